@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Names of devices: who may have which, and how it becomes another.
-#include <kern/log.hpp>
 #include <rdma/ib_device_name.h>
 #include "registry.hpp"
 
@@ -20,12 +19,15 @@ bool valid_name(const char *name, unsigned int most_numbers)
 			length += 8;
 		}
 	}
+	// These two are every directory's already.
+	if (__builtin_strcmp(name, ".") == 0 || __builtin_strcmp(name, "..") == 0)
+		return false;
 	return length > 0 && length < IB_DEVICE_NAME_MAX;
 }
 
 bool Registry::name_free(const char *name)
 {
-	if (wanted_name_ && __builtin_strcmp(wanted_name_, name) == 0)
+	if (former_name_ && __builtin_strcmp(former_name_, name) == 0)
 		return false;
 	for (ib_device_registry &device : devices_)
 		if (__builtin_strcmp(device.device.name, name) == 0)
@@ -69,30 +71,26 @@ bool Registry::choose_name(ib_device &device, const char *pattern)
 kern::Result<> Registry::rename(ib_device &device, const char *name)
 {
 	kern::Guard renaming(names_lock_);
+	char former[sizeof(device.name)];
 	{
 		kern::Guard guard(lock_);
 		if (__builtin_strcmp(device.name, name) == 0)
 			return {};
 		if (!name_free(name))
 			return kern::Error{-EEXIST};
-		// Until it is shown the device has the old one, and nobody gets either.
-		wanted_name_ = name;
+		// Whoever hears of the new one from the viewer finds it everywhere. The old one may
+		// be shown for a while, or come back: nobody gets it.
+		__builtin_memcpy(former, device.name, sizeof(former));
+		former_name_ = former;
+		__builtin_memcpy(device.name, name, __builtin_strlen(name) + 1);
 	}
 	const auto shown = kern::check(viewer_ ? viewer_->rename(&device, name) : 0);
 
 	kern::Guard guard(lock_);
-	wanted_name_ = nullptr;
-	if (shown)
-		__builtin_memcpy(device.name, name, __builtin_strlen(name) + 1);
+	former_name_ = nullptr;
+	if (!shown)
+		__builtin_memcpy(device.name, former, sizeof(former));
 	return shown;
-}
-
-void Registry::show_name(ib_device &device)
-{
-	// Under this lock it does not change.
-	kern::Guard renaming(names_lock_);
-	if (viewer_ && viewer_->rename(&device, device.name) != 0)
-		kern_warning("%s: no memory to show its name\n", device.name);
 }
 
 kern::Result<> Registry::set_viewer(const ib_name_viewer *viewer)
@@ -118,12 +116,6 @@ int ib_set_name_viewer(const ib_name_viewer *viewer)
 {
 	KERN_MIGHT_SLEEP();
 	return registry::instance->set_viewer(viewer).error();
-}
-
-void ib_show_device_name(ib_device *device)
-{
-	KERN_MIGHT_SLEEP();
-	registry::instance->show_name(*device);
 }
 
 int ib_rename_device(ib_device *device, const char *name)

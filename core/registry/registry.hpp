@@ -9,7 +9,7 @@
  * called: the callback may use the whole midlayer, further registrations included.
  *
  * Locks: Registry::lock_ protects everything here but events, is taken by tasks only and never held during a call out;
- * Registry::names_lock_ is held outside of it while a device is renamed;
+ * Registry::names_lock_ is held outside of it while a device is renamed, and the viewer takes its own within;
  * EventQueue::handlers_lock_ is held while handlers run, outside of the queue's own lock. The two do not nest.
  */
 #pragma once
@@ -119,12 +119,10 @@ public:
 	}
 
 	/*
-	 * To a valid name; shown by the viewer first, who may refuse it. May sleep. Errors: EEXIST,
-	 * and the viewer's.
+	 * To a valid name, which it has while the viewer shows it, who may refuse it. May sleep.
+	 * Errors: EEXIST, and the viewer's.
 	 */
 	kern::Result<> rename(ib_device &device, const char *name);
-	/* Has the viewer show the name that it has. May sleep. */
-	void show_name(ib_device &device);
 	/* IB_DEVICE_NAME_MAX bytes. */
 	void copy_name(const ib_device &device, char *name);
 	/* Or none. May sleep. Errors: EBUSY. */
@@ -148,8 +146,8 @@ private:
 	kern::List<ib_client_registry, &ib_client_registry::node> clients_ GUARDED_BY(lock_);
 	unsigned long last_number_ GUARDED_BY(lock_) = 0;
 	u32 next_index_ GUARDED_BY(lock_) = 0;
-	/* What a device is being renamed to. */
-	const char *wanted_name_ GUARDED_BY(lock_) = nullptr;
+	/* What the device that is being renamed was called. */
+	const char *former_name_ GUARDED_BY(lock_) = nullptr;
 
 	/* One is renamed at a time; held while the viewer is called. */
 	kern::Mutex names_lock_{KERN_LOCK_CLASS("registry.names")};

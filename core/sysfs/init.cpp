@@ -14,7 +14,8 @@ constinit kern::Static<kern::DeviceClass> device_class;
 
 /*
  * All devices, and what another module counts of their ports: one at a time shows either to the
- * other.
+ * other. Entries come and go under the lock, so that a rename finds a device that has one. No file
+ * takes it: the end of an entry waits for its readers.
  */
 struct Shown {
 	kern::Mutex lock{KERN_LOCK_CLASS("sysfs.shown")};
@@ -49,12 +50,11 @@ int add(ib_device *device);
 void remove(ib_device *, void *shown)
 {
 	auto *device = static_cast<Device *>(shown);
-	{
-		/* Whoever counts may go from now on. */
-		kern::Guard guard(all->lock);
-		device->node.unlink();
-		device->show(nullptr);
-	}
+
+	/* Whoever counts may go from now on. */
+	kern::Guard guard(all->lock);
+	device->node.unlink();
+	device->show(nullptr);
 	kern::destroy(device);
 }
 
@@ -62,18 +62,14 @@ constinit ib_client client = {.name = "sysfs", .add = add, .remove = remove, .re
 
 int add(ib_device *device)
 {
+	kern::Guard guard(all->lock);
 	auto shown = Device::create(*device_class, *device);
 	if (!shown)
 		return shown.error();
 	Device *made = shown.take().release();
 	ib_set_client_data(device, &client, made);
-	{
-		kern::Guard guard(all->lock);
-		all->devices.push_back(*made);
-		made->show(all->counters);
-	}
-	/* udev may have given it another since it was announced. */
-	ib_show_device_name(device);
+	all->devices.push_back(*made);
+	made->show(all->counters);
 	return 0;
 }
 

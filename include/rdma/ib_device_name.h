@@ -10,8 +10,10 @@ RDMA_C_BEGIN
 
 /**
  * struct ib_name_viewer - who shows devices by their names
- * @rename: shows a device by another name, if it shows it at all, and then returns 0. May sleep;
- * one call at a time, and none after the viewer was taken back
+ * @rename: shows a device by another name, if it shows it at all, and returns 0. The device has
+ * that name already, and loses it again upon an error; the former one is nobody's until this
+ * returns. One that is beginning or ceasing to be shown is shown, or not: the viewer waits. May
+ * sleep; one call at a time, and none after the viewer was taken back
  */
 struct ib_name_viewer {
 	int (*rename)(struct ib_device *device, const char *name);
@@ -26,18 +28,9 @@ struct ib_name_viewer {
 int ib_set_name_viewer(const struct ib_name_viewer *viewer);
 
 /**
- * ib_show_device_name - have the viewer show a device by the name that it has by now
- * @device: a registered one
- *
- * For the viewer, who has found a name and shows it a moment later.
- * Context: process, without what rename takes.
- */
-void ib_show_device_name(struct ib_device *device);
-
-/**
  * ib_rename_device - give a device another name
  * @device: a registered one, by ib_device_try_get()
- * @name: printable, without blanks, slashes and percent signs
+ * @name: printable, without blanks, slashes and percent signs, and neither . nor ..
  *
  * Context: process. Return: 0, also if it is its name; -EINVAL for a name that cannot be, -EEXIST
  * for one that another device has, -ENOMEM.

@@ -265,7 +265,7 @@ void device_names_are_unique(kern::kunit::Test &test)
 	if (found)
 		ib_device_put(found);
 	for (const char *bad :
-	     {"", "a%db%d", "a%s", "a/b", "a b",
+	     {"", ".", "..", "a%db%d", "a%s", "a/b", "a b",
 	      "long-long-long-long-long-long-long-long-long-long-long-long-long-long"})
 		EXPECT_EQ(a.add(bad), -EINVAL);
 	ASSERT_EQ(ib_register_client(&One::client), 0);
@@ -278,15 +278,29 @@ struct Viewer {
 	static inline int answer = 0;
 	static inline unsigned int asked = 0;
 	static inline char shown[IB_DEVICE_NAME_MAX];
-	/* Whom it has tried to give the name that another is about to have. */
+	/* What others have read while it was asked. */
+	static inline char read[IB_DEVICE_NAME_MAX];
+	/* Whom it has tried to give the name that another is about to have, and that one's old. */
 	static inline FakeDeviceOwner *thief = nullptr;
-	static inline int stolen = 0;
-	static int rename(ib_device *, const char *name)
+	static inline const char *old = nullptr;
+	static inline int stolen = 0, stolen_old = 0;
+	static int steal(const char *name)
+	{
+		const int status = thief->add(name);
+
+		if (!status)
+			thief->remove();
+		return status;
+	}
+	static int rename(ib_device *device, const char *name)
 	{
 		asked++;
 		__builtin_memcpy(shown, name, __builtin_strlen(name) + 1);
-		if (thief)
-			stolen = thief->add(name);
+		ib_copy_device_name(device, read);
+		if (thief) {
+			stolen = steal(name);
+			stolen_old = steal(old);
+		}
 		return answer;
 	}
 	static constexpr ib_name_viewer viewer{.rename = rename};
@@ -301,8 +315,9 @@ bool is_called(const ib_device *device, const char *name)
 }
 
 /*
- * A device gets another name once that is shown; what the viewer refuses, or another device has,
- * is not to be had, nor while it is being shown, and the old name is free afterwards.
+ * A device has another name by the time that it is shown; what the viewer refuses, or another
+ * device has, is not to be had. While it is being shown nobody gets either name; afterwards the
+ * old one is free.
  */
 void devices_are_renamed(kern::kunit::Test &test)
 {
@@ -317,26 +332,28 @@ void devices_are_renamed(kern::kunit::Test &test)
 
 	ASSERT_EQ(ib_set_name_viewer(&Viewer::viewer), 0);
 	EXPECT_EQ(ib_set_name_viewer(&Viewer::viewer), -EBUSY);
-	ib_show_device_name(a.ib());
-	EXPECT_EQ(__builtin_strcmp(Viewer::shown, "nobody-looks"), 0);
 	for (const char *bad :
-	     {"", "a%d", "100%", "a/b", "a b", "\x80",
+	     {"", ".", "..", "a%d", "100%", "a/b", "a b", "\x80",
 	      "long-long-long-long-long-long-long-long-long-long-long-long-long-long"})
 		EXPECT_EQ(ib_rename_device(a.ib(), bad), -EINVAL);
 	EXPECT_EQ(ib_rename_device(a.ib(), "before1"), -EEXIST);
 	EXPECT_EQ(ib_rename_device(a.ib(), "nobody-looks"), 0);
-	EXPECT_EQ(Viewer::asked, 1u);
+	EXPECT_EQ(Viewer::asked, 0u);
 
 	Viewer::answer = -ENOMEM;
 	EXPECT_EQ(ib_rename_device(a.ib(), "after"), -ENOMEM);
 	EXPECT_TRUE(is_called(a.ib(), "nobody-looks"));
 	Viewer::answer = 0;
 	Viewer::thief = &c;
+	Viewer::old = "nobody-looks";
 	EXPECT_EQ(ib_rename_device(a.ib(), "after"), 0);
+	EXPECT_EQ(__builtin_strcmp(Viewer::shown, "after"), 0);
+	EXPECT_EQ(__builtin_strcmp(Viewer::read, "after"), 0);
 	EXPECT_EQ(Viewer::stolen, -EEXIST);
+	EXPECT_EQ(Viewer::stolen_old, -EEXIST);
 	Viewer::thief = nullptr;
 	EXPECT_TRUE(is_called(a.ib(), "after"));
-	EXPECT_EQ(Viewer::asked, 3u);
+	EXPECT_EQ(Viewer::asked, 2u);
 	ib_device *found = ib_device_get_by_name("after");
 	EXPECT_EQ(found, a.ib());
 	if (found)

@@ -198,7 +198,7 @@ enum { IB_FW_VERSION_NAME_MAX = 32 };
 /**
  * struct ib_device - a device
  * @ops: the driver's methods, by ib_set_device_ops()
- * @name: given at registration
+ * @name: may change from registration on: ib_copy_device_name()
  * @dma_device: what DMA addresses are for; NULL if the device reads memory by the CPU's addresses
  * @phys_port_cnt: ports, numbered from 1; the driver fills it in
  * @num_comp_vectors: completion vectors (CHAN-01); the driver fills it in, at least 1
@@ -324,7 +324,7 @@ void ib_device_put(struct ib_device *device);
 
 /**
  * ib_device_get_by_name - find a registered device
- * @name: its name
+ * @name: its name at this moment
  *
  * Context: process. Return: the device, for which ib_device_put() is due, or NULL.
  */
