@@ -9,8 +9,8 @@ LICENCE_LINES = 3
 # What programs that gather licences read: in sources nothing may follow it but the end of a comment.
 LICENCE_ALONE = re.compile(re.escape(LICENCE) + r"(?: \*/)?$")
 SOURCES = (".c", ".h", ".cpp", ".hpp")
-# What lies in the kernel's own source once scripts/kernel/um/apply has put it there is under the kernel's licence.
-NOT_OURS = re.compile(r"LICENSES/|scripts/kernel/um/irq_work\.[ch]$")
+# What lies in the kernel's own source once an apply beside it has put it there is under the kernel's licence.
+NOT_OURS = re.compile(r"LICENSES/|scripts/kernel/um(?:-debug)?/(?:irq_work|frames)\.[ch]$")
 SUBSYSTEM = r"[a-z][\w./-]*"
 SUBJECT = re.compile(rf"{SUBSYSTEM}(?:, {SUBSYSTEM})*: \S.*[^.\s]")
 AMBIGUOUS = {"connectx": "hw/connectx for the driver, card for the emulated card"}
