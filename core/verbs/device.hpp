@@ -30,7 +30,7 @@ struct Port {
 struct ib_device_verbs {
 	verbs::ResourceTable resources[verbs::kind_count];
 	verbs::ResourceList address_handles;
-	verbs::QpNumbers qp_numbers;
+	verbs::QpNumbers qp_numbers{resources[static_cast<unsigned int>(verbs::Kind::qp)]};
 	kern::OwnedArray<verbs::Port> ports;
 	kern::OwnedArray<ib_port_immutable> immutable;
 	/* By port, that of the device first; none of a device that counts nothing. */
@@ -105,6 +105,17 @@ ResourceTable &table_of(const T &object)
 	return object.device->verbs->resources[static_cast<unsigned int>(kind_of<T>())];
 }
 
+/* Its number is nobody's any more. It is not shown. */
+template<Numbered T>
+void unlist(T &object)
+{
+	table_of(object).remove(object.res);
+}
+inline void unlist(ib_qp &qp)
+{
+	qp.device->verbs->qp_numbers.remove(qp);
+}
+
 /* The memory of an object until its creation has succeeded. */
 template<class T>
 class Draft
@@ -126,9 +137,11 @@ public:
 	}
 	~Draft()
 	{
+		if (!object_)
+			return;
 		if constexpr (Numbered<T>)
-			if (object_ && Record::of(object_->res).block)
-				table_of(*object_).remove(object_->res);
+			if (Record::of(object_->res).block)
+				unlist(*object_);
 		kern_free(object_);
 	}
 	Draft(const Draft &) = delete;
@@ -211,7 +224,7 @@ public:
 	/* It has ended. */
 	void remove()
 	{
-		table_of(*object_).remove(object_->res);
+		unlist(*object_);
 		object_ = nullptr;
 	}
 

@@ -21,18 +21,21 @@ inline bool ring_empty(const ib_links &head)
 inline void ring_push(ib_links &head, ib_links &links)
 {
 	kern_assert(!links.next);
-	links = {&head, head.prev};
-	head.prev->next = &links;
+	ib_links *const last = head.prev;
+	links = {&head, last};
+	last->next = &links;
 	head.prev = &links;
 }
 
 /* Harmless for what is in no ring. */
 inline void ring_remove(ib_links &links)
 {
-	if (!links.next)
+	ib_links *const next = links.next;
+	if (!next)
 		return;
-	links.prev->next = links.next;
-	links.next->prev = links.prev;
+	ib_links *const prev = links.prev;
+	prev->next = next;
+	next->prev = prev;
 	links = {};
 }
 

@@ -16,60 +16,36 @@ constexpr u32 known_create_flags = IB_QP_CREATE_IPOIB_UD_LSO |
 /* The rest of the flags, the driver's own too, are for consumers that are trusted. */
 constexpr u32 user_create_flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 
-/* What a type of QP consists of. */
-struct Anatomy {
-	bool exists;
-	bool send;       // a send queue, and a CQ for it
-	bool receive;    // a receive queue, or an SRQ, and a CQ for it
-	bool srq;        // may have an SRQ
-	bool port;       // belongs to a port from the beginning
-	bool needs_core; // has an ib_qp_core
-};
+/*
+ * What a type of QP consists of; a type that there is not, of nothing. Bits of one byte, which is
+ * carried through the making of a QP, and not each by itself.
+ */
+using Anatomy = u8;
+constexpr Anatomy has_send = 1;     // a send queue, and a CQ for it
+constexpr Anatomy has_receive = 2;  // a receive queue, or an SRQ, and a CQ for it
+constexpr Anatomy may_have_srq = 4; // an SRQ
+constexpr Anatomy has_port = 8;     // belongs to a port from the beginning
+constexpr Anatomy needs_core = 16;  // has an ib_qp_core
 
 constexpr Anatomy describe(Protocol protocol, ib_qp_type type)
 {
 	if (protocol == Protocol::iwarp && type != IB_QPT_RC)
-		return {};
+		return 0;
 	switch (type) {
 	case IB_QPT_SMI:
 	case IB_QPT_GSI:
-		return {.exists = true,
-			.send = true,
-			.receive = true,
-			.srq = false,
-			.port = true,
-			.needs_core = false};
+		return has_send | has_receive | has_port;
 	case IB_QPT_RC:
 	case IB_QPT_UC:
-		return {.exists = true,
-			.send = true,
-			.receive = true,
-			.srq = true,
-			.port = false,
-			.needs_core = false};
+		return has_send | has_receive | may_have_srq;
 	case IB_QPT_UD:
-		return {.exists = true,
-			.send = true,
-			.receive = true,
-			.srq = true,
-			.port = false,
-			.needs_core = true};
+		return has_send | has_receive | may_have_srq | needs_core;
 	case IB_QPT_XRC_INI:
-		return {.exists = true,
-			.send = true,
-			.receive = false,
-			.srq = false,
-			.port = false,
-			.needs_core = false};
+		return has_send;
 	case IB_QPT_XRC_TGT:
-		return {.exists = true,
-			.send = false,
-			.receive = false,
-			.srq = false,
-			.port = false,
-			.needs_core = true};
+		return needs_core;
 	default:
-		return {};
+		return 0;
 	}
 }
 
@@ -88,38 +64,36 @@ struct Anatomies {
 };
 constexpr Anatomies anatomies;
 
-/* nullptr for a type that the device's protocol has not. */
-const Anatomy *anatomy_of(const ib_device &device, ib_qp_type type)
+/* Nothing for a type that the device's protocol has not. */
+Anatomy anatomy_of(const ib_device &device, ib_qp_type type)
 {
 	if (static_cast<unsigned int>(type) >= Anatomies::types)
-		return nullptr;
-	const Anatomy &anatomy =
-		anatomies.all[static_cast<unsigned int>(device.verbs->protocol)][type];
-	return anatomy.exists ? &anatomy : nullptr;
+		return 0;
+	return anatomies.all[static_cast<unsigned int>(device.verbs->protocol)][type];
 }
 
-int check(const ib_device &device, const ib_qp_init_attr &init, const Anatomy &anatomy, bool user)
+int check(const ib_device &device, const ib_qp_init_attr &init, Anatomy anatomy, bool user)
 {
 	const ib_device_attr &limits = device.attrs;
 	const ib_qp_cap &cap = init.cap;
 
-	if (anatomy.send) {
+	if (anatomy & has_send) {
 		if (!belongs(init.send_cq, device) ||
 		    cap.max_send_wr > static_cast<u32>(limits.max_qp_wr) ||
 		    cap.max_send_sge > static_cast<u32>(limits.max_send_sge))
 			return -EINVAL;
 	}
-	if (anatomy.receive) {
+	if (anatomy & has_receive) {
 		if (!belongs(init.recv_cq, device))
 			return -EINVAL;
 		if (!init.srq && (cap.max_recv_wr > static_cast<u32>(limits.max_qp_wr) ||
 				  cap.max_recv_sge > static_cast<u32>(limits.max_recv_sge)))
 			return -EINVAL;
 	}
-	if (init.srq &&
-	    (!anatomy.srq || !belongs(init.srq, device) || init.srq->srq_type != IB_SRQT_BASIC))
+	if (init.srq && (!(anatomy & may_have_srq) || !belongs(init.srq, device) ||
+			 init.srq->srq_type != IB_SRQT_BASIC))
 		return -EINVAL;
-	if (anatomy.port && !rdma_is_port_valid(&device, init.port_num))
+	if (anatomy & has_port && !rdma_is_port_valid(&device, init.port_num))
 		return -EINVAL;
 	if (init.qp_type == IB_QPT_XRC_TGT && !belongs(init.xrcd, device))
 		return -EINVAL;
@@ -247,44 +221,44 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 	ib_device *device = without_pd ? init.xrcd->device : pd->device;
 
 	may_sleep(device, "ib_create_qp");
-	const Anatomy *const known = anatomy_of(*device, init.qp_type);
+	const Anatomy anatomy = anatomy_of(*device, init.qp_type);
 	/* The queue pairs of the management agents have a port: they are the kernel's. */
-	if (!known || (known->port && udata))
+	if (!anatomy || (anatomy & has_port && udata))
 		return rdma::err_ptr<ib_qp>(-EINVAL);
-	const Anatomy &anatomy = *known;
 	if (int error = check(*device, init, anatomy, udata))
 		return rdma::err_ptr<ib_qp>(error);
 
 	const size_t size = device->ops.size_ib_qp;
-	Draft<ib_qp> qp(size, kern::Gfp::kernel, anatomy.needs_core ? sizeof(ib_qp_core) : 0);
+	Draft<ib_qp> qp(size, kern::Gfp::kernel, anatomy & needs_core ? sizeof(ib_qp_core) : 0);
 	if (!qp)
 		return rdma::err_ptr<ib_qp>(-ENOMEM);
-	if (int error = qp.belongs_to(device, udata))
-		return rdma::err_ptr<ib_qp>(error);
 	qp->real_qp = qp.get();
 	qp->qp_type = init.qp_type;
 	qp->sq_sig_type = init.sq_sig_type;
 	qp->state = IB_QPS_RESET;
-	qp->port = anatomy.port ? init.port_num : 0;
 	qp->event_handler = init.event_handler;
 	qp->qp_context = init.qp_context;
-	if (init.qp_type == IB_QPT_XRC_TGT) {
-		qp->xrcd = init.xrcd;
-		/*
-		 * Made by whomever: it writes where the SRQs of its domain say, and those are a
-		 * program's if the domain is.
-		 */
-		qp->res.user = qp->xrcd->res.user;
-	} else {
-		qp->pd = pd;
-	}
-	if (anatomy.send)
+	if (anatomy & has_port)
+		qp->port = init.port_num;
+	if (anatomy & has_send)
 		qp->send_cq = init.send_cq;
-	if (anatomy.receive) {
+	if (anatomy & has_receive) {
 		qp->recv_cq = init.recv_cq;
 		qp->srq = init.srq;
 	}
-	if (anatomy.needs_core)
+	if (init.qp_type == IB_QPT_XRC_TGT)
+		qp->xrcd = init.xrcd;
+	else
+		qp->pd = pd;
+	if (int error = qp.belongs_to(device, udata))
+		return rdma::err_ptr<ib_qp>(error);
+	/*
+	 * Made by whomever, a target writes where the SRQs of its domain say, and those are a
+	 * program's if the domain is.
+	 */
+	if (qp->xrcd)
+		qp->res.user = qp->xrcd->res.user;
+	if (anatomy & needs_core)
 		qp->core = new (qp.tail(size)) ib_qp_core(*qp.get());
 
 	if (int error = device->ops.create_qp(qp.get(), qp_init_attr, udata)) {
@@ -366,10 +340,8 @@ int ib_destroy_qp(struct ib_qp *qp)
 		return -EBUSY;
 	}
 	Hidden end(qp);
-	device->verbs->qp_numbers.remove(*qp);
 	const int left = device->ops.destroy_qp(qp, nullptr);
 	if (left < 0) {
-		device->verbs->qp_numbers.add(*qp);
 		if (qp->xrcd) {
 			kern::Guard guard(device->verbs->xrc_lock);
 			ring_push(qp->xrcd->target_qps, qp->core->in_domain);

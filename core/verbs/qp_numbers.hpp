@@ -4,19 +4,21 @@
 #include <kern/lock.hpp>
 #include <rdma/ib_verbs.h>
 #include "links.hpp"
+#include "resources.hpp"
 
 namespace verbs
 {
 
 /*
- * In rings by the low bits of the number, which drivers give out one after the other. Handles on
- * XRC targets are not among them: the target is. Context: process. Lock order: outside of
- * ib_qp_core's handles_lock.
+ * In rings by the low bits of the number, which drivers give out one after the other, under the
+ * lock of the table of all queue pairs: out of its ring one goes as it gives back its place there.
+ * Until then it may be hidden, and its number another's already. Handles on XRC targets are not
+ * among them: the target is. Context: process. Lock order: as ResourceTable.
  */
 class QpNumbers
 {
 public:
-	QpNumbers()
+	explicit QpNumbers(ResourceTable &table) : table_(table)
 	{
 		for (ib_links &ring : rings_)
 			ring_init(ring);
@@ -24,36 +26,40 @@ public:
 	QpNumbers(const QpNumbers &) = delete;
 	QpNumbers &operator=(const QpNumbers &) = delete;
 
-	/* From the moment at which the driver has given it its number until it may give it anew. */
+	/* Once the driver has given it its number. */
 	void add(ib_qp &qp)
 	{
-		kern::Guard guard(lock_);
-		ring_push(ring_of(qp.qp_num), qp.links);
+		kern::Guard guard(table_.lock_);
+		ring_push(rings_[qp.qp_num % rings], qp.links);
 	}
+	/* From here and from the table; a handle from the table alone. */
 	void remove(ib_qp &qp)
 	{
-		kern::Guard guard(lock_);
-		ring_remove(qp.links);
+		table_.remove_with(qp.res, [&] { ring_remove(qp.links); });
 	}
 	/*
-	 * Calls body(qp), which may not sleep, for each of that number until it returns true; the
-	 * answer is whether it did. Special queue pairs of two ports share a number.
+	 * Calls body(qp), which may not sleep, for each of that number that is shown until it
+	 * returns true; the answer is whether it did. Special queue pairs of two ports share a
+	 * number.
 	 */
 	template<class Body>
 	bool any_of(u32 number, Body body)
 	{
-		kern::Guard guard(lock_);
-		return ring_any_of<ib_qp, &ib_qp::links>(ring_of(number), [&](ib_qp &qp) {
-			return qp.qp_num == number && body(qp);
+		kern::Guard guard(table_.lock_);
+		return ring_any_of<ib_qp, &ib_qp::links>(rings_[number % rings], [&](ib_qp &qp) {
+			if (qp.qp_num != number || !Record::of(qp.res).sight.hold())
+				return false;
+			const bool answer = body(qp);
+			table_.release(Record::of(qp.res));
+			return answer;
 		});
 	}
 
 private:
 	static constexpr u32 rings = 256;
-	ib_links &ring_of(u32 number) REQUIRES(lock_) { return rings_[number % rings]; }
 
-	kern::SpinLock lock_{KERN_LOCK_CLASS("verbs.qp_numbers")};
-	ib_links rings_[rings] GUARDED_BY(lock_);
+	ResourceTable &table_;
+	ib_links rings_[rings] GUARDED_BY(table_.lock_);
 };
 
 } // namespace verbs

@@ -17,12 +17,6 @@ void report(const ib_device &device, const char *kind, const char *owner, unsign
 			   count > 1 ? "s" : "");
 }
 
-void forget(Record &record)
-{
-	if (record.process)
-		kern_process_put(std::exchange(record.process, nullptr));
-}
-
 bool same(const char *one, const char *other)
 {
 	return __builtin_strcmp(one, other) == 0;
@@ -76,33 +70,6 @@ bool ResourceTable::go_on(kern::Owned<NumberBlock> &fresh)
 	return true;
 }
 
-[[gnu::always_inline]] inline bool ResourceTable::place(Record &record)
-{
-	if (next_ == NumberBlock::size)
-		return false;
-	const u64 free = ~current_->taken & NumberBlock::all & ~u64{0} << next_;
-	if (!free)
-		return false;
-	const u32 at = static_cast<u32>(__builtin_ctzll(free));
-	current_->taken |= u64{1} << at;
-	current_->records[at] = &record;
-	next_ = at + 1;
-	record.block = current_;
-	record.number = current_->number * NumberBlock::size + at;
-	return true;
-}
-
-[[gnu::always_inline]] inline kern::Owned<NumberBlock> ResourceTable::give_back(Record &record)
-{
-	NumberBlock &block = *record.block;
-
-	block.taken &= ~(u64{1} << (record.number - block.number * NumberBlock::size));
-	if (block.taken || &block == current_)
-		return {};
-	take_out(block);
-	return kern::Owned<NumberBlock>::adopt(&block);
-}
-
 Record *ResourceTable::find(u32 from)
 {
 	const u32 number = from / NumberBlock::size;
@@ -138,41 +105,6 @@ Record *ResourceTable::find(u32 from)
 		}
 		fresh = TRY(kern::make<NumberBlock>(kern::Gfp::kernel));
 	}
-}
-
-/* Where nothing is out of the ordinary, no more than the lock and a bit. */
-kern::Result<> ResourceTable::add(ib_resource &resource, const ib_udata *udata)
-{
-	Record &record = Record::of(resource);
-	bool placed;
-
-	resource.user = udata;
-	record.context = IB_NO_RESOURCE;
-	{
-		kern::Guard guard(lock_);
-		placed = place(record);
-	}
-	if (!placed) [[unlikely]]
-		TRY(place_anywhere(record));
-	if (udata) {
-		record.process = kern_process_get();
-		if (udata->context)
-			record.context = Record::of(udata->context->res).number;
-	}
-	return {};
-}
-
-void ResourceTable::remove(ib_resource &resource)
-{
-	Record &record = Record::of(resource);
-	kern::Owned<NumberBlock> empty;
-
-	kern_assert(record.sight.is_free());
-	{
-		kern::Guard guard(lock_);
-		empty = give_back(record);
-	}
-	forget(record);
 }
 
 void ResourceTable::wait_for_readers(const Record &record)

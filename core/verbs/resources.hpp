@@ -14,6 +14,7 @@
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
 #include <kern/wait_queue.hpp>
+#include <rdma/ib_resources.h>
 #include <rdma/ib_verbs.h>
 #include "links.hpp"
 
@@ -106,7 +107,6 @@ struct NumberBlock {
 	static constexpr u32 size = 60;
 	/* The first of the greatest block: every number has one behind it. */
 	static constexpr u32 last = ~u32{0} / size - 1;
-	static constexpr u64 all = (u64{1} << size) - 1;
 
 	ib_links links{};
 	u64 taken = 0;  /* a bit for each number that somebody has */
@@ -116,8 +116,8 @@ struct NumberBlock {
 static_assert(sizeof(NumberBlock) == 512);
 
 /*
- * All objects of one kind on one device. Context: process. Lock order: innermost but for the wait
- * queue's.
+ * All objects of one kind on one device. Context: process. Lock order: inside of all but the wait
+ * queue's and ib_qp_core's handles_lock.
  */
 class ResourceTable
 {
@@ -128,10 +128,16 @@ public:
 	ResourceTable(const ResourceTable &) = delete;
 	ResourceTable &operator=(const ResourceTable &) = delete;
 
-	/* Gives it its number. udata: whose it is, nullptr for the kernel. Errors: ENOMEM. */
+	/*
+	 * Gives it its number. udata: whose it is, nullptr for the kernel. Where nothing is out of
+	 * the ordinary, no more than the lock and a bit. Errors: ENOMEM.
+	 */
 	kern::Result<> add(ib_resource &resource, const ib_udata *udata);
 	/* Of one that is not shown. */
-	void remove(ib_resource &resource);
+	void remove(ib_resource &resource)
+	{
+		remove_with(resource, [] {});
+	}
 	void show(ib_resource &resource, const char *owner)
 	{
 		resource.owner = owner;
@@ -161,6 +167,16 @@ public:
 	void report_leaks(const ib_device &device, const char *kind);
 
 private:
+	friend class QpNumbers;
+
+	/* The same; also() while the lock is held. */
+	template<class Also>
+	void remove_with(ib_resource &resource, Also also);
+	static void forget(Record &record)
+	{
+		if (record.process) [[unlikely]]
+			kern_process_put(std::exchange(record.process, nullptr));
+	}
 	void wait_for_readers(const Record &record);
 	/* Gives it the next number; false if that is of another block. */
 	bool place(Record &record) REQUIRES(lock_);
@@ -187,6 +203,75 @@ private:
 	NumberBlock *found_ GUARDED_BY(lock_) = nullptr;
 	kern::Atomic<int> shown_{0};
 };
+
+/*
+ * A place is a bit that is not taken; none of those past the end of a block ever is, so that the
+ * first free one says too that no other is left.
+ */
+[[gnu::always_inline]] inline bool ResourceTable::place(Record &record)
+{
+	NumberBlock *const block = current_;
+	if (!block) [[unlikely]]
+		return false;
+	const u64 taken = block->taken;
+	const u32 at = static_cast<u32>(__builtin_ctzll(~taken & ~u64{0} << next_));
+	if (at >= NumberBlock::size) [[unlikely]]
+		return false;
+	next_ = at + 1;
+	block->taken = taken | u64{1} << at;
+	block->records[at] = &record;
+	record.block = block;
+	record.number = block->number * NumberBlock::size + at;
+	return true;
+}
+
+[[gnu::always_inline]] inline kern::Owned<NumberBlock> ResourceTable::give_back(Record &record)
+{
+	NumberBlock &block = *record.block;
+
+	block.taken &= ~(u64{1} << (record.number - block.number * NumberBlock::size));
+	if (block.taken || &block == current_) [[likely]]
+		return {};
+	take_out(block);
+	return kern::Owned<NumberBlock>::adopt(&block);
+}
+
+[[gnu::always_inline]] inline kern::Result<> ResourceTable::add(ib_resource &resource,
+								const ib_udata *udata)
+{
+	Record &record = Record::of(resource);
+	bool placed;
+
+	resource.user = udata;
+	record.context = IB_NO_RESOURCE;
+	{
+		kern::Guard guard(lock_);
+		placed = place(record);
+	}
+	if (!placed) [[unlikely]]
+		TRY(place_anywhere(record));
+	if (udata) {
+		record.process = kern_process_get();
+		if (udata->context)
+			record.context = Record::of(udata->context->res).number;
+	}
+	return {};
+}
+
+template<class Also>
+[[gnu::always_inline]] inline void ResourceTable::remove_with(ib_resource &resource, Also also)
+{
+	Record &record = Record::of(resource);
+	kern::Owned<NumberBlock> empty;
+
+	kern_assert(record.sight.is_free());
+	{
+		kern::Guard guard(lock_);
+		also();
+		empty = give_back(record);
+	}
+	forget(record);
+}
 
 /* All address handles of a device, for what is left behind. Context: any. Lock order: innermost. */
 class ResourceList

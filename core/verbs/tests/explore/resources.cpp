@@ -6,6 +6,7 @@
 #include <kern/memory.hpp>
 #include <kern/thread.hpp>
 #include <rdma/ib_resources.h>
+#include "../../qp_numbers.hpp"
 #include "../../resources.hpp"
 
 using namespace verbs;
@@ -181,7 +182,81 @@ void held_while_it_goes(Test &test)
 		}
 }
 
+/* A queue pair, and whether its driver has ended it: its number may be another's then. */
+struct Pair {
+	Pair() { record.belong_to(qp.res); }
+
+	ib_qp qp{};
+	Record record{};
+	kern::Atomic<bool> ended{false};
+};
+
+/* Those of one number, one after the other. */
+class Pairs
+{
+public:
+	static constexpr u32 number = 0x105;
+
+	~Pairs()
+	{
+		if (thread_)
+			over_.wait();
+	}
+	bool begin()
+	{
+		auto made = kern::Thread::create("pairs", kern::method<&Pairs::come_and_go>, this);
+		if (!made.ok())
+			return false;
+		thread_ = made.take();
+		return true;
+	}
+
+	Table table;
+	QpNumbers numbers{table};
+
+private:
+	int come_and_go()
+	{
+		for (int i = 0; i < 3; i++) {
+			auto made = kern::make<Pair>(kern::Gfp::kernel);
+			if (!made.ok())
+				break;
+			auto pair = made.take();
+			if (!table.add(pair->qp.res, nullptr).ok())
+				break;
+			pair->qp.qp_num = number;
+			table.show(pair->qp.res, "explorer");
+			numbers.add(pair->qp);
+			table.hide(pair->qp.res);
+			pair->ended.store_release(true);
+			numbers.remove(pair->qp);
+		}
+		over_.complete();
+		return 0;
+	}
+
+	kern::Completion over_;
+	kern::Thread thread_;
+};
+
+/* One that is found by its number is not ended before the look at it is over. */
+void found_by_number_while_it_goes(Test &test)
+{
+	auto made = kern::make<Pairs>(kern::Gfp::kernel);
+	ASSERT_TRUE(made.ok());
+	auto pairs = made.take();
+	ASSERT_TRUE(pairs->begin());
+	for (int i = 0; i < 3; i++) {
+		EXPECT_FALSE(
+			pairs->numbers.any_of(Pairs::number + 256, [](ib_qp &) { return true; }));
+		pairs->numbers.any_of(Pairs::number, [&](ib_qp &qp) {
+			EXPECT_FALSE((whole_of<Pair, &Pair::qp>(qp).ended.load_acquire()));
+			return false;
+		});
+	}
+}
+
 } // namespace
 
 KUNIT_SUITE(explore_resources, KUNIT_CASE(numbers_go_up), KUNIT_CASE(numbers_begin_anew),
-	    KUNIT_CASE(held_while_it_goes));
+	    KUNIT_CASE(held_while_it_goes), KUNIT_CASE(found_by_number_while_it_goes));
