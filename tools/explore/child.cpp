@@ -14,6 +14,7 @@
 #include <system_error>
 #include <unistd.h>
 #include <kern/hosted/failure.hpp>
+#include <kern/hosted/memory.hpp>
 #include <kern/hosted/reset.hpp>
 #include <kern/hosted/scheduler.hpp>
 #include "run.hpp"
@@ -87,7 +88,10 @@ struct Attempt {
 	bool told = false;
 } attempt;
 
-/* One line for each stretch; of many that do the same, one for the first and one for the rest. */
+/*
+ * One line for each stretch; of many that do the same, one for the first and one for the rest. And
+ * one for each allocation that failed.
+ */
 std::string interleaving()
 {
 	std::string text, last;
@@ -111,6 +115,9 @@ std::string interleaving()
 		text += "  " + stretch.name + " (" + std::to_string(stretch.fiber) + "), " + what;
 	}
 	end_of_same();
+	if (!text.empty())
+		for (const void *caller : hosted::memory::failed_by_choice())
+			text += "  an allocation fails in " + hosted::where(caller) + "\n";
 	return text;
 }
 

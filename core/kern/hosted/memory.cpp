@@ -7,6 +7,8 @@
 #include <new>
 #include <unordered_map>
 #include <utility>
+#include <vector>
+#include <kern/abi/explore.h>
 #include <kern/abi/memory.h>
 #include <kern/abi/netdev.h>
 #include "calls.hpp"
@@ -62,9 +64,23 @@ Blocks &blocks()
 const Fiber *failing;
 unsigned int until_failure, until_work_failure;
 bool no_pages;
-// Tasks that cope with failures, by chance or by plan.
-unsigned int coping_sections;
+// Who copes with failures, by chance or by plan; and if that is a task: which.
+kern_explore_failing coping_scope;
 const Fiber *coping;
+std::vector<const void *> failed_callers;
+
+bool copes(const Fiber &self)
+{
+	switch (coping_scope) {
+	case KERN_EXPLORE_NOBODY:
+		return false;
+	case KERN_EXPLORE_THIS_TASK:
+		return &self == coping;
+	case KERN_EXPLORE_EVERYBODY:
+		return true;
+	}
+	return false;
+}
 
 void *allocate(std::size_t size, unsigned int flags, Sort sort, const void *caller)
 {
@@ -133,8 +149,15 @@ bool fails(unsigned int flags, const void *caller)
 		return true;
 	if (&self == failing && until_failure && --until_failure == 0)
 		return true;
-	return coping_sections > 0 && &self == coping &&
-	       scheduler().strategy().fails_allocation(self);
+	if (!copes(self) || !scheduler().strategy().fails_allocation(self))
+		return false;
+	failed_callers.push_back(caller);
+	return true;
+}
+
+const std::vector<const void *> &failed_by_choice()
+{
+	return failed_callers;
 }
 
 std::string left()
@@ -156,19 +179,10 @@ void reset()
 {
 	blocks().clear();
 	failing = coping = nullptr;
-	until_failure = until_work_failure = coping_sections = 0;
+	coping_scope = KERN_EXPLORE_NOBODY;
+	until_failure = until_work_failure = 0;
+	failed_callers.clear();
 	no_pages = false;
-}
-
-void begin_failures()
-{
-	coping = &scheduler().current();
-	coping_sections++;
-}
-
-void end_failures()
-{
-	coping_sections--;
 }
 
 } // namespace hosted::memory
@@ -312,6 +326,12 @@ const void *kern_page_bytes(const struct page *page)
 int kern_node_id(void)
 {
 	return 0;
+}
+
+void kern_explore_failures(enum kern_explore_failing who)
+{
+	memory::coping_scope = who;
+	memory::coping = &scheduler().current();
 }
 
 void kern_fail_allocation(unsigned int nth)

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace hosted::memory
 {
@@ -17,8 +18,7 @@ void reset();
  * whether it fails.
  */
 bool fails(unsigned int flags, const void *caller);
-/* Between these the running one copes with allocations that fail. */
-void begin_failures();
-void end_failures();
+/* The callers whose allocations have failed because the strategy chose that, in their order. */
+const std::vector<const void *> &failed_by_choice();
 
 } // namespace hosted::memory

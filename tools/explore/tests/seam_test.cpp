@@ -105,6 +105,21 @@ TEST(ExplorerSeam, finds_time_that_passes)
 {
 	expect_found("planted_seam.time_that_passes", "expected not race.late");
 }
+TEST(ExplorerSeam, finds_a_forgotten_undo)
+{
+	expect_found("planted_seam.forgotten_undo", "memory is left");
+}
+TEST(ExplorerSeam, says_which_allocation_failed)
+{
+	const Failure found = failure_of("planted_seam.forgotten_undo", 2000);
+	const std::string text = report(case_of("planted_seam.forgotten_undo"), found, {});
+
+	EXPECT_NE(text.find("an allocation fails in "), std::string::npos) << text;
+}
+TEST(ExplorerSeam, finds_a_work_that_does_without_memory)
+{
+	expect_found("planted_seam.work_without_memory", "expected port.sum == 1");
+}
 /* NOTIFY-09, and a driver that forgets to look after arming. */
 TEST(ExplorerSeam, finds_a_lost_completion)
 {

@@ -83,6 +83,13 @@ TEST(Explorer, an_interface_is_closed_while_it_looks_for_groups)
 {
 	expect_holds("explore_ipoib.closed_while_it_looks_for_groups", 500);
 }
+/* An allocation fails somewhere in what makes a device's agents and interface, rings, a child. */
+TEST(Explorer, what_an_interface_had_goes_where_memory_ends)
+{
+	expect_holds("explore_ipoib.a_device_comes_without_memory", 300);
+	expect_holds("explore_ipoib.rings_fail_twice", 200);
+	expect_holds("explore_ipoib.a_child_fails_and_is_made_again", 200);
+}
 /* The driver of the ConnectX, the card, its link and a subnet manager in one time. */
 TEST(Explorer, a_card_and_its_driver_agree)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Defects, one a case, each of which core/kern/hosted reports; tools/explore/tests/seam_test.cpp
 // says by what words.
+#include <kern/abi/explore.h>
 #include <kern/completion.hpp>
 #include <kern/dma.hpp>
 #include <kern/irq_work.hpp>
@@ -216,6 +217,38 @@ void shifted_too_far(Test &test)
 	EXPECT_NE(1 << by.load_relaxed(), 7);
 }
 
+/* Of two things that are made the second fails, and the first is forgotten. */
+void forgotten_undo(Test &test)
+{
+	kern_explore_failures(KERN_EXPLORE_THIS_TASK);
+	auto first = kern::make<u64>(kern::Gfp::kernel);
+	auto second = kern::make<u64>(kern::Gfp::kernel);
+	kern_explore_failures(KERN_EXPLORE_NOBODY);
+	auto third = kern::make<u64>(kern::Gfp::kernel);
+	EXPECT_TRUE(third.ok());
+	if (first.ok() && !second.ok())
+		(void)first.take().release();
+}
+
+/* A work does other than it should where there is not what it asks for. */
+void work_without_memory(Test &test)
+{
+	struct Port {
+		void refresh()
+		{
+			auto made = kern::make<u64>(kern::Gfp::kernel);
+			sum += made.ok() ? 1 : 2;
+		}
+		u64 sum = 0;
+		kern::Work work{kern::method<&Port::refresh>, this};
+	} port;
+	kern_explore_failures(KERN_EXPLORE_EVERYBODY);
+	port.work.queue();
+	port.work.flush();
+	kern_explore_failures(KERN_EXPLORE_NOBODY);
+	EXPECT_EQ(port.sum, 1u);
+}
+
 /* A timer fires before what it times has ended, though it has a second. */
 void time_that_passes(Test &test)
 {
@@ -239,4 +272,5 @@ KUNIT_SUITE(planted_seam, KUNIT_CASE(locks_in_a_circle), KUNIT_CASE(lock_twice),
 	    KUNIT_CASE(leak), KUNIT_CASE(freed_with_a_timer_due),
 	    KUNIT_CASE(used_after_a_grace_period), KUNIT_CASE(lost_addition),
 	    KUNIT_CASE(lost_wakeup), KUNIT_CASE(without_end), KUNIT_CASE(mapped_and_left),
-	    KUNIT_CASE(shifted_too_far), KUNIT_CASE(time_that_passes));
+	    KUNIT_CASE(shifted_too_far), KUNIT_CASE(time_that_passes), KUNIT_CASE(forgotten_undo),
+	    KUNIT_CASE(work_without_memory));

@@ -15,10 +15,13 @@ namespace
 class Device
 {
 public:
-	Device()
+	/* failing: whose allocations fail while the card is probed. */
+	explicit Device(kern_explore_failing failing = KERN_EXPLORE_NOBODY)
 	{
 		(void)ib_register_client(&client);
+		kern_explore_failures(failing);
 		kern_explore_plug_card();
+		kern_explore_failures(KERN_EXPLORE_NOBODY);
 	}
 	~Device()
 	{
@@ -67,6 +70,14 @@ void a_card_comes_and_goes(Test &test)
 	EXPECT_EQ(device.get()->phys_port_cnt, 1u);
 	device.pull();
 	EXPECT_TRUE(device.get() == nullptr);
+}
+
+/* Whatever fails of the probe is undone whole; plugged in again the card is registered. */
+void a_card_comes_without_memory(Test &test)
+{
+	Device(KERN_EXPLORE_THIS_TASK).pull();
+	Device device;
+	EXPECT_TRUE(device.get() != nullptr);
 }
 
 /* A QP that is connected to itself: what it sends it receives. */
@@ -217,5 +228,6 @@ void armed_when_one_has_come(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(explore_connectx, KUNIT_CASE(a_card_comes_and_goes), KUNIT_CASE(a_message_comes_back),
+KUNIT_SUITE(explore_connectx, KUNIT_CASE(a_card_comes_and_goes),
+	    KUNIT_CASE(a_card_comes_without_memory), KUNIT_CASE(a_message_comes_back),
 	    KUNIT_CASE(who_sleeps_is_woken), KUNIT_CASE(armed_when_one_has_come));

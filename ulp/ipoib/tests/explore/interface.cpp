@@ -230,10 +230,82 @@ void closed_while_it_looks_for_groups(Test &test)
 	host.reset();
 }
 
+/* Allocations of this task fail as the seed says, for as long as it is there. */
+class Failures
+{
+public:
+	Failures() { kern_explore_failures(KERN_EXPLORE_THIS_TASK); }
+	~Failures() { kern_explore_failures(KERN_EXPLORE_NOBODY); }
+	Failures(const Failures &) = delete;
+	Failures &operator=(const Failures &) = delete;
+};
+
+/*
+ * Whatever fails of a device's registration, its agents and its interface, nothing is left of it.
+ */
+void a_device_comes_without_memory(Test &test)
+{
+	kern::kunit::Boxed<kern::kunit::FakeDevice> dma("explored");
+	ASSERT_TRUE(dma.there() && dma->native());
+	for (unsigned i = 0; i < 2; i++) {
+		kern_explore_failures(KERN_EXPLORE_THIS_TASK);
+		const ::fixture::Device device({.lid = 2, .dma_device = dma->native()});
+		kern_explore_failures(KERN_EXPLORE_NOBODY);
+		kern::RtnlGuard rtnl;
+		net_device *dev = kern_explore_netdev(name);
+		if (dev && kern_kunit_netdev_up(dev, true) == 0)
+			EXPECT_EQ(kern_kunit_netdev_up(dev, false), 0);
+		EXPECT_TRUE(!dev || device.ok());
+	}
+}
+
+/* Rings that twice cannot be had leave an interface that is closed, or opens and sends. */
+void rings_fail_twice(Test &test)
+{
+	kern::kunit::Boxed<Host> host;
+	ASSERT_TRUE(host.ok());
+	{
+		kern::RtnlGuard rtnl;
+		Failures failures;
+		for (u32 size : {128u, 256u})
+			(void)netdev_ops.set_rings(&host->interface(), size, size);
+		(void)kern_kunit_netdev_up(host->dev(), true);
+	}
+	(void)host->stats();
+	(void)host->up(false);
+	{
+		kern::RtnlGuard rtnl;
+		kern_rings rings{};
+		netdev_ops.get_rings(&host->interface(), &rings);
+		EXPECT_TRUE(rings.rx == 64 || rings.rx == 128 || rings.rx == 256);
+		ASSERT_EQ(netdev_ops.set_rings(&host->interface(), 64, 64), 0);
+	}
+	ASSERT_EQ(host->up(), 0);
+	EXPECT_TRUE(host->find_peer());
+	EXPECT_EQ(host->send(), 0);
+	(void)host->up(false);
+}
+
+/* A child that could not be made can be made afterwards. */
+void a_child_fails_and_is_made_again(Test &test)
+{
+	kern::kunit::Boxed<Host> host;
+	ASSERT_TRUE(host.ok());
+	bool made = false;
+	for (unsigned i = 0; i < 2 && !made; i++) {
+		Failures failures;
+		made = kern_explore_link_add(name, child_pkey) == 0;
+	}
+	if (!made)
+		EXPECT_EQ(kern_explore_link_add(name, child_pkey), 0);
+	EXPECT_EQ(kern_explore_link_delete(child_name), 0);
+}
+
 } // namespace
 
 KUNIT_SUITE(explore_ipoib, KUNIT_CASE(goes_down_while_it_recovers),
 	    KUNIT_CASE(queues_stay_stopped_while_it_recovers),
 	    KUNIT_CASE(statistics_are_read_beside_new_rings),
 	    KUNIT_CASE(a_child_is_deleted_beside_the_device),
-	    KUNIT_CASE(closed_while_it_looks_for_groups));
+	    KUNIT_CASE(closed_while_it_looks_for_groups), KUNIT_CASE(a_device_comes_without_memory),
+	    KUNIT_CASE(rings_fail_twice), KUNIT_CASE(a_child_fails_and_is_made_again));

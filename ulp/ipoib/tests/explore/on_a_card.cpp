@@ -112,7 +112,25 @@ void a_namespace_goes_during_a_join(Test &test)
 	EXPECT_TRUE(Host::joins());
 }
 
+/*
+ * Nobody gets what he asks for at times: works and polls neither. Opened again with memory, it
+ * joins.
+ */
+void a_join_without_memory(Test &test)
+{
+	kern::kunit::Boxed<Host> host;
+	ASSERT_TRUE(host.there());
+	kern_explore_failures(KERN_EXPLORE_EVERYBODY);
+	(void)Host::up();
+	let_it_join(test);
+	kern_explore_failures(KERN_EXPLORE_NOBODY);
+	(void)Host::up(name, false);
+	ASSERT_EQ(Host::up(), 0);
+	EXPECT_TRUE(Host::joins());
+}
+
 } // namespace
 
 KUNIT_SUITE(explore_on_a_card, KUNIT_CASE(a_card_goes_during_a_join),
-	    KUNIT_CASE(a_card_goes_beside_a_child), KUNIT_CASE(a_namespace_goes_during_a_join));
+	    KUNIT_CASE(a_card_goes_beside_a_child), KUNIT_CASE(a_namespace_goes_during_a_join),
+	    KUNIT_CASE(a_join_without_memory));

@@ -34,4 +34,16 @@ int kern_explore_namespace_end(const char *name);
 void kern_explore_plug_card(void);
 void kern_explore_pull_card(void);
 
+/*
+ * Whose allocations fail, each by the choice of the seed, until the next call: a scenario says
+ * where it copes with that. None fails in the plain order. This task: the one that calls it.
+ * Everybody: works and interrupts, too.
+ */
+enum kern_explore_failing {
+	KERN_EXPLORE_NOBODY,
+	KERN_EXPLORE_THIS_TASK,
+	KERN_EXPLORE_EVERYBODY,
+};
+void kern_explore_failures(enum kern_explore_failing who);
+
 KERN_C_END
