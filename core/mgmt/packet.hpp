@@ -32,9 +32,6 @@ public:
 	ib_ud_wr wr;
 	Send *send;
 
-	/* It may be written to, and be put into the send queue. */
-	bool is_idle() const { return place == Place::idle; }
-
 	ib::MadHeader &header() { return *reinterpret_cast<ib::MadHeader *>(bytes); }
 	ib::RmppHeader &rmpp()
 	{

@@ -39,7 +39,7 @@ bool comes_from_requester(const Send &send, const Receive &receive)
 Send *PendingSends::find(const Receive &receive) const
 {
 	for (Send &send : outstanding_)
-		if (!send.decided && !send.reply &&
+		if (!send.is_decided() && !send.reply &&
 		    send.header().is_response() != receive.is_response() &&
 		    send.header().tid == receive.header().tid &&
 		    same_class(send.header().mgmt_class, receive.header().mgmt_class) &&

@@ -8,6 +8,7 @@
 
 #include "packet.hpp"
 #include "rmpp.hpp"
+#include "send_state.hpp"
 
 namespace mgmt
 {
@@ -20,14 +21,14 @@ class Send : public ib_mad_send_buf
 public:
 	kern::ListNode
 		agent_node; /* from post to completion: in PendingSends or LocalQueue, then with those that have ended */
-	kern::ListNode timer_node;           /* in PendingSends while an answer or ACK is due */
+	kern::ListNode timer_node;           /* in PendingSends while it waits */
 	u64 deadline = 0;                    /* kern::now_ns() */
 	unsigned tries = 0;                  /* transmissions that an answer did not follow */
 	ib_wc_status status = IB_WC_SUCCESS; /* valid once decided */
 	u32 vendor_err = 0;
 	unsigned holds = 0; /* packets busy, and handlers running, that keep it from completing */
+	SendState state = SendState::decided;
 	bool awaits_answer = false; /* a response is due after the message is out */
-	bool decided = false;       /* its fate is known: completes as soon as holds is 0 */
 	bool reply = false;   /* the suite's own answer: freed on completion, nobody is told */
 	bool transit = false; /* another node's SMP, whose next hop has been decided */
 
@@ -56,6 +57,9 @@ public:
 
 	Agent &agent() const;
 
+	bool is_decided() const { return state == SendState::decided; }
+	/* Under the special QP's lock, as all changes of it are. */
+	void step(SendEvent event) { state = next_state(state, event); }
 	bool is_rmpp() const { return rmpp.count() != 0; }
 	Packet &first() const { return *first_packet; }
 	std::uint32_t packet_count() const

@@ -25,17 +25,14 @@ public:
 	bool empty() const { return posted_ == 0; }
 
 	/*
-	 * Puts a packet behind all others. False for one that is on its way still, from an earlier
-	 * transmission: that one will do.
+	 * Puts a packet behind all others. It is on its way no more from an earlier transmission.
 	 */
-	bool add(Packet &packet)
+	void add(Packet &packet)
 	{
-		if (packet.place != Packet::Place::idle)
-			return false;
+		kern_assert(packet.place == Packet::Place::idle);
 		packet.place = Packet::Place::backlog;
 		packet.send->queued++;
 		backlog_.push_back(packet);
-		return true;
 	}
 	/* Takes out those packets of a send that wait. How many they were. */
 	unsigned withdraw(Send &send) { return send.queued == 0 ? 0 : withdraw_some(send); }

@@ -129,8 +129,8 @@ private:
 	void transmit_window_locked(Send &send) REQUIRES(lock_);
 	void queue_locked(Send &send, Packet &packet) REQUIRES(lock_)
 	{
-		if (send_queue_.add(packet))
-			send.holds++;
+		send_queue_.add(packet);
+		send.holds++;
 	}
 	/* While the QP recovers, what is to be sent waits for the outcome. */
 	void pump_locked() REQUIRES(lock_)
@@ -145,7 +145,22 @@ private:
 	void wait_for_peer_locked(Send &send) REQUIRES(lock_);
 	void decide_locked(Send &send, ib_wc_status status) REQUIRES(lock_);
 	void abort_locked(Send &send, ib::RmppStatus status) REQUIRES(lock_);
-	void release_locked(Send &send) REQUIRES(lock_);
+	/*
+	 * Drops one hold; with the last one a decided send goes, and any other is out. In place by
+	 * word of command: it is on the way of every MAD.
+	 */
+	[[gnu::always_inline]] void release_locked(Send &send) REQUIRES(lock_)
+	{
+		kern_assert(send.holds > 0);
+		if (--send.holds != 0)
+			return;
+		if (!send.is_decided()) [[unlikely]] {
+			wait_for_peer_locked(send);
+			return;
+		}
+		send.agent_node.unlink();
+		finished_.push_back(send);
+	}
 	void expire_locked(Agent &agent, u64 now) REQUIRES(lock_);
 	void on_send_done(ib_wc *wc);
 	void tell(const HandlerContext &here, SendList &ended);

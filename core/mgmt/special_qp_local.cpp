@@ -24,12 +24,10 @@ void SpecialQp::serve_local(const HandlerContext &here)
 
 	kern::Guard guard(lock_);
 	/* Nobody answered: it ends as it would have on the wire, by its time-out. */
-	if (send->awaits_answer && !send->decided) {
+	if (send->awaits_answer)
 		send->tries = static_cast<unsigned>(send->retries) + 1;
-		wait_for_peer_locked(*send);
-	} else {
+	else
 		decide_locked(*send, IB_WC_SUCCESS);
-	}
 	release_locked(*send);
 }
 

@@ -20,8 +20,6 @@ namespace mgmt
 		wait_for_peer_locked(send);
 	} else {
 		queue_locked(send, send.first());
-		if (send.awaits_answer)
-			wait_for_peer_locked(send);
 	}
 	pump_locked();
 }
@@ -39,7 +37,7 @@ namespace mgmt
 	/* Before the first time, and since the last time ended. */
 	kern_assert(send.holds == 0);
 	send.tries = 0;
-	send.decided = false;
+	send.step(SendEvent::posted);
 	send.awaits_answer = send.timeout_ms > 0;
 	send.vendor_err = 0;
 	if (send.is_rmpp())
@@ -105,22 +103,12 @@ void SpecialQp::pump_on_locked(SendQueue::Lost lost)
 	}
 }
 
-/* Drops one hold; the last one lets a decided send go. */
-void SpecialQp::release_locked(Send &send)
-{
-	kern_assert(send.holds > 0);
-	if (--send.holds == 0 && send.decided) {
-		send.agent_node.unlink();
-		finished_.push_back(send);
-	}
-}
-
 /* Fixes how a send ends, once; it completes as soon as nothing holds it. */
 void SpecialQp::decide_locked(Send &send, ib_wc_status status)
 {
-	if (send.decided)
+	if (send.is_decided())
 		return;
-	send.decided = true;
+	send.step(SendEvent::decided);
 	send.status = status;
 	send.timer_node.unlink();
 	/* One hold more, for the case that there was no other. */
@@ -128,15 +116,10 @@ void SpecialQp::decide_locked(Send &send, ib_wc_status status)
 	release_locked(send);
 }
 
-/*
- * Tells the peer that a message ends here (IBA 13.6.2.3), by its first packet, if that is not on
- * its way still.
- */
+/* Tells the peer that a message ends here (IBA 13.6.2.3), by its first packet. */
 void SpecialQp::abort_locked(Send &send, ib::RmppStatus status)
 {
 	Packet &packet = send.first();
-	if (!packet.is_idle())
-		return;
 	auto &rmpp = packet.rmpp();
 	rmpp.type = ib::RmppHeader::abort;
 	rmpp.time_flags =
@@ -148,12 +131,22 @@ void SpecialQp::abort_locked(Send &send, ib::RmppStatus status)
 	pump_locked();
 }
 
-/* An answer or an ACK is due. */
+/*
+ * The next word is the peer's: its time runs from now on, or from when all is out. That comes, as
+ * the hardware gives back all that it has taken, at the latest when the QP is in error or goes
+ * (MGMT-09), and what waits behind that goes out, or ends with the QP's recovery.
+ */
 void SpecialQp::wait_for_peer_locked(Send &send)
 {
+	if (send.holds != 0) {
+		send.timer_node.unlink();
+		send.step(SendEvent::queued);
+		return;
+	}
 	Agent &agent = send.agent();
 	const u64 now = kern::now_ns();
 
+	send.step(SendEvent::let_out);
 	if (agent.pending.wait(send, now))
 		agent.arm_timer_locked(now);
 }
@@ -169,6 +162,7 @@ void SpecialQp::expire_locked(Agent &agent, u64 now)
 		}
 		if (send->is_rmpp() && send->rmpp.acknowledged() != send->rmpp.count())
 			send->rmpp.rewind();
+		send->step(SendEvent::queued);
 		transmit_locked(*send);
 	}
 }
@@ -198,18 +192,19 @@ void SpecialQp::on_send_done(ib_wc *wc)
 		 * again.
 		 */
 		step_locked(SpecialQpEvent::send_failed);
-		if (wc->status == IB_WC_WR_FLUSH_ERR && !send.decided && is_recovering(state())) {
+		if (wc->status == IB_WC_WR_FLUSH_ERR && !send.is_decided() &&
+		    is_recovering(state())) {
 			send_queue_.add(packet);
 			return;
 		}
 		send.vendor_err = wc->vendor_err;
 		decide_locked(send, wc->status);
-	} else if (!send.is_rmpp() && !send.awaits_answer && !send.decided) {
+	} else if (!send.is_rmpp() && !send.awaits_answer && !send.is_decided()) {
 		/*
 		 * Of a single datagram that nobody answers nothing waits, neither packet nor timer.
 		 */
 		kern_assert(!send.timer_node.linked());
-		send.decided = true;
+		send.step(SendEvent::decided);
 		send.status = IB_WC_SUCCESS;
 	}
 	release_locked(send);
@@ -220,14 +215,14 @@ kern::Result<> SpecialQp::modify(Send &send, u32 timeout_ms)
 {
 	kern::Guard guard(lock_);
 
-	if (!send.agent_node.linked() || send.decided)
+	if (!send.agent_node.linked() || send.is_decided())
 		return kern::Error{-EINVAL};
 	if (timeout_ms == 0) {
 		decide_locked(send, IB_WC_WR_FLUSH_ERR);
 		kick();
 	} else {
 		send.timeout_ms = static_cast<int>(timeout_ms);
-		if (send.timer_node.linked())
+		if (send.state == SendState::waiting)
 			wait_for_peer_locked(send);
 	}
 	return {};

@@ -249,7 +249,7 @@ struct ib_mad_send_wc;
  * @seg_count: RMPP: segments
  * @seg_size: RMPP: bytes of data in each
  * @seg_rmpp_size: RMPP: the same with what is after the RMPP header
- * @timeout_ms: how long to wait for an answer; 0 if none is expected
+ * @timeout_ms: how long to wait for an answer to what is out; 0 if none is expected
  * @retries: how many times to send it again
  */
 struct ib_mad_send_buf {
@@ -491,7 +491,7 @@ int ib_post_send_mad(struct ib_mad_send_buf *send_buf, struct ib_mad_send_buf **
 /**
  * ib_modify_mad - give an outstanding send another time-out
  * @send_buf: the send
- * @timeout_ms: from now on; 0 cancels it
+ * @timeout_ms: from now on, or from when it is out; 0 cancels it
  *
  * Context: any. Return: 0; -EINVAL if it is not outstanding.
  */

@@ -8,6 +8,8 @@ namespace
 {
 
 constexpr unsigned long get = 1ul << IB_MGMT_METHOD_GET, send = 1ul << IB_MGMT_METHOD_SEND;
+/* More retries than pass while whoever answers takes his time. */
+constexpr int patient = 1000;
 
 /* A asks, B answers. */
 struct Pair {
@@ -184,7 +186,7 @@ void mgmt_03_retransmission_is_answered(Test &test)
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
 	Watch watch(pair.a.device(), 0b11);
-	Sent sent(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 20, 5);
+	Sent sent(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 20, patient);
 	ASSERT_TRUE(sent.ok());
 	ASSERT_EQ(sent.post(), 0);
 	ASSERT_TRUE(sent.ended());
@@ -198,7 +200,7 @@ void mgmt_03_busy_is_asked_again(Test &test)
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
 	pair.server.busy = 2;
-	Sent sent(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 20, 5);
+	Sent sent(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 20, patient);
 	ASSERT_TRUE(sent.ok());
 	ASSERT_EQ(sent.post(), 0);
 	ASSERT_TRUE(sent.ended());
@@ -474,10 +476,7 @@ void mgmt_03_send_queue_recovers(Test &test)
 		kern::Completion reached, open;
 		kern::Atomic<unsigned int> seen{};
 	} gate;
-	struct Bad : ib_cqe {
-		kern::Completion done_;
-		ib_wc_status status = IB_WC_SUCCESS;
-	} bad{};
+	BadRequest bad;
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
 	soft_watch(
@@ -499,29 +498,14 @@ void mgmt_03_send_queue_recovers(Test &test)
 	const int posted = first.post();
 	gate.reached.wait();
 
-	ib_sge nowhere{.addr = 64, .length = 16, .lkey = 0xdead};
-	ib_ud_wr wr{};
-	bad.done = [](ib_cq *, ib_wc *wc) {
-		auto &self = *static_cast<Bad *>(wc->wr_cqe);
-		self.status = wc->status;
-		self.done_.complete();
-	};
-	wr.wr.wr_cqe = &bad;
-	wr.wr.sg_list = &nowhere;
-	wr.wr.num_sge = 1;
-	wr.wr.opcode = IB_WR_SEND;
-	wr.wr.send_flags = IB_SEND_SIGNALED;
-	wr.ah = first.buf()->ah;
-	wr.remote_qpn = 1;
-	wr.remote_qkey = IB_QP1_QKEY;
-	const int posted_bad = ib_post_send(pair.client.agent->qp, &wr.wr, nullptr);
+	const int posted_bad = bad.post(pair.client.agent->qp, first.buf()->ah);
 	const int posted_second = second.post(), posted_third = third.post();
 	gate.open.complete();
 	ASSERT_EQ(posted, 0);
 	ASSERT_EQ(posted_bad, 0);
 	ASSERT_EQ(posted_second, 0);
 	ASSERT_EQ(posted_third, 0);
-	bad.done_.wait();
+	bad.ended.wait();
 	EXPECT_NE(bad.status, IB_WC_SUCCESS);
 	for (Sent *sent : {&first, &second, &third}) {
 		EXPECT_TRUE(sent->ended());

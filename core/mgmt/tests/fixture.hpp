@@ -126,7 +126,7 @@ private:
 		/* Before the answer, which may be heard and counted on another CPU at once. */
 		self.received.fetch_add(1);
 		if (!response && self.answering)
-			self.answer(*wc);
+			self.answer(mad_agent, *wc);
 		ib_free_recv_mad(wc);
 	}
 	void check(const ib_mad_recv_wc &wc)
@@ -142,11 +142,12 @@ private:
 		}
 		content_right = content_right && offset == wc.mad_len - header;
 	}
-	void answer(const ib_mad_recv_wc &wc)
+	/* from: it may be heard and asked before open() has its result, and while close() waits. */
+	void answer(ib_mad_agent *from, const ib_mad_recv_wc &wc)
 	{
 		const bool rmpp = answer_bytes != 0;
 		auto *send = ib_create_send_mad(
-			agent, wc.wc->src_qp, 0, rmpp, rmpp ? IB_MGMT_VENDOR_HDR : IB_MGMT_MAD_HDR,
+			from, wc.wc->src_qp, 0, rmpp, rmpp ? IB_MGMT_VENDOR_HDR : IB_MGMT_MAD_HDR,
 			rmpp ? answer_bytes : IB_MGMT_MAD_DATA, gfp, IB_MGMT_BASE_VERSION);
 		if (rdma::is_err(send))
 			return;
@@ -318,6 +319,46 @@ private:
 	ib_ah *ah_;
 	kern::Completion done_;
 	ib_wc_status status_ = IB_WC_GENERAL_ERR;
+};
+
+/*
+ * A QP changes its state by itself, as by an error of the hardware: the midlayer, by whom its owner
+ * may be changing it at the same time, is not told.
+ */
+inline bool move_unasked(ib_qp *qp, ib_qp_state state)
+{
+	ib_qp_attr attr{};
+	attr.qp_state = state;
+	return qp->device->ops.modify_qp(qp, &attr, IB_QP_STATE, nullptr) == 0;
+}
+
+/* A request that no hardware can carry out: it stops the send queue (IBA 10.3.1.6). */
+struct BadRequest : ib_cqe {
+	kern::Completion ended;
+	ib_wc_status status = IB_WC_SUCCESS; /* valid once ended */
+
+	BadRequest() : ib_cqe{}
+	{
+		done = [](ib_cq *, ib_wc *wc) {
+			auto &self = *static_cast<BadRequest *>(wc->wr_cqe);
+			self.status = wc->status;
+			self.ended.complete();
+		};
+	}
+	int post(ib_qp *qp, ib_ah *ah)
+	{
+		ib_sge nowhere{.addr = 64, .length = 16, .lkey = 0xdead};
+		ib_ud_wr wr{};
+		wr.wr.wr_cqe = this;
+		wr.wr.sg_list = &nowhere;
+		wr.wr.num_sge = 1;
+		wr.wr.opcode = IB_WR_SEND;
+		wr.wr.send_flags = IB_SEND_SIGNALED;
+		wr.ah = ah;
+		wr.remote_qpn = 1;
+		wr.remote_qkey = IB_QP1_QKEY;
+		return ib_post_send(qp, &wr.wr, nullptr);
+	}
 };
 
 /* Loses what a device sends, in the order of a bit mask, and counts it. */

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // MGMT-03: a special QP that falls into error, on each kind of hardware, with each step of its
-// recovery failing once; and what its consumers may rely on meanwhile.
+// recovery failing once, or that holds up what it sends; and what its consumers may rely on
+// meanwhile.
 #include "../recovery_state.hpp"
+#include "../send_state.hpp"
 #include "fixture.hpp"
 
 #include <kern/assert.hpp>
@@ -41,6 +43,24 @@ void mgmt_03_states_of_a_special_qp(Test &test)
 				  table[state][event]);
 }
 
+/* The same of a send. */
+void mgmt_03_states_of_a_send(Test &test)
+{
+	using enum mgmt::SendState;
+	constexpr int states = 3, events = 4;
+	/* Columns: posted, queued, let_out, decided. */
+	constexpr mgmt::SendState table[states][events] = {
+		/* decided */ {going, decided, decided, decided},
+		/* going */ {going, going, waiting, decided},
+		/* waiting */ {going, going, waiting, decided},
+	};
+	for (int state = 0; state < states; state++)
+		for (int event = 0; event < events; event++)
+			EXPECT_EQ(next_state(static_cast<mgmt::SendState>(state),
+					     static_cast<mgmt::SendEvent>(event)),
+				  table[state][event]);
+}
+
 /* One who asks, and one whose QP is broken; it asks itself, too. */
 struct Scene {
 	Node a{1}, b{2};
@@ -53,12 +73,7 @@ struct Scene {
 		       server.open(vendor_class, get) == 0;
 	}
 	ib_qp *qp() const { return server.agent->qp; }
-	bool move_to(ib_qp_state state) const
-	{
-		ib_qp_attr attr{};
-		attr.qp_state = state;
-		return ib_modify_qp(qp(), &attr, IB_QP_STATE) == 0;
-	}
+	bool move_to(ib_qp_state state) const { return move_unasked(qp(), state); }
 	bool is_full() const
 	{
 		return eventually([this] { return soft_posted_receives(qp()) == receive_queue; });
@@ -100,32 +115,6 @@ struct FailsOnce {
 /* How a QP is broken; the calls of ib_modify_qp that takes. */
 enum class Break : u8 { idle, with_sends, send_queue };
 constexpr unsigned int own_calls[] = {1, 2, 0};
-
-/* A request that no hardware can carry out: it stops the send queue (IBA 10.3.1.6). */
-struct BadRequest : ib_cqe {
-	kern::Completion ended;
-
-	BadRequest() : ib_cqe{}
-	{
-		done = [](ib_cq *, ib_wc *wc) {
-			static_cast<BadRequest *>(wc->wr_cqe)->ended.complete();
-		};
-	}
-	int post(ib_qp *qp, ib_ah *ah)
-	{
-		ib_sge nowhere{.addr = 64, .length = 16, .lkey = 0xdead};
-		ib_ud_wr wr{};
-		wr.wr.wr_cqe = this;
-		wr.wr.sg_list = &nowhere;
-		wr.wr.num_sge = 1;
-		wr.wr.opcode = IB_WR_SEND;
-		wr.wr.send_flags = IB_SEND_SIGNALED;
-		wr.ah = ah;
-		wr.remote_qpn = 1;
-		wr.remote_qkey = IB_QP1_QKEY;
-		return ib_post_send(qp, &wr.wr, nullptr);
-	}
-};
 
 /*
  * Breaks the server's QP with a call of a method failing on the way back. True if it came to that
@@ -222,6 +211,78 @@ void mgmt_12_mad_receive_queue_makes_up_for_a_shortage(Test &test)
 	EXPECT_LE(soft_posted_receives(scene.qp()), receive_queue - 20);
 	soft_fail(scene.b.device(), SOFT_POST_RECV, 0, 0);
 	EXPECT_TRUE(scene.is_full());
+}
+
+/* Longer than all the time that a request with 20 ms and two retries waits. */
+bool lets_time_pass(Scene &scene)
+{
+	Sent clock(scene.client, 99, vendor_class, IB_MGMT_METHOD_GET, 400, 0);
+	return clock.ok() && clock.post() == 0 && clock.ended() &&
+	       clock.status() == IB_WC_RESP_TIMEOUT_ERR;
+}
+
+/*
+ * What the send queue holds up for long is sent as often as any other, and has as much time: both
+ * are counted from when it is out.
+ */
+void mgmt_03_time_runs_from_when_it_is_out(Test &test)
+{
+	Scene scene;
+	ASSERT_TRUE(scene.ok());
+	Watch watch(scene.b.device(), ~0ul);
+	Sent held(scene.server, 1, vendor_class, IB_MGMT_METHOD_GET, 20, 2);
+	ASSERT_TRUE(held.ok());
+	/* A queue that drains takes requests, and keeps them. */
+	ASSERT_TRUE(scene.move_to(IB_QPS_SQD));
+	ASSERT_EQ(held.post(), 0);
+	EXPECT_TRUE(lets_time_pass(scene));
+	EXPECT_EQ(held.completions(), 0u);
+	const u64 begin = kern::now_ns();
+	ASSERT_TRUE(scene.move_to(IB_QPS_RTS));
+	ASSERT_TRUE(held.ended());
+	EXPECT_EQ(held.status(), IB_WC_RESP_TIMEOUT_ERR);
+	EXPECT_EQ(watch.seen.load_acquire(), 3u);
+	EXPECT_GE(kern::now_ns() - begin, 120u * 1000 * 1000);
+}
+
+/*
+ * What is held up for ever ends: by its cancellation at once where the hardware does not have it,
+ * and otherwise by the error that its QP falls into, behind which it goes out like any other.
+ */
+void mgmt_03_what_is_held_up_ends(Test &test)
+{
+	constexpr std::size_t count = 130; /* the hardware takes 128 */
+	Scene scene;
+	ASSERT_TRUE(scene.ok());
+	Watch watch(scene.b.device(), ~0ul);
+	auto made = kern::make_array<kern::Owned<Sent>>(kern::Gfp::kernel, count);
+	ASSERT_OK(made);
+	auto sends = made.take();
+	for (auto &sent : sends) {
+		auto one = kern::make<Sent>(kern::Gfp::kernel, scene.server, u16{1}, vendor_class,
+					    u8{IB_MGMT_METHOD_GET}, 20, 0);
+		ASSERT_OK(one);
+		sent = one.take();
+		ASSERT_TRUE(sent->ok());
+	}
+	ASSERT_TRUE(scene.move_to(IB_QPS_SQD));
+	for (auto &sent : sends)
+		ASSERT_EQ(sent->post(), 0);
+	Sent &cancelled = *sends[count - 1];
+	ib_cancel_mad(cancelled.buf());
+	EXPECT_TRUE(cancelled.ended());
+	EXPECT_EQ(cancelled.status(), IB_WC_WR_FLUSH_ERR);
+	EXPECT_TRUE(lets_time_pass(scene));
+	for (std::size_t n = 0; n < count - 1; n++)
+		EXPECT_EQ(sends[n]->completions(), 0u);
+	ASSERT_TRUE(scene.move_to(IB_QPS_ERR));
+	for (std::size_t n = 0; n < count - 1; n++) {
+		ASSERT_TRUE(sends[n]->ended());
+		EXPECT_EQ(sends[n]->status(), IB_WC_RESP_TIMEOUT_ERR);
+	}
+	for (auto &sent : sends)
+		EXPECT_EQ(sent->completions(), 1u);
+	EXPECT_EQ(watch.seen.load_acquire(), count - 1);
 }
 
 /* Posts a MAD again each time that it ends, and looks where it is told so. */
@@ -338,8 +399,10 @@ void mgmt_03_cancelled_under_a_lock(Test &test)
 
 /* These say themselves what hardware they want. */
 KUNIT_SUITE_BEFORE(mad_recovery, ::fixture::on_plain_devices,
-		   KUNIT_CASE(mgmt_03_states_of_a_special_qp),
+		   KUNIT_CASE(mgmt_03_states_of_a_special_qp), KUNIT_CASE(mgmt_03_states_of_a_send),
 		   KUNIT_CASE(mgmt_03_recovery_with_each_step_failing),
 		   KUNIT_CASE(mgmt_12_mad_receive_queue_makes_up_for_a_shortage),
+		   KUNIT_CASE(mgmt_03_time_runs_from_when_it_is_out),
+		   KUNIT_CASE(mgmt_03_what_is_held_up_ends),
 		   KUNIT_CASE(mgmt_03_handlers_are_called_by_one_work_item_alone),
 		   KUNIT_CASE(mgmt_03_cancelled_under_a_lock));

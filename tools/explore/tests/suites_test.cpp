@@ -46,6 +46,21 @@ TEST(Explorer, requests_are_answered)
 {
 	expect_holds("mad_agent.mgmt_03_request_is_answered", 4);
 }
+/* The time of one that waited to be sent ran out by the 7th seed. */
+TEST(Explorer, requests_are_sent_as_often_as_they_say)
+{
+	expect_holds("mad_agent.mgmt_03_times_out_with_back_off", 20);
+	expect_holds("mad_agent.mgmt_03_retransmission_is_answered", 10);
+	expect_holds("mad_agent.mgmt_03_busy_is_asked_again", 10);
+	expect_holds("mad_recovery.mgmt_03_time_runs_from_when_it_is_out", 10);
+	expect_holds("mad_recovery.mgmt_03_what_is_held_up_ends", 10);
+}
+/* A million steps, the latter. */
+TEST(Explorer, special_queue_pairs_recover)
+{
+	expect_holds("mad_life_card.mgmt_03_qp_that_stays_broken", 4);
+	expect_holds("mad_recovery.mgmt_03_recovery_with_each_step_failing", 2);
+}
 TEST(Explorer, sends_end_once_when_a_device_goes)
 {
 	expect_holds("mad_life_card.mgmt_03_device_removal", 6);
