@@ -34,6 +34,16 @@ unsigned plain_order(unsigned code)
 	return code;
 }
 
+/*
+ * Whether it is of an IPoIB network, whose partition is named in it (RFC 4391 section 4); of any
+ * scope, with any flags.
+ */
+bool is_ipoib(const ib::Gid &mgid)
+{
+	const auto signature = static_cast<std::uint16_t>(mgid.subnet_prefix() >> 32);
+	return signature == ib::ipoib_signature_ipv4 || signature == ib::ipoib_signature_ipv6;
+}
+
 /* The value that a request asks for, if `preferred` does not meet its selector. */
 unsigned choose(std::uint8_t byte, bool has_selector, bool has_value, unsigned preferred)
 {
@@ -175,6 +185,32 @@ void McGroups::forget_membership(ib::Guid port)
 		memberships_.erase(its);
 }
 
+/*
+ * The hosts of an IPoIB network join its groups with what its broadcast group has, and nothing else
+ * (RFC 4391 sections 5 and 6): whoever made one otherwise would keep them out of it.
+ */
+bool McGroups::is_of_its_network(const Record &record) const
+{
+	const ib::Gid mgid = record.mgid;
+	if (!is_ipoib(mgid))
+		return true;
+	const auto pkey = static_cast<ib::Pkey>(mgid.subnet_prefix() >> 16);
+	if (ib::pkey_base(pkey) != ib::pkey_base(record.pkey))
+		return false;
+	const auto network = std::find_if(groups_.begin(), groups_.end(), [&](const auto &group) {
+		return group.second.broadcast_of &&
+		       ib::pkey_base(group.second.record.pkey) == ib::pkey_base(pkey);
+	});
+	if (network == groups_.end())
+		return true;
+	const Record &broadcast = network->second.record;
+	return record.qkey == broadcast.qkey && record.mtu_selector == broadcast.mtu_selector &&
+	       record.rate_selector == broadcast.rate_selector &&
+	       record.traffic_class == broadcast.traffic_class && record.sl() == broadcast.sl() &&
+	       record.flow_label() == broadcast.flow_label() &&
+	       record.hop_limit() == broadcast.hop_limit();
+}
+
 McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, std::uint16_t &status)
 {
 	const auto &wanted = record_of<Record>(mad);
@@ -241,6 +277,10 @@ McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, st
 		choose(wanted.lifetime_selector, has_component(mad, Record::c_lifetime_selector),
 		       has_component(mad, Record::c_lifetime), packet_lifetime);
 	record.lifetime_selector = ib::make_selected(ib::Selector::exactly, lifetime);
+	if (!is_of_its_network(record)) {
+		status = ib::sa_status_req_invalid;
+		return nullptr;
+	}
 
 	auto [at, fresh] = groups_.emplace(record.mgid, std::move(group));
 	if (!fresh) {

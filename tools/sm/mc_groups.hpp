@@ -69,6 +69,10 @@ private:
 	static ib::Rate rate_for(const Subnet &subnet, const Partition &partition);
 	static void adjust_rate(const Subnet &subnet, Group &group);
 	Group *create(const Subnet &subnet, const ib::SaMad &mad, std::uint16_t &status);
+	/*
+	 * Whether a new group has what the members of its IPoIB network ask for, if it is of one.
+	 */
+	bool is_of_its_network(const ib::McMemberRecord &record) const;
 	/* One that no group has, of the SA's own prefix (IBA 15.2.5.17.2). */
 	ib::Gid unused_mgid(std::uint8_t scope, ib::Lid mlid) const;
 	/* Whether the port is in the group, or may be in one more. */

@@ -464,6 +464,10 @@ void SubnetManager::receive_trap(const fabric::AddressedMad &mad)
 	if (notice.is_generic())
 		spdlog::info("sm: trap {} from LID {}", notice.trap_number.value(),
 			     notice.issuer_lid.value());
+	/* What becomes of GIDs and groups the manager alone tells, IBA 14.2.5.1. */
+	if (notice.is_generic() && notice.trap_number >= ib::trap_gid_in_service &&
+	    notice.trap_number <= ib::trap_mcast_group_deleted)
+		return;
 	sa_.report(notice);
 	if (!notice.is_generic())
 		return;

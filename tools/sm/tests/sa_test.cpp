@@ -134,6 +134,49 @@ TEST_F(SaTest, groups_are_created_shared_and_end_with_the_last_full_member)
 	EXPECT_EQ(ib::sa_status_invalid_gid, a.ask_sa(bad)->header.status);
 }
 
+// RFC 4391 sections 4 to 6: whose members would be refused, or talk to nobody.
+TEST_F(SaTest, a_group_of_an_ipoib_network_is_as_its_broadcast_group)
+{
+	const auto create = [&](const ib::Gid &mgid, auto change) {
+		ib::SaMad mad = c.request(MadMethod::set, ib::attr_mc_member_record, create_mask);
+		auto &record = Host::record<Mc>(mad);
+		record.mgid = mgid;
+		record.port_gid = c.gid();
+		record.qkey = 0x0b1bu;
+		record.pkey = ib::pkey_default_full;
+		record.mtu_selector = ib::make_selected(ib::Selector::exactly, 4);
+		record.rate_selector = ib::make_selected(ib::Selector::exactly, 3);
+		record.set_scope_join_state(2, Mc::full_member);
+		change(record);
+		return c.ask_sa(mad)->header.status.value();
+	};
+	const ib::Gid by_ipv6 = ib::Gid::from_parts(0xff15601bffff0000, 7);
+	const ib::Gid of_nobody = ib::Gid::from_parts(0xff12401b80100000, 7);
+	const ib::Gid of_no_network = ib::Gid::from_parts(0xff1240ff80100000, 7);
+	const auto as_it_is = [](Mc &) {};
+	EXPECT_EQ(ib::sa_status_req_invalid, create(of_nobody, as_it_is));
+	for (const ib::Gid &mgid : {group(7), by_ipv6}) {
+		EXPECT_EQ(ib::sa_status_req_invalid,
+			  create(mgid, [](Mc &record) { record.qkey = 5u; }));
+		EXPECT_EQ(ib::sa_status_req_invalid, create(mgid, [](Mc &record) {
+				  record.mtu_selector = ib::make_selected(ib::Selector::exactly, 1);
+			  }));
+		EXPECT_EQ(ib::sa_status_req_invalid, create(mgid, [](Mc &record) {
+				  record.rate_selector =
+					  ib::make_selected(ib::Selector::exactly, 2);
+			  }));
+		EXPECT_EQ(ib::sa_status_req_invalid,
+			  create(mgid, [](Mc &record) { record.set_sl_flow_hop(1, 0, 0); }));
+		EXPECT_EQ(ib::sa_status_req_invalid,
+			  create(mgid, [](Mc &record) { record.set_sl_flow_hop(0, 1, 0); }));
+		EXPECT_EQ(ib::sa_status_req_invalid,
+			  create(mgid, [](Mc &record) { record.set_sl_flow_hop(0, 0, 1); }));
+		EXPECT_EQ(0, create(mgid, as_it_is));
+		EXPECT_EQ(0, join(b, mgid, join_mask)->header.status);
+	}
+	EXPECT_EQ(0, create(of_no_network, [](Mc &record) { record.qkey = 5u; }));
+}
+
 // IBA 15.2.5.17: whose membership it is says the PortGID, who asks says the packet.
 TEST_F(SaTest, nobody_joins_or_leaves_for_another)
 {
@@ -408,9 +451,10 @@ TEST_F(SaTest, a_trap_is_repressed_and_reported_to_who_wants_it)
 		EXPECT_TRUE(repress->mad.header.is_method(MadMethod::trap_repress));
 		EXPECT_EQ(trap.header.tid, repress->mad.header.tid);
 	};
-	// One in another's name, one of a type that was not asked for, then one that was: only that
-	// is reported.
+	// One in another's name, one that is the manager's to tell, one of a type that was not
+	// asked for, then one that was: only that is reported.
 	raise(ib::trap_bad_qkey, ib::NoticeType::security, c.lid());
+	raise(ib::trap_mcast_group_deleted, ib::NoticeType::security);
 	raise(ib::trap_local_link_integrity, ib::NoticeType::urgent);
 	raise(ib::trap_bad_pkey, ib::NoticeType::security);
 	const auto report = a.next_sa();
