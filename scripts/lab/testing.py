@@ -53,17 +53,18 @@ class Options:
     kernels: tuple
     timeout: float
     also: tuple
+    full_timeout: float
 
     def run_on(self, kernel, chosen):
         """Whether it runs on a kernel; chosen: whether tests were chosen by their names."""
         return kernel in self.kernels or (chosen or full()) and kernel in self.also
 
 
-def test(function=None, *, kernels=("plain", "debug"), timeout=180, also=()):
+def test(function=None, *, kernels=("plain", "debug"), timeout=180, also=(), full_timeout=None):
     """Marks a guest test. kernels: those that it runs on; also: those that it runs on with --full or when chosen by name, for it takes
-    too long there; timeout: seconds for all of it on a plain kernel."""
+    too long there; timeout: seconds for all of it on a plain kernel; full_timeout: the same with --full, if not FULL_PATIENCE times timeout."""
     def mark(wrapped):
-        setattr(wrapped, MARK, Options(tuple(kernels), timeout, tuple(also)))
+        setattr(wrapped, MARK, Options(tuple(kernels), timeout, tuple(also), full_timeout or timeout * FULL_PATIENCE))
         return wrapped
     return mark(function) if function else mark
 
@@ -187,7 +188,7 @@ def run_one(path, name, options, kernel, seed):
     directory.mkdir(parents=True)
     result = Result(f"guest-{kernel}", f"{path.stem}.{name}", FAILED)
     outcome = directory / "outcome.json"
-    limit = options.timeout * slowness(kernel) * (FULL_PATIENCE if full() else 1)
+    limit = (options.full_timeout if full() else options.timeout) * slowness(kernel)
     started = time.monotonic()
     argv = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-B", "-m", "lab.testing", str(path), name, kernel, str(directory), str(seed)]
     # What it leaves in its temporary folder goes even if it is killed.

@@ -117,7 +117,7 @@ def two_machines_lose_nothing(lab):
         node1.wait_for("ping -q -c 1 -W 1 10.0.0.2", timeout=30, what="a first answer")
         rdma = Rdma(lab, node1, node2)
         echoes = Echoes(node1, node2)
-        flood = node1.spawn("ping -f -q -w 600 10.0.0.2")
+        flood = node1.spawn("ping -f -q 10.0.0.2")
         # What the two machines have of the daemon they have by now; from here on it has hardly more to give.
         rdma.round()
         leave_descriptors(fabric.process, DESCRIPTORS)

@@ -240,11 +240,10 @@ SCRIPTS = {
 }
 
 
-def drawn(random, rounds):
-    """Acts in the order of a draw: each once a round. (name, needs, script)"""
-    for _ in range(rounds):
-        for act in random.sample(list(SCRIPTS), len(SCRIPTS)):
-            yield act.__name__, SCRIPTS[act], act(random)
+def drawn(random):
+    """A round: each act once, in the order of a draw. (name, needs, script)"""
+    for act in random.sample(list(SCRIPTS), len(SCRIPTS)):
+        yield act.__name__, SCRIPTS[act], act(random)
 
 
 def outcome_of(text):

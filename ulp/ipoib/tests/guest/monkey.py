@@ -3,11 +3,12 @@
 
 What Linux refuses must be refused alike, and what it allows must work alike, but for DIFFERENCES, which are meant. After each act the peer
 answers again, and at the end nothing has been reported or leaked. Every run does a few acts to ours, a full run (scripts/test --full) all of
-them again and again, and compares.
+them, in rounds, for two hours, and the first round to Debian's, and compares.
 """
 import json
 import random as randoms
 import re
+import time
 
 from lab.process import CommandFailed
 from lab.testing import full, test
@@ -17,7 +18,8 @@ import acts
 from administration import install_tool
 from pair import interfaces_up, mixed_pair, reachable, weft
 
-SHORT = 8       # acts of every run
+SHORT = 8               # acts of every run
+HOURS_S = 2 * 3600      # with --full no round begins later
 
 
 # Act, what of it, the outcome with ours, with Debian's (regular expressions; "-": no such line), and why.
@@ -92,53 +94,64 @@ class Monkey:
         weft(self.lab, "sm", "enable")
         weft(self.lab, "sm", "sweep")
 
-    def listing(self):
-        """The acts of the seed, with those that are done from outside among them: (name, needs, script, or none for a method)."""
+    def rounds(self):
+        """The seed's rounds of all acts, those that are done from outside among them: lists of (name, needs, script, or none for a method)."""
         draw = randoms.Random(self.lab.seed)
-        rounds = self.lab.rounds(1, 50)
-        listing = [act for act in acts.drawn(draw, rounds) if not act[1] or self.has(act[1])]
-        for _ in range(rounds):
-            listing.insert(draw.randrange(len(listing) + 1), ("link_pulled", None, None))
-            listing.insert(draw.randrange(len(listing) + 1), ("manager_away", None, None))
-        return listing if full() else listing[:SHORT]
+        while True:
+            listing = [act for act in acts.drawn(draw) if not act[1] or self.has(act[1])]
+            for name in ("link_pulled", "manager_away"):
+                listing.insert(draw.randrange(len(listing) + 1), (name, None, None))
+            yield listing
 
-    def run(self, without=()):
-        """All acts but some, under traffic; {(number, act): outcome}."""
-        outcomes = {}
-        traffic = self.peer.spawn(f"ping -i 0.02 -q -w 3000 {acts.ADDRESS}.{self.number}")
+    def one(self, number, name, script):
+        """One act, after which the peer answers; its outcome."""
+        outcome = {}
+        print(self.node.name, number, name, flush=True)
+        if script is None:
+            getattr(self, name)()
+        else:
+            outcome = acts.outcome_of(self.script(script).out)
+            print(json.dumps(outcome), flush=True)
+        self.answers()
+        return outcome
+
+    def run(self, listing, without=()):
+        """Acts but some, under traffic, which goes on until it is ended; {(number, act): outcome}."""
+        outcomes, done = {}, []
+        traffic = self.peer.spawn(f"ping -i 0.02 -q {acts.ADDRESS}.{self.number}")
         reader = self.node.spawn("while :; do cat /proc/net/dev /sys/class/net/ib0/statistics/* /sys/class/net/ib0/mtu; ip -s link show; sleep 0.05; done >/dev/null 2>&1")
-        done = []
-        for number, (name, _, script) in enumerate(self.listing()):
+        for number, (name, _, script) in enumerate(listing):
             if name in without:
                 continue
             try:
-                print(self.node.name, number, name, flush=True)
-                if script is None:
-                    getattr(self, name)()
-                else:
-                    outcomes[number, name] = acts.outcome_of(self.script(script).out)
-                    print(json.dumps(outcomes[number, name]), flush=True)
-                self.answers()
+                outcomes[number, name] = self.one(number, name, script)
             except Exception as error:
                 error.add_note(f"{self.node.name}, act {number}, {name}:\n{script}\nand before it: {', '.join(done[-5:])}")
                 raise
             done.append(name)
-        reader.kill()
-        traffic.kill()
+        for process in (reader, traffic):
+            assert process.status is None, f"`{process.command}` ended by itself:\n{process.out}{process.err}"
+            process.kill()
         return outcomes
 
 
-@test(kernels=("um-debug",), also=("stock", "debug"), timeout=300)
+@test(kernels=("um-debug",), also=("stock", "debug"), timeout=300, full_timeout=2 * HOURS_S)
 def an_administrators_monkey(lab):
     """Whatever an administrator does to ib0, it ends as it does on Debian's stack, traffic returns, and nothing is reported."""
     with mixed_pair(lab) as (node1, node2):
         install_tool(lab, node1, node2)
         interfaces_up(node1, node2)
-        ours = Monkey(lab, node1, 1, node2).run()
+        monkey = Monkey(lab, node1, 1, node2)
+        end = time.monotonic() + HOURS_S
+        rounds = monkey.rounds()
+        first = next(rounds)
+        ours = monkey.run(first if full() else first[:SHORT])
         if not full():
             return
-        theirs = Monkey(lab, node2, 2, node1, must_answer=False).run(without=OURS_ALONE)
+        theirs = Monkey(lab, node2, 2, node1, must_answer=False).run(first, without=OURS_ALONE)
         (lab.directory / "outcomes.json").write_text(json.dumps(
             {f"{number} {name}": {"ours": outcome, "theirs": theirs.get((number, name))} for (number, name), outcome in ours.items()}, indent=1))
         found = unexplained(ours, theirs)
         assert not found, "\n".join(found)
+        while time.monotonic() < end:
+            monkey.run(next(rounds))
