@@ -152,6 +152,7 @@ def attributes(random):
     lines = [f"try '{item}' ip link set dev ib0 {item}" for item in random.sample(sets, 12)]
     return "\n".join(lines) + """
 ip link set ib0 arp on multicast on txqueuelen 1000 dynamic off
+ip link set ib0 type ipoib mode datagram umcast 0
 ip link set ib0 mtu 2044; ip link set ib0 mode default; ip link set ib0 gso_max_size 65536
 ip link set ib0 down; home"""
 

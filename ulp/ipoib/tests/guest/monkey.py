@@ -29,7 +29,6 @@ DIFFERENCES = (
     ("attributes", "mtu 68", "ok", "RTNETLINK answers: Invalid argument", "the least that IPv4 takes; Debian's wants more"),
     ("attributes", "mtu (2045|4092)", "RTNETLINK answers: Invalid argument", "ok", "Debian's takes it, and stays at what the group has"),
     ("attributes", "mtu 6552[01]", "Error: mtu greater than device maximum.", ".*", "ours has the limit of its mode"),
-    ("attributes", "type ipoib pkey .*", "RTNETLINK answers: Operation not supported", "ok", "Debian's takes it, and does nothing"),
     ("children", "another", "RTNETLINK answers: File exists", "ok", "ours has one child of a partition"),
     ("ethtool_shows", "-g", "ok", "netlink error: Operation not supported", "Debian's has rings of one size"),
     ("ethtool_sets", "-G .*", "ok|netlink error: Invalid argument", "netlink error: Operation not supported", "the same"),
