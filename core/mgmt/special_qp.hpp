@@ -63,6 +63,11 @@ public:
 	ib_pd *pd() const { return pd_; }
 	/* Read without a lock, each by itself. */
 	const ib_mad_counters &counters() const { return counters_; }
+	/*
+	 * What an agent will not hear of its sender is dropped as what nobody has registered for.
+	 * Context: any.
+	 */
+	void count_unwanted() { __atomic_fetch_add(&counters_.no_agent, 1, __ATOMIC_RELAXED); }
 
 	/*
 	 * Errors: EINVAL if another agent has claimed one of the MADs it wants; EBUSY while the

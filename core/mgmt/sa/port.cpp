@@ -84,7 +84,9 @@ kern::Result<kern::Ref<SmAddress>> Port::find_manager()
 	ib_ah *ah = rdma_create_ah(gsi_.pd(), &where, 0);
 	if (rdma::is_err(ah))
 		return kern::Error{rdma::ptr_err(ah)};
-	auto made = kern::make_ref<SmAddress>(kern::Gfp::kernel, ah, pkey_index);
+	/* Of the LMC of the SM's own port nobody tells; one subnet mostly has one for all. */
+	auto made =
+		kern::make_ref<SmAddress>(kern::Gfp::kernel, ah, pkey_index, attr.sm_lid, attr.lmc);
 	if (!made.ok())
 		rdma_destroy_ah(ah, 0);
 	return made;
@@ -118,14 +120,35 @@ void Port::refresh()
 	}
 }
 
+/*
+ * Whoever may send as QP1 may send a report: heard are the SM's, who is the one to make them (IBA
+ * 13.4.8.3), and of what the SM itself gives notice of, no word but its own (IBA 14.2.5.1). While
+ * another takes over, the reports of one of them are lost: he who has, subscribes anew.
+ */
+bool Port::is_managers(const Receive &receive, const ib::Notice &notice)
+{
+	const kern::Ref<SmAddress> manager = sm_address();
+	if (!manager || !manager->has_lid(receive.completion.slid))
+		return false;
+	const u16 trap = notice.trap_number.value();
+	const bool its_own = (notice.generic_type & ib::Notice::generic_bit) &&
+			     trap >= ib::trap_gid_in_service &&
+			     trap <= ib::trap_mcast_group_deleted;
+	return !its_own || manager->has_lid(notice.issuer_lid.value());
+}
+
 /* What is not acknowledged is sent again: where there is no room for it now, there may be then. */
 void Port::on_report(const Receive &receive)
 {
 	const auto &report = *reinterpret_cast<const ib::SaMad *>(&receive.buffer.mad);
 	if (report.header.attr_id != ib::attr_notice)
 		return;
-	if (auto taken = informs_.on_report(*reinterpret_cast<const ib::Notice *>(report.data));
-	    !taken.ok())
+	const auto &notice = *reinterpret_cast<const ib::Notice *>(report.data);
+	if (!is_managers(receive, notice)) {
+		gsi_.count_unwanted();
+		return;
+	}
+	if (auto taken = informs_.on_report(notice); !taken.ok())
 		return;
 	ib::Mad answer = receive.buffer.mad;
 	answer.header.method = static_cast<std::uint8_t>(ib::MadMethod::report_resp);

@@ -18,15 +18,22 @@ namespace mgmt::sa
 class SmAddress : public kern::RefCounted<SmAddress>
 {
 public:
-	SmAddress(ib_ah *ah, u16 pkey_index) : ah_(ah), pkey_index_(pkey_index) {}
+	SmAddress(ib_ah *ah, u16 pkey_index, u32 lid, u8 lmc)
+	    : ah_(ah), pkey_index_(pkey_index), lid_(lid), lids_(1u << lmc)
+	{
+	}
 	~SmAddress() { rdma_destroy_ah(ah_, 0); }
 	ib_ah *ah() const { return ah_; }
 	/* Of the default partition, by which it is spoken to. */
 	u16 pkey_index() const { return pkey_index_; }
+	/* Whether it is one of the SM's, who may send from any of them (IBA 4.1.3). */
+	bool has_lid(u32 lid) const { return lid >= lid_ && lid - lid_ < lids_; }
 
 private:
 	ib_ah *const ah_;
 	const u16 pkey_index_;
+	const u32 lid_;
+	const u32 lids_;
 };
 
 class Port
@@ -55,6 +62,7 @@ public:
 	void on_report(const Receive &receive);
 
 private:
+	bool is_managers(const Receive &receive, const ib::Notice &notice);
 	void refresh();
 	kern::Result<kern::Ref<SmAddress>> find_manager();
 

@@ -51,7 +51,7 @@ public:
 	/*
 	 * Reports a trap that names a GID to the node of a LID; asked for once, waited for so long.
 	 */
-	bool report(u16 lid, u16 trap, u8 gid, int timeout_ms = 5000)
+	bool report(u16 lid, u16 trap, u8 gid, int timeout_ms = 5000, u16 issuer = 1)
 	{
 		auto *send = ib_create_send_mad(agent_, 1, 0, 0, IB_MGMT_SA_HDR, IB_MGMT_SA_DATA,
 						gfp, IB_MGMT_BASE_VERSION);
@@ -69,7 +69,7 @@ public:
 				      static_cast<u8>(ib::NoticeType::subnet_management);
 		notice.producer = 4u;
 		notice.trap_number = trap;
-		notice.issuer_lid = u16{1};
+		notice.issuer_lid = issuer;
 		notice.details[6 + 15] = gid;
 		send->timeout_ms = timeout_ms;
 		send->ah = node_.address(lid);

@@ -203,9 +203,59 @@ void mgmt_03_sa_reports_are_bounded(Test &test)
 	EXPECT_EQ(sa.unacknowledged.load_acquire(), 0u);
 }
 
+/*
+ * A report is the subnet manager's, from one of its LIDs, or it is not heard; nor one of groups and
+ * ports that are another's word.
+ */
+void mgmt_03_sa_reports_of_strangers(Test &test)
+{
+	constexpr u16 by_a_node = 128; /* a link has changed: a switch says so */
+	Node manager{1}, stranger{2}, node{4};
+	ASSERT_TRUE(manager.ok() && stranger.ok() && node.ok());
+	Administrator sa(manager), other(stranger);
+	ASSERT_TRUE(sa.ok() && other.ok());
+	Client client;
+	Listening all;
+	ASSERT_EQ(all.start(client, node, IB_SA_ANY_TRAP), 0);
+	ASSERT_TRUE(all.told(1));
+	const u64 before = dropped(node).no_agent;
+	const auto refused = [&] { return dropped(node).no_agent - before; };
+
+	ASSERT_TRUE(other.report(4, ib::trap_mcast_group_deleted, 1));
+	EXPECT_TRUE(eventually([&] { return refused() == 1; }));
+	ASSERT_TRUE(other.report(4, by_a_node, 2, 5000, 2));
+	EXPECT_TRUE(eventually([&] { return refused() == 2; }));
+	/* What another told the manager, and it passes on. */
+	ASSERT_TRUE(sa.report(4, ib::trap_mcast_group_deleted, 3, 5000, 2));
+	EXPECT_TRUE(eventually([&] { return refused() == 3; }));
+	ASSERT_TRUE(sa.report(4, ib::trap_gid_in_service, 4, 5000, 2));
+	EXPECT_TRUE(eventually([&] { return refused() == 4; }));
+	EXPECT_EQ(all.reports.load_acquire(), 0u);
+
+	ASSERT_TRUE(sa.report(4, by_a_node, 5, 5000, 2));
+	ASSERT_TRUE(sa.report(4, ib::trap_mcast_group_deleted, 6));
+	EXPECT_TRUE(all.told(3));
+	EXPECT_EQ(all.gid.load_acquire(), 6u);
+	EXPECT_TRUE(eventually([&] { return sa.acknowledged.load_acquire() == 2; }));
+	EXPECT_EQ(other.acknowledged.load_acquire(), 0u);
+
+	/* Both are the manager's. */
+	ib_port_attr attr;
+	ASSERT_EQ(ib_query_port(node.device(), 1, &attr), 0);
+	attr.lmc = 1;
+	soft_set_port(node.device(), 1, &attr);
+	report(node, IB_EVENT_LID_CHANGE);
+	ASSERT_TRUE(eventually([&] { return sa.subscriptions.load_acquire() == 2; }));
+	ASSERT_TRUE(other.report(4, ib::trap_mcast_group_deleted, 7, 5000, 2));
+	EXPECT_TRUE(all.told(4));
+	EXPECT_EQ(all.gid.load_acquire(), 7u);
+	EXPECT_EQ(refused(), 4u);
+}
+
 } // namespace
 
 SOFT_SUITES(mad_sa_inform, KUNIT_CASE(mgmt_03_sa_reports),
 	    KUNIT_CASE(mgmt_03_sa_subscription_is_renewed_or_lost),
 	    KUNIT_CASE(mgmt_03_sa_subscription_waits_for_an_end),
-	    KUNIT_CASE(mgmt_03_sa_reports_are_bounded));
+	    KUNIT_CASE(mgmt_03_sa_reports_are_bounded),
+	    KUNIT_CASE(mgmt_03_sa_reports_of_strangers));
