@@ -42,6 +42,27 @@ def _kernel(machine):
     return kernels.find(name)
 
 
+def _run(lab, logs):
+    """Runs it. Its logs are kept, by whichever way it ends: in the folder that was asked for, or, where it has come to no end, in one that the error names."""
+    try:
+        done = shared_time.run(lab, MOST_SECONDS)
+    except BaseException as error:
+        kept = _keep(lab, logs or pathlib.Path(tempfile.mkdtemp(prefix="weft-logs-")))
+        if isinstance(error, LabError):
+            raise LabError(f"{error}; logs in {kept}") from None
+        raise
+    if logs:
+        _keep(lab, logs)
+    return done
+
+
+def _keep(lab, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for log in lab.directory.glob("*.log"):
+        (folder / log.name).write_bytes(log.read_bytes())
+    return folder
+
+
 def run(args, machine):
     check_command(args)
     seed = args.seed if args.seed is not None else random.randrange(LARGEST_SEED)
@@ -62,11 +83,7 @@ def run(args, machine):
                               append=machine.append, log_level="trace" if args.logs else "info")
         if not args.quiet:
             print(f"seed {seed:#x}", file=sys.stderr, flush=True)
-        done = shared_time.run(lab, MOST_SECONDS)
-        if args.logs:
-            args.logs.mkdir(parents=True, exist_ok=True)
-            for log in lab.directory.glob("*.log"):
-                (args.logs / log.name).write_bytes(log.read_bytes())
+        done = _run(lab, args.logs)
     finally:
         subprocess.run(["rm", "-rf", directory], check=False)
     printer = Printer(len(scripts) > 1, sys.stdout.buffer, sys.stderr.buffer)

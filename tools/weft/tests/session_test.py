@@ -18,6 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 
 import labs  # noqa: E402
+import repeating  # noqa: E402
 import running  # noqa: E402
 from lab import GuestDied, accelerator, cache, image, machine, own_kernel  # noqa: E402
 from lab.errors import LabError  # noqa: E402
@@ -389,6 +390,28 @@ class Refused(Folder):
                               text=True, check=False, stdin=subprocess.DEVNULL, timeout=60, env={**os.environ, "TMPDIR": str(self.folder)})
         self.assertEqual((done.returncode, done.stderr), (1, "weft: weftd: lab.toml:3: no such thing\n"))
         self.assertEqual([path.name for path in self.folder.glob("weft-*")], [])
+
+
+class OfNoEnd(Folder):
+    """A lab in virtual time that comes to no end, of which the error speaks of consoles."""
+
+    def run_with(self, logs):
+        lab = types.SimpleNamespace(directory=self.folder / "lab")
+        self.write("lab/console-node1.log", "spins")
+        with unittest.mock.patch("lab.shared_time.run", side_effect=LabError("no end; waited for node1")), self.assertRaises(LabError) as caught:
+            repeating._run(lab, logs)
+        return str(caught.exception)
+
+    def test_its_logs_are_where_they_were_asked_for(self):
+        said = self.run_with(self.folder / "logs")
+        self.assertIn("waited for node1", said)
+        self.assertEqual((self.folder / "logs/console-node1.log").read_text(), "spins")
+
+    def test_its_logs_are_where_the_error_says(self):
+        said = self.run_with(None)
+        kept = pathlib.Path(said.rpartition("logs in ")[2])
+        self.addCleanup(lambda: subprocess.run(["rm", "-rf", kept], check=True))
+        self.assertEqual((kept / "console-node1.log").read_text(), "spins")
 
 
 if __name__ == "__main__":
