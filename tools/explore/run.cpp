@@ -55,7 +55,6 @@ const Needs needs[] = {
 	{"planted_card.", {}},
 	{"core_", {core}},
 	{"mad_", {core, mad, soft}},
-	{"explore_mad", {core, mad, soft}},
 	{"explore_destinations", {core}},
 	{"explore_ipoib", {core, mad, soft, ipoib}},
 	{"explore_connectx", {core, connectx}},

@@ -69,6 +69,22 @@ TEST(ExplorerSeam, reports_a_leak)
 {
 	expect_reported("leak", "memory is left");
 }
+TEST(ExplorerSeam, reports_memory_freed_by_another_function)
+{
+	expect_reported("freed_by_another_function", "memory is freed by another function");
+}
+TEST(ExplorerSeam, reports_memory_freed_with_its_lock_held)
+{
+	expect_reported("freed_with_its_lock_held", "memory is freed while a lock in it is held");
+}
+TEST(ExplorerSeam, reports_a_task_that_ends_with_a_lock)
+{
+	expect_reported("task_ends_with_a_lock", "a lock is held at the end of its task");
+}
+TEST(ExplorerSeam, reports_a_task_that_ends_as_a_reader)
+{
+	expect_reported("task_ends_as_a_reader", "a section is still open at the end of its task");
+}
 TEST(ExplorerSeam, reports_memory_freed_with_a_timer_due)
 {
 	expect_reported("freed_with_a_timer_due", "memory is freed while a call in it is due");

@@ -129,6 +129,32 @@ void leak(Test &test)
 	(void)made.take().release();
 }
 
+void freed_by_another_function(Test &)
+{
+	kern_free(kern_alloc_large(1, sizeof(u64), KERN_GFP_KERNEL));
+}
+
+void freed_with_its_lock_held(Test &)
+{
+	struct Owner {
+		kern::SpinLock lock{KERN_LOCK_CLASS("planted.owner")};
+	};
+	auto owner = kern::make<Owner>(kern::Gfp::kernel);
+	owner.value()->lock.lock();
+	kern_free(owner.take().release());
+}
+
+void task_ends_with_a_lock(Test &)
+{
+	kern::SpinLock lock(KERN_LOCK_CLASS("planted.lock"));
+	Other other([&] { lock.lock(); });
+}
+
+void task_ends_as_a_reader(Test &)
+{
+	Other other([] { kern_rcu_read_lock(); });
+}
+
 void freed_with_a_timer_due(Test &)
 {
 	struct Owner {
@@ -269,7 +295,9 @@ KUNIT_SUITE(planted_seam, KUNIT_CASE(locks_in_a_circle), KUNIT_CASE(lock_twice),
 	    KUNIT_CASE(lock_of_another), KUNIT_CASE(sleep_under_a_lock),
 	    KUNIT_CASE(sleep_as_a_reader), KUNIT_CASE(allocation_in_an_interrupt),
 	    KUNIT_CASE(lock_of_interrupts), KUNIT_CASE(work_waited_for_under_its_lock),
-	    KUNIT_CASE(leak), KUNIT_CASE(freed_with_a_timer_due),
+	    KUNIT_CASE(leak), KUNIT_CASE(freed_by_another_function),
+	    KUNIT_CASE(freed_with_its_lock_held), KUNIT_CASE(task_ends_with_a_lock),
+	    KUNIT_CASE(task_ends_as_a_reader), KUNIT_CASE(freed_with_a_timer_due),
 	    KUNIT_CASE(used_after_a_grace_period), KUNIT_CASE(lost_addition),
 	    KUNIT_CASE(lost_wakeup), KUNIT_CASE(without_end), KUNIT_CASE(mapped_and_left),
 	    KUNIT_CASE(shifted_too_far), KUNIT_CASE(time_that_passes), KUNIT_CASE(forgotten_undo),
