@@ -25,7 +25,7 @@ from lab.waiting import wait_until
 SOCKETS, WORK, SHARE, ACTS = "lab", "work", "share", "acts"
 TIME_IS_UP = "an act says so"     # tools/weftd/acts.cpp, of a shutdown
 LEFT_ALONE = (re.compile("time-travel external link is broken"),)      # a kernel whose calendar has ended
-GRACE = 10      # seconds of the machine's time until weftd has seen that a kernel is no more
+GRACE = 10      # seconds of the machine's time until weftd has seen that a kernel is no more, and a kernel that its calendar is none
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,13 +48,15 @@ class Lab:
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-    """What came of it, of each host: what its script printed, and its status; None where it did not come to its end; and what the kernels reported. reason: why the lab ended."""
+    """What came of it, of each host: what its script printed, and its status; None where it did not come to its end; and what the kernels reported. reason: why the lab ended;
+    left: the hosts whose kernels did not end with it by themselves."""
 
     out: dict
     err: dict
     status: dict
     reports: dict
     reason: str
+    left: tuple
 
 
 def _words(lab, name, number):
@@ -98,6 +100,12 @@ def _said_last(lab):
     return ends[-1] if ends else "\n".join(lines[-5:])
 
 
+def _awaited(lab):
+    """Whom the calendar waited for when weftd was told to end, as far as it said."""
+    said = re.findall(r"waited for (.*)", _read(lab.directory / "weftd.log"))
+    return f"; waited for {said[-1]}" if said else ""
+
+
 def run(lab, timeout):
     """Runs it to its end, that of the first host to see that all scripts have ended; returns Done. timeout: seconds of the machine's time."""
     weftd = _start_weftd(lab)
@@ -116,7 +124,8 @@ def run(lab, timeout):
             (lab.directory / f"state-{name}").mkdir()
             keepers[name] = uml.start(lab.kernel, _words(lab, name, number), memory=lab.memory, log=lab.directory / f"console-{name}.log",
                                       state=pathlib.Path(f"state-{name}"), repeatable_in=lab.directory)
-        _wait_for_end(weftd, keepers, timeout)
+        _wait_for_end(lab, weftd, keepers, timeout)
+        left = _left(keepers)
     finally:
         for keeper in keepers.values():
             uml.end(keeper)
@@ -124,10 +133,10 @@ def run(lab, timeout):
         weftd.wait()
     return Done(*({name: _read(lab.directory / WORK / name / what) for name in hosts} for what in ("out", "err")),
                 {name: int(text) if (text := _read(lab.directory / WORK / name / "status")) else None for name in hosts},
-                {name: reports.find(_read(lab.directory / f"console-{name}.log"), LEFT_ALONE) for name in hosts}, _said_last(lab))
+                {name: reports.find(_read(lab.directory / f"console-{name}.log"), LEFT_ALONE) for name in hosts}, _said_last(lab), left)
 
 
-def _wait_for_end(weftd, keepers, timeout):
+def _wait_for_end(lab, weftd, keepers, timeout):
     """A kernel that ends on the calendar ends it. One that never came to it is missed by nobody but here."""
     gone = None
     end = time.monotonic() + timeout
@@ -137,8 +146,19 @@ def _wait_for_end(weftd, keepers, timeout):
         if gone and now > gone[1] + GRACE:
             raise LabError(f"{gone[0]} has ended, and the others wait for it", "its console says why")
         if now > end:
-            raise LabError(f"the lab has not come to its end in {timeout:g} s", "its consoles say how far it came")
+            # While its machines are there: who has gone is not who was waited for.
+            weftd.terminate()
+            weftd.wait()
+            raise LabError(f"the lab has not come to its end in {timeout:g} s{_awaited(lab)}", "its consoles say how far it came")
         time.sleep(0.05)
+
+
+def _left(keepers):
+    """Those that have not ended with their calendar, though they were given the time."""
+    end = time.monotonic() + GRACE
+    while (left := tuple(name for name, keeper in keepers.items() if keeper.poll() is None)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return left
 
 
 def _read(file):

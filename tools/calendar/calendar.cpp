@@ -11,9 +11,11 @@
 #include <utility>
 
 #include <poll.h>
+#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
 #include "base/acceptor.hpp"
+#include "base/environment.hpp"
 #include "base/loop.hpp"
 #include "calendar/member.hpp"
 #include "calendar/shared_time.hpp"
@@ -23,10 +25,6 @@ namespace weft::calendar
 
 namespace
 {
-
-// Milliseconds of the machine's time within which who is asked has answered. It has nothing else to
-// do.
-constexpr int kPatience = 60000;
 
 std::uint64_t count(std::chrono::nanoseconds time)
 {
@@ -46,9 +44,10 @@ class Calendar::Impl final : private SharedTime::Outside
 {
 public:
 	Impl(Loop &loop, SharedTime &time, std::vector<std::string> names,
-	     const std::filesystem::path &socket, std::function<void(const std::string &)> ended)
+	     const std::filesystem::path &socket, std::function<void(const std::string &)> ended,
+	     Patience patience)
 	    : loop_(loop), time_(time), names_(std::move(names)), ended_(std::move(ended)),
-	      members_(names_.size())
+	      patience_(patience), members_(names_.size())
 	{
 		acceptor_.emplace(loop_, UnixListener(socket),
 				  [this](FileDescriptor fd) { welcome(std::move(fd)); });
@@ -58,6 +57,19 @@ public:
 	~Impl() { time_.set_outside(nullptr); }
 
 	std::uint64_t turns() const { return turns_; }
+
+	std::string awaited() const
+	{
+		std::string missing;
+		for (std::size_t i = 0; i < members_.size(); ++i) {
+			if (!members_[i])
+				missing += (missing.empty() ? "" : ", ") + names_[i];
+			else if (members_[i]->member.state() == Member::State::Running)
+				return names_[i] + ", whose turn it has been since " +
+				       text(time_.passed()) + " s"; // which stands meanwhile
+		}
+		return missing.empty() ? missing : missing + ", not yet on the calendar";
+	}
 
 private:
 	struct Peer {
@@ -93,27 +105,39 @@ private:
 		send(*first, first->member.run(now()));
 	}
 
-	// Of those there are few, and none but the one that is asked has anything to say.
+	// Of those there are few, and none but the one that is asked has anything to say: who says
+	// more than any answer takes is not waited for. All of it has one limit, as nothing else is
+	// done meanwhile.
 	bool hear(int fd) override
 	{
+		const auto end = Environment::host().now() + patience_.time;
+		unsigned heard = 0;
 		while (!members_.empty()) {
 			std::vector<pollfd> all{{fd, POLLIN, 0}};
 			for (const auto &peer : members_)
 				all.push_back({peer ? peer->socket.get() : -1, POLLIN, 0});
-			const int ready = ::poll(all.data(), all.size(), kPatience);
+			const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+				end - Environment::host().now());
+			if (left.count() <= 0)
+				return false;
+			const int ready =
+				::poll(all.data(), all.size(), static_cast<int>(left.count()));
 			if (ready < 0 && errno != EINTR)
 				throw std::system_error(errno, std::generic_category(), "poll");
-			if (ready < 0)
+			if (ready <= 0)
 				continue;
-			if (ready == 0)
-				return false;
 			// The last word of one that leaves may be an answer.
 			if (all.front().revents)
 				return true;
 			const auto asks =
 				std::find_if(all.begin() + 1, all.end(),
 					     [](const pollfd &each) { return each.revents; });
-			read(*members_[static_cast<std::size_t>(asks - all.begin()) - 1]);
+			Peer &peer = *members_[static_cast<std::size_t>(asks - all.begin()) - 1];
+			if (++heard > patience_.messages)
+				leave(peer, "says much while an answer is waited for, and does not "
+					    "give it");
+			else
+				read(peer);
 		}
 		return false;
 	}
@@ -175,6 +199,11 @@ private:
 		const auto index = peer.member.number() - 1; // of 0: beyond all
 		if (index < members_.size() && !members_[index])
 			members_[index] = std::move(taken);
+		else if (peer.member.state() != Member::State::Stranger && logged_++ < kMostLogged)
+			spdlog::warn("calendar: turned away a machine that says that it is number "
+				     "{} of {}, which {}",
+				     peer.member.number(), members_.size(),
+				     index < members_.size() ? "is there already" : "is no member");
 	}
 
 	void send(Peer &peer, const Message &message)
@@ -205,21 +234,29 @@ private:
 	SharedTime &time_;
 	const std::vector<std::string> names_;
 	std::function<void(const std::string &)> ended_; // null once it has been told
+	const Patience patience_;
 	std::optional<Acceptor> acceptor_;
 	std::vector<std::unique_ptr<Peer>>
 		members_; // by number; null is not there yet; none once it has ended
 	std::vector<std::unique_ptr<Peer>> strangers_;
 	std::uint64_t turns_ = 0;
+	unsigned logged_ = 0;
 };
 
 Calendar::Calendar(Loop &loop, SharedTime &time, std::vector<std::string> names,
 		   const std::filesystem::path &socket,
-		   std::function<void(const std::string &reason)> ended)
-    : impl_(std::make_unique<Impl>(loop, time, std::move(names), socket, std::move(ended)))
+		   std::function<void(const std::string &reason)> ended, Patience patience)
+    : impl_(std::make_unique<Impl>(loop, time, std::move(names), socket, std::move(ended),
+				   patience))
 {
 }
 
 Calendar::~Calendar() = default;
+
+std::string Calendar::awaited() const
+{
+	return impl_->awaited();
+}
 
 std::uint64_t Calendar::turns() const
 {

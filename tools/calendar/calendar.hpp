@@ -6,6 +6,7 @@
 // protocol. A kernel whose calendar closes its connection ends.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -22,11 +23,20 @@ namespace weft::calendar
 
 class SharedTime;
 
+// How long who is asked may take to answer: by the machine's time, as it has nothing else to do;
+// and in how many messages of all members, of which an answer takes a few.
+struct Patience {
+	std::chrono::milliseconds time = std::chrono::minutes(1);
+	unsigned messages = 10000;
+};
+
 class Calendar
 {
 public:
 	// Connections at a time that have not said who they are; one more is turned away.
 	static constexpr std::size_t kMostStrangers = 8;
+	// Strangers with a number that is no member's, or is taken, of which the log has a line.
+	static constexpr unsigned kMostLogged = 8;
 
 	// Listens at @socket for members 1, 2, …, which are called @names; they begin when all are
 	// there. @time is @loop's environment.
@@ -34,10 +44,14 @@ public:
 	// calendar at 1.000000000 s". Made, used and destroyed on the loop.
 	Calendar(Loop &loop, SharedTime &time, std::vector<std::string> names,
 		 const std::filesystem::path &socket,
-		 std::function<void(const std::string &reason)> ended);
+		 std::function<void(const std::string &reason)> ended, Patience patience = {});
 	~Calendar();
 	Calendar(const Calendar &) = delete;
 	Calendar &operator=(const Calendar &) = delete;
+
+	// Who is waited for, and since when: "node2, whose turn it has been since 1.000000000 s";
+	// or who has not come. Empty if nobody is.
+	std::string awaited() const;
 
 	// How many turns there were.
 	std::uint64_t turns() const;

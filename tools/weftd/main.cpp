@@ -167,6 +167,8 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 		if (::read(signals.get(), &signal, sizeof(signal)) != sizeof(signal))
 			return;
 		spdlog::info("ends on {}", ::strsignal(static_cast<int>(signal.ssi_signo)));
+		if (calendar && !calendar->awaited().empty())
+			spdlog::info("waited for {}", calendar->awaited());
 		calendar.reset(); // nobody's turn is waited for any more
 		ended = true;
 	});

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "calendar/calendar.hpp"
 
+#include <algorithm>
 #include <array>
+#include <climits>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -65,11 +71,12 @@ protected:
 		std::filesystem::remove_all(directory);
 	}
 
-	void start(std::vector<std::string> names)
+	void start(std::vector<std::string> names, Patience patience = {})
 	{
 		calendar.reset();
-		calendar.emplace(loop, time, std::move(names), directory / "calendar.sock",
-				 [this](const std::string &reason) { ends.push_back(reason); });
+		calendar.emplace(
+			loop, time, std::move(names), directory / "calendar.sock",
+			[this](const std::string &reason) { ends.push_back(reason); }, patience);
 	}
 
 	FileDescriptor join() { return weft::connect_unix(directory / "calendar.sock"); }
@@ -128,6 +135,8 @@ protected:
 	{
 		run_until([&] { return !ends.empty(); });
 	}
+
+	void flood(Patience patience);
 
 	SharedTime time{1};
 	weft::Reactor reactor{"calendar", weft::Reactor::Drive::Manual, time};
@@ -237,6 +246,57 @@ TEST_F(CalendarTest, HearsNothingOfOneThatDies)
 	EXPECT_FALSE(time.hear(here.get()));
 }
 
+// One that says nothing is waited for so long; it has not left, which is for who asked to say.
+TEST_F(CalendarTest, HearsNothingOfOneThatIsSilent)
+{
+	start({"node1"}, {.time = 1ms, .messages = 1});
+	const auto only = join(1);
+	hear(only);
+	ask(only, Operation::Wait);
+	std::array<int, 2> channel;
+	ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, channel.data()), 0);
+	const FileDescriptor here(channel[0]), there(channel[1]);
+	EXPECT_FALSE(time.hear(here.get()));
+	EXPECT_TRUE(ends.empty());
+}
+
+// Nor is one waited for any longer that says something else all the while: it has so much time,
+void CalendarTest::flood(Patience patience)
+{
+	start({"node1"}, patience);
+	const auto only = join(1);
+	hear(only);
+	ask(only, Operation::Wait);
+	std::array<int, 2> channel;
+	ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, channel.data()), 0);
+	const FileDescriptor here(channel[0]), there(channel[1]);
+	std::thread kernel([&] {
+		const Message question{Operation::Get, 1, 0};
+		Message answer{};
+		while (::send(only.get(), &question, sizeof(question), MSG_NOSIGNAL) > 0 &&
+		       ::recv(only.get(), &answer, sizeof(answer), 0) > 0) {
+		}
+	});
+	EXPECT_FALSE(time.hear(here.get()));
+	::shutdown(only.get(), SHUT_RDWR);
+	kernel.join();
+}
+
+TEST_F(CalendarTest, GivesOneThatFloodsSoMuchTime)
+{
+	flood({.time = 20ms, .messages = UINT_MAX});
+	EXPECT_TRUE(ends.empty());
+}
+
+// and so many words.
+TEST_F(CalendarTest, GivesOneThatFloodsSoManyMessages)
+{
+	flood({.time = 1h, .messages = 100});
+	EXPECT_EQ(ends, std::vector<std::string>{
+				"node1 says much while an answer is waited for, and does not give "
+				"it at 0.000000000 s"});
+}
+
 // A member that dies is named, with the time, and the others are let go, so that they end.
 TEST_F(CalendarTest, SaysWhoHasDiedAndEndsTheRest)
 {
@@ -300,6 +360,45 @@ TEST_F(CalendarTest, TurnsStrangersAway)
 	const auto second = join(2);
 	EXPECT_EQ(hear(first).operation, Operation::Ack);
 	EXPECT_TRUE(ends.empty());
+}
+
+// The log says of those that mistake their number, a few times, that there are some: a machine
+// that is given the wrong one waits for its end without a word.
+TEST_F(CalendarTest, LogsMachinesWithAWrongNumber)
+{
+	std::ostringstream log;
+	const auto former = spdlog::default_logger();
+	spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+		"captured", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+	const auto first = join(1);
+	run_until_closed(join(3));
+	EXPECT_NE(log.str().find("number 3 of 2, which is no member"), std::string::npos);
+	run_until_closed(join(1));
+	EXPECT_NE(log.str().find("number 1 of 2, which is there already"), std::string::npos);
+	for (unsigned i = 0; i < 2 * Calendar::kMostLogged; ++i)
+		run_until_closed(join(0));
+	spdlog::set_default_logger(former);
+	EXPECT_EQ(std::ranges::count(log.str(), '\n'), Calendar::kMostLogged);
+}
+
+// Who is waited for has a name, so that who ends it can say what it has hung on.
+TEST_F(CalendarTest, SaysWhoIsAwaited)
+{
+	EXPECT_EQ(calendar->awaited(), "node1, node2, not yet on the calendar");
+	const auto first = join(1);
+	run_until([&] { return calendar->awaited() == "node2, not yet on the calendar"; });
+	const auto second = join(2);
+	hear(first);
+	ask(first, Operation::Request, kNever);
+	ask(first, Operation::Wait);
+	hear(second);
+	ask(second, Operation::Request, 7 * kSecond);
+	ask(second, Operation::Wait);
+	expect_turn(second, 7 * kSecond);
+	EXPECT_EQ(calendar->awaited(), "node2, whose turn it has been since 7.000000000 s");
+	ask(second, Operation::Request, kNever);
+	ask(second, Operation::Wait);
+	EXPECT_EQ(calendar->awaited(), "");
 }
 
 // So many may be silent at a time; one more is turned away, and there is room again when one goes.

@@ -96,12 +96,13 @@ def half_an_hour_without_a_manager(lab):
 
 @test(kernels=("um",), also=("um-debug",), timeout=90)
 def who_dies_is_named(lab):
-    """A kernel that dies ends the lab, which says who it was, and when in its time."""
+    """A kernel that dies ends the lab, which says who it was, and when in its time. The other one ends by itself, as its calendar is no more."""
     scripts = {"node1": "ping 10.0.0.2", "node2": "sleep 60; echo c >/proc/sysrq-trigger"}
     done = shared_time.run(_lab(lab, "run", scripts), 90)
     assert done.status == {"node1": None, "node2": None}, done
     assert done.reason.startswith("node2 has left the calendar at 6"), done
     assert "sysrq" in (lab.directory / "run/console-node2.log").read_text()
+    assert not done.left and "time-travel external link is broken" in (lab.directory / "run/console-node1.log").read_text(), done
 
 
 @test(kernels=("um",), timeout=150)
