@@ -14,7 +14,7 @@ PRELUDE = f"""
 A={TOOL}
 try() {{ local name=$1 out; shift; if out=$("$@" 2>&1); then echo "$name: ok"; else echo "$name: $(tail -n 1 <<<"$out")"; fi; }}
 tell() {{ local name=$1; shift; echo "$name: $("$@" 2>&1 | tail -n 1)"; }}
-await() {{ for i in $(seq 150); do eval "$1" >/dev/null 2>&1 && return 0; sleep 0.1; done; echo "never: $1"; }}
+await() {{ for i in $(seq 600); do eval "$1" >/dev/null 2>&1 && return 0; sleep 0.1; done; echo "never: $1"; }}
 home() {{ ip link set ib0 up; ip addr replace {ADDRESS}.$NUMBER/24 dev ib0; }}
 """
 
