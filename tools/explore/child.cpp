@@ -244,9 +244,9 @@ Explored explore_seeds(const hosted::Case &one, std::uint64_t first, std::uint64
 	return in_child([&] {
 		using Clock = std::chrono::steady_clock;
 		const auto end = Clock::now() + std::chrono::duration<double>(limits.seconds);
-		/* How long a run is that nobody disturbs. */
+		/* How many choices a run has that nobody disturbs. */
 		run_one(one, *hosted::strategy_of_plan(0, {}), limits);
-		const std::uint64_t length = attempt.done.steps;
+		const std::uint64_t length = hosted::scheduler().choices();
 		attempt.done.runs = 0;
 		for (std::uint64_t seed = first;
 		     seed <= last && Clock::now() < end && attempt.done.skipped.empty(); seed++)

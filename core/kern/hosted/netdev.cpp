@@ -261,6 +261,7 @@ int kern_netdev_ifindex(const struct net_device *dev)
 
 unsigned int kern_netdev_mtu(const struct net_device *dev)
 {
+	HOSTED_STEP(dev);
 	return dev->mtu;
 }
 

@@ -29,7 +29,7 @@ void Scheduler::run(Strategy &strategy, std::uint64_t limit, std::function<void(
 	strategy_ = &strategy;
 	limit_ = limit;
 	now_ = 1'000'000'000;
-	steps_ = readied_ = alone_ = alarms_set_ = draws_ = 0;
+	steps_ = choices_ = readied_ = alone_ = alarms_set_ = draws_ = 0;
 	started_ = 0;
 	alarms_.clear();
 	stretches_.clear();
@@ -128,6 +128,7 @@ Fiber *Scheduler::choose(Fiber *from, bool yields)
 	}
 	if (runnable_.size() == 1)
 		return runnable_.front();
+	choices_++;
 	std::sort(runnable_.begin(), runnable_.end(),
 		  [](const Fiber *a, const Fiber *b) { return a->ready < b->ready; });
 	Fiber *plain = from->state == State::runnable && !yields ? from : runnable_.front();

@@ -42,6 +42,8 @@ public:
 	Fiber &current() { return *running_; }
 	std::uint64_t now() const { return now_; }
 	std::uint64_t steps() const { return steps_; }
+	/* At how many of them more than one could go on. */
+	std::uint64_t choices() const { return choices_; }
 	/* How many random numbers the run has drawn; the drawer counts. */
 	std::uint64_t &draws() { return draws_; }
 	Strategy &strategy() { return *strategy_; }
@@ -98,7 +100,8 @@ private:
 	std::multimap<std::uint64_t, Alarm> alarms_;
 	Fiber *running_ = nullptr;
 	Strategy *strategy_ = nullptr;
-	std::uint64_t now_ = 0, steps_ = 0, limit_ = 0, readied_ = 0, alarms_set_ = 0, draws_ = 0;
+	std::uint64_t now_ = 0, steps_ = 0, choices_ = 0, limit_ = 0, readied_ = 0, alarms_set_ = 0,
+		      draws_ = 0;
 	// Steps since another line of execution ran.
 	std::uint64_t alone_ = 0;
 	unsigned int started_ = 0;

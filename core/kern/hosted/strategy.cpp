@@ -85,7 +85,13 @@ public:
 			       std::tuple(b->priority, a->ready);
 		});
 	}
-	bool lets_time_pass(const Fiber &) override { return steps_ == leap_at_; }
+	bool lets_time_pass(const Fiber &) override
+	{
+		if (steps_ < leap_at_)
+			return false;
+		leap_at_ = never;
+		return true;
+	}
 	bool fails_allocation(const Fiber &) override { return random_.below(fail_one_in_) == 0; }
 
 private:

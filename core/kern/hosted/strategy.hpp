@@ -72,7 +72,7 @@ private:
  * The strategy of a seed: for every second seed a random walk, which gives way at each step with a
  * probability of its own; for the others probabilistic concurrency testing, where each line of
  * execution has a priority, the highest that can runs, and at no more than three steps, drawn from
- * `length`, the one that runs falls below all others. length: the steps of a run in the plain
+ * `length`, the one that runs falls below all others. length: the choices of a run in the plain
  * order.
  */
 std::unique_ptr<Strategy> strategy_of_seed(std::uint64_t seed, std::uint64_t length);

@@ -60,6 +60,7 @@ void kern_xa_destroy(struct kern_xarray *array)
 
 bool kern_xa_empty(struct kern_xarray *array)
 {
+	HOSTED_STEP(array);
 	return of<Map>(array)->empty();
 }
 
@@ -162,6 +163,7 @@ void kern_ida_free(struct kern_ida *ida, unsigned int id)
 
 bool kern_ida_empty(struct kern_ida *ida)
 {
+	HOSTED_STEP(ida);
 	return of<Numbers>(ida)->empty();
 }
 }
