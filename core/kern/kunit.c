@@ -181,6 +181,28 @@ int kern_kunit_netdev_send_unsummed(struct net_device *dev, const void *address,
 }
 EXPORT_SYMBOL_GPL(kern_kunit_netdev_send_unsummed);
 
+int kern_kunit_netdev_send_cut(struct net_device *dev, const void *address, u16 protocol,
+			       unsigned int length)
+{
+	struct sk_buff *skb = alloc_skb(LL_RESERVED_SPACE(dev) + length, GFP_KERNEL);
+
+	if (!skb)
+		return -ENOMEM;
+	skb_reserve(skb, LL_RESERVED_SPACE(dev));
+	skb->dev = dev;
+	skb->protocol = htons(protocol);
+	skb_reset_network_header(skb);
+	if (dev_hard_header(skb, dev, protocol, address, NULL, 0) < 0) {
+		kfree_skb(skb);
+		return -EINVAL;
+	}
+	if (length > skb->len)
+		memset(skb_put(skb, length - skb->len), 0x5a, length - skb->len);
+	skb_trim(skb, length);
+	return dev_direct_xmit(skb, 0) == NET_XMIT_SUCCESS ? 0 : -EBUSY;
+}
+EXPORT_SYMBOL_GPL(kern_kunit_netdev_send_cut);
+
 void kern_kunit_netdev_stats(struct net_device *dev, struct kern_net_stats *stats)
 {
 	struct rtnl_link_stats64 storage;

@@ -102,9 +102,13 @@ void *kern_skb_push(struct sk_buff *skb, unsigned int length)
 }
 EXPORT_SYMBOL_GPL(kern_skb_push);
 
-void kern_skb_pull(struct sk_buff *skb, unsigned int length)
+bool kern_skb_pull(struct sk_buff *skb, unsigned int length, unsigned int leave)
 {
-	__skb_pull(skb, length);
+	if (unlikely(skb_headlen(skb) < length + leave))
+		return false;
+	skb->len -= length;
+	skb->data += length;
+	return true;
 }
 EXPORT_SYMBOL_GPL(kern_skb_pull);
 

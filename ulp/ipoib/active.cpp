@@ -221,7 +221,10 @@ void ActiveConnections::send_locked(Connection &connection, sk_buff *skb,
 		drop_locked(skb);
 		return;
 	}
-	kern_skb_pull(skb, address_bytes);
+	if (!kern_skb_pull(skb, address_bytes, 0)) [[unlikely]] {
+		drop_locked(skb);
+		return;
+	}
 	/* One that a card was to cut is of the other mode: TCP sends it again. */
 	if (packet.gso_size || !settle_checksum_locked(connection, skb, packet)) [[unlikely]] {
 		drop_locked(skb);

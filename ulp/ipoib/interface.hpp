@@ -173,6 +173,8 @@ private:
 	int set_rings(u32 receive, u32 transmit);
 	void get_counters(u64 *values) const;
 	void send_unresolved(sk_buff *skb, const HardwareAddress &to);
+	void send_resolved(TransmitQueue &queue, sk_buff *skb, const Destination &destination,
+			   ib_ah *ah);
 	u32 largest_datagram() const;
 	u32 datagram_bytes() const;
 	bool fits_datagram(sk_buff *skb) const;

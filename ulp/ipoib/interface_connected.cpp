@@ -47,8 +47,7 @@ int Interface::start_xmit_connected(sk_buff *skb)
 		report_too_big(skb, outcome.largest(largest_datagram()));
 		queue.flush_unless_more();
 	} else {
-		kern_skb_pull(skb, address_bytes);
-		queue.send(skb, ah, destination->qpn());
+		send_resolved(queue, skb, *destination, ah);
 	}
 	return KERN_XMIT_OK;
 }

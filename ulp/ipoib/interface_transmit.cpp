@@ -30,9 +30,24 @@ int Interface::start_xmit(sk_buff *skb)
 		return KERN_XMIT_OK;
 	}
 	destination->touch();
-	kern_skb_pull(skb, address_bytes);
-	queues_.transmit(skb).send(skb, ah, destination->qpn());
+	send_resolved(queues_.transmit(skb), skb, *destination, ah);
 	return KERN_XMIT_OK;
+}
+
+/*
+ * IPOIB-09: packet sockets ask for the whole header, but programs of XDP, its sockets and tc's
+ * redirections hand over what they like.
+ */
+void Interface::send_resolved(TransmitQueue &queue, sk_buff *skb, const Destination &destination,
+			      ib_ah *ah)
+{
+	if (!kern_skb_pull(skb, address_bytes, sizeof(Header))) [[unlikely]] {
+		count(tx_dropped_);
+		kern_skb_drop(skb);
+		queue.flush_unless_more();
+		return;
+	}
+	queue.send(skb, ah, destination.qpn());
 }
 
 /* The slow way: the address is unknown, or old. */
@@ -61,8 +76,7 @@ void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
 			break;
 		}
 		refresh_path(*destination);
-		kern_skb_pull(skb, address_bytes);
-		queue.send(skb, destination->ah(), destination->qpn());
+		send_resolved(queue, skb, *destination, destination->ah());
 		return;
 	case DestinationTable::Action::wait:
 		break;

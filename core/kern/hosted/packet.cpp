@@ -85,10 +85,13 @@ void *kern_skb_push(sk_buff *skb, unsigned int length)
 	return skb->data;
 }
 
-void kern_skb_pull(sk_buff *skb, unsigned int length)
+bool kern_skb_pull(sk_buff *skb, unsigned int length, unsigned int leave)
 {
+	if (skb->length < length + leave)
+		return false;
 	skb->data += length;
 	skb->length -= length;
+	return true;
 }
 
 int kern_skb_linearize(sk_buff *)

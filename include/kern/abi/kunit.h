@@ -48,6 +48,13 @@ int kern_kunit_netdev_send(struct net_device *dev, const void *address, u16 prot
 /* The same, with a checksum that the device has to fill in: of what, and how far behind. */
 int kern_kunit_netdev_send_unsummed(struct net_device *dev, const void *address, u16 protocol,
 				    unsigned int length, unsigned int start, unsigned int offset);
+/*
+ * Hands the device's driver a packet of `length` bytes, its address and header among them, past
+ * everything that asks for more than that; what lies behind its end is as it was. 0, or -EBUSY if
+ * it was not taken.
+ */
+int kern_kunit_netdev_send_cut(struct net_device *dev, const void *address, u16 protocol,
+			       unsigned int length);
 /* The statistics, as /proc/net/dev has them: without a lock. */
 struct kern_net_stats;
 void kern_kunit_netdev_stats(struct net_device *dev, struct kern_net_stats *stats);

@@ -228,7 +228,11 @@ void kern_skb_unmap(struct device *device, struct sk_buff *skb, unsigned int ski
 /* Copies all of it, linear or not. */
 void kern_skb_copy(const struct sk_buff *skb, void *to, unsigned int length);
 void *kern_skb_push(struct sk_buff *skb, unsigned int length);
-void kern_skb_pull(struct sk_buff *skb, unsigned int length);
+/*
+ * Takes so many bytes off the front. False, and nothing has changed, where the linear part does not
+ * have them and `leave` more.
+ */
+bool kern_skb_pull(struct sk_buff *skb, unsigned int length, unsigned int leave);
 /* Makes room in front and a private header. A negative errno without memory. */
 int kern_skb_cow_head(struct sk_buff *skb, unsigned int headroom);
 int kern_skb_linearize(struct sk_buff *skb);

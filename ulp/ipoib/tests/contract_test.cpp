@@ -157,9 +157,33 @@ void a_group_that_nobody_sends_to_is_left(Test &test)
 	EXPECT_FALSE(pair.a.interface().sends_to(group));
 }
 
+/* One that ends before its header does is dropped, whoever hands it over. */
+void ipoib_09_a_cut_packet_is_dropped(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair.begin());
+	const auto send = [&](unsigned length) {
+		return kern_kunit_netdev_send_cut(pair.a.dev(), pair.b.address(), type_ipv4,
+						  length) == 0;
+	};
+	for (const unsigned length :
+	     {0u, 1u, address_bytes - 1, address_bytes, hard_header_bytes - 1}) {
+		ASSERT_TRUE(pair.a.reaches(pair.b));
+		const u64 dropped = pair.a.stats().tx_dropped;
+		EXPECT_TRUE(send(length));
+		EXPECT_EQ(pair.a.stats().tx_dropped, dropped + 1);
+	}
+	const u64 dropped = pair.a.stats().tx_dropped;
+	EXPECT_TRUE(send(hard_header_bytes));
+	EXPECT_EQ(pair.a.stats().tx_dropped, dropped);
+	EXPECT_TRUE(pair.a.reaches(pair.b));
+}
+
 } // namespace
 
-SOFT_SUITES(ipoib_contract, KUNIT_CASE(notify_09_a_burst_into_the_window),
+SOFT_SUITES(ipoib_contract, KUNIT_CASE(ipoib_09_a_cut_packet_is_dropped),
+	    KUNIT_CASE(notify_09_a_burst_into_the_window),
 	    KUNIT_CASE(an_address_outlives_what_is_sent_by_it),
 	    KUNIT_CASE(addresses_end_when_the_queues_are_empty),
 	    KUNIT_CASE(a_group_that_nobody_sends_to_is_left));
