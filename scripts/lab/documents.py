@@ -123,9 +123,25 @@ def missing_files(tree):
     return found
 
 
+# In testing.rst: what is for --full alone, whole tests and those that repeat more there.
+FULL_SECTION = re.compile(r"^What only --full shows\n=+\n(.*?)(?=^\S[^\n]*\n=+\n)", re.MULTILINE | re.DOTALL)
+ONLY_FULL = re.compile(r"^@test\(kernels=\(\),[^\n]*(?:\n[^\n]*)*?\ndef (\w+)", re.MULTILINE)
+
+
+def check_full():
+    """The list of what only --full shows names all tests of guests that no other run has, and all that repeat more often there, and no others."""
+    section = FULL_SECTION.search((cache.TREE / "Documentation/testing.rst").read_text())
+    named = set(re.findall(r"``(\w+\.\w+)``", section[1])) if section else set()
+    texts = _texts("**/tests/guest/*.py", ("core", "hw", "ulp", "tools", "scripts"))
+    there = {f"{path.stem}.{name}" for path, text in texts.items() for name in ONLY_FULL.findall(text)}
+    there |= {f"{path.stem}.py" for path, text in texts.items() if "lab.rounds(" in text or "full()" in text}
+    return ([f"testing.rst does not say that only --full has {name}" for name in sorted(there - named)]
+            + [f"testing.rst says that only --full has {name}, and it is not so" for name in sorted(named - there)])
+
+
 def complaints():
     """All that is not so."""
-    return check_rules() + check_functions() + missing_files(cache.TREE) + laws.complaints(cache.TREE) + habits.unlicensed(cache.TREE)
+    return check_full() + check_rules() + check_functions() + missing_files(cache.TREE) + laws.complaints(cache.TREE) + habits.unlicensed(cache.TREE)
 
 
 def check():
