@@ -88,6 +88,7 @@ McGroups::McGroups(const Config &config, Watcher watcher)
 			ib::make_selected(ib::Selector::exactly, packet_lifetime);
 		record.set_sl_flow_hop(partition.sl, 0, 0);
 		record.set_scope_join_state(partition.scope, 0);
+		group.joined_rate = ib::selected_value(record.rate_selector);
 		if (groups_.emplace(record.mgid, std::move(group)).second)
 			mlids_.take_lowest();
 	}
@@ -185,9 +186,22 @@ void McGroups::forget_membership(ib::Guid port)
 		memberships_.erase(its);
 }
 
+/* The broadcast group of the IPoIB network that the group is of; null if it is of none. */
+const McGroups::Group *McGroups::network_of(const ib::Gid &mgid) const
+{
+	if (!is_ipoib(mgid))
+		return nullptr;
+	const auto pkey = static_cast<ib::Pkey>(mgid.subnet_prefix() >> 16);
+	for (const auto &[gid, group] : groups_)
+		if (group.broadcast_of && ib::pkey_base(group.record.pkey) == ib::pkey_base(pkey))
+			return &group;
+	return nullptr;
+}
+
 /*
  * The hosts of an IPoIB network join its groups with what its broadcast group has, and nothing else
- * (RFC 4391 sections 5 and 6): whoever made one otherwise would keep them out of it.
+ * (RFC 4391 sections 5 and 6): whoever made one otherwise would keep them out of it. Of the rate
+ * they know what it was when they joined.
  */
 bool McGroups::is_of_its_network(const Record &record) const
 {
@@ -197,15 +211,14 @@ bool McGroups::is_of_its_network(const Record &record) const
 	const auto pkey = static_cast<ib::Pkey>(mgid.subnet_prefix() >> 16);
 	if (ib::pkey_base(pkey) != ib::pkey_base(record.pkey))
 		return false;
-	const auto network = std::find_if(groups_.begin(), groups_.end(), [&](const auto &group) {
-		return group.second.broadcast_of &&
-		       ib::pkey_base(group.second.record.pkey) == ib::pkey_base(pkey);
-	});
-	if (network == groups_.end())
+	const Group *const network = network_of(mgid);
+	if (!network)
 		return true;
-	const Record &broadcast = network->second.record;
+	const Record &broadcast = network->record;
+	const unsigned rate = rate_order(ib::selected_value(record.rate_selector));
 	return record.qkey == broadcast.qkey && record.mtu_selector == broadcast.mtu_selector &&
-	       record.rate_selector == broadcast.rate_selector &&
+	       rate >= rate_order(ib::selected_value(broadcast.rate_selector)) &&
+	       rate <= rate_order(network->joined_rate) &&
 	       record.traffic_class == broadcast.traffic_class && record.sl() == broadcast.sl() &&
 	       record.flow_label() == broadcast.flow_label() &&
 	       record.hop_limit() == broadcast.hop_limit();
@@ -260,12 +273,15 @@ McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, st
 	}
 	if (!has_component(mad, Record::c_hop_limit))
 		record.set_sl_flow_hop(wanted.sl(), wanted.flow_label(), 0);
-	unsigned mtu =
-		choose(wanted.mtu_selector, has_component(mad, Record::c_mtu_selector),
-		       has_component(mad, Record::c_mtu), static_cast<unsigned>(partition->mtu));
+	const Group *const network = network_of(record.mgid);
+	const unsigned usual_mtu = network ? ib::selected_value(network->record.mtu_selector)
+					   : static_cast<unsigned>(partition->mtu);
+	const unsigned usual_rate = network ? ib::selected_value(network->record.rate_selector)
+					    : static_cast<unsigned>(rate_for(subnet, *partition));
+	unsigned mtu = choose(wanted.mtu_selector, has_component(mad, Record::c_mtu_selector),
+			      has_component(mad, Record::c_mtu), usual_mtu);
 	unsigned rate = choose(wanted.rate_selector, has_component(mad, Record::c_rate_selector),
-			       has_component(mad, Record::c_rate),
-			       static_cast<unsigned>(rate_for(subnet, *partition)));
+			       has_component(mad, Record::c_rate), usual_rate);
 	if (ib::mtu_bytes(static_cast<ib::Mtu>(mtu)) == 0 ||
 	    ib::rate_tenths(static_cast<ib::Rate>(rate)) == 0) {
 		status = ib::sa_status_req_invalid;
@@ -438,6 +454,8 @@ void McGroups::adjust_rate(const Subnet &subnet, Group &group)
 	if (group.members.empty() || ib::rate_tenths(rate) < rate_order(now))
 		group.record.rate_selector =
 			ib::make_selected(ib::Selector::exactly, static_cast<unsigned>(rate));
+	if (group.members.empty())
+		group.joined_rate = static_cast<unsigned>(rate);
 }
 
 void McGroups::subnet_changed(const Subnet &subnet)

@@ -61,6 +61,9 @@ private:
 		ib::McMemberRecord record{};
 		/* Kept though empty: the broadcast group of IPoIB of this partition. */
 		const Partition *broadcast_of = nullptr;
+		/* Of a broadcast group: the rate that its first member joined with, who may not
+		 * know that it has fallen since. */
+		unsigned joined_rate = 0;
 		/* By port GUID. */
 		std::map<ib::Guid, Member> members;
 	};
@@ -69,6 +72,7 @@ private:
 	static ib::Rate rate_for(const Subnet &subnet, const Partition &partition);
 	static void adjust_rate(const Subnet &subnet, Group &group);
 	Group *create(const Subnet &subnet, const ib::SaMad &mad, std::uint16_t &status);
+	const Group *network_of(const ib::Gid &mgid) const;
 	/*
 	 * Whether a new group has what the members of its IPoIB network ask for, if it is of one.
 	 */

@@ -221,7 +221,7 @@ void ActiveConnections::send_locked(Connection &connection, sk_buff *skb,
 		drop_locked(skb);
 		return;
 	}
-	if (!kern_skb_pull(skb, address_bytes, 0)) [[unlikely]] {
+	if (!kern_skb_pull(skb, address_bytes, sizeof(Header))) [[unlikely]] {
 		drop_locked(skb);
 		return;
 	}
@@ -270,8 +270,6 @@ void ActiveConnections::send_locked(Connection &connection, sk_buff *skb,
 bool ActiveConnections::settle_checksum_locked(const Connection &connection, sk_buff *skb,
 					       const kern_tx_packet &packet)
 {
-	if (packet.linear < hard_header_bytes)
-		return !packet.checksum;
 	const auto *header = static_cast<const Header *>(kern_skb_push(skb, 0));
 	bool leave = false;
 	if (packet.checksum) {

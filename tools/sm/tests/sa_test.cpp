@@ -537,6 +537,49 @@ TEST_F(SaTest, a_slow_link_joins_the_broadcast_group)
 	EXPECT_EQ(0, join(b, group(7), join_mask)->header.status);
 }
 
+// Who joined before it knows nothing of it, and asks for what he joined with.
+TEST_F(SaTest, groups_are_made_by_who_joined_before_the_rate_fell)
+{
+	const auto broadcast = ib::ipoib_broadcast_gid(0xffff);
+	const auto change = [&](fabric::LinkRate rate) {
+		const auto before = sm.status().sweeps;
+		lab.links[1]->set_rate(rate, ib::Mtu::mtu_2048);
+		return sm.wait_for(
+			[&](const auto &status) {
+				return status.sweeps > before && status.complete && b.active();
+			},
+			patience);
+	};
+	const auto create = [&](std::uint32_t low, std::uint64_t without, ib::Rate rate) {
+		ib::SaMad mad = a.request(MadMethod::set, ib::attr_mc_member_record,
+					  create_mask & ~without);
+		auto &record = Host::record<Mc>(mad);
+		record.mgid = group(low);
+		record.port_gid = a.gid();
+		record.qkey = 0x0b1bu;
+		record.pkey = ib::pkey_default_full;
+		record.mtu_selector = ib::make_selected(ib::Selector::exactly, 4);
+		record.rate_selector =
+			ib::make_selected(ib::Selector::exactly, static_cast<unsigned>(rate));
+		record.set_scope_join_state(2, Mc::full_member);
+		return a.ask_sa(mad);
+	};
+	constexpr std::uint64_t the_rate = component(Mc::c_rate) | component(Mc::c_rate_selector);
+	const auto fast = lab.links[1]->rate();
+	ASSERT_EQ(0, join(a, broadcast, join_mask)->header.status);
+	ASSERT_TRUE(change({ib::width_1x, ib::speed_ddr, 0}));
+	EXPECT_EQ(0, create(1, 0, ib::Rate::gbps_10)->header.status);
+	EXPECT_EQ(0, create(2, 0, ib::Rate::gbps_5)->header.status);
+	EXPECT_EQ(ib::sa_status_req_invalid, create(3, 0, ib::Rate::gbps_2_5)->header.status);
+	EXPECT_EQ(ib::sa_status_req_invalid, create(3, 0, ib::Rate::gbps_20)->header.status);
+	// The group stays as slow, and so is a new one for which nobody asks for a rate.
+	ASSERT_TRUE(change(fast));
+	const auto answer = create(3, the_rate, {});
+	ASSERT_EQ(0, answer->header.status);
+	EXPECT_EQ(static_cast<unsigned>(ib::Rate::gbps_5),
+		  ib::selected_value(record_of<Mc>(*answer).rate_selector));
+}
+
 // IBA 13.4.9: what is not repressed is repeated, so a flood may go unheard.
 TEST_F(SaTest, a_flood_of_traps_is_heeded_in_part)
 {

@@ -57,6 +57,22 @@ void notify_09_a_message_into_the_window(Test &test)
 	}
 }
 
+/* One that ends before its header does is dropped by a connection, too. */
+void ipoib_09_a_cut_packet_is_sent_by_no_connection(Test &test)
+{
+	BothConnected subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+	for (const unsigned length : {address_bytes, hard_header_bytes - 1}) {
+		const u64 dropped = subnet.a.counter("connected_tx_dropped");
+		EXPECT_EQ(kern_kunit_netdev_send_cut(subnet.a.dev(), subnet.b.address(), type_ipv4,
+						     length),
+			  0);
+		EXPECT_EQ(subnet.a.counter("connected_tx_dropped"), dropped + 1);
+	}
+	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
+}
+
 /*
  * To a peer in datagram mode everything goes as datagrams; what is too long for one is dropped, and
  * its sender is told.
@@ -363,7 +379,8 @@ void ipoib_06_a_device_goes_in_connected_mode(Test &test)
 
 } // namespace
 
-CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_01_packets_of_all_sizes),
+CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_09_a_cut_packet_is_sent_by_no_connection),
+	   KUNIT_CASE(ipoib_01_packets_of_all_sizes),
 	   KUNIT_CASE(notify_09_a_message_into_the_window),
 	   KUNIT_CASE(ipoib_02_a_peer_that_takes_no_connections),
 	   KUNIT_CASE(ipoib_03_a_connection_that_is_lost_is_made_again),
