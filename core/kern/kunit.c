@@ -196,8 +196,6 @@ int kern_kunit_netdev_send_cut(struct net_device *dev, const void *address, u16 
 		kfree_skb(skb);
 		return -EINVAL;
 	}
-	if (length > skb->len)
-		memset(skb_put(skb, length - skb->len), 0x5a, length - skb->len);
 	skb_trim(skb, length);
 	return dev_direct_xmit(skb, 0) == NET_XMIT_SUCCESS ? 0 : -EBUSY;
 }

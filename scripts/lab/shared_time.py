@@ -25,7 +25,7 @@ from lab.waiting import wait_until
 SOCKETS, WORK, SHARE, ACTS = "lab", "work", "share", "acts"
 TIME_IS_UP = "an act says so"     # tools/weftd/acts.cpp, of a shutdown
 LEFT_ALONE = (re.compile("time-travel external link is broken"),)      # a kernel whose calendar has ended
-GRACE = 10      # seconds of the machine's time until weftd has seen that a kernel is no more, and a kernel that its calendar is none
+GRACE = 30      # seconds of the machine's time until weftd has seen that a kernel is no more, and a kernel that its calendar is none
 
 
 @dataclasses.dataclass(frozen=True)

@@ -49,9 +49,9 @@ int kern_kunit_netdev_send(struct net_device *dev, const void *address, u16 prot
 int kern_kunit_netdev_send_unsummed(struct net_device *dev, const void *address, u16 protocol,
 				    unsigned int length, unsigned int start, unsigned int offset);
 /*
- * Hands the device's driver a packet of `length` bytes, its address and header among them, past
- * everything that asks for more than that; what lies behind its end is as it was. 0, or -EBUSY if
- * it was not taken.
+ * Hands the device's driver a packet of `length` bytes at the most, its address and header among
+ * them, past everything that asks for more than that; what lies behind its end is as it was. 0, or
+ * -EBUSY if it was not taken.
  */
 int kern_kunit_netdev_send_cut(struct net_device *dev, const void *address, u16 protocol,
 			       unsigned int length);

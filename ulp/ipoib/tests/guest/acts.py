@@ -119,7 +119,8 @@ try delete tc qdisc del dev ib0 root"""
 
 
 def xdp(_):
-    return """$A xdp ib0 >/tmp/xdp & tool=$!
+    return """rm -f /tmp/xdp
+$A xdp ib0 >/tmp/xdp & tool=$!
 await 'test -s /tmp/xdp'
 echo "attach: $(cat /tmp/xdp)"
 ping -c 2 -i 0.1 -W 1 -q $PEER >/dev/null
@@ -198,7 +199,8 @@ home"""
 
 
 def listeners(random, count=1000):
-    return f"""$A listen ib0 239.{random.randrange(4, 250)}.0.0 {count} >/tmp/listen & tool=$!
+    return f"""rm -f /tmp/listen
+$A listen ib0 239.{random.randrange(4, 250)}.0.0 {count} >/tmp/listen & tool=$!
 await 'test -s /tmp/listen'
 echo "join: $(cat /tmp/listen)"
 {random.choice(("", "ip link set ib0 down; home"))}
