@@ -5,6 +5,7 @@ Each is inserted after what it needs; the suites run inside insmod. A crash or a
 module's cases that did not come count as failed, and the next module gets a new guest.
 """
 import contextlib
+import re
 import time
 
 from lab import batch, cache, modules, suites
@@ -20,6 +21,18 @@ MODULE_LIMIT = 400  # seconds on a plain kernel for all suites of one module
 # What every run repeats on a machine: modules whose cases are about CPUs, interrupts, or contexts that must not sleep. The others' are the
 # same on a kernel that is a program, and wait there for nothing.
 OF_A_MACHINE = ("weft_context_test", "weft_core_test", "weft_kern_test", "weft_recovery_test")
+
+
+def could_choose(variant, only):
+    """Whether `only` could match a full name on that kernel, by what the sources call modules, suites and cases: nothing is built yet."""
+    if not only:
+        return True
+    modules = {name for path in cache.TREE.glob("[!b]*/**/Kbuild") for name in re.findall(r"\bweft_\w+_test\b", path.read_text())}
+    cases = {f"{suite}{like_a_card}.{case}" for path in cache.TREE.glob("[!b]*/**/tests/*.cpp") if "KUNIT_CASE" in (text := path.read_text())
+             for suite in re.findall(r"^\w*SUITES?\w*\((\w+)", text, re.MULTILINE) for like_a_card in ("", "_card")
+             for case in re.findall(r"KUNIT_CASE\((\w+)\)", text)}
+    names = {f"{module}.{case}" for module in modules for case in cases | {"kernel-log"}} | {"unload", "residue"}
+    return any(only.search(f"kunit-{variant}.{name}") for name in names)
 
 
 class Runner:

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What a choice of tests could mean is said before anything is built: kernels take minutes."""
+import re
+import unittest
+
+from lab import kunit
+
+
+class CouldChoose(unittest.TestCase):
+    def could(self, pattern):
+        return kunit.could_choose("um", re.compile(pattern))
+
+    def test_names_of_suites(self):
+        for pattern in (r"^kunit-um\.", r"^kunit-um\.weft_ipoib_test", "weft_mad_test.kernel-log", "ipoib_09_a_cut_packet", r"^kunit-um\.unload",
+                        r"mad_agent_card\.mgmt_03_request_is_answered", r"weft_ammasso_test\.ammasso_channel\.requests_are_answered"):
+            self.assertTrue(self.could(pattern), pattern)
+        self.assertTrue(kunit.could_choose("um", None))
+
+    def test_names_of_others(self):
+        for pattern in (r"tutorials\.four_machines", r"^kunit-um-debug\.", r"guest-stock\.probe", r"kunit-um\.weft_nothing_test"):
+            self.assertFalse(self.could(pattern), pattern)
