@@ -18,8 +18,9 @@ await() {{ for i in $(seq 600); do eval "$1" >/dev/null 2>&1 && return 0; sleep 
 home() {{ ip link set ib0 up; ip addr replace {ADDRESS}.$NUMBER/24 dev ib0; }}
 """
 
-ETHTOOL_SHOWN = ("-i", "-k", "-c", "-l", "-n", "-x", "-m", "-e", "-d", "-T", "-P", "-S", "-g", "-a",
-                 "--show-eee", "--show-fec", "--show-priv-flags", "--show-tunnels", "--phy-statistics", "--show-module")
+# "": the settings of the link.
+ETHTOOL_SHOWN = ("", "-i", "-k", "-c", "-l", "-n", "-x", "-m", "-e", "-d", "-T", "-P", "-S", "-g", "-a",
+                 "--show-eee", "--show-fec", "--show-priv-flags", "--show-tunnels", "--phy-statistics", "--show-module", "-u", "-w", "--cable-test", "--cable-test-tdr")
 FEATURES = ("rx", "tx", "sg", "tso", "gso", "gro", "rxvlan", "txvlan", "lro", "ntuple", "rxhash", "highdma")
 
 
@@ -148,7 +149,7 @@ def attributes(random):
             "alias somebody", "group 7", "group 0", "arp off", "arp on", "multicast off", "multicast on", "dynamic on", "dynamic off",
             "carrier off", "protodown on", "mode dormant", "mode default", "state up", "vf 0 mac 00:11:22:33:44:55", "addrgenmode none",
             "addrgenmode eui64", "gso_max_size 1000", "gso_max_size 65536", "trailers off", "name ib0", "name ''", "name lo",
-            "address 00:11:22:33:44:55", "master lo", "numtxqueues 3", "type ipoib mode connected", "type ipoib umcast 1",
+            "address 00:11:22:33:44:55", "broadcast 00:11:22:33:44:55", "broadcast 00:ff:ff:ff:ff:12:40:1b:ff:ff:00:00:00:00:00:00:ff:ff:ff:ff", "master lo", "numtxqueues 3", "type ipoib mode connected", "type ipoib umcast 1",
             "type ipoib pkey 0x8009"]
     lines = [f"try '{item}' ip link set dev ib0 {item}" for item in random.sample(sets, 12)]
     return "\n".join(lines) + """
@@ -175,7 +176,7 @@ home"""
 
 
 def ethtool_shows(random):
-    lines = [f"try {flag} ethtool {flag} ib0" for flag in random.sample(ETHTOOL_SHOWN, 10)]
+    lines = [f"try '{flag}' ethtool {flag} ib0" for flag in random.sample(ETHTOOL_SHOWN, 12)]
     return "\n".join(lines)
 
 
@@ -184,7 +185,8 @@ def ethtool_sets(random):
     sets += ["-C ib0 rx-usecs 8 rx-frames 4", "-C ib0 rx-usecs 100000000", "-C ib0 pkt-rate-low 5", "-G ib0 rx 512", "-G ib0 rx 17",
              "-A ib0 rx on", "-L ib0 combined 2", "-X ib0 default", "-s ib0 speed 100", "-s ib0 msglvl 1", "-r ib0", "-t ib0", "-p ib0 1",
              "-E ib0 magic 1 offset 0 value 1", "-N ib0 flow-type udp4 action 0", "-f ib0 nothing", "--reset ib0 all",
-             "--set-priv-flags ib0 x on", "--set-eee ib0 eee on", "--set-fec ib0 encoding off", "--set-phy-tunable ib0 downshift on"]
+             "--set-priv-flags ib0 x on", "--set-eee ib0 eee on", "--set-fec ib0 encoding off", "-W ib0 1", "-U ib0 flow-type udp4 action 0", "-Q ib0 queue_mask 0x1 --show-coalesce",
+             "-Q ib0 queue_mask 0x1 --coalesce rx-usecs 8", "--set-module ib0 power-mode-policy auto", "--set-tunable ib0 rx-copybreak 100", "--set-phy-tunable ib0 downshift on"]
     lines = [f"try '{item}' ethtool {item}" for item in random.sample(sets, 12)]
     return "\n".join(lines) + """
 for f in rx tx sg tso gso gro; do ethtool -K ib0 $f on >/dev/null 2>&1; done; true"""

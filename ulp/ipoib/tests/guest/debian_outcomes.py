@@ -8,6 +8,7 @@ From outcomes.json of a full run: `scripts/test --full --only '^guest-um-debug\\
 OUTCOMES = {
     "attributes": {
         "arp off": "ok",
+        "broadcast 00:11:22:33:44:55": "RTNETLINK answers: Invalid argument",
         "dynamic off": "ok",
         "dynamic on": "ok",
         "group 7": "ok",
@@ -27,6 +28,8 @@ OUTCOMES = {
         "still there": "",
     },
     "ethtool_sets": {
+        "-Q ib0 queue_mask 0x1 --show-coalesce": "Cannot get device per queue parameters: Invalid argument",
+        "-W ib0 1": "Can not set dump level: Operation not supported",
         "--set-fec ib0 encoding off": "netlink error: Operation not supported",
         "-C ib0 pkt-rate-low 5": "netlink error: Invalid argument",
         "-L ib0 combined 2": "netlink error: Operation not supported",
@@ -36,6 +39,10 @@ OUTCOMES = {
         "-t ib0": "Cannot test: Operation not supported",
     },
     "ethtool_shows": {
+        "": "ok",
+        "--cable-test": "netlink error: Operation not supported",
+        "-u": "RX classification rule retrieval failed",
+        "-w": "Can not get dump level: Operation not supported",
         "--show-eee": "netlink error: Operation not supported",
         "--show-module": "ok",
         "--show-priv-flags": "netlink error: Operation not supported",
