@@ -2,6 +2,7 @@
 #include "sm/mc_groups.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -35,13 +36,15 @@ unsigned plain_order(unsigned code)
 }
 
 /*
- * Whether it is of an IPoIB network, whose partition is named in it (RFC 4391 section 4); of any
- * scope, with any flags.
+ * The partition that is named in the MGID of an IPoIB network (RFC 4391 section 4), of any scope
+ * and with any flags.
  */
-bool is_ipoib(const ib::Gid &mgid)
+std::optional<ib::Pkey> ipoib_pkey(const ib::Gid &mgid)
 {
 	const auto signature = static_cast<std::uint16_t>(mgid.subnet_prefix() >> 32);
-	return signature == ib::ipoib_signature_ipv4 || signature == ib::ipoib_signature_ipv6;
+	if (signature != ib::ipoib_signature_ipv4 && signature != ib::ipoib_signature_ipv6)
+		return std::nullopt;
+	return static_cast<ib::Pkey>(mgid.subnet_prefix() >> 16);
 }
 
 /* The value that a request asks for, if `preferred` does not meet its selector. */
@@ -186,14 +189,13 @@ void McGroups::forget_membership(ib::Guid port)
 		memberships_.erase(its);
 }
 
-/* The broadcast group of the IPoIB network that the group is of; null if it is of none. */
 const McGroups::Group *McGroups::network_of(const ib::Gid &mgid) const
 {
-	if (!is_ipoib(mgid))
+	const auto pkey = ipoib_pkey(mgid);
+	if (!pkey)
 		return nullptr;
-	const auto pkey = static_cast<ib::Pkey>(mgid.subnet_prefix() >> 16);
 	for (const auto &[gid, group] : groups_)
-		if (group.broadcast_of && ib::pkey_base(group.record.pkey) == ib::pkey_base(pkey))
+		if (group.broadcast_of && ib::pkey_base(group.record.pkey) == ib::pkey_base(*pkey))
 			return &group;
 	return nullptr;
 }
@@ -203,15 +205,11 @@ const McGroups::Group *McGroups::network_of(const ib::Gid &mgid) const
  * (RFC 4391 sections 5 and 6): whoever made one otherwise would keep them out of it. Of the rate
  * they know what it was when they joined.
  */
-bool McGroups::is_of_its_network(const Record &record) const
+bool McGroups::is_of_its_network(const Record &record, const Group *network)
 {
-	const ib::Gid mgid = record.mgid;
-	if (!is_ipoib(mgid))
-		return true;
-	const auto pkey = static_cast<ib::Pkey>(mgid.subnet_prefix() >> 16);
-	if (ib::pkey_base(pkey) != ib::pkey_base(record.pkey))
+	const auto pkey = ipoib_pkey(record.mgid);
+	if (pkey && ib::pkey_base(*pkey) != ib::pkey_base(record.pkey))
 		return false;
-	const Group *const network = network_of(mgid);
 	if (!network)
 		return true;
 	const Record &broadcast = network->record;
@@ -293,7 +291,7 @@ McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, st
 		choose(wanted.lifetime_selector, has_component(mad, Record::c_lifetime_selector),
 		       has_component(mad, Record::c_lifetime), packet_lifetime);
 	record.lifetime_selector = ib::make_selected(ib::Selector::exactly, lifetime);
-	if (!is_of_its_network(record)) {
+	if (!is_of_its_network(record, network)) {
 		status = ib::sa_status_req_invalid;
 		return nullptr;
 	}

@@ -61,8 +61,10 @@ private:
 		ib::McMemberRecord record{};
 		/* Kept though empty: the broadcast group of IPoIB of this partition. */
 		const Partition *broadcast_of = nullptr;
-		/* Of a broadcast group: the rate that its first member joined with, who may not
-		 * know that it has fallen since. */
+		/*
+		 * Of a broadcast group: the rate that its first member joined with, who may not
+		 * know that it has fallen since.
+		 */
 		unsigned joined_rate = 0;
 		/* By port GUID. */
 		std::map<ib::Guid, Member> members;
@@ -72,11 +74,10 @@ private:
 	static ib::Rate rate_for(const Subnet &subnet, const Partition &partition);
 	static void adjust_rate(const Subnet &subnet, Group &group);
 	Group *create(const Subnet &subnet, const ib::SaMad &mad, std::uint16_t &status);
+	/* The broadcast group of the IPoIB network that a group is of; null if there is none. */
 	const Group *network_of(const ib::Gid &mgid) const;
-	/*
-	 * Whether a new group has what the members of its IPoIB network ask for, if it is of one.
-	 */
-	bool is_of_its_network(const ib::McMemberRecord &record) const;
+	/* Whether a new group has what the members of its network ask for, if it is of one. */
+	static bool is_of_its_network(const ib::McMemberRecord &record, const Group *network);
 	/* One that no group has, of the SA's own prefix (IBA 15.2.5.17.2). */
 	ib::Gid unused_mgid(std::uint8_t scope, ib::Lid mlid) const;
 	/* Whether the port is in the group, or may be in one more. */

@@ -35,19 +35,25 @@ struct SaTest : ThreeHosts {
 	{
 		return ib::Gid::from_parts(0xff12401bffff0000, low);
 	}
-	std::optional<ib::SaMad> join(Host &host, const ib::Gid &mgid, std::uint64_t mask,
-				      std::uint8_t state = Mc::full_member)
+	// What `by` asks for `member`: to be in a group that is as the broadcast group, or not.
+	static ib::SaMad membership(Host &by, MadMethod method, Host &member, const ib::Gid &mgid,
+				    std::uint64_t mask, std::uint8_t state = Mc::full_member)
 	{
-		ib::SaMad mad = host.request(MadMethod::set, ib::attr_mc_member_record, mask);
+		ib::SaMad mad = by.request(method, ib::attr_mc_member_record, mask);
 		auto &record = Host::record<Mc>(mad);
 		record.mgid = mgid;
-		record.port_gid = host.gid();
+		record.port_gid = member.gid();
 		record.qkey = 0x0b1bu;
 		record.pkey = ib::pkey_default_full;
 		record.mtu_selector = ib::make_selected(ib::Selector::exactly, 4);
 		record.rate_selector = ib::make_selected(ib::Selector::exactly, 3);
 		record.set_scope_join_state(2, state);
-		return host.ask_sa(mad);
+		return mad;
+	}
+	std::optional<ib::SaMad> join(Host &host, const ib::Gid &mgid, std::uint64_t mask,
+				      std::uint8_t state = Mc::full_member)
+	{
+		return host.ask_sa(membership(host, MadMethod::set, host, mgid, mask, state));
 	}
 	std::optional<ib::SaMad> leave(Host &host, const ib::Gid &mgid,
 				       std::uint8_t state = Mc::full_member)

@@ -138,16 +138,8 @@ TEST_F(SaTest, groups_are_created_shared_and_end_with_the_last_full_member)
 TEST_F(SaTest, a_group_of_an_ipoib_network_is_as_its_broadcast_group)
 {
 	const auto create = [&](const ib::Gid &mgid, auto change) {
-		ib::SaMad mad = c.request(MadMethod::set, ib::attr_mc_member_record, create_mask);
-		auto &record = Host::record<Mc>(mad);
-		record.mgid = mgid;
-		record.port_gid = c.gid();
-		record.qkey = 0x0b1bu;
-		record.pkey = ib::pkey_default_full;
-		record.mtu_selector = ib::make_selected(ib::Selector::exactly, 4);
-		record.rate_selector = ib::make_selected(ib::Selector::exactly, 3);
-		record.set_scope_join_state(2, Mc::full_member);
-		change(record);
+		ib::SaMad mad = membership(c, MadMethod::set, c, mgid, create_mask);
+		change(Host::record<Mc>(mad));
 		return c.ask_sa(mad)->header.status.value();
 	};
 	const ib::Gid by_ipv6 = ib::Gid::from_parts(0xff15601bffff0000, 7);
@@ -181,16 +173,7 @@ TEST_F(SaTest, a_group_of_an_ipoib_network_is_as_its_broadcast_group)
 TEST_F(SaTest, nobody_joins_or_leaves_for_another)
 {
 	auto request = [&](MadMethod method, Host &member, const ib::Gid &mgid) {
-		ib::SaMad mad = c.request(method, ib::attr_mc_member_record, create_mask);
-		auto &record = Host::record<Mc>(mad);
-		record.mgid = mgid;
-		record.port_gid = member.gid();
-		record.qkey = 0x0b1bu;
-		record.pkey = ib::pkey_default_full;
-		record.mtu_selector = ib::make_selected(ib::Selector::exactly, 4);
-		record.rate_selector = ib::make_selected(ib::Selector::exactly, 3);
-		record.set_scope_join_state(2, Mc::full_member);
-		return mad;
+		return membership(c, method, member, mgid, create_mask);
 	};
 	auto by_c = [&](ib::SaMad mad, std::uint64_t key = 0) {
 		mad.sm_key = key;
@@ -551,17 +534,10 @@ TEST_F(SaTest, groups_are_made_by_who_joined_before_the_rate_fell)
 			patience);
 	};
 	const auto create = [&](std::uint32_t low, std::uint64_t without, ib::Rate rate) {
-		ib::SaMad mad = a.request(MadMethod::set, ib::attr_mc_member_record,
-					  create_mask & ~without);
-		auto &record = Host::record<Mc>(mad);
-		record.mgid = group(low);
-		record.port_gid = a.gid();
-		record.qkey = 0x0b1bu;
-		record.pkey = ib::pkey_default_full;
-		record.mtu_selector = ib::make_selected(ib::Selector::exactly, 4);
-		record.rate_selector =
+		ib::SaMad mad =
+			membership(a, MadMethod::set, a, group(low), create_mask & ~without);
+		Host::record<Mc>(mad).rate_selector =
 			ib::make_selected(ib::Selector::exactly, static_cast<unsigned>(rate));
-		record.set_scope_join_state(2, Mc::full_member);
 		return a.ask_sa(mad);
 	};
 	constexpr std::uint64_t the_rate = component(Mc::c_rate) | component(Mc::c_rate_selector);
