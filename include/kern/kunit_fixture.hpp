@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What fixtures of several rooms have: waiting for a condition, and what is too large for the stack
-// of a test.
+// What fixtures of several rooms have: waiting for a condition, what is too large for the stack of
+// a test, and what goes on beside it.
 #pragma once
+#include <kern/completion.hpp>
 #include <kern/memory.hpp>
+#include <kern/thread.hpp>
 #include <kern/time.hpp>
 
 namespace kern::kunit
@@ -46,6 +48,41 @@ public:
 
 private:
 	Owned<T> object_;
+};
+
+/* A thread that calls a function of the test's, and has ended where this does. */
+template<class Body>
+class Beside
+{
+public:
+	explicit Beside(Body body) : body_(body)
+	{
+		auto made = Thread::create("beside", method<&Beside::run>, this);
+		if (made.ok())
+			thread_ = made.take();
+	}
+	/* A thread that is stopped before it began does not begin. */
+	~Beside()
+	{
+		if (thread_)
+			ended_.wait();
+	}
+	Beside(const Beside &) = delete;
+	Beside &operator=(const Beside &) = delete;
+
+	bool ok() const { return static_cast<bool>(thread_); }
+
+private:
+	int run()
+	{
+		body_();
+		ended_.complete();
+		return 0;
+	}
+
+	Body body_;
+	Completion ended_;
+	Thread thread_;
 };
 
 } // namespace kern::kunit

@@ -6,47 +6,21 @@
 #include <kern/dma.hpp>
 #include <kern/irq_work.hpp>
 #include <kern/kunit.hpp>
+#include <kern/kunit_fixture.hpp>
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
 #include <kern/rcu.hpp>
 #include <kern/tasklet.hpp>
-#include <kern/thread.hpp>
 #include <kern/time.hpp>
 #include <kern/timer.hpp>
 #include <kern/work.hpp>
 #include <kern/xarray.hpp>
 
+using kern::kunit::Beside;
 using kern::kunit::Test;
 
 namespace
 {
-
-/* A thread that calls a function of the test. */
-template<class Body>
-class Other
-{
-public:
-	explicit Other(Body body) : body_(body)
-	{
-		auto made = kern::Thread::create("other", kern::method<&Other::run>, this);
-		if (made.ok())
-			thread_ = made.take();
-	}
-	/* A thread that is stopped before it began does not begin. */
-	~Other() { ended_.wait(); }
-
-private:
-	int run()
-	{
-		body_();
-		ended_.complete();
-		return 0;
-	}
-
-	Body body_;
-	kern::Completion ended_;
-	kern::Thread thread_;
-};
 
 void locks_in_a_circle(Test &)
 {
@@ -147,12 +121,12 @@ void freed_with_its_lock_held(Test &)
 void task_ends_with_a_lock(Test &)
 {
 	kern::SpinLock lock(KERN_LOCK_CLASS("planted.lock"));
-	Other other([&] { lock.lock(); });
+	Beside other([&] { lock.lock(); });
 }
 
 void task_ends_as_a_reader(Test &)
 {
-	Other other([] { kern_rcu_read_lock(); });
+	Beside other([] { kern_rcu_read_lock(); });
 }
 
 void freed_with_a_timer_due(Test &)
@@ -179,7 +153,7 @@ void used_after_a_grace_period(Test &test)
 	kern::rcu::Pointer<Box> published(kern::make<Box>(kern::Gfp::kernel).take().release());
 	kern::Atomic<int> sum{0};
 	{
-		Other reader([&] {
+		Beside reader([&] {
 			Box *box;
 			{
 				kern::rcu::ReadGuard reading;
@@ -201,7 +175,7 @@ void lost_addition(Test &test)
 	kern::Atomic<int> number{0};
 	const auto add = [&] { number.store_relaxed(number.load_relaxed() + 1); };
 	{
-		Other other(add);
+		Beside other(add);
 		add();
 	}
 	EXPECT_EQ(number.load_relaxed(), 2);
@@ -212,7 +186,7 @@ void lost_wakeup(Test &test)
 {
 	kern::Atomic<bool> waits{false};
 	kern::Completion done;
-	Other other([&] {
+	Beside other([&] {
 		if (waits.load_acquire())
 			done.complete();
 	});

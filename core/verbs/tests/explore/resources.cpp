@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The numbers of objects under the explorer: past the end of a block and of all of them, and while
 // others come, go and look.
-#include <kern/completion.hpp>
 #include <kern/kunit.hpp>
+#include <kern/kunit_fixture.hpp>
 #include <kern/memory.hpp>
-#include <kern/thread.hpp>
 #include <rdma/ib_resources.h>
 #include "../../qp_numbers.hpp"
 #include "../../resources.hpp"
 
 using namespace verbs;
+using kern::kunit::Beside;
+using kern::kunit::Boxed;
 using kern::kunit::Test;
 
 namespace
@@ -130,55 +131,25 @@ void numbers_begin_anew(Test &test)
 }
 
 /* What is shown is there while somebody holds it, whatever comes and goes beside it. */
-class Comings
+void held_while_it_goes(Test &test)
 {
-public:
-	~Comings()
-	{
-		if (thread_)
-			over_.wait();
-	}
-	bool begin()
-	{
-		auto made =
-			kern::Thread::create("comings", kern::method<&Comings::come_and_go>, this);
-		if (!made.ok())
-			return false;
-		thread_ = made.take();
-		return true;
-	}
-
-	Table table{NumberBlock::last};
-
-private:
-	int come_and_go()
-	{
+	Boxed<Table> table(NumberBlock::last);
+	ASSERT_TRUE(table.there());
+	Beside comings([&] {
 		for (int i = 0; i < 3; i++) {
 			auto made = kern::make<Object>(kern::Gfp::kernel);
 			if (!made.ok())
 				break;
 			auto object = made.take();
-			if (table.come(*object))
-				table.go(*object);
+			if (table->come(*object))
+				table->go(*object);
 		}
-		over_.complete();
-		return 0;
-	}
-
-	kern::Completion over_;
-	kern::Thread thread_;
-};
-
-void held_while_it_goes(Test &test)
-{
-	auto made = kern::make<Comings>(kern::Gfp::kernel);
-	ASSERT_TRUE(made.ok());
-	auto comings = made.take();
-	ASSERT_TRUE(comings->begin());
+	});
+	ASSERT_TRUE(comings.ok());
 	for (int i = 0; i < 3; i++)
-		if (Record *record = comings->table.hold(0)) {
+		if (Record *record = table->hold(0)) {
 			EXPECT_TRUE(record->resource->owner != nullptr);
-			comings->table.release(*record);
+			table->release(*record);
 		}
 }
 
@@ -191,61 +162,36 @@ struct Pair {
 	kern::Atomic<bool> ended{false};
 };
 
-/* Those of one number, one after the other. */
-class Pairs
-{
-public:
+/* Those of one number. */
+struct Pairs {
 	static constexpr u32 number = 0x105;
-
-	~Pairs()
-	{
-		if (thread_)
-			over_.wait();
-	}
-	bool begin()
-	{
-		auto made = kern::Thread::create("pairs", kern::method<&Pairs::come_and_go>, this);
-		if (!made.ok())
-			return false;
-		thread_ = made.take();
-		return true;
-	}
 
 	Table table;
 	QpNumbers numbers{table};
-
-private:
-	int come_and_go()
-	{
-		for (int i = 0; i < 3; i++) {
-			auto made = kern::make<Pair>(kern::Gfp::kernel);
-			if (!made.ok())
-				break;
-			auto pair = made.take();
-			if (!table.add(pair->qp.res, nullptr).ok())
-				break;
-			pair->qp.qp_num = number;
-			table.show(pair->qp.res, "explorer");
-			numbers.add(pair->qp);
-			table.hide(pair->qp.res);
-			pair->ended.store_release(true);
-			numbers.remove(pair->qp);
-		}
-		over_.complete();
-		return 0;
-	}
-
-	kern::Completion over_;
-	kern::Thread thread_;
 };
 
 /* One that is found by its number is not ended before the look at it is over. */
 void found_by_number_while_it_goes(Test &test)
 {
-	auto made = kern::make<Pairs>(kern::Gfp::kernel);
-	ASSERT_TRUE(made.ok());
-	auto pairs = made.take();
-	ASSERT_TRUE(pairs->begin());
+	Boxed<Pairs> pairs;
+	ASSERT_TRUE(pairs.there());
+	Beside comings([&] {
+		for (int i = 0; i < 3; i++) {
+			auto made = kern::make<Pair>(kern::Gfp::kernel);
+			if (!made.ok())
+				break;
+			auto pair = made.take();
+			if (!pairs->table.add(pair->qp.res, nullptr).ok())
+				break;
+			pair->qp.qp_num = Pairs::number;
+			pairs->table.show(pair->qp.res, "explorer");
+			pairs->numbers.add(pair->qp);
+			pairs->table.hide(pair->qp.res);
+			pair->ended.store_release(true);
+			pairs->numbers.remove(pair->qp);
+		}
+	});
+	ASSERT_TRUE(comings.ok());
 	for (int i = 0; i < 3; i++) {
 		EXPECT_FALSE(
 			pairs->numbers.any_of(Pairs::number + 256, [](ib_qp &) { return true; }));

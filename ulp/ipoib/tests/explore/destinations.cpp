@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Destinations under the explorer: one goes while all are marked, or looked up. Of the first
 // bucket, so that few decisions lead there.
-#include <kern/completion.hpp>
 #include <kern/kunit.hpp>
+#include <kern/kunit_fixture.hpp>
 #include <kern/memory.hpp>
-#include <kern/thread.hpp>
 #include "../../destination.hpp"
 
 using namespace ipoib;
+using kern::kunit::Beside;
+using kern::kunit::Boxed;
 using kern::kunit::Test;
 
 namespace
@@ -20,16 +21,8 @@ HardwareAddress first_bucket()
 	return HardwareAddress::make(5, {});
 }
 
-/* A table with one destination, which nobody could resolve, and a task that takes it out. */
-class Removal
-{
-public:
-	~Removal()
-	{
-		if (thread_)
-			removed_.wait();
-	}
-
+/* A table with one destination, which nobody could resolve. */
+struct OneDestination {
 	bool ok()
 	{
 		/* A packet of core/kern/hosted/packet.cpp. */
@@ -44,25 +37,10 @@ public:
 		kern_skb_queue waiting = table.resolved(*destination, {});
 		while (sk_buff *skb = kern_skb_dequeue(&waiting))
 			kern_skb_drop(skb);
-		auto made = kern::Thread::create("removal", kern::method<&Removal::remove>, this);
-		if (!made.ok())
-			return false;
-		thread_ = made.take();
 		return true;
 	}
 
 	DestinationTable table{no_secret};
-
-private:
-	int remove()
-	{
-		table.remove(first_bucket());
-		removed_.complete();
-		return 0;
-	}
-
-	kern::Completion removed_;
-	kern::Thread thread_;
 };
 
 /*
@@ -71,26 +49,26 @@ private:
  */
 void marked_while_one_goes(Test &test)
 {
-	auto removal = kern::make<Removal>(kern::Gfp::kernel);
+	Boxed<OneDestination> one;
+	ASSERT_TRUE(one.ok());
+	Beside removal([&] { one->table.remove(first_bucket()); });
 	ASSERT_TRUE(removal.ok());
-	auto owned = removal.take();
-	ASSERT_TRUE(owned->ok());
-	owned->table.mark_stale();
+	one->table.mark_stale();
 }
 
 /* Who looks it up has it until the end of the section, or until the reference is given back. */
 void found_while_it_goes(Test &test)
 {
-	auto removal = kern::make<Removal>(kern::Gfp::kernel);
+	Boxed<OneDestination> one;
+	ASSERT_TRUE(one.ok());
+	Beside removal([&] { one->table.remove(first_bucket()); });
 	ASSERT_TRUE(removal.ok());
-	auto owned = removal.take();
-	ASSERT_TRUE(owned->ok());
 	{
 		kern::rcu::ReadGuard reading;
-		if (Destination *found = owned->table.find(first_bucket()))
+		if (Destination *found = one->table.find(first_bucket()))
 			EXPECT_EQ(found->qpn(), 5u);
 	}
-	if (auto kept = owned->table.get(first_bucket()))
+	if (auto kept = one->table.get(first_bucket()))
 		EXPECT_EQ(kept->qpn(), 5u);
 }
 
