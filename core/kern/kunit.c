@@ -137,65 +137,64 @@ int kern_kunit_netdev_up(struct net_device *dev, bool up)
 }
 EXPORT_SYMBOL_GPL(kern_kunit_netdev_up);
 
-static int netdev_send(struct net_device *dev, const void *address, u16 protocol,
-		       unsigned int length, unsigned int start, unsigned int offset)
+/* `length` bytes of a pattern behind the header that the device makes; NULL if it cannot. */
+static struct sk_buff *netdev_packet(struct net_device *dev, const void *address, u16 protocol,
+				     unsigned int length)
 {
 	struct sk_buff *skb = alloc_skb(LL_RESERVED_SPACE(dev) + length, GFP_KERNEL);
 
 	if (!skb)
-		return -ENOMEM;
+		return NULL;
 	skb_reserve(skb, LL_RESERVED_SPACE(dev));
 	memset(skb_put(skb, length), 0x5a, length);
 	skb->dev = dev;
 	skb->protocol = htons(protocol);
 	skb_reset_network_header(skb);
-	if (start) {
-		/* What reads headers finds that of TCP by IPv4. */
-		memset(skb->data, 0, 20);
-		skb->data[0] = 0x45;
-		skb->data[9] = IPPROTO_TCP;
-		skb->ip_summed = CHECKSUM_PARTIAL;
-		skb->csum_start = skb_headroom(skb) + start;
-		skb->csum_offset = offset;
-	}
 	if (dev_hard_header(skb, dev, protocol, address, NULL, length) < 0) {
 		kfree_skb(skb);
-		return -EINVAL;
+		return NULL;
 	}
-	return dev_queue_xmit(skb);
+	return skb;
 }
 
 int kern_kunit_netdev_send(struct net_device *dev, const void *address, u16 protocol,
 			   unsigned int length)
 {
-	return netdev_send(dev, address, protocol, length, 0, 0);
+	struct sk_buff *skb = netdev_packet(dev, address, protocol, length);
+
+	return skb ? dev_queue_xmit(skb) : -ENOMEM;
 }
 EXPORT_SYMBOL_GPL(kern_kunit_netdev_send);
 
 int kern_kunit_netdev_send_unsummed(struct net_device *dev, const void *address, u16 protocol,
 				    unsigned int length, unsigned int start, unsigned int offset)
 {
+	struct sk_buff *skb = netdev_packet(dev, address, protocol, length);
+	unsigned char *ip;
+
+	if (!skb)
+		return -ENOMEM;
+	/* What reads headers finds that of TCP by IPv4. */
+	ip = skb_network_header(skb);
+	memset(ip, 0, 20);
+	ip[0] = 0x45;
+	ip[9] = IPPROTO_TCP;
+	skb->ip_summed = CHECKSUM_PARTIAL;
+	skb->csum_start = skb_network_offset(skb) + skb_headroom(skb) + start;
+	skb->csum_offset = offset;
 	/* Be it one that has the stack do it. */
 	dev->features |= NETIF_F_HW_CSUM;
-	return netdev_send(dev, address, protocol, length, start, offset);
+	return dev_queue_xmit(skb);
 }
 EXPORT_SYMBOL_GPL(kern_kunit_netdev_send_unsummed);
 
 int kern_kunit_netdev_send_cut(struct net_device *dev, const void *address, u16 protocol,
 			       unsigned int length)
 {
-	struct sk_buff *skb = alloc_skb(LL_RESERVED_SPACE(dev) + length, GFP_KERNEL);
+	struct sk_buff *skb = netdev_packet(dev, address, protocol, 0);
 
 	if (!skb)
 		return -ENOMEM;
-	skb_reserve(skb, LL_RESERVED_SPACE(dev));
-	skb->dev = dev;
-	skb->protocol = htons(protocol);
-	skb_reset_network_header(skb);
-	if (dev_hard_header(skb, dev, protocol, address, NULL, 0) < 0) {
-		kfree_skb(skb);
-		return -EINVAL;
-	}
 	skb_trim(skb, length);
 	return dev_direct_xmit(skb, 0) == NET_XMIT_SUCCESS ? 0 : -EBUSY;
 }

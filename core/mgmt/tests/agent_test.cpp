@@ -239,16 +239,8 @@ void mgmt_03_unregistration_ends_each_send_once(Test &test)
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
 	Watch watch(pair.a.device(), ~0ul);
-	auto made = kern::make_array<kern::Owned<Sent>>(kern::Gfp::kernel, count);
-	ASSERT_OK(made);
-	auto sends = made.take();
-	for (auto &sent : sends) {
-		auto one = kern::make<Sent>(kern::Gfp::kernel, pair.client, u16{2}, vendor_class,
-					    u8{IB_MGMT_METHOD_GET}, 600'000, 3);
-		ASSERT_OK(one);
-		sent = one.take();
-		ASSERT_TRUE(sent->ok());
-	}
+	auto sends = make_requests(count, pair.client, 2, 600'000, 3);
+	ASSERT_EQ(sends.size(), count);
 	for (auto &sent : sends)
 		ASSERT_EQ(sent->post(), 0);
 	pair.client.close();

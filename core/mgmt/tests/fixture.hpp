@@ -273,6 +273,21 @@ inline ib_mad_counters dropped(const Node &node, ib_qp_type type = IB_QPT_GSI)
 	return counters;
 }
 
+/* Past the agents; done tells of its completion. What ib_post_send() says. */
+inline int post_datagram(ib_qp *qp, ib_cqe &done, ib_sge &sge, ib_ah *ah, u32 remote_qpn)
+{
+	ib_ud_wr wr{};
+	wr.wr.wr_cqe = &done;
+	wr.wr.sg_list = &sge;
+	wr.wr.num_sge = 1;
+	wr.wr.opcode = IB_WR_SEND;
+	wr.wr.send_flags = IB_SEND_SIGNALED;
+	wr.ah = ah;
+	wr.remote_qpn = remote_qpn;
+	wr.remote_qkey = remote_qpn ? IB_QP1_QKEY : 0;
+	return ib_post_send(qp, &wr.wr, nullptr);
+}
+
 /*
  * A datagram past the midlayer, from the agent's special QP to the one of the same number at a LID.
  * One at a time.
@@ -295,17 +310,8 @@ public:
 	bool send(u32 length)
 	{
 		ib_sge sge{reinterpret_cast<u64>(bytes), length, agent_.node.pd()->local_dma_lkey};
-		ib_ud_wr wr{};
-		wr.wr.wr_cqe = this;
-		wr.wr.sg_list = &sge;
-		wr.wr.num_sge = 1;
-		wr.wr.opcode = IB_WR_SEND;
-		wr.wr.send_flags = IB_SEND_SIGNALED;
-		wr.ah = ah_;
-		wr.remote_qpn = agent_.agent->qp->qp_num;
-		wr.remote_qkey = wr.remote_qpn ? IB_QP1_QKEY : 0;
 		done_.reinit();
-		if (ib_post_send(agent_.agent->qp, &wr.wr, nullptr))
+		if (post_datagram(agent_.agent->qp, *this, sge, ah_, agent_.agent->qp->qp_num))
 			return false;
 		done_.wait();
 		return status_ == IB_WC_SUCCESS;
@@ -348,18 +354,29 @@ struct BadRequest : ib_cqe {
 	int post(ib_qp *qp, ib_ah *ah)
 	{
 		ib_sge nowhere{.addr = 64, .length = 16, .lkey = 0xdead};
-		ib_ud_wr wr{};
-		wr.wr.wr_cqe = this;
-		wr.wr.sg_list = &nowhere;
-		wr.wr.num_sge = 1;
-		wr.wr.opcode = IB_WR_SEND;
-		wr.wr.send_flags = IB_SEND_SIGNALED;
-		wr.ah = ah;
-		wr.remote_qpn = 1;
-		wr.remote_qkey = IB_QP1_QKEY;
-		return ib_post_send(qp, &wr.wr, nullptr);
+		return post_datagram(qp, *this, nowhere, ah, 1);
 	}
 };
+
+/* So many requests for an answer, not posted; none without memory. */
+inline kern::OwnedArray<kern::Owned<Sent>> make_requests(std::size_t count, Agent &from, u16 lid,
+							 int timeout_ms, int retries)
+{
+	auto made = kern::make_array<kern::Owned<Sent>>(kern::Gfp::kernel, count);
+	if (!made.ok())
+		return {};
+	auto requests = made.take();
+	for (auto &request : requests) {
+		auto one = kern::make<Sent>(kern::Gfp::kernel, from, lid, vendor_class,
+					    u8{IB_MGMT_METHOD_GET}, timeout_ms, retries);
+		if (!one.ok())
+			return {};
+		request = one.take();
+		if (!request->ok())
+			return {};
+	}
+	return requests;
+}
 
 /* Loses what a device sends, in the order of a bit mask, and counts it. */
 struct Watch {

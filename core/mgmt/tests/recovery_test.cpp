@@ -255,16 +255,8 @@ void mgmt_03_what_is_held_up_ends(Test &test)
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
 	Watch watch(scene.b.device(), ~0ul);
-	auto made = kern::make_array<kern::Owned<Sent>>(kern::Gfp::kernel, count);
-	ASSERT_OK(made);
-	auto sends = made.take();
-	for (auto &sent : sends) {
-		auto one = kern::make<Sent>(kern::Gfp::kernel, scene.server, u16{1}, vendor_class,
-					    u8{IB_MGMT_METHOD_GET}, 20, 0);
-		ASSERT_OK(one);
-		sent = one.take();
-		ASSERT_TRUE(sent->ok());
-	}
+	auto sends = make_requests(count, scene.server, 1, 20, 0);
+	ASSERT_EQ(sends.size(), count);
 	ASSERT_TRUE(scene.move_to(IB_QPS_SQD));
 	for (auto &sent : sends)
 		ASSERT_EQ(sent->post(), 0);

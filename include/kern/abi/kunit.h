@@ -50,8 +50,8 @@ int kern_kunit_netdev_send_unsummed(struct net_device *dev, const void *address,
 				    unsigned int length, unsigned int start, unsigned int offset);
 /*
  * Hands the device's driver a packet of `length` bytes at the most, its address and header among
- * them, past everything that asks for more than that; what lies behind its end is as it was. 0, or
- * -EBUSY if it was not taken.
+ * them, past everything that asks for more than that; what lies behind its end is as it was. 0;
+ * -EBUSY if it was not taken, -ENOMEM without memory.
  */
 int kern_kunit_netdev_send_cut(struct net_device *dev, const void *address, u16 protocol,
 			       unsigned int length);

@@ -136,6 +136,21 @@ protected:
 		run_until([&] { return !ends.empty(); });
 	}
 
+	// The only member waits, and is to answer a call by the channel, whose ends are here and
+	// there.
+	struct Called {
+		FileDescriptor member, here, there;
+	};
+	Called call(Patience patience = {})
+	{
+		start({"node1"}, patience);
+		FileDescriptor member = join(1);
+		hear(member);
+		ask(member, Operation::Wait);
+		std::array<int, 2> channel{-1, -1};
+		EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, channel.data()), 0);
+		return {std::move(member), FileDescriptor(channel[0]), FileDescriptor(channel[1])};
+	}
 	void flood(Patience patience);
 
 	SharedTime time{1};
@@ -233,13 +248,7 @@ TEST_F(CalendarTest, HearsAnAnswer)
 // One that dies instead of answering is not waited for, and named.
 TEST_F(CalendarTest, HearsNothingOfOneThatDies)
 {
-	start({"node1"});
-	auto only = join(1);
-	hear(only);
-	ask(only, Operation::Wait);
-	std::array<int, 2> channel;
-	ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, channel.data()), 0);
-	const FileDescriptor here(channel[0]), there(channel[1]);
+	auto [only, here, there] = call();
 	only.reset();
 	EXPECT_FALSE(time.hear(here.get()));
 	EXPECT_EQ(ends, std::vector<std::string>{"node1 has left the calendar at 0.000000000 s"});
@@ -249,13 +258,7 @@ TEST_F(CalendarTest, HearsNothingOfOneThatDies)
 // One that says nothing is waited for so long; it has not left, which is for who asked to say.
 TEST_F(CalendarTest, HearsNothingOfOneThatIsSilent)
 {
-	start({"node1"}, {.time = 1ms, .messages = 1});
-	const auto only = join(1);
-	hear(only);
-	ask(only, Operation::Wait);
-	std::array<int, 2> channel;
-	ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, channel.data()), 0);
-	const FileDescriptor here(channel[0]), there(channel[1]);
+	const auto [only, here, there] = call({.time = 1ms, .messages = 1});
 	EXPECT_FALSE(time.hear(here.get()));
 	EXPECT_TRUE(ends.empty());
 }
@@ -263,13 +266,8 @@ TEST_F(CalendarTest, HearsNothingOfOneThatIsSilent)
 // Nor is one waited for any longer that says something else all the while: it has so much time,
 void CalendarTest::flood(Patience patience)
 {
-	start({"node1"}, patience);
-	const auto only = join(1);
-	hear(only);
-	ask(only, Operation::Wait);
-	std::array<int, 2> channel;
-	ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, channel.data()), 0);
-	const FileDescriptor here(channel[0]), there(channel[1]);
+	const Called called = call(patience);
+	const FileDescriptor &only = called.member;
 	std::thread kernel([&] {
 		const Message question{Operation::Get, 1, 0};
 		Message answer{};
@@ -277,7 +275,7 @@ void CalendarTest::flood(Patience patience)
 		       ::recv(only.get(), &answer, sizeof(answer), 0) > 0) {
 		}
 	});
-	EXPECT_FALSE(time.hear(here.get()));
+	EXPECT_FALSE(time.hear(called.here.get()));
 	::shutdown(only.get(), SHUT_RDWR);
 	kernel.join();
 }
