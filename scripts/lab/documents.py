@@ -2,7 +2,7 @@
 """What the documentation says of the sources is so: tests and files that it names exist, public functions are described, laws are kept."""
 import re
 
-from lab import cache, habits, kernel_doc, laws
+from lab import cache, habits, kernel_doc, laws, testing
 from lab.errors import LabError
 
 RULE = re.compile(r"^([A-Z]+-\d\d)(?: to [A-Z]+-\d\d)?$", re.MULTILINE)
@@ -125,7 +125,6 @@ def missing_files(tree):
 
 # In testing.rst: what is for --full alone, whole tests and those that repeat more there.
 FULL_SECTION = re.compile(r"^What only --full shows\n=+\n(.*?)(?=^\S[^\n]*\n=+\n)", re.MULTILINE | re.DOTALL)
-ONLY_FULL = re.compile(r"^@test\(kernels=\(\),[^\n]*(?:\n[^\n]*)*?\ndef (\w+)", re.MULTILINE)
 
 
 def check_full():
@@ -133,7 +132,7 @@ def check_full():
     section = FULL_SECTION.search((cache.TREE / "Documentation/testing.rst").read_text())
     named = set(re.findall(r"``(\w+\.\w+)``", section[1])) if section else set()
     texts = _texts("**/tests/guest/*.py", ("core", "hw", "ulp", "tools", "scripts"))
-    there = {f"{path.stem}.{name}" for path, text in texts.items() for name in ONLY_FULL.findall(text)}
+    there = {f"{path.stem}.{name}" for path, name, options in testing.discover() if not options.kernels}
     there |= {f"{path.stem}.py" for path, text in texts.items() if "lab.rounds(" in text or "full()" in text}
     return ([f"testing.rst does not say that only --full has {name}" for name in sorted(there - named)]
             + [f"testing.rst says that only --full has {name}, and it is not so" for name in sorted(named - there)])

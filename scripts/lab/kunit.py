@@ -23,15 +23,20 @@ MODULE_LIMIT = 400  # seconds on a plain kernel for all suites of one module
 OF_A_MACHINE = ("weft_context_test", "weft_core_test", "weft_kern_test", "weft_recovery_test")
 
 
+def suites_of_sources():
+    """The suites that the sources have, as (names, cases): a macro may make two suites of the same cases."""
+    for path in [path for room in ("core", "hw", "ulp") for path in (cache.TREE / room).glob("**/*_test.cpp")]:
+        for macro, suite, cases in re.findall(r"(KUNIT_SUITE|KUNIT_SUITE_BEFORE|CARD_SUITE|SOFT_SUITES)\((\w+),(.*?)\);", path.read_text(), re.S):
+            yield (suite, f"{suite}_card") if macro == "SOFT_SUITES" else (suite,), re.findall(r"KUNIT_CASE\((\w+)\)", cases)
+
+
 def could_choose(variant, only):
     """Whether `only` could match a full name on that kernel, by what the sources call modules, suites and cases: nothing is built yet."""
     if not only:
         return True
-    modules = {name for path in cache.TREE.glob("[!b]*/**/Kbuild") for name in re.findall(r"\bweft_\w+_test\b", path.read_text())}
-    cases = {f"{suite}{like_a_card}.{case}" for path in cache.TREE.glob("[!b]*/**/tests/*.cpp") if "KUNIT_CASE" in (text := path.read_text())
-             for suite in re.findall(r"^\w*SUITES?\w*\((\w+)", text, re.MULTILINE) for like_a_card in ("", "_card")
-             for case in re.findall(r"KUNIT_CASE\((\w+)\)", text)}
-    names = {f"{module}.{case}" for module in modules for case in cases | {"kernel-log"}} | {"unload", "residue"}
+    modules_there = {name for path in cache.TREE.glob("[!b]*/**/Kbuild") for name in re.findall(r"\bweft_\w+_test\b", path.read_text())}
+    cases = {f"{suite}.{case}" for names, cases in suites_of_sources() for suite in names for case in cases} | {"kernel-log"}
+    names = {f"{module}.{case}" for module in modules_there for case in cases} | {"unload", "residue"}
     return any(only.search(f"kunit-{variant}.{name}") for name in names)
 
 

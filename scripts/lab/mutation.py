@@ -171,11 +171,9 @@ class Trial:
 def places():
     """Where each KUnit case is: its suites, and how many come before it there."""
     found = {}
-    for path in [path for room in ("core", "hw", "ulp") for path in (cache.TREE / room).glob("**/*_test.cpp")]:
-        for macro, suite, cases in re.findall(r"(KUNIT_SUITE|KUNIT_SUITE_BEFORE|CARD_SUITE|SOFT_SUITES)\((\w+),(.*?)\);", path.read_text(), re.S):
-            names = (suite, f"{suite}_card") if macro == "SOFT_SUITES" else (suite,)
-            for index, case in enumerate(re.findall(r"KUNIT_CASE\((\w+)\)", cases)):
-                found[case] = (names, index)
+    for names, cases in kunit.suites_of_sources():
+        for index, case in enumerate(cases):
+            found[case] = (names, index)
     return found
 
 
