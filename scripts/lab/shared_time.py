@@ -8,6 +8,7 @@ folder, by names that any other folder has as well, for a kernel's command line 
     work/HOST/script    and, once it has run: out, err, status
     console-HOST.log, weftd.log
 """
+import contextlib
 import dataclasses
 import json
 import os
@@ -148,7 +149,8 @@ def _wait_for_end(lab, weftd, keepers, timeout):
         if now > end:
             # While its machines are there: who has gone is not who was waited for.
             weftd.terminate()
-            weftd.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                weftd.wait(GRACE)
             raise LabError(f"the lab has not come to its end in {timeout:g} s{_awaited(lab)}", "its consoles say how far it came")
         time.sleep(0.05)
 

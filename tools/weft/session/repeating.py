@@ -45,22 +45,19 @@ def _kernel(machine):
 def _run(lab, logs):
     """Runs it. Its logs are kept, by whichever way it ends: in the folder that was asked for, or, where it has come to no end, in one that the error names."""
     try:
-        done = shared_time.run(lab, MOST_SECONDS)
-    except BaseException as error:
-        kept = _keep(lab, logs or pathlib.Path(tempfile.mkdtemp(prefix="weft-logs-")))
-        if isinstance(error, LabError):
-            raise LabError(f"{error}; logs in {kept}") from None
-        raise
-    if logs:
-        _keep(lab, logs)
-    return done
+        return shared_time.run(lab, MOST_SECONDS)
+    except LabError as error:
+        logs = logs or pathlib.Path(tempfile.mkdtemp(prefix="weft-logs-"))
+        raise LabError(f"{error}; logs in {logs}") from None
+    finally:
+        if logs:
+            _keep(lab, logs)
 
 
 def _keep(lab, folder):
     folder.mkdir(parents=True, exist_ok=True)
     for log in lab.directory.glob("*.log"):
         (folder / log.name).write_bytes(log.read_bytes())
-    return folder
 
 
 def run(args, machine):
