@@ -15,7 +15,8 @@ from lab import kernel_doc  # noqa: E402
 
 project = "weft"
 author = "the authors of weft"
-extensions = []
+extensions = ["sphinx.ext.graphviz"]
+graphviz_output_format = "svg"
 exclude_patterns = ["man"]
 html_theme = "alabaster"
 html_theme_options = {"page_width": "1200px", "sidebar_width": "260px"}

@@ -186,6 +186,7 @@ int ib_cm_init_qp_attr(ib_cm_id *cm_id, ib_qp_attr *qp_attr, int *qp_attr_mask)
 
 ib_cm_state ib_cm_query_state(ib_cm_id *cm_id)
 {
+	KERN_MIGHT_SLEEP();
 	const Id &id = Id::of(cm_id);
 	kern::Guard guard(id.owner().lock());
 	return cm::is_established(id.state()) ? IB_CM_ESTABLISHED
@@ -194,6 +195,7 @@ ib_cm_state ib_cm_query_state(ib_cm_id *cm_id)
 
 int ib_cm_query_counters(ib_device *ib, u32 port_num, ib_cm_counters *counters)
 {
+	KERN_MIGHT_SLEEP();
 	const auto device = cm::device_of(ib);
 	if (!rdma_is_port_valid(ib, port_num))
 		return -EINVAL;

@@ -22,7 +22,8 @@ bool right(const ib_cm_req_param &param)
 	       param.retry_count < 8 && param.rnr_retry_count < 8 && param.max_cm_retries < 16 &&
 	       ib::mtu_bytes(static_cast<ib::Mtu>(path->mtu)) != 0 &&
 	       (!alternate ||
-		(alternate->pkey.value() == path->pkey.value() && alternate->mtu == path->mtu));
+		(ib::pkey_base(alternate->pkey.value()) == ib::pkey_base(path->pkey.value()) &&
+		 alternate->mtu == path->mtu));
 }
 
 } // namespace
@@ -59,7 +60,8 @@ kern::Result<> Id::take_route(const Route &route, u32 qpn, kern::Ref<Address> &a
 	Port *port = device_->port(route.port);
 	if (!port)
 		return kern::Error{-ENODEV};
-	address = TRY(Address::create(device_->pd(), route.attr, qpn, route.pkey_index));
+	address =
+		TRY(Address::create(device_->pd(), route.attr, qpn, route.pkey_index, route.dgid));
 	return {};
 }
 
@@ -195,7 +197,7 @@ kern::Result<> Id::send_dreq(kern::ConstBytes data)
 		change(Event::send_dreq);
 		change(Event::gave_up);
 		/* Who waits for the end has it: the peer's word will not come any more. */
-		tell(IB_CM_DREQ_ERROR);
+		deliver(IB_CM_DREQ_ERROR);
 	}
 	return asked;
 }
@@ -349,7 +351,7 @@ kern::Result<> Id::communicates()
 {
 	TRY(permit(Event::communicates));
 	change(Event::communicates);
-	tell(IB_CM_USER_ESTABLISHED);
+	deliver(IB_CM_USER_ESTABLISHED);
 	return {};
 }
 

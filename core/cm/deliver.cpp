@@ -30,7 +30,7 @@ void set_private_data(ib_cm_event &event, const std::uint8_t (&data)[size])
 
 } // namespace
 
-void Id::tell(ib_cm_event_type type, Received received)
+void Id::deliver(ib_cm_event_type type, Received received)
 {
 	const bool has_room = events_.push(type, std::move(received));
 	if (!KERN_WARN_ON(!has_room))

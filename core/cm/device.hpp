@@ -13,6 +13,7 @@
 #include <kern/wait_queue.hpp>
 #include <kern/work.hpp>
 #include <kern/xarray.hpp>
+#include <rdma/ib_sa.h>
 
 #include "id.hpp"
 #include "listeners.hpp"
@@ -40,7 +41,7 @@ public:
 
 	ib_device &ib() const { return ib_; }
 	kern::ListNode node; /* among all, as long as it is served (init.cpp) */
-	kern::Mutex &lock() RETURN_CAPABILITY(lock_) { return lock_; }
+	kern::NoIoMutex &lock() RETURN_CAPABILITY(lock_) { return lock_; }
 
 	/* With the lock held, which each of them asserts. */
 	bool gone();
@@ -62,6 +63,16 @@ public:
 	void reject(Port &port, const Received &received, ib_cm_rej_reason reason,
 		    kern::ConstBytes info = {});
 	void answer_unknown_dreq(Port &port, const Received &received);
+	/* Ends a connection whose peer has its QP in a new one. */
+	void end_stale(Id &old, const Received &received);
+
+	/*
+	 * The subnet administration has said where the peer of an id is, or has not (status); see
+	 * moved.cpp. Without the lock.
+	 */
+	struct Whereabouts;
+	void peer_path_found(const Whereabouts &asked, int status, const sa_path_rec *path)
+		EXCLUDES(lock_);
 
 	/* Under the lock. */
 	PairTable<Id> remote_ids;  /* connections by the peer's number */
@@ -85,14 +96,16 @@ private:
 			     kern::Ref<Address> address, Id &listener, Event event) REQUIRES(lock_);
 	void answer_by_itself(Port &port, const Received &received, ib::Mad &mad,
 			      ib::CmAttribute attribute) REQUIRES(lock_);
+	void ask_where_peer_is(Id &id, const Received &received, bool ends) REQUIRES(lock_);
 	static void count_failure(Port &port, int error);
 	kern::Result<kern::Ref<Address>> address_of_sender(const Port &port,
 							   const Received &received)
 		REQUIRES(lock_);
 
 	ib_device &ib_;
-	kern::Mutex lock_{KERN_LOCK_CLASS("cm.device")};
+	kern::NoIoMutex lock_{KERN_LOCK_CLASS("cm.device")};
 	bool gone_ GUARDED_BY(lock_) = false;
+	bool asks_ GUARDED_BY(lock_) = false; /* where a peer is */
 	kern::Ref<rdma::Pd> pd_;
 	kern::OwnedArray<kern::Owned<Port>> ports_;
 	kern::XArray<Id> ids_;
@@ -106,6 +119,8 @@ kern::WorkQueue &work_queue();
  * reclaims memory, as it is waited for from there.
  */
 kern::WorkQueue &timer_queue();
+/* The CM as a client of the subnet administration. */
+ib_sa_client &sa_client();
 /* Frees an id that has ended, when the handler that asked for it is through. */
 void reap(kern::Owned<Id> id);
 

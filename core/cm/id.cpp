@@ -92,7 +92,7 @@ kern::Result<> Id::ask(const ib::Mad &mad, Event event)
 {
 	const bool begins = event == Event::send_req || event == Event::send_sidr_req ||
 			    event == Event::send_lap;
-	Kept asked = TRY(Kept::create(mad));
+	RetransmitBuffer asked = TRY(RetransmitBuffer::create(mad));
 	TRY(send(mad, begins ? Port::Cause::begins : Port::Cause::own));
 	asked_ = std::move(asked);
 	tries_left_ = max_retries_;
@@ -102,7 +102,7 @@ kern::Result<> Id::ask(const ib::Mad &mad, Event event)
 
 kern::Result<> Id::answer(const ib::Mad &mad, Event to, Event event)
 {
-	Kept answered = TRY(Kept::create(mad));
+	RetransmitBuffer answered = TRY(RetransmitBuffer::create(mad));
 	TRY(send(mad));
 	answered_ = std::move(answered);
 	answered_to_ = to;
@@ -112,7 +112,7 @@ kern::Result<> Id::answer(const ib::Mad &mad, Event to, Event event)
 
 kern::Result<> Id::keep_answer(const ib::Mad &mad, Event to)
 {
-	answered_ = TRY(Kept::create(mad));
+	answered_ = TRY(RetransmitBuffer::create(mad));
 	answered_to_ = to;
 	return {};
 }
@@ -200,7 +200,7 @@ void Id::on_time()
 	deadline_ = 0;
 	if (state_ == State::timewait) {
 		change(Event::waited_enough);
-		tell(IB_CM_TIMEWAIT_EXIT);
+		deliver(IB_CM_TIMEWAIT_EXIT);
 		return;
 	}
 	if (tries_left_ == 0) {
@@ -240,7 +240,7 @@ void Id::give_up()
 	if (said == IB_CM_REQ_ERROR || said == IB_CM_REP_ERROR)
 		reject_last(IB_CM_REJ_TIMEOUT);
 	change(Event::gave_up);
-	tell(said);
+	deliver(said);
 }
 
 /* A REJ of what the state says. */
@@ -350,7 +350,7 @@ bool Id::lose_device()
 		finish(true);
 		return true;
 	}
-	tell(IB_CM_DEVICE_REMOVAL);
+	deliver(IB_CM_DEVICE_REMOVAL);
 	return false;
 }
 

@@ -11,7 +11,7 @@
 #include <kern/work.hpp>
 
 #include "deliveries.hpp"
-#include "kept.hpp"
+#include "retransmit_buffer.hpp"
 #include "pair_table.hpp"
 #include "path.hpp"
 #include "states.hpp"
@@ -43,6 +43,8 @@ public:
 	static Id &of(ib_cm_id *id) { return *static_cast<Id *>(id); }
 	Device &owner() const { return *device_; }
 	State state() const { return state_; }
+	/* Of the port by which it sends, once it is in a connection. */
+	u32 port_number() const { return port_->number(); }
 
 	/* EINVAL or EISCONN for a call that is not for this state. */
 	kern::Result<> permit(Event event) const;
@@ -85,6 +87,11 @@ public:
 	 * Numbers can be guessed; the LID of a sender is the word of its card.
 	 */
 	bool is_from_peer(const Received &received) const;
+	/* moved.cpp; the lock is held. */
+	/* The path that leads to the peer's port; ENOENT if that is not known. */
+	kern::Result<sa_path_rec> path_to_peer() const;
+	/* What is sent from now on goes by this path. Errors: those of the path; ENOMEM. */
+	kern::Result<> follow_peer(const sa_path_rec &path);
 
 	/* The device goes. True if nobody but the CM knows the id, which is to be freed then. */
 	bool lose_device();
@@ -150,7 +157,7 @@ private:
 	void forget_connection();
 
 	/* deliver.cpp */
-	void tell(ib_cm_event_type type, Received received = {});
+	void deliver(ib_cm_event_type type, Received received = {});
 	void run();
 	void fill_event(ib_cm_event &event, const Received &received, Id *listener,
 			sa_path_rec (&paths)[2]) const;
@@ -238,7 +245,7 @@ private:
 	/* What waits for an answer, and what answered the peer's last message. */
 	u32 wait_ms_ = 0;
 	u64 deadline_ = 0; /* 0: nothing is waited for */
-	Kept asked_, answered_;
+	RetransmitBuffer asked_, answered_;
 
 	kern::Owned<Listening> listening_; /* from listen() on */
 	Id *listener_ = nullptr;           /* a new id's */

@@ -48,6 +48,7 @@ struct Service {
 	kern::Owned<Reaper> reaper;
 	kern::Mutex lock{KERN_LOCK_CLASS("cm.service")};
 	kern::List<Device, &Device::node> devices GUARDED_BY(lock);
+	ib_sa_client sa{};
 };
 constinit kern::Static<Service> service;
 
@@ -88,10 +89,16 @@ kern::Result<> start()
 		service->timers = TRY(
 			kern::WorkQueue::create("weft_cm_time", kern::WorkQueue::Kind::unbound));
 		service->reaper = TRY(kern::make<Reaper>(kern::Gfp::kernel));
-		TRY_ERRNO(ib_register_client(&client));
+		ib_sa_register_client(&service->sa);
+		if (const int status = ib_register_client(&client)) {
+			ib_sa_unregister_client(&service->sa);
+			return kern::Error{status};
+		}
 		const auto shown = kern::check(ib_set_port_counters(&shown_counters));
-		if (!shown.ok())
+		if (!shown.ok()) {
 			ib_unregister_client(&client);
+			ib_sa_unregister_client(&service->sa);
+		}
 		return shown;
 	}();
 	if (!begun.ok())
@@ -104,6 +111,11 @@ kern::Result<> start()
 kern::WorkQueue &work_queue()
 {
 	return service->queue;
+}
+
+ib_sa_client &sa_client()
+{
+	return service->sa;
 }
 
 kern::WorkQueue &timer_queue()
@@ -140,8 +152,10 @@ extern "C" int weft_cm_init()
 
 extern "C" void weft_cm_exit()
 {
-	ib_set_port_counters(nullptr);
+	/* Only setting them can fail. */
+	(void)ib_set_port_counters(nullptr);
 	ib_unregister_client(&cm::client);
+	ib_sa_unregister_client(&cm::service->sa);
 	/* What handlers asked for before the last device went. */
 	cm::service->queue.flush();
 	cm::service.destruct();

@@ -16,6 +16,7 @@ struct Route {
 	u16 sgid_index;
 	u16 pkey_index;
 	rdma_ah_attr attr;
+	ib_gid dgid;
 };
 
 /*

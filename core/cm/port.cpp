@@ -6,18 +6,19 @@
 namespace cm
 {
 
-Address::Address(rdma::AddressHandle &&ah, const rdma_ah_attr &where, u32 number, u16 index)
-    : attr(where), qpn(number), pkey_index(index), ah_(std::move(ah))
+Address::Address(rdma::AddressHandle &&ah, const rdma_ah_attr &where, u32 number, u16 index,
+		 const ib_gid &port)
+    : attr(where), qpn(number), pkey_index(index), gid(port), ah_(std::move(ah))
 {
 }
 
 kern::Result<kern::Ref<Address>> Address::create(kern::Ref<rdma::Pd> pd, const rdma_ah_attr &attr,
-						 u32 qpn, u16 pkey_index)
+						 u32 qpn, u16 pkey_index, const ib_gid &gid)
 {
 	rdma_ah_attr where = attr;
 	auto ah = TRY(rdma::AddressHandle::create(std::move(pd), where));
 	return kern::adopt_ref(new (kern::Gfp::kernel)
-				       Address(std::move(ah), where, qpn, pkey_index));
+				       Address(std::move(ah), where, qpn, pkey_index, gid));
 }
 
 kern::Result<kern::Owned<Port>> Port::create(Device &device, u32 number)

@@ -55,17 +55,20 @@ class Address : public kern::RefCounted<Address>
 {
 public:
 	/* Errors: those of rdma_create_ah(). Context: process. */
-	static kern::Result<kern::Ref<Address>>
-	create(kern::Ref<rdma::Pd> pd, const rdma_ah_attr &attr, u32 qpn, u16 pkey_index);
+	static kern::Result<kern::Ref<Address>> create(kern::Ref<rdma::Pd> pd,
+						       const rdma_ah_attr &attr, u32 qpn,
+						       u16 pkey_index, const ib_gid &gid = {});
 
 	ib_ah *ah() const { return ah_.get(); }
 
 	const rdma_ah_attr attr;
 	const u32 qpn;
 	const u16 pkey_index;
+	const ib_gid gid; /* of the peer's port; zero where it is not known */
 
 private:
-	Address(rdma::AddressHandle &&ah, const rdma_ah_attr &attr, u32 qpn, u16 pkey_index);
+	Address(rdma::AddressHandle &&ah, const rdma_ah_attr &attr, u32 qpn, u16 pkey_index,
+		const ib_gid &gid);
 	rdma::AddressHandle ah_;
 };
 

@@ -166,12 +166,25 @@ void Device::take(Port &port, Received received)
 		id = find(pair);
 		break;
 	}
-	if (id && !id->is_from_peer(received))
+	if (id && !id->is_from_peer(received)) {
 		port.counters.malformed++;
-	else if (id)
+		/* The peer repeats it, and it counts if this finds the peer there. */
+		if (event == Event::got_dreq)
+			ask_where_peer_is(*id, received, false);
+	} else if (id)
 		count_failure(port, id->receive(port, std::move(received), event).error());
 	else if (event == Event::got_dreq)
 		answer_unknown_dreq(port, received);
+}
+
+/* A connection of which the peer has forgotten, unless it is somebody else who names its QP. */
+void Device::end_stale(Id &old, const Received &received)
+{
+	lock_.assert_held();
+	if (old.is_from_peer(received))
+		kern::ignore(old.send_dreq({}));
+	else
+		ask_where_peer_is(old, received, true);
 }
 
 /*
@@ -249,8 +262,7 @@ kern::Result<> Device::take_req(Port &port, Received received)
 		 * If it is the peer, and not somebody who names its QP.
 		 */
 		reject(port, received, IB_CM_REJ_STALE_CONN);
-		if (old->is_from_peer(received))
-			kern::ignore(old->send_dreq({}));
+		end_stale(*old, received);
 		return {};
 	}
 	Id *listener = listeners.find(req.service_id);
@@ -280,7 +292,7 @@ kern::Result<> Device::take_req(Port &port, Received received)
 		return {};
 	}
 	auto address = Address::create(pd_, route.value().attr, received.wc().src_qp,
-				       route.value().pkey_index);
+				       route.value().pkey_index, route.value().dgid);
 	if (address.error() == -EINVAL) {
 		reject(port, received, IB_CM_REJ_INVALID_GID, kern::bytes_of(own));
 		return {};
@@ -365,7 +377,7 @@ kern::Result<> Id::begin(Port &port, Received received, kern::Ref<Address> addre
 	listener.listening_->pending++;
 	listener.listening_->new_ids.push_back(*this);
 	change(event);
-	tell(connects ? IB_CM_REQ_RECEIVED : IB_CM_SIDR_REQ_RECEIVED, std::move(received));
+	deliver(connects ? IB_CM_REQ_RECEIVED : IB_CM_SIDR_REQ_RECEIVED, std::move(received));
 	return {};
 }
 
@@ -475,7 +487,7 @@ kern::Result<> Id::receive(Port &port, Received received, Event event)
 	if (event == Event::got_mra_req || event == Event::got_mra_rep ||
 	    event == Event::got_mra_lap)
 		wait(wait_ms_);
-	tell(to_type(event), std::move(received));
+	deliver(to_type(event), std::move(received));
 	return {};
 }
 
@@ -493,8 +505,7 @@ void Id::take_stale_rep(Port &port, const Received &received)
 	const auto &rep = received.message<ib::CmRep>();
 	Id *old = device_->remote_qpns.find(rep_qpn(rep), rep.ca_guid);
 	device_->reject(port, received, IB_CM_REJ_STALE_CONN);
-	if (old->is_from_peer(received))
-		kern::ignore(old->send_dreq({}));
+	device_->end_stale(*old, received);
 }
 
 kern::Result<> Id::take_rep(const Received &received)

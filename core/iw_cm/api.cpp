@@ -9,11 +9,13 @@ extern "C" {
 
 int iw_cm_add_device(ib_device *device, const iw_cm_ops *ops)
 {
+	KERN_MIGHT_SLEEP();
 	return Manager::get().add(device, ops).error();
 }
 
 void iw_cm_remove_device(ib_device *device)
 {
+	KERN_MIGHT_SLEEP();
 	Manager::get().remove(device);
 }
 
@@ -64,13 +66,6 @@ int iw_cm_disconnect(iw_cm_id *id, bool abrupt)
 {
 	KERN_MIGHT_SLEEP();
 	return Id::of(id).disconnect(abrupt).error();
-}
-
-ib_qp *iw_cm_get_qp(ib_device *device, u32 number)
-{
-	KERN_MIGHT_SLEEP();
-	const iw_cm_ops *const ops = Manager::get().find(device);
-	return ops ? ops->get_qp(device, number) : nullptr;
 }
 
 } // extern "C"

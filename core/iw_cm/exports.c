@@ -12,4 +12,3 @@ KERN_EXPORT(iw_cm_connect);
 KERN_EXPORT(iw_cm_accept);
 KERN_EXPORT(iw_cm_reject);
 KERN_EXPORT(iw_cm_disconnect);
-KERN_EXPORT(iw_cm_get_qp);

@@ -12,7 +12,7 @@ Id::Id(ib_device *on, const iw_cm_ops &ops, iw_cm_handler handler, void *consume
 	device = on;
 	cm_handler = handler;
 	context = consumers;
-	event_handler = hear;
+	event_handler = Id::handle_event;
 }
 
 kern::Result<kern::Ref<Id>> Id::create(ib_device *device, iw_cm_handler handler, void *context)
@@ -113,18 +113,18 @@ kern::Result<> Id::disconnect(bool abrupt)
 
 /* The driver's words. */
 
-int Id::hear(iw_cm_id *id, const iw_cm_event *event)
+int Id::handle_event(iw_cm_id *id, const iw_cm_event *event)
 {
 	Id &self = of(id);
 	switch (event->event) {
 	case IW_CM_EVENT_CONNECT_REQUEST:
-		return self.hear_request(*event);
+		return self.handle_request(*event);
 	case IW_CM_EVENT_CONNECT_REPLY:
-		return self.hear_word(*event, event->status ? Event::refused : Event::connected);
+		return self.handle_reply(*event, event->status ? Event::refused : Event::connected);
 	case IW_CM_EVENT_ESTABLISHED:
-		return self.hear_word(*event, Event::accepted);
+		return self.handle_reply(*event, Event::accepted);
 	case IW_CM_EVENT_CLOSE:
-		return self.hear_word(*event, Event::close);
+		return self.handle_reply(*event, Event::close);
 	}
 	return -EINVAL;
 }
@@ -138,7 +138,7 @@ void Id::remember(const iw_cm_event &event)
 		__builtin_memcpy(data_, event.private_data, data_length_);
 }
 
-int Id::hear_request(const iw_cm_event &event)
+int Id::handle_request(const iw_cm_event &event)
 {
 	auto made = kern::adopt_ref(new (kern::Gfp::kernel) Id(device, ops_, cm_handler, context));
 	if (!made)
@@ -164,7 +164,7 @@ int Id::hear_request(const iw_cm_event &event)
 }
 
 /* What the driver has to tell besides is not passed on by an id that ends, which waits for it. */
-int Id::hear_word(const iw_cm_event &event, Event word)
+int Id::handle_reply(const iw_cm_event &event, Event word)
 {
 	const bool last = word == Event::refused || word == Event::close;
 	kern::Guard guard(lock_);

@@ -51,9 +51,9 @@ private:
 
 	Id(ib_device *device, const iw_cm_ops &ops, iw_cm_handler handler, void *context);
 
-	static int hear(iw_cm_id *id, const iw_cm_event *event);
-	int hear_request(const iw_cm_event &event);
-	int hear_word(const iw_cm_event &event, Event word);
+	static int handle_event(iw_cm_id *id, const iw_cm_event *event);
+	int handle_request(const iw_cm_event &event);
+	int handle_reply(const iw_cm_event &event, Event word);
 	bool take(Event event) REQUIRES(lock_);
 	kern::Result<> begin(Event event);
 	void post(iw_cm_event_type type, int status) REQUIRES(lock_);

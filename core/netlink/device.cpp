@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Devices, their ports, their nodes, and what is of them all.
+#include <kern/abi/module.h>
 #include <rdma/ib_device_name.h>
 #include "operations.hpp"
 
@@ -62,15 +63,17 @@ kern::Result<> put_port(const Device &device, u32 port, Message &message, u16 op
 
 struct NodeKind {
 	const char *name;
+	/* The alias of the module that has nodes of this kind. */
+	const char *module;
 	ib_node_kind kind;
 	bool of_device;
 	bool of_port;
 };
 constexpr NodeKind node_kinds[] = {
-	{"uverbs", IB_NODE_UVERBS, true, false},
-	{"umad", IB_NODE_UMAD, true, true},
-	{"issm", IB_NODE_ISSM, true, true},
-	{"rdma_cm", IB_NODE_RDMA_CM, false, false},
+	{"uverbs", "rdma-client-uverbs", IB_NODE_UVERBS, true, false},
+	{"umad", "rdma-client-umad", IB_NODE_UMAD, true, true},
+	{"issm", "rdma-client-issm", IB_NODE_ISSM, true, true},
+	{"rdma_cm", "rdma-client-rdma_cm", IB_NODE_RDMA_CM, false, false},
 };
 
 const NodeKind *kind_of(const char *name)
@@ -91,8 +94,12 @@ kern::Result<> put_node(const NodeKind &kind, const ib_device *device, u32 port,
 {
 	ib_node_info node;
 
-	if (ib_find_node(kind.kind, device, port, &node))
-		return kern::Error{-EOPNOTSUPP};
+	if (ib_find_node(kind.kind, device, port, &node)) {
+		// The module may not be loaded yet.
+		(void)kern_request_module(kind.module);
+		if (ib_find_node(kind.kind, device, port, &node))
+			return kern::Error{-EOPNOTSUPP};
+	}
 	message.begin(abi::type_of(abi::GET_CHARDEV));
 	message.put(abi::CHARDEV_NAME, node.name);
 	message.put(abi::CHARDEV_ABI, node.abi_version);

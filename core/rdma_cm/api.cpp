@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /* The calls of rdma/rdma_cm.h. */
-#include "world.hpp"
+#include "manager.hpp"
 
 using rdma_cm::Id;
-using rdma_cm::World;
+using rdma_cm::Manager;
 
 namespace
 {
@@ -45,6 +45,7 @@ void rdma_destroy_id(rdma_cm_id *cm_id)
 /* What it takes is given back by the other. */
 void rdma_lock_handler(rdma_cm_id *id) NO_THREAD_SAFETY_ANALYSIS
 {
+	KERN_MIGHT_SLEEP();
 	(void)Id::of(id).handler_lock().lock();
 }
 
@@ -112,7 +113,7 @@ int rdma_listen(rdma_cm_id *cm_id, int backlog)
 {
 	rdma_cm::Listeners doomed;
 	const int status = call(cm_id, [&](Id &id) { return id.listen(backlog, doomed); });
-	World::bury(doomed);
+	Manager::bury(doomed);
 	return status;
 }
 

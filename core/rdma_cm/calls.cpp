@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /* What consumers ask of an id, but for resolution (resolve.cpp), and what becomes of its QP. */
+#include <kern/log.hpp>
 #include <rdma/ib_cache.h>
 #include <rdma/objects.hpp>
 
-#include "world.hpp"
+#include "manager.hpp"
 
 namespace rdma_cm
 {
@@ -14,11 +15,11 @@ kern::Result<> Id::listen(int backlog, Listeners &doomed)
 		TRY(bind(any_of(RDMA_AF_INET)));
 	TRY(permit(Event::listen));
 	constexpr int most = 4096, usual = 256;
-	TRY(World::get().listen(*this,
-				static_cast<unsigned int>(backlog <= 0     ? usual
-							  : backlog > most ? most
-									   : backlog),
-				doomed));
+	TRY(Manager::get().listen(*this,
+				  static_cast<unsigned int>(backlog <= 0     ? usual
+							    : backlog > most ? most
+									     : backlog),
+				  doomed));
 	change(Event::listen);
 	return {};
 }
@@ -27,7 +28,7 @@ kern::Result<> Id::listen(int backlog, Listeners &doomed)
 kern::Result<> Id::make_connection()
 {
 	if (!connection_)
-		connection_ = TRY(World::get().transport_of(*device).create_connection(*this));
+		connection_ = TRY(Manager::get().transport_of(*device).create_connection(*this));
 	return {};
 }
 
@@ -131,7 +132,7 @@ kern::Result<> Id::set_min_rnr_timer(u8 timer)
 kern::Result<> Id::set_reuse(bool wanted)
 {
 	if (state_ == State::idle || (wanted && state_ != State::listen)) {
-		World::get().share_port(*this, wanted);
+		Manager::get().share_port(*this, wanted);
 		return {};
 	}
 	return kern::Error{-EINVAL};
@@ -170,7 +171,7 @@ kern::Result<> Id::qp_attributes(ib_qp_attr &attr, int &mask)
 		if (mask & IB_QP_MIN_RNR_TIMER && has_min_rnr_timer_)
 			attr.min_rnr_timer = min_rnr_timer_;
 	} else {
-		TRY(World::get().transport_of(*device).idle_attributes(*this, attr, mask));
+		TRY(Manager::get().transport_of(*device).idle_attributes(*this, attr, mask));
 		if (qp_type == IB_QPT_UD) {
 			if (!qkey_)
 				TRY(find_qkey());
@@ -219,12 +220,17 @@ kern::Result<> Id::create_qp(ib_pd &pd, ib_qp_init_attr &attr)
 	return begun;
 }
 
+/* One that is still in use stays the id's, so that its consumer can destroy it later. */
 void Id::destroy_qp()
 {
 	if (!qp)
 		return;
+	if (const int status = ib_destroy_qp(qp)) {
+		kern_warning("the QP of an id is in use and is not destroyed (%d)\n", status);
+		return;
+	}
 	qp_number_ = 0;
-	ib_destroy_qp(std::exchange(qp, nullptr));
+	qp = nullptr;
 }
 
 /* The consumer's, where the id has none itself. */
@@ -272,7 +278,7 @@ kern::Result<> Id::begin(const Ends &ends, const Interface &own, Request &reques
 		route.num_paths = 1;
 		route.addr.dgid = request.path->dgid;
 	}
-	TRY(World::get().attach_to(*this, *request.device, request.port_num));
+	TRY(Manager::get().attach_to(*this, *request.device, request.port_num));
 	route.addr.sgid = request.sgid;
 	route.addr.pkey = request.pkey;
 	interface = own;

@@ -6,7 +6,7 @@
 #include <rdma/ib_cache.h>
 #include <rdma/objects.hpp>
 
-#include "world.hpp"
+#include "manager.hpp"
 
 namespace rdma_cm
 {
@@ -79,7 +79,7 @@ private:
 			    std::size_t most) const;
 	kern::Result<> resolve(const rdma_conn_param &param);
 	kern::Result<> answer_resolution(const rdma_conn_param *param);
-	Word read_resolution(const ib_cm_event &event) const;
+	TransportEvent read_resolution(const ib_cm_event &event) const;
 	static int on_event(ib_cm_id *cm_id, const ib_cm_event *event);
 
 	Id &id_;
@@ -208,10 +208,10 @@ kern::Result<> IbConnection::disconnect()
 	return {};
 }
 
-Word IbConnection::read_resolution(const ib_cm_event &event) const
+TransportEvent IbConnection::read_resolution(const ib_cm_event &event) const
 {
 	const auto &rep = event.param.sidr_rep_rcvd;
-	Word word{Event::failed, RDMA_CM_EVENT_UNREACHABLE};
+	TransportEvent word{Event::failed, RDMA_CM_EVENT_UNREACHABLE};
 	word.param.ud.private_data = event.private_data;
 	word.param.ud.private_data_len = event.private_data_len;
 	if (rep.status != IB_SIDR_SUCCESS) {
@@ -241,7 +241,7 @@ Word IbConnection::read_resolution(const ib_cm_event &event) const
 int IbConnection::on_event(ib_cm_id *cm_id, const ib_cm_event *event)
 {
 	auto &self = *static_cast<IbConnection *>(cm_id->context);
-	Word word{Event::failed, RDMA_CM_EVENT_UNREACHABLE};
+	TransportEvent word{Event::failed, RDMA_CM_EVENT_UNREACHABLE};
 	switch (event->event) {
 	case IB_CM_REQ_ERROR:
 	case IB_CM_REP_ERROR:
@@ -279,7 +279,7 @@ int IbConnection::on_event(ib_cm_id *cm_id, const ib_cm_event *event)
 		word.status = event->param.rej_rcvd.reason;
 		break;
 	case IB_CM_SIDR_REP_RECEIVED:
-		self.id_.hear(self.read_resolution(*event));
+		self.id_.handle(self.read_resolution(*event));
 		return 0;
 	default:
 		/* MRA is the CM's own affair; of the device ids hear by themselves. */
@@ -292,7 +292,7 @@ int IbConnection::on_event(ib_cm_id *cm_id, const ib_cm_event *event)
 		word.param.conn.private_data = event->private_data;
 		word.param.conn.private_data_len = event->private_data_len;
 	}
-	self.id_.hear(word);
+	self.id_.handle(word);
 	return 0;
 }
 
@@ -364,10 +364,10 @@ public:
 		if (cm_id_)
 			ib_destroy_cm_id(cm_id_);
 	}
-	kern::Result<> begin() override
+	kern::Result<> begin(unsigned int backlog) override
 	{
 		TRY_ERRNO(ib_cm_listen(cm_id_, service_of(service_.space, service_.port), u64{0}));
-		set_backlog(service_.backlog);
+		set_backlog(backlog);
 		return {};
 	}
 	void set_backlog(unsigned int backlog) override

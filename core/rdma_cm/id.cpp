@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /* The life of an id, and what its handler is told. */
-#include "world.hpp"
+#include "manager.hpp"
 
 namespace rdma_cm
 {
@@ -61,7 +61,9 @@ kern::Result<kern::Ref<Id>> Id::create(rdma_cm_event_handler handler, void *cont
 {
 	if (!handler || !is_port_space(space) || !is_type(type))
 		return kern::Error{-EINVAL};
-	auto maker = TRY(kern::make_ref<Maker>(kern::Gfp::kernel, caller, of_process));
+	auto net = TRY(Manager::get().namespaces().enter(of_process));
+	auto maker =
+		TRY(kern::make_ref<Maker>(kern::Gfp::kernel, caller, of_process, std::move(net)));
 	return kern::adopt_ref(new (kern::Gfp::kernel)
 				       Id(handler, context, space, type, std::move(maker),
 					  KERN_LOCK_CLASS("rdma_cm.handler")));
@@ -123,10 +125,10 @@ void Id::post(Notice &notice, Event event, int status)
 	notice.status = status;
 	if (!notice.node.linked())
 		notices_.push_back(notice);
-	World::get().queue().queue(work_);
+	Manager::get().queue().queue(work_);
 }
 
-int Id::tell(rdma_cm_event &event)
+int Id::deliver(rdma_cm_event &event)
 {
 	handler_lock_.assert_held();
 	running_in_.store_relaxed(kern_context());
@@ -164,14 +166,14 @@ void Id::run()
 			if (notice->group)
 				fill_group(event, *notice->group);
 		}
-		if (tell(event) != 0) {
+		if (deliver(event) != 0) {
 			give_back();
 			return;
 		}
 	}
 }
 
-void Id::hear(const Word &word)
+void Id::handle(const TransportEvent &word)
 {
 	kern::Guard telling(handler_lock_);
 	rdma_cm_event event{};
@@ -195,7 +197,7 @@ void Id::hear(const Word &word)
 		if (word.event == Event::failed)
 			fail_qp();
 	}
-	if (tell(event) != 0)
+	if (deliver(event) != 0)
 		give_back();
 }
 
@@ -203,7 +205,7 @@ int Id::offer(Id &fresh, rdma_cm_event &event)
 {
 	handler_lock_.assert_held();
 	running_in_.store_relaxed(kern_context());
-	const int said = fresh.tell(event);
+	const int said = fresh.deliver(event);
 	running_in_.store_relaxed(0);
 	return said;
 }
@@ -211,7 +213,7 @@ int Id::offer(Id &fresh, rdma_cm_event &event)
 void Id::give_back()
 {
 	if (begin_end())
-		World::get().reap(*this);
+		Manager::get().reap(*this);
 }
 
 void Id::lose_device()
@@ -252,7 +254,7 @@ bool Id::begin_end()
 
 void Id::end()
 {
-	World &world = World::get();
+	Manager &world = Manager::get();
 	world.stop_waiting(*this);
 	timer_.cancel();
 	world.unlisten(*this);

@@ -17,7 +17,7 @@
 #include <kern/work.hpp>
 #include <rdma/ib_resources.h>
 
-#include "resolver.hpp"
+#include "net_namespace.hpp"
 #include "transport.hpp"
 
 namespace rdma_cm
@@ -28,14 +28,14 @@ class Id;
 struct Group;
 
 /*
- * Who has made an id: a module, for itself or for a process; and so whose is what comes of it as a
- * listener.
+ * The creator of an id: a module, for itself or for a process, and its network namespace. The ids
+ * of requests to a listener have the listener's.
  */
 class Maker : public kern::RefCounted<Maker>
 {
 public:
-	Maker(const char *caller, bool of_process)
-	    : process(of_process ? kern_process_get() : nullptr)
+	Maker(const char *caller, bool of_process, kern::Ref<NetNamespace> in)
+	    : process(of_process ? kern_process_get() : nullptr), net(std::move(in))
 	{
 		kern_format(module, sizeof(module), "%s", caller);
 	}
@@ -49,6 +49,7 @@ public:
 		ib_resource_info::
 			owner)]{}; /* a copy: an id that was given back may end after its module */
 	kern_process *const process;
+	const kern::Ref<NetNamespace> net; /* the process's; a module's own ids: the initial one */
 };
 
 /* A result on its way to the handler. */
@@ -75,7 +76,7 @@ struct Group : Notice {
 	ib_sa_mcmember_rec rec{}; /* once it is joined */
 };
 
-class Id : public rdma_cm_id, public kern::RefCounted<Id>
+class Id : public rdma_cm_id, public NeighbourWaiter, public kern::RefCounted<Id>
 {
 public:
 	/* For consumers; `caller` stays as long as they are there. Errors: EINVAL, ENOMEM. */
@@ -89,8 +90,9 @@ public:
 	static Id &of(rdma_cm_id *id) { return *static_cast<Id *>(id); }
 
 	kern::Mutex &handler_lock() RETURN_CAPABILITY(handler_lock_) { return handler_lock_; }
-	kern::Mutex &lock() RETURN_CAPABILITY(lock_) { return lock_; }
+	kern::NoIoMutex &lock() RETURN_CAPABILITY(lock_) { return lock_; }
 	State state() const { return state_; }
+	NetNamespace &net() const { return *maker->net; }
 	bool in_own_handler() const;
 
 	/*
@@ -99,7 +101,7 @@ public:
 	 */
 	kern::Result<> bind(const Address &address);
 	/*
-	 * What had begun and failed is among the doomed, which end without locks (World::bury()).
+	 * What had begun and failed is among the doomed, which end without locks (Manager::bury()).
 	 */
 	kern::Result<> listen(int backlog, struct Listeners &doomed);
 	kern::Result<> set_path(const sa_path_rec &path);
@@ -131,7 +133,7 @@ public:
 	void check_address();
 
 	/* The transport says something of this id's connection. Context: process, without locks. */
-	void hear(const Word &word);
+	void handle(const TransportEvent &word);
 	/*
 	 * Of a listener, with its handler lock held: the consumer is given a new id. What it
 	 * returned.
@@ -163,16 +165,17 @@ public:
 	 */
 	kern::Result<> find_qkey(u32 wanted = 0);
 
-	/* World's. */
-	kern::ListNode device_node, service_node, waiting_node, reap_node;
+	/* Manager's. */
+	kern::ListNode device_node, service_node, reap_node;
 	kern::Ref<Device> bound_device;
 	u32 number = 0; /* on it */
 	const kern::Ref<Maker> maker;
 	rdma_ucm_port_space
 		port_space; /* whose port it has: `ps`, or what an AF_IB address names */
 	class Service *service = nullptr;
+	bool counts_port = false; /* among the ports that programs have in its namespace */
 	bool listening = false;
-	u32 checked = 0; /* in this of World's checks */
+	u32 checked = 0; /* in this of Manager's checks */
 	bool reuse = false;
 	bool afonly = false;
 	Interface interface{}; /* whose address it has; index 0: none */
@@ -187,7 +190,7 @@ private:
 	bool take(Event event);
 	void post(Notice &notice, Event event, int status);
 	void run();
-	int tell(rdma_cm_event &event);
+	int deliver(rdma_cm_event &event);
 	/* The handler has returned something. */
 	void give_back();
 	kern::Result<> modify_qp(ib_qp_state state, const rdma_conn_param *param = nullptr);
@@ -217,7 +220,7 @@ private:
 	void leave_all();
 
 	kern::Mutex handler_lock_;
-	kern::Mutex lock_{KERN_LOCK_CLASS("rdma_cm.id")};
+	kern::NoIoMutex lock_{KERN_LOCK_CLASS("rdma_cm.id")};
 	kern::Atomic<unsigned long> running_in_{0}; /* the handler's context */
 	State state_ = State::idle;
 	kern::Owned<Connection> connection_;
@@ -235,12 +238,12 @@ private:
 	 * nothing. Both are there for as long as somebody waits for them: of an id that is
 	 * connected there may be ten thousands.
 	 */
-	struct Way {
+	struct Route {
 		Interface interface{}; /* index 0: none */
 		Address source{};
 		ib_gid neighbour{};
 	};
-	kern::Owned<Way> way_;
+	kern::Owned<Route> route_;
 	kern::Owned<sa_path_rec> found_path_;
 	u64 deadline_ = 0;
 	struct ib_sa_query *query_ = nullptr;

@@ -3,7 +3,7 @@
 #include "ib_transport.hpp"
 #include "iw_transport.hpp"
 #include "kernel_resolver.hpp"
-#include "world.hpp"
+#include "manager.hpp"
 
 namespace rdma_cm
 {
@@ -18,10 +18,10 @@ kern::Result<> start()
 {
 	resolver.construct();
 	const auto begun = [&]() -> kern::Result<> {
-		TRY(World::start(*resolver, infiniband, iwarp));
+		TRY(Manager::start(*resolver, infiniband, iwarp));
 		const auto watching = resolver->start();
 		if (!watching.ok())
-			World::stop();
+			Manager::stop();
 		return watching;
 	}();
 	if (!begun.ok())
@@ -40,6 +40,6 @@ extern "C" int weft_rdma_cm_init()
 extern "C" void weft_rdma_cm_exit()
 {
 	rdma_cm::resolver->stop();
-	rdma_cm::World::stop();
+	rdma_cm::Manager::stop();
 	rdma_cm::resolver.destruct();
 }

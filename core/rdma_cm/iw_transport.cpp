@@ -3,10 +3,11 @@
 #include "iw_transport.hpp"
 
 #include <rdma/ib_cache.h>
+#include <rdma/ib_resources.h>
 #include <rdma/iw_cm.h>
 #include <rdma/objects.hpp>
 
-#include "world.hpp"
+#include "manager.hpp"
 
 namespace rdma_cm
 {
@@ -43,6 +44,29 @@ void name_access(ib_qp_attr &attr, int &mask)
 	mask |= IB_QP_ACCESS_FLAGS;
 }
 
+/*
+ * The QP of a connection: the id's own, or its consumer's by number, which is not destroyed
+ * meanwhile. One that a program names has to be the program's.
+ */
+class UsedQp
+{
+public:
+	UsedQp(const Id &id, u32 number)
+	    : held_(id.qp ? nullptr : ib_hold_qp(id.device, number, id.maker->process)),
+	      qp_(id.qp ? id.qp : held_)
+	{
+	}
+	~UsedQp() { ib_release_qp(held_); }
+	UsedQp(const UsedQp &) = delete;
+	UsedQp &operator=(const UsedQp &) = delete;
+
+	ib_qp *get() const { return qp_; }
+
+private:
+	ib_qp *const held_;
+	ib_qp *const qp_;
+};
+
 class IwConnection final : public Connection
 {
 public:
@@ -75,7 +99,8 @@ public:
 	{
 		iw_id_->local = to_iw(id_.source());
 		iw_id_->remote = to_iw(id_.destination());
-		const iw_cm_param made = describe(param);
+		const UsedQp used(id_, param.qp_num);
+		const iw_cm_param made = describe(param, used);
 		return kern::check(iw_cm_connect(iw_id_, &made));
 	}
 	/* Who has connected has nothing to accept. */
@@ -85,7 +110,8 @@ public:
 			return {};
 		if (!param)
 			return kern::Error{-EINVAL};
-		const iw_cm_param made = describe(*param);
+		const UsedQp used(id_, param->qp_num);
+		const iw_cm_param made = describe(*param, used);
 		return kern::check(iw_cm_accept(iw_id_, &made));
 	}
 	kern::Result<> reject(const void *data, u8 length, u8) override
@@ -111,9 +137,9 @@ private:
 	IwConnection(Id &id, iw_cm_id *iw_id) : id_(id), iw_id_(iw_id), passive_(iw_id != nullptr)
 	{
 	}
-	iw_cm_param describe(const rdma_conn_param &param) const
+	static iw_cm_param describe(const rdma_conn_param &param, const UsedQp &used)
 	{
-		return {.qp = id_.qp ? id_.qp : iw_cm_get_qp(id_.device, param.qp_num),
+		return {.qp = used.get(),
 			.ord = param.initiator_depth,
 			.ird = param.responder_resources,
 			.private_data = param.private_data,
@@ -129,7 +155,7 @@ private:
 int IwConnection::on_event(iw_cm_id *iw_id, const iw_cm_event *event)
 {
 	auto &self = *static_cast<IwConnection *>(iw_id->context);
-	Word word{Event::failed, RDMA_CM_EVENT_CONNECT_ERROR, event->status};
+	TransportEvent word{Event::failed, RDMA_CM_EVENT_CONNECT_ERROR, event->status};
 	switch (event->event) {
 	case IW_CM_EVENT_CONNECT_REPLY:
 		if (event->status == 0)
@@ -150,7 +176,7 @@ int IwConnection::on_event(iw_cm_id *iw_id, const iw_cm_event *event)
 	}
 	word.param.conn.private_data = event->private_data;
 	word.param.conn.private_data_len = event->private_data_len;
-	self.id_.hear(word);
+	self.id_.handle(word);
 	return 0;
 }
 
@@ -194,7 +220,7 @@ public:
 		ends.peer = from_iw(event_.remote);
 		ends.header = 0;
 		TRY(check_ends(ends));
-		interface = TRY(resolver.owner(ends.local));
+		interface = TRY(resolver.incoming_ethernet(sgid, ends.local));
 		return ends;
 	}
 
@@ -209,7 +235,7 @@ class IwListening final : public Listening
 public:
 	static kern::Result<kern::Owned<Listening>> create(ib_device &device, Service &service)
 	{
-		auto made = TRY(kern::adopt(new (kern::Gfp::kernel) IwListening(service)));
+		auto made = TRY(kern::adopt(new (kern::Gfp::kernel) IwListening));
 		made->iw_id_ = TRY(rdma::check(iw_create_cm_id(&device, on_event, &service)));
 		made->iw_id_->local.port = service.port;
 		return kern::Owned<Listening>(std::move(made));
@@ -219,23 +245,22 @@ public:
 		if (iw_id_)
 			iw_destroy_cm_id(iw_id_);
 	}
-	kern::Result<> begin() override
+	kern::Result<> begin(unsigned int backlog) override
 	{
-		return kern::check(iw_cm_listen(iw_id_, service_.backlog));
+		return kern::check(iw_cm_listen(iw_id_, backlog));
 	}
 	/* The card was told once. */
 	void set_backlog(unsigned int) override {}
 	void stop() override { iw_cm_stop_listening(iw_id_); }
 
 private:
-	explicit IwListening(const Service &service) : service_(service) {}
+	IwListening() = default;
 	static int on_event(iw_cm_id *iw_id, const iw_cm_event *event)
 	{
 		IwRequest request(*iw_id, *event);
 		return take_request(*static_cast<Service *>(iw_id->context), request);
 	}
 
-	const Service &service_; /* its Listener has it */
 	iw_cm_id *iw_id_ = nullptr;
 };
 

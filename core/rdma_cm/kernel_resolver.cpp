@@ -22,6 +22,7 @@ ib_gid gid_of(const u8 *link_address)
 kern::Result<Interface> read(const kern_ip_interface &native)
 {
 	Interface interface;
+	interface.net = native.net;
 	interface.index = native.index;
 	if (native.ethernet) {
 		interface.ethernet = true;
@@ -41,7 +42,7 @@ kern::Result<Interface> read(const kern_ip_interface &native)
 
 kern::Result<> KernelResolver::start()
 {
-	watcher_ = kern_ip_watch([](void *) { retry_resolutions(); },
+	watcher_ = kern_ip_watch([](void *, u64 net) { retry_resolutions(net); },
 				 [](void *) { check_interfaces(); }, nullptr);
 	return kern::check(watcher_ ? 0 : -ENOMEM);
 }
@@ -52,26 +53,27 @@ void KernelResolver::stop()
 		kern_ip_unwatch(std::exchange(watcher_, nullptr));
 }
 
-kern::Result<Interface> KernelResolver::owner(const Address &address)
+kern::Result<Interface> KernelResolver::owner(kern_net &net, const Address &address)
 {
 	const kern_ip_address ip = to_ip(address);
 	kern_ip_interface found;
-	TRY_ERRNO(kern_ip_owner(&ip, &found));
+	TRY_ERRNO(kern_ip_owner(&net, &ip, &found));
 	return read(found);
 }
 
-kern::Result<Interface> KernelResolver::route(const Address &to, Address &source)
+kern::Result<Interface> KernelResolver::route(kern_net &net, const Address &to, Address &source)
 {
 	const kern_ip_address ip = to_ip(to);
 	kern_ip_address from = to_ip(source);
 	kern_ip_interface found;
-	TRY_ERRNO(kern_ip_route(&ip, &from, &found));
+	TRY_ERRNO(kern_ip_route(&net, &ip, &from, &found));
 	const Interface way = TRY(read(found));
 	set_host(source, from);
 	return way;
 }
 
-kern::Result<ib_gid> KernelResolver::neighbour(const Address &to, const Interface &interface)
+kern::Result<ib_gid> KernelResolver::neighbour(kern_net &net, const Address &to,
+					       const Interface &interface)
 {
 	if (interface.ethernet)
 		return interface.gid;
@@ -79,7 +81,7 @@ kern::Result<ib_gid> KernelResolver::neighbour(const Address &to, const Interfac
 	kern_ip_interface by{};
 	u8 link_address[KERN_LINK_ADDRESS_SIZE];
 	by.index = interface.index;
-	TRY_ERRNO(kern_ip_neighbour(&ip, &by, link_address));
+	TRY_ERRNO(kern_ip_neighbour(&net, &ip, &by, link_address));
 	return gid_of(link_address);
 }
 
@@ -92,19 +94,27 @@ kern::Result<Interface> KernelResolver::incoming(const ib_gid &gid, u16 pkey, co
 	return read(found);
 }
 
-void KernelResolver::local_ports(u16 &first, u16 &last)
+kern::Result<Interface> KernelResolver::incoming_ethernet(const ib_gid &gid, const Address &to)
 {
-	kern_ip_local_ports(&first, &last);
+	const kern_ip_address here = to_ip(to);
+	kern_ip_interface found;
+	TRY_ERRNO(kern_ip_incoming_ethernet(gid.raw, &here, &found));
+	return read(found);
 }
 
-bool KernelResolver::may_use_low_ports()
+void KernelResolver::local_ports(kern_net &net, u16 &first, u16 &last)
 {
-	return kern_ip_may_use_low_ports();
+	kern_ip_local_ports(&net, &first, &last);
 }
 
-bool KernelResolver::v6only()
+bool KernelResolver::may_use_low_ports(kern_net &net)
 {
-	return kern_ip_v6only();
+	return kern_ip_may_use_low_ports(&net);
+}
+
+bool KernelResolver::v6only(kern_net &net)
+{
+	return kern_ip_v6only(&net);
 }
 
 } // namespace rdma_cm

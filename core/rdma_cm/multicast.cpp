@@ -2,7 +2,7 @@
 /* Groups: addresses to MGIDs as IPoIB has them (RFC 4391, 4.), and memberships by the SA. */
 #include <rdma/objects.hpp>
 
-#include "world.hpp"
+#include "manager.hpp"
 
 namespace rdma_cm
 {
@@ -86,7 +86,7 @@ kern::Result<> Id::join(const Address &address, u8 join_state, void *join_contex
 	}
 	auto group = TRY(kern::make<Group>(kern::Gfp::kernel, *this, address, join_context));
 	group->membership = TRY(rdma::check(ib_sa_join_multicast(
-		&World::get().sa(), device, port_num, &rec, mask,
+		&Manager::get().sa(), device, port_num, &rec, mask,
 		static_cast<unsigned int>(kern::Gfp::kernel),
 		[](int status, ib_sa_multicast *multicast) {
 			auto &of = *static_cast<Group *>(multicast->context);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /* From addresses to GIDs, and from GIDs to a path. */
-#include "world.hpp"
+#include "manager.hpp"
 
 #include <rdma/ib_cache.h>
 
@@ -10,12 +10,12 @@ namespace rdma_cm
 /* To an interface's device; "any" and loopback addresses are no interface's. */
 kern::Result<> Id::bind_host(const Address &address)
 {
-	World &world = World::get();
+	Manager &world = Manager::get();
 	if (is_any(address) || is_loopback(address))
 		return {};
 	if (address.family == RDMA_AF_IB)
 		return world.attach(*this, address.ib.addr, pkey_of(address));
-	const Interface own = TRY(world.resolver().owner(address));
+	const Interface own = TRY(world.resolver().owner(net().native(), address));
 	TRY(world.attach(*this, own.gid, 0));
 	interface = own;
 	route.addr.pkey = own.pkey;
@@ -28,10 +28,11 @@ kern::Result<> Id::bind(const Address &address)
 	if (!is_family(address.family) || (is_link_local(address) && address.in6.scope_id == 0))
 		return kern::Error{-EINVAL};
 	port_space = TRY(space_of(ps, address));
-	World &world = World::get();
+	Manager &world = Manager::get();
 	if (!has_afonly_)
-		afonly = address.family == RDMA_AF_INET ||
-			 (address.family == RDMA_AF_INET6 && world.resolver().v6only());
+		afonly =
+			address.family == RDMA_AF_INET || (address.family == RDMA_AF_INET6 &&
+							   world.resolver().v6only(net().native()));
 	const auto bound = [&]() -> kern::Result<> {
 		TRY(bind_host(address));
 		route.addr.src_addr = address;
@@ -82,7 +83,7 @@ kern::Result<> Id::resolve_addr(const Address *source, const Address &destinatio
 		TRY(permit_service(destination));
 	route.addr.dst_addr = destination;
 	/* One that led nowhere is nothing to this. */
-	way_.reset();
+	route_.reset();
 	/* All that can be refused is refused before the state changes. */
 	if (is_any(destination) || is_loopback(destination))
 		return resolve_loopback();
@@ -95,7 +96,7 @@ kern::Result<> Id::resolve_addr(const Address *source, const Address &destinatio
 kern::Result<> Id::resolve_loopback()
 {
 	if (!device)
-		TRY(World::get().attach_any(*this, pkey_of(destination())));
+		TRY(Manager::get().attach_any(*this, pkey_of(destination())));
 	if (is_any(destination()))
 		set_loopback(route.addr.dst_addr);
 	Address self = destination();
@@ -111,8 +112,8 @@ kern::Result<> Id::resolve_loopback()
 kern::Result<> Id::resolve_gid()
 {
 	if (!device)
-		TRY(World::get().attach_towards(*this, destination().ib.addr,
-						pkey_of(destination())));
+		TRY(Manager::get().attach_towards(*this, destination().ib.addr,
+						  pkey_of(destination())));
 	if (is_any(source()))
 		route.addr.src_addr.ib.addr = route.addr.sgid;
 	route.addr.dgid = destination().ib.addr;
@@ -123,19 +124,19 @@ kern::Result<> Id::resolve_gid()
 
 kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
 {
-	World &world = World::get();
+	Manager &world = Manager::get();
 	Address from = source();
-	const Interface way = TRY(world.resolver().route(destination(), from));
+	const Interface way = TRY(world.resolver().route(net().native(), destination(), from));
 	/* Bound to one interface, and the way leads by another. */
 	if (device && way.gid != route.addr.sgid)
 		return kern::Error{-EHOSTUNREACH};
 	/* One that has no RNIC beside it is an interface like any other. */
 	if (way.ethernet && !world.has(way.gid))
 		return kern::Error{-ENODEV};
-	auto neighbour = world.resolver().neighbour(destination(), way);
+	auto neighbour = world.resolver().neighbour(net().native(), destination(), way);
 	if (!neighbour.ok() && neighbour.error() != -EAGAIN)
 		return kern::Error{neighbour.error()};
-	way_ = TRY(kern::make<Way>(kern::Gfp::kernel, way, from));
+	route_ = TRY(kern::make<Route>(kern::Gfp::kernel, way, from));
 	change(Event::resolve_addr);
 	if (neighbour.ok()) {
 		find_neighbour(neighbour.value());
@@ -155,7 +156,7 @@ kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
 
 void Id::find_neighbour(const ib_gid &gid)
 {
-	way_->neighbour = gid;
+	route_->neighbour = gid;
 	post(resolved_, Event::addr_found, 0);
 }
 
@@ -163,11 +164,11 @@ kern::Result<> Id::take_way()
 {
 	handler_lock_.assert_held();
 	lock_.assert_held();
-	const kern::Owned<Way> way = std::move(way_);
+	const kern::Owned<Route> way = std::move(route_);
 	if (!way)
 		return {};
 	if (!device)
-		TRY(World::get().attach(*this, way->interface.gid, 0));
+		TRY(Manager::get().attach(*this, way->interface.gid, 0));
 	interface = way->interface;
 	route.addr.pkey = way->interface.pkey;
 	route.addr.src_addr = way->source;
@@ -177,11 +178,12 @@ kern::Result<> Id::take_way()
 
 void Id::retry()
 {
-	World &world = World::get();
+	Manager &world = Manager::get();
 	kern::Guard guard(lock_);
 	if (state_ != State::addr_query || resolved_.node.linked())
 		return;
-	auto neighbour = world.resolver().neighbour(destination(), way_->interface);
+	auto neighbour =
+		world.resolver().neighbour(net().native(), destination(), route_->interface);
 	if (neighbour.ok()) {
 		find_neighbour(neighbour.value());
 	} else if (neighbour.error() != -EAGAIN) {
@@ -205,7 +207,7 @@ void Id::check_address()
 	kern::Guard guard(lock_);
 	if (interface.index == 0)
 		return;
-	auto own = World::get().resolver().owner(source());
+	auto own = Manager::get().resolver().owner(net().native(), source());
 	if (own.ok() && own.value().gid != route.addr.sgid)
 		post(changed_, Event::addr_changed, 0);
 }
@@ -217,7 +219,7 @@ kern::Result<> Id::resolve_route(unsigned long timeout_ms)
 	TRY(permit(Event::resolve_route));
 	if (timeout_ms == 0)
 		return kern::Error{-EINVAL};
-	if (!World::get().transport_of(*device).has_paths()) {
+	if (!Manager::get().transport_of(*device).has_paths()) {
 		found_path_ = TRY(kern::make<sa_path_rec>(kern::Gfp::kernel));
 		found_path_->sgid = route.addr.sgid;
 		found_path_->dgid = route.addr.dgid;
@@ -248,7 +250,7 @@ kern::Result<> Id::resolve_route(unsigned long timeout_ms)
 	const unsigned long each = timeout_ms / (retries + 1);
 	auto self = kern::Ref<Id>::share(*this);
 	const int id = ib_sa_path_rec_get(
-		&World::get().sa(), device, port_num, &wanted, mask, each ? each : 1, retries,
+		&Manager::get().sa(), device, port_num, &wanted, mask, each ? each : 1, retries,
 		static_cast<unsigned int>(kern::Gfp::kernel),
 		[](int status, sa_path_rec *path, void *context) {
 			const auto asked = kern::Ref<Id>::adopt(static_cast<Id *>(context));

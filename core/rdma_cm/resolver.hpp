@@ -15,6 +15,7 @@ namespace rdma_cm
  * Ethernet's has its address at the beginning of its GID, as an RNIC has, and nothing else.
  */
 struct Interface {
+	u64 net = KERN_NET_INITIAL; /* the number of its network namespace */
 	u32 index = 0;
 	bool ethernet = false;
 	ib_gid gid{};
@@ -22,42 +23,54 @@ struct Interface {
 	ib_gid broadcast{};
 };
 
-/* All of it in process context; it may sleep. */
+/* All of it in process context; it may sleep. `net` is the network namespace that is asked. */
 class Resolver
 {
 public:
+	/* The caller's network namespace, or the initial one, held until leave(). */
+	virtual kern_net *enter(bool of_caller) = 0;
+	virtual void leave(kern_net &net) = 0;
+	/* A number that no other namespace has or will have; the initial one's is 0. */
+	virtual u64 number_of(kern_net &net) = 0;
 	/*
 	 * The interface that has the address. Errors: EADDRNOTAVAIL; ENODEV if it is neither
 	 * InfiniBand's nor Ethernet's.
 	 */
-	virtual kern::Result<Interface> owner(const Address &address) = 0;
+	virtual kern::Result<Interface> owner(kern_net &net, const Address &address) = 0;
 	/*
 	 * By which interface one gets to an address, from `source`, which is filled in where it is
 	 * "any". Errors: of the routing tables; ENODEV.
 	 */
-	virtual kern::Result<Interface> route(const Address &to, Address &source) = 0;
+	virtual kern::Result<Interface> route(kern_net &net, const Address &to,
+					      Address &source) = 0;
 	/*
 	 * Errors: EAGAIN, if it is being asked for: retry_resolutions() is called when the answer
 	 * may be there. On Ethernet the RNIC asks for it itself, and the answer is the interface.
 	 */
-	virtual kern::Result<ib_gid> neighbour(const Address &to, const Interface &interface) = 0;
-	/* The interface that a request came to. Errors: ENODEV, EHOSTUNREACH. */
+	virtual kern::Result<ib_gid> neighbour(kern_net &net, const Address &to,
+					       const Interface &interface) = 0;
+	/* The interface that a request came to, in any namespace. Errors: ENODEV, EHOSTUNREACH. */
 	virtual kern::Result<Interface> incoming(const ib_gid &gid, u16 pkey, const Address &to,
 						 const Address &peer) = 0;
+	/*
+	 * The same of an RNIC, whose GID it is. Errors: ENODEV; EADDRNOTAVAIL if it does not have
+	 * the address.
+	 */
+	virtual kern::Result<Interface> incoming_ethernet(const ib_gid &gid, const Address &to) = 0;
 	/*
 	 * Ports to choose from; whether the caller may have those below 1024; whether IPv6's "any"
 	 * leaves out IPv4.
 	 */
-	virtual void local_ports(u16 &first, u16 &last) = 0;
-	virtual bool may_use_low_ports() = 0;
-	virtual bool v6only() = 0;
+	virtual void local_ports(kern_net &net, u16 &first, u16 &last) = 0;
+	virtual bool may_use_low_ports(kern_net &net) = 0;
+	virtual bool v6only(kern_net &net) = 0;
 
 protected:
 	~Resolver() = default;
 };
 
-/* Somebody's neighbour may be known now. Context: any. */
-void retry_resolutions();
+/* A neighbour may be known now in the namespace of that number. Context: any. */
+void retry_resolutions(u64 net);
 /* An interface may be on another port now. Context: any. */
 void check_interfaces();
 

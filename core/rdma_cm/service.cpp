@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include "world.hpp"
+#include "manager.hpp"
 
 namespace rdma_cm
 {
@@ -33,17 +33,28 @@ bool suits(const Id &id, const Ends &ends)
 kern::Result<> Service::admit(const Id &id, bool to_listen) const
 {
 	for (const Id &other : ids)
-		if (&other != &id)
+		if (&other != &id && &other.net() == &id.net())
 			TRY(admit_beside(id, other, to_listen));
 	return {};
 }
 
-Id *Service::find(const Ends &ends, u32 interface, ib_device &device, ib_qp_type type) const
+Id *Service::find_in(const NetNamespace &net) const
+{
+	for (Id &id : ids)
+		if (&id.net() == &net)
+			return &id;
+	return nullptr;
+}
+
+Id *Service::find(const Ends &ends, const Interface &interface, ib_device &device,
+		  ib_qp_type type) const
 {
 	for (Id &id : ids) {
+		if (id.net().number != interface.net)
+			continue;
 		if (!id.listening || !suits(id, ends) || (id.device && id.device != &device))
 			continue;
-		if (is_link_local(id.source()) && id.source().in6.scope_id != interface)
+		if (is_link_local(id.source()) && id.source().in6.scope_id != interface.index)
 			continue;
 		if (id.qp_type == type)
 			return &id;
@@ -59,7 +70,10 @@ kern::Result<> Request::check_ends(const Ends &ends)
 	return {};
 }
 
-/* As the header of A11.4.3 says; without one they are GIDs. */
+/*
+ * As the header of A11.4.3 says. Without one they are GIDs, and the listener is one of the initial
+ * namespace: a GID belongs to no interface.
+ */
 kern::Result<Ends> Request::arrive(const Service &service, Resolver &resolver, Interface &interface)
 {
 	Ends ends = TRY(read_header(private_data, service.space, service.port));
@@ -81,16 +95,22 @@ kern::Result<Ends> Request::arrive(const Service &service, Resolver &resolver, I
 
 int take_request(Service &service, Request &request)
 {
-	World &world = World::get();
+	Manager &world = Manager::get();
 	const auto taken = [&]() -> kern::Result<> {
 		Interface interface;
 		const Ends ends = TRY(request.arrive(service, world.resolver(), interface));
-		const auto listener = world.find_listener(service, ends, interface.index,
-							  *request.device, request.qp_type);
+		const auto listener = world.find_listener(service, ends, interface, *request.device,
+							  request.qp_type);
 		if (!listener)
 			return kern::Error{-EINVAL};
 
 		kern::Guard telling(listener->handler_lock());
+		/*
+		 * One that is about to listen has still to find out if it can. On InfiniBand the
+		 * peer repeats its request; an RNIC's peer is refused, and has to connect again.
+		 */
+		if (listener->state() == State::addr_bound)
+			return kern::Error{-ENOMEM};
 		if (listener->state() != State::listen)
 			return kern::Error{-EINVAL};
 		const auto fresh = TRY(Id::create_for(*listener, request.qp_type));

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A port of a port space: the ids that are bound to it, and, on each device, what hears requests
- * for those of them that listen.
+ * A port of a port space: the ids that are bound to it, in all network namespaces, and, on each
+ * device, what receives requests for those of them that listen. The namespaces share a device's
+ * listener because a device has one for a service; ids of different ones share nothing else.
  */
 #pragma once
 
+#include <kern/completion.hpp>
 #include <kern/xarray.hpp>
 
 #include "id.hpp"
@@ -20,14 +22,24 @@ struct Listener {
 	Listener(ib_device &on, Service &of);
 
 	kern::ListNode node;
+	/* In the list of the caller that begins it. */
+	kern::ListNode beginning_node;
 	ib_device &device;
 	const kern::Ref<Service> service;
+	/* Under the world's lock: it has left its service, and is in the list of who ends it. */
+	bool doomed = false;
+	/*
+	 * Its begin() has returned, and the caller that began it is done with it. To be awaited
+	 * before it is stopped or destroyed.
+	 */
+	kern::Completion settled;
 	kern::Owned<Listening> listening; /* the first to go: it waits for requests */
 };
 struct Listeners : kern::List<Listener, &Listener::node> {
 };
+using BeginningListeners = kern::List<Listener, &Listener::beginning_node>;
 
-/* All under the world's lock. The ids have one reference together. */
+/* All under the world's lock, except where it is said. The ids have one reference together. */
 class Service : public kern::RefCounted<Service>
 {
 public:
@@ -35,20 +47,26 @@ public:
 
 	const rdma_ucm_port_space space;
 	const u16 port;
+	/*
+	 * Held while an id begins to listen here, or ends: the next one waits for the devices, and
+	 * nobody else does. Inside of an id's own lock, outside of the world's.
+	 */
+	kern::NoIoMutex listen_lock{KERN_LOCK_CLASS("rdma_cm.listen")};
 	kern::List<Id, &Id::service_node> ids;
 	unsigned int listening = 0; /* of the ids */
 	unsigned int backlog = 0;
 	Listeners listeners;
-	/* A program has made it, of a port that others' are chosen from. */
-	bool of_program = false;
 
 	/*
-	 * Whether an id may be bound to this port beside those that are. Errors: EADDRINUSE,
-	 * EADDRNOTAVAIL.
+	 * Whether an id may be bound to this port in addition to those of its namespace that are.
+	 * Errors: EADDRINUSE, EADDRNOTAVAIL.
 	 */
 	kern::Result<> admit(const Id &id, bool to_listen) const;
+	/* An id of that namespace which has the port; nullptr: none. */
+	Id *find_in(const NetNamespace &net) const;
 	/* The listener that a request is for; nullptr: none. */
-	Id *find(const Ends &ends, u32 interface, ib_device &device, ib_qp_type type) const;
+	Id *find(const Ends &ends, const Interface &interface, ib_device &device,
+		 ib_qp_type type) const;
 };
 
 inline Listener::Listener(ib_device &on, Service &of)

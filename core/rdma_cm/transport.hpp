@@ -19,7 +19,7 @@ class Id;
 class Service;
 
 /* What the transport tells an id: Event::responded to ::waited_enough, and what comes with it. */
-struct Word {
+struct TransportEvent {
 	Event event;
 	rdma_cm_event_type type;
 	int status = 0;
@@ -60,9 +60,11 @@ public:
 	virtual ~Listening() = default;
 	/*
 	 * Requests may be told of from now on, also before this returns, and also if it fails: then
-	 * only stop() and the destructor are allowed. Errors: those of the manager.
+	 * only stop() and the destructor are allowed. It may wait for the device, as stop() and the
+	 * destructor may: none of the three is called with a lock that ids of other services need.
+	 * Errors: those of the manager; EIO of a device that does not work any more.
 	 */
-	virtual kern::Result<> begin() = 0;
+	virtual kern::Result<> begin(unsigned int backlog) = 0;
 	virtual void set_backlog(unsigned int backlog) = 0;
 	/*
 	 * The service is free for the next; requests that are being told are told to their end.

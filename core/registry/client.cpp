@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // A client as it sees itself: registered, and with a pointer for each device.
+#include "../verbs/verbs.hpp"
 #include "registry.hpp"
 
 extern "C" {
@@ -10,8 +11,7 @@ int ib_register_client(ib_client *client)
 	auto state = kern::make<ib_client_registry>(kern::Gfp::kernel, *client);
 	if (!state.ok())
 		return state.error();
-	registry::instance->add_client(state.take());
-	return 0;
+	return registry::instance->add_client(state.take()).error();
 }
 
 void ib_unregister_client(ib_client *client)
@@ -19,7 +19,8 @@ void ib_unregister_client(ib_client *client)
 	KERN_MIGHT_SLEEP();
 	if (KERN_WARN_ON(!client->registry))
 		return;
-	registry::instance->remove_client(*client->registry);
+	if (!registry::instance->remove_client(*client->registry))
+		verbs::refuse_from_callback(client->name, "unregister this client");
 }
 
 void ib_set_client_data(ib_device *device, ib_client *client, void *data)

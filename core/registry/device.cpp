@@ -12,6 +12,14 @@ namespace
 /* NodeInfo has eight bits for the number of ports, and 255 is no port (IBA 14.2.5.3). */
 constexpr u32 max_ports = 254;
 
+void end_device(ib_device &device)
+{
+	if (registry::instance->remove_device(*device.registry))
+		verbs::detach_device(device);
+	else
+		verbs::refuse_from_callback(device.name, "unregister this device");
+}
+
 kern::Result<> add_device(ib_device &device, const char *name)
 {
 	if (!registry::valid_name(name, 1) || device.phys_port_cnt > max_ports)
@@ -22,12 +30,14 @@ kern::Result<> add_device(ib_device &device, const char *name)
 	// the first of them.
 	TRY(registry::instance->enlist(std::move(state), name));
 	if (auto attached = verbs::attach_device(device); !attached.ok()) {
-		registry::instance->remove_device(*device.registry);
+		(void)registry::instance->remove_device(*device.registry);
 		return kern::Error{attached.error()};
 	}
 	device.registry->events.start();
-	registry::instance->introduce(*device.registry);
-	return {};
+	const auto introduced = registry::instance->introduce(*device.registry);
+	if (!introduced)
+		end_device(device);
+	return introduced;
 }
 
 } // namespace
@@ -36,6 +46,7 @@ extern "C" {
 
 ib_device *_ib_alloc_device(size_t size)
 {
+	KERN_MIGHT_SLEEP();
 	if (size < sizeof(ib_device))
 		return nullptr;
 	return static_cast<ib_device *>(
@@ -44,7 +55,8 @@ ib_device *_ib_alloc_device(size_t size)
 
 void ib_dealloc_device(ib_device *device)
 {
-	// Better lost than freed under its clients.
+	KERN_MIGHT_SLEEP();
+	// Leak the device rather than free it while clients still use it.
 	if (device && !KERN_WARN_ON(device->registry))
 		kern_free(device);
 }
@@ -76,15 +88,14 @@ void ib_unregister_device(ib_device *device)
 	KERN_MIGHT_SLEEP();
 	if (KERN_WARN_ON(!device->registry))
 		return;
-	registry::instance->remove_device(*device->registry);
-	verbs::detach_device(*device);
+	end_device(*device);
 }
 
 bool ib_device_try_get(ib_device *device)
 {
-	/* Whoever ends the state waits for those who look at it here. */
+	/* Freed after a grace period; see remove_device(). */
 	kern::rcu::ReadGuard reading;
-	ib_device_registry *const state = __atomic_load_n(&device->registry, __ATOMIC_ACQUIRE);
+	ib_device_registry *const state = kern::rcu::dereference(device->registry);
 	if (!state)
 		return false;
 	unsigned int users = state->users.load_relaxed();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <kern/log.hpp>
 #include <kern/rcu.hpp>
+#include "../verbs/checks.hpp"
 #include "../verbs/verbs.hpp"
 #include "registry.hpp"
 
@@ -21,6 +22,19 @@ constexpr unsigned int limit = 256;
 bool same(const ib_event &a, const ib_event &b)
 {
 	return a.event == b.event && a.element.port_num == b.element.port_num;
+}
+
+ib_event_handler &handler_of(ib_links *links)
+{
+	return *reinterpret_cast<ib_event_handler *>(reinterpret_cast<char *>(links) -
+						     __builtin_offsetof(ib_event_handler, links));
+}
+
+void unlink(ib_event_handler &handler)
+{
+	handler.links.prev->next = handler.links.next;
+	handler.links.next->prev = handler.links.prev;
+	handler.links = {};
 }
 
 } // namespace
@@ -126,30 +140,39 @@ void EventQueue::deliver()
 		kern::Guard guard(handlers_lock_);
 		for (ib_links *at = handlers_.next, *next; at != &handlers_; at = next) {
 			next = at->next;
-			auto *handler = reinterpret_cast<ib_event_handler *>(
-				reinterpret_cast<char *>(at) -
-				__builtin_offsetof(ib_event_handler, links));
+			ib_event_handler &handler = handler_of(at);
 			ib_event copy = event;
 			verbs::HandlerSection section;
-			handler->handler(handler, &copy);
+			handler.handler(&handler, &copy);
 		}
 	}
 }
 
 void EventQueue::stop()
 {
-	unsigned int left = 0;
-
 	ib_event dropped;
 	while (pop(dropped))
 		;
 	work_.cancel();
 	kern::Guard guard(handlers_lock_);
-	for (ib_links *at = handlers_.next; at != &handlers_; at = at->next)
-		left++;
-	handlers_ = {&handlers_, &handlers_};
-	if (left)
-		kern_error("%s: %u event handlers were left behind\n", device_.name, left);
+	while (handlers_.next != &handlers_)
+		report_left();
+}
+
+/* Reports the first handler that was not unregistered, and all others of its owner. */
+void EventQueue::report_left()
+{
+	const char *const owner = handler_of(handlers_.next).owner;
+	unsigned int count = 0;
+
+	for (ib_links *at = handlers_.next, *next; at != &handlers_; at = next) {
+		next = at->next;
+		if (__builtin_strcmp(handler_of(at).owner, owner) != 0)
+			continue;
+		unlink(handler_of(at));
+		count++;
+	}
+	verbs::report_leak(device_, "event handler", owner, count);
 }
 
 void EventQueue::add(ib_event_handler &handler)
@@ -165,9 +188,7 @@ void EventQueue::remove(ib_event_handler &handler)
 	kern::Guard guard(handlers_lock_);
 	if (KERN_WARN_ON(!handler.links.next))
 		return;
-	handler.links.prev->next = handler.links.next;
-	handler.links.next->prev = handler.links.prev;
-	handler.links = {};
+	unlink(handler);
 }
 
 } // namespace registry
@@ -193,14 +214,15 @@ void ib_dispatch_event(const ib_event *event)
 
 	ib_device *device = event->device;
 	if (event->element.port_num > device->phys_port_cnt) {
-		kern_error_limited("%s: event %d of port %u, which it does not have\n",
-				   device->name, event->event, event->element.port_num);
+		if (!verbs::notify_observer(verbs::Rule::obligation, device->name, "port_num"))
+			kern_error_limited("%s: event %d of port %u, which it does not have\n",
+					   device->name, event->event, event->element.port_num);
 		return;
 	}
 	// A driver may report until its interrupts are off, which is after the device has gone from
 	// here.
 	kern::rcu::ReadGuard reading;
-	if (ib_device_registry *state = __atomic_load_n(&device->registry, __ATOMIC_CONSUME))
+	if (ib_device_registry *state = kern::rcu::dereference(device->registry))
 		state->events.push(*event);
 }
 

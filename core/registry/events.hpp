@@ -51,6 +51,7 @@ private:
 	using Entries = kern::List<Entry, &Entry::node>;
 
 	void deliver();
+	void report_left() REQUIRES(handlers_lock_);
 	bool pop(ib_event &event);
 	void give_back(Entry &entry) REQUIRES(lock_);
 

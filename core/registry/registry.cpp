@@ -33,10 +33,11 @@ bool Registry::inside_callback()
  * Calls add of all clients that the device has not met, as its worker, and is its worker no more.
  * The last look and the end of the office are one step, so that no client is left to nobody.
  */
-void Registry::introduce(ib_device_registry &device)
+kern::Result<> Registry::introduce(ib_device_registry &device)
 {
 	while (true) {
 		ib_client_registry *next = nullptr;
+		int status = 0;
 		{
 			kern::Guard guard(lock_);
 			if (!device.leaving)
@@ -50,35 +51,50 @@ void Registry::introduce(ib_device_registry &device)
 				device.introduced = next->number;
 				next->calls++;
 			} else {
+				status = std::exchange(device.status, 0);
+				device.registering = false;
 				device.worker = 0;
 			}
 		}
 		if (!next) {
+			workers_.release();
 			changed_.wake_all();
-			return;
+			return kern::check(status);
 		}
-		call_add(device, *next);
+		const kern::Result<> added = call_add(device, *next);
 		{
 			kern::Guard guard(lock_);
 			next->calls--;
+			if (!added)
+				note_failure(device, *next, added.error());
 		}
 		changed_.wake_all();
 	}
 }
 
-void Registry::call_add(ib_device_registry &device, ib_client_registry &client)
+/*
+ * There is no memory for a client and a device. Of a client whose registration has returned, which
+ * it does early from within a callback, and of a device that is registered already, the log knows.
+ */
+void Registry::note_failure(ib_device_registry &device, ib_client_registry &client, int status)
+{
+	if (client.registering)
+		client.status = status;
+	else if (device.registering)
+		device.status = status;
+	else
+		kern_error("%s: no memory to add it to %s\n", device.device.name,
+			   client.client.name);
+}
+
+/* Errors: ENOMEM, with add not called. What add itself returns is no error. */
+kern::Result<> Registry::call_add(ib_device_registry &device, ib_client_registry &client)
 {
 	const char *name = client.client.name;
-	auto made = kern::make<Pair>(kern::Gfp::kernel, device, client);
-	if (!made.ok()) {
-		kern_error("%s: no memory to add it to %s\n", device.device.name, name);
-		return;
-	}
-	Pair *pair = made.take().release();
+	Pair *pair = TRY(kern::make<Pair>(kern::Gfp::kernel, device, client)).release();
 	if (auto inserted = device.by_client.insert(client.number, pair); !inserted.ok()) {
-		kern_error("%s: no memory to add it to %s\n", device.device.name, name);
 		kern::destroy(pair);
-		return;
+		return kern::Error{inserted.error()};
 	}
 	{
 		kern::Guard guard(lock_);
@@ -87,7 +103,7 @@ void Registry::call_add(ib_device_registry &device, ib_client_registry &client)
 	}
 	const int status = client.client.add(&device.device);
 	if (status == 0)
-		return;
+		return {};
 
 	if (status != -EOPNOTSUPP)
 		kern_warning("%s: %s does not take it: %d\n", device.device.name, name, status);
@@ -98,6 +114,7 @@ void Registry::call_add(ib_device_registry &device, ib_client_registry &client)
 	}
 	device.by_client.erase(client.number);
 	kern::destroy(pair);
+	return {};
 }
 
 /* As the device's worker. */
@@ -121,32 +138,37 @@ kern::Result<> Registry::enlist(kern::Owned<ib_device_registry> owned, const cha
 	if (!choose_name(device.device, name))
 		return kern::Error{-EEXIST};
 	device.worker = kern_context();
+	workers_.acquired();
 	device.index = next_index_++;
 	devices_.push_back(device);
 	// From here on events come in; see ib_dispatch_event().
-	__atomic_store_n(&device.device.registry, owned.release(), __ATOMIC_RELEASE);
+	kern::rcu::assign(device.device.registry, owned.release());
 	return {};
 }
 
-void Registry::remove_device(ib_device_registry &device)
+bool Registry::remove_device(ib_device_registry &device)
 {
 	const unsigned long self = kern_context();
+	bool owned;
 	{
 		kern::Guard guard(lock_);
-		// From within a callback it would wait for itself; a registration that fails has
-		// made no call yet.
-		KERN_WARN_ON(device.usable && inside_callback());
-		if (!device.usable)
-			device.worker = 0;
+		// A registration that fails before any client was called is still the worker.
+		owned = device.worker == self && device.registering && !device.usable &&
+			!device.leaving;
+		if (!owned && device.worker == self)
+			return false;
 		device.leaving = true;
 		device.usable = false;
 	}
-	wait([&] {
-		if (device.worker != 0)
-			return false;
-		device.worker = self;
-		return true;
-	});
+	if (!owned) {
+		workers_.acquire();
+		wait([&] {
+			if (device.worker != 0)
+				return false;
+			device.worker = self;
+			return true;
+		});
+	}
 	while (true) {
 		Pair *last;
 		{
@@ -158,10 +180,11 @@ void Registry::remove_device(ib_device_registry &device)
 		call_remove(*last);
 		changed_.wake_all();
 	}
+	workers_.release();
 	put_device(device);
 	changed_.wait([&] { return device.users.load_acquire() == 0; });
 
-	__atomic_store_n(&device.device.registry, nullptr, __ATOMIC_RELEASE);
+	kern::rcu::assign(device.device.registry, nullptr);
 	kern::rcu::synchronize();
 	device.events.stop();
 	{
@@ -170,6 +193,7 @@ void Registry::remove_device(ib_device_registry &device)
 	}
 	changed_.wake_all();
 	kern::destroy(&device);
+	return true;
 }
 
 /* Who waits for zero frees the device at once, so nothing of it is touched after the decrement. */
@@ -179,16 +203,17 @@ void Registry::put_device(ib_device_registry &device)
 		changed_.wake_all();
 }
 
-void Registry::add_client(kern::Owned<ib_client_registry> owned)
+kern::Result<> Registry::add_client(kern::Owned<ib_client_registry> owned)
 {
 	ib_client_registry &client = *owned;
 	bool nested;
 	{
 		kern::Guard guard(lock_);
+		nested = inside_callback();
 		client.number = ++last_number_;
+		client.registering = !nested;
 		client.client.registry = owned.release();
 		clients_.push_back(client);
-		nested = inside_callback();
 	}
 	while (true) {
 		ib_device_registry *idle = nullptr;
@@ -198,36 +223,58 @@ void Registry::add_client(kern::Owned<ib_client_registry> owned)
 				if (device.introduced < client.number && !device.leaving &&
 				    device.worker == 0) {
 					device.worker = kern_context();
+					workers_.acquired();
 					idle = &device;
 					break;
 				}
 		}
 		if (!idle)
 			break;
-		introduce(*idle);
+		// The device is registered: what fails is this registration, or that of a client
+		// which waits for it.
+		(void)introduce(*idle);
 	}
 	// Two registrations from within callbacks that wait for each other's devices would never
 	// end; workers do not wait.
 	if (nested)
-		return;
+		return {};
+	int status = 0;
+	workers_.wait();
 	wait([&]() REQUIRES(lock_) {
 		for (ib_device_registry &device : devices_)
 			if (device.introduced < client.number && !device.leaving)
 				return false;
-		return client.calls == 0;
+		if (client.calls > 0)
+			return false;
+		client.registering = false;
+		status = client.status;
+		return true;
 	});
+	if (status)
+		end_client(client);
+	return kern::check(status);
 }
 
-void Registry::remove_client(ib_client_registry &client)
+bool Registry::remove_client(ib_client_registry &client)
 {
 	{
 		kern::Guard guard(lock_);
-		// It may wait for itself.
-		KERN_WARN_ON(inside_callback());
+		if (inside_callback())
+			return false;
+	}
+	end_client(client);
+	return true;
+}
+
+void Registry::end_client(ib_client_registry &client)
+{
+	{
+		kern::Guard guard(lock_);
 		client.leaving = true;
 	}
 	while (true) {
 		Pair *last;
+		workers_.acquire();
 		wait([&] {
 			last = client.pairs.back();
 			if (!last)
@@ -237,11 +284,14 @@ void Registry::remove_client(ib_client_registry &client)
 			last->device.worker = kern_context();
 			return true;
 		});
-		if (!last)
+		if (!last) {
+			workers_.release();
 			break;
+		}
 		ib_device_registry &device = last->device;
 		call_remove(*last);
-		introduce(device);
+		// See add_client().
+		(void)introduce(device);
 	}
 	{
 		kern::Guard guard(lock_);

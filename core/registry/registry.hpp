@@ -6,7 +6,11 @@
  * number it has been introduced. All calls of add and remove for one device are made by one task at
  * a time, its worker; whoever becomes it goes on until no client is missing. So a registration that
  * finds a device with a worker leaves the work to that one, and no lock is held while a client is
- * called: the callback may use the whole midlayer, further registrations included.
+ * called: the callback may use the whole midlayer, further registrations included. Lockdep sees the
+ * worker as the holder of Registry::workers_.
+ *
+ * A registration for which there is no memory fails as a whole: that of the client while it has not
+ * returned, otherwise that of the device.
  *
  * Locks: Registry::lock_ protects everything here but events, is taken by tasks only and never held during a call out;
  * Registry::names_lock_ is held outside of it while a device is renamed, and the viewer takes its own within;
@@ -44,6 +48,9 @@ struct ib_client_registry {
 	ib_client &client;
 	unsigned long number = 0;
 	bool leaving = false;
+	/* ib_register_client() waits for its devices, and returns this. */
+	bool registering = false;
+	int status = 0;
 	/* Of add that have not returned yet. */
 	unsigned int calls = 0;
 	/* In the order of add. */
@@ -64,6 +71,9 @@ struct ib_device_registry {
 	/* Able to work, and not leaving: it may be found. */
 	bool usable = false;
 	bool leaving = false;
+	/* ib_register_device() waits for its clients, and returns this. */
+	bool registering = true;
+	int status = 0;
 	/* In the order of add. */
 	kern::List<registry::Pair, &registry::Pair::device_node> pairs;
 	/* By number of client: ib_get_client_data() takes no lock. */
@@ -92,13 +102,14 @@ public:
 	 * EEXIST.
 	 */
 	kern::Result<> enlist(kern::Owned<ib_device_registry> device, const char *name);
-	/* Lets all clients have it. */
-	void introduce(ib_device_registry &device);
+	/* Lets all clients have it. Errors, of a device that is being registered: ENOMEM. */
+	kern::Result<> introduce(ib_device_registry &device);
 	/*
 	 * Returns when no client has it, nor anyone a reference, and no event handler runs. Ends
-	 * the state.
+	 * the state. False, with nothing changed, from within a callback for this device, where it
+	 * would wait for itself.
 	 */
-	void remove_device(ib_device_registry &device);
+	bool remove_device(ib_device_registry &device);
 	void put_device(ib_device_registry &device);
 	/*
 	 * The first of the registered, in the order of their numbers, for which matches(device) is
@@ -128,20 +139,27 @@ public:
 	/* Or none. May sleep. Errors: EBUSY. */
 	kern::Result<> set_viewer(const ib_name_viewer *viewer);
 
-	void add_client(kern::Owned<ib_client_registry> client);
-	void remove_client(ib_client_registry &client);
+	/* Lets it have all devices. Errors: ENOMEM. */
+	kern::Result<> add_client(kern::Owned<ib_client_registry> client);
+	/* False, with nothing changed, from within a callback, where it may wait for itself. */
+	bool remove_client(ib_client_registry &client);
 
 private:
 	template<class Condition>
 	void wait(Condition condition);
-	void call_add(ib_device_registry &device, ib_client_registry &client);
+	kern::Result<> call_add(ib_device_registry &device, ib_client_registry &client);
 	void call_remove(Pair &pair);
+	void end_client(ib_client_registry &client);
+	void note_failure(ib_device_registry &device, ib_client_registry &client, int status)
+		REQUIRES(lock_);
 	bool inside_callback() REQUIRES(lock_);
 	bool name_free(const char *name) REQUIRES(lock_);
 	bool choose_name(ib_device &device, const char *pattern) REQUIRES(lock_);
 
 	kern::SpinLock lock_{KERN_LOCK_CLASS("registry")};
 	kern::WaitQueue changed_{KERN_LOCK_CLASS("registry.changed")};
+	/* All workers of devices, for lockdep. */
+	kern::Ownership workers_{KERN_LOCK_CLASS("registry.worker")};
 	kern::List<ib_device_registry, &ib_device_registry::node> devices_ GUARDED_BY(lock_);
 	kern::List<ib_client_registry, &ib_client_registry::node> clients_ GUARDED_BY(lock_);
 	unsigned long last_number_ GUARDED_BY(lock_) = 0;

@@ -118,10 +118,9 @@ kern::Result<ib::PerfMad> ask(ib_device &device, u32 port, u16 attribute)
 	 * it in another.
 	 */
 	question.data[1] = static_cast<u8>(port);
-	const int result =
-		device.ops.process_mad(&device, IB_MAD_IGNORE_ALL, port, nullptr, nullptr,
-				       reinterpret_cast<const ib_mad *>(&question),
-				       reinterpret_cast<ib_mad *>(&answer), &size, &pkey_index);
+	const int result = ib_process_mad(&device, IB_MAD_IGNORE_ALL, port, nullptr, nullptr,
+					  reinterpret_cast<const ib_mad *>(&question),
+					  reinterpret_cast<ib_mad *>(&answer), &size, &pkey_index);
 	constexpr int answered = IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_REPLY;
 	if ((result & answered) != answered || answer.header.status)
 		return kern::Error{-EINVAL};

@@ -54,17 +54,19 @@ kern::Result<kern::Owned<Device>> Device::create(const kern::DeviceClass &device
 
 kern::Result<> Device::start(const kern::DeviceClass &device_class)
 {
-	const std::array<kern_class_file, 7> files = {{
+	std::array<kern_class_file, 8> files = {{
 		{"node_type", &node_type_.native()},
 		{"node_guid", &node_guid_.native()},
 		{"sys_image_guid", &sys_image_guid_.native()},
 		{"fw_ver", &firmware_.native()},
 		{"node_desc", &description_.native()},
 		{"hw_rev", &hardware_revision_.native()},
-		/* Last: not for every device. */
-		{"hca_type", &hca_type_.native()},
 	}};
-	const size_t count = files.size() - (device_.attrs.vendor_id == mellanox_oui ? 0 : 1);
+	size_t count = 6;
+	if (device_.attrs.vendor_id == mellanox_oui)
+		files[count++] = {"hca_type", &hca_type_.native()};
+	if (device_.board_id[0])
+		files[count++] = {"board_id", &board_id_.native()};
 
 	char name[IB_DEVICE_NAME_MAX];
 
@@ -135,6 +137,12 @@ kern::Result<> Device::describe(kern::ConstBytes text)
 kern::Result<> Device::hca_type(Output &out)
 {
 	out.print("MT%u\n", device_.attrs.vendor_part_id);
+	return {};
+}
+
+kern::Result<> Device::board_id(Output &out)
+{
+	out.print("%.*s\n", IB_BOARD_ID_MAX, device_.board_id);
 	return {};
 }
 

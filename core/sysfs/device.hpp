@@ -46,6 +46,7 @@ private:
 	kern::Result<> description(Output &out);
 	kern::Result<> describe(kern::ConstBytes text);
 	kern::Result<> hca_type(Output &out);
+	kern::Result<> board_id(Output &out);
 	kern::Result<> hardware_revision(Output &out);
 
 	ib_device &device_;
@@ -56,6 +57,7 @@ private:
 	kern::sysfs::File description_{kern::method<&Device::description>,
 				       kern::method<&Device::describe>, this};
 	kern::sysfs::File hca_type_{kern::method<&Device::hca_type>, this};
+	kern::sysfs::File board_id_{kern::method<&Device::board_id>, this};
 	kern::sysfs::File hardware_revision_{kern::method<&Device::hardware_revision>, this};
 	kern::ClassDevice entry_;
 	HwCounters hw_counters_{device_, 0};

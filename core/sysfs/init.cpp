@@ -89,10 +89,10 @@ kern::Result<> start()
 		if (registered) {
 			registered = kern::check(ib_register_client(&client));
 			if (!registered)
-				ib_set_name_viewer(nullptr);
+				(void)ib_set_name_viewer(nullptr);
 		}
 		if (!registered)
-			ib_set_port_counters_viewer(nullptr);
+			(void)ib_set_port_counters_viewer(nullptr);
 		return registered;
 	}();
 	if (!begun) {
@@ -117,8 +117,8 @@ extern "C" int weft_sysfs_init()
 extern "C" void weft_sysfs_exit()
 {
 	ib_unregister_client(&client);
-	ib_set_name_viewer(nullptr);
-	ib_set_port_counters_viewer(nullptr);
+	(void)ib_set_name_viewer(nullptr);
+	(void)ib_set_port_counters_viewer(nullptr);
 	all.destruct();
 	device_class.destruct();
 }

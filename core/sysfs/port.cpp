@@ -78,6 +78,24 @@ kern::Result<> show_pkey(ib_device &device, u32 port, int index, Output &out)
 	return {};
 }
 
+kern::Result<> show_gid_type(ib_device &device, u32 port, int index, Output &out)
+{
+	ib_gid gid;
+
+	TRY_ERRNO(rdma_query_gid(&device, port, index, &gid));
+	if (gid == ib_gid{})
+		return kern::Error{-EINVAL};
+	// Of InfiniBand and of RoCE version 1 the types have one name.
+	out.print("IB/RoCE v1\n");
+	return {};
+}
+
+kern::Result<> show_gid_interface(ib_device &, u32, int, Output &)
+{
+	// Only RoCE's GIDs come from a network interface.
+	return kern::Error{-EINVAL};
+}
+
 void Port::state(const ib_port_attr &attr, Output &out)
 {
 	out.print("%d: %s\n", attr.state, name_of(state_names, attr.state));
@@ -145,6 +163,9 @@ kern::Result<> Port::start(const kern::sysfs::Directory &ports)
 	const ib_port_immutable &fixed = device_.port_immutable[number_];
 	TRY(gids_.start("gids", directory_, fixed.gid_tbl_len));
 	TRY(pkeys_.start("pkeys", directory_, fixed.pkey_tbl_len));
+	gid_attributes_ = TRY(kern::sysfs::Directory::create("gid_attrs", directory_));
+	TRY(gid_types_.start("types", gid_attributes_, fixed.gid_tbl_len));
+	TRY(gid_interfaces_.start("ndevs", gid_attributes_, fixed.gid_tbl_len));
 	TRY(hw_counters_.start(directory_));
 	return counters_.start(directory_);
 }

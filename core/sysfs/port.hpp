@@ -68,6 +68,9 @@ private:
 
 kern::Result<> show_gid(ib_device &device, u32 port, int index, Output &out);
 kern::Result<> show_pkey(ib_device &device, u32 port, int index, Output &out);
+/* gid_attrs. As Linux does, both return EINVAL for an entry that has no such attribute. */
+kern::Result<> show_gid_type(ib_device &device, u32 port, int index, Output &out);
+kern::Result<> show_gid_interface(ib_device &device, u32 port, int index, Output &out);
 
 class Port
 {
@@ -130,6 +133,9 @@ private:
 	kern::sysfs::File link_layer_{kern::method<&Port::link_layer>, this};
 	Table<show_gid> gids_{device_, number_};
 	Table<show_pkey> pkeys_{device_, number_};
+	kern::sysfs::Directory gid_attributes_;
+	Table<show_gid_type> gid_types_{device_, number_};
+	Table<show_gid_interface> gid_interfaces_{device_, number_};
 	Counters counters_{device_, number_};
 	HwCounters hw_counters_{device_, number_};
 	kern::Owned<PortCounters> others_;

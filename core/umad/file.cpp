@@ -22,7 +22,7 @@ kern::FileKind<File> &file_kind()
 
 kern::Result<kern::Ref<File>> File::create(Port &port, kern_file &native)
 {
-	return kern::adopt_ref(new (kern::Gfp::kernel) File(port, native));
+	return kern::adopt_ref(new (kern::Gfp::kernel_account) File(port, native));
 }
 
 File::File(Port &owner, kern_file &native) : owner_(kern::Ref<Port>::share(owner)), native_(native)

@@ -42,7 +42,7 @@ void own_transaction(ib_mad_hdr &mad, u32 agent_half)
 kern::Result<kern::Owned<Send>> Send::create(Agent &agent, const abi::Header &header,
 					     kern::ConstBytes bytes)
 {
-	auto send = TRY(kern::adopt(new (kern::Gfp::kernel) Send(header)));
+	auto send = TRY(kern::adopt(new (kern::Gfp::kernel_account) Send(header)));
 	TRY(send->start(agent, bytes));
 	return send;
 }
@@ -68,7 +68,7 @@ kern::Result<> Send::start(Agent &agent, kern::ConstBytes bytes)
 	buffer_ = TRY(rdma::check(ib_create_send_mad(
 		&agent.mad(), header_.qpn, header_.pkey_index, rmpp, headers,
 		static_cast<int>(bytes.size()) - headers,
-		static_cast<unsigned int>(kern::Gfp::kernel), IB_MGMT_BASE_VERSION)));
+		static_cast<unsigned int>(kern::Gfp::kernel_account), IB_MGMT_BASE_VERSION)));
 	fill(bytes);
 	own_transaction(mad(), agent.mad().hi_tid);
 	buffer_->ah = address_;
@@ -80,7 +80,8 @@ kern::Result<> Send::start(Agent &agent, kern::ConstBytes bytes)
 	 */
 	buffer_->retries = header_.timeout_ms || rmpp ? as_int(header_.retries) : 0;
 	if (header_.timeout_ms)
-		outcome_ = TRY(kern::make<Unread>(kern::Gfp::kernel, Unread::Kind::outcome));
+		outcome_ =
+			TRY(kern::make<Unread>(kern::Gfp::kernel_account, Unread::Kind::outcome));
 	return {};
 }
 
@@ -173,7 +174,7 @@ kern::Result<size_t> File::write(u64 from, size_t count)
 	kern::OwnedArray<u64> several;
 	std::byte *bytes = single;
 	if (size > sizeof(single)) {
-		several = TRY(kern::make_array<u64>(kern::Gfp::kernel,
+		several = TRY(kern::make_array<u64>(kern::Gfp::kernel_account,
 						    (size + sizeof(u64) - 1) / sizeof(u64)));
 		bytes = reinterpret_cast<std::byte *>(several.data());
 	}

@@ -127,7 +127,7 @@ kern::Result<> Attributes::check(const Attribute &known, const abi::Attribute &s
 	return said.length ? kern::Error{-EINVAL} : kern::Result<>{};
 }
 
-kern::Result<> Attributes::tell(const Slot &slot, const void *answer, size_t size) const
+kern::Result<> Attributes::write_output(const Slot &slot, const void *answer, size_t size) const
 {
 	if (!slot.present)
 		return {};
@@ -135,7 +135,7 @@ kern::Result<> Attributes::tell(const Slot &slot, const void *answer, size_t siz
 	return mark(slot);
 }
 
-kern::Result<> Attributes::tell_made(u16 id, u32 number) const
+kern::Result<> Attributes::write_handle(u16 id, u32 number) const
 {
 	const u64 whole = number;
 

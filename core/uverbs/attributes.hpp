@@ -109,12 +109,12 @@ public:
 	 * the program's. Errors: EFAULT.
 	 */
 	template<class T>
-	kern::Result<> tell(u16 id, const T &answer) const
+	kern::Result<> write_output(u16 id, const T &answer) const
 	{
-		return tell(of(id), &answer, sizeof(answer));
+		return write_output(of(id), &answer, sizeof(answer));
 	}
 	/* The number of what has been made. */
-	kern::Result<> tell_made(u16 id, u32 number) const;
+	kern::Result<> write_handle(u16 id, u32 number) const;
 	/* The answer is in its place already. */
 	kern::Result<> answered(u16 id) const { return mark(of(id)); }
 
@@ -148,7 +148,7 @@ private:
 		return slots_[place];
 	}
 	static kern::Result<> check(const Attribute &known, const abi::Attribute &said, Slot &slot);
-	kern::Result<> tell(const Slot &slot, const void *answer, size_t size) const;
+	kern::Result<> write_output(const Slot &slot, const void *answer, size_t size) const;
 	kern::Result<> mark(const Slot &slot) const;
 
 	const std::span<const Attribute> known_;

@@ -96,12 +96,13 @@ abi::PortAttributes describe(ib_device &device, u32 port_num, const ib_port_attr
 	};
 }
 
-Result<> tell_context(Call &call, const Attributes &said)
+Result<> write_context(Call &call, const Attributes &said)
 {
 	using namespace abi::context_method;
 
-	TRY(said.tell(num_comp_vectors, static_cast<u32>(call.file.device().num_comp_vectors)));
-	return said.tell(core_support, core_drops_optional_access);
+	TRY(said.write_output(num_comp_vectors,
+			      static_cast<u32>(call.file.device().num_comp_vectors)));
+	return said.write_output(core_support, core_drops_optional_access);
 }
 
 /* Errors: EINVAL for a port or an entry that there is not. */
@@ -148,20 +149,20 @@ Result<> get_context(Call &call, const abi::ResponseOnly &)
 /* Without a file for events: the library asks for one next. */
 Result<> methods::get_context(Call &call, const Attributes &said)
 {
-	return call.file.make_context(call.udata, [&] { return tell_context(call, said); });
+	return call.file.make_context(call.udata, [&] { return write_context(call, said); });
 }
 
 Result<> methods::query_context(Call &call, const Attributes &said)
 {
-	return tell_context(call, said);
+	return write_context(call, said);
 }
 
 Result<> methods::alloc_async_event(Call &call, const Attributes &said)
 {
 	auto created = TRY(EventFile::create_asynchronous(call.file));
 
-	TRY(said.tell_made(abi::alloc_async_event::fd,
-			   static_cast<u32>(created.file.descriptor())));
+	TRY(said.write_handle(abi::alloc_async_event::fd,
+			      static_cast<u32>(created.file.descriptor())));
 	call.file.use_for_events(created.events);
 	created.file.install();
 	return {};
@@ -210,9 +211,9 @@ Result<> methods::query_port(Call &call, const Attributes &said)
 	ib_port_attr attr;
 
 	TRY_ERRNO(ib_query_port(&device, port, &attr));
-	return said.tell(response,
-			 abi::PortAttributesExtended{.base = describe(device, port, attr),
-						     .port_cap_flags2 = attr.port_cap_flags2});
+	return said.write_output(
+		response, abi::PortAttributesExtended{.base = describe(device, port, attr),
+						      .port_cap_flags2 = attr.port_cap_flags2});
 }
 
 Result<> methods::query_gid_table(Call &call, const Attributes &said)
@@ -238,7 +239,7 @@ Result<> methods::query_gid_table(Call &call, const Attributes &said)
 				      sizeof(entry)));
 		}
 	}
-	TRY(said.tell(used, found));
+	TRY(said.write_output(used, found));
 	return said.answered(entries);
 }
 
@@ -249,7 +250,7 @@ Result<> methods::query_gid_entry(Call &call, const Attributes &said)
 		TRY(read_gid(call.file.device(), static_cast<u32>(said.number(port)),
 			     static_cast<u32>(said.number(index))));
 
-	return is_used(found) ? said.tell(entry, found) : kern::Error{-ENODATA};
+	return is_used(found) ? said.write_output(entry, found) : kern::Error{-ENODATA};
 }
 
 } // namespace uverbs

@@ -15,7 +15,7 @@ void completed(ib_cq *, void *context)
 	static_cast<Cq *>(context)->completions.push();
 }
 
-void hear(ib_event *event, void *context)
+void handle_event(ib_event *event, void *context)
 {
 	static_cast<Cq *>(context)->events.push(event->event);
 }
@@ -75,7 +75,8 @@ Result<> create(Call &call, const CqParameters &wanted, Respond respond)
 	auto events = TRY(find_events(file, wanted.event_file));
 	auto cq = TRY(Draft<Cq>::create(file.objects(), std::move(channel), std::move(events),
 					wanted.user_handle));
-	TRY(cq->take(ib_create_cq_user(&device, completed, hear, &*cq, &attr, &call.udata)));
+	TRY(cq->take(
+		ib_create_cq_user(&device, completed, handle_event, &*cq, &attr, &call.udata)));
 	TRY(respond(abi::CreateCqResponse{.handle = cq->handle(),
 					  .cqe = static_cast<u32>(cq->ib()->cqe)}));
 	cq.finish();
@@ -171,8 +172,8 @@ Result<> methods::create_cq(Call &call, const Attributes &said)
 		       .flags = said.number(flags),
 		       .event_file = said.descriptor(event_fd)},
 		      [&](const abi::CreateCqResponse &made) -> Result<> {
-			      TRY(said.tell(response_cqe, made.cqe));
-			      return said.tell_made(handle, made.handle);
+			      TRY(said.write_output(response_cqe, made.cqe));
+			      return said.write_handle(handle, made.handle);
 		      });
 }
 
@@ -180,7 +181,7 @@ Result<> methods::destroy_cq(Call &call, const Attributes &said)
 {
 	using namespace abi::destroy_method;
 
-	return said.tell(response, TRY(destroy_numbered(call, said.handle(handle))));
+	return said.write_output(response, TRY(destroy_numbered(call, said.handle(handle))));
 }
 
 } // namespace uverbs

@@ -16,6 +16,7 @@ kern::Result<kern::Ref<Device>> Device::create(ib_device &ib, const kern::Device
 	if (const kern::Result<> started = device->start(verbs_class, region); !started) {
 		/* Its node may have been there, and opened. */
 		device->files_.leave_device();
+		device->cgroup_ = {};
 		return kern::Error{started.error()};
 	}
 	return device;
@@ -35,6 +36,7 @@ kern::Result<> Device::start(const kern::DeviceClass &verbs_class, const kern::N
 		{"ibdev", &shown_name_.native()},
 		{"abi_version", &shown_version_.native()},
 	};
+	cgroup_ = TRY(kern::CgroupDevice::create(ib_.name));
 	node_ = TRY(kern::Node::create(verbs_class, ib_.dma_device, name_, files, region, number_,
 				       file_kind(), this));
 	published_ = {
@@ -79,6 +81,7 @@ void Device::remove()
 	/* The next device may have it, though programs may keep this one for long. */
 	numbers().free(std::exchange(number_, kern::Node::limit));
 	files_.leave_device();
+	cgroup_ = {};
 }
 
 } // namespace uverbs

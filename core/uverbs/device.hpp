@@ -6,6 +6,7 @@
 #pragma once
 #include <kern/device_class.hpp>
 #include <kern/file.hpp>
+#include <kern/rdma_cgroup.hpp>
 #include <kern/ref.hpp>
 #include <rdma/ib_resources.h>
 #include "file.hpp"
@@ -34,9 +35,11 @@ public:
 	void forget(File &file) { files_.forget(file); }
 	XrcDomains &xrc_domains() { return xrc_domains_; }
 	Shares &shares() { return shares_; }
+	/* What contexts and objects are charged to, as long as it has not been removed. */
+	kern_cgroup_device *cgroup() const { return cgroup_.native(); }
 
 private:
-	explicit Device(ib_device &ib) : ib_(ib) {}
+	explicit Device(ib_device &ib) : ib_(ib), shares_(ib.attrs) {}
 	kern::Result<> start(const kern::DeviceClass &verbs_class, const kern::NodeRegion &region);
 	kern::Result<> show_name(kern::sysfs::Output &out);
 	kern::Result<> show_version(kern::sysfs::Output &out);
@@ -48,6 +51,7 @@ private:
 	char name_[16] = {};
 	XrcDomains xrc_domains_;
 	Shares shares_;
+	kern::CgroupDevice cgroup_;
 	kern::OpenFiles<File, &File::node> files_{KERN_LOCK_CLASS("uverbs.files")};
 	kern::sysfs::File shown_name_{kern::method<&Device::show_name>, this};
 	kern::sysfs::File shown_version_{kern::method<&Device::show_version>, this};

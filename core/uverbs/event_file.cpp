@@ -30,7 +30,7 @@ EventFile::~EventFile()
 
 kern::Result<EventFile::Created> EventFile::finish(kern::Ref<EventFile> events, File &maker)
 {
-	auto room = TRY(maker.share().event_files.take());
+	auto charge = TRY(maker.share().event_files.take());
 	auto file = TRY(kern::NewFile::create(kind, "[infinibandevent]", events.get()));
 	/* The file's own: release() gives it up. */
 	kern::Ref<EventFile> held = events;
@@ -40,22 +40,25 @@ kern::Result<EventFile::Created> EventFile::finish(kern::Ref<EventFile> events, 
 		self->file_ = file.native();
 	}
 	self->maker_ = kern::Ref<File>::share(maker);
-	self->room_ = std::move(room);
+	self->charge_ = std::move(charge);
 	maker.add_event_file(*self);
 	return Created{std::move(events), std::move(file)};
 }
 
 kern::Result<EventFile::Created> EventFile::create_channel(File &maker)
 {
-	auto events = TRY(kern::adopt_ref(new (kern::Gfp::kernel) EventFile(Kind::completion)));
+	auto events =
+		TRY(kern::adopt_ref(new (kern::Gfp::kernel_account) EventFile(Kind::completion)));
 	return finish(std::move(events), maker);
 }
 
 kern::Result<EventFile::Created> EventFile::create_asynchronous(File &maker)
 {
 	const u32 ports = maker.device().phys_port_cnt;
-	auto events = TRY(kern::adopt_ref(new (kern::Gfp::kernel) EventFile(Kind::asynchronous)));
-	events->ports_ = TRY(kern::make_array<EventSource>(kern::Gfp::kernel, size_t{ports} + 1));
+	auto events =
+		TRY(kern::adopt_ref(new (kern::Gfp::kernel_account) EventFile(Kind::asynchronous)));
+	events->ports_ =
+		TRY(kern::make_array<EventSource>(kern::Gfp::kernel_account, size_t{ports} + 1));
 	for (u32 port = 0; port <= ports; port++)
 		events->ports_[port].element_ = port;
 	return finish(std::move(events), maker);
@@ -169,7 +172,7 @@ void EventFile::release()
 	}
 	if (kern::Ref<File> maker = std::move(maker_)) {
 		maker->remove_event_file(*this);
-		room_ = {};
+		charge_ = {};
 	}
 	/* What finish() kept for the file. */
 	kern::Ref<EventFile>::adopt(this);

@@ -10,10 +10,10 @@
  * objects that it has.
  */
 #pragma once
-#include <kern/budget.hpp>
 #include <kern/file.hpp>
 #include <kern/list.hpp>
 #include <kern/lock.hpp>
+#include <kern/quota.hpp>
 #include <kern/ref.hpp>
 #include <rdma/ib_verbs.h>
 
@@ -105,10 +105,10 @@ private:
 
 	const Kind kind_;
 	/*
-	 * As long as the program has the file, both: its room is in the share of its maker's user.
+	 * As long as the program has the file, both: it is charged to the user of its maker.
 	 */
 	kern::Ref<File> maker_;
-	kern::Portion room_;
+	kern::Charge charge_;
 	kern::OwnedArray<EventSource> ports_;
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("uverbs.events")};
 	kern::List<EventSource, &EventSource::node_> queue_ GUARDED_BY(lock_);

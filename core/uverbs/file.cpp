@@ -21,15 +21,21 @@ kern::FileKind<File> &file_kind()
 	return kind;
 }
 
+kern::Result<kern::CgroupCharge> File::charge_context()
+{
+	return kern::CgroupCharge::create(owner_->cgroup(), KERN_CGROUP_HANDLE);
+}
+
 kern::Result<kern::Ref<File>> File::create(Device &device, kern_file &native)
 {
-	auto share = TRY(device.shares().enter(kern_file_user(&native)));
-	return kern::adopt_ref(new (kern::Gfp::kernel) File(device, native, std::move(share)));
+	auto share = TRY(device.shares().enter(kern_current_user()));
+	return kern::adopt_ref(new (kern::Gfp::kernel_account)
+				       File(device, native, std::move(share)));
 }
 
 File::File(Device &owner, kern_file &native, Shares::Member share)
     : owner_(kern::Ref<Device>::share(owner)), share_(std::move(share)), device_(&owner.ib()),
-      native_(&native)
+      native_(&native), objects_(*share_, owner.cgroup())
 {
 }
 
@@ -41,12 +47,12 @@ void File::become(State next)
 		state_.store_release(static_cast<u8>(next));
 }
 
-void File::hear(ib_event_handler *handler, ib_event *event)
+void File::handle_event(ib_event_handler *handler, ib_event *event)
 {
 	File &file = *reinterpret_cast<File *>(reinterpret_cast<char *>(handler) -
 					       __builtin_offsetof(File, handler_));
 
-	file.tell_all(event->element.port_num, event->event);
+	file.notify_all(event->element.port_num, event->event);
 }
 
 void File::end(State next)
@@ -70,17 +76,19 @@ void File::end(State next)
 			 * registers: nobody else may get them.
 			 */
 			weft_uverbs_stay();
-			context_room_.lose();
+			context_charge_.lose();
+			context_cgroup_charge_.lose();
 		}
 		if (ib_ucontext *context = context_.load_relaxed()) {
 			ib_unregister_event_handler(&handler_);
 			context_.store_release(nullptr);
 			if (all) {
 				ib_dealloc_ucontext(context);
-				context_room_ = {};
+				context_charge_ = {};
+				context_cgroup_charge_ = {};
 			}
 			if (next == State::device_gone)
-				tell_all(0, IB_EVENT_DEVICE_FATAL);
+				notify_all(0, IB_EVENT_DEVICE_FATAL);
 		}
 		close_channels();
 	}
@@ -128,7 +136,7 @@ void File::use_for_events(const kern::Ref<EventFile> &events)
 		events_ = events;
 }
 
-void File::tell_all(u32 port, ib_event_type type)
+void File::notify_all(u32 port, ib_event_type type)
 {
 	kern::Guard guard(event_files_lock_);
 	for (EventFile &file : event_files_)

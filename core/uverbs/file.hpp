@@ -16,6 +16,7 @@
 #include <kern/atomic.hpp>
 #include <kern/file.hpp>
 #include <kern/lock.hpp>
+#include <kern/rdma_cgroup.hpp>
 #include <kern/ref.hpp>
 #include <rdma/ib_verbs.h>
 #include "event_file.hpp"
@@ -54,7 +55,7 @@ public:
 	kern::Ref<EventFile> events();
 	/*
 	 * What GET_CONTEXT does: once, if `respond` succeeds. Errors: EINVAL for a second time;
-	 * EDQUOT.
+	 * EDQUOT; EAGAIN beyond the limit of a control group.
 	 */
 	template<class Respond>
 	kern::Result<> make_context(ib_udata &udata, Respond respond);
@@ -86,13 +87,14 @@ private:
 	State state() const { return static_cast<State>(state_.load_acquire()); }
 	/* The one way on. */
 	void become(State next);
+	kern::Result<kern::CgroupCharge> charge_context();
 	/* Waits for the commands that run, and gives all back that is on the device. */
 	void end(State next) EXCLUDES(commands_);
 	void close_channels();
 	/* To all files for asynchronous events: of a port, or 0 for the device. Any context. */
-	void tell_all(u32 port, ib_event_type type);
+	void notify_all(u32 port, ib_event_type type);
 	Present present() const;
-	static void hear(ib_event_handler *handler, ib_event *event);
+	static void handle_event(ib_event_handler *handler, ib_event *event);
 
 	const kern::Ref<Device> owner_;
 	/* Outlives all that is taken of it. */
@@ -110,9 +112,10 @@ private:
 	/* Of the one command that makes the context. */
 	kern::Mutex making_{KERN_LOCK_CLASS("uverbs.making")};
 	kern::Atomic<ib_ucontext *> context_{nullptr};
-	kern::Portion context_room_;
+	kern::Charge context_charge_;
+	kern::CgroupCharge context_cgroup_charge_;
 	ib_event_handler handler_{};
-	ObjectTable objects_{*share_};
+	ObjectTable objects_;
 	/*
 	 * Of tasks: the files are told one after the other, with interrupts off for one at a time.
 	 */
@@ -133,16 +136,18 @@ kern::Result<> File::make_context(ib_udata &udata, Respond respond)
 	if (state() != State::opened)
 		return kern::Error{-EINVAL};
 
-	auto room = TRY(share_->contexts.take());
+	auto charge = TRY(share_->contexts.take());
+	auto cgroup_charge = TRY(charge_context());
 	ib_ucontext *const context = ib_alloc_ucontext(device_, &udata);
 	TRY_ERRNO(kern::pointer_error(context));
 	if (const kern::Result<> told = respond(); !told) {
 		ib_dealloc_ucontext(context);
 		return told;
 	}
-	context_room_ = std::move(room);
+	context_charge_ = std::move(charge);
+	context_cgroup_charge_ = std::move(cgroup_charge);
 	context_.store_release(context);
-	ib_init_event_handler(&handler_, device_, hear);
+	INIT_IB_EVENT_HANDLER(&handler_, device_, handle_event);
 	ib_register_event_handler(&handler_);
 	become(State::ready);
 	return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The methods of the interface by ioctl(), which do what the commands of those names do. Each
-// answers by said.tell(); a failure leaves nothing behind.
+// answers by said.write_output(); a failure leaves nothing behind.
 #pragma once
 #include "attributes.hpp"
 #include "command.hpp"

@@ -52,7 +52,8 @@ kern::Result<Object *> ObjectTable::claim_held(u32 handle, Kind kind)
 
 kern::Result<> ObjectTable::add(Object &object)
 {
-	object.room_ = TRY(share_.of(object.kind_).take());
+	object.charge_ = TRY(share_.of(object.kind_).take());
+	object.cgroup_charge_ = TRY(kern::CgroupCharge::create(cgroup_, KERN_CGROUP_OBJECT));
 	kern::Guard guard(lock_);
 	/* A program that has 2^31 objects has no memory long before. */
 	object.handle_ = TRY(by_handle_.alloc(&object, 0, 0x7fffffff));
@@ -85,10 +86,12 @@ ObjectTable::Pass ObjectTable::end_each()
 	for (Object &object : objects_.reversed()) {
 		if (object.ended())
 			continue;
-		if (object.end(Reason::gone))
-			pass.progress = true;
-		else
+		if (!object.end(Reason::gone)) {
 			pass.complete = false;
+			continue;
+		}
+		pass.progress = true;
+		object.cgroup_charge_ = {};
 	}
 	return pass;
 }

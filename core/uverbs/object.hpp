@@ -12,10 +12,11 @@
  */
 #pragma once
 #include <kern/atomic.hpp>
-#include <kern/budget.hpp>
 #include <kern/list.hpp>
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
+#include <kern/quota.hpp>
+#include <kern/rdma_cgroup.hpp>
 #include <kern/xarray.hpp>
 
 namespace uverbs
@@ -66,8 +67,9 @@ private:
 	/* Those that hold it; or `alone`, while it is made or ended. */
 	kern::Atomic<int> users_{alone};
 	kern::ListNode node_;
-	/* Of its user's share. */
-	kern::Portion room_;
+	kern::Charge charge_;
+	/* As long as it has something of the device. */
+	kern::CgroupCharge cgroup_charge_;
 };
 
 /* An object that does not end as long as this lives. */
@@ -104,8 +106,14 @@ private:
 class ObjectTable
 {
 public:
-	/* share: of the user whose objects they are; outlives them. */
-	explicit ObjectTable(Share &share) : share_(share) {}
+	/*
+	 * share: of the user whose objects they are; outlives them. cgroup: what objects are
+	 * charged to as well, or nullptr; it stays until end_all().
+	 */
+	explicit ObjectTable(Share &share, kern_cgroup_device *cgroup = nullptr)
+	    : share_(share), cgroup_(cgroup)
+	{
+	}
 	~ObjectTable() { kern_assert(objects_.empty()); }
 
 	/*
@@ -126,7 +134,7 @@ public:
 
 	/*
 	 * Gives a new object its number; it is the caller's alone until leave() or end(). Errors:
-	 * EDQUOT if its user has as many as he may; ENOMEM.
+	 * EDQUOT beyond its user's share; EAGAIN beyond the limit of a control group; ENOMEM.
 	 */
 	kern::Result<> add(Object &object);
 	/* Others may find it, from now on or again. */
@@ -163,6 +171,7 @@ private:
 	Pass end_each() REQUIRES(lock_);
 
 	Share &share_;
+	kern_cgroup_device *const cgroup_;
 	kern::Mutex lock_{KERN_LOCK_CLASS("uverbs.objects")};
 	kern::XArray<Object> by_handle_;
 	kern::List<Object, &Object::node_> objects_ GUARDED_BY(lock_);
@@ -177,7 +186,8 @@ public:
 	template<class... Args>
 	static kern::Result<Draft> create(ObjectTable &table, Args &&...args)
 	{
-		auto object = TRY(kern::make<T>(kern::Gfp::kernel, std::forward<Args>(args)...));
+		auto object =
+			TRY(kern::make<T>(kern::Gfp::kernel_account, std::forward<Args>(args)...));
 		TRY(table.add(*object));
 		return Draft(table, object.release());
 	}

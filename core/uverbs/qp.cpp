@@ -2,6 +2,7 @@
 // Queue pairs and their multicast groups.
 #include <kern/file.hpp>
 #include "commands.hpp"
+#include "device.hpp"
 #include "methods.hpp"
 #include "queues.hpp"
 
@@ -14,7 +15,7 @@ namespace
 /* Q_Keys with this bit are the operating system's to give (IBA 10.2.4). */
 constexpr u32 controlled_qkey = 1u << 31;
 
-void hear(ib_event *event, void *context)
+void handle_event(ib_event *event, void *context)
 {
 	static_cast<Qp *>(context)->events.push(event->event);
 }
@@ -49,7 +50,7 @@ ib_qp_init_attr make_attr(const Qp::Parents &parents, const abi::QpParameters &w
 			  u32 create_flags)
 {
 	ib_qp_init_attr attr = {
-		.event_handler = hear,
+		.event_handler = handle_event,
 		.sq_sig_type = wanted.sq_sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR,
 		.qp_type = static_cast<ib_qp_type>(wanted.qp_type),
 		.create_flags = create_flags,
@@ -238,15 +239,15 @@ Qp::Group *Qp::find(const ib_gid &gid, u16 lid)
 	return nullptr;
 }
 
-Result<> Qp::attach(Share &share, const ib_gid &gid, u16 lid)
+Result<> Qp::attach(Share &share, GroupMembers &members, const ib_gid &gid, u16 lid)
 {
 	kern::Guard guard(groups_lock_);
 	if (find(gid, lid))
 		return {};
-	auto group = TRY(kern::make<Group>(kern::Gfp::kernel));
-	group->room = TRY(share.attachments.take());
-	TRY(share.groups.take(group->place, gid,
-			      static_cast<u32>(ib()->device->attrs.max_mcast_qp_attach)));
+	auto group = TRY(kern::make<Group>(kern::Gfp::kernel_account));
+	group->charge = TRY(share.attachments.take());
+	TRY(members.join(group->member, share, gid,
+			 static_cast<u32>(ib()->device->attrs.max_mcast_qp_attach)));
 	TRY_ERRNO(ib_attach_mcast(ib(), &gid, lid));
 	group->gid = gid;
 	group->lid = lid;
@@ -303,7 +304,7 @@ Result<> open_qp(Call &call, const abi::OpenQp &request)
 	XrcDomain &domain = parents.xrcd->domain();
 	auto qp = TRY(Draft<Qp>::create(file.objects(), std::move(parents), file.events(),
 					request.user_handle));
-	ib_qp_open_attr attr = {.event_handler = hear,
+	ib_qp_open_attr attr = {.event_handler = handle_event,
 				.qp_context = &*qp,
 				.qp_num = request.qpn,
 				.qp_type = IB_QPT_XRC_TGT};
@@ -366,8 +367,8 @@ Result<> query_qp(Call &call, const abi::QueryQp &request)
 		.alt_timeout = attr.alt_timeout,
 		.sq_sig_all = static_cast<u8>(qp->ib()->real_qp->sq_sig_type == IB_SIGNAL_ALL_WR),
 	};
-	rdma::tell_address(attr.ah_attr, response.dest);
-	rdma::tell_address(attr.alt_ah_attr, response.alt_dest);
+	rdma::fill_address(attr.ah_attr, response.dest);
+	rdma::fill_address(attr.alt_ah_attr, response.alt_dest);
 	return call.respond(response);
 }
 
@@ -400,7 +401,8 @@ Result<> attach_mcast(Call &call, const abi::Multicast &request)
 {
 	auto qp = TRY(call.file.objects().find<Qp>(request.qp_handle));
 
-	return qp->attach(call.file.share(), gid_of(request), request.mlid);
+	return qp->attach(call.file.share(), call.file.owner().shares().group_members(),
+			  gid_of(request), request.mlid);
 }
 
 Result<> detach_mcast(Call &call, const abi::Multicast &request)
@@ -439,9 +441,9 @@ Result<> methods::create_qp(Call &call, const Attributes &said)
 	TRY(said.read(cap, wanted.cap));
 	return create(call, wanted, wanted_flags & ~flag_sq_sig_all, said.descriptor(event_fd),
 		      [&](const abi::CreateQpResponse &made) -> Result<> {
-			      TRY(said.tell(response_cap, made.cap));
-			      TRY(said.tell(response_qp_num, made.qpn));
-			      return said.tell_made(handle, made.handle);
+			      TRY(said.write_output(response_cap, made.cap));
+			      TRY(said.write_output(response_qp_num, made.qpn));
+			      return said.write_handle(handle, made.handle);
 		      });
 }
 
@@ -449,7 +451,7 @@ Result<> methods::destroy_qp(Call &call, const Attributes &said)
 {
 	using namespace abi::destroy_method;
 
-	return said.tell(response, TRY(destroy_numbered(call, said.handle(handle))));
+	return said.write_output(response, TRY(destroy_numbered(call, said.handle(handle))));
 }
 
 } // namespace uverbs

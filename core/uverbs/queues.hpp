@@ -103,10 +103,10 @@ public:
 	/* For a command: its multicast groups are in the way. */
 	kern::Result<> end(Reason reason) override;
 	/*
-	 * A second time for the same group changes nothing. Context: process. Errors: EDQUOT if the
-	 * user has as many as he may; ENOMEM; those of ib_attach_mcast().
+	 * A second time for the same group changes nothing. Context: process. Errors: EDQUOT beyond
+	 * the user's share; ENOMEM; those of ib_attach_mcast().
 	 */
-	kern::Result<> attach(Share &share, const ib_gid &gid, u16 lid);
+	kern::Result<> attach(Share &share, GroupMembers &members, const ib_gid &gid, u16 lid);
 	/* Errors: EINVAL for a group that it is not attached to. */
 	kern::Result<> detach(const ib_gid &gid, u16 lid);
 
@@ -116,8 +116,8 @@ private:
 	struct Group {
 		ib_gid gid;
 		u16 lid;
-		kern::Portion room;
-		GroupPlaces::Place place;
+		kern::Charge charge;
+		GroupMembers::Member member;
 		kern::ListNode node;
 	};
 	Group *find(const ib_gid &gid, u16 lid) REQUIRES(groups_lock_);

@@ -4,29 +4,72 @@
 namespace uverbs
 {
 
-kern::Result<> GroupPlaces::take(Place &place, const ib_gid &gid, u32 group_size)
+namespace
 {
-	const u32 most = group_size < 4 ? 1 : group_size / 4;
-	u32 has = 0;
-	kern::Guard guard(lock_);
 
-	for (const Place &other : taken_)
-		has += __builtin_memcmp(other.gid_.raw, gid.raw, sizeof(gid.raw)) == 0;
-	if (has >= most)
+/* Of a device that says nothing. */
+constexpr u32 unstated = 65536;
+
+u32 limit_of(int stated)
+{
+	return stated > 0 ? static_cast<u32>(stated) : unstated;
+}
+
+} // namespace
+
+Pools::Pools(const ib_device_attr &attr)
+    : pds(limit_of(attr.max_pd)), keys(limit_of(attr.max_mr)), cqs(limit_of(attr.max_cq)),
+      srqs(limit_of(attr.max_srq)), qps(limit_of(attr.max_qp))
+{
+}
+
+GroupMembers::~GroupMembers()
+{
+	/* QPs that the device did not take back are lost, with their memberships. */
+	for (Bucket &bucket : bucket_)
+		while (bucket.pop_front()) {
+		}
+}
+
+u32 GroupMembers::bucket_of(const ib_gid &gid)
+{
+	u32 sum = 0;
+
+	for (const u8 byte : gid.raw)
+		sum = sum * 31 + byte;
+	return sum % buckets;
+}
+
+kern::Result<> GroupMembers::join(Member &member, const kern::UserShare &user, const ib_gid &gid,
+				  u32 group_size)
+{
+	const u32 open = group_size - group_size / 16;
+	u32 all = 0, own = 0;
+	kern::Guard guard(lock_);
+	Bucket &bucket = bucket_[bucket_of(gid)];
+
+	for (const Member &other : bucket) {
+		if (!(other.gid_ == gid))
+			continue;
+		all++;
+		own += other.user_ == &user;
+	}
+	if (!user.user.privileged && !kern::Pool::permits(open, all, own, 1))
 		return kern::Error{-EDQUOT};
-	place.gid_ = gid;
-	place.places_ = this;
-	taken_.push_back(place);
+	member.gid_ = gid;
+	member.user_ = &user;
+	member.members_ = this;
+	bucket.push_back(member);
 	return {};
 }
 
-void GroupPlaces::leave(Place &place)
+void GroupMembers::leave(Member &member)
 {
 	kern::Guard guard(lock_);
-	place.node_.unlink();
+	member.node_.unlink();
 }
 
-kern::Budget &Share::of(Kind kind)
+kern::Quota &Share::of(Kind kind)
 {
 	switch (kind) {
 	case Kind::pd:
@@ -49,9 +92,9 @@ kern::Budget &Share::of(Kind kind)
 
 bool Share::idle() const
 {
-	for (const kern::Budget *budget :
+	for (const kern::Quota *quota :
 	     {&contexts, &pds, &ahs, &keys, &cqs, &srqs, &qps, &event_files, &attachments})
-		if (budget->taken())
+		if (quota->taken())
 			return false;
 	return true;
 }

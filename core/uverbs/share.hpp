@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What one user may have of one device, by all the files that he has open: at most a quarter of
- * what there is, so that others find the rest (Documentation/user-verbs.rst, "Bounds"). Who asks
- * for more gets EDQUOT.
+ * What one user has of a device, by all the files that the user has open, so that other users, root
+ * and the kernel find some of everything (Documentation/user-verbs.rst, "Bounds"). Beyond that it
+ * is EDQUOT.
  */
 #pragma once
 #include <kern/list.hpp>
@@ -15,80 +15,116 @@ namespace uverbs
 {
 
 /*
- * The places that a user's QPs have in multicast groups. A group has room for so many QPs of all
- * users, the kernel's among them: one user gets a quarter of that, so that nobody shuts others out
- * of a group. Context: process. Lock order: innermost.
+ * What all users of a device share, as many as the device says that it has; where it says nothing,
+ * and of what takes only the kernel's memory, a fixed number.
  */
-class GroupPlaces
+struct Pools {
+	explicit Pools(const ib_device_attr &attr);
+
+	/* Devices have at least so many doorbell pages, and one for the kernel. */
+	kern::Pool contexts{1024};
+	kern::Pool pds;
+	kern::Pool ahs{65536};
+	/* Memory regions and windows. */
+	kern::Pool keys;
+	/*
+	 * Completion queues and XRC domains: the card wants a CQ of its own for a domain's target
+	 * QPs, with as much room for events.
+	 */
+	kern::Pool cqs;
+	kern::Pool srqs;
+	kern::Pool qps;
+	/*
+	 * Channels, and files of asynchronous events: all files of one opened device are notified
+	 * of its end under one lock.
+	 */
+	kern::Pool event_files{8192};
+	/* Of a QP to a multicast group. */
+	kern::Pool attachments{16384};
+};
+
+/*
+ * The QPs of users in multicast groups. A group has room for a number of QPs of all users and of
+ * the kernel, of which users take part as from a pool. Context: process. Lock order: innermost.
+ */
+class GroupMembers
 {
 public:
-	class Place
+	class Member
 	{
 	public:
-		Place() = default;
-		~Place()
+		Member() = default;
+		~Member()
 		{
-			if (places_)
-				places_->leave(*this);
+			if (members_)
+				members_->leave(*this);
 		}
-		Place(const Place &) = delete;
-		Place &operator=(const Place &) = delete;
+		Member(const Member &) = delete;
+		Member &operator=(const Member &) = delete;
 
 	private:
-		friend class GroupPlaces;
-		GroupPlaces *places_ = nullptr;
+		friend class GroupMembers;
+		GroupMembers *members_ = nullptr;
+		/* Only compared: it stays as long as its attachments. */
+		const void *user_ = nullptr;
 		ib_gid gid_;
 		kern::ListNode node_;
 	};
 
-	/* Until the place ends. group_size: QPs of all users. Errors: EDQUOT. */
-	kern::Result<> take(Place &place, const ib_gid &gid, u32 group_size);
+	GroupMembers() = default;
+	~GroupMembers();
+	/* Until the member ends. group_size: QPs of all users and the kernel. Errors: EDQUOT. */
+	kern::Result<> join(Member &member, const kern::UserShare &user, const ib_gid &gid,
+			    u32 group_size);
 
 private:
-	void leave(Place &place);
+	static constexpr u32 buckets = 256;
+	using Bucket = kern::List<Member, &Member::node_>;
 
-	kern::Mutex lock_{KERN_LOCK_CLASS("uverbs.group_places")};
-	kern::List<Place, &Place::node_> taken_ GUARDED_BY(lock_);
+	static u32 bucket_of(const ib_gid &gid);
+	void leave(Member &member);
+
+	kern::Mutex lock_{KERN_LOCK_CLASS("uverbs.group_members")};
+	Bucket bucket_[buckets] GUARDED_BY(lock_);
 };
 
 class Share : public kern::UserShare
 {
 public:
-	explicit Share(u32 its_user) : UserShare(its_user) {}
+	Share(const kern_user &user, Pools &pools)
+	    : UserShare(user), contexts(pools.contexts, user, -EDQUOT),
+	      pds(pools.pds, user, -EDQUOT), ahs(pools.ahs, user, -EDQUOT),
+	      keys(pools.keys, user, -EDQUOT), cqs(pools.cqs, user, -EDQUOT),
+	      srqs(pools.srqs, user, -EDQUOT), qps(pools.qps, user, -EDQUOT),
+	      event_files(pools.event_files, user, -EDQUOT),
+	      attachments(pools.attachments, user, -EDQUOT)
+	{
+	}
 
-	/* What an object of a kind is counted in. */
-	kern::Budget &of(Kind kind);
-	/* He has nothing: nobody has to remember it. */
+	/* The quota that objects of a kind are charged to. */
+	kern::Quota &of(Kind kind);
+	/* Nothing is charged: it need not be kept. */
 	bool idle() const;
 
-	kern::Budget contexts{256, -EDQUOT};
-	kern::Budget pds{4096, -EDQUOT};
-	/* They take nothing of the device: what bounds them is the kernel's memory. */
-	kern::Budget ahs{4096, -EDQUOT};
-	/* Memory regions and windows. */
-	kern::Budget keys{32768, -EDQUOT};
-	/*
-	 * Completion queues and XRC domains: the card wants a CQ of its own for a domain's target
-	 * QPs, with as much room for events.
-	 */
-	kern::Budget cqs{1024, -EDQUOT};
-	kern::Budget srqs{512, -EDQUOT};
-	kern::Budget qps{1024, -EDQUOT};
-	/*
-	 * Channels, and files of asynchronous events: all of a file's are told of its end under one
-	 * lock.
-	 */
-	kern::Budget event_files{2048, -EDQUOT};
-	/* Of a QP to a multicast group. */
-	kern::Budget attachments{1024, -EDQUOT};
-	GroupPlaces groups;
+	kern::Quota contexts, pds, ahs, keys, cqs, srqs, qps, event_files, attachments;
 };
 
 /* The shares of a device. */
-class Shares : public kern::Shares<Share>
+class Shares
 {
 public:
-	Shares() : kern::Shares<Share>(KERN_LOCK_CLASS("uverbs.shares")) {}
+	using Member = kern::Shares<Share>::Member;
+
+	explicit Shares(const ib_device_attr &attr) : pools_(attr) {}
+	/* Context: process. Errors: ENOMEM. */
+	kern::Result<Member> enter(const kern_user &user) { return shares_.enter(user, pools_); }
+	GroupMembers &group_members() { return group_members_; }
+
+private:
+	/* Before what is taken of them. */
+	Pools pools_;
+	GroupMembers group_members_;
+	kern::Shares<Share> shares_{KERN_LOCK_CLASS("uverbs.shares")};
 };
 
 } // namespace uverbs

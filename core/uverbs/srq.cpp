@@ -10,7 +10,7 @@ namespace uverbs
 namespace
 {
 
-void hear(ib_event *event, void *context)
+void handle_event(ib_event *event, void *context)
 {
 	static_cast<Srq *>(context)->events.push(event->event);
 }
@@ -29,7 +29,7 @@ Result<> create(Call &call, const SrqParameters &wanted, Srq::Parents parents, R
 	File &file = call.file;
 	ib_pd *const pd = parents.pd->ib();
 	ib_srq_init_attr attr = {
-		.event_handler = hear,
+		.event_handler = handle_event,
 		.srq_context = nullptr,
 		.attr = wanted.attr,
 		.srq_type = wanted.type,
@@ -152,10 +152,10 @@ Result<> methods::create_srq(Call &call, const Attributes &said)
 		       .type = srq_type,
 		       .event_file = said.descriptor(event_fd)},
 		      std::move(parents), [&](const abi::CreateSrqResponse &made) -> Result<> {
-			      TRY(said.tell(response_max_wr, made.max_wr));
-			      TRY(said.tell(response_max_sge, made.max_sge));
-			      TRY(said.tell(response_srq_num, made.srqn));
-			      return said.tell_made(handle, made.handle);
+			      TRY(said.write_output(response_max_wr, made.max_wr));
+			      TRY(said.write_output(response_max_sge, made.max_sge));
+			      TRY(said.write_output(response_srq_num, made.srqn));
+			      return said.write_handle(handle, made.handle);
 		      });
 }
 
@@ -163,7 +163,7 @@ Result<> methods::destroy_srq(Call &call, const Attributes &said)
 {
 	using namespace abi::destroy_method;
 
-	return said.tell(response, TRY(destroy_numbered(call, said.handle(handle))));
+	return said.write_output(response, TRY(destroy_numbered(call, said.handle(handle))));
 }
 
 } // namespace uverbs

@@ -75,7 +75,7 @@ kern::Result<XrcDomain *> XrcDomains::open(ib_device &device, kern::Inode inode,
 	/* A program's, and so are the targets in it: none of them may what the kernel's QPs may. */
 	ib_xrcd *const made = ib_alloc_xrcd_user(&device, &udata);
 	TRY_ERRNO(kern::pointer_error(made));
-	auto *const domain = new (kern::Gfp::kernel) XrcDomain(*made, std::move(inode));
+	auto *const domain = new (kern::Gfp::kernel_account) XrcDomain(*made, std::move(inode));
 	if (!domain) {
 		KERN_WARN_ON(ib_dealloc_xrcd(made));
 		return kern::Error{-ENOMEM};

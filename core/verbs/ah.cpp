@@ -70,7 +70,7 @@ struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u
 	if (int error = check_address(*device, attr))
 		return rdma::err_ptr<ib_ah>(error);
 
-	Draft<ib_ah> ah(device->ops.size_ib_ah, sleepable ? kern::Gfp::kernel : kern::Gfp::atomic);
+	Draft<ib_ah> ah(device->ops.size_ib_ah, sleepable ? memory_for(udata) : kern::Gfp::atomic);
 	if (!ah)
 		return rdma::err_ptr<ib_ah>(-ENOMEM);
 	ah.belongs_to(device, udata);
@@ -80,7 +80,7 @@ struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u
 	rdma_ah_init_attr init = {.ah_attr = &attr, .flags = flags};
 	int error;
 	if (sleepable) {
-		error = device->ops.create_ah(ah.get(), &init, udata);
+		error = VERBS_CALL(device, create_ah, ah.get(), &init, udata);
 	} else {
 		AtomicMethod section(device, "create_ah");
 		error = device->ops.create_ah(ah.get(), &init, nullptr);
@@ -119,7 +119,7 @@ void rdma_destroy_ah(struct ib_ah *ah, u32 flags)
 	if (flags & RDMA_DESTROY_AH_SLEEPABLE) {
 		may_sleep(device, "rdma_destroy_ah");
 		if (device->ops.destroy_ah)
-			error = device->ops.destroy_ah(ah, flags);
+			error = VERBS_CALL(device, destroy_ah, ah, flags);
 	} else if (device->ops.destroy_ah) {
 		AtomicMethod section(device, "destroy_ah");
 		error = device->ops.destroy_ah(ah, flags);

@@ -63,11 +63,12 @@ int read_port(ib_device &device, u32 port_num, PortTable &table)
 		      .subnet_timeout = attr.subnet_timeout,
 		      .generation = 0};
 	for (int i = 0; i < table.gid_count; i++)
-		if (int error = device.ops.query_gid(&device, port_num, i, &table.gids()[i]))
+		if (int error =
+			    VERBS_CALL(&device, query_gid, &device, port_num, i, &table.gids()[i]))
 			return error;
 	for (int i = 0; i < table.pkey_count; i++)
-		if (int error = device.ops.query_pkey(&device, port_num, static_cast<u16>(i),
-						      &table.pkeys()[i]))
+		if (int error = VERBS_CALL(&device, query_pkey, &device, port_num,
+					   static_cast<u16>(i), &table.pkeys()[i]))
 			return error;
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <kern/log.hpp>
 #include <kern/memory.hpp>
 #include <rdma/driver.hpp>
+#include "verbs.hpp"
 
 using namespace verbs;
 
@@ -15,18 +16,26 @@ namespace
 {
 
 constexpr const char *rule_names[] = {
-	"LOCK-01",   "LOCK-02", "LOCK-05",
-	"LOCK-06",   "LOCK-07", "NOTIFY-01",
-	"NOTIFY-04", "LOCK-10", "what a driver owes",
+	"LOCK-01",
+	"LOCK-02",
+	"LOCK-05",
+	"LOCK-06",
+	"LOCK-07",
+	"LOCK-08",
+	"NOTIFY-01",
+	"NOTIFY-04",
+	"LOCK-10",
+	"use count",
+	"what a driver owes",
 };
 
 using Observer = void (*)(int rule, const char *who, const char *what);
 constinit kern::Atomic<Observer> observer;
 
-/* The atomic methods that are being called now. Spread by context, so that CPUs seldom meet. */
+/* The methods that are being called now. Spread by context, so that CPUs seldom meet. */
 struct Bucket {
 	kern::IrqSpinLock lock{KERN_LOCK_CLASS("verbs.checks")};
-	AtomicMethod *first = nullptr;
+	MethodSection *first = nullptr;
 };
 constexpr unsigned int bucket_count = 64;
 struct Buckets {
@@ -56,7 +65,7 @@ void verbs::exit_checks()
 	buckets.destruct();
 }
 
-bool verbs::tell_observer(Rule rule, const char *who, const char *what)
+bool verbs::notify_observer(Rule rule, const char *who, const char *what)
 {
 	Observer tell = observer.load_acquire();
 
@@ -67,7 +76,7 @@ bool verbs::tell_observer(Rule rule, const char *who, const char *what)
 
 void verbs::report_misuse(Rule rule, const ib_device *device, const char *who, const char *what)
 {
-	if (tell_observer(rule, who, what))
+	if (notify_observer(rule, who, what))
 		return;
 	kern_error("%s: %s: %s (%s)\n", device->name, who, what,
 		   rule_names[static_cast<int>(rule)]);
@@ -78,12 +87,12 @@ void verbs::may_sleep(const ib_device *device, const char *function)
 {
 	if (!kern_may_sleep())
 		report_misuse(Rule::lock_02, device, function, "called where nothing may sleep");
-	else if (const char *method = AtomicMethod::current(device))
+	else if (const char *method = MethodSection::current_atomic(device))
 		report_misuse(Rule::lock_01, device, method, "calls a function that may sleep");
 }
 
-AtomicMethod::AtomicMethod(const ib_device *device, const char *method)
-    : context_(kern_context()), device_(device), method_(method)
+MethodSection::MethodSection(const ib_device *device, const char *method, Kind kind)
+    : context_(kern_context()), device_(device), method_(method), kind_(kind)
 {
 	Bucket &bucket = bucket_of(context_);
 
@@ -91,7 +100,7 @@ AtomicMethod::AtomicMethod(const ib_device *device, const char *method)
 	next_ = std::exchange(bucket.first, this);
 }
 
-AtomicMethod::~AtomicMethod()
+MethodSection::~MethodSection()
 {
 	Bucket &bucket = bucket_of(context_);
 
@@ -99,22 +108,41 @@ AtomicMethod::~AtomicMethod()
 		report_misuse(Rule::lock_01, device_, method_,
 			      "returned in another context than it was called in");
 	kern::Guard guard(bucket.lock);
-	AtomicMethod **link = &bucket.first;
+	MethodSection **link = &bucket.first;
 	while (*link != this)
 		link = &(*link)->next_;
 	*link = next_;
 }
 
-const char *AtomicMethod::current(const ib_device *device)
+template<class Matches>
+const char *MethodSection::find(const ib_device *device, Matches matches)
 {
 	const unsigned long context = kern_context();
 	Bucket &bucket = bucket_of(context);
 
 	kern::Guard guard(bucket.lock);
-	for (const AtomicMethod *section = bucket.first; section; section = section->next_)
-		if (section->context_ == context && same_driver(*section->device_, *device))
+	for (const MethodSection *section = bucket.first; section; section = section->next_)
+		if (section->context_ == context && same_driver(*section->device_, *device) &&
+		    matches(*section))
 			return section->method_;
 	return nullptr;
+}
+
+const char *MethodSection::current(const ib_device *device)
+{
+	return find(device, [](const MethodSection &) { return true; });
+}
+
+const char *MethodSection::current_atomic(const ib_device *device)
+{
+	return find(device,
+		    [](const MethodSection &section) { return section.kind_ == Kind::atomic; });
+}
+
+void verbs::check_callback(const ib_device *device, const char *what)
+{
+	if (const char *method = MethodSection::current(device))
+		report_misuse(Rule::lock_05, device, method, what);
 }
 
 void verbs::run_handler(ib_cq *cq, void *cq_context)
@@ -122,8 +150,7 @@ void verbs::run_handler(ib_cq *cq, void *cq_context)
 	const void *none = nullptr;
 	const void *here = __builtin_frame_address(0);
 
-	if (const char *method = AtomicMethod::current(cq->device))
-		report_misuse(Rule::lock_05, cq->device, method, "runs a completion handler");
+	check_callback(cq->device, "runs a completion handler");
 	const bool alone = __atomic_compare_exchange_n(&cq->in_handler, &none, here, false,
 						       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 	if (!alone)
@@ -185,6 +212,24 @@ int ib_checked_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
 			      "reports missed events unasked");
 	return result;
 }
+
+int ib_checked_process_mad(struct ib_device *device, int process_mad_flags, u32 port_num,
+			   const struct ib_wc *in_wc, const struct ib_grh *in_grh,
+			   const struct ib_mad *in_mad, struct ib_mad *out_mad,
+			   size_t *out_mad_size, u16 *out_mad_pkey_index)
+{
+	may_sleep(device, "ib_process_mad");
+	return VERBS_CALL(device, process_mad, device, process_mad_flags, port_num, in_wc, in_grh,
+			  in_mad, out_mad, out_mad_size, out_mad_pkey_index);
+}
 }
 
 #endif
+
+void verbs::refuse_from_callback(const char *name, const char *what)
+{
+	if (notify_observer(Rule::lock_08, name, what))
+		return;
+	kern_error("%s: cannot %s from within a callback\n", name, what);
+	kern_warn_at(__FILE__, __LINE__, "an unregistration would wait for itself");
+}

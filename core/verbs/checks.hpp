@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * What debug builds watch (LOCK-01, 02, 05, 06, 07, NOTIFY-01): every call of a method passes
- * through one of these sections, and every handler of a CQ through run_handler(). In other builds
- * the sections are empty.
+ * through one of these sections, every completion handler through run_handler(), and every
+ * affiliated event through check_callback(). In other builds the sections are empty.
  */
 #pragma once
 #include <kern/assert.hpp>
@@ -17,9 +17,11 @@ enum class Rule {
 	lock_05,
 	lock_06,
 	lock_07,
+	lock_08,
 	notify_01,
 	notify_04,
 	lock_10,
+	use_count,
 	obligation
 };
 
@@ -36,33 +38,61 @@ void exit_checks();
 void report_misuse(Rule rule, const ib_device *device, const char *who, const char *what);
 
 /* Tells the test, if there is one; false if there is none. */
-bool tell_observer(Rule rule, const char *who, const char *what);
+bool notify_observer(Rule rule, const char *who, const char *what);
+
+/* Reports an object whose use count was misused: more uses ended than began, or far too many. */
+template<class T>
+void report_use_count(const T &object)
+{
+	report_misuse(Rule::use_count, object.device, object.res.owner, "misused its use count");
+}
 
 /* A call that may sleep (LOCK-02). */
 void may_sleep(const ib_device *device, const char *function);
 
-/*
- * A call of a method that must not sleep (LOCK-01), and from which no handler may be called
- * (LOCK-05).
- */
-class AtomicMethod
+/* A call of a method, from which the driver may call no handler (LOCK-05). */
+class MethodSection
 {
 public:
-	AtomicMethod(const ib_device *device, const char *method);
-	~AtomicMethod();
-	AtomicMethod(const AtomicMethod &) = delete;
-	AtomicMethod &operator=(const AtomicMethod &) = delete;
+	enum class Kind { sleeping, atomic };
+
+	MethodSection(const ib_device *device, const char *method, Kind kind = Kind::sleeping);
+	~MethodSection();
+	MethodSection(const MethodSection &) = delete;
+	MethodSection &operator=(const MethodSection &) = delete;
 
 	/* The method of this driver that the calling context is in; nullptr if in none. */
 	static const char *current(const ib_device *device);
+	/* The same, only of methods that must not sleep. */
+	static const char *current_atomic(const ib_device *device);
 
 private:
-	AtomicMethod *next_;
+	template<class Matches>
+	static const char *find(const ib_device *device, Matches matches);
+
+	MethodSection *next_;
 	unsigned long context_;
 	const ib_device *device_;
 	const char *method_;
+	Kind kind_;
+};
+
+/* A call of a method that must not sleep (LOCK-01). */
+class AtomicMethod
+{
+public:
+	AtomicMethod(const ib_device *device, const char *method)
+	    : section_(device, method, MethodSection::Kind::atomic)
+	{
+	}
+
+private:
+	MethodSection section_;
 	kern::NoSleepSection no_sleep_;
 };
+
+/* Reports a handler that is called from within a method of the driver (LOCK-05). */
+void check_callback(const ib_device *device, const char *what);
 
 /* Takes the place of a CQ's completion handler. */
 void run_handler(ib_cq *cq, void *cq_context);
@@ -71,11 +101,23 @@ void run_handler(ib_cq *cq, void *cq_context);
 
 inline void init_checks() {}
 inline void exit_checks() {}
-inline bool tell_observer(Rule, const char *, const char *)
+inline bool notify_observer(Rule, const char *, const char *)
 {
 	return false;
 }
 inline void may_sleep(const ib_device *, const char *) {}
+template<class T>
+void report_use_count(const T &)
+{
+}
+inline void check_callback(const ib_device *, const char *) {}
+
+class MethodSection
+{
+public:
+	MethodSection(const ib_device *, const char *) {}
+	~MethodSection() {}
+};
 
 class AtomicMethod
 {
@@ -87,6 +129,16 @@ public:
 #endif
 
 } // namespace verbs
+
+/*
+ * Calls a method that may sleep, in a section in which the driver may call no handler. Evaluates
+ * @device once for each of its two uses.
+ */
+#define VERBS_CALL(device, method, ...)                                                            \
+	[&] {                                                                                      \
+		verbs::MethodSection section(device, #method);                                     \
+		return (device)->ops.method(__VA_ARGS__);                                          \
+	}()
 
 #ifdef CONFIG_WEFT_DEBUG
 extern "C" {

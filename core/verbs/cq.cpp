@@ -27,7 +27,7 @@ ib_cq *verbs::create_cq(ib_device &device, const ib_cq_init_attr &attr, const Cq
 		return rdma::err_ptr<ib_cq>(-EINVAL);
 
 	const size_t size = device.ops.size_ib_cq;
-	Draft<ib_cq> cq(size, kern::Gfp::kernel, setup.poller_size);
+	Draft<ib_cq> cq(size, memory_for(setup.udata), setup.poller_size);
 	if (!cq)
 		return rdma::err_ptr<ib_cq>(-ENOMEM);
 	if (int error = cq.belongs_to(&device, setup.udata))
@@ -42,7 +42,7 @@ ib_cq *verbs::create_cq(ib_device &device, const ib_cq_init_attr &attr, const Cq
 #endif
 	if (setup.has_poller)
 		cq->poller = construct_poller(cq.tail(size), cq.get());
-	if (int error = device.ops.create_cq(cq.get(), &attr, setup.udata)) {
+	if (int error = VERBS_CALL(&device, create_cq, cq.get(), &attr, setup.udata)) {
 		destroy_poller(*cq.get());
 		return rdma::err_ptr<ib_cq>(error);
 	}
@@ -58,7 +58,7 @@ int verbs::destroy_cq(ib_cq &cq)
 		return -EBUSY;
 	Hidden end(&cq);
 	stop_poller(cq);
-	if (int error = cq.device->ops.destroy_cq(&cq, nullptr))
+	if (int error = VERBS_CALL(cq.device, destroy_cq, &cq, nullptr))
 		return error;
 	/* An event between the two may have scheduled the poller once more. */
 	destroy_poller(cq);
@@ -104,7 +104,7 @@ int ib_resize_cq_user(struct ib_cq *cq, int cqe, struct ib_udata *udata)
 		return -EOPNOTSUPP;
 	if (!valid_size(*cq->device, cqe))
 		return -EINVAL;
-	return cq->device->ops.resize_cq(cq, cqe, udata);
+	return VERBS_CALL(cq->device, resize_cq, cq, cqe, udata);
 }
 
 int ib_resize_cq(struct ib_cq *cq, int cqe)
@@ -121,6 +121,6 @@ int rdma_set_cq_moderation(struct ib_cq *cq, u16 cq_count, u16 cq_period)
 		return -EOPNOTSUPP;
 	if (cq_count > caps.max_cq_moderation_count || cq_period > caps.max_cq_moderation_period)
 		return -EINVAL;
-	return cq->device->ops.modify_cq(cq, cq_count, cq_period);
+	return VERBS_CALL(cq->device, modify_cq, cq, cq_count, cq_period);
 }
 }

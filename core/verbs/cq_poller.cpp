@@ -8,8 +8,10 @@
 #include <kern/atomic.hpp>
 #include <kern/completion.hpp>
 #include <kern/lock.hpp>
+#include <kern/log.hpp>
 #include <kern/memory.hpp>
 #include <kern/tasklet.hpp>
+#include <kern/timer.hpp>
 #include <kern/work.hpp>
 #include "checks.hpp"
 #include "cq.hpp"
@@ -27,6 +29,10 @@ constexpr int direct_batch = 8;
 /* After so many the poller lets others run. */
 constexpr int softirq_budget = 256;
 constexpr int work_budget = 65536;
+/*
+ * A poller whose CQ cannot be polled or armed has no event to wait for: it tries again this late.
+ */
+constexpr unsigned int retry_ms = 100;
 
 struct Queues {
 	kern::WorkQueue bound;
@@ -34,16 +40,23 @@ struct Queues {
 };
 constinit kern::Static<Queues> queues;
 
-int process(ib_cq *cq, ib_wc *wcs, int at_once, int budget)
+struct Processed {
+	int count;
+	int error; /* of the last ib_poll_cq(), or 0 */
+};
+
+Processed process(ib_cq *cq, ib_wc *wcs, int at_once, int budget)
 {
-	int processed = 0;
+	int processed = 0, error = 0;
 
 	while (budget < 0 || processed < budget) {
 		const int wanted =
 			budget < 0 || budget - processed > at_once ? at_once : budget - processed;
 		const int got = ib_poll_cq(cq, wanted, wcs);
-		if (got <= 0)
+		if (got <= 0) {
+			error = got;
 			break;
+		}
 		for (int i = 0; i < got; i++) {
 			kern_assert(wcs[i].wr_cqe);
 			wcs[i].wr_cqe->done(cq, &wcs[i]);
@@ -52,7 +65,7 @@ int process(ib_cq *cq, ib_wc *wcs, int at_once, int budget)
 		if (got != wanted)
 			break;
 	}
-	return processed;
+	return {processed, error};
 }
 
 } // namespace
@@ -99,6 +112,8 @@ struct ib_cq_poller {
 			tasklet_.cancel();
 		else
 			work_.cancel();
+		/* A run that had not seen to_stop may have started it; no other does any more. */
+		retry_timer_.cancel();
 	}
 
 	/*
@@ -163,15 +178,35 @@ private:
 	{
 		if (asked & to_stop)
 			return false;
-		const int taken = process(cq_, wcs_, batch, budget);
-		advance(taken, taken < budget);
-		return arm_after(taken, budget);
+		const Processed processed = process(cq_, wcs_, batch, budget);
+		advance(processed.count, processed.count < budget);
+		return arm_after(processed, budget);
 	}
 
-	bool arm_after(int taken, int budget)
+	bool arm_after(Processed processed, int budget)
 	{
-		return taken >= budget ||
-		       ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0;
+		if (processed.count >= budget)
+			return true;
+		const int armed =
+			processed.error
+				?: ib_req_notify_cq(cq_,
+						    IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+		if (armed < 0) [[unlikely]]
+			retry_later(armed);
+		return armed > 0;
+	}
+
+	/* NOTIFY-02: nothing is armed, so no event leads back here. */
+	[[gnu::noinline, gnu::cold]] void retry_later(int error)
+	{
+		kern_warning_limited("%s: a completion queue is not armed, trying again: %d\n",
+				     cq_->device->name, error);
+		retry_timer_.start(retry_ms);
+	}
+	void retry()
+	{
+		cq_->poll_ctx == IB_POLL_SOFTIRQ ? schedule_softirq(cq_, nullptr)
+						 : schedule_work(cq_, nullptr);
 	}
 
 	/* Lets catch_up() through when enough has been taken, or nothing is left. */
@@ -197,6 +232,7 @@ private:
 	int to_take_ = 0;
 	/* Of a work: the context that runs it now, 0 for none. */
 	unsigned long polling_ = 0;
+	kern::Timer retry_timer_{kern::method<&ib_cq_poller::retry>, this};
 	union {
 		kern::Tasklet tasklet_;
 		kern::Work work_;
@@ -293,8 +329,12 @@ struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *private_data, int nr
 	};
 	ib_cq *cq = create_cq(*device, attr, setup, caller);
 	/* The poller arms the queue whenever it has found it empty, for the first time here. */
-	if (!rdma::is_err(cq) && poll_ctx != IB_POLL_DIRECT)
-		ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
+	if (rdma::is_err(cq) || poll_ctx == IB_POLL_DIRECT)
+		return cq;
+	if (const int error = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP)) {
+		ib_free_cq(cq);
+		return rdma::err_ptr<ib_cq>(error);
+	}
 	return cq;
 }
 
@@ -310,6 +350,7 @@ struct ib_cq *__ib_alloc_cq_any(struct ib_device *device, void *private_data, in
 
 void ib_free_cq(struct ib_cq *cq)
 {
+	may_sleep(cq->device, "ib_free_cq");
 	if (KERN_WARN_ON(!cq->poller))
 		return;
 	KERN_WARN_ON(destroy_cq(*cq));
@@ -318,7 +359,8 @@ void ib_free_cq(struct ib_cq *cq)
 int ib_process_cq_direct(struct ib_cq *cq, int budget)
 {
 	ib_wc wcs[direct_batch];
+	const Processed processed = process(cq, wcs, direct_batch, budget);
 
-	return process(cq, wcs, direct_batch, budget);
+	return processed.count ?: processed.error;
 }
 }

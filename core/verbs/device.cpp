@@ -21,7 +21,7 @@ static_assert(sizeof(kind_names) / sizeof(kind_names[0]) == kind_count);
  * A member that a driver cannot do without: a method, or the size of an object, which is at least
  * that of the verbs' part.
  */
-struct Obligation {
+struct RequiredMethod {
 	const char *name;
 	size_t at;
 	size_t least;
@@ -42,7 +42,7 @@ constexpr unsigned int any_protocol = (1u << protocol_count) - 1;
 #define SIZE(type) {"size_" #type, AT(size_##type), sizeof(type), for_all, any_protocol}
 #define METHOD_IF(has, member) {#member, AT(member), 1, AT(has), any_protocol}
 #define SIZE_IF(has, type) {"size_" #type, AT(size_##type), sizeof(type), AT(has), any_protocol}
-constexpr Obligation obligations[] = {
+constexpr RequiredMethod required_methods[] = {
 	METHOD(post_send),
 	METHOD(post_recv),
 	METHOD(poll_cq),
@@ -98,11 +98,11 @@ size_t member_of(const ib_device_ops &ops, size_t at)
 }
 
 /* The first that the driver has not met, or nullptr; and the protocol that its device speaks. */
-const char *unmet_obligation(const ib_device &device, Protocol &protocol)
+const char *missing_method(const ib_device &device, Protocol &protocol)
 {
 	if (!protocol_of(device.node_type, protocol))
 		return "node_type";
-	for (const Obligation &one : obligations)
+	for (const RequiredMethod &one : required_methods)
 		if ((one.protocols & bit(protocol)) &&
 		    (one.if_at == for_all || member_of(device.ops, one.if_at)) &&
 		    member_of(device.ops, one.at) < one.least)
@@ -128,11 +128,12 @@ int read_immutable(ib_device &device, const ProtocolTraits &traits, u32 port_num
 		   ib_port_immutable &immutable)
 {
 	if (device.ops.get_port_immutable) {
-		if (int error = device.ops.get_port_immutable(&device, port_num, &immutable))
+		if (int error =
+			    VERBS_CALL(&device, get_port_immutable, &device, port_num, &immutable))
 			return error;
 	} else {
 		ib_port_attr attr = {};
-		if (int error = device.ops.query_port(&device, port_num, &attr))
+		if (int error = VERBS_CALL(&device, query_port, &device, port_num, &attr))
 			return error;
 		immutable = {.pkey_tbl_len = attr.pkey_tbl_len,
 			     .gid_tbl_len = attr.gid_tbl_len,
@@ -140,8 +141,10 @@ int read_immutable(ib_device &device, const ProtocolTraits &traits, u32 port_num
 			     .max_mad_size = traits.max_mad_size};
 	}
 	if ((immutable.core_cap_flags & all_protocol_flags) != traits.port_flag) {
-		kern_error("%s: port %u does not speak %s alone, as devices of its node_type do\n",
-			   device.name, port_num, traits.name);
+		if (!notify_observer(Rule::obligation, device.name, "core_cap_flags"))
+			kern_error(
+				"%s: port %u does not speak %s alone, as devices of its node_type do\n",
+				device.name, port_num, traits.name);
 		return -EINVAL;
 	}
 	return valid_length(immutable.pkey_tbl_len, traits.least_pkeys, device.ops.query_pkey) &&
@@ -154,7 +157,7 @@ int read_immutable(ib_device &device, const ProtocolTraits &traits, u32 port_num
 kern::Result<> read_device(ib_device &device, ib_device_verbs &verbs)
 {
 	if (device.ops.query_device)
-		TRY_ERRNO(device.ops.query_device(&device, &device.attrs, nullptr));
+		TRY_ERRNO(VERBS_CALL(&device, query_device, &device, &device.attrs, nullptr));
 
 	const u32 numbers = rdma_end_port(&device) + 1;
 	verbs.ports = TRY(kern::make_array<Port>(kern::Gfp::kernel, numbers));
@@ -208,8 +211,8 @@ void verbs::exit()
 kern::Result<> verbs::attach_device(ib_device &device)
 {
 	Protocol protocol;
-	if (const char *unmet = unmet_obligation(device, protocol)) {
-		if (!tell_observer(Rule::obligation, device.name, unmet))
+	if (const char *unmet = missing_method(device, protocol)) {
+		if (!notify_observer(Rule::obligation, device.name, unmet))
 			kern_error("%s: its driver does not say %s, which is obligatory\n",
 				   device.name, unmet);
 		return kern::Error{-EINVAL};
@@ -239,12 +242,12 @@ int ib_query_port(struct ib_device *device, u32 port_num, struct ib_port_attr *p
 	if (!rdma_is_port_valid(device, port_num))
 		return -EINVAL;
 	*port_attr = {};
-	if (int error = device->ops.query_port(device, port_num, port_attr))
+	if (int error = VERBS_CALL(device, query_port, device, port_num, port_attr))
 		return error;
 	/* The prefix is the upper half of the first GID; few drivers have it apart. */
 	if (port_attr->subnet_prefix == 0 && device->port_immutable[port_num].gid_tbl_len > 0) {
 		ib_gid gid = {};
-		if (device->ops.query_gid(device, port_num, 0, &gid) == 0)
+		if (VERBS_CALL(device, query_gid, device, port_num, 0, &gid) == 0)
 			port_attr->subnet_prefix = gid.global.subnet_prefix;
 	}
 	return 0;
@@ -256,7 +259,7 @@ int ib_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey)
 	if (!rdma_is_port_valid(device, port_num) ||
 	    index >= device->port_immutable[port_num].pkey_tbl_len)
 		return -EINVAL;
-	return device->ops.query_pkey(device, port_num, index, pkey);
+	return VERBS_CALL(device, query_pkey, device, port_num, index, pkey);
 }
 
 int ib_find_gid(struct ib_device *device, const union ib_gid *gid, u32 *port_num, u16 *index)
@@ -268,7 +271,7 @@ int ib_find_gid(struct ib_device *device, const union ib_gid *gid, u32 *port_num
 	{
 		for (int i = 0; i < device->port_immutable[port].gid_tbl_len; i++) {
 			ib_gid entry = {};
-			if (int error = device->ops.query_gid(device, port, i, &entry))
+			if (int error = VERBS_CALL(device, query_gid, device, port, i, &entry))
 				return error;
 			if (entry == *gid) {
 				*port_num = port;
@@ -289,8 +292,8 @@ int ib_find_pkey(struct ib_device *device, u32 port_num, u16 pkey, u16 *index)
 	int partial = -1;
 	for (int i = 0; i < device->port_immutable[port_num].pkey_tbl_len; i++) {
 		u16 entry = 0;
-		if (int error =
-			    device->ops.query_pkey(device, port_num, static_cast<u16>(i), &entry))
+		if (int error = VERBS_CALL(device, query_pkey, device, port_num,
+					   static_cast<u16>(i), &entry))
 			return error;
 		if ((entry & 0x7fff) != (pkey & 0x7fff))
 			continue;
@@ -315,7 +318,7 @@ int ib_modify_device(struct ib_device *device, int device_modify_mask,
 		return -EOPNOTSUPP;
 	if (device_modify_mask & ~(IB_DEVICE_MODIFY_SYS_IMAGE_GUID | IB_DEVICE_MODIFY_NODE_DESC))
 		return -EINVAL;
-	return device->ops.modify_device(device, device_modify_mask, device_modify);
+	return VERBS_CALL(device, modify_device, device, device_modify_mask, device_modify);
 }
 
 int ib_modify_port(struct ib_device *device, u32 port_num, int port_modify_mask,
@@ -327,14 +330,15 @@ int ib_modify_port(struct ib_device *device, u32 port_num, int port_modify_mask,
 	if (!rdma_is_port_valid(device, port_num) ||
 	    port_modify_mask & ~(IB_PORT_SHUTDOWN | IB_PORT_INIT_TYPE | IB_PORT_RESET_QKEY_CNTR))
 		return -EINVAL;
-	return device->ops.modify_port(device, port_num, port_modify_mask, port_modify);
+	return VERBS_CALL(device, modify_port, device, port_num, port_modify_mask, port_modify);
 }
 
 void ib_get_device_fw_str(struct ib_device *device, char *str)
 {
+	may_sleep(device, "ib_get_device_fw_str");
 	str[0] = '\0';
 	if (device->ops.get_dev_fw_str)
-		device->ops.get_dev_fw_str(device, str);
+		VERBS_CALL(device, get_dev_fw_str, device, str);
 }
 
 enum rdma_link_layer rdma_port_get_link_layer(struct ib_device *device, u32 port_num)

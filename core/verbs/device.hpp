@@ -6,8 +6,10 @@
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
 #include <kern/rcu.hpp>
+#include <kern/use_count.hpp>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
+#include "checks.hpp"
 #include "hw_counters.hpp"
 #include "links.hpp"
 #include "protocol.hpp"
@@ -114,6 +116,12 @@ void unlist(T &object)
 inline void unlist(ib_qp &qp)
 {
 	qp.device->verbs->qp_numbers.remove(qp);
+}
+
+/* Objects of programs are charged to the memory control group of the process that makes them. */
+inline kern::Gfp memory_for(const ib_udata *udata)
+{
+	return udata ? kern::Gfp::kernel_account : kern::Gfp::kernel;
 }
 
 /* The memory of an object until its creation has succeeded. */
@@ -248,23 +256,27 @@ bool belongs(const T *object, const ib_device &device)
 	return is_object(object) && object->device == &device;
 }
 
-/* Uses of an object by others; nullptr is no object. */
+/*
+ * Uses of an object by others; nullptr is no object. A debug build checks the count as refcount_t
+ * does, except that it begins at zero: one that is misused sticks, so that the object is leaked
+ * rather than freed under its users.
+ */
 template<class T>
 void use(T *object)
 {
-	if (object)
-		__atomic_fetch_add(&object->usecnt, 1, __ATOMIC_RELAXED);
+	if (object && kern::count_up(object->usecnt) < 0)
+		report_use_count(*object);
 }
 template<class T>
 void unuse(T *object)
 {
-	if (object)
-		__atomic_fetch_sub(&object->usecnt, 1, __ATOMIC_RELEASE);
+	if (object && kern::count_down(object->usecnt) < 0)
+		report_use_count(*object);
 }
 template<class T>
 bool in_use(const T *object)
 {
-	return __atomic_load_n(&object->usecnt, __ATOMIC_ACQUIRE) != 0;
+	return kern::count_of(object->usecnt) != 0;
 }
 
 inline const ProtocolTraits &traits_of(const ib_device &device)

@@ -29,7 +29,7 @@ struct Marker {
 			return;
 		}
 		while (!reached.done())
-			if (ib_process_cq_direct(cq, -1) == 0)
+			if (ib_process_cq_direct(cq, -1) <= 0)
 				kern::sleep_ms(1);
 	}
 };

@@ -2,6 +2,7 @@
 // Affiliated events reach the handler of their CQ, QP or SRQ, in the context in which the driver
 // reports them.
 #include <kern/trace.hpp>
+#include "checks.hpp"
 #include "qp.hpp"
 #include "verbs.hpp"
 
@@ -17,7 +18,7 @@ void report(const ib_event &event, u32 number)
 }
 
 /* An event of an XRC target QP is one of every handle on it. */
-void tell_handles(const ib_event &event)
+void notify_handles(const ib_event &event)
 {
 	ib_qp_core &core = *event.element.qp->core;
 
@@ -42,6 +43,7 @@ bool verbs::dispatch_affiliated(const ib_event &event)
 	switch (event.event) {
 	case IB_EVENT_CQ_ERR: {
 		ib_cq *cq = event.element.cq;
+		check_callback(cq->device, "runs the event handler of a CQ");
 		report(event, 0);
 		if (cq->event_handler)
 			cq->event_handler(&copy, cq->cq_context);
@@ -56,16 +58,18 @@ bool verbs::dispatch_affiliated(const ib_event &event)
 	case IB_EVENT_PATH_MIG_ERR:
 	case IB_EVENT_QP_LAST_WQE_REACHED: {
 		ib_qp *qp = event.element.qp;
+		check_callback(qp->device, "runs the event handler of a QP");
 		report(event, qp->qp_num);
 		if (qp->event_handler)
 			qp->event_handler(&copy, qp->qp_context);
 		if (qp->qp_type == IB_QPT_XRC_TGT)
-			tell_handles(event);
+			notify_handles(event);
 		return true;
 	}
 	case IB_EVENT_SRQ_ERR:
 	case IB_EVENT_SRQ_LIMIT_REACHED: {
 		ib_srq *srq = event.element.srq;
+		check_callback(srq->device, "runs the event handler of a SRQ");
 		report(event, 0);
 		if (srq->event_handler)
 			srq->event_handler(&copy, srq->srq_context);

@@ -43,7 +43,8 @@ void HwStats::refresh()
 
 	if (read_at_ns_ && now - read_at_ns_ < lifespan_ms_ * ns_per_ms)
 		return;
-	error_ = device_->ops.get_hw_stats(device_, port_, values_.data());
+	u64 *const values = values_.data();
+	error_ = VERBS_CALL(device_, get_hw_stats, device_, port_, values);
 	/* The time that the device took to answer does not count. */
 	read_at_ns_ = kern::now_ns();
 }

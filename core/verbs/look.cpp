@@ -48,7 +48,7 @@ u32 number_of(const T *object)
 
 u64 users_of(const int &usecnt)
 {
-	return static_cast<u64>(__atomic_load_n(&usecnt, __ATOMIC_ACQUIRE));
+	return static_cast<u64>(kern::count_of(usecnt));
 }
 
 bool fill(ib_pd &pd, ib_resource_info &info)
@@ -220,6 +220,7 @@ extern "C" {
 
 u32 ib_count_resources(struct ib_device *device, enum ib_resource_kind kind)
 {
+	may_sleep(device, "ib_count_resources");
 	if (kind != IB_RESOURCE_CM_ID)
 		return device->verbs->resources[static_cast<unsigned int>(kind_of(kind))].count();
 	kern::Guard guard(shown->source_lock);
@@ -279,6 +280,24 @@ bool ib_process_has_qp(struct ib_device *device, u32 qp_num)
 	return has;
 }
 
+struct ib_qp *ib_hold_qp(struct ib_device *device, u32 qp_num, bool of_caller)
+{
+	KERN_MIGHT_SLEEP();
+	kern_process *const caller = kern_process_get();
+	ib_qp *const qp = device->verbs->qp_numbers.hold(
+		qp_num, [&](ib_qp &one) { return !of_caller || is_of(one, caller); });
+
+	kern_process_put(caller);
+	return qp;
+}
+
+void ib_release_qp(struct ib_qp *qp)
+{
+	KERN_MIGHT_SLEEP();
+	if (qp)
+		qp->device->verbs->qp_numbers.release(*qp);
+}
+
 int ib_set_resource_source(enum ib_resource_kind kind, const struct ib_resource_source *source)
 {
 	KERN_MIGHT_SLEEP();
@@ -317,12 +336,14 @@ int ib_set_port_counters_viewer(const struct ib_port_counters_viewer *viewer)
 
 void ib_publish_node(struct ib_node *node)
 {
+	KERN_MIGHT_SLEEP();
 	kern::Guard guard(shown->node_lock);
 	ring_push(shown->nodes, node->links);
 }
 
 void ib_withdraw_node(struct ib_node *node)
 {
+	KERN_MIGHT_SLEEP();
 	kern::Guard guard(shown->node_lock);
 	ring_remove(node->links);
 }
@@ -330,6 +351,7 @@ void ib_withdraw_node(struct ib_node *node)
 int ib_find_node(enum ib_node_kind kind, const struct ib_device *device, u32 port,
 		 struct ib_node_info *info)
 {
+	KERN_MIGHT_SLEEP();
 	kern::Guard guard(shown->node_lock);
 	const bool found = ring_any_of<ib_node, &ib_node::links>(shown->nodes, [&](ib_node &node) {
 		if (node.kind != kind || node.device != device || node.port != port)

@@ -44,11 +44,7 @@ bool has_other_locked(ib_qp_core &core, const ib_gid &gid, u16 lid)
 		core.groups, [&](Group &group) { return group.lid != lid && group.gid == gid; });
 }
 
-} // namespace
-
-extern "C" {
-
-int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
+int attach(ib_qp *qp, const ib_gid *gid, u16 lid, ib_mcast_owner owner)
 {
 	may_sleep(qp->device, "ib_attach_mcast");
 	if (!qp->device->ops.attach_mcast)
@@ -66,12 +62,26 @@ int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
 	if (!group)
 		return group.error();
 	if (!has_other_locked(*qp->core, *gid, lid))
-		if (int error = qp->device->ops.attach_mcast(qp, gid, lid))
+		if (int error = VERBS_CALL(qp->device, attach_mcast, qp, gid, lid, owner))
 			return error;
 	/* From here on the ring owns it. */
 	ring_push(qp->core->groups, group.take().release()->links);
 	use(qp);
 	return 0;
+}
+
+} // namespace
+
+extern "C" {
+
+int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
+{
+	return attach(qp, gid, lid, qp->res.user ? IB_MCAST_USER : IB_MCAST_KERNEL);
+}
+
+int ib_attach_mcast_for_user(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
+{
+	return attach(qp, gid, lid, IB_MCAST_USER);
 }
 
 int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
@@ -91,7 +101,7 @@ int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid)
 		return 0;
 	}
 	if (!has_other_locked(*qp->core, *gid, lid))
-		if (int error = qp->device->ops.detach_mcast(qp, gid, lid))
+		if (int error = VERBS_CALL(qp->device, detach_mcast, qp, gid, lid))
 			return error;
 	ring_remove(group->links);
 	kern::destroy(group);

@@ -9,11 +9,17 @@ using namespace verbs;
 namespace
 {
 
-/* Memory of a process, and where it begins in the region's own terms. */
+/*
+ * Memory of a process, and where it begins in the region's own terms. The last byte may have the
+ * last of all addresses. A region of zero bytes lies in the page that its address points into; at a
+ * page border there is no such page.
+ */
 bool valid_range(u64 start, u64 length, u64 virt_addr)
 {
-	return length != 0 && start + length >= start && virt_addr + length >= virt_addr &&
-	       (start ^ virt_addr) % kern::page_size == 0;
+	const u64 to_last = length ? length - 1 : 0;
+
+	return (length != 0 || start % kern::page_size != 0) && start + to_last >= start &&
+	       virt_addr + to_last >= virt_addr && (start ^ virt_addr) % kern::page_size == 0;
 }
 
 /* A region whose memory and keys are for the driver's method `create` to find. */
@@ -23,7 +29,7 @@ ib_mr *create_mr(ib_pd *pd, ib_mr_type type, const ib_udata *udata, const char *
 {
 	ib_device *device = pd->device;
 
-	Draft<ib_mr> mr(device->ops.size_ib_mr, kern::Gfp::kernel);
+	Draft<ib_mr> mr(device->ops.size_ib_mr, memory_for(udata));
 	if (!mr)
 		return rdma::err_ptr<ib_mr>(-ENOMEM);
 	if (int error = mr.belongs_to(device, udata))
@@ -66,8 +72,9 @@ struct ib_mr *__ib_get_dma_mr(struct ib_pd *pd, int mr_access_flags, const char 
 		return rdma::err_ptr<ib_mr>(-EOPNOTSUPP);
 	if (int error = ib_check_mr_access(device, static_cast<unsigned int>(mr_access_flags)))
 		return rdma::err_ptr<ib_mr>(error);
-	return create_mr(pd, IB_MR_TYPE_DMA, nullptr, caller,
-			 [=](ib_mr *mr) { return device->ops.get_dma_mr(mr, mr_access_flags); });
+	return create_mr(pd, IB_MR_TYPE_DMA, nullptr, caller, [=](ib_mr *mr) {
+		return VERBS_CALL(device, get_dma_mr, mr, mr_access_flags);
+	});
 }
 
 struct ib_mr *__ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
@@ -87,8 +94,8 @@ struct ib_mr *__ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt
 	return create_mr(pd, IB_MR_TYPE_USER, udata, caller, [=](ib_mr *mr) {
 		mr->iova = virt_addr;
 		mr->length = length;
-		return device->ops.reg_user_mr(mr, start, length, virt_addr, mr_access_flags,
-					       udata);
+		return VERBS_CALL(device, reg_user_mr, mr, start, length, virt_addr,
+				  mr_access_flags, udata);
 	});
 }
 
@@ -114,8 +121,8 @@ int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 vir
 		return -EBUSY;
 	/* Whoever looks at it looks at its domain too. */
 	Hidden change(mr);
-	if (int error = device->ops.rereg_user_mr(mr, flags, start, length, virt_addr,
-						  mr_access_flags, pd, udata))
+	if (int error = VERBS_CALL(device, rereg_user_mr, mr, flags, start, length, virt_addr,
+				   mr_access_flags, pd, udata))
 		return error;
 	if (flags & IB_MR_REREG_TRANS) {
 		mr->iova = virt_addr;
@@ -141,8 +148,9 @@ struct ib_mr *__ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type, u32 max_n
 	if ((mr_type != IB_MR_TYPE_MEM_REG && mr_type != IB_MR_TYPE_SG_GAPS) || max_num_sg == 0 ||
 	    max_num_sg > device->attrs.max_fast_reg_page_list_len)
 		return rdma::err_ptr<ib_mr>(-EINVAL);
-	return create_mr(pd, mr_type, nullptr, caller,
-			 [=](ib_mr *mr) { return device->ops.alloc_mr(mr, mr_type, max_num_sg); });
+	return create_mr(pd, mr_type, nullptr, caller, [=](ib_mr *mr) {
+		return VERBS_CALL(device, alloc_mr, mr, mr_type, max_num_sg);
+	});
 }
 
 int ib_map_mr_sg(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents,
@@ -218,7 +226,7 @@ int ib_dereg_mr(struct ib_mr *mr)
 
 	may_sleep(mr->device, "ib_dereg_mr");
 	Hidden end(mr);
-	if (int error = mr->device->ops.dereg_mr(mr, nullptr))
+	if (int error = VERBS_CALL(mr->device, dereg_mr, mr, nullptr))
 		return error;
 	end.remove();
 	unuse(pd);
@@ -239,14 +247,14 @@ struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, struct ib_ud
 	if (type != IB_MW_TYPE_1 && type != IB_MW_TYPE_2)
 		return rdma::err_ptr<ib_mw>(-EINVAL);
 
-	Draft<ib_mw> mw(device->ops.size_ib_mw, kern::Gfp::kernel);
+	Draft<ib_mw> mw(device->ops.size_ib_mw, memory_for(udata));
 	if (!mw)
 		return rdma::err_ptr<ib_mw>(-ENOMEM);
 	if (int error = mw.belongs_to(device, udata))
 		return rdma::err_ptr<ib_mw>(error);
 	mw->pd = pd;
 	mw->type = type;
-	if (int error = device->ops.alloc_mw(mw.get(), udata))
+	if (int error = VERBS_CALL(device, alloc_mw, mw.get(), udata))
 		return rdma::err_ptr<ib_mw>(error);
 	use(pd);
 	list(mw.get(), caller);
@@ -257,7 +265,7 @@ int ib_dealloc_mw(struct ib_mw *mw)
 {
 	may_sleep(mw->device, "ib_dealloc_mw");
 	Hidden end(mw);
-	if (int error = mw->device->ops.dealloc_mw(mw))
+	if (int error = VERBS_CALL(mw->device, dealloc_mw, mw))
 		return error;
 	end.remove();
 	unuse(mw->pd);

@@ -15,13 +15,13 @@ struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, struct
 	if (flags & ~IB_PD_UNSAFE_GLOBAL_RKEY)
 		return rdma::err_ptr<ib_pd>(-EINVAL);
 
-	Draft<ib_pd> pd(device->ops.size_ib_pd, kern::Gfp::kernel);
+	Draft<ib_pd> pd(device->ops.size_ib_pd, memory_for(udata));
 	if (!pd)
 		return rdma::err_ptr<ib_pd>(-ENOMEM);
 	if (int error = pd.belongs_to(device, udata))
 		return rdma::err_ptr<ib_pd>(error);
 	pd->flags = flags;
-	if (int error = device->ops.alloc_pd(pd.get(), udata))
+	if (int error = VERBS_CALL(device, alloc_pd, pd.get(), udata))
 		return rdma::err_ptr<ib_pd>(error);
 
 	/*
@@ -39,7 +39,7 @@ struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, struct
 	if (access) {
 		ib_mr *mr = __ib_get_dma_mr(pd.get(), access, caller);
 		if (rdma::is_err(mr)) {
-			device->ops.dealloc_pd(pd.get(), nullptr);
+			VERBS_CALL(device, dealloc_pd, pd.get(), nullptr);
 			return rdma::err_ptr<ib_pd>(rdma::ptr_err(mr));
 		}
 		/* The PD's own region is not a use by others. */
@@ -68,7 +68,7 @@ int ib_dealloc_pd_user(struct ib_pd *pd)
 		}
 		pd->internal_mr = nullptr;
 	}
-	if (int error = pd->device->ops.dealloc_pd(pd, nullptr))
+	if (int error = VERBS_CALL(pd->device, dealloc_pd, pd, nullptr))
 		return error;
 	end.remove();
 	kern_free(pd);
@@ -87,13 +87,13 @@ struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, struct ib_udata *udata
 	if (!device->ops.alloc_xrcd)
 		return rdma::err_ptr<ib_xrcd>(-EOPNOTSUPP);
 
-	Draft<ib_xrcd> xrcd(device->ops.size_ib_xrcd, kern::Gfp::kernel);
+	Draft<ib_xrcd> xrcd(device->ops.size_ib_xrcd, memory_for(udata));
 	if (!xrcd)
 		return rdma::err_ptr<ib_xrcd>(-ENOMEM);
 	if (int error = xrcd.belongs_to(device, udata))
 		return rdma::err_ptr<ib_xrcd>(error);
 	ring_init(xrcd->target_qps);
-	if (int error = device->ops.alloc_xrcd(xrcd.get(), udata))
+	if (int error = VERBS_CALL(device, alloc_xrcd, xrcd.get(), udata))
 		return rdma::err_ptr<ib_xrcd>(error);
 	list(xrcd.get(), caller);
 	return xrcd.release();
@@ -105,7 +105,7 @@ int ib_dealloc_xrcd(struct ib_xrcd *xrcd)
 	if (in_use(xrcd))
 		return -EBUSY;
 	Hidden end(xrcd);
-	if (int error = xrcd->device->ops.dealloc_xrcd(xrcd, nullptr))
+	if (int error = VERBS_CALL(xrcd->device, dealloc_xrcd, xrcd, nullptr))
 		return error;
 	end.remove();
 	kern_free(xrcd);

@@ -20,14 +20,14 @@ constexpr u32 user_create_flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
  * What a type of QP consists of; a type that there is not, of nothing. Bits of one byte, which is
  * carried through the making of a QP, and not each by itself.
  */
-using Anatomy = u8;
-constexpr Anatomy has_send = 1;     // a send queue, and a CQ for it
-constexpr Anatomy has_receive = 2;  // a receive queue, or an SRQ, and a CQ for it
-constexpr Anatomy may_have_srq = 4; // an SRQ
-constexpr Anatomy has_port = 8;     // belongs to a port from the beginning
-constexpr Anatomy needs_core = 16;  // has an ib_qp_core
+using QpTraits = u8;
+constexpr QpTraits has_send = 1;     // a send queue, and a CQ for it
+constexpr QpTraits has_receive = 2;  // a receive queue, or an SRQ, and a CQ for it
+constexpr QpTraits may_have_srq = 4; // an SRQ
+constexpr QpTraits has_port = 8;     // belongs to a port from the beginning
+constexpr QpTraits needs_core = 16;  // has an ib_qp_core
 
-constexpr Anatomy describe(Protocol protocol, ib_qp_type type)
+constexpr QpTraits describe(Protocol protocol, ib_qp_type type)
 {
 	if (protocol == Protocol::iwarp && type != IB_QPT_RC)
 		return 0;
@@ -52,7 +52,7 @@ constexpr Anatomy describe(Protocol protocol, ib_qp_type type)
 /* The same, worked out beforehand. */
 struct Anatomies {
 	static constexpr unsigned int types = IB_QPT_XRC_TGT + 1;
-	Anatomy all[protocol_count][types]{};
+	QpTraits all[protocol_count][types]{};
 
 	constexpr Anatomies()
 	{
@@ -65,35 +65,35 @@ struct Anatomies {
 constexpr Anatomies anatomies;
 
 /* Nothing for a type that the device's protocol has not. */
-Anatomy anatomy_of(const ib_device &device, ib_qp_type type)
+QpTraits traits_of(const ib_device &device, ib_qp_type type)
 {
 	if (static_cast<unsigned int>(type) >= Anatomies::types)
 		return 0;
 	return anatomies.all[static_cast<unsigned int>(device.verbs->protocol)][type];
 }
 
-int check(const ib_device &device, const ib_qp_init_attr &init, Anatomy anatomy, bool user)
+int check(const ib_device &device, const ib_qp_init_attr &init, QpTraits traits, bool user)
 {
 	const ib_device_attr &limits = device.attrs;
 	const ib_qp_cap &cap = init.cap;
 
-	if (anatomy & has_send) {
+	if (traits & has_send) {
 		if (!belongs(init.send_cq, device) ||
 		    cap.max_send_wr > static_cast<u32>(limits.max_qp_wr) ||
 		    cap.max_send_sge > static_cast<u32>(limits.max_send_sge))
 			return -EINVAL;
 	}
-	if (anatomy & has_receive) {
+	if (traits & has_receive) {
 		if (!belongs(init.recv_cq, device))
 			return -EINVAL;
 		if (!init.srq && (cap.max_recv_wr > static_cast<u32>(limits.max_qp_wr) ||
 				  cap.max_recv_sge > static_cast<u32>(limits.max_recv_sge)))
 			return -EINVAL;
 	}
-	if (init.srq && (!(anatomy & may_have_srq) || !belongs(init.srq, device) ||
+	if (init.srq && (!(traits & may_have_srq) || !belongs(init.srq, device) ||
 			 init.srq->srq_type != IB_SRQT_BASIC))
 		return -EINVAL;
-	if (anatomy & has_port && !rdma_is_port_valid(&device, init.port_num))
+	if (traits & has_port && !rdma_is_port_valid(&device, init.port_num))
 		return -EINVAL;
 	if (init.qp_type == IB_QPT_XRC_TGT && !belongs(init.xrcd, device))
 		return -EINVAL;
@@ -181,11 +181,12 @@ int check_values(const ib_qp &qp, ib_qp_attr &attr, int mask)
 /* Of a program's domain it is the caller's, whoever made the QP. */
 ib_qp *open_handle(ib_qp &real, const ib_qp_open_attr &attr, const char *caller)
 {
-	Draft<ib_qp> handle(sizeof(ib_qp), kern::Gfp::kernel);
+	const ib_udata program{};
+	const ib_udata *const owner = real.res.user ? &program : nullptr;
+	Draft<ib_qp> handle(sizeof(ib_qp), memory_for(owner));
 	if (!handle)
 		return rdma::err_ptr<ib_qp>(-ENOMEM);
-	const ib_udata program{};
-	if (int error = handle.belongs_to(real.device, real.res.user ? &program : nullptr))
+	if (int error = handle.belongs_to(real.device, owner))
 		return rdma::err_ptr<ib_qp>(error);
 	handle->xrcd = real.xrcd;
 	handle->real_qp = &real;
@@ -221,15 +222,15 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 	ib_device *device = without_pd ? init.xrcd->device : pd->device;
 
 	may_sleep(device, "ib_create_qp");
-	const Anatomy anatomy = anatomy_of(*device, init.qp_type);
+	const QpTraits traits = traits_of(*device, init.qp_type);
 	/* The queue pairs of the management agents have a port: they are the kernel's. */
-	if (!anatomy || (anatomy & has_port && udata))
+	if (!traits || (traits & has_port && udata))
 		return rdma::err_ptr<ib_qp>(-EINVAL);
-	if (int error = check(*device, init, anatomy, udata))
+	if (int error = check(*device, init, traits, udata))
 		return rdma::err_ptr<ib_qp>(error);
 
 	const size_t size = device->ops.size_ib_qp;
-	Draft<ib_qp> qp(size, kern::Gfp::kernel, anatomy & needs_core ? sizeof(ib_qp_core) : 0);
+	Draft<ib_qp> qp(size, memory_for(udata), traits & needs_core ? sizeof(ib_qp_core) : 0);
 	if (!qp)
 		return rdma::err_ptr<ib_qp>(-ENOMEM);
 	qp->real_qp = qp.get();
@@ -238,11 +239,11 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 	qp->state = IB_QPS_RESET;
 	qp->event_handler = init.event_handler;
 	qp->qp_context = init.qp_context;
-	if (anatomy & has_port)
+	if (traits & has_port)
 		qp->port = init.port_num;
-	if (anatomy & has_send)
+	if (traits & has_send)
 		qp->send_cq = init.send_cq;
-	if (anatomy & has_receive) {
+	if (traits & has_receive) {
 		qp->recv_cq = init.recv_cq;
 		qp->srq = init.srq;
 	}
@@ -258,10 +259,10 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 	 */
 	if (qp->xrcd)
 		qp->res.user = qp->xrcd->res.user;
-	if (anatomy & needs_core)
+	if (traits & needs_core)
 		qp->core = new (qp.tail(size)) ib_qp_core(*qp.get());
 
-	if (int error = device->ops.create_qp(qp.get(), qp_init_attr, udata)) {
+	if (int error = VERBS_CALL(device, create_qp, qp.get(), qp_init_attr, udata)) {
 		if (qp->core)
 			qp->core->~ib_qp_core();
 		return rdma::err_ptr<ib_qp>(error);
@@ -300,7 +301,7 @@ int ib_modify_qp_user(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_
 	ib_qp_attr attr = *qp_attr;
 	if (int error = check_values(real, attr, mask))
 		return error;
-	if (int error = qp->device->ops.modify_qp(&real, &attr, mask, udata))
+	if (int error = VERBS_CALL(qp->device, modify_qp, &real, &attr, mask, udata))
 		return error;
 	if (mask & IB_QP_PORT)
 		real.port = attr.port_num;
@@ -320,7 +321,7 @@ int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
 	may_sleep(qp->device, "ib_query_qp");
 	if (!qp->device->ops.query_qp)
 		return -EOPNOTSUPP;
-	return qp->device->ops.query_qp(qp->real_qp, qp_attr, qp_attr_mask, qp_init_attr);
+	return VERBS_CALL(qp->device, query_qp, qp->real_qp, qp_attr, qp_attr_mask, qp_init_attr);
 }
 
 int ib_destroy_qp(struct ib_qp *qp)
@@ -340,7 +341,7 @@ int ib_destroy_qp(struct ib_qp *qp)
 		return -EBUSY;
 	}
 	Hidden end(qp);
-	const int left = device->ops.destroy_qp(qp, nullptr);
+	const int left = VERBS_CALL(device, destroy_qp, qp, nullptr);
 	if (left < 0) {
 		if (qp->xrcd) {
 			kern::Guard guard(device->verbs->xrc_lock);

@@ -55,6 +55,24 @@ public:
 		});
 	}
 
+	/*
+	 * The first of that number that is shown and for which suits(qp), which may not sleep, is
+	 * true; held until release(). nullptr: none.
+	 */
+	template<class Suits>
+	ib_qp *hold(u32 number, Suits suits)
+	{
+		ib_qp *found = nullptr;
+		(void)any_of(number, [&](ib_qp &qp) {
+			/* A second time: any_of() gives its own back. */
+			if (suits(qp) && Record::of(qp.res).sight.hold())
+				found = &qp;
+			return found != nullptr;
+		});
+		return found;
+	}
+	void release(ib_qp &qp) { table_.release(Record::of(qp.res)); }
+
 private:
 	static constexpr u32 rings = 256;
 

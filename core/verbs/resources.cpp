@@ -3,6 +3,7 @@
 #include <kern/log.hpp>
 #include <rdma/ib_resources.h>
 #include "checks.hpp"
+#include "verbs.hpp"
 
 namespace verbs
 {
@@ -10,19 +11,19 @@ namespace verbs
 namespace
 {
 
-void report(const ib_device &device, const char *kind, const char *owner, unsigned int count)
-{
-	if (!tell_observer(Rule::lock_10, owner, kind))
-		kern_error("%s: %s left %u %s%s behind\n", device.name, owner, count, kind,
-			   count > 1 ? "s" : "");
-}
-
 bool same(const char *one, const char *other)
 {
 	return __builtin_strcmp(one, other) == 0;
 }
 
 } // namespace
+
+void report_leak(const ib_device &device, const char *kind, const char *owner, unsigned int count)
+{
+	if (!notify_observer(Rule::lock_10, owner, kind))
+		kern_error("%s: %s left %u %s%s behind\n", device.name, owner, count, kind,
+			   count > 1 ? "s" : "");
+}
 
 ResourceTable::~ResourceTable()
 {
@@ -157,7 +158,7 @@ void ResourceTable::report_leaks(const ib_device &device, const char *kind)
 		}
 		if (count == 0)
 			return;
-		report(device, kind, owner, count);
+		report_leak(device, kind, owner, count);
 	}
 }
 
@@ -194,7 +195,7 @@ void ResourceList::report_leaks(const ib_device &device, const char *kind)
 		}
 		if (count == 0)
 			return;
-		report(device, kind, owner, count);
+		report_leak(device, kind, owner, count);
 	}
 }
 

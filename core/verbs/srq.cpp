@@ -44,7 +44,7 @@ struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_in
 	if (int error = check(*device, *srq_init_attr))
 		return rdma::err_ptr<ib_srq>(error);
 
-	Draft<ib_srq> srq(device->ops.size_ib_srq, kern::Gfp::kernel);
+	Draft<ib_srq> srq(device->ops.size_ib_srq, memory_for(udata));
 	if (!srq)
 		return rdma::err_ptr<ib_srq>(-ENOMEM);
 	if (int error = srq.belongs_to(device, udata))
@@ -57,7 +57,7 @@ struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_in
 		srq->ext.cq = srq_init_attr->ext.cq;
 		srq->ext.xrc.xrcd = srq_init_attr->ext.xrc.xrcd;
 	}
-	if (int error = device->ops.create_srq(srq.get(), srq_init_attr, udata))
+	if (int error = VERBS_CALL(device, create_srq, srq.get(), srq_init_attr, udata))
 		return rdma::err_ptr<ib_srq>(error);
 	use(pd);
 	use(srq->ext.cq);
@@ -82,7 +82,7 @@ int ib_modify_srq_user(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
 	if ((srq_attr_mask & IB_SRQ_LIMIT) &&
 	    srq_attr->srq_limit > static_cast<u32>(limits.max_srq_wr))
 		return -EINVAL;
-	return srq->device->ops.modify_srq(srq, srq_attr, srq_attr_mask, udata);
+	return VERBS_CALL(srq->device, modify_srq, srq, srq_attr, srq_attr_mask, udata);
 }
 
 int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
@@ -96,7 +96,7 @@ int ib_query_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr)
 	may_sleep(srq->device, "ib_query_srq");
 	if (!srq->device->ops.query_srq)
 		return -EOPNOTSUPP;
-	return srq->device->ops.query_srq(srq, srq_attr);
+	return VERBS_CALL(srq->device, query_srq, srq, srq_attr);
 }
 
 int ib_destroy_srq_user(struct ib_srq *srq)
@@ -105,7 +105,7 @@ int ib_destroy_srq_user(struct ib_srq *srq)
 	if (in_use(srq))
 		return -EBUSY;
 	Hidden end(srq);
-	if (int error = srq->device->ops.destroy_srq(srq, nullptr))
+	if (int error = VERBS_CALL(srq->device, destroy_srq, srq, nullptr))
 		return error;
 	end.remove();
 	unuse(srq->ext.xrc.xrcd);

@@ -11,16 +11,19 @@ extern "C" {
 
 int ib_copy_from_udata(void *to, struct ib_udata *udata, size_t size)
 {
+	KERN_MIGHT_SLEEP();
 	return size > udata->inlen ? -EINVAL : kern_copy_from_user(to, udata->inbuf, size);
 }
 
 int ib_copy_to_udata(struct ib_udata *udata, const void *from, size_t size)
 {
+	KERN_MIGHT_SLEEP();
 	return size > udata->outlen ? -EINVAL : kern_copy_to_user(udata->outbuf, from, size);
 }
 
 int ib_check_udata_tail(struct ib_udata *udata, size_t known)
 {
+	KERN_MIGHT_SLEEP();
 	if (udata->inlen <= known)
 		return 0;
 	const int zero = kern_user_is_zero(static_cast<const char *>(udata->inbuf) + known,
@@ -37,12 +40,12 @@ struct ib_ucontext *__ib_alloc_ucontext(struct ib_device *device, struct ib_udat
 	if (!device->ops.alloc_ucontext)
 		return rdma::err_ptr<ib_ucontext>(-EOPNOTSUPP);
 
-	Draft<ib_ucontext> context(device->ops.size_ib_ucontext, kern::Gfp::kernel);
+	Draft<ib_ucontext> context(device->ops.size_ib_ucontext, memory_for(udata));
 	if (!context)
 		return rdma::err_ptr<ib_ucontext>(-ENOMEM);
 	if (int error = context.belongs_to(device, udata))
 		return rdma::err_ptr<ib_ucontext>(error);
-	if (int error = device->ops.alloc_ucontext(context.get(), udata))
+	if (int error = VERBS_CALL(device, alloc_ucontext, context.get(), udata))
 		return rdma::err_ptr<ib_ucontext>(error);
 	udata->context = context.get();
 	list(context.get(), caller);
@@ -53,7 +56,7 @@ void ib_dealloc_ucontext(struct ib_ucontext *context)
 {
 	may_sleep(context->device, "ib_dealloc_ucontext");
 	Hidden end(context);
-	context->device->ops.dealloc_ucontext(context);
+	VERBS_CALL(context->device, dealloc_ucontext, context);
 	end.remove();
 	kern_free(context);
 }
@@ -65,7 +68,7 @@ int ib_mmap_ucontext(struct ib_ucontext *context, u64 page_offset, size_t length
 	if (!context->device->ops.mmap)
 		return -EINVAL;
 	*mapping = {};
-	return context->device->ops.mmap(context, page_offset, length, mapping);
+	return VERBS_CALL(context->device, mmap, context, page_offset, length, mapping);
 }
 
 int ib_query_device_user(struct ib_device *device, struct ib_device_attr *attr,
@@ -73,7 +76,8 @@ int ib_query_device_user(struct ib_device *device, struct ib_device_attr *attr,
 {
 	may_sleep(device, "ib_query_device_user");
 	*attr = device->attrs;
-	return udata && device->ops.query_device ? device->ops.query_device(device, attr, udata)
-						 : 0;
+	return udata && device->ops.query_device
+		       ? VERBS_CALL(device, query_device, device, attr, udata)
+		       : 0;
 }
 }

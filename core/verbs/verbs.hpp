@@ -36,6 +36,18 @@ kern::Result<> attach_device(ib_device &device);
 void detach_device(ib_device &device);
 
 /*
+ * Reports that @owner has not freed @count objects of a kind before its remove returned (LOCK-10).
+ * Context: process.
+ */
+void report_leak(const ib_device &device, const char *kind, const char *owner, unsigned int count);
+
+/*
+ * Reports an unregistration that was refused because it would wait for itself (LOCK-08).
+ * Context: process.
+ */
+void refuse_from_callback(const char *name, const char *what);
+
+/*
  * An event of a CQ, QP or SRQ goes to its handler; false says that the event is of another kind.
  * Context: any.
  */

@@ -21,6 +21,7 @@ CqState::~CqState()
 	irq_work_.wait();
 	tasklet_.cancel();
 	work_.cancel();
+	overrun_work_.cancel();
 }
 
 /*
@@ -77,16 +78,28 @@ bool CqState::push(const ib_wc &wc, bool solicited)
 			if (armed_ == 0 && of(cq_->device).completes_late.load_relaxed())
 				hidden_++;
 			if (fires)
-				armed_ = 0;
+				disarm();
 		}
 	}
 	if (overrun_) {
-		rdma::dispatch(IB_EVENT_CQ_ERR, cq_);
+		/* Not from here: a method may be flushing a QP (LOCK-05). */
+		overrun_work_.queue();
 		return false;
 	}
 	if (fires)
 		raise();
 	return true;
+}
+
+void CqState::dispatch_overrun()
+{
+	rdma::dispatch(IB_EVENT_CQ_ERR, cq_);
+}
+
+void CqState::disarm()
+{
+	armed_ = 0;
+	notified_ = ring_.count();
 }
 
 size_t CqState::visible()
@@ -105,9 +118,8 @@ int CqState::poll(int count, ib_wc *wcs)
 		wcs[polled] = ring_.front();
 		ring_.pop();
 	}
-	solicited_ = solicited_ > static_cast<size_t>(polled)
-			     ? solicited_ - static_cast<size_t>(polled)
-			     : 0;
+	for (size_t *mark : {&solicited_, &notified_})
+		*mark -= *mark < static_cast<size_t>(polled) ? *mark : static_cast<size_t>(polled);
 	return polled;
 }
 
@@ -129,32 +141,47 @@ int CqState::outlive(ib_qp &qp)
 int CqState::arm(ib_cq_notify_flags flags)
 {
 	const int kind = flags & IB_CQ_SOLICITED_MASK;
+	const bool asked = flags & IB_CQ_REPORT_MISSED_EVENTS;
 	bool fires = false, missed = false;
 
 	if (!rdma::valid_notify_flags(flags))
 		return -EINVAL;
 	{
 		kern::Guard guard(lock_);
+		if (failing_arms_ > 0) {
+			failing_arms_--;
+			return arm_error_;
+		}
 		/* What has come late has come just now. */
 		hidden_ = 0;
 		/* NOTIFY-07: the stronger request stays. */
 		if (armed_ != IB_CQ_NEXT_COMP)
 			armed_ = kind;
-		const auto waiting = [this] {
-			return armed_ == IB_CQ_NEXT_COMP ? !ring_.empty() : solicited_ > 0;
+		const auto waiting = [this](size_t behind = 0) {
+			return armed_ == IB_CQ_NEXT_COMP ? ring_.count() > behind
+							 : solicited_ > behind;
 		};
 		switch (notify_) {
 		case SOFT_NOTIFY_FIRES:
 			/* The hardware's own business, not the driver's. */
 			fires = waiting();
 			if (fires)
-				armed_ = 0;
+				disarm();
 			break;
 		case SOFT_NOTIFY_REPORTS:
-			if (flags & IB_CQ_REPORT_MISSED_EVENTS) {
+			if (asked) {
 				looks_.add_relaxed(1);
 				missed = waiting();
 			}
+			break;
+		case SOFT_NOTIFY_FIRES_ONCE:
+			if (asked) {
+				looks_.add_relaxed(1);
+				missed = notified_ > 0;
+			}
+			fires = waiting(notified_);
+			if (fires)
+				disarm();
 			break;
 		case SOFT_NOTIFY_FORGETS:
 			break;
@@ -163,6 +190,13 @@ int CqState::arm(ib_cq_notify_flags flags)
 	if (fires)
 		raise();
 	return missed ? 1 : 0;
+}
+
+void CqState::fail_arms(unsigned int count, int error)
+{
+	kern::Guard guard(lock_);
+	failing_arms_ = count;
+	arm_error_ = error;
 }
 
 int CqState::peek(int limit)
@@ -176,8 +210,8 @@ void CqState::purge(const ib_qp &qp)
 {
 	kern::Guard guard(lock_);
 	hidden_ = 0;
-	size_t kept_solicited = 0;
-	const size_t count = ring_.count(), solicited = solicited_;
+	size_t kept_solicited = 0, kept_notified = 0;
+	const size_t count = ring_.count(), solicited = solicited_, notified = notified_;
 
 	for (size_t i = 0; i < count; i++) {
 		const ib_wc wc = ring_.front();
@@ -187,8 +221,11 @@ void CqState::purge(const ib_qp &qp)
 		ring_.push() = wc;
 		if (i < solicited)
 			kept_solicited = ring_.count() - (count - i - 1);
+		if (i < notified)
+			kept_notified = ring_.count() - (count - i - 1);
 	}
 	solicited_ = kept_solicited;
+	notified_ = kept_notified;
 }
 
 int CqState::resize(int cqe)
@@ -284,6 +321,11 @@ extern "C" {
 bool soft_complete(struct ib_cq *cq, const struct ib_wc *wc, bool solicited)
 {
 	return soft::Cq::state(cq).push(*wc, solicited);
+}
+
+void soft_fail_arms(struct ib_cq *cq, unsigned int count, int error)
+{
+	soft::Cq::state(cq).fail_arms(count, error);
 }
 
 unsigned long soft_looks(struct ib_cq *cq)

@@ -175,7 +175,9 @@ ib_wc_status send_datagram(QpState &qp, const SendEntry &entry)
 	 * A card whose requests name a handle (InfiniHost) reads it when it comes to them; one that
 	 * is told the address has it in them.
 	 */
-	const rdma_ah_attr &address = device.like_a_card() ? entry.handle->attr : entry.address;
+	rdma_ah_attr address = entry.address;
+	if (device.like_a_card())
+		entry.handle->query(address);
 	const bool special = qp.qp->qp_type == IB_QPT_SMI || qp.qp->qp_type == IB_QPT_GSI;
 	const u32 port_num = special ? qp.init.port_num : qp.attr.port_num;
 	PortState &port = device.ports[port_num];

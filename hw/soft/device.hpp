@@ -10,6 +10,7 @@
 #include <kern/irq_work.hpp>
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
+#include <kern/sequence_lock.hpp>
 #include <kern/tasklet.hpp>
 #include <kern/time.hpp>
 #include <kern/work.hpp>
@@ -176,10 +177,15 @@ public:
 	void purge(const ib_qp &qp);
 	unsigned long events() const { return event_count_.load_relaxed(); }
 	unsigned long looks() const { return looks_.load_relaxed(); }
+	/* The next @count arms fail with @error. */
+	void fail_arms(unsigned int count, int error);
 
 private:
 	void raise();
 	void handle();
+	void dispatch_overrun();
+	/* An event is about to be raised, for all that is in the ring. Under lock_. */
+	void disarm();
 	/* Those that may be polled. Under lock_. */
 	size_t visible();
 
@@ -191,9 +197,13 @@ private:
 	Ring<ib_wc> ring_;
 	/* Entries behind which a solicited completion waits to be polled. */
 	size_t solicited_ = 0;
+	/* So many of the entries, from the oldest on, have had their event. */
+	size_t notified_ = 0;
 	/* The last so many entries have come late: nobody sees them before the next arm. */
 	size_t hidden_ = 0;
 	int armed_ = 0;
+	unsigned int failing_arms_ = 0;
+	int arm_error_ = 0;
 	bool overrun_ = false;
 	kern::Atomic<unsigned int> due_{0};
 	kern::Atomic<unsigned long> event_count_{0};
@@ -201,15 +211,28 @@ private:
 	kern::IrqWork irq_work_{kern::method<&CqState::handle>, this};
 	kern::Tasklet tasklet_{kern::method<&CqState::handle>, this};
 	kern::Work work_{kern::method<&CqState::handle>, this};
+	kern::Work overrun_work_{kern::method<&CqState::dispatch_overrun>, this};
 };
 using Cq = rdma::DriverObject<ib_cq, CqState>;
 
 struct AhState {
-	explicit AhState(const rdma_ah_attr &address) : attr(address) {}
+	explicit AhState(const rdma_ah_attr &address) : attr_(address) {}
 
-	rdma_ah_attr attr;
+	void modify(const rdma_ah_attr &attr)
+	{
+		lock_.write([&] { attr_.store(attr); });
+	}
+	void query(rdma_ah_attr &to) const
+	{
+		lock_.read([&] { attr_.load(to); });
+	}
+
 	/* Requests that name it and are not over. */
 	kern::Atomic<unsigned int> requests{0};
+
+private:
+	kern::SequenceLock lock_{KERN_LOCK_CLASS("soft.ah")};
+	kern::SharedCopy<rdma_ah_attr> attr_;
 };
 using Ah = rdma::DriverObject<ib_ah, AhState>;
 
@@ -279,6 +302,11 @@ public:
 	void pop_send();
 	/* Has the engine look at the QP soon. Context: any. */
 	void kick();
+	/*
+	 * Dispatches an event of the QP soon, from a task and not from here (LOCK-05). Context:
+	 * any.
+	 */
+	void raise(ib_event_type type);
 
 	ib_qp *qp;
 	ib_qp_init_attr init;
@@ -296,8 +324,12 @@ public:
 
 private:
 	void run();
+	void dispatch_raised();
 
 	kern::DelayedWork work_{kern::method<&QpState::run>, this};
+	/* A bit for each event that has been raised and not dispatched. */
+	kern::Atomic<u32> raised_{0};
+	kern::Work event_work_{kern::method<&QpState::dispatch_raised>, this};
 };
 using Qp = rdma::DriverObject<ib_qp, QpState>;
 

@@ -203,7 +203,7 @@ void set_error(QpState &qp)
 	else
 		flush(qp);
 	if (qp.qp->srq)
-		rdma::dispatch(IB_EVENT_QP_LAST_WQE_REACHED, qp.qp);
+		qp.raise(IB_EVENT_QP_LAST_WQE_REACHED);
 }
 
 bool process(QpState &qp)

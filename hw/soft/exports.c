@@ -11,6 +11,7 @@ KERN_EXPORT(soft_set_gid);
 KERN_EXPORT(soft_set_pkey);
 KERN_EXPORT(soft_connect);
 KERN_EXPORT(soft_fail);
+KERN_EXPORT(soft_fail_arms);
 KERN_EXPORT(soft_interpose);
 KERN_EXPORT(soft_calls);
 KERN_EXPORT(soft_disturb);

@@ -43,11 +43,25 @@ QpState::QpState(ib_qp *the_qp, const ib_qp_init_attr &init_attr) : qp(the_qp), 
 QpState::~QpState()
 {
 	work_.cancel();
+	event_work_.cancel();
 }
 
 void QpState::kick()
 {
 	fabric->engine.reschedule(work_, 0);
+}
+
+void QpState::raise(ib_event_type type)
+{
+	static_assert(IB_EVENT_QP_LAST_WQE_REACHED < 32);
+	raised_.fetch_or(1u << type);
+	fabric->engine.queue(event_work_);
+}
+
+void QpState::dispatch_raised()
+{
+	for (u32 left = raised_.exchange(0); left; left &= left - 1)
+		rdma::dispatch(static_cast<ib_event_type>(__builtin_ctz(left)), qp);
 }
 
 void QpState::run()
@@ -131,7 +145,7 @@ int copy_request(const QpState &qp, const ib_send_wr *wr, SendEntry &entry)
 			      qp.qp->qp_type == IB_QPT_GSI;
 	entry.handle = datagram && entry.ud.ah ? &Ah::state(entry.ud.ah) : nullptr;
 	if (entry.handle) {
-		entry.address = entry.handle->attr;
+		entry.handle->query(entry.address);
 		entry.handle->requests.fetch_add(1);
 	}
 	return 0;
@@ -346,7 +360,7 @@ int modify_qp(ib_qp *qp, ib_qp_attr *attr, int mask, ib_udata *)
 		set_state(state, to);
 		if (to == IB_QPS_SQD && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
 		    attr->en_sqd_async_notify)
-			rdma::dispatch(IB_EVENT_SQ_DRAINED, qp);
+			state.raise(IB_EVENT_SQ_DRAINED);
 		state.kick();
 	}
 	return 0;
@@ -366,7 +380,7 @@ int query_qp(ib_qp *qp, ib_qp_attr *attr, int, ib_qp_init_attr *init)
 	return 0;
 }
 
-int attach_mcast(ib_qp *qp, const ib_gid *gid, u16 lid)
+int attach_mcast(ib_qp *qp, const ib_gid *gid, u16 lid, ib_mcast_owner)
 {
 	if (int error = of(qp->device).fault(SOFT_ATTACH_MCAST))
 		return error;
@@ -492,7 +506,7 @@ int modify_ah(ib_ah *ah, rdma_ah_attr *attr)
 {
 	if (int error = of(ah->device).fault(SOFT_MODIFY_AH))
 		return error;
-	Ah::state(ah).attr = *attr;
+	Ah::state(ah).modify(*attr);
 	return 0;
 }
 
@@ -500,7 +514,7 @@ int query_ah(ib_ah *ah, rdma_ah_attr *attr)
 {
 	if (int error = of(ah->device).fault(SOFT_QUERY_AH))
 		return error;
-	*attr = Ah::state(ah).attr;
+	Ah::state(ah).query(*attr);
 	return 0;
 }
 

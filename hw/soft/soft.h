@@ -9,12 +9,17 @@
 #include <rdma/ib_mad.h>
 #include <rdma/ib_verbs.h>
 
-/* The two kinds of hardware of NOTIFY-06. */
+/* The kinds of hardware of NOTIFY-06. */
 enum soft_notify {
 	/* Arming a CQ that holds completions raises an event. */
 	SOFT_NOTIFY_FIRES,
 	/* It does not; the driver looks after arming, and says so. */
 	SOFT_NOTIFY_REPORTS,
+	/*
+	 * Arming raises an event for completions for which none has been raised; the driver
+	 * reports the others that still wait to be polled.
+	 */
+	SOFT_NOTIFY_FIRES_ONCE,
 	/*
 	 * The same, with a driver that forgets to look: a defect, for tests that prove that they
 	 * would find it.
@@ -151,6 +156,8 @@ void soft_connect(struct ib_device *a, u32 port_a, struct ib_device *b, u32 port
 
 /* The next @count calls of a method return @error. Context: any. */
 void soft_fail(struct ib_device *device, enum soft_method method, unsigned int count, int error);
+/* The next @count calls of ib_req_notify_cq() for this CQ return @error. Context: any. */
+void soft_fail_arms(struct ib_cq *cq, unsigned int count, int error);
 /*
  * Every call of a method begins with one of @function, until that is NULL and all calls are
  * through. Context: any.

@@ -18,8 +18,11 @@ public:
 	/* refusal: the error for who asks for more than is left. */
 	constexpr Budget(u32 limit, int refusal) : limit_(limit), refusal_(refusal) {}
 
-	/* Errors: the refusal. The budget outlives what it gives. */
-	Result<Portion> take(u32 amount = 1);
+	/*
+	 * keep: how much has to be left after that. Errors: the refusal. The budget outlives what
+	 * it gives.
+	 */
+	Result<Portion> take(u32 amount = 1, u32 keep = 0);
 
 	u32 limit() const { return limit_; }
 	u32 taken() const { return taken_.load_relaxed(); }
@@ -55,6 +58,7 @@ public:
 
 	/* It never goes back: what it stands for is lost. */
 	void lose() { budget_ = nullptr; }
+	u32 amount() const { return budget_ ? amount_ : 0; }
 
 private:
 	friend class Budget;
@@ -64,12 +68,12 @@ private:
 	u32 amount_ = 0;
 };
 
-inline Result<Portion> Budget::take(u32 amount)
+inline Result<Portion> Budget::take(u32 amount, u32 keep)
 {
 	u32 taken = taken_.load_relaxed();
 
 	do {
-		if (amount > limit_ - taken)
+		if (u64{amount} + keep > limit_ - taken)
 			return Error{refusal_};
 	} while (!taken_.compare_exchange(taken, taken + amount));
 	return Portion(*this, amount);

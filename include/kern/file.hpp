@@ -376,6 +376,9 @@ public:
 			kern_misc_node_remove(native_);
 	}
 
+	u32 major() const { return kern_misc_node_major(native_); }
+	u32 minor() const { return kern_misc_node_minor(native_); }
+
 private:
 	explicit MiscNode(kern_misc_node *native) : native_(native) {}
 

@@ -6,11 +6,12 @@
 //	BhSpinLock	also soft interrupts (NAPI, timers, tasklets)
 //	IrqSpinLock	also hard interrupts
 //	Mutex		sleeps
+//	NoIoMutex	the same, of work items and of tasks: whoever has it allocates without I/O
 //	RwLock		sleeps; many readers or one writer
 //
 // Every lock names its class at its place of declaration, which is what lockdep reports and orders:
 //
-//	kern::SpinLock lock_{KERN_LOCK_CLASS("connectx.cmd")};
+//	kern::SpinLock lock_{KERN_LOCK_CLASS("mlx4.cmd")};
 //
 // Best of all, the data lives inside its lock:
 //
@@ -20,6 +21,7 @@
 #include <type_traits>
 #include <utility>
 #include <kern/abi/lock.h>
+#include <kern/abi/memory.h>
 #include <kern/annotations.hpp>
 
 namespace kern
@@ -141,6 +143,42 @@ private:
 	kern_mutex native_;
 };
 
+/*
+ * A mutex that work items take. Packets of IPoIB may wait for them (core/kern/linux/work.c), so a
+ * task that has the mutex must not wait for such a packet to find memory.
+ */
+class CAPABILITY("mutex") NoIoMutex
+{
+public:
+	/* Whether the task allocated without I/O before. */
+	struct State {
+		unsigned int former;
+	};
+
+	explicit NoIoMutex(LockClass &lock_class) : mutex_(lock_class) {}
+	NoIoMutex(const NoIoMutex &) = delete;
+	NoIoMutex &operator=(const NoIoMutex &) = delete;
+
+	State lock() ACQUIRE() NO_THREAD_SAFETY_ANALYSIS
+	{
+		const State state{kern_noio_enter()};
+		(void)mutex_.lock();
+		return state;
+	}
+	/* Without a change of how the task allocates; to be undone by release(). */
+	bool try_lock() TRY_ACQUIRE(true) NO_THREAD_SAFETY_ANALYSIS { return mutex_.try_lock(); }
+	void release() RELEASE() NO_THREAD_SAFETY_ANALYSIS { mutex_.unlock(); }
+	void unlock(State state) RELEASE() NO_THREAD_SAFETY_ANALYSIS
+	{
+		mutex_.unlock();
+		kern_noio_leave(state.former);
+	}
+	void assert_held() ASSERT_CAPABILITY(this) { mutex_.assert_held(); }
+
+private:
+	Mutex mutex_;
+};
+
 class CAPABILITY("rwlock") RwLock
 {
 public:
@@ -166,6 +204,36 @@ public:
 
 private:
 	kern_rw_semaphore native_;
+};
+
+/*
+ * Tells lockdep of an exclusion that is no lock, such as a task that owns an object while others
+ * wait for it. The owner takes and releases it in one task.
+ */
+class Ownership
+{
+public:
+	explicit Ownership(LockClass &lock_class)
+	{
+		kern_lockdep_init(&native_, lock_class.name, &lock_class.key);
+	}
+	Ownership(const Ownership &) = delete;
+	Ownership &operator=(const Ownership &) = delete;
+
+	/* Before a task waits until it is the owner. */
+	void acquire() { kern_lockdep_acquire(&native_, true); }
+	/* When a task has become the owner without waiting. */
+	void acquired() { kern_lockdep_acquire(&native_, false); }
+	void release() { kern_lockdep_release(&native_); }
+	/* Before a task waits until an owner is through. */
+	void wait()
+	{
+		acquire();
+		release();
+	}
+
+private:
+	kern_lockdep_map native_;
 };
 
 /* Holds a lock for the length of a block. */

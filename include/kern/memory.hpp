@@ -24,6 +24,8 @@ inline constexpr std::size_t cache_line = KERN_CACHE_LINE;
  * and does not. */
 enum class Gfp : unsigned int {
 	kernel = KERN_GFP_KERNEL,
+	/* The same, charged to the memory control group of the calling process. */
+	kernel_account = KERN_GFP_KERNEL_ACCOUNT,
 	atomic = KERN_GFP_ATOMIC,
 	nowait = KERN_GFP_NOWAIT,
 	zero = KERN_GFP_ZERO,

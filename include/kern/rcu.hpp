@@ -8,6 +8,7 @@
 //
 // A module that uses Deferred calls rcu::barrier() before it goes.
 #pragma once
+#include <type_traits>
 #include <kern/abi/rcu.h>
 #include <kern/assert.hpp>
 #include <kern/method.hpp>
@@ -35,6 +36,21 @@ inline void barrier()
 	kern_rcu_barrier();
 }
 
+/* A reader's look at a plain pointer that readers follow; inside a ReadGuard. */
+template<class T>
+T *dereference(T *const &pointer)
+{
+	if constexpr (debug)
+		KERN_WARN_ON(!kern_rcu_read_lock_held());
+	return __atomic_load_n(&pointer, __ATOMIC_CONSUME);
+}
+/* Publishes what such a pointer points to. */
+template<class T>
+void assign(T *&pointer, std::type_identity_t<T> *object)
+{
+	__atomic_store_n(&pointer, object, __ATOMIC_RELEASE);
+}
+
 template<class T>
 class Pointer
 {
@@ -45,15 +61,10 @@ public:
 	Pointer &operator=(const Pointer &) = delete;
 
 	/* For readers, inside a ReadGuard. */
-	T *load() const
-	{
-		if constexpr (debug)
-			KERN_WARN_ON(!kern_rcu_read_lock_held());
-		return __atomic_load_n(&object_, __ATOMIC_CONSUME);
-	}
+	T *load() const { return dereference(object_); }
 	/* For the writer, who excludes other writers, or at the end when nobody reads. */
 	T *load_exclusive() const { return __atomic_load_n(&object_, __ATOMIC_RELAXED); }
-	void store(T *object) { __atomic_store_n(&object_, object, __ATOMIC_RELEASE); }
+	void store(T *object) { assign(object_, object); }
 	T *exchange(T *object) { return __atomic_exchange_n(&object_, object, __ATOMIC_ACQ_REL); }
 
 private:

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What each user may have of something that all users share, by all the files that he has open.
+// What each user has of the things that all users share, by all the files that the user has open.
 //
-//	class Share : public kern::UserShare {		// one user's
-//		explicit Share(u32 its_user) : UserShare(its_user) {}
-//		bool idle() const;			// he has nothing: nobody has to remember it
-//		kern::Budget pds{4096, -EDQUOT};
+//	class Share : public kern::UserShare {		// of one user
+//		Share(const kern_user &user, Pools &pools)
+//		    : UserShare(user), pds(pools.pds, user, -EDQUOT) {}
+//		bool idle() const;			// nothing is taken: it need not be kept
+//		kern::Quota pds;
 //	};
-//	kern::Shares<Share> shares{KERN_LOCK_CLASS("connectx.shares")};
-//	auto member = TRY(shares.enter(kern_file_user(&native)));	// as long as the file
-//	kern::Portion portion = TRY(member->pds.take());
+//	kern::Shares<Share> shares{KERN_LOCK_CLASS("mlx4.shares")};
+//	auto member = TRY(shares.enter(kern_current_user(), pools));	// as long as the file
+//	kern::Charge charge = TRY(member->pds.take());
 #pragma once
-#include <kern/budget.hpp>
 #include <kern/list.hpp>
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
+#include <kern/quota.hpp>
 
 namespace kern
 {
@@ -21,16 +22,16 @@ namespace kern
 class UserShare
 {
 public:
-	const u32 user;
+	const kern_user user;
 
 protected:
-	explicit UserShare(u32 its_user) : user(its_user) {}
+	explicit UserShare(const kern_user &its_user) : user(its_user) {}
 	~UserShare() = default;
 
 private:
 	template<class Share>
 	friend class Shares;
-	/* His opened files. */
+	/* Files that the user has open. */
 	u32 files_ = 0;
 	ListNode node_;
 };
@@ -47,7 +48,7 @@ public:
 			destroy(static_cast<Share *>(share));
 	}
 
-	/* A file's part in its user's share. */
+	/* A file's reference to the share of its user. */
 	class Member
 	{
 	public:
@@ -73,17 +74,23 @@ public:
 		Share *share_ = nullptr;
 	};
 
-	/* Context: process. Errors: ENOMEM. */
-	Result<Member> enter(u32 user)
+	/*
+	 * arguments: of a new share, after its user. Privileged and other files of one user have
+	 * different shares. Context: process. Errors: ENOMEM.
+	 */
+	template<class... Arguments>
+	Result<Member> enter(const kern_user &user, Arguments &&...arguments)
 	{
 		Guard guard(lock_);
 		UserShare *own = nullptr;
 
 		for (UserShare &share : shares_)
-			if (share.user == user)
+			if (share.user.id == user.id && share.user.privileged == user.privileged)
 				own = &share;
 		if (!own) {
-			own = TRY(make<Share>(Gfp::kernel, user)).release();
+			own = TRY(make<Share>(Gfp::kernel, user,
+					      std::forward<Arguments>(arguments)...))
+				      .release();
 			shares_.push_back(*own);
 		}
 		own->files_++;
@@ -91,7 +98,7 @@ public:
 	}
 
 private:
-	/* What he has lost there, he still has when he comes again. */
+	/* A share from which something is lost stays, and is found when its user returns. */
 	void leave(Share &share)
 	{
 		Guard guard(lock_);
@@ -105,6 +112,44 @@ private:
 
 	Mutex lock_;
 	List<UserShare, &UserShare::node_> shares_ GUARDED_BY(lock_);
+};
+
+/*
+ * One pool with the quotas of its users, where no opened file has them: what is taken is charged to
+ * the user who takes it.
+ */
+class SharedPool
+{
+public:
+	SharedPool(u32 limit, int refusal, LockClass &lock_class)
+	    : pool_(limit), refusal_(refusal), users_(lock_class)
+	{
+	}
+
+	/* Outlives the charge. Context: process. Errors: the refusal; ENOMEM. */
+	Result<Charge> take(const kern_user &user, u32 amount)
+	{
+		/* The user's share is kept as long as something is charged to it. */
+		auto member = TRY(users_.enter(user, pool_, refusal_));
+		return member->quota.take(amount);
+	}
+	u32 limit() const { return pool_.limit(); }
+	u32 taken() const { return pool_.taken(); }
+
+private:
+	struct Share : UserShare {
+		Share(const kern_user &its_user, Pool &pool, int refusal)
+		    : UserShare(its_user), quota(pool, its_user, refusal)
+		{
+		}
+		bool idle() const { return quota.taken() == 0; }
+
+		Quota quota;
+	};
+
+	Pool pool_;
+	const int refusal_;
+	Shares<Share> users_;
 };
 
 } // namespace kern

@@ -75,15 +75,16 @@ class UserMemory : public DescribedByPages<UserMemory>
 public:
 	UserMemory() = default;
 	/*
-	 * The pages that so many bytes from `start` on lie in, of the calling process, to which
+	 * The pages that so many bytes from `start` on lie in (for zero bytes, the page that
+	 * `start` points into), of the calling process, to which
 	 * they are accounted until the end, whoever brings that about and whether or not the
 	 * process is still there. Context: process; may take as long as it takes to read all of it
 	 * from a disk; ends with the process.
-	 * Errors: EINVAL for no bytes, or a range that wraps; EPERM for a process that may lock
-	 * nothing; ENOMEM, also beyond RLIMIT_MEMLOCK without CAP_IPC_LOCK; EFAULT where nothing is
-	 * mapped, for a mapping that may not be written if it must be, and for one that is shared
-	 * and may not be in any case; EINTR; EOPNOTSUPP for files that cannot lend their pages for
-	 * long.
+	 * Errors: EINVAL for zero bytes at a page border, or a range that wraps; EPERM for a
+	 * process that may lock nothing; ENOMEM, also beyond RLIMIT_MEMLOCK without CAP_IPC_LOCK;
+	 * EFAULT where nothing is mapped, for a mapping that may not be written if it must be, and
+	 * before Linux 6.2 for one that is shared and may not be in any case; EINTR; EOPNOTSUPP for
+	 * files that cannot lend their pages for long.
 	 */
 	static Result<UserMemory> create(device *device, u64 start, u64 length, bool must_write)
 	{

@@ -45,7 +45,8 @@ RDMA_C_BEGIN
  *
  * Context: any. Return: 0 or -EINVAL.
  */
-int ib_get_cached_port(struct ib_device *device, u32 port_num, struct ib_port_cache *port);
+RDMA_MUST_CHECK int ib_get_cached_port(struct ib_device *device, u32 port_num,
+				       struct ib_port_cache *port);
 
 /**
  * ib_get_cached_port_state - a port's state
@@ -55,8 +56,8 @@ int ib_get_cached_port(struct ib_device *device, u32 port_num, struct ib_port_ca
  *
  * Context: any. Return: 0 or -EINVAL.
  */
-int ib_get_cached_port_state(struct ib_device *device, u32 port_num,
-			     enum ib_port_state *port_state);
+RDMA_MUST_CHECK int ib_get_cached_port_state(struct ib_device *device, u32 port_num,
+					     enum ib_port_state *port_state);
 
 /**
  * ib_get_cached_lmc - how many low bits of a LID the port takes for its own
@@ -66,7 +67,7 @@ int ib_get_cached_port_state(struct ib_device *device, u32 port_num,
  *
  * Context: any. Return: 0 or -EINVAL.
  */
-int ib_get_cached_lmc(struct ib_device *device, u32 port_num, u8 *lmc);
+RDMA_MUST_CHECK int ib_get_cached_lmc(struct ib_device *device, u32 port_num, u8 *lmc);
 
 /**
  * ib_get_cached_lid - a port's LID
@@ -76,7 +77,7 @@ int ib_get_cached_lmc(struct ib_device *device, u32 port_num, u8 *lmc);
  *
  * Context: any. Return: 0 or -EINVAL.
  */
-int ib_get_cached_lid(struct ib_device *device, u32 port_num, u16 *lid);
+RDMA_MUST_CHECK int ib_get_cached_lid(struct ib_device *device, u32 port_num, u16 *lid);
 
 /**
  * ib_get_cached_sm_lid - the subnet manager's LID
@@ -86,7 +87,7 @@ int ib_get_cached_lid(struct ib_device *device, u32 port_num, u16 *lid);
  *
  * Context: any. Return: 0 or -EINVAL.
  */
-int ib_get_cached_sm_lid(struct ib_device *device, u32 port_num, u16 *sm_lid);
+RDMA_MUST_CHECK int ib_get_cached_sm_lid(struct ib_device *device, u32 port_num, u16 *sm_lid);
 
 /**
  * ib_get_cached_subnet_prefix - upper half of a port's GIDs
@@ -96,7 +97,8 @@ int ib_get_cached_sm_lid(struct ib_device *device, u32 port_num, u16 *sm_lid);
  *
  * Context: any. Return: 0 or -EINVAL.
  */
-int ib_get_cached_subnet_prefix(struct ib_device *device, u32 port_num, u64 *subnet_prefix);
+RDMA_MUST_CHECK int ib_get_cached_subnet_prefix(struct ib_device *device, u32 port_num,
+						u64 *subnet_prefix);
 
 /**
  * rdma_query_gid - an entry of the GID table
@@ -107,7 +109,8 @@ int ib_get_cached_subnet_prefix(struct ib_device *device, u32 port_num, u64 *sub
  *
  * Context: any. Return: 0 or -EINVAL.
  */
-int rdma_query_gid(struct ib_device *device, u32 port_num, int index, union ib_gid *gid);
+RDMA_MUST_CHECK int rdma_query_gid(struct ib_device *device, u32 port_num, int index,
+				   union ib_gid *gid);
 
 /**
  * ib_find_cached_gid_by_port - the index of a GID
@@ -118,8 +121,8 @@ int rdma_query_gid(struct ib_device *device, u32 port_num, int index, union ib_g
  *
  * Context: any. Return: 0, -EINVAL or -ENOENT.
  */
-int ib_find_cached_gid_by_port(struct ib_device *device, const union ib_gid *gid, u32 port_num,
-			       u16 *index);
+RDMA_MUST_CHECK int ib_find_cached_gid_by_port(struct ib_device *device, const union ib_gid *gid,
+					       u32 port_num, u16 *index);
 
 /**
  * ib_find_cached_gid - the port and index of a GID
@@ -130,8 +133,8 @@ int ib_find_cached_gid_by_port(struct ib_device *device, const union ib_gid *gid
  *
  * Context: any. Return: 0 or -ENOENT.
  */
-int ib_find_cached_gid(struct ib_device *device, const union ib_gid *gid, u32 *port_num,
-		       u16 *index);
+RDMA_MUST_CHECK int ib_find_cached_gid(struct ib_device *device, const union ib_gid *gid,
+				       u32 *port_num, u16 *index);
 
 /**
  * ib_get_cached_pkey - an entry of the P_Key table
@@ -142,7 +145,8 @@ int ib_find_cached_gid(struct ib_device *device, const union ib_gid *gid, u32 *p
  *
  * Context: any. Return: 0 or -EINVAL.
  */
-int ib_get_cached_pkey(struct ib_device *device, u32 port_num, int index, u16 *pkey);
+RDMA_MUST_CHECK int ib_get_cached_pkey(struct ib_device *device, u32 port_num, int index,
+				       u16 *pkey);
 
 /**
  * ib_find_cached_pkey - the index of a P_Key, full membership preferred
@@ -153,7 +157,8 @@ int ib_get_cached_pkey(struct ib_device *device, u32 port_num, int index, u16 *p
  *
  * Context: any. Return: 0, -EINVAL or -ENOENT.
  */
-int ib_find_cached_pkey(struct ib_device *device, u32 port_num, u16 pkey, u16 *index);
+RDMA_MUST_CHECK int ib_find_cached_pkey(struct ib_device *device, u32 port_num, u16 pkey,
+					u16 *index);
 
 /**
  * ib_find_exact_cached_pkey - the index of a P_Key, membership bit included
@@ -164,6 +169,7 @@ int ib_find_cached_pkey(struct ib_device *device, u32 port_num, u16 pkey, u16 *i
  *
  * Context: any. Return: 0, -EINVAL or -ENOENT.
  */
-int ib_find_exact_cached_pkey(struct ib_device *device, u32 port_num, u16 pkey, u16 *index);
+RDMA_MUST_CHECK int ib_find_exact_cached_pkey(struct ib_device *device, u32 port_num, u16 pkey,
+					      u16 *index);
 
 RDMA_C_END

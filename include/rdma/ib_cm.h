@@ -444,7 +444,8 @@ RDMA_C_BEGIN
  * Return: the id, idle; -EINVAL without a handler; -ENODEV for a device without the CM, or one that
  * goes; -ENOMEM.
  */
-struct ib_cm_id *ib_create_cm_id(struct ib_device *device, ib_cm_handler cm_handler, void *context);
+RDMA_MUST_CHECK struct ib_cm_id *ib_create_cm_id(struct ib_device *device, ib_cm_handler cm_handler,
+						 void *context);
 
 /**
  * ib_destroy_cm_id - end an id in any state
@@ -472,7 +473,7 @@ void ib_destroy_cm_id(struct ib_cm_id *cm_id);
  * choose; -EBUSY if another listens on the same, or uses a mask beyond the eight that a device has
  * room for; -ENODEV; -ENOMEM.
  */
-int ib_cm_listen(struct ib_cm_id *cm_id, __be64 service_id, __be64 service_mask);
+RDMA_MUST_CHECK int ib_cm_listen(struct ib_cm_id *cm_id, __be64 service_id, __be64 service_mask);
 
 /**
  * ib_cm_set_backlog - how many new ids may wait for a listener's handler to return
@@ -482,7 +483,7 @@ int ib_cm_listen(struct ib_cm_id *cm_id, __be64 service_id, __be64 service_mask)
  * Of REQ and SIDR_REQ beyond that nothing is kept: they are counted, and their senders ask again.
  * Context: process. Return: 0; -EINVAL.
  */
-int ib_cm_set_backlog(struct ib_cm_id *cm_id, unsigned int backlog);
+RDMA_MUST_CHECK int ib_cm_set_backlog(struct ib_cm_id *cm_id, unsigned int backlog);
 
 /**
  * ib_send_cm_req - ask for a connection
@@ -494,7 +495,7 @@ int ib_cm_set_backlog(struct ib_cm_id *cm_id, unsigned int backlog);
  * Return: 0; -EINVAL for an id that is not idle, or what does not fit; -ENOENT for a path whose source GID or P_Key is no port's;
  * -ENODEV; -ENOMEM; the errors of ib_post_send_mad().
  */
-int ib_send_cm_req(struct ib_cm_id *cm_id, const struct ib_cm_req_param *param);
+RDMA_MUST_CHECK int ib_send_cm_req(struct ib_cm_id *cm_id, const struct ib_cm_req_param *param);
 
 /**
  * ib_send_cm_rep - agree to a connection
@@ -505,7 +506,7 @@ int ib_send_cm_req(struct ib_cm_id *cm_id, const struct ib_cm_req_param *param);
  * Return: 0; -EINVAL for the wrong state, or what does not fit; -ENODEV; -ENOMEM; the errors of
  * ib_post_send_mad().
  */
-int ib_send_cm_rep(struct ib_cm_id *cm_id, const struct ib_cm_rep_param *param);
+RDMA_MUST_CHECK int ib_send_cm_rep(struct ib_cm_id *cm_id, const struct ib_cm_rep_param *param);
 
 /**
  * ib_send_cm_rtu - begin to use a connection
@@ -515,7 +516,8 @@ int ib_send_cm_rep(struct ib_cm_id *cm_id, const struct ib_cm_rep_param *param);
  *
  * Context, return: as ib_send_cm_rep().
  */
-int ib_send_cm_rtu(struct ib_cm_id *cm_id, const void *private_data, u8 private_data_len);
+RDMA_MUST_CHECK int ib_send_cm_rtu(struct ib_cm_id *cm_id, const void *private_data,
+				   u8 private_data_len);
 
 /**
  * ib_send_cm_dreq - end a connection
@@ -527,7 +529,8 @@ int ib_send_cm_rtu(struct ib_cm_id *cm_id, const void *private_data, u8 private_
  * Context: process. Return: as ib_send_cm_rep(); where it could not be sent the id is in time-wait
  * all the same, and is told of DREQ_ERROR.
  */
-int ib_send_cm_dreq(struct ib_cm_id *cm_id, const void *private_data, u8 private_data_len);
+RDMA_MUST_CHECK int ib_send_cm_dreq(struct ib_cm_id *cm_id, const void *private_data,
+				    u8 private_data_len);
 
 /**
  * ib_send_cm_drep - agree to the end of a connection
@@ -537,7 +540,8 @@ int ib_send_cm_dreq(struct ib_cm_id *cm_id, const void *private_data, u8 private
  *
  * Context: process. Return: as ib_send_cm_dreq().
  */
-int ib_send_cm_drep(struct ib_cm_id *cm_id, const void *private_data, u8 private_data_len);
+RDMA_MUST_CHECK int ib_send_cm_drep(struct ib_cm_id *cm_id, const void *private_data,
+				    u8 private_data_len);
 
 /**
  * ib_send_cm_rej - refuse a connection that is being made
@@ -550,8 +554,9 @@ int ib_send_cm_drep(struct ib_cm_id *cm_id, const void *private_data, u8 private
  *
  * Context: process. Return: as ib_send_cm_rep().
  */
-int ib_send_cm_rej(struct ib_cm_id *cm_id, enum ib_cm_rej_reason reason, const void *ari,
-		   u8 ari_length, const void *private_data, u8 private_data_len);
+RDMA_MUST_CHECK int ib_send_cm_rej(struct ib_cm_id *cm_id, enum ib_cm_rej_reason reason,
+				   const void *ari, u8 ari_length, const void *private_data,
+				   u8 private_data_len);
 
 /**
  * ib_send_cm_mra - ask the peer to wait longer
@@ -562,8 +567,8 @@ int ib_send_cm_rej(struct ib_cm_id *cm_id, enum ib_cm_rej_reason reason, const v
  *
  * Context: process. Return: as ib_send_cm_rep().
  */
-int ib_send_cm_mra(struct ib_cm_id *cm_id, u8 service_timeout, const void *private_data,
-		   u8 private_data_len);
+RDMA_MUST_CHECK int ib_send_cm_mra(struct ib_cm_id *cm_id, u8 service_timeout,
+				   const void *private_data, u8 private_data_len);
 
 /**
  * ib_send_cm_lap - propose another alternate path
@@ -575,8 +580,8 @@ int ib_send_cm_mra(struct ib_cm_id *cm_id, u8 service_timeout, const void *priva
  * Ends by APR_RECEIVED or LAP_ERROR. Context: process. Return: as ib_send_cm_rep(); -ENOENT for a
  * path whose source GID is no port's.
  */
-int ib_send_cm_lap(struct ib_cm_id *cm_id, const struct sa_path_rec *alternate_path,
-		   const void *private_data, u8 private_data_len);
+RDMA_MUST_CHECK int ib_send_cm_lap(struct ib_cm_id *cm_id, const struct sa_path_rec *alternate_path,
+				   const void *private_data, u8 private_data_len);
 
 /**
  * ib_send_cm_apr - answer to a proposed path
@@ -589,8 +594,9 @@ int ib_send_cm_lap(struct ib_cm_id *cm_id, const struct sa_path_rec *alternate_p
  *
  * Context: process. Return: as ib_send_cm_rep().
  */
-int ib_send_cm_apr(struct ib_cm_id *cm_id, enum ib_cm_apr_status status, const void *info,
-		   u8 info_length, const void *private_data, u8 private_data_len);
+RDMA_MUST_CHECK int ib_send_cm_apr(struct ib_cm_id *cm_id, enum ib_cm_apr_status status,
+				   const void *info, u8 info_length, const void *private_data,
+				   u8 private_data_len);
 
 /**
  * ib_send_cm_sidr_req - ask which QP serves a service
@@ -599,7 +605,8 @@ int ib_send_cm_apr(struct ib_cm_id *cm_id, enum ib_cm_apr_status status, const v
  *
  * Ends by SIDR_REP_RECEIVED or SIDR_REQ_ERROR. Context: process. Return: as ib_send_cm_req().
  */
-int ib_send_cm_sidr_req(struct ib_cm_id *cm_id, const struct ib_cm_sidr_req_param *param);
+RDMA_MUST_CHECK int ib_send_cm_sidr_req(struct ib_cm_id *cm_id,
+					const struct ib_cm_sidr_req_param *param);
 
 /**
  * ib_send_cm_sidr_rep - answer that
@@ -608,7 +615,8 @@ int ib_send_cm_sidr_req(struct ib_cm_id *cm_id, const struct ib_cm_sidr_req_para
  *
  * Context: process. Return: as ib_send_cm_rep().
  */
-int ib_send_cm_sidr_rep(struct ib_cm_id *cm_id, const struct ib_cm_sidr_rep_param *param);
+RDMA_MUST_CHECK int ib_send_cm_sidr_rep(struct ib_cm_id *cm_id,
+					const struct ib_cm_sidr_rep_param *param);
 
 /**
  * ib_cm_notify - say what the QP knows before the CM does
@@ -620,7 +628,7 @@ int ib_send_cm_sidr_rep(struct ib_cm_id *cm_id, const struct ib_cm_sidr_rep_para
  * Context: process. Return: 0; -EISCONN if the connection is established already; -EINVAL in other
  * states, and for other events; -ENODEV.
  */
-int ib_cm_notify(struct ib_cm_id *cm_id, enum ib_event_type event);
+RDMA_MUST_CHECK int ib_cm_notify(struct ib_cm_id *cm_id, enum ib_event_type event);
 
 /**
  * ib_cm_init_qp_attr - what to give ib_modify_qp() for the connection
@@ -631,7 +639,8 @@ int ib_cm_notify(struct ib_cm_id *cm_id, enum ib_event_type event);
  * Context: process. Return: 0; -EINVAL for a state of the QP or of the connection in which there is
  * nothing to say; -ENOENT; -ENODEV.
  */
-int ib_cm_init_qp_attr(struct ib_cm_id *cm_id, struct ib_qp_attr *qp_attr, int *qp_attr_mask);
+RDMA_MUST_CHECK int ib_cm_init_qp_attr(struct ib_cm_id *cm_id, struct ib_qp_attr *qp_attr,
+				       int *qp_attr_mask);
 
 /**
  * ib_end_cm_id - end an id without waiting for its handlers
@@ -662,7 +671,8 @@ enum ib_cm_state ib_cm_query_state(struct ib_cm_id *cm_id);
  *
  * Context: process. Return: 0; -EINVAL; -ENODEV for a port without the CM.
  */
-int ib_cm_query_counters(struct ib_device *device, u32 port_num, struct ib_cm_counters *counters);
+RDMA_MUST_CHECK int ib_cm_query_counters(struct ib_device *device, u32 port_num,
+					 struct ib_cm_counters *counters);
 
 /**
  * ibcm_reject_msg - a reason in words

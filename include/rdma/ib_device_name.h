@@ -25,7 +25,7 @@ struct ib_name_viewer {
  *
  * Context: process. Return: 0, or -EBUSY while another has it.
  */
-int ib_set_name_viewer(const struct ib_name_viewer *viewer);
+RDMA_MUST_CHECK int ib_set_name_viewer(const struct ib_name_viewer *viewer);
 
 /**
  * ib_rename_device - give a device another name
@@ -35,7 +35,7 @@ int ib_set_name_viewer(const struct ib_name_viewer *viewer);
  * Context: process. Return: 0, also if it is its name; -EINVAL for a name that cannot be, -EEXIST
  * for one that another device has, -ENOMEM.
  */
-int ib_rename_device(struct ib_device *device, const char *name);
+RDMA_MUST_CHECK int ib_rename_device(struct ib_device *device, const char *name);
 
 /**
  * ib_copy_device_name - the name that a device has at this moment

@@ -42,7 +42,8 @@ const struct rdma_hw_counters *ib_hw_counters(struct ib_device *device, u32 port
  * Context: process. Return: 0; -EINVAL for more than there are; -EOPNOTSUPP if nothing is counted;
  * the driver's errors.
  */
-int ib_get_hw_stats(struct ib_device *device, u32 port_num, u32 first, u32 count, u64 *values);
+RDMA_MUST_CHECK int ib_get_hw_stats(struct ib_device *device, u32 port_num, u32 first, u32 count,
+				    u64 *values);
 
 /**
  * ib_get_hw_stats_lifespan - how old a reading of ib_get_hw_stats() may be
@@ -51,7 +52,7 @@ int ib_get_hw_stats(struct ib_device *device, u32 port_num, u32 first, u32 count
  *
  * Context: process. Return: milliseconds; -EOPNOTSUPP if nothing is counted.
  */
-int ib_get_hw_stats_lifespan(struct ib_device *device, u32 port_num);
+RDMA_MUST_CHECK int ib_get_hw_stats_lifespan(struct ib_device *device, u32 port_num);
 
 /**
  * ib_set_hw_stats_lifespan - how old a reading of ib_get_hw_stats() may be from now on
@@ -61,6 +62,7 @@ int ib_get_hw_stats_lifespan(struct ib_device *device, u32 port_num);
  *
  * Context: process. Return: 0; -EINVAL; -EOPNOTSUPP if nothing is counted.
  */
-int ib_set_hw_stats_lifespan(struct ib_device *device, u32 port_num, u32 lifespan_ms);
+RDMA_MUST_CHECK int ib_set_hw_stats_lifespan(struct ib_device *device, u32 port_num,
+					     u32 lifespan_ms);
 
 RDMA_C_END

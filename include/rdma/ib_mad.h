@@ -398,8 +398,9 @@ RDMA_C_BEGIN
  *
  * Context: any, for a client of the device. Return: 0; -EINVAL; -ENODEV for a port without MADs.
  */
-int ib_query_mad_counters(struct ib_device *device, u32 port_num, enum ib_qp_type qp_type,
-			  struct ib_mad_counters *counters);
+RDMA_MUST_CHECK int ib_query_mad_counters(struct ib_device *device, u32 port_num,
+					  enum ib_qp_type qp_type,
+					  struct ib_mad_counters *counters);
 
 /**
  * ib_register_mad_agent - get access to SMI or GSI
@@ -418,12 +419,11 @@ int ib_query_mad_counters(struct ib_device *device, u32 port_num, enum ib_qp_typ
  * -ENODEV for a port without MADs; -EPROTONOSUPPORT for a class that @qp_type does not carry;
  * -ENOMEM.
  */
-struct ib_mad_agent *ib_register_mad_agent(struct ib_device *device, u32 port_num,
-					   enum ib_qp_type qp_type,
-					   struct ib_mad_reg_req *mad_reg_req, u8 rmpp_version,
-					   ib_mad_send_handler send_handler,
-					   ib_mad_recv_handler recv_handler, void *context,
-					   u32 registration_flags);
+RDMA_MUST_CHECK struct ib_mad_agent *
+ib_register_mad_agent(struct ib_device *device, u32 port_num, enum ib_qp_type qp_type,
+		      struct ib_mad_reg_req *mad_reg_req, u8 rmpp_version,
+		      ib_mad_send_handler send_handler, ib_mad_recv_handler recv_handler,
+		      void *context, u32 registration_flags);
 
 /**
  * ib_register_mad_snoop - see the MADs of SMI or GSI go by
@@ -438,10 +438,10 @@ struct ib_mad_agent *ib_register_mad_agent(struct ib_device *device, u32 port_nu
  *
  * Context: process. Return: the agent; -EINVAL; -ENODEV; -ENOMEM.
  */
-struct ib_mad_agent *ib_register_mad_snoop(struct ib_device *device, u32 port_num,
-					   enum ib_qp_type qp_type, int mad_snoop_flags,
-					   ib_mad_snoop_handler snoop_handler,
-					   ib_mad_recv_handler recv_handler, void *context);
+RDMA_MUST_CHECK struct ib_mad_agent *
+ib_register_mad_snoop(struct ib_device *device, u32 port_num, enum ib_qp_type qp_type,
+		      int mad_snoop_flags, ib_mad_snoop_handler snoop_handler,
+		      ib_mad_recv_handler recv_handler, void *context);
 
 /**
  * ib_unregister_mad_agent - give the access back
@@ -466,9 +466,9 @@ void ib_unregister_mad_agent(struct ib_mad_agent *mad_agent);
  *
  * Context: as @gfp says. Return: the zeroed MAD; -EINVAL for lengths that do not fit; -ENOMEM.
  */
-struct ib_mad_send_buf *ib_create_send_mad(struct ib_mad_agent *mad_agent, u32 remote_qpn,
-					   u16 pkey_index, int rmpp_active, int hdr_len,
-					   int data_len, unsigned int gfp, u8 base_version);
+RDMA_MUST_CHECK struct ib_mad_send_buf *
+ib_create_send_mad(struct ib_mad_agent *mad_agent, u32 remote_qpn, u16 pkey_index, int rmpp_active,
+		   int hdr_len, int data_len, unsigned int gfp, u8 base_version);
 
 /**
  * ib_free_send_mad - undo ib_create_send_mad()
@@ -486,7 +486,8 @@ void ib_free_send_mad(struct ib_mad_send_buf *send_buf);
  * Context: any. Return: 0; -EINVAL for a MAD that the agent may not send, or a time-out without a receive handler;
  * -ENOMEM; the driver's errors.
  */
-int ib_post_send_mad(struct ib_mad_send_buf *send_buf, struct ib_mad_send_buf **bad_send_buf);
+RDMA_MUST_CHECK int ib_post_send_mad(struct ib_mad_send_buf *send_buf,
+				     struct ib_mad_send_buf **bad_send_buf);
 
 /**
  * ib_modify_mad - give an outstanding send another time-out
@@ -523,7 +524,7 @@ void ib_free_recv_mad(struct ib_mad_recv_wc *mad_recv_wc);
  *
  * Context: any. Return: seg_size bytes; NULL for a segment that it does not have.
  */
-void *ib_get_rmpp_segment(struct ib_mad_send_buf *send_buf, int seg_num);
+RDMA_MUST_CHECK void *ib_get_rmpp_segment(struct ib_mad_send_buf *send_buf, int seg_num);
 
 /**
  * ib_response_mad - is a MAD a response
@@ -531,7 +532,7 @@ void *ib_get_rmpp_segment(struct ib_mad_send_buf *send_buf, int seg_num);
  *
  * Context: any. Return: 1 or 0; TrapRepress counts as one (IBA 13.4.6.4).
  */
-int ib_response_mad(const struct ib_mad_hdr *hdr);
+RDMA_MUST_CHECK int ib_response_mad(const struct ib_mad_hdr *hdr);
 
 /**
  * ib_is_mad_class_rmpp - have MADs of a class an RMPP header (IBA 13.6.2)
@@ -539,7 +540,7 @@ int ib_response_mad(const struct ib_mad_hdr *hdr);
  *
  * Context: any. Return: 1 or 0.
  */
-int ib_is_mad_class_rmpp(u8 mgmt_class);
+RDMA_MUST_CHECK int ib_is_mad_class_rmpp(u8 mgmt_class);
 
 /**
  * ib_get_mad_data_offset - where the data of a class's MADs begins
@@ -547,7 +548,7 @@ int ib_is_mad_class_rmpp(u8 mgmt_class);
  *
  * Context: any. Return: bytes of headers: IB_MGMT_MAD_HDR and its like.
  */
-int ib_get_mad_data_offset(u8 mgmt_class);
+RDMA_MUST_CHECK int ib_get_mad_data_offset(u8 mgmt_class);
 
 /**
  * ib_mad_kernel_rmpp_agent - is RMPP done for an agent
@@ -555,7 +556,7 @@ int ib_get_mad_data_offset(u8 mgmt_class);
  *
  * Context: any. Return: 1, or 0 if it has none or does it itself.
  */
-int ib_mad_kernel_rmpp_agent(const struct ib_mad_agent *agent);
+RDMA_MUST_CHECK int ib_mad_kernel_rmpp_agent(const struct ib_mad_agent *agent);
 
 RDMA_C_END
 

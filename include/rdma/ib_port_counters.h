@@ -43,7 +43,7 @@ RDMA_C_BEGIN
  *
  * Context: process, without locks that reading takes. Return: 0; -EBUSY if some are shown.
  */
-int ib_set_port_counters(const struct ib_port_counters *counters);
+RDMA_MUST_CHECK int ib_set_port_counters(const struct ib_port_counters *counters);
 
 /**
  * ib_set_port_counters_viewer - show counters
@@ -52,6 +52,6 @@ int ib_set_port_counters(const struct ib_port_counters *counters);
  *
  * Context: process, without locks that @viewer takes. Return: 0; -EBUSY if there is one.
  */
-int ib_set_port_counters_viewer(const struct ib_port_counters_viewer *viewer);
+RDMA_MUST_CHECK int ib_set_port_counters_viewer(const struct ib_port_counters_viewer *viewer);
 
 RDMA_C_END

@@ -185,8 +185,8 @@ u32 ib_count_resources(struct ib_device *device, enum ib_resource_kind kind);
  * Context: process. Return: 0 for the object of the least number that is not less; -ENOENT if there
  * is none.
  */
-int ib_next_resource(struct ib_device *device, enum ib_resource_kind kind, u32 number,
-		     struct ib_resource_info *info);
+RDMA_MUST_CHECK int ib_next_resource(struct ib_device *device, enum ib_resource_kind kind,
+				     u32 number, struct ib_resource_info *info);
 
 /**
  * ib_find_qp_resource - find a queue pair by its number in packets
@@ -197,7 +197,8 @@ int ib_next_resource(struct ib_device *device, enum ib_resource_kind kind, u32 n
  *
  * The driver is not asked of the others. Context: process. Return: 0; -ENOENT if there is none.
  */
-int ib_find_qp_resource(struct ib_device *device, u32 qp_num, u32 port, u32 *number);
+RDMA_MUST_CHECK int ib_find_qp_resource(struct ib_device *device, u32 qp_num, u32 port,
+					u32 *number);
 
 /**
  * ib_process_has_qp - has the calling process the queue pair of that number?
@@ -211,6 +212,25 @@ int ib_find_qp_resource(struct ib_device *device, u32 qp_num, u32 port, u32 *num
 bool ib_process_has_qp(struct ib_device *device, u32 qp_num);
 
 /**
+ * ib_hold_qp - find the queue pair of a number, and keep it
+ * @device: the device
+ * @qp_num: the number
+ * @of_caller: only if the calling process has it, as ib_process_has_qp() says
+ *
+ * Its destruction waits until ib_release_qp(), so it is held for the length of a call only.
+ * Context: process. Return: the queue pair, or NULL.
+ */
+struct ib_qp *ib_hold_qp(struct ib_device *device, u32 qp_num, bool of_caller);
+
+/**
+ * ib_release_qp - undo ib_hold_qp()
+ * @qp: the queue pair, or NULL
+ *
+ * Context: process.
+ */
+void ib_release_qp(struct ib_qp *qp);
+
+/**
  * ib_set_resource_source - show objects that are not the verbs'
  * @kind: IB_RESOURCE_CM_ID
  * @source: kept by the caller; NULL to end it, and then nobody calls it any more when this has
@@ -219,7 +239,8 @@ bool ib_process_has_qp(struct ib_device *device, u32 qp_num);
  * Context: process, without locks that the source takes. Return: 0; -EBUSY if the kind has a
  * source; -EINVAL if it is the verbs' own.
  */
-int ib_set_resource_source(enum ib_resource_kind kind, const struct ib_resource_source *source);
+RDMA_MUST_CHECK int ib_set_resource_source(enum ib_resource_kind kind,
+					   const struct ib_resource_source *source);
 
 /**
  * ib_publish_node - let programs find a node
@@ -246,7 +267,7 @@ void ib_withdraw_node(struct ib_node *node);
  *
  * Context: process. Return: 0, or -ENOENT.
  */
-int ib_find_node(enum ib_node_kind kind, const struct ib_device *device, u32 port,
-		 struct ib_node_info *info);
+RDMA_MUST_CHECK int ib_find_node(enum ib_node_kind kind, const struct ib_device *device, u32 port,
+				 struct ib_node_info *info);
 
 RDMA_C_END

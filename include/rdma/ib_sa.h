@@ -272,11 +272,12 @@ void ib_sa_cancel_query(int id, struct ib_sa_query *query);
  * Return: an id, greater than 0; -EINVAL for a bad @timeout_ms or @retries, or no @callback; -ENODEV for a port
  * without SA; -EAGAIN as long as no SM is known; -ENOMEM, also for a @client that could not be registered for want of it.
  */
-int ib_sa_path_rec_get(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
-		       struct sa_path_rec *rec, ib_sa_comp_mask comp_mask, unsigned long timeout_ms,
-		       int retries, unsigned int gfp,
-		       void (*callback)(int status, struct sa_path_rec *resp, void *context),
-		       void *context, struct ib_sa_query **query);
+RDMA_MUST_CHECK int
+ib_sa_path_rec_get(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
+		   struct sa_path_rec *rec, ib_sa_comp_mask comp_mask, unsigned long timeout_ms,
+		   int retries, unsigned int gfp,
+		   void (*callback)(int status, struct sa_path_rec *resp, void *context),
+		   void *context, struct ib_sa_query **query);
 
 /**
  * ib_sa_service_rec_query - get, set or delete a service record
@@ -295,12 +296,12 @@ int ib_sa_path_rec_get(struct ib_sa_client *client, struct ib_device *device, u3
  *
  * Context, return: as ib_sa_path_rec_get(); -EINVAL for another method.
  */
-int ib_sa_service_rec_query(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
-			    u8 method, struct ib_sa_service_rec *rec, ib_sa_comp_mask comp_mask,
-			    unsigned long timeout_ms, int retries, unsigned int gfp,
-			    void (*callback)(int status, struct ib_sa_service_rec *resp,
-					     void *context),
-			    void *context, struct ib_sa_query **query);
+RDMA_MUST_CHECK int
+ib_sa_service_rec_query(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
+			u8 method, struct ib_sa_service_rec *rec, ib_sa_comp_mask comp_mask,
+			unsigned long timeout_ms, int retries, unsigned int gfp,
+			void (*callback)(int status, struct ib_sa_service_rec *resp, void *context),
+			void *context, struct ib_sa_query **query);
 
 /**
  * ib_sa_class_port_info_query - ask the SA what it can do
@@ -316,11 +317,11 @@ int ib_sa_service_rec_query(struct ib_sa_client *client, struct ib_device *devic
  *
  * Context, return: as ib_sa_path_rec_get().
  */
-int ib_sa_class_port_info_query(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
-				unsigned long timeout_ms, int retries, unsigned int gfp,
-				void (*callback)(int status, struct ib_class_port_info *resp,
-						 void *context),
-				void *context, struct ib_sa_query **query);
+RDMA_MUST_CHECK int ib_sa_class_port_info_query(
+	struct ib_sa_client *client, struct ib_device *device, u32 port_num,
+	unsigned long timeout_ms, int retries, unsigned int gfp,
+	void (*callback)(int status, struct ib_class_port_info *resp, void *context), void *context,
+	struct ib_sa_query **query);
 
 /* All traps, for ib_sa_register_inform_info(). */
 #define IB_SA_ANY_TRAP 0xffff
@@ -378,7 +379,7 @@ struct ib_inform_info {
  * Reports that consumers are too slow for are left unacknowledged, for the SA to send again (IBA 13.4.9).
  * Context: process. Return: the subscription; -EINVAL without @callback; -ENODEV for a port without SA; -ENOMEM.
  */
-struct ib_inform_info *ib_sa_register_inform_info(
+RDMA_MUST_CHECK struct ib_inform_info *ib_sa_register_inform_info(
 	struct ib_sa_client *client, struct ib_device *device, u32 port_num, u16 trap_number,
 	int (*callback)(int status, struct ib_inform_info *info, struct ib_sa_notice *notice),
 	void *context);
@@ -422,7 +423,7 @@ struct ib_sa_multicast {
  * Context: process. Return: the membership; -EINVAL for a port without SA, no @callback, a @comp_mask without one of
  * those three, an MGID that is none or no join state; -ENODEV while the device goes away; -ENOMEM.
  */
-struct ib_sa_multicast *
+RDMA_MUST_CHECK struct ib_sa_multicast *
 ib_sa_join_multicast(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
 		     struct ib_sa_mcmember_rec *rec, ib_sa_comp_mask comp_mask, unsigned int gfp,
 		     int (*callback)(int status, struct ib_sa_multicast *multicast), void *context);
@@ -444,8 +445,9 @@ void ib_sa_free_multicast(struct ib_sa_multicast *multicast);
  *
  * Context: any. Return: 0; -EADDRNOTAVAIL if nobody is, or the port has no SA.
  */
-int ib_sa_get_mcmember_rec(struct ib_device *device, u32 port_num, const union ib_gid *mgid,
-			   struct ib_sa_mcmember_rec *rec);
+RDMA_MUST_CHECK int ib_sa_get_mcmember_rec(struct ib_device *device, u32 port_num,
+					   const union ib_gid *mgid,
+					   struct ib_sa_mcmember_rec *rec);
 
 /**
  * ib_init_ah_from_mcmember - the address of a group
@@ -457,8 +459,9 @@ int ib_sa_get_mcmember_rec(struct ib_device *device, u32 port_num, const union i
  * Context: any. Return: 0; -EINVAL for a bad port; -ENOENT if the port does not have the GID it
  * joined with.
  */
-int ib_init_ah_from_mcmember(struct ib_device *device, u32 port_num, struct ib_sa_mcmember_rec *rec,
-			     struct rdma_ah_attr *ah_attr);
+RDMA_MUST_CHECK int ib_init_ah_from_mcmember(struct ib_device *device, u32 port_num,
+					     struct ib_sa_mcmember_rec *rec,
+					     struct rdma_ah_attr *ah_attr);
 
 /**
  * ib_init_ah_attr_from_path - the address at the end of a path
@@ -471,8 +474,9 @@ int ib_init_ah_from_mcmember(struct ib_device *device, u32 port_num, struct ib_s
  *
  * Context: any. Return: 0; -EINVAL for a bad port; -ENOENT if the port does not have the path's source GID.
  */
-int ib_init_ah_attr_from_path(struct ib_device *device, u32 port_num, struct sa_path_rec *rec,
-			      struct rdma_ah_attr *ah_attr);
+RDMA_MUST_CHECK int ib_init_ah_attr_from_path(struct ib_device *device, u32 port_num,
+					      struct sa_path_rec *rec,
+					      struct rdma_ah_attr *ah_attr);
 
 /**
  * ib_sa_pack_path - a path as the SA has it

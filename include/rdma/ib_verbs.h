@@ -11,6 +11,7 @@
  * path look at neither.
  */
 #pragma once
+#include <kern/errno.h>
 #include <rdma/types.h>
 #include <rdma/verbs/address.h>
 #include <rdma/verbs/attributes.h>
@@ -129,7 +130,8 @@ RDMA_C_BEGIN
  * Asks the device; ib_cache.h has what is needed often. Context: process.
  * Return: 0; -EINVAL for a bad port; the driver's errors.
  */
-int ib_query_port(struct ib_device *device, u32 port_num, struct ib_port_attr *port_attr);
+RDMA_MUST_CHECK int ib_query_port(struct ib_device *device, u32 port_num,
+				  struct ib_port_attr *port_attr);
 
 /**
  * ib_query_pkey - an entry of a port's P_Key table, from the device
@@ -140,7 +142,7 @@ int ib_query_port(struct ib_device *device, u32 port_num, struct ib_port_attr *p
  *
  * Context: process. Return: 0; -EINVAL for a bad port or index; the driver's errors.
  */
-int ib_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey);
+RDMA_MUST_CHECK int ib_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey);
 
 /**
  * ib_find_gid - the port and index of a GID, from the device
@@ -151,7 +153,8 @@ int ib_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey);
  *
  * Context: process. Return: 0; -ENOENT; the driver's errors.
  */
-int ib_find_gid(struct ib_device *device, const union ib_gid *gid, u32 *port_num, u16 *index);
+RDMA_MUST_CHECK int ib_find_gid(struct ib_device *device, const union ib_gid *gid, u32 *port_num,
+				u16 *index);
 
 /**
  * ib_find_pkey - the index of a P_Key, from the device
@@ -162,7 +165,7 @@ int ib_find_gid(struct ib_device *device, const union ib_gid *gid, u32 *port_num
  *
  * Context: process. Return: 0; -EINVAL for a bad port; -ENOENT; the driver's errors.
  */
-int ib_find_pkey(struct ib_device *device, u32 port_num, u16 pkey, u16 *index);
+RDMA_MUST_CHECK int ib_find_pkey(struct ib_device *device, u32 port_num, u16 pkey, u16 *index);
 
 /**
  * ib_modify_device - change what a device says of itself
@@ -172,8 +175,8 @@ int ib_find_pkey(struct ib_device *device, u32 port_num, u16 pkey, u16 *index);
  *
  * Context: process. Return: 0; -EINVAL for an unknown flag; the driver's errors.
  */
-int ib_modify_device(struct ib_device *device, int device_modify_mask,
-		     struct ib_device_modify *device_modify);
+RDMA_MUST_CHECK int ib_modify_device(struct ib_device *device, int device_modify_mask,
+				     struct ib_device_modify *device_modify);
 
 /**
  * ib_modify_port - change a port
@@ -184,8 +187,8 @@ int ib_modify_device(struct ib_device *device, int device_modify_mask,
  *
  * Context: process. Return: 0; -EINVAL for a bad port or an unknown flag; the driver's errors.
  */
-int ib_modify_port(struct ib_device *device, u32 port_num, int port_modify_mask,
-		   struct ib_port_modify *port_modify);
+RDMA_MUST_CHECK int ib_modify_port(struct ib_device *device, u32 port_num, int port_modify_mask,
+				   struct ib_port_modify *port_modify);
 
 /**
  * ib_get_device_fw_str - a device's firmware version
@@ -212,8 +215,8 @@ enum rdma_link_layer rdma_port_get_link_layer(struct ib_device *device, u32 port
  * in the name that ends in _user, for a program. Context of the latter: process, the program's.
  */
 
-struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, struct ib_udata *udata,
-			    const char *caller);
+RDMA_MUST_CHECK struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags,
+					    struct ib_udata *udata, const char *caller);
 
 /**
  * ib_alloc_pd - make a protection domain
@@ -222,12 +225,14 @@ struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, struct
  *
  * Context: process. Return: the domain; -EINVAL for an unknown flag; -ENOMEM; the driver's errors.
  */
-static inline struct ib_pd *ib_alloc_pd(struct ib_device *device, unsigned int flags)
+RDMA_MUST_CHECK static inline struct ib_pd *ib_alloc_pd(struct ib_device *device,
+							unsigned int flags)
 {
 	return __ib_alloc_pd(device, flags, (struct ib_udata *)0, RDMA_CALLER);
 }
 
-static inline struct ib_pd *ib_alloc_pd_user(struct ib_device *device, struct ib_udata *udata)
+RDMA_MUST_CHECK static inline struct ib_pd *ib_alloc_pd_user(struct ib_device *device,
+							     struct ib_udata *udata)
 {
 	return __ib_alloc_pd(device, 0, udata, RDMA_CALLER);
 }
@@ -240,8 +245,8 @@ static inline struct ib_pd *ib_alloc_pd_user(struct ib_device *device, struct ib
  */
 void ib_dealloc_pd(struct ib_pd *pd);
 
-struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, struct ib_udata *udata,
-				const char *caller);
+RDMA_MUST_CHECK struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, struct ib_udata *udata,
+						const char *caller);
 
 /**
  * ib_alloc_xrcd - make an XRC domain
@@ -249,12 +254,13 @@ struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, struct ib_udata *udata
  *
  * Context: process. Return: the domain; -ENOMEM; the driver's errors.
  */
-static inline struct ib_xrcd *ib_alloc_xrcd(struct ib_device *device)
+RDMA_MUST_CHECK static inline struct ib_xrcd *ib_alloc_xrcd(struct ib_device *device)
 {
 	return __ib_alloc_xrcd(device, (struct ib_udata *)0, RDMA_CALLER);
 }
 
-static inline struct ib_xrcd *ib_alloc_xrcd_user(struct ib_device *device, struct ib_udata *udata)
+RDMA_MUST_CHECK static inline struct ib_xrcd *ib_alloc_xrcd_user(struct ib_device *device,
+								 struct ib_udata *udata)
 {
 	return __ib_alloc_xrcd(device, udata, RDMA_CALLER);
 }
@@ -265,12 +271,13 @@ static inline struct ib_xrcd *ib_alloc_xrcd_user(struct ib_device *device, struc
  *
  * Context: process. Return: 0; -EBUSY if something is left in it; the driver's errors.
  */
-int ib_dealloc_xrcd(struct ib_xrcd *xrcd);
+RDMA_MUST_CHECK int ib_dealloc_xrcd(struct ib_xrcd *xrcd);
 
 /* Address handles. */
 
-struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u32 flags,
-			       struct ib_udata *udata, const char *caller);
+RDMA_MUST_CHECK struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
+					       u32 flags, struct ib_udata *udata,
+					       const char *caller);
 
 /**
  * rdma_create_ah - make an address handle
@@ -282,14 +289,14 @@ struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u
  * Return: the handle; -EINVAL for a bad port, service level, GID index, a unicast LID of 0 or a
  * missing GRH where the port or the destination needs one; -ENOMEM; the driver's errors.
  */
-static inline struct ib_ah *rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
-					   u32 flags)
+RDMA_MUST_CHECK static inline struct ib_ah *rdma_create_ah(struct ib_pd *pd,
+							   struct rdma_ah_attr *ah_attr, u32 flags)
 {
 	return __rdma_create_ah(pd, ah_attr, flags, (struct ib_udata *)0, RDMA_CALLER);
 }
 
-static inline struct ib_ah *ib_create_ah_user(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
-					      struct ib_udata *udata)
+RDMA_MUST_CHECK static inline struct ib_ah *
+ib_create_ah_user(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, struct ib_udata *udata)
 {
 	return __rdma_create_ah(pd, ah_attr, RDMA_CREATE_AH_SLEEPABLE, udata, RDMA_CALLER);
 }
@@ -307,11 +314,13 @@ static inline struct ib_ah *ib_create_ah_user(struct ib_pd *pd, struct rdma_ah_a
  * source that is a group; -ENOENT if the GRH's destination is a unicast GID that the port does not
  * have.
  */
-int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num, const struct ib_wc *wc,
-			    const struct ib_grh *grh, struct rdma_ah_attr *ah_attr);
+RDMA_MUST_CHECK int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num,
+					    const struct ib_wc *wc, const struct ib_grh *grh,
+					    struct rdma_ah_attr *ah_attr);
 
-struct ib_ah *__ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc,
-				     const struct ib_grh *grh, u32 port_num, const char *caller);
+RDMA_MUST_CHECK struct ib_ah *__ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc,
+						     const struct ib_grh *grh, u32 port_num,
+						     const char *caller);
 
 /**
  * ib_create_ah_from_wc - an address handle to answer a datagram with
@@ -322,8 +331,10 @@ struct ib_ah *__ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc,
  *
  * Context: any. Return: the handle; the errors of ib_init_ah_attr_from_wc() and rdma_create_ah().
  */
-static inline struct ib_ah *ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc,
-						 const struct ib_grh *grh, u32 port_num)
+RDMA_MUST_CHECK static inline struct ib_ah *ib_create_ah_from_wc(struct ib_pd *pd,
+								 const struct ib_wc *wc,
+								 const struct ib_grh *grh,
+								 u32 port_num)
 {
 	return __ib_create_ah_from_wc(pd, wc, grh, port_num, RDMA_CALLER);
 }
@@ -335,7 +346,7 @@ static inline struct ib_ah *ib_create_ah_from_wc(struct ib_pd *pd, const struct 
  *
  * Context: any. Return: 0; -EINVAL as for rdma_create_ah(); the driver's errors.
  */
-int rdma_modify_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
+RDMA_MUST_CHECK int rdma_modify_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
 
 /**
  * rdma_query_ah - the address of a handle
@@ -344,7 +355,7 @@ int rdma_modify_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
  *
  * Context: any. Return: 0 or the driver's errors.
  */
-int rdma_query_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
+RDMA_MUST_CHECK int rdma_query_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
 
 /**
  * rdma_destroy_ah - undo rdma_create_ah()
@@ -357,10 +368,10 @@ void rdma_destroy_ah(struct ib_ah *ah, u32 flags);
 
 /* Completion queues. */
 
-struct ib_cq *__ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
-			     void (*event_handler)(struct ib_event *event, void *cq_context),
-			     void *cq_context, const struct ib_cq_init_attr *cq_attr,
-			     struct ib_udata *udata, const char *caller);
+RDMA_MUST_CHECK struct ib_cq *
+__ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
+	       void (*event_handler)(struct ib_event *event, void *cq_context), void *cq_context,
+	       const struct ib_cq_init_attr *cq_attr, struct ib_udata *udata, const char *caller);
 
 /**
  * ib_create_cq - make a completion queue that the consumer polls
@@ -375,16 +386,16 @@ struct ib_cq *__ib_create_cq(struct ib_device *device, ib_comp_handler comp_hand
  * Return: the queue; -EINVAL for no or too many entries, a bad vector or flags; -ENOMEM; the
  * driver's errors.
  */
-static inline struct ib_cq *ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
-					 void (*event_handler)(struct ib_event *event,
-							       void *cq_context),
-					 void *cq_context, const struct ib_cq_init_attr *cq_attr)
+RDMA_MUST_CHECK static inline struct ib_cq *
+ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
+	     void (*event_handler)(struct ib_event *event, void *cq_context), void *cq_context,
+	     const struct ib_cq_init_attr *cq_attr)
 {
 	return __ib_create_cq(device, comp_handler, event_handler, cq_context, cq_attr,
 			      (struct ib_udata *)0, RDMA_CALLER);
 }
 
-static inline struct ib_cq *
+RDMA_MUST_CHECK static inline struct ib_cq *
 ib_create_cq_user(struct ib_device *device, ib_comp_handler comp_handler,
 		  void (*event_handler)(struct ib_event *event, void *cq_context), void *cq_context,
 		  const struct ib_cq_init_attr *cq_attr, struct ib_udata *udata)
@@ -409,7 +420,7 @@ void ib_destroy_cq(struct ib_cq *cq);
  * Context: process. Return: 0; -EINVAL for no or too many entries, or fewer than are now in it;
  * -ENOMEM; the driver's errors.
  */
-int ib_resize_cq(struct ib_cq *cq, int cqe);
+RDMA_MUST_CHECK int ib_resize_cq(struct ib_cq *cq, int cqe);
 
 /**
  * rdma_set_cq_moderation - let events wait for more completions
@@ -420,10 +431,11 @@ int ib_resize_cq(struct ib_cq *cq, int cqe);
  * Context: process. Return: 0; -EINVAL beyond the limits in the device's cq_caps; the driver's
  * errors.
  */
-int rdma_set_cq_moderation(struct ib_cq *cq, u16 cq_count, u16 cq_period);
+RDMA_MUST_CHECK int rdma_set_cq_moderation(struct ib_cq *cq, u16 cq_count, u16 cq_period);
 
-struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *private_data, int nr_cqe,
-			    int comp_vector, enum ib_poll_context poll_ctx, const char *caller);
+RDMA_MUST_CHECK struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *private_data,
+					    int nr_cqe, int comp_vector,
+					    enum ib_poll_context poll_ctx, const char *caller);
 
 /**
  * ib_alloc_cq - make a completion queue that the midlayer polls
@@ -436,14 +448,17 @@ struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *private_data, int nr
  * Every request that completes here must have a wr_cqe. Context: process.
  * Return: as ib_create_cq(); -EINVAL for an unknown @poll_ctx.
  */
-static inline struct ib_cq *ib_alloc_cq(struct ib_device *device, void *private_data, int nr_cqe,
-					int comp_vector, enum ib_poll_context poll_ctx)
+RDMA_MUST_CHECK static inline struct ib_cq *ib_alloc_cq(struct ib_device *device,
+							void *private_data, int nr_cqe,
+							int comp_vector,
+							enum ib_poll_context poll_ctx)
 {
 	return __ib_alloc_cq(device, private_data, nr_cqe, comp_vector, poll_ctx, RDMA_CALLER);
 }
 
-struct ib_cq *__ib_alloc_cq_any(struct ib_device *device, void *private_data, int nr_cqe,
-				enum ib_poll_context poll_ctx, const char *caller);
+RDMA_MUST_CHECK struct ib_cq *__ib_alloc_cq_any(struct ib_device *device, void *private_data,
+						int nr_cqe, enum ib_poll_context poll_ctx,
+						const char *caller);
 
 /**
  * ib_alloc_cq_any - the same, with a vector of the midlayer's choice
@@ -454,8 +469,9 @@ struct ib_cq *__ib_alloc_cq_any(struct ib_device *device, void *private_data, in
  *
  * Vectors are given out in turn. Context: process. Return: as ib_alloc_cq().
  */
-static inline struct ib_cq *ib_alloc_cq_any(struct ib_device *device, void *private_data,
-					    int nr_cqe, enum ib_poll_context poll_ctx)
+RDMA_MUST_CHECK static inline struct ib_cq *ib_alloc_cq_any(struct ib_device *device,
+							    void *private_data, int nr_cqe,
+							    enum ib_poll_context poll_ctx)
 {
 	return __ib_alloc_cq_any(device, private_data, nr_cqe, poll_ctx, RDMA_CALLER);
 }
@@ -473,14 +489,16 @@ void ib_free_cq(struct ib_cq *cq);
  * @cq: the queue
  * @budget: completions to stop after, -1 for no limit
  *
- * Context: any that the consumer's done functions can stand. Return: completions processed.
+ * Context: any that the consumer's done functions can stand.
+ * Return: completions processed; if there were none, 0 or the error of ib_poll_cq().
  */
 int ib_process_cq_direct(struct ib_cq *cq, int budget);
 
 /* Shared receive queues. */
 
-struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr,
-			       struct ib_udata *udata, const char *caller);
+RDMA_MUST_CHECK struct ib_srq *__ib_create_srq(struct ib_pd *pd,
+					       struct ib_srq_init_attr *srq_init_attr,
+					       struct ib_udata *udata, const char *caller);
 
 /**
  * ib_create_srq - make a shared receive queue
@@ -491,12 +509,13 @@ struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_in
  * Return: the queue; -EINVAL for sizes beyond the device's, a limit above the size, an unknown
  * type, XRC without CQ or domain; -ENOMEM; the driver's errors.
  */
-static inline struct ib_srq *ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr)
+RDMA_MUST_CHECK static inline struct ib_srq *ib_create_srq(struct ib_pd *pd,
+							   struct ib_srq_init_attr *srq_init_attr)
 {
 	return __ib_create_srq(pd, srq_init_attr, (struct ib_udata *)0, RDMA_CALLER);
 }
 
-static inline struct ib_srq *
+RDMA_MUST_CHECK static inline struct ib_srq *
 ib_create_srq_user(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr, struct ib_udata *udata)
 {
 	return __ib_create_srq(pd, srq_init_attr, udata, RDMA_CALLER);
@@ -511,8 +530,8 @@ ib_create_srq_user(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr, str
  * Context: process. Return: 0; -EINVAL for an unknown flag or a value beyond the device's; the
  * driver's errors.
  */
-int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
-		  enum ib_srq_attr_mask srq_attr_mask);
+RDMA_MUST_CHECK int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
+				  enum ib_srq_attr_mask srq_attr_mask);
 
 /**
  * ib_query_srq - sizes and limit of an SRQ
@@ -521,7 +540,7 @@ int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
  *
  * Context: process. Return: 0 or the driver's errors.
  */
-int ib_query_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr);
+RDMA_MUST_CHECK int ib_query_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr);
 
 /**
  * ib_destroy_srq - undo ib_create_srq()
@@ -533,8 +552,8 @@ void ib_destroy_srq(struct ib_srq *srq);
 
 /* Queue pairs. */
 
-struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr,
-			     struct ib_udata *udata, const char *caller);
+RDMA_MUST_CHECK struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr,
+					     struct ib_udata *udata, const char *caller);
 
 /**
  * ib_create_qp - make a queue pair, in state RESET
@@ -545,7 +564,8 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
  * Return: the QP; -EINVAL for an unknown type, sizes beyond the device's, CQs, SRQ, XRC domain or
  * port missing or not fitting the type or the device; -ENOMEM; the driver's errors.
  */
-static inline struct ib_qp *ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr)
+RDMA_MUST_CHECK static inline struct ib_qp *ib_create_qp(struct ib_pd *pd,
+							 struct ib_qp_init_attr *qp_init_attr)
 {
 	return __ib_create_qp(pd, qp_init_attr, (struct ib_udata *)0, RDMA_CALLER);
 }
@@ -554,7 +574,7 @@ static inline struct ib_qp *ib_create_qp(struct ib_pd *pd, struct ib_qp_init_att
  * Of the types that a kernel consumer can make, those of the management agents are not for
  * programs: -EINVAL.
  */
-static inline struct ib_qp *
+RDMA_MUST_CHECK static inline struct ib_qp *
 ib_create_qp_user(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr, struct ib_udata *udata)
 {
 	return __ib_create_qp(pd, qp_init_attr, udata, RDMA_CALLER);
@@ -570,8 +590,8 @@ ib_create_qp_user(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr, struct
  *
  * Context: any. Return: whether it may.
  */
-bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_state next_state,
-			enum ib_qp_type type, enum ib_qp_attr_mask mask);
+RDMA_MUST_CHECK bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_state next_state,
+					enum ib_qp_type type, enum ib_qp_attr_mask mask);
 
 /**
  * ib_modify_qp - change attributes of a QP, or its state
@@ -583,7 +603,7 @@ bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_state next_state,
  * Return: 0; -EINVAL for a mask that ib_modify_qp_is_ok() refuses, a value out of range or a
  * cur_qp_state that cannot be; the driver's errors.
  */
-int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask);
+RDMA_MUST_CHECK int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask);
 
 /**
  * ib_query_qp - attributes of a QP
@@ -594,8 +614,8 @@ int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask)
  *
  * Context: process. Return: 0 or the driver's errors.
  */
-int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
-		struct ib_qp_init_attr *qp_init_attr);
+RDMA_MUST_CHECK int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
+				struct ib_qp_init_attr *qp_init_attr);
 
 /**
  * ib_destroy_qp - undo ib_create_qp()
@@ -614,10 +634,10 @@ int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
  * Return: 0; -EBUSY if it is attached to a multicast group, or open by ib_open_qp(); the driver's
  * errors.
  */
-int ib_destroy_qp(struct ib_qp *qp);
+RDMA_MUST_CHECK int ib_destroy_qp(struct ib_qp *qp);
 
-struct ib_qp *__ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_attr *qp_open_attr,
-			   const char *caller);
+RDMA_MUST_CHECK struct ib_qp *
+__ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_attr *qp_open_attr, const char *caller);
 
 /**
  * ib_open_qp - another handle on an XRC target QP
@@ -627,7 +647,8 @@ struct ib_qp *__ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_attr *qp_open
  * Context: process. Return: the handle; -EINVAL for no such QP in the domain or a bad type;
  * -ENOMEM.
  */
-static inline struct ib_qp *ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_attr *qp_open_attr)
+RDMA_MUST_CHECK static inline struct ib_qp *ib_open_qp(struct ib_xrcd *xrcd,
+						       struct ib_qp_open_attr *qp_open_attr)
 {
 	return __ib_open_qp(xrcd, qp_open_attr, RDMA_CALLER);
 }
@@ -638,7 +659,7 @@ static inline struct ib_qp *ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_a
  *
  * Context: process. Return: 0; -EINVAL if @qp is not such a handle.
  */
-int ib_close_qp(struct ib_qp *qp);
+RDMA_MUST_CHECK int ib_close_qp(struct ib_qp *qp);
 
 /**
  * ib_drain_sq - wait until all sends of a QP have completed
@@ -674,7 +695,20 @@ void ib_drain_qp(struct ib_qp *qp);
  * Return: 0; -EINVAL for a QP that is not UD, or addresses that are not multicast; -ENOMEM; the
  * driver's errors.
  */
-int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
+RDMA_MUST_CHECK int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
+
+/**
+ * ib_attach_mcast_for_user - the same for a group that the kernel joins because a program asked for
+ * it
+ * @qp: the kernel's QP
+ * @gid: the group's GID
+ * @lid: its LID, host order
+ *
+ * The group counts as a program's where a device keeps a part of its table for the kernel. Undone
+ * by ib_detach_mcast(). Context: process.
+ * Return: 0, or the errors of ib_attach_mcast().
+ */
+RDMA_MUST_CHECK int ib_attach_mcast_for_user(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 
 /**
  * ib_detach_mcast - undo ib_attach_mcast()
@@ -684,7 +718,7 @@ int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
  *
  * Context: process. Return: 0; -EINVAL if it is not attached; the driver's errors.
  */
-int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
+RDMA_MUST_CHECK int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 
 /* Memory regions and windows. */
 
@@ -695,9 +729,10 @@ int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
  *
  * Context: any. Return: 0 or -EINVAL.
  */
-int ib_check_mr_access(struct ib_device *device, unsigned int flags);
+RDMA_MUST_CHECK int ib_check_mr_access(struct ib_device *device, unsigned int flags);
 
-struct ib_mr *__ib_get_dma_mr(struct ib_pd *pd, int mr_access_flags, const char *caller);
+RDMA_MUST_CHECK struct ib_mr *__ib_get_dma_mr(struct ib_pd *pd, int mr_access_flags,
+					      const char *caller);
 
 /**
  * ib_get_dma_mr - a region of all DMA addresses
@@ -707,13 +742,14 @@ struct ib_mr *__ib_get_dma_mr(struct ib_pd *pd, int mr_access_flags, const char 
  * Most consumers want the PD's local_dma_lkey instead. Context: process.
  * Return: the region; -EINVAL for bad flags; -ENOMEM; the driver's errors.
  */
-static inline struct ib_mr *ib_get_dma_mr(struct ib_pd *pd, int mr_access_flags)
+RDMA_MUST_CHECK static inline struct ib_mr *ib_get_dma_mr(struct ib_pd *pd, int mr_access_flags)
 {
 	return __ib_get_dma_mr(pd, mr_access_flags, RDMA_CALLER);
 }
 
-struct ib_mr *__ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
-			       int mr_access_flags, struct ib_udata *udata, const char *caller);
+RDMA_MUST_CHECK struct ib_mr *__ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
+					       u64 virt_addr, int mr_access_flags,
+					       struct ib_udata *udata, const char *caller);
 
 /**
  * ib_reg_user_mr - a region of the calling process's memory
@@ -726,22 +762,23 @@ struct ib_mr *__ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt
  * Context: process. Return: the region; -EINVAL for bad flags, no length, a range that wraps, or an
  * @virt_addr at another offset in its page; -ENOMEM; the driver's errors.
  */
-static inline struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
-					   int mr_access_flags)
+RDMA_MUST_CHECK static inline struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
+							   u64 virt_addr, int mr_access_flags)
 {
 	return __ib_reg_user_mr(pd, start, length, virt_addr, mr_access_flags, (struct ib_udata *)0,
 				RDMA_CALLER);
 }
 
-static inline struct ib_mr *ib_reg_user_mr_user(struct ib_pd *pd, u64 start, u64 length,
-						u64 virt_addr, int mr_access_flags,
-						struct ib_udata *udata)
+RDMA_MUST_CHECK static inline struct ib_mr *ib_reg_user_mr_user(struct ib_pd *pd, u64 start,
+								u64 length, u64 virt_addr,
+								int mr_access_flags,
+								struct ib_udata *udata)
 {
 	return __ib_reg_user_mr(pd, start, length, virt_addr, mr_access_flags, udata, RDMA_CALLER);
 }
 
-struct ib_mr *__ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type, u32 max_num_sg,
-			    const char *caller);
+RDMA_MUST_CHECK struct ib_mr *__ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type,
+					    u32 max_num_sg, const char *caller);
 
 /**
  * ib_alloc_mr - a region for fast registration
@@ -754,7 +791,8 @@ struct ib_mr *__ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type, u32 max_n
  * Context: process. Return: the region; -EINVAL for another type, or no or too many pages; -ENOMEM;
  * the driver's errors.
  */
-static inline struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type, u32 max_num_sg)
+RDMA_MUST_CHECK static inline struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type,
+							u32 max_num_sg)
 {
 	return __ib_alloc_mr(pd, mr_type, max_num_sg, RDMA_CALLER);
 }
@@ -773,8 +811,8 @@ static inline struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_typ
  * Return: pieces taken whole, which may be fewer than given; -EINVAL for a bad page size, or if nothing could be
  * taken; the driver's errors.
  */
-int ib_map_mr_sg(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents,
-		 unsigned int *sg_offset, unsigned int page_size);
+RDMA_MUST_CHECK int ib_map_mr_sg(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents,
+				 unsigned int *sg_offset, unsigned int page_size);
 
 /**
  * ib_sg_to_pages - the walk that a driver's map_mr_sg needs (drivers)
@@ -787,8 +825,9 @@ int ib_map_mr_sg(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents
  * Context: any. Return: pieces taken whole; -EINVAL for a first piece shorter than the offset, or
  * if nothing could be taken.
  */
-int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents,
-		   unsigned int *sg_offset, int (*set_page)(struct ib_mr *mr, u64 address));
+RDMA_MUST_CHECK int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents,
+				   unsigned int *sg_offset,
+				   int (*set_page)(struct ib_mr *mr, u64 address));
 
 /**
  * ib_dereg_mr - undo ib_get_dma_mr(), ib_reg_user_mr() or ib_alloc_mr()
@@ -796,10 +835,10 @@ int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nen
  *
  * Context: process. Return: 0; -EBUSY if the device finds windows bound to it; the driver's errors.
  */
-int ib_dereg_mr(struct ib_mr *mr);
+RDMA_MUST_CHECK int ib_dereg_mr(struct ib_mr *mr);
 
-struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, struct ib_udata *udata,
-			    const char *caller);
+RDMA_MUST_CHECK struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type,
+					    struct ib_udata *udata, const char *caller);
 
 /**
  * ib_alloc_mw - a memory window
@@ -808,13 +847,13 @@ struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, struct ib_ud
  *
  * Context: process. Return: the window; -EINVAL for an unknown type; -ENOMEM; the driver's errors.
  */
-static inline struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
+RDMA_MUST_CHECK static inline struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 {
 	return __ib_alloc_mw(pd, type, (struct ib_udata *)0, RDMA_CALLER);
 }
 
-static inline struct ib_mw *ib_alloc_mw_user(struct ib_pd *pd, enum ib_mw_type type,
-					     struct ib_udata *udata)
+RDMA_MUST_CHECK static inline struct ib_mw *ib_alloc_mw_user(struct ib_pd *pd, enum ib_mw_type type,
+							     struct ib_udata *udata)
 {
 	return __ib_alloc_mw(pd, type, udata, RDMA_CALLER);
 }
@@ -825,28 +864,58 @@ static inline struct ib_mw *ib_alloc_mw_user(struct ib_pd *pd, enum ib_mw_type t
  *
  * Context: process. Return: 0 or the driver's errors.
  */
-int ib_dealloc_mw(struct ib_mw *mw);
+RDMA_MUST_CHECK int ib_dealloc_mw(struct ib_mw *mw);
 
 /*
  * Not for use: the data path of debug builds, with the checks of LOCK-01, LOCK-05 and NOTIFY-01
  * around it.
  */
-int ib_checked_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
-			 const struct ib_send_wr **bad_wr);
-int ib_checked_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
-			 const struct ib_recv_wr **bad_wr);
-int ib_checked_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr,
-			     const struct ib_recv_wr **bad_wr);
-int ib_checked_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc);
-int ib_checked_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags);
+RDMA_MUST_CHECK int ib_checked_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+					 const struct ib_send_wr **bad_wr);
+RDMA_MUST_CHECK int ib_checked_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
+					 const struct ib_recv_wr **bad_wr);
+RDMA_MUST_CHECK int ib_checked_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr,
+					     const struct ib_recv_wr **bad_wr);
+RDMA_MUST_CHECK int ib_checked_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc);
+RDMA_MUST_CHECK int ib_checked_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags);
+RDMA_MUST_CHECK int ib_checked_process_mad(struct ib_device *device, int process_mad_flags,
+					   u32 port_num, const struct ib_wc *in_wc,
+					   const struct ib_grh *in_grh, const struct ib_mad *in_mad,
+					   struct ib_mad *out_mad, size_t *out_mad_size,
+					   u16 *out_mad_pkey_index);
 
 RDMA_C_END
 
 #ifdef CONFIG_WEFT_DEBUG
 #define RDMA_DATA_PATH(object, method) ib_checked_##method
+#define RDMA_PROCESS_MAD(device) ib_checked_process_mad
 #else
 #define RDMA_DATA_PATH(object, method) (object)->device->ops.method
+#define RDMA_PROCESS_MAD(device) (device)->ops.process_mad
 #endif
+
+/**
+ * ib_process_mad - have the agents that a device has built in process a MAD
+ * @device: one whose driver has the method
+ * @process_mad_flags: enum ib_process_mad_flags
+ * @port_num: the port that the MAD came in by
+ * @in_wc: its completion; NULL if it did not come from the wire
+ * @in_grh: its GRH, or NULL
+ * @in_mad: the MAD
+ * @out_mad: filled in with the reply
+ * @out_mad_size: size of the reply
+ * @out_mad_pkey_index: index of the P_Key to send the reply with
+ *
+ * Context: process. Return: enum ib_mad_result.
+ */
+RDMA_MUST_CHECK static inline int
+ib_process_mad(struct ib_device *device, int process_mad_flags, u32 port_num,
+	       const struct ib_wc *in_wc, const struct ib_grh *in_grh, const struct ib_mad *in_mad,
+	       struct ib_mad *out_mad, size_t *out_mad_size, u16 *out_mad_pkey_index)
+{
+	return RDMA_PROCESS_MAD(device)(device, process_mad_flags, port_num, in_wc, in_grh, in_mad,
+					out_mad, out_mad_size, out_mad_pkey_index);
+}
 
 /**
  * ib_post_send - give a QP's send queue work
@@ -858,8 +927,8 @@ RDMA_C_END
  * Return: 0; -EINVAL for a QP state or request that does not do; -ENOMEM for a full queue; the
  * driver's errors.
  */
-static inline int ib_post_send(struct ib_qp *qp, const struct ib_send_wr *send_wr,
-			       const struct ib_send_wr **bad_send_wr)
+RDMA_MUST_CHECK static inline int ib_post_send(struct ib_qp *qp, const struct ib_send_wr *send_wr,
+					       const struct ib_send_wr **bad_send_wr)
 {
 	const struct ib_send_wr *unused;
 
@@ -874,8 +943,8 @@ static inline int ib_post_send(struct ib_qp *qp, const struct ib_send_wr *send_w
  *
  * Context: any. Return: as ib_post_send().
  */
-static inline int ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *recv_wr,
-			       const struct ib_recv_wr **bad_recv_wr)
+RDMA_MUST_CHECK static inline int ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *recv_wr,
+					       const struct ib_recv_wr **bad_recv_wr)
 {
 	const struct ib_recv_wr *unused;
 
@@ -890,8 +959,9 @@ static inline int ib_post_recv(struct ib_qp *qp, const struct ib_recv_wr *recv_w
  *
  * Context: any. Return: as ib_post_send().
  */
-static inline int ib_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *recv_wr,
-				   const struct ib_recv_wr **bad_recv_wr)
+RDMA_MUST_CHECK static inline int ib_post_srq_recv(struct ib_srq *srq,
+						   const struct ib_recv_wr *recv_wr,
+						   const struct ib_recv_wr **bad_recv_wr)
 {
 	const struct ib_recv_wr *unused;
 
@@ -910,7 +980,7 @@ static inline int ib_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *
  * Context: any. Return: how many; fewer than asked for says that the queue was empty; or a negative
  * errno.
  */
-static inline int ib_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc)
+RDMA_MUST_CHECK static inline int ib_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc)
 {
 	return RDMA_DATA_PATH(cq, poll_cq)(cq, num_entries, wc);
 }
@@ -925,7 +995,7 @@ static inline int ib_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc
  * an event. Positive, only with that flag: there may be completions without an event, so poll
  * again. Negative: not armed; -EINVAL for other flags. (NOTIFY-01 to NOTIFY-08)
  */
-static inline int ib_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
+RDMA_MUST_CHECK static inline int ib_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
 {
 	return RDMA_DATA_PATH(cq, req_notify_cq)(cq, flags);
 }
@@ -937,9 +1007,9 @@ static inline int ib_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags fla
  *
  * Context: any. Return: how many, at most @wc_cnt; or a negative errno.
  */
-static inline int ib_peek_cq(struct ib_cq *cq, int wc_cnt)
+RDMA_MUST_CHECK static inline int ib_peek_cq(struct ib_cq *cq, int wc_cnt)
 {
-	return cq->device->ops.peek_cq ? cq->device->ops.peek_cq(cq, wc_cnt) : -95 /* EOPNOTSUPP */;
+	return cq->device->ops.peek_cq ? cq->device->ops.peek_cq(cq, wc_cnt) : -EOPNOTSUPP;
 }
 
 /**
@@ -952,8 +1022,9 @@ static inline int ib_peek_cq(struct ib_cq *cq, int wc_cnt)
  *
  * Context: any. Return: as ib_map_mr_sg().
  */
-static inline int ib_map_mr_sg_zbva(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents,
-				    unsigned int *sg_offset, unsigned int page_size)
+RDMA_MUST_CHECK static inline int ib_map_mr_sg_zbva(struct ib_mr *mr,
+						    const struct ib_dma_segment *sg, int sg_nents,
+						    unsigned int *sg_offset, unsigned int page_size)
 {
 	int taken = ib_map_mr_sg(mr, sg, sg_nents, sg_offset, page_size);
 

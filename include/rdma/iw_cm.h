@@ -104,7 +104,6 @@ struct iw_cm_id {
  * @create_listen: requests may be told of from now on, also before it returns; after an error none
  *	is any more
  * @destroy_listen: when it has returned, none is
- * @get_qp: the QP of a number, or NULL
  *
  * All in process context; they may sleep. What is told is told by the id's event_handler.
  */
@@ -115,7 +114,6 @@ struct iw_cm_ops {
 	void (*disconnect)(struct iw_cm_id *id, bool abrupt);
 	int (*create_listen)(struct iw_cm_id *id, unsigned int backlog);
 	void (*destroy_listen)(struct iw_cm_id *id);
-	struct ib_qp *(*get_qp)(struct ib_device *device, u32 number);
 };
 
 RDMA_C_BEGIN
@@ -127,7 +125,7 @@ RDMA_C_BEGIN
  *
  * Context: process. Return: 0, or -ENOMEM.
  */
-int iw_cm_add_device(struct ib_device *device, const struct iw_cm_ops *ops);
+RDMA_MUST_CHECK int iw_cm_add_device(struct ib_device *device, const struct iw_cm_ops *ops);
 
 /**
  * iw_cm_remove_device - take that back
@@ -166,7 +164,7 @@ void iw_destroy_cm_id(struct iw_cm_id *id);
  * waits for it, and so holds nothing that a handler waits for. Context: process. Return: 0;
  * -EINVAL if it is not new; -EADDRINUSE, -EADDRNOTAVAIL, and what else the driver says.
  */
-int iw_cm_listen(struct iw_cm_id *id, unsigned int backlog);
+RDMA_MUST_CHECK int iw_cm_listen(struct iw_cm_id *id, unsigned int backlog);
 
 /**
  * iw_cm_stop_listening - wait for no more requests
@@ -185,7 +183,7 @@ void iw_cm_stop_listening(struct iw_cm_id *id);
  * Context: process. Return: 0, and a reply comes; -EINVAL if it is not new, or has no QP; what the
  * driver says.
  */
-int iw_cm_connect(struct iw_cm_id *id, const struct iw_cm_param *param);
+RDMA_MUST_CHECK int iw_cm_connect(struct iw_cm_id *id, const struct iw_cm_param *param);
 
 /**
  * iw_cm_accept - take a request
@@ -195,7 +193,7 @@ int iw_cm_connect(struct iw_cm_id *id, const struct iw_cm_param *param);
  * Context: process. Return: 0, and it is told to be established; -EINVAL if there is nothing to
  * accept, or no QP; what the driver says, and the request is over.
  */
-int iw_cm_accept(struct iw_cm_id *id, const struct iw_cm_param *param);
+RDMA_MUST_CHECK int iw_cm_accept(struct iw_cm_id *id, const struct iw_cm_param *param);
 
 /**
  * iw_cm_reject - refuse a request
@@ -205,7 +203,8 @@ int iw_cm_accept(struct iw_cm_id *id, const struct iw_cm_param *param);
  *
  * Context: process. Return: 0; -EINVAL if there is nothing to refuse; what the driver says.
  */
-int iw_cm_reject(struct iw_cm_id *id, const void *private_data, u8 private_data_len);
+RDMA_MUST_CHECK int iw_cm_reject(struct iw_cm_id *id, const void *private_data,
+				 u8 private_data_len);
 
 /**
  * iw_cm_disconnect - end a connection
@@ -214,15 +213,6 @@ int iw_cm_reject(struct iw_cm_id *id, const void *private_data, u8 private_data_
  *
  * Context: process. Return: 0; -EINVAL if there is none.
  */
-int iw_cm_disconnect(struct iw_cm_id *id, bool abrupt);
-
-/**
- * iw_cm_get_qp - the QP of a number
- * @device: on which device
- * @number: its number
- *
- * Context: process; whoever asks sees to it that the QP stays. Return: the QP, or NULL.
- */
-struct ib_qp *iw_cm_get_qp(struct ib_device *device, u32 number);
+RDMA_MUST_CHECK int iw_cm_disconnect(struct iw_cm_id *id, bool abrupt);
 
 RDMA_C_END

@@ -76,7 +76,7 @@ public:
 	~CompletionQueue() { end(cq_); }
 
 	ib_cq *get() const { return cq_; }
-	int poll(int count, ib_wc *wcs) const { return ib_poll_cq(cq_, count, wcs); }
+	[[nodiscard]] int poll(int count, ib_wc *wcs) const { return ib_poll_cq(cq_, count, wcs); }
 	int request_notification(ib_cq_notify_flags flags) const
 	{
 		return ib_req_notify_cq(cq_, flags);
@@ -119,7 +119,7 @@ public:
 	~SharedReceiveQueue() { ib_destroy_srq(srq_); }
 
 	ib_srq *get() const { return srq_; }
-	int post(const ib_recv_wr *wr, const ib_recv_wr **bad_wr = nullptr) const
+	[[nodiscard]] int post(const ib_recv_wr *wr, const ib_recv_wr **bad_wr = nullptr) const
 	{
 		return ib_post_srq_recv(srq_, wr, bad_wr);
 	}
@@ -227,11 +227,11 @@ public:
 	{
 		return kern::check(ib_modify_qp(get(), &attr, mask));
 	}
-	int post_send(const ib_send_wr *wr, const ib_send_wr **bad_wr = nullptr) const
+	[[nodiscard]] int post_send(const ib_send_wr *wr, const ib_send_wr **bad_wr = nullptr) const
 	{
 		return ib_post_send(get(), wr, bad_wr);
 	}
-	int post_recv(const ib_recv_wr *wr, const ib_recv_wr **bad_wr = nullptr) const
+	[[nodiscard]] int post_recv(const ib_recv_wr *wr, const ib_recv_wr **bad_wr = nullptr) const
 	{
 		return ib_post_recv(get(), wr, bad_wr);
 	}

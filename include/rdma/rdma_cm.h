@@ -230,9 +230,10 @@ RDMA_C_BEGIN
  * For a process or for the kernel; both are shown by weft_netlink, with the name of the caller's
  * module or the number of the calling process.
  */
-struct rdma_cm_id *__rdma_create_id(rdma_cm_event_handler event_handler, void *context,
-				    enum rdma_ucm_port_space ps, enum ib_qp_type qp_type,
-				    bool of_process, const char *caller);
+RDMA_MUST_CHECK struct rdma_cm_id *__rdma_create_id(rdma_cm_event_handler event_handler,
+						    void *context, enum rdma_ucm_port_space ps,
+						    enum ib_qp_type qp_type, bool of_process,
+						    const char *caller);
 
 /**
  * rdma_create_id - make an id
@@ -244,9 +245,10 @@ struct rdma_cm_id *__rdma_create_id(rdma_cm_event_handler event_handler, void *c
  * Context: process. Return: the id, idle; -EINVAL without a handler, or for another port space or
  * type; -ENOMEM.
  */
-static inline struct rdma_cm_id *rdma_create_id(rdma_cm_event_handler event_handler, void *context,
-						enum rdma_ucm_port_space ps,
-						enum ib_qp_type qp_type)
+RDMA_MUST_CHECK static inline struct rdma_cm_id *rdma_create_id(rdma_cm_event_handler event_handler,
+								void *context,
+								enum rdma_ucm_port_space ps,
+								enum ib_qp_type qp_type)
 {
 	return __rdma_create_id(event_handler, context, ps, qp_type, false, RDMA_CALLER);
 }
@@ -261,9 +263,9 @@ static inline struct rdma_cm_id *rdma_create_id(rdma_cm_event_handler event_hand
  * It is shown as the process's, and so is what comes of it as a listener; nothing else follows from
  * that. Context: process. Return: as rdma_create_id().
  */
-static inline struct rdma_cm_id *rdma_create_user_id(rdma_cm_event_handler event_handler,
-						     void *context, enum rdma_ucm_port_space ps,
-						     enum ib_qp_type qp_type)
+RDMA_MUST_CHECK static inline struct rdma_cm_id *
+rdma_create_user_id(rdma_cm_event_handler event_handler, void *context, enum rdma_ucm_port_space ps,
+		    enum ib_qp_type qp_type)
 {
 	return __rdma_create_id(event_handler, context, ps, qp_type, true, RDMA_CALLER);
 }
@@ -310,7 +312,7 @@ void rdma_unlock_handler(struct rdma_cm_id *id);
  * -EPROTONOSUPPORT for an AF_IB service of a port space that the id may not have; -EADDRNOTAVAIL for an address that no interface has, or when no
  * port is free; -ENODEV for an interface, GID or P_Key of no device; -EADDRINUSE; -EACCES for a port below 1024 without CAP_NET_BIND_SERVICE; -ENOMEM.
  */
-int rdma_bind_addr(struct rdma_cm_id *id, const union rdma_sockaddr *addr);
+RDMA_MUST_CHECK int rdma_bind_addr(struct rdma_cm_id *id, const union rdma_sockaddr *addr);
 
 /**
  * rdma_resolve_addr - find device, port and GIDs of an address
@@ -323,8 +325,9 @@ int rdma_bind_addr(struct rdma_cm_id *id, const union rdma_sockaddr *addr);
  * Return: 0; -EINVAL for the wrong state, or families that differ; what rdma_bind_addr() and a
  * route lookup return; -ENOMEM.
  */
-int rdma_resolve_addr(struct rdma_cm_id *id, const union rdma_sockaddr *src_addr,
-		      const union rdma_sockaddr *dst_addr, unsigned long timeout_ms);
+RDMA_MUST_CHECK int rdma_resolve_addr(struct rdma_cm_id *id, const union rdma_sockaddr *src_addr,
+				      const union rdma_sockaddr *dst_addr,
+				      unsigned long timeout_ms);
 
 /**
  * rdma_resolve_route - ask the SA for the path
@@ -334,7 +337,7 @@ int rdma_resolve_addr(struct rdma_cm_id *id, const union rdma_sockaddr *src_addr
  * Ends by the event ROUTE_RESOLVED or ROUTE_ERROR, after which one may ask again. Context: process.
  * Return: 0; -EINVAL for the wrong state, or no @timeout_ms; the errors of ib_sa_path_rec_get().
  */
-int rdma_resolve_route(struct rdma_cm_id *id, unsigned long timeout_ms);
+RDMA_MUST_CHECK int rdma_resolve_route(struct rdma_cm_id *id, unsigned long timeout_ms);
 
 /**
  * rdma_set_ib_path - give an id its path instead
@@ -344,7 +347,7 @@ int rdma_resolve_route(struct rdma_cm_id *id, unsigned long timeout_ms);
  * The route is resolved then; no event comes. Context: process. Return: 0; -EINVAL for the wrong
  * state.
  */
-int rdma_set_ib_path(struct rdma_cm_id *id, const struct sa_path_rec *path_rec);
+RDMA_MUST_CHECK int rdma_set_ib_path(struct rdma_cm_id *id, const struct sa_path_rec *path_rec);
 
 /**
  * rdma_create_qp - make the QP of an id
@@ -357,13 +360,14 @@ int rdma_set_ib_path(struct rdma_cm_id *id, const struct sa_path_rec *path_rec);
  * Return: 0; -EINVAL if something of this is not so; the errors of ib_create_qp() and
  * ib_modify_qp().
  */
-int rdma_create_qp(struct rdma_cm_id *id, struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr);
+RDMA_MUST_CHECK int rdma_create_qp(struct rdma_cm_id *id, struct ib_pd *pd,
+				   struct ib_qp_init_attr *qp_init_attr);
 
 /**
  * rdma_destroy_qp - undo rdma_create_qp()
  * @id: the id
  *
- * Context: process.
+ * A QP that is still in a multicast group stays the id's, which is logged. Context: process.
  */
 void rdma_destroy_qp(struct rdma_cm_id *id);
 
@@ -376,7 +380,8 @@ void rdma_destroy_qp(struct rdma_cm_id *id);
  * Context: process. Return: 0; -EINVAL without a device, or a state in which there is nothing to
  * say; -ENOENT; -ENODEV.
  */
-int rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *qp_attr, int *qp_attr_mask);
+RDMA_MUST_CHECK int rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *qp_attr,
+				      int *qp_attr_mask);
 
 /**
  * rdma_connect - ask for the connection, or for the peer's QP of datagrams
@@ -389,7 +394,7 @@ int rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *qp_attr, int *qp
  * Return: 0; -EINVAL for the wrong state, or what does not fit; the errors of ib_send_cm_req() and
  * ib_send_cm_sidr_req().
  */
-int rdma_connect(struct rdma_cm_id *id, const struct rdma_conn_param *conn_param);
+RDMA_MUST_CHECK int rdma_connect(struct rdma_cm_id *id, const struct rdma_conn_param *conn_param);
 
 /**
  * rdma_connect_locked - the same with the handler lock
@@ -398,7 +403,8 @@ int rdma_connect(struct rdma_cm_id *id, const struct rdma_conn_param *conn_param
  *
  * Context: process, with the handler lock: from the handler, that is. Return: as rdma_connect().
  */
-int rdma_connect_locked(struct rdma_cm_id *id, const struct rdma_conn_param *conn_param);
+RDMA_MUST_CHECK int rdma_connect_locked(struct rdma_cm_id *id,
+					const struct rdma_conn_param *conn_param);
 
 /**
  * rdma_listen - wait for requests
@@ -410,7 +416,7 @@ int rdma_connect_locked(struct rdma_cm_id *id, const struct rdma_conn_param *con
  * Context: process. Return: 0; -EINVAL for the wrong state; -EADDRINUSE if the port is shared with
  * another that listens; the errors of rdma_bind_addr() and ib_cm_listen().
  */
-int rdma_listen(struct rdma_cm_id *id, int backlog);
+RDMA_MUST_CHECK int rdma_listen(struct rdma_cm_id *id, int backlog);
 
 /**
  * rdma_accept - agree to a connection
@@ -423,7 +429,7 @@ int rdma_listen(struct rdma_cm_id *id, int backlog);
  * Context: process, with the handler lock. Return: 0; -EINVAL for the wrong state, or what does not fit; the errors of ib_modify_qp() and of the
  * CM's functions.
  */
-int rdma_accept(struct rdma_cm_id *id, const struct rdma_conn_param *conn_param);
+RDMA_MUST_CHECK int rdma_accept(struct rdma_cm_id *id, const struct rdma_conn_param *conn_param);
 
 /**
  * rdma_reject - refuse a connection
@@ -436,7 +442,8 @@ int rdma_accept(struct rdma_cm_id *id, const struct rdma_conn_param *conn_param)
  * Context: process. Return: 0; -EINVAL for the wrong state, or what does not fit; the errors of
  * ib_send_cm_rej().
  */
-int rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 private_data_len, u8 reason);
+RDMA_MUST_CHECK int rdma_reject(struct rdma_cm_id *id, const void *private_data,
+				u8 private_data_len, u8 reason);
 
 /**
  * rdma_notify - say what the QP knows before the CM does
@@ -445,7 +452,7 @@ int rdma_reject(struct rdma_cm_id *id, const void *private_data, u8 private_data
  *
  * Context: process. Return: 0; -EINVAL for an id without connection; the errors of ib_cm_notify().
  */
-int rdma_notify(struct rdma_cm_id *id, enum ib_event_type event);
+RDMA_MUST_CHECK int rdma_notify(struct rdma_cm_id *id, enum ib_event_type event);
 
 /**
  * rdma_disconnect - end a connection, or agree to its end
@@ -471,8 +478,8 @@ int rdma_disconnect(struct rdma_cm_id *id);
  * Return: 0; -EINVAL if something of this is not so; -EADDRNOTAVAIL while IPoIB's broadcast group
  * is not joined; -ENOSPC; -ENOMEM.
  */
-int rdma_join_multicast(struct rdma_cm_id *id, const union rdma_sockaddr *addr, u8 join_state,
-			void *context);
+RDMA_MUST_CHECK int rdma_join_multicast(struct rdma_cm_id *id, const union rdma_sockaddr *addr,
+					u8 join_state, void *context);
 
 /**
  * rdma_leave_multicast - undo rdma_join_multicast()
@@ -501,7 +508,7 @@ void rdma_set_service_type(struct rdma_cm_id *id, int tos);
  *
  * Context: process. Return: 0; -EINVAL.
  */
-int rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout);
+RDMA_MUST_CHECK int rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout);
 
 /**
  * rdma_set_min_rnr_timer - the QP's RNR timer
@@ -510,7 +517,7 @@ int rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout);
  *
  * Context: process. Return: 0; -EINVAL.
  */
-int rdma_set_min_rnr_timer(struct rdma_cm_id *id, u8 min_rnr_timer);
+RDMA_MUST_CHECK int rdma_set_min_rnr_timer(struct rdma_cm_id *id, u8 min_rnr_timer);
 
 /**
  * rdma_set_reuseaddr - share the port with others that say so, none of which listens
@@ -519,7 +526,7 @@ int rdma_set_min_rnr_timer(struct rdma_cm_id *id, u8 min_rnr_timer);
  *
  * Context: process. Return: 0; -EINVAL.
  */
-int rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse);
+RDMA_MUST_CHECK int rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse);
 
 /**
  * rdma_set_afonly - listen for the family of the address only
@@ -528,7 +535,7 @@ int rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse);
  *
  * Context: process. Return: 0; -EINVAL.
  */
-int rdma_set_afonly(struct rdma_cm_id *id, int afonly);
+RDMA_MUST_CHECK int rdma_set_afonly(struct rdma_cm_id *id, int afonly);
 
 /**
  * rdma_get_service_id - the service of an address

@@ -8,7 +8,7 @@
  *   Linux                     here
  *   struct scatterlist        struct ib_dma_segment   (an address range that is already mapped for the device)
  *   struct list_head          struct ib_links         (two pointers, meaningful to the midlayer only)
- *   atomic_t                  int, changed by __atomic_* inside the midlayer only
+ *   atomic_t                  int, changed by kern/use_count.hpp inside the midlayer only
  *   IS_ERR, PTR_ERR           the same in C; rdma::is_err, rdma::ptr_err, rdma::err_ptr in C++
  *   gfp_t                     unsigned int
  */
@@ -45,6 +45,13 @@ typedef ib::be64 __be64 __attribute__((aligned(8)));
 #define RDMA_C_BEGIN
 #define RDMA_C_END
 #define RDMA_FLAGS(name) struct rdma_no_flags
+#endif
+
+/* A function whose result must be looked at, because it says whether the call has failed. */
+#ifdef __cplusplus
+#define RDMA_MUST_CHECK [[nodiscard]]
+#else
+#define RDMA_MUST_CHECK __attribute__((warn_unused_result))
 #endif
 
 struct ib_links {

@@ -48,7 +48,7 @@ rdma_ah_attr address_of(const Said &said)
 
 /* Into what is zero; of an address without a global part that stays so. */
 template<class Told>
-void tell_address(const rdma_ah_attr &attr, Told &told)
+void fill_address(const rdma_ah_attr &attr, Told &told)
 {
 	if (attr.ah_flags & IB_AH_GRH) {
 		__builtin_memcpy(told.dgid, attr.grh.dgid.raw, sizeof(told.dgid));

@@ -26,7 +26,7 @@ MEMORY = "384M"
 # What each kernel gets to do is decided by how much of a run's 80 seconds of CPU was whose, on um-debug; the others' are one at most.
 KERNELS = 2
 SECONDS = {"weft_cm_test": 18, "weft_mad_test": 15, "weft_ipoib_test": 15, "weft_rdma_cm_test": 11, "weft_context_test": 6, "weft_recovery_test": 6,
-           "weft_umad_test": 5, "weft_ammasso_test": 2}
+           "weft_umad_test": 5, "weft_amso1100_test": 2}
 
 PROLOGUE = r"""# Written by scripts/lab/batch.py.
 b=/bin/busybox

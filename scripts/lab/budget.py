@@ -6,6 +6,7 @@ import time
 # Seconds on two cores with all caches warm. A part that needs more takes it from another one.
 PARTS = {
     "host": 180,            # building it, and its tests
+    "host-tsan": 900,       # with --full only, and mostly compiling
     "fuzz": 60,
     "kunit-um": 60,         # each kernel's with the building of its modules
     "kunit-um-debug": 90,

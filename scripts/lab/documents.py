@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What the documentation says of the sources is so: tests and files that it names exist, public functions are described, laws are kept."""
+"""Checks the documents against the sources: named tests and files exist, public functions are described, and the architecture rules hold."""
 import re
 
-from lab import cache, habits, kernel_doc, laws, testing
+from lab import cache, conventions, kernel_doc, layering, source_rules, testing
 from lab.errors import LabError
 
 RULE = re.compile(r"^([A-Z]+-\d\d)(?: to [A-Z]+-\d\d)?$", re.MULTILINE)
@@ -23,7 +23,8 @@ def _texts(pattern, below=("core", "hw", "ulp", "tools")):
 def _tests():
     """The names of all tests: of KUnit and GoogleTest, and (file, function) of those in guests."""
     units, guests = set(), set()
-    for text in _texts("**/tests/**/*.cpp").values():
+    # A header has the cases that several suites share.
+    for text in (*_texts("**/tests/**/*.cpp").values(), *_texts("**/tests/**/*.hpp").values()):
         units.update(re.findall(r"KUNIT_CASE\((\w+)\)", text))
         units.update(re.findall(r"^TEST(?:_[FP])?\(\w+,\s*(\w+)\)", text, re.MULTILINE))
     for path, text in _texts("**/tests/guest/*.py").items():
@@ -138,9 +139,26 @@ def check_full():
             + [f"testing.rst says that only --full has {name}, and it is not so" for name in sorted(named - there)])
 
 
+# A figure of a state machine says whose: "// states: ulp/ipoib/queues.hpp State".
+FIGURE = re.compile(r"^ *// states: (\S+) (\w+)\n(.*?)^ *}$", re.MULTILINE | re.DOTALL)
+
+
+def check_figures(tree):
+    """Figures of state machines have the states of the code, all of them and no others."""
+    found = []
+    for page in sorted((tree / "Documentation").glob("*.rst")):
+        for source, name, body in FIGURE.findall(page.read_text()):
+            drawn = {state for edge in re.findall(r"(\w+) -> (\w+)", body) for state in edge}
+            enumeration = re.search(rf"enum class {name} : [\w:]+ {{(.*?)}};", re.sub(r"/\*.*?\*/", "", (tree / source).read_text(), flags=re.DOTALL), re.DOTALL)
+            states = set(re.findall(r"\w+", enumeration[1])) if enumeration else set()
+            found += [f"{page.relative_to(tree)} draws the state {state}, which {name} in {source} does not have" for state in sorted(drawn - states)]
+            found += [f"{page.relative_to(tree)} does not draw {state}, a state of {name} in {source}" for state in sorted(states - drawn)]
+    return found
+
+
 def complaints():
     """All that is not so."""
-    return check_full() + check_rules() + check_functions() + missing_files(cache.TREE) + laws.complaints(cache.TREE) + habits.unlicensed(cache.TREE)
+    return check_figures(cache.TREE) + check_full() + check_rules() + check_functions() + missing_files(cache.TREE) + layering.complaints(cache.TREE) + source_rules.complaints(cache.TREE) + conventions.unlicensed(cache.TREE)
 
 
 def check():

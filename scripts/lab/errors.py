@@ -7,11 +7,22 @@ import signal
 import sys
 
 
+def printable(text):
+    """Text that a guest may have chosen, for a terminal: what would change it is replaced by its number, lines and tabs stay (base/printable.hpp)."""
+    return "".join(letter if letter in "\n\t" or letter.isprintable() else "".join(f"\\x{byte:02x}" for byte in letter.encode(errors="surrogatepass"))
+                   for letter in text)
+
+
 class LabError(Exception):
     """Something outside a test's subject is wrong: a package, the network, the disk, a broken cache."""
 
     def __init__(self, what, remedy=None):
         super().__init__(what if remedy is None else f"{what}: {remedy}")
+
+
+def in_one_line(error):
+    """What a user is told of an exception: of one from the operating system the file and the reason, without Python's notation."""
+    return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
 
 
 @contextlib.contextmanager
@@ -21,14 +32,14 @@ def reported(program):
     try:
         yield
     except LabError as error:
-        sys.exit(f"{program}: {error}")
+        sys.exit(f"{program}: {printable(str(error))}")
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
             raise
         sys.exit(f"{program}: {error.filename or 'the disk'}: {os.strerror(error.errno)}: free some space "
                  "(the cache is $XDG_CACHE_HOME/weft, results are in build/), then run this again")
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(f"{program}: interrupted")

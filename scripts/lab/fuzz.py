@@ -7,29 +7,17 @@ import subprocess
 import time
 from concurrent import futures
 
-from lab import cache
+from lab import cache, host
 from lab.errors import LabError
 from lab.results import FAILED, PASSED, Result
 
-BUILD = cache.TREE / "build/fuzz"
+BUILD = host.SANITIZED.directory
 SECONDS = 2     # for each; scripts/fuzz does as many inputs as it is told
 MEMORY = 2048   # MiB
 
 
-def _compiler():
-    for name in ("clang++-19", "clang++"):
-        if path := shutil.which(name):
-            return path
-    raise LabError("there is no clang, which has libFuzzer", "run scripts/setup, which installs it")
-
-
-def build(directory=BUILD, optimise="-O1"):
-    for command in (["cmake", "-S", cache.TREE / "tools", "-B", directory, "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={_compiler()}", "-DWEFT_FUZZ=ON",
-                     f"-DCMAKE_CXX_FLAGS_RELWITHDEBINFO={optimise} -g1"],
-                    ["cmake", "--build", directory, "--target", "fuzzers"]):
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        if done.returncode != 0:
-            raise LabError(f"the fuzz targets do not build:\n{done.stdout[-8000:]}")
+def build(tree=host.SANITIZED):
+    tree.build({"fuzzers"})
 
 
 def targets(only=None, directory=BUILD):

@@ -2,7 +2,7 @@
 """A guest: a virtual machine, or a kernel that is a program, that a test boots, drives by commands, and is told about when its kernel
 complains.
 
-Threads: a Guest is used from one thread. A thread of its own reads the agent's frames. What runs it is killed by
+Threads: any may give commands; a Guest is started, closed and asked for its log by one. A thread of its own reads the agent's frames. What runs it is killed by
 the kernel when the thread that started it ends (PR_SET_PDEATHSIG), so guests are started from the main thread.
 """
 import contextlib
@@ -13,6 +13,7 @@ import shlex
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -20,7 +21,9 @@ import time
 from lab import accelerator, kernels, machine, qemu, reports, uml
 from lab.errors import LabError
 from lab.monitor import Monitor
-from lab.process import ERR, EXECUTE, EXIT, GET, HEADER, KILL, LINE_MOST, LINE_STEP, OUT, PUT, READY, RUN, TAKEN, CommandFailed, Process
+from lab.console import Reader, Recorder
+from lab.process import (BEGIN, CONSUMED, ERR, EXECUTE, EXIT, GET, HEADER, LINE_MOST, LINE_STEP, OUT, PIPE, PUT, READY, RUN, START, TAKEN, TERMINAL, BadFrame, CommandFailed,
+                         Process, read_frame)
 from lab.waiting import DeadlineExceeded, wait_until
 
 BUSYBOX = "/.weft/busybox"      # a program without libraries, which begins several times as fast
@@ -51,19 +54,20 @@ class Guest:
                 that is a program
     vfio_user   sockets of vfio-user servers, one device each, behind a PCIe root port each; they must be listening
     spare_ports empty root ports, for plug()
-    share       a host folder that the guest sees as /share, read and write
+    share       a host folder that the guest sees as /share, read and write; it can make no file there set-user-ID (no_setuid.py)
     netdevs     virtio-net devices: values of QEMU's -netdev without id ("user", "dgram,…")
     append      more words for the kernel's command line; qemu_args: more of QEMU's options
     icount      one instruction is one nanosecond; one CPU. An idle guest's clock jumps to its next timer, or with "sleep" goes
                 on with the host's, as a guest needs that waits for another
     log         where the console goes: kept there, else it goes with the guest
+    bounded_log the log has its beginning and its end only (console.py): for a guest that nobody vouches for
     allowed     regular expressions of kernel reports that the test provokes on purpose
     firmware_script  a script for iPXE, which then boots in the kernel's place; it must end in the kernel's boot (see ipxe.network_boot())
     may_reboot  the guest may reboot (see reboot()); else a reboot ends it, and so does a panic
     """
 
     def __init__(self, name="guest", *, kernel="stock", cpus=1, memory="768M", cards=(), vfio_user=(), spare_ports=0, share=None, netdevs=(),
-                 append="", qemu_args=(), icount=False, log=None, allowed=(), firmware_script=None,
+                 append="", qemu_args=(), icount=False, log=None, bounded_log=False, allowed=(), firmware_script=None,
                  may_reboot=False):
         self.name = name
         self.kernel = kernels.find(kernel) if isinstance(kernel, str) else kernel
@@ -88,10 +92,15 @@ class Guest:
             handle, log = tempfile.mkstemp(prefix=f"weft-{name}-", suffix=".log")
             os.close(handle)
         self.log = pathlib.Path(log)
+        self._bounded_log = bounded_log
+        self._recorder = None       # what writes the log, if that is bounded
+        self._console = Reader(self.log)
         self._errors = tempfile.TemporaryFile()
-        self._changed = threading.Condition()
+        self.changed = threading.Condition()
+        self._broken = None         # why nothing more is read from the agent
         self._processes = {}
         self._next = 1
+        self._sending = threading.Lock()    # a frame of one thread at a time
         self._sent = 0      # bytes to the agent, and those that it has taken, where that is told
         self._taken = 0
         self._marks = 0
@@ -101,6 +110,7 @@ class Guest:
         self._state = None
         self._agent = None
         self._monitor = None
+        self._closed = False        # by close(), before the machine ends: a wait that ends with it gives this as its reason
         self._boots = 0             # that were seen
         self._expected_boots = 1
 
@@ -117,18 +127,25 @@ class Guest:
         self.log.write_bytes(b"")
         agent, agent_far = socket.socketpair()
         monitor, monitor_far = socket.socketpair()
+        if self._bounded_log:
+            self._recorder = Recorder(self.log)
         with agent_far, monitor_far:
             if self.kernel.native:
                 self._state = tempfile.TemporaryDirectory(prefix="weft-um-", ignore_cleanup_errors=True)
-                self._machine = uml.start(self.kernel, uml.guest_words(self, agent_far.fileno()), memory=self.memory, log=self.log,
-                                          state=pathlib.Path(self._state.name), pass_fds=[agent_far.fileno()])
+                self._machine = uml.start(self.kernel, uml.guest_words(self, agent_far.fileno(), pathlib.Path(self._state.name)), memory=self.memory, log=self.log_target(),
+                                          state=pathlib.Path(self._state.name), pass_fds=[agent_far.fileno()], no_setuid=bool(self.share))
             else:
                 program = qemu.find()
-                fds = agent_far.fileno(), monitor_far.fileno()
-                argv = ["setpriv", "--pdeathsig", "KILL", *program.argv, *machine.options(self, *fds)]
+                fds = [agent_far.fileno(), monitor_far.fileno()]
+                confine = [sys.executable, "-B", uml.NO_SETUID] if self.share else []
+                argv = ["setpriv", "--pdeathsig", "KILL", *confine, *program.argv, *machine.options(self, *fds)]
+                if self._recorder:
+                    fds.append(self._recorder.writer)
                 # A process group of its own: Ctrl-C is for the program that drives the guest.
                 self._machine = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self._errors, stderr=self._errors,
                                                  pass_fds=fds, env={**os.environ, **program.environment}, process_group=0)
+        if self._recorder:
+            self._recorder.close_writer()
         self._agent = agent
         self._monitor = Monitor(monitor)
         threading.Thread(target=self._read_frames, args=(agent,), daemon=True).start()
@@ -161,6 +178,7 @@ class Guest:
 
     def close(self):
         """Ends it at once. Nothing in the guest is told: it is a power cut."""
+        self._closed = True
         if self._machine:
             if self.kernel.native:
                 uml.end(self._machine)
@@ -173,6 +191,8 @@ class Guest:
             with contextlib.suppress(OSError):
                 self._agent.shutdown(socket.SHUT_RDWR)
             self._monitor.close()
+        if self._recorder:
+            self._recorder.join()
         self._errors.close()
         self.last_lines = self.console().splitlines()[-25:]
         if not self._keep_log:
@@ -220,6 +240,11 @@ class Guest:
             return self._request(RUN, command.encode(), command)
         words = [str(word) for word in command]
         return self._request(EXECUTE, b"".join(word.encode() + b"\0" for word in words), shlex.join(words))
+
+    def start_program(self, words, terminal=None, environment=()):
+        """Starts a program that has standard input (Process.give()): a pipe, or a terminal of (rows, columns). environment: NAME=VALUE words for it."""
+        words = [*(["env", *environment] if environment else []), *map(str, words)]
+        return self._request(START, BEGIN.pack(TERMINAL if terminal else PIPE, *(terminal or (0, 0))) + b"".join(word.encode() + b"\0" for word in words), shlex.join(words))
 
     def run(self, command, timeout=60, check=True):
         """Runs a command as root and waits for its end; returns its Process (out, err, status).
@@ -292,18 +317,19 @@ class Guest:
         """Waits until all that the kernel has logged so far is in the log file; returns the file's text."""
         self._marks += 1
         mark = f"weft-mark {self._marks}."
+        before = self._console.end()
         self.put("/dev/kmsg", f"{mark}\n")
-        wait_until(f"{self.name}: its console to catch up", lambda: mark in self.console(), 30 * self.slowness)
+        wait_until(f"{self.name}: its console to catch up", lambda: mark in self._console.since(before), 30 * self.slowness)
         return self.console()
 
     def console(self):
         """The text on the console so far."""
-        return self.log.read_text(errors="replace")
+        return self._console.text()
 
     def new_reports(self):
         """The kernel's reports since the last call, each as its text."""
-        text = self.console()
-        fresh, self._checked = text[self._checked:], len(text)
+        end = self._console.end()
+        fresh, self._checked = self._console.since(self._checked, end), end
         return reports.find(fresh, self.allowed)
 
     def check_log(self):
@@ -323,14 +349,20 @@ class Guest:
 
     # -- below --------------------------------------------------------------------------------
 
+    def log_target(self):
+        """The path that the console is written to: the log's, or that of a pipe to what keeps it short."""
+        return f"/dev/fd/{self._recorder.writer}" if self._recorder else self.log
+
     def alive(self):
         return self._machine is not None and self._machine.poll() is None
 
     def wait_for_event(self, what, condition, timeout):
         """Waits until condition() is true, looking when a frame arrives; notices when the guest dies."""
         deadline = time.monotonic() + timeout * self.slowness
-        with self._changed:
+        with self.changed:
             while not condition():
+                if self._broken:
+                    raise GuestDied(f"{self.name}: its agent sent {self._broken}, and is not listened to any more")
                 if not self.alive():
                     raise GuestDied(self._obituary(what))
                 if self._boots > self._expected_boots:
@@ -338,14 +370,15 @@ class Guest:
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise DeadlineExceeded(f"{self.name}: waited {timeout * self.slowness:g} s for {what}")
-                self._changed.wait(min(left, 0.5))
+                self.changed.wait(min(left, 0.5))
 
     def send(self, number, kind, data):
         """Sends a frame to the agent."""
         frame = HEADER.pack(len(data), number, kind) + data
         piece = LINE_STEP if self.kernel.native else len(frame)
-        for begin in range(0, len(frame), piece):
-            self._send_piece(frame[begin:begin + piece])
+        with self._sending:
+            for begin in range(0, len(frame), piece):
+                self._send_piece(frame[begin:begin + piece])
 
     def _send_piece(self, piece):
         if self.kernel.native:
@@ -357,12 +390,15 @@ class Guest:
         self._sent += len(piece)
 
     def _request(self, kind, data, description):
-        number, self._next = self._next, self._next + 1
-        process = self._processes[number] = Process(self, number, description)
+        with self.changed:
+            number, self._next = self._next, self._next + 1
+            process = self._processes[number] = Process(self, number, description)
         self.send(number, kind, data)
         return process
 
     def _obituary(self, what):
+        if self._closed:
+            return f"{self.name} has been closed"
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._machine.wait(timeout=5)
         self._errors.seek(0)
@@ -372,31 +408,40 @@ class Guest:
         return f"{self.name} ended (status {self._machine.poll()}) while waiting for {what}\n{said}\n{tail}".strip()
 
     def _read_frames(self, agent):
+        """What the agent sends, until it is no frame. On a thread of its own."""
         stream = agent.makefile("rb")
-        while True:
-            try:
-                header = stream.read(HEADER.size)
-                if len(header) < HEADER.size:
-                    break
-                size, number, kind = HEADER.unpack(header)
-                data = stream.read(size)
-            except OSError:
-                break
-            with self._changed:
-                if kind == READY:
-                    self.release = data.decode()
-                    self._boots += 1
-                elif kind == OUT:
-                    self._processes[number]._out += data
-                elif kind == ERR:
-                    self._processes[number]._err += data
-                elif kind == TAKEN:
-                    self._taken = struct.unpack("<I", data)[0]
-                elif kind == EXIT:
-                    self._processes[number].status = struct.unpack("<I", data)[0]
-                self._changed.notify_all()
-        with self._changed:
-            self._changed.notify_all()
+        why = None
+        try:
+            while frame := read_frame(stream):
+                with self.changed:
+                    self._take(*frame)
+                    self.changed.notify_all()
+        except OSError:
+            pass
+        except BadFrame as error:
+            why = str(error)
+        with self.changed:
+            self._broken = why
+            self.changed.notify_all()
+
+    def _take(self, number, kind, data):
+        if kind == READY:
+            self.release = data.decode(errors="replace")
+            self._boots += 1
+        elif kind == TAKEN:
+            self._taken = struct.unpack("<I", data)[0]
+        # Of a command that has ended, or that nobody gave.
+        elif (process := self._processes.get(number)) is None:
+            pass
+        elif kind in (OUT, ERR):
+            process.take(kind, data)
+            while process.is_full() and self.alive():
+                self.changed.wait(0.5)
+        elif kind == CONSUMED:
+            process.window.take(struct.unpack("<I", data)[0])
+        elif kind == EXIT:
+            process.status = struct.unpack("<I", data)[0]
+            del self._processes[number]
 
 
 @contextlib.contextmanager

@@ -78,7 +78,7 @@ def _paragraphs(text):
 
 
 def _directive(block):
-    declaration = re.sub(r"^(static |inline |extern |constexpr )*", "", block.declaration)
+    declaration = re.sub(r"^(RDMA_MUST_CHECK |static |inline |extern |constexpr )*", "", block.declaration)
     if block.kind:
         return f"c:{block.kind}:: {block.name}"
     if declaration.startswith("#define"):

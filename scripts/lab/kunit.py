@@ -26,7 +26,7 @@ OF_A_MACHINE = ("weft_context_test", "weft_core_test", "weft_kern_test", "weft_r
 def suites_of_sources():
     """The suites that the sources have, as (names, cases): a macro may make two suites of the same cases."""
     for path in [path for room in ("core", "hw", "ulp") for path in (cache.TREE / room).glob("**/*_test.cpp")]:
-        for macro, suite, cases in re.findall(r"(KUNIT_SUITE|KUNIT_SUITE_BEFORE|CARD_SUITE|SOFT_SUITES)\((\w+),(.*?)\);", path.read_text(), re.S):
+        for macro, suite, cases in re.findall(r"(KUNIT_SUITE|KUNIT_SUITE_BEFORE|CARD_SUITE|SOFT_SUITES)\(\s*(\w+),(.*?)\);", path.read_text(), re.S):
             yield (suite, f"{suite}_card") if macro == "SOFT_SUITES" else (suite,), re.findall(r"KUNIT_CASE\((\w+)\)", cases)
 
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import textwrap
 
-from lab import habits
+from lab import conventions
 from lab.errors import LabError
 
 PROGRAM = "clang-format-19"     # others lay out otherwise
@@ -104,7 +104,7 @@ def bare(source):
 
 
 def sources(tree):
-    return [name for name in habits._files(tree) if SOURCE.match(name) and not NOT_OURS.match(name) and (pathlib.Path(tree) / name).is_file()]
+    return [name for name in conventions._files(tree) if SOURCE.match(name) and not NOT_OURS.match(name) and (pathlib.Path(tree) / name).is_file()]
 
 
 def _clang_format(tree, names, *options):

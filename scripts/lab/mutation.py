@@ -21,6 +21,7 @@ from lab.results import FAILED, PASSED, Result, Results
 LIST = cache.TREE / "scripts/mutations.toml"
 WORK = cache.TREE / "build/mutate"
 LIMIT = 20      # seconds for the suites of a mutant's module on a kernel that is a program, which take three; one that hangs them is found all the same
+HOST_LIMIT = 300   # seconds for one test of a host program: as long as ctest gives it
 REPAIR = "REPAIR"   # in place of a rule: what was mended once, and has no number
 
 
@@ -60,7 +61,7 @@ def load(path=LIST):
     return [Mutant(**entry) for entry in tomllib.loads(path.read_text())["mutant"]]
 
 
-COPIED = ("core", "hw", "ulp", "include", "tools", "scripts", "Kbuild", "Makefile")
+COPIED = ("core", "debian", "hw", "ulp", "include", "tools", "scripts", "Kbuild", "Makefile")
 
 
 def copy_tree(to=WORK / "tree"):
@@ -144,11 +145,15 @@ class Trial:
         finally:
             path.write_text(whole)
         program = self._tree / "build/tools/tests" / mutant.module
-        done = subprocess.run([program, f"--gtest_filter=*.{mutant.test}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False)
+        name = f"{mutant.module}.{mutant.test}"
+        try:
+            done = subprocess.run([program, f"--gtest_filter=*.{mutant.test}"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, timeout=HOST_LIMIT, check=False)
+        except subprocess.TimeoutExpired:
+            return [Result("host", name, FAILED, f"did not end within {HOST_LIMIT} s")]
         if "Running 1 test" not in done.stdout:
             raise LabError(f"{mutant.module} has no test {mutant.test}")
-        return [Result("host", f"{mutant.module}.{mutant.test}", FAILED if done.returncode else PASSED, done.stdout)]
+        return [Result("host", name, FAILED if done.returncode else PASSED, done.stdout)]
 
     def verdict(self, mutant):
         """Whether the named test finds the mutant, as a result of its own."""
@@ -169,11 +174,11 @@ class Trial:
 
 
 def places():
-    """Where each KUnit case is: its suites, and how many come before it there."""
+    """Where each KUnit case is: (suite, number of cases before it) for each suite that has one of that name."""
     found = {}
     for names, cases in kunit.suites_of_sources():
         for index, case in enumerate(cases):
-            found[case] = (names, index)
+            found.setdefault(case, []).extend((suite, index) for suite in names)
     return found
 
 
@@ -182,9 +187,8 @@ def ended_in(mutant, said):
     if mutant.of_host:
         return False
     failed = {result.name for result in said if result.outcome == FAILED}
-    suites, before = places()[mutant.test]
     return any(f"{mutant.module}.{suite}.case {before + 1}" in failed and f"{mutant.module}.{suite}.case {before}" not in failed
-               for suite in suites)
+               for suite, before in places()[mutant.test])
 
 
 def one_for_each_module(mutants):

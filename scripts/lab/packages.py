@@ -27,7 +27,7 @@ MUST_HAVE = (
     "./usr/share/bash-completion/completions/weft", "./lib/systemd/system/weftd.service",
 )
 # Of what others keep: the key that DKMS makes for all modules, too.
-LEFT_BEHIND = re.compile(r"^/(?:proc|sys|dev|tmp|run|root)/|^/var/(?:log|cache)/|^/var/lib/(?:dpkg|systemd)/|^/var/lib/dkms/mok\.|^/etc/ld\.so\.cache$")
+LEFT_BEHIND = re.compile(r"^/(?:proc|sys|dev|tmp|run|root)/|^/var/(?:log|cache)/|^/var/lib/(?:dpkg|systemd)/|^/var/lib/dkms/mok\.|^/etc/ld\.so\.cache$|^/etc/g(?:roup|shadow)-$")
 
 MOST_EXPOSURE = 10      # of 100; it has 9
 
@@ -35,9 +35,11 @@ MOST_EXPOSURE = 10      # of 100; it has 9
 USED = r"""
 set -e
 weftd --lab /etc/weft/lab.toml --check
-weftd --lab /etc/weft/lab.toml --socket-dir /run/weft & daemon=$!
+install -d -m 710 -g weft /run/weft
+setpriv --regid weft --clear-groups weftd --lab /etc/weft/lab.toml --socket-dir /run/weft --group & daemon=$!
 tries=0; until weft --socket-dir /run/weft fabric show >/dev/null 2>&1; do tries=$((tries + 1)); test $tries -lt 200; sleep 0.1; done
 weft --socket-dir /run/weft fabric show | grep -q node2
+test "$(stat -c %a.%G /run/weft/node1.sock /run/weft/control.sock | xargs)" = "660.weft 600.weft"
 weft --socket-dir /run/weft link down node1
 weft topology torus --size 3x3 >/tmp/torus.toml
 weft --socket-dir /run/weft lab apply /tmp/torus.toml | grep -q '^+ switch switch3-3$'
@@ -175,7 +177,7 @@ def install_on_next():
         _install(deb, NEXT_SUITE)
 
 
-MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_iw_cm", "weft_rdma_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_ucm", "weft_netlink", "weft_connectx",
+MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_iw_cm", "weft_rdma_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_rdma_ucm", "weft_netlink", "weft_mlx4",
            "weft_ipoib")
 USED_IN_MACHINES = f"""
 set -e

@@ -4,16 +4,69 @@ import re
 import struct
 
 HEADER = struct.Struct("<III")  # size, id, type
-RUN, PUT, GET, KILL, EXECUTE, READY, OUT, ERR, EXIT, TAKEN = 1, 2, 3, 4, 5, 16, 17, 18, 19, 20
+RUN, PUT, GET, KILL, EXECUTE, START, INPUT, RESIZE = 1, 2, 3, 4, 5, 6, 7, 8
+READY, OUT, ERR, EXIT, TAKEN, CONSUMED = 16, 17, 18, 19, 20, 21
+BEGIN = struct.Struct("<IHH")   # Start of agent.cpp: kind of standard input; rows and columns of a terminal
+SIZE = struct.Struct("<HH")
+PIPE, TERMINAL = 1, 2
 
 # A serial line's buffer is 4095 bytes, and the kernel must never find it full (agent.cpp says why). The agent tells of what it has taken in
 # steps; what it has not told of yet is less than one.
 LINE_STEP = 1024
 LINE_MOST = 3 * LINE_STEP
 
+# The agent belongs to the guest, and so may send anything.
+MOST_FRAME = 1 << 20        # bytes; agent.cpp sends 64 KiB at most, and get() a file in several
+MOST_OUTPUT = 64 << 20      # bytes of a command that are kept; the rest is dropped, and the command fails
+MOST_UNREAD = 1 << 20       # bytes of a command whose output is drained: the guest waits until it is
+INPUT_MOST = 64 << 10       # bytes of a command's input that the agent has and the command has not taken
+INPUT_PIECE = 16 << 10      # bytes of input in one frame
+
 
 class CommandFailed(Exception):
     """A command in a guest exited with a status other than 0."""
+
+
+class BadFrame(Exception):
+    """What the guest's agent sent is no frame."""
+
+
+def read_frame(stream):
+    """(number, kind, data) of the next frame; None at the stream's end. Raises BadFrame."""
+    header = stream.read(HEADER.size)
+    if len(header) < HEADER.size:
+        return None
+    size, number, kind = HEADER.unpack(header)
+    if size > MOST_FRAME:
+        raise BadFrame(f"a frame of {size} bytes")
+    data = stream.read(size)
+    if len(data) < size:
+        return None
+    if kind in (EXIT, TAKEN, CONSUMED) and size != 4:
+        raise BadFrame(f"a frame of kind {kind} with {size} bytes")
+    return number, kind, data
+
+
+class InputWindow:
+    """How much of a command's input may be on its way: INPUT_MOST bytes that were given and that the command has not taken. Counts are modulo 2^32."""
+
+    def __init__(self):
+        self._given = 0
+        self.taken = 0
+
+    def _pending(self):
+        return (self._given - self.taken) & 0xffffffff
+
+    def space(self):
+        return INPUT_MOST - self._pending()
+
+    def give(self, size):
+        self._given = (self._given + size) & 0xffffffff
+
+    def take(self, count):
+        """The other side reports all that was taken. A count of what was never given, or again, is ignored."""
+        if (count - self.taken) & 0xffffffff <= self._pending():
+            self.taken = count
 
 
 class Process:
@@ -26,6 +79,38 @@ class Process:
         self._number = number
         self._out = bytearray()
         self._err = bytearray()
+        self._drained = False       # its output is taken as it comes
+        self._abandoned = False     # its output is of no use any more
+        self._dropped = 0           # bytes
+        self.window = InputWindow()
+
+    def take(self, kind, data):
+        """Adds output. On the thread that reads the agent's frames, with the guest's lock."""
+        if self._abandoned:
+            return
+        room = MOST_OUTPUT - len(self._out) - len(self._err)
+        (self._out if kind == OUT else self._err).extend(data[:max(0, room)])
+        self._dropped += max(0, len(data) - room)
+
+    def give(self, data):
+        """Gives it input, no more than there is space in the window; of a command that has ended it is dropped. b"" is the end of the input. Any thread."""
+        if self.status is None:
+            self.window.give(len(data))
+            self.guest.send(self._number, INPUT, data)
+
+    def resize(self, rows, columns):
+        """Tells its terminal's size. Any thread."""
+        if self.status is None:
+            self.guest.send(self._number, RESIZE, SIZE.pack(rows, columns))
+
+    def is_full(self):
+        """Whether the guest has to wait until its output is drained."""
+        return self._drained and not self._abandoned and len(self._out) + len(self._err) >= MOST_UNREAD
+
+    def is_ready(self):
+        """Whether there is something to drain, or it has ended. From the first call on its output is drained, and the guest waits for it."""
+        self._drained = True
+        return bool(self._out or self._err or self.status is not None)
 
     @property
     def raw(self):
@@ -41,15 +126,27 @@ class Process:
         return self._err.decode(errors="replace")
 
     def drain(self):
-        """Takes what it has written since the last time, as bytes (output, errors), so that it is not kept. Called where wait_for_event() calls."""
-        taken = bytes(self._out), bytes(self._err)
-        self._out.clear()
-        self._err.clear()
-        return taken
+        """Takes what it has written since the last time, as bytes (output, errors), so that it is not kept."""
+        with self.guest.changed:
+            self._drained = True
+            taken = bytes(self._out), bytes(self._err)
+            self._out.clear()
+            self._err.clear()
+            self.guest.changed.notify_all()
+            return taken
+
+    def abandon(self):
+        """Ends it; what it still writes is dropped."""
+        with self.guest.changed:
+            self._abandoned = True
+            self.guest.changed.notify_all()
+        self.kill()
 
     def wait(self, timeout=60, check=True):
         """Waits for its end. A status other than 0 raises CommandFailed unless check is False."""
         self.guest.wait_for_event(f"the end of `{self.command}`", lambda: self.status is not None, timeout)
+        if self._dropped:
+            raise CommandFailed(f"{self.guest.name}: `{self.command}` wrote {MOST_OUTPUT + self._dropped} bytes, of which {MOST_OUTPUT} are kept")
         if check and self.status != 0:
             raise CommandFailed(f"{self.guest.name}: `{self.command}` exited with status {self.status}\n"
                                 f"{self.out[-4000:]}{self.err[-4000:]}".rstrip())

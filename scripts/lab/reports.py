@@ -14,7 +14,36 @@ STARTS = re.compile(r"""
     | DMA-API:\ .*(?:device\ driver|cacheline|leaked|exceed|overlapping|mapping\ error) | ^unregister_netdevice:\ waiting
     | ^NETDEV\ WATCHDOG | nobody\ cared | page\ allocation\ failure | ^Out\ of\ memory | ^slab-out-of-bounds
     | ^Unable\ to\ handle | ^invalid\ opcode | ^stack\ segment | ^double\ fault | ^PANIC: | ^weft-guest:\s
+    | ^kobject\ \(.*something\ is\ seriously\ wrong | ^genirq:\ Flags\ mismatch | ^softirq:\ huh, | ^NOHZ\ tick-stop\ error | ^note:\ .*\ exited\ with\s
+    | returned\ with\ (?:preemption\ imbalance|disabled\ interrupts) | ^timer:\ .*preempt\ leak | ^ref_tracker:\s
+    | init\ suspiciously\ returned | ^kmem_cache_destroy\ .*still\ has\ objects | ^destroy_workqueue:\s
+    | ^(?:DMAR:|AMD-Vi:)\ .*(?:fault|IO_PAGE_FAULT) | disagrees\ about\ version\ of\ symbol
+    | ^INFO:\ lockdep\ is\ turned\ off
 """, re.VERBOSE)
+
+# What weft's own modules say of a defect of theirs, or of a driver's: the formats of the messages, as they stand in the sources.
+OWN = (
+    "%s: %s left %u %s%s behind\n",
+    "%s: cannot %s from within a callback\n",
+    "%s: no memory to add it to %s\n",
+    "%s: event %d of port %u, which it does not have\n",
+    "%s: %s on port %u, which it does not have\n",
+    "%s: its driver does not say %s, which is obligatory\n",
+    "%s: port %u does not speak %s alone, as devices of its node_type do\n",
+    "the device does not give back an object of kind %u, which is lost\n",
+    "QP %#x: its requests were not all flushed: %d\n",
+    "%s: the device kept %s\n",
+    "the card keeps its receive buffers\n",
+)
+CONVERSION = re.compile(r"%[#0-9l]*[a-z]")
+
+
+def _expression(form):
+    """A format as an expression. Every message has its module's name in front, and of a device the driver's and the device's."""
+    return ".+".join(map(re.escape, CONVERSION.split(form.rstrip("\n"))))
+
+
+OWN_STARTS = re.compile(r"^weft_\w+(?: \S+)?: (?:" + "|".join(map(_expression, OWN)) + r")$")
 ENDS = re.compile(r"^---\[ end |^={10,}$|^Rebooting|^\s*(?:ok|not ok) \d+")
 LONGEST = 90    # lines of one report that are shown
 
@@ -45,7 +74,7 @@ def find(text, allowed=()):
             else:
                 current = None
                 continue
-        elif STARTS.search(words) and not any(pattern.search(words) for pattern in allowed):
+        elif (STARTS.search(words) or OWN_STARTS.search(words)) and not any(pattern.search(words) for pattern in allowed):
             current = [words]
             found.append(current)
     return ["\n".join(lines).rstrip() for lines in found]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """A guest with our RNIC, whose kernel connects to others by weft_talk.ko, which speaks as rping does."""
 
-MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_iw_cm", "weft_rdma_cm", "weft_ammasso", "weft_talk")
+MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_iw_cm", "weft_rdma_cm", "weft_amso1100", "weft_talk")
 CONTROL = "/sys/kernel/debug/weft_talk/weft_talk"
 PORT = 7174     # rping's
 
@@ -9,7 +9,7 @@ PORT = 7174     # rping's
 def lab(*nodes, others=(), ethernet='"lan"'):
     """One Ethernet, with an RNIC for each of `nodes` and a virtio-net for each of `others`; `ethernet`: how the last RNIC's cable is."""
     cables = ['"lan"'] * (len(nodes) - 1) + [ethernet]
-    hosts = [f'name = "{node}"\nmodel = "ammasso"\nethernet = {cable}' for node, cable in zip(nodes, cables, strict=True)]
+    hosts = [f'name = "{node}"\nmodel = "amso1100"\nethernet = {cable}' for node, cable in zip(nodes, cables, strict=True)]
     hosts += [f'name = "{other}"\nethernet = "lan"' for other in others]
     return '[sm]\nenabled = false\n[[ethernet]]\nname = "lan"\n' + "".join(f"[[host]]\n{host}\n" for host in hosts)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A lab in virtual time: weftd and a kernel that is a program for each of its hosts share a calendar (tools/calendar), on which one of them at a time
+"""A lab in virtual time: weftd and a kernel that is a program for each of its hosts share a time server (tools/virtual_time), on which one of them at a time
 has a turn, and time passes when none has anything left to do. With the same seed the same happens, to the last packet.
 
-Nothing comes from outside while it runs: each host has a script, and what else is to happen is told weftd beforehand (weftd(1), --acts). All lies in one
+Nothing comes from outside while it runs: each host has a script, and what else is to happen is told weftd beforehand (weftd(1), --events). All lies in one
 folder, by names that any other folder has as well, for a kernel's command line is a part of what happens:
 
     work/HOST/script    and, once it has run: out, err, status
@@ -24,9 +24,9 @@ from lab.errors import LabError
 from lab.waiting import wait_until
 
 SOCKETS, WORK, SHARE, ACTS = "lab", "work", "share", "acts"
-TIME_IS_UP = "an act says so"     # tools/weftd/acts.cpp, of a shutdown
-LEFT_ALONE = (re.compile("time-travel external link is broken"),)      # a kernel whose calendar has ended
-GRACE = 30      # seconds of the machine's time until weftd has seen that a kernel is no more, and a kernel that its calendar is none
+TIME_IS_UP = "an act says so"     # tools/weftd/scripted_events.cpp, of a shutdown
+LEFT_ALONE = (re.compile("time-travel external link is broken"),)      # a kernel whose time server has ended
+GRACE = 30      # seconds of the machine's time until weftd has seen that a kernel is no more, and a kernel that its time server is none
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Done:
 
 
 def _words(lab, name, number):
-    words = [*uml.repeatable_words(name, lab.seed, WORK, time=(f"time-travel=ext:{number}:{SOCKETS}/calendar.sock",)),
+    words = [*uml.repeatable_words(name, lab.seed, WORK, time=(f"time-travel=ext:{number}:{SOCKETS}/time.sock",)),
              f"virtio_uml.device={SOCKETS}/{name}.sock:{uml.PCI_DEVICE_ID}"]
     if lab.share:
         words.append(f"weft.share=/proc/self/cwd/{SHARE}")
@@ -87,7 +87,7 @@ def _start_weftd(lab):
     if lab.share:
         (lab.directory / SHARE).symlink_to(pathlib.Path(lab.share).resolve())
     (lab.directory / ACTS).write_text("".join(json.dumps({"at": at, **request}) + "\n" for at, request in lab.acts))
-    command = ["setpriv", "--pdeathsig", "TERM", str(lab.weftd), "--calendar", "--acts", ACTS, "--socket-dir", SOCKETS, "--seed", str(lab.seed),
+    command = ["setpriv", "--pdeathsig", "TERM", str(lab.weftd), "--time-server", "--events", ACTS, "--socket-dir", SOCKETS, "--seed", str(lab.seed),
                "--log-level", lab.log_level]
     if lab.lab_file:
         command += ["--lab", str(pathlib.Path(lab.lab_file).resolve())]
@@ -102,7 +102,7 @@ def _said_last(lab):
 
 
 def _awaited(lab):
-    """Whom the calendar waited for when weftd was told to end, as far as it said."""
+    """Whom the time server waited for when weftd was told to end, as far as it said."""
     said = re.findall(r"waited for (.*)", _read(lab.directory / "weftd.log"))
     return f"; waited for {said[-1]}" if said else ""
 
@@ -138,7 +138,7 @@ def run(lab, timeout):
 
 
 def _wait_for_end(lab, weftd, keepers, timeout):
-    """A kernel that ends on the calendar ends it. One that never came to it is missed by nobody but here."""
+    """A kernel that ends on the time server ends it. One that never came to it is missed by nobody but here."""
     gone = None
     end = time.monotonic() + timeout
     while weftd.poll() is None:
@@ -156,7 +156,7 @@ def _wait_for_end(lab, weftd, keepers, timeout):
 
 
 def _left(keepers):
-    """Those that have not ended with their calendar, though they were given the time."""
+    """Those that have not ended with their time server, though they were given the time."""
     end = time.monotonic() + GRACE
     while (left := tuple(name for name, keeper in keepers.items() if keeper.poll() is None)) and time.monotonic() < end:
         time.sleep(0.05)

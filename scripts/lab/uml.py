@@ -7,6 +7,7 @@ started it is no more.
 """
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -34,20 +35,32 @@ VIRTUAL_TIME = ("time-travel=inf-cpu", "time-travel-start=1700000000000000000")
 
 NO_RANDOMNESS = pathlib.Path(__file__).resolve().parent / "without_random.py"
 
+NO_SETUID = NO_RANDOMNESS.with_name("no_setuid.py")
+
 # What its drivers take for a PCI function behind a vhost-user socket (CONFIG_UML_PCI_OVER_VIRTIO_DEVICE_ID in scripts/kernel/um.config).
 PCI_DEVICE_ID = 1234
 MOST_CARDS = 8
 
 
-def guest_words(guest, agent_fd):
-    """The kernel's command line for a Guest: Debian's root image as a disk, a folder of the host as its share, the agent's port, its cards."""
+def _one_word(path, state):
+    """The path, or a link to it: a word of the kernel's command line has neither blanks nor quotes, and no comma where it is an option of mount."""
+    if not re.search(r"[\s,\"'\\]", str(path)):
+        return path
+    link = state / "share"
+    link.symlink_to(path)
+    return link
+
+
+def guest_words(guest, agent_fd, state):
+    """The kernel's command line for a Guest: Debian's root image as a disk, a folder of the host as its share, the agent's port, its cards.
+    state: the guest's own folder."""
     for what in ("vfio_user", "spare_ports", "netdevs", "qemu_args", "icount", "firmware_script", "may_reboot"):
         if getattr(guest, what):
             raise LabError(f"{guest.name}: a guest of kernel {guest.kernel.variant} has no {what}", "take one that QEMU boots")
     # c: unlocked. Its lock of the whole file would tell QEMU that nobody else may read it.
     words = [f"ubd0rc={image.root_image()}", "ssl=null", f"ssl0=fd:{agent_fd}", "weft.port=/dev/ttyS0", f"weft.name={guest.name}"]
     if guest.share:
-        words.append(f"weft.share={guest.share}")
+        words.append(f"weft.share={_one_word(guest.share, state)}")
     if guest.kernel.checked:
         words.append("weft.kasan=1")
     if len(guest.cards) > MOST_CARDS:
@@ -63,14 +76,16 @@ def repeatable_words(name, seed, work, time=VIRTUAL_TIME):
     return [*time, f"weft.seed={seed:#x}", f"weft.tree={image.root_tree()}", f"weft.name={name}", f"weft.work=/proc/self/cwd/{work}"]
 
 
-def start(kernel, words, *, memory, log, state, pass_fds=(), repeatable_in=None):
+def start(kernel, words, *, memory, log, state, pass_fds=(), repeatable_in=None, no_setuid=False):
     """Starts a kernel; returns its keeper, to be ended by end().
 
     words: for its command line; memory: in its notation (512M); log: where its console goes; state: a folder of its own; repeatable_in: the
-    folder to start it in so that it draws nothing from this machine's randomness, and has its memory where it always has it.
+    folder to start it in so that it draws nothing from this machine's randomness, and has its memory where it always has it; no_setuid: it shares
+    a folder of the host (no_setuid.py).
     """
+    confine = [sys.executable, "-B", str(NO_SETUID)] if no_setuid else []
     repeat = ["setarch", "-R", sys.executable, str(NO_RANDOMNESS)] if repeatable_in else []
-    argv = ["setpriv", "--pdeathsig", "TERM", *repeat, "bash", "-c", KEEPER, "keeper", str(kernel.image), f"mem={memory}",
+    argv = ["setpriv", "--pdeathsig", "TERM", *repeat, *confine, "bash", "-c", KEEPER, "keeper", str(kernel.image), f"mem={memory}",
             f"initrd={image.initramfs(kernel)}", f"uml_dir={state}/", "umid=kernel", *KERNEL_WORDS, *ENVIRONMENT, *words]
     with open(log, "wb") as console:
         return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=console, stderr=console, pass_fds=pass_fds, process_group=0, cwd=repeatable_in,

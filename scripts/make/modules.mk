@@ -12,11 +12,14 @@ modules: ## Build the modules against KDIR=; they end up in build/modules/<kerne
 modules_install: modules ## Install the modules of KDIR= (INSTALL_MOD_PATH= for another root)
 	+@$(kbuild) "$(KDIR)" $(kbuild-args) modules_install
 
-.PHONY: check check-tree check-locks
-check: check-tree check-locks docs ## All that can be found without running anything: the next two, and docs
+.PHONY: check check-tree check-locks check-host-locks
+check: check-tree check-locks check-host-locks docs ## Everything that needs no test run: the next three, and docs
 
 check-tree: ## Laws, licences, layout, what documents say, subjects of commits: seconds, and nothing to build
 	@scripts/check
 
 check-locks: modules ## Check the lock annotations of all modules of KDIR= with clang -Wthread-safety
 	@$(kbuild) "$(KDIR)" --check-locks
+
+check-host-locks: ## Check the lock annotations of the host half with clang -Wthread-safety
+	@PYTHONPATH=scripts python3 -B -m lab.host_locks

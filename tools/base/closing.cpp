@@ -2,13 +2,13 @@
 #include "base/closing.hpp"
 
 #include <atomic>
-#include <mutex>
 #include <set>
 #include <thread>
 
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/mutex.hpp"
 #include "base/descriptor_kind.hpp"
 
 namespace weft
@@ -17,8 +17,8 @@ namespace weft
 namespace
 {
 
-std::mutex mutex;
-std::set<int> to_be_waited_for;    // under mutex
+Mutex mutex;
+std::set<int> to_be_waited_for WEFT_GUARDED_BY(mutex);
 std::atomic<std::size_t> noted{0}; // of them
 std::atomic<std::size_t> under_way{0};
 
@@ -49,7 +49,7 @@ bool forget(int fd)
 {
 	if (!noted.load(std::memory_order_acquire))
 		return false;
-	const std::lock_guard lock(mutex);
+	const MutexLock lock(mutex);
 	if (!to_be_waited_for.erase(fd))
 		return false;
 	noted.fetch_sub(1, std::memory_order_release);
@@ -62,7 +62,7 @@ void note_sent(int fd)
 {
 	if (!may_wait(fd))
 		return;
-	const std::lock_guard lock(mutex);
+	const MutexLock lock(mutex);
 	if (to_be_waited_for.insert(fd).second)
 		noted.fetch_add(1, std::memory_order_release);
 }

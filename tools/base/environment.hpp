@@ -26,7 +26,7 @@ public:
 	virtual ~Environment() = default;
 
 	virtual Clock::time_point now() const = 0;
-	// Calendar time, for what leaves the process.
+	// Scheduler time, for what leaves the process.
 	virtual std::chrono::system_clock::time_point date() const = 0;
 	// A number that nobody can know beforehand, or that follows from a seed.
 	virtual std::uint64_t random() = 0;
@@ -35,16 +35,16 @@ public:
 	// in @events, 0 if time has come.
 	virtual int wait(int poll, epoll_event *events, int most, Clock::time_point until) = 0;
 
-	// Of time in which others outside of the process have turns (tools/calendar), all three are
-	// on its reactor's thread. Whether it is such time. Who tells those others something then
-	// hears their answer before anything else is done.
+	// Of time in which others outside of the process have turns (tools/virtual_time), all three
+	// are on its reactor's thread. Whether it is such time. Who tells those others something
+	// then hears their answer before anything else is done.
 	virtual bool is_shared() const { return false; }
 	// Whether one of them has its turn: all that is done here meanwhile is what descriptors ask
 	// for.
 	virtual bool stands() const { return false; }
 	// Waits until @fd is readable, and answers what they ask meanwhile; nothing else is done
 	// here. False: it will not be.
-	virtual bool hear(int fd) { return fd >= 0; }
+	virtual bool await_readable(int fd) { return fd >= 0; }
 
 	// The machine's own.
 	static Environment &host();

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/descriptor_kind.hpp"
-#include "base/lent_memory.hpp"
+#include "base/shared_memory.hpp"
 
 namespace weft
 {
@@ -121,7 +121,7 @@ public:
 	{
 		// From when it has addresses until they are anybody else's.
 		if (number_ >= 0)
-			lent_memory::remove(number_);
+			shared_memory::remove(number_);
 		lender_->give_back(size_);
 	}
 	Loan(const Loan &) = delete;
@@ -130,8 +130,8 @@ public:
 	// Enters the addresses in the table of lent memory.
 	void place(const Pages &pages)
 	{
-		number_ = lent_memory::add(reinterpret_cast<std::uintptr_t>(pages.data()), size_,
-					   *lender_);
+		number_ = shared_memory::add(reinterpret_cast<std::uintptr_t>(pages.data()), size_,
+					     *lender_);
 		if (number_ < 0)
 			fail(ENOSPC, "the process's mappings");
 	}

@@ -67,7 +67,7 @@ void Reactor::post(Loop &loop, Task task)
 {
 	bool ring;
 	{
-		const std::lock_guard lock(mutex_);
+		const MutexLock lock(mutex_);
 		posted_.push_back({&loop, std::move(task)});
 		ring = std::exchange(asleep_, false);
 	}
@@ -87,7 +87,7 @@ void Reactor::forget(const Loop &loop)
 		std::erase_if(from, [&](const Posted &posted) { return posted.loop == &loop; });
 	};
 	{
-		const std::lock_guard lock(mutex_);
+		const MutexLock lock(mutex_);
 		take(posted_);
 	}
 	take(ready_);
@@ -142,7 +142,7 @@ std::size_t Reactor::turn(Clock::time_point until)
 	const bool stands = environment_.stands();
 	bool at_once = !ready_.empty();
 	{
-		const std::lock_guard lock(mutex_);
+		const MutexLock lock(mutex_);
 		at_once = !stands && (at_once || !posted_.empty());
 		asleep_ = !at_once;
 	}
@@ -153,7 +153,7 @@ std::size_t Reactor::turn(Clock::time_point until)
 	std::array<epoll_event, kMostEvents> events;
 	const int count = environment_.wait(poll_.get(), events.data(), kMostEvents, until);
 	{
-		const std::lock_guard lock(mutex_);
+		const MutexLock lock(mutex_);
 		asleep_ = false;
 		while (!posted_.empty()) {
 			ready_.push_back(std::move(posted_.front()));

@@ -13,12 +13,12 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "base/environment.hpp"
 #include "base/file_descriptor.hpp"
 #include "base/task.hpp"
@@ -94,9 +94,10 @@ private:
 	std::vector<std::shared_ptr<void>> buried_;
 	unsigned depth_ = 0; // of turn()
 
-	std::mutex mutex_;
-	std::deque<Posted> posted_; // under mutex_
-	bool asleep_ = false;       // under mutex_: whoever posts rings the bell
+	Mutex mutex_;
+	std::deque<Posted> posted_ WEFT_GUARDED_BY(mutex_);
+	// The poster has to ring the bell.
+	bool asleep_ WEFT_GUARDED_BY(mutex_) = false;
 	std::atomic<bool> stopping_{false};
 	std::atomic<std::thread::id> id_{};
 

@@ -22,13 +22,16 @@ std::filesystem::path default_socket_directory()
 	return std::filesystem::temp_directory_path() / ("weft-" + std::to_string(::getuid()));
 }
 
-FileDescriptor open_private_directory(const std::filesystem::path &directory)
+FileDescriptor open_private_directory(const std::filesystem::path &directory, bool with_group)
 {
+	const mode_t shared = with_group ? S_IXGRP : 0;
 	// "DIR/" would follow a link.
 	const auto path = directory.has_filename() ? directory : directory.parent_path();
 	if (const auto parent = path.parent_path(); !parent.empty())
 		std::filesystem::create_directories(parent);
-	if (::mkdir(path.c_str(), S_IRWXU) && errno != EEXIST)
+	// The mode is not the umask's to decide.
+	if (::mkdir(path.c_str(), S_IRWXU) ? errno != EEXIST
+					   : ::chmod(path.c_str(), S_IRWXU | shared) != 0)
 		throw std::system_error(errno, std::generic_category(), path.string());
 	FileDescriptor opened(
 		::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -39,8 +42,11 @@ FileDescriptor open_private_directory(const std::filesystem::path &directory)
 		throw std::system_error(errno, std::generic_category(), path.string());
 	if (status.st_uid != ::geteuid())
 		throw std::runtime_error(path.string() + " belongs to another user");
-	if (status.st_mode & (S_IRWXG | S_IRWXO))
-		throw std::runtime_error(path.string() + " is open to other users: chmod 700 it");
+	if (status.st_mode & (S_IRWXG | S_IRWXO) & ~shared)
+		throw std::runtime_error(path.string() + " is open to other users: chmod " +
+					 (with_group ? "710" : "700") + " it");
+	if (with_group && !(status.st_mode & S_IXGRP))
+		throw std::runtime_error(path.string() + " is closed to its group: chmod 710 it");
 	return opened;
 }
 

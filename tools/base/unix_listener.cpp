@@ -62,7 +62,22 @@ bool is_stale(const std::filesystem::path &path)
 
 } // namespace
 
-UnixListener::UnixListener(const std::filesystem::path &path) : socket_(unix_socket(SOCK_NONBLOCK))
+namespace
+{
+
+mode_t mode_for(const std::filesystem::path &path, UnixListener::Access access)
+{
+	struct stat directory{};
+	const bool with_group = access == UnixListener::Access::DirectoryGroup &&
+				!::stat(path.parent_path().c_str(), &directory) &&
+				directory.st_mode & S_IXGRP;
+	return S_IRUSR | S_IWUSR | (with_group ? S_IRGRP | S_IWGRP : 0);
+}
+
+} // namespace
+
+UnixListener::UnixListener(const std::filesystem::path &path, Access access)
+    : socket_(unix_socket(SOCK_NONBLOCK))
 {
 	int error = try_bind(socket_, path);
 	if (error == EADDRINUSE && is_stale(path)) {
@@ -73,7 +88,7 @@ UnixListener::UnixListener(const std::filesystem::path &path) : socket_(unix_soc
 		fail(error, path);
 	path_ = path;
 	// Nobody can connect before listen(), so nobody else slips in before the mode is set.
-	if (::chmod(path.c_str(), S_IRUSR | S_IWUSR) || ::listen(socket_.get(), 16)) {
+	if (::chmod(path.c_str(), mode_for(path, access)) || ::listen(socket_.get(), 16)) {
 		error = errno;
 		remove_file();
 		fail(error, path);

@@ -8,15 +8,20 @@
 namespace weft
 {
 
-// UnixListener - a listening, non-blocking Unix stream socket and its file. The file is open to its
-// own user only, replaces one that a dead process left, and goes with the listener.
+// UnixListener - a listening, non-blocking Unix stream socket and its file. The file replaces one
+// that a dead process left, and goes with the listener.
 class UnixListener
 {
 public:
+	enum class Access {
+		Owner,          // the file is open to its own user only
+		DirectoryGroup, // to its group as well, if the directory is
+	};
+
 	UnixListener() = default;
 	// Throws std::system_error: EADDRINUSE if a living process serves @path, ENAMETOOLONG if
 	// it does not fit into a socket address.
-	explicit UnixListener(const std::filesystem::path &path);
+	explicit UnixListener(const std::filesystem::path &path, Access access = Access::Owner);
 	~UnixListener();
 	UnixListener(UnixListener &&) noexcept = default;
 	UnixListener &operator=(UnixListener &&other) noexcept;

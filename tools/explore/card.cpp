@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The emulated ConnectX in the hosted kernel's one bus slot, with a subnet manager at the other end
+// An emulated card in the hosted kernel's one bus slot, with a subnet manager at the other end
 // of its cable. They are driven by a line of execution of their own, in the run's time: what a
 // driver's access asks of the card is done within that access or by the card's own turn, as with
 // weftd; and who goes on between two of its turns a seed says.
@@ -9,16 +9,18 @@
 #include <sys/epoll.h>
 #include <kern/abi/explore.h>
 #include <kern/abi/time.h>
-#include <kern/hosted/failure.hpp>
-#include <kern/hosted/pci.hpp>
-#include <kern/hosted/scheduler.hpp>
+#include <kern/sim/failure.hpp>
+#include <kern/sim/pci.hpp>
+#include <kern/sim/scheduler.hpp>
 #include <spdlog/logger.h>
 #include <spdlog/spdlog.h>
 #include "base/loop.hpp"
-#include "connectx/card.hpp"
-#include "connectx/card_context.hpp"
-#include "fabric/fabric.hpp"
-#include "pci/endpoint.hpp"
+#include "cards/mlx4/card.hpp"
+#include "cards/mlx4/card_context.hpp"
+#include "net/fabric/fabric.hpp"
+#include "cards/mthca/card.hpp"
+#include "cards/mthca/card_context.hpp"
+#include "bus/pci/endpoint.hpp"
 #include "sm/subnet_manager.hpp"
 
 namespace
@@ -35,12 +37,12 @@ class RunEnvironment final : public Environment
 public:
 	Clock::time_point now() const override
 	{
-		return Clock::time_point(std::chrono::nanoseconds(hosted::scheduler().now()));
+		return Clock::time_point(std::chrono::nanoseconds(sim::scheduler().now()));
 	}
 	std::chrono::system_clock::time_point date() const override
 	{
 		return std::chrono::system_clock::time_point(
-			std::chrono::nanoseconds(hosted::scheduler().now()));
+			std::chrono::nanoseconds(sim::scheduler().now()));
 	}
 	std::uint64_t random() override { return kern_random_u64(); }
 	int wait(int poll, epoll_event *events, int most, Clock::time_point until) override
@@ -49,49 +51,63 @@ public:
 
 		if (count > 0 || until <= now())
 			return count;
-		hosted::scheduler().block(
+		sim::scheduler().block(
 			this, until == Clock::time_point::max()
-				      ? hosted::never
+				      ? sim::never
 				      : static_cast<std::uint64_t>(
 						std::chrono::nanoseconds(until.time_since_epoch())
 							.count()));
 		return 0;
 	}
-	void wake() { hosted::scheduler().wake(this); }
+	void wake() { sim::scheduler().wake(this); }
 };
 
+/* The other port of a card that has two leads nowhere. */
+std::unique_ptr<PciDevice> make_card(kern_explore_card kind, fabric::Fabric &fabric,
+				     fabric::Port &port)
+{
+	if (kind == KERN_EXPLORE_MTHCA)
+		return std::make_unique<mthca::Card>(
+			mthca::CardConfig{.name = "explored",
+					  .node_guid = card_guid,
+					  .ports = {&port, &fabric.add_port("other")}},
+			[](hca::Context &context) { return hca::make_transport(context); });
+	return std::make_unique<mlx4::Card>(
+		mlx4::CardConfig{.name = "explored",
+				 .node_guid = card_guid,
+				 .description = {},
+				 .ports = {&port}},
+		[](mlx4::CardContext &context) { return hca::make_transport(context); });
+}
+
 /* From when it is plugged in to when it is pulled out. */
-class Slot final : public hosted::pci::Function, private pci::Interrupts
+class Slot final : public sim::pci::Function, private pci::Interrupts
 {
 public:
-	Slot()
+	explicit Slot(kern_explore_card kind)
 	    : loop_("card", Loop::Mode::Manual, environment_),
 	      fabric_(fabric::Fabric::default_seed, &loop_.reactor()),
 	      port_(fabric_.add_port("card")), far_(fabric_.add_port("manager")),
-	      card_({.name = "explored",
-		     .node_guid = card_guid,
-		     .description = {},
-		     .ports = {&port_}},
-		    [](connectx::CardContext &context) { return hca::make_transport(context); }),
+	      card_(make_card(kind, fabric_, port_)),
 	      memory_(MemoryMapping::allocate(memory_bytes)), log_("card"),
-	      endpoint_(loop_, card_, *this, std::shared_ptr<spdlog::logger>(&log_, [](auto *) {}),
+	      endpoint_(loop_, *card_, *this, std::shared_ptr<spdlog::logger>(&log_, [](auto *) {}),
 			1)
 	{
 		fabric_.connect(port_, far_);
 		manager_.emplace(far_, sm::Config{}, &loop_.reactor());
 		endpoint_.dma().map(reinterpret_cast<std::uint64_t>(memory_->data()), memory_bytes,
 				    true, true, memory_);
-		card_.memory_changed();
-		hosted::scheduler().start(hosted::Kind::task, "the card", [this] { live(); });
-		pci_ = hosted::pci::plug(*this, "card");
+		card_->memory_changed();
+		sim::scheduler().start(sim::Kind::task, "the card", [this] { live(); });
+		pci_ = sim::pci::plug(*this, "card");
 	}
 	~Slot() override
 	{
-		hosted::pci::unplug(pci_);
+		sim::pci::unplug(pci_);
 		pulled_ = true;
 		environment_.wake();
 		while (!ended_)
-			hosted::scheduler().block(&ended_);
+			sim::scheduler().block(&ended_);
 	}
 
 	void read_config(unsigned int offset, std::span<std::byte> data) override
@@ -118,7 +134,7 @@ public:
 		endpoint_.region_write(bar, offset, data);
 		environment_.wake();
 	}
-	unsigned int vectors() const override { return card_.description().msix.vectors; }
+	unsigned int vectors() const override { return card_->description().msix.vectors; }
 	std::span<std::byte> memory() override { return {memory_->data(), memory_bytes}; }
 
 private:
@@ -126,14 +142,14 @@ private:
 	{
 		while (!pulled_) {
 			loop_.reactor().turn(Clock::time_point::max());
-			hosted::scheduler().step({"the card's turn", this, nullptr});
+			sim::scheduler().step({"the card's turn", this, nullptr});
 		}
 		ended_ = true;
-		hosted::scheduler().wake(&ended_);
+		sim::scheduler().wake(&ended_);
 	}
 
 	bool carries_intx() const override { return false; }
-	void raise_msix(unsigned vector) override { hosted::pci::interrupt(*this, vector); }
+	void raise_msix(unsigned vector) override { sim::pci::interrupt(*this, vector); }
 	bool pending(std::size_t) const override { return false; }
 	void clear_pending() override {}
 	void set_intx(bool) override {}
@@ -145,7 +161,7 @@ private:
 	Loop loop_;
 	fabric::Fabric fabric_;
 	fabric::Port &port_, &far_;
-	connectx::Card card_;
+	std::unique_ptr<PciDevice> card_;
 	std::shared_ptr<const MemoryMapping> memory_;
 	spdlog::logger log_;
 	pci::Endpoint endpoint_;
@@ -160,16 +176,17 @@ std::unique_ptr<Slot> slot;
 
 extern "C" {
 
-/* hw/connectx/module.c has it where there are modules; and what a module is called. */
-extern const pci_device_id weft_connectx_pci_ids[];
-const pci_device_id weft_connectx_pci_ids[] = {{0x15b3, 0x673c}, {}};
+/* Each driver's module.c has them where there are modules; and what a module is called. */
+extern const pci_device_id weft_mlx4_pci_ids[], weft_mthca_pci_ids[];
+const pci_device_id weft_mlx4_pci_ids[] = {{0x15b3, 0x673c}, {}};
+const pci_device_id weft_mthca_pci_ids[] = {{0x15b3, 0x6282}, {}};
 char __this_module;
 
-void kern_explore_plug_card(void)
+void kern_explore_plug_card(kern_explore_card card)
 {
 	/* What happens is told by the interleaving. */
 	spdlog::set_level(spdlog::level::off);
-	slot = std::make_unique<Slot>();
+	slot = std::make_unique<Slot>(card);
 }
 
 void kern_explore_pull_card(void)

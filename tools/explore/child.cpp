@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <system_error>
 #include <unistd.h>
-#include <kern/hosted/failure.hpp>
-#include <kern/hosted/memory.hpp>
-#include <kern/hosted/reset.hpp>
-#include <kern/hosted/scheduler.hpp>
+#include <kern/sim/failure.hpp>
+#include <kern/sim/memory.hpp>
+#include <kern/sim/reset.hpp>
+#include <kern/sim/scheduler.hpp>
 #include "run.hpp"
 
 namespace explore
@@ -83,7 +83,7 @@ private:
 struct Attempt {
 	Channel *out = nullptr;
 	std::uint64_t seed = 0;
-	const hosted::Recorder *recorder = nullptr;
+	const sim::Recorder *recorder = nullptr;
 	Explored done;
 	bool told = false;
 } attempt;
@@ -102,10 +102,10 @@ std::string interleaving()
 		same = 0;
 	};
 
-	for (const hosted::Stretch &stretch : hosted::scheduler().stretches()) {
+	for (const sim::Stretch &stretch : sim::scheduler().stretches()) {
 		const std::string what = std::to_string(stretch.steps) +
 					 (stretch.steps == 1 ? " step" : " steps") + ", until " +
-					 hosted::describe(stretch.to) + "\n";
+					 sim::describe(stretch.to) + "\n";
 		if (stretch.name + what == last) {
 			same++;
 			continue;
@@ -116,12 +116,12 @@ std::string interleaving()
 	}
 	end_of_same();
 	if (!text.empty())
-		for (const void *caller : hosted::memory::failed_by_choice())
-			text += "  an allocation fails in " + hosted::where(caller) + "\n";
+		for (const void *caller : sim::memory::failed_by_choice())
+			text += "  an allocation fails in " + sim::where(caller) + "\n";
 	return text;
 }
 
-void tell(const std::string &title, const std::string &detail)
+void report(const std::string &title, const std::string &detail)
 {
 	if (attempt.told)
 		_exit(1);
@@ -134,10 +134,10 @@ void tell(const std::string &title, const std::string &detail)
 	out.put(attempt.seed);
 	out.put(title);
 	out.put(detail);
-	out.put(hosted::messages());
-	const hosted::Plan &plan = attempt.recorder->plan();
+	out.put(sim::messages());
+	const sim::Plan &plan = attempt.recorder->plan();
 	out.put(plan.size());
-	out.put(plan.data(), plan.size() * sizeof(hosted::Decision));
+	out.put(plan.data(), plan.size() * sizeof(sim::Decision));
 	out.put(interleaving());
 	_exit(1);
 }
@@ -146,16 +146,16 @@ void tell(const std::string &title, const std::string &detail)
 void on_death()
 {
 	if (__asan_report_present())
-		tell(std::string("AddressSanitizer: ") + __asan_get_report_description(),
-		     "at " + hosted::where(__asan_get_report_pc()));
-	tell("undefined behaviour", "");
+		report(std::string("AddressSanitizer: ") + __asan_get_report_description(),
+		       "at " + sim::where(__asan_get_report_pc()));
+	report("undefined behaviour", "");
 }
 
 /*
  * The runtimes of the two sanitizers each have their own list of who is told, under one name, which
  * stands for the first one's.
  */
-void tell_of_deaths()
+void report_deaths()
 {
 	using Setter = void (*)(void (*)());
 
@@ -183,7 +183,7 @@ Explored read(Channel &in, Channel &errors)
 	failure.detail = in.text();
 	failure.messages = in.text();
 	failure.plan.resize(in.number());
-	in.get(failure.plan.data(), failure.plan.size() * sizeof(hosted::Decision));
+	in.get(failure.plan.data(), failure.plan.size() * sizeof(sim::Decision));
 	failure.interleaving = in.text();
 	failure.report = errors.all();
 	explored.failure = std::move(failure);
@@ -200,8 +200,8 @@ Explored in_child(const std::function<void()> &body)
 	if (child == 0) {
 		dup2(errors.fd(), STDERR_FILENO);
 		attempt.out = &out;
-		hosted::on_failure(tell);
-		tell_of_deaths();
+		sim::on_failure(report);
+		report_deaths();
 		body();
 		out.put(attempt.done.runs);
 		out.put(attempt.done.steps);
@@ -224,9 +224,9 @@ Explored in_child(const std::function<void()> &body)
 	return explored;
 }
 
-void run_one(const hosted::Case &one, hosted::Strategy &strategy, const Limits &limits)
+void run_one(const sim::Case &one, sim::Strategy &strategy, const Limits &limits)
 {
-	hosted::Recorder recorder(strategy);
+	sim::Recorder recorder(strategy);
 
 	attempt.seed = strategy.seed();
 	attempt.recorder = &recorder;
@@ -238,28 +238,28 @@ void run_one(const hosted::Case &one, hosted::Strategy &strategy, const Limits &
 
 } // namespace
 
-Explored explore_seeds(const hosted::Case &one, std::uint64_t first, std::uint64_t last,
+Explored explore_seeds(const sim::Case &one, std::uint64_t first, std::uint64_t last,
 		       const Limits &limits)
 {
 	return in_child([&] {
 		using Clock = std::chrono::steady_clock;
 		const auto end = Clock::now() + std::chrono::duration<double>(limits.seconds);
 		/* How many choices a run has that nobody disturbs. */
-		run_one(one, *hosted::strategy_of_plan(0, {}), limits);
-		const std::uint64_t length = hosted::scheduler().choices();
+		run_one(one, *sim::strategy_of_plan(0, {}), limits);
+		const std::uint64_t length = sim::scheduler().choices();
 		attempt.done.runs = 0;
 		for (std::uint64_t seed = first;
 		     seed <= last && Clock::now() < end && attempt.done.skipped.empty(); seed++)
-			run_one(one, *hosted::strategy_of_seed(seed, length), limits);
+			run_one(one, *sim::strategy_of_seed(seed, length), limits);
 	});
 }
 
-Explored follow_plan(const hosted::Case &one, std::uint64_t seed, const hosted::Plan &plan,
+Explored follow_plan(const sim::Case &one, std::uint64_t seed, const sim::Plan &plan,
 		     const Limits &limits)
 {
 	return in_child([&] {
-		hosted::scheduler().record_stretches(true);
-		run_one(one, *hosted::strategy_of_plan(seed, plan), limits);
+		sim::scheduler().record_stretches(true);
+		run_one(one, *sim::strategy_of_plan(seed, plan), limits);
 	});
 }
 

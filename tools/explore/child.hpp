@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <kern/hosted/kunit.hpp>
-#include <kern/hosted/strategy.hpp>
+#include <kern/sim/kunit.hpp>
+#include <kern/sim/strategy.hpp>
 
 namespace explore
 {
@@ -18,7 +18,7 @@ struct Failure {
 	// The kernel's log of the run.
 	std::string messages;
 	// The departures from the plain order that led there, and who ran from where to where.
-	hosted::Plan plan;
+	sim::Plan plan;
 	std::string interleaving;
 };
 
@@ -36,10 +36,10 @@ struct Limits {
 };
 
 /* A case by the strategies of seeds, first … last, until one fails. */
-Explored explore_seeds(const hosted::Case &one, std::uint64_t first, std::uint64_t last,
+Explored explore_seeds(const sim::Case &one, std::uint64_t first, std::uint64_t last,
 		       const Limits &limits);
 /* By a plan; in the failure is the interleaving. seed: of the run that the plan is of. */
-Explored follow_plan(const hosted::Case &one, std::uint64_t seed, const hosted::Plan &plan,
+Explored follow_plan(const sim::Case &one, std::uint64_t seed, const sim::Plan &plan,
 		     const Limits &limits);
 
 } // namespace explore

@@ -29,7 +29,7 @@ int collect(dl_phdr_info *info, std::size_t, void *context)
 {
 	auto &pieces = *static_cast<std::vector<Piece> *>(context);
 
-	if (std::string_view(info->dlpi_name).find("libweft_hosted") == std::string_view::npos)
+	if (std::string_view(info->dlpi_name).find("libweft_sim") == std::string_view::npos)
 		return 0;
 	std::uintptr_t closed_end = 0;
 	for (int i = 0; i < info->dlpi_phnum; i++)

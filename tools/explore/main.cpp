@@ -19,7 +19,7 @@ namespace
 {
 
 /* False if it failed. */
-bool explore_case(const hosted::Case &one, const Options &options)
+bool explore_case(const sim::Case &one, const Options &options)
 {
 	const auto begin = std::chrono::steady_clock::now();
 	const Explored explored =
@@ -42,7 +42,7 @@ int explore_all(const Options &options)
 	const std::regex pattern(options.pattern);
 	bool good = true, any = false;
 
-	for (const hosted::Case &one : cases()) {
+	for (const sim::Case &one : cases()) {
 		/* Those that are to fail are asked for by name. */
 		if (!std::regex_search(one.name, pattern) ||
 		    (one.name.starts_with("planted_") && !options.pattern.starts_with("planted_")))

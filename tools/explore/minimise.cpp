@@ -5,10 +5,10 @@
 namespace explore
 {
 
-hosted::Plan minimise(hosted::Plan plan, unsigned int attempts,
-		      const std::function<bool(const hosted::Plan &)> &fails)
+sim::Plan minimise(sim::Plan plan, unsigned int attempts,
+		   const std::function<bool(const sim::Plan &)> &fails)
 {
-	using Offset = hosted::Plan::difference_type;
+	using Offset = sim::Plan::difference_type;
 	std::size_t piece = std::max<std::size_t>(plan.size() / 2, 1);
 
 	while (!plan.empty() && attempts > 0) {
@@ -16,8 +16,7 @@ hosted::Plan minimise(hosted::Plan plan, unsigned int attempts,
 		/* From the end: what came after the failure's cause goes first. */
 		for (std::size_t end = plan.size(); end > 0 && attempts > 0;) {
 			const std::size_t begin = end > piece ? end - piece : 0;
-			hosted::Plan without(plan.begin(),
-					     plan.begin() + static_cast<Offset>(begin));
+			sim::Plan without(plan.begin(), plan.begin() + static_cast<Offset>(begin));
 			without.insert(without.end(), plan.begin() + static_cast<Offset>(end),
 				       plan.end());
 			attempts--;

@@ -2,7 +2,7 @@
 // A plan that fails, without what it fails without.
 #pragma once
 #include <functional>
-#include <kern/hosted/strategy.hpp>
+#include <kern/sim/strategy.hpp>
 
 namespace explore
 {
@@ -11,7 +11,7 @@ namespace explore
  * Delta debugging: takes parts of the plan away for as long as it fails by what is left. fails:
  * tries one. attempts: no more tries than that.
  */
-hosted::Plan minimise(hosted::Plan plan, unsigned int attempts,
-		      const std::function<bool(const hosted::Plan &)> &fails);
+sim::Plan minimise(sim::Plan plan, unsigned int attempts,
+		   const std::function<bool(const sim::Plan &)> &fails);
 
 } // namespace explore

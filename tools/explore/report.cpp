@@ -22,9 +22,9 @@ std::string section(const std::string &title, const std::string &text)
  * The failure by the shortest plan that leads to it; without an interleaving if the same plan does
  * not.
  */
-Failure shortest(const hosted::Case &one, const Failure &found, const Limits &limits)
+Failure shortest(const sim::Case &one, const Failure &found, const Limits &limits)
 {
-	const auto again = [&](const hosted::Plan &plan) {
+	const auto again = [&](const sim::Plan &plan) {
 		auto tried = follow_plan(one, found.seed, plan, limits);
 		if (tried.failure && tried.failure->title != found.title)
 			tried.failure.reset();
@@ -34,9 +34,9 @@ Failure shortest(const hosted::Case &one, const Failure &found, const Limits &li
 
 	failure.interleaving.clear();
 	if (again(found.plan)) {
-		const hosted::Plan plan =
+		const sim::Plan plan =
 			minimise(found.plan, attempts_to_minimise,
-				 [&](const hosted::Plan &part) { return again(part).has_value(); });
+				 [&](const sim::Plan &part) { return again(part).has_value(); });
 		if (auto last = again(plan)) {
 			failure = std::move(*last);
 			failure.plan = plan;
@@ -47,7 +47,7 @@ Failure shortest(const hosted::Case &one, const Failure &found, const Limits &li
 
 } // namespace
 
-std::string report(const hosted::Case &one, const Failure &found, const Limits &limits)
+std::string report(const sim::Case &one, const Failure &found, const Limits &limits)
 {
 	const Failure failure = shortest(one, found, limits);
 	std::string text =

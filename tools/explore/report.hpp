@@ -8,6 +8,6 @@ namespace explore
 {
 
 /* Tries the failure's plan again, and without parts of it. */
-std::string report(const hosted::Case &one, const Failure &found, const Limits &limits);
+std::string report(const sim::Case &one, const Failure &found, const Limits &limits);
 
 } // namespace explore

@@ -4,14 +4,14 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-#include <kern/hosted/kunit.hpp>
-#include <kern/hosted/strategy.hpp>
+#include <kern/sim/kunit.hpp>
+#include <kern/sim/strategy.hpp>
 
 namespace explore
 {
 
 /* All cases that are compiled in, by name. */
-const std::vector<hosted::Case> &cases();
+const std::vector<sim::Case> &cases();
 
 struct Run {
 	std::uint64_t steps;
@@ -19,7 +19,7 @@ struct Run {
 	std::string skipped;
 };
 
-/* limit: of steps. Does not return from a failure: hosted::on_failure(). */
-Run run(const hosted::Case &one, hosted::Strategy &strategy, std::uint64_t limit);
+/* limit: of steps. Does not return from a failure: sim::on_failure(). */
+Run run(const sim::Case &one, sim::Strategy &strategy, std::uint64_t limit);
 
 } // namespace explore

@@ -3,8 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-
-#include <spdlog/spdlog.h>
+#include <utility>
 
 namespace weft::sm
 {
@@ -54,6 +53,7 @@ bool Configurator::configure(Subnet &subnet, ib::Lid sm_lid, const std::vector<M
 	write_sl_to_vl(subnet);
 	for (auto &[guid, tables] : tables_)
 		std::fill(tables.mft_want.begin(), tables.mft_want.end(), 0);
+	mft_changes_.clear();
 	for (const McRoute &group : groups)
 		plan_multicast(subnet, group);
 	write_mfts(subnet);
@@ -65,9 +65,10 @@ bool Configurator::configure(Subnet &subnet, ib::Lid sm_lid, const std::vector<M
 bool Configurator::write_multicast(const Subnet &subnet, const std::vector<McRoute> &groups)
 {
 	complete_ = true;
+	mft_changes_.clear();
 	for (const McRoute &group : groups)
 		plan_multicast(subnet, group);
-	write_mfts(subnet);
+	write_mft_blocks(subnet, mft_changes_);
 	return complete_;
 }
 
@@ -83,10 +84,12 @@ void Configurator::perform(std::vector<SmpRequest> &batch, const Subnet &subnet,
 			continue;
 		complete_ = false;
 		if (batch[i].answered)
-			spdlog::warn("sm: {} GUID {:#018x} port {} refuses attribute {:#06x}: "
-				     "status {:#06x}",
-				     subnet.node(about[i]).name(), subnet.node(about[i]).guid,
-				     about[i].port, batch[i].attribute, batch[i].status);
+			client_.log().warn(lid_of(subnet, about[i]), client_.now(),
+					   "{} GUID {:#018x} port {} refuses attribute {:#06x}: "
+					   "status {:#06x}",
+					   subnet.node(about[i]).printable_name(),
+					   subnet.node(about[i]).guid, about[i].port,
+					   batch[i].attribute, batch[i].status);
 	}
 }
 
@@ -252,15 +255,47 @@ void Configurator::write_lfts(const Subnet &subnet)
 	}
 }
 
-void Configurator::write_sl_to_vl(const Subnet &subnet)
+ib::SlToVl Configurator::sl_to_vl(const Config &config)
 {
-	/* With one data VL the tables' reset value, VL 0 for all, is right. */
-	unsigned vls = ib::vl_count(config_.vls);
-	if (vls <= 1)
-		return;
+	const unsigned vls = std::max(1u, ib::vl_count(config.vls));
 	ib::SlToVl table{};
 	for (unsigned sl = 0; sl < 16; sl++)
 		table.set_vl(sl, sl % vls);
+	return table;
+}
+
+std::size_t Configurator::multicast_blocks(const Node &node) const
+{
+	const auto tables = tables_.find(node.guid);
+	return tables == tables_.end() ? 0
+				       : tables->second.mft_have.size() / mft_positions(node) / 32;
+}
+
+unsigned Configurator::multicast_positions(const Node &node)
+{
+	return mft_positions(node);
+}
+
+ib::MulticastForwarding Configurator::multicast_block(const Node &node, std::size_t block,
+						      unsigned position) const
+{
+	ib::MulticastForwarding table{};
+	const auto tables = tables_.find(node.guid);
+	const unsigned positions = mft_positions(node);
+	for (std::size_t i = 0; i < std::size(table.ports); i++) {
+		const std::size_t at = (block * std::size(table.ports) + i) * positions + position;
+		if (tables != tables_.end() && at < tables->second.mft_have.size())
+			table.ports[i] = tables->second.mft_have[at];
+	}
+	return table;
+}
+
+void Configurator::write_sl_to_vl(const Subnet &subnet)
+{
+	/* With one data VL the tables' reset value, VL 0 for all, is right. */
+	if (ib::vl_count(config_.vls) <= 1)
+		return;
+	const ib::SlToVl table = sl_to_vl(config_);
 	std::vector<SmpRequest> batch;
 	std::vector<PortRef> about;
 	for (std::size_t i = 0; i < subnet.nodes.size(); i++) {
@@ -331,8 +366,9 @@ void Configurator::raise_ports(Subnet &subnet, PortState from, PortState to)
 		PortData &port = subnet.port(about[i]);
 		port.info = batch[i].answer<ib::PortInfo>();
 		if (to == PortState::active && port.guid != 0)
-			spdlog::info("sm: {} port GUID {:#018x} is active, LID {}",
-				     subnet.node(about[i]).name(), port.guid, port.lid);
+			client_.log().info(
+				port.lid, client_.now(), "{} port GUID {:#018x} is active, LID {}",
+				subnet.node(about[i]).printable_name(), port.guid, port.lid);
 	}
 }
 
@@ -344,48 +380,65 @@ void Configurator::plan_multicast(const Subnet &subnet, const McRoute &group)
 		unsigned positions = mft_positions(node);
 		SwitchTables &tables = tables_[node.guid];
 		std::size_t needed = (entry / 32 + 1) * 32 * positions;
-		if (tables.mft_want.size() < needed)
+		/* A new block may have what an earlier manager wrote, also outside of the tree. */
+		if (tables.mft_want.size() < needed) {
+			const auto first =
+				static_cast<unsigned>(tables.mft_want.size() / positions / 32);
+			for (unsigned block = first; block <= entry / 32; block++)
+				for (unsigned position = 0; position < positions; position++)
+					mft_changes_.insert(
+						{subnet.switches[index], block, position});
 			tables.mft_want.resize(needed);
+		}
 		const PortMask &mask = group.tree[index];
 		for (unsigned position = 0; position < positions; position++) {
 			std::uint64_t word = position / 4 < mask.size() ? mask[position / 4] : 0;
-			tables.mft_want[entry * positions + position] =
-				static_cast<std::uint16_t>(word >> position % 4 * 16);
+			const auto ports = static_cast<std::uint16_t>(word >> position % 4 * 16);
+			std::uint16_t &want = tables.mft_want[entry * positions + position];
+			if (std::exchange(want, ports) != ports)
+				mft_changes_.insert({subnet.switches[index], entry / 32, position});
 		}
 	}
 }
 
+/* All blocks of all switches that are not known to be there. */
 void Configurator::write_mfts(const Subnet &subnet)
+{
+	std::set<MftBlock> blocks;
+	for (int index : subnet.switches) {
+		const Node &node = subnet.nodes[static_cast<std::size_t>(index)];
+		const unsigned positions = mft_positions(node);
+		const std::size_t count = tables_[node.guid].mft_want.size() / positions / 32;
+		for (unsigned block = 0; block < count; block++)
+			for (unsigned position = 0; position < positions; position++)
+				blocks.insert({index, block, position});
+	}
+	write_mft_blocks(subnet, blocks);
+}
+
+void Configurator::write_mft_blocks(const Subnet &subnet, const std::set<MftBlock> &blocks)
 {
 	std::vector<SmpRequest> batch;
 	std::vector<PortRef> about;
-	for (int node_index : subnet.switches) {
+	for (const auto &[node_index, block, position] : blocks) {
 		const Node &node = subnet.nodes[static_cast<std::size_t>(node_index)];
-		unsigned positions = mft_positions(node);
+		const unsigned positions = mft_positions(node);
 		SwitchTables &tables = tables_[node.guid];
-		std::size_t blocks = tables.mft_want.size() / positions / 32;
 		tables.mft_have.resize(tables.mft_want.size());
-		tables.mft_known.resize(blocks * positions);
-		for (std::size_t block = 0; block < blocks; block++) {
-			for (unsigned position = 0; position < positions; position++) {
-				ib::MulticastForwarding want;
-				bool same = tables.mft_known[block * positions + position];
-				for (unsigned i = 0; i < 32; i++) {
-					std::size_t at = (block * 32 + i) * positions + position;
-					want.ports[i] = tables.mft_want[at];
-					same = same && tables.mft_want[at] == tables.mft_have[at];
-				}
-				if (same)
-					continue;
-				batch.push_back(
-					SmpRequest(node.path, MadMethod::set,
-						   ib::attr_multicast_forwarding,
-						   position << 28 |
-							   static_cast<std::uint32_t>(block))
-						.with(want));
-				about.push_back({node_index, 0});
-			}
+		tables.mft_known.resize(tables.mft_want.size() / 32);
+		ib::MulticastForwarding want;
+		bool same = tables.mft_known[block * positions + position];
+		for (unsigned i = 0; i < 32; i++) {
+			std::size_t at = (block * 32 + i) * positions + position;
+			want.ports[i] = tables.mft_want[at];
+			same = same && tables.mft_want[at] == tables.mft_have[at];
 		}
+		if (same)
+			continue;
+		batch.push_back(SmpRequest(node.path, MadMethod::set, ib::attr_multicast_forwarding,
+					   position << 28 | block)
+					.with(want));
+		about.push_back({node_index, 0});
 	}
 	perform(batch, subnet, about);
 	for (std::size_t i = 0; i < batch.size(); i++) {

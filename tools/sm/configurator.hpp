@@ -6,6 +6,8 @@
 #pragma once
 
 #include <map>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -43,6 +45,14 @@ public:
 	/* Write the forwarding of some groups only, all others as they are. */
 	bool write_multicast(const Subnet &subnet, const std::vector<McRoute> &groups);
 
+	/* What is in the multicast tables of a switch, as far as it has confirmed it. */
+	std::size_t multicast_blocks(const Node &node) const;
+	static unsigned multicast_positions(const Node &node);
+	ib::MulticastForwarding multicast_block(const Node &node, std::size_t block,
+						unsigned position) const;
+	/* The table that all ports get. */
+	static ib::SlToVl sl_to_vl(const Config &config);
+
 	/* P_Keys that a port shall have, the default partition's first. */
 	std::vector<ib::Pkey> pkeys_of(ib::Guid port_guid) const;
 
@@ -70,7 +80,11 @@ private:
 	static bool may_raise(const Subnet &subnet, PortRef ref, ib::PortState from);
 	void raise_ports(Subnet &subnet, ib::PortState from, ib::PortState to);
 	void plan_multicast(const Subnet &subnet, const McRoute &group);
+	/* The node of a switch, a block of its multicast table, and a position in it. */
+	using MftBlock = std::tuple<int, unsigned, unsigned>;
 	void write_mfts(const Subnet &subnet);
+	/* Those of @blocks that are not known to be there. */
+	void write_mft_blocks(const Subnet &subnet, const std::set<MftBlock> &blocks);
 
 	/*
 	 * Where P_Keys are written: an end port, or the port of a switch that faces one, whose
@@ -87,6 +101,12 @@ private:
 	static PortKey key_of(const Subnet &subnet, PortRef ref)
 	{
 		return {subnet.node(ref).guid, ref.port};
+	}
+	/* The LID that lines about a port are logged under: its own, or its switch's. */
+	static ib::Lid lid_of(const Subnet &subnet, PortRef ref)
+	{
+		const Node &node = subnet.node(ref);
+		return node.ports[node.is_switch() ? 0 : ref.port].lid;
 	}
 	static bool faces_end_port(const Subnet &subnet, PortRef ref);
 	/* Decides on the P_Keys of all end ports, too. */
@@ -113,6 +133,8 @@ private:
 	/* By node GUID and port: the tables as they are, in whole blocks. */
 	std::map<PortKey, std::vector<ib::Pkey>> pkeys_;
 	std::unordered_set<ib::Guid> sl_to_vl_written_;
+	/* Blocks that plan_multicast() has changed. */
+	std::set<MftBlock> mft_changes_;
 	bool complete_ = true;
 };
 

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include <spdlog/spdlog.h>
-
 namespace weft::sm
 {
 
@@ -165,9 +163,11 @@ void Configurator::write_pkeys(Subnet &subnet)
 			continue;
 		std::vector<ib::Pkey> want = known->second;
 		if (!arrange(want, *table.wanted))
-			spdlog::error("sm: {} GUID {:#018x} port {} has no room for {} P_Keys",
-				      subnet.node(table.ref).name(), subnet.node(table.ref).guid,
-				      table.ref.port, table.wanted->size());
+			client_.log().warn(lid_of(subnet, table.ref), client_.now(),
+					   "{} GUID {:#018x} port {} has no space for {} P_Keys",
+					   subnet.node(table.ref).printable_name(),
+					   subnet.node(table.ref).guid, table.ref.port,
+					   table.wanted->size());
 		for (unsigned block = 0; block < want.size() / pkeys_per_block; block++) {
 			auto from = want.begin() + block * pkeys_per_block;
 			if (std::equal(from, from + pkeys_per_block,

@@ -4,8 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
 namespace weft::sm
 {
 
@@ -170,8 +168,9 @@ private:
 				continue;
 			const auto &info = batch[i].answer<ib::NodeInfo>();
 			if (!sane(info)) {
-				spdlog::warn("sm: NodeInfo of GUID {:#018x} makes no sense",
-					     info.node_guid.value());
+				client_.log().warn(SourceLog::no_lid, client_.now(),
+						   "NodeInfo of GUID {:#018x} makes no sense",
+						   info.node_guid.value());
 				continue;
 			}
 			auto [found, is_new] = subnet_.by_guid.try_emplace(
@@ -217,7 +216,8 @@ private:
 	{
 		Node &node = subnet_.node(to);
 		if (node.info.type() != info.type() || node.info.num_ports != info.num_ports) {
-			spdlog::warn("sm: two nodes claim GUID {:#018x}", node.guid);
+			client_.log().warn(SourceLog::no_lid, client_.now(),
+					   "two nodes claim GUID {:#018x}", node.guid);
 			return false;
 		}
 		PortData &port = node.ports[to.port];
@@ -226,8 +226,9 @@ private:
 		if (!from)
 			return true;
 		if (port.peer && port.peer != from) {
-			spdlog::warn("sm: GUID {:#018x} port {} seems linked twice", node.guid,
-				     to.port);
+			client_.log().warn(SourceLog::no_lid, client_.now(),
+					   "GUID {:#018x} port {} seems linked twice", node.guid,
+					   to.port);
 			return false;
 		}
 		port.peer = from;
@@ -376,8 +377,9 @@ private:
 				if (!port.known || port.guid == 0)
 					continue;
 				if (!subnet_.by_port_guid.try_emplace(port.guid, ref).second) {
-					spdlog::warn("sm: two ports claim GUID {:#018x}",
-						     port.guid);
+					client_.log().warn(SourceLog::no_lid, client_.now(),
+							   "two ports claim GUID {:#018x}",
+							   port.guid);
 					continue;
 				}
 				subnet_.end_ports.push_back(ref);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <string_view>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -13,34 +15,87 @@ namespace weft::sm
 
 namespace
 {
-/* A flood is cut off here: MADs are unreliable, and honest senders repeat. */
-constexpr std::size_t inbox_max = 8192;
+
+/* Answers that wait to be taken: the window's, each repeated a few times. */
+constexpr std::size_t answers_max = 1024;
+/* Answers of a sweep after which others on the loop's reactor have their turn. */
+constexpr std::size_t answers_per_turn = 64;
+/* Sources of directed-route SMPs, which have no LIDs. */
+constexpr FairQueue::Source directed_sources = 64;
+constexpr FairQueue::Source first_directed_source = 0x10000;
+
+bool is_smp_answer(const ib::MadHeader &header)
+{
+	return header.is_smp() && header.is_method(ib::MadMethod::get_resp);
+}
+
+/* Answers to the SA's reports, and what an RMPP receiver sends. */
+bool is_urgent(const fabric::AddressedMad &mad)
+{
+	if (mad.mad.header.cls() != ib::MgmtClass::subn_adm)
+		return false;
+	const auto &rmpp = reinterpret_cast<const ib::SaMad &>(mad.mad).rmpp;
+	return mad.mad.header.is_response() ||
+	       ((rmpp.flags() & ib::RmppHeader::active) != 0 && rmpp.type != ib::RmppHeader::data);
+}
+
 } // namespace
 
-MadClient::MadClient(Loop &loop, fabric::Port &port, const Config &config,
-		     std::function<void(fabric::AddressedMad &&)> other,
-		     std::function<void()> arrived)
-    : loop_(loop), config_(config), other_(std::move(other)),
-      arrived_(std::in_place, loop, std::move(arrived)),
+MadClient::MadClient(Loop &loop, fabric::Port &port, const Config &config, Handlers handlers)
+    : loop_(loop), config_(config), handlers_(std::move(handlers)), requests_(handlers_.requests),
       /* Late answers to an earlier manager on this port must not match, nor guessed ones. */
-      tid_(loop.random()),
+      first_tid_(loop.random()), end_tid_(first_tid_.load()),
+      arrived_(std::in_place, loop, handlers_.arrived),
       mads_(std::in_place, port,
 	    fabric::MadPort::Config{.description = config.name,
 				    .node_guid = config.guid,
 				    .is_sm = true,
 				    .environment = &loop.environment()},
-	    fabric::MadPort::Handlers{.received =
-					      [this](fabric::AddressedMad &&mad) {
-						      {
-							      std::lock_guard lock(mutex_);
-							      if (inbox_.size() < inbox_max)
-								      inbox_.push_back(
-									      std::move(mad));
-						      }
-						      arrived_->signal();
-					      },
-				      .port_changed = [this] { wake(); }})
+	    fabric::MadPort::Handlers{
+		    .received = [this](fabric::AddressedMad &&mad) { received(std::move(mad)); },
+		    .port_changed = [this] { wake(); }})
 {
+}
+
+/* Any thread. */
+void MadClient::received(fabric::AddressedMad &&mad)
+{
+	if (is_smp_answer(mad.mad.header)) {
+		/* Anyone may send answers: only what may be one is kept. */
+		if (!is_awaited(mad.mad.header.tid))
+			return;
+		const MutexLock lock(mutex_);
+		if (answers_.size() >= answers_max)
+			return;
+		answers_.push_back(std::move(mad));
+	} else {
+		const FairQueue::Source source = source_of(mad);
+		const bool urgent = is_urgent(mad);
+		if (!requests_.push(source, urgent, std::move(mad)))
+			return;
+	}
+	wake();
+}
+
+/* The port that a MAD comes from, under whichever of its LIDs. */
+FairQueue::Source MadClient::source_of(const fabric::AddressedMad &mad) const
+{
+	if (mad.mad.header.cls() != ib::MgmtClass::subn_directed_route)
+		return mad.address.slid >> config_.lmc;
+	/* The switches on the way have filled in as many ports as there were hops. */
+	const auto &smp = reinterpret_cast<const ib::Smp &>(mad.mad);
+	const std::string_view route(
+		reinterpret_cast<const char *>(smp.return_path),
+		std::min<std::size_t>(smp.header.hop_cnt + 1u, sizeof(smp.return_path)));
+	return first_directed_source +
+	       static_cast<FairQueue::Source>(std::hash<std::string_view>()(route) %
+					      directed_sources);
+}
+
+bool MadClient::is_awaited(std::uint64_t tid) const
+{
+	const std::uint64_t first = first_tid_.load(std::memory_order_acquire);
+	return tid - first < end_tid_.load(std::memory_order_acquire) - first;
 }
 
 void MadClient::close()
@@ -56,21 +111,19 @@ void MadClient::stop()
 	wake();
 }
 
-bool MadClient::take_arrived()
+std::size_t MadClient::take_answers()
 {
-	/* A handler of another MAD may come here again. */
-	std::vector<fabric::AddressedMad> arrived = std::exchange(taken_, {});
+	std::vector<fabric::AddressedMad> answers = std::exchange(taken_, {});
 	{
-		std::lock_guard lock(mutex_);
-		arrived.swap(inbox_);
+		const MutexLock lock(mutex_);
+		answers.swap(answers_);
 	}
-	for (fabric::AddressedMad &mad : arrived)
-		if (!take_answer(mad))
-			other_(std::move(mad));
-	const bool any = !arrived.empty();
-	arrived.clear();
-	taken_ = std::move(arrived);
-	return any;
+	for (const fabric::AddressedMad &mad : answers)
+		take_answer(mad);
+	const std::size_t count = answers.size();
+	answers.clear();
+	taken_ = std::move(answers);
+	return count;
 }
 
 void MadClient::perform(SmpRequest &request)
@@ -83,26 +136,54 @@ void MadClient::perform(SmpRequest &request)
 void MadClient::perform(std::vector<SmpRequest> &batch)
 {
 	auto next = batch.begin();
-	requests_ += batch.size();
+	smps_ += batch.size();
+	first_tid_.store(end_tid_.load(std::memory_order_relaxed), std::memory_order_release);
 	while (!stopped() && (next != batch.end() || !pending_.empty())) {
 		const Clock::time_point due = now() + config_.smp_timeout;
 		while (next != batch.end() && pending_.size() < config_.smp_window) {
-			pending_.push_back({next_tid(), &*next, config_.smp_retries, due});
+			const std::uint64_t tid = end_tid_.fetch_add(1, std::memory_order_acq_rel);
+			pending_.push_back({tid, &*next, config_.smp_retries, due});
 			transmit(pending_.back());
 			++next;
 		}
 		/* Most answers are there before the request's transmission ends. */
-		if (!take_arrived())
-			wait_for_answer();
+		const std::size_t answered = take_answers();
+		serve_others(answered);
 		if (!pending_.empty())
 			expire();
 	}
 	pending_.clear();
+	first_tid_.store(end_tid_.load(std::memory_order_relaxed), std::memory_order_release);
+}
+
+/*
+ * While answers come in, others get a share of the time, so that neither keeps the other waiting;
+ * while none do, all of it.
+ */
+void MadClient::serve_others(std::size_t answered)
+{
+	credit_ += static_cast<std::int64_t>(answered) * Work::share_of_smp;
+	if (answered == 0)
+		credit_ = std::max(credit_, Work::quantum);
+	if (credit_ > 0 && handlers_.busy()) {
+		Work work(credit_);
+		handlers_.serve(work);
+		credit_ -= work.done();
+	}
+	/* Credit is not saved up for a burst. */
+	credit_ = std::min(credit_, Work::quantum);
+	if (answered == 0)
+		return wait_for_answer();
+	answered_since_turn_ += answered;
+	if (answered_since_turn_ < answers_per_turn)
+		return;
+	answered_since_turn_ = 0;
+	loop_.reactor().turn(Clock::time_point::min());
 }
 
 void MadClient::wait_for_answer()
 {
-	auto soonest = Clock::time_point::max();
+	auto soonest = handlers_.busy() ? Clock::time_point::min() : Clock::time_point::max();
 	for (const Pending &pending : pending_)
 		soonest = std::min(soonest, pending.due);
 	loop_.reactor().turn(soonest);
@@ -116,10 +197,11 @@ void MadClient::expire()
 		if (pending.due > now) {
 			++it;
 		} else if (pending.tries_left == 0) {
-			spdlog::warn("sm: no answer to {} of attribute {:#06x} by route [{}]",
-				     pending.request->method == ib::MadMethod::set ? "Set" : "Get",
-				     pending.request->attribute,
-				     fmt::join(pending.request->path, ","));
+			log_.warn(SourceLog::no_lid, now,
+				  "no answer to {} of attribute {:#06x} by route [{}]",
+				  pending.request->method == ib::MadMethod::set ? "Set" : "Get",
+				  pending.request->attribute,
+				  fmt::join(pending.request->path, ","));
 			timeouts_++;
 			it = pending_.erase(it);
 		} else {
@@ -151,27 +233,25 @@ void MadClient::transmit(const Pending &pending)
 	mads_->send_directed(smp);
 }
 
-bool MadClient::take_answer(const fabric::AddressedMad &mad)
+void MadClient::take_answer(const fabric::AddressedMad &mad)
 {
 	const auto &smp = reinterpret_cast<const ib::Smp &>(mad.mad);
-	if (!smp.header.is_smp() || !smp.header.is_method(ib::MadMethod::get_resp))
-		return false;
 	const auto found = std::ranges::find(pending_, smp.header.tid.value(), &Pending::tid);
-	/* An answer that nobody waits for any more. */
+	/* The answer to a repetition, for example. */
 	if (found == pending_.end())
-		return true;
+		return;
 	SmpRequest &request = *found->request;
 	if (smp.header.attr_id != request.attribute || smp.header.attr_mod != request.modifier) {
-		spdlog::warn("sm: answer to another question by route [{}]",
-			     fmt::join(request.path, ","));
-		return true;
+		log_.warn(SourceLog::no_lid, now(),
+			  "the answer by route [{}] is about another attribute",
+			  fmt::join(request.path, ","));
+		return;
 	}
 	request.answered = true;
 	request.status = static_cast<std::uint16_t>(smp.header.status & ~ib::mad_status_direction);
 	std::memcpy(request.data, smp.data, sizeof(request.data));
 	/* Whoever waits longest stays in front. */
 	pending_.erase(found);
-	return true;
 }
 
 } // namespace weft::sm

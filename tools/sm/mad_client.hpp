@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Requests and their answers over a MadPort, on one loop. Requests go out in batches, several at
- * once; lost ones are repeated. What arrives meanwhile and answers no request goes to a handler.
+ * once; lost ones are repeated. Requests of others are queued by sender (fair_queue.hpp), apart
+ * from the answers to the manager's own, and are served a bounded amount of work at a time.
  */
 #pragma once
 
@@ -11,13 +12,15 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "base/loop.hpp"
-#include "fabric/mad_port.hpp"
+#include "net/fabric/mad_port.hpp"
 #include "sm/config.hpp"
+#include "sm/fair_queue.hpp"
+#include "sm/source_log.hpp"
 #include "sm/subnet.hpp"
 
 namespace weft::sm
@@ -61,13 +64,21 @@ struct SmpRequest {
 class MadClient
 {
 public:
-	/*
-	 * @other: gets what answers no request, on the loop, within take_arrived() or perform().
-	 * @arrived: runs on the loop when there is something to take, or somebody called wake().
-	 */
-	MadClient(Loop &loop, fabric::Port &port, const Config &config,
-		  std::function<void(fabric::AddressedMad &&)> other,
-		  std::function<void()> arrived);
+	struct Handlers {
+		/* Of MADs that answer no request. */
+		FairQueue::Handlers requests;
+		/*
+		 * Does work for others, requests() included, until the budget is used or there is
+		 * nothing to do. Called within perform(), so that others do not wait for a sweep.
+		 */
+		std::function<void(Work &work)> serve;
+		/* Whether serve() has something to do. */
+		std::function<bool()> busy;
+		/* Something has arrived, or wake() was called. */
+		std::function<void()> arrived;
+	};
+	/* All handlers run on the loop. */
+	MadClient(Loop &loop, fabric::Port &port, const Config &config, Handlers handlers);
 
 	fabric::MadPort &mads() { return *mads_; }
 	/* On the loop, outside of all the others, as the last. */
@@ -82,8 +93,12 @@ public:
 	void perform(std::vector<SmpRequest> &batch);
 	void perform(SmpRequest &request);
 
-	/* Handle what has arrived; false if nothing has. */
-	bool take_arrived();
+	/* Take the answers that have arrived; returns how many there were. */
+	std::size_t take_answers();
+	/* Lines about what ports send. */
+	SourceLog &log() { return log_; }
+	/* What others have sent. */
+	FairQueue &requests() { return requests_; }
 	/* Any thread. */
 	void wake() { arrived_->signal(); }
 	/* Any thread: perform() gives up at once from now on. */
@@ -95,10 +110,9 @@ public:
 	{
 		mads_->send(address, mad);
 	}
-	std::uint64_t next_tid() { return ++tid_; }
 
-	/* Requests since the start, and of them those that were given up. */
-	std::uint64_t requests() const { return requests_; }
+	/* SMPs sent since the start, and how many of them were given up. */
+	std::uint64_t smps() const { return smps_; }
 	std::uint64_t timeouts() const { return timeouts_; }
 
 private:
@@ -109,27 +123,41 @@ private:
 		Clock::time_point due;
 	};
 
+	void received(fabric::AddressedMad &&mad);
+	FairQueue::Source source_of(const fabric::AddressedMad &mad) const;
+	/* Any thread. Whether a request with that TID may be unanswered. */
+	bool is_awaited(std::uint64_t tid) const;
 	void transmit(const Pending &pending);
-	bool take_answer(const fabric::AddressedMad &mad);
+	void take_answer(const fabric::AddressedMad &mad);
 	void expire();
 	void wait_for_answer();
+	void serve_others(std::size_t answered);
 
 	Loop &loop_;
 	const Config &config_;
-	const std::function<void(fabric::AddressedMad &&)> other_;
-	std::mutex mutex_;
-	std::vector<fabric::AddressedMad> inbox_;
+	const Handlers handlers_;
+	FairQueue requests_;
+	SourceLog log_;
+	Mutex mutex_;
+	std::vector<fabric::AddressedMad> answers_ WEFT_GUARDED_BY(mutex_);
+	/* TIDs of the present batch: from the first on, below the end. */
+	std::atomic<std::uint64_t> first_tid_;
+	std::atomic<std::uint64_t> end_tid_;
 	std::optional<Wakeup> arrived_; /* until close() */
 	std::atomic<bool> stopped_{false};
 
 	/* On the loop only. */
 	/* No more than the window. */
 	std::vector<Pending> pending_;
-	/* What take_arrived() takes the inbox into, for its room. */
+	/* What take_answers() takes the answers into, to keep the memory. */
 	std::vector<fabric::AddressedMad> taken_;
-	std::uint64_t tid_;
-	std::uint64_t requests_ = 0;
+	std::uint64_t smps_ = 0;
 	std::uint64_t timeouts_ = 0;
+	/*
+	 * Work that others may have done in the course of a sweep; below zero after a large item.
+	 */
+	std::int64_t credit_ = 0;
+	std::size_t answered_since_turn_ = 0;
 
 	/* Last: its callbacks use what is above. */
 	std::optional<fabric::MadPort> mads_;

@@ -5,8 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include <spdlog/spdlog.h>
-
 namespace weft::sm
 {
 
@@ -68,8 +66,8 @@ unsigned choose(std::uint8_t byte, bool has_selector, bool has_value, unsigned p
 
 } // namespace
 
-McGroups::McGroups(const Config &config, Watcher watcher)
-    : config_(config), watcher_(std::move(watcher))
+McGroups::McGroups(const Config &config, SourceLog &log, Watcher watcher)
+    : config_(config), log_(log), watcher_(std::move(watcher))
 {
 	for (const Partition &partition : config_.partitions) {
 		if (!partition.ipoib)
@@ -92,8 +90,12 @@ McGroups::McGroups(const Config &config, Watcher watcher)
 		record.set_sl_flow_hop(partition.sl, 0, 0);
 		record.set_scope_join_state(partition.scope, 0);
 		group.joined_rate = ib::selected_value(record.rate_selector);
-		if (groups_.emplace(record.mgid, std::move(group)).second)
-			mlids_.take_lowest();
+		const auto [at, fresh] = groups_.emplace(record.mgid, std::move(group));
+		if (!fresh)
+			continue;
+		mlids_.take_lowest();
+		by_mlid_.emplace(at->second.record.mlid, at);
+		broadcasts_.emplace(ib::pkey_base(pkey), &at->second);
 	}
 }
 
@@ -115,14 +117,17 @@ ib::Rate McGroups::rate_for(const Subnet &subnet, const Partition &partition)
 	return slowest;
 }
 
-ib::Lid McGroups::free_mlid(const Subnet &subnet) const
+ib::Rate McGroups::usual_rate(const Partition &partition) const
 {
-	unsigned cap = ib::lid_multicast_last - ib::lid_multicast_first;
-	for (int index : subnet.switches)
-		cap = std::min<unsigned>(cap, subnet.nodes[static_cast<std::size_t>(index)]
-						      .switch_info.multicast_fdb_cap);
+	const auto found = rates_.find(&partition);
+	return found == rates_.end() ? default_rate : found->second;
+}
+
+ib::Lid McGroups::free_mlid() const
+{
 	const ib::Lid lowest = mlids_.lowest();
-	return lowest - ib::lid_multicast_first < static_cast<int>(cap) ? lowest : ib::Lid{0};
+	return lowest - ib::lid_multicast_first < static_cast<int>(mlid_capacity_) ? lowest
+										   : ib::Lid{0};
 }
 
 bool McGroups::port_can_join(const Subnet &subnet, PortRef ref, const Group &group) const
@@ -194,10 +199,8 @@ const McGroups::Group *McGroups::network_of(const ib::Gid &mgid) const
 	const auto pkey = ipoib_pkey(mgid);
 	if (!pkey)
 		return nullptr;
-	for (const auto &[gid, group] : groups_)
-		if (group.broadcast_of && ib::pkey_base(group.record.pkey) == ib::pkey_base(*pkey))
-			return &group;
-	return nullptr;
+	const auto found = broadcasts_.find(ib::pkey_base(*pkey));
+	return found == broadcasts_.end() ? nullptr : found->second;
 }
 
 /*
@@ -222,7 +225,35 @@ bool McGroups::is_of_its_network(const Record &record, const Group *network)
 	       record.hop_limit() == broadcast.hop_limit();
 }
 
-McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, std::uint16_t &status)
+bool McGroups::is_full(const Member &member)
+{
+	return (member.join_state & (Record::full_member | Record::send_only_full_member)) != 0;
+}
+
+void McGroups::set_join_state(Group &group, std::map<ib::Guid, Member>::iterator member,
+			      std::uint8_t join_state)
+{
+	const bool was_full = is_full(member->second);
+	member->second.join_state = join_state;
+	if (is_full(member->second) && !was_full)
+		group.full_members++;
+	else if (!is_full(member->second) && was_full)
+		group.full_members--;
+	if (join_state != 0)
+		return;
+	forget_membership(member->first);
+	group.members.erase(member);
+}
+
+void McGroups::charge_for_tree(const Group &group, Work &work) const
+{
+	/* Looking at all members and switches, and writing to about two of the latter. */
+	work.charge(cost::compared * static_cast<std::int64_t>(group.members.size() + switches_) +
+		    2 * cost::smp);
+}
+
+McGroups::Groups::iterator McGroups::create(const Requester &requester, const ib::SaMad &mad,
+					    Clock::time_point now, std::uint16_t &status)
 {
 	const auto &wanted = record_of<Record>(mad);
 	/* o15-0.2.1: what a creator has to state. */
@@ -230,19 +261,19 @@ McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, st
 				Record::c_sl, Record::c_flow_label}) {
 		if (!has_component(mad, needed)) {
 			status = ib::sa_status_insufficient_components;
-			return nullptr;
+			return groups_.end();
 		}
 	}
 	/* Only a full member may create; a send-only full member is one, IBA 15.2.5.17.3. */
 	if ((wanted.join_state() & (Record::full_member | Record::send_only_full_member)) == 0) {
 		status = ib::sa_status_req_invalid;
-		return nullptr;
+		return groups_.end();
 	}
-	ib::Lid mlid = free_mlid(subnet);
+	ib::Lid mlid = free_mlid();
 	if (mlid == 0) {
-		spdlog::error("sm: no multicast LID is left");
+		log_.warn(requester.lid, now, "no multicast LID is left for LID {}", requester.lid);
 		status = ib::sa_status_no_resources;
-		return nullptr;
+		return groups_.end();
 	}
 	Group group;
 	Record &record = group.record;
@@ -259,7 +290,7 @@ McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, st
 		record.mgid = unused_mgid(scope, mlid);
 	} else if (!wanted.mgid.is_multicast()) {
 		status = ib::sa_status_req_invalid;
-		return nullptr;
+		return groups_.end();
 	}
 	const Partition *partition = nullptr;
 	for (const Partition &p : config_.partitions)
@@ -267,7 +298,7 @@ McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, st
 			partition = &p;
 	if (!partition) {
 		status = ib::sa_status_req_invalid;
-		return nullptr;
+		return groups_.end();
 	}
 	if (!has_component(mad, Record::c_hop_limit))
 		record.set_sl_flow_hop(wanted.sl(), wanted.flow_label(), 0);
@@ -275,7 +306,7 @@ McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, st
 	const unsigned usual_mtu = network ? ib::selected_value(network->record.mtu_selector)
 					   : static_cast<unsigned>(partition->mtu);
 	const unsigned usual_rate = network ? ib::selected_value(network->record.rate_selector)
-					    : static_cast<unsigned>(rate_for(subnet, *partition));
+					    : static_cast<unsigned>(this->usual_rate(*partition));
 	unsigned mtu = choose(wanted.mtu_selector, has_component(mad, Record::c_mtu_selector),
 			      has_component(mad, Record::c_mtu), usual_mtu);
 	unsigned rate = choose(wanted.rate_selector, has_component(mad, Record::c_rate_selector),
@@ -283,7 +314,7 @@ McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, st
 	if (ib::mtu_bytes(static_cast<ib::Mtu>(mtu)) == 0 ||
 	    ib::rate_tenths(static_cast<ib::Rate>(rate)) == 0) {
 		status = ib::sa_status_req_invalid;
-		return nullptr;
+		return groups_.end();
 	}
 	record.mtu_selector = ib::make_selected(ib::Selector::exactly, mtu);
 	record.rate_selector = ib::make_selected(ib::Selector::exactly, rate);
@@ -293,19 +324,21 @@ McGroups::Group *McGroups::create(const Subnet &subnet, const ib::SaMad &mad, st
 	record.lifetime_selector = ib::make_selected(ib::Selector::exactly, lifetime);
 	if (!is_of_its_network(record, network)) {
 		status = ib::sa_status_req_invalid;
-		return nullptr;
+		return groups_.end();
 	}
 
 	auto [at, fresh] = groups_.emplace(record.mgid, std::move(group));
 	if (!fresh) {
 		status = ib::sa_status_req_invalid;
-		return nullptr;
+		return groups_.end();
 	}
 	mlids_.take_lowest();
-	return &at->second;
+	by_mlid_.emplace(mlid, at);
+	return at;
 }
 
-RecordSet McGroups::join(const Subnet &subnet, const Requester &requester, const ib::SaMad &mad)
+RecordSet McGroups::join(const Subnet &subnet, const Requester &requester, const ib::SaMad &mad,
+			 Clock::time_point now, Work &work)
 {
 	const auto &wanted = record_of<Record>(mad);
 	if (!has_component(mad, Record::c_port_gid) || !has_component(mad, Record::c_join_state))
@@ -322,43 +355,42 @@ RecordSet McGroups::join(const Subnet &subnet, const Requester &requester, const
 
 	std::uint16_t status = 0;
 	bool created = false;
-	Group *group = nullptr;
+	auto at = groups_.end();
 	if (has_component(mad, Record::c_mgid) && !wanted.mgid.is_zero())
-		if (auto found = groups_.find(wanted.mgid); found != groups_.end())
-			group = &found->second;
-	if (!have_room(guid, group))
+		at = groups_.find(wanted.mgid);
+	if (!have_room(guid, at == groups_.end() ? nullptr : &at->second))
 		return RecordSet::failure(ib::sa_status_no_resources);
-	if (!group) {
-		group = create(subnet, mad, status);
-		if (!group)
+	if (at == groups_.end()) {
+		at = create(requester, mad, now, status);
+		if (at == groups_.end())
 			return RecordSet::failure(status);
 		created = true;
-	} else if (!request_fits(mad, *group)) {
+	} else if (!request_fits(mad, at->second)) {
 		return RecordSet::failure(ib::sa_status_req_invalid);
 	}
-	if (!port_can_join(subnet, port, *group)) {
-		if (created) {
-			mlids_.give_back(group->record.mlid);
-			groups_.erase(ib::Gid(group->record.mgid));
-		}
+	Group &group = at->second;
+	if (!port_can_join(subnet, port, group)) {
+		if (created)
+			erase(at);
 		return RecordSet::failure(ib::sa_status_req_invalid);
 	}
-	auto [at, fresh] = group->members.try_emplace(guid);
+	auto [place, fresh] = group.members.try_emplace(guid);
 	if (fresh)
 		memberships_[guid]++;
-	Member &member = at->second;
-	member.join_state = static_cast<std::uint8_t>(member.join_state | state);
+	Member &member = place->second;
+	set_join_state(group, place, static_cast<std::uint8_t>(member.join_state | state));
 	/* IBA 15.2.5.17: what a port has joined itself is not a proxy's any more. */
 	member.by_proxy = !requester.is(guid) && (fresh || member.by_proxy);
-	dirty_.insert(group->record.mlid);
+	dirty_.insert(group.record.mlid);
+	charge_for_tree(group, work);
 	if (created)
-		watcher_(group->record.mgid, true);
+		watcher_(group.record.mgid, true);
 	RecordSet answer;
-	answer.add(member_record(*group, guid, member));
+	answer.add(member_record(group, guid, member));
 	return answer;
 }
 
-RecordSet McGroups::leave(const Requester &requester, const ib::SaMad &mad)
+RecordSet McGroups::leave(const Requester &requester, const ib::SaMad &mad, Work &work)
 {
 	const auto &wanted = record_of<Record>(mad);
 	for (unsigned needed : {Record::c_mgid, Record::c_port_gid, Record::c_join_state})
@@ -379,33 +411,32 @@ RecordSet McGroups::leave(const Requester &requester, const ib::SaMad &mad)
 		return RecordSet::failure(ib::sa_status_denied);
 	RecordSet answer;
 	answer.add(member_record(group->second, guid, {wanted.join_state(), member.by_proxy}));
-	member.join_state &= static_cast<std::uint8_t>(~wanted.join_state());
-	if (member.join_state == 0) {
-		members.erase(found);
-		forget_membership(guid);
-	}
+	charge_for_tree(group->second, work);
+	set_join_state(group->second, found,
+		       static_cast<std::uint8_t>(member.join_state & ~wanted.join_state()));
 	dirty_.insert(group->second.record.mlid);
 	remove_if_unused(group);
 	return answer;
 }
 
-void McGroups::remove_if_unused(std::map<ib::Gid, Group>::iterator group)
+void McGroups::erase(Groups::iterator group)
 {
-	/* A group ends with its last full member, IBA 15.2.5.17.3. */
-	const auto &members = group->second.members;
-	bool full = std::any_of(members.begin(), members.end(), [](const auto &member) {
-		return (member.second.join_state &
-			(Record::full_member | Record::send_only_full_member)) != 0;
-	});
-	if (full || group->second.broadcast_of)
-		return;
-	ib::Gid mgid = group->first;
-	ib::Lid mlid = group->second.record.mlid;
-	for (const auto &[guid, member] : members)
+	const ib::Lid mlid = group->second.record.mlid;
+	for (const auto &[guid, member] : group->second.members)
 		forget_membership(guid);
 	groups_.erase(group);
+	by_mlid_.erase(mlid);
 	mlids_.give_back(mlid);
-	dirty_.insert(mlid);
+}
+
+void McGroups::remove_if_unused(Groups::iterator group)
+{
+	/* A group ends with its last full member, IBA 15.2.5.17.3. */
+	if (group->second.full_members != 0 || group->second.broadcast_of)
+		return;
+	const ib::Gid mgid = group->first;
+	dirty_.insert(group->second.record.mlid);
+	erase(group);
 	watcher_(mgid, false);
 }
 
@@ -418,13 +449,20 @@ Record McGroups::member_record(const Group &group, ib::Guid guid, const Member &
 	return record;
 }
 
-RecordSet McGroups::query(const Requester &requester, const ib::SaMad &mad) const
+Query McGroups::query(const Requester &requester, const ib::SaMad &mad) const
 {
-	const auto &wanted = record_of<Record>(mad);
-	RecordSet answer;
-	for (const auto &[mgid, group] : groups_) {
+	/* A group after the other. */
+	return Query([this, requester, mad, last = std::optional<ib::Gid>()](RecordSet &answer,
+									     Work &work) mutable {
+		const auto &wanted = record_of<Record>(mad);
+		const auto at = last ? groups_.upper_bound(*last) : groups_.begin();
+		if (at == groups_.end())
+			return Query::Step::done;
+		last = at->first;
+		const Group &group = at->second;
+		work.charge(cost::compared);
 		if (!request_fits(mad, group))
-			continue;
+			return Query::Step::more;
 		/* Members are shown to the trusted, and to one who asks for himself. */
 		if (has_component(mad, Record::c_port_gid)) {
 			ib::Guid guid = wanted.port_gid.interface_id();
@@ -437,17 +475,17 @@ RecordSet McGroups::query(const Requester &requester, const ib::SaMad &mad) cons
 		} else {
 			answer.add(group.record);
 		}
-	}
-	return answer;
+		return Query::Step::more;
+	});
 }
 
 /*
  * A slower port that comes must be able to join, so the rate falls at any time. It rises only
  * while nobody is in the group: members know it from their join.
  */
-void McGroups::adjust_rate(const Subnet &subnet, Group &group)
+void McGroups::adjust_rate(Group &group)
 {
-	ib::Rate rate = rate_for(subnet, *group.broadcast_of);
+	const ib::Rate rate = usual_rate(*group.broadcast_of);
 	unsigned now = ib::selected_value(group.record.rate_selector);
 	if (group.members.empty() || ib::rate_tenths(rate) < rate_order(now))
 		group.record.rate_selector =
@@ -458,17 +496,30 @@ void McGroups::adjust_rate(const Subnet &subnet, Group &group)
 
 void McGroups::subnet_changed(const Subnet &subnet)
 {
+	for (const Partition &partition : config_.partitions)
+		rates_[&partition] = rate_for(subnet, partition);
+	switches_ = subnet.switches.size();
+	mlid_capacity_ = ib::lid_multicast_last - ib::lid_multicast_first;
+	for (int index : subnet.switches)
+		mlid_capacity_ = std::min<unsigned>(mlid_capacity_,
+						    subnet.nodes[static_cast<std::size_t>(index)]
+							    .switch_info.multicast_fdb_cap);
 	for (auto &[mgid, group] : groups_)
 		if (group.broadcast_of)
-			adjust_rate(subnet, group);
+			adjust_rate(group);
 	for (auto group = groups_.begin(); group != groups_.end();) {
 		auto next = std::next(group);
-		if (std::erase_if(group->second.members, [&](const auto &member) {
-			    if (subnet.find_port(member.first))
-				    return false;
-			    forget_membership(member.first);
-			    return true;
-		    }) != 0) {
+		auto &members = group->second.members;
+		bool changed = false;
+		for (auto member = members.begin(); member != members.end();) {
+			const auto following = std::next(member);
+			if (!subnet.find_port(member->first)) {
+				set_join_state(group->second, member, 0);
+				changed = true;
+			}
+			member = following;
+		}
+		if (changed) {
 			dirty_.insert(group->second.record.mlid);
 			remove_if_unused(group);
 		}
@@ -488,12 +539,13 @@ McRoute McGroups::route_of(const Subnet &subnet, const Group &group) const
 std::vector<McRoute> McGroups::take_changes(const Subnet &subnet)
 {
 	std::vector<McRoute> routes;
-	for (const auto &[mgid, group] : groups_)
-		if (dirty_.erase(group.record.mlid) != 0)
-			routes.push_back(route_of(subnet, group));
-	/* Groups that ended. */
-	for (ib::Lid mlid : std::exchange(dirty_, {}))
-		routes.push_back({mlid, McTree(subnet.switches.size())});
+	for (ib::Lid mlid : std::exchange(dirty_, {})) {
+		const auto group = by_mlid_.find(mlid);
+		/* One that has ended leads nowhere. */
+		routes.push_back(group == by_mlid_.end()
+					 ? McRoute{mlid, McTree(subnet.switches.size())}
+					 : route_of(subnet, group->second->second));
+	}
 	return routes;
 }
 

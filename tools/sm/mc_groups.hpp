@@ -8,13 +8,15 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "sm/config.hpp"
 #include "sm/configurator.hpp"
 #include "sm/mlid_pool.hpp"
-#include "sm/records.hpp"
+#include "sm/query.hpp"
 #include "sm/requester.hpp"
+#include "sm/source_log.hpp"
 #include "sm/subnet.hpp"
 
 namespace weft::sm
@@ -32,12 +34,13 @@ public:
 	 */
 	static constexpr std::size_t memberships_of_one = 512;
 
-	McGroups(const Config &config, Watcher watcher);
+	McGroups(const Config &config, SourceLog &log, Watcher watcher);
 
-	/* Set, Delete, Get and GetTable of MCMemberRecord. */
-	RecordSet join(const Subnet &subnet, const Requester &requester, const ib::SaMad &mad);
-	RecordSet leave(const Requester &requester, const ib::SaMad &mad);
-	RecordSet query(const Requester &requester, const ib::SaMad &mad) const;
+	/* Set, Delete, Get and GetTable of MCMemberRecord. @now: for the log. */
+	RecordSet join(const Subnet &subnet, const Requester &requester, const ib::SaMad &mad,
+		       Clock::time_point now, Work &work);
+	RecordSet leave(const Requester &requester, const ib::SaMad &mad, Work &work);
+	Query query(const Requester &requester, const ib::SaMad &mad) const;
 
 	/* A new view of the subnet: ports that are gone leave their groups; every tree is due. */
 	void subnet_changed(const Subnet &subnet);
@@ -68,12 +71,24 @@ private:
 		unsigned joined_rate = 0;
 		/* By port GUID. */
 		std::map<ib::Guid, Member> members;
+		/* Of these, the full members, with those that only send. */
+		std::size_t full_members = 0;
 	};
+	using Groups = std::map<ib::Gid, Group>;
 
 	/* What groups of a partition get that ask for no rate: all its members' links have it. */
 	static ib::Rate rate_for(const Subnet &subnet, const Partition &partition);
-	static void adjust_rate(const Subnet &subnet, Group &group);
-	Group *create(const Subnet &subnet, const ib::SaMad &mad, std::uint16_t &status);
+	void adjust_rate(Group &group);
+	ib::Rate usual_rate(const Partition &partition) const;
+	Groups::iterator create(const Requester &requester, const ib::SaMad &mad,
+				Clock::time_point now, std::uint16_t &status);
+	void erase(Groups::iterator group);
+	static bool is_full(const Member &member);
+	/* Sets what a member has joined as; 0 takes it out. */
+	void set_join_state(Group &group, std::map<ib::Guid, Member>::iterator member,
+			    std::uint8_t join_state);
+	/* The work of writing a group's tree again. */
+	void charge_for_tree(const Group &group, Work &work) const;
 	/* The broadcast group of the IPoIB network that a group is of; null if there is none. */
 	const Group *network_of(const ib::Gid &mgid) const;
 	/* Whether a new group has what the members of its network ask for, if it is of one. */
@@ -84,9 +99,9 @@ private:
 	bool have_room(ib::Guid port, const Group *group) const;
 	/* The port is in one group less. */
 	void forget_membership(ib::Guid port);
-	void remove_if_unused(std::map<ib::Gid, Group>::iterator group);
+	void remove_if_unused(Groups::iterator group);
 	/* The next group's; 0 if the switches have tables for no more. */
-	ib::Lid free_mlid(const Subnet &subnet) const;
+	ib::Lid free_mlid() const;
 	bool port_can_join(const Subnet &subnet, PortRef port, const Group &group) const;
 	bool request_fits(const ib::SaMad &mad, const Group &group) const;
 	McRoute route_of(const Subnet &subnet, const Group &group) const;
@@ -94,8 +109,16 @@ private:
 					 const Member &member) const;
 
 	const Config &config_;
+	SourceLog &log_;
 	const Watcher watcher_;
-	std::map<ib::Gid, Group> groups_;
+	Groups groups_;
+	std::unordered_map<ib::Lid, Groups::iterator> by_mlid_;
+	/* Broadcast groups by the base of their P_Key. */
+	std::unordered_map<ib::Pkey, const Group *> broadcasts_;
+	/* What follows from the subnet, for subnet_changed() to find out once. */
+	std::unordered_map<const Partition *, ib::Rate> rates_;
+	unsigned mlid_capacity_ = 0;
+	std::size_t switches_ = 0;
 	/* Of each port that is in any: in how many. */
 	std::map<ib::Guid, std::size_t> memberships_;
 	MlidPool mlids_;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
+#include <utility>
 
 #include "sm/routing.hpp"
 
@@ -27,84 +29,177 @@ unsigned plain_order(unsigned code)
 	return code;
 }
 
+/* True if a path that carries no more than @best may meet a request's selector. */
+template<class Order>
+bool may_meet(std::uint8_t byte, bool has_selector, unsigned best, Order order)
+{
+	const unsigned wanted = ib::selected_value(byte);
+	switch (has_selector ? ib::selector_of(byte) : ib::Selector::exactly) {
+	case ib::Selector::greater:
+		return order(best) > order(wanted);
+	case ib::Selector::exactly:
+		return order(best) >= order(wanted);
+	case ib::Selector::less:
+	case ib::Selector::largest:
+		break;
+	}
+	return true;
+}
+
 class PathQuery
 {
 public:
-	PathQuery(const Subnet &subnet, const Config &config, const ib::SaMad &mad)
-	    : subnet_(subnet), config_(config), mad_(mad), wanted_(record_of<Record>(mad)),
+	PathQuery(std::shared_ptr<const Subnet> subnet, const Config &config, const ib::SaMad &mad,
+		  PortRef requester)
+	    : subnet_(std::move(subnet)), config_(config), mad_(mad),
 	      single_(mad.header.is_method(ib::MadMethod::get))
 	{
+		for (const Partition &partition : config.partitions)
+			sls_[ib::pkey_base(partition.pkey)] = partition.sl;
+		if (!select(Record::c_sgid, wanted_.sgid, Record::c_slid, wanted_.slid, sources_) ||
+		    !select(Record::c_dgid, wanted_.dgid, Record::c_dlid, wanted_.dlid,
+			    destinations_))
+			return;
+		if (single_ && sources_.all) {
+			if (!requester)
+				status_ = ib::sa_status_req_invalid;
+			sources_ = {.all = false, .ports = {requester}};
+		}
 	}
 
-	RecordSet run(PortRef requester)
+	Query::Step step(RecordSet &answer, Work &work)
 	{
-		std::vector<PortRef> sources;
-		std::vector<PortRef> destinations;
-		std::uint16_t status = 0;
-		if (!select(Record::c_sgid, wanted_.sgid, Record::c_slid, wanted_.slid, sources,
-			    status) ||
-		    !select(Record::c_dgid, wanted_.dgid, Record::c_dlid, wanted_.dlid,
-			    destinations, status))
-			return RecordSet::failure(status);
-		if (single_ && !names(Record::c_sgid) && !names(Record::c_slid)) {
-			if (!requester)
-				return RecordSet::failure(ib::sa_status_req_invalid);
-			sources = {requester};
+		if (status_ != 0)
+			return refuse(answer, status_);
+		/* The same for all paths. */
+		if (!meets(wanted_.lifetime_selector, Record::c_lifetime_selector,
+			   Record::c_lifetime, packet_lifetime, plain_order))
+			return Query::Step::done;
+		if (!filter(sources_, true, work) || !filter(destinations_, false, work))
+			return Query::Step::more;
+		if (pair_ == 0 && path_ == 0 &&
+		    sources_.ports.size() * destinations_.ports.size() > path_pairs_max)
+			return refuse(answer, ib::sa_status_too_many_records);
+		if (pair_ == sources_.ports.size() * destinations_.ports.size())
+			return Query::Step::done;
+		const PortRef source = sources_.ports[pair_ / destinations_.ports.size()];
+		const PortRef destination = destinations_.ports[pair_ % destinations_.ports.size()];
+		if (!next_path(source, destination, answer, work)) {
+			pair_++;
+			path_ = 0;
 		}
-		RecordSet answer;
-		for (PortRef source : sources) {
-			for (PortRef destination : destinations) {
-				add_pair(source, destination, answer);
-				if (single_ && answer.count() != 0)
-					return answer;
-				if (answer.count() > records_max)
-					return RecordSet::failure(ib::sa_status_too_many_records);
-			}
-		}
-		return answer;
+		if (single_ && answer.count() != 0)
+			return Query::Step::done;
+		if (answer.count() > records_max)
+			return refuse(answer, ib::sa_status_too_many_records);
+		return Query::Step::more;
 	}
 
 private:
+	/* The ports that may be one end of a path. */
+	struct End {
+		/* Any port, as far as they have been filtered. */
+		bool all = false;
+		std::vector<PortRef> ports;
+		std::size_t filtered = 0;
+	};
+
+	static Query::Step refuse(RecordSet &answer, std::uint16_t status)
+	{
+		answer = RecordSet::failure(status);
+		return Query::Step::done;
+	}
+
 	bool names(unsigned component) const { return has_component(mad_, component); }
 
 	/* The end ports that a GID and a LID of the request leave. */
 	bool select(unsigned gid_component, const ib::Gid &gid, unsigned lid_component, ib::Lid lid,
-		    std::vector<PortRef> &out, std::uint16_t &status) const
+		    End &end)
 	{
 		PortRef by_gid;
 		if (names(gid_component)) {
 			bool here = gid.subnet_prefix() == config_.gid_prefix ||
 				    gid.subnet_prefix() == ib::gid_prefix_link_local;
-			by_gid = here ? subnet_.find_port(gid.interface_id()) : PortRef{};
+			by_gid = here ? subnet_->find_port(gid.interface_id()) : PortRef{};
 			if (!by_gid) {
 				/* IBA 15.2.5.16: a GID that is not of this subnet. */
-				status = here ? std::uint16_t{ib::sa_status_no_records}
-					      : std::uint16_t{ib::sa_status_invalid_gid};
+				status_ = here ? std::uint16_t{ib::sa_status_no_records}
+					       : std::uint16_t{ib::sa_status_invalid_gid};
 				return false;
 			}
 		}
 		if (names(lid_component)) {
-			PortRef by_lid = subnet_.find_lid(lid);
+			PortRef by_lid = subnet_->find_lid(lid);
 			if (!by_lid || (by_gid && by_gid != by_lid)) {
-				status = ib::sa_status_no_records;
+				status_ = ib::sa_status_no_records;
 				return false;
 			}
-			out = {by_lid};
+			end.ports = {by_lid};
 		} else if (by_gid) {
-			out = {by_gid};
+			end.ports = {by_gid};
 		} else {
-			out = subnet_.end_ports;
+			end.all = true;
 		}
 		return true;
 	}
 
+	/*
+	 * Takes the next ports that a path may begin or end at; returns whether there are no more.
+	 */
+	bool filter(End &end, bool is_source, Work &work)
+	{
+		while (end.all && end.filtered < subnet_->end_ports.size()) {
+			if (!work.left())
+				return false;
+			work.charge(cost::compared);
+			const PortRef ref = subnet_->end_ports[end.filtered++];
+			if (may_match(ref, is_source))
+				end.ports.push_back(ref);
+		}
+		return true;
+	}
+
+	bool may_match(PortRef ref, bool is_source) const
+	{
+		const PortData &port = subnet_->port(ref);
+		if (port.lid == 0 ||
+		    std::ranges::none_of(port.pkeys, [this](ib::Pkey pkey) { return fits(pkey); }))
+			return false;
+		/* Port 0 of a switch has no link. */
+		if (!is_source || subnet_->node(ref).is_switch())
+			return true;
+		const auto mtu = static_cast<unsigned>(port.info.neighbor_mtu());
+		const auto rate = static_cast<unsigned>(
+			ib::link_rate(port.info.link_width_active, port.info.speed_active(),
+				      port.info.speed_ext_active()));
+		return (!names(Record::c_mtu) ||
+			may_meet(wanted_.mtu_selector, names(Record::c_mtu_selector), mtu,
+				 plain_order)) &&
+		       (!names(Record::c_rate) ||
+			may_meet(wanted_.rate_selector, names(Record::c_rate_selector), rate,
+				 rate_order));
+	}
+
+	std::uint8_t sl_of(ib::Pkey pkey) const
+	{
+		const auto found = sls_.find(ib::pkey_base(pkey));
+		return found == sls_.end() ? std::uint8_t{0} : found->second;
+	}
+	/* The request allows a path with that P_Key, and with its SL. */
+	bool fits(ib::Pkey pkey) const
+	{
+		return (!names(Record::c_pkey) ||
+			ib::pkey_base(pkey) == ib::pkey_base(wanted_.pkey)) &&
+		       (!names(Record::c_sl) || wanted_.sl() == sl_of(pkey));
+	}
+
 	/* The P_Key that both ends share, one of them as a full member; 0 if none. */
-	ib::Pkey shared_pkey(const PortData &a, const PortData &b) const
+	ib::Pkey shared_pkey(const PortData &a, const PortData &b, Work &work) const
 	{
 		for (ib::Pkey mine : a.pkeys) {
-			if (names(Record::c_pkey) &&
-			    ib::pkey_base(mine) != ib::pkey_base(wanted_.pkey))
+			if (!fits(mine))
 				continue;
+			work.charge(static_cast<std::int64_t>(b.pkeys.size() / 8));
 			for (ib::Pkey theirs : b.pkeys)
 				if (ib::pkey_match(mine, theirs))
 					return mine;
@@ -112,39 +207,46 @@ private:
 		return 0;
 	}
 
-	void add_pair(PortRef source, PortRef destination, RecordSet &answer) const
+	/*
+	 * Adds the next path between two ports, if it is one that the request describes; returns
+	 * whether there are more. With an LMC there is one for each of the destination's LIDs, and
+	 * back by the same.
+	 */
+	bool next_path(PortRef source, PortRef destination, RecordSet &answer, Work &work)
 	{
-		const PortData &from = subnet_.port(source);
-		const PortData &to = subnet_.port(destination);
-		if (from.lid == 0 || to.lid == 0)
-			return;
-		ib::Pkey pkey = shared_pkey(from, to);
-		if (pkey == 0)
-			return;
-		unsigned limit = single_ ? 1 : 127;
-		if (names(Record::c_num_path) && wanted_.num_path() != 0)
-			limit = std::min<unsigned>(limit, wanted_.num_path());
-		/* With an LMC: one path for each of the destination's LIDs, and back by the same.
-		 */
-		for (unsigned i = 0; i < 1u << to.lmc && limit != 0; i++) {
-			auto dlid = static_cast<ib::Lid>(to.lid + i);
-			auto slid = static_cast<ib::Lid>(from.lid + i % (1u << from.lmc));
-			if (names(Record::c_slid))
-				slid = wanted_.slid;
-			if (names(Record::c_dlid) && dlid != wanted_.dlid)
-				continue;
-			if (add(source, destination, slid, dlid, pkey, answer))
-				limit--;
+		const PortData &from = subnet_->port(source);
+		const PortData &to = subnet_->port(destination);
+		if (path_ == 0) {
+			work.charge(cost::port_pair);
+			pkey_ = from.lid == 0 || to.lid == 0 ? ib::Pkey{0}
+							     : shared_pkey(from, to, work);
+			limit_ = single_ ? 1 : 127;
+			if (names(Record::c_num_path) && wanted_.num_path() != 0)
+				limit_ = std::min<unsigned>(limit_, wanted_.num_path());
 		}
+		if (pkey_ == 0 || limit_ == 0 || path_ == 1u << to.lmc)
+			return false;
+		const unsigned i = path_++;
+		const auto dlid = static_cast<ib::Lid>(to.lid + i);
+		auto slid = static_cast<ib::Lid>(from.lid + i % (1u << from.lmc));
+		if (names(Record::c_slid))
+			slid = wanted_.slid;
+		if (names(Record::c_dlid) && dlid != wanted_.dlid)
+			return true;
+		if (add(source, destination, slid, dlid, answer, work))
+			limit_--;
+		return true;
 	}
 
-	bool add(PortRef source, PortRef destination, ib::Lid slid, ib::Lid dlid, ib::Pkey pkey,
-		 RecordSet &answer) const
+	bool add(PortRef source, PortRef destination, ib::Lid slid, ib::Lid dlid, RecordSet &answer,
+		 Work &work) const
 	{
-		auto there = walk(subnet_, source, dlid);
+		auto there = walk(*subnet_, source, dlid);
+		work.charge(cost::route_hop * (1 + (there ? there->hops : 1)));
 		if (!there)
 			return false;
-		auto back = walk(subnet_, destination, slid);
+		auto back = walk(*subnet_, destination, slid);
+		work.charge(cost::route_hop * (1 + (back ? back->hops : 1)));
 		if (!back && names(Record::c_reversible) && wanted_.reversible())
 			return false;
 		PathLimits limits = *there;
@@ -158,15 +260,7 @@ private:
 		if (!meets(wanted_.mtu_selector, Record::c_mtu_selector, Record::c_mtu, mtu,
 			   plain_order) ||
 		    !meets(wanted_.rate_selector, Record::c_rate_selector, Record::c_rate, rate,
-			   rate_order) ||
-		    !meets(wanted_.lifetime_selector, Record::c_lifetime_selector,
-			   Record::c_lifetime, packet_lifetime, plain_order))
-			return false;
-		std::uint8_t sl = 0;
-		for (const Partition &partition : config_.partitions)
-			if (ib::pkey_base(partition.pkey) == ib::pkey_base(pkey))
-				sl = partition.sl;
-		if (names(Record::c_sl) && wanted_.sl() != sl)
+			   rate_order))
 			return false;
 
 		Record record{};
@@ -182,8 +276,8 @@ private:
 		if (names(Record::c_traffic_class))
 			record.traffic_class = wanted_.traffic_class;
 		record.reversible_num_path = static_cast<std::uint8_t>((back ? 0x80 : 0) | 1);
-		record.pkey = pkey;
-		record.qos_class_sl = std::uint16_t{sl};
+		record.pkey = pkey_;
+		record.qos_class_sl = std::uint16_t{sl_of(pkey_)};
 		record.mtu_selector = ib::make_selected(ib::Selector::exactly, mtu);
 		record.rate_selector = ib::make_selected(ib::Selector::exactly, rate);
 		record.lifetime_selector =
@@ -201,14 +295,26 @@ private:
 
 	ib::Gid gid_of(PortRef ref) const
 	{
-		return ib::Gid::from_parts(config_.gid_prefix, subnet_.port(ref).guid);
+		return ib::Gid::from_parts(config_.gid_prefix, subnet_->port(ref).guid);
 	}
 
-	const Subnet &subnet_;
+	const std::shared_ptr<const Subnet> subnet_;
 	const Config &config_;
-	const ib::SaMad &mad_;
-	const Record &wanted_;
+	const ib::SaMad mad_;
+	const Record &wanted_ = record_of<Record>(mad_);
 	const bool single_;
+	/* By base of the P_Key, of those that are not 0. */
+	std::unordered_map<ib::Pkey, std::uint8_t> sls_;
+	/* Why there is no answer. */
+	std::uint16_t status_ = 0;
+	End sources_;
+	End destinations_;
+	/* The pair of ports that is looked at, their P_Key, and the next path between them. */
+	std::size_t pair_ = 0;
+	ib::Pkey pkey_ = 0;
+	unsigned path_ = 0;
+	/* Paths between them that may still be added. */
+	unsigned limit_ = 0;
 };
 
 /* The path to a multicast group is the group's own parameters. */
@@ -244,13 +350,14 @@ RecordSet group_path(const Subnet &subnet, const Config &config, const McGroups 
 
 } // namespace
 
-RecordSet find_paths(const Subnet &subnet, const Config &config, const McGroups &groups,
-		     const ib::SaMad &mad, PortRef requester)
+Query find_paths(std::shared_ptr<const Subnet> subnet, const Config &config, const McGroups &groups,
+		 const ib::SaMad &mad, PortRef requester)
 {
 	const auto &wanted = record_of<Record>(mad);
 	if (has_component(mad, Record::c_dgid) && wanted.dgid.is_multicast())
-		return group_path(subnet, config, groups, mad, requester);
-	return PathQuery(subnet, config, mad).run(requester);
+		return Query(group_path(*subnet, config, groups, mad, requester));
+	const auto paths = std::make_shared<PathQuery>(std::move(subnet), config, mad, requester);
+	return Query([paths](RecordSet &answer, Work &work) { return paths->step(answer, work); });
 }
 
 } // namespace weft::sm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Who asks the subnet administration, and for whom he may speak (IBA 15.4.1.2).
+ * The port that sent a request to the subnet administration, and the ports that it may make
+ * requests for (IBA 15.4.1.2).
  */
 #pragma once
 
@@ -14,6 +15,8 @@ struct Requester {
 	ib::Guid port_guid = 0;
 	/* The request holds the manager's SM_Key. */
 	bool trusted = false;
+	/* The LID that the request came from, for the log. */
+	ib::Lid lid = 0;
 
 	bool is(ib::Guid guid) const { return port_guid != 0 && port_guid == guid; }
 	/*

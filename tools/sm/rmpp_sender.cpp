@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
-
-#include <spdlog/spdlog.h>
+#include <span>
+#include <utility>
 
 namespace weft::sm
 {
@@ -27,51 +27,121 @@ constexpr std::uint32_t sa_header = ib::rmpp_mad_data_bytes - ib::sa_data_bytes;
 } // namespace
 
 void RmppSender::start(const fabric::MadAddress &to, std::uint64_t requester, const ib::SaMad &head,
-		       const RecordSet &records)
+		       RecordSet records)
 {
-	Key key{to.dlid, head.header.tid};
+	const Key key{to.dlid, head.header.tid};
 	/* The same question again while its answer is under way: the answer goes on. */
 	if (transfers_.contains(key))
 		return;
 	/* By its port: it may have many LIDs. */
-	std::size_t its_transfers = 0, its_bytes = 0, bytes = 0;
-	for (const auto &[other, transfer] : transfers_) {
-		bytes += transfer.bytes.size();
-		if (transfer.requester == requester) {
-			its_transfers++;
-			its_bytes += transfer.bytes.size();
-		}
-	}
-	const std::size_t size_of_all = records.bytes().size();
-	if (transfers_.size() >= transfers_max || its_transfers >= transfers_of_one ||
-	    (its_bytes != 0 && its_bytes + size_of_all > bytes_of_one) ||
-	    (bytes != 0 && bytes + size_of_all > bytes_max)) {
-		spdlog::warn("sm: too many RMPP transfers, LID {} has to wait", to.dlid);
+	const auto known = requesters_.find(requester);
+	const Requester its = known == requesters_.end() ? Requester{} : known->second;
+	const std::size_t size = records.bytes().size();
+	if (transfers_.size() >= transfers_max || its.transfers >= transfers_of_one ||
+	    (its.bytes != 0 && its.bytes + size > bytes_of_one) ||
+	    (bytes_ != 0 && bytes_ + size > bytes_max)) {
+		client_.log().warn(to.dlid, client_.now(),
+				   "LID {} asks for too many tables at once", to.dlid);
 		return;
 	}
 	Transfer &transfer = transfers_[key];
 	transfer.to = to;
 	transfer.requester = requester;
 	transfer.head = head;
-	transfer.bytes.assign(records.bytes().begin(), records.bytes().end());
-	auto size = static_cast<std::uint32_t>(transfer.bytes.size());
-	transfer.segments = std::max(1u, (size + ib::sa_data_bytes - 1) / ib::sa_data_bytes);
-	send_window(transfer);
+	transfer.segments = std::max(
+		1u, (static_cast<std::uint32_t>(size) + ib::sa_data_bytes - 1) / ib::sa_data_bytes);
+	transfer.records = std::move(records);
+	requesters_[requester].transfers++;
+	requesters_[requester].bytes += size;
+	bytes_ += size;
+	/* The window is one segment until the receiver opens it. */
+	send_segment(transfer, ++transfer.sent);
+	set_due(key, transfer, client_.now() + response_timeout);
 }
 
-void RmppSender::send_window(Transfer &transfer)
+std::uint32_t RmppSender::window_end(const Transfer &transfer) const
 {
-	std::uint32_t last = std::min(
+	return std::min(
 		{transfer.segments, transfer.window_last, transfer.acknowledged + window_max});
-	while (transfer.sent < last)
-		send_segment(transfer, ++transfer.sent);
-	transfer.due = client_.now() + response_timeout;
+}
+
+void RmppSender::set_due(const Key &key, Transfer &transfer, Clock::time_point due)
+{
+	due_.remove(transfer.due, key);
+	transfer.due = due;
+	due_.add(due, key);
+}
+
+/* Has run() send what the window allows. With nothing to send, the timeout begins again. */
+void RmppSender::begin_sending(const Key &key, Transfer &transfer)
+{
+	if (transfer.sending)
+		return;
+	if (transfer.sent >= window_end(transfer))
+		return set_due(key, transfer, client_.now() + response_timeout);
+	set_due(key, transfer, Clock::time_point::max());
+	transfer.sending = true;
+	Requester &requester = requesters_.at(transfer.requester);
+	if (requester.sending.empty())
+		sending_.push_back(transfer.requester);
+	requester.sending.push_back(key);
+}
+
+void RmppSender::end(Transfers::iterator transfer)
+{
+	const auto &[key, ended] = *transfer;
+	due_.remove(ended.due, key);
+	const auto requester = requesters_.find(ended.requester);
+	const std::size_t size = ended.records.bytes().size();
+	bytes_ -= size;
+	requester->second.bytes -= size;
+	if (ended.sending) {
+		std::erase(requester->second.sending, key);
+		if (requester->second.sending.empty())
+			std::erase(sending_, ended.requester);
+	}
+	if (--requester->second.transfers == 0)
+		requesters_.erase(requester);
+	transfers_.erase(transfer);
+}
+
+void RmppSender::run(Clock::time_point now, Work &work)
+{
+	while (work.left()) {
+		if (const auto key = due_.take_due(now))
+			expire(*key, work);
+		else if (!sending_.empty())
+			send_next(work);
+		else
+			return;
+	}
+}
+
+void RmppSender::send_next(Work &work)
+{
+	const std::uint64_t next = sending_.front();
+	sending_.pop_front();
+	Requester &requester = requesters_.at(next);
+	const Key key = requester.sending.front();
+	requester.sending.pop_front();
+	Transfer &transfer = transfers_.at(key);
+	send_segment(transfer, ++transfer.sent);
+	work.charge(cost::mad_sent);
+	if (transfer.sent < window_end(transfer)) {
+		requester.sending.push_back(key);
+	} else {
+		transfer.sending = false;
+		set_due(key, transfer, client_.now() + response_timeout);
+	}
+	if (!requester.sending.empty())
+		sending_.push_back(next);
 }
 
 void RmppSender::send_segment(const Transfer &transfer, std::uint32_t segment)
 {
 	ib::SaMad mad = transfer.head;
-	auto size = static_cast<std::uint32_t>(transfer.bytes.size());
+	const std::span<const std::uint8_t> bytes = transfer.records.bytes();
+	auto size = static_cast<std::uint32_t>(bytes.size());
 	std::uint32_t from = (segment - 1) * ib::sa_data_bytes;
 	std::uint32_t part = std::min(size - from, ib::sa_data_bytes);
 	bool first = segment == 1;
@@ -90,7 +160,7 @@ void RmppSender::send_segment(const Transfer &transfer, std::uint32_t segment)
 					    : 0u;
 	std::memset(mad.data, 0, sizeof(mad.data));
 	if (part != 0)
-		std::memcpy(mad.data, transfer.bytes.data() + from, part);
+		std::memcpy(mad.data, bytes.data() + from, part);
 	client_.send(transfer.to, reinterpret_cast<const ib::Mad &>(mad));
 }
 
@@ -116,73 +186,72 @@ void RmppSender::handle(const fabric::AddressedMad &mad)
 	Transfer &transfer = found->second;
 	if (sa.rmpp.version != RmppHeader::current_version) {
 		abort(transfer, ib::rmpp_status_unsupported_version);
-		transfers_.erase(found);
+		end(found);
 		return;
 	}
 	switch (sa.rmpp.type) {
 	case RmppHeader::stop:
 	case RmppHeader::abort:
-		transfers_.erase(found);
+		end(found);
 		return;
 	case RmppHeader::ack:
 		break;
 	default:
 		abort(transfer, ib::rmpp_status_bad_type);
-		transfers_.erase(found);
+		end(found);
 		return;
 	}
 	std::uint32_t segment = sa.rmpp.segment;
 	std::uint32_t window_last = sa.rmpp.length_or_window;
 	if (segment > transfer.sent) {
 		abort(transfer, ib::rmpp_status_segment_too_big);
-		transfers_.erase(found);
+		end(found);
 		return;
 	}
 	if (window_last < transfer.window_last && segment >= transfer.acknowledged) {
 		abort(transfer, ib::rmpp_status_new_window_too_small);
-		transfers_.erase(found);
+		end(found);
 		return;
 	}
 	/* An old ACK, overtaken by a later one. */
 	if (segment < transfer.acknowledged)
+		return;
+	/* One that acknowledges nothing new does not postpone the end of a receiver's time. */
+	if (segment == transfer.acknowledged && window_last == transfer.window_last)
 		return;
 	if (segment > transfer.acknowledged)
 		transfer.retries = 0;
 	transfer.acknowledged = segment;
 	transfer.window_last = window_last;
 	if (transfer.acknowledged == transfer.segments) {
-		transfers_.erase(found);
+		end(found);
 		return;
 	}
-	send_window(transfer);
+	begin_sending(found->first, transfer);
 }
 
-void RmppSender::tick(Clock::time_point now)
+/* The key was taken out of the index. */
+void RmppSender::expire(const Key &key, Work &work)
 {
-	for (auto it = transfers_.begin(); it != transfers_.end();) {
-		Transfer &transfer = it->second;
-		if (transfer.due > now) {
-			++it;
-		} else if (++transfer.retries > retries_max) {
-			spdlog::warn("sm: LID {} does not acknowledge segment {} of {}",
-				     transfer.to.dlid, transfer.acknowledged + 1,
-				     transfer.segments);
-			abort(transfer, ib::rmpp_status_too_many_retries);
-			it = transfers_.erase(it);
-		} else {
-			transfer.sent = transfer.acknowledged;
-			send_window(transfer);
-			++it;
-		}
+	const auto found = transfers_.find(key);
+	Transfer &transfer = found->second;
+	transfer.due = Clock::time_point::max();
+	work.charge(cost::compared);
+	if (++transfer.retries > retries_max) {
+		client_.log().warn(transfer.to.dlid, client_.now(),
+				   "LID {} does not acknowledge segment {} of {}", transfer.to.dlid,
+				   transfer.acknowledged + 1, transfer.segments);
+		abort(transfer, ib::rmpp_status_too_many_retries);
+		work.charge(cost::mad_sent);
+		return end(found);
 	}
+	transfer.sent = transfer.acknowledged;
+	begin_sending(key, transfer);
 }
 
 Clock::time_point RmppSender::due() const
 {
-	auto soonest = Clock::time_point::max();
-	for (const auto &[key, transfer] : transfers_)
-		soonest = std::min(soonest, transfer.due);
-	return soonest;
+	return sending_.empty() ? due_.first() : Clock::time_point::min();
 }
 
 } // namespace weft::sm

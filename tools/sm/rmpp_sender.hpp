@@ -4,14 +4,15 @@
  */
 #pragma once
 
-#include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <utility>
-#include <vector>
 
+#include "sm/due_index.hpp"
 #include "sm/mad_client.hpp"
 #include "sm/records.hpp"
+#include "sm/work.hpp"
 
 namespace weft::sm
 {
@@ -20,8 +21,8 @@ class RmppSender
 {
 public:
 	/*
-	 * Whoever asks for more tables at once has to ask again, as has everybody while so many
-	 * bytes of answers wait for acknowledgement.
+	 * A requester that asks for more tables at once has to ask again, and so has every
+	 * requester while so many bytes of answers wait for acknowledgement.
 	 */
 	static constexpr std::size_t transfers_of_one = 16;
 	static constexpr std::size_t bytes_max = std::size_t{256} << 20;
@@ -30,42 +31,64 @@ public:
 	explicit RmppSender(MadClient &client) : client_(client) {}
 
 	/*
-	 * Begin a transfer of records to who asked, by the GUID of its port. `head` has everything
-	 * but the RMPP fields.
+	 * Begin a transfer of records to a requester, which the GUID of its port identifies. `head`
+	 * has everything but the RMPP fields.
 	 */
 	void start(const fabric::MadAddress &to, std::uint64_t requester, const ib::SaMad &head,
-		   const RecordSet &records);
+		   RecordSet records);
 	/* An ACK, STOP or ABORT arrived. */
 	void handle(const fabric::AddressedMad &mad);
-	/* Repeat and give up what is due. */
-	void tick(Clock::time_point now);
-	/* When tick() is due; the clock's maximum with no transfer under way. */
+	/*
+	 * Send segments, one of each requester after the other; repeat and give up what is due at
+	 * @now.
+	 */
+	void run(Clock::time_point now, Work &work);
+	/* When run() has something to do; the clock's maximum with no transfer under way. */
 	Clock::time_point due() const;
 	std::size_t transfers() const { return transfers_.size(); }
 
 private:
+	/* The requester's LID and transaction. */
+	using Key = std::pair<ib::Lid, std::uint64_t>;
 	struct Transfer {
 		fabric::MadAddress to;
 		std::uint64_t requester = 0;
 		ib::SaMad head{};
-		std::vector<std::uint8_t> bytes;
+		RecordSet records;
 		std::uint32_t segments = 0;
 		/* The last segment that was acknowledged, sent, and that may be sent. */
 		std::uint32_t acknowledged = 0;
 		std::uint32_t sent = 0;
 		std::uint32_t window_last = 1;
 		unsigned retries = 0;
-		Clock::time_point due{};
+		/* In the requester's list of those that have segments to send. */
+		bool sending = false;
+		/* When the acknowledgement is overdue; never, while it is sending. */
+		Clock::time_point due = Clock::time_point::max();
 	};
-	/* The requester's LID and transaction. */
-	using Key = std::pair<ib::Lid, std::uint64_t>;
+	struct Requester {
+		std::size_t transfers = 0;
+		std::size_t bytes = 0;
+		std::deque<Key> sending;
+	};
+	using Transfers = std::map<Key, Transfer>;
 
-	void send_window(Transfer &transfer);
+	std::uint32_t window_end(const Transfer &transfer) const;
+	void begin_sending(const Key &key, Transfer &transfer);
 	void send_segment(const Transfer &transfer, std::uint32_t segment);
 	void abort(const Transfer &transfer, ib::RmppStatus status);
+	void set_due(const Key &key, Transfer &transfer, Clock::time_point due);
+	void end(Transfers::iterator transfer);
+	void expire(const Key &key, Work &work);
+	void send_next(Work &work);
 
 	MadClient &client_;
-	std::map<Key, Transfer> transfers_;
+	Transfers transfers_;
+	std::map<std::uint64_t, Requester> requesters_;
+	std::size_t bytes_ = 0;
+	/* Requesters that have transfers with segments to send. */
+	std::deque<std::uint64_t> sending_;
+	DueIndex<Key> due_;
 };
 
 } // namespace weft::sm

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <deque>
-#include <limits>
 #include <optional>
+#include <queue>
+#include <utility>
 
 #include "sm/up_down.hpp"
 
@@ -75,6 +76,7 @@ void route(Subnet &subnet)
 	subnet.edges = switch_edges(subnet);
 	const Edges &edges = subnet.edges;
 	measure(subnet, edges);
+	subnet.spanning_tree = spanning_tree(subnet, edges);
 	subnet.lfts.assign(count, Lft(subnet.top_lid + 1u, ib::lft_drop));
 
 	std::vector<std::vector<Target>> targets(count);
@@ -104,11 +106,11 @@ void route(Subnet &subnet)
 		up_down.emplace(subnet, edges);
 
 	/* The ports that lead nearer, and what each of them carries. */
-	struct Way {
+	struct Route {
 		unsigned carries;
 		std::uint8_t port;
 	};
-	std::vector<Way> nearer;
+	std::vector<Route> nearer;
 	for (std::size_t destination = 0; destination < count; destination++) {
 		if (up_down)
 			up_down->aim(destination);
@@ -132,14 +134,14 @@ void route(Subnet &subnet)
 						      hops)
 					nearer.push_back({used[edge.port], edge.port});
 			for (const Target &target : targets[destination]) {
-				Way *best = nearer.data();
-				for (Way &way : nearer)
+				Route *best = nearer.data();
+				for (Route &way : nearer)
 					if (way.carries < best->carries)
 						best = &way;
 				lft[target.lid] = best->port;
 				best->carries++;
 			}
-			for (const Way &way : nearer)
+			for (const Route &way : nearer)
 				used[way.port] = way.carries;
 		}
 	}
@@ -203,72 +205,40 @@ McTree multicast_tree(const Subnet &subnet, const std::vector<PortRef> &members)
 		mask[port / 64u] |= std::uint64_t{1} << port % 64;
 	};
 
-	/* Switches with members, and how many. */
-	std::vector<unsigned> weight(count);
-	std::vector<std::size_t> wanted;
+	/*
+	 * Branches of the spanning tree that have members and are not connected yet, by the depth
+	 * and index of their upper end; and how many of them each part of the subnet has.
+	 */
+	std::priority_queue<std::pair<unsigned, std::size_t>> branches;
+	std::vector<bool> is_branch(count);
+	std::vector<unsigned> of_part(count);
+	const auto add = [&](std::size_t index) {
+		if (is_branch[index])
+			return;
+		is_branch[index] = true;
+		branches.emplace(subnet.spanning_tree[index].depth, index);
+		of_part[static_cast<std::size_t>(subnet.spanning_tree[index].root)]++;
+	};
 	for (PortRef member : members) {
 		PortRef at = subnet.attachment(member);
 		if (!at)
 			continue;
 		auto index = static_cast<std::size_t>(subnet.node(at).switch_index);
-		if (weight[index]++ == 0)
-			wanted.push_back(index);
 		set(index, at.port);
+		add(index);
 	}
-	std::vector<bool> connected(count);
-	for (std::size_t first : wanted) {
-		if (connected[first])
+	/* The lowest goes up, until it meets the others. */
+	while (!branches.empty()) {
+		const std::size_t index = branches.top().second;
+		branches.pop();
+		const TreeLink &link = subnet.spanning_tree[index];
+		if (of_part[static_cast<std::size_t>(link.root)] == 1)
 			continue;
-		/* The root with the shortest way to all members of this part; ties by index. */
-		std::size_t root = first;
-		std::uint64_t best = std::numeric_limits<std::uint64_t>::max();
-		for (std::size_t candidate = 0; candidate < count; candidate++) {
-			if (subnet.hops(static_cast<int>(first), static_cast<int>(candidate)) ==
-			    unreachable)
-				continue;
-			std::uint64_t total = 0;
-			for (std::size_t index : wanted) {
-				std::uint8_t hops = subnet.hops(static_cast<int>(candidate),
-								static_cast<int>(index));
-				if (hops != unreachable)
-					total += std::uint64_t{hops} * weight[index];
-			}
-			if (total < best) {
-				best = total;
-				root = candidate;
-			}
-		}
-		/* Breadth first from the root: each switch's way back to it. */
-		std::vector<Edge> parent(count, Edge{0, 0, -1});
-		std::vector<bool> seen(count);
-		std::deque<std::size_t> queue{root};
-		seen[root] = true;
-		while (!queue.empty()) {
-			std::size_t at = queue.front();
-			queue.pop_front();
-			for (const Edge &edge : subnet.edges[at]) {
-				auto to = static_cast<std::size_t>(edge.to);
-				if (seen[to])
-					continue;
-				seen[to] = true;
-				parent[to] = {edge.peer_port, edge.port, static_cast<int>(at)};
-				queue.push_back(to);
-			}
-		}
-		/* From each member up to what is connected already. */
-		connected[root] = true;
-		for (std::size_t index : wanted) {
-			if (!seen[index])
-				continue;
-			for (std::size_t at = index; !connected[at];) {
-				connected[at] = true;
-				const Edge &up = parent[at];
-				auto above = static_cast<std::size_t>(up.to);
-				set(at, up.port);
-				set(above, up.peer_port);
-				at = above;
-			}
-		}
+		of_part[static_cast<std::size_t>(link.root)]--;
+		const auto above = static_cast<std::size_t>(link.up.to);
+		set(index, link.up.port);
+		set(above, link.up.peer_port);
+		add(above);
 	}
 	return tree;
 }

@@ -9,10 +9,11 @@ namespace weft::sm
 {
 
 /*
- * Fill in the links and hop counts between switches and every switch's linear forwarding table:
- * shortest paths, or, where these could lock up, those that go up and down (up_down.hpp); spread
- * over equal ones by how many LIDs a port carries already. LIDs must be assigned. Costs switches *
- * links for the distances and LIDs * switches for the tables.
+ * Fill in the links, hop counts and spanning tree between switches and every switch's linear
+ * forwarding table: shortest paths, or, where these could lock up, with each other or with
+ * multicast along the spanning tree, those that go up and down (up_down.hpp); spread over equal
+ * ones by how many LIDs a port carries already. LIDs must be assigned. Costs switches * links for
+ * the distances and LIDs * switches for the tables.
  */
 void route(Subnet &subnet);
 
@@ -31,9 +32,9 @@ using PortMask = std::vector<std::uint64_t>;
 using McTree = std::vector<PortMask>;
 
 /*
- * A tree over the switches that connects the members' ports. Switches outside the tree have an
- * empty mask. Members in unconnected parts of the subnet are connected part by part. The subnet is
- * routed.
+ * The smallest part of the subnet's spanning tree that connects the members' ports. Switches
+ * outside of it have an empty mask. Members in unconnected parts of the subnet are connected part
+ * by part. The subnet is routed.
  */
 McTree multicast_tree(const Subnet &subnet, const std::vector<PortRef> &members);
 

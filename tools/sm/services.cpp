@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <optional>
 
 namespace weft::sm
 {
@@ -45,15 +47,22 @@ Services::Identity Services::identity(const Record &record)
 	return {record.gid.interface_id(), record.gid, record.id.value(), record.pkey.value()};
 }
 
-/* Whether one more has room, among all and among its port's. */
+/* Whether there is space for one more, among all and among its port's. */
 bool Services::have_room(const Record &record) const
 {
-	const ib::Guid port = record.gid.interface_id();
-	auto at = services_.lower_bound(Identity{port, ib::Gid{}, 0, 0});
-	std::size_t its = 0;
-	for (; at != services_.end() && std::get<0>(at->first) == port; at++)
-		its++;
-	return services_.size() < services_max && its < services_of_one;
+	const auto its = counts_.find(record.gid.interface_id());
+	return services_.size() < services_max &&
+	       (its == counts_.end() || its->second < services_of_one);
+}
+
+std::map<Services::Identity, Services::Service>::iterator
+Services::erase(std::map<Identity, Service>::iterator service)
+{
+	due_.remove(service->second.expires, service->first);
+	const auto its = counts_.find(std::get<0>(service->first));
+	if (--its->second == 0)
+		counts_.erase(its);
+	return services_.erase(service);
 }
 
 RecordSet Services::add(const Requester &requester, const ib::SaMad &mad, Clock::time_point now)
@@ -74,11 +83,14 @@ RecordSet Services::add(const Requester &requester, const ib::SaMad &mad, Clock:
 		if (!have_room(wanted))
 			return RecordSet::failure(ib::sa_status_no_resources);
 		existing = services_.try_emplace(identity(wanted)).first;
+		counts_[wanted.gid.interface_id()]++;
 	}
+	due_.remove(existing->second.expires, existing->first);
 	existing->second.record = wanted;
 	existing->second.expires = wanted.lease == Record::lease_forever
 					   ? Clock::time_point::max()
 					   : now + std::chrono::seconds(wanted.lease.value());
+	due_.add(existing->second.expires, existing->first);
 	RecordSet answer;
 	answer.add(wanted);
 	return answer;
@@ -97,36 +109,50 @@ RecordSet Services::remove(const Requester &requester, const ib::SaMad &mad)
 		return RecordSet::failure(ib::sa_status_denied);
 	RecordSet answer;
 	answer.add(existing->second.record);
-	services_.erase(existing);
+	erase(existing);
 	return answer;
 }
 
-RecordSet Services::query(const ib::SaMad &mad) const
+Query Services::query(const ib::SaMad &mad) const
 {
-	RecordSet answer;
-	for (const auto &[identity, service] : services_) {
-		if (!fields_match(fields, mad.component_mask, mad.data, &service.record))
-			continue;
+	return Query([this, mad, last = std::optional<Identity>()](RecordSet &answer,
+								   Work &work) mutable {
+		const auto at = last ? services_.upper_bound(*last) : services_.begin();
+		if (at == services_.end())
+			return Query::Step::done;
+		last = at->first;
+		/* It has many fields. */
+		work.charge(2 * cost::compared);
+		if (!fields_match(fields, mad.component_mask, mad.data, &at->second.record))
+			return Query::Step::more;
 		/* The key is the registrant's secret. */
-		Record shown = service.record;
+		Record shown = at->second.record;
 		if (!has_component(mad, Record::c_key))
 			std::fill(std::begin(shown.key), std::end(shown.key), std::uint8_t{0});
 		answer.add(shown);
-	}
-	return answer;
+		return Query::Step::more;
+	});
 }
 
 void Services::subnet_changed(const Subnet &subnet)
 {
-	std::erase_if(services_, [&](const auto &service) {
-		return !subnet.find_port(std::get<0>(service.first));
-	});
+	for (auto at = services_.begin(); at != services_.end();) {
+		const ib::Guid port = std::get<0>(at->first);
+		const bool gone = !subnet.find_port(port);
+		while (at != services_.end() && std::get<0>(at->first) == port)
+			at = gone ? erase(at) : std::next(at);
+	}
 }
 
-void Services::tick(Clock::time_point now)
+void Services::run(Clock::time_point now, Work &work)
 {
-	std::erase_if(services_,
-		      [&](const auto &service) { return service.second.expires <= now; });
+	while (work.left()) {
+		const auto expired = due_.take_due(now);
+		if (!expired)
+			return;
+		work.charge(cost::compared);
+		erase(services_.find(*expired));
+	}
 }
 
 } // namespace weft::sm

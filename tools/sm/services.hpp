@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <map>
 #include <tuple>
+#include <unordered_map>
 
+#include "sm/due_index.hpp"
 #include "sm/mad_client.hpp"
-#include "sm/records.hpp"
+#include "sm/query.hpp"
 #include "sm/requester.hpp"
 #include "sm/subnet.hpp"
 
@@ -25,10 +27,13 @@ public:
 	/* Set, Delete, Get and GetTable of ServiceRecord. */
 	RecordSet add(const Requester &requester, const ib::SaMad &mad, Clock::time_point now);
 	RecordSet remove(const Requester &requester, const ib::SaMad &mad);
-	RecordSet query(const ib::SaMad &mad) const;
+	Query query(const ib::SaMad &mad) const;
 	/* Those whose port is gone go too. */
 	void subnet_changed(const Subnet &subnet);
-	void tick(Clock::time_point now);
+	/* End those whose lease has expired. */
+	void run(Clock::time_point now, Work &work);
+	/* When the first lease expires. */
+	Clock::time_point due() const { return due_.first(); }
 	std::size_t size() const { return services_.size(); }
 
 private:
@@ -36,12 +41,18 @@ private:
 		ib::ServiceRecord record;
 		Clock::time_point expires;
 	};
-	/* What a record is known by, GID, service id and P_Key: one port's are neighbours. */
+	/*
+	 * What identifies a record: GID, service ID and P_Key. Those of a port follow each other.
+	 */
 	using Identity = std::tuple<ib::Guid, ib::Gid, std::uint64_t, std::uint16_t>;
 	static Identity identity(const ib::ServiceRecord &record);
 	bool have_room(const ib::ServiceRecord &record) const;
 
+	std::map<Identity, Service>::iterator erase(std::map<Identity, Service>::iterator service);
+
 	std::map<Identity, Service> services_;
+	std::unordered_map<ib::Guid, std::size_t> counts_;
+	DueIndex<Identity> due_;
 };
 
 } // namespace weft::sm

@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/printable.hpp"
 #include <ib/smp.hpp>
 
 namespace weft::sm
@@ -85,10 +87,11 @@ struct Node {
 	int switch_index = -1;
 
 	bool is_switch() const { return info.type() == ib::NodeType::switch_; }
-	std::string name() const
+	/* Its description, for the log: a guest chooses the text. */
+	std::string printable_name() const
 	{
-		std::string text(description.text, sizeof(description.text));
-		return text.substr(0, text.find('\0'));
+		const std::string_view text(description.text, sizeof(description.text));
+		return printable(text.substr(0, text.find('\0')));
 	}
 };
 
@@ -105,6 +108,14 @@ struct Edge {
 /* By switch index. */
 using Edges = std::vector<std::vector<Edge>>;
 
+/* A switch's way towards the root of a spanning tree, one for each part of the subnet. */
+struct TreeLink {
+	int root = -1;
+	/* Hops to the root; and the link of the first of them, which the root does not have. */
+	unsigned depth = 0;
+	Edge up{0, 0, -1};
+};
+
 struct Subnet {
 	std::vector<Node> nodes;
 	/* Nodes of the switches, by switch index. */
@@ -119,6 +130,8 @@ struct Subnet {
 	std::vector<Lft> lfts;
 	/* Links between switches; route() finds them, and the distances. */
 	Edges edges;
+	/* By switch index: the tree that the trees of all multicast groups are parts of. */
+	std::vector<TreeLink> spanning_tree;
 	/* Hops between switches, row by row; 0xff for unreachable. */
 	std::vector<std::uint8_t> distance;
 

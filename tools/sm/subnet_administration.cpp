@@ -14,9 +14,11 @@ namespace weft::sm
 
 using ib::MadMethod;
 
-SubnetAdministration::SubnetAdministration(MadClient &client, const Config &config)
-    : client_(client), config_(config),
-      groups_(config, [this](const ib::Gid &mgid, bool created) { report_group(mgid, created); }),
+SubnetAdministration::SubnetAdministration(MadClient &client, const Config &config,
+					   const Configurator &configurator)
+    : client_(client), config_(config), configurator_(configurator),
+      groups_(config, client.log(),
+	      [this](const ib::Gid &mgid, bool created) { report_group(mgid, created); }),
       subscriptions_(client, config), rmpp_(client)
 {
 }
@@ -75,7 +77,7 @@ void SubnetAdministration::report(const ib::Notice &original)
 	if (issuer)
 		notice.issuer_gid =
 			ib::Gid::from_parts(config_.gid_prefix, subnet_->port(issuer).guid);
-	subscriptions_.report(*subnet_, notice);
+	subscriptions_.report(notice);
 }
 
 Requester SubnetAdministration::requester_of(const fabric::MadAddress &from,
@@ -83,43 +85,53 @@ Requester SubnetAdministration::requester_of(const fabric::MadAddress &from,
 {
 	PortRef port = subnet_->find_lid(from.slid);
 	return {port ? subnet_->port(port).guid : ib::Guid{0},
-		config_.sm_key != 0 && mad.sm_key == config_.sm_key};
+		config_.sm_key != 0 && mad.sm_key == config_.sm_key, from.slid};
 }
 
-void SubnetAdministration::handle(fabric::AddressedMad &&received)
+std::optional<Job> SubnetAdministration::handle(fabric::AddressedMad &&received, Work &work)
 {
 	auto &mad = reinterpret_cast<ib::SaMad &>(received.mad);
 	const ib::MadHeader &header = mad.header;
 	/* Nobody is master here: silence, so that clients try the real one. */
 	if (!subnet_)
-		return;
-	if (header.is_method(MadMethod::report_resp))
-		return subscriptions_.acknowledged(received);
+		return std::nullopt;
+	if (header.is_method(MadMethod::report_resp)) {
+		subscriptions_.acknowledged(received);
+		return std::nullopt;
+	}
 	bool rmpp = (mad.rmpp.flags() & ib::RmppHeader::active) != 0;
-	if (rmpp && mad.rmpp.type != ib::RmppHeader::data)
-		return rmpp_.handle(received);
+	if (rmpp && mad.rmpp.type != ib::RmppHeader::data) {
+		rmpp_.handle(received);
+		return std::nullopt;
+	}
 	if (header.is_response())
-		return;
+		return std::nullopt;
 	if (header.base_version != ib::mad_base_version ||
-	    header.class_version != ib::sa_class_version)
-		return answer_status(received.address, mad, ib::mad_status_bad_version);
-
-	bool handled = false;
-	RecordSet records = dispatch(received.address, mad, handled);
-	if (!handled)
-		return;
-	answer(received.address, mad, records);
+	    header.class_version != ib::sa_class_version) {
+		answer_status(received.address, mad, ib::mad_status_bad_version, work);
+		return std::nullopt;
+	}
+	std::optional<Query> query = dispatch(received.address, mad, work);
+	if (!query)
+		return std::nullopt;
+	return Job{std::move(received), std::move(*query)};
 }
 
-RecordSet SubnetAdministration::dispatch(const fabric::MadAddress &from, ib::SaMad &mad,
-					 bool &handled)
+void SubnetAdministration::finish(const Job &job, Work &work)
+{
+	if (subnet_)
+		answer(job.request.address, reinterpret_cast<const ib::SaMad &>(job.request.mad),
+		       job.query.answer(), work);
+}
+
+std::optional<Query> SubnetAdministration::dispatch(const fabric::MadAddress &from, ib::SaMad &mad,
+						    Work &work)
 {
 	const Subnet &subnet = *subnet_;
 	auto method = static_cast<MadMethod>(mad.header.method);
 	std::uint16_t attribute = mad.header.attr_id;
 	bool read = method == MadMethod::get || method == MadMethod::get_table;
 	const Requester requester = requester_of(from, mad);
-	handled = true;
 
 	switch (attribute) {
 	case ib::attr_class_port_info:
@@ -127,54 +139,51 @@ RecordSet SubnetAdministration::dispatch(const fabric::MadAddress &from, ib::SaM
 			ib::ClassPortInfo info = class_port_info();
 			std::memset(mad.data, 0, sizeof(mad.data));
 			std::memcpy(mad.data, &info, sizeof(info));
-			answer_status(from, mad, ib::mad_status_ok);
-			handled = false;
-			return {};
+			answer_status(from, mad, ib::mad_status_ok, work);
+			return std::nullopt;
 		}
 		break;
 	case ib::attr_inform_info:
 		if (method == MadMethod::set) {
 			std::uint16_t status = subscriptions_.set(subnet, from, mad);
-			answer_status(from, mad, status);
-			handled = false;
-			return {};
+			work.charge(Subscriptions::subscriptions_of_one * cost::compared / 4);
+			answer_status(from, mad, status, work);
+			return std::nullopt;
 		}
 		break;
 	case ib::attr_inform_info_record:
 		if (read)
-			return subscriptions_.query(subnet, mad);
+			return subscriptions_.query(subnet_, mad);
 		break;
 	case ib::attr_path_record:
 		if (read)
-			return find_paths(subnet, config_, groups_, mad,
+			return find_paths(subnet_, config_, groups_, mad,
 					  subnet.find_lid(from.slid));
 		break;
 	case ib::attr_mc_member_record:
 		if (read)
 			return groups_.query(requester, mad);
 		if (method == MadMethod::set)
-			return groups_.join(subnet, requester, mad);
+			return Query(groups_.join(subnet, requester, mad, client_.now(), work));
 		if (method == MadMethod::remove)
-			return groups_.leave(requester, mad);
+			return Query(groups_.leave(requester, mad, work));
 		break;
 	case ib::attr_service_record:
 		if (read)
 			return services_.query(mad);
 		if (method == MadMethod::set)
-			return services_.add(requester, mad, client_.now());
+			return Query(services_.add(requester, mad, client_.now()));
 		if (method == MadMethod::remove)
-			return services_.remove(requester, mad);
+			return Query(services_.remove(requester, mad));
 		break;
 	default:
-		if (read) {
-			RecordSet records;
-			if (query_table(subnet, config_, ib::SmState::master, mad,
-					requester.trusted, records))
-				return records;
-		}
+		if (read)
+			if (auto query = query_table({subnet_, configurator_, config_}, mad,
+						     requester.trusted))
+				return query;
 		break;
 	}
-	return RecordSet::failure(ib::mad_status_unsupported_method_attribute);
+	return Query(RecordSet::failure(ib::mad_status_unsupported_method_attribute));
 }
 
 ib::ClassPortInfo SubnetAdministration::class_port_info()
@@ -190,8 +199,9 @@ ib::ClassPortInfo SubnetAdministration::class_port_info()
 }
 
 void SubnetAdministration::answer_status(const fabric::MadAddress &from, ib::SaMad mad,
-					 std::uint16_t status)
+					 std::uint16_t status, Work &work)
 {
+	work.charge(cost::mad_sent);
 	bool remove = mad.header.is_method(MadMethod::remove);
 	bool table = mad.header.is_method(MadMethod::get_table);
 	mad.header.method = static_cast<std::uint8_t>(remove  ? MadMethod::remove_resp
@@ -212,12 +222,12 @@ void SubnetAdministration::answer_status(const fabric::MadAddress &from, ib::SaM
 
 void SubnetAdministration::send(const fabric::MadAddress &to, ib::SaMad mad)
 {
-	garbler_.pass(mad);
+	reply_corrupter_.pass(mad);
 	client_.send(to, reinterpret_cast<const ib::Mad &>(mad));
 }
 
 void SubnetAdministration::answer(const fabric::MadAddress &from, const ib::SaMad &request,
-				  const RecordSet &records)
+				  const RecordSet &records, Work &work)
 {
 	ib::SaMad mad = request;
 	bool table = request.header.is_method(MadMethod::get_table);
@@ -234,6 +244,7 @@ void SubnetAdministration::answer(const fabric::MadAddress &from, const ib::SaMa
 		mad.sm_key = std::uint64_t{0};
 		fabric::MadAddress to = from.reversed();
 		to.qkey = ib::qkey_gsi;
+		work.charge(cost::copied(records.bytes().size()) + cost::mad_sent);
 		return rmpp_.start(to, requester_of(from, request).port_guid, mad, records);
 	}
 	std::memset(mad.data, 0, sizeof(mad.data));
@@ -243,25 +254,31 @@ void SubnetAdministration::answer(const fabric::MadAddress &from, const ib::SaMa
 		spdlog::debug("sm: LID {} gets status {:#06x} for method {:#04x} of {:#06x}",
 			      from.slid, status, request.header.method,
 			      request.header.attr_id.value());
-	answer_status(from, mad, status);
+	answer_status(from, mad, status, work);
 }
 
-void SubnetAdministration::release()
+void SubnetAdministration::release(const std::vector<Waiting> &answers)
 {
-	for (const Waiting &waiting : std::exchange(waiting_, {}))
+	for (const Waiting &waiting : answers)
 		send(waiting.to, waiting.mad);
 }
 
-void SubnetAdministration::tick(Clock::time_point now)
+void SubnetAdministration::run(Clock::time_point now, Work &work)
 {
-	rmpp_.tick(now);
-	subscriptions_.tick(now);
-	services_.tick(now);
+	services_.run(now, work);
+	reports_first_ = !reports_first_;
+	if (!reports_first_)
+		rmpp_.run(now, work);
+	if (subnet_)
+		subscriptions_.run(*subnet_, now, work);
+	if (reports_first_)
+		rmpp_.run(now, work);
 }
 
 Clock::time_point SubnetAdministration::due() const
 {
-	return std::min(rmpp_.due(), subscriptions_.due());
+	auto due = std::min(rmpp_.due(), services_.due());
+	return subnet_ ? std::min(due, subscriptions_.due()) : due;
 }
 
 } // namespace weft::sm

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Subnet administration, IBA 15: answers what end nodes ask of the subnet. Runs on the manager's
- * thread, over the subnet that the last complete sweep published.
+ * Subnet administration, IBA 15: answers requests of end nodes about the subnet. Runs on the
+ * manager's thread, over the subnet that the last complete sweep published. Everything that
+ * requests cause is done in bounded steps that are charged for (work.hpp).
  */
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "sm/config.hpp"
-#include "sm/garbler.hpp"
+#include "sm/configurator.hpp"
+#include "sm/fair_queue.hpp"
+#include "sm/reply_corrupter.hpp"
 #include "sm/mc_groups.hpp"
 #include "sm/rmpp_sender.hpp"
 #include "sm/services.hpp"
@@ -21,50 +26,62 @@ namespace weft::sm
 class SubnetAdministration
 {
 public:
-	SubnetAdministration(MadClient &client, const Config &config);
-
-	/*
-	 * A MAD of class SubnAdm. Joins and leaves are answered by release(), when the switches
-	 * have learned of them.
-	 */
-	void handle(fabric::AddressedMad &&mad);
-	/* Answer what waited for multicast tables. */
-	void release();
-	/* A sweep is complete; null while there is none (another manager is master). */
-	void publish(std::shared_ptr<const Subnet> subnet);
-	/* A trap came from a node, or something happened that subscribers may want to know. */
-	void report(const ib::Notice &notice);
-
-	void tick(Clock::time_point now);
-	Clock::time_point due() const;
-
-	McGroups &groups() { return groups_; }
-	Garbler &garbler() { return garbler_; }
-
-private:
+	/* An answer to a join or leave, and its requester. */
 	struct Waiting {
 		fabric::MadAddress to;
 		ib::SaMad mad;
 	};
 
+	SubnetAdministration(MadClient &client, const Config &config,
+			     const Configurator &configurator);
+
+	/*
+	 * A MAD of class SubnAdm. Returns the job of answering it, for finish() once its query is
+	 * complete; nothing if it is handled. Joins and leaves are answered by release(), when the
+	 * switches have learned of them.
+	 */
+	std::optional<Job> handle(fabric::AddressedMad &&mad, Work &work);
+	void finish(const Job &job, Work &work);
+	/* The answers that wait for the present multicast tables, to be sent by release(). */
+	std::vector<Waiting> take_waiting() { return std::exchange(waiting_, {}); }
+	void release(const std::vector<Waiting> &answers);
+	/* A sweep is complete; null while there is none (another manager is master). */
+	void publish(std::shared_ptr<const Subnet> subnet);
+	/* A trap came from a node, or something happened that subscribers may want to know. */
+	void report(const ib::Notice &notice);
+
+	/* Send segments and reports, and do what is due at @now. */
+	void run(Clock::time_point now, Work &work);
+	/* When run() has something to do. */
+	Clock::time_point due() const;
+
+	McGroups &groups() { return groups_; }
+	ReplyCorrupter &reply_corrupter() { return reply_corrupter_; }
+
+private:
 	void answer(const fabric::MadAddress &from, const ib::SaMad &request,
-		    const RecordSet &records);
+		    const RecordSet &records, Work &work);
 	void send(const fabric::MadAddress &to, ib::SaMad mad);
-	void answer_status(const fabric::MadAddress &from, ib::SaMad mad, std::uint16_t status);
-	RecordSet dispatch(const fabric::MadAddress &from, ib::SaMad &mad, bool &handled);
+	void answer_status(const fabric::MadAddress &from, ib::SaMad mad, std::uint16_t status,
+			   Work &work);
+	/* The query that answers the request; none if that has been done. */
+	std::optional<Query> dispatch(const fabric::MadAddress &from, ib::SaMad &mad, Work &work);
 	Requester requester_of(const fabric::MadAddress &from, const ib::SaMad &mad) const;
 	void report_group(const ib::Gid &mgid, bool created);
 	static ib::ClassPortInfo class_port_info();
 
 	MadClient &client_;
 	const Config &config_;
+	const Configurator &configurator_;
 	std::shared_ptr<const Subnet> subnet_;
 	McGroups groups_;
 	Services services_;
 	Subscriptions subscriptions_;
 	RmppSender rmpp_;
-	Garbler garbler_;
+	ReplyCorrupter reply_corrupter_;
 	std::vector<Waiting> waiting_;
+	/* Whether reports or segments are sent first, in turn. */
+	bool reports_first_ = false;
 };
 
 } // namespace weft::sm

@@ -68,11 +68,16 @@ std::uint64_t random_mkey(Environment &environment)
 
 SubnetManager::SubnetManager(fabric::Port &port, Config config, Reactor *reactor)
     : loop_(make_loop(reactor)), config_(with_mkey(std::move(config), loop_)),
-      client_(
-	      loop_, port, config_, [this](fabric::AddressedMad &&mad) { receive(std::move(mad)); },
-	      [this] { work(); }),
-      sa_(client_, config_), configurator_(client_, config_), lid_file_(config_.lids),
-      timer_(std::in_place, loop_, [this] { work(); })
+      client_(loop_, port, config_,
+	      {.requests = {.begin = [this](fabric::AddressedMad &&mad,
+					    Work &work) { return receive(std::move(mad), work); },
+			    .finish = [this](const Job &job,
+					     Work &work) { sa_.finish(job, work); }},
+	       .serve = [this](Work &work) { serve(work); },
+	       .busy = [this] { return busy(); },
+	       .arrived = [this] { work(); }}),
+      configurator_(client_, config_), sa_(client_, config_, configurator_),
+      lid_file_(config_.lids), timer_(std::in_place, loop_, [this] { work(); })
 {
 	lids_.restore(lid_file_.load());
 	loop_.post([this] {
@@ -115,8 +120,11 @@ void SubnetManager::set_enabled(bool enabled)
 
 SubnetManager::Status SubnetManager::status() const
 {
-	std::lock_guard lock(status_mutex_);
-	return status_;
+	const MutexLock lock(status_mutex_);
+	Status status = status_;
+	status.served = served_.load(std::memory_order_relaxed);
+	status.served_at_once = served_at_once_.load(std::memory_order_relaxed);
+	return status;
 }
 
 bool SubnetManager::wait_for(const std::function<bool(const Status &)> &condition,
@@ -124,8 +132,9 @@ bool SubnetManager::wait_for(const std::function<bool(const Status &)> &conditio
 {
 	if (loop_.in_loop())
 		return loop_.run_until([&] { return condition(status()); }, timeout);
-	std::unique_lock lock(status_mutex_);
-	return status_changed_.wait_for(lock, timeout, [&] { return condition(status_); });
+	MutexLock lock(status_mutex_);
+	return status_changed_.wait_for(
+		lock, timeout, [&]() WEFT_REQUIRES(status_mutex_) { return condition(status_); });
 }
 
 void SubnetManager::become(SmState state)
@@ -138,7 +147,7 @@ void SubnetManager::become(SmState state)
 		sa_.publish(nullptr);
 	}
 	state_ = state;
-	std::lock_guard lock(status_mutex_);
+	const MutexLock lock(status_mutex_);
 	status_.state = state;
 	status_changed_.notify_all();
 }
@@ -147,11 +156,11 @@ void SubnetManager::publish(std::shared_ptr<const Subnet> subnet, bool complete)
 {
 	subnet_ = subnet;
 	sa_.publish(subnet);
-	std::lock_guard lock(status_mutex_);
+	const MutexLock lock(status_mutex_);
 	status_.subnet = std::move(subnet);
 	status_.sweeps++;
 	status_.complete = complete;
-	status_.requests = client_.requests();
+	status_.requests = client_.smps();
 	status_changed_.notify_all();
 }
 
@@ -159,23 +168,50 @@ void SubnetManager::work()
 {
 	if (turn_ == Turn::not_begun || client_.stopped())
 		return;
-	/*
-	 * Within the work, which waits for answers: others are answered all the same, as they may
-	 * wait for us.
-	 */
-	if (turn_ == Turn::working) {
-		client_.take_arrived();
+	/* Within perform(), which sees to what has arrived. */
+	if (turn_ == Turn::working)
 		return;
-	}
 	turn_ = Turn::working;
-	bool arrived = client_.take_arrived();
+	client_.take_answers();
+	/* In small parts: a request that arrives meanwhile may go first. */
+	Work slice(Work::slice);
+	while (slice.left() && busy() && !client_.stopped()) {
+		Work part(Work::quantum);
+		serve(part);
+		slice.charge(part.done());
+	}
+	if (slice.done() > served_at_once_.load(std::memory_order_relaxed))
+		served_at_once_.store(slice.done(), std::memory_order_relaxed);
+	const std::int64_t served = served_.load(std::memory_order_relaxed);
 	step();
-	arrived = client_.take_arrived() || arrived;
 	turn_ = Turn::waiting;
-	if (arrived || state_ == SmState::discovering)
+	/*
+	 * The rest comes after what else is on the loop's reactor; so does what follows from traps
+	 * and joins that were handled in the course of a sweep.
+	 */
+	if (busy() || served_.load(std::memory_order_relaxed) != served ||
+	    state_ == SmState::discovering)
 		client_.wake();
 	else
 		wait_for_work();
+}
+
+void SubnetManager::serve(Work &work)
+{
+	const std::int64_t before = work.done();
+	client_.requests().serve_fresh(work);
+	requests_first_ = !requests_first_;
+	if (requests_first_)
+		client_.requests().serve(work);
+	sa_.run(loop_.now(), work);
+	if (!requests_first_)
+		client_.requests().serve(work);
+	served_.fetch_add(work.done() - before, std::memory_order_relaxed);
+}
+
+bool SubnetManager::busy()
+{
+	return client_.requests().waiting() || sa_.due() <= loop_.now();
 }
 
 void SubnetManager::wait_for_work()
@@ -206,7 +242,6 @@ void SubnetManager::step()
 		client_.mads().set_is_sm(true);
 		become(SmState::discovering);
 	}
-	sa_.tick(now);
 
 	/* The own link came (back). */
 	ib::PortState own = client_.mads().port_info().state();
@@ -291,10 +326,13 @@ void SubnetManager::sweep(Extent extent)
 		next_retry_ = last_sweep_ + retry_delay_;
 	}
 	auto took = std::chrono::duration_cast<std::chrono::microseconds>(last_sweep_ - begin);
-	spdlog::info("sm: sweep of {}{} nodes, {} switches, {} end ports in {} us{}",
-		     extent == Extent::changes ? "changes among " : "", subnet->nodes.size(),
-		     subnet->switches.size(), subnet->end_ports.size(), took.count(),
-		     complete ? "" : ", incomplete");
+	/* A guest may take its link down and up as fast as it can. */
+	if (const auto taken = sweep_log_.take(last_sweep_); taken.allowed)
+		spdlog::info("sm: sweep of {}{} nodes, {} switches, {} end ports in {} us{}{}",
+			     extent == Extent::changes ? "changes among " : "",
+			     subnet->nodes.size(), subnet->switches.size(),
+			     subnet->end_ports.size(), took.count(), complete ? "" : ", incomplete",
+			     withheld_text(taken.withheld));
 	publish(std::move(subnet), complete);
 }
 
@@ -320,12 +358,14 @@ void SubnetManager::flush_multicast()
 {
 	if (!subnet_)
 		return;
+	/* Writing serves further requests, whose answers wait for the next tables. */
+	const auto answers = sa_.take_waiting();
 	if (sa_.groups().changed()) {
 		auto changes = sa_.groups().take_changes(*subnet_);
 		if (!configurator_.write_multicast(*subnet_, changes))
 			next_retry_ = std::min(next_retry_, loop_.now() + retry_delay_first);
 	}
-	sa_.release();
+	sa_.release(answers);
 }
 
 bool SubnetManager::outranks(const ib::SmInfo &other) const
@@ -418,19 +458,21 @@ ib::SmInfo SubnetManager::sm_info() const
 	return info;
 }
 
-void SubnetManager::receive(fabric::AddressedMad &&mad)
+std::optional<Job> SubnetManager::receive(fabric::AddressedMad &&mad, Work &work)
 {
 	const ib::MadHeader &header = mad.mad.header;
 	if (header.is_smp()) {
 		if (header.base_version != ib::mad_base_version || header.class_version != 1)
-			return;
+			return std::nullopt;
+		work.charge(cost::mad_sent);
 		if (header.is_method(MadMethod::trap))
 			receive_trap(mad);
 		else if (header.attr_id == ib::attr_sm_info && !header.is_response())
 			receive_sm_info(std::move(mad));
 	} else if (header.cls() == ib::MgmtClass::subn_adm) {
-		sa_.handle(std::move(mad));
+		return sa_.handle(std::move(mad), work);
 	}
+	return std::nullopt;
 }
 
 void SubnetManager::receive_trap(const fabric::AddressedMad &mad)
@@ -443,8 +485,9 @@ void SubnetManager::receive_trap(const fabric::AddressedMad &mad)
 	case TrapBudget::Verdict::heed:
 		break;
 	case TrapBudget::Verdict::heed_last:
-		spdlog::warn("sm: LID {} sends many traps: some will have to wait",
-			     mad.address.slid);
+		client_.log().warn(mad.address.slid, loop_.now(),
+				   "LID {} sends many traps: some will have to wait",
+				   mad.address.slid);
 		break;
 	case TrapBudget::Verdict::ignore:
 		return;
@@ -462,8 +505,8 @@ void SubnetManager::receive_trap(const fabric::AddressedMad &mad)
 	if (subnet_ && subnet_->find_lid(notice.issuer_lid) != sender)
 		return;
 	if (notice.is_generic())
-		spdlog::info("sm: trap {} from LID {}", notice.trap_number.value(),
-			     notice.issuer_lid.value());
+		client_.log().info(mad.address.slid, loop_.now(), "trap {} from LID {}",
+				   notice.trap_number.value(), notice.issuer_lid.value());
 	/* What becomes of GIDs and groups the manager alone tells, IBA 14.2.5.1. */
 	if (notice.is_generic() && notice.trap_number >= ib::trap_gid_in_service &&
 	    notice.trap_number <= ib::trap_mcast_group_deleted)
@@ -514,7 +557,8 @@ std::uint16_t SubnetManager::control(std::uint32_t order, const ib::SmInfo &from
 	case ib::sm_info_handover:
 		if (state_ != SmState::standby && state_ != SmState::master)
 			break;
-		spdlog::info("sm: GUID {:#018x} hands the subnet over", from.guid.value());
+		client_.log().info(SourceLog::no_lid, loop_.now(),
+				   "GUID {:#018x} hands the subnet over", from.guid.value());
 		handover_from_ = from.guid;
 		become(SmState::master);
 		sweep_requested_.store(true);

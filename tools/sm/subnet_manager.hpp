@@ -8,12 +8,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 
+#include "base/mutex.hpp"
 #include "sm/config.hpp"
 #include "sm/configurator.hpp"
 #include "sm/lid_file.hpp"
@@ -48,6 +47,12 @@ public:
 		bool complete = false;
 		/* SMPs that sweeps have asked for, in all. */
 		std::uint64_t requests = 0;
+		/*
+		 * What was done for others since the start, requests to the subnet administration
+		 * above all, in units of work.hpp; and the most at a time.
+		 */
+		std::int64_t served = 0;
+		std::int64_t served_at_once = 0;
 		/* What the last one found; null before. */
 		std::shared_ptr<const Subnet> subnet;
 	};
@@ -59,7 +64,7 @@ public:
 	/* Off: the port stays, but manages nothing (SMInfo state not-active). */
 	void set_enabled(bool enabled);
 	/* For answers of the subnet administration that are wrong on purpose. */
-	Garbler &garbler() { return sa_.garbler(); }
+	ReplyCorrupter &reply_corrupter() { return sa_.reply_corrupter(); }
 	Status status() const;
 	/*
 	 * Wait until the status satisfies `condition`; false if it did not in time. Where nobody
@@ -89,7 +94,10 @@ private:
 	Verdict meet_others(const Subnet &subnet);
 	bool outranks(const ib::SmInfo &other) const;
 
-	void receive(fabric::AddressedMad &&mad);
+	/* Work for others, until the budget is used or there is nothing to do. */
+	void serve(Work &work);
+	bool busy();
+	std::optional<Job> receive(fabric::AddressedMad &&mad, Work &work);
 	void receive_trap(const fabric::AddressedMad &mad);
 	void receive_sm_info(fabric::AddressedMad &&mad);
 	std::uint16_t control(std::uint32_t order, const ib::SmInfo &from);
@@ -101,8 +109,8 @@ private:
 	enum class Turn : std::uint8_t { not_begun, waiting, working };
 	Turn turn_ = Turn::not_begun;
 	MadClient client_;
-	SubnetAdministration sa_;
 	Configurator configurator_;
+	SubnetAdministration sa_;
 	LidTable lids_;
 	LidFile lid_file_;
 
@@ -110,9 +118,12 @@ private:
 	std::atomic<bool> renumbering_requested_{false};
 	std::atomic<bool> enabled_{true};
 
-	mutable std::mutex status_mutex_;
-	mutable std::condition_variable status_changed_;
-	Status status_;
+	mutable Mutex status_mutex_;
+	mutable ConditionVariable status_changed_;
+	Status status_ WEFT_GUARDED_BY(status_mutex_);
+
+	std::atomic<std::int64_t> served_{0};
+	std::atomic<std::int64_t> served_at_once_{0};
 
 	/* On the loop only. */
 
@@ -136,6 +147,9 @@ private:
 	std::chrono::milliseconds retry_delay_{0};
 	Clock::time_point last_sweep_{};
 	TrapBudget trap_budget_;
+	LineBudget sweep_log_;
+	/* Whether requests are served before what follows from them is sent, in turn. */
+	bool requests_first_ = false;
 
 	std::optional<Timer> timer_; /* until the end */
 };

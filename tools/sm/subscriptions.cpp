@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "sm/subscriptions.hpp"
 
-#include <algorithm>
 #include <cstring>
-#include <unordered_map>
+#include <optional>
+#include <utility>
 
 #include <spdlog/spdlog.h>
 
@@ -41,47 +41,78 @@ std::uint16_t Subscriptions::set(const Subnet &subnet, const fabric::MadAddress 
 		return ib::sa_status_req_invalid;
 	ib::Guid guid = subnet.port(port).guid;
 	std::uint32_t qpn = from.src_qp;
-	auto existing = std::find_if(
-		subscribers_.begin(), subscribers_.end(), [&](const Subscriber &subscriber) {
-			return subscriber.port_guid == guid && subscriber.qpn == qpn &&
-			       same_interest(subscriber.info, info);
-		});
+	auto its = ports_.find(guid);
+	const std::size_t its_count = its == ports_.end() ? 0 : its->second.size();
+	const Subscriber *existing = nullptr;
+	if (its != ports_.end())
+		for (const Subscriber &subscriber : its->second)
+			if (subscriber.qpn == qpn && same_interest(subscriber.info, info))
+				existing = &subscriber;
 	if (info.subscribe == 0) {
 		/* IBA 13.4.8.3: to unsubscribe what is not there is an error. */
-		if (existing == subscribers_.end())
+		if (!existing)
 			return ib::sa_status_req_invalid;
-		subscribers_.erase(existing);
+		remove(*existing);
+		its->second.remove_if([&](const Subscriber &each) { return &each == existing; });
+		if (its->second.empty())
+			ports_.erase(its);
 		return ib::mad_status_ok;
 	}
-	if (existing == subscribers_.end()) {
-		const auto its = static_cast<std::size_t>(
-			std::ranges::count(subscribers_, guid, &Subscriber::port_guid));
-		if (subscribers_.size() >= subscribers_max || its >= subscriptions_of_one)
-			return ib::sa_status_no_resources;
-		subscribers_.push_back({guid, qpn, info});
-	}
+	if (existing)
+		return ib::mad_status_ok;
+	if (count_ >= subscribers_max || its_count >= subscriptions_of_one)
+		return ib::sa_status_no_resources;
+	Subscriber &subscriber = ports_[guid].emplace_back();
+	subscriber = {guid, qpn, info, bucket_of(info.is_generic != 0, info.trap_number), {}};
+	Bucket &bucket = buckets_[subscriber.bucket];
+	subscriber.place = bucket.insert(bucket.end(), &subscriber);
+	count_++;
 	return ib::mad_status_ok;
 }
 
-RecordSet Subscriptions::query(const Subnet &subnet, const ib::SaMad &mad) const
+/* From its bucket; it is still among its port's. */
+void Subscriptions::remove(const Subscriber &subscriber)
 {
-	static constexpr Field fields[] = {{ib::InformInfoRecord::c_subscriber_gid, 0, 128},
-					   {ib::InformInfoRecord::c_enumeration, 128, 16}};
-	RecordSet answer;
-	std::map<ib::Guid, std::uint16_t> next;
-	for (const Subscriber &subscriber : subscribers_) {
-		if (!subnet.find_port(subscriber.port_guid))
-			continue;
-		ib::InformInfoRecord record{};
-		record.subscriber_gid =
-			ib::Gid::from_parts(config_.gid_prefix, subscriber.port_guid);
-		record.enumeration = next[subscriber.port_guid]++;
-		record.info = subscriber.info;
-		record.info.qpn_resp_time = subscriber.qpn << 8;
-		if (fields_match(fields, mad.component_mask, mad.data, &record))
-			answer.add(record);
-	}
-	return answer;
+	const auto bucket = buckets_.find(subscriber.bucket);
+	if (bucket_ == &bucket->second && next_ == subscriber.place)
+		++next_;
+	bucket->second.erase(subscriber.place);
+	count_--;
+	if (!bucket->second.empty())
+		return;
+	if (bucket_ == &bucket->second)
+		bucket_ = nullptr;
+	buckets_.erase(bucket);
+}
+
+Query Subscriptions::query(std::shared_ptr<const Subnet> subnet, const ib::SaMad &mad) const
+{
+	/* A port after the other. */
+	return Query([this, subnet = std::move(subnet), mad,
+		      last = std::optional<ib::Guid>()](RecordSet &answer, Work &work) mutable {
+		static constexpr Field fields[] = {{ib::InformInfoRecord::c_subscriber_gid, 0, 128},
+						   {ib::InformInfoRecord::c_enumeration, 128, 16}};
+		const auto port = last ? ports_.upper_bound(*last) : ports_.begin();
+		if (port == ports_.end())
+			return Query::Step::done;
+		last = port->first;
+		work.charge(cost::compared);
+		if (!subnet->find_port(port->first))
+			return Query::Step::more;
+		std::uint16_t number = 0;
+		for (const Subscriber &subscriber : port->second) {
+			ib::InformInfoRecord record{};
+			record.subscriber_gid =
+				ib::Gid::from_parts(config_.gid_prefix, subscriber.port_guid);
+			record.enumeration = number++;
+			record.info = subscriber.info;
+			record.info.qpn_resp_time = subscriber.qpn << 8;
+			work.charge(cost::compared);
+			if (fields_match(fields, mad.component_mask, mad.data, &record))
+				answer.add(record);
+		}
+		return Query::Step::more;
+	});
 }
 
 bool Subscriptions::wants(const Subscriber &subscriber, const ib::Notice &notice)
@@ -103,45 +134,104 @@ bool Subscriptions::wants(const Subscriber &subscriber, const ib::Notice &notice
 	       (notice.issuer_lid >= info.lid_begin && notice.issuer_lid <= info.lid_end);
 }
 
-void Subscriptions::report(const Subnet &subnet, const ib::Notice &notice)
+void Subscriptions::report(const ib::Notice &notice)
 {
-	std::unordered_map<ib::Guid, unsigned> under_way;
-	for (const auto &[tid, report] : reports_)
-		under_way[report.port_guid]++;
-	for (auto at = subscribers_.begin(); at != subscribers_.end(); ++at) {
-		const Subscriber &subscriber = *at;
-		PortRef port = subnet.find_port(subscriber.port_guid);
-		if (!port || !wants(subscriber, notice))
-			continue;
-		if (under_way[subscriber.port_guid]++ >= reports_to_one)
-			continue;
-		if (reports_.size() >= reports_max) {
-			spdlog::warn("sm: too many reports under way");
-			/* Who misses this one is first at the next: not always the same. */
-			subscribers_.splice(subscribers_.end(), subscribers_, subscribers_.begin(),
-					    at);
-			return;
-		}
-		ib::SaMad mad{};
-		mad.header.base_version = ib::mad_base_version;
-		mad.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_adm);
-		mad.header.class_version = ib::sa_class_version;
-		mad.header.method = static_cast<std::uint8_t>(ib::MadMethod::report);
-		mad.header.tid = ++tid_;
-		mad.header.attr_id = std::uint16_t{ib::attr_notice};
-		std::memcpy(mad.data, &notice, sizeof(notice));
-		Report report{};
-		report.port_guid = subscriber.port_guid;
-		report.to.dlid = subnet.port(port).lid;
-		report.to.src_qp = ib::qpn_gsi;
-		report.to.dest_qp = subscriber.qpn;
-		report.to.qkey = ib::qkey_gsi;
-		report.mad = reinterpret_cast<const ib::Mad &>(mad);
-		report.tries_left = report_retries;
-		report.due = client_.now() + report_timeout;
-		client_.send(report.to, report.mad);
-		reports_.emplace(mad.header.tid, report);
+	if (count_ == 0)
+		return;
+	if (notices_.size() >= notices_max) {
+		const auto taken = overflow_log_.take(client_.now());
+		if (taken.allowed)
+			spdlog::warn("sm: too many notices to report{}",
+				     withheld_text(taken.withheld));
+		return;
 	}
+	notices_.push_back(notice);
+}
+
+void Subscriptions::begin_bucket(BucketKey key)
+{
+	const auto found = buckets_.find(key);
+	bucket_ = found == buckets_.end() ? nullptr : &found->second;
+	if (bucket_)
+		next_ = bucket_->begin();
+}
+
+void Subscriptions::begin_notice()
+{
+	const ib::Notice &notice = notices_.front();
+	begun_ = true;
+	/* Those that want any trap come second, if this is not the number that stands for any. */
+	last_bucket_ = notice.trap_number == InformInfo::any;
+	begin_bucket(bucket_of(notice.is_generic(), notice.trap_number));
+}
+
+bool Subscriptions::report_next(const Subnet &subnet, Work &work)
+{
+	const ib::Notice &notice = notices_.front();
+	work.charge(cost::compared);
+	if (!begun_)
+		begin_notice();
+	if (!bucket_ || next_ == bucket_->end()) {
+		if (std::exchange(last_bucket_, true))
+			return false;
+		begin_bucket(bucket_of(notice.is_generic(), InformInfo::any));
+		return true;
+	}
+	const auto at = next_++;
+	const Subscriber &subscriber = **at;
+	PortRef port = subnet.find_port(subscriber.port_guid);
+	if (!port || !wants(subscriber, notice))
+		return true;
+	const auto under_way = reports_to_.find(subscriber.port_guid);
+	if (under_way != reports_to_.end() && under_way->second >= reports_to_one)
+		return true;
+	if (reports_.size() >= reports_max) {
+		const auto taken = overflow_log_.take(client_.now());
+		if (taken.allowed)
+			spdlog::warn("sm: too many reports under way{}",
+				     withheld_text(taken.withheld));
+		/* Those that miss this report are the first to get the next one. */
+		bucket_->splice(bucket_->end(), *bucket_, bucket_->begin(), at);
+		return false;
+	}
+	send(subnet, port, subscriber, notice);
+	work.charge(cost::mad_sent);
+	return true;
+}
+
+void Subscriptions::send(const Subnet &subnet, PortRef port, const Subscriber &subscriber,
+			 const ib::Notice &notice)
+{
+	ib::SaMad mad{};
+	mad.header.base_version = ib::mad_base_version;
+	mad.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_adm);
+	mad.header.class_version = ib::sa_class_version;
+	mad.header.method = static_cast<std::uint8_t>(ib::MadMethod::report);
+	mad.header.tid = ++tid_;
+	mad.header.attr_id = std::uint16_t{ib::attr_notice};
+	std::memcpy(mad.data, &notice, sizeof(notice));
+	Report report{};
+	report.port_guid = subscriber.port_guid;
+	report.to.dlid = subnet.port(port).lid;
+	report.to.src_qp = ib::qpn_gsi;
+	report.to.dest_qp = subscriber.qpn;
+	report.to.qkey = ib::qkey_gsi;
+	report.mad = reinterpret_cast<const ib::Mad &>(mad);
+	report.tries_left = report_retries;
+	report.due = client_.now() + report_timeout;
+	client_.send(report.to, report.mad);
+	due_.add(report.due, tid_);
+	reports_to_[report.port_guid]++;
+	reports_.emplace(tid_, report);
+}
+
+void Subscriptions::end(Reports::iterator report)
+{
+	due_.remove(report->second.due, report->first);
+	const auto its = reports_to_.find(report->second.port_guid);
+	if (--its->second == 0)
+		reports_to_.erase(its);
+	reports_.erase(report);
 }
 
 void Subscriptions::acknowledged(const fabric::AddressedMad &mad)
@@ -149,39 +239,56 @@ void Subscriptions::acknowledged(const fabric::AddressedMad &mad)
 	auto report = reports_.find(mad.mad.header.tid);
 	/* Transactions can be guessed: only whom it was sent to may say that it arrived. */
 	if (report != reports_.end() && report->second.to.dlid == mad.address.slid)
-		reports_.erase(report);
+		end(report);
 }
 
 void Subscriptions::subnet_changed(const Subnet &subnet)
 {
-	subscribers_.remove_if([&](const Subscriber &subscriber) {
-		return !subnet.find_port(subscriber.port_guid);
+	std::erase_if(ports_, [&](const auto &port) {
+		if (subnet.find_port(port.first))
+			return false;
+		for (const Subscriber &subscriber : port.second)
+			remove(subscriber);
+		return true;
 	});
 }
 
-void Subscriptions::tick(Clock::time_point now)
+void Subscriptions::run(const Subnet &subnet, Clock::time_point now, Work &work)
 {
-	for (auto it = reports_.begin(); it != reports_.end();) {
-		Report &report = it->second;
-		if (report.due > now) {
-			++it;
-		} else if (report.tries_left-- == 0) {
-			spdlog::info("sm: LID {} does not answer a report", report.to.dlid);
-			it = reports_.erase(it);
+	while (work.left()) {
+		if (const auto tid = due_.take_due(now)) {
+			expire(*tid, work);
+		} else if (!notices_.empty()) {
+			if (!report_next(subnet, work)) {
+				notices_.pop_front();
+				begun_ = false;
+				bucket_ = nullptr;
+			}
 		} else {
-			report.due = now + report_timeout;
-			client_.send(report.to, report.mad);
-			++it;
+			return;
 		}
 	}
 }
 
+void Subscriptions::expire(std::uint64_t tid, Work &work)
+{
+	const auto found = reports_.find(tid);
+	Report &report = found->second;
+	work.charge(cost::compared);
+	if (report.tries_left-- == 0) {
+		client_.log().info(report.to.dlid, client_.now(), "LID {} does not answer a report",
+				   report.to.dlid);
+		return end(found);
+	}
+	report.due = client_.now() + report_timeout;
+	due_.add(report.due, tid);
+	client_.send(report.to, report.mad);
+	work.charge(cost::mad_sent);
+}
+
 Clock::time_point Subscriptions::due() const
 {
-	auto soonest = Clock::time_point::max();
-	for (const auto &[tid, report] : reports_)
-		soonest = std::min(soonest, report.due);
-	return soonest;
+	return notices_.empty() ? due_.first() : Clock::time_point::min();
 }
 
 } // namespace weft::sm

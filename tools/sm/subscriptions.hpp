@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Who wants to hear of which traps (InformInfo, IBA 13.4.8.3), and the reports sent to them until
- * they acknowledge (IBA 13.4.11).
+ * Subscriptions to traps (InformInfo, IBA 13.4.8.3), and the reports sent to subscribers until they
+ * acknowledge (IBA 13.4.11).
  */
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <map>
+#include <memory>
+#include <unordered_map>
 
 #include "sm/config.hpp"
+#include "sm/due_index.hpp"
 #include "sm/mad_client.hpp"
-#include "sm/records.hpp"
+#include "sm/query.hpp"
 #include "sm/subnet.hpp"
 
 namespace weft::sm
@@ -25,28 +29,39 @@ public:
 	static constexpr std::size_t reports_to_one = 256;
 	/* Reports that wait for their answer; beyond that subscribers miss some, each in turn. */
 	static constexpr std::size_t reports_max = 4096;
+	/* Notices that wait to be reported: as many as ports of a large switch's subtree. */
+	static constexpr std::size_t notices_max = 16384;
 
 	Subscriptions(MadClient &client, const Config &config) : client_(client), config_(config) {}
 
 	/* Set(InformInfo): subscribe or unsubscribe. Returns the MAD status; edits the answer. */
 	std::uint16_t set(const Subnet &subnet, const fabric::MadAddress &from, ib::SaMad &mad);
 	/* Get and GetTable of InformInfoRecord. */
-	RecordSet query(const Subnet &subnet, const ib::SaMad &mad) const;
+	Query query(std::shared_ptr<const Subnet> subnet, const ib::SaMad &mad) const;
 
-	/* Report to all who asked for it. */
-	void report(const Subnet &subnet, const ib::Notice &notice);
+	/* Has run() report to all who subscribed to it. */
+	void report(const ib::Notice &notice);
 	/* A ReportResp arrived. */
 	void acknowledged(const fabric::AddressedMad &mad);
 	void subnet_changed(const Subnet &subnet);
-	void tick(Clock::time_point now);
+	/* Send reports, and repeat and give up what is due at @now. */
+	void run(const Subnet &subnet, Clock::time_point now, Work &work);
+	/* When run() has something to do. */
 	Clock::time_point due() const;
-	std::size_t size() const { return subscribers_.size(); }
+	std::size_t size() const { return count_; }
 
 private:
+	struct Subscriber;
+	/* In the order in which they are reported to. */
+	using Bucket = std::list<Subscriber *>;
+	/* A notice with the bits of is_generic and the number of the trap, or any number. */
+	using BucketKey = std::uint32_t;
 	struct Subscriber {
 		ib::Guid port_guid;
 		std::uint32_t qpn;
 		ib::InformInfo info;
+		BucketKey bucket;
+		Bucket::iterator place;
 	};
 	struct Report {
 		ib::Guid port_guid;
@@ -55,16 +70,44 @@ private:
 		unsigned tries_left;
 		Clock::time_point due;
 	};
+	using Reports = std::map<std::uint64_t, Report>;
+
+	static BucketKey bucket_of(bool generic, std::uint16_t trap)
+	{
+		return BucketKey{generic} << 16 | trap;
+	}
 	static bool wants(const Subscriber &subscriber, const ib::Notice &notice);
+	void remove(const Subscriber &subscriber);
+	/* The subscribers that the first notice may be for, one bucket after the other. */
+	void begin_notice();
+	void begin_bucket(BucketKey key);
+	/* One of them; false if the notice is done with. */
+	bool report_next(const Subnet &subnet, Work &work);
+	void send(const Subnet &subnet, PortRef port, const Subscriber &subscriber,
+		  const ib::Notice &notice);
+	void expire(std::uint64_t tid, Work &work);
+	void end(Reports::iterator report);
 
 	MadClient &client_;
 	const Config &config_;
-	/* In the order in which they are reported to. */
-	std::list<Subscriber> subscribers_;
+	/* By port, in the order in which they came. */
+	std::map<ib::Guid, std::list<Subscriber>> ports_;
+	std::map<BucketKey, Bucket> buckets_;
+	std::size_t count_ = 0;
 	/* Subscribers see them: no SMP's may follow from one. */
 	std::uint64_t tid_ = 0;
 	/* By transaction. */
-	std::map<std::uint64_t, Report> reports_;
+	Reports reports_;
+	std::unordered_map<ib::Guid, std::size_t> reports_to_;
+	DueIndex<std::uint64_t> due_;
+	LineBudget overflow_log_;
+
+	std::deque<ib::Notice> notices_;
+	/* How far reporting the first one has come. */
+	bool begun_ = false;
+	bool last_bucket_ = false;
+	Bucket *bucket_ = nullptr;
+	Bucket::iterator next_;
 };
 
 } // namespace weft::sm

@@ -2,6 +2,7 @@
 #include "sm/tables.hpp"
 
 #include <algorithm>
+#include <memory>
 
 namespace weft::sm
 {
@@ -53,6 +54,12 @@ constexpr Field port_fields[] = {
 
 constexpr Field lid_block_fields[] = {{0, 0, 16}, {1, 16, 16}};
 constexpr Field switch_fields[] = {{ib::SwitchInfoRecord::c_lid, 0, 16}};
+constexpr Field multicast_fields[] = {{ib::MulticastForwardingRecord::c_lid, 0, 16},
+				      {ib::MulticastForwardingRecord::c_position, 16, 4},
+				      {ib::MulticastForwardingRecord::c_block, 23, 9}};
+constexpr Field sl_to_vl_fields[] = {{ib::SlToVlRecord::c_lid, 0, 16},
+				     {ib::SlToVlRecord::c_in_port, 16, 8},
+				     {ib::SlToVlRecord::c_out_port, 24, 8}};
 constexpr Field link_fields[] = {{ib::LinkRecord::c_from_lid, 0, 16},
 				 {ib::LinkRecord::c_from_port, 16, 8},
 				 {ib::LinkRecord::c_to_port, 24, 8},
@@ -67,29 +74,33 @@ constexpr Field sm_fields[] = {{ib::SmInfoRecord::c_lid, 0, 16},
 			       {ib::SmInfoRecord::c_priority, 192, 4},
 			       {ib::SmInfoRecord::c_state, 196, 4}};
 
+/* The records of one table, item by item: a node, an end port or a switch. */
 class Tables
 {
 public:
-	Tables(const Subnet &subnet, const ib::SaMad &mad, RecordSet &answer)
-	    : subnet_(subnet), mad_(mad), answer_(answer)
+	Tables(const TableSources &from, const ib::SaMad &mad, bool trusted)
+	    : from_(from), subnet_(*from.subnet), mad_(mad), trusted_(trusted)
 	{
 	}
 
-	void nodes()
+	std::size_t node_count() const { return subnet_.nodes.size(); }
+	std::size_t end_port_count() const { return subnet_.end_ports.size(); }
+	std::size_t switch_count() const { return subnet_.switches.size(); }
+
+	void node(std::size_t index, RecordSet &answer, Work &work) const
 	{
-		for (PortRef ref : subnet_.end_ports) {
-			const Node &node = subnet_.node(ref);
-			ib::NodeRecord record{};
-			record.lid = subnet_.port(ref).lid;
-			record.info = node.info;
-			record.info.port_guid = subnet_.port(ref).guid;
-			record.info.local_port = node.is_switch() ? node.in_port : ref.port;
-			record.description = node.description;
-			offer(node_fields, record);
-		}
+		const PortRef ref = subnet_.end_ports[index];
+		const Node &node = subnet_.node(ref);
+		ib::NodeRecord record{};
+		record.lid = subnet_.port(ref).lid;
+		record.info = node.info;
+		record.info.port_guid = subnet_.port(ref).guid;
+		record.info.local_port = node.is_switch() ? node.in_port : ref.port;
+		record.description = node.description;
+		offer(node_fields, record, answer, work);
 	}
 
-	void ports(bool trusted)
+	void ports(std::size_t index, RecordSet &answer, Work &work) const
 	{
 		/* Options name a comparison by bits in the capability mask, IBA 15.2.5.3. */
 		constexpr std::uint8_t by_bits = 0x80;
@@ -98,34 +109,33 @@ public:
 		bool bitwise = has_component(mad_, ib::PortInfoRecord::c_options) &&
 			       (wanted.options & by_bits) != 0;
 		bool whole = masked && !bitwise && (mad_.header.attr_mod & 0x80000000u) == 0;
-		each_port([&](PortRef ref, const PortData &port, ib::Lid lid) {
+		each_port(index, [&](PortRef ref, const PortData &port, ib::Lid lid) {
 			ib::PortInfoRecord record{};
 			record.lid = lid;
 			record.port = ref.port;
 			record.info = port.info;
-			if (!trusted)
+			if (!trusted_)
 				record.info.mkey = std::uint64_t{0};
 			std::uint32_t mask = wanted.info.capability_mask;
 			std::uint32_t have = port.info.capability_mask;
 			if (whole ? mask != have : masked && (have & mask) != mask)
-				return;
-			offer(port_fields, record);
+				work.charge(cost::compared);
+			else
+				offer(port_fields, record, answer, work);
 		});
 	}
 
-	void switches()
+	void switch_info(std::size_t index, RecordSet &answer, Work &work) const
 	{
-		each_switch([&](const Node &node, ib::Lid lid) {
-			ib::SwitchInfoRecord record{};
-			record.lid = lid;
-			record.info = node.switch_info;
-			offer(switch_fields, record);
-		});
+		ib::SwitchInfoRecord record{};
+		record.lid = switch_node(index).ports[0].lid;
+		record.info = switch_node(index).switch_info;
+		offer(switch_fields, record, answer, work);
 	}
 
-	void links()
+	void links(std::size_t index, RecordSet &answer, Work &work) const
 	{
-		each_port([&](PortRef ref, const PortData &port, ib::Lid lid) {
+		each_port(index, [&](PortRef ref, const PortData &port, ib::Lid lid) {
 			if (!port.peer)
 				return;
 			ib::LinkRecord record{};
@@ -133,57 +143,92 @@ public:
 			record.from_port = ref.port;
 			record.to_lid = lid_of(port.peer);
 			record.to_port = port.peer.port;
-			offer(link_fields, record);
+			offer(link_fields, record, answer, work);
 		});
 	}
 
-	void linear_tables()
+	void linear_table(std::size_t index, RecordSet &answer, Work &work) const
 	{
 		constexpr std::size_t per_block = sizeof(ib::LinearForwarding::port);
-		each_switch([&](const Node &node, ib::Lid lid) {
-			const Lft &lft = subnet_.lfts[static_cast<std::size_t>(node.switch_index)];
-			for (std::size_t from = 0; from < lft.size(); from += per_block) {
-				ib::LinearForwardingRecord record{};
-				record.lid = lid;
-				record.block = static_cast<std::uint16_t>(from / per_block);
-				std::fill_n(record.table.port, per_block, ib::lft_drop);
-				std::copy_n(lft.begin() + static_cast<std::ptrdiff_t>(from),
-					    std::min(per_block, lft.size() - from),
-					    record.table.port);
-				offer(lid_block_fields, record);
-			}
+		const Lft &lft = subnet_.lfts[index];
+		for (std::size_t from = 0; from < lft.size(); from += per_block) {
+			ib::LinearForwardingRecord record{};
+			record.lid = switch_node(index).ports[0].lid;
+			record.block = static_cast<std::uint16_t>(from / per_block);
+			std::fill_n(record.table.port, per_block, ib::lft_drop);
+			std::copy_n(lft.begin() + static_cast<std::ptrdiff_t>(from),
+				    std::min(per_block, lft.size() - from), record.table.port);
+			offer(lid_block_fields, record, answer, work);
+		}
+	}
+
+	/* One block of a switch, in all positions; false if the table has no such block. */
+	bool multicast_table(std::size_t index, std::size_t block, RecordSet &answer,
+			     Work &work) const
+	{
+		const Node &node = switch_node(index);
+		if (block >= from_.configurator.multicast_blocks(node))
+			return false;
+		for (unsigned position = 0; position < Configurator::multicast_positions(node);
+		     position++) {
+			ib::MulticastForwardingRecord record{};
+			record.lid = node.ports[0].lid;
+			record.position_block = static_cast<std::uint16_t>(position << 12 | block);
+			record.table = from_.configurator.multicast_block(node, block, position);
+			offer(multicast_fields, record, answer, work);
+		}
+		return true;
+	}
+
+	/*
+	 * The tables of one input of a node, for all its outputs; false if it has no such input. A
+	 * channel adapter has one, with number 0.
+	 */
+	bool sl_to_vl(std::size_t index, std::size_t in, RecordSet &answer, Work &work) const
+	{
+		const Node &node = subnet_.nodes[index];
+		if (in >= (node.is_switch() ? node.ports.size() : 1))
+			return false;
+		each_port(index, [&](PortRef ref, const PortData &, ib::Lid lid) {
+			if (node.is_switch() && ref.port == in)
+				return;
+			ib::SlToVlRecord record{};
+			record.lid = lid;
+			record.in_port = static_cast<std::uint8_t>(in);
+			record.out_port = ref.port;
+			record.table = Configurator::sl_to_vl(from_.config);
+			offer(sl_to_vl_fields, record, answer, work);
 		});
+		return true;
 	}
 
-	void pkeys()
+	void pkeys(std::size_t index, RecordSet &answer, Work &work) const
 	{
-		for (PortRef ref : subnet_.end_ports) {
-			const PortData &port = subnet_.port(ref);
-			for (std::size_t from = 0; from < port.pkeys.size(); from += 32) {
-				ib::PkeyTableRecord record{};
-				record.lid = port.lid;
-				record.block = static_cast<std::uint16_t>(from / 32);
-				record.port = ref.port;
-				for (std::size_t i = from;
-				     i < std::min(port.pkeys.size(), from + 32); i++)
-					record.table.pkey[i - from] = port.pkeys[i];
-				offer(pkey_fields, record);
-			}
+		const PortRef ref = subnet_.end_ports[index];
+		const PortData &port = subnet_.port(ref);
+		for (std::size_t from = 0; from < port.pkeys.size(); from += 32) {
+			ib::PkeyTableRecord record{};
+			record.lid = port.lid;
+			record.block = static_cast<std::uint16_t>(from / 32);
+			record.port = ref.port;
+			for (std::size_t i = from; i < std::min(port.pkeys.size(), from + 32); i++)
+				record.table.pkey[i - from] = port.pkeys[i];
+			offer(pkey_fields, record, answer, work);
 		}
 	}
 
-	void guids()
+	void guids(std::size_t index, RecordSet &answer, Work &work) const
 	{
-		for (PortRef ref : subnet_.end_ports) {
-			ib::GuidInfoRecord record{};
-			record.lid = subnet_.port(ref).lid;
-			record.info.guid[0] = subnet_.port(ref).guid;
-			offer(guid_fields, record);
-		}
+		const PortData &port = subnet_.port(subnet_.end_ports[index]);
+		ib::GuidInfoRecord record{};
+		record.lid = port.lid;
+		record.info.guid[0] = port.guid;
+		offer(guid_fields, record, answer, work);
 	}
 
-	void managers(const Config &config, ib::SmState state)
+	void manager(std::size_t, RecordSet &answer, Work &work) const
 	{
+		const Config &config = from_.config;
 		PortRef own = subnet_.find_port(config.guid + 1);
 		if (!own)
 			return;
@@ -191,16 +236,18 @@ public:
 		record.lid = subnet_.port(own).lid;
 		record.info.guid = config.guid + 1;
 		record.info.priority_state = static_cast<std::uint8_t>(
-			config.priority << 4 | static_cast<unsigned>(state));
-		offer(sm_fields, record);
+			config.priority << 4 | static_cast<unsigned>(ib::SmState::master));
+		offer(sm_fields, record, answer, work);
 	}
 
 private:
 	template<class Record>
-	void offer(std::span<const Field> fields, const Record &record)
+	void offer(std::span<const Field> fields, const Record &record, RecordSet &answer,
+		   Work &work) const
 	{
+		work.charge(cost::compared);
 		if (fields_match(fields, mad_.component_mask, mad_.data, &record))
-			answer_.add(record);
+			answer.add(record);
 	}
 
 	ib::Lid lid_of(PortRef ref) const
@@ -210,65 +257,80 @@ private:
 	}
 
 	template<class Fn>
-	void each_port(Fn &&fn)
+	void each_port(std::size_t index, Fn &&fn) const
 	{
-		for (std::size_t i = 0; i < subnet_.nodes.size(); i++) {
-			const Node &node = subnet_.nodes[i];
-			for (std::size_t number = 0; number < node.ports.size(); number++) {
-				PortRef ref{static_cast<int>(i), static_cast<std::uint8_t>(number)};
-				if (node.ports[number].known)
-					fn(ref, node.ports[number], lid_of(ref));
-			}
+		const Node &node = subnet_.nodes[index];
+		for (std::size_t number = 0; number < node.ports.size(); number++) {
+			PortRef ref{static_cast<int>(index), static_cast<std::uint8_t>(number)};
+			if (node.ports[number].known)
+				fn(ref, node.ports[number], lid_of(ref));
 		}
 	}
 
-	template<class Fn>
-	void each_switch(Fn &&fn)
+	const Node &switch_node(std::size_t index) const
 	{
-		for (int index : subnet_.switches) {
-			const Node &node = subnet_.nodes[static_cast<std::size_t>(index)];
-			fn(node, node.ports[0].lid);
-		}
+		return subnet_.nodes[static_cast<std::size_t>(subnet_.switches[index])];
 	}
 
+	const TableSources from_;
 	const Subnet &subnet_;
-	const ib::SaMad &mad_;
-	RecordSet &answer_;
+	const ib::SaMad mad_;
+	const bool trusted_;
 };
 
 } // namespace
 
-bool query_table(const Subnet &subnet, const Config &config, ib::SmState state,
-		 const ib::SaMad &mad, bool trusted, RecordSet &answer)
+std::optional<Query> query_table(const TableSources &from, const ib::SaMad &mad, bool trusted)
 {
-	Tables tables(subnet, mad, answer);
+	const auto tables = std::make_shared<const Tables>(from, mad, trusted);
+	const auto each = [&](std::size_t count,
+			      void (Tables::*visit)(std::size_t, RecordSet &, Work &) const) {
+		return Query::each(
+			count, [tables, visit](std::size_t index, RecordSet &answer, Work &work) {
+				((*tables).*visit)(index, answer, work);
+			});
+	};
+	/* Of items that have several parts each. */
+	const auto each_part = [&](std::size_t count,
+				   bool (Tables::*visit)(std::size_t, std::size_t, RecordSet &,
+							 Work &) const) {
+		return Query([tables, visit, count, index = std::size_t{0},
+			      part = std::size_t{0}](RecordSet &answer, Work &work) mutable {
+			if (index == count)
+				return Query::Step::done;
+			work.charge(cost::compared);
+			if (((*tables).*visit)(index, part, answer, work)) {
+				part++;
+			} else {
+				part = 0;
+				index++;
+			}
+			return Query::Step::more;
+		});
+	};
 	switch (mad.header.attr_id.value()) {
 	case ib::attr_node_record:
-		tables.nodes();
-		return true;
+		return each(tables->end_port_count(), &Tables::node);
 	case ib::attr_port_info_record:
-		tables.ports(trusted);
-		return true;
+		return each(tables->node_count(), &Tables::ports);
 	case ib::attr_switch_info_record:
-		tables.switches();
-		return true;
+		return each(tables->switch_count(), &Tables::switch_info);
 	case ib::attr_link_record:
-		tables.links();
-		return true;
+		return each(tables->node_count(), &Tables::links);
 	case ib::attr_linear_forwarding_record:
-		tables.linear_tables();
-		return true;
+		return each(tables->switch_count(), &Tables::linear_table);
+	case ib::attr_multicast_forwarding_record:
+		return each_part(tables->switch_count(), &Tables::multicast_table);
+	case ib::attr_sl_to_vl_record:
+		return each_part(tables->node_count(), &Tables::sl_to_vl);
 	case ib::attr_pkey_table_record:
-		tables.pkeys();
-		return true;
+		return each(tables->end_port_count(), &Tables::pkeys);
 	case ib::attr_guid_info_record:
-		tables.guids();
-		return true;
+		return each(tables->end_port_count(), &Tables::guids);
 	case ib::attr_sm_info_record:
-		tables.managers(config, state);
-		return true;
+		return each(1, &Tables::manager);
 	default:
-		return false;
+		return std::nullopt;
 	}
 }
 

@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #pragma once
 
+#include <memory>
+#include <optional>
+
 #include "sm/config.hpp"
-#include "sm/mad_client.hpp"
-#include "sm/records.hpp"
+#include "sm/configurator.hpp"
+#include "sm/query.hpp"
 #include "sm/subnet.hpp"
 
 namespace weft::sm
 {
 
+/* What the records are taken from. */
+struct TableSources {
+	std::shared_ptr<const Subnet> subnet;
+	const Configurator &configurator;
+	const Config &config;
+};
+
 /*
- * The records that mirror what the sweep found: nodes, ports, links, switches and their tables
- * (IBA 15.2.5.2 to 15.2.5.18). True if the attribute is one of them.
+ * The records that mirror what the sweep found and wrote: nodes, ports, links, switches and their
+ * tables (IBA 15.2.5.2 to 15.2.5.18). Nothing if the attribute is none of them.
  * @trusted: the requester knows the SM_Key; others do not see M_Keys.
  */
-bool query_table(const Subnet &subnet, const Config &config, ib::SmState state,
-		 const ib::SaMad &mad, bool trusted, RecordSet &answer);
+std::optional<Query> query_table(const TableSources &from, const ib::SaMad &mad, bool trusted);
 
 } // namespace weft::sm

@@ -2,6 +2,7 @@
 #include "sm/up_down.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -97,7 +98,85 @@ private:
 	std::vector<std::vector<bool>> waits_;
 };
 
+/* Multicast may take any turn of the tree that leads from one of the ends to another. */
+void wait_along_tree(Channels &channels, const std::vector<TreeLink> &tree,
+		     const std::vector<bool> &ends)
+{
+	const std::size_t count = tree.size();
+	/* Ends of the whole part, and those in the branch of each switch; the lowest come first. */
+	std::vector<std::size_t> lowest_first(count);
+	std::iota(lowest_first.begin(), lowest_first.end(), 0);
+	std::ranges::sort(lowest_first, std::ranges::greater(),
+			  [&](std::size_t at) { return tree[at].depth; });
+	std::vector<unsigned> below(count);
+	std::vector<std::vector<std::size_t>> used(count);
+	for (std::size_t at = 0; at < count; at++)
+		below[at] = ends[at];
+	for (std::size_t at : lowest_first)
+		if (tree[at].up.to >= 0)
+			below[static_cast<std::size_t>(tree[at].up.to)] += below[at];
+	for (std::size_t at = 0; at < count; at++) {
+		if (tree[at].up.to < 0 || below[at] == 0 ||
+		    below[at] == below[static_cast<std::size_t>(tree[at].root)])
+			continue;
+		const auto above = static_cast<std::size_t>(tree[at].up.to);
+		used[at].push_back(above);
+		used[above].push_back(at);
+	}
+	const auto place = [&](std::size_t at, std::size_t other) {
+		const auto &all = channels.neighbours(at);
+		return static_cast<std::size_t>(std::ranges::lower_bound(all, other) - all.begin());
+	};
+	for (std::size_t at = 0; at < count; at++)
+		for (std::size_t from : used[at])
+			for (std::size_t to : used[at])
+				if (from != to)
+					channels.wait(place(at, from), at, place(at, to));
+}
+
 } // namespace
+
+std::vector<TreeLink> spanning_tree(const Subnet &subnet, const Edges &edges)
+{
+	const std::size_t count = edges.size();
+	const auto hops = [&](std::size_t from, std::size_t to) {
+		return subnet.hops(static_cast<int>(from), static_cast<int>(to));
+	};
+	std::vector<TreeLink> tree(count);
+	for (std::size_t first = 0; first < count; first++) {
+		if (tree[first].root >= 0)
+			continue;
+		std::size_t root = first;
+		unsigned best = std::numeric_limits<unsigned>::max();
+		for (std::size_t candidate = first; candidate < count; candidate++) {
+			if (hops(first, candidate) == kUnreachable)
+				continue;
+			unsigned total = 0;
+			for (std::size_t to = 0; to < count; to++)
+				if (hops(candidate, to) != kUnreachable)
+					total += hops(candidate, to);
+			if (total < best) {
+				best = total;
+				root = candidate;
+			}
+		}
+		tree[root].root = static_cast<int>(root);
+		std::vector<std::size_t> queue{root};
+		for (std::size_t done = 0; done < queue.size(); done++) {
+			const std::size_t at = queue[done];
+			for (const Edge &edge : edges[at]) {
+				TreeLink &link = tree[static_cast<std::size_t>(edge.to)];
+				if (link.root >= 0)
+					continue;
+				link = {static_cast<int>(root),
+					tree[at].depth + 1,
+					{edge.peer_port, edge.port, static_cast<int>(at)}};
+				queue.push_back(static_cast<std::size_t>(edge.to));
+			}
+		}
+	}
+	return tree;
+}
 
 bool may_lock_up(const Subnet &subnet, const Edges &edges, const std::vector<bool> &ends)
 {
@@ -138,37 +217,15 @@ bool may_lock_up(const Subnet &subnet, const Edges &edges, const std::vector<boo
 						channels.wait(one, at, other);
 			}
 	}
+	wait_along_tree(channels, subnet.spanning_tree, ends);
 	return channels.go_round();
 }
 
 UpDown::UpDown(const Subnet &subnet, const Edges &edges)
-    : edges_(edges), rank_(edges.size(), kUnreachable), from_the_top_(edges.size())
+    : edges_(edges), rank_(edges.size()), from_the_top_(edges.size())
 {
-	const std::size_t count = edges.size();
-	const auto hops = [&](std::size_t from, std::size_t to) {
-		return subnet.hops(static_cast<int>(from), static_cast<int>(to));
-	};
-	for (std::size_t first = 0; first < count; first++) {
-		if (rank_[first] != kUnreachable)
-			continue;
-		std::size_t root = first;
-		unsigned best = std::numeric_limits<unsigned>::max();
-		for (std::size_t candidate = first; candidate < count; candidate++) {
-			if (hops(first, candidate) == kUnreachable)
-				continue;
-			unsigned total = 0;
-			for (std::size_t to = 0; to < count; to++)
-				if (hops(candidate, to) != kUnreachable)
-					total += hops(candidate, to);
-			if (total < best) {
-				best = total;
-				root = candidate;
-			}
-		}
-		for (std::size_t at = 0; at < count; at++)
-			if (hops(root, at) != kUnreachable)
-				rank_[at] = hops(root, at);
-	}
+	for (std::size_t at = 0; at < edges.size(); at++)
+		rank_[at] = subnet.spanning_tree[at].depth;
 	std::iota(from_the_top_.begin(), from_the_top_.end(), 0);
 	std::sort(from_the_top_.begin(), from_the_top_.end(),
 		  [&](std::size_t a, std::size_t b) { return above(a, b); });

@@ -14,23 +14,29 @@ namespace weft::sm
 {
 
 /*
- * Whether packets that go by fewest hops, by any of equal ways, could come to wait for each other
- * in a circle. They go from and to those switches that @ends has, by index. The subnet's distances
- * are known.
+ * Trees that reach all switches by fewest hops from a root, one for each part of the subnet. The
+ * root is the switch with the fewest hops to all others. The subnet's distances are known.
+ */
+std::vector<TreeLink> spanning_tree(const Subnet &subnet, const Edges &edges);
+
+/*
+ * Whether packets could come to wait for each other in a circle: unicast by fewest hops, by any of
+ * equal ways, and multicast along the spanning tree. Both go from and to those switches that @ends
+ * has, by index. The subnet's distances and spanning tree are known.
  */
 bool may_lock_up(const Subnet &subnet, const Edges &edges, const std::vector<bool> &ends);
 
 /*
  * Up and down (up*-down*) routing: links have an upper and a lower end, nearer to a root and
  * farther from it, and no way goes up again once it has gone down. So it does not go round: what
- * waits for a link down waits for links below alone. The root is the switch with the shortest ways
- * to all, one for each part of the subnet. Ways are the shortest that there are under this rule,
- * but that a switch that can go down does.
+ * waits for a link down waits only for links below. The root is that of the spanning tree; so a
+ * path along that tree is a legal one, and multicast does not close a circle either. Ways are the
+ * shortest that there are under this rule, except that a switch that can go down does.
  */
 class UpDown
 {
 public:
-	/* The subnet's distances are known. @edges outlives this. */
+	/* The subnet's spanning tree is known. @edges outlives this. */
 	UpDown(const Subnet &subnet, const Edges &edges);
 
 	/* What follows is about ways to that switch. */
@@ -43,7 +49,7 @@ private:
 	bool above(std::size_t a, std::size_t b) const;
 
 	const Edges &edges_;
-	std::vector<std::uint8_t> rank_;
+	std::vector<unsigned> rank_;
 	std::vector<std::size_t> from_the_top_;
 	/* Hops of the way down, if there is one, and of the way. */
 	std::vector<std::uint16_t> down_;

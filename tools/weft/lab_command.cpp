@@ -17,6 +17,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.hpp"
 #include "weft/control_client.hpp"
 
 namespace weft::cli
@@ -62,21 +63,6 @@ std::filesystem::path program_below(const std::string &name)
 	become("session/weft-session", socket_directory, words);
 }
 
-// The words of a command for machines, of which CLI11 has @taken the first ones, or all. The --
-// before them is nobody's word: CLI11 leaves it where it found it, which is among those that it
-// took once a positional came before it.
-Words words_of(const CLI::App &command, const Words &taken)
-{
-	Words words = taken;
-	Words rest = command.remaining();
-	if (!words.empty() && words.front() == "--")
-		words.erase(words.begin());
-	else if (const auto separator = std::ranges::find(rest, "--"); separator != rest.end())
-		rest.erase(separator);
-	words.insert(words.end(), rest.begin(), rest.end());
-	return words;
-}
-
 // Options that are passed on as they are given.
 class Passed
 {
@@ -114,24 +100,26 @@ private:
 	std::vector<Each> options_;
 };
 
-// What a lab's machines are made of, for all hosts that the lab file says nothing of.
-std::shared_ptr<Passed> add_machine_options(CLI::App &app)
+// Options that describe the guests of all hosts that the lab file does not describe.
+std::shared_ptr<Passed> add_guest_options(CLI::App &app)
 {
 	auto passed = std::make_shared<Passed>(app);
 	passed->option("--lab", "the lab file, see weft-lab.toml(5)")->check(CLI::ExistingFile);
-	passed->option("--kernel", "the machines' kernel: stock (Debian's), a bzImage, or the tree "
+	passed->option("--kernel", "the guests' kernel: stock (Debian's), a bzImage, or the tree "
 				   "in which one was built");
-	passed->option("--modules", "the folder of that bzImage's modules")
+	passed->option("--stack", "the RDMA stack: linux (Debian's modules, the default) or weft")
+		->check(CLI::IsMember({"linux", "weft"}));
+	passed->option("--modules", "the directory of that bzImage's modules")
 		->check(CLI::ExistingDirectory);
 	passed->option("--initrd", "an initramfs that is unpacked before weft's own")
 		->check(CLI::ExistingFile);
-	passed->option("--share", "a folder that the machines have as /share")
+	passed->option("--share", "a directory that guests see as /share")
 		->check(CLI::ExistingDirectory);
 	passed->option("--append", "more words for the kernel's command line");
-	passed->option("--cpus", "of each machine")->check(CLI::Range(1, 64));
-	passed->option("--memory", "of each machine, as in 768M or 2G");
-	passed->option("--logs", "the folder for the machines' consoles and weftd's log");
-	passed->flag("--bare", "load no driver, and give ib0 no address");
+	passed->option("--cpus", "CPUs of each guest")->check(CLI::Range(1, 64));
+	passed->option("--memory", "memory of each guest, such as 768M or 2G");
+	passed->option("--logs", "the directory for the guests' consoles and weftd's log");
+	passed->flag("--bare", "load no driver, and assign no address");
 	return passed;
 }
 
@@ -170,14 +158,14 @@ void apply(const std::filesystem::path &socket_directory, const std::string &fil
 							{"text", read_file(file)},
 							{"dry_run", dry_run}});
 	if (as_json)
-		std::cout << result.dump(2) << '\n';
+		std::cout << result.dump(2, ' ', true) << '\n';
 	for (const auto &warning : result.at("warnings"))
-		std::cerr << "weft: " << warning.get<std::string>() << '\n';
+		std::cerr << "weft: " << printable(warning.get<std::string>()) << '\n';
 	for (const auto &line : result.at("changes"))
 		if (!as_json)
-			std::cout << line.get<std::string>() << '\n';
+			std::cout << printable(line.get<std::string>()) << '\n';
 	std::cout << std::flush;
-	// Of a lab that has machines, those of hosts that came or went follow.
+	// Guests follow the hosts that were added or removed.
 	if (dry_run || result.at("changes").empty() ||
 	    !std::filesystem::exists(socket_directory / "lab.sock"))
 		return;
@@ -189,43 +177,42 @@ void apply(const std::filesystem::path &socket_directory, const std::string &fil
 
 } // namespace
 
-void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const bool &as_json)
+void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const bool &as_json,
+	     std::vector<GuestCommand> &guest_commands)
 {
-	auto *lab = app.add_subcommand("lab", "weftd and a virtual machine for every host");
+	auto *lab = app.add_subcommand("lab", "weftd and a guest for every host");
 	lab->require_subcommand(1);
 
-	auto *up = lab->add_subcommand("up", "start weftd and the machines, and bring up ib0");
-	up->callback([&socket_directory, passed = add_machine_options(*up)] {
+	auto *up = lab->add_subcommand("up", "start weftd and the guests, and bring up ib0");
+	up->callback([&socket_directory, passed = add_guest_options(*up)] {
 		become_session(socket_directory, session_words("up", *passed));
 	});
 
-	auto *shell = lab->add_subcommand("shell", "run commands in a machine, as root");
+	auto *shell = lab->add_subcommand("shell", "run a command or a shell in a guest, as root");
 	auto host = std::make_shared<std::string>();
 	auto command = std::make_shared<Words>();
 	shell->add_option("HOST", *host, "the host's name in the lab")->required();
-	shell->add_option("COMMAND", *command, "a command; without one, lines from the terminal");
-	shell->positionals_at_end();
-	shell->prefix_command();
-	shell->callback([&socket_directory, shell, host, command] {
+	shell->add_option("COMMAND", *command, "the command; without one, a shell");
+	guest_commands.push_back({shell, 1, command.get()});
+	shell->callback([&socket_directory, host, command] {
 		Words words{"shell", *host};
-		const auto given = words_of(*shell, *command);
-		words.insert(words.end(), given.begin(), given.end());
+		words.insert(words.end(), command->begin(), command->end());
 		become_session(socket_directory, words);
 	});
 
-	auto *change = lab->add_subcommand(
-		"apply", "make the running lab what a file says, and show the difference");
+	auto *change =
+		lab->add_subcommand("apply", "change the running lab to what a file describes");
 	auto file = std::make_shared<std::string>();
 	auto dry_run = std::make_shared<bool>(false);
 	change->add_option("FILE", *file, "the lab file, see weft-lab.toml(5)")
 		->required()
 		->check(CLI::ExistingFile);
-	change->add_flag("--dry-run", *dry_run, "only show it");
+	change->add_flag("--dry-run", *dry_run, "only print the differences");
 	change->callback([&socket_directory, &as_json, file, dry_run] {
 		apply(socket_directory, *file, *dry_run, as_json);
 	});
 
-	lab->add_subcommand("down", "end the machines and weftd")->callback([&socket_directory] {
+	lab->add_subcommand("down", "end the guests and weftd")->callback([&socket_directory] {
 		become_session(socket_directory, {"down"});
 	});
 }
@@ -289,17 +276,19 @@ void add_web(CLI::App &app, const std::filesystem::path &socket_directory)
 	auto *web =
 		app.add_subcommand("web", "the fabric in a browser, and metrics for Prometheus");
 	web->footer(
-		"It prints its address. Who reaches the port may look; changing takes --allow, and the whole address.");
+		"It prints its address. Programs of the same user may look; changing takes --allow, and the whole address.");
 	const auto passed = std::make_shared<Passed>(*web);
 	passed->option("--listen", "the address to listen on (default: 127.0.0.1)");
 	passed->option("--port", "the port (default: 8317); 0 is any that is free")
 		->check(CLI::Range(0, 65535));
 	passed->option("--name",
-		       "another name of this machine that browsers may use; may be given again")
+		       "another name of this host that browsers may use; may be given again")
 		->take_all();
-	passed->option("--allow", "what a page may do: faults, captures; may be given again")
+	passed->option("--allow",
+		       "what a page may do: faults, captures; reading: let every user of this "
+		       "host read it; may be given again")
 		->take_all()
-		->check(CLI::IsMember({"faults", "captures"}));
+		->check(CLI::IsMember({"faults", "captures", "reading"}));
 	passed->option("--interval", "seconds between two looks (default: 1)")
 		->check(CLI::Range(0.2, 3600.0));
 	web->callback([&socket_directory, passed] {
@@ -310,26 +299,27 @@ void add_web(CLI::App &app, const std::filesystem::path &socket_directory)
 	});
 }
 
-void add_run(CLI::App &app, const std::filesystem::path &socket_directory)
+void add_run(CLI::App &app, const std::filesystem::path &socket_directory,
+	     std::vector<GuestCommand> &guest_commands)
 {
-	auto *run = app.add_subcommand("run", "run a command in a lab that is there for it alone");
+	auto *run = app.add_subcommand("run", "run a command in a lab that exists only for it");
 	run->footer("The command follows --, as in: weft run --on node1 -- ping -c 3 10.1.0.2");
-	const auto passed = add_machine_options(*run);
-	passed->option("--on", "the host that it runs in; may be given again (default: all)")
+	const auto passed = add_guest_options(*run);
+	passed->option("--on", "the host to run it in; may be given again (default: all)")
 		->take_all();
-	passed->option("--script", "a file of commands in place of COMMAND; - is standard input")
+	passed->option("--script", "a script instead of COMMAND; - is standard input")
 		->type_name("FILE");
 	passed->option("--timeout", "seconds for the command")->check(CLI::Range(0.1, 1e6));
-	passed->flag("--quiet", "say nothing of what the lab does");
+	passed->flag("--quiet", "print no progress");
 	auto *deterministic = passed->flag(
 		"--deterministic",
-		"in virtual time, on kernels that are programs: the same seed does the same, to "
+		"in virtual time, with User-Mode Linux guests: the same seed repeats the run, to "
 		"the last packet");
-	passed->option("--seed", "of all that is drawn (default: another each time)")
+	passed->option("--seed", "seed of all random choices (default: a new one each time)")
 		->needs(deterministic)
 		->check(CLI::Range(0u, 0xffffffffu));
 	passed->option("--at",
-		       "what happens when, as in \"2.5 link down node1\"; may be given again")
+		       "a scheduled change, such as \"2.5 link down node1\"; may be given again")
 		->needs(deterministic)
 		->take_all();
 	passed->option("--capture", "record all links into this file")
@@ -337,13 +327,11 @@ void add_run(CLI::App &app, const std::filesystem::path &socket_directory)
 		->type_name("FILE");
 	auto command = std::make_shared<Words>();
 	run->add_option("COMMAND", *command, "a line for bash, or a command and its words");
-	run->positionals_at_end();
-	run->prefix_command();
-	run->callback([&socket_directory, run, passed, command] {
+	guest_commands.push_back({run, 0, command.get()});
+	run->callback([&socket_directory, passed, command] {
 		Words words = session_words("run", *passed);
 		words.push_back("--");
-		const auto line = words_of(*run, *command);
-		words.insert(words.end(), line.begin(), line.end());
+		words.insert(words.end(), command->begin(), command->end());
 		become_session(socket_directory, words);
 	});
 }

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
+
+#include "weft/command_line.hpp"
 
 namespace CLI
 {
@@ -15,12 +18,14 @@ namespace weft::cli
 // web/weft-web, which weft becomes with the options that it was given.
 // @socket_directory and @as_json outlive @app.
 
-// Adds `weft lab up|shell|apply|down`.
-void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const bool &as_json);
+// Adds `weft lab up|shell|apply|down`, and to @guest_commands what own_words() needs of it.
+void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const bool &as_json,
+	     std::vector<GuestCommand> &guest_commands);
 // Adds `weft topology`, of which the session program is the other half, too.
 void add_topology(CLI::App &app, const std::filesystem::path &socket_directory);
-// Adds `weft run`.
-void add_run(CLI::App &app, const std::filesystem::path &socket_directory);
+// Adds `weft run`, likewise.
+void add_run(CLI::App &app, const std::filesystem::path &socket_directory,
+	     std::vector<GuestCommand> &guest_commands);
 // Adds `weft web`.
 void add_web(CLI::App &app, const std::filesystem::path &socket_directory);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // weft: the command line of a running weftd. See weft(1).
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -17,7 +18,10 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "base/runtime_directory.hpp"
+#include "weft/capture.hpp"
+#include "weft/command_line.hpp"
 #include "weft/control_client.hpp"
 #include "weft/lab_command.hpp"
 #include "weft/render.hpp"
@@ -31,6 +35,9 @@ using namespace weft;
 using cli::ControlClient;
 using nlohmann::json;
 
+// The exit status of a command line that cannot be carried out as written.
+constexpr int kUsageStatus = 2;
+
 struct Options {
 	std::filesystem::path socket_directory = default_socket_directory();
 	bool as_json = false;
@@ -38,7 +45,8 @@ struct Options {
 
 void print(const Options &options, const json &result, const std::string &text)
 {
-	std::cout << (options.as_json ? result.dump(2) + '\n' : text);
+	// In ASCII: escaped as JSON, nothing in it changes a terminal.
+	std::cout << (options.as_json ? result.dump(2, ' ', true) + '\n' : text);
 }
 
 void write_file(const std::string &file, const std::string &text)
@@ -118,7 +126,8 @@ void add_counters(CLI::App &app, const Options &options)
 	auto port = std::make_shared<std::string>();
 	auto all = std::make_shared<bool>(false);
 	auto cards = std::make_shared<bool>(false);
-	auto *only = counters->add_option("PORT", *port, "only this port, as in node1/1");
+	auto *only = counters->add_option(
+		"PORT", *port, "only this port (node1/1), or the ports of this node (node1)");
 	counters->add_flag("--all", *all, "also those that are zero");
 	counters->add_flag("--cards", *cards, "what drivers have asked of the cards instead")
 		->excludes(only);
@@ -172,25 +181,6 @@ void add_card(CLI::App &app, const Options &options)
 	});
 }
 
-void capture(const Options &options, const std::string &link, const std::string &file,
-	     double seconds)
-{
-	// So that the capture is ended in order, and the file is whole.
-	const auto signals = cli::signal_descriptor({SIGINT, SIGTERM, SIGHUP});
-	ControlClient client(options.socket_directory);
-	const auto started =
-		client.call("capture.start",
-			    {{"link", link}, {"file", std::filesystem::absolute(file).string()}});
-	std::cerr << fmt::format("capturing {} links into {}{}\n", started.at("links").size(), file,
-				 seconds > 0 ? "" : "; Ctrl-C ends it");
-	pollfd waiting[] = {{signals.get(), POLLIN, 0}, {client.fd(), POLLIN, 0}};
-	const int limit = seconds > 0 ? static_cast<int>(seconds * 1000) : -1;
-	while (::poll(waiting, 2, limit) < 0 && errno == EINTR) {
-	}
-	const auto result = client.call("capture.stop");
-	std::cerr << fmt::format("{} packets\n", result.at("packets").get<std::uint64_t>());
-}
-
 void add_capture(CLI::App &app, const Options &options)
 {
 	auto *command = app.add_subcommand(
@@ -199,39 +189,49 @@ void add_capture(CLI::App &app, const Options &options)
 	auto file = std::make_shared<std::string>();
 	auto seconds = std::make_shared<double>(0);
 	command->add_option("LINK", *link, "which, as `weft link` takes it; or all")->required();
-	command->add_option("-w,--write", *file, "the file")->required();
+	command->add_option("-w,--write", *file, "the file; - is standard output")->required();
 	command->add_option("--seconds", *seconds, "end after so long")
 		->check(CLI::Range(0.001, 1e6));
-	command->callback(
-		[&options, link, file, seconds] { capture(options, *link, *file, *seconds); });
+	command->callback([&options, link, file, seconds] {
+		cli::capture(options.socket_directory, *link, *file, *seconds);
+	});
 }
 
 void add_sm(CLI::App &app, const Options &options)
 {
 	auto *sm = app.add_subcommand("sm", "the lab's subnet manager");
 	sm->require_subcommand(1);
-	const std::pair<std::string, std::string> commands[] = {
-		{"sweep", "look at the whole subnet again"},
-		{"renumber", "give every port other LIDs, as a change of managers may"},
-		{"enable", "let it manage the subnet"},
-		{"disable", "leave the subnet to another, as to OpenSM in a machine"},
+	const struct {
+		std::string name, description;
+		std::string (*text)(const json &);
+	} commands[] = {
+		{"sweep", "look at the whole subnet again", cli::subnet_manager_text},
+		{"renumber", "give every port other LIDs, as a change of managers may",
+		 cli::subnet_manager_text},
+		{"enable", "let it manage the subnet", cli::subnet_manager_setting_text},
+		{"disable", "leave the subnet to another manager, such as OpenSM in a guest",
+		 cli::subnet_manager_setting_text},
 	};
-	for (const auto &[name, description] : commands)
-		sm->add_subcommand(name, description)->callback([&options, command = "sm." + name] {
-			const auto result = ControlClient(options.socket_directory).call(command);
-			print(options, result, cli::subnet_manager_text(result));
-		});
+	for (const auto &command : commands)
+		sm->add_subcommand(command.name, command.description)
+			->callback([&options, call = "sm." + command.name, text = command.text] {
+				const auto result = ControlClient(options.socket_directory).call(call);
+				print(options, result, text(result));
+			});
 
-	auto *garble = sm->add_subcommand("garble", "let it answer what clients ask with nonsense");
+	auto *corrupt_replies =
+		sm->add_subcommand("corrupt-replies", "make the manager send invalid responses");
 	auto seed = std::make_shared<std::uint64_t>(1);
 	auto one_in = std::make_shared<std::uint32_t>(1);
-	garble->add_option("--seed", *seed, "repeats the same draws")->capture_default_str();
-	garble->add_option("--one-in", *one_in, "of so many answers one is nonsense; 0 ends it")
+	corrupt_replies->add_option("--seed", *seed, "repeats the same draws")
 		->capture_default_str();
-	garble->callback([&options, seed, one_in] {
+	corrupt_replies
+		->add_option("--one-in", *one_in, "of so many answers one is nonsense; 0 ends it")
+		->capture_default_str();
+	corrupt_replies->callback([&options, seed, one_in] {
 		const auto result =
 			ControlClient(options.socket_directory)
-				.call("sm.garble", {{"seed", *seed}, {"one_in", *one_in}});
+				.call("sm.corrupt-replies", {{"seed", *seed}, {"one_in", *one_in}});
 		print(options, result, result.dump(1) + "\n");
 	});
 }
@@ -273,9 +273,9 @@ void add_log(CLI::App &app, const Options &options)
 
 void add_shutdown(CLI::App &app, const Options &options)
 {
-	app.add_subcommand("shutdown", "end weftd; machines lose their cards")
-		->callback(
-			[&options] { ControlClient(options.socket_directory).call("shutdown"); });
+	app.add_subcommand("shutdown", "end weftd; guests lose their cards")->callback([&options] {
+		ControlClient(options.socket_directory).call("shutdown");
+	});
 }
 
 } // namespace
@@ -287,7 +287,10 @@ int main(int argc, char **argv)
 	app.add_option("--socket-dir", options.socket_directory, "where weftd has its sockets")
 		->capture_default_str();
 	app.add_flag("--json", options.as_json, "results as weftd gives them");
+	app.set_version_flag("--version", "weft " WEFT_VERSION);
 	app.require_subcommand(1);
+	// Options of weft itself may follow a command's name.
+	app.fallthrough();
 	app.footer("`weft COMMAND --help` says more of each; so does weft(1).");
 	add_fabric(app, options);
 	add_link(app, options);
@@ -298,16 +301,23 @@ int main(int argc, char **argv)
 	add_top(app, options);
 	add_log(app, options);
 	add_shutdown(app, options);
-	cli::add_lab(app, options.socket_directory, options.as_json);
+	std::vector<cli::GuestCommand> guest_commands;
+	cli::add_lab(app, options.socket_directory, options.as_json, guest_commands);
 	cli::add_topology(app, options.socket_directory);
-	cli::add_run(app, options.socket_directory);
+	cli::add_run(app, options.socket_directory, guest_commands);
 	cli::add_web(app, options.socket_directory);
 	try {
-		app.parse(argc, argv);
+		auto words = cli::own_words(app, guest_commands,
+					    std::vector<std::string>(argv + 1, argv + argc));
+		std::ranges::reverse(words); // as CLI11 wants them
+		app.parse(std::move(words));
+	} catch (const cli::UsageError &error) {
+		std::cerr << error.what() << '\n';
+		return kUsageStatus;
 	} catch (const CLI::ParseError &error) {
-		return app.exit(error);
+		return app.exit(error) == 0 ? 0 : kUsageStatus;
 	} catch (const std::exception &error) {
-		std::cerr << "weft: " << error.what() << '\n';
+		std::cerr << "weft: " << printable_lines(error.what()) << '\n';
 		return 1;
 	}
 	return 0;

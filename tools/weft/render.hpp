@@ -41,5 +41,7 @@ std::string top_text(const nlohmann::json &fabric, const nlohmann::json &before,
 
 // The subnet manager's state, on a line.
 std::string subnet_manager_text(const nlohmann::json &manager);
+// Whether it is enabled, on a line: from the answer of sm.enable or sm.disable.
+std::string subnet_manager_setting_text(const nlohmann::json &answer);
 
 } // namespace weft::cli

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "weft/render.hpp"
 
 namespace weft::cli
@@ -18,7 +19,7 @@ namespace
 
 string text(const json &object, const char *key)
 {
-	return object.at(key).get<string>();
+	return printable(object.at(key).get<string>());
 }
 
 // The settings that are not what a link has by itself.
@@ -32,9 +33,19 @@ string unusual(const json &settings)
 	for (const auto &[name, value] : settings.items()) {
 		const auto found = usual.find(name);
 		if (found != usual.end() && found->second != value.get<string>())
-			result += fmt::format(" {}={}", name, value.get<string>());
+			result += fmt::format(" {}={}", printable(name),
+					      printable(value.get<string>()));
 	}
 	return result;
+}
+
+// PortPhysicalState's names are used where there is one: a link that is plugged in and not up is
+// polled, until training ends, or for as long as an end is disabled.
+const char *link_state(const json &link)
+{
+	if (link.at("up").get<bool>())
+		return "up";
+	return link.at("settings").value("state", "down") == "up" ? "polling" : "down";
 }
 
 void add_ports(string &out, const json &node)
@@ -70,9 +81,8 @@ string link_text(const json &link)
 				    ? fmt::format("{} {} MTU {}", text(settings, "width"),
 						  text(settings, "speed"), text(settings, "mtu"))
 				    : "Ethernet";
-	string line =
-		fmt::format("{:<28} {:<4}  {}{}", text(link, "name"),
-			    link.at("up").get<bool>() ? "up" : "down", kind, unusual(settings));
+	string line = fmt::format("{:<28} {:<4}  {}{}", text(link, "name"), link_state(link), kind,
+				  unusual(settings));
 	if (const auto captured = link.find("captured_packets"); captured != link.end())
 		line += fmt::format(" captured={}", captured->get<std::uint64_t>());
 	return line + '\n';
@@ -111,6 +121,12 @@ string subnet_manager_text(const json &manager)
 			   manager.at("complete").get<bool>() ? "" : ", the last one not complete");
 }
 
+string subnet_manager_setting_text(const json &answer)
+{
+	return fmt::format("subnet manager on {}: {}\n", text(answer, "node"),
+			   answer.at("enabled").get<bool>() ? "enabled" : "disabled");
+}
+
 string log_text(const json &log)
 {
 	string out;
@@ -133,7 +149,7 @@ string counters_text(const json &counters, bool all)
 	}
 	string out;
 	for (const auto &[port, values] : counters.items()) {
-		out += fmt::format("{:<{}}", port, longest);
+		out += fmt::format("{:<{}}", printable(port), longest);
 		for (const auto &name : shown)
 			if (const auto value = values.find(name);
 			    value != values.end() && (*value != 0 || all))

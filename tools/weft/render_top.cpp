@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "weft/render.hpp"
 
 namespace weft::cli
@@ -124,15 +125,6 @@ string scaled(double value)
 				  value < 9.95 && value != std::floor(value) ? 1 : 0);
 }
 
-// No name moves the cursor.
-string plain(string text)
-{
-	for (char &c : text)
-		if (static_cast<unsigned char>(c) < ' ' || c == '\x7f')
-			c = '?';
-	return text;
-}
-
 const char *name_of(TopOrder order)
 {
 	switch (order) {
@@ -208,7 +200,7 @@ string top_text(const json &fabric, const json &before, const json &now, const T
 		lines.push_back(fmt::format("... and {} links more", rows.size() - fits));
 	string out;
 	for (std::size_t i = 0; i < lines.size() && (!view.height || i < view.height); ++i) {
-		string line = plain(std::move(lines[i]));
+		string line = printable(lines[i]);
 		if (view.width && line.size() > view.width)
 			line.resize(view.width);
 		out += (i ? "\n" : "") + line;

@@ -16,14 +16,14 @@ namespace weft::weftd
 {
 
 class LogHistory;
-class World;
+class LabRuntime;
 
 // What one client may ask for and what it has running. Knows no socket.
 class ControlSession
 {
 public:
 	// @log, which may be null, is what the client may read of the daemon's log.
-	ControlSession(World &world, std::function<void()> shut_down,
+	ControlSession(LabRuntime &runtime, std::function<void()> shut_down,
 		       std::shared_ptr<LogHistory> log = {});
 	// Ends the captures that the client began.
 	~ControlSession();
@@ -34,7 +34,7 @@ public:
 private:
 	struct Captures;
 
-	World &world_;
+	LabRuntime &runtime_;
 	std::function<void()> shut_down_;
 	const std::shared_ptr<LogHistory> log_;
 	std::unique_ptr<Captures> captures_;
@@ -46,7 +46,7 @@ class ControlServer
 public:
 	// Throws std::system_error as UnixListener does. Made and destroyed on any thread but the
 	// loop's; @world and @loop outlive it.
-	ControlServer(Loop &loop, World &world, const std::filesystem::path &path,
+	ControlServer(Loop &loop, LabRuntime &runtime, const std::filesystem::path &path,
 		      std::function<void()> shut_down, std::shared_ptr<LogHistory> log = {});
 	~ControlServer();
 

@@ -31,9 +31,9 @@ constexpr std::size_t kMostClients = 64;
 class ControlServer::Impl
 {
 public:
-	Impl(Loop &loop, World &world, std::function<void()> shut_down,
+	Impl(Loop &loop, LabRuntime &runtime, std::function<void()> shut_down,
 	     std::shared_ptr<LogHistory> log)
-	    : loop_(loop), world_(world), shut_down_(std::move(shut_down)), log_(std::move(log))
+	    : loop_(loop), runtime_(runtime), shut_down_(std::move(shut_down)), log_(std::move(log))
 	{
 	}
 
@@ -49,10 +49,10 @@ private:
 	class Client
 	{
 	public:
-		Client(Loop &loop, FileDescriptor socket, World &world,
+		Client(Loop &loop, FileDescriptor socket, LabRuntime &runtime,
 		       const std::function<void()> &shut_down,
 		       const std::shared_ptr<LogHistory> &log, std::function<void()> gone)
-		    : socket_(std::move(socket)), session_(world, shut_down, log),
+		    : socket_(std::move(socket)), session_(runtime, shut_down, log),
 		      gone_(std::move(gone)),
 		      watch_(loop, socket_.get(), Watch::Readable, [this](unsigned) { work(); })
 		{
@@ -135,24 +135,24 @@ private:
 			return;
 		}
 		const auto place = clients_.emplace(clients_.end());
-		*place = std::make_unique<Client>(loop_, std::move(socket), world_, shut_down_,
+		*place = std::make_unique<Client>(loop_, std::move(socket), runtime_, shut_down_,
 						  log_, [this, place] { clients_.erase(place); });
 	}
 
 	Loop &loop_;
-	World &world_;
+	LabRuntime &runtime_;
 	std::function<void()> shut_down_;
 	const std::shared_ptr<LogHistory> log_;
 	std::optional<Acceptor> acceptor_;
 	std::list<std::unique_ptr<Client>> clients_;
 };
 
-ControlServer::ControlServer(Loop &loop, World &world, const std::filesystem::path &path,
+ControlServer::ControlServer(Loop &loop, LabRuntime &runtime, const std::filesystem::path &path,
 			     std::function<void()> shut_down, std::shared_ptr<LogHistory> log)
     : loop_(loop)
 {
 	loop_.run([&] {
-		impl_ = std::make_unique<Impl>(loop, world, std::move(shut_down), std::move(log));
+		impl_ = std::make_unique<Impl>(loop, runtime, std::move(shut_down), std::move(log));
 		impl_->listen(UnixListener(path));
 	});
 }

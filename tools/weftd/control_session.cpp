@@ -7,15 +7,15 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
-#include "fabric/capture.hpp"
-#include "fabric/switch.hpp"
+#include "net/fabric/capture.hpp"
+#include "net/fabric/switch.hpp"
 #include "sm/subnet_manager.hpp"
 #include "weftd/control.hpp"
 #include "weftd/ethernet_control.hpp"
 #include "weftd/link_settings.hpp"
 #include "weftd/log.hpp"
 #include "weftd/observation.hpp"
-#include "weftd/world.hpp"
+#include "weftd/lab_runtime.hpp"
 
 namespace weft::weftd
 {
@@ -85,6 +85,7 @@ json describe(const LabBoot &boot)
 			result[key] = *value;
 	};
 	put("kernel", boot.kernel);
+	put("stack", boot.stack);
 	put("modules", boot.modules);
 	put("initrd", boot.initrd);
 	put("share", boot.share);
@@ -117,43 +118,43 @@ json describe(Host &host)
 		{"ports", ports}};
 }
 
-json set_station(World &world, const ethernet::StationState &station,
+json set_station(LabRuntime &runtime, const ethernet::StationState &station,
 		 const ethernet::LinkSettings &settings)
 {
-	world.ethernet().set_link(station.name, settings);
+	runtime.ethernet().set_link(station.name, settings);
 	ethernet::LinkState link = station.link;
 	link.settings = settings;
 	return describe_ethernet_link(link);
 }
 
-json set_link_state(World &world, const json &request, bool up)
+json set_link_state(LabRuntime &runtime, const json &request, bool up)
 {
-	if (const auto station = world.find_station(text_of(request, "link"))) {
+	if (const auto station = runtime.find_station(text_of(request, "link"))) {
 		spdlog::info("link {}: {}", station->link.name, up ? "plugged in" : "pulled");
-		return set_station(world, *station, {up, station->link.settings.faults});
+		return set_station(runtime, *station, {up, station->link.settings.faults});
 	}
-	fabric::Link &link = world.find_link(text_of(request, "link"));
+	fabric::Link &link = runtime.find_link(text_of(request, "link"));
 	link.set_plugged(up);
 	spdlog::info("link {}: {}", link.name(), up ? "plugged in" : "pulled");
 	return describe(link);
 }
 
 // All settings are checked before the first takes effect.
-json set_link(World &world, const json &request)
+json set_link(LabRuntime &runtime, const json &request)
 {
 	const auto settings = request.find("settings");
 	if (settings == request.end() || !settings->is_object() || settings->empty())
 		throw BadRequest("'settings' must be an object, as in {\"loss\": \"0.01\"}");
-	if (const auto station = world.find_station(text_of(request, "link"))) {
+	if (const auto station = runtime.find_station(text_of(request, "link"))) {
 		auto wanted = station->link.settings;
 		for (const auto &[name, value] : settings->items())
 			apply_ethernet_setting(wanted, name,
 					       value.is_string() ? value.get<std::string>()
 								 : value.dump());
 		spdlog::info("link {}: set {}", station->link.name, settings->dump());
-		return set_station(world, *station, wanted);
+		return set_station(runtime, *station, wanted);
 	}
-	fabric::Link &link = world.find_link(text_of(request, "link"));
+	fabric::Link &link = runtime.find_link(text_of(request, "link"));
 	auto config = config_of(link);
 	for (const auto &[name, value] : settings->items())
 		apply_link_setting(config, name,
@@ -163,35 +164,39 @@ json set_link(World &world, const json &request)
 	return describe(link);
 }
 
-json counters(World &world, const json &request)
+// Of every linked port, or of those that "port" names: a port, or all of a node.
+json counters(LabRuntime &runtime, const json &request)
 {
-	const auto wanted = request.find("port");
+	const bool all = !request.contains("port");
+	const std::string wanted = all ? std::string() : text_of(request, "port");
+	const auto is_wanted = [&](std::string_view name) {
+		return name == wanted || name.starts_with(wanted + "/");
+	};
 	json result = json::object();
-	for (const fabric::Port *port : all_ports(world))
-		if (wanted == request.end() ? port->link() != nullptr
-					    : wanted->is_string() && *wanted == port->name())
+	for (const fabric::Port *port : all_ports(runtime))
+		if (all ? port->link() != nullptr : is_wanted(port->name()))
 			result[port->name()] = counters_of(*port);
-	const json of_ethernets = ethernet_counters(world.ethernet().state());
+	const json of_ethernets = ethernet_counters(runtime.ethernet().state());
 	for (const auto &[name, values] : of_ethernets.items())
-		if (wanted == request.end() || *wanted == name)
+		if (all || is_wanted(name))
 			result[name] = values;
-	if (wanted != request.end() && result.empty())
-		throw BadRequest(fmt::format("there is no port {}", wanted->dump()));
+	if (!all && result.empty())
+		throw BadRequest(fmt::format("there is no port or node '{}'", wanted));
 	return result;
 }
 
-json card_counters(World &world, const json &)
+json card_counters(LabRuntime &runtime, const json &)
 {
 	json result = json::object();
-	for (const auto &host : world.hosts())
+	for (const auto &host : runtime.hosts())
 		result[host->name] = describe(host->card->activity());
 	return result;
 }
 
-Host &host_of(World &world, const json &request)
+Host &host_of(LabRuntime &runtime, const json &request)
 {
 	const auto name = text_of(request, "host");
-	for (const auto &host : world.hosts())
+	for (const auto &host : runtime.hosts())
 		if (host->name == name)
 			return *host;
 	throw BadRequest(fmt::format("there is no host '{}'", name));
@@ -208,9 +213,9 @@ std::uint64_t number_of(const json &request, const char *key, std::uint64_t othe
 	return found->get<std::uint64_t>();
 }
 
-json break_card(World &world, const json &request)
+json break_card(LabRuntime &runtime, const json &request)
 {
-	Host &host = host_of(world, request);
+	Host &host = host_of(runtime, request);
 	const auto fault = text_of(request, "fault");
 	const auto count = static_cast<std::uint32_t>(number_of(request, "count", 1, 0xffffffff));
 	if (!host.card->arm_fault(fault, count)) {
@@ -224,9 +229,9 @@ json break_card(World &world, const json &request)
 	return describe(host.card->faults());
 }
 
-json break_card_at_random(World &world, const json &request)
+json break_card_at_random(LabRuntime &runtime, const json &request)
 {
-	Host &host = host_of(world, request);
+	Host &host = host_of(runtime, request);
 	const auto seed = number_of(request, "seed", 1, ~std::uint64_t{0});
 	const auto one_in =
 		static_cast<std::uint32_t>(number_of(request, "one_in", 1000, 0xffffffff));
@@ -236,84 +241,92 @@ json break_card_at_random(World &world, const json &request)
 	return describe(host.card->faults());
 }
 
-sm::SubnetManager &manager_of(World &world)
+sm::SubnetManager &manager_of(LabRuntime &runtime)
 {
-	if (!world.subnet_manager())
+	if (!runtime.subnet_manager())
 		throw BadRequest("this lab has no subnet manager");
-	return *world.subnet_manager();
+	return *runtime.subnet_manager();
 }
 
-json show(World &world, const json &)
+json show(LabRuntime &runtime, const json &)
 {
-	json result{{"seed", fmt::format("{:#x}", world.fabric().seed())},
+	json result{{"seed", fmt::format("{:#x}", runtime.fabric().seed())},
 		    {"hosts", json::array()},
 		    {"switches", json::array()},
 		    {"links", json::array()},
 		    {"subnet_manager", json()}};
-	const auto ethernets = world.ethernet().state();
+	const auto ethernets = runtime.ethernet().state();
 	result["ethernet"] = describe_ethernet(ethernets);
-	for (const auto &host : world.hosts()) {
+	for (const auto &host : runtime.hosts()) {
 		result["hosts"].push_back(describe(*host));
 		for (const auto &station : ethernets.stations)
 			if (station.name == host->name + "/eth0")
 				result["hosts"].back()["ethernet"] = describe_station(station);
 	}
-	for (const fabric::Switch *node : world.fabric().switches())
+	for (const fabric::Switch *node : runtime.fabric().switches())
 		result["switches"].push_back(describe(*node));
-	for (const fabric::Link *link : world.fabric().links())
+	for (const fabric::Link *link : runtime.fabric().links())
 		result["links"].push_back(describe(*link));
-	if (const auto *manager = world.subnet_manager())
+	if (const auto *manager = runtime.subnet_manager())
 		result["subnet_manager"] = state_of(*manager);
 	return result;
 }
 
-json sweep(World &world, const json &)
+json sweep(LabRuntime &runtime, const json &)
 {
-	auto &manager = manager_of(world);
+	auto &manager = manager_of(runtime);
 	manager.request_sweep();
 	return state_of(manager);
 }
 
-json renumber(World &world, const json &)
+json renumber(LabRuntime &runtime, const json &)
 {
-	auto &manager = manager_of(world);
+	auto &manager = manager_of(runtime);
 	manager.request_renumbering();
 	return state_of(manager);
 }
 
-json garble(World &world, const json &request)
+json corrupt_replies(LabRuntime &runtime, const json &request)
 {
-	auto &garbler = manager_of(world).garbler();
+	auto &reply_corrupter = manager_of(runtime).reply_corrupter();
 	const auto seed = number_of(request, "seed", 1, ~std::uint64_t{0});
 	const auto one_in = static_cast<std::uint32_t>(number_of(request, "one_in", 1, 0xffffffff));
-	garbler.randomise(seed, one_in);
+	reply_corrupter.randomise(seed, one_in);
 	spdlog::info("subnet administration: nonsense, one in {}, seed {:#x}", one_in, seed);
-	return {{"garbled", garbler.garbled()}};
+	return {{"corrupted", reply_corrupter.corrupted()}};
 }
 
-json apply_lab(World &world, const json &request)
+json apply_lab(LabRuntime &runtime, const json &request)
 {
 	const auto dry_run = request.value("dry_run", false);
 	const std::filesystem::path folder = text_of(request, "folder");
 	if (!folder.is_absolute())
 		throw BadRequest("'folder' must be an absolute path");
-	const Lab running = world.lab();
+	const Lab running = runtime.lab();
 	Lab wanted = parse_lab(text_of(request, "text"), text_of(request, "source"), running.name,
 			       &running);
 	resolve_paths(wanted, folder);
-	const LabDifference changes = dry_run ? world.compare(wanted) : world.apply(wanted);
+	const LabDifference changes = dry_run ? runtime.compare(wanted) : runtime.apply(wanted);
 	return {{"changes", changes.lines},
 		{"warnings", wanted.warnings},
 		{"replaced", changes.replaced_hosts()},
 		{"applied", !dry_run}};
 }
 
-json read_log(LogHistory *log, const json &request)
+json read_log(const LabRuntime &runtime, LogHistory *log, const json &request)
 {
 	if (!log)
 		throw BadRequest("this daemon keeps no log");
 	const auto after = number_of(request, "after", 0, ~std::uint64_t{0});
 	const auto part = request.contains("part") ? text_of(request, "part") : std::string();
+	// Lines of a host that was removed may still be there.
+	if (!part.empty() && !is_part(part) &&
+	    std::ranges::none_of(runtime.hosts(),
+				 [&](const auto &host) { return host->name == part; }) &&
+	    log->after(0, part).empty())
+		throw BadRequest(fmt::format("the log has no part '{}'; its parts are sm, link, "
+					     "switch, fabric, control, weftd, and the hosts",
+					     part));
 	// Before the lines are taken: one that comes meanwhile is told once more, not left out.
 	json result{{"last", log->last()}, {"lines", json::array()}};
 	for (const auto &line : log->after(after, part)) {
@@ -327,12 +340,13 @@ json read_log(LogHistory *log, const json &request)
 	return result;
 }
 
-json enable_manager(World &world, bool enable)
+json enable_manager(LabRuntime &runtime, bool enable)
 {
-	auto &manager = manager_of(world);
+	auto &manager = manager_of(runtime);
 	manager.set_enabled(enable);
 	spdlog::info("subnet manager {}", enable ? "enabled" : "disabled");
-	return state_of(manager);
+	// Its state is the former one until it has taken its turn.
+	return {{"node", kSmNode}, {"enabled", enable}};
 }
 
 } // namespace
@@ -342,7 +356,7 @@ struct ControlSession::Captures {
 	std::map<fabric::Link *, std::shared_ptr<fabric::Capture>> running;
 	EthernetCaptures ethernet;
 
-	explicit Captures(World &world) : ethernet(world.ethernet()) {}
+	explicit Captures(LabRuntime &runtime) : ethernet(runtime.ethernet()) {}
 
 	void stop(fabric::Link *link)
 	{
@@ -356,16 +370,17 @@ struct ControlSession::Captures {
 		running.erase(found);
 	}
 
-	json start(World &world, const json &request)
+	json start(LabRuntime &runtime, const json &request)
 	{
 		const std::filesystem::path file = text_of(request, "file");
 		if (!file.is_absolute())
 			throw BadRequest("'file' must be an absolute path");
 		const auto most_bytes = number_of(request, "most_bytes", fabric::Capture::unlimited,
 						  fabric::Capture::unlimited);
+		const bool at_once = request.value("at_once", false);
 		const auto name = text_of(request, "link");
 		if (const auto stations = ethernet.find(name); !stations.empty()) {
-			ethernet.start(stations, file, most_bytes);
+			ethernet.start(stations, file, most_bytes, at_once);
 			json names = json::array();
 			for (const auto &station : stations)
 				names.push_back(station.link.name);
@@ -374,15 +389,17 @@ struct ControlSession::Captures {
 		}
 		std::vector<fabric::Link *> links;
 		if (name == "all")
-			links = world.fabric().links();
+			links = runtime.fabric().links();
 		else
-			links.push_back(&world.find_link(name));
+			links.push_back(&runtime.find_link(name));
 		for (const fabric::Link *link : links)
 			if (link->capture())
 				throw BadRequest(
 					fmt::format("link {} is captured already", link->name()));
 		const auto capture = std::make_shared<fabric::Capture>(file.string(), most_bytes,
-								       world.environment());
+								       runtime.environment());
+		if (at_once)
+			capture->write_at_once();
 		json names = json::array();
 		for (fabric::Link *link : links) {
 			link->set_capture(capture);
@@ -443,10 +460,10 @@ json parse_request(std::string_view line)
 
 } // namespace
 
-ControlSession::ControlSession(World &world, std::function<void()> shut_down,
+ControlSession::ControlSession(LabRuntime &runtime, std::function<void()> shut_down,
 			       std::shared_ptr<LogHistory> log)
-    : world_(world), shut_down_(std::move(shut_down)), log_(std::move(log)),
-      captures_(std::make_unique<Captures>(world))
+    : runtime_(runtime), shut_down_(std::move(shut_down)), log_(std::move(log)),
+      captures_(std::make_unique<Captures>(runtime))
 {
 }
 
@@ -459,26 +476,26 @@ std::string ControlSession::handle(std::string_view line)
 {
 	using Command = std::function<json(const json &)>;
 	const std::map<std::string, Command> commands{
-		{"fabric.sample", [&](const json &) { return observe(world_); }},
-		{"fabric.show", [&](const json &r) { return show(world_, r); }},
-		{"link.up", [&](const json &r) { return set_link_state(world_, r, true); }},
-		{"link.down", [&](const json &r) { return set_link_state(world_, r, false); }},
-		{"link.set", [&](const json &r) { return set_link(world_, r); }},
-		{"counters", [&](const json &r) { return counters(world_, r); }},
-		{"counters.cards", [&](const json &r) { return card_counters(world_, r); }},
-		{"card.fault", [&](const json &r) { return break_card(world_, r); }},
+		{"fabric.sample", [&](const json &) { return observe(runtime_); }},
+		{"fabric.show", [&](const json &r) { return show(runtime_, r); }},
+		{"link.up", [&](const json &r) { return set_link_state(runtime_, r, true); }},
+		{"link.down", [&](const json &r) { return set_link_state(runtime_, r, false); }},
+		{"link.set", [&](const json &r) { return set_link(runtime_, r); }},
+		{"counters", [&](const json &r) { return counters(runtime_, r); }},
+		{"counters.cards", [&](const json &r) { return card_counters(runtime_, r); }},
+		{"card.fault", [&](const json &r) { return break_card(runtime_, r); }},
 		{"card.random_faults",
-		 [&](const json &r) { return break_card_at_random(world_, r); }},
-		{"capture.start", [&](const json &r) { return captures_->start(world_, r); }},
+		 [&](const json &r) { return break_card_at_random(runtime_, r); }},
+		{"capture.start", [&](const json &r) { return captures_->start(runtime_, r); }},
 		{"capture.progress", [&](const json &) { return captures_->progress(); }},
 		{"capture.stop", [&](const json &) { return captures_->stop_all(); }},
-		{"lab.apply", [&](const json &r) { return apply_lab(world_, r); }},
-		{"sm.sweep", [&](const json &r) { return sweep(world_, r); }},
-		{"sm.renumber", [&](const json &r) { return renumber(world_, r); }},
-		{"sm.garble", [&](const json &r) { return garble(world_, r); }},
-		{"sm.enable", [&](const json &) { return enable_manager(world_, true); }},
-		{"sm.disable", [&](const json &) { return enable_manager(world_, false); }},
-		{"log", [&](const json &r) { return read_log(log_.get(), r); }},
+		{"lab.apply", [&](const json &r) { return apply_lab(runtime_, r); }},
+		{"sm.sweep", [&](const json &r) { return sweep(runtime_, r); }},
+		{"sm.renumber", [&](const json &r) { return renumber(runtime_, r); }},
+		{"sm.corrupt-replies", [&](const json &r) { return corrupt_replies(runtime_, r); }},
+		{"sm.enable", [&](const json &) { return enable_manager(runtime_, true); }},
+		{"sm.disable", [&](const json &) { return enable_manager(runtime_, false); }},
+		{"log", [&](const json &r) { return read_log(runtime_, log_.get(), r); }},
 		{"shutdown",
 		 [&](const json &) {
 			 shut_down_();

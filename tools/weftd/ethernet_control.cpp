@@ -114,7 +114,8 @@ std::vector<ethernet::StationState> EthernetCaptures::find(const std::string &na
 }
 
 void EthernetCaptures::start(const std::vector<ethernet::StationState> &stations,
-			     const std::filesystem::path &file, std::uint64_t most_bytes)
+			     const std::filesystem::path &file, std::uint64_t most_bytes,
+			     bool at_once)
 {
 	for (const auto &station : stations)
 		if (station.link.capture)
@@ -122,6 +123,8 @@ void EthernetCaptures::start(const std::vector<ethernet::StationState> &stations
 				fmt::format("link {} is captured already", station.link.name));
 	auto capture = std::make_shared<ethernet::Capture>(file.string(), network_.environment(),
 							   most_bytes);
+	if (at_once)
+		capture->write_at_once();
 	for (const auto &station : stations)
 		network_.set_capture(station.name, capture);
 	running_.push_back(std::move(capture));

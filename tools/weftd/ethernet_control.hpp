@@ -10,7 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "ethernet/network.hpp"
+#include "net/ethernet/network.hpp"
 
 namespace weft::weftd
 {
@@ -38,7 +38,7 @@ public:
 	std::vector<ethernet::StationState> find(const std::string &name) const;
 	// Records the links of @stations into @file. Throws std::runtime_error.
 	void start(const std::vector<ethernet::StationState> &stations,
-		   const std::filesystem::path &file, std::uint64_t most_bytes);
+		   const std::filesystem::path &file, std::uint64_t most_bytes, bool at_once);
 	// Frames so far, written out.
 	std::uint64_t flush() const;
 	bool full() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include "ethernet/switch.hpp"
+#include "net/ethernet/switch.hpp"
 #include "weftd/lab.hpp"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ namespace
  */
 constexpr std::chrono::milliseconds kTraining{250};
 
-constexpr const char *kDefaultModel = "connectx";
+constexpr const char *kDefaultModel = "mlx4";
 
 constexpr std::string_view kDefaultLab = R"(
 [[switch]]
@@ -186,6 +186,9 @@ LabBoot parse_boot(LabSection &section)
 	constexpr std::int64_t kMostCpus = 64;
 	LabBoot boot;
 	boot.kernel = section.text("kernel");
+	boot.stack = section.text("stack");
+	if (boot.stack && *boot.stack != "linux" && *boot.stack != "weft")
+		section.fail(*section.find("stack"), "stack must be \"linux\" or \"weft\"");
 	boot.modules = section.text("modules");
 	boot.initrd = section.text("initrd");
 	boot.share = section.text("share");
@@ -220,13 +223,23 @@ LabStation parse_station(LabSection &section, const std::string &host)
 	return station;
 }
 
+// Whether a host may have its socket there: in the socket directory, where these are weftd's own.
+bool is_file_name(const std::string &name)
+{
+	constexpr std::array<std::string_view, 7> kTaken{
+		".", "..", "control.sock", "lab.sock", "time.sock", "weftd.lock", "lids"};
+	return !name.empty() && name.find('/') == std::string::npos &&
+	       name.find('\0') == std::string::npos &&
+	       std::ranges::find(kTaken, name) == kTaken.end();
+}
+
 // What a host says of its machine, and of how that has the card.
 void parse_machine(LabSection &section, LabHost &host, Lab &lab)
 {
 	host.bus = parse_bus(section);
 	host.socket = section.text("socket").value_or(host.name + ".sock");
-	if (host.socket.empty())
-		section.fail("socket must be a file name");
+	if (!is_file_name(host.socket))
+		section.fail("socket must be a file name: it is made in the socket directory");
 	host.trusted = section.flag("trusted").value_or(true);
 	if (auto boot = section.section("boot"))
 		host.boot = parse_boot(*boot);

@@ -15,8 +15,8 @@
 #include <ib/types.hpp>
 
 #include "cards/model.hpp"
-#include "ethernet/link.hpp"
-#include "fabric/fabric.hpp"
+#include "net/ethernet/link.hpp"
+#include "net/fabric/fabric.hpp"
 #include "sm/config.hpp"
 
 namespace weft::weftd
@@ -42,6 +42,7 @@ enum class LabBus {
 struct LabBoot {
 	// A name of Debian's or a test kernel, or a path.
 	std::optional<std::string> kernel;
+	std::optional<std::string> stack;                  // "linux" or "weft"
 	std::optional<std::string> modules, initrd, share; // paths
 	std::optional<std::string> append, memory;
 	std::optional<unsigned> cpus;
@@ -53,7 +54,7 @@ struct LabHost {
 	unsigned ports = 1;
 	ib::Guid guid = 0;
 	LabBus bus = LabBus::VfioUser;
-	std::string socket;  // a file name in the socket directory, or an absolute path
+	std::string socket;  // a file name in the socket directory
 	bool trusted = true; // its machine may manage the subnet
 	const cards::Model *model = nullptr;
 	std::set<std::string, std::less<>> flags; // the model's own that are true

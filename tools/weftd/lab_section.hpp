@@ -16,7 +16,7 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
-#include "fabric/link.hpp"
+#include "net/fabric/link.hpp"
 #include "weftd/lab.hpp"
 #include "weftd/link_settings.hpp"
 

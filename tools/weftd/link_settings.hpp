@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "ethernet/link.hpp"
-#include "fabric/link.hpp"
+#include "net/ethernet/link.hpp"
+#include "net/fabric/link.hpp"
 
 namespace weft::weftd
 {

@@ -12,7 +12,8 @@
 #include <spdlog/spdlog.h>
 
 #include "base/environment.hpp"
-#include "pci/rated_sink.hpp"
+#include "base/printable.hpp"
+#include "bus/pci/rated_sink.hpp"
 
 namespace weft::weftd
 {
@@ -40,9 +41,16 @@ std::string_view part_of(std::string_view logger, std::string_view text)
 	return known ? word : logger;
 }
 
+bool is_part(std::string_view part)
+{
+	return part == kDaemon || std::ranges::find(kParts, part) != kParts.end();
+}
+
+LogHistory::~LogHistory() = default;
+
 std::vector<LogHistory::Line> LogHistory::after(std::uint64_t number, std::string_view part)
 {
-	std::lock_guard lock(mutex_);
+	const MutexLock lock(mutex_);
 	std::vector<Line> result;
 	for (const Line &line : lines_)
 		if (line.number > number && (part.empty() || line.part == part))
@@ -52,18 +60,19 @@ std::vector<LogHistory::Line> LogHistory::after(std::uint64_t number, std::strin
 
 std::uint64_t LogHistory::last()
 {
-	std::lock_guard lock(mutex_);
+	const MutexLock lock(mutex_);
 	return last_;
 }
 
-void LogHistory::sink_it_(const spdlog::details::log_msg &message)
+void LogHistory::log(const spdlog::details::log_msg &message)
 {
+	const MutexLock lock(mutex_);
 	if (lines_.size() == kMostLines)
 		lines_.pop_front();
 	const auto text = view(message.payload);
 	lines_.push_back({++last_, message.time, message.level,
 			  std::string(part_of(view(message.logger_name), text)),
-			  std::string(text.substr(0, kLongestText))});
+			  printable(text.substr(0, kLongestText))});
 }
 
 std::string utc_text(std::chrono::system_clock::time_point time)

@@ -7,14 +7,15 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <spdlog/common.h>
 #include <spdlog/formatter.h>
-#include <spdlog/sinks/base_sink.h>
+#include <spdlog/sinks/sink.h>
+
+#include "base/mutex.hpp"
 
 namespace weft::weftd
 {
@@ -22,9 +23,11 @@ namespace weft::weftd
 // What a line is about: a card by its logger's name, else the part of the fabric that the text
 // begins with ("sm", "link", "switch", "fabric", "control"), else "weftd".
 std::string_view part_of(std::string_view logger, std::string_view text);
+// Whether a line can be about @part without being about a card.
+bool is_part(std::string_view part);
 
 // Keeps the latest lines. Any thread.
-class LogHistory final : public spdlog::sinks::base_sink<std::mutex>
+class LogHistory final : public spdlog::sinks::sink
 {
 public:
 	static constexpr std::size_t kMostLines = 1000;
@@ -38,6 +41,13 @@ public:
 		std::string text; // cut at kLongestText
 	};
 
+	~LogHistory() override;
+
+	void log(const spdlog::details::log_msg &message) override;
+	void flush() override {}
+	void set_pattern(const std::string &) override {}
+	void set_formatter(std::unique_ptr<spdlog::formatter>) override {}
+
 	// The kept lines whose number is greater than @number, in order; with a @part only those
 	// about it.
 	std::vector<Line> after(std::uint64_t number, std::string_view part = {});
@@ -45,11 +55,9 @@ public:
 	std::uint64_t last();
 
 private:
-	void sink_it_(const spdlog::details::log_msg &message) override;
-	void flush_() override {}
-
-	std::deque<Line> lines_;
-	std::uint64_t last_ = 0;
+	Mutex mutex_;
+	std::deque<Line> lines_ WEFT_GUARDED_BY(mutex_);
+	std::uint64_t last_ WEFT_GUARDED_BY(mutex_) = 0;
 };
 
 // A line as a JSON object: time (UTC), level, part, text.

@@ -28,13 +28,13 @@
 #include "base/file_descriptor.hpp"
 #include "base/loop.hpp"
 #include "base/runtime_directory.hpp"
-#include "calendar/calendar.hpp"
-#include "calendar/shared_time.hpp"
-#include "weftd/acts.hpp"
+#include "virtual_time/scheduler.hpp"
+#include "virtual_time/shared_time.hpp"
+#include "weftd/scripted_events.hpp"
 #include "weftd/control.hpp"
 #include "weftd/lab.hpp"
 #include "weftd/log.hpp"
-#include "weftd/world.hpp"
+#include "weftd/lab_runtime.hpp"
 
 namespace
 {
@@ -44,12 +44,13 @@ using namespace weft;
 struct Options {
 	std::filesystem::path lab;
 	std::filesystem::path socket_directory = default_socket_directory();
+	bool group = false;
 	std::filesystem::path state_directory;
 	std::string log_level = "info";
 	weftd::LogForm log_form = weftd::LogForm::Text;
 	std::optional<std::uint64_t> seed;
-	bool calendar = false;
-	std::filesystem::path acts;
+	bool time_server = false;
+	std::filesystem::path events;
 	bool check = false;
 };
 
@@ -57,6 +58,7 @@ Options parse(int argc, char **argv)
 {
 	CLI::App app("Emulated InfiniBand cards on a virtual fabric, for QEMU by vfio-user.",
 		     "weftd");
+	app.set_version_flag("--version", "weftd " WEFT_VERSION);
 	app.footer("Without --lab: one switch, hosts node1 and node2, a subnet manager.\n"
 		   "Give QEMU the card of node1:\n"
 		   "  -device '{\"driver\":\"vfio-user-pci\",\"socket\":"
@@ -68,24 +70,25 @@ Options parse(int argc, char **argv)
 	app.add_option("--socket-dir", options.socket_directory,
 		       "where the sockets of the cards and control.sock are")
 		->capture_default_str();
+	app.add_flag("--group", options.group,
+		     "let the directory's group use the sockets of cards and Ethernets");
 	app.add_option("--state-dir", options.state_directory,
 		       "where LIDs are kept over a restart (default: with the sockets)");
 	app.add_option("--seed", options.seed,
 		       "seed of all random choices, instead of the lab file's");
-	auto *calendar = app.add_flag(
-		"--calendar", options.calendar,
-		"live in time that the hosts' kernels, which are programs, share by calendar.sock");
-	app.add_option("--acts", options.acts,
-		       "requests to make of itself at their times, see weftd(1)")
+	auto *time_server = app.add_flag(
+		"--time-server", options.time_server,
+		"run in virtual time, with User-Mode Linux guests that connect to time.sock");
+	app.add_option("--events", options.events, "scheduled requests, see weftd(1)")
 		->check(CLI::ExistingFile)
-		->needs(calendar);
+		->needs(time_server);
 	app.add_option("--log-level", options.log_level, "trace, debug, info, warning or error")
 		->check(CLI::IsMember({"trace", "debug", "info", "warning", "error"}))
 		->capture_default_str();
-	app.add_option("--log-format", options.log_form, "text, or json: an object a line")
+	app.add_option("--log-format", options.log_form, "text, or json: one object per line")
 		->transform(CLI::CheckedTransformer(std::map<std::string, weftd::LogForm>{
 			{"text", weftd::LogForm::Text}, {"json", weftd::LogForm::Json}}));
-	app.add_flag("--check", options.check, "read the lab file, say what is wrong, and end");
+	app.add_flag("--check", options.check, "check the lab file and exit");
 	try {
 		app.parse(argc, argv);
 	} catch (const CLI::ParseError &error) {
@@ -96,9 +99,9 @@ Options parse(int argc, char **argv)
 
 // Takes the directory for this process: the lock, unlike a file, goes with the process however it
 // ends.
-FileDescriptor claim(const std::filesystem::path &directory)
+FileDescriptor claim(const std::filesystem::path &directory, bool with_group)
 {
-	const FileDescriptor opened = open_private_directory(directory);
+	const FileDescriptor opened = open_private_directory(directory, with_group);
 	FileDescriptor lock(::openat(opened.get(), "weftd.lock",
 				     O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
 	if (!lock)
@@ -137,7 +140,7 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 	const auto directory =
 		std::filesystem::absolute(options.socket_directory).lexically_normal();
 	// A lab that does the same again has its GUIDs again, wherever it runs.
-	const auto name = options.calendar ? "calendar" : place_of_lab(directory);
+	const auto name = options.time_server ? "time server" : place_of_lab(directory);
 	auto lab =
 		options.lab.empty() ? weftd::default_lab(name) : weftd::load_lab(options.lab, name);
 	lab.sm.lids = std::filesystem::absolute(options.state_directory.empty()
@@ -153,32 +156,32 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 
 	std::signal(SIGPIPE, SIG_IGN);
 	raise_descriptor_limit();
-	std::optional<calendar::SharedTime> time;
-	if (options.calendar)
+	std::optional<virtual_time::SharedTime> time;
+	if (options.time_server)
 		time.emplace(lab.seed);
 	Reactor reactor("weftd", Reactor::Drive::Manual,
 			time ? static_cast<Environment &>(*time) : Environment::host());
 	Loop main_loop("weftd", reactor);
 	bool ended = false;
-	std::optional<calendar::Calendar> calendar;
+	std::optional<virtual_time::Scheduler> scheduler;
 	const FileDescriptor signals = take_signals();
 	Watch on_signal(main_loop, signals.get(), Watch::Readable, [&](unsigned) {
 		signalfd_siginfo signal{};
 		if (::read(signals.get(), &signal, sizeof(signal)) != sizeof(signal))
 			return;
 		spdlog::info("ends on {}", ::strsignal(static_cast<int>(signal.ssi_signo)));
-		if (calendar && !calendar->awaited().empty())
-			spdlog::info("waited for {}", calendar->awaited());
-		calendar.reset(); // nobody's turn is waited for any more
+		if (scheduler && !scheduler->awaited().empty())
+			spdlog::info("waited for {}", scheduler->awaited());
+		scheduler.reset(); // nobody's turn is waited for any more
 		ended = true;
 	});
 
-	const auto lock = claim(directory);
+	const auto lock = claim(directory, options.group);
 	for (weftd::LabHost &host : lab.hosts)
 		if (time)
 			host.bus = weftd::LabBus::VhostUser;
-	weftd::World world(lab, directory, time ? &reactor : nullptr);
-	std::optional<weftd::Acts> acts;
+	weftd::LabRuntime runtime(lab, directory, time ? &reactor : nullptr);
+	std::optional<weftd::ScriptedEvents> events;
 	const auto end = [&](const std::string &reason) {
 		spdlog::info("ends: {}", reason);
 		ended = true;
@@ -188,10 +191,9 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 		for (const weftd::LabHost &host : lab.hosts)
 			if (host.model->pluggable)
 				names.push_back(host.name);
-		calendar.emplace(main_loop, *time, std::move(names), directory / "calendar.sock",
-				 end);
-		if (!options.acts.empty())
-			acts.emplace(main_loop, world, weftd::load_acts(options.acts), end);
+		scheduler.emplace(main_loop, *time, std::move(names), directory / "time.sock", end);
+		if (!options.events.empty())
+			events.emplace(main_loop, runtime, weftd::load_events(options.events), end);
 	}
 	std::optional<Loop> control_loop;
 	if (time)
@@ -200,13 +202,13 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 		control_loop.emplace("control");
 	// Last, so that it says that all the others are there.
 	weftd::ControlServer control(
-		*control_loop, world, directory / "control.sock",
+		*control_loop, runtime, directory / "control.sock",
 		[&] { main_loop.post([&] { ended = true; }); }, log);
 	spdlog::info("{} hosts, {} switches, {} links; control socket {}", lab.hosts.size(),
 		     lab.switches.size(), lab.links.size(), (directory / "control.sock").string());
 	while (!ended)
 		reactor.turn(Clock::time_point::max());
-	calendar.reset(); // whose members are told nothing of what goes now
+	scheduler.reset(); // whose members are told nothing of what goes now
 	return 0;
 }
 

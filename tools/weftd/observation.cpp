@@ -4,11 +4,11 @@
 #include <chrono>
 
 #include "base/environment.hpp"
-#include "fabric/link.hpp"
-#include "fabric/switch.hpp"
+#include "net/fabric/link.hpp"
+#include "net/fabric/switch.hpp"
 #include "sm/subnet_manager.hpp"
 #include "weftd/ethernet_control.hpp"
-#include "weftd/world.hpp"
+#include "weftd/lab_runtime.hpp"
 
 namespace weft::weftd
 {
@@ -71,10 +71,10 @@ json counters_of(const fabric::Port &port)
 	return result;
 }
 
-std::vector<fabric::Port *> all_ports(World &world)
+std::vector<fabric::Port *> all_ports(LabRuntime &runtime)
 {
-	auto ports = world.fabric().end_ports();
-	for (fabric::Switch *node : world.fabric().switches())
+	auto ports = runtime.fabric().end_ports();
+	for (fabric::Switch *node : runtime.fabric().switches())
 		for (unsigned number = 1; number <= node->port_count(); ++number)
 			ports.push_back(&node->port(number));
 	return ports;
@@ -89,7 +89,7 @@ json state_of(const sm::SubnetManager &manager)
 		{"complete", status.complete}};
 }
 
-json observe(World &world)
+json observe(LabRuntime &runtime)
 {
 	// The machine's own time: who looks lives in it, whatever the lab lives in.
 	const std::chrono::duration<double> now = Environment::host().now().time_since_epoch();
@@ -99,7 +99,7 @@ json observe(World &world)
 	for (const CounterName &counter : kCounters)
 		result["columns"].push_back(counter.name);
 	auto &ports = result["ports"];
-	for (const fabric::Port *port : all_ports(world)) {
+	for (const fabric::Port *port : all_ports(runtime)) {
 		if (!port->link())
 			continue;
 		json values = json::array();
@@ -108,14 +108,14 @@ json observe(World &world)
 				(port->counters().*counter.value).load(std::memory_order_relaxed));
 		ports[port->name()] = std::move(values);
 	}
-	for (const fabric::Link *link : world.fabric().links())
+	for (const fabric::Link *link : runtime.fabric().links())
 		if (!link->up())
 			result["down"].push_back(link->name());
-	for (const auto &host : world.hosts())
+	for (const auto &host : runtime.hosts())
 		if (host->has_machine())
 			result["machines"].push_back(host->name);
-	result["ethernet"] = observe_ethernet(world.ethernet().state());
-	if (const auto *manager = world.subnet_manager())
+	result["ethernet"] = observe_ethernet(runtime.ethernet().state());
+	if (const auto *manager = runtime.subnet_manager())
 		result["subnet_manager"] = state_of(*manager);
 	return result;
 }

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "fabric/counters.hpp"
+#include "net/fabric/counters.hpp"
 
 namespace weft::fabric
 {
@@ -23,15 +23,15 @@ class SubnetManager;
 namespace weft::weftd
 {
 
-class World;
+class LabRuntime;
 
 // The counters by their names on the control socket.
 nlohmann::json counters_of(const fabric::Port &port);
 // Every port of the fabric: the switches' and the end nodes'.
-std::vector<fabric::Port *> all_ports(World &world);
+std::vector<fabric::Port *> all_ports(LabRuntime &runtime);
 nlohmann::json state_of(const sm::SubnetManager &manager);
 
 // "fabric.sample": weftd(1) says what it holds.
-nlohmann::json observe(World &world);
+nlohmann::json observe(LabRuntime &runtime);
 
 } // namespace weft::weftd

@@ -92,7 +92,7 @@ constexpr bool ActiveConnections::leads(State from, State to)
  * nothing has changed. released: packets that waited, to be sent anew.
  */
 bool ActiveConnections::move_locked(Connection &connection, State to, kern_skb_queue &released,
-				    Way way)
+				    PathState way)
 {
 	const State from = connection.state_;
 	if (!leads(from, to))
@@ -116,7 +116,7 @@ bool ActiveConnections::move_locked(Connection &connection, State to, kern_skb_q
 		 */
 		if (!connection.carried_)
 			connection.destination_->connect_at_ = kern::now_ns() + reconnect_after_ns;
-		if (way == Way::doubtful)
+		if (way == PathState::doubtful)
 			destinations_.doubt(*connection.destination_);
 		connection.destination_->connection_ = nullptr;
 		work_.queue();
@@ -136,7 +136,7 @@ void ActiveConnections::release_locked(Connection &connection, kern_skb_queue &r
 }
 
 /* Context: any but hard interrupt, no lock held. */
-bool ActiveConnections::move(Connection &connection, State to, Way way)
+bool ActiveConnections::move(Connection &connection, State to, PathState way)
 {
 	kern_skb_queue released{};
 	bool moved;
@@ -320,7 +320,7 @@ void ActiveConnections::complete(const ib_wc &wc, int budget)
 	} else {
 		counters_.errors++;
 		kern_skb_queue none{}; /* what is up lets nothing wait */
-		(void)move_locked(connection, State::over, none, Way::doubtful);
+		(void)move_locked(connection, State::over, none, PathState::doubtful);
 	}
 	gone = owned_if_done_locked(connection);
 }
@@ -389,7 +389,7 @@ void ActiveConnections::end(Connection &connection)
 		ib_destroy_cm_id(connection.id_);
 	/* What is on its way completes now. */
 	if (connection.qp_)
-		ib_destroy_qp(connection.qp_);
+		KERN_WARN_ON(ib_destroy_qp(connection.qp_));
 	kern::Owned<Connection> gone;
 	kern_skb_queue none{};
 	kern::Guard guard(lock_);
@@ -425,7 +425,7 @@ int ActiveConnections::on_event(ib_cm_id *id, const ib_cm_event *event)
 	auto &connection = *static_cast<Connection *>(id->context);
 	switch (event->event) {
 	case IB_CM_REQ_ERROR:
-		(void)connection.all_.move(connection, State::over, Way::doubtful);
+		(void)connection.all_.move(connection, State::over, PathState::doubtful);
 		break;
 	case IB_CM_REP_RECEIVED:
 		if (connection.all_.establish(connection, *event).ok())

@@ -162,15 +162,15 @@ private:
 		ib_sge sge[max_pieces];
 	};
 	using State = Connection::State;
-	enum class Way : u8 {
+	enum class PathState : u8 {
 		good,
 		doubtful
 	}; /* after a message that did not get through, the path is to be asked for again */
 
 	static constexpr bool leads(State from, State to);
 	bool move_locked(Connection &connection, State to, kern_skb_queue &released,
-			 Way way = Way::good) REQUIRES(lock_);
-	bool move(Connection &connection, State to, Way way = Way::good);
+			 PathState way = PathState::good) REQUIRES(lock_);
+	bool move(Connection &connection, State to, PathState way = PathState::good);
 	void release_locked(Connection &connection, kern_skb_queue &released) REQUIRES(lock_);
 	bool has_room_locked(const ib::Gid &peer) REQUIRES(lock_);
 	Connection *create_locked(Destination &destination) REQUIRES(lock_);

@@ -21,14 +21,23 @@ struct Port {
 	kern::IrqSpinLock lock{KERN_LOCK_CLASS("ipoib.port")};
 };
 
-/* All ports of one device, and the ear for its events. */
+/* All ports of one device, and the handler of its events. */
 class DeviceInterfaces
 {
 public:
+	/* With ports, but without interfaces. Errors: ENOMEM. Context: process. */
 	static kern::Result<kern::Owned<DeviceInterfaces>> create(ib_device *device);
-	explicit DeviceInterfaces(ib_device *device) : device_(device) {}
+	explicit DeviceInterfaces(ib_device *device);
 	~DeviceInterfaces();
+	DeviceInterfaces(const DeviceInterfaces &) = delete;
+	DeviceInterfaces &operator=(const DeviceInterfaces &) = delete;
 
+	/*
+	 * Makes the interface of each port. User space may open an interface as soon as it is made,
+	 * so what an open interface needs is there before: the handler of events, and the client
+	 * data, by which children are added. Context: process.
+	 */
+	void begin();
 	kern::Result<> add(u32 port_num, u16 pkey, Interface *parent, net_device *dev);
 	void forget(Interface &interface);
 	Port *port(u32 port_num)
@@ -41,12 +50,13 @@ private:
 	struct Handler : ib_event_handler {
 		DeviceInterfaces *owner;
 	};
+	void add_own(u32 port_num);
 	static void on_event(ib_event_handler *handler, ib_event *event);
 
 	ib_device *const device_;
 	kern::OwnedArray<kern::Owned<Port>> ports_;
 	Handler handler_{};
-	bool hears_ = false;
+	bool handles_events_ = false;
 };
 
 int add_device(ib_device *device);
@@ -55,6 +65,12 @@ void remove_device(ib_device *device, void *client_data);
 constinit ib_client ipoib_client{"ipoib", add_device, remove_device, nullptr};
 constinit ib_sa_client at_sa{};
 
+DeviceInterfaces::DeviceInterfaces(ib_device *device) : device_(device)
+{
+	handler_.owner = this;
+	INIT_IB_EVENT_HANDLER(&handler_, device, on_event);
+}
+
 kern::Result<kern::Owned<DeviceInterfaces>> DeviceInterfaces::create(ib_device *device)
 {
 	auto all = TRY(kern::make<DeviceInterfaces>(kern::Gfp::kernel, device));
@@ -62,33 +78,35 @@ kern::Result<kern::Owned<DeviceInterfaces>> DeviceInterfaces::create(ib_device *
 		TRY(kern::make_array<kern::Owned<Port>>(kern::Gfp::kernel, device->phys_port_cnt));
 	for (kern::Owned<Port> &port : all->ports_)
 		port = TRY(kern::make<Port>(kern::Gfp::kernel));
-
-	for (u32 port_num = 1; port_num <= device->phys_port_cnt; port_num++) {
-		if (!rdma_protocol_ib(device, port_num))
-			continue;
-		u16 pkey = 0;
-		/*
-		 * The interface is that of the port's first partition, as a full member (RFC 4391
-		 * section 4.1).
-		 */
-		if (ib_get_cached_pkey(device, port_num, 0, &pkey) || ib::pkey_base(pkey) == 0)
-			pkey = default_pkey;
-		kern::RtnlGuard rtnl;
-		if (auto added = all->add(port_num, pkey | ib::pkey_full_bit, nullptr, nullptr);
-		    !added.ok())
-			kern_warning("%s port %u: no interface: %d\n", device->name, port_num,
-				     added.error());
-	}
-	all->handler_.owner = all.get();
-	INIT_IB_EVENT_HANDLER(&all->handler_, device, on_event);
-	ib_register_event_handler(&all->handler_);
-	all->hears_ = true;
 	return all;
+}
+
+void DeviceInterfaces::begin()
+{
+	ib_register_event_handler(&handler_);
+	handles_events_ = true;
+	for (u32 port_num = 1; port_num <= ports_.size(); port_num++)
+		if (rdma_protocol_ib(device_, port_num))
+			add_own(port_num);
+}
+
+/*
+ * The interface of a port: that of its first partition, as a full member (RFC 4391 section 4.1).
+ */
+void DeviceInterfaces::add_own(u32 port_num)
+{
+	u16 pkey = 0;
+	if (ib_get_cached_pkey(device_, port_num, 0, &pkey) || ib::pkey_base(pkey) == 0)
+		pkey = default_pkey;
+	kern::RtnlGuard rtnl;
+	if (auto added = add(port_num, pkey | ib::pkey_full_bit, nullptr, nullptr); !added.ok())
+		kern_warning("%s port %u: no interface: %d\n", device_->name, port_num,
+			     added.error());
 }
 
 DeviceInterfaces::~DeviceInterfaces()
 {
-	if (hears_)
+	if (handles_events_)
 		ib_unregister_event_handler(&handler_);
 	kern_rtnl_lock();
 	for (kern::Owned<Port> &port : ports_) {
@@ -143,7 +161,9 @@ int add_device(ib_device *device)
 	auto created = DeviceInterfaces::create(device);
 	if (!created.ok())
 		return created.error();
-	ib_set_client_data(device, &ipoib_client, created.take().release());
+	DeviceInterfaces *all = created.take().release();
+	ib_set_client_data(device, &ipoib_client, all);
+	all->begin();
 	return 0;
 }
 
@@ -187,10 +207,18 @@ kern::Result<> add_child(Interface &parent, net_device *dev, u16 pkey)
 	DeviceInterfaces *all = of(parent.device());
 	if (!all)
 		return kern::Error{-ENODEV};
-	for (const Interface &other : all->port(parent.port_num())->interfaces)
-		if (ib::pkey_base(other.pkey()) == ib::pkey_base(pkey))
-			return kern::Error{-EEXIST};
+	/* One that is made by its P_Key is deleted by it, too. */
+	if (!dev &&
+	    (ib::pkey_base(parent.pkey()) == ib::pkey_base(pkey) || find_child(parent, pkey)))
+		return kern::Error{-ENOTUNIQ};
 	return all->add(parent.port_num(), pkey | ib::pkey_full_bit, &parent, dev);
+}
+
+Interface *own_interface(ib_device *device, u32 port_num)
+{
+	DeviceInterfaces *all = of(device);
+	Port *port = all ? all->port(port_num) : nullptr;
+	return port ? port->interfaces.front() : nullptr;
 }
 
 Interface *find_child(Interface &parent, u16 pkey)
@@ -199,7 +227,8 @@ Interface *find_child(Interface &parent, u16 pkey)
 	if (!all)
 		return nullptr;
 	for (Interface &other : all->port(parent.port_num())->interfaces)
-		if (other.parent() == &parent && ib::pkey_base(other.pkey()) == ib::pkey_base(pkey))
+		if (other.parent() == &parent && other.is_made_by_pkey() &&
+		    ib::pkey_base(other.pkey()) == ib::pkey_base(pkey))
 			return &other;
 	return nullptr;
 }

@@ -14,6 +14,14 @@ namespace ipoib
  */
 static_assert(LargeReceive::depth >= PassiveConnections::connections_max + 64);
 
+namespace
+{
+
+/* Sends that one poll takes back, which are not charged to NAPI's budget; see TransmitQueue. */
+constexpr int sends_a_poll = 256;
+
+} // namespace
+
 bool Connected::possible(const ib_device *device, u32 port_num)
 {
 	return device->attrs.max_srq > 0 && rdma_cap_ib_cm(device, port_num);
@@ -36,7 +44,7 @@ kern::Result<> Connected::start(const ConnectionRoom &room)
 {
 	kern_assert(state() == State::none);
 	room_ = room;
-	return ladder_.to(State::running);
+	return bring_up_.to(State::running);
 }
 
 /* What each step up adds, and the step down takes away, also if it was added in part only. */
@@ -107,8 +115,11 @@ kern::Result<> Connected::run()
 {
 	hurries_.store_release(false);
 	enable();
-	if (ib_req_notify_cq(room_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
-		schedule_from_task();
+	const int armed = ib_req_notify_cq(room_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+	if (armed < 0) [[unlikely]]
+		return kern::Error{armed};
+	/* As ReceiveQueue::start() does. */
+	schedule_from_task();
 	listener_ = TRY(own(ib_create_cm_id(room_.device, on_request, this)));
 	return kern::check(ib_cm_listen(listener_, connection_service(room_.qpn), 0));
 }
@@ -184,11 +195,12 @@ int Connected::on_request(ib_cm_id *id, const ib_cm_event *event)
 							 : 0;
 }
 
-void Connected::take(const ib_wc &wc, int budget)
+/* True for a received packet, which is charged to NAPI's budget. */
+bool Connected::take(const ib_wc &wc, int budget)
 {
 	if (!LargeReceive::owns(wc)) {
 		active_.complete(wc, budget);
-		return;
+		return false;
 	}
 	auto *const from = wc.qp ? static_cast<PassiveConnection *>(wc.qp->qp_context) : nullptr;
 	/* Of one that has gone nobody knows what it had agreed to: a completion may outlive it. */
@@ -198,42 +210,50 @@ void Connected::take(const ib_wc &wc, int budget)
 							       : Unsummed::missing;
 	receive_.receive(*this, wc, unsummed);
 	if (!from)
-		return;
+		return true;
 	PassiveConnection &connection = *from;
 	if (wc.status == IB_WC_SUCCESS) [[likely]]
 		connection.touch();
 	else
 		passive_.broken(connection);
+	return true;
 }
 
 /* NAPI, softirq. */
 int Connected::poll(int budget)
 {
 	constexpr int batch = sizeof(wc_) / sizeof(wc_[0]);
-	int work = 0;
+	int work = 0, sends = 0;
 
-	while (work < budget) {
+	while (work < budget && sends < sends_a_poll) {
 		const int left = budget - work;
 		const int count = ib_poll_cq(room_.cq, left < batch ? left : batch, wc_);
 		if (count <= 0)
 			break;
+		int received = 0;
 		for (int i = 0; i < count; i++)
-			take(wc_[i], budget);
-		work += count;
+			received += take(wc_[i], budget);
+		work += received;
+		sends += count - received;
 		if (!receive_.post()) [[unlikely]]
 			faults_.report(fault_queue);
 		if (count < batch && count < left)
 			break;
 	}
-	if (work >= budget)
+	if (work >= budget || sends >= sends_a_poll)
 		return budget;
 	/*
 	 * NOTIFY-09: complete, arm, and have NAPI itself look again if something slipped in
 	 * between.
 	 */
-	if (complete_done(work) &&
-	    ib_req_notify_cq(room_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
+	if (!complete_done(work))
+		return work;
+	const int armed = ib_req_notify_cq(room_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+	if (armed > 0)
 		schedule();
+	else if (armed < 0) [[unlikely]]
+		/* NOTIFY-02: no event comes any more. */
+		faults_.report(fault_queue);
 	return work;
 }
 

@@ -9,7 +9,7 @@
 
 #include "active.hpp"
 #include "fault.hpp"
-#include "ladder.hpp"
+#include "bring_up.hpp"
 #include "large_receive.hpp"
 #include "passive.hpp"
 
@@ -39,11 +39,11 @@ public:
 	/* Whether a port's connections can be made, and received by. */
 	static bool possible(const ib_device *device, u32 port_num);
 
-	State state() const { return ladder_.state(); }
+	State state() const { return bring_up_.state(); }
 	/* room: without CQ and SRQ. Errors: ENOMEM, those of the verbs, of the CM. */
 	kern::Result<> start(const ConnectionRoom &room);
 	/* All connections end; nothing is sent any more. */
-	void stop() { kern::ignore(ladder_.to(State::none)); }
+	void stop() { kern::ignore(bring_up_.to(State::none)); }
 	u32 take_faults() { return faults_.take(); }
 
 	/* Context: as of the function of the same name of ActiveConnections. State: running. */
@@ -62,11 +62,12 @@ public:
 	PassiveConnections &passive() { return passive_; }
 	/* nullptr unless it is made. */
 	ib_srq *srq() const { return room_.srq; }
+	ib_cq *cq() const { return room_.cq; }
 	const PassiveConnections &passive() const { return passive_; }
 	int poll(int budget);
 
 private:
-	friend class Ladder<Connected, State>;
+	friend class BringUp<Connected, State>;
 
 	kern::Result<> step_up(State to);
 	State step_down(State from);
@@ -76,7 +77,7 @@ private:
 	void halt();
 	void end_what_is_over();
 	void end_the_others() { work_.queue(); }
-	void take(const ib_wc &wc, int budget);
+	bool take(const ib_wc &wc, int budget);
 	static int on_request(ib_cm_id *id, const ib_cm_event *event);
 
 	net_device *dev_ = nullptr;
@@ -93,7 +94,7 @@ private:
 	ActiveConnections active_;
 	PassiveConnections passive_{work_};
 	ib_wc wc_[16];
-	Ladder<Connected, State> ladder_{*this};
+	BringUp<Connected, State> bring_up_{*this};
 };
 
 } // namespace ipoib

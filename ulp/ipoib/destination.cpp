@@ -112,14 +112,15 @@ u32 DestinationTable::gid_bucket_of(const ib::Gid &gid) const
 Destination *DestinationTable::find(const HardwareAddress &address) const
 {
 	const Peer peer(address);
-	Destination *entry = __atomic_load_n(&heads_[bucket_of(address)], __ATOMIC_CONSUME);
+	Destination *entry = kern::rcu::dereference(heads_[bucket_of(address)]);
 	while (entry && !peer.is(entry->address_))
-		entry = __atomic_load_n(&entry->next_, __ATOMIC_CONSUME);
+		entry = kern::rcu::dereference(entry->next_);
 	return entry;
 }
 
 Destination *DestinationTable::find_locked(const HardwareAddress &address)
 {
+	kern::rcu::ReadGuard reading;
 	return find(address);
 }
 

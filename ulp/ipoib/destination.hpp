@@ -60,7 +60,7 @@ public:
 	const HardwareAddress &address() const { return address_; }
 	u32 qpn() const { return address_.is_multicast() ? ib::qpn_multicast : address_.qpn(); }
 	/* nullptr until it is resolved. For readers under RCU. */
-	ib_ah *ah() const { return __atomic_load_n(&ah_, __ATOMIC_CONSUME); }
+	ib_ah *ah() const { return kern::rcu::dereference(ah_); }
 
 	/* Not in the table any more. Context: any. */
 	bool is_removed() const { return __atomic_load_n(&removed_, __ATOMIC_RELAXED); }

@@ -66,9 +66,10 @@ kern::Result<Interface *> Interface::create(ib_device *device, u32 port_num, u16
 	if (!dev)
 		return kern::Error{-ENOMEM};
 	interface->dev_ = dev;
+	interface->user_made_ = !allocated;
 	if (parent)
 		interface->wanted_guid_ = parent->wanted_guid_;
-	if (auto made = interface->ladder_.to(State::down); !made.ok()) {
+	if (auto made = interface->bring_up_.to(State::down); !made.ok()) {
 		if (allocated)
 			kern_netdev_free(dev);
 		return kern::Error{made.error()};
@@ -103,7 +104,7 @@ kern::Result<Interface *> Interface::create(ib_device *device, u32 port_num, u16
 	adopt_link_kind(dev);
 
 	if (const int status = kern_netdev_register_locked(dev)) {
-		kern::ignore(interface->ladder_.to(State::gone));
+		kern::ignore(interface->bring_up_.to(State::gone));
 		if (allocated)
 			kern_netdev_free(dev);
 		return kern::Error{status};
@@ -280,8 +281,8 @@ void Interface::publish_address()
 /* Opening does not wait for the link (MGMT-10): refresh() follows the port. Context: rtnl lock. */
 int Interface::open()
 {
-	if (auto started = ladder_.to(State::waiting); !started.ok()) {
-		kern::ignore(ladder_.to(State::down));
+	if (auto started = bring_up_.to(State::waiting); !started.ok()) {
+		kern::ignore(bring_up_.to(State::down));
 		return started.error();
 	}
 	refresh_work_.queue();
@@ -291,13 +292,13 @@ int Interface::open()
 /* Context: rtnl lock. */
 void Interface::stop()
 {
-	kern::ignore(ladder_.to(State::down));
+	kern::ignore(bring_up_.to(State::down));
 }
 
 /* The stack has forgotten the interface. Context: rtnl lock. */
 void Interface::uninit()
 {
-	kern::ignore(ladder_.to(State::gone));
+	kern::ignore(bring_up_.to(State::gone));
 }
 
 void Interface::on_event(ib_event_type event)
@@ -345,11 +346,12 @@ void Interface::refresh()
 	const u16 former_index = pkey_index_;
 	const bool present = read_port().ok();
 	ib_port_state port = IB_PORT_NOP;
-	ib_get_cached_port_state(device_, port_num_, &port);
+	/* If that fails, the device is being removed, and the port is as good as down. */
+	(void)ib_get_cached_port_state(device_, port_num_, &port);
 	const bool usable = present && port == IB_PORT_ACTIVE;
 
 	if (flush & (flush_normal | flush_heavy) || !usable) {
-		kern::ignore(ladder_.to(State::waiting));
+		kern::ignore(bring_up_.to(State::waiting));
 		leave_domain();
 	} else if (flush & flush_light) {
 		destinations_.mark_stale();
@@ -358,7 +360,7 @@ void Interface::refresh()
 	if (!usable)
 		return;
 	if (pkey_index_ != former_index) {
-		kern::ignore(ladder_.to(State::halted));
+		kern::ignore(bring_up_.to(State::halted));
 		restart();
 		return;
 	}
@@ -369,11 +371,11 @@ void Interface::refresh()
 		return;
 	}
 	if (auto taken = take_over(record); !taken.ok()) {
-		kern::ignore(ladder_.to(State::halted));
+		kern::ignore(bring_up_.to(State::halted));
 		try_again_later(taken.error());
 		return;
 	}
-	kern::ignore(ladder_.to(State::active));
+	kern::ignore(bring_up_.to(State::active));
 }
 
 /* What its broadcast domain lays down. Context: rtnl lock. */
@@ -414,7 +416,7 @@ void Interface::recover()
 	if (state() > State::halted && (!faults || (faults == fault_look && queues_.send_again())))
 		return;
 	/* Worse than that: from the beginning. */
-	kern::ignore(ladder_.to(State::halted));
+	kern::ignore(bring_up_.to(State::halted));
 	if (faults & fault_cq)
 		kern::ignore(queues_.to(Queues::State::none));
 	restart();
@@ -423,7 +425,7 @@ void Interface::recover()
 /* State: halted. Context: rtnl lock. */
 void Interface::restart()
 {
-	if (auto started = ladder_.to(State::waiting); started.ok())
+	if (auto started = bring_up_.to(State::waiting); started.ok())
 		refresh_work_.queue();
 	else
 		try_again_later(started.error());
@@ -537,11 +539,18 @@ int Interface::set_rings(u32 receive, u32 transmit)
 	return made.error();
 }
 
+/*
+ * Programs have the stack listen to any group. Only those that an interface does not work without
+ * count as the kernel's: a program cannot have more of them.
+ */
 int Interface::enter_group(Group &group)
 {
 	if (group.joined_for != Group::Use::listen || group.attached)
 		return 0;
-	const int status = ib_attach_mcast(qp(), &group.record.mgid, group.record.mlid.value());
+	const auto attach = group.address.same_peer(broadcast_) || is_all_hosts(group.address)
+				    ? ib_attach_mcast
+				    : ib_attach_mcast_for_user;
+	const int status = attach(qp(), &group.record.mgid, group.record.mlid.value());
 	group.attached = status == 0;
 	return status;
 }

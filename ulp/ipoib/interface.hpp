@@ -87,7 +87,7 @@ public:
 
 	net_device *netdev() const { return dev_; }
 	ib_device *device() const { return device_; }
-	State state() const { return ladder_.state(); }
+	State state() const { return bring_up_.state(); }
 	/* Context: any; it stays as it is under the rtnl lock. */
 	Mode mode() const { return static_cast<Mode>(mode_.load_relaxed()); }
 	Connected &connected() { return connected_; }
@@ -96,6 +96,8 @@ public:
 	u32 port_num() const { return port_num_; }
 	u16 pkey() const { return pkey_; }
 	Interface *parent() const { return parent_; }
+	/* A child that sysfs made, and deletes, by its P_Key. */
+	bool is_made_by_pkey() const { return parent_ && !user_made_; }
 	const HardwareAddress &broadcast() const { return broadcast_; }
 	const ib_gid &port_gid() const { return port_gid_; }
 	ib_sa_client *sa_client();
@@ -122,8 +124,10 @@ public:
 
 private:
 	friend struct NetdevOps;
-	friend struct TimePasses; /* of the tests */
-	friend class Ladder<Interface, State>;
+	/* Of the tests. */
+	friend struct TimePasses;
+	friend struct MulticastOf;
+	friend class BringUp<Interface, State>;
 	/*
 	 * A path being asked for. Keeps the destination; the interface waits for it before it is
 	 * gone.
@@ -222,10 +226,11 @@ private:
 	Connected connected_{destinations_, recover_work_};
 
 	/* Under the rtnl lock. */
-	Ladder<Interface, State> ladder_{*this};
+	BringUp<Interface, State> bring_up_{*this};
 	kern::Atomic<u8> mode_{static_cast<u8>(
 		Mode::datagram)}; /* clang takes no atomic of a scoped enumeration */
 	bool umcast_ = false;
+	bool user_made_ = false;        /* the stack allocated its device, for user space */
 	unsigned max_datagram_mtu_ = 0; /* the port's */
 	unsigned wanted_mtu_ = 0;       /* the administrator's, in datagram mode */
 	unsigned domain_mtu_ = 0;       /* the broadcast group's; 0 while it is not known */

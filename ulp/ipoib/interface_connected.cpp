@@ -139,9 +139,9 @@ int Interface::set_mode(Mode mode)
 		adopt_mode(mode);
 		return 0;
 	}
-	kern::ignore(ladder_.to(State::halted));
+	kern::ignore(bring_up_.to(State::halted));
 	adopt_mode(mode);
-	auto started = ladder_.to(State::waiting);
+	auto started = bring_up_.to(State::waiting);
 	if (started.ok()) {
 		refresh_work_.queue();
 		return 0;

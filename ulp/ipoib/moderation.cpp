@@ -11,7 +11,7 @@ void Moderation::attach(ib_cq *cq)
 	kern::Guard guard(lock_);
 	cq_ = cq;
 	/* A device without moderation raises an event for each. */
-	(void)tell_locked(wanted_);
+	(void)apply_locked(wanted_);
 }
 
 void Moderation::detach()
@@ -20,7 +20,7 @@ void Moderation::detach()
 	cq_ = nullptr;
 }
 
-int Moderation::tell_locked(const kern_coalesce &wanted)
+int Moderation::apply_locked(const kern_coalesce &wanted)
 {
 	if (!cq_)
 		return 0;
@@ -35,7 +35,7 @@ int Moderation::set(const kern_coalesce &wanted)
 	if (wanted.usecs > 0xffff || wanted.frames > 0xffff)
 		return -EINVAL;
 	kern::Guard guard(lock_);
-	const int status = tell_locked(wanted);
+	const int status = apply_locked(wanted);
 	if (!status)
 		wanted_ = wanted;
 	return status;
@@ -71,7 +71,7 @@ void Moderation::apply()
 	kern::Guard guard(lock_);
 	/* A device that refuses goes on as it was. */
 	if (wanted_.adaptive)
-		(void)tell_locked(wanted_);
+		(void)apply_locked(wanted_);
 }
 
 } // namespace ipoib

@@ -93,7 +93,7 @@ private:
 
 	void end_interval(u64 completions, u64 bytes);
 	void apply();
-	int tell_locked(const kern_coalesce &wanted) REQUIRES(lock_);
+	int apply_locked(const kern_coalesce &wanted) REQUIRES(lock_);
 
 	Moderator::Level chosen() const
 	{

@@ -12,10 +12,7 @@ namespace
 {
 
 constexpr u64 ns_per_ms = 1'000'000;
-constexpr u64 never = ~u64{0};
-/* After a join that failed: one second, doubling to sixteen. */
 constexpr u64 first_retry_ms = 1'000;
-constexpr unsigned doublings = 4;
 constexpr u64 resubscribe_ms = 16'000;
 /* A multicast group is no more (IBA 13.4.8.2): 16 bytes of MGID in its details. */
 constexpr u16 trap_group_deleted = 67;
@@ -33,10 +30,11 @@ void Multicast::start()
 	kern::Guard guard(lock_);
 	running_ = true;
 	list_changed_ = true;
-	if (!broadcast_.node.linked()) {
-		groups_.push_front(broadcast_);
+	if (!table_.contains(broadcast_)) {
+		table_.insert(broadcast_, hash_of(broadcast_.address.gid));
 		broadcast_.retry_at = 0;
 		broadcast_.failures = 0;
+		attend_locked(broadcast_);
 	}
 	work_.reschedule(0);
 }
@@ -56,17 +54,38 @@ void Multicast::stop()
 	if (deletions)
 		ib_sa_unregister_inform_info(deletions);
 	for (;;) {
-		Group *group;
+		Group *group = nullptr;
 		{
 			kern::Guard guard(lock_);
-			group = groups_.pop_front();
+			/* One without a use is due to be left. */
+			group = listened_.front();
+			if (!group)
+				group = senders_.front();
+			if (!group)
+				group = due_.front();
+			if (!group && table_.contains(broadcast_))
+				group = &broadcast_;
+			if (!group)
+				return;
+			if (group != &broadcast_)
+				set_use_locked(*group, Group::Use::none);
+			table_.remove(*group);
 		}
-		if (!group)
-			return;
-		end_membership(*group);
-		if (group != &broadcast_)
-			kern::destroy(group);
+		end(*group);
 	}
+}
+
+/* A group that is not in the table any more. Context: run() or stop(). */
+void Multicast::end(Group &group)
+{
+	end_membership(group);
+	{
+		/* The callback of its membership may have had it looked at once more. */
+		kern::Guard guard(lock_);
+		group.due_node.unlink();
+	}
+	if (&group != &broadcast_)
+		kern::destroy(&group);
 }
 
 void Multicast::list_changed()
@@ -83,14 +102,19 @@ void Multicast::want_to_send(const HardwareAddress &address)
 	{
 		kern::Guard guard(lock_);
 		Group *group = find_locked(address);
-		if (!group && running_ && senders_locked() < send_only_max)
-			group = add_locked(address, Group::Use::send,
-					   kern::Gfp::atomic | kern::Gfp::no_warn);
+		if (!group && running_ && sender_count_ < send_only_max) {
+			auto made = kern::make<Group>(kern::Gfp::atomic | kern::Gfp::no_warn, *this,
+						      address, Group::Use::none);
+			if (made.ok()) {
+				group = made.take().release();
+				add_locked(*group);
+			}
+		}
 		if (!group || !running_) {
 			refused = true;
 		} else {
 			if (group->use == Group::Use::none)
-				group->use = Group::Use::send;
+				set_use_locked(*group, Group::Use::send);
 			/*
 			 * Joined already: what is missing is its destination, which a joined group
 			 * gets again.
@@ -98,6 +122,7 @@ void Multicast::want_to_send(const HardwareAddress &address)
 			if (group->state == Group::State::joined && !group->has_outcome) {
 				group->has_outcome = true;
 				group->outcome = 0;
+				attend_locked(*group);
 			}
 			work_.reschedule(0);
 		}
@@ -114,10 +139,10 @@ void Multicast::leave_unused()
 	 * Who sends makes the destination first, and asks for the group after that: either is seen
 	 * here.
 	 */
-	for (Group &group : groups_) {
-		if (group.use != Group::Use::send || interface_.sends_to(group.address))
+	for (Group &group : senders_) {
+		if (interface_.sends_to(group.address))
 			continue;
-		group.use = Group::Use::none;
+		set_use_locked(group, Group::Use::none);
 		any = true;
 	}
 	if (any && running_)
@@ -133,46 +158,125 @@ bool Multicast::broadcast_record(ib_sa_mcmember_rec &record)
 	return true;
 }
 
+std::size_t Multicast::groups()
+{
+	kern::Guard guard(lock_);
+	return table_.count();
+}
+
+std::size_t Multicast::longest()
+{
+	kern::Guard guard(lock_);
+	return table_.longest();
+}
+
+u64 Multicast::hash_of(const ib::Gid &gid) const
+{
+	u64 words[2];
+	static_assert(sizeof(words) == sizeof(gid.raw));
+	__builtin_memcpy(words, gid.raw, sizeof(words));
+	return hash_(words[0], words[1]);
+}
+
 Group *Multicast::find_locked(const HardwareAddress &address)
 {
-	for (Group &group : groups_)
-		if (group.address.same_peer(address))
-			return &group;
-	return nullptr;
+	return table_.find(hash_of(address.gid),
+			   [&](const Group &group) { return group.address.same_peer(address); });
 }
 
-Group *Multicast::add_locked(const HardwareAddress &address, Group::Use use, kern::Gfp gfp)
+Group *Multicast::find_locked(const ib::Gid &gid)
 {
-	auto made = kern::make<Group>(gfp, *this, address, use);
-	if (!made.ok())
-		return nullptr;
-	Group *group = made.take().release();
-	groups_.push_back(*group);
-	return group;
+	return table_.find(hash_of(gid),
+			   [&](const Group &group) { return group.address.gid == gid; });
 }
 
-unsigned Multicast::senders_locked() const
+void Multicast::add_locked(Group &group)
 {
-	unsigned count = 0;
-	for (const Group &group : groups_)
-		count += group.use == Group::Use::send;
-	return count;
+	table_.insert(group, hash_of(group.address.gid));
+}
+
+/* The one place that changes what a group is used for. */
+void Multicast::set_use_locked(Group &group, Group::Use use)
+{
+	if (group.use == Group::Use::send)
+		sender_count_--;
+	group.use_node.unlink();
+	group.use = use;
+	if (use == Group::Use::send) {
+		sender_count_++;
+		senders_.push_back(group);
+	} else if (use == Group::Use::listen) {
+		listened_.push_back(group);
+	}
+	attend_locked(group);
+}
+
+/* Has run() look at the group, which the caller has run. */
+void Multicast::attend_locked(Group &group)
+{
+	group.due_node.unlink();
+	due_.push_back(group);
 }
 
 /* Context: work queue. */
 void Multicast::run()
 {
-	next_run_ = never;
 	collect_listened();
-	settle_outcomes();
-	leave_unwanted();
-	hear_of_deletions();
-	join_due();
-	if (next_run_ == never)
+	while (Group *group = next_due())
+		serve(*group);
+	watch_deletions();
+	schedule_next_run();
+}
+
+/* The next group to look at, or nullptr. Context: run(), which is the only one to end groups. */
+Group *Multicast::next_due()
+{
+	kern::Guard guard(lock_);
+	const u64 now = kern::now_ns();
+	for (auto &retries : retries_)
+		if (Group *group = retries.front(); group && group->retry_at <= now)
+			attend_locked(*group);
+	Group *group = due_.pop_front();
+	if (!group && broadcast_.state == Group::State::joined)
+		group = held_.pop_front();
+	return group;
+}
+
+/* What there is to do for a group, from its last outcome to its next join. Context: run(). */
+void Multicast::serve(Group &group)
+{
+	bool has_outcome;
+	int outcome;
+	__atomic_store_n(&served_, served_ + 1, __ATOMIC_RELAXED);
+	{
+		kern::Guard guard(lock_);
+		has_outcome = std::exchange(group.has_outcome, false);
+		outcome = group.outcome;
+	}
+	if (has_outcome)
+		settle(group, outcome);
+	if (!leave_unwanted(group))
+		join_if_due(group);
+}
+
+/* Not put off, if somebody has asked for it to be sooner. Context: run(). */
+void Multicast::schedule_next_run()
+{
+	u64 next = ~u64{0};
+	{
+		kern::Guard guard(lock_);
+		for (const auto &retries : retries_)
+			if (const Group *group = retries.front(); group && group->retry_at < next)
+				next = group->retry_at;
+		/* There was no memory for some. */
+		const u64 again = kern::now_ns() + first_retry_ms * ns_per_ms;
+		if (list_changed_ && again < next)
+			next = again;
+	}
+	if (next == ~u64{0})
 		return;
 	const u64 now = kern::now_ns();
-	/* Not put off, if somebody has asked for it to be sooner. */
-	work_.queue(next_run_ > now ? static_cast<unsigned>((next_run_ - now) / ns_per_ms) + 1 : 0);
+	work_.queue(next > now ? static_cast<unsigned>((next - now) / ns_per_ms) + 1 : 0);
 }
 
 /*
@@ -195,7 +299,17 @@ bool Multicast::is_users(const HardwareAddress &address)
 	       0;
 }
 
-/* Brings the groups into line with the stack's list. */
+struct Multicast::Collection {
+	const HardwareAddress &broadcast;
+	kern::OwnedArray<HardwareAddress> addresses;
+	u32 count = 0;
+	bool is_cut = false; /* there are more than it has places */
+};
+
+/*
+ * Brings the groups into line with the stack's list. That is copied first: it is read under a lock
+ * with soft interrupts off, and may be long.
+ */
 void Multicast::collect_listened()
 {
 	{
@@ -203,78 +317,134 @@ void Multicast::collect_listened()
 		if (!list_changed_)
 			return;
 		list_changed_ = false;
-		for (Group &group : groups_)
-			group.in_list = &group == &broadcast_;
 	}
+	Collection collection{interface_.broadcast(), {}};
+	bool is_complete = copy_list(collection);
+	if (is_complete) {
+		collections_++;
+		for (u32 i = 0; i < collection.count; i++)
+			is_complete = listen_to(collection.addresses[i]) && is_complete;
+		forget_unlistened();
+	}
+	if (collection.is_cut)
+		kern_warning_limited(
+			"%s: more than %u multicast groups: the others are not received\n",
+			kern_netdev_name(interface_.netdev()), listened_max);
+	kern::Guard guard(lock_);
+	list_changed_ |= !is_complete;
+}
+
+/* False without memory. */
+bool Multicast::copy_list(Collection &collection)
+{
+	net_device *dev = interface_.netdev();
+	/* One that grows meanwhile is looked at once more for that. */
+	const u32 length = kern_netdev_multicast_count(dev);
+	auto made = kern::make_array<HardwareAddress>(
+		kern::Gfp::kernel, length < listened_max ? length : listened_max);
+	if (!made.ok())
+		return false;
+	collection.addresses = made.take();
 	kern_netdev_for_each_multicast(
-		interface_.netdev(),
+		dev,
 		[](void *context, const u8 *bytes) {
-			auto &self = *static_cast<Multicast *>(context);
+			auto &self = *static_cast<Collection *>(context);
 			const auto &address = *reinterpret_cast<const HardwareAddress *>(bytes);
 			/*
 			 * The stack may have addresses of another partition or scope, made for
 			 * another interface.
 			 */
-			if (!is_group_of(address, self.interface_.broadcast()) ||
-			    self.is_users(address))
-				return;
-			kern::Guard guard(self.lock_);
-			Group *group = self.find_locked(address);
-			if (!group)
-				group = self.add_locked(address, Group::Use::listen,
-							kern::Gfp::atomic);
-			if (group)
-				group->in_list = true;
-			else
-				self.list_changed_ = true;
+			if (!is_group_of(address, self.broadcast))
+				return true;
+			if (self.count == self.addresses.size()) {
+				self.is_cut = self.count == listened_max;
+				return false;
+			}
+			self.addresses[self.count++] = address;
+			return true;
 		},
-		this);
-	kern::Guard guard(lock_);
-	for (Group &group : groups_) {
-		if (group.in_list)
-			group.use = Group::Use::listen;
-		else if (group.use == Group::Use::listen)
-			group.use = Group::Use::none;
-	}
-	/* There was no memory for some. */
-	if (list_changed_)
-		wake_at(kern::now_ns() + first_retry_ms * ns_per_ms);
+		&collection);
+	return true;
 }
 
-/* Ends memberships that nobody needs, or not of this kind: who sent and now listens joins again. */
-void Multicast::leave_unwanted()
+/* A group of the stack's list. False without memory. */
+bool Multicast::listen_to(const HardwareAddress &address)
 {
+	if (is_users(address))
+		return true;
+	kern::Owned<Group> fresh;
 	for (;;) {
-		Group *found = nullptr;
-		bool gone = false;
 		{
 			kern::Guard guard(lock_);
-			for (Group &group : groups_) {
-				gone = group.use == Group::Use::none;
-				if (!gone && (group.state == Group::State::idle ||
-					      group.joined_for == group.use))
-					continue;
-				if (gone)
-					group.node.unlink();
-				group.failures = 0;
-				group.retry_at = 0;
-				found = &group;
-				break;
+			Group *group = find_locked(address);
+			if (!group && fresh) {
+				group = fresh.release();
+				add_locked(*group);
+			}
+			if (group == &broadcast_)
+				return true;
+			if (group) {
+				group->collected = collections_;
+				if (group->use != Group::Use::listen) {
+					set_use_locked(*group, Group::Use::listen);
+				} else {
+					group->use_node.unlink();
+					listened_.push_back(*group);
+				}
+				return true;
 			}
 		}
-		if (!found)
-			return;
-		end_membership(*found);
-		if (!gone)
-			continue;
-		/*
-		 * Of one that could not be joined the destination stays, and with it the time
-		 * before which nobody asks again.
-		 */
-		if (found->was_joined)
-			interface_.forget(found->address);
-		kern::destroy(found);
+		auto made = kern::make<Group>(kern::Gfp::kernel, *this, address, Group::Use::none);
+		if (!made.ok())
+			return false;
+		fresh = made.take();
 	}
+}
+
+/* Those that the last collection has not found any more. */
+void Multicast::forget_unlistened()
+{
+	for (;;) {
+		kern::Guard guard(lock_);
+		Group *group = listened_.front();
+		if (!group || group->collected == collections_)
+			return;
+		set_use_locked(*group, Group::Use::none);
+	}
+}
+
+/*
+ * Ends a membership that nobody needs, or not of this kind: who sent and now listens joins again.
+ * True if the group is no more.
+ */
+bool Multicast::leave_unwanted(Group &group)
+{
+	bool is_over;
+	{
+		kern::Guard guard(lock_);
+		is_over = group.use == Group::Use::none;
+		if (!is_over &&
+		    (group.state == Group::State::idle || group.joined_for == group.use))
+			return false;
+		if (is_over)
+			table_.remove(group);
+		group.failures = 0;
+		group.retry_at = 0;
+	}
+	if (!is_over) {
+		end_membership(group);
+		return false;
+	}
+	/*
+	 * The destination of a group that could not be joined stays, and with it the time before
+	 * which no packet asks for the group again.
+	 */
+	const HardwareAddress address = group.address;
+	const bool was_joined = group.was_joined;
+	end(group);
+	if (was_joined)
+		interface_.forget(address);
+	return true;
 }
 
 /*
@@ -282,12 +452,12 @@ void Multicast::leave_unwanted()
  * group's: we must not send there any more.
  * Context: run().
  */
-void Multicast::hear_of_deletions()
+void Multicast::watch_deletions()
 {
 	{
 		kern::Guard guard(lock_);
 		if (deletions_ || !running_ || broadcast_.state != Group::State::joined ||
-		    !senders_locked() || kern::now_ns() < subscribe_at_)
+		    !sender_count_ || kern::now_ns() < subscribe_at_)
 			return;
 		refused_ = nullptr;
 	}
@@ -314,20 +484,22 @@ int Multicast::on_deletion(int status, ib_inform_info *info, ib_sa_notice *notic
 	if (status)
 		self.subscribe_at_ = kern::now_ns() + resubscribe_ms * ns_per_ms;
 	if (status && self.deletions_ != info) {
-		/* hear_of_deletions() or stop() has it, and ends it. */
+		/* watch_deletions() or stop() has it, and ends it. */
 		self.refused_ = info;
 		return 0;
 	}
 	/* While a subscription was lost any of them may have ended. An SA that grants none must not cost a join a packet: there they stay until
 	 * nobody sends any more. */
 	const bool lost = status == -ENETRESET;
-	for (Group &group : self.groups_) {
-		const bool ended =
-			lost || (notice && __builtin_memcmp(notice->data_details + trap_mgid_offset,
-							    group.address.gid.raw,
-							    sizeof(group.address.gid.raw)) == 0);
-		if (ended && group.use == Group::Use::send)
-			group.use = Group::Use::none;
+	if (lost) {
+		while (Group *group = self.senders_.front())
+			self.set_use_locked(*group, Group::Use::none);
+	} else if (notice) {
+		ib::Gid gid;
+		__builtin_memcpy(gid.raw, notice->data_details + trap_mgid_offset, sizeof(gid.raw));
+		Group *group = self.find_locked(gid);
+		if (group && group->use == Group::Use::send)
+			self.set_use_locked(*group, Group::Use::none);
 	}
 	if (status)
 		self.deletions_ = nullptr;
@@ -340,7 +512,9 @@ int Multicast::on_deletion(int status, ib_inform_info *info, ib_sa_notice *notic
 void Multicast::end_membership(Group &group)
 {
 	if (group.attached) {
-		ib_detach_mcast(interface_.qp(), &group.record.mgid, group.record.mlid.value());
+		/* A device that has failed answers with an error, and has forgotten its groups. */
+		(void)ib_detach_mcast(interface_.qp(), &group.record.mgid,
+				      group.record.mlid.value());
 		group.attached = false;
 	}
 	/* After this the callback does not run any more. */
@@ -362,31 +536,10 @@ int Multicast::on_join(int status, ib_sa_multicast *multicast)
 	group.outcome = status;
 	if (status == 0)
 		group.record = multicast->rec;
+	self.attend_locked(group);
 	if (self.running_)
 		self.work_.reschedule(0);
 	return 0;
-}
-
-void Multicast::settle_outcomes()
-{
-	for (;;) {
-		Group *due = nullptr;
-		int outcome = 0;
-		{
-			kern::Guard guard(lock_);
-			for (Group &group : groups_) {
-				if (!group.has_outcome)
-					continue;
-				group.has_outcome = false;
-				outcome = group.outcome;
-				due = &group;
-				break;
-			}
-		}
-		if (!due)
-			return;
-		settle(*due, outcome);
-	}
 }
 
 void Multicast::settle(Group &group, int outcome)
@@ -420,9 +573,8 @@ void Multicast::fail(Group &group)
 		 * sooner than its destination allows.
 		 */
 		if (group.use == Group::Use::send) {
-			group.use = Group::Use::none;
+			set_use_locked(group, Group::Use::none);
 			asks_again = false;
-			wake_at(0);
 		} else {
 			put_off_locked(group);
 		}
@@ -437,43 +589,40 @@ void Multicast::fail(Group &group)
 
 void Multicast::put_off_locked(Group &group)
 {
-	const unsigned steps = group.failures < doublings ? group.failures : doublings;
-	group.retry_at = kern::now_ns() + (first_retry_ms << steps) * ns_per_ms;
+	group.retry_step = group.failures < retry_steps ? group.failures : retry_steps - 1;
+	group.retry_at = kern::now_ns() + (first_retry_ms << group.retry_step) * ns_per_ms;
 	group.failures++;
 	if (group.failures == 1)
 		kern_info_limited("%s: multicast group %pI6 not joined, trying again\n",
 				  kern_netdev_name(interface_.netdev()), group.address.gid.raw);
 }
 
-/* Begins the joins whose time has come: the broadcast group's alone as long as it is missing. */
-void Multicast::join_due()
+/*
+ * Begins the join of a group whose time has come, or has it wait: for its time, or, until the
+ * broadcast group is joined, for that. Context: run().
+ */
+void Multicast::join_if_due(Group &group)
 {
-	for (;;) {
-		Group *due = nullptr;
-		const u64 now = kern::now_ns();
-		{
-			kern::Guard guard(lock_);
-			if (!running_)
-				return;
-			const bool all = broadcast_.state == Group::State::joined;
-			for (Group &group : groups_) {
-				if (group.state != Group::State::idle ||
-				    group.use == Group::Use::none ||
-				    !(all || &group == &broadcast_))
-					continue;
-				if (group.retry_at <= now) {
-					due = &group;
-					group.state = Group::State::joining;
-					group.joined_for = group.use;
-					break;
-				}
-				wake_at(group.retry_at);
-			}
-		}
-		if (!due)
+	{
+		kern::Guard guard(lock_);
+		/* What has happened meanwhile comes up again. */
+		if (!running_ || group.due_node.linked() || group.state != Group::State::idle ||
+		    group.use == Group::Use::none)
 			return;
-		if (!begin_join(*due))
-			fail(*due);
+		if (&group != &broadcast_ && broadcast_.state != Group::State::joined) {
+			held_.push_back(group);
+			return;
+		}
+		if (group.retry_at > kern::now_ns()) {
+			retries_[group.retry_step].push_back(group);
+			return;
+		}
+		group.state = Group::State::joining;
+		group.joined_for = group.use;
+	}
+	if (!begin_join(group)) {
+		fail(group);
+		join_if_due(group);
 	}
 }
 

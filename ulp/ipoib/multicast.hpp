@@ -8,6 +8,7 @@
 
 #include "wire.hpp"
 
+#include <kern/hash_table.hpp>
 #include <kern/list.hpp>
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
@@ -43,16 +44,19 @@ struct Group {
 
 	Multicast &multicast;
 	const HardwareAddress address;
-	kern::ListNode node;
+	kern::ListNode hash_node; /* in Multicast::table_, until run() ends it */
+	kern::ListNode use_node;  /* in Multicast::senders_ or listened_, as its use says */
+	kern::ListNode due_node;  /* in due_, held_ or one of retries_ */
 	State state = State::idle;
 	Use use;
 	Use joined_for = Use::none; /* while it is joining or joined: what it asked the SA for */
-	bool in_list = false;       /* of what the stack listens to; collect_listened()'s */
+	u32 collected = 0; /* the last collect_listened() that found it in the stack's list */
 	bool has_outcome = false;
 	int outcome = 0;
 	ib_sa_mcmember_rec record{};
 	u64 retry_at = 0; /* ns */
 	unsigned failures = 0;
+	unsigned retry_step = 0; /* of Multicast::retries_ */
 	/* Of run() and stop(). */
 	ib_sa_multicast *membership = nullptr;
 	bool attached = false;
@@ -67,9 +71,15 @@ public:
 	 * Packets to further ones are dropped.
 	 */
 	static constexpr unsigned send_only_max = 256;
+	/*
+	 * Groups that an interface receives, beside its broadcast group. Programs join groups
+	 * without a privilege. Of a longer list of the stack's the first ones are joined; packets
+	 * to the others are not received, which is logged.
+	 */
+	static constexpr unsigned listened_max = 8192;
 
 	explicit Multicast(Interface &interface);
-	~Multicast() { kern_assert(groups_.empty()); }
+	~Multicast() { kern_assert(table_.count() == 0); }
 
 	/*
 	 * Takes up membership of the broadcast group and, once in, of all others that are wanted.
@@ -93,31 +103,61 @@ public:
 	/* The broadcast group's record, if the interface is in it. Context: any. */
 	bool broadcast_record(ib_sa_mcmember_rec &record);
 
+	/*
+	 * For tests. Groups that run() has looked at, those there are, the worst lookup's length.
+	 */
+	u64 served() const { return __atomic_load_n(&served_, __ATOMIC_RELAXED); }
+	std::size_t groups();
+	std::size_t longest();
+
 private:
+	/* After a join that failed: one second, doubling to sixteen. */
+	static constexpr unsigned retry_steps = 5;
+	/* The addresses of a list of the stack's, as far as they are groups of the interface. */
+	struct Collection;
+
 	void run();
 	bool is_users(const HardwareAddress &address);
 	void collect_listened();
-	void settle_outcomes();
+	bool copy_list(Collection &collection);
+	bool listen_to(const HardwareAddress &address);
+	void forget_unlistened();
+	Group *next_due();
+	void serve(Group &group);
+	bool leave_unwanted(Group &group);
+	void join_if_due(Group &group);
 	void settle(Group &group, int outcome);
-	void leave_unwanted();
-	void hear_of_deletions();
-	void join_due();
+	void watch_deletions();
 	bool begin_join(Group &group);
 	void end_membership(Group &group);
-	void wake_at(u64 time_ns) { next_run_ = time_ns < next_run_ ? time_ns : next_run_; }
+	void end(Group &group);
+	void schedule_next_run();
 	static int on_join(int status, ib_sa_multicast *multicast);
 	static int on_deletion(int status, ib_inform_info *info, ib_sa_notice *notice);
+	u64 hash_of(const ib::Gid &gid) const;
 	Group *find_locked(const HardwareAddress &address) REQUIRES(lock_);
-	Group *add_locked(const HardwareAddress &address, Group::Use use, kern::Gfp gfp)
-		REQUIRES(lock_);
-	unsigned senders_locked() const REQUIRES(lock_);
+	Group *find_locked(const ib::Gid &gid) REQUIRES(lock_);
+	void add_locked(Group &group) REQUIRES(lock_);
+	void set_use_locked(Group &group, Group::Use use) REQUIRES(lock_);
+	void attend_locked(Group &group) REQUIRES(lock_);
 	void fail(Group &group);
 	void put_off_locked(Group &group) REQUIRES(lock_);
 
 	Interface &interface_;
+	const kern::SecretHash hash_;
 	kern::BhSpinLock lock_{KERN_LOCK_CLASS("ipoib.multicast")};
-	kern::List<Group, &Group::node> groups_ GUARDED_BY(lock_);
-	Group broadcast_; /* in the list from start() to stop(); of the object, so that there is always memory for it */
+	kern::HashTable<Group, &Group::hash_node, 512> table_ GUARDED_BY(lock_);
+	kern::List<Group, &Group::use_node> senders_ GUARDED_BY(lock_);
+	/* Without the broadcast group; the latest collected last. */
+	kern::List<Group, &Group::use_node> listened_ GUARDED_BY(lock_);
+	u32 sender_count_ GUARDED_BY(lock_) = 0;
+	/* Something has happened to them. */
+	kern::List<Group, &Group::due_node> due_ GUARDED_BY(lock_);
+	/* To be joined as soon as the broadcast group is. */
+	kern::List<Group, &Group::due_node> held_ GUARDED_BY(lock_);
+	/* To be joined later: a list for each delay, and so each in the order of the times. */
+	kern::List<Group, &Group::due_node> retries_[retry_steps] GUARDED_BY(lock_);
+	Group broadcast_; /* in the table from start() to stop(); of the object, so that there is always memory for it */
 	bool running_ GUARDED_BY(lock_) = false;
 	bool list_changed_ GUARDED_BY(lock_) = false;
 	ib_inform_info *deletions_ GUARDED_BY(lock_) =
@@ -125,7 +165,8 @@ private:
 	u64 subscribe_at_ GUARDED_BY(lock_) = 0; /* ns; not before */
 	const ib_inform_info *
 		refused_ GUARDED_BY(lock_) = nullptr; /* one that ended before it was known to be */
-	u64 next_run_ = 0;                            /* run()'s: when there is more to do, in ns */
+	u32 collections_ = 0; /* run()'s: calls of collect_listened() that looked */
+	u64 served_ = 0;      /* written by run() only */
 	kern::DelayedWork work_{kern::method<&Multicast::run>, this};
 };
 

@@ -166,6 +166,13 @@ struct NetdevOps {
 	}
 
 	static void get_counters(void *owner, u64 *values) { of(owner).get_counters(values); }
+	static void get_firmware_version(void *owner, char *text, unsigned int size)
+	{
+		char version[IB_FW_VERSION_NAME_MAX];
+
+		ib_get_device_fw_str(of(owner).device(), version);
+		kern_format(text, size, "%s", version);
+	}
 };
 
 int netdev_start_xmit_connected(sk_buff *skb, net_device *dev)
@@ -196,6 +203,7 @@ constinit const kern_netdev_ops netdev_ops = {
 	.counter_names = counter_names,
 	.get_counters = NetdevOps::get_counters,
 	.driver_name = "weft_ipoib",
+	.get_firmware_version = NetdevOps::get_firmware_version,
 };
 
 /*

@@ -207,7 +207,7 @@ void PassiveConnections::end_quiet()
 	u32 ended = 0;
 	while (PassiveConnection *connection = quiet_.pop_front()) {
 		if (connection->qp_)
-			ib_destroy_qp(connection->qp_);
+			KERN_WARN_ON(ib_destroy_qp(connection->qp_));
 		kern::destroy(connection);
 		ended++;
 	}

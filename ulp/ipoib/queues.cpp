@@ -87,8 +87,7 @@ kern::Result<> Queues::step_up(State to)
 	case State::ready:
 		return connect();
 	case State::running:
-		run();
-		break;
+		return run();
 	}
 	return {};
 }
@@ -214,7 +213,7 @@ void Queues::unmake()
 		sender.queue.detach();
 	for (Sender &sender : senders_)
 		if (ib_qp *qp = std::exchange(sender.qp, nullptr))
-			ib_destroy_qp(qp);
+			KERN_WARN_ON(ib_destroy_qp(qp));
 	for (Sender &sender : senders_)
 		if (ib_cq *cq = std::exchange(sender.cq, nullptr))
 			ib_destroy_cq(cq);
@@ -296,11 +295,14 @@ Queues::State Queues::disconnect()
 	return State::made;
 }
 
-void Queues::run()
+/* All begin, whatever one of them says: halt() ends all. The first error, if there was any. */
+kern::Result<> Queues::run()
 {
-	receive_.start();
+	int error = receive_.start().error();
 	for (Sender &sender : senders_)
-		sender.queue.start();
+		if (const int status = sender.queue.start().error(); status && !error)
+			error = status;
+	return kern::check(error);
 }
 
 /* Completions first: one that is taken may open a queue that was stopped for want of room. */

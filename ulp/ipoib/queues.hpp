@@ -8,7 +8,7 @@
 #pragma once
 
 #include "fault.hpp"
-#include "ladder.hpp"
+#include "bring_up.hpp"
 #include "receive.hpp"
 #include "transmit.hpp"
 
@@ -40,9 +40,9 @@ public:
 	/* The device will not be used any more. State: none. */
 	void displace();
 
-	State state() const { return ladder_.state(); }
+	State state() const { return bring_up_.state(); }
 	/* Context: may sleep. Errors: ENOMEM, those of the verbs. */
-	kern::Result<> to(State wanted) { return ladder_.to(wanted); }
+	kern::Result<> to(State wanted) { return bring_up_.to(wanted); }
 
 	/* What the next steps up go by. */
 	void set_pd(ib_pd *pd) { pd_ = pd; }
@@ -79,7 +79,7 @@ public:
 	int set_coalesce(const kern_coalesce &rx, const kern_coalesce &tx);
 
 private:
-	friend class Ladder<Queues, State>;
+	friend class BringUp<Queues, State>;
 	struct Sender {
 		ib_cq *cq = nullptr;
 		ib_qp *qp = nullptr;
@@ -97,7 +97,7 @@ private:
 	void unmake();
 	kern::Result<> connect();
 	State disconnect();
-	void run();
+	kern::Result<> run();
 	void halt();
 
 	kern::Result<> modify(ib_qp_attr &attr, int mask);
@@ -119,7 +119,7 @@ private:
 	ib_cq *receive_cq_ = nullptr;
 	ReceiveQueue receive_;
 	kern::OwnedArray<Sender> senders_;
-	Ladder<Queues, State> ladder_{*this};
+	BringUp<Queues, State> bring_up_{*this};
 };
 
 } // namespace ipoib

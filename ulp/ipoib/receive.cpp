@@ -134,12 +134,18 @@ kern::Result<> ReceiveQueue::fill(const ib::Gid &broadcast)
 	return kern::check(post());
 }
 
-void ReceiveQueue::start()
+kern::Result<> ReceiveQueue::start()
 {
 	enable();
-	/* What came before the arm raises an event all the same, or is told of by the answer. */
-	if (ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
-		schedule_from_task();
+	const int armed = ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+	if (armed < 0) [[unlikely]]
+		return kern::Error{armed};
+	/*
+	 * The arm of a former start may have fired while NAPI was off, and its event is lost. The
+	 * completion that it was for raises no second one on some hardware: poll once in any case.
+	 */
+	schedule_from_task();
+	return {};
 }
 
 void ReceiveQueue::stop()
@@ -364,10 +370,15 @@ int ReceiveQueue::poll(int budget)
 	 * NOTIFY-09: complete, arm, and have NAPI itself look again if something slipped in
 	 * between.
 	 */
-	if (complete_done(work) &&
-	    ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0) {
+	if (!complete_done(work))
+		return work;
+	const int armed = ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+	if (armed > 0) {
 		counters_.rearms_missed++;
 		schedule();
+	} else if (armed < 0) [[unlikely]] {
+		/* NOTIFY-02: no event comes any more. */
+		report(fault_queue);
 	}
 	return work;
 }

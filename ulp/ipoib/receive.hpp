@@ -67,8 +67,11 @@ public:
 	 * Errors: ENOMEM, those of ib_post_recv().
 	 */
 	kern::Result<> fill(const ib::Gid &broadcast);
-	/* Begins and ends NAPI. Context: process. */
-	void start();
+	/*
+	 * Begins and ends NAPI; one that could not begin is to be ended, too. Context: process.
+	 * Errors: those of ib_req_notify_cq().
+	 */
+	kern::Result<> start();
 	void stop();
 	/*
 	 * Waits for all that is posted to complete, NAPI being off. False if the device gives none

@@ -16,6 +16,11 @@ constexpr u32 unsignalled_limit = 32;
 /* Room that a packet may need: the queue stops when less is left, and runs again at a quarter. */
 constexpr u32 stop_below = 4;
 constexpr unsigned drain_ms = 5000;
+/*
+ * Completions that one poll takes. They are not charged to NAPI's budget, which is for received
+ * packets; the poll goes on in its next turn, so that others have theirs.
+ */
+constexpr int completions_a_poll = 256;
 
 static_assert(sizeof(kern_tx_piece) == sizeof(ib_sge) &&
 	      __builtin_offsetof(kern_tx_piece, address) == __builtin_offsetof(ib_sge, addr) &&
@@ -68,7 +73,7 @@ void TransmitQueue::detach()
 	cq_ = nullptr;
 }
 
-void TransmitQueue::start()
+kern::Result<> TransmitQueue::start()
 {
 	head_ = tail_ = 0;
 	u32 index = 0;
@@ -80,8 +85,11 @@ void TransmitQueue::start()
 	chain_holds_memory_ = false;
 	kern_txq_reset(queue_);
 	enable();
-	ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP);
+	const int armed = ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP);
+	if (armed < 0) [[unlikely]]
+		return kern::Error{armed};
 	kern_txq_wake(queue_);
+	return {};
 }
 
 void TransmitQueue::stop()
@@ -288,29 +296,33 @@ void TransmitQueue::wake_if_room()
 		kern_txq_wake(queue_);
 }
 
-/* NAPI, softirq. */
+/*
+ * NAPI, softirq. Returns 0 when it has found nothing more, and else the whole budget, which has it
+ * polled again. With a budget of 0, of netpoll, NAPI must not be completed.
+ */
 int TransmitQueue::poll(int budget)
 {
-	int done = 0;
-	for (;;) {
-		const int taken = take_completions(budget);
-		if (taken == 0)
-			break;
+	int done = 0, taken;
+	do {
+		taken = take_completions(budget);
 		done += taken;
-		if (done >= budget && budget)
-			break;
-	}
+	} while (taken > 0 && done < completions_a_poll);
 	if (done)
 		wake_if_room();
-	if (done >= budget)
+	if (taken > 0 || !budget)
 		return budget;
 	moderation_.idle(counters_.completions, counters_.bytes);
-	if (complete_done(done) &&
-	    ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0) {
+	if (!complete_done(0))
+		return 0;
+	const int armed = ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+	if (armed > 0) {
 		counters_.rearms_missed++;
 		schedule();
+	} else if (armed < 0) [[unlikely]] {
+		/* NOTIFY-02: no event comes any more. */
+		report(fault_queue);
 	}
-	return done;
+	return 0;
 }
 
 bool TransmitQueue::drain()

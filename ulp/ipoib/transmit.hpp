@@ -36,8 +36,11 @@ public:
 	void attach(ib_device *device, ib_qp *qp, ib_cq *cq, u32 max_sge, u32 max_inline);
 	void detach();
 
-	/* Begins NAPI, and lets the stack transmit. */
-	void start();
+	/*
+	 * Begins NAPI, and lets the stack transmit; one that could not begin is to be ended, too.
+	 * Errors: those of ib_req_notify_cq().
+	 */
+	kern::Result<> start();
 	/*
 	 * Ends NAPI; the stack is to be stopped after that, since a completion lets it transmit.
 	 * Context: process.

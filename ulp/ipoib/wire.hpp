@@ -164,4 +164,14 @@ constexpr bool is_group_of(const HardwareAddress &address, const HardwareAddress
 	       a[5] == b[5];
 }
 
+/* The group of 224.0.0.1 or ff02::1, which every host is in (RFC 4391 section 4). */
+constexpr bool is_all_hosts(const HardwareAddress &address)
+{
+	const auto *raw = address.gid.raw;
+	for (unsigned i = 6; i < 15; i++)
+		if (raw[i])
+			return false;
+	return raw[15] == 1 && (raw[2] == 0x40 || raw[2] == 0x60) && raw[3] == 0x1b;
+}
+
 } // namespace ipoib

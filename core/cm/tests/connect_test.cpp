@@ -17,11 +17,11 @@ void cm_03_connects_and_disconnects(Test &test)
 	EXPECT_EQ(pair->active.state(), IB_CM_REQ_SENT);
 	EXPECT_EQ(pair->passive.state(), IB_CM_REQ_RCVD);
 	ASSERT_EQ(pair->passive.reply(), 0);
-	ASSERT_TRUE(pair->active.hears(IB_CM_REP_RECEIVED));
+	ASSERT_TRUE(pair->active.receives(IB_CM_REP_RECEIVED));
 	EXPECT_EQ(pair->passive.state(), IB_CM_REP_SENT);
 	EXPECT_EQ(pair->active.state(), IB_CM_REP_RCVD);
 	ASSERT_EQ(ib_send_cm_rtu(pair->active.id, "go", 3), 0);
-	ASSERT_TRUE(pair->passive.hears(IB_CM_RTU_RECEIVED));
+	ASSERT_TRUE(pair->passive.receives(IB_CM_RTU_RECEIVED));
 	EXPECT_EQ(__builtin_memcmp(pair->passive.data, "go", 3), 0);
 	EXPECT_EQ(pair->active.state(), IB_CM_ESTABLISHED);
 	EXPECT_EQ(pair->passive.state(), IB_CM_ESTABLISHED);
@@ -30,12 +30,12 @@ void cm_03_connects_and_disconnects(Test &test)
 
 	ASSERT_EQ(ib_send_cm_dreq(pair->active.id, "bye", 4), 0);
 	EXPECT_EQ(pair->active.state(), IB_CM_DREQ_SENT);
-	ASSERT_TRUE(pair->passive.hears(IB_CM_DREQ_RECEIVED));
+	ASSERT_TRUE(pair->passive.receives(IB_CM_DREQ_RECEIVED));
 	EXPECT_EQ(__builtin_memcmp(pair->passive.data, "bye", 4), 0);
 	ASSERT_EQ(ib_send_cm_drep(pair->passive.id, nullptr, 0), 0);
-	ASSERT_TRUE(pair->active.hears(IB_CM_DREP_RECEIVED));
-	EXPECT_TRUE(pair->active.hears(IB_CM_TIMEWAIT_EXIT));
-	EXPECT_TRUE(pair->passive.hears(IB_CM_TIMEWAIT_EXIT));
+	ASSERT_TRUE(pair->active.receives(IB_CM_DREP_RECEIVED));
+	EXPECT_TRUE(pair->active.receives(IB_CM_TIMEWAIT_EXIT));
+	EXPECT_TRUE(pair->passive.receives(IB_CM_TIMEWAIT_EXIT));
 	EXPECT_EQ(pair->active.state(), IB_CM_IDLE);
 	EXPECT_EQ(pair->passive.state(), IB_CM_IDLE);
 	EXPECT_EQ(pair->active.all(), 3u);
@@ -44,7 +44,7 @@ void cm_03_connects_and_disconnects(Test &test)
 }
 
 /* What a REQ says arrives, from the other side's point of view. */
-void cm_03_request_is_told(Test &test)
+void cm_03_request_reaches_the_listener(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -74,7 +74,7 @@ void cm_03_request_is_told(Test &test)
 	EXPECT_EQ(path.service_id, service);
 
 	ASSERT_EQ(pair->passive.reply(), 0);
-	ASSERT_TRUE(pair->active.hears(IB_CM_REP_RECEIVED));
+	ASSERT_TRUE(pair->active.receives(IB_CM_REP_RECEIVED));
 	const auto &rep = pair->active.last.param.rep_rcvd;
 	EXPECT_EQ(rep.remote_ca_guid, pair->b.guid());
 	EXPECT_EQ(rep.remote_qpn, other_qpn);
@@ -105,7 +105,7 @@ void cm_03_request_for_the_second_gid(Test &test)
 	}));
 	const auto param = End::request_of(path);
 	ASSERT_EQ(ib_send_cm_req(pair->active.id, &param), 0);
-	ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
+	ASSERT_TRUE(pair->passive.receives(IB_CM_REQ_RECEIVED));
 	EXPECT_EQ(pair->passive.last.param.req_rcvd.sgid_index, 1);
 	EXPECT_EQ(pair->passive.last.param.req_rcvd.port, 1u);
 }
@@ -147,7 +147,7 @@ void cm_03_attributes_of_qps(Test &test)
 	EXPECT_EQ(attr.max_rd_atomic, 4);
 	EXPECT_EQ(attr.sq_psn, 0x111111u);
 	ASSERT_EQ(pair->passive.reply(), 0);
-	ASSERT_TRUE(pair->active.hears(IB_CM_REP_RECEIVED));
+	ASSERT_TRUE(pair->active.receives(IB_CM_REP_RECEIVED));
 
 	EXPECT_EQ(attributes(pair->active, IB_QPS_RTR, attr, mask), 0);
 	EXPECT_EQ(mask, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
@@ -213,16 +213,20 @@ void cm_03_alternate_path_of_request(Test &test)
 		ib_qp_attr attr;
 		int mask = 0;
 		ASSERT_TRUE(pair.ok());
-		const sa_path_rec path = pair->a.path_to(pair->b),
-				  alternate = pair->a.path_to(pair->b, 12);
+		const sa_path_rec path = pair->a.path_to(pair->b);
+		sa_path_rec alternate = pair->a.path_to(pair->b, 12);
 		auto param = End::request_of(path);
 		param.alternate_path = &alternate;
+		/* A REQ has one P_Key for both paths; they may differ in the membership. */
+		alternate.pkey = u16{0x0123};
+		EXPECT_EQ(ib_send_cm_req(pair->active.id, &param), -EINVAL);
+		alternate.pkey = u16{ib::pkey_default_limited};
 		ASSERT_EQ(ib_send_cm_req(pair->active.id, &param), 0);
-		ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
+		ASSERT_TRUE(pair->passive.receives(IB_CM_REQ_RECEIVED));
 		auto reply = End::reply_of();
 		reply.failover_accepted = failover;
 		ASSERT_EQ(ib_send_cm_rep(pair->passive.id, &reply), 0);
-		ASSERT_TRUE(pair->active.hears(IB_CM_REP_RECEIVED));
+		ASSERT_TRUE(pair->active.receives(IB_CM_REP_RECEIVED));
 		EXPECT_EQ(attributes(pair->active, IB_QPS_RTR, attr, mask), 0);
 		EXPECT_EQ((mask & IB_QP_ALT_PATH) != 0, failover == 0);
 		EXPECT_EQ(attributes(pair->active, IB_QPS_RTS, attr, mask), 0);
@@ -241,18 +245,18 @@ void cm_03_data_before_ready_to_use(Test &test)
 	ASSERT_TRUE(pair->reply());
 	EXPECT_EQ(ib_cm_notify(pair->active.id, IB_EVENT_COMM_EST), -EINVAL);
 	ASSERT_EQ(ib_cm_notify(pair->passive.id, IB_EVENT_COMM_EST), 0);
-	ASSERT_TRUE(pair->passive.hears(IB_CM_USER_ESTABLISHED));
+	ASSERT_TRUE(pair->passive.receives(IB_CM_USER_ESTABLISHED));
 	EXPECT_EQ(ib_cm_notify(pair->passive.id, IB_EVENT_COMM_EST), -EISCONN);
 	EXPECT_EQ(ib_cm_notify(pair->passive.id, IB_EVENT_SQ_DRAINED), -EINVAL);
 	ASSERT_EQ(ib_send_cm_rtu(pair->active.id, nullptr, 0), 0);
 	EXPECT_TRUE(
 		eventually([&] { return pair->b.counters().duplicates[IB_CM_COUNTER_RTU] == 1; }));
-	EXPECT_EQ(pair->passive.told(IB_CM_RTU_RECEIVED), 0u);
+	EXPECT_EQ(pair->passive.delivered(IB_CM_RTU_RECEIVED), 0u);
 	EXPECT_EQ(pair->passive.state(), IB_CM_ESTABLISHED);
 }
 
 /* Two that connect to each other at once have two connections. */
-void cm_03_both_at_once(Test &test)
+void cm_03_peers_connect_simultaneously(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<End> active, listener, passive;
@@ -262,36 +266,38 @@ void cm_03_both_at_once(Test &test)
 	ASSERT_EQ(ib_cm_listen(listener->id, service, 0), 0);
 	ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
 	ASSERT_EQ(active->request(pair->b, pair->a, some_qpn + 1), 0);
-	ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED) && passive->hears(IB_CM_REQ_RECEIVED));
+	ASSERT_TRUE(pair->passive.receives(IB_CM_REQ_RECEIVED) &&
+		    passive->receives(IB_CM_REQ_RECEIVED));
 	ASSERT_EQ(pair->passive.reply(), 0);
 	ASSERT_EQ(passive->reply(), 0);
-	ASSERT_TRUE(pair->active.hears(IB_CM_REP_RECEIVED) && active->hears(IB_CM_REP_RECEIVED));
+	ASSERT_TRUE(pair->active.receives(IB_CM_REP_RECEIVED) &&
+		    active->receives(IB_CM_REP_RECEIVED));
 	EXPECT_NE(pair->active.id->local_id.value(), passive->id->local_id.value());
 }
 
 /* One device, and both ends on it (a loopback): each is told what is its own. */
-void cm_03_with_itself(Test &test)
+void cm_03_port_connects_to_itself(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
 	Boxed<End> active;
 	ASSERT_TRUE(active->open(pair->b));
 	ASSERT_EQ(active->request(pair->b, pair->b), 0);
-	ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
+	ASSERT_TRUE(pair->passive.receives(IB_CM_REQ_RECEIVED));
 	ASSERT_EQ(pair->passive.reply(), 0);
-	ASSERT_TRUE(active->hears(IB_CM_REP_RECEIVED));
+	ASSERT_TRUE(active->receives(IB_CM_REP_RECEIVED));
 	ASSERT_EQ(ib_send_cm_rtu(active->id, nullptr, 0), 0);
-	ASSERT_TRUE(pair->passive.hears(IB_CM_RTU_RECEIVED));
+	ASSERT_TRUE(pair->passive.receives(IB_CM_RTU_RECEIVED));
 	ASSERT_EQ(ib_send_cm_dreq(pair->passive.id, nullptr, 0), 0);
-	ASSERT_TRUE(active->hears(IB_CM_DREQ_RECEIVED));
+	ASSERT_TRUE(active->receives(IB_CM_DREQ_RECEIVED));
 	ASSERT_EQ(ib_send_cm_drep(active->id, nullptr, 0), 0);
-	EXPECT_TRUE(pair->passive.hears(IB_CM_DREP_RECEIVED));
+	EXPECT_TRUE(pair->passive.receives(IB_CM_DREP_RECEIVED));
 }
 
 /*
  * An id that has been in a connection may begin another, under a number that the peer has not seen.
  */
-void cm_03_an_id_serves_again(Test &test)
+void cm_03_id_is_reused_after_disconnect(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -300,11 +306,11 @@ void cm_03_an_id_serves_again(Test &test)
 		ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
 		EXPECT_NE(pair->active.id->local_id.value(), last);
 		last = pair->active.id->local_id.value();
-		ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
+		ASSERT_TRUE(pair->passive.receives(IB_CM_REQ_RECEIVED));
 		ASSERT_EQ(ib_send_cm_rej(pair->passive.id, IB_CM_REJ_NO_QP, nullptr, 0, nullptr, 0),
 			  0);
-		ASSERT_TRUE(
-			pair->active.hears(IB_CM_REJ_RECEIVED, static_cast<unsigned>(round) + 1));
+		ASSERT_TRUE(pair->active.receives(IB_CM_REJ_RECEIVED,
+						  static_cast<unsigned>(round) + 1));
 		EXPECT_EQ(pair->active.state(), IB_CM_IDLE);
 		pair->passive.close();
 		pair->listener.fresh = &pair->passive;
@@ -356,9 +362,10 @@ void cm_03_bad_arguments(Test &test)
 } // namespace
 
 SOFT_SUITES(cm_connect, KUNIT_CASE(cm_03_connects_and_disconnects),
-	    KUNIT_CASE(cm_03_request_is_told), KUNIT_CASE(cm_03_request_for_the_second_gid),
-	    KUNIT_CASE(cm_03_attributes_of_qps),
+	    KUNIT_CASE(cm_03_request_reaches_the_listener),
+	    KUNIT_CASE(cm_03_request_for_the_second_gid), KUNIT_CASE(cm_03_attributes_of_qps),
 	    KUNIT_CASE(cm_03_request_that_failed_leaves_nothing),
 	    KUNIT_CASE(cm_03_alternate_path_of_request), KUNIT_CASE(cm_03_data_before_ready_to_use),
-	    KUNIT_CASE(cm_03_both_at_once), KUNIT_CASE(cm_03_with_itself),
-	    KUNIT_CASE(cm_03_an_id_serves_again), KUNIT_CASE(cm_03_bad_arguments));
+	    KUNIT_CASE(cm_03_peers_connect_simultaneously),
+	    KUNIT_CASE(cm_03_port_connects_to_itself),
+	    KUNIT_CASE(cm_03_id_is_reused_after_disconnect), KUNIT_CASE(cm_03_bad_arguments));

@@ -55,7 +55,7 @@ public:
 	ib_gid gid(u32 port = 1) const
 	{
 		ib_gid gid{};
-		rdma_query_gid(device(), port, 0, &gid);
+		(void)rdma_query_gid(device(), port, 0, &gid);
 		return gid;
 	}
 	u64 guid() const { return device()->node_guid; }
@@ -77,7 +77,7 @@ public:
 	ib_cm_counters counters(u32 port = 1) const
 	{
 		ib_cm_counters counters{};
-		ib_cm_query_counters(device(), port, &counters);
+		(void)ib_cm_query_counters(device(), port, &counters);
 		return counters;
 	}
 	u64 received() const
@@ -119,29 +119,32 @@ public:
 	{
 		if (id)
 			ib_destroy_cm_id(std::exchange(id, nullptr));
-		for (auto &one : told_)
+		for (auto &one : delivered_)
 			one.store_release(0);
 	}
 	ib_cm_state state() const { return ib_cm_query_state(id); }
 
 	/* How often it was told so. */
-	unsigned int told(ib_cm_event_type type) const { return told_[type].load_acquire(); }
-	bool hears(ib_cm_event_type type, unsigned int times = 1) const
+	unsigned int delivered(ib_cm_event_type type) const
 	{
-		return eventually([&] { return told(type) >= times; });
+		return delivered_[type].load_acquire();
+	}
+	bool receives(ib_cm_event_type type, unsigned int times = 1) const
+	{
+		return eventually([&] { return delivered(type) >= times; });
 	}
 	/* Waits as long as it takes; tests wait for hours, in virtual time. */
-	bool hears_within(ib_cm_event_type type, u32 seconds) const
+	bool receives_within(ib_cm_event_type type, u32 seconds) const
 	{
 		const auto deadline = kern::Deadline::in_ms(seconds * 1000);
-		while (!told(type) && !deadline.passed())
+		while (!delivered(type) && !deadline.passed())
 			kern::sleep_ms(100);
-		return told(type) != 0;
+		return delivered(type) != 0;
 	}
 	unsigned int all() const
 	{
 		unsigned int sum = 0;
-		for (const auto &one : told_)
+		for (const auto &one : delivered_)
 			sum += one.load_acquire();
 		return sum;
 	}
@@ -228,11 +231,11 @@ private:
 		if (said && end->id == cm_id)
 			end->id = nullptr;
 		end->running.fetch_sub(1);
-		end->told_[event->event].fetch_add(1);
+		end->delivered_[event->event].fetch_add(1);
 		return said;
 	}
 
-	kern::Atomic<unsigned int> told_[IB_CM_DEVICE_REMOVAL + 1]{};
+	kern::Atomic<unsigned int> delivered_[IB_CM_DEVICE_REMOVAL + 1]{};
 };
 
 /* Two nodes, a listener on the second, and the two ends of what comes to be. */
@@ -247,34 +250,34 @@ struct Pair {
 		       ib_cm_listen(listener.id, service, 0) == 0;
 	}
 	/* As far as REQ has arrived. */
-	bool request() { return active.request(a, b) == 0 && passive.hears(IB_CM_REQ_RECEIVED); }
+	bool request() { return active.request(a, b) == 0 && passive.receives(IB_CM_REQ_RECEIVED); }
 	bool reply()
 	{
-		return request() && passive.reply() == 0 && active.hears(IB_CM_REP_RECEIVED);
+		return request() && passive.reply() == 0 && active.receives(IB_CM_REP_RECEIVED);
 	}
 	bool connect()
 	{
 		return reply() && ib_send_cm_rtu(active.id, nullptr, 0) == 0 &&
-		       passive.hears(IB_CM_RTU_RECEIVED);
+		       passive.receives(IB_CM_RTU_RECEIVED);
 	}
 };
 
 /* A node without the CM, from which the test says whatever it likes. */
-class Stranger
+class UnknownPeer
 {
 public:
 	static constexpr unsigned int kept = 64;
 
-	explicit Stranger(u16 lid) : node(lid, RDMA_CORE_CAP_IB_CM) {}
-	~Stranger()
+	explicit UnknownPeer(u16 lid) : node(lid, RDMA_CORE_CAP_IB_CM) {}
+	~UnknownPeer()
 	{
 		if (agent_)
 			ib_unregister_mad_agent(agent_);
 		if (pd_)
 			ib_dealloc_pd(pd_);
 	}
-	Stranger(const Stranger &) = delete;
-	Stranger &operator=(const Stranger &) = delete;
+	UnknownPeer(const UnknownPeer &) = delete;
+	UnknownPeer &operator=(const UnknownPeer &) = delete;
 
 	bool open()
 	{
@@ -366,14 +369,14 @@ public:
 		const u64 before = to.received();
 		return send(to, mad) && eventually([&] { return to.received() > before; });
 	}
-	unsigned int heard(ib::CmAttribute attribute)
+	unsigned int received(ib::CmAttribute attribute)
 	{
 		kern::Guard guard(lock_);
 		return heard_[index(attribute)];
 	}
-	bool hears(ib::CmAttribute attribute, unsigned int times = 1)
+	bool receives(ib::CmAttribute attribute, unsigned int times = 1)
 	{
-		return eventually([&] { return heard(attribute) >= times; });
+		return eventually([&] { return received(attribute) >= times; });
 	}
 	/* The last of its kind, until it is asked for again. */
 	const ib::Mad &last(ib::CmAttribute attribute)
@@ -396,7 +399,7 @@ private:
 	}
 	static void on_received(ib_mad_agent *agent, ib_mad_send_buf *, ib_mad_recv_wc *wc)
 	{
-		auto &self = *static_cast<Stranger *>(agent->context);
+		auto &self = *static_cast<UnknownPeer *>(agent->context);
 		const auto &mad = *reinterpret_cast<const ib::Mad *>(wc->recv_buf.mad);
 		const unsigned attribute = mad.header.attr_id.value() - 0x10u;
 		if (attribute < ib::cm_attribute_count) {

@@ -21,22 +21,22 @@ void cm_07_handlers_end_ids(Test &test)
 		return event.event == IB_CM_REQ_RECEIVED ? -ENOMEM : 0;
 	};
 	ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
-	ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
+	ASSERT_TRUE(pair->passive.receives(IB_CM_REQ_RECEIVED));
 	pair->passive.act = nullptr;
 	pair->listener.fresh = &pair->passive;
-	ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED, 2));
-	EXPECT_EQ(pair->active.told(IB_CM_REJ_RECEIVED), 0u);
+	ASSERT_TRUE(pair->passive.receives(IB_CM_REQ_RECEIVED, 2));
+	EXPECT_EQ(pair->active.delivered(IB_CM_REJ_RECEIVED), 0u);
 	EXPECT_EQ(pair->b.counters().sent[IB_CM_COUNTER_REJ], 0u);
 	ASSERT_EQ(pair->passive.reply(), 0);
-	ASSERT_TRUE(pair->active.hears(IB_CM_REP_RECEIVED));
+	ASSERT_TRUE(pair->active.receives(IB_CM_REP_RECEIVED));
 	ASSERT_EQ(ib_send_cm_rtu(pair->active.id, nullptr, 0), 0);
-	ASSERT_TRUE(pair->passive.hears(IB_CM_RTU_RECEIVED));
+	ASSERT_TRUE(pair->passive.receives(IB_CM_RTU_RECEIVED));
 
 	pair->passive.act = [](End &, const ib_cm_event &event) {
 		return event.event == IB_CM_DREQ_RECEIVED ? 1 : 0;
 	};
 	ASSERT_EQ(ib_send_cm_dreq(pair->active.id, nullptr, 0), 0);
-	ASSERT_TRUE(pair->active.hears(IB_CM_DREP_RECEIVED));
+	ASSERT_TRUE(pair->active.receives(IB_CM_DREP_RECEIVED));
 	EXPECT_TRUE(pair->passive.id == nullptr);
 }
 
@@ -44,7 +44,7 @@ void cm_07_handlers_end_ids(Test &test)
  * In silence only as long as the peer has no answer: one that has got REP, or MRA, is told that it
  * comes to nothing.
  */
-void cm_07_silence_is_for_the_unanswered(Test &test)
+void cm_07_destroy_rejects_only_unanswered_requests(Test &test)
 {
 	for (bool replies : {true, false}) {
 		Boxed<Pair> pair;
@@ -55,10 +55,10 @@ void cm_07_silence_is_for_the_unanswered(Test &test)
 			return event.event == IB_CM_REQ_RECEIVED && ib_send_cm_mra(end.id, 20, nullptr, 0) == 0 ? -ENOMEM : 0;
 		};
 		ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
-		ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
+		ASSERT_TRUE(pair->passive.receives(IB_CM_REQ_RECEIVED));
 		EXPECT_TRUE(eventually(
 			[&] { return pair->b.counters().sent[IB_CM_COUNTER_REJ] == 1; }));
-		ASSERT_TRUE(pair->active.hears(IB_CM_REJ_RECEIVED));
+		ASSERT_TRUE(pair->active.receives(IB_CM_REJ_RECEIVED));
 		EXPECT_EQ(pair->active.last.param.rej_rcvd.reason, IB_CM_REJ_CONSUMER_DEFINED);
 	}
 	/* A resolution is asked for again, too. */
@@ -72,10 +72,10 @@ void cm_07_silence_is_for_the_unanswered(Test &test)
 	param.timeout_ms = 1000;
 	param.max_cm_retries = 15;
 	ASSERT_EQ(ib_send_cm_sidr_req(pair->active.id, &param), 0);
-	ASSERT_TRUE(pair->passive.hears(IB_CM_SIDR_REQ_RECEIVED));
+	ASSERT_TRUE(pair->passive.receives(IB_CM_SIDR_REQ_RECEIVED));
 	pair->passive.act = nullptr;
 	pair->listener.fresh = &pair->passive;
-	EXPECT_TRUE(pair->passive.hears(IB_CM_SIDR_REQ_RECEIVED, 2));
+	EXPECT_TRUE(pair->passive.receives(IB_CM_SIDR_REQ_RECEIVED, 2));
 	EXPECT_EQ(pair->b.counters().sent[IB_CM_COUNTER_SIDR_REP], 0u);
 }
 
@@ -169,12 +169,12 @@ void cm_07_listener_outlives_handlers_of_new_ids(Test &test)
 	Leaver leaver(pair->b);
 	auto thread = kern::Thread::create("cm_test", kern::method<&Leaver::run>, &leaver);
 	ASSERT_OK(thread);
-	EXPECT_TRUE(pair->listener.hears(IB_CM_DEVICE_REMOVAL));
+	EXPECT_TRUE(pair->listener.receives(IB_CM_DEVICE_REMOVAL));
 	/* Long enough for it to be freed, if that did not wait. */
 	kern::sleep_ms(500);
 	held.store_release(false);
 	EXPECT_TRUE(leaver.done.wait_for(60'000));
-	EXPECT_TRUE(pair->passive.hears(IB_CM_DEVICE_REMOVAL));
+	EXPECT_TRUE(pair->passive.receives(IB_CM_DEVICE_REMOVAL));
 }
 
 /*
@@ -211,7 +211,7 @@ void cm_07_destruction_at_any_moment(Test &test)
 				 * Its handler may be giving it to us just now; then the pair closes
 				 * it.
 				 */
-				if (pair->passive.told(IB_CM_REQ_RECEIVED))
+				if (pair->passive.delivered(IB_CM_REQ_RECEIVED))
 					pair->passive.close();
 				break;
 			}
@@ -230,7 +230,7 @@ void cm_07_destruction_at_any_moment(Test &test)
 void cm_01_any_bytes(Test &test)
 {
 	Boxed<Pair> pair;
-	Boxed<Stranger> peer(u16{3});
+	Boxed<UnknownPeer> peer(u16{3});
 	ASSERT_TRUE(pair.ok());
 	ASSERT_TRUE(peer->open());
 	ASSERT_TRUE(pair->connect());
@@ -239,10 +239,11 @@ void cm_01_any_bytes(Test &test)
 	for (int n = 0; n < 800; n++) {
 		auto mad = peer->make_req(pair->b, 1 + random.below(4), 1 + random.below(4));
 		if (random.below(4)) {
-			mad = Stranger::make(static_cast<ib::CmAttribute>(0x0f + random.below(14)),
-					     random.below(4),
-					     random.below(2) ? pair->passive.id->local_id.value()
-							     : random.below(4));
+			mad = UnknownPeer::make(
+				static_cast<ib::CmAttribute>(0x0f + random.below(14)),
+				random.below(4),
+				random.below(2) ? pair->passive.id->local_id.value()
+						: random.below(4));
 			for (unsigned i = 8; i < sizeof(mad.data); i++)
 				mad.data[i] = static_cast<u8>(random.next());
 		}
@@ -259,15 +260,15 @@ void cm_01_any_bytes(Test &test)
 	ASSERT_TRUE(pair->active.open(pair->a) && pair->listener.open(pair->b));
 	ASSERT_EQ(ib_cm_listen(pair->listener.id, service, u64{0}), 0);
 	ASSERT_EQ(pair->active.request(pair->a, pair->b, some_qpn + 9), 0);
-	ASSERT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
+	ASSERT_TRUE(pair->passive.receives(IB_CM_REQ_RECEIVED));
 	ASSERT_EQ(pair->passive.reply(other_qpn + 9), 0);
-	EXPECT_TRUE(pair->active.hears(IB_CM_REP_RECEIVED));
+	EXPECT_TRUE(pair->active.receives(IB_CM_REP_RECEIVED));
 }
 
 } // namespace
 
 SOFT_SUITES(cm_life, KUNIT_CASE(cm_07_handlers_end_ids),
-	    KUNIT_CASE(cm_07_silence_is_for_the_unanswered),
+	    KUNIT_CASE(cm_07_destroy_rejects_only_unanswered_requests),
 	    KUNIT_CASE(cm_07_destruction_waits_for_handlers),
 	    KUNIT_CASE(cm_07_listener_outlives_handlers_of_new_ids),
 	    KUNIT_CASE(cm_07_destruction_at_any_moment), KUNIT_CASE(cm_01_any_bytes));

@@ -14,7 +14,7 @@ int listen(const End &end, u64 id, u64 mask = 0)
 	return ib_cm_listen(end.id, id, mask);
 }
 
-void cm_08_listeners_by_the_thousand(Test &test)
+void cm_08_thousands_of_listeners(Test &test)
 {
 	constexpr std::size_t count = 1000;
 	Boxed<Pair> pair;
@@ -41,7 +41,7 @@ void cm_08_listeners_by_the_thousand(Test &test)
 	for (u64 which : {service + 1, service + 777, service + count}) {
 		ASSERT_EQ(pair->active.request(pair->a, pair->b, some_qpn, which), 0);
 		EXPECT_TRUE(eventually([&] { return asked.load_acquire() == which; }));
-		EXPECT_TRUE(pair->active.hears(IB_CM_REJ_RECEIVED));
+		EXPECT_TRUE(pair->active.receives(IB_CM_REJ_RECEIVED));
 		EXPECT_EQ(pair->active.last.param.rej_rcvd.reason, IB_CM_REJ_CONSUMER_DEFINED);
 		pair->active.close();
 		ASSERT_TRUE(pair->active.open(pair->a));
@@ -49,7 +49,7 @@ void cm_08_listeners_by_the_thousand(Test &test)
 	for (std::size_t i = 0; i < listening; i++)
 		ib_destroy_cm_id(all[i]);
 	ASSERT_EQ(pair->active.request(pair->a, pair->b, some_qpn, service + 777), 0);
-	ASSERT_TRUE(pair->active.hears(IB_CM_REJ_RECEIVED));
+	ASSERT_TRUE(pair->active.receives(IB_CM_REJ_RECEIVED));
 	EXPECT_EQ(pair->active.last.param.rej_rcvd.reason, IB_CM_REJ_INVALID_SERVICE_ID);
 }
 
@@ -69,7 +69,7 @@ void cm_08_service_ids(Test &test)
 	EXPECT_EQ(other->id->service_id.value() >> 56, 2u);
 	EXPECT_EQ(listen(*other, service + 1), -EINVAL);
 	ASSERT_EQ(pair->active.request(pair->a, pair->b, some_qpn, third->id->service_id), 0);
-	EXPECT_TRUE(third->hears(IB_CM_REQ_RECEIVED));
+	EXPECT_TRUE(third->receives(IB_CM_REQ_RECEIVED));
 	/* Nobody took the new id: it is the consumer's all the same. */
 	ib_destroy_cm_id(third->newest);
 }
@@ -98,7 +98,7 @@ void cm_08_masks(Test &test)
 		pair->active.close();
 		ASSERT_TRUE(pair->active.open(pair->a));
 		ASSERT_EQ(pair->active.request(pair->a, pair->b, some_qpn, each.which), 0);
-		ASSERT_TRUE(pair->active.hears(IB_CM_REJ_RECEIVED));
+		ASSERT_TRUE(pair->active.receives(IB_CM_REJ_RECEIVED));
 		EXPECT_TRUE(eventually([&] { return each.whose.all() == before + 1; }));
 	}
 	EXPECT_EQ(all->all() + some->all() + one->all(), 3u);
@@ -123,7 +123,7 @@ void cm_08_backlog(Test &test)
 	constexpr unsigned int backlog = 8, flood = 30;
 	static constinit kern::Atomic<bool> held{};
 	Boxed<Pair> pair;
-	Boxed<Stranger> peer(u16{3});
+	Boxed<UnknownPeer> peer(u16{3});
 	Boxed<End> other;
 	ASSERT_TRUE(pair.ok());
 	ASSERT_TRUE(peer->open() && other->open(pair->b));
@@ -140,29 +140,29 @@ void cm_08_backlog(Test &test)
 	for (unsigned int n = 0; n < flood; n++)
 		ASSERT_TRUE(peer->says(pair->b, peer->make_req(pair->b, 0x1000 + n, 0x2000 + n)));
 	EXPECT_EQ(pair->b.counters().no_room, flood - backlog);
-	EXPECT_EQ(peer->heard(ib::CmAttribute::rej), 0u);
+	EXPECT_EQ(peer->received(ib::CmAttribute::rej), 0u);
 
 	other->act = [](End &, const ib_cm_event &) { return 1; };
 	ASSERT_EQ(ib_cm_listen(other->id, service + 1, u64{0}), 0);
 	ASSERT_EQ(pair->active.request(pair->a, pair->b, some_qpn, service + 1), 0);
-	EXPECT_TRUE(pair->active.hears(IB_CM_REJ_RECEIVED));
+	EXPECT_TRUE(pair->active.receives(IB_CM_REJ_RECEIVED));
 
 	held.store_release(false);
-	EXPECT_TRUE(peer->hears(ib::CmAttribute::rej, backlog));
+	EXPECT_TRUE(peer->receives(ib::CmAttribute::rej, backlog));
 	ASSERT_TRUE(peer->says(pair->b, peer->make_req(pair->b, 0x5000, 0x6000)));
-	EXPECT_TRUE(peer->hears(ib::CmAttribute::rej, backlog + 1));
+	EXPECT_TRUE(peer->receives(ib::CmAttribute::rej, backlog + 1));
 }
 
 /*
  * A listener with the usual backlog, whose handler sleeps: of its new ids 16 are told at a time,
  * and the ids of others are not held up.
  */
-void cm_08_one_listener_leaves_room(Test &test)
+void cm_08_one_listener_does_not_take_the_whole_backlog(Test &test)
 {
 	constexpr unsigned int backlog = 256, flood = 300, turns = 16;
 	static constinit kern::Atomic<bool> held{};
 	Boxed<Pair> pair;
-	Boxed<Stranger> peer(u16{3});
+	Boxed<UnknownPeer> peer(u16{3});
 	Boxed<End> other;
 	ASSERT_TRUE(pair.ok());
 	ASSERT_TRUE(peer->open() && other->open(pair->b));
@@ -179,19 +179,20 @@ void cm_08_one_listener_leaves_room(Test &test)
 	other->act = [](End &, const ib_cm_event &) { return 1; };
 	ASSERT_EQ(ib_cm_listen(other->id, service + 1, u64{0}), 0);
 	ASSERT_EQ(pair->active.request(pair->a, pair->b, some_qpn, service + 1), 0);
-	EXPECT_TRUE(pair->active.hears(IB_CM_REJ_RECEIVED));
+	EXPECT_TRUE(pair->active.receives(IB_CM_REJ_RECEIVED));
 	EXPECT_EQ(pair->listener.running.load_acquire(), turns);
 
 	/* Each gets its turn. */
 	held.store_release(false);
-	EXPECT_TRUE(eventually([&] { return pair->listener.told(IB_CM_REQ_RECEIVED) == backlog; }));
+	EXPECT_TRUE(eventually(
+		[&] { return pair->listener.delivered(IB_CM_REQ_RECEIVED) == backlog; }));
 }
 
 /*
  * Ids that end before what they have asked has gone out make no room for more of it: who makes and
  * ends them as fast as he can has so much on its way and no more. After that, one connects.
  */
-void cm_08_what_is_under_way_is_bounded(Test &test)
+void cm_08_pending_requests_are_bounded(Test &test)
 {
 	constexpr unsigned int most = 4096, flood = most + 1000;
 	Boxed<Pair> pair;
@@ -212,11 +213,11 @@ void cm_08_what_is_under_way_is_bounded(Test &test)
 	EXPECT_EQ(pair->a.counters().no_room, u64{refused});
 	soft_hold_datagrams(pair->a.device(), false);
 	EXPECT_TRUE(eventually([&] { return pair->active.request(pair->a, pair->b) == 0; }));
-	EXPECT_TRUE(pair->passive.hears(IB_CM_REQ_RECEIVED));
+	EXPECT_TRUE(pair->passive.receives(IB_CM_REQ_RECEIVED));
 }
 
 /* Whatever numbers peers choose, a lookup among ten thousand looks at a few. */
-void cm_08_lookup_does_not_grow(Test &test)
+void cm_08_lookup_cost_is_constant(Test &test)
 {
 	struct Known {
 		cm::PairTable<Known>::Link link{*this};
@@ -260,7 +261,8 @@ void cm_08_lookup_does_not_grow(Test &test)
 
 } // namespace
 
-CARD_SUITE(cm_listen, KUNIT_CASE(cm_08_listeners_by_the_thousand), KUNIT_CASE(cm_08_service_ids),
+CARD_SUITE(cm_listen, KUNIT_CASE(cm_08_thousands_of_listeners), KUNIT_CASE(cm_08_service_ids),
 	   KUNIT_CASE(cm_08_masks), KUNIT_CASE(cm_08_backlog),
-	   KUNIT_CASE(cm_08_one_listener_leaves_room),
-	   KUNIT_CASE(cm_08_what_is_under_way_is_bounded), KUNIT_CASE(cm_08_lookup_does_not_grow));
+	   KUNIT_CASE(cm_08_one_listener_does_not_take_the_whole_backlog),
+	   KUNIT_CASE(cm_08_pending_requests_are_bounded),
+	   KUNIT_CASE(cm_08_lookup_cost_is_constant));

@@ -28,7 +28,7 @@ void cm_09_service_is_resolved(Test &test)
 	ASSERT_TRUE(pair.ok());
 	ASSERT_EQ(resolve(pair->active, pair->a, pair->b), 0);
 	EXPECT_EQ(pair->active.state(), IB_CM_SIDR_REQ_SENT);
-	ASSERT_TRUE(pair->passive.hears(IB_CM_SIDR_REQ_RECEIVED));
+	ASSERT_TRUE(pair->passive.receives(IB_CM_SIDR_REQ_RECEIVED));
 	EXPECT_EQ(pair->passive.last.param.sidr_req_rcvd.service_id, service);
 	EXPECT_EQ(pair->passive.last.param.sidr_req_rcvd.port, 1u);
 	EXPECT_EQ(pair->passive.last.param.sidr_req_rcvd.pkey, IB_DEFAULT_PKEY_FULL);
@@ -44,7 +44,7 @@ void cm_09_service_is_resolved(Test &test)
 	rep.private_data = "me";
 	rep.private_data_len = 3;
 	ASSERT_EQ(ib_send_cm_sidr_rep(pair->passive.id, &rep), 0);
-	ASSERT_TRUE(pair->active.hears(IB_CM_SIDR_REP_RECEIVED));
+	ASSERT_TRUE(pair->active.receives(IB_CM_SIDR_REP_RECEIVED));
 	const auto &said = pair->active.last.param.sidr_rep_rcvd;
 	EXPECT_EQ(said.status, IB_SIDR_SUCCESS);
 	EXPECT_EQ(said.qpn, other_qpn);
@@ -59,22 +59,22 @@ void cm_09_service_is_resolved(Test &test)
 void cm_09_service_is_not_resolved(Test &test)
 {
 	Boxed<Pair> pair;
-	Boxed<Stranger> mute(u16{3});
+	Boxed<UnknownPeer> mute(u16{3});
 	ASSERT_TRUE(pair.ok());
 	ASSERT_TRUE(mute->open());
 	ASSERT_EQ(resolve(pair->active, pair->a, pair->b, service + 1), 0);
-	ASSERT_TRUE(pair->active.hears(IB_CM_SIDR_REP_RECEIVED));
+	ASSERT_TRUE(pair->active.receives(IB_CM_SIDR_REP_RECEIVED));
 	EXPECT_EQ(pair->active.last.param.sidr_rep_rcvd.status, IB_SIDR_UNSUPPORTED);
 	const u64 begin = kern::now_ns();
 	ASSERT_EQ(resolve(pair->active, pair->a, mute->node), 0);
-	ASSERT_TRUE(pair->active.hears(IB_CM_SIDR_REQ_ERROR));
+	ASSERT_TRUE(pair->active.receives(IB_CM_SIDR_REQ_ERROR));
 	EXPECT_GE((kern::now_ns() - begin) / 1'000'000, 1'500u);
-	EXPECT_EQ(mute->heard(ib::CmAttribute::sidr_req), 3u);
+	EXPECT_EQ(mute->received(ib::CmAttribute::sidr_req), 3u);
 	EXPECT_EQ(resolve(pair->active, pair->a, pair->b, service, 0), -EINVAL);
 	/* As many milliseconds as are no number of nanoseconds: not none. */
 	ASSERT_EQ(resolve(pair->active, pair->a, mute->node, service, 1ul << 58), 0);
 	kern::sleep_ms(1000);
-	EXPECT_EQ(pair->active.told(IB_CM_SIDR_REQ_ERROR), 1u);
+	EXPECT_EQ(pair->active.delivered(IB_CM_SIDR_REQ_ERROR), 1u);
 }
 
 void cm_10_alternate_path(Test &test)
@@ -89,13 +89,13 @@ void cm_10_alternate_path(Test &test)
 	for (unsigned int round = 1; round <= 2; round++) {
 		ASSERT_EQ(ib_send_cm_lap(pair->active.id, &path, "lap", 4), 0);
 		EXPECT_EQ(ib_send_cm_lap(pair->active.id, &path, "lap", 4), -EINVAL);
-		ASSERT_TRUE(pair->passive.hears(IB_CM_LAP_RECEIVED, round));
+		ASSERT_TRUE(pair->passive.receives(IB_CM_LAP_RECEIVED, round));
 		EXPECT_EQ(__builtin_memcmp(pair->passive.data, "lap", 4), 0);
 		EXPECT_TRUE(pair->passive.path.dgid == pair->a.gid());
 		EXPECT_EQ(pair->passive.path.mtu, IB_MTU_2048);
 		const auto status = round == 1 ? IB_CM_APR_REJECT : IB_CM_APR_SUCCESS;
 		ASSERT_EQ(ib_send_cm_apr(pair->passive.id, status, "i", 2, "apr", 4), 0);
-		ASSERT_TRUE(pair->active.hears(IB_CM_APR_RECEIVED, round));
+		ASSERT_TRUE(pair->active.receives(IB_CM_APR_RECEIVED, round));
 		EXPECT_EQ(pair->active.last.param.apr_rcvd.ap_status, status);
 		EXPECT_EQ(pair->active.last.param.apr_rcvd.info_len, 2);
 		EXPECT_EQ(__builtin_memcmp(pair->active.data, "apr", 4), 0);
@@ -136,9 +136,9 @@ void cm_10_proposals_are_lost(Test &test)
 	ASSERT_TRUE(pair->connect());
 	const sa_path_rec path = pair->a.path_to(pair->b, 12);
 	ASSERT_EQ(ib_send_cm_lap(pair->active.id, &path, nullptr, 0), 0);
-	ASSERT_TRUE(pair->active.hears(IB_CM_LAP_ERROR));
+	ASSERT_TRUE(pair->active.receives(IB_CM_LAP_ERROR));
 	EXPECT_EQ(pair->active.state(), IB_CM_ESTABLISHED);
-	EXPECT_EQ(pair->passive.told(IB_CM_LAP_RECEIVED), 1u);
+	EXPECT_EQ(pair->passive.delivered(IB_CM_LAP_RECEIVED), 1u);
 	EXPECT_EQ(pair->b.counters().duplicates[IB_CM_COUNTER_LAP], 3u);
 	ASSERT_EQ(ib_send_cm_apr(pair->passive.id, IB_CM_APR_SUCCESS, nullptr, 0, nullptr, 0), 0);
 	/* It is not the one that is lost. */
@@ -156,16 +156,16 @@ void cm_10_proposals_are_lost(Test &test)
 		},
 		nullptr);
 	ASSERT_EQ(ib_send_cm_lap(pair->active.id, &path, nullptr, 0), 0);
-	ASSERT_TRUE(pair->passive.hears(IB_CM_LAP_RECEIVED, 2));
+	ASSERT_TRUE(pair->passive.receives(IB_CM_LAP_RECEIVED, 2));
 	ASSERT_EQ(ib_send_cm_apr(pair->passive.id, IB_CM_APR_SUCCESS, nullptr, 0, nullptr, 0), 0);
 	ASSERT_TRUE(
 		eventually([&] { return pair->b.counters().received[IB_CM_COUNTER_LAP] >= 6; }));
 	ASSERT_TRUE(eventually([&] {
 		return pair->b.counters().duplicates[IB_CM_COUNTER_LAP] >= 4 ||
-		       pair->passive.told(IB_CM_LAP_RECEIVED) > 2;
+		       pair->passive.delivered(IB_CM_LAP_RECEIVED) > 2;
 	}));
-	ASSERT_EQ(pair->passive.told(IB_CM_LAP_RECEIVED), 2u);
-	EXPECT_TRUE(pair->active.hears(IB_CM_APR_RECEIVED));
+	ASSERT_EQ(pair->passive.delivered(IB_CM_LAP_RECEIVED), 2u);
+	EXPECT_TRUE(pair->active.receives(IB_CM_APR_RECEIVED));
 	soft_watch(pair->b.device(), nullptr, nullptr);
 }
 
@@ -181,19 +181,19 @@ void cm_10_late_answer(Test &test)
 	const sa_path_rec first = pair->a.path_to(pair->b, 12),
 			  second = pair->a.path_to(pair->b, 17);
 	ASSERT_EQ(ib_send_cm_lap(pair->active.id, &first, nullptr, 0), 0);
-	ASSERT_TRUE(pair->active.hears(IB_CM_LAP_ERROR));
+	ASSERT_TRUE(pair->active.receives(IB_CM_LAP_ERROR));
 	ASSERT_EQ(ib_send_cm_lap(pair->active.id, &second, nullptr, 0), 0);
 	ASSERT_TRUE(
 		eventually([&] { return pair->b.counters().duplicates[IB_CM_COUNTER_LAP] >= 4; }));
-	EXPECT_EQ(pair->passive.told(IB_CM_LAP_RECEIVED), 1u);
+	EXPECT_EQ(pair->passive.delivered(IB_CM_LAP_RECEIVED), 1u);
 	ASSERT_EQ(ib_send_cm_apr(pair->passive.id, IB_CM_APR_SUCCESS, nullptr, 0, nullptr, 0), 0);
 	ASSERT_TRUE(
 		eventually([&] { return pair->a.counters().received[IB_CM_COUNTER_APR] == 1; }));
-	EXPECT_EQ(pair->active.told(IB_CM_APR_RECEIVED), 0u);
+	EXPECT_EQ(pair->active.delivered(IB_CM_APR_RECEIVED), 0u);
 	/* Repeated, the second is heard of, and answered. */
-	ASSERT_TRUE(pair->passive.hears(IB_CM_LAP_RECEIVED, 2));
+	ASSERT_TRUE(pair->passive.receives(IB_CM_LAP_RECEIVED, 2));
 	ASSERT_EQ(ib_send_cm_apr(pair->passive.id, IB_CM_APR_SUCCESS, nullptr, 0, nullptr, 0), 0);
-	ASSERT_TRUE(pair->active.hears(IB_CM_APR_RECEIVED));
+	ASSERT_TRUE(pair->active.receives(IB_CM_APR_RECEIVED));
 	for (const End *end : {&pair->active, &pair->passive}) {
 		ib_qp_attr attr{};
 		int mask = 0;
@@ -213,26 +213,26 @@ void cm_10_messages_follow_the_path(Test &test)
 	ASSERT_TRUE(active->open(*a) && listener->open(*b));
 	ASSERT_EQ(ib_cm_listen(listener->id, service, 0), 0);
 	ASSERT_EQ(active->request(*a, *b), 0);
-	ASSERT_TRUE(passive->hears(IB_CM_REQ_RECEIVED));
+	ASSERT_TRUE(passive->receives(IB_CM_REQ_RECEIVED));
 	ASSERT_EQ(passive->reply(), 0);
-	ASSERT_TRUE(active->hears(IB_CM_REP_RECEIVED));
+	ASSERT_TRUE(active->receives(IB_CM_REP_RECEIVED));
 	ASSERT_EQ(ib_send_cm_rtu(active->id, nullptr, 0), 0);
-	ASSERT_TRUE(passive->hears(IB_CM_RTU_RECEIVED));
+	ASSERT_TRUE(passive->receives(IB_CM_RTU_RECEIVED));
 
 	const sa_path_rec path = a->path_to(*b, 12, 2);
 	ASSERT_EQ(ib_send_cm_lap(active->id, &path, nullptr, 0), 0);
-	ASSERT_TRUE(passive->hears(IB_CM_LAP_RECEIVED));
+	ASSERT_TRUE(passive->receives(IB_CM_LAP_RECEIVED));
 	ASSERT_EQ(ib_send_cm_apr(passive->id, IB_CM_APR_SUCCESS, nullptr, 0, nullptr, 0), 0);
-	ASSERT_TRUE(active->hears(IB_CM_APR_RECEIVED));
+	ASSERT_TRUE(active->receives(IB_CM_APR_RECEIVED));
 	ASSERT_EQ(ib_cm_notify(active->id, IB_EVENT_PATH_MIG), 0);
 	ASSERT_EQ(ib_cm_notify(passive->id, IB_EVENT_PATH_MIG), 0);
 	ASSERT_EQ(ib_send_cm_dreq(active->id, nullptr, 0), 0);
 	EXPECT_EQ(a->counters(1).sent[IB_CM_COUNTER_DREQ], 0u);
 	EXPECT_EQ(a->counters(2).sent[IB_CM_COUNTER_DREQ], 1u);
-	ASSERT_TRUE(passive->hears(IB_CM_DREQ_RECEIVED));
+	ASSERT_TRUE(passive->receives(IB_CM_DREQ_RECEIVED));
 	ASSERT_EQ(ib_send_cm_drep(passive->id, nullptr, 0), 0);
 	EXPECT_EQ(b->counters(2).sent[IB_CM_COUNTER_DREP], 1u);
-	EXPECT_TRUE(active->hears(IB_CM_DREP_RECEIVED));
+	EXPECT_TRUE(active->receives(IB_CM_DREP_RECEIVED));
 }
 
 void cm_12_messages_are_counted(Test &test)
@@ -241,9 +241,9 @@ void cm_12_messages_are_counted(Test &test)
 	ASSERT_TRUE(pair.ok());
 	ASSERT_TRUE(pair->connect());
 	ASSERT_EQ(ib_send_cm_dreq(pair->active.id, nullptr, 0), 0);
-	ASSERT_TRUE(pair->passive.hears(IB_CM_DREQ_RECEIVED));
+	ASSERT_TRUE(pair->passive.receives(IB_CM_DREQ_RECEIVED));
 	ASSERT_EQ(ib_send_cm_drep(pair->passive.id, nullptr, 0), 0);
-	ASSERT_TRUE(pair->active.hears(IB_CM_DREP_RECEIVED));
+	ASSERT_TRUE(pair->active.receives(IB_CM_DREP_RECEIVED));
 	const auto count = [](const Node &node, bool sent, ib_cm_counter_kind kind) {
 		const auto now = node.counters();
 		return sent ? now.sent[kind] : now.received[kind];
@@ -261,7 +261,7 @@ void cm_12_messages_are_counted(Test &test)
 	}
 	ib_cm_counters counters;
 	EXPECT_EQ(ib_cm_query_counters(pair->a.device(), 2, &counters), -EINVAL);
-	Boxed<Stranger> without(u16{3});
+	Boxed<UnknownPeer> without(u16{3});
 	EXPECT_EQ(ib_cm_query_counters(without->node.device(), 1, &counters), -ENODEV);
 }
 
@@ -304,7 +304,7 @@ void cm_12_counters_are_shown(Test &test)
 	EXPECT_TRUE(seen->has(pair->a.device(), 1));
 	u64 value;
 	EXPECT_EQ(seen->read(pair->a.device(), 2, 0, 0, &value), -ENODEV);
-	Boxed<Stranger> without(u16{3});
+	Boxed<UnknownPeer> without(u16{3});
 	EXPECT_EQ(seen->read(without->node.device(), 1, 0, 0, &value), -ENODEV);
 }
 

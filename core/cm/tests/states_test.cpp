@@ -83,7 +83,7 @@ constexpr Row rows[] = {
 	{Event::device_gone, everything, State::idle},
 };
 
-void cm_02_table_is_the_specification(Test &test)
+void cm_02_transitions_match_the_specification(Test &test)
 {
 	for (std::size_t s = 0; s < cm::state_count; s++)
 		for (std::size_t e = 0; e < cm::event_count; e++) {
@@ -113,7 +113,7 @@ void cm_02_table_is_the_specification(Test &test)
 /* A node with the CM, and a stranger who takes one id of it to any state. */
 struct Walk {
 	Node node{1};
-	Stranger peer{2};
+	UnknownPeer peer{2};
 	End listener, one;
 
 	bool ok() { return node.ok() && peer.open(); }
@@ -131,8 +131,8 @@ struct Walk {
 	/* What is right for the id as it is. */
 	ib::Mad message(ib::CmAttribute attribute)
 	{
-		ib::Mad mad =
-			Stranger::make(attribute, their_id, one.id ? one.id->local_id.value() : 1);
+		ib::Mad mad = UnknownPeer::make(attribute, their_id,
+						one.id ? one.id->local_id.value() : 1);
 		/* Those that answer LAP are of its transaction. */
 		if (attribute == ib::CmAttribute::mra || attribute == ib::CmAttribute::apr)
 			mad.header.tid = peer.last(ib::CmAttribute::lap).header.tid;
@@ -190,7 +190,7 @@ struct Walk {
 			req.primary.set_ack_timeout(20);
 		}
 		if (!peer.send(node, mad) ||
-		    !one.hears(resolves ? IB_CM_SIDR_REQ_RECEIVED : IB_CM_REQ_RECEIVED))
+		    !one.receives(resolves ? IB_CM_SIDR_REQ_RECEIVED : IB_CM_REQ_RECEIVED))
 			return false;
 		if (wanted == State::req_rcvd || resolves)
 			return true;
@@ -201,8 +201,8 @@ struct Walk {
 		if (wanted == State::rep_sent)
 			return true;
 		if (wanted == State::mra_rep_rcvd)
-			return says(ib::CmAttribute::mra, 1) && one.hears(IB_CM_MRA_RECEIVED);
-		if (!says(ib::CmAttribute::rtu) || !one.hears(IB_CM_RTU_RECEIVED))
+			return says(ib::CmAttribute::mra, 1) && one.receives(IB_CM_MRA_RECEIVED);
+		if (!says(ib::CmAttribute::rtu) || !one.receives(IB_CM_RTU_RECEIVED))
 			return false;
 		switch (wanted) {
 		case State::established:
@@ -211,12 +211,12 @@ struct Walk {
 			return ib_send_cm_dreq(one.id, nullptr, 0) == 0;
 		case State::dreq_rcvd:
 		case State::timewait:
-			return says(ib::CmAttribute::dreq) && one.hears(IB_CM_DREQ_RECEIVED) &&
+			return says(ib::CmAttribute::dreq) && one.receives(IB_CM_DREQ_RECEIVED) &&
 			       (wanted == State::dreq_rcvd ||
 				ib_send_cm_drep(one.id, nullptr, 0) == 0);
 		case State::lap_rcvd:
 		case State::mra_lap_sent:
-			return says(ib::CmAttribute::lap) && one.hears(IB_CM_LAP_RECEIVED) &&
+			return says(ib::CmAttribute::lap) && one.receives(IB_CM_LAP_RECEIVED) &&
 			       (wanted == State::lap_rcvd ||
 				ib_send_cm_mra(one.id, 20, nullptr, 0) == 0);
 		default:
@@ -240,7 +240,7 @@ struct Walk {
 			param.timeout_ms = 10'000;
 			return ib_send_cm_sidr_req(one.id, &param) == 0;
 		}
-		const unsigned int proposals = peer.heard(ib::CmAttribute::lap);
+		const unsigned int proposals = peer.received(ib::CmAttribute::lap);
 		ib_cm_req_param param = End::request_of(path);
 		param.remote_cm_response_timeout = 22;
 		if (ib_send_cm_req(one.id, &param))
@@ -248,8 +248,8 @@ struct Walk {
 		if (wanted == State::req_sent)
 			return true;
 		if (wanted == State::mra_req_rcvd)
-			return says(ib::CmAttribute::mra, 0) && one.hears(IB_CM_MRA_RECEIVED);
-		if (!says(ib::CmAttribute::rep) || !one.hears(IB_CM_REP_RECEIVED))
+			return says(ib::CmAttribute::mra, 0) && one.receives(IB_CM_MRA_RECEIVED);
+		if (!says(ib::CmAttribute::rep) || !one.receives(IB_CM_REP_RECEIVED))
 			return false;
 		if (wanted == State::rep_rcvd)
 			return true;
@@ -257,10 +257,10 @@ struct Walk {
 			return ib_send_cm_mra(one.id, 20, nullptr, 0) == 0;
 		if (ib_send_cm_rtu(one.id, nullptr, 0) ||
 		    ib_send_cm_lap(one.id, &path, nullptr, 0) ||
-		    !peer.hears(ib::CmAttribute::lap, proposals + 1))
+		    !peer.receives(ib::CmAttribute::lap, proposals + 1))
 			return false;
 		return wanted == State::lap_sent ||
-		       (says(ib::CmAttribute::mra, 2) && one.hears(IB_CM_MRA_RECEIVED));
+		       (says(ib::CmAttribute::mra, 2) && one.receives(IB_CM_MRA_RECEIVED));
 	}
 	bool reach(State wanted)
 	{
@@ -378,7 +378,7 @@ void cm_02_every_message_in_every_state(Test &test)
 }
 
 /* A path by which nobody can be reached is for the consumer to answer, like any other. */
-void cm_10_paths_of_no_address_are_told(Test &test)
+void cm_10_invalid_paths_are_rejected(Test &test)
 {
 	Boxed<Walk> walk;
 	ASSERT_TRUE(walk.ok());
@@ -389,16 +389,16 @@ void cm_10_paths_of_no_address_are_told(Test &test)
 	path.set_rate(1);
 	lap.set_path(path);
 	ASSERT_TRUE(walk->peer.says(walk->node, mad));
-	ASSERT_TRUE(walk->one.hears(IB_CM_LAP_RECEIVED));
+	ASSERT_TRUE(walk->one.receives(IB_CM_LAP_RECEIVED));
 	EXPECT_EQ(
 		ib_send_cm_apr(walk->one.id, IB_CM_APR_INVALID_PACKET_RATE, nullptr, 0, nullptr, 0),
 		0);
-	EXPECT_TRUE(walk->peer.hears(ib::CmAttribute::apr));
+	EXPECT_TRUE(walk->peer.receives(ib::CmAttribute::apr));
 	walk->end();
 }
 
 /* The same with numbers that are no connection's: nothing happens to the id that is there. */
-void cm_02_messages_of_others_change_nothing(Test &test)
+void cm_02_messages_of_other_connections_are_ignored(Test &test)
 {
 	Boxed<Walk> walk;
 	ASSERT_TRUE(walk.ok());
@@ -426,10 +426,10 @@ void cm_02_messages_of_others_change_nothing(Test &test)
  * The same with the right numbers, by a node that the connection has nothing to do with; nor does
  * the old connection end if that one says it has its peer's QP.
  */
-void cm_02_a_third_node_changes_nothing(Test &test)
+void cm_02_messages_of_a_third_node_are_ignored(Test &test)
 {
 	Boxed<Walk> walk;
-	Boxed<Stranger> third(u16{3});
+	Boxed<UnknownPeer> third(u16{3});
 	ASSERT_TRUE(walk.ok() && third.there() && third->open());
 	for (State state : {State::req_sent, State::rep_sent, State::rep_rcvd, State::established,
 			    State::dreq_sent, State::lap_sent, State::timewait}) {
@@ -528,7 +528,7 @@ void cm_02_every_call_in_every_state(Test &test)
 }
 
 /* What goes out when an id is destroyed, in every state. */
-void cm_07_last_words_in_every_state(Test &test)
+void cm_07_destroy_in_every_state_notifies_the_peer(Test &test)
 {
 	Boxed<Walk> walk;
 	ASSERT_TRUE(walk.ok());
@@ -557,13 +557,13 @@ void cm_07_last_words_in_every_state(Test &test)
 			break;
 		}
 		ASSERT_TRUE(walk->reach(state));
-		const unsigned int before = walk->peer.heard(word);
+		const unsigned int before = walk->peer.received(word);
 		const auto sent = walk->node.counters().sent[static_cast<std::size_t>(word) - 0x10];
 		walk->one.close();
 		EXPECT_EQ(walk->node.counters().sent[static_cast<std::size_t>(word) - 0x10] - sent,
 			  speaks ? 1u : 0u);
 		if (speaks) {
-			EXPECT_TRUE(walk->peer.hears(word, before + 1));
+			EXPECT_TRUE(walk->peer.receives(word, before + 1));
 			const ib::Mad &last = walk->peer.last(word);
 			if (word == ib::CmAttribute::rej)
 				EXPECT_EQ(ib::cm_message<ib::CmRej>(last).reason, reason);
@@ -579,7 +579,7 @@ void cm_07_last_words_in_every_state(Test &test)
  * The device goes while an id is in any state: it hears so, once, as its last; nothing more can be
  * asked of it.
  */
-void cm_11_device_goes_in_every_state(Test &test)
+void cm_11_device_removal_in_every_state(Test &test)
 {
 	for (std::size_t s = 0; s < cm::state_count; s++) {
 		Boxed<Walk> walk;
@@ -587,7 +587,7 @@ void cm_11_device_goes_in_every_state(Test &test)
 		ASSERT_TRUE(walk->reach(static_cast<State>(s)));
 		const unsigned int told = walk->one.all();
 		walk->node.leave();
-		EXPECT_EQ(walk->one.told(IB_CM_DEVICE_REMOVAL), 1u);
+		EXPECT_EQ(walk->one.delivered(IB_CM_DEVICE_REMOVAL), 1u);
 		EXPECT_EQ(walk->one.all(), told + 1);
 		EXPECT_EQ(walk->one.state(), IB_CM_IDLE);
 		EXPECT_EQ(ib_send_cm_dreq(walk->one.id, nullptr, 0), -ENODEV);
@@ -598,10 +598,11 @@ void cm_11_device_goes_in_every_state(Test &test)
 
 } // namespace
 
-CARD_SUITE(cm_states, KUNIT_CASE(cm_02_table_is_the_specification),
+CARD_SUITE(cm_states, KUNIT_CASE(cm_02_transitions_match_the_specification),
 	   KUNIT_CASE(cm_02_every_message_in_every_state),
-	   KUNIT_CASE(cm_02_messages_of_others_change_nothing),
-	   KUNIT_CASE(cm_02_a_third_node_changes_nothing),
-	   KUNIT_CASE(cm_10_paths_of_no_address_are_told),
-	   KUNIT_CASE(cm_02_every_call_in_every_state), KUNIT_CASE(cm_07_last_words_in_every_state),
-	   KUNIT_CASE(cm_11_device_goes_in_every_state));
+	   KUNIT_CASE(cm_02_messages_of_other_connections_are_ignored),
+	   KUNIT_CASE(cm_02_messages_of_a_third_node_are_ignored),
+	   KUNIT_CASE(cm_10_invalid_paths_are_rejected),
+	   KUNIT_CASE(cm_02_every_call_in_every_state),
+	   KUNIT_CASE(cm_07_destroy_in_every_state_notifies_the_peer),
+	   KUNIT_CASE(cm_11_device_removal_in_every_state));

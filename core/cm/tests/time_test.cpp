@@ -12,7 +12,7 @@ namespace
 /* A node with the CM, and a stranger who says only what the test says. */
 struct Alone {
 	Node node{1};
-	Stranger peer{2};
+	UnknownPeer peer{2};
 	End active, listener, passive;
 
 	bool ok()
@@ -23,7 +23,7 @@ struct Alone {
 	}
 	ib::Mad to_active(ib::CmAttribute attribute, u32 their_id = 0x77)
 	{
-		return Stranger::make(attribute, their_id, active.id->local_id);
+		return UnknownPeer::make(attribute, their_id, active.id->local_id);
 	}
 	ib::Mad reply(u32 their_id = 0x77, u32 qpn = other_qpn)
 	{
@@ -34,13 +34,14 @@ struct Alone {
 	}
 	bool connect()
 	{
-		return active.request(node, peer.node) == 0 && peer.hears(ib::CmAttribute::req) &&
-		       peer.says(node, reply()) && active.hears(IB_CM_REP_RECEIVED) &&
+		return active.request(node, peer.node) == 0 &&
+		       peer.receives(ib::CmAttribute::req) && peer.says(node, reply()) &&
+		       active.receives(IB_CM_REP_RECEIVED) &&
 		       ib_send_cm_rtu(active.id, "rtu", 4) == 0;
 	}
 };
 
-void cm_04_numbers_are_times(Test &test)
+void cm_04_timeouts_are_encoded_exponentially(Test &test)
 {
 	/* 4.096 us * 2^t, rounded up to milliseconds. */
 	EXPECT_EQ(cm::wait_ms(cm::time_ns(0)), 1u);
@@ -62,22 +63,22 @@ void cm_04_numbers_are_times(Test &test)
 }
 
 /* As often, and as long, as the REQ said; then the peer is told that nobody waits any more. */
-void cm_04_request_nobody_answers(Test &test)
+void cm_04_unanswered_request_times_out(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
 	const u64 begin = kern::now_ns();
 	ASSERT_EQ(alone->active.request(alone->node, alone->peer.node), 0);
-	ASSERT_TRUE(alone->active.hears(IB_CM_REQ_ERROR));
+	ASSERT_TRUE(alone->active.receives(IB_CM_REQ_ERROR));
 	const u64 ms = (kern::now_ns() - begin) / 1'000'000;
 	const u32 once = cm::response_ms(10, 16);
 	EXPECT_GE(ms, 4u * once);
 	EXPECT_LE(ms, 4u * once + 2000);
 	EXPECT_EQ(alone->active.last.param.send_status, IB_WC_RESP_TIMEOUT_ERR);
-	EXPECT_EQ(alone->peer.heard(ib::CmAttribute::req), 4u);
+	EXPECT_EQ(alone->peer.received(ib::CmAttribute::req), 4u);
 	EXPECT_EQ(alone->node.counters().retries[IB_CM_COUNTER_REQ], 3u);
 	EXPECT_EQ(alone->node.counters().sent[IB_CM_COUNTER_REQ], 4u);
-	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::rej));
+	ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::rej));
 	const ib::Mad &rej = alone->peer.last(ib::CmAttribute::rej);
 	EXPECT_EQ(ib::cm_message<ib::CmRej>(rej).reason, IB_CM_REJ_TIMEOUT);
 	EXPECT_EQ(ib::cm_message<ib::CmRej>(rej).info_length(), 8);
@@ -85,34 +86,34 @@ void cm_04_request_nobody_answers(Test &test)
 }
 
 /* A REP waits as long as the REQ said that its sender takes. */
-void cm_04_reply_nobody_answers(Test &test)
+void cm_04_unanswered_reply_times_out(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
 	ASSERT_TRUE(alone->peer.says(alone->node, alone->peer.make_req(alone->node, 0x55)));
-	ASSERT_TRUE(alone->passive.hears(IB_CM_REQ_RECEIVED));
+	ASSERT_TRUE(alone->passive.receives(IB_CM_REQ_RECEIVED));
 	const u64 begin = kern::now_ns();
 	ASSERT_EQ(alone->passive.reply(), 0);
-	ASSERT_TRUE(alone->passive.hears(IB_CM_REP_ERROR));
+	ASSERT_TRUE(alone->passive.receives(IB_CM_REP_ERROR));
 	EXPECT_GE((kern::now_ns() - begin) / 1'000'000, 2u * cm::wait_ms(cm::time_ns(14)));
-	EXPECT_EQ(alone->peer.heard(ib::CmAttribute::rep), 2u);
+	EXPECT_EQ(alone->peer.received(ib::CmAttribute::rep), 2u);
 	EXPECT_EQ(alone->passive.state(), IB_CM_IDLE);
 }
 
 /* A DREQ that nobody answers ends the connection all the same, by a time-wait. */
-void cm_04_disconnection_nobody_answers(Test &test)
+void cm_04_unanswered_disconnect_times_out(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
 	ASSERT_TRUE(alone->connect());
 	ASSERT_EQ(ib_send_cm_dreq(alone->active.id, nullptr, 0), 0);
-	ASSERT_TRUE(alone->active.hears(IB_CM_DREQ_ERROR));
-	EXPECT_EQ(alone->peer.heard(ib::CmAttribute::dreq), 4u);
-	EXPECT_TRUE(alone->active.hears(IB_CM_TIMEWAIT_EXIT));
+	ASSERT_TRUE(alone->active.receives(IB_CM_DREQ_ERROR));
+	EXPECT_EQ(alone->peer.received(ib::CmAttribute::dreq), 4u);
+	EXPECT_TRUE(alone->active.receives(IB_CM_TIMEWAIT_EXIT));
 }
 
 /* MRA: so long for the answer, from now on and for each repetition. */
-void cm_04_peer_asks_for_time(Test &test)
+void cm_04_peer_extends_the_timeout(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -121,27 +122,27 @@ void cm_04_peer_asks_for_time(Test &test)
 	auto param = End::request_of(path);
 	param.remote_cm_response_timeout = 20;
 	ASSERT_EQ(ib_send_cm_req(alone->active.id, &param), 0);
-	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::req));
+	ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::req));
 	ib::Mad mra = alone->to_active(ib::CmAttribute::mra);
 	ib::cm_message<ib::CmMra>(mra).set_service_timeout(21);
 	ASSERT_TRUE(alone->peer.says(alone->node, mra));
-	ASSERT_TRUE(alone->active.hears(IB_CM_MRA_RECEIVED));
+	ASSERT_TRUE(alone->active.receives(IB_CM_MRA_RECEIVED));
 	EXPECT_EQ(alone->active.last.param.mra_rcvd.service_timeout, 21);
-	const unsigned int sent = alone->peer.heard(ib::CmAttribute::req);
+	const unsigned int sent = alone->peer.received(ib::CmAttribute::req);
 	/* 8.6 s: nothing is repeated in the first seven, then three times. */
 	kern::sleep_ms(7'000);
-	EXPECT_EQ(alone->peer.heard(ib::CmAttribute::req), sent);
+	EXPECT_EQ(alone->peer.received(ib::CmAttribute::req), sent);
 	const u64 begin = kern::now_ns();
-	ASSERT_TRUE(alone->active.hears_within(IB_CM_REQ_ERROR, 60));
+	ASSERT_TRUE(alone->active.receives_within(IB_CM_REQ_ERROR, 60));
 	EXPECT_GE((kern::now_ns() - begin) / 1'000'000, 24'000u);
-	EXPECT_EQ(alone->peer.heard(ib::CmAttribute::req), 4u);
+	EXPECT_EQ(alone->peer.received(ib::CmAttribute::req), 4u);
 }
 
 /*
  * A peer that asks for 2.4 hours, again and again, gets 90 seconds for each of the tries that there
  * are.
  */
-void cm_04_no_peer_makes_us_wait_for_ever(Test &test)
+void cm_04_timeout_extension_is_bounded(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -150,21 +151,21 @@ void cm_04_no_peer_makes_us_wait_for_ever(Test &test)
 	param.max_cm_retries = 0;
 	param.remote_cm_response_timeout = 20;
 	ASSERT_EQ(ib_send_cm_req(alone->active.id, &param), 0);
-	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::req));
+	ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::req));
 	ib::Mad mra = alone->to_active(ib::CmAttribute::mra);
 	ib::cm_message<ib::CmMra>(mra).set_service_timeout(31);
 	const u64 begin = kern::now_ns();
 	for (int i = 0; i < 10; i++)
 		ASSERT_TRUE(alone->peer.says(alone->node, mra));
-	ASSERT_TRUE(alone->active.hears_within(IB_CM_REQ_ERROR, 110));
+	ASSERT_TRUE(alone->active.receives_within(IB_CM_REQ_ERROR, 110));
 	const u64 seconds = (kern::now_ns() - begin) / 1'000'000'000;
 	EXPECT_GE(seconds, 90u);
-	EXPECT_EQ(alone->active.told(IB_CM_MRA_RECEIVED), 1u);
+	EXPECT_EQ(alone->active.delivered(IB_CM_MRA_RECEIVED), 1u);
 	EXPECT_EQ(alone->node.counters().duplicates[IB_CM_COUNTER_MRA], 9u);
 }
 
 /* Each message of a connection lost once, or twice: it comes about, and ends. */
-void cm_04_lost_messages_are_repeated(Test &test)
+void cm_04_lost_messages_are_retransmitted(Test &test)
 {
 	struct Loss {
 		ib_device *device;
@@ -195,13 +196,13 @@ void cm_04_lost_messages_are_repeated(Test &test)
 				from_b(pair->b.device(), lost, times);
 			ASSERT_TRUE(pair->connect());
 			ASSERT_EQ(ib_send_cm_dreq(pair->active.id, nullptr, 0), 0);
-			ASSERT_TRUE(pair->passive.hears(IB_CM_DREQ_RECEIVED));
+			ASSERT_TRUE(pair->passive.receives(IB_CM_DREQ_RECEIVED));
 			ASSERT_EQ(ib_send_cm_drep(pair->passive.id, nullptr, 0), 0);
-			EXPECT_TRUE(pair->active.hears(IB_CM_TIMEWAIT_EXIT));
-			EXPECT_TRUE(pair->passive.hears(IB_CM_TIMEWAIT_EXIT));
-			EXPECT_EQ(pair->active.told(IB_CM_REP_RECEIVED), 1u);
-			EXPECT_EQ(pair->passive.told(IB_CM_RTU_RECEIVED), 1u);
-			EXPECT_EQ(pair->passive.told(IB_CM_DREQ_RECEIVED), 1u);
+			EXPECT_TRUE(pair->active.receives(IB_CM_TIMEWAIT_EXIT));
+			EXPECT_TRUE(pair->passive.receives(IB_CM_TIMEWAIT_EXIT));
+			EXPECT_EQ(pair->active.delivered(IB_CM_REP_RECEIVED), 1u);
+			EXPECT_EQ(pair->passive.delivered(IB_CM_RTU_RECEIVED), 1u);
+			EXPECT_EQ(pair->passive.delivered(IB_CM_DREQ_RECEIVED), 1u);
 		}
 }
 
@@ -214,10 +215,10 @@ void cm_05_answers_are_repeated(Test &test)
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
 	ASSERT_TRUE(alone->connect());
-	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::rtu));
+	ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::rtu));
 	for (unsigned int n = 2; n <= 4; n++) {
 		ASSERT_TRUE(alone->peer.says(alone->node, alone->reply()));
-		ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::rtu, n));
+		ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::rtu, n));
 	}
 	const ib::Mad &rtu = alone->peer.last(ib::CmAttribute::rtu);
 	EXPECT_EQ(__builtin_memcmp(ib::cm_message<ib::CmRtu>(rtu).private_data, "rtu", 4), 0);
@@ -225,18 +226,18 @@ void cm_05_answers_are_repeated(Test &test)
 
 	/* The MRA was not sent at once, but for the REQ that came again. */
 	ASSERT_TRUE(alone->peer.says(alone->node, alone->peer.make_req(alone->node, 0x55, 0x888)));
-	ASSERT_TRUE(alone->passive.hears(IB_CM_REQ_RECEIVED));
+	ASSERT_TRUE(alone->passive.receives(IB_CM_REQ_RECEIVED));
 	ASSERT_EQ(ib_send_cm_mra(alone->passive.id, 20 | IB_CM_MRA_FLAG_DELAY, "wait", 5), 0);
 	EXPECT_EQ(alone->node.counters().sent[IB_CM_COUNTER_MRA], 0u);
 	ASSERT_TRUE(alone->peer.says(alone->node, alone->peer.make_req(alone->node, 0x55, 0x888)));
-	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::mra));
+	ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::mra));
 	const ib::Mad &mra = alone->peer.last(ib::CmAttribute::mra);
 	EXPECT_EQ(ib::cm_message<ib::CmMra>(mra).service_timeout(), 20);
 	EXPECT_EQ(ib::cm_message<ib::CmMra>(mra).remote_id, 0x55u);
 }
 
 /* A DREQ again gets the DREP it had. */
-void cm_05_disconnections_are_answered_again(Test &test)
+void cm_05_repeated_disconnect_gets_a_reply(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -244,29 +245,29 @@ void cm_05_disconnections_are_answered_again(Test &test)
 	ib::Mad dreq = alone->to_active(ib::CmAttribute::dreq);
 	ib::cm_message<ib::CmDreq>(dreq).remote_qpn = some_qpn;
 	ASSERT_TRUE(alone->peer.says(alone->node, dreq));
-	ASSERT_TRUE(alone->active.hears(IB_CM_DREQ_RECEIVED));
+	ASSERT_TRUE(alone->active.receives(IB_CM_DREQ_RECEIVED));
 	ASSERT_EQ(ib_send_cm_drep(alone->active.id, "done", 5), 0);
-	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::drep));
+	ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::drep));
 	if (alone->active.state() == IB_CM_TIMEWAIT) {
 		ASSERT_TRUE(alone->peer.says(alone->node, dreq));
-		ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::drep, 2));
+		ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::drep, 2));
 	}
 	/*
 	 * And when we know nothing of it any more, it is answered all the same, or the peer would
 	 * wait through all its tries.
 	 */
-	const unsigned int before = alone->peer.heard(ib::CmAttribute::drep);
+	const unsigned int before = alone->peer.received(ib::CmAttribute::drep);
 	const u32 local = alone->active.id->local_id;
 	alone->active.close();
 	ASSERT_TRUE(alone->peer.says(alone->node, dreq));
-	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::drep, before + 1));
+	ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::drep, before + 1));
 	const ib::Mad &drep = alone->peer.last(ib::CmAttribute::drep);
 	EXPECT_EQ(ib::cm_message<ib::CmDrep>(drep).local_id, local);
 	EXPECT_EQ(ib::cm_message<ib::CmDrep>(drep).remote_id, 0x77u);
 }
 
 /* A DREQ for another QP than the connection's is none of it. */
-void cm_05_disconnection_of_another_qp(Test &test)
+void cm_05_disconnect_for_another_qp_is_ignored(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -275,34 +276,34 @@ void cm_05_disconnection_of_another_qp(Test &test)
 	ib::cm_message<ib::CmDreq>(dreq).remote_qpn = some_qpn + 1;
 	ASSERT_TRUE(alone->peer.says(alone->node, dreq));
 	EXPECT_EQ(alone->active.state(), IB_CM_ESTABLISHED);
-	EXPECT_EQ(alone->active.told(IB_CM_DREQ_RECEIVED), 0u);
+	EXPECT_EQ(alone->active.delivered(IB_CM_DREQ_RECEIVED), 0u);
 }
 
 /*
  * A peer that comes back with the same QP: its REQ is refused as stale, and the old connection
  * ends. After that it may connect.
  */
-void cm_05_peer_comes_back_with_its_qp(Test &test)
+void cm_05_peer_reconnects_with_the_same_qp(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
 	ASSERT_TRUE(alone->connect());
 	ASSERT_TRUE(alone->peer.says(alone->node, alone->peer.make_req(alone->node, 0x1234)));
-	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::rej));
+	ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::rej));
 	const ib::Mad &rej = alone->peer.last(ib::CmAttribute::rej);
 	EXPECT_EQ(ib::cm_message<ib::CmRej>(rej).reason, IB_CM_REJ_STALE_CONN);
 	EXPECT_EQ(ib::cm_message<ib::CmRej>(rej).remote_id, 0x1234u);
-	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::dreq));
+	ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::dreq));
 	EXPECT_EQ(alone->active.state(), IB_CM_DREQ_SENT);
-	EXPECT_EQ(alone->passive.told(IB_CM_REQ_RECEIVED), 0u);
+	EXPECT_EQ(alone->passive.delivered(IB_CM_REQ_RECEIVED), 0u);
 	ASSERT_TRUE(alone->peer.says(alone->node, alone->to_active(ib::CmAttribute::drep)));
-	ASSERT_TRUE(alone->active.hears(IB_CM_DREP_RECEIVED));
+	ASSERT_TRUE(alone->active.receives(IB_CM_DREP_RECEIVED));
 	ASSERT_TRUE(alone->peer.says(alone->node, alone->peer.make_req(alone->node, 0x1235)));
-	EXPECT_TRUE(alone->passive.hears(IB_CM_REQ_RECEIVED));
+	EXPECT_TRUE(alone->passive.receives(IB_CM_REQ_RECEIVED));
 }
 
 /* The same by a REP: it is refused, the old connection ends, and the new one goes on asking. */
-void cm_05_reply_with_a_qp_in_use(Test &test)
+void cm_05_reply_with_qp_in_use_is_rejected(Test &test)
 {
 	Boxed<Alone> alone;
 	Boxed<End> second;
@@ -313,7 +314,7 @@ void cm_05_reply_with_a_qp_in_use(Test &test)
 	ib::Mad rep = alone->reply(0x78);
 	ib::cm_message<ib::CmRep>(rep).remote_id = second->id->local_id.value();
 	ASSERT_TRUE(alone->peer.says(alone->node, rep));
-	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::rej));
+	ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::rej));
 	const ib::Mad &rej = alone->peer.last(ib::CmAttribute::rej);
 	EXPECT_EQ(ib::cm_message<ib::CmRej>(rej).reason, IB_CM_REJ_STALE_CONN);
 	EXPECT_EQ(ib::cm_message<ib::CmRej>(rej).subject(), 1);
@@ -324,30 +325,30 @@ void cm_05_reply_with_a_qp_in_use(Test &test)
 /*
  * An answer that could not be sent is none: the REP that comes again is answered by what has been.
  */
-void cm_05_answer_that_could_not_be_sent(Test &test)
+void cm_05_failed_reply_is_retried(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
 	ASSERT_EQ(alone->active.request(alone->node, alone->peer.node), 0);
-	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::req));
+	ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::req));
 	ASSERT_TRUE(alone->peer.says(alone->node, alone->reply()));
-	ASSERT_TRUE(alone->active.hears(IB_CM_REP_RECEIVED));
+	ASSERT_TRUE(alone->active.receives(IB_CM_REP_RECEIVED));
 	ASSERT_EQ(ib_send_cm_mra(alone->active.id, 20, nullptr, 0), 0);
-	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::mra));
+	ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::mra));
 	kern_fail_allocation(1);
 	EXPECT_EQ(ib_send_cm_rtu(alone->active.id, nullptr, 0), -ENOMEM);
 	kern_fail_allocation(0);
 	ASSERT_TRUE(alone->peer.says(alone->node, alone->reply()));
 	EXPECT_TRUE(eventually([&] {
-		return alone->peer.heard(ib::CmAttribute::mra) == 2 ||
-		       alone->peer.heard(ib::CmAttribute::rtu);
+		return alone->peer.received(ib::CmAttribute::mra) == 2 ||
+		       alone->peer.received(ib::CmAttribute::rtu);
 	}));
-	EXPECT_EQ(alone->peer.heard(ib::CmAttribute::rtu), 0u);
+	EXPECT_EQ(alone->peer.received(ib::CmAttribute::rtu), 0u);
 	EXPECT_EQ(ib_send_cm_rtu(alone->active.id, nullptr, 0), 0);
 }
 
 /* A connection that cannot be ended aloud ends, and who waits for that hears of it. */
-void cm_05_disconnection_that_could_not_be_sent(Test &test)
+void cm_05_failed_disconnect_is_retried(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -355,44 +356,44 @@ void cm_05_disconnection_that_could_not_be_sent(Test &test)
 	kern_fail_allocation(1);
 	EXPECT_EQ(ib_send_cm_dreq(pair->active.id, nullptr, 0), -ENOMEM);
 	kern_fail_allocation(0);
-	EXPECT_TRUE(pair->active.hears(IB_CM_DREQ_ERROR));
+	EXPECT_TRUE(pair->active.receives(IB_CM_DREQ_ERROR));
 	EXPECT_EQ(pair->active.state(), IB_CM_TIMEWAIT);
 	EXPECT_EQ(pair->passive.state(), IB_CM_ESTABLISHED);
 }
 
 /* A REP with no QP is no REP; the id goes on asking. */
-void cm_01_reply_without_a_qp(Test &test)
+void cm_01_reply_without_qp_is_rejected(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
 	ASSERT_EQ(alone->active.request(alone->node, alone->peer.node), 0);
-	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::req));
+	ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::req));
 	ASSERT_TRUE(alone->peer.says(alone->node, alone->reply(0x77, 0)));
-	EXPECT_EQ(alone->active.told(IB_CM_REP_RECEIVED), 0u);
+	EXPECT_EQ(alone->active.delivered(IB_CM_REP_RECEIVED), 0u);
 	EXPECT_EQ(alone->active.state(), IB_CM_REQ_SENT);
 	EXPECT_EQ(alone->node.counters().malformed, 1u);
 	ASSERT_TRUE(alone->peer.says(alone->node, alone->reply()));
-	EXPECT_TRUE(alone->active.hears(IB_CM_REP_RECEIVED));
+	EXPECT_TRUE(alone->active.receives(IB_CM_REP_RECEIVED));
 }
 
 /*
  * A REQ that is refused as stale leads to a time-wait of the path that it asked for: 2^19 * 4.096
  * us = 2.1 s.
  */
-void cm_06_stale_request_waits(Test &test)
+void cm_06_stale_request_is_delayed(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
 	const sa_path_rec path = alone->node.path_to(alone->peer.node, 18);
 	const auto param = End::request_of(path);
 	ASSERT_EQ(ib_send_cm_req(alone->active.id, &param), 0);
-	ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::req));
+	ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::req));
 	ib::Mad rej = alone->to_active(ib::CmAttribute::rej, 0);
 	ib::cm_message<ib::CmRej>(rej).reason = u16{IB_CM_REJ_STALE_CONN};
 	const u64 begin = kern::now_ns();
 	ASSERT_TRUE(alone->peer.says(alone->node, rej));
-	ASSERT_TRUE(alone->active.hears(IB_CM_REJ_RECEIVED));
-	ASSERT_TRUE(alone->active.hears(IB_CM_TIMEWAIT_EXIT));
+	ASSERT_TRUE(alone->active.receives(IB_CM_REJ_RECEIVED));
+	ASSERT_TRUE(alone->active.receives(IB_CM_TIMEWAIT_EXIT));
 	EXPECT_GE((kern::now_ns() - begin) / 1'000'000, u64{cm::wait_ms(cm::time_ns(19))});
 }
 
@@ -400,13 +401,13 @@ void cm_06_stale_request_waits(Test &test)
  * What could not be answered for want of memory is counted as that: nothing is wrong with the
  * message.
  */
-void cm_12_lack_of_memory(Test &test)
+void cm_12_allocation_failures_are_counted(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
 	soft_fail(alone->node.device(), SOFT_CREATE_AH, 1, -ENOMEM);
-	ASSERT_TRUE(
-		alone->peer.says(alone->node, Stranger::make(ib::CmAttribute::dreq, 0x77, 0x88)));
+	ASSERT_TRUE(alone->peer.says(alone->node,
+				     UnknownPeer::make(ib::CmAttribute::dreq, 0x77, 0x88)));
 	EXPECT_EQ(alone->node.counters().no_memory, 1u);
 	EXPECT_EQ(alone->node.counters().malformed, 0u);
 }
@@ -415,7 +416,7 @@ void cm_12_lack_of_memory(Test &test)
  * Every reason, with its information and private data, at either step, arrives as it was sent, and
  * has words.
  */
-void cm_06_every_reason_to_refuse(Test &test)
+void cm_06_every_reject_reason(Test &test)
 {
 	for (int reason = IB_CM_REJ_NO_QP; reason <= IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED;
 	     reason++) {
@@ -430,7 +431,7 @@ void cm_06_every_reason_to_refuse(Test &test)
 			ASSERT_EQ(ib_send_cm_rej(from.id, static_cast<ib_cm_rej_reason>(reason),
 						 "why", 4, "sorry", 6),
 				  0);
-			ASSERT_TRUE(to.hears(IB_CM_REJ_RECEIVED));
+			ASSERT_TRUE(to.receives(IB_CM_REJ_RECEIVED));
 			EXPECT_EQ(to.last.param.rej_rcvd.reason, reason);
 			EXPECT_EQ(to.last.param.rej_rcvd.ari_length, 4);
 			EXPECT_EQ(__builtin_memcmp(to.data, "sorry", 6), 0);
@@ -443,7 +444,7 @@ void cm_06_every_reason_to_refuse(Test &test)
 }
 
 /* What the CM refuses by itself, and what it says then. */
-void cm_06_refused_by_the_cm(Test &test)
+void cm_06_rejects_of_the_cm(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -475,7 +476,7 @@ void cm_06_refused_by_the_cm(Test &test)
 		ib::Mad mad = alone->peer.make_req(alone->node, 0x100 + heard, 0x200 + heard);
 		one.wrong(ib::cm_message<ib::CmReq>(mad));
 		ASSERT_TRUE(alone->peer.says(alone->node, mad));
-		ASSERT_TRUE(alone->peer.hears(ib::CmAttribute::rej, ++heard));
+		ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::rej, ++heard));
 		const ib::Mad &last = alone->peer.last(ib::CmAttribute::rej);
 		const auto &rej = ib::cm_message<ib::CmRej>(last);
 		EXPECT_EQ(rej.reason, one.reason);
@@ -485,20 +486,23 @@ void cm_06_refused_by_the_cm(Test &test)
 		EXPECT_EQ(rej.subject(), 0);
 		EXPECT_EQ(last.header.tid, mad.header.tid);
 	}
-	EXPECT_EQ(alone->passive.told(IB_CM_REQ_RECEIVED), 0u);
+	EXPECT_EQ(alone->passive.delivered(IB_CM_REQ_RECEIVED), 0u);
 }
 
 } // namespace
 
-CARD_SUITE(cm_time, KUNIT_CASE(cm_04_numbers_are_times), KUNIT_CASE(cm_04_request_nobody_answers),
-	   KUNIT_CASE(cm_04_reply_nobody_answers), KUNIT_CASE(cm_04_disconnection_nobody_answers),
-	   KUNIT_CASE(cm_04_peer_asks_for_time), KUNIT_CASE(cm_04_no_peer_makes_us_wait_for_ever),
-	   KUNIT_CASE(cm_04_lost_messages_are_repeated), KUNIT_CASE(cm_05_answers_are_repeated),
-	   KUNIT_CASE(cm_05_disconnections_are_answered_again),
-	   KUNIT_CASE(cm_05_disconnection_of_another_qp),
-	   KUNIT_CASE(cm_05_peer_comes_back_with_its_qp), KUNIT_CASE(cm_05_reply_with_a_qp_in_use),
-	   KUNIT_CASE(cm_05_answer_that_could_not_be_sent),
-	   KUNIT_CASE(cm_05_disconnection_that_could_not_be_sent),
-	   KUNIT_CASE(cm_01_reply_without_a_qp), KUNIT_CASE(cm_06_stale_request_waits),
-	   KUNIT_CASE(cm_12_lack_of_memory), KUNIT_CASE(cm_06_every_reason_to_refuse),
-	   KUNIT_CASE(cm_06_refused_by_the_cm));
+CARD_SUITE(
+	cm_time, KUNIT_CASE(cm_04_timeouts_are_encoded_exponentially),
+	KUNIT_CASE(cm_04_unanswered_request_times_out),
+	KUNIT_CASE(cm_04_unanswered_reply_times_out),
+	KUNIT_CASE(cm_04_unanswered_disconnect_times_out),
+	KUNIT_CASE(cm_04_peer_extends_the_timeout), KUNIT_CASE(cm_04_timeout_extension_is_bounded),
+	KUNIT_CASE(cm_04_lost_messages_are_retransmitted), KUNIT_CASE(cm_05_answers_are_repeated),
+	KUNIT_CASE(cm_05_repeated_disconnect_gets_a_reply),
+	KUNIT_CASE(cm_05_disconnect_for_another_qp_is_ignored),
+	KUNIT_CASE(cm_05_peer_reconnects_with_the_same_qp),
+	KUNIT_CASE(cm_05_reply_with_qp_in_use_is_rejected),
+	KUNIT_CASE(cm_05_failed_reply_is_retried), KUNIT_CASE(cm_05_failed_disconnect_is_retried),
+	KUNIT_CASE(cm_01_reply_without_qp_is_rejected), KUNIT_CASE(cm_06_stale_request_is_delayed),
+	KUNIT_CASE(cm_12_allocation_failures_are_counted), KUNIT_CASE(cm_06_every_reject_reason),
+	KUNIT_CASE(cm_06_rejects_of_the_cm));

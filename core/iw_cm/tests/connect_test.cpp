@@ -70,7 +70,7 @@ struct End {
 		return 0;
 	}
 	unsigned int count(iw_cm_event_type type) const { return told[type].load_acquire(); }
-	bool hears(iw_cm_event_type type) const
+	bool receives(iw_cm_event_type type) const
 	{
 		return eventually([&] { return count(type) == 1; });
 	}
@@ -133,13 +133,13 @@ struct Scene {
 	bool establish()
 	{
 		return request() && passive->accept() == 0 &&
-		       active->hears(IW_CM_EVENT_CONNECT_REPLY) &&
-		       passive->hears(IW_CM_EVENT_ESTABLISHED);
+		       active->receives(IW_CM_EVENT_CONNECT_REPLY) &&
+		       passive->receives(IW_CM_EVENT_ESTABLISHED);
 	}
 };
 
 /* Private data travels both ways; each end is told of each thing once. */
-void iwcm_01_connections_come_and_go(Test &test)
+void iwcm_01_connects_and_disconnects(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -151,8 +151,8 @@ void iwcm_01_connections_come_and_go(Test &test)
 	EXPECT_EQ(scene.passive->accept(), -EINVAL);
 	EXPECT_EQ(iw_cm_reject(scene.passive->id, nullptr, 0), -EINVAL);
 	ASSERT_EQ(iw_cm_disconnect(scene.active->id, false), 0);
-	EXPECT_TRUE(scene.active->hears(IW_CM_EVENT_CLOSE));
-	EXPECT_TRUE(scene.passive->hears(IW_CM_EVENT_CLOSE));
+	EXPECT_TRUE(scene.active->receives(IW_CM_EVENT_CLOSE));
+	EXPECT_TRUE(scene.passive->receives(IW_CM_EVENT_CLOSE));
 	EXPECT_EQ(iw_cm_disconnect(scene.active->id, true), -EINVAL);
 	scene.active->close();
 	scene.passive->close();
@@ -161,13 +161,13 @@ void iwcm_01_connections_come_and_go(Test &test)
 }
 
 /* Whoever connects hears why not, once, and is done. */
-void refusals_are_told(Test &test)
+void rejects_reach_the_peer(Test &test)
 {
 	{
 		Scene scene;
 		ASSERT_TRUE(scene.ok());
 		ASSERT_EQ(scene.active->connect(), 0);
-		ASSERT_TRUE(scene.active->hears(IW_CM_EVENT_CONNECT_REPLY));
+		ASSERT_TRUE(scene.active->receives(IW_CM_EVENT_CONNECT_REPLY));
 		EXPECT_EQ(scene.active->status, -ECONNREFUSED);
 		EXPECT_EQ(scene.active->connect(), -EINVAL);
 	}
@@ -176,7 +176,7 @@ void refusals_are_told(Test &test)
 		ASSERT_TRUE(scene.ok());
 		ASSERT_TRUE(scene.request());
 		ASSERT_EQ(iw_cm_reject(scene.passive->id, nullptr, 0), 0);
-		ASSERT_TRUE(scene.active->hears(IW_CM_EVENT_CONNECT_REPLY));
+		ASSERT_TRUE(scene.active->receives(IW_CM_EVENT_CONNECT_REPLY));
 		EXPECT_EQ(scene.active->status, -ECONNRESET);
 		EXPECT_EQ(scene.passive->accept(), -EINVAL);
 	}
@@ -186,14 +186,14 @@ void refusals_are_told(Test &test)
 		ASSERT_TRUE(scene.ok());
 		ASSERT_TRUE(scene.listener->listen(nullptr, backlog));
 		ASSERT_EQ(scene.active->connect(), 0);
-		ASSERT_TRUE(scene.active->hears(IW_CM_EVENT_CONNECT_REPLY));
+		ASSERT_TRUE(scene.active->receives(IW_CM_EVENT_CONNECT_REPLY));
 		EXPECT_EQ(scene.active->status, backlog ? -ECONNRESET : -ECONNREFUSED);
 		EXPECT_EQ(Fake::rejected.load_acquire(), backlog ? 1u : 0u);
 	}
 }
 
 /* What the driver refuses has not happened. */
-void iwcm_03_errors_of_the_driver_are_the_callers(Test &test)
+void iwcm_03_driver_errors_are_returned(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -207,7 +207,7 @@ void iwcm_03_errors_of_the_driver_are_the_callers(Test &test)
 	Fake::accept_error = -ENOMEM;
 	EXPECT_EQ(scene.passive->accept(), -ENOMEM);
 	EXPECT_EQ(scene.passive->accept(), -EINVAL);
-	ASSERT_TRUE(scene.active->hears(IW_CM_EVENT_CONNECT_REPLY));
+	ASSERT_TRUE(scene.active->receives(IW_CM_EVENT_CONNECT_REPLY));
 	scene.passive->close();
 	EXPECT_EQ(scene.passive->count(IW_CM_EVENT_ESTABLISHED), 0u);
 	/* Of a device that does not connect there are no ids. */
@@ -217,7 +217,7 @@ void iwcm_03_errors_of_the_driver_are_the_callers(Test &test)
 }
 
 /* An end in every state waits for what the driver has promised, and is told nothing after it. */
-void iwcm_02_ids_end_in_every_state(Test &test)
+void iwcm_02_ids_are_destroyed_in_every_state(Test &test)
 {
 	{
 		Scene scene;
@@ -234,7 +234,7 @@ void iwcm_02_ids_end_in_every_state(Test &test)
 		Fake::still = true;
 		ASSERT_EQ(scene.active->connect(), 0);
 		ASSERT_EQ(iw_cm_disconnect(scene.active->id, abrupt), 0);
-		ASSERT_TRUE(scene.active->hears(IW_CM_EVENT_CONNECT_REPLY));
+		ASSERT_TRUE(scene.active->receives(IW_CM_EVENT_CONNECT_REPLY));
 		EXPECT_EQ(scene.active->status, -ECONNABORTED);
 		EXPECT_EQ(iw_cm_disconnect(scene.active->id, abrupt), -EINVAL);
 	}
@@ -244,7 +244,7 @@ void iwcm_02_ids_end_in_every_state(Test &test)
 		ASSERT_TRUE(scene.request());
 		scene.passive->close();
 		EXPECT_EQ(Fake::rejected.load_acquire(), 1u);
-		ASSERT_TRUE(scene.active->hears(IW_CM_EVENT_CONNECT_REPLY));
+		ASSERT_TRUE(scene.active->receives(IW_CM_EVENT_CONNECT_REPLY));
 	}
 	{
 		Scene scene;
@@ -253,7 +253,7 @@ void iwcm_02_ids_end_in_every_state(Test &test)
 		/* The listener first: connections are no longer its affair. */
 		scene.listener->close();
 		scene.passive->close();
-		EXPECT_TRUE(scene.active->hears(IW_CM_EVENT_CLOSE));
+		EXPECT_TRUE(scene.active->receives(IW_CM_EVENT_CLOSE));
 		EXPECT_EQ(scene.passive->count(IW_CM_EVENT_CLOSE), 0u);
 	}
 }
@@ -262,7 +262,7 @@ void iwcm_02_ids_end_in_every_state(Test &test)
  * Of every way through the table: what the driver may still tell is what it promised, and an id
  * that is destroyed goes nowhere.
  */
-void iwcm_02_states_keep_promises(Test &test)
+void iwcm_02_state_invariants(Test &test)
 {
 	using iw_cm::Event;
 	using iw_cm::State;
@@ -292,6 +292,7 @@ void iwcm_02_states_keep_promises(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(iw_cm_connect, KUNIT_CASE(iwcm_01_connections_come_and_go),
-	    KUNIT_CASE(refusals_are_told), KUNIT_CASE(iwcm_03_errors_of_the_driver_are_the_callers),
-	    KUNIT_CASE(iwcm_02_ids_end_in_every_state), KUNIT_CASE(iwcm_02_states_keep_promises));
+KUNIT_SUITE(iw_cm_connect, KUNIT_CASE(iwcm_01_connects_and_disconnects),
+	    KUNIT_CASE(rejects_reach_the_peer), KUNIT_CASE(iwcm_03_driver_errors_are_returned),
+	    KUNIT_CASE(iwcm_02_ids_are_destroyed_in_every_state),
+	    KUNIT_CASE(iwcm_02_state_invariants));

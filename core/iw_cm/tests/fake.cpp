@@ -73,6 +73,10 @@ void end_passive(Link *link)
 
 int connect(iw_cm_id *id, const iw_cm_param *param)
 {
+	if (Fake::holding_connect.load_acquire()) {
+		Fake::held_qp.store_release(param->qp);
+		(void)kern::kunit::eventually([] { return !Fake::holding_connect.load_acquire(); });
+	}
 	if (const int error = std::exchange(Fake::connect_error, 0))
 		return error;
 	auto made = kern::make<Link>(kern::Gfp::kernel);
@@ -160,6 +164,12 @@ int create_listen(iw_cm_id *id, unsigned int)
 		ask(id, 1);
 		(void)kern::kunit::eventually(heard);
 	}
+	if (Fake::unanswered_port.load_acquire() == id->local.port) {
+		Fake::unanswered.fetch_add(1);
+		(void)kern::kunit::eventually(
+			[&] { return Fake::unanswered_port.load_acquire() != id->local.port; });
+		Fake::unanswered.fetch_sub(1);
+	}
 	if (const int error = std::exchange(Fake::listen_error, 0))
 		return error;
 	if (find(id->local.port, id->device))
@@ -189,7 +199,6 @@ constinit const iw_cm_ops Fake::ops = {
 	.disconnect = disconnect,
 	.create_listen = create_listen,
 	.destroy_listen = destroy_listen,
-	.get_qp = [](ib_device *, u32) -> ib_qp * { return nullptr; },
 };
 
 bool Fake::start()
@@ -198,6 +207,9 @@ bool Fake::start()
 	connect_error = accept_error = listen_error = 0;
 	asked_at_once = nullptr;
 	rejected.store_release(0);
+	unanswered_port.store_release(0);
+	holding_connect.store_release(false);
+	held_qp.store_release(nullptr);
 	still = false;
 	for (ib_device *&device : devices) {
 		device = soft_create_rnic(&options);

@@ -29,6 +29,12 @@ public:
 	static inline int connect_error = 0, accept_error = 0, listen_error = 0;
 	/* Tells the next listener of a request, and looks until that is true, before it answers. */
 	static inline bool (*asked_at_once)() = nullptr;
+	/* The port at which a listen is not answered as long as this is set; how many wait. */
+	static inline kern::Atomic<u32> unanswered_port{0};
+	static inline kern::Atomic<unsigned int> unanswered{0};
+	/* Whether a connect is not answered; by which QP the last of these is. */
+	static inline kern::Atomic<bool> holding_connect{false};
+	static inline kern::Atomic<ib_qp *> held_qp{nullptr};
 	/* Told of what it never promised, or twice. */
 	static inline kern::Atomic<unsigned int> rejected{0};
 	/* The network is still: nobody hears of a connect. */

@@ -21,6 +21,12 @@ static inline u64 bench_ticks(void)
 	return ticks;
 }
 
+/* For a call whose result does not change what is counted. It costs no instruction. */
+static inline void bench_ignore(long result)
+{
+	(void)result;
+}
+
 #define BENCH_SMALLEST(statement)                                                                  \
 	({                                                                                         \
 		u64 smallest = ~0ull;                                                              \

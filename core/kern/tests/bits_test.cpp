@@ -23,7 +23,7 @@ void field_touches_its_bits_only(kern::kunit::Test &test)
 }
 
 /* An index below the size is itself; any other is 0, whatever the branch before it was. */
-void an_index_beyond_its_table_is_none(kern::kunit::Test &test)
+void out_of_range_index_is_rejected(kern::kunit::Test &test)
 {
 	for (size_t size : {size_t{1}, size_t{2}, size_t{1000}, size_t{1} << 40, ~size_t{0}}) {
 		EXPECT_EQ(kern::index_nospec(0, size), 0u);
@@ -56,4 +56,4 @@ void rounding(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_bits, KUNIT_CASE(field_touches_its_bits_only), KUNIT_CASE(rounding),
-	    KUNIT_CASE(an_index_beyond_its_table_is_none));
+	    KUNIT_CASE(out_of_range_index_is_rejected));

@@ -26,6 +26,9 @@ void budget_is_never_exceeded(kern::kunit::Test &test)
 	}
 	EXPECT_EQ(budget.taken(), 0u);
 	EXPECT_OK(budget.take(10));
+	EXPECT_ERROR(budget.take(8, 3), -EDQUOT);
+	EXPECT_ERROR(budget.take(1, ~0u), -EDQUOT);
+	EXPECT_OK(budget.take(7, 3));
 }
 
 /* A portion goes back once, with its last owner; one that is lost does not. */

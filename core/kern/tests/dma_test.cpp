@@ -25,7 +25,7 @@ void coherent_buffer_is_zeroed(kern::kunit::Test &test)
 }
 
 /* Pieces of a pool are aligned and apart. */
-void pool_gives_aligned_pieces(kern::kunit::Test &test)
+void pool_allocations_are_aligned(kern::kunit::Test &test)
 {
 	kern::kunit::FakeDevice device("kern-dma");
 	ASSERT_TRUE(device.native() != nullptr);
@@ -108,5 +108,6 @@ void scatter_table_covers_its_pages(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_dma, KUNIT_CASE(coherent_buffer_is_zeroed), KUNIT_CASE(pool_gives_aligned_pieces),
-	    KUNIT_CASE(streaming_maps), KUNIT_CASE(scatter_table_covers_its_pages));
+KUNIT_SUITE(kern_dma, KUNIT_CASE(coherent_buffer_is_zeroed),
+	    KUNIT_CASE(pool_allocations_are_aligned), KUNIT_CASE(streaming_maps),
+	    KUNIT_CASE(scatter_table_covers_its_pages));

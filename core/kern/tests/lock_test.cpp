@@ -157,9 +157,28 @@ void shared_and_try(kern::kunit::Test &test)
 	}
 }
 
+/* A task that has a mutex of work items allocates as they do. */
+void lock_13_noio_mutex_implies_noio_allocations(kern::kunit::Test &test)
+{
+	kern::NoIoMutex outer{KERN_LOCK_CLASS("kern_test.noio_outer")};
+	kern::NoIoMutex inner{KERN_LOCK_CLASS("kern_test.noio_inner")};
+	EXPECT_FALSE(kern_noio());
+	{
+		kern::Guard guard(outer);
+		EXPECT_TRUE(kern_noio());
+		{
+			kern::Guard second(inner);
+			EXPECT_TRUE(kern_noio());
+		}
+		EXPECT_TRUE(kern_noio());
+	}
+	EXPECT_FALSE(kern_noio());
+}
+
 } // namespace
 
-KUNIT_SUITE(kern_lock, KUNIT_CASE(spin_lock_excludes), KUNIT_CASE(bh_lock_excludes),
+KUNIT_SUITE(kern_lock, KUNIT_CASE(lock_13_noio_mutex_implies_noio_allocations),
+	    KUNIT_CASE(spin_lock_excludes), KUNIT_CASE(bh_lock_excludes),
 	    KUNIT_CASE(irq_lock_excludes), KUNIT_CASE(mutex_excludes),
 	    KUNIT_CASE(rw_lock_excludes_writers), KUNIT_CASE(irq_guard_restores),
 	    KUNIT_CASE(locked_gives_access), KUNIT_CASE(shared_and_try));

@@ -42,7 +42,7 @@ void owned_destroys_once(kern::kunit::Test &test)
 }
 
 /* A size that overflows, or that nobody has, is ENOMEM and not a small allocation. */
-void array_refuses_what_cannot_be(kern::kunit::Test &test)
+void array_rejects_oversized_requests(kern::kunit::Test &test)
 {
 	const volatile std::size_t count = ~std::size_t{0} / 4;
 	EXPECT_ERROR(kern::make_array<u64>(kern::Gfp::atomic | kern::Gfp::no_warn, count), -ENOMEM);
@@ -114,7 +114,7 @@ void spans_copy_and_compare(kern::kunit::Test &test)
 }
 
 /* A Static lives from construct() to destruct(). */
-void static_lives_when_told(kern::kunit::Test &test)
+void static_object_is_constructed_on_demand(kern::kunit::Test &test)
 {
 	static constinit kern::Static<Derived> object;
 	int destroyed = 0;
@@ -126,6 +126,7 @@ void static_lives_when_told(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_memory, KUNIT_CASE(owned_destroys_once), KUNIT_CASE(array_refuses_what_cannot_be),
-	    KUNIT_CASE(array_constructs_and_destroys), KUNIT_CASE(pages_are_aligned),
-	    KUNIT_CASE(spans_copy_and_compare), KUNIT_CASE(static_lives_when_told));
+KUNIT_SUITE(kern_memory, KUNIT_CASE(owned_destroys_once),
+	    KUNIT_CASE(array_rejects_oversized_requests), KUNIT_CASE(array_constructs_and_destroys),
+	    KUNIT_CASE(pages_are_aligned), KUNIT_CASE(spans_copy_and_compare),
+	    KUNIT_CASE(static_object_is_constructed_on_demand));

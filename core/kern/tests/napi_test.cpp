@@ -91,7 +91,7 @@ private:
 };
 
 /* Who disables NAPI may free what a poll uses, be it behind the poll's last word. */
-void napi_disabled_is_left(Test &test)
+void napi_disable_waits_for_the_poll(Test &test)
 {
 	if (!test.needs_another_cpu())
 		return;
@@ -108,4 +108,4 @@ void napi_disabled_is_left(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_napi, KUNIT_CASE(napi_disabled_is_left));
+KUNIT_SUITE(kern_napi, KUNIT_CASE(napi_disable_waits_for_the_poll));

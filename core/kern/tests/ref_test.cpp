@@ -33,7 +33,7 @@ void last_reference_destroys(kern::kunit::Test &test)
 }
 
 /* A count that reached zero is not raised again. */
-void dying_object_is_not_shared(kern::kunit::Test &test)
+void dying_object_cannot_be_acquired(kern::kunit::Test &test)
 {
 	kern::RefCount count;
 	EXPECT_TRUE(count.get_unless_zero());
@@ -45,4 +45,5 @@ void dying_object_is_not_shared(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_ref, KUNIT_CASE(last_reference_destroys), KUNIT_CASE(dying_object_is_not_shared));
+KUNIT_SUITE(kern_ref, KUNIT_CASE(last_reference_destroys),
+	    KUNIT_CASE(dying_object_cannot_be_acquired));

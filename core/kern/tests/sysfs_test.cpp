@@ -40,7 +40,7 @@ void sysfs_file_shows_a_page(kern::kunit::Test &test)
  * Directories and files come and go as their owners do; a name is taken while it is there, and free
  * again.
  */
-void sysfs_entries_come_and_go(kern::kunit::Test &test)
+void sysfs_entries_are_added_and_removed(kern::kunit::Test &test)
 {
 	kern::kunit::FakeDevice device("weft-kern-test-sysfs");
 	ASSERT_TRUE(device.native() != nullptr);
@@ -58,4 +58,5 @@ void sysfs_entries_come_and_go(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_sysfs, KUNIT_CASE(sysfs_file_shows_a_page), KUNIT_CASE(sysfs_entries_come_and_go));
+KUNIT_SUITE(kern_sysfs, KUNIT_CASE(sysfs_file_shows_a_page),
+	    KUNIT_CASE(sysfs_entries_are_added_and_removed));

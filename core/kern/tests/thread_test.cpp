@@ -36,7 +36,7 @@ void thread_stops_with_its_result(kern::kunit::Test &test)
 }
 
 /* Time does not go back, and a deadline passes when its time is over and not before. */
-void time_goes_on(kern::kunit::Test &test)
+void time_advances(kern::kunit::Test &test)
 {
 	const u64 before = kern::now_ns();
 	const auto deadline = kern::Deadline::in_ms(20);
@@ -60,5 +60,5 @@ void seeded_numbers_repeat(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_thread, KUNIT_CASE(thread_stops_with_its_result), KUNIT_CASE(time_goes_on),
+KUNIT_SUITE(kern_thread, KUNIT_CASE(thread_stops_with_its_result), KUNIT_CASE(time_advances),
 	    KUNIT_CASE(seeded_numbers_repeat));

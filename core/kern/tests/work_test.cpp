@@ -101,7 +101,30 @@ void delayed_work_waits(kern::kunit::Test &test)
 	EXPECT_FALSE(later.work.cancel());
 }
 
+/* Packets that write out memory may wait for a work item, so it does not wait for such a write. */
+void lock_13_work_items_allocate_without_io(kern::kunit::Test &test)
+{
+	struct Allocating {
+		void run() { without_io = kern_noio(); }
+		void run_later() { later_without_io = kern_noio(); }
+		bool without_io = false, later_without_io = false;
+		kern::Work work{kern::method<&Allocating::run>, this};
+		kern::DelayedWork later{kern::method<&Allocating::run_later>, this};
+	};
+	auto made = kern::make<Allocating>(kern::Gfp::kernel);
+	ASSERT_OK(made);
+	Allocating &allocating = *made.value();
+	allocating.work.queue();
+	allocating.work.flush();
+	EXPECT_TRUE(allocating.without_io);
+	allocating.later.queue(0);
+	allocating.later.flush();
+	EXPECT_TRUE(allocating.later_without_io);
+	EXPECT_FALSE(kern_noio());
+}
+
 } // namespace
 
-KUNIT_SUITE(kern_work, KUNIT_CASE(work_runs_once), KUNIT_CASE(ordered_queue_keeps_order),
+KUNIT_SUITE(kern_work, KUNIT_CASE(lock_13_work_items_allocate_without_io),
+	    KUNIT_CASE(work_runs_once), KUNIT_CASE(ordered_queue_keeps_order),
 	    KUNIT_CASE(delayed_work_waits));

@@ -6,7 +6,7 @@ namespace
 {
 
 /* An object is found at its index and nowhere else, and a place is taken once. */
-void xarray_finds_what_is_there(kern::kunit::Test &test)
+void xarray_lookup(kern::kunit::Test &test)
 {
 	kern::XArray<long> array;
 	long a = 1, b = 2;
@@ -48,7 +48,7 @@ void xarray_allocates_free_indices(kern::kunit::Test &test)
 }
 
 /* A number is given once until it is given back. */
-void id_allocator_gives_once(kern::kunit::Test &test)
+void id_allocator_never_repeats_an_id(kern::kunit::Test &test)
 {
 	kern::IdAllocator ids;
 
@@ -64,5 +64,5 @@ void id_allocator_gives_once(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_xarray, KUNIT_CASE(xarray_finds_what_is_there),
-	    KUNIT_CASE(xarray_allocates_free_indices), KUNIT_CASE(id_allocator_gives_once));
+KUNIT_SUITE(kern_xarray, KUNIT_CASE(xarray_lookup), KUNIT_CASE(xarray_allocates_free_indices),
+	    KUNIT_CASE(id_allocator_never_repeats_an_id));

@@ -53,22 +53,22 @@ void rcm_01_connects_and_disconnects(Test &test)
 		EXPECT_EQ(__builtin_memcmp(pair->passive.data, "request", 8), 0);
 
 		ASSERT_EQ(pair->passive.accept(), 0);
-		ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_CONNECT_RESPONSE));
+		ASSERT_TRUE(pair->active.receives(RDMA_CM_EVENT_CONNECT_RESPONSE));
 		EXPECT_EQ(__builtin_memcmp(pair->active.data, "reply", 6), 0);
 		EXPECT_EQ(pair->active.last.param.conn.qp_num, 0x456u);
 		rdma_lock_handler(active);
 		EXPECT_EQ(rdma_accept(active, nullptr), 0);
 		rdma_unlock_handler(active);
-		ASSERT_TRUE(pair->passive.hears(RDMA_CM_EVENT_ESTABLISHED));
+		ASSERT_TRUE(pair->passive.receives(RDMA_CM_EVENT_ESTABLISHED));
 
 		ASSERT_EQ(rdma_disconnect(active), 0);
-		ASSERT_TRUE(pair->passive.hears(RDMA_CM_EVENT_DISCONNECTED));
-		EXPECT_EQ(pair->active.told(RDMA_CM_EVENT_DISCONNECTED), 0u);
+		ASSERT_TRUE(pair->passive.receives(RDMA_CM_EVENT_DISCONNECTED));
+		EXPECT_EQ(pair->active.delivered(RDMA_CM_EVENT_DISCONNECTED), 0u);
 		/* The answer is the consumer's. */
 		ASSERT_EQ(rdma_disconnect(passive), 0);
-		ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_DISCONNECTED));
-		EXPECT_TRUE(pair->active.hears(RDMA_CM_EVENT_TIMEWAIT_EXIT));
-		EXPECT_TRUE(pair->passive.hears(RDMA_CM_EVENT_TIMEWAIT_EXIT));
+		ASSERT_TRUE(pair->active.receives(RDMA_CM_EVENT_DISCONNECTED));
+		EXPECT_TRUE(pair->active.receives(RDMA_CM_EVENT_TIMEWAIT_EXIT));
+		EXPECT_TRUE(pair->passive.receives(RDMA_CM_EVENT_TIMEWAIT_EXIT));
 		EXPECT_EQ(pair->active.all(), 5u);
 		EXPECT_EQ(pair->passive.all(), 4u);
 		EXPECT_EQ(pair->listener.all(), 0u);
@@ -108,12 +108,12 @@ void rcm_01_connects_gids(Test &test)
 		attr.qp_state = IB_QPS_INIT;
 		EXPECT_EQ(rdma_init_qp_attr(active.id, &attr, &mask), 0);
 		ASSERT_EQ(active.connect(0x123, "a request"), 0);
-		ASSERT_TRUE(passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
+		ASSERT_TRUE(passive.receives(RDMA_CM_EVENT_CONNECT_REQUEST));
 		EXPECT_EQ(__builtin_memcmp(passive.data, "a request", 10), 0);
 		EXPECT_TRUE(rdma_cm::same_host(passive.id->route.addr.dst_addr, from));
 		EXPECT_EQ(passive.id->route.addr.src_addr.ib.pkey.value(), IB_DEFAULT_PKEY_FULL);
 		ASSERT_EQ(passive.accept(), 0);
-		ASSERT_TRUE(active.hears(RDMA_CM_EVENT_CONNECT_RESPONSE));
+		ASSERT_TRUE(active.receives(RDMA_CM_EVENT_CONNECT_RESPONSE));
 	}
 }
 
@@ -121,7 +121,7 @@ void rcm_01_connects_gids(Test &test)
  * A connection that could not be asked for has not begun: there is nothing to end, a QP begins as
  * before, and one may ask again.
  */
-void rcm_01_connect_is_tried_again(Test &test)
+void rcm_01_connect_is_retried(Test &test)
 {
 	static constexpr u8 data[RDMA_CM_REQ_PRIVATE_DATA_SIZE + 1] = {};
 	Boxed<Pair> pair;
@@ -141,7 +141,7 @@ void rcm_01_connect_is_tried_again(Test &test)
 	EXPECT_EQ(rdma_disconnect(end.id), -EINVAL);
 	EXPECT_EQ(rdma_notify(end.id, IB_EVENT_COMM_EST), -EINVAL);
 	ASSERT_EQ(end.connect(), 0);
-	ASSERT_TRUE(pair->passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
+	ASSERT_TRUE(pair->passive.receives(RDMA_CM_EVENT_CONNECT_REQUEST));
 	EXPECT_EQ(rdma_init_qp_attr(end.id, &attr, &mask), 0);
 }
 
@@ -179,7 +179,7 @@ ib_qp_state state_of(ib_qp *qp)
  * A QP of the id's own goes along with the connection, to both its ends, and data go through it:
  * the packet numbers are right.
  */
-void rcm_02_qps_go_along(Test &test)
+void rcm_02_qp_follows_the_connection(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -190,12 +190,12 @@ void rcm_02_qps_go_along(Test &test)
 		ASSERT_EQ(here.make_qp(pair->active.id), 0);
 		EXPECT_EQ(state_of(pair->active.id->qp), IB_QPS_INIT);
 		ASSERT_EQ(pair->active.connect(), 0);
-		ASSERT_TRUE(pair->passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
+		ASSERT_TRUE(pair->passive.receives(RDMA_CM_EVENT_CONNECT_REQUEST));
 		EXPECT_EQ(pair->passive.last.param.conn.qp_num, pair->active.id->qp->qp_num);
 		ASSERT_EQ(there.make_qp(pair->passive.id), 0);
 		ASSERT_EQ(pair->passive.accept(), 0);
-		ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_ESTABLISHED));
-		ASSERT_TRUE(pair->passive.hears(RDMA_CM_EVENT_ESTABLISHED));
+		ASSERT_TRUE(pair->active.receives(RDMA_CM_EVENT_ESTABLISHED));
+		ASSERT_TRUE(pair->passive.receives(RDMA_CM_EVENT_ESTABLISHED));
 		EXPECT_EQ(state_of(pair->active.id->qp), IB_QPS_RTS);
 		EXPECT_EQ(state_of(pair->passive.id->qp), IB_QPS_RTS);
 
@@ -212,7 +212,7 @@ void rcm_02_qps_go_along(Test &test)
 
 		ASSERT_EQ(rdma_disconnect(pair->active.id), 0);
 		EXPECT_EQ(state_of(pair->active.id->qp), IB_QPS_ERR);
-		ASSERT_TRUE(pair->passive.hears(RDMA_CM_EVENT_DISCONNECTED));
+		ASSERT_TRUE(pair->passive.receives(RDMA_CM_EVENT_DISCONNECTED));
 		pair->active.close();
 		pair->passive.close();
 	}
@@ -225,7 +225,7 @@ void rcm_03_refusals(Test &test)
 	ASSERT_TRUE(pair.there() && pair->ok());
 	ASSERT_TRUE(pair->request());
 	ASSERT_EQ(rdma_reject(pair->passive.id, "no", 3, 0), 0);
-	ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_REJECTED));
+	ASSERT_TRUE(pair->active.receives(RDMA_CM_EVENT_REJECTED));
 	EXPECT_EQ(pair->active.last.status, IB_CM_REJ_CONSUMER_DEFINED);
 	EXPECT_EQ(__builtin_memcmp(pair->active.data, "no", 3), 0);
 
@@ -234,20 +234,20 @@ void rcm_03_refusals(Test &test)
 		pair->listener.act = [](End &, const rdma_cm_event &) { return -EPERM; };
 		ASSERT_TRUE(pair->active.open() && pair->active.resolve(ipv4(2, port)));
 		ASSERT_EQ(pair->active.connect(), 0);
-		ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_REJECTED));
+		ASSERT_TRUE(pair->active.receives(RDMA_CM_EVENT_REJECTED));
 		EXPECT_EQ(pair->active.last.status, port == Pair::port
 							    ? IB_CM_REJ_CONSUMER_DEFINED
 							    : IB_CM_REJ_INVALID_SERVICE_ID);
 	}
-	EXPECT_EQ(pair->listener.told(RDMA_CM_EVENT_CONNECT_REQUEST), 1u);
+	EXPECT_EQ(pair->listener.delivered(RDMA_CM_EVENT_CONNECT_REQUEST), 1u);
 	/* The address that was asked for is another interface's. */
 	pair->active.close();
 	ASSERT_TRUE(pair->active.open() && pair->active.resolve(ipv4(2, Pair::port)));
 	pair->ground.addresses.move(2, pair->a);
 	ASSERT_EQ(pair->active.connect(), 0);
-	ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_REJECTED));
+	ASSERT_TRUE(pair->active.receives(RDMA_CM_EVENT_REJECTED));
 	EXPECT_EQ(pair->active.last.status, IB_CM_REJ_CONSUMER_DEFINED);
-	EXPECT_EQ(pair->listener.told(RDMA_CM_EVENT_CONNECT_REQUEST), 1u);
+	EXPECT_EQ(pair->listener.delivered(RDMA_CM_EVENT_CONNECT_REQUEST), 1u);
 }
 
 /* An address that is known at once, later, or never; a route that there is not. */
@@ -273,8 +273,8 @@ void rcm_04_addresses_are_resolved(Test &test)
 	ASSERT_TRUE(eventually([&] { return addresses.asked.load_acquire() == 2; }));
 	EXPECT_EQ(end.all(), 0u);
 	addresses.answering.store_release(true);
-	rdma_cm::retry_resolutions();
-	ASSERT_TRUE(end.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
+	rdma_cm::retry_resolutions(0);
+	ASSERT_TRUE(end.receives(RDMA_CM_EVENT_ADDR_RESOLVED));
 	EXPECT_EQ(end.last.status, 0);
 	EXPECT_EQ(addresses.asked.load_acquire(), 3u);
 	EXPECT_EQ(end.state(), State::addr_resolved);
@@ -296,7 +296,7 @@ void rcm_04_addresses_are_resolved(Test &test)
 	End late;
 	ASSERT_TRUE(late.open());
 	ASSERT_EQ(rdma_resolve_addr(late.id, nullptr, &silent, 100), 0);
-	ASSERT_TRUE(late.hears(RDMA_CM_EVENT_ADDR_ERROR));
+	ASSERT_TRUE(late.receives(RDMA_CM_EVENT_ADDR_ERROR));
 	EXPECT_EQ(late.last.status, -ETIMEDOUT);
 	EXPECT_EQ(late.state(), State::addr_bound);
 	/* What was not found binds it to nothing: the next way may lead by another device. */
@@ -304,7 +304,7 @@ void rcm_04_addresses_are_resolved(Test &test)
 	EXPECT_TRUE(rdma_cm::is_any(late.id->route.addr.src_addr));
 	addresses.move(1, pair->b);
 	ASSERT_EQ(rdma_resolve_addr(late.id, nullptr, &to, 1000), 0);
-	ASSERT_TRUE(late.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
+	ASSERT_TRUE(late.receives(RDMA_CM_EVENT_ADDR_RESOLVED));
 	EXPECT_TRUE(late.id->device == pair->b.device());
 	addresses.move(1, pair->a);
 
@@ -314,9 +314,9 @@ void rcm_04_addresses_are_resolved(Test &test)
 	late.close();
 	ASSERT_TRUE(late.open());
 	ASSERT_EQ(rdma_resolve_addr(late.id, nullptr, &silent, 100), 0);
-	ASSERT_TRUE(late.hears(RDMA_CM_EVENT_ADDR_ERROR));
+	ASSERT_TRUE(late.receives(RDMA_CM_EVENT_ADDR_ERROR));
 	ASSERT_EQ(rdma_resolve_addr(late.id, nullptr, &self, 1000), 0);
-	ASSERT_TRUE(late.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
+	ASSERT_TRUE(late.receives(RDMA_CM_EVENT_ADDR_RESOLVED));
 	EXPECT_TRUE(rdma_cm::is_loopback(late.id->route.addr.src_addr));
 	EXPECT_TRUE(late.id->route.addr.dgid == late.id->route.addr.sgid);
 
@@ -337,16 +337,16 @@ void rcm_05_routes_are_resolved(Test &test)
 	const Address to = ipv4(2, Pair::port);
 	ASSERT_EQ(rdma_resolve_route(end.id, 1000), -EINVAL);
 	ASSERT_EQ(rdma_resolve_addr(end.id, nullptr, &to, 1000), 0);
-	ASSERT_TRUE(end.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
+	ASSERT_TRUE(end.receives(RDMA_CM_EVENT_ADDR_RESOLVED));
 	EXPECT_EQ(rdma_resolve_route(end.id, 0), -EINVAL);
 	pair->sa.refuse.store_release(0x0300);
 	ASSERT_EQ(rdma_resolve_route(end.id, 1000), 0);
-	ASSERT_TRUE(end.hears(RDMA_CM_EVENT_ROUTE_ERROR));
+	ASSERT_TRUE(end.receives(RDMA_CM_EVENT_ROUTE_ERROR));
 	EXPECT_EQ(end.last.status, -EINVAL);
 	EXPECT_EQ(end.id->route.num_paths, 0);
 	pair->sa.refuse.store_release(0);
 	ASSERT_EQ(rdma_resolve_route(end.id, 1000), 0);
-	ASSERT_TRUE(end.hears(RDMA_CM_EVENT_ROUTE_RESOLVED));
+	ASSERT_TRUE(end.receives(RDMA_CM_EVENT_ROUTE_RESOLVED));
 	EXPECT_EQ(end.id->route.num_paths, 1);
 }
 
@@ -354,7 +354,7 @@ void rcm_05_routes_are_resolved(Test &test)
  * Whoever keeps handlers out, as queries do, sees no half of what is found meanwhile: all of it
  * comes with its event.
  */
-void rcm_05_results_come_with_their_events(Test &test)
+void rcm_05_results_are_set_before_the_event(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -367,7 +367,7 @@ void rcm_05_results_come_with_their_events(Test &test)
 	EXPECT_EQ(rdma_resolve_addr(end.id, nullptr, &to, 1000), 0);
 	EXPECT_TRUE(end.id->route.addr.dgid == none && !end.id->device);
 	rdma_unlock_handler(end.id);
-	EXPECT_TRUE(end.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
+	EXPECT_TRUE(end.receives(RDMA_CM_EVENT_ADDR_RESOLVED));
 	EXPECT_TRUE(end.id->route.addr.dgid != none && end.id->device == pair->a.device());
 
 	rdma_lock_handler(end.id);
@@ -377,7 +377,7 @@ void rcm_05_results_come_with_their_events(Test &test)
 	EXPECT_EQ(end.id->route.num_paths, 0);
 	EXPECT_EQ(end.id->route.path_rec.ib.dlid, 0u);
 	rdma_unlock_handler(end.id);
-	EXPECT_TRUE(end.hears(RDMA_CM_EVENT_ROUTE_RESOLVED));
+	EXPECT_TRUE(end.receives(RDMA_CM_EVENT_ROUTE_RESOLVED));
 	EXPECT_EQ(end.id->route.num_paths, 1);
 	EXPECT_EQ(end.id->route.path_rec.ib.dlid, 2u);
 }
@@ -386,7 +386,7 @@ void rcm_05_results_come_with_their_events(Test &test)
  * An interface that is on another port all at once: who is bound to it is told, and nothing else
  * happens to the connection.
  */
-void rcm_14_addresses_move(Test &test)
+void rcm_14_address_change_is_reported(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -395,17 +395,43 @@ void rcm_14_addresses_move(Test &test)
 	rdma_cm::check_interfaces();
 	pair->ground.addresses.move(1, pair->b);
 	rdma_cm::check_interfaces();
-	ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_ADDR_CHANGE));
+	ASSERT_TRUE(pair->active.receives(RDMA_CM_EVENT_ADDR_CHANGE));
 	EXPECT_EQ(pair->active.state(), State::connect);
 	EXPECT_EQ(rdma_disconnect(pair->active.id), 0);
-	EXPECT_TRUE(pair->passive.hears(RDMA_CM_EVENT_DISCONNECTED));
+	EXPECT_TRUE(pair->passive.receives(RDMA_CM_EVENT_DISCONNECTED));
 	EXPECT_EQ(pair->passive.all(), before + 1);
+}
+
+/* A QP that cannot be destroyed yet is not lost. */
+void rcm_02_qp_in_use_stays_with_its_id(Test &test)
+{
+	Boxed<Pair> pair;
+	Boxed<Ends<1>> one;
+	ASSERT_TRUE(pair.there() && pair->stand() && one.there());
+	End &end = one->ends[0];
+	const Address at = ipv4(1);
+	ASSERT_TRUE(end.open(RDMA_PS_UDP, IB_QPT_UD));
+	ASSERT_EQ(rdma_bind_addr(end.id, &at), 0);
+	Verbs verbs(end.id->device);
+	ASSERT_TRUE(verbs.ok());
+	ASSERT_EQ(verbs.make_qp(end.id), 0);
+	ib_gid group{};
+	group.raw[0] = 0xff;
+	group.raw[15] = 1;
+	ASSERT_EQ(ib_attach_mcast(end.id->qp, &group, 0xc001), 0);
+	rdma_destroy_qp(end.id);
+	ASSERT_TRUE(end.id->qp != nullptr);
+	EXPECT_EQ(ib_detach_mcast(end.id->qp, &group, 0xc001), 0);
+	rdma_destroy_qp(end.id);
+	EXPECT_TRUE(end.id->qp == nullptr);
 }
 
 } // namespace
 
 SOFT_SUITES(rdma_cm_connect, KUNIT_CASE(rcm_01_connects_and_disconnects),
-	    KUNIT_CASE(rcm_01_connects_gids), KUNIT_CASE(rcm_01_connect_is_tried_again),
-	    KUNIT_CASE(rcm_02_qps_go_along), KUNIT_CASE(rcm_03_refusals),
+	    KUNIT_CASE(rcm_01_connects_gids), KUNIT_CASE(rcm_01_connect_is_retried),
+	    KUNIT_CASE(rcm_02_qp_follows_the_connection),
+	    KUNIT_CASE(rcm_02_qp_in_use_stays_with_its_id), KUNIT_CASE(rcm_03_refusals),
 	    KUNIT_CASE(rcm_04_addresses_are_resolved), KUNIT_CASE(rcm_05_routes_are_resolved),
-	    KUNIT_CASE(rcm_05_results_come_with_their_events), KUNIT_CASE(rcm_14_addresses_move));
+	    KUNIT_CASE(rcm_05_results_are_set_before_the_event),
+	    KUNIT_CASE(rcm_14_address_change_is_reported));

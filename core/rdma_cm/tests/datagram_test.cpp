@@ -22,12 +22,12 @@ void rcm_09_datagrams_find_their_qp(Test &test)
 	ASSERT_TRUE(pair->listen(rdma_cm::any_of(RDMA_AF_INET), RDMA_PS_UDP, IB_QPT_UD));
 	ASSERT_TRUE(resolve_datagrams(*pair, RDMA_PS_UDP));
 	ASSERT_EQ(pair->active.connect(), 0);
-	ASSERT_TRUE(pair->passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
+	ASSERT_TRUE(pair->passive.receives(RDMA_CM_EVENT_CONNECT_REQUEST));
 	EXPECT_EQ(pair->passive.last.param.ud.private_data_len, RDMA_CM_SIDR_REQ_PRIVATE_DATA_SIZE);
 	EXPECT_EQ(__builtin_memcmp(pair->passive.data, "request", 8), 0);
 	EXPECT_TRUE(rdma_cm::same_host(pair->passive.id->route.addr.dst_addr, ipv4(1)));
 	ASSERT_EQ(pair->passive.accept(0x789), 0);
-	ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_ESTABLISHED));
+	ASSERT_TRUE(pair->active.receives(RDMA_CM_EVENT_ESTABLISHED));
 	const rdma_ud_param &ud = pair->active.last.param.ud;
 	EXPECT_EQ(ud.qp_num, 0x789u);
 	EXPECT_EQ(ud.qkey, RDMA_UDP_QKEY);
@@ -36,22 +36,22 @@ void rcm_09_datagrams_find_their_qp(Test &test)
 	/* There is no connection that could end, and none of both is told of one. */
 	EXPECT_EQ(rdma_disconnect(pair->active.id), 0);
 	EXPECT_EQ(rdma_disconnect(pair->passive.id), 0);
-	EXPECT_EQ(pair->active.told(RDMA_CM_EVENT_DISCONNECTED), 0u);
+	EXPECT_EQ(pair->active.delivered(RDMA_CM_EVENT_DISCONNECTED), 0u);
 	EXPECT_EQ(pair->passive.all(), 1u);
 
 	pair->passive.close();
 	pair->listener.fresh = &pair->passive;
 	ASSERT_TRUE(resolve_datagrams(*pair, RDMA_PS_UDP));
 	ASSERT_EQ(pair->active.connect(), 0);
-	ASSERT_TRUE(pair->passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
+	ASSERT_TRUE(pair->passive.receives(RDMA_CM_EVENT_CONNECT_REQUEST));
 	ASSERT_EQ(rdma_reject(pair->passive.id, nullptr, 0, 0), 0);
-	ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_UNREACHABLE));
+	ASSERT_TRUE(pair->active.receives(RDMA_CM_EVENT_UNREACHABLE));
 	EXPECT_EQ(pair->active.last.status, IB_SIDR_REJECT);
 
 	pair->listener.close();
 	ASSERT_TRUE(resolve_datagrams(*pair, RDMA_PS_UDP));
 	ASSERT_EQ(pair->active.connect(), 0);
-	ASSERT_TRUE(pair->active.hears(RDMA_CM_EVENT_UNREACHABLE));
+	ASSERT_TRUE(pair->active.receives(RDMA_CM_EVENT_UNREACHABLE));
 	EXPECT_EQ(pair->active.last.status, IB_SIDR_UNSUPPORTED);
 }
 
@@ -135,7 +135,7 @@ void rcm_10_groups_are_joined_and_left(Test &test)
 		int context, another;
 		EXPECT_EQ(rdma_join_multicast(end.id, &group, NONMEMBER_JOIN, nullptr), -EINVAL);
 		ASSERT_EQ(rdma_join_multicast(end.id, &group, FULLMEMBER_JOIN, &context), 0);
-		ASSERT_TRUE(end.hears(RDMA_CM_EVENT_MULTICAST_JOIN));
+		ASSERT_TRUE(end.receives(RDMA_CM_EVENT_MULTICAST_JOIN));
 		EXPECT_TRUE(end.last.join_context == &context);
 		EXPECT_EQ(end.last.param.ud.qp_num, 0xffffffu);
 		EXPECT_EQ(end.last.param.ud.qkey, RDMA_UDP_QKEY);
@@ -155,18 +155,18 @@ void rcm_10_groups_are_joined_and_left(Test &test)
 		Address with_port = group;
 		with_port.in.port = u16{1};
 		ASSERT_EQ(rdma_join_multicast(end.id, &with_port, FULLMEMBER_JOIN, &another), 0);
-		ASSERT_TRUE(end.hears(RDMA_CM_EVENT_MULTICAST_JOIN, 2));
+		ASSERT_TRUE(end.receives(RDMA_CM_EVENT_MULTICAST_JOIN, 2));
 		EXPECT_TRUE(end.last.join_context == &another);
 		rdma_leave_multicast(end.id, &with_port);
 
 		/* The subnet manager has forgotten all groups, and does not want this one again. */
 		pair->sa.refuse.store_release(0x0300);
 		mad_fixture::report(pair->a, IB_EVENT_CLIENT_REREGISTER);
-		ASSERT_TRUE(end.hears(RDMA_CM_EVENT_MULTICAST_ERROR));
+		ASSERT_TRUE(end.receives(RDMA_CM_EVENT_MULTICAST_ERROR));
 		EXPECT_EQ(end.last.status, -ENETRESET);
 		pair->sa.refuse.store_release(0);
 		EXPECT_TRUE(end.last.join_context == &context);
-		EXPECT_EQ(end.told(RDMA_CM_EVENT_MULTICAST_ERROR), 1u);
+		EXPECT_EQ(end.delivered(RDMA_CM_EVENT_MULTICAST_ERROR), 1u);
 		rdma_leave_multicast(end.id, &group);
 		const unsigned int before = end.all();
 		rdma_leave_multicast(end.id, &group);

@@ -39,18 +39,19 @@ u8 Addresses::host_of(const Address &address)
 	return address.family == RDMA_AF_INET ? address.in.addr[3] : address.in6.addr[15];
 }
 
-void Addresses::add(const Node &node, u8 host, u16 pkey)
+void Addresses::add(const Node &node, u8 host, u16 pkey, u64 net)
 {
-	add(gid_of(node), host, pkey);
+	add(gid_of(node), host, pkey, net);
 }
 
-void Addresses::add(const ib_gid &gid, u8 host, u16 pkey)
+void Addresses::add(const ib_gid &gid, u8 host, u16 pkey, u64 net)
 {
 	kern::Guard guard(lock_);
 	for (Entry &entry : entries_) {
 		if (entry.host)
 			continue;
 		entry.host = host;
+		entry.interface.net = net;
 		entry.interface.index = host;
 		entry.interface.gid = gid;
 		entry.interface.pkey = pkey;
@@ -69,38 +70,57 @@ void Addresses::move(u8 host, const Node &node)
 			entry.interface.gid = gid_of(node);
 }
 
-kern::Result<Interface> Addresses::find(const Address &address)
+kern_net *Addresses::enter(bool of_caller)
+{
+	entered.fetch_add(1);
+	return reinterpret_cast<kern_net *>(&nets_[of_caller ? caller_net : 0]);
+}
+
+u64 Addresses::number_of(kern_net &net)
+{
+	return static_cast<u64>(reinterpret_cast<u8 *>(&net) - nets_);
+}
+
+template<class Suits>
+kern::Result<Interface> Addresses::find(const Address &address, Suits suits)
 {
 	kern::Guard guard(lock_);
 	for (const Entry &entry : entries_)
-		if (entry.host && entry.host == host_of(address))
+		if (entry.host && entry.host == host_of(address) && suits(entry.interface))
 			return entry.interface;
 	return kern::Error{-EADDRNOTAVAIL};
 }
 
-kern::Result<Interface> Addresses::owner(const Address &address)
+kern::Result<Interface> Addresses::find_in(kern_net &net, const Address &address)
 {
-	owners.fetch_add(1);
-	return find(address);
+	return find(address, [&](const Interface &here) { return here.net == number_of(net); });
 }
 
-/* All are on one subnet; who has not said where from, comes from host 1. */
-kern::Result<Interface> Addresses::route(const Address &to, Address &source)
+kern::Result<Interface> Addresses::owner(kern_net &net, const Address &address)
+{
+	owners.fetch_add(1);
+	return find_in(net, address);
+}
+
+/* All are on one subnet; who has not said where from, comes from host 1, or the namespace's own. */
+kern::Result<Interface> Addresses::route(kern_net &net, const Address &to, Address &source)
 {
 	if (host_of(to) == 99)
 		return kern::Error{-ENETUNREACH};
-	if (rdma_cm::is_any(source))
-		rdma_cm::set_host(source,
-				  rdma_cm::to_ip(to.family == RDMA_AF_INET ? ipv4(1) : ipv6(1)));
-	return find(source);
+	if (rdma_cm::is_any(source)) {
+		const u8 host = number_of(net) ? 3 : 1;
+		rdma_cm::set_host(source, rdma_cm::to_ip(to.family == RDMA_AF_INET ? ipv4(host)
+										   : ipv6(host)));
+	}
+	return find_in(net, source);
 }
 
-kern::Result<ib_gid> Addresses::neighbour(const Address &to, const Interface &)
+kern::Result<ib_gid> Addresses::neighbour(kern_net &, const Address &to, const Interface &)
 {
 	asked.fetch_add(1);
 	if (!answering.load_acquire())
 		return kern::Error{-EAGAIN};
-	auto there = find(to);
+	auto there = find(to, [](const Interface &) { return true; });
 	return there.ok() ? kern::Result<ib_gid>(there.value().gid) : kern::Error{-EAGAIN};
 }
 
@@ -111,10 +131,15 @@ kern::Result<Interface> Addresses::incoming(const ib_gid &gid, u16 pkey, const A
 		held.fetch_add(1);
 		(void)eventually([&] { return !holding.load_acquire(); });
 	}
-	const Interface there = TRY(find(to));
-	if (there.gid != gid || there.pkey != pkey)
-		return kern::Error{-ENODEV};
-	return there;
+	const auto there = find(
+		to, [&](const Interface &here) { return here.gid == gid && here.pkey == pkey; });
+	return there.ok() ? there : kern::Error{-ENODEV};
+}
+
+kern::Result<Interface> Addresses::incoming_ethernet(const ib_gid &, const Address &to)
+{
+	owners.fetch_add(1);
+	return find(to, [](const Interface &) { return true; });
 }
 
 bool End::open(rdma_ucm_port_space space, ib_qp_type type, bool of_process)
@@ -132,7 +157,7 @@ void End::close()
 		rdma_destroy_qp(id);
 		rdma_destroy_id(std::exchange(id, nullptr));
 	}
-	for (auto &one : told_)
+	for (auto &one : delivered_)
 		one.store_release(0);
 }
 
@@ -161,7 +186,7 @@ int End::handle(rdma_cm_id *id, rdma_cm_event *event)
 	if (said && end->id == id)
 		end->id = nullptr;
 	end->running.fetch_sub(1);
-	end->told_[event->event].fetch_add(1);
+	end->delivered_[event->event].fetch_add(1);
 	return said;
 }
 
@@ -189,8 +214,9 @@ int End::accept(u32 qpn, const char *said)
 
 bool End::resolve(const Address &to, const Address *from)
 {
-	return rdma_resolve_addr(id, from, &to, 2000) == 0 && hears(RDMA_CM_EVENT_ADDR_RESOLVED) &&
-	       rdma_resolve_route(id, 2000) == 0 && hears(RDMA_CM_EVENT_ROUTE_RESOLVED);
+	return rdma_resolve_addr(id, from, &to, 2000) == 0 &&
+	       receives(RDMA_CM_EVENT_ADDR_RESOLVED) && rdma_resolve_route(id, 2000) == 0 &&
+	       receives(RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
 int End::connect(u32 qpn, const char *said)
@@ -242,18 +268,19 @@ bool Pair::listen(const Address &at, rdma_ucm_port_space space, ib_qp_type type)
 bool Pair::request(const Address &to)
 {
 	return active.resolve(to) && active.connect() == 0 &&
-	       passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST);
+	       passive.receives(RDMA_CM_EVENT_CONNECT_REQUEST);
 }
 
 /* Without QPs of the ids: as programs do it. */
 bool Pair::establish(const Address &to)
 {
-	if (!request(to) || passive.accept() != 0 || !active.hears(RDMA_CM_EVENT_CONNECT_RESPONSE))
+	if (!request(to) || passive.accept() != 0 ||
+	    !active.receives(RDMA_CM_EVENT_CONNECT_RESPONSE))
 		return false;
 	rdma_lock_handler(active.id);
 	const int status = rdma_accept(active.id, nullptr);
 	rdma_unlock_handler(active.id);
-	return status == 0 && passive.hears(RDMA_CM_EVENT_ESTABLISHED);
+	return status == 0 && passive.receives(RDMA_CM_EVENT_ESTABLISHED);
 }
 
 } // namespace rdma_cm_fixture

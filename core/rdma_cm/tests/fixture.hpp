@@ -5,10 +5,10 @@
 #include <kern/atomic.hpp>
 #include <kern/kunit_fixture.hpp>
 #include <kern/lock.hpp>
-#include "../../mgmt/tests/sa_fixture.hpp"
+#include "../../mad/tests/sa_fixture.hpp"
 #include "../ib_transport.hpp"
 #include "../iw_transport.hpp"
-#include "../world.hpp"
+#include "../manager.hpp"
 
 namespace rdma_cm_fixture
 {
@@ -25,29 +25,34 @@ using rdma_cm::Interface;
 Address ipv4(u8 host, u16 port = 0);
 Address ipv6(u8 host, u16 port = 0);
 
-/* Who has which address, and who knows whom. */
+/* Which interface has which address, and which neighbours answer. */
 class Addresses final : public rdma_cm::Resolver
 {
 public:
-	/* A node's port has 10.0.0.host and fd00::host. */
-	void add(const Node &node, u8 host, u16 pkey = IB_DEFAULT_PKEY_FULL);
+	/* A node's port has 10.0.0.host and fd00::host, in the namespace of that number. */
+	void add(const Node &node, u8 host, u16 pkey = IB_DEFAULT_PKEY_FULL, u64 net = 0);
 	/* The same of an RNIC's interface, which is not found by a GID. */
-	void add_rnic(u8 host) { add(ib_gid{}, host, 0); }
+	void add_rnic(u8 host) { add(ib_gid{}, host, 0, 0); }
 	/* The interface of a host is on the port of that GID from now on. */
 	void move(u8 host, const Node &node);
 
-	kern::Result<Interface> owner(const Address &address) override;
-	kern::Result<Interface> route(const Address &to, Address &source) override;
-	kern::Result<ib_gid> neighbour(const Address &to, const Interface &interface) override;
+	kern_net *enter(bool of_caller) override;
+	void leave(kern_net &) override { entered.fetch_sub(1); }
+	u64 number_of(kern_net &net) override;
+	kern::Result<Interface> owner(kern_net &net, const Address &address) override;
+	kern::Result<Interface> route(kern_net &net, const Address &to, Address &source) override;
+	kern::Result<ib_gid> neighbour(kern_net &net, const Address &to,
+				       const Interface &interface) override;
 	kern::Result<Interface> incoming(const ib_gid &gid, u16 pkey, const Address &to,
 					 const Address &peer) override;
-	void local_ports(u16 &first, u16 &last) override
+	kern::Result<Interface> incoming_ethernet(const ib_gid &gid, const Address &to) override;
+	void local_ports(kern_net &, u16 &first, u16 &last) override
 	{
 		first = first_port;
 		last = last_port;
 	}
 	/* The world is locked then. */
-	bool may_use_low_ports() override
+	bool may_use_low_ports(kern_net &) override
 	{
 		if (holding_ports.load_acquire()) {
 			held.fetch_add(1);
@@ -55,8 +60,11 @@ public:
 		}
 		return privileged.load_acquire();
 	}
-	bool v6only() override { return false; }
+	bool v6only(kern_net &) override { return false; }
 
+	/* The namespace of the calling process; how often one is held. */
+	u64 caller_net = 0;
+	kern::Atomic<int> entered{0};
 	/* Whether who asks for the interface of a request has to wait; how many did. */
 	kern::Atomic<bool> holding{false};
 	/* The same of who asks for a low port. */
@@ -76,9 +84,13 @@ private:
 		Interface interface;
 	};
 	static u8 host_of(const Address &address);
-	void add(const ib_gid &gid, u8 host, u16 pkey);
-	kern::Result<Interface> find(const Address &address);
+	void add(const ib_gid &gid, u8 host, u16 pkey, u64 net);
+	template<class Suits>
+	kern::Result<Interface> find(const Address &address, Suits suits);
+	kern::Result<Interface> find_in(kern_net &net, const Address &address);
 
+	/* The address of an element stands for the namespace of that number. */
+	u8 nets_[2]{};
 	kern::Mutex lock_{KERN_LOCK_CLASS("rdma_cm_test.addresses")};
 	Entry entries_[4];
 };
@@ -87,11 +99,11 @@ private:
 class Ground
 {
 public:
-	Ground() : ok_(rdma_cm::World::start(addresses, transport_, iwarp_).ok()) {}
+	Ground() : ok_(rdma_cm::Manager::start(addresses, transport_, iwarp_).ok()) {}
 	~Ground()
 	{
 		if (ok_)
-			rdma_cm::World::stop();
+			rdma_cm::Manager::stop();
 	}
 	Ground(const Ground &) = delete;
 	Ground &operator=(const Ground &) = delete;
@@ -122,15 +134,18 @@ public:
 	/* It has heard nothing then. */
 	void close();
 
-	unsigned int told(rdma_cm_event_type type) const { return told_[type].load_acquire(); }
-	bool hears(rdma_cm_event_type type, unsigned int times = 1) const
+	unsigned int delivered(rdma_cm_event_type type) const
 	{
-		return eventually([&] { return told(type) >= times; });
+		return delivered_[type].load_acquire();
+	}
+	bool receives(rdma_cm_event_type type, unsigned int times = 1) const
+	{
+		return eventually([&] { return delivered(type) >= times; });
 	}
 	unsigned int all() const
 	{
 		unsigned int sum = 0;
-		for (const auto &one : told_)
+		for (const auto &one : delivered_)
 			sum += one.load_acquire();
 		return sum;
 	}
@@ -153,7 +168,7 @@ public:
 private:
 	static int handle(rdma_cm_id *id, rdma_cm_event *event);
 
-	kern::Atomic<unsigned int> told_[RDMA_CM_EVENT_TIMEWAIT_EXIT + 1]{};
+	kern::Atomic<unsigned int> delivered_[RDMA_CM_EVENT_TIMEWAIT_EXIT + 1]{};
 };
 
 /* Two nodes with an address each, of which the first has the SM; a listener on the second. */

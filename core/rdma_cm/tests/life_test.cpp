@@ -14,7 +14,7 @@ namespace
  * A handler that returns something ends its id; of a new one, -ENOMEM without a word, so that the
  * peer asks again.
  */
-void rcm_11_handlers_end_ids(Test &test)
+void rcm_11_handlers_may_destroy_ids(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -24,7 +24,7 @@ void rcm_11_handlers_end_ids(Test &test)
 	};
 	const Address to = ipv4(2, Pair::port);
 	ASSERT_EQ(rdma_resolve_addr(end.id, nullptr, &to, 1000), 0);
-	ASSERT_TRUE(end.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
+	ASSERT_TRUE(end.receives(RDMA_CM_EVENT_ADDR_RESOLVED));
 	EXPECT_TRUE(end.id == nullptr);
 
 	end.act = nullptr;
@@ -34,15 +34,15 @@ void rcm_11_handlers_end_ids(Test &test)
 		return event.event == RDMA_CM_EVENT_ESTABLISHED ? 1 : 0;
 	};
 	ASSERT_EQ(pair->passive.accept(), 0);
-	ASSERT_TRUE(end.hears(RDMA_CM_EVENT_CONNECT_RESPONSE));
+	ASSERT_TRUE(end.receives(RDMA_CM_EVENT_CONNECT_RESPONSE));
 	ASSERT_EQ(end.accept(), 0);
 	/* The end of the id is the end of the connection. */
-	EXPECT_TRUE(end.hears(RDMA_CM_EVENT_DISCONNECTED));
+	EXPECT_TRUE(end.receives(RDMA_CM_EVENT_DISCONNECTED));
 	EXPECT_TRUE(pair->passive.id == nullptr);
 }
 
 /* -ENOMEM for a request keeps silent: it is not refused. */
-void rcm_11_no_memory_is_silent(Test &test)
+void rcm_11_allocation_failures_are_reported(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -50,7 +50,7 @@ void rcm_11_no_memory_is_silent(Test &test)
 	pair->listener.act = [](End &, const rdma_cm_event &) { return -ENOMEM; };
 	ASSERT_TRUE(pair->active.resolve(ipv4(2, Pair::port)));
 	ASSERT_EQ(pair->active.connect(), 0);
-	ASSERT_TRUE(pair->listener.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
+	ASSERT_TRUE(pair->listener.receives(RDMA_CM_EVENT_CONNECT_REQUEST));
 	ib_cm_counters counters{};
 	/*
 	 * What it would say it says before it takes the next request: of another id, which is
@@ -60,10 +60,10 @@ void rcm_11_no_memory_is_silent(Test &test)
 	End other;
 	ASSERT_TRUE(other.open() && other.resolve(ipv4(2, Pair::port)));
 	ASSERT_EQ(other.connect(0x777), 0);
-	ASSERT_TRUE(other.hears(RDMA_CM_EVENT_REJECTED));
+	ASSERT_TRUE(other.receives(RDMA_CM_EVENT_REJECTED));
 	ASSERT_EQ(ib_cm_query_counters(pair->b.device(), 1, &counters), 0);
 	EXPECT_EQ(counters.sent[IB_CM_COUNTER_REJ], 1u);
-	EXPECT_EQ(pair->active.told(RDMA_CM_EVENT_REJECTED), 0u);
+	EXPECT_EQ(pair->active.delivered(RDMA_CM_EVENT_REJECTED), 0u);
 }
 
 /* Destroys an id in a task of its own. */
@@ -137,7 +137,7 @@ void rcm_12_handlers_wait_for_the_lock(Test &test)
 	EXPECT_FALSE(never.wait_for(200));
 	EXPECT_EQ(end.all(), 0u);
 	rdma_unlock_handler(end.id);
-	EXPECT_TRUE(end.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
+	EXPECT_TRUE(end.receives(RDMA_CM_EVENT_ADDR_RESOLVED));
 }
 
 /*
@@ -192,7 +192,7 @@ void rcm_12_destruction_at_any_moment(Test &test)
 				 * Its handler may be giving it to us just now; then the pair closes
 				 * it.
 				 */
-				if (pair->passive.told(RDMA_CM_EVENT_CONNECT_REQUEST))
+				if (pair->passive.delivered(RDMA_CM_EVENT_CONNECT_REQUEST))
 					pair->passive.close();
 				break;
 			}
@@ -207,7 +207,7 @@ void rcm_12_destruction_at_any_moment(Test &test)
  * A listener that ends while its request is looked at is in nobody's way: the next of the port may
  * listen at once, and hears what comes.
  */
-void rcm_08_listeners_follow_each_other(Test &test)
+void rcm_08_listener_address_is_reused(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<Ends<2>> two;
@@ -231,17 +231,17 @@ void rcm_08_listeners_follow_each_other(Test &test)
 	EXPECT_EQ(rdma_listen(next.id, 1), 0);
 	addresses.holding.store_release(false);
 	EXPECT_TRUE(destroyer.done.wait_for(60'000));
-	EXPECT_TRUE(pair->active.hears(RDMA_CM_EVENT_REJECTED));
+	EXPECT_TRUE(pair->active.receives(RDMA_CM_EVENT_REJECTED));
 	next.fresh = &pair->passive;
 	ASSERT_EQ(asking.connect(0x124), 0);
-	EXPECT_TRUE(pair->passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
+	EXPECT_TRUE(pair->passive.receives(RDMA_CM_EVENT_CONNECT_REQUEST));
 }
 
 /*
  * A device that goes: every id on it is told, once, and nothing after that; it waits for their end;
  * a listener for all stays.
  */
-void rcm_13_devices_go(Test &test)
+void rcm_13_device_removal(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -262,12 +262,12 @@ void rcm_13_devices_go(Test &test)
 	ASSERT_EQ(rdma_bind_addr(listening.id, &own), 0);
 	ASSERT_EQ(rdma_listen(listening.id, 1), 0);
 	ASSERT_EQ(rdma_resolve_addr(resolved.id, &own, &to, 1000), 0);
-	ASSERT_TRUE(resolved.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
+	ASSERT_TRUE(resolved.receives(RDMA_CM_EVENT_ADDR_RESOLVED));
 	ASSERT_EQ(rdma_listen(any.id, 1), 0);
 	node.reset();
-	EXPECT_EQ(bound.told(RDMA_CM_EVENT_DEVICE_REMOVAL), 1u);
-	EXPECT_EQ(listening.told(RDMA_CM_EVENT_DEVICE_REMOVAL), 1u);
-	EXPECT_EQ(resolved.told(RDMA_CM_EVENT_DEVICE_REMOVAL), 1u);
+	EXPECT_EQ(bound.delivered(RDMA_CM_EVENT_DEVICE_REMOVAL), 1u);
+	EXPECT_EQ(listening.delivered(RDMA_CM_EVENT_DEVICE_REMOVAL), 1u);
+	EXPECT_EQ(resolved.delivered(RDMA_CM_EVENT_DEVICE_REMOVAL), 1u);
 	EXPECT_EQ(bound.all() + listening.all() + resolved.all(), 4u);
 	EXPECT_EQ(any.all(), 0u);
 	EXPECT_EQ(any.state(), State::listen);
@@ -301,7 +301,7 @@ void rcm_13_devices_wait_for_consumers(Test &test)
 	ASSERT_EQ(rdma_bind_addr(end.id, &own), 0);
 	auto thread = kern::Thread::create("rdma_cm_test", kern::method<&Going::run>, &going);
 	ASSERT_OK(thread);
-	ASSERT_TRUE(end.hears(RDMA_CM_EVENT_DEVICE_REMOVAL));
+	ASSERT_TRUE(end.receives(RDMA_CM_EVENT_DEVICE_REMOVAL));
 	EXPECT_EQ(end.state(), State::device_removal);
 	EXPECT_FALSE(going.done.wait_for(200));
 	EXPECT_EQ(rdma_resolve_addr(end.id, nullptr, &to, 1000), -EINVAL);
@@ -336,7 +336,7 @@ int go_on(End &end, const rdma_cm_event &event)
  * A device goes at a moment drawn from the seed, under the side that asks or the one that is asked:
  * its ids hear so once, and nothing after that.
  */
-void rcm_13_devices_go_at_any_moment(Test &test)
+void rcm_13_device_removal_at_any_moment(Test &test)
 {
 	kern::SeededRandom random(test.seed());
 	for (int round = 0; round < 20; round++) {
@@ -356,10 +356,10 @@ void rcm_13_devices_go_at_any_moment(Test &test)
 		ASSERT_EQ(rdma_resolve_addr(pair->active.id, &from, &to, 1000), 0);
 		kern::sleep_us(1, 1 + random.below(3000));
 		node.reset();
-		EXPECT_EQ(pair->active.told(RDMA_CM_EVENT_DEVICE_REMOVAL), asked ? 0u : 1u);
-		EXPECT_EQ(pair->listener.told(RDMA_CM_EVENT_DEVICE_REMOVAL), asked ? 1u : 0u);
-		const bool began = pair->passive.told(RDMA_CM_EVENT_CONNECT_REQUEST);
-		EXPECT_EQ(pair->passive.told(RDMA_CM_EVENT_DEVICE_REMOVAL),
+		EXPECT_EQ(pair->active.delivered(RDMA_CM_EVENT_DEVICE_REMOVAL), asked ? 0u : 1u);
+		EXPECT_EQ(pair->listener.delivered(RDMA_CM_EVENT_DEVICE_REMOVAL), asked ? 1u : 0u);
+		const bool began = pair->passive.delivered(RDMA_CM_EVENT_CONNECT_REQUEST);
+		EXPECT_EQ(pair->passive.delivered(RDMA_CM_EVENT_DEVICE_REMOVAL),
 			  asked && began ? 1u : 0u);
 		EXPECT_TRUE((asked ? pair->listener : pair->active).id == nullptr);
 		EXPECT_EQ(pair->active.overlaps.load_acquire() +
@@ -376,7 +376,7 @@ struct Remover {
 	explicit Remover(ib_device &which) : device(which) {}
 	int run()
 	{
-		rdma_cm::World::get().remove(device);
+		rdma_cm::Manager::get().remove(device);
 		done.complete();
 		return 0;
 	}
@@ -386,7 +386,7 @@ struct Remover {
  * The device goes, and the listener meanwhile, while a request is looked at: what it asks for is
  * there until that has been done.
  */
-void rcm_13_services_outlast_requests(Test &test)
+void rcm_13_service_outlives_its_requests(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -408,17 +408,17 @@ void rcm_13_services_outlast_requests(Test &test)
 	EXPECT_FALSE(remover.done.done());
 	addresses.holding.store_release(false);
 	EXPECT_TRUE(remover.done.wait_for(60'000));
-	EXPECT_TRUE(pair->active.hears(RDMA_CM_EVENT_REJECTED));
+	EXPECT_TRUE(pair->active.receives(RDMA_CM_EVENT_REJECTED));
 }
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_life, KUNIT_CASE(rcm_11_handlers_end_ids),
-	    KUNIT_CASE(rcm_11_no_memory_is_silent),
+SOFT_SUITES(rdma_cm_life, KUNIT_CASE(rcm_11_handlers_may_destroy_ids),
+	    KUNIT_CASE(rcm_11_allocation_failures_are_reported),
 	    KUNIT_CASE(rcm_12_destruction_waits_for_handlers),
 	    KUNIT_CASE(rcm_12_handlers_wait_for_the_lock),
 	    KUNIT_CASE(rcm_12_destruction_at_any_moment),
-	    KUNIT_CASE(rcm_08_listeners_follow_each_other), KUNIT_CASE(rcm_13_devices_go),
+	    KUNIT_CASE(rcm_08_listener_address_is_reused), KUNIT_CASE(rcm_13_device_removal),
 	    KUNIT_CASE(rcm_13_devices_wait_for_consumers),
-	    KUNIT_CASE(rcm_13_devices_go_at_any_moment),
-	    KUNIT_CASE(rcm_13_services_outlast_requests));
+	    KUNIT_CASE(rcm_13_device_removal_at_any_moment),
+	    KUNIT_CASE(rcm_13_service_outlives_its_requests));

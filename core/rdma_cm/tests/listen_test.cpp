@@ -16,7 +16,7 @@ u16 bound_port(const End &end)
 }
 
 /* Programs cannot have all of the ports that are chosen from, whether chosen or named. */
-void rcm_07_programs_leave_ports_to_the_kernel(Test &test)
+void rcm_07_programs_cannot_take_all_ports(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -164,7 +164,7 @@ void rcm_07_services_name_ports(Test &test)
  * A program asks for ports alone, of the spaces that its id may have: other services are the
  * kernels' own. A mask opens none of them.
  */
-void rcm_07_programs_ask_for_ports(Test &test)
+void rcm_07_programs_bind_ports(Test &test)
 {
 	struct {
 		rdma_ucm_port_space of;
@@ -194,7 +194,7 @@ void rcm_07_programs_ask_for_ports(Test &test)
 				const int expected = of_process ? one.expected : 0;
 				EXPECT_EQ(rdma_resolve_addr(end.id, nullptr, &to, 2000), expected);
 				if (expected == 0)
-					EXPECT_TRUE(end.hears(RDMA_CM_EVENT_ADDR_RESOLVED));
+					EXPECT_TRUE(end.receives(RDMA_CM_EVENT_ADDR_RESOLVED));
 				else
 					EXPECT_EQ(end.all(), 0u);
 			}
@@ -294,7 +294,7 @@ template<class Call>
 Apart(Call) -> Apart<Call>;
 
 /* Who is about to be refused to listen shares its port with others all the while. */
-void rcm_07_refused_listeners_share_all_along(Test &test)
+void rcm_07_failed_listen_keeps_the_shared_port(Test &test)
 {
 	constexpr u16 low = 700;
 	Address any4 = rdma_cm::any_of(RDMA_AF_INET);
@@ -323,11 +323,11 @@ void rcm_07_refused_listeners_share_all_along(Test &test)
 					   &listening);
 	ASSERT_OK(thread);
 	/* It waits for the world, with its own lock. */
-	kern::Mutex &lock = rdma_cm::Id::of(listener.id).lock();
+	kern::NoIoMutex &lock = rdma_cm::Id::of(listener.id).lock();
 	EXPECT_TRUE(eventually([&] {
 		if (!lock.try_lock())
 			return true;
-		lock.unlock();
+		lock.release();
 		return false;
 	}));
 	addresses.holding_ports.store_release(false);
@@ -360,12 +360,12 @@ void rcm_08_requests_find_their_listener(Test &test)
 
 	ASSERT_TRUE(another.open() && another.resolve(ipv6(2, Pair::port)));
 	ASSERT_EQ(another.connect(0x124), 0);
-	ASSERT_TRUE(six_passive.hears(RDMA_CM_EVENT_CONNECT_REQUEST));
+	ASSERT_TRUE(six_passive.receives(RDMA_CM_EVENT_CONNECT_REQUEST));
 	/* Nobody listens at host 1 by IPv4. */
 	another.close();
 	ASSERT_TRUE(another.open() && another.resolve(ipv4(1, Pair::port)));
 	ASSERT_EQ(another.connect(0x125), 0);
-	ASSERT_TRUE(another.hears(RDMA_CM_EVENT_REJECTED));
+	ASSERT_TRUE(another.receives(RDMA_CM_EVENT_REJECTED));
 
 	Node later(3);
 	pair->ground.addresses.add(later, 3);
@@ -532,7 +532,7 @@ public:
  * What becomes of the interface of a new id that id hears, and after the request; one that is given
  * back hears nothing.
  */
-void rcm_08_requests_come_first(Test &test)
+void rcm_08_request_event_comes_first(Test &test)
 {
 	for (bool wanted : {true, false}) {
 		Boxed<Pair> pair;
@@ -545,7 +545,7 @@ void rcm_08_requests_come_first(Test &test)
 		EXPECT_EQ(rdma_cm::take_request(*service, request), wanted ? 0 : -EPERM);
 		EXPECT_FALSE(request.can_be_told);
 		if (wanted)
-			EXPECT_TRUE(pair->passive.hears(RDMA_CM_EVENT_ADDR_CHANGE));
+			EXPECT_TRUE(pair->passive.receives(RDMA_CM_EVENT_ADDR_CHANGE));
 		EXPECT_EQ(pair->passive.all(), wanted ? 2u : 0u);
 		EXPECT_EQ(pair->listener.all(), wanted ? 0u : 1u);
 	}
@@ -554,10 +554,10 @@ void rcm_08_requests_come_first(Test &test)
 } // namespace
 
 SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_ports_are_chosen),
-	    KUNIT_CASE(rcm_07_programs_leave_ports_to_the_kernel),
-	    KUNIT_CASE(rcm_07_services_name_ports), KUNIT_CASE(rcm_07_programs_ask_for_ports),
+	    KUNIT_CASE(rcm_07_programs_cannot_take_all_ports),
+	    KUNIT_CASE(rcm_07_services_name_ports), KUNIT_CASE(rcm_07_programs_bind_ports),
 	    KUNIT_CASE(rcm_07_ports_are_shared),
-	    KUNIT_CASE(rcm_07_refused_listeners_share_all_along),
+	    KUNIT_CASE(rcm_07_failed_listen_keeps_the_shared_port),
 	    KUNIT_CASE(rcm_08_requests_find_their_listener),
 	    KUNIT_CASE(rcm_08_bad_requests_are_refused), KUNIT_CASE(rcm_08_any_bytes),
-	    KUNIT_CASE(rcm_08_requests_come_first));
+	    KUNIT_CASE(rcm_08_request_event_comes_first));

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Ids on RNICs, whose driver connects by itself, and may fail at any call.
+#include <kern/completion.hpp>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_resources.h>
+#include <rdma/objects.hpp>
 #include "../../iw_cm/tests/fake.hpp"
 #include "fixture.hpp"
 
 using namespace rdma_cm_fixture;
 using iw_cm_fixture::Fake;
+using kern::kunit::Beside;
 using rdma_cm::State;
 
 namespace
@@ -43,7 +48,7 @@ struct Rnics {
  * A driver tells of a request, and fails then: who is being told waits for what the listener has
  * locked.
  */
-void rcm_08_a_listen_that_fails_ends_after_its_requests(Test &test)
+void rcm_08_failed_listen_waits_for_its_requests(Test &test)
 {
 	Boxed<Rnics> rnics;
 	ASSERT_TRUE(rnics.there() && rnics->ok());
@@ -58,7 +63,7 @@ void rcm_08_a_listen_that_fails_ends_after_its_requests(Test &test)
 }
 
 /* Who asks has an address, whatever the card says. */
-void rcm_08_requests_of_no_address_are_refused(Test &test)
+void rcm_08_requests_without_address_are_rejected(Test &test)
 {
 	Boxed<Rnics> rnics;
 	ASSERT_TRUE(rnics.there() && rnics->ok());
@@ -70,7 +75,161 @@ void rcm_08_requests_of_no_address_are_refused(Test &test)
 	EXPECT_TRUE(eventually(Rnics::looked));
 }
 
+/* An RNIC that does not answer delays only the port that it is asked for. */
+void rcm_18_unresponsive_device_delays_no_other_port(Test &test)
+{
+	Boxed<Rnics> rnics;
+	Boxed<Ends<1>> one;
+	ASSERT_TRUE(rnics.there() && rnics->ok() && one.there());
+	End &other = one->ends[0];
+	ASSERT_TRUE(other.open());
+	Address at = rdma_cm::any_of(RDMA_AF_INET);
+	rdma_cm::set_port(at, RDMA_PS_TCP, Rnics::port + 1);
+
+	Fake::unanswered_port.store_release(Rnics::port);
+	kern::Completion listened, others;
+	int status = 1, others_status = 1;
+	Beside waiting([&] {
+		status = rdma_listen(rnics->listener.id, 1);
+		listened.complete();
+	});
+	ASSERT_TRUE(eventually([] { return Fake::unanswered.load_acquire() == 1; }));
+	Beside asking([&] {
+		others_status = rdma_bind_addr(other.id, &at);
+		if (others_status == 0)
+			others_status = rdma_listen(other.id, 1);
+		others.complete();
+	});
+	/* Less than the RNIC takes: with a lock in common it would have to wait for the first. */
+	const bool independent = others.wait_for(40'000);
+	EXPECT_TRUE(independent);
+	EXPECT_EQ(Fake::unanswered.load_acquire(), 1u);
+	Fake::unanswered_port.store_release(0);
+	listened.wait();
+	if (!independent)
+		others.wait();
+	EXPECT_EQ(status, 0);
+	EXPECT_EQ(others_status, 0);
+}
+
+/* A device may go while it is asked, and waits for the end of that. */
+void rcm_18_device_removal_during_listen(Test &test)
+{
+	Boxed<Rnics> rnics;
+	ASSERT_TRUE(rnics.there() && rnics->ok());
+	Boxed<Ends<1>> one;
+	ASSERT_TRUE(one.there() && one->ends[0].open());
+	ib_device *const device = Fake::device(0);
+	/* The RNIC has no GID to bind an id by. */
+	const auto found = [&] {
+		rdma_cm::Id &id = rdma_cm::Id::of(one->ends[0].id);
+		kern::Guard guard(id.lock());
+		return rdma_cm::Manager::get().attach_to(id, *device, 1).error();
+	};
+	ASSERT_EQ(found(), -EINVAL);
+	Fake::unanswered_port.store_release(Rnics::port);
+	kern::Completion listened, gone;
+	Beside waiting([&] {
+		(void)rdma_listen(rnics->listener.id, 1);
+		listened.complete();
+	});
+	ASSERT_TRUE(eventually([] { return Fake::unanswered.load_acquire() == 1; }));
+	Beside going([&] {
+		Fake::stop();
+		gone.complete();
+	});
+	EXPECT_TRUE(eventually([&] { return found() == -ENODEV; }));
+	EXPECT_FALSE(gone.done());
+	Fake::unanswered_port.store_release(0);
+	listened.wait();
+	gone.wait();
+	EXPECT_EQ(rnics->listener.state(), State::listen);
+}
+
+/* One that has failed is no reason to refuse a listener for all devices, but for its own. */
+void rcm_18_failed_device_is_skipped(Test &test)
+{
+	Boxed<Rnics> rnics;
+	Boxed<Ends<1>> one;
+	ASSERT_TRUE(rnics.there() && rnics->ok() && one.there());
+	Fake::listen_error = -EIO;
+	EXPECT_EQ(rdma_listen(rnics->listener.id, 1), 0);
+	EXPECT_EQ(Fake::listen_error, 0);
+	EXPECT_TRUE(Fake::request(Rnics::port, 1));
+	/* As if it were bound to the device: the RNIC has no GID to bind it by. */
+	End &own = one->ends[0];
+	Address at = rdma_cm::any_of(RDMA_AF_INET);
+	rdma_cm::set_port(at, RDMA_PS_TCP, Rnics::port + 1);
+	ASSERT_TRUE(own.open());
+	ASSERT_EQ(rdma_bind_addr(own.id, &at), 0);
+	own.id->device = Fake::device(0);
+	Fake::listen_error = -EIO;
+	EXPECT_EQ(rdma_listen(own.id, 1), -EIO);
+	EXPECT_EQ(rdma_listen(own.id, 1), 0);
+	own.id->device = nullptr;
+}
+
+/* The QP by whose number a consumer connects is there until the driver is done with the call. */
+void iwcm_04_qp_is_held_while_connecting(Test &test)
+{
+	Boxed<Rnics> rnics;
+	Boxed<Ends<1>> one;
+	ASSERT_TRUE(rnics.there() && rnics->ok() && one.there());
+	End &end = one->ends[0];
+	ib_device *const device = Fake::device(0);
+	auto pd = rdma::Pd::create(device);
+	auto cq = rdma::CompletionQueue::create(device, nullptr, nullptr, 15);
+	ASSERT_TRUE(pd.ok() && cq.ok());
+	ib_qp_init_attr attr{};
+	attr.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1};
+	attr.qp_type = IB_QPT_RC;
+	auto qp = rdma::QueuePair::create(pd.value(), cq.value(), cq.value(), attr);
+	ASSERT_TRUE(qp.ok());
+	const u32 number = qp.value()->qp_num;
+	/* As if it were bound to the device: the RNIC has no GID to bind it by. */
+	ASSERT_TRUE(end.open());
+	end.id->device = device;
+	rdma_cm::IwTransport transport;
+	auto made = transport.create_connection(rdma_cm::Id::of(end.id));
+	ASSERT_TRUE(made.ok());
+	auto connection = made.take();
+	EXPECT_EQ(connection->connect(End::param(number + 1)).error(), -EINVAL);
+	Fake::still = true;
+	Fake::holding_connect.store_release(true);
+	kern::Completion connected, destroyed;
+	int status = 1;
+	Beside connecting([&] {
+		status = connection->connect(End::param(number)).error();
+		connected.complete();
+	});
+	ASSERT_TRUE(eventually([] { return Fake::held_qp.load_acquire() != nullptr; }));
+	EXPECT_TRUE(Fake::held_qp.load_acquire() == qp.value().get());
+	Beside destroying([&] {
+		{
+			const auto ending = qp.take();
+		}
+		destroyed.complete();
+	});
+	/* It cannot be found any more, and is there all the same. */
+	EXPECT_TRUE(eventually([&] {
+		ib_qp *const found = ib_hold_qp(device, number, false);
+		ib_release_qp(found);
+		return found == nullptr;
+	}));
+	EXPECT_FALSE(destroyed.wait_for(100));
+	Fake::holding_connect.store_release(false);
+	connected.wait();
+	destroyed.wait();
+	EXPECT_EQ(status, 0);
+	connection.reset();
+	end.id->device = nullptr;
+}
+
 } // namespace
 
-KUNIT_SUITE(rdma_cm_rnics, KUNIT_CASE(rcm_08_a_listen_that_fails_ends_after_its_requests),
-	    KUNIT_CASE(rcm_08_requests_of_no_address_are_refused));
+KUNIT_SUITE(rdma_cm_rnics, KUNIT_CASE(rcm_08_failed_listen_waits_for_its_requests),
+	    KUNIT_CASE(rcm_18_unresponsive_device_delays_no_other_port),
+	    KUNIT_CASE(rcm_18_device_removal_during_listen),
+	    KUNIT_CASE(rcm_18_failed_device_is_skipped),
+	    KUNIT_CASE(iwcm_04_qp_is_held_while_connecting),
+	    KUNIT_CASE(rcm_08_requests_without_address_are_rejected));

@@ -61,7 +61,7 @@ void rcm_15_ids_of_a_device_are_shown(Test &test)
 }
 
 /* A process's id says whose it is, and so does what a listener of it has got. */
-void rcm_15_ids_of_processes_are_theirs(Test &test)
+void rcm_15_ids_are_shown_with_their_process(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<Look> look;
@@ -91,4 +91,4 @@ void rcm_15_ids_of_processes_are_theirs(Test &test)
 } // namespace
 
 SOFT_SUITES(rdma_cm_shown, KUNIT_CASE(rcm_15_ids_of_a_device_are_shown),
-	    KUNIT_CASE(rcm_15_ids_of_processes_are_theirs));
+	    KUNIT_CASE(rcm_15_ids_are_shown_with_their_process));

@@ -9,6 +9,7 @@
 #include <kern/time.hpp>
 #include <kern/timer.hpp>
 #include <rdma/ib_cache.h>
+#include "../../verbs/tests/observer.hpp"
 #include "fake_device.hpp"
 
 namespace
@@ -20,10 +21,10 @@ struct Listener {
 	explicit Listener(std::span<ib_event> room) : events(room) {}
 	void listen(ib_device *device)
 	{
-		INIT_IB_EVENT_HANDLER(&handler, device, heard);
+		INIT_IB_EVENT_HANDLER(&handler, device, received);
 		ib_register_event_handler(&handler);
 	}
-	static void heard(ib_event_handler *handler, ib_event *event)
+	static void received(ib_event_handler *handler, ib_event *event)
 	{
 		auto *self = reinterpret_cast<Listener *>(handler);
 		const unsigned int at = self->count.fetch_add(1);
@@ -189,7 +190,7 @@ void event_02_cache_is_refreshed_first(kern::kunit::Test &test)
  * Handlers hear events in the order of dispatch, one at a time, though they come from several
  * contexts.
  */
-void event_03_order_of_dispatch(kern::kunit::Test &test)
+void event_03_dispatch_is_ordered(kern::kunit::Test &test)
 {
 	constexpr unsigned int count = 200;
 	FakeDeviceOwner device;
@@ -279,6 +280,7 @@ void lock_03_dispatch_from_any_context(kern::kunit::Test &test)
 	};
 	FakeDeviceOwner device;
 	Listener listener;
+	fixture::Observer observer;
 	ASSERT_EQ(device.add(), 0);
 	listener.listen(device.ib());
 	kern::IrqSpinLock lock(KERN_LOCK_CLASS("test.dispatch"));
@@ -292,6 +294,7 @@ void lock_03_dispatch_from_any_context(kern::kunit::Test &test)
 	EXPECT_TRUE(timer.fired.wait_for(10000));
 	EXPECT_TRUE(listener.wait_for(2));
 	EXPECT_EQ(listener.events[1].event, IB_EVENT_LID_CHANGE);
+	EXPECT_EQ(observer.count(verbs::Rule::obligation), 1u);
 	{
 		FromInterrupt interrupt{device.ib()};
 		interrupt.work.queue();
@@ -308,7 +311,7 @@ void lock_03_dispatch_from_any_context(kern::kunit::Test &test)
  * A driver may report before and after the device is registered: nobody hears it, and nothing
  * breaks.
  */
-void events_of_an_unregistered_device_go_nowhere(kern::kunit::Test &test)
+void events_of_unregistered_devices_are_dropped(kern::kunit::Test &test)
 {
 	FakeDeviceOwner device;
 	Listener listener;
@@ -326,7 +329,7 @@ void events_of_an_unregistered_device_go_nowhere(kern::kunit::Test &test)
 KUNIT_SUITE(core_events, KUNIT_CASE(event_01_every_event_has_a_name),
 	    KUNIT_CASE(event_02_affiliated_events_reach_their_object),
 	    KUNIT_CASE(event_02_unaffiliated_events_reach_all_handlers),
-	    KUNIT_CASE(event_02_cache_is_refreshed_first), KUNIT_CASE(event_03_order_of_dispatch),
+	    KUNIT_CASE(event_02_cache_is_refreshed_first), KUNIT_CASE(event_03_dispatch_is_ordered),
 	    KUNIT_CASE(event_03_lock_12_no_handler_after_unregistration),
 	    KUNIT_CASE(lock_03_dispatch_from_any_context),
-	    KUNIT_CASE(events_of_an_unregistered_device_go_nowhere));
+	    KUNIT_CASE(events_of_unregistered_devices_are_dropped));

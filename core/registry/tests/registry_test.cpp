@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <kern/kunit.hpp>
 #include <rdma/ib_device_name.h>
+#include "../../verbs/tests/observer.hpp"
 #include "fake_device.hpp"
 
 namespace
@@ -149,14 +150,14 @@ void lock_11_failed_add_is_final(kern::kunit::Test &test)
 struct Inviter {
 	static inline ib_device *found;
 	static inline int status;
-	static void heard(ib_event_handler *, ib_event *) {}
+	static void received(ib_event_handler *, ib_event *) {}
 	static constinit inline ib_event_handler handler{};
 	static int add(ib_device *device)
 	{
 		found = ib_device_get_by_name(device->name);
 		if (found)
 			ib_device_put(found);
-		INIT_IB_EVENT_HANDLER(&handler, device, heard);
+		INIT_IB_EVENT_HANDLER(&handler, device, received);
 		ib_register_event_handler(&handler);
 		status = ib_register_client(&Two::client);
 		return 0;
@@ -210,7 +211,7 @@ struct Looker {
 		.name = "looker", .add = add, .remove = remove, .registry = nullptr};
 };
 
-void lock_09_device_is_complete_while_clients_have_it(kern::kunit::Test &test)
+void lock_09_device_is_usable_in_client_callbacks(kern::kunit::Test &test)
 {
 	FakeDeviceOwner device;
 	Looker::complete_in_add = Looker::complete_in_remove = false;
@@ -223,10 +224,10 @@ void lock_09_device_is_complete_while_clients_have_it(kern::kunit::Test &test)
 }
 
 /*
- * A client that leaves something behind does not keep the device from going, nor is its handler
- * called any more.
+ * A handler that was left behind is reported with its owner. The device goes all the same, and the
+ * handler is not called any more.
  */
-void lock_10_leaked_handler_does_not_block(kern::kunit::Test &test)
+void lock_10_leaked_handler_is_reported(kern::kunit::Test &test)
 {
 	static int heard;
 	ib_event_handler handler;
@@ -236,7 +237,14 @@ void lock_10_leaked_handler_does_not_block(kern::kunit::Test &test)
 	INIT_IB_EVENT_HANDLER(&handler, device.ib(),
 			      ([](ib_event_handler *, ib_event *) { heard++; }));
 	ib_register_event_handler(&handler);
-	device.remove();
+	{
+		fixture::Observer observer;
+		device.remove();
+		EXPECT_EQ(observer.count(verbs::Rule::lock_10), 1u);
+		EXPECT_EQ(observer.total(), 1u);
+		EXPECT_EQ(__builtin_strcmp(observer.last(), "event handler"), 0);
+		EXPECT_EQ(__builtin_strcmp(observer.last_owner(), RDMA_CALLER), 0);
+	}
 	rdma::dispatch(IB_EVENT_PORT_ERR, device.ib(), 1);
 	ASSERT_EQ(device.add(), 0);
 	device.remove();
@@ -364,7 +372,7 @@ void devices_are_renamed(kern::kunit::Test &test)
 }
 
 /* A device that has gone, or has never come, cannot be kept, as long as its memory is there. */
-void lock_09_device_that_is_gone_is_not_kept(kern::kunit::Test &test)
+void lock_09_removed_device_is_released(kern::kunit::Test &test)
 {
 	Fresh fresh;
 	FakeDeviceOwner device;
@@ -380,9 +388,10 @@ void lock_09_device_that_is_gone_is_not_kept(kern::kunit::Test &test)
  * A device that cannot say what it is, or lacks what every device has, is not registered and no
  * client sees it.
  */
-void unfit_device_is_refused(kern::kunit::Test &test)
+void invalid_device_is_rejected(kern::kunit::Test &test)
 {
 	Fresh fresh;
+	fixture::Observer observer;
 	ASSERT_EQ(ib_register_client(&One::client), 0);
 	{
 		FakeDeviceOwner device;
@@ -405,11 +414,10 @@ void unfit_device_is_refused(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(core_registry, KUNIT_CASE(lock_08_callbacks_may_use_the_midlayer),
-	    KUNIT_CASE(lock_09_device_is_complete_while_clients_have_it),
-	    KUNIT_CASE(lock_10_leaked_handler_does_not_block),
+	    KUNIT_CASE(lock_09_device_is_usable_in_client_callbacks),
+	    KUNIT_CASE(lock_10_leaked_handler_is_reported),
 	    KUNIT_CASE(lock_11_client_gets_present_devices),
 	    KUNIT_CASE(lock_11_device_gets_present_clients),
 	    KUNIT_CASE(lock_11_remove_reverses_add), KUNIT_CASE(lock_11_failed_add_is_final),
-	    KUNIT_CASE(lock_09_device_that_is_gone_is_not_kept),
-	    KUNIT_CASE(device_names_are_unique), KUNIT_CASE(devices_are_renamed),
-	    KUNIT_CASE(unfit_device_is_refused));
+	    KUNIT_CASE(lock_09_removed_device_is_released), KUNIT_CASE(device_names_are_unique),
+	    KUNIT_CASE(devices_are_renamed), KUNIT_CASE(invalid_device_is_rejected));

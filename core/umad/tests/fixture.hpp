@@ -2,7 +2,7 @@
 // Programs that open a port's node, and the nodes of the software fabric that they speak to.
 #pragma once
 #include <kern/kunit_process.hpp>
-#include "../../mgmt/tests/fixture.hpp"
+#include "../../mad/tests/fixture.hpp"
 #include "../port.hpp"
 
 namespace umad_fixture

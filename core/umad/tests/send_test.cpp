@@ -11,7 +11,7 @@ namespace
  * What cannot be sent is refused, or comes back if it should have been answered; what an agent had
  * under way at its end does not.
  */
-void umad_sends_that_fail_come_back(Test &test)
+void umad_failed_sends_are_returned(Test &test)
 {
 	constexpr u32 long_time = 600'000;
 	Bench bench;
@@ -37,4 +37,4 @@ void umad_sends_that_fail_come_back(Test &test)
 
 } // namespace
 
-SOFT_SUITES(umad_send, KUNIT_CASE(umad_sends_that_fail_come_back));
+SOFT_SUITES(umad_send, KUNIT_CASE(umad_failed_sends_are_returned));

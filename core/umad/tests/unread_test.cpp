@@ -57,7 +57,7 @@ struct Flood {
  * or time-out: it may wait for that without limit. An answer of many segments for which there is no
  * room counts as none.
  */
-void umad_tells_how_sends_end(Test &test)
+void umad_reports_send_status(Test &test)
 {
 	constexpr u8 get_multi = 0x14;
 	Bench bench;
@@ -91,7 +91,7 @@ void umad_tells_how_sends_end(Test &test)
 }
 
 /* What a program has asked for counts as under way until it has read how that ended. */
-void umad_bounds_what_is_asked(Test &test)
+void umad_bounds_pending_requests(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -114,5 +114,5 @@ void umad_bounds_what_is_asked(Test &test)
 
 } // namespace
 
-CARD_SUITE(umad_unread, KUNIT_CASE(umad_tells_how_sends_end),
-	   KUNIT_CASE(umad_bounds_what_is_asked));
+CARD_SUITE(umad_unread, KUNIT_CASE(umad_reports_send_status),
+	   KUNIT_CASE(umad_bounds_pending_requests));

@@ -108,7 +108,7 @@ constexpr Case cases[] = {
 	{"one with a size", {descriptor, 4, must, 0, 1}, -EINVAL},
 };
 
-void what_is_wrong_is_refused(Test &test)
+void invalid_attributes_are_rejected(Test &test)
 {
 	for (const Case &wrong : cases) {
 		Program program;
@@ -127,7 +127,7 @@ void what_is_wrong_is_refused(Test &test)
 }
 
 /* Of what must be there, nothing; and what cannot be read. */
-void what_is_not_there_is_refused(Test &test)
+void missing_attributes_are_rejected(Test &test)
 {
 	Program program;
 	ASSERT_TRUE(program.ok());
@@ -141,7 +141,7 @@ void what_is_not_there_is_refused(Test &test)
 }
 
 /* What was said is read as it was, whatever stands behind; what was not is nothing. */
-void what_is_said_is_read(Test &test)
+void input_attributes_are_read(Test &test)
 {
 	Program program;
 	Attributes said(known);
@@ -167,14 +167,14 @@ void what_is_said_is_read(Test &test)
 	EXPECT_EQ(said.number(choice), 0u);
 	EXPECT_EQ(said.place(answer).size, 0u);
 	EXPECT_EQ(said.place(999).size, 0u);
-	EXPECT_OK(said.tell(answer, u64{1})); // nobody asked
+	EXPECT_OK(said.write_output(answer, u64{1})); // nobody asked
 }
 
 /*
  * An answer is in its room, with nothing behind it, and the program's list says so; the number of
  * what is made is in the list.
  */
-void answers_are_where_they_belong(Test &test)
+void output_attributes_are_written(Test &test)
 {
 	Program program;
 	Attributes said(known);
@@ -185,8 +185,8 @@ void answers_are_where_they_belong(Test &test)
 	ASSERT_TRUE(program.say(well) && program.say({answer, 11, must, 0, program.data()}) &&
 		    program.say({made, 0, must, 0, 99}));
 	ASSERT_OK(program.take(said));
-	EXPECT_OK(said.tell(answer, u64{0x0807060504030201}));
-	EXPECT_OK(said.tell_made(made, 42));
+	EXPECT_OK(said.write_output(answer, u64{0x0807060504030201}));
+	EXPECT_OK(said.write_handle(made, 42));
 
 	ASSERT_OK(kern::copy_in(room, program.data(), sizeof(room)));
 	EXPECT_EQ(room[0], 1);
@@ -200,6 +200,6 @@ void answers_are_where_they_belong(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(uverbs_attributes, KUNIT_CASE(what_is_wrong_is_refused),
-	    KUNIT_CASE(what_is_not_there_is_refused), KUNIT_CASE(what_is_said_is_read),
-	    KUNIT_CASE(answers_are_where_they_belong));
+KUNIT_SUITE(uverbs_attributes, KUNIT_CASE(invalid_attributes_are_rejected),
+	    KUNIT_CASE(missing_attributes_are_rejected), KUNIT_CASE(input_attributes_are_read),
+	    KUNIT_CASE(output_attributes_are_written));

@@ -7,6 +7,17 @@
 namespace uverbs::test
 {
 
+constexpr kern_user root = {.id = 0, .privileged = true};
+constexpr kern_user somebody = {.id = 1000, .privileged = false};
+
+/* A user of a device that states no limits. */
+struct Owner {
+	explicit Owner(const kern_user &user = root) : share(user, pools) {}
+
+	Pools pools{ib_device_attr{}};
+	Share share;
+};
+
 /* What a device did with objects: in which order they ended, and how many are still there. */
 struct Account {
 	static constexpr u32 most = 64;

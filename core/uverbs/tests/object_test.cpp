@@ -7,8 +7,6 @@ using namespace uverbs::test;
 namespace
 {
 
-constexpr u32 root = 0;
-
 /*
  * Numbers are of one space for all kinds, the lowest free first; one of another kind is not taken
  * for it, and none is none.
@@ -16,8 +14,8 @@ constexpr u32 root = 0;
 void numbers_are_the_lowest_free(kern::kunit::Test &test)
 {
 	Account account;
-	Share share(root);
-	ObjectTable table(share);
+	Owner owner;
+	ObjectTable table(owner.share);
 
 	EXPECT_EQ(make<test::Pd>(table, account, 1).value(), 0u);
 	EXPECT_EQ(make<test::Cq>(table, account, 2).value(), 1u);
@@ -37,11 +35,11 @@ void numbers_are_the_lowest_free(kern::kunit::Test &test)
  * What a command uses, or something is made in, is not ended; what is being made or ended is nobody
  * else's.
  */
-void what_is_held_does_not_end(kern::kunit::Test &test)
+void object_in_use_is_not_destroyed(kern::kunit::Test &test)
 {
 	Account account;
-	Share share(root);
-	ObjectTable table(share);
+	Owner owner;
+	ObjectTable table(owner.share);
 	const u32 pd = make<test::Pd>(table, account, 1).value();
 	const u32 mr = make<Mr>(table, account, 2, table.find<test::Pd>(pd).take()).value();
 
@@ -68,11 +66,11 @@ void what_is_held_does_not_end(kern::kunit::Test &test)
 }
 
 /* A command that the device refuses has changed nothing: it may come again. */
-void a_refused_end_may_come_again(kern::kunit::Test &test)
+void failed_destroy_can_be_retried(kern::kunit::Test &test)
 {
 	Account account;
-	Share share(root);
-	ObjectTable table(share);
+	Owner owner;
+	ObjectTable table(owner.share);
 	const u32 mr = make<Mr>(table, account, 7).value();
 
 	account.refused = 1u << 7;
@@ -87,11 +85,11 @@ void a_refused_end_may_come_again(kern::kunit::Test &test)
  * At the end objects go in the reverse order of their making; numbers stay until they are given
  * back.
  */
-void the_end_is_the_mirror_of_the_making(kern::kunit::Test &test)
+void objects_are_destroyed_in_reverse_order(kern::kunit::Test &test)
 {
 	Account account;
-	Share share(root);
-	ObjectTable table(share);
+	Owner owner;
+	ObjectTable table(owner.share);
 	const u32 pd = make<test::Pd>(table, account, 1).value();
 
 	for (u32 name = 2; name <= 5; name++)
@@ -109,11 +107,11 @@ void the_end_is_the_mirror_of_the_making(kern::kunit::Test &test)
 }
 
 /* What another is in the way of goes in a later round, as long as any goes at all. */
-void what_was_in_the_way_goes_first(kern::kunit::Test &test)
+void dependent_objects_are_destroyed_first(kern::kunit::Test &test)
 {
 	Account account;
-	Share share(root);
-	ObjectTable table(share);
+	Owner owner;
+	ObjectTable table(owner.share);
 
 	for (u32 name = 1; name <= 3; name++)
 		ASSERT_OK(make<Mw>(table, account, name));
@@ -131,14 +129,14 @@ void what_was_in_the_way_goes_first(kern::kunit::Test &test)
  * What the device keeps is lost: neither it nor what it stands on is freed or named any more, as
  * the device may still call it. The rest goes. The user still has it.
  */
-void what_the_device_keeps_is_lost(kern::kunit::Test &test)
+void object_is_dropped_when_the_driver_fails_to_destroy_it(kern::kunit::Test &test)
 {
 	Account account;
-	Share share(root);
+	Owner owner;
 	Mr *kept;
 	test::Pd *kept_pd;
 	{
-		ObjectTable table(share);
+		ObjectTable table(owner.share);
 		const u32 pd = make<test::Pd>(table, account, 1).value();
 		const u32 mr = make<Mr>(table, account, 2, table.find<test::Pd>(pd).take()).value();
 		ASSERT_OK(make<test::Cq>(table, account, 3));
@@ -152,21 +150,22 @@ void what_the_device_keeps_is_lost(kern::kunit::Test &test)
 		EXPECT_ERROR(table.find<test::Pd>(pd), -ENOENT);
 		table.clear();
 		EXPECT_EQ(account.alive, 2u);
-		EXPECT_EQ(share.keys.taken(), 1u);
-		EXPECT_EQ(share.pds.taken(), 1u);
-		EXPECT_EQ(share.cqs.taken(), 0u);
-		EXPECT_FALSE(share.idle());
+		EXPECT_EQ(owner.share.keys.taken(), 1u);
+		EXPECT_EQ(owner.share.pds.taken(), 1u);
+		EXPECT_EQ(owner.share.cqs.taken(), 0u);
+		EXPECT_FALSE(owner.share.idle());
 	}
 	/* The test takes it back after all. */
 	kern::destroy(kept);
 	kern::destroy(kept_pd);
 	EXPECT_EQ(account.alive, 0u);
-	EXPECT_TRUE(share.idle());
+	EXPECT_TRUE(owner.share.idle());
 }
 
 } // namespace
 
 KUNIT_SUITE(uverbs_objects, KUNIT_CASE(numbers_are_the_lowest_free),
-	    KUNIT_CASE(what_is_held_does_not_end), KUNIT_CASE(a_refused_end_may_come_again),
-	    KUNIT_CASE(the_end_is_the_mirror_of_the_making),
-	    KUNIT_CASE(what_was_in_the_way_goes_first), KUNIT_CASE(what_the_device_keeps_is_lost));
+	    KUNIT_CASE(object_in_use_is_not_destroyed), KUNIT_CASE(failed_destroy_can_be_retried),
+	    KUNIT_CASE(objects_are_destroyed_in_reverse_order),
+	    KUNIT_CASE(dependent_objects_are_destroyed_first),
+	    KUNIT_CASE(object_is_dropped_when_the_driver_fails_to_destroy_it));

@@ -7,107 +7,219 @@ using namespace uverbs::test;
 namespace
 {
 
-constexpr u32 root = 0, somebody = 1000;
+/* Other users than somebody. */
+constexpr kern_user nth_user(u32 number)
+{
+	return {.id = 2000 + number, .privileged = false};
+}
+
+/* A device that has so many of each. */
+ib_device_attr attr_of(int limit)
+{
+	ib_device_attr attr{};
+
+	attr.max_pd = attr.max_mr = attr.max_cq = attr.max_srq = attr.max_qp = limit;
+	return attr;
+}
 
 /*
- * One more than a user may have of a kind, over two files of his: it is refused, and what is given
- * back can be had again.
+ * A user gets a half of what users may have, by all files together; the next user gets a half of
+ * the rest, and root gets all that it asks for. What is returned can be had again.
  */
 template<class T, class Other = T>
-void try_bound(kern::kunit::Test &test, kern::Budget Share::*budget, u32 bound)
+void try_bound(kern::kunit::Test &test, kern::Pool Pools::*pool, kern::Quota Share::*quota)
 {
 	Account account;
-	Share share(somebody), other(root);
-	ObjectTable first(share), second(share), foreign(other);
+	const auto pools = kern::make<Pools>(kern::Gfp::kernel, attr_of(160));
+	ASSERT_OK(pools);
+	Pools &all = *pools.value();
+	const auto shares = kern::make_array<kern::Owned<Share>>(kern::Gfp::kernel, 3);
+	ASSERT_OK(shares);
+	u32 next = 0;
+	for (const kern_user &user : {somebody, nth_user(0), root}) {
+		auto share = kern::make<Share>(kern::Gfp::kernel, user, all);
+		ASSERT_OK(share);
+		shares.value()[next++] = share.take();
+	}
+	Share &share = *shares.value()[0], &other = *shares.value()[1],
+	      &privileged = *shares.value()[2];
+	ObjectTable first(share), second(share), foreign(other), of_root(privileged);
+	const u32 limit = (all.*pool).limit(), half = (all.*pool).open() / 2;
 
-	EXPECT_EQ((share.*budget).limit(), bound);
-	for (u32 i = 0; i < bound; i++) {
+	for (u32 i = 0; i < half; i++) {
 		const int error = i % 2 ? make<T>(first, account, 1).error()
 					: make<Other>(second, account, 1).error();
 		ASSERT_EQ(error, 0);
 	}
 	EXPECT_ERROR(make<T>(first, account, 1), -EDQUOT);
 	EXPECT_ERROR(make<Other>(second, account, 1), -EDQUOT);
-	EXPECT_EQ(account.alive, bound);
-	EXPECT_OK(make<T>(foreign, account, 1)); // another user has his own
+	EXPECT_EQ(account.alive, half);
+	EXPECT_EQ((share.*quota).taken(), half);
+	u32 got = 0;
+	while (make<T>(foreign, account, 1))
+		got++;
+	EXPECT_GE(got, half / 2);
+	EXPECT_LE(got, half / 2 + 1);
+	for (u32 i = (all.*pool).taken(); i < limit; i++)
+		ASSERT_OK(make<T>(of_root, account, 1));
 	EXPECT_OK(destroy<Other>(second, 0));
-	EXPECT_OK(make<T>(first, account, 1));
 	EXPECT_ERROR(make<T>(first, account, 1), -EDQUOT);
-	for (ObjectTable *table : {&first, &second, &foreign}) {
+	of_root.end_all();
+	of_root.clear();
+	foreign.end_all();
+	foreign.clear();
+	EXPECT_OK(make<T>(first, account, 1));
+	for (ObjectTable *table : {&first, &second}) {
 		EXPECT_TRUE(table->end_all());
 		table->clear();
 	}
 	EXPECT_EQ(account.alive, 0u);
-	EXPECT_TRUE(share.idle());
+	EXPECT_EQ((all.*pool).taken(), 0u);
+	EXPECT_TRUE(share.idle() && other.idle() && privileged.idle());
 }
 
-void a_user_has_so_many_pds(kern::kunit::Test &test)
+void user_gets_half_of_the_pds(kern::kunit::Test &test)
 {
-	try_bound<test::Pd>(test, &Share::pds, 4096);
+	try_bound<test::Pd>(test, &Pools::pds, &Share::pds);
 }
 
-void a_user_has_so_many_address_handles(kern::kunit::Test &test)
+void user_gets_half_of_the_address_handles(kern::kunit::Test &test)
 {
-	try_bound<test::Ah>(test, &Share::ahs, 4096);
+	try_bound<test::Ah>(test, &Pools::ahs, &Share::ahs);
 }
 
 /* Regions and windows are of the same numbers. */
-void a_user_has_so_many_keys(kern::kunit::Test &test)
+void user_gets_half_of_the_keys(kern::kunit::Test &test)
 {
-	try_bound<Mr, Mw>(test, &Share::keys, 32768);
+	try_bound<Mr, Mw>(test, &Pools::keys, &Share::keys);
 }
 
-void a_user_has_so_many_queues(kern::kunit::Test &test)
+void user_gets_half_of_the_queues(kern::kunit::Test &test)
 {
-	try_bound<test::Cq>(test, &Share::cqs, 1024);
+	try_bound<test::Cq>(test, &Pools::cqs, &Share::cqs);
 	/* The card has a CQ for each XRC domain, too. */
-	try_bound<test::Cq, Thing<Kind::xrcd>>(test, &Share::cqs, 1024);
-	try_bound<test::Srq>(test, &Share::srqs, 512);
-	try_bound<test::Qp>(test, &Share::qps, 1024);
+	try_bound<test::Cq, Thing<Kind::xrcd>>(test, &Pools::cqs, &Share::cqs);
+	try_bound<test::Srq>(test, &Pools::srqs, &Share::srqs);
+	try_bound<test::Qp>(test, &Pools::qps, &Share::qps);
+}
+
+/* What the device announces is what root, and all users together, can have. */
+void limits_come_from_the_device(kern::kunit::Test &test)
+{
+	ib_device_attr attr{};
+	attr.max_pd = 100;
+	attr.max_mr = 200;
+	attr.max_cq = 300;
+	attr.max_srq = 400;
+	attr.max_qp = 500;
+	const auto pools = kern::make<Pools>(kern::Gfp::kernel, attr);
+	ASSERT_OK(pools);
+	EXPECT_EQ(pools.value()->pds.limit(), 100u);
+	EXPECT_EQ(pools.value()->keys.limit(), 200u);
+	EXPECT_EQ(pools.value()->cqs.limit(), 300u);
+	EXPECT_EQ(pools.value()->srqs.limit(), 400u);
+	EXPECT_EQ(pools.value()->qps.limit(), 500u);
+}
+
+/* However many users there are, a sixteenth is left for root and the kernel. */
+void many_users_leave_a_reserve(kern::kunit::Test &test)
+{
+	constexpr u32 users = 100, limit = 160, reserve = limit / 16;
+	const auto pools = kern::make<Pools>(kern::Gfp::kernel, attr_of(limit));
+	ASSERT_OK(pools);
+	kern::Shares<Share> shares{KERN_LOCK_CLASS("uverbs.shares_test")};
+	auto charges = kern::make_array<kern::Charge>(kern::Gfp::kernel, limit);
+	ASSERT_OK(charges);
+	u32 taken = 0;
+	for (u32 i = 0; i < users; i++) {
+		auto member = shares.enter(nth_user(i), *pools.value());
+		ASSERT_OK(member);
+		while (true) {
+			auto charge = member.value()->qps.take();
+			if (!charge)
+				break;
+			ASSERT_LT(taken, limit);
+			charges.value()[taken++] = charge.take();
+		}
+	}
+	EXPECT_EQ(taken, limit - reserve);
+	auto member = shares.enter(root, *pools.value());
+	ASSERT_OK(member);
+	EXPECT_OK(member.value()->qps.take(reserve));
+	charges.value() = {};
 }
 
 /*
- * A user's QPs get a quarter of a group's places, and of each group anew; another user gets his,
- * whatever the first has.
+ * A group's places are shared in the same way, whatever the users have elsewhere; of a group that
+ * has only two, two users get one each.
  */
-void a_user_has_a_quarter_of_a_group(kern::kunit::Test &test)
+void user_gets_half_of_a_group(kern::kunit::Test &test)
 {
-	constexpr u32 group_size = 120, quarter = 30;
+	constexpr u32 group_size = 120, half = 57, reserve = 7;
 	const ib_gid group = {.raw = {0xff, 0x12, 1}}, elsewhere = {.raw = {0xff, 0x12, 2}};
-	Share share(somebody), other(root);
-	auto places = kern::make_array<GroupPlaces::Place>(kern::Gfp::kernel, quarter - 1);
-	auto freed = kern::make<GroupPlaces::Place>(kern::Gfp::kernel);
-	GroupPlaces::Place another, of_other, of_small;
+	const auto pools = kern::make<Pools>(kern::Gfp::kernel, ib_device_attr{});
+	const auto members = kern::make<GroupMembers>(kern::Gfp::kernel);
+	auto list = kern::make_array<GroupMembers::Member>(kern::Gfp::kernel, group_size);
+	auto first = kern::make<GroupMembers::Member>(kern::Gfp::kernel);
 
-	ASSERT_OK(places);
-	ASSERT_OK(freed);
-	EXPECT_OK(share.groups.take(*freed.value(), group, group_size));
-	for (u32 i = 0; i < quarter - 1; i++)
-		EXPECT_OK(share.groups.take(places.value()[i], group, group_size));
-	EXPECT_ERROR(share.groups.take(another, group, group_size), -EDQUOT);
-	EXPECT_OK(other.groups.take(of_other, group, group_size));
-	freed.value() = {};
-	EXPECT_OK(share.groups.take(another, group, group_size));
-	/* One is always to be had. */
-	EXPECT_OK(share.groups.take(of_small, elsewhere, 2));
+	ASSERT_OK(pools);
+	ASSERT_OK(members);
+	ASSERT_OK(list);
+	ASSERT_OK(first);
+	Share share(somebody, *pools.value()), privileged(root, *pools.value());
+	const auto join = [&](const Share &user, GroupMembers::Member &member) {
+		return members.value()->join(member, user, group, group_size);
+	};
+	u32 taken = 0;
+	EXPECT_OK(join(share, *first.value()));
+	while (join(share, list.value()[taken]))
+		taken++;
+	EXPECT_EQ(taken + 1, half);
+	first.value() = {};
+	EXPECT_OK(join(share, list.value()[taken++]));
+	const auto others = kern::make_array<kern::Owned<Share>>(kern::Gfp::kernel, 20);
+	ASSERT_OK(others);
+	u32 number = 0;
+	for (kern::Owned<Share> &other : others.value()) {
+		auto made =
+			kern::make<Share>(kern::Gfp::kernel, nth_user(number++), *pools.value());
+		ASSERT_OK(made);
+		other = made.take();
+		while (join(*other, list.value()[taken]))
+			taken++;
+	}
+	EXPECT_EQ(taken, group_size - reserve);
+	EXPECT_OK(join(privileged, list.value()[taken]));
+
+	const Share &other = *others.value()[0];
+	GroupMembers::Member one, two;
+	EXPECT_OK(members.value()->join(one, share, elsewhere, 2));
+	EXPECT_ERROR(members.value()->join(two, share, elsewhere, 2), -EDQUOT);
+	EXPECT_OK(members.value()->join(two, other, elsewhere, 2));
 }
 
 /*
- * All files of a user have one share; who has lost something is remembered, who has nothing is not.
+ * All files of a user have one share, except privileged ones. It is kept as long as something of it
+ * is lost.
  */
-void a_share_is_its_users(kern::kunit::Test &test)
+void files_of_one_user_share_a_quota(kern::kunit::Test &test)
 {
-	Shares shares;
-	kern::Portion lost;
+	const auto made = kern::make<Shares>(kern::Gfp::kernel, ib_device_attr{});
+	ASSERT_OK(made);
+	Shares &shares = *made.value();
+	constexpr kern_user unprivileged_root = {.id = 0, .privileged = false};
+	kern::Charge lost;
 	{
 		const auto first = shares.enter(somebody), second = shares.enter(somebody),
-			   other = shares.enter(root);
+			   other = shares.enter(root), contained = shares.enter(unprivileged_root);
 		ASSERT_OK(first);
 		ASSERT_OK(second);
 		ASSERT_OK(other);
+		ASSERT_OK(contained);
 		EXPECT_EQ(&*first.value(), &*second.value());
 		EXPECT_NE(&*first.value(), &*other.value());
-		EXPECT_EQ(other.value()->user, root);
+		EXPECT_NE(&*contained.value(), &*other.value());
+		EXPECT_EQ(other.value()->user.id, root.id);
 		lost = first.value()->contexts.take().take();
 	}
 	{
@@ -121,7 +233,8 @@ void a_share_is_its_users(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(uverbs_shares, KUNIT_CASE(a_user_has_so_many_pds),
-	    KUNIT_CASE(a_user_has_so_many_address_handles), KUNIT_CASE(a_user_has_so_many_keys),
-	    KUNIT_CASE(a_user_has_so_many_queues), KUNIT_CASE(a_user_has_a_quarter_of_a_group),
-	    KUNIT_CASE(a_share_is_its_users));
+KUNIT_SUITE(uverbs_shares, KUNIT_CASE(user_gets_half_of_the_pds),
+	    KUNIT_CASE(user_gets_half_of_the_address_handles),
+	    KUNIT_CASE(user_gets_half_of_the_keys), KUNIT_CASE(user_gets_half_of_the_queues),
+	    KUNIT_CASE(limits_come_from_the_device), KUNIT_CASE(many_users_leave_a_reserve),
+	    KUNIT_CASE(user_gets_half_of_a_group), KUNIT_CASE(files_of_one_user_share_a_quota));

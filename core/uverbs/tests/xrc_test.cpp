@@ -16,7 +16,7 @@ struct Holder {
 	/* Of another QP than the handle, or of none any more. */
 	u32 misled = 0;
 
-	static void hear(ib_event *event, void *context)
+	static void handle_event(ib_event *event, void *context)
 	{
 		Holder &holder = *static_cast<Holder *>(context);
 		holder.told++;
@@ -24,7 +24,7 @@ struct Holder {
 	}
 	kern::Result<> create(XrcDomain &domain)
 	{
-		ib_qp_init_attr attr = {.event_handler = hear,
+		ib_qp_init_attr attr = {.event_handler = handle_event,
 					.qp_context = this,
 					.xrcd = &domain.ib(),
 					.qp_type = IB_QPT_XRC_TGT};
@@ -33,7 +33,7 @@ struct Holder {
 	}
 	kern::Result<> open(XrcDomain &domain, u32 number)
 	{
-		ib_qp_open_attr attr = {.event_handler = hear,
+		ib_qp_open_attr attr = {.event_handler = handle_event,
 					.qp_context = this,
 					.qp_num = number,
 					.qp_type = IB_QPT_XRC_TGT};
@@ -57,7 +57,7 @@ void raise(ib_qp &real)
  * An event is told to each who has a handle, once; nobody is told who has given his back, not even
  * who made the QP.
  */
-void a_targets_events_are_its_holders(kern::kunit::Test &test)
+void xrc_target_events_reach_its_holders(kern::kunit::Test &test)
 {
 	const Device device;
 	ASSERT_TRUE(device.ok());
@@ -98,4 +98,4 @@ void a_targets_events_are_its_holders(kern::kunit::Test &test)
 
 } // namespace
 
-SOFT_SUITES(uverbs_xrc, KUNIT_CASE(a_targets_events_are_its_holders));
+SOFT_SUITES(uverbs_xrc, KUNIT_CASE(xrc_target_events_reach_its_holders));

@@ -6,53 +6,14 @@
 #include <rdma/driver.hpp>
 #include "../checks.hpp"
 #include "fixture.hpp"
+#include "observer.hpp"
 
 using namespace fixture;
-using verbs::Rule;
 
 namespace
 {
 
 constexpr soft_options plain = {.lid = 1};
-
-/* Takes the place of the log while it lives. One at a time. */
-class Observer
-{
-public:
-	Observer()
-	{
-		for (auto &count : counts_)
-			count.store_relaxed(0);
-		ib_set_misuse_observer(observe);
-	}
-	~Observer() { ib_set_misuse_observer(nullptr); }
-	Observer(const Observer &) = delete;
-	Observer &operator=(const Observer &) = delete;
-
-	unsigned int count(Rule rule) const
-	{
-		return counts_[static_cast<int>(rule)].load_relaxed();
-	}
-	/* What was said last, in words. */
-	const char *last() const { return last_.load_relaxed(); }
-	unsigned int total() const
-	{
-		unsigned int sum = 0;
-		for (auto &count : counts_)
-			sum += count.load_relaxed();
-		return sum;
-	}
-
-private:
-	static void observe(int rule, const char *, const char *what)
-	{
-		counts_[rule].add_relaxed(1);
-		last_.store_relaxed(what);
-	}
-	static inline constinit kern::Atomic<const char *> last_{nullptr};
-	static inline constinit kern::Atomic<unsigned int>
-		counts_[static_cast<int>(Rule::obligation) + 1] = {};
-};
 
 /*
  * A function that may sleep, called from within a method that must not: the driver's handler runs
@@ -66,7 +27,7 @@ void lock_01_method_sleeps(Test &test)
 		device,
 		[](ib_cq *cq, void *) {
 			ib_port_attr attr;
-			ib_query_port(cq->device, 1, &attr);
+			(void)ib_query_port(cq->device, 1, &attr);
 		},
 		nullptr, 8);
 	ASSERT_OK(cq);
@@ -111,6 +72,58 @@ void lock_01_any_context(Test &test)
 	interrupt.work.wait();
 	EXPECT_EQ(interrupt.lid, 6u);
 	EXPECT_EQ(observer.total(), 0u);
+}
+
+/* So do those of the data path, and the mapping of a region that is there. */
+void lock_01_data_path_in_an_interrupt(Test &test)
+{
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	Pair pair(device);
+	ASSERT_TRUE(pair.ok);
+	Memory memory(pair.pd);
+	ASSERT_TRUE(memory.ok);
+	ib_mr *mr = ib_alloc_mr(pair.pd->get(), IB_MR_TYPE_MEM_REG, 1);
+	ASSERT_FALSE(rdma::is_err(mr));
+	struct InInterrupt {
+		void run()
+		{
+			auto to = sge_of(pair.pd, memory.at(100), 8);
+			auto from = sge_of(pair.pd, memory.at(0), 8);
+			ib_recv_wr receive{};
+			receive.sg_list = &to;
+			receive.num_sge = 1;
+			auto send = send_wr(&from, IB_WR_SEND);
+			const ib_dma_segment segment{memory.address(0) & ~u64{4095}, 4096};
+			received = ib_post_recv(pair.qp_b.get(), &receive, nullptr);
+			sent = ib_post_send(pair.qp_a.get(), &send, nullptr);
+			armed = ib_req_notify_cq(pair.cq_a->get(), IB_CQ_NEXT_COMP);
+			ib_wc wc;
+			polled = ib_poll_cq(pair.cq_a->get(), 1, &wc);
+			mapped = ib_map_mr_sg(mr, &segment, 1, nullptr, 4096);
+		}
+		Pair &pair;
+		Memory &memory;
+		ib_mr *mr;
+		int received = -1, sent = -1, armed = -1, polled = -1, mapped = -1;
+		kern::IrqWork work{kern::method<&InInterrupt::run>, this};
+	};
+	memory.at(0)[3] = 77;
+	Observer observer;
+	InInterrupt interrupt{.pair = pair, .memory = memory, .mr = mr};
+	interrupt.work.queue();
+	interrupt.work.wait();
+	EXPECT_EQ(interrupt.received, 0);
+	EXPECT_EQ(interrupt.sent, 0);
+	EXPECT_EQ(interrupt.armed, 0);
+	EXPECT_GE(interrupt.polled, 0);
+	EXPECT_EQ(interrupt.mapped, 1);
+	ib_wc wc;
+	ASSERT_TRUE(next(pair.cq_b, wc));
+	EXPECT_EQ(wc.status, IB_WC_SUCCESS);
+	EXPECT_EQ(memory.at(100)[3], 77u);
+	EXPECT_EQ(observer.total(), 0u);
+	(void)ib_dereg_mr(mr);
 }
 
 /* A function that may sleep, called where nothing may. */
@@ -250,10 +263,10 @@ void lock_02_every_function(Test &test)
 			kern_kunit_note(test.native(), "%s", call.name);
 		EXPECT_EQ(observer.total(), observer.count(Rule::lock_02));
 	}
-	ib_dealloc_mw(objects.mw);
-	ib_dereg_mr(objects.mr);
-	ib_destroy_qp(objects.qp);
-	ib_destroy_qp(objects.target);
+	(void)ib_dealloc_mw(objects.mw);
+	(void)ib_dereg_mr(objects.mr);
+	(void)ib_destroy_qp(objects.qp);
+	(void)ib_destroy_qp(objects.target);
 	ib_destroy_srq(objects.srq);
 	ib_free_cq(objects.cq);
 	EXPECT_EQ(ib_dealloc_xrcd(objects.xrcd), 0);
@@ -283,6 +296,54 @@ void lock_05_handler_inside_method(Test &test)
 		EXPECT_EQ(observer.count(Rule::lock_05), context == SOFT_INLINE ? 1u : 0u);
 		EXPECT_EQ(observer.count(Rule::lock_06), 0u);
 	}
+}
+
+/*
+ * LOCK-05 holds for events of a QP, too: what a change of its state brings about is dispatched by
+ * another task than the one that changes it.
+ */
+void lock_05_event_outside_the_method(Test &test)
+{
+	struct Seen {
+		static void handler(ib_event *event, void *context)
+		{
+			Seen &seen = *static_cast<Seen *>(context);
+			(event->event == IB_EVENT_SQ_DRAINED ? seen.drained : seen.last)
+				.store_release(kern_context());
+		}
+		kern::Atomic<unsigned long> drained{0}, last{0};
+	};
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	Seen seen;
+	ib_pd *pd = ib_alloc_pd(device, 0);
+	ib_cq *cq = ib_alloc_cq(device, nullptr, 16, 0, IB_POLL_DIRECT);
+	ib_srq_init_attr srq_attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+	ib_srq *srq = ib_create_srq(pd, &srq_attr);
+	auto attr = qp_attr(IB_QPT_RC);
+	attr.send_cq = attr.recv_cq = cq;
+	attr.srq = srq;
+	attr.event_handler = Seen::handler;
+	attr.qp_context = &seen;
+	ib_qp *qp = ib_create_qp(pd, &attr);
+	ASSERT_FALSE(rdma::is_err(qp));
+	ASSERT_EQ(connect(qp, qp->qp_num, 1), 0);
+
+	ib_qp_attr change = {};
+	change.qp_state = IB_QPS_SQD;
+	change.en_sqd_async_notify = 1;
+	EXPECT_EQ(ib_modify_qp(qp, &change, IB_QP_STATE | IB_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	EXPECT_TRUE(eventually([&] { return seen.drained.load_acquire() != 0; }));
+	EXPECT_NE(seen.drained.load_acquire(), kern_context());
+	change.qp_state = IB_QPS_ERR;
+	EXPECT_EQ(ib_modify_qp(qp, &change, IB_QP_STATE), 0);
+	EXPECT_TRUE(eventually([&] { return seen.last.load_acquire() != 0; }));
+	EXPECT_NE(seen.last.load_acquire(), kern_context());
+
+	(void)ib_destroy_qp(qp);
+	ib_destroy_srq(srq);
+	ib_free_cq(cq);
+	ib_dealloc_pd(pd);
 }
 
 /* A handler that is run while it runs. */
@@ -381,14 +442,14 @@ void lock_07_event_handler_sleeps(Test &test)
 	for (Listener *listener : {&by_cq, &by_srq, &by_qp, &by_device})
 		EXPECT_EQ(listener->may_sleep.load_relaxed(), 0);
 	ib_unregister_event_handler(&by_device.handler);
-	ib_destroy_qp(qp);
+	(void)ib_destroy_qp(qp);
 	ib_destroy_srq(srq);
 	ib_destroy_cq(cq);
 	EXPECT_TRUE(kern_may_sleep());
 }
 
 /* A driver that lacks what is obligatory is told what it is, and is not registered. */
-void driver_is_told_what_it_lacks(Test &test)
+void missing_driver_methods_are_reported(Test &test)
 {
 	Device whole(plain);
 	ASSERT_TRUE(whole.ok());
@@ -443,7 +504,7 @@ void driver_is_told_what_it_lacks(Test &test)
  * A driver that arms for flags that fit nothing, or says unasked that something was missed, is
  * found out.
  */
-void notify_04_driver_answers_unasked(Test &test)
+void notify_04_driver_reports_missed_events_unasked(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -456,6 +517,36 @@ void notify_04_driver_answers_unasked(Test &test)
 	soft_fail(device, SOFT_REQ_NOTIFY_CQ, 1, 2);
 	EXPECT_EQ(cq.value()->request_notification(static_cast<ib_cq_notify_flags>(0)), 2);
 	EXPECT_EQ(observer.count(Rule::notify_01), 1u);
+}
+
+/*
+ * A use count that goes below zero is reported, and sticks: the object counts as used from then on,
+ * and is not freed.
+ */
+void misused_use_count_saturates(Test &test)
+{
+	Device device(plain);
+	ASSERT_TRUE(device.ok());
+	ib_pd *pd = ib_alloc_pd(device, 0);
+	ASSERT_FALSE(rdma::is_err(pd));
+	rdma_ah_attr address = {.port_num = 1};
+	rdma_ah_set_dlid(&address, 5);
+	ib_ah *first = rdma_create_ah(pd, &address, 0);
+	ASSERT_FALSE(rdma::is_err(first));
+	EXPECT_EQ(pd->usecnt, 1);
+	Observer observer;
+	/* A defect has dropped the use of the handle already. */
+	pd->usecnt = 0;
+	rdma_destroy_ah(first, 0);
+	EXPECT_EQ(observer.count(Rule::use_count), 1u);
+	ib_ah *second = rdma_create_ah(pd, &address, 0);
+	ASSERT_FALSE(rdma::is_err(second));
+	EXPECT_EQ(observer.count(Rule::use_count), 2u);
+	EXPECT_EQ(ib_dealloc_pd_user(pd), -EBUSY);
+	pd->usecnt = 1;
+	rdma_destroy_ah(second, 0);
+	ib_dealloc_pd(pd);
+	EXPECT_EQ(observer.total(), 2u);
 }
 
 /*
@@ -489,8 +580,10 @@ void lock_10_leaked_objects_are_named(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_checks, KUNIT_CASE(lock_01_method_sleeps), KUNIT_CASE(lock_01_any_context),
-	    KUNIT_CASE(lock_02_called_in_atomic), KUNIT_CASE(lock_02_every_function),
-	    KUNIT_CASE(lock_05_handler_inside_method), KUNIT_CASE(lock_06_handler_twice_at_once),
+	    KUNIT_CASE(lock_01_data_path_in_an_interrupt), KUNIT_CASE(lock_02_called_in_atomic),
+	    KUNIT_CASE(lock_02_every_function), KUNIT_CASE(lock_05_handler_inside_method),
+	    KUNIT_CASE(lock_05_event_outside_the_method), KUNIT_CASE(lock_06_handler_twice_at_once),
 	    KUNIT_CASE(lock_07_handler_sleeps), KUNIT_CASE(lock_07_event_handler_sleeps),
-	    KUNIT_CASE(driver_is_told_what_it_lacks), KUNIT_CASE(notify_04_driver_answers_unasked),
-	    KUNIT_CASE(lock_10_leaked_objects_are_named));
+	    KUNIT_CASE(missing_driver_methods_are_reported),
+	    KUNIT_CASE(notify_04_driver_reports_missed_events_unasked),
+	    KUNIT_CASE(lock_10_leaked_objects_are_named), KUNIT_CASE(misused_use_count_saturates));

@@ -69,7 +69,7 @@ struct Laden {
 	{
 		if (qp)
 			destroy();
-		ib_destroy_qp(peer);
+		(void)ib_destroy_qp(peer);
 	}
 	int destroy() { return ib_destroy_qp(std::exchange(qp, nullptr)); }
 	/* By number, or by the requests of `seen`. */
@@ -159,7 +159,7 @@ void mgmt_09_destroy_waits_for_done(Test &test)
  * What had completed before says so, and a QP that has gone through RESET, or has been drained,
  * leaves nothing.
  */
-void mgmt_09_destroy_adds_nothing(Test &test)
+void mgmt_09_destroy_adds_no_completions(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -193,7 +193,7 @@ void mgmt_09_destroy_adds_nothing(Test &test)
 		static void done(ib_cq *, ib_wc *wc)
 		{
 			auto &self = *reinterpret_cast<Last *>(wc->wr_cqe);
-			ib_destroy_qp(self.qp);
+			(void)ib_destroy_qp(self.qp);
 			self.over.complete();
 		}
 	};
@@ -221,7 +221,7 @@ void mgmt_09_destroy_adds_nothing(Test &test)
  * A handler that answers each flush with another request keeps nobody from the end; each that was
  * taken completes.
  */
-void mgmt_09_destroy_with_a_handler_that_posts(Test &test)
+void mgmt_09_destroy_while_a_handler_posts(Test &test)
 {
 	struct Poster {
 		ib_cqe cqe{.done = done};
@@ -264,7 +264,7 @@ void mgmt_09_destroy_with_a_handler_that_posts(Test &test)
 }
 
 /* Who has asked to be told is told of what a QP leaves, once. */
-void mgmt_09_destroy_tells_the_handler(Test &test)
+void mgmt_09_destroy_calls_the_completion_handler(Test &test)
 {
 	for (soft_context context : {SOFT_HARD_INTERRUPT, SOFT_SOFT_INTERRUPT, SOFT_TASK}) {
 		Device device({.context = context, .lid = 1});
@@ -291,6 +291,7 @@ void mgmt_09_destroy_tells_the_handler(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_destroy, KUNIT_CASE(mgmt_09_destroy_flushes_in_order),
-	    KUNIT_CASE(mgmt_09_destroy_waits_for_done), KUNIT_CASE(mgmt_09_destroy_adds_nothing),
-	    KUNIT_CASE(mgmt_09_destroy_with_a_handler_that_posts),
-	    KUNIT_CASE(mgmt_09_destroy_tells_the_handler));
+	    KUNIT_CASE(mgmt_09_destroy_waits_for_done),
+	    KUNIT_CASE(mgmt_09_destroy_adds_no_completions),
+	    KUNIT_CASE(mgmt_09_destroy_while_a_handler_posts),
+	    KUNIT_CASE(mgmt_09_destroy_calls_the_completion_handler));

@@ -47,15 +47,15 @@ struct Bench {
 	~Bench()
 	{
 		rdma_destroy_ah(ah, 0);
-		ib_dereg_mr(all);
-		ib_dereg_mr(mr);
-		ib_destroy_qp(rc);
-		ib_destroy_qp(ud);
+		(void)ib_dereg_mr(all);
+		(void)ib_dereg_mr(mr);
+		(void)ib_destroy_qp(rc);
+		(void)ib_destroy_qp(ud);
 		ib_destroy_srq(srq);
 		ib_free_cq(other_cq);
 		ib_free_cq(cq);
-		ib_dealloc_xrcd(other_xrcd);
-		ib_dealloc_xrcd(xrcd);
+		(void)ib_dealloc_xrcd(other_xrcd);
+		(void)ib_dealloc_xrcd(xrcd);
 		ib_dealloc_pd(other_pd);
 		ib_dealloc_pd(pd);
 	}
@@ -197,7 +197,7 @@ void errno_senders(Test &test)
 			grh.version_tclass_flow = 6u << 28;
 			grh.next_hdr = 0x1b;
 			grh.sgid.raw[0] = 0xff;
-			rdma_query_gid(b.device, 1, 0, &grh.dgid);
+			(void)rdma_query_gid(b.device, 1, 0, &grh.dgid);
 			return error_of(ib_create_ah_from_wc(b.pd, &wc, &grh, 1));
 		}},
 		{"service level 16", -EINVAL, [](Bench &b) {
@@ -381,9 +381,12 @@ void errno_memory(Test &test)
 		{"all memory, remote write alone", -EINVAL, [](Bench &b) { return error_of(ib_get_dma_mr(b.pd, IB_ACCESS_REMOTE_WRITE)); }},
 		{"all memory nowhere", -EINVAL, [](Bench &) { return error_of(ib_get_dma_mr(nullptr, 0)); }},
 		{"no memory of processes", -EOPNOTSUPP, [](Bench &b) { return error_of(ib_reg_user_mr(b.pd, 0x1000, 1, 0x1000, 0)); }},
-		{"memory of no length", -EINVAL, [](Bench &b) { return reg_user(b, 0x1000, 0, 0x1000, 0); }},
+		{"zero bytes within a page", -ENXIO, [](Bench &b) { return reg_user(b, 0x1008, 0, 0x1008, 0); }},
+		{"zero bytes at a page border", -EINVAL, [](Bench &b) { return reg_user(b, 0x1000, 0, 0x1000, 0); }},
 		{"memory that wraps", -EINVAL, [](Bench &b) { return reg_user(b, ~u64{0} - 0xfff, 0x2000, 0x1000, 0); }},
 		{"iova that wraps", -EINVAL, [](Bench &b) { return reg_user(b, 0x1000, 0x2000, ~u64{0} - 0xfff, 0); }},
+		{"iova up to the last address", -ENXIO, [](Bench &b) { return reg_user(b, 0x1000, 0x1000, ~u64{0} - 0xfff, 0); }},
+		{"iova one byte beyond the last address", -EINVAL, [](Bench &b) { return reg_user(b, 0x1000, 0x1001, ~u64{0} - 0xfff, 0); }},
 		{"iova elsewhere in its page", -EINVAL, [](Bench &b) { return reg_user(b, 0x1000, 0x1000, 0x1001, 0); }},
 		{"memory with unknown access", -EINVAL, [](Bench &b) { return reg_user(b, 0x1000, 0x1000, 0x1000, 1 << 15); }},
 		{"memory as it should be", -ENXIO, [](Bench &b) { return reg_user(b, 0x1000, 0x1000, 0x5000, 0); }},

@@ -72,7 +72,7 @@ void hw_counters_are_read_once_in_a_lifespan(Test &test)
 }
 
 /* A device that does not answer is not asked by each of those who wait for it. */
-void hw_counters_errors_last_as_long(Test &test)
+void hw_counters_errors_are_cached(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -111,7 +111,7 @@ struct Question {
 };
 
 /* Who comes while the device is asked waits for that answer, and asks nothing himself. */
-void hw_counters_are_asked_for_by_one_at_a_time(Test &test)
+void hw_counters_driver_calls_are_serialised(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -144,5 +144,5 @@ void hw_counters_are_asked_for_by_one_at_a_time(Test &test)
 
 SOFT_SUITES(verbs_hw_counters, KUNIT_CASE(hw_counters_are_named_and_numbered),
 	    KUNIT_CASE(hw_counters_are_read_once_in_a_lifespan),
-	    KUNIT_CASE(hw_counters_errors_last_as_long),
-	    KUNIT_CASE(hw_counters_are_asked_for_by_one_at_a_time));
+	    KUNIT_CASE(hw_counters_errors_are_cached),
+	    KUNIT_CASE(hw_counters_driver_calls_are_serialised));

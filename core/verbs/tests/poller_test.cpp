@@ -104,7 +104,7 @@ void chan_01_completion_vectors(Test &test)
  * The kernel's half of CHAN-03: a CQ that nobody has asked to be told of is polled and armed like
  * any other.
  */
-void chan_03_nobody_is_told(Test &test)
+void chan_03_no_event_without_arm(Test &test)
 {
 	for (soft_notify notify : {SOFT_NOTIFY_FIRES, SOFT_NOTIFY_REPORTS}) {
 		Device device({.notify = notify, .lid = 1});
@@ -130,7 +130,7 @@ void chan_03_nobody_is_told(Test &test)
  * The kernel's half of CHAN-05: a CQ's end waits for its handler or discards the event; no handler
  * runs afterwards.
  */
-void chan_05_no_event_after_the_end(Test &test)
+void chan_05_no_event_after_destroy(Test &test)
 {
 	struct Consumer {
 		kern::Atomic<bool> entered{}, ended{};
@@ -226,7 +226,7 @@ void cq_moderation(Test &test)
 }
 
 /* Vectors are given out in turn. */
-void cq_any_takes_vectors_in_turn(Test &test)
+void cq_any_spreads_vectors(Test &test)
 {
 	Device device({.vectors = 3, .lid = 1});
 	ASSERT_TRUE(device.ok());
@@ -268,6 +268,95 @@ void mgmt_13_polling_contexts(Test &test)
 			EXPECT_EQ(requests[i].completions.load_relaxed(), 1u);
 			EXPECT_EQ(requests[i].order.load_relaxed(), i);
 		}
+	}
+}
+
+constexpr ib_poll_context polled_contexts[] = {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE,
+					       IB_POLL_UNBOUND_WORKQUEUE};
+
+/*
+ * A poller whose arm fails once has no event to wait for: it polls again by itself, and arms the CQ
+ * when that is possible.
+ */
+void notify_02_poller_recovers_from_a_failed_arm(Test &test)
+{
+	for (ib_poll_context context : polled_contexts) {
+		Device device(plain);
+		ASSERT_TRUE(device.ok());
+		auto cq = rdma::CompletionQueue::create(device, nullptr, 64, 0, context);
+		ASSERT_OK(cq);
+		ib_cq *raw = cq.value()->get();
+		const auto complete_one = [&] {
+			Request request;
+			ib_wc wc = {};
+			wc.wr_cqe = &request.cqe;
+			return soft_complete(raw, &wc, false) &&
+			       eventually([&] { return request.completions.load_relaxed() == 1; });
+		};
+		/* Several in a row, so that a poller that tries only once more fails the test. */
+		soft_fail_arms(raw, 3, -EIO);
+		const unsigned long arms = soft_calls(device, SOFT_REQ_NOTIFY_CQ);
+		ASSERT_TRUE(complete_one());
+		ASSERT_TRUE(eventually(
+			[&] { return soft_calls(device, SOFT_REQ_NOTIFY_CQ) >= arms + 4; }));
+		ASSERT_TRUE(complete_one());
+		ASSERT_TRUE(complete_one());
+	}
+}
+
+/* The same if it is ib_poll_cq() that fails: the completion is not lost. */
+void poller_recovers_from_a_failed_poll(Test &test)
+{
+	for (ib_poll_context context : polled_contexts) {
+		Device device(plain);
+		ASSERT_TRUE(device.ok());
+		auto cq = rdma::CompletionQueue::create(device, nullptr, 64, 0, context);
+		ASSERT_OK(cq);
+		Request request;
+		ib_wc wc = {};
+		wc.wr_cqe = &request.cqe;
+		soft_fail(device, SOFT_POLL_CQ, 3, -EIO);
+		const unsigned long arms = soft_calls(device, SOFT_REQ_NOTIFY_CQ);
+		ASSERT_TRUE(soft_complete(cq.value()->get(), &wc, false));
+		ASSERT_TRUE(eventually([&] { return request.completions.load_relaxed() == 1; }));
+		/* It is not armed while polling fails: each arm would raise an event at once. */
+		ASSERT_TRUE(eventually(
+			[&] { return soft_calls(device, SOFT_REQ_NOTIFY_CQ) >= arms + 1; }));
+		EXPECT_EQ(soft_calls(device, SOFT_REQ_NOTIFY_CQ), arms + 1);
+	}
+}
+
+/* A CQ that is freed while its poller waits to try again leaves nothing behind. */
+void poller_stops_while_arming_fails(Test &test)
+{
+	for (ib_poll_context context : polled_contexts) {
+		Device device(plain);
+		ASSERT_TRUE(device.ok());
+		Request request;
+		ib_wc wc = {};
+		wc.wr_cqe = &request.cqe;
+		ib_cq *cq = ib_alloc_cq(device, nullptr, 16, 0, context);
+		ASSERT_FALSE(rdma::is_err(cq));
+		soft_fail_arms(cq, 1'000'000, -EIO);
+		ASSERT_TRUE(soft_complete(cq, &wc, false));
+		ASSERT_TRUE(eventually([&] { return request.completions.load_relaxed() == 1; }));
+		ib_free_cq(cq);
+		const unsigned long arms = soft_calls(device, SOFT_REQ_NOTIFY_CQ);
+		/* Longer than the poller waits before it tries again. */
+		constexpr unsigned int longer_ms = 200;
+		kern::sleep_ms(longer_ms);
+		EXPECT_EQ(soft_calls(device, SOFT_REQ_NOTIFY_CQ), arms);
+	}
+}
+
+/* A CQ whose first arm fails would never be polled: it is not made. */
+void notify_02_allocation_fails_with_the_first_arm(Test &test)
+{
+	for (ib_poll_context context : polled_contexts) {
+		Device device(plain);
+		ASSERT_TRUE(device.ok());
+		soft_fail(device, SOFT_REQ_NOTIFY_CQ, 1, -EIO);
+		EXPECT_EQ(rdma::ptr_err(ib_alloc_cq(device, nullptr, 16, 0, context)), -EIO);
 	}
 }
 
@@ -391,6 +480,7 @@ void cq_overrun(Test &test)
 	EXPECT_TRUE(soft_complete(cq, &wc, false));
 	EXPECT_TRUE(soft_complete(cq, &wc, false));
 	EXPECT_FALSE(soft_complete(cq, &wc, false));
+	EXPECT_TRUE(eventually([] { return events.load_relaxed() > 0; }));
 	EXPECT_EQ(events.load_relaxed(), 1u);
 	ib_wc wcs[4];
 	EXPECT_EQ(ib_poll_cq(cq, 4, wcs), 2);
@@ -400,8 +490,12 @@ void cq_overrun(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_cq, KUNIT_CASE(cq_refuses_bad_arguments), KUNIT_CASE(chan_01_completion_vectors),
-	    KUNIT_CASE(chan_03_nobody_is_told), KUNIT_CASE(chan_05_no_event_after_the_end),
-	    KUNIT_CASE(cq_resize), KUNIT_CASE(cq_moderation),
-	    KUNIT_CASE(cq_any_takes_vectors_in_turn), KUNIT_CASE(mgmt_13_polling_contexts),
+	    KUNIT_CASE(chan_03_no_event_without_arm), KUNIT_CASE(chan_05_no_event_after_destroy),
+	    KUNIT_CASE(cq_resize), KUNIT_CASE(cq_moderation), KUNIT_CASE(cq_any_spreads_vectors),
+	    KUNIT_CASE(mgmt_13_polling_contexts),
+	    KUNIT_CASE(notify_02_poller_recovers_from_a_failed_arm),
+	    KUNIT_CASE(poller_recovers_from_a_failed_poll),
+	    KUNIT_CASE(poller_stops_while_arming_fails),
+	    KUNIT_CASE(notify_02_allocation_fails_with_the_first_arm),
 	    KUNIT_CASE(cq_free_while_busy), KUNIT_CASE(mgmt_09_flush_in_order),
 	    KUNIT_CASE(mgmt_09_drain), KUNIT_CASE(cq_overrun));

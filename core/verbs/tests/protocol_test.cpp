@@ -3,6 +3,7 @@
 // with one.
 #include <rdma/driver.hpp>
 #include "fixture.hpp"
+#include "observer.hpp"
 #include "../../../hw/soft/rnic.h"
 
 using namespace fixture;
@@ -360,7 +361,7 @@ int registered_with(u8 node_type, bool tables,
  * A port speaks what its device's kind does, and that alone; and has the tables that its protocol
  * demands, with the methods that read them.
  */
-void ports_speak_what_their_device_does(Test &test)
+void port_protocol_follows_the_device(Test &test)
 {
 	struct Claim {
 		u8 node_type;
@@ -397,6 +398,8 @@ void ports_speak_what_their_device_does(Test &test)
 		CLAIM(RDMA_NODE_IB_CA, -EINVAL, false, 1, 1, RDMA_CORE_CAP_PROT_IB),
 	};
 #undef CLAIM
+	/* Takes what the midlayer says of those that are refused. */
+	Observer observer;
 	for (const Claim &claim : claims) {
 		const int error = registered_with(claim.node_type, claim.tables, claim.immutable);
 		EXPECT_EQ(error, claim.error);
@@ -414,4 +417,4 @@ SOFT_SUITES(weft_verbs_protocol, KUNIT_CASE(iwarp_device_has_no_subnet),
 	    KUNIT_CASE(iwarp_device_has_no_addresses), KUNIT_CASE(iwarp_qp_types),
 	    KUNIT_CASE(iwarp_qp_states_every_pair), KUNIT_CASE(iwarp_qp_attributes),
 	    KUNIT_CASE(iwarp_stream_carries_messages), KUNIT_CASE(iwarp_no_buffer_ends_the_stream),
-	    KUNIT_CASE(ports_speak_what_their_device_does));
+	    KUNIT_CASE(port_protocol_follows_the_device));

@@ -165,7 +165,7 @@ void mgmt_12_refills(Test &test)
  * Without memory for another the queue stays full, and the message is lost; what the QP refuses is
  * missing, and is made up for when it is time.
  */
-void mgmt_12_makes_up_for_a_shortage(Test &test)
+void mgmt_12_refills_after_shortage(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -201,4 +201,4 @@ void mgmt_12_makes_up_for_a_shortage(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_receive_queue, KUNIT_CASE(mgmt_12_refills),
-	    KUNIT_CASE(mgmt_12_makes_up_for_a_shortage));
+	    KUNIT_CASE(mgmt_12_refills_after_shortage));

@@ -85,19 +85,19 @@ void lock_04_data_path_is_reentrant(Test &test)
 		ib_send_wr wr = {};
 		wr.opcode = IB_WR_RDMA_WRITE;
 		ib_rdma_wr write = {.wr = wr, .remote_addr = 0, .rkey = 0};
-		pair.qp_a.post_send(&write.wr);
+		(void)pair.qp_a.post_send(&write.wr);
 	}));
 	EXPECT_TRUE(meeting.takes_place(SOFT_POST_RECV, [&] {
 		ib_recv_wr wr = {};
-		pair.qp_a.post_recv(&wr);
+		(void)pair.qp_a.post_recv(&wr);
 	}));
 	EXPECT_TRUE(meeting.takes_place(SOFT_POST_SRQ_RECV, [&] {
 		ib_recv_wr wr = {};
-		srq.value()->post(&wr);
+		(void)srq.value()->post(&wr);
 	}));
 	EXPECT_TRUE(meeting.takes_place(SOFT_POLL_CQ, [&] {
 		ib_wc wc;
-		pair.cq_a->poll(1, &wc);
+		(void)pair.cq_a->poll(1, &wc);
 	}));
 	EXPECT_TRUE(meeting.takes_place(SOFT_REQ_NOTIFY_CQ,
 					[&] { pair.cq_a->request_notification(IB_CQ_NEXT_COMP); }));
@@ -107,16 +107,16 @@ void lock_04_data_path_is_reentrant(Test &test)
 	ASSERT_FALSE(rdma::is_err(ah));
 	EXPECT_TRUE(meeting.takes_place(SOFT_MODIFY_AH, [&] {
 		rdma_ah_attr to = address;
-		rdma_modify_ah(ah, &to);
+		(void)rdma_modify_ah(ah, &to);
 	}));
 	EXPECT_TRUE(meeting.takes_place(SOFT_QUERY_AH, [&] {
 		rdma_ah_attr is;
-		rdma_query_ah(ah, &is);
+		(void)rdma_query_ah(ah, &is);
 	}));
 	rdma_destroy_ah(ah, 0);
 }
 
-void lock_04_the_rest_is_reentrant(Test &test)
+void lock_04_control_path_is_reentrant(Test &test)
 {
 	if (!test.needs_another_cpu())
 		return;
@@ -128,20 +128,20 @@ void lock_04_the_rest_is_reentrant(Test &test)
 	Meeting meeting(device);
 	EXPECT_TRUE(meeting.takes_place(SOFT_QUERY_PORT, [&] {
 		ib_port_attr attr;
-		ib_query_port(device, 1, &attr);
+		(void)ib_query_port(device, 1, &attr);
 	}));
 	EXPECT_TRUE(meeting.takes_place(SOFT_MODIFY_QP, [&] {
 		ib_qp_attr attr = {};
 		attr.qp_state = IB_QPS_ERR;
-		ib_modify_qp(pair.qp_a.get(), &attr, IB_QP_STATE);
+		(void)ib_modify_qp(pair.qp_a.get(), &attr, IB_QP_STATE);
 	}));
 	EXPECT_TRUE(meeting.takes_place(SOFT_QUERY_QP, [&] {
 		ib_qp_attr attr;
 		ib_qp_init_attr init;
-		ib_query_qp(pair.qp_a.get(), &attr, IB_QP_STATE, &init);
+		(void)ib_query_qp(pair.qp_a.get(), &attr, IB_QP_STATE, &init);
 	}));
-	EXPECT_TRUE(
-		meeting.takes_place(SOFT_RESIZE_CQ, [&] { ib_resize_cq(pair.cq_a->get(), 64); }));
+	EXPECT_TRUE(meeting.takes_place(SOFT_RESIZE_CQ,
+					[&] { (void)ib_resize_cq(pair.cq_a->get(), 64); }));
 	EXPECT_TRUE(meeting.takes_place(SOFT_CREATE_AH, [&] {
 		rdma_ah_attr attr = {.port_num = 1};
 		rdma_ah_set_dlid(&attr, 5);
@@ -152,7 +152,7 @@ void lock_04_the_rest_is_reentrant(Test &test)
 	EXPECT_TRUE(meeting.takes_place(SOFT_ALLOC_MR, [&] {
 		ib_mr *mr = ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4);
 		if (!rdma::is_err(mr))
-			ib_dereg_mr(mr);
+			(void)ib_dereg_mr(mr);
 	}));
 	EXPECT_TRUE(meeting.takes_place(SOFT_ALLOC_PD, [&] {
 		ib_pd *fresh = ib_alloc_pd(device, 0);
@@ -166,4 +166,4 @@ void lock_04_the_rest_is_reentrant(Test &test)
 
 KUNIT_SUITE_BEFORE(verbs_reentry, ::fixture::on_plain_devices,
 		   KUNIT_CASE(lock_04_data_path_is_reentrant),
-		   KUNIT_CASE(lock_04_the_rest_is_reentrant));
+		   KUNIT_CASE(lock_04_control_path_is_reentrant));

@@ -17,7 +17,7 @@ u32 next_pd(ib_device *device, u32 from, ib_resource_info &info)
 	return ib_next_resource(device, IB_RESOURCE_PD, from, &info) ? IB_NO_RESOURCE : info.number;
 }
 
-void objects_are_shown_in_the_order_of_their_making(Test &test)
+void objects_are_listed_in_creation_order(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -79,7 +79,7 @@ struct Look {
 	}
 };
 
-void an_object_ends_when_nobody_looks_at_it(Test &test)
+void object_removal_waits_for_readers(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -120,7 +120,7 @@ void an_object_ends_when_nobody_looks_at_it(Test &test)
 	EXPECT_EQ(look->destroyed, 0);
 }
 
-void what_does_not_end_is_shown_again(Test &test)
+void object_reappears_when_destroy_fails(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -154,7 +154,7 @@ int one_id(ib_device *, u32 number, ib_resource_info *info)
 	return number > 3 ? -ENOENT : 0;
 }
 
-void other_modules_show_theirs(Test &test)
+void other_modules_register_resources(Test &test)
 {
 	static constexpr ib_resource_source source = {.count = count_ids, .next = one_id};
 	Device device;
@@ -174,7 +174,7 @@ void other_modules_show_theirs(Test &test)
 }
 
 /* Counters of ports and who shows them find each other, in either order; one of each at a time. */
-void port_counters_find_their_viewer(Test &test)
+void port_counters_have_a_viewer(Test &test)
 {
 	static const ib_port_counters *seen;
 	static unsigned int times;
@@ -204,7 +204,7 @@ void port_counters_find_their_viewer(Test &test)
 	EXPECT_EQ(times, 3u);
 }
 
-void nodes_are_found_while_they_are_published(Test &test)
+void node_lookup_during_registration(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -230,7 +230,7 @@ void nodes_are_found_while_they_are_published(Test &test)
 	EXPECT_EQ(ib_find_node(IB_NODE_UMAD, device, 1, &info), -ENOENT);
 }
 
-void devices_are_found_by_numbers_that_none_has_again(Test &test)
+void device_numbers_are_not_reused(Test &test)
 {
 	u32 gone;
 	{
@@ -247,11 +247,10 @@ void devices_are_found_by_numbers_that_none_has_again(Test &test)
 	EXPECT_TRUE(ib_device_get_from(ib_device_index(device) + 1) == nullptr);
 }
 
-SOFT_SUITES(verbs_resources, KUNIT_CASE(objects_are_shown_in_the_order_of_their_making),
-	    KUNIT_CASE(an_object_ends_when_nobody_looks_at_it),
-	    KUNIT_CASE(what_does_not_end_is_shown_again), KUNIT_CASE(other_modules_show_theirs),
-	    KUNIT_CASE(port_counters_find_their_viewer),
-	    KUNIT_CASE(nodes_are_found_while_they_are_published),
-	    KUNIT_CASE(devices_are_found_by_numbers_that_none_has_again));
+SOFT_SUITES(verbs_resources, KUNIT_CASE(objects_are_listed_in_creation_order),
+	    KUNIT_CASE(object_removal_waits_for_readers),
+	    KUNIT_CASE(object_reappears_when_destroy_fails),
+	    KUNIT_CASE(other_modules_register_resources), KUNIT_CASE(port_counters_have_a_viewer),
+	    KUNIT_CASE(node_lookup_during_registration), KUNIT_CASE(device_numbers_are_not_reused));
 
 } // namespace

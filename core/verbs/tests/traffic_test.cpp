@@ -163,7 +163,7 @@ void traffic_fast_registration(Test &test)
  * The walk from pieces to pages: pieces that touch, that leave a gap, that are too many, and an
  * offset into the first.
  */
-void traffic_pieces_to_pages(Test &test)
+void traffic_scatter_lists_to_pages(Test &test)
 {
 	struct Row {
 		ib_dma_segment pieces[3];
@@ -525,7 +525,7 @@ void traffic_xrc(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_traffic, KUNIT_CASE(traffic_send), KUNIT_CASE(traffic_rdma_and_atomics),
-	    KUNIT_CASE(traffic_fast_registration), KUNIT_CASE(traffic_pieces_to_pages),
+	    KUNIT_CASE(traffic_fast_registration), KUNIT_CASE(traffic_scatter_lists_to_pages),
 	    KUNIT_CASE(traffic_memory_window), KUNIT_CASE(traffic_errors),
 	    KUNIT_CASE(traffic_wrong_domain), KUNIT_CASE(traffic_full_queues),
 	    KUNIT_CASE(traffic_loss), KUNIT_CASE(traffic_srq), KUNIT_CASE(traffic_xrc));

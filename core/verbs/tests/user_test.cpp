@@ -119,7 +119,7 @@ void udata_is_copied_within_its_bounds(Test &test)
 	EXPECT_EQ(ib_check_udata_tail(&udata, 8), -EFAULT);
 }
 
-void contexts_begin_and_end(Test &test)
+void contexts_are_opened_and_closed(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -141,7 +141,7 @@ void contexts_begin_and_end(Test &test)
  * A program's objects are its for life, have no keys of the kernel's, and refuse where those of the
  * kernel only report.
  */
-void objects_know_whose_they_are(Test &test)
+void objects_know_their_owner(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -249,7 +249,7 @@ struct Ending {
 };
 
 /* A queue pair is whose process has made it, or opened it; the kernel's are no process's. */
-void rcm_16_queue_pairs_are_their_processes(Test &test)
+void rcm_16_queue_pairs_belong_to_their_process(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -307,7 +307,7 @@ void rcm_16_queue_pairs_are_their_processes(Test &test)
 	EXPECT_EQ(ib_dealloc_pd_user(pd), 0);
 }
 
-void regions_are_changed_in_place(Test &test)
+void regions_are_reregistered(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -351,8 +351,8 @@ void regions_are_changed_in_place(Test &test)
 }
 
 SOFT_SUITES(verbs_user, KUNIT_CASE(udata_is_copied_within_its_bounds),
-	    KUNIT_CASE(contexts_begin_and_end), KUNIT_CASE(objects_know_whose_they_are),
-	    KUNIT_CASE(rcm_16_queue_pairs_are_their_processes),
-	    KUNIT_CASE(regions_are_changed_in_place));
+	    KUNIT_CASE(contexts_are_opened_and_closed), KUNIT_CASE(objects_know_their_owner),
+	    KUNIT_CASE(rcm_16_queue_pairs_belong_to_their_process),
+	    KUNIT_CASE(regions_are_reregistered));
 
 } // namespace

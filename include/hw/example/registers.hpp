@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The example device, whole: what its model (tools/example) and its driver (hw/example) agree on.
+ * The example device, whole: what its model (tools/cards/example) and its driver (hw/example) agree
+ * on.
  *
  * It carries bytes from one place of its machine's memory to another. It has one register, one
  * queue of requests in memory, and one interrupt (MSI-X vector 0). All numbers are little-endian.

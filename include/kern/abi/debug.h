@@ -10,6 +10,12 @@ void kern_bug_at(const char *file, int line, const char *what) __attribute__((no
 
 /* Reports a caller that may not sleep. */
 void kern_might_sleep(const char *file, int line);
+/*
+ * For tests: counts the calls of kern_might_sleep() in the running task, and ends that. Only where
+ * the kernel has KUnit.
+ */
+void kern_watch_sleep_checks(void);
+unsigned int kern_watched_sleep_checks(void);
 /* Between these, in a task, might_sleep reports. */
 void kern_non_block_start(void);
 void kern_non_block_end(void);

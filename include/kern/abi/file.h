@@ -104,12 +104,6 @@ void kern_poll_wait(struct kern_poll *poll, struct kern_wait_queue *queue);
 bool kern_file_waits(const struct kern_file *file);
 
 /*
- * The user who opened it, by his number outside of all user namespaces: the one whose processes a
- * limit counts.
- */
-u32 kern_file_user(const struct kern_file *file);
-
-/*
  * Whether the calling task may do what is else the operating system's on a network (CAP_NET_RAW).
  */
 bool kern_has_raw_network(void);
@@ -154,6 +148,9 @@ struct kern_misc_node;
 struct kern_misc_node *kern_misc_node_create(const char *name, const char *abi_version,
 					     const struct kern_node_ops *ops, void *context,
 					     struct kern_file_kind *kind);
+/* Its device number. */
+unsigned int kern_misc_node_major(const struct kern_misc_node *node);
+unsigned int kern_misc_node_minor(const struct kern_misc_node *node);
 /* Nobody opens it any more; what is open stays so. Waits for those who open it. May sleep. */
 void kern_misc_node_remove(struct kern_misc_node *node);
 

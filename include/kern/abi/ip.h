@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the kernel knows of IP addresses: whose they are, and how to get to them. All of the initial
- * network namespace.
+ * IP addresses: which interface has one, and how to reach one, in a network namespace.
  */
 #pragma once
 #include <kern/abi/base.h>
@@ -13,13 +12,30 @@ enum {
 		20 /* an InfiniBand interface's: 4 bytes of flags and QPN, and the GID */
 };
 
+/* A network namespace. */
+struct kern_net;
+
+/* The number of the initial one. */
+#define KERN_NET_INITIAL 0
+
+/*
+ * The network namespace of the calling task, or the initial one; held until kern_net_put(). Any
+ * context of a task.
+ */
+struct kern_net *kern_net_get(bool of_caller);
+void kern_net_put(struct kern_net *net);
+/* A number that no other namespace has or will have. */
+u64 kern_net_number(struct kern_net *net);
+
 struct kern_ip_address {
 	u8 bytes[16]; /* of IPv4 the first four */
 	bool v6;
 	u32 interface; /* that a link-local address belongs to; else 0 */
 };
 
+/* Only interfaces of the drivers here are `infiniband` or `ethernet`. */
 struct kern_ip_interface {
+	u64 net; /* the number of its namespace */
 	u32 index;
 	bool up;
 	bool infiniband;
@@ -32,40 +48,49 @@ struct kern_ip_watcher;
 
 /* All in process context. 0 or a negative errno. */
 
-/* The interface that has an address. -EADDRNOTAVAIL: none. */
-int kern_ip_owner(const struct kern_ip_address *address, struct kern_ip_interface *interface);
+/* The interface of a namespace that has an address. -EADDRNOTAVAIL: none. */
+int kern_ip_owner(struct kern_net *net, const struct kern_ip_address *address,
+		  struct kern_ip_interface *interface);
 /*
  * By which interface, and with which source address, one gets to `to`. `source` is the one to use,
  * or all zero for any; filled in. -EADDRNOTAVAIL if the way leads through a gateway of InfiniBand;
  * what the routing tables say.
  */
-int kern_ip_route(const struct kern_ip_address *to, struct kern_ip_address *source,
-		  struct kern_ip_interface *interface);
+int kern_ip_route(struct kern_net *net, const struct kern_ip_address *to,
+		  struct kern_ip_address *source, struct kern_ip_interface *interface);
 /*
  * The link address of a neighbour. -EAGAIN: it is being asked for, and kern_ip_watch()'s
  * `neighbour` called when it is known.
  */
-int kern_ip_neighbour(const struct kern_ip_address *to, const struct kern_ip_interface *interface,
-		      u8 *link_address);
+int kern_ip_neighbour(struct kern_net *net, const struct kern_ip_address *to,
+		      const struct kern_ip_interface *interface, u8 *link_address);
 /*
- * The InfiniBand interface of a GID and a P_Key, of several the one that has `address`. -ENODEV:
- * none; -EHOSTUNREACH: it is down, or the way to `peer` is another.
+ * The InfiniBand interface of a GID and a P_Key, in any namespace; of several the one that has
+ * `address`. -ENODEV: none; -EHOSTUNREACH: it is down, or the way to `peer` is another.
  */
 int kern_ip_incoming(const u8 *gid, u16 pkey, const struct kern_ip_address *address,
 		     const struct kern_ip_address *peer, struct kern_ip_interface *interface);
+/*
+ * The Ethernet interface with a link address, in any namespace. -ENODEV: none; -EADDRNOTAVAIL: it
+ * does not have `address`.
+ */
+int kern_ip_incoming_ethernet(const u8 *mac, const struct kern_ip_address *address,
+			      struct kern_ip_interface *interface);
 
 /*
- * net.ipv4.ip_local_port_range; net.ipv6.bindv6only; whether the caller may have ports below 1024.
+ * Settings of a namespace: net.ipv4.ip_local_port_range; net.ipv6.bindv6only; whether the caller
+ * may have ports below 1024.
  */
-void kern_ip_local_ports(u16 *first, u16 *last);
-bool kern_ip_v6only(void);
-bool kern_ip_may_use_low_ports(void);
+void kern_ip_local_ports(struct kern_net *net, u16 *first, u16 *last);
+bool kern_ip_v6only(struct kern_net *net);
+bool kern_ip_may_use_low_ports(struct kern_net *net);
 
 /*
- * `neighbour` is called when a neighbour's link address may have become known, in any context;
- * `interface` when an interface has another, with the rtnl lock held. NULL without memory.
+ * `neighbour` is called when a neighbour's link address may have become known, with the number of
+ * the namespace, in any context; `interface` when an interface has another link address, with the
+ * rtnl lock held. NULL without memory.
  */
-struct kern_ip_watcher *kern_ip_watch(void (*neighbour)(void *context),
+struct kern_ip_watcher *kern_ip_watch(void (*neighbour)(void *context, u64 net),
 				      void (*interface)(void *context), void *context);
 /* When this has returned, they are not called any more. */
 void kern_ip_unwatch(struct kern_ip_watcher *watcher);

@@ -40,6 +40,11 @@ size_t kern_kunit_show(struct kern_debugfs_file *file, char *to, size_t size);
 struct net_device;
 int kern_kunit_netdev_up(struct net_device *dev, bool up);
 /*
+ * Has the stack listen to a multicast address, or no more, as programs do that join groups. 0 or a
+ * negative errno. Context: process.
+ */
+int kern_kunit_netdev_listen(struct net_device *dev, const void *address, bool listen);
+/*
  * Has the stack send `length` bytes of a pattern to a hardware address. What the stack says: 0,
  * NET_XMIT_*, or a negative errno.
  */

@@ -17,6 +17,8 @@ void kern_kunit_process_leave(void);
 u64 kern_kunit_process_map(size_t size, bool writable, bool shared);
 void kern_kunit_process_unmap(u64 address, size_t size);
 u64 kern_kunit_process_pinned(void);
+/* Whether this kernel can pin pages for reading that a shared mapping does not let be written. */
+bool kern_kunit_process_pins_for_reading(void);
 void kern_kunit_process_limit(u64 bytes, void (*body)(void *context), void *context);
 
 /* What stands for an opened file, of no node and no descriptor, nobody of whom is told of signals. waits: as one opened without

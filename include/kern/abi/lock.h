@@ -7,6 +7,7 @@ KERN_C_BEGIN
 KERN_OPAQUE(spinlock);
 KERN_OPAQUE(mutex);
 KERN_OPAQUE(rw_semaphore);
+KERN_OPAQUE(lockdep_map);
 
 void kern_spin_init(struct kern_spinlock *lock, const char *name, struct kern_lock_class_key *key);
 void kern_spin_lock(struct kern_spinlock *lock);
@@ -33,5 +34,14 @@ void kern_rwsem_unlock(struct kern_rw_semaphore *lock);
 void kern_rwsem_lock_shared(struct kern_rw_semaphore *lock);
 void kern_rwsem_unlock_shared(struct kern_rw_semaphore *lock);
 void kern_rwsem_assert_held(struct kern_rw_semaphore *lock);
+
+/* An exclusion that is no lock, for lockdep; nothing on a kernel without it. */
+void kern_lockdep_init(struct kern_lockdep_map *map, const char *name,
+		       struct kern_lock_class_key *key);
+/* waits: as for a lock that is waited for, not one that is only tried. */
+void kern_lockdep_acquire(struct kern_lockdep_map *map, bool waits);
+void kern_lockdep_release(struct kern_lockdep_map *map);
+/* How many locks lockdep sees the running task hold; -1 where lockdep is off. */
+int kern_lockdep_depth(void);
 
 KERN_C_END

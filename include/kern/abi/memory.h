@@ -20,6 +20,18 @@ void kern_get_page(struct page *page);
 void kern_put_page(struct page *page);
 void *kern_page_address(struct page *page);
 int kern_node_id(void);
+/* Pages of memory that the host has. */
+u64 kern_ram_pages(void);
+
+/*
+ * From here to kern_noio_leave(), which is given what this returns, no allocation of the calling
+ * task begins I/O or file system work in order to find memory, whatever its flags are. For code
+ * that such I/O may wait for, as it may be swapping or NFS over IPoIB. Pairs may be nested.
+ */
+unsigned int kern_noio_enter(void);
+void kern_noio_leave(unsigned int former);
+/* Whether the calling task is in between. */
+bool kern_noio(void);
 
 /*
  * For tests, in builds with checks: the nth allocation from now by the calling task fails, once; 0

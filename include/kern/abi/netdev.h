@@ -87,6 +87,8 @@ struct kern_netdev_ops {
 	const char *const *counter_names;
 	void (*get_counters)(void *owner, u64 *values);
 	const char *driver_name;
+	/* The version of the device's firmware, as text of at most so many bytes. May be NULL. */
+	void (*get_firmware_version)(void *owner, char *text, unsigned int size);
 };
 
 enum {
@@ -158,9 +160,14 @@ bool kern_netdev_carrier_ok(const struct net_device *dev);
 /* Lets the stack hand over packets, or none any more. */
 void kern_netdev_start_queues(struct net_device *dev);
 void kern_netdev_stop_queues(struct net_device *dev);
-/* Calls each for every multicast address; the address lock is held, so it must not sleep. */
+/* How many multicast addresses the stack has now. Any context. */
+unsigned int kern_netdev_multicast_count(const struct net_device *dev);
+/*
+ * Calls each for every multicast address until it returns false. The address lock is held with soft
+ * interrupts off: it must not sleep, nor take long.
+ */
 void kern_netdev_for_each_multicast(struct net_device *dev,
-				    void (*each)(void *context, const u8 *address), void *context);
+				    bool (*each)(void *context, const u8 *address), void *context);
 
 /* Transmit queues that the device was allocated with. */
 unsigned int kern_netdev_tx_queue_count(const struct net_device *dev);

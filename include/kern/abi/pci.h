@@ -22,9 +22,10 @@ struct kern_pci_driver_item {
 	/* Before a reboot or kexec: the device's DMA and interrupts end. */
 	void (*shutdown)(struct kern_pci_driver_item *driver, struct pci_dev *device);
 	/*
-	 * Before and after the function is reset by someone else's wish, such as a write to its
-	 * `reset` in sysfs; configuration space is restored between. NULL if the driver need not
-	 * know.
+	 * Before and after the function is reset by others, such as by a write to its `reset` in
+	 * sysfs or in the recovery from a PCI error; configuration space is restored between. Both
+	 * or neither: a driver without them takes no part in error recovery. There is no second
+	 * call if the device is lost.
 	 */
 	void (*reset_prepare)(struct kern_pci_driver_item *driver, struct pci_dev *device);
 	void (*reset_done)(struct kern_pci_driver_item *driver, struct pci_dev *device);

@@ -25,6 +25,14 @@ enum ib_mad_result {
 	IB_MAD_RESULT_CONSUMED = 1 << 2,
 };
 
+/*
+ * On whose behalf a QP joins a multicast group: a driver keeps a part of its table for the kernel.
+ */
+enum ib_mcast_owner {
+	IB_MCAST_KERNEL,
+	IB_MCAST_USER,
+};
+
 /**
  * struct ib_device_ops - the methods of a driver
  *
@@ -141,7 +149,8 @@ struct ib_device_ops {
 	 * Once for each GID, whatever LIDs the consumer gives it; lid is the first, or the last, of
 	 * them.
 	 */
-	int (*attach_mcast)(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
+	int (*attach_mcast)(struct ib_qp *qp, const union ib_gid *gid, u16 lid,
+			    enum ib_mcast_owner owner);
 	int (*detach_mcast)(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 
 	/*
@@ -193,7 +202,7 @@ enum rdma_driver_id {
 	RDMA_DRIVER_MTHCA = 5,
 };
 
-enum { IB_FW_VERSION_NAME_MAX = 32 };
+enum { IB_FW_VERSION_NAME_MAX = 32, IB_BOARD_ID_MAX = 32 };
 
 /**
  * struct ib_device - a device
@@ -208,6 +217,7 @@ enum { IB_FW_VERSION_NAME_MAX = 32 };
  * @node_type: enum rdma_node_type; the same
  * @is_switch: the ports are those of a switch: its port 0 is the one port that counts
  * @node_desc: for people, need not end in 0; the same
+ * @board_id: the board's name for its vendor's tools; the same, empty if it has none
  * @attrs: from query_device, at registration
  * @port_immutable: by port number, from get_port_immutable, at registration
  * @registry: state of core/registry
@@ -224,6 +234,7 @@ struct ib_device {
 	u8 node_type;
 	bool is_switch;
 	char node_desc[IB_DEVICE_NODE_DESC_MAX];
+	char board_id[IB_BOARD_ID_MAX];
 	struct ib_device_attr attrs;
 	struct ib_port_immutable *port_immutable;
 	struct ib_device_registry *registry;
@@ -255,7 +266,7 @@ RDMA_C_BEGIN
  *
  * Context: process. Return: zeroed memory, or NULL. Freed by ib_dealloc_device().
  */
-struct ib_device *_ib_alloc_device(size_t size);
+RDMA_MUST_CHECK struct ib_device *_ib_alloc_device(size_t size);
 
 /*
  * The driver's own type; @member must be its first. In C++, rdma::alloc_device() in rdma/driver.hpp
@@ -293,7 +304,8 @@ void ib_set_device_ops(struct ib_device *device, const struct ib_device_ops *ops
  * Return: 0; -EINVAL for a missing obligatory method, which the log names, a bad name or port count; -EEXIST if the name is taken;
  * -ENOMEM; the errors of query_device, get_port_immutable and query_port.
  */
-int ib_register_device(struct ib_device *device, const char *name, struct device *dma_device);
+RDMA_MUST_CHECK int ib_register_device(struct ib_device *device, const char *name,
+				       struct device *dma_device);
 
 /**
  * ib_unregister_device - take a device from its clients (drivers)
@@ -312,7 +324,7 @@ void ib_unregister_device(struct ib_device *device);
  * Context: any. Return: true, and then ib_device_put() is due; false if it is going away, has gone,
  * or has not come.
  */
-bool ib_device_try_get(struct ib_device *device);
+RDMA_MUST_CHECK bool ib_device_try_get(struct ib_device *device);
 
 /**
  * ib_device_put - undo ib_device_try_get()
@@ -328,7 +340,7 @@ void ib_device_put(struct ib_device *device);
  *
  * Context: process. Return: the device, for which ib_device_put() is due, or NULL.
  */
-struct ib_device *ib_device_get_by_name(const char *name);
+RDMA_MUST_CHECK struct ib_device *ib_device_get_by_name(const char *name);
 
 /**
  * ib_register_client - use all devices, those to come too
@@ -336,7 +348,7 @@ struct ib_device *ib_device_get_by_name(const char *name);
  *
  * Context: process. Return: 0 or -ENOMEM.
  */
-int ib_register_client(struct ib_client *client);
+RDMA_MUST_CHECK int ib_register_client(struct ib_client *client);
 
 /**
  * ib_unregister_client - give all devices back

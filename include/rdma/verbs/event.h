@@ -55,6 +55,7 @@ struct ib_event {
  * @handler: called in the order of dispatch, one event at a time per device (EVENT-03). It must not
  * sleep (LOCK-07)
  *	and must not register or unregister handlers of the same device.
+ * @owner: the module that a handler which is left behind is reported under (LOCK-10)
  * @links: the midlayer's
  *
  * The consumer owns the structure and keeps it until ib_unregister_event_handler() has returned.
@@ -62,20 +63,23 @@ struct ib_event {
 struct ib_event_handler {
 	struct ib_device *device;
 	void (*handler)(struct ib_event_handler *handler, struct ib_event *event);
+	const char *owner;
 	struct ib_links links;
 };
 
 #ifdef __cplusplus
 inline void ib_init_event_handler(ib_event_handler *handler, ib_device *device,
-				  void (*function)(ib_event_handler *, ib_event *))
+				  void (*function)(ib_event_handler *, ib_event *),
+				  const char *owner)
 {
-	*handler = {device, function, {}};
+	*handler = {device, function, owner, {}};
 }
 #define INIT_IB_EVENT_HANDLER(pointer, device, function)                                           \
-	ib_init_event_handler(pointer, device, function)
+	ib_init_event_handler(pointer, device, function, RDMA_CALLER)
 #else
 #define INIT_IB_EVENT_HANDLER(pointer, _device, _function)                                         \
-	(*(pointer) = (struct ib_event_handler){.device = (_device), .handler = (_function)})
+	(*(pointer) = (struct ib_event_handler){                                                   \
+		 .device = (_device), .handler = (_function), .owner = RDMA_CALLER})
 #endif
 
 RDMA_C_BEGIN

@@ -84,7 +84,7 @@ RDMA_C_BEGIN
  *
  * Context: process, the program's. Return: 0; -EINVAL if it said less; -EFAULT.
  */
-int ib_copy_from_udata(void *to, struct ib_udata *udata, size_t size);
+RDMA_MUST_CHECK int ib_copy_from_udata(void *to, struct ib_udata *udata, size_t size);
 
 /**
  * ib_copy_to_udata - answer a program's library (drivers)
@@ -94,7 +94,7 @@ int ib_copy_from_udata(void *to, struct ib_udata *udata, size_t size);
  *
  * Context: process, the program's. Return: 0; -EINVAL if it has less room; -EFAULT.
  */
-int ib_copy_to_udata(struct ib_udata *udata, const void *from, size_t size);
+RDMA_MUST_CHECK int ib_copy_to_udata(struct ib_udata *udata, const void *from, size_t size);
 
 /**
  * ib_check_udata_tail - see that a library asks for nothing that the driver has not heard of
@@ -105,10 +105,10 @@ int ib_copy_to_udata(struct ib_udata *udata, const void *from, size_t size);
  * Context: process, the program's. Return: 0 if all bytes behind them are 0; -EOPNOTSUPP if not;
  * -EFAULT.
  */
-int ib_check_udata_tail(struct ib_udata *udata, size_t known);
+RDMA_MUST_CHECK int ib_check_udata_tail(struct ib_udata *udata, size_t known);
 
-struct ib_ucontext *__ib_alloc_ucontext(struct ib_device *device, struct ib_udata *udata,
-					const char *caller);
+RDMA_MUST_CHECK struct ib_ucontext *__ib_alloc_ucontext(struct ib_device *device,
+							struct ib_udata *udata, const char *caller);
 
 /**
  * ib_alloc_ucontext - let a program use a device
@@ -118,8 +118,8 @@ struct ib_ucontext *__ib_alloc_ucontext(struct ib_device *device, struct ib_udat
  * Context: process. Return: the context; -EOPNOTSUPP if the device is not for programs; -ENOMEM;
  * the driver's errors.
  */
-static inline struct ib_ucontext *ib_alloc_ucontext(struct ib_device *device,
-						    struct ib_udata *udata)
+RDMA_MUST_CHECK static inline struct ib_ucontext *ib_alloc_ucontext(struct ib_device *device,
+								    struct ib_udata *udata)
 {
 	return __ib_alloc_ucontext(device, udata, RDMA_CALLER);
 }
@@ -144,8 +144,8 @@ void ib_dealloc_ucontext(struct ib_ucontext *context);
  * The pages are the context's until ib_dealloc_ucontext(). Context: process.
  * Return: 0; -EINVAL for what cannot be mapped, or not in this length.
  */
-int ib_mmap_ucontext(struct ib_ucontext *context, u64 page_offset, size_t length,
-		     struct ib_user_mapping *mapping);
+RDMA_MUST_CHECK int ib_mmap_ucontext(struct ib_ucontext *context, u64 page_offset, size_t length,
+				     struct ib_user_mapping *mapping);
 
 /**
  * ib_query_device_user - what a device can do, with what the driver tells its library
@@ -155,8 +155,8 @@ int ib_mmap_ucontext(struct ib_ucontext *context, u64 page_offset, size_t length
  *
  * Context: process. Return: 0 or the driver's errors.
  */
-int ib_query_device_user(struct ib_device *device, struct ib_device_attr *attr,
-			 struct ib_udata *udata);
+RDMA_MUST_CHECK int ib_query_device_user(struct ib_device *device, struct ib_device_attr *attr,
+					 struct ib_udata *udata);
 
 /**
  * ib_resize_cq_user - ib_resize_cq() for a program
@@ -166,7 +166,7 @@ int ib_query_device_user(struct ib_device *device, struct ib_device_attr *attr,
  *
  * Context: process, the program's. Return: as ib_resize_cq(); the driver's errors.
  */
-int ib_resize_cq_user(struct ib_cq *cq, int cqe, struct ib_udata *udata);
+RDMA_MUST_CHECK int ib_resize_cq_user(struct ib_cq *cq, int cqe, struct ib_udata *udata);
 
 /**
  * ib_modify_srq_user - ib_modify_srq() for a program
@@ -177,8 +177,8 @@ int ib_resize_cq_user(struct ib_cq *cq, int cqe, struct ib_udata *udata);
  *
  * Context: process, the program's. Return: as ib_modify_srq().
  */
-int ib_modify_srq_user(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
-		       enum ib_srq_attr_mask srq_attr_mask, struct ib_udata *udata);
+RDMA_MUST_CHECK int ib_modify_srq_user(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
+				       enum ib_srq_attr_mask srq_attr_mask, struct ib_udata *udata);
 
 /**
  * ib_modify_qp_user - ib_modify_qp() for a program
@@ -190,8 +190,8 @@ int ib_modify_srq_user(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
  * What only privileged programs may set is the caller's to refuse. Context: process, the program's.
  * Return: as ib_modify_qp().
  */
-int ib_modify_qp_user(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
-		      struct ib_udata *udata);
+RDMA_MUST_CHECK int ib_modify_qp_user(struct ib_qp *qp, struct ib_qp_attr *qp_attr,
+				      int qp_attr_mask, struct ib_udata *udata);
 
 /**
  * ib_rereg_user_mr - change a region of a program's memory
@@ -210,8 +210,9 @@ int ib_modify_qp_user(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_
  * Return: 0; -EINVAL for no flags, and as ib_reg_user_mr(); -EOPNOTSUPP for unknown flags; -EBUSY
  * while windows are known to be bound to it; the driver's errors.
  */
-int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 virt_addr,
-		     int mr_access_flags, struct ib_pd *pd, struct ib_udata *udata);
+RDMA_MUST_CHECK int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length,
+				     u64 virt_addr, int mr_access_flags, struct ib_pd *pd,
+				     struct ib_udata *udata);
 
 /*
  * The ends of objects of a program, which are refused where those of the kernel's only report: it
@@ -227,7 +228,7 @@ int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 vir
  * Context: process, any: the program may be no more.
  * Return: 0; -EBUSY if something is left in it, and nothing has changed; the driver's errors.
  */
-int ib_dealloc_pd_user(struct ib_pd *pd);
+RDMA_MUST_CHECK int ib_dealloc_pd_user(struct ib_pd *pd);
 
 /**
  * ib_destroy_cq_user - undo ib_create_cq_user()
@@ -237,7 +238,7 @@ int ib_dealloc_pd_user(struct ib_pd *pd);
  * more.
  * Return: 0; -EBUSY if a QP or SRQ uses it, and nothing has changed; the driver's errors.
  */
-int ib_destroy_cq_user(struct ib_cq *cq);
+RDMA_MUST_CHECK int ib_destroy_cq_user(struct ib_cq *cq);
 
 /**
  * ib_destroy_srq_user - undo ib_create_srq_user()
@@ -246,7 +247,7 @@ int ib_destroy_cq_user(struct ib_cq *cq);
  * Context: process, any: the program may be no more.
  * Return: 0; -EBUSY if a QP uses it, and nothing has changed; the driver's errors.
  */
-int ib_destroy_srq_user(struct ib_srq *srq);
+RDMA_MUST_CHECK int ib_destroy_srq_user(struct ib_srq *srq);
 
 RDMA_C_END
 

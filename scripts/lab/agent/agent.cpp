@@ -5,11 +5,16 @@
 // It speaks frames over a virtio-serial port or a serial line, in both directions: a Header, then
 // `size` bytes.
 //   from the host:  run (a command for bash), execute (a program and its arguments, a NUL after each), put (path, NUL,
-//                   contents), get (path), kill (signal: u32)
+//                   contents), get (path), kill (signal: u32), start (Start, then as execute: a
+//                   program that has standard input), input (bytes for its standard input; none:
+//                   end of file), resize (Size of its terminal)
 //   to the host:    ready (kernel release), out and err (output), exit (status: u32; 128 + n after signal n; of put
 //                   and get the error's number), taken (bytes of the host's so far: u32; of a
-//                   serial line only)
-// A command's id is chosen by the host and names it in every frame about it.
+//                   serial line only), consumed (bytes of input that a program has been given so
+//                   far: u32)
+// The host sends a program's input only as far as `consumed` permits: at most 64 KiB of it are here
+// (INPUT_MOST of process.py). A command's id is chosen by the host and names it in every frame
+// about it.
 //
 // A serial line that User-Mode Linux was slow to empty is deaf from then on: its interrupt is taken
 // away when the line's buffer fills (deactivate_fd() in line_throttle()), and nothing brings it
@@ -25,6 +30,7 @@
 #include <poll.h>
 #include <string>
 #include <string_view>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -35,10 +41,43 @@
 namespace
 {
 
-enum class Type : uint32_t { run = 1, put, get, kill, execute, ready = 16, out, err, exit, taken };
+enum class Type : uint32_t {
+	run = 1,
+	put,
+	get,
+	kill,
+	execute,
+	start,
+	input,
+	resize,
+	ready = 16,
+	out,
+	err,
+	exit,
+	taken,
+	consumed
+};
+
+enum class Input : uint32_t { none, pipe, terminal };
+
+struct Size {
+	uint16_t rows;
+	uint16_t columns;
+};
+
+struct Start {
+	Input input;
+	Size size; // of the terminal
+};
 
 // What is taken is told in steps of so many bytes (the host's LINE_STEP).
 constexpr uint32_t taken_step = 1024;
+constexpr uint32_t consumed_step = 16384;
+// One turn reads so often, 32 KiB each, so that output without end does not keep the agent from the
+// host's frames.
+constexpr int reads_in_a_turn = 2;
+// More than a pipe holds.
+constexpr int reads_at_the_end = 64;
 
 struct Header {
 	uint32_t size;
@@ -52,6 +91,14 @@ struct Command {
 	pid_t pid = -1;
 	int out = -1;
 	int err = -1;
+	// Standard input: the write end of a pipe, or the master of a terminal; what is still to be
+	// written to it, whether it ends then, and how much the host knows to be written.
+	int in = -1;
+	bool on_terminal = false;
+	bool ends = false;
+	std::string pending;
+	uint32_t consumed = 0;
+	uint32_t reported = 0;
 };
 
 [[noreturn]] void fail(const char *what)
@@ -148,13 +195,17 @@ private:
 	{
 		std::vector<pollfd> fds{{port_, POLLIN, 0}, {child_events_, POLLIN, 0}};
 		std::vector<uint32_t> owners;
+		const auto watch = [&](uint32_t id, int fd, short events) {
+			if (fd < 0)
+				return;
+			fds.push_back({fd, events, 0});
+			owners.push_back(id);
+		};
 		for (auto &[id, command] : commands_) {
-			for (const int fd : {command.out, command.err}) {
-				if (fd >= 0) {
-					fds.push_back({fd, POLLIN, 0});
-					owners.push_back(id);
-				}
-			}
+			watch(id, command.out, POLLIN);
+			watch(id, command.err, POLLIN);
+			if (!command.pending.empty())
+				watch(id, command.in, POLLOUT);
 		}
 		if (poll(fds.data(), fds.size(), -1) < 0) {
 			if (errno == EINTR)
@@ -162,8 +213,12 @@ private:
 			fail("poll");
 		}
 		for (size_t i = 2; i < fds.size(); i++) {
-			if (fds[i].revents)
-				forward(owners[i - 2], fds[i].fd);
+			if (!fds[i].revents)
+				continue;
+			if (fds[i].events == POLLOUT)
+				write_input(owners[i - 2]);
+			else
+				forward(owners[i - 2], fds[i].fd, reads_in_a_turn);
 		}
 		if (fds[1].revents)
 			reap();
@@ -184,6 +239,12 @@ private:
 			return run(header.id, {"bash", "-c", data.c_str(), nullptr});
 		case Type::execute:
 			return run(header.id, words_of(data));
+		case Type::start:
+			return start(header.id, data);
+		case Type::input:
+			return take_input(header.id, data);
+		case Type::resize:
+			return resize(header.id, data);
 		case Type::put:
 			return send_exit(header.id, put(data));
 		case Type::get:
@@ -205,32 +266,178 @@ private:
 		return words;
 	}
 
-	// words: with a null behind the last one.
-	void run(uint32_t id, std::vector<const char *> words)
+	template<class T>
+	static T read_from(const std::string &data)
 	{
-		int out[2], err[2];
-		if (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC))
+		T value{};
+		if (data.size() < sizeof(value)) {
+			errno = EPROTO;
+			fail("short frame from the host");
+		}
+		memcpy(&value, data.data(), sizeof(value));
+		return value;
+	}
+
+	void start(uint32_t id, const std::string &data)
+	{
+		const auto how = read_from<Start>(data);
+		const std::string words = data.substr(sizeof(how));
+		if (how.input == Input::terminal)
+			return run_on_terminal(id, words_of(words), how.size);
+		run(id, words_of(words), how.input == Input::pipe);
+	}
+
+	// In the child: the program has no signal blocked or ignored, whatever the agent does with
+	// it, or was started with.
+	[[noreturn]] static void become(const std::vector<const char *> &words)
+	{
+		sigset_t none;
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, nullptr);
+		for (int number = 1; number < NSIG; ++number)
+			signal(number, SIG_DFL);
+		execvp(words[0], const_cast<char **>(words.data()));
+		dprintf(2, "%s: %s\n", words[0], strerror(errno));
+		_exit(127);
+	}
+
+	// words: with a null behind the last one.
+	void run(uint32_t id, const std::vector<const char *> &words, bool with_input = false)
+	{
+		int in[2] = {-1, -1}, out[2], err[2];
+		if (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC) ||
+		    (with_input && pipe2(in, O_CLOEXEC)))
 			fail("pipe");
 		const pid_t pid = fork();
 		if (pid < 0)
 			fail("fork");
 		if (pid == 0) {
 			setsid();
-			sigset_t none;
-			sigemptyset(&none);
-			sigprocmask(SIG_SETMASK, &none, nullptr);
-			dup2(open("/dev/null", O_RDONLY), 0);
+			dup2(with_input ? in[0] : open("/dev/null", O_RDONLY), 0);
 			dup2(out[1], 1);
 			dup2(err[1], 2);
-			execvp(words[0], const_cast<char **>(words.data()));
-			dprintf(2, "%s: %s\n", words[0], strerror(errno));
-			_exit(127);
+			become(words);
 		}
 		close(out[1]);
 		close(err[1]);
-		fcntl(out[0], F_SETFL, O_NONBLOCK);
-		fcntl(err[0], F_SETFL, O_NONBLOCK);
-		commands_[id] = Command{pid, out[0], err[0]};
+		Command command;
+		command.pid = pid;
+		command.out = out[0];
+		command.err = err[0];
+		if (with_input) {
+			close(in[0]);
+			command.in = in[1];
+		}
+		add(id, std::move(command));
+	}
+
+	// Its terminal is the controlling one of its session, so that keys send signals, and its
+	// end hangs it up.
+	void run_on_terminal(uint32_t id, const std::vector<const char *> &words, Size size)
+	{
+		const int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+		if (master < 0 || grantpt(master) || unlockpt(master))
+			fail("/dev/ptmx");
+		const std::string name = ptsname(master);
+		set_size(master, size);
+		const pid_t pid = fork();
+		if (pid < 0)
+			fail("fork");
+		if (pid == 0) {
+			setsid();
+			const int terminal = open(name.c_str(), O_RDWR);
+			ioctl(terminal, TIOCSCTTY, 0);
+			for (int fd = 0; fd < 3; fd++)
+				dup2(terminal, fd);
+			if (terminal > 2)
+				close(terminal);
+			become(words);
+		}
+		const int input = fcntl(master, F_DUPFD_CLOEXEC, 0);
+		if (input < 0)
+			fail("dup");
+		Command command;
+		command.pid = pid;
+		command.out = master;
+		command.in = input;
+		command.on_terminal = true;
+		add(id, std::move(command));
+	}
+
+	void add(uint32_t id, Command command)
+	{
+		for (const int fd : {command.out, command.err, command.in}) {
+			if (fd >= 0)
+				fcntl(fd, F_SETFL,
+				      O_NONBLOCK | (fd == command.in && command.on_terminal ? O_RDWR
+											    : 0));
+		}
+		commands_[id] = std::move(command);
+	}
+
+	static void set_size(int terminal, Size size)
+	{
+		const winsize wanted{size.rows, size.columns, 0, 0};
+		ioctl(terminal, TIOCSWINSZ, &wanted);
+	}
+
+	void resize(uint32_t id, const std::string &data)
+	{
+		const auto found = commands_.find(id);
+		if (found != commands_.end() && found->second.on_terminal && found->second.in >= 0)
+			set_size(found->second.in, read_from<Size>(data));
+	}
+
+	void take_input(uint32_t id, const std::string &data)
+	{
+		const auto found = commands_.find(id);
+		if (found == commands_.end())
+			return; // it has ended meanwhile
+		if (data.empty())
+			found->second.ends = true;
+		found->second.pending += data;
+		write_input(id);
+	}
+
+	// As much as the program takes now. What one gets that has closed its end is dropped: the
+	// host must not wait.
+	void write_input(uint32_t id)
+	{
+		Command &command = commands_[id];
+		while (!command.pending.empty()) {
+			const ssize_t n = command.in < 0
+						  ? static_cast<ssize_t>(command.pending.size())
+						  : write(command.in, command.pending.data(),
+							  command.pending.size());
+			if (n < 0 && errno == EINTR)
+				continue;
+			if (n < 0 && errno == EAGAIN)
+				break;
+			if (n < 0) {
+				close_input(command);
+				continue;
+			}
+			command.pending.erase(0, static_cast<size_t>(n));
+			command.consumed += static_cast<uint32_t>(n);
+		}
+		if (command.pending.empty() && command.ends)
+			close_input(command);
+		if (command.consumed != command.reported &&
+		    (command.pending.empty() ||
+		     command.consumed - command.reported >= consumed_step)) {
+			command.reported = command.consumed;
+			send(id, Type::consumed,
+			     {reinterpret_cast<const char *>(&command.reported),
+			      sizeof(command.reported)});
+		}
+	}
+
+	static void close_input(Command &command)
+	{
+		if (command.in < 0)
+			return;
+		close(command.in);
+		command.in = -1;
 	}
 
 	static uint32_t put(const std::string &data)
@@ -270,17 +477,26 @@ private:
 		if (data.size() == sizeof(number))
 			memcpy(&number, data.data(), sizeof(number));
 		const auto found = commands_.find(id);
-		if (found != commands_.end() && found->second.pid > 0)
-			kill(-found->second.pid, static_cast<int>(number));
+		if (found == commands_.end() || found->second.pid <= 0)
+			return;
+		// A shell on a terminal gives each job a group of its own.
+		if (const pid_t job = found->second.on_terminal ? tcgetpgrp(found->second.in) : -1;
+		    job > 0 && job != found->second.pid)
+			kill(-job, static_cast<int>(number));
+		// It has no group yet if it has only just been forked.
+		if (kill(-found->second.pid, static_cast<int>(number)) != 0)
+			kill(found->second.pid, static_cast<int>(number));
 	}
 
-	// Sends on all that can be read from one of a command's pipes now.
-	void forward(uint32_t id, int fd)
+	// Sends on what can be read from one of a command's pipes now, by so many reads at most.
+	void forward(uint32_t id, int fd, int reads)
 	{
 		Command &command = commands_[id];
 		const Type type = fd == command.out ? Type::out : Type::err;
 		char buffer[32768];
 		for (;;) {
+			if (reads-- == 0)
+				return;
 			const ssize_t n = read(fd, buffer, sizeof(buffer));
 			if (n > 0) {
 				if (command.pid > 0)
@@ -318,10 +534,18 @@ private:
 	{
 		for (const int fd : {commands_[id].out, commands_[id].err}) {
 			if (fd >= 0)
-				forward(id, fd);
+				forward(id, fd, reads_at_the_end);
 		}
 		const auto found = commands_.find(id);
 		found->second.pid = 0;
+		// Nobody else shall write to a program's terminal; what still runs there is hung
+		// up.
+		close_input(found->second);
+		found->second.pending.clear();
+		if (found->second.on_terminal && found->second.out >= 0) {
+			close(found->second.out);
+			found->second.out = -1;
+		}
 		send_exit(id, static_cast<uint32_t>(WIFEXITED(status) ? WEXITSTATUS(status)
 								      : 128 + WTERMSIG(status)));
 		forget_if_over(id);

@@ -4,7 +4,7 @@ import pathlib
 import tempfile
 import unittest
 
-from lab import cache, habits, layout
+from lab import cache, conventions, layout
 
 WIDE = "a word and another one, and so on until the line is wider than all that a reader is asked to take in at once"
 
@@ -24,8 +24,8 @@ class Comments(unittest.TestCase):
         self.assertIn("\n *   ", filled, "an item hangs")
 
     def test_the_licence_has_its_line_alone(self):
-        filled = layout.fill_comments(f"// {habits.LICENCE}\n// {WIDE}\n")
-        self.assertEqual(filled.split("\n")[0], f"// {habits.LICENCE}")
+        filled = layout.fill_comments(f"// {conventions.LICENCE}\n// {WIDE}\n")
+        self.assertEqual(filled.split("\n")[0], f"// {conventions.LICENCE}")
 
     def test_what_is_laid_out_by_hand_stays(self):
         for drawn in (f"// a    b    {WIDE}\n", f"/*\n * x = f({WIDE});\n */\n", f"//  │ {WIDE}\n", "// " + "x" * 120 + "\n", "// short\n// lines\n"):
@@ -40,7 +40,7 @@ class Tree(unittest.TestCase):
     def plant(self, name, text):
         path = self.tree / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"// {habits.LICENCE}\n{text}")
+        path.write_text(f"// {conventions.LICENCE}\n{text}")
 
     def test_breaches_are_found_and_mended(self):
         known = self.tree / "build/known"

@@ -36,12 +36,19 @@ class Mutation(unittest.TestCase):
 
     def test_one_that_hangs_or_crashes_is_found_by_the_case_that_ran(self):
         mutant = next(mutant for mutant in self.mutants if mutant.test == "notify_03_armed")
-        suites, before = mutation.places()[mutant.test]
-        said = [Result("kunit-um", f"{mutant.module}.{suites[0]}.case {before + 1 + n}", FAILED) for n in range(3)]
+        suite, before = mutation.places()[mutant.test][0]
+        said = [Result("kunit-um", f"{mutant.module}.{suite}.case {before + 1 + n}", FAILED) for n in range(3)]
         self.assertTrue(mutation.ended_in(mutant, said))
         self.assertFalse(mutation.ended_in(mutant, said[1:]))
-        self.assertFalse(mutation.ended_in(mutant, [Result("kunit-um", f"{mutant.module}.{suites[0]}.case {before}", FAILED), *said]))
+        self.assertFalse(mutation.ended_in(mutant, [Result("kunit-um", f"{mutant.module}.{suite}.case {before}", FAILED), *said]))
         self.assertFalse(mutation.ended_in(mutant, []))
+
+    def test_suites_may_have_cases_of_one_name(self):
+        mutant = next(mutant for mutant in self.mutants if mutant.test == "lock_01_data_path_in_an_interrupt")
+        places = mutation.places()[mutant.test]
+        self.assertGreater(len({index for _, index in places}), 1, "names are unique now: choose another")
+        for suite, before in places:
+            self.assertTrue(mutation.ended_in(mutant, [Result("kunit-um", f"{mutant.module}.{suite}.case {before + 1}", FAILED)]))
 
     def test_one_that_no_longer_fits_is_refused(self):
         lost = dataclasses.replace(self.mutants[0], find="nothing of the kind")

@@ -11,13 +11,13 @@ static void hang(struct kunit *test)
 	wait_for_completion(&never);
 }
 
-static struct kunit_case planted_cases[] = {KUNIT_CASE(hang), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(hang), {}};
 
-static struct kunit_suite planted_suite = {
+static struct kunit_suite defect_suite = {
 	.name = "planted_hang",
-	.test_cases = planted_cases,
+	.test_cases = defect_cases,
 };
-kunit_test_suite(planted_suite);
+kunit_test_suite(defect_suite);
 
 MODULE_DESCRIPTION("A planted defect");
 MODULE_LICENSE("Dual BSD/GPL");

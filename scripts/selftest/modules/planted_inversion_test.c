@@ -20,13 +20,13 @@ static void inversion(struct kunit *test)
 	mutex_unlock(&second);
 }
 
-static struct kunit_case planted_cases[] = {KUNIT_CASE(inversion), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(inversion), {}};
 
-static struct kunit_suite planted_suite = {
+static struct kunit_suite defect_suite = {
 	.name = "planted_inversion",
-	.test_cases = planted_cases,
+	.test_cases = defect_cases,
 };
-kunit_test_suite(planted_suite);
+kunit_test_suite(defect_suite);
 
 MODULE_DESCRIPTION("A planted defect");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -13,13 +13,13 @@ static void leak(struct kunit *test)
 		KUNIT_EXPECT_NOT_NULL(test, kmalloc(200, GFP_KERNEL));
 }
 
-static struct kunit_case planted_cases[] = {KUNIT_CASE(leak), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(leak), {}};
 
-static struct kunit_suite planted_suite = {
+static struct kunit_suite defect_suite = {
 	.name = "planted_leak",
-	.test_cases = planted_cases,
+	.test_cases = defect_cases,
 };
-kunit_test_suite(planted_suite);
+kunit_test_suite(defect_suite);
 
 MODULE_DESCRIPTION("A planted defect");
 MODULE_LICENSE("Dual BSD/GPL");

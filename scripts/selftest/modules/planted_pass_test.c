@@ -8,13 +8,13 @@ static void pass(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1 + 1, 2);
 }
 
-static struct kunit_case planted_cases[] = {KUNIT_CASE(pass), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(pass), {}};
 
-static struct kunit_suite planted_suite = {
+static struct kunit_suite defect_suite = {
 	.name = "planted_pass",
-	.test_cases = planted_cases,
+	.test_cases = defect_cases,
 };
-kunit_test_suite(planted_suite);
+kunit_test_suite(defect_suite);
 
 MODULE_DESCRIPTION("A planted defect");
 MODULE_LICENSE("Dual BSD/GPL");

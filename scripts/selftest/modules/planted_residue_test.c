@@ -9,13 +9,13 @@ static void residue(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, IS_ERR(debugfs_create_dir("weft_planted", NULL)));
 }
 
-static struct kunit_case planted_cases[] = {KUNIT_CASE(residue), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(residue), {}};
 
-static struct kunit_suite planted_suite = {
+static struct kunit_suite defect_suite = {
 	.name = "planted_residue",
-	.test_cases = planted_cases,
+	.test_cases = defect_cases,
 };
-kunit_test_suite(planted_suite);
+kunit_test_suite(defect_suite);
 
 MODULE_DESCRIPTION("A planted defect");
 MODULE_LICENSE("Dual BSD/GPL");

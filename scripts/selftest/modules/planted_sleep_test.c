@@ -14,13 +14,13 @@ static void sleep(struct kunit *test)
 	spin_unlock(&lock);
 }
 
-static struct kunit_case planted_cases[] = {KUNIT_CASE(sleep), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(sleep), {}};
 
-static struct kunit_suite planted_suite = {
+static struct kunit_suite defect_suite = {
 	.name = "planted_sleep",
-	.test_cases = planted_cases,
+	.test_cases = defect_cases,
 };
-kunit_test_suite(planted_suite);
+kunit_test_suite(defect_suite);
 
 MODULE_DESCRIPTION("A planted defect");
 MODULE_LICENSE("Dual BSD/GPL");

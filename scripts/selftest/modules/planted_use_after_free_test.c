@@ -14,13 +14,13 @@ static void use_after_free(struct kunit *test)
 	READ_ONCE(*number);
 }
 
-static struct kunit_case planted_cases[] = {KUNIT_CASE(use_after_free), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(use_after_free), {}};
 
-static struct kunit_suite planted_suite = {
+static struct kunit_suite defect_suite = {
 	.name = "planted_use_after_free",
-	.test_cases = planted_cases,
+	.test_cases = defect_cases,
 };
-kunit_test_suite(planted_suite);
+kunit_test_suite(defect_suite);
 
 MODULE_DESCRIPTION("A planted defect");
 MODULE_LICENSE("Dual BSD/GPL");

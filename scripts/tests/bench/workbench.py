@@ -56,6 +56,7 @@ def incremental_build(bench):
 def whole_test(bench):
     """make test, with everything built and cached."""
     host.build()
+    host.SANITIZED.build({"all", "fuzzers"})
     for variant in ("plain", "stock"):
         modules.build(kernels.find(variant).kdir)
     log = bench.directory / "test.log"

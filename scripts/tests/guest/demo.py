@@ -25,9 +25,9 @@ def demo_ends_with_its_summary(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=240)
-def demo_of_an_infinihost(lab):
-    """make demo CARD=infinihost does the same with another card in node1."""
-    done = subprocess.run(["make", "-C", cache.TREE, "demo", "CARD=infinihost"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+def demo_with_mthca(lab):
+    """make demo CARD=mthca does the same with another card in node1."""
+    done = subprocess.run(["make", "-C", cache.TREE, "demo", "CARD=mthca"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"ib0: .* mtu 2044 ", done.stdout), done.stdout
     for program, said in (*PROGRAMS, ("kernel logs", "clean")):
@@ -35,9 +35,9 @@ def demo_of_an_infinihost(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=240)
-def demo_of_the_rnic(lab):
-    """make demo CARD=ammasso connects card to card, and siw to a card."""
-    done = subprocess.run(["make", "-C", cache.TREE, "demo", "CARD=ammasso"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+def demo_with_amso1100(lab):
+    """make demo CARD=amso1100 connects card to card, and siw to a card."""
+    done = subprocess.run(["make", "-C", cache.TREE, "demo", "CARD=amso1100"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     for line in ("card to card +connected by rdma_cm, 16 exchanges whole", "rping over siw +connected by rdma_cm, 10 exchanges whole", "kernel logs +clean"):
         assert re.search(rf"^  {line}", done.stdout, re.MULTILINE), done.stdout

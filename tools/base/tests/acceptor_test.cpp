@@ -61,7 +61,7 @@ TEST(Acceptor, WaitsForADescriptor)
 }
 
 // The limit of descriptors goes up to what the process is granted.
-TEST(DescriptorLimit, GoesToTheMost)
+TEST(DescriptorLimit, IsRaisedToTheHardLimit)
 {
 	rlimit former{};
 	ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &former), 0);

@@ -42,7 +42,7 @@ TEST(GuestMemory, ReadsBackAcrossSections)
 
 // Nothing outside the sections is reached: not one byte before, after, around, or past the end of
 // the address space; and a write that misses in its tail has not written its head.
-TEST(GuestMemory, MissesOutsideSections)
+TEST(GuestMemory, FailsOutsideSections)
 {
 	GuestMemory memory;
 	const auto mapping = MemoryMapping::allocate(kPage);
@@ -87,7 +87,7 @@ TEST(GuestMemory, DoesNotWrapAround)
 }
 
 // Overlap and nonsense are refused, and leave what was there.
-TEST(GuestMemory, RefusesOverlapAndNonsense)
+TEST(GuestMemory, RejectsOverlapsAndInvalidRanges)
 {
 	GuestMemory memory;
 	const auto mapping = MemoryMapping::allocate(4 * kPage);

@@ -51,7 +51,7 @@ TEST(Loop, RunPassesExceptions)
 
 // What a handler lets escape is told to who contains it, on the loop, which goes on: other
 // handlers, timers and the thread that failed itself.
-TEST(Loop, ContainsWhatHandlersThrow)
+TEST(Loop, ContainsExceptionsOfHandlers)
 {
 	weft::Loop loop("test"), other("other");
 	std::vector<std::string> failures;
@@ -74,7 +74,7 @@ TEST(Loop, ContainsWhatHandlersThrow)
 }
 
 // Without anybody to contain it, it ends the process.
-TEST(LoopDeathTest, EndsTheProcessUncontained)
+TEST(LoopDeathTest, UncontainedExceptionTerminates)
 {
 	EXPECT_DEATH(
 		{
@@ -86,7 +86,7 @@ TEST(LoopDeathTest, EndsTheProcessUncontained)
 }
 
 // A timer that is moved forward fires once, at the last deadline.
-TEST(Timer, MovedForwardFiresOnceAtTheLastDeadline)
+TEST(Timer, PostponedTimerFiresOnceAtTheLastDeadline)
 {
 	weft::Loop loop("test", weft::Loop::Mode::Manual);
 	int fired = 0;
@@ -107,7 +107,7 @@ TEST(Timer, MovedForwardFiresOnceAtTheLastDeadline)
 }
 
 // A timer that is moved back fires at the earlier deadline.
-TEST(Timer, MovedBackFiresEarly)
+TEST(Timer, AdvancedTimerFiresEarly)
 {
 	weft::Loop loop("test", weft::Loop::Mode::Manual);
 	int fired = 0;
@@ -142,7 +142,7 @@ TEST(Timer, CancelAndDestroy)
 }
 
 // A day passes at once where time is virtual, and only when nothing is left to do.
-TEST(Timer, VirtualTimePassesAtOnce)
+TEST(Timer, VirtualTimeJumpsToTheDeadline)
 {
 	weft::VirtualEnvironment environment;
 	weft::Loop loop("test", weft::Loop::Mode::Manual, environment);
@@ -186,7 +186,7 @@ TEST(Timer, EqualDeadlinesKeepOrder)
 	EXPECT_EQ(fired, order);
 }
 
-TEST(Environment, ChanceFollowsFromTheSeed)
+TEST(Environment, RandomNumbersFollowFromTheSeed)
 {
 	weft::VirtualEnvironment one(7), same(7), other(8);
 	const auto first = one.random();
@@ -222,7 +222,7 @@ TEST(Reactor, LoopsShareAThread)
 
 // One that shares a thread that runs may be ended from another, in the middle of what is posted to
 // it.
-TEST(Reactor, LoopsOfARunningThreadComeAndGo)
+TEST(Reactor, LoopsAreAddedAndRemovedWhileRunning)
 {
 	weft::Reactor reactor("shared", weft::Reactor::Drive::Thread);
 	weft::Loop stays("stays", reactor);
@@ -252,7 +252,7 @@ struct Pipe {
 
 // A descriptor is told of as long as it is ready and wanted, its end too, and no more once the
 // watch is gone: its own handler may end it, or another's in the same turn.
-TEST(Watch, TellsWhatIsReady)
+TEST(Watch, ReportsReadyDescriptors)
 {
 	weft::Loop loop("test", weft::Loop::Mode::Manual);
 	Pipe pipe;
@@ -285,7 +285,7 @@ TEST(Watch, TellsWhatIsReady)
 	EXPECT_EQ(loop.poll(), 0u) << "and keeps no loop busy that does not want it";
 }
 
-TEST(Watch, EndsInItsHandlerOrInAnothers)
+TEST(Watch, MayBeRemovedInAHandler)
 {
 	weft::Loop loop("test", weft::Loop::Mode::Manual);
 	Pipe one, two;

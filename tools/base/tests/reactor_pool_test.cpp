@@ -14,7 +14,7 @@ namespace
 {
 
 // Each has a thread of its own while there are threads, then each thread has as many.
-TEST(ReactorPool, SharesWhatThereIs)
+TEST(ReactorPool, SharesTheThreads)
 {
 	weft::ReactorPool pool("pool", 3);
 	std::vector<std::shared_ptr<weft::Reactor>> taken;
@@ -28,7 +28,7 @@ TEST(ReactorPool, SharesWhatThereIs)
 
 // What was given back goes to the next, before another thread is made and before one is shared
 // more.
-TEST(ReactorPool, GivesAgainWhatCameBack)
+TEST(ReactorPool, ReusesReturnedThreads)
 {
 	weft::ReactorPool pool("pool", 3);
 	auto first = pool.take(), second = pool.take();
@@ -45,7 +45,7 @@ TEST(ReactorPool, GivesAgainWhatCameBack)
 }
 
 // Loops of one reactor run on its thread, and one that goes leaves the others as they are.
-TEST(ReactorPool, LoopsComeAndGo)
+TEST(ReactorPool, LoopsAreAddedAndRemoved)
 {
 	weft::ReactorPool pool("pool", 1);
 	const auto reactor = pool.take();

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/unix_listener.hpp"
+
 namespace
 {
 
@@ -37,7 +39,7 @@ protected:
 };
 
 // What is not there is made, for the own user only, and opened again the next time.
-TEST_F(RuntimeDirectory, IsMadePrivate)
+TEST_F(RuntimeDirectory, IsCreatedPrivate)
 {
 	const auto path = root_ / "run" / "weft";
 	EXPECT_TRUE(opens(path));
@@ -49,7 +51,7 @@ TEST_F(RuntimeDirectory, IsMadePrivate)
 
 // What somebody else may have put there is refused: a link, a file, a directory that others may
 // write to or look into, another user's directory.
-TEST_F(RuntimeDirectory, RefusesWhatIsNotItsOwn)
+TEST_F(RuntimeDirectory, RejectsDirectoriesOfOthers)
 {
 	const auto own = root_ / "own";
 	ASSERT_TRUE(opens(own));
@@ -69,6 +71,37 @@ TEST_F(RuntimeDirectory, RefusesWhatIsNotItsOwn)
 	const bool root = ::geteuid() == 0;
 	ASSERT_EQ(root ? ::chown(own.c_str(), 12345, static_cast<gid_t>(-1)) : 0, 0);
 	EXPECT_FALSE(opens(root ? own : std::filesystem::path("/root")));
+}
+
+TEST_F(RuntimeDirectory, GroupAccessIsOptional)
+{
+	const auto path = root_ / "weft";
+	ASSERT_TRUE(weft::open_private_directory(path, true));
+	struct stat status;
+	ASSERT_EQ(::lstat(path.c_str(), &status), 0);
+	EXPECT_EQ(status.st_mode & 07777, 0710u);
+	EXPECT_TRUE(weft::open_private_directory(path, true));
+	EXPECT_FALSE(opens(path)) << "not asked for";
+	for (const mode_t mode : {0700, 0750, 0770, 0711, 0714}) {
+		ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+		EXPECT_THROW(weft::open_private_directory(path, true), std::runtime_error)
+			<< std::oct << mode;
+	}
+}
+
+TEST_F(RuntimeDirectory, SocketIsOpenToTheGroupOfItsDirectory)
+{
+	using Access = weft::UnixListener::Access;
+	const auto mode_of = [&](Access access) {
+		const weft::UnixListener listener(root_ / "card.sock", access);
+		struct stat status;
+		return ::lstat((root_ / "card.sock").c_str(), &status) ? 0 : status.st_mode & 07777;
+	};
+	EXPECT_EQ(mode_of(Access::Owner), 0600u);
+	EXPECT_EQ(mode_of(Access::DirectoryGroup), 0600u);
+	ASSERT_EQ(::chmod(root_.c_str(), 0710), 0);
+	EXPECT_EQ(mode_of(Access::Owner), 0600u);
+	EXPECT_EQ(mode_of(Access::DirectoryGroup), 0660u);
 }
 
 } // namespace

@@ -12,10 +12,10 @@
 namespace explore
 {
 
-inline const hosted::Case &case_of(const std::string &name)
+inline const sim::Case &case_of(const std::string &name)
 {
 	const auto found = std::find_if(cases().begin(), cases().end(),
-					[&](const hosted::Case &one) { return one.name == name; });
+					[&](const sim::Case &one) { return one.name == name; });
 
 	if (found == cases().end())
 		throw std::runtime_error("there is no case " + name);

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 using namespace explore;
-using hosted::Decision;
-using hosted::Plan;
+using sim::Decision;
+using sim::Plan;
 
 namespace
 {
@@ -28,7 +28,7 @@ bool has(const Plan &plan, std::uint32_t fiber)
 } // namespace
 
 /* What is needed stays, in its order, and nothing else. */
-TEST(ExplorerMinimise, keeps_what_is_needed)
+TEST(ExplorerMinimise, KeepsNeededSwitches)
 {
 	const Plan left = minimise(plan_of(1000), 1000, [](const Plan &plan) {
 		return has(plan, 3) && has(plan, 700) && has(plan, 999);
@@ -40,13 +40,13 @@ TEST(ExplorerMinimise, keeps_what_is_needed)
 	EXPECT_EQ(left[2].fiber, 999u);
 }
 
-TEST(ExplorerMinimise, may_leave_nothing)
+TEST(ExplorerMinimise, MayRemoveEverything)
 {
 	EXPECT_TRUE(minimise(plan_of(50), 1000, [](const Plan &) { return true; }).empty());
 }
 
 /* It tries no more often than it is told, and what it gives fails. */
-TEST(ExplorerMinimise, keeps_to_its_attempts)
+TEST(ExplorerMinimise, AttemptsAreBounded)
 {
 	unsigned int tried = 0;
 	const Plan left = minimise(plan_of(1000), 20, [&](const Plan &plan) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Each check of the hosted kernel's network stack is seen to report its planted defect
-// (core/kern/hosted/tests/planted_stack.cpp).
+// (core/kern/sim/tests/defects_stack.cpp).
 #include "explored.hpp"
 
 using namespace explore;
@@ -10,44 +10,50 @@ namespace
 
 void expect_reported(const std::string &name, const std::string &title)
 {
-	expect_at_once("planted_stack." + name, title);
+	expect_at_once("stack_defects." + name, title);
 }
 
 } // namespace
 
-TEST(ExplorerStack, reports_napi_that_is_disabled_twice)
+TEST(ExplorerStack, ReportsDoubleNapiDisable)
 {
 	expect_reported("napi_disabled_twice", "NAPI is disabled that is disabled already");
 }
-TEST(ExplorerStack, reports_napi_that_is_enabled_twice)
+TEST(ExplorerStack, ReportsDoubleNapiEnable)
 {
 	expect_reported("napi_enabled_twice", "NAPI is enabled that is enabled already");
 }
-TEST(ExplorerStack, reports_napi_that_ends_enabled)
+TEST(ExplorerStack, ReportsNapiDeletedWhileEnabled)
 {
-	expect_reported("napi_that_ends_enabled", "NAPI ends that is enabled");
+	expect_reported("napi_deleted_while_enabled", "NAPI ends that is enabled");
 }
-TEST(ExplorerStack, reports_a_reader_that_waits_for_a_poll)
+TEST(ExplorerStack, ReportsNapiDisableInRcuSection)
 {
-	expect_reported("napi_disabled_by_a_reader", "sleeping where one must not");
+	expect_reported("napi_disabled_in_rcu_section", "sleeping where one must not");
 }
-TEST(ExplorerStack, reports_a_packet_that_is_forgotten)
+TEST(ExplorerStack, ReportsPollsThatChargeSends)
 {
-	expect_reported("packet_forgotten", "memory is left");
+	expect_reported("napi_budget_charged_for_sends",
+			"a poll of what is sent is charged to the budget");
 }
-TEST(ExplorerStack, reports_a_packet_that_is_freed_while_the_device_has_it)
+TEST(ExplorerStack, ReportsLeakedPackets)
 {
-	expect_reported("packet_freed_while_lent", "a packet is freed while the device has it");
+	expect_reported("packet_leak", "memory is left");
 }
-TEST(ExplorerStack, reports_more_completed_than_sent)
+TEST(ExplorerStack, ReportsPacketsFreedInFlight)
+{
+	expect_reported("packet_freed_while_device_owns_it",
+			"a packet is freed while the device has it");
+}
+TEST(ExplorerStack, ReportsMoreCompletedThanSent)
 {
 	expect_reported("more_completed_than_sent", "more is completed than was handed over");
 }
-TEST(ExplorerStack, reports_an_interface_that_is_left)
+TEST(ExplorerStack, ReportsLeakedInterfaces)
 {
-	expect_reported("interface_left", "a network interface is left");
+	expect_reported("interface_leak", "a network interface is left");
 }
-TEST(ExplorerStack, reports_a_change_without_the_rtnl_lock)
+TEST(ExplorerStack, ReportsChangesWithoutRtnl)
 {
-	expect_reported("changed_without_the_lock", "a lock is not held that should be");
+	expect_reported("change_without_rtnl", "a lock is not held that should be");
 }

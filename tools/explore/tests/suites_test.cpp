@@ -15,7 +15,7 @@ void expect_holds(const std::string &suite, std::uint64_t seeds)
 	const bool full = std::getenv("WEFT_FULL") != nullptr;
 	unsigned int explored_cases = 0;
 
-	for (const hosted::Case &one : cases()) {
+	for (const sim::Case &one : cases()) {
 		if (one.name != suite && !one.name.starts_with(suite + "."))
 			continue;
 		explored_cases++;
@@ -29,48 +29,52 @@ void expect_holds(const std::string &suite, std::uint64_t seeds)
 
 } // namespace
 
-TEST(Explorer, notify_09_is_held_by_the_midlayers_poller)
+TEST(Explorer, Notify09PollerLosesNoCompletion)
 {
 	expect_holds("explore_notify", 500);
 }
-TEST(Explorer, lock_11_is_held_by_the_registry)
+TEST(Explorer, Lock11RegistrySurvivesRaces)
 {
 	expect_holds("core_registry", 50);
 }
-TEST(Explorer, events_reach_all_handlers)
+TEST(Explorer, EventsReachAllHandlers)
 {
 	expect_holds("core_events.event_02_unaffiliated_events_reach_all_handlers", 50);
 }
 /* Some hundred thousand steps each: two special QPs with their receive queues. */
-TEST(Explorer, requests_are_answered)
+TEST(Explorer, RequestsAreAnswered)
 {
 	expect_holds("mad_agent.mgmt_03_request_is_answered", 4);
 }
 /* The time of one that waited to be sent ran out by the 7th seed. */
-TEST(Explorer, requests_are_sent_as_often_as_they_say)
+TEST(Explorer, RequestsAreRetriedAsRequested)
 {
 	expect_holds("mad_agent.mgmt_03_times_out_with_back_off", 20);
 	expect_holds("mad_agent.mgmt_03_retransmission_is_answered", 10);
-	expect_holds("mad_agent.mgmt_03_busy_is_asked_again", 10);
-	expect_holds("mad_recovery.mgmt_03_time_runs_from_when_it_is_out", 10);
-	expect_holds("mad_recovery.mgmt_03_what_is_held_up_ends", 10);
+	expect_holds("mad_agent.mgmt_03_busy_reply_is_retried", 10);
+	expect_holds("mad_recovery.mgmt_03_timeout_starts_at_send_completion", 10);
+	expect_holds("mad_recovery.mgmt_03_queued_sends_complete", 10);
 }
 /* A million steps, the latter. */
-TEST(Explorer, special_queue_pairs_recover)
+TEST(Explorer, SpecialQueuePairsRecover)
 {
-	expect_holds("mad_life_card.mgmt_03_qp_that_stays_broken", 4);
+	expect_holds("mad_life_card.mgmt_03_unrecoverable_qp", 4);
 	expect_holds("mad_recovery.mgmt_03_recovery_with_each_step_failing", 2);
 }
-TEST(Explorer, sends_end_once_when_a_device_goes)
+TEST(Explorer, SendsCompleteOnceOnDeviceRemoval)
 {
 	expect_holds("mad_life_card.mgmt_03_device_removal", 6);
 }
 /* A walk that began before it had the lock is found by the 375th seed. */
-TEST(Explorer, destinations_go_while_they_are_walked)
+TEST(Explorer, DestinationsAreRemovedDuringWalks)
 {
 	expect_holds("explore_destinations", 1000);
 }
-TEST(Explorer, objects_are_numbered_and_looked_at)
+TEST(Explorer, Lock04AddressIsNotTorn)
+{
+	expect_holds("explore_addresses", 200);
+}
+TEST(Explorer, ResourceTrackingSurvivesRaces)
 {
 	expect_holds("explore_resources", 100);
 }
@@ -78,40 +82,41 @@ TEST(Explorer, objects_are_numbered_and_looked_at)
  * Of an interface that goes down while it recovers, that recovers while it sends, that gets other
  * rings while it is looked at, and whose child is deleted as its device goes.
  */
-TEST(Explorer, an_interface_goes_down_while_it_recovers)
+TEST(Explorer, InterfaceGoesDownDuringRecovery)
 {
-	expect_holds("explore_ipoib.goes_down_while_it_recovers", 100);
+	expect_holds("explore_ipoib.down_during_recovery", 100);
 }
-TEST(Explorer, queues_stay_stopped_while_an_interface_recovers)
+TEST(Explorer, QueuesStayStoppedDuringRecovery)
 {
 	expect_holds("explore_ipoib.queues_stay_stopped_while_it_recovers", 100);
 }
-TEST(Explorer, statistics_are_read_beside_new_rings)
+TEST(Explorer, StatisticsDuringRingResize)
 {
-	expect_holds("explore_ipoib.statistics_are_read_beside_new_rings", 500);
+	expect_holds("explore_ipoib.statistics_during_ring_resize", 500);
 }
-TEST(Explorer, a_child_is_deleted_beside_the_device)
+TEST(Explorer, ChildDeletedDuringDeviceRemoval)
 {
-	expect_holds("explore_ipoib.a_child_is_deleted_beside_the_device", 500);
+	expect_holds("explore_ipoib.child_deleted_during_device_removal", 500);
 }
-TEST(Explorer, an_interface_is_closed_while_it_looks_for_groups)
+TEST(Explorer, InterfaceClosedDuringJoin)
 {
-	expect_holds("explore_ipoib.closed_while_it_looks_for_groups", 500);
+	expect_holds("explore_ipoib.closed_during_join", 500);
 }
 /* An allocation fails somewhere in what makes a device's agents and interface, rings, a child. */
-TEST(Explorer, what_an_interface_had_goes_where_memory_ends)
+TEST(Explorer, InterfaceSurvivesFailedAllocations)
 {
-	expect_holds("explore_ipoib.a_device_comes_without_memory", 300);
-	expect_holds("explore_ipoib.rings_fail_twice", 200);
-	expect_holds("explore_ipoib.a_child_fails_and_is_made_again", 200);
+	expect_holds("explore_ipoib.device_added_without_memory", 300);
+	expect_holds("explore_ipoib.ring_allocation_fails_twice", 200);
+	expect_holds("explore_ipoib.failed_child_is_recreated", 200);
 }
-/* The driver of the ConnectX, the card, its link and a subnet manager in one time. */
-TEST(Explorer, a_card_and_its_driver_agree)
+/* The driver of a ConnectX or InfiniHost, the card, its link and a subnet manager in one time. */
+TEST(Explorer, CardAndDriverAgree)
 {
-	expect_holds("explore_connectx", 60);
+	expect_holds("explore_mlx4", 60);
+	expect_holds("explore_mthca", 60);
 }
 /* And the management agents and IP over InfiniBand above them. */
-TEST(Explorer, what_an_interface_stands_on_goes_while_it_joins)
+TEST(Explorer, DeviceRemovedDuringJoin)
 {
 	expect_holds("explore_on_a_card", 20);
 }

@@ -7,9 +7,9 @@
 
 #include <spdlog/spdlog.h>
 
-#include "fabric/fabric.hpp"
-#include "fabric/mad_port.hpp"
-#include "fabric/switch.hpp"
+#include "net/fabric/fabric.hpp"
+#include "net/fabric/mad_port.hpp"
+#include "net/fabric/switch.hpp"
 #include "sm/subnet_manager.hpp"
 
 namespace
@@ -17,8 +17,8 @@ namespace
 
 using namespace weft;
 
-struct World {
-	World()
+struct Fixture {
+	Fixture()
 	{
 		spdlog::set_level(spdlog::level::off);
 		fabric::Switch &sw = fabric.add_switch({.name = "sw", .ports = 4});
@@ -89,7 +89,7 @@ struct World {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
-	static World world;
+	static Fixture world;
 	while (size >= 2) {
 		std::uint8_t kind = data[0];
 		data++;

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "fabric/fabric.hpp"
-#include "fabric/mad_port.hpp"
-#include "fabric/switch.hpp"
+#include "net/fabric/fabric.hpp"
+#include "net/fabric/mad_port.hpp"
+#include "net/fabric/switch.hpp"
 
 namespace weft::sm::testing
 {

@@ -140,7 +140,7 @@ struct Handover : ::testing::Test {
 	}
 };
 
-TEST_F(Handover, a_standby_polls_the_master_and_takes_over_when_it_dies)
+TEST_F(Handover, StandbyTakesOverWhenTheMasterDies)
 {
 	Peer &master = meet(9, SmState::master);
 	SubnetManager &sm = start(3);
@@ -157,7 +157,7 @@ TEST_F(Handover, a_standby_polls_the_master_and_takes_over_when_it_dies)
 	EXPECT_NE(0, host.lid());
 }
 
-TEST_F(Handover, a_master_that_stops_being_one_is_given_some_time)
+TEST_F(Handover, StandbyWaitsForANewMaster)
 {
 	Peer &master = meet(9, SmState::master);
 	SubnetManager &sm = start(3);
@@ -166,7 +166,7 @@ TEST_F(Handover, a_master_that_stops_being_one_is_given_some_time)
 	ASSERT_TRUE(becomes(sm, SmState::master));
 }
 
-TEST_F(Handover, the_master_hands_over_to_a_higher_priority)
+TEST_F(Handover, TheMasterHandsOverToAHigherPriority)
 {
 	SubnetManager &sm = start(3);
 	ASSERT_TRUE(Lab::settled(sm));
@@ -183,7 +183,7 @@ TEST_F(Handover, the_master_hands_over_to_a_higher_priority)
 	EXPECT_EQ(lid, host.lid());
 }
 
-TEST_F(Handover, the_master_keeps_the_subnet_from_a_lower_priority)
+TEST_F(Handover, TheMasterKeepsTheSubnetFromALowerPriority)
 {
 	SubnetManager &sm = start(3);
 	ASSERT_TRUE(Lab::settled(sm));
@@ -200,7 +200,7 @@ TEST_F(Handover, the_master_keeps_the_subnet_from_a_lower_priority)
 	EXPECT_EQ(SmState::master, sm.status().state);
 }
 
-TEST_F(Handover, among_equals_the_lower_guid_is_master)
+TEST_F(Handover, LowerGuidIsMasterAmongEquals)
 {
 	SubnetManager &sm = start(3);
 	ASSERT_TRUE(Lab::settled(sm));
@@ -209,7 +209,7 @@ TEST_F(Handover, among_equals_the_lower_guid_is_master)
 	EXPECT_TRUE(becomes(sm, SmState::standby));
 }
 
-TEST_F(Handover, among_equals_the_higher_guid_waits)
+TEST_F(Handover, HigherGuidIsStandbyAmongEquals)
 {
 	SubnetManager &sm = start(3);
 	ASSERT_TRUE(Lab::settled(sm));
@@ -221,7 +221,7 @@ TEST_F(Handover, among_equals_the_higher_guid_waits)
 	EXPECT_EQ(SmState::master, sm.status().state);
 }
 
-TEST_F(Handover, who_is_handed_the_subnet_acknowledges_when_at_work)
+TEST_F(Handover, NewMasterAcknowledgesWhenActive)
 {
 	Peer &master = meet(9, SmState::master);
 	SubnetManager &sm = start(10);
@@ -235,7 +235,7 @@ TEST_F(Handover, who_is_handed_the_subnet_acknowledges_when_at_work)
 	ASSERT_TRUE(sm.wait_for([&](auto &) { return host.active(); }, patience));
 }
 
-TEST_F(Handover, orders_move_only_the_states_that_they_may)
+TEST_F(Handover, ControlMessagesMovePermittedStatesOnly)
 {
 	constexpr unsigned refused = ib::mad_status_invalid_value;
 	Peer &other = meet(9, SmState::master);

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "fabric/tests/test_node.hpp"
+#include "net/fabric/tests/test_node.hpp"
 #include "sm/records.hpp"
 #include "sm/subnet_manager.hpp"
 

@@ -33,7 +33,7 @@ bool operator==(const LidTable::Entry &a, const LidTable::Entry &b)
 }
 
 // What is stored is there for the next, as a whole, in the same order each time.
-TEST_F(Lids, last)
+TEST_F(Lids, ArePersistent)
 {
 	LidTable table;
 	table.restore({{0x20, 4, 2}, {0x10, 9, 0}});
@@ -47,7 +47,7 @@ TEST_F(Lids, last)
 
 // A table takes none that another port has, none that there is not, and none that does not begin
 // where it has to.
-TEST_F(Lids, are_taken_where_they_are_free)
+TEST_F(Lids, FreeLidsAreReused)
 {
 	LidTable table;
 	table.restore({{0x10, 4, 1},
@@ -65,7 +65,7 @@ TEST_F(Lids, are_taken_where_they_are_free)
 
 // A file that is damaged gives what can be read of it; none is none; one that cannot be written is
 // done without.
-TEST_F(Lids, survive_a_bad_file)
+TEST_F(Lids, SurviveABadFile)
 {
 	EXPECT_TRUE(LidFile(path_).load().empty());
 	EXPECT_TRUE(LidFile("").load().empty());

@@ -7,7 +7,7 @@
 
 #include <ib/smi.hpp>
 
-#include "fabric/mad_packet.hpp"
+#include "net/fabric/mad_packet.hpp"
 #include "sm/tests/three_hosts.hpp"
 
 namespace weft::sm
@@ -73,7 +73,7 @@ struct PartitionTest : ThreeHosts {
 	}
 };
 
-TEST_F(PartitionTest, a_datagram_of_a_non_member_dies_at_the_switch)
+TEST_F(PartitionTest, SwitchDropsDatagramsOfNonMembers)
 {
 	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
 	EXPECT_TRUE(arrives(b, a, secret_full));
@@ -88,7 +88,7 @@ TEST_F(PartitionTest, a_datagram_of_a_non_member_dies_at_the_switch)
 	EXPECT_EQ(1u, counters.xmit_constraint_errors);
 }
 
-TEST_F(PartitionTest, a_limited_member_cannot_make_itself_a_full_one)
+TEST_F(PartitionTest, LimitedMemberCannotBecomeFull)
 {
 	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
 	EXPECT_TRUE(arrives(b, a, storage_full));
@@ -99,7 +99,7 @@ TEST_F(PartitionTest, a_limited_member_cannot_make_itself_a_full_one)
 	EXPECT_FALSE(arrives(b, a, storage_full));
 }
 
-TEST_F(PartitionTest, ports_of_hosts_enforce_and_trunks_do_not)
+TEST_F(PartitionTest, HostPortsEnforceAndTrunksDoNot)
 {
 	constexpr auto both = ib::PortInfo::enforce_inbound | ib::PortInfo::enforce_outbound;
 	auto &sm = lab.start(left, 7, config());
@@ -165,7 +165,7 @@ private:
 };
 
 // The manager has met the node when it sets up the switch's port before it.
-TEST_F(PartitionTest, a_port_that_says_nothing_of_itself_does_the_manager_nothing)
+TEST_F(PartitionTest, SilentPortDoesNotDisturbTheManager)
 {
 	fabric::Port &port = lab.fabric.add_port("shy");
 	ShyNode shy(port, lab.loop);
@@ -179,7 +179,7 @@ TEST_F(PartitionTest, a_port_that_says_nothing_of_itself_does_the_manager_nothin
 		[&](const auto &) { return a.active() && b.active() && c.active(); }, patience));
 }
 
-TEST_F(PartitionTest, limited_members_of_the_default_partition_are_served)
+TEST_F(PartitionTest, LimitedMembersOfTheDefaultPartitionAreServed)
 {
 	Config config;
 	config.partitions[0].others = Membership::limited;
@@ -192,7 +192,7 @@ TEST_F(PartitionTest, limited_members_of_the_default_partition_are_served)
 
 // Nobody but the manager changes a port that is not trusted, not even its own node; and a manager
 // behind it is none.
-TEST_F(PartitionTest, an_untrusted_port_is_under_the_managers_key)
+TEST_F(PartitionTest, UntrustedPortHasTheManagersMkey)
 {
 	Config config = this->config();
 	config.untrusted = {0x2001};

@@ -219,7 +219,7 @@ TEST(Routing, GroupsReachEachMemberOnceAndNobodyElse)
 	}
 }
 
-TEST(Routing, RingsDoNotLockUp)
+TEST(Routing, RingsDoNotDeadlock)
 {
 	for (int switches = 2; switches <= 12; switches++) {
 		const auto followed = routed(switches, ring(switches), switches);
@@ -228,7 +228,7 @@ TEST(Routing, RingsDoNotLockUp)
 	}
 }
 
-TEST(Routing, ToriDoNotLockUp)
+TEST(Routing, ToriDoNotDeadlock)
 {
 	for (auto [width, height] : {Cable{3, 3}, {4, 4}, {5, 3}, {8, 8}}) {
 		const auto followed = routed(width * height, torus(width, height), width * height);
@@ -237,7 +237,7 @@ TEST(Routing, ToriDoNotLockUp)
 	}
 }
 
-TEST(Routing, DragonfliesDoNotLockUp)
+TEST(Routing, DragonfliesDoNotDeadlock)
 {
 	const auto followed = routed(9 * 4, dragonfly(9, 4), 9 * 4);
 	EXPECT_TRUE(followed.all_arrive);
@@ -245,7 +245,7 @@ TEST(Routing, DragonfliesDoNotLockUp)
 }
 
 // A ring beside a ring: each part has a root of its own.
-TEST(Routing, PartsDoNotLockUpEither)
+TEST(Routing, PartialTopologiesDoNotDeadlock)
 {
 	auto cables = ring(5);
 	for (auto [one, other] : ring(6))
@@ -259,7 +259,7 @@ TEST(Routing, PartsDoNotLockUpEither)
 
 // Where fewest hops are safe they stay, by all spines: a rule with one root would take all traffic
 // by that one.
-TEST(Routing, FatTreesKeepTheirShortWaysAndAllSpines)
+TEST(Routing, FatTreesUseShortestPathsAndAllSpines)
 {
 	Subnet subnet = make_subnet(6 + 3, tree(6, 3),
 				    6 + 1); // a host at the first spine, too, as the manager may be
@@ -276,6 +276,71 @@ TEST(Routing, FatTreesKeepTheirShortWaysAndAllSpines)
 			used.insert(other.first);
 	for (int spine : {6, 7, 8})
 		EXPECT_TRUE(used.contains(spine)) << spine;
+}
+
+// Adds the channels that a packet to a group may hold and wait for: at each switch of the tree, one
+// by which it comes in and each by which it leaves.
+void follow_tree(const Subnet &subnet, const McTree &tree, Followed &followed)
+{
+	for (std::size_t index = 0; index < tree.size(); index++) {
+		const int at = subnet.switches[index];
+		const auto &ports = subnet.nodes[static_cast<std::size_t>(at)].ports;
+		const auto is_in_tree = [&](std::size_t port) {
+			return port / 64 < tree[index].size() &&
+			       (tree[index][port / 64] >> port % 64 & 1) != 0 && ports[port].peer &&
+			       subnet.node(ports[port].peer).is_switch();
+		};
+		for (std::size_t in = 1; in < ports.size(); in++)
+			for (std::size_t out = 1; out < ports.size(); out++)
+				if (in != out && is_in_tree(in) && is_in_tree(out))
+					followed.waits[{ports[in].peer.node, ports[in].peer.port}]
+						.insert({at, static_cast<int>(out)});
+	}
+}
+
+TEST(Routing, MulticastWithUnicastDoesNotDeadlock)
+{
+	struct Case {
+		int switches;
+		std::vector<Cable> cables;
+		int with_hosts;
+	};
+	std::vector<Case> cases = {{9, ring(9), 9},
+				   {16, torus(4, 4), 16},
+				   {36, dragonfly(9, 4), 36},
+				   {9, tree(6, 3), 6},
+				   {6, tree(2, 4), 2}};
+	std::minstd_rand draw;
+	// Random trees with a few links more.
+	for (int round = 0; round < 30; round++) {
+		const int switches = 4 + static_cast<int>(draw() % 12);
+		Case random{switches, {}, 1 + static_cast<int>(draw()) % switches};
+		const auto one_of = [&](int end) {
+			return static_cast<int>(draw() % static_cast<unsigned>(end));
+		};
+		for (int at = 1; at < switches; at++)
+			random.cables.emplace_back(at, one_of(at));
+		for (int i = 0; i < switches / 2; i++)
+			if (const Cable more{one_of(switches), one_of(switches)};
+			    more.first != more.second)
+				random.cables.push_back(more);
+		cases.push_back(random);
+	}
+	for (const auto &[switches, cables, with_hosts] : cases) {
+		Subnet subnet = make_subnet(switches, cables, with_hosts);
+		route(subnet);
+		Followed followed = follow(subnet);
+		EXPECT_TRUE(followed.all_arrive);
+		for (int group = 0; group < 100; group++) {
+			std::vector<PortRef> members;
+			for (PortRef port : subnet.end_ports)
+				if (draw() % 3 == 0)
+					members.push_back(port);
+			follow_tree(subnet, multicast_tree(subnet, members), followed);
+		}
+		EXPECT_FALSE(goes_round(followed))
+			<< switches << " switches, " << cables.size() << " links";
+	}
 }
 
 } // namespace

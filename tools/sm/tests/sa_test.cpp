@@ -15,7 +15,7 @@ namespace
 
 using namespace testing;
 using Path = ib::PathRecord;
-TEST_F(SaTest, the_broadcast_group_of_ipoib_is_ready)
+TEST_F(SaTest, IpoibBroadcastGroupExists)
 {
 	auto answer = join(a, ib::ipoib_broadcast_gid(0xffff), join_mask);
 	ASSERT_TRUE(answer);
@@ -34,7 +34,7 @@ TEST_F(SaTest, the_broadcast_group_of_ipoib_is_ready)
 
 // On purpose: the client's answer, by its transaction, and wrong; the same nonsense from the same
 // seed.
-TEST_F(SaTest, garbled_answers_are_nonsense_that_repeats)
+TEST_F(SaTest, CorruptedRepliesFollowFromTheSeed)
 {
 	const ib::SaMad truth = *path(a, b);
 	auto differs = [&](const ib::SaMad &answer) {
@@ -51,19 +51,19 @@ TEST_F(SaTest, garbled_answers_are_nonsense_that_repeats)
 		}
 		return answers;
 	};
-	sm.garbler().randomise(7, 1);
+	sm.reply_corrupter().randomise(7, 1);
 	const auto first = some();
-	EXPECT_EQ(20u, sm.garbler().garbled());
-	sm.garbler().randomise(8, 1);
+	EXPECT_EQ(20u, sm.reply_corrupter().corrupted());
+	sm.reply_corrupter().randomise(8, 1);
 	EXPECT_NE(first, some());
-	sm.garbler().randomise(7, 1);
+	sm.reply_corrupter().randomise(7, 1);
 	EXPECT_EQ(first, some());
-	sm.garbler().randomise(7, 0);
+	sm.reply_corrupter().randomise(7, 0);
 	EXPECT_FALSE(differs(*path(a, b)));
-	EXPECT_EQ(60u, sm.garbler().garbled());
+	EXPECT_EQ(60u, sm.reply_corrupter().corrupted());
 }
 
-TEST_F(SaTest, multicast_reaches_exactly_the_members_at_once)
+TEST_F(SaTest, MulticastReachesExactlyTheMembersAtOnce)
 {
 	fabric::Port &end = lab.fabric.add_port("listener");
 	for (Host *host : {&a, &b})
@@ -99,7 +99,7 @@ TEST_F(SaTest, multicast_reaches_exactly_the_members_at_once)
 	EXPECT_EQ(1u, count(b));
 }
 
-TEST_F(SaTest, groups_are_created_shared_and_end_with_the_last_full_member)
+TEST_F(SaTest, GroupsAreCreatedSharedAndEndWithTheLastFullMember)
 {
 	EXPECT_EQ(ib::sa_status_insufficient_components,
 		  join(a, group(7), join_mask)->header.status);
@@ -135,7 +135,7 @@ TEST_F(SaTest, groups_are_created_shared_and_end_with_the_last_full_member)
 }
 
 // RFC 4391 sections 4 to 6: whose members would be refused, or talk to nobody.
-TEST_F(SaTest, a_group_of_an_ipoib_network_is_as_its_broadcast_group)
+TEST_F(SaTest, IpoibGroupsMatchTheBroadcastGroup)
 {
 	const auto create = [&](const ib::Gid &mgid, auto change) {
 		ib::SaMad mad = membership(c, MadMethod::set, c, mgid, create_mask);
@@ -170,7 +170,7 @@ TEST_F(SaTest, a_group_of_an_ipoib_network_is_as_its_broadcast_group)
 }
 
 // IBA 15.2.5.17: whose membership it is says the PortGID, who asks says the packet.
-TEST_F(SaTest, nobody_joins_or_leaves_for_another)
+TEST_F(SaTest, HostsCannotJoinOrLeaveForOthers)
 {
 	auto request = [&](MadMethod method, Host &member, const ib::Gid &mgid) {
 		return membership(c, method, member, mgid, create_mask);
@@ -206,7 +206,7 @@ TEST_F(SaTest, nobody_joins_or_leaves_for_another)
 }
 
 // IBA 15.4.1.2: memberships are shown to their owner and to the trusted.
-TEST_F(SaTest, memberships_are_not_shown_to_others)
+TEST_F(SaTest, MembershipsAreNotShownToOthers)
 {
 	ASSERT_EQ(0, join(b, group(7), create_mask)->header.status);
 	ib::SaMad mad = a.request(MadMethod::get, ib::attr_mc_member_record,
@@ -219,7 +219,7 @@ TEST_F(SaTest, memberships_are_not_shown_to_others)
 	EXPECT_EQ(0, a.ask_sa(mad)->header.status);
 }
 
-TEST_F(SaTest, a_path_has_lids_and_the_smallest_mtu_on_the_way)
+TEST_F(SaTest, PathHasLidsAndTheSmallestMtu)
 {
 	auto answer = path(a, b);
 	ASSERT_TRUE(answer);
@@ -254,7 +254,7 @@ TEST_F(SaTest, a_path_has_lids_and_the_smallest_mtu_on_the_way)
 	EXPECT_EQ(ib::sa_status_invalid_gid, a.ask_sa(nobody)->header.status);
 }
 
-TEST_F(SaTest, tables_come_in_segments)
+TEST_F(SaTest, LargeTablesAreSegmented)
 {
 	ib::SaMad nodes = a.request(MadMethod::get_table, ib::attr_node_record, 0);
 	auto table = a.ask_table(nodes);
@@ -319,7 +319,7 @@ std::size_t tables_begun(Host &host, std::size_t asked, Send send)
 	return begun.size();
 }
 
-TEST_F(SaTest, one_requester_has_its_share_of_tables_under_way)
+TEST_F(SaTest, TablesInTransferAreBoundedByRequester)
 {
 	EXPECT_EQ(sm::RmppSender::transfers_of_one,
 		  tables_begun(a, sm::RmppSender::transfers_of_one + 5, [this](ib::SaMad mad) {
@@ -331,7 +331,7 @@ TEST_F(SaTest, one_requester_has_its_share_of_tables_under_way)
 }
 
 // A port that asks by each of its LIDs is one requester.
-TEST(SaShare, is_of_a_port_and_not_of_each_lid)
+TEST(SaShare, IsPerPortAndNotPerLid)
 {
 	Lab lab;
 	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
@@ -353,7 +353,7 @@ TEST(SaShare, is_of_a_port_and_not_of_each_lid)
 		  }));
 }
 
-TEST_F(SaTest, a_table_survives_loss_in_both_directions)
+TEST_F(SaTest, ATableSurvivesLossInBothDirections)
 {
 	fabric::Faults faults;
 	faults.loss = 0.2;
@@ -367,7 +367,7 @@ TEST_F(SaTest, a_table_survives_loss_in_both_directions)
 	EXPECT_EQ(22u, table->count());
 }
 
-TEST_F(SaTest, services_are_registered_found_and_end)
+TEST_F(SaTest, ServicesAreRegisteredFoundAndExpire)
 {
 	using Service = ib::ServiceRecord;
 	constexpr std::uint64_t mask = component(Service::c_id) | component(Service::c_gid) |
@@ -397,7 +397,7 @@ TEST_F(SaTest, services_are_registered_found_and_end)
 		  a.ask_sa(service(MadMethod::get, component(Service::c_name)))->header.status);
 }
 
-TEST_F(SaTest, a_trap_is_repressed_and_reported_to_who_wants_it)
+TEST_F(SaTest, TrapIsRepressedAndReportedToSubscribers)
 {
 	ib::SaMad mad = a.request(MadMethod::set, ib::attr_inform_info, 0);
 	auto &info = Host::record<ib::InformInfo>(mad);
@@ -450,7 +450,7 @@ TEST_F(SaTest, a_trap_is_repressed_and_reported_to_who_wants_it)
 	EXPECT_EQ(0x5a, notice.details[7]);
 }
 
-TEST_F(SaTest, subscribers_hear_of_ports_that_go)
+TEST_F(SaTest, PortRemovalIsReportedToSubscribers)
 {
 	ib::SaMad mad = a.request(MadMethod::set, ib::attr_inform_info, 0);
 	auto &info = Host::record<ib::InformInfo>(mad);
@@ -484,7 +484,7 @@ TEST_F(SaTest, subscribers_hear_of_ports_that_go)
 	EXPECT_EQ(ib::sa_status_req_invalid, a.ask_sa(mad)->header.status);
 }
 
-TEST_F(SaTest, answers_class_port_info_and_refuses_the_unknown)
+TEST_F(SaTest, AnswersClassPortInfoAndRejectsUnknownAttributes)
 {
 	auto answer = a.ask_sa(a.request(MadMethod::get, ib::attr_class_port_info, 0));
 	ASSERT_TRUE(answer);
@@ -498,7 +498,7 @@ TEST_F(SaTest, answers_class_port_info_and_refuses_the_unknown)
 }
 
 // Without a rate of its own a partition's groups have what every member's link can carry.
-TEST_F(SaTest, a_slow_link_joins_the_broadcast_group)
+TEST_F(SaTest, ASlowLinkJoinsTheBroadcastGroup)
 {
 	const auto before = sm.status().sweeps;
 	lab.links[1]->set_rate({ib::width_1x, ib::speed_ddr, 0}, ib::Mtu::mtu_2048);
@@ -521,7 +521,7 @@ TEST_F(SaTest, a_slow_link_joins_the_broadcast_group)
 }
 
 // Who joined before it knows nothing of it, and asks for what he joined with.
-TEST_F(SaTest, groups_are_made_by_who_joined_before_the_rate_fell)
+TEST_F(SaTest, JoinsSurviveALowerRate)
 {
 	const auto broadcast = ib::ipoib_broadcast_gid(0xffff);
 	const auto change = [&](fabric::LinkRate rate) {
@@ -557,7 +557,7 @@ TEST_F(SaTest, groups_are_made_by_who_joined_before_the_rate_fell)
 }
 
 // IBA 13.4.9: what is not repressed is repeated, so a flood may go unheard.
-TEST_F(SaTest, a_flood_of_traps_is_heeded_in_part)
+TEST_F(SaTest, TrapFloodIsRateLimited)
 {
 	constexpr unsigned flood = 500;
 	const auto sweeps = sm.status().sweeps;
@@ -588,7 +588,7 @@ TEST_F(SaTest, a_flood_of_traps_is_heeded_in_part)
 	EXPECT_GE(TrapBudget::burst + seconds, sm.status().sweeps - sweeps);
 }
 
-TEST(TrapBudget, fills_again_with_time_and_belongs_to_one_sender)
+TEST(TrapBudget, RefillsOverTimePerSender)
 {
 	using Verdict = TrapBudget::Verdict;
 	TrapBudget budget;
@@ -608,7 +608,7 @@ TEST(TrapBudget, fills_again_with_time_and_belongs_to_one_sender)
 	EXPECT_EQ(Verdict::heed_last, budget.take(5, now)) << "no more than at first";
 }
 
-TEST_F(SaTest, members_that_vanish_leave_their_groups)
+TEST_F(SaTest, VanishedMembersLeaveTheirGroups)
 {
 	ASSERT_EQ(0, join(c, group(9), create_mask)->header.status);
 	auto before = sm.status().sweeps;

@@ -61,7 +61,7 @@ struct ServiceLevel : ThreeHosts {
 	}
 };
 
-TEST_F(ServiceLevel, a_path_has_the_level_of_its_partition)
+TEST_F(ServiceLevel, APathHasTheLevelOfItsPartition)
 {
 	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
 	const struct {
@@ -90,7 +90,7 @@ TEST_F(ServiceLevel, a_path_has_the_level_of_its_partition)
 	EXPECT_EQ(ib::sa_status_no_records, level(0));
 }
 
-TEST_F(ServiceLevel, a_group_has_the_level_of_its_partition)
+TEST_F(ServiceLevel, AGroupHasTheLevelOfItsPartition)
 {
 	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
 	ib::SaMad mad = a.request(MadMethod::get, ib::attr_mc_member_record, component(Mc::c_mgid));
@@ -110,7 +110,7 @@ TEST_F(ServiceLevel, a_group_has_the_level_of_its_partition)
 	EXPECT_EQ(5u, record_of<Path>(*answer).sl());
 }
 
-TEST_F(ServiceLevel, tables_hold_full_and_limited_keys)
+TEST_F(ServiceLevel, TablesHoldFullAndLimitedKeys)
 {
 	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
 	const auto has = [](Host &host, ib::Pkey pkey) {
@@ -131,7 +131,7 @@ TEST_F(ServiceLevel, tables_hold_full_and_limited_keys)
 	EXPECT_FALSE(has(c, 0x0020));
 }
 
-TEST_F(ServiceLevel, limited_members_have_paths_only_to_full_ones)
+TEST_F(ServiceLevel, LimitedMembersHavePathsOnlyToFullOnes)
 {
 	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
 	EXPECT_EQ(0, path_of_pkey(b, a, 0x8010)->header.status);
@@ -139,7 +139,7 @@ TEST_F(ServiceLevel, limited_members_have_paths_only_to_full_ones)
 	EXPECT_EQ(ib::sa_status_no_records, path_of_pkey(a, c, 0x8020)->header.status);
 }
 
-TEST_F(ServiceLevel, levels_share_the_lanes_of_the_links)
+TEST_F(ServiceLevel, LevelsShareTheVirtualLanes)
 {
 	Config four = config();
 	four.vls = 3; // four lanes
@@ -155,7 +155,7 @@ TEST_F(ServiceLevel, levels_share_the_lanes_of_the_links)
 
 // One SMP for all tables of a switch that takes one, and one for each pair of ports of others; the
 // tables are the same.
-TEST(Lanes, tables_of_a_switch_are_written_at_once)
+TEST(VirtualLanes, SwitchTablesAreWrittenTogether)
 {
 	const auto cost = [](bool at_once) {
 		Lab lab;
@@ -186,7 +186,7 @@ TEST(Lanes, tables_of_a_switch_are_written_at_once)
 	EXPECT_EQ(cost(false) - cost(true), 12u * 13 - 1);
 }
 
-TEST_F(ServiceLevel, with_an_lmc_there_is_a_path_to_each_lid)
+TEST_F(ServiceLevel, WithAnLmcThereIsAPathToEachLid)
 {
 	Config ranges = config();
 	ranges.lmc = 2;

@@ -17,7 +17,7 @@ namespace
 using namespace testing;
 
 // Whatever one port asks for, there is room for others.
-TEST_F(SaTest, a_port_has_its_share_of_services)
+TEST_F(SaTest, ServicesOfAPortAreBounded)
 {
 	using Service = ib::ServiceRecord;
 	const auto ask = [](Host &host, MadMethod method, std::size_t id) {
@@ -41,7 +41,7 @@ TEST_F(SaTest, a_port_has_its_share_of_services)
 	EXPECT_EQ(0, ask(a, MadMethod::set, 1 << 20));
 }
 
-TEST_F(SaTest, a_port_has_its_share_of_groups)
+TEST_F(SaTest, GroupsOfAPortAreBounded)
 {
 	constexpr auto all = McGroups::memberships_of_one;
 	const auto status = [](const std::optional<ib::SaMad> &answer) {
@@ -76,7 +76,7 @@ TEST_F(SaTest, a_port_has_its_share_of_groups)
 }
 
 // IBA 15.2.5.17.2: the SA's choice is one that nobody has, whatever somebody made by hand.
-TEST_F(SaTest, a_chosen_group_is_a_new_one)
+TEST_F(SaTest, AssignedMgidIsUnused)
 {
 	const auto made = join(a, group(1), create_mask);
 	ASSERT_EQ(0, made->header.status);
@@ -109,7 +109,7 @@ std::uint16_t subscribe(Host &host, std::size_t which, std::uint8_t wanted = 1)
 	return host.ask_sa(mad)->header.status;
 }
 
-TEST_F(SaTest, a_port_has_its_share_of_subscriptions_and_reports)
+TEST_F(SaTest, SubscriptionsAndReportsOfAPortAreBounded)
 {
 	for (std::size_t i = 0; i < Subscriptions::subscriptions_of_one; i++)
 		ASSERT_EQ(0, subscribe(a, i)) << i;
@@ -128,7 +128,7 @@ TEST_F(SaTest, a_port_has_its_share_of_subscriptions_and_reports)
 }
 
 // More ports want to hear of an event than reports are kept, and none of them answers.
-TEST(SaShares, who_misses_a_report_hears_of_the_next_event)
+TEST(SaShares, MissedReportDoesNotSuppressTheNext)
 {
 	constexpr auto silent = Subscriptions::reports_max / Subscriptions::subscriptions_of_one;
 	Lab lab;

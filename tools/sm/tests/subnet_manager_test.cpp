@@ -42,7 +42,7 @@ void expect_all_reachable(Lab &lab)
 	}
 }
 
-TEST(SubnetManager, brings_one_switch_and_two_hosts_into_service)
+TEST(SubnetManager, BringsUpASwitchAndTwoHosts)
 {
 	Lab lab;
 	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
@@ -63,7 +63,7 @@ TEST(SubnetManager, brings_one_switch_and_two_hosts_into_service)
 	EXPECT_EQ(4u, subnet->end_ports.size());
 }
 
-TEST(SubnetManager, two_hosts_back_to_back_without_a_switch)
+TEST(SubnetManager, TwoHostsBackToBackWithoutASwitch)
 {
 	Lab lab;
 	fabric::Port &own = lab.fabric.add_port("sm");
@@ -76,7 +76,7 @@ TEST(SubnetManager, two_hosts_back_to_back_without_a_switch)
 	EXPECT_NE(0, host.lid());
 }
 
-TEST(SubnetManager, a_host_that_comes_later_is_found_by_the_trap)
+TEST(SubnetManager, TrapFindsNewHosts)
 {
 	Lab lab;
 	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
@@ -102,7 +102,7 @@ TEST(SubnetManager, a_host_that_comes_later_is_found_by_the_trap)
 	EXPECT_EQ(lid, late.lid());
 }
 
-TEST(SubnetManager, loops_between_switches_are_routed_around)
+TEST(SubnetManager, LoopsBetweenSwitchesAreRoutedAround)
 {
 	Lab lab;
 	std::vector<fabric::Switch *> ring;
@@ -122,7 +122,7 @@ TEST(SubnetManager, loops_between_switches_are_routed_around)
 	expect_all_reachable(lab);
 }
 
-TEST(SubnetManager, a_random_fabric_with_loss_and_duplicates_comes_up)
+TEST(SubnetManager, RandomFabricWithLossComesUp)
 {
 	constexpr std::uint64_t seed = 20;
 	SCOPED_TRACE(::testing::Message() << "seed " << seed);
@@ -167,7 +167,7 @@ TEST(SubnetManager, a_random_fabric_with_loss_and_duplicates_comes_up)
 	expect_all_reachable(lab);
 }
 
-TEST(SubnetManager, a_thousand_hosts_come_up)
+TEST(SubnetManager, AThousandHostsComeUp)
 {
 	Lab lab;
 	constexpr unsigned spines = 10;
@@ -212,7 +212,7 @@ TEST(SubnetManager, a_thousand_hosts_come_up)
 		EXPECT_NEAR(1000.0 / spines, carried[port], 15) << port;
 }
 
-TEST(SubnetManager, lmc_gives_each_port_a_range)
+TEST(SubnetManager, LmcGivesEachPortARange)
 {
 	Lab lab;
 	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
@@ -229,7 +229,7 @@ TEST(SubnetManager, lmc_gives_each_port_a_range)
 		  sm.status().subnet->find_port(0x1001));
 }
 
-TEST(SubnetManager, renumbering_gives_every_port_other_lids)
+TEST(SubnetManager, RenumberingGivesEveryPortOtherLids)
 {
 	Lab lab;
 	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
@@ -254,7 +254,7 @@ TEST(SubnetManager, renumbering_gives_every_port_other_lids)
 	EXPECT_LT(a.lid(), 32);
 }
 
-TEST(SubnetManager, partitions_are_written_and_keys_keep_their_place)
+TEST(SubnetManager, PartitionsAreWrittenAndKeysKeepTheirPlace)
 {
 	Lab lab;
 	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
@@ -274,7 +274,7 @@ TEST(SubnetManager, partitions_are_written_and_keys_keep_their_place)
 	EXPECT_TRUE(b.mads.own_pkey(0xffff));
 }
 
-TEST(SubnetManager, the_higher_priority_takes_over_and_the_other_waits)
+TEST(SubnetManager, HigherPriorityTakesOver)
 {
 	Lab lab;
 	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
@@ -313,7 +313,7 @@ TEST(SubnetManager, the_higher_priority_takes_over_and_the_other_waits)
 }
 
 // A link that flaps costs what has changed, not what there is.
-TEST(LargeSubnet, a_link_that_flaps_costs_a_sweep_of_what_has_changed)
+TEST(LargeSubnet, FlappingLinkCausesAPartialSweep)
 {
 	Lab lab;
 	BigSubnet subnet(lab.fabric, 20, 10, 2);
@@ -336,7 +336,7 @@ TEST(LargeSubnet, a_link_that_flaps_costs_a_sweep_of_what_has_changed)
 }
 
 // However links come and go, looking at what has changed finds what looking at everything does.
-TEST(LargeSubnet, a_sweep_of_changes_finds_what_a_whole_one_does)
+TEST(LargeSubnet, PartialSweepFindsWhatAFullSweepFinds)
 {
 	Lab lab;
 	BigSubnet subnet(lab.fabric, 6, 3, 2);

@@ -16,7 +16,7 @@ def counters(text):
 
 
 @test(kernels=("stock",), timeout=300)
-def the_fabric_as_it_is(lab):
+def diagnostics_match_the_fabric(lab):
     """ibnetdiscover, iblinkinfo, ibtracert, ibroute, smpquery, sminfo, saquery, perfquery and ibping agree with the lab."""
     with pair(lab) as (fabric, (node1, node2)):
         interfaces_up(node1, node2)

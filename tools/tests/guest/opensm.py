@@ -81,7 +81,7 @@ def opensm_manages(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def ours_hands_over(lab):
+def weft_sm_hands_over(lab):
     """Our manager, at priority 0, hands the fabric over to an OpenSM of a higher one, and manages again when that is gone."""
     with guests(lab, PAIR + "[sm]\nsm_key = 1\n") as (fabric, (node1, node2)):
         load(node1, node2)

@@ -11,7 +11,7 @@ CARD = "/sys/bus/pci/devices/0000:01:00.0"
 
 
 @test(kernels=("stock",), timeout=400)
-def modules_again_and_again(lab):
+def module_reload(lab):
     """Three times over, a hundred with --full, the modules of both guests are removed and inserted, and ib0 carries packets."""
     with guests(lab) as (_, (node1, node2)):
         for _ in range(lab.rounds(3, 100)):
@@ -73,7 +73,7 @@ def resets_and_reboot(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def machines_killed(lab):
+def guests_killed(lab):
     """A guest killed under traffic leaves its card to the next one; a weftd killed leaves no file that stops the next."""
     fabric = Fabric(lab)
 

@@ -6,12 +6,14 @@ import itertools
 import json
 import pathlib
 import queue
+import signal
 import socket
 import subprocess
 import threading
 import time
 
-from lab import DeadlineExceeded, Guest, GuestDied, kernels, own_kernel
+import stack
+from lab import CommandFailed, DeadlineExceeded, Guest, GuestDied, kernels, own_kernel
 from lab.errors import LabError
 from lab.machine import ethernet_netdev
 from lab.waiting import wait_until
@@ -28,20 +30,31 @@ await() {
 	return 0	# not that of the last read
 }
 """
-# What makes a machine a node of the subnet, with Debian's driver. ib0 has a carrier once it is in its broadcast group; until then nobody is reached. It is
-# brought up once the port is active: if that finds it up, it may ask before the kernel knows where the subnet manager is, and asks again after a second.
-NODE_SETUP = AWAIT + """
+# The arguments: the interface's address, its name, and the modules to load.
+LOAD = """
 address=$1
-modprobe -a mlx4_ib ib_uverbs ib_umad ib_ipoib || exit 1
-await "$(echo /sys/class/infiniband/*/ports/1/state)" "*ACTIVE" "the port did not become active"
-ip -batch - <<END || exit 1
-address add $address/24 dev ib0
-link set ib0 up
-END
-await /sys/class/net/ib0/carrier 1 "ib0 did not join its broadcast group"
+interface=$2
+shift 2
+if [ $# -gt 0 ]; then modprobe -a "$@" || exit 1; fi
 """
-# The card's driver first, by the guest's initramfs; and no page zeroed that nobody asked to be, which takes 0.4 s of an emulated CPU's 4.4.
-QUICKLY = "weft.early=1 init_on_alloc=0"
+SET_UP = """
+ip -batch - <<END || exit 1
+address add $address/24 dev $interface
+link set $interface up
+END
+"""
+# Makes a guest a node of the subnet. ib0 has a carrier once it has joined its broadcast group. It is brought up once the port is active: an interface that
+# is up before may query the SA before the kernel knows where the subnet manager is, and repeats the query only after a second.
+NODE_SETUP = AWAIT + LOAD + """
+await "$(echo /sys/class/infiniband/*/ports/1/state)" "*ACTIVE" "the port did not become active"
+""" + SET_UP + """
+await /sys/class/net/$interface/carrier 1 "$interface did not get a carrier"
+"""
+# The same without a subnet manager: the port becomes active when one comes, and the interface gets its carrier then.
+UNMANAGED_SETUP = LOAD + SET_UP
+# Allocated pages are not zeroed, which takes 0.4 s of the 4.4 s that an emulated CPU needs to boot; and the initramfs loads Debian's driver first.
+QUICKLY = "init_on_alloc=0"
+EARLY_DRIVER = "weft.early=1"
 # The same on the lab's Ethernet.
 ETHERNET_SETUP = "modprobe -q virtio_net; ip address add {address}/24 dev eth0 && ip link set eth0 up"
 MOST_ADDRESSES = 254    # of 10.1.0.0/24, and of 10.2.0.0/24
@@ -51,7 +64,7 @@ SETUP_TIMEOUT = 120
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """What a host's machine is made of. kernel: a name of lab.kernels, or a path, as own_kernel.find() takes it."""
+    """What a host's guest is made of. kernel: a name of lab.kernels, or a path, as own_kernel.find() takes it; stack: one of stack.NAMES."""
 
     kernel: str = "stock"
     modules: str | None = None
@@ -60,6 +73,7 @@ class Machine:
     append: str = ""
     cpus: int = 1
     memory: str = "768M"
+    stack: str = stack.LINUX
 
     def but(self, settings):
         """This one, with what the lab file says of a host. A kernel brings its own modules and initramfs, or none."""
@@ -85,13 +99,64 @@ def ask_weftd(directory, command):
     return answer["result"]
 
 
+def is_served(path):
+    """Whether a process accepts connections at a socket; the file outlives a process that was killed."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        try:
+            client.connect(str(path))
+        except OSError:
+            return False
+    return True
+
+
+class Interruption:
+    """Ctrl-C, SIGTERM and SIGHUP: each raises KeyboardInterrupt on the main thread, and is remembered. Python drops an exception that a handler raises
+    while a finalizer or a callback of a weak reference runs, so a wait on the main thread looks whether one has come (check())."""
+
+    def __init__(self):
+        self.came = False
+        self.number = signal.SIGINT     # which came last
+        self._watched = ()
+
+    def forget(self):
+        """What has come is dealt with; the next one counts."""
+        self.came = False
+
+    def watch(self, *numbers):
+        self._watched = numbers
+        for number in numbers:
+            signal.signal(number, self._come)
+
+    @contextlib.contextmanager
+    def diverted(self, handler):
+        """Has handler(number, frame) called instead, by those that are watched."""
+        before = {number: signal.signal(number, handler) for number in self._watched}
+        try:
+            yield
+        finally:
+            for number, former in before.items():
+                signal.signal(number, former)
+
+    def check(self):
+        if self.came:
+            raise KeyboardInterrupt
+
+    def _come(self, number, _):
+        self.came = True
+        self.number = number
+        raise KeyboardInterrupt
+
+
+interruption = Interruption()
+
+
 def _next(done):
-    """What comes next. Ctrl-C may have woken another thread than this one, which alone acts on it: it is looked for twice a second."""
+    """The next result. A signal may have woken another thread than the main thread, on which its handler runs: twice a second this one wakes too."""
     while True:
         try:
             return done.get(timeout=0.5)
         except queue.Empty:
-            pass
+            interruption.check()
 
 
 def together(guests, work):
@@ -122,6 +187,9 @@ class Lab:
         self.directory = directory
         self.logs = logs
         self.guests = {}
+        self._own_modules = {}  # weft's modules by model and release, as stack.weft_modules() has them
+        self._stacks = {}       # (model, stack) of each guest
+        self._managed = True    # the lab has a subnet manager
         self._numbers = {}      # the last part of each machine's address, for as long as it is there
         self._weftd_program = weftd
         self._lab_file = lab_file
@@ -134,9 +202,15 @@ class Lab:
     def tell(self, text):
         self._tell(f"[{time.monotonic() - self._begun:5.1f} s] {text}")
 
-    def up(self):
+    def up(self, check=lambda _: None):
+        """Starts weftd and the machines. check(names of hosts): called before any machine boots, may raise."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.logs.mkdir(parents=True, exist_ok=True)
+        control = self.directory / "control.sock"
+        if is_served(control):
+            raise LabError(f"a weftd that this command did not start serves {self.directory}",
+                           f"end it with `weft --socket-dir {self.directory} shutdown`, or choose another --socket-dir")
+        control.unlink(missing_ok=True)     # of a weftd that was killed
         command = ["setpriv", "--pdeathsig", "TERM", self._weftd_program, "--socket-dir", str(self.directory)]
         if self._lab_file:
             command += ["--lab", str(self._lab_file)]
@@ -144,11 +218,15 @@ class Lab:
             # Ctrl-C is for this program, which then ends what it started.
             self._weftd = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0)
         wait_until("weftd to serve", self._weftd_serves, 30)
-        self._start_machines(self._hosts())
+        hosts = self._hosts()
+        check([host["name"] for host in hosts])
+        self._start_machines(hosts)
 
     def _hosts(self):
-        """Those that machines can have."""
-        return [host for host in ask_weftd(self.directory, "fabric.show")["hosts"] if host["socket"]]
+        """Those that machines can have. Notes whether the lab has a subnet manager; its state is "not active" until it has taken its first turn."""
+        fabric = ask_weftd(self.directory, "fabric.show")
+        self._managed = fabric["subnet_manager"] is not None
+        return [host for host in fabric["hosts"] if host["socket"]]
 
     def settle(self, replaced, tell):
         """Makes the machines those of the hosts that weftd has now; machines of hosts in `replaced` start again, for their card is another."""
@@ -162,22 +240,27 @@ class Lab:
     def _end(self, name):
         self.guests.pop(name).close()
         self._numbers.pop(name)
+        self._stacks.pop(name)
 
     def _start_machines(self, hosts):
         if len(self.guests) + len(hosts) > MOST_ADDRESSES and not self._bare:
             raise LabError(f"{len(self.guests) + len(hosts)} machines are more than 10.1.0.0/24 has addresses", "--bare gives none")
         machines = {host["name"]: self._machine.but(host.get("boot", {})) for host in hosts}
         started = []
+        if not self._bare:
+            self._prepare(hosts, machines)
         for host in hosts:
             machine = machines[host["name"]]
-            append = machine.append if self._bare else f"{QUICKLY} {machine.append}"
-            kernel = machine.find_kernel(ib0=not self._bare)
+            own_stack = machine.stack == stack.WEFT
+            append = machine.append if self._bare else " ".join((QUICKLY, *(() if own_stack else (EARLY_DRIVER,)), machine.append))
+            kernel = machine.find_kernel(ib0=not self._bare and not own_stack)
             netdevs = [ethernet_netdev(host["ethernet"]["socket"])] if "socket" in host.get("ethernet", {}) else []
             if netdevs and kernel.native:
                 raise LabError(f"{host['name']}: a kernel that is a program has no place on an Ethernet")
             guest = Guest(host["name"], kernel=kernel, netdevs=netdevs, cpus=machine.cpus, memory=machine.memory, share=machine.share, append=append,
-                          cards=[host["socket"]], log=self.logs / f"{host['name']}.log")
+                          cards=[host["socket"]], log=self.logs / f"{host['name']}.log", bounded_log=True)
             self.guests[host["name"]] = guest
+            self._stacks[host["name"]] = (host["model"], machine.stack)
             self._numbers[host["name"]] = next(number for number in itertools.count(1) if number not in self._numbers.values())
             guest.start()
             started.append(guest)
@@ -189,6 +272,18 @@ class Lab:
                 self._end(guest.name)
             raise
 
+    def _prepare(self, hosts, machines):
+        """Raises, before any guest boots, if a guest's stack has no driver for its card or is not built; keeps weft's modules."""
+        for host in hosts:
+            machine = machines[host["name"]]
+            if machine.stack != stack.WEFT:
+                if machine.kernel == Machine.kernel:
+                    stack.in_tree_modules(host["model"])
+                continue
+            release = machine.find_kernel(ib0=False).release
+            if (host["model"], release) not in self._own_modules:
+                self._own_modules[host["model"], release] = stack.weft_modules(host["model"], release)
+
     def _bring_up(self, guest, number):
         try:
             guest.ready(BOOT_TIMEOUT)
@@ -196,24 +291,43 @@ class Lab:
             reason = own_kernel.why_not_up(guest.console()) if guest.kernel.variant == own_kernel.VARIANT else None
             raise LabError(f"{guest.name}: {reason}\n(its console: {guest.log})" if reason else f"{error}\n(its console: {guest.log})") from None
         self.tell(f"{guest.name}: is up")
-        if not self._bare and guest.kernel.variant in ("stock", own_kernel.VARIANT):
-            done = guest.run(f"set -- 10.1.0.{number}\n{NODE_SETUP}", SETUP_TIMEOUT, check=False)
+        model, own = self._stacks[guest.name]
+        if not self._bare and (own == stack.WEFT or guest.kernel.variant in ("stock", own_kernel.VARIANT)):
+            interface = stack.interface(model)
+            modules = () if own == stack.WEFT else stack.in_tree_modules(model)
+            if own == stack.WEFT:
+                self._load_own(guest, model)
+            waits = self._managed or interface != stack.IPOIB
+            done = guest.run(f"set -- 10.1.0.{number} {interface} {' '.join(modules)}\n{NODE_SETUP if waits else UNMANAGED_SETUP}", SETUP_TIMEOUT, check=False)
             if done.status != 0:
-                raise LabError(f"{guest.name}: no ib0: {(done.err or done.out).strip() or f'status {done.status}'}\n(its console: {guest.log})")
-            self.tell(f"{guest.name}: 10.1.0.{number} on ib0")
+                raise LabError(f"{guest.name}: no {interface}: {(done.err or done.out).strip() or f'status {done.status}'}\n(its console: {guest.log})")
+            self.tell(f"{guest.name}: 10.1.0.{number} on {interface}{'' if waits else ', without a carrier until a subnet manager runs'}")
         if not self._bare and guest.netdevs:
             done = guest.run(ETHERNET_SETUP.format(address=f"10.2.0.{number}"), SETUP_TIMEOUT, check=False)
             if done.status != 0:
                 raise LabError(f"{guest.name}: no eth0: {(done.err or done.out).strip() or f'status {done.status}'}\n(its console: {guest.log})")
             self.tell(f"{guest.name}: 10.2.0.{number} on eth0")
 
+    def _load_own(self, guest, model):
+        try:
+            stack.load(guest, self._own_modules[model, guest.kernel.release])
+        except CommandFailed as error:
+            raise LabError(f"{guest.name}: {error}\n(its console: {guest.log})") from None
+        self.tell(f"{guest.name}: has weft's modules")
+
     def _weftd_serves(self):
         if not self.alive():
             raise LabError((self.logs / "weftd.log").read_text().strip() or "weftd ended")
-        return (self.directory / "control.sock").is_socket()
+        return is_served(self.directory / "control.sock")
 
     def alive(self):
         return self._weftd.poll() is None
+
+    def how_weftd_ended(self):
+        """For a user: by which signal or with which status, and where its log is."""
+        status = self._weftd.poll()
+        how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        return f"weftd {how}; its log is {self.logs / 'weftd.log'}"
 
     def close(self):
         for guest in self.guests.values():

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """`weft run`: a lab for one command, which runs in its machines; what it printed and its status are weft's own."""
+import contextlib
 import pathlib
 import re
 import shlex
@@ -9,13 +10,17 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
+import streams
 from lab import DeadlineExceeded, GuestDied
-from lab.errors import LabError
-from labs import Lab, together
+from lab.errors import LabError, printable
+from lab.waiting import wait_until
+from labs import Lab, interruption, together
 
 PART = re.compile(r"^#@[ \t]*(.*)$")
-KERNEL_REPORT, TIMED_OUT, MACHINE_DIED, INTERRUPTED = 125, 124, 126, 130
+KERNEL_REPORT, TIMED_OUT, MACHINE_DIED, SIGNALLED = 125, 124, 126, 128
+GRACE = 10      # seconds that commands have to end by themselves after a signal
 
 
 def parts_of(script, hosts):
@@ -77,31 +82,67 @@ def scripts_of(args, hosts):
     return scripts
 
 
-def execute(lab, args, printer_of):
-    """Runs what is to be run in a lab that is up; returns the status: the first host's that is not 0, in the lab's order."""
-    scripts = scripts_of(args, list(lab.guests))
+def _start(guest, script, alone, from_input):
+    """Starts a script. Only where it runs in one guest alone it has the caller's standard input, or terminal."""
+    guest.put("/run/weft-script", script)
+    if not alone or from_input:
+        return guest.spawn("exec bash /run/weft-script")
+    if streams.Terminal.there():
+        return guest.start_program(["bash", "/run/weft-script"], streams.Terminal.size(), streams.Terminal.environment())
+    return guest.start_program(["bash", "/run/weft-script"])
+
+
+def _collect(guest, process, deadline, timeout, printer):
+    """Prints what the script prints until it ends; returns its status."""
+    ended = False
+    while not ended:
+        try:
+            guest.wait_for_event("the command's end", process.is_ready, max(0.0, deadline - time.monotonic()) / guest.slowness)
+        except DeadlineExceeded:
+            raise DeadlineExceeded(f"{guest.name}: waited {timeout:g} s for the command's end") from None
+        ended = process.status is not None
+        printer.write(guest.name, *process.drain())
+    printer.finish(guest.name)
+    return process.status
+
+
+def _pass_on_signal(processes, tell):
+    """Gives the commands the signal that has come, and waits for their ends; a second one does not wait."""
+    tell(f"{signal.Signals(interruption.number).name}: passed on; again to end the lab at once")
+    interruption.forget()
+    for process in processes.values():
+        if process.status is None:
+            process.kill(interruption.number)
+    try:
+        wait_until("the commands to end", lambda: interruption.check() or all(process.status is not None for process in processes.values()), GRACE)
+    except DeadlineExceeded:
+        pass
+
+
+def execute(lab, args, scripts, printer_of):
+    """Runs the scripts in a lab that is up; returns the status: the first host's that is not 0, in the lab's order."""
     printer = printer_of(len(scripts) > 1)
-
-    def one(guest):
-        guest.put("/run/weft-script", scripts[guest.name])
-        process = guest.spawn("exec bash /run/weft-script")
-
-        def pass_on():
-            printer.write(guest.name, *process.drain())
-            return process.status is not None
-
-        guest.wait_for_event("the command's end", pass_on, args.timeout / guest.slowness)
-        printer.finish(guest.name)
-        return process.status
-
+    processes = {host: _start(lab.guests[host], script, len(scripts) == 1, args.script == "-") for host, script in scripts.items()}
+    deadline = time.monotonic() + args.timeout
     lab.tell(f"runs in {', '.join(scripts)}")
-    statuses = together([lab.guests[host] for host in scripts], one)
+    with contextlib.ExitStack() as stack:
+        if len(scripts) == 1 and args.script != "-":
+            (process,) = processes.values()
+            if streams.Terminal.there():
+                stack.enter_context(streams.Terminal(process.resize))
+            streams.feed(process.guest.changed, process.window.space, lambda: process.status is not None, process.give)
+        try:
+            statuses = together([lab.guests[host] for host in scripts],
+                                lambda guest: _collect(guest, processes[guest.name], deadline, args.timeout, printer))
+        except KeyboardInterrupt:
+            _pass_on_signal(processes, lab.tell)
+            raise
     lab.tell("has run")
     together(lab.guests.values(), lambda guest: guest.sync_log())
     for guest in lab.guests.values():
         reports = guest.new_reports()
         if reports:
-            print(f"weft run: the kernel of {guest.name} reported:\n" + "\n".join(reports), file=sys.stderr)
+            print(printable(f"weft run: the kernel of {guest.name} reported:\n" + "\n".join(reports)), file=sys.stderr)
             return KERNEL_REPORT
     return next((status for status in (statuses[lab.guests[host]] for host in scripts) if status != 0), 0)
 
@@ -122,25 +163,27 @@ def run(args, machine):
 
     def tell(text):
         if not args.quiet:
-            print(text, file=sys.stderr, flush=True)
+            print(printable(text), file=sys.stderr, flush=True)
 
     status = None
+    scripts = {}
     try:
         with Lab(directory, logs, args.weftd, args.lab, machine, args.bare, tell) as lab:
-            lab.up()
-            status = execute(lab, args, lambda several: Printer(several, sys.stdout.buffer, sys.stderr.buffer))
+            # A host that is not there is reported before any guest boots.
+            lab.up(lambda hosts: scripts.update(scripts_of(args, hosts)))
+            status = execute(lab, args, scripts, lambda several: Printer(several, sys.stdout.buffer, sys.stderr.buffer))
     except DeadlineExceeded as error:
-        print(f"weft run: {error}", file=sys.stderr)
+        print(printable(f"weft run: {error}"), file=sys.stderr)
         status = TIMED_OUT
     except GuestDied as error:
-        print(f"weft run: {error}", file=sys.stderr)
+        print(printable(f"weft run: {error}"), file=sys.stderr)
         status = MACHINE_DIED
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         print("weft run: interrupted", file=sys.stderr)
-        status = INTERRUPTED
+        status = SIGNALLED + interruption.number
     finally:
-        _tidy(directory, logs, keep=args.logs is None and status != 0 and status != INTERRUPTED and logs.is_dir())
+        _tidy(directory, logs, keep=args.logs is None and status != 0 and not interruption.came and logs.is_dir())
     return status
 
 

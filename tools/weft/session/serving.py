@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """A lab in the background, and the socket by which commands reach its machines: `weft lab up`, `shell` and `down`.
 
-The socket DIR/lab.sock speaks one JSON object a line: {"host", "command"}, {"settle": [HOST...]} or {"down": true} from a client; {"out"} and {"err"}
-with text, then {"status"} or {"error"}, to it.
+A client of the socket DIR/lab.sock sends one line with a JSON object. To {"settle": [HOST...]} or {"down": true} the answers are JSON objects, a line each:
+{"err"} with text, then {"status"} or {"error"}. After {"host", "words", "terminal": [ROWS, COLUMNS] or null, "environment"} both sides speak the frames of the
+guest's agent (lab/process.py), whose number is 0: input, resize and kill from the client; out, err and consumed to it, and exit or FAILED with the
+reason at last. A client that goes away hangs its command up.
 """
 import contextlib
 import json
@@ -11,26 +13,44 @@ import queue
 import shlex
 import signal
 import socket
+import struct
 import sys
 import threading
 
+import streams
 from lab import DeadlineExceeded, GuestDied
-from lab.errors import LabError
+from lab.errors import LabError, in_one_line, printable
+from lab.process import CONSUMED, ERR, EXIT, HEADER, INPUT, KILL, OUT, RESIZE, SIZE, BadFrame, InputWindow, read_frame
 from lab.waiting import wait_until
-from labs import Lab
+from labs import Lab, interruption, is_served
+from streams import Terminal
 
-# A shell's lines run each by itself; the folder is kept between them.
-LINE = 'cd "$(cat /run/lab-folder 2>/dev/null || echo /root)"\n{line}\nstatus=$?; pwd >/run/lab-folder; exit $status'
+OUTPUT_PIECE = 64 << 10     # bytes of output in one frame
+FAILED = 32     # a frame with the reason why there is no status
 IS_UP = "up"
+# Says why the last lab of the directory ended, if nobody asked for it.
+ENDED = "lab-ended"
+
+
+def _read(path):
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def _connect(client, directory):
+    try:
+        client.connect(str(directory / "lab.sock"))
+    except OSError:
+        ended = _read(directory / ENDED)
+        raise LabError(f"no lab is up in {directory}" + (f", since {ended}" if ended else ""), "`weft lab up` starts one") from None
 
 
 def request(directory, message):
     """Sends a message to the lab's process and yields its answers."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-        try:
-            client.connect(str(directory / "lab.sock"))
-        except OSError:
-            raise LabError(f"no lab is up in {directory}", "`weft lab up` starts one") from None
+        _connect(client, directory)
         client.sendall(json.dumps(message).encode() + b"\n")
         for line in client.makefile("rb"):
             yield json.loads(line)
@@ -51,7 +71,6 @@ class Server:
         self.lab = lab
         self.path = path
         self.done = threading.Event()
-        self.lock = threading.Lock()  # a guest takes requests from one thread at a time
         self.to_settle = queue.SimpleQueue()  # (hosts whose card is another, send, event): machines are started on the main thread
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.bind(str(path))
@@ -60,7 +79,7 @@ class Server:
     def serve(self):
         """Until a client says so, or weftd ends."""
         threading.Thread(target=self.accept, daemon=True).start()
-        while not self.done.is_set() and self.lab.alive():
+        while not self.done.is_set() and self.lab.alive() and not interruption.came:
             try:
                 asked = self.to_settle.get(timeout=1)
             except queue.Empty:
@@ -87,7 +106,8 @@ class Server:
                 client.sendall(json.dumps(message).encode() + b"\n")
 
             try:
-                message = json.loads(client.makefile("rb").readline())
+                stream = client.makefile("rb")
+                message = json.loads(stream.readline())
                 if message.get("down"):
                     self.done.set()
                     self.to_settle.put(None)
@@ -97,42 +117,76 @@ class Server:
                     self.to_settle.put((message["settle"], quietly(send), settled))
                     settled.wait()
                     return None
-                if message["host"] not in self.lab.guests:
-                    return send(error=f"there is no host {message['host']}; there is {', '.join(self.lab.guests)}")
-                self.run(self.lab.guests[message["host"]], message["command"], send)
-            except (GuestDied, DeadlineExceeded, LabError) as error:
-                send(error=str(error))
-            except OSError:
-                pass  # the client has gone
+                self.run(client, stream, message)
+            except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
+                pass  # the client has gone, or speaks nothing that is known
 
-    def run(self, guest, command, send):
-        with self.lock:
-            process = guest.spawn(command)
+    def run(self, client, stream, message):
+        """Runs a command in a guest, with the client's input."""
+        def send(kind, data):
+            client.sendall(HEADER.pack(len(data), 0, kind) + data)
 
-        def pass_on():
-            for name, data in zip(("out", "err"), process.drain()):
-                if data:
-                    send(**{name: data.decode(errors="replace")})
-            return process.status is not None
-
+        guest = self.lab.guests.get(message["host"])
+        if not guest:
+            send(FAILED, f"there is no host {message['host']}; there is {', '.join(self.lab.guests)}".encode())
+            return
         try:
-            guest.wait_for_event("the command's end", pass_on, 1e6)
+            process = guest.start_program(message["words"], message.get("terminal"), message.get("environment", ()))
+            threading.Thread(target=self.listen, args=(stream, process), daemon=True).start()
+            self.report(guest, process, send)
+        except (GuestDied, DeadlineExceeded) as error:
+            send(FAILED, str(error).encode())
+
+    @staticmethod
+    def report(guest, process, send):
+        """Sends what a command prints and takes, until it ends; a client that has gone ends it."""
+        taken, ended = 0, False
+        try:
+            while not ended:
+                guest.wait_for_event("the command's end", lambda: process.is_ready() or process.window.taken != taken, 1e6)
+                ended = process.status is not None
+                if process.window.taken != taken:
+                    taken = process.window.taken
+                    send(CONSUMED, struct.pack("<I", taken))
+                # Without the guest's lock: a client may take its time, and more than a frame may have come meanwhile.
+                for kind, data in zip((OUT, ERR), process.drain()):
+                    for begin in range(0, len(data), OUTPUT_PIECE):
+                        send(kind, data[begin:begin + OUTPUT_PIECE])
+            send(EXIT, struct.pack("<I", process.status))
         except OSError:
-            with self.lock:
-                process.kill()
+            process.abandon()
             raise
-        send(status=process.status)
+
+    @staticmethod
+    def listen(stream, process):
+        """Passes on what a client sends for its command, until the client goes, which hangs the command up, or sends what no client does."""
+        try:
+            while frame := read_frame(stream):
+                _, kind, data = frame
+                if kind == INPUT and len(data) <= process.window.space():
+                    process.give(data)
+                elif kind == RESIZE:
+                    process.resize(*SIZE.unpack(data))
+                elif kind == KILL:
+                    process.kill(struct.unpack("<I", data)[0])
+                else:
+                    break
+        except (OSError, ValueError, BadFrame, struct.error):
+            pass
+        except (GuestDied, DeadlineExceeded):
+            return
+        if process.status is None:
+            with contextlib.suppress(GuestDied, DeadlineExceeded):
+                process.kill(signal.SIGHUP)
 
 
 def up(args, machine):
     path = args.socket_dir / "lab.sock"
     if path.exists():
-        try:
-            next(request(args.socket_dir, {"host": "", "command": ""}))
-        except LabError:
-            path.unlink()
-        else:
+        if is_served(path):
             raise LabError(f"a lab is up in {args.socket_dir} already", "`weft lab down` ends it")
+        path.unlink()
+    (args.socket_dir / ENDED).unlink(missing_ok=True)
     reader, writer = os.pipe()
     child = os.fork()
     if child:
@@ -149,7 +203,7 @@ def up(args, machine):
             server = Server(lab, path)
         except Exception as error:
             lab.close()
-            told.write(f"weft lab: {error}\n")
+            told.write(f"weft lab: {in_one_line(error)}\n")
             return 1
         except BaseException:
             lab.close()
@@ -161,12 +215,16 @@ def up(args, machine):
     try:
         server.serve()
     finally:
+        if not server.done.is_set() and not interruption.came and not lab.alive():
+            with contextlib.suppress(OSError):
+                (args.socket_dir / ENDED).write_text(lab.how_weftd_ended())
         path.unlink(missing_ok=True)
         lab.close()
     return 0
 
 
 def _leave(*_):
+    interruption.came = True    # Python drops the exit if a finalizer runs now
     sys.exit(0)
 
 
@@ -177,7 +235,7 @@ def _wait_until_up(reader, child):
             for line in told:
                 if line.rstrip("\n") == IS_UP:
                     return 0
-                print(line, end="", file=sys.stderr, flush=True)
+                print(printable(line), end="", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
         os.kill(child, signal.SIGTERM)
         os.waitpid(child, 0)
@@ -190,14 +248,8 @@ def settle(args):
     return _pass_on(args, {"settle": args.replaced})
 
 
-def run_command(args, command):
-    return _pass_on(args, {"host": args.host, "command": command})
-
-
 def _pass_on(args, message):
     for answer in request(args.socket_dir, message):
-        sys.stdout.write(answer.get("out", ""))
-        sys.stdout.flush()
         sys.stderr.write(answer.get("err", ""))
         if "error" in answer:
             raise LabError(answer["error"])
@@ -206,29 +258,82 @@ def _pass_on(args, message):
     raise LabError("the lab has ended")
 
 
+class Client:
+    """A command in a guest of a lab that is up, as its caller sees it."""
+
+    def __init__(self, directory, host, words, terminal):
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        _connect(self._socket, directory)
+        self._changed = threading.Condition()   # also: a frame of one thread at a time
+        self._window = InputWindow()
+        self._ended = self._signalled = False
+        request_line = {"host": host, "words": words, "terminal": Terminal.size() if terminal else None, "environment": Terminal.environment() if terminal else ()}
+        self._socket.sendall(json.dumps(request_line).encode() + b"\n")
+
+    def _send(self, kind, data):
+        with self._changed:
+            self._socket.sendall(HEADER.pack(len(data), 0, kind) + data)
+
+    def _give(self, data):
+        self._window.give(len(data))
+        self._send(INPUT, data)
+
+    def resize(self, rows, columns):
+        self._send(RESIZE, SIZE.pack(rows, columns))
+
+    def run(self):
+        """Passes everything on until the command ends; returns its status. The first signal is the command's, the second one ends this."""
+        streams.feed(self._changed, self._window.space, lambda: self._ended, self._give)
+        stream = self._socket.makefile("rb")
+        with interruption.diverted(self._on_signal):
+            while frame := read_frame(stream):
+                _, kind, data = frame
+                if kind in (OUT, ERR):
+                    streams.write(data if kind == OUT else b"", data if kind == ERR else b"")
+                elif kind == CONSUMED:
+                    with self._changed:
+                        self._window.take(struct.unpack("<I", data)[0])
+                        self._changed.notify_all()
+                elif kind == EXIT:
+                    return struct.unpack("<I", data)[0]
+                elif kind == FAILED:
+                    raise LabError(data.decode(errors="replace"))
+        raise LabError("the lab has ended")
+
+    def _on_signal(self, number, _):
+        """Nothing is raised by the first one: half a frame may have been read."""
+        if self._signalled:
+            sys.exit(128 + number)
+        self._signalled = True
+        self._send(KILL, struct.pack("<I", number))
+
+    def close(self):
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+        self._socket.close()
+
+
 def shell(args):
+    """A command, or a shell: on the caller's terminal an interactive one, else one that reads commands from standard input."""
+    terminal = Terminal.there()
     if args.command:
-        return run_command(args, shlex.join(args.command) if len(args.command) > 1 else args.command[0])
-    status = 0
-    while True:
-        try:
-            line = input(f"{args.host}# " if sys.stdin.isatty() else "")
-        except EOFError:
-            return status
-        except KeyboardInterrupt:
-            print()
-            continue
-        if line.strip() in ("exit", "logout"):
-            return status
-        if line.strip():
-            try:
-                status = run_command(args, LINE.format(line=line))
-            except KeyboardInterrupt:
-                print()
+        words = ["bash", "-c", shlex.join(args.command) if len(args.command) > 1 else args.command[0]]
+    else:
+        words = ["bash", "-li"] if terminal else ["bash", "-s"]
+    with contextlib.ExitStack() as stack:
+        client = Client(args.socket_dir, args.host, words, terminal)
+        stack.callback(client.close)
+        if terminal:
+            stack.enter_context(Terminal(client.resize))
+        return client.run()
 
 
 def down(args):
     for _ in request(args.socket_dir, {"down": True}):
         pass
-    wait_until("the lab to end", lambda: not (args.socket_dir / "control.sock").exists(), 30)
+    try:
+        wait_until("the lab to end", lambda: not is_served(args.socket_dir / "control.sock"), 30)
+    except DeadlineExceeded:
+        raise LabError(f"a weftd serves {args.socket_dir} still", f"end it with `weft --socket-dir {args.socket_dir} shutdown`") from None
     return 0

@@ -27,6 +27,8 @@ def process(*command, **options):
         try:
             yield running
         finally:
+            if running.stdout:
+                running.stdout.close()      # nobody reads it any more, and it may be full
             running.terminate()
             try:
                 running.wait(PATIENCE)

@@ -54,7 +54,8 @@ json host(const std::string &name, bool machine, json ports)
 		{"ports", std::move(ports)}};
 }
 
-// Two hosts on a switch, the second with its cable pulled; a subnet manager.
+// Two hosts on a switch, the second with its cable pulled; a subnet manager. To clang, braces
+// around one value are a copy of it, not an array.
 json two_hosts()
 {
 	return {{"seed", "0x77656674"},
@@ -66,8 +67,8 @@ json two_hosts()
 		    {port("s1/1", "a/1-s1/1", true), port("s1/2", "b/1-s1/2", false),
 		     port("s1/3", "sm/1-s1/3", true), port("s1/4", nullptr, false)}}}}},
 		{"hosts",
-		 {host("a", true, {port("a/1", "a/1-s1/1", true)}),
-		  host("b", false, {port("b/1", "b/1-s1/2", false)})}},
+		 {host("a", true, json::array({port("a/1", "a/1-s1/1", true)})),
+		  host("b", false, json::array({port("b/1", "b/1-s1/2", false)}))}},
 		{"links", {link("a/1", "s1/1"), link("b/1", "s1/2", false), link("sm/1", "s1/3")}},
 		{"subnet_manager",
 		 {{"node", "sm"}, {"state", "master"}, {"sweeps", 7}, {"complete", true}}}};
@@ -111,7 +112,7 @@ std::map<std::string, int> elements(const std::string &document)
 }
 
 // What no machine can have says what it is instead of where a machine gets it.
-TEST(FabricText, a_host_without_a_machine_has_its_model)
+TEST(FabricText, HostWithoutGuestShowsItsModel)
 {
 	json fabric = two_hosts();
 	fabric["hosts"][1]["socket"] = nullptr;
@@ -121,7 +122,7 @@ TEST(FabricText, a_host_without_a_machine_has_its_model)
 		HasSubstr("host   b                0x0002c90300000100  no machine  endpoint\n"));
 }
 
-TEST(FabricText, is_a_line_for_each_node_port_and_link)
+TEST(FabricText, OneLinePerNodePortAndLink)
 {
 	EXPECT_EQ(fabric_text(two_hosts()),
 		  "seed 0x77656674\n"
@@ -139,7 +140,7 @@ TEST(FabricText, is_a_line_for_each_node_port_and_link)
 		  "subnet manager on sm: master, 7 sweeps\n");
 }
 
-TEST(FabricText, does_without_a_manager_and_says_when_a_sweep_failed)
+TEST(FabricText, MissingManagerAndFailedSweep)
 {
 	json fabric = two_hosts();
 	fabric["subnet_manager"]["complete"] = false;
@@ -148,7 +149,19 @@ TEST(FabricText, does_without_a_manager_and_says_when_a_sweep_failed)
 	EXPECT_THAT(fabric_text(fabric), Not(HasSubstr("subnet manager")));
 }
 
-TEST(LinkText, tells_only_of_settings_that_are_unusual)
+// weftd's log and the names in it may hold what a guest chose.
+TEST(LogText, EscapesControlCharacters)
+{
+	const json log = {{"lines",
+			   {{{"time", "now"},
+			     {"level", "info"},
+			     {"part", "sm"},
+			     {"text", "node \x1b[2J\nnow error weftd: forged \xc2\x9b"}}}}};
+	EXPECT_EQ(log_text(log),
+		  "now info    sm: node \\x1b[2J\\x0anow error weftd: forged \\xc2\\x9b\n");
+}
+
+TEST(LinkText, ShowsOnlyUnusualSettings)
 {
 	json faulty = link("a/1", "s1/1");
 	faulty["settings"]["loss"] = "0.01";
@@ -156,6 +169,23 @@ TEST(LinkText, tells_only_of_settings_that_are_unusual)
 	faulty["captured_packets"] = 12;
 	EXPECT_EQ(link_text(faulty), "a/1-s1/1                     up    4x QDR MTU 4096 "
 				     "delay=20us loss=0.01 captured=12\n");
+}
+
+// `weft link up` answers before training has ended.
+TEST(LinkText, TellsAPolledLinkFromAPulledOne)
+{
+	json pulled = link("a/1", "s1/1", false);
+	EXPECT_THAT(link_text(pulled), HasSubstr(" down  "));
+	pulled["settings"]["state"] = "up";
+	EXPECT_THAT(link_text(pulled), HasSubstr(" polling  "));
+}
+
+TEST(SubnetManagerText, ShowsWhetherItIsEnabled)
+{
+	EXPECT_EQ(subnet_manager_setting_text({{"node", "sm"}, {"enabled", true}}),
+		  "subnet manager on sm: enabled\n");
+	EXPECT_EQ(subnet_manager_setting_text({{"node", "sm"}, {"enabled", false}}),
+		  "subnet manager on sm: disabled\n");
 }
 
 json ethernet()
@@ -171,7 +201,7 @@ json ethernet()
 		   {"captured_packets", 5}}}}};
 }
 
-TEST(FabricText, has_the_ethernets_behind_it)
+TEST(FabricText, EthernetsFollowTheFabric)
 {
 	json fabric = two_hosts();
 	fabric["ethernet"] = ethernet();
@@ -183,7 +213,7 @@ TEST(FabricText, has_the_ethernets_behind_it)
 			"link   a/eth0-lan/1                 up    Ethernet delay=1ms captured=5\n"));
 }
 
-TEST(CountersText, shows_ports_that_count_other_things)
+TEST(CountersText, PortsWithDifferentCounters)
 {
 	const json counters{{"a/1", {{"xmit_packets", 3}}}, {"a/eth0", {{"xmit_frames", 4}}}};
 	EXPECT_EQ(counters_text(counters, false),
@@ -191,7 +221,7 @@ TEST(CountersText, shows_ports_that_count_other_things)
 	EXPECT_EQ(counters_text(counters, true), "a/1     xmit_packets=3\na/eth0  xmit_frames=4\n");
 }
 
-TEST(CountersText, leaves_out_what_is_zero_unless_asked)
+TEST(CountersText, HidesZerosByDefault)
 {
 	const json counters = {
 		{"a/1", {{"xmit_packets", 5}, {"symbol_errors", 0}}},
@@ -234,7 +264,7 @@ void expect_inside_and_apart(const std::string &svg, const std::vector<Place> &b
 	}
 }
 
-TEST(FabricSvg, has_a_box_for_each_node_and_a_line_for_each_link)
+TEST(FabricSvg, OneBoxPerNodeAndOneLinePerLink)
 {
 	const std::string svg = fabric_svg(two_hosts());
 	auto count = elements(svg);
@@ -250,7 +280,7 @@ TEST(FabricSvg, has_a_box_for_each_node_and_a_line_for_each_link)
 	EXPECT_THAT(svg, HasSubstr(">4x QDR down<"));
 }
 
-TEST(FabricSvg, keeps_all_boxes_inside_and_apart)
+TEST(FabricSvg, BoxesAreInsideAndDoNotOverlap)
 {
 	json fabric = two_hosts();
 	for (int i = 0; i < 20; ++i)
@@ -295,7 +325,7 @@ json fat_tree(int leaves, int spines, int hosts)
 
 // 18 switches and 215 hosts fit a screen, spines above leaves above their hosts; so do rings and
 // single switches of many hosts.
-TEST(FabricSvg, keeps_large_fabrics_to_a_screen)
+TEST(FabricSvg, LargeFabricsFitAScreen)
 {
 	json ring = fat_tree(16, 0, 64);
 	for (int at = 0; at < 16; ++at)
@@ -349,7 +379,7 @@ json ports_of_two_hosts(int packets, int errors)
 		{"s1/3", still}};
 }
 
-TEST(TopText, shows_what_grew_between_two_looks)
+TEST(TopText, ShowsRatesBetweenSamples)
 {
 	TopView view;
 	view.title = "dir";
@@ -372,7 +402,7 @@ TEST(TopText, shows_what_grew_between_two_looks)
 	EXPECT_EQ(top_text(two_hosts(), now, before, view).find("3.2M"), std::string::npos);
 }
 
-TEST(TopText, keeps_to_the_screen_and_to_text)
+TEST(TopText, FitsTheScreenAndEscapesText)
 {
 	json fabric = two_hosts();
 	fabric["links"][0]["name"] = "\x1b[2Jevil";
@@ -393,7 +423,7 @@ TEST(TopText, keeps_to_the_screen_and_to_text)
 	EXPECT_EQ(top_order_of('x'), std::nullopt);
 }
 
-TEST(FabricSvg, draws_parallel_links_and_those_of_one_row_apart)
+TEST(FabricSvg, ParallelLinksDoNotOverlap)
 {
 	json fabric = two_hosts();
 	fabric["links"].push_back(link("a/2", "s1/4"));
@@ -409,7 +439,7 @@ TEST(FabricSvg, draws_parallel_links_and_those_of_one_row_apart)
 	EXPECT_THAT(svg, HasSubstr("Q")) << "hosts side by side: a bow";
 }
 
-TEST(FabricSvg, escapes_whatever_a_name_holds)
+TEST(FabricSvg, EscapesNames)
 {
 	json fabric = two_hosts();
 	const std::string name = "<b>\"x\"&amp;\x01\n</svg>";
@@ -426,7 +456,7 @@ TEST(FabricSvg, escapes_whatever_a_name_holds)
 	EXPECT_THAT(svg, HasSubstr(">s&amp;t<"));
 }
 
-TEST(FabricSvg, draws_a_fabric_of_nothing)
+TEST(FabricSvg, EmptyFabric)
 {
 	const json nothing = {{"seed", "0x1"},
 			      {"switches", json::array()},
@@ -437,7 +467,7 @@ TEST(FabricSvg, draws_a_fabric_of_nothing)
 	EXPECT_EQ(fabric_text(nothing), "seed 0x1\n");
 }
 
-TEST(Render, refuses_what_is_not_a_fabric)
+TEST(Render, RejectsInvalidInput)
 {
 	EXPECT_THROW(fabric_svg(json::object()), json::exception);
 	EXPECT_THROW(fabric_text({{"seed", 5}}), json::exception);

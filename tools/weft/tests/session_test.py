@@ -7,6 +7,7 @@ import io
 import lzma
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 import labs  # noqa: E402
 import repeating  # noqa: E402
 import running  # noqa: E402
+import stack  # noqa: E402
 from lab import GuestDied, accelerator, cache, image, machine, own_kernel  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 from labs import Machine, together  # noqa: E402
@@ -192,7 +194,7 @@ class Accelerated(Folder):
         """The -accel and -cpu of a machine on a processor that says it has KVM, or not, on which a kernel gets through, or not."""
         self.gets_through = gets_through
         accelerator.kvm_works.cache_clear()
-        guest = types.SimpleNamespace(name="node1", memory="768M", cpus=1, log="log", firmware_script=None, icount=False, may_reboot=False, vfio_user=[], spare_ports=0,
+        guest = types.SimpleNamespace(name="node1", memory="768M", cpus=1, log_target=lambda: "log", firmware_script=None, icount=False, may_reboot=False, vfio_user=[], spare_ports=0,
                                       share=None, netdevs=[], qemu_args=[], append="", kernel=types.SimpleNamespace(image="bzImage", checked=False, modules_disk=None))
         with unittest.mock.patch.object(accelerator.qemu, "kvm_flags", lambda: flags), unittest.mock.patch.dict(os.environ, environment):
             words = machine.options(guest, 3, 4)
@@ -301,7 +303,7 @@ class FakeGuest:
     slowness = 1
 
     def __init__(self, name, **_):
-        self.name, self.accelerator, self.log = name, "none", "none"
+        self.name, self.accelerator, self.log, self.netdevs = name, "none", "none", []
         self.kernel = types.SimpleNamespace(release="6", native=True, variant="stock")
         self.running = False
         self.made.append(self)
@@ -316,13 +318,57 @@ class FakeGuest:
         if self.name == "broken":
             raise GuestDied("it broke")
 
+    def run(self, script, *_, **__):
+        self.script = script
+        return types.SimpleNamespace(status=0)
+
+
+class Stack(Folder):
+    """Which modules a guest gets, and what is reported before any guest boots."""
+
+    RELEASE = "6.1.0-test"
+
+    def setUp(self):
+        super().setUp()
+        self.enterContext(unittest.mock.patch.object(cache, "TREE", self.folder))
+        self.enterContext(unittest.mock.patch.object(Machine, "find_kernel", lambda *_, **__: types.SimpleNamespace(release=self.RELEASE)))
+
+    def build(self, *names):
+        for name in names:
+            path = self.folder / "build/modules" / self.RELEASE / f"{name}.ko"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(name.encode())
+
+    def prepare(self, model, **machine):
+        lab = labs.Lab(self.folder, self.folder, None, None, Machine(), False, None)
+        lab._prepare([{"name": "node1", "model": model}], {"node1": Machine(**machine)})
+        return lab._own_modules
+
+    def test_driver_of_each_model(self):
+        self.assertEqual(stack.in_tree_modules("mlx4")[0], "mlx4_ib")
+        self.assertEqual(stack.in_tree_modules("mthca")[0], "ib_mthca")
+
+    def test_model_without_an_in_tree_driver_is_refused(self):
+        with self.assertRaisesRegex(LabError, "Debian's kernel has no driver for amso1100: --stack weft has one"):
+            self.prepare("amso1100")
+
+    def test_modules_that_are_not_built_are_reported(self):
+        self.build(*stack.BELOW)
+        with self.assertRaisesRegex(LabError, "not built for the kernel 6.1.0-test: there is no weft_mthca.ko: run `make modules"):
+            self.prepare("mthca", stack="weft")
+
+    def test_modules_are_in_loading_order(self):
+        self.build(*stack.BELOW, "weft_mlx4", "weft_mthca", "weft_ipoib")
+        found = self.prepare("mlx4", stack="weft")
+        self.assertEqual(found, {("mlx4", self.RELEASE): [(name, name.encode()) for name in (*stack.BELOW, "weft_mlx4", "weft_ipoib")]})
+
 
 class Settled(unittest.TestCase):
     """Machines follow the hosts of a lab that is changed."""
 
     def setUp(self):
         FakeGuest.made = []
-        for name, stand_in in (("Guest", FakeGuest), ("ask_weftd", lambda *_: {"hosts": self.hosts})):
+        for name, stand_in in (("Guest", FakeGuest), ("ask_weftd", lambda *_: {"hosts": self.hosts, "subnet_manager": self.manager})):
             patch = unittest.mock.patch.object(labs, name, stand_in)
             patch.start()
             self.addCleanup(patch.stop)
@@ -330,10 +376,11 @@ class Settled(unittest.TestCase):
         patch.start()
         self.addCleanup(patch.stop)
         self.told = []
+        self.manager = {"state": "master"}
         self.lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, Machine(), True, self.told.append)
 
     def settle(self, hosts, replaced=()):
-        self.hosts = [{"name": name, "socket": name} for name in hosts]
+        self.hosts = [{"name": name, "socket": name, "model": "mlx4"} for name in hosts]
         self.lab.settle(replaced, self.told.append)
         return [guest.name for guest in FakeGuest.made if guest.running]
 
@@ -343,6 +390,16 @@ class Settled(unittest.TestCase):
         self.assertEqual(self.settle(["c", "a"]), ["a", "c"])
         self.assertIs(self.lab.guests["a"], first)
         self.assertEqual(self.lab._numbers, {"a": 1, "c": 2})     # an address that is free is given again
+
+    def test_port_is_not_awaited_without_a_subnet_manager(self):
+        self.lab._bare = False
+        for manager, awaited in (({"state": "master"}, True), ({"state": "not active"}, True), (None, False)):
+            with self.subTest(manager=manager):
+                self.manager = manager
+                self.settle([])
+                self.settle(["a"])
+                self.assertEqual("ACTIVE" in self.lab.guests["a"].script, awaited)
+                self.assertEqual("without a carrier until a subnet manager runs" in self.told[-1], not awaited)
 
     def test_machine_whose_card_is_another_starts_again(self):
         self.settle(["a", "b"])
@@ -390,6 +447,103 @@ class Refused(Folder):
                               text=True, check=False, stdin=subprocess.DEVNULL, timeout=60, env={**os.environ, "TMPDIR": str(self.folder)})
         self.assertEqual((done.returncode, done.stderr), (1, "weft: weftd: lab.toml:3: no such thing\n"))
         self.assertEqual([path.name for path in self.folder.glob("weft-*")], [])
+
+
+class AnotherDaemon(Folder):
+    """What lies in the directory of a lab, of a weftd that was killed or that somebody else started."""
+
+    def session(self, *words, **more):
+        return subprocess.run([sys.executable, SESSION, "--socket-dir", self.folder, *words], capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, timeout=60, **more)
+
+    def listen(self, name):
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.addCleanup(listener.close)
+        listener.bind(str(self.folder / name))
+        listener.listen()
+        return listener
+
+    def weftd(self, script):
+        weftd = self.write("weftd", f"#!/bin/sh\n{script}\n")
+        weftd.chmod(0o755)
+        return weftd
+
+    def test_socket_of_a_weftd_that_was_killed_is_no_obstacle(self):
+        self.listen("control.sock").close()
+        done = self.session("up", "--weftd", self.weftd("echo reached; exit 1"))
+        self.assertEqual((done.returncode, done.stderr), (1, "weft lab: reached\n"))
+        self.assertFalse((self.folder / "control.sock").exists())
+
+    def test_weftd_of_somebody_else_is_named(self):
+        self.listen("control.sock")
+        for words in (("up", "--weftd", self.weftd("exit 1")), ):
+            done = self.session(*words)
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, "did not start serves .*shutdown")
+        self.assertTrue((self.folder / "control.sock").exists())
+
+    def test_reason_of_the_end_is_given(self):
+        self.write("lab-ended", "weftd was killed by SIGKILL; its log is LOG")
+        for words in (("shell", "node1", "true"), ("down",)):
+            self.assertEqual(self.session(*words).stderr,
+                             f"weft: no lab is up in {self.folder}, since weftd was killed by SIGKILL; its log is LOG: `weft lab up` starts one\n")
+        self.session("up", "--weftd", self.weftd("exit 1"))
+        self.assertNotIn("SIGKILL", self.session("down").stderr)
+
+    def test_place_that_cannot_be_written_is_named(self):
+        self.write("file")
+        done = self.session("up", "--weftd", self.weftd("exit 1"), "--logs", self.folder / "file/logs")
+        self.assertEqual(done.returncode, 1)
+        self.assertNotIn("Traceback", done.stderr)
+        self.assertIn("file/logs: Not a directory", done.stderr)
+
+    def test_reader_that_goes_away_ends_it_in_silence(self):
+        # Without a buffer Python takes a write for whole that a closed pipe cut short.
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        lines = subprocess.Popen([sys.executable, SESSION, "--socket-dir", self.folder, "topology", "ring", "--switches", "4000"], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True, env=environment)
+        lines.stdout.readline()
+        lines.stdout.close()
+        self.assertEqual(lines.stderr.read(), "")
+        lines.stderr.close()
+        self.assertEqual(lines.wait(60), 1)
+
+
+class Terminated(Folder):
+    SCRIPT = """
+import os, signal, types
+import serving
+class Dies:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+signal.signal(signal.SIGTERM, serving._leave)
+server = serving.Server(types.SimpleNamespace(alive=lambda: True), PATH)
+Dies()
+server.serve()
+print("ended")
+"""
+
+    def test_a_signal_in_a_finalizer_ends_the_lab(self):
+        """Python drops the exception that a handler raises while a finalizer runs."""
+        script = f"import pathlib, sys\nsys.path[:0] = {sys.path[:2]!r}\nPATH = pathlib.Path({str(self.folder / 'lab.sock')!r})\n{self.SCRIPT}"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=30)
+        self.assertEqual(done.stdout, "ended\n", done.stderr)
+
+
+class CheckedFirst(unittest.TestCase):
+    def test_unknown_host_is_reported_before_a_guest_boots(self):
+        lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, Machine(), True, lambda _: None)
+        booted = []
+        with contextlib.ExitStack() as stack:
+            for name, stand_in in (("_hosts", lambda: [{"name": "node1"}]), ("_start_machines", booted.append)):
+                stack.enter_context(unittest.mock.patch.object(lab, name, stand_in))
+            for owner, name in ((labs, "is_served"), (labs, "wait_until"), (labs.subprocess, "Popen"), (labs.pathlib.Path, "mkdir"), (labs.pathlib.Path, "unlink")):
+                stack.enter_context(unittest.mock.patch.object(owner, name, return_value=False))
+            stack.enter_context(unittest.mock.patch.object(labs, "open", unittest.mock.mock_open(), create=True))
+            args = types.SimpleNamespace(on=["node3"], script=None, command=["true"])
+            with self.assertRaisesRegex(LabError, "there is no host node3: there is node1"):
+                lab.up(lambda hosts: running.scripts_of(args, hosts))
+        self.assertEqual(booted, [])
 
 
 class OfNoEnd(Folder):

@@ -58,6 +58,28 @@ Ca\t1 "H-0002c90300000c10"\t\t# "weft SM"
 [1](2c90300000c11) \t"S-0002c90200000001"[35]\t\t# lid 3 lmc 0 "MF0;rack-1:SX6036/U1" lid 1 4xQDR
 """
 
+# The form of a network of ibsim; the link to "third" is named by one end.
+IBSIM = """# Net configuration file
+Switch\t8 "Switch1"
+[1]\t"Hca1"[1]
+[2]\t"Hca2"[2]\tw=12
+[3]\t"Switch2"[3]
+[4]\t"Switch2" [4]
+
+Switch 8 "Switch2"
+[3]\t"Switch1"[3]
+[4]\t"Switch1"[4]
+[5]\t"third node"[1]
+
+Hca\t2 "Hca1"
+[1]\t"Switch1"[1]
+
+Hca\t2 "Hca2"
+[2]\t"Switch1"[2] w=12
+
+Hca 1 "third node"
+"""
+
 
 def lab_of(made):
     return tomllib.loads(made.text())
@@ -163,19 +185,57 @@ class Read(unittest.TestCase):
         self.assertEqual(sorted((*link["ends"], link["width"], link["speed"]) for link in lab["link"]),
                          [("alpha/1", "rack-1/1", "4x", "QDR"), ("beta/1", "rack-1/2", "4x", "FDR"), ("beta/2", "rack-1-2/7", "4x", "SDR"),
                           ("rack-1/36", "rack-1-2/36", "4x", "QDR")])
-        self.assertEqual(self.said.getvalue(), "weft: net:33: the subnet manager of a lab is left out\n")
+        self.assertEqual(self.said.getvalue(), "weft: net:33: the subnet manager of a lab is left out\n"
+                         "weft: net: 1 link of FDR10: QDR instead\n")
 
     def test_wrong_lines_are_named(self):
         for wrong, reason in ((DISCOVERED.replace('[36]\t"S-0002c90200000001"[36]', '[36]\t"S-0002c90200000001"[35]'), "does not name"),
                               (DISCOVERED.replace("Switch\t36", "Switch\t255"), "1 to 254 ports"),
                               (DISCOVERED + "Ca\t1 \"H-0002c90300000a10\"\n", "twice"),
-                              (DISCOVERED + "hello\n", r"net:35: 'hello' is neither"),
+                              (DISCOVERED + "[3] hello\n", r"net:35: '\[3\] hello' is neither"),
+                              (DISCOVERED + "Switch x\n", r"net:35: 'Switch x' is neither"),
+                              ("hello\n", "no switch"),
+                              (IBSIM.replace('"Hca2"[2]', '"Hca2"[1]'), "does not name"),
+                              (IBSIM.replace('"Hca2"[2]', '"Hca3"[2]'), "the node Hca3 is not in the file"),
                               ("[1] \"S-1\"[1]\n", "before the first node"),
                               (DISCOVERED.replace('"H-0002c90300000b10"[2]', '"H-0002c90300000b19"[2]'), "not in the file"),
                               ("Switch 8 \"S-0\"\n", "not 0"),
                               ("", "no switch")):
             with self.assertRaisesRegex(LabError, reason):
                 topology.read(wrong, "net")
+
+    def test_grouped_output_is_the_same_lab(self):
+        """With --grouping there are headings, places in a chassis, and the numbers of ports on its outside."""
+        grouped = DISCOVERED.replace("vendid=0x2c9\ndevid", "Chassis 1 (guid 0x2c90200000000)\n\n# Spine Nodes\nvendid=0x2c9\ndevid")
+        grouped = grouped.replace("vendid=0x2c9\ncaguid", "\n# Chassis CAs\nNon-Chassis Nodes\n\nvendid=0x2c9\ncaguid")
+        grouped = grouped.replace("(2c90200000001)\n", "(2c90200000001)\t# Chassis 1 \n").replace("[2]\t\"H", "[2][ext 14]\t\"H").replace("[2]\t\t# lid", "[2][ext 14]\t\t# lid")
+        self.assertNotEqual(grouped.count("[ext 14]"), 0)
+        self.assertEqual(lab_of(topology.read(grouped, "net")), lab_of(topology.read(DISCOVERED, "net")))
+
+    def test_lines_that_are_neither_are_left_out_and_named(self):
+        noise = "ibwarn: [4711] mad_rpc: _do_madrpc failed; dport (Lid 3)\nsrc/query_smp.c:197; umad (DR path slid 0) bad status 110\n"
+        self.assertEqual(lab_of(topology.read(noise + DISCOVERED, "net")), lab_of(topology.read(DISCOVERED, "net")))
+        self.assertIn("weft: net:1: 'ibwarn: [4711] mad_rpc: _do_madrpc failed; dport (Lid 3)' is left out\n", self.said.getvalue())
+        self.assertIn("weft: net:2: ", self.said.getvalue())
+        topology.read("x\n" * 100 + DISCOVERED, "net")
+        self.assertIn("weft: net: 90 lines more are left out\n", self.said.getvalue())
+
+    def test_speeds_and_widths_that_a_lab_has_not_are_named(self):
+        text = DISCOVERED.replace("4xQDR", "4xNDR").replace("4xSDR", "2xHDR")
+        lab = lab_of(topology.read(text, "net"))
+        self.assertEqual(sorted((*link["ends"], link.get("width"), link.get("speed")) for link in lab["link"])[:3],
+                         [("alpha/1", "rack-1/1", "4x", "EDR"), ("beta/1", "rack-1/2", "4x", "FDR"), ("beta/2", "rack-1-2/7", None, None)])
+        self.assertIn("weft: net: 1 link of NDR: EDR, the fastest of a lab instead\n", self.said.getvalue())
+        self.assertIn("weft: net: 1 link of width 2x: the width that a lab's links have instead\n", self.said.getvalue())
+
+    def test_network_of_ibsim(self):
+        lab = lab_of(topology.read(IBSIM, "net"))
+        self.assertEqual([(node["name"], node.get("guid"), node["ports"]) for node in lab["switch"]], [("Switch1", None, 9), ("Switch2", None, 8)])
+        self.assertEqual([(node["name"], node.get("guid"), node.get("ports", 1)) for node in lab["host"]], [("Hca1", None, 1), ("Hca2", None, 2), ("third", None, 1)])
+        self.assertEqual(sorted((*link["ends"], link.get("width")) for link in lab["link"]),
+                         [("Hca1/1", "Switch1/1", None), ("Hca2/2", "Switch1/2", "12x"), ("Switch1/3", "Switch2/3", None), ("Switch1/4", "Switch2/4", None),
+                          ("Switch2/5", "third/1", None)])
+        self.assertEqual(self.said.getvalue(), "")
 
     def test_names_a_lab_can_have(self):
         taken = set()
@@ -201,7 +261,7 @@ class Taken(unittest.TestCase):
         for words in (["fat-tree", "--hosts", "64"], ["fat-tree", "--hosts=648"], ["fat-tree", "--hosts", "8", "--ports", "4"], ["ring", "--switches", "6"],
                       ["torus", "--size", "4x4"], ["torus", "--size", "2x3x4", "--hosts", "100"], ["dragonfly", "--hosts", "72"],
                       ["fat-tree", "--hosts", "100", "--each", "40", "--spines", "4", "--model", "endpoint"], ["import", "-"],
-                      ["import", "--model", "infinihost", "-"]):
+                      ["import", "--model", "mthca", "-"]):
             made = subprocess.run([self.weft, "topology", *words], input=DISCOVERED, capture_output=True, text=True, check=False, timeout=60)
             self.assertEqual(made.returncode, 0, made.stderr)
             lab.write_text(made.stdout)
@@ -210,7 +270,7 @@ class Taken(unittest.TestCase):
 
     def test_wrong_words(self):
         for words, reason in ((["fat-tree"], "--hosts is required"), (["ring", "--switches", "0"], "not in range"), (["torus", "--size", "4xx"], "no size"),
-                              (["import", "/none"], "cannot read /none"), (["star"], "subcommand is required")):
+                              (["import", "/none"], "cannot read /none"), (["star"], "weft topology has no command 'star'")):
             done = subprocess.run([self.weft, "topology", *words], capture_output=True, text=True, check=False, timeout=60)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(reason, done.stdout + done.stderr)

@@ -6,6 +6,7 @@
 """
 import http.client
 import json
+import os
 import pathlib
 import socket
 import subprocess
@@ -17,6 +18,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 sys.dont_write_bytecode = True
 import daemon
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "web"))
+import peers
 
 WEFT, WEFTD = sys.argv[1:3]
 LINK = "node1/1-switch1/1"
@@ -52,6 +56,28 @@ class Client:
         with socket.create_connection((host, int(port)), timeout=daemon.PATIENCE) as connection:
             connection.sendall(data)
             return connection.makefile("rb").readline()
+
+
+class Peers(unittest.TestCase):
+    """Whose a client is, by the protocol of its socket."""
+
+    def user_of(self, family, address, client_family, client_address):
+        with socket.socket(family) as listener, socket.socket(client_family) as client:
+            listener.bind((address, 0))
+            listener.listen()
+            client.connect((client_address, listener.getsockname()[1]))
+            served, peer = listener.accept()
+            with served:
+                return peers.uid_of(peer, served.getsockname())
+
+    def test_each_protocol(self):
+        for ends in ((socket.AF_INET, "127.0.0.1", socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1", socket.AF_INET6, "::1"),
+                     (socket.AF_INET, "127.0.0.1", socket.AF_INET6, "::ffff:127.0.0.1")):
+            with self.subTest(ends):
+                self.assertEqual(self.user_of(*ends), os.getuid())
+
+    def test_client_that_is_not_here(self):
+        self.assertIsNone(peers.uid_of(("192.0.2.1", 1), ("192.0.2.2", 2)))
 
 
 def listening(where):
@@ -150,6 +176,25 @@ class Reading(unittest.TestCase):
         self.assertEqual(listening(self.client.where), {"0100007F"})
         with daemon.web(WEFT, self.weftd[1], "--listen", "127.0.0.2") as address:
             self.assertEqual(listening(Client(address).where), {"0200007F"})
+
+    def test_other_users_may_not_look(self):
+        """On loopback, what the directory of the sockets hides from other users is hidden here too."""
+        if os.geteuid() != 0:
+            self.skipTest("only root can ask as another user")
+        asks = ["/usr/bin/python3", "-c", "import sys, urllib.request as u, urllib.error as e\n"
+                "try: print(u.urlopen(sys.argv[1]).status)\nexcept e.HTTPError as error: print(error.code)"]
+
+        def as_user(user, address):
+            return subprocess.run([*asks, f"{address.partition('#')[0]}api/live"], user=user, stdout=subprocess.PIPE, text=True, check=True,
+                                  timeout=daemon.PATIENCE).stdout.strip()
+
+        own = f"http://{self.client.where}/"
+        self.assertEqual((as_user(0, own), as_user(65534, own)), ("200", "403"))
+        with daemon.web(WEFT, self.weftd[1], "--allow", "reading") as address:
+            self.assertNotIn("#", address)
+            self.assertEqual(as_user(65534, address), "200")
+        with daemon.web(WEFT, self.weftd[1], "--listen", "::1") as address:
+            self.assertEqual((as_user(0, address), as_user(65534, address)), ("200", "403"))
 
     def test_malformed_requests(self):
         for data in (b"garbage\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9.9\r\n\r\n", b"GET / HTTP/1.1\r\nno colon\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",

@@ -5,6 +5,7 @@
     words_test.py WEFT
 """
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -28,9 +29,11 @@ class Words(unittest.TestCase):
         session.write_text(SESSION)
         session.chmod(0o755)
 
+    def run_weft(self, *given, check=False):
+        return subprocess.run([self.weft, *given], capture_output=True, text=True, check=check, stdin=subprocess.DEVNULL, timeout=60)
+
     def words(self, *given):
-        done = subprocess.run([self.weft, *given], capture_output=True, text=True, check=True, timeout=60)
-        return done.stdout.splitlines()
+        return self.run_weft(*given, check=True).stdout.splitlines()
 
     def test_run(self):
         for given, passed in ((["--", "uname -r; nproc"], ["uname -r; nproc"]), (["--", "true"], ["true"]), (["ls", "-l"], ["ls", "-l"]),
@@ -44,6 +47,31 @@ class Words(unittest.TestCase):
                               (["git", "log", "--", "x"], ["git", "log", "--", "x"]), (["--", "git", "log", "--", "x"], ["git", "log", "--", "x"])):
             words = self.words("lab", "shell", "node1", *given)
             self.assertEqual(words[words.index("node1") + 1:], passed)
+
+    def test_options_behind_the_command_are_the_commands(self):
+        words = self.words("run", "--quiet", "ls", "--quiet", "--json")
+        self.assertEqual(words[words.index("--") + 1:], ["ls", "--quiet", "--json"])
+
+    def test_what_weft_does_not_know_is_refused(self):
+        for given, named, meant in ((("run", "--bogus", "--on", "node1", "--", "echo", "hi"), "--bogus", None),
+                                    (("run", "--tiemout", "2", "--", "true"), "--tiemout", "--timeout"), (("fabrik", "show"), "fabrik", "fabric"),
+                                    (("lab", "upp"), "upp", "up"), (("lab", "up", "--cpu", "2"), "--cpu", "--cpus"), (("link", "pu", "node1"), "pu", "up")):
+            with self.subTest(given):
+                done = self.run_weft(*given)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), done)
+                self.assertIn(f"'{named}'", done.stderr)
+                self.assertIn(f"did you mean '{meant}'?" if meant else "--help", done.stderr)
+
+    def test_a_wrong_value_or_nothing_at_all_is_a_usage_error(self):
+        for given in ((), ("lab",), ("run", "--timeout", "soon", "--", "true"), ("run", "--cpus"), ("capture",)):
+            with self.subTest(given):
+                done = self.run_weft(*given)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), done)
+                self.assertTrue(done.stderr)
+
+    def test_version_is_that_of_the_packages(self):
+        changelog = (pathlib.Path(__file__).resolve().parents[3] / "debian/changelog").read_text()
+        self.assertEqual(self.run_weft("--version", check=True).stdout, f"weft {re.search(r'(?m)^weft .([0-9.]+).', changelog)[1]}\n")
 
 
 if __name__ == "__main__":

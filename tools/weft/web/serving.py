@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """The pages and what they ask for.
 
-Who may read is who reaches the port: on loopback, unless told otherwise. Nothing is changed unless `--allow` says so, and then only for who has
-the token that was printed, from a page of this server. A name that a stranger's site made to mean this machine is refused (Host).
+The pages show what the private directory of the sockets hides, so on loopback only programs of the same user and of root may read them, unless
+`--allow reading` says otherwise; on another address everybody who reaches it may. Nothing is changed unless `--allow` says so, and then only for a
+request with the token that was printed, from a page of this server. A name that another site made to mean this host is refused (Host).
 """
 import asyncio
 import contextlib
@@ -10,10 +11,12 @@ import hmac
 import ipaddress
 import json
 import pathlib
+import os
 import secrets
 
 from aiohttp import web
 import metrics
+import peers
 from watching import Control, Gone, Refused
 
 PAGE = pathlib.Path(__file__).resolve().parent / "page"
@@ -24,7 +27,7 @@ LONGEST_ENDING = 30
 LONGEST_REQUEST = 4096          # bytes of a body
 LONGEST_CAPTURE = 60            # seconds
 LARGEST_CAPTURE = 64 << 20      # bytes
-ALLOWABLE = ("faults", "captures")
+ALLOWABLE = ("faults", "captures", "reading")
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
@@ -45,6 +48,16 @@ class Guard:
         self._port = port
         self.allowed = allowed
         self._token = token
+        self._users = {0, os.getuid()} if is_loopback(address) and "reading" not in allowed else None
+
+    def read(self, request):
+        """Raises unless the program that asks is this user's, where that matters."""
+        if self._users is None:
+            return
+        transport = request.transport
+        ends = transport and (transport.get_extra_info("peername"), transport.get_extra_info("sockname"))
+        if not ends or not all(ends) or peers.uid_of(*ends) not in self._users:
+            raise web.HTTPForbidden(text="this lab is another user's: its `weft web --allow reading` shows it to everybody on this host\n")
 
     def host(self, request):
         """Whether a request is for this server by a name of its own; its origin if it is."""
@@ -124,6 +137,7 @@ class Pages:
     async def _around(self, request, handler):
         try:
             self._guard.host(request)
+            self._guard.read(request)
             response = await handler(request)
         except web.HTTPException as error:
             error.headers.update(HEADERS)
@@ -162,7 +176,7 @@ class Pages:
 
     async def fabric(self, _):
         self._there()
-        return self._json({**await self._watch.describe(), "allowed": sorted(self._guard.allowed), "cards": self._watch.cards})
+        return self._json({**await self._watch.describe(), "allowed": sorted(self._guard.allowed - {"reading"}), "cards": self._watch.cards})
 
     async def drawing(self, _):
         self._there()

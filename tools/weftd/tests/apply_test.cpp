@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "base/unix_listener.hpp"
-#include "fabric/switch.hpp"
+#include "net/fabric/switch.hpp"
 #include "sm/subnet_manager.hpp"
 #include "weftd/control.hpp"
-#include "weftd/world.hpp"
+#include "weftd/lab_runtime.hpp"
 
 namespace weft::weftd
 {
@@ -56,13 +56,14 @@ protected:
 	{
 		std::filesystem::remove_all(directory_);
 		std::filesystem::create_directory(directory_);
-		world_ = std::make_unique<World>(parse_lab(kPair, "pair", "test"), directory_);
-		session_ = std::make_unique<ControlSession>(*world_, [] {});
+		runtime_ =
+			std::make_unique<LabRuntime>(parse_lab(kPair, "pair", "test"), directory_);
+		session_ = std::make_unique<ControlSession>(*runtime_, [] {});
 	}
 	~Apply() override
 	{
 		session_.reset();
-		world_.reset();
+		runtime_.reset();
 		std::filesystem::remove_all(directory_);
 	}
 
@@ -97,7 +98,7 @@ protected:
 	}
 	bool managed(std::size_t end_ports)
 	{
-		return world_->subnet_manager()->wait_for(
+		return runtime_->subnet_manager()->wait_for(
 			[&](const auto &status) {
 				return status.complete && status.subnet &&
 				       status.subnet->end_ports.size() == end_ports;
@@ -106,28 +107,28 @@ protected:
 	}
 	ib::Guid guid_of(const std::string &host)
 	{
-		for (const auto &each : world_->hosts())
+		for (const auto &each : runtime_->hosts())
 			if (each->name == host)
 				return each->guid;
 		return 0;
 	}
 
 	std::filesystem::path directory_;
-	std::unique_ptr<World> world_;
+	std::unique_ptr<LabRuntime> runtime_;
 	std::unique_ptr<ControlSession> session_;
 };
 
 // The same file changes nothing, said twice; a comment and the order of the hosts are no change
 // either.
-TEST_F(Apply, TheSameFileChangesNothing)
+TEST_F(Apply, SameFileChangesNothing)
 {
-	const Host *const a = world_->hosts()[0].get();
+	const Host *const a = runtime_->hosts()[0].get();
 	EXPECT_THAT(apply(kPair), IsEmpty());
 	EXPECT_THAT(apply("# other\n[[switch]]\nname = \"s1\"\nports = 8\n"
 			  "[[host]]\nname = \"b\"\n[[host]]\nname = \"a\"\n"
 			  "[[link]]\nends = [\"s1\", \"b\"]\n[[link]]\nends = [\"a\", \"s1\"]\n"),
 		    IsEmpty());
-	EXPECT_EQ(world_->hosts()[1].get(), a)
+	EXPECT_EQ(runtime_->hosts()[1].get(), a)
 		<< "the card is the same one, and in the file's order";
 	ask({{"command", "link.down"}, {"link", "b"}});
 	EXPECT_THAT(apply(kPair), ElementsAre("~ link b/1-s1/2: state down -> up"))
@@ -136,7 +137,7 @@ TEST_F(Apply, TheSameFileChangesNothing)
 
 // Endpoints have no socket and no machine, and the subnet manager finds them, as they come and go
 // beside cards.
-TEST_F(Apply, EndpointsComeAndGo)
+TEST_F(Apply, EndpointsAreAddedAndRemoved)
 {
 	const std::string endpoint =
 		"[[host]]\nname = \"e\"\nmodel = \"endpoint\"\n[[link]]\nends = [\"e\", \"s1\"]\n";
@@ -164,9 +165,9 @@ TEST_F(Apply, EndpointsComeAndGo)
 
 // Hosts, switches and links come and go; the subnet manager finds them, and those that stay keep
 // GUID, port and card.
-TEST_F(Apply, NodesComeAndGo)
+TEST_F(Apply, NodesAreAddedAndRemoved)
 {
-	const Host *const a = world_->hosts()[0].get();
+	const Host *const a = runtime_->hosts()[0].get();
 	const auto guid = guid_of("b");
 	const std::string larger = R"(
 [[switch]]
@@ -191,8 +192,8 @@ ends = ["b", "s1"]
 )";
 	EXPECT_THAT(apply(larger),
 		    ElementsAre("+ switch s0", "+ host c", "+ link c/1-s0/1", "+ link s0/2-s1/4"));
-	ASSERT_EQ(world_->hosts().size(), 3u);
-	EXPECT_EQ(world_->hosts()[1].get(), a);
+	ASSERT_EQ(runtime_->hosts().size(), 3u);
+	EXPECT_EQ(runtime_->hosts()[1].get(), a);
 	EXPECT_EQ(guid_of("b"), guid) << "though it is the third now";
 	EXPECT_NE(guid_of("c"), 0u);
 	EXPECT_TRUE(std::filesystem::is_socket(directory_ / "c.sock"));
@@ -206,7 +207,7 @@ ends = ["b", "s1"]
 }
 
 // The manager stays where it is while there are other ports, and makes room when there are none.
-TEST_F(Apply, TheManagerMakesRoom)
+TEST_F(Apply, ManagerMovesToAnotherPort)
 {
 	std::string text = "[[switch]]\nname = \"s0\"\n" + std::string(kPair);
 	for (const char *host : {"c", "d", "e", "f", "g"})
@@ -220,7 +221,7 @@ TEST_F(Apply, TheManagerMakesRoom)
 }
 
 // What the manager sees follows.
-TEST_F(Apply, TheManagerFollows)
+TEST_F(Apply, ManagerSettingsChange)
 {
 	// One switch and the manager: the hosts' machines are off, and so are their ports.
 	ASSERT_TRUE(managed(2));
@@ -234,32 +235,32 @@ TEST_F(Apply, TheManagerFollows)
 	EXPECT_TRUE(managed(2));
 	EXPECT_THAT(apply(std::string(kPair) + "[sm]\nenabled = false\n"),
 		    ElementsAre(HasSubstr("- link sm/1"), "- subnet manager"));
-	EXPECT_EQ(world_->subnet_manager(), nullptr);
+	EXPECT_EQ(runtime_->subnet_manager(), nullptr);
 	EXPECT_THAT(apply(kPair), ElementsAre(HasSubstr("+ link sm/1"), "+ subnet manager"));
 	EXPECT_TRUE(managed(2));
 }
 
 // The LIDs that a daemon gave are those that the next one gives.
-TEST_F(Apply, LidsLastOverARestart)
+TEST_F(Apply, LidsSurviveARestart)
 {
 	auto lab = parse_lab(kPair, "pair", "test");
 	lab.sm.lids = directory_ / "lids";
 	const auto lid_of_switch = [&] {
-		world_ = std::make_unique<World>(lab, directory_);
+		runtime_ = std::make_unique<LabRuntime>(lab, directory_);
 		EXPECT_TRUE(managed(2));
-		return world_->fabric().switches()[0]->lid();
+		return runtime_->fabric().switches()[0]->lid();
 	};
 	session_.reset();
-	world_.reset();
+	runtime_.reset();
 	const auto before = lid_of_switch();
-	world_.reset();
+	runtime_.reset();
 	std::ofstream(lab.sm.lids)
 		<< std::hex << std::uint64_t{lab.switches[0].guid} << std::dec << " 77 0\n";
 	EXPECT_EQ(lid_of_switch(), 77);
 	EXPECT_NE(before, 77);
-	world_.reset();
+	runtime_.reset();
 	EXPECT_EQ(lid_of_switch(), 77) << "it was written again";
-	session_ = std::make_unique<ControlSession>(*world_, [] {});
+	session_ = std::make_unique<ControlSession>(*runtime_, [] {});
 }
 
 // A link that stays takes its new settings; what was changed in it since counts as what it is.
@@ -306,7 +307,7 @@ TEST_F(Apply, TrustFollowsTheLink)
 		       port + "\"]\n";
 	};
 	apply(text("1"));
-	const fabric::Switch &s1 = *world_->fabric().switches()[0];
+	const fabric::Switch &s1 = *runtime_->fabric().switches()[0];
 	EXPECT_TRUE(s1.restricts_management(1));
 	EXPECT_THAT(apply(text("5")), ElementsAre("- link a/1-s1/1", "+ link a/1-s1/5"));
 	EXPECT_FALSE(s1.restricts_management(1));
@@ -332,8 +333,9 @@ TEST_F(Apply, WrongFilesChangeNothing)
 	}
 	// What shows only when the card's socket is made, after much else has been done.
 	const std::string unreachable =
-		"[[switch]]\nname = \"s2\"\n[[host]]\nname = \"b\"\nports = 2\n"
-		"[[host]]\nname = \"c\"\nsocket = \"/no/such/folder/c.sock\"\n"
+		std::string("[[switch]]\nname = \"s2\"\n[[host]]\nname = \"b\"\nports = 2\n") +
+		"[[host]]\nname = \"c\"\nsocket = \"" + std::string(200, 'x') +
+		"\"\n"
 		"[[link]]\nends = [\"b/2\", \"s2\"]\n[[link]]\nends = [\"c\", \"s2\"]\n";
 	EXPECT_FALSE(refusal(unreachable).empty());
 	EXPECT_EQ(shown_without_states(), before);
@@ -357,7 +359,7 @@ TEST_F(Apply, AppliesFollowEachOther)
 	const auto other = request(
 		"[[switch]]\nname = \"s2\"\n[[host]]\nname = \"a\"\n[[link]]\nends = [\"a\", \"s2\"]\n");
 	{
-		ControlServer server(loop, *world_, path, [] {});
+		ControlServer server(loop, *runtime_, path, [] {});
 		std::atomic<unsigned> wrong{0};
 		const auto client = [&](const std::string &line) {
 			const auto socket = connect_unix(path);
@@ -397,7 +399,7 @@ TEST_F(Apply, MappingsAreShared)
 		if (i % 10 == 9)
 			apply(text);
 	}
-	for (const auto &host : world_->hosts()) {
+	for (const auto &host : runtime_->hosts()) {
 		EXPECT_GE(host->most_mappings, 64u);
 		sum += host->most_mappings;
 	}

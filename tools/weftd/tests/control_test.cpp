@@ -14,7 +14,7 @@
 
 #include "base/unix_listener.hpp"
 #include "weftd/log.hpp"
-#include "weftd/world.hpp"
+#include "weftd/lab_runtime.hpp"
 
 namespace weft::weftd
 {
@@ -33,13 +33,13 @@ protected:
 	{
 		std::filesystem::remove_all(directory_);
 		std::filesystem::create_directory(directory_);
-		world_ = std::make_unique<World>(default_lab(), directory_);
-		session_ = std::make_unique<ControlSession>(*world_, [this] { ++shutdowns_; });
+		runtime_ = std::make_unique<LabRuntime>(default_lab(), directory_);
+		session_ = std::make_unique<ControlSession>(*runtime_, [this] { ++shutdowns_; });
 	}
 	~Control() override
 	{
 		session_.reset();
-		world_.reset();
+		runtime_.reset();
 		std::filesystem::remove_all(directory_);
 	}
 
@@ -58,7 +58,7 @@ protected:
 	}
 
 	std::filesystem::path directory_;
-	std::unique_ptr<World> world_;
+	std::unique_ptr<LabRuntime> runtime_;
 	std::unique_ptr<ControlSession> session_;
 	int shutdowns_ = 0;
 };
@@ -81,7 +81,7 @@ TEST_F(Control, ShowsTheFabric)
 TEST_F(Control, ShowsTheFabricWhileACardIsBusy)
 {
 	std::promise<void> busy, idle;
-	world_->hosts()[0]->loop->post([&busy, released = idle.get_future().share()] {
+	runtime_->hosts()[0]->loop->post([&busy, released = idle.get_future().share()] {
 		busy.set_value();
 		released.wait();
 	});
@@ -109,17 +109,17 @@ TEST_F(Control, FindsLinks)
 }
 
 // Pulling a cable takes the link down, plugging it in brings it up; the manager's link shows it.
-TEST_F(Control, PullsAndPlugs)
+TEST_F(Control, TakesLinksDownAndUp)
 {
 	const json show{{"command", "fabric.show"}};
 	EXPECT_EQ(result({{"command", "link.down"}, {"link", "sm"}})["up"], false);
-	EXPECT_FALSE(world_->find_link("sm").up());
+	EXPECT_FALSE(runtime_->find_link("sm").up());
 	EXPECT_EQ(result({{"command", "link.up"}, {"link", "sm"}})["up"], true);
-	EXPECT_TRUE(world_->find_link("sm").up());
+	EXPECT_TRUE(runtime_->find_link("sm").up());
 }
 
 // Settings take effect together or not at all.
-TEST_F(Control, SetsAllOrNothing)
+TEST_F(Control, SettingsAreAtomic)
 {
 	const auto set = [&](const json &settings) {
 		return json{{"command", "link.set"}, {"link", "node1"}, {"settings", settings}};
@@ -128,24 +128,26 @@ TEST_F(Control, SetsAllOrNothing)
 	EXPECT_EQ(link["settings"]["delay"], "5us");
 	EXPECT_EQ(link["settings"]["loss"], "0.01");
 	EXPECT_EQ(link["settings"]["mtu"], "2048");
-	EXPECT_DOUBLE_EQ(world_->find_link("node1").faults().loss, 0.01);
+	EXPECT_DOUBLE_EQ(runtime_->find_link("node1").faults().loss, 0.01);
 	EXPECT_THAT(refusal(set({{"delay", "9us"}, {"loss", "2"}})), HasSubstr("probability"));
 	EXPECT_THAT(refusal(set({{"colour", "red"}})), HasSubstr("colour"));
 	EXPECT_THAT(refusal(set(json::object())), HasSubstr("settings"));
 	EXPECT_THAT(refusal(set("loss=1")), HasSubstr("settings"));
-	EXPECT_EQ(world_->find_link("node1").faults().delay, std::chrono::microseconds(5));
+	EXPECT_EQ(runtime_->find_link("node1").faults().delay, std::chrono::microseconds(5));
 }
 
 // Counters are those of every linked port, or of one.
-TEST_F(Control, Counts)
+TEST_F(Control, ReadsCounters)
 {
 	EXPECT_EQ(result({{"command", "counters"}}).size(), 6u);
-	fabric::Counters::add(world_->fabric().find_port("node1/1")->counters().xmit_packets, 3);
+	fabric::Counters::add(runtime_->fabric().find_port("node1/1")->counters().xmit_packets, 3);
 	const auto one = result({{"command", "counters"}, {"port", "node1/1"}});
 	EXPECT_EQ(one.size(), 1u);
 	EXPECT_EQ(one["node1/1"]["xmit_packets"], 3);
 	EXPECT_THAT(refusal({{"command", "counters"}, {"port", "x"}}), HasSubstr("no port"));
-	EXPECT_THAT(refusal({{"command", "counters"}, {"port", 3}}), HasSubstr("no port"));
+	EXPECT_THAT(refusal({{"command", "counters"}, {"port", 3}}), HasSubstr("port"));
+	EXPECT_EQ(result({{"command", "counters"}, {"port", "node1"}}), one);
+	EXPECT_THAT(refusal({{"command", "counters"}, {"port", "node"}}), HasSubstr("no port"));
 	const auto cards = result({{"command", "counters.cards"}});
 	EXPECT_EQ(cards.size(), 2u);
 	EXPECT_EQ(cards["node1"]["commands"], 0);
@@ -153,10 +155,10 @@ TEST_F(Control, Counts)
 
 // What is watched: the counters of linked ports by column, what is down, the manager; nothing of it
 // grows but with the lab.
-TEST_F(Control, SamplesWhatIsWatched)
+TEST_F(Control, SamplesWatchedCounters)
 {
-	fabric::Counters::add(world_->fabric().find_port("node1/1")->counters().xmit_packets, 3);
-	world_->find_link("sm").set_plugged(false);
+	fabric::Counters::add(runtime_->fabric().find_port("node1/1")->counters().xmit_packets, 3);
+	runtime_->find_link("sm").set_plugged(false);
 	const auto first = result({{"command", "fabric.sample"}});
 	EXPECT_EQ(first["ports"].size(), 6u) << "three links";
 	EXPECT_EQ(first["columns"].size(), first["ports"]["switch1/1"].size());
@@ -175,7 +177,7 @@ TEST_F(Control, ReadsTheLog)
 	const auto history = std::make_shared<LogHistory>();
 	history->log({"weftd", spdlog::level::info, "sm: a sweep"});
 	history->log({"node1", spdlog::level::warn, "its machine is gone"});
-	ControlSession session(*world_, [] {}, history);
+	ControlSession session(*runtime_, [] {}, history);
 	const auto ask = [&](json request) {
 		request["command"] = "log";
 		return json::parse(session.handle(request.dump()));
@@ -190,10 +192,13 @@ TEST_F(Control, ReadsTheLog)
 	EXPECT_EQ(ask({{"after", 2}})["result"]["lines"].size(), 0u);
 	EXPECT_FALSE(ask({{"after", "x"}})["ok"]);
 	EXPECT_FALSE(ask({{"part", 5}})["ok"]);
+	EXPECT_TRUE(ask({{"part", "switch"}})["ok"]);
+	EXPECT_TRUE(ask({{"part", "node2"}})["ok"]);
+	EXPECT_THAT(ask({{"part", "nonsense"}})["error"].dump(), HasSubstr("no part 'nonsense'"));
 }
 
 // A capture that was given a size ends there, and says so.
-TEST_F(Control, CapturesNoMoreThanAsked)
+TEST_F(Control, CaptureSizeIsBounded)
 {
 	const auto file = directory_ / "small.pcap";
 	EXPECT_EQ(refusal({{"command", "capture.start"},
@@ -216,32 +221,32 @@ TEST_F(Control, CapturesNoMoreThanAsked)
 }
 
 // A capture is one client's: it ends with the client, and a link has one at a time.
-TEST_F(Control, CapturesEndWithTheirClient)
+TEST_F(Control, CaptureEndsWithItsClient)
 {
 	const json start{{"command", "capture.start"},
 			 {"link", "all"},
 			 {"file", (directory_ / "all.pcap").string()}};
 	EXPECT_EQ(result(start)["links"].size(), 3u);
-	ControlSession other(*world_, [] {});
+	ControlSession other(*runtime_, [] {});
 	EXPECT_FALSE(json::parse(other.handle(start.dump()))["ok"]);
-	EXPECT_TRUE(world_->find_link("node1").capture());
+	EXPECT_TRUE(runtime_->find_link("node1").capture());
 	session_.reset();
-	EXPECT_FALSE(world_->find_link("node1").capture());
+	EXPECT_FALSE(runtime_->find_link("node1").capture());
 	EXPECT_GE(std::filesystem::file_size(directory_ / "all.pcap"), 24u);
 	EXPECT_TRUE(json::parse(other.handle(start.dump()))["ok"]);
 	EXPECT_TRUE(json::parse(other.handle(R"({"command":"capture.stop"})"))["ok"]);
-	EXPECT_FALSE(world_->find_link("node1").capture());
+	EXPECT_FALSE(runtime_->find_link("node1").capture());
 }
 
 // A capture that cannot be written is refused, and captures nothing.
-TEST_F(Control, RefusesCapturesThatCannotBe)
+TEST_F(Control, RejectsInvalidCaptures)
 {
 	const auto start = [&](const std::string &file) {
 		return json{{"command", "capture.start"}, {"link", "node1"}, {"file", file}};
 	};
 	EXPECT_THAT(refusal(start("relative.pcap")), HasSubstr("absolute"));
 	EXPECT_NE(refusal(start("/nonexistent/x.pcap")), "");
-	EXPECT_FALSE(world_->find_link("node1").capture());
+	EXPECT_FALSE(runtime_->find_link("node1").capture());
 }
 
 // The subnet manager sweeps, and can be turned off and on.
@@ -272,14 +277,17 @@ TEST_F(Control, ControlsTheSubnetManager)
 			 {"host", "node1"},
 			 {"seed", 3},
 			 {"one_in", 0}})["ok"]);
-	EXPECT_EQ(result({{"command", "sm.garble"}, {"seed", 3}, {"one_in", 0}})["garbled"], 0);
-	EXPECT_FALSE(ask({{"command", "sm.garble"}, {"one_in", -1}})["ok"]);
-	EXPECT_TRUE(ask({{"command", "sm.disable"}})["ok"]);
-	EXPECT_TRUE(ask({{"command", "sm.enable"}})["ok"]);
+	EXPECT_EQ(result({{"command", "sm.corrupt-replies"},
+			  {"seed", 3},
+			  {"one_in", 0}})["corrupted"],
+		  0);
+	EXPECT_FALSE(ask({{"command", "sm.corrupt-replies"}, {"one_in", -1}})["ok"]);
+	EXPECT_EQ(result({{"command", "sm.disable"}})["enabled"], false);
+	EXPECT_EQ(result({{"command", "sm.enable"}})["enabled"], true);
 }
 
 // What is not a request gets an answer with a reason, and an id comes back as it was.
-TEST_F(Control, AnswersNonsense)
+TEST_F(Control, RejectsInvalidRequests)
 {
 	for (const char *line : {"", "garbage", "[]", "7", "{\"command\":", "{}",
 				 R"({"command":5})", R"({"command":"fly"})", "\xff\xfe"}) {
@@ -293,7 +301,7 @@ TEST_F(Control, AnswersNonsense)
 
 // A request has 8 levels below its own at the most: what is deeper is not looked at, still less
 // sent back.
-TEST_F(Control, LevelsAreBounded)
+TEST_F(Control, JsonNestingIsBounded)
 {
 	const auto answer = [&](std::size_t levels) {
 		return json::parse(session_->handle(R"({"command":"fly","id":)" +
@@ -319,7 +327,7 @@ TEST_F(Control, ServesOverASocket)
 	const auto path = directory_ / "control.sock";
 	{
 		Loop loop("control");
-		ControlServer server(loop, *world_, path, [] {});
+		ControlServer server(loop, *runtime_, path, [] {});
 		const auto socket = connect_unix(path);
 		const std::string lines =
 			"{\"command\":\"fly\",\"id\":1}\n{\"command\":\"fly\",\"id\":2}\n";

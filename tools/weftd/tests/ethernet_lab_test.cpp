@@ -12,7 +12,7 @@
 
 #include "base/unix_listener.hpp"
 #include "weftd/control.hpp"
-#include "weftd/world.hpp"
+#include "weftd/lab_runtime.hpp"
 
 namespace weft::weftd
 {
@@ -47,7 +47,7 @@ std::string refusal_of(const std::string &text)
 	return {};
 }
 
-TEST(EthernetLab, FileNamesPlacesAndSettings)
+TEST(EthernetLabFile, HasAttachmentsAndSettings)
 {
 	const Lab lab = parse_lab(kPair, "file");
 	ASSERT_EQ(lab.stations.size(), 2u);
@@ -58,7 +58,7 @@ TEST(EthernetLab, FileNamesPlacesAndSettings)
 	EXPECT_EQ(lab.stations[1].link.faults.delay, std::chrono::milliseconds(2));
 }
 
-TEST(EthernetLab, WrongFilesAreRefusedWithTheLine)
+TEST(EthernetLabFile, ErrorsNameTheLine)
 {
 	const std::string lan = "[[ethernet]]\nname = \"lan\"\n";
 	EXPECT_THAT(refusal_of("[[host]]\nname = \"a\"\nethernet = \"lan\"\n"),
@@ -92,22 +92,23 @@ TEST(EthernetLab, WrongFilesAreRefusedWithTheLine)
 		    HasSubstr(":1021: Ethernet 'lan' has 254 places, and no more"));
 }
 
-class EthernetWorld : public ::testing::Test
+class EthernetLab : public ::testing::Test
 {
 protected:
-	EthernetWorld()
+	EthernetLab()
 	    : directory_(std::filesystem::temp_directory_path() /
 			 ("weft-lan-" + std::to_string(::getpid())))
 	{
 		std::filesystem::remove_all(directory_);
 		std::filesystem::create_directory(directory_);
-		world_ = std::make_unique<World>(parse_lab(kPair, "pair", "test"), directory_);
-		session_ = std::make_unique<ControlSession>(*world_, [] {});
+		runtime_ =
+			std::make_unique<LabRuntime>(parse_lab(kPair, "pair", "test"), directory_);
+		session_ = std::make_unique<ControlSession>(*runtime_, [] {});
 	}
-	~EthernetWorld() override
+	~EthernetLab() override
 	{
 		session_.reset();
-		world_.reset();
+		runtime_.reset();
 		std::filesystem::remove_all(directory_);
 	}
 
@@ -131,11 +132,11 @@ protected:
 	}
 
 	std::filesystem::path directory_;
-	std::unique_ptr<World> world_;
+	std::unique_ptr<LabRuntime> runtime_;
 	std::unique_ptr<ControlSession> session_;
 };
 
-TEST_F(EthernetWorld, IsShownWithItsLinks)
+TEST_F(EthernetLab, IsShownWithItsLinks)
 {
 	const auto shown = ask({{"command", "fabric.show"}});
 	EXPECT_EQ(shown["ethernet"]["switches"][0]["name"], "lan");
@@ -149,7 +150,7 @@ TEST_F(EthernetWorld, IsShownWithItsLinks)
 		std::this_thread::yield();
 }
 
-TEST_F(EthernetWorld, LinksAreChangedByName)
+TEST_F(EthernetLab, LinksAreChangedByName)
 {
 	for (const char *name : {"a/eth0", "lan/1", "a/eth0-lan/1"}) {
 		auto link = ask({{"command", "link.set"},
@@ -170,7 +171,7 @@ TEST_F(EthernetWorld, LinksAreChangedByName)
 		HasSubstr("an Ethernet link has no 'width'"));
 }
 
-TEST_F(EthernetWorld, CountsAndIsSampled)
+TEST_F(EthernetLab, CountersAndSamples)
 {
 	EXPECT_EQ(ask({{"command", "counters"}, {"port", "lan/2"}})["lan/2"]["xmit_frames"], 0);
 	const auto sample = ask({{"command", "fabric.sample"}})["ethernet"];
@@ -179,7 +180,7 @@ TEST_F(EthernetWorld, CountsAndIsSampled)
 	EXPECT_EQ(sample["links"]["a/eth0-lan/1"], true);
 }
 
-TEST_F(EthernetWorld, AWholeEthernetIsCaptured)
+TEST_F(EthernetLab, CapturesAllLinks)
 {
 	const auto file = directory_ / "lan.pcapng";
 	EXPECT_THAT(ask({{"command", "capture.start"}, {"link", "lan"}, {"file", file}})["links"],
@@ -194,7 +195,7 @@ TEST_F(EthernetWorld, AWholeEthernetIsCaptured)
 	EXPECT_GT(std::filesystem::file_size(file), 28u);
 }
 
-TEST_F(EthernetWorld, ChangesWhileItRuns)
+TEST_F(EthernetLab, ChangesWhileItRuns)
 {
 	EXPECT_THAT(apply(kPair), IsEmpty());
 	EXPECT_THAT(apply(edited(kPair, "loss = \"1%\"", "loss = \"2%\"")),
@@ -213,9 +214,9 @@ TEST_F(EthernetWorld, ChangesWhileItRuns)
 
 // The card's own, not a network device's beside it: without a socket, and gone and come with the
 // card.
-TEST_F(EthernetWorld, ACardMayHaveThePlace)
+TEST_F(EthernetLab, CardMayBeAttached)
 {
-	const auto with_card = edited(kPair, "name = \"a\"", "name = \"a\"\nmodel = \"ammasso\"");
+	const auto with_card = edited(kPair, "name = \"a\"", "name = \"a\"\nmodel = \"amso1100\"");
 	EXPECT_THAT(apply(with_card), ElementsAre(HasSubstr("host a"), "- a/eth0 on Ethernet lan",
 						  "+ a/eth0 on Ethernet lan"));
 	auto place = ask({{"command", "fabric.show"}})["hosts"][0]["ethernet"];
@@ -236,7 +237,7 @@ TEST_F(EthernetWorld, ACardMayHaveThePlace)
 }
 
 // A socket that another has: what was changed before is changed back.
-TEST_F(EthernetWorld, GoesBackWhereASocketIsTaken)
+TEST_F(EthernetLab, RollsBackWhenASocketIsInUse)
 {
 	const UnixListener other(directory_ / "c-eth0.sock");
 	EXPECT_THAT(apply(std::string(kPair) + "[[host]]\nname = \"c\"\nethernet = \"lan\"\n")

@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "base/loop.hpp"
-#include "fabric/fabric.hpp"
-#include "pci/device.hpp"
+#include "net/fabric/fabric.hpp"
+#include "bus/pci/device.hpp"
 #include "weftd/default_guids.hpp"
 
 namespace weft::weftd
@@ -49,14 +49,14 @@ ports = 2
 
 // What a host's machine is to be is passed on; its paths are relative to the file, and the name of
 // a kernel is no path.
-TEST(Lab, SaysWhatMachinesBoot)
+TEST(Lab, HasTheKernelsOfGuests)
 {
 	const auto file = std::filesystem::path(::testing::TempDir()) / "boot.toml";
 	std::ofstream(file)
 		<< kTwoNodes
 		<< "boot = { kernel = \"../linux\", modules = \"/lib\", initrd = \"a.cpio\", "
 		   "share = \"./out\", append = \"quiet\", memory = \"2G\", cpus = 4 }\n"
-		<< "[[host]]\nname = \"third\"\nboot = { kernel = \"stock\" }\n";
+		<< "[[host]]\nname = \"third\"\nboot = { kernel = \"stock\", stack = \"weft\" }\n";
 	const Lab lab = load_lab(file);
 	const auto folder = file.parent_path();
 	const LabBoot &boot = lab.hosts[1].boot;
@@ -68,16 +68,19 @@ TEST(Lab, SaysWhatMachinesBoot)
 	EXPECT_EQ(boot.memory, "2G");
 	EXPECT_EQ(boot.cpus, 4u);
 	EXPECT_EQ(lab.hosts[2].boot.kernel, "stock");
+	EXPECT_EQ(lab.hosts[2].boot.stack, "weft");
 	EXPECT_FALSE(lab.hosts[0].boot.kernel);
 
 	EXPECT_THAT(complaint(std::string(kTwoNodes) + "boot = { cpus = 0 }\n"),
 		    HasSubstr("cpus must be 1 to 64"));
+	EXPECT_THAT(complaint(std::string(kTwoNodes) + "boot = { stack = \"x\" }\n"),
+		    HasSubstr("stack must be \"linux\" or \"weft\""));
 	EXPECT_THAT(complaint(std::string(kTwoNodes) + "boot = { kernal = \"x\" }\n"),
 		    HasSubstr("there is no 'kernal' here"));
 }
 
 // Who is not trusted is known to the manager by the GUIDs of all its ports.
-TEST(Lab, UntrustedHostsAreKnownToTheManager)
+TEST(Lab, ManagerKnowsUntrustedHosts)
 {
 	const std::string text =
 		std::string(kTwoNodes) + "guid = \"0x10\"\ntrusted = false\n[sm]\nm_key = 7\n";
@@ -90,7 +93,7 @@ TEST(Lab, UntrustedHostsAreKnownToTheManager)
 }
 
 // QEMU has a card unless a host says that its machine is another.
-TEST(Lab, AHostSaysHowItsMachineHasTheCard)
+TEST(Lab, HostSelectsTheBus)
 {
 	const Lab lab = parse_lab(std::string(kTwoNodes) + "bus = \"vhost-user\"\n", "lab.toml");
 	EXPECT_EQ(lab.hosts[0].bus, LabBus::VfioUser);
@@ -102,7 +105,7 @@ TEST(Lab, AHostSaysHowItsMachineHasTheCard)
 }
 
 // A host has the card of its model, made with the keys that are the model's own.
-TEST(Lab, AHostSaysWhatItsCardIs)
+TEST(Lab, HostSelectsTheModel)
 {
 	const auto registers = [](const std::string &host) {
 		const Lab lab = parse_lab(
@@ -121,7 +124,7 @@ TEST(Lab, AHostSaysWhatItsCardIs)
 	};
 	const std::pair<std::uint16_t, std::uint64_t> whole{0x15b3, 1 << 20}, small{0x15b3, 4096};
 	EXPECT_EQ(registers(""), whole);
-	EXPECT_EQ(registers("model = \"connectx\"\n"), whole);
+	EXPECT_EQ(registers("model = \"mlx4\"\n"), whole);
 	EXPECT_EQ(registers("small_bars = false\n"), whole);
 	EXPECT_EQ(registers("small_bars = true\n"), small);
 	EXPECT_EQ(registers("model = \"example\"\n").first, 0x5745);
@@ -172,7 +175,7 @@ std::vector<ib::Guid> guids(const Lab &lab)
 
 // GUIDs that a file does not give look like a vendor's: communication managers keep service IDs
 // with 0x02 in the top byte for themselves, and an SRP target listens on its GUID.
-TEST(Lab, DefaultGuidsLookLikeAVendors)
+TEST(Lab, DefaultGuidsHaveAVendorPrefix)
 {
 	const auto all = guids(parse_lab(kTwoNodes, "lab.toml", "here"));
 	EXPECT_EQ(all.size(), 8u);
@@ -183,7 +186,7 @@ TEST(Lab, DefaultGuidsLookLikeAVendors)
 
 // They come from the lab's name: the same at each start, others in another lab. A name in the file
 // goes before the one that the lab is given.
-TEST(Lab, DefaultGuidsAreTheLabsOwn)
+TEST(Lab, DefaultGuidsDependOnTheLab)
 {
 	const auto here = guids(parse_lab(kTwoNodes, "lab.toml", "here"));
 	const auto there = guids(parse_lab(kTwoNodes, "lab.toml", "there"));
@@ -197,7 +200,7 @@ TEST(Lab, DefaultGuidsAreTheLabsOwn)
 }
 
 // As many nodes as there are default GUIDs for, and none beyond.
-TEST(Lab, DefaultGuidsEnd)
+TEST(Lab, DefaultGuidsAreBounded)
 {
 	const DefaultGuids ids("here");
 	std::set<ib::Guid> all;
@@ -225,7 +228,7 @@ TEST(Lab, DefaultGuidsEnd)
 }
 
 // A GUID that no communication manager lets its node listen on is worth a word.
-TEST(Lab, WarnsOfGuidsThatAreNoServiceId)
+TEST(Lab, WarnsOfUnusableGuids)
 {
 	const auto warnings = [](const char *guid) {
 		return parse_lab(std::string(kTwoNodes) + "guid = \"" + guid + "\"\n", "lab.toml")
@@ -237,12 +240,27 @@ TEST(Lab, WarnsOfGuidsThatAreNoServiceId)
 		    ElementsAre(AllOf(StartsWith("lab.toml:9: "), HasSubstr("0x02"))));
 }
 
+// A lab file makes no file outside of the socket directory, and takes no name of weftd's own there.
+TEST(Lab, SocketIsAFileNameInTheSocketDirectory)
+{
+	for (const std::string name :
+	     {"", ".", "..", "/run/b.sock", "../b.sock", "b/c.sock", "control.sock", "lab.sock",
+	      "time.sock", "weftd.lock", "lids"})
+		EXPECT_THAT(
+			[&] {
+				parse_lab(std::string(kTwoNodes) + "socket = \"" + name + "\"\n",
+					  "lab.toml");
+			},
+			ThrowsMessage<std::runtime_error>(HasSubstr("socket must be a file name")))
+			<< name;
+}
+
 // Everything that a file may say arrives where it belongs.
-TEST(Lab, ReadsEverything)
+TEST(Lab, ReadsAllSettings)
 {
 	const Lab lab = parse_lab(std::string("seed = \"0x1234\"\n") + kTwoNodes + R"(
 guid = "0x0002c90300001000"
-socket = "/run/b.sock"
+socket = "other.sock"
 [[link]]
 ends = ["a", "s/3"]
 width = "1x"
@@ -273,7 +291,7 @@ b = "full"
 				  "lab.toml");
 	EXPECT_EQ(lab.seed, 0x1234u);
 	EXPECT_EQ(lab.hosts[1].guid, 0x0002c90300001000u);
-	EXPECT_EQ(lab.hosts[1].socket, "/run/b.sock");
+	EXPECT_EQ(lab.hosts[1].socket, "other.sock");
 	const auto &link = lab.links.at(0);
 	EXPECT_EQ(link.ends[0].port, 1u);
 	EXPECT_EQ(link.ends[1].port, 3u);
@@ -386,7 +404,7 @@ TEST(Lab, ErrorsNameLineAndReason)
 		{"[[sm.partition]]\nname = \"p\"\nmtu = 1", "lab.toml:3: ", "256 to 4096"},
 		{"[[host]]\nname = \"h\"\nnic = 1", "lab.toml:3: ", "'nic'"},
 		{"[[host]]\nname = \"h\"\nmodel = \"x\"",
-		 "lab.toml:3: ", "there is ammasso, connectx"},
+		 "lab.toml:3: ", "there is amso1100, endpoint, example, mlx4, mthca"},
 		{"[[host]]\nname = \"h\"\nmodel = \"example\"\nports = 1",
 		 "lab.toml:4: ", "ports must be 0 to 0"},
 		{"[[host]]\nname = \"h\"\nmodel = \"example\"\nsmall_bars = true",

@@ -11,14 +11,14 @@
 
 #include "base/environment.hpp"
 #include "base/file_descriptor.hpp"
-#include "pci/rated_sink.hpp"
+#include "bus/pci/rated_sink.hpp"
 
 namespace weft::weftd
 {
 namespace
 {
 
-TEST(Log, part_is_the_card_or_the_first_word)
+TEST(Log, PartIsTheCardOrTheFirstWord)
 {
 	EXPECT_EQ(part_of("node1", "sm: said by a card"), "node1");
 	EXPECT_EQ(part_of("weftd", "sm: sweep of 3 nodes"), "sm");
@@ -28,7 +28,7 @@ TEST(Log, part_is_the_card_or_the_first_word)
 	EXPECT_EQ(part_of("weftd", ""), "weftd");
 }
 
-TEST(Log, a_line_is_a_json_object)
+TEST(Log, LineIsAJsonObject)
 {
 	const std::chrono::system_clock::time_point time{
 		std::chrono::microseconds(1'700'000'000'000'042)};
@@ -44,7 +44,7 @@ TEST(Log, a_line_is_a_json_object)
 	EXPECT_EQ(object["text"], "link \"a\"\n\xef\xbf\xbd/1: up");
 }
 
-TEST(Log, history_keeps_the_latest_and_cuts_them)
+TEST(Log, HistoryKeepsTheLatestAndCutsThem)
 {
 	LogHistory history;
 	const std::string lengthy(10'000, 'x');
@@ -62,8 +62,21 @@ TEST(Log, history_keeps_the_latest_and_cuts_them)
 	EXPECT_TRUE(history.after(~std::uint64_t{0}).empty());
 }
 
+// A node description, for example, is the guest's choice.
+TEST(Log, ControlCharactersInAMessageAreEscaped)
+{
+	VirtualEnvironment time;
+	const auto history = std::make_shared<LogHistory>();
+	spdlog::logger log("weftd", std::make_shared<pci::RatedSink>(
+					    time, "weftd", std::vector<spdlog::sink_ptr>{history}));
+	log.info("sm: {} is active", "\x1b[2Jnode1\n12:00:00 error weftd: forged");
+	ASSERT_EQ(history->after(0).size(), 1u);
+	EXPECT_EQ(history->after(0)[0].text,
+		  "sm: \\x1b[2Jnode1\\x0a12:00:00 error weftd: forged is active");
+}
+
 // The daemon's whole log, like a machine's, is so many lines a second; what is withheld is counted.
-TEST(Log, rate_is_bounded)
+TEST(Log, RateIsBounded)
 {
 	VirtualEnvironment time;
 	const auto history = std::make_shared<LogHistory>();

@@ -26,7 +26,7 @@ inline int set_mode(const Host &host, Mode mode)
 inline ib_gid gid_of(const Host &host, unsigned int index = 0)
 {
 	ib_gid gid{};
-	rdma_query_gid(host.device(), 1, static_cast<int>(index), &gid);
+	(void)rdma_query_gid(host.device(), 1, static_cast<int>(index), &gid);
 	return gid;
 }
 

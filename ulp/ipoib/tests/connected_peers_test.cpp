@@ -49,7 +49,7 @@ public:
 		if (taken_)
 			ib_destroy_cm_id(taken_);
 		if (qp_ && !rdma::is_err(qp_))
-			ib_destroy_qp(qp_);
+			(void)ib_destroy_qp(qp_);
 		if (cq_ && !rdma::is_err(cq_))
 			ib_destroy_cq(cq_);
 		if (pd_ && !rdma::is_err(pd_))
@@ -125,7 +125,7 @@ u64 lost(const Subnet &subnet)
  * Who agrees and then does not receive is not connected to again and again; and the way there is
  * asked for again.
  */
-void ipoib_03_a_peer_that_agrees_and_is_not_there(Test &test)
+void ipoib_03_peer_accepts_and_disappears(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -144,7 +144,7 @@ void ipoib_03_a_peer_that_agrees_and_is_not_there(Test &test)
 }
 
 /* Who has no buffer, and wants to be waited for for ever, is waited for for a while. */
-void ipoib_05_a_peer_that_never_has_a_buffer(Test &test)
+void ipoib_05_peer_never_posts_receives(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -157,7 +157,7 @@ void ipoib_05_a_peer_that_never_has_a_buffer(Test &test)
 }
 
 /* A queue of receives that is in error receives for nobody: the interface makes another. */
-void ipoib_03_receives_in_error_are_brought_back(Test &test)
+void ipoib_03_failed_receive_queue_recovers(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -174,7 +174,7 @@ void ipoib_03_receives_in_error_are_brought_back(Test &test)
 }
 
 /* Who wants more time for his answer gets none: packets wait for it, whose places are bounded. */
-void ipoib_05_a_peer_that_wants_more_time(Test &test)
+void ipoib_05_peer_extends_the_timeout(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -188,7 +188,7 @@ void ipoib_05_a_peer_that_wants_more_time(Test &test)
 }
 
 /* One who does not receive, with as many connections as he may have, leaves places to others. */
-void ipoib_05_places_are_left_to_others(Test &test)
+void ipoib_05_one_peer_does_not_take_all_connections(Test &test)
 {
 	using All = ActiveConnections;
 	u32 left = All::requests_max;
@@ -213,7 +213,7 @@ void ipoib_05_places_are_left_to_others(Test &test)
 }
 
 /* A peer that makes and ends connections all the time has the others received nonetheless. */
-void ipoib_05_connections_end_in_rounds(Test &test)
+void ipoib_05_connections_are_closed_in_batches(Test &test)
 {
 	constexpr u32 rounds = 4;
 	constexpr u64 interval_ns = 100'000'000;
@@ -244,7 +244,7 @@ void ipoib_05_connections_end_in_rounds(Test &test)
 }
 
 /* A peer that has not agreed to it gets no packet without its checksum. */
-void ipoib_07_a_peer_that_wants_checksums(Test &test)
+void ipoib_07_peer_requires_checksums(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -257,7 +257,7 @@ void ipoib_07_a_peer_that_wants_checksums(Test &test)
 }
 
 /* What waits for peers that never answer is bounded, for one and for all. */
-void ipoib_05_packets_that_wait_are_bounded(Test &test)
+void ipoib_05_queued_packets_are_bounded(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -339,7 +339,7 @@ void ipoib_02_long_packets_in_datagram_mode(Test &test)
 }
 
 /* The way of a peer that is only sent to by a connection is asked for again, too. */
-void ipoib_03_the_way_of_a_connection_is_asked_for_again(Test &test)
+void ipoib_03_path_is_resolved_again(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -353,7 +353,7 @@ void ipoib_03_the_way_of_a_connection_is_asked_for_again(Test &test)
 }
 
 /* A packet that comes while the parts of connected mode are being made finds none of it, or all. */
-void ipoib_06_packets_come_before_connections_can(Test &test)
+void ipoib_06_packets_before_the_first_connection(Test &test)
 {
 	Subnet subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -376,7 +376,7 @@ void ipoib_06_packets_come_before_connections_can(Test &test)
 }
 
 /* While one peer's connection is ended, which may take long, the others' go on. */
-void ipoib_05_connections_go_on_while_others_end(Test &test)
+void ipoib_05_connections_survive_closing_of_others(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -416,7 +416,7 @@ void ipoib_05_connections_go_on_while_others_end(Test &test)
  * A connection may be over before it has been answered: its QP receives by then, and the peer may
  * send what is too long. Who answers goes on with the id, which refuses it.
  */
-void ipoib_05_a_connection_ends_while_it_is_answered(Test &test)
+void ipoib_05_connection_closed_while_accepting(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -448,7 +448,7 @@ void ipoib_05_a_connection_ends_while_it_is_answered(Test &test)
 }
 
 /* What the interface does to its MTU is not what the administrator wants of it. */
-void ipoib_06_the_wanted_mtu_outlives_modes(Test &test)
+void ipoib_06_requested_mtu_survives_mode_changes(Test &test)
 {
 	Subnet subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -470,18 +470,18 @@ void ipoib_06_the_wanted_mtu_outlives_modes(Test &test)
 
 } // namespace
 
-CARD_SUITE(ipoib_connected_peers, KUNIT_CASE(ipoib_03_a_peer_that_agrees_and_is_not_there),
-	   KUNIT_CASE(ipoib_07_a_peer_that_wants_checksums),
-	   KUNIT_CASE(ipoib_05_a_peer_that_never_has_a_buffer),
-	   KUNIT_CASE(ipoib_03_receives_in_error_are_brought_back),
-	   KUNIT_CASE(ipoib_05_a_peer_that_wants_more_time),
-	   KUNIT_CASE(ipoib_05_places_are_left_to_others),
-	   KUNIT_CASE(ipoib_05_connections_end_in_rounds),
-	   KUNIT_CASE(ipoib_05_packets_that_wait_are_bounded),
+CARD_SUITE(ipoib_connected_peers, KUNIT_CASE(ipoib_03_peer_accepts_and_disappears),
+	   KUNIT_CASE(ipoib_07_peer_requires_checksums),
+	   KUNIT_CASE(ipoib_05_peer_never_posts_receives),
+	   KUNIT_CASE(ipoib_03_failed_receive_queue_recovers),
+	   KUNIT_CASE(ipoib_05_peer_extends_the_timeout),
+	   KUNIT_CASE(ipoib_05_one_peer_does_not_take_all_connections),
+	   KUNIT_CASE(ipoib_05_connections_are_closed_in_batches),
+	   KUNIT_CASE(ipoib_05_queued_packets_are_bounded),
 	   KUNIT_CASE(ipoib_08_connections_to_one_peer_are_bounded),
 	   KUNIT_CASE(ipoib_02_long_packets_in_datagram_mode),
-	   KUNIT_CASE(ipoib_03_the_way_of_a_connection_is_asked_for_again),
-	   KUNIT_CASE(ipoib_06_packets_come_before_connections_can),
-	   KUNIT_CASE(ipoib_05_connections_go_on_while_others_end),
-	   KUNIT_CASE(ipoib_05_a_connection_ends_while_it_is_answered),
-	   KUNIT_CASE(ipoib_06_the_wanted_mtu_outlives_modes));
+	   KUNIT_CASE(ipoib_03_path_is_resolved_again),
+	   KUNIT_CASE(ipoib_06_packets_before_the_first_connection),
+	   KUNIT_CASE(ipoib_05_connections_survive_closing_of_others),
+	   KUNIT_CASE(ipoib_05_connection_closed_while_accepting),
+	   KUNIT_CASE(ipoib_06_requested_mtu_survives_mode_changes));

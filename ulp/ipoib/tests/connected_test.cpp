@@ -38,7 +38,7 @@ void ipoib_01_packets_of_all_sizes(Test &test)
  * Messages whose completions come after the last poll and before the arm: all are received, on
  * hardware that raises no event for them.
  */
-void notify_09_a_message_into_the_window(Test &test)
+void notify_09_message_arrives_before_rearm(Test &test)
 {
 	constexpr unsigned rounds = 30, length = 30'000;
 	BothConnected subnet(SOFT_TASK, SOFT_NOTIFY_REPORTS);
@@ -57,8 +57,46 @@ void notify_09_a_message_into_the_window(Test &test)
 	}
 }
 
+/*
+ * Connections whose CQ cannot be armed have no event to wait for: the interface restarts, and its
+ * peer connects again.
+ */
+void notify_02_connections_recover_from_a_failed_arm(Test &test)
+{
+	constexpr unsigned length = 30'000;
+	BothConnected subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_TRUE(subnet.a.reaches(subnet.b, length));
+	const unsigned long before = soft_calls(subnet.b.device(), SOFT_CREATE_SRQ);
+	soft_fail_arms(subnet.b.interface().connected().cq(), 1, -EIO);
+	EXPECT_TRUE(subnet.a.send(subnet.b, length));
+	EXPECT_TRUE(eventually(
+		[&] { return soft_calls(subnet.b.device(), SOFT_CREATE_SRQ) > before; }));
+	EXPECT_TRUE(subnet.b.runs());
+	EXPECT_TRUE(subnet.a.reaches(subnet.b, length));
+}
+
+/* An interface is not opened in connected mode if the CQ of its connections cannot be armed. */
+void notify_02_connections_start_armed(Test &test)
+{
+	Subnet subnet;
+	ASSERT_TRUE(subnet.ok());
+	ASSERT_EQ(set_mode(subnet.a, Mode::connected), 0);
+	/* It is the first that the interface arms; an arm of the port's GSI may come before it. */
+	EXPECT_TRUE(eventually([&] {
+		FailNth fault(subnet.a.device(), SOFT_REQ_NOTIFY_CQ, 1);
+		const int status = subnet.a.up();
+		if (status == 0)
+			subnet.a.down();
+		return status == -EIO;
+	}));
+	EXPECT_EQ(subnet.a.interface().state(), Interface::State::down);
+	EXPECT_EQ(subnet.a.up(), 0);
+	EXPECT_TRUE(subnet.a.runs());
+}
+
 /* One that ends before its header does is dropped by a connection, too. */
-void ipoib_09_a_cut_packet_is_sent_by_no_connection(Test &test)
+void ipoib_09_truncated_packet_is_not_sent_connected(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -77,7 +115,7 @@ void ipoib_09_a_cut_packet_is_sent_by_no_connection(Test &test)
  * To a peer in datagram mode everything goes as datagrams; what is too long for one is dropped, and
  * its sender is told.
  */
-void ipoib_02_a_peer_that_takes_no_connections(Test &test)
+void ipoib_02_peer_without_connected_mode(Test &test)
 {
 	Subnet subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -103,7 +141,7 @@ void ipoib_02_a_peer_that_takes_no_connections(Test &test)
 }
 
 /* A connection whose other end goes is made anew by what is sent next. */
-void ipoib_03_a_connection_that_is_lost_is_made_again(Test &test)
+void ipoib_03_lost_connection_is_reestablished(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -239,7 +277,7 @@ void ipoib_07_checksums_are_left_to_the_peer(Test &test)
  * An interface that is told to verify checksums itself (`rx off`) keeps no agreement that leaves
  * them out, and makes none; its peers are connected again, and go on.
  */
-void ipoib_07_who_verifies_agrees_to_nothing(Test &test)
+void ipoib_07_verifying_receiver_offers_no_offload(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -299,7 +337,7 @@ void ipoib_07_who_verifies_agrees_to_nothing(Test &test)
 }
 
 /* A mode that cannot be had, whatever fails, leaves the interface as it was, and working. */
-void ipoib_06_a_mode_is_had_or_not(Test &test)
+void ipoib_06_mode_change_is_atomic(Test &test)
 {
 	Subnet subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -365,7 +403,7 @@ void ipoib_02_connecting_fails_at_any_command(Test &test)
 }
 
 /* A device that goes under connections of both kinds. */
-void ipoib_06_a_device_goes_in_connected_mode(Test &test)
+void ipoib_06_device_removal_in_connected_mode(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -379,15 +417,17 @@ void ipoib_06_a_device_goes_in_connected_mode(Test &test)
 
 } // namespace
 
-CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_09_a_cut_packet_is_sent_by_no_connection),
+CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_09_truncated_packet_is_not_sent_connected),
 	   KUNIT_CASE(ipoib_01_packets_of_all_sizes),
-	   KUNIT_CASE(notify_09_a_message_into_the_window),
-	   KUNIT_CASE(ipoib_02_a_peer_that_takes_no_connections),
-	   KUNIT_CASE(ipoib_03_a_connection_that_is_lost_is_made_again),
+	   KUNIT_CASE(notify_09_message_arrives_before_rearm),
+	   KUNIT_CASE(notify_02_connections_recover_from_a_failed_arm),
+	   KUNIT_CASE(notify_02_connections_start_armed),
+	   KUNIT_CASE(ipoib_02_peer_without_connected_mode),
+	   KUNIT_CASE(ipoib_03_lost_connection_is_reestablished),
 	   KUNIT_CASE(ipoib_04_idle_connections_are_ended),
 	   KUNIT_CASE(ipoib_05_requests_are_bounded),
 	   KUNIT_CASE(ipoib_07_checksums_are_left_to_the_peer),
-	   KUNIT_CASE(ipoib_07_who_verifies_agrees_to_nothing),
-	   KUNIT_CASE(ipoib_06_a_mode_is_had_or_not),
+	   KUNIT_CASE(ipoib_07_verifying_receiver_offers_no_offload),
+	   KUNIT_CASE(ipoib_06_mode_change_is_atomic),
 	   KUNIT_CASE(ipoib_02_connecting_fails_at_any_command),
-	   KUNIT_CASE(ipoib_06_a_device_goes_in_connected_mode));
+	   KUNIT_CASE(ipoib_06_device_removal_in_connected_mode));

@@ -22,7 +22,7 @@ namespace
  * Bursts whose completions come after the last poll and before the arm: all are received, and all
  * that was sent is given back.
  */
-void notify_09_a_burst_into_the_window(Test &test)
+void notify_09_burst_arrives_before_rearm(Test &test)
 {
 	constexpr unsigned rounds = 30, length = 1000;
 	for (const soft_notify notify : {SOFT_NOTIFY_FIRES, SOFT_NOTIFY_REPORTS}) {
@@ -70,13 +70,83 @@ void notify_09_a_burst_into_the_window(Test &test)
 	}
 }
 
+/* How often the interface has taken its queues down and up again, at least. */
+unsigned long restarts(const Host &host)
+{
+	return soft_calls(host.device(), SOFT_MODIFY_QP);
+}
+
+/* The interface restarts its queues, and packets get through afterwards. */
+bool recovers(const Pair &pair, const Host &host, unsigned long before)
+{
+	if (!eventually([&] { return restarts(host) > before; }))
+		return false;
+	{
+		/* A restart holds the lock from beginning to end. */
+		kern::RtnlGuard rtnl;
+	}
+	return pair.a.runs() && pair.b.runs() && pair.a.reaches(pair.b);
+}
+
+/*
+ * A receive queue whose CQ cannot be armed has no event to wait for: the interface restarts it. It
+ * waits, and tries again, if the CQ cannot be armed then either.
+ */
+void notify_02_receive_queue_recovers_from_a_failed_arm(Test &test)
+{
+	for (const unsigned failures : {1u, 2u}) {
+		Pair pair;
+		ASSERT_TRUE(pair.ok());
+		ASSERT_TRUE(pair.begin());
+		const unsigned long before = restarts(pair.b);
+		soft_fail_arms(pair.b.interface().qp()->recv_cq, failures, -EIO);
+		EXPECT_TRUE(pair.a.send(pair.b));
+		EXPECT_TRUE(recovers(pair, pair.b, before));
+	}
+}
+
+/* The same for a transmit queue, which takes back what it has sent. */
+void notify_02_transmit_queue_recovers_from_a_failed_arm(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair.begin());
+	{
+		/* All packets take one queue, whatever CPU this is on as it sends. */
+		kern::RtnlGuard rtnl;
+		ASSERT_EQ(kern_netdev_use_tx_queues(pair.a.dev(), 1), 0);
+	}
+	ASSERT_TRUE(pair.a.reaches(pair.b));
+	const unsigned long before = restarts(pair.a);
+	soft_fail_arms(pair.a.interface().qp()->send_cq, 1, -EIO);
+	EXPECT_TRUE(pair.a.send(pair.b));
+	EXPECT_TRUE(recovers(pair, pair.a, before));
+	EXPECT_TRUE(eventually([&] {
+		return pair.a.counter("tx_completions") == pair.a.counter("tx_doorbells");
+	}));
+}
+
+/* An interface whose CQ cannot be armed does not open, and can be opened later. */
+void notify_02_opening_fails_with_the_first_arm(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	for (const bool sends : {false, true}) {
+		ib_qp *const qp = pair.a.interface().qp();
+		soft_fail_arms(sends ? qp->send_cq : qp->recv_cq, 1, -EIO);
+		EXPECT_EQ(pair.a.up(), -EIO);
+		EXPECT_EQ(pair.a.interface().state(), Interface::State::down);
+	}
+	EXPECT_TRUE(pair.begin());
+}
+
 constexpr unsigned some = 8;
 
 /*
  * An interface that forgets where its packets go, for its addresses are void, does not end what
  * those on their way go by.
  */
-void an_address_outlives_what_is_sent_by_it(Test &test)
+void address_handle_outlives_its_sends(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -99,7 +169,7 @@ void an_address_outlives_what_is_sent_by_it(Test &test)
 }
 
 /* The same when it is taken down; and then all are ended. */
-void addresses_end_when_the_queues_are_empty(Test &test)
+void address_handles_are_freed_when_queues_drain(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -127,7 +197,7 @@ void addresses_end_when_the_queues_are_empty(Test &test)
  * A group that somebody sends to is kept as long as somebody does; then it is left, as is its
  * destination.
  */
-void a_group_that_nobody_sends_to_is_left(Test &test)
+void idle_group_is_left(Test &test)
 {
 	constexpr unsigned rounds = 8;
 	Pair pair;
@@ -158,7 +228,7 @@ void a_group_that_nobody_sends_to_is_left(Test &test)
 }
 
 /* One that ends before its header does is dropped, whoever hands it over. */
-void ipoib_09_a_cut_packet_is_dropped(Test &test)
+void ipoib_09_truncated_packet_is_dropped(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -180,8 +250,11 @@ void ipoib_09_a_cut_packet_is_dropped(Test &test)
 
 } // namespace
 
-SOFT_SUITES(ipoib_contract, KUNIT_CASE(ipoib_09_a_cut_packet_is_dropped),
-	    KUNIT_CASE(notify_09_a_burst_into_the_window),
-	    KUNIT_CASE(an_address_outlives_what_is_sent_by_it),
-	    KUNIT_CASE(addresses_end_when_the_queues_are_empty),
-	    KUNIT_CASE(a_group_that_nobody_sends_to_is_left));
+SOFT_SUITES(ipoib_contract, KUNIT_CASE(ipoib_09_truncated_packet_is_dropped),
+	    KUNIT_CASE(notify_09_burst_arrives_before_rearm),
+	    KUNIT_CASE(notify_02_receive_queue_recovers_from_a_failed_arm),
+	    KUNIT_CASE(notify_02_transmit_queue_recovers_from_a_failed_arm),
+	    KUNIT_CASE(notify_02_opening_fails_with_the_first_arm),
+	    KUNIT_CASE(address_handle_outlives_its_sends),
+	    KUNIT_CASE(address_handles_are_freed_when_queues_drain),
+	    KUNIT_CASE(idle_group_is_left));

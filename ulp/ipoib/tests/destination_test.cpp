@@ -86,7 +86,7 @@ using Action = DestinationTable::Action;
  * Addresses that differ so that it cancels out between the parts, or in one part only: where they
  * fall is not the neighbour's to choose.
  */
-void ipoib_08_no_neighbour_makes_a_chain(Test &test)
+void ipoib_08_hash_chains_are_bounded(Test &test)
 {
 	constexpr u32 count = 4096;
 	/* Four to a bucket; with a chance of 1:10^15 one has as many. */
@@ -105,7 +105,7 @@ void ipoib_08_no_neighbour_makes_a_chain(Test &test)
 }
 
 /* Who has many QP numbers, or says so, has them in his share; others get in as ever. */
-void ipoib_08_a_gid_has_its_share(Test &test)
+void ipoib_08_destinations_are_bounded_by_gid(Test &test)
 {
 	constexpr u32 share = DestinationTable::capacity / DestinationTable::share;
 	Bench bench;
@@ -121,7 +121,7 @@ void ipoib_08_a_gid_has_its_share(Test &test)
 }
 
 /* A flood of senders that do not exist keeps nobody out, and takes nothing that is in use. */
-void ipoib_08_what_cannot_be_resolved_makes_room(Test &test)
+void ipoib_08_unresolvable_destinations_are_evicted(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -139,7 +139,7 @@ void ipoib_08_what_cannot_be_resolved_makes_room(Test &test)
 }
 
 /* Packets that wait for addresses are bounded for all; the address is asked for all the same. */
-void ipoib_08_packets_that_wait_for_addresses_are_bounded(Test &test)
+void ipoib_08_unresolved_packets_are_bounded(Test &test)
 {
 	constexpr u32 each = DestinationTable::waiting_max,
 		      peers = DestinationTable::waiting_of_all_max / each;
@@ -167,7 +167,7 @@ void ipoib_08_packets_that_wait_for_addresses_are_bounded(Test &test)
  * An address that is asked for again: the former handle ends after those who read it, and who
  * brings the answer does not wait for them.
  */
-void ipoib_08_an_answer_waits_for_no_reader(Test &test)
+void ipoib_08_path_reply_does_not_wait_for_readers(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -193,7 +193,7 @@ void ipoib_08_an_answer_waits_for_no_reader(Test &test)
  * Whoever sends by a way that may be another now has it asked for again, once a second at most;
  * between, nobody takes the slow way for it. A group is joined, and never asked for.
  */
-void ipoib_03_a_way_is_asked_for_once_a_second(Test &test)
+void ipoib_03_path_queries_are_rate_limited(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -225,9 +225,9 @@ void ipoib_03_a_way_is_asked_for_once_a_second(Test &test)
 
 } // namespace
 
-CARD_SUITE(ipoib_destinations, KUNIT_CASE(ipoib_08_no_neighbour_makes_a_chain),
-	   KUNIT_CASE(ipoib_08_a_gid_has_its_share),
-	   KUNIT_CASE(ipoib_08_what_cannot_be_resolved_makes_room),
-	   KUNIT_CASE(ipoib_08_packets_that_wait_for_addresses_are_bounded),
-	   KUNIT_CASE(ipoib_08_an_answer_waits_for_no_reader),
-	   KUNIT_CASE(ipoib_03_a_way_is_asked_for_once_a_second));
+CARD_SUITE(ipoib_destinations, KUNIT_CASE(ipoib_08_hash_chains_are_bounded),
+	   KUNIT_CASE(ipoib_08_destinations_are_bounded_by_gid),
+	   KUNIT_CASE(ipoib_08_unresolvable_destinations_are_evicted),
+	   KUNIT_CASE(ipoib_08_unresolved_packets_are_bounded),
+	   KUNIT_CASE(ipoib_08_path_reply_does_not_wait_for_readers),
+	   KUNIT_CASE(ipoib_03_path_queries_are_rate_limited));

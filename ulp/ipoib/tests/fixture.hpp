@@ -3,7 +3,7 @@
 // administrator of their subnet.
 #pragma once
 #include <kern/netdev.hpp>
-#include "../../../core/mgmt/tests/sa_fixture.hpp"
+#include "../../../core/mad/tests/sa_fixture.hpp"
 #include "../client.hpp"
 #include "../interface.hpp"
 

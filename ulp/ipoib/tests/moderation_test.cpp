@@ -29,7 +29,7 @@ u32 alone(Moderator &moderator)
 }
 
 /* Traffic that flows as fast with fewer events gets the longest delay there is. */
-void a_stream_is_gathered(kern::kunit::Test &test)
+void stream_is_coalesced(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	EXPECT_EQ(moderator.level(), 0u);
@@ -39,7 +39,7 @@ void a_stream_is_gathered(kern::kunit::Test &test)
 }
 
 /* Where each event has one completion, delays are tried seldom, and more seldom each time. */
-void questions_and_answers_are_not_delayed(kern::kunit::Test &test)
+void request_response_is_not_delayed(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	unsigned delayed = 0;
@@ -59,7 +59,7 @@ void the_delay_ends_with_the_stream(kern::kunit::Test &test)
 }
 
 /* A delay that costs throughput is given up. */
-void a_delay_that_costs_throughput_is_given_up(kern::kunit::Test &test)
+void delay_that_costs_throughput_is_dropped(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	u32 level = 0;
@@ -70,7 +70,7 @@ void a_delay_that_costs_throughput_is_given_up(kern::kunit::Test &test)
 }
 
 /* A delay that gathers nothing is given up, too. */
-void a_delay_for_nothing_is_given_up(kern::kunit::Test &test)
+void useless_delay_is_dropped(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	u32 level = 0;
@@ -81,7 +81,7 @@ void a_delay_for_nothing_is_given_up(kern::kunit::Test &test)
 }
 
 /* Thin traffic is at once what it was in the beginning. */
-void thin_traffic_begins_anew(kern::kunit::Test &test)
+void sparse_traffic_resets_moderation(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	while (moderator.level() != top)
@@ -90,7 +90,7 @@ void thin_traffic_begins_anew(kern::kunit::Test &test)
 }
 
 /* Whatever comes, the level is one that there is. */
-void any_numbers_give_a_level(kern::kunit::Test &test)
+void any_input_yields_a_level(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	kern::SeededRandom random(test.seed());
@@ -103,9 +103,8 @@ void any_numbers_give_a_level(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ipoib_moderation, KUNIT_CASE(a_stream_is_gathered),
-	    KUNIT_CASE(questions_and_answers_are_not_delayed),
-	    KUNIT_CASE(the_delay_ends_with_the_stream),
-	    KUNIT_CASE(a_delay_that_costs_throughput_is_given_up),
-	    KUNIT_CASE(a_delay_for_nothing_is_given_up), KUNIT_CASE(thin_traffic_begins_anew),
-	    KUNIT_CASE(any_numbers_give_a_level));
+KUNIT_SUITE(ipoib_moderation, KUNIT_CASE(stream_is_coalesced),
+	    KUNIT_CASE(request_response_is_not_delayed), KUNIT_CASE(the_delay_ends_with_the_stream),
+	    KUNIT_CASE(delay_that_costs_throughput_is_dropped),
+	    KUNIT_CASE(useless_delay_is_dropped), KUNIT_CASE(sparse_traffic_resets_moderation),
+	    KUNIT_CASE(any_input_yields_a_level));

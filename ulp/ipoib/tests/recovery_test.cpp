@@ -15,7 +15,7 @@ namespace
  * Packets of all sizes get through: the whole data path, on a device that reads memory by what was
  * mapped.
  */
-void packets_get_through(Test &test)
+void packets_arrive_after_recovery(Test &test)
 {
 	if (!goes_on_on_these_devices(test))
 		return;
@@ -95,7 +95,7 @@ void counters_outlive_rings(Test &test)
  * Rings that cannot be had, and then not even the former ones: the interface says what it would
  * have, and has it when it is opened.
  */
-void an_interface_outlives_rings_that_cannot_be_had(Test &test)
+void interface_survives_failed_ring_allocation(Test &test)
 {
 	if (!goes_on_on_these_devices(test))
 		return;
@@ -127,7 +127,7 @@ void an_interface_outlives_rings_that_cannot_be_had(Test &test)
  * A receiver without memory drops, but keeps its buffers; one whose QP refused them all gets them
  * back.
  */
-void mgmt_12_a_receiver_never_starves(Test &test)
+void mgmt_12_receive_queue_is_never_empty(Test &test)
 {
 	if (!goes_on_on_these_devices(test))
 		return;
@@ -174,7 +174,7 @@ ib_qp_state state_of(const Host &host)
 }
 
 /* A QP that is in error, and completes all that it had: the interface brings it back. */
-void mgmt_09_a_qp_in_error_is_brought_back(Test &test)
+void mgmt_09_qp_in_error_recovers(Test &test)
 {
 	if (!goes_on_on_these_devices(test))
 		return;
@@ -202,7 +202,7 @@ void mgmt_09_a_qp_in_error_is_brought_back(Test &test)
  * A send that fails stops its queue alone (SQE, IBA 10.3.1.6): one command sets that going again,
  * and what waited behind the request comes back.
  */
-void a_send_queue_that_was_stopped_goes_on(Test &test)
+void stopped_send_queue_resumes(Test &test)
 {
 	/*
 	 * For any datagram: it is the stack that keeps to the MTU, and whoever talks to the
@@ -253,7 +253,7 @@ void a_send_queue_that_was_stopped_goes_on(Test &test)
 }
 
 /* A QP that only sends tells of its error by nothing but what is sent by it. */
-void a_sending_qp_in_error_is_brought_back(Test &test)
+void send_qp_in_error_recovers(Test &test)
 {
 	if (!test.needs_another_cpu())
 		return;
@@ -296,7 +296,7 @@ void a_sending_qp_in_error_is_brought_back(Test &test)
  * What the device says of the QP or of a CQ is heard (EVENT-02), and acted on. A CQ in error is
  * replaced.
  */
-void event_02_fatal_events_are_acted_on(Test &test)
+void event_02_fatal_event_closes_the_interface(Test &test)
 {
 	if (!goes_on_on_these_devices(test))
 		return;
@@ -413,7 +413,7 @@ void queues_stay_stopped_while_they_are_taken_down(Test &test)
 }
 
 /* A restart that fails at any command leaves an interface that can be taken down and up. */
-void a_restart_may_fail_at_any_command(Test &test)
+void restart_fails_at_any_command(Test &test)
 {
 	if (!goes_on_on_these_devices(test))
 		return;
@@ -439,13 +439,12 @@ void a_restart_may_fail_at_any_command(Test &test)
 
 } // namespace
 
-SOFT_SUITES(ipoib_recovery, KUNIT_CASE(packets_get_through),
+SOFT_SUITES(ipoib_recovery, KUNIT_CASE(packets_arrive_after_recovery),
 	    KUNIT_CASE(verbs_objects_end_with_the_registration), KUNIT_CASE(counters_outlive_rings),
-	    KUNIT_CASE(mgmt_12_a_receiver_never_starves),
-	    KUNIT_CASE(mgmt_09_a_qp_in_error_is_brought_back),
-	    KUNIT_CASE(a_send_queue_that_was_stopped_goes_on),
-	    KUNIT_CASE(a_sending_qp_in_error_is_brought_back),
-	    KUNIT_CASE(event_02_fatal_events_are_acted_on),
+	    KUNIT_CASE(mgmt_12_receive_queue_is_never_empty),
+	    KUNIT_CASE(mgmt_09_qp_in_error_recovers), KUNIT_CASE(stopped_send_queue_resumes),
+	    KUNIT_CASE(send_qp_in_error_recovers),
+	    KUNIT_CASE(event_02_fatal_event_closes_the_interface),
 	    KUNIT_CASE(queues_stay_stopped_while_they_are_taken_down),
-	    KUNIT_CASE(an_interface_outlives_rings_that_cannot_be_had),
-	    KUNIT_CASE(a_restart_may_fail_at_any_command));
+	    KUNIT_CASE(interface_survives_failed_ring_allocation),
+	    KUNIT_CASE(restart_fails_at_any_command));

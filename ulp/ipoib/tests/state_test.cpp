@@ -31,32 +31,32 @@ struct Climber {
 	/* What it holds is what its state says. */
 	bool agrees() const
 	{
-		return held == (2u << static_cast<u8>(ladder.state())) - 2 && !twice;
+		return held == (2u << static_cast<u8>(bring_up.state())) - 2 && !twice;
 	}
 
 	State fails_at = State::a;
 	unsigned held = 0, steps = 0;
 	bool twice = false;
-	Ladder<Climber, State> ladder{*this};
+	BringUp<Climber, State> bring_up{*this};
 };
 
 /*
  * From each rung to each other, failing at none or at any: nothing is begun or ended twice, and a
  * step that failed is undone.
  */
-void a_ladder_is_climbed_step_by_step(Test &test)
+void bring_up_is_stepwise(Test &test)
 {
 	using State = Climber::State;
 	for (u8 from = 0; from < 4; from++) {
 		for (u8 to = 0; to < 4; to++) {
 			for (u8 fails = 0; fails < 4; fails++) {
 				Climber climber;
-				EXPECT_OK(climber.ladder.to(static_cast<State>(from)));
+				EXPECT_OK(climber.bring_up.to(static_cast<State>(from)));
 				climber.steps = 0;
 				climber.fails_at = static_cast<State>(fails);
 				const bool fell = fails > from && fails <= to;
-				EXPECT_EQ(climber.ladder.to(static_cast<State>(to)).ok(), !fell);
-				EXPECT_EQ(static_cast<u8>(climber.ladder.state()),
+				EXPECT_EQ(climber.bring_up.to(static_cast<State>(to)).ok(), !fell);
+				EXPECT_EQ(static_cast<u8>(climber.bring_up.state()),
 					  fell ? fails - 1 : to);
 				EXPECT_TRUE(climber.agrees());
 				if (!fell)
@@ -75,7 +75,7 @@ constexpr soft_method queue_methods[] = {SOFT_QUERY_PORT, SOFT_CREATE_CQ, SOFT_C
 class Bench
 {
 public:
-	Bench()
+	explicit Bench(soft_notify notify = SOFT_NOTIFY_FIRES) : host_(lid, notify)
 	{
 		if (!module_.ok() || !host_.ok())
 			return;
@@ -108,12 +108,51 @@ public:
 	Queues &queues() { return *queues_; }
 	/* Nothing is made in it. */
 	bool is_empty() const { return pd_->usecnt == 0; }
+	/* Sends a datagram from another QP of the device, and waits until it has arrived. */
+	bool send_to(const ib_qp *qp, u32 length) const
+	{
+		auto pd = rdma::Pd::create(host_.device());
+		auto cq = rdma::CompletionQueue::create(host_.device(), nullptr, nullptr, 4);
+		if (!pd.ok() || !cq.ok())
+			return false;
+		ib_qp_init_attr attr = ::fixture::qp_attr(IB_QPT_UD);
+		auto sender = rdma::QueuePair::create(pd.value(), cq.value(), cq.value(), attr);
+		if (!sender.ok() || ::fixture::connect_datagram(sender.value().get(), 0))
+			return false;
+		rdma_ah_attr where{};
+		where.type = RDMA_AH_ATTR_TYPE_IB;
+		rdma_ah_set_dlid(&where, lid);
+		rdma_ah_set_port_num(&where, 1);
+		ib_ah *ah = rdma_create_ah(pd.value()->get(), &where, 0);
+		if (rdma::is_err(ah))
+			return false;
+		const u8 bytes[64]{};
+		ib_sge sge{reinterpret_cast<u64>(bytes), length, 0};
+		ib_ud_wr wr{};
+		wr.wr.sg_list = &sge;
+		wr.wr.num_sge = 1;
+		wr.wr.opcode = IB_WR_SEND;
+		wr.wr.send_flags = IB_SEND_INLINE;
+		wr.ah = ah;
+		wr.remote_qpn = qp->qp_num;
+		const unsigned int posted = soft_posted_receives(const_cast<ib_qp *>(qp));
+		const bool sent =
+			sender.value().post_send(&wr.wr) == 0 && eventually([&] {
+				return soft_posted_receives(const_cast<ib_qp *>(qp)) < posted;
+			});
+		ib_wc wc;
+		const bool completed = sent && ::fixture::next(cq.value(), wc);
+		rdma_destroy_ah(ah, 0);
+		return completed;
+	}
 
 private:
+	static constexpr u16 lid = 2;
+
 	void mend() {}
 
 	Module module_;
-	Host host_{2};
+	Host host_;
 	ib::Gid group_{};
 	ib_pd *pd_ = nullptr;
 	kern::DelayedWork mend_{kern::method<&Bench::mend>, this};
@@ -163,7 +202,7 @@ void walk_failing(Test &test, Bench &bench, Arm arm, Disarm disarm)
 	}
 }
 
-void queues_go_from_each_state_to_each(Test &test)
+void queues_reach_every_state_from_every_state(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -186,7 +225,7 @@ void queues_go_from_each_state_to_each(Test &test)
 }
 
 /* The same without memory: the nth allocation fails. */
-void queues_go_on_after_any_allocation_that_failed(Test &test)
+void queues_survive_any_failed_allocation(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -208,8 +247,32 @@ void queues_go_on_after_any_allocation_that_failed(Test &test)
 	EXPECT_OK(bench.queues().to(Queues::State::none));
 }
 
+/*
+ * The CQ is armed since the queues ran before; a packet that arrives before NAPI is on again uses
+ * up that arm, and its event leads nowhere. It is received all the same, also on hardware that
+ * raises no second event for it.
+ */
+void notify_03_packet_that_arrives_before_napi_is_received(Test &test)
+{
+	for (const soft_notify notify :
+	     {SOFT_NOTIFY_FIRES, SOFT_NOTIFY_REPORTS, SOFT_NOTIFY_FIRES_ONCE}) {
+		Bench bench(notify);
+		ASSERT_TRUE(bench.ok());
+		Queues &queues = bench.queues();
+		kern::RtnlGuard rtnl;
+		ASSERT_OK(queues.to(Queues::State::running));
+		ASSERT_OK(queues.to(Queues::State::ready));
+		const u64 before = queues.received().too_short;
+		/* No more than an encapsulation header: it counts as too short. */
+		ASSERT_TRUE(bench.send_to(queues.qp(), sizeof(Header)));
+		ASSERT_OK(queues.to(Queues::State::running));
+		EXPECT_TRUE(eventually([&] { return queues.received().too_short == before + 1; }));
+		ASSERT_OK(queues.to(Queues::State::none));
+	}
+}
+
 /* An interface is made, or not, whatever fails on the way. */
-void an_interface_is_made_or_not(Test &test)
+void interface_creation_is_atomic(Test &test)
 {
 	Module module;
 	kern::kunit::FakeDevice dma{"ipoib_making"};
@@ -271,7 +334,7 @@ void opening_fails_at_any_command(Test &test)
 }
 
 /* One that could not be restarted says so by its carrier, and goes on by itself. */
-void a_restart_that_failed_is_tried_again(Test &test)
+void failed_restart_is_retried(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -294,8 +357,9 @@ void a_restart_that_failed_is_tried_again(Test &test)
 
 } // namespace
 
-SOFT_SUITES(ipoib_states, KUNIT_CASE(a_ladder_is_climbed_step_by_step),
-	    KUNIT_CASE(queues_go_from_each_state_to_each),
-	    KUNIT_CASE(queues_go_on_after_any_allocation_that_failed),
-	    KUNIT_CASE(an_interface_is_made_or_not), KUNIT_CASE(opening_fails_at_any_command),
-	    KUNIT_CASE(a_restart_that_failed_is_tried_again));
+SOFT_SUITES(ipoib_states, KUNIT_CASE(bring_up_is_stepwise),
+	    KUNIT_CASE(queues_reach_every_state_from_every_state),
+	    KUNIT_CASE(queues_survive_any_failed_allocation),
+	    KUNIT_CASE(notify_03_packet_that_arrives_before_napi_is_received),
+	    KUNIT_CASE(interface_creation_is_atomic), KUNIT_CASE(opening_fails_at_any_command),
+	    KUNIT_CASE(failed_restart_is_retried));

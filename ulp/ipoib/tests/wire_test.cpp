@@ -20,7 +20,7 @@ constexpr ib::Gid port_gid{
  * The encapsulation header is the protocol's number in the order of the wire, and two bytes of
  * nothing (RFC 4391 section 6).
  */
-void header_is_that_of_the_rfc(kern::kunit::Test &test)
+void header_matches_the_rfc(kern::kunit::Test &test)
 {
 	Header header{};
 	header.type = type_ipv6;
@@ -48,7 +48,7 @@ void four_protocols_are_carried(kern::kunit::Test &test)
  * A hardware address is a byte of flags, the QP's number from its highest byte on, and the GID (RFC
  * 4391 section 9.1.1).
  */
-void address_is_that_of_the_rfc(kern::kunit::Test &test)
+void address_matches_the_rfc(kern::kunit::Test &test)
 {
 	const auto address = HardwareAddress::make(0x123456, port_gid);
 	const u8 *raw = bytes_of(address);
@@ -77,7 +77,7 @@ void qp_numbers_survive(kern::kunit::Test &test)
  * Who a peer is lies in its QP's number and its GID; what else it can do, in the flags, does not
  * count.
  */
-void flags_do_not_make_another_peer(kern::kunit::Test &test)
+void peer_lookup_ignores_flags(kern::kunit::Test &test)
 {
 	const auto address = HardwareAddress::make(0x48, port_gid);
 	auto other = address;
@@ -95,7 +95,7 @@ void flags_do_not_make_another_peer(kern::kunit::Test &test)
  * The broadcast address of a partition: all QPs, and ff12:401b:PKEY::ffff:ffff with the
  * full-membership bit (RFC 4391 section 4).
  */
-void broadcast_is_that_of_the_partition(kern::kunit::Test &test)
+void broadcast_group_has_the_pkey(kern::kunit::Test &test)
 {
 	constexpr u8 expected[] = {0, 0xff, 0xff, 0xff, 0xff, 0x12, 0x40, 0x1b, 0x81, 0x23,
 				   0, 0,    0,    0,    0,    0,    0xff, 0xff, 0xff, 0xff};
@@ -109,7 +109,7 @@ void broadcast_is_that_of_the_partition(kern::kunit::Test &test)
  * A group belongs to the domain if its QP number, scope and partition do, whatever its signature
  * and group.
  */
-void groups_are_those_of_the_domain(kern::kunit::Test &test)
+void groups_have_the_scope(kern::kunit::Test &test)
 {
 	const auto broadcast = broadcast_address(0x8001);
 	EXPECT_TRUE(is_group_of(broadcast, broadcast));
@@ -144,7 +144,7 @@ void mgmt_11_mtu_leaves_room_for_the_header(kern::kunit::Test &test)
  * Where a checksum may be missing a packet's own header says: TCP's or UDP's behind an IP header of
  * its length, of a whole packet, as far as it is there. Nowhere else, whatever is asked.
  */
-void ipoib_07_a_checksum_has_one_place(kern::kunit::Test &test)
+void ipoib_07_checksum_location(kern::kunit::Test &test)
 {
 	u8 packet[128]{};
 	const auto place = [&](u16 type, size_t size = sizeof(packet)) {
@@ -197,10 +197,8 @@ void ipoib_07_a_checksum_has_one_place(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ipoib_wire, KUNIT_CASE(header_is_that_of_the_rfc),
-	    KUNIT_CASE(four_protocols_are_carried), KUNIT_CASE(address_is_that_of_the_rfc),
-	    KUNIT_CASE(qp_numbers_survive), KUNIT_CASE(flags_do_not_make_another_peer),
-	    KUNIT_CASE(broadcast_is_that_of_the_partition),
-	    KUNIT_CASE(groups_are_those_of_the_domain),
-	    KUNIT_CASE(mgmt_11_mtu_leaves_room_for_the_header),
-	    KUNIT_CASE(ipoib_07_a_checksum_has_one_place));
+KUNIT_SUITE(ipoib_wire, KUNIT_CASE(header_matches_the_rfc), KUNIT_CASE(four_protocols_are_carried),
+	    KUNIT_CASE(address_matches_the_rfc), KUNIT_CASE(qp_numbers_survive),
+	    KUNIT_CASE(peer_lookup_ignores_flags), KUNIT_CASE(broadcast_group_has_the_pkey),
+	    KUNIT_CASE(groups_have_the_scope), KUNIT_CASE(mgmt_11_mtu_leaves_room_for_the_header),
+	    KUNIT_CASE(ipoib_07_checksum_location));

@@ -31,9 +31,9 @@ class Tree:
 
     def __init__(self, directory, source):
         self.root = directory
-        (directory / "core/kern").mkdir(parents=True)
+        (directory / "core/kern/linux").mkdir(parents=True)
         (directory / "core/plant").mkdir()
-        for name in ("scripts", "include", "core/kern/layout.c"):
+        for name in ("scripts", "include", "core/kern/linux/layout.c"):
             (directory / name).symlink_to(cache.TREE / name)
         (directory / "Kbuild").write_text((cache.TREE / "Kbuild").read_text())
         (directory / "core/plant/Kbuild").write_text(
@@ -61,7 +61,7 @@ def build_refuses_what_a_module_cannot_have(lab):
 
 
 @test(kernels=("stock",), also=("plain",), timeout=120)
-def build_does_what_it_has_to(lab):
+def build_rebuilds_what_changed(lab):
     """A second build does nothing; one after a header was touched compiles what includes it, and nothing dirties the source."""
     kernel = kernels.find(lab.kernel)
     tree = Tree(lab.directory / "tree", "int planted();\nint planted() { return 1; }\n")
@@ -77,7 +77,7 @@ def build_does_what_it_has_to(lab):
 
 
 @test(kernels=("stock",), also=("plain",), timeout=60)
-def build_says_what_is_wrong_with_a_tree(lab):
+def build_reports_unusable_kernel_trees(lab):
     """One line that says what and what to do, for a KDIR that cannot be built against."""
     tree = Tree(lab.directory / "tree", "")
     empty = lab.directory / "empty"

@@ -6,10 +6,33 @@ from lab.fabric import PAIR, Fabric
 from lab.testing import test
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[4] / "scripts"
-MODULES = ("kern", "core", "mad", "sysfs", "uverbs", "umad", "netlink", "connectx", "ipoib", "cm", "iw_cm", "rdma_cm", "ucm")
+MODULES = ("kern", "core", "mad", "sysfs", "uverbs", "umad", "netlink", "mlx4", "ipoib", "cm", "iw_cm", "rdma_cm", "rdma_ucm")
 
 
 NODES = "/dev/infiniband"
+# Asks by netlink for a node of a kind (GET_CHARDEV), of the first device if it is of one; its name and its number in hexadecimal.
+LOOK_FOR_NODE = """
+import socket, struct, sys
+
+def ask(operation, flags, attributes):
+    rdma = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 20)
+    rdma.send(struct.pack("=IHHII", 16 + len(attributes), 5 << 10 | operation, 1 | flags, 1, 0) + attributes)
+    text = rdma.recv(65536)[16:]
+    found = {}
+    while len(text) > 4:
+        length, kind = struct.unpack_from("=HH", text)
+        found.setdefault(kind, text[4:length])
+        text = text[(length + 3) & ~3:]
+    return found
+
+def attribute(kind, value):
+    return struct.pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
+
+device = attribute(1, ask(1, 0x300, b"")[1]) if sys.argv[1] != "rdma_cm" else b""
+found = ask(15, 0, device + attribute(69, sys.argv[1].encode() + b"\\0"))
+number, = struct.unpack("=Q", found[72])
+print(found[70][:-1].decode(), "%x:%x" % (number >> 8 & 0xfff, number & 0xff | number >> 12 & ~0xff))
+"""
 # By the card's place behind the first port of the machine.
 STABLE = "ibp1s0"
 
@@ -21,7 +44,7 @@ def wanted(node, device):
 
 
 @test(kernels=("stock",), timeout=120)
-def the_suites_modules_are_loaded(lab):
+def weft_modules_are_loaded(lab):
     """udev finds the card, and rdma-core's rules and services do what they do with the kernel's own: the suite's modules are loaded and no other, the device
     has its stable name, and nodes and links are where programs look. So it is by a socket of netlink, and by a link of IPoIB."""
     with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, PAIR).sockets[:1], memory="768M")) as (node,):
@@ -67,8 +90,29 @@ def the_suites_modules_are_loaded(lab):
         describing.kill()
 
         # It goes with all that udev made of it, and comes again by the same name.
-        node.run(f"modprobe -r weft_connectx && udevadm settle && test \"$(ls {NODES})\" = rdma_cm && ! ls /sys/class/infiniband/*", timeout=30)
-        node.run("modprobe weft_connectx && udevadm settle", timeout=30)
+        node.run(f"modprobe -r weft_mlx4 && udevadm settle && test \"$(ls {NODES})\" = rdma_cm && ! ls /sys/class/infiniband/*", timeout=30)
+        node.run("modprobe weft_mlx4 && udevadm settle", timeout=30)
         # Its node may have come before the name.
         node.wait_for(f"ibv_devinfo -d {STABLE}", timeout=30, what="the device with its name")
         node.run("udevadm control --exit", timeout=30)
+
+
+@test(kernels=(), also=("stock",), timeout=120)
+def modules_are_loaded_or_refused(lab):
+    """A program that looks for a node by netlink finds it, though nothing has loaded its module. Linux's consumers of RDMA are refused, and modprobe
+    says why."""
+    with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, PAIR).sockets[:1], memory="768M")) as (node,):
+        node.run("mkdir -p /lib/modules/$(uname -r)/updates && cp " + " ".join(f"/share/weft_{name}.ko" for name in MODULES)
+                 + " /lib/modules/$(uname -r)/updates && depmod")
+        node.put("/etc/modprobe.d/weft.conf", (SCRIPTS / "modprobe.d/weft.conf").read_bytes())
+        node.run("modprobe weft_mlx4 && modprobe weft_netlink")
+        node.put("/tmp/node.py", LOOK_FOR_NODE.encode())
+        for module, kind in (("weft_rdma_ucm", "rdma_cm"), ("weft_uverbs", "uverbs")):
+            node.run(f"! grep -q '^{module} ' /proc/modules")
+            name, number = node.run(f"python3 /tmp/node.py {kind}").out.split()
+            node.run(f"grep -q '^{module} ' /proc/modules")
+            assert node.run(f"stat -c %t:%T {NODES}/{name}").out.strip() == number, (name, number)
+        for module in ("ib_srp", "ib_iser", "rpcrdma"):
+            if node.run(f"modinfo -n {module}", check=False).status == 0:
+                refused = node.run(f"modprobe {module} 2>&1", check=False)
+                assert refused.status and "cannot be used together with weft's modules" in refused.out, (module, refused.out)

@@ -6,7 +6,7 @@ import json
 from lab.fabric import PAIR, Fabric
 from lab.testing import test
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_netlink", "weft_connectx")
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_netlink", "weft_mlx4")
 DEVICE = "/sys/class/infiniband/mlx4_0"
 NOBODY = "setpriv --reuid 65534 --clear-groups --inh-caps=-all"
 
@@ -51,7 +51,7 @@ def suite(lab, memory=None):
 
 
 @test(kernels=("um-debug",), also=("stock", "plain", "debug"), timeout=150)
-def devices_and_the_kernels_objects(lab):
+def devices_and_kernel_objects(lab):
     """Devices, ports and the kernel's own objects are told of as they are, to nobody what he must not know; a device goes under those who ask."""
     with suite(lab) as node:
         device, = told(node, "dev")
@@ -94,17 +94,17 @@ def devices_and_the_kernels_objects(lab):
 
         asking = [node.spawn(f"while :; do rdma {what}; done >/dev/null 2>&1") for what in ("resource show qp", "resource show cq", "link")]
         for _ in range(lab.rounds(2, 100)):
-            node.run("rmmod weft_connectx")
-            node.insmod("/share/weft_connectx.ko")
+            node.run("rmmod weft_mlx4")
+            node.insmod("/share/weft_mlx4.ko")
         for one in asking:
             one.kill()
-        node.run("rmmod weft_connectx")
+        node.run("rmmod weft_mlx4")
         assert told(node, "dev") == [] and told(node, "resource") == []
-        node.insmod("/share/weft_connectx.ko")
+        node.insmod("/share/weft_mlx4.ko")
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=150)
-def objects_of_programs(lab):
+def user_objects(lab):
     """A program's objects are shown with the program, as long as it has them; keys are for administrators."""
     with suite(lab, memory="768M") as node:
         counts, = told(node, "resource")

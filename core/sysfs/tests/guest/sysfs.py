@@ -6,7 +6,7 @@ from lab.fabric import PAIR, Fabric
 from lab.testing import test
 
 DEVICE = "/sys/class/infiniband/mlx4_0"
-MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_connectx")
+MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_mlx4")
 
 # By file, what libibverbs, libibumad, ibstat and udev's rules take for right.
 FORMATS = {
@@ -93,11 +93,11 @@ def devices_are_shown(lab):
             node.run(f"exec 3< {DEVICE}/ports/1/cm_tx_msgs/req && rmmod weft_cm && ! cat <&3 && ! ls -d {DEVICE}/ports/1/cm_*")
 
         # A reader that holds on does not keep the device, and is told that it has gone.
-        node.run(f"exec 3< {DEVICE}/ports/1/state && rmmod weft_connectx && ! cat <&3 && ! ls -d /sys/class/infiniband/*")
+        node.run(f"exec 3< {DEVICE}/ports/1/state && rmmod weft_mlx4 && ! cat <&3 && ! ls -d /sys/class/infiniband/*")
         # In either order, beside what the driver itself shows.
-        node.insmod("/share/weft_connectx.ko")
+        node.insmod("/share/weft_mlx4.ko")
         node.run(f"test -e {DEVICE}/node_guid && rmmod weft_sysfs && ! test -e {DEVICE}")
         node.insmod("/share/weft_sysfs.ko")
         node.run(f"test -e {DEVICE}/ports/1/counters/port_xmit_packets")
         node.run("! dmesg | grep -E 'duplicate filename|kobject_add'")
-        node.run(f"test -e {DEVICE}/node_guid && rmmod weft_connectx weft_sysfs weft_mad weft_core weft_kern && ! ls -d /sys/class/infiniband")
+        node.run(f"test -e {DEVICE}/node_guid && rmmod weft_mlx4 weft_sysfs weft_mad weft_core weft_kern && ! ls -d /sys/class/infiniband")

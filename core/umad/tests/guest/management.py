@@ -6,7 +6,7 @@ import re
 from lab.fabric import PAIR, Fabric
 from lab.testing import test
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_umad", "weft_connectx")
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_umad", "weft_mlx4")
 PROBE = "/tmp/weft-uverbs-probe"
 PORT = "/sys/class/infiniband/mlx4_0/ports/1"
 # It writes its log when it has filled a buffer, unless told otherwise; one that stands by asks four times in 40 s whether its master lives.
@@ -152,10 +152,10 @@ def misuse(lab):
         node.run("mkfifo /tmp/go")
         outliving = node.spawn(f"exec 3<>/tmp/go; {PROBE} mads-outlive <&3")
         outliving.wait_output("ready")
-        node.run("rmmod weft_connectx")
+        node.run("rmmod weft_mlx4")
         node.run("echo go > /tmp/go")
         outliving.wait(60)
-        node.insmod("/share/weft_connectx.ko")
+        node.insmod("/share/weft_mlx4.ko")
         node.wait_for("test -c /dev/infiniband/umad0", what="the node of the device that has come back")
         active(node)
         # Nothing is asked of the port afterwards, which may have been told anything.

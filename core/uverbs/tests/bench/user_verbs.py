@@ -7,14 +7,14 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "guest"), str(HERE.parents[3] / "tools/connectx/tests/bench")]
+sys.path[:0] = [str(HERE.parent / "guest"), str(HERE.parents[3] / "tools/cards/mlx4/tests/bench")]
 
 from lab import cache, kernels, modules
 from lab.benchmarks import benchmark
 from card import DEVICES, bandwidth, latency, pingpong, take_turns
 from programs import load
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_connectx", "weft_ipoib")
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_mlx4", "weft_ipoib")
 STOCK = ("mlx4_ib", "ib_uverbs", "ib_umad", "ib_ipoib")
 PROGRAM = "/tmp/verbs_figures"
 LINE = re.compile(r"^figure (\S+) (-?\d+)$", re.MULTILINE)

@@ -8,7 +8,7 @@ import subprocess
 from lab.fabric import PAIR, TWO_PORTS, Fabric
 from lab.testing import test
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_connectx", "weft_ipoib")
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_mlx4", "weft_ipoib")
 PROBE = "/tmp/weft-uverbs-probe"
 CHANNELS = pathlib.Path(__file__).with_name("channels.c")
 EXCHANGES = 200
@@ -128,11 +128,11 @@ def misuse(lab):
             outliving.append(node.spawn(f"exec 3<>/tmp/{what}; {PROBE} {what} <&3"))
         for one in outliving:
             one.wait_output("ready")
-        node.run("rmmod weft_connectx")
+        node.run("rmmod weft_mlx4")
         node.run("for what in outlive outlive-many; do echo go > /tmp/$what; done")
         for one in outliving:
             one.wait(60)
-        node.insmod("/share/weft_connectx.ko")
+        node.insmod("/share/weft_mlx4.ko")
         node.wait_for("test -e /dev/infiniband/uverbs0", what="the node of the device that has come back")
         node.run(f"{PROBE} refusals")
 
@@ -140,7 +140,7 @@ def misuse(lab):
         node.run("mkfifo /tmp/go")
         staying = node.spawn(f"exec 3<>/tmp/go; {PROBE} stay <&3")
         staying.wait_output("ready")
-        node.run("ls -di /sys/class/infiniband/mlx4_0/device/infiniband_verbs/uverbs0 >/tmp/old; echo 1 > /sys/kernel/debug/weft_connectx/0000:01:00.0/reset")
+        node.run("ls -di /sys/class/infiniband/mlx4_0/device/infiniband_verbs/uverbs0 >/tmp/old; echo 1 > /sys/kernel/debug/weft_mlx4/0000:01:00.0/reset")
         node.wait_for("ls -di /sys/class/infiniband/mlx4_0/device/infiniband_verbs/uverbs0 >/tmp/new && ! cmp -s /tmp/old /tmp/new", timeout=60, what="the device's return")
         node.run("echo go > /tmp/go")
         staying.wait(60)
@@ -149,7 +149,7 @@ def misuse(lab):
 
 
 # With MADs, and without IPoIB.
-WITH_MADS = (*SUITE[:-2], "weft_umad", "weft_connectx")
+WITH_MADS = (*SUITE[:-2], "weft_umad", "weft_mlx4")
 # The kernel's own look at mappings for devices counts no further; a program may register a page as often as it likes.
 OFTEN_MAPPED = ("DMA-API: exceeded 7 overlapping mappings", "WARNING: .* add_dma_entry")
 
@@ -201,13 +201,15 @@ def completion_channels(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=120)
 def bounds(lab):
-    """One user gets so much of a device and no more. What the card does not give back is lost, and the module that it may still call stays."""
+    """A user, with all UIDs of its own user namespaces, leaves a part of a device to other users and to root, who can make what is announced. What the card does not give back is lost, and the module that it may still call stays."""
     fabric = Fabric(lab, PAIR)
     names = SUITE[:-1]
-    with lab.boot(lab.guest("node1", vfio_user=[fabric.sockets[0]])) as (node,):
+    with lab.boot(lab.guest("node1", vfio_user=[fabric.sockets[0]], allowed=["which is lost$"])) as (node,):
         load(node, names=names)
         node.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
         node.run(f"chmod +x {PROBE} && {PROBE} bounds", timeout=60)
+        if lab.rounds(0, 1):
+            node.run(f"{PROBE} limits", timeout=300)
 
         node.run("mkfifo /tmp/go")
         losing = node.spawn(f"exec 3<>/tmp/go; {PROBE} stay-in-group <&3")
@@ -219,8 +221,36 @@ def bounds(lab):
         node.run("! rmmod weft_uverbs")
 
 
+@test(kernels=("stock",), timeout=120)
+def rdma_cgroup(lab):
+    """rdma.max limits the contexts and objects of a control group, rdma.current counts them, and what is left of a device that goes is returned."""
+    names = SUITE[:-1]
+    group = "/sys/fs/cgroup/limited"
+
+    def current(node):
+        return node.run(f"cat {group}/rdma.current").out.split("\n")[0].strip()
+
+    with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, PAIR).sockets[:1])) as (node,):
+        load(node, names=names)
+        node.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
+        node.run(f"chmod +x {PROBE}; mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup")
+        node.run(f"echo +rdma > /sys/fs/cgroup/cgroup.subtree_control; mkdir {group}; echo mlx4_0 hca_handle=2 hca_object=3 > {group}/rdma.max")
+        for ends_first in (True, False):
+            node.run("rm -f /tmp/go; mkfifo /tmp/go")
+            probe = node.spawn(f"exec 3<>/tmp/go; echo $$ > {group}/cgroup.procs; exec {PROBE} control-group <&3")
+            probe.wait_output("ready")
+            assert current(node) == "mlx4_0 hca_handle=2 hca_object=3", current(node)
+            if not ends_first:
+                node.run("rmmod weft_mlx4")
+                assert "mlx4_0" not in current(node), current(node)
+            node.run("echo go > /tmp/go")
+            probe.wait(60)
+            assert current(node) in ("", "mlx4_0 hca_handle=0 hca_object=0"), current(node)
+        node.run("rmmod " + " ".join(name for name in reversed(names) if name != "weft_mlx4"))
+
+
 @test(kernels=("um-debug",), also=("um",), timeout=60)
-def registers_that_are_no_pages(lab):
+def doorbell_mapping_without_mmio_pages(lab):
     """Where the kernel implements the registers of its devices itself, a program that asks for a page of them is refused, and told why in the log."""
     with lab.boot(lab.guest("node1", cards=Fabric(lab, PAIR).sockets[:1])) as (node,):
         load(node)

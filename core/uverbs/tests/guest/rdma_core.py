@@ -6,7 +6,7 @@ import subprocess
 from lab.fabric import Fabric
 from lab.testing import test
 
-from judges import SUITE
+from applications import SUITE
 from programs import load, unload
 
 NAMES = ("ours", "debian")
@@ -98,7 +98,7 @@ def differences(ours, theirs):
 
 
 @test(kernels=(), also=("stock",), timeout=2000)
-def same_as_in_tree(lab):
+def matches_the_in_tree_stack(lab):
     """Each of rdma-core's own tests ends on ours as on the kernel's own stack, by the same word, whether libibverbs calls ioctl() or writes."""
     fabric = Fabric(lab, PAIR, machines={"debian": "stock"})
     with lab.boot(*(lab.guest(name, cards=[socket], kernel="stock") for name, socket in zip(NAMES, fabric.sockets))) as nodes:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "figures.h"
 #include "../../../kern/bench/bench.h"
-#include "../../../kern/bench/world.h"
+#include "../../../kern/bench/environment.h"
 
 enum { BATCH = 16, MANY = 10000 };
 
@@ -35,27 +35,28 @@ static struct ib_qp *new_qp(struct ib_pd *pd, struct ib_cq *cq)
 	return ib_create_qp(pd, &attr);
 }
 
-static void data_path(struct ib_qp *qp, struct ib_cq *cq, const struct figures_world *world)
+static void data_path(struct ib_qp *qp, struct ib_cq *cq, const struct figures_environment *world)
 {
 	struct ib_send_wr send = {.opcode = IB_WR_SEND};
 	struct ib_recv_wr recv = {};
 
-	world->print("post-send", BENCH(ib_post_send(qp, &send, (void *)0)));
-	world->print("post-recv", BENCH(ib_post_recv(qp, &recv, (void *)0)));
+	world->print("post-send", BENCH(bench_ignore(ib_post_send(qp, &send, (void *)0))));
+	world->print("post-recv", BENCH(bench_ignore(ib_post_recv(qp, &recv, (void *)0))));
 	world->print("poll-cq-of-16", BENCH({
 			     noop_pending = BATCH;
-			     ib_poll_cq(cq, BATCH, wcs);
+			     bench_ignore(ib_poll_cq(cq, BATCH, wcs));
 		     }));
-	world->print("req-notify", BENCH(ib_req_notify_cq(cq, IB_CQ_NEXT_COMP)));
+	world->print("req-notify", BENCH(bench_ignore(ib_req_notify_cq(cq, IB_CQ_NEXT_COMP))));
 	world->print("req-notify-report",
-		     BENCH(ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS)));
+		     BENCH(bench_ignore(
+			     ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS))));
 	world->print("process-direct-of-16", BENCH({
 			     noop_pending = BATCH;
 			     ib_process_cq_direct(cq, -1);
 		     }));
 }
 
-static int dispatch(struct ib_device *device, const struct figures_world *world)
+static int dispatch(struct ib_device *device, const struct figures_environment *world)
 {
 	struct ib_cq *cq = ib_alloc_cq(device, (void *)0, BATCH, 0, IB_POLL_SOFTIRQ);
 
@@ -85,13 +86,13 @@ static int dispatch(struct ib_device *device, const struct figures_world *world)
 }
 
 static void objects(struct ib_device *device, struct ib_pd *pd, struct ib_cq *cq,
-		    const struct figures_world *world)
+		    const struct figures_environment *world)
 {
 	int count;
 
 	world->print("cq-create-destroy",
 		     BENCH(ib_free_cq(ib_alloc_cq(device, (void *)0, 1, 0, IB_POLL_DIRECT))));
-	world->print("qp-create-destroy", BENCH(ib_destroy_qp(new_qp(pd, cq))));
+	world->print("qp-create-destroy", BENCH(bench_ignore(ib_destroy_qp(new_qp(pd, cq)))));
 	for (count = 0; count < MANY; count++) {
 		alive[count] = ib_alloc_cq(device, (void *)0, 1, 0, IB_POLL_DIRECT);
 		if (failed(alive[count]))
@@ -106,12 +107,13 @@ static void objects(struct ib_device *device, struct ib_pd *pd, struct ib_cq *cq
 		if (failed(alive_qps[count]))
 			break;
 	}
-	world->print("qp-create-destroy-among-10000", BENCH(ib_destroy_qp(new_qp(pd, cq))));
+	world->print("qp-create-destroy-among-10000",
+		     BENCH(bench_ignore(ib_destroy_qp(new_qp(pd, cq)))));
 	while (count > 0)
-		ib_destroy_qp(alive_qps[--count]);
+		bench_ignore(ib_destroy_qp(alive_qps[--count]));
 }
 
-int figures_run(struct ib_device *device, const struct figures_world *world)
+int figures_run(struct ib_device *device, const struct figures_environment *world)
 {
 	struct ib_pd *pd = ib_alloc_pd(device, 0);
 	struct ib_cq *cq;
@@ -130,7 +132,7 @@ int figures_run(struct ib_device *device, const struct figures_world *world)
 			data_path(qp, cq, world);
 			objects(device, pd, cq, world);
 			error = dispatch(device, world);
-			ib_destroy_qp(qp);
+			bench_ignore(ib_destroy_qp(qp));
 		}
 		ib_free_cq(cq);
 	}

@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /* What figures.c needs of the world around it. */
-struct figures_world {
+struct figures_environment {
 	void (*print)(const char *name, long instructions);
 	/* Soft interrupts are held back between these, and run in the second. */
 	void (*hold)(void);
@@ -20,10 +20,10 @@ struct figures_world {
 };
 
 /* Measures all figures on a registered device of the no-op driver. 0 or a negative errno. */
-int figures_run(struct ib_device *device, const struct figures_world *world);
+int figures_run(struct ib_device *device, const struct figures_environment *world);
 
 /* The same of a MAD. The device has registered with the MAD layer. */
-int figures_mad(struct ib_device *device, const struct figures_world *world);
+int figures_mad(struct ib_device *device, const struct figures_environment *world);
 
 /* Of the last send that was posted. */
 extern struct ib_cqe *noop_sent;

@@ -6,7 +6,7 @@
 #include <rdma/ib_mad.h>
 #include "figures.h"
 #include "../../../kern/bench/bench.h"
-#include "../../../kern/bench/world.h"
+#include "../../../kern/bench/environment.h"
 
 enum { ROUNDS = 200 };
 
@@ -59,7 +59,7 @@ static u64 work_alone(void)
 	return smallest;
 }
 
-int figures_mad(struct ib_device *device, const struct figures_world *world)
+int figures_mad(struct ib_device *device, const struct figures_environment *world)
 {
 	const u64 nothing = BENCH_SMALLEST((void)0);
 	u64 post = ~0ull, whole = ~0ull;

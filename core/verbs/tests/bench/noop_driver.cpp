@@ -84,7 +84,7 @@ constexpr ib_device_ops ops = {
 
 constinit kern::Static<kern::BhSpinLock> held;
 
-constexpr figures_world world = {
+constexpr figures_environment world = {
 	.print = [](const char *name,
 		    long instructions) { kern_info("figure verbs.%s %ld\n", name, instructions); },
 	.hold = []() NO_THREAD_SAFETY_ANALYSIS { (void)held->lock(); },

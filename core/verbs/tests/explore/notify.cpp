@@ -83,6 +83,14 @@ void reports_workqueue(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_REPORTS, IB_POLL_WORKQUEUE);
 }
+void fires_once_softirq(Test &test)
+{
+	produced_and_polled(test, SOFT_NOTIFY_FIRES_ONCE, IB_POLL_SOFTIRQ);
+}
+void fires_once_workqueue(Test &test)
+{
+	produced_and_polled(test, SOFT_NOTIFY_FIRES_ONCE, IB_POLL_WORKQUEUE);
+}
 /* A driver that forgets to look after arming: what the explorer is to find. */
 void forgets(Test &test)
 {
@@ -92,6 +100,7 @@ void forgets(Test &test)
 } // namespace
 
 KUNIT_SUITE(explore_notify, KUNIT_CASE(fires_softirq), KUNIT_CASE(fires_workqueue),
-	    KUNIT_CASE(reports_softirq), KUNIT_CASE(reports_workqueue));
+	    KUNIT_CASE(reports_softirq), KUNIT_CASE(reports_workqueue),
+	    KUNIT_CASE(fires_once_softirq), KUNIT_CASE(fires_once_workqueue));
 /* Not among those that are to hold. */
-KUNIT_SUITE(planted_notify, KUNIT_CASE(forgets));
+KUNIT_SUITE(notify_defects, KUNIT_CASE(forgets));

@@ -96,7 +96,7 @@ void numbers_go_up(Test &test)
 }
 
 /* Behind the greatest number is 0 again, and what is still had there is left out. */
-void numbers_begin_anew(Test &test)
+void numbers_wrap_around(Test &test)
 {
 	struct Objects {
 		Object all[NumberBlock::size];
@@ -131,7 +131,7 @@ void numbers_begin_anew(Test &test)
 }
 
 /* What is shown is there while somebody holds it, whatever comes and goes beside it. */
-void held_while_it_goes(Test &test)
+void reference_during_removal(Test &test)
 {
 	Boxed<Table> table(NumberBlock::last);
 	ASSERT_TRUE(table.there());
@@ -171,7 +171,7 @@ struct Pairs {
 };
 
 /* One that is found by its number is not ended before the look at it is over. */
-void found_by_number_while_it_goes(Test &test)
+void lookup_during_removal(Test &test)
 {
 	Boxed<Pairs> pairs;
 	ASSERT_TRUE(pairs.there());
@@ -204,5 +204,5 @@ void found_by_number_while_it_goes(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(explore_resources, KUNIT_CASE(numbers_go_up), KUNIT_CASE(numbers_begin_anew),
-	    KUNIT_CASE(held_while_it_goes), KUNIT_CASE(found_by_number_while_it_goes));
+KUNIT_SUITE(explore_resources, KUNIT_CASE(numbers_go_up), KUNIT_CASE(numbers_wrap_around),
+	    KUNIT_CASE(reference_during_removal), KUNIT_CASE(lookup_during_removal));

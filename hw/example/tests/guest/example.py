@@ -21,7 +21,7 @@ def bound(guest):
 
 
 @test(kernels=("um-debug",), also=("um", "stock", "debug", "plain"), timeout=120)
-def driver_and_device_meet(lab):
+def driver_works_on_the_device(lab):
     """The driver sends messages through the device, is taken off and put on again, and refuses a device that tells it nothing."""
     fabric = Fabric(lab, LAB)
     with lab.guest("node1", cards=fabric.sockets) as guest:

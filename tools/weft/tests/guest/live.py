@@ -3,6 +3,7 @@
 import re
 import subprocess
 
+from lab import GuestDied
 from lab.fabric import Fabric
 from lab.testing import test
 from lab.waiting import wait_until
@@ -36,7 +37,7 @@ DRIVER = "for module in mlx4_ib ib_umad; do modprobe $module || exit 1; done"
 
 
 @test(kernels=(), also=("stock",), timeout=180)
-def hosts_come_and_go(lab):
+def hosts_are_added_and_removed(lab):
     """`weft lab apply` gives a lab a host and a switch more: a machine is started for it and reaches the other, which has noticed nothing; and
     takes them away."""
     directory = lab.socket_path("control.sock").parent
@@ -56,25 +57,39 @@ def hosts_come_and_go(lab):
         weft("lab", "shell", "right", "ping -c 1 -W 20 10.1.0.1")
         assert weft("lab", "apply", large) == []
         assert weft("lab", "apply", small) == ["- switch more", "- host right", "- link right/1-more/1", "- link more/2-leaf/3"]
-        assert weft("lab", "shell", "left", "cat /run/mark") == ["here"], "the same machine all the time"
+        assert weft("lab", "shell", "left", "cat /run/mark") == ["here"], "the same guest all the time"
     finally:
         weft("lab", "down")
 
 
-@test(kernels=(), also=("stock",), timeout=120)
-def machine_outlives_its_weftd(lab):
-    """weftd is killed: the machine runs on without its card. The next weftd has the same GUID and LID for the card that is plugged in then."""
+# QEMU 10.1's vfio-user sets an error twice, now and then, if a device's socket closes while the guest accesses the device.
+QEMU_FAILS = "error_setv: Assertion `*errp == NULL' failed"
+
+
+@test(kernels=(), also=("stock",), timeout=240)
+def guest_outlives_its_weftd(lab):
+    """weftd is killed: the guest runs on without its card. The next weftd has the same GUID and LID for the card that is plugged in then."""
+    for attempts_left in (3, 2, 1, 0):
+        try:
+            return _outlive(lab)
+        except GuestDied as error:
+            if QEMU_FAILS not in str(error) or not attempts_left:
+                raise
+
+
+def _outlive(lab):
     fabric = Fabric(lab, ONE)
+    before = len(_active(fabric))
     with lab.boot(lab.guest("left", share=None, cards=fabric.sockets, spare_ports=1, allowed=[r"mlx4"])) as (guest,):
         guest.run(DRIVER)
-        wait_until("the port to be active", lambda: _active(fabric), 60)
+        wait_until("the port to be active", lambda: len(_active(fabric)) == before + 1, 60)
         fabric.process.kill()
         fabric.process.wait()
         assert guest.run("echo still here").out == "still here\n"
         again = Fabric(lab, ONE)
         guest.plug(again.sockets[0])
-        wait_until("the port to be active again", lambda: len(_active(again)) == 2, 60)
-        assert len(set(_active(again))) == 1, _active(again)
+        wait_until("the port to be active again", lambda: len(_active(again)) == before + 2, 60)
+        assert len(set(_active(again)[before:])) == 1, _active(again)
 
 
 def _active(fabric):

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """`weft run`: machines, for one command."""
+import hashlib
+import os
+import pathlib
+import random
 import signal
 import subprocess
 
@@ -50,7 +54,7 @@ def _folder_with_a_table(directory):
 
 
 @test(kernels=("stock",), timeout=150)
-def run_gives_back_what_machines_say(lab):
+def run_passes_output_of_guests(lab):
     """A kernel from a file, with its modules and an initramfs, shares a lab with Debian's; output, errors and status come back by machine, and nothing stays but the consoles."""
     stock = kernels.find("stock")
     file = lab.directory / "lab.toml"
@@ -62,7 +66,7 @@ def run_gives_back_what_machines_say(lab):
     (share / "word").write_text("shared\n")
     logs = lab.directory / "logs"
     done = subprocess.run([lab.program("weft"), "run", "--lab", file, "--share", share, "--logs", logs, "--script", "-"], input=SCRIPT,
-                          capture_output=True, text=True, check=False)
+                          capture_output=True, text=True, check=False, env=_marked(lab))
     said = sorted(done.stdout.splitlines())
     expected = [f"left: {stock.release}", "left:  0% packet loss", "left: shared", f"right: {stock.release}", "right: weft.told=right", "right: ext4",
                 f"right: ACPI table found in initrd [{TABLE}"]
@@ -73,22 +77,68 @@ def run_gives_back_what_machines_say(lab):
     assert _started(lab) == []
 
 
-@test(kernels=("stock",), timeout=60)
+@test(kernels=("stock",), timeout=120)
 def run_ends_on_ctrl_c(lab):
     """Ctrl-C while a machine boots ends it, weftd and the sockets, with the status that a shell has for it."""
     command = subprocess.Popen([lab.program("weft"), "run", "--bare", "--logs", lab.directory / "logs", "--", "sleep", "inf"],
-                               stderr=subprocess.PIPE, text=True)
-    said = command.stderr.readline()
-    assert "boots" in said, said
+                               stderr=subprocess.PIPE, text=True, env=_marked(lab))
+    said = []
+    while not said or "boots" not in said[-1]:      # it may have to make an initramfs first
+        said.append(command.stderr.readline())
+        assert said[-1], said
     wait_until("a machine to run", lambda: _started(lab), 20)
     command.send_signal(signal.SIGINT)
-    rest = command.communicate(timeout=30)[1]
+    rest = command.communicate(timeout=60 * lab.slowness)[1]
     assert command.returncode == 130, rest
     assert "weft run: interrupted" in rest, rest
     assert _started(lab) == []
 
 
+@test(kernels=("stock",), timeout=120)
+def run_passes_input_and_signals_on(lab):
+    """A command in one guest has the caller's standard input; Ctrl-C is the command's first."""
+    command = subprocess.Popen([lab.program("weft"), "run", "--bare", "--quiet", "--on", "node1", "--logs", lab.directory / "logs", "--",
+                                "trap 'echo caught; exit 7' INT; read -r line; echo \"got $line\"; sum=$(sha256sum); echo \"$sum\"; while :; do sleep 0.1; done"],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_marked(lab))
+    data = random.Random(1).randbytes(1 << 20)
+    command.stdin.write(b"hello\n" + data)
+    command.stdin.close()
+    assert command.stdout.readline() == b"got hello\n"
+    assert command.stdout.readline().split()[0].decode() == hashlib.sha256(data).hexdigest()
+    command.send_signal(signal.SIGINT)
+    out, err = command.stdout.read(), command.stderr.read()
+    assert command.wait(60 * lab.slowness) == 130, err
+    assert out == b"caught\n", out
+    assert _started(lab) == []
+
+
+@test(kernels=("stock",), timeout=120)
+def run_uses_wefts_stack(lab):
+    """--stack weft: the guests have weft's modules and none of Linux's RDMA modules, and reach each other."""
+    done = subprocess.run([lab.program("weft"), "run", "--stack", "weft", "--on", "node1", "--quiet", "--logs", lab.directory / "logs", "--",
+                           "ping -c 1 -W 20 10.1.0.2 | grep -o ' 0% packet loss'; lsmod | grep -oE '^(weft_mlx4|weft_ipoib|ib_core|mlx4_core) '; ibv_devices | grep -o mlx4_0"],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=_marked(lab))
+    assert sorted(done.stdout.split("\n")) == sorted([" 0% packet loss", "weft_mlx4 ", "weft_ipoib ", "mlx4_0", ""]), done.stdout + done.stderr
+    assert done.returncode == 0, done.stderr
+    assert _started(lab) == []
+
+
+def _marked(lab):
+    """An environment by which _started() finds the processes of this test."""
+    return {**os.environ, "WEFT_TEST_FOLDER": str(lab.directory)}
+
+
 def _started(lab):
-    """The command lines of QEMU and weftd that name this test's folder, as its logs and its lab file are there."""
-    lines = subprocess.run(["ps", "-eo", "args", "ww"], capture_output=True, text=True, check=True).stdout.splitlines()
-    return [line for line in lines if str(lab.directory) in line and ("qemu" in line or "weftd --socket-dir" in line)]
+    """The command lines of the QEMUs and weftds that this test has started."""
+    mark = f"WEFT_TEST_FOLDER={lab.directory}".encode()
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if mark not in (process / "environ").read_bytes().split(b"\0"):
+                continue
+            words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:     # it has ended meanwhile
+            continue
+        if any("qemu" in word or word.endswith("/weftd") for word in words):
+            found.append(" ".join(words))
+    return found

@@ -80,13 +80,13 @@ def first_steps(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=300)
-def four_machines(lab):
+def four_guests(lab):
     """The one that takes a lab of its own."""
     follow(lab, "Open MPI on 4 nodes")
 
 
 @test(kernels=("stock",), timeout=20)
-def all_are_followed(_):
+def all_tutorials(_):
     """A tutorial that no test follows is not one."""
     titles = set(re.findall(r"^(.+)\n=+\n", PAGE.read_text(), flags=re.MULTILINE)) - {"Tutorials"}
     followed = set(re.findall(r'"([A-Z][\w ]+)"[,)]', pathlib.Path(__file__).read_text()))

@@ -6,6 +6,7 @@ does meets both alike.
 """
 import contextlib
 import dataclasses
+import json
 import pathlib
 import re
 import subprocess
@@ -35,8 +36,8 @@ class Card:
     port: str = ""
 
 
-CONNECTX = Card("weft_connectx", "mlx4_ib")
-INFINIHOST = Card("weft_infinihost", "ib_mthca", 'model = "infinihost"\nports = 2\n', "/1")
+MLX4 = Card("weft_mlx4", "mlx4_ib")
+MTHCA = Card("weft_mthca", "ib_mthca", 'model = "mthca"\nports = 2\n', "/1")
 
 
 def lab_file(bench, names, card):
@@ -49,7 +50,7 @@ def lab_file(bench, names, card):
 
 
 @contextlib.contextmanager
-def pairs(bench, counted=None, cpus=1, card=CONNECTX):
+def pairs(bench, counted=None, cpus=1, card=MLX4):
     """Both pairs with ib0 up: (ours1, ours2), (theirs1, theirs2). Ours have a virtio-net link between them, too.
 
     counted: which of each pair has its instructions counted, 0 or 1. cpus: of each guest.
@@ -190,16 +191,41 @@ def traffic(bench):
     measure_traffic(bench, "ipoib", cpus=1)
 
 
-@benchmark(figures=("ipoib.infinihost.*",), kernel="stock")
-def traffic_of_infinihosts(bench):
+def asked_of_cards(bench):
+    """What the drivers have asked of the card of each host, and the interrupts that it raised."""
+    return json.loads(cache.tool(bench.program("weft"), "--socket-dir", bench.socket_path("ours1.sock").parent, "--json", "counters", "--cards"))
+
+
+@benchmark(figures=("ipoib.ping-*",), kernel="stock")
+def accesses_of_a_ping(bench):
+    """What a round trip costs between the guests: doorbells and interrupts of both cards for each ping that is sent alone."""
+    count = 1000
+    with pairs(bench) as stacks:
+        samples = {}
+        for stack, network, (near, _far) in zip(("ours", "theirs"), ("10.0.0", "10.0.1"), stacks):
+            near.run(f"ping -q -c 10 -i 0.01 {network}.2", timeout=30)
+            for _ in range(3):
+                before = asked_of_cards(bench)
+                near.run(f"ping -q -c {count} -i 0.005 {network}.2", timeout=90)
+                after = asked_of_cards(bench)
+                for name in before[f"{stack}1"]:
+                    passed = sum(after[host][name] - before[host][name] for host in (f"{stack}1", f"{stack}2"))
+                    samples.setdefault(name, {}).setdefault(stack, []).append(passed / count)
+    for name, by_stack in samples.items():
+        if any(any(values) for values in by_stack.values()):
+            bench.figure(f"ipoib.ping-{name.replace('_', '-')}", "1/ping", by_stack["ours"], by_stack["theirs"])
+
+
+@benchmark(figures=("ipoib.mthca.*",), kernel="stock")
+def traffic_of_mthcas(bench):
     """The same, but for virtio-net, on the other card, whose link is half as fast and whose MTU is the same."""
-    with pairs(bench, card=INFINIHOST) as (ours, theirs):
+    with pairs(bench, card=MTHCA) as (ours, theirs):
         for name, (unit, measure) in MEASURES.items():
             samples = {"ours": [], "theirs": []}
             for _ in range(ROUNDS):
                 samples["ours"].append(measure(*ours, "10.0.0.2"))
                 samples["theirs"].append(measure(*theirs, "10.0.1.2"))
-            bench.figure(f"ipoib.infinihost.{name}", unit, samples["ours"], samples["theirs"])
+            bench.figure(f"ipoib.mthca.{name}", unit, samples["ours"], samples["theirs"])
 
 
 @benchmark(figures=("ipoib.cpus.*",), kernel="stock")

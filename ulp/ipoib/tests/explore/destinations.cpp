@@ -25,7 +25,7 @@ HardwareAddress first_bucket()
 struct OneDestination {
 	bool ok()
 	{
-		/* A packet of core/kern/hosted/packet.cpp. */
+		/* A packet of core/kern/sim/packet.cpp. */
 		auto *packet =
 			static_cast<sk_buff *>(kern_alloc(64, KERN_GFP_KERNEL | KERN_GFP_ZERO));
 		if (!packet)
@@ -47,7 +47,7 @@ struct OneDestination {
  * Nothing of one that is freed meanwhile is read: whoever walks a bucket without being a reader
  * begins under the lock.
  */
-void marked_while_one_goes(Test &test)
+void mark_during_removal(Test &test)
 {
 	Boxed<OneDestination> one;
 	ASSERT_TRUE(one.ok());
@@ -57,7 +57,7 @@ void marked_while_one_goes(Test &test)
 }
 
 /* Who looks it up has it until the end of the section, or until the reference is given back. */
-void found_while_it_goes(Test &test)
+void lookup_during_destination_removal(Test &test)
 {
 	Boxed<OneDestination> one;
 	ASSERT_TRUE(one.ok());
@@ -74,5 +74,5 @@ void found_while_it_goes(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(explore_destinations, KUNIT_CASE(marked_while_one_goes),
-	    KUNIT_CASE(found_while_it_goes));
+KUNIT_SUITE(explore_destinations, KUNIT_CASE(mark_during_removal),
+	    KUNIT_CASE(lookup_during_destination_removal));

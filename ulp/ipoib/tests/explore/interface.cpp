@@ -113,7 +113,7 @@ private:
 };
 
 /* Whatever command of the recovery fails, and whenever the administrator comes. */
-void goes_down_while_it_recovers(Test &test)
+void down_during_recovery(Test &test)
 {
 	/* To ERR, RESET, INIT, RTR and RTS. */
 	constexpr unsigned commands = 5;
@@ -178,7 +178,7 @@ void queues_stay_stopped_while_it_recovers(Test &test)
 }
 
 /* New rings are new memory; who reads what was counted holds no lock, and finds it. */
-void statistics_are_read_beside_new_rings(Test &test)
+void statistics_during_ring_resize(Test &test)
 {
 	kern::kunit::Boxed<Host> host(2u);
 	ASSERT_TRUE(host.ok());
@@ -199,7 +199,7 @@ void statistics_are_read_beside_new_rings(Test &test)
 }
 
 /* Who deletes the child waits for its last user without the lock, and the device goes meanwhile. */
-void a_child_is_deleted_beside_the_device(Test &test)
+void child_deleted_during_device_removal(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_TRUE(host.ok());
@@ -215,7 +215,7 @@ void a_child_is_deleted_beside_the_device(Test &test)
 }
 
 /* The groups that programs listen to are looked for as it is closed, and none is left then. */
-void closed_while_it_looks_for_groups(Test &test)
+void closed_during_join(Test &test)
 {
 	constexpr u8 groups = 4;
 	kern::kunit::Boxed<Host> host;
@@ -243,7 +243,7 @@ public:
 /*
  * Whatever fails of a device's registration, its agents and its interface, nothing is left of it.
  */
-void a_device_comes_without_memory(Test &test)
+void device_added_without_memory(Test &test)
 {
 	kern::kunit::Boxed<kern::kunit::FakeDevice> dma("explored");
 	ASSERT_TRUE(dma.there() && dma->native());
@@ -260,7 +260,7 @@ void a_device_comes_without_memory(Test &test)
 }
 
 /* Rings that twice cannot be had leave an interface that is closed, or opens and sends. */
-void rings_fail_twice(Test &test)
+void ring_allocation_fails_twice(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_TRUE(host.ok());
@@ -287,7 +287,7 @@ void rings_fail_twice(Test &test)
 }
 
 /* A child that could not be made can be made afterwards. */
-void a_child_fails_and_is_made_again(Test &test)
+void failed_child_is_recreated(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_TRUE(host.ok());
@@ -303,9 +303,9 @@ void a_child_fails_and_is_made_again(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(explore_ipoib, KUNIT_CASE(goes_down_while_it_recovers),
+KUNIT_SUITE(explore_ipoib, KUNIT_CASE(down_during_recovery),
 	    KUNIT_CASE(queues_stay_stopped_while_it_recovers),
-	    KUNIT_CASE(statistics_are_read_beside_new_rings),
-	    KUNIT_CASE(a_child_is_deleted_beside_the_device),
-	    KUNIT_CASE(closed_while_it_looks_for_groups), KUNIT_CASE(a_device_comes_without_memory),
-	    KUNIT_CASE(rings_fail_twice), KUNIT_CASE(a_child_fails_and_is_made_again));
+	    KUNIT_CASE(statistics_during_ring_resize),
+	    KUNIT_CASE(child_deleted_during_device_removal), KUNIT_CASE(closed_during_join),
+	    KUNIT_CASE(device_added_without_memory), KUNIT_CASE(ring_allocation_fails_twice),
+	    KUNIT_CASE(failed_child_is_recreated));

@@ -23,7 +23,7 @@ constexpr u64 join_us = 2000;
 class Host
 {
 public:
-	Host() { kern_explore_plug_card(); }
+	Host() { kern_explore_plug_card(KERN_EXPLORE_MLX4); }
 	~Host() { pull(); }
 	Host(const Host &) = delete;
 	Host &operator=(const Host &) = delete;
@@ -59,7 +59,7 @@ void let_it_join(Test &test)
 	kern::sleep_us(us, us);
 }
 
-void a_card_goes_during_a_join(Test &test)
+void card_removed_during_join(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_EQ(Host::up(), 0);
@@ -69,7 +69,7 @@ void a_card_goes_during_a_join(Test &test)
 }
 
 /* A child, whose partition has no broadcast group, is deleted as the card goes. */
-void a_card_goes_beside_a_child(Test &test)
+void card_removed_during_child_deletion(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_EQ(kern_explore_link_add(name, child_pkey), 0);
@@ -101,7 +101,7 @@ void a_card_goes_beside_a_child(Test &test)
 }
 
 /* It is closed while it joins; opened again it joins, whatever the first time has left. */
-void a_namespace_goes_during_a_join(Test &test)
+void namespace_exit_during_join(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_EQ(Host::up(), 0);
@@ -116,7 +116,7 @@ void a_namespace_goes_during_a_join(Test &test)
  * Nobody gets what he asks for at times: works and polls neither. Opened again with memory, it
  * joins.
  */
-void a_join_without_memory(Test &test)
+void join_without_memory(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_TRUE(host.there());
@@ -131,6 +131,6 @@ void a_join_without_memory(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(explore_on_a_card, KUNIT_CASE(a_card_goes_during_a_join),
-	    KUNIT_CASE(a_card_goes_beside_a_child), KUNIT_CASE(a_namespace_goes_during_a_join),
-	    KUNIT_CASE(a_join_without_memory));
+KUNIT_SUITE(explore_on_a_card, KUNIT_CASE(card_removed_during_join),
+	    KUNIT_CASE(card_removed_during_child_deletion), KUNIT_CASE(namespace_exit_during_join),
+	    KUNIT_CASE(join_without_memory));

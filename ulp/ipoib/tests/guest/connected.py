@@ -125,7 +125,7 @@ def other_address(node):
 
 
 @test(kernels=("um-debug",), also=("stock", "debug", "plain"), timeout=300)
-def connected_mode_between_ours(lab):
+def connected_mode_between_weft_guests(lab):
     """Two guests on our stack in connected mode: packets of 64 KiB, by one connection each way; and both back in datagram mode."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)

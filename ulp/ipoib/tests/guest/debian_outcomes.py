@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """What came of an administrator's acts on Debian's stack (Linux 6.1, ib_ipoib), where it depends neither on what else is drawn nor on the order.
 
-From outcomes.json of a full run: `scripts/test --full --only '^guest-um-debug\\.monkey'`.
+From outcomes.json of a full run: `scripts/test --full --only '^guest-um-debug\\.random_administration'`.
 """
 
 # By act, and by what of it.

@@ -39,12 +39,12 @@ def lid_of(node, hardware_address):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=400)
-def datagrams_of_a_stranger(lab):
+def malicious_datagrams(lab):
     """A process on the peer, on the stock verbs, feeds ib0 random datagrams by the ten thousand: no report, no leak, no flood
     of the log, and the interface still serves its neighbours."""
     share = lab.directory / "share"
     share.mkdir()
-    shutil.copy(lab.program("weft-stranger"), share)
+    shutil.copy(lab.program("weft-malicious-guest"), share)
     with mixed_pair(lab, peer_share=share) as (ours, theirs):
         interfaces_up(ours, theirs)
         theirs.run("modprobe ib_umad && modprobe ib_uverbs")
@@ -57,7 +57,7 @@ def datagrams_of_a_stranger(lab):
         group = found[1]
         before, lines = counters(ours), log_lines(ours)
         flood = theirs.spawn("ping -f -q -w 600 10.0.0.1")
-        theirs.run(f"/share/weft-stranger --address {address} --lid {lid_of(theirs, address)} --multicast-lid {group} "
+        theirs.run(f"/share/weft-malicious-guest --address {address} --lid {lid_of(theirs, address)} --multicast-lid {group} "
                    f"--seed {lab.seed} --count {lab.rounds(20_000, 2_000_000)}", timeout=60 + lab.rounds(0, 2000))
         flood.kill()
         after = counters(ours)
@@ -89,7 +89,7 @@ def joins_that_are_refused(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def an_sa_that_is_silent(lab):
+def unresponsive_sa(lab):
     """Without a manager an interface waits, and comes up by itself once there is one; neighbours not asked for yet are found."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node2)
@@ -107,26 +107,26 @@ def an_sa_that_is_silent(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=400)
-def an_sa_that_talks_nonsense(lab):
+def corrupt_sa_replies(lab):
     """What the SA answers is noise, zeros, refusals, other attributes: the interface comes up with it or not, but there is no report, no
     flood of the log and no leak, and once the answers are right, so is the interface."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
         reachable(node1, "10.0.0.2")
         lines = log_lines(node1)
-        garbled = 0
+        corrupted = 0
         for round_ in range(lab.rounds(6, 50)):
             # Each answer at first, so that the join itself is nonsense; then half of them, so that much of what follows a join is.
             one_in = 1 + round_ % 2
-            weft(lab, "sm", "garble", "--seed", lab.seed + round_, "--one-in", one_in)
+            weft(lab, "sm", "corrupt-replies", "--seed", lab.seed + round_, "--one-in", one_in)
             node1.run("ip link set ib0 down && ip link set ib0 up")
             node1.run("ip maddr add 01:00:5e:01:02:03 dev ib0; ip neigh flush dev ib0")
             node1.run("ping -c 4 -i 0.2 -W 1 -q 10.0.0.2; ping -c 2 -W 1 -q -I ib0 224.0.0.1; true", timeout=30)
             node1.run("ip maddr del 01:00:5e:01:02:03 dev ib0")
-            now = json.loads(weft(lab, "sm", "garble", "--one-in", 0))["garbled"]
+            now = json.loads(weft(lab, "sm", "corrupt-replies", "--one-in", 0))["corrupted"]
             # Of half of them it may be none: a round asks for five to ten.
-            assert now > garbled or one_in > 1, "nothing was asked of the SA"
-            garbled = now
+            assert now > corrupted or one_in > 1, "nothing was asked of the SA"
+            corrupted = now
         # A record that was wrong and taken for right is forgotten when the interface goes down.
         for node in (node1, node2):
             node.run("ip link set ib0 down && ip link set ib0 up")

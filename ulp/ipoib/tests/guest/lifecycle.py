@@ -10,7 +10,7 @@ from lab.waiting import wait_until
 
 from pair import interfaces_up, iperf3, load_suite, mixed_pair, reachable, weft, weft_pair
 
-MODULES = "weft_connectx weft_cm weft_mad weft_core weft_kern"
+MODULES = "weft_mlx4 weft_cm weft_mad weft_core weft_kern"
 
 
 def down_and_up(lab, node1, node2):
@@ -84,7 +84,7 @@ def card_leaves(lab, node1, node2):
     node1.run("ip link add link ib0 name ib0.8001 type ipoib pkey 0x8001 && ip link set ib0.8001 up")
     back = node2.spawn("ping -f -q -w 600 10.0.0.1")
     flood = node1.spawn("ping -f -q -w 600 10.0.0.2")
-    card = node1.run("basename $(readlink -f /sys/bus/pci/drivers/weft_connectx/0*)").out.strip()
+    card = node1.run("basename $(readlink -f /sys/bus/pci/drivers/weft_mlx4/0*)").out.strip()
     node1.run(f"ip link del ib0.8001 & echo 1 > /sys/bus/pci/devices/{card}/remove; wait", timeout=60)
     assert node1.run("ip -o link").out.count("ib0") == 0
     node1.run("echo 1 > /sys/bus/pci/rescan", timeout=60)
@@ -104,7 +104,7 @@ def loss(lab, node1, node2):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=400)
-def interfaces_and_links_come_and_go(lab):
+def interfaces_and_links_flap(lab):
     """An interface, a link, the subnet manager and all LIDs change under traffic, between two guests on our stack."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
@@ -113,7 +113,7 @@ def interfaces_and_links_come_and_go(lab):
 
 
 @test(kernels=(), also=("debug", "stock", "plain"), timeout=400)
-def modules_and_cards_leave_under_traffic(lab):
+def modules_and_cards_removed_under_traffic(lab):
     """The modules are removed and inserted while pings run, and the card is taken out from under them."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
@@ -122,7 +122,7 @@ def modules_and_cards_leave_under_traffic(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=600)
-def all_of_it_with_the_stock_stack(lab):
+def lifecycle_with_the_stock_stack(lab):
     """The same, with a peer on Debian's stack."""
     with mixed_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)

@@ -8,10 +8,10 @@ from pair import interfaces_up, load_stock, load_suite, reachable, start_fabric,
 
 FILES = ("kernel", "initramfs")
 # The machine that boots has an InfiniHost, which takes two ports for granted.
-INFINIHOST = PAIR.replace('name = "node2"\n', 'name = "node2"\nmodel = "infinihost"\nports = 2\n').replace('"node2", ', '"node2/1", ')
+MTHCA = PAIR.replace('name = "node2"\n', 'name = "node2"\nmodel = "mthca"\nports = 2\n').replace('"node2", ', '"node2/1", ')
 
 
-def boots_from(lab, server, socket, driver="weft_connectx"):
+def boots_from(lab, server, socket, driver="weft_mlx4"):
     """iPXE fetches a kernel and its RAM disk from the server by HTTP; what it boots has the card for itself and reaches the server."""
     kernel = kernels.find("debug" if lab.kernel == "debug" else "plain")
     server.run("mkdir /tmp/served")
@@ -32,7 +32,7 @@ def boots_from(lab, server, socket, driver="weft_connectx"):
 
 
 @test(kernels=(), also=("plain", "debug"), timeout=300)
-def a_machine_boots_over_our_ib0(lab):
+def guest_boots_over_weft_ib0(lab):
     """The server is on our stack."""
     sockets = start_fabric(lab)
     with lab.boot(lab.guest("node1", cards=[sockets[0]])) as (server,):
@@ -43,7 +43,7 @@ def a_machine_boots_over_our_ib0(lab):
 
 
 @test(kernels=(), also=("plain", "debug"), timeout=300)
-def a_machine_boots_over_the_ib0_of_debian(lab):
+def guest_boots_over_stock_ib0(lab):
     """The server is on Debian's stack: neither end of the transfer is ours, only the cards and the fabric."""
     sockets = start_fabric(lab)
     with lab.boot(lab.guest("node1", cards=[sockets[0]], kernel="stock")) as (server,):
@@ -53,10 +53,10 @@ def a_machine_boots_over_the_ib0_of_debian(lab):
 
 
 @test(kernels=(), also=("plain", "debug"), timeout=300)
-def an_infinihost_boots_over_the_ib0_of_debian(lab):
+def mthca_guest_boots_over_stock_ib0(lab):
     """The same with iPXE's driver for the other card: what it fetches comes from a ConnectX on Debian's stack."""
-    sockets = start_fabric(lab, INFINIHOST)
+    sockets = start_fabric(lab, MTHCA)
     with lab.boot(lab.guest("node1", cards=[sockets[0]], kernel="stock")) as (server,):
         load_stock(server)
         interfaces_up(server)
-        boots_from(lab, server, sockets[1], "weft_infinihost")
+        boots_from(lab, server, sockets[1], "weft_mthca")

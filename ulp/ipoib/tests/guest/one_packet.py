@@ -45,7 +45,7 @@ def receives(lines):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock"), timeout=120)
-def one_packet_shows_itself(lab):
+def one_packet_is_traced(lab):
     """A ping is posted, rung for, received and answered; the joins before it are MADs, the port's coming up an event; and who does not look sees none."""
     sockets = start_fabric(lab)
     guests = [lab.guest(f"node{number}", cards=[socket]) for number, socket in enumerate(sockets, 1)]

@@ -7,7 +7,7 @@ import subprocess
 from lab.fabric import PAIR, Fabric
 from lab.waiting import DeadlineExceeded
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_connectx", "weft_ipoib")
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_mlx4", "weft_ipoib")
 
 
 def start_fabric(lab, lab_file=PAIR, **machines):
@@ -21,8 +21,8 @@ def weft(lab, *arguments):
                           check=True, capture_output=True, text=True, timeout=60).stdout
 
 
-def load_suite(node, driver="weft_connectx"):
-    node.insmod(*(f"/share/{driver if name == 'weft_connectx' else name}.ko" for name in SUITE))
+def load_suite(node, driver="weft_mlx4"):
+    node.insmod(*(f"/share/{driver if name == 'weft_mlx4' else name}.ko" for name in SUITE))
 
 
 def load_stock(node, driver="mlx4_ib"):
@@ -31,7 +31,7 @@ def load_stock(node, driver="mlx4_ib"):
     node.wait_for("ip link show dev ib0", timeout=60, what="ib0 of the stock stack")
 
 
-def unload_suite(node, driver="weft_connectx"):
+def unload_suite(node, driver="weft_mlx4"):
     node.run(f"rmmod weft_ipoib {driver} weft_cm weft_mad weft_core weft_kern", timeout=60)
 
 

@@ -42,8 +42,17 @@ def large_datagrams_and_a_child(lab):
     """A broadcast group of MTU 4096 gives an interface of 4092 bytes; a child by P_Key carries traffic beside its parent."""
     with weft_pair(lab, LARGE) as (node1, node2):
         check_large_datagrams_and_a_child(node1, node2)
-        # A second child of the same partition, and one of the parent, are refused.
-        assert node1.run("ip link add link ib0 name again type ipoib pkey 0x8001", check=False).status != 0
+        # Another child of the same partition, and one of the parent's, carry traffic too; one by its P_Key in sysfs is unique.
+        for number, (name, words) in enumerate((("again", "pkey 0x8001"), ("pod1", "")), 2):
+            node1.run(f"ip link add link ib0 name {name} type ipoib {words}")
+            node1.run(f"ip link set {name} up; ip address add 10.0.{number}.1/24 dev {name}")
+            peer = "ib0.8001" if words else "ib0"
+            node2.run(f"ip address add 10.0.{number}.2/24 dev {peer}")
+            node1.wait_for_carrier(name)
+            assert not lost_sizes(node1, f"10.0.{number}.2", 3 * (56,), f"-I {name}")
+        node1.put("/sys/class/net/ib0/create_child", "0x8002\n")
+        for pkey in ("0x8002", "0x7fff"):
+            assert node1.put("/sys/class/net/ib0/create_child", f"{pkey}\n", check=False).status != 0
         assert node1.run("ip link add link ib0.8001 name deeper type ipoib pkey 0x8002", check=False).status != 0
         node1.run("ip link del ib0.8001")
         assert not lost_sizes(node1, "10.0.0.2", 3 * (56,))

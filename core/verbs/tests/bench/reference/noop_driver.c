@@ -177,7 +177,7 @@ static void print(const char *name, long instructions)
 	pr_info("verbs_reference: figure verbs.%s %ld\n", name, instructions);
 }
 
-static const struct figures_world world = {.print = print, .hold = hold, .release = release};
+static const struct figures_environment world = {.print = print, .hold = hold, .release = release};
 
 static int __init noop_init(void)
 {

@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include "../../../../kern/bench/world.c"
+#include "../../../../kern/bench/environment.c"

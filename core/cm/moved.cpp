@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Peers whose port has another LID than when the connection was made, after a restart of the subnet
+ * manager for example. A message of theirs comes from nowhere that this end sends to. Anybody could
+ * have sent it, so it is not believed (Id::is_from_peer()), but the subnet administration is asked
+ * where the peer's port is now.
+ */
+#include "device.hpp"
+
+#include <rdma/ib_cache.h>
+
+namespace cm
+{
+
+/* One question, of which a device asks no second before it is answered. */
+struct Device::Whereabouts {
+	kern::Ref<Device> device;
+	u32 local_id;
+	u32 slid;  /* where a message has come from */
+	bool ends; /* the peer has forgotten the connection */
+};
+
+kern::Result<sa_path_rec> Id::path_to_peer() const
+{
+	if (!address_ || !port_ || rdma_is_zero_gid(&address_->gid))
+		return kern::Error{-ENOENT};
+	sa_path_rec path{};
+	TRY_ERRNO(rdma_query_gid(device, port_->number(), 0, &path.sgid));
+	path.dgid = address_->gid;
+	path.pkey = pkey_;
+	path.reversible = 1;
+	path.numb_path = 1;
+	return path;
+}
+
+kern::Result<> Id::follow_peer(const sa_path_rec &path)
+{
+	const Route route = TRY(find_route(*device, path));
+	kern::Ref<Address> there;
+	TRY(take_route(route, remote_cm_qpn, there));
+	address_ = std::move(there);
+	port_ = device_->port(route.port);
+	address_port_ = route.port;
+	return {};
+}
+
+/* What cannot be asked is asked for again when the peer repeats its message. */
+void Device::ask_where_peer_is(Id &id, const Received &received, bool ends)
+{
+	constexpr unsigned long timeout_ms = 1000;
+	constexpr int retries = 2;
+	constexpr u64 mask = IB_SA_PATH_REC_DGID | IB_SA_PATH_REC_SGID | IB_SA_PATH_REC_PKEY |
+			     IB_SA_PATH_REC_NUMB_PATH | IB_SA_PATH_REC_REVERSIBLE;
+	auto wanted = id.path_to_peer();
+	if (asks_ || !wanted.ok())
+		return;
+	auto asked = kern::make<Whereabouts>(kern::Gfp::kernel, kern::Ref<Device>::share(*this),
+					     id.local_id.value(), u32{received.wc().slid}, ends);
+	if (!asked.ok())
+		return;
+	ib_sa_query *query;
+	const int status = ib_sa_path_rec_get(
+		&sa_client(), &ib_, id.port_number(), &wanted.value(), mask, timeout_ms, retries,
+		static_cast<unsigned int>(kern::Gfp::kernel),
+		[](int failed, sa_path_rec *path, void *context) {
+			const auto whereabouts = kern::Owned<Whereabouts>::adopt(
+				static_cast<Whereabouts *>(context));
+			whereabouts->device->peer_path_found(*whereabouts, failed, path);
+		},
+		asked.value().get(), &query);
+	if (status < 0)
+		return;
+	/* The callback's, which waits for the lock. */
+	(void)asked.take().release();
+	asks_ = true;
+}
+
+void Device::peer_path_found(const Whereabouts &asked, int status, const sa_path_rec *path)
+{
+	kern::Guard guard(lock_);
+	asks_ = false;
+	if (status || gone_ || path->ib.dlid.value() != asked.slid)
+		return;
+	Id *id = find(asked.local_id);
+	if (!id || !id->follow_peer(*path).ok())
+		return;
+	if (asked.ends)
+		kern::ignore(id->send_dreq({}));
+}
+
+} // namespace cm

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * A message that may have to go out once more. Of its 256 bytes most are private data that nobody
+ * has given, and an id may live for days with its last answer: zeroes at the end are not kept.
+ */
+#pragma once
+
+#include <ib/cm.hpp>
+#include <kern/memory.hpp>
+#include <kern/span.hpp>
+
+namespace cm
+{
+
+class RetransmitBuffer
+{
+public:
+	RetransmitBuffer() = default;
+	/* Errors: ENOMEM. Context: process. */
+	static kern::Result<RetransmitBuffer> create(const ib::Mad &mad)
+	{
+		kern::ConstBytes bytes = kern::bytes_of(mad);
+		while (!bytes.empty() && ends_in_zeroes(bytes))
+			bytes = bytes.first(bytes.size() - step);
+		RetransmitBuffer kept;
+		kept.bytes_ = TRY(kern::make_array<std::byte>(kern::Gfp::kernel, bytes.size()));
+		kern::copy(kept.bytes_.span(), bytes);
+		return kept;
+	}
+
+	ib::Mad mad() const
+	{
+		ib::Mad mad{};
+		kern::copy(kern::writable_bytes_of(mad), bytes_.span());
+		return mad;
+	}
+
+private:
+	/* By so many bytes: there may be two hundred zeroes in each message of a connection. */
+	static constexpr std::size_t step = sizeof(u64);
+	static_assert(sizeof(ib::Mad) % step == 0);
+
+	static bool ends_in_zeroes(kern::ConstBytes bytes)
+	{
+		u64 last;
+		__builtin_memcpy(&last, bytes.data() + bytes.size() - step, step);
+		return last == 0;
+	}
+
+	kern::OwnedArray<std::byte> bytes_;
+};
+
+} // namespace cm

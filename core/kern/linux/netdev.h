@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* What the C files of network interfaces share. */
+#pragma once
+#include <linux/netdevice.h>
+#include <kern/abi/netdev.h>
+
+/* netdev_priv() of every interface of the suite. */
+struct kern_netdev_private {
+	void *owner;
+	const struct kern_netdev_ops *ops;
+	struct net_device_ops native;
+	struct header_ops header_ops;
+	bool segmentation; /* the device cuts segments, if it can */
+	struct net_device *dev;
+	struct list_head node; /* in kern_netdevs, while it is registered */
+};
+
+/* All that are registered, in any namespace. Changed with the rtnl lock held, read under RCU. */
+extern struct list_head kern_netdevs;
+
+extern const struct ethtool_ops kern_ethtool_ops;
+
+/* Whether an interface is one that kern_netdev_configure() has set up. */
+static inline bool kern_netdev_is_ours(const struct net_device *dev)
+{
+	return dev->ethtool_ops == &kern_ethtool_ops;
+}
+/* The files of an interface that has a kind. */
+extern const struct attribute_group kern_link_files;
+/* What a device's kind does. */
+const struct kern_link_ops *kern_link_ops_of(const struct net_device *dev);
+
+/* For the kernel's own allocation of a device that user space asked for. */
+void kern_netdev_setup(struct net_device *dev);

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What a device reaches of the machine's memory, where that is not all of it: coherent memory lies
+// in it, and other memory is copied into it and back, whenever the seam says that it changes hands.
+// Whoever forgets to say so sees what was there before.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+
+namespace sim
+{
+
+class Arena
+{
+public:
+	Arena() = default;
+	explicit Arena(std::span<std::byte> memory);
+	/* All of it is anybody's again. */
+	~Arena();
+	Arena(const Arena &) = delete;
+	Arena &operator=(const Arena &) = delete;
+
+	explicit operator bool() const { return !memory_.empty(); }
+	/* nullptr: none is left. Nobody else has it, nor is it touched once it is released. */
+	std::byte *take(std::size_t size);
+	void release(std::byte *piece);
+	/* The piece that an address lies in; its beginning and its size. */
+	std::span<std::byte> piece_at(std::uint64_t address) const;
+	bool empty() const { return taken_.empty(); }
+
+private:
+	std::span<std::byte> memory_;
+	std::map<std::byte *, std::size_t> taken_;
+};
+
+} // namespace sim

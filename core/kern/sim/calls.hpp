@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Calls that somebody has asked for and that happen in lines of execution of their own: timers,
+ * tasklets, interrupts, works. All of them are known by the address of the item that the caller
+ * owns, which may go as soon as its call is neither due nor running; so what is known of an item is
+ * kept here, not in it.
+ */
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include "fiber.hpp"
+
+namespace sim::calls
+{
+
+struct Call {
+	Kind kind;
+	std::string name;
+	// The item may be gone when it returns.
+	std::function<void()> run;
+	// Two at once, if it is asked for again while it runs.
+	bool overlaps = false;
+	// When it comes into its queue: at once, or when its moment has come.
+	std::function<void()> queued = {};
+	// Waits until this holds, before it begins; woken by wake() of `turn_of`. Empty: at once.
+	std::function<bool()> turn = {};
+	const void *turn_of = nullptr;
+	// When it has run, or has been cancelled after it came into its queue.
+	std::function<void()> ended = {};
+};
+
+/* False if the item's call is due already, and has not begun. */
+bool request(const void *item, Call call);
+/* The same at a moment of the clock. */
+bool request_at(const void *item, std::uint64_t at, Call call);
+/* It is not due any more; false if it was not. One that runs goes on. */
+bool cancel(const void *item);
+/* The same, and waits for one that runs. The caller may sleep, if `sleeps`. */
+bool cancel_and_wait(const void *item, bool sleeps);
+/* One that waits for its moment comes into its queue now. */
+void hasten(const void *item);
+/* Waits until what is due now, or runs, has ended. False if there is nothing. */
+bool flush(const void *item);
+bool due(const void *item);
+/* What of the memory is due, or runs in another line of execution: its name, or empty. */
+std::string active_within(const void *memory, std::size_t size);
+/* What is still due at the end: its name, or empty. */
+std::string left();
+/* A new run begins. */
+void reset();
+
+} // namespace sim::calls

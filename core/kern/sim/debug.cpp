@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// include/kern/abi/debug.h, the atomic accesses of instrument.h, and branches.
+#include <kern/abi/debug.h>
+#include "failure.hpp"
+#include "lock_order.hpp"
+#include "scheduler.hpp"
+
+using namespace sim;
+
+// Whose numbers kern_cpu() gives, by turns: each line of execution has a CPU of its own, but arrays
+// of one entry a CPU are finite.
+constexpr unsigned int cpus = 4;
+
+extern "C" {
+
+void sim_access(const volatile void *address);
+void sim_access(const volatile void *address)
+{
+	if (scheduler().inside())
+		scheduler().step({"an atomic access", address, __builtin_return_address(0)});
+}
+
+/*
+ * Between plain accesses: called at each branch of what is compiled with
+ * -fsanitize-coverage=trace-pc.
+ */
+void __sanitizer_cov_trace_pc(void);
+void __sanitizer_cov_trace_pc(void)
+{
+	if (scheduler().inside())
+		scheduler().step({"a branch", nullptr, __builtin_return_address(0)});
+}
+
+void kern_warn_at(const char *file, int line, const char *what)
+{
+	fail(what, std::string(file) + ":" + std::to_string(line) +
+			   (scheduler().inside() ? ", " + scheduler().current().name : ""));
+}
+
+void kern_bug_at(const char *file, int line, const char *what)
+{
+	fail(what, std::string(file) + ":" + std::to_string(line));
+}
+
+void kern_might_sleep(const char *file, int line)
+{
+	check_may_sleep("may sleep at " + std::string(file) + ":" + std::to_string(line));
+}
+
+void kern_non_block_start(void)
+{
+	if (scheduler().current().kind == Kind::task)
+		scheduler().current().non_block++;
+}
+
+void kern_non_block_end(void)
+{
+	if (scheduler().current().kind == Kind::task)
+		scheduler().current().non_block--;
+}
+
+bool kern_in_hard_irq(void)
+{
+	return scheduler().current().kind == Kind::hard_interrupt;
+}
+
+bool kern_in_soft_irq(void)
+{
+	return scheduler().current().kind == Kind::soft_interrupt || scheduler().current().bh_off;
+}
+
+bool kern_in_atomic(void)
+{
+	const Fiber &self = scheduler().current();
+
+	return self.kind != Kind::task || self.preempt_off || self.bh_off || self.irqs_off;
+}
+
+bool kern_irqs_disabled(void)
+{
+	return scheduler().current().irqs_off != 0;
+}
+
+bool kern_may_sleep(void)
+{
+	return scheduler().current().may_sleep();
+}
+
+unsigned long kern_context(void)
+{
+	return (scheduler().current().id + 1ul) << 2 |
+	       static_cast<unsigned long>(scheduler().current().kind);
+}
+
+unsigned int kern_cpu(void)
+{
+	return scheduler().current().id % cpus;
+}
+
+unsigned int kern_cpu_count(void)
+{
+	return cpus;
+}
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The device that memory is mapped for. An address that it is given is the CPU's own: of the memory
+// itself, or of its copy in what the device reaches.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <kern/abi/dma.h>
+#include "arena.hpp"
+
+struct device {
+	struct Copy {
+		std::byte *original;
+		std::size_t size;
+		kern_dma_direction direction;
+	};
+
+	std::string name;
+	// Address of what is mapped, and where from.
+	std::multimap<std::uint64_t, const void *> mapped = {};
+	// None: it reaches all memory.
+	std::unique_ptr<sim::Arena> arena = {};
+	std::map<std::uint64_t, Copy> copies = {};
+};

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What a run has been found to do wrong. The first failure is its end.
+#pragma once
+#include <functional>
+#include <string>
+#include "fiber.hpp"
+
+namespace sim
+{
+
+/* Reports, and does not return. title: the same for the same defect. */
+[[noreturn]] void fail(const std::string &title, const std::string &detail);
+/* Who is told, and ends the process. */
+void on_failure(std::function<void(const std::string &title, const std::string &detail)> told);
+
+/* A code address as "function file:line", without the frames of the seam's own headers. */
+std::string where(const void *address);
+/* "call in function file:line" */
+std::string describe(const Place &place);
+
+/* The name that a lock's class was declared by. */
+std::string lock_name(const void *lock_class);
+
+} // namespace sim

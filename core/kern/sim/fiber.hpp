@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A line of execution of the hosted kernel, with a stack of its own: a task, or an interrupt on a
+// CPU of its own.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace sim
+{
+
+enum class Kind : std::uint8_t { task, soft_interrupt, hard_interrupt };
+
+enum class State : std::uint8_t {
+	runnable,
+	// Until it is woken, or its deadline has come.
+	blocked,
+	finished,
+};
+
+inline constexpr std::uint64_t never = ~std::uint64_t{0};
+
+/* Where a line of execution is: the call that it is about to make, on what, and from where. */
+struct Place {
+	const char *call = "";
+	const volatile void *object = nullptr;
+	const void *caller = nullptr;
+};
+
+struct HeldLock {
+	const void *lock;
+	const void *lock_class;
+};
+
+class Fiber
+{
+public:
+	Fiber();
+	~Fiber();
+	Fiber(const Fiber &) = delete;
+	Fiber &operator=(const Fiber &) = delete;
+
+	/* Makes it one that will call `body`; whatever it was before has finished. */
+	void prepare(unsigned int id, Kind kind, std::string name, std::function<void()> body);
+	/* Goes on with it; returns when somebody goes on with `from`. */
+	void resume(Fiber &from);
+	/*
+	 * The same for the line of execution that the program began with, which has no Fiber's
+	 * stack.
+	 */
+	static Fiber &root();
+
+	bool may_sleep() const
+	{
+		return kind == Kind::task && preempt_off == 0 && bh_off == 0 && irqs_off == 0 &&
+		       rcu_readers == 0 && non_block == 0;
+	}
+	/*
+	 * Somewhere that a grace period waits for: the kernel's RCU waits for all that cannot be
+	 * preempted.
+	 */
+	bool delays_grace_period() const
+	{
+		return begun &&
+		       (kind != Kind::task || preempt_off || bh_off || irqs_off || rcu_readers);
+	}
+
+	unsigned int id = 0;
+	Kind kind = Kind::task;
+	State state = State::finished;
+	std::string name;
+	// How often each has been begun and not ended.
+	unsigned int preempt_off = 0, bh_off = 0, irqs_off = 0, rcu_readers = 0, non_block = 0;
+	// Counts the sections that delay a grace period.
+	std::uint64_t section = 0;
+	std::vector<HeldLock> held;
+	Place place;
+	// Calls of the seam and atomic accesses that it has made, and allocations.
+	std::uint64_t steps = 0, allocations = 0;
+	// Of a blocked one.
+	const volatile void *waits_for = nullptr;
+	std::uint64_t deadline = never;
+	// When it became runnable, in the order of all of them.
+	std::uint64_t ready = 0;
+	std::uint64_t priority = 0;
+	// Between kern_wait_prepare() and kern_wait_finish().
+	void *wait_entry = nullptr;
+	void *thread = nullptr;
+	bool works = false;
+	// Not while it waits for its turn: an interrupt is none before it begins.
+	bool begun = true;
+
+private:
+	explicit Fiber(std::nullptr_t);
+	[[noreturn]] static void enter();
+
+	std::byte *stack_ = nullptr;
+	void *saved_ = nullptr;
+	void *fake_stack_ = nullptr;
+	const void *bottom_ = nullptr;
+	std::size_t size_ = 0;
+	std::function<void()> body_;
+};
+
+} // namespace sim

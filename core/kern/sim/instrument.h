@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Included before everything else that is compiled for core/kern/sim (-include), so that the
+ * scheduler may switch at each atomic access, too: the compiler's own operations, by which
+ * include/kern/atomic.hpp and its users do them, first say where they are. A macro does not expand
+ * itself again, so what follows the comma is the operation.
+ */
+#pragma once
+
+#ifdef __cplusplus
+extern "C" void sim_access(const volatile void *address);
+
+#define __atomic_load_n(p, ...) (sim_access(p), __atomic_load_n(p, __VA_ARGS__))
+#define __atomic_store_n(p, ...) (sim_access(p), __atomic_store_n(p, __VA_ARGS__))
+#define __atomic_exchange_n(p, ...) (sim_access(p), __atomic_exchange_n(p, __VA_ARGS__))
+#define __atomic_compare_exchange_n(p, ...)                                                        \
+	(sim_access(p), __atomic_compare_exchange_n(p, __VA_ARGS__))
+#define __atomic_fetch_add(p, ...) (sim_access(p), __atomic_fetch_add(p, __VA_ARGS__))
+#define __atomic_fetch_sub(p, ...) (sim_access(p), __atomic_fetch_sub(p, __VA_ARGS__))
+#define __atomic_fetch_or(p, ...) (sim_access(p), __atomic_fetch_or(p, __VA_ARGS__))
+#define __atomic_fetch_and(p, ...) (sim_access(p), __atomic_fetch_and(p, __VA_ARGS__))
+#define __atomic_add_fetch(p, ...) (sim_access(p), __atomic_add_fetch(p, __VA_ARGS__))
+
+/* A section whose bounds the linker names. */
+#define KERN_KUNIT_SECTION "sim_suites"
+#endif

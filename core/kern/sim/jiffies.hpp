@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The hosted kernel's units of time: it ticks a thousand times a second.
+#pragma once
+#include <cstdint>
+
+namespace sim
+{
+
+inline constexpr std::uint64_t nanoseconds_of_ms = 1'000'000;
+inline constexpr std::uint64_t nanoseconds_of_jiffy = nanoseconds_of_ms;
+
+} // namespace sim

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The cases that have been compiled in, by include/kern/kunit.hpp, and what becomes of one.
+#pragma once
+#include <string>
+#include <vector>
+
+struct kunit;
+
+namespace sim
+{
+
+struct Case {
+	// SUITE.CASE
+	std::string name;
+	int (*before)(kunit *);
+	void (*run)(kunit *);
+};
+
+/*
+ * In the order of the suites in the shared object. begin, end: what the linker says of the section.
+ */
+std::vector<Case> cases_of(const void *const *begin, const void *const *end);
+/*
+ * Runs one, inside of a run; returns why it was skipped, or empty. A failed check is a failure of
+ * the run.
+ */
+std::string run_case(const Case &one);
+
+} // namespace sim

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * What a lock may be taken under, whatever the interleaving: classes of locks have an order, found
+ * out as a run goes, and a class that interrupts take is not taken with those interrupts on. A work
+ * counts as a lock that its function holds, and that who waits for it takes.
+ */
+#pragma once
+#include <string>
+
+namespace sim
+{
+
+/* Reports a caller that may not sleep. what: it does that may. */
+void check_may_sleep(const std::string &what);
+
+namespace lock_order
+{
+
+void name(const void *lock_class, const char *name);
+/*
+ * The running one is about to take a lock of a class, and will wait for it if it must. spins: by a
+ * spin lock.
+ */
+void taking(const void *lock, const void *lock_class, bool spins);
+/* It has it, and has it no more. */
+void took(const void *lock, const void *lock_class);
+void released(const void *lock);
+/* Whether the running one has it. */
+bool holds(const void *lock);
+/* A lock of memory that goes is held: its name, or empty. */
+std::string held_within(const void *memory, std::size_t size);
+void reset();
+
+} // namespace lock_order
+} // namespace sim

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The hosted kernel's memory: whatever is allocated in a run has been freed at its end, and nothing
+// is freed that is still in use.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace sim::memory
+{
+
+/* What has been allocated and not freed, with where; empty: nothing. */
+std::string left();
+/* A new run begins. */
+void reset();
+/*
+ * An allocation, of KERN_GFP_…, that the kernel makes on behalf of the running one, from `caller`:
+ * whether it fails.
+ */
+bool fails(unsigned int flags, const void *caller);
+/* The callers whose allocations have failed because the strategy chose that, in their order. */
+const std::vector<const void *> &failed_by_choice();
+
+} // namespace sim::memory

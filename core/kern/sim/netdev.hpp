@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The hosted kernel's network stack, as far as an interface can tell: it opens and stops, hands
+ * packets over one at a time for each queue, polls, and lets go of a device some time after that
+ * was unregistered. It heeds no carrier, as if it always heard of that too late.
+ */
+#pragma once
+#include <kern/abi/lock.h>
+#include <kern/abi/netdev.h>
+#include "fiber.hpp"
+
+namespace sim
+{
+
+enum class Registration : unsigned char { none, registered, ended };
+
+} // namespace sim
+
+/* Its bytes are behind it. The first two are read by include/kern/netdev.hpp, by their places. */
+struct sk_buff {
+	u8 *data;
+	u16 queue_mapping;
+	u16 protocol;
+	unsigned int length;
+	sk_buff *next;
+	net_device *dev;
+	// The device has it: kern_skb_map().
+	bool lent;
+	u8 control[48];
+};
+
+struct netdev_queue {
+	// Who transmits holds it.
+	kern_spinlock transmit;
+	net_device *dev;
+	const sim::Fiber *runner;
+	// What could not be handed over yet.
+	kern_skb_queue backlog;
+	// Handed over and not completed, of what kern_txq_sent() was told.
+	unsigned int bytes;
+	bool stopped;
+};
+
+struct net_device {
+	char name[32];
+	const kern_netdev_ops *ops;
+	int (*start_xmit)(sk_buff *, net_device *);
+	const kern_link_ops *kind;
+	netdev_queue *queues;
+	unsigned int queue_count, queues_used;
+	unsigned int mtu, max_mtu;
+	unsigned int references;
+	int index;
+	sim::Registration registration;
+	bool up, carrier, segmentation, rx_checksum;
+	unsigned char address_length;
+	u8 address[32], broadcast[32];
+	// The groups that programs listen to.
+	unsigned int multicast_count;
+	u8 multicast[4][32];
+};
+static_assert(sizeof(net_device) <= KERN_NETDEV_PRIVATE);

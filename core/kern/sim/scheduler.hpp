@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The hosted kernel's scheduler: one line of execution runs at a time, as if each had a CPU of its
+ * own, and at each call of the seam and at each atomic access the run's strategy says which goes
+ * on. Time is virtual: a step takes a tenth of a microsecond, and where nobody can run the clock
+ * jumps to the next deadline. So a run is what its strategy makes it, and the same each time.
+ */
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+#include "fiber.hpp"
+#include "strategy.hpp"
+
+namespace sim
+{
+
+/* One stretch of a run: who, from where to where, in how many steps. */
+struct Stretch {
+	unsigned int fiber;
+	std::string name;
+	Place from, to;
+	std::uint64_t steps;
+	std::uint64_t at;
+};
+
+class Scheduler
+{
+public:
+	/*
+	 * Runs `body` as a task, and all that comes of it, until everybody has finished. A failure
+	 * does not return: fail(). limit: of steps.
+	 */
+	void run(Strategy &strategy, std::uint64_t limit, std::function<void()> body);
+
+	/* Whoever calls this is a line of execution of a run. */
+	bool inside() const { return running_ != nullptr; }
+	Fiber &current() { return *running_; }
+	std::uint64_t now() const { return now_; }
+	std::uint64_t steps() const { return steps_; }
+	/* At how many of them more than one could go on. */
+	std::uint64_t choices() const { return choices_; }
+	/* How many random numbers the run has drawn; the drawer counts. */
+	std::uint64_t &draws() { return draws_; }
+	Strategy &strategy() { return *strategy_; }
+
+	/* The running one is about to make a call: others may go first. */
+	void step(const Place &place);
+	/* The same, and if anybody else can run, somebody else does. */
+	void yield(const Place &place);
+	/*
+	 * Stops the running one until wake() of the same address, or the deadline. False for that.
+	 */
+	bool block(const volatile void *on, std::uint64_t deadline = never);
+	void wake(const volatile void *on);
+	void wake(Fiber &fiber);
+	/* A new line of execution, which can run at once. */
+	Fiber &start(Kind kind, std::string name, std::function<void()> body);
+	/*
+	 * Calls `expired` at a moment, with no line of execution's own state to rely on. The number
+	 * is for cancel().
+	 */
+	std::uint64_t set_alarm(std::uint64_t at, std::function<void()> expired);
+	void cancel_alarm(std::uint64_t alarm);
+	/* Its moment is now. */
+	void ring_alarm(std::uint64_t alarm);
+	/* The end of the running one. */
+	[[noreturn]] void finish();
+
+	std::vector<Fiber *> const &fibers() const { return live_; }
+	/* Of the run so far, if it is to be told. */
+	void record_stretches(bool wanted) { recording_ = wanted; }
+	const std::vector<Stretch> &stretches();
+
+private:
+	struct Alarm {
+		std::uint64_t number;
+		std::function<void()> expired;
+	};
+
+	std::uint64_t next_deadline() const;
+	/* Whatever is due becomes able to run. */
+	void expire();
+	void make_ready(Fiber &fiber);
+	/*
+	 * Who goes on; jumps to the next deadline where nobody can. nullptr: everybody has
+	 * finished.
+	 */
+	Fiber *choose(Fiber *from, bool yields);
+	void go_on_with(Fiber &next);
+	void end_stretch();
+	[[noreturn]] void deadlock();
+
+	std::vector<std::unique_ptr<Fiber>> all_;
+	std::vector<Fiber *> idle_, live_, runnable_;
+	std::multimap<std::uint64_t, Alarm> alarms_;
+	Fiber *running_ = nullptr;
+	Strategy *strategy_ = nullptr;
+	std::uint64_t now_ = 0, steps_ = 0, choices_ = 0, limit_ = 0, readied_ = 0, alarms_set_ = 0,
+		      draws_ = 0;
+	// Steps since another line of execution ran.
+	std::uint64_t alone_ = 0;
+	unsigned int started_ = 0;
+	bool recording_ = false;
+	std::vector<Stretch> stretches_;
+	Place stretch_from_;
+	std::uint64_t stretch_begin_ = 0;
+};
+
+Scheduler &scheduler();
+
+/* A section of the running one that a grace period waits for begins and ends. */
+void enter_section(unsigned int Fiber::*counter);
+void leave_section(unsigned int Fiber::*counter);
+/* What those wait for who wait for a grace period. */
+inline char grace_periods;
+
+/* First line of a function of the seam: where the caller is, and a chance for others. */
+#define SIM_STEP(object)                                                                           \
+	do {                                                                                       \
+		if (::sim::scheduler().inside())                                                   \
+			::sim::scheduler().step({__func__, object, __builtin_return_address(0)});  \
+	} while (0)
+
+} // namespace sim

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Who goes on at a step, and which allocation fails: by chance, by priorities that change seldom,
+// or by a plan.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+#include "fiber.hpp"
+
+namespace sim
+{
+
+/*
+ * One departure from the plain order, in which each goes on until it waits, and then comes who has
+ * been ready for longest: at a step of its own, the line of execution `fiber` gives way to `next`;
+ * or time goes on to the next deadline; or its allocation of that number fails.
+ */
+struct Decision {
+	enum class What : std::uint32_t { give_way, let_time_pass, fail_allocation };
+	What what;
+	std::uint32_t fiber;
+	std::uint64_t at;
+	std::uint32_t next;
+};
+using Plan = std::vector<Decision>;
+
+/* Repeatable numbers (xorshift64*). */
+class Random
+{
+public:
+	explicit Random(std::uint64_t seed);
+	std::uint64_t next();
+	/* 0 … limit - 1 */
+	std::uint64_t below(std::uint64_t limit) { return next() % limit; }
+
+private:
+	std::uint64_t state_;
+};
+
+class Strategy
+{
+public:
+	virtual ~Strategy() = default;
+	/*
+	 * One of `runnable`, which is not empty and in the order of readiness. from: who has run
+	 * until now, and is among them if it can go on. plain: who would in the plain order.
+	 */
+	virtual Fiber *choose(Fiber *from, const std::vector<Fiber *> &runnable, Fiber *plain) = 0;
+	/* Whether time goes on to the next deadline before this step. */
+	virtual bool lets_time_pass(const Fiber &from) = 0;
+	/* Whether an allocation fails, where the caller has said that it copes. */
+	virtual bool fails_allocation(const Fiber &from) = 0;
+	virtual void begins(Fiber &) {}
+	/*
+	 * It has run for long, alone, while others could: as one does that waits for another in a
+	 * loop.
+	 */
+	virtual void has_spun(Fiber &) {}
+
+	/* For what else is chosen in a run, such as the numbers that tests draw. */
+	std::uint64_t seed() const { return seed_; }
+
+protected:
+	explicit Strategy(std::uint64_t seed) : seed_(seed) {}
+
+private:
+	std::uint64_t seed_;
+};
+
+/*
+ * The strategy of a seed: for every second seed a random walk, which gives way at each step with a
+ * probability of its own; for the others probabilistic concurrency testing, where each line of
+ * execution has a priority, the highest that can runs, and at no more than three steps, drawn from
+ * `length`, the one that runs falls below all others. length: the choices of a run in the plain
+ * order.
+ */
+std::unique_ptr<Strategy> strategy_of_seed(std::uint64_t seed, std::uint64_t length);
+
+/* What a plan says, and nothing else. seed: of the run that the plan was of. */
+std::unique_ptr<Strategy> strategy_of_plan(std::uint64_t seed, const Plan &plan);
+
+/* What another does, which it writes down as a plan. */
+class Recorder final : public Strategy
+{
+public:
+	explicit Recorder(Strategy &inner) : Strategy(inner.seed()), inner_(inner) {}
+	Fiber *choose(Fiber *from, const std::vector<Fiber *> &runnable, Fiber *plain) override;
+	bool lets_time_pass(const Fiber &from) override;
+	bool fails_allocation(const Fiber &from) override;
+	void begins(Fiber &fiber) override { inner_.begins(fiber); }
+	void has_spun(Fiber &fiber) override { inner_.has_spun(fiber); }
+
+	const Plan &plan() const { return plan_; }
+
+private:
+	Strategy &inner_;
+	Plan plan_;
+};
+
+} // namespace sim

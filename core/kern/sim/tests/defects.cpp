@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Defects, one a case, each of which core/kern/sim reports; tools/explore/tests/simulation_test.cpp
+// says by what words.
+#include <kern/abi/explore.h>
+#include <kern/completion.hpp>
+#include <kern/dma.hpp>
+#include <kern/irq_work.hpp>
+#include <kern/kunit.hpp>
+#include <kern/kunit_fixture.hpp>
+#include <kern/lock.hpp>
+#include <kern/memory.hpp>
+#include <kern/rcu.hpp>
+#include <kern/tasklet.hpp>
+#include <kern/time.hpp>
+#include <kern/timer.hpp>
+#include <kern/work.hpp>
+#include <kern/xarray.hpp>
+
+using kern::kunit::Beside;
+using kern::kunit::Test;
+
+namespace
+{
+
+void lock_order_cycle(Test &)
+{
+	kern::SpinLock a(KERN_LOCK_CLASS("planted.a")), b(KERN_LOCK_CLASS("planted.b"));
+	{
+		kern::Guard first(a);
+		kern::Guard second(b);
+	}
+	kern::Guard first(b);
+	kern::Guard second(a);
+}
+
+void lock_twice(Test &)
+{
+	kern::SpinLock lock(KERN_LOCK_CLASS("planted.lock"));
+	kern::Guard first(lock);
+	kern::Guard second(lock);
+}
+
+void lock_released_by_another_task(Test &)
+{
+	kern::Mutex lock(KERN_LOCK_CLASS("planted.lock"));
+	lock.unlock();
+}
+
+void sleep_under_a_lock(Test &)
+{
+	kern::SpinLock lock(KERN_LOCK_CLASS("planted.lock"));
+	kern::Guard guard(lock);
+	kern::sleep_ms(1);
+}
+
+void sleep_in_rcu_section(Test &)
+{
+	kern::rcu::ReadGuard reading;
+	kern::rcu::synchronize();
+}
+
+void allocation_in_an_interrupt(Test &)
+{
+	struct Handler {
+		void run() { (void)kern::make<int>(kern::Gfp::kernel); }
+		kern::IrqWork work{kern::method<&Handler::run>, this};
+	} handler;
+	handler.work.queue();
+	handler.work.wait();
+}
+
+/* A lock that an interrupt takes, too, is taken with interrupts on. */
+void irq_lock_with_irqs_enabled(Test &)
+{
+	struct Handler {
+		void run() { kern::Guard guard(lock); }
+		kern::SpinLock lock{KERN_LOCK_CLASS("planted.lock")};
+		kern::IrqWork work{kern::method<&Handler::run>, this};
+	} handler;
+	handler.work.queue();
+	handler.work.wait();
+	kern::Guard guard(handler.lock);
+}
+
+/* Waiting for a work under a lock that it takes. */
+void work_flushed_under_its_lock(Test &)
+{
+	struct Port {
+		void refresh() { kern::Guard guard(lock); }
+		kern::Mutex lock{KERN_LOCK_CLASS("planted.port")};
+		kern::Work work{kern::method<&Port::refresh>, this};
+	} port;
+	port.work.queue();
+	port.work.flush();
+	kern::Guard guard(port.lock);
+	port.work.cancel();
+}
+
+void leak(Test &test)
+{
+	auto made = kern::make<u64>(kern::Gfp::kernel);
+	ASSERT_OK(made);
+	(void)made.take().release();
+}
+
+void mismatched_free(Test &)
+{
+	kern_free(kern_alloc_large(1, sizeof(u64), KERN_GFP_KERNEL));
+}
+
+void freed_with_lock_held(Test &)
+{
+	struct Owner {
+		kern::SpinLock lock{KERN_LOCK_CLASS("planted.owner")};
+	};
+	auto owner = kern::make<Owner>(kern::Gfp::kernel);
+	owner.value()->lock.lock();
+	kern_free(owner.take().release());
+}
+
+void task_exits_with_lock_held(Test &)
+{
+	kern::SpinLock lock(KERN_LOCK_CLASS("planted.lock"));
+	Beside other([&] { lock.lock(); });
+}
+
+void task_exits_in_rcu_section(Test &)
+{
+	Beside other([] { kern_rcu_read_lock(); });
+}
+
+void freed_with_pending_timer(Test &)
+{
+	struct Owner {
+		void tick() {}
+		kern::Timer timer{kern::method<&Owner::tick>, this};
+	};
+	auto owner = kern::make<Owner>(kern::Gfp::kernel);
+	owner.value()->timer.start(10);
+	/* Past its destructor, which would wait for the timer. */
+	kern_free(owner.take().release());
+}
+
+/*
+ * A pointer is used behind the section in which it was read: a race, since the writer must have got
+ * that far.
+ */
+void use_after_grace_period(Test &test)
+{
+	struct Box {
+		int value = 1;
+	};
+	kern::rcu::Pointer<Box> published(kern::make<Box>(kern::Gfp::kernel).take().release());
+	kern::Atomic<int> sum{0};
+	{
+		Beside reader([&] {
+			Box *box;
+			{
+				kern::rcu::ReadGuard reading;
+				box = published.load();
+			}
+			if (box)
+				sum.store_relaxed(box->value);
+		});
+		Box *old = published.exchange(nullptr);
+		kern::rcu::synchronize();
+		kern::destroy(old);
+	}
+	EXPECT_LE(sum.load_relaxed(), 1);
+}
+
+/* Two tasks add to one number by a load and a store. */
+void lost_addition(Test &test)
+{
+	kern::Atomic<int> number{0};
+	const auto add = [&] { number.store_relaxed(number.load_relaxed() + 1); };
+	{
+		Beside other(add);
+		add();
+	}
+	EXPECT_EQ(number.load_relaxed(), 2);
+}
+
+/* The end of a wait that somebody forgets, if he comes first. */
+void lost_wakeup(Test &test)
+{
+	kern::Atomic<bool> waits{false};
+	kern::Completion done;
+	Beside other([&] {
+		if (waits.load_acquire())
+			done.complete();
+	});
+	waits.store_release(true);
+	done.wait();
+	EXPECT_TRUE(waits.load_relaxed());
+}
+
+void endless_run(Test &)
+{
+	kern::Atomic<bool> never{false};
+	while (!never.load_relaxed())
+		;
+}
+
+void dma_mapping_leak(Test &)
+{
+	kern::kunit::FakeDevice device("planted");
+	auto memory = kern::make<u64>(kern::Gfp::kernel);
+	(void)kern::dma::map_single(device.native(), memory.value().get(), 8,
+				    kern::dma::Direction::both);
+}
+
+/* Undefined behaviour that no address tells. */
+void shifted_too_far(Test &test)
+{
+	kern::Atomic<int> by{64};
+	EXPECT_NE(1 << by.load_relaxed(), 7);
+}
+
+/* Of two things that are made the second fails, and the first is forgotten. */
+void missing_rollback(Test &test)
+{
+	kern_explore_failures(KERN_EXPLORE_THIS_TASK);
+	auto first = kern::make<u64>(kern::Gfp::kernel);
+	auto second = kern::make<u64>(kern::Gfp::kernel);
+	kern_explore_failures(KERN_EXPLORE_NOBODY);
+	auto third = kern::make<u64>(kern::Gfp::kernel);
+	EXPECT_TRUE(third.ok());
+	if (first.ok() && !second.ok())
+		(void)first.take().release();
+}
+
+/* A work does other than it should where there is not what it asks for. */
+void failed_work_allocation(Test &test)
+{
+	struct Port {
+		void refresh()
+		{
+			auto made = kern::make<u64>(kern::Gfp::kernel);
+			sum += made.ok() ? 1 : 2;
+		}
+		u64 sum = 0;
+		kern::Work work{kern::method<&Port::refresh>, this};
+	} port;
+	kern_explore_failures(KERN_EXPLORE_EVERYBODY);
+	port.work.queue();
+	port.work.flush();
+	kern_explore_failures(KERN_EXPLORE_NOBODY);
+	EXPECT_EQ(port.sum, 1u);
+}
+
+/* A timer fires before what it times has ended, though it has a second. */
+void missed_timeout(Test &test)
+{
+	struct Race {
+		void tick() { late.store_relaxed(true); }
+		kern::Atomic<bool> late{false};
+		kern::Timer timer{kern::method<&Race::tick>, this};
+	} race;
+	race.timer.start(100);
+	for (int i = 0; i < 50; i++)
+		EXPECT_FALSE(race.late.load_relaxed());
+	race.timer.cancel();
+}
+
+} // namespace
+
+KUNIT_SUITE(simulation_defects, KUNIT_CASE(lock_order_cycle), KUNIT_CASE(lock_twice),
+	    KUNIT_CASE(lock_released_by_another_task), KUNIT_CASE(sleep_under_a_lock),
+	    KUNIT_CASE(sleep_in_rcu_section), KUNIT_CASE(allocation_in_an_interrupt),
+	    KUNIT_CASE(irq_lock_with_irqs_enabled), KUNIT_CASE(work_flushed_under_its_lock),
+	    KUNIT_CASE(leak), KUNIT_CASE(mismatched_free), KUNIT_CASE(freed_with_lock_held),
+	    KUNIT_CASE(task_exits_with_lock_held), KUNIT_CASE(task_exits_in_rcu_section),
+	    KUNIT_CASE(freed_with_pending_timer), KUNIT_CASE(use_after_grace_period),
+	    KUNIT_CASE(lost_addition), KUNIT_CASE(lost_wakeup), KUNIT_CASE(endless_run),
+	    KUNIT_CASE(dma_mapping_leak), KUNIT_CASE(shifted_too_far), KUNIT_CASE(missed_timeout),
+	    KUNIT_CASE(missing_rollback), KUNIT_CASE(failed_work_allocation));

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * A MAD agent (the base is what its consumer holds): who sends on a special QP, hears the
+ * responses, and is handed the unsolicited MADs that it asked for.
+ */
+#pragma once
+
+#include "pending_sends.hpp"
+#include "rmpp_reception.hpp"
+
+#include <kern/completion.hpp>
+#include <kern/ref.hpp>
+#include <kern/work.hpp>
+
+namespace mad
+{
+
+class SpecialQp;
+
+/*
+ * All state is under the lock of the special QP, except where noted. Lock order: that one lock,
+ * nothing inside it but the any-context verbs. No handler is called with it held.
+ */
+class Agent : public ib_mad_agent
+{
+public:
+	kern::ListNode node; /* in an AgentTable */
+	PendingSends pending;
+	RmppReception reception;
+	bool snoops = false;  /* sees everything that passes, answers nothing */
+	bool leaving = false; /* takes no more sends */
+
+	/* request: the unsolicited MADs that it wants; nullptr for none. */
+	Agent(SpecialQp &qp, const ib_mad_reg_req *request);
+	~Agent();
+
+	SpecialQp &special_qp() const { return qp_; }
+	bool does_rmpp() const { return rmpp_version != 0 && !(flags & IB_MAD_USER_RMPP); }
+	/* Whether it registered for an unsolicited MAD of this class, version, method and OUI. */
+	bool wants(const ib::Mad &mad) const;
+	/* Whether it did so in this very class: for SMPs, which are of two. */
+	bool wants_class(u8 mgmt_class) const { return request_.mgmt_class == mgmt_class; }
+	/* Whether both would be handed one and the same MAD. */
+	bool overlaps(const Agent &other) const;
+
+	/*
+	 * A running handler or an outstanding send keeps the agent. get: under the lock, not once
+	 * leaving.
+	 */
+	void get() { uses_.get(); }
+	void put();
+	/* Waits until nothing uses the agent. Context: process. */
+	void drain();
+
+	/* Sets the timer to the earliest deadline. The lock is held. */
+	void arm_timer_locked(u64 now);
+
+private:
+	void on_timer();
+
+	SpecialQp &qp_;
+	bool registered_; /* for unsolicited MADs at all */
+	ib_mad_reg_req request_;
+	kern::RefCount uses_;
+	kern::Completion unused_;
+	kern::DelayedWork timer_{kern::method<&Agent::on_timer>, this};
+};
+
+inline Agent &Send::agent() const
+{
+	return *static_cast<Agent *>(mad_agent);
+}
+
+} // namespace mad

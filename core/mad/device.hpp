@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The management side of one device: its special QPs, and the SA client's view of each port.
+ */
+#pragma once
+
+#include "sa/port.hpp"
+#include "special_qp.hpp"
+
+namespace mad
+{
+
+/* What one port has of management; absent where the port does not speak MADs. */
+struct Port {
+	kern::Owned<SpecialQp> smi;
+	kern::Owned<SpecialQp> gsi;
+	kern::Owned<sa::Port> sa;
+};
+
+class Device
+{
+public:
+	/* Context: process. Errors: ENOMEM, and those of the verbs. */
+	static kern::Result<kern::Owned<Device>> create(ib_device *device);
+	~Device();
+
+	/*
+	 * nullptr for a device that the module has not been given, or not yet. Context: any, while
+	 * a client of `device`.
+	 */
+	static Device *of(ib_device *device);
+
+	/* nullptr for a port that has none. */
+	SpecialQp *qp(u32 port_num, ib_qp_type type);
+	sa::Port *sa(u32 port_num);
+
+private:
+	explicit Device(ib_device *device);
+	kern::Result<> open();
+	Port *port(u32 port_num);
+	void on_event(const ib_event &event);
+
+	struct EventHandler : ib_event_handler {
+		Device *owner;
+	};
+
+	ib_device *const device_;
+	const u32 first_port_;
+	ib_pd *pd_ = nullptr;
+	kern::OwnedArray<Port> ports_;
+	EventHandler event_handler_{};
+	bool hears_events_ = false;
+};
+
+/* Hooks the module into the registry. Context: module init and exit. */
+int start();
+void stop();
+
+} // namespace mad

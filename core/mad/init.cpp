@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "device.hpp"
+#include "sa/query.hpp"
+
+namespace
+{
+
+kern::Result<> start()
+{
+	TRY(mad::begin_special_qps());
+	mad::sa::begin_queries();
+	const int status = mad::start();
+	if (status) {
+		mad::sa::end_queries();
+		mad::end_special_qps();
+	}
+	return kern::check(status);
+}
+
+} // namespace
+
+extern "C" int weft_mad_init()
+{
+	return start().error();
+}
+
+extern "C" void weft_mad_exit()
+{
+	mad::stop();
+	mad::sa::end_queries();
+	mad::end_special_qps();
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* The doubly linked list that struct ib_mad_recv_wc shows its consumers: its segments, in order. */
+#pragma once
+
+#include <rdma/types.h>
+
+namespace mad
+{
+
+inline void links_init(ib_links &head)
+{
+	head.next = head.prev = &head;
+}
+
+inline void links_push_back(ib_links &head, ib_links &item)
+{
+	item.prev = head.prev;
+	item.next = &head;
+	head.prev->next = &item;
+	head.prev = &item;
+}
+
+} // namespace mad

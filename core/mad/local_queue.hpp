@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Directed-route SMPs of length zero, by which a node asks itself: they wait here until the special
+ * QP's task gives them to the node's own agents, and never reach the wire (IBA 14.2.2.1). All of it
+ * is under the special QP's lock.
+ */
+#pragma once
+
+#include "send.hpp"
+
+namespace mad
+{
+
+class LocalQueue
+{
+public:
+	bool empty() const { return waiting_.empty(); }
+	void push(Send &send) { waiting_.push_back(send); }
+	/* nullptr for none. */
+	Send *pop() { return waiting_.pop_front(); }
+	/* The first of an agent; nullptr for none. */
+	Send *pop_of(const Agent &agent)
+	{
+		for (Send &send : waiting_) {
+			if (&send.agent() == &agent) {
+				send.agent_node.unlink();
+				return &send;
+			}
+		}
+		return nullptr;
+	}
+
+private:
+	SendList waiting_;
+};
+
+} // namespace mad

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * One datagram on its way out, and one buffer for a datagram on its way in: what the special QPs
+ * hand to the hardware.
+ */
+#pragma once
+
+#include <ib/mad.hpp>
+#include <kern/list.hpp>
+#include <kern/memory.hpp>
+#include <rdma/ib_mad.h>
+#include <rdma/ib_verbs.h>
+
+namespace mad
+{
+
+class Send;
+
+/* The two SMP classes are one to those who serve them (IBA 14.2). */
+constexpr bool same_class(u8 a, u8 b)
+{
+	constexpr u8 directed = IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE,
+		     by_lid = IB_MGMT_CLASS_SUBN_LID_ROUTED;
+	return (a == directed ? by_lid : a) == (b == directed ? by_lid : b);
+}
+
+/* A datagram of a send, which owns it. While it is in the send queue it keeps the Send alive. */
+class Packet : public ib_cqe
+{
+public:
+	alignas(8) std::uint8_t bytes[ib::mad_bytes];
+	ib_ud_wr wr;
+	Send *send;
+
+	ib::MadHeader &header() { return *reinterpret_cast<ib::MadHeader *>(bytes); }
+	ib::RmppHeader &rmpp()
+	{
+		return *reinterpret_cast<ib::RmppHeader *>(bytes + sizeof(ib::MadHeader));
+	}
+	ib::Smp &smp() { return *reinterpret_cast<ib::Smp *>(bytes); }
+
+private:
+	friend class SendQueue;
+	enum class Place : std::uint8_t {
+		idle,
+		backlog, /* waits in the queue */
+		posted,  /* the hardware has it */
+	};
+
+	ib_sge sge;
+	kern::ListNode backlog_node;
+	Place place;
+};
+
+/*
+ * A receive buffer (rdma/receive_queue.hpp). While it is posted it belongs to its special QP; after
+ * that to whoever handles it, in the end to the agent's handler, who gives it back by
+ * ib_free_recv_mad().
+ */
+struct Receive : ib_mad_recv_wc, ib_cqe {
+	ib_wc completion; /* what ib_mad_recv_wc::wc points to */
+	kern::ListNode
+		node; /* while posted, and while it waits to be handled, in a list of its special QP; then of its message */
+	u64 dma_addr;
+	/*
+	 * What the hardware writes: space for the GRH, then the datagram. Mapped for DMA while
+	 * posted.
+	 */
+	struct Buffer {
+		ib_grh grh;
+		ib::Mad mad;
+	};
+	alignas(8) Buffer buffer;
+	static constexpr u32 dma_bytes = sizeof(Buffer);
+	void *dma_memory() { return &buffer; }
+
+	/* Errors: ENOMEM. Context: any. */
+	static kern::Result<kern::Owned<Receive>> create();
+
+	const ib::MadHeader &header() const { return buffer.mad.header; }
+	const ib::RmppHeader &rmpp() const
+	{
+		return *reinterpret_cast<const ib::RmppHeader *>(buffer.mad.data);
+	}
+	ib::Smp &smp() { return *reinterpret_cast<ib::Smp *>(&buffer.mad); }
+	bool is_response() const { return buffer.mad.header.is_response(); }
+
+	/* Fills in what a consumer sees of a single MAD. */
+	void present();
+	/* The receive whose recv_buf.list this is. */
+	static Receive *of_link(ib_links *link);
+};
+
+static_assert(sizeof(Receive::Buffer) == sizeof(ib_grh) + ib::mad_bytes);
+
+} // namespace mad

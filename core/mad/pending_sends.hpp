@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The sends of one agent that are out: which of them a MAD is the other side's word on, and whose
+ * time is over. All of it is under the lock of the agent's special QP. It decides nothing: how a
+ * send ends is the special QP's affair.
+ */
+#pragma once
+
+#include "send.hpp"
+
+#include <kern/annotations.hpp>
+#include <kern/time.hpp>
+
+namespace mad
+{
+
+class PendingSends
+{
+public:
+	bool empty() const;
+	/* From here on it is found, until it has ended and is taken out by its node. */
+	void add(Send &send) { outstanding_[bucket_of(send.header())].push_back(send); }
+	/*
+	 * Calls look for each send, which may take that one out. The caller holds the locks it
+	 * needs.
+	 */
+	template<class Look>
+	void each(Look look) const NO_THREAD_SAFETY_ANALYSIS
+	{
+		for (const SendList &bucket : outstanding_)
+			for (Send &send : bucket)
+				look(send);
+	}
+
+	/*
+	 * The send that a MAD is the other side's word on: same transaction, same class, the other
+	 * direction, still waiting; nullptr for none. Transaction ids are the requester's: without
+	 * a look at the direction, our own answer to a peer that happens to use the same one would
+	 * do.
+	 */
+	Send *find(const Receive &receive) const;
+
+	/* An answer or an ACK is due by now + time-out. True if no other is due before. */
+	bool wait(Send &send, u64 now);
+	/* The first whose time is over, which waits no longer; nullptr for none. */
+	Send *expire(u64 now);
+	/* When expire() has something to do next; ~0 for never. */
+	u64 earliest() const;
+
+	/* The n-th transmission waits n times the time-out, but no more than this many times. */
+	static constexpr unsigned back_off_limit = 4;
+
+private:
+	/*
+	 * There may be thousands, of programs that ask for paths or send by umad; the special QP's
+	 * lock is held for each look. The secret keeps a program, which chooses its transaction
+	 * ids, from filling one bucket.
+	 */
+	static constexpr unsigned log_buckets = 6;
+	unsigned bucket_of(const ib::MadHeader &header) const
+	{
+		return static_cast<unsigned>(header.tid.value() * secret_ >> (64 - log_buckets));
+	}
+
+	/* The one whose time is over first, or nullptr. */
+	Send *first() const;
+
+	const u64 secret_ = kern::random_u64() | 1;
+	SendList outstanding_[1u << log_buckets];
+	/*
+	 * By deadline: those of one list wait as many times their time-out, which is the same for
+	 * most, so that each comes behind all others.
+	 */
+	kern::List<Send, &Send::timer_node> timed_[back_off_limit];
+};
+
+} // namespace mad

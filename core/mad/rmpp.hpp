@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The reliable multi-packet protocol, IBA 13.6: the windows of a sender and of a receiver. Nothing
+ * here allocates, sends or waits; the callers in rmpp_send.cpp and rmpp_receive.cpp do, under their
+ * own locks, and ask these what comes next.
+ */
+#pragma once
+
+#include <ib/mad.hpp>
+
+namespace mad
+{
+
+/*
+ * A message may not be longer: 16 MiB, far beyond any table of a subnet, bounds what a peer can
+ * make us hold.
+ */
+constexpr std::uint32_t rmpp_segments_max = 16 * 1024 * 1024 / ib::rmpp_mad_data_bytes;
+
+/*
+ * Segments that a receiver lets its sender have in flight (IBA 13.6.6.3 leaves the number to the
+ * receiver).
+ */
+constexpr std::uint32_t rmpp_receive_window = 64;
+
+/*
+ * Segments that a sender has in flight, however many more its receiver would take: all that one ACK
+ * lets out is queued in one hold of a lock.
+ */
+constexpr std::uint32_t rmpp_send_window = 128;
+
+/* What an ACK meant to the sender. */
+enum class RmppAck : std::uint8_t {
+	stale,     /* says nothing new */
+	progress,  /* the window moved: go on sending */
+	finished,  /* the last segment is acknowledged */
+	violation, /* the peer broke the protocol: send ABORT, give up */
+};
+
+/* What a DATA packet asks of the receiver. */
+struct RmppReceipt {
+	bool keep;           /* the next segment in order: keep it; otherwise it is dropped */
+	bool acknowledge;    /* the sender must hear an ACK now */
+	std::uint8_t status; /* other than normal: send ABORT with it, give up */
+
+	static constexpr RmppReceipt abort(ib::RmppStatus status) { return {false, false, status}; }
+	constexpr bool aborts() const { return status != ib::rmpp_status_normal; }
+	constexpr bool operator==(const RmppReceipt &) const = default;
+};
+
+/* The sender's half, IBA 13.6.6.2: segments 1 to count(), as far as the window lets it. */
+class RmppSender
+{
+public:
+	explicit constexpr RmppSender(std::uint32_t segments) : count_(segments) {}
+
+	constexpr std::uint32_t count() const { return count_; }
+	constexpr std::uint32_t acknowledged() const { return acknowledged_; }
+
+	/* The segment to send now; 0 while the window is closed. */
+	constexpr std::uint32_t next() const
+	{
+		return next_ <= window_last_ && next_ <= count_ ? next_ : 0;
+	}
+	constexpr void sent()
+	{
+		if (++next_ > highest_)
+			highest_ = next_;
+	}
+
+	/*
+	 * The first of those that may be on their way: any behind it, and with repetitions hardly
+	 * one before it.
+	 */
+	constexpr std::uint32_t oldest_in_flight() const
+	{
+		return acknowledged_ < rmpp_send_window ? 1 : acknowledged_ - rmpp_send_window + 1;
+	}
+
+	/* No ACK came in time: go on from the first segment that is not acknowledged. */
+	constexpr void rewind() { next_ = acknowledged_ + 1; }
+
+	/**
+	 * on_ack() - take an ACK packet
+	 * @segment: the last segment that the receiver has in order
+	 * @new_window_last: the last segment that it is ready to take; no more than
+	 * rmpp_send_window behind @segment are believed
+	 * @status: set to the status to abort with, on a violation
+	 */
+	RmppAck on_ack(std::uint32_t segment, std::uint32_t new_window_last, std::uint8_t &status);
+
+private:
+	std::uint32_t count_;
+	std::uint32_t next_ = 1;
+	std::uint32_t highest_ = 1; /* one past the last segment ever sent */
+	std::uint32_t acknowledged_ = 0;
+	std::uint32_t window_last_ = 1;
+};
+
+/* The receiver's half, IBA 13.6.6.3: takes segments in order and says what to answer. */
+class RmppReceiver
+{
+public:
+	/* The last segment taken: what an ACK names. */
+	constexpr std::uint32_t received() const { return received_; }
+	/* The window that an ACK announces. */
+	constexpr std::uint32_t window_last() const { return window_last_; }
+	constexpr bool complete() const { return complete_; }
+	/* Bytes in the last segment; meaningful once complete(). */
+	constexpr std::uint32_t last_length() const { return last_length_; }
+
+	/**
+	 * on_data() - look at a DATA packet
+	 * @header: its RMPP header
+	 * @header_bytes: bytes of the class's own header inside each segment's payload (20 for SA),
+	 * which even the last one has
+	 *
+	 * A segment past a gap is dropped and answered with the last one in order: the sender goes
+	 * back to it.
+	 */
+	RmppReceipt on_data(const ib::RmppHeader &header, std::uint32_t header_bytes);
+
+private:
+	std::uint32_t received_ = 0;
+	std::uint32_t window_last_ = 1;
+	std::uint32_t last_length_ = 0;
+	bool complete_ = false;
+};
+
+} // namespace mad

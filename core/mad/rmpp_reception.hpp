@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * RMPP messages on their way in, held by the agent that they are for until they are whole (IBA
+ * 13.6).
+ */
+#pragma once
+
+#include "packet.hpp"
+#include "rmpp.hpp"
+
+#include <kern/time.hpp>
+
+namespace mad
+{
+
+/*
+ * Silence after which a receiver gives up (IBA 13.6.3.2 leaves the total to it), and how long it
+ * answers repetitions after the end.
+ */
+constexpr u64 rmpp_silence_ns = 40'000'000'000;
+constexpr u64 rmpp_linger_ns = 10'000'000'000;
+/* Messages that one agent assembles at a time; more are dropped and counted. */
+constexpr unsigned rmpp_transactions_max = 64;
+/*
+ * Segments that they may hold together: as many as the longest message has. What goes beyond is
+ * aborted.
+ */
+constexpr unsigned rmpp_held_max = rmpp_segments_max;
+
+using ReceiveList = kern::List<Receive, &Receive::node>;
+
+/*
+ * What one agent is being sent, and how much of it is there. It neither sends nor counts: it says
+ * what is to be answered. All of it is under the lock of the agent's special QP.
+ */
+class RmppReception
+{
+public:
+	/* What became of a segment. */
+	struct Taken {
+		bool discarded =
+			false; /* it begins nothing and belongs to nothing, or there is no room for one message more */
+		RmppReceipt receipt{};
+		std::uint32_t received = 0;    /* for an ACK: the last segment in order, */
+		std::uint32_t window_last = 0; /* and the last that may be sent */
+		kern::Owned<Receive> message;  /* the whole message, with its last segment */
+	};
+
+	bool empty() const { return transactions_.empty(); }
+	/* Whether a message of this peer and transaction has begun. */
+	bool knows(const Receive &receive) { return find(receive) != nullptr; }
+
+	/*
+	 * Takes a DATA segment; what is kept is taken out of @receive. header_bytes: of the class's
+	 * own header. may_begin: whether a first segment may begin a message. A receipt that aborts
+	 * ends the message.
+	 */
+	Taken take(kern::Owned<Receive> &receive, std::uint32_t header_bytes, bool may_begin,
+		   u64 now);
+	/* The peer gives its message up. True if it was not whole. */
+	bool give_up(const Receive &receive);
+	/*
+	 * Forgets messages that have been silent for too long, and those whose time for repetitions
+	 * is over.
+	 */
+	void expire(u64 now);
+	/* When expire() has something to do next; ~0 for never. */
+	u64 earliest() const;
+	void clear();
+
+private:
+	/* One message: the peer and its transaction id name it. */
+	struct Transaction {
+		kern::ListNode node;
+		RmppReceiver receiver;
+		ReceiveList segments;
+		unsigned held = 0; /* of them */
+		ib::be64 tid;
+		u32 slid;
+		u32 src_qp;
+		u8 mgmt_class;
+		bool response; /* a question of the peer may have the same id */
+		u64 deadline;
+
+		bool matches(const Receive &receive) const
+		{
+			return tid == receive.header().tid &&
+			       mgmt_class == receive.header().mgmt_class &&
+			       response == receive.is_response() &&
+			       slid == receive.completion.slid &&
+			       src_qp == receive.completion.src_qp;
+		}
+		~Transaction();
+	};
+
+	Transaction *find(const Receive &receive);
+	Transaction *begin(const Receive &receive);
+	bool make_room();
+	void end(Transaction &transaction);
+	static kern::Owned<Receive> assemble(Transaction &transaction, std::uint32_t header_bytes);
+
+	kern::List<Transaction, &Transaction::node> transactions_;
+	unsigned held_ = 0; /* segments in them */
+};
+
+} // namespace mad

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What a consumer holds and is told of by a callback: it may be given up while the callback runs.
+ */
+#pragma once
+
+#include <kern/completion.hpp>
+
+namespace mad::sa
+{
+
+/* All but the waiting is under the owner's lock. */
+class CallbackGuard
+{
+public:
+	void begin_locked() { in_callback_ = true; }
+	/*
+	 * The callback has returned. True if the consumer waits in let_go(): the object is the
+	 * consumer's.
+	 */
+	bool end_locked()
+	{
+		in_callback_ = false;
+		// Woken, the consumer frees the object at once.
+		const bool leaving = leaving_;
+		if (leaving)
+			over_.complete();
+		return leaving;
+	}
+	/* The consumer gives it up. True if it is to wait. */
+	bool leave_locked()
+	{
+		leaving_ = true;
+		return in_callback_;
+	}
+	/* Context: process, not from the callback. */
+	void wait() { over_.wait(); }
+
+private:
+	bool in_callback_ = false;
+	bool leaving_ = false;
+	kern::Completion over_;
+};
+
+} // namespace mad::sa

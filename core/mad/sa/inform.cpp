@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "inform.hpp"
+
+#include "port.hpp"
+
+namespace mad::sa
+{
+namespace
+{
+
+/* How long the SA may wait for our ReportResp: 4.096 us times two to this (IBA 13.4.8.3). */
+constexpr unsigned response_time = 18;
+
+/* A subscription, or its end, under way; holds its topic. */
+class TopicQuery final : public Query
+{
+public:
+	TopicQuery(Informs &informs, Topic &topic, bool subscribing)
+	    : informs_(informs), topic_(kern::Ref<Topic>::share(topic)), subscribing_(subscribing)
+	{
+	}
+
+private:
+	void answered(int status, const std::uint8_t *) override
+	{
+		informs_.on_answer(*topic_, subscribing_, status);
+	}
+
+	Informs &informs_;
+	const kern::Ref<Topic> topic_;
+	const bool subscribing_;
+};
+
+bool covers(const Topic &topic, const ib_sa_notice &notice)
+{
+	return topic.trap_number == IB_SA_ANY_TRAP ||
+	       (notice.is_generic && topic.trap_number == notice.trap_number);
+}
+
+} // namespace
+
+Informs::~Informs()
+{
+	work_.cancel();
+	while (Topic *topic = topics_.pop_front())
+		kern::Ref<Topic>::adopt(topic).reset();
+	while (Report *report = reports_.pop_front())
+		kern::destroy(report);
+}
+
+void Informs::close()
+{
+	kern::Guard guard(lock_);
+	closing_ = true;
+}
+
+Topic *Informs::find_locked(u16 trap_number)
+{
+	for (Topic &topic : topics_)
+		if (topic.trap_number == trap_number)
+			return &topic;
+	return nullptr;
+}
+
+void Informs::kick_locked(Topic &topic)
+{
+	topic.attention = true;
+	work_.queue();
+}
+
+kern::Result<Listener *> Informs::listen(u16 trap_number, Patience patience, Callback callback,
+					 void *context)
+{
+	auto listener = TRY(kern::make<Listener>(kern::Gfp::kernel));
+	auto fresh = TRY(kern::make_ref<Topic>(kern::Gfp::kernel, trap_number));
+	listener->owner = this;
+	listener->trap_number = trap_number;
+	listener->callback = callback;
+	listener->context = context;
+	listener->patience = patience;
+
+	kern::Guard guard(lock_);
+	if (closing_)
+		return kern::Error{-ENODEV};
+	Topic *topic = find_locked(trap_number);
+	if (!topic) {
+		topic = fresh.release();
+		topics_.push_back(*topic);
+	}
+	listener->heard = last_report_;
+	listener->topic = kern::Ref<Topic>::share(*topic);
+	topic->patience = patience;
+	topic->listeners.push_back(*listener);
+	kick_locked(*topic);
+	return listener.release();
+}
+
+void Informs::leave(Listener &listener)
+{
+	bool wait;
+	{
+		kern::Guard guard(lock_);
+		listener.state = Listener::State::ended;
+		listener.node.unlink();
+		wait = listener.told.leave_locked();
+		kick_locked(*listener.topic);
+	}
+	if (wait)
+		listener.told.wait();
+	kern::destroy(&listener);
+}
+
+void Informs::renew()
+{
+	kern::Guard guard(lock_);
+	for (Topic &topic : topics_) {
+		topic.renew = topic.subscribed;
+		kick_locked(topic);
+	}
+}
+
+kern::Result<> Informs::on_report(const ib::Notice &notice)
+{
+	auto report = TRY(kern::make<Report>(kern::Gfp::atomic | kern::Gfp::no_warn));
+	unpack(notice, report->notice);
+
+	kern::Guard guard(lock_);
+	if (closing_ || reports_waiting_ >= reports_max)
+		return kern::Error{-ENOBUFS};
+	report->number = ++last_report_;
+	reports_waiting_++;
+	reports_.push_back(*report.release());
+	work_.queue();
+	return {};
+}
+
+void Informs::on_answer(Topic &topic, bool subscribing, int status)
+{
+	kern::Guard guard(lock_);
+
+	topic.asking = false;
+	/*
+	 * Refused or unheard, the end of a subscription is one all the same: the SA gives a port up
+	 * that does not answer.
+	 */
+	topic.subscribed = subscribing && status == 0;
+	if (subscribing && status) {
+		for (Listener &listener : topic.listeners) {
+			if (!listener.counts())
+				continue;
+			listener.outcome =
+				listener.state == Listener::State::subscribed ? -ENETRESET : status;
+			listener.state = Listener::State::ended;
+			listener.to_tell = true;
+		}
+	}
+	kick_locked(topic);
+}
+
+/* A topic that something has happened to; empty if none is left. */
+kern::Ref<Topic> Informs::next_topic()
+{
+	kern::Guard guard(lock_);
+	for (Topic &topic : topics_) {
+		if (!topic.attention)
+			continue;
+		topic.attention = false;
+		return kern::Ref<Topic>::share(topic);
+	}
+	return {};
+}
+
+/* Context: work queue, once at a time. */
+void Informs::run()
+{
+	while (auto topic = next_topic())
+		serve(*topic);
+	for (Due due = next_due(); due.listener; due = next_due())
+		notify(due);
+}
+
+void Informs::serve(Topic &topic)
+{
+	enum class Step : std::uint8_t { nothing, subscribe, unsubscribe } step = Step::nothing;
+	Patience patience;
+	kern::Ref<Topic> last;
+	{
+		kern::Guard guard(lock_);
+		const bool wanted = topic.wanted();
+
+		if (topic.subscribed) {
+			for (Listener &listener : topic.listeners) {
+				if (listener.state != Listener::State::waiting)
+					continue;
+				listener.state = Listener::State::subscribed;
+				listener.to_tell = true;
+			}
+		}
+		if (!topic.asking && !closing_) {
+			if (wanted && (!topic.subscribed || topic.renew))
+				step = Step::subscribe;
+			else if (!wanted && topic.subscribed)
+				step = Step::unsubscribe;
+			topic.renew = false;
+			topic.asking = step != Step::nothing;
+			/*
+			 * Ended from now on: who listens meanwhile must wait for a subscription of
+			 * his own.
+			 */
+			if (step == Step::unsubscribe)
+				topic.subscribed = false;
+		}
+		patience = topic.patience;
+		if (!topic.asking && topic.listeners.empty() && !topic.subscribed &&
+		    topic.node.linked()) {
+			topic.node.unlink();
+			last = kern::Ref<Topic>::adopt(&topic);
+		}
+	}
+	if (step != Step::nothing)
+		ask(topic, step == Step::subscribe, patience);
+}
+
+void Informs::ask(Topic &topic, bool subscribing, const Patience &patience)
+{
+	ib::InformInfo wire{};
+	wire.lid_begin = ib::InformInfo::any;
+	wire.is_generic = 1;
+	wire.subscribe = subscribing;
+	wire.type = ib::InformInfo::any;
+	wire.trap_number = topic.trap_number;
+	wire.qpn_resp_time = ib::qpn_gsi << 8 | response_time;
+	wire.producer = ib::InformInfo::any_producer;
+	const Request request{
+		.method = static_cast<u8>(ib::MadMethod::set),
+		.attribute = ib::attr_inform_info,
+		.component_mask = 0,
+		.patience = patience,
+		.gfp = kern::Gfp::kernel,
+	};
+	int status;
+	if (auto query = kern::make_ref<TopicQuery>(kern::Gfp::kernel, *this, topic, subscribing);
+	    query.ok())
+		status = query.value()->start(port_, nullptr, request, &wire, sizeof(wire)).error();
+	else
+		status = query.error();
+	if (status < 0)
+		on_answer(topic, subscribing, status);
+}
+
+Listener *Informs::who_has_not_heard_locked(const Report &report)
+{
+	for (Topic &topic : topics_) {
+		if (!covers(topic, report.notice))
+			continue;
+		for (Listener &listener : topic.listeners)
+			if (listener.state == Listener::State::subscribed &&
+			    listener.heard < report.number)
+				return &listener;
+	}
+	return nullptr;
+}
+
+Informs::Due Informs::next_due()
+{
+	kern::Guard guard(lock_);
+	for (Topic &topic : topics_) {
+		for (Listener &listener : topic.listeners) {
+			if (!listener.to_tell)
+				continue;
+			listener.to_tell = false;
+			listener.told.begin_locked();
+			return {&listener, listener.outcome, nullptr};
+		}
+	}
+	while (Report *report = reports_.front()) {
+		if (Listener *listener = who_has_not_heard_locked(*report)) {
+			listener->heard = report->number;
+			listener->told.begin_locked();
+			return {listener, 0, &report->notice};
+		}
+		report->node.unlink();
+		reports_waiting_--;
+		kern::destroy(report);
+	}
+	return {};
+}
+
+void Informs::notify(const Due &due)
+{
+	Listener &listener = *due.listener;
+	const bool refused = listener.callback(due.status, &listener, due.notice) != 0;
+	{
+		kern::Guard guard(lock_);
+		/* Who leaves waits, and destroys it. */
+		if (listener.told.end_locked() || !refused)
+			return;
+		listener.node.unlink();
+		kick_locked(*listener.topic);
+	}
+	kern::destroy(&listener);
+}
+
+} // namespace mad::sa

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What a port's consumers want to hear from the subnet administrator (IBA 13.4.8.3, 15.4.4). As
+ * with multicast groups the SA hears of the first who wants a trap and of the last, and of all
+ * again when it may have forgotten.
+ */
+#pragma once
+
+#include "query.hpp"
+#include "callback_guard.hpp"
+
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <kern/ref.hpp>
+#include <kern/work.hpp>
+#include <rdma/ib_sa.h>
+
+namespace mad::sa
+{
+
+struct Topic;
+class Informs;
+class Port;
+
+/*
+ * Reports of one port that wait for their callbacks; more are not acknowledged, so that the SA
+ * sends them again.
+ */
+constexpr std::size_t reports_max = 64;
+
+/* One consumer's interest in one trap. Its state is under Informs::lock_. */
+class Listener : public ib_inform_info
+{
+public:
+	enum class State : std::uint8_t {
+		waiting, /* for the SA to agree */
+		subscribed,
+		ended, /* told of a refusal or a loss, or being freed: counts for nothing */
+	};
+
+	kern::ListNode node; /* in Topic::listeners */
+	Informs *owner;
+	kern::Ref<Topic> topic;
+	Patience patience;
+	State state = State::waiting;
+	int outcome = 0;      /* what the callback is to be told */
+	bool to_tell = false; /* of the outcome */
+	u64 heard =
+		0; /* the number of the last report that it was told of, or that came before it */
+	CallbackGuard told;
+
+	bool counts() const { return state != State::ended; }
+};
+
+/* One trap number. All but the number is under Informs::lock_. */
+struct Topic : kern::RefCounted<Topic> {
+	explicit Topic(u16 trap) : trap_number(trap) {}
+	~Topic() { kern_assert(listeners.empty()); }
+
+	const u16 trap_number;
+	kern::ListNode
+		node; /* in Informs::topics_, with a reference, while it has listeners or the SA believes so */
+	kern::List<Listener, &Listener::node> listeners;
+	Patience patience{};
+	bool subscribed = false; /* as far as the SA has said */
+	bool asking = false;     /* a query is out */
+	bool renew = false;      /* the SA may have forgotten */
+	bool attention = false;  /* run() is to look at it */
+
+	bool wanted() const
+	{
+		for (const Listener &listener : listeners)
+			if (listener.counts())
+				return true;
+		return false;
+	}
+};
+
+/* All topics of a port. Lock order: lock_ alone; callbacks and queries are made without it. */
+class Informs
+{
+public:
+	explicit Informs(Port &port) : port_(port) {}
+	/* No query may be out any more. */
+	~Informs();
+	/* No listeners may be left, and none can come. */
+	void close();
+
+	using Callback = int (*)(int, ib_inform_info *, ib_sa_notice *);
+	/* Context: process. Errors: ENOMEM, ENODEV. */
+	kern::Result<Listener *> listen(u16 trap_number, Patience patience, Callback callback,
+					void *context);
+	/* Context: process, not from the listener's callback. */
+	void leave(Listener &listener);
+	/* Tells the SA again of every subscription. Context: any. */
+	void renew();
+
+	/*
+	 * A report has come. Errors: ENOMEM, ENOBUFS; it is to be acknowledged only without one.
+	 * Context: any.
+	 */
+	kern::Result<> on_report(const ib::Notice &notice);
+	/* How a query ended. Context: any. */
+	void on_answer(Topic &topic, bool subscribing, int status);
+
+private:
+	struct Report {
+		kern::ListNode node;
+		u64 number;
+		ib_sa_notice notice;
+	};
+	struct Due {
+		Listener *listener;
+		int status;
+		ib_sa_notice *notice;
+	};
+
+	void run();
+	void serve(Topic &topic);
+	kern::Ref<Topic> next_topic();
+	/* The next callback to be made; empty if none is due. */
+	Due next_due();
+	void notify(const Due &due);
+	void ask(Topic &topic, bool subscribing, const Patience &patience);
+	void kick_locked(Topic &topic) REQUIRES(lock_);
+	Topic *find_locked(u16 trap_number) REQUIRES(lock_);
+	Listener *who_has_not_heard_locked(const Report &report) REQUIRES(lock_);
+
+	Port &port_;
+	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("sa.inform")};
+	kern::List<Topic, &Topic::node> topics_ GUARDED_BY(lock_);
+	kern::List<Report, &Report::node> reports_ GUARDED_BY(lock_);
+	std::size_t reports_waiting_ GUARDED_BY(lock_) = 0;
+	u64 last_report_ GUARDED_BY(lock_) = 0;
+	bool closing_ GUARDED_BY(lock_) = false;
+	kern::Work work_{kern::method<&Informs::run>, this};
+};
+
+} // namespace mad::sa

@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "multicast.hpp"
+
+#include "port.hpp"
+#include "query.hpp"
+
+namespace mad::sa
+{
+namespace
+{
+
+/* Full and limited members are in the same groups. */
+bool same_partition(const ib_sa_mcmember_rec &a, const ib_sa_mcmember_rec &b)
+{
+	return ib::pkey_base(a.pkey.value()) == ib::pkey_base(b.pkey.value());
+}
+
+/* Whether a group that is joined already is what a consumer asked for. */
+bool satisfies(const ib_sa_mcmember_rec &have, const ib_sa_mcmember_rec &want, u64 mask)
+{
+	const auto asks = [mask](unsigned component) {
+		return (mask & ib::component(component)) != 0;
+	};
+	using R = ib::McMemberRecord;
+
+	return (!asks(R::c_qkey) || have.qkey == want.qkey) &&
+	       (!asks(R::c_mlid) || have.mlid == want.mlid) &&
+	       (!asks(R::c_pkey) || same_partition(have, want)) &&
+	       (!asks(R::c_sl) || have.sl == want.sl) &&
+	       (!asks(R::c_traffic_class) || have.traffic_class == want.traffic_class) &&
+	       (!asks(R::c_flow_label) || have.flow_label == want.flow_label) &&
+	       (!asks(R::c_hop_limit) || have.hop_limit == want.hop_limit) &&
+	       (!asks(R::c_scope) || have.scope == want.scope) &&
+	       (!(asks(R::c_mtu_selector) && asks(R::c_mtu)) ||
+		ib::selector_allows(static_cast<ib::Selector>(want.mtu_selector), have.mtu,
+				    want.mtu)) &&
+	       (!(asks(R::c_rate_selector) && asks(R::c_rate)) ||
+		ib::selector_allows(static_cast<ib::Selector>(want.rate_selector), have.rate,
+				    want.rate));
+}
+
+/* What a member sees of a group must not change under it. */
+bool same_group(const ib_sa_mcmember_rec &a, const ib_sa_mcmember_rec &b)
+{
+	return a.mlid == b.mlid && a.qkey == b.qkey && same_partition(a, b) && a.mtu == b.mtu &&
+	       a.sl == b.sl && a.flow_label == b.flow_label && a.hop_limit == b.hop_limit &&
+	       a.traffic_class == b.traffic_class;
+}
+
+} // namespace
+
+/* What is to be done next for a group: ask the SA to join or to leave, or nothing. */
+struct Groups::Step {
+	enum class Kind : std::uint8_t { nothing, join, leave };
+	Kind kind = Kind::nothing;
+	ib_sa_mcmember_rec rec{};
+	u64 component_mask = 0;
+	u8 states = 0;
+	Patience patience{};
+};
+
+/* A join or leave under way; holds its group. */
+class GroupQuery final : public Query
+{
+public:
+	GroupQuery(Groups &groups, Group &group, bool joining, u8 states)
+	    : groups_(groups), group_(kern::Ref<Group>::share(group)), joining_(joining),
+	      states_(states)
+	{
+	}
+
+private:
+	void answered(int status, const std::uint8_t *record) override
+	{
+		ib_sa_mcmember_rec rec{};
+		if (status == 0)
+			unpack(*reinterpret_cast<const ib::McMemberRecord *>(record), rec);
+		groups_.on_answer(*group_, joining_, states_, status, rec);
+	}
+
+	Groups &groups_;
+	const kern::Ref<Group> group_;
+	const bool joining_;
+	const u8 states_;
+};
+
+void Group::count(const Member &member, bool counts)
+{
+	for (unsigned bit = 0; bit < 4; bit++)
+		if (member.rec.join_state & 1u << bit)
+			wanted[bit] += counts ? 1u : -1u;
+}
+
+Groups::~Groups()
+{
+	work_.cancel();
+	while (Group *group = all_.pop_front()) {
+		table_.remove(*group);
+		group->due_node.unlink();
+		kern::Ref<Group>::adopt(group).reset();
+	}
+}
+
+void Groups::close()
+{
+	kern::Guard guard(lock_);
+	closing_ = true;
+}
+
+u64 Groups::hash_of(const ib_gid &mgid) const
+{
+	u64 words[2];
+	static_assert(sizeof(words) == sizeof(mgid.raw));
+	__builtin_memcpy(words, mgid.raw, sizeof(words));
+	return hash_(words[0], words[1]);
+}
+
+Group *Groups::find_locked(const ib_gid &mgid)
+{
+	return table_.find(hash_of(mgid), [&](const Group &group) { return group.mgid == mgid; });
+}
+
+std::size_t Groups::longest()
+{
+	kern::Guard guard(lock_);
+	return table_.longest();
+}
+
+/* Has run() look at the group. */
+void Groups::attend_locked(Group &group)
+{
+	group.due_node.unlink();
+	due_.push_back(group);
+	work_.queue();
+}
+
+kern::Result<Member *> Groups::join(const ib_sa_mcmember_rec &rec, u64 component_mask,
+				    Patience patience, int (*callback)(int, ib_sa_multicast *),
+				    void *context)
+{
+	using R = ib::McMemberRecord;
+	constexpr u64 needed = ib::component(R::c_mgid) | ib::component(R::c_port_gid) |
+			       ib::component(R::c_join_state);
+	if ((component_mask & needed) != needed || (rec.join_state & 0xf) == 0 ||
+	    !rdma_is_multicast_gid(&rec.mgid))
+		return kern::Error{-EINVAL};
+
+	auto member = TRY(kern::make<Member>(kern::Gfp::kernel));
+	auto fresh = TRY(kern::make_ref<Group>(kern::Gfp::kernel, rec.mgid));
+	member->owner = this;
+	member->rec = rec;
+	member->comp_mask = component_mask;
+	member->patience = patience;
+	member->callback = callback;
+	member->context = context;
+
+	kern::Guard guard(lock_);
+	if (closing_)
+		return kern::Error{-ENODEV};
+	Group *group = find_locked(rec.mgid);
+	if (members_ >= members_max || (!group && table_.count() >= groups_max))
+		return kern::Error{-ENOBUFS};
+	if (!group) {
+		group = fresh.release();
+		group->rejoins = rejoins_;
+		table_.insert(*group, hash_of(rec.mgid));
+		all_.push_back(*group);
+	}
+	group->patience = patience;
+	member->group = kern::Ref<Group>::share(*group);
+	group->fresh.push_back(*member);
+	group->count(*member, true);
+	members_++;
+	attend_locked(*group);
+	return member.release();
+}
+
+void Groups::leave(Member &member)
+{
+	bool wait;
+	{
+		kern::Guard guard(lock_);
+		if (member.counts())
+			member.group->count(member, false);
+		member.state = Member::State::ended;
+		member.node.unlink();
+		member.tell_node.unlink();
+		members_--;
+		wait = member.told.leave_locked();
+		attend_locked(*member.group);
+	}
+	if (wait)
+		member.told.wait();
+	kern::destroy(&member);
+}
+
+kern::Result<ib_sa_mcmember_rec> Groups::find(const ib_gid &mgid)
+{
+	kern::Guard guard(lock_);
+	const Group *group = find_locked(mgid);
+	if (!group || !group->joined)
+		return kern::Error{-EADDRNOTAVAIL};
+	return group->rec;
+}
+
+void Groups::rejoin()
+{
+	kern::Guard guard(lock_);
+	rejoins_++;
+	work_.queue();
+}
+
+/*
+ * Notes for a batch of groups that the SA may have forgotten them; there may be too many for one
+ * section with interrupts off. True if there are more. Context: run().
+ */
+bool Groups::mark_rejoins()
+{
+	constexpr unsigned batch = 64;
+
+	kern::Guard guard(lock_);
+	for (unsigned count = 0; count < batch; count++) {
+		Group *group = all_.front();
+		if (!group || group->rejoins == rejoins_)
+			return false;
+		group->all_node.unlink();
+		all_.push_back(*group);
+		group->rejoins = rejoins_;
+		group->rejoin = group->joined != 0;
+		attend_locked(*group);
+	}
+	return true;
+}
+
+/* A member's wait is over: its callback is due. */
+void Groups::decide_locked(Group &group, Member &member, Member::State state, int outcome)
+{
+	if (member.counts() && state == Member::State::ended)
+		group.count(member, false);
+	member.state = state;
+	member.outcome = outcome;
+	member.node.unlink();
+	group.members.push_back(member);
+	if (!member.tell_node.linked())
+		group.to_tell.push_back(member);
+}
+
+/*
+ * Gives those that wait for no more than the SA knows already what they wait for. Each member is
+ * looked at when it comes, and once more for each answer of the SA.
+ */
+void Groups::settle_fresh_locked(Group &group)
+{
+	while (Member *member = group.fresh.pop_front()) {
+		const u8 states = member->rec.join_state & 0xf;
+		if ((group.joined & states) != states) {
+			group.waiting.push_back(*member);
+		} else if (satisfies(group.rec, member->rec, member->comp_mask)) {
+			decide_locked(group, *member, Member::State::joined, 0);
+			member->rec = group.rec;
+			member->rec.join_state = states;
+		} else {
+			decide_locked(group, *member, Member::State::ended, -EINVAL);
+		}
+	}
+}
+
+Groups::Step Groups::next_step_locked(Group &group)
+{
+	using R = ib::McMemberRecord;
+	constexpr u64 identity = ib::component(R::c_mgid) | ib::component(R::c_port_gid) |
+				 ib::component(R::c_join_state);
+	const u8 wanted = group.wanted_states();
+
+	if (group.rejoin) {
+		group.rejoin = false;
+		if (const u8 states = group.joined & wanted) {
+			/* An SA that knows nothing of the group creates it as it was. */
+			constexpr u64 properties =
+				ib::component(R::c_qkey) | ib::component(R::c_pkey) |
+				ib::component(R::c_traffic_class) | ib::component(R::c_sl) |
+				ib::component(R::c_flow_label);
+			return {Step::Kind::join, group.rec, identity | properties, states,
+				group.patience};
+		}
+		group.joined = 0;
+	}
+	/* What waits behind settle_fresh_locked() waits for more than is joined. */
+	if (const Member *member = group.waiting.front())
+		return {Step::Kind::join, member->rec, member->comp_mask,
+			static_cast<u8>(member->rec.join_state & 0xf), member->patience};
+	if (const u8 unwanted = group.joined & static_cast<u8>(~wanted)) {
+		/* Left from now on: who joins meanwhile must wait for a join of his own. Refused or unheard it is left all the same, for the
+		 * SA drops a port that is gone by itself. */
+		group.joined = static_cast<u8>(group.joined & ~unwanted);
+		return {Step::Kind::leave, group.rec, identity, unwanted, group.patience};
+	}
+	return {};
+}
+
+/* A group that something has happened to, or may ask now; empty if there is none. */
+kern::Ref<Group> Groups::next_group()
+{
+	kern::Guard guard(lock_);
+	Group *group = due_.pop_front();
+	if (!group && asking_ < asking_max)
+		group = held_.pop_front();
+	return group ? kern::Ref<Group>::share(*group) : kern::Ref<Group>{};
+}
+
+/* Context: work queue, once at a time. */
+void Groups::run()
+{
+	while (mark_rejoins())
+		;
+	while (auto group = next_group())
+		serve(*group);
+}
+
+void Groups::serve(Group &group)
+{
+	Step step;
+	bool is_held = false;
+	__atomic_store_n(&served_, served_ + 1, __ATOMIC_RELAXED);
+	{
+		kern::Guard guard(lock_);
+		settle_fresh_locked(group);
+		if (!group.asking && !closing_) {
+			is_held = asking_ >= asking_max;
+			if (!is_held)
+				step = next_step_locked(group);
+			else if (!group.due_node.linked())
+				held_.push_back(group);
+		}
+		if (step.kind != Step::Kind::nothing) {
+			group.asking = true;
+			asking_++;
+		}
+	}
+	notify(group);
+	if (step.kind != Step::Kind::nothing) {
+		ask(group, step);
+		return;
+	}
+	kern::Ref<Group> last;
+	{
+		kern::Guard guard(lock_);
+		if (is_held || group.asking || !group.is_unused() || group.joined ||
+		    !table_.contains(group))
+			return;
+		table_.remove(group);
+		group.all_node.unlink();
+		group.due_node.unlink();
+		last = kern::Ref<Group>::adopt(&group);
+	}
+}
+
+/* Calls the callbacks that are due. */
+void Groups::notify(Group &group)
+{
+	for (;;) {
+		Member *due = nullptr;
+		{
+			kern::Guard guard(lock_);
+			due = group.to_tell.pop_front();
+			if (!due)
+				return;
+			due->told.begin_locked();
+		}
+		const bool refused = due->callback(due->outcome, due) != 0;
+		{
+			kern::Guard guard(lock_);
+			/* Who leaves waits, and destroys it. */
+			if (due->told.end_locked() || !refused)
+				continue;
+			if (due->counts())
+				group.count(*due, false);
+			due->node.unlink();
+			due->tell_node.unlink();
+			members_--;
+			attend_locked(group);
+		}
+		kern::destroy(due);
+	}
+}
+
+void Groups::ask(Group &group, const Step &step)
+{
+	const bool joining = step.kind == Step::Kind::join;
+	ib_sa_mcmember_rec rec = step.rec;
+	rec.join_state = step.states;
+	ib::McMemberRecord wire;
+	pack(rec, wire);
+	const Request request{
+		.method = static_cast<u8>(joining ? ib::MadMethod::set : ib::MadMethod::remove),
+		.attribute = ib::attr_mc_member_record,
+		.component_mask = step.component_mask,
+		.patience = step.patience,
+		.gfp = kern::Gfp::kernel,
+	};
+	int status;
+	if (auto query = kern::make_ref<GroupQuery>(kern::Gfp::kernel, *this, group, joining,
+						    step.states);
+	    query.ok())
+		status = query.value()->start(port_, nullptr, request, &wire, sizeof(wire)).error();
+	else
+		status = query.error();
+	if (status < 0)
+		on_answer(group, joining, step.states, status, {});
+}
+
+void Groups::on_answer(Group &group, bool joining, u8 states, int status,
+		       const ib_sa_mcmember_rec &rec)
+{
+	kern::Guard guard(lock_);
+
+	group.asking = false;
+	asking_--;
+	if (joining && (status || !(rec.mgid == group.mgid))) {
+		group.joined &= static_cast<u8>(~states);
+		end_members_locked(group, states, status ? status : -EIO);
+	} else if (joining) {
+		if (group.joined && !same_group(group.rec, rec)) {
+			end_members_locked(group, group.joined, -ENETRESET);
+			group.joined = 0;
+		}
+		group.rec = rec;
+		group.joined |= states;
+		group.fresh.splice_back(group.waiting);
+	}
+	attend_locked(group);
+}
+
+/*
+ * Ends the memberships that rest on these join states: those that wait get `outcome`, those that
+ * had joined get -ENETRESET, because they are lost.
+ */
+void Groups::end_members_locked(Group &group, u8 states, int outcome)
+{
+	const auto end = [&](auto &list, bool joined) REQUIRES(lock_) {
+		for (Member &member : list)
+			if (member.counts() && (member.rec.join_state & states) &&
+			    (member.state == Member::State::joined) == joined)
+				decide_locked(group, member, Member::State::ended,
+					      joined ? -ENETRESET : outcome);
+	};
+	/* Before those that wait come to the same list. */
+	end(group.members, true);
+	end(group.waiting, false);
+	end(group.fresh, false);
+}
+
+} // namespace mad::sa

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * Multicast memberships of a port, shared between consumers: the SA hears of the first member of a
+ * kind and of the last, and of all again when it may have forgotten.
+ */
+#pragma once
+
+#include "query.hpp"
+#include "callback_guard.hpp"
+
+#include <kern/hash_table.hpp>
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <kern/ref.hpp>
+#include <kern/work.hpp>
+
+namespace mad::sa
+{
+
+struct Group;
+class Groups;
+class Port;
+
+/* One consumer's membership. Its state is under Groups::lock_. */
+class Member : public ib_sa_multicast
+{
+public:
+	enum class State : std::uint8_t {
+		waiting, /* for the group to be joined in its manner */
+		joined,
+		ended, /* told of a failure or a loss, or being freed: counts for nothing */
+	};
+
+	kern::ListNode node;      /* in one of the lists of Group */
+	kern::ListNode tell_node; /* in Group::to_tell: the callback is due */
+	Groups *owner;
+	kern::Ref<Group> group;
+	State state = State::waiting;
+	int outcome = 0; /* for the callback */
+	Patience patience;
+	CallbackGuard told;
+
+	bool counts() const { return state != State::ended; }
+};
+
+/* One group, known by its MGID. All but mgid is under Groups::lock_. */
+struct Group : kern::RefCounted<Group> {
+	explicit Group(const ib_gid &id) : mgid(id) {}
+	~Group() { kern_assert(is_unused()); }
+
+	const ib_gid mgid;
+	/* In Groups::table_, with a reference, while it has members or the SA believes so. */
+	kern::ListNode hash_node;
+	kern::ListNode all_node; /* in Groups::all_ meanwhile */
+	kern::ListNode due_node; /* in Groups::due_ or held_: run() is to look at it */
+
+	/* Members that wait and are not compared with what is joined yet, and those that are. */
+	kern::List<Member, &Member::node> fresh, waiting;
+	/* All others. */
+	kern::List<Member, &Member::node> members;
+	kern::List<Member, &Member::tell_node> to_tell;
+	/* Members that count, for each of the four join states. */
+	u32 wanted[4]{};
+
+	ib_sa_mcmember_rec rec{}; /* as the SA gave it; valid while joined is not 0 */
+	u8 joined = 0;       /* join states that the SA knows of, and is not being told to forget */
+	Patience patience{}; /* the last member's */
+	bool asking = false; /* a query is out */
+	bool rejoin = false; /* the SA may have forgotten what is in joined */
+	u32 rejoins = 0;     /* Groups::rejoins_ when rejoin was last looked at */
+
+	bool is_unused() const { return fresh.empty() && waiting.empty() && members.empty(); }
+	u8 wanted_states() const
+	{
+		u8 states = 0;
+		for (unsigned bit = 0; bit < 4; bit++)
+			states = static_cast<u8>(states | (wanted[bit] != 0) << bit);
+		return states;
+	}
+	/* A member begins or ceases to count. */
+	void count(const Member &member, bool counts);
+};
+
+/* All groups of a port. Lock order: lock_ alone; callbacks and queries are made without it. */
+class Groups
+{
+public:
+	/*
+	 * Memberships of a port, and groups that it is in or is about to leave. Programs and
+	 * listeners of the network stack join without a privilege.
+	 */
+	static constexpr u32 members_max = 32768, groups_max = 32768;
+	/*
+	 * Joins and leaves that the SA is asked for at a time. More would be lost where its queue,
+	 * or this port's, is full.
+	 */
+	static constexpr u32 asking_max = 128;
+
+	explicit Groups(Port &port) : port_(port) {}
+	/* No query may be out any more. */
+	~Groups();
+	/*
+	 * No members may be left, and none can come. What the SA believes meanwhile it finds out by
+	 * itself when the port goes.
+	 */
+	void close();
+
+	/*
+	 * Context: process. Errors: EINVAL, ENOMEM, ENODEV; ENOBUFS for more than members_max or
+	 * groups_max.
+	 */
+	kern::Result<Member *> join(const ib_sa_mcmember_rec &rec, u64 component_mask,
+				    Patience patience, int (*callback)(int, ib_sa_multicast *),
+				    void *context);
+	/* Context: process, not from the member's callback. */
+	void leave(Member &member);
+	/* Errors: EADDRNOTAVAIL. Context: any. */
+	kern::Result<ib_sa_mcmember_rec> find(const ib_gid &mgid);
+	/* Joins every group again, because the SA may have forgotten it. Context: any. */
+	void rejoin();
+
+	/* How a query ended; rec is valid if status is 0. Context: any. */
+	void on_answer(Group &group, bool joining, u8 states, int status,
+		       const ib_sa_mcmember_rec &rec);
+
+	/* Groups that run() has looked at, and comparisons of the worst lookup. For tests. */
+	u64 served() const { return __atomic_load_n(&served_, __ATOMIC_RELAXED); }
+	std::size_t longest();
+
+private:
+	struct Step;
+	void run();
+	void serve(Group &group);
+	Step next_step_locked(Group &group) REQUIRES(lock_);
+	void settle_fresh_locked(Group &group) REQUIRES(lock_);
+	void attend_locked(Group &group) REQUIRES(lock_);
+	void decide_locked(Group &group, Member &member, Member::State state, int outcome)
+		REQUIRES(lock_);
+	void end_members_locked(Group &group, u8 states, int outcome) REQUIRES(lock_);
+	Group *find_locked(const ib_gid &mgid) REQUIRES(lock_);
+	u64 hash_of(const ib_gid &mgid) const;
+	bool mark_rejoins();
+	kern::Ref<Group> next_group();
+	void notify(Group &group);
+	void ask(Group &group, const Step &step);
+
+	Port &port_;
+	const kern::SecretHash hash_;
+	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("sa.multicast")};
+	kern::HashTable<Group, &Group::hash_node, 512> table_ GUARDED_BY(lock_);
+	/* Those whose rejoins is behind rejoins_ come first. */
+	kern::List<Group, &Group::all_node> all_ GUARDED_BY(lock_);
+	kern::List<Group, &Group::due_node> due_ GUARDED_BY(lock_);
+	/* Have something to ask while asking_max are out. */
+	kern::List<Group, &Group::due_node> held_ GUARDED_BY(lock_);
+	u32 members_ GUARDED_BY(lock_) = 0;
+	u32 asking_ GUARDED_BY(lock_) = 0;  /* queries that are out */
+	u32 rejoins_ GUARDED_BY(lock_) = 0; /* calls of rejoin() */
+	bool closing_ GUARDED_BY(lock_) = false;
+	u64 served_ = 0; /* written by run() only */
+	kern::Work work_{kern::method<&Groups::run>, this};
+};
+
+} // namespace mad::sa

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * One port's way to the subnet administrator: the agent that asks, and the address of the subnet
+ * manager, kept right as it moves.
+ */
+#pragma once
+
+#include "inform.hpp"
+#include "multicast.hpp"
+
+#include <kern/back_off.hpp>
+#include "../special_qp.hpp"
+
+namespace mad::sa
+{
+
+/* Where the SM is. Queries keep the address that they were sent with until they end. */
+class SmAddress : public kern::RefCounted<SmAddress>
+{
+public:
+	SmAddress(ib_ah *ah, u16 pkey_index, u32 lid, u8 lmc)
+	    : ah_(ah), pkey_index_(pkey_index), lid_(lid), lids_(1u << lmc)
+	{
+	}
+	~SmAddress() { rdma_destroy_ah(ah_, 0); }
+	ib_ah *ah() const { return ah_; }
+	/* Of the default partition, by which it is spoken to. */
+	u16 pkey_index() const { return pkey_index_; }
+	/* Whether it is one of the SM's, who may send from any of them (IBA 4.1.3). */
+	bool has_lid(u32 lid) const { return lid >= lid_ && lid - lid_ < lids_; }
+
+private:
+	ib_ah *const ah_;
+	const u16 pkey_index_;
+	const u32 lid_;
+	const u32 lids_;
+};
+
+class Port
+{
+public:
+	/* Context: process. Errors: ENOMEM, and those of ib_query_port(). */
+	static kern::Result<kern::Owned<Port>> create(SpecialQp &gsi);
+	explicit Port(SpecialQp &gsi);
+	/* All queries and memberships of others must be over. */
+	~Port();
+
+	ib_device *device() const { return gsi_.device(); }
+	u32 port_num() const { return gsi_.port_num(); }
+	Agent &agent() { return *agent_; }
+	Groups &groups() { return groups_; }
+	Informs &informs() { return informs_; }
+
+	/* Empty while no SM is known. Context: any. */
+	kern::Ref<SmAddress> sm_address();
+	/* A transaction id that answers find this agent by. Context: any. */
+	u64 next_tid();
+
+	/* Context: any that an event handler may have. */
+	void on_event(ib_event_type event);
+	/* The SA reports a trap. Context: process. */
+	void on_report(const Receive &receive);
+
+private:
+	bool is_managers(const Receive &receive, const ib::Notice &notice);
+	void refresh();
+	kern::Result<kern::Ref<SmAddress>> find_manager();
+
+	SpecialQp &gsi_;
+	kern::Owned<Agent> agent_;
+	kern::Locked<kern::Ref<SmAddress>, kern::IrqSpinLock> sm_address_{
+		KERN_LOCK_CLASS("sa.sm_address")};
+	u32 last_tid_ = 0;
+	Groups groups_{*this};
+	Informs informs_{*this};
+	u32 rejoin_due_ = 0;
+	kern::BackOff back_off_; /* refresh()'s */
+	kern::DelayedWork refresh_work_{kern::method<&Port::refresh>, this};
+};
+
+} // namespace mad::sa

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * One question to the subnet administrator: from the request to the one call of its callback.
+ */
+#pragma once
+
+#include "../send.hpp"
+#include "records.hpp"
+
+#include <kern/completion.hpp>
+#include <kern/ref.hpp>
+
+struct ib_sa_client_state {
+	/* The client itself, and every query whose callback has not returned. */
+	kern::RefCount users;
+	kern::Completion unused;
+
+	void put()
+	{
+		if (users.put())
+			unused.complete();
+	}
+};
+
+/*
+ * What the consumer holds to cancel by; compared, never looked into, before it is found by its id.
+ */
+struct ib_sa_query : kern::RefCounted<ib_sa_query> {
+	virtual ~ib_sa_query() = default;
+
+	kern::ListNode live_node; /* among the queries that are out */
+	int id = -1;
+};
+
+namespace mad::sa
+{
+
+class Port;
+class SmAddress;
+
+/* How long a question waits for its answer, and how many times it is asked again. */
+struct Patience {
+	unsigned long timeout_ms;
+	int retries;
+
+	/* A client's own, for what is asked on its behalf. */
+	static constexpr Patience of(const ib_sa_client *client)
+	{
+		return client && client->timeout_ms ? Patience{client->timeout_ms, client->retries}
+						    : Patience{1'000, 3};
+	}
+};
+
+struct Request {
+	u8 method;
+	std::uint16_t attribute;
+	u64 component_mask;
+	Patience patience;
+	kern::Gfp gfp;
+};
+
+class Query : public ib_sa_query
+{
+public:
+	~Query() override;
+
+	/**
+	 * start() - send the question
+	 * @port: by which port
+	 * @client: who asks; nullptr for the SA client's own business
+	 * @request: what is asked
+	 * @record: the record's bytes, @size of them
+	 *
+	 * After success, the callback comes once. Context: as the request's gfp says.
+	 * Return: an id for cancel(); EINVAL for no time to wait in; EAGAIN while no SM is known;
+	 * ENOMEM; the errors of ib_post_send_mad().
+	 */
+	kern::Result<int> start(Port &port, ib_sa_client *client, const Request &request,
+				const void *record, std::size_t size);
+
+	/* Ends the query of that id, if it is this one, with EINTR. Context: any. */
+	static void cancel(int id, const ib_sa_query *query);
+
+	/* The handlers of the port's agent. */
+	static void on_sent(ib_mad_agent *agent, ib_mad_send_wc *wc);
+	static void on_answer(ib_mad_agent *agent, ib_mad_send_buf *send, ib_mad_recv_wc *receive);
+
+protected:
+	/* The answer: 0 and the record's bytes, or a negative errno. Context: process. */
+	virtual void answered(int status, const std::uint8_t *record) = 0;
+
+private:
+	int answer_status_ = 0;
+	bool has_answer_ = false;
+	std::uint8_t answer_[ib::sa_data_bytes];
+	Send *send_ = nullptr;
+	ib_sa_client_state *client_ = nullptr;
+	kern::Ref<SmAddress> address_;
+};
+
+/* The module's table of queries that are out. Context: module init and exit. */
+void begin_queries();
+void end_queries();
+
+/* A query whose answer is a function call. */
+template<class Record, class Wire, class Callback>
+class RecordQuery final : public Query
+{
+public:
+	RecordQuery(Callback callback, void *context) : callback_(callback), context_(context) {}
+
+private:
+	void answered(int status, const std::uint8_t *record) override
+	{
+		if (status) {
+			callback_(status, nullptr, context_);
+			return;
+		}
+		Record unpacked;
+		unpack(*reinterpret_cast<const Wire *>(record), unpacked);
+		callback_(0, &unpacked, context_);
+	}
+
+	const Callback callback_;
+	void *const context_;
+};
+
+} // namespace mad::sa

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * A MAD that an agent sends: one datagram, or an RMPP message of many. It completes exactly once
+ * (MGMT-03): with what the hardware said, with the response, by time-out, by cancellation, or
+ * because the agent or the device goes away.
+ */
+#pragma once
+
+#include "packet.hpp"
+#include "rmpp.hpp"
+#include "send_state.hpp"
+
+namespace mad
+{
+
+class Agent;
+
+/* The base is what ib_create_send_mad() hands out. */
+class Send : public ib_mad_send_buf
+{
+public:
+	kern::ListNode
+		agent_node; /* from post to completion: in PendingSends or LocalQueue, then with those that have ended */
+	kern::ListNode timer_node;           /* in PendingSends while it waits */
+	u64 deadline = 0;                    /* kern::now_ns() */
+	unsigned tries = 0;                  /* transmissions that an answer did not follow */
+	ib_wc_status status = IB_WC_SUCCESS; /* valid once decided */
+	u32 vendor_err = 0;
+	unsigned holds = 0; /* packets busy, and handlers running, that keep it from completing */
+	SendState state = SendState::decided;
+	bool awaits_answer = false; /* a response is due after the message is out */
+	bool reply = false;   /* the suite's own answer: freed on completion, nobody is told */
+	bool transit = false; /* another node's SMP, whose next hop has been decided */
+
+	RmppSender rmpp{0}; /* count() 0: no RMPP */
+	/*
+	 * One, or one per segment; each allocated by itself, as DMA wants it, and a table only of
+	 * those behind the first.
+	 */
+	kern::Owned<Packet> first_packet;
+	kern::OwnedArray<kern::Owned<Packet>> more_packets;
+
+	/**
+	 * Send::create() - a send with its packets
+	 * @agent: for whom
+	 * @header_bytes: of the class, RMPP header included
+	 * @data_bytes: behind it; with RMPP any number, without at most what fits
+	 *
+	 * Errors: EINVAL for sizes that do not fit; ENOMEM. Context: as @gfp says.
+	 */
+	static kern::Result<kern::Owned<Send>> create(Agent &agent, u32 remote_qpn, u16 pkey_index,
+						      bool rmpp, int header_bytes, int data_bytes,
+						      kern::Gfp gfp);
+
+	/* Of this agent. */
+	explicit Send(Agent &owner);
+
+	Agent &agent() const;
+
+	bool is_decided() const { return state == SendState::decided; }
+	/* Under the special QP's lock, as all changes of it are. */
+	void step(SendEvent event) { state = next_state(state, event); }
+	bool is_rmpp() const { return rmpp.count() != 0; }
+	Packet &first() const { return *first_packet; }
+	std::uint32_t packet_count() const
+	{
+		return static_cast<std::uint32_t>(more_packets.size()) + 1;
+	}
+	/* That of a segment, which are numbered from 1. */
+	Packet &packet(std::uint32_t segment) const
+	{
+		return segment == 1 ? *first_packet : *more_packets[segment - 2];
+	}
+	ib::MadHeader &header() const { return first().header(); }
+
+	/* Copies the headers of the first segment into the packet of a segment and numbers it. */
+	void prepare_segment(std::uint32_t segment);
+
+private:
+	friend class SendQueue;
+	unsigned queued = 0; /* packets that wait there */
+};
+
+/*
+ * Every MAD that is sent is one of these: of the kernel's sizes of allocations, the next costs what
+ * clearing another 64 bytes does.
+ */
+static_assert(sizeof(Send) <= 192);
+
+using SendList = kern::List<Send, &Send::agent_node>;
+
+} // namespace mad

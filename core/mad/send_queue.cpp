@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "send_queue.hpp"
+
+namespace mad
+{
+
+/*
+ * They are found soon where they are likely: a message may be of very many, and interrupts are off.
+ */
+unsigned SendQueue::withdraw_some(Send &send)
+{
+	const unsigned count = send.queued;
+
+	for (std::uint32_t segment = send.rmpp.oldest_in_flight(); send.queued != 0;
+	     segment = segment % send.packet_count() + 1) {
+		Packet &packet = send.packet(segment);
+		if (packet.place != Packet::Place::backlog)
+			continue;
+		packet.backlog_node.unlink();
+		packet.place = Packet::Place::idle;
+		send.queued--;
+	}
+	return count;
+}
+
+/*
+ * What it has on its stack are an address and a pointer, which others fill in by name: nothing that
+ * could be written past, and the guard of the stack cost each MAD eight instructions.
+ */
+[[gnu::no_stack_protector]] SendQueue::Lost SendQueue::pump(bool is_open)
+{
+	while (posted_ < depth) {
+		Packet *packet = backlog_.pop_front();
+		if (!packet)
+			break;
+		packet->send->queued--;
+		if (!is_open) [[unlikely]] {
+			packet->place = Packet::Place::idle;
+			return {packet, IB_WC_WR_FLUSH_ERR};
+		}
+		packet->place = Packet::Place::posted;
+		packet->done = done_;
+		packet->sge.length = ib::mad_bytes;
+		packet->sge.lkey = pd_->local_dma_lkey;
+		packet->wr.ah = packet->send->ah;
+		packet->wr.wr.wr_cqe = packet;
+		packet->wr.wr.sg_list = &packet->sge;
+		packet->wr.wr.num_sge = 1;
+		packet->wr.wr.opcode = IB_WR_SEND;
+		packet->wr.wr.send_flags = IB_SEND_SIGNALED;
+
+		auto mapped = rdma::map_single(pd_->device, packet->bytes, ib::mad_bytes,
+					       kern::dma::Direction::to_device);
+		if (!mapped.ok()) [[unlikely]] {
+			packet->place = Packet::Place::idle;
+			return {packet, IB_WC_LOC_PROT_ERR};
+		}
+		packet->sge.addr = mapped.value();
+		if (ib_post_send(qp_, &packet->wr.wr, nullptr)) [[unlikely]] {
+			unmap(*packet);
+			packet->place = Packet::Place::idle;
+			return {packet, IB_WC_LOC_QP_OP_ERR};
+		}
+		posted_++;
+	}
+	return {};
+}
+
+} // namespace mad

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * What leaves a special QP: the packets that wait, and those that the hardware has. All of it is
+ * under the special QP's lock. It knows nothing of agents and answers: what becomes of a send whose
+ * packet did not get out is the caller's affair.
+ */
+#pragma once
+
+#include <rdma/dma.hpp>
+#include "send.hpp"
+
+namespace mad
+{
+
+class SendQueue
+{
+public:
+	static constexpr int depth = 128;
+
+	/* done: called with each completion of a packet, which gives it back by take_back(). */
+	SendQueue(ib_pd *pd, void (*done)(ib_cq *, ib_wc *)) : pd_(pd), done_(done) {}
+
+	void open(ib_qp *qp) { qp_ = qp; }
+	/* The hardware has nothing. */
+	bool empty() const { return posted_ == 0; }
+
+	/*
+	 * Puts a packet behind all others. It is on its way no more from an earlier transmission.
+	 */
+	void add(Packet &packet)
+	{
+		kern_assert(packet.place == Packet::Place::idle);
+		packet.place = Packet::Place::backlog;
+		packet.send->queued++;
+		backlog_.push_back(packet);
+	}
+	/* Takes out those packets of a send that wait. How many they were. */
+	unsigned withdraw(Send &send) { return send.queued == 0 ? 0 : withdraw_some(send); }
+
+	/* What pump() could not hand over. It waits no longer. */
+	struct Lost {
+		Packet *packet;
+		ib_wc_status status;
+		explicit operator bool() const { return packet; }
+	};
+	/* Whether pump() has anything to do. */
+	bool is_due() const { return !backlog_.empty() && posted_ < depth; }
+	/*
+	 * Hands packets to the hardware while there is room, up to one that does not get there,
+	 * which is the answer: it is to be called again then. is_open: whether the QP takes
+	 * anything.
+	 */
+	Lost pump(bool is_open);
+	/* That of a completion. */
+	void take_back(Packet &packet)
+	{
+		unmap(packet);
+		posted_--;
+		packet.place = Packet::Place::idle;
+	}
+
+private:
+	unsigned withdraw_some(Send &send);
+	void unmap(const Packet &packet)
+	{
+		rdma::unmap_single(pd_->device, packet.sge.addr, ib::mad_bytes,
+				   kern::dma::Direction::to_device);
+	}
+
+	ib_pd *const pd_;
+	void (*const done_)(ib_cq *, ib_wc *);
+	ib_qp *qp_ = nullptr;
+	kern::List<Packet, &Packet::backlog_node> backlog_;
+	int posted_ = 0;
+};
+
+} // namespace mad

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * The life of a send from its post on, as one enumeration and one function. A peer can answer what
+ * it has heard alone: so the time of its answer runs from when the last packet is out (IBA
+ * 13.4.6.2), and no transmission counts as one that was not answered before it was one.
+ */
+#pragma once
+
+#include <cstdint>
+
+namespace mad
+{
+
+enum class SendState : std::uint8_t {
+	decided, /* its fate is known, and nothing keeps it but what holds it; or it never was posted */
+	going,   /* packets wait in the send queue, or the hardware has them: no time runs */
+	waiting, /* all are out, and an answer or ACK is due: the time runs, and nothing holds it */
+};
+
+enum class SendEvent : std::uint8_t {
+	posted,  /* by its agent */
+	queued,  /* packets are put into the send queue */
+	let_out, /* the last of them is out */
+	decided, /* answered, failed, cancelled, or out of time */
+};
+
+constexpr SendState next_state(SendState state, SendEvent event)
+{
+	using State = SendState;
+	using Event = SendEvent;
+
+	switch (event) {
+	case Event::posted:
+		return State::going;
+	case Event::queued:
+		return state == State::waiting ? State::going : state;
+	case Event::let_out:
+		return state == State::going ? State::waiting : state;
+	case Event::decided:
+		return State::decided;
+	}
+	return state;
+}
+
+} // namespace mad

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Opening and closing a special QP, its agents, and the work item that does everything for them. */
+#include "special_qp.hpp"
+
+#include <kern/log.hpp>
+#include <rdma/objects.hpp>
+
+namespace mad
+{
+namespace
+{
+
+constexpr int polled_at_once = 16;
+/* A CQ that cannot be polled or armed raises no event: run() tries again this late. */
+constexpr unsigned retry_ms = 100;
+/* MADs that one run brings to their handlers; others get their turn between two. */
+constexpr int routed_at_once = 16;
+
+/*
+ * Of each CPU: what a handler queues for it in turn, as the CM's do, is done by the task that is
+ * awake already, and not by one that is woken for it. Who takes long in a handler sleeps, and then
+ * another one is.
+ */
+constinit kern::Static<kern::WorkQueue> work_queue;
+
+} // namespace
+
+kern::Result<> begin_special_qps()
+{
+	work_queue.construct(
+		TRY(kern::WorkQueue::create("weft-mad", kern::WorkQueue::Kind::per_cpu)));
+	return {};
+}
+
+void end_special_qps()
+{
+	work_queue.destruct();
+}
+
+SpecialQp::SpecialQp(ib_device *device, u32 port_num, ib_pd *pd, ib_qp_type type)
+    : device_(device), port_num_(port_num), pd_(pd), type_(type),
+      node_{device->is_switch, static_cast<u8>(port_num), static_cast<u8>(device->phys_port_cnt)},
+      lock_(KERN_LOCK_CLASS("mad.qp")),
+      send_queue_(pd,
+		  [](ib_cq *cq, ib_wc *wc) {
+			  static_cast<SpecialQp *>(cq->cq_context)->on_send_done(wc);
+		  }),
+      recovery_(port_num, type, kern::method<&SpecialQp::retry>, this),
+      receive_queue_(
+	      pd, receive_queue_depth,
+	      [](ib_cq *cq, ib_wc *wc) {
+		      static_cast<SpecialQp *>(cq->cq_context)->on_receive_done(wc);
+	      },
+	      kern::method<&SpecialQp::kick>, this),
+      port_check_(device, port_num)
+{
+}
+
+kern::Result<kern::Owned<SpecialQp>> SpecialQp::create(ib_device *device, u32 port_num, ib_pd *pd,
+						       ib_qp_type type)
+{
+	auto qp = TRY(kern::adopt(new (kern::Gfp::kernel) SpecialQp(device, port_num, pd, type)));
+	TRY(qp->open());
+	return qp;
+}
+
+kern::Result<> SpecialQp::open()
+{
+	ib_cq_init_attr queue{};
+	queue.cqe = SendQueue::depth + receive_queue_depth;
+	queue.comp_vector = port_num_ % static_cast<u32>(device_->num_comp_vectors);
+	cq_ = TRY(rdma::check(ib_create_cq(
+		device_, [](ib_cq *, void *self) { static_cast<SpecialQp *>(self)->kick(); },
+		nullptr, this, &queue)));
+
+	ib_qp_init_attr init{};
+	init.send_cq = cq_;
+	init.recv_cq = cq_;
+	init.sq_sig_type = IB_SIGNAL_ALL_WR;
+	init.cap.max_send_wr = SendQueue::depth;
+	init.cap.max_recv_wr = receive_queue_depth;
+	init.cap.max_send_sge = 1;
+	init.cap.max_recv_sge = 1;
+	init.qp_type = type_;
+	init.port_num = port_num_;
+	qp_ = TRY(rdma::check(ib_create_qp(pd_, &init)));
+	{
+		kern::Guard guard(lock_);
+		send_queue_.open(qp_);
+	}
+	receive_queue_.open(qp_);
+	recovery_.open(qp_);
+	TRY(recovery_.bring_up());
+	TRY(receive_queue_.fill());
+	/* Before the first run, which may have to answer. */
+	internal_agent_ = TRY(kern::make<Agent>(kern::Gfp::kernel, *this, nullptr));
+	TRY(add(*internal_agent_));
+	/*
+	 * From here on the queue is run()'s, which arms the CQ when it has looked for the first
+	 * time.
+	 */
+	kern::Guard guard(lock_);
+	step_locked(SpecialQpEvent::done);
+	return {};
+}
+
+SpecialQp::~SpecialQp()
+{
+	if (internal_agent_)
+		remove(*internal_agent_);
+	{
+		kern::Guard guard(lock_);
+		kern_assert(agents_.empty());
+		step_locked(SpecialQpEvent::close);
+	}
+	/*
+	 * A run that saw the QP up may be posting to it, or moving it, still. One that comes from
+	 * now on leaves it alone.
+	 */
+	work_.cancel();
+	recovery_.stop();
+	receive_queue_.stop();
+	if (qp_)
+		KERN_WARN_ON(ib_destroy_qp(qp_));
+	{
+		kern::Guard guard(lock_);
+		step_locked(SpecialQpEvent::done);
+	}
+	work_.cancel();
+	if (cq_) {
+		ib_process_cq_direct(cq_, -1);
+		ib_destroy_cq(cq_);
+	}
+	/* What came too late to be routed. */
+	while (Receive *receive = received_.pop_front())
+		kern::destroy(receive);
+	receive_queue_.close();
+	port_check_.stop();
+}
+
+void SpecialQp::kick()
+{
+	/* Where there is no CQ yet, or never was, there is nothing to look at. */
+	if (cq_)
+		work_queue->queue(work_);
+}
+
+/*
+ * Takes what has come, so that the receive queue is full again before handlers take their time:
+ * what a peer sends at once, such as requests for a thousand connections, is often more than the
+ * hardware has buffers for. True if there may be more. Errors: those of ib_poll_cq().
+ */
+kern::Result<bool> SpecialQp::poll()
+{
+	for (int polled = 0; polled < received_max && received_count_ < received_max;
+	     polled += polled_at_once) {
+		const int count = ib_process_cq_direct(cq_, polled_at_once);
+		if (count < 0) [[unlikely]]
+			return kern::Error{count};
+		if (count < polled_at_once)
+			return false;
+	}
+	return true;
+}
+
+/* Context: work queue, once at a time. */
+void SpecialQp::run()
+{
+	const HandlerContext here;
+
+	if (state() == SpecialQpState::closed)
+		return;
+	if constexpr (kern::debug)
+		running_in_ = kern_context();
+	const auto polled = poll();
+	bool again = polled.ok() && polled.value();
+	for (int routed = 0; routed < routed_at_once && received_count_ > 0; routed++) {
+		received_count_--;
+		route(here, kern::Owned<Receive>::adopt(received_.pop_front()));
+	}
+	again |= received_count_ > 0;
+
+	SendList ended;
+	bool has_local, is_well;
+	{
+		kern::Guard guard(lock_);
+		ended.splice_back(finished_);
+		has_local = !local_.empty();
+		is_well = state() == SpecialQpState::up && receive_queue_.full();
+	}
+	notify(here, ended);
+	if (has_local) {
+		serve_local(here);
+		again = true;
+	}
+	if (!is_well)
+		again |= recover();
+	if constexpr (kern::debug)
+		running_in_ = 0;
+	if (again || arm(polled.error()))
+		kick();
+}
+
+/*
+ * Asks for an event, unless polling has failed. True if there may be completions that raise none.
+ * NOTIFY-02: where nothing is armed no event leads back to run(), so that time has to.
+ */
+bool SpecialQp::arm(int poll_error)
+{
+	const int armed =
+		poll_error ?: ib_req_notify_cq(cq_, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+
+	if (armed < 0) [[unlikely]] {
+		kern_warning_limited("%s port %u QP%u: its CQ is not armed, trying again: %d\n",
+				     device_->name, port_num_, qp_->qp_num, armed);
+		retry_work_.queue(retry_ms);
+	}
+	return armed > 0;
+}
+
+void SpecialQp::watch(bool traced)
+{
+	kern::Guard guard(lock_);
+	kern::write_once(traced_, traced);
+	kern::write_once(watchers_, traced ? watchers_ + 1 : watchers_ - 1);
+}
+
+void SpecialQp::step_locked(SpecialQpEvent event)
+{
+	const SpecialQpState from = state(), to = recovery_.step(event);
+
+	if (to == from)
+		return;
+	/* What has waited goes out, or ends. */
+	if (!is_recovering(to))
+		pump_locked();
+	kick();
+}
+
+/* Takes the steps that are due. True if run() is to look at what came of them. */
+bool SpecialQp::recover()
+{
+	bool any = false;
+
+	for (;;) {
+		SpecialQpState state;
+		bool sends_are_back;
+		{
+			kern::Guard guard(lock_);
+			state = this->state();
+			sends_are_back = send_queue_.empty();
+		}
+		if (state == SpecialQpState::up)
+			break;
+		if (!Recovery::is_due(state, sends_are_back, receive_queue_.empty()))
+			return any;
+		const auto taken =
+			recovery_.take_step(state, sends_are_back && receive_queue_.empty());
+		kern::Guard guard(lock_);
+		step_locked(taken.ok() ? SpecialQpEvent::done : SpecialQpEvent::failed);
+		any = true;
+	}
+	receive_queue_.make_up();
+	return any;
+}
+
+/* Context: work queue. */
+void SpecialQp::retry()
+{
+	{
+		kern::Guard guard(lock_);
+		step_locked(SpecialQpEvent::retry);
+	}
+	kick();
+}
+
+kern::Result<> SpecialQp::add(Agent &agent)
+{
+	kern::Guard guard(lock_);
+	if (state() >= SpecialQpState::closing)
+		return kern::Error{-EBUSY};
+	TRY(agents_.add(agent));
+	agent.device = device_;
+	agent.qp = qp_;
+	agent.port_num = port_num_;
+	if (agent.snoops)
+		kern::write_once(watchers_, watchers_ + 1);
+	return {};
+}
+
+void SpecialQp::remove(Agent &agent)
+{
+	/* From a handler it would wait for itself. */
+	kern_assert(kern::read_once(running_in_) != kern_context());
+	{
+		kern::Guard guard(lock_);
+		agent.leaving = true;
+		if (agent.snoops && agent.node.linked())
+			kern::write_once(watchers_, watchers_ - 1);
+		agent.node.unlink();
+		agent.pending.each([this](Send &send) REQUIRES(lock_) {
+			decide_locked(send, IB_WC_WR_FLUSH_ERR);
+		});
+		while (Send *send = local_.pop_of(agent))
+			decide_locked(*send, IB_WC_WR_FLUSH_ERR);
+		agent.reception.clear();
+	}
+	kick();
+	agent.drain();
+}
+
+} // namespace mad

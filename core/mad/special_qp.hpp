@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * QP0 or QP1 of one port: the SMI or GSI, with the agents on it. It keeps the receive queue full,
+ * feeds the send queue, brings every MAD to the one who is due it, and brings the QP back after an
+ * error.
+ *
+ * It puts together what parts have to do with each other, and each of them knows what is its own
+ * alone: SendQueue the packets on their way out, rdma::ReceiveQueue the buffers, AgentTable who
+ * wants what, each agent's PendingSends what waits for an answer and its RmppReception the messages
+ * that come in, LocalQueue what a node says to itself, Recovery the QP's state.
+ *
+ * All that may take its time is done by one work item, run(): it polls the CQ, calls every handler
+ * of every agent, and takes every step of a recovery. So a handler may always sleep, none runs
+ * beside another on the same special QP, and no completion comes in the middle of a recovery. All
+ * the rest, which may be called from anywhere, changes lists under the lock and leaves what follows
+ * to run().
+ */
+#pragma once
+
+#include "agent_table.hpp"
+#include "local_queue.hpp"
+#include "port_check.hpp"
+#include "recovery.hpp"
+#include "send_queue.hpp"
+#include "smi.hpp"
+
+#include <kern/atomic.hpp>
+#include <kern/lock.hpp>
+#include <kern/trace.hpp>
+#include <kern/work.hpp>
+#include <rdma/receive_queue.hpp>
+
+namespace mad
+{
+
+constexpr int receive_queue_depth = 512;
+/*
+ * MADs that have come and wait for their handlers, beside those that the hardware has buffers for.
+ */
+constexpr int received_max = 4096;
+/*
+ * Answers of the suite's own, and SMPs in transit, that wait to be sent: what comes in faster than
+ * it goes out is dropped.
+ */
+constexpr int unattended_max = 512;
+
+class SpecialQp
+{
+public:
+	/*
+	 * Brings the QP to RTS and fills its receive queue. Context: process. Errors: ENOMEM, and
+	 * those of the verbs.
+	 */
+	static kern::Result<kern::Owned<SpecialQp>> create(ib_device *device, u32 port_num,
+							   ib_pd *pd, ib_qp_type type);
+	/* All agents must be gone. */
+	~SpecialQp();
+
+	ib_device *device() const { return device_; }
+	u32 port_num() const { return port_num_; }
+	ib_qp *qp() const { return qp_; }
+	ib_qp_type type() const { return type_; }
+	ib_pd *pd() const { return pd_; }
+	/* Read without a lock, each by itself. */
+	const ib_mad_counters &counters() const { return counters_; }
+	/*
+	 * What an agent will not hear of its sender is dropped as what nobody has registered for.
+	 * Context: any.
+	 */
+	void count_unwanted() { __atomic_fetch_add(&counters_.no_agent, 1, __ATOMIC_RELAXED); }
+
+	/*
+	 * Errors: EINVAL if another agent has claimed one of the MADs it wants; EBUSY while the
+	 * device goes away.
+	 */
+	kern::Result<> add(Agent &agent);
+	/* Completes all of the agent's sends with a flush error; when it returns, no handler of it runs or will run.
+	 * Context: process, not from a handler of any agent here. */
+	void remove(Agent &agent);
+
+	/*
+	 * Context: any. Errors: EINVAL for a send that is out already or a packet that breaks a
+	 * rule of the SMI.
+	 */
+	kern::Result<> post(Send &send);
+	/*
+	 * A new time-out for a send that is out; 0 cancels it. Errors: EINVAL if it has completed.
+	 */
+	kern::Result<> modify(Send &send, u32 timeout_ms);
+	/*
+	 * Sends a MAD back to where `receive` came from, on behalf of `agent`; nobody is told how
+	 * it went.
+	 */
+	void reply(Agent &agent, const Receive &receive, const ib::Mad &mad);
+
+	void on_agent_timer(Agent &agent);
+
+private:
+	/* The work item. */
+	void run();
+
+	/*
+	 * What run() alone can make, and whoever calls a handler must be given: this is a task, it
+	 * holds no lock, and no other handler of the special QP runs. So a handler cannot be called
+	 * from where MADs are posted or cancelled: that does not compile.
+	 */
+	class HandlerContext
+	{
+	public:
+		HandlerContext(const HandlerContext &) = delete;
+		HandlerContext &operator=(const HandlerContext &) = delete;
+
+	private:
+		friend void SpecialQp::run();
+		HandlerContext() = default;
+	};
+
+	SpecialQp(ib_device *device, u32 port_num, ib_pd *pd, ib_qp_type type);
+	kern::Result<> open();
+	/* Has run() look at everything soon. Context: any. */
+	void kick();
+	void watch(bool traced);
+
+	/* Recovery. */
+	SpecialQpState state() const { return recovery_.state(); }
+	void step_locked(SpecialQpEvent event) REQUIRES(lock_);
+	bool recover();
+	void retry();
+	kern::Result<bool> poll();
+	bool arm(int poll_error);
+
+	/* Sending (special_qp_send.cpp). */
+	kern::Result<> start_locked(Send &send) REQUIRES(lock_);
+	void transmit_locked(Send &send) REQUIRES(lock_);
+	void transmit_window_locked(Send &send) REQUIRES(lock_);
+	void queue_locked(Send &send, Packet &packet) REQUIRES(lock_)
+	{
+		send_queue_.add(packet);
+		send.holds++;
+	}
+	/* While the QP recovers, what is to be sent waits for the outcome. */
+	void pump_locked() REQUIRES(lock_)
+	{
+		if (!send_queue_.is_due() || is_recovering(state()))
+			return;
+		if (const SendQueue::Lost lost = send_queue_.pump(state() == SpecialQpState::up))
+			[[unlikely]]
+			pump_on_locked(lost);
+	}
+	void pump_on_locked(SendQueue::Lost lost) REQUIRES(lock_);
+	void wait_for_peer_locked(Send &send) REQUIRES(lock_);
+	void decide_locked(Send &send, ib_wc_status status) REQUIRES(lock_);
+	void abort_locked(Send &send, ib::RmppStatus status) REQUIRES(lock_);
+	/*
+	 * Drops one hold; with the last one a decided send goes, and any other is out. In place by
+	 * word of command: it is on the way of every MAD.
+	 */
+	[[gnu::always_inline]] void release_locked(Send &send) REQUIRES(lock_)
+	{
+		kern_assert(send.holds > 0);
+		if (--send.holds != 0)
+			return;
+		if (!send.is_decided()) [[unlikely]] {
+			wait_for_peer_locked(send);
+			return;
+		}
+		send.agent_node.unlink();
+		finished_.push_back(send);
+	}
+	void expire_locked(Agent &agent, u64 now) REQUIRES(lock_);
+	void on_send_done(ib_wc *wc);
+	void notify(const HandlerContext &here, SendList &ended);
+	void serve_local(const HandlerContext &here);
+	void answer_local(const HandlerContext &here, Send &send);
+	void snoop(const HandlerContext &here, ib_mad_send_wc &wc);
+	Agent *next_snooper(Agent *after);
+
+	/* Receiving (special_qp_receive.cpp). */
+	void on_receive_done(ib_wc *wc);
+	void route(const HandlerContext &here, kern::Owned<Receive> receive);
+	void snoop(const HandlerContext &here, Receive &receive);
+	kern_trace_mad traced(const ib::MadHeader &header, ib_wc_status status, u32 lid) const;
+	enum class DeviceAnswer : std::uint8_t { not_mine, consumed, answered };
+	DeviceAnswer ask_device(const Receive &receive, const ib_grh *grh, ib::Mad &answer);
+	bool offer_to_device(const Receive &receive);
+	void pass_on(const Receive &receive, const ib::SmiDecision &decision);
+	void send_unattended(Agent &agent, const Receive &receive, const ib::Mad &mad,
+			     const rdma_ah_attr &address, const ib::SmiDecision *transit);
+	void hand_to_agent(const HandlerContext &here, kern::Owned<Receive> receive);
+	void refuse(const Receive &receive);
+	void deliver(const HandlerContext &here, Agent &agent, kern::Owned<Receive> receive);
+
+	/* RMPP (special_qp_rmpp.cpp). */
+	void take_rmpp(const HandlerContext &here, Agent &agent, kern::Owned<Receive> receive);
+	void take_rmpp_data(const HandlerContext &here, Agent &agent, kern::Owned<Receive> receive);
+	void take_rmpp_answer(Agent &agent, const Receive &receive);
+	void on_rmpp_ack_locked(Send &send, const ib::RmppHeader &rmpp, std::uint8_t &status)
+		REQUIRES(lock_);
+	void answer_rmpp(Agent &agent, const Receive &receive, ib::RmppHeader::Type type,
+			 std::uint8_t status, std::uint32_t segment, std::uint32_t window);
+
+	ib_device *const device_;
+	const u32 port_num_;
+	ib_pd *const pd_;
+	const ib_qp_type type_;
+	const SmiNode node_;
+	ib_cq *cq_ = nullptr;
+	ib_qp *qp_ = nullptr;
+
+	kern::IrqSpinLock lock_;
+	AgentTable agents_ GUARDED_BY(lock_);
+	u32 watchers_ =
+		0; /* snoopers among them, and tracefs; written under the lock, read by anyone */
+	bool traced_ = false;
+	SendQueue send_queue_ GUARDED_BY(lock_);
+	SendList finished_ GUARDED_BY(lock_); /* decided and let go, not yet told */
+	LocalQueue local_ GUARDED_BY(lock_);
+	int unattended_ GUARDED_BY(lock_) = 0;
+	/* Before work_, which theirs queues, and which so ends first. */
+	Recovery recovery_;
+	rdma::ReceiveQueue<Receive> receive_queue_;    /* run()'s */
+	kern::List<Receive, &Receive::node> received_; /* run()'s: polled, not yet routed */
+	int received_count_ = 0;                       /* run()'s: how many they are */
+	unsigned long running_in_ = 0;                 /* run()'s context, in builds with checks */
+	ib_mad_counters counters_{};
+	PortCheck port_check_;
+	kern::Owned<Agent> internal_agent_; /* sends what the suite itself answers */
+
+	kern::Work work_{kern::method<&SpecialQp::run>, this};
+	/* After work_, which it queues, and which so ends last. */
+	kern::DelayedWork retry_work_{kern::method<&SpecialQp::kick>, this};
+	/* Last: it calls at once. */
+	kern::TraceListener trace_{KERN_TRACE_MAD, kern::method<&SpecialQp::watch>, this};
+};
+
+/* The queue of all special QPs' work. Context: module init and exit. */
+kern::Result<> begin_special_qps();
+void end_special_qps();
+
+} // namespace mad

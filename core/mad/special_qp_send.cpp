@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* The sending half of a special QP: from post to the one completion of every send. */
+#include "special_qp.hpp"
+
+#include <kern/atomic.hpp>
+#include <kern/time.hpp>
+
+namespace mad
+{
+
+/*
+ * The first time, and every time that an answer did not come. In place by word of command, as what
+ * follows: they are long, and on the way of every MAD.
+ */
+[[gnu::always_inline]] inline void SpecialQp::transmit_locked(Send &send)
+{
+	send.tries++;
+	if (send.is_rmpp()) {
+		transmit_window_locked(send);
+		wait_for_peer_locked(send);
+	} else {
+		queue_locked(send, send.first());
+	}
+	pump_locked();
+}
+
+[[gnu::always_inline]] inline kern::Result<> SpecialQp::start_locked(Send &send)
+{
+	Agent &agent = send.agent();
+
+	if (agent.leaving)
+		return kern::Error{-ENODEV};
+	if (send.agent_node.linked() ||
+	    (send.timeout_ms == 0 && send.retries != 0 && !send.is_rmpp()))
+		return kern::Error{-EINVAL};
+
+	/* Before the first time, and since the last time ended. */
+	kern_assert(send.holds == 0);
+	send.tries = 0;
+	send.step(SendEvent::posted);
+	send.awaits_answer = send.timeout_ms > 0;
+	send.vendor_err = 0;
+	if (send.is_rmpp())
+		send.rmpp = RmppSender{send.rmpp.count()};
+
+	bool local = false;
+	if (!send.transit && send.header().cls() == ib::MgmtClass::subn_directed_route) {
+		if (type_ != IB_QPT_SMI)
+			return kern::Error{-EINVAL};
+		const auto decision = smi_outbound(send.first().smp(), node_,
+						   static_cast<u8>(send.first().wr.port_num));
+		if (decision.action == ib::SmiAction::discard)
+			return kern::Error{-EINVAL};
+		local = decision.action == ib::SmiAction::local;
+		if (!local && !send.ah)
+			return kern::Error{-EINVAL};
+		send.first().wr.port_num = decision.port;
+	}
+
+	if (send.reply) {
+		if (unattended_ >= unattended_max)
+			return kern::Error{-ENOBUFS};
+		unattended_++;
+	}
+	agent.get();
+	if (local) {
+		local_.push(send);
+		kick();
+		return {};
+	}
+	agent.pending.add(send);
+	transmit_locked(send);
+	return {};
+}
+
+kern::Result<> SpecialQp::post(Send &send)
+{
+	kern::Guard guard(lock_);
+	const auto started = start_locked(send);
+
+	if (!finished_.empty())
+		kick();
+	return started;
+}
+
+void SpecialQp::transmit_window_locked(Send &send)
+{
+	while (const auto segment = send.rmpp.next()) {
+		send.prepare_segment(segment);
+		queue_locked(send, send.packet(segment));
+		send.rmpp.sent();
+	}
+}
+
+/* A packet did not get out: its send ends, and the next ones are tried. */
+void SpecialQp::pump_on_locked(SendQueue::Lost lost)
+{
+	const bool is_open = state() == SpecialQpState::up;
+
+	for (; lost; lost = send_queue_.pump(is_open)) {
+		decide_locked(*lost.packet->send, lost.status);
+		release_locked(*lost.packet->send);
+	}
+}
+
+/* Fixes how a send ends, once; it completes as soon as nothing holds it. */
+void SpecialQp::decide_locked(Send &send, ib_wc_status status)
+{
+	if (send.is_decided())
+		return;
+	send.step(SendEvent::decided);
+	send.status = status;
+	send.timer_node.unlink();
+	/* One hold more, for the case that there was no other. */
+	send.holds = send.holds + 1 - send_queue_.withdraw(send);
+	release_locked(send);
+}
+
+/* Tells the peer that a message ends here (IBA 13.6.2.3), by its first packet. */
+void SpecialQp::abort_locked(Send &send, ib::RmppStatus status)
+{
+	Packet &packet = send.first();
+	auto &rmpp = packet.rmpp();
+	rmpp.type = ib::RmppHeader::abort;
+	rmpp.time_flags =
+		ib::RmppHeader::make_time_flags(rmpp.response_time(), ib::RmppHeader::active);
+	rmpp.status = status;
+	rmpp.segment = 0;
+	rmpp.length_or_window = 0;
+	queue_locked(send, packet);
+	pump_locked();
+}
+
+/*
+ * The next word is the peer's: its time runs from now on, or from when all is out. That comes, as
+ * the hardware gives back all that it has taken, at the latest when the QP is in error or goes
+ * (MGMT-09), and what waits behind that goes out, or ends with the QP's recovery.
+ */
+void SpecialQp::wait_for_peer_locked(Send &send)
+{
+	if (send.holds != 0) {
+		send.timer_node.unlink();
+		send.step(SendEvent::queued);
+		return;
+	}
+	Agent &agent = send.agent();
+	const u64 now = kern::now_ns();
+
+	send.step(SendEvent::let_out);
+	if (agent.pending.wait(send, now))
+		agent.arm_timer_locked(now);
+}
+
+void SpecialQp::expire_locked(Agent &agent, u64 now)
+{
+	while (Send *send = agent.pending.expire(now)) {
+		if (send->tries > static_cast<unsigned>(send->retries)) {
+			if (send->is_rmpp() && send->rmpp.acknowledged() != send->rmpp.count())
+				abort_locked(*send, ib::rmpp_status_too_many_retries);
+			decide_locked(*send, IB_WC_RESP_TIMEOUT_ERR);
+			continue;
+		}
+		if (send->is_rmpp() && send->rmpp.acknowledged() != send->rmpp.count())
+			send->rmpp.rewind();
+		send->step(SendEvent::queued);
+		transmit_locked(*send);
+	}
+}
+
+void SpecialQp::on_agent_timer(Agent &agent)
+{
+	const u64 now = kern::now_ns();
+
+	kern::Guard guard(lock_);
+	expire_locked(agent, now);
+	agent.reception.expire(now);
+	agent.arm_timer_locked(now);
+	if (!finished_.empty())
+		kick();
+}
+
+void SpecialQp::on_send_done(ib_wc *wc)
+{
+	Packet &packet = *static_cast<Packet *>(wc->wr_cqe);
+	Send &send = *packet.send;
+
+	kern::Guard guard(lock_);
+	send_queue_.take_back(packet);
+	if (wc->status != IB_WC_SUCCESS) [[unlikely]] {
+		/*
+		 * The hardware stops behind a bad send (IBA 10.3.1, SQE); what it flushes is sent
+		 * again.
+		 */
+		step_locked(SpecialQpEvent::send_failed);
+		if (wc->status == IB_WC_WR_FLUSH_ERR && !send.is_decided() &&
+		    is_recovering(state())) {
+			send_queue_.add(packet);
+			return;
+		}
+		send.vendor_err = wc->vendor_err;
+		decide_locked(send, wc->status);
+	} else if (!send.is_rmpp() && !send.awaits_answer && !send.is_decided()) {
+		/*
+		 * Of a single datagram that nobody answers nothing waits, neither packet nor timer.
+		 */
+		kern_assert(!send.timer_node.linked());
+		send.step(SendEvent::decided);
+		send.status = IB_WC_SUCCESS;
+	}
+	release_locked(send);
+	pump_locked();
+}
+
+kern::Result<> SpecialQp::modify(Send &send, u32 timeout_ms)
+{
+	kern::Guard guard(lock_);
+
+	if (!send.agent_node.linked() || send.is_decided())
+		return kern::Error{-EINVAL};
+	if (timeout_ms == 0) {
+		decide_locked(send, IB_WC_WR_FLUSH_ERR);
+		kick();
+	} else {
+		send.timeout_ms = static_cast<int>(timeout_ms);
+		if (send.state == SendState::waiting)
+			wait_for_peer_locked(send);
+	}
+	return {};
+}
+
+/* Tells the consumers of sends that have ended. */
+void SpecialQp::notify(const HandlerContext &here, SendList &ended)
+{
+	while (Send *send = ended.pop_front()) {
+		Agent &agent = send->agent();
+		if (send->reply) {
+			{
+				kern::Guard guard(lock_);
+				unattended_--;
+			}
+			rdma_destroy_ah(send->ah, 0);
+			kern::destroy(send);
+		} else {
+			ib_mad_send_wc wc{};
+			wc.send_buf = send;
+			wc.status = send->status;
+			wc.vendor_err = send->vendor_err;
+			if (kern::read_once(watchers_) != 0)
+				snoop(here, wc);
+			agent.send_handler(&agent, &wc);
+		}
+		agent.put();
+	}
+}
+
+void SpecialQp::snoop(const HandlerContext &, ib_mad_send_wc &wc)
+{
+	if (kern::read_once(traced_)) {
+		const kern_trace_mad mad =
+			traced(static_cast<Send *>(wc.send_buf)->header(), wc.status, 0);
+		kern_trace_mad_sent(device_->name, &mad);
+	}
+	for (Agent *agent = next_snooper(nullptr); agent; agent = next_snooper(agent))
+		if (agent->snoop_handler)
+			agent->snoop_handler(agent, wc.send_buf, &wc);
+}
+
+void SpecialQp::reply(Agent &agent, const Receive &receive, const ib::Mad &mad)
+{
+	rdma_ah_attr back;
+
+	if (ib_init_ah_attr_from_wc(device_, port_num_, &receive.completion, &receive.buffer.grh,
+				    &back))
+		__atomic_fetch_add(&counters_.malformed, 1, __ATOMIC_RELAXED);
+	else
+		send_unattended(agent, receive, mad, back, nullptr);
+}
+
+/*
+ * What nobody waits for. transit: the next hop of another node's SMP; nullptr: an answer to where
+ * `receive` came from.
+ */
+void SpecialQp::send_unattended(Agent &agent, const Receive &receive, const ib::Mad &mad,
+				const rdma_ah_attr &address, const ib::SmiDecision *transit)
+{
+	const auto count = [](u64 &counter) { __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED); };
+	auto created = Send::create(agent, transit ? 0 : receive.completion.src_qp,
+				    receive.completion.pkey_index, false, IB_MGMT_MAD_HDR,
+				    IB_MGMT_MAD_DATA, kern::Gfp::atomic | kern::Gfp::no_warn);
+	rdma_ah_attr attr = address;
+	ib_ah *ah = created.ok() ? rdma_create_ah(pd_, &attr, 0) : nullptr;
+	if (!ah || rdma::is_err(ah)) {
+		/* Not every address that a MAD claims to come from is one. */
+		count(ah && rdma::ptr_err(ah) == -EINVAL ? counters_.malformed
+							 : counters_.no_memory);
+		return;
+	}
+	auto send = created.take();
+	__builtin_memcpy(send->first().bytes, &mad, sizeof(mad));
+	send->reply = true;
+	send->ah = ah;
+	send->transit = transit != nullptr;
+	/* Of an answer: where the question came in, for a path without hops. */
+	send->first().wr.port_num = transit ? transit->port : receive.completion.port_num;
+	const auto posted = post(*send);
+	if (posted.ok()) {
+		(void)send.release();
+		return;
+	}
+	if (posted.error() == -ENOBUFS)
+		count(counters_.no_room);
+	rdma_destroy_ah(ah, 0);
+}
+
+} // namespace mad

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// MGMT-03: a special QP that falls into error, on each kind of hardware, with each step of its
+// recovery failing once, or that holds up what it sends; and what its consumers may rely on
+// meanwhile.
+#include "../recovery_state.hpp"
+#include "../send_state.hpp"
+#include "fixture.hpp"
+
+#include <kern/assert.hpp>
+#include <kern/lock.hpp>
+
+using namespace mad_fixture;
+using mad::next_state;
+using mad::SpecialQpEvent;
+using mad::SpecialQpState;
+
+namespace
+{
+
+constexpr unsigned long get = 1ul << IB_MGMT_METHOD_GET;
+constexpr unsigned int receive_queue = 512;
+
+/* Every pair of state and event. */
+void mgmt_03_states_of_a_special_qp(Test &test)
+{
+	using enum SpecialQpState;
+	constexpr int states = 8, events = 6;
+	/* Columns: done, failed, send_failed, receive_flushed, retry, close. */
+	constexpr SpecialQpState table[states][events] = {
+		/* opening */ {up, opening, opening, opening, opening, closing},
+		/* up */ {up, up, stopped, flushing, up, closing},
+		/* stopped */ {up, failing, stopped, flushing, stopped, closing},
+		/* failing */ {flushing, broken, failing, flushing, failing, closing},
+		/* flushing */ {up, broken, flushing, flushing, flushing, closing},
+		/* broken */ {broken, broken, broken, broken, failing, closing},
+		/* closing */ {closed, closing, closing, closing, closing, closing},
+		/* closed */ {closed, closed, closed, closed, closed, closed},
+	};
+	for (int state = 0; state < states; state++)
+		for (int event = 0; event < events; event++)
+			EXPECT_EQ(next_state(static_cast<SpecialQpState>(state),
+					     static_cast<SpecialQpEvent>(event)),
+				  table[state][event]);
+}
+
+/* The same of a send. */
+void mgmt_03_states_of_a_send(Test &test)
+{
+	using enum mad::SendState;
+	constexpr int states = 3, events = 4;
+	/* Columns: posted, queued, let_out, decided. */
+	constexpr mad::SendState table[states][events] = {
+		/* decided */ {going, decided, decided, decided},
+		/* going */ {going, going, waiting, decided},
+		/* waiting */ {going, going, waiting, decided},
+	};
+	for (int state = 0; state < states; state++)
+		for (int event = 0; event < events; event++)
+			EXPECT_EQ(next_state(static_cast<mad::SendState>(state),
+					     static_cast<mad::SendEvent>(event)),
+				  table[state][event]);
+}
+
+/* One who asks, and one whose QP is broken; it asks itself, too. */
+struct Scene {
+	Node a{1}, b{2};
+	Agent client{a}, server{b};
+
+	bool ok()
+	{
+		server.answering = true;
+		return a.ok() && b.ok() && client.open() == 0 &&
+		       server.open(vendor_class, get) == 0;
+	}
+	ib_qp *qp() const { return server.agent->qp; }
+	bool move_to(ib_qp_state state) const { return move_unasked(qp(), state); }
+	bool is_full() const
+	{
+		return eventually([this] { return soft_posted_receives(qp()) == receive_queue; });
+	}
+	bool answers()
+	{
+		return eventually([this] {
+			Sent sent(client, 2, vendor_class, IB_MGMT_METHOD_GET, 100, 0);
+			return sent.ok() && sent.post() == 0 && sent.ended() &&
+			       sent.status() == IB_WC_SUCCESS;
+		});
+	}
+};
+
+/* The n-th call of a method from now on fails. */
+struct FailsOnce {
+	ib_device *device;
+	soft_method method;
+	unsigned int nth;
+	kern::Atomic<unsigned int> calls{};
+
+	FailsOnce(ib_device *of, soft_method which, unsigned int when)
+	    : device(of), method(which), nth(when)
+	{
+		soft_interpose(
+			device, method,
+			[](void *context) {
+				auto &self = *static_cast<FailsOnce *>(context);
+				if (self.calls.fetch_add(1) + 1 == self.nth)
+					soft_fail(self.device, self.method, 1, -EIO);
+			},
+			this);
+	}
+	~FailsOnce() { soft_interpose(device, method, nullptr, nullptr); }
+	FailsOnce(const FailsOnce &) = delete;
+	FailsOnce &operator=(const FailsOnce &) = delete;
+};
+
+/* How a QP is broken; the calls of ib_modify_qp that takes. */
+enum class Break : u8 { idle, with_sends, send_queue };
+constexpr unsigned int own_calls[] = {1, 2, 0};
+
+/*
+ * Breaks the server's QP with a call of a method failing on the way back. True if it came to that
+ * call; the QP works again, and what was on its way has ended once.
+ */
+bool breaks_and_recovers(Test &test, Scene &scene, Break how, soft_method method, unsigned int nth)
+{
+	const bool modifies = method == SOFT_MODIFY_QP;
+	FailsOnce fault(scene.b.device(), method,
+			nth + (modifies ? own_calls[static_cast<int>(how)] : 0));
+	Sent sends[] = {{scene.server, 1, vendor_class, IB_MGMT_METHOD_SEND, 0, 0},
+			{scene.server, 1, vendor_class, IB_MGMT_METHOD_SEND, 0, 0}};
+	BadRequest bad;
+	switch (how) {
+	case Break::idle:
+		EXPECT_TRUE(scene.move_to(IB_QPS_ERR));
+		break;
+	case Break::with_sends:
+		/* A queue that drains takes requests, and keeps them. */
+		EXPECT_TRUE(scene.move_to(IB_QPS_SQD));
+		for (Sent &sent : sends)
+			EXPECT_EQ(sent.post(), 0);
+		EXPECT_TRUE(scene.move_to(IB_QPS_ERR));
+		break;
+	case Break::send_queue:
+		EXPECT_EQ(bad.post(scene.qp(), sends[0].buf()->ah), 0);
+		for (Sent &sent : sends)
+			EXPECT_EQ(sent.post(), 0);
+		bad.ended.wait();
+		break;
+	}
+	EXPECT_TRUE(scene.answers());
+	if (how != Break::idle)
+		for (Sent &sent : sends)
+			EXPECT_TRUE(sent.ended() && sent.completions() == 1);
+	EXPECT_TRUE(scene.is_full());
+	return fault.calls.load_acquire() >= fault.nth;
+}
+
+/*
+ * Each way to break, on hardware like a card; and those where hardware may differ, on others: the
+ * first change of state on the way back fails, then the second, until there is none left to fail;
+ * then posting of the first receive, and of one in the middle. In the end it is as good as new: a
+ * queue's length of questions is answered.
+ */
+void mgmt_03_recovery_with_each_step_failing(Test &test)
+{
+	for (soft_habits habits : {SOFT_CARD_SENDS_FIRST, SOFT_CARD_RECEIVES_FIRST, SOFT_PLAIN}) {
+		const bool all = habits == SOFT_CARD_SENDS_FIRST;
+		soft_set_habits(habits);
+		auto made = kern::make<Scene>(kern::Gfp::kernel);
+		ASSERT_OK(made);
+		Scene &scene = *made.value();
+		ASSERT_TRUE(scene.ok());
+		for (Break how : {Break::idle, Break::with_sends, Break::send_queue}) {
+			if (!all && how != Break::with_sends)
+				continue;
+			unsigned int nth = 1;
+			while (!test.failed() &&
+			       breaks_and_recovers(test, scene, how, SOFT_MODIFY_QP, nth))
+				nth++;
+			/*
+			 * SQE to RTS; or RESET, INIT, RTR, RTS, and perhaps the attempts that find
+			 * out that it takes so many.
+			 */
+			EXPECT_GE(nth, how == Break::send_queue ? 2u : 5u);
+			EXPECT_LE(nth, 7u);
+			if (test.failed())
+				kern_kunit_note(test.native(), "habits %d, break %d, step %u",
+						habits, static_cast<int>(how), nth);
+			ASSERT_FALSE(test.failed());
+		}
+		if (!all)
+			continue;
+		for (unsigned int nth : {1u, 300u})
+			EXPECT_TRUE(
+				breaks_and_recovers(test, scene, Break::idle, SOFT_POST_RECV, nth));
+		for (unsigned int n = 0; n <= receive_queue; n++)
+			ASSERT_TRUE(scene.answers());
+	}
+}
+
+/*
+ * Receive buffers that the hardware does not take for a while are made up for (MGMT-12), also if
+ * nothing comes in any more.
+ */
+void mgmt_12_mad_receive_queue_refills_after_shortage(Test &test)
+{
+	Scene scene;
+	ASSERT_TRUE(scene.ok());
+	soft_fail(scene.b.device(), SOFT_POST_RECV, 1'000'000, -ENOMEM);
+	for (int n = 0; n < 20; n++)
+		ASSERT_TRUE(scene.answers());
+	EXPECT_LE(soft_posted_receives(scene.qp()), receive_queue - 20);
+	soft_fail(scene.b.device(), SOFT_POST_RECV, 0, 0);
+	EXPECT_TRUE(scene.is_full());
+}
+
+/*
+ * A special QP whose CQ cannot be armed, or polled, for a while has no event to wait for: it looks
+ * again by itself, and arms the CQ when that is possible.
+ */
+void notify_02_special_qp_recovers_from_a_failed_arm(Test &test)
+{
+	for (const bool polls : {false, true}) {
+		Scene scene;
+		ASSERT_TRUE(scene.ok());
+		ASSERT_TRUE(scene.answers());
+		ib_device *const device = scene.b.device();
+		const unsigned long arms = soft_calls(device, SOFT_REQ_NOTIFY_CQ);
+		if (polls)
+			soft_fail(device, SOFT_POLL_CQ, 3, -EIO);
+		else
+			soft_fail_arms(scene.qp()->recv_cq, 3, -EIO);
+		ASSERT_TRUE(scene.answers());
+		ASSERT_TRUE(eventually(
+			[&] { return soft_calls(device, SOFT_REQ_NOTIFY_CQ) >= arms + 4; }));
+		ASSERT_TRUE(scene.answers());
+		ASSERT_TRUE(scene.answers());
+	}
+}
+
+/* Longer than all the time that a request with 20 ms and two retries waits. */
+bool lets_time_pass(Scene &scene)
+{
+	Sent clock(scene.client, 99, vendor_class, IB_MGMT_METHOD_GET, 400, 0);
+	return clock.ok() && clock.post() == 0 && clock.ended() &&
+	       clock.status() == IB_WC_RESP_TIMEOUT_ERR;
+}
+
+/*
+ * What the send queue holds up for long is sent as often as any other, and has as much time: both
+ * are counted from when it is out.
+ */
+void mgmt_03_timeout_starts_at_send_completion(Test &test)
+{
+	Scene scene;
+	ASSERT_TRUE(scene.ok());
+	Watch watch(scene.b.device(), ~0ul);
+	Sent held(scene.server, 1, vendor_class, IB_MGMT_METHOD_GET, 20, 2);
+	ASSERT_TRUE(held.ok());
+	/* A queue that drains takes requests, and keeps them. */
+	ASSERT_TRUE(scene.move_to(IB_QPS_SQD));
+	ASSERT_EQ(held.post(), 0);
+	EXPECT_TRUE(lets_time_pass(scene));
+	EXPECT_EQ(held.completions(), 0u);
+	const u64 begin = kern::now_ns();
+	ASSERT_TRUE(scene.move_to(IB_QPS_RTS));
+	ASSERT_TRUE(held.ended());
+	EXPECT_EQ(held.status(), IB_WC_RESP_TIMEOUT_ERR);
+	EXPECT_EQ(watch.seen.load_acquire(), 3u);
+	EXPECT_GE(kern::now_ns() - begin, 120u * 1000 * 1000);
+}
+
+/*
+ * What is held up for ever ends: by its cancellation at once where the hardware does not have it,
+ * and otherwise by the error that its QP falls into, behind which it goes out like any other.
+ */
+void mgmt_03_queued_sends_complete(Test &test)
+{
+	constexpr std::size_t count = 130; /* the hardware takes 128 */
+	Scene scene;
+	ASSERT_TRUE(scene.ok());
+	Watch watch(scene.b.device(), ~0ul);
+	auto sends = make_requests(count, scene.server, 1, 20, 0);
+	ASSERT_EQ(sends.size(), count);
+	ASSERT_TRUE(scene.move_to(IB_QPS_SQD));
+	for (auto &sent : sends)
+		ASSERT_EQ(sent->post(), 0);
+	Sent &cancelled = *sends[count - 1];
+	ib_cancel_mad(cancelled.buf());
+	EXPECT_TRUE(cancelled.ended());
+	EXPECT_EQ(cancelled.status(), IB_WC_WR_FLUSH_ERR);
+	EXPECT_TRUE(lets_time_pass(scene));
+	for (std::size_t n = 0; n < count - 1; n++)
+		EXPECT_EQ(sends[n]->completions(), 0u);
+	ASSERT_TRUE(scene.move_to(IB_QPS_ERR));
+	for (std::size_t n = 0; n < count - 1; n++) {
+		ASSERT_TRUE(sends[n]->ended());
+		EXPECT_EQ(sends[n]->status(), IB_WC_RESP_TIMEOUT_ERR);
+	}
+	for (auto &sent : sends)
+		EXPECT_EQ(sent->completions(), 1u);
+	EXPECT_EQ(watch.seen.load_acquire(), count - 1);
+}
+
+/* Posts a MAD again each time that it ends, and looks where it is told so. */
+struct Insistent {
+	kern::Atomic<unsigned int> told{}, in_atomic{}, depth{}, deepest{};
+	unsigned int rounds;
+	ib_mad_agent *agent = nullptr;
+	ib_mad_send_buf *send = nullptr;
+
+	explicit Insistent(unsigned int how_often) : rounds(how_often) {}
+	static void on_sent(ib_mad_agent *mad_agent, ib_mad_send_wc *wc)
+	{
+		auto &self = *static_cast<Insistent *>(mad_agent->context);
+		const unsigned int depth = self.depth.fetch_add(1) + 1;
+		if (depth > self.deepest.load_relaxed())
+			self.deepest.store_relaxed(depth);
+		if (!kern_may_sleep())
+			self.in_atomic.fetch_add(1);
+		const unsigned int told = self.told.fetch_add(1) + 1;
+		if (told < self.rounds)
+			(void)ib_post_send_mad(wc->send_buf, nullptr);
+		self.depth.fetch_sub(1);
+	}
+};
+
+/*
+ * Handlers are called in a task, by nobody who posts or cancels (LOCK-05), whatever the QP is like:
+ * here it is broken, so that every send ends as soon as it is posted. One that posts again is
+ * called again, and not from within itself.
+ */
+void mgmt_03_handlers_run_in_one_work_item(Test &test)
+{
+	constexpr unsigned int rounds = 10;
+	Scene scene;
+	ASSERT_TRUE(scene.ok());
+	Insistent insistent(rounds);
+	insistent.agent = ib_register_mad_agent(scene.b.device(), 1, IB_QPT_GSI, nullptr, 0,
+						Insistent::on_sent, nullptr, &insistent, 0);
+	ASSERT_FALSE(rdma::is_err(insistent.agent));
+	insistent.send = ib_create_send_mad(insistent.agent, 1, 0, 0, IB_MGMT_MAD_HDR,
+					    IB_MGMT_MAD_DATA, gfp, IB_MGMT_BASE_VERSION);
+	ASSERT_FALSE(rdma::is_err(insistent.send));
+	auto &header = static_cast<ib_mad *>(insistent.send->mad)->mad_hdr;
+	header.base_version = IB_MGMT_BASE_VERSION;
+	header.mgmt_class = vendor_class;
+	header.class_version = 1;
+	header.method = IB_MGMT_METHOD_SEND;
+	insistent.send->ah = scene.b.address(1);
+
+	BadRequest bad;
+	soft_fail(scene.b.device(), SOFT_MODIFY_QP, 1'000'000, -EIO);
+	EXPECT_EQ(bad.post(scene.qp(), insistent.send->ah), 0);
+	bad.ended.wait();
+	/* It has given up for now when one ends so. */
+	EXPECT_TRUE(eventually([&] {
+		Sent sent(scene.server, 1, vendor_class, IB_MGMT_METHOD_SEND, 0, 0);
+		return sent.ok() && sent.post() == 0 && sent.ended() &&
+		       sent.status() == IB_WC_WR_FLUSH_ERR;
+	}));
+
+	kern::IrqSpinLock lock(KERN_LOCK_CLASS("mad_test.poster"));
+	int posted;
+	{
+		kern::Guard guard(lock);
+		posted = ib_post_send_mad(insistent.send, nullptr);
+	}
+	EXPECT_EQ(posted, 0);
+	EXPECT_TRUE(eventually([&] { return insistent.told.load_acquire() == rounds; }));
+	EXPECT_EQ(insistent.in_atomic.load_acquire(), 0u);
+	EXPECT_EQ(insistent.deepest.load_acquire(), 1u);
+
+	soft_fail(scene.b.device(), SOFT_MODIFY_QP, 0, 0);
+	ib_unregister_mad_agent(insistent.agent);
+	rdma_destroy_ah(insistent.send->ah, 0);
+	ib_free_send_mad(insistent.send);
+	EXPECT_TRUE(scene.answers());
+	EXPECT_TRUE(scene.is_full());
+}
+
+/* One that is cancelled under a lock is told of it elsewhere, too. */
+void mgmt_03_cancel_under_a_lock(Test &test)
+{
+	Scene scene;
+	ASSERT_TRUE(scene.ok());
+	Insistent insistent(1);
+	insistent.agent = ib_register_mad_agent(
+		scene.b.device(), 1, IB_QPT_GSI, nullptr, 0, Insistent::on_sent,
+		[](ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *wc) { ib_free_recv_mad(wc); },
+		&insistent, 0);
+	ASSERT_FALSE(rdma::is_err(insistent.agent));
+	Sent like(scene.server, 99, vendor_class, IB_MGMT_METHOD_GET, 600'000, 0);
+	ASSERT_TRUE(like.ok());
+	auto *send = ib_create_send_mad(insistent.agent, 1, 0, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA,
+					gfp, IB_MGMT_BASE_VERSION);
+	ASSERT_FALSE(rdma::is_err(send));
+	static_cast<ib_mad *>(send->mad)->mad_hdr = like.header();
+	send->ah = like.buf()->ah;
+	send->timeout_ms = 600'000;
+	EXPECT_EQ(ib_post_send_mad(send, nullptr), 0);
+	/* Nothing but the answer that does not come keeps it. */
+	EXPECT_TRUE(scene.answers());
+	kern::IrqSpinLock lock(KERN_LOCK_CLASS("mad_test.canceller"));
+	{
+		kern::Guard guard(lock);
+		ib_cancel_mad(send);
+	}
+	EXPECT_TRUE(eventually([&] { return insistent.told.load_acquire() == 1; }));
+	EXPECT_EQ(insistent.in_atomic.load_acquire(), 0u);
+	ib_unregister_mad_agent(insistent.agent);
+	ib_free_send_mad(send);
+}
+
+} // namespace
+
+/* These say themselves what hardware they want. */
+KUNIT_SUITE_BEFORE(mad_recovery, ::fixture::on_plain_devices,
+		   KUNIT_CASE(mgmt_03_states_of_a_special_qp), KUNIT_CASE(mgmt_03_states_of_a_send),
+		   KUNIT_CASE(mgmt_03_recovery_with_each_step_failing),
+		   KUNIT_CASE(mgmt_12_mad_receive_queue_refills_after_shortage),
+		   KUNIT_CASE(notify_02_special_qp_recovers_from_a_failed_arm),
+		   KUNIT_CASE(mgmt_03_timeout_starts_at_send_completion),
+		   KUNIT_CASE(mgmt_03_queued_sends_complete),
+		   KUNIT_CASE(mgmt_03_handlers_run_in_one_work_item),
+		   KUNIT_CASE(mgmt_03_cancel_under_a_lock));

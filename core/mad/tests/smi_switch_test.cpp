@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// MGMT-04, on a switch (IBA 14.2.2): what a directed route leads through it goes on by the right
+// port, there and back; what is for it is answered; what breaks a rule is counted and goes nowhere.
+#include "smi_fixture.hpp"
+
+using namespace smi_fixture;
+
+namespace
+{
+
+/* near - 1 switch 2 - 1 switch 3 - far */
+struct Line {
+	Device near, first, second, far;
+
+	explicit Line(decltype(soft_options::process_mad) agent)
+	    : near({.lid = 1, .process_mad = agent}),
+	      first({.ports = 3, .is_switch = true, .lid = 2, .process_mad = agent}),
+	      second({.ports = 3, .is_switch = true, .lid = 3, .process_mad = agent}),
+	      far({.lid = 4, .process_mad = agent})
+	{
+		if (!ok())
+			return;
+		soft_connect(near, 1, first, 1);
+		soft_connect(first, 2, second, 1);
+		soft_connect(second, 3, far, 1);
+	}
+	bool ok() const { return near.ok() && first.ok() && second.ok() && far.ok(); }
+	u64 misrouted(ib_device *device) const
+	{
+		ib_mad_counters counters{};
+		(void)ib_query_mad_counters(device, 0, IB_QPT_SMI, &counters);
+		return counters.misrouted;
+	}
+};
+
+void mgmt_04_switch_forwards(Test &test)
+{
+	Line line(answer_in_device);
+	ASSERT_TRUE(line.ok());
+	ask(test, line.near, {.hops = 2, .ports = {1, 2}});
+	ask(test, line.near, {.hops = 3, .ports = {1, 2, 3}});
+	/* Nothing came past the rules on the way, and the switches themselves asked nobody. */
+	EXPECT_EQ(line.misrouted(line.first), 0u);
+	EXPECT_EQ(line.misrouted(line.second), 0u);
+}
+
+/* The port that a switch's own agent is told it was asked by. */
+kern::Atomic<u32> asked_by{};
+
+int note_port(ib_device *device, int flags, u32 port_num, const ib_wc *wc, const ib_grh *grh,
+	      const ib_mad *in, ib_mad *out, size_t *size, u16 *pkey_index)
+{
+	if (device->is_switch && in->mad_hdr.method == IB_MGMT_METHOD_GET)
+		asked_by.store_release(port_num);
+	return answer_in_device(device, flags, port_num, wc, grh, in, out, size, pkey_index);
+}
+
+void mgmt_04_switch_answers(Test &test)
+{
+	Line line(note_port);
+	ASSERT_TRUE(line.ok());
+	ask(test, line.near, {.hops = 1});
+	EXPECT_EQ(asked_by.load_acquire(), 1u);
+	ask(test, line.far, {.hops = 1});
+	EXPECT_EQ(asked_by.load_acquire(), 3u);
+	ask(test, line.far, {.hops = 2, .ports = {1, 1}});
+	EXPECT_EQ(asked_by.load_acquire(), 2u);
+}
+
+/* An agent of ours answers for a switch whose device has none. */
+void mgmt_04_switch_agent_answers(Test &test)
+{
+	Line line(nullptr);
+	ASSERT_TRUE(line.ok());
+	Manager of_switch(line.second, 0);
+	ASSERT_FALSE(rdma::is_err(of_switch.agent));
+	ask(test, line.near, {.hops = 2, .ports = {1, 2}});
+}
+
+/* A manager on the switch itself asks: itself, and by each of its ports. */
+void mgmt_04_switch_sends_requests(Test &test)
+{
+	Line line(answer_in_device);
+	ASSERT_TRUE(line.ok());
+	ask(test, line.first, {.from_port = 0});
+	ask(test, line.first, {.hops = 1, .ports = {1}, .from_port = 0});
+	ask(test, line.first, {.hops = 2, .ports = {2, 3}, .from_port = 0});
+}
+
+/*
+ * At the end of the directed part a switch sends on by LID; the answer comes to it by LID, and goes
+ * back by the route.
+ */
+void mgmt_04_switch_forwards_by_lid(Test &test)
+{
+	Line line(answer_in_device);
+	ASSERT_TRUE(line.ok());
+	ask(test, line.near, {.hops = 1, .by_lid = 4});
+	ask(test, line.near, {.hops = 2, .ports = {1, 2}, .by_lid = 4});
+}
+
+/*
+ * A path that begins by LID goes on from that node, or ends there, and not where it is asked from;
+ * so does the answer.
+ */
+void mgmt_04_route_begins_by_lid(Test &test)
+{
+	Line line(note_port);
+	ASSERT_TRUE(line.ok());
+	ask(test, line.near, {.begins_at = 2, .asker = 1});
+	EXPECT_EQ(asked_by.exchange(0), 1u);
+	ask(test, line.near, {.hops = 1, .ports = {2}, .begins_at = 2, .asker = 1});
+	EXPECT_EQ(asked_by.exchange(0), 1u);
+	ask(test, line.near, {.hops = 1, .ports = {1}, .begins_at = 3, .asker = 1});
+	EXPECT_EQ(asked_by.exchange(0), 2u);
+	ask(test, line.near, {.hops = 2, .ports = {2, 3}, .begins_at = 2, .asker = 1});
+	ask(test, line.near, {.begins_at = 4, .asker = 1});
+	EXPECT_EQ(asked_by.exchange(0), 0u);
+	/* By a port that the switch does not have. */
+	ask(test, line.near,
+	    {.hops = 1,
+	     .ports = {4},
+	     .begins_at = 2,
+	     .asker = 1,
+	     .expected = IB_WC_RESP_TIMEOUT_ERR});
+	EXPECT_EQ(line.misrouted(line.first), 1u);
+}
+
+void mgmt_04_switch_refuses(Test &test)
+{
+	Line line(answer_in_device);
+	ASSERT_TRUE(line.ok());
+	/* By a port that it does not have; its port 0; a LID that is none. */
+	ask(test, line.near, {.hops = 2, .ports = {1, 4}, .expected = IB_WC_RESP_TIMEOUT_ERR});
+	EXPECT_EQ(line.misrouted(line.first), 1u);
+	ask(test, line.near, {.hops = 2, .ports = {1, 0}, .expected = IB_WC_RESP_TIMEOUT_ERR});
+	EXPECT_EQ(line.misrouted(line.first), 2u);
+	ask(test, line.near, {.hops = 1, .by_lid = 0, .expected = IB_WC_RESP_TIMEOUT_ERR});
+	EXPECT_EQ(line.misrouted(line.first), 3u);
+	/* By a port without a cable: it goes, and is lost. */
+	ask(test, line.near, {.hops = 2, .ports = {1, 3}, .expected = IB_WC_RESP_TIMEOUT_ERR});
+	EXPECT_EQ(line.misrouted(line.first), 3u);
+}
+
+/* Without memory what is in transit is lost and counted; the next one passes. */
+void mgmt_04_switch_transit_fails(Test &test)
+{
+	Line line(answer_in_device);
+	ASSERT_TRUE(line.ok());
+	soft_fail(line.first, SOFT_CREATE_AH, 1, -ENOMEM);
+	ask(test, line.near, {.hops = 2, .ports = {1, 2}, .expected = IB_WC_RESP_TIMEOUT_ERR});
+	ib_mad_counters counters{};
+	EXPECT_EQ(ib_query_mad_counters(line.first, 0, IB_QPT_SMI, &counters), 0);
+	EXPECT_EQ(counters.no_memory, 1u);
+	ask(test, line.near, {.hops = 2, .ports = {1, 2}});
+}
+
+} // namespace
+
+SOFT_SUITES(mad_smi_switch, KUNIT_CASE(mgmt_04_switch_forwards), KUNIT_CASE(mgmt_04_switch_answers),
+	    KUNIT_CASE(mgmt_04_switch_agent_answers), KUNIT_CASE(mgmt_04_switch_sends_requests),
+	    KUNIT_CASE(mgmt_04_switch_forwards_by_lid), KUNIT_CASE(mgmt_04_route_begins_by_lid),
+	    KUNIT_CASE(mgmt_04_switch_refuses), KUNIT_CASE(mgmt_04_switch_transit_fails));

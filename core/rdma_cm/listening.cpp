@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Listening. The world's lock is not held while a device is asked, which may not answer for a long
+ * time; a service's listen lock is.
+ */
+#include "manager.hpp"
+
+#include <kern/log.hpp>
+
+namespace rdma_cm
+{
+
+/* Takes it from its service: it ends with the other doomed of the caller. */
+void Manager::doom(Listener &listener, Listeners &doomed)
+{
+	listener.doomed = true;
+	listener.node.unlink();
+	doomed.push_back(listener);
+}
+
+/* Makes what listens for a service on a device; begin() has it listen, without the lock. */
+kern::Result<> Manager::listen_on(Device &device, Service &service, BeginningListeners &beginning)
+{
+	Transport &transport = transport_of(device.ib());
+	bool connecting = false;
+	for (u32 port = rdma_start_port(&device.ib()); port <= rdma_end_port(&device.ib()); port++)
+		connecting = connecting || rdma_port_has(&device.ib(), port, connects);
+	if (!connecting || !transport.serves(service.space))
+		return {};
+	auto listener = TRY(kern::make<Listener>(kern::Gfp::kernel, device.ib(), service));
+	listener->listening = TRY(transport.create_listening(device.ib(), service));
+	beginning.push_back(*listener);
+	service.listeners.push_back(*listener.release());
+	return {};
+}
+
+/*
+ * One that could not begin may have told of a request all the same, which somebody looks at: it is
+ * among the doomed, if no other caller has it among theirs. The listener is not the caller's any
+ * more when this returns.
+ */
+kern::Result<> Manager::begin(Listener &listener, Listeners &doomed)
+{
+	Service &service = *listener.service;
+	unsigned int backlog;
+	{
+		kern::Guard guard(lock_);
+		backlog = service.backlog;
+	}
+	const auto begun = listener.listening->begin(backlog);
+	kern::Guard guard(lock_);
+	if (!begun.ok()) {
+		if (!listener.doomed)
+			doom(listener, doomed);
+	} else if (service.backlog != backlog) {
+		listener.listening->set_backlog(service.backlog);
+	}
+	listener.settled.complete_all();
+	return begun;
+}
+
+kern::Result<> Manager::begin_all(const Id &id, BeginningListeners &beginning, Listeners &doomed)
+{
+	kern::Result<> all;
+	while (Listener *listener = beginning.pop_front()) {
+		ib_device &device = listener->device;
+		const auto begun = begin(*listener, doomed);
+		if (begun.ok() || !all.ok())
+			continue;
+		/* A device that does not work any more is no reason not to listen on the others. */
+		if (begun.error() == -EIO && id.device != &device)
+			kern_warning("a device that does not work does not listen\n");
+		else
+			all = begun;
+	}
+	return all;
+}
+
+kern::Result<> Manager::listen(Id &id, unsigned int backlog, Listeners &doomed)
+{
+	Service &service = *id.service;
+	kern::Guard listening(service.listen_lock);
+	BeginningListeners beginning;
+	kern::Result<> made;
+	bool shared;
+	{
+		kern::Guard guard(lock_);
+		TRY(service.admit(id, true));
+		if (service.backlog < backlog)
+			service.backlog = backlog;
+		/* From now on requests may come; until it listens they are asked to come again. */
+		id.listening = true;
+		shared = std::exchange(id.reuse, false);
+		if (service.listening++ == 0) {
+			for (Device &device : devices_)
+				if (made.ok())
+					made = listen_on(device, service, beginning);
+		} else {
+			for (Listener &listener : service.listeners)
+				listener.listening->set_backlog(service.backlog);
+		}
+	}
+	const auto begun = begin_all(id, beginning, doomed);
+	if (made.ok() && begun.ok())
+		return {};
+	{
+		kern::Guard guard(lock_);
+		stop_listening(id, doomed);
+		id.reuse = shared;
+	}
+	stop_all(doomed);
+	return made.ok() ? begun : made;
+}
+
+/* What listened for it is among the doomed if nobody else listens; stop_all() is to follow. */
+void Manager::stop_listening(Id &id, Listeners &doomed)
+{
+	lock_.assert_held();
+	Service &service = *id.service;
+	id.listening = false;
+	if (--service.listening != 0)
+		return;
+	while (Listener *listener = service.listeners.front())
+		doom(*listener, doomed);
+	service.backlog = 0;
+}
+
+/*
+ * The services of the doomed are free then: the next one that listens, here or elsewhere, need not
+ * wait for their handlers.
+ */
+void Manager::stop_all(Listeners &doomed)
+{
+	for (Listener &listener : doomed) {
+		listener.settled.wait();
+		listener.listening->stop();
+	}
+}
+
+void Manager::unlisten(Id &id)
+{
+	{
+		kern::Guard guard(lock_);
+		if (!id.listening)
+			return;
+	}
+	Listeners doomed;
+	{
+		kern::Guard ending(id.service->listen_lock);
+		{
+			kern::Guard guard(lock_);
+			stop_listening(id, doomed);
+		}
+		stop_all(doomed);
+	}
+	bury(doomed);
+}
+
+void Manager::bury(Listeners &doomed)
+{
+	while (Listener *listener = doomed.pop_front()) {
+		listener->settled.wait();
+		kern::destroy(listener);
+	}
+}
+
+kern::Ref<Id> Manager::find_listener(Service &service, const Ends &ends, const Interface &interface,
+				     ib_device &device, ib_qp_type type)
+{
+	kern::Guard guard(lock_);
+	Id *found = service.find(ends, interface, device, type);
+	return found ? kern::Ref<Id>::share(*found) : kern::Ref<Id>();
+}
+
+} // namespace rdma_cm

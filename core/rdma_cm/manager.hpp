@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * What all ids share: the devices, the ports that ids are bound to, and the addresses that are
+ * being resolved.
+ *
+ * Locks, outermost first: an id's handler lock (a listener's before its new id's); an id's own
+ * lock; a service's listen lock; the world's. Then what the CM and the midlayer take in their
+ * calls. Nothing that waits for a handler is called with an id's own lock or the world's held, and
+ * nothing that waits for a device with the world's: a device that does not answer delays only the
+ * ids that use it.
+ */
+#pragma once
+
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <kern/reaper.hpp>
+#include <kern/ref.hpp>
+#include <kern/time.hpp>
+#include <kern/wait_queue.hpp>
+#include <kern/work.hpp>
+
+#include "resolver.hpp"
+#include "service.hpp"
+
+namespace rdma_cm
+{
+
+/* A device, and the ids that are bound to it, each of which is gone before it goes. */
+class Device : public kern::RefCounted<Device>
+{
+public:
+	explicit Device(ib_device &ib) : ib_(ib) { kern_xa_init(&numbers); }
+	~Device() { kern_xa_destroy(&numbers); }
+	ib_device &ib() const { return ib_; }
+
+	/* Under the world's lock, all of it. */
+	kern::ListNode node;
+	kern::List<Id, &Id::device_node> ids;
+	kern::List<Id, &Id::device_node> told_ids; /* that it goes */
+	/* Both, by their numbers: none has the greatest of all. */
+	kern_xarray numbers;
+	u32 next_number = 0;
+	/* How many both are; who takes the last away, wakes. */
+	kern::Atomic<unsigned int> bound{0};
+
+private:
+	ib_device &ib_;
+};
+
+/* A port with one of them has a manager that connects. */
+inline constexpr u32 connects = RDMA_CORE_CAP_IB_CM | RDMA_CORE_CAP_IW_CM;
+
+class Manager
+{
+public:
+	/* Errors: ENOMEM. Context: process, as of all of it. */
+	static kern::Result<> start(Resolver &resolver, Transport &infiniband, Transport &iwarp);
+	/* There are no ids. */
+	static void stop();
+	static Manager &get();
+
+	Resolver &resolver() const { return resolver_; }
+	NetNamespaces &namespaces() { return namespaces_; }
+	Transport &transport_of(const ib_device &device) const
+	{
+		return device.node_type == RDMA_NODE_RNIC ? iwarp_ : infiniband_;
+	}
+	ib_sa_client &sa() { return sa_; }
+	kern::WorkQueue &queue() { return queue_; }
+
+	kern::Result<> add(ib_device &ib);
+	/* Returns when all ids of the device have ended. */
+	void remove(ib_device &ib);
+
+	/*
+	 * Binds an id to the device with that GID and P_Key; 0: the port's first. Errors: ENODEV.
+	 * The id's lock is held.
+	 */
+	kern::Result<> attach(Id &id, const ib_gid &gid, u16 pkey);
+	/* The same, to a port that is active, or any other; its GID of index 0 is the id's then. */
+	kern::Result<> attach_any(Id &id, u16 pkey);
+	/* Whether attach() would find one. */
+	bool has(const ib_gid &gid);
+	/* To a port of the same subnet as that GID, or which has it. */
+	kern::Result<> attach_towards(Id &id, const ib_gid &gid, u16 pkey);
+	/* That of an id which a peer has begun. */
+	kern::Result<> attach_to(Id &id, ib_device &ib, u32 port_num);
+	void detach(Id &id);
+
+	/*
+	 * Takes or makes the port of the id's address. Errors: EADDRINUSE, EADDRNOTAVAIL, ENOMEM,
+	 * EACCES. The id's lock is held.
+	 */
+	kern::Result<> bind(Id &id);
+	/*
+	 * Whether the id shares its port with others that do; a listener shares it with none. The
+	 * id's lock is held.
+	 */
+	void share_port(Id &id, bool wanted);
+	/*
+	 * Errors: EADDRINUSE; those of Listening::begin(), after which what had begun is among the
+	 * doomed. The id's lock is held.
+	 */
+	kern::Result<> listen(Id &id, unsigned int backlog, Listeners &doomed);
+	/* Ends them, and waits for handlers of requests that began before: no lock is held. */
+	static void bury(Listeners &doomed);
+	/* Undoes that, and waits for handlers of requests that began before: no lock is held. */
+	void unlisten(Id &id);
+	/* Undoes bind(). */
+	void release(Id &id);
+	/* Whom a request is for; nobody if there is no such listener. */
+	kern::Ref<Id> find_listener(Service &service, const Ends &ends, const Interface &interface,
+				    ib_device &device, ib_qp_type type);
+
+	/*
+	 * The id waits for a neighbour: Id::retry() is called when it may be known. The id's lock
+	 * is held.
+	 */
+	void wait_for_neighbour(Id &id);
+	void stop_waiting(Id &id);
+	void retry(u64 net)
+	{
+		if (namespaces_.request_retry(net))
+			queue_.queue(retry_work_);
+	}
+	/* Id::check_address() is called for all that are bound to an interface. */
+	void check_interfaces() { queue_.queue(check_work_); }
+
+	/*
+	 * For those who show ids (rdma/ib_resources.h): how many are bound to a device; the first
+	 * of a number not less. Errors: ENOENT.
+	 */
+	u32 count(ib_device &ib);
+	kern::Result<> show(ib_device &ib, u32 number, ib_resource_info &info);
+
+	/* Ends an id that a handler has given back: a handler cannot wait for its own end. */
+	void reap(Id &id) { reaper_.add(id); }
+
+private:
+	Manager(Resolver &resolver, Transport &infiniband, Transport &iwarp)
+	    : resolver_(resolver), infiniband_(infiniband), iwarp_(iwarp), namespaces_(resolver)
+	{
+	}
+	~Manager() = default;
+	friend class kern::Static<Manager>;
+
+	kern::Result<> open();
+	void close();
+	Device *find(ib_device &ib) REQUIRES(lock_);
+	kern::Ref<Id> look(ib_device &ib, u32 number, ib_resource_info &info);
+	kern::Result<> attach_locked(Id &id, Device &device, u32 port_num) REQUIRES(lock_);
+	template<class Suits>
+	Device *find_port(u32 caps, u16 pkey, u32 &port, Suits suits) REQUIRES(lock_);
+	template<class Suits>
+	kern::Result<> attach_port(Id &id, u32 caps, u16 pkey, Suits suits);
+	kern::XArray<Service> &services_of(rdma_ucm_port_space space);
+	kern::Result<> choose_port(Id &id) REQUIRES(lock_);
+	kern::Result<> bind_to(Id &id, u16 port) REQUIRES(lock_);
+	kern::Result<> listen_on(Device &device, Service &service, BeginningListeners &beginning)
+		REQUIRES(lock_);
+	kern::Result<> begin(Listener &listener, Listeners &doomed);
+	kern::Result<> begin_all(const Id &id, BeginningListeners &beginning, Listeners &doomed);
+	void stop_listening(Id &id, Listeners &doomed) REQUIRES(lock_);
+	void doom(Listener &listener, Listeners &doomed) REQUIRES(lock_);
+	static void stop_all(Listeners &doomed);
+	template<class Body>
+	void for_each_service(Body body);
+	void retry_all();
+	void check_all();
+	kern::Ref<Id> next_to_check() REQUIRES(lock_);
+
+	Resolver &resolver_;
+	Transport &infiniband_, &iwarp_;
+	NetNamespaces namespaces_;
+	ib_sa_client sa_{};
+	kern::WorkQueue queue_;
+	kern::NoIoMutex lock_{KERN_LOCK_CLASS("rdma_cm.world")};
+	kern::WaitQueue ids_gone_{KERN_LOCK_CLASS("rdma_cm.ids_gone")};
+	kern::List<Device, &Device::node> devices_ GUARDED_BY(lock_);
+	kern::XArray<Service> services_[4];
+	/* Taken from the lists of their namespaces, to be looked at again. */
+	kern::List<NeighbourWaiter, &NeighbourWaiter::waiting_node> retrying_ GUARDED_BY(lock_);
+	u32 check_ GUARDED_BY(lock_) = 0; /* counts them */
+	kern::Work retry_work_{kern::method<&Manager::retry_all>, this};
+	kern::Work check_work_{kern::method<&Manager::check_all>, this};
+	kern::Reaper<Id, &Id::reap_node, &Id::end> reaper_{KERN_LOCK_CLASS("rdma_cm.reaper"),
+							   queue_};
+};
+
+} // namespace rdma_cm

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Commands: what a program writes into the file, one command in each write.
+ *
+ * All of them stand in one table, with the sizes of request and answer (command_table.cpp). What
+ * holds for every command is done once, before it runs: sizes, tails that must be zero, whose the
+ * id is and whether it has a device. A command gets its request complete, in the kernel's memory,
+ * zero where the program said less; its answer is given when it holds no lock any more.
+ */
+#pragma once
+#include "file.hpp"
+
+namespace rdma_ucm
+{
+
+/* The largest request and answer. */
+inline constexpr size_t max_request = 296, max_answer = 272;
+
+/* A command that runs. */
+class Call
+{
+public:
+	explicit Call(File &opened) : file(opened) {}
+
+	File &file;
+
+	template<class T>
+	const T &request() const
+	{
+		static_assert(sizeof(T) <= max_request);
+		return *reinterpret_cast<const T *>(request_);
+	}
+	/* For the answer. */
+	size_t room() const { return room_; }
+	/* As much of it as the program has room for. Errors: EFAULT. */
+	template<class T>
+	kern::Result<> respond(u64 to, const T &answer) const
+	{
+		return respond(to, &answer, sizeof(answer));
+	}
+
+private:
+	friend kern::Result<> run_command(File &file, u64 from, size_t count);
+	kern::Result<> respond(u64 to, const void *answer, size_t size) const;
+
+	alignas(8) std::byte request_[max_request] = {};
+	size_t room_ = 0;
+};
+
+struct Command {
+	/*
+	 * Bytes that there are to say, and the least that a program may; the least room for the
+	 * answer.
+	 */
+	u16 request;
+	u16 least_request;
+	u16 least_answer;
+	/* nullptr where the number stands for nothing. */
+	kern::Result<> (*run)(Call &call);
+};
+
+/* nullptr beyond the last number. */
+const Command *find_command(u32 number);
+
+/*
+ * Carries out a command of `count` bytes in the program's memory. Context: process, the program's. Errors: EINVAL for sizes, numbers and ids that are not right;
+ * ENOSYS for a number that stands for nothing; EOPNOTSUPP for a tail that is not zero; ENOSPC without room for the answer; EFAULT; of the command.
+ */
+kern::Result<> run_command(File &file, u64 from, size_t count);
+
+} // namespace rdma_ucm

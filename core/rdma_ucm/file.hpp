@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* An opened /dev/infiniband/rdma_cm: a program's ids, and what it has not read of them. */
+#pragma once
+#include <kern/file.hpp>
+#include <kern/shares.hpp>
+#include "id.hpp"
+
+namespace rdma_ucm
+{
+
+/* What all users share. */
+struct Pools {
+	Pools(u32 all_ids, u32 all_memberships) : ids(all_ids), memberships(all_memberships) {}
+
+	kern::Pool ids, memberships;
+};
+
+/*
+ * What one user has of them by all the files that the user has open, so that other users and root
+ * find some. Beyond that it is EDQUOT.
+ */
+class Share : public kern::UserShare
+{
+public:
+	Share(const kern_user &user, Pools &pools)
+	    : UserShare(user), ids(pools.ids, user, -EDQUOT),
+	      memberships(pools.memberships, user, -EDQUOT)
+	{
+	}
+	bool idle() const { return !ids.taken() && !memberships.taken(); }
+
+	kern::Quota ids;
+	kern::Quota memberships;
+};
+using Shares = kern::Shares<Share>;
+
+class File
+{
+public:
+	/* user: of the opener. Context: process. Errors: ENOMEM. */
+	static kern::Result<kern::Owned<File>> create(kern_file &native, const kern_user &user);
+
+	/* The oldest event. Errors: EAGAIN or EINTR if there is none. */
+	kern::Result<kern::Owned<Event>> next_event();
+
+	/* The file's calls. */
+	kern::Result<size_t> write(u64 from, size_t count);
+	unsigned int poll(kern::Poll &poll);
+	void release();
+
+private:
+	friend class Table;
+	File(kern_file &native, Shares::Member share) : native_(native), share_(std::move(share)) {}
+
+	kern_file &native_;
+	/* What its ids, and their memberships, are charged to. */
+	const Shares::Member share_;
+	/* Under the table's lock. */
+	kern::List<Id, &Id::node> ids_;
+	kern::List<Event, &Event::in_file> unread_;
+	kern::WaitQueue readers_{KERN_LOCK_CLASS("rdma_ucm.readers")};
+};
+
+kern::FileKind<File> &file_kind();
+
+} // namespace rdma_ucm

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * An id of a program: rdma_cm's, and the number by which the program knows it.
+ *
+ * Commands on an id run one at a time. rdma_cm's id ends with this one, or before it, when its
+ * device goes: then commands say ENXIO.
+ *
+ * Locks: commands_ is the outermost; then rdma_cm's handler lock; then the table's. No lock is held
+ * while the program's memory is read or written, so that nobody has to wait for the program.
+ */
+#pragma once
+#include <kern/lock.hpp>
+#include "event.hpp"
+
+namespace rdma_ucm
+{
+
+class File;
+
+class Id : public Source, public kern::RefCounted<Id>
+{
+public:
+	/*
+	 * Requests to a listener that may wait to be read; those beyond are dropped, and their
+	 * senders ask again.
+	 */
+	static constexpr u32 backlog_max = 1024;
+
+	/*
+	 * A program's. Context: process. Errors: EDQUOT, ENOBUFS beyond the table's bounds; ENOMEM;
+	 * those of rdma_create_user_id().
+	 */
+	static kern::Result<kern::Ref<Id>> create(File &file, u64 uid, rdma_ucm_port_space ps,
+						  ib_qp_type type);
+	~Id();
+
+	/*
+	 * Calls body(cm) with rdma_cm's id, while no other command of it runs and it does not end.
+	 * Context: process, not from a handler. Errors: ENXIO when that has gone.
+	 */
+	template<class Body>
+	kern::Result<> with_cm(Body body)
+	{
+		kern::Guard guard(commands_);
+		if (!cm_)
+			return kern::Error{-ENXIO};
+		return body(*cm_);
+	}
+
+	/*
+	 * Ends what the caller has claimed of the table, or made and not published, with its
+	 * memberships and the new ids that the program does not know; how many events have been
+	 * read. Context: process.
+	 */
+	static u32 end(kern::Ref<Id> id);
+	/* The same of a membership. */
+	static u32 leave(kern::Ref<Membership> membership);
+	/* An event that nobody will read. Context: process. */
+	static void discard(kern::Owned<Event> event);
+
+	/* Its device goes: so does rdma_cm's id. Context: process, not from a handler. */
+	void end_cm();
+
+	/* For rdma_cm; and for what does not come from it. */
+	static int on_event(rdma_cm_id *cm, rdma_cm_event *event);
+	void deliver(const rdma_cm_event &event);
+
+	/* In the list of its file, and among those whose device goes. */
+	kern::ListNode node;
+	kern::ListNode lost;
+
+private:
+	friend class Table;
+
+	/* A request's, of rdma_cm's new id. */
+	static kern::Result<kern::Ref<Id>> create_fresh(rdma_cm_id &cm);
+	Id(u64 uid, ib_qp_type type, rdma_cm_id *cm) : Source(uid), cm_(cm), type_(type) {}
+
+	kern::Result<> take_request(rdma_cm_id &cm, const rdma_cm_event &event);
+	kern::Result<kern::Owned<Event>> make_event(const rdma_cm_event &event);
+	/* It is rdma_cm's, which ends it. Nobody else has found this id. */
+	void forget_cm() NO_THREAD_SAFETY_ANALYSIS { cm_ = nullptr; }
+
+	kern::Mutex commands_{KERN_LOCK_CLASS("rdma_ucm.commands")};
+	rdma_cm_id *cm_ GUARDED_BY(commands_);
+	const ib_qp_type type_;
+
+	/*
+	 * Under the table's lock: whose it is, as long as it is known; memberships; unread events,
+	 * in order; and of a listener how many requests wait to be read, and may.
+	 */
+	File *file_ = nullptr;
+	kern::List<Membership, &Membership::node> memberships_;
+	kern::List<Event, &Event::in_id> events_;
+	u32 waiting_ = 0;
+	u32 backlog_ = 0;
+};
+
+} // namespace rdma_ucm

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The life of ids, and what is read of them.
+#include "commands.hpp"
+
+namespace rdma_ucm
+{
+
+namespace
+{
+
+/*
+ * The type of its QP, where the port space leaves a choice. Error: EINVAL for none that a program
+ * may have.
+ */
+Result<ib_qp_type> type_of(const abi::CreateId &request)
+{
+	switch (request.ps) {
+	case RDMA_PS_TCP:
+		return IB_QPT_RC;
+	case RDMA_PS_UDP:
+	case RDMA_PS_IPOIB:
+		return IB_QPT_UD;
+	case RDMA_PS_IB:
+		return static_cast<ib_qp_type>(request.qp_type);
+	default:
+		return kern::Error{-EINVAL};
+	}
+}
+
+} // namespace
+
+Result<> create_id(Call &call, const abi::CreateId &request)
+{
+	const ib_qp_type type = TRY(type_of(request));
+	const auto id = TRY(Id::create(call.file, request.uid,
+				       static_cast<rdma_ucm_port_space>(request.ps), type));
+	const Result<> told = call.respond(request.response, abi::Made{.id = id->number()});
+
+	if (!told) {
+		/* Unless the program has guessed the number, and done so itself. */
+		if (kern::Ref<Id> claimed = table().claim(*id))
+			Id::end(std::move(claimed));
+	}
+	return told;
+}
+
+Result<> destroy_id(Call &call, const abi::DestroyId &request)
+{
+	const u32 read = Id::end(TRY(table().claim(request.id, call.file)));
+	return call.respond(request.response, abi::Ended{.events_reported = read});
+}
+
+Result<> migrate_id(Call &call, const abi::MigrateId &request)
+{
+	const kern::FileHold<File> from(file_kind(), request.fd);
+
+	if (!from)
+		return kern::Error{-EINVAL};
+	const u32 read = TRY(table().move(request.id, *from.get(), call.file));
+	return call.respond(request.response, abi::Ended{.events_reported = read});
+}
+
+Result<> get_event(Call &call, const abi::GetEvent &request)
+{
+	kern::Owned<Event> event = TRY(call.file.next_event());
+	const Result<> told = call.respond(request.response, event->record);
+
+	if (!told) {
+		table().put_back(event);
+		Id::discard(std::move(event));
+	}
+	return told;
+}
+
+} // namespace rdma_ucm

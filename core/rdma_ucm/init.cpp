@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/log.hpp>
+#include <rdma/ib_resources.h>
+#include "abi.hpp"
+#include "table.hpp"
+
+using namespace rdma_ucm;
+
+namespace
+{
+
+/* What there is while the module is. */
+class Service
+{
+public:
+	/*
+	 * From now on programs may open the node, before this returns also: all that they use is
+	 * there. Context: process. Errors: EEXIST or EBUSY if someone else has the node; ENOMEM.
+	 */
+	kern::Result<> begin()
+	{
+		TRY(file_kind().create());
+		node_ = TRY(kern::MiscNode::create("rdma_cm", abi::version, file_kind(), this));
+		published_.major = node_.major();
+		published_.minor = node_.minor();
+		ib_publish_node(&published_);
+		return {};
+	}
+	~Service()
+	{
+		if (published_.major)
+			ib_withdraw_node(&published_);
+		node_ = {};
+		file_kind().destroy();
+	}
+
+	/* What opens the node. */
+	kern::Result<File *> open(kern_file &native)
+	{
+		return TRY(File::create(native, kern_current_user())).release();
+	}
+
+	Table ids;
+
+private:
+	kern::MiscNode node_;
+	/* What looks for nodes finds it. */
+	ib_node published_{
+		.kind = IB_NODE_RDMA_CM,
+		.device = nullptr,
+		.port = 0,
+		.name = "rdma_cm",
+		.major = 0,
+		.minor = 0,
+		.abi_version = abi::version_as_number,
+		.links = {},
+	};
+};
+
+constinit kern::Static<Service> service;
+
+} // namespace
+
+Table &rdma_ucm::table()
+{
+	return service->ids;
+}
+
+extern "C" int weft_rdma_ucm_init()
+{
+	const auto begun = service.construct().begin();
+	if (!begun) {
+		kern_error("no node infiniband/rdma_cm: %d\n", begun.error());
+		service.destruct();
+	}
+	return begun.error();
+}
+
+extern "C" void weft_rdma_ucm_exit()
+{
+	service.destruct();
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * What stands for rdma_cm below: ids that do nothing by themselves. A test has them say what it
+ * likes, as often and in whatever order; they keep rdma_cm's rules about handlers and locks, which
+ * lockdep then sees.
+ */
+#pragma once
+#include <kern/atomic.hpp>
+#include <kern/lock.hpp>
+#include <rdma/rdma_cm.h>
+
+namespace fake
+{
+
+/* The calls that a test asks about. */
+enum class Call : u8 {
+	bind,
+	resolve_addr,
+	resolve_route,
+	set_path,
+	connect,
+	listen,
+	accept,
+	reject,
+	disconnect,
+	notify,
+	join,
+	leave,
+	option,
+	calls
+};
+
+class Cm : public rdma_cm_id
+{
+public:
+	Cm(rdma_cm_event_handler handler, void *of, rdma_ucm_port_space space, ib_qp_type type);
+	~Cm();
+
+	static Cm &of(rdma_cm_id *id) { return *static_cast<Cm *>(id); }
+
+	/* As an event comes. */
+	int deliver(rdma_cm_event event);
+	int deliver(rdma_cm_event_type type, int status = 0)
+	{
+		return deliver(
+			{.event = type, .status = status, .param = {}, .join_context = nullptr});
+	}
+	/* Of a listener: as a request comes. What the handler has returned. */
+	int request(const void *data = nullptr, u8 length = 0);
+	/* From now on it has a device, and a path. */
+	void resolve();
+
+	kern::Mutex handling;
+	/* What the last join, and accept or connect, said. */
+	void *join_context = nullptr;
+	rdma_conn_param param{};
+	u8 private_data[256]{};
+};
+
+/* Ids that are there; the last that was made; how often a call was made. */
+unsigned int alive();
+Cm *newest();
+unsigned int calls(Call which);
+/* The id that another thread speaks for, as long as it is there: whether it is. */
+void set_spoken_for(Cm *cm);
+bool speak(int (*what)(Cm &cm));
+/* The number of the queue pair that the programs have not made; none at first. */
+void set_anothers_qp(u32 number);
+/* What every call returns from now on; and all of this anew. */
+void set_result(int error);
+void reset();
+
+/* The device of those that have one. */
+extern ib_device device;
+
+} // namespace fake

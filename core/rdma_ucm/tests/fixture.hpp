@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Programs that have the node open, above what stands for rdma_cm.
+#pragma once
+#include <kern/kunit_fixture.hpp>
+#include <kern/kunit_process.hpp>
+#include <kern/thread.hpp>
+#include <kern/time.hpp>
+#include <kern/user.hpp>
+#include "../table.hpp"
+#include "fake.hpp"
+
+namespace ucm_fixture
+{
+
+using kern::kunit::eventually;
+
+using kern::kunit::Test;
+namespace abi = rdma_ucm::abi;
+
+/* Users. */
+constexpr kern_user root = {.id = 0, .privileged = true},
+		    somebody = {.id = 1000, .privileged = false};
+
+/* Nothing is there. */
+constexpr u64 nowhere = 4096;
+
+/* The table, and the memory of the programs. */
+class Bench
+{
+public:
+	/* ids, memberships: of all programs. */
+	explicit Bench(u32 ids = rdma_ucm::Table::ids_max,
+		       u32 memberships = rdma_ucm::Table::memberships_max);
+	~Bench();
+
+	bool ok() const { return ok_ && memory.address(); }
+	/* Where requests are written from, and where answers go. */
+	u64 requests() const { return memory.address(); }
+	u64 answers() const { return memory.address() + kern::page_size; }
+
+	kern::kunit::Process process;
+	kern::kunit::Mapping memory{process ? 2 * kern::page_size : 0};
+
+private:
+	bool ok_ = false;
+};
+
+/* One that has opened the node, and does not wait. Calls return 0 or a negative errno. */
+class Program
+{
+public:
+	explicit Program(Bench &bench, const kern_user &user = root);
+	~Program() { close(); }
+	Program(const Program &) = delete;
+	Program &operator=(const Program &) = delete;
+
+	bool ok() const { return file_ != nullptr; }
+	rdma_ucm::File &file() { return *file_; }
+	void close();
+
+	/* Bytes as they are: `written` of them, header included. */
+	long write(abi::Header header, const void *request, std::size_t written);
+	template<class Request>
+	long command(u32 number, const Request &request)
+	{
+		return write({.command = number, .in = sizeof(request), .out = 0}, &request,
+			     sizeof(abi::Header) + sizeof(request));
+	}
+	/* With an answer; to: where it goes, 0 for where there is room. */
+	template<class Request, class Answer>
+	long ask(u32 number, Request request, Answer &answer, u64 to = 0)
+	{
+		request.response = to ? to : bench_.answers();
+		const long done =
+			write({.command = number, .in = sizeof(request), .out = sizeof(answer)},
+			      &request, sizeof(abi::Header) + sizeof(request));
+		if (!done && !kern::copy_in(&answer, bench_.answers(), sizeof(answer)))
+			return -EFAULT;
+		return done;
+	}
+
+	/* An id with a device and a path; its rdma_cm's in `cm`. */
+	long create(u32 &id, u64 uid, fake::Cm **cm = nullptr, u16 ps = RDMA_PS_TCP);
+	long listen(u32 id, s32 backlog)
+	{
+		return command(abi::listen, abi::Listen{.id = id, .backlog = backlog});
+	}
+	long accept(u32 id, u64 uid);
+	/* read: how many of its events have been. */
+	long destroy(u32 id, u32 &read) { return end(abi::destroy_id, id, read); }
+	long leave(u32 membership, u32 &read) { return end(abi::leave_mcast, membership, read); }
+	/* 239.0.0.last_byte. */
+	long join(u32 id, u64 uid, u8 last_byte, u32 &membership, u64 to = 0);
+	long read(abi::Event &event, u64 to = 0)
+	{
+		return ask(abi::get_event, abi::GetEvent{}, event, to);
+	}
+
+private:
+	long end(u32 number, u32 id, u32 &read);
+
+	Bench &bench_;
+	kern::kunit::OpenedFile native_{false};
+	rdma_ucm::File *file_ = nullptr;
+};
+
+} // namespace ucm_fixture

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Stock programs that connect by IP address, each at one end on the suite and at the other on Debian's own stack, and the other way round."""
+import re
+
+from lab.testing import full, test
+
+from connecting import ALL, LISTENS, MEASURED, End, check_programs, two_guests
+
+OURS_AND_DEBIANS = (End(stack="weft"), End(stack="linux"))
+
+
+@test(kernels=(), also=("stock", "plain"), timeout=600)
+def programs_between_two_stacks(lab):
+    """Programs on the suite and on Debian's stack connect to each other by IPv4 and IPv6, either of them as the server."""
+    with two_guests(lab, *OURS_AND_DEBIANS) as (_fabric, nodes):
+        check_programs(nodes, ALL)
+
+
+def bandwidth(server, client, address, meanwhile, count):
+    """ib_send_bw -R through what a link does meanwhile."""
+    command = f"ib_send_bw -R -F -s 65536 -n {count}"
+    serving = server.spawn(command)
+    server.wait_for(LISTENS, timeout=20, what=f"`{command}` to listen")
+    # What it says comes at once, not with its end.
+    asking = client.spawn(f"stdbuf -oL {command} {address}")
+    meanwhile(asking)
+    # Who loses a packet that was asked for again, or the one that asks, waits for the acknowledgement's time-out, two seconds by the RDMA CM's numbers.
+    asking.wait(480)
+    serving.wait(60)
+    assert re.search(MEASURED, asking.out, re.MULTILINE), asking.out
+
+
+@test(kernels=(), also=("stock", "plain"), timeout=2400)
+def bandwidth_over_bad_links(lab):
+    """ib_send_bw -R between the suite and Debian's stack, either as the server, comes to its end while a link loses 1 %, reorders, and goes down and up."""
+    with two_guests(lab, *OURS_AND_DEBIANS) as (fabric, nodes):
+        def flap(asking):
+            asking.wait_output("local address", 60)
+            for _ in range(3):
+                assert asking.status is None, "the transfer was over before the link went down"
+                fabric.weft("link", "down", "node1")
+                fabric.weft("link", "up", "node1")
+
+        for number, (server, client) in enumerate((nodes, nodes[::-1]), 1):
+            address = f"10.0.0.{number}"
+            for settings in (("loss=1%",), ("reordering=5%", "jitter=20us"), ("loss=1%", "reordering=5%", "jitter=20us")):
+                fabric.weft("link", "set", "node1", *settings)
+                bandwidth(server, client, address, lambda asking: None, 2000 if full() else 500)
+                fabric.weft("link", "set", "node1", "loss=0", "reordering=0", "jitter=0us")
+            bandwidth(server, client, address, flap, 20000)

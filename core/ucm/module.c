@@ -1,4 +1,0 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include <kern/module.h>
-
-KERN_MODULE("InfiniBand connections for programs", weft_ucm_init, weft_ucm_exit);

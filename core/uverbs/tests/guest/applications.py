@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""perftest, UCX and Open MPI as Debian has them judge user verbs: between two guests of ours, and, but for the last, between one of ours and one on
+Debian's own stack, in either role."""
+import contextlib
+import itertools
+import re
+
+from lab.fabric import Fabric
+from lab.testing import test
+
+from programs import load, served, unload
+
+SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_mlx4", "weft_ipoib", "weft_iw_cm", "weft_rdma_cm", "weft_rdma_ucm")
+NAMES = ("ours1", "ours2", "debian")
+TRIO = '[[switch]]\nname = "switch1"\n' + "".join(f'[[host]]\nname = "{name}"\n[[link]]\nends = ["{name}", "switch1"]\n' for name in NAMES)
+# Who serves and who asks, by number.
+PAIRINGS = ((0, 1), (0, 2), (2, 0))
+FILE = "/tmp/buffer"        # in memory: the root's writable layer is a tmpfs
+TRANSPORTS = {"send": ("RC", "UC", "UD", "XRC"), "write": ("RC", "UC", "XRC"), "read": ("RC", "XRC"), "atomic": ("RC", "XRC")}
+PERFTEST_PORT, UCX_PORT = 18515, 13337
+
+
+def address(number):
+    return f"10.0.0.{number + 1}"
+
+
+@contextlib.contextmanager
+def trio(lab, numbers=(0, 1, 2)):
+    """Two guests with the suite and one on Debian's stack, or those of them that are wanted, each with an address on ib0."""
+    fabric = Fabric(lab, TRIO, machines={"debian": "stock"})
+    guests = [lab.guest(NAMES[number], cards=[fabric.sockets[number]], **({"kernel": "stock"} if number == 2 else {})) for number in numbers]
+    with lab.boot(*guests) as nodes:
+        for number, node in zip(numbers, nodes):
+            if number < 2:
+                load(node, names=SUITE)
+            else:
+                node.run("modprobe -a mlx4_ib ib_uverbs ib_ipoib rdma_ucm", timeout=60)
+                node.wait_for("ip link show dev ib0", what="ib0 of the stock stack")
+            node.wait_for("grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state", timeout=60, what="the port to be active")
+            node.run(f"ip link set lo up && ip link set ib0 up && ip addr add {address(number)}/24 dev ib0")
+        for node in nodes:
+            node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what=f"carrier of ib0 on {node.name}")
+        for node in nodes[1:]:
+            node.wait_for(f"ping -c 1 -W 1 -q {address(0)}", timeout=60, what="an answer of ours1")
+        yield nodes
+        for number, node in zip(numbers, nodes):
+            if number < 2:
+                unload(node, names=SUITE)
+
+
+@contextlib.contextmanager
+def between(pairing, what):
+    """A failure says of which program, and between whom."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"while {NAMES[pairing[0]]} served {NAMES[pairing[1]]}: {what}")
+        raise
+
+
+def perftest_lines():
+    """Every operation by every transport: latency, inline where there is such a thing; bandwidth by events."""
+    for operation, transports in TRANSPORTS.items():
+        for transport in transports:
+            inline = "-I 64" if operation in ("send", "write") else ""
+            events = "-e" if operation != "write" else ""       # perftest has no events of writes
+            yield operation, transport, "lat", inline
+            yield operation, transport, "bw", events
+
+
+def perftest(server, client, where, operation, transport, kind, options):
+    """Runs it; where it moves data in bulk, the bytes are compared: its buffers are files, half to send from and half to receive into, that each
+    side fills at random."""
+    bulk = 2048 if transport == "UD" else 65536
+    size = 8 if operation == "atomic" else bulk if kind == "bw" else 32
+    compared = kind == "bw" and operation != "atomic" and transport in ("RC", "UC")
+    if compared:
+        for node in (server, client):
+            node.run(f"head -c {2 * size} /dev/zero >{FILE}")
+    command = (f"ib_{operation}_{kind} -F -c {transport} -n 100 {options}" + (f" -s {size}" if operation != "atomic" else "") +
+               (f" --mmap={FILE}" if compared else ""))
+    out, _ = served(server, client, command, PERFTEST_PORT, address=where)
+    row = re.search(rf"^ {size} +100 +([\d.]+)", out, re.MULTILINE)
+    assert row and float(row[1]) > 0, f"{command}: {out}"
+    if compared:
+        at_server, at_client = server.get(FILE), client.get(FILE)
+        assert at_server[size:] == at_client[:size] and any(at_client[:size]), f"{command}: what arrived differs from what was sent"
+
+
+def ucx(server, client, where, transport):
+    """UCX by one of the transports that it makes of verbs."""
+    environment = f"UCX_TLS={transport},self UCX_NET_DEVICES=mlx4_0:1"
+    listening = server.spawn(f"{environment} ucx_perftest -p {UCX_PORT}")
+    server.wait_for(f"ss -ltn | grep -q :{UCX_PORT}", what="ucx_perftest to listen")
+    out = client.run(f"{environment} ucx_perftest {where} -p {UCX_PORT} -t tag_lat -n 500 -f", timeout=60).out
+    assert re.search(r"^ +500 +[\d.]+ ", out, re.MULTILINE), out
+    listening.wait(60)
+
+
+@test(kernels=(), also=("stock",), timeout=600)
+def all_of_perftest_and_ucx(lab):
+    """All of perftest by RC, UC, UD and XRC, with events and inline, data compared, and ucx_perftest by RC and UD, between ours and with Debian's stack
+    at either end."""
+    with trio(lab) as nodes:
+        turns = itertools.cycle(PAIRINGS)
+        for line in perftest_lines():
+            pairing = next(turns)
+            with between(pairing, line):
+                perftest(*(nodes[number] for number in pairing), address(pairing[0]), *line)
+        for transport in ("rc_v", "ud_v"):
+            pairing = next(turns)
+            with between(pairing, transport):
+                ucx(*(nodes[number] for number in pairing), address(pairing[0]), transport)
+
+
+# What mpirun starts a daemon on another node by, in place of ssh: a line for bash, which the connection outlives (-t).
+RSH = r"""printf '#!/bin/sh\nhost=$1; shift; echo "{ $*; } </dev/null >/dev/null 2>&1" | exec socat -t 60 - TCP:$host:10022\n' >/usr/bin/rsh && chmod 755 /usr/bin/rsh"""
+RSHD = "exec socat -t 60 TCP-LISTEN:10022,fork,reuseaddr EXEC:bash"
+
+
+def open_mpi(nodes, numbers, program):
+    """Two ranks, the first of them where it is started; TCP is for the daemons alone."""
+    first, second = (nodes[number] for number in numbers)
+    hosts = "".join(f"{address(number)} {NAMES[number]}\n" for number in numbers)
+    for node in (first, second):
+        node.run(f"printf '127.0.0.1 localhost\\n{hosts}' >/etc/hosts && {RSH}")
+    listening = second.spawn(RSHD)
+    second.wait_for("ss -ltn | grep -q :10022", what="a shell to listen")
+    out = first.run("mpirun.openmpi --allow-run-as-root --mca plm_rsh_agent rsh --mca pml ucx -x UCX_TLS=rc_v,self -x UCX_NET_DEVICES=mlx4_0:1 "
+                    f"--host {','.join(NAMES[number] for number in numbers)} python3 -m mpi4py.bench {program}", timeout=120).out
+    listening.kill()
+    return out
+
+
+@test(kernels=(), also=("stock",), timeout=300)
+def open_mpi_over_ucx(lab):
+    """Open MPI starts a rank on each of two machines, which pass messages by UCX over verbs: both on ours."""
+    with trio(lab, (0, 1)) as nodes:
+        said = open_mpi(nodes, (0, 1), "helloworld")
+        for rank in (0, 1):
+            assert f"I am process {rank} of 2 on {NAMES[rank]}." in said, said
+        said = open_mpi(nodes, (0, 1), "ringtest --size 65536 --loop 20")
+        assert "time for 20 loops" in said, said

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The RNIC's three fixed queues: what it is asked, what it answers, and what it says unasked.
+#pragma once
+#include <kern/completion.hpp>
+#include <kern/dma.hpp>
+#include <kern/lock.hpp>
+#include <kern/wait_queue.hpp>
+#include "queue_layout.hpp"
+
+namespace amso1100
+{
+
+/* What the RNIC needs of the machine that it is in. */
+class Machine
+{
+public:
+	/* Takes the bus from the card: it writes no memory any more. Any context. */
+	virtual void cut_off() = 0;
+	/* Waits for an interrupt that is being handled. May sleep. */
+	virtual void synchronize() = 0;
+	/* The RNIC is given up. Any context. */
+	virtual void failed() = 0;
+
+protected:
+	~Machine() = default;
+};
+
+class Channel
+{
+public:
+	/* All of it stays longer than the channel. */
+	struct Parts {
+		device *dev;
+		const kern::Mmio *window; /* of BAR 4, from the register page on */
+		QueueLayout layout;
+		/* How long a request is waited for. */
+		unsigned int patience_ms;
+		Machine *machine;
+	};
+
+	explicit Channel(Parts parts) : parts_(parts) {}
+	/* Tells the card where its queues are. Errors: ENOMEM, EIO. May sleep. */
+	kern::Result<> start();
+	/*
+	 * Says goodbye to the card, which writes nothing more when this returns: one that does not
+	 * take notice loses the bus. May sleep.
+	 */
+	void stop();
+
+	/*
+	 * Asks, and waits for the reply, which takes the request's place. Errors: errno_of() what
+	 * the card says; EIO of one that does not answer, which is not asked again. May sleep.
+	 */
+	kern::Result<> call(Message &message, size_t bytes);
+	/* Asks for what is not answered. Errors: EIO. May sleep. */
+	kern::Result<> post(Message &message, size_t bytes);
+
+	/* Hands out what the card has answered. Any context. */
+	void drain_replies();
+	/* The next event; false if there is none. One caller at a time. */
+	bool next_event(Message &event);
+	/* How many hints the card has pushed, since start(). Any context. */
+	u16 hints() const { return started_.load_acquire() ? word(words().hint_count.value) : 0; }
+	bool failed() const { return failed_.load_acquire(); }
+	/* It has done what cannot be: nothing of it is believed any more. Any context. */
+	void fail(const char *why);
+
+private:
+	/* A test's. */
+	friend class Bench;
+
+	static constexpr u32 most_calls = 16;
+	struct Call {
+		Message *message = nullptr; /* null: nobody waits here */
+		u32 generation = 0;
+		kern::Completion answered;
+	};
+	/* One of the card's two: its messages in our memory, and how far we have read. */
+	struct Incoming {
+		kern::DmaBuffer pool;
+		u32 consumer = 0;
+	};
+	struct Words {
+		/* A cache line each. */
+		struct alignas(64) Word {
+			u16 value;
+		} hint_count, requests, replies, events;
+	};
+
+	/* Whether the card has taken notice of TERM. */
+	bool has_left();
+	kern::Result<> submit(const Message &message, size_t bytes);
+	bool has_room() const REQUIRES(post_lock_);
+	/* Its number, for a context. */
+	u32 take_call(Message &message);
+	void give_call(u32 number);
+	enum class Found : u8 { none, message, nonsense };
+	Found take_message(Incoming &queue, const FixedQueue &place, const u16 &word,
+			   Message &into);
+	Found take_reply();
+	static u16 word(const u16 &value)
+	{
+		return swap_be(__atomic_load_n(&value, __ATOMIC_ACQUIRE));
+	}
+	Words &words() const { return *words_.as<Words>(); }
+
+	const Parts parts_;
+	kern::DmaBuffer words_;
+	kern::Atomic<bool> failed_{false};
+	kern::Atomic<bool> started_{false};
+
+	kern::Mutex post_lock_{KERN_LOCK_CLASS("weft_amso1100_post")};
+	u32 producer_ GUARDED_BY(post_lock_) = 0;
+	/* Room for a request, or a place to wait for its reply. */
+	kern::WaitQueue room_{KERN_LOCK_CLASS("weft_amso1100_room")};
+
+	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("weft_amso1100_replies")};
+	Incoming replies_ GUARDED_BY(lock_);
+	Call calls_[most_calls];
+	Incoming events_;
+};
+
+} // namespace amso1100

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "cq.hpp"
+
+#include <kern/log.hpp>
+#include "qp.hpp"
+
+namespace amso1100
+{
+
+Cq::Cq(Rnic &rnic, ib_cq &verbs) : rnic_(rnic), verbs_(verbs) {}
+
+Cq::~Cq()
+{
+	stop();
+}
+
+kern::Result<> Cq::start(const ib_cq_init_attr &attr)
+{
+	if (attr.flags || attr.cqe == 0 || attr.cqe > rnic_.limits().cq_depth)
+		return kern::Error{-EINVAL};
+	/* One that is full to the last entry cannot be told from an empty one. */
+	depth_ = attr.cqe + 1;
+	ring_ = TRY(kern::DmaBuffer::create(rnic_.dma_device(),
+					    size_t{depth_} * wire::completion_slot_size));
+	{
+		auto kept = TRY(kern::make_array<SavedCompletions>(kern::Gfp::kernel, depth_));
+		kern::Guard guard(lock_);
+		kept_ = std::move(kept);
+	}
+	word_ = TRY(rnic_.words().alloc(kern::Gfp::kernel));
+	number_ = TRY(rnic_.handlers().alloc(this, 1, ~0u >> 1));
+
+	namespace at = wire::cq_create;
+	Message message(wire::MessageId::cq_create);
+	message.put(at::producer_word, word_.address);
+	message.put_opaque(at::user_context, Rnic::context_of(number_, rnic_.next_generation()));
+	message.put(at::pool, ring_.address());
+	message.put_opaque(at::rnic_handle, rnic_.handle());
+	message.put(at::slot_size, u32{wire::completion_slot_size});
+	message.put(at::depth, depth_);
+	TRY(rnic_.channel().call(message, at::size));
+	handle_ = message.get_opaque<u32>(at::reply_handle);
+	live_ = true;
+	index_ = message.get<u32>(at::reply_index);
+	const u32 shared = message.get<u32>(at::reply_shared);
+	if (index_ < wire::least_queue_index || index_ > wire::most_queue_index ||
+	    !fits(rnic_.window().size(), shared, wire::shared::size))
+		return kern::Error{-EPROTO};
+	shared_ = rnic_.window().view(shared, wire::shared::size);
+	const auto named = rnic_.queues().insert(index_, this);
+	if (!named) {
+		index_ = 0;
+		return named;
+	}
+	verbs_.cqe = static_cast<int>(attr.cqe);
+	return {};
+}
+
+void Cq::stop()
+{
+	if (live_) {
+		Message message(wire::MessageId::cq_destroy);
+		message.put_opaque(wire::rnic_handle, rnic_.handle());
+		message.put_opaque(wire::object_handle, handle_);
+		/* It has no way to fail, and a card that does not answer has lost the bus. */
+		kern::ignore(rnic_.channel().call(message, wire::object_request_size));
+	}
+	live_ = false;
+	if (index_ >= wire::least_queue_index && rnic_.queues().load(index_) == this)
+		rnic_.queues().erase(index_);
+	if (number_)
+		rnic_.handlers().erase(number_);
+	number_ = index_ = 0;
+	rnic_.machine().synchronize();
+	rnic_.flush_events();
+	if (word_.memory)
+		rnic_.words().free(word_);
+	word_ = {};
+}
+
+u32 Cq::produced()
+{
+	lock_.assert_held();
+	if (given_up_)
+		return end_;
+	const u16 said =
+		swap_be(__atomic_load_n(static_cast<const u16 *>(word_.memory), __ATOMIC_ACQUIRE));
+	return said < depth_ ? said : consumer_;
+}
+
+Qp *Cq::qp_of(const u8 *entry)
+{
+	u64 context;
+	__builtin_memcpy(&context, entry + wire::completion::qp_context, sizeof(context));
+	const QpEntry *named = rnic_.qp_entry(static_cast<u32>(context));
+	if (!named)
+		return nullptr;
+	const bool receive = entry[wire::header::id] == static_cast<u8>(wire::WorkId::receive);
+	if (kern::read_once(receive ? named->recv_cq : named->send_cq) != this ||
+	    named->generation != context >> 32)
+		return nullptr;
+	return named->qp;
+}
+
+/* Looks at an entry once: it is a copy. */
+bool Cq::translate(const u8 *entry, ib_wc &wc)
+{
+	Qp *const qp = qp_of(entry);
+	if (!qp)
+		return false;
+	wc = {};
+	wc.qp = &qp->verbs();
+	return qp->complete(entry, wc);
+}
+
+int Cq::poll(int count, ib_wc *wc)
+{
+	kern::Guard guard(lock_);
+	const u32 first = consumer_, end = produced();
+	int got = 0;
+	while (got < count && consumer_ != end) {
+		SavedCompletions &kept = kept_[consumer_];
+		bool good;
+		if (kept.place == Place::card) [[likely]] {
+			u8 entry[wire::completion::size];
+			__builtin_memcpy(entry, slot(consumer_), sizeof(entry));
+			good = translate(entry, wc[got]);
+			nonsense_ += !good;
+		} else {
+			good = kept.place == Place::kept;
+			wc[got] = kept.wc;
+			kept.place = Place::card;
+		}
+		consumer_ = following(consumer_);
+		got += good;
+	}
+	if (consumer_ != first)
+		write_be16(shared_, wire::shared::index, static_cast<u16>(consumer_));
+	if (consumer_ != first && std::exchange(owes_, false)) [[unlikely]]
+		rnic_.flush_more();
+	return got;
+}
+
+int Cq::peek(int count)
+{
+	kern::Guard guard(lock_);
+	const u32 found = (produced() + depth_ - consumer_) % depth_;
+	return found < static_cast<u32>(count) ? static_cast<int>(found) : count;
+}
+
+/*
+ * A request that is there already is not made narrower (NOTIFY-07): the card would forget the wider
+ * one.
+ */
+int Cq::request_notify(ib_cq_notify_flags flags)
+{
+	if (!rdma::valid_notify_flags(flags))
+		return -EINVAL;
+	const Armed wanted = flags & IB_CQ_NEXT_COMP ? Armed::next : Armed::solicited;
+	kern::Guard guard(lock_);
+	if (armed_ < wanted) {
+		armed_ = wanted;
+		shared_.write8(wire::shared::notification,
+			       static_cast<u8>(wanted == Armed::next
+						       ? wire::Notification::next
+						       : wire::Notification::next_solicited));
+		shared_.write8(wire::shared::armed, wire::armed_yes | wire::armed_wait);
+	}
+	if (!(flags & IB_CQ_REPORT_MISSED_EVENTS))
+		return 0;
+	/*
+	 * When this read has returned, the card has seen the write, and what was added before is in
+	 * the queue; what comes after raises the event.
+	 */
+	(void)shared_.read8(wire::shared::armed);
+	looks_++;
+	return produced() != consumer_;
+}
+
+void Cq::hint()
+{
+	{
+		kern::Guard guard(lock_);
+		armed_ = Armed::no;
+	}
+	rdma::complete(&verbs_);
+}
+
+/* Whatever it is, completions are lost. */
+void Cq::handle_event(const Message &)
+{
+	rdma::dispatch(IB_EVENT_CQ_ERR, &verbs_);
+}
+
+template<class Body>
+void Cq::for_each(const Qp &qp, Body body)
+{
+	lock_.assert_held();
+	for (u32 at = consumer_, end = produced(); at != end; at = following(at)) {
+		SavedCompletions &kept = kept_[at];
+		if (kept.place != Place::card)
+			continue;
+		u8 entry[wire::completion::size];
+		__builtin_memcpy(entry, slot(at), sizeof(entry));
+		if (qp_of(entry) == &qp)
+			body(entry, kept);
+	}
+}
+
+void Cq::attach(QpEntry &entry, const Cq *QpEntry::*place)
+{
+	kern::Guard guard(lock_);
+	kern::write_once(entry.*place, this);
+}
+
+u32 Cq::detach(QpEntry &entry, const Cq *QpEntry::*place)
+{
+	kern::Guard guard(lock_);
+	Qp &qp = *entry.qp;
+	u32 left = 0;
+	keep(qp);
+	for (u32 at = consumer_, end = produced(); at != end; at = following(at)) {
+		SavedCompletions &kept = kept_[at];
+		if (kept.place != Place::kept || kept.left || kept.wc.qp != &qp.verbs())
+			continue;
+		kept.wc.qp = rdma::remaining_qp(verbs_, qp.verbs());
+		kept.left = true;
+		left++;
+	}
+	kern::write_once(entry.*place, static_cast<const Cq *>(nullptr));
+	return left;
+}
+
+void Cq::keep(Qp &qp)
+{
+	for_each(qp, [&](const u8 *bytes, SavedCompletions &kept) {
+		lock_.assert_held();
+		kept.place = translate(bytes, kept.wc) ? Place::kept : Place::forgotten;
+		kept.left = false;
+	});
+}
+
+void Cq::flush(Qp &qp, const QpEntry &entry, const Cq *QpEntry::*place)
+{
+	kern::Guard guard(lock_);
+	if (!given_up_) {
+		end_ = produced();
+		given_up_ = true;
+	}
+	/* A QP that has been detached is ending: nobody would take its completions away. */
+	if (kern::read_once(entry.*place) != this)
+		return;
+	const bool receives = place == &QpEntry::recv_cq;
+	keep(qp);
+	ib_wc wc;
+	while (following(end_) != consumer_) {
+		if (!qp.flush_one(receives, wc))
+			return;
+		kept_[end_] = {Place::kept, false, wc};
+		end_ = following(end_);
+	}
+	owes_ = true;
+}
+
+void Cq::purge(const Qp &qp)
+{
+	kern::Guard guard(lock_);
+	for_each(qp, [&](const u8 *, SavedCompletions &kept) { kept.place = Place::forgotten; });
+}
+
+} // namespace amso1100

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Completion queues. The card raises no event for what was in the queue before it was armed
+ * (NOTIFY-06): whoever asks to be told of missed events is told by a look at the queue after
+ * arming.
+ */
+#pragma once
+#include <hw/amso1100/work.hpp>
+#include <kern/lock.hpp>
+#include <rdma/driver.hpp>
+#include "rnic.hpp"
+
+namespace amso1100
+{
+
+class Cq final : public EventHandler
+{
+public:
+	using Object = rdma::DriverObject<ib_cq, Cq>;
+	static Cq &of(ib_cq *cq) { return Object::state(cq); }
+
+	Cq(Rnic &rnic, ib_cq &verbs);
+	~Cq();
+	/* Errors: EINVAL, ENOMEM, those of requests. May sleep. */
+	kern::Result<> start(const ib_cq_init_attr &attr);
+
+	/* The verbs. Any context. */
+	int poll(int count, ib_wc *wc);
+	int request_notify(ib_cq_notify_flags flags);
+	int peek(int count);
+
+	/* The card says that there is something to poll. Hard interrupt. */
+	void hint() override;
+	void handle_event(const Message &event) override;
+	ib_cq &verbs() { return verbs_; }
+	u32 handle() const { return handle_; }
+
+	/* A QP's completions come here from now on, as `entry` says. */
+	void attach(QpEntry &entry, const Cq *QpEntry::*place);
+	/*
+	 * No longer: the card has done its last for the QP. What is left here outlives it: how many
+	 * (MGMT-09).
+	 */
+	u32 detach(QpEntry &entry, const Cq *QpEntry::*place);
+	/*
+	 * The card has failed: all that is outstanding in a queue of the QP's is flushed here, in
+	 * its order, behind what the card has completed (MGMT-09), unless the QP has been detached.
+	 * Once nobody posts any more; any number of times.
+	 */
+	void flush(Qp &qp, const QpEntry &entry, const Cq *QpEntry::*place);
+	/* What is left of a QP that goes on is forgotten. */
+	void purge(const Qp &qp);
+	/* How often it was looked, after arming, whether something waits (NOTIFY-05). */
+	unsigned long looks() const { return looks_; }
+
+private:
+	/* A test's. */
+	friend class Bench;
+
+	enum class Armed : u8 { no, solicited, next };
+	enum class Place : u8 { card, kept, forgotten };
+	/* What a slot's entry has become, if it is not the card's own any more. */
+	struct SavedCompletions {
+		Place place;
+		bool left; /* counted, of a QP that has gone */
+		ib_wc wc;
+	};
+
+	bool translate(const u8 *entry, ib_wc &wc) REQUIRES(lock_);
+	Qp *qp_of(const u8 *entry) REQUIRES(lock_);
+	const u8 *slot(u32 index) const
+	{
+		return ring_.as<u8>() + size_t{index} * wire::completion_slot_size;
+	}
+	/* Behind the last entry; of a card that says what cannot be, the first. */
+	u32 produced() REQUIRES(lock_);
+	u32 following(u32 index) const { return index + 1 == depth_ ? 0 : index + 1; }
+	template<class Body>
+	void for_each(const Qp &qp, Body body) REQUIRES(lock_);
+	/* Keeps what the card has completed of a QP. */
+	void keep(Qp &qp) REQUIRES(lock_);
+	void stop();
+
+	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("weft_amso1100_cq")};
+	u32 consumer_ GUARDED_BY(lock_) = 0;
+	/* Of a card that has failed, instead of what it says. */
+	u32 end_ GUARDED_BY(lock_) = 0;
+	bool given_up_ GUARDED_BY(lock_) = false;
+	/* There was no room to flush all of it. */
+	bool owes_ GUARDED_BY(lock_) = false;
+	Armed armed_ GUARDED_BY(lock_) = Armed::no;
+	u32 depth_ = 0;
+	kern::Mmio shared_;
+	kern::DmaPool::Piece word_{};
+	kern::DmaBuffer ring_;
+	/* By slot; not in the card's reach. */
+	kern::OwnedArray<SavedCompletions> kept_ GUARDED_BY(lock_);
+	unsigned long looks_ = 0;
+	unsigned long nonsense_ = 0;
+
+	Rnic &rnic_;
+	ib_cq &verbs_;
+	u32 number_ = 0;
+	u32 index_ = 0;
+	u32 handle_ = 0;
+	bool live_ = false;
+};
+
+} // namespace amso1100

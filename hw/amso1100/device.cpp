@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "device.hpp"
+
+#include <kern/log.hpp>
+
+namespace amso1100
+{
+
+kern::Result<kern::Owned<Device>> Device::probe(kern::pci::Device pci, unsigned long)
+{
+	auto device = TRY(kern::make<Device>(kern::Gfp::kernel, pci));
+	TRY(device->start());
+	return device;
+}
+
+kern::Result<> Device::start()
+{
+	enabled_ = TRY(kern::pci::Enabled::create(pci_, "weft_amso1100"));
+	if (pci_.bar_size(0) < wire::bar0_size || pci_.bar_size(4) < wire::rings_end)
+		return kern::Error{-ENODEV};
+	registers_ = TRY(pci_.map_bar(0, 0, wire::bar0_size));
+	const auto page = TRY(pci_.map_bar(4, wire::page_base, wire::page::size));
+	rings_ = TRY(pci_.map_bar(4, wire::receive_ring, wire::rings_end - wire::receive_ring));
+	page_ = TRY(read_register_page(page));
+
+	/* Silent until there is who answers. */
+	registers_.write32(wire::reg::idis, 1);
+	registers_.write32(wire::reg::nimr0, ~u32{0});
+	if (auto messages = kern::pci::InterruptVectors::create(pci_, wire::vectors, wire::vectors))
+		vectors_ = messages.take();
+	else
+		vectors_ = TRY(kern::pci::InterruptVectors::create_line(pci_));
+	{
+		kern::RtnlGuard guard;
+		ethernet_ = TRY(Ethernet::create(
+			{pci_.dev(), &registers_, rings_.view(0, rings_.size()), &page_}));
+	}
+	TRY(request_interrupts());
+	registers_.write32(wire::reg::idis, 0);
+	if (const auto opened = start_rnic(page); !opened) {
+		kern_dev_error(pci_.dev(), "the RNIC cannot be used (%d)\n", opened.error());
+		stop_rnic();
+	}
+	return {};
+}
+
+kern::Result<> Device::request_interrupts()
+{
+	constexpr auto number = [](wire::Vector vector) {
+		return static_cast<unsigned int>(vector);
+	};
+	const bool shared = !has_messages();
+	TRY(irq_.request(vectors_.irq(number(wire::Vector::network)), "weft_amso1100", shared));
+	if (has_messages())
+		TRY(rnic_irq_.request(vectors_.irq(number(wire::Vector::rnic)),
+				      "weft_amso1100_rnic"));
+	return {};
+}
+
+kern::Result<> Device::start_rnic(const kern::Mmio &page)
+{
+	/* How long a card may take for what it is asked. */
+	constexpr unsigned int patience_ms = 20000;
+	const u64 most = wire::receive_ring - wire::page_base;
+	const u64 bytes = page_.window_size < most ? page_.window_size : most;
+	const QueueLayout layout = TRY(read_queue_layout(page, bytes));
+	window_ = TRY(pci_.map_bar(4, wire::page_base, bytes));
+	rnic_ = TRY(kern::make<Rnic>(
+		kern::Gfp::kernel,
+		Rnic::Parts{pci_.dev(), &registers_, &window_, &page_, layout, patience_ms, this}));
+	heard_.store_release(rnic_.get());
+	TRY(rnic_->start());
+	ib_.store_release(TRY(IbDevice::create(*rnic_)));
+	/* What has failed meanwhile found nobody to tell. */
+	if (rnic_->channel().failed())
+		rnic_failed_.queue();
+	rdma_interface_ = TRY(RdmaInterface::create(*rnic_));
+	return {};
+}
+
+void Device::stop_rnic()
+{
+	if (rdma_interface_)
+		std::exchange(rdma_interface_, nullptr)->remove();
+	if (IbDevice *const ib = ib_.exchange(nullptr)) {
+		/* Who is telling of it has it yet. */
+		rnic_failed_.cancel();
+		IbDevice::destroy(ib);
+	}
+	if (rnic_)
+		rnic_->stop();
+	heard_.store_release(nullptr);
+	synchronize();
+	rnic_.reset();
+	rnic_failed_.cancel();
+	window_ = {};
+}
+
+/* Without bus mastering it writes no memory; its registers can be read, and mean nothing. */
+void Device::cut_off()
+{
+	constexpr int command = 4;
+	constexpr u16 bus_master = 1 << 2;
+	if (const auto now = pci_.read_config16(command))
+		kern::ignore(pci_.write_config16(command, now.value() & ~bus_master));
+}
+
+void Device::report_failure()
+{
+	if (IbDevice *const ib = ib_.load_acquire())
+		rdma::dispatch(IB_EVENT_DEVICE_FATAL, &ib->ib, 0);
+}
+
+void Device::shutdown()
+{
+	stop_rnic();
+	if (registers_)
+		registers_.write32(wire::reg::idis, 1);
+	irq_.free();
+	rnic_irq_.free();
+	/*
+	 * It waits for what is on its way by itself. The stack is done with it at the guard's end.
+	 */
+	if (ethernet_) {
+		kern::RtnlGuard guard;
+		ethernet_->remove();
+		/* Before the guard's end, with which buffers go that the card may not give up. */
+		cut_off();
+	}
+	ethernet_ = nullptr;
+	vectors_ = {};
+	rings_ = {};
+	registers_ = {};
+	enabled_ = {};
+}
+
+void Device::reset_done()
+{
+	/*
+	 * A reset in between may have started it: PCI error recovery does not hold the device's
+	 * lock.
+	 */
+	if (registers_)
+		return;
+	if (const auto started = start(); !started) {
+		kern_dev_error(pci_.dev(), "the card cannot be started after its reset (%d)\n",
+			       started.error());
+		shutdown();
+	}
+}
+
+bool Device::interrupt()
+{
+	if (has_messages())
+		return ethernet_->interrupt();
+	Rnic *const rnic = heard_.load_acquire();
+	bool rnics = rnic && rnic->interrupt();
+	if (!rnic) {
+		/* What a former driver left pending would hold the pin for ever. */
+		const u32 status = registers_.read32(wire::reg::disr);
+		if (status)
+			registers_.write32(wire::reg::disr, status);
+		rnics = status != 0;
+	}
+	return ethernet_->interrupt() || rnics;
+}
+
+bool Device::rnic_interrupt()
+{
+	if (Rnic *const rnic = heard_.load_acquire())
+		rnic->message();
+	else
+		registers_.write32(wire::reg::disr, wire::disr_hints);
+	return true;
+}
+
+} // namespace amso1100

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// An Ammasso 1100, from probe to remove.
+#pragma once
+#include <kern/irq.hpp>
+#include <kern/pci.hpp>
+#include "ethernet.hpp"
+#include "ib_device.hpp"
+#include "rdma_interface.hpp"
+#include "register_page.hpp"
+
+namespace amso1100
+{
+
+class Device final : public Machine
+{
+public:
+	/*
+	 * Errors: ENODEV of what is no such card, EPROTO of one that says what cannot be, and the
+	 * kernel's. May sleep.
+	 */
+	static kern::Result<kern::Owned<Device>> probe(kern::pci::Device pci, unsigned long data);
+	~Device() { shutdown(); }
+	/* Ends the interface, the card's DMA and its interrupts; any number of times. May sleep. */
+	void shutdown();
+	/*
+	 * The function is reset: what there is of it goes, and comes again. A card that does not
+	 * come back is without both its halves until it is bound anew.
+	 */
+	void reset_prepare() { shutdown(); }
+	void reset_done();
+
+	void cut_off() override;
+	void synchronize() override
+	{
+		irq_.synchronize();
+		rnic_irq_.synchronize();
+	}
+	void failed() override { rnic_failed_.queue(); }
+
+	explicit Device(kern::pci::Device pci) : pci_(pci) {}
+
+private:
+	kern::Result<> start();
+	/* The card is an Ethernet interface whatever its RNIC can do. */
+	kern::Result<> start_rnic(const kern::Mmio &page);
+	void stop_rnic();
+	void report_failure();
+	/* Messages, or the pin where the card has none (the board has none). */
+	kern::Result<> request_interrupts();
+	bool interrupt();
+	bool rnic_interrupt();
+	bool has_messages() const { return vectors_.count() == wire::vectors; }
+
+	/*
+	 * shutdown() frees from below: the interrupt first, then the interface, then what they
+	 * reach the card by.
+	 */
+	kern::pci::Device pci_;
+	kern::pci::Enabled enabled_;
+	kern::Mmio registers_;
+	RegisterPage page_{};
+	kern::Mmio rings_;
+	kern::Mmio window_;
+	kern::pci::InterruptVectors vectors_;
+	Ethernet *ethernet_ = nullptr;        /* the stack's; null before it is there and after */
+	kern::Atomic<Rnic *> heard_{nullptr}; /* by the interrupt */
+	kern::Irq irq_{kern::method<&Device::interrupt>, this};
+	kern::Irq rnic_irq_{kern::method<&Device::rnic_interrupt>, this};
+	kern::Owned<Rnic> rnic_;
+	kern::Atomic<IbDevice *> ib_{nullptr};    /* by who tells of a failure, too */
+	RdmaInterface *rdma_interface_ = nullptr; /* the stack's */
+	kern::Work rnic_failed_{kern::method<&Device::report_failure>, this};
+};
+
+} // namespace amso1100

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/pci.hpp>
+#include "device.hpp"
+
+extern "C" const struct pci_device_id weft_amso1100_pci_ids[];
+
+namespace
+{
+
+constinit kern::Static<kern::pci::Driver<amso1100::Device>> driver;
+
+} // namespace
+
+extern "C" int weft_amso1100_init()
+{
+	driver.construct();
+	const auto added = driver->add("weft_amso1100", weft_amso1100_pci_ids);
+	if (!added)
+		driver.destruct();
+	return added.error();
+}
+
+extern "C" void weft_amso1100_exit()
+{
+	driver.destruct();
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The card's Ethernet interface.
+#pragma once
+#include <kern/lock.hpp>
+#include <kern/netdev.hpp>
+#include "register_page.hpp"
+#include "rings.hpp"
+
+namespace amso1100
+{
+
+/*
+ * The stack owns it from create() on: it is gone when remove() and the rtnl lock's end have
+ * returned. open(), stop() and what else changes it hold the rtnl lock; packets out are put under
+ * lock_; packets in are the poll's.
+ */
+class Ethernet : public kern::Napi<Ethernet>
+{
+public:
+	/* What it is made over; all of it stays longer than the interface. */
+	struct Parts {
+		device *dev;
+		const kern::Mmio *registers;
+		kern::Mmio rings; /* of BAR 4, from the receive ring on */
+		const RegisterPage *page;
+	};
+
+	/*
+	 * Registers an interface. rtnl lock. May sleep. Errors: ENOMEM, and the kernel's of
+	 * registering.
+	 */
+	static kern::Result<Ethernet *> create(Parts parts);
+	/* Down, and out of the stack's sight. rtnl lock. May sleep. */
+	void remove();
+	/*
+	 * There may be something to do. True if it was this function's interrupt, and is silent now
+	 * until it was looked after. Hard interrupt.
+	 */
+	bool interrupt();
+
+	int poll(int budget);
+
+	explicit Ethernet(Parts parts);
+
+private:
+	friend struct NetdevOps;
+	template<class T>
+	friend kern::Result<kern::Owned<T>> kern::adopt(T *);
+
+	enum class State : u8 { down, up };
+	struct Outgoing {
+		sk_buff *skb;
+		kern_tx_piece piece;
+	};
+	struct Counts {
+		kern::Atomic<u64> packets, bytes, errors, dropped;
+	};
+
+	int open();
+	void stop();
+	kern::Result<> start();
+	int start_xmit(sk_buff *skb);
+	void tx_timeout();
+	void get_stats(kern_net_stats &stats) const;
+
+	void reap(int budget);
+	void take_back_transmits();
+	void finish(u32 slot, int budget) REQUIRES(lock_);
+	int receive(int budget);
+	void pass_up(const u8 *bytes, u32 length);
+	void mask() const { registers_.write32(wire::reg::nimr0, ~u32{0}); }
+	void unmask() const
+	{
+		registers_.write32(wire::reg::nimr0, ~(wire::nisr_receive | wire::nisr_transmit));
+	}
+
+	device *const dma_device_;
+	const kern::Mmio &registers_;
+	u8 address_[6];
+	net_device *dev_ = nullptr;
+	State state_ = State::down; /* under the rtnl lock */
+	ReceiveRing receives_;
+	kern::BhSpinLock lock_{KERN_LOCK_CLASS("weft_amso1100_transmit")};
+	TransmitRing transmits_ GUARDED_BY(lock_);
+	bool wakes_ GUARDED_BY(lock_) = false; /* the queue, when there is room again */
+	Outgoing outgoing_[wire::transmit_entries] GUARDED_BY(lock_) = {};
+	Counts in_, out_;
+	kern::Atomic<u64> multicast_;
+	kern::Atomic<u64> length_errors_;
+};
+
+extern const kern_netdev_ops netdev_ops;
+/* IEEE 802.3: two addresses, and a type or a length. Soft interrupt. */
+int create_header(sk_buff *skb, net_device *dev, unsigned short type, const void *daddr,
+		  const void *saddr, unsigned int length);
+
+} // namespace amso1100

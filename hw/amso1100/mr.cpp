@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "mr.hpp"
+
+#include <hw/amso1100/verbs.hpp>
+#include "pd.hpp"
+
+namespace amso1100
+{
+namespace
+{
+
+constexpr u32 page_bytes = 1u << 30;
+constexpr u32 pages = 4;
+constexpr u32 most_bytes = 0xffffffff;
+static_assert(pages <= wire::mr_register::most_pages);
+constexpr int remote_rights =
+	IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC;
+
+u16 flags_of(int access)
+{
+	namespace flag = wire::mr_flag;
+	return static_cast<u16>(flag::va_based | flag::complete | flag::local_read |
+				(access & IB_ACCESS_LOCAL_WRITE ? flag::local_write : 0) |
+				(access & IB_ACCESS_REMOTE_READ ? flag::remote_read : 0) |
+				(access & IB_ACCESS_REMOTE_WRITE ? flag::remote_write : 0));
+}
+
+} // namespace
+
+kern::Result<> Mr::start_dma(int access)
+{
+	/* STag 0 is all memory, for requests of our own (the RNIC is opened for it). */
+	verbs_.lkey = verbs_.rkey = 0;
+	if (!(access & remote_rights))
+		return {};
+	namespace at = wire::mr_register;
+	Message message(wire::MessageId::mr_register);
+	message.put_opaque(at::rnic_handle, rnic_.handle());
+	message.put(at::va, u64{0});
+	message.put(at::flags, flags_of(access));
+	message.put_opaque(at::pd, Pd::of(verbs_.pd).number);
+	message.put(at::total_pages, pages);
+	message.put(at::page_size, page_bytes);
+	message.put(at::first_offset, u32{0});
+	message.put(at::length, most_bytes);
+	message.put(at::pages_here, pages);
+	for (u32 i = 0; i < pages; i++)
+		message.put(at::pages + i * sizeof(u64), u64{i} * page_bytes);
+	TRY(rnic_.channel().call(message, at::pages + pages * sizeof(u64)));
+	stag_ = message.get<u32>(at::reply_stag);
+	/* It is no key of the peer's, whatever the card says. */
+	if (stag_ == 0)
+		return kern::Error{-EPROTO};
+	verbs_.rkey = stag_;
+	verbs_.length = most_bytes;
+	return {};
+}
+
+kern::Result<> Mr::stop()
+{
+	if (!stag_)
+		return {};
+	Message message(wire::MessageId::stag_dealloc);
+	message.put_opaque(wire::rnic_handle, rnic_.handle());
+	message.put(wire::object_handle, stag_);
+	const auto freed = rnic_.channel().call(message, wire::object_request_size);
+	/* One that has failed has lost the bus. */
+	if (!freed && !rnic_.channel().failed())
+		return freed;
+	stag_ = 0;
+	return {};
+}
+
+} // namespace amso1100

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Memory regions.
+#pragma once
+#include <rdma/driver.hpp>
+#include "rnic.hpp"
+
+namespace amso1100
+{
+
+class Mr
+{
+public:
+	using Object = rdma::DriverObject<ib_mr, Mr>;
+	static Mr &of(ib_mr *mr) { return Object::state(mr); }
+
+	Mr(Rnic &rnic, ib_mr &verbs) : rnic_(rnic), verbs_(verbs) {}
+	/*
+	 * All DMA addresses, as far as a region of this card goes: the first 4 GiB less a byte for
+	 * the peer; all of them for ourselves. Errors: those of requests. May sleep.
+	 */
+	kern::Result<> start_dma(int access);
+	kern::Result<> stop();
+
+private:
+	Rnic &rnic_;
+	ib_mr &verbs_;
+	u32 stag_ = 0; /* 0: the card does not know of it */
+};
+
+} // namespace amso1100

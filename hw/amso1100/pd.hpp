@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Protection domains: numbers of the host's, of which the card learns by what is made in them.
+#pragma once
+#include <rdma/driver.hpp>
+
+namespace amso1100
+{
+
+struct Pd {
+	using Object = rdma::DriverObject<ib_pd, Pd>;
+	static Pd &of(ib_pd *pd) { return Object::state(pd); }
+
+	u32 number;
+};
+
+} // namespace amso1100

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Queue pairs.
+#pragma once
+#include <hw/amso1100/events.hpp>
+#include <hw/amso1100/work.hpp>
+#include <kern/lock.hpp>
+#include <rdma/driver.hpp>
+#include <rdma/iw_cm.h>
+#include "rnic.hpp"
+#include "stream_states.hpp"
+
+namespace amso1100
+{
+
+/* What a request is remembered by: the card's word is taken for no more than that it is over. */
+struct Posted {
+	u64 wr_id;
+	u32 length; /* of a receive's memory, or what is read */
+	ib_wc_opcode opcode;
+};
+
+/*
+ * A queue of requests in the card's memory. The poster owns `head` under the lock, the poller
+ * `tail` under the CQ's; both are indices of slots.
+ */
+struct WorkRing {
+	explicit WorkRing(kern::LockClass &lock_class) : lock(lock_class) {}
+
+	kern::IrqSpinLock lock;
+	u32 head = 0;
+	u16 hints = 0;
+	u32 depth = 0;
+	u32 index = 0;
+	u32 slot_bytes = 0;
+	u32 max_sge = 0;
+	kern::Mmio shared, slots;
+	kern::OwnedArray<Posted> posted;
+	alignas(64) u32 tail = 0;
+
+	u32 outstanding(u32 from) const { return (head + depth - from) % depth; }
+};
+
+class Qp
+{
+public:
+	using Object = rdma::DriverObject<ib_qp, Qp>;
+	static Qp &of(ib_qp *qp) { return Object::state(qp); }
+
+	Qp(Rnic &rnic, ib_qp &verbs);
+	/* Errors: EINVAL, ENOMEM, those of requests. May sleep. */
+	kern::Result<> start(ib_qp_init_attr &init);
+	/* How many of its completions are left in CQs. May sleep. */
+	u32 stop();
+	kern::Result<> modify(const ib_qp_attr &attr, int mask);
+	kern::Result<> query(ib_qp_attr &attr, ib_qp_init_attr &init);
+
+	/* Any context. */
+	int post_send(const ib_send_wr *wr, const ib_send_wr **bad);
+	int post_receive(const ib_recv_wr *wr, const ib_recv_wr **bad);
+
+	/*
+	 * An entry of a CQ, whose lock is held: what it completes. False if it completes nothing
+	 * that was posted.
+	 */
+	bool complete(const u8 *entry, ib_wc &wc);
+	/* The oldest that is outstanding, flushed; the same lock. False if there is none. */
+	bool flush_one(bool receives, ib_wc &wc);
+	/*
+	 * The card has failed, which posts are refused for from now on: what is posted is flushed,
+	 * and the manager told of the end. Any number of times. May sleep.
+	 */
+	void give_up();
+
+	/* The card has said something of it. The events' task. */
+	void handle_event(wire::EventId id, const Message &event);
+
+	/* stream.cpp: what the connection manager asks for; see struct iw_cm_ops. May sleep. */
+	kern::Result<> connect(iw_cm_id &id, const iw_cm_param &param);
+	kern::Result<> accept(iw_cm_id &id, const iw_cm_param &param);
+	kern::Result<> disconnect(bool abrupt);
+
+	ib_qp &verbs() { return verbs_; }
+	Rnic &rnic() { return rnic_; }
+	u32 number() const { return number_; }
+
+private:
+	kern::Result<> take_reply(const Message &message);
+	kern::Result<> take_ring(WorkRing &ring, const Message &reply, size_t depth_at,
+				 size_t bytes_at, size_t index_at, size_t start_at,
+				 u32 least_bytes);
+	kern::Result<> request_state(u32 state, u32 ord = wire::no_change,
+				     u32 ird = wire::no_change);
+	/* The stream ends here and now, and all that is posted is flushed. */
+	kern::Result<> end();
+	/* Where the event leads, and the manager is told of it. False if it has no place. */
+	bool advance(StreamEvent event, int status = 0, const Message *said = nullptr);
+	void report(Upcall what, int status, const Message *said) REQUIRES(stream_lock_);
+	/* The manager's id has to do with this stream from now on. */
+	kern::Result<> begin_stream(StreamEvent event, iw_cm_id &id);
+	kern::Result<> set_reads(const iw_cm_param &param);
+	Stream stream();
+	void dispatch(ib_event_type type);
+
+	/* The length of a request's slot, which is filled in; or a negative errno. */
+	int build(const ib_send_wr &wr, u8 *slot) const;
+	int build_sges(const ib_sge *list, int count, u8 *slot, size_t at, u32 &total) const;
+	void publish(WorkRing &ring);
+	static bool retire(WorkRing &ring, u32 count, Posted &posted);
+
+	Rnic &rnic_;
+	ib_qp &verbs_;
+	WorkRing sq_{KERN_LOCK_CLASS("weft_amso1100_sq")};
+	WorkRing rq_{KERN_LOCK_CLASS("weft_amso1100_rq")};
+	ib_qp_cap cap_{};
+	u32 number_ = 0;
+	u32 handle_ = 0;
+	kern::DmaPool::Piece words_[2]{};
+
+	/*
+	 * Held over requests that change the state, so that they come in the order of the states.
+	 */
+	kern::Mutex state_lock_{KERN_LOCK_CLASS("weft_amso1100_qp")};
+	/*
+	 * Inside of it. Held while the manager is told, so that it is told in the order of the
+	 * states.
+	 */
+	kern::Mutex stream_lock_{KERN_LOCK_CLASS("weft_amso1100_stream")};
+	Stream stream_ GUARDED_BY(stream_lock_) = Stream::idle;
+	iw_cm_id *id_ GUARDED_BY(stream_lock_) = nullptr; /* until its last word */
+	bool live_ = false;
+};
+
+} // namespace amso1100

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Where the three fixed queues of the RNIC lie, as the register page has it.
+#pragma once
+#include <hw/amso1100/registers.hpp>
+#include <kern/mmio.hpp>
+#include <kern/result.hpp>
+#include "message.hpp"
+
+namespace amso1100
+{
+
+struct FixedQueue {
+	u32 entries;
+	u32 slot_bytes;
+	u32 pool;   /* of requests: from the register page on */
+	u32 shared; /* the same */
+};
+
+struct QueueLayout {
+	FixedQueue requests, replies, events;
+};
+
+/*
+ * Errors: EPROTO of what does not lie in the window, or has no room for a message. Any context.
+ */
+kern::Result<QueueLayout> read_queue_layout(const kern::Mmio &page, u64 window_bytes);
+
+/* Whether so many bytes lie in the window, on a multiple of eight. */
+constexpr bool fits(u64 window_bytes, u64 offset, u64 bytes)
+{
+	return offset % 8 == 0 && offset <= window_bytes && bytes <= window_bytes - offset;
+}
+
+} // namespace amso1100

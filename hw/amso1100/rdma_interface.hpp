@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The interface that the RNIC's addresses belong to. It carries no packets: the card's own stack
+ * sends and receives them. By its hardware address the device is found, and what IPv4 addresses it
+ * has while it is up the card is told.
+ */
+#pragma once
+#include <kern/abi/ip.h>
+#include <kern/netdev.hpp>
+#include "rnic.hpp"
+
+namespace amso1100
+{
+
+/*
+ * The network stack owns it from create() on, until remove() and the rtnl lock's end have returned.
+ */
+class RdmaInterface
+{
+public:
+	/* Registers an interface. May sleep. Errors: ENOMEM, and the kernel's of registering. */
+	static kern::Result<RdmaInterface *> create(Rnic &rnic);
+	/* Down, and out of sight; the card has none of its addresses any more. May sleep. */
+	void remove();
+
+	explicit RdmaInterface(Rnic &rnic) : rnic_(rnic) {}
+
+private:
+	friend struct RdmaNetdevOps;
+
+	void change(u32 address, u32 mask, bool added);
+
+	Rnic &rnic_;
+	net_device *dev_ = nullptr;
+	kern_ip_address_watcher *watcher_ = nullptr;
+	bool up_ = false; /* under the rtnl lock */
+};
+
+} // namespace amso1100

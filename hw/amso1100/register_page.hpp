@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the card says of itself.
+#pragma once
+#include <hw/amso1100/registers.hpp>
+#include <kern/mmio.hpp>
+#include <kern/result.hpp>
+
+namespace amso1100
+{
+
+namespace wire = hw::amso1100;
+
+struct RegisterPage {
+	u8 host_address[6];
+	u8 rdma_address[6];
+	u32 window_size;   /* bytes from the page on */
+	u32 receive_index; /* of the next descriptor that the card takes */
+};
+
+/*
+ * Errors: ENODEV of what is no such card, EPROTO of one that speaks another version or contradicts
+ * itself. Any context.
+ */
+kern::Result<RegisterPage> read_register_page(const kern::Mmio &page);
+
+} // namespace amso1100

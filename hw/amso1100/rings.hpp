@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The rings of the Ethernet function, which lie in the card's memory. No locks: who has a ring says
+// who uses it.
+#pragma once
+#include <hw/amso1100/registers.hpp>
+#include <kern/dma.hpp>
+#include <kern/memory.hpp>
+#include <kern/mmio.hpp>
+
+namespace amso1100
+{
+
+namespace wire = hw::amso1100;
+
+/*
+ * Frames on their way out. A slot is the caller's from put() until finished() gives it back, in the
+ * order of put().
+ */
+class TransmitRing
+{
+public:
+	/*
+	 * @ring: its descriptors. The place begins at the first, as the card's does, and stays over
+	 * reset().
+	 */
+	void attach(kern::Mmio ring) { ring_ = static_cast<kern::Mmio &&>(ring); }
+	/* No descriptor is the card's any more; what was outstanding is for take_back(). */
+	void reset();
+
+	bool full() const { return outstanding_ == wire::most_transmits; }
+	bool empty() const { return !outstanding_; }
+	/* The ring is not full. The frame goes out at once: there is no doorbell. The slot. */
+	u32 put(u64 address, u16 length);
+	/* Whether the card is done with the oldest, whose slot it is. */
+	bool finished(u32 &slot);
+	/* The oldest, whatever the card says; false if there is none. After reset(). */
+	bool take_back(u32 &slot);
+
+private:
+	static u64 entry(u32 slot) { return u64{slot} * wire::transmit::size; }
+
+	kern::Mmio ring_;
+	u32 next_ = 0;
+	u32 oldest_ = 0;
+	u32 outstanding_ = 0;
+};
+
+/* Buffers for frames that come, and the frames in them. */
+class ReceiveRing
+{
+public:
+	/* @ring: its descriptors; @word: where the index is exchanged. */
+	void attach(kern::Mmio ring, kern::Mmio word, u32 index)
+	{
+		ring_ = static_cast<kern::Mmio &&>(ring);
+		word_ = static_cast<kern::Mmio &&>(word);
+		index_ = index;
+	}
+
+	/* Buffers for frames of up to @room bytes. May sleep. Errors: ENOMEM, with none. */
+	kern::Result<> allocate(device *device, u32 room);
+	/* The card has been quiet()ed, or never had them. */
+	void release();
+	/*
+	 * Has the card forget every buffer, and begins where it goes on. May sleep, for two seconds
+	 * of a card that does not answer: EIO.
+	 */
+	kern::Result<> quiet();
+	/* Every buffer to the card. After quiet(). */
+	void give_all();
+
+	enum class Arrival : u8 { none, frame, bad };
+	/*
+	 * What is in the next buffer, @bytes: a frame of @length, until advance(), or what the card
+	 * calls none.
+	 */
+	Arrival look(const u8 *&bytes, u32 &length) const;
+	/* The next buffer goes back to the card, and the one behind it is next. */
+	void advance();
+	/* Tells the card how far the host has looked. */
+	void publish() const { word_.write_be32(0, index_); }
+
+private:
+	void give(u32 index);
+	wire::ReceiveHeader &header(u32 index) const
+	{
+		return *buffers_[index].as<wire::ReceiveHeader>();
+	}
+	static u64 entry(u32 index) { return u64{index} * wire::receive::size; }
+
+	kern::Mmio ring_;
+	kern::Mmio word_;
+	kern::OwnedArray<kern::DmaBuffer> buffers_;
+	u32 room_ = 0;
+	u32 index_ = 0;
+};
+
+} // namespace amso1100

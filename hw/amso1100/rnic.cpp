@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "rnic.hpp"
+
+#include <hw/amso1100/events.hpp>
+#include <kern/log.hpp>
+#include "qp.hpp"
+
+namespace amso1100
+{
+namespace
+{
+
+/* What this driver can use, whatever the card has. */
+constexpr u32 most_qps = 16384, most_depth = 4096, most_sges = 4, most_reads = 128,
+	      most_objects = 1 << 20;
+
+constexpr u32 cut(u32 said, u32 most)
+{
+	return said < most ? said : most;
+}
+
+} // namespace
+
+Rnic::Rnic(Parts parts)
+    : parts_(parts), channel_({parts.dev, parts.window, parts.layout, parts.patience_ms, this})
+{
+}
+
+kern::Result<> Rnic::start()
+{
+	events_ = TRY(kern::WorkQueue::create("weft_amso1100", kern::WorkQueue::Kind::ordered));
+	words_ = TRY(kern::DmaPool::create("weft_amso1100_words", parts_.dev, 64, 64));
+	TRY(channel_.start());
+	Message open(wire::MessageId::rnic_open);
+	open.put_opaque(wire::rnic_open::user_context, u64{1});
+	open.put(wire::rnic_open::flags, wire::rnic_open::privileged);
+	TRY(channel_.call(open, wire::rnic_open::flags + sizeof(u32)));
+	handle_ = open.get_opaque<u32>(wire::rnic_open::reply_handle);
+	TRY(query());
+	qps_ = TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, limits_.qps + 1));
+	hears_events_.store_release(true);
+	events_.queue(events_work_);
+	return {};
+}
+
+kern::Result<> Rnic::query()
+{
+	namespace at = wire::rnic_query;
+	Message message(wire::MessageId::rnic_query);
+	message.put_opaque(wire::rnic_handle, handle_);
+	TRY(channel_.call(message, wire::rnic_handle + sizeof(u32)));
+	limits_ = {
+		.firmware = u64{message.get<u32>(at::firmware_major)} << 32 |
+			    message.get<u32>(at::firmware_minor) << 16 |
+			    message.get<u32>(at::firmware_patch),
+		.vendor = message.get<u32>(at::vendor_id),
+		.part = message.get<u32>(at::part_number),
+		.hardware = message.get<u32>(at::hardware_version),
+		.qps = cut(message.get<u32>(at::max_qps), most_qps),
+		.qp_depth = cut(message.get<u32>(at::max_qp_depth), most_depth),
+		.cqs = cut(message.get<u32>(at::max_cqs), most_objects),
+		.cq_depth = cut(message.get<u32>(at::max_cq_depth), most_depth),
+		.mrs = cut(message.get<u32>(at::max_mrs), most_objects),
+		.page_list = message.get<u32>(at::max_page_list),
+		.pds = cut(message.get<u32>(at::max_pds), most_objects),
+		.sges = cut(message.get<u32>(at::max_send_sges), most_sges),
+		.ird = cut(message.get<u32>(at::max_qp_ird), most_reads),
+		.ord = cut(message.get<u32>(at::max_qp_ord), most_reads),
+	};
+	return {};
+}
+
+void Rnic::stop()
+{
+	refusals_work_.cancel();
+	settle_addresses();
+	if (handle_) {
+		Message message(wire::MessageId::rnic_close);
+		message.put_opaque(wire::rnic_handle, handle_);
+		kern::ignore(channel_.call(message, wire::rnic_handle + sizeof(u32)));
+	}
+	handle_ = 0;
+	channel_.stop();
+	events_work_.cancel();
+}
+
+kern::Result<> Rnic::set_address(wire::ConfigOption option, u32 address, u32 mask)
+{
+	namespace at = wire::rnic_setconfig;
+	Message message(wire::MessageId::rnic_setconfig);
+	message.put_opaque(wire::rnic_handle, handle_);
+	message.put(at::option, static_cast<u32>(option));
+	message.put_opaque(at::address, address);
+	message.put_opaque(at::mask, mask);
+	return channel_.call(message, at::mask + 2 * sizeof(u32));
+}
+
+void Rnic::change_address(wire::ConfigOption option, u32 address, u32 mask)
+{
+	auto made = kern::make<AddressChange>(kern::Gfp::kernel, option, address, mask);
+	if (!made) {
+		kern_dev_error_limited(parts_.dev, "no memory for a change of an address\n");
+		return;
+	}
+	{
+		kern::Guard guard(addresses_lock_);
+		addresses_.push_back(*made.take().release());
+	}
+	addresses_work_.queue();
+}
+
+void Rnic::report_addresses()
+{
+	for (;;) {
+		kern::Owned<AddressChange> change;
+		{
+			kern::Guard guard(addresses_lock_);
+			change = kern::Owned<AddressChange>::adopt(addresses_.pop_front());
+		}
+		if (!change)
+			return;
+		const auto done = set_address(change->option, change->address, change->mask);
+		if (!done)
+			kern_dev_error_limited(parts_.dev, "an address cannot be %s (%d)\n",
+					       change->option == wire::ConfigOption::add_address
+						       ? "given to the card"
+						       : "taken back",
+					       done.error());
+	}
+}
+
+bool Rnic::interrupt()
+{
+	const u32 status = parts_.registers->read32(wire::reg::disr);
+	if (!status)
+		return false;
+	look(status);
+	return true;
+}
+
+void Rnic::message()
+{
+	look(wire::disr_hints);
+}
+
+/*
+ * The acknowledgement comes before the look, so that nothing that comes after it is overseen. It
+ * may be on its way for long: when the first read has returned, the card has taken it, and raises
+ * another interrupt for what comes after. What it had pushed before, it has counted: the count
+ * tells the last hint, and nothing is read to find that there is no more.
+ *
+ * Hints of before INIT were never counted: where there is none, all that were counted by then have
+ * been read, so the two agree again.
+ *
+ * Replies come first: that of an accept tells of a connection before an event tells of its end.
+ */
+void Rnic::look(u32 status)
+{
+	parts_.registers->write32(wire::reg::disr, status);
+	u16 pushed = channel_.hints();
+	u32 index = parts_.registers->read32(wire::reg::host_hint);
+	channel_.drain_replies();
+	if (hears_events_.load_acquire())
+		events_.queue(events_work_);
+	/* As many as there are queues, and some: more make another interrupt. */
+	for (u32 i = 0; !(index & wire::hint_none); i++) {
+		hints_read_++;
+		/* Of one that has failed who gives it up tells, and nobody beside him (LOCK-06). */
+		if (!channel_.failed())
+			hint(index);
+		pushed = channel_.hints();
+		if (hints_read_ == pushed || i == wire::most_queue_index)
+			return;
+		index = parts_.registers->read32(wire::reg::host_hint);
+	}
+	hints_read_ = pushed;
+}
+
+void Rnic::hint(u32 index)
+{
+	if (index < wire::least_queue_index)
+		return;
+	if (EventHandler *const queue = queues_.load(index))
+		queue->hint();
+}
+
+/* As many as the queue holds: who waits for what was said by then waits for no more than that. */
+void Rnic::handle_events()
+{
+	Message event;
+	u32 heard = 0;
+	while (heard < parts_.layout.events.entries && channel_.next_event(event)) {
+		handle_event(event);
+		heard++;
+	}
+	if (heard == parts_.layout.events.entries)
+		events_.queue(events_work_);
+	if (channel_.failed() && (flushes_more_.exchange(false) || !given_up_)) {
+		given_up_ = true;
+		give_up();
+	}
+}
+
+void Rnic::flush_events()
+{
+	/* The interrupt may be to come. */
+	if (hears_events_.load_acquire())
+		events_.queue(events_work_);
+	events_work_.flush();
+}
+
+void Rnic::failed()
+{
+	events_.queue(events_work_);
+	parts_.machine->failed();
+}
+
+void Rnic::give_up()
+{
+	/* An interrupt that has not seen it yet. */
+	parts_.machine->synchronize();
+	for (u32 number = 1; number < qps_.size(); number++)
+		if (Qp *const qp = kern::read_once(qps_[number].qp))
+			qp->give_up();
+	for (u32 index = wire::least_queue_index; index <= wire::most_queue_index; index++)
+		hint(index);
+}
+
+void Rnic::refuse(u32 endpoint)
+{
+	Message message(wire::MessageId::request_reject);
+	message.put_opaque(wire::rnic_handle, handle_);
+	message.put_opaque(wire::object_handle, endpoint);
+	/* One that the card knows no more is refused, so the answer is not waited for. */
+	kern::ignore(channel_.post(message, wire::object_request_size));
+}
+
+void Rnic::refuse_later(u32 endpoint)
+{
+	kern::Guard guard(refusals_lock_);
+	if (refusals_waiting_ == most_refusals)
+		return;
+	refusals_[refusals_waiting_++] = endpoint;
+	refusals_work_.queue();
+}
+
+void Rnic::refuse_all()
+{
+	for (;;) {
+		u32 endpoint;
+		{
+			kern::Guard guard(refusals_lock_);
+			if (refusals_waiting_ == 0)
+				return;
+			endpoint = refusals_[--refusals_waiting_];
+		}
+		refuse(endpoint);
+	}
+}
+
+void Rnic::handle_event(const Message &event)
+{
+	const auto id = static_cast<wire::EventId>(event.bytes()[wire::header::id]);
+	const auto type =
+		static_cast<wire::ResourceType>(event.get<u32>(wire::event::resource_type));
+	const auto context = event.get_opaque<u64>(wire::event::user_context);
+	const u32 number = static_cast<u32>(context);
+	if (id == wire::EventId::rnic_catastrophic)
+		return channel_.fail("says that it has failed");
+	if (type == wire::ResourceType::qp) {
+		const QpEntry *const entry = qp_entry(number);
+		if (Qp *const qp = entry ? kern::read_once(entry->qp) : nullptr;
+		    qp && entry->generation == context >> 32)
+			qp->handle_event(id, event);
+	} else if (EventHandler *const other = handlers_.load(number)) {
+		other->handle_event(event);
+	}
+}
+
+} // namespace amso1100

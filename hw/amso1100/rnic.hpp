@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The RNIC: what it can do, and what there is on it.
+#pragma once
+#include <kern/list.hpp>
+#include <kern/work.hpp>
+#include <kern/xarray.hpp>
+#include <rdma/driver.hpp>
+#include "channel.hpp"
+#include "register_page.hpp"
+
+namespace amso1100
+{
+
+class Cq;
+class Qp;
+
+/* What the card's words may be of, but for QPs. */
+class EventHandler
+{
+public:
+	/* In a hard interrupt; of queues alone. */
+	virtual void hint() {}
+	/* The events' task. */
+	virtual void handle_event(const Message &event) = 0;
+
+protected:
+	~EventHandler() = default;
+};
+
+/* As RNIC_QUERY has it, cut down to what this driver can use. */
+struct Limits {
+	u64 firmware;
+	u32 vendor, part, hardware;
+	u32 qps, qp_depth, cqs, cq_depth, mrs, page_list, pds;
+	u32 sges;
+	u32 ird, ord; /* of a QP */
+};
+
+/*
+ * Who a context names. The CQs are those that the QP completes to, as addresses to compare: a CQ's
+ * own lock is held while it is put in or taken out, so that who holds that lock may follow `qp`.
+ */
+struct QpEntry {
+	Qp *qp = nullptr;
+	u32 generation = 0;
+	const Cq *send_cq = nullptr, *recv_cq = nullptr;
+};
+
+class Rnic final : private Machine
+{
+public:
+	struct Parts {
+		device *dev;
+		const kern::Mmio *registers;
+		const kern::Mmio *window; /* of BAR 4, from the register page on */
+		const RegisterPage *page;
+		QueueLayout layout;
+		unsigned int patience_ms;
+		Machine *machine;
+	};
+
+	explicit Rnic(Parts parts);
+	~Rnic() { stop(); }
+	/*
+	 * Opens it; interrupts are handed on already. Errors: those of requests; ENOMEM. May sleep.
+	 */
+	kern::Result<> start();
+	/* Closes it. Everything on it has gone; interrupts are still handed on. May sleep. */
+	void stop();
+
+	/* By the pin: true if it was its interrupt. Hard interrupt. */
+	bool interrupt();
+	/* By a message of its own: there may be something. Hard interrupt. */
+	void message();
+	/* The card has something to say of a queue, of this index. Hard interrupt. */
+	void hint(u32 index);
+	/* Returns when what the card has said by now has been heard. May sleep. */
+	void flush_events();
+	/*
+	 * Refuses a request for a connection, by the card's name for it, without waiting for the
+	 * card. If too many are to be refused, it is left to the card, which forgets it by itself.
+	 * Process context.
+	 */
+	void refuse_later(u32 endpoint);
+	/* The same; waits for room to ask the card. May sleep. */
+	void refuse(u32 endpoint);
+
+	device *dma_device() const { return parts_.dev; }
+	const kern::Mmio &window() const { return *parts_.window; }
+	Channel &channel() { return channel_; }
+	Machine &machine() { return *parts_.machine; }
+	const Limits &limits() const { return limits_; }
+	const u8 (&address() const)[6] { return parts_.page->rdma_address; }
+	/* A CQ had no room for all that was to be flushed, and has some again. Any context. */
+	void flush_more()
+	{
+		flushes_more_.store_release(true);
+		events_.queue(events_work_);
+	}
+	/* For requests. */
+	u32 handle() const { return handle_; }
+	/* Words of 16 bits, each with a cache line for itself. */
+	kern::DmaPool &words() { return words_; }
+	kern::IdAllocator &pds() { return pds_; }
+	void ring(u32 index, u16 count) const
+	{
+		parts_.registers->write32(wire::reg::adapter_hint,
+					  index << wire_index_shift | count);
+	}
+
+	/* Tells the card of an address of its own, or takes it away. In the network's order. */
+	kern::Result<> set_address(wire::ConfigOption option, u32 address, u32 mask);
+	/*
+	 * The same in the order of the calls, without waiting for the card: a caller with the rtnl
+	 * lock must not. A failure is logged. Process context.
+	 */
+	void change_address(wire::ConfigOption option, u32 address, u32 mask);
+	/* Returns when the card knows the changes that were made by now. May sleep. */
+	void settle_addresses() { addresses_work_.flush(); }
+
+	/* A number for contexts, never 0. */
+	u32 next_generation() { return generation_.fetch_add(1) | 1u << 31; }
+	static constexpr u64 context_of(u32 number, u32 generation)
+	{
+		return u64{generation} << 32 | number;
+	}
+	/* nullptr: there is none of this number. */
+	QpEntry *qp_entry(u32 number) { return number < qps_.size() ? &qps_[number] : nullptr; }
+	/* Held while a QP is used that no caller of the verbs keeps: it is not freed meanwhile. */
+	kern::Mutex &users_lock() RETURN_CAPABILITY(users_lock_) { return users_lock_; }
+	kern::IdAllocator &qp_numbers() { return qp_numbers_; }
+	/* CQs and listeners by numbers of ours, and queues by the card's. */
+	kern::XArray<EventHandler> &handlers() { return handlers_; }
+	kern::XArray<EventHandler> &queues() { return queues_; }
+
+private:
+	static constexpr unsigned int wire_index_shift = 16;
+	static constexpr u32 most_refusals = 64;
+
+	struct AddressChange {
+		wire::ConfigOption option;
+		u32 address, mask;
+		kern::ListNode node{};
+	};
+
+	kern::Result<> query();
+	void look(u32 status);
+	void handle_events();
+	void handle_event(const Message &event);
+	void refuse_all();
+	void report_addresses();
+
+	/* Machine, for the channel. */
+	void cut_off() override { parts_.machine->cut_off(); }
+	void synchronize() override { parts_.machine->synchronize(); }
+	void failed() override;
+	/* What nobody completes or tells any more is flushed, and everybody looks (MGMT-09). */
+	void give_up();
+
+	const Parts parts_;
+	Channel channel_;
+	bool given_up_ = false; /* the events' task */
+	kern::Atomic<bool> flushes_more_{false};
+	u16 hints_read_ = 0; /* the interrupt's */
+	u32 handle_ = 0;
+	Limits limits_{};
+	kern::DmaPool words_;
+	kern::IdAllocator pds_, qp_numbers_;
+	kern::Atomic<u32> generation_{1};
+	kern::Mutex users_lock_{KERN_LOCK_CLASS("weft_amso1100_users")};
+	kern::OwnedArray<QpEntry> qps_;
+	kern::XArray<EventHandler> handlers_, queues_;
+	kern::WorkQueue events_;
+	/* Since start() has all that an event may be of: a card may have some before. */
+	kern::Atomic<bool> hears_events_{false};
+	kern::Work events_work_{kern::method<&Rnic::handle_events>, this};
+	/* Requests that nobody takes: who hears of them cannot wait for the card. */
+	kern::SpinLock refusals_lock_{KERN_LOCK_CLASS("weft_amso1100_refusals")};
+	u32 refusals_[most_refusals] GUARDED_BY(refusals_lock_) = {};
+	u32 refusals_waiting_ GUARDED_BY(refusals_lock_) = 0;
+	kern::Work refusals_work_{kern::method<&Rnic::refuse_all>, this};
+	/* Of the interface, for the card to know. */
+	kern::SpinLock addresses_lock_{KERN_LOCK_CLASS("weft_amso1100_addresses")};
+	kern::List<AddressChange, &AddressChange::node> addresses_ GUARDED_BY(addresses_lock_);
+	kern::Work addresses_work_{kern::method<&Rnic::report_addresses>, this};
+};
+
+} // namespace amso1100

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* A queue pair's connection: what the manager asks for, and what it is told. */
+#include "listener.hpp"
+#include "qp.hpp"
+
+namespace amso1100
+{
+namespace
+{
+
+static_assert(wire::most_private_data <= IW_CM_PRIVATE_DATA_SIZE);
+
+/* A good reply has addresses and what the peer has sent along. */
+void read_reply(const Message &said, iw_cm_event &event)
+{
+	namespace at = wire::connect_result;
+	__builtin_memcpy(event.local.bytes, said.bytes() + at::local_address, sizeof(u32));
+	__builtin_memcpy(event.remote.bytes, said.bytes() + at::remote_address, sizeof(u32));
+	event.local.port = said.get<u16>(at::local_port);
+	event.remote.port = said.get<u16>(at::remote_port);
+	const u32 length = said.get<u32>(at::private_length);
+	if (length > wire::most_private_data)
+		return;
+	event.private_data = said.bytes() + at::private_data;
+	event.private_data_len = static_cast<u8>(length);
+}
+
+u32 cut(u32 wanted, u32 most)
+{
+	return wanted < most ? wanted : most;
+}
+
+} // namespace
+
+Stream Qp::stream()
+{
+	kern::Guard guard(stream_lock_);
+	return stream_;
+}
+
+bool Qp::advance(StreamEvent event, int status, const Message *said)
+{
+	kern::Guard guard(stream_lock_);
+	const StreamStep taken = step(stream_, event);
+	stream_ = taken.next;
+	report(taken.upcall, status, said);
+	return taken.upcall != Upcall::invalid;
+}
+
+void Qp::report(Upcall what, int status, const Message *said)
+{
+	stream_lock_.assert_held();
+	iw_cm_event event{};
+	switch (what) {
+	case Upcall::connected:
+		event.event = IW_CM_EVENT_CONNECT_REPLY;
+		read_reply(*said, event);
+		break;
+	case Upcall::refused:
+		event.event = IW_CM_EVENT_CONNECT_REPLY;
+		event.status = status;
+		break;
+	case Upcall::accepted:
+		event.event = IW_CM_EVENT_ESTABLISHED;
+		break;
+	case Upcall::closed:
+		event.event = IW_CM_EVENT_CLOSE;
+		break;
+	default:
+		return;
+	}
+	iw_cm_id *const id = id_;
+	if (what == Upcall::refused || what == Upcall::closed)
+		id_ = nullptr;
+	(void)id->event_handler(id, &event);
+}
+
+kern::Result<> Qp::begin_stream(StreamEvent event, iw_cm_id &id)
+{
+	kern::Guard guard(stream_lock_);
+	const StreamStep taken = step(stream_, event);
+	if (taken.upcall == Upcall::invalid)
+		return kern::Error{-EISCONN};
+	stream_ = taken.next;
+	id_ = &id;
+	id.provider_data = reinterpret_cast<void *>(
+		Rnic::context_of(number_, rnic_.qp_entry(number_)->generation));
+	return {};
+}
+
+kern::Result<> Qp::set_reads(const iw_cm_param &param)
+{
+	return request_state(wire::no_change, cut(param.ord, rnic_.limits().ord),
+			     cut(param.ird, rnic_.limits().ird));
+}
+
+kern::Result<> Qp::connect(iw_cm_id &id, const iw_cm_param &param)
+{
+	namespace at = wire::qp_connect;
+	if (param.private_data_len > wire::most_private_data)
+		return kern::Error{-EINVAL};
+	if (id.remote.v6)
+		return kern::Error{-EPROTONOSUPPORT};
+	/* Those that the interface has by now. */
+	rnic_.settle_addresses();
+	kern::Guard guard(state_lock_);
+	TRY(set_reads(param));
+	TRY(begin_stream(StreamEvent::connect, id));
+	Message message(wire::MessageId::qp_connect);
+	message.put_opaque(wire::rnic_handle, rnic_.handle());
+	message.put_opaque(at::qp_handle, handle_);
+	__builtin_memcpy(message.bytes() + at::remote_address, id.remote.bytes, sizeof(u32));
+	message.put(at::remote_port, id.remote.port);
+	message.put(at::private_length, u32{param.private_data_len});
+	if (param.private_data_len)
+		__builtin_memcpy(message.bytes() + at::private_data, param.private_data,
+				 param.private_data_len);
+	/* Whatever becomes of it, from here on it is told. */
+	const auto posted =
+		rnic_.channel().post(message, at::private_data + param.private_data_len);
+	if (!posted)
+		(void)advance(StreamEvent::refused, posted.error());
+	return {};
+}
+
+kern::Result<> Qp::accept(iw_cm_id &id, const iw_cm_param &param)
+{
+	namespace at = wire::request_accept;
+	const u32 endpoint = static_cast<u32>(reinterpret_cast<u64>(id.provider_data));
+	kern::Guard guard(state_lock_);
+	const auto begun = [&]() -> kern::Result<> {
+		if (param.private_data_len > wire::most_private_data)
+			return kern::Error{-EINVAL};
+		TRY(set_reads(param));
+		return begin_stream(StreamEvent::accept, id);
+	}();
+	if (!begun) {
+		rnic_.refuse(endpoint);
+		return begun;
+	}
+	Message message(wire::MessageId::request_accept);
+	message.put_opaque(wire::rnic_handle, rnic_.handle());
+	message.put_opaque(at::qp_handle, handle_);
+	message.put_opaque(at::endpoint, endpoint);
+	message.put(at::private_length, u32{param.private_data_len});
+	if (param.private_data_len)
+		__builtin_memcpy(message.bytes() + at::private_data, param.private_data,
+				 param.private_data_len);
+	const auto accepted =
+		rnic_.channel().call(message, at::private_data + param.private_data_len);
+	if (!accepted) {
+		(void)advance(StreamEvent::refused);
+		return accepted;
+	}
+	/* Its end may have been told before its reply was looked at here. */
+	return kern::check(advance(StreamEvent::made) ? 0 : -ECONNRESET);
+}
+
+kern::Result<> Qp::disconnect(bool abrupt)
+{
+	kern::Guard guard(state_lock_);
+	if (abrupt)
+		return end();
+	if (!advance(StreamEvent::close))
+		return kern::Error{-ENOTCONN};
+	return request_state(static_cast<u32>(wire::QpState::closing));
+}
+
+} // namespace amso1100

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The one table of a QP's stream: what each request of ours and each word of the card leads to, and
+ * what the connection manager is told then. It is told of an end once, whoever brought it about,
+ * and of nothing that it was not promised.
+ */
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace amso1100
+{
+
+enum class Stream : std::uint8_t {
+	idle,
+	connecting, /* the card was asked to connect */
+	accepting,  /* or to accept */
+	established,
+	closing, /* the card was asked to close in order, or does so by itself */
+	ended,   /* nothing comes any more; what is posted is flushed */
+};
+inline constexpr std::size_t stream_count = 6;
+
+enum class StreamEvent : std::uint8_t {
+	connect,
+	accept,
+	made, /* connected, or accepted */
+	refused,
+	close,  /* asked for, or begun by the peer */
+	closed, /* the card has closed, or lost it */
+	end,    /* asked for: at once */
+	reset,
+};
+inline constexpr std::size_t stream_event_count = 8;
+
+enum class Upcall : std::uint8_t {
+	invalid, /* the event has no place here, and changes nothing */
+	nothing,
+	connected,
+	refused, /* what was to be connected is not */
+	accepted,
+	closed,
+};
+
+struct StreamStep {
+	Upcall upcall;
+	Stream next;
+};
+
+constexpr StreamStep step(Stream state, StreamEvent event)
+{
+	using enum Stream;
+	using E = StreamEvent;
+	switch (state) {
+	case idle:
+		return event == E::connect  ? StreamStep{Upcall::nothing, connecting}
+		       : event == E::accept ? StreamStep{Upcall::nothing, accepting}
+		       : event == E::end    ? StreamStep{Upcall::nothing, ended}
+		       : event == E::reset  ? StreamStep{Upcall::nothing, idle}
+					    : StreamStep{Upcall::invalid, idle};
+	case connecting:
+		return event == E::made      ? StreamStep{Upcall::connected, established}
+		       : event == E::refused ? StreamStep{Upcall::refused, idle}
+		       : event == E::closed || event == E::end
+			       ? StreamStep{Upcall::refused, ended}
+			       : StreamStep{Upcall::invalid, connecting};
+	case accepting:
+		/* Whoever asked to accept learns it by that call's error. */
+		return event == E::made      ? StreamStep{Upcall::accepted, established}
+		       : event == E::refused ? StreamStep{Upcall::nothing, idle}
+		       : event == E::closed || event == E::end
+			       ? StreamStep{Upcall::nothing, ended}
+			       : StreamStep{Upcall::invalid, accepting};
+	case established:
+		return event == E::close ? StreamStep{Upcall::nothing, closing}
+		       : event == E::closed || event == E::end
+			       ? StreamStep{Upcall::closed, ended}
+			       : StreamStep{Upcall::invalid, established};
+	case closing:
+		return event == E::close ? StreamStep{Upcall::nothing, closing}
+		       : event == E::closed || event == E::end
+			       ? StreamStep{Upcall::closed, ended}
+			       : StreamStep{Upcall::invalid, closing};
+	case ended:
+		return event == E::end || event == E::close || event == E::closed
+			       ? StreamStep{Upcall::nothing, ended}
+		       : event == E::reset ? StreamStep{Upcall::nothing, idle}
+					   : StreamStep{Upcall::invalid, ended};
+	}
+	return {Upcall::invalid, state};
+}
+
+} // namespace amso1100

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A card that a test plays in memory: it answers what it is asked, and completes what it is told
+// to.
+#pragma once
+#include <hw/amso1100/events.hpp>
+#include <kern/kunit.hpp>
+#include <kern/kunit_fixture.hpp>
+#include <kern/thread.hpp>
+#include <rdma/objects.hpp>
+#include "../cq.hpp"
+#include "../ib_device.hpp"
+
+namespace amso1100
+{
+
+/* What the card reaches by its bus addresses, and a test by the driver's. */
+class Bench
+{
+public:
+	static u16 &hint_word(Channel &channel) { return channel.words().hint_count.value; }
+	static u8 *reply_slot(Channel &channel, u32 index)
+	{
+		kern::Guard guard(channel.lock_);
+		return channel.replies_.pool.as<u8>() +
+		       size_t{index} * channel.parts_.layout.replies.slot_bytes;
+	}
+	static u16 &reply_word(Channel &channel) { return channel.words().replies.value; }
+	static u8 *event_slot(Channel &channel, u32 index)
+	{
+		return channel.events_.pool.as<u8>() +
+		       size_t{index} * channel.parts_.layout.events.slot_bytes;
+	}
+	static u16 &event_word(Channel &channel) { return channel.words().events.value; }
+	static u16 &request_word(Channel &channel) { return channel.words().requests.value; }
+
+	static u8 *completion_slot(Cq &cq, u32 index)
+	{
+		return cq.ring_.as<u8>() + size_t{index} * wire::completion_slot_size;
+	}
+	static u16 &producer_word(Cq &cq) { return *static_cast<u16 *>(cq.word_.memory); }
+	static const kern::Mmio &shared(Cq &cq) { return cq.shared_; }
+	static u32 depth(Cq &cq) { return cq.depth_; }
+	static u32 queue_index(Cq &cq) { return cq.index_; }
+};
+
+class Card final : public Machine
+{
+public:
+	static constexpr size_t window_bytes = 1 << 20;
+	static constexpr u32 most_qps = 64;
+	/* In the window. */
+	static constexpr u32 shared_at = 0x1000, pool_at = 0x2000, queues_at = 0x10000;
+	static constexpr u32 entries = 8; /* of each fixed queue: they go round soon */
+
+	struct Ring {
+		u32 start = 0, slot_bytes = 0, depth = 0, consumer = 0;
+	};
+	struct CardQp {
+		u64 context = 0;
+		Ring sq, rq;
+		Cq *send_cq = nullptr, *recv_cq = nullptr;
+	};
+
+	explicit Card(unsigned int patience_ms = 20000);
+	~Card();
+	/* Opens the RNIC, and registers it unless it is to be looked at alone. */
+	bool start(bool registered = true);
+	bool ok() const { return started_; }
+
+	void cut_off() override { cut.fetch_add(1); }
+	void synchronize() override { synchronized.fetch_add(1); }
+	void failed() override { failures.fetch_add(1); }
+
+	/* How often it was asked, and the last of these. */
+	unsigned int asked(wire::MessageId id) const
+	{
+		return asked_[static_cast<u8>(id)].load_acquire();
+	}
+	const Message &last(wire::MessageId id) const { return last_[static_cast<u8>(id)]; }
+	/* What it answers to one kind of request from now on; pending: nothing. */
+	void answers(wire::MessageId id, wire::Status status)
+	{
+		answers_[static_cast<u8>(id)] = static_cast<u8>(status);
+	}
+
+	void interrupt()
+	{
+		registers.write32(wire::reg::disr, wire::disr_hints);
+		rnic->interrupt();
+	}
+	/* The CQ that has the handle which the card gave the nth. */
+	void knows(Cq &cq) { cqs_[cq.handle() - first_handle] = &cq; }
+	CardQp &qp(u32 number) { return qps_[number]; }
+
+	/* The oldest request of a queue is over. */
+	bool complete_send(u32 qp, wire::Status status = wire::Status::ok, u32 silent = 0,
+			   bool solicited = false);
+	bool complete_receive(u32 qp, u32 bytes, wire::Status status = wire::Status::ok,
+			      bool solicited = false);
+	/* An entry as it is, without a look at what was posted. */
+	void add_entry(Cq &cq, const u8 (&entry)[wire::completion::size], bool solicited = false);
+	/* An event, whose interrupt is to come. */
+	void say(const Message &event);
+	/* An event, and the interrupt that tells of it. */
+	void report(Message &event)
+	{
+		say(event);
+		interrupt();
+	}
+	/* The same, heard when this returns. */
+	void report_and_wait(Message &event)
+	{
+		report(event);
+		rnic->flush_events();
+	}
+
+	kern::kunit::FakeDevice device{"weft-amso1100"};
+	kern::OwnedArray<u64> memory, register_memory;
+	kern::Mmio window, registers;
+	RegisterPage page{};
+	kern::Owned<Rnic> rnic;
+	IbDevice *ib = nullptr;
+	kern::Atomic<unsigned int> cut{0}, failures{0}, synchronized{0};
+	/* It takes no requests. */
+	kern::Atomic<bool> holding{false};
+	u32 given_index = 3;        /* of the next queue */
+	bool goes = true;           /* when it is told to */
+	u32 reply_depth_offset = 0; /* added to what it says of depths */
+
+private:
+	static constexpr u32 first_handle = 100;
+
+	int serve();
+	void carry_out(Message &message);
+	void leave();
+	void create_qp(Message &reply);
+	void flush(CardQp &qp);
+	void reply(const Message &message);
+	bool complete(CardQp &qp, bool receive, u32 bytes, wire::Status status, u32 silent,
+		      bool solicited);
+	u16 shared_index(u32 at) const { return swap_be(window.read16(at + wire::shared::index)); }
+
+	const unsigned int patience_ms_;
+	bool started_ = false;
+	u32 consumer_ = 0, replied_ = 0, told_ = 0;
+	u32 cqs_given_ = 0, qps_given_ = 0, next_place_ = queues_at;
+	Cq *cqs_[8] = {};
+	CardQp qps_[most_qps];
+	u8 answers_[256] = {};
+	kern::Atomic<unsigned int> asked_[64];
+	Message last_[64];
+	kern::Thread thread_;
+};
+
+} // namespace amso1100

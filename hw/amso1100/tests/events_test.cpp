@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * How what a card says unasked is heard: by turns that end, in order with what is asked, and by
+ * nobody's leave of the card.
+ */
+#include <kern/time.hpp>
+#include <rdma/iw_cm.h>
+#include "fixture.hpp"
+#include "../qp.hpp"
+
+using namespace amso1100;
+using kern::kunit::Test;
+
+namespace
+{
+
+[[gnu::noinline]] void say(Bed &bed, const Ear &ear)
+{
+	const Message event = ear.event();
+	bed.card->say(event);
+}
+
+/* A card that always has one more thing to say keeps nobody who waits for the last. */
+void event_flood_is_handled_in_slices(Test &test)
+{
+	constexpr unsigned int flood = 5'000;
+	Boxed<Bed> bed;
+	ASSERT_TRUE(bed.ok());
+	Ear ear(*bed);
+	ASSERT_TRUE(ear.ok());
+	ear.act = [](Ear &self, Bed &on) {
+		kern::sleep_us(20, 50);
+		if (self.heard.load_acquire() < flood)
+			say(on, self);
+	};
+	say(*bed, ear);
+	bed->card->interrupt();
+	for (unsigned int i = 0; i < 3; i++)
+		bed->card->rnic->flush_events();
+	EXPECT_LT(ear.heard.load_acquire(), flood);
+	/* It goes on by itself. */
+	EXPECT_TRUE(eventually([&] { return ear.heard.load_acquire() == flood; }));
+}
+
+/* Who waits for what was said does not need its interrupt. */
+void events_are_handled_before_their_interrupt(Test &test)
+{
+	Boxed<Bed> bed;
+	ASSERT_TRUE(bed.ok());
+	Ear ear(*bed);
+	ASSERT_TRUE(ear.ok());
+	say(*bed, ear);
+	bed->card->rnic->flush_events();
+	EXPECT_EQ(ear.heard.load_acquire(), 1u);
+}
+
+/*
+ * LOCK-06: of a card that has failed whoever gives it up tells, when no interrupt does any more;
+ * and no interrupt of it tells again.
+ */
+void lock_06_failed_card_calls_no_handlers(Test &test)
+{
+	Boxed<Bed> bed;
+	ASSERT_TRUE(bed.ok());
+	Card &card = *bed->card;
+	const unsigned int before = card.synchronized.load_acquire();
+	bed->waited = [](const Bed &on) { return on.card->synchronized.load_acquire(); };
+	card.rnic->channel().fail("is broken by a test");
+	card.rnic->flush_events();
+	ASSERT_EQ(bed->count(), 1u);
+	EXPECT_GT(bed->noted, before);
+	card.registers.write32(wire::reg::host_hint, Bench::queue_index(bed->own_cq()));
+	card.interrupt();
+	EXPECT_EQ(bed->count(), 1u);
+	card.registers.write32(wire::reg::host_hint, wire::hint_none);
+}
+
+/*
+ * What the card has counted is read, and nothing to find that there is no more. Hints of before it
+ * began to count make no difference for longer than until there is none.
+ */
+void only_counted_hints_are_read(Test &test)
+{
+	Boxed<Bed> bed;
+	ASSERT_TRUE(bed.ok());
+	Card &card = *bed->card;
+	u16 &counted = Bench::hint_word(card.rnic->channel());
+	const auto hints_for_ever = [&] {
+		const unsigned int before = bed->count();
+		card.registers.write32(wire::reg::host_hint, Bench::queue_index(bed->own_cq()));
+		card.interrupt();
+		card.registers.write32(wire::reg::host_hint, wire::hint_none);
+		return bed->count() - before;
+	};
+	counted = swap_be(u16{1});
+	EXPECT_EQ(hints_for_ever(), 1u);
+	/* It has counted no other. */
+	EXPECT_EQ(hints_for_ever(), wire::most_queue_index + 1);
+	card.interrupt();
+	counted = swap_be(u16{2});
+	EXPECT_EQ(hints_for_ever(), 1u);
+}
+
+/* MGMT-09: what a CQ has no room to flush is flushed when it has some, and told of. */
+void mgmt_09_full_cq_is_flushed_later(Test &test)
+{
+	constexpr u32 posted = 10, room = 4;
+	Boxed<Bed> bed;
+	ASSERT_TRUE(bed.ok());
+	bed->qp = {};
+	auto small = rdma::CompletionQueue::create(&bed->card->ib->ib, Bed::handler, &*bed, room);
+	ASSERT_OK(small);
+	bed->cq = small.take();
+	bed->card->knows(bed->own_cq());
+	ASSERT_TRUE(bed->add(bed->qp, IB_SIGNAL_ALL_WR));
+	for (u32 i = 1; i <= posted; i++)
+		ASSERT_EQ(bed->send(i), 0);
+	bed->card->rnic->channel().fail("is broken by a test");
+	for (u32 i = 1; i <= posted; i++) {
+		ib_wc wc;
+		ASSERT_TRUE(eventually([&] { return bed->cq->poll(1, &wc) == 1; }));
+		EXPECT_EQ(wc.wr_id, i);
+		EXPECT_EQ(wc.status, IB_WC_WR_FLUSH_ERR);
+	}
+	EXPECT_GT(bed->count(), 1u);
+}
+
+/* Refusing waits for no room to ask the card in, which may take none until events are read. */
+void reject_does_not_wait_for_space(Test &test)
+{
+	Boxed<Bed> bed;
+	ASSERT_TRUE(bed.ok());
+	Card &card = *bed->card;
+	Ear ear(*bed);
+	ASSERT_TRUE(ear.ok());
+	ear.act = [](Ear &self, Bed &on) {
+		on.card->rnic->refuse_later(self.heard.load_acquire());
+	};
+	card.holding.store_release(true);
+	for (u32 i = 1; i < Card::entries; i++)
+		card.rnic->refuse(100 + i);
+	const u64 begun = kern::now_ns();
+	say(*bed, ear);
+	say(*bed, ear);
+	card.rnic->flush_events();
+	EXPECT_EQ(ear.heard.load_acquire(), 2u);
+	EXPECT_LT((kern::now_ns() - begun) / 1'000'000, u64{10'000});
+	card.holding.store_release(false);
+	EXPECT_TRUE(eventually([&] {
+		return card.asked(wire::MessageId::request_reject) == Card::entries - 1 + 2;
+	}));
+	EXPECT_FALSE(card.rnic->channel().failed());
+}
+
+} // namespace
+
+KUNIT_SUITE(amso1100_events, KUNIT_CASE(event_flood_is_handled_in_slices),
+	    KUNIT_CASE(events_are_handled_before_their_interrupt),
+	    KUNIT_CASE(lock_06_failed_card_calls_no_handlers),
+	    KUNIT_CASE(only_counted_hints_are_read), KUNIT_CASE(mgmt_09_full_cq_is_flushed_later),
+	    KUNIT_CASE(reject_does_not_wait_for_space));

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The Ammasso's Ethernet interface between two guests. Its BARs and its pin are more than kernels that are programs have room for."""
+import json
+
+from lab import rnic
+from lab.echo import ping
+from lab.fabric import Fabric
+from lab.testing import test
+
+LAB = rnic.lab("node1", "node2", ethernet='{ network = "lan", delay = "1ms" }')
+MODULES = "; ".join(f"insmod /share/{name}.ko" for name in ("weft_kern", "weft_core", "weft_iw_cm", "weft_amso1100"))
+UP = "ip address add 10.2.0.{0}/24 dev eth0 && ip link set eth0 up"
+DRIVER = "/sys/bus/pci/drivers/weft_amso1100"
+
+
+TALK = rnic.CONTROL
+CONNECTING = "; ".join(f"insmod /share/{name}.ko" for name in ("weft_mad", "weft_cm", "weft_rdma_cm", "weft_talk"))
+
+
+def talk(node1, node2):
+    """Two RNICs connect by the RDMA CM, by address: messages, reads and writes, every byte compared; and again, and to nobody; and while the driver of
+    either leaves."""
+    for number, guest in ((1, node1), (2, node2)):
+        # What the card answers for, the kernel does not answer for on the other interface.
+        guest.run(f"{CONNECTING}; sysctl -qw net.ipv4.conf.all.arp_ignore=1; ip address add 10.3.0.{number}/24 dev iw0; ip link set iw0 up; "
+                  "mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug")
+    node2.run(f"echo serve port=7174 > {TALK}")
+    to = "a=10 b=3 c=0 d=2"
+    for number, (count, size) in enumerate(((16, 4096), (4, 100000), (1, 1)), 1):
+        node1.run(f"echo talk {to} port=7174 count={count} size={size} > {TALK}", timeout=90)
+        assert f"good={count} " in node1.run(f"cat {TALK}").out
+        node2.wait_for(f"grep -q 'connections={number} ended={number}' {TALK}", what=f"the end of connection {number}")
+    assert node1.run(f"echo talk {to} port=7175 count=1 size=1 > {TALK}", check=False).status != 0
+    # The card's address goes with the last network that it is in, and the device is found by whatever its interface is called.
+    node2.run("ip address add 10.3.0.2/16 dev iw0; ip address del 10.3.0.2/16 dev iw0; ip link set iw0 down; ip link set iw0 name rdma0; ip link set rdma0 up")
+    node1.run(f"echo talk {to} port=7174 count=1 size=64 > {TALK}", timeout=90)
+    for going, address in ((node1, "10.3.0.1/24"), (node2, "10.3.0.2/24")):
+        leave(node1, node2, going, address)
+
+
+def leave(node1, node2, going, address):
+    """The driver leaves a card while connections begin and end on it: who connects is told, and the driver comes back, and connections with it."""
+    before = rnic.said(node2)["connections"]
+    connecting = node1.spawn(f"echo connect a=10 b=3 c=0 d=2 port=7174 count=1000 patience=5000 > {TALK}")
+    node2.wait_for(f"[ $(sed 's/.*connections=//; s/ .*//' {TALK}) -ge {before + 3} ]", what="connections")
+    card = going.run(f"cd {DRIVER}; ls -d 0000:*").out.strip()
+    going.run(f"echo {card} > {DRIVER}/unbind", timeout=60)
+    assert connecting.wait(90, check=False).status != 0
+    going.run(f"echo {card} > {DRIVER}/bind; ip address add {address} dev iw0; ip link set iw0 up")
+    node2.wait_for(f"read _ connections ended _ < {TALK}; [ ${{connections#*=}} = ${{ended#*=}} ]", what="the end of all connections", timeout=90)
+    node1.run(f"echo talk a=10 b=3 c=0 d=2 port=7174 count=1 size=64 > {TALK}", timeout=90)
+
+
+def stream(node1, node2, mebibytes):
+    """iperf3 by TCP; returns what it says at its end."""
+    node2.run("iperf3 -s -D --one-off; until ss -ltn | grep -q :5201; do sleep 0.1; done")
+    end = json.loads(node1.run(f"iperf3 -J -n {mebibytes}M -c 10.2.0.2", timeout=120).out)["end"]
+    node2.wait_for("! pgrep -x iperf3", what="the server's end")
+    # It ends when the sender's TCP has taken the last byte, not when that has arrived: what it may hold is 4 MiB (net.ipv4.tcp_wmem).
+    assert end["sum_received"]["bytes"] >= mebibytes << 19, end
+    return end
+
+
+@test(kernels=("stock",), also=("debug",), timeout=180)
+def ping_over_the_card(lab):
+    """Two guests ping and carry TCP over their cards, through a link that loses, over one that was taken down and up, bound anew, reset, with another
+    MTU, and removed; and their RNICs connect."""
+    fabric = Fabric(lab, LAB)
+    with lab.boot(lab.guest("node1", cards=[fabric.sockets[0]]), lab.guest("node2", cards=[fabric.sockets[1]])) as (node1, node2):
+        for number, guest in ((1, node1), (2, node2)):
+            guest.run(f"{MODULES}; {UP.format(number)}")
+        ping(node1, node2, "10.2.0.2", 64, "-f -s 1400")
+        stream(node1, node2, 16)
+        counts = json.loads(fabric.weft("--json", "counters", "--cards"))
+        assert counts["node1"]["transmitted"] > 5000 and counts["node1"]["bad-transmits"] == 0, counts
+        assert counts["node2"]["received"] > 5000, counts
+        fabric.weft("link", "set", "node2/eth0", "loss=1%", "reordering=2%")
+        end = stream(node1, node2, 16)
+        assert end["sum_sent"]["retransmits"] > 0, end
+        fabric.weft("link", "set", "node2/eth0", "loss=0%", "reordering=0%")
+
+        node1.run("ip link set eth0 down; ip link set eth0 mtu 9000; ip link set eth0 up")
+        node2.run("ip link set eth0 down; ip link set eth0 mtu 9000; ip link set eth0 up")
+        ping(node1, node2, "10.2.0.2", 8, "-i 0.05 -M do -s 8900")
+
+        card = node1.run(f"cd {DRIVER}; ls -d 0000:*").out.strip()
+        node1.run(f"echo {card} > {DRIVER}/unbind; echo {card} > {DRIVER}/bind; {UP.format(1)}")
+        ping(node1, node2, "10.2.0.2", 8, "-i 0.05")
+        # Reset, both halves go and come again.
+        node1.run(f"echo 1 > /sys/bus/pci/devices/{card}/reset; {UP.format(1)}")
+        ping(node1, node2, "10.2.0.2", 8, "-i 0.05")
+        talk(node1, node2)
+        for guest in (node1, node2):
+            guest.run("rmmod weft_talk weft_rdma_cm weft_cm weft_mad weft_amso1100 weft_iw_cm weft_core weft_kern")

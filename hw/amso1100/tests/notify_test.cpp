@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// NOTIFY on hardware that raises no event for what was in the queue before it was armed.
+#include <kern/netdev.hpp>
+#include "fixture.hpp"
+
+using namespace amso1100;
+using kern::kunit::Test;
+
+namespace
+{
+
+constexpr auto next_or_missed =
+	static_cast<ib_cq_notify_flags>(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+
+/* Flags that name no event, or two, are refused, and the words that the card reads stay. */
+void notify_01_bad_flags_arm_nothing(Test &test)
+{
+	Boxed<Bed> bed;
+	ASSERT_TRUE(bed.ok());
+	const kern::Mmio &shared = Bench::shared(bed->own_cq());
+	const u8 armed = shared.read8(wire::shared::armed),
+		 notification = shared.read8(wire::shared::notification);
+	for (const int bad : {0, 3, 4, 7, 9}) {
+		EXPECT_EQ(bed->arm(static_cast<ib_cq_notify_flags>(bad)), -EINVAL);
+		EXPECT_EQ(shared.read8(wire::shared::armed), armed);
+		EXPECT_EQ(shared.read8(wire::shared::notification), notification);
+	}
+	EXPECT_TRUE(bed->complete(true));
+	EXPECT_EQ(bed->count(), 0u);
+}
+
+/* Zero: every completion since the last poll raises an event. With one that waits there is none. */
+void notify_03_armed(Test &test)
+{
+	Boxed<Bed> bed;
+	ASSERT_TRUE(bed.ok());
+	EXPECT_EQ(bed->arm(next_or_missed), 0);
+	EXPECT_TRUE(bed->complete());
+	EXPECT_EQ(bed->count(), 1u);
+	const int result = bed->arm(next_or_missed);
+	EXPECT_TRUE(result > 0 || bed->count() == 2);
+}
+
+/* Positive only where it was asked for, and only where something waits. */
+void notify_04_missed(Test &test)
+{
+	Boxed<Bed> bed;
+	ASSERT_TRUE(bed.ok());
+	ASSERT_TRUE(bed->complete());
+	EXPECT_EQ(bed->arm(IB_CQ_NEXT_COMP), 0);
+	EXPECT_GT(bed->arm(next_or_missed), 0);
+	ib_wc wc;
+	EXPECT_EQ(bed->cq->poll(1, &wc), 1);
+	EXPECT_EQ(bed->arm(next_or_missed), 0);
+}
+
+/* Who does not ask does not pay: neither the queue nor the card is looked at. */
+void notify_05_no_queue_read_without_report_missed(Test &test)
+{
+	Boxed<Bed> bed;
+	ASSERT_TRUE(bed.ok());
+	const Cq &cq = bed->own_cq();
+	for (const auto flags : {IB_CQ_SOLICITED, IB_CQ_NEXT_COMP}) {
+		ASSERT_TRUE(bed->complete());
+		EXPECT_EQ(bed->arm(flags), 0);
+		EXPECT_EQ(cq.looks(), 0ul);
+	}
+	EXPECT_GT(bed->arm(next_or_missed), 0);
+	EXPECT_EQ(cq.looks(), 1ul);
+}
+
+/* The second kind of hardware: what is there when it is armed raises nothing, and is reported. */
+void notify_06_second_kind(Test &test)
+{
+	Boxed<Bed> bed;
+	ASSERT_TRUE(bed.ok());
+	ASSERT_TRUE(bed->complete());
+	EXPECT_EQ(bed->arm(next_or_missed), 1);
+	EXPECT_EQ(bed->count(), 0u);
+	EXPECT_TRUE(bed->complete());
+	EXPECT_EQ(bed->count(), 1u);
+}
+
+/* Solicited ones and errors alone; wider when asked, and not narrower. */
+void notify_07_solicited(Test &test)
+{
+	Boxed<Bed> bed;
+	ASSERT_TRUE(bed.ok());
+	EXPECT_EQ(bed->arm(IB_CQ_SOLICITED), 0);
+	EXPECT_TRUE(bed->complete());
+	EXPECT_EQ(bed->count(), 0u);
+	EXPECT_TRUE(bed->complete(true));
+	EXPECT_EQ(bed->count(), 1u);
+	EXPECT_EQ(bed->arm(IB_CQ_SOLICITED), 0);
+	ASSERT_EQ(bed->send(1), 0);
+	EXPECT_TRUE(bed->card->complete_send(1, wire::Status::flushed));
+	EXPECT_EQ(bed->count(), 2u);
+	ib_wc wcs[8];
+	EXPECT_EQ(bed->cq->poll(8, wcs), 3);
+
+	EXPECT_EQ(bed->arm(IB_CQ_SOLICITED), 0);
+	EXPECT_EQ(bed->arm(IB_CQ_NEXT_COMP), 0);
+	EXPECT_TRUE(bed->complete());
+	EXPECT_EQ(bed->count(), 3u);
+	EXPECT_EQ(bed->arm(IB_CQ_NEXT_COMP), 0);
+	EXPECT_EQ(bed->arm(IB_CQ_SOLICITED), 0);
+	EXPECT_TRUE(bed->complete());
+	EXPECT_EQ(bed->count(), 4u);
+}
+
+/* One arm, one event. */
+void notify_08_fires_once(Test &test)
+{
+	Boxed<Bed> bed;
+	ASSERT_TRUE(bed.ok());
+	EXPECT_EQ(bed->arm(IB_CQ_NEXT_COMP), 0);
+	for (int i = 0; i < 10; i++)
+		EXPECT_TRUE(bed->complete(true));
+	EXPECT_EQ(bed->count(), 1u);
+}
+
+/*
+ * A consumer as an interface has it: NAPI. The card's completions come between the last empty poll
+ * and the arming, or right behind it, by turns, and nothing else brings the poll back.
+ */
+class Consumer : public kern::Napi<Consumer>
+{
+public:
+	Consumer(u32 total, u64 seed) : total_(total), random_(seed) {}
+	~Consumer()
+	{
+		if (!dev_)
+			return;
+		disable();
+		del();
+		kern_netdev_free(dev_);
+	}
+	bool start()
+	{
+		if (!card_.there() || !card_->start())
+			return false;
+		auto pd = rdma::Pd::create(&card_->ib->ib);
+		auto cq = rdma::CompletionQueue::create(
+			&card_->ib->ib,
+			[](ib_cq *, void *context) {
+				static_cast<Consumer *>(context)->schedule();
+			},
+			this, Bed::cqe);
+		if (!pd || !cq)
+			return false;
+		cq_ = cq.take();
+		card_->knows(Cq::of(cq_->get()));
+		ib_qp_init_attr attr{};
+		attr.cap = {.max_send_wr = 64,
+			    .max_recv_wr = 1,
+			    .max_send_sge = 1,
+			    .max_recv_sge = 1,
+			    .max_inline_data = 0};
+		attr.qp_type = IB_QPT_RC;
+		auto qp = rdma::QueuePair::create(pd.take(), cq_, cq_, attr);
+		dev_ = kern_netdev_alloc("amso1100%d", 1);
+		if (!qp || !dev_)
+			return false;
+		qp_ = qp.take();
+		add(dev_, false);
+		enable();
+		return true;
+	}
+	/* The first, and whoever comes by it. */
+	void run() { schedule_from_task(); }
+	u32 seen() const { return seen_.load_relaxed(); }
+
+	int poll(int budget)
+	{
+		ib_wc wcs[16];
+		int work = 0, got;
+		while (work < budget &&
+		       (got = cq_->poll(budget - work < 16 ? budget - work : 16, wcs)) > 0)
+			work += got;
+		seen_.add_relaxed(static_cast<u32>(work));
+		if (work == budget || !complete_done(work))
+			return work;
+		const bool before = random_.below(4) != 0;
+		if (before)
+			produce();
+		if (cq_->request_notification(next_or_missed) > 0)
+			schedule();
+		if (!before)
+			produce();
+		return work;
+	}
+
+private:
+	void produce()
+	{
+		for (u32 burst = 1 + random_.below(4); burst && produced_ < total_; burst--) {
+			ib_sge sge{0x1000, 8, 0};
+			ib_send_wr wr{};
+			wr.sg_list = &sge;
+			wr.num_sge = 1;
+			wr.opcode = IB_WR_SEND;
+			wr.send_flags = IB_SEND_SIGNALED;
+			const ib_send_wr *bad;
+			produced_ += qp_.post_send(&wr, &bad) == 0 && card_->complete_send(1);
+		}
+	}
+
+	const u32 total_;
+	kern::SeededRandom random_;
+	Boxed<Card> card_;
+	kern::Ref<rdma::CompletionQueue> cq_;
+	rdma::QueuePair qp_;
+	net_device *dev_ = nullptr;
+	u32 produced_ = 0; /* by the poll */
+	kern::Atomic<u32> seen_{0};
+};
+
+/* The kernel looks for sleepers: it has every check. */
+bool sleeping_is_watched()
+{
+	kern::NoSleepSection section;
+	return !kern_may_sleep();
+}
+
+/*
+ * Of a million completions that fall into NAPI's window none is lost; fewer where a million take
+ * minutes.
+ */
+void notify_09_napi(Test &test)
+{
+	const u32 a_million = sleeping_is_watched() ? 20000 : 1000000;
+	Boxed<Consumer> consumer(a_million, test.seed());
+	ASSERT_TRUE(consumer->start());
+	consumer->run();
+	u32 before;
+	do {
+		/* As long as it gets on. */
+		before = consumer->seen();
+		(void)kern::kunit::eventually([&, deadline = kern::Deadline::in_ms(5000)] {
+			return consumer->seen() == a_million || deadline.passed();
+		});
+	} while (consumer->seen() != a_million && consumer->seen() != before);
+	EXPECT_EQ(consumer->seen(), a_million);
+}
+
+} // namespace
+
+KUNIT_SUITE(amso1100_notify, KUNIT_CASE(notify_01_bad_flags_arm_nothing),
+	    KUNIT_CASE(notify_03_armed), KUNIT_CASE(notify_04_missed),
+	    KUNIT_CASE(notify_05_no_queue_read_without_report_missed),
+	    KUNIT_CASE(notify_06_second_kind), KUNIT_CASE(notify_07_solicited),
+	    KUNIT_CASE(notify_08_fires_once), KUNIT_CASE(notify_09_napi));

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// One end of a connection of weft_talk.
+#pragma once
+#include <kern/dma.hpp>
+#include <kern/time.hpp>
+#include <kern/wait_queue.hpp>
+#include <rdma/objects.hpp>
+#include <rdma/rdma_cm.h>
+
+namespace talk
+{
+
+constexpr u32 memory_bytes = 256 << 10;
+constexpr unsigned int patience_ms = 60000;
+/* Requests that may be posted at a time. */
+constexpr u32 send_depth = 64, receive_depth = 320;
+
+/* What travels in messages, big-endian: where memory is. Of who serves it means that it is done. */
+struct Note {
+	u64 address;
+	u32 key;
+	u32 size;
+
+	/* The same in the other order of bytes. */
+	Note swapped() const
+	{
+		return {__builtin_bswap64(address), __builtin_bswap32(key),
+			__builtin_bswap32(size)};
+	}
+};
+static_assert(sizeof(Note) == 16);
+
+/* One end of a connection: an id, a QP, and memory. */
+class End
+{
+public:
+	explicit End(rdma_cm_id *from = nullptr) : id(from) {}
+	~End()
+	{
+		if (!id)
+			return;
+		rdma_disconnect(id);
+		rdma_destroy_qp(id);
+		/* A device that goes waits for its ids, and for nothing else that is on it. */
+		all = {};
+		memory = {};
+		cq.reset();
+		pd.reset();
+		rdma_destroy_id(id);
+	}
+	/* Queues and memory on the id's device. */
+	kern::Result<> equip()
+	{
+		pd = TRY(rdma::Pd::create(id->device));
+		cq = TRY(rdma::CompletionQueue::create(
+			id->device,
+			[](ib_cq *, void *context) {
+				auto &end = *static_cast<End *>(context);
+				end.interrupts.fetch_add(1);
+				end.changed.wake_all();
+			},
+			this, send_depth + receive_depth));
+		memory = TRY(kern::DmaBuffer::create(id->device->dma_device,
+						     memory_bytes + 2 * sizeof(Note)));
+		all = TRY(rdma::MemoryRegion::all(pd, IB_ACCESS_LOCAL_WRITE |
+							      IB_ACCESS_REMOTE_READ |
+							      IB_ACCESS_REMOTE_WRITE));
+		ib_qp_init_attr attr{};
+		attr.send_cq = attr.recv_cq = cq->get();
+		attr.cap = {.max_send_wr = send_depth,
+			    .max_recv_wr = receive_depth,
+			    .max_send_sge = 2,
+			    .max_recv_sge = 2,
+			    .max_inline_data = 0};
+		attr.sq_sig_type = IB_SIGNAL_ALL_WR;
+		attr.qp_type = IB_QPT_RC;
+		return kern::check(rdma_create_qp(id, pd->get(), &attr));
+	}
+	Note &note(u32 which) const
+	{
+		return reinterpret_cast<Note *>(memory.as<u8>() + memory_bytes)[which];
+	}
+	ib_sge sge(u32 offset, u32 length) const
+	{
+		return {memory.address() + offset, length, pd->local_dma_lkey()};
+	}
+	kern::Result<> receive(ib_sge place)
+	{
+		ib_recv_wr wr{};
+		wr.wr_id = 1;
+		wr.sg_list = &place;
+		wr.num_sge = 1;
+		return kern::check(ib_post_recv(id->qp, &wr, nullptr));
+	}
+	/* Into the second note. */
+	kern::Result<> receive() { return receive(sge(memory_bytes + sizeof(Note), sizeof(Note))); }
+	kern::Result<> post(ib_wr_opcode opcode, ib_sge place, u64 address = 0, u32 key = 0)
+	{
+		ib_rdma_wr wr{};
+		wr.wr.sg_list = &place;
+		wr.wr.num_sge = 1;
+		wr.wr.opcode = opcode;
+		wr.wr.send_flags = opcode == IB_WR_SEND ? IB_SEND_SOLICITED : 0;
+		wr.remote_addr = address;
+		wr.rkey = key;
+		return kern::check(ib_post_send(id->qp, &wr.wr, nullptr));
+	}
+	/* The next completion, which is to be good. */
+	kern::Result<ib_wc_opcode> next()
+	{
+		const auto deadline = kern::Deadline::in_ms(patience);
+		for (;;) {
+			ib_wc wc;
+			if (cq->poll(1, &wc) == 1) {
+				if (wc.status == IB_WC_SUCCESS)
+					return wc.opcode;
+				return kern::Error{wc.status == IB_WC_WR_FLUSH_ERR ? -ECONNRESET
+										   : -EIO};
+			}
+			if (deadline.passed())
+				return kern::Error{-ETIMEDOUT};
+			if (spins) {
+				kern::cond_resched();
+				continue;
+			}
+			const u32 seen = interrupts.load_acquire();
+			if (cq->request_notification(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) >
+			    0)
+				continue;
+			(void)changed.wait_for(100,
+					       [&] { return interrupts.load_acquire() != seen; });
+		}
+	}
+	/* A message that has come, or the end of a request: they come in any order. */
+	kern::Result<> received() { return ended(true); }
+	kern::Result<> sent() { return ended(false); }
+	/* Says where memory is, and waits until it is said. */
+	kern::Result<> say(u64 address, u32 key, u32 size)
+	{
+		note(0) = Note{address, key, size}.swapped();
+		TRY(post(IB_WR_SEND, sge(memory_bytes, sizeof(Note))));
+		return sent();
+	}
+	/* The same, with room for what is answered. */
+	kern::Result<> report(u64 address, u32 size)
+	{
+		TRY(receive());
+		return say(address, all->rkey, size);
+	}
+
+	/* Of the handler. */
+	kern::Atomic<u32> event{~0u};
+	int status = 0;
+
+	unsigned int patience = patience_ms;
+	/* Completions are polled for, without a pause. */
+	bool spins = false;
+	rdma_cm_id *id;
+	kern::Ref<rdma::Pd> pd;
+	kern::Ref<rdma::CompletionQueue> cq;
+	kern::DmaBuffer memory;
+	rdma::MemoryRegion all;
+	kern::Atomic<u32> interrupts{0};
+	kern::WaitQueue changed{KERN_LOCK_CLASS("weft_talk")};
+
+private:
+	kern::Result<> ended(bool receive)
+	{
+		while (!seen_[receive])
+			seen_[TRY(next()) == IB_WC_RECV]++;
+		seen_[receive]--;
+		return {};
+	}
+
+	/* Completions that nobody has waited for yet: of requests, of receives. */
+	u32 seen_[2] = {0, 0};
+};
+
+} // namespace talk

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * What two ends of weft_talk measure: how long a message or a Write takes there and back, and how
+ * long many of them take. A Write there and back is polled for in memory, all else waits for
+ * events. Who asks says where his memory is and is told where the other's is; then he says what is
+ * to come, and begins when he hears that it may.
+ */
+#pragma once
+#include "../../../mlx4/tests/traffic/arguments.hpp"
+#include "end.hpp"
+
+namespace talk::meter
+{
+
+enum class What : u32 { echo_send, echo_write, send, write };
+
+/* Half of the memory is written by the peer, half is what one sends. */
+constexpr u32 half = memory_bytes / 2;
+/* Messages on their way, and how many have a receive: after every so many the other end says so. */
+constexpr u32 window = 16, receives = 256, confirmed = 64;
+
+struct Plan {
+	What what;
+	u32 count;
+	u32 size;
+	/* Of the peer. */
+	u64 address;
+	u32 key;
+};
+
+/* The last byte of a Write, which tells of the round. */
+constexpr u8 mark(u32 round)
+{
+	return static_cast<u8>(round % 255 + 1);
+}
+
+inline kern::Result<> wait_for_mark(End &end, u32 size, u32 round)
+{
+	const u8 *const last = end.memory.as<u8>() + size - 1;
+	const auto deadline = kern::Deadline::in_ms(end.patience);
+	while (__atomic_load_n(last, __ATOMIC_ACQUIRE) != mark(round)) {
+		kern::cond_resched();
+		if (deadline.passed())
+			return kern::Error{-ETIMEDOUT};
+	}
+	return {};
+}
+
+inline kern::Result<> write(End &end, const Plan &plan, u32 round)
+{
+	end.memory.as<u8>()[half + plan.size - 1] = mark(round);
+	TRY(end.post(IB_WR_RDMA_WRITE, end.sge(half, plan.size), plan.address, plan.key));
+	return end.sent();
+}
+
+inline kern::Result<> send(End &end, const Plan &plan)
+{
+	return end.post(IB_WR_SEND, end.sge(half, plan.size));
+}
+
+/* There and back. */
+inline kern::Result<> ask_echo(End &end, const Plan &plan)
+{
+	for (u32 round = 0; round < plan.count; round++) {
+		if (plan.what == What::echo_write) {
+			TRY(write(end, plan, round));
+			TRY(wait_for_mark(end, plan.size, round));
+			continue;
+		}
+		TRY(end.receive(end.sge(0, plan.size)));
+		TRY(send(end, plan));
+		TRY(end.sent());
+		TRY(end.received());
+	}
+	return {};
+}
+
+inline kern::Result<> serve_echo(End &end, const Plan &plan)
+{
+	for (u32 round = 0; round < plan.count; round++) {
+		if (plan.what == What::echo_write) {
+			TRY(wait_for_mark(end, plan.size, round));
+			TRY(write(end, plan, round));
+			continue;
+		}
+		TRY(end.received());
+		TRY(end.receive(end.sge(0, plan.size)));
+		TRY(send(end, plan));
+		TRY(end.sent());
+	}
+	return {};
+}
+
+/* As many as may be on their way; then until the other end says that all have come. */
+inline kern::Result<> ask_stream(End &end, const Plan &plan)
+{
+	const bool writes = plan.what == What::write;
+	u32 credit = receives;
+	for (u32 i = 0; i < 4; i++)
+		TRY(end.receive());
+	for (u32 done = 0, posted = 0; done < plan.count;) {
+		if (posted < plan.count && posted == credit && !writes) {
+			TRY(end.received());
+			TRY(end.receive());
+			credit += confirmed;
+		} else if (posted < plan.count && posted - done < window) {
+			TRY(writes ? end.post(IB_WR_RDMA_WRITE, end.sge(half, plan.size),
+					      plan.address, plan.key)
+				   : send(end, plan));
+			posted++;
+			continue;
+		}
+		if (posted > done) {
+			TRY(end.sent());
+			done++;
+		}
+	}
+	if (writes) {
+		TRY(end.say(0, 0, 0));
+		return end.received();
+	}
+	/* What is still to be heard of all that were sent. */
+	for (; credit < receives + plan.count / confirmed * confirmed; credit += confirmed)
+		TRY(end.received());
+	return {};
+}
+
+inline kern::Result<> serve_stream(End &end, const Plan &plan)
+{
+	if (plan.what == What::write) {
+		TRY(end.received());
+		return end.say(0, 0, 0);
+	}
+	for (u32 i = 1; i <= plan.count; i++) {
+		TRY(end.received());
+		TRY(end.receive(end.sge(0, plan.size)));
+		if (i % confirmed == 0)
+			TRY(end.say(0, 0, 0));
+	}
+	return {};
+}
+
+constexpr bool is_echo(What what)
+{
+	return what == What::echo_send || what == What::echo_write;
+}
+
+/* Who serves; the connection ends after it. */
+inline kern::Result<> serve(End &end)
+{
+	TRY(end.received());
+	const Note memory = end.note(1).swapped();
+	TRY(end.report(end.memory.address(), half));
+	TRY(end.received());
+	const Note asked = end.note(1).swapped();
+	if (asked.size == 0 || asked.size > half ||
+	    asked.address > static_cast<u64>(static_cast<u32>(What::write)))
+		return kern::Error{-EINVAL};
+	const Plan plan{static_cast<What>(asked.address), asked.key, asked.size, memory.address,
+			memory.key};
+	end.spins = plan.what == What::echo_write;
+	if (plan.what == What::write)
+		TRY(end.receive());
+	else
+		for (u32 i = 0; i < (is_echo(plan.what) ? 2 : receives); i++)
+			TRY(end.receive(end.sge(0, plan.size)));
+	TRY(end.say(0, 0, 0));
+	TRY(is_echo(plan.what) ? serve_echo(end, plan) : serve_stream(end, plan));
+	/* Until the peer disconnects, which ends the receives that are left. */
+	end.spins = false;
+	TRY(end.receive());
+	return end.received();
+}
+
+/* Who asks; returns the nanoseconds. */
+inline kern::Result<u64> ask(End &end, const traffic::Arguments &arguments)
+{
+	Plan plan{};
+	plan.count = static_cast<u32>(arguments.number("count", 1000));
+	plan.size = static_cast<u32>(arguments.number("size", 64));
+	plan.what = arguments.is("what", "echo-send")    ? What::echo_send
+		    : arguments.is("what", "echo-write") ? What::echo_write
+		    : arguments.is("what", "send")       ? What::send
+							 : What::write;
+	if (plan.size == 0 || plan.size > half)
+		return kern::Error{-EINVAL};
+	TRY(end.report(end.memory.address(), half));
+	TRY(end.received());
+	plan.address = end.note(1).swapped().address;
+	plan.key = end.note(1).swapped().key;
+	TRY(end.receive());
+	TRY(end.say(static_cast<u32>(plan.what), plan.count, plan.size));
+	TRY(end.received());
+	end.spins = plan.what == What::echo_write;
+	const u64 start = kern::now_ns();
+	TRY(is_echo(plan.what) ? ask_echo(end, plan) : ask_stream(end, plan));
+	return kern::now_ns() - start;
+}
+
+} // namespace talk::meter

@@ -1,2 +1,0 @@
-// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include "../../../../../core/kern/bench/world.c"

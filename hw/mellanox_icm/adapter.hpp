@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The PCI function, from probe to remove: reset, start, failure and recovery.
+#pragma once
+#include <kern/debugfs.hpp>
+#include <kern/lock.hpp>
+#include <kern/log.hpp>
+#include <kern/pci.hpp>
+#include <kern/time.hpp>
+#include <kern/work.hpp>
+#include "command.hpp"
+#include "error_buffer.hpp"
+
+namespace mellanox_icm
+{
+
+/*
+ * Card says what a card of this kind is:
+ *
+ *	struct Card {
+ *		using Hca = …;			// from its reset to its next
+ *		using IbDevice = …;		// as the midlayer sees it
+ *		static constexpr const char *name;	// of the driver
+ *		static constexpr size_t bar0_bytes, bar2_bytes;	// that it has at least
+ *		static constexpr u32 telling_words;		// see ErrorBuffer
+ *		// Whether the function is ours from now on; the opposite; what comes before a reset. May sleep.
+ *		static kern::Result<> claim(kern::pci::Device pci, const kern::Mmio &bar0);
+ *		static void release(const kern::Mmio &bar0);
+ *		static kern::Result<> before_reset(kern::pci::Device pci, const kern::Mmio &bar0);
+ *	};
+ *
+ * Lock order: lifecycle_lock_ is the outermost; it is held while the card is started, stopped and recovered, and while devices are
+ * registered and unregistered. Nothing that a verb may wait for takes it.
+ */
+template<class Card>
+class Adapter final : public FailureListener
+{
+public:
+	/*
+	 * May sleep. Errors: those of the bring-up; ENODEV where another driver instance owns the
+	 * card.
+	 */
+	static kern::Result<kern::Owned<Adapter>> probe(kern::pci::Device pci, unsigned long data);
+	~Adapter();
+	/* Before a reboot: the card's DMA and interrupts end. */
+	void shutdown();
+	/*
+	 * Around a reset of the function that the kernel makes (FLR): the device goes, and comes
+	 * back. May sleep.
+	 */
+	void reset_prepare();
+	void reset_done();
+
+	/*
+	 * The card can no longer be worked with. Its access to memory ends at once, before any of
+	 * it is freed; the rest happens in a task. Any context.
+	 */
+	void card_failed(const char *why) override;
+
+private:
+	explicit Adapter(kern::pci::Device pci);
+	kern::Result<> start() REQUIRES(lifecycle_lock_);
+	void stop() REQUIRES(lifecycle_lock_);
+	/* The same for a card that does not answer any more: what is outstanding is flushed. */
+	void abandon() REQUIRES(lifecycle_lock_);
+	kern::Result<> reset_card();
+	void set_bus_master(bool on);
+	void check_health();
+	void recover();
+	/* debugfs: what the card is and does now. */
+	void show_summary(kern::debugfs::Output &out);
+	/* debugfs: anything written fails the card, as if it had failed of itself. */
+	int write_reset(const char *text, size_t size);
+	void show_reset(kern::debugfs::Output &out);
+
+	static constexpr int pci_command = 0x04;
+	static constexpr u16 pci_command_master = 1 << 2;
+	/* Software reset: a register that all cards of the family have. */
+	static constexpr u64 reset_register = 0xf0010;
+	static constexpr u32 reset_bit = 1;
+	/* PCI Express 6.6.1: how long after a reset a function need not answer. */
+	static constexpr unsigned int quiet_after_reset_ms = 100;
+	static constexpr unsigned int return_wait_ms = 2000;
+	static constexpr unsigned int health_interval_ms = 2000;
+	/* A card that fails so often in so long is left alone. */
+	static constexpr unsigned int max_recoveries = 5;
+	static constexpr u64 recovery_window_ns = 60ull * 1000 * 1000 * 1000;
+
+	kern::pci::Device pci_;
+	kern::pci::Enabled enabled_;
+	kern::Mmio bar0_;
+	kern::Mmio uar_;
+	kern::Mutex lifecycle_lock_;
+	kern::Owned<typename Card::Hca> hca_ GUARDED_BY(lifecycle_lock_);
+	typename Card::IbDevice *device_ GUARDED_BY(lifecycle_lock_) = nullptr;
+	/* Its readers take no lock of ours. */
+	bool owner_ = false;
+	bool removing_ GUARDED_BY(lifecycle_lock_) = false;
+	/*
+	 * Between a successful start and the next stop: what card_failed() may start a recovery of.
+	 */
+	kern::Atomic<bool> running_{false};
+	kern::Atomic<bool> failing_{false};
+	unsigned int recoveries_ = 0;
+	u64 total_recoveries_ GUARDED_BY(lifecycle_lock_) = 0;
+	u64 first_recovery_ = 0;
+	kern::DelayedWork health_work_{kern::method<&Adapter::check_health>, this};
+	kern::Work recovery_work_{kern::method<&Adapter::recover>, this};
+	kern::debugfs::Directory directory_;
+	kern::debugfs::File summary_file_{kern::method<&Adapter::show_summary>, this};
+	kern::debugfs::File reset_file_{kern::method<&Adapter::show_reset>,
+					kern::method<&Adapter::write_reset>, this};
+};
+
+/*
+ * Where the debugfs directories of a driver's cards are, from create() to remove(): for the life of
+ * the module.
+ */
+template<class Card>
+struct DebugRoot {
+	static constinit kern::Static<kern::debugfs::Directory> directory;
+
+	static void create() { directory.construct(Card::name); }
+	static void remove() { directory.destruct(); }
+};
+template<class Card>
+constinit kern::Static<kern::debugfs::Directory> DebugRoot<Card>::directory;
+
+template<class Card>
+Adapter<Card>::Adapter(kern::pci::Device pci)
+    : pci_(pci), lifecycle_lock_(KERN_LOCK_CLASS("mellanox.lifecycle"))
+{
+}
+
+template<class Card>
+kern::Result<kern::Owned<Adapter<Card>>> Adapter<Card>::probe(kern::pci::Device pci, unsigned long)
+{
+	auto adapter = TRY(kern::adopt(new (kern::Gfp::kernel) Adapter(pci)));
+	adapter->enabled_ = TRY(kern::pci::Enabled::create(pci, Card::name));
+	if (pci.bar_size(0) < Card::bar0_bytes || pci.bar_size(2) < Card::bar2_bytes) {
+		kern_dev_error(pci.dev(), "BARs of %#lx and %#lx bytes are too small\n",
+			       pci.bar_size(0), pci.bar_size(2));
+		return kern::Error{-ENODEV};
+	}
+	adapter->bar0_ = TRY(pci.map_bar(0));
+	adapter->uar_ = TRY(pci.map_bar(2));
+	TRY(Card::claim(pci, adapter->bar0_));
+	adapter->owner_ = true;
+	{
+		kern::Guard guard(adapter->lifecycle_lock_);
+		TRY(adapter->start());
+	}
+	adapter->directory_ = kern::debugfs::Directory(pci.name(), *DebugRoot<Card>::directory);
+	adapter->summary_file_.add("summary", adapter->directory_);
+	adapter->reset_file_.add("reset", adapter->directory_);
+	return adapter;
+}
+
+template<class Card>
+Adapter<Card>::~Adapter()
+{
+	{
+		kern::Guard guard(lifecycle_lock_);
+		removing_ = true;
+	}
+	recovery_work_.cancel();
+	health_work_.cancel();
+	kern::Guard guard(lifecycle_lock_);
+	stop();
+	if (owner_)
+		Card::release(bar0_);
+}
+
+template<class Card>
+void Adapter<Card>::shutdown()
+{
+	kern::Guard guard(lifecycle_lock_);
+	removing_ = true;
+	// Nobody is left to be told; what matters is that the next kernel finds its memory its own.
+	set_bus_master(false);
+}
+
+template<class Card>
+kern::Result<> Adapter<Card>::reset_card()
+{
+	/* A card that does not answer has no state: restoring all ones would keep it lost. */
+	if (!pci_.present())
+		return kern::Error{-ENODEV};
+	TRY(pci_.save_state());
+	TRY(Card::before_reset(pci_, bar0_));
+	bar0_.write_be32(reset_register, reset_bit);
+	kern::sleep_ms(quiet_after_reset_ms);
+	const auto deadline = kern::Deadline::in_ms(return_wait_ms);
+	while (!pci_.present()) {
+		if (deadline.passed()) {
+			kern_dev_error(pci_.dev(), "the card does not come back from its reset\n");
+			return kern::Error{-ENODEV};
+		}
+		kern::sleep_ms(1);
+	}
+	pci_.restore_state();
+	return {};
+}
+
+template<class Card>
+void Adapter<Card>::set_bus_master(bool on)
+{
+	const auto command = pci_.read_config16(pci_command);
+	if (!command)
+		return;
+	const u16 value = command.value();
+	kern::ignore(pci_.write_config16(
+		pci_command,
+		static_cast<u16>(on ? value | pci_command_master : value & ~pci_command_master)));
+}
+
+template<class Card>
+kern::Result<> Adapter<Card>::start()
+{
+	const u64 begin = kern::now_ns();
+	TRY(reset_card());
+	set_bus_master(true);
+	failing_.store_relaxed(false);
+	hca_ = TRY(Card::Hca::create(pci_, bar0_, uar_, *this));
+	auto device = Card::IbDevice::create(*hca_);
+	if (!device) {
+		hca_.reset();
+		return kern::Error{device.error()};
+	}
+	device_ = device.take();
+	running_.store_release(true);
+	if (const auto registered = device_->start(); !registered) {
+		stop();
+		return registered;
+	}
+	const auto &firmware = hca_->firmware();
+	kern_dev_info(
+		pci_.dev(),
+		"%s: firmware %u.%u.%u, %u ports, %u completion vectors, started in %lu us with %lu commands\n",
+		device_->name(), firmware.major, firmware.minor, firmware.subminor,
+		hca_->num_ports(), hca_->completion_vectors(), (kern::now_ns() - begin) / 1000,
+		hca_->commands().count());
+	health_work_.queue(health_interval_ms);
+	return {};
+}
+
+template<class Card>
+void Adapter<Card>::stop()
+{
+	running_.store_release(false);
+	if (device_) {
+		device_->stop();
+		Card::IbDevice::destroy(std::exchange(device_, nullptr));
+	}
+	hca_.reset();
+	// Whatever the card may still hold of ours, it can no longer reach.
+	set_bus_master(false);
+}
+
+template<class Card>
+void Adapter<Card>::card_failed(const char *why)
+{
+	// Whoever returns from here frees what the card was given, the second as well as the first.
+	set_bus_master(false);
+	if (failing_.exchange(true))
+		return;
+	if (!running_.load_acquire())
+		return;
+	kern_dev_error(pci_.dev(), "%s; it will be reset\n", why);
+	recovery_work_.queue();
+}
+
+template<class Card>
+void Adapter<Card>::check_health()
+{
+	kern::Guard guard(lifecycle_lock_);
+	if (removing_ || !hca_)
+		return;
+	const auto &firmware = hca_->firmware();
+	const ErrorBuffer errors(bar0_, firmware.error_buffer_offset, firmware.error_buffer_dwords,
+				 Card::telling_words);
+	if (const u32 said = errors.look()) {
+		if (said != silence)
+			errors.for_each([this](u32 index, u32 word) {
+				kern_dev_error(pci_.dev(), "error buffer %02x: %08x\n", index,
+					       word);
+			});
+		card_failed(said == silence ? "the card does not answer"
+					    : "the card reports an internal error");
+		return;
+	}
+	health_work_.queue(health_interval_ms);
+}
+
+template<class Card>
+void Adapter<Card>::show_reset(kern::debugfs::Output &out)
+{
+	kern::Guard guard(lifecycle_lock_);
+	out.print("%lu\n", total_recoveries_);
+}
+
+template<class Card>
+int Adapter<Card>::write_reset(const char *, size_t)
+{
+	// Not while the card starts, which it would be cut off from memory in.
+	kern::Guard guard(lifecycle_lock_);
+	if (hca_)
+		card_failed("a reset is asked for by debugfs");
+	return 0;
+}
+
+template<class Card>
+void Adapter<Card>::show_summary(kern::debugfs::Output &out)
+{
+	kern::Guard guard(lifecycle_lock_);
+	if (!hca_) {
+		out.print("not running\n");
+		return;
+	}
+	const auto &firmware = hca_->firmware();
+	out.print("firmware %u.%u.%u, %u pages\n", firmware.major, firmware.minor,
+		  firmware.subminor, firmware.pages);
+	out.print("commands %lu, recoveries %lu\n", hca_->commands().count(), total_recoveries_);
+	hca_->dump(out);
+}
+
+template<class Card>
+void Adapter<Card>::abandon()
+{
+	total_recoveries_++;
+	hca_->commands().fail();
+	if (device_)
+		device_->report_fatal();
+	stop();
+}
+
+template<class Card>
+void Adapter<Card>::reset_prepare()
+{
+	// Who asks for resets by sysfs does so as often as he likes: those are no failures of the
+	// card.
+	failing_.store_release(true);
+	set_bus_master(false);
+	kern::Guard guard(lifecycle_lock_);
+	if (hca_)
+		abandon();
+}
+
+template<class Card>
+void Adapter<Card>::reset_done()
+{
+	kern::Guard guard(lifecycle_lock_);
+	if (removing_ || hca_)
+		return;
+	if (const auto started = start(); !started)
+		kern_dev_error(pci_.dev(), "the card cannot be restarted after its reset (%d)\n",
+			       started.error());
+	else
+		kern_dev_info(pci_.dev(), "the card is back from its reset\n");
+}
+
+template<class Card>
+void Adapter<Card>::recover()
+{
+	kern::Guard guard(lifecycle_lock_);
+	if (removing_ || !hca_)
+		return;
+	abandon();
+
+	const u64 now = kern::now_ns();
+	if (now - first_recovery_ > recovery_window_ns) {
+		first_recovery_ = now;
+		recoveries_ = 0;
+	}
+	if (++recoveries_ > max_recoveries) {
+		kern_dev_error(pci_.dev(), "the card fails again and again; it is left alone\n");
+		return;
+	}
+	if (const auto started = start(); !started)
+		kern_dev_error(pci_.dev(), "the card cannot be restarted (%d)\n", started.error());
+	else
+		kern_dev_info(pci_.dev(), "the card is back\n");
+}
+
+} // namespace mellanox_icm

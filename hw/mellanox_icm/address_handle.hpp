@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Address handles of any card of this family. The address vector is copied into each datagram's
+// descriptor, also while modify_ah() replaces it: the copy is all old or all new (LOCK-04).
+#pragma once
+#include <kern/sequence_lock.hpp>
+#include <rdma/ib_verbs.h>
+
+namespace mellanox_icm
+{
+
+template<class Vector>
+class AddressHandle
+{
+public:
+	/* The vector as the card reads it, and what the consumer has given. */
+	struct Address {
+		Vector vector;
+		rdma_ah_attr attr;
+	};
+
+	AddressHandle(const Vector &vector, const rdma_ah_attr &attr) : vector_(vector), attr_(attr)
+	{
+	}
+
+	/* All context: any. */
+	void modify(const Vector &vector, const rdma_ah_attr &attr)
+	{
+		lock_.write([&] {
+			vector_.store(vector);
+			attr_.store(attr);
+		});
+	}
+	void copy_vector(Vector &to) const
+	{
+		lock_.read([&] { vector_.load(to); });
+	}
+	void query(rdma_ah_attr &to) const
+	{
+		lock_.read([&] { attr_.load(to); });
+	}
+	Address address() const
+	{
+		Address copy;
+		lock_.read([&] {
+			vector_.load(copy.vector);
+			attr_.load(copy.attr);
+		});
+		return copy;
+	}
+
+private:
+	kern::SequenceLock lock_{KERN_LOCK_CLASS("mellanox.ah")};
+	kern::SharedCopy<Vector> vector_;
+	kern::SharedCopy<rdma_ah_attr> attr_;
+};
+
+} // namespace mellanox_icm

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The command interface: one register (HCR), polled at first, then answered by events with many
+// commands in flight.
+#pragma once
+#include <kern/atomic.hpp>
+#include <kern/completion.hpp>
+#include <kern/lock.hpp>
+#include <kern/memory.hpp>
+#include <kern/mmio.hpp>
+#include <kern/trace.hpp>
+#include <kern/wait_queue.hpp>
+#include <hw/mellanox_icm/commands.hpp>
+#include "mailbox.hpp"
+
+namespace mellanox_icm
+{
+
+/*
+ * How the card says that it has taken a command: by GO alone, or by showing the toggle bit that
+ * came with it as well.
+ */
+enum class GoBit : u8 { go, go_and_toggle };
+
+/* How the answer to a command comes, once the card gives events. */
+enum class Answer : u8 {
+	/*
+	 * Behind all events that the card has had to tell until then. Whoever waits sleeps, and
+	 * others give commands meanwhile.
+	 */
+	event,
+	/*
+	 * In the register, which its giver watches, and nobody else gets meanwhile: for what the
+	 * card does within the time that it takes to fall asleep and be woken, about an object that
+	 * no event tells of.
+	 */
+	at_once,
+};
+
+/* One command's registers. A mailbox's address or an immediate value goes into in_param. */
+struct Command {
+	hw::mellanox_icm::Opcode opcode;
+	u32 in_modifier = 0;
+	u8 op_modifier = 0;
+	u64 in_param = 0;
+	u64 out_param = 0;
+	Answer answer = Answer::event;
+	/*
+	 * Whether what it leaves in out_param is looked at, which takes two looks at the register.
+	 */
+	bool immediate = true;
+};
+
+/*
+ * What is told when the card can no longer be worked with, by each who finds that out: any context,
+ * at the same time, too. When it returns, to whomever, the card does not reach memory any more.
+ */
+class FailureListener
+{
+public:
+	virtual void card_failed(const char *why) = 0;
+
+protected:
+	~FailureListener() = default;
+};
+
+/*
+ * Lock order: post_lock_ (mutex, held while the HCR is written) may be taken with any lock of the
+ * verbs' control path held; nothing is taken inside it. contexts_lock_ is a leaf, taken in hard
+ * interrupts.
+ */
+class CommandInterface
+{
+public:
+	/* Commands that may be under way at a time. */
+	static constexpr unsigned int max_slots = 64;
+
+	/*
+	 * bar0: where the HCR is. Right after a reset of the card: the toggle bit, if it has one,
+	 * starts at 0. May sleep. Errors: ENOMEM.
+	 */
+	static kern::Result<kern::Owned<CommandInterface>> create(const kern::Mmio &bar0,
+								  struct device *device,
+								  GoBit go_bit,
+								  FailureListener &listener);
+
+	/*
+	 * Runs a command and returns what the card left in out_param (of use only where that is an
+	 * immediate).
+	 * Errors: EIO if the card does not answer or has failed before; otherwise what the status
+	 * stands for. May sleep.
+	 */
+	kern::Result<u64> execute(const Command &command);
+
+	/* The same with a mailbox each way; one whose command did not end is abandoned. */
+	kern::Result<> execute_in(Command command, Mailbox &in);
+	kern::Result<> execute_out(Command command, Mailbox &out);
+	kern::Result<> execute_in_out(Command command, Mailbox &in, Mailbox &out);
+	kern::Result<u64> execute_in_immediate(Command command, Mailbox &in);
+
+	/* For commands that end the use of something: a refusal means that the card still uses memory that is about to be
+	 * freed, so it counts as a failure of the card; but for the one that is allowed, which says that it is in use. */
+	kern::Result<> execute_closing(const Command &command, int allowed = 0);
+
+	/* used: how much of it the card will look at, which is zero. Errors: ENOMEM. May sleep. */
+	kern::Result<Mailbox> mailbox(size_t used = hw::mellanox_icm::mailbox_max)
+	{
+		return pool_.get(used);
+	}
+
+	/*
+	 * From now on the card answers by events; to be called when the event queue for them works.
+	 * May sleep.
+	 */
+	kern::Result<> use_events(unsigned int log_max_commands);
+	/* Back to polling; returns when no command is in flight. May sleep. */
+	void use_polling();
+	/* The asynchronous event queue got an answer. Hard interrupt. */
+	void completed(u16 token, u8 status, u64 out_param);
+
+	/*
+	 * No command will be given to the card any more; those in flight end with EIO, and whoever
+	 * ends the use of memory by a command frees it: the card does not reach memory any more.
+	 * Any context.
+	 */
+	void fail();
+	bool failed() const { return attention_.load_relaxed() & has_failed; }
+	/*
+	 * Whether who has rung a doorbell has something to do: failed() or watched(). Any context.
+	 * One look for both, since it is one in each call of the data path.
+	 */
+	bool wants_attention() const { return attention_.load_relaxed() != 0; }
+	/* Whether somebody wants to hear of each doorbell, by kern_trace_doorbell(). */
+	bool watched() const { return attention_.load_relaxed() & is_watched; }
+
+	/* How many commands have been run, for the figures. */
+	u64 count() const { return count_.load_relaxed(); }
+
+private:
+	/* One command in flight in event mode. */
+	struct Slot {
+		kern::Completion done;
+		u16 token = 0;
+		bool pending = false;
+		u8 status = 0;
+		u64 out_param = 0;
+	};
+
+	static constexpr unsigned int timeout_ms = 10000;
+	static constexpr u16 polling_token = 0xffff;
+
+	CommandInterface(const kern::Mmio &bar0, struct device *device, GoBit go_bit,
+			 FailureListener &listener);
+
+	kern::Result<u64> execute_polling(const Command &command);
+	kern::Result<u64> execute_with_event(const Command &command);
+	/* Waits until the card has taken the last command, and writes this one. */
+	kern::Result<> post(const Command &command, u16 token, bool event) REQUIRES(post_lock_);
+	/* What the register says then. */
+	kern::Result<u32> wait_idle() REQUIRES(post_lock_);
+	kern::Result<> check_status(const Command &command, u8 status);
+	kern::Error give_up(const Command &command, const char *why);
+	int take_slot();
+	void return_slot(unsigned int index);
+	void watch(bool watched);
+
+	const kern::Mmio &bar0_;
+	struct device *device_;
+	const GoBit go_bit_;
+	FailureListener &listener_;
+	MailboxPool pool_;
+	kern::Mutex post_lock_;
+	u32 next_toggle_ GUARDED_BY(post_lock_) = 1;
+	/* The last command's answer was in the register: nobody need look whether it is free. */
+	bool known_idle_ GUARDED_BY(post_lock_) = false;
+	static constexpr u8 has_failed = 1, is_watched = 2;
+	kern::Atomic<u8> attention_{0};
+	kern::Atomic<u64> count_{0};
+
+	kern::IrqSpinLock slots_lock_;
+	kern::WaitQueue slot_freed_;
+	kern::OwnedArray<Slot> slots_ GUARDED_BY(slots_lock_);
+	u64 free_slots_ GUARDED_BY(slots_lock_) = 0;
+	unsigned int in_use_ GUARDED_BY(slots_lock_) = 0;
+	bool events_ GUARDED_BY(slots_lock_) = false;
+	/* Last: it calls at once. */
+	kern::TraceListener doorbells_watched_{KERN_TRACE_DOORBELL,
+					       kern::method<&CommandInterface::watch>, this};
+};
+
+} // namespace mellanox_icm

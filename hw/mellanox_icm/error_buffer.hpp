@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The words by which firmware says that it has broken down.
+#pragma once
+#include <kern/mmio.hpp>
+
+namespace mellanox_icm
+{
+
+/* What a register reads as of a card that is no longer there. */
+inline constexpr u32 silence = ~0u;
+
+class ErrorBuffer
+{
+public:
+	/*
+	 * dwords from offset on, of which any of the first `telling` may say it: the rest are
+	 * details. Both lie in the window.
+	 */
+	ErrorBuffer(const kern::Mmio &bar, u64 offset, u32 dwords, u32 telling)
+	    : bar_(bar), offset_(offset), dwords_(dwords),
+	      telling_(telling < dwords ? telling : dwords)
+	{
+	}
+
+	/* 0 while all is well; else the first word that says otherwise. Any context. */
+	u32 look() const
+	{
+		for (u32 i = 0; i < telling_; i++)
+			if (const u32 said = word(i))
+				return said;
+		return 0;
+	}
+	/* body(index, word) for each that is worth telling a person of. */
+	template<class Body>
+	void for_each(Body body) const
+	{
+		for (u32 i = 0; i < dwords_ && i < most_told; i++)
+			body(i, word(i));
+	}
+
+private:
+	static constexpr u32 most_told = 16;
+
+	u32 word(u32 index) const { return bar_.read_be32(offset_ + index * sizeof(u32)); }
+
+	const kern::Mmio &bar_;
+	u64 offset_;
+	u32 dwords_;
+	u32 telling_;
+};
+
+} // namespace mellanox_icm

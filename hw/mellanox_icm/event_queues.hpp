@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// All event queues of a card.
+#pragma once
+#include <kern/abi/debug.h>
+#include <kern/budget.hpp>
+#include <kern/debugfs.hpp>
+#include <kern/log.hpp>
+#include <kern/pci.hpp>
+#include <kern/shares.hpp>
+#include <kern/user.hpp>
+#include "event_vector.hpp"
+
+namespace mellanox_icm
+{
+
+/*
+ * How many events an object may raise before the driver has handled the first of them.
+ *
+ * A QP: its peer's first packet, what ended it, and its last request from an SRQ. Each comes again
+ * only by commands, whose own events are behind those in the queue; so does what a command asks for
+ * (SQD). An SRQ: its limit, once for each time that it is set, and its end. A CQ: one completion
+ * event that is being handled, and one for the arming that its handler asked for; and one error, in
+ * which it stays.
+ */
+constexpr u32 qp_events = 3, srq_events = 2, cq_events = 2, cq_errors = 1;
+
+/* Entries of an event queue that an object has for its events, until it ends. */
+struct EventRoom {
+	kern::Portion portion;
+	/* To the user, if it is a program's object. */
+	kern::Charge charge;
+};
+
+/*
+ * log2 of the entries of each of @queues event queues, on a host of that much memory: an event
+ * queue that cannot overflow has room for the events of every object, so that it bounds how many
+ * objects there can be. All queues together take a thirty-second of the memory. Context: any.
+ */
+constexpr u32 log_events_for(u64 host_pages, u32 queues)
+{
+	constexpr u32 least = 13, most = 17, log_per_page = 7;
+	u32 log = least;
+
+	while (log < most && u64{queues} << (log + 1 - log_per_page) <= host_pages / 32)
+		log++;
+	return log;
+}
+
+/*
+ * The first is for all that is no completion: objects, ports, the answers of commands. The others
+ * are for completions, each with a vector and a CPU of its own. Without MSI-X there is one of
+ * these, and all share the interrupt pin.
+ */
+template<class Eq>
+class EventQueues
+{
+public:
+	/* What the interrupts are called. They stay. */
+	struct Names {
+		const char *line, *async, *completion;
+	};
+	/*
+	 * Where an interrupt at the pin is cleared: a bit for each of 64, the first 32 in the
+	 * register's second half.
+	 */
+	struct ClearRegister {
+		const kern::Mmio &bar;
+		u64 offset;
+	};
+
+	/*
+	 * completions: vectors that are wanted for them, 0 to do without MSI-X. available: queues
+	 * that the card has. query_pin(): which pin it raises. make(i, vector, by_pin,
+	 * log_entries): makes queue i. May sleep. Errors: those of both, and of the kernel's
+	 * interrupts.
+	 */
+	template<class QueryPin, class Make>
+	kern::Result<> create(kern::pci::Device pci, u32 completions, u32 available,
+			      const Names &names, const ClearRegister &clear, QueryPin query_pin,
+			      Make make);
+	/* Room in the first for the events that belong to no object. Errors: ENOMEM. */
+	kern::Result<> take_own_room(u32 events)
+	{
+		own_events_ = TRY(async().room().take(events));
+		async_for_programs_ = TRY(kern::make<kern::SharedPool>(
+			kern::Gfp::kernel, async_room_for_programs(), -EDQUOT,
+			KERN_LOCK_CLASS("mellanox.event_shares")));
+		return {};
+	}
+	/*
+	 * Room for an object's events in the first, or in that of a completion vector. Programs
+	 * together leave a sixteenth of each queue to the kernel, and of the first one user leaves
+	 * a part for other users (EDQUOT); of the others, the shares of CQs see to that. May sleep.
+	 * Errors: ENOMEM, EDQUOT.
+	 */
+	kern::Result<EventRoom> take_async_room(u32 events, bool for_program)
+	{
+		EventRoom room;
+		if (for_program)
+			room.charge = TRY(async_for_programs_->take(kern_current_user(), events));
+		room.portion = TRY(take_room(async(), events, for_program));
+		return room;
+	}
+	kern::Result<kern::Portion> take_completion_room(unsigned int vector, u32 events,
+							 bool for_program)
+	{
+		return take_room(completion(vector), events, for_program);
+	}
+	/*
+	 * Room that the objects of programs find, whatever the kernel has already taken: as much
+	 * again as its reserve is left for that.
+	 */
+	u32 async_room_for_programs()
+	{
+		const u32 all = async().room().limit();
+		return all - 2 * reserve(all) - own_events_.amount();
+	}
+	u32 completion_room_for_programs()
+	{
+		u32 least = ~0u;
+		for (unsigned int i = 0; i < completions(); i++) {
+			const u32 all = completion(i).room().limit();
+			if (all - 2 * reserve(all) < least)
+				least = all - 2 * reserve(all);
+		}
+		return least;
+	}
+	void arm()
+	{
+		for (const auto &vector : vectors_)
+			vector->eq().arm();
+	}
+	/* Interrupts end, and queues. May sleep. */
+	void stop()
+	{
+		line_.reset();
+		own_events_ = {};
+		async_for_programs_.reset();
+		vectors_ = {};
+		interrupts_ = {};
+	}
+
+	/* Whether there is the first. */
+	bool begun() const { return vectors_.size() && vectors_[0]; }
+	Eq &async() { return vectors_[0]->eq(); }
+	Eq &completion(unsigned int vector) { return vectors_[1 + vector]->eq(); }
+	unsigned int completions() const { return static_cast<unsigned int>(vectors_.size()) - 1; }
+	/* Waits for every handler that runs now. May sleep. */
+	void synchronize()
+	{
+		for (const auto &vector : vectors_)
+			vector->synchronize();
+		if (line_)
+			line_->synchronize();
+	}
+	/* For debugfs. */
+	void dump(kern::debugfs::Output &out)
+	{
+		for (const auto &vector : vectors_)
+			out.print("EQ %u: vector %u, %lu interrupts, %lu events\n",
+				  vector->eq().number(), vector->eq().vector(),
+				  vector->eq().interrupts(), vector->eq().events());
+	}
+
+private:
+	static constexpr u32 reserve(u32 entries) { return entries / 16; }
+	static kern::Result<kern::Portion> take_room(Eq &eq, u32 events, bool for_program)
+	{
+		return eq.room().take(events, for_program ? reserve(eq.room().limit()) : 0);
+	}
+	/* A smaller queue where there is no memory for a large one, which is one block. */
+	template<class Make>
+	static kern::Result<kern::Owned<EventVector<Eq>>> make_largest(u32 log_entries, Make make)
+	{
+		constexpr u32 least = 13;
+		while (true) {
+			auto made = make(log_entries);
+			if (made || made.error() != -ENOMEM || log_entries <= least)
+				return made;
+			log_entries--;
+		}
+	}
+
+	typename InterruptLine<Eq>::Vectors vectors_;
+	kern::Portion own_events_;
+	kern::Owned<kern::SharedPool> async_for_programs_;
+	// Where there is but the interrupt pin; before the queues go.
+	kern::Owned<InterruptLine<Eq>> line_;
+	kern::pci::InterruptVectors interrupts_;
+};
+
+template<class Eq>
+template<class QueryPin, class Make>
+kern::Result<> EventQueues<Eq>::create(kern::pci::Device pci, u32 completions, u32 available,
+				       const Names &names, const ClearRegister &clear,
+				       QueryPin query_pin, Make make)
+{
+	const u32 vectors = completions < kern_cpu_count() ? completions : kern_cpu_count();
+	const u32 wanted = vectors + 1;
+	if (vectors)
+		if (auto got = kern::pci::InterruptVectors::create(
+			    pci, 2, wanted < available ? wanted : available))
+			interrupts_ = got.take();
+	const bool msix = interrupts_.count();
+	u32 pin = 0;
+	if (!msix) {
+		interrupts_ = TRY(kern::pci::InterruptVectors::create_line(pci));
+		pin = TRY(query_pin());
+	}
+
+	vectors_ = TRY(kern::make_array<kern::Owned<EventVector<Eq>>>(
+		kern::Gfp::kernel, msix ? interrupts_.count() : 2));
+	const u32 log_entries = log_events_for(kern_ram_pages(), static_cast<u32>(vectors_.size()));
+	for (unsigned int i = 0; i < vectors_.size(); i++) {
+		vectors_[i] = TRY(make_largest(
+			log_entries, [&](u32 log) { return make(i, msix ? i : pin, !msix, log); }));
+		if (!msix)
+			continue;
+		TRY(vectors_[i]->request(interrupts_.irq(i), i ? names.completion : names.async));
+		if (i)
+			vectors_[i]->set_cpu((i - 1) % kern_cpu_count());
+	}
+	if (msix)
+		return {};
+	line_ = TRY(kern::make<InterruptLine<Eq>>(kern::Gfp::kernel, vectors_, clear.bar,
+						  clear.offset + (pin < 32 ? 4 : 0),
+						  1u << (pin & 31)));
+	TRY(line_->request(interrupts_.irq(0), names.line));
+	kern_dev_info(pci.dev(), "no MSI-X; all queues share the interrupt pin\n");
+	return {};
+}
+
+} // namespace mellanox_icm

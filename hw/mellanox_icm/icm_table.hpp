@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// One table of contexts in ICM, backed by host memory where its entries are in use.
+#pragma once
+#include <kern/lock.hpp>
+#include "page_area.hpp"
+
+namespace mellanox_icm
+{
+
+/* Where a table lies in the card's own address space (ICM). */
+struct IcmExtent {
+	u64 base;
+	u32 entry_bytes;
+	u32 log_entries;
+
+	u64 bytes() const { return u64{entry_bytes} << log_entries; }
+};
+
+/*
+ * Grows and shrinks in chunks: an entry in use holds its chunk. The first `reserved` entries, which
+ * are the card's, hold theirs for the life of the table. Of the chunks that nobody holds any more
+ * one stays, the last: who makes and ends one object after the other has the card told of its
+ * memory once.
+ */
+class IcmTable
+{
+public:
+	static constexpr size_t chunk_bytes = 256 * 1024;
+
+	/* Maps the reserved entries. May sleep. Errors: ENOMEM, those of commands. */
+	static kern::Result<kern::Owned<IcmTable>> create(CommandInterface &commands,
+							  struct device *dma_device,
+							  const IcmExtent &extent, u32 reserved);
+	/* Unmaps all. The card no longer uses the entries. */
+	~IcmTable();
+
+	/*
+	 * Makes sure that entries first .. first + count - 1 have memory. Errors: ENOMEM, those of
+	 * commands. May sleep.
+	 */
+	kern::Result<> get(u32 first, u32 count = 1);
+	void put(u32 first, u32 count = 1);
+
+	/* The CPU's address of an entry that is in use. */
+	u8 *entry(u32 index) const { return entries_from(index).data(); }
+	/* The same, and of those behind it that lie in one run with it; not all need be in use. */
+	std::span<u8> entries_from(u32 index) const;
+
+	/* How much host memory it holds, for debugfs. */
+	size_t resident_bytes() const { return resident_.load_relaxed(); }
+
+private:
+	struct Chunk {
+		PageArea area;
+		u32 users = 0;
+	};
+
+	IcmTable(CommandInterface &commands, struct device *dma_device, const IcmExtent &extent);
+
+	kern::Result<> get_chunk(u32 index) REQUIRES(lock_);
+	void put_chunk(u32 index) REQUIRES(lock_);
+	void unmap(Chunk &chunk) REQUIRES(lock_);
+	u32 chunk_of(u32 entry) const { return entry >> log_entries_per_chunk_; }
+
+	CommandInterface &commands_;
+	struct device *dma_device_;
+	IcmExtent extent_;
+	u32 log_entries_per_chunk_;
+	u32 reserved_ = 0;
+	kern::Mutex lock_;
+	kern::OwnedArray<Chunk> chunks_;
+	/* Mapped, and held by nobody; or nullptr. */
+	Chunk *spare_ GUARDED_BY(lock_) = nullptr;
+	kern::Atomic<size_t> resident_{0};
+};
+
+/* What an object holds of a table, given back at its end. */
+class IcmHold
+{
+public:
+	IcmHold() = default;
+	static kern::Result<IcmHold> create(IcmTable &table, u32 first, u32 count = 1)
+	{
+		TRY(table.get(first, count));
+		return IcmHold(table, first, count);
+	}
+	IcmHold(IcmHold &&other) noexcept
+	    : table_(std::exchange(other.table_, nullptr)), first_(other.first_),
+	      count_(other.count_)
+	{
+	}
+	IcmHold &operator=(IcmHold &&other) noexcept
+	{
+		std::swap(table_, other.table_);
+		std::swap(first_, other.first_);
+		std::swap(count_, other.count_);
+		return *this;
+	}
+	~IcmHold()
+	{
+		if (table_)
+			table_->put(first_, count_);
+	}
+
+private:
+	IcmHold(IcmTable &table, u32 first, u32 count)
+	    : table_(&table), first_(first), count_(count)
+	{
+	}
+
+	IcmTable *table_ = nullptr;
+	u32 first_ = 0;
+	u32 count_ = 0;
+};
+
+} // namespace mellanox_icm

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Pages that carry the input and the output of commands.
+#pragma once
+#include <kern/dma.hpp>
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <kern/memory.hpp>
+#include <hw/mellanox_icm/commands.hpp>
+
+namespace mellanox_icm
+{
+
+class MailboxPool;
+
+/*
+ * One page that comes out of the pool, zero as far as its user asks, and goes back there at the
+ * end.
+ */
+class Mailbox
+{
+public:
+	Mailbox(Mailbox &&other) noexcept
+	    : pool_(other.pool_), page_(std::exchange(other.page_, nullptr))
+	{
+	}
+	Mailbox &operator=(Mailbox &&) = delete;
+	~Mailbox();
+
+	/* False once it was abandoned. */
+	explicit operator bool() const { return page_ != nullptr; }
+	u8 *bytes() const;
+	u64 bus_address() const;
+	/*
+	 * The card may still write to it, as a command that uses it was given up on: it is kept
+	 * from reuse until the pool ends, which is after the card's reset.
+	 */
+	void abandon();
+
+private:
+	friend class MailboxPool;
+	struct Page {
+		kern::ListNode node;
+		kern::DmaBuffer buffer;
+	};
+	Mailbox(MailboxPool &pool, Page *page) : pool_(&pool), page_(page) {}
+
+	MailboxPool *pool_;
+	Page *page_;
+};
+
+/*
+ * Grows as commands need it, and keeps what it has. The device's DMA must be off when it is
+ * destroyed.
+ */
+class MailboxPool
+{
+public:
+	explicit MailboxPool(struct device *dma_device)
+	    : dma_device_(dma_device), lock_(KERN_LOCK_CLASS("mellanox.mailboxes"))
+	{
+	}
+	~MailboxPool();
+
+	/*
+	 * used: bytes that the card will look at; behind them is what earlier commands have left.
+	 * Errors: ENOMEM. May sleep.
+	 */
+	kern::Result<Mailbox> get(size_t used);
+
+private:
+	friend class Mailbox;
+	using Pages = kern::List<Mailbox::Page, &Mailbox::Page::node>;
+
+	void put(Mailbox::Page *page);
+	static void clear(Pages &pages);
+
+	struct device *dma_device_;
+	kern::SpinLock lock_;
+	Pages free_ GUARDED_BY(lock_);
+	Pages abandoned_ GUARDED_BY(lock_);
+};
+
+} // namespace mellanox_icm

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The card's own management agents, asked by MAD_IFC.
+#pragma once
+#include <kern/result.hpp>
+#include <rdma/ib_mad.h>
+#include <ib/smp.hpp>
+#include "command.hpp"
+
+namespace mellanox_icm
+{
+
+/* What came with a MAD that was received. */
+struct MadOrigin {
+	const ib_wc *wc;
+	const ib_grh *grh;
+};
+
+/*
+ * Has the agents of a port answer a MAD of 256 bytes. A refusal is in the answer's own status.
+ * flags: hw::mellanox_icm::MadIfc::op_…; origin: for op_extended. May sleep. Errors: those of
+ * commands.
+ */
+kern::Result<> ask_agent(CommandInterface &commands, u32 port, u8 flags, const MadOrigin *origin,
+			 const void *request, void *answer);
+
+/*
+ * Reads an attribute of the port's subnet management agent into smp.data. Errors: EIO if the agent
+ * refuses.
+ */
+kern::Result<> get_attribute(CommandInterface &commands, u32 port, ib::SmAttribute attribute,
+			     u32 modifier, ib::Smp &smp);
+
+/*
+ * The method process_mad of a device, for a MAD that the midlayer got or that someone wants
+ * answered here.
+ */
+int process_mad(CommandInterface &commands, u32 port, int flags, const ib_wc *wc, const ib_grh *grh,
+		const ib_mad &in, ib_mad &out);
+
+} // namespace mellanox_icm

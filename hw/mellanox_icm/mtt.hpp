@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Page lists (MTTs), and the queue buffers that the card finds through them.
+#pragma once
+#include <ib/endian.hpp>
+#include <kern/dma.hpp>
+#include <kern/shares.hpp>
+#include <hw/mellanox_icm/commands.hpp>
+#include "buddy.hpp"
+#include "icm_table.hpp"
+
+namespace mellanox_icm
+{
+
+/*
+ * log2 of how many entries page lists want on a host of that much memory, for a card that has room
+ * for @log_limit: two lists for each page, as memory may be registered twice, and twice that, as a
+ * list takes a power of two of entries and one user gets half of the table. It costs nothing before
+ * it is used. Context: any.
+ */
+u32 log_mtts_for(u64 host_pages, u32 log_limit);
+
+/* Where page lists come from. */
+struct MttTable {
+	MttTable(IcmTable &its_icm, Buddy &its_entries, unsigned int its_least_order)
+	    : icm(its_icm), entries(its_entries), least_order(its_least_order),
+	      for_programs(its_entries.size(), -EDQUOT, KERN_LOCK_CLASS("mellanox.page_shares"))
+	{
+	}
+
+	IcmTable &icm;
+	Buddy &entries;
+	/* The smallest run that the firmware knows, as a power of two. */
+	unsigned int least_order;
+	/* In a table that is large enough (log_mtts_for()), RLIMIT_MEMLOCK is reached first. */
+	kern::SharedPool for_programs;
+};
+
+/* A run of 2^order entries, or of the least that there is. */
+class MttRange
+{
+public:
+	MttRange() = default;
+	/* Errors: ENOSPC, ENOMEM, those of commands. May sleep. */
+	static kern::Result<MttRange> create(MttTable &table, unsigned int order);
+	/*
+	 * For memory of a program, charged to its user. Programs together, also those of root,
+	 * leave a sixteenth of the table for queues and keys of the kernel. Errors: EDQUOT, too.
+	 */
+	static kern::Result<MttRange> create_for_program(MttTable &table, unsigned int order,
+							 const kern_user &user);
+	MttRange(MttRange &&other) noexcept
+	    : table_(std::exchange(other.table_, nullptr)), charge_(std::move(other.charge_)),
+	      hold_(std::move(other.hold_)), first_(other.first_), order_(other.order_)
+	{
+	}
+	MttRange &operator=(MttRange &&other) noexcept
+	{
+		std::swap(table_, other.table_);
+		charge_ = std::move(other.charge_);
+		hold_ = std::move(other.hold_);
+		std::swap(first_, other.first_);
+		std::swap(order_, other.order_);
+		return *this;
+	}
+	~MttRange();
+
+	void write(u32 index, u64 bus_address) { Writer(*this, index).write(bus_address); }
+	/* One entry after the other. */
+	class Writer
+	{
+	public:
+		explicit Writer(MttRange &range, u32 first = 0) : range_(range), next_(first) {}
+		void write(u64 bus_address)
+		{
+			if (run_.empty())
+				run_ = range_.table_->icm.entries_from(range_.first_ + next_);
+			const u64 raw =
+				ib::be64(bus_address | hw::mellanox_icm::MttEntry::present).raw();
+			__atomic_store_n(reinterpret_cast<u64 *>(run_.data()), raw,
+					 __ATOMIC_RELAXED);
+			run_ = run_.subspan(hw::mellanox_icm::MttEntry::size);
+			next_++;
+		}
+		u32 next() const { return next_; }
+
+	private:
+		MttRange &range_;
+		u32 next_;
+		std::span<u8> run_;
+	};
+	/* How contexts name it: bytes from the start of the table. */
+	u64 offset() const { return u64{first_} * hw::mellanox_icm::MttEntry::size; }
+	u32 entries() const { return 1u << order_; }
+
+private:
+	static kern::Result<MttRange> create(MttTable &table, unsigned int order, u32 keep);
+
+	MttTable *table_ = nullptr;
+	/* To the user, for memory of a program. */
+	kern::Charge charge_;
+	IcmHold hold_;
+	u32 first_ = 0;
+	unsigned int order_ = 0;
+};
+
+/*
+ * The memory of a queue: one contiguous block, so that one entry with a page as large as the block
+ * describes it and the CPU reaches any slot by a shift and an addition.
+ */
+class QueueBuffer
+{
+public:
+	QueueBuffer() = default;
+	QueueBuffer(QueueBuffer &&) = default;
+	QueueBuffer &operator=(QueueBuffer &&) = default;
+	/*
+	 * bytes: as they are needed; at most max_bytes. Zeroed. Errors: ENOMEM, EINVAL, those of
+	 * MttRange. May sleep.
+	 */
+	static kern::Result<QueueBuffer> create(struct device *dma_device, MttTable &table,
+						size_t bytes);
+
+	static constexpr size_t max_bytes = 4 << 20;
+
+	u8 *address() const { return memory_.as<u8>(); }
+	/* For the contexts: log2 of the page size, less 12, and the MTT offset. */
+	u32 log_page_size() const { return log_bytes_ - 12; }
+	u64 mtt_offset() const { return mtt_.offset(); }
+	size_t size() const { return size_t{1} << log_bytes_; }
+
+private:
+	kern::DmaBuffer memory_;
+	MttRange mtt_;
+	unsigned int log_bytes_ = 0;
+};
+
+} // namespace mellanox_icm

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Multicast groups: a hash table of chains that the card walks for each multicast packet.
+#pragma once
+#include <kern/lock.hpp>
+#include <rdma/ib_verbs.h>
+#include <hw/mellanox_icm/contexts.hpp>
+#include "command.hpp"
+#include "icm_table.hpp"
+#include "number_allocator.hpp"
+
+namespace mellanox_icm
+{
+
+/* How an entry says how many members it has, the first of those that it has room for. */
+class GroupFormat
+{
+public:
+	virtual u32 count(const u8 *entry, u32 room) const = 0;
+	/* Those that are new are there already. */
+	virtual void set_count(u8 *entry, u32 count, u32 room) const = 0;
+	/* A member's word but for its number. */
+	virtual u32 member_flags(bool block_loopback) const = 0;
+
+protected:
+	~GroupFormat() = default;
+};
+
+class MulticastGroups
+{
+public:
+	/*
+	 * table: where it lies; its first half is the hash table. format: stays. May sleep. Errors:
+	 * ENOMEM.
+	 */
+	static kern::Result<kern::Owned<MulticastGroups>>
+	create(CommandInterface &commands, const IcmExtent &table, const GroupFormat &format);
+
+	/*
+	 * block_loopback: the QP is not to get what it sends itself. owner: on whose behalf. A
+	 * program chooses MGIDs as it likes. It begins no group in a chain, nor in the part of the
+	 * table behind the hash table, that is three quarters full, so that it cannot keep the
+	 * kernel out of a group.
+	 * Errors: ENOMEM for a full group, table or chain. May sleep.
+	 */
+	kern::Result<> attach(const ib_gid &gid, u32 qpn, bool block_loopback,
+			      ib_mcast_owner owner);
+	/*
+	 * Of a card that has failed it succeeds. Needs no memory: who ends a QP has to get it out
+	 * of its groups. Errors: EINVAL for a QP that is not in; those of commands.
+	 */
+	kern::Result<> detach(const ib_gid &gid, u32 qpn);
+
+	/* As many as the table has entries. */
+	u32 groups() const { return table_size_; }
+	u32 members_per_group() const { return members_; }
+
+private:
+	/* A place in a chain: the group's own entry, or where one would go. */
+	struct Place {
+		u32 index;
+		u32 previous; // the entry whose `next` names index; none for the chain's head
+		u32 length;   // of the chain, as far as it was walked
+		bool found;
+	};
+	/*
+	 * Entries of a chain. The card walks it for each packet, and the driver, with the lock
+	 * held, for each change; whoever chooses MGIDs by their hash could make it as long as the
+	 * table. Where they are not so chosen, eight thousand groups have no chain of half of that.
+	 */
+	static constexpr u32 longest_chain = 32, longest_for_program = 24;
+	/* Entries behind the hash table that a program may fill. */
+	u32 overflow_for_program() const
+	{
+		const u32 all = table_size_ - hash_size_;
+		return all - all / 4;
+	}
+	static constexpr u32 none = ~0u;
+
+	MulticastGroups(CommandInterface &commands, const IcmExtent &table,
+			const GroupFormat &format, Mailbox entry, Mailbox neighbour)
+	    : commands_(commands), format_(format), lock_(KERN_LOCK_CLASS("mellanox.multicast")),
+	      entry_(std::move(entry)), neighbour_(std::move(neighbour)),
+	      members_((table.entry_bytes - sizeof(hw::mellanox_icm::McgHeader)) /
+		       hw::mellanox_icm::McgHeader::member_size),
+	      hash_size_(1u << (table.log_entries - 1)), table_size_(1u << table.log_entries)
+	{
+	}
+	u32 count(Mailbox &entry) const { return format_.count(entry.bytes(), members_); }
+	kern::Result<u32> hash(const ib_gid &gid, Mailbox &mailbox);
+	kern::Result<> read(u32 index, Mailbox &entry);
+	kern::Result<> write(u32 index, Mailbox &entry);
+	kern::Result<Place> find(const ib_gid &gid, Mailbox &entry);
+	kern::Result<> leave(const ib_gid &gid, u32 qpn) REQUIRES(lock_);
+	kern::Result<u32> allocate_overflow(ib_mcast_owner owner) REQUIRES(lock_);
+	void free_overflow(u32 index) REQUIRES(lock_);
+
+	CommandInterface &commands_;
+	const GroupFormat &format_;
+	kern::Mutex lock_;
+	/* For detach(): had before they are needed. */
+	Mailbox entry_ GUARDED_BY(lock_);
+	Mailbox neighbour_ GUARDED_BY(lock_);
+	kern::Owned<NumberAllocator> overflow_;
+	u32 overflow_used_ GUARDED_BY(lock_) = 0;
+	u32 members_;
+	u32 hash_size_;
+	u32 table_size_;
+};
+
+} // namespace mellanox_icm

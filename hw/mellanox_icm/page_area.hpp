@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Host memory lent to the card: in pieces, as large as they are to be had.
+#pragma once
+#include <kern/dma.hpp>
+#include <kern/memory.hpp>
+#include "command.hpp"
+
+namespace mellanox_icm
+{
+
+/*
+ * So many bytes of zeroed memory, contiguous to the card once they are mapped. The card must have
+ * given them back, or be reset, before the area ends.
+ */
+class PageArea
+{
+public:
+	/* bytes: a multiple of 4 KiB. Errors: ENOMEM. May sleep. */
+	static kern::Result<PageArea> create(struct device *dma_device, size_t bytes);
+
+	PageArea() = default;
+	PageArea(PageArea &&) = default;
+	PageArea &operator=(PageArea &&) = default;
+
+	/*
+	 * MAP_FA, MAP_ICM_AUX or MAP_ICM: gives all of it to the card, in as many commands as it
+	 * takes. icm_address: where in ICM, for MAP_ICM only.
+	 */
+	kern::Result<> map(CommandInterface &commands, hw::mellanox_icm::Opcode opcode,
+			   u64 icm_address = 0) const;
+
+	/*
+	 * The CPU's address of byte `offset`; pieces are at least a page, so nothing aligned below
+	 * that is split.
+	 */
+	u8 *at(size_t offset) const { return from(offset).data(); }
+	/* From there to the end of the piece. */
+	std::span<u8> from(size_t offset) const;
+	size_t bytes() const { return bytes_; }
+
+private:
+	struct Piece {
+		kern::DmaBuffer buffer;
+		size_t start;
+	};
+	/* A chunk of ICM of the usual size has few; the firmware's area may have more. */
+	kern::OwnedArray<Piece> pieces_;
+	size_t count_ = 0;
+	size_t bytes_ = 0;
+};
+
+/*
+ * MAP_ICM of one page that is not the kernel's to give: the card has it until take_back_page().
+ * Errors: those of commands. May sleep.
+ */
+kern::Result<> lend_page(CommandInterface &commands, u64 icm_address, u64 bus_address);
+/* UNMAP_ICM. A card that does not let go counts as failed. May sleep. */
+void take_back_page(CommandInterface &commands, u64 icm_address);
+
+} // namespace mellanox_icm

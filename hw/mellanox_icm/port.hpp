@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A port: what its agents say of it, and what happens to it.
+#pragma once
+#include <kern/atomic.hpp>
+#include <kern/debugfs.hpp>
+#include <kern/lock.hpp>
+#include <kern/work.hpp>
+#include <rdma/driver.hpp>
+#include <ib/pma.hpp>
+#include <ib/smp.hpp>
+#include "command.hpp"
+
+namespace mellanox_icm
+{
+
+/* What there is of a port, whatever its state. */
+struct PortCapabilities {
+	u32 max_mtu;     // enum ib_mtu
+	u32 gids, pkeys; // table lengths
+	u32 max_vls;
+};
+
+/* What each kind of card does to a port in its own way. May sleep. Errors: those of commands. */
+class PortControl
+{
+public:
+	/* The link may come up; it may not. */
+	virtual kern::Result<> open(u32 port) = 0;
+	virtual kern::Result<> close(u32 port) = 0;
+	virtual kern::Result<> set_capabilities(u32 port, u32 capability_mask,
+						bool reset_qkey_violations) = 0;
+
+protected:
+	~PortControl() = default;
+};
+
+/* What the headers of management packets are made of. */
+struct PortTables {
+	u64 gid_prefix;
+	u64 guids[128];
+	u16 pkeys[128];
+	ib::SlToVl sl_to_vl;
+};
+
+class Port
+{
+public:
+	/* Reads the tables. May sleep. */
+	static kern::Result<kern::Owned<Port>> create(CommandInterface &commands,
+						      PortControl &control, u32 number,
+						      const PortCapabilities &capabilities,
+						      u32 log_max_message);
+	~Port();
+
+	u32 number() const { return number_; }
+	const PortCapabilities &capabilities() const { return capabilities_; }
+
+	/* The link may come up. */
+	kern::Result<> open();
+	void close();
+
+	/* The verbs. May sleep. Errors: EINVAL for an index out of range, those of commands. */
+	kern::Result<> query(ib_port_attr &attr);
+	kern::Result<ib_gid> gid(u32 index);
+	kern::Result<u16> pkey(u32 index);
+	kern::Result<> modify(int mask, const ib_port_modify &change);
+	/*
+	 * Reads an attribute of the port's performance management agent. May sleep. Errors: EIO if
+	 * the agent refuses.
+	 */
+	kern::Result<ib::PerfMad> performance(ib::PerfAttribute attribute);
+	kern::Result<ib::PortCountersExtended> counters();
+	/* For debugfs: what it has carried. May sleep. */
+	void dump(kern::debugfs::Output &out);
+
+	/* Calls body(tables) with them held still. Any context. */
+	template<class Body>
+	decltype(auto) with_tables(Body body)
+	{
+		kern::Guard guard(tables_lock_);
+		return body(const_cast<const PortTables &>(*tables_));
+	}
+
+	/* Reads the tables again at once. May sleep. Errors: those of commands. */
+	kern::Result<> read_tables();
+	/*
+	 * Something has changed: the tables are read again, and then `events` (bits by
+	 * ib_event_type) told. Any context.
+	 */
+	void changed(u32 events);
+	/* To whom; nullptr for nobody, after which nobody is told any more. May sleep. */
+	void set_device(ib_device *device);
+
+private:
+	Port(CommandInterface &commands, PortControl &control, u32 number,
+	     const PortCapabilities &capabilities, u32 log_max_message);
+	void refresh();
+
+	CommandInterface &commands_;
+	PortControl &control_;
+	u32 number_;
+	PortCapabilities capabilities_;
+	u32 log_max_message_;
+	/* One reader at a time: who began later has seen more. */
+	kern::Mutex read_lock_;
+	kern::IrqSpinLock tables_lock_;
+	kern::Owned<PortTables> tables_;
+	kern::Mutex device_lock_;
+	ib_device *device_ GUARDED_BY(device_lock_) = nullptr;
+	kern::Mutex modify_lock_;
+	bool open_ GUARDED_BY(modify_lock_) = false;
+	kern::Atomic<u32> pending_{0};
+	kern::Work refresh_work_{kern::method<&Port::refresh>, this};
+};
+
+} // namespace mellanox_icm

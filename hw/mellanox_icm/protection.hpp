@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Protection domains: numbers, nothing more.
+#pragma once
+#include <rdma/driver.hpp>
+#include "number_allocator.hpp"
+
+namespace mellanox_icm
+{
+
+struct Pd {
+	using Object = rdma::DriverObject<ib_pd, Pd>;
+	Number number;
+};
+
+/* 0, which no domain has, for a QP without one. */
+inline u32 pd_number(ib_pd *pd)
+{
+	return pd ? Pd::Object::state(pd).number.value() : 0;
+}
+
+} // namespace mellanox_icm

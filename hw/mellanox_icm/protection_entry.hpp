@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Memory keys.
+#pragma once
+#include <rdma/ib_verbs.h>
+#include <hw/mellanox_icm/contexts.hpp>
+#include "icm_table.hpp"
+#include "number_allocator.hpp"
+
+namespace mellanox_icm
+{
+
+/* A memory key's entry in the card's protection table, from SW2HW_MPT to HW2SW_MPT. */
+class ProtectionEntry
+{
+public:
+	ProtectionEntry() = default;
+	ProtectionEntry(ProtectionEntry &&other) noexcept
+	    : commands_(std::exchange(other.commands_, nullptr)), number_(std::move(other.number_)),
+	      hold_(std::move(other.hold_)), live_(std::exchange(other.live_, false))
+	{
+	}
+	ProtectionEntry &operator=(ProtectionEntry &&other) noexcept
+	{
+		std::swap(commands_, other.commands_);
+		number_ = std::move(other.number_);
+		hold_ = std::move(other.hold_);
+		std::swap(live_, other.live_);
+		return *this;
+	}
+	~ProtectionEntry() { kern::ignore(close()); }
+
+	/*
+	 * table: the card's protection table, which has the numbers. Errors: ENOSPC, ENOMEM, those
+	 * of commands. May sleep.
+	 */
+	static kern::Result<ProtectionEntry> create(CommandInterface &commands,
+						    NumberAllocator &numbers, IcmTable &table);
+	/* entry: MptEntry without its key. May sleep. */
+	kern::Result<> open(const u8 *entry);
+	/* EBUSY while windows are bound to it; it then stays. May sleep. */
+	kern::Result<> close();
+	/* The first key: the variant changes with registrations. */
+	u32 key() const { return number_.value() << 8; }
+
+private:
+	CommandInterface *commands_ = nullptr;
+	Number number_;
+	IcmHold hold_;
+	bool live_ = false;
+};
+
+/*
+ * What every region says of itself, whatever its memory: `entry` is zero before. access: as the
+ * verbs have it.
+ */
+void put_region(u8 *entry, u32 pd, int access);
+/* The same of all memory, by addresses on the bus. */
+void put_all_memory(u8 *entry, u32 pd, int access);
+
+} // namespace mellanox_icm

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A card whose registers are memory: a test reads what it is asked, and does what it is to do.
+#pragma once
+#include <kern/kunit.hpp>
+#include <kern/time.hpp>
+#include "../command.hpp"
+
+namespace mellanox_icm::test
+{
+
+struct CardOfMemory {
+	static constexpr size_t bar_size = 1 << 20;
+
+	kern::kunit::FakeDevice device{"weft-mellanox"};
+	kern::OwnedArray<u32> registers;
+	kern::Mmio bar0;
+	kern::Owned<CommandInterface> commands;
+
+	/* control: what the command register says at first. */
+	bool begin(GoBit go_bit, FailureListener &listener, u32 control)
+	{
+		auto memory = kern::make_array<u32>(kern::Gfp::kernel, bar_size / sizeof(u32));
+		if (!memory || !device.native())
+			return false;
+		registers = memory.take();
+		bar0 = kern::Mmio::over_memory(registers.data(), bar_size);
+		set_control(control);
+		auto made = CommandInterface::create(bar0, device.native(), go_bit, listener);
+		if (!made)
+			return false;
+		commands = made.take();
+		return commands->use_events(1).error() == 0;
+	}
+	u32 control()
+	{
+		return bar0.read_be32(hw::mellanox_icm::hcr::at + hw::mellanox_icm::hcr::control);
+	}
+	void set_control(u32 value)
+	{
+		bar0.write_be32(hw::mellanox_icm::hcr::at + hw::mellanox_icm::hcr::control, value);
+	}
+	bool is_asked() { return hw::mellanox_icm::hcr::go.of(control()) != 0; }
+	/* Waits for a command. */
+	void await()
+	{
+		while (!is_asked())
+			kern::sleep_ms(1);
+	}
+	/*
+	 * Waits for a command that asks for an event, and takes it out of the register: what
+	 * answer() is to be told.
+	 */
+	u16 take()
+	{
+		await();
+		const auto token = hw::mellanox_icm::hcr::token.of(bar0.read_be32(
+			hw::mellanox_icm::hcr::at + hw::mellanox_icm::hcr::token.offset));
+		set_control(0);
+		return static_cast<u16>(token);
+	}
+	/* With success; what the card has written is what was there. */
+	void answer(u16 token) { commands->completed(token, 0, 0); }
+	/* It has left the bus: all its registers read so. */
+	void vanish() { set_control(~0u); }
+};
+
+} // namespace mellanox_icm::test

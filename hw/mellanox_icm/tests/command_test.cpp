@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/thread.hpp>
+#include "card_of_memory.hpp"
+
+using mellanox_icm::test::CardOfMemory;
+namespace wire = hw::mellanox_icm;
+
+namespace
+{
+
+/* A card that has left the bus, and who hears of it: the first stays until he is let go. */
+struct Gone final : CardOfMemory, mellanox_icm::FailureListener {
+	kern::Completion told, may_return;
+	kern::Atomic<unsigned int> calls{0}, too_late{0};
+
+	bool begin() { return CardOfMemory::begin(mellanox_icm::GoBit::go_and_toggle, *this, ~0u); }
+	void card_failed(const char *) override
+	{
+		if (commands->failed())
+			too_late.fetch_add(1);
+		if (calls.fetch_add(1) == 0) {
+			told.complete();
+			may_return.wait();
+		}
+	}
+	int run() { return commands->execute({.opcode = wire::Opcode::query_port}).error(); }
+};
+
+/*
+ * Whoever ends the use of memory by a command frees it when the card has failed: so nobody is told
+ * so, the second to find out as little as the first, before the card has been cut off from memory.
+ */
+void unreachable_card_is_failed(kern::kunit::Test &test)
+{
+	Gone card;
+	ASSERT_TRUE(card.begin());
+	auto first = kern::Thread::create("weft-first", kern::method<&Gone::run>, &card);
+	ASSERT_OK(first);
+	card.told.wait();
+	EXPECT_FALSE(card.commands->failed());
+	EXPECT_EQ(card.run(), -EIO);
+	EXPECT_EQ(card.calls.load_acquire(), 2u);
+	card.may_return.complete();
+	EXPECT_EQ(first.value().stop(), -EIO);
+	EXPECT_EQ(card.too_late.load_acquire(), 0u);
+	EXPECT_TRUE(card.commands->failed());
+	EXPECT_EQ(card.run(), -EIO);
+	EXPECT_EQ(card.calls.load_acquire(), 2u);
+}
+
+/* A card that is memory: the test does what it is to do. */
+struct Slow final : CardOfMemory, mellanox_icm::FailureListener {
+	bool begin() { return CardOfMemory::begin(mellanox_icm::GoBit::go, *this, 0); }
+	void card_failed(const char *) override {}
+	int run()
+	{
+		const auto done = commands->execute({.opcode = wire::Opcode::sw2hw_mpt,
+						     .answer = mellanox_icm::Answer::at_once});
+		return done ? static_cast<int>(done.value()) : done.error();
+	}
+};
+
+/*
+ * A command whose answer is in the register asks for no event, and waits for none, though other
+ * commands do.
+ */
+void immediate_result_is_in_the_register(kern::kunit::Test &test)
+{
+	Slow card;
+	ASSERT_TRUE(card.begin());
+	auto asking = kern::Thread::create("weft-asking", kern::method<&Slow::run>, &card);
+	ASSERT_OK(asking);
+	card.await();
+	EXPECT_EQ(wire::hcr::event.of(card.control()), 0u);
+	card.bar0.write_be32(wire::hcr::at + wire::hcr::out_param + 4, 77);
+	card.set_control(0);
+	EXPECT_EQ(asking.value().stop(), 77);
+}
+
+} // namespace
+
+KUNIT_SUITE(mellanox_command, KUNIT_CASE(unreachable_card_is_failed),
+	    KUNIT_CASE(immediate_result_is_in_the_register));

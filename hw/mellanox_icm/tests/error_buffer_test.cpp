@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/kunit.hpp>
+#include "../error_buffer.hpp"
+
+using mellanox_icm::ErrorBuffer;
+
+namespace
+{
+
+constexpr u32 said = 0x03000001;
+
+/*
+ * A card that has broken down says so in whichever word it likes of those that count, and in none
+ * that are details.
+ */
+void any_error_word_is_detected(kern::kunit::Test &test)
+{
+	u32 memory[20] = {};
+	const kern::Mmio bar = kern::Mmio::over_memory(memory, sizeof(memory));
+	const ErrorBuffer all(bar, 4 * sizeof(u32), 16, ~0u), first(bar, 4 * sizeof(u32), 16, 1);
+	EXPECT_EQ(all.look(), 0u);
+	for (u32 i = 0; i < 16; i++) {
+		memory[4 + i] = __builtin_bswap32(said);
+		EXPECT_EQ(all.look(), said);
+		EXPECT_EQ(first.look(), i == 0 ? said : 0u);
+		memory[4 + i] = 0;
+	}
+	memory[3] = ~0u;
+	EXPECT_EQ(all.look(), 0u);
+}
+
+/* No buffer says nothing; a person is told of no more than fits a screen. */
+void buffer_bounds_are_respected(kern::kunit::Test &test)
+{
+	u32 memory[32] = {};
+	const kern::Mmio bar = kern::Mmio::over_memory(memory, sizeof(memory));
+	__builtin_memset(memory, 0xff, sizeof(memory));
+	EXPECT_EQ(ErrorBuffer(bar, 0, 0, ~0u).look(), 0u);
+	EXPECT_EQ(ErrorBuffer(bar, 0, 32, 1).look(), mellanox_icm::silence);
+	u32 told = 0;
+	ErrorBuffer(bar, 0, 32, ~0u).for_each([&](u32 index, u32) { told = index + 1; });
+	EXPECT_EQ(told, 16u);
+}
+
+KUNIT_SUITE(mellanox_error_buffer, KUNIT_CASE(any_error_word_is_detected),
+	    KUNIT_CASE(buffer_bounds_are_respected));
+
+} // namespace

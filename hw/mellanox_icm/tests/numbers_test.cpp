@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/kunit.hpp>
+#include <kern/time.hpp>
+#include "../buddy.hpp"
+#include "../number_allocator.hpp"
+
+using mellanox_icm::Buddy;
+using mellanox_icm::NumberAllocator;
+
+/* Every number of the range is given once, then there is none. */
+static void numbers_are_unique(kern::kunit::Test &test)
+{
+	auto made = NumberAllocator::create(70, 201);
+	ASSERT_OK(made);
+	auto numbers = made.take();
+	auto seen = kern::make_array<bool>(kern::Gfp::kernel, 201).take();
+	for (u32 i = 70; i < 201; i++) {
+		const auto number = numbers->allocate();
+		ASSERT_OK(number);
+		ASSERT_GE(number.value(), 70u);
+		ASSERT_LT(number.value(), 201u);
+		ASSERT_FALSE(seen[number.value()]);
+		seen[number.value()] = true;
+	}
+	EXPECT_ERROR(numbers->allocate(), -ENOSPC);
+	numbers->free(133);
+	const auto again = numbers->allocate();
+	ASSERT_OK(again);
+	EXPECT_EQ(again.value(), 133u);
+}
+
+/* A number that comes back is the last to be given again. */
+static void freed_number_is_not_reused_soon(kern::kunit::Test &test)
+{
+	auto numbers = NumberAllocator::create(0, 64).take();
+	const u32 first = numbers->allocate().take();
+	numbers->free(first);
+	for (u32 i = 1; i < 64; i++)
+		ASSERT_NE(numbers->allocate().take(), first);
+	EXPECT_EQ(numbers->allocate().take(), first);
+}
+
+/* An empty range is refused. */
+static void an_empty_range_is_refused(kern::kunit::Test &test)
+{
+	EXPECT_ERROR(NumberAllocator::create(5, 5), -EINVAL);
+}
+
+/*
+ * Runs are aligned to their size and do not overlap; when all are back, the whole can be had again.
+ */
+static void runs_are_aligned_and_apart(kern::kunit::Test &test)
+{
+	constexpr unsigned int log_size = 10;
+	auto buddy = Buddy::create(log_size).take();
+	kern::SeededRandom random(test.seed());
+	auto owner = kern::make_array<u16>(kern::Gfp::kernel, 1 << log_size).take();
+	struct Run {
+		u32 first;
+		unsigned int order;
+		bool live;
+	};
+	auto runs = kern::make_array<Run>(kern::Gfp::kernel, 256).take();
+	for (unsigned int round = 0; round < 20000; round++) {
+		const u16 slot = static_cast<u16>(random.below(256));
+		Run &run = runs[slot];
+		if (run.live) {
+			for (u32 i = 0; i < 1u << run.order; i++)
+				ASSERT_EQ(std::exchange(owner[run.first + i], u16{0}),
+					  static_cast<u16>(slot + 1));
+			buddy->free(run.first, run.order);
+			run.live = false;
+			continue;
+		}
+		run.order = random.below(6);
+		const auto got = buddy->allocate(run.order);
+		if (!got)
+			continue;
+		run.first = got.value();
+		run.live = true;
+		ASSERT_EQ(run.first & ((1u << run.order) - 1), 0u);
+		for (u32 i = 0; i < 1u << run.order; i++)
+			ASSERT_EQ(std::exchange(owner[run.first + i], static_cast<u16>(slot + 1)),
+				  u16{0});
+	}
+	for (const Run &run : runs)
+		if (run.live)
+			buddy->free(run.first, run.order);
+	const auto whole = buddy->allocate(log_size);
+	ASSERT_OK(whole);
+	EXPECT_EQ(whole.value(), 0u);
+	EXPECT_ERROR(buddy->allocate(0), -ENOSPC);
+}
+
+/*
+ * Who is to leave some gets none of the last, however they lie; others do, and what is given back
+ * counts again.
+ */
+static void numbers_are_reserved_for_others(kern::kunit::Test &test)
+{
+	auto buddy = Buddy::create(6).take();
+	for (u32 i = 0; i < 60; i++)
+		ASSERT_OK(buddy->allocate(0, 4));
+	EXPECT_ERROR(buddy->allocate(0, 4), -ENOSPC);
+	ASSERT_OK(buddy->allocate(1));
+	EXPECT_ERROR(buddy->allocate(0, 4), -ENOSPC);
+	for (u32 i = 0; i < 3; i++)
+		buddy->free(i, 0);
+	ASSERT_OK(buddy->allocate(0, 4));
+	EXPECT_ERROR(buddy->allocate(0, 4), -ENOSPC);
+	ASSERT_OK(buddy->allocate(0));
+}
+
+KUNIT_SUITE(mlx4_numbers, KUNIT_CASE(numbers_are_reserved_for_others),
+	    KUNIT_CASE(numbers_are_unique), KUNIT_CASE(freed_number_is_not_reused_soon),
+	    KUNIT_CASE(an_empty_range_is_refused), KUNIT_CASE(runs_are_aligned_and_apart));

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Rings of work requests: what is posted, and by which completion it is over.
+#pragma once
+#include <kern/atomic.hpp>
+#include <kern/lock.hpp>
+#include <kern/memory.hpp>
+#include <rdma/ib_verbs.h>
+
+namespace mellanox_icm
+{
+
+/* What a receive request is remembered by. */
+struct PostedReceive {
+	u64 wr_id;
+	u32 length; // of all its segments
+};
+/* Instead of the length of a request, where there is none. */
+constexpr s64 not_posted = -1;
+
+/*
+ * One ring of work requests. The poster owns `head` under the queue's lock, the poller `tail` under
+ * the CQ's; each reads the other's as it is at the moment. Both run freely; their difference is the
+ * number of requests that have not completed.
+ */
+struct SendQueue {
+	kern::IrqSpinLock lock;
+	u32 head GUARDED_BY(lock) = 0;
+	u32 mask = 0;
+	u32 log_stride = 0;
+	u32 log_size = 0;
+	u8 *entries = nullptr;
+	u64 *ids = nullptr;
+	u32 signal_all = 0; // or-ed into the big-endian flags of each request
+	u32 doorbell_value = 0;
+	u32 max_sge = 0;
+	u32 max_inline = 0;
+	kern::OwnedArray<u64> id_storage;
+	alignas(64) u32 tail = 0;
+
+	explicit SendQueue(kern::LockClass &lock_class) : lock(lock_class) {}
+
+	/* The head, for those that do not hold the lock. */
+	u32 posted_head() const NO_THREAD_SAFETY_ANALYSIS
+	{
+		return __atomic_load_n(&head, __ATOMIC_ACQUIRE);
+	}
+};
+
+struct ReceiveQueue {
+	kern::IrqSpinLock lock;
+	u32 head GUARDED_BY(lock) = 0;
+	u32 mask = 0;
+	u32 log_stride = 0;
+	u32 max_sge = 0;
+	u8 *entries = nullptr;
+	PostedReceive *posted = nullptr;
+	u32 *record = nullptr;
+	kern::OwnedArray<PostedReceive> posted_storage;
+	alignas(64) u32 tail = 0;
+
+	explicit ReceiveQueue(kern::LockClass &lock_class) : lock(lock_class) {}
+
+	/* The head, for those that do not hold the lock. */
+	u32 posted_head() const NO_THREAD_SAFETY_ANALYSIS
+	{
+		return __atomic_load_n(&head, __ATOMIC_ACQUIRE);
+	}
+};
+
+/*
+ * The send request so many behind the oldest one, and with it those before it. False if it is not
+ * outstanding.
+ */
+inline bool retire_sends_ahead(SendQueue &sq, u32 ahead, u64 &id)
+{
+	const u32 tail = sq.tail;
+	if (ahead >= sq.posted_head() - tail) [[unlikely]]
+		return false;
+	const u32 at = tail + ahead;
+	id = sq.ids[at & sq.mask];
+	// The poster reuses what it sees retired.
+	__atomic_store_n(&sq.tail, at + 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* The send request that an entry completes by its index, and with it those before it. */
+inline bool retire_sends(SendQueue &sq, u16 index, u64 &id)
+{
+	return retire_sends_ahead(sq, static_cast<u16>(index - sq.tail), id);
+}
+
+/* The oldest receive request: its length, or not_posted. */
+inline s64 retire_receive(ReceiveQueue &rq, u64 &id)
+{
+	const u32 tail = rq.tail;
+	if (tail == rq.posted_head()) [[unlikely]]
+		return not_posted;
+	const PostedReceive &posted = rq.posted[tail & rq.mask];
+	id = posted.wr_id;
+	const u32 length = posted.length;
+	__atomic_store_n(&rq.tail, tail + 1, __ATOMIC_RELEASE);
+	return length;
+}
+
+/* From now on requests are refused, as if there were no room: the ring is about to go. */
+template<class Queue>
+void close_queue(Queue &queue)
+{
+	kern::Guard guard(queue.lock);
+	kern::write_once(queue.head, queue.tail + queue.mask + 1);
+}
+
+/* The oldest request of a queue, which nobody will complete any more; false if there is none. */
+inline bool retire_flushed(SendQueue &sq, ib_wc &wc)
+{
+	if (sq.tail == sq.posted_head())
+		return false;
+	wc.wr_id = sq.ids[sq.tail & sq.mask];
+	__atomic_store_n(&sq.tail, sq.tail + 1, __ATOMIC_RELEASE);
+	wc.opcode = IB_WC_SEND;
+	return true;
+}
+
+inline bool retire_flushed(ReceiveQueue &rq, ib_wc &wc)
+{
+	if (rq.tail == rq.posted_head())
+		return false;
+	wc.wr_id = rq.posted[rq.tail & rq.mask].wr_id;
+	__atomic_store_n(&rq.tail, rq.tail + 1, __ATOMIC_RELEASE);
+	wc.opcode = IB_WC_RECV;
+	return true;
+}
+
+} // namespace mellanox_icm

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "capabilities.hpp"
+#include <kern/bits.hpp>
+#include <kern/log.hpp>
+
+namespace mlx4
+{
+
+namespace
+{
+
+kern::Error refuse(const char *what, u64 value)
+{
+	kern_error_limited("the card's capabilities make no sense: %s is %#lx\n", what, value);
+	return kern::Error{-EPROTO};
+}
+
+constexpr u32 larger(u32 a, u32 b)
+{
+	return a > b ? a : b;
+}
+
+/* The context entries' sizes have to be powers of two of at least `minimum` and at most a page. */
+bool entry_size_ok(u32 size, u32 minimum)
+{
+	return kern::is_power_of_two(size) && size >= minimum && size <= 4096;
+}
+
+} // namespace
+
+kern::Result<Firmware> parse_firmware(const u8 *mailbox)
+{
+	using Fw = wire::QueryFw;
+	const u32 revision = Fw::command_revision.get(mailbox);
+	if (revision != wire::command_interface_revision)
+		return refuse("command interface revision", revision);
+	const Firmware fw{
+		.major = static_cast<u16>(Fw::version_major.get(mailbox)),
+		.minor = static_cast<u16>(Fw::version_minor.get(mailbox)),
+		.subminor = static_cast<u16>(Fw::version_subminor.get(mailbox)),
+		.pages = Fw::fw_pages.get(mailbox),
+		.log_max_commands = Fw::log_max_commands.get(mailbox),
+		.error_buffer_offset = Fw::error_buffer_offset.get(mailbox),
+		.error_buffer_dwords = Fw::error_buffer_size.get(mailbox),
+		.error_buffer_bar = Fw::error_buffer_bar.get(mailbox) * 2,
+		.clear_interrupt_offset = Fw::clear_interrupt_offset.get(mailbox),
+		.clear_interrupt_bar = Fw::clear_interrupt_bar.get(mailbox) * 2,
+	};
+	if (fw.error_buffer_dwords > 1024)
+		return refuse("error buffer size", fw.error_buffer_dwords);
+	return fw;
+}
+
+kern::Result<Capabilities> parse_capabilities(const u8 *mailbox)
+{
+	using Cap = wire::QueryDevCap;
+	const auto power = [mailbox](wire::Field field) { return 1u << field.get(mailbox); };
+	const Capabilities cap{
+		.log_max_qps = Cap::log_max_qps.get(mailbox),
+		.reserved_qps = power(Cap::log_reserved_qps),
+		.log_max_qp_size = Cap::log_max_qp_size.get(mailbox),
+		.log_max_srqs = Cap::log_max_srqs.get(mailbox),
+		.reserved_srqs = power(Cap::log_reserved_srqs),
+		.log_max_srq_size = Cap::log_max_srq_size.get(mailbox),
+		.log_max_cqs = Cap::log_max_cqs.get(mailbox),
+		.reserved_cqs = power(Cap::log_reserved_cqs),
+		.log_max_cq_size = Cap::log_max_cq_size.get(mailbox),
+		.log_max_eqs = Cap::log_max_eqs.get(mailbox),
+		// The reserved UARs' own event queue doorbells, four a page, are out of bounds as
+		// well.
+		.reserved_eqs =
+			larger(power(Cap::log_reserved_eqs), Cap::reserved_uars.get(mailbox) * 4),
+		.log_max_mpts = Cap::log_max_mpts.get(mailbox),
+		.reserved_mpts = power(Cap::log_reserved_mrws),
+		.log_max_mtts = Cap::log_max_mtts.get(mailbox),
+		.reserved_mtts = power(Cap::log_reserved_mtts),
+		.reserved_pds = Cap::reserved_pds.get(mailbox),
+		.log_max_pds = Cap::log_max_pds.get(mailbox),
+		.reserved_xrcds = Cap::reserved_xrcds.get(mailbox),
+		.log_max_xrcds = Cap::log_max_xrcds.get(mailbox),
+		.log_max_mcgs = Cap::log_max_mcg.get(mailbox),
+		.uar_bytes = Cap::log_uar_size.get(mailbox) <= 11
+				     ? 1u << (20 + Cap::log_uar_size.get(mailbox))
+				     : 0,
+		.reserved_uars = Cap::reserved_uars.get(mailbox),
+		.max_sq_sge = Cap::max_sq_sge.get(mailbox),
+		.max_sq_wqe_bytes = Cap::max_sq_wqe_size.get(mailbox),
+		.max_rq_sge = Cap::max_rq_sge.get(mailbox),
+		.max_rq_wqe_bytes = Cap::max_rq_wqe_size.get(mailbox),
+		.log_max_requester_reads = Cap::log_max_requester_reads.get(mailbox),
+		.log_max_responder_reads = Cap::log_max_responder_reads.get(mailbox),
+		.log_max_message = Cap::log_max_message.get(mailbox),
+		.log_max_lso = Cap::log_max_lso.get(mailbox),
+		.local_ack_delay = Cap::local_ack_delay.get(mailbox),
+		.num_ports = Cap::num_ports.get(mailbox),
+		.static_rates = static_cast<u16>(Cap::static_rates.get(mailbox)),
+		.flags = Cap::flags.get(mailbox),
+		.bmme_flags = Cap::bmme_flags.get(mailbox),
+		.reserved_lkey = Cap::reserved_lkey.get(mailbox),
+		.max_icm_bytes = Cap::max_icm_size.get(mailbox),
+		.entry =
+			{
+				.qpc = Cap::qpc_entry_size.get(mailbox),
+				.auxc = Cap::auxc_entry_size.get(mailbox),
+				.altc = Cap::altc_entry_size.get(mailbox),
+				.rdmarc = Cap::rdmarc_entry_size.get(mailbox),
+				.cqc = Cap::cqc_entry_size.get(mailbox),
+				.srqc = Cap::srqc_entry_size.get(mailbox),
+				.eqc = Cap::eqc_entry_size.get(mailbox),
+				.cmpt = Cap::cmpt_entry_size.get(mailbox),
+				.dmpt = Cap::dmpt_entry_size.get(mailbox),
+				.mtt = Cap::mtt_entry_size.get(mailbox),
+			},
+	};
+
+	if (cap.num_ports < 1 || cap.num_ports > 2)
+		return refuse("number of ports", cap.num_ports);
+	if (Cap::log_min_page_size.get(mailbox) > 12)
+		return refuse("log2 of the smallest page", Cap::log_min_page_size.get(mailbox));
+	if (!cap.uar_bytes)
+		return refuse("log2 of the UAR size", Cap::log_uar_size.get(mailbox));
+	if (!cap.has(wire::dev_cap_flag::rc) || !cap.has(wire::dev_cap_flag::ud))
+		return refuse("capability flags", cap.flags);
+	// Sixteen bits count work requests, twenty-four completions.
+	if (cap.log_max_qp_size < 4 || cap.log_max_qp_size > 15)
+		return refuse("log2 of the largest work queue", cap.log_max_qp_size);
+	if (cap.log_max_srq_size > 15)
+		return refuse("log2 of the largest SRQ", cap.log_max_srq_size);
+	if (cap.log_max_cq_size < 4 || cap.log_max_cq_size > 22)
+		return refuse("log2 of the largest CQ", cap.log_max_cq_size);
+	if (cap.max_sq_wqe_bytes < 128 || cap.max_sq_wqe_bytes > 1024 || !cap.max_sq_sge)
+		return refuse("largest send descriptor", cap.max_sq_wqe_bytes);
+	if (cap.max_rq_wqe_bytes < 64 || cap.max_rq_wqe_bytes > 4096 || !cap.max_rq_sge)
+		return refuse("largest receive descriptor", cap.max_rq_wqe_bytes);
+	if (cap.log_max_message < 12 || cap.log_max_message > 31)
+		return refuse("log2 of the largest message", cap.log_max_message);
+	if (cap.log_max_requester_reads > 7 || cap.log_max_responder_reads > 7)
+		return refuse("log2 of RDMA reads", cap.log_max_requester_reads);
+	if (cap.entry.mtt != 8)
+		return refuse("MTT entry size", cap.entry.mtt);
+	if (!entry_size_ok(cap.entry.dmpt, 64) || !entry_size_ok(cap.entry.cmpt, 16) ||
+	    !entry_size_ok(cap.entry.qpc, 128) || !entry_size_ok(cap.entry.cqc, 32) ||
+	    !entry_size_ok(cap.entry.srqc, 32) || !entry_size_ok(cap.entry.eqc, 32) ||
+	    !entry_size_ok(cap.entry.auxc, 8) || !entry_size_ok(cap.entry.altc, 8) ||
+	    !entry_size_ok(cap.entry.rdmarc, 8))
+		return refuse("a context entry size", cap.entry.qpc);
+	return cap;
+}
+
+kern::Result<PortCapabilities> parse_port_capabilities(const u8 *mailbox)
+{
+	using Port = wire::QueryPort;
+	const PortCapabilities port{
+		.max_mtu = Port::max_mtu.get(mailbox),
+		.gids = 1u << Port::log_max_gids.get(mailbox),
+		.pkeys = 1u << Port::log_max_pkeys.get(mailbox),
+		.max_vls = Port::max_vls.get(mailbox),
+	};
+	if (!Port::infiniband_supported.get(mailbox))
+		return refuse("the port's supported links", 0);
+	if (port.max_mtu < 1 || port.max_mtu > 5)
+		return refuse("the port's largest MTU", port.max_mtu);
+	// GID indices are seven bits wide in address paths, P_Key indices likewise.
+	if (port.gids > 128 || port.pkeys > 128)
+		return refuse("the port's table sizes", port.gids > 128 ? port.gids : port.pkeys);
+	return port;
+}
+
+} // namespace mlx4

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "cq.hpp"
+#include <kern/log.hpp>
+#include <kern/time.hpp>
+#include "srq.hpp"
+#include "user_abi.hpp"
+
+namespace mlx4
+{
+
+namespace
+{
+
+using Context = wire::CqContext;
+
+} // namespace
+
+Cq::Cq(Hca &hca, ib_cq &verbs)
+    : lock_(KERN_LOCK_CLASS("mlx4.cq")), qps_(hca.qp_table()), qp_mask_(hca.qp_mask()),
+      uar_(hca.kernel_uar()),
+      checksums_(hca.capabilities().has(wire::dev_cap_flag::ipoib_checksum)), verbs_(verbs),
+      hca_(hca), resize_lock_(KERN_LOCK_CLASS("mlx4.cq_resize")), members_(hca, verbs)
+{
+}
+
+Cq::~Cq()
+{
+	stop();
+}
+
+kern::Result<QueueBuffer> Cq::make_ring(u32 log_entries)
+{
+	auto ring = TRY(QueueBuffer::create(hca_.dma_device(), hca_.mtts(),
+					    sizeof(wire::Cqe) << log_entries));
+	// On the first lap an entry is ours when its owner bit is clear: none is, until the card
+	// has written it.
+	for (u32 i = 0; i < 1u << log_entries; i++)
+		reinterpret_cast<wire::Cqe *>(ring.address())[i].owner_opcode =
+			wire::Cqe::owner_bit;
+	return ring;
+}
+
+kern::Result<> Cq::make_own_ring(u32 log_entries)
+{
+	buffer_ = TRY(make_ring(log_entries));
+	use_ring(log_entries);
+	doorbell_ = TRY(hca_.doorbells().get());
+	record_ = doorbell_.address();
+	return {};
+}
+
+kern::Result<> Cq::take_user_ring(u32 log_entries, ib_udata &udata)
+{
+	user_abi::CreateQueue command;
+	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	user_ = TRY(UserQueue::create(hca_, UserContext::of(udata.context), command.buffer,
+				      sizeof(wire::Cqe) << log_entries, command.doorbell,
+				      wire::doorbell_record::cq_size, true));
+	log_entries_ = log_entries;
+	return {};
+}
+
+kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
+{
+	if (attr.flags || attr.cqe == 0 || attr.cqe >= 1u << hca_.capabilities().log_max_cq_size ||
+	    attr.comp_vector >= hca_.completion_vectors())
+		return kern::Error{-EINVAL};
+	// One more than asked for: a CQ that is full to the last entry cannot be told from an empty
+	// one.
+	const u32 log_entries = kern::log2_ceil(attr.cqe + 1);
+	TRY(udata ? take_user_ring(log_entries, *udata) : make_own_ring(log_entries));
+	number_ = TRY(Number::create(hca_.cqns()));
+	arm_word_ = __builtin_bswap32(number()) | arm_sequence_step;
+	protection_ = TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_cq), number()));
+	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::cqc), number()));
+	Eq &eq = hca_.completion_eq(attr.comp_vector);
+	events_room_ = TRY(hca_.events().take_completion_room(attr.comp_vector,
+							      mellanox_icm::cq_events, udata));
+	error_room_ = TRY(hca_.events().take_async_room(mellanox_icm::cq_errors, udata));
+
+	auto mailbox = TRY(hca_.commands().mailbox(Context::size));
+	u8 *context = mailbox.bytes();
+	Context::log_size.set(context, log_entries);
+	const QueuePlace lies = udata ? user_.place() : place();
+	Context::uar_page.set(context, lies.uar_page);
+	Context::eqn.set(context, eq.number());
+	Context::log_page_size.set(context, lies.log_page_size);
+	Context::mtt_offset.set(context, lies.mtt_offset);
+	Context::doorbell_record.set(context, lies.doorbell_record);
+	hca_.set_cq(number(), this);
+	live_ = true;
+	const auto given = hca_.commands().execute_in({.opcode = wire::Opcode::sw2hw_cq,
+						       .in_modifier = number(),
+						       .answer = Answer::at_once},
+						      mailbox);
+	if (!given) {
+		live_ = false;
+		hca_.set_cq(number(), nullptr);
+		return given;
+	}
+	verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
+	if (udata) {
+		const u32 told = number();
+		TRY_ERRNO(ib_copy_to_udata(udata, &told, sizeof(told)));
+	}
+	return {};
+}
+
+void Cq::stop()
+{
+	if (live_) {
+		live_ = false;
+		kern::ignore(hca_.commands().execute_closing({.opcode = wire::Opcode::hw2sw_cq,
+							      .in_modifier = number(),
+							      .op_modifier = 1}));
+		hca_.set_cq(number(), nullptr);
+		// Both its own interrupt and the asynchronous one may be about to call a handler.
+		hca_.synchronize_events();
+	}
+	events_room_ = {};
+	error_room_ = {};
+	StaleCompletionList::List unwanted;
+	{
+		kern::Guard guard(lock_);
+		members_.move_all(unwanted);
+	}
+	StaleCompletionList::free(unwanted);
+}
+
+kern::Result<> Cq::moderate(u16 count, u16 period_us)
+{
+	auto mailbox = TRY(hca_.commands().mailbox());
+	Context::moderation_count.set(mailbox.bytes(), count);
+	Context::moderation_period.set(mailbox.bytes(), period_us);
+	return hca_.commands().execute_in({.opcode = wire::Opcode::modify_cq,
+					   .in_modifier = number(),
+					   .op_modifier = wire::modify_cq_moderation},
+					  mailbox);
+}
+
+kern::Result<> Cq::command_resize(u32 log_entries, u32 log_page_size, u64 mtt_offset)
+{
+	auto mailbox = TRY(hca_.commands().mailbox());
+	Context::log_size.set(mailbox.bytes(), log_entries);
+	Context::log_page_size.set(mailbox.bytes(), log_page_size);
+	Context::mtt_offset.set(mailbox.bytes(), mtt_offset);
+	return hca_.commands().execute_in({.opcode = wire::Opcode::modify_cq,
+					   .in_modifier = number(),
+					   .op_modifier = wire::modify_cq_resize},
+					  mailbox);
+}
+
+kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
+{
+	user_abi::ResizeCq command;
+	if (log_entries == kern::read_once(log_entries_))
+		return {};
+	// The program's memory may be long in coming, or never come: meanwhile others, who share an
+	// XRC domain with it, find the lock free.
+	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	UserPages fresh = TRY(UserQueue::make_pages(hca_, command.buffer,
+						    sizeof(wire::Cqe) << log_entries, true));
+	// Given back without the lock.
+	UserPages old;
+	kern::Guard resizing(resize_lock_);
+	if (log_entries == log_entries_)
+		return {};
+	TRY(command_resize(log_entries, fresh.page_shift() - 12, fresh.mtt_offset()));
+	// The card has written into the old ring for the last time: it goes.
+	old = user_.exchange(std::move(fresh));
+	kern::write_once(log_entries_, log_entries);
+	verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
+	return {};
+}
+
+/*
+ * The card writes an entry that says so at its index p of the old ring and goes on at p + 1 of the
+ * new one. What lies before p moves to the new ring, one place up.
+ */
+kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
+{
+	if (entries == 0 || entries >= 1u << hca_.capabilities().log_max_cq_size)
+		return kern::Error{-EINVAL};
+	const u32 log_entries = kern::log2_ceil(entries + 1);
+	if (verbs_.res.user)
+		return udata ? resize_user(log_entries, *udata)
+			     : kern::Result<>(kern::Error{-EINVAL});
+	kern::Guard resizing(resize_lock_);
+	if (log_entries == log_entries_)
+		return {};
+	QueueBuffer fresh = TRY(make_ring(log_entries));
+	const u32 log_page_size = fresh.log_page_size();
+	const u64 mtt_offset = fresh.mtt_offset();
+	{
+		kern::Guard guard(lock_);
+		u32 waiting = 0;
+		while (owned(entry(consumer_ + waiting), consumer_ + waiting) &&
+		       waiting >> log_entries_ == 0)
+			waiting++;
+		if (waiting > entries)
+			return kern::Error{-EINVAL};
+		next_buffer_ = std::move(fresh);
+		next_log_entries_ = log_entries;
+		resizing_ = true;
+	}
+	const auto resized = command_resize(log_entries, log_page_size, mtt_offset);
+	QueueBuffer unused;
+	kern::Guard guard(lock_);
+	if (resizing_ && resized) {
+		// Nobody has polled as far as the entry in question.
+		u32 at = consumer_;
+		auto *const ring = reinterpret_cast<wire::Cqe *>(next_buffer_.address());
+		const u32 mask = (1u << log_entries) - 1;
+		while (at - consumer_ < 1u << log_entries_ && owned(entry(at), at) &&
+		       entry(at)->opcode() != wire::cqe_opcode_resize) {
+			wire::Cqe copy = *entry(at++);
+			copy.owner_opcode =
+				static_cast<u8>((copy.owner_opcode & ~wire::Cqe::owner_bit) |
+						(at >> log_entries & 1) << 7);
+			ring[at & mask] = copy;
+		}
+		consumer_++;
+		switch_ring();
+		report_consumer(consumer_);
+	}
+	if (resized)
+		verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
+	resizing_ = false;
+	// The old ring, or the new one that is not wanted: freed when the lock is no longer held.
+	unused = std::move(next_buffer_);
+	return resized;
+}
+
+void Cq::use_ring(u32 log_entries)
+{
+	entries_ = buffer_.address();
+	log_entries_ = log_entries;
+	mask_ = (1u << log_entries) - 1;
+}
+
+bool Cq::switch_ring()
+{
+	if (!resizing_)
+		return false;
+	std::swap(buffer_, next_buffer_);
+	use_ring(next_log_entries_);
+	resizing_ = false;
+	return true;
+}
+
+void Cq::attach(Qp &qp, bool sends)
+{
+	kern::Guard guard(lock_);
+	members_.add(qp, number(), sends);
+}
+
+u32 Cq::detach(Qp &qp, bool sends)
+{
+	kern::Guard resizing(resize_lock_);
+	auto remains = make_stale_completions(qp);
+	kern::Guard guard(lock_);
+	const u32 left = bury(qp, std::move(remains));
+	members_.remove(qp, sends);
+	return left;
+}
+
+u32 Cq::outlive(Qp &qp)
+{
+	kern::Guard resizing(resize_lock_);
+	auto remains = make_stale_completions(qp);
+	kern::Guard guard(lock_);
+	return bury(qp, std::move(remains));
+}
+
+void Cq::purge(Qp &qp)
+{
+	kern::Guard resizing(resize_lock_);
+	kern::Guard guard(lock_);
+	purge_locked(qp);
+}
+
+void Cq::attach(Srq &srq, u32 domain)
+{
+	kern::Guard guard(lock_);
+	SrqEntry &entry = *hca_.srq_entry(srq.number());
+	kern::write_once(entry.domain, QpEntry::xrc_target | domain);
+	kern::write_once(entry.cqn, number());
+}
+
+void Cq::detach(Srq &srq)
+{
+	kern::Guard resizing(resize_lock_);
+	kern::Guard guard(lock_);
+	purge_locked([&](const wire::Cqe &cqe) {
+		if (cqe.is_send() || cqe.opcode() == stale_opcode ||
+		    cqe.remote_qpn() != srq.number() ||
+		    !(kern::read_once(qps_[cqe.qpn() & qp_mask_].recv_cqn) & QpEntry::xrc_target))
+			return false;
+		give_back(cqe, &srq);
+		return true;
+	});
+	SrqEntry &entry = *hca_.srq_entry(srq.number());
+	kern::write_once(entry.cqn, 0);
+	kern::write_once(entry.domain, 0);
+}
+
+void Cq::purge_locked(const Qp &qp)
+{
+	purge_locked([&](const wire::Cqe &cqe) {
+		if (!is_of(cqe, qp))
+			return false;
+		if (!cqe.is_send())
+			give_back(cqe, shared_queue(cqe, qp));
+		return true;
+	});
+}
+
+void Cq::give_back(const wire::Cqe &cqe, Srq *srq)
+{
+	u64 id;
+	if (srq)
+		(void)srq->complete(cqe.wqe_index, id);
+}
+
+u32 Cq::end_locked() const
+{
+	u32 end = consumer_;
+	// A program's ring is not ours to read.
+	while (entries_ && end - consumer_ < 1u << log_entries_ && owned(entry(end), end))
+		end++;
+	kern::dma_rmb();
+	return end;
+}
+
+kern::Owned<StaleCompletions> Cq::make_stale_completions(const Qp &qp)
+{
+	u32 count = 0;
+	StaleCompletionList::List spent;
+	{
+		kern::Guard guard(lock_);
+		members_.move_spent(spent);
+		for (u32 at = consumer_, end = end_locked(); at != end; at++)
+			count += is_of(*entry(at), qp);
+		count += members_.unflushed(qp);
+	}
+	StaleCompletionList::free(spent);
+	return count ? StaleCompletions::create(count) : kern::Owned<StaleCompletions>();
+}
+
+template<class Predicate>
+void Cq::purge_locked(Predicate unwanted)
+{
+	const u32 end = end_locked();
+	// Whose entries go may go itself, and what leads to it: an XRC target is found by the SRQ
+	// of its entry.
+	last_key_ = no_key;
+	// From the youngest to the oldest; what stays moves up into the places that become free.
+	u32 gone = 0;
+	for (u32 at = end; at-- != consumer_;) {
+		const wire::Cqe &cqe = *entry(at);
+		if (unwanted(cqe)) {
+			gone++;
+		} else if (gone) {
+			auto &to = const_cast<wire::Cqe &>(*entry(at + gone));
+			const u8 owner = to.owner_opcode & wire::Cqe::owner_bit;
+			to = cqe;
+			to.owner_opcode =
+				static_cast<u8>((to.owner_opcode & ~wire::Cqe::owner_bit) | owner);
+		}
+	}
+	if (gone) {
+		consumer_ += gone;
+		kern::wmb();
+		report_consumer(consumer_);
+	}
+}
+
+void Cq::dump(kern::debugfs::Output &out)
+{
+	kern::Guard guard(lock_);
+	out.print("CQ %u: %u entries, consumer %u, %u events, %lu impossible entries\n", number(),
+		  1u << log_entries_, consumer_, events_, bogus_entries_);
+	members_.dump(out);
+}
+
+} // namespace mlx4

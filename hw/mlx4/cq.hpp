@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Completion queues.
+#pragma once
+#include <kern/lock.hpp>
+#include <kern/list.hpp>
+#include <rdma/driver.hpp>
+#include <hw/mlx4/cqe.hpp>
+#include "../mellanox_icm/cq_members.hpp"
+#include "doorbell.hpp"
+#include "hca.hpp"
+#include "qp.hpp"
+#include "user_queue.hpp"
+
+namespace mlx4
+{
+
+class Srq;
+
+class Cq
+{
+public:
+	using Object = rdma::DriverObject<ib_cq, Cq>;
+	static Cq &of(ib_cq *cq) { return Object::state(cq); }
+
+	Cq(Hca &hca, ib_cq &verbs);
+	~Cq();
+	/*
+	 * Gives the queue to the card. attr: as the verb has it; udata: of a program, in whose
+	 * memory the queue then lies. May sleep.
+	 */
+	kern::Result<> start(const ib_cq_init_attr &attr, ib_udata *udata = nullptr);
+	/* Takes it back; no handler runs after. May sleep. */
+	void stop();
+
+	/* The verbs. Any context. */
+	static int poll(ib_cq *cq, int count, ib_wc *wc);
+	static int request_notify(ib_cq *cq, ib_cq_notify_flags flags);
+	int peek(int count);
+	/* May sleep. */
+	kern::Result<> moderate(u16 count, u16 period_us);
+	kern::Result<> resize(unsigned int entries, ib_udata *udata);
+
+	/* The card says that there is something to poll. Hard interrupt. */
+	void event()
+	{
+		// A poll that reads this count sees the entries for which the event was raised.
+		__atomic_store_n(&events_, events_ + 1, __ATOMIC_RELEASE);
+		kern::write_once(arm_word_,
+				 (arm_word_ & ~arm_sequence_mask) |
+					 ((arm_word_ + arm_sequence_step) & arm_sequence_mask));
+		verbs_.comp_handler(&verbs_, verbs_.cq_context);
+	}
+	ib_cq &verbs() { return verbs_; }
+	u32 number() const { return number_.value(); }
+
+	/* The sends, or the receives, of a QP complete here from now on. */
+	void attach(Qp &qp, bool sends);
+	/*
+	 * No longer: the card has reset the QP. What it leaves here outlives it (MGMT-09): how many
+	 * completions. May sleep.
+	 */
+	u32 detach(Qp &qp, bool sends);
+	/* The same for an XRC target, of a domain that has SRQs here. */
+	u32 outlive(Qp &qp);
+	/* The card has reset a QP that goes on: what is left of it here is forgotten. May sleep. */
+	void purge(Qp &qp);
+	/* An XRC SRQ of this domain completes here. */
+	void attach(Srq &srq, u32 domain);
+	/* No longer; what is left of it here is forgotten. May sleep. */
+	void detach(Srq &srq);
+	/* For debugfs. May sleep. */
+	void dump(kern::debugfs::Output &out);
+
+	/* After the card's failure: lets the consumer come for its flushed requests. Task. */
+	void announce_failure() { verbs_.comp_handler(&verbs_, verbs_.cq_context); }
+
+private:
+	/* A test. */
+	friend class CqBench;
+
+	/* No completion of a card has this opcode. */
+	static constexpr u8 stale_opcode = wire::Cqe::opcode_mask;
+
+	/* Of no entry: the bits that are not the number hold the direction alone. */
+	static constexpr u32 no_key = ~0u;
+	/*
+	 * An arming doorbell's first word, as it lies in memory, counts the events in its first
+	 * byte.
+	 */
+	static constexpr u32 arm_sequence_step = 1u << (wire::uar::cq_doorbell_sequence.low - 24);
+	static constexpr u32 arm_sequence_mask = 3 * arm_sequence_step;
+
+	const wire::Cqe *entry(u32 index) const
+	{
+		return reinterpret_cast<const wire::Cqe *>(entries_ +
+							   (index & mask_) * sizeof(wire::Cqe));
+	}
+	bool owned(const wire::Cqe *cqe, u32 index) const
+	{
+		return (kind_of(cqe, index) & wire::Cqe::owner_bit) == 0;
+	}
+	/* What an entry is: its last byte, the owner bit clear if it is ours at this index. */
+	u8 kind_of(const wire::Cqe *cqe, u32 index) const
+	{
+		return static_cast<u8>(kern::read_once(cqe->owner_opcode) ^ index >> log_entries_
+											     << 7);
+	}
+	int poll(int count, ib_wc *wc);
+	/* An entry may wait for which no other event will be raised. Any context. */
+	bool missed_event()
+	{
+		return kern::read_once(events_) != kern::read_once(events_at_empty_) && peek(1) > 0;
+	}
+	/*
+	 * The completion of one entry into wc; false for an entry that is none. opcode: the
+	 * completion's, as ib_wc has it.
+	 */
+	bool translate(const wire::Cqe &cqe, u8 kind, u8 opcode, ib_wc &wc) REQUIRES(lock_);
+	bool translate_of(const wire::Cqe &cqe, u8 kind, u8 opcode, ib_wc &wc, Qp &qp);
+	bool translate_send(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp);
+	bool translate_receive(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp);
+	bool translate_unusual(const wire::Cqe &cqe, ib_wc &wc) REQUIRES(lock_);
+	bool translate_error(const wire::Cqe &cqe, ib_wc &wc, Qp &qp);
+	bool take_stale_completions(const wire::Cqe &cqe, ib_wc &wc) REQUIRES(lock_);
+	/* Room for what the QP leaves, empty for nothing. */
+	kern::Owned<StaleCompletions> make_stale_completions(const Qp &qp) REQUIRES(resize_lock_);
+	/* Fills it and keeps it: how many completions. */
+	u32 bury(Qp &qp, kern::Owned<StaleCompletions> remains) REQUIRES(lock_);
+	static bool is_of(const wire::Cqe &cqe, const Qp &qp)
+	{
+		return cqe.qpn() == qp.number() && cqe.opcode() != stale_opcode &&
+		       cqe.opcode() != wire::cqe_opcode_resize;
+	}
+	/* The index behind the last entry that is ours. */
+	u32 end_locked() const REQUIRES(lock_);
+	/*
+	 * The receive request of an entry of a QP that has no ring of its own for them: as
+	 * retire_receive().
+	 */
+	s64 retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id);
+	/* buffer_ is the ring from here on. */
+	void use_ring(u32 log_entries);
+	bool switch_ring() REQUIRES(lock_);
+	/* Takes out the entries that `unwanted` says; it has given their receives back. */
+	template<class Predicate>
+	void purge_locked(Predicate unwanted) REQUIRES(lock_);
+	void purge_locked(const Qp &qp) REQUIRES(lock_);
+	static void give_back(const wire::Cqe &cqe, Srq *srq);
+	/* The SRQ that a receive of the QP came through, or nullptr. */
+	Srq *shared_queue(const wire::Cqe &cqe, const Qp &qp);
+	/* The QP of an entry, or nullptr. */
+	Qp *qp_of(const wire::Cqe &cqe) REQUIRES(lock_);
+	bool bogus(const wire::Cqe &cqe, const char *what);
+	void report_consumer(u32 index)
+	{
+		__atomic_store_n(record_, __builtin_bswap32(index & 0xffffff), __ATOMIC_RELAXED);
+	}
+	kern::Result<QueueBuffer> make_ring(u32 log_entries);
+	kern::Result<> make_own_ring(u32 log_entries);
+	kern::Result<> take_user_ring(u32 log_entries, ib_udata &udata);
+	/*
+	 * A program's library moves what lies in the old ring itself. Waits for the program's
+	 * memory.
+	 */
+	kern::Result<> resize_user(u32 log_entries, ib_udata &udata) EXCLUDES(resize_lock_);
+	/* Tells the card of another ring. */
+	kern::Result<> command_resize(u32 log_entries, u32 log_page_size, u64 mtt_offset);
+	QueuePlace place() const
+	{
+		return {hca_.uar_page(), buffer_.log_page_size(), buffer_.mtt_offset(),
+			doorbell_.bus_address()};
+	}
+
+	// What polling and arming read and write, together.
+	kern::IrqSpinLock lock_;
+	u32 consumer_ = 0;
+	u32 log_entries_ = 0;
+	u32 mask_ = 0;
+	// Of the last entry: its QP's number and direction, and where they led.
+	u32 last_key_ = no_key;
+	Qp *last_qp_ = nullptr;
+	u8 *entries_ = nullptr;
+	u32 *record_ = nullptr;
+	QpEntry *qps_;
+	u32 qp_mask_;
+	// The first word of an arming doorbell, but for the command.
+	u32 arm_word_ = 0;
+	// Events that have come, and how many had when a poll last found the ring empty: as long as
+	// these are equal no event has been raised for an entry that still waits to be polled.
+	u32 events_ = 0;
+	u32 events_at_empty_ = 0;
+	kern::Mmio uar_;
+	bool checksums_;
+	bool reported_ = false;
+
+	ib_cq &verbs_;
+	Hca &hca_;
+	// Room for its completion events, and for its one asynchronous event.
+	kern::Portion events_room_;
+	mellanox_icm::EventRoom error_room_;
+	Number number_;
+	DoorbellRecord doorbell_;
+	QueueBuffer buffer_;
+	// Instead of the two, of a program's queue; there are no entries_ then.
+	UserQueue user_;
+	IcmHold context_, protection_;
+	bool live_ = false;
+
+	// A resize on its way: the ring that follows the entry that says so.
+	kern::Mutex resize_lock_;
+	QueueBuffer next_buffer_;
+	u32 next_log_entries_ = 0;
+	bool resizing_ = false;
+
+	CqMembers<Hca, Qp> members_ GUARDED_BY(lock_);
+	u64 bogus_entries_ = 0;
+};
+
+} // namespace mlx4

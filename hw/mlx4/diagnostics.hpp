@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * What the card counts of its queues (DIAG_RPRT), by the names that Linux has for it. It counts for
+ * all of its ports together; of a card with one port, what queue pairs meet is that port's, too.
+ */
+#pragma once
+#include <kern/result.hpp>
+#include <rdma/ib_hw_counters.h>
+#include "hca.hpp"
+
+namespace mlx4
+{
+
+/* nullptr for a port of which nothing is counted apart; port 0 is the card. Any context. */
+const rdma_hw_counters *counters_of(const Hca &hca, u32 port);
+
+/* values: as many as counters_of() has. May sleep. Errors: those of commands. */
+kern::Result<> read_counters(Hca &hca, const rdma_hw_counters &counters, u64 *values);
+
+} // namespace mlx4

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/pci.hpp>
+#include "card.hpp"
+
+extern "C" const struct pci_device_id weft_mlx4_pci_ids[];
+
+namespace
+{
+
+using mlx4::Card;
+
+constinit kern::Static<kern::pci::Driver<mellanox_icm::Adapter<Card>>> driver;
+
+} // namespace
+
+extern "C" int weft_mlx4_init()
+{
+	mellanox_icm::DebugRoot<Card>::create();
+	driver.construct();
+	const auto added = driver->add(Card::name, weft_mlx4_pci_ids);
+	if (!added) {
+		driver.destruct();
+		mellanox_icm::DebugRoot<Card>::remove();
+	}
+	return added.error();
+}
+
+extern "C" void weft_mlx4_exit()
+{
+	driver.destruct();
+	mellanox_icm::DebugRoot<Card>::remove();
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Event queues: what an interrupt is about.
+#pragma once
+#include <kern/budget.hpp>
+#include <kern/mmio.hpp>
+#include <kern/pci.hpp>
+#include <hw/mlx4/eqe.hpp>
+#include "family.hpp"
+
+namespace mlx4
+{
+
+struct EqResources {
+	CommandInterface &commands;
+	struct device *dma_device;
+	MttTable &mtts;
+	IcmTable &contexts;
+	IcmTable &protection;
+	const kern::Mmio &uar;
+	EventSink &sink;
+};
+
+class Eq
+{
+public:
+	/*
+	 * entries: a power of two. vector: the MSI-X vector it raises, or the interrupt pin. May
+	 * sleep.
+	 */
+	static kern::Result<kern::Owned<Eq>> create(const EqResources &resources, u32 eqn,
+						    u32 vector, u32 log_entries);
+	/* Its interrupt is off. */
+	~Eq();
+
+	/*
+	 * Takes what is there, and asks for an interrupt for what comes; true if there was
+	 * something. Hard interrupt; also what polls when that is suspected lost.
+	 */
+	bool interrupt();
+	/* The first arming. */
+	void arm() { ring(true); }
+
+	u32 number() const { return eqn_; }
+	u32 vector() const { return vector_; }
+	u64 interrupts() const { return interrupts_; }
+	u64 events() const { return consumer_; }
+
+	/*
+	 * Its entries. The card does not wait for room: what may raise events has its portion of
+	 * them before it is made. Errors of taking: ENOMEM.
+	 */
+	kern::Budget &room() { return room_; }
+
+private:
+	Eq(const EqResources &resources, u32 eqn, u32 vector, u32 log_entries);
+	void ring(bool arm)
+	{
+		using namespace wire::uar;
+		uar_.write_be32(doorbell_,
+				eq_doorbell_arm.in(arm) | eq_doorbell_consumer_index.in(consumer_));
+	}
+
+	/* The card has to hear of progress well before the queue is full. */
+	static constexpr u32 report_interval = 128;
+
+	u8 *entries_;
+	u32 consumer_ = 0;
+	u32 log_entries_;
+	EventSink &sink_;
+	const kern::Mmio &uar_;
+	size_t doorbell_;
+	u64 interrupts_ = 0;
+
+	CommandInterface &commands_;
+	u32 eqn_;
+	u32 vector_;
+	bool live_ = false;
+	QueueBuffer buffer_;
+	IcmHold context_;
+	IcmHold protection_;
+	kern::Budget room_;
+};
+
+} // namespace mlx4

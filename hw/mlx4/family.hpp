@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What this card has of its family (hw/mellanox_icm), and by which names the driver speaks of the
+// card's registers and structures.
+#pragma once
+#include <hw/mlx4/commands.hpp>
+#include <hw/mlx4/registers.hpp>
+#include "../mellanox_icm/buddy.hpp"
+#include "../mellanox_icm/command.hpp"
+#include "../mellanox_icm/event_queues.hpp"
+#include "../mellanox_icm/icm_table.hpp"
+#include "../mellanox_icm/mailbox.hpp"
+#include "../mellanox_icm/management.hpp"
+#include "../mellanox_icm/mtt.hpp"
+#include "../mellanox_icm/multicast.hpp"
+#include "../mellanox_icm/number_allocator.hpp"
+#include "../mellanox_icm/page_area.hpp"
+#include "../mellanox_icm/port.hpp"
+#include "../mellanox_icm/protection.hpp"
+
+namespace mlx4
+{
+
+using namespace mellanox_icm;
+namespace wire = ::hw::mlx4;
+
+} // namespace mlx4

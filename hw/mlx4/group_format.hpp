@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The members of a multicast group: a count, and a bit of each that does not want what it sends
+// itself.
+#pragma once
+#include <hw/mlx4/contexts.hpp>
+#include "family.hpp"
+
+namespace mlx4
+{
+
+struct CountedGroup final : GroupFormat {
+	u32 count(const u8 *entry, u32) const override
+	{
+		return wire::McgHeader::member_count.get(entry);
+	}
+	void set_count(u8 *entry, u32 count, u32) const override
+	{
+		wire::McgHeader::protocol.set(entry, 0);
+		wire::McgHeader::member_count.set(entry, count);
+	}
+	u32 member_flags(bool block_loopback) const override
+	{
+		return wire::McgMember::block_loopback.in(block_loopback);
+	}
+};
+inline constexpr CountedGroup counted_group;
+
+} // namespace mlx4

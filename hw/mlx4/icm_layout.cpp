@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "icm_layout.hpp"
+#include "../mellanox_icm/icm_placing.hpp"
+#include <kern/bits.hpp>
+#include <kern/log.hpp>
+
+namespace mlx4
+{
+
+namespace
+{
+
+constexpr unsigned int log_cmpt_stride = 24;
+
+u32 smaller(u32 a, u32 b)
+{
+	return a < b ? a : b;
+}
+
+} // namespace
+
+kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wishes)
+{
+	const u32 log_qps = smaller(wishes.log_qps, cap.log_max_qps);
+	const u32 log_srqs = smaller(wishes.log_srqs, cap.log_max_srqs);
+	const u32 log_cqs = smaller(wishes.log_cqs, cap.log_max_cqs);
+	const u32 log_mpts = smaller(wishes.log_mpts, cap.log_max_mpts);
+	const u32 log_mtts = smaller(wishes.log_mtts, cap.log_max_mtts);
+	const u32 log_mcgs = smaller(wishes.log_mcgs, cap.log_max_mcgs);
+	const u32 log_eqs = smaller(cap.log_max_eqs, 7);
+
+	// Besides the card's own, a QP of each special kind, and at least as many again as those.
+	if (1u << log_qps < (cap.reserved_qps + 16) || 1u << log_cqs < cap.reserved_cqs + 8 ||
+	    1u << log_mpts < cap.reserved_mpts + 8 || 1u << log_mtts < cap.reserved_mtts + 64 ||
+	    1u << log_eqs < cap.reserved_eqs + 2 || log_mcgs < 4) {
+		kern_error("the card's tables are too small for its own reserved objects\n");
+		return kern::Error{-EPROTO};
+	}
+
+	IcmLayout layout{};
+	layout.log_reads_per_qp = smaller(wishes.log_reads_per_qp, cap.log_max_responder_reads);
+	layout.log_mcg_hash = log_mcgs - 1;
+
+	const auto size = [&layout](IcmRegion region, u32 entry_bytes, u32 log_entries) {
+		layout.extent[static_cast<int>(region)] = {0, entry_bytes, log_entries};
+	};
+	size(IcmRegion::qpc, cap.entry.qpc, log_qps);
+	size(IcmRegion::auxc, cap.entry.auxc, log_qps);
+	size(IcmRegion::altc, cap.entry.altc, log_qps);
+	size(IcmRegion::rdmarc, cap.entry.rdmarc << layout.log_reads_per_qp, log_qps);
+	size(IcmRegion::srqc, cap.entry.srqc, log_srqs);
+	size(IcmRegion::cqc, cap.entry.cqc, log_cqs);
+	size(IcmRegion::eqc, cap.entry.eqc, log_eqs);
+	size(IcmRegion::mcg, 1u << wishes.log_mcg_bytes, log_mcgs);
+	size(IcmRegion::dmpt, cap.entry.dmpt, log_mpts);
+	size(IcmRegion::mtt, cap.entry.mtt, log_mtts);
+	// The stride of the four cMPT tables is fixed; the first stands for the whole.
+	size(IcmRegion::cmpt_qp, cap.entry.cmpt, log_cmpt_stride + 2);
+
+	constexpr unsigned int independent = static_cast<int>(IcmRegion::cmpt_qp) + 1;
+	layout.total_bytes = place_by_size<independent>(layout.extent);
+
+	const u64 cmpt = layout[IcmRegion::cmpt_qp].base;
+	const auto place_cmpt = [&](IcmRegion region, u64 type, u32 log_entries) {
+		layout.extent[static_cast<int>(region)] = {cmpt + (type << log_cmpt_stride) *
+									   cap.entry.cmpt,
+							   cap.entry.cmpt, log_entries};
+	};
+	place_cmpt(IcmRegion::cmpt_qp, 0, log_qps);
+	place_cmpt(IcmRegion::cmpt_srq, 1, log_srqs);
+	place_cmpt(IcmRegion::cmpt_cq, 2, log_cqs);
+	place_cmpt(IcmRegion::cmpt_eq, 3, log_eqs);
+
+	if (layout.total_bytes > cap.max_icm_bytes) {
+		kern_error("the context tables need %#lx bytes, the card has room for %#lx\n",
+			   layout.total_bytes, cap.max_icm_bytes);
+		return kern::Error{-ENOSPC};
+	}
+	return layout;
+}
+
+} // namespace mlx4

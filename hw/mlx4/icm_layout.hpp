@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Where the card's context tables lie in its own address space (ICM), and how large they are.
+#pragma once
+#include "capabilities.hpp"
+#include "family.hpp"
+
+namespace mlx4
+{
+
+enum class IcmRegion : u8 {
+	qpc,
+	auxc,
+	altc,
+	rdmarc,
+	srqc,
+	cqc,
+	eqc,
+	mcg,
+	dmpt,
+	mtt,
+	cmpt_qp,
+	cmpt_srq,
+	cmpt_cq,
+	cmpt_eq,
+};
+inline constexpr unsigned int icm_regions = 14;
+
+/* How many of each object the driver wants; each is cut to what the card can do. */
+struct IcmWishes {
+	u32 log_qps = 16;
+	u32 log_srqs = 16;
+	u32 log_cqs = 16;
+	u32 log_mpts = 19;
+	u32 log_mtts = 20;
+	u32 log_mcgs = 13;
+	u32 log_mcg_bytes = 9;
+	u32 log_reads_per_qp = 4;
+};
+
+struct IcmLayout {
+	IcmExtent extent[icm_regions];
+	u64 total_bytes;
+	u32 log_reads_per_qp;
+	u32 log_mcg_hash;
+
+	const IcmExtent &operator[](IcmRegion region) const
+	{
+		return extent[static_cast<int>(region)];
+	}
+};
+
+/*
+ * Lays the regions out in order of decreasing size from address 0, each aligned to its own size;
+ * the four tables of internal protection entries (cMPT) keep the distance of 2^24 entries that the
+ * card assumes. Errors: EPROTO where the card cannot hold what its own reserved objects need,
+ * ENOSPC where its ICM is too small. Context: any.
+ */
+kern::Result<IcmLayout> lay_out_icm(const Capabilities &capabilities, const IcmWishes &wishes);
+
+} // namespace mlx4

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Ports by SET_PORT, INIT_PORT and CLOSE_PORT.
+#pragma once
+#include "family.hpp"
+
+namespace mlx4
+{
+
+class PortCommands final : public PortControl
+{
+public:
+	explicit PortCommands(CommandInterface &commands) : commands_(commands) {}
+
+	/*
+	 * Before the port is used: tells the card what it may do. May sleep. Errors: those of
+	 * commands.
+	 */
+	kern::Result<> prepare(u32 port, const PortCapabilities &capabilities);
+	kern::Result<> open(u32 port) override;
+	kern::Result<> close(u32 port) override;
+	kern::Result<> set_capabilities(u32 port, u32 capability_mask,
+					bool reset_qkey_violations) override;
+
+private:
+	CommandInterface &commands_;
+};
+
+} // namespace mlx4

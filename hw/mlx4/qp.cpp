@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "qp.hpp"
+#include "../mellanox_icm/qp_attributes.hpp"
+#include "cq.hpp"
+#include "family.hpp"
+#include "qp_transition.hpp"
+#include "srq.hpp"
+#include "user_abi.hpp"
+#include "xrc_domain.hpp"
+
+namespace mlx4
+{
+
+namespace
+{
+
+using Context = wire::QpContext;
+using wire::Opcode;
+
+} // namespace
+
+Qp::Qp(Hca &hca, ib_qp &verbs)
+    : sq(KERN_LOCK_CLASS("mlx4.sq")), rq(KERN_LOCK_CLASS("mlx4.rq")), verbs_(verbs),
+      uar_(hca.kernel_uar()), hca_(hca), state_lock_(KERN_LOCK_CLASS("mlx4.qp_state"))
+{
+}
+
+Qp::~Qp()
+{
+	stop();
+}
+
+kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
+{
+	geometry_ = TRY(plan_queues(hca_.capabilities(), attr));
+	if (geometry_.bytes)
+		buffer_ = TRY(QueueBuffer::create(hca_.dma_device(), hca_.mtts(), geometry_.bytes));
+	if (geometry_.has_sq) {
+		sq.log_size = geometry_.log_sq_size;
+		sq.log_stride = geometry_.log_sq_stride;
+		sq.mask = (1u << sq.log_size) - 1;
+		sq.entries = buffer_.address() + geometry_.sq_offset;
+		sq.max_sge = geometry_.max_send_sge;
+		sq.max_inline = geometry_.max_inline;
+		sq.id_storage = TRY(kern::make_array<u64>(kern::Gfp::kernel, sq.mask + 1));
+		sq.ids = sq.id_storage.data();
+		if (attr.sq_sig_type == IB_SIGNAL_ALL_WR)
+			sq.signal_all = __builtin_bswap32(wire::WqeControl::completion);
+		attr.cap.max_send_wr = sq.mask + 1;
+		attr.cap.max_send_sge = sq.max_sge;
+		attr.cap.max_inline_data = sq.max_inline;
+	}
+	if (geometry_.has_rq) {
+		rq.log_stride = geometry_.log_rq_stride;
+		rq.mask = (1u << geometry_.log_rq_size) - 1;
+		rq.entries = buffer_.address() + geometry_.rq_offset;
+		rq.max_sge = geometry_.max_recv_sge;
+		rq.posted_storage =
+			TRY(kern::make_array<PostedReceive>(kern::Gfp::kernel, rq.mask + 1));
+		rq.posted = rq.posted_storage.data();
+		doorbell_ = TRY(hca_.doorbells().get());
+		rq.record = doorbell_.address();
+		attr.cap.max_recv_wr = rq.mask + 1;
+		attr.cap.max_recv_sge = rq.max_sge;
+	}
+	cap_ = attr.cap;
+	return {};
+}
+
+kern::Result<> Qp::take_user_queues(ib_qp_init_attr &attr, ib_udata &udata)
+{
+	user_abi::CreateQp command;
+	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	geometry_ = TRY(plan_user_queues(hca_.capabilities(), attr, command));
+	user_ = TRY(UserQueue::create(hca_, UserContext::of(udata.context), command.buffer,
+				      geometry_.bytes, command.doorbell,
+				      geometry_.has_rq ? wire::doorbell_record::receive_size : 0,
+				      false));
+	sq_no_prefetch_ = command.sq_no_prefetch != 0;
+	if (geometry_.has_rq) {
+		attr.cap.max_recv_wr = 1u << geometry_.log_rq_size;
+		attr.cap.max_recv_sge = geometry_.max_recv_sge;
+	}
+	cap_ = attr.cap;
+	return {};
+}
+
+kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
+{
+	const Capabilities &cap = hca_.capabilities();
+	kind_ = kind_of(attr.qp_type);
+	names_srqs_ = attr.qp_type == IB_QPT_XRC_INI;
+	create_flags_ = attr.create_flags;
+	if (attr.qp_type == IB_QPT_UC && !cap.has(wire::dev_cap_flag::uc))
+		return kern::Error{-EOPNOTSUPP};
+	if (service_of(attr.qp_type) == wire::ServiceType::xrc && !cap.has(wire::dev_cap_flag::xrc))
+		return kern::Error{-EOPNOTSUPP};
+	if ((create_flags_ & IB_QP_CREATE_IPOIB_UD_LSO) && !cap.log_max_lso)
+		return kern::Error{-EINVAL};
+	if (kind_ == QpKind::special && (attr.port_num < 1 || attr.port_num > cap.num_ports))
+		return kern::Error{-EINVAL};
+	// The target of XRC has no queues, and may outlive the program that made it.
+	TRY(udata && attr.qp_type != IB_QPT_XRC_TGT ? take_user_queues(attr, *udata)
+						    : make_queues(attr));
+
+	events_room_ = TRY(hca_.events().take_async_room(mellanox_icm::qp_events, verbs_.res.user));
+	if (kind_ == QpKind::special) {
+		number_ = hca_.special_qpn(attr.qp_type == IB_QPT_GSI, attr.port_num);
+		port_ = attr.port_num;
+		if (hca_.find_qp(number_))
+			return kern::Error{-EBUSY};
+		verbs_.qp_num = attr.qp_type == IB_QPT_GSI;
+	} else {
+		qpn_ = TRY(Number::create(hca_.qpns()));
+		number_ =
+			qpn_.value() | (attr.qp_type == IB_QPT_XRC_TGT ? wire::xrc_target_qpn : 0);
+		verbs_.qp_num = number_;
+	}
+	const u32 index = number_ & hca_.qp_mask();
+	protection_ = TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_qp), index));
+	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::qpc), index));
+	auxiliary_ = TRY(IcmHold::create(hca_.table(IcmRegion::auxc), index));
+	alternate_ = TRY(IcmHold::create(hca_.table(IcmRegion::altc), index));
+	reads_ = TRY(IcmHold::create(hca_.table(IcmRegion::rdmarc), index));
+
+	sq.doorbell_value = __builtin_bswap32(number_ << wire::send_doorbell_qpn_shift);
+	srq = verbs_.srq ? &Srq::of(verbs_.srq) : nullptr;
+
+	kern::write_once(hca_.qp_entry(number_).qp, this);
+	if (verbs_.send_cq)
+		Cq::of(verbs_.send_cq).attach(*this, true);
+	if (verbs_.recv_cq)
+		Cq::of(verbs_.recv_cq).attach(*this, false);
+	if (verbs_.qp_type == IB_QPT_XRC_TGT)
+		kern::write_once(hca_.qp_entry(number_).recv_cqn,
+				 QpEntry::xrc_target | xrcd_number(verbs_.xrcd));
+	in_tables_ = true;
+	return {};
+}
+
+/* Only the card knows which of the requests without a completion are done, and which are not. */
+void Qp::flush()
+{
+	const bool drained = sq.posted_head() == sq.tail && rq.posted_head() == rq.tail;
+	// A program's library cleans its CQs of a QP that it destroys.
+	if (verbs_.res.user)
+		return;
+	// What a message has begun to use of an SRQ is outstanding, too, and nothing here tells.
+	if (hca_.failed() || (drained && !srq && verbs_.qp_type != IB_QPT_XRC_TGT))
+		return;
+	flush_requests<Context>(hca_, number_, state_ == IB_QPS_ERR, sq, rq);
+}
+
+u32 Qp::stop()
+{
+	u32 left = 0;
+	{
+		kern::Guard guard(state_lock_);
+		if (state_ != IB_QPS_RESET) {
+			flush();
+			// Op modifier 2: the card need not return the context.
+			kern::ignore(hca_.commands().execute_closing({.opcode = Opcode::to_rst_qp,
+								      .in_modifier = number_,
+								      .op_modifier = 2}));
+			state_ = IB_QPS_RESET;
+		}
+	}
+	if (!in_tables_)
+		return 0;
+	if (verbs_.recv_cq)
+		left += Cq::of(verbs_.recv_cq).detach(*this, false);
+	if (verbs_.send_cq)
+		left += Cq::of(verbs_.send_cq).detach(*this, true);
+	if (verbs_.qp_type == IB_QPT_XRC_TGT) {
+		kern::write_once(hca_.qp_entry(number_).recv_cqn, 0);
+		left += XrcDomain::of(verbs_.xrcd).forget(*this);
+	}
+	kern::write_once(hca_.qp_entry(number_).qp, nullptr);
+	in_tables_ = false;
+	// A handler may still post.
+	close_queue(sq);
+	close_queue(rq);
+	// An asynchronous event may still be on its way to the consumer.
+	hca_.synchronize_events();
+	return left;
+}
+
+void Qp::reset_queues()
+{
+	{
+		kern::Guard guard(sq.lock);
+		sq.head = sq.tail = 0;
+	}
+	{
+		kern::Guard guard(rq.lock);
+		rq.head = rq.tail = 0;
+	}
+	if (rq.record)
+		__atomic_store_n(rq.record, 0, __ATOMIC_RELAXED);
+	// On the first lap a descriptor is the card's when its owner bit is clear.
+	if (sq.entries)
+		for (u32 i = 0; i <= sq.mask; i++)
+			reinterpret_cast<wire::WqeControl *>(sq.entries + (i << sq.log_stride))
+				->opcode_word = wire::WqeControl::owner_bit;
+}
+
+/* All that does not change after RESET -> INIT. */
+void Qp::fill_static_context(u8 *context)
+{
+	const ib_qp_type type = verbs_.qp_type;
+	Context::service_type.set(context, static_cast<u32>(service_of(type)));
+	Context::migration_state.set(context, static_cast<u32>(wire::MigrationState::migrated));
+	const XrcDomain *const target_of = verbs_.xrcd ? &XrcDomain::of(verbs_.xrcd) : nullptr;
+	Context::pd.set(context, target_of ? target_of->pd_number() : pd_number(verbs_.pd));
+	const bool of_program = verbs_.res.user && !target_of;
+	const QueuePlace lies = of_program ? user_.place() : place();
+	Context::uar_page.set(context, lies.uar_page);
+	Context::local_qpn.set(context, number_);
+	if (geometry_.has_rq) {
+		Context::log_rq_size.set(context, geometry_.log_rq_size);
+		Context::log_rq_stride.set(context, geometry_.log_rq_stride - 4);
+		Context::doorbell_record.set(context, lies.doorbell_record);
+	}
+	if (geometry_.has_sq) {
+		Context::log_sq_size.set(context, geometry_.log_sq_size);
+		Context::log_sq_stride.set(context, geometry_.log_sq_stride - 4);
+	} else {
+		Context::log_sq_size.set(context, Context::no_send_queue);
+	}
+	Context::sq_no_prefetch.set(context, sq_no_prefetch_);
+	// Both would give a program all of memory: they take addresses as they come.
+	Context::reserved_lkey.set(context, !verbs_.res.user);
+	Context::fast_register.set(context, !verbs_.res.user);
+	Context::ack_request_frequency.set(context, 8);
+	// The card wants both, also where the QP has but one direction.
+	const u32 send_cqn = target_of ? target_of->cqn() : Cq::of(verbs_.send_cq).number();
+	Context::send_cqn.set(context, send_cqn);
+	Context::receive_cqn.set(context,
+				 verbs_.recv_cq ? Cq::of(verbs_.recv_cq).number() : send_cqn);
+	if (srq) {
+		Context::srq_enable.set(context, 1);
+		Context::srqn.set(context, srq->number());
+		Context::responder_invalid_credits.set(context, 1);
+	}
+	Context::xrc_domain.set(context, target_of ? target_of->number() : 0);
+	if (geometry_.bytes) {
+		Context::log_page_size.set(context, lies.log_page_size);
+		Context::mtt_offset.set(context, lies.mtt_offset);
+	}
+}
+
+kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, const ib_qp_attr &attr,
+			   int mask)
+{
+	const Capabilities &cap = hca_.capabilities();
+	if (opcode == Opcode::to_err_qp || opcode == Opcode::to_rst_qp) {
+		TRY(hca_.commands().execute(
+			{.opcode = opcode,
+			 .in_modifier = number_,
+			 .op_modifier = static_cast<u8>(opcode == Opcode::to_rst_qp ? 2 : 0)}));
+		return {};
+	}
+
+	auto mailbox = TRY(hca_.commands().mailbox(wire::qp_mailbox_size));
+	u8 *const context = mailbox.bytes() + wire::qp_mailbox_context;
+	if (opcode == Opcode::rst2init_qp)
+		fill_static_context(context);
+	Context::local_qpn.set(context, number_);
+	const u32 port = kind_ == QpKind::special ? port_
+			 : mask & IB_QP_PORT      ? attr.port_num
+						  : port_;
+	u32 optional = TRY(put_attributes(context, cap, attr, mask, to == IB_QPS_INIT ? 0 : port,
+					  verbs_.qp_type));
+
+	if (to == IB_QPS_RTR && kind_ != QpKind::connected) {
+		// A datagram is one packet of at most the port's MTU; with large sends the limit is
+		// theirs.
+		const bool lso = create_flags_ & IB_QP_CREATE_IPOIB_UD_LSO;
+		Context::mtu.set(context, IB_MTU_4096);
+		Context::log_max_message.set(context, kind_ == QpKind::special ? 11
+						      : lso                    ? cap.log_max_lso
+									       : 13);
+	}
+	if ((mask & (IB_QP_ACCESS_FLAGS | IB_QP_MAX_DEST_RD_ATOMIC)) &&
+	    kind_ == QpKind::connected) {
+		const u32 access = mask & IB_QP_ACCESS_FLAGS
+					   ? static_cast<u32>(attr.qp_access_flags)
+					   : access_flags_;
+		const u32 reads =
+			mask & IB_QP_MAX_DEST_RD_ATOMIC ? attr.max_dest_rd_atomic : max_dest_reads_;
+		optional |= put_access<Context>(context, access, reads);
+	}
+	wire::qp_mailbox_opt_mask.set(mailbox.bytes(), optional);
+	const bool tell = opcode == Opcode::rts2sqd_qp && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
+			  attr.en_sqd_async_notify;
+	return hca_.commands().execute_in({.opcode = opcode,
+					   .in_modifier = number_ | (tell ? wire::sqd_event : 0),
+					   .answer = answer_of(opcode)},
+					  mailbox);
+}
+
+kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
+{
+	kern::Guard guard(state_lock_);
+	// The card may have gone on to SQE on its own, which the caller then says.
+	const ib_qp_state from = mask & IB_QP_CUR_STATE ? attr.cur_qp_state : state_;
+	const ib_qp_state to = mask & IB_QP_STATE ? attr.qp_state : from;
+
+	if ((mask & IB_QP_PORT) && (attr.port_num < 1 || attr.port_num > hca_.num_ports()))
+		return kern::Error{-EINVAL};
+	if (from == IB_QPS_RESET && to == IB_QPS_RESET)
+		return {};
+	const Opcode opcode = TRY(transition_command(from, to));
+	// Of a card that has failed, all that is left to do is to flush and to end.
+	if (hca_.failed() && (to == IB_QPS_ERR || to == IB_QPS_RESET)) {
+		state_ = to;
+	} else {
+		if (opcode == Opcode::rst2init_qp)
+			reset_queues();
+		TRY(command(opcode, from, to, attr, mask));
+	}
+	state_ = to;
+	if (mask & IB_QP_PORT)
+		port_ = attr.port_num;
+	if (mask & IB_QP_ACCESS_FLAGS)
+		access_flags_ = static_cast<u8>(attr.qp_access_flags);
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+		max_dest_reads_ = attr.max_dest_rd_atomic;
+	if (mask & IB_QP_PKEY_INDEX)
+		pkey_index_ = attr.pkey_index;
+	if (mask & IB_QP_QKEY)
+		qkey_ = attr.qkey;
+	if (mask & IB_QP_SQ_PSN)
+		psn_ = attr.sq_psn;
+	if (to == IB_QPS_RESET) {
+		if (verbs_.recv_cq)
+			Cq::of(verbs_.recv_cq).purge(*this);
+		if (verbs_.send_cq && verbs_.send_cq != verbs_.recv_cq)
+			Cq::of(verbs_.send_cq).purge(*this);
+		reset_queues();
+	}
+	return {};
+}
+
+kern::Result<> Qp::query(ib_qp_attr &attr, int mask, ib_qp_init_attr &init)
+{
+	using Path = wire::AddressPathLayout;
+	kern::Guard guard(state_lock_);
+	attr.cur_qp_state = attr.qp_state = state_;
+	if (state_ != IB_QPS_RESET) {
+		auto mailbox = TRY(hca_.commands().mailbox());
+		TRY(hca_.commands().execute_out(
+			{.opcode = Opcode::query_qp, .in_modifier = number_}, mailbox));
+		const u8 *const context = mailbox.bytes() + wire::qp_mailbox_context;
+		const u8 *const primary = context + Context::primary_path;
+		const u8 *const alternate = context + Context::alternate_path;
+		const auto state = static_cast<wire::QpState>(Context::state.get(context));
+		state_ = verbs_state(state);
+		attr.cur_qp_state = attr.qp_state = state_;
+		attr.sq_draining = state == wire::QpState::sq_draining;
+		get_plain_attributes<Context, Path>(context, attr);
+		const auto migration =
+			static_cast<wire::MigrationState>(Context::migration_state.get(context));
+		attr.path_mig_state = migration == wire::MigrationState::armed   ? IB_MIG_ARMED
+				      : migration == wire::MigrationState::rearm ? IB_MIG_REARM
+										 : IB_MIG_MIGRATED;
+		if (kind_ == QpKind::connected) {
+			attr.ah_attr = get_path(primary, hca_.num_ports());
+			attr.alt_ah_attr = get_path(alternate, hca_.num_ports());
+			attr.alt_pkey_index = static_cast<u16>(Path::pkey_index.get(alternate));
+			attr.alt_port_num = attr.alt_ah_attr.port_num;
+		}
+		attr.port_num = state_ == IB_QPS_INIT ? port_ : Path::sched_port.get(primary) + 1;
+		attr.alt_timeout = static_cast<u8>(Path::ack_timeout.get(alternate));
+		attr.rnr_retry = static_cast<u8>(Context::rnr_retry.get(context));
+	}
+	attr.cap = cap_;
+	init.cap = cap_;
+	init.create_flags = create_flags_;
+	return {};
+}
+
+} // namespace mlx4

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "qp_geometry.hpp"
+#include <kern/bits.hpp>
+#include <hw/mlx4/contexts.hpp>
+#include <hw/mlx4/wqe.hpp>
+#include <ib/packet.hpp>
+#include "family.hpp"
+
+namespace mlx4
+{
+
+namespace
+{
+
+/* Bytes before the data in the largest descriptor of each type. */
+u32 send_overhead(ib_qp_type type, u32 create_flags)
+{
+	using namespace ::hw::mlx4;
+	switch (type) {
+	case IB_QPT_UD:
+		return sizeof(WqeControl) + sizeof(WqeDatagram) +
+		       (create_flags & IB_QP_CREATE_IPOIB_UD_LSO
+				? kern::align_up(4 + max_lso_header, wqe_unit)
+				: 0);
+	case IB_QPT_SMI:
+	case IB_QPT_GSI: {
+		const u32 headers =
+			sizeof(ib::Lrh) + sizeof(ib::Grh) + sizeof(ib::Bth) + sizeof(ib::Deth);
+		// And the place of the ICRC at the end.
+		return sizeof(WqeControl) + inline_bytes(sizeof(WqeControl), headers) + wqe_unit;
+	}
+	default:
+		// Masked compare and swap; what registers memory is smaller.
+		return sizeof(WqeControl) + sizeof(WqeRemoteAddress) + sizeof(WqeMaskedAtomic);
+	}
+}
+
+/* Which queues there are. */
+QpGeometry start_plan(const ib_qp_init_attr &attr)
+{
+	QpGeometry plan{};
+	plan.has_sq = attr.qp_type != IB_QPT_XRC_TGT;
+	plan.has_rq = !attr.srq && attr.qp_type != IB_QPT_XRC_TGT && attr.qp_type != IB_QPT_XRC_INI;
+	return plan;
+}
+
+kern::Result<> plan_receives(const Capabilities &cap, const ib_qp_cap &want, QpGeometry &plan)
+{
+	if (want.max_recv_wr > 1u << cap.log_max_qp_size || want.max_recv_sge > cap.max_rq_sge)
+		return kern::Error{-EINVAL};
+	const u32 sges = want.max_recv_sge ? want.max_recv_sge : 1;
+	plan.log_rq_stride = kern::log2_ceil(sges * sizeof(wire::WqeData));
+	if (1u << plan.log_rq_stride > cap.max_rq_wqe_bytes)
+		return kern::Error{-EINVAL};
+	plan.log_rq_size = kern::log2_ceil(want.max_recv_wr ? want.max_recv_wr : 1);
+	plan.max_recv_sge = (1u << plan.log_rq_stride) / sizeof(wire::WqeData);
+	if (plan.max_recv_sge > cap.max_rq_sge)
+		plan.max_recv_sge = cap.max_rq_sge;
+	return {};
+}
+
+/* The queue with the larger stride comes first, the send queue if they are equal. */
+void lay_out(QpGeometry &plan)
+{
+	const u32 sq_bytes = plan.has_sq ? 1u << (plan.log_sq_size + plan.log_sq_stride) : 0;
+	const u32 rq_bytes = plan.has_rq ? 1u << (plan.log_rq_size + plan.log_rq_stride) : 0;
+	const bool rq_first = plan.has_rq && plan.has_sq && plan.log_rq_stride > plan.log_sq_stride;
+	plan.sq_offset = rq_first ? rq_bytes : 0;
+	plan.rq_offset = rq_first ? 0 : sq_bytes;
+	plan.bytes = sq_bytes + rq_bytes;
+}
+
+} // namespace
+
+kern::Result<QpGeometry> plan_queues(const Capabilities &cap, const ib_qp_init_attr &attr)
+{
+	QpGeometry plan = start_plan(attr);
+	const u32 largest = 1u << cap.log_max_qp_size;
+
+	if (plan.has_sq) {
+		const ib_qp_cap &want = attr.cap;
+		if (want.max_send_wr > largest || want.max_send_sge > cap.max_sq_sge ||
+		    want.max_inline_data > cap.max_sq_wqe_bytes)
+			return kern::Error{-EINVAL};
+		const u32 overhead = send_overhead(attr.qp_type, attr.create_flags);
+		const u32 scatter = want.max_send_sge * sizeof(wire::WqeData);
+		const u32 data = inline_bytes(overhead, want.max_inline_data);
+		const u32 needed = overhead + (scatter > data ? scatter : data);
+		const u32 limit = cap.max_sq_wqe_bytes < wire::wqe_bytes_max ? cap.max_sq_wqe_bytes
+									     : wire::wqe_bytes_max;
+		if (needed > limit)
+			return kern::Error{-EINVAL};
+		plan.log_sq_stride = needed <= 64 ? 6 : kern::log2_ceil(needed);
+		plan.log_sq_size = kern::log2_ceil(want.max_send_wr ? want.max_send_wr : 1);
+		const u32 usable =
+			(1u << plan.log_sq_stride) < limit ? 1u << plan.log_sq_stride : limit;
+		plan.max_send_sge = (usable - overhead) / sizeof(wire::WqeData);
+		if (plan.max_send_sge > cap.max_sq_sge)
+			plan.max_send_sge = cap.max_sq_sge;
+		plan.max_inline = want.max_inline_data;
+		while (inline_bytes(overhead, plan.max_inline + 4) <= usable - overhead)
+			plan.max_inline += 4;
+	}
+	if (plan.has_rq)
+		TRY(plan_receives(cap, attr.cap, plan));
+	lay_out(plan);
+	if (plan.bytes > QueueBuffer::max_bytes)
+		return kern::Error{-EINVAL};
+	return plan;
+}
+
+kern::Result<QpGeometry> plan_user_queues(const Capabilities &cap, const ib_qp_init_attr &attr,
+					  const user_abi::CreateQp &command)
+{
+	QpGeometry plan = start_plan(attr);
+	if (plan.has_sq) {
+		// A stride is named in three bits, less 4; 15 as the size says that there is no
+		// queue.
+		const u32 largest_stride = kern::log2_ceil(cap.max_sq_wqe_bytes);
+		if (command.log_sq_size > cap.log_max_qp_size ||
+		    command.log_sq_size >= wire::QpContext::no_send_queue ||
+		    command.log_sq_stride < 6 || command.log_sq_stride > largest_stride ||
+		    command.log_sq_stride > 4 + wire::QpContext::log_sq_stride.max())
+			return kern::Error{-EINVAL};
+		plan.log_sq_size = command.log_sq_size;
+		plan.log_sq_stride = command.log_sq_stride;
+		plan.max_send_sge = attr.cap.max_send_sge;
+		plan.max_inline = attr.cap.max_inline_data;
+	}
+	if (command.reserved || command.inline_receive_bytes)
+		return kern::Error{-EINVAL};
+	if (plan.has_rq) {
+		if (attr.cap.max_recv_wr == 0 || attr.cap.max_recv_sge == 0)
+			return kern::Error{-EINVAL};
+		TRY(plan_receives(cap, attr.cap, plan));
+	} else if (attr.cap.max_recv_wr) {
+		return kern::Error{-EINVAL};
+	}
+	lay_out(plan);
+	return plan;
+}
+
+} // namespace mlx4

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The states of a QP, as commands (IBA 10.3; Documentation/mlx4.rst, "Transitions").
+#pragma once
+#include <kern/result.hpp>
+#include <rdma/ib_verbs.h>
+#include <hw/mlx4/commands.hpp>
+#include <hw/mlx4/contexts.hpp>
+#include "../mellanox_icm/qp_states.hpp"
+#include "capabilities.hpp"
+
+namespace mlx4
+{
+
+using mellanox_icm::transition_command;
+using mellanox_icm::verbs_state;
+
+/*
+ * Puts the attributes that `mask` names into a context, and returns the optional-parameter mask
+ * that tells the card of those that it would otherwise not look at. `port`: of the primary path.
+ * Context: any.
+ * Errors: EINVAL for values out of range.
+ */
+kern::Result<u32> put_attributes(u8 *context, const Capabilities &capabilities,
+				 const ib_qp_attr &attr, int mask, u32 port, ib_qp_type type);
+
+/* An address path from an address vector; `path` is zero before. Errors: EINVAL. */
+kern::Result<> put_path(u8 *path, const Capabilities &capabilities, const rdma_ah_attr &address,
+			u32 port);
+/* And back. */
+rdma_ah_attr get_path(const u8 *path, u32 num_ports);
+
+} // namespace mlx4

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Shared receive queues.
+#pragma once
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <rdma/driver.hpp>
+#include <hw/mlx4/contexts.hpp>
+#include "../mellanox_icm/shared_receives.hpp"
+#include "hca.hpp"
+#include "qp.hpp"
+#include "user_queue.hpp"
+
+namespace mlx4
+{
+
+class Srq : public SharedReceives<Srq, Hca, wire::SrqContext>
+{
+public:
+	using Object = rdma::DriverObject<ib_srq, Srq>;
+	static Srq &of(ib_srq *srq) { return Object::state(srq); }
+
+	Srq(Hca &hca, ib_srq &verbs);
+	~Srq();
+	/* udata: of a program, in whose memory the queue then lies. */
+	kern::Result<> start(ib_srq_init_attr &attr, ib_udata *udata);
+	void stop();
+
+	/*
+	 * The request in an entry that the card has used, which is free again: its length, or
+	 * not_posted. Any context; the lock is taken inside that of a CQ.
+	 */
+	s64 complete(u32 index, u64 &id) { return complete_entry(index, id); }
+
+	/* An XRC SRQ's, among those of its domain. */
+	kern::ListNode domain_node;
+
+private:
+	kern::Result<> make_own_ring();
+	kern::Result<> take_user_ring(ib_udata &udata);
+	QueuePlace place() const
+	{
+		return {hca_.uar_page(), buffer_.log_page_size(), buffer_.mtt_offset(),
+			doorbell_.bus_address()};
+	}
+	friend SharedReceives;
+	void put_link(u32 index, u32 next)
+	{
+		static_assert(sizeof(wire::SrqNext) == head_bytes);
+		reinterpret_cast<wire::SrqNext *>(descriptor(index))->next_index =
+			static_cast<u16>(next);
+	}
+
+	QueueBuffer buffer_;
+	DoorbellRecord doorbell_;
+	// Instead of the two, of a program's queue; nobody posts to it here.
+	UserQueue user_;
+	mellanox_icm::EventRoom events_room_;
+	IcmHold context_, protection_;
+	bool live_ = false;
+};
+
+} // namespace mlx4

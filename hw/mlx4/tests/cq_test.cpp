@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A completion queue that no card has, its registers plain memory.
+#include <kern/kunit.hpp>
+#include "../cq.hpp"
+
+namespace mlx4
+{
+
+class CqBench final : private FailureListener
+{
+public:
+	static kern::Result<kern::Owned<CqBench>> create()
+	{
+		auto bench = TRY(kern::make<CqBench>(kern::Gfp::kernel));
+		TRY(bench->begin());
+		return bench;
+	}
+	CqBench()
+	{
+		cq()->comp_handler = [](ib_cq *, void *) {};
+		Cq::Object::construct(cq(), hca_, *cq());
+		state().arm_word_ = __builtin_bswap32(number) | Cq::arm_sequence_step;
+		state().consumer_ = consumer;
+		state().record_ = record_;
+		state().report_consumer(consumer);
+		/*
+		 * No table and no ring: whoever looks into them reads where nothing is, and that is
+		 * the end of the kernel.
+		 */
+		state().entries_ = nullptr;
+		state().qps_ = nullptr;
+	}
+	~CqBench() { Cq::Object::destruct(cq()); }
+
+	int request_notify(int flags)
+	{
+		return Cq::request_notify(cq(), static_cast<ib_cq_notify_flags>(flags));
+	}
+	u32 armed_record() const { return __builtin_bswap32(record_[1]); }
+	u64 doorbell() const { return page().read_be64(wire::uar::cq_doorbell); }
+	/* Nothing has been asked of the card. */
+	void clear()
+	{
+		record_[1] = 0;
+		page().write64(wire::uar::cq_doorbell, 0);
+	}
+
+	/* From here on the queue has a ring, in which all entries are the card's. */
+	void give_ring()
+	{
+		state().entries_ = reinterpret_cast<u8 *>(ring_);
+		state().log_entries_ = log_entries;
+		state().mask_ = entries - 1;
+		for (u32 i = 0; i < entries; i++)
+			ring_[(consumer + i) & (entries - 1)].owner_opcode =
+				owner(consumer + i) ^ wire::Cqe::owner_bit;
+	}
+	/* The card writes an entry, so many behind the one that is polled next. */
+	void write_entry(u32 ahead)
+	{
+		const u32 index = state().consumer_ + ahead;
+		ring_[index & (entries - 1)].owner_opcode = owner(index);
+	}
+	/* Takes the oldest entry without a look at what it is. */
+	void consume() { state().report_consumer(++state().consumer_); }
+	/* The interrupt of the card's event. */
+	void raise_event() { state().event(); }
+	/* False if there is something to poll. */
+	bool polls_nothing()
+	{
+		ib_wc wc;
+		return Cq::poll(cq(), 1, &wc) == 0;
+	}
+
+	static constexpr u32 number = 0x1234, consumer = 0x4567;
+
+private:
+	static constexpr u32 log_entries = 2, entries = 1 << log_entries;
+
+	/* The owner bit of an entry that the card has written at this index. */
+	static u8 owner(u32 index) { return static_cast<u8>((index >> log_entries & 1) << 7); }
+	/* The kernel's page is the only one there is of the window. */
+	static constexpr u64 page_offset = u64{wire::uar::first_usable_page} * wire::uar::page_size;
+
+	/* Commands, which a poll of nothing asks whether the card has failed. */
+	kern::Result<> begin()
+	{
+		if (!device_.native())
+			return kern::Error{-ENOMEM};
+		bar0_memory_ = TRY(
+			kern::make_array<u32>(kern::Gfp::kernel, wire::bar0::size / sizeof(u32)));
+		bar0_ = kern::Mmio::over_memory(bar0_memory_.data(), wire::bar0::size);
+		hca_.commands_ = TRY(CommandInterface::create(bar0_, device_.native(),
+							      GoBit::go_and_toggle, *this));
+		return {};
+	}
+	void card_failed(const char *) override {}
+	/* The midlayer allocates to a cache line; this is not. */
+	ib_cq *cq()
+	{
+		return reinterpret_cast<ib_cq *>(
+			kern::align_up(reinterpret_cast<u64>(object_), u64{kern::cache_line}));
+	}
+	Cq &state() { return Cq::of(cq()); }
+	const kern::Mmio &page() const { return page_; }
+
+	std::byte object_[sizeof(Cq::Object) + kern::cache_line] = {};
+	kern::kunit::FakeDevice device_{"weft-mlx4-cq"};
+	kern::OwnedArray<u32> bar0_memory_;
+	kern::Mmio bar0_;
+	u32 record_[2] = {};
+	wire::Cqe ring_[entries] = {};
+	u64 registers_[wire::uar::page_size / 8] = {};
+	const kern::Mmio none_;
+	const kern::Mmio page_ = kern::Mmio::over_memory(registers_, sizeof(registers_));
+	const kern::Mmio uar_ =
+		kern::Mmio::over_memory(reinterpret_cast<std::byte *>(registers_) - page_offset,
+					page_offset + sizeof(registers_));
+	Hca hca_{kern::pci::Device(nullptr), none_, uar_, *this};
+};
+
+} // namespace mlx4
+
+using mlx4::CqBench;
+
+namespace
+{
+
+/*
+ * NOTIFY-05: arming is two stores, of the record and of the doorbell, and looks at no completion.
+ * Without an event since the queue was last empty the card raises one for what is already there, so
+ * that with the flag nothing is looked at either (NOTIFY-06).
+ */
+void notify_05_arming_reads_no_entries(kern::kunit::Test &test)
+{
+	auto made = CqBench::create();
+	ASSERT_OK(made);
+	CqBench &bench = *made.value();
+
+	for (const int kind : {IB_CQ_SOLICITED, IB_CQ_NEXT_COMP}) {
+		u64 doorbell[2];
+		u32 record[2];
+		for (const int asked : {0, 1}) {
+			bench.clear();
+			EXPECT_EQ(bench.request_notify(kind |
+						       (asked ? IB_CQ_REPORT_MISSED_EVENTS : 0)),
+				  0);
+			doorbell[asked] = bench.doorbell();
+			record[asked] = bench.armed_record();
+		}
+		EXPECT_EQ(doorbell[0], doorbell[1]);
+		EXPECT_EQ(record[0], record[1]);
+		EXPECT_EQ(doorbell[0] & 0xffffffff, u64{CqBench::consumer});
+		EXPECT_EQ(doorbell[0] >> 32 & 0xffffff, u64{CqBench::number});
+		EXPECT_EQ(record[0] & 0xffffff, CqBench::consumer);
+		EXPECT_NE(record[0] >> 24, 0u);
+	}
+}
+
+/*
+ * NOTIFY-06: the card raises one event for an entry. Armed again while that entry waits to be
+ * polled, the driver reports it; and no longer when a poll has found the queue empty.
+ */
+void notify_06_unpolled_entry_is_reported_after_its_event(kern::kunit::Test &test)
+{
+	constexpr int or_missed = IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS;
+	auto made = CqBench::create();
+	ASSERT_OK(made);
+	CqBench &bench = *made.value();
+
+	bench.give_ring();
+	EXPECT_EQ(bench.request_notify(or_missed), 0);
+	bench.write_entry(0);
+	bench.write_entry(1);
+	bench.raise_event();
+	EXPECT_EQ(bench.request_notify(IB_CQ_NEXT_COMP), 0);
+	EXPECT_EQ(bench.request_notify(or_missed), 1);
+	// Of the four events that follow, each has the sequence number of another one.
+	for (unsigned int i = 0; i < 4; i++) {
+		bench.raise_event();
+		EXPECT_EQ(bench.request_notify(or_missed), 1);
+	}
+	bench.consume();
+	EXPECT_EQ(bench.request_notify(or_missed), 1);
+	bench.consume();
+	EXPECT_EQ(bench.request_notify(or_missed), 0);
+	EXPECT_TRUE(bench.polls_nothing());
+	// For this one the arming itself raises the event.
+	bench.write_entry(0);
+	EXPECT_EQ(bench.request_notify(or_missed), 0);
+}
+
+/* NOTIFY-01: what names no event, or two, is refused, and the card hears nothing of it. */
+void notify_01_bad_flags_arm_nothing(kern::kunit::Test &test)
+{
+	auto made = CqBench::create();
+	ASSERT_OK(made);
+	CqBench &bench = *made.value();
+
+	for (const int flags : {0, static_cast<int>(IB_CQ_SOLICITED_MASK),
+				static_cast<int>(IB_CQ_REPORT_MISSED_EVENTS), 16}) {
+		EXPECT_EQ(bench.request_notify(flags), -EINVAL);
+		EXPECT_EQ(bench.doorbell(), u64{0});
+		EXPECT_EQ(bench.armed_record(), 0u);
+	}
+}
+
+} // namespace
+
+KUNIT_SUITE(mlx4_cq, KUNIT_CASE(notify_05_arming_reads_no_entries),
+	    KUNIT_CASE(notify_06_unpolled_entry_is_reported_after_its_event),
+	    KUNIT_CASE(notify_01_bad_flags_arm_nothing));

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Cards that are broken on purpose: the driver says so once and fails the operation, or takes the device down and up again. The peer of a
+broken card is on our stack or on Debian's; inconsistent_capabilities and bars_too_small have no peer."""
+import json
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+
+from lab.fabric import Fabric
+from lab.testing import test
+from lab.waiting import wait_until
+from traffic import Node, Refused, pair
+
+
+def log_lines(guest):
+    return guest.sync_log().count("\n")
+
+
+def rebind(guest, check=True):
+    """A fresh probe, which a broken card may not survive, of the one driver of ours that is there."""
+    driver = guest.run("echo /sys/bus/pci/drivers/weft_*").out.strip()
+    guest.run(f"[ ! -e {guest.card}/driver ] || echo {guest.card.name} > {driver}/unbind", timeout=90)
+    guest.run(f"echo {guest.card.name} > {driver}/bind", timeout=120, check=check)
+
+
+def heal(node1, fabric):
+    """A card that is well again, and a driver that begins anew: traffic flows."""
+    rebind(node1.guest)
+    node1.wait_active(60)
+
+
+def check_flow(node1, node2):
+    one, two = node1.open(type="rc"), node2.open(type="rc")
+    try:
+        one.join(two)
+        two.post(count=8, size=1000)
+        assert one.send(count=8, size=1000, seed=5)["done"] == "8"
+        assert two.receive(count=8, size=1000, seed=5)["good"] == "8"
+        one.close()
+    finally:
+        two.close()
+
+
+def provoke(node1, node2, kind, fabric):
+    """Traffic into the fault; what becomes of it is the card's fault, but the command must come back."""
+    one, two = node1.open(type="rc"), node2.open(type="rc")
+    one.join(two)
+    two.post(count=8, size=100)
+    fabric.fault("node1", kind)
+    try:
+        one.send(count=8, size=100, ms=3000)
+    except Refused as refused:
+        assert "timed out" in str(refused).lower() or "error" in str(refused).lower(), refused
+    two.close()
+    one.close()
+
+
+def check_completions_and_events(node1, node2, fabric):
+    for kind in ("cqe-number", "cqe-index", "cqe-opcode", "cqe-owner", "eqe-number", "eqe-type", "eqe-owner"):
+        lines = log_lines(node1.guest)
+        provoke(node1, node2, kind, fabric)
+        assert fabric.struck("node1")[kind] > 0, kind
+        assert log_lines(node1.guest) - lines < 40, kind
+        heal(node1, fabric)
+        check_flow(node1, node2)
+
+
+def check_commands(node1, node2, fabric):
+    for kind in ("command-twice", "command-status", "command-lost"):
+        fabric.fault("node1", kind)
+        try:
+            node1.open(type="rc").close()
+        except Refused:
+            assert kind != "command-twice"
+        assert fabric.struck("node1")[kind] > 0, kind
+        heal(node1, fabric)
+        check_flow(node1, node2)
+
+
+def check_interrupts(node1, node2, fabric):
+    fabric.fault("node1", "interrupt", count=200)
+    check_flow(node1, node2)
+
+
+def check_breakdown(node1, node2, fabric):
+    check_flow(node1, node2)
+    starts = "dmesg | grep -c 'started in'"
+    before = int(node1.guest.run(starts).out)
+    fabric.fault("node1", "catastrophic")
+    node1.guest.wait_for(f"test $({starts}) -gt {before}", timeout=60, what="the card's new start")
+    node1.wait_active(60)
+    check_flow(node1, node2)
+
+
+@test(kernels=("stock",), also=("plain", "debug"), timeout=500)
+def invalid_completions_and_events(lab):
+    """Completions and events of impossible numbers, kinds and owners: each is survived, and told of in few words."""
+    with pair(lab) as nodes:
+        check_completions_and_events(*nodes)
+
+
+@test(kernels=("stock",), also=("plain", "debug"), timeout=500)
+def failing_commands(lab):
+    """A command that never completes, completes twice, or with an unknown status."""
+    with pair(lab) as nodes:
+        check_commands(*nodes)
+
+
+@test(kernels=("stock",), also=("plain", "debug"), timeout=500)
+def spurious_interrupts(lab):
+    """Interrupts for nothing cost time only."""
+    with pair(lab) as nodes:
+        check_interrupts(*nodes)
+
+
+@test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=500)
+def card_failure(lab):
+    """The catastrophic error buffer is noticed, and the card is reset: the device is gone and comes back."""
+    with pair(lab) as nodes:
+        check_breakdown(*nodes)
+
+
+@test(kernels=("stock",), also=("plain", "debug"), timeout=900)
+def faults_beside_a_stock_peer(lab):
+    """All of these against a peer on Debian's stack."""
+    with pair(lab, stock_peer=True) as nodes:
+        check_completions_and_events(*nodes)
+        check_commands(*nodes)
+        check_interrupts(*nodes)
+        check_breakdown(*nodes)
+
+
+@test(kernels=("stock",), also=("plain", "debug"), timeout=500)
+def inconsistent_capabilities(lab):
+    """Answers that contradict themselves: the probe fails with a reason, or copes; the next one, of a sound card, succeeds."""
+    with pair(lab) as (node1, _, fabric):
+        for _ in range(lab.rounds(12, 100)):
+            fabric.fault("node1", "capabilities")
+            rebind(node1.guest, check=False)
+        heal(node1, fabric)
+
+
+SMALL = """
+[[host]]
+name = "node1"
+small_bars = true
+[[host]]
+name = "node2"
+[[link]]
+ends = ["node1", "node2"]
+[sm]
+enabled = false
+"""
+
+
+@test(kernels=("stock",), also=("plain", "debug"), timeout=200)
+def bars_too_small(lab):
+    """A card without room for its registers is refused by the probe."""
+    with lab.guest("node1", cards=Fabric(lab, SMALL).sockets[:1]) as guest:
+        node = Node(guest)
+        node.load()
+        assert guest.run(f"[ -e {guest.card}/driver ]", check=False).status != 0
+        assert "too small" in guest.run("dmesg | grep -i weft_mlx4").out
+        node.unload()
+
+
+def check_start(lab, node1, fabric):
+    """One command of a start after the other fails, in a run of usual length some of them: the card is refused or comes up, and the next start comes to
+    where the next command fails; the last one comes to its end."""
+    stride = lab.rounds(20, 1)
+    nth = 1 + lab.seed % stride
+    while True:
+        node1.guest.run(f"[ ! -e {node1.guest.card}/driver ] || echo {node1.guest.card.name} > {node1.guest.card}/driver/unbind", timeout=90)
+        before = fabric.struck("node1")["command-nth"]
+        fabric.fault("node1", "command-nth", count=nth)
+        rebind(node1.guest, check=False)
+        if fabric.struck("node1")["command-nth"] == before:
+            break
+        nth += stride
+    # Commands of the start itself, not of what is asked of the card afterwards.
+    assert nth > 60, nth
+    fabric.fault("node1", "command-nth", count=0)
+    heal(node1, fabric)
+
+
+def check_random(lab, node1, node2, fabric):
+    fabric.random_faults("node1", lab.seed, 50)
+    end = time.monotonic() + lab.rounds(20, 600)
+    # Some seeds have nothing go wrong for long.
+    while time.monotonic() < end or not sum(fabric.struck("node1").values()):
+        try:
+            check_flow(node1, node2)
+        except (Refused, AssertionError):
+            rebind(node1.guest, check=False)
+    fabric.random_faults("node1", lab.seed, 0)
+    heal(node1, fabric)
+    check_flow(node1, node2)
+
+
+@test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
+def faults_at_random(lab):
+    """One command of the driver's start after the other fails; then anything goes wrong now and then, for some time, while traffic is tried and the driver
+    is bound anew when it has to be."""
+    with pair(lab) as nodes:
+        check_start(lab, nodes[0], nodes[-1])
+        check_random(lab, *nodes)
+        nodes[0].unload()
+        assert nodes[0].guest.find_leaks() == ""
+
+
+@test(kernels=("stock",), also=("plain", "debug"), timeout=300)
+def faults_at_random_beside_a_stock_peer(lab):
+    """The same while the traffic is with Debian's stack."""
+    with pair(lab, stock_peer=True) as nodes:
+        check_random(lab, *nodes)

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * What the mlx4 library and a driver of its card tell each other behind the verbs' own words:
+ * version 3, in host byte order. A later version adds capabilities to the answer that opens a
+ * device, of which there are none here.
+ */
+#pragma once
+#include <rdma/types.h>
+
+namespace mlx4::user_abi
+{
+
+inline constexpr unsigned long version = 3;
+
+struct ContextResponse {
+	/* The library finds a QP by as many low bits of its number. */
+	u32 qp_table_size;
+	u16 blueflame_register_bytes; /* 0: none */
+	u16 blueflame_registers_per_page;
+};
+static_assert(sizeof(ContextResponse) == 8);
+
+/* What a domain is told by. */
+struct Pd {
+	u32 number;
+};
+
+struct CreateQueue {
+	u64 buffer;
+	u64 doorbell;
+};
+static_assert(sizeof(CreateQueue) == 16);
+
+struct ResizeCq {
+	u64 buffer;
+};
+static_assert(sizeof(ResizeCq) == 8);
+
+struct CreateQp {
+	u64 buffer;
+	u64 doorbell;
+	u8 log_sq_size;
+	u8 log_sq_stride;
+	u8 sq_no_prefetch;
+	u8 reserved;
+	u32 inline_receive_bytes;
+};
+static_assert(sizeof(CreateQp) == 24 && __builtin_offsetof(CreateQp, inline_receive_bytes) == 20);
+
+struct QueryDeviceResponse {
+	u32 comp_mask; /* bit 0: there is a clock */
+	u32 response_length;
+	u64 clock_offset;
+	u32 max_inline_receive_bytes;
+	u32 reserved;
+	u8 rss[16];
+	u32 max_tso;
+	u32 tso_qp_types;
+};
+static_assert(sizeof(QueryDeviceResponse) == 48);
+
+} // namespace mlx4::user_abi

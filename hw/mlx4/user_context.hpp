@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A program's use of the card: a doorbell page of its own, and the pages that its doorbell records
+// lie in.
+#pragma once
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <kern/user_memory.hpp>
+#include <rdma/driver.hpp>
+#include "../mellanox_icm/doorbell_page.hpp"
+#include "hca.hpp"
+
+namespace mlx4
+{
+
+class UserContext;
+
+/* A record in a program's memory: its page stays pinned as long as a queue has a record in it. */
+class UserDoorbell
+{
+public:
+	UserDoorbell() = default;
+	/*
+	 * Errors: EINVAL for an address that is not aligned to `size`; those of kern::UserMemory.
+	 * Context: process, the program's.
+	 */
+	static kern::Result<UserDoorbell> create(UserContext &context, u64 address, u32 size);
+	UserDoorbell(UserDoorbell &&other) noexcept
+	    : context_(std::exchange(other.context_, nullptr)), page_(other.page_),
+	      bus_address_(other.bus_address_)
+	{
+	}
+	UserDoorbell &operator=(UserDoorbell &&other) noexcept
+	{
+		std::swap(context_, other.context_);
+		std::swap(page_, other.page_);
+		std::swap(bus_address_, other.bus_address_);
+		return *this;
+	}
+	~UserDoorbell();
+
+	u64 bus_address() const { return bus_address_; }
+
+private:
+	friend class UserContext;
+	/* One for each page of each process: after a fork() the same address is another page. */
+	struct Page {
+		kern::ListNode node;
+		kern::UserMemory memory;
+		u32 users = 0;
+	};
+
+	UserContext *context_ = nullptr;
+	Page *page_ = nullptr;
+	u64 bus_address_ = 0;
+};
+
+/* Outlives all queues that are made with it. */
+class UserContext
+{
+public:
+	using Object = rdma::DriverObject<ib_ucontext, UserContext>;
+	static UserContext &of(ib_ucontext *context) { return Object::state(context); }
+
+	UserContext(Hca &hca, ib_ucontext &verbs);
+	/*
+	 * Errors: ENOMEM where every doorbell page is taken; those of the answer. Context: process,
+	 * the program's.
+	 */
+	kern::Result<> start(ib_udata &udata);
+	kern::Result<> map(u64 page_offset, size_t length, ib_user_mapping &mapping) const
+	{
+		return page_.map(hca_.pci(), page_offset, length, mapping);
+	}
+
+	/* How contexts of its queues name the page that they ring by. */
+	u32 uar_page() const { return page_.number(); }
+
+private:
+	friend class UserDoorbell;
+	using Page = UserDoorbell::Page;
+
+	Hca &hca_;
+	DoorbellPage page_;
+	/* Held while a page is pinned. */
+	kern::Mutex lock_;
+	kern::List<Page, &Page::node> doorbell_pages_ GUARDED_BY(lock_);
+};
+
+} // namespace mlx4

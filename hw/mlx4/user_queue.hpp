@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A queue in a program's memory.
+#pragma once
+#include "../mellanox_icm/user_pages.hpp"
+#include "family.hpp"
+#include "user_context.hpp"
+
+namespace mlx4
+{
+
+/* What a context says of where a queue lies, be it the kernel's or a program's. */
+struct QueuePlace {
+	u32 uar_page;
+	u32 log_page_size; // less 12
+	u64 mtt_offset;
+	u64 doorbell_record;
+};
+
+class UserQueue
+{
+public:
+	UserQueue() = default;
+	/*
+	 * `address` has `bytes` of queue, `doorbell` a record of `doorbell_bytes`; 0 bytes stand
+	 * for none. must_write: the card writes into the queue. Errors: EINVAL for what is not
+	 * aligned (the queue: to a page); those of UserPages and UserDoorbell.
+	 * Context: process, the program's.
+	 */
+	static kern::Result<UserQueue> create(Hca &hca, UserContext &context, u64 address,
+					      u64 bytes, u64 doorbell, u32 doorbell_bytes,
+					      bool must_write);
+	/*
+	 * Other memory for the same queue, whose place that is from now on; returned is the old, to
+	 * be kept until the card knows.
+	 */
+	static kern::Result<UserPages> make_pages(Hca &hca, u64 address, u64 bytes,
+						  bool must_write);
+	UserPages exchange(UserPages pages) { return std::exchange(pages_, std::move(pages)); }
+
+	QueuePlace place() const
+	{
+		return {.uar_page = uar_page_,
+			.log_page_size = pages_ ? pages_.page_shift() - 12 : 0,
+			.mtt_offset = pages_ ? pages_.mtt_offset() : 0,
+			.doorbell_record = doorbell_.bus_address()};
+	}
+
+private:
+	UserPages pages_;
+	UserDoorbell doorbell_;
+	u32 uar_page_ = 0;
+};
+
+} // namespace mlx4

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What of a PCI function is this card's own; the rest of its life is its family's
+// (mellanox_icm::Adapter).
+#pragma once
+#include <kern/log.hpp>
+#include "../mellanox_icm/adapter.hpp"
+#include "hca.hpp"
+#include "ib_device.hpp"
+
+namespace mthca
+{
+
+struct Card {
+	using Hca = mthca::Hca;
+	using IbDevice = mthca::IbDevice;
+	static constexpr const char *name = "weft_mthca";
+	static constexpr size_t bar0_bytes = wire::bar0::size;
+	static constexpr size_t bar2_bytes = 1 << 20;
+	/* Of the error buffer: each may say it. */
+	static constexpr u32 telling_words = ~0u;
+
+	/* Nothing says whose the card is: a driver resets it. */
+	static kern::Result<> claim(kern::pci::Device pci, const kern::Mmio &bar0)
+	{
+		if (bar0.read_be32(hw::mellanox_icm::hcr::at + hw::mellanox_icm::hcr::control) ==
+		    ~0u) {
+			kern_dev_error(pci.dev(), "the card does not answer\n");
+			return kern::Error{-ENODEV};
+		}
+		return {};
+	}
+	static void release(const kern::Mmio &) {}
+	static kern::Result<> before_reset(kern::pci::Device, const kern::Mmio &) { return {}; }
+};
+
+} // namespace mthca

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "cq.hpp"
+#include <hw/mthca/contexts.hpp>
+#include <kern/bits.hpp>
+#include <kern/log.hpp>
+#include "srq.hpp"
+#include "user_abi.hpp"
+
+namespace mthca
+{
+
+namespace
+{
+
+using Context = wire::CqContext;
+
+/* The largest ring is one block of memory. */
+constexpr size_t max_ring_bytes = 4 << 20;
+
+} // namespace
+
+Cq::Cq(Hca &hca, ib_cq &verbs)
+    : lock_(KERN_LOCK_CLASS("mthca.cq")), qps_(hca.qp_table()), qp_mask_(hca.qp_mask()),
+      uar_(hca.kernel_uar()), verbs_(verbs), hca_(hca),
+      resize_lock_(KERN_LOCK_CLASS("mthca.cq_resize")), members_(hca, verbs)
+{
+}
+
+Cq::~Cq()
+{
+	stop();
+}
+
+kern::Result<Cq::Ring> Cq::make_ring(u32 log_entries, struct device *dma_device)
+{
+	Ring ring;
+	const size_t bytes = sizeof(wire::Cqe) << log_entries;
+	if (bytes > max_ring_bytes)
+		return kern::Error{-EINVAL};
+	ring.memory = TRY(kern::DmaBuffer::create(dma_device, bytes, kern::Gfp::kernel));
+	ring.entries = ring.memory.as<wire::Cqe>();
+	ring.log_entries = log_entries;
+	ring.mask = (1u << log_entries) - 1;
+	for (u32 i = 0; i < 1u << log_entries; i++)
+		ring.at(i).owner = wire::Cqe::owner_bit;
+	return ring;
+}
+
+void Cq::prepare_arming()
+{
+	using Record = wire::DoorbellRecord;
+	arm_word_ = __builtin_bswap32(Record::number.in(number()) |
+				      Record::type.in(wire::record_type::cq_arm));
+	arm_doorbell_ = __builtin_bswap32(wire::uar::cq_cqn.in(number()));
+}
+
+kern::Result<> Cq::make_own_ring(u32 log_entries, u8 *context)
+{
+	ring_ = TRY(make_ring(log_entries, hca_.dma_device()));
+	consumer_held_ = TRY(hca_.records().get(wire::record_type::cq_consumer_index, number()));
+	arm_held_ = TRY(hca_.records().get(wire::record_type::cq_arm, number()));
+	consumer_record_ = consumer_held_.words();
+	arm_record_ = arm_held_.words();
+	prepare_arming();
+	Context::start.set(context, ring_.memory.address());
+	Context::uar_page.set(context, hca_.uar_page());
+	Context::pd.set(context, hca_.own_memory().pd);
+	Context::lkey.set(context, hca_.own_memory().lkey);
+	Context::ci_record.set(context, consumer_held_.index());
+	Context::arm_record.set(context, arm_held_.index());
+	return {};
+}
+
+kern::Result<> Cq::take_user_ring(u32 log_entries, u8 *context, ib_udata &udata)
+{
+	user_abi::CreateCq command;
+	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	UserContext &of = UserContext::of(udata.context);
+	// Not whatever key and domain it says: the card would write there.
+	user_region_ = TRY(UserRegion::create(of, command.lkey, command.pdn));
+	user_pdn_ = command.pdn;
+	user_consumer_ = TRY(UserRecord::create(of, command.index_page, command.index_record));
+	user_arm_ = TRY(UserRecord::create(of, command.arm_page, command.arm_record));
+	ring_.log_entries = log_entries;
+	Context::uar_page.set(context, of.uar_page());
+	Context::pd.set(context, command.pdn);
+	Context::lkey.set(context, command.lkey);
+	Context::ci_record.set(context, user_consumer_.index());
+	Context::arm_record.set(context, user_arm_.index());
+	return {};
+}
+
+kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
+{
+	if (attr.flags || attr.cqe == 0 || attr.cqe >= 1u << hca_.capabilities().log_max_cq_size ||
+	    attr.comp_vector >= hca_.completion_vectors())
+		return kern::Error{-EINVAL};
+	// One more than asked for: a CQ that is full to the last entry cannot be told from an empty
+	// one.
+	const u32 log_entries = kern::log2_ceil(attr.cqe + 1);
+	number_ = TRY(Number::create(hca_.cqns()));
+	u8 context[Context::size] = {};
+	TRY(udata ? take_user_ring(log_entries, context, *udata)
+		  : make_own_ring(log_entries, context));
+	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::cqc), number()));
+	Eq &eq = hca_.completion_eq(attr.comp_vector);
+	events_room_ = TRY(hca_.events().take_completion_room(attr.comp_vector,
+							      mellanox_icm::cq_events, udata));
+	error_room_ = TRY(hca_.events().take_async_room(mellanox_icm::cq_errors, udata));
+
+	Context::log_size.set(context, log_entries);
+	Context::eqn.set(context, eq.number());
+	Context::cqn.set(context, number());
+	auto mailbox = TRY(hca_.commands().mailbox(Context::size));
+	__builtin_memcpy(mailbox.bytes(), context, sizeof(context));
+	hca_.set_cq(number(), this);
+	live_ = true;
+	const auto given = hca_.commands().execute_in({.opcode = wire::Opcode::sw2hw_cq,
+						       .in_modifier = number(),
+						       .answer = Answer::at_once},
+						      mailbox);
+	if (!given) {
+		live_ = false;
+		hca_.set_cq(number(), nullptr);
+		return given;
+	}
+	verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
+	if (udata) {
+		const user_abi::Number told{.value = number(), .reserved = 0};
+		TRY_ERRNO(ib_copy_to_udata(udata, &told, sizeof(told)));
+	}
+	return {};
+}
+
+void Cq::stop()
+{
+	if (live_) {
+		live_ = false;
+		kern::ignore(hca_.commands().execute_closing({.opcode = wire::Opcode::hw2sw_cq,
+							      .in_modifier = number(),
+							      .op_modifier = 1}));
+		hca_.set_cq(number(), nullptr);
+		// Both its own interrupt and the asynchronous one may be about to call a handler.
+		hca_.synchronize_events();
+	}
+	events_room_ = {};
+	error_room_ = {};
+	StaleCompletionList::List unwanted;
+	{
+		kern::Guard guard(lock_);
+		members_.move_all(unwanted);
+	}
+	StaleCompletionList::free(unwanted);
+}
+
+kern::Result<> Cq::command_resize(u32 log_entries, u64 start, u32 lkey)
+{
+	auto mailbox = TRY(hca_.commands().mailbox(wire::ResizeCq::size));
+	wire::ResizeCq::start.set(mailbox.bytes(), start);
+	wire::ResizeCq::log_size.set(mailbox.bytes(), log_entries);
+	wire::ResizeCq::lkey.set(mailbox.bytes(), lkey);
+	return hca_.commands().execute_in(
+		{.opcode = wire::opcode::resize_cq, .in_modifier = number(), .op_modifier = 1},
+		mailbox);
+}
+
+/* The library moves what it has not polled. */
+kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
+{
+	user_abi::ResizeCq command;
+	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	kern::Guard resizing(resize_lock_);
+	UserRegion region =
+		TRY(UserRegion::create(UserContext::of(udata.context), command.lkey, user_pdn_));
+	TRY(command_resize(log_entries, 0, command.lkey));
+	// The card has written into the old one for the last time.
+	user_region_ = std::move(region);
+	ring_.log_entries = log_entries;
+	verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
+	return {};
+}
+
+/*
+ * From the command on the card writes into the new ring, at the index where it is. What lies in the
+ * old one, before that index, is polled there first; then, or when the command has ended, the new
+ * one is the ring.
+ */
+kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
+{
+	if (entries == 0 || entries >= 1u << hca_.capabilities().log_max_cq_size)
+		return kern::Error{-EINVAL};
+	const u32 log_entries = kern::log2_ceil(entries + 1);
+	if (verbs_.res.user)
+		return udata ? resize_user(log_entries, *udata)
+			     : kern::Result<>(kern::Error{-EINVAL});
+	kern::Guard resizing(resize_lock_);
+	Ring unused;
+	if (log_entries == ring_.log_entries)
+		return {};
+	Ring fresh = TRY(make_ring(log_entries, hca_.dma_device()));
+	const u64 start = fresh.memory.address();
+	{
+		kern::Guard guard(lock_);
+		if (end_locked() - consumer_ > entries)
+			return kern::Error{-EINVAL};
+		next_ring_ = std::move(fresh);
+		resizing_ = true;
+	}
+	const auto resized = command_resize(log_entries, start, hca_.own_memory().lkey);
+	{
+		kern::Guard guard(lock_);
+		if (resizing_ && resized) {
+			// Nobody has polled as far as where the card went on.
+			for (u32 at = consumer_, end = end_locked(); at != end; at++)
+				next_ring_.at(at) = ring_.at(at);
+			std::swap(ring_, next_ring_);
+		}
+		if (resized)
+			verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
+		resizing_ = false;
+		// The old ring, or the new one that is not wanted: freed when the lock is no longer
+		// held.
+		unused = std::move(next_ring_);
+	}
+	return resized;
+}
+
+bool Cq::switch_ring(u32 index)
+{
+	if (!next_ring_.owned(index))
+		return false;
+	std::swap(ring_, next_ring_);
+	resizing_ = false;
+	return true;
+}
+
+void Cq::attach(Qp &qp, bool sends)
+{
+	kern::Guard guard(lock_);
+	members_.add(qp, number(), sends);
+}
+
+u32 Cq::detach(Qp &qp, bool sends)
+{
+	kern::Guard resizing(resize_lock_);
+	auto remains = make_stale_completions(qp);
+	kern::Guard guard(lock_);
+	const u32 left = bury(qp, std::move(remains));
+	members_.remove(qp, sends);
+	return left;
+}
+
+void Cq::purge(Qp &qp)
+{
+	kern::Guard resizing(resize_lock_);
+	kern::Guard guard(lock_);
+	purge_locked(qp);
+}
+
+bool Cq::is_of(const wire::Cqe &cqe, const Qp &qp)
+{
+	return cqe.qpn == qp.number() && cqe.opcode != wire::Cqe::remains;
+}
+
+u32 Cq::end_locked() const
+{
+	u32 end = consumer_;
+	while (ring_.memory && end - consumer_ < 1u << ring_.log_entries && ring_.owned(end))
+		end++;
+	kern::dma_rmb();
+	return end;
+}
+
+kern::Owned<StaleCompletions> Cq::make_stale_completions(const Qp &qp)
+{
+	u32 count = 0;
+	StaleCompletionList::List spent;
+	{
+		kern::Guard guard(lock_);
+		members_.move_spent(spent);
+		for (u32 at = consumer_, end = end_locked(); at != end; at++)
+			count += is_of(ring_.at(at), qp);
+		count += members_.unflushed(qp);
+	}
+	StaleCompletionList::free(spent);
+	return count ? StaleCompletions::create(count) : kern::Owned<StaleCompletions>();
+}
+
+void Cq::purge_locked(const Qp &qp)
+{
+	const u32 end = end_locked();
+	last_key_ = no_key;
+	// From the youngest to the oldest; what stays moves up into the places that become free.
+	u32 gone = 0;
+	for (u32 at = end; at-- != consumer_;) {
+		const wire::Cqe &cqe = ring_.at(at);
+		if (is_of(cqe, qp)) {
+			u64 id;
+			const bool sent = cqe.is_error() ? cqe.opcode == wire::Cqe::send_error
+							 : cqe.is_send != 0;
+			if (!sent && qp.srq)
+				(void)qp.srq->complete(cqe.wqe_address, id);
+			gone++;
+		} else if (gone) {
+			ring_.at(at + gone) = cqe;
+		}
+	}
+	for (u32 i = 0; i < gone; i++)
+		kern::write_once(ring_.at(consumer_++).owner, wire::Cqe::owner_bit);
+	if (gone)
+		report_consumer();
+}
+
+void Cq::dump(kern::debugfs::Output &out)
+{
+	kern::Guard guard(lock_);
+	out.print("CQ %u: %u entries, consumer %u, %lu events, %lu impossible entries\n", number(),
+		  1u << ring_.log_entries, consumer_, events_, bogus_entries_);
+	members_.dump(out);
+}
+
+} // namespace mthca

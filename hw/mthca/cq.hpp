@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Completion queues.
+#pragma once
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <rdma/driver.hpp>
+#include <hw/mthca/cqe.hpp>
+#include "../mellanox_icm/cq_members.hpp"
+#include "hca.hpp"
+#include "qp.hpp"
+#include "user_context.hpp"
+
+namespace mthca
+{
+
+class Srq;
+
+class Cq
+{
+public:
+	using Object = rdma::DriverObject<ib_cq, Cq>;
+	static Cq &of(ib_cq *cq) { return Object::state(cq); }
+
+	Cq(Hca &hca, ib_cq &verbs);
+	~Cq();
+	/*
+	 * Gives the queue to the card. udata: of a program, in whose memory it then lies. May
+	 * sleep.
+	 */
+	kern::Result<> start(const ib_cq_init_attr &attr, ib_udata *udata);
+	/* Takes it back; no handler runs after. May sleep. */
+	void stop();
+
+	/* The verbs. Any context. */
+	static int poll(ib_cq *cq, int count, ib_wc *wc);
+	static int request_notify(ib_cq *cq, ib_cq_notify_flags flags);
+	int peek(int count);
+	/* May sleep. */
+	kern::Result<> resize(unsigned int entries, ib_udata *udata);
+
+	/* The card says that there is something to poll. Hard interrupt. */
+	void event()
+	{
+		events_++;
+		// The card knows a new arming from a repeated one by this. A poll that reads it
+		// sees the entries for which the event was raised.
+		__atomic_store_n(&sequence_, sequence_ + 1, __ATOMIC_RELEASE);
+		verbs_.comp_handler(&verbs_, verbs_.cq_context);
+	}
+	ib_cq &verbs() { return verbs_; }
+	u32 number() const { return number_.value(); }
+
+	/* The sends, or the receives, of a QP complete here from now on. */
+	void attach(Qp &qp, bool sends);
+	/*
+	 * No longer: the card has reset the QP. What it leaves here outlives it (MGMT-09): how many
+	 * completions. May sleep.
+	 */
+	u32 detach(Qp &qp, bool sends);
+	/* The card has reset a QP that goes on: what is left of it here is forgotten. May sleep. */
+	void purge(Qp &qp);
+	/* For debugfs. May sleep. */
+	void dump(kern::debugfs::Output &out);
+
+	/* After the card's failure: lets the consumer come for its flushed requests. Task. */
+	void announce_failure() { verbs_.comp_handler(&verbs_, verbs_.cq_context); }
+
+private:
+	/* A test. */
+	friend class Bench;
+
+	/* Of no entry: what is not the number's holds the direction alone. */
+	static constexpr u32 no_key = ~0u;
+
+	/* Of a program there is the size alone: its memory is not ours to read. */
+	struct Ring {
+		kern::DmaBuffer memory;
+		wire::Cqe *entries = nullptr;
+		u32 mask = 0;
+		u32 log_entries = 0;
+
+		wire::Cqe &at(u32 index) const { return entries[index & mask]; }
+		bool owned(u32 index) const { return !(last_word(at(index)) & owner_in_last); }
+	};
+	/* What an entry is: its last word, read once, in this CPU's order of bytes. */
+	static u32 last_word(const wire::Cqe &cqe)
+	{
+		u32 word;
+		static_assert(__builtin_offsetof(wire::Cqe, owner) == 31);
+		__atomic_load(reinterpret_cast<const u32 *>(&cqe.opcode), &word, __ATOMIC_RELAXED);
+		return word;
+	}
+	static constexpr u32 owner_in_last = u32{wire::Cqe::owner_bit} << 24;
+	/* The opcode of an entry and, above it, whether it was a send. */
+	static u32 kind_of(u32 last)
+	{
+		return (last & 0xff) | (last & u32{wire::Cqe::send_bit} << 8) >> 7;
+	}
+	static kern::Result<Ring> make_ring(u32 log_entries, struct device *dma_device);
+	/* After the number is known. */
+	void prepare_arming();
+	/* Each puts into the context where the queue and its records lie. */
+	kern::Result<> make_own_ring(u32 log_entries, u8 *context);
+	kern::Result<> take_user_ring(u32 log_entries, u8 *context, ib_udata &udata);
+	kern::Result<> resize_user(u32 log_entries, ib_udata &udata);
+	kern::Result<> command_resize(u32 log_entries, u64 start, u32 lkey);
+
+	int poll(int count, ib_wc *wc);
+	/* An entry may wait for which no other event will be raised. Any context. */
+	bool missed_event()
+	{
+		return kern::read_once(sequence_) != kern::read_once(sequence_at_empty_) &&
+		       peek(1) > 0;
+	}
+	/*
+	 * The completion of one entry into wc; false for an entry that is none. kind: as kind_of()
+	 * says; opcode: the completion's, as ib_wc has it.
+	 */
+	bool translate(const wire::Cqe &cqe, u32 kind, u8 opcode, ib_wc &wc) REQUIRES(lock_);
+	bool translate_of(const wire::Cqe &cqe, u32 kind, u8 opcode, ib_wc &wc, Qp &qp);
+	bool translate_send(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp);
+	bool translate_receive(const wire::Cqe &cqe, u32 kind, u8 opcode, ib_wc &wc, Qp &qp);
+	bool translate_unusual(const wire::Cqe &cqe, u32 kind, ib_wc &wc) REQUIRES(lock_);
+	/* opcode: the entry's. */
+	bool translate_error(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp);
+	/* The request of an entry: false, or not_posted, if none is outstanding there. */
+	bool retire_send(const wire::Cqe &cqe, Qp &qp, u64 &id);
+	/* Of a QP that has no ring of its own for receives. */
+	s64 retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id);
+	/* Room for what the QP leaves, empty for nothing. */
+	kern::Owned<StaleCompletions> make_stale_completions(const Qp &qp) REQUIRES(resize_lock_);
+	/* Fills it and keeps it: how many completions. */
+	u32 bury(Qp &qp, kern::Owned<StaleCompletions> remains) REQUIRES(lock_);
+	static bool is_of(const wire::Cqe &cqe, const Qp &qp);
+	/* The index behind the last entry that is ours. */
+	u32 end_locked() const REQUIRES(lock_);
+	/* If the entry at this index is in the ring that follows, that is the ring from here on. */
+	bool switch_ring(u32 index) REQUIRES(lock_);
+	/* Takes the entries of a QP out; their receives go back to its SRQ. */
+	void purge_locked(const Qp &qp) REQUIRES(lock_);
+	/* The QP of an entry, or nullptr. */
+	Qp *qp_of(const wire::Cqe &cqe, bool sends) REQUIRES(lock_);
+	bool bogus(const wire::Cqe &cqe, const char *what);
+	/* Entries before `consumer_` are the card's again. */
+	void report_consumer() REQUIRES(lock_)
+	{
+		__atomic_store_n(consumer_record_, __builtin_bswap32(consumer_), __ATOMIC_RELEASE);
+	}
+
+	// What polling and arming read and write, together.
+	kern::IrqSpinLock lock_;
+	u32 consumer_ = 0;
+	// Goes up with each event; and what it was when a poll last found the ring empty: as long
+	// as these are equal no event has been raised for an entry that still waits to be polled.
+	u32 sequence_ = 1;
+	u32 sequence_at_empty_ = 1;
+	Ring ring_;
+	u32 *consumer_record_ = nullptr;
+	u32 *arm_record_ = nullptr;
+	// The number as the record's second word has it, with its type, and the doorbell's first.
+	u32 arm_word_ = 0, arm_doorbell_ = 0;
+	// Of the last entry: its QP's number and direction, and where they led.
+	u32 last_key_ = no_key;
+	Qp *last_qp_ = nullptr;
+	QpEntry *qps_;
+	u32 qp_mask_;
+	kern::Mmio uar_;
+	bool reported_ = false;
+
+	ib_cq &verbs_;
+	Hca &hca_;
+	// Room for its completion events, and for its one asynchronous event.
+	kern::Portion events_room_;
+	mellanox_icm::EventRoom error_room_;
+	Number number_;
+	Record consumer_held_, arm_held_;
+	// A program's, in place of memory and records of ours.
+	UserRegion user_region_;
+	UserRecord user_consumer_, user_arm_;
+	u32 user_pdn_ = 0;
+	IcmHold context_;
+	bool live_ = false;
+
+	// A resize on its way: the ring in which the card goes on at the next index.
+	kern::Mutex resize_lock_;
+	Ring next_ring_;
+	bool resizing_ = false;
+
+	CqMembers<Hca, Qp> members_ GUARDED_BY(lock_);
+	u64 bogus_entries_ = 0;
+	u64 events_ = 0;
+};
+
+} // namespace mthca

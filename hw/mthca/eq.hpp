@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Event queues: what an interrupt is about.
+#pragma once
+#include <kern/budget.hpp>
+#include <kern/dma.hpp>
+#include <kern/mmio.hpp>
+#include <hw/mellanox_icm/eqe.hpp>
+#include "capabilities.hpp"
+#include "family.hpp"
+
+namespace mthca
+{
+
+/* How the driver's own queues are named: a key of all memory, and its domain. */
+struct OwnMemory {
+	u32 lkey;
+	u32 pd;
+};
+
+struct EqResources {
+	CommandInterface &commands;
+	struct device *dma_device;
+	OwnMemory memory;
+	IcmTable &contexts;
+	const kern::Mmio &bar0;
+	const Firmware &firmware;
+	EventSink &sink;
+};
+
+class Eq
+{
+public:
+	/*
+	 * vector: the MSI-X message it raises, or with by_pin the interrupt pin. log_entries: of
+	 * its size. May sleep.
+	 */
+	static kern::Result<kern::Owned<Eq>> create(const EqResources &resources, u32 eqn,
+						    u32 vector, bool by_pin, u32 log_entries);
+	/* Its interrupt is off. */
+	~Eq();
+
+	/*
+	 * Takes what is there, and asks for an interrupt for what comes; true if there was
+	 * something. Hard interrupt; also what polls when that is suspected lost.
+	 */
+	bool interrupt();
+	/* The first arming; later ones are interrupt()'s. */
+	void arm() { arm_register_.write32(0, arm_value_); }
+
+	u32 number() const { return eqn_; }
+	u32 vector() const { return vector_; }
+	u64 interrupts() const { return interrupts_; }
+	u64 events() const { return consumer_; }
+
+	/*
+	 * Its entries. The card does not wait for room: what may raise events has its portion of
+	 * them before it is made. Errors of taking: ENOMEM.
+	 */
+	kern::Budget &room() { return room_; }
+
+private:
+	Eq(const EqResources &resources, u32 eqn, u32 vector, u32 log_entries);
+	void report() { index_register_.write_be32(0, consumer_); }
+
+	/* The card has to hear of progress well before the queue is full. */
+	static constexpr u32 report_interval = 128;
+
+	u8 *entries_ = nullptr;
+	u32 consumer_ = 0;
+	u32 mask_;
+	EventSink &sink_;
+	kern::Mmio index_register_, arm_register_;
+	// Big-endian.
+	u32 arm_value_;
+	u64 interrupts_ = 0;
+
+	CommandInterface &commands_;
+	u32 eqn_;
+	u32 vector_;
+	bool live_ = false;
+	kern::DmaBuffer buffer_;
+	IcmHold context_;
+	kern::Budget room_;
+};
+
+} // namespace mthca

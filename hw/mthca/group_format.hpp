@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The members of a multicast group: the first of its places, each marked.
+#pragma once
+#include <hw/mthca/contexts.hpp>
+#include "family.hpp"
+
+namespace mthca
+{
+
+struct MarkedGroup final : GroupFormat {
+	static constexpr size_t place(u32 index)
+	{
+		return sizeof(wire::McgHeader) + index * wire::McgMember::size;
+	}
+
+	u32 count(const u8 *entry, u32 room) const override
+	{
+		u32 count = 0;
+		while (count < room && wire::McgMember::in_use.get(entry + place(count)))
+			count++;
+		return count;
+	}
+	void set_count(u8 *entry, u32 count, u32 room) const override
+	{
+		if (count < room)
+			wire::McgMember::in_use.set(entry + place(count), 0);
+	}
+	/* The card knows no way to keep from a QP what it sends itself. */
+	u32 member_flags(bool) const override { return wire::McgMember::in_use.mask(); }
+};
+inline constexpr MarkedGroup marked_group;
+
+} // namespace mthca

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "icm_layout.hpp"
+#include "../mellanox_icm/icm_placing.hpp"
+#include <kern/bits.hpp>
+#include <kern/log.hpp>
+
+namespace mthca
+{
+
+namespace
+{
+
+u32 smaller(u32 a, u32 b)
+{
+	return a < b ? a : b;
+}
+
+} // namespace
+
+kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wishes)
+{
+	const u32 log_qps = smaller(wishes.log_qps, cap.log_max_qps);
+	const u32 log_srqs = smaller(wishes.log_srqs, cap.log_max_srqs);
+	const u32 log_cqs = smaller(wishes.log_cqs, cap.log_max_cqs);
+	const u32 log_mpts = smaller(wishes.log_mpts, cap.log_max_mpts);
+	const u32 log_mcgs = smaller(wishes.log_mcgs, cap.log_max_mcgs);
+	const u32 log_eqs = smaller(cap.log_max_eqs, 6);
+	const u32 log_uars = kern::log2_ceil(cap.uar_bytes / wire::uar::page_size);
+	const u32 log_mtts = smaller(wishes.log_mtts, cap.log_max_mtts);
+
+	// Besides the card's own, a QP of each special kind, and at least as many again as those; a
+	// region for the kernel, and one for a program.
+	if (1u << log_qps < cap.reserved_qps + 8 || 1u << log_cqs < cap.reserved_cqs + 8 ||
+	    1u << log_mpts < cap.reserved_mpts + 8 || 1u << log_srqs < cap.reserved_srqs + 8 ||
+	    1u << log_mtts < cap.reserved_mtts + 8 || 1u << log_eqs < cap.reserved_eqs + 2 ||
+	    1u << log_uars < cap.reserved_uars + 3 || log_mcgs < 4) {
+		kern_error("the card's tables are too small for its own reserved objects\n");
+		return kern::Error{-EPROTO};
+	}
+
+	IcmLayout layout{};
+	layout.log_reads_per_qp = smaller(wishes.log_reads_per_qp, cap.log_max_responder_reads);
+	layout.log_uarc_pages = wishes.log_uarc_pages;
+
+	const auto size = [&layout](IcmRegion region, u32 entry_bytes, u32 log_entries) {
+		layout.extent[static_cast<int>(region)] = {0, entry_bytes, log_entries};
+	};
+	size(IcmRegion::qpc, cap.entry.qpc, log_qps);
+	size(IcmRegion::eqpc, cap.entry.eqpc, log_qps);
+	size(IcmRegion::rdb, rdb_entry_bytes << layout.log_reads_per_qp, log_qps);
+	size(IcmRegion::eec, cap.entry.eec, 0);
+	size(IcmRegion::eeec, cap.entry.eeec, 0);
+	size(IcmRegion::srqc, cap.entry.srqc, log_srqs);
+	size(IcmRegion::cqc, cap.entry.cqc, log_cqs);
+	size(IcmRegion::eqc, cap.entry.eqc, log_eqs);
+	size(IcmRegion::mcg, 1u << wishes.log_mcg_bytes, log_mcgs);
+	size(IcmRegion::mpt, cap.entry.mpt, log_mpts);
+	size(IcmRegion::mtt, cap.entry.mtt, log_mtts);
+	size(IcmRegion::uar_scratch, cap.entry.uar_scratch, log_uars);
+	// By pages, of which a region has as many as there are pages of records.
+	size(IcmRegion::uarc, wire::uar::page_size, log_uars + layout.log_uarc_pages);
+
+	layout.total_bytes = place_by_size<icm_regions>(layout.extent);
+	if (layout.total_bytes > cap.max_icm_bytes) {
+		kern_error("the context tables need %#lx bytes, the card has room for %#lx\n",
+			   layout.total_bytes, cap.max_icm_bytes);
+		return kern::Error{-ENOSPC};
+	}
+	return layout;
+}
+
+} // namespace mthca

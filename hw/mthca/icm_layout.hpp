@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Where the card's context tables lie in its own address space (ICM), and how large they are.
+#pragma once
+#include "capabilities.hpp"
+#include "family.hpp"
+
+namespace mthca
+{
+
+enum class IcmRegion : u8 {
+	qpc,
+	eqpc,
+	rdb,
+	eec,
+	eeec,
+	srqc,
+	cqc,
+	eqc,
+	mcg,
+	mpt,
+	mtt,
+	uar_scratch,
+	uarc,
+};
+inline constexpr unsigned int icm_regions = 13;
+
+/* How many of each object the driver wants; each is cut to what the card can do. */
+struct IcmWishes {
+	u32 log_qps = 13;
+	u32 log_srqs = 12;
+	u32 log_cqs = 13;
+	u32 log_mpts = 17;
+	u32 log_mtts = 20;
+	u32 log_mcgs = 13;
+	u32 log_mcg_bytes = 8;
+	u32 log_reads_per_qp = 4;
+	/* Of a user access region: the pages of its doorbell records. */
+	u32 log_uarc_pages = 6;
+};
+
+/*
+ * One of the entries that a responder keeps of reads and atomics: its size is the card's, and
+ * nothing says it.
+ */
+inline constexpr u32 rdb_entry_bytes = 32;
+
+struct IcmLayout {
+	IcmExtent extent[icm_regions];
+	u64 total_bytes;
+	u32 log_reads_per_qp;
+	u32 log_uarc_pages;
+
+	const IcmExtent &operator[](IcmRegion region) const
+	{
+		return extent[static_cast<int>(region)];
+	}
+};
+
+/*
+ * Lays the regions out in order of decreasing size from address 0, each aligned to its own size.
+ * Errors: EPROTO where the card cannot hold what its own reserved objects need, ENOSPC where its
+ * ICM is too small. Context: any.
+ */
+kern::Result<IcmLayout> lay_out_icm(const Capabilities &capabilities, const IcmWishes &wishes);
+
+} // namespace mthca

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "qp.hpp"
+#include <kern/bits.hpp>
+#include "../mellanox_icm/qp_attributes.hpp"
+#include "cq.hpp"
+#include "qp_context.hpp"
+#include "srq.hpp"
+#include "user_abi.hpp"
+
+namespace mthca
+{
+
+namespace
+{
+
+using Context = wire::QpContext;
+using wire::Opcode;
+
+/* A datagram is one packet, of at most 2048 bytes. */
+constexpr u32 log_max_datagram = 11;
+/* TO_RST: from any state, and no answer but the status. */
+constexpr u8 reset_from_any = 2 | wire::to_rst_no_output;
+
+} // namespace
+
+Qp::Qp(Hca &hca, ib_qp &verbs)
+    : sq(KERN_LOCK_CLASS("mthca.sq")), rq(KERN_LOCK_CLASS("mthca.rq")), verbs_(verbs),
+      uar_(hca.kernel_uar()), hca_(hca), state_lock_(KERN_LOCK_CLASS("mthca.qp_state"))
+{
+}
+
+Qp::~Qp()
+{
+	stop();
+}
+
+kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
+{
+	geometry_ = TRY(plan_queues(hca_.capabilities(), attr));
+	// Aligned to its size: both queues have the same upper half of their addresses, which the
+	// context has room for once.
+	buffer_ = TRY(kern::DmaBuffer::create(hca_.dma_device(),
+					      kern::round_up_power_of_two(geometry_.bytes),
+					      kern::Gfp::kernel));
+	sq.log_size = geometry_.log_sq_size;
+	sq.log_stride = geometry_.log_sq_stride;
+	sq.mask = (1u << sq.log_size) - 1;
+	sq.entries = buffer_.as<u8>() + geometry_.sq_offset;
+	{
+		kern::Guard guard(sq.lock);
+		last_sent_ = reinterpret_cast<wire::WqeNext *>(send_slot(sq.mask));
+	}
+	sq_base_ = static_cast<u32>(buffer_.address() + geometry_.sq_offset);
+	sq.max_sge = geometry_.max_send_sge;
+	sq.max_inline = geometry_.max_inline;
+	sq.id_storage = TRY(kern::make_array<u64>(kern::Gfp::kernel, sq.mask + 1));
+	sq.ids = sq.id_storage.data();
+	if (attr.sq_sig_type == IB_SIGNAL_ALL_WR)
+		sq.signal_all = __builtin_bswap32(wire::WqeNext::completion);
+	attr.cap.max_send_wr = sq.mask + 1;
+	attr.cap.max_send_sge = sq.max_sge;
+	attr.cap.max_inline_data = sq.max_inline;
+	if (geometry_.has_rq) {
+		rq.log_stride = geometry_.log_rq_stride;
+		rq.mask = (1u << geometry_.log_rq_size) - 1;
+		rq.entries = buffer_.as<u8>();
+		rq.max_sge = geometry_.max_recv_sge;
+		rq.posted_storage =
+			TRY(kern::make_array<PostedReceive>(kern::Gfp::kernel, rq.mask + 1));
+		rq.posted = rq.posted_storage.data();
+		attr.cap.max_recv_wr = rq.mask + 1;
+		attr.cap.max_recv_sge = rq.max_sge;
+	}
+	cap_ = attr.cap;
+	return {};
+}
+
+kern::Result<> Qp::take_user_queues(ib_qp_init_attr &attr, ib_udata &udata)
+{
+	user_abi::CreateQp command;
+	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	geometry_ = TRY(plan_user_queues(hca_.capabilities(), attr));
+	UserContext &of = UserContext::of(udata.context);
+	user_region_ = TRY(UserRegion::create(of, command.lkey, pd_number(verbs_.pd)));
+	user_sq_ = TRY(UserRecord::create(of, command.sq_page, command.sq_record));
+	user_rq_ = TRY(UserRecord::create(of, command.rq_page, command.rq_record));
+	user_place_ = {.uar_page = of.uar_page(), .lkey = command.lkey, .start = 0};
+	sq_base_ = geometry_.sq_offset;
+	// The library's rings have these sizes from here on, or none.
+	attr.cap.max_send_wr = attr.cap.max_send_wr ? 1u << geometry_.log_sq_size : 0;
+	attr.cap.max_recv_wr = attr.cap.max_recv_wr ? 1u << geometry_.log_rq_size : 0;
+	cap_ = attr.cap;
+	return {};
+}
+
+kern::Result<> Qp::make_records()
+{
+	sq_held_ = TRY(hca_.records().get(wire::record_type::send_queue, number_));
+	sq_record_ = sq_held_.words();
+	sq.doorbell_value = __builtin_bswap32(wire::uar::send_qpn.in(number_));
+	if (geometry_.has_rq) {
+		rq_held_ = TRY(hca_.records().get(wire::record_type::receive_queue, number_));
+		rq.record = rq_held_.words();
+	}
+	return {};
+}
+
+QueuePlace Qp::place() const
+{
+	if (verbs_.res.user)
+		return user_place_;
+	return {.uar_page = hca_.uar_page(),
+		.lkey = verbs_.pd->local_dma_lkey,
+		.start = buffer_.address()};
+}
+
+kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
+{
+	const Capabilities &cap = hca_.capabilities();
+	kind_ = kind_of(attr.qp_type);
+	switch (attr.qp_type) {
+	case IB_QPT_UC:
+		if (!cap.has(wire::dev_lim_flag::uc))
+			return kern::Error{-EOPNOTSUPP};
+		break;
+	case IB_QPT_RC:
+	case IB_QPT_UD:
+	case IB_QPT_SMI:
+	case IB_QPT_GSI:
+		break;
+	default:
+		return kern::Error{-EOPNOTSUPP};
+	}
+	// None of what a QP may be asked for at its making is in this card.
+	if (attr.create_flags)
+		return kern::Error{-EINVAL};
+	if (kind_ == QpKind::special && (attr.port_num < 1 || attr.port_num > cap.num_ports))
+		return kern::Error{-EINVAL};
+	TRY(udata ? take_user_queues(attr, *udata) : make_queues(attr));
+
+	events_room_ = TRY(hca_.events().take_async_room(mellanox_icm::qp_events, verbs_.res.user));
+	if (kind_ == QpKind::special) {
+		number_ = hca_.special_qpn(attr.qp_type == IB_QPT_GSI, attr.port_num);
+		port_ = attr.port_num;
+		if (hca_.find_qp(number_))
+			return kern::Error{-EBUSY};
+		verbs_.qp_num = attr.qp_type == IB_QPT_GSI;
+	} else {
+		qpn_ = TRY(Number::create(hca_.qpns()));
+		number_ = qpn_.value();
+		verbs_.qp_num = number_;
+	}
+	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::qpc), number_));
+	extended_ = TRY(IcmHold::create(hca_.table(IcmRegion::eqpc), number_));
+	reads_ = TRY(IcmHold::create(hca_.table(IcmRegion::rdb), number_));
+	if (!udata)
+		TRY(make_records());
+	srq = verbs_.srq ? &Srq::of(verbs_.srq) : nullptr;
+
+	kern::write_once(hca_.qp_entry(number_).qp, this);
+	Cq::of(verbs_.send_cq).attach(*this, true);
+	Cq::of(verbs_.recv_cq).attach(*this, false);
+	in_tables_ = true;
+	return {};
+}
+
+/* Only the card knows which of the requests without a completion are done, and which are not. */
+void Qp::flush()
+{
+	const bool drained = sq.posted_head() == sq.tail && rq.posted_head() == rq.tail;
+	// A program's library cleans its CQs of a QP that it destroys.
+	if (verbs_.res.user)
+		return;
+	// What a message has begun to use of an SRQ is outstanding, too, and nothing here tells.
+	if (hca_.failed() || (drained && !srq))
+		return;
+	flush_requests<Context>(hca_, number_, state_ == IB_QPS_ERR, sq, rq);
+}
+
+u32 Qp::stop()
+{
+	u32 left = 0;
+	{
+		kern::Guard guard(state_lock_);
+		if (state_ != IB_QPS_RESET) {
+			flush();
+			kern::ignore(
+				hca_.commands().execute_closing({.opcode = Opcode::to_rst_qp,
+								 .in_modifier = number_,
+								 .op_modifier = reset_from_any}));
+			state_ = IB_QPS_RESET;
+		}
+	}
+	if (!in_tables_)
+		return 0;
+	left += Cq::of(verbs_.recv_cq).detach(*this, false);
+	left += Cq::of(verbs_.send_cq).detach(*this, true);
+	kern::write_once(hca_.qp_entry(number_).qp, nullptr);
+	in_tables_ = false;
+	// A handler may still post.
+	close_queue(sq);
+	close_queue(rq);
+	// An asynchronous event may still be on its way to the consumer.
+	hca_.synchronize_events();
+	return left;
+}
+
+void Qp::reset_queues()
+{
+	{
+		kern::Guard guard(sq.lock);
+		sq.head = sq.tail = 0;
+		if (sq.entries)
+			last_sent_ = reinterpret_cast<wire::WqeNext *>(send_slot(sq.head - 1));
+	}
+	{
+		kern::Guard guard(rq.lock);
+		rq.head = rq.tail = 0;
+	}
+	// A program's library does this for its own.
+	if (!sq.entries)
+		return;
+	if (rq.record)
+		__atomic_store_n(rq.record, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(sq_record_, 0, __ATOMIC_RELAXED);
+	// The places of a ring follow each other, whatever is in them.
+	for (u32 i = 0; i <= sq.mask; i++) {
+		auto *next = reinterpret_cast<wire::WqeNext *>(send_slot(i));
+		next->next_word = (sq_base_ + (((i + 1) & sq.mask) << sq.log_stride)) &
+				  wire::WqeNext::address_mask;
+		next->size_word = 0;
+	}
+	for (u32 i = 0; geometry_.has_rq && i <= rq.mask; i++) {
+		auto *next = reinterpret_cast<wire::WqeNext *>(rq.entries + (i << rq.log_stride));
+		next->next_word = (static_cast<u32>(buffer_.address()) +
+				   (((i + 1) & rq.mask) << rq.log_stride)) &
+				  wire::WqeNext::address_mask;
+		next->size_word = static_cast<u32>(sizeof(wire::WqeNext) +
+						   rq.max_sge * sizeof(wire::WqeData)) /
+				  wire::wqe_unit;
+	}
+}
+
+/* All that does not change after RESET -> INIT. */
+void Qp::fill_static_context(u8 *context)
+{
+	const QueuePlace lies = place();
+	const bool of_program = verbs_.res.user;
+	Context::uar_page.set(context, lies.uar_page);
+	Context::pd.set(context, pd_number(verbs_.pd));
+	Context::wqe_base_high.set(context, static_cast<u32>(lies.start >> 32));
+	Context::wqe_lkey.set(context, lies.lkey);
+	Context::log_sq_size.set(context, geometry_.log_sq_size);
+	Context::log_sq_stride.set(context, geometry_.log_sq_stride - 4);
+	wire::store_be32(context, Context::send_base.offset, sq_base_);
+	Context::send_record.set(context, of_program ? user_sq_.index() : sq_held_.index());
+	if (geometry_.has_rq) {
+		Context::log_rq_size.set(context, geometry_.log_rq_size);
+		Context::log_rq_stride.set(context, geometry_.log_rq_stride - 4);
+		wire::store_be32(context, Context::receive_base.offset,
+				 static_cast<u32>(lies.start));
+		Context::receive_record.set(context,
+					    of_program ? user_rq_.index() : rq_held_.index());
+	}
+	Context::send_cqn.set(context, Cq::of(verbs_.send_cq).number());
+	Context::receive_cqn.set(context, Cq::of(verbs_.recv_cq).number());
+	// The library of a program does not set the flag in each request: it relies on the card.
+	Context::signal_all.set(context, verbs_.sq_sig_type == IB_SIGNAL_ALL_WR);
+	if (srq) {
+		Context::srq_enable.set(context, 1);
+		Context::srqn.set(context, srq->number());
+		Context::invalid_credits.set(context, 1);
+	}
+	const IcmExtent &reads = hca_.layout()[IcmRegion::rdb];
+	wire::store_be32(context, Context::rdb_address.offset,
+			 static_cast<u32>(reads.base + u64{number_} * reads.entry_bytes));
+}
+
+kern::Result<> Qp::command(Opcode opcode, ib_qp_state to, const ib_qp_attr &attr, int mask)
+{
+	const Capabilities &cap = hca_.capabilities();
+	if (opcode == Opcode::to_err_qp || opcode == Opcode::to_rst_qp) {
+		TRY(hca_.commands().execute(
+			{.opcode = opcode,
+			 .in_modifier = number_,
+			 .op_modifier = opcode == Opcode::to_rst_qp ? reset_from_any : u8{0}}));
+		return {};
+	}
+
+	auto mailbox = TRY(hca_.commands().mailbox(wire::qp_mailbox_size));
+	u8 *const context = mailbox.bytes() + wire::qp_mailbox_context;
+	if (opcode == Opcode::rst2init_qp)
+		fill_static_context(context);
+	Context::service_type.set(context, static_cast<u32>(service_of(verbs_.qp_type)));
+	Context::migration_state.set(context, static_cast<u32>(wire::MigrationState::migrated));
+	Context::descriptor_events.set(context, 1);
+	Context::ack_request_frequency.set(context, 8);
+	Context::flight_limit.set(context, 9);
+	Context::requester_write.set(context, 1);
+	Context::signal_all_receives.set(context, 1);
+	if ((mask & IB_QP_MAX_QP_RD_ATOMIC) && attr.max_rd_atomic) {
+		Context::requester_read.set(context, 1);
+		Context::requester_atomic.set(context, 1);
+	}
+	Context::local_qpn.set(context, number_);
+	const u32 port = kind_ == QpKind::special ? port_
+			 : mask & IB_QP_PORT      ? attr.port_num
+						  : port_;
+	u32 optional = TRY(put_attributes(context, cap, attr, mask, port));
+
+	if (to == IB_QPS_RTR && kind_ != QpKind::connected) {
+		Context::mtu.set(context, cap.port.max_mtu);
+		Context::log_max_message.set(context, log_max_datagram);
+	}
+	if ((mask & (IB_QP_ACCESS_FLAGS | IB_QP_MAX_DEST_RD_ATOMIC)) &&
+	    kind_ == QpKind::connected) {
+		const u32 access = mask & IB_QP_ACCESS_FLAGS
+					   ? static_cast<u32>(attr.qp_access_flags)
+					   : access_flags_;
+		const u32 reads =
+			mask & IB_QP_MAX_DEST_RD_ATOMIC ? attr.max_dest_rd_atomic : max_dest_reads_;
+		optional |= put_access<Context>(context, access, reads);
+	}
+	wire::qp_mailbox_opt_mask.set(mailbox.bytes(), optional);
+	const bool tell = opcode == Opcode::rts2sqd_qp && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
+			  attr.en_sqd_async_notify;
+	return hca_.commands().execute_in({.opcode = opcode,
+					   .in_modifier = number_ | (tell ? wire::sqd_event : 0),
+					   .answer = answer_of(opcode)},
+					  mailbox);
+}
+
+kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
+{
+	kern::Guard guard(state_lock_);
+	// The card may have gone on to SQE on its own, which the caller then says.
+	const ib_qp_state from = mask & IB_QP_CUR_STATE ? attr.cur_qp_state : state_;
+	const ib_qp_state to = mask & IB_QP_STATE ? attr.qp_state : from;
+
+	if ((mask & IB_QP_PORT) && (attr.port_num < 1 || attr.port_num > hca_.num_ports()))
+		return kern::Error{-EINVAL};
+	if (from == IB_QPS_RESET && to == IB_QPS_RESET)
+		return {};
+	const Opcode opcode = TRY(transition_command(from, to));
+	// Of a card that has failed, all that is left to do is to flush and to end.
+	if (!hca_.failed() || (to != IB_QPS_ERR && to != IB_QPS_RESET)) {
+		if (opcode == Opcode::rst2init_qp)
+			reset_queues();
+		TRY(command(opcode, to, attr, mask));
+	}
+	state_ = to;
+	if (mask & IB_QP_PORT)
+		port_ = attr.port_num;
+	if (mask & IB_QP_ACCESS_FLAGS)
+		access_flags_ = static_cast<u8>(attr.qp_access_flags);
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+		max_dest_reads_ = attr.max_dest_rd_atomic;
+	if (mask & IB_QP_QKEY)
+		qkey_ = attr.qkey;
+	if (mask & IB_QP_SQ_PSN)
+		psn_ = attr.sq_psn;
+	if (to == IB_QPS_RESET) {
+		Cq::of(verbs_.recv_cq).purge(*this);
+		if (verbs_.send_cq != verbs_.recv_cq)
+			Cq::of(verbs_.send_cq).purge(*this);
+		reset_queues();
+	}
+	return {};
+}
+
+kern::Result<> Qp::query(ib_qp_attr &attr, int, ib_qp_init_attr &init)
+{
+	kern::Guard guard(state_lock_);
+	if (state_ != IB_QPS_RESET) {
+		auto mailbox = TRY(hca_.commands().mailbox());
+		TRY(hca_.commands().execute_out(
+			{.opcode = Opcode::query_qp, .in_modifier = number_}, mailbox));
+		const u8 *const context = mailbox.bytes() + wire::qp_mailbox_context;
+		const auto state = static_cast<wire::QpState>(Context::state.get(context));
+		state_ = verbs_state(state);
+		attr.sq_draining = state == wire::QpState::sq_draining;
+		get_attributes(context, hca_.num_ports(), kind_ == QpKind::connected, attr);
+	}
+	attr.cur_qp_state = attr.qp_state = state_;
+	attr.cap = cap_;
+	init.cap = cap_;
+	return {};
+}
+
+} // namespace mthca

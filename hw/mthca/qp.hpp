@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Queue pairs.
+#pragma once
+#include <kern/list.hpp>
+#include <kern/lock.hpp>
+#include <rdma/driver.hpp>
+#include <hw/mthca/contexts.hpp>
+#include <hw/mthca/wqe.hpp>
+#include "../mellanox_icm/qp_states.hpp"
+#include "../mellanox_icm/work_queue.hpp"
+#include "hca.hpp"
+#include "qp_geometry.hpp"
+#include "user_context.hpp"
+
+namespace mthca
+{
+
+class Srq;
+
+class Qp
+{
+public:
+	using Object = rdma::DriverObject<ib_qp, Qp>;
+	static Qp &of(ib_qp *qp) { return Object::state(qp); }
+
+	Qp(Hca &hca, ib_qp &verbs);
+	~Qp();
+
+	/* udata: of a program, in whose memory the queues then lie. */
+	kern::Result<> start(ib_qp_init_attr &attr, ib_udata *udata);
+	/*
+	 * Takes it from the card; no event of it comes after, and no completion but those that it
+	 * leaves in its CQs, whose number this is. May sleep.
+	 */
+	u32 stop();
+	kern::Result<> modify(const ib_qp_attr &attr, int mask);
+	kern::Result<> query(ib_qp_attr &attr, int mask, ib_qp_init_attr &init);
+
+	/* The verbs. Any context. */
+	int post_send(const ib_send_wr *wr, const ib_send_wr **bad);
+	int post_receive(const ib_recv_wr *wr, const ib_recv_wr **bad);
+
+	ib_qp &verbs() const { return verbs_; }
+	/* The hardware's number, which for SMI and GSI is not the verbs' (MGMT-02). */
+	u32 number() const { return number_; }
+	QpKind kind() const { return kind_; }
+	/* By which completions name sends: the low half of the ring's address. */
+	u32 sq_base() const { return sq_base_; }
+
+	// For the poller, under the lock of the CQ in question.
+	SendQueue sq;
+	ReceiveQueue rq;
+	Srq *srq = nullptr;
+
+	// In the lists of its CQs.
+	kern::ListNode send_cq_node, recv_cq_node;
+
+private:
+	/* A test. */
+	friend class Bench;
+
+	int post_special(const ib_send_wr *wr, const ib_send_wr **bad);
+	/*
+	 * A whole packet, and the words of its own link: its units. Errors: EINVAL, those of
+	 * SpecialPacket.
+	 */
+	kern::Result<u32> put_special(const ib_send_wr &wr, u8 *wqe) REQUIRES(sq.lock);
+	/* Tells the card of the requests from `first` on, which `link` describes, up to `head`. */
+	void ring(const wire::WqeNext &link, u32 first, u32 head) REQUIRES(sq.lock);
+	u8 *send_slot(u32 index) const { return sq.entries + ((index & sq.mask) << sq.log_stride); }
+	kern::Result<> make_queues(ib_qp_init_attr &attr);
+	kern::Result<> take_user_queues(ib_qp_init_attr &attr, ib_udata &udata);
+	/* After the number is known. */
+	kern::Result<> make_records();
+	QueuePlace place() const;
+	kern::Result<> command(wire::Opcode opcode, ib_qp_state to, const ib_qp_attr &attr,
+			       int mask);
+	void fill_static_context(u8 *context);
+	void reset_queues();
+	/* Lets the card flush all that is outstanding, and waits until it has. */
+	void flush() REQUIRES(state_lock_);
+
+	ib_qp &verbs_;
+	kern::Mmio uar_;
+	Hca &hca_;
+	u32 number_ = 0;
+	u32 sq_base_ = 0;
+	u32 *sq_record_ = nullptr;
+	// The last descriptor that was posted, which the next one is described by.
+	wire::WqeNext *last_sent_ GUARDED_BY(sq.lock) = nullptr;
+	QpKind kind_ = QpKind::connected;
+	bool in_tables_ = false;
+
+	kern::Mutex state_lock_;
+	ib_qp_state state_ GUARDED_BY(state_lock_) = IB_QPS_RESET;
+	u32 port_ = 0;
+	u32 qkey_ = 0;
+	u32 psn_ = 0; // special QPs number their packets themselves
+
+	QpGeometry geometry_{};
+	ib_qp_cap cap_{};
+	u8 access_flags_ = 0;
+	u8 max_dest_reads_ = 0;
+	Number qpn_;
+	kern::DmaBuffer buffer_;
+	Record sq_held_, rq_held_;
+	// A program's, in place of memory and records of ours.
+	UserRegion user_region_;
+	UserRecord user_sq_, user_rq_;
+	QueuePlace user_place_{};
+	mellanox_icm::EventRoom events_room_;
+	IcmHold context_, extended_, reads_;
+};
+
+} // namespace mthca

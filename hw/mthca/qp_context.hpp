@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Attributes of a QP to the card's context, and back.
+#pragma once
+#include <kern/result.hpp>
+#include <rdma/ib_verbs.h>
+#include <hw/mthca/contexts.hpp>
+#include "capabilities.hpp"
+
+namespace mthca
+{
+
+/*
+ * Puts the attributes that `mask` names into a context, and returns the optional-parameter mask
+ * that tells the card of those that it would otherwise not look at. `port`: of the primary path.
+ * Context: any.
+ * Errors: EINVAL for values out of range, and for automatic path migration, which the card has not.
+ */
+kern::Result<u32> put_attributes(u8 *context, const Capabilities &capabilities,
+				 const ib_qp_attr &attr, int mask, u32 port);
+
+/* What a context says of them, but for state and access rights. */
+void get_attributes(const u8 *context, u32 num_ports, bool connected, ib_qp_attr &attr);
+
+/* An address path from an address vector; `path` is zero before. Errors: EINVAL. */
+kern::Result<> put_path(u8 *path, const Capabilities &capabilities, const rdma_ah_attr &address,
+			u32 port);
+/* And back. */
+rdma_ah_attr get_path(const u8 *path, u32 num_ports);
+
+} // namespace mthca

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// How large a QP's queues are, and how they lie in its buffer.
+#pragma once
+#include <kern/result.hpp>
+#include <rdma/ib_verbs.h>
+#include <hw/mthca/wqe.hpp>
+#include "capabilities.hpp"
+
+namespace mthca
+{
+
+struct QpGeometry {
+	u32 log_sq_size, log_sq_stride;
+	u32 log_rq_size, log_rq_stride;
+	bool has_rq;
+	u32 sq_offset; // behind the receive queue
+	u32 bytes;
+	u32 max_send_sge, max_recv_sge, max_inline;
+};
+
+/* The largest buffer: one block of memory, which the two queues share. */
+inline constexpr u32 max_queue_bytes = 4 << 20;
+
+/*
+ * The smallest queues of powers of two that hold what is asked for.
+ * Errors: EINVAL for more than the card's descriptors or queues hold. Context: any.
+ */
+kern::Result<QpGeometry> plan_queues(const Capabilities &capabilities, const ib_qp_init_attr &attr);
+
+/*
+ * The queues as the library lays them out: by what was asked for, and nothing else. attr: RC, UC or
+ * UD. A receive queue has its place also where an SRQ stands in for it. Errors, context: as
+ * plan_queues().
+ */
+kern::Result<QpGeometry> plan_user_queues(const Capabilities &capabilities,
+					  const ib_qp_init_attr &attr);
+
+/* Bytes of inline data in a descriptor, with their length in front and the pad behind. */
+constexpr u32 inline_bytes(u32 length)
+{
+	return length ? (sizeof(wire::WqeInline) + length + 15) & ~15u : 0;
+}
+
+} // namespace mthca

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Requests to descriptors: the fast path.
+//
+// A send is described by the descriptor before it, which the card reads when it is done with that
+// one: so a new one's own link is left alone, which may still describe a request that has not been
+// executed.
+#include "../mellanox_icm/requests.hpp"
+#include "../mellanox_icm/special_packet.hpp"
+#include "ah.hpp"
+#include "qp.hpp"
+
+namespace mthca
+{
+
+namespace
+{
+
+using wire::WqeNext;
+using wire::WqeOpcode;
+
+/* The most that a doorbell tells of. */
+constexpr u32 most_per_doorbell = 255;
+constexpr unsigned int static_rate_shift = 12;
+constexpr unsigned int sl_shift = 8;
+constexpr u8 rate_mask = 7;
+
+/* The flags of a descriptor. */
+struct FlagBits {
+	static constexpr u32 always = WqeNext::always;
+	static constexpr u32 signaled = WqeNext::completion;
+	static constexpr u32 solicited = WqeNext::solicited;
+	// The card has none.
+	static constexpr u32 checksums = 0;
+};
+constexpr SendFlagWords<FlagBits> descriptor_flags;
+
+/* Bytes, as an inline segment. */
+u8 *put_inline(u8 *at, const void *data, u32 length)
+{
+	reinterpret_cast<wire::WqeInline *>(at)->byte_count = wire::WqeData::inline_bit | length;
+	__builtin_memcpy(at + sizeof(wire::WqeInline), data, length);
+	return at + inline_bytes(length);
+}
+
+/*
+ * The memory of a request, by the CPU's addresses, as one inline segment; nullptr if it is longer
+ * than `limit`.
+ */
+u8 *put_inline_sges(u8 *at, u32 limit, const ib_sge *sge, int count)
+{
+	u64 total = 0;
+	for (int i = 0; i < count; i++)
+		total += sge[i].length;
+	if (total > limit)
+		return nullptr;
+	if (!total)
+		return at;
+	reinterpret_cast<wire::WqeInline *>(at)->byte_count =
+		wire::WqeData::inline_bit | static_cast<u32>(total);
+	u8 *to = at + sizeof(wire::WqeInline);
+	for (int i = 0; i < count; to += sge[i++].length)
+		__builtin_memcpy(to, reinterpret_cast<const void *>(sge[i].addr), sge[i].length);
+	return at + inline_bytes(static_cast<u32>(total));
+}
+
+inline u8 *put_datagram(u8 *at, const ib_ud_wr &wr)
+{
+	auto *segment = reinterpret_cast<wire::WqeDatagram *>(at);
+	// Without an address only a QP in error takes a request, to flush it; elsewhere the card
+	// refuses the zeros.
+	if (wr.ah) [[likely]]
+		Ah::of(wr.ah).copy_vector(segment->address);
+	else
+		segment->address = {};
+	segment->qpn_word = wr.remote_qpn;
+	segment->qkey = wr.remote_qkey;
+	segment->reserved[0] = segment->reserved[1] = 0;
+	return at + sizeof(*segment);
+}
+
+/*
+ * The segments between link and data of a connected QP's request that is not plain. nullptr for one
+ * that has no place here.
+ */
+[[gnu::noinline]] u8 *put_other(u8 *at, const ib_send_wr &wr)
+{
+	const bool atomic =
+		wr.opcode == IB_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IB_WR_ATOMIC_FETCH_AND_ADD;
+	return atomic ? put_atomic(at, *atomic_wr(&wr)) : nullptr;
+}
+
+} // namespace
+
+/*
+ * A doorbell describes the first of its requests once more: opcode, fence and size are in the bytes
+ * of its words where the link has them, but for the fence.
+ */
+[[gnu::always_inline]] inline void Qp::ring(const WqeNext &link, u32 first, u32 head)
+{
+	using namespace wire::uar;
+	static_assert(send_count.low == 24 && send_index.low == 8 && send_opcode.low == 0 &&
+		      send_opcode.high == 4 && send_units.low == 0 && send_units.high == 5);
+	kern::write_once(sq.head, head);
+	// Descriptors, then the record, then the doorbell.
+	__atomic_store_n(sq_record_, __builtin_bswap32(head & 0xffff), __ATOMIC_RELEASE);
+	constexpr u32 opcode_mask = __builtin_bswap32(0x1f),
+		      units_mask = __builtin_bswap32(WqeNext::units_mask),
+		      fence = __builtin_bswap32(WqeNext::fence_bit);
+	static_assert(WqeNext::fence_bit >> 1 == send_fence.in(1));
+	const u32 size = link.size_word.raw();
+	const u32 high = (head - first) | u32{__builtin_bswap16(static_cast<u16>(first))} << 8 |
+			 (link.next_word.raw() & opcode_mask) | (size & fence) >> 1;
+	const u32 low = sq.doorbell_value | (size & units_mask);
+	uar_.write64(send_doorbell, u64{low} << 32 | high);
+	if (hca_.wants_attention()) [[unlikely]]
+		attend(hca_, verbs_);
+}
+
+/*
+ * On QP0 and QP1: the driver writes the whole packet, from the LRH on (Documentation/mlx4.rst,
+ * "MLX transport").
+ */
+kern::Result<u32> Qp::put_special(const ib_send_wr &wr, u8 *wqe)
+{
+	if ((wr.opcode != IB_WR_SEND && wr.opcode != IB_WR_SEND_WITH_IMM) ||
+	    static_cast<u32>(wr.num_sge) > sq.max_sge || (wr.send_flags & IB_SEND_INLINE))
+		return kern::Error{-EINVAL};
+	auto *const own = reinterpret_cast<WqeNext *>(wqe);
+	u8 *at = wqe + sizeof(WqeNext);
+	u32 flags = wr.send_flags & IB_SEND_SIGNALED ? u32{WqeNext::completion} : 0;
+	u32 destination = 0;
+	// Without an address: a request to be flushed by a QP in error; elsewhere the card refuses
+	// a packet of no bytes.
+	if (ud_wr(&wr)->ah) {
+		const Ah::Address to = Ah::of(ud_wr(&wr)->ah).address();
+		const bool smi = verbs_.qp_type == IB_QPT_SMI;
+		SpecialPacket packet;
+		TRY(packet.build({.smi = smi, .qpn = verbs_.qp_num, .qkey = qkey_, .psn = psn_++},
+				 hca_.port(port_), *ud_wr(&wr), to.attr));
+		at = put_inline(at, packet.headers(), packet.header_bytes());
+		at = put_data(at, wr.sg_list, wr.num_sge);
+		// The pad, and the place of the ICRC, which the card computes.
+		constexpr u8 zeros[SpecialPacket::icrc_bytes + 3] = {};
+		at = put_inline(at, zeros, packet.pad() + SpecialPacket::icrc_bytes);
+		flags |= (smi ? WqeNext::vl15 : 0) |
+			 (packet.permissive() ? WqeNext::permissive_source : 0) |
+			 static_cast<u32>(to.vector.rate & rate_mask) << static_rate_shift |
+			 to.vector.sl() << sl_shift;
+		destination = u32{to.vector.dlid} << 16;
+	}
+	own->flags = ib::be32::from_raw(__builtin_bswap32(flags) | sq.signal_all);
+	own->immediate = destination;
+	return static_cast<u32>(at - wqe) / wire::wqe_unit;
+}
+
+/* One doorbell each: these are few. */
+int Qp::post_special(const ib_send_wr *wr, const ib_send_wr **bad)
+{
+	kern::Guard guard(sq.lock);
+	for (; wr; wr = wr->next) {
+		const u32 head = sq.head;
+		const bool full = head - __atomic_load_n(&sq.tail, __ATOMIC_ACQUIRE) > sq.mask;
+		const auto put = full ? kern::Result<u32>(kern::Error{-ENOMEM})
+				      : put_special(*wr, send_slot(head));
+		if (!put) {
+			*bad = wr;
+			return put.error();
+		}
+		auto *const before = reinterpret_cast<WqeNext *>(send_slot(head - 1));
+		before->next_word = before->next_address() | static_cast<u32>(WqeOpcode::send);
+		sq.ids[head & sq.mask] = wr->wr_id;
+		kern::dma_wmb();
+		before->size_word = WqeNext::doorbell | put.value();
+		ring(*before, head, head + 1);
+	}
+	return 0;
+}
+
+int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
+{
+	if (kind_ == QpKind::special) [[unlikely]]
+		return post_special(wr, bad);
+
+	kern::Guard guard(sq.lock);
+	u32 first = sq.head;
+	u32 head = first;
+	const u32 full = __atomic_load_n(&sq.tail, __ATOMIC_ACQUIRE) + sq.mask + 1;
+	auto *before = last_sent_;
+	const WqeNext *link = before;
+	int error = -EINVAL;
+
+	for (;; wr = wr->next) {
+		if (!wr) {
+			error = 0;
+			break;
+		}
+		if (head == full) [[unlikely]] {
+			error = -ENOMEM;
+			break;
+		}
+		if (!fits(sq, *wr)) [[unlikely]]
+			break;
+		const u32 index = head & sq.mask;
+		const u32 offset = index << sq.log_stride;
+		const u8 shape = send_shapes.of[static_cast<u32>(wr->opcode)];
+		// What is written before the size does not count yet.
+		before->next_word = (sq_base_ + offset) | (shape & SendShapes::opcode_mask);
+		sq.ids[index] = wr->wr_id;
+		u8 *const wqe = sq.entries + offset;
+		auto *const own = reinterpret_cast<WqeNext *>(wqe);
+		own->flags = ib::be32::from_raw(descriptor_flags.of[wr->send_flags & 31] |
+						sq.signal_all);
+		own->immediate = ib::be32::from_raw(
+			shape & SendShapes::immediate ? wr->ex.imm_data.raw() : 0);
+		u8 *at = wqe + sizeof(WqeNext);
+		if (kind_ != QpKind::connected) {
+			if (shape & (SendShapes::remote | SendShapes::other)) [[unlikely]]
+				break;
+			at = put_datagram(at, *ud_wr(wr));
+		} else if (shape & SendShapes::remote) {
+			at = put_remote_address(at, rdma_wr(wr)->remote_addr, rdma_wr(wr)->rkey);
+		} else if (shape & SendShapes::other) [[unlikely]] {
+			at = put_other(at, *wr);
+			if (!at)
+				break;
+		}
+		if (wr->send_flags & IB_SEND_INLINE) [[unlikely]] {
+			at = put_inline_sges(at, sq.max_inline, wr->sg_list, wr->num_sge);
+			if (!at)
+				break;
+		} else {
+			at = put_data(at, wr->sg_list, wr->num_sge);
+		}
+		// With its size there, this one exists; its segments are older.
+		kern::dma_wmb();
+		before->size_word = WqeNext::doorbell |
+				    (wr->send_flags & IB_SEND_FENCE ? WqeNext::fence_bit : 0u) |
+				    static_cast<u32>(at - wqe) / wire::wqe_unit;
+		before = own;
+		head++;
+	}
+	for (; head - first > most_per_doorbell; first += most_per_doorbell) {
+		ring(*link, first, first + most_per_doorbell);
+		link = reinterpret_cast<WqeNext *>(send_slot(first + most_per_doorbell - 1));
+	}
+	if (head != first) [[likely]] {
+		last_sent_ = before;
+		ring(*link, first, head);
+	}
+	if (error) [[unlikely]]
+		*bad = wr;
+	return error;
+}
+
+int Qp::post_receive(const ib_recv_wr *wr, const ib_recv_wr **bad)
+{
+	return post_receives<sizeof(WqeNext)>(rq, hca_, wr, bad);
+}
+
+} // namespace mthca

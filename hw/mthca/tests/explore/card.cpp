@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// This card's driver above the emulated card under the explorer.
+#include <kern/abi/explore.h>
+
+static constexpr kern_explore_card explored_card = KERN_EXPLORE_MTHCA;
+#include "../../../mellanox_icm/tests/explore/cases.hpp"
+
+KUNIT_SUITE(explore_mthca, EXPLORED_CASES);

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the mthca library and a driver of its card tell each other behind the verbs' own words:
+// version 1, in host byte order.
+#pragma once
+#include <rdma/types.h>
+
+namespace mthca::user_abi
+{
+
+inline constexpr unsigned long version = 1;
+
+struct ContextResponse {
+	/* The library finds a QP by as many low bits of its number. */
+	u32 qp_table_size;
+	u32 record_table_bytes; /* 0: a card with memory of its own */
+};
+static_assert(sizeof(ContextResponse) == 8);
+
+/* What a domain, a CQ or an SRQ is told by. */
+struct Number {
+	u32 value;
+	u32 reserved;
+};
+static_assert(sizeof(Number) == 8);
+
+/*
+ * Buffers are named by the keys of regions that the library has registered them as, from address 0
+ * on; records by their index and page.
+ */
+struct CreateCq {
+	u32 lkey;
+	u32 pdn;
+	u64 arm_page;
+	u64 index_page;
+	u32 arm_record;
+	u32 index_record;
+};
+static_assert(sizeof(CreateCq) == 32);
+
+struct ResizeCq {
+	u32 lkey;
+	u32 reserved;
+};
+static_assert(sizeof(ResizeCq) == 8);
+
+struct CreateSrq {
+	u32 lkey;
+	u32 record;
+	u64 page;
+};
+static_assert(sizeof(CreateSrq) == 16);
+
+struct CreateQp {
+	u32 lkey;
+	u32 reserved;
+	u64 sq_page;
+	u64 rq_page;
+	u32 sq_record;
+	u32 rq_record;
+};
+static_assert(sizeof(CreateQp) == 32);
+
+} // namespace mthca::user_abi

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Segments of work queue entries that the cards of the family have in common, all big-endian.
+ * (Documentation/mlx4.rst, "Data path")
+ */
+#pragma once
+
+#include <ib/endian.hpp>
+
+namespace hw::mellanox_icm
+{
+
+using ib::be32;
+using ib::be64;
+
+/* The unit in which the size of a WQE is counted, and on which its segments begin. */
+constexpr unsigned wqe_unit = 16;
+/* A send WQE counts its units in six bits. */
+constexpr unsigned wqe_units_max = 63;
+constexpr unsigned wqe_bytes_max = wqe_unit * wqe_units_max;
+
+/* Opcodes of the send queue; completions of sends carry the same number. */
+enum class WqeOpcode : std::uint8_t {
+	nop = 0x00,
+	send_invalidate = 0x01,
+	rdma_write = 0x08,
+	rdma_write_imm = 0x09,
+	send = 0x0a,
+	send_imm = 0x0b,
+	lso = 0x0e,
+	rdma_read = 0x10,
+	compare_swap = 0x11,
+	fetch_add = 0x12,
+	masked_compare_swap = 0x14,
+	masked_fetch_add = 0x15,
+	bind_window = 0x18,
+	fast_register = 0x19,
+	local_invalidate = 0x1b,
+	config = 0x1f,
+};
+
+struct WqeRemoteAddress {
+	be64 address;
+	be32 rkey;
+	be32 reserved;
+};
+static_assert(sizeof(WqeRemoteAddress) == 16);
+
+struct WqeAtomic {
+	be64 swap_or_add;
+	/* Masked fetch-and-add: the field boundaries. */
+	be64 compare;
+};
+static_assert(sizeof(WqeAtomic) == 16);
+
+/* A piece of memory, in sends and receives alike. */
+struct WqeData {
+	be32 byte_count;
+	be32 lkey;
+	be64 address;
+
+	static constexpr std::uint32_t inline_bit = 1u << 31;
+	/* The key that, with a byte count of 0, ends a receive list early. */
+	static constexpr std::uint32_t terminator_lkey = 0x00000100;
+};
+static_assert(sizeof(WqeData) == 16);
+
+/* Head of an inline segment: that many bytes follow, and the next segment begins on a unit. */
+struct WqeInline {
+	be32 byte_count;
+
+	static constexpr std::uint32_t length_mask = 0x7fffffff;
+	constexpr std::uint32_t length() const { return byte_count & length_mask; }
+};
+static_assert(sizeof(WqeInline) == 4);
+
+/* Bytes that precede the payload in the receive buffer of a datagram QP: room for the GRH. */
+constexpr unsigned grh_room = 40;
+
+/* In the Q_Key of a datagram: take the QP's own (IBA 10.2.5). */
+constexpr std::uint32_t own_qkey = 1u << 31;
+
+} // namespace hw::mellanox_icm

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Completion queue entries of the InfiniHost III. An entry is the card's as long as its owner bit
+ * is set, whatever the lap; software sets it again. (Documentation/mthca.rst, "Completions")
+ */
+#pragma once
+
+#include <hw/mellanox_icm/cqe.hpp>
+#include <ib/endian.hpp>
+
+namespace hw::mthca
+{
+
+using ib::be32;
+using mellanox_icm::CqeSyndrome;
+
+struct Cqe {
+	be32 qpn;
+	be32 eec_word;
+	be32 remote_qpn;
+	be32 source_word;
+	/*
+	 * Immediate data; else the P_Key index in the upper half. Of an error: syndrome in the top
+	 * byte.
+	 */
+	be32 immediate;
+	be32 byte_count;
+	be32 wqe_address; /* units of 64 bytes */
+	std::uint8_t opcode;
+	std::uint8_t is_send;
+	std::uint8_t reserved;
+	std::uint8_t owner;
+
+	static constexpr std::uint8_t owner_bit = 0x80;
+	static constexpr std::uint8_t send_bit = 0x80;
+	static constexpr std::uint8_t send_error = 0xff;
+	static constexpr std::uint8_t receive_error = 0xfe;
+	/* No completion of a card has this opcode: software's, of what stands for another. */
+	static constexpr std::uint8_t remains = 0x7f;
+
+	constexpr void set_source(unsigned sl, bool grh, unsigned path_bits, std::uint16_t lid)
+	{
+		source_word = sl << 28 | (grh ? 1u << 23 : 0) | (path_bits & 0x7f) << 16 | lid;
+	}
+	constexpr void set_syndrome(std::uint8_t syndrome)
+	{
+		immediate = std::uint32_t{syndrome} << 24;
+	}
+	constexpr std::uint8_t syndrome() const
+	{
+		return static_cast<std::uint8_t>(immediate.value() >> 24);
+	}
+	constexpr bool is_error() const { return opcode == send_error || opcode == receive_error; }
+};
+static_assert(sizeof(Cqe) == 32 && offsetof(Cqe, immediate) == 0x10 &&
+	      offsetof(Cqe, wqe_address) == 0x18);
+static_assert(offsetof(Cqe, opcode) == 0x1c && offsetof(Cqe, owner) == 0x1f);
+
+/* What a completed receive was: the opcode of the packet, of which drivers look at these. */
+enum class ReceiveOpcode : std::uint8_t {
+	send = 0x04,
+	send_imm = 0x05,
+	rdma_write_imm = 0x0b,
+};
+
+} // namespace hw::mthca

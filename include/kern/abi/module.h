@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+#pragma once
+#include <kern/abi/base.h>
+
+KERN_C_BEGIN
+
+/*
+ * Has modprobe load the module of that name or alias, and waits for it. Context: process; the
+ * caller holds no lock that the module's init takes. Return: 0; a negative errno; or modprobe's
+ * exit status.
+ */
+int kern_request_module(const char *name);
+
+KERN_C_END

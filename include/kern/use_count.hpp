@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Counts of users that begin at zero, in structures that C shares: atomic_t, with the checks of
+// refcount_t in builds with checks.
+#pragma once
+#include <kern/assert.hpp>
+
+namespace kern
+{
+
+/* Where a count that was misused sticks: far from zero on either side. */
+inline constexpr int stuck_count = -(1 << 30);
+
+/* One user more. Negative, in a build with checks only, if the count has been misused. */
+inline int count_up(int &count)
+{
+	const int before = __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
+
+	if constexpr (debug) {
+		if (before < 0) [[unlikely]] {
+			__atomic_store_n(&count, stuck_count, __ATOMIC_RELAXED);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/*
+ * One user less; whoever sees zero sees all that the user did. Negative, in a build with checks
+ * only, if there was none.
+ */
+inline int count_down(int &count)
+{
+	const int before = __atomic_fetch_sub(&count, 1, __ATOMIC_RELEASE);
+
+	if constexpr (debug) {
+		if (before <= 0) [[unlikely]] {
+			__atomic_store_n(&count, stuck_count, __ATOMIC_RELAXED);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+inline int count_of(const int &count)
+{
+	return __atomic_load_n(&count, __ATOMIC_ACQUIRE);
+}
+
+} // namespace kern

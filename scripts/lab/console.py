@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A guest's console: what its kernel and first programs print, in a file on the host.
+
+The guest writes as much as it likes. Where it is a stranger to the host (`weft run`, `weft lab`), the file is bounded: a Recorder keeps its beginning
+and its end, and takes no more bytes a second than a host can spare.
+"""
+import os
+import threading
+import time
+
+BEGINNING = 1 << 20     # bytes that stay
+MOST = 8 << 20          # bytes of the file
+RATE = 4 << 20          # bytes a second; the guest waits
+PIECE = 65536
+OMISSION = b"\n[weft: %d bytes of the console are left out here]\n"
+
+
+class Reader:
+    """Reads a console's file from where it read last."""
+
+    def __init__(self, path):
+        self._path = path
+
+    def end(self):
+        """The position behind the last byte, for since()."""
+        try:
+            return self._path.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def text(self):
+        """Everything that is kept."""
+        return self._path.read_text(errors="replace")
+
+    def since(self, position, end=None):
+        """The text behind a position, up to another. Of a file that has been shortened meanwhile: everything that is kept."""
+        with open(self._path, "rb") as file:
+            if position > os.fstat(file.fileno()).st_size:
+                position = 0
+            file.seek(position)
+            return file.read(-1 if end is None else max(0, end - position)).decode(errors="replace")
+
+
+class Recorder:
+    """Writes what comes out of a pipe into a file of MOST bytes, on a thread of its own, until the pipe's other end is closed."""
+
+    def __init__(self, path):
+        self._path = path
+        self._size = self._omitted = 0
+        reader, self.writer = os.pipe()
+        self._file = open(path, "w+b", buffering=0)
+        self._thread = threading.Thread(target=self._record, args=(reader,), daemon=True)
+        self._thread.start()
+
+    def close_writer(self):
+        """After the guest has started, which has a copy."""
+        os.close(self.writer)
+
+    def join(self, timeout=5):
+        """Waits until everything is in the file, after the guest has ended."""
+        self._thread.join(timeout)
+
+    def _record(self, reader):
+        second, taken = time.monotonic(), 0
+        with self._file, open(reader, "rb", buffering=0) as pipe:
+            while data := pipe.read(PIECE):
+                self._write(data)
+                taken += len(data)
+                if time.monotonic() - second >= 1:
+                    second, taken = time.monotonic(), 0
+                elif taken >= RATE:
+                    time.sleep(max(0.0, second + 1 - time.monotonic()))
+
+    def _write(self, data):
+        if self._size + len(data) > MOST:
+            self._shorten()
+        self._file.write(data)
+        self._size += len(data)
+
+    def _shorten(self):
+        """Keeps the beginning and the latter half of the rest."""
+        self._file.seek(BEGINNING)
+        rest = self._file.read()
+        if self._omitted:
+            rest = rest.partition(b" here]\n")[2]
+        kept = rest[-(MOST - BEGINNING) // 2:]
+        self._omitted += len(rest) - len(kept)
+        self._file.seek(BEGINNING)
+        self._file.truncate()
+        self._file.write(OMISSION % self._omitted + kept)
+        self._size = self._file.tell()

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Functions whose kernel-doc says "Context: process" check that they may sleep (LOCK-02): KERN_MIGHT_SLEEP() or may_sleep().
+
+A definition that has neither passes if it calls another function of the same directory that has: ib_modify_qp() leaves the check to
+ib_modify_qp_user(). What the explorer and the debug kernels report at run time is thereby known to be looked for in each function.
+"""
+import re
+
+from lab import kernel_doc
+
+CHECK = re.compile(r"\b(?:KERN_MIGHT_SLEEP|may_sleep)\(")
+# A definition at the left margin, with its body up to the brace that closes at the left margin.
+DEFINITION = re.compile(r"^(?:[\w:<>*&~ ]+[ *&])?((?:\w+::)*~?\w+)\([^;{}]*\)(?: const)?(?: [A-Z_]+(?:\([^)]*\))?)*\n\{\n(.*?)^\}", re.DOTALL | re.MULTILINE)
+PROCESS = re.compile(r"Context:\s+process\b")
+
+
+def documented(text):
+    """The functions of a header that are documented to run in process context, except those that the header itself defines inline."""
+    for block in kernel_doc.blocks(text):
+        if not block.kind and PROCESS.search(" ".join(block.text.split())) and "(" in block.declaration:
+            yield block.name, block.declaration.removeprefix("RDMA_MUST_CHECK ").startswith("static inline")
+
+
+def checked(texts):
+    """The names of all functions in the sources that check, by themselves or by what they call in the same text."""
+    found = set()
+    for text in texts:
+        bodies = {}
+        for name, body in DEFINITION.findall(text):
+            bodies.setdefault(name.rsplit("::", 1)[-1], []).append(body)
+        passing = {name for name, parts in bodies.items() if any(CHECK.search(part) for part in parts)}
+        while True:
+            calls = re.compile(r"\b(?:" + "|".join(map(re.escape, sorted(passing))) + r")\(") if passing else None
+            more = {name for name, parts in bodies.items() if calls and name not in passing and any(calls.search(part) for part in parts)}
+            if not more:
+                break
+            passing |= more
+        found |= passing
+    return found
+
+
+def complaints(tree):
+    """Functions that say they need process context, and do not check it."""
+    directories = {}
+    for path in sorted(tree.glob("core/**/*.cpp")):
+        if not {"tests", "sim", "bench"} & set(path.parts):
+            directories.setdefault(path.parent, []).append(path.read_text())
+    known = checked("\n".join(texts) for texts in directories.values())
+    found = []
+    for header in sorted(tree.glob("include/rdma/**/*.h")):
+        text = header.read_text()
+        inline = dict(re.findall(r"static inline[^;{]*?\b(\w+)\([^;{]*\{(.*?)^\}", text, re.DOTALL | re.MULTILINE))
+        for name, is_inline in documented(text):
+            body = inline.get(name, "") if is_inline else ""
+            calls = ["ib_checked_process_mad" if call == "RDMA_PROCESS_MAD" else call for call in re.findall(r"\b(\w+)\(", body)]
+            if name not in known and not any(call in known for call in calls):
+                found.append(f"{header.relative_to(tree)}: {name}() says \"Context: process\" and does not check it")
+    return found

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Lock annotations of the host half (tools/base/thread_annotations.hpp), checked by clang without a build.
+
+Only a source that includes a header with annotations can break one, since the annotated members are private: no other is compiled.
+"""
+import os
+import re
+import subprocess
+from concurrent import futures
+
+from lab import cache, host
+from lab.errors import LabError
+
+ANNOTATED = re.compile(r"\bWEFT_(?:PT_)?GUARDED_BY\(|\bWEFT_REQUIRES\(")
+TEST = re.compile(r"(?:^|/)(?:tests|testing|fuzz|bench)/")
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+# The build defines the version of the programs; which one does not matter here.
+COMMAND = ("-std=c++20", "-fsyntax-only", "-Werror=thread-safety", "-pthread", '-DWEFT_VERSION="0"')
+# As the targets of tools/CMakeLists.txt have them; the last is the explorer's, which compiles the kernel half as a program.
+INCLUDES = ("tools", "include", ".", "core", "core/kern/sim/include")
+
+
+def sources(tree):
+    """The sources below tools that include a header with annotations, or have some; of tests, those that have some."""
+    tools = tree / "tools"
+    annotated = {path.relative_to(tools).as_posix() for path in tools.rglob("*.hpp") if ANNOTATED.search(path.read_text())}
+    for path in sorted(tools.rglob("*.cpp")):
+        text = path.read_text()
+        if ANNOTATED.search(text) or (not TEST.search(path.relative_to(tools).as_posix()) and annotated & set(INCLUDE.findall(text))):
+            yield path
+
+
+def complaint(path, tree=cache.TREE):
+    """What clang finds in one source; nothing if its locks are as annotated."""
+    includes = [f"-I{tree / directory}" for directory in INCLUDES]
+    done = subprocess.run([host.clang(), *COMMAND, *includes, path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False)
+    return done.stdout.strip() or f"{path}: clang ended with {done.returncode}" if done.returncode != 0 else ""
+
+
+def check(tree=cache.TREE):
+    """Raises with everything that clang finds."""
+    found = list(sources(tree))
+    if not found:
+        raise LabError("no source of the host half has lock annotations", f"is {tree} the right directory?")
+    with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        said = [text for text in pool.map(lambda path: complaint(path, tree), found) if text]
+    if said:
+        raise LabError("clang finds locks of the host half that are not held as the annotations ask", "\n".join(said))
+    return len(found)
+
+
+if __name__ == "__main__":
+    from lab.errors import reported
+    with reported("check-host-locks"):
+        print(f"lock annotations of the host half: {check()} sources")

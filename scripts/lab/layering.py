@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Which directory may include what: the allow-list of Documentation/architecture.rst, held against every #include of the tree.
+
+A line of the list is `DIRECTORY: PERMITTED ...`. A file belongs to the longest DIRECTORY that its path begins with, or, below that, to
+`DIRECTORY/tests` if one of the directories in between holds tests. It may include its own directory, what the line permits (directories of the
+list, or single files), the standard library, and for a test whatever the directory that it tests may include.
+"""
+import os.path
+import re
+
+INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
+SOURCES = {".c", ".cpp", ".h", ".hpp"}
+TOP = ("core", "hw", "ulp", "include", "tools")
+KERNEL = re.compile(r"(?:linux|asm|asm-generic|net|uapi|trace|kunit|crypto)/")
+LIBRARIES = re.compile(r"(?:fmt|spdlog|nlohmann|CLI|toml\+\+|gtest|gmock|pcap|ibverbs|infiniband)/")
+TESTS = {"tests", "testing", "fuzz", "bench"}
+# Benchmarks measure the kernel's own InfiniBand stack too, and programs for guests are no part of a module.
+EXEMPT = re.compile(r"(?:core|hw|ulp)/.*/bench/|.*/tests/guest/")
+# Directories that the compilers of the two halves search, and the one of generated headers that the simulated kernel has instead.
+SEARCHED = ("tools", "include", ".", "core", "core/kern/sim/include")
+LIST = re.compile(r"^\.\. layering\n\n::\n\n((?:    .*\n|\n)+)", re.MULTILINE)
+
+
+def allowed(tree):
+    """{directory: set of what it may include}, as the architecture page has it."""
+    listed = LIST.search((tree / "Documentation/architecture.rst").read_text())
+    rows = {}
+    for line in listed[1].splitlines() if listed else ():
+        directory, _, permitted = line.strip().partition(":")
+        if directory:
+            rows[directory] = set(permitted.split())
+    return rows
+
+
+def component(path, rows):
+    """The directory of the list that the file belongs to; None if the list has none."""
+    parts = path.split("/")
+    for length in range(len(parts), 0, -1):
+        directory = "/".join(parts[:length])
+        if directory in rows:
+            break
+    else:
+        return None
+    return f"{directory}/tests" if TESTS & set(parts[length:-1]) else directory
+
+
+def _included(name, include, files):
+    """The tree's file that the #include takes; None if it is not the tree's."""
+    for directory in (os.path.dirname(name), *SEARCHED):
+        path = os.path.normpath(os.path.join(directory, include))
+        if path in files:
+            return path
+    return None
+
+
+def permitted(directory, rows):
+    """What files of that directory may include: of a test's, what the directory that it tests may, and that."""
+    found = {directory} | rows.get(directory, set())
+    if directory.endswith("/tests"):
+        tested = directory.removesuffix("/tests")
+        found |= {tested} | rows.get(tested, set())
+    return found
+
+
+def complaints(tree, rows=None):
+    """The includes that the list does not permit, one line each, and the files that it does not cover."""
+    rows = allowed(tree) if rows is None else rows
+    if not rows:
+        return ["Documentation/architecture.rst has no list of permitted includes behind `.. layering`"]
+    files = {path.relative_to(tree).as_posix(): path for top in TOP for path in sorted((tree / top).rglob("*"))
+             if path.suffix in SOURCES and path.is_file()}
+    found = []
+    for name, path in files.items():
+        if EXEMPT.match(name):
+            continue
+        own = component(name, rows)
+        if own is None:
+            found.append(f"{name} is in no directory of the list in Documentation/architecture.rst")
+            continue
+        may = permitted(own, rows)
+        for include in INCLUDE.findall(path.read_text()):
+            taken = _included(name, include, files)
+            if taken:
+                wanted = component(taken, rows)
+            elif KERNEL.match(include):
+                wanted = "linux"
+            elif LIBRARIES.match(include):
+                wanted = "libraries"
+            else:
+                continue
+            if wanted not in may and taken not in may:
+                found.append(f"{name} includes {include}: {own} may not include {wanted} (Documentation/architecture.rst, Layering)")
+    return found

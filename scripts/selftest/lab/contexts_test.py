@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Functions that are documented to need process context, and do not check it, are found."""
+import pathlib
+import tempfile
+import unittest
+
+from lab import cache, contexts
+
+HEADER = """
+/**
+ * take - takes it
+ * @it: what
+ *
+ * Context: process. Return: 0.
+ */
+int take(struct it *it);
+
+/**
+ * give - gives it back
+ * @it: what
+ *
+ * Context: any.
+ */
+void give(struct it *it);
+
+int __make(struct it *it);
+
+/**
+ * make - makes it
+ * @it: what
+ *
+ * Context:
+ * process. Return: 0.
+ */
+static inline int make(struct it *it)
+{
+	return __make(it);
+}
+"""
+CHECKED = """
+int take(it *it)
+{
+	KERN_MIGHT_SLEEP();
+	return 0;
+}
+int __make(it *it)
+{
+	return begin(it);
+}
+"""
+HELPER = """
+int begin(it *it)
+{
+	may_sleep(it->device, "make");
+	return 0;
+}
+"""
+
+
+class Contexts(unittest.TestCase):
+    def complaints(self, **sources):
+        with tempfile.TemporaryDirectory() as folder:
+            tree = pathlib.Path(folder)
+            (tree / "include/rdma").mkdir(parents=True)
+            (tree / "include/rdma/it.h").write_text(HEADER)
+            (tree / "core/it").mkdir(parents=True)
+            for name, text in sources.items():
+                (tree / f"core/it/{name}.cpp").write_text(text)
+            return contexts.complaints(tree)
+
+    def test_checked_functions_pass(self):
+        self.assertEqual(self.complaints(calls=CHECKED, helper=HELPER), [])
+
+    def test_missing_check_is_found(self):
+        for calls, name in ((CHECKED.replace("\tKERN_MIGHT_SLEEP();\n", ""), "take"), (CHECKED.replace("begin(it)", "0"), "make")):
+            found, = self.complaints(calls=calls, helper=HELPER)
+            self.assertIn(f"{name}() says", found)
+
+    def test_tree_passes(self):
+        self.assertEqual(contexts.complaints(cache.TREE), [])

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A file without a licence, a document that names what is not there, and a subject without a subsystem are found."""
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from lab import cache, documents, conventions
+
+
+class Habits(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.tree = pathlib.Path(folder.name)
+
+    def plant(self, name, text):
+        path = self.tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def test_a_file_without_a_licence(self):
+        self.plant("core/a.cpp", f"// {conventions.LICENCE}\nint a;\n")
+        self.plant("scripts/b", f"#!/bin/sh\n# {conventions.LICENCE}\n")
+        self.plant("LICENSES/c", "text\n")
+        self.assertEqual(conventions.unlicensed(self.tree), [])
+        self.plant("core/late.cpp", f"\n\n\n// {conventions.LICENCE}\n")
+        self.plant("core/joined.cpp", f"// {conventions.LICENCE} What it is.\n")
+        self.plant("core/none.cpp", "int none;\n")
+        self.assertEqual([complaint.split()[0] for complaint in conventions.unlicensed(self.tree)], ["core/joined.cpp", "core/late.cpp", "core/none.cpp"])
+
+    def test_what_git_ignores_has_none(self):
+        subprocess.run(["git", "init", "-q", self.tree], check=True)
+        self.plant(".gitignore", f"# {conventions.LICENCE}\n/build/\n")
+        self.plant("build/x.cpp", "int x;\n")
+        self.assertEqual(conventions.unlicensed(self.tree), [])
+        self.plant("x.cpp", "int x;\n")
+        self.assertEqual(len(conventions.unlicensed(self.tree)), 1)
+
+    def test_a_document_that_names_a_file(self):
+        self.plant("core/verbs/qp.cpp", "")
+        self.plant("Documentation/a.rst", "``core/verbs/qp.cpp``, ``core/verbs``, ``tools/ROOM/tests/``, ``core/*/Kbuild``\n")
+        self.assertEqual(documents.missing_files(self.tree), [])
+        self.plant("README.md", "`core/verbs/gone.cpp`\n")
+        self.assertEqual(documents.missing_files(self.tree), ["README.md names core/verbs/gone.cpp, which does not exist"])
+
+    def test_subjects(self):
+        for subject in ("card: have room for events", "card: " + "x" * 66, "fabric, sm: agree", "hw/mlx4: poll", 'Revert "card: have room"'):
+            self.assertIsNone(conventions.subject_complaint(subject), subject)
+        for subject in ("", "have room", "Card: have room", "card:have room", "card: have room.", "mlx4: poll", "fabric, mlx4: agree", "card: " + "x" * 67):
+            self.assertIsNotNone(conventions.subject_complaint(subject), subject)
+
+    def test_subjects_of_commits_that_main_has_not(self):
+        def git(*words):
+            subprocess.run(["git", "-C", self.tree, "-c", "user.name=n", "-c", "user.email=e", *words], check=True, capture_output=True)
+        git("init", "-q", "-b", "main")
+        git("commit", "--allow-empty", "-m", "old and bad")
+        git("checkout", "-q", "-b", "topic")
+        git("commit", "--allow-empty", "-m", "card: good")
+        self.assertEqual(conventions.subjects(self.tree), [])
+        git("commit", "--allow-empty", "-m", "bad")
+        self.assertEqual(len(conventions.subjects(self.tree)), 1)
+
+    def test_this_tree(self):
+        self.assertEqual(conventions.unlicensed(cache.TREE) + documents.missing_files(cache.TREE), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

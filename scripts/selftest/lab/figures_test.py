@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A figure of a state machine that has other states than the code is reported."""
+import pathlib
+import tempfile
+import unittest
+
+from lab import documents
+
+HEADER = "enum class State : std::uint8_t {\n\tclosed, /* not opened yet */\n\topen,\n};\n"
+PAGE = ".. graphviz::\n\n   // states: core/door.hpp State\n   digraph door {{\n      {edges}\n   }}\n"
+
+
+class Figures(unittest.TestCase):
+    def complaints(self, edges):
+        with tempfile.TemporaryDirectory() as folder:
+            tree = pathlib.Path(folder)
+            for path, text in (("core/door.hpp", HEADER), ("Documentation/door.rst", PAGE.format(edges=edges))):
+                (tree / path).parent.mkdir()
+                (tree / path).write_text(text)
+            return documents.check_figures(tree)
+
+    def test_the_same_states(self):
+        self.assertEqual(self.complaints('closed -> open [label="key"]; open -> closed;'), [])
+
+    def test_a_state_that_the_code_does_not_have(self):
+        self.assertEqual(self.complaints("closed -> open; open -> locked;"),
+                         ["Documentation/door.rst draws the state locked, which State in core/door.hpp does not have"])
+
+    def test_a_state_that_is_missing(self):
+        self.assertEqual(self.complaints("closed -> closed;"), ["Documentation/door.rst does not draw open, a state of State in core/door.hpp"])
+
+
+if __name__ == "__main__":
+    unittest.main()

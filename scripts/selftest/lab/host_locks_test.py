@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""clang reports a member of the host half that is used without its mutex."""
+import pathlib
+import tempfile
+import unittest
+
+from lab import cache, host_locks
+
+SOURCE = """
+#include "base/mutex.hpp"
+
+class Counter
+{{
+public:
+	void add()
+	{{
+		{lock}
+		value_++;
+	}}
+
+private:
+	weft::Mutex mutex_;
+	int value_ WEFT_GUARDED_BY(mutex_) = 0;
+}};
+"""
+
+
+class HostLocks(unittest.TestCase):
+    def complaint(self, lock):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "counter.cpp"
+            path.write_text(SOURCE.format(lock=lock))
+            return host_locks.complaint(path)
+
+    def test_a_member_used_without_its_mutex_is_reported(self):
+        self.assertIn("writing variable 'value_' requires holding mutex 'mutex_'", self.complaint(""))
+
+    def test_a_member_used_with_its_mutex_is_not(self):
+        self.assertEqual(self.complaint("const weft::MutexLock lock(mutex_);"), "")
+
+    def test_sources_of_annotated_classes_are_compiled(self):
+        names = {path.relative_to(cache.TREE).as_posix() for path in host_locks.sources(cache.TREE)}
+        self.assertLessEqual({"tools/net/fabric/link.cpp", "tools/net/fabric/switch_management.cpp", "tools/base/closing.cpp"}, names)

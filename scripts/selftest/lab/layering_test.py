@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Includes that the list of permitted ones does not have are found, and the tree has none."""
+import pathlib
+import tempfile
+import unittest
+
+from lab import cache, layering
+
+ROWS = {
+    "include/kern": {"linux"},
+    "include/rdma": {"include/kern"},
+    "include/rdma/ib_mad.h": {"include/rdma"},
+    "core/verbs": {"include/rdma", "include/kern"},
+    "core/mad": {"include/rdma", "include/rdma/ib_mad.h"},
+    "core/mad/tests": {"core/verbs/tests"},
+    "tools/base": {"libraries"},
+    "tools/cards": {"tools/base"},
+    "tools/cards/mlx4": {"tools/cards", "tools/bus/device.hpp"},
+    "tools/bus": set(),
+}
+FILES = ("include/kern/types.h", "include/rdma/verbs.h", "include/rdma/ib_mad.h", "core/verbs/qp.hpp", "core/verbs/tests/fixture.hpp", "tools/base/loop.hpp",
+         "tools/cards/card.hpp", "tools/cards/mlx4/core.hpp", "tools/bus/device.hpp", "tools/bus/server.hpp")
+
+
+class Layering(unittest.TestCase):
+    def complaints(self, name, text):
+        with tempfile.TemporaryDirectory() as folder:
+            for file in (*FILES, name):
+                path = pathlib.Path(folder) / file
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text if file == name else "")
+            return layering.complaints(pathlib.Path(folder), ROWS)
+
+    def assert_refused(self, name, text, wanted):
+        found = self.complaints(name, text)
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(f"{name} includes", found[0])
+        self.assertIn(f"may not include {wanted}", found[0])
+
+    def assert_permitted(self, name, text):
+        self.assertEqual(self.complaints(name, text), [])
+
+    def test_tree_includes_what_the_architecture_permits(self):
+        self.assertEqual(layering.complaints(cache.TREE), [])
+
+    def test_every_directory_of_the_list_exists(self):
+        rows = layering.allowed(cache.TREE)
+        named = set(rows) | set().union(*rows.values()) - {"linux", "libraries"}
+        self.assertEqual([name for name in sorted(named) if not (cache.TREE / name.removesuffix("/tests")).exists()], [])
+
+    def test_missing_list_is_reported(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "Documentation").mkdir()
+            (pathlib.Path(folder) / "Documentation/architecture.rst").write_text("Architecture\n")
+            self.assertEqual(len(layering.complaints(pathlib.Path(folder))), 1)
+
+    def test_file_outside_the_list_is_reported(self):
+        self.assertEqual(len(self.complaints("tools/new/a.cpp", "")), 1)
+
+    def test_kernel_headers_are_for_permitted_directories_only(self):
+        self.assert_refused("core/verbs/qp.cpp", "#include <linux/slab.h>\n", "linux")
+        self.assert_refused("core/mad/tests/agent_test.cpp", "#ifdef X\n# include <kunit/test.h>\n#endif\n", "linux")
+        self.assert_permitted("include/kern/export.h", "#include <linux/export.h>\n")
+        self.assert_permitted("core/verbs/tests/guest/program.c", "#include <linux/if_link.h>\n")
+
+    def test_libraries_are_for_permitted_directories_only(self):
+        self.assert_refused("tools/cards/mlx4/core.cpp", "#include <fmt/format.h>\n", "libraries")
+        self.assert_permitted("tools/base/text.cpp", "#include <fmt/format.h>\n#include <vector>\n")
+
+    def test_parent_directory_does_not_permit_its_children(self):
+        self.assert_refused("tools/cards/card.cpp", '#include "cards/mlx4/core.hpp"\n', "tools/cards/mlx4")
+        self.assert_permitted("tools/cards/mlx4/core.cpp", '#include "cards/card.hpp"\n')
+
+    def test_directory_does_not_permit_a_header_with_a_line_of_its_own(self):
+        self.assert_refused("core/verbs/qp.cpp", "#include <rdma/ib_mad.h>\n", "include/rdma/ib_mad.h")
+        self.assert_permitted("core/mad/agent.cpp", "#include <rdma/ib_mad.h>\n#include <rdma/verbs.h>\n")
+
+    def test_single_file_may_be_permitted(self):
+        self.assert_permitted("tools/cards/mlx4/core.cpp", '#include "bus/device.hpp"\n')
+        self.assert_refused("tools/cards/mlx4/core.cpp", '#include "bus/server.hpp"\n', "tools/bus")
+
+    def test_relative_includes_are_resolved(self):
+        self.assert_refused("core/mad/agent.cpp", '#include "../verbs/qp.hpp"\n', "core/verbs")
+
+    def test_tests_may_include_what_the_tested_directory_may(self):
+        self.assert_permitted("core/mad/tests/agent_test.cpp", '#include <rdma/verbs.h>\n#include "../../verbs/tests/fixture.hpp"\n')
+        self.assert_refused("core/verbs/tests/qp_test.cpp", "#include <rdma/ib_mad.h>\n", "include/rdma/ib_mad.h")
+        self.assert_refused("core/mad/agent.cpp", '#include "../verbs/tests/fixture.hpp"\n', "core/verbs/tests")
+
+
+if __name__ == "__main__":
+    unittest.main()

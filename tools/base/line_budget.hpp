@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Bounds how many log lines one source can cause: a guest, a port, a link. A few lines at once, and
+// then one more each interval. The next line that is logged gives the number of those that were
+// not.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/environment.hpp"
+
+namespace weft
+{
+
+// Not synchronised: the owner's lock or loop protects it.
+class LineBudget
+{
+public:
+	static constexpr unsigned kBurst = 8;
+	static constexpr std::chrono::seconds kInterval{10};
+
+	struct Taken {
+		bool allowed;
+		// Lines that were not allowed since the last one that was.
+		std::size_t withheld;
+	};
+	// Whether one more line may be logged.
+	Taken take(Clock::time_point now)
+	{
+		const auto periods = (now - counted_to_) / kInterval;
+		if (periods > 0) {
+			left_ = static_cast<unsigned>(
+				std::min<std::int64_t>(kBurst, std::int64_t{left_} + periods));
+			counted_to_ += periods * kInterval;
+		}
+		if (left_ == 0) {
+			withheld_++;
+			return {false, 0};
+		}
+		left_--;
+		return {true, std::exchange(withheld_, 0)};
+	}
+
+private:
+	unsigned left_ = kBurst;
+	Clock::time_point counted_to_{};
+	std::size_t withheld_ = 0;
+};
+
+// What to append to a line that comes after others were withheld; empty if none were.
+inline std::string withheld_text(std::size_t withheld)
+{
+	return withheld == 0 ? std::string()
+			     : " (" + std::to_string(withheld) + " lines about it left out)";
+}
+
+} // namespace weft

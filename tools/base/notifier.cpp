@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "base/notifier.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <system_error>
+
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace weft
+{
+
+namespace
+{
+
+[[noreturn]] void fail(const char *what)
+{
+	throw std::system_error(errno, std::generic_category(), what);
+}
+
+/*
+ * Adds to eventfds as the kernel does it, which never waits: write(2) would, of a full counter, as
+ * long as its file has no O_NONBLOCK, and nobody can have that flag stay. A request of asynchronous
+ * I/O names an eventfd that the kernel signals when it is done (IOCB_FLAG_RESFD), and to read
+ * nothing of an empty file is done before io_submit(2) returns.
+ *
+ * What a context is asked to hold is taken off the machine's account (fs.aio-max-nr, 65536 unless
+ * somebody raised it), of which a daemon with a thread for each of its cards is to take little. The
+ * kernel makes room for a page of results whatever it was asked for.
+ */
+class EventSignals
+{
+public:
+	// This thread's.
+	static EventSignals &own()
+	{
+		thread_local EventSignals signals;
+		return signals;
+	}
+
+	void add_one(int event)
+	{
+		iocb request{};
+		request.aio_lio_opcode = IOCB_CMD_PREAD;
+		request.aio_fildes = static_cast<std::uint32_t>(nothing().get());
+		request.aio_flags = IOCB_FLAG_RESFD;
+		request.aio_resfd = static_cast<std::uint32_t>(event);
+		iocb *const requests = &request;
+		// The results of those before are taken away where they leave no more room.
+		while (::syscall(SYS_io_submit, context_, 1, &requests) < 0 && errno == EAGAIN &&
+		       forget_results())
+			;
+	}
+
+private:
+	static constexpr unsigned kDepth = 1;
+
+	EventSignals()
+	{
+		nothing(); // whatever it lacks, it lacks now
+		if (::syscall(SYS_io_setup, kDepth, &context_))
+			fail("io_setup");
+	}
+	~EventSignals() { ::syscall(SYS_io_destroy, context_); }
+
+	// An empty file, which all threads read.
+	static const FileDescriptor &nothing()
+	{
+		static const FileDescriptor file = [] {
+			FileDescriptor made(::memfd_create("nothing", MFD_CLOEXEC));
+			if (!made)
+				fail("memfd_create");
+			return made;
+		}();
+		return file;
+	}
+
+	bool forget_results()
+	{
+		std::array<io_event, 128> results;
+		timespec now{};
+		return ::syscall(SYS_io_getevents, context_, 0, results.size(), results.data(),
+				 &now) > 0;
+	}
+
+	aio_context_t context_ = 0;
+};
+
+// An open file of our own: the flags of the one that was given are its giver's as well.
+FileDescriptor reopen_for_writing(int fd)
+{
+	std::array<char, 32> link;
+	std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
+	FileDescriptor own(::open(link.data(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+	if (!own)
+		fail("a pipe of a client's");
+	return own;
+}
+
+bool writable(int fd)
+{
+	const int flags = ::fcntl(fd, F_GETFL);
+	return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+} // namespace
+
+std::optional<Notifier> Notifier::take(FileDescriptor fd, Kind kind)
+{
+	const DescriptorKind found = kind_of(fd.get());
+	switch (found) {
+	case DescriptorKind::Event:
+		if (kind != Kind::Event)
+			break;
+		EventSignals::own(); // whatever it lacks, it lacks now
+		return Notifier(std::move(fd), found);
+	case DescriptorKind::Pipe:
+		if (kind != Kind::Channel || !writable(fd.get()))
+			break;
+		return Notifier(reopen_for_writing(fd.get()), found);
+	case DescriptorKind::Socket:
+		if (kind != Kind::Channel || !make_send_only(fd.get()))
+			break;
+		return Notifier(std::move(fd), found);
+	case DescriptorKind::Other:
+		break;
+	}
+	return std::nullopt;
+}
+
+void Notifier::ring(std::span<const std::byte> message) const
+{
+	if (kind_ == DescriptorKind::Event)
+		return EventSignals::own().add_one(fd_.get());
+	// A stream socket of this machine takes so little whole, or not at all.
+	[[maybe_unused]] const auto written =
+		kind_ == DescriptorKind::Pipe ? ::write(fd_.get(), message.data(), message.size())
+					      : ::send(fd_.get(), message.data(), message.size(),
+						       MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+bool take_count(int event)
+{
+	std::uint64_t count;
+	const iovec place{&count, sizeof(count)};
+	return ::preadv2(event, &place, 1, -1, RWF_NOWAIT) == sizeof(count);
+}
+
+} // namespace weft

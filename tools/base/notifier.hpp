@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A descriptor of a client's by which it is told that something happened, and which it may do with
+// as it likes: fill it, never read it, and change its flags, for O_NONBLOCK belongs to the open
+// file, which both have. No ring() waits for the client all the same.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "base/descriptor_kind.hpp"
+#include "base/file_descriptor.hpp"
+
+namespace weft
+{
+
+class Notifier
+{
+public:
+	enum class Kind {
+		Event,   // an eventfd, whose counter is added to
+		Channel, // the write end of a pipe, or a stream socket, which messages are put into
+	};
+
+	// Takes @fd, or gives nothing if it is not of that @kind. Throws std::system_error if the
+	// process lacks something that it takes.
+	static std::optional<Notifier> take(FileDescriptor fd, Kind kind);
+
+	// Adds one to the event's counter, unless that is full; or puts @message, of PIPE_BUF bytes
+	// at most, whole into the channel, unless there is no room.
+	void ring(std::span<const std::byte> message = {}) const;
+
+private:
+	Notifier(FileDescriptor fd, DescriptorKind kind) : fd_(std::move(fd)), kind_(kind) {}
+
+	FileDescriptor fd_;
+	DescriptorKind kind_; // Event, Pipe or Socket
+};
+
+// Takes away what the eventfd @event counts, without waiting, whatever its flags. False if it
+// counts nothing.
+bool take_count(int event);
+
+} // namespace weft

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Text that a guest may have chosen (a node description, a line of its console, a name in a
+// message), as it may be shown in a terminal or written to a log.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace weft
+{
+
+// Whether printable() would return the same text.
+bool is_printable(std::string_view text);
+
+// The text with every control character, line separator, change of the writing direction and byte
+// that is not UTF-8 replaced by its hexadecimal number: "\x1b" for ESC, "\x0a" for a new line. So
+// it stays on one line and changes nothing in a terminal. The result is not escaped any further
+// when it passes here again.
+std::string printable(std::string_view text);
+
+// The same for a text of several lines, which stay apart.
+std::string printable_lines(std::string_view text);
+
+} // namespace weft

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The table of lent memory, by which the handler of SIGBUS finds whose page was lost.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft
+{
+class MemoryLender;
+}
+
+namespace weft::shared_memory
+{
+
+// Enters [@begin, @begin + @size) and gives its number; negative if the table is full. From then on
+// a page that is lost there is replaced, and @lender is told, until remove(). Any thread.
+int add(std::uintptr_t begin, std::size_t size, MemoryLender &lender);
+// Nobody touches the memory any more.
+void remove(int number);
+
+} // namespace weft::shared_memory

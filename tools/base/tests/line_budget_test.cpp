@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Proves that one source of log lines gets a few at once and then one each interval, and that the
+// number of those left out is not lost.
+#include <gtest/gtest.h>
+
+#include "base/line_budget.hpp"
+
+namespace weft
+{
+namespace
+{
+
+TEST(LineBudget, AllowsABurstAndThenOneLineEachInterval)
+{
+	LineBudget budget;
+	Clock::time_point now{std::chrono::hours(1)};
+	for (unsigned i = 0; i < LineBudget::kBurst; i++)
+		EXPECT_TRUE(budget.take(now).allowed) << i;
+	for (unsigned i = 0; i < 100; i++)
+		EXPECT_FALSE(budget.take(now).allowed) << i;
+	now += LineBudget::kInterval;
+	const auto next = budget.take(now);
+	EXPECT_TRUE(next.allowed);
+	EXPECT_EQ(100u, next.withheld);
+	EXPECT_FALSE(budget.take(now).allowed);
+}
+
+TEST(LineBudget, RefillsUpToTheBurst)
+{
+	LineBudget budget;
+	Clock::time_point now{std::chrono::hours(1)};
+	while (budget.take(now).allowed)
+		;
+	now += LineBudget::kInterval * 1000;
+	unsigned allowed = 0;
+	while (budget.take(now).allowed)
+		allowed++;
+	EXPECT_EQ(LineBudget::kBurst, allowed);
+}
+
+TEST(LineBudget, ReportsSuppressedLines)
+{
+	EXPECT_EQ("", withheld_text(0));
+	EXPECT_EQ(" (7 lines about it left out)", withheld_text(7));
+}
+
+} // namespace
+} // namespace weft

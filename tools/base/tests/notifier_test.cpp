@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "base/notifier.hpp"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <latch>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/descriptor_kind.hpp"
+
+using weft::Notifier;
+using weft::DescriptorKind;
+using weft::FileDescriptor;
+using weft::kind_of;
+using weft::take_count;
+
+namespace
+{
+
+FileDescriptor make_event(int flags = 0)
+{
+	return FileDescriptor(::eventfd(0, EFD_CLOEXEC | flags));
+}
+
+FileDescriptor duplicate(const FileDescriptor &fd)
+{
+	return FileDescriptor(::dup(fd.get()));
+}
+
+// A pipe: what is to be read first, what is to be written second.
+std::array<FileDescriptor, 2> make_pipe()
+{
+	int ends[2];
+	EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+	return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+std::array<FileDescriptor, 2> make_pair(int type = SOCK_STREAM)
+{
+	int ends[2];
+	EXPECT_EQ(::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends), 0);
+	return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+std::uint64_t count_of(const FileDescriptor &event)
+{
+	std::uint64_t count = 0;
+	EXPECT_EQ(::read(event.get(), &count, sizeof(count)), 8);
+	return count;
+}
+
+// Each ring counts, thousands without anybody reading them too; a counter that is full is let be.
+TEST(Notifier, CountsNotifications)
+{
+	const auto event = make_event();
+	const auto bell = Notifier::take(duplicate(event), Notifier::Kind::Event);
+	ASSERT_TRUE(bell);
+	for (int i = 0; i < 5000; ++i)
+		bell->ring();
+	EXPECT_EQ(count_of(event), 5000u);
+	ASSERT_EQ(::eventfd_write(event.get(), ~0ull - 1), 0);
+	for (int i = 0; i < 5000; ++i)
+		bell->ring();
+	EXPECT_GE(count_of(event), ~0ull - 1);
+	bell->ring();
+	EXPECT_EQ(count_of(event), 1u);
+}
+
+// Of what the machine has for all its programs, a thread that rings takes so little that a daemon
+// can have a thousand cards, a thread each; and no descriptor.
+TEST(Notifier, ThousandThreadsNotifyConcurrently)
+{
+	constexpr int kThreads = 1100;
+	const auto event = make_event();
+	const auto bell = Notifier::take(duplicate(event), Notifier::Kind::Event);
+	ASSERT_TRUE(bell);
+	const auto next_descriptor = make_event().get();
+	std::atomic<int> lacking = 0;
+	{
+		std::latch all_rang(kThreads);
+		std::vector<std::jthread> threads;
+		for (int i = 0; i < kThreads; ++i)
+			threads.emplace_back([&] {
+				try {
+					bell->ring();
+				} catch (const std::system_error &) {
+					++lacking;
+				}
+				all_rang.arrive_and_wait();
+			});
+		all_rang.wait();
+		EXPECT_EQ(make_event().get(), next_descriptor);
+	}
+	EXPECT_EQ(lacking, 0);
+	EXPECT_EQ(count_of(event), unsigned{kThreads});
+}
+
+// A message goes into a pipe whole, or not at all; the flags of the other's end are not ours.
+TEST(Notifier, WritesMessagesToAPipe)
+{
+	const auto [reader, writer] = make_pipe();
+	const auto bell = Notifier::take(duplicate(writer), Notifier::Kind::Channel);
+	ASSERT_TRUE(bell);
+	const std::array<std::byte, 3000> message{};
+	for (int i = 0; i < 1000; ++i)
+		bell->ring(message);
+	EXPECT_FALSE(::fcntl(writer.get(), F_GETFL) & O_NONBLOCK);
+	ASSERT_EQ(::fcntl(reader.get(), F_SETFL, O_NONBLOCK), 0);
+	std::array<std::byte, 3000> read;
+	std::size_t messages = 0;
+	while (::read(reader.get(), read.data(), read.size()) == static_cast<ssize_t>(read.size()))
+		++messages;
+	EXPECT_EQ(errno, EAGAIN) << "a part of a message";
+	EXPECT_GT(messages, 10u);
+	EXPECT_LT(messages, 1000u);
+}
+
+// So it does into a socket of a pair, after which nothing comes out of it, and nothing can be put
+// in.
+TEST(Notifier, WritesMessagesToASocket)
+{
+	auto [ours, theirs] = make_pair();
+	const auto bell = Notifier::take(duplicate(ours), Notifier::Kind::Channel);
+	ASSERT_TRUE(bell);
+	const std::array<std::byte, 3000> message{};
+	for (int i = 0; i < 1000; ++i)
+		bell->ring(message);
+	EXPECT_FALSE(::fcntl(ours.get(), F_GETFL) & O_NONBLOCK);
+	std::array<std::byte, 3000> read;
+	std::size_t messages = 0;
+	ssize_t size;
+	while ((size = ::recv(theirs.get(), read.data(), read.size(), MSG_DONTWAIT)) > 0) {
+		ASSERT_EQ(size, static_cast<ssize_t>(read.size())) << "a part of a message";
+		++messages;
+	}
+	EXPECT_GT(messages, 10u);
+	EXPECT_LT(messages, 1000u);
+	EXPECT_EQ(::send(theirs.get(), "x", 1, MSG_NOSIGNAL), -1);
+	EXPECT_EQ(errno, EPIPE);
+	theirs.reset();
+	bell->ring(message);
+}
+
+// A socket in which something waits, perhaps descriptors, one that takes connections, one of
+// datagrams and one of another family are none.
+TEST(Notifier, RejectsSocketsThatPassDescriptors)
+{
+	const auto [ours, theirs] = make_pair();
+	ASSERT_EQ(::send(theirs.get(), "x", 1, 0), 1);
+	const auto [datagrams, others] = make_pair(SOCK_DGRAM);
+	const FileDescriptor listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	const sockaddr_un nameless{AF_UNIX, {}};
+	ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr *>(&nameless),
+			 sizeof(sa_family_t)),
+		  0);
+	ASSERT_EQ(::listen(listener.get(), 1), 0);
+	const FileDescriptor internet(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	const FileDescriptor lonely(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	for (const FileDescriptor *fd : {&ours, &datagrams, &listener, &internet, &lonely})
+		EXPECT_FALSE(Notifier::take(duplicate(*fd), Notifier::Kind::Channel));
+}
+
+// What each descriptor is, and that a bell is taken of its own kind only.
+TEST(Notifier, RejectsOtherKindsOfDescriptor)
+{
+	const auto event = make_event();
+	const auto [reader, writer] = make_pipe();
+	const auto [socket, peer] = make_pair();
+	const FileDescriptor memory(::memfd_create("pipe:[1]", MFD_CLOEXEC));
+	const FileDescriptor timer(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+	EXPECT_EQ(kind_of(event.get()), DescriptorKind::Event);
+	EXPECT_EQ(kind_of(reader.get()), DescriptorKind::Pipe);
+	EXPECT_EQ(kind_of(socket.get()), DescriptorKind::Socket);
+	for (const int other : {memory.get(), timer.get(), -1})
+		EXPECT_EQ(kind_of(other), DescriptorKind::Other);
+
+	for (const FileDescriptor *fd : {&reader, &writer, &socket, &memory, &timer})
+		EXPECT_FALSE(Notifier::take(duplicate(*fd), Notifier::Kind::Event));
+	for (const FileDescriptor *fd : {&event, &reader, &memory, &timer})
+		EXPECT_FALSE(Notifier::take(duplicate(*fd), Notifier::Kind::Channel));
+}
+
+// A count is taken without waiting for one, whatever the descriptor's flags.
+TEST(Notifier, TakeCountDoesNotBlock)
+{
+	const auto event = make_event();
+	EXPECT_FALSE(take_count(event.get()));
+	ASSERT_EQ(::eventfd_write(event.get(), 7), 0);
+	EXPECT_TRUE(take_count(event.get()));
+	EXPECT_FALSE(take_count(event.get()));
+	const auto single = make_event(EFD_SEMAPHORE);
+	ASSERT_EQ(::eventfd_write(single.get(), 2), 0);
+	EXPECT_TRUE(take_count(single.get()));
+	EXPECT_TRUE(take_count(single.get()));
+	EXPECT_FALSE(take_count(single.get()));
+}
+
+} // namespace

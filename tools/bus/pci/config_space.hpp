@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The configuration space of a type 0 PCI Express function: header, power management, PCI Express
+// and MSI-X capabilities, device serial number. Every bit has one of four natures: read-only,
+// writable, write-one-to-clear, or one of the few that act, which write() reports.
+//
+// The machine's own view of BARs is the client's business (QEMU sizes them itself); the registers
+// here behave as the PCI specification says all the same.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "bus/pci/device.hpp"
+
+namespace weft::pci
+{
+
+class ConfigSpace
+{
+public:
+	static constexpr std::size_t kSize = 4096;
+
+	// Capabilities keep clear of 0x58 and 0x5c, which ConnectX drivers leave out when they
+	// restore configuration space (Documentation/mlx4.rst, "Configuration space").
+	static constexpr unsigned kPowerManagement = 0x40;
+	static constexpr unsigned kPciExpress = 0x60;
+	static constexpr unsigned kMsix = 0x9c;
+	static constexpr unsigned kSerialNumber = 0x100;
+
+	// What a write asked for beyond the change of bits.
+	struct Effects {
+		bool function_level_reset = false;
+		bool command_changed = false;
+		bool msix_changed = false;
+	};
+
+	// Throws std::invalid_argument if @description contradicts itself or PCI.
+	explicit ConfigSpace(const PciDescription &description);
+
+	// The range must lie inside; see contains().
+	void read(std::uint64_t offset, std::span<std::byte> data) const;
+	Effects write(std::uint64_t offset, std::span<const std::byte> data);
+	static bool contains(std::uint64_t offset, std::uint64_t size)
+	{
+		return offset <= kSize && size <= kSize - offset;
+	}
+
+	// To the values after power-on.
+	void reset() { bytes_ = initial_; }
+
+	bool bus_master() const { return get16(kCommand) & kCommandBusMaster; }
+	// What is written into the BAR, without its type bits.
+	std::uint64_t bar_address(unsigned bar) const;
+	bool intx_disabled() const { return get16(kCommand) & kCommandIntxDisable; }
+	bool msix_enabled() const { return has_msix_ && (get16(kMsix + 2) & kMsixEnable); }
+	bool msix_masked() const { return has_msix_ && (get16(kMsix + 2) & kMsixMaskAll); }
+	// Status register, Interrupt Status: the state of the INTA line.
+	void set_interrupt_status(bool asserted);
+
+private:
+	static constexpr unsigned kCommand = 0x04;
+	static constexpr unsigned kStatus = 0x06;
+	static constexpr std::uint16_t kCommandMemory = 1 << 1;
+	static constexpr std::uint16_t kCommandBusMaster = 1 << 2;
+	static constexpr std::uint16_t kCommandParity = 1 << 6;
+	static constexpr std::uint16_t kCommandSerr = 1 << 8;
+	static constexpr std::uint16_t kCommandIntxDisable = 1 << 10;
+	static constexpr std::uint16_t kMsixEnable = 1 << 15;
+	static constexpr std::uint16_t kMsixMaskAll = 1 << 14;
+
+	using Bytes = std::array<std::byte, kSize>;
+
+	std::uint16_t get16(unsigned offset) const;
+	static void put(Bytes &bytes, unsigned offset, std::uint64_t value, unsigned size);
+	void define(unsigned offset, unsigned size, std::uint64_t value, std::uint64_t writable = 0,
+		    std::uint64_t clearable = 0);
+	void define_header(const PciDescription &description);
+	void define_bars(const PciDescription &description);
+	void define_power_management();
+	void define_pci_express(const PciDescription &description);
+	void define_msix(const PciDescription &description);
+	void define_serial_number(std::uint64_t serial);
+
+	Bytes bytes_{};
+	Bytes initial_{};
+	Bytes writable_{};
+	Bytes clearable_{}; // write one to clear
+	bool has_msix_ = false;
+};
+
+} // namespace weft::pci

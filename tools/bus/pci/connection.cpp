@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "bus/pci/connection.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <fmt/format.h>
+
+#include "base/closing.hpp"
+#include "base/descriptor_kind.hpp"
+#include "base/loop.hpp"
+
+namespace weft::pci
+{
+
+namespace
+{
+
+// What messages may cost before other work of the loop gets its turn.
+constexpr unsigned kSlice = 64;
+
+// Unsent replies beyond which a client is taken for dead: so many of the largest.
+constexpr std::size_t kMostUnsent = 4;
+
+} // namespace
+
+Connection::Connection(Loop &loop, FileDescriptor socket, const Framing &framing,
+		       Callbacks callbacks)
+    : loop_(loop), socket_(std::move(socket)), callbacks_(std::move(callbacks)), reader_(framing),
+      most_unsent_(kMostUnsent * framing.most_size)
+{
+}
+
+void Connection::start()
+{
+	watch_.emplace(loop_, socket_.get(), Watch::Readable, [this](unsigned ready) {
+		// Any of it may release the owner's reference on this.
+		const auto self = shared_from_this();
+		if (ready & Watch::Writable)
+			flush();
+		if (ready & Watch::Readable && socket_)
+			read_slice();
+	});
+}
+
+void Connection::hang_up()
+{
+	watch_.reset();
+	socket_ = FileDescriptor();
+}
+
+void Connection::close()
+{
+	hang_up();
+	callbacks_.closed = nullptr;
+}
+
+void Connection::drop(const std::string &reason)
+{
+	if (!socket_)
+		return;
+	hang_up();
+	// The callback may release the owner's reference on this.
+	const auto self = shared_from_this();
+	if (!loop_.environment().stands())
+		return callbacks_.closed(reason);
+	loop_.post([self, reason] {
+		if (self->callbacks_.closed)
+			self->callbacks_.closed(reason);
+	});
+}
+
+bool Connection::hung_up()
+{
+	pollfd state{socket_.get(), POLLRDHUP, 0};
+	return ::poll(&state, 1, 0) > 0 && state.revents & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
+// What does not fit into the slice is left to a further one, and the socket meanwhile to itself.
+void Connection::read_slice()
+{
+	// The rest would wait until the client's turn ends, which may wait for the rest.
+	unsigned budget = loop_.environment().stands() ? UINT_MAX : kSlice;
+	Received received = Received::More;
+	for (;;) {
+		// What was read before goes first: it may be the rest of the slice before.
+		if (!handle_messages(budget))
+			return;
+		if (!budget)
+			break;
+		// A socket that gave less than it could is not asked whether it is empty.
+		if (received == Received::All)
+			return want(Watch::Readable);
+		received = receive();
+		if (received == Received::End)
+			return;
+	}
+	want(Watch::Nothing);
+	loop_.post([self = shared_from_this()] {
+		if (self->socket_)
+			self->read_slice();
+	});
+}
+
+void Connection::want(Watch::Ready reading)
+{
+	reading_ = reading;
+	watch_->want(reading |
+		     (unsent_.empty() ? unsigned{Watch::Nothing} : unsigned{Watch::Writable}));
+}
+
+// Handles the whole messages that the reader has, as far as @budget goes. False if the connection
+// closed.
+bool Connection::handle_messages(unsigned &budget)
+{
+	while (budget) {
+		auto message = reader_.next();
+		if (!message)
+			break;
+		const auto reply = callbacks_.message(*message);
+		budget -= std::min(budget, message->cost);
+		if (!socket_)
+			return false;
+		if (!reply.empty())
+			send(reply);
+		if (!socket_)
+			return false;
+	}
+	if (reader_.failed()) {
+		drop(fmt::format("it sent {}", reader_.reason()));
+		return false;
+	}
+	return true;
+}
+
+// The client's own end of the connection, or a socket on its way in which that is, would keep the
+// connection open when the client is gone: the end of it would never be seen, from the first byte
+// of a message on. So a socket must be one that brings nothing, and not the one at the other end of
+// ours, to which nothing can be sent then. In shared time clients are those that the lab's own
+// machines have, and answer over what they give.
+bool Connection::may_be_kept(const std::vector<FileDescriptor> &fds)
+{
+	bool any = false;
+	for (const FileDescriptor &fd : fds) {
+		if (kind_of(fd.get()) != DescriptorKind::Socket)
+			continue;
+		if (!reader_.framing().takes_sockets ||
+		    (!loop_.environment().is_shared() && !make_send_only(fd.get())))
+			return false;
+		any = true;
+	}
+	return !any || ::send(socket_.get(), nullptr, 0, MSG_DONTWAIT | MSG_NOSIGNAL) == 0;
+}
+
+Connection::Received Connection::receive()
+{
+	const auto space = reader_.space();
+	iovec data{space.data(), space.size()};
+	alignas(cmsghdr) char control[CMSG_SPACE(kMaxMessageFds * sizeof(int))];
+	msghdr header{};
+	header.msg_iov = &data;
+	header.msg_iovlen = 1;
+	const bool takes_descriptors = closing() < kMostClosing;
+	if (takes_descriptors) {
+		header.msg_control = control;
+		header.msg_controllen = sizeof(control);
+	}
+	const auto size = ::recvmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (size < 0 && (errno == EAGAIN || errno == EINTR))
+		return Received::All;
+	if (size <= 0) {
+		drop(size ? std::strerror(errno) : "it closed the connection");
+		return Received::End;
+	}
+
+	std::vector<FileDescriptor> fds;
+	for (auto *part = CMSG_FIRSTHDR(&header); part; part = CMSG_NXTHDR(&header, part)) {
+		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (std::size_t i = 0; i < (part->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
+			int fd;
+			std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
+			note_sent(fds.emplace_back(fd).get());
+		}
+	}
+	if (!may_be_kept(fds)) {
+		drop("it sent a socket that would outlive it");
+		return Received::End;
+	}
+	if (header.msg_flags & MSG_CTRUNC) {
+		// Where there was room for more, the kernel had none to give.
+		drop(!takes_descriptors ? "so many descriptors that were sent wait for their end"
+		     : fds.size() < kMaxMessageFds
+			     ? "this process has no descriptor left for those that it sent"
+			     : fmt::format("it sent more than {} descriptors at once",
+					   kMaxMessageFds));
+		return Received::End;
+	}
+	reader_.filled(static_cast<std::size_t>(size), std::move(fds));
+	return static_cast<std::size_t>(size) < space.size() ? Received::All : Received::More;
+}
+
+std::size_t Connection::try_send(std::span<const std::byte> message)
+{
+	const auto sent =
+		::send(socket_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (sent >= 0)
+		return static_cast<std::size_t>(sent);
+	if (errno != EAGAIN && errno != EINTR)
+		drop(std::strerror(errno));
+	return 0;
+}
+
+void Connection::send(std::span<const std::byte> message)
+{
+	std::size_t sent = 0;
+	if (unsent_.empty()) {
+		sent = try_send(message);
+		if (sent == message.size() || !socket_)
+			return;
+		first_sent_ = sent;
+	}
+	unsent_.emplace_back(message.begin(), message.end());
+	unsent_bytes_ += message.size();
+	if (unsent_bytes_ > most_unsent_)
+		drop(fmt::format("it leaves {} bytes of replies unread", unsent_bytes_));
+}
+
+void Connection::flush()
+{
+	while (!unsent_.empty()) {
+		const auto rest = std::span(std::as_const(unsent_.front())).subspan(first_sent_);
+		const auto sent = try_send(rest);
+		if (!socket_)
+			return;
+		if (sent < rest.size()) {
+			first_sent_ += sent;
+			return;
+		}
+		unsent_bytes_ -= unsent_.front().size();
+		unsent_.pop_front();
+		first_sent_ = 0;
+	}
+	want(reading_);
+}
+
+} // namespace weft::pci

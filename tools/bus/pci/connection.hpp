@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// One client's socket: cuts what comes into messages, sends what they are answered with. Never
+// blocks, and works in bounded slices so that the loop's other work gets its turn.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/loop.hpp"
+#include "bus/pci/message_reader.hpp"
+
+namespace weft::pci
+{
+
+class Connection : public std::enable_shared_from_this<Connection>
+{
+public:
+	struct Callbacks {
+		// Answers a message; an empty span is no answer.
+		std::function<std::span<const std::byte>(Message &)> message;
+		// The connection has closed itself, and why. Called once, as the last thing.
+		std::function<void(const std::string &reason)> closed;
+	};
+
+	// Loop's thread only, as all else. Held by shared_ptr: what is under way on the loop holds
+	// one more.
+	Connection(Loop &loop, FileDescriptor socket, const Framing &framing, Callbacks callbacks);
+
+	void start();
+	// Closes without a callback.
+	void close();
+	// Closes, with the callback. Where the client has its turn in shared time, that comes after
+	// it.
+	void drop(const std::string &reason);
+	// Whether the other side has hung up, though there may be messages left to read.
+	bool hung_up();
+
+private:
+	// Whether there may be more where that came from.
+	enum class Received { More, All, End };
+
+	void hang_up();
+	// Waits for what there is to read, or not, and for room if there is something to send.
+	void want(Watch::Ready reading);
+	void read_slice();
+	bool handle_messages(unsigned &budget);
+	bool may_be_kept(const std::vector<FileDescriptor> &fds);
+	Received receive();
+	void send(std::span<const std::byte> message);
+	void flush();
+	// Bytes sent of @message, which may be none; drops the connection on an error.
+	std::size_t try_send(std::span<const std::byte> message);
+
+	Loop &loop_;
+	FileDescriptor socket_;
+	std::optional<Watch> watch_; // from start() to the end
+	Watch::Ready reading_ = Watch::Readable;
+	Callbacks callbacks_;
+	MessageReader reader_;
+	// Replies that the socket did not take, up to a bound. Each is sent by a call of its own: a
+	// client may rely on a header arriving whole, as QEMU does.
+	const std::size_t most_unsent_;
+	std::deque<std::vector<std::byte>> unsent_;
+	std::size_t unsent_bytes_ = 0;
+	std::size_t first_sent_ = 0; // bytes of unsent_.front() that are gone
+};
+
+} // namespace weft::pci

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "bus/pci/endpoint.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include <spdlog/logger.h>
+
+#include "base/loop.hpp"
+
+namespace weft::pci
+{
+
+namespace
+{
+
+PciDescription as_seen(PciDescription description, const Interrupts &interrupts)
+{
+	description.intx = description.intx && interrupts.carries_intx();
+	return description;
+}
+
+constexpr std::uint64_t table_size(const PciMsix &msix)
+{
+	return 16ull * msix.vectors;
+}
+
+constexpr std::uint64_t pba_size(const PciMsix &msix)
+{
+	return (msix.vectors + 63ull) / 64 * 8;
+}
+
+// The part of @data, which belongs to @offset and on, that lies in [@start, @start + @length); and
+// where it begins in there.
+template<typename Span>
+std::pair<std::uint64_t, Span> part_within(std::uint64_t offset, Span data, std::uint64_t start,
+					   std::uint64_t length)
+{
+	const auto begin = std::max(offset, start);
+	const auto end = std::min(offset + data.size(), start + length);
+	if (begin >= end)
+		return {0, {}};
+	return {begin - start, data.subspan(begin - offset, end - begin)};
+}
+
+} // namespace
+
+Endpoint::Endpoint(Loop &loop, PciDevice &device, Interrupts &interrupts,
+		   std::shared_ptr<spdlog::logger> log, std::size_t most_mappings)
+    : loop_(loop), device_(device), interrupts_(interrupts), log_(std::move(log)),
+      description_(as_seen(device.description(), interrupts)), config_(description_),
+      lender_(std::make_shared<MemoryLender>(most_mappings))
+{
+	device_.attach(*this);
+	try {
+		device_.reset(PciReset::Bus);
+	} catch (...) {
+		device_.detach(); // of an endpoint that never was
+		throw;
+	}
+}
+
+Endpoint::~Endpoint()
+{
+	device_.detach();
+}
+
+void Endpoint::raise_msix(unsigned vector)
+{
+	// A message is a memory write, which takes a bus master.
+	if (config_.msix_enabled() && config_.bus_master())
+		interrupts_.raise_msix(vector);
+}
+
+void Endpoint::set_intx(bool asserted)
+{
+	if (!description_.intx || asserted == intx_)
+		return;
+	intx_ = asserted;
+	config_.set_interrupt_status(asserted);
+	interrupts_.set_intx(asserted);
+}
+
+std::uint64_t Endpoint::region_size(std::uint32_t index) const
+{
+	if (index < kPciBars)
+		return description_.bars[index].size;
+	return index == kConfigRegion ? ConfigSpace::kSize : 0;
+}
+
+bool Endpoint::region_contains(std::uint32_t index, std::uint64_t offset, std::uint64_t size) const
+{
+	const auto region = region_size(index);
+	return region && offset <= region && size <= region - offset;
+}
+
+// The model has nothing there: table and pending bits are the machine's and ours.
+bool Endpoint::is_msix_structure(std::uint32_t bar, std::uint64_t offset, std::size_t size) const
+{
+	const PciMsix &msix = description_.msix;
+	const auto within = [&](unsigned window_bar, std::uint64_t start, std::uint64_t length) {
+		return bar == window_bar && offset < start + length && start < offset + size;
+	};
+	return msix.vectors && (within(msix.table_bar, msix.table_offset, table_size(msix)) ||
+				within(msix.pba_bar, msix.pba_offset, pba_size(msix)));
+}
+
+void Endpoint::read_msix_structure(std::uint32_t bar, std::uint64_t offset,
+				   std::span<std::byte> data) const
+{
+	const PciMsix &msix = description_.msix;
+	std::ranges::fill(data, std::byte{0});
+	if (bar == msix.table_bar) {
+		const auto [at, part] =
+			part_within(offset, data, msix.table_offset, table_size(msix));
+		if (!part.empty())
+			interrupts_.read_table(at, part);
+	}
+	if (bar == msix.pba_bar) {
+		const auto [at, part] = part_within(offset, data, msix.pba_offset, pba_size(msix));
+		for (std::size_t i = 0; i < part.size(); ++i)
+			for (unsigned bit = 0; bit < 8; ++bit)
+				if (interrupts_.pending((at + i) * 8 + bit))
+					part[i] |= std::byte{1} << bit;
+	}
+}
+
+void Endpoint::write_msix_structure(std::uint32_t bar, std::uint64_t offset,
+				    std::span<const std::byte> data)
+{
+	const PciMsix &msix = description_.msix;
+	if (bar != msix.table_bar)
+		return;
+	const auto [at, part] = part_within(offset, data, msix.table_offset, table_size(msix));
+	if (!part.empty())
+		interrupts_.write_table(at, part);
+}
+
+bool Endpoint::region_read(std::uint32_t index, std::uint64_t offset, std::span<std::byte> data)
+{
+	if (!region_contains(index, offset, data.size()))
+		return false;
+	if (data.empty())
+		return true;
+	if (index == kConfigRegion)
+		config_.read(offset, data);
+	else if (is_msix_structure(index, offset, data.size()))
+		read_msix_structure(index, offset, data);
+	else
+		device_.region_read(index, offset, data);
+	return true;
+}
+
+bool Endpoint::region_write(std::uint32_t index, std::uint64_t offset,
+			    std::span<const std::byte> data)
+{
+	if (!region_contains(index, offset, data.size()))
+		return false;
+	if (data.empty())
+		return true;
+	if (index == kConfigRegion)
+		write_config(offset, data);
+	else if (is_msix_structure(index, offset, data.size()))
+		write_msix_structure(index, offset, data);
+	else
+		device_.region_write(index, offset, data);
+	return true;
+}
+
+void Endpoint::write_config(std::uint64_t offset, std::span<const std::byte> data)
+{
+	const bool was_master = config_.bus_master();
+	const auto effects = config_.write(offset, data);
+	if (effects.function_level_reset) {
+		log_->info("function-level reset");
+		reset(PciReset::FunctionLevel);
+		return;
+	}
+	if (effects.command_changed)
+		interrupts_.set_intx_disabled(config_.intx_disabled());
+	if (effects.msix_changed) {
+		if (!config_.msix_enabled())
+			interrupts_.clear_pending();
+	}
+	// A message is a memory write, which takes a bus master: what is pending stays so.
+	if (effects.msix_changed || config_.bus_master() != was_master)
+		interrupts_.set_msix_masked(config_.msix_masked() || !config_.bus_master());
+	if (config_.bus_master() != was_master)
+		device_.bus_master_changed(!was_master);
+}
+
+GuestMemory::MapResult Endpoint::map(const MemorySection &section, int fd)
+{
+	// Those out of reach are no mappings, but have a place in the map as well.
+	if (memory_.sections() >= lender_->most_mappings())
+		throw std::system_error(ENOSPC, std::generic_category(), "the machine's sections");
+	std::shared_ptr<const MemoryMapping> mapping;
+	if (fd >= 0)
+		mapping = MemoryMapping::map_file(fd, section.offset, section.size,
+						  section.writable, lender_);
+	const auto result = memory_.map(section.address, section.size, section.readable,
+					section.writable, std::move(mapping));
+	if (result == GuestMemory::MapResult::Mapped)
+		device_.memory_changed();
+	return result;
+}
+
+bool Endpoint::unmap(std::uint64_t address, std::uint64_t size)
+{
+	if (!memory_.unmap(address, size))
+		return false;
+	device_.memory_changed();
+	return true;
+}
+
+void Endpoint::unmap_all()
+{
+	memory_.clear();
+	device_.memory_changed();
+}
+
+void Endpoint::reset(PciReset kind)
+{
+	config_.reset();
+	device_.reset(kind);
+	set_intx(false);
+	interrupts_.reset();
+}
+
+void Endpoint::release()
+{
+	interrupts_.release();
+	unmap_all();
+	reset(PciReset::HostGone);
+}
+
+void Endpoint::admit()
+{
+	lender_ = std::make_shared<MemoryLender>(lender_->most_mappings());
+}
+
+} // namespace weft::pci

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The slot that a device model is plugged into: everything of a PCI function that is not the
+// model's own. Holds configuration space, the guest's memory and the interrupts, and routes
+// accesses to regions. Knows no protocol: how interrupts travel is an Interrupts' business.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/guest_memory.hpp"
+#include "bus/pci/config_space.hpp"
+#include "bus/pci/device.hpp"
+#include "bus/pci/interrupts.hpp"
+
+namespace spdlog
+{
+class logger;
+}
+
+namespace weft::pci
+{
+
+// Whole pages: what clients share of their memory.
+constexpr std::uint64_t kPageSize = 4096;
+
+// MemorySection - a part of the machine's memory, and where in its descriptor's file it lies.
+struct MemorySection {
+	std::uint64_t address = 0; // as the device sees it
+	std::uint64_t size = 0;
+	std::uint64_t offset = 0;
+	bool readable = true;
+	bool writable = true;
+};
+
+class Endpoint final : public PciHost
+{
+public:
+	// Regions: the BARs by their numbers, and configuration space.
+	static constexpr std::uint32_t kConfigRegion = 7;
+
+	// Attaches @device, which outlives the endpoint, as @interrupts do, and puts it into its
+	// state after power-on. Made, used and destroyed on @loop's thread. Throws
+	// std::invalid_argument if the device's description contradicts itself. A machine may have
+	// @most_mappings sections of memory.
+	Endpoint(Loop &loop, PciDevice &device, Interrupts &interrupts,
+		 std::shared_ptr<spdlog::logger> log, std::size_t most_mappings);
+	~Endpoint() override;
+
+	Loop &loop() override { return loop_; }
+	GuestMemory &dma() override { return memory_; }
+	bool bus_master() const override { return config_.bus_master(); }
+	std::uint64_t bar_address(unsigned bar) const override { return config_.bar_address(bar); }
+	bool msix_enabled() const override { return config_.msix_enabled(); }
+	void raise_msix(unsigned vector) override;
+	void set_intx(bool asserted) override;
+
+	// Bytes in region @index; 0 if the device does not have it.
+	std::uint64_t region_size(std::uint32_t index) const;
+	// False if the access is not wholly inside the region: nothing has happened then.
+	bool region_read(std::uint32_t index, std::uint64_t offset, std::span<std::byte> data);
+	bool region_write(std::uint32_t index, std::uint64_t offset,
+			  std::span<const std::byte> data);
+	bool region_contains(std::uint32_t index, std::uint64_t offset, std::uint64_t size) const;
+
+	// Whose memory it is: another one for each machine.
+	const std::shared_ptr<MemoryLender> &lender() const { return lender_; }
+
+	// Changes of the memory map; they tell the device. Without a descriptor, the section is
+	// there but out of reach. map() throws std::system_error, ENOSPC if there are as many
+	// sections as may be.
+	GuestMemory::MapResult map(const MemorySection &section, int fd);
+	bool unmap(std::uint64_t address, std::uint64_t size);
+	void unmap_all();
+
+	void reset(PciReset kind);
+	// A machine comes, whose memory is counted from nothing. Throws std::system_error if the
+	// process has no descriptor left; it must not be so when a machine goes.
+	void admit();
+	// The machine is gone: its memory and descriptors are let go, and the device is reset.
+	//
+	// The specification would keep a device's state for the next client. But a card cannot go
+	// on without its memory, and QEMU resets a device before it uses it; a card that is reset
+	// now leaves the fabric now, as one does whose machine lost power.
+	void release();
+
+private:
+	bool is_msix_structure(std::uint32_t bar, std::uint64_t offset, std::size_t size) const;
+	void read_msix_structure(std::uint32_t bar, std::uint64_t offset,
+				 std::span<std::byte> data) const;
+	void write_msix_structure(std::uint32_t bar, std::uint64_t offset,
+				  std::span<const std::byte> data);
+	void write_config(std::uint64_t offset, std::span<const std::byte> data);
+
+	Loop &loop_;
+	PciDevice &device_;
+	Interrupts &interrupts_;
+	std::shared_ptr<spdlog::logger> log_;
+	const PciDescription description_; // as the machine sees it
+	ConfigSpace config_;
+	GuestMemory memory_;
+	std::shared_ptr<MemoryLender> lender_;
+	bool intx_ = false;
+};
+
+} // namespace weft::pci

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What a protocol by which machines have functions brings along: the rest of a server is
+// server.hpp.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "bus/pci/device.hpp"
+#include "bus/pci/interrupts.hpp"
+#include "bus/pci/message_reader.hpp"
+
+namespace spdlog
+{
+class logger;
+}
+
+namespace weft::pci
+{
+
+class Endpoint;
+
+// Session - one client's conversation: takes messages, acts on the endpoint, makes replies. Knows
+// no socket.
+class Session
+{
+public:
+	virtual ~Session() = default;
+
+	// Handles @message. Returns the whole reply, header first, or nothing if the message wants
+	// none; valid until the next call.
+	virtual std::span<const std::byte> handle(Message &message) = 0;
+	// The client cannot be served (why: end_reason()): the connection is to be closed.
+	bool ended() const { return !end_reason_.empty(); }
+	const std::string &end_reason() const { return end_reason_; }
+
+protected:
+	void end(std::string reason) { end_reason_ = std::move(reason); }
+
+private:
+	std::string end_reason_;
+};
+
+// Protocol - belongs to one endpoint, which it outlives.
+class Protocol
+{
+public:
+	virtual ~Protocol() = default;
+
+	virtual const Framing &framing() const = 0;
+	virtual Interrupts &interrupts() = 0;
+	// A client came: one at a time, each with a session of its own.
+	virtual std::unique_ptr<Session> begin(Endpoint &endpoint,
+					       std::shared_ptr<spdlog::logger> log) = 0;
+};
+
+// Makes the protocol of a device that is described so, on its loop.
+using MakeProtocol =
+	std::function<std::unique_ptr<Protocol>(Loop &loop, const PciDescription &description)>;
+
+} // namespace weft::pci

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Bounds what a machine can have written to the log: lines beyond so many a second are counted, and
+// the count is written before the next line that goes through. All cards write to one place, and
+// one whose lines never end would fill a disk, and have the others wait for the lock.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <spdlog/sinks/sink.h>
+
+#include "base/mutex.hpp"
+#include "base/environment.hpp"
+
+namespace weft::pci
+{
+
+class RatedSink final : public spdlog::sinks::sink
+{
+public:
+	static constexpr unsigned kMostLines = 20; // a second, of a machine
+
+	// Writes to @sinks, whose patterns it leaves alone, in the name of logger @name.
+	RatedSink(Environment &environment, std::string name, std::vector<spdlog::sink_ptr> sinks,
+		  unsigned most_lines = kMostLines)
+	    : environment_(environment), name_(std::move(name)), sinks_(std::move(sinks)),
+	      most_lines_(most_lines)
+	{
+	}
+	~RatedSink() override;
+
+	// Debugging is somebody's wish, and goes through.
+	void log(const spdlog::details::log_msg &message) override;
+	void flush() override;
+	void set_pattern(const std::string &) override {}
+	void set_formatter(std::unique_ptr<spdlog::formatter>) override {}
+
+private:
+	void pass(const spdlog::details::log_msg &message);
+	void log_withheld() WEFT_REQUIRES(mutex_);
+
+	Environment &environment_; // whose seconds count
+	const std::string name_;
+	const std::vector<spdlog::sink_ptr> sinks_;
+	const unsigned most_lines_;
+	Mutex mutex_;
+	Clock::time_point second_ WEFT_GUARDED_BY(mutex_) = {};
+	unsigned passed_ WEFT_GUARDED_BY(mutex_) = 0; // since then
+	std::size_t withheld_ WEFT_GUARDED_BY(mutex_) = 0;
+};
+
+} // namespace weft::pci

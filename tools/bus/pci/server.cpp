@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "bus/pci/server.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "base/acceptor.hpp"
+#include "base/loop.hpp"
+#include "bus/pci/connection.hpp"
+#include "bus/pci/endpoint.hpp"
+#include "bus/pci/rated_sink.hpp"
+
+namespace weft::pci
+{
+
+namespace
+{
+
+// Until a card is tried again that cannot be plugged in: what the process lacks now, it may have
+// soon.
+constexpr auto kPause = std::chrono::milliseconds(100);
+
+std::shared_ptr<spdlog::logger> make_log(Loop &loop, const std::string &name)
+{
+	const auto all = spdlog::default_logger();
+	auto log = std::make_shared<spdlog::logger>(
+		name, std::make_shared<RatedSink>(loop.environment(), name, all->sinks()));
+	log->set_level(all->level());
+	log->flush_on(all->flush_level());
+	return log;
+}
+
+} // namespace
+
+class Server::Impl
+{
+public:
+	Impl(Loop &loop, PciDevice &device, const std::string &name, MakeProtocol make_protocol,
+	     std::size_t most_mappings)
+	    : loop_(loop), device_(device), make_protocol_(std::move(make_protocol)),
+	      most_mappings_(most_mappings), log_(make_log(loop, name)),
+	      retry_(std::in_place, loop, [this] { plug_again(); })
+	{
+		plug();
+		loop_.contain([this](const std::string &what) { failed(what); });
+	}
+
+	void listen(UnixListener listener)
+	{
+		log_->info("waits for a machine at {}", listener.path().string());
+		acceptor_.emplace(loop_, std::move(listener),
+				  [this](FileDescriptor socket) { serve(std::move(socket)); });
+	}
+
+	void serve(FileDescriptor socket)
+	{
+		if (!endpoint_)
+			return;
+		// A new client may be seen before the end of the old one is.
+		if (connection_ && connection_->hung_up())
+			connection_->drop("it closed the connection");
+		if (connection_) {
+			log_->warn("another client refused: the card is in use");
+			return;
+		}
+		try {
+			endpoint_->admit();
+		} catch (const std::system_error &error) {
+			log_->warn("a client refused: {}", error.what());
+			return;
+		}
+		log_->info("client connected");
+		session_ = protocol_->begin(*endpoint_, log_);
+		Connection::Callbacks callbacks;
+		callbacks.message = [this](Message &message) { return handle(message); };
+		callbacks.closed = [this](const std::string &reason) { client_gone(reason); };
+		connection_ = std::make_shared<Connection>(
+			loop_, std::move(socket), protocol_->framing(), std::move(callbacks));
+		connected_.store(true, std::memory_order_relaxed);
+		connection_->start();
+		watch_memory();
+	}
+
+	bool connected() const { return connected_.load(std::memory_order_relaxed); }
+
+	void shut_down()
+	{
+		loop_.contain({});
+		retry_.reset();
+		acceptor_.reset();
+		unplug();
+	}
+
+private:
+	// The border of a card's thread: whatever goes wrong in it comes here. The device may be in
+	// any state, so it is unplugged and plugged in anew, which takes the card from its machine;
+	// the next machine finds it after power-on. Nobody else notices.
+	void failed(const std::string &what)
+	{
+		log_->error("the card has failed ({}); its machine loses it", what);
+		plug_again();
+	}
+
+	// Machines that come before it succeeds are turned away.
+	void plug_again()
+	{
+		try {
+			unplug();
+			plug();
+		} catch (const std::exception &again) {
+			log_->critical("the card cannot be had now ({})", again.what());
+			retry_->arm(kPause);
+		}
+	}
+
+	void plug()
+	{
+		protocol_ = make_protocol_(loop_, device_.description());
+		endpoint_.emplace(loop_, device_, protocol_->interrupts(), log_, most_mappings_);
+	}
+
+	void unplug()
+	{
+		unwatch_memory();
+		if (connection_)
+			connection_->close();
+		connection_.reset();
+		session_.reset();
+		connected_.store(false, std::memory_order_relaxed);
+		endpoint_.reset();
+		protocol_.reset();
+	}
+
+	std::span<const std::byte> handle(Message &message)
+	{
+		const auto reply = session_->handle(message);
+		if (session_->ended())
+			connection_->drop(session_->end_reason());
+		return reply;
+	}
+
+	// A page of what the client has shared may turn out to be lost on any thread.
+	void watch_memory()
+	{
+		const auto &lender = endpoint_->lender();
+		// The lender keeps and closes its descriptor; here it is only waited for.
+		memory_lost_.emplace(loop_, lender->event(), Watch::Readable, [this](unsigned) {
+			connection_->drop("memory that it shared is gone");
+		});
+	}
+
+	void unwatch_memory() { memory_lost_.reset(); }
+
+	void client_gone(const std::string &reason)
+	{
+		log_->info("client gone: {}", reason);
+		unwatch_memory();
+		connection_.reset();
+		endpoint_->release();
+		session_.reset();
+		connected_.store(false, std::memory_order_relaxed);
+	}
+
+	Loop &loop_;
+	PciDevice &device_;
+	const MakeProtocol make_protocol_;
+	const std::size_t most_mappings_;
+	std::shared_ptr<spdlog::logger> log_;
+	std::optional<Timer> retry_; // until the server ends
+	std::unique_ptr<Protocol> protocol_;
+	std::optional<Endpoint> endpoint_;
+	std::optional<Acceptor> acceptor_;
+	std::unique_ptr<Session> session_; // of the connection
+	std::shared_ptr<Connection> connection_;
+	std::atomic<bool> connected_{false}; // whether there is one, for other threads
+	std::optional<Watch> memory_lost_;   // while there is a client
+};
+
+Server::Server(Loop &loop, PciDevice &device, const std::string &name, MakeProtocol make_protocol,
+	       std::size_t most_mappings)
+    : loop_(loop)
+{
+	loop_.run([&] {
+		impl_ = std::make_unique<Impl>(loop, device, name, std::move(make_protocol),
+					       most_mappings);
+	});
+}
+
+Server::~Server()
+{
+	loop_.run([this] { impl_->shut_down(); });
+}
+
+void Server::listen(const std::filesystem::path &path)
+{
+	UnixListener listener(path, UnixListener::Access::DirectoryGroup);
+	loop_.run([&] { impl_->listen(std::move(listener)); });
+}
+
+void Server::serve(FileDescriptor socket)
+{
+	loop_.run([&] { impl_->serve(std::move(socket)); });
+}
+
+bool Server::connected() const
+{
+	return impl_->connected();
+}
+
+} // namespace weft::pci

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Serves one device on one Unix socket, on the device's own loop: a register access is answered
+// inline, without a change of thread. One client at a time; when it goes, the next may come.
+//
+// Nothing here waits for a client: reads and writes do not block, replies that a client does not
+// take are kept up to a bound, and beyond it the client is dropped. So is one that takes back the
+// memory that it has shared (memory_mapping.hpp).
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/file_descriptor.hpp"
+#include "bus/pci/protocol.hpp"
+
+namespace weft::pci
+{
+
+class Server
+{
+public:
+	// Plugs @device in under @name (for the log), for clients that speak what @make_protocol
+	// makes. A machine may share @most_mappings sections of its memory. Any thread but the
+	// loop's own may make and destroy a server; @loop and @device outlive it.
+	Server(Loop &loop, PciDevice &device, const std::string &name, MakeProtocol make_protocol,
+	       std::size_t most_mappings);
+	~Server();
+	Server(const Server &) = delete;
+	Server &operator=(const Server &) = delete;
+
+	// Listens at @path, where only the own user may connect. A socket file that nobody serves
+	// any more is replaced. Throws std::system_error; EADDRINUSE if somebody else serves it.
+	// The file is removed with the server.
+	void listen(const std::filesystem::path &path);
+	// Serves a client over a connected socket.
+	void serve(FileDescriptor socket);
+	// Whether a client is there. Any thread; it waits for nobody.
+	bool connected() const;
+
+private:
+	class Impl;
+	Loop &loop_;
+	std::unique_ptr<Impl> impl_;
+};
+
+} // namespace weft::pci

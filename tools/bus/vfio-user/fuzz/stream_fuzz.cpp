@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Any byte stream, with descriptors in it, to the server: no input may reach outside of a buffer, a
+// region or a mapping, or upset the loop. The first byte says how the rest is fed.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/loop.hpp"
+#include "bus/pci/endpoint.hpp"
+#include "bus/vfio-user/session.hpp"
+#include "bus/vfio-user/testing/fake_client.hpp"
+#include "bus/pci/testing/fake_device.hpp"
+
+namespace
+{
+
+using namespace weft;
+using namespace weft::vfio_user;
+
+constexpr std::size_t kGuestFile = 64 << 10;
+
+// Bits of the first byte.
+constexpr unsigned kGreet = 1 << 0;       // VERSION has been exchanged already
+constexpr unsigned kFramed = 1 << 1;      // each message gets a header whose size is right
+constexpr unsigned kDescriptors = 1 << 2; // each read brings descriptors
+constexpr unsigned kSmallReads = 1 << 3;  // the stream comes in small reads
+
+struct Fixture {
+	Fixture()
+	{
+		spdlog::set_level(spdlog::level::off);
+		if (::ftruncate(guest.get(), kGuestFile))
+			std::abort();
+		device.description().bars[0].size = 16 << 10;
+		device.description().bars[2].size = 64 << 10;
+	}
+	Loop loop{"fuzz", Loop::Mode::Manual};
+	testing::FakeDevice device;
+	FileDescriptor guest{::memfd_create("guest", MFD_CLOEXEC)};
+	FileDescriptor event{::eventfd(0, EFD_CLOEXEC)};
+};
+
+std::vector<FileDescriptor> descriptors(const Fixture &world)
+{
+	std::vector<FileDescriptor> fds;
+	fds.emplace_back(::dup(world.guest.get()));
+	return fds;
+}
+
+// A client's whole life, fed from @input.
+class Client
+{
+public:
+	Client(Fixture &world, unsigned how)
+	    : world_(world), how_(how),
+	      interrupts_(world.loop, world.device.description().msix.vectors, true),
+	      endpoint_(world.loop, world.device, interrupts_, spdlog::default_logger(),
+			kMaxDmaMaps),
+	      reader_(kFraming), session_(endpoint_, interrupts_, spdlog::default_logger())
+	{
+		if (how & kGreet)
+			feed(testing::bytes_of(Header{1, 1, 20, 0, 0}, VersionHeader{0, 1}));
+	}
+	~Client()
+	{
+		endpoint_.release();
+		world_.loop.poll();
+	}
+
+	void feed(std::span<const std::byte> bytes)
+	{
+		while (!bytes.empty() && alive()) {
+			const auto space = reader_.space();
+			auto size = std::min(space.size(), bytes.size());
+			if (how_ & kSmallReads)
+				size = std::min<std::size_t>(size, 7);
+			std::memcpy(space.data(), bytes.data(), size);
+			bytes = bytes.subspan(size);
+			reader_.filled(size, how_ & kDescriptors ? descriptors(world_)
+								 : std::vector<FileDescriptor>());
+			handle();
+		}
+	}
+
+	// Messages from @input: command, flags, a size, as much payload.
+	void feed_framed(std::span<const std::byte> input)
+	{
+		constexpr std::size_t kHead = 4;
+		while (input.size() >= kHead && alive()) {
+			const auto size = std::min<std::size_t>(
+				std::to_integer<std::size_t>(input[2]), input.size() - kHead);
+			const Header header{std::to_integer<std::uint16_t>(input[3]),
+					    std::to_integer<std::uint16_t>(input[0]),
+					    static_cast<std::uint32_t>(sizeof(Header) + size),
+					    std::to_integer<std::uint32_t>(input[1]) & kFlagNoReply,
+					    0};
+			feed(testing::bytes_of(header, input.subspan(kHead, size)));
+			input = input.subspan(kHead + size);
+		}
+	}
+
+private:
+	bool alive() const { return !reader_.failed() && !session_.ended(); }
+
+	void handle()
+	{
+		while (auto message = reader_.next()) {
+			const auto reply = session_.handle(*message);
+			if (session_.ended())
+				return;
+			check(*message, reply);
+			// The device uses what it was given.
+			endpoint_.raise_msix(0);
+			endpoint_.set_intx(true);
+			endpoint_.dma().fetch_add(0x1000, 1);
+			endpoint_.set_intx(false);
+		}
+	}
+
+	// Every request that wants a reply has one, and it is well-formed.
+	static void check(const Message &message, std::span<const std::byte> reply)
+	{
+		const auto request = message.header<Header>();
+		if (request.flags & kFlagNoReply) {
+			if (!reply.empty())
+				std::abort();
+			return;
+		}
+		Header header;
+		if (reply.size() < sizeof(header))
+			std::abort();
+		std::memcpy(&header, reply.data(), sizeof(header));
+		if (header.size != reply.size() || header.id != request.id ||
+		    header.command != request.command)
+			std::abort();
+	}
+
+	Fixture &world_;
+	unsigned how_;
+	Interrupts interrupts_;
+	pci::Endpoint endpoint_;
+	pci::MessageReader reader_;
+	Session session_;
+};
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
+{
+	static Fixture world;
+	if (!size)
+		return 0;
+	const std::span input(reinterpret_cast<const std::byte *>(data) + 1, size - 1);
+	{
+		Client client(world, data[0]);
+		if (data[0] & kFramed)
+			client.feed_framed(input);
+		else
+			client.feed(input);
+	}
+	world.device.writes.clear();
+	world.device.resets.clear();
+	world.device.bus_master.clear();
+	return 0;
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "bus/pci/config_space.hpp"
+
+#include <stdexcept>
+
+#include "bus/vfio-user/tests/fixture.hpp"
+
+namespace weft::vfio_user
+{
+namespace
+{
+
+class Config : public GreetedTest
+{
+protected:
+	template<typename T>
+	T get(std::uint64_t at)
+	{
+		return client().read_as<T>(kRegionConfig, at);
+	}
+	template<typename T>
+	void set(std::uint64_t at, T value)
+	{
+		client().write_as<T>(kRegionConfig, at, value);
+	}
+};
+
+// The header says who the device is, and cannot be written.
+TEST_F(Config, Header)
+{
+	EXPECT_EQ(get<std::uint32_t>(0x00), 0x10f71af4u);
+	EXPECT_EQ(get<std::uint32_t>(0x08), 0x0c060001u);
+	EXPECT_EQ(get<std::uint8_t>(0x0e), 0);
+	EXPECT_EQ(get<std::uint32_t>(0x2c), 0x11001af4u);
+	EXPECT_EQ(get<std::uint8_t>(0x3d), 1);
+	for (std::uint64_t at : {0x00, 0x08, 0x2c, 0x34}) {
+		const auto before = get<std::uint32_t>(at);
+		set<std::uint32_t>(at, ~before);
+		EXPECT_EQ(get<std::uint32_t>(at), before);
+	}
+	set<std::uint8_t>(0x3c, 11);
+	EXPECT_EQ(get<std::uint8_t>(0x3c), 11);
+}
+
+// BARs give their size to the usual question; the upper half of a 64-bit one is all address.
+TEST_F(Config, BarsCanBeSized)
+{
+	set<std::uint32_t>(0x10, ~0u);
+	set<std::uint32_t>(0x14, ~0u);
+	EXPECT_EQ(get<std::uint64_t>(0x10), ~(FakeDevice::kBar0Size - 1) | 4);
+	set<std::uint64_t>(0x18, ~0ull);
+	EXPECT_EQ(get<std::uint64_t>(0x18), ~(FakeDevice::kBar2Size - 1) | 12);
+	set<std::uint64_t>(0x18, 0xfe00000000);
+	EXPECT_EQ(get<std::uint64_t>(0x18), 0xfe00000000u | 12);
+}
+
+// The capability list holds power management, PCI Express and MSI-X, and leaves the two double
+// words alone that ConnectX drivers do not restore.
+TEST_F(Config, Capabilities)
+{
+	EXPECT_TRUE(get<std::uint16_t>(6) & 0x10);
+	EXPECT_NE(find_capability(0x01), 0);
+	EXPECT_NE(find_capability(0x10), 0);
+	const auto msix = find_capability(0x11);
+	ASSERT_NE(msix, 0);
+	EXPECT_EQ(get<std::uint16_t>(msix + 2u) & 0x7ff, FakeDevice::kVectors - 1);
+	EXPECT_EQ(get<std::uint32_t>(msix + 4u), FakeDevice::kTableOffset | 4);
+	EXPECT_EQ(get<std::uint32_t>(msix + 8u), FakeDevice::kPbaOffset | 4);
+	EXPECT_EQ(find_capability(0x05), 0);
+	EXPECT_EQ(get<std::uint64_t>(0x58), 0u);
+	EXPECT_EQ(get<std::uint32_t>(0x100), 0x00010003u);
+	EXPECT_EQ(get<std::uint64_t>(0x104), 0x0123456789abcdefu);
+}
+
+// Bus Master Enable reaches the device on a change, and only then.
+TEST_F(Config, BusMaster)
+{
+	set<std::uint16_t>(kPciCommand, 0x0002);
+	EXPECT_TRUE(device_.bus_master.empty());
+	set<std::uint16_t>(kPciCommand, 0x0006);
+	set<std::uint8_t>(kPciCommand, 0x06);
+	set<std::uint16_t>(kPciCommand, 0x0002);
+	EXPECT_THAT(device_.bus_master, ::testing::ElementsAre(true, false));
+}
+
+// Error bits are cleared by writing one, never set by a write.
+TEST_F(Config, StatusIsWriteOneToClear)
+{
+	set<std::uint16_t>(6, 0xffff);
+	EXPECT_EQ(get<std::uint16_t>(6), 0x10);
+}
+
+// A device without interrupts, BARs or serial number has none of it.
+TEST(ConfigSpace, PlainDevice)
+{
+	const pci::ConfigSpace config(PciDescription{});
+	std::byte pin, next;
+	config.read(0x3d, {&pin, 1});
+	config.read(pci::ConfigSpace::kPciExpress + 1, {&next, 1});
+	EXPECT_EQ(pin, std::byte{0});
+	EXPECT_EQ(next, std::byte{0});
+	EXPECT_FALSE(config.msix_enabled());
+}
+
+// Descriptions that contradict themselves are programming errors, and are told at once.
+TEST(ConfigSpace, RejectsInvalidDescriptions)
+{
+	const auto refused = [](auto &&spoil) {
+		PciDescription description;
+		description.bars[0] = {8192, true, false};
+		description.msix = {16, 0, 0, 0, 4096};
+		pci::ConfigSpace fine(description);
+		spoil(description);
+		try {
+			pci::ConfigSpace config(description);
+			return false;
+		} catch (const std::invalid_argument &) {
+			return true;
+		}
+	};
+	EXPECT_TRUE(refused([](auto &d) { d.bars[0].size = 8191; }));
+	EXPECT_TRUE(refused([](auto &d) { d.bars[2] = {16, false, false}; }));
+	EXPECT_TRUE(refused([](auto &d) { d.bars[2] = {1ull << 32, false, false}; }));
+	EXPECT_TRUE(refused([](auto &d) { d.bars[1] = {4096, false, false}; }));
+	EXPECT_TRUE(refused([](auto &d) { d.bars[5] = {4096, true, false}; }));
+	EXPECT_TRUE(refused([](auto &d) { d.msix.vectors = 2049; }));
+	EXPECT_TRUE(refused([](auto &d) { d.msix.table_offset = 8192 - 16; }));
+	EXPECT_TRUE(refused([](auto &d) { d.msix.table_offset = 4; }));
+	EXPECT_TRUE(refused([](auto &d) { d.msix.pba_bar = 3; }));
+	EXPECT_TRUE(refused([](auto &d) { d.link_width = 3; }));
+	EXPECT_TRUE(refused([](auto &d) { d.link_speed = 9; }));
+}
+
+} // namespace
+} // namespace weft::vfio_user

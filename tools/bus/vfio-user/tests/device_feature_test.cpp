@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "bus/vfio-user/tests/fixture.hpp"
+
+namespace weft::vfio_user
+{
+namespace
+{
+
+using DeviceFeatureMessage = GreetedTest;
+
+// No feature is there, whether it is asked for, set or probed: ENOTTY, and the session goes on.
+TEST_F(DeviceFeatureMessage, HasNone)
+{
+	for (std::uint32_t feature = 0; feature < 16; ++feature)
+		for (std::uint32_t action : {1u << 16, 1u << 17, 1u << 18, 7u << 16})
+			EXPECT_EQ(client().call(Command::DeviceFeature,
+						bytes_of(DeviceFeature{8, feature | action}))
+					  .error(),
+				  ENOTTY);
+	EXPECT_EQ(client().call(Command::Reset).error(), 0u);
+}
+
+TEST_F(DeviceFeatureMessage, RefusesMalformed)
+{
+	EXPECT_EQ(client().call(Command::DeviceFeature, Bytes(7)).error(), EINVAL);
+}
+
+} // namespace
+} // namespace weft::vfio_user

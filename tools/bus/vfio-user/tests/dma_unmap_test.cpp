@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "bus/vfio-user/tests/fixture.hpp"
+
+namespace weft::vfio_user
+{
+namespace
+{
+
+constexpr std::uint64_t kPage = 4096;
+
+class DmaUnmapMessage : public GreetedTest
+{
+protected:
+	DmaUnmapMessage()
+	{
+		client().map(0, 2 * kPage, file_.get());
+		client().map(4 * kPage, kPage, file_.get(), 2 * kPage);
+	}
+	FakeClient::Reply unmap(std::uint64_t address, std::uint64_t size, std::uint32_t flags = 0)
+	{
+		return client().call(Command::DmaUnmap,
+				     bytes_of(DmaUnmap{sizeof(DmaUnmap), flags, address, size}));
+	}
+	GuestMemory &memory() { return device_.host().dma(); }
+
+	FileDescriptor file_ = make_memory(4 * kPage);
+};
+
+// The section is gone when the reply, which repeats the request, is there.
+TEST_F(DmaUnmapMessage, RemovesASection)
+{
+	const auto reply = unmap(0, 2 * kPage);
+	EXPECT_EQ(reply.error(), 0u);
+	EXPECT_EQ(reply.as<DmaUnmap>().address, 0u);
+	EXPECT_EQ(reply.as<DmaUnmap>().size, 2 * kPage);
+	EXPECT_FALSE(memory().read_as<int>(0));
+	EXPECT_TRUE(memory().read_as<int>(4 * kPage));
+	EXPECT_EQ(device_.memory_changes, 3u);
+}
+
+// To give back a large section takes a while: others of the loop get their turn after it.
+TEST_F(DmaUnmapMessage, LargeSectionsAreUnmappedInSlices)
+{
+	constexpr std::uint64_t kAddress = 1 << 30, kSize = 64 << 20;
+	const FileDescriptor large = make_memory(kSize);
+	client().map(kAddress, kSize, large.get());
+	const std::size_t before = memory().sections();
+	client().send(Command::DmaUnmap, bytes_of(DmaUnmap{sizeof(DmaUnmap), 0, kAddress, kSize}));
+	client().send(Command::RegionWrite, bytes_of(RegionAccess{8, 0, 4}, std::uint32_t{1}), {},
+		      kFlagNoReply);
+	ASSERT_TRUE(loop_.run_until([&] { return memory().sections() != before; }));
+	EXPECT_TRUE(device_.writes.empty()) << "both in one turn";
+	EXPECT_TRUE(loop_.run_until([&] { return !device_.writes.empty(); }));
+	EXPECT_EQ(client().receive().error(), 0u);
+}
+
+// Memory under a running transfer stays valid memory until the transfer lets go of it.
+TEST_F(DmaUnmapMessage, KeepsMemoryOfRunningTransfers)
+{
+	std::vector<MemorySegment> segments;
+	ASSERT_TRUE(memory().translate(0, kPage, Access::Write, segments));
+	EXPECT_EQ(unmap(0, 2 * kPage).error(), 0u);
+	segments[0].data[7] = std::byte{1};
+	EXPECT_FALSE(memory().write_as<int>(0, 1));
+}
+
+// One request may take several sections, as a virtual IOMMU's invalidation does.
+TEST_F(DmaUnmapMessage, RemovesAllSectionsInARange)
+{
+	EXPECT_EQ(unmap(0, 1 << 20).error(), 0u);
+	EXPECT_EQ(memory().sections(), 0u);
+}
+
+// With the flag of VFIO everything goes; the range must be empty then.
+TEST_F(DmaUnmapMessage, RemovesEverythingOnRequest)
+{
+	EXPECT_EQ(unmap(0, kPage, kDmaUnmapAll).error(), EINVAL);
+	EXPECT_EQ(unmap(0, 0, kDmaUnmapAll).error(), 0u);
+	EXPECT_EQ(memory().sections(), 0u);
+}
+
+// A range that holds no section, or a part of one, is refused and changes nothing.
+TEST_F(DmaUnmapMessage, RejectsUnknownSections)
+{
+	EXPECT_EQ(unmap(8 * kPage, kPage).error(), ENOENT);
+	EXPECT_EQ(unmap(0, kPage).error(), ENOENT);
+	EXPECT_EQ(unmap(kPage, 16 * kPage).error(), ENOENT);
+	EXPECT_EQ(unmap(0, 0).error(), ENOENT);
+	EXPECT_EQ(unmap(kPage, ~0ull).error(), ENOENT);
+	EXPECT_EQ(unmap(0, 2 * kPage, 1).error(), ENOTSUP);
+	EXPECT_EQ(client().call(Command::DmaUnmap, Bytes(23)).error(), EINVAL);
+	EXPECT_EQ(memory().sections(), 2u);
+}
+
+} // namespace
+} // namespace weft::vfio_user

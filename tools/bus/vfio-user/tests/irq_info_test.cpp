@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// VFIO_USER_DEVICE_GET_IRQ_INFO
+#include "bus/vfio-user/tests/fixture.hpp"
+
+namespace weft::vfio_user
+{
+namespace
+{
+
+using IrqInfoMessage = GreetedTest;
+
+// INTx is one level that masks itself, MSI-X has the device's vectors, and there is nothing else.
+TEST_F(IrqInfoMessage, DescribesEveryKind)
+{
+	const std::uint32_t counts[] = {1, 0, FakeDevice::kVectors, 0, 0};
+	const std::uint32_t flags[] = {7, 0, 1, 0, 0};
+	for (std::uint32_t index = 0; index < kIrqs; ++index) {
+		const auto reply =
+			client().call(Command::GetIrqInfo, bytes_of(IrqInfo{16, 0, index, 0}));
+		EXPECT_EQ(reply.payload.size(), sizeof(IrqInfo));
+		const auto info = reply.as<IrqInfo>();
+		EXPECT_EQ(info.argsz, 16u);
+		EXPECT_EQ(info.index, index);
+		EXPECT_EQ(info.count, counts[index]) << "interrupt kind " << index;
+		EXPECT_EQ(info.flags, flags[index]) << "interrupt kind " << index;
+	}
+}
+
+// Kinds that do not exist and malformed requests are refused.
+TEST_F(IrqInfoMessage, RefusesMalformed)
+{
+	EXPECT_EQ(client().call(Command::GetIrqInfo, bytes_of(IrqInfo{16, 0, 5, 0})).error(),
+		  EINVAL);
+	EXPECT_EQ(client().call(Command::GetIrqInfo, bytes_of(IrqInfo{15, 0, 0, 0})).error(),
+		  EINVAL);
+	EXPECT_EQ(client().call(Command::GetIrqInfo, Bytes(15)).error(), EINVAL);
+}
+
+} // namespace
+} // namespace weft::vfio_user

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// VFIO_USER_DEVICE_GET_REGION_INFO
+#include "bus/vfio-user/tests/fixture.hpp"
+
+namespace weft::vfio_user
+{
+namespace
+{
+
+using RegionInfoMessage = GreetedTest;
+
+// Every region has its size; those that the device does not have are of size 0 and no use. None can
+// be mapped, so that the client posts writes.
+TEST_F(RegionInfoMessage, DescribesEveryRegion)
+{
+	const std::uint64_t sizes[] = {
+		FakeDevice::kBar0Size, 0, FakeDevice::kBar2Size, 0, 8192, 0, 0, 4096, 0};
+	for (std::uint32_t index = 0; index < std::size(sizes); ++index) {
+		const auto reply = client().call(Command::GetRegionInfo,
+						 bytes_of(RegionInfo{32, 0, index, 0, 0, 0}));
+		EXPECT_EQ(reply.payload.size(), sizeof(RegionInfo));
+		const auto info = reply.as<RegionInfo>();
+		EXPECT_EQ(info.argsz, 32u);
+		EXPECT_EQ(info.index, index);
+		EXPECT_EQ(info.size, sizes[index]) << "region " << index;
+		EXPECT_EQ(info.flags, sizes[index] ? kRegionRead | kRegionWrite : 0);
+	}
+}
+
+// Regions that do not exist and malformed requests are refused.
+TEST_F(RegionInfoMessage, RefusesMalformed)
+{
+	const auto ask = [this](RegionInfo query) {
+		return client().call(Command::GetRegionInfo, bytes_of(query)).error();
+	};
+	EXPECT_EQ(ask({32, 0, 9, 0, 0, 0}), EINVAL);
+	EXPECT_EQ(ask({32, 0, ~0u, 0, 0, 0}), EINVAL);
+	EXPECT_EQ(ask({31, 0, 0, 0, 0, 0}), EINVAL);
+	EXPECT_EQ(client().call(Command::GetRegionInfo, Bytes(31)).error(), EINVAL);
+}
+
+} // namespace
+} // namespace weft::vfio_user

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "bus/vfio-user/tests/fixture.hpp"
+
+namespace weft::vfio_user
+{
+namespace
+{
+
+class RegionWriteMessage : public GreetedTest
+{
+protected:
+	std::uint32_t write(RegionAccess access, std::size_t bytes)
+	{
+		return client().call(Command::RegionWrite, bytes_of(access, Bytes(bytes))).error();
+	}
+};
+
+// A write reaches the device as one access of the size that the driver used.
+TEST_F(RegionWriteMessage, ReachesTheDevice)
+{
+	const auto data = bytes_of(std::uint64_t{0x0102030405060708});
+	const auto reply =
+		client().call(Command::RegionWrite, bytes_of(RegionAccess{0x18, 2, 8}, data));
+	EXPECT_EQ(reply.payload.size(), sizeof(RegionAccess));
+	EXPECT_EQ(reply.as<RegionAccess>().count, 8u);
+	ASSERT_EQ(device_.writes.size(), 1u);
+	EXPECT_EQ(device_.writes[0], (FakeDevice::Write{2, 0x18, data}));
+}
+
+// Posted writes are not answered, but are done in order before what comes after.
+TEST_F(RegionWriteMessage, PostedWritesAreInOrder)
+{
+	for (std::uint32_t i = 0; i < 1000; ++i)
+		client().send(Command::RegionWrite, bytes_of(RegionAccess{8, 0, 4}, i), {},
+			      kFlagNoReply);
+	EXPECT_EQ(client().read_as<std::uint32_t>(0, 8), 999u);
+	ASSERT_EQ(device_.writes.size(), 1000u);
+	for (std::uint32_t i = 0; i < 1000; ++i)
+		EXPECT_EQ(device_.writes[i].data, bytes_of(i));
+	EXPECT_TRUE(client().quiet());
+}
+
+// What a message costs of the loop's time is what it moves: after a large one, others of the loop
+// get their turn.
+TEST_F(RegionWriteMessage, LargeWritesAreServedInSlices)
+{
+	constexpr std::uint32_t kBytes = 8192, kWrites = 8;
+	for (std::uint32_t i = 0; i < kWrites; ++i)
+		client().send(Command::RegionWrite,
+			      bytes_of(RegionAccess{0, 0, kBytes}, Bytes(kBytes)), {},
+			      kFlagNoReply);
+	ASSERT_TRUE(loop_.run_until([&] { return !device_.writes.empty(); }));
+	EXPECT_EQ(device_.writes.size(), 1u) << "all in one turn";
+	EXPECT_TRUE(loop_.run_until([&] { return device_.writes.size() == kWrites; }));
+}
+
+// The largest transfer is taken whole.
+TEST_F(RegionWriteMessage, AcceptsTheLargestTransfer)
+{
+	EXPECT_EQ(write({0, 0, kMaxDataTransfer}, kMaxDataTransfer), 0u);
+	ASSERT_EQ(device_.writes.size(), 1u);
+	EXPECT_EQ(device_.writes[0].data.size(), kMaxDataTransfer);
+}
+
+// A write of no bytes is none.
+TEST_F(RegionWriteMessage, EmptyWritesDoNothing)
+{
+	EXPECT_EQ(write({FakeDevice::kBar0Size, 0, 0}, 0), 0u);
+	EXPECT_TRUE(device_.writes.empty());
+}
+
+// Writes to the MSI-X structures do not reach the model.
+TEST_F(RegionWriteMessage, HidesMsixStructures)
+{
+	EXPECT_EQ(write({FakeDevice::kTableOffset, 4, 4}, 4), 0u);
+	EXPECT_EQ(write({FakeDevice::kPbaOffset, 4, 8}, 8), 0u);
+	EXPECT_TRUE(device_.writes.empty());
+}
+
+// What is outside of a region, or has more or less data than it says, is refused and does nothing;
+// also when it is posted, which gets no answer.
+TEST_F(RegionWriteMessage, RefusesMalformed)
+{
+	EXPECT_EQ(write({FakeDevice::kBar0Size - 3, 0, 4}, 4), EINVAL);
+	EXPECT_EQ(write({~0ull - 3, 0, 8}, 8), EINVAL);
+	EXPECT_EQ(write({0, 1, 4}, 4), EINVAL);
+	EXPECT_EQ(write({0, kRegions, 4}, 4), EINVAL);
+	EXPECT_EQ(write({0, 1, 0}, 0), EINVAL);
+	EXPECT_EQ(write({0, 0x20000, 0}, 0), EINVAL);
+	EXPECT_EQ(write({0, 0, 4}, 3), EINVAL);
+	EXPECT_EQ(write({0, 0, 4}, 5), EINVAL);
+	EXPECT_EQ(write({0, 0, ~0u}, 4), EINVAL);
+	EXPECT_EQ(client().call(Command::RegionWrite, Bytes(15)).error(), EINVAL);
+	client().send(Command::RegionWrite, bytes_of(RegionAccess{0, 1, 4}, 0), {}, kFlagNoReply);
+	EXPECT_TRUE(client().quiet());
+	EXPECT_TRUE(device_.writes.empty());
+}
+
+} // namespace
+} // namespace weft::vfio_user

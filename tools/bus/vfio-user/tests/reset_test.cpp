@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// VFIO_USER_DEVICE_RESET, and the function-level reset that comes by configuration space.
+#include "bus/vfio-user/tests/fixture.hpp"
+
+namespace weft::vfio_user
+{
+namespace
+{
+
+using Reset = GreetedTest;
+using ::testing::ElementsAre;
+
+// A reset reaches the device and puts configuration space and INTx back; memory and descriptors are
+// the client's, and stay.
+TEST_F(Reset, RestoresTheFunction)
+{
+	const auto file = make_memory(4096);
+	client().map(0, 4096, file.get());
+	enable_msix();
+	device_.host().set_intx(true);
+	EXPECT_EQ(client().call(Command::Reset).error(), 0u);
+	EXPECT_THAT(device_.resets, ElementsAre(PciReset::Bus, PciReset::Bus));
+	EXPECT_FALSE(device_.host().bus_master());
+	EXPECT_FALSE(device_.host().msix_enabled());
+	EXPECT_EQ(client().read_as<std::uint16_t>(kRegionConfig, kPciCommand), 0);
+	EXPECT_EQ(client().read_as<std::uint16_t>(kRegionConfig, 6), 0x10);
+	EXPECT_TRUE(device_.host().dma().read_as<int>(0));
+}
+
+// Two resets in a row, as at a reboot, are two resets.
+TEST_F(Reset, TwiceAtReboot)
+{
+	EXPECT_EQ(client().call(Command::Reset).error(), 0u);
+	EXPECT_EQ(client().call(Command::Reset).error(), 0u);
+	EXPECT_EQ(device_.resets.size(), 3u);
+}
+
+// The capability announces function-level reset; writing its bit does it, and it reads as zero.
+TEST_F(Reset, FunctionLevel)
+{
+	const auto express = find_capability(0x10);
+	ASSERT_NE(express, 0);
+	EXPECT_TRUE(client().read_as<std::uint32_t>(kRegionConfig, express + 4u) & 1u << 28);
+	enable_msix();
+	const auto control = client().read_as<std::uint16_t>(kRegionConfig, express + 8u);
+	client().write_as<std::uint16_t>(kRegionConfig, express + 8u, control);
+	EXPECT_THAT(device_.resets, ElementsAre(PciReset::Bus));
+	client().write_as<std::uint16_t>(kRegionConfig, express + 8u, control | 0x8000);
+	EXPECT_THAT(device_.resets, ElementsAre(PciReset::Bus, PciReset::FunctionLevel));
+	EXPECT_FALSE(client().read_as<std::uint16_t>(kRegionConfig, express + 8u) & 0x8000);
+	EXPECT_FALSE(device_.host().msix_enabled());
+	EXPECT_FALSE(device_.host().bus_master());
+}
+
+// A payload is none of its business, but does no harm.
+TEST_F(Reset, IgnoresPayload)
+{
+	EXPECT_EQ(client().call(Command::Reset, Bytes(100)).error(), 0u);
+	const auto event = make_event();
+	EXPECT_EQ(client().call(Command::Reset, {}, {event.get()}).error(), EINVAL);
+}
+
+} // namespace
+} // namespace weft::vfio_user

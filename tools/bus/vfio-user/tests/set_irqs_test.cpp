@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <chrono>
+#include <future>
+
+#include <sys/timerfd.h>
+
+#include "bus/vfio-user/tests/fixture.hpp"
+
+namespace weft::vfio_user
+{
+namespace
+{
+
+constexpr std::uint32_t kTriggerByEvent = kIrqSetDataEventfd | kIrqSetActionTrigger;
+constexpr std::uint32_t kUnmask = kIrqSetDataNone | kIrqSetActionUnmask;
+
+class SetIrqsMessage : public GreetedTest
+{
+protected:
+	std::uint32_t set(std::uint32_t index, std::uint32_t flags, std::uint32_t start,
+			  std::uint32_t count, const std::vector<int> &fds = {},
+			  const Bytes &booleans = {})
+	{
+		const IrqSet request{static_cast<std::uint32_t>(sizeof(IrqSet) + booleans.size()),
+				     flags, index, start, count};
+		return client().call(Command::SetIrqs, bytes_of(request, booleans), fds).error();
+	}
+
+	FileDescriptor first_ = make_event();
+	FileDescriptor second_ = make_event();
+};
+
+// A vector's interrupts reach the descriptor that it was given, and no other.
+TEST_F(SetIrqsMessage, AssignsVectors)
+{
+	enable_msix();
+	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 3, 2, {first_.get(), second_.get()}), 0u);
+	device_.host().raise_msix(4);
+	device_.host().raise_msix(4);
+	EXPECT_EQ(take(first_), 0u);
+	EXPECT_EQ(take(second_), 2u);
+	device_.host().raise_msix(3);
+	EXPECT_EQ(take(first_), 1u);
+	device_.host().raise_msix(FakeDevice::kVectors);
+	device_.host().raise_msix(~0u);
+}
+
+// Eventfd data without descriptors takes them away; so does disabling all, at any time.
+TEST_F(SetIrqsMessage, RemovesDescriptors)
+{
+	enable_msix();
+	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 2, {first_.get(), second_.get()}), 0u);
+	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 1), 0u);
+	device_.host().raise_msix(0);
+	device_.host().raise_msix(1);
+	EXPECT_EQ(take(first_), 0u);
+	EXPECT_EQ(take(second_), 1u);
+	EXPECT_EQ(set(kIrqMsix, kIrqSetDataNone | kIrqSetActionTrigger, 0, 0), 0u);
+	device_.host().raise_msix(1);
+	EXPECT_EQ(take(second_), 0u);
+}
+
+// An interrupt that finds no descriptor is pending, and is delivered with the descriptor; but not
+// across a disabling of MSI-X or a reset.
+TEST_F(SetIrqsMessage, KeepsPendingInterrupts)
+{
+	enable_msix();
+	device_.host().raise_msix(0);
+	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 1, {first_.get()}), 0u);
+	EXPECT_EQ(take(first_), 1u);
+
+	device_.host().raise_msix(1);
+	client().write_as<std::uint16_t>(kRegionConfig, find_capability(0x11) + 2u, 0);
+	enable_msix();
+	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 1, 1, {second_.get()}), 0u);
+	EXPECT_EQ(take(second_), 0u);
+
+	device_.host().raise_msix(2);
+	EXPECT_EQ(client().call(Command::Reset).error(), 0u);
+	enable_msix();
+	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 2, 1, {second_.get()}), 0u);
+	EXPECT_EQ(take(second_), 0u);
+}
+
+// No message is sent while MSI-X or bus mastering is disabled.
+TEST_F(SetIrqsMessage, SendsMessagesOnlyWhenEnabled)
+{
+	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 1, {first_.get()}), 0u);
+	device_.host().raise_msix(0);
+	EXPECT_EQ(take(first_), 0u);
+	enable_msix();
+	EXPECT_TRUE(device_.host().msix_enabled());
+	EXPECT_EQ(take(first_), 0u);
+	device_.host().raise_msix(0);
+	EXPECT_EQ(take(first_), 1u);
+	client().write_as<std::uint16_t>(kRegionConfig, kPciCommand, 0);
+	device_.host().raise_msix(0);
+	EXPECT_EQ(take(first_), 0u);
+}
+
+// A client can trigger vectors itself, all of a range or some.
+TEST_F(SetIrqsMessage, TriggersOnRequest)
+{
+	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 2, {first_.get(), second_.get()}), 0u);
+	EXPECT_EQ(set(kIrqMsix, kIrqSetDataNone | kIrqSetActionTrigger, 0, 2), 0u);
+	EXPECT_EQ(take(first_), 1u);
+	EXPECT_EQ(take(second_), 1u);
+	EXPECT_EQ(set(kIrqMsix, kIrqSetDataBool | kIrqSetActionTrigger, 0, 2, {},
+		      {std::byte{0}, std::byte{1}}),
+		  0u);
+	EXPECT_EQ(take(first_), 0u);
+	EXPECT_EQ(take(second_), 1u);
+}
+
+// INTx is signalled once, masks itself, and is signalled again after an unmask if it is still high.
+TEST_F(SetIrqsMessage, IntxMasksItself)
+{
+	EXPECT_EQ(set(kIrqIntx, kTriggerByEvent, 0, 1, {first_.get()}), 0u);
+	device_.host().set_intx(true);
+	EXPECT_EQ(take(first_), 1u);
+	device_.host().set_intx(true);
+	device_.host().set_intx(false);
+	device_.host().set_intx(true);
+	EXPECT_EQ(take(first_), 0u);
+	EXPECT_EQ(set(kIrqIntx, kUnmask, 0, 1), 0u);
+	EXPECT_EQ(take(first_), 1u);
+	device_.host().set_intx(false);
+	EXPECT_EQ(set(kIrqIntx, kUnmask, 0, 1), 0u);
+	EXPECT_EQ(take(first_), 0u);
+	EXPECT_EQ(set(kIrqIntx, kIrqSetDataNone | kIrqSetActionMask, 0, 1), 0u);
+	device_.host().set_intx(true);
+	EXPECT_EQ(take(first_), 0u);
+	EXPECT_EQ(set(kIrqIntx, kIrqSetDataBool | kIrqSetActionUnmask, 0, 1, {}, {std::byte{1}}),
+		  0u);
+	EXPECT_EQ(take(first_), 1u);
+}
+
+// INTx obeys Interrupt Disable, and Interrupt Status shows the line in any case.
+TEST_F(SetIrqsMessage, IntxObeysInterruptDisable)
+{
+	constexpr std::uint16_t kStatusInterrupt = 1 << 3;
+	EXPECT_EQ(set(kIrqIntx, kTriggerByEvent, 0, 1, {first_.get()}), 0u);
+	client().write_as(kRegionConfig, kPciCommand, kPciCommandIntxDisable);
+	device_.host().set_intx(true);
+	EXPECT_EQ(take(first_), 0u);
+	EXPECT_TRUE(client().read_as<std::uint16_t>(kRegionConfig, 6) & kStatusInterrupt);
+	client().write_as<std::uint16_t>(kRegionConfig, kPciCommand, 0);
+	EXPECT_EQ(take(first_), 1u);
+	device_.host().set_intx(false);
+	EXPECT_FALSE(client().read_as<std::uint16_t>(kRegionConfig, 6) & kStatusInterrupt);
+}
+
+// A client may unmask INTx by a descriptor, as KVM does, until it takes that away.
+TEST_F(SetIrqsMessage, IntxUnmaskedByDescriptor)
+{
+	constexpr std::uint32_t kUnmaskByEvent = kIrqSetDataEventfd | kIrqSetActionUnmask;
+	EXPECT_EQ(set(kIrqIntx, kTriggerByEvent, 0, 1, {first_.get()}), 0u);
+	EXPECT_EQ(set(kIrqIntx, kUnmaskByEvent, 0, 1, {second_.get()}), 0u);
+	device_.host().set_intx(true);
+	EXPECT_EQ(take(first_), 1u);
+	for (int i = 0; i < 2; ++i) {
+		ASSERT_EQ(::eventfd_write(second_.get(), 1), 0);
+		EXPECT_TRUE(loop_.run_until([&] { return take(first_) == 1; }));
+	}
+	EXPECT_EQ(set(kIrqIntx, kUnmaskByEvent, 0, 1), 0u);
+	ASSERT_EQ(::eventfd_write(second_.get(), 1), 0);
+	loop_.poll();
+	EXPECT_EQ(take(first_), 0u);
+}
+
+// A descriptor whose counter is full does not hold up the device, and whether it would block is the
+// client's to say: the flag belongs to what both share.
+TEST_F(SetIrqsMessage, NeverBlocksOnADescriptor)
+{
+	enable_msix();
+	FileDescriptor full(::eventfd(0, EFD_CLOEXEC));
+	ASSERT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 2, {full.get(), first_.get()}), 0u);
+	ASSERT_EQ(::fcntl(full.get(), F_SETFL, 0), 0);
+	ASSERT_EQ(::eventfd_write(full.get(), ~0ull - 1), 0);
+	auto raised = std::async(std::launch::async, [&] {
+		for (int i = 0; i < 10000; ++i)
+			device_.host().raise_msix(0);
+	});
+	const bool done = raised.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+	EXPECT_TRUE(done);
+	while (!done && raised.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready)
+		take(full);
+	device_.host().raise_msix(1);
+	EXPECT_EQ(take(first_), 1u);
+}
+
+// Interrupts travel by eventfds, as QEMU and KVM have them; what else a client sends is not kept:
+// it could hold up the device, or keep a connection open whose client is gone.
+TEST_F(SetIrqsMessage, AcceptsEventDescriptorsOnly)
+{
+	constexpr std::uint32_t kUnmaskByEvent = kIrqSetDataEventfd | kIrqSetActionUnmask;
+	int ends[2];
+	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+	const FileDescriptor reader(ends[0]), writer(ends[1]);
+	const FileDescriptor timer(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+	const auto memory = make_memory(4096);
+	for (const FileDescriptor *other : {&reader, &writer, &timer, &memory}) {
+		EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 1, {other->get()}), EBADF);
+		EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 2, {first_.get(), other->get()}),
+			  EBADF);
+		EXPECT_EQ(set(kIrqIntx, kTriggerByEvent, 0, 1, {other->get()}), EBADF);
+		EXPECT_EQ(set(kIrqIntx, kUnmaskByEvent, 0, 1, {other->get()}), EBADF);
+	}
+	enable_msix();
+	device_.host().raise_msix(0);
+	EXPECT_EQ(take(first_), 0u) << "a refused request wires nothing";
+}
+
+// A descriptor that stays readable, however often it is read, is not waited for any more; nor is
+// one read that the client has read first, whatever its flag.
+TEST_F(SetIrqsMessage, UnmaskDescriptorsDoNotSpinTheLoop)
+{
+	constexpr std::uint32_t kUnmaskByEvent = kIrqSetDataEventfd | kIrqSetActionUnmask;
+	const FileDescriptor endless(::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
+	ASSERT_EQ(set(kIrqIntx, kUnmaskByEvent, 0, 1, {endless.get()}), 0u);
+	ASSERT_EQ(::fcntl(endless.get(), F_SETFL, 0), 0);
+	ASSERT_EQ(::eventfd_write(endless.get(), ~0ull - 1), 0);
+	std::size_t turns = 0, last;
+	do
+		turns += last = loop_.poll();
+	while (last && turns < 1000);
+	EXPECT_LT(turns, 1000u);
+}
+
+// Contradictory flags, ranges outside, too few descriptors or booleans, and what a kind of
+// interrupt cannot do are refused, and wire nothing.
+TEST_F(SetIrqsMessage, RejectsInvalidRequests)
+{
+	enable_msix();
+	const std::vector<int> one{first_.get()};
+	const std::vector<int> two{first_.get(), second_.get()};
+	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 3, two), EINVAL);
+	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 1, two), EINVAL);
+	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, FakeDevice::kVectors, 1, one), EINVAL);
+	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, ~0u, 2, two), EINVAL);
+	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 1, ~0u, two), EINVAL);
+	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent | kIrqSetDataNone, 0, 1, one), EINVAL);
+	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent | kIrqSetActionMask, 0, 1, one), EINVAL);
+	EXPECT_EQ(set(kIrqMsix, kIrqSetDataEventfd, 0, 1, one), EINVAL);
+	EXPECT_EQ(set(kIrqMsix, kIrqSetActionTrigger, 0, 1, one), EINVAL);
+	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent | 1 << 6, 0, 1, one), EINVAL);
+	EXPECT_EQ(set(kIrqMsix, kUnmask, 0, 1), ENOTSUP);
+	EXPECT_EQ(set(kIrqMsix, kIrqSetDataNone | kIrqSetActionTrigger, 0, 1, one), EINVAL);
+	EXPECT_EQ(set(kIrqMsix, kIrqSetDataNone | kIrqSetActionTrigger, 1, 0), EINVAL);
+	EXPECT_EQ(set(kIrqMsix, kIrqSetDataBool | kIrqSetActionTrigger, 0, 2, {}, Bytes(1)),
+		  EINVAL);
+	EXPECT_EQ(set(kIrqMsix, kIrqSetDataNone | kIrqSetActionTrigger, 0, 1, {}, Bytes(1)),
+		  EINVAL);
+	EXPECT_EQ(set(kIrqMsi, kTriggerByEvent, 0, 1, one), EINVAL);
+	EXPECT_EQ(set(kIrqs, kTriggerByEvent, 0, 1, one), EINVAL);
+	EXPECT_EQ(set(kIrqIntx, kTriggerByEvent, 0, 2, two), EINVAL);
+	EXPECT_EQ(set(kIrqIntx, kIrqSetDataEventfd | kIrqSetActionMask, 0, 1, one), ENOTSUP);
+	EXPECT_EQ(client().call(Command::SetIrqs, Bytes(19)).error(), EINVAL);
+	device_.host().raise_msix(0);
+	device_.host().set_intx(true);
+	EXPECT_EQ(take(first_), 0u);
+	EXPECT_EQ(take(second_), 0u);
+}
+
+} // namespace
+} // namespace weft::vfio_user

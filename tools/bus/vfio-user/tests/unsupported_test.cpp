@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// VFIO_USER_DMA_READ, DMA_WRITE, MIG_DATA_READ, MIG_DATA_WRITE, and commands that do not exist.
+#include "bus/vfio-user/tests/fixture.hpp"
+
+namespace weft::vfio_user
+{
+namespace
+{
+
+using Unsupported = GreetedTest;
+
+// Each is refused with an error of its own, whatever it carries, and the session goes on.
+TEST_F(Unsupported, GetsAnErrorReply)
+{
+	const auto event = make_event();
+	for (auto command :
+	     {Command::DmaRead, Command::DmaWrite, Command::MigDataRead, Command::MigDataWrite}) {
+		EXPECT_EQ(client().call(command).error(), ENOTSUP);
+		EXPECT_EQ(client().call(command, Bytes(64), {event.get()}).error(), ENOTSUP);
+	}
+	for (int number : {0, 14, 19, 255, 65535})
+		EXPECT_EQ(client().call(static_cast<Command>(number), Bytes(number % 64)).error(),
+			  ENOSYS);
+	EXPECT_EQ(client().call(Command::Reset).error(), 0u);
+}
+
+} // namespace
+} // namespace weft::vfio_user

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What a machine gave to be told over that something lies in a queue of its.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+#include "base/notifier.hpp"
+#include "base/file_descriptor.hpp"
+
+namespace weft
+{
+class Environment;
+}
+
+namespace weft::vhost_user
+{
+
+class Channel
+{
+public:
+	// Takes @fd, or gives nothing if it is none that can be used so. Throws std::system_error
+	// if the process lacks something that it takes. @environment outlives it.
+	static std::optional<Channel> take(FileDescriptor fd, Environment &environment);
+
+	// Calls the machine for @queue. In shared time it has taken note when this returns, or
+	// false: it does not answer. In any other it is not waited for, and if it leaves so many
+	// calls unread that there is no room for one more, hears by those.
+	bool call(std::uint32_t queue) const;
+
+private:
+	// It answers calls.
+	struct Answering {
+		FileDescriptor socket;
+		Environment *environment;
+	};
+
+	explicit Channel(std::variant<Notifier, Answering> way) : way_(std::move(way)) {}
+
+	std::variant<Notifier, Answering> way_;
+};
+
+} // namespace weft::vhost_user

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the machine wants of its function: accesses to configuration space and to the BARs.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "bus/vhost-user/protocol.hpp"
+
+namespace weft::pci
+{
+class Endpoint;
+}
+
+namespace weft::vhost_user
+{
+
+class Commands
+{
+public:
+	explicit Commands(pci::Endpoint &endpoint) : endpoint_(endpoint) {}
+
+	// Executes @command, a Command and the data that goes with it. Returns what a read gives,
+	// @room bytes at most, valid until the next call. As on a bus where nobody answers, a read
+	// that is not possible gives ones, and another command that is not possible does nothing.
+	std::span<const std::byte> execute(std::span<const std::byte> command, std::size_t room);
+
+private:
+	bool read(std::uint32_t region, const Command &command);
+	void write(std::uint32_t region, const Command &command, std::span<const std::byte> data);
+
+	pci::Endpoint &endpoint_;
+	std::array<std::byte, kMaxTransfer> data_;
+};
+
+} // namespace weft::vhost_user

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A machine that means no good: any requests, and queues of any content. No input may reach outside
+// of a buffer, a region or a mapping, or upset the device. The first byte says how the rest is fed.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/loop.hpp"
+#include "bus/pci/endpoint.hpp"
+#include "bus/pci/testing/client_socket.hpp"
+#include "bus/pci/testing/fake_device.hpp"
+#include "bus/vhost-user/session.hpp"
+
+namespace
+{
+
+using namespace weft;
+using namespace weft::vhost_user;
+using testing::bytes_of;
+
+constexpr std::uint64_t kGuestMemory = 64 << 10;
+
+// Bits of the first byte.
+constexpr unsigned kGreet = 1 << 0; // both queues work already
+constexpr unsigned kFramed =
+	1 << 1; // requests with right sizes, and changes of memory between them
+constexpr unsigned kDescriptors = 1 << 2; // each read brings a descriptor
+constexpr unsigned kSmallReads = 1 << 3;  // the stream comes in small reads
+
+// Where the queues are, once greeted.
+constexpr std::uint64_t kRing[kQueues] = {0x0000, 0x3000};
+constexpr std::uint32_t kEntries = 16;
+
+struct Fixture {
+	Fixture()
+	{
+		spdlog::set_level(spdlog::level::off);
+		int ends[2];
+		if (::ftruncate(guest.get(), kGuestMemory) || ::pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+			std::abort();
+		reader.reset(ends[0]);
+		writer.reset(ends[1]);
+		void *place = ::mmap(nullptr, kGuestMemory, PROT_READ | PROT_WRITE, MAP_SHARED,
+				     guest.get(), 0);
+		if (place == MAP_FAILED)
+			std::abort();
+		memory = {static_cast<std::byte *>(place), kGuestMemory};
+		device.description().bars[0].size = 16 << 10;
+		device.description().bars[2].size = 64 << 10;
+	}
+	Loop loop{"fuzz", Loop::Mode::Manual};
+	testing::FakeDevice device;
+	FileDescriptor guest{::memfd_create("guest", MFD_CLOEXEC)};
+	FileDescriptor reader;
+	FileDescriptor writer;
+	std::span<std::byte> memory;
+};
+
+// A machine's whole life, fed from an input.
+class Machine
+{
+public:
+	Machine(Fixture &world, unsigned how)
+	    : world_(world), how_(how), interrupts_(world.device.description().msix.vectors),
+	      endpoint_(world.loop, world.device, interrupts_, spdlog::default_logger(),
+			kMaxRegions),
+	      session_(endpoint_, interrupts_, spdlog::default_logger()), reader_(kFraming)
+	{
+		std::memset(world.memory.data(), 0, world.memory.size());
+		if (how & kGreet)
+			greet();
+	}
+	~Machine()
+	{
+		endpoint_.release();
+		world_.loop.poll();
+		drain();
+	}
+
+	void feed(std::span<const std::byte> bytes)
+	{
+		while (!bytes.empty() && alive()) {
+			const auto space = reader_.space();
+			auto size = std::min(space.size(), bytes.size());
+			if (how_ & kSmallReads)
+				size = std::min<std::size_t>(size, 7);
+			std::memcpy(space.data(), bytes.data(), size);
+			bytes = bytes.subspan(size);
+			std::vector<FileDescriptor> fds;
+			if (how_ & kDescriptors)
+				fds.emplace_back(::dup(world_.guest.get()));
+			reader_.filled(size, std::move(fds));
+			handle();
+		}
+	}
+
+	// Steps from @input: a code, a size, as many bytes. Codes of no request write to memory, at
+	// a place that two bytes say.
+	void feed_framed(std::span<const std::byte> input)
+	{
+		constexpr std::size_t kHead = 2;
+		while (input.size() >= kHead && alive()) {
+			const auto code = std::to_integer<std::uint32_t>(input[0]);
+			const auto size = std::min<std::size_t>(
+				std::to_integer<std::size_t>(input[1]), input.size() - kHead);
+			const auto data = input.subspan(kHead, size);
+			input = input.subspan(kHead + size);
+			if (code < 64)
+				request(static_cast<Request>(code), data);
+			else if (code < 128)
+				request(Request::VringKick, bytes_of(VringState{code % 2, 0}));
+			else if (data.size() > 2)
+				poke(data);
+		}
+	}
+
+private:
+	bool alive() const { return !reader_.failed() && !session_.ended(); }
+
+	template<typename T>
+	void request(Request request, const T &payload)
+	{
+		const auto bytes = bytes_of(payload);
+		feed(bytes_of(Header{static_cast<std::uint32_t>(request), kVersion | kFlagNeedReply,
+				     static_cast<std::uint32_t>(bytes.size())},
+			      bytes));
+	}
+
+	void poke(std::span<const std::byte> data)
+	{
+		const auto place = (std::to_integer<std::size_t>(data[0]) |
+				    std::to_integer<std::size_t>(data[1]) << 8);
+		data = data.subspan(2);
+		data = data.first(std::min(data.size(), world_.memory.size() - place));
+		std::ranges::copy(data, world_.memory.begin() + static_cast<std::ptrdiff_t>(place));
+	}
+
+	void with_descriptor(Request request, const testing::Bytes &payload, int fd)
+	{
+		const auto bytes = bytes_of(Header{static_cast<std::uint32_t>(request),
+						   kVersion | kFlagNeedReply,
+						   static_cast<std::uint32_t>(payload.size())},
+					    payload);
+		std::memcpy(reader_.space().data(), bytes.data(), bytes.size());
+		std::vector<FileDescriptor> fds;
+		fds.emplace_back(::dup(fd));
+		reader_.filled(bytes.size(), std::move(fds));
+		handle();
+	}
+
+	void greet()
+	{
+		request(Request::SetProtocolFeatures, Integer{kProtocolFeatures});
+		with_descriptor(Request::SetBackendRequestFd, {}, world_.writer.get());
+		with_descriptor(Request::SetMemTable,
+				bytes_of(MemoryTable{1, 0}, MemoryRegion{0, kGuestMemory, 0, 0}),
+				world_.guest.get());
+		for (std::uint32_t queue = 0; queue < kQueues; ++queue) {
+			request(Request::SetVringNum, VringState{queue, kEntries});
+			request(Request::SetVringAddr,
+				VringAddresses{queue, 0, kRing[queue], kRing[queue] + 0x2000,
+					       kRing[queue] + 0x1000, 0});
+			request(Request::SetVringEnable, VringState{queue, 1});
+		}
+	}
+
+	void handle()
+	{
+		while (auto message = reader_.next()) {
+			const auto header = message->header<Header>();
+			const auto reply = session_.handle(*message);
+			if (session_.ended())
+				return;
+			check(header, reply);
+			// The device uses what it was given.
+			endpoint_.raise_msix(0);
+			endpoint_.set_intx(true);
+			endpoint_.dma().fetch_add(0x1000, 1);
+			endpoint_.set_intx(false);
+			drain();
+		}
+	}
+
+	// A reply is well-formed, and belongs to its request.
+	static void check(const Header &request, std::span<const std::byte> reply)
+	{
+		if (reply.empty())
+			return;
+		Header header;
+		if (reply.size() != sizeof(header) + sizeof(std::uint64_t))
+			std::abort();
+		std::memcpy(&header, reply.data(), sizeof(header));
+		if (header.request != request.request || header.flags != (kVersion | kFlagReply) ||
+		    header.size != sizeof(std::uint64_t))
+			std::abort();
+	}
+
+	void drain()
+	{
+		char bytes[4096];
+		while (::read(world_.reader.get(), bytes, sizeof(bytes)) > 0) {
+		}
+	}
+
+	Fixture &world_;
+	unsigned how_;
+	Interrupts interrupts_;
+	pci::Endpoint endpoint_;
+	Session session_;
+	pci::MessageReader reader_;
+};
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
+{
+	static Fixture world;
+	if (!size)
+		return 0;
+	const std::span input(reinterpret_cast<const std::byte *>(data) + 1, size - 1);
+	{
+		Machine machine(world, data[0]);
+		if (data[0] & kFramed)
+			machine.feed_framed(input);
+		else
+			machine.feed(input);
+	}
+	world.device.writes.clear();
+	world.device.resets.clear();
+	world.device.bus_master.clear();
+	return 0;
+}

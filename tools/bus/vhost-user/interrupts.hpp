@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The MSI-X table of a function, and what it does with interrupts: the machine writes the table by
+// commands, and a message to it is what the table says. There is no interrupt pin.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "bus/pci/interrupts.hpp"
+
+namespace weft::vhost_user
+{
+
+// MessagePort - the way to the machine for messages.
+class MessagePort
+{
+public:
+	virtual ~MessagePort() = default;
+	// False if the machine has no room for it now.
+	virtual bool send_message(std::uint64_t address, std::uint32_t data) = 0;
+};
+
+class Interrupts final : public pci::Interrupts
+{
+public:
+	explicit Interrupts(unsigned vectors);
+
+	// The machine that is there now; the port says when it has room again, and when it goes.
+	void connect(MessagePort &port) { port_ = &port; }
+	void disconnect(const MessagePort &port);
+	// Sends what is pending and not masked, as far as there is room.
+	void flush();
+
+	bool carries_intx() const override { return false; }
+	void raise_msix(unsigned vector) override;
+	bool pending(std::size_t vector) const override;
+	void set_msix_masked(bool masked) override;
+	void clear_pending() override;
+	void read_table(std::uint64_t offset, std::span<std::byte> data) const override;
+	void write_table(std::uint64_t offset, std::span<const std::byte> data) override;
+	void set_intx(bool) override {}
+	void set_intx_disabled(bool) override {}
+	// All vectors are masked then (PCI 3.0, 6.8.2.9).
+	void reset() override;
+	void release() override;
+
+private:
+	struct Entry {
+		std::uint64_t address = 0;
+		std::uint32_t data = 0;
+		std::uint32_t control = kMasked;
+
+		static constexpr std::uint32_t kMasked = 1;
+	};
+	static_assert(sizeof(Entry) == 16);
+
+	bool try_to_send(unsigned vector);
+
+	std::vector<Entry> table_;
+	std::vector<bool> pending_;
+	bool masked_ = false;
+	MessagePort *port_ = nullptr;
+};
+
+} // namespace weft::vhost_user

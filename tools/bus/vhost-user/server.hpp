@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Serves one device to a kernel that is a program (User-Mode Linux, CONFIG_UML_PCI_OVER_VIRTIO): a
+// register access is a command in a virtqueue, answered before the kick that announces it is
+// acknowledged.
+#pragma once
+
+#include <string>
+
+#include "bus/pci/server.hpp"
+
+namespace weft::vhost_user
+{
+
+class Server final : public pci::Server
+{
+public:
+	// As pci::Server.
+	Server(Loop &loop, PciDevice &device, const std::string &name);
+};
+
+} // namespace weft::vhost_user

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// One machine's conversation: its requests, its two queues, and the calls by which it learns of
+// messages.
+//
+// A machine whose queues make no sense, or which cannot be told of an error, is dropped: with its
+// next request, if that shows while it sends none.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/loop.hpp"
+#include "bus/pci/protocol.hpp"
+#include "bus/vhost-user/channel.hpp"
+#include "bus/vhost-user/commands.hpp"
+#include "bus/vhost-user/interrupts.hpp"
+#include "bus/vhost-user/protocol.hpp"
+#include "bus/vhost-user/ring.hpp"
+
+namespace weft::vhost_user
+{
+
+// How long a message is.
+extern const pci::Framing kFraming;
+
+using pci::Message;
+
+class Session final : public pci::Session, private MessagePort
+{
+public:
+	Session(pci::Endpoint &endpoint, Interrupts &interrupts,
+		std::shared_ptr<spdlog::logger> log);
+	~Session() override;
+
+	std::span<const std::byte> handle(Message &message) override;
+
+private:
+	// Handlers return 0 or an errno value. Those of requests that ask for a number set reply_.
+	using Handler = int (Session::*)(Message &message);
+	struct Entry;
+	static const Entry kEntries[];
+
+	int get_features(Message &message);
+	int set_features(Message &message);
+	int get_protocol_features(Message &message);
+	int set_protocol_features(Message &message);
+	int set_owner(Message &message);
+	int set_mem_table(Message &message);
+	int set_vring_num(Message &message);
+	int set_vring_addr(Message &message);
+	int set_vring_base(Message &message);
+	int set_vring_enable(Message &message);
+	int set_backend_request_fd(Message &message);
+	int vring_kick(Message &message);
+
+	int dispatch(Message &message);
+	int map(const MemoryRegion &region, int fd);
+	std::span<const std::byte> reply(const Header &request, std::uint64_t value);
+	Ring *find_ring(std::uint32_t index);
+	// Where the machine has what it calls @client_address.
+	std::optional<std::uint64_t> guest_address(std::uint64_t client_address) const;
+	// How many it has executed: no more than a slice, and the rest after what else waits.
+	unsigned run_commands();
+	void call(std::uint32_t queue);
+	bool send_message(std::uint64_t address, std::uint32_t data) override;
+
+	pci::Endpoint &endpoint_;
+	Interrupts &interrupts_;
+	const std::shared_ptr<spdlog::logger> log_;
+	Commands commands_;
+	Wakeup more_commands_;
+	std::array<Ring, kQueues> rings_;
+	std::vector<MemoryRegion> regions_;
+	std::uint64_t protocol_features_ = 0;
+	std::optional<Channel> channel_; // for requests to the machine
+	std::optional<std::uint64_t> reply_;
+	// Used again and again. A message may be sent while a command is executed.
+	Ring::Chain chain_;
+	Ring::Chain message_chain_;
+	std::vector<std::byte> buffer_;
+};
+
+} // namespace weft::vhost_user

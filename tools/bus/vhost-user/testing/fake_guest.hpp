@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A machine that has a function by vhost-user, for tests: what User-Mode Linux is to the server,
+// and the worse things that a process can do in its place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/memory_mapping.hpp"
+#include "bus/pci/testing/client_socket.hpp"
+#include "bus/vhost-user/protocol.hpp"
+
+namespace weft::testing
+{
+
+class FakeGuest final : public ClientSocket
+{
+public:
+	// Its memory, and what it has there. The client's own addresses are others than the
+	// guest's.
+	static constexpr std::uint64_t kMemory = 0x100000;
+	static constexpr std::uint64_t kMemorySize = 256 << 10;
+	static constexpr std::uint64_t kClientOffset = 0x7000'0000'0000;
+	static constexpr std::uint32_t kEntries = 16;
+	static constexpr std::uint64_t kBuffers = kMemory + 0x10000;
+
+	// One queue, as the driver's end of it.
+	struct Queue {
+		std::uint64_t descriptors;
+		std::uint64_t available;
+		std::uint64_t used;
+		std::uint16_t seen = 0; // of the used ring
+	};
+
+	FakeGuest(Loop &loop, FileDescriptor socket);
+
+	// A request, and the answer to it: the number that was asked for, or an error (0: none).
+	void send(vhost_user::Request request, const Bytes &payload = {},
+		  const std::vector<int> &fds = {},
+		  std::uint32_t flags = vhost_user::kFlagNeedReply);
+	std::uint64_t call(vhost_user::Request request, const Bytes &payload = {},
+			   const std::vector<int> &fds = {});
+	template<typename T>
+	std::uint64_t call_with(vhost_user::Request request, const T &payload)
+	{
+		return call(request, bytes_of(payload));
+	}
+	// All that comes before the queues work; nothing may be refused. Or the parts of it.
+	void greet();
+	void agree();
+	std::uint64_t share_memory();
+	std::uint64_t set_channel();
+	std::uint64_t place(std::uint32_t queue);
+	std::uint64_t enable(std::uint32_t queue, bool on = true);
+	std::uint64_t kick(std::uint32_t queue);
+
+	// Its memory. Throws std::out_of_range outside of it.
+	std::span<std::byte> memory(std::uint64_t address, std::size_t size);
+	template<typename T>
+	T &object(std::uint64_t address)
+	{
+		return *reinterpret_cast<T *>(memory(address, sizeof(T)).data());
+	}
+	int memory_fd() const { return file_.get(); }
+
+	Queue &queue(std::uint32_t number) { return queues_[number]; }
+	void set_descriptor(std::uint32_t queue, std::uint16_t number,
+			    const vhost_user::Descriptor &descriptor);
+	// Makes the chain that begins at @head available, without a kick.
+	void make_available(std::uint32_t queue, std::uint16_t head);
+	// What was given back since the last call.
+	std::optional<vhost_user::UsedElement> take_used(std::uint32_t queue);
+	// The queues of the calls that came since the last call.
+	std::vector<std::uint32_t> take_calls();
+
+	// Executes a command as UML does: its head and data at one place, an answer of @room bytes
+	// at another. What was written of the answer.
+	Bytes execute(vhost_user::Operation operation, std::uint8_t bar, std::uint64_t address,
+		      std::uint32_t size, const Bytes &data, std::uint32_t room);
+	template<typename T>
+	T read(std::uint8_t bar, std::uint64_t address)
+	{
+		return value<T>(execute(vhost_user::Operation::MemoryRead, bar, address, sizeof(T),
+					{}, sizeof(T)));
+	}
+	template<typename T>
+	T read_config(std::uint64_t address)
+	{
+		return value<T>(execute(vhost_user::Operation::ConfigRead, 0, address, sizeof(T),
+					{}, sizeof(T)));
+	}
+	template<typename T>
+	void write(std::uint8_t bar, std::uint64_t address, T data)
+	{
+		execute(vhost_user::Operation::MemoryWrite, bar, address, sizeof(T), bytes_of(data),
+			0);
+	}
+	template<typename T>
+	void write_config(std::uint64_t address, T data)
+	{
+		execute(vhost_user::Operation::ConfigWrite, 0, address, sizeof(T), bytes_of(data),
+			0);
+	}
+	// The offset of a capability, found as a driver finds it; 0 if there is none.
+	std::uint8_t find_capability(std::uint8_t id);
+
+	// Gives the message queue a buffer of @size bytes.
+	void give_buffer(std::uint32_t size = sizeof(vhost_user::Command) + 4);
+	// The data of the next message, whose address is looked at, too.
+	struct Msi {
+		std::uint64_t address;
+		std::uint32_t data;
+		bool operator==(const Msi &) const = default;
+	};
+	std::optional<Msi> take_message();
+
+private:
+	template<typename T>
+	static T value(const Bytes &bytes)
+	{
+		if (bytes.size() != sizeof(T))
+			throw std::runtime_error("an answer of the wrong size");
+		T result;
+		std::memcpy(&result, bytes.data(), sizeof(T));
+		return result;
+	}
+
+	FileDescriptor file_;
+	std::shared_ptr<const MemoryMapping> memory_;
+	FileDescriptor calls_; // where calls arrive
+	std::vector<Queue> queues_;
+	std::uint16_t next_buffer_ = 0;
+};
+
+} // namespace weft::testing

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Calls of a machine that shares its time.
+#include "bus/vhost-user/channel.hpp"
+
+#include <array>
+#include <cerrno>
+#include <functional>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/environment.hpp"
+#include "bus/vhost-user/protocol.hpp"
+
+namespace weft::vhost_user
+{
+namespace
+{
+
+struct CallMessage {
+	Header header;
+	VringState state;
+};
+
+struct AnswerMessage {
+	Header header;
+	Integer refused;
+};
+
+// Time that the test's machine has a part in, which does something when it is to be heard.
+class Shared final : public Environment
+{
+public:
+	Clock::time_point now() const override { return {}; }
+	std::chrono::system_clock::time_point date() const override { return {}; }
+	std::uint64_t random() override { return 0; }
+	int wait(int, epoll_event *, int, Clock::time_point) override { return 0; }
+	bool is_shared() const override { return true; }
+	bool await_readable(int) override { return heard(); }
+
+	std::function<bool()> heard;
+};
+
+class ChannelTest : public testing::Test
+{
+protected:
+	ChannelTest()
+	{
+		std::array<int, 2> ends;
+		if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()))
+			throw std::system_error(errno, std::generic_category(), "socketpair");
+		machine_ = FileDescriptor(ends[1]);
+		channel_ = Channel::take(FileDescriptor(ends[0]), environment_);
+	}
+
+	bool take_call()
+	{
+		return ::recv(machine_.get(), &call_, sizeof(call_), MSG_DONTWAIT) == sizeof(call_);
+	}
+	bool answer(std::uint32_t request)
+	{
+		const AnswerMessage message{{request, kVersion | kFlagReply, sizeof(Integer)}, {0}};
+		return ::send(machine_.get(), &message, sizeof(message), MSG_NOSIGNAL) ==
+		       sizeof(message);
+	}
+
+	Shared environment_;
+	FileDescriptor machine_;
+	std::optional<Channel> channel_;
+	CallMessage call_{};
+};
+
+// It asks for an answer, and has it when it returns.
+TEST_F(ChannelTest, GetsTheAcknowledgement)
+{
+	bool answered = false;
+	environment_.heard = [&] {
+		EXPECT_TRUE(take_call());
+		EXPECT_EQ(call_.header.flags, kVersion | kFlagNeedReply);
+		EXPECT_EQ(call_.state.index, 1u);
+		return answered = answer(call_.header.request);
+	};
+	ASSERT_TRUE(channel_);
+	EXPECT_TRUE(channel_->call(1));
+	EXPECT_TRUE(answered);
+	// Nothing of it is left for the next.
+	environment_.heard = [&] { return take_call(); };
+	EXPECT_FALSE(channel_->call(1));
+}
+
+TEST_F(ChannelTest, ReportsAMissingReply)
+{
+	ASSERT_TRUE(channel_);
+	environment_.heard = [] { return false; };
+	EXPECT_FALSE(channel_->call(0));
+	environment_.heard = [&] { return answer(77); };
+	EXPECT_FALSE(channel_->call(0));
+	machine_.reset();
+	environment_.heard = [] { return true; };
+	EXPECT_FALSE(channel_->call(0));
+}
+
+// A pipe can carry no answer.
+TEST_F(ChannelTest, AcceptsOnlyTheMatchingReply)
+{
+	std::array<int, 2> ends;
+	ASSERT_EQ(::pipe(ends.data()), 0);
+	const FileDescriptor reading(ends[0]);
+	EXPECT_FALSE(Channel::take(FileDescriptor(ends[1]), environment_));
+}
+
+} // namespace
+} // namespace weft::vhost_user

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The queue of messages: interrupts by MSI-X, whose table is here.
+#include <chrono>
+#include <future>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "bus/vhost-user/tests/fixture.hpp"
+
+namespace weft::vhost_user
+{
+namespace
+{
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class Messages : public GreetedTest
+{
+protected:
+	static constexpr std::uint8_t kBar = 4;
+	static constexpr std::uint64_t kAddress = 0xa0000;
+
+	// MSI-X on, memory reachable, no function mask.
+	void enable(std::uint16_t control = 0x8000)
+	{
+		guest().write_config<std::uint16_t>(4, 4);
+		set_control(control);
+	}
+	void set_control(std::uint16_t control)
+	{
+		guest().write_config<std::uint16_t>(guest().find_capability(0x11) + 2u, control);
+	}
+	static constexpr std::uint64_t entry(unsigned vector)
+	{
+		return FakeDevice::kTableOffset + 16u * vector;
+	}
+	void set_vector(unsigned vector, std::uint32_t data, bool masked = false)
+	{
+		guest().write<std::uint64_t>(kBar, entry(vector), kAddress);
+		guest().write<std::uint32_t>(kBar, entry(vector) + 8, data);
+		mask(vector, masked);
+	}
+	void mask(unsigned vector, bool masked)
+	{
+		guest().write<std::uint32_t>(kBar, entry(vector) + 12, masked);
+	}
+	std::uint32_t pending()
+	{
+		return guest().read<std::uint32_t>(kBar, FakeDevice::kPbaOffset);
+	}
+};
+
+// The table is memory, masked at first; the model sees nothing of it.
+TEST_F(Messages, TableIsKeptByTheDaemon)
+{
+	EXPECT_EQ(guest().read<std::uint32_t>(kBar, entry(31) + 12), 1u);
+	set_vector(31, 77);
+	EXPECT_EQ(guest().read<std::uint64_t>(kBar, entry(31)), kAddress);
+	EXPECT_EQ(guest().read<std::uint64_t>(kBar, entry(31) + 8), 77u);
+	EXPECT_THAT(device_.writes, IsEmpty());
+	// Across its end: what lies behind is no part of it.
+	guest().write<std::uint64_t>(kBar, entry(32) - 4, ~std::uint64_t{0});
+	EXPECT_EQ(guest().read<std::uint64_t>(kBar, entry(32) - 4), 0xffffffffu);
+}
+
+// A raised vector is one message, as the table says, and one call.
+TEST_F(Messages, CarryTheTableEntry)
+{
+	enable();
+	set_vector(0, 65);
+	set_vector(31, 66);
+	for (int i = 0; i < 2; ++i)
+		guest().give_buffer();
+	guest().take_calls();
+	device_.host().raise_msix(31);
+	EXPECT_EQ(guest().take_message(), (FakeGuest::Msi{kAddress, 66}));
+	EXPECT_THAT(guest().take_calls(), ElementsAre(kMessageQueue));
+	device_.host().raise_msix(0);
+	EXPECT_EQ(guest().take_message(), (FakeGuest::Msi{kAddress, 65}));
+	device_.host().raise_msix(32);
+	EXPECT_FALSE(guest().take_message()) << "no such vector";
+}
+
+// What is masked is pending, once, shows so, and comes when it is unmasked; by the vector's mask or
+// the function's.
+TEST_F(Messages, WaitWhileMasked)
+{
+	enable(0xc000);
+	set_vector(3, 70);
+	guest().give_buffer();
+	device_.host().raise_msix(3);
+	device_.host().raise_msix(3);
+	EXPECT_FALSE(guest().take_message());
+	EXPECT_EQ(pending(), 1u << 3);
+	set_control(0x8000);
+	EXPECT_EQ(guest().take_message(), (FakeGuest::Msi{kAddress, 70}));
+	EXPECT_EQ(pending(), 0u);
+
+	guest().give_buffer();
+	mask(3, true);
+	device_.host().raise_msix(3);
+	EXPECT_FALSE(guest().take_message());
+	mask(3, false);
+	EXPECT_TRUE(guest().take_message());
+	EXPECT_FALSE(guest().take_message());
+}
+
+// A machine without room for a message has it when it makes room.
+TEST_F(Messages, WaitForRoom)
+{
+	enable();
+	set_vector(1, 71);
+	device_.host().raise_msix(1);
+	EXPECT_EQ(pending(), 1u << 1);
+	guest().give_buffer();
+	EXPECT_EQ(guest().kick(kMessageQueue), 0u);
+	EXPECT_EQ(guest().take_message(), (FakeGuest::Msi{kAddress, 71}));
+	EXPECT_EQ(pending(), 0u);
+}
+
+// Nothing is sent by a function that may not, and a reset forgets all.
+TEST_F(Messages, NeedBusMasterAndMsix)
+{
+	enable();
+	set_vector(2, 72);
+	guest().give_buffer();
+	guest().write_config<std::uint16_t>(4, 0);
+	device_.host().raise_msix(2);
+	EXPECT_EQ(pending(), 0u);
+	guest().write_config<std::uint16_t>(4, 4);
+	set_control(0);
+	device_.host().raise_msix(2);
+	EXPECT_EQ(pending(), 0u);
+	set_control(0xc000);
+	device_.host().raise_msix(2);
+	EXPECT_EQ(pending(), 1u << 2);
+	set_control(0);
+	EXPECT_EQ(pending(), 0u);
+
+	const auto express = guest().find_capability(0x10);
+	guest().write_config<std::uint16_t>(express + 8u, 0x8000);
+	EXPECT_EQ(device_.resets.back(), PciReset::FunctionLevel);
+	EXPECT_EQ(guest().read<std::uint32_t>(kBar, entry(2) + 12), 1u);
+	EXPECT_FALSE(guest().take_message());
+}
+
+// What is pending stays so while the function is no master, whatever is unmasked, and comes when it
+// is one again.
+TEST_F(Messages, PendingMessagesNeedBusMaster)
+{
+	enable();
+	set_vector(2, 72, true);
+	guest().give_buffer();
+	device_.host().raise_msix(2);
+	guest().write_config<std::uint16_t>(4, 0);
+	mask(2, false);
+	EXPECT_EQ(guest().kick(kMessageQueue), 0u);
+	set_control(0xc000);
+	set_control(0x8000);
+	EXPECT_FALSE(guest().take_message());
+	EXPECT_EQ(pending(), 1u << 2);
+	guest().write_config<std::uint16_t>(4, 4);
+	EXPECT_EQ(guest().take_message(), (FakeGuest::Msi{kAddress, 72}));
+	EXPECT_EQ(pending(), 0u);
+}
+
+// Nor is a machine waited for that takes O_NONBLOCK off the pipe: the flag belongs to what both
+// share.
+TEST_F(Messages, DoNotBlockOnAFullPipe)
+{
+	int ends[2];
+	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+	const FileDescriptor reader(ends[0]), writer(ends[1]);
+	ASSERT_EQ(guest().call(Request::SetBackendRequestFd, {}, {writer.get()}), 0u);
+	enable();
+	set_vector(0, 80);
+	ASSERT_EQ(::fcntl(writer.get(), F_SETFL, O_NONBLOCK), 0);
+	const Bytes junk(4096);
+	while (::write(writer.get(), junk.data(), junk.size()) > 0)
+		;
+	ASSERT_EQ(::fcntl(writer.get(), F_SETFL, 0), 0);
+	guest().give_buffer();
+	auto raised = std::async(std::launch::async, [&] { device_.host().raise_msix(0); });
+	const bool done = raised.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+	EXPECT_TRUE(done);
+	Bytes read(1 << 20);
+	if (!done) {
+		EXPECT_GT(::read(reader.get(), read.data(), read.size()), 0);
+	}
+	raised.wait();
+	EXPECT_TRUE(guest().take_message());
+}
+
+// A machine that never reads its calls loses none that matters, and holds nobody up.
+TEST_F(Messages, UnreadNotificationsAreDropped)
+{
+	enable();
+	set_vector(0, 80);
+	for (int i = 0; i < 10000; ++i) {
+		guest().give_buffer();
+		device_.host().raise_msix(0);
+		ASSERT_TRUE(guest().take_message());
+	}
+	EXPECT_FALSE(guest().take_calls().empty());
+	guest().give_buffer();
+	device_.host().raise_msix(0);
+	EXPECT_THAT(guest().take_calls(), ElementsAre(kMessageQueue));
+}
+
+// A buffer that is too small for a message, or nowhere, ends it at the next request.
+TEST_F(Messages, BadBuffersEndTheConnection)
+{
+	for (const Descriptor &bad :
+	     {Descriptor{FakeGuest::kBuffers, 19, kDescriptorWritable, 0},
+	      Descriptor{FakeGuest::kBuffers, 20, 0, 0},
+	      Descriptor{FakeGuest::kMemory - 4, 20, kDescriptorWritable, 0}}) {
+		enable();
+		set_vector(0, 90);
+		guest().set_descriptor(kMessageQueue, 0, bad);
+		guest().make_available(kMessageQueue, 0);
+		device_.host().raise_msix(0);
+		guest().send(Request::GetFeatures);
+		expect_lost();
+	}
+}
+
+} // namespace
+} // namespace weft::vhost_user

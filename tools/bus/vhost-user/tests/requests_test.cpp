@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The requests by which a machine sets its card up, and what it is told when one makes no sense.
+#include <cerrno>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "bus/vhost-user/tests/fixture.hpp"
+
+namespace weft::vhost_user
+{
+namespace
+{
+
+using Requests = ServerTest;
+
+// What is offered is what is served, and no more is taken.
+TEST_F(Requests, FeaturesMatchTheImplementation)
+{
+	guest().agree();
+	EXPECT_EQ(guest().call(Request::GetFeatures), 1ull << 32 | 1ull << 30);
+	EXPECT_EQ(guest().call(Request::GetProtocolFeatures), 1ull << 3 | 1ull << 5 | 1ull << 14);
+	EXPECT_EQ(guest().call(Request::SetFeatures, bytes_of(kFeatures | 1ull << 28)),
+		  std::uint64_t{EINVAL})
+		<< "indirect descriptors";
+	EXPECT_EQ(guest().call(Request::SetFeatures, bytes_of(kFeatureProtocol)),
+		  std::uint64_t{EINVAL})
+		<< "the rings of before version 1";
+	EXPECT_EQ(guest().call(Request::SetProtocolFeatures, bytes_of(~std::uint64_t{0})),
+		  std::uint64_t{EINVAL});
+}
+
+// Requests that nobody knows, that are too short, or that bring descriptors which nobody asked for
+// are refused, and the conversation goes on.
+TEST_F(Requests, RejectsInvalidRequests)
+{
+	guest().greet();
+	EXPECT_EQ(guest().call(static_cast<Request>(99)), std::uint64_t{ENOSYS});
+	EXPECT_EQ(guest().call(static_cast<Request>(0)), std::uint64_t{ENOSYS});
+	EXPECT_EQ(guest().call(Request::SetVringNum, Bytes(7)), std::uint64_t{EINVAL});
+	EXPECT_EQ(guest().call(Request::SetVringAddr, Bytes(39)), std::uint64_t{EINVAL});
+	EXPECT_EQ(guest().call(Request::SetOwner, {}, {guest().memory_fd()}),
+		  std::uint64_t{EINVAL});
+	EXPECT_EQ(guest().read_config<std::uint16_t>(0), device_.description().vendor);
+}
+
+// An error that a machine has not agreed to be told of ends the conversation.
+TEST_F(Requests, UnreportableErrorEndsTheConnection)
+{
+	guest().send(static_cast<Request>(99), {}, {}, 0);
+	expect_lost();
+}
+
+// Headers of no message end it: another version, a reply, more than any message has.
+TEST_F(Requests, BadHeadersEndTheConnection)
+{
+	for (const Header &header : {Header{1, 2, 0}, Header{1, 0, 0}, Header{1, 1 | kFlagReply, 0},
+				     Header{1, 1, kMaxPayload + 1}, Header{1, 1, ~0u}}) {
+		guest().send_raw(bytes_of(header));
+		EXPECT_TRUE(guest().wait_closed());
+		connect();
+	}
+	guest().greet();
+}
+
+// A ring has a power of two of entries, 256 at most; it lies in memory, aligned as virtio has it;
+// and there are two.
+TEST_F(Requests, RingsAreValidated)
+{
+	guest().agree();
+	ASSERT_EQ(guest().set_channel(), 0u);
+	ASSERT_EQ(guest().share_memory(), 0u);
+	for (const std::uint32_t entries : {0u, 3u, 257u, 512u, 1u << 31, ~0u})
+		EXPECT_EQ(guest().call_with(Request::SetVringNum, VringState{0, entries}),
+			  std::uint64_t{EINVAL})
+			<< entries;
+	EXPECT_EQ(guest().call_with(Request::SetVringNum, VringState{2, 16}),
+		  std::uint64_t{EINVAL});
+	EXPECT_EQ(guest().enable(0), std::uint64_t{EINVAL}) << "without a place";
+	EXPECT_EQ(guest().call_with(Request::SetVringNum, VringState{0, 256}), 0u);
+	EXPECT_EQ(guest().call_with(Request::SetVringBase, VringState{0, 1 << 16}),
+		  std::uint64_t{EINVAL});
+
+	constexpr auto begin = FakeGuest::kMemory + FakeGuest::kClientOffset;
+	constexpr auto end = begin + FakeGuest::kMemorySize;
+	const auto place = [&](std::uint64_t descriptors, std::uint64_t used,
+			       std::uint64_t available, std::uint32_t flags = 0) {
+		return guest().call_with(Request::SetVringAddr,
+					 VringAddresses{0, flags, descriptors, used, available, 0});
+	};
+	EXPECT_EQ(place(begin, begin + 0x2000, begin + 0x4000), 0u);
+	EXPECT_EQ(place(begin + 8, begin + 0x2000, begin + 0x4000), std::uint64_t{EINVAL});
+	EXPECT_EQ(place(begin, begin + 0x2002, begin + 0x4000), std::uint64_t{EINVAL});
+	EXPECT_EQ(place(begin, begin + 0x2000, begin + 0x4001), std::uint64_t{EINVAL});
+	EXPECT_EQ(place(begin, begin + 0x2000, begin + 0x4000, 1), std::uint64_t{EINVAL});
+	EXPECT_EQ(place(FakeGuest::kMemory, begin + 0x2000, begin + 0x4000), std::uint64_t{EINVAL})
+		<< "the guest's address in place of the client's";
+	// The last place for each of them, and one beyond it.
+	EXPECT_EQ(place(end - 4096, begin, begin + 0x4000), 0u);
+	EXPECT_EQ(place(end - 4096 + 16, begin, begin + 0x4000), std::uint64_t{EINVAL});
+	EXPECT_EQ(place(begin, end - 2052, begin), 0u);
+	EXPECT_EQ(place(begin, end - 2052 + 4, begin), std::uint64_t{EINVAL});
+	EXPECT_EQ(place(begin, begin, end - 516), 0u);
+	EXPECT_EQ(place(begin, begin, end - 516 + 2), std::uint64_t{EINVAL});
+}
+
+// A ring that works is not moved under the device, nor is its memory.
+TEST_F(Requests, RunningRingCannotBeMoved)
+{
+	guest().greet();
+	EXPECT_EQ(guest().call_with(Request::SetVringNum, VringState{0, 16}),
+		  std::uint64_t{EINVAL});
+	EXPECT_EQ(guest().call_with(Request::SetVringBase, VringState{0, 0}),
+		  std::uint64_t{EINVAL});
+	EXPECT_EQ(guest().share_memory(), std::uint64_t{EBUSY});
+	EXPECT_EQ(guest().read_config<std::uint16_t>(0), device_.description().vendor);
+}
+
+// Without a way to be told of messages, or without having agreed on it, no queue is enabled.
+TEST_F(Requests, QueuesNeedAChannel)
+{
+	guest().agree();
+	ASSERT_EQ(guest().share_memory(), 0u);
+	ASSERT_EQ(guest().place(0), 0u);
+	EXPECT_EQ(guest().enable(0), std::uint64_t{ENOTSUP});
+	EXPECT_EQ(guest().call(Request::SetBackendRequestFd), std::uint64_t{EINVAL});
+	EXPECT_EQ(guest().call(Request::SetBackendRequestFd, {}, {guest().memory_fd()}),
+		  std::uint64_t{EINVAL})
+		<< "a file is no channel";
+	EXPECT_EQ(guest().set_channel(), 0u);
+	EXPECT_EQ(guest().enable(0), 0u);
+}
+
+// A channel is the write end of a pipe, or a socket as User-Mode Linux has it, but not one that
+// would keep the connection open whose client is gone: the client's own end, or one in which that
+// is on its way.
+TEST_F(Requests, ChannelsEndWithTheirGuest)
+{
+	guest().agree();
+	int ends[2];
+	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+	const FileDescriptor reader(ends[0]), writer(ends[1]);
+	EXPECT_EQ(guest().call(Request::SetBackendRequestFd, {}, {reader.get()}),
+		  std::uint64_t{EINVAL});
+	EXPECT_EQ(guest().call(Request::SetBackendRequestFd, {}, {writer.get()}), 0u);
+	auto [far, near] = FakeGuest::make_sockets();
+	EXPECT_EQ(guest().call(Request::SetBackendRequestFd, {}, {far.get()}), 0u);
+	guest().send(Request::SetBackendRequestFd, {}, {guest().fd()});
+	EXPECT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
+}
+
+TEST_F(Requests, SocketsThatPassDescriptorsAreRejected)
+{
+	auto [far, near] = FakeGuest::make_sockets();
+	testing::ClientSocket(std::move(near), std::chrono::seconds(5))
+		.send_raw(Bytes(1), {guest().fd()});
+	// Not even a whole message.
+	guest().send_raw(Bytes(4), {far.get()});
+	far.reset();
+	guest().close();
+	EXPECT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
+}
+
+// A machine that has gone has all its descriptors back: who reads its pipe sees the end of it,
+// although no next machine has come.
+TEST_F(Requests, StateEndsWithTheGuest)
+{
+	guest().greet();
+	int ends[2];
+	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+	const FileDescriptor reader(ends[0]);
+	FileDescriptor writer(ends[1]);
+	ASSERT_EQ(guest().call(Request::SetBackendRequestFd, {}, {writer.get()}), 0u);
+	writer.reset();
+	pollfd state{reader.get(), POLLIN, 0};
+	EXPECT_EQ(::poll(&state, 1, 0), 0);
+	guest().close();
+	ASSERT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
+	EXPECT_EQ(::poll(&state, 1, 0), 1);
+	EXPECT_TRUE(state.revents & POLLHUP);
+}
+
+// The memory table: so many regions as the protocol has, with a descriptor each, in whole pages,
+// apart from each other. One that is refused leaves no memory.
+TEST_F(Requests, MemoryTablesAreValidated)
+{
+	guest().agree();
+	constexpr MemoryRegion good{FakeGuest::kMemory, 4096, FakeGuest::kMemory, 0};
+	const auto share = [&](std::uint32_t count, const std::vector<MemoryRegion> &regions,
+			       std::size_t fds) {
+		Bytes payload = bytes_of(MemoryTable{count, 0});
+		for (const MemoryRegion &region : regions)
+			testing::append_bytes(payload, region);
+		return guest().call(Request::SetMemTable, payload,
+				    std::vector<int>(fds, guest().memory_fd()));
+	};
+	const auto &memory = device_.host().dma();
+	std::vector<MemoryRegion> many;
+	for (std::uint64_t i = 0; i < kMaxRegions; ++i)
+		many.push_back({i << 20, 4096, i << 20, 4096 * i});
+	ASSERT_EQ(share(kMaxRegions, many, kMaxRegions), 0u);
+	EXPECT_EQ(memory.sections(), kMaxRegions);
+	EXPECT_EQ(share(1, {good}, 1), 0u) << "it takes the place of the other";
+	EXPECT_EQ(memory.sections(), 1u);
+
+	EXPECT_EQ(share(9, many, 8), std::uint64_t{EINVAL});
+	EXPECT_EQ(memory.sections(), 0u);
+	EXPECT_EQ(share(2, {good}, 2), std::uint64_t{EINVAL});
+	EXPECT_EQ(share(1, {good}, 0), std::uint64_t{EINVAL});
+	EXPECT_EQ(share(1, {good}, 2), std::uint64_t{EINVAL});
+	EXPECT_EQ(share(~0u, {good}, 1), std::uint64_t{EINVAL});
+	EXPECT_EQ(share(2, {good, good}, 2), std::uint64_t{EEXIST});
+	EXPECT_EQ(memory.sections(), 0u);
+	for (const MemoryRegion &bad :
+	     {MemoryRegion{1, 4096, 0, 0}, MemoryRegion{0, 4095, 0, 0}, MemoryRegion{0, 0, 0, 0},
+	      MemoryRegion{0, 4096, 0, 8}, MemoryRegion{0, 4096, 0, FakeGuest::kMemorySize},
+	      MemoryRegion{0, 4096, 0, ~std::uint64_t{4095}},
+	      MemoryRegion{~std::uint64_t{4095}, 8192, 0, 0},
+	      MemoryRegion{0, 8192, ~std::uint64_t{4095}, 0}})
+		EXPECT_NE(share(1, {bad}, 1), 0u);
+	EXPECT_EQ(memory.sections(), 0u);
+	EXPECT_EQ(share(0, {}, 0), 0u);
+	EXPECT_EQ(share(1, {good}, 1), 0u);
+}
+
+// When a machine goes, its memory goes and the device is reset; the next one finds it fresh, and
+// one at a time is served.
+TEST_F(Requests, GuestsConnectOneAfterTheOther)
+{
+	guest().greet();
+	guest().write_config<std::uint16_t>(4, 4);
+	EXPECT_TRUE(device_.host().bus_master());
+	{
+		auto [ours, theirs] = FakeGuest::make_sockets();
+		server_.serve(std::move(theirs));
+		FakeGuest second(loop_, std::move(ours));
+		EXPECT_TRUE(second.wait_closed());
+	}
+	guest().close();
+	ASSERT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
+	EXPECT_EQ(device_.resets.back(), PciReset::HostGone);
+	EXPECT_EQ(device_.host().dma().sections(), 0u);
+	connect().greet();
+	EXPECT_EQ(guest().read_config<std::uint16_t>(4), 0);
+}
+
+// A machine that takes its memory back loses the card, and a device that fails is taken from its
+// machine.
+TEST_F(Requests, LostMemoryEndsOnlyTheConnection)
+{
+	guest().greet();
+	ASSERT_EQ(::ftruncate(guest().memory_fd(), 4096), 0);
+	EXPECT_EQ(device_.host().dma().read_as<int>(FakeGuest::kMemory + 8192), 0);
+	expect_lost();
+	device_.fail_next_write = true;
+	try {
+		guest().write<std::uint32_t>(0, 0, 1);
+	} catch (const FakeGuest::HungUp &) {
+	}
+	expect_lost();
+}
+
+} // namespace
+} // namespace weft::vhost_user

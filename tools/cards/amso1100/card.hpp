@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The emulated Ammasso 1100: a PCI function with two stations on one cable, the host's Ethernet
+// interface and the RNIC.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <hw/amso1100/registers.hpp>
+
+#include "cards/amso1100/ethernet_rings.hpp"
+#include "cards/amso1100/interrupts.hpp"
+#include "cards/amso1100/rnic.hpp"
+#include "base/loop.hpp"
+#include "cards/card.hpp"
+#include "net/ethernet/channel.hpp"
+#include "bus/pci/device.hpp"
+
+namespace weft::amso1100
+{
+
+class Card final : public cards::Card, private PciDevice
+{
+public:
+	// @channel: to the Ethernet that the host is on, if it is on one. Addresses follow from
+	// @guid.
+	Card(std::uint64_t guid, std::shared_ptr<ethernet::Channel> channel);
+
+	// cards::Card.
+	PciDevice *function() override { return this; }
+	std::vector<cards::Count> activity() const override;
+
+	// The interface's hardware address, and that of the RNIC.
+	ethernet::Address host_address() const { return host_address_; }
+	ethernet::Address rdma_address() const { return host_address_ + 1; }
+
+private:
+	// PciDevice.
+	const PciDescription &description() const override { return description_; }
+	void attach(PciHost &host) override;
+	void detach() override;
+	void region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data) override;
+	void region_write(unsigned bar, std::uint64_t offset,
+			  std::span<const std::byte> data) override;
+	void reset(PciReset kind) override;
+	void bus_master_changed(bool on) override;
+
+	void transmit();
+	void serve();
+	void send(const ethernet::FramePtr &frame);
+	void receive(const ethernet::FramePtr &frame);
+	void read_page(std::uint64_t offset, std::span<std::byte> data);
+
+	const PciDescription description_;
+	const ethernet::Address host_address_;
+	const std::shared_ptr<ethernet::Channel> channel_;
+	PciHost *host_ = nullptr;
+	// While attached.
+	std::optional<Wakeup> transmit_wakeup_, request_wakeup_;
+	std::optional<ethernet::Channel::End> cable_;
+	// Frames for which the Ethernet had no room: the RNIC's, which TCP sends again.
+	std::atomic<std::uint64_t> lost_{0};
+	Interrupts interrupts_;
+	EthernetRings rings_;
+	Rnic rnic_;
+};
+
+} // namespace weft::amso1100

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A completion queue: a ring of entries in the host's memory, and what the host says of it in the
+// card's.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <hw/amso1100/work.hpp>
+
+#include "cards/amso1100/message_queues.hpp"
+
+namespace weft::amso1100
+{
+
+class CompletionQueue
+{
+public:
+	static constexpr unsigned kMostDepth = 4096 + 1;
+	// Shared structures, from the register page on; and what hints call the queues.
+	static constexpr std::uint64_t kShared = 0x10000;
+	static constexpr std::size_t kMost = 1024;
+	static constexpr std::uint32_t kFirstIndex = hw::amso1100::least_queue_index;
+
+	using Entry = std::array<std::byte, hw::amso1100::completion::size>;
+	struct Config {
+		std::uint64_t producer_word, pool, user_context;
+		std::uint32_t slot_size, depth;
+	};
+	enum class Added {
+		Yes,
+		Full,
+		OutOfReach, // nothing is written to it any more
+	};
+
+	CompletionQueue(std::uint32_t handle, std::uint16_t place, PciHost &host,
+			MessageQueues &queues, const Config &config);
+
+	const std::uint32_t handle;
+	const Config config;
+	std::uint32_t index() const { return kFirstIndex + place_; }
+	std::uint64_t shared_offset() const
+	{
+		return kShared + std::uint64_t{place_} * hw::amso1100::shared::size;
+	}
+
+	// An access at @offset of the shared structure, inside of it.
+	void read(std::size_t offset, std::span<std::byte> data) const;
+	void write(std::size_t offset, std::span<const std::byte> data);
+
+	// Wakes the host, once, if it has asked for that since the last time: there is no word of
+	// what was in the queue before.
+	Added add(const Entry &entry, bool solicited);
+
+	unsigned users = 0;           // queues that complete here
+	std::uint64_t last_event = 0; // that names it
+	bool told_of_failure = false;
+
+private:
+	const std::uint16_t place_;
+	PciHost &host_;
+	MessageQueues &queues_;
+	std::array<std::byte, hw::amso1100::shared::size> shared_{};
+	std::uint32_t produced_ = 0;
+	bool out_of_reach_ = false;
+};
+
+} // namespace weft::amso1100

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Where the card listens, and those who have asked for a connection there.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include <hw/amso1100/events.hpp>
+
+#include "cards/amso1100/connections.hpp"
+#include "cards/amso1100/handles.hpp"
+#include "cards/amso1100/message_queues.hpp"
+#include "net/tcp/stack.hpp"
+
+namespace weft::amso1100
+{
+
+class QueuePair;
+
+class Endpoints
+{
+public:
+	static constexpr std::size_t kMostListeners = tcp::Stack::kMostListeners;
+	// Whose start is not whole, or whom the host has not answered. Of the former the oldest
+	// gives way, of the address that has the most of them: they cost whoever calls nothing.
+	static constexpr std::size_t kMostRequests = 256;
+	// A request that the host does not answer.
+	static constexpr Clock::duration kPatience = std::chrono::seconds(60);
+
+	// @context: RNIC_OPEN's.
+	Endpoints(Loop &loop, MessageQueues &queues, tcp::Stack &stack, Connections &connections,
+		  std::uint64_t context);
+	~Endpoints();
+
+	// Requests of the host's, as it has written them. What destroy() returns is the last event
+	// that names the listener.
+	hw::amso1100::Status listen(const Message &request, Message &reply);
+	std::optional<std::uint64_t> destroy(std::uint32_t listener);
+	// @qp: null if there is none. Whatever comes of it, the request is over.
+	hw::amso1100::Status accept(const Message &request, QueuePair *qp);
+	hw::amso1100::Status reject(std::uint32_t request);
+
+private:
+	struct Listener {
+		Listener(std::uint32_t own, std::uint16_t, std::uint64_t user_context,
+			 const tcp::Endpoint &where, std::size_t most)
+		    : handle(own), context(user_context), local(where), backlog(most)
+		{
+		}
+		const std::uint32_t handle;
+		const std::uint64_t context;
+		const tcp::Endpoint local;
+		const std::size_t backlog;
+		std::uint64_t last_event = 0;
+	};
+	// Somebody who has connected.
+	class Request final : public SilentHost
+	{
+	public:
+		enum class State {
+			Starting, // what it asks for is not whole
+			Reported, // the host is to answer
+			Lost,     // the same, but it is in vain
+			Over,     // to be taken away
+		};
+
+		Request(std::uint32_t own, std::uint16_t, Endpoints &endpoints,
+			std::uint32_t its_listener, std::uint64_t its_number,
+			tcp::ConnectionPtr connection);
+		~Request() override;
+
+		const std::uint32_t handle;
+		const std::uint32_t listener;
+		const tcp::Ip peer;
+		const std::uint64_t number; // of all that came; the lower, the older
+		State state = State::Starting;
+		iwarp::Carrier *carrier; // until it is lost, or somebody else's
+
+		void drop();
+
+	private:
+		void requested(const iwarp::StartFrame &request) override;
+		void ended(const iwarp::End &end) override;
+
+		Endpoints &endpoints_;
+		Timer timer_;
+	};
+
+	void take(std::uint32_t listener, const tcp::ConnectionPtr &connection);
+	// How many of a listener's the host is to answer.
+	std::size_t reported(std::uint32_t listener);
+	void make_room();
+	bool report(Request &request, const iwarp::StartFrame &start);
+	bool listen_anywhere(tcp::Endpoint &local,
+			     const std::function<void(const tcp::ConnectionPtr &)> &taken);
+	void reap();
+
+	Loop &loop_;
+	MessageQueues &queues_;
+	tcp::Stack &stack_;
+	Connections &connections_;
+	const std::uint64_t context_;
+	Handles<Listener, kMostListeners> listeners_;
+	Handles<Request, kMostRequests> requests_;
+	std::uint64_t came_ = 0;
+	Wakeup reaper_;
+};
+
+} // namespace weft::amso1100

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The card as an ordinary Ethernet interface: two rings of descriptors in its own memory, which the
+// driver fills and the card empties.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <hw/amso1100/registers.hpp>
+
+#include "net/ethernet/frame.hpp"
+
+namespace weft
+{
+class PciHost;
+}
+
+namespace weft::amso1100
+{
+
+class Interrupts;
+
+class EthernetRings
+{
+public:
+	// @send: takes a frame of the driver's, if @has_room; without room a frame stays where it
+	// is, and whoever makes room calls transmit() again. All is called on the card's loop.
+	EthernetRings(Interrupts &interrupts, std::function<void(const ethernet::FramePtr &)> send,
+		      std::function<bool()> has_room)
+	    : interrupts_(interrupts), send_(std::move(send)), has_room_(std::move(has_room))
+	{
+	}
+
+	void reset();
+	// An access at @offset from the receive ring's start, inside of the rings. True: there may
+	// be frames to transmit().
+	void read(std::uint64_t offset, std::span<std::byte> data) const;
+	bool write(std::uint64_t offset, std::span<const std::byte> data);
+	// Sends what is ready, a bounded number at a time. True: there is more.
+	bool transmit(PciHost &host);
+	// A frame for the host. It is dropped where the driver has given no buffer.
+	void receive(PciHost &host, const ethernet::Frame &frame);
+
+	// The register page's: where the next descriptors lie in the card's own space.
+	std::uint32_t next_transmit() const
+	{
+		return hw::amso1100::transmit_ring_address +
+		       static_cast<std::uint32_t>(transmit_index_ * hw::amso1100::transmit::size);
+	}
+	std::uint32_t next_receive() const
+	{
+		return hw::amso1100::receive_ring_address +
+		       static_cast<std::uint32_t>(receive_index_ * hw::amso1100::receive::size);
+	}
+
+	// Written on the loop, read anywhere.
+	struct Counts {
+		std::atomic<std::uint64_t> transmitted{0}, received{0};
+		std::atomic<std::uint64_t> bad_transmits{0}; // no frame, or out of reach
+		std::atomic<std::uint64_t> missed{0};   // for want of a buffer, or of one in reach
+		std::atomic<std::uint64_t> overlong{0}; // that a buffer had no room for
+	} counts;
+
+private:
+	static constexpr std::size_t kBytes = hw::amso1100::rings_end - hw::amso1100::receive_ring;
+
+	std::span<std::byte> transmit_entry(unsigned index);
+	std::span<std::byte> receive_entry(unsigned index);
+	std::optional<unsigned> next_ready();
+	bool carry_out(PciHost &host, std::span<std::byte> entry);
+	void quiesce();
+
+	Interrupts &interrupts_;
+	const std::function<void(const ethernet::FramePtr &)> send_;
+	const std::function<bool()> has_room_;
+	std::array<std::byte, kBytes> memory_{};
+	unsigned transmit_index_ = 0;
+	unsigned receive_index_ = 0;
+};
+
+} // namespace weft::amso1100

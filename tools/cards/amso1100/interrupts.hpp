@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The card's interrupts, and the registers that say what they are for: one pin for both functions,
+// as the board has it, or a message for each, which the board has not. A pin costs a machine far
+// more: it is masked and unmasked around each interrupt, and shared.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include <hw/amso1100/registers.hpp>
+
+namespace weft::amso1100
+{
+
+class Interrupts
+{
+public:
+	// @drive: told whether the pin is driven, when that changes. @send: sends a message, if the
+	// driver wants them, when there is something to look at that was not there when the last
+	// one of it was sent, or is there still after it was acknowledged.
+	Interrupts(std::function<void(bool)> drive, std::function<void(hw::amso1100::Vector)> send)
+	    : drive_(std::move(drive)), send_(std::move(send))
+	{
+	}
+
+	// As after power-on: silent, until the driver says that it may be driven.
+	void reset();
+
+	// What there is to look at, for the Ethernet function and for the RNIC.
+	void raise_network(std::uint32_t bits);
+	void raise_hints();
+	// Nothing there of the Ethernet function any more.
+	void clear_network();
+
+	// Registers of BAR 0, by their offsets; others read 0.
+	std::uint32_t read(std::uint64_t offset);
+	void write(std::uint64_t offset, std::uint32_t value);
+
+private:
+	void evaluate();
+	void raise(hw::amso1100::Vector vector, std::uint32_t causes, std::uint32_t &told);
+
+	const std::function<void(bool)> drive_;
+	const std::function<void(hw::amso1100::Vector)> send_;
+	bool driven_ = false;
+	std::uint32_t disr_ = 0, dimr_ = 0, himr_ = 0;
+	std::uint32_t nisr_ = 0, nimr_ = ~0u, nimr1_ = ~0u;
+	std::uint32_t idis_ = 1;
+	// What came after the driver has read NISR0: an acknowledgement of what it read then does
+	// not take it away. The old driver acknowledges after it has looked at the rings.
+	std::uint32_t unread_ = 0;
+	// What there was when messages were last sent, and is not acknowledged.
+	std::uint32_t network_told_ = 0, rnic_told_ = 0;
+};
+
+} // namespace weft::amso1100

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What of the host's memory may be reached by an STag: regions, as lists of pages.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include <hw/amso1100/work.hpp>
+
+#include "cards/amso1100/message_queues.hpp"
+
+namespace weft
+{
+class PciHost;
+}
+
+namespace weft::amso1100
+{
+
+// What an access comes to.
+enum class Verdict { Good, InvalidStag, OtherPd, Bounds, Rights, Wrapped };
+
+class MemoryRegions
+{
+public:
+	static constexpr std::size_t kMostRegions = 32768;
+	// Entries of a page list, and of all of them.
+	static constexpr std::uint32_t kMostPages = 131072;
+	static constexpr std::size_t kMostEntries = 4 << 20;
+	static constexpr std::uint32_t kLeastPageSize = 1024, kMostPageSize = 1 << 30;
+
+	// Who reaches for memory. STag 0 names addresses on the bus, for who may.
+	struct Who {
+		std::uint32_t pd;
+		bool zero_stag = false;
+	};
+
+	explicit MemoryRegions(PciHost &host) : host_(host) {}
+
+	// Requests of the host's, as it has written them.
+	hw::amso1100::Status add(const Message &request, Message &reply);
+	hw::amso1100::Status add_pages(const Message &request);
+	hw::amso1100::Status allocate(const Message &request, Message &reply);
+	hw::amso1100::Status remove(std::uint32_t stag);
+	// A work request, whole but for its page list perhaps.
+	hw::amso1100::Status fast_register(std::uint32_t pd, std::span<const std::byte> slot);
+	// It may be registered anew, or removed.
+	Verdict invalidate(std::uint32_t pd, std::uint32_t stag);
+	// The same by a peer's wish, who may take away what it was given by STAG_ALLOC and a
+	// registration in the send queue, and nothing that streams share (RFC 5042, 6.5).
+	Verdict invalidate_for_peer(std::uint32_t pd, std::uint32_t stag);
+
+	// @right: one of mr_flag's.
+	Verdict check(const Who &who, std::uint32_t stag, std::uint64_t offset,
+		      std::uint64_t length, std::uint32_t right) const;
+	// Where the host has no memory, what it has registered is out of bounds.
+	Verdict read(const Who &who, std::uint32_t stag, std::uint64_t offset,
+		     std::span<std::byte> into, std::uint32_t right) const;
+	Verdict write(const Who &who, std::uint32_t stag, std::uint64_t offset,
+		      std::span<const std::byte> bytes, std::uint32_t right);
+
+private:
+	enum class State {
+		Filling, // its page list is not whole
+		Valid,
+		Invalid,
+	};
+	struct Region {
+		State state = State::Filling;
+		bool allocated = false; // by STAG_ALLOC
+		std::uint8_t key = 0;
+		std::uint32_t pd = 0;
+		std::uint32_t flags = 0;
+		std::uint64_t base = 0; // the offset of its first byte
+		std::uint32_t length = 0;
+		std::uint32_t first_offset = 0; // in its first page
+		std::uint32_t page_size = 0;
+		std::uint32_t most_pages = 0; // that count against kMostEntries
+		std::vector<std::uint64_t> pages{};
+		// What was wrong with a part of its list: the last is answered so.
+		hw::amso1100::Status wrong = hw::amso1100::Status::ok;
+	};
+	// What REGISTER and a fast registration say alike.
+	struct Shape {
+		std::uint64_t va;
+		std::uint32_t page_size, first_offset, length, pages;
+	};
+
+	static hw::amso1100::Status look_at(const Shape &shape);
+	static void set_shape(Region &region, const Shape &shape);
+	std::uint32_t insert(Region region);
+	Region *find(std::uint32_t stag);
+	const Region *find(std::uint32_t stag) const;
+	template<typename Piece>
+	static bool walk(const Region &region, std::uint64_t offset, std::size_t length,
+			 Piece &&piece);
+
+	PciHost &host_;
+	std::unordered_map<std::uint32_t, Region> regions_; // by the STag without its key
+	std::size_t entries_ = 0;
+	std::uint32_t last_index_ = 0;
+};
+
+} // namespace weft::amso1100

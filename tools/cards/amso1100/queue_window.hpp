@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The card's memory for the send and receive queues of its queue pairs, and one such queue.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <hw/amso1100/messages.hpp>
+
+#include "cards/amso1100/bytes.hpp"
+
+namespace weft::amso1100
+{
+
+class QueueWindow
+{
+public:
+	// From the register page on.
+	static constexpr std::uint64_t kStart = 0x400000;
+	static constexpr std::uint64_t kEnd = kStart + (64 << 20);
+	static constexpr std::uint64_t kAlignment = 4096;
+
+	// Zeros; nothing: there is no room.
+	std::optional<std::uint64_t> allocate(std::size_t size)
+	{
+		std::uint64_t start = kStart;
+		for (const auto &[at, area] : areas_) {
+			if (at - start >= rounded(size))
+				break;
+			start = at + rounded(area.size());
+		}
+		if (rounded(size) > kEnd - start)
+			return std::nullopt;
+		areas_.emplace(start, std::vector<std::byte>(size));
+		return start;
+	}
+	void free(std::uint64_t start) { areas_.erase(start); }
+	// There is an area at @start.
+	std::span<std::byte> at(std::uint64_t start) { return areas_.at(start); }
+
+	// An access within kStart and kEnd; what is no queue's reads 0, and is not written.
+	void read(std::uint64_t offset, std::span<std::byte> data)
+	{
+		const auto part = find(offset, data.size());
+		std::ranges::copy(part, data.begin());
+	}
+	void write(std::uint64_t offset, std::span<const std::byte> data)
+	{
+		const auto part = find(offset, data.size());
+		std::ranges::copy(data.first(part.size()), part.begin());
+	}
+
+private:
+	static std::uint64_t rounded(std::size_t size)
+	{
+		return (size + kAlignment - 1) / kAlignment * kAlignment;
+	}
+	// As much of it as is of one area.
+	std::span<std::byte> find(std::uint64_t offset, std::size_t size)
+	{
+		auto after = areas_.upper_bound(offset);
+		if (after == areas_.begin())
+			return {};
+		auto &[start, area] = *--after;
+		const std::uint64_t within = offset - start;
+		if (within >= area.size())
+			return {};
+		return std::span(area).subspan(within, std::min(size, area.size() - within));
+	}
+
+	std::map<std::uint64_t, std::vector<std::byte>> areas_;
+};
+
+// A queue of work requests, which the host fills.
+class WorkRing
+{
+public:
+	WorkRing(QueueWindow &window, std::uint64_t start, unsigned depth, std::size_t slot_size)
+	    : window_(window), start_(start), depth_(depth), slot_size_(slot_size)
+	{
+	}
+	static std::size_t size(unsigned depth, std::size_t slot_size)
+	{
+		return hw::amso1100::shared::size + depth * slot_size;
+	}
+
+	std::uint64_t start() const { return start_; }
+	unsigned depth() const { return depth_; }
+	// What the host says of it is no place in it.
+	bool bad() const { return produced() >= depth_; }
+	// The next request's slot; take() makes it the card's.
+	std::optional<std::span<const std::byte>> next() const
+	{
+		if (bad() || produced() == taken_)
+			return std::nullopt;
+		return window_.at(start_).subspan(hw::amso1100::shared::size + taken_ * slot_size_,
+						  slot_size_);
+	}
+	void take() { taken_ = (taken_ + 1) % depth_; }
+
+private:
+	unsigned produced() const
+	{
+		return load_be<std::uint16_t>(window_.at(start_), hw::amso1100::shared::index);
+	}
+
+	QueueWindow &window_;
+	const std::uint64_t start_;
+	const unsigned depth_;
+	const std::size_t slot_size_;
+	unsigned taken_ = 0;
+};
+
+} // namespace weft::amso1100

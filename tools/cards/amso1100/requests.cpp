@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A queue pair's requests: what is taken from its queues, what becomes of it, and the entries that
+// say so. They come in the order of the requests; each request that the host has posted has one, or
+// is counted in the next.
+#include <algorithm>
+#include <utility>
+
+#include "cards/amso1100/bytes.hpp"
+#include "cards/amso1100/queue_pair.hpp"
+
+namespace weft::amso1100
+{
+
+namespace wire = hw::amso1100;
+using iwarp::Opcode;
+using wire::EventId;
+using wire::QpState;
+using wire::Status;
+using wire::WorkId;
+
+namespace
+{
+
+bool is_send(WorkId id)
+{
+	return id >= WorkId::send && id <= WorkId::send_solicited_invalidate;
+}
+bool is_read(WorkId id)
+{
+	return id == WorkId::rdma_read || id == WorkId::rdma_read_invalidate;
+}
+
+Opcode opcode_of(WorkId id)
+{
+	switch (id) {
+	case WorkId::send_invalidate:
+		return Opcode::SendInvalidate;
+	case WorkId::send_solicited:
+		return Opcode::SendSolicited;
+	case WorkId::send_solicited_invalidate:
+		return Opcode::SendSolicitedInvalidate;
+	case WorkId::rdma_write:
+		return Opcode::Write;
+	default:
+		return Opcode::Send;
+	}
+}
+
+// Of an access to the host's own memory.
+Status local_status(Verdict verdict)
+{
+	switch (verdict) {
+	case Verdict::Good:
+		return Status::ok;
+	case Verdict::Rights:
+		return Status::access_violation;
+	default:
+		return Status::bounds_violation;
+	}
+}
+
+} // namespace
+
+void QueuePair::serve()
+{
+	if (config_.sq.bad() || config_.rq.bad())
+		return die(EventId::local_catastrophic);
+	if (state_ == QpState::error)
+		flush();
+	else if (connected())
+		take_requests();
+}
+
+// No more than the host may have posted: one that says more of it is not believed.
+void QueuePair::take_requests()
+{
+	while (connected() && outstanding_.size() < config_.sq.depth() - 1) {
+		const auto slot = config_.sq.next();
+		if (!slot)
+			return;
+		SendWork work = parse_send_work(*slot, config_.send_sges, config_.write_sges);
+		const bool waits =
+			(work.flags & wire::work::fence) || work.id == WorkId::invalidate;
+		if (waits && !outstanding_.empty())
+			return;
+		if (work.fault == Status::ok)
+			work.fault = examine(work);
+		if (work.fault == Status::ok && work.id == WorkId::fast_register)
+			work.fault = card_.regions.fast_register(config_.pd, *slot);
+		if (work.fault == Status::ok && work.id == WorkId::invalidate) {
+			const auto key = static_cast<std::uint8_t>((*slot)[wire::invalidate::key]);
+			const auto stag =
+				load_be<std::uint32_t>(*slot, wire::invalidate::stag) | key;
+			if (card_.regions.invalidate(config_.pd, stag) != Verdict::Good)
+				work.fault = Status::invalid_stag;
+		}
+		config_.sq.take();
+		outstanding_.push_back({std::move(work)});
+		submit(first_ + outstanding_.size() - 1);
+	}
+}
+
+// Before its first byte is sent.
+Status QueuePair::examine(const SendWork &work) const
+{
+	if (is_read(work.id)) {
+		if (!config_.ord)
+			return Status::zero_read_resources;
+		return local_status(card_.regions.check(local(), work.local_stag, work.local_offset,
+							work.length, wire::mr_flag::local_write));
+	}
+	for (const Sge &sge : work.sges.view()) {
+		if (!sge.length)
+			continue;
+		const Verdict verdict = card_.regions.check(local(), sge.stag, sge.offset,
+							    sge.length, wire::mr_flag::local_read);
+		if (verdict != Verdict::Good)
+			return local_status(verdict);
+	}
+	return Status::ok;
+}
+
+// What cannot be carried out goes the same way, so that what is before it is done first; a stream
+// that cannot read what it is to send ends with a Terminate.
+void QueuePair::submit(std::uint64_t sequence)
+{
+	Outstanding &each = outstanding(sequence);
+	const SendWork &work = each.work;
+	iwarp::Request request{.opcode = opcode_of(work.id),
+			       .id = sequence,
+			       .fence = (work.flags & wire::work::read_fence) != 0};
+	const auto read = [this, sequence](std::uint32_t offset, std::span<std::uint8_t> into) {
+		return gather(sequence, offset, into);
+	};
+	if (work.fault != Status::ok) {
+		request.opcode = Opcode::Send;
+		request.source = {.length = 1, .read = read};
+	} else if (is_read(work.id)) {
+		request.opcode = Opcode::ReadRequest;
+		request.read = {.sink = work.local_stag,
+				.sink_offset = work.local_offset,
+				.length = work.length,
+				.source = work.remote_stag,
+				.source_offset = work.remote_offset};
+	} else if (is_send(work.id) || work.id == WorkId::rdma_write) {
+		request.source = {.length = static_cast<std::uint32_t>(work.sges.length),
+				  .read = read};
+		request.stag = work.remote_stag;
+		request.offset = work.remote_offset;
+	} else {
+		each.done = true;
+		return retire();
+	}
+	carrier_->post(std::move(request));
+}
+
+// False: that is the end.
+bool QueuePair::gather(std::uint64_t sequence, std::uint32_t offset, std::span<std::uint8_t> into)
+{
+	if (!is_outstanding(sequence))
+		return false;
+	SendWork &work = outstanding(sequence).work;
+	const auto bytes = std::as_writable_bytes(into);
+	const auto piece = [&](const Sge &sge, std::uint64_t at, std::size_t done,
+			       std::size_t size) {
+		const Verdict verdict =
+			card_.regions.read(local(), sge.stag, sge.offset + at,
+					   bytes.subspan(done, size), wire::mr_flag::local_read);
+		work.fault = local_status(verdict);
+		return verdict == Verdict::Good;
+	};
+	if (work.fault == Status::ok && work.sges.walk(offset, bytes.size(), piece))
+		return true;
+	failed_ = sequence;
+	return false;
+}
+
+void QueuePair::completed(std::uint64_t id)
+{
+	if (id == kReady || !is_outstanding(id))
+		return;
+	outstanding(id).done = true;
+	retire();
+	if (connected())
+		serve();
+}
+
+// From the oldest, as far as they are done.
+void QueuePair::retire()
+{
+	while (!outstanding_.empty() && outstanding_.front().done) {
+		const SendWork work = std::move(outstanding_.front().work);
+		outstanding_.pop_front();
+		++first_;
+		if (work.id == WorkId::rdma_read_invalidate)
+			card_.regions.invalidate(config_.pd, work.local_stag);
+		if (!complete_send(work, Status::ok))
+			return;
+	}
+}
+
+std::optional<std::uint64_t> QueuePair::next_receive()
+{
+	const auto slot = config_.rq.next();
+	if (!slot)
+		return std::nullopt;
+	receiving_ = parse_receive_work(*slot, config_.receive_sges);
+	config_.rq.take();
+	// Of one that cannot be used the first byte says so.
+	return receiving_->fault == Status::ok ? receiving_->sges.length : UINT64_MAX;
+}
+
+bool QueuePair::place_message(std::uint64_t offset, iwarp::View payload)
+{
+	const auto bytes = std::as_bytes(payload);
+	const auto piece = [&](const Sge &sge, std::uint64_t at, std::size_t done,
+			       std::size_t size) {
+		const Verdict verdict =
+			card_.regions.write(local(), sge.stag, sge.offset + at,
+					    bytes.subspan(done, size), wire::mr_flag::local_write);
+		receiving_->fault = local_status(verdict);
+		return verdict == Verdict::Good;
+	};
+	return receiving_->fault == Status::ok &&
+	       receiving_->sges.walk(offset, bytes.size(), piece);
+}
+
+void QueuePair::received(std::uint64_t length, bool solicited,
+			 std::optional<iwarp::Stag> invalidated)
+{
+	const ReceiveWork work = *std::exchange(receiving_, std::nullopt);
+	complete_receive(work, work.fault, static_cast<std::uint32_t>(length), solicited,
+			 invalidated.value_or(0));
+}
+
+// Everything that is outstanding, each with an entry of its own; the one that the end is owed to
+// says why.
+void QueuePair::flush()
+{
+	const auto failed = std::exchange(failed_, std::nullopt);
+	while (!outstanding_.empty()) {
+		const Outstanding each = std::move(outstanding_.front());
+		outstanding_.pop_front();
+		const bool guilty = failed == first_++;
+		complete_send(each.work, guilty      ? each.work.fault
+					 : each.done ? Status::ok
+						     : Status::flushed);
+	}
+	if (const auto receiving = std::exchange(receiving_, std::nullopt))
+		complete_receive(*receiving, receiving->fault == Status::ok ? Status::flushed
+									    : receiving->fault);
+	while (const auto slot = config_.sq.next()) {
+		const SendWork work = parse_send_work(*slot, config_.send_sges, config_.write_sges);
+		config_.sq.take();
+		complete_send(work, Status::flushed);
+	}
+	while (const auto slot = config_.rq.next()) {
+		const ReceiveWork work = parse_receive_work(*slot, config_.receive_sges);
+		config_.rq.take();
+		complete_receive(work, Status::flushed);
+	}
+}
+
+void QueuePair::discard()
+{
+	outstanding_.clear();
+	receiving_.reset();
+	while (config_.sq.next())
+		config_.sq.take();
+	while (config_.rq.next())
+		config_.rq.take();
+}
+
+CompletionQueue::Entry QueuePair::entry_of(const Posted &posted, Status result) const
+{
+	CompletionQueue::Entry entry{};
+	entry[wire::header::id] = static_cast<std::byte>(posted.id);
+	entry[wire::header::result] = static_cast<std::byte>(result);
+	entry[wire::work::sge_count] = static_cast<std::byte>(posted.sge_count);
+	entry[wire::work::flags] = static_cast<std::byte>(posted.flags);
+	store_be<std::uint64_t>(entry, wire::header::context, posted.context);
+	store_be<std::uint64_t>(entry, wire::completion::qp_context, config_.user_context);
+	store_be<std::uint32_t>(entry, wire::completion::qp_state,
+				static_cast<std::uint32_t>(state_));
+	store_be<std::uint32_t>(entry, wire::completion::qp_handle, handle);
+	return entry;
+}
+
+// False: it was lost, and the queue pair with it.
+bool QueuePair::complete_send(const SendWork &work, Status result)
+{
+	if (result == Status::ok && !(work.flags & wire::work::signaled)) {
+		++silent_;
+		return true;
+	}
+	CompletionQueue::Entry entry = entry_of(work, result);
+	store_be<std::uint32_t>(entry, wire::work::silent_count, std::exchange(silent_, 0));
+	return add(config_.sq_cq, entry, false);
+}
+
+bool QueuePair::complete_receive(const ReceiveWork &work, Status result, std::uint32_t bytes,
+				 bool solicited, std::uint32_t invalidated)
+{
+	CompletionQueue::Entry entry = entry_of(work, result);
+	store_be<std::uint32_t>(entry, wire::completion::bytes, bytes);
+	store_be<std::uint32_t>(entry, wire::completion::stag, invalidated);
+	return add(config_.rq_cq, entry, solicited);
+}
+
+bool QueuePair::add(CompletionQueue &cq, const CompletionQueue::Entry &entry, bool solicited)
+{
+	const auto added = cq.add(entry, solicited);
+	if (added == CompletionQueue::Added::Yes)
+		return true;
+	const bool full = added == CompletionQueue::Added::Full;
+	if (!full || &cq != &config_.sq_cq) {
+		// Once: every queue pair that has it meets the same.
+		if (!std::exchange(cq.told_of_failure, true))
+			cq.last_event = card_.queues.event(event_message(
+				full ? EventId::cq_overflow : EventId::cq_operation_error,
+				card_.user_context,
+				{wire::ResourceType::cq, cq.handle, cq.config.user_context}));
+	}
+	die(full && &cq == &config_.sq_cq ? EventId::sq_completion_overflow
+					  : EventId::local_catastrophic);
+	return false;
+}
+
+} // namespace weft::amso1100

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A card, and a peer that is none: another revision, markers, no check, more private data than a
+// card has room for.
+#include <optional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cards/amso1100/testing/two_cards.hpp"
+#include "net/iwarp/testing/party.hpp"
+#include "net/iwarp_tcp/carrier.hpp"
+#include "net/tcp/testing/station.hpp"
+
+namespace weft::amso1100
+{
+namespace
+{
+
+namespace wire = hw::amso1100;
+using namespace std::chrono_literals;
+using iwarp::Bytes;
+using iwarp::testing::pattern;
+using testing::Driver;
+using testing::kPort;
+using wire::EventId;
+using wire::MessageId;
+using wire::QpState;
+using wire::Status;
+
+constexpr std::uint32_t kCard = 0x0a000001;
+constexpr iwarp::Stag kStag = 0x200;
+constexpr std::uint32_t kSize = 100000;
+
+class MaliciousPeer final : public iwarp::testing::Memory
+{
+public:
+	void post(iwarp::Request asked) override { carrier->post(std::move(asked)); }
+	void accept(const Bytes &private_data) override { carrier->accept(private_data, 16, 16); }
+
+	std::optional<iwarp::Carrier> carrier;
+	bool over = false;
+};
+
+class Amso1100MaliciousPeer : public ::testing::Test
+{
+protected:
+	Amso1100MaliciousPeer()
+	{
+		card.bring_up(kCard);
+		cq = card.create_cq();
+		qp = card.create_qp(cq, cq);
+		memory = card.allocate(1 << 20);
+		stag = card.register_memory(memory, 1 << 20);
+		station.stack.add_address(station.address, Driver::kMask);
+		stranger.regions[kStag] = {pattern(kSize, 7), 0};
+		stranger.regions[1] = {Bytes(kSize), 0};
+	}
+	void make(const iwarp::StartFrame &start)
+	{
+		iwarp::StreamConfig config;
+		config.start = start;
+		stranger.carrier.emplace(loop, config, stranger, [this] { stranger.over = true; });
+	}
+	// The card is called, and takes the call.
+	void call(const iwarp::StartFrame &start)
+	{
+		make(start);
+		card.listen(kPort);
+		ASSERT_TRUE(stranger.carrier->connect(station.stack, {kCard, kPort}));
+		const auto request = card.wait_event();
+		ASSERT_EQ(Driver::id_of(request), EventId::connection_request);
+		ASSERT_EQ(
+			card.accept(qp, Driver::field(request, wire::connection_request::endpoint)),
+			Status::ok);
+		ASSERT_TRUE(loop.run_until([&] { return stranger.reply.has_value(); }));
+	}
+	// The card calls, and is told what came of it.
+	Status call_out(const iwarp::StartFrame &start)
+	{
+		make(start);
+		station.stack.listen({0, kPort}, [this](const tcp::ConnectionPtr &connection) {
+			stranger.carrier->adopt(connection);
+		});
+		card.connect(qp, station.address, kPort);
+		return Driver::result(card.wait_event());
+	}
+	// Both write and read, and both send; compared.
+	void exchange()
+	{
+		stranger.receives = {kSize};
+		card.receive(qp, 1, {{stag, kSize, memory}});
+		const Bytes sent = pattern(5000, 3);
+		stranger.write(pattern(kSize, 4), stag, memory + 200000);
+		stranger.read({.sink = 1,
+			       .sink_offset = 0,
+			       .length = kSize,
+			       .source = stag,
+			       .source_offset = memory + 200000});
+		stranger.send(sent);
+		const auto got = card.wait(cq);
+		EXPECT_EQ(got.result, Status::ok);
+		EXPECT_EQ(got.bytes, sent.size());
+		ASSERT_TRUE(loop.run_until([&] { return stranger.done.size() == 3; }, 1min));
+		const auto is = [&](std::uint64_t at, const Bytes &bytes) {
+			return std::ranges::equal(card.host.memory(at, bytes.size()),
+						  std::as_bytes(std::span(bytes)));
+		};
+		EXPECT_TRUE(is(memory, sent));
+		EXPECT_TRUE(is(memory + 200000, pattern(kSize, 4)));
+		EXPECT_TRUE(stranger.regions[1].bytes == pattern(kSize, 4));
+		card.read(qp, 2, {stag, kSize, memory + 400000}, kStag, 0);
+		card.write(qp, 3, {{stag, kSize, memory + 400000}}, 1, 0);
+		card.send(qp, 4, {{stag, 5000, memory}});
+		for (const std::uint64_t context : {2, 3, 4}) {
+			const auto done = card.wait(cq);
+			EXPECT_EQ(done.context, context);
+			EXPECT_EQ(done.result, Status::ok);
+		}
+		ASSERT_TRUE(loop.run_until([&] { return stranger.messages.size() == 1; }, 1min));
+		EXPECT_TRUE(is(memory + 400000, pattern(kSize, 7)));
+		EXPECT_TRUE(stranger.messages[0].bytes == sent);
+	}
+
+	VirtualEnvironment environment;
+	Reactor reactor{"test", Reactor::Drive::Manual, environment};
+	Loop loop{"cable", reactor};
+	testing::Plug plug{loop, "card"};
+	tcp::testing::Station station{loop, 2};
+	ethernet::Link link{loop, plug.port, station.port, {}, 1};
+	Driver card{reactor, 1, plug.channel};
+	Driver::Cq cq{};
+	Driver::Qp qp{};
+	std::uint64_t memory = 0;
+	std::uint32_t stag = 0;
+	MaliciousPeer stranger; // last: it has connections of the station's
+};
+
+// Whoever connects and says nothing takes no place of those who do: neither of the host's backlog,
+// nor, in however great a number, the last of the card's.
+TEST_F(Amso1100MaliciousPeer, ConnectsAndStaysSilent)
+{
+	// The station's connections outlast them.
+	const auto leave = [](tcp::testing::Client *client) {
+		if (client->connection)
+			client->connection->set_user(nullptr);
+		delete client;
+	};
+	std::vector<std::unique_ptr<tcp::testing::Client, decltype(leave)>> silent;
+	const auto call_silently = [&](unsigned times) {
+		for (unsigned i = 0; i < times; ++i) {
+			silent.emplace_back(new tcp::testing::Client);
+			tcp::testing::Client &client = *silent.back();
+			client.connection = station.stack.connect({kCard, kPort}, client);
+			ASSERT_TRUE(loop.run_until([&] { return client.connections == 1; }));
+		}
+	};
+	card.listen(kPort, 2);
+	call_silently(300);
+	make({});
+	ASSERT_TRUE(stranger.carrier->connect(station.stack, {kCard, kPort}));
+	EXPECT_EQ(Driver::id_of(card.wait_event()), EventId::connection_request);
+	// The oldest of them have given way.
+	EXPECT_TRUE(silent.front()->end);
+	EXPECT_FALSE(silent.back()->end);
+}
+
+class Amso1100Revision : public Amso1100MaliciousPeer, public ::testing::WithParamInterface<int>
+{
+};
+
+// Of each revision, with markers and without, with the check and without.
+TEST_P(Amso1100Revision, IsAnsweredInTheSameRevision)
+{
+	const auto revision = static_cast<std::uint8_t>(GetParam());
+	iwarp::StartFrame start{.markers = revision == 1, .crc = revision != 1};
+	start.revision = revision;
+	if (revision == 2)
+		start.enhanced = iwarp::Enhanced{.ird = 4, .ord = 4};
+	call(start);
+	EXPECT_EQ(stranger.reply->revision, revision);
+	EXPECT_TRUE(stranger.reply->crc);
+	EXPECT_FALSE(stranger.reply->markers);
+	exchange();
+	stranger.carrier->close();
+	EXPECT_EQ(Driver::id_of(card.wait_event()), EventId::close_complete);
+	ASSERT_TRUE(loop.run_until([&] { return stranger.over; }, 1min));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Amso1100Revision, ::testing::Values(0, 1, 2));
+
+TEST_F(Amso1100MaliciousPeer, RepliesInAnotherRevision)
+{
+	EXPECT_EQ(call_out({.markers = true, .crc = false}), Status::ok);
+	EXPECT_EQ(stranger.request->revision, 2);
+	EXPECT_TRUE(stranger.request->enhanced->peer_to_peer);
+	EXPECT_EQ(stranger.request->enhanced->ord, 16);
+	exchange();
+}
+
+// What an event has no room for is refused: nobody hears of it but who has said it.
+TEST_F(Amso1100MaliciousPeer, SendsTooMuchPrivateData)
+{
+	iwarp::StartFrame start;
+	start.private_data = Bytes(wire::most_private_data + 1);
+	make(start);
+	card.listen(kPort);
+	ASSERT_TRUE(stranger.carrier->connect(station.stack, {kCard, kPort}));
+	ASSERT_TRUE(loop.run_until([&] { return stranger.over; }, 1min));
+	EXPECT_TRUE(stranger.refusal);
+	EXPECT_EQ(stranger.end, iwarp::End{iwarp::End::Kind::Refused});
+	EXPECT_FALSE(card.next_event());
+}
+
+TEST_F(Amso1100MaliciousPeer, RepliesWithTooMuchPrivateData)
+{
+	stranger.answer = Bytes(wire::most_private_data + 1);
+	EXPECT_EQ(call_out({}), Status::connection_reset);
+	ASSERT_TRUE(loop.run_until([&] { return stranger.over; }, 1min));
+	EXPECT_EQ(stranger.carrier->tcp_end(), tcp::End::Reset);
+}
+
+// Who does not speak MPA at all is reset, and the host hears nothing.
+TEST_F(Amso1100MaliciousPeer, SendsGarbage)
+{
+	card.listen(kPort);
+	tcp::testing::Client client;
+	client.output = Bytes(100, 'x');
+	client.connection = station.stack.connect({kCard, kPort}, client);
+	ASSERT_TRUE(loop.run_until([&] { return client.connections == 1; }));
+	client.send();
+	ASSERT_TRUE(loop.run_until([&] { return client.end.has_value(); }, 1min));
+	EXPECT_FALSE(card.next_event());
+}
+
+// What each has outstanding is what the other answers; more of the host's waits.
+TEST_F(Amso1100MaliciousPeer, NegotiatesReads)
+{
+	iwarp::StartFrame start;
+	start.revision = 2;
+	start.enhanced = iwarp::Enhanced{.ird = 4, .ord = 200};
+	call(start);
+	EXPECT_EQ(stranger.reply->enhanced->ird, 16);
+	EXPECT_EQ(stranger.reply->enhanced->ord, 4);
+	const Bytes there = pattern(kSize, 7);
+	stranger.write({1}, stag, memory);
+	for (std::uint64_t i = 0; i < 12; ++i)
+		card.read(qp, i, {stag, 1000, memory + 1000 * i}, kStag, 1000 * i);
+	for (std::uint64_t i = 0; i < 12; ++i)
+		EXPECT_EQ(card.wait(cq).context, i);
+	EXPECT_TRUE(std::ranges::equal(card.host.memory(memory, 12000),
+				       std::as_bytes(std::span(there).first(12000))));
+}
+
+} // namespace
+} // namespace weft::amso1100

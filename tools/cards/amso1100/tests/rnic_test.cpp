@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The RNIC's message queues as its driver sees them, and its station on the cable.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <hw/amso1100/messages.hpp>
+#include <hw/amso1100/registers.hpp>
+
+#include "cards/amso1100/testing/driver.hpp"
+#include "net/ethernet/channel.hpp"
+#include "net/tcp/wire.hpp"
+
+namespace weft::amso1100
+{
+namespace
+{
+
+namespace wire = hw::amso1100;
+using ethernet::Frame;
+using ethernet::FramePtr;
+using wire::MessageId;
+using wire::Status;
+
+constexpr std::uint32_t kAddress = 0x0a000001, kPeer = 0x0a000002;
+constexpr tcp::Mac kPeerMac = 0x020000000002;
+
+struct Fixture {
+	VirtualEnvironment environment;
+	Reactor reactor{"test", Reactor::Drive::Manual, environment};
+	const std::shared_ptr<ethernet::Channel> channel = std::make_shared<ethernet::Channel>();
+};
+
+class Amso1100Rnic : public ::testing::Test, private Fixture, protected testing::Driver
+{
+protected:
+	Amso1100Rnic() : Driver(Fixture::reactor, 77, Fixture::channel) {}
+
+	std::vector<FramePtr> sent_;
+	ethernet::Channel::End cable_{Fixture::channel, ethernet::Channel::kNetwork, host.loop(),
+				      [this](const FramePtr &frame) { sent_.push_back(frame); }};
+};
+
+// The words are cleared before anything is said; then a reply comes with one hint, counted, and an
+// interrupt.
+TEST_F(Amso1100Rnic, IsInitialisedAndOpened)
+{
+	initialise();
+	EXPECT_EQ(word(kHintCount), 0);
+	EXPECT_EQ(word(kReplyWord), 0);
+	EXPECT_EQ(word(kEventWord), 0);
+	EXPECT_FALSE(host.intx());
+	EXPECT_NE(open(), 0u);
+	const auto reply = host.memory(kReplies, wire::message_size);
+	EXPECT_EQ(load_be<std::uint64_t>(reply, wire::header::context), kContext);
+	EXPECT_EQ(reply[wire::header::id], static_cast<std::byte>(MessageId::rnic_open));
+	EXPECT_EQ(word(kHintCount), 1);
+	EXPECT_EQ(host.read<std::uint32_t>(0, wire::reg::host_hint), 1u);
+	EXPECT_EQ(host.read<std::uint32_t>(0, wire::reg::host_hint), wire::hint_none);
+	EXPECT_TRUE(host.intx());
+	host.write<std::uint32_t>(0, wire::reg::disr, host.read<std::uint32_t>(0, wire::reg::disr));
+	EXPECT_FALSE(host.intx());
+}
+
+// Or a message of its own: one until it is acknowledged, and another for what comes after.
+TEST_F(Amso1100Rnic, UsesMsiInsteadOfThePin)
+{
+	host.set_msix_enabled(true);
+	const auto vector = static_cast<unsigned>(wire::Vector::rnic);
+	initialise();
+	const auto handle = open();
+	EXPECT_EQ(host.take_interrupts(vector), 1u);
+	EXPECT_FALSE(host.intx());
+	ask(MessageId::rnic_query, {{0x10, handle}});
+	EXPECT_EQ(host.take_interrupts(vector), 0u);
+	host.write<std::uint32_t>(0, wire::reg::disr, wire::disr_hints);
+	EXPECT_EQ(host.take_interrupts(vector), 0u);
+	ask(MessageId::rnic_query, {{0x10, handle}});
+	EXPECT_EQ(host.take_interrupts(vector), 1u);
+	EXPECT_EQ(host.take_interrupts(static_cast<unsigned>(wire::Vector::network)), 0u);
+}
+
+TEST_F(Amso1100Rnic, IdentifiesItself)
+{
+	initialise();
+	const auto handle = open();
+	const auto reply = ask(MessageId::rnic_query, {{0x10, handle}});
+	EXPECT_EQ(result(reply), Status::ok);
+	EXPECT_EQ(load_be<std::uint64_t>(reply, wire::rnic_query::user_context), 0x1100000022u);
+	EXPECT_EQ(load_be<std::uint32_t>(reply, wire::rnic_query::vendor_id), wire::pci_vendor_id);
+	EXPECT_EQ(result(ask(MessageId::rnic_query, {{0x10, handle + 1}})), Status::invalid_rnic);
+	EXPECT_EQ(result(ask(static_cast<MessageId>(13), {{0x10, handle}})),
+		  Status::not_implemented);
+	EXPECT_EQ(result(ask(MessageId::rnic_open)), Status::in_use);
+	EXPECT_EQ(result(ask(MessageId::rnic_close, {{0x10, handle}})), Status::ok);
+	EXPECT_EQ(result(ask(MessageId::rnic_query, {{0x10, handle}})), Status::invalid_rnic);
+}
+
+// A station of its own: it answers for its address with the RNIC's hardware address, and pings,
+// until the address goes.
+TEST_F(Amso1100Rnic, RespondsForItsAddresses)
+{
+	initialise();
+	const auto handle = open();
+	EXPECT_EQ(configure(handle, 1, kAddress), Status::ok);
+	EXPECT_EQ(configure(handle, 1, kAddress), Status::address_in_use);
+	EXPECT_EQ(configure(handle, 1, 0), Status::invalid_address);
+	EXPECT_EQ(configure(handle, 9, kAddress), Status::invalid_modifier);
+	EXPECT_EQ(configure(handle, 2, kPeer), Status::address_not_available);
+	ASSERT_TRUE(host.loop().run_until([&] { return !sent_.empty(); }));
+	sent_.clear(); // it has announced itself
+
+	const auto request = [&] {
+		Frame frame = tcp::encode({tcp::kBroadcast, kPeerMac, tcp::kTypeArp},
+					  tcp::Arp{false, kPeerMac, 0, kPeer, kAddress});
+		cable_.send(std::make_shared<const Frame>(std::move(frame)));
+	};
+	request();
+	ASSERT_TRUE(host.loop().run_until([&] { return !sent_.empty(); }));
+	const auto answer = tcp::parse_arp(tcp::View(*sent_[0]).subspan(tcp::kEthernetHeader));
+	ASSERT_TRUE(answer);
+	std::array<std::byte, 8> address;
+	host.read_register(4, wire::page_base + wire::page::rdma_address, address);
+	const tcp::Mac own = load_be<std::uint64_t>(address) >> 16;
+	EXPECT_EQ(answer->sender_mac, own);
+	EXPECT_EQ(answer->sender, kAddress);
+
+	sent_.clear();
+	tcp::Bytes echo{8, 0, 0, 0, 0, 1, 0, 1};
+	const auto sum = tcp::checksum(echo);
+	echo[2] = static_cast<std::uint8_t>(sum >> 8);
+	echo[3] = static_cast<std::uint8_t>(sum);
+	const tcp::Packet packet{kPeer, kAddress, tcp::kProtocolIcmp, echo};
+	cable_.send(
+		std::make_shared<const Frame>(tcp::encode({own, kPeerMac, tcp::kTypeIp}, packet)));
+	ASSERT_TRUE(host.loop().run_until([&] { return !sent_.empty(); }));
+	const auto pong = tcp::parse_packet(tcp::View(*sent_[0]).subspan(tcp::kEthernetHeader));
+	ASSERT_TRUE(pong);
+	EXPECT_EQ(pong->destination, kPeer);
+
+	sent_.clear();
+	EXPECT_EQ(configure(handle, 2, kAddress), Status::ok);
+	request();
+	EXPECT_EQ(configure(handle, 2, kAddress), Status::address_not_available);
+	EXPECT_TRUE(sent_.empty());
+}
+
+// Replies are held while their queue is full, and requests behind them; none is lost, and their
+// order stays.
+TEST_F(Amso1100Rnic, HoldsRepliesWhileTheQueueIsFull)
+{
+	initialise();
+	std::uint16_t seen = 0;
+	std::uint64_t asked = 0, answered = 0;
+	const auto taken = [&] { return word(kRequestWord) == produced; };
+	const auto post = [&] {
+		for (unsigned i = 0; i < wire::request_entries - 2; ++i)
+			fill(MessageId::rnic_query, {{0x10, 0}}, ++asked);
+		ring();
+	};
+	const auto read_all = [&] {
+		for (; seen != word(kReplyWord);
+		     seen = static_cast<std::uint16_t>((seen + 1) % wire::reply_entries))
+			EXPECT_EQ(load_be<std::uint64_t>(
+					  host.memory(kReplies + seen * wire::message_size, 16),
+					  wire::header::context),
+				  ++answered);
+		put<std::uint16_t>(reply_shared + wire::shared::index, seen);
+	};
+	for (unsigned round = 0; round < 2; ++round) {
+		post();
+		ASSERT_TRUE(host.loop().run_until(taken));
+	}
+	post();
+	ASSERT_TRUE(
+		host.loop().run_until([&] { return word(kReplyWord) == wire::reply_entries - 1; }));
+	host.loop().poll();
+	EXPECT_FALSE(taken());
+	EXPECT_EQ(word(kReplyWord), wire::reply_entries - 1);
+	read_all();
+	ASSERT_TRUE(host.loop().run_until(
+		[&] { return word(kReplyWord) == asked % wire::reply_entries; }));
+	read_all();
+	EXPECT_EQ(answered, asked);
+	EXPECT_EQ(word(kHintCount), asked);
+	EXPECT_TRUE(taken());
+}
+
+// No context, no reply; nothing before INIT, or after TERM; an index that is none is not followed.
+TEST_F(Amso1100Rnic, IgnoresOtherAddresses)
+{
+	fill(MessageId::rnic_open);
+	ring();
+	host.loop().poll();
+	EXPECT_EQ(word(kReplyWord), 0x0100);
+	produced = 1;
+	initialise();
+	fill(MessageId::rnic_open, {}, 0);
+	ring();
+	ASSERT_TRUE(host.loop().run_until([&] { return word(kRequestWord) == produced; }));
+	EXPECT_EQ(word(kReplyWord), 0);
+	put<std::uint16_t>(shared + wire::shared::index, wire::request_entries);
+	host.loop().poll();
+	EXPECT_EQ(word(kRequestWord), produced);
+	fill(MessageId::term, {}, 0);
+	ring();
+	host.loop().poll();
+	produced = 0;
+	put_word(kReplyWord, 0x0100);
+	fill(MessageId::rnic_open);
+	ring();
+	host.loop().poll();
+	EXPECT_EQ(word(kReplyWord), 0x0100);
+}
+
+// A host that was killed says no TERM: the next one's INIT begins anew, wherever the last was.
+TEST_F(Amso1100Rnic, RestartsForTheNextDriver)
+{
+	initialise();
+	open();
+	produced = 0;
+	initialise();
+	EXPECT_NE(open(), 0u);
+}
+
+// Also where the last one had said nothing but INIT, so that the index is where it was.
+TEST_F(Amso1100Rnic, RestartsAfterPartialInitialisation)
+{
+	initialise();
+	produced = 0;
+	put_word(kRequestWord, 0x0100);
+	initialise();
+	EXPECT_NE(open(), 0u);
+}
+
+// What INIT has named is not there: no byte is written, and nobody is harmed.
+TEST_F(Amso1100Rnic, HostWithoutAddressesReceivesNothing)
+{
+	fill(MessageId::init, {{0x10, 0xffffffff}}, 0);
+	fill(MessageId::rnic_open);
+	ring();
+	host.loop().poll();
+	EXPECT_EQ(word(kReplyWord), 0x0100);
+	EXPECT_FALSE(host.intx());
+}
+
+} // namespace
+} // namespace weft::amso1100

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What an open RNIC has: completion queues, queue pairs, memory, endpoints; and the host's requests
+// about them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <span>
+
+#include "cards/amso1100/completion_queue.hpp"
+#include "cards/amso1100/connections.hpp"
+#include "cards/amso1100/endpoints.hpp"
+#include "cards/amso1100/handles.hpp"
+#include "cards/amso1100/memory_regions.hpp"
+#include "cards/amso1100/queue_pair.hpp"
+#include "cards/amso1100/queue_window.hpp"
+#include "net/tcp/stack.hpp"
+
+namespace weft::amso1100
+{
+
+class Verbs
+{
+public:
+	// @context: RNIC_OPEN's. @privileged: so it was opened.
+	Verbs(PciHost &host, MessageQueues &queues, tcp::Stack &stack, std::uint64_t context,
+	      bool privileged);
+
+	struct Answer {
+		hw::amso1100::Status status = hw::amso1100::Status::ok;
+		std::uint64_t after = 0; // an event that the host reads before
+		bool none = false;       // there is no answer to this request
+	};
+	// Whether it is one for here.
+	static bool knows(hw::amso1100::MessageId id);
+	// Where such a request names the RNIC.
+	static std::size_t rnic_handle(hw::amso1100::MessageId id);
+	Answer carry_out(const Message &request, Message &reply);
+
+	// ADAPTER_HINT: there is something in a queue. serve() looks, a bounded number of queues at
+	// a time; true: there are more.
+	void ring(std::uint32_t hint);
+	bool serve();
+
+	// Accesses at @offset from the register page: shared structures of completion queues, and
+	// queues of queue pairs.
+	void read(std::uint64_t offset, std::span<std::byte> data);
+	void write(std::uint64_t offset, std::span<const std::byte> data);
+
+private:
+	Answer create_cq(const Message &request, Message &reply);
+	Answer destroy_cq(const Message &request);
+	Answer create_qp(const Message &request, Message &reply);
+	Answer modify_qp(const Message &request, Message &reply);
+	Answer destroy_qp(const Message &request);
+	Answer connect(const Message &request);
+	CompletionQueue *shared_at(std::uint64_t offset, std::size_t size) const;
+
+	PciHost &host_;
+	MessageQueues &queues_;
+	tcp::Stack &stack_;
+	const std::uint64_t context_;
+	const bool privileged_;
+	// What is used lies before what uses it.
+	MemoryRegions regions_{host_};
+	QueueWindow window_;
+	Connections connections_;
+	Handles<CompletionQueue, CompletionQueue::kMost> cqs_;
+	Handles<QueuePair, QueuePair::kMost> qps_;
+	Endpoints endpoints_;
+	// Queue pairs that were rung, each once.
+	std::deque<std::uint16_t> rung_;
+	std::array<bool, QueuePair::kMost> is_rung_{};
+};
+
+} // namespace weft::amso1100

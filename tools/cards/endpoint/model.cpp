@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// An end node that is only managed: its port is up, its agents answer, and nothing else does. It
+// costs no thread, descriptor or socket, so that a subnet of ten thousand fits into one daemon.
+#include "cards/model.hpp"
+
+#include "net/fabric/mad_port.hpp"
+
+namespace weft::endpoint
+{
+
+namespace
+{
+
+class Endpoint final : public cards::Card
+{
+public:
+	explicit Endpoint(const cards::Settings &settings)
+	    : port_(*settings.ports.front(),
+		    {.description = settings.name, .node_guid = settings.guid}, {})
+	{
+	}
+
+private:
+	// Answers on the threads of those who ask.
+	fabric::MadPort port_;
+};
+
+const cards::Registration registration{
+	{.name = "endpoint",
+	 .least_ports = 1,
+	 .most_ports = 1,
+	 .pluggable = false,
+	 .flags = {},
+	 .make = [](const cards::Settings &settings, Loop *) -> std::unique_ptr<cards::Card> {
+		 return std::make_unique<Endpoint>(settings);
+	 }}};
+
+} // namespace
+
+} // namespace weft::endpoint

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The card's management agents behind their two doors: MAD_IFC, and SMPs from the wire.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "cards/hca/management.hpp"
+#include "cards/hca/subnet_agent.hpp"
+
+namespace weft::hca
+{
+
+class Agents final : public ManagementAgent
+{
+public:
+	// @trusted: the driver may manage, its own node included. If not, it reads what the
+	// agents know, by MAD_IFC, and SMPs from the wire are not for it.
+	Agents(const fabric::NodeIdentity &identity,
+	       const std::vector<std::unique_ptr<CardPort>> &ports, Loop &loop,
+	       SubnetAgent::Host &host, bool trusted);
+
+	std::optional<ib::Smp> wire_smp(unsigned port, const ib::Smp &smp, std::uint16_t slid,
+					bool &handled) override;
+	void key_violation(unsigned port, ib::TrapNumber trap,
+			   const packet::Headers &headers) override;
+
+	// MAD_IFC: turns @mad, addressed to @port, into its answer. False: no answer is due.
+	// @slid: the source LID that the driver names, if the MAD came from the wire.
+	bool local_mad(unsigned port, ib::Mad &mad, ib::Lid slid, bool ignore_mkey);
+
+	SubnetAgent &subnet() { return subnet_; }
+
+private:
+	const std::vector<std::unique_ptr<CardPort>> &ports_;
+	SubnetAgent subnet_;
+	const bool trusted_;
+};
+
+} // namespace weft::hca

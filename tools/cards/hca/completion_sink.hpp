@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The second of the three things that the transport engine asks of a card: where completions go,
+// and events.
+#pragma once
+
+#include <cstdint>
+
+#include "cards/hca/types.hpp"
+
+namespace weft::hca
+{
+
+struct QueuePair;
+
+// ChecksumStatus - what the card has found in the payload of a datagram and checked there; all
+// false if it is not IP over InfiniBand, or its header checksum does not hold.
+struct ChecksumStatus {
+	bool ipv4 = false;
+	bool ipv4_fragment = false;
+	bool ipv4_options = false;
+	bool ipv6 = false;
+	bool ip_checksum_ok = false;
+	// One of these if there was a checksum to check, and it holds.
+	bool tcp = false;
+	bool udp = false;
+
+	bool l4_checksum_ok() const { return tcp || udp; }
+	bool operator==(const ChecksumStatus &) const = default;
+};
+
+// SendDone - a send request that is done; byte_count of reads and atomics only.
+struct SendDone {
+	std::uint16_t index = 0;
+	SendOpcode opcode = SendOpcode::nop;
+	std::uint32_t byte_count = 0;
+};
+
+// ReceiveDone - everything about a received message that its completion tells.
+struct ReceiveDone {
+	std::uint16_t index = 0;
+	std::uint32_t srqn = 0; // of an XRC receive, otherwise 0
+	ReceiveOpcode opcode = ReceiveOpcode::send;
+	// Immediate data, invalidated key, or P_Key index of a datagram without immediate.
+	std::uint32_t immediate = 0;
+	std::uint32_t byte_count = 0;
+	std::uint32_t source_qpn = 0;
+	std::uint16_t source_lid = 0;
+	std::uint8_t sl = 0;
+	std::uint8_t path_bits = 0;
+	bool grh = false;
+	bool solicited = false;
+	ChecksumStatus checksums;
+};
+
+// Failure - a request that has failed or was flushed.
+struct Failure {
+	std::uint16_t index = 0;
+	std::uint32_t srqn = 0; // of an XRC receive, otherwise 0
+	Syndrome syndrome = Syndrome::none;
+	bool is_send = false;
+};
+
+// All data of a request is in guest memory before its completion is written. False: the queue is
+// not there or takes no more.
+class CompletionSink
+{
+public:
+	virtual ~CompletionSink() = default;
+
+	[[nodiscard]] virtual bool sent(const QueuePair &qp, const SendDone &done) = 0;
+	[[nodiscard]] virtual bool received(const QueuePair &qp, std::uint32_t cqn,
+					    const ReceiveDone &done) = 0;
+	[[nodiscard]] virtual bool failed(const QueuePair &qp, std::uint32_t cqn,
+					  const Failure &failure) = 0;
+	// An asynchronous event of the queue pair. False: there is no room for it where the guest
+	// would be told of it now, but there will be (Transport::events_wanted()).
+	[[nodiscard]] virtual bool raise(Event event, std::uint32_t qpn) = 0;
+};
+
+} // namespace weft::hca

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What a card's control plane offers to its transport engine. Everything here belongs to the card
+// and to its loop; pointers that a lookup gives are good until control returns to the loop.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cards/hca/completion_sink.hpp"
+#include "cards/hca/diagnostics.hpp"
+#include "cards/hca/groups.hpp"
+#include "cards/hca/management.hpp"
+#include "cards/hca/memory.hpp"
+#include "cards/hca/port.hpp"
+#include "cards/hca/queue_pair.hpp"
+#include "cards/hca/sparse_table.hpp"
+#include "cards/hca/work_source.hpp"
+
+namespace weft
+{
+class Loop;
+}
+
+namespace weft::hca
+{
+
+struct Context {
+	std::string name; // for logs
+	Loop &loop;       // timers and posting
+	WorkSource &work;
+	CompletionSink &completions;
+	Memory &memory;
+	Groups &groups;
+	ManagementAgent &management;
+	Diagnostics &diagnostics;
+	std::vector<std::unique_ptr<CardPort>> &ports;
+	SparseTable<QueuePair> queue_pairs{0};
+	// The numbers by which the driver knows the special queue pairs: QP0 of each port, then QP1
+	// of each; 0: there is none.
+	static constexpr unsigned kSpecialQps = 4;
+	std::array<std::uint32_t, kSpecialQps> special_qpns{};
+	// An address vector's PD and port must be the QP's.
+	bool check_address_vectors = false;
+	// Completions of datagrams tell whether their IP checksums hold.
+	bool ipoib_checksum = false;
+	// Integers in the host's memory are big-endian (operands of atomics).
+	bool big_endian_host = false;
+
+	// Lookup by number, one table access. Null: does not exist.
+	QueuePair *queue_pair(std::uint32_t qpn) const
+	{
+		QueuePair *qp = queue_pairs.find(qpn);
+		return qp && qp->qpn == qpn ? qp : nullptr;
+	}
+	CardPort *port(unsigned number) const
+	{
+		return number >= 1 && number <= ports.size() ? ports[number - 1].get() : nullptr;
+	}
+	// QP0 (@number 0) or QP1 of @port, as the driver created it.
+	QueuePair *special_queue_pair(unsigned port, unsigned number) const
+	{
+		const std::uint32_t qpn = special_qpns[2 * number + port - 1];
+		return qpn ? queue_pair(qpn) : nullptr;
+	}
+};
+
+} // namespace weft::hca

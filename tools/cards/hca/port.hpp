@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A port of a card: its addresses and tables as the subnet manager sets them, and its end of a
+// link.
+#pragma once
+
+#include <cstdint>
+
+#include <ib/smp.hpp>
+
+#include "net/fabric/managed_port.hpp"
+
+namespace weft::hca
+{
+
+class CardPort
+{
+public:
+	static constexpr unsigned kGids = fabric::guids_per_block;
+	static constexpr unsigned kPkeys = 128;
+	static constexpr ib::Mtu kMaxMtu = ib::Mtu::mtu_4096;
+	// What a card has of these at the most.
+	struct Limits {
+		ib::Mtu mtu = kMaxMtu;
+		unsigned pkeys = kPkeys;
+	};
+	static constexpr unsigned kVlCap = 4; // encoded: VL0 to VL7
+	static constexpr std::uint32_t kDefaultCapabilities =
+		ib::port_cap_trap | ib::port_cap_sl_mapping | ib::port_cap_system_image_guid |
+		ib::port_cap_capability_mask_notice | ib::port_cap_client_reregistration |
+		ib::port_cap_other_local_changes_notice;
+
+	// @fabric_port outlives this.
+	CardPort(unsigned number, ib::Guid guid, fabric::Port &fabric_port, const Limits &limits);
+	CardPort(unsigned number, ib::Guid guid, fabric::Port &fabric_port)
+	    : CardPort(number, guid, fabric_port, Limits{})
+	{
+	}
+
+	unsigned number() const { return number_; } // 1 or 2
+	ib::Guid guid() const { return managed_.guids[0]; }
+	fabric::Port &fabric_port() const { return fabric_port_; }
+
+	// Back to the state at power-on: no LID, link down.
+	void reset();
+
+	// What the subnet manager reads and sets of it.
+	fabric::ManagedPort &managed() { return managed_; }
+	ib::PortInfo &info() { return managed_.info; }
+	const ib::PortInfo &info() const { return managed_.info; }
+	ib::PortState state() const { return info().state(); }
+	bool active() const { return state() == ib::PortState::active; }
+	std::uint16_t lid() const { return info().lid; }
+	unsigned lmc() const { return info().lmc(); }
+	// Whether a unicast @lid is one of this port's own.
+	bool owns_lid(std::uint16_t lid) const
+	{
+		return (lid >> lmc()) == (info().lid >> lmc()) && info().lid != 0;
+	}
+	ib::Mtu mtu() const { return info().neighbor_mtu(); }
+
+	// Zero beyond the table, which is no valid P_Key.
+	std::uint16_t pkey(unsigned index) const
+	{
+		return index < managed_.pkeys.size() ? managed_.pkeys[index].value()
+						     : std::uint16_t{0};
+	}
+	// Index of the entry that lets in packets with @pkey (IBA 10.9.3); -1 if none.
+	int find_pkey(std::uint16_t pkey) const;
+	ib::Gid gid(unsigned index) const
+	{
+		return ib::Gid::from_parts(info().gid_prefix,
+					   index < kGids ? managed_.guids[index].value()
+							 : ib::Guid{0});
+	}
+	bool owns_gid(const ib::Gid &gid) const;
+	std::uint8_t vl(unsigned sl) const { return managed_.sl_to_vl.vl(sl); }
+
+	void count_pkey_violation();
+	void count_qkey_violation();
+
+	// The driver opened it (INIT_PORT).
+	bool opened() const { return opened_; }
+	void set_opened(bool opened) { opened_ = opened; }
+
+private:
+	const unsigned number_;
+	const ib::Guid original_guid_; // before any driver set another
+	const Limits limits_;
+	fabric::Port &fabric_port_;
+	fabric::ManagedPort managed_;
+	bool opened_ = false;
+};
+
+} // namespace weft::hca

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The card's side of a fabric port: takes packets and link changes on any thread, and hands them on
+// on the card's loop, a bounded number at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "base/loop.hpp"
+#include "net/fabric/port.hpp"
+
+namespace weft::hca
+{
+
+class PortLink final : public fabric::PortSink
+{
+public:
+	struct Handlers {
+		std::function<void(fabric::Packet &&)> packet;
+		std::function<void(std::uint8_t vl)> credit;
+		// The link is up or down now; @was_down: it has been down in between.
+		std::function<void(bool was_down)> link;
+	};
+
+	// Attaches to @port until destroyed. Handlers run on @loop.
+	PortLink(Loop &loop, fabric::Port &port, Handlers handlers);
+	~PortLink() override;
+
+	// Does @task on the loop after the handler that is running now.
+	void later(std::function<void()> task);
+	// Forgets what has come in and was not handed on.
+	void drop();
+
+private:
+	// Packets handed on before the loop gets its turn again.
+	static constexpr std::size_t kSlice = 64;
+
+	void receive(fabric::Packet &&packet) override;
+	void link_changed(bool up) override;
+	void credit_available(std::uint8_t vl) override;
+	void drain();
+
+	fabric::Port &port_;
+	const Handlers handlers_;
+
+	Mutex mutex_;
+	std::vector<fabric::Packet> inbox_ WEFT_GUARDED_BY(mutex_);
+	std::vector<std::function<void()>> tasks_ WEFT_GUARDED_BY(mutex_);
+	std::uint16_t credits_ WEFT_GUARDED_BY(mutex_) = 0; // a bit for each VL
+	bool link_event_ WEFT_GUARDED_BY(mutex_) = false;
+	bool was_down_ WEFT_GUARDED_BY(mutex_) = false;
+
+	std::vector<fabric::Packet> batch_; // taken from the inbox, on the loop
+	std::size_t next_ = 0;              // first of the batch that is not handed on
+	Wakeup wakeup_;
+};
+
+} // namespace weft::hca

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The card's subnet management agent: the one that every node has, for the driver (MAD_IFC) and for
+// the wire; and what it tells unasked, the driver by events and the manager by traps.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <ib/smp.hpp>
+
+#include "cards/hca/port.hpp"
+#include "cards/hca/trap_sender.hpp"
+#include "core/wire/headers.hpp"
+#include "net/fabric/subnet_agent.hpp"
+
+namespace weft::hca
+{
+
+// What of a PortInfo has changed.
+namespace port_info_changed
+{
+constexpr std::uint32_t sm_lid = 1u << 0;
+constexpr std::uint32_t gid_prefix = 1u << 1;
+constexpr std::uint32_t lid = 1u << 2;
+constexpr std::uint32_t client_reregister = 1u << 3;
+constexpr std::uint32_t sm_sl = 1u << 4;
+} // namespace port_info_changed
+
+class SubnetAgent final : private fabric::SubnetAgentHost
+{
+public:
+	// Host - what the agent asks of the card.
+	class Host
+	{
+	public:
+		virtual ~Host() = default;
+		// Addresses, tables or state of @port are no longer what they were.
+		virtual void port_changed(unsigned port) = 0;
+		// What of that a card may tell its driver: the port became active, or is no longer;
+		// bits of port_info_changed; entries of @block of a table, a bit for each.
+		virtual void port_state_changed(unsigned port, bool active) = 0;
+		virtual void port_info_changed(unsigned port, std::uint32_t changed) = 0;
+		virtual void pkeys_changed(unsigned port, unsigned block,
+					   std::uint32_t entries) = 0;
+		virtual void guids_changed(unsigned port, unsigned block,
+					   std::uint32_t entries) = 0;
+		// To be done once the answer is under way, as that may have to cross the link.
+		virtual void order_link(unsigned port, fabric::LinkOrder order) = 0;
+		// Puts a LID-routed SMP on its way to the manager of @port.
+		virtual void send_to_manager(unsigned port, const ib::Smp &smp) = 0;
+	};
+
+	SubnetAgent(const fabric::NodeIdentity &identity,
+		    const std::vector<std::unique_ptr<CardPort>> &ports, Loop &loop, Host &host);
+
+	enum class Verdict {
+		answered,  // @smp is now the answer, without direction bit
+		denied,    // wrong M_Key: no answer (IBA 14.2.4)
+		repressed, // it ended one of the port's traps: no answer
+		foreign,   // nothing for the agent
+	};
+	// An SMP addressed to @port, of either class, from @slid.
+	Verdict handle(unsigned port, ib::Smp &smp, ib::Lid slid, bool ignore_mkey);
+
+	// The link of @port, which is open, came up or went, or did both.
+	void link_changed(CardPort &port, bool was_down);
+	// The driver closed @port. Its traps are nobody's business any more.
+	void port_closed(CardPort &port);
+
+	// What the manager is told by traps: the driver changed the capabilities of @port, or the
+	// node's description; a packet came in on @port with a wrong P_Key or Q_Key.
+	void capabilities_changed(const CardPort &port);
+	void description_changed();
+	void key_violation(const CardPort &port, ib::TrapNumber trap,
+			   const packet::Headers &headers);
+
+private:
+	TrapSender &traps_of(const CardPort &port) { return *traps_[port.number() - 1]; }
+	void trap_capabilities(const CardPort &port, std::uint16_t change_flags);
+	void trap_mkey(const CardPort &port, const ib::Smp &smp, ib::Lid slid);
+
+	// fabric::SubnetAgentHost
+	Clock::time_point now() const override { return loop_.now(); }
+	void port_info_set(const fabric::ManagedPort &port, const ib::PortInfo &before,
+			   bool reregister) override;
+	void pkeys_set(const fabric::ManagedPort &port, unsigned block,
+		       std::uint32_t changed) override;
+	void guids_set(const fabric::ManagedPort &port, std::uint32_t changed) override;
+	void sl_to_vl_set(const fabric::ManagedPort &port) override;
+	void report_state(unsigned port, const ib::PortInfo &before, const ib::PortInfo &now);
+
+	const std::vector<std::unique_ptr<CardPort>> &ports_;
+	const Loop &loop_;
+	Host &host_;
+	std::vector<std::unique_ptr<TrapSender>> traps_;
+	fabric::SubnetAgent agent_;
+};
+
+} // namespace weft::hca

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The route headers of outgoing packets: what of LRH, GRH and BTH follows from an address.
+ */
+#pragma once
+
+#include "cards/hca/port.hpp"
+#include "cards/hca/queue_pair.hpp"
+#include "cards/hca/requests.hpp"
+#include "core/wire/headers.hpp"
+#include "net/fabric/packet.hpp"
+
+namespace weft::hca::transport
+{
+
+/* Fill in LRH, GRH and the P_Key for packets of a connected QP. */
+void address_connected(const CardPort &port, const AddressPath &path, packet::Headers &headers);
+
+/* The same for a datagram with an address vector. @pkey_index: the QP's. */
+void address_datagram(const CardPort &port, const Datagram &address, unsigned pkey_index,
+		      packet::Headers &headers);
+
+/* Turn the addresses of a received datagram round, for an answer with the same P_Key. */
+void address_reply(const CardPort &port, const fabric::Packet &request, packet::Headers &headers);
+
+} // namespace weft::hca::transport

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Completion entries of the data path.
+ */
+#pragma once
+
+#include "cards/hca/completion_sink.hpp"
+#include "cards/hca/transport/qp.hpp"
+
+namespace weft::hca::transport
+{
+
+class Engine;
+
+/*
+ * A completion that cannot be written breaks its QP: the engine fails it soon after.
+ */
+class Completions
+{
+public:
+	explicit Completions(Engine &engine) : engine_(engine) {}
+
+	/* A send ended well; an entry is written if it was asked for. */
+	void sent(Qp &qp, const SendRequest &request, std::uint16_t index,
+		  std::uint32_t byte_count = 0);
+	void send_failed(Qp &qp, std::uint16_t index, Syndrome syndrome);
+	void received(Qp &qp, const ReceiveWork &work, ReceiveDone done);
+	void receive_failed(Qp &qp, const ReceiveWork &work, Syndrome syndrome);
+
+private:
+	/* @written: whether the card could. */
+	void check(Qp &qp, bool written);
+
+	Engine &engine_;
+};
+
+} // namespace weft::hca::transport

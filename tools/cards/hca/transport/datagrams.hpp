@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Datagrams: UD (IBA 9.8.3), and the special QPs, whose driver writes packets itself.
+ */
+#pragma once
+
+#include <cstdint>
+
+#include "cards/hca/transport/completions.hpp"
+#include "cards/hca/transport/data_mover.hpp"
+#include "cards/hca/transport/qp.hpp"
+
+namespace weft::hca::transport
+{
+
+class Engine;
+
+class Datagrams
+{
+public:
+	explicit Datagrams(Engine &engine);
+
+	/* Send what is posted, within a budget. True if there is more to do at once. */
+	bool advance(Qp &qp, unsigned budget);
+
+	/*
+	 * A datagram has come in for a QP. What fails a check, and what finds no receive, is
+	 * dropped and counted.
+	 */
+	void receive(Qp &qp, unsigned port, const fabric::Packet &packet);
+
+private:
+	/* What became of a step. */
+	enum class Step : std::uint8_t { done, nothing_posted, failed };
+
+	Step take_next(Qp &qp);
+	Step send_segment(Qp &qp);
+	Syndrome send(Qp &qp, const SendRequest &request);
+	Syndrome begin_large(Qp &qp);
+	Syndrome send_whole(Qp &qp, const SendRequest &request);
+	Syndrome address(const Qp &qp, const SendRequest &request, packet::Headers &headers) const;
+	unsigned mtu(const Qp &qp) const;
+	void fail_send(Qp &qp, std::uint16_t index, Syndrome syndrome);
+	/* The request just taken is too short. @due: next_wqe before it was taken. */
+	void too_long(Qp &qp, std::uint16_t due);
+	void transmit(Qp &qp, packet::Headers &headers, fabric::Payload payload);
+
+	Engine &engine_;
+	DataMover mover_;
+	/* The request being worked on; kept for its storage. */
+	SendWork work_;
+	ReceiveWork receive_;
+};
+
+} // namespace weft::hca::transport

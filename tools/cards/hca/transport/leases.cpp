@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "cards/hca/transport/leases.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace weft::hca::transport
+{
+
+std::shared_ptr<fabric::Lease> Leases::get(Qp &qp, std::uint32_t key,
+					   const std::shared_ptr<const MemoryMapping> &mapping)
+{
+	Qp::Lent *free = nullptr;
+	for (Qp::Lent &lent : qp.lent) {
+		/* While the lease is there so is its mapping: no other has the same address. */
+		if (lent.key == key && lent.mapping == mapping.get())
+			if (auto lease = lent.lease.lock())
+				return lease;
+		if (lent.lease.expired())
+			free = &lent;
+	}
+	if (!free) {
+		if (qp.lent.size() >= qp_max)
+			return nullptr;
+		free = &qp.lent.emplace_back();
+	}
+	lenders_.insert(&qp);
+	const std::uint32_t before = std::exchange(free->key, key);
+	drop_if_unused(qp, before);
+	by_key_.emplace(slot(key), &qp);
+	auto lease = std::make_shared<fabric::Lease>(mapping);
+	free->mapping = mapping.get();
+	free->lease = lease;
+	return lease;
+}
+
+void Leases::drop_if_unused(Qp &qp, std::uint32_t key)
+{
+	const bool used = std::ranges::any_of(
+		qp.lent, [&](const Qp::Lent &lent) { return slot(lent.key) == slot(key); });
+	if (!used)
+		by_key_.erase({slot(key), &qp});
+}
+
+void Leases::end(Qp &qp)
+{
+	for (const Qp::Lent &lent : qp.lent) {
+		if (auto lease = lent.lease.lock())
+			lease->end();
+		by_key_.erase({slot(lent.key), &qp});
+	}
+	qp.lent.clear();
+	lenders_.erase(&qp);
+}
+
+void Leases::end_key(std::uint32_t index)
+{
+	const std::uint32_t place = memory_.slot(index);
+	auto at = by_key_.lower_bound({place, nullptr});
+	while (at != by_key_.end() && at->first == place) {
+		std::erase_if(at->second->lent, [&](const Qp::Lent &lent) {
+			if (slot(lent.key) != place)
+				return false;
+			if (auto lease = lent.lease.lock())
+				lease->end();
+			return true;
+		});
+		at = by_key_.erase(at);
+	}
+}
+
+/*
+ * Each place is looked at once, and those whose packets have arrived are given up: the next time is
+ * as long as what is under way.
+ */
+void Leases::end_keys_unless(const std::function<bool(std::uint32_t)> &holds)
+{
+	for (auto at = lenders_.begin(); at != lenders_.end();) {
+		Qp &qp = **at;
+		end_keys_of(qp, holds);
+		at = qp.lent.empty() ? lenders_.erase(at) : std::next(at);
+	}
+}
+
+void Leases::end_keys_of(Qp &qp, const std::function<bool(std::uint32_t)> &holds)
+{
+	for (const Qp::Lent &lent : qp.lent)
+		by_key_.erase({slot(lent.key), &qp});
+	std::erase_if(qp.lent, [&](const Qp::Lent &lent) {
+		const auto lease = lent.lease.lock();
+		if (lease && holds(lent.key))
+			return false;
+		if (lease)
+			lease->end();
+		return true;
+	});
+	for (const Qp::Lent &lent : qp.lent)
+		by_key_.emplace(slot(lent.key), &qp);
+}
+
+} // namespace weft::hca::transport

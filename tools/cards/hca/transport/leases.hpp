@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * What a card has lent of its guest's memory to packets that are under way. Whatever takes a right
+ * to memory away ends the leases that rest on it, before the guest is told that it has been taken:
+ * a QP that is reset or fails, a key that is invalidated or deregistered.
+ *
+ * There is a lease for each QP, key and mapping, as long as a packet refers to it. Card's loop
+ * only.
+ */
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <unordered_set>
+#include <utility>
+
+#include "base/guest_memory.hpp"
+#include "cards/hca/memory.hpp"
+#include "cards/hca/transport/qp.hpp"
+#include "net/fabric/lease.hpp"
+
+namespace weft::hca::transport
+{
+
+class Leases
+{
+public:
+	explicit Leases(const Memory &memory) : memory_(memory) {}
+
+	/* Keys that a QP has packets under way for at a time; what is sent beyond is copied. */
+	static constexpr std::size_t qp_max = 64;
+
+	/* A lease for what @qp sends of a key's memory; null if it has too many. */
+	std::shared_ptr<fabric::Lease> get(Qp &qp, std::uint32_t key,
+					   const std::shared_ptr<const MemoryMapping> &mapping);
+
+	/* End those of a QP; of a key, by its index; of each key that does not hold any more. */
+	void end(Qp &qp);
+	void end_key(std::uint32_t index);
+	void end_keys_unless(const std::function<bool(std::uint32_t key)> &holds);
+
+private:
+	std::uint32_t slot(std::uint32_t key) const { return memory_.slot(key >> 8); }
+	void drop_if_unused(Qp &qp, std::uint32_t key);
+	void end_keys_of(Qp &qp, const std::function<bool(std::uint32_t key)> &holds);
+
+	const Memory &memory_;
+	/* QPs that have places for keys. */
+	std::unordered_set<Qp *> lenders_;
+	/* Which QPs have a place for a key, by its place in the table. */
+	std::set<std::pair<std::uint32_t, Qp *>> by_key_;
+};
+
+} // namespace weft::hca::transport

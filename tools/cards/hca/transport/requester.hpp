@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The requester of RC, XRC and UC, IBA 9.7.3 to 9.7.6 and 9.8.3: sends requests, takes in
+ * acknowledges and responses, tries again, completes in order.
+ */
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cards/hca/transport/data_mover.hpp"
+#include "cards/hca/transport/qp.hpp"
+#include "core/wire/headers.hpp"
+
+namespace weft::hca::transport
+{
+
+class Engine;
+
+class Requester
+{
+public:
+	explicit Requester(Engine &engine);
+
+	/* The QP has become RTS: start with its PSN. */
+	void start(Qp &qp);
+	/* The same after the send queue had stopped (SQE): behind all that was fetched before. */
+	void restart(Qp &qp);
+	/* Send what may be sent, within a budget. True if there is more to do at once. */
+	bool advance(Qp &qp, unsigned budget);
+	/* A response has come in: ACK, NAK, read or atomic response. */
+	void response(Qp &qp, fabric::Packet &packet);
+	/* The QP's deadline has passed. */
+	void timed_out(Qp &qp);
+	/* Complete everything outstanding and posted as flushed; true if there is more to do. */
+	bool flush(Qp &qp, unsigned budget);
+	/* Whether nothing that was started is outstanding. */
+	static bool idle(const Qp &qp) { return qp.send.work.empty(); }
+
+	/*
+	 * Requests in QPs, from fetching to completion: what is fetched ahead is bounded by them.
+	 */
+	SendWork &hold(Qp &qp, std::unique_ptr<SendWork> work);
+	/* The QP's oldest one, to be completed; there is one. */
+	std::unique_ptr<SendWork> release(Qp &qp);
+	/* Forget all of a QP. */
+	void release_all(Qp &qp);
+	std::size_t held() const { return held_; }
+
+	/* Requests that a QP holds at the most, and from how many in all QPs on it is only one. */
+	static constexpr std::size_t held_max = 512;
+	static constexpr std::size_t held_all_max = 16384;
+
+	/*
+	 * Data of UC is copied, as it completes before it arrives. From so many bytes of copies
+	 * under way on it goes a packet at a time, so that there are no more than there are
+	 * credits.
+	 */
+	static constexpr std::size_t copied_max = 4 << 20;
+	/* Bytes of such copies that are under way. */
+	std::size_t copied() const { return copied_->load(std::memory_order_relaxed); }
+
+private:
+	/* What became of an attempt to send some of a request. */
+	enum class Step : std::uint8_t { sent, wait, failed };
+
+	bool fetch(Qp &qp);
+	Syndrome prepare(Qp &qp, SendWork &work);
+	Step step(Qp &qp, SendWork &work);
+	Step do_locally(Qp &qp, SendWork &work);
+	Step send_data(Qp &qp, SendWork &work);
+	Step send_read(Qp &qp, SendWork &work);
+	Step send_atomic(Qp &qp, SendWork &work);
+	bool may_start(Qp &qp, const SendWork &work) const;
+	bool window_open(const Qp &qp, const SendWork &work) const;
+	packet::Headers headers_for(const Qp &qp, ib::Operation operation, Psn psn) const;
+	void transmit(Qp &qp, const packet::Headers &headers, fabric::Payload payload,
+		      unsigned packets = 1);
+	void sent_up_to(Qp &qp, Psn psn);
+
+	bool acknowledge_before(Qp &qp, Psn psn);
+	SendWork *answered_by(Qp &qp, Psn psn);
+	void progress(Qp &qp);
+	void complete_front(Qp &qp, std::uint32_t byte_count = 0);
+	void retire(Qp &qp);
+	void go_back(Qp &qp, Psn psn);
+	void lost(Qp &qp);
+	void retry(Qp &qp);
+	void read_response(Qp &qp, const packet::Headers &headers, const fabric::Packet &packet);
+	void atomic_response(Qp &qp, const packet::Headers &headers);
+	void negative(Qp &qp, const packet::Headers &headers);
+	void fail_front(Qp &qp, Syndrome syndrome);
+	void restart_timer(Qp &qp);
+
+	bool may_fetch(const Qp &qp) const;
+	void flush_front(Qp &qp);
+	std::unique_ptr<SendWork> new_work();
+	void recycle(std::unique_ptr<SendWork> work);
+	OwnedBytes allocate_copy(std::size_t size);
+
+	Engine &engine_;
+	DataMover mover_;
+	/* Requests between uses, so that their storage is used again. */
+	std::vector<std::unique_ptr<SendWork>> spare_;
+	std::size_t held_ = 0;
+	/* Copies end on any thread, and may outlive the card. */
+	const std::shared_ptr<std::atomic<std::size_t>> copied_ =
+		std::make_shared<std::atomic<std::size_t>>(0);
+};
+
+} // namespace weft::hca::transport

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The responder of RC, XRC and UC, IBA 9.7.4, 9.7.5 and 9.8.3: takes in requests, carries them out,
+ * acknowledges or refuses them.
+ */
+#pragma once
+
+#include <cstdint>
+
+#include "cards/hca/transport/completions.hpp"
+#include "cards/hca/transport/data_mover.hpp"
+#include "cards/hca/transport/qp.hpp"
+#include "cards/hca/work_source.hpp"
+#include "core/wire/headers.hpp"
+
+namespace weft::hca::transport
+{
+
+class Engine;
+
+class Responder
+{
+public:
+	explicit Responder(Engine &engine);
+
+	/* The QP has become RTR: expect its first packet. */
+	void start(Qp &qp);
+	/* A request has come in. */
+	void request(Qp &qp, fabric::Packet &packet);
+	/* Send responses and acknowledges that are due; true if there is more to do at once. */
+	bool advance(Qp &qp, unsigned budget);
+	/* Complete posted receives as flushed; true if there is more to do. */
+	bool flush(Qp &qp, unsigned budget);
+
+private:
+	/* What to do with a request, as found out step by step. */
+	enum class Verdict : std::uint8_t {
+		accepted,
+		/* Its bytes were taken back on their way: it has not come. */
+		lost,
+		/* No receive WQE: RNR NAK, and expect it again. */
+		not_ready,
+		/* NAK, and the QP fails. */
+		invalid_request,
+		access_error,
+		operational_error,
+		/* The same, found when the receive failed: the receive has completed in error. */
+		receive_failed_length,
+		receive_failed_protection,
+		/* The remote key of a write with immediate data (class C). */
+		receive_failed_local_access,
+		/* The key that a SEND with invalidate names may not be used (class C). */
+		receive_failed_remote_access,
+		/* It may be, but not be invalidated: no answer at all (class J). */
+		receive_failed_memory_management,
+	};
+
+	void unreliable_request(Qp &qp, const packet::Headers &headers,
+				const fabric::Packet &packet);
+	bool in_sequence(Qp &qp, const packet::Headers &headers);
+	void duplicate(Qp &qp, const packet::Headers &headers);
+	Verdict execute(Qp &qp, const packet::Headers &headers, const fabric::Packet &packet);
+	Verdict send(Qp &qp, const packet::Headers &headers, const fabric::Packet &packet);
+	Verdict write(Qp &qp, const packet::Headers &headers, const fabric::Packet &packet);
+	Verdict read(Qp &qp, const packet::Headers &headers);
+	Verdict atomic(Qp &qp, const packet::Headers &headers);
+	Verdict take(Qp &qp, const packet::Headers &headers);
+	Verdict write_refused(Qp &qp, const packet::Headers &headers);
+	static bool has_resources(Qp &qp);
+	void refuse(Qp &qp, Verdict verdict);
+	void nak(Qp &qp, std::uint8_t syndrome);
+	void complete(Qp &qp, const packet::Headers &headers, ReceiveOpcode opcode,
+		      std::uint32_t byte_count);
+	void remember(Qp &qp, const DoneRequest &done);
+
+	void send_acknowledge(Qp &qp);
+	void send_response(Qp &qp, Response &response);
+	packet::Headers headers_for(const Qp &qp, ib::Operation operation, Psn psn) const;
+	void transmit(Qp &qp, const packet::Headers &headers, fabric::Payload payload,
+		      unsigned packets = 1);
+	std::uint32_t read_packets(const Qp &qp, std::uint32_t length) const;
+	SharedReceiveQueue *xrc_queue(const Qp &qp, const packet::Headers &headers) const;
+	std::uint32_t domain_of(const Qp &qp, const packet::Headers &headers) const;
+	KeyUse remote_use(const Qp &qp, std::uint32_t key, KeyAccess access,
+			  std::uint32_t pd) const;
+
+	Engine &engine_;
+	DataMover mover_;
+};
+
+} // namespace weft::hca::transport

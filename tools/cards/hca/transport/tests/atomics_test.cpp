@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "cards/hca/transport/atomics.hpp"
+
+namespace weft::hca::transport
+{
+
+/* Only the bits of the compare mask decide, only those of the swap mask change. */
+TEST(Atomics, MaskedCompareSwapAppliesMasks)
+{
+	EXPECT_EQ(masked_compare_swap(0x1122, 0x0022, 0x00ff, 0xaabb, 0xff00), 0xaa22u);
+	EXPECT_EQ(masked_compare_swap(0x1122, 0x0023, 0x00ff, 0xaabb, 0xff00), 0x1122u);
+	EXPECT_EQ(masked_compare_swap(5, 9, 0, 7, ~0ULL), 7u) << "nothing compared always matches";
+}
+
+/* No carry leaves a field; without a boundary it is plain addition. */
+TEST(Atomics, MaskedFetchAddKeepsFieldsSeparate)
+{
+	std::mt19937_64 random(11);
+	for (int i = 0; i < 1000; i++) {
+		std::uint64_t word = random(), add = random();
+		EXPECT_EQ(masked_fetch_add(word, add, 0), word + add);
+		/* Fields of a byte each. */
+		std::uint64_t expected = 0;
+		for (unsigned shift = 0; shift < 64; shift += 8)
+			expected |= (((word >> shift) + (add >> shift)) & 0xff) << shift;
+		EXPECT_EQ(masked_fetch_add(word, add, 0x8080808080808080), expected);
+	}
+	EXPECT_EQ(masked_fetch_add(0xff, 1, 0x80), 0u);
+}
+
+/* Operands are numbers: a guest of either byte order sees its own integers change. */
+TEST(Atomics, FollowTheByteOrderOfTheGuest)
+{
+	for (bool big : {false, true}) {
+		GuestMemory memory;
+		auto ram = MemoryMapping::allocate(4096);
+		memory.map(0, 4096, true, true, ram);
+		std::uint64_t start = 41;
+		if (big)
+			start = ib::be64(start).raw();
+		std::memcpy(ram->data() + 64, &start, 8);
+
+		packet::Headers headers;
+		headers.bth.opcode = ib::opcode(ib::Transport::rc, ib::Operation::fetch_add);
+		headers.atomic.swap_or_add = 1;
+		EXPECT_EQ(execute_atomic(memory, 64, headers, big), 41u);
+		headers.bth.opcode = ib::opcode(ib::Transport::rc, ib::Operation::compare_swap);
+		headers.atomic.compare = 42;
+		headers.atomic.swap_or_add = 1000;
+		EXPECT_EQ(execute_atomic(memory, 64, headers, big), 42u);
+		std::uint64_t end;
+		std::memcpy(&end, ram->data() + 64, 8);
+		EXPECT_EQ(big ? ib::be64::from_raw(end).value() : end, 1000u);
+	}
+}
+
+/* What is not there is not touched. */
+TEST(Atomics, RejectUnmappedMemory)
+{
+	GuestMemory memory;
+	packet::Headers headers;
+	headers.bth.opcode = ib::opcode(ib::Transport::rc, ib::Operation::fetch_add);
+	EXPECT_FALSE(execute_atomic(memory, 64, headers, false));
+}
+
+} // namespace weft::hca::transport

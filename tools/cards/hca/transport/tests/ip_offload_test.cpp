@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+
+#include "cards/hca/transport/ip_offload.hpp"
+
+namespace weft::hca::transport
+{
+
+namespace
+{
+
+using Bytes = std::vector<std::byte>;
+
+void put(Bytes &bytes, std::size_t at, unsigned size, std::uint64_t value)
+{
+	for (unsigned i = 0; i < size; i++)
+		bytes[at + i] = static_cast<std::byte>(value >> 8 * (size - 1 - i));
+}
+std::uint64_t get(const Bytes &bytes, std::size_t at, unsigned size)
+{
+	std::uint64_t value = 0;
+	for (unsigned i = 0; i < size; i++)
+		value = value << 8 | std::to_integer<unsigned>(bytes[at + i]);
+	return value;
+}
+
+/* The textbook sum, for comparison. */
+std::uint16_t slow_sum(std::span<const std::byte> bytes, std::uint32_t start)
+{
+	std::uint64_t sum = start;
+	for (std::size_t i = 0; i < bytes.size(); i += 2) {
+		unsigned high = std::to_integer<unsigned>(bytes[i]);
+		unsigned low = i + 1 < bytes.size() ? std::to_integer<unsigned>(bytes[i + 1]) : 0;
+		sum += high << 8 | low;
+	}
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return static_cast<std::uint16_t>(sum);
+}
+
+constexpr std::size_t ip_at = 4;
+constexpr std::size_t l4_at = ip_at + 20;
+
+/* Encapsulation, IPv4, TCP, and that much data. */
+Bytes tcp_packet(std::size_t data)
+{
+	Bytes bytes(l4_at + 20 + data);
+	put(bytes, 0, 2, 0x0800);
+	put(bytes, ip_at, 1, 0x45);
+	put(bytes, ip_at + 2, 2, 40 + data);
+	put(bytes, ip_at + 4, 2, 0x1234);
+	put(bytes, ip_at + 8, 1, 64);
+	put(bytes, ip_at + 9, 1, 6);
+	put(bytes, ip_at + 12, 4, 0x0a000001);
+	put(bytes, ip_at + 16, 4, 0x0a000002);
+	put(bytes, l4_at + 4, 4, 0xfffffff0);
+	put(bytes, l4_at + 12, 1, 0x50);
+	put(bytes, l4_at + 13, 1, 0x99); /* CWR ACK PSH FIN */
+	for (std::size_t i = 0; i < data; i++)
+		bytes[l4_at + 20 + i] = static_cast<std::byte>(i * 7);
+	return bytes;
+}
+
+} // namespace
+
+/* The fast sum equals the slow one for every length and alignment. */
+TEST(OnesComplement, MatchesTheDefinition)
+{
+	std::mt19937 random(5);
+	Bytes bytes(600);
+	for (auto &byte : bytes)
+		byte = static_cast<std::byte>(random());
+	for (std::size_t from = 0; from < 5; from++)
+		for (std::size_t size = 0; size + from < bytes.size(); size += 1 + size / 7) {
+			auto part = std::span(bytes).subspan(from, size);
+			OnesComplement sum;
+			sum.add(part);
+			/* 0 and ffff are the same number. */
+			auto fast = sum.folded(), slow = slow_sum(part, 0);
+			EXPECT_TRUE(fast == slow || (fast % 0xffff == 0 && slow % 0xffff == 0))
+				<< from << ' ' << size;
+		}
+}
+
+/* Checksums that were filled in hold, by the textbook and by the receive side. */
+TEST(Checksums, FilledInChecksumsAreCorrect)
+{
+	for (std::size_t data : {0u, 1u, 2u, 77u, 1400u}) {
+		Bytes bytes = tcp_packet(data);
+		put(bytes, l4_at + 16, 2, 0xbeef); /* the driver leaves a partial sum */
+		EXPECT_FALSE(check_checksums(bytes).l4_checksum_ok()) << "not yet";
+		fill_checksums(bytes, true, true);
+		EXPECT_EQ(slow_sum(std::span(bytes).subspan(ip_at, 20), 0), 0xffff);
+		std::uint32_t pseudo = 0x0a00 + 0x0001 + 0x0a00 + 0x0002 + 6 +
+				       static_cast<std::uint32_t>(20 + data);
+		EXPECT_EQ(slow_sum(std::span(bytes).subspan(l4_at), pseudo), 0xffff);
+		EXPECT_EQ(check_checksums(bytes),
+			  (ChecksumStatus{.ipv4 = true, .ip_checksum_ok = true, .tcp = true}));
+	}
+}
+
+/* A single wrong bit anywhere behind the encapsulation is not called good. */
+TEST(Checksums, WrongOnesAreNotReported)
+{
+	Bytes good = tcp_packet(32);
+	fill_checksums(good, true, true);
+	for (std::size_t bit = 8 * l4_at; bit < 8 * good.size(); bit++) {
+		Bytes bad = good;
+		bad[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
+		EXPECT_FALSE(check_checksums(bad).l4_checksum_ok()) << bit;
+	}
+}
+
+/* Fragments, foreign protocols and stumps are neither changed nor vouched for. */
+TEST(Checksums, IgnoreFragments)
+{
+	Bytes fragment = tcp_packet(100);
+	put(fragment, ip_at + 6, 2, 0x2000);
+	Bytes before = fragment;
+	fill_checksums(fragment, false, true);
+	EXPECT_EQ(fragment, before);
+
+	Bytes stump = tcp_packet(100);
+	stump.resize(l4_at + 10);
+	before = stump;
+	fill_checksums(stump, true, true);
+	EXPECT_EQ(stump, before);
+	EXPECT_EQ(check_checksums(stump), ChecksumStatus{});
+
+	Bytes udp = tcp_packet(100);
+	put(udp, ip_at + 9, 1, 17);
+	fill_checksums(udp, true, false);
+	put(udp, l4_at + 6, 2, 0);
+	EXPECT_FALSE(check_checksums(udp).l4_checksum_ok()) << "UDP without a checksum";
+
+	std::mt19937 random(9);
+	for (int i = 0; i < 100000; i++) {
+		Bytes noise(random() % 120);
+		for (auto &byte : noise)
+			byte = static_cast<std::byte>(random());
+		if (noise.size() > 5) {
+			put(noise, 0, 2, random() % 2 ? 0x0800 : 0x86dd);
+			put(noise, 4, 1, random() % 2 ? 0x45 : 0x60);
+		}
+		fill_checksums(noise, true, true);
+		check_checksums(noise);
+	}
+}
+
+/* A large send gives segments that each are right, and together the data. */
+TEST(LargeSend, SegmentsAndRenumbers)
+{
+	constexpr std::size_t total = 5000, mss = 1400;
+	Bytes whole = tcp_packet(total);
+	auto header = std::span(whole).first(l4_at + 20);
+	auto data = std::span(whole).subspan(l4_at + 20);
+	LargeSend large(header, total, mss, true, true);
+	Bytes joined;
+	unsigned count = 0;
+	while (!large.done()) {
+		std::size_t bytes = large.data_bytes();
+		Bytes segment(large.size());
+		std::ranges::copy(data.subspan(large.offset(), bytes),
+				  segment.begin() + static_cast<long>(large.header_bytes()));
+		large.finish(segment);
+		EXPECT_LE(bytes, mss);
+		EXPECT_EQ(get(segment, ip_at + 2, 2), 40 + bytes);
+		EXPECT_EQ(get(segment, ip_at + 4, 2), 0x1234 + count);
+		EXPECT_EQ(get(segment, l4_at + 4, 4),
+			  static_cast<std::uint32_t>(0xfffffff0 + joined.size()));
+		bool last = joined.size() + bytes == total;
+		EXPECT_EQ(get(segment, l4_at + 13, 1),
+			  0x10u | (count == 0 ? 0x80u : 0) | (last ? 0x09u : 0));
+		EXPECT_TRUE(check_checksums(segment).l4_checksum_ok());
+		joined.insert(joined.end(), segment.begin() + static_cast<long>(header.size()),
+			      segment.end());
+		count++;
+	}
+	EXPECT_EQ(count, 4u);
+	EXPECT_TRUE(std::equal(joined.begin(), joined.end(), data.begin(), data.end()));
+}
+
+} // namespace weft::hca::transport

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Taking work requests from the queues of a guest, in order: the card reads them, here is where
+ * each queue has got to.
+ */
+#pragma once
+
+#include "cards/hca/context.hpp"
+#include "cards/hca/transport/qp.hpp"
+
+namespace weft::hca::transport
+{
+
+/* Receive requests that are posted and not taken; 0 for a QP without a receive queue. */
+inline std::uint32_t receives_posted(const Context &card, const Qp &qp)
+{
+	return card.work.receives_posted(qp.pair, qp.receive.next_wqe);
+}
+
+/* The next receive request of a QP; see WorkSource. */
+inline Taken take_receive(Context &card, Qp &qp, SharedReceiveQueue *xrc_srq, ReceiveWork &work)
+{
+	return card.work.take_receive(qp.pair, qp.receive.next_wqe, xrc_srq, work);
+}
+
+/* The next send request of a QP. The index is moved on, whatever it was. */
+Taken take_send(Context &card, Qp &qp, SendWork &work);
+
+} // namespace weft::hca::transport

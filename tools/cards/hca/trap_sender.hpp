@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The traps of one port (IBA 13.4.9, 14.3): each is repeated until the manager represses it, and
+// all together are sent no more often than the subnet's timeout allows.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <type_traits>
+
+#include <ib/smp.hpp>
+
+#include "base/loop.hpp"
+#include "cards/hca/port.hpp"
+
+namespace weft::hca
+{
+
+class TrapSender
+{
+public:
+	// Of a trap without answer: a manager that comes later looks for itself.
+	static constexpr unsigned kMaxRepeats = 10;
+
+	// @send: puts an SMP on its way to the port's manager. @port outlives it.
+	TrapSender(Loop &loop, const CardPort &port, std::function<void(const ib::Smp &)> send);
+
+	// Raises trap @number. One that still waits for its TrapRepress is replaced by this one,
+	// so that a flood of causes costs no memory.
+	template<class Details>
+	void raise(ib::TrapNumber number, ib::NoticeType type, const Details &details)
+	{
+		static_assert(sizeof(details) == sizeof(ib::Notice::details) &&
+			      std::is_trivially_copyable_v<Details>);
+		raise(number, type, reinterpret_cast<const std::uint8_t *>(&details));
+	}
+	// A TrapRepress came in. False: it belongs to no trap of this port.
+	bool repress(std::uint64_t tid);
+	// Forgets what waits.
+	void clear();
+
+private:
+	struct Pending {
+		ib::TrapNumber number{}; // zero: nothing waits here
+		unsigned sent = 0;
+		ib::Smp smp{};
+	};
+	// One for each kind of trap that a channel adapter has here: 144, 256, 257, 258.
+	static constexpr std::size_t kKinds = 4;
+
+	void raise(ib::TrapNumber number, ib::NoticeType type, const std::uint8_t *details);
+	void run();
+	Pending *next();
+	Clock::duration interval() const;
+
+	Loop &loop_;
+	const CardPort &port_;
+	const std::function<void(const ib::Smp &)> send_;
+	std::array<Pending, kKinds> pending_{};
+	std::size_t turn_ = 0; // the kind that was sent last
+	std::uint64_t tid_ = 0;
+	Clock::time_point next_send_{}; // not before
+	Timer timer_;
+};
+
+} // namespace weft::hca

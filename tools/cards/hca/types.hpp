@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the transport of any channel adapter speaks of: states, services, requests and how they end.
+// Cards translate from and to the numbers of their own.
+#pragma once
+
+#include <cstdint>
+
+namespace weft::hca
+{
+
+// IBA 10.3.1; and a send queue that drains.
+enum class QpState : std::uint8_t { reset, init, rtr, rts, sqer, sqd, err, sq_draining };
+
+enum class ServiceType : std::uint8_t {
+	rc,
+	uc,
+	ud,
+	xrc,
+	whole_packet, // software makes it, LRH to ICRC: QP0 and QP1 of some cards
+};
+
+enum class SendOpcode : std::uint8_t {
+	nop,
+	send,
+	send_imm,
+	send_invalidate,
+	lso,
+	rdma_write,
+	rdma_write_imm,
+	rdma_read,
+	compare_swap,
+	fetch_add,
+	masked_compare_swap,
+	masked_fetch_add,
+	bind_window,
+	fast_register,
+	local_invalidate,
+};
+
+// What a completed receive was.
+enum class ReceiveOpcode : std::uint8_t { send, send_imm, send_invalidate, rdma_write_imm };
+
+// Why a work request failed; the second half were found by the other end or on the way there.
+enum class Syndrome : std::uint8_t {
+	none,
+	local_length,
+	local_qp_operation,
+	local_protection,
+	flushed,
+	window_bind,
+	bad_response,
+	local_access, // a receive whose RDMA WRITE with immediate failed the remote key's checks
+	remote_invalid_request,
+	remote_access,
+	remote_operation,
+	retry_exceeded,
+	rnr_retry_exceeded,
+};
+
+// Asynchronous events of queue pairs (IBA 11.6.3).
+enum class Event : std::uint8_t {
+	communication_established,
+	sq_drained,
+	wq_catastrophic,
+	wq_invalid_request,
+	wq_access_violation,
+	last_wqe_reached,
+};
+
+} // namespace weft::hca

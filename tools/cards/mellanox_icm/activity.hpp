@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What a driver has asked of a card and what it was told, since weftd's start: by which drivers are
+// compared.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace weft::mellanox_icm
+{
+
+// Counted on the card's loop, read on any thread.
+struct Activity {
+	using Value = std::atomic<std::uint64_t>;
+
+	Value commands{0};
+	// Accesses to BAR 2, one for each message of the machine.
+	Value send_doorbells{0};
+	Value cq_doorbells{0};
+	Value eq_doorbells{0};
+	Value interrupts{0};
+
+	// There is one writer.
+	static void add(Value &value)
+	{
+		value.store(value.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+	}
+};
+
+} // namespace weft::mellanox_icm

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// How far a driver has brought a card up, and the memory that it has lent the firmware for that.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <hw/mellanox_icm/commands.hpp>
+
+namespace weft::mellanox_icm
+{
+
+// Each includes the ones before.
+enum class Stage {
+	power_on,
+	running,     // RUN_FW
+	initialised, // INIT_HCA
+};
+
+// The pages are counted, as drivers expect to lend them, and never used.
+class BringUp
+{
+public:
+	struct Needs {
+		std::uint64_t firmware_pages;
+		std::uint64_t aux_pages;
+	};
+
+	explicit BringUp(Needs needs) : needs_(needs) {}
+
+	Stage stage() const { return stage_; }
+
+	// MAP_FA and UNMAP_FA. Whoever takes the firmware's memory back has closed the card before.
+	hw::mellanox_icm::Status lend_firmware(std::span<const std::uint8_t> mailbox);
+	void take_firmware_back();
+	// MAP_ICM_AUX and UNMAP_ICM_AUX.
+	hw::mellanox_icm::Status lend_aux(std::span<const std::uint8_t> mailbox);
+	void take_aux_back() { aux_pages_ = 0; }
+
+	// RUN_FW.
+	hw::mellanox_icm::Status run();
+	// INIT_HCA: whether it may come, and that it has been carried out.
+	bool may_initialise() const;
+	void initialise() { stage_ = Stage::initialised; }
+	// CLOSE_HCA.
+	void close();
+	// To the state after power-on.
+	void reset();
+
+private:
+	const Needs needs_;
+	Stage stage_ = Stage::power_on;
+	std::uint64_t firmware_pages_ = 0;
+	std::uint64_t aux_pages_ = 0;
+};
+
+} // namespace weft::mellanox_icm

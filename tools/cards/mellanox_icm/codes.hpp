@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The numbers by which the cards of this family call what every channel adapter has.
+#pragma once
+
+#include <optional>
+
+#include <hw/mlx4/contexts.hpp>
+#include <hw/mlx4/cqe.hpp>
+#include <hw/mlx4/eqe.hpp>
+#include <hw/mlx4/wqe.hpp>
+
+#include "cards/hca/types.hpp"
+
+namespace weft::mellanox_icm
+{
+
+using hw::mlx4::EventType;
+
+hw::mlx4::WqeOpcode wqe_opcode(hca::SendOpcode opcode);
+hw::mlx4::CqeSyndrome cqe_syndrome(hca::Syndrome syndrome);
+EventType event_type(hca::Event event);
+hw::mlx4::ServiceType service_code(hca::ServiceType type);
+// Nothing: not on offer.
+std::optional<hca::ServiceType> service_type(hw::mlx4::ServiceType code);
+
+// States have the numbers of the family.
+template<hca::QpState neutral, hw::mlx4::QpState own>
+constexpr bool same_state = static_cast<unsigned>(neutral) == static_cast<unsigned>(own);
+static_assert(same_state<hca::QpState::reset, hw::mlx4::QpState::reset> &&
+	      same_state<hca::QpState::init, hw::mlx4::QpState::init>);
+static_assert(same_state<hca::QpState::rtr, hw::mlx4::QpState::rtr> &&
+	      same_state<hca::QpState::rts, hw::mlx4::QpState::rts>);
+static_assert(same_state<hca::QpState::sqer, hw::mlx4::QpState::sqer> &&
+	      same_state<hca::QpState::sqd, hw::mlx4::QpState::sqd>);
+static_assert(same_state<hca::QpState::err, hw::mlx4::QpState::err>);
+static_assert(same_state<hca::QpState::sq_draining, hw::mlx4::QpState::sq_draining>);
+
+} // namespace weft::mellanox_icm

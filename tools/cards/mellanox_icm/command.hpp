@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A command as it comes out of the command register, and its mailboxes.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <span>
+#include <vector>
+
+#include <hw/mlx4/commands.hpp>
+
+#include "base/guest_memory.hpp"
+
+namespace weft::mellanox_icm
+{
+
+struct Command {
+	hw::mlx4::Opcode opcode{};
+	std::uint32_t op_modifier = 0;
+	std::uint32_t in_modifier = 0;
+	std::uint64_t in_param = 0; // address of the input mailbox, or a value
+	// Address of the output mailbox; else overwritten by what the command returns.
+	std::uint64_t out_param = 0;
+	std::uint16_t token = 0;
+	bool by_event = false;            // its end is told by an event, too
+	std::span<const std::uint8_t> in; // a copy of the input mailbox
+	std::span<std::uint8_t> out;      // what goes to the output mailbox; zero at first
+};
+
+class Mailboxes
+{
+public:
+	// Executes @command by @execute between its mailboxes, of these sizes. Both must be within
+	// reach before anything happens.
+	hw::mlx4::Status run(GuestMemory *guest, Command &command, std::size_t in_size,
+			     std::size_t out_size,
+			     const std::function<hw::mlx4::Status()> &execute);
+
+private:
+	std::vector<std::uint8_t> in_;
+	std::vector<std::uint8_t> out_;
+};
+
+// A context that is all of the input mailbox, or of the output mailbox where one was asked for.
+template<typename Context>
+Context context_of(const Command &command)
+{
+	Context context;
+	std::copy(command.in.begin(), command.in.end(), context.bytes);
+	return context;
+}
+
+template<typename Context>
+void put(Command &command, const Context &context)
+{
+	if (!command.out.empty())
+		std::copy(std::begin(context.bytes), std::end(context.bytes), command.out.begin());
+}
+
+} // namespace weft::mellanox_icm

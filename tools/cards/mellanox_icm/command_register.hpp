@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The command register (HCR): takes a command when its last dword is written with GO set, has it
+// executed at once, and reports by the register and, if asked to, by an event.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <hw/mlx4/eqe.hpp>
+#include <hw/mlx4/registers.hpp>
+
+#include "cards/mellanox_icm/command.hpp"
+
+namespace weft::mellanox_icm
+{
+
+class EventQueues;
+class Faults;
+
+class CommandRegister
+{
+public:
+	class Executor
+	{
+	public:
+		virtual ~Executor() = default;
+		// Carries out @command and calls complete(), or never does (a card that is broken).
+		virtual void execute(Command &command) = 0;
+	};
+
+	explicit CommandRegister(Executor &executor) : executor_(executor) {}
+
+	void reset() { registers_.fill(0); }
+	// @offset: of a dword in the register. Values as the reference writes them (big-endian
+	// read).
+	std::uint32_t read(std::size_t offset) const;
+	void write(std::size_t offset, std::uint32_t value);
+
+	// What @command came to is said as it asked for: by the register alone, or by an event too;
+	// wrongly, or not at all, if @faults strike.
+	void complete(hw::mlx4::Status status, const Command &command, Faults &faults,
+		      EventQueues &events);
+
+private:
+	// GO falls, a toggle bit stays: the register is free for the next command. True: an event
+	// is due.
+	bool finish(hw::mlx4::Status status, const Command &command);
+	static hw::mlx4::Eqe event(hw::mlx4::Status status, const Command &command);
+
+	Executor &executor_;
+	std::array<std::uint8_t, hw::mlx4::hcr::size> registers_{};
+};
+
+} // namespace weft::mellanox_icm

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A completion queue of any card of this family: entries, arming, moderation, overrun. What an
+// entry holds, and how a queue gets another buffer, is the card's own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "cards/mellanox_icm/event_queue.hpp"
+#include "cards/mellanox_icm/memory_table.hpp"
+#include "cards/mellanox_icm/queue_memory.hpp"
+
+namespace weft
+{
+class Loop;
+class Timer;
+} // namespace weft
+
+namespace weft::mellanox_icm
+{
+
+class CompletionQueue
+{
+public:
+	struct Services {
+		MemoryTable &memory;
+		EventQueues &events;
+		Loop &loop;
+	};
+	struct Settings {
+		QueueBuffer buffer;
+		std::uint8_t log_size = 0;
+		OwnerRule owner = OwnerRule::lap;
+		std::uint32_t index_mask = kIndexMask; // of producer and consumer index
+		std::uint32_t uar_page = 0;
+		std::uint32_t eqn = 0;
+		bool overrun_ignore = false;
+		std::uint32_t state = 0; // one of cq_state
+		RecordPlace record;      // of the consumer index
+		std::uint16_t moderation_count = 0;
+		std::uint16_t moderation_period = 0; // microseconds
+	};
+
+	CompletionQueue(const CompletionQueue &) = delete;
+	CompletionQueue &operator=(const CompletionQueue &) = delete;
+
+	std::uint32_t number() const { return cqn_; }
+	std::uint32_t uar_page() const { return uar_page_; }
+	// Overrun, or its memory has gone: no entry will be written any more, and queue pairs that
+	// complete here must go to the error state.
+	bool failed() const { return status_ != 0; }
+
+	// The arm doorbell: command (uar::cq_arm_...) and the driver's consumer index.
+	void arm(std::uint32_t command, std::uint32_t consumer_index);
+	void set_moderation(std::uint16_t count, std::uint16_t period_us);
+
+protected:
+	CompletionQueue(const Services &services, std::uint32_t cqn, const Settings &settings);
+	~CompletionQueue();
+
+	// Writes an entry; its owner bit is supplied here. @solicited: it satisfies a solicited
+	// arm, as an error does. All data of the work request must be in guest memory before.
+	// False: the queue has failed (the asynchronous event was raised here, once).
+	[[nodiscard]] bool put(QueueEntry entry, bool solicited, bool wrong_owner = false);
+
+	enum class Armed : std::uint8_t { no, solicited, next };
+
+	std::uint32_t size() const { return std::uint32_t{1} << log_size_; }
+	bool full();
+	void look_at_record();
+	bool store(std::uint32_t index, QueueEntry entry, bool wrong_owner = false);
+	std::uint32_t state() const;
+	// The buffer cannot be written: the queue has failed.
+	void fail_write();
+
+	const Services services_;
+	const std::uint32_t cqn_;
+	const OwnerRule owner_;
+	const std::uint32_t index_mask_;
+	std::uint32_t uar_page_;
+	std::uint32_t eqn_;
+	QueueBuffer buffer_;
+	std::uint8_t log_size_;
+	bool overrun_ignore_;
+	RecordPlace record_;
+
+	std::uint32_t status_ = 0;
+	Armed armed_ = Armed::no;
+	bool fired_ = false; // the state to show while not armed
+	std::uint32_t producer_ = 0;
+	std::uint32_t consumer_ = 0; // as last seen in the doorbell record
+	std::uint32_t solicited_producer_ = 0;
+	std::uint32_t notified_ = 0;
+	std::uint16_t moderation_count_ = 0;
+	std::uint16_t moderation_period_ = 0;
+
+private:
+	void fail(std::uint32_t status, std::uint8_t syndrome);
+	void notify();
+	void fire();
+
+	std::uint32_t unnotified_ = 0;
+	std::unique_ptr<Timer> moderation_timer_;
+};
+
+} // namespace weft::mellanox_icm

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The PCI function of a card of the family.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "cards/mellanox_icm/activity.hpp"
+#include "cards/mellanox_icm/faults.hpp"
+#include "cards/mellanox_icm/registers.hpp"
+#include "bus/pci/device.hpp"
+
+namespace weft::mellanox_icm
+{
+
+enum Bar : unsigned { kBarRegisters = 0, kBarUar = 2, kBarMsix = 4 };
+
+// What the functions of the family have in common; the rest is each card's.
+inline PciDescription describe_function(std::uint16_t vendor, std::uint16_t device,
+					std::uint64_t serial, std::uint64_t msix_size,
+					unsigned vectors, std::uint32_t pba_offset)
+{
+	PciDescription description;
+	description.vendor = description.subsystem_vendor = vendor;
+	description.device = device;
+	description.class_code = 0x0c0600; // serial bus, InfiniBand
+	description.intx = true;
+	description.link_width = 8;
+	description.serial = serial;
+	description.bars[kBarMsix] = {msix_size, true, false};
+	description.msix.vectors = static_cast<std::uint16_t>(vectors);
+	description.msix.table_bar = kBarMsix;
+	description.msix.table_offset = 0;
+	description.msix.pba_bar = kBarMsix;
+	description.msix.pba_offset = pba_offset;
+	return description;
+}
+
+/*
+ * Function - the PCI device. State lives from attach() to detach(); everything is on the host's
+ * loop. Kind says which card it is:
+ *
+ *	using Config, Core, CardContext, TransportFactory;	// the card's
+ *	static void check(const Config &config);	// throws std::invalid_argument
+ *	static PciDescription describe(const Config &config);
+ *	static std::uint32_t read(Core &core, std::uint64_t offset);	// a register's dword
+ *	static void write(Core &core, std::uint64_t offset, std::uint32_t value);
+ *
+ * Its members are instantiated where the Core is known, explicitly: elsewhere it need not be.
+ */
+template<class Kind>
+class Function : public PciDevice
+{
+public:
+	using Config = typename Kind::Config;
+	using Core = typename Kind::Core;
+	using CardContext = typename Kind::CardContext;
+	using TransportFactory = typename Kind::TransportFactory;
+
+	// Throws std::invalid_argument if the configuration is not possible. @make_transport makes
+	// the data path.
+	Function(Config config, TransportFactory make_transport);
+	~Function() override;
+
+	const PciDescription &description() const override { return description_; }
+	void attach(PciHost &host) override;
+	void detach() override;
+	void region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data) override;
+	void region_write(unsigned bar, std::uint64_t offset,
+			  std::span<const std::byte> data) override;
+	void reset(PciReset kind) override;
+	void memory_changed() override;
+	void bus_master_changed(bool on) override;
+
+	// The card breaks down, as hardware may: @code, not 0, appears in the catastrophic error
+	// buffer, and the driver is expected to reset the card. On the loop.
+	void break_down(std::uint32_t code);
+	// An interrupt of every vector, for no reason. On the loop.
+	void interrupt_idly();
+	// On any thread.
+	const Activity &activity() const { return activity_; }
+	Faults &faults() { return faults_; }
+	// What the control plane is made of, for tests; null while detached.
+	CardContext *context();
+
+private:
+	const Config config_;
+	const TransportFactory make_transport_;
+	const PciDescription description_;
+	Activity activity_;
+	Faults faults_;
+	std::unique_ptr<Core> core_;
+};
+
+template<class Kind>
+Function<Kind>::Function(Config config, TransportFactory make_transport)
+    : config_(std::move(config)), make_transport_(std::move(make_transport)),
+      description_(Kind::describe(config_))
+{
+	Kind::check(config_);
+	if (std::ranges::find(config_.ports, nullptr) != config_.ports.end())
+		throw std::invalid_argument(config_.name + ": a port is missing");
+	if (config_.node_guid == 0)
+		throw std::invalid_argument(config_.name + ": the node GUID is 0");
+}
+
+template<class Kind>
+Function<Kind>::~Function() = default;
+
+template<class Kind>
+void Function<Kind>::attach(PciHost &host)
+{
+	core_ = std::make_unique<Core>(config_, make_transport_, host, activity_, faults_);
+}
+
+template<class Kind>
+void Function<Kind>::detach()
+{
+	core_.reset();
+}
+
+template<class Kind>
+void Function<Kind>::reset(PciReset)
+{
+	core_->reset();
+}
+
+// As where bus mastering ends and begins again: packets under way read nothing any more, for who is
+// told that its memory is its own again may use it. What is lost with them although its memory has
+// stayed is sent again, as what links lose.
+template<class Kind>
+void Function<Kind>::memory_changed()
+{
+	core_->set_bus_master(false);
+	core_->set_bus_master(core_->host.bus_master());
+}
+
+template<class Kind>
+void Function<Kind>::bus_master_changed(bool on)
+{
+	core_->set_bus_master(on);
+}
+
+template<class Kind>
+void Function<Kind>::break_down(std::uint32_t code)
+{
+	if (core_)
+		core_->break_down(code);
+}
+
+template<class Kind>
+void Function<Kind>::interrupt_idly()
+{
+	if (core_)
+		core_->interrupt_idly();
+}
+
+template<class Kind>
+auto Function<Kind>::context() -> CardContext *
+{
+	return core_ ? &core_->context : nullptr;
+}
+
+// Registers are dwords. Parts of one read what the whole does; parts are not written.
+template<class Kind>
+void Function<Kind>::region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data)
+{
+	if (bar != kBarRegisters) {
+		std::ranges::fill(data, std::byte{0});
+		return;
+	}
+	read_dwords(offset, data,
+		    [this](std::uint64_t place) { return Kind::read(*core_, place); });
+}
+
+template<class Kind>
+void Function<Kind>::region_write(unsigned bar, std::uint64_t offset,
+				  std::span<const std::byte> data)
+{
+	if (bar == kBarUar)
+		core_->doorbells.write(offset, data);
+	else if (bar == kBarRegisters)
+		write_dwords(offset, data, [this](std::uint64_t place, std::uint32_t value) {
+			Kind::write(*core_, place, value);
+		});
+}
+
+} // namespace weft::mellanox_icm

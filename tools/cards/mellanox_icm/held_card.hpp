@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A card of the family as the daemon holds it.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "base/loop.hpp"
+#include "cards/card.hpp"
+#include "cards/mellanox_icm/activity_report.hpp"
+#include "cards/mellanox_icm/faults.hpp"
+
+namespace weft::mellanox_icm
+{
+
+// @Model is a PciDevice that counts and has faults, may break down and interrupt idly.
+template<class Model>
+class HeldCard final : public cards::Card
+{
+public:
+	// @breakdown: the code of a card that breaks down on purpose.
+	template<class... Arguments>
+	HeldCard(Loop &loop, std::uint32_t breakdown, Arguments &&...arguments)
+	    : loop_(loop), breakdown_(breakdown), card_(std::forward<Arguments>(arguments)...)
+	{
+	}
+
+	// What was posted has run.
+	~HeldCard() override
+	{
+		loop_.run([] {});
+	}
+
+	PciDevice *function() override { return &card_; }
+
+	std::vector<cards::Count> activity() const override { return report(card_.activity()); }
+
+	std::vector<cards::Count> faults() const override
+	{
+		std::vector<cards::Count> counts;
+		const auto names = fault_names();
+		for (unsigned kind = 0; kind < names.size(); ++kind)
+			counts.push_back({names[kind], faults_.struck(static_cast<Fault>(kind))});
+		counts.push_back({kCatastrophic, breakdowns_.load(std::memory_order_relaxed)});
+		return counts;
+	}
+
+	bool arm_fault(std::string_view name, std::uint32_t count) override
+	{
+		if (name == kCatastrophic) {
+			breakdowns_.fetch_add(1, std::memory_order_relaxed);
+			loop_.post([this] { card_.break_down(breakdown_); });
+			return true;
+		}
+		const auto names = fault_names();
+		const auto found = std::ranges::find(names, name);
+		if (found == names.end())
+			return false;
+		const auto fault = static_cast<Fault>(found - names.begin());
+		if (fault != Fault::interrupt) {
+			faults_.arm(fault, count);
+			return true;
+		}
+		// It has no opportunity to wait for.
+		for (std::uint32_t i = 0; i < std::min(count, kMostInterrupts); ++i)
+			loop_.post([this] { card_.interrupt_idly(); });
+		return true;
+	}
+
+	bool randomise_faults(std::uint64_t seed, std::uint32_t one_in) override
+	{
+		faults_.randomise(seed, one_in);
+		return true;
+	}
+
+private:
+	static constexpr std::string_view kCatastrophic = "catastrophic";
+	// Idle interrupts of one request.
+	static constexpr std::uint32_t kMostInterrupts = 1000;
+
+	Loop &loop_;
+	const std::uint32_t breakdown_;
+	Model card_;
+	Faults &faults_{card_.faults()};
+	std::atomic<std::uint64_t> breakdowns_{0};
+};
+
+} // namespace weft::mellanox_icm

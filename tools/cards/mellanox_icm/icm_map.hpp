@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The card's context memory (ICM): a virtual address space of its own, backed by pages that the
+// driver lends it (MAP_ICM). Every work request looks into it several times, a driver changes it
+// seldom: what is mapped lies in an array in order, and another array says for each chunk of the
+// address space where to look in it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace weft::mellanox_icm
+{
+
+class IcmMap
+{
+public:
+	static constexpr std::uint64_t kPageSize = 4096;
+	// Pieces that are not adjacent both in ICM and on the bus cost host memory; a driver has a
+	// few hundred.
+	static constexpr std::size_t kMaxPieces = 65536;
+
+	struct Place {
+		std::uint64_t bus;  // address on the bus
+		std::uint64_t left; // bytes from there to the end of the piece
+	};
+
+	// Backs [@address, @address + @size) with the bus range at @bus, in place of what was
+	// there. Both are whole pages. False, and nothing has changed, if a range wraps around or
+	// there are too many pieces.
+	bool map(std::uint64_t address, std::uint64_t bus, std::uint64_t size);
+	// Takes the backing away from [@address, @address + @size), where there is some. False, and
+	// nothing has changed, if that would cut one piece too many in two.
+	bool unmap(std::uint64_t address, std::uint64_t size);
+	void clear()
+	{
+		pieces_.clear();
+		chunks_.clear();
+		indexed_ = false;
+	}
+	std::size_t pieces() const { return pieces_.size(); }
+
+	// Where @address lies; nothing if it is not backed.
+	std::optional<Place> find(std::uint64_t address) const;
+	// The bus address of an object that lies within one page; nothing if it is not backed.
+	std::optional<std::uint64_t> locate(std::uint64_t address, std::uint64_t size) const
+	{
+		const auto place = find(address);
+		if (!place || place->left < size)
+			return std::nullopt;
+		return place->bus;
+	}
+	// Calls @f(icm_address, bus, size) for each backed stretch of [@address, @address + @size).
+	template<typename F>
+	void for_each(std::uint64_t address, std::uint64_t size, F &&f) const
+	{
+		if (size == 0)
+			return;
+		const std::uint64_t last =
+			address + (size - 1) < address ? ~std::uint64_t{0} : address + (size - 1);
+		for (std::size_t i = first_ending_from(address); i < pieces_.size(); ++i) {
+			const Piece &piece = pieces_[i];
+			if (piece.address > last)
+				break;
+			const std::uint64_t from =
+				piece.address < address ? address : piece.address;
+			const std::uint64_t to = piece.last() < last ? piece.last() : last;
+			f(from, piece.bus + (from - piece.address), to - from + 1);
+		}
+	}
+	// Whether all of [@address, @address + @size) is backed.
+	bool covers(std::uint64_t address, std::uint64_t size) const;
+
+private:
+	struct Piece {
+		std::uint64_t address;
+		std::uint64_t bus;
+		std::uint64_t size;
+
+		std::uint64_t last() const { return address + (size - 1); }
+	};
+	static constexpr unsigned kLogChunk = 18;
+	// Chunks that are looked up at once, from address 0: what lies beyond is searched for.
+	static constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 15;
+
+	// The piece that has @address, or the next one after it; pieces() if there is none.
+	std::size_t first_ending_from(std::uint64_t address) const;
+	void index() const;
+	// Inclusive ranges.
+	bool cuts(std::uint64_t address, std::uint64_t last) const;
+	void remove(std::uint64_t address, std::uint64_t last);
+
+	std::vector<Piece> pieces_; // by address; disjoint
+	// What first_ending_from() says of each chunk's first byte; made when it is asked after a
+	// change.
+	mutable std::vector<std::uint32_t> chunks_;
+	mutable bool indexed_ = false;
+};
+
+} // namespace weft::mellanox_icm

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Which command moves a queue pair from where to where, and which parameters it must bring (IBA
+// 10.3.1).
+#pragma once
+
+#include <cstdint>
+
+#include <hw/mlx4/commands.hpp>
+
+#include "cards/hca/types.hpp"
+
+namespace weft::mellanox_icm
+{
+
+// Parameters that need no bit of the opt mask.
+enum class Required : std::uint8_t { none, to_rtr, to_rts };
+
+struct Transition {
+	hw::mlx4::Opcode opcode;
+	hca::QpState from;
+	hca::QpState to;
+	Required required;
+};
+
+// Null: no such way.
+const Transition *find_transition(hw::mlx4::Opcode opcode, hca::QpState from);
+
+} // namespace weft::mellanox_icm

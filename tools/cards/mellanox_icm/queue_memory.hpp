@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Entries of event and completion queues in guest memory. Both have 32 bytes and an owner bit in
+// the last one.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "cards/mellanox_icm/memory_table.hpp"
+
+namespace weft::mellanox_icm
+{
+
+constexpr std::size_t kEntrySize = 32;
+using QueueEntry = std::array<std::uint8_t, kEntrySize>;
+// Producer and consumer indexes.
+constexpr std::uint32_t kIndexMask = 0xffffff;
+
+// OwnerRule - when the entry with free-running index n is the driver's.
+enum class OwnerRule : std::uint8_t {
+	lap,   // the bit equals bit log2(size) of n
+	plain, // the bit is clear; software sets it again
+};
+
+// The owner bit of an entry that is handed to the driver.
+constexpr bool owner_bit(OwnerRule rule, std::uint32_t index, unsigned log_size)
+{
+	return rule == OwnerRule::lap && (index >> log_size & 1);
+}
+
+// Writes @entry into slot @slot; its owner byte becomes visible last. False if out of reach.
+bool store_entry(const MemoryTable &memory, const QueueBuffer &buffer, std::uint32_t slot,
+		 std::span<const std::uint8_t, kEntrySize> entry);
+
+// By the rule of laps: marks the slots of the indexes @first to @first + @count - 1 as the card's,
+// in a queue of 2^@log_size entries, and touches nothing beyond them.
+bool fill_hardware_owned(const MemoryTable &memory, const QueueBuffer &buffer, std::uint32_t first,
+			 std::uint32_t count, unsigned log_size);
+
+} // namespace weft::mellanox_icm

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The segments of a send WQE, one after the other, out of a private copy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include <hw/mlx4/wqe.hpp>
+
+#include "cards/hca/requests.hpp"
+
+namespace weft::mellanox_icm
+{
+
+// SegmentCursor - walks over the segments of a WQE; each take() is checked against what is left.
+class SegmentCursor
+{
+public:
+	explicit SegmentCursor(std::span<const std::byte> bytes) : left_(bytes) {}
+
+	bool empty() const { return left_.empty(); }
+
+	template<class Segment>
+	bool take(Segment &segment)
+	{
+		if (!peek(segment))
+			return false;
+		left_ = left_.subspan(sizeof(Segment));
+		return true;
+	}
+	template<class Segment>
+	bool peek(Segment &segment) const
+	{
+		if (left_.size() < sizeof(Segment))
+			return false;
+		std::memcpy(&segment, left_.data(), sizeof(Segment));
+		return true;
+	}
+	// The bytes behind a head of that size; both together are padded to a unit.
+	bool take_after(std::size_t head, std::size_t length, std::span<const std::byte> &bytes);
+
+private:
+	std::span<const std::byte> left_;
+};
+
+// The data of a request: all that is left. @inline_mask: the bits of an inline segment's length.
+// False if it is cut short.
+bool take_pieces(SegmentCursor &cursor, std::uint32_t inline_mask, hca::SendRequest &out);
+
+} // namespace weft::mellanox_icm

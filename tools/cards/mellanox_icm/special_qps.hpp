@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The special queue pairs of a card of this family: QP0 of each port and then QP1 of each have
+// consecutive numbers, from one on that the driver chooses.
+#pragma once
+
+#include <cstdint>
+
+#include "cards/hca/context.hpp"
+
+namespace weft::mellanox_icm
+{
+
+class SpecialQps
+{
+public:
+	explicit SpecialQps(hca::Context &context) : context_(context) {}
+
+	// The number of the first; 0: there are none.
+	void set(std::uint32_t base)
+	{
+		base_ = base;
+		for (std::uint32_t index = 0; index < hca::Context::kSpecialQps; ++index)
+			context_.special_qpns[index] = base ? base + index : 0;
+	}
+	std::uint32_t base() const { return base_; }
+
+	// Whether @qpn is among the @count numbers from the base on.
+	bool contain(std::uint32_t qpn, std::uint32_t count) const
+	{
+		return base_ && qpn - base_ < count;
+	}
+	// 0 or 1 (SMI, GSI); -1 for an ordinary one.
+	std::int8_t kind(std::uint32_t qpn) const
+	{
+		return contain(qpn, hca::Context::kSpecialQps)
+			       ? static_cast<std::int8_t>((qpn - base_) / 2)
+			       : std::int8_t{-1};
+	}
+	// Of a number that they contain.
+	std::uint8_t port(std::uint32_t qpn) const
+	{
+		return static_cast<std::uint8_t>(1 + (qpn - base_) % 2);
+	}
+
+private:
+	hca::Context &context_;
+	std::uint32_t base_ = 0;
+};
+
+} // namespace weft::mellanox_icm

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// An emulated ConnectX-2 host channel adapter.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ib/types.hpp>
+
+#include "cards/mlx4/names.hpp"
+#include "cards/mellanox_icm/function.hpp"
+#include "cards/hca/transport.hpp"
+
+namespace weft::fabric
+{
+class Port;
+}
+
+namespace weft::mlx4
+{
+
+struct CardContext;
+class Core;
+
+struct CardConfig {
+	std::string name;        // for logs, and the node description's end
+	ib::Guid node_guid = 0;  // not 0, unlike that of any other node; port n has node_guid + n
+	std::string description; // NodeDescription; empty: made from the name
+	std::vector<fabric::Port *> ports; // one or two; they outlive the card
+	// Too small for what the card says it has in them: for drivers to be tried on.
+	bool small_bars = false;
+	// false: its machine takes no part in managing the subnet, nor does it say who it is.
+	bool trusted = true;
+};
+
+using TransportFactory = std::function<std::unique_ptr<Transport>(CardContext &)>;
+
+// What the family's PCI function is to know of this card.
+struct CardKind {
+	using Config = CardConfig;
+	using Core = mlx4::Core;
+	using CardContext = mlx4::CardContext;
+	using TransportFactory = mlx4::TransportFactory;
+
+	static void check(const Config &config);
+	static PciDescription describe(const Config &config);
+	static std::uint32_t read(Core &core, std::uint64_t offset);
+	static void write(Core &core, std::uint64_t offset, std::uint32_t value);
+};
+
+using Card = mellanox_icm::Function<CardKind>;
+
+} // namespace weft::mlx4
+
+extern template class weft::mellanox_icm::Function<weft::mlx4::CardKind>;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A completion queue: what is this card's own of it, its context and how it is given another
+// buffer.
+#pragma once
+
+#include <optional>
+
+#include <cstdint>
+
+#include <hw/mlx4/contexts.hpp>
+#include <hw/mlx4/cqe.hpp>
+
+#include "cards/mlx4/names.hpp"
+#include "cards/mellanox_icm/completion_queue.hpp"
+#include "cards/mellanox_icm/faults.hpp"
+
+namespace weft::mlx4
+{
+
+class CompletionQueue final : public mellanox_icm::CompletionQueue
+{
+public:
+	// @faults: of a card that is broken on purpose.
+	CompletionQueue(const Services &services, std::uint32_t cqn,
+			const hw::mlx4::CqContext &context, Faults *faults = nullptr);
+
+	// An entry that is an error, or for which @solicited is set (a receive whose sender asked
+	// for it), satisfies a solicited arm. False: the queue has failed.
+	[[nodiscard]] bool post(const hw::mlx4::Cqe &entry, bool solicited);
+
+	// Commands. Fills the beginning of the buffer with entries owned by the card.
+	bool initialise_buffer();
+	enum class ResizeResult { done, too_small, no_memory };
+	ResizeResult resize(const QueueBuffer &buffer, unsigned log_size);
+	hw::mlx4::CqContext context() const;
+
+private:
+	// Entries that are not marked as the card's yet.
+	struct Unmarked {
+		std::uint32_t first = 0; // its index
+		std::uint32_t count = 0;
+	};
+	// Marks the first entries of a buffer, from an index on, and the last @held, which software
+	// may move into it: nothing if the buffer cannot be written.
+	std::optional<Unmarked> mark(const QueueBuffer &buffer, unsigned log_size,
+				     std::uint32_t index, std::uint32_t held) const;
+	// Marks one more.
+	bool mark_next();
+	[[nodiscard]] bool write(const hw::mlx4::Cqe &entry, bool solicited,
+				 bool wrong_owner = false);
+
+	Faults *const faults_;
+	Unmarked unmarked_;
+};
+
+} // namespace weft::mlx4

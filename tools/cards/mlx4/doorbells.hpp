@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Doorbells: what is written to the UAR pages of BAR 2.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+
+#include "cards/mlx4/names.hpp"
+
+namespace weft::mlx4
+{
+
+class Core;
+
+class Doorbells
+{
+public:
+	explicit Doorbells(Core &core) : core_(core) {}
+
+	void reset() { halves_.clear(); }
+	// A write of any size to any place of the BAR. Only whole aligned dwords count.
+	void write(std::uint64_t offset, std::span<const std::byte> data);
+
+private:
+	void write_dword(std::uint32_t page, std::uint32_t offset, std::uint32_t value);
+	void send(std::uint32_t page, std::uint32_t value);
+	void arm_cq(std::uint32_t page, std::uint32_t first, std::uint32_t second);
+	void event_queue(std::uint32_t eqn, std::uint32_t value);
+
+	Core &core_;
+	// First halves of CQ doorbells that came as two writes, by page.
+	std::unordered_map<std::uint32_t, std::uint32_t> halves_;
+};
+
+} // namespace weft::mlx4

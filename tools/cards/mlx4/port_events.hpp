@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the driver is told about ports: state changes, and what the subnet manager has set.
+#pragma once
+
+#include <cstdint>
+
+#include "cards/mlx4/names.hpp"
+#include "cards/mellanox_icm/event_queue.hpp"
+#include "cards/hca/port.hpp"
+
+namespace weft::mlx4
+{
+
+// @changed: bits of port_info_changed.
+void raise_port_info(EventQueues &events, const CardPort &port, std::uint32_t changed);
+// Entries of @block of the table of P_Keys (32 to a block) or GUIDs (8); a bit for each.
+void raise_pkey_table(EventQueues &events, unsigned port, std::uint32_t block,
+		      std::uint32_t entries);
+void raise_guid_info(EventQueues &events, unsigned port, std::uint32_t block,
+		     std::uint32_t entries);
+
+} // namespace weft::mlx4

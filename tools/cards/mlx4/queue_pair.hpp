@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What this card keeps for a queue pair beside what every one has: where its work queues lie.
+#pragma once
+
+#include <cstdint>
+
+#include "cards/mlx4/names.hpp"
+#include "cards/mellanox_icm/memory_table.hpp"
+#include "cards/hca/queue_pair.hpp"
+
+namespace weft::mlx4
+{
+
+// WorkQueue - where the send or receive queue lies in the QP's buffer.
+struct WorkQueue {
+	std::uint64_t offset = 0; // bytes from the start of the buffer
+	std::uint8_t log_size = 0;
+	std::uint8_t log_stride = 4;
+	bool present = false;
+
+	std::uint32_t size() const { return std::uint32_t{1} << log_size; }
+	std::uint32_t stride() const { return std::uint32_t{1} << log_stride; }
+	// Of the WQE with free-running index @index.
+	std::uint64_t wqe_offset(std::uint32_t index) const
+	{
+		return offset + (std::uint64_t{index & (size() - 1)} << log_stride);
+	}
+};
+
+struct QueuePair final : hca::QueuePair {
+	std::uint32_t uar_page = 0;
+	QueueBuffer buffer;
+	WorkQueue send_queue;
+	WorkQueue receive_queue;
+	std::uint64_t doorbell_record = 0; // of the receive queue; bus address
+};
+
+} // namespace weft::mlx4

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Proves that the agent of a card keeps the rules of every agent.
+#include "net/fabric/tests/agent_rules.hpp"
+
+#include "cards/mlx4/tests/tiny_driver.hpp"
+#include "net/fabric/tests/test_node.hpp"
+
+namespace weft::fabric::testing
+{
+namespace
+{
+
+using mlx4::testing::Opcode;
+using mlx4::testing::Status;
+
+// The first port of a card of two, asked by its driver, who gives an M_Key like anybody else.
+struct CardNode {
+	static constexpr PortKind kind = PortKind::channel_adapter;
+	static constexpr unsigned number = 1;
+	static constexpr bool reached_otherwise = true;
+
+	CardNode()
+	{
+		driver.bring_up_events();
+		driver.command(Opcode::init_port, 1);
+		settle();
+	}
+	std::optional<ib::Smp> ask(ib::Smp request)
+	{
+		/* By LID: a directed route of no hops ends here, too, but not for MAD_IFC. */
+		request.header.mgmt_class =
+			static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
+		const auto *const bytes = reinterpret_cast<const std::uint8_t *>(&request);
+		const auto result = driver.command(Opcode::mad_ifc, number, 0,
+						   {bytes, sizeof(request)}, sizeof(request));
+		ib::Smp answer;
+		if (result.status != Status::ok)
+			return std::nullopt;
+		std::memcpy(&answer, result.out.data(), sizeof(answer));
+		if (!answer.header.is_response())
+			return std::nullopt;
+		return answer;
+	}
+	ib::PortInfo key_port() { return driver.context().port(1)->info(); }
+	void settle() { driver.host.loop().poll(); }
+
+	mlx4::testing::TinyDriver driver{2};
+	PacketNode peer{*driver.peers[0]};
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Card, AgentRules, CardNode);
+
+} // namespace
+} // namespace weft::fabric::testing

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Packets of any content from a link. Each is a byte of choices, a length, and the bytes from the
+ * BTH on; LRH, destination and sequence number are made right if the choices say so, so that the
+ * packet gets to a QP.
+ */
+#include <algorithm>
+#include <cstring>
+
+#include "cards/mlx4/transport/fuzz/fixture.hpp"
+#include "core/wire/headers.hpp"
+
+using namespace weft;
+using namespace weft::mlx4::transport;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
+{
+	FuzzFixture &rig = fuzz_rig();
+	std::span<const std::uint8_t> input(data, size);
+	for (unsigned count = 0; count < 24 && input.size() > 3; count++) {
+		const unsigned choice = input[0], offset = input[1];
+		std::size_t payload_bytes = std::size_t{input[2]} * 4;
+		input = input.subspan(3);
+		packet::Headers headers;
+		auto take = [&](void *into, std::size_t bytes) {
+			bytes = std::min(bytes, input.size());
+			std::memcpy(into, input.data(), bytes);
+			input = input.subspan(bytes);
+		};
+		const auto &pair = rig.pair(choice % FuzzFixture::kinds);
+		take(&headers.bth, sizeof(headers.bth));
+		take(&headers.deth, sizeof(headers.deth));
+		take(&headers.reth, sizeof(headers.reth));
+		take(&headers.aeth, sizeof(headers.aeth));
+		headers.atomic.address = headers.reth.address;
+		headers.atomic.rkey = headers.reth.rkey;
+		headers.lrh.slid = 1;
+		headers.lrh.dlid = 2;
+		if (choice & 0x80) {
+			headers.bth.pkey = 0xffff;
+			headers.bth.set_dest_qp(pair[1]->qpn);
+			headers.deth.qkey = 0x1111;
+			headers.xrceth.srq = rig.srq.number();
+			auto progress = rig.b.transport().progress(*pair[1]);
+			std::uint32_t base =
+				choice & 0x40 ? progress.last_acked_psn : progress.next_receive_psn;
+			headers.bth.set_psn(base + (offset & 0xf) - (offset >> 4));
+		}
+		if (choice & 0x20) {
+			headers.reth.address = rig.memory_b.address + offset;
+			headers.reth.rkey = rig.memory_b.key;
+			headers.atomic.address = rig.memory_b.address + (offset & ~7u);
+			headers.atomic.rkey = rig.memory_b.key;
+		}
+		std::vector<std::byte> payload(payload_bytes);
+		const unsigned packets = choice & 0x10 ? 1 + offset % 5 : 1;
+		fabric::Payload all;
+		for (unsigned i = 0; i < packets; i++)
+			if (!payload.empty())
+				all.append(fabric::Payload::Piece{
+					payload.data(), static_cast<std::uint32_t>(payload.size()),
+					nullptr});
+		/* Something for responses to answer. */
+		if (choice & 0x08)
+			rig.b.post_send(*pair[1],
+					WqeBuilder(WqeOpcode::rdma_read)
+						.add(WqeRemoteAddress{rig.memory_a.address,
+								      rig.memory_a.key, 0})
+						.add(rig.memory_b.piece(0, 1000))
+						.done());
+		auto packet = fabric::Packet::make_run(headers, std::move(all), packets);
+		if (packet)
+			rig.b.transport().receive(1, std::move(*packet));
+		rig.settle();
+	}
+	rig.finish();
+	return 0;
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Send WQEs of any content on QPs of every service. The first byte of an input chooses the QP; each
+ * WQE is a byte that says how long, and so many units. Some words are replaced by what a guest
+ * would know, so that more than the first check is reached.
+ */
+#include <algorithm>
+#include <cstring>
+
+#include "cards/mlx4/transport/fuzz/fixture.hpp"
+
+using namespace weft::mlx4::transport;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
+{
+	if (size < 2)
+		return 0;
+	FuzzFixture &rig = fuzz_rig();
+	const auto &pair = rig.pair(data[0] % FuzzFixture::kinds);
+	std::span<const std::uint8_t> input(data + 1, size - 1);
+	for (unsigned count = 0; count < 12 && input.size() > 1; count++) {
+		std::size_t units = 1 + input[0] % 63;
+		bool honest = (input[0] & 0x40) != 0;
+		input = input.subspan(1);
+		std::vector<std::byte> wqe(units * weft::mlx4::transport::wqe_unit);
+		std::size_t bytes = std::min(wqe.size(), input.size());
+		std::memcpy(wqe.data(), input.data(), bytes);
+		input = input.subspan(bytes);
+		if (honest) {
+			wqe[7] = static_cast<std::byte>(units);
+			for (std::size_t at = 16; at + 16 <= wqe.size(); at += 16) {
+				auto marker = std::to_integer<unsigned>(wqe[at]);
+				if (marker == 0xa1) {
+					WqeData piece = rig.memory_a.piece(
+						std::to_integer<unsigned>(wqe[at + 1]),
+						std::to_integer<unsigned>(wqe[at + 2]) * 37);
+					std::memcpy(wqe.data() + at, &piece, 16);
+				} else if (marker == 0xb2) {
+					WqeRemoteAddress remote{
+						rig.memory_b.address +
+							std::to_integer<unsigned>(wqe[at + 1]),
+						rig.memory_b.key, 0};
+					std::memcpy(wqe.data() + at, &remote, 16);
+				} else if (marker == 0xc3) {
+					const ib::be32 key = rig.free_key;
+					std::memcpy(wqe.data() + at + 4, &key, sizeof(key));
+				}
+			}
+		}
+		rig.a.post_send(*pair[0], wqe);
+		rig.settle();
+	}
+	rig.finish();
+	return 0;
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "cards/mlx4/transport/send_request.hpp"
+
+#include <cstring>
+#include <optional>
+
+#include "cards/mellanox_icm/segments.hpp"
+
+namespace weft::mlx4::transport
+{
+
+using namespace hw::mlx4;
+
+namespace
+{
+
+bool take_lso(SegmentCursor &cursor, SendRequest &out)
+{
+	WqeLso lso;
+	std::span<const std::byte> header;
+	if (!cursor.peek(lso) || !cursor.take_after(sizeof(lso), lso.header_bytes(), header))
+		return false;
+	out.mss = lso.mss();
+	out.lso_header.assign(header.begin(), header.end());
+	return out.mss != 0 && !out.lso_header.empty();
+}
+
+/* Nothing: no opcode that this card has. */
+std::optional<SendOpcode> send_opcode(WqeOpcode opcode)
+{
+	switch (opcode) {
+	case WqeOpcode::nop:
+		return SendOpcode::nop;
+	case WqeOpcode::send_invalidate:
+		return SendOpcode::send_invalidate;
+	case WqeOpcode::rdma_write:
+		return SendOpcode::rdma_write;
+	case WqeOpcode::rdma_write_imm:
+		return SendOpcode::rdma_write_imm;
+	case WqeOpcode::send:
+		return SendOpcode::send;
+	case WqeOpcode::send_imm:
+		return SendOpcode::send_imm;
+	case WqeOpcode::lso:
+		return SendOpcode::lso;
+	case WqeOpcode::rdma_read:
+		return SendOpcode::rdma_read;
+	case WqeOpcode::compare_swap:
+		return SendOpcode::compare_swap;
+	case WqeOpcode::fetch_add:
+		return SendOpcode::fetch_add;
+	case WqeOpcode::masked_compare_swap:
+		return SendOpcode::masked_compare_swap;
+	case WqeOpcode::masked_fetch_add:
+		return SendOpcode::masked_fetch_add;
+	case WqeOpcode::bind_window:
+		return SendOpcode::bind_window;
+	case WqeOpcode::fast_register:
+		return SendOpcode::fast_register;
+	case WqeOpcode::local_invalidate:
+		return SendOpcode::local_invalidate;
+	case WqeOpcode::config:
+		break;
+	}
+	return std::nullopt;
+}
+
+bool take_remote(SegmentCursor &cursor, SendRequest &out)
+{
+	WqeRemoteAddress remote;
+	if (!cursor.take(remote))
+		return false;
+	out.remote_address = remote.address;
+	out.rkey = remote.rkey;
+	return true;
+}
+
+bool take_datagram(SegmentCursor &cursor, SendRequest &out)
+{
+	WqeDatagram segment;
+	if (!cursor.take(segment))
+		return false;
+	const AddressVector &address = segment.address;
+	Datagram &to = out.datagram;
+	to.pd = address.pd();
+	to.port = static_cast<std::uint8_t>(address.port());
+	to.path_bits = static_cast<std::uint8_t>(address.path_bits());
+	to.sl = static_cast<std::uint8_t>(address.sl());
+	to.sgid_index = address.sgid_index;
+	to.hop_limit = address.hop_limit;
+	to.traffic_class = static_cast<std::uint8_t>(address.traffic_class());
+	to.grh = address.grh();
+	to.dlid = address.dlid;
+	to.flow_label = address.flow_label();
+	std::memcpy(to.dgid.raw, address.dgid, sizeof(address.dgid));
+	to.qpn = segment.qpn();
+	to.qkey = segment.qkey;
+	return true;
+}
+
+bool take_bind(SegmentCursor &cursor, SendRequest &out)
+{
+	WqeBindWindow segment;
+	if (!cursor.take(segment))
+		return false;
+	out.bind = decoded(segment);
+	return true;
+}
+
+bool take_fast_register(SegmentCursor &cursor, SendRequest &out)
+{
+	WqeFastRegister segment;
+	if (!cursor.take(segment))
+		return false;
+	out.fast_register = decoded(segment);
+	return true;
+}
+
+bool take_atomic(SegmentCursor &cursor, SendRequest &out)
+{
+	if (out.opcode == SendOpcode::masked_compare_swap) {
+		WqeMaskedAtomic masked;
+		if (!cursor.take(masked))
+			return false;
+		out.swap_or_add = masked.swap;
+		out.compare = masked.compare;
+		out.swap_or_add_mask = masked.swap_mask;
+		out.compare_mask = masked.compare_mask;
+		return true;
+	}
+	WqeAtomic atomic;
+	if (!cursor.take(atomic))
+		return false;
+	out.swap_or_add = atomic.swap_or_add;
+	if (out.opcode == SendOpcode::masked_fetch_add)
+		out.compare_mask = atomic.compare;
+	else
+		out.compare = atomic.compare;
+	return true;
+}
+
+/* The segments between the control segment and the data; false if they are cut short. */
+bool take_operands(SegmentCursor &cursor, ServiceType service, SendRequest &out)
+{
+	switch (out.opcode) {
+	case SendOpcode::send:
+	case SendOpcode::send_imm:
+		return service != ServiceType::ud || take_datagram(cursor, out);
+	case SendOpcode::lso:
+		return take_datagram(cursor, out) && take_lso(cursor, out);
+	case SendOpcode::rdma_write:
+	case SendOpcode::rdma_write_imm:
+	case SendOpcode::rdma_read:
+		return take_remote(cursor, out);
+	case SendOpcode::compare_swap:
+	case SendOpcode::fetch_add:
+	case SendOpcode::masked_compare_swap:
+	case SendOpcode::masked_fetch_add:
+		return take_remote(cursor, out) && take_atomic(cursor, out);
+	case SendOpcode::bind_window:
+		return take_bind(cursor, out);
+	case SendOpcode::fast_register:
+		return take_fast_register(cursor, out);
+	case SendOpcode::local_invalidate: {
+		WqeLocalInvalidate invalidate;
+		if (!cursor.take(invalidate))
+			return false;
+		out.invalidate_key = invalidate.key;
+		return true;
+	}
+	case SendOpcode::nop:
+	case SendOpcode::send_invalidate:
+		return true;
+	}
+	return false;
+}
+
+} // namespace
+
+Syndrome decode(std::span<const std::byte> wqe, ServiceType service, SendRequest &out)
+{
+	out.clear();
+	out.signalled = true;
+	SegmentCursor cursor(wqe);
+	WqeControl control;
+	if (!cursor.take(control))
+		return Syndrome::local_qp_operation;
+	const auto opcode = send_opcode(static_cast<WqeOpcode>(control.opcode()));
+	out.opcode = opcode.value_or(SendOpcode::nop);
+	out.signalled = control.has(WqeControl::completion);
+	out.solicited = control.has(WqeControl::solicited);
+	out.fence = control.fenced();
+	out.ip_checksum = control.has(WqeControl::ip_checksum);
+	out.l4_checksum = control.has(WqeControl::l4_checksum);
+	out.immediate = control.immediate;
+	out.permissive_source = MlxFlags{control.flags_word}.permissive_source();
+	out.remote_srq = control.remote_srq();
+	/* A WQE of less than its own control segment, or of more than was read. */
+	if (control.units() == 0 || control.units() * wqe_unit != wqe.size())
+		return Syndrome::local_qp_operation;
+	if (!opcode || !opcode_allowed(out.opcode, service) || !take_operands(cursor, service, out))
+		return Syndrome::local_qp_operation;
+	if (out.is_local())
+		return Syndrome::none;
+	if (!take_pieces(cursor, WqeInline::length_mask, out))
+		return Syndrome::local_qp_operation;
+	return check_data(out);
+}
+
+FastRegister decoded(const WqeFastRegister &segment)
+{
+	const std::uint32_t flags = segment.flags;
+	return {.key = segment.key,
+		.rights = {.local_read = (flags & WqeFastRegister::local_read) != 0,
+			   .local_write = (flags & WqeFastRegister::local_write) != 0,
+			   .remote_read = (flags & WqeFastRegister::remote_read) != 0,
+			   .remote_write = (flags & WqeFastRegister::remote_write) != 0,
+			   .remote_atomic = (flags & WqeFastRegister::remote_atomic) != 0,
+			   .bind = (flags & WqeFastRegister::bind_enable) != 0},
+		.page_list = segment.page_list,
+		.start = segment.start,
+		.length = segment.length,
+		.page_shift = segment.page_shift};
+}
+
+BindWindow decoded(const WqeBindWindow &segment)
+{
+	const std::uint32_t access = segment.access;
+	return {.new_rkey = segment.new_rkey,
+		.region_lkey = segment.region_lkey,
+		.rights = {.remote_read = (access & WqeBindWindow::remote_read) != 0,
+			   .remote_write = (access & WqeBindWindow::remote_write) != 0,
+			   .remote_atomic = (access & WqeBindWindow::remote_atomic) != 0},
+		.type_2 = (segment.type & WqeBindWindow::type_2) != 0,
+		.zero_based = (segment.type & WqeBindWindow::zero_based) != 0,
+		.address = segment.address,
+		.length = segment.length};
+}
+
+std::uint64_t decode_receive(std::span<const std::byte> segments, std::vector<Piece> &out)
+{
+	out.clear();
+	std::uint64_t sum = 0;
+	for (; segments.size() >= sizeof(WqeData); segments = segments.subspan(sizeof(WqeData))) {
+		WqeData data;
+		std::memcpy(&data, segments.data(), sizeof(data));
+		if (data.byte_count == 0) {
+			if (data.lkey == WqeData::terminator_lkey)
+				break;
+			continue;
+		}
+		/* Nothing can be received into a WQE: the bit is not part of the length. */
+		std::uint32_t length = data.byte_count & WqeInline::length_mask;
+		if (length == 0)
+			continue;
+		out.push_back({data.address, data.lkey, length, false});
+		sum += length;
+	}
+	return sum;
+}
+
+} // namespace weft::mlx4::transport

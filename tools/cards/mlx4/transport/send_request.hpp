@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * A send work queue entry, decoded and checked. The WQE is guest memory: nothing of it is believed
+ * before it is copied, and nothing is read twice.
+ */
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <hw/mlx4/wqe.hpp>
+
+#include "cards/mlx4/names.hpp"
+#include "cards/hca/requests.hpp"
+
+namespace weft::mlx4::transport
+{
+
+/**
+ * decode() - read a send WQE
+ * @wqe: a private copy of the WQE, at most wqe_bytes_max bytes; control segment included
+ * @service: of the QP it was posted to
+ * @out: receives the request; what is in it after a failure is of no use but for signalled
+ *
+ * Every bit pattern gives a request or a syndrome. Keys, addresses and the length against the MTU
+ * or the message limit are not looked at.
+ *
+ * Returns Syndrome::none or the syndrome with which the WQE shall complete.
+ */
+Syndrome decode(std::span<const std::byte> wqe, ServiceType service, SendRequest &out);
+
+/**
+ * decode_receive() - read the scatter list of a receive WQE
+ * @segments: a private copy of the data segments
+ * @out: receives the pieces, in order, without empty ones
+ *
+ * Returns the sum of their lengths.
+ */
+std::uint64_t decode_receive(std::span<const std::byte> segments, std::vector<Piece> &out);
+
+/* The same of requests about keys, as they lie in a WQE. */
+FastRegister decoded(const hw::mlx4::WqeFastRegister &segment);
+BindWindow decoded(const hw::mlx4::WqeBindWindow &segment);
+
+} // namespace weft::mlx4::transport

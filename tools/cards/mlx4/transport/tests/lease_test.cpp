@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Memory that the guest has been given back is not read any more, whatever packets refer to it are
+ * still under way: the peer never sees what was written there afterwards.
+ */
+#include <gtest/gtest.h>
+
+#include "cards/mlx4/transport/tests/pair.hpp"
+#include "cards/hca/transport/leases.hpp"
+
+namespace weft::mlx4::transport
+{
+
+namespace
+{
+
+class Lease : public ConnectedPair
+{
+protected:
+	static constexpr std::byte lent{0x11}, secret{0x77};
+	static constexpr std::uint64_t size = 4096;
+
+	Lease() { std::ranges::fill(a.bytes(from), lent); }
+	static std::vector<std::byte> write(const Region &to, const WqeData &data)
+	{
+		return WqeBuilder(WqeOpcode::rdma_write)
+			.add(WqeRemoteAddress{to.address, to.key, 0})
+			.add(data)
+			.done();
+	}
+	/* b reads a's memory; a's answer stays under way as long as b is not polled. */
+	void answer_a_read(std::uint32_t rkey)
+	{
+		b.post_send(*qp_b, WqeBuilder(WqeOpcode::rdma_read)
+					   .add(WqeRemoteAddress{from.address, rkey, 0})
+					   .add(to.piece())
+					   .done());
+		const std::uint64_t before = port_a.counters().xmit_packets.load();
+		a.poll();
+		ASSERT_GT(port_a.counters().xmit_packets.load(), before);
+	}
+	/* A completion at a, without a turn of b's. */
+	Completion wait_alone()
+	{
+		std::optional<Completion> completion;
+		for (unsigned i = 0; i < 100 && !completion; i++) {
+			a.poll();
+			completion = a.poll_cq(cq_a);
+		}
+		EXPECT_TRUE(completion);
+		return completion.value_or(Completion{});
+	}
+	/* The guest uses its pages again; nothing of that arrives. */
+	void reuse_and_expect_nothing()
+	{
+		std::ranges::fill(a.bytes(from), secret);
+		ASSERT_TRUE(run([&] { return port_b.counters().rcv_packets.load() != 0; }));
+		settle();
+		EXPECT_EQ(std::ranges::count(b.bytes(to), secret), 0);
+	}
+
+	Region from = a.region(size), to = b.region(size);
+};
+
+} // namespace
+
+/* HW2SW_MPT of the region, while a long link has the packet. */
+TEST_F(Lease, EndsWithItsKey)
+{
+	link.set_faults({.delay = std::chrono::milliseconds(20)});
+	a.post_send(*qp_a, write(to, from.piece()));
+	a.destroy_key(from.key);
+	reuse_and_expect_nothing();
+	EXPECT_EQ(wait(a, cq_a).syndrome, CqeSyndrome::local_protection) << "sent again in vain";
+}
+
+/* 2RST_QP. */
+TEST_F(Lease, EndsWithItsQp)
+{
+	a.post_send(*qp_a, write(to, from.piece()));
+	a.destroy(*qp_a);
+	reuse_and_expect_nothing();
+	qp_a = &a.create_qp({}, cq_a, cq_a);
+}
+
+/* 2ERR: the flushed request tells the guest that the buffer is its own again. */
+TEST_F(Lease, EndsWithAnError)
+{
+	a.post_send(*qp_a, write(to, from.piece()));
+	a.modify(*qp_a, QpState::err);
+	EXPECT_EQ(wait_alone().syndrome, CqeSyndrome::flushed);
+	reuse_and_expect_nothing();
+}
+
+/*
+ * Bus mastering ends, or the machine takes memory back, unplugged memory say
+ * (Card::memory_changed()).
+ */
+TEST_F(Lease, EndsWithoutAKey)
+{
+	link.set_faults({.delay = std::chrono::milliseconds(20)});
+	a.post_send(*qp_a, write(to, from.piece()));
+	a.memory().set_memory(nullptr);
+	a.transport().keys_changed();
+	reuse_and_expect_nothing();
+	a.memory().set_memory(&a.host().dma());
+}
+
+/* What is read from here: the same holds for the key that lets the other end read. */
+TEST_F(Lease, EndsWithTheKeyOfARead)
+{
+	answer_a_read(from.key);
+	a.destroy_key(from.key);
+	reuse_and_expect_nothing();
+	EXPECT_TRUE(wait(b, cq_b).is_error);
+}
+
+/* A key that a request invalidates, when its completion says so. */
+TEST_F(Lease, EndsWithInvalidation)
+{
+	const std::uint32_t key = a.free_key(1);
+	const std::uint64_t list = a.allocate(8);
+	a.host().object<ib::be64>(list) = from.address | 1;
+	WqeFastRegister segment{};
+	segment.flags = WqeFastRegister::remote_read;
+	segment.key = key;
+	segment.page_list = list;
+	segment.start = from.address;
+	segment.length = from.length;
+	segment.page_shift = 12;
+	a.post_send(*qp_a, WqeBuilder(WqeOpcode::fast_register).add(segment).done());
+	EXPECT_FALSE(wait_alone().is_error);
+	answer_a_read(key);
+	WqeLocalInvalidate invalidate{};
+	invalidate.key = key;
+	a.post_send(*qp_a, WqeBuilder(WqeOpcode::local_invalidate).add(invalidate).done());
+	EXPECT_FALSE(wait_alone().is_error);
+	reuse_and_expect_nothing();
+	EXPECT_TRUE(wait(b, cq_b).is_error);
+}
+
+/* Who gives one key back loses nothing that he sends of another. */
+TEST_F(Lease, OthersAreUnaffected)
+{
+	reconnect({.ack_timeout = 20, .retry_count = 0});
+	Region other = a.region(64);
+	a.post_send(*qp_a, write(to, from.piece()));
+	a.destroy_key(other.key);
+	wait_good(a, cq_a, 1);
+	EXPECT_EQ(std::ranges::count(b.bytes(to), lent), static_cast<long>(size));
+}
+
+/* Nor does one who asks for the end of a key that is not his to end. */
+TEST_F(Lease, RejectedInvalidationEndsNothing)
+{
+	reconnect({.ack_timeout = 20, .retry_count = 0});
+	QueuePair &stranger = a.create_qp({}, cq_a, cq_a), &peer = b.create_qp({}, cq_b, cq_b);
+	a.connect(stranger, b, peer, {});
+	b.connect(peer, a, stranger, {});
+	const std::uint64_t before = port_a.counters().xmit_packets.load();
+	a.post_send(*qp_a, write(to, from.piece()));
+	while (a.poll()) {
+		/* until all of it is under way */
+	}
+	ASSERT_GT(port_a.counters().xmit_packets.load(), before);
+	WqeLocalInvalidate invalidate{};
+	invalidate.key = from.key;
+	a.post_send(stranger, WqeBuilder(WqeOpcode::local_invalidate).add(invalidate).done());
+	EXPECT_TRUE(wait_alone().is_error);
+	wait_good(a, cq_a, 1);
+	EXPECT_EQ(std::ranges::count(b.bytes(to), lent), static_cast<long>(size));
+}
+
+/* What a QP sends of more keys than it may have leases for is copied, and arrives. */
+TEST_F(Lease, DataBeyondTheBoundIsCopied)
+{
+	constexpr unsigned count = 128, bytes = 16;
+	reconnect({.log_send = 8});
+	std::vector<std::byte> sent;
+	for (unsigned i = 0; i < count; i++) {
+		Region region = a.region(bytes);
+		fill(a.bytes(region));
+		sent.insert(sent.end(), a.bytes(region).begin(), a.bytes(region).end());
+		a.post(*qp_a, WqeBuilder(WqeOpcode::rdma_write)
+				      .add(WqeRemoteAddress{to.address + i * bytes, to.key, 0})
+				      .add(region.piece())
+				      .done());
+	}
+	a.ring(*qp_a);
+	wait_good(a, cq_a, count);
+	EXPECT_TRUE(same(b.bytes(to).first(sent.size()), sent));
+}
+
+namespace
+{
+
+/* Keys of which nothing is asked but their places. */
+class Places final : public Memory
+{
+public:
+	MemoryError resolve(const KeyUse &, std::uint64_t, std::uint64_t,
+			    std::vector<BusRange> &) const override
+	{
+		return MemoryError::none;
+	}
+	MemoryError translate(const KeyUse &, std::uint64_t, std::uint64_t,
+			      std::vector<MemorySegment> &) const override
+	{
+		return MemoryError::none;
+	}
+	bool holds(std::uint32_t) const override { return true; }
+	std::uint32_t slot(std::uint32_t index) const override
+	{
+		asked++;
+		return index;
+	}
+	MemoryError fast_register(const FastRegister &, std::uint32_t) override
+	{
+		return MemoryError::none;
+	}
+	MemoryError invalidate(std::uint32_t, std::uint32_t, std::uint32_t, bool) override
+	{
+		return MemoryError::none;
+	}
+	MemoryError bind_window(const BindWindow &, std::uint32_t, std::uint32_t) override
+	{
+		return MemoryError::none;
+	}
+
+	mutable std::size_t asked = 0;
+};
+
+} // namespace
+
+/*
+ * A command that may have changed any key looks at each lease once, and not at all again at what
+ * has arrived: a guest has as many as it likes, and as many such commands in a row.
+ */
+TEST(Leases, AreCheckedOnce)
+{
+	Places keys;
+	Leases leases(keys);
+	hca::QueuePair pair;
+	Qp qp(pair);
+	const auto mapping = MemoryMapping::allocate(4096);
+	std::vector<std::shared_ptr<fabric::Lease>> under_way;
+	for (std::uint32_t i = 0; i < Leases::qp_max; i++)
+		under_way.push_back(leases.get(qp, i << 8, mapping));
+	keys.asked = 0;
+	std::size_t held = 0;
+	const auto all = [&](std::uint32_t) { return ++held != 0; };
+	leases.end_keys_unless(all);
+	EXPECT_EQ(held, Leases::qp_max);
+	EXPECT_LE(keys.asked, 2 * Leases::qp_max);
+	EXPECT_TRUE(under_way.back()->enter());
+	under_way.back()->leave();
+	under_way.clear();
+	leases.end_keys_unless(all);
+	keys.asked = 0;
+	leases.end_keys_unless(all);
+	EXPECT_EQ(held, Leases::qp_max);
+	EXPECT_EQ(keys.asked, 0u);
+	leases.end(qp);
+}
+
+} // namespace weft::mlx4::transport

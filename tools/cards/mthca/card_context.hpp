@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The control plane of this card as its transport engine sees it (hca::Context), and the tables
+// behind it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cards/hca/context.hpp"
+#include "cards/mthca/completion_queue.hpp"
+#include "cards/mthca/completion_writer.hpp"
+#include "cards/mthca/limits.hpp"
+#include "cards/mthca/queue_pair.hpp"
+#include "cards/mthca/shared_receive_queue.hpp"
+#include "cards/mthca/work_queues.hpp"
+#include "cards/mellanox_icm/event_queue.hpp"
+#include "cards/mellanox_icm/multicast_table.hpp"
+#include "cards/mellanox_icm/special_qps.hpp"
+
+namespace weft::mthca
+{
+
+struct CardContext final : hca::Context {
+	// What the card has made before; it outlives this.
+	struct Parts {
+		std::string name;
+		Loop &loop;
+		MemoryTable &memory;
+		EventQueues &events;
+		MulticastTable &multicast;
+		ManagementAgent &management;
+		Diagnostics &diagnostics;
+		std::vector<std::unique_ptr<CardPort>> &ports;
+	};
+
+	explicit CardContext(const Parts &parts)
+	    : hca::Context{parts.name,        parts.loop,        work_queues,
+			   completion_writer, parts.memory,      parts.multicast,
+			   parts.management,  parts.diagnostics, parts.ports},
+	      memory(parts.memory), events(parts.events), multicast(parts.multicast),
+	      work_queues(*this), completion_writer(*this)
+	{
+	}
+
+	// Lookups by number, one table access each. Null: does not exist.
+	QueuePair *queue_pair(std::uint32_t qpn) const
+	{
+		return static_cast<QueuePair *>(hca::Context::queue_pair(qpn));
+	}
+	CompletionQueue *completion_queue(std::uint32_t cqn) const
+	{
+		CompletionQueue *const queue = completion_queues.find(cqn);
+		return queue && queue->number() == cqn ? queue : nullptr;
+	}
+	SharedReceiveQueue *shared_receive_queue(std::uint32_t srqn) const
+	{
+		return srqn < shared_receive_queues.size() ? shared_receive_queues.find(srqn)
+							   : nullptr;
+	}
+	// Where a doorbell record of a user access region lies. A program can name any: what is
+	// beyond the pages that were mapped for the region is not there, or is another's record, of
+	// which the card does no more than read a count.
+	RecordPlace record(std::uint32_t uar_page, std::uint32_t index) const
+	{
+		const std::uint64_t entries = std::uint64_t{1} << (log_uarc_size - 3);
+		return {uarc_base + (std::uint64_t{uar_page} << log_uarc_size) +
+				8 * (index & (entries - 1)),
+			true};
+	}
+
+	MemoryTable &memory;
+	EventQueues &events;
+	MulticastTable &multicast;
+	mellanox_icm::SpecialQps special_qps{*this};
+	SparseTable<CompletionQueue> completion_queues{0};
+	SparseTable<SharedReceiveQueue> shared_receive_queues{0};
+	WorkQueues work_queues;
+	CompletionWriter completion_writer;
+	// INIT_HCA: the contexts of user access regions.
+	std::uint64_t uarc_base = 0;
+	unsigned log_uarc_size = 12;
+};
+
+} // namespace weft::mthca

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Commands about memory: pages lent to the card, memory keys.
+#include <algorithm>
+
+#include <hw/mthca/contexts.hpp>
+
+#include "cards/mthca/core.hpp"
+#include "cards/mellanox_icm/page_mappings.hpp"
+
+namespace weft::mthca
+{
+
+using hw::mthca::Status;
+namespace mpt_status = hw::mellanox_icm::mpt_status;
+using FamilyMpt = hw::mlx4::MptEntry;
+using OwnMpt = hw::mthca::MptEntry;
+
+namespace
+{
+
+// The table is the card's own, so it keeps entries as the rest of its family does. Rights, key, PD,
+// start and length lie alike.
+FamilyMpt kept(const OwnMpt &given)
+{
+	FamilyMpt entry{};
+	std::copy_n(given.bytes, FamilyMpt::lkey.offset, entry.bytes);
+	FamilyMpt::status.set(entry.bytes, mpt_status::valid);
+	FamilyMpt::qpn.set(entry.bytes, 0);
+	FamilyMpt::bound_to_qp.set(entry.bytes, 0);
+	FamilyMpt::entity_size.set(entry.bytes, 12 + OwnMpt::log_page_size.get(given.bytes));
+	FamilyMpt::length64.set(entry.bytes, OwnMpt::length.get(given.bytes) == OwnMpt::whole);
+	FamilyMpt::mtt_offset.set(entry.bytes, OwnMpt::mtt_address.get(given.bytes));
+	// Neither windows nor fast registration: what would open them means nothing here.
+	FamilyMpt::bind_enable.set(entry.bytes, 0);
+	FamilyMpt::fast_register_enable.set(entry.bytes, 0);
+	return entry;
+}
+
+OwnMpt shown(const FamilyMpt &entry)
+{
+	OwnMpt out{};
+	std::copy_n(entry.bytes, FamilyMpt::lkey.offset, out.bytes);
+	OwnMpt::log_page_size.set(out.bytes, FamilyMpt::entity_size.get(entry.bytes) - 12);
+	OwnMpt::mtt_address.set(out.bytes, FamilyMpt::mtt_offset.get(entry.bytes));
+	return out;
+}
+
+// No key rests on a page of doorbell records, which a program has mapped and unmapped as often as
+// it likes.
+bool holds_records_alone(const Core &core, std::uint64_t address, std::uint64_t size)
+{
+	const std::uint64_t records = std::uint64_t{limits::kUarPages}
+				      << core.context.log_uarc_size;
+	const std::uint64_t offset = address - core.context.uarc_base;
+	return core.bring_up.stage() == mellanox_icm::Stage::initialised && offset <= records &&
+	       size <= records - offset;
+}
+
+} // namespace
+
+Status Commands::map_fa(Command &command)
+{
+	return core_.bring_up.lend_firmware(command.in);
+}
+
+Status Commands::unmap_fa(Command &)
+{
+	core_.close();
+	core_.bring_up.take_firmware_back();
+	return Status::ok;
+}
+
+Status Commands::set_icm_size(Command &command)
+{
+	command.out_param = limits::kAuxPages;
+	return Status::ok;
+}
+
+Status Commands::map_icm_aux(Command &command)
+{
+	return core_.bring_up.lend_aux(command.in);
+}
+
+Status Commands::unmap_icm_aux(Command &)
+{
+	core_.bring_up.take_aux_back();
+	return Status::ok;
+}
+
+Status Commands::map_icm(Command &command)
+{
+	return mellanox_icm::map_icm(command.in, core_.icm, core_.memory);
+}
+
+Status Commands::unmap_icm(Command &command)
+{
+	// Pages that are not mapped are no error: Linux always unmaps 64.
+	const std::uint64_t address = command.in_param & ~(IcmMap::kPageSize - 1);
+	const std::uint64_t size = std::uint64_t{command.in_modifier} * IcmMap::kPageSize;
+	const bool unmapped = core_.icm.unmap(address, size);
+	if (!holds_records_alone(core_, address, size))
+		core_.transport->keys_changed();
+	return unmapped ? Status::ok : Status::exceeds_limit;
+}
+
+Status Commands::sw2hw_mpt(Command &command)
+{
+	const std::uint32_t index = command.in_modifier & 0xffffff;
+	const std::uint32_t slot = core_.memory.slot(index);
+	if (slot < 1u << limits::kLogReservedMpts)
+		return Status::bad_resource;
+	OwnMpt given;
+	std::copy(command.in.begin(), command.in.end(), given.bytes);
+	// The entry must be reached by its own key.
+	if (core_.memory.slot(OwnMpt::mem_key.get(given.bytes)) != slot ||
+	    !FamilyMpt::region.get(given.bytes))
+		return Status::bad_parameter;
+	return core_.memory.write_entry(index, kept(given)) ? Status::ok : Status::bad_parameter;
+}
+
+Status Commands::hw2sw_mpt(Command &command)
+{
+	FamilyMpt entry;
+	if (core_.bring_up.stage() != mellanox_icm::Stage::initialised ||
+	    !core_.memory.read_entry(command.in_modifier, entry))
+		return Status::ok; // there is nothing
+	FamilyMpt::status.set(entry.bytes, mpt_status::software);
+	core_.memory.write_entry(command.in_modifier, entry);
+	core_.transport->key_gone(command.in_modifier);
+	if (!command.out.empty())
+		std::ranges::copy(shown(entry).bytes, command.out.begin());
+	return Status::ok;
+}
+
+// Entries are read from ICM at each use; only packets under way may rest on what was there before.
+Status Commands::sync_tpt(Command &)
+{
+	core_.transport->keys_changed();
+	return Status::ok;
+}
+
+} // namespace weft::mthca

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A completion queue: what is this card's own of it, its context and how it is given another
+// buffer.
+#pragma once
+
+#include <hw/mthca/contexts.hpp>
+#include <hw/mthca/cqe.hpp>
+
+#include "cards/mthca/names.hpp"
+#include "cards/mellanox_icm/completion_queue.hpp"
+#include "cards/mellanox_icm/faults.hpp"
+
+namespace weft::mthca
+{
+
+class CompletionQueue final : public mellanox_icm::CompletionQueue
+{
+public:
+	// @record: of its consumer index. @faults outlives it.
+	CompletionQueue(const Services &services, std::uint32_t cqn,
+			const hw::mthca::CqContext &context, RecordPlace record, Faults &faults);
+
+	[[nodiscard]] bool post(const hw::mthca::Cqe &entry, bool solicited);
+
+	// From the next entry on in another buffer, at the index modulo its size; software moves
+	// what it has not polled. False: that would not fit.
+	bool resize(std::uint32_t lkey, std::uint64_t start, unsigned log_size);
+	hw::mthca::CqContext context() const;
+
+private:
+	const hw::mthca::CqContext given_;
+	Faults &faults_;
+};
+
+} // namespace weft::mthca

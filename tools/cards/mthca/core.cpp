@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "cards/mthca/core.hpp"
+
+#include <utility>
+
+#include "net/fabric/mad_packet.hpp"
+#include "bus/pci/device.hpp"
+
+namespace weft::mthca
+{
+
+namespace
+{
+
+std::vector<std::unique_ptr<CardPort>> make_ports(const CardConfig &config)
+{
+	std::vector<std::unique_ptr<CardPort>> ports;
+	for (unsigned i = 0; i < config.ports.size(); ++i)
+		ports.push_back(std::make_unique<CardPort>(
+			i + 1, config.node_guid + i + 1, *config.ports[i],
+			CardPort::Limits{.mtu = ib::Mtu::mtu_2048,
+					 .pkeys = 1u << limits::kLogPkeys}));
+	return ports;
+}
+
+fabric::NodeIdentity make_identity(const CardConfig &config)
+{
+	return {.node_guid = config.node_guid,
+		.system_image_guid = config.node_guid,
+		.vendor_id = 0x0002c9, // Mellanox
+		.device_id = hw::mthca::pci_device_id,
+		.revision = 0xa0,
+		.description = config.name + " InfiniHost III"};
+}
+
+} // namespace
+
+Core::Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &pci_host,
+	   Activity &counted, Faults &broken)
+    : host(pci_host), activity(counted), faults(broken), trusted(config.trusted),
+      identity(make_identity(config)), memory(icm, 0),
+      events([this](unsigned vector) { interrupt(vector); },
+	     [this] { break_down(limits::kErrorEventQueueLost); },
+	     [this](hw::mellanox_icm::Eqe entry, bool &wrong_owner) {
+		     return faults.any() ? faults.distorted(entry, wrong_owner) : entry;
+	     }),
+      multicast(MulticastTable::Members::marked), ports(make_ports(config)),
+      agents(identity, ports, host.loop(), *this, trusted),
+      management(agents, [this](unsigned port) { return driver_listens(port); }),
+      context({.name = config.name,
+	       .loop = host.loop(),
+	       .memory = memory,
+	       .events = events,
+	       .multicast = multicast,
+	       .management = management,
+	       .diagnostics = diagnostics,
+	       .ports = ports}),
+      transport(make_transport(context)), command_register(*this), doorbells(*this),
+      commands_(*this), original_identity_(identity)
+{
+	set_bus_master(host.bus_master());
+	for (auto &port : ports) {
+		const unsigned number = port->number();
+		links_.push_back(std::make_unique<PortLink>(
+			host.loop(), port->fabric_port(),
+			PortLink::Handlers{
+				.packet =
+					[this, number](fabric::Packet &&packet) {
+						transport->receive(number, std::move(packet));
+					},
+				.credit =
+					[this, number](std::uint8_t vl) {
+						transport->credit_available(number, vl);
+					},
+				.link = [this,
+					 number](bool was_down) { link_changed(number, was_down); },
+			}));
+	}
+}
+
+Core::~Core()
+{
+	close();
+	links_.clear();
+}
+
+void Core::close()
+{
+	for (auto &port : ports)
+		close_port(*port);
+	std::vector<std::uint32_t> qpns;
+	context.queue_pairs.for_each([&](hca::QueuePair &qp) {
+		transport->qp_destroyed(qp);
+		qpns.push_back(qp.qpn);
+	});
+	for (const std::uint32_t qpn : qpns)
+		context.queue_pairs.remove(qpn);
+	context.special_qps.set(0);
+	context.check_address_vectors = false;
+	context.big_endian_host = false;
+	context.queue_pairs.resize(0);
+	context.completion_queues.resize(0);
+	context.shared_receive_queues.resize(0);
+	context.uarc_base = 0;
+	events.reset(0);
+	multicast.reset(0, 0, 0);
+	memory.set_layout({});
+	init_hca = {};
+	doorbells.reset();
+	bring_up.close();
+}
+
+void Core::reset()
+{
+	close();
+	for (auto &link : links_)
+		link->drop();
+	for (auto &port : ports)
+		port->reset();
+	identity = original_identity_;
+	icm.clear();
+	bring_up.reset();
+	error_buffer.fill(0);
+	diagnostics = {};
+	command_register.reset();
+	host.set_intx(false);
+	set_bus_master(host.bus_master());
+}
+
+void Core::set_bus_master(bool on)
+{
+	memory.set_memory(on ? &host.dma() : nullptr);
+	transport->keys_changed();
+}
+
+void Core::break_down(std::uint32_t code)
+{
+	// Any of its words may say so.
+	error_buffer[limits::kBreakdownDword] = code;
+}
+
+void Core::interrupt_idly()
+{
+	for (unsigned vector = 0; vector < limits::kVectors; ++vector)
+		interrupt(vector);
+}
+
+void Core::interrupt(unsigned vector)
+{
+	Activity::add(activity.interrupts);
+	if (host.msix_enabled())
+		host.raise_msix(vector);
+	else
+		host.set_intx(true);
+}
+
+void Core::execute(Command &command)
+{
+	Activity::add(activity.commands);
+	const hw::mellanox_icm::Status status = commands_.execute(command);
+	if (faults.strikes(Fault::interrupt))
+		interrupt_idly();
+	command_register.complete(status, command, faults, events);
+}
+
+void Core::open_port(CardPort &port)
+{
+	if (port.opened())
+		return;
+	port.set_opened(true);
+	port.info().set_phys_state(ib::PhysState::polling);
+	port.fabric_port().enable();
+}
+
+void Core::close_port(CardPort &port)
+{
+	if (!port.opened())
+		return;
+	port.set_opened(false);
+	port.fabric_port().disable();
+	agents.subnet().port_closed(port);
+}
+
+void Core::link_changed(unsigned number, bool was_down)
+{
+	CardPort &port = *ports[number - 1];
+	if (port.opened())
+		agents.subnet().link_changed(port, was_down);
+}
+
+bool Core::driver_listens(unsigned number) const
+{
+	const hca::QueuePair *const qp = context.special_queue_pair(number, 0);
+	return trusted && qp && qp->state != QpState::init && qp->state != QpState::err;
+}
+
+void Core::port_changed(unsigned number)
+{
+	transport->port_changed(number);
+}
+
+void Core::port_state_changed(unsigned number, bool active)
+{
+	events.raise_port_state(number, active);
+}
+
+void Core::raise_port_event(unsigned number)
+{
+	if (!trusted && ports[number - 1]->info().state() == ib::PortState::active)
+		events.raise_port_state(number, true);
+}
+
+void Core::send_to_manager(unsigned number, const ib::Smp &smp)
+{
+	const CardPort &port = *ports[number - 1];
+	fabric::MadAddress address;
+	address.slid = port.lid();
+	address.dlid = port.info().sm_lid;
+	address.sl = port.info().sm_sl();
+	fabric::Packet packet =
+		fabric::make_mad_packet(address, reinterpret_cast<const ib::Mad &>(smp));
+	// A manager on this very port is reached without the link. What finds no credit is lost:
+	// traps are repeated.
+	if (port.owns_lid(address.dlid))
+		transport->receive(number, std::move(packet));
+	else
+		port.fabric_port().send(packet);
+}
+
+void Core::order_link(unsigned number, fabric::LinkOrder order)
+{
+	if (!ports[number - 1]->opened())
+		return;
+	links_[number - 1]->later([this, number, order] {
+		const CardPort &port = *ports[number - 1];
+		if (port.opened())
+			fabric::carry_out(order, port.fabric_port(), port.info());
+	});
+}
+
+} // namespace weft::mthca

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// How large the card's objects may be, and where its registers lie that software asks for
+// (QUERY_FW, QUERY_DEV_LIM).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::mthca::limits
+{
+
+// BAR 0.
+constexpr std::size_t kEqConsumerIndexes = 0x1d000;
+constexpr std::size_t kEqArm = 0x1e000;
+constexpr std::size_t kErrorBuffer = 0x1f000;
+constexpr std::size_t kErrorBufferDwords = 16;
+constexpr std::size_t kBreakdownDword = 3;
+constexpr std::uint32_t kErrorEventQueueLost = 1; // a code in the error buffer
+constexpr std::size_t kClearInterrupt = 0xf00d8;
+
+// BAR 2.
+constexpr unsigned kLogUarMegabytes = 3;
+constexpr std::uint64_t kUarSize = std::uint64_t{1} << (20 + kLogUarMegabytes);
+constexpr std::uint32_t kUarPages = kUarSize / 4096;
+
+// BAR 4, which drivers of the memory-free mode leave alone.
+constexpr std::uint16_t kVectors = 32;
+constexpr std::uint64_t kMsixBarSize = 8192;
+constexpr std::uint32_t kPbaOffset = 4096;
+
+constexpr unsigned kFirmwarePages = 16; // iPXE wants one at least
+constexpr unsigned kAuxPages = 4;       // the same
+constexpr unsigned kLogMaxCommands = 4;
+
+// Numbers below these powers of two belong to the firmware. Keys: index 1 must stay free, lkey
+// 0x100 ends receive lists.
+constexpr unsigned kLogReservedQps = 4;
+constexpr unsigned kLogReservedSrqs = 4;
+constexpr unsigned kLogReservedCqs = 4;
+constexpr unsigned kLogReservedMpts = 4;
+constexpr unsigned kLogReservedMtts = 4;
+// iPXE writes this number into contexts, and rings page 1.
+constexpr unsigned kReservedUars = 1;
+
+// Most entries of a queue.
+constexpr unsigned kLogMaxQpSize = 14;
+constexpr unsigned kLogMaxSrqSize = 14;
+constexpr unsigned kLogMaxCqSize = 17;
+constexpr unsigned kLogMaxEqSize = 17;
+
+// What INIT_HCA may ask for: the tables cost what is used in them.
+constexpr unsigned kLogMaxQps = 20;
+constexpr unsigned kLogMaxSrqs = 20;
+constexpr unsigned kLogMaxCqs = 20;
+constexpr unsigned kLogMaxEqs = 6;
+constexpr unsigned kLogMaxMpts = 24;
+constexpr unsigned kLogMaxMcgs = 20;
+constexpr unsigned kLogMinMcgEntry = 6;
+constexpr unsigned kLogMaxMcgEntry = 12;
+
+// What exists at a time, whatever the tables' sizes: each object takes memory of the daemon.
+constexpr std::size_t kMostQps = 65536;
+constexpr std::size_t kMostSrqs = 65536;
+constexpr std::size_t kMostCqs = 65536;
+
+// What rdma-core has built in: 32 GIDs of each port in an address vector.
+constexpr unsigned kLogGids = 5;
+constexpr unsigned kLogPkeys = 6;
+constexpr unsigned kLogMaxReads = 4;
+// nds has six bits.
+constexpr unsigned kMaxWqe = 1008;
+constexpr unsigned kMaxSge = 59;
+
+} // namespace weft::mthca::limits

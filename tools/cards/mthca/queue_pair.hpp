@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What this card keeps for a queue pair beside what every one has: where its work queues lie, and
+// how far its doorbell has counted.
+#pragma once
+
+#include <cstdint>
+
+#include "cards/hca/queue_pair.hpp"
+#include "cards/mthca/names.hpp"
+#include "cards/mellanox_icm/memory_table.hpp"
+
+namespace weft::mthca
+{
+
+// WorkQueue - the WQEs of one direction, in a buffer that a key names.
+struct WorkQueue {
+	std::uint32_t base = 0; // low dword of the address of the first
+	std::uint8_t log_size = 0;
+	std::uint8_t log_stride = 6;
+	std::uint32_t record = 0; // index of the doorbell record
+
+	std::uint32_t size() const { return std::uint32_t{1} << log_size; }
+	std::uint32_t stride() const { return std::uint32_t{1} << log_stride; }
+	// Bytes from the first WQE to the one with free-running index @index.
+	std::uint64_t offset(std::uint32_t index) const
+	{
+		return std::uint64_t{index & (size() - 1)} << log_stride;
+	}
+	// What completions name.
+	std::uint32_t wqe_address(std::uint32_t index) const
+	{
+		return static_cast<std::uint32_t>(base + offset(index));
+	}
+};
+
+struct QueuePair final : hca::QueuePair {
+	std::uint32_t uar_page = 0;
+	std::uint32_t wqe_base_high = 0;
+	std::uint32_t wqe_lkey = 0;
+	bool signal_all = false;
+	WorkQueue send_queue;
+	WorkQueue receive_queue;
+	// Free-running index behind the last WQE that a doorbell has told of.
+	std::uint16_t send_producer = 0;
+
+	// Where a queue's memory begins, as its key sees it.
+	QueueBuffer buffer(const WorkQueue &queue) const
+	{
+		return QueueBuffer::keyed(wqe_lkey, pd,
+					  std::uint64_t{wqe_base_high} << 32 | queue.base);
+	}
+};
+
+} // namespace weft::mthca

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "cards/mthca/tests/tiny_driver.hpp"
+
+namespace weft::mthca::testing
+{
+namespace
+{
+
+using hw::mellanox_icm::Eqe;
+using hw::mellanox_icm::EventType;
+using hw::mthca::WqeNext;
+
+class MthcaShared : public ::testing::Test
+{
+protected:
+	static constexpr std::uint32_t kSrqn = 0x11;
+
+	// Of four entries of 64 bytes, with record 400: where they lie.
+	std::uint64_t make_shared_queue()
+	{
+		using Srq = hw::mthca::SrqContext;
+		const std::uint64_t buffer = driver.allocate(4096);
+		Srq context{};
+		Srq::log_size.set(context.bytes, 2);
+		Srq::log_stride.set(context.bytes, 2);
+		Srq::lkey.set(context.bytes, TinyDriver::kKey);
+		Srq::record.set(context.bytes, 400);
+		Srq::uar_page.set(context.bytes, TinyDriver::kUar);
+		Srq::start.set(context.bytes, buffer);
+		Srq::pd.set(context.bytes, TinyDriver::kPd);
+		EXPECT_EQ(driver.command(Opcode::sw2hw_srq, kSrqn, 0, context.bytes).status,
+			  Status::ok);
+		return buffer;
+	}
+
+	TinyDriver driver;
+};
+
+// A shared receive queue is a list by addresses: WQEs are taken in the order of the links, and an
+// address beyond it is cut to it.
+TEST_F(MthcaShared, QueuesFollowTheLinks)
+{
+	driver.bring_up();
+	const std::uint64_t buffer = make_shared_queue();
+	SharedReceiveQueue &srq = *driver.context().shared_receive_queue(kSrqn);
+	EXPECT_FALSE(srq.take());
+	driver.host.object<WqeNext>(buffer).next_word =
+		static_cast<std::uint32_t>(buffer + 128) | 1;
+	driver.host.object<WqeNext>(buffer + 128).next_word = 0xffffffc0u;
+	driver.record(400) = 3;
+	EXPECT_EQ(srq.take(), 0);
+	EXPECT_EQ(srq.wqe_address(2), buffer + 128);
+	EXPECT_EQ(srq.take(), 2);
+	const auto wild = srq.take();
+	ASSERT_TRUE(wild);
+	EXPECT_LT(*wild, 4);
+	EXPECT_FALSE(srq.take());
+	driver.record(400) = 0xffff;
+	EXPECT_LE(srq.available(), 4u) << "more than there is room for is not believed";
+}
+
+// Fewer than the limit are told of once, until it is set again; a list that cannot be read fails
+// the queue.
+TEST_F(MthcaShared, QueuesReportTheirLimit)
+{
+	driver.bring_up();
+	const std::uint64_t buffer = make_shared_queue();
+	for (std::uint64_t i = 0; i < 4; ++i)
+		driver.host.object<WqeNext>(buffer + 64 * i).next_word =
+			static_cast<std::uint32_t>(buffer + 64 * ((i + 1) % 4));
+	SharedReceiveQueue &srq = *driver.context().shared_receive_queue(kSrqn);
+	const auto limit = [this](std::uint64_t least) {
+		ASSERT_EQ(driver.command(Opcode::arm_srq, kSrqn, 0, {}, 0, least).status,
+			  Status::ok);
+	};
+	const auto told = [this](EventType type) {
+		const Eqe event = driver.next_event();
+		return Eqe::type.get(event.bytes) == unsigned(type) &&
+		       Eqe::number.get(event.bytes) == kSrqn;
+	};
+	const auto silent = [this] { return Eqe::type.get(driver.next_event().bytes) == 0xff; };
+	driver.record(400) = 4;
+	limit(3);
+	EXPECT_TRUE(srq.take());
+	EXPECT_TRUE(silent()) << "three are left";
+	EXPECT_TRUE(srq.take());
+	EXPECT_TRUE(told(EventType::srq_limit));
+	EXPECT_TRUE(srq.take());
+	EXPECT_TRUE(silent());
+	limit(2);
+	EXPECT_TRUE(told(EventType::srq_limit)) << "at once";
+
+	driver.card.faults().arm(Fault::srq_list, 1);
+	EXPECT_FALSE(srq.take());
+	EXPECT_TRUE(told(EventType::srq_catastrophic));
+	EXPECT_EQ(srq.available(), 0u);
+	EXPECT_TRUE(silent());
+}
+
+} // namespace
+} // namespace weft::mthca::testing

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Each check of core/kern/sim is seen to report its planted defect
+// (core/kern/sim/tests/defects.cpp), and races are found by seeds.
+#include "explored.hpp"
+
+using namespace explore;
+
+namespace
+{
+
+/* It fails in the plain order already, with such a title. */
+void expect_reported(const std::string &name, const std::string &title)
+{
+	expect_at_once("simulation_defects." + name, title);
+}
+
+/*
+ * It is right in the plain order, and fails by a seed; the same by that seed again, and by a plan
+ * without anything that it does not need.
+ */
+void expect_found(const std::string &name, const std::string &title)
+{
+	const Failure first = failure_of(name, 2000), again = failure_of(name, first.seed);
+
+	EXPECT_EQ(first.title.substr(0, title.size()), title);
+	EXPECT_GT(first.seed, 0u);
+	EXPECT_EQ(again.seed, first.seed);
+	EXPECT_EQ(again.plan.size(), first.plan.size());
+	const std::string text = report(case_of(name), first, {});
+	EXPECT_NE(text.find("The interleaving"), std::string::npos) << text;
+	EXPECT_EQ(text.find("did not lead there"), std::string::npos) << text;
+}
+
+} // namespace
+
+TEST(ExplorerSimulation, ReportsLockOrderCycles)
+{
+	expect_reported("lock_order_cycle", "locks are taken in a circle");
+}
+TEST(ExplorerSimulation, ReportsRecursiveLocking)
+{
+	expect_reported("lock_twice", "a lock is taken twice");
+}
+TEST(ExplorerSimulation, ReportsUnlockByAnotherTask)
+{
+	expect_reported("lock_released_by_another_task",
+			"a lock is released by one who does not hold it");
+}
+TEST(ExplorerSimulation, ReportsSleepingUnderASpinLock)
+{
+	expect_reported("sleep_under_a_lock", "sleeping where one must not");
+}
+TEST(ExplorerSimulation, ReportsSleepingInRcuSections)
+{
+	expect_reported("sleep_in_rcu_section", "sleeping where one must not");
+}
+TEST(ExplorerSimulation, ReportsSleepingAllocationInInterrupts)
+{
+	expect_reported("allocation_in_an_interrupt", "sleeping where one must not");
+}
+TEST(ExplorerSimulation, ReportsIrqUnsafeLocking)
+{
+	expect_reported("irq_lock_with_irqs_enabled",
+			"a lock of hard interrupts is taken with these on");
+}
+TEST(ExplorerSimulation, ReportsFlushUnderTheWorksLock)
+{
+	expect_reported("work_flushed_under_its_lock", "locks are taken in a circle");
+}
+TEST(ExplorerSimulation, ReportsLeaks)
+{
+	expect_reported("leak", "memory is left");
+}
+TEST(ExplorerSimulation, ReportsMismatchedFree)
+{
+	expect_reported("mismatched_free", "memory is freed by another function");
+}
+TEST(ExplorerSimulation, ReportsFreeWithLockHeld)
+{
+	expect_reported("freed_with_lock_held", "memory is freed while a lock in it is held");
+}
+TEST(ExplorerSimulation, ReportsExitWithLockHeld)
+{
+	expect_reported("task_exits_with_lock_held", "a lock is held at the end of its task");
+}
+TEST(ExplorerSimulation, ReportsExitInRcuSection)
+{
+	expect_reported("task_exits_in_rcu_section",
+			"a section is still open at the end of its task");
+}
+TEST(ExplorerSimulation, ReportsFreeWithPendingTimer)
+{
+	expect_reported("freed_with_pending_timer", "memory is freed while a call in it is due");
+}
+TEST(ExplorerSimulation, ReportsLeakedMappings)
+{
+	expect_reported("dma_mapping_leak", "memory is mapped for a device that goes");
+}
+TEST(ExplorerSimulation, ReportsUndefinedBehaviour)
+{
+	expect_reported("shifted_too_far", "undefined behaviour");
+}
+
+TEST(ExplorerSimulation, ReportsEndlessRuns)
+{
+	EXPECT_EQ(failure_of("simulation_defects.endless_run", 1, {.steps = 10'000}).title,
+		  "the run does not come to its end");
+}
+
+TEST(ExplorerSimulation, FindsUseAfterGracePeriod)
+{
+	expect_found("simulation_defects.use_after_grace_period",
+		     "AddressSanitizer: heap-use-after-free");
+}
+TEST(ExplorerSimulation, FindsLostAdditions)
+{
+	expect_found("simulation_defects.lost_addition", "expected number.load_relaxed() == 2");
+}
+TEST(ExplorerSimulation, FindsLostWakeups)
+{
+	expect_found("simulation_defects.lost_wakeup", "nobody can run");
+}
+TEST(ExplorerSimulation, FindsMissedTimeouts)
+{
+	expect_found("simulation_defects.missed_timeout", "expected not race.late");
+}
+TEST(ExplorerSimulation, FindsMissingRollback)
+{
+	expect_found("simulation_defects.missing_rollback", "memory is left");
+}
+TEST(ExplorerSimulation, NamesTheFailedAllocation)
+{
+	const Failure found = failure_of("simulation_defects.missing_rollback", 2000);
+	const std::string text = report(case_of("simulation_defects.missing_rollback"), found, {});
+
+	EXPECT_NE(text.find("an allocation fails in "), std::string::npos) << text;
+}
+TEST(ExplorerSimulation, FindsFailedWorkAllocation)
+{
+	expect_found("simulation_defects.failed_work_allocation", "expected port.sum == 1");
+}
+/* NOTIFY-09, and a driver that forgets to look after arming. */
+TEST(ExplorerSimulation, FindsLostCompletions)
+{
+	expect_found("notify_defects.forgets", "nobody can run");
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A card's place on an Ethernet: a port, and the network's end of the channel to the card. On one
+// loop, like its link.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/loop.hpp"
+#include "net/ethernet/attachment.hpp"
+#include "net/ethernet/channel.hpp"
+#include "net/ethernet/link.hpp"
+
+namespace weft::ethernet
+{
+
+class CardPlace final : public Attachment
+{
+public:
+	CardPlace(Loop &loop, std::string name, std::shared_ptr<Channel> channel)
+	    : port_(std::move(name),
+		    [this](const FramePtr &frame) {
+			    if (!end_.send(frame))
+				    ++port_.counters.rcv_discards;
+		    }),
+	      end_(std::move(channel), Channel::kNetwork, loop,
+		   [this](const FramePtr &frame) { port_.send(frame); })
+	{
+	}
+
+	Port &port() override { return port_; }
+	bool connected() const override { return end_.other_attends(); }
+
+private:
+	Port port_;
+	Channel::End end_;
+};
+
+} // namespace weft::ethernet

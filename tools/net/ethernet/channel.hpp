@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Frames between two loops: that of an Ethernet, and that of a card which is plugged into it. Each
+// has an end; either may come and go while the other stays.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include "base/mutex.hpp"
+#include "base/loop.hpp"
+#include "net/ethernet/frame.hpp"
+
+namespace weft::ethernet
+{
+
+class Channel
+{
+public:
+	enum Side : unsigned { kNetwork = 0, kCard = 1 };
+	// Bytes that wait for one side's loop. What finds no room is left out, whole.
+	static constexpr std::size_t kMostQueued = 512 << 10;
+	// What a frame takes beside its bytes.
+	static constexpr std::size_t kOverhead = 64;
+
+	// Whether a side has its end. Any thread.
+	bool attended(Side side) const;
+
+	// One side's, of which there is one at a time. Made, used and destroyed on @loop's thread.
+	class End
+	{
+	public:
+		// @receive: takes what comes from the other side, a bounded number at a time.
+		// @room: called when there may be room again, after has_room() was false.
+		End(std::shared_ptr<Channel> channel, Side side, Loop &loop,
+		    std::function<void(const FramePtr &)> receive, std::function<void()> room = {});
+		~End();
+		End(const End &) = delete;
+		End &operator=(const End &) = delete;
+
+		// False: nobody is there, or there is no room.
+		bool send(const FramePtr &frame);
+		// For any frame. True as well where nobody is: it goes nowhere without waiting.
+		bool has_room();
+		bool other_attends() const;
+
+	private:
+		// Frames handed on before the loop gets its turn again.
+		static constexpr std::size_t kSlice = 64;
+
+		void drain();
+
+		const std::shared_ptr<Channel> channel_;
+		const Side side_;
+		const std::function<void(const FramePtr &)> receive_;
+		const std::function<void()> room_;
+		Wakeup wakeup_;
+	};
+
+private:
+	// What waits for a side.
+	struct Inbox {
+		std::deque<FramePtr> frames;
+		std::size_t bytes = 0;
+		Wakeup *reader = nullptr;
+		bool awaited = false; // who sends to it waits for room
+		bool room = false;    // there may be room in the other, which was waited for
+	};
+
+	// Wakes the sender that waits for room in a side's inbox.
+	void report_room(unsigned side) WEFT_REQUIRES(mutex_);
+
+	mutable Mutex mutex_;
+	std::array<Inbox, 2> inboxes_ WEFT_GUARDED_BY(mutex_);
+};
+
+} // namespace weft::ethernet

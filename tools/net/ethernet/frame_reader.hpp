@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Frames in a stream of bytes, as QEMU's `-netdev stream` has them: a length of four bytes, the
+// uppermost first, and then the frame.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "net/ethernet/frame.hpp"
+
+namespace weft::ethernet
+{
+
+class FrameReader
+{
+public:
+	// What QEMU itself takes for a length. A stream that says more is not one of frames.
+	static constexpr std::size_t kMostLength = 4096 + 65536;
+	static constexpr std::size_t kLengthBytes = 4;
+
+	// Takes the stream's next bytes, and calls @taken for each frame that they complete. Frames
+	// under kLeastFrame and over kMostFrame are counted and left out. False, then and ever
+	// after: the stream cannot be followed.
+	bool feed(std::span<const std::uint8_t> bytes, const std::function<void(Frame)> &taken);
+
+	std::uint64_t undersize() const { return undersize_; }
+	std::uint64_t oversize() const { return oversize_; }
+
+private:
+	bool take_length();
+	void end_frame(const std::function<void(Frame)> &taken);
+
+	std::array<std::uint8_t, kLengthBytes> length_{};
+	std::size_t have_ = 0; // of the length
+	std::size_t left_ = 0; // of the frame, once the length is there
+	bool skipping_ = false;
+	bool lost_ = false;
+	Frame frame_;
+	std::uint64_t undersize_ = 0;
+	std::uint64_t oversize_ = 0;
+};
+
+// What stands before a frame of so many bytes.
+std::array<std::uint8_t, FrameReader::kLengthBytes> length_prefix(std::size_t bytes);
+
+} // namespace weft::ethernet

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A cable between two ports, with the faults that InfiniBand links have. Ports and links live on
+// one loop: all is called there.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "base/loop.hpp"
+#include "net/ethernet/capture.hpp"
+#include "net/ethernet/frame.hpp"
+#include "net/fabric/link.hpp"
+
+namespace weft::ethernet
+{
+
+class Link;
+
+// Since the port was made.
+struct Counters {
+	std::uint64_t xmit_frames = 0;
+	std::uint64_t xmit_bytes = 0;
+	std::uint64_t rcv_frames = 0;
+	std::uint64_t rcv_bytes = 0;
+	std::uint64_t rcv_group_frames = 0;
+	std::uint64_t rcv_fcs_errors = 0; // damaged on the link
+	std::uint64_t rcv_discards = 0;   // whose machine does not read
+	std::uint64_t xmit_discards = 0;  // that the link was down for, or had no room for
+	std::uint64_t xmit_undersize = 0; // that a machine sent, and that are no frames
+	std::uint64_t xmit_oversize = 0;
+	// That came to a switch for all of its ports, beyond what it floods of one.
+	std::uint64_t rcv_storm_discards = 0;
+};
+
+// Port - one end of a link.
+class Port
+{
+public:
+	// @receive: takes what arrives. It sends nothing back by the same link.
+	Port(std::string name, std::function<void(const FramePtr &)> receive)
+	    : name_(std::move(name)), receive_(std::move(receive))
+	{
+	}
+	Port(const Port &) = delete;
+	Port &operator=(const Port &) = delete;
+
+	const std::string &name() const { return name_; }
+	Link *link() const { return link_; }
+	// A frame of kLeastFrame to kMostFrame bytes to the other end; without a link it is lost.
+	void send(const FramePtr &frame);
+
+	Counters counters;
+
+private:
+	friend class Link;
+	void deliver(const FramePtr &frame);
+
+	const std::string name_;
+	const std::function<void(const FramePtr &)> receive_;
+	Link *link_ = nullptr;
+};
+
+struct LinkSettings {
+	bool up = true;
+	// Corruption is what the frame check sequence finds, silent corruption what it does not.
+	fabric::Faults faults{};
+};
+
+// Link - between two ports, which outlive it.
+class Link
+{
+public:
+	// Of frames to one end that a delay holds back, with what each takes beside its bytes; what
+	// is beyond is discarded.
+	static constexpr std::size_t kMostInFlight = 4 << 20;
+	static constexpr std::size_t kOverhead = 160;
+
+	// All that is drawn follows from @seed.
+	Link(Loop &loop, Port &a, Port &b, const LinkSettings &settings, std::uint64_t seed);
+	// What is in flight is lost.
+	~Link();
+	Link(const Link &) = delete;
+	Link &operator=(const Link &) = delete;
+
+	const std::string &name() const { return name_; }
+	const Port &end(unsigned side) const { return *ends_[side]; }
+	const LinkSettings &settings() const { return settings_; }
+	// For frames sent from now on. A link that goes down loses what is in flight.
+	void set(const LinkSettings &settings);
+	// Records what arrives at either end; null ends it.
+	void set_capture(std::shared_ptr<Capture> capture);
+	const std::shared_ptr<Capture> &capture() const { return capture_; }
+
+private:
+	friend class Port;
+
+	struct InFlight {
+		unsigned side; // that it goes to
+		FramePtr frame;
+	};
+
+	void carry(Port &from, const FramePtr &frame);
+	bool chance(double probability);
+	FramePtr with_a_bit_flipped(const Frame &frame);
+	void pass(unsigned side, const FramePtr &frame);
+	void arrive(unsigned side, const FramePtr &frame);
+	void run();
+	void arm();
+
+	Loop &loop_;
+	Port *const ends_[2];
+	const std::string name_;
+	LinkSettings settings_;
+	std::mt19937_64 random_;
+	std::shared_ptr<Capture> capture_;
+	unsigned interface_ = 0; // of the capture
+	// By the time of arrival; equal times keep the order of sending.
+	std::multimap<Clock::time_point, InFlight> in_flight_;
+	// To each end: what one is sent takes nothing of what it sends.
+	std::size_t bytes_in_flight_[2]{};
+	// The latest arrival planned for each end, so that jitter alone does not reorder.
+	Clock::time_point last_due_[2]{};
+	// A frame to each end that waits for another to overtake it, and until when.
+	FramePtr held_[2];
+	Clock::time_point held_until_[2]{};
+	Timer timer_;
+};
+
+} // namespace weft::ethernet

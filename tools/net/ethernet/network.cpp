@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "net/ethernet/network.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "net/ethernet/card_place.hpp"
+#include "net/ethernet/station.hpp"
+
+namespace weft::ethernet
+{
+
+namespace
+{
+
+// The same for the same name whatever else the lab has (FNV-1a, and the seed mixed in).
+std::uint64_t seed_of(std::uint64_t seed, const std::string &name)
+{
+	std::uint64_t mixed = 0xcbf29ce484222325 ^ seed;
+	for (const char character : name)
+		mixed = (mixed ^ static_cast<unsigned char>(character)) * 0x100000001b3;
+	return mixed;
+}
+
+} // namespace
+
+Network::Ethernet::Ethernet(const std::string &name, std::shared_ptr<Reactor> driver)
+    : reactor(std::move(driver)), loop("ethernet", *reactor), node(loop, name)
+{
+}
+
+Network::Ethernet::~Ethernet()
+{
+	loop.run([this] {
+		for (auto &[name, place] : places)
+			remove(place);
+		places.clear();
+	});
+}
+
+void Network::Ethernet::remove(Place &place)
+{
+	place.link.reset();
+	node.remove_port(*place.facing);
+	place.station.reset();
+}
+
+Network::Network(std::uint64_t seed, Reactor *reactor)
+    : seed_(seed), reactor_(reactor),
+      environment_(reactor ? reactor->environment() : Environment::host()),
+      threads_("ethernet", kMostThreads)
+{
+}
+
+Network::~Network() = default;
+
+void Network::add_switch(const std::string &name)
+{
+	const MutexLock lock(mutex_);
+	if (ethernets_.contains(name))
+		throw std::invalid_argument("there is an Ethernet " + name + " already");
+	// One that is given is not owned.
+	auto driver = reactor_ ? std::shared_ptr<Reactor>(std::shared_ptr<Reactor>(), reactor_)
+			       : threads_.take();
+	ethernets_.emplace(name, std::make_shared<Ethernet>(name, std::move(driver)));
+}
+
+void Network::remove_switch(const std::string &name)
+{
+	std::shared_ptr<Ethernet> going;
+	const MutexLock lock(mutex_);
+	going = ethernet(name);
+	if (std::ranges::any_of(stations_,
+				[&](const auto &entry) { return entry.second == going; }))
+		throw std::invalid_argument("Ethernet " + name + " has stations");
+	ethernets_.erase(name);
+}
+
+void Network::add_station(const std::string &name, const std::string &network,
+			  const std::filesystem::path &socket, const LinkSettings &settings)
+{
+	add(name, network, settings,
+	    [&](Loop &loop) { return std::make_unique<Station>(loop, name, socket); });
+}
+
+void Network::add_card(const std::string &name, const std::string &network,
+		       std::shared_ptr<Channel> channel, const LinkSettings &settings)
+{
+	add(name, network, settings, [&](Loop &loop) {
+		return std::make_unique<CardPlace>(loop, name, std::move(channel));
+	});
+}
+
+void Network::add(const std::string &name, const std::string &network, const LinkSettings &settings,
+		  const std::function<std::unique_ptr<Attachment>(Loop &)> &make)
+{
+	std::shared_ptr<Ethernet> lan;
+	{
+		const MutexLock lock(mutex_);
+		lan = ethernet(network);
+		if (!stations_.emplace(name, lan).second)
+			throw std::invalid_argument("there is a station " + name + " already");
+	}
+	try {
+		lan->loop.run([&] {
+			Place place{make(lan->loop), nullptr, nullptr};
+			place.facing = &lan->node.add_port();
+			place.link = std::make_unique<Link>(lan->loop, place.station->port(),
+							    *place.facing, settings,
+							    seed_of(seed_, name));
+			lan->places.emplace(name, std::move(place));
+		});
+	} catch (...) {
+		const MutexLock lock(mutex_);
+		stations_.erase(name);
+		throw;
+	}
+}
+
+void Network::remove_station(const std::string &name)
+{
+	const std::shared_ptr<Ethernet> lan = ethernet_of(name);
+	at_place(name, [&](Place &place) {
+		lan->remove(place);
+		lan->places.erase(name);
+	});
+	const MutexLock lock(mutex_);
+	stations_.erase(name);
+}
+
+void Network::set_link(const std::string &station, const LinkSettings &settings)
+{
+	at_place(station, [&](Place &place) { place.link->set(settings); });
+}
+
+void Network::set_capture(const std::string &station, std::shared_ptr<Capture> capture)
+{
+	at_place(station, [&](Place &place) { place.link->set_capture(std::move(capture)); });
+}
+
+NetworkState Network::state() const
+{
+	std::map<std::string, std::shared_ptr<Ethernet>> ethernets;
+	{
+		const MutexLock lock(mutex_);
+		ethernets = ethernets_;
+	}
+	NetworkState result;
+	for (const auto &[network, lan] : ethernets)
+		lan->loop.run([&] {
+			result.switches.push_back({network, lan->node.addresses()});
+			for (const auto &[name, place] : lan->places) {
+				const Link &link = *place.link;
+				LinkState state{link.name(), {}, link.settings(), link.capture()};
+				for (const unsigned side : {0u, 1u})
+					state.ends[side] = {link.end(side).name(),
+							    link.end(side).counters};
+				result.stations.push_back({name, network, place.station->socket(),
+							   place.station->connected(),
+							   std::move(state)});
+			}
+		});
+	std::ranges::sort(result.stations, {}, &StationState::name);
+	return result;
+}
+
+std::shared_ptr<Network::Ethernet> Network::ethernet(const std::string &name) const
+{
+	const auto found = ethernets_.find(name);
+	if (found == ethernets_.end())
+		throw std::invalid_argument("there is no Ethernet " + name);
+	return found->second;
+}
+
+std::shared_ptr<Network::Ethernet> Network::ethernet_of(const std::string &station) const
+{
+	const MutexLock lock(mutex_);
+	const auto found = stations_.find(station);
+	if (found == stations_.end())
+		throw std::invalid_argument("there is no station " + station);
+	return found->second;
+}
+
+void Network::at_place(const std::string &station, const std::function<void(Place &)> &change)
+{
+	const std::shared_ptr<Ethernet> lan = ethernet_of(station);
+	lan->loop.run([&] {
+		const auto found = lan->places.find(station);
+		// One that is being added or removed.
+		if (found == lan->places.end())
+			throw std::invalid_argument("there is no station " + station);
+		change(found->second);
+	});
+}
+
+} // namespace weft::ethernet

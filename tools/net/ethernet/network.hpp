@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The Ethernets of a lab: switches, stations for guests, links between them. Each Ethernet has a
+// loop of its own, so that a flood in one takes no time from another.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/loop.hpp"
+#include "base/mutex.hpp"
+#include "base/reactor_pool.hpp"
+#include "net/ethernet/attachment.hpp"
+#include "net/ethernet/capture.hpp"
+#include "net/ethernet/channel.hpp"
+#include "net/ethernet/link.hpp"
+#include "net/ethernet/switch.hpp"
+
+namespace weft::ethernet
+{
+
+// How things are at a moment, as a copy.
+struct PortState {
+	std::string name;
+	Counters counters;
+};
+struct LinkState {
+	std::string name;
+	PortState ends[2]; // the station's first
+	LinkSettings settings;
+	std::shared_ptr<Capture> capture;
+};
+struct StationState {
+	std::string name;
+	std::string network;          // its switch's name
+	std::filesystem::path socket; // empty for a card's
+	bool connected;
+	LinkState link;
+};
+struct SwitchState {
+	std::string name;
+	std::size_t addresses; // that it knows
+};
+struct NetworkState {
+	std::vector<SwitchState> switches;  // by name
+	std::vector<StationState> stations; // by name
+};
+
+// Any thread may call it.
+class Network
+{
+public:
+	// All that is drawn follows from @seed. @reactor: drives it; null: threads of its own, one
+	// for each Ethernet up to kMostThreads.
+	static constexpr std::size_t kMostThreads = 16;
+	explicit Network(std::uint64_t seed, Reactor *reactor = nullptr);
+	~Network();
+	Network(const Network &) = delete;
+	Network &operator=(const Network &) = delete;
+
+	// Throw std::invalid_argument for a name that is there already, or is not. A switch must
+	// have lost its stations.
+	void add_switch(const std::string &name);
+	void remove_switch(const std::string &name);
+	// A station and its link to a switch. Throws std::system_error if @socket cannot be
+	// listened on, std::length_error if the switch has no more ports; nothing has changed then.
+	void add_station(const std::string &name, const std::string &network,
+			 const std::filesystem::path &socket, const LinkSettings &settings);
+	// The same for a card, which has the other end of @channel.
+	void add_card(const std::string &name, const std::string &network,
+		      std::shared_ptr<Channel> channel, const LinkSettings &settings);
+	// Its machine, if it has one, loses its connection.
+	void remove_station(const std::string &name);
+	void set_link(const std::string &station, const LinkSettings &settings);
+	// Null ends the one there is.
+	void set_capture(const std::string &station, std::shared_ptr<Capture> capture);
+
+	NetworkState state() const;
+	Environment &environment() const { return environment_; }
+
+private:
+	struct Place {
+		std::unique_ptr<Attachment> station;
+		Port *facing; // the switch's
+		std::unique_ptr<Link> link;
+	};
+
+	// A switch and what is attached to it.
+	struct Ethernet {
+		Ethernet(const std::string &name, std::shared_ptr<Reactor> driver);
+		~Ethernet();
+		Ethernet(const Ethernet &) = delete;
+		Ethernet &operator=(const Ethernet &) = delete;
+
+		void remove(Place &place);
+
+		const std::shared_ptr<Reactor> reactor;
+		Loop loop;
+		// On the loop.
+		Switch node;
+		std::map<std::string, Place> places; // by the station's name
+	};
+
+	std::shared_ptr<Ethernet> ethernet(const std::string &name) const WEFT_REQUIRES(mutex_);
+	std::shared_ptr<Ethernet> ethernet_of(const std::string &station) const;
+	// Does @change to the place of a station, on its loop.
+	void at_place(const std::string &station, const std::function<void(Place &)> &change);
+	// @make: what is behind the place.
+	void add(const std::string &name, const std::string &network, const LinkSettings &settings,
+		 const std::function<std::unique_ptr<Attachment>(Loop &)> &make);
+
+	const std::uint64_t seed_;
+	Reactor *const reactor_;
+	Environment &environment_;
+	// Not held while a loop is waited for.
+	mutable Mutex mutex_;
+	ReactorPool threads_ WEFT_GUARDED_BY(mutex_);
+	std::map<std::string, std::shared_ptr<Ethernet>> ethernets_ WEFT_GUARDED_BY(mutex_);
+	std::map<std::string, std::shared_ptr<Ethernet>> stations_ WEFT_GUARDED_BY(mutex_);
+};
+
+} // namespace weft::ethernet

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "net/ethernet/station.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <spdlog/logger.h>
+#include <spdlog/spdlog.h>
+
+#include "net/ethernet/frame_reader.hpp"
+#include "bus/pci/rated_sink.hpp"
+
+namespace weft::ethernet
+{
+
+namespace
+{
+
+// Of one machine, before the others have their turn: bytes that are read, and frames that are sent
+// on.
+constexpr std::size_t kReadAtOnce = 64 << 10;
+constexpr std::size_t kSlice = 64;
+// What holds no more than so many.
+constexpr std::size_t kSliceBytes = kSlice * (FrameReader::kLengthBytes + kLeastFrame);
+
+std::shared_ptr<spdlog::logger> logger_of(Loop &loop, const std::string &name)
+{
+	const auto all = spdlog::default_logger();
+	auto log = std::make_shared<spdlog::logger>(
+		name, std::make_shared<pci::RatedSink>(loop.environment(), name, all->sinks()));
+	log->set_level(all->level());
+	return log;
+}
+
+} // namespace
+
+// A connection, and what waits for it.
+class Station::Guest
+{
+public:
+	Guest(Loop &loop, FileDescriptor socket, Station &station)
+	    : socket_(std::move(socket)), station_(station), input_(kReadAtOnce),
+	      flush_(loop, [this] { contain([this] { flush(); }); }),
+	      rest_(loop, [this] { contain([this] { hand_on(); }); }),
+	      watch_(loop, socket_.get(), Watch::Readable,
+		     [this](unsigned ready) { contain([this, ready] { work(ready); }); })
+	{
+	}
+
+	// The machine has gone, though what it sent may not all be read.
+	bool hung_up()
+	{
+		pollfd state{socket_.get(), POLLRDHUP, 0};
+		return ::poll(&state, 1, 0) > 0 && state.revents & (POLLRDHUP | POLLHUP | POLLERR);
+	}
+
+	// False: there is no room. It goes out with what else comes in this turn of the loop.
+	bool queue(const Frame &frame)
+	{
+		if (output_.size() - sent_ + FrameReader::kLengthBytes + frame.size() > kMostQueued)
+			return false;
+		const auto prefix = length_prefix(frame.size());
+		output_.insert(output_.end(), prefix.begin(), prefix.end());
+		output_.insert(output_.end(), frame.begin(), frame.end());
+		if (!blocked_)
+			flush_.signal();
+		return true;
+	}
+
+private:
+	// What goes wrong with one machine, for want of memory say, ends it alone.
+	template<typename Work>
+	void contain(const Work &work)
+	{
+		Station &station = station_;
+		try {
+			work();
+		} catch (const std::exception &error) {
+			station.end(error.what());
+		}
+	}
+
+	// What ends the machine is the last that is done: it destroys this.
+	void work(unsigned ready)
+	{
+		if (ready & Watch::Writable && !write())
+			return station_.end("the connection failed");
+		if (ready & Watch::Readable)
+			read();
+	}
+
+	void flush()
+	{
+		if (!write())
+			station_.end("the connection failed");
+	}
+
+	void read()
+	{
+		// The rest of what was read has its turn.
+		if (!input_left_.empty())
+			return;
+		const auto size = ::recv(socket_.get(), input_.data(), input_.size(), MSG_DONTWAIT);
+		if (size < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (size <= 0)
+			return station_.end("the machine has gone");
+		input_left_ = std::span(input_).first(static_cast<std::size_t>(size));
+		hand_on();
+	}
+
+	void hand_on()
+	{
+		Port &port = station_.port_;
+		bool follows = true;
+		for (std::size_t frames = 0; frames < kSlice && follows && !input_left_.empty();) {
+			const auto part =
+				input_left_.first(std::min(kSliceBytes, input_left_.size()));
+			input_left_ = input_left_.subspan(part.size());
+			follows = reader_.feed(part, [&](Frame frame) {
+				++frames;
+				port.send(std::make_shared<const Frame>(std::move(frame)));
+			});
+		}
+		if (!input_left_.empty())
+			rest_.signal();
+		port.counters.xmit_undersize +=
+			reader_.undersize() - std::exchange(undersize_, reader_.undersize());
+		port.counters.xmit_oversize +=
+			reader_.oversize() - std::exchange(oversize_, reader_.oversize());
+		if (!follows)
+			station_.end("what it sends is not a stream of frames");
+	}
+
+	// False: the connection cannot be written to any more.
+	bool write()
+	{
+		while (sent_ < output_.size()) {
+			const auto size =
+				::send(socket_.get(), output_.data() + sent_,
+				       output_.size() - sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
+			if (size < 0 && errno == EINTR)
+				continue;
+			if (size < 0 && errno != EAGAIN)
+				return false;
+			if (size < 0) {
+				wait_for_room(true);
+				return true;
+			}
+			sent_ += static_cast<std::size_t>(size);
+		}
+		output_.clear();
+		sent_ = 0;
+		wait_for_room(false);
+		return true;
+	}
+
+	void wait_for_room(bool blocked)
+	{
+		// What was sent is not kept for longer than what waits is long.
+		if (sent_ > output_.size() / 2) {
+			output_.erase(output_.begin(),
+				      output_.begin() + static_cast<std::ptrdiff_t>(sent_));
+			sent_ = 0;
+		}
+		if (std::exchange(blocked_, blocked) != blocked)
+			watch_.want(blocked ? Watch::Readable | Watch::Writable : Watch::Readable);
+	}
+
+	const FileDescriptor socket_;
+	Station &station_;
+	std::vector<std::uint8_t> input_;
+	std::span<const std::uint8_t> input_left_; // of it, that is not handed on yet
+	FrameReader reader_;
+	std::uint64_t undersize_ = 0, oversize_ = 0; // of the reader's, that are counted
+	std::vector<std::uint8_t> output_;
+	std::size_t sent_ = 0; // of it
+	bool blocked_ = false; // until the machine reads
+	Wakeup flush_, rest_;
+	Watch watch_;
+};
+
+Station::Station(Loop &loop, std::string name, const std::filesystem::path &socket)
+    : loop_(loop), socket_(socket), log_(logger_of(loop, name)),
+      port_(std::move(name),
+	    [this](const FramePtr &frame) {
+		    if (!machine_ || !machine_->queue(*frame))
+			    ++port_.counters.rcv_discards;
+	    }),
+      acceptor_(loop, UnixListener(socket, UnixListener::Access::DirectoryGroup),
+		[this](FileDescriptor connection) { take(std::move(connection)); })
+{
+}
+
+Station::~Station() = default;
+
+void Station::take(FileDescriptor connection)
+{
+	// Another may be seen before the end of the one that was here is.
+	if (machine_ && machine_->hung_up())
+		end("the machine has gone");
+	// What is closed here is the connection of who came second.
+	if (machine_) {
+		log_->warn("a second machine was turned away");
+		return;
+	}
+	try {
+		machine_ = std::make_unique<Guest>(loop_, std::move(connection), *this);
+	} catch (const std::exception &error) {
+		log_->warn("a machine was turned away: {}", error.what());
+		return;
+	}
+	log_->info("has a machine");
+}
+
+void Station::end(const char *why)
+{
+	machine_.reset();
+	log_->info("has no machine any more: {}", why);
+}
+
+} // namespace weft::ethernet

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A learning switch (IEEE 802.1Q clause 8): it sends a frame to the port behind which it has seen
+// the destination, or to all but the one that the frame came by. On one loop, like its links.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "base/loop.hpp"
+#include "net/ethernet/link.hpp"
+
+namespace weft::ethernet
+{
+
+class Switch
+{
+public:
+	static constexpr unsigned kMostPorts = 254;
+	// Those that one port may have it remember. One that shows more loses those it showed
+	// longest ago, and no other port any.
+	static constexpr std::size_t kMostAddresses = 256;
+	static constexpr std::chrono::seconds kAgeing{300};
+	// Bytes that the switch copies to other ports because one port sends to all of them: at
+	// once, and in a second. A frame counts once for each port that gets it.
+	static constexpr std::uint64_t kFloodAtOnce = 8 << 20;
+	static constexpr std::uint64_t kFloodRate = 125'000'000;
+	// The cost of a copy in addition to its bytes.
+	static constexpr std::uint64_t kCopyOverhead = 256;
+
+	Switch(Loop &loop, std::string name) : loop_(loop), name_(std::move(name)) {}
+	Switch(const Switch &) = delete;
+	Switch &operator=(const Switch &) = delete;
+
+	const std::string &name() const { return name_; }
+	std::size_t addresses() const { return table_.size(); }
+
+	// The first number that is free. Throws std::length_error if none is.
+	Port &add_port();
+	// One that has no link any more.
+	void remove_port(const Port &port);
+
+private:
+	struct SwitchPort {
+		std::unique_ptr<Port> port;
+		std::list<Address>
+			addresses; // that it was last to show, those of longest ago first
+		// When kFloodAtOnce bytes would be allowed again, if it sent none.
+		Clock::time_point flooded{};
+	};
+	struct Known {
+		SwitchPort *behind;
+		std::list<Address>::iterator place;
+		Clock::time_point seen;
+	};
+
+	void forward(SwitchPort &from, const FramePtr &frame);
+	bool may_flood(SwitchPort &from, const Frame &frame);
+	void learn(SwitchPort &from, Address address);
+	// Null if it is not known.
+	SwitchPort *find(Address address);
+
+	Loop &loop_;
+	const std::string name_;
+	std::map<unsigned, SwitchPort> ports_; // by number
+	std::unordered_map<Address, Known> table_;
+};
+
+} // namespace weft::ethernet

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Frames between a card and its Ethernet: order, bounds, and ends that come and go.
+#include <chrono>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "net/ethernet/card_place.hpp"
+#include "net/ethernet/channel.hpp"
+#include "net/ethernet/network.hpp"
+#include "nodes.hpp"
+
+namespace weft::ethernet
+{
+namespace
+{
+
+class EthernetChannel : public ::testing::Test
+{
+protected:
+	void open_card()
+	{
+		card.emplace(channel, Channel::kCard, loop,
+			     [this](const FramePtr &frame) { arrived.push_back(frame); });
+	}
+	static FramePtr some_frame(std::uint8_t filler, std::size_t size = 46)
+	{
+		return frame_to(kBroadcast, 0x020000000001, filler, size);
+	}
+
+	VirtualEnvironment environment;
+	Loop loop{"test", Loop::Mode::Manual, environment};
+	Node other{"other"};
+	const std::shared_ptr<Channel> channel = std::make_shared<Channel>();
+	CardPlace place{loop, "card", channel};
+	Link link{loop, place.port(), other.port, {}, 1};
+	std::vector<FramePtr> arrived;
+	std::optional<Channel::End> card;
+};
+
+TEST_F(EthernetChannel, CarriesBothWaysInOrder)
+{
+	open_card();
+	EXPECT_TRUE(place.connected());
+	for (std::uint8_t i = 0; i < 200; ++i) {
+		EXPECT_TRUE(card->send(some_frame(i)));
+		other.port.send(some_frame(i));
+	}
+	ASSERT_TRUE(loop.run_until(
+		[&] { return other.arrived.size() == 200 && arrived.size() == 200; }));
+	for (std::uint8_t i = 0; i < 200; ++i) {
+		EXPECT_EQ(other.arrived[i]->back(), i);
+		EXPECT_EQ(arrived[i]->back(), i);
+	}
+}
+
+// A card whose loop does not get its turn holds a bounded amount; what is beyond is counted and
+// left out.
+TEST_F(EthernetChannel, QueueIsBounded)
+{
+	open_card();
+	const std::size_t each = some_frame(0, 1000)->size() + Channel::kOverhead;
+	const std::size_t most = Channel::kMostQueued / each;
+	for (std::size_t i = 0; i < most + 10; ++i)
+		other.port.send(some_frame(0, 1000));
+	EXPECT_EQ(place.port().counters.rcv_discards, 10u);
+	ASSERT_TRUE(loop.run_until([&] { return arrived.size() == most; }));
+	other.port.send(some_frame(7));
+	ASSERT_TRUE(loop.run_until([&] { return arrived.size() == most + 1; }));
+	EXPECT_EQ(place.port().counters.rcv_discards, 10u);
+}
+
+// What waits for a card that goes does not wait for the next one.
+TEST_F(EthernetChannel, EndsAreAddedAndRemoved)
+{
+	other.port.send(some_frame('a'));
+	EXPECT_FALSE(place.connected());
+	EXPECT_EQ(place.port().counters.rcv_discards, 1u);
+	open_card();
+	other.port.send(some_frame('b'));
+	card.reset();
+	open_card();
+	other.port.send(some_frame('c'));
+	ASSERT_TRUE(loop.run_until([&] { return !arrived.empty(); }));
+	ASSERT_EQ(arrived.size(), 1u);
+	EXPECT_EQ(arrived[0]->back(), 'c');
+	EXPECT_THROW(Channel::End(channel, Channel::kCard, loop, [](const FramePtr &) {}),
+		     std::logic_error);
+}
+
+// A place may be taken from a card that stays, and given back.
+TEST(EthernetNetworkCards, AttachmentIsRemovedBeforeItsCard)
+{
+	VirtualEnvironment environment;
+	Reactor reactor("test", Reactor::Drive::Manual, environment);
+	Network network(1, &reactor);
+	Loop loop("card", reactor);
+	const auto channel = std::make_shared<Channel>();
+	Channel::End card(channel, Channel::kCard, loop, [](const FramePtr &) {});
+	network.add_switch("lan");
+	network.add_card("a/eth0", "lan", channel, {});
+	EXPECT_TRUE(network.state().stations.at(0).connected);
+	EXPECT_TRUE(network.state().stations.at(0).socket.empty());
+	EXPECT_TRUE(card.send(frame_to(kBroadcast, 0x020000000001)));
+	network.remove_station("a/eth0");
+	EXPECT_FALSE(card.send(frame_to(kBroadcast, 0x020000000001)));
+	network.add_card("a/eth0", "lan", channel, {});
+	EXPECT_TRUE(card.other_attends());
+}
+
+// A loop that a handler of one Ethernet keeps busy is not that of another.
+TEST(EthernetNetwork, EthernetsDoNotWaitForEachOther)
+{
+	Network network(1);
+	for (const std::string name : {"busy", "idle"}) {
+		network.add_switch(name);
+		network.add_card(name + "/card", name, std::make_shared<Channel>(), {});
+	}
+	// The last reference goes on the loop of its Ethernet, which waits there.
+	std::promise<void> reached, over;
+	network.set_capture("busy/card", std::shared_ptr<Capture>(nullptr, [&](Capture *) {
+				    reached.set_value();
+				    over.get_future().wait();
+			    }));
+	std::thread busy([&] { network.set_capture("busy/card", nullptr); });
+	reached.get_future().wait();
+	auto idle = std::async(std::launch::async, [&] {
+		network.set_link("idle/card", {});
+		network.remove_station("idle/card");
+		network.remove_switch("idle");
+	});
+	EXPECT_EQ(idle.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+	over.set_value();
+	busy.join();
+	idle.get();
+}
+
+} // namespace
+} // namespace weft::ethernet

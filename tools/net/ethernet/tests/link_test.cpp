@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Links: what arrives, when, in what order, and what is counted.
+#include <chrono>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "net/ethernet/link.hpp"
+#include "nodes.hpp"
+
+namespace weft::ethernet
+{
+namespace
+{
+
+using namespace std::chrono_literals;
+
+class EthernetLink : public ::testing::Test
+{
+protected:
+	void send(Node &from, std::uint8_t filler, std::size_t size = 46)
+	{
+		from.port.send(frame_to(kBroadcast, 0x020000000001, filler, size));
+	}
+	void send_each(const std::string &fillers)
+	{
+		for (const char filler : fillers)
+			send(a, static_cast<std::uint8_t>(filler));
+	}
+	void set(const fabric::Faults &faults, bool up = true) { link.set({up, faults}); }
+	void pass(Clock::duration time)
+	{
+		bool over = false;
+		Timer timer(loop, [&] { over = true; });
+		timer.arm(time);
+		ASSERT_TRUE(loop.run_until([&] { return over; }, time + 1s));
+	}
+
+	VirtualEnvironment environment;
+	Loop loop{"test", Loop::Mode::Manual, environment};
+	Node a{"a"}, b{"b"};
+	Link link{loop, a.port, b.port, {}, 1};
+};
+
+TEST_F(EthernetLink, CarriesBothWaysAndCounts)
+{
+	send(a, 'x');
+	send(b, 'y', 100);
+	EXPECT_EQ(b.fillers(), "x");
+	EXPECT_EQ(a.fillers(), "y");
+	EXPECT_EQ(a.port.counters.xmit_frames, 1u);
+	EXPECT_EQ(a.port.counters.xmit_bytes, 60u);
+	EXPECT_EQ(a.port.counters.rcv_frames, 1u);
+	EXPECT_EQ(a.port.counters.rcv_bytes, 114u);
+	EXPECT_EQ(a.port.counters.rcv_group_frames, 1u);
+}
+
+TEST_F(EthernetLink, DownDropsAndCounts)
+{
+	set({}, false);
+	send(a, 'x');
+	EXPECT_EQ(b.fillers(), "");
+	EXPECT_EQ(a.port.counters.xmit_discards, 1u);
+	EXPECT_EQ(a.port.counters.xmit_frames, 0u);
+	set({});
+	send(a, 'y');
+	EXPECT_EQ(b.fillers(), "y");
+}
+
+// What goes down loses what is on its way, and a timer that was set for it finds nothing.
+TEST_F(EthernetLink, DownDropsFramesInFlight)
+{
+	fabric::Faults late{.delay = 5ms};
+	set(late);
+	send(a, 'x');
+	set(late, false);
+	set(late);
+	pass(20ms);
+	EXPECT_EQ(b.fillers(), "");
+}
+
+TEST_F(EthernetLink, DelayKeepsOrder)
+{
+	set({.delay = 5ms, .jitter = 3ms});
+	send_each("abcdef");
+	pass(4ms);
+	EXPECT_EQ(b.fillers(), "");
+	pass(5ms);
+	EXPECT_EQ(b.fillers(), "abcdef");
+}
+
+// A delay that is taken away overtakes nothing that is still on its way.
+TEST_F(EthernetLink, FramesBehindADelayedFrameWait)
+{
+	set({.delay = 5ms});
+	send(a, 'x');
+	set({});
+	send(a, 'y');
+	EXPECT_EQ(b.fillers(), "");
+	pass(6ms);
+	EXPECT_EQ(b.fillers(), "xy");
+}
+
+TEST_F(EthernetLink, LossMatchesItsRate)
+{
+	set({.loss = 0.25});
+	for (int i = 0; i < 4000; ++i)
+		send(a, 'x');
+	EXPECT_NEAR(static_cast<double>(b.arrived.size()), 3000, 150);
+	EXPECT_EQ(a.port.counters.xmit_frames, 4000u);
+}
+
+TEST_F(EthernetLink, CorruptionIsFoundByTheReceiver)
+{
+	set({.corruption = 1});
+	send(a, 'x');
+	EXPECT_EQ(b.fillers(), "");
+	EXPECT_EQ(b.port.counters.rcv_fcs_errors, 1u);
+}
+
+// One bit of what arrives differs, not of its addresses; the sender's own frame stays as it was.
+TEST_F(EthernetLink, SilentCorruptionFlipsABit)
+{
+	set({.silent_corruption = 1});
+	const FramePtr sent = frame_to(kBroadcast, 0x020000000001, 'x');
+	const Frame before = *sent;
+	for (int i = 0; i < 200; ++i)
+		a.port.send(sent);
+	EXPECT_EQ(*sent, before);
+	for (const FramePtr &frame : b.arrived) {
+		int bits = 0;
+		for (std::size_t at = 0; at < frame->size(); ++at)
+			bits += __builtin_popcount((*frame)[at] ^ before[at]);
+		EXPECT_EQ(bits, 1);
+		EXPECT_TRUE(std::equal(before.begin(), before.begin() + 12, frame->begin()));
+	}
+	EXPECT_EQ(b.arrived.size(), 200u);
+}
+
+TEST_F(EthernetLink, DuplicatesFrames)
+{
+	set({.duplication = 1});
+	send_each("ab");
+	EXPECT_EQ(b.fillers(), "aabb");
+}
+
+// One waits for the next, which overtakes it; the last, which nothing follows, goes on by itself.
+TEST_F(EthernetLink, ReorderingSwapsFrames)
+{
+	set({.reordering = 1});
+	send_each("ab");
+	EXPECT_EQ(b.fillers(), "ba");
+	send(a, 'c');
+	EXPECT_EQ(b.fillers(), "ba");
+	pass(11ms);
+	EXPECT_EQ(b.fillers(), "bac");
+}
+
+TEST_F(EthernetLink, QueueIsBounded)
+{
+	set({.delay = 1s});
+	// Of small frames what they take beside their bytes counts most.
+	for (const std::size_t size : {kMostFrame, kLeastFrame}) {
+		const std::size_t fit = Link::kMostInFlight / (size + Link::kOverhead);
+		const std::uint64_t discarded = a.port.counters.xmit_discards;
+		b.arrived.clear();
+		for (std::size_t i = 0; i < fit + 10; ++i)
+			send(a, 'x', size - kLeastFrame);
+		EXPECT_EQ(a.port.counters.xmit_discards, discarded + 10);
+		pass(2s);
+		EXPECT_EQ(b.arrived.size(), fit);
+	}
+	send(a, 'y');
+	pass(2s);
+	EXPECT_EQ(b.fillers().back(), 'y');
+}
+
+// A flood one way takes no room of what goes the other way.
+TEST_F(EthernetLink, EachDirectionHasItsOwnBound)
+{
+	set({.delay = 1s});
+	while (a.port.counters.xmit_discards == 0)
+		send(a, 'x', kMostFrame - kLeastFrame);
+	send(b, 'y');
+	EXPECT_EQ(b.port.counters.xmit_discards, 0u);
+	pass(2s);
+	EXPECT_EQ(a.fillers(), "y");
+}
+
+// What was lost with a link delays nothing that is sent when it is up again.
+TEST_F(EthernetLink, UpAgainDeliversAtOnce)
+{
+	set({.delay = 60s});
+	send(a, 'x');
+	set({.delay = 60s}, false);
+	set({.delay = 1ms});
+	send(a, 'y');
+	pass(2ms);
+	EXPECT_EQ(b.fillers(), "y");
+}
+
+// One that waits to be overtaken has its delay all the same, and its double.
+TEST_F(EthernetLink, ReorderingDoesNotChangeOtherFaults)
+{
+	set({.delay = 100ms, .reordering = 1});
+	send(a, 'x');
+	pass(50ms);
+	EXPECT_EQ(b.fillers(), "");
+	pass(100ms);
+	EXPECT_EQ(b.fillers(), "x");
+	set({.duplication = 1, .reordering = 1});
+	b.arrived.clear();
+	send(a, 'a');
+	pass(20ms);
+	EXPECT_EQ(b.fillers(), "aa");
+}
+
+// Of much that is due at once a part arrives at a time, so that what reads is written to in
+// between.
+TEST_F(EthernetLink, DueFramesAreDeliveredInSlices)
+{
+	set({.delay = 5ms});
+	for (int i = 0; i < 100; ++i)
+		send(a, 'x', kMostFrame - kLeastFrame);
+	ASSERT_TRUE(loop.run_until([&] { return !b.arrived.empty(); }, 1s));
+	EXPECT_LT(b.arrived.size(), 20u);
+	pass(1ms);
+	EXPECT_EQ(b.arrived.size(), 100u);
+}
+
+TEST_F(EthernetLink, SeedRepeatsTheFaults)
+{
+	Node c("c"), d("d");
+	Link twin(loop, c.port, d.port, {}, 1);
+	const LinkSettings settings{true, {.loss = 0.5}};
+	link.set(settings);
+	twin.set(settings);
+	for (char filler = 'a'; filler <= 'z'; ++filler) {
+		send(a, static_cast<std::uint8_t>(filler));
+		send(c, static_cast<std::uint8_t>(filler));
+	}
+	EXPECT_EQ(b.fillers(), d.fillers());
+	EXPECT_LT(b.arrived.size(), 26u);
+}
+
+} // namespace
+} // namespace weft::ethernet

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The learning switch.
+#include <chrono>
+#include <list>
+
+#include <gtest/gtest.h>
+
+#include "net/ethernet/switch.hpp"
+#include "nodes.hpp"
+
+namespace weft::ethernet
+{
+namespace
+{
+
+using namespace std::chrono_literals;
+
+constexpr Address kA = 0x02000000000a, kB = 0x02000000000b, kC = 0x02000000000c;
+
+class EthernetSwitch : public ::testing::Test
+{
+protected:
+	EthernetSwitch()
+	{
+		for (Node *node : {&a, &b, &c})
+			plug(*node);
+	}
+	Port &plug(Node &node)
+	{
+		Port &port = lan.add_port();
+		links.emplace_back(loop, node.port, port, LinkSettings{}, 1);
+		return port;
+	}
+	void forget()
+	{
+		for (Node *node : {&a, &b, &c})
+			node->arrived.clear();
+	}
+	void pass(Clock::duration time)
+	{
+		bool over = false;
+		Timer timer(loop, [&] { over = true; });
+		timer.arm(time);
+		ASSERT_TRUE(loop.run_until([&] { return over; }, time + 1s));
+	}
+
+	VirtualEnvironment environment;
+	Loop loop{"test", Loop::Mode::Manual, environment};
+	Switch lan{loop, "lan"};
+	Node a{"a"}, b{"b"}, c{"c"};
+	std::list<Link> links;
+};
+
+TEST_F(EthernetSwitch, FloodsUnknownAddressesAndLearns)
+{
+	a.port.send(frame_to(kB, kA, '1'));
+	EXPECT_EQ(b.fillers() + "|" + c.fillers() + "|" + a.fillers(), "1|1|");
+	forget();
+	b.port.send(frame_to(kA, kB, '2'));
+	EXPECT_EQ(a.fillers() + "|" + c.fillers(), "2|");
+	a.port.send(frame_to(kB, kA, '3'));
+	EXPECT_EQ(b.fillers() + "|" + c.fillers(), "3|");
+	EXPECT_EQ(lan.addresses(), 2u);
+}
+
+TEST_F(EthernetSwitch, BroadcastAndMulticastReachAllOthers)
+{
+	a.port.send(frame_to(kBroadcast, kA, '1'));
+	a.port.send(frame_to(0x01005e000001, kA, '2'));
+	EXPECT_EQ(b.fillers() + "|" + c.fillers() + "|" + a.fillers(), "12|12|");
+}
+
+TEST_F(EthernetSwitch, DoesNotForwardLinkLocalFrames)
+{
+	a.port.send(frame_to(0x0180c2000000, kA, '1'));
+	a.port.send(frame_to(0x0180c200000e, kA, '2'));
+	a.port.send(frame_to(0x0180c2000010, kA, '3'));
+	EXPECT_EQ(b.fillers(), "3");
+}
+
+TEST_F(EthernetSwitch, LearnsMovedAddresses)
+{
+	a.port.send(frame_to(kBroadcast, kA));
+	c.port.send(frame_to(kBroadcast, kA));
+	forget();
+	b.port.send(frame_to(kA, kB, '1'));
+	EXPECT_EQ(a.fillers() + "|" + c.fillers(), "|1");
+	EXPECT_EQ(lan.addresses(), 2u);
+}
+
+TEST_F(EthernetSwitch, AgesAddresses)
+{
+	a.port.send(frame_to(kBroadcast, kA));
+	pass(Switch::kAgeing + 1s);
+	forget();
+	b.port.send(frame_to(kA, kB, '1'));
+	EXPECT_EQ(a.fillers() + "|" + c.fillers(), "1|1");
+}
+
+TEST_F(EthernetSwitch, DoesNotLearnGroupAddresses)
+{
+	a.port.send(frame_to(kBroadcast, kBroadcast));
+	a.port.send(frame_to(kBroadcast, 0));
+	EXPECT_EQ(lan.addresses(), 0u);
+}
+
+// A port that shows a million addresses has its own table go round; what is known of others stays.
+TEST_F(EthernetSwitch, AddressesOfAPortAreBounded)
+{
+	b.port.send(frame_to(kBroadcast, kB));
+	for (Address i = 0; i < 10 * Switch::kMostAddresses; ++i)
+		a.port.send(frame_to(kBroadcast, kC + 1 + i));
+	EXPECT_EQ(lan.addresses(), Switch::kMostAddresses + 1);
+	forget();
+	c.port.send(frame_to(kB, kC, '1'));
+	EXPECT_EQ(a.fillers() + "|" + b.fillers(), "|1");
+	// Its last address is known, its first is not.
+	forget();
+	c.port.send(frame_to(kC + 10 * Switch::kMostAddresses, kC, '2'));
+	EXPECT_EQ(a.fillers() + "|" + b.fillers(), "2|");
+	c.port.send(frame_to(kC + 1, kC, '3'));
+	EXPECT_EQ(a.fillers() + "|" + b.fillers(), "23|3");
+}
+
+// A broadcast of so many bytes.
+FramePtr frame_of(std::size_t size)
+{
+	return frame_to(kBroadcast, kA, 0, size - 14);
+}
+
+// Frames of that size from one port to all others that may be sent with so many bytes of copies.
+std::uint64_t floods(std::uint64_t bytes, std::size_t size, unsigned ports)
+{
+	return bytes / ((size + Switch::kCopyOverhead) * (ports - 1));
+}
+
+// The bound applies to what each port sends to all others: not to its other frames, and not to the
+// frames of other ports.
+TEST_F(EthernetSwitch, FloodsOfOnePortAreBounded)
+{
+	b.port.send(frame_to(kBroadcast, kB));
+	forget();
+	constexpr unsigned kMore = 500;
+	const std::size_t size = frame_to(kBroadcast, kA)->size();
+	const std::uint64_t at_once = floods(Switch::kFloodAtOnce, size, 3);
+	const auto flood = [&] {
+		for (unsigned i = 0; i < at_once + kMore; ++i)
+			a.port.send(frame_to(i % 2 ? kBroadcast : kC, kA));
+	};
+	flood();
+	EXPECT_EQ(c.arrived.size(), at_once);
+	EXPECT_EQ(links.front().end(1).counters.rcv_storm_discards, kMore);
+	forget();
+	a.port.send(frame_to(kB, kA, '1'));
+	c.port.send(frame_to(kBroadcast, 0, '2'));
+	EXPECT_EQ(b.fillers(), "12");
+	forget();
+	pass(1ms);
+	flood();
+	EXPECT_NEAR(static_cast<double>(c.arrived.size()),
+		    static_cast<double>(floods(Switch::kFloodRate / 1000, size, 3)), 1);
+	pass(10s);
+	forget();
+	flood();
+	EXPECT_EQ(c.arrived.size(), at_once);
+}
+
+TEST_F(EthernetSwitch, FloodBoundCountsBytes)
+{
+	const auto most = [&](std::size_t size) {
+		const FramePtr frame = frame_of(size);
+		forget();
+		for (unsigned i = 0; i < 2000; ++i)
+			a.port.send(frame);
+		return c.arrived.size();
+	};
+	EXPECT_EQ(most(kMostFrame), floods(Switch::kFloodAtOnce, kMostFrame, 3));
+	pass(10s);
+	EXPECT_EQ(most(60), 2000u);
+}
+
+TEST_F(EthernetSwitch, FloodBoundCountsPorts)
+{
+	std::list<Node> more;
+	for (unsigned i = 3; i < 30; ++i)
+		plug(more.emplace_back("more"));
+	const FramePtr frame = frame_of(9000);
+	for (unsigned i = 0; i < 1000; ++i)
+		a.port.send(frame);
+	EXPECT_EQ(c.arrived.size(), floods(Switch::kFloodAtOnce, 9000, 30));
+	while (links.size() > 3)
+		links.pop_back();
+}
+
+TEST_F(EthernetSwitch, RemovedPortsLoseTheirAddresses)
+{
+	Node d("d");
+	Port &port = plug(d);
+	EXPECT_EQ(port.name(), "lan/4");
+	d.port.send(frame_to(kBroadcast, kC));
+	links.pop_back();
+	lan.remove_port(port);
+	EXPECT_EQ(lan.addresses(), 0u);
+	forget();
+	a.port.send(frame_to(kC, kA, '1'));
+	EXPECT_EQ(b.fillers() + "|" + c.fillers(), "1|1");
+	EXPECT_EQ(lan.add_port().name(), "lan/4");
+}
+
+TEST_F(EthernetSwitch, PortsAreBounded)
+{
+	for (unsigned number = 4; number <= Switch::kMostPorts; ++number)
+		lan.add_port();
+	EXPECT_THROW(lan.add_port(), std::length_error);
+}
+
+} // namespace
+} // namespace weft::ethernet

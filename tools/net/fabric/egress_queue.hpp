@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Packets that wait for credit to leave by a port, in order, a queue for each VL. Used by switches
+ * and by software end nodes. Thread-safe; holds no lock while a packet travels, because a packet on
+ * its way may give back the credit that brings the next one here.
+ *
+ * Whoever comes by sends what others have left here, on his own thread, which may be another
+ * machine's card: so no more than turn_budget packets at a time, in all the queues that these lead
+ * him to. The rest is sent by who comes next, and by the fabric's timeline.
+ */
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "base/environment.hpp"
+#include "net/fabric/port.hpp"
+
+namespace weft::fabric
+{
+
+class EgressQueue
+{
+public:
+	/* Packets of others that a thread sends before it goes on with its own work. */
+	static constexpr unsigned turn_budget = 64;
+
+	/* In the time of the port's fabric. */
+	explicit EgressQueue(Port &port) : port_(port) {}
+	EgressQueue(const EgressQueue &) = delete;
+	EgressQueue &operator=(const EgressQueue &) = delete;
+	/* After its port's node has detached. Not on the timeline's thread. */
+	~EgressQueue();
+
+	/*
+	 * Send now, or queue behind what waits already.
+	 * @limit: packets that may wait on this VL; one more is dropped: it stays with the caller,
+	 * to be destroyed.
+	 */
+	enum class Result { sent, queued, link_down, dropped };
+	Result send(Packet &&packet, std::size_t limit);
+
+	/* Credit of this VL came back: send what waits, or have it sent. */
+	void drain(std::uint8_t vl) noexcept;
+
+	/* Take out what has waited on this VL since before that time, for the caller to drop. */
+	std::vector<Packet> expire(std::uint8_t vl, Clock::time_point before);
+	/* When the first packet of this VL began to wait; the clock's maximum if none does. */
+	Clock::time_point waiting_since(std::uint8_t vl) const;
+
+private:
+	struct Waiting {
+		Packet packet;
+		Clock::time_point since;
+	};
+	struct VlQueue {
+		/* A list, so that what finds no credit is put back without memory. */
+		std::list<Waiting> packets;
+		bool draining = false;
+		bool again = false;
+		/* The timeline is going to drain it. */
+		bool planned = false;
+	};
+
+	Sent send_left(Packet &packet) noexcept;
+	void drain_later(std::uint8_t vl) noexcept;
+
+	Port &port_;
+	mutable Mutex mutex_;
+	/* Made when first needed. */
+	std::unique_ptr<VlQueue> queues_[Port::vls] WEFT_GUARDED_BY(mutex_);
+	/* Packets in the queue or being taken from it: nobody may overtake them. */
+	std::atomic<unsigned> queued_[Port::vls]{};
+};
+
+} // namespace weft::fabric

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The fabric: all ports, links and switches of a lab. It knows nothing of subnet managers: a switch
+ * forwards as its tables say, and they are empty until somebody's MADs fill them.
+ */
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "net/fabric/link.hpp"
+#include "net/fabric/port.hpp"
+
+namespace weft
+{
+class Reactor;
+}
+
+namespace weft::fabric
+{
+
+class Switch;
+class Timeline;
+
+struct SwitchConfig {
+	std::string name{};
+	unsigned ports = 36;
+	/* 0: derived from the fabric's seed and the switch's place in it. */
+	ib::Guid guid = 0;
+	ib::Mtu mtu = ib::Mtu::mtu_4096;
+	/* VLCap encoding (ib::vl_count()). */
+	unsigned vl_cap = 4;
+	/* It takes one SLtoVL table for all its ports at once. */
+	bool optimized_sl_to_vl = true;
+};
+
+/*
+ * Thread-safe. Nodes attached to ports must detach before the fabric is destroyed, and all packets
+ * must be gone.
+ */
+class Fabric
+{
+public:
+	/* All random choices follow from the seed, which is logged. */
+	/*
+	 * What the fabric does later it does on @reactor, and in its time; null: on a thread of its
+	 * own.
+	 */
+	explicit Fabric(std::uint64_t seed = default_seed, Reactor *reactor = nullptr);
+	Fabric(const Fabric &) = delete;
+	Fabric &operator=(const Fabric &) = delete;
+	~Fabric();
+
+	static constexpr std::uint64_t default_seed = 0x77656674;
+	std::uint64_t seed() const { return seed_; }
+
+	/* A port for a card, a subnet manager or a test. */
+	Port &add_port(std::string name, int credits_per_vl = Port::default_credits);
+	Switch &add_switch(SwitchConfig config);
+	/* Throws std::invalid_argument if one of the ports has a link, or both are one. */
+	Link &connect(Port &a, Port &b, const LinkConfig &config = {});
+
+	/*
+	 * Take away what there is, while packets travel. Ports and links that are removed are kept
+	 * unseen, for packets may refer to them and threads may be passing; they come back, and a
+	 * port's counters go on, with the next of the same name. With most_removed of either kind
+	 * kept, a new name throws std::length_error.
+	 */
+	void disconnect(Link &link);
+	/* An end port without a link, from which its node has detached. */
+	void remove_port(Port &port);
+	/* With its links. Not from a thread of the fabric's. */
+	void remove_switch(Switch &sw);
+
+	static constexpr std::size_t most_removed = 16384;
+
+	/* By name; null if there is none. A link is named "PORT-PORT", either order is found. */
+	Port *find_port(std::string_view name) const;
+	Switch *find_switch(std::string_view name) const;
+	Link *find_link(std::string_view name) const;
+
+	/* Everything there is, in the order of creation. */
+	std::vector<Link *> links() const;
+	std::vector<Switch *> switches() const;
+	std::vector<Port *> end_ports() const;
+
+	/* Where delayed packets and traps wait for their time. */
+	Timeline &timeline() { return *timeline_; }
+
+private:
+	Port &make_port(std::string name, int credits_per_vl) WEFT_REQUIRES(mutex_);
+	void put_away(Port &port) WEFT_REQUIRES(mutex_);
+
+	const std::uint64_t seed_;
+	std::unique_ptr<Timeline> timeline_;
+	mutable Mutex mutex_;
+	/* Those of switches, too. */
+	std::vector<std::unique_ptr<Port>> ports_ WEFT_GUARDED_BY(mutex_);
+	std::vector<Port *> end_ports_ WEFT_GUARDED_BY(mutex_);
+	std::vector<std::unique_ptr<Switch>> switches_ WEFT_GUARDED_BY(mutex_);
+	/* What there is of both, under the names that they keep. */
+	std::unordered_map<std::string_view, Port *> ports_by_name_ WEFT_GUARDED_BY(mutex_);
+	std::unordered_map<std::string_view, Switch *> switches_by_name_ WEFT_GUARDED_BY(mutex_);
+	std::vector<std::unique_ptr<Link>> links_ WEFT_GUARDED_BY(mutex_);
+	/* By name; see disconnect(). */
+	std::map<std::string, std::unique_ptr<Port>, std::less<>>
+		removed_ports_ WEFT_GUARDED_BY(mutex_);
+	std::map<std::string, std::unique_ptr<Link>, std::less<>>
+		removed_links_ WEFT_GUARDED_BY(mutex_);
+	/* All that were ever made: numbers for their seeds and GUIDs. */
+	std::size_t links_made_ WEFT_GUARDED_BY(mutex_) = 0;
+	std::size_t switches_made_ WEFT_GUARDED_BY(mutex_) = 0;
+};
+
+} // namespace weft::fabric

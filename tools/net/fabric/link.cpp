@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "net/fabric/link.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "core/wire/checksum.hpp"
+#include "net/fabric/capture.hpp"
+#include "net/fabric/timeline.hpp"
+
+namespace weft::fabric
+{
+
+namespace
+{
+/* How long a packet waits to be overtaken before it goes on all the same. */
+constexpr std::chrono::milliseconds reordering_patience{10};
+} // namespace
+
+struct Link::Fate {
+	bool lost = false;
+	bool doubled = false;
+	bool held = false;
+	unsigned flipped_bits = 0;
+	bool silent = false;
+	std::chrono::nanoseconds delay{0};
+};
+
+Link::Link(std::string name, Port &a, Port &b, const LinkConfig &config, std::uint64_t seed,
+	   Timeline &timeline)
+    : name_(std::move(name)), ends_{&a, &b}, timeline_(timeline), plugged_(config.up),
+      training_(config.training), slow_(config.faults.any()), rate_(config.rate),
+      trained_rate_(config.rate), mtu_(config.mtu), faults_(config.faults), random_(seed)
+{
+	a.link_.store(this, std::memory_order_release);
+	b.link_.store(this, std::memory_order_release);
+	update();
+}
+
+Link::~Link()
+{
+	for (Port *port : ends_)
+		port->link_.store(nullptr, std::memory_order_release);
+}
+
+void Link::remove()
+{
+	set_plugged(false);
+	set_faults({});
+	set_capture(nullptr);
+	std::multimap<TimePoint, InFlight> lost;
+	std::optional<Packet> held[2];
+	{
+		const MutexLock lock(mutex_);
+		lost.swap(in_flight_);
+		for (unsigned side = 0; side < 2; side++)
+			held[side] = std::exchange(held_[side], std::nullopt);
+	}
+	for (Port *port : ends_)
+		port->link_.store(nullptr, std::memory_order_release);
+}
+
+void Link::restore(const LinkConfig &config)
+{
+	{
+		const MutexLock lock(mutex_);
+		rate_ = config.rate;
+		mtu_ = config.mtu;
+	}
+	set_training(config.training);
+	set_faults(config.faults);
+	for (Port *port : ends_)
+		port->link_.store(this, std::memory_order_release);
+	set_plugged(config.up);
+}
+
+void Link::set_plugged(bool plugged)
+{
+	{
+		const MutexLock lock(state_mutex_);
+		plugged_ = plugged;
+		settle_locked();
+	}
+}
+
+bool Link::plugged() const
+{
+	const MutexLock lock(state_mutex_);
+	return plugged_;
+}
+
+void Link::update()
+{
+	const MutexLock lock(state_mutex_);
+	settle_locked();
+}
+
+void Link::settle_locked()
+{
+	bool wanted = plugged_ && ends_[0]->enabled() && ends_[1]->enabled();
+	/* Ports that train find no rate that both have enabled. */
+	if (wanted && !up_.load(std::memory_order_relaxed) && !negotiated())
+		wanted = false;
+	if (!wanted)
+		in_training_ = false;
+	if (wanted == up_.load(std::memory_order_relaxed) || in_training_)
+		return;
+	if (!wanted || training_.count() == 0)
+		return change_locked(wanted);
+	in_training_ = true;
+	training_ends_ = timeline_.now() + training_;
+	look_later_locked();
+}
+
+/*
+ * Once at a time for each end of a training, however often one is called off and begun anew:
+ * whoever enables and disables his port all day plans no more than this. Only where the training
+ * has been made shorter meanwhile, what is planned comes too late.
+ */
+void Link::look_later_locked()
+{
+	if (look_at_ && *look_at_ <= training_ends_)
+		return;
+	look_at_ = training_ends_;
+	timeline_.at(training_ends_, [this, when = training_ends_] { look(when); });
+}
+
+void Link::look(Clock::time_point when)
+{
+	const MutexLock lock(state_mutex_);
+	if (look_at_ == when)
+		look_at_.reset();
+	if (!in_training_)
+		return;
+	if (timeline_.now() < training_ends_)
+		return look_later_locked();
+	in_training_ = false;
+	change_locked(true);
+}
+
+std::optional<LinkRate> Link::negotiated() const
+{
+	return negotiate(rate(), ends_[0]->enabled_rates(), ends_[1]->enabled_rates());
+}
+
+void Link::change_locked(bool up)
+{
+	if (up) {
+		const auto agreed = negotiated();
+		/* No longer, since the training began. */
+		if (!agreed)
+			return;
+		const MutexLock lock(mutex_);
+		trained_rate_ = *agreed;
+	}
+	up_.store(up, std::memory_order_release);
+	/* A guest may take its link down and up as fast as it can. */
+	if (const auto taken = log_budget_.take(timeline_.now()); taken.allowed)
+		spdlog::info("link {}: {}{}", name_, up ? "up" : "down",
+			     withheld_text(taken.withheld));
+	for (Port *port : ends_)
+		port->announce(up);
+}
+
+void Link::retrain()
+{
+	const MutexLock lock(state_mutex_);
+	if (!up_.load(std::memory_order_relaxed))
+		return;
+	up_.store(false, std::memory_order_release);
+	for (Port *port : ends_)
+		port->announce(false);
+	settle_locked();
+}
+
+void Link::set_training(std::chrono::nanoseconds time)
+{
+	const MutexLock lock(state_mutex_);
+	training_ = time;
+}
+
+std::chrono::nanoseconds Link::training() const
+{
+	const MutexLock lock(state_mutex_);
+	return training_;
+}
+
+void Link::set_faults(const Faults &faults)
+{
+	const MutexLock lock(mutex_);
+	faults_ = faults;
+	/* Once packets go the slow way, the last of them to arrive switches back. */
+	if (faults_.any())
+		slow_.store(true, std::memory_order_release);
+	else
+		timeline_.after({}, [this] { deliver_due(); });
+}
+
+Faults Link::faults() const
+{
+	const MutexLock lock(mutex_);
+	return faults_;
+}
+
+LinkRate Link::rate() const
+{
+	const MutexLock lock(mutex_);
+	return rate_;
+}
+
+LinkRate Link::trained_rate() const
+{
+	const MutexLock lock(mutex_);
+	return trained_rate_;
+}
+
+ib::Mtu Link::mtu() const
+{
+	const MutexLock lock(mutex_);
+	return mtu_;
+}
+
+void Link::set_rate(const LinkRate &rate, ib::Mtu mtu)
+{
+	{
+		const MutexLock lock(mutex_);
+		rate_ = rate;
+		mtu_ = mtu;
+	}
+	retrain();
+}
+
+void Link::set_capture(std::shared_ptr<Capture> capture)
+{
+	const MutexLock lock(mutex_);
+	captured_.store(capture != nullptr, std::memory_order_release);
+	capture_ = std::move(capture);
+}
+
+std::shared_ptr<Capture> Link::capture() const
+{
+	const MutexLock lock(mutex_);
+	return capture_;
+}
+
+void Link::carry(Port &to, Packet &&packet)
+{
+	if (slow_.load(std::memory_order_acquire))
+		carry_with_faults(to, std::move(packet));
+	else
+		arrive(to, std::move(packet));
+}
+
+void Link::arrive(Port &to, Packet &&packet)
+{
+	if (captured_.load(std::memory_order_acquire))
+		if (auto recorder = capture()) {
+			/* A run, if the capture began after it had been sent. */
+			Packet rest = packet.clone();
+			while (rest.packets() > 1)
+				recorder->record(rest.take_first().to_wire());
+			recorder->record(rest.to_wire());
+		}
+	to.deliver(std::move(packet));
+}
+
+bool Link::chance(double probability)
+{
+	/* Nothing is drawn for a fault that is off: one fault's draws do not shift another's. */
+	return probability > 0 && std::uniform_real_distribution<>(0, 1)(random_) < probability;
+}
+
+namespace
+{
+
+std::chrono::nanoseconds draw_delay(const Faults &faults, std::mt19937_64 &random)
+{
+	std::chrono::nanoseconds delay = faults.delay;
+	if (faults.jitter.count() > 0)
+		delay += std::chrono::nanoseconds(
+			random() % static_cast<std::uint64_t>(faults.jitter.count() + 1));
+	return delay;
+}
+
+} // namespace
+
+Link::Fate Link::draw_fate()
+{
+	Fate fate;
+	fate.lost = chance(faults_.loss);
+	if (chance(faults_.corruption)) {
+		fate.flipped_bits = 1 + static_cast<unsigned>(random_() % 3);
+	} else if (chance(faults_.silent_corruption)) {
+		fate.flipped_bits = 1;
+		fate.silent = true;
+	}
+	fate.doubled = chance(faults_.duplication);
+	fate.held = chance(faults_.reordering);
+	fate.delay = draw_delay(faults_, random_);
+	return fate;
+}
+
+/*
+ * Packets are destroyed only without mutex_: the credit that a dying packet gives back may make its
+ * sender send the next one here.
+ */
+void Link::carry_with_faults(Port &to, Packet &&arriving)
+{
+	Packet packet(std::move(arriving));
+	unsigned side = side_of(to);
+	Fate fate;
+	{
+		const MutexLock lock(mutex_);
+		fate = draw_fate();
+	}
+	if (fate.lost)
+		return;
+	if (fate.flipped_bits != 0) {
+		auto remains = damage(to, packet, fate.flipped_bits, fate.silent);
+		if (!remains)
+			return;
+		std::swap(remains->credit_port_, packet.credit_port_);
+		std::swap(remains->credit_vl_, packet.credit_vl_);
+		packet = std::move(*remains);
+	}
+	std::optional<Packet> twin;
+	if (fate.doubled) {
+		twin = packet.clone();
+		/* A duplicate needs a place in the receiver's buffer like any packet. */
+		if (to.take_credit(packet.lrh().vl()))
+			twin->hold_credit(to, packet.lrh().vl());
+		else
+			twin.reset();
+	}
+
+	std::optional<Packet> overtaken;
+	bool at_once;
+	{
+		const MutexLock lock(mutex_);
+		if (fate.held && !held_[side]) {
+			held_[side] = std::move(packet);
+			std::uint64_t number = ++held_number_[side];
+			timeline_.after(reordering_patience,
+					[this, side, number] { release_held(side, number); });
+			slow_.store(true, std::memory_order_release);
+			if (!twin)
+				return;
+			/* Its double does not wait. */
+			packet = std::move(*twin);
+			twin.reset();
+		} else {
+			overtaken = std::exchange(held_[side], std::nullopt);
+		}
+		at_once = fate.delay.count() == 0 && in_flight_.empty();
+		if (!at_once) {
+			TimePoint due = std::max(timeline_.now() + fate.delay, last_due_[side]);
+			last_due_[side] = due;
+			fly(to, std::move(packet), due);
+			if (twin)
+				fly(to, std::move(*twin), due);
+			if (overtaken)
+				fly(to, std::move(*overtaken), due);
+		}
+	}
+	if (at_once) {
+		arrive(to, std::move(packet));
+		if (twin)
+			arrive(to, std::move(*twin));
+		if (overtaken)
+			arrive(to, std::move(*overtaken));
+	}
+}
+
+void Link::fly(Port &to, Packet &&packet, TimePoint due)
+{
+	in_flight_.emplace(due, InFlight{&to, std::move(packet)});
+	slow_.store(true, std::memory_order_release);
+	timeline_.at(due, [this] { deliver_due(); });
+}
+
+void Link::deliver_due()
+{
+	for (;;) {
+		std::optional<InFlight> next;
+		{
+			const MutexLock lock(mutex_);
+			auto first = in_flight_.begin();
+			if (first == in_flight_.end()) {
+				if (!faults_.any() && !held_[0] && !held_[1])
+					slow_.store(false, std::memory_order_release);
+				return;
+			}
+			if (first->first > timeline_.now())
+				return;
+			next.emplace(std::move(first->second));
+			in_flight_.erase(first);
+		}
+		if (up())
+			arrive(*next->to, std::move(next->packet));
+	}
+}
+
+void Link::release_held(unsigned side, std::uint64_t number)
+{
+	std::optional<Packet> packet;
+	{
+		const MutexLock lock(mutex_);
+		if (held_number_[side] == number)
+			packet = std::exchange(held_[side], std::nullopt);
+		/* That it has waited in vain spares it nothing of the link's delay. */
+		const auto delay =
+			packet ? draw_delay(faults_, random_) : std::chrono::nanoseconds{};
+		if (packet && (delay.count() != 0 || !in_flight_.empty())) {
+			const TimePoint due = std::max(timeline_.now() + delay, last_due_[side]);
+			last_due_[side] = due;
+			fly(*ends_[side], std::move(*packet), due);
+			packet.reset();
+		}
+	}
+	if (packet && up())
+		arrive(*ends_[side], std::move(*packet));
+	deliver_due();
+}
+
+std::optional<Packet> Link::damage(Port &to, const Packet &packet, unsigned bits, bool silent)
+{
+	std::vector<std::byte> wire = packet.to_wire();
+	std::size_t protected_bytes = wire.size() - ib::vcrc_bytes;
+	{
+		const MutexLock lock(mutex_);
+		/* What happens inside a switch happens to what it forwards: not to the LRH. */
+		std::size_t first = silent ? sizeof(ib::Lrh) : 0;
+		std::size_t range = (silent ? protected_bytes : wire.size()) - first;
+		for (unsigned i = 0; i < bits; i++) {
+			std::uint64_t bit = random_() % (range * 8);
+			wire[first + bit / 8] ^= std::byte{1} << static_cast<int>(bit % 8);
+		}
+	}
+	const auto *bytes = reinterpret_cast<const std::uint8_t *>(wire.data());
+	if (!silent) {
+		std::uint16_t vcrc = packet::vcrc_of(bytes, static_cast<unsigned>(protected_bytes));
+		if (bytes[protected_bytes] != (vcrc & 0xff) ||
+		    bytes[protected_bytes + 1] != vcrc >> 8) {
+			if (captured_.load(std::memory_order_acquire))
+				if (auto recorder = capture())
+					recorder->record(wire);
+			Counters::add(to.counters_.symbol_errors);
+			Counters::add(to.counters_.rcv_errors);
+			return std::nullopt;
+		}
+	}
+	auto remains = Packet::from_wire(std::span(wire).first(protected_bytes));
+	if (!remains) {
+		Counters::add(to.counters_.rcv_errors);
+		return std::nullopt;
+	}
+	remains->hops_ = packet.hops_;
+	remains->set_ticket(packet.ticket());
+	return remains;
+}
+
+} // namespace weft::fabric

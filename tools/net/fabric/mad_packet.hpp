@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * MADs in packets: UD SENDs to QP0 and QP1, IBA 13.5.
+ */
+#pragma once
+
+#include <optional>
+
+#include <ib/mad.hpp>
+
+#include "net/fabric/packet.hpp"
+
+namespace weft::fabric
+{
+
+/* Where a MAD comes from and goes to. */
+struct MadAddress {
+	ib::Lid slid = ib::lid_permissive;
+	ib::Lid dlid = ib::lid_permissive;
+	std::uint8_t sl = 0;
+	std::uint8_t vl = ib::vl_management;
+	std::uint32_t src_qp = 0;
+	std::uint32_t dest_qp = 0;
+	std::uint32_t qkey = 0;
+	ib::Pkey pkey = ib::pkey_default_full;
+	/* The GRH's addresses, if there is one. */
+	std::optional<ib::Grh> grh;
+
+	/* The address to answer to. */
+	MadAddress reversed() const;
+};
+
+Packet make_mad_packet(const MadAddress &address, const ib::Mad &mad);
+
+struct AddressedMad {
+	MadAddress address;
+	ib::Mad mad;
+};
+
+/* The MAD in a packet; empty if it is not a UD SEND of 256 bytes to QP0 or QP1. */
+std::optional<AddressedMad> mad_of_packet(const Packet &packet);
+
+} // namespace weft::fabric

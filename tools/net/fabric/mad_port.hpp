@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * A software end node for management: a CA with one port, whose own SMA and PMA answer, and through
+ * which a program (the subnet manager, a test) sends and receives MADs on QP0 and QP1.
+ */
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "net/fabric/egress_queue.hpp"
+#include "net/fabric/mad_packet.hpp"
+#include "net/fabric/port.hpp"
+#include "net/fabric/node_agent.hpp"
+
+namespace weft::fabric
+{
+
+class MadPort final : private PortSink, private SubnetAgentHost
+{
+public:
+	struct Config {
+		std::string description = "weft";
+		ib::Guid node_guid = 0;
+		/* Set IsSM in PortInfo's capability mask from the start. */
+		bool is_sm = false;
+		ib::Mtu mtu = ib::Mtu::mtu_4096;
+		/* Whose time it lives in. */
+		const Environment *environment = &Environment::host();
+	};
+
+	struct Handlers {
+		/*
+		 * A MAD that the node's agents do not answer arrived, or one sent to this very node
+		 * came back. Any thread: only enqueue and wake.
+		 */
+		std::function<void(AddressedMad &&)> received;
+		/* The port's attributes changed, or its link. Any thread, only enqueue and wake. */
+		std::function<void()> port_changed;
+	};
+
+	/* Attaches to the port and enables it. The port must outlive this. */
+	MadPort(Port &port, const Config &config, Handlers handlers);
+	MadPort(const MadPort &) = delete;
+	MadPort &operator=(const MadPort &) = delete;
+	~MadPort() override;
+
+	/*
+	 * Send a directed-route SMP along its initial path (or back, if it is a response: the D bit
+	 * says so). Never blocks. False if the link is down or the SMP is not one.
+	 */
+	bool send_directed(const ib::Smp &smp);
+	/*
+	 * Send a MAD by LID from QP 0 or 1 (address.src_qp); the source LID and the VL are filled
+	 * in, and from QP1 the port's own P_Key of the address's partition. False if it cannot be.
+	 */
+	bool send(MadAddress address, const ib::Mad &mad);
+
+	ib::Guid guid() const { return config_.node_guid; }
+	ib::PortInfo port_info() const { return agent_.port_info(1); }
+	ib::Gid gid() const;
+	bool has_lid(ib::Lid lid) const;
+	/* The port's own P_Key that lets in packets with that one (IBA 10.9.3). */
+	std::optional<ib::Pkey> own_pkey(ib::Pkey pkey) const { return agent_.match_pkey(1, pkey); }
+	void set_is_sm(bool is_sm);
+	const Port &port() const { return port_; }
+
+private:
+	/* PortSink */
+	void receive(Packet &&packet) override;
+	void link_changed(bool up) override;
+	void credit_available(std::uint8_t vl) override { egress_.drain(vl); }
+	/* SubnetAgentHost */
+	Clock::time_point now() const override { return config_.environment->now(); }
+	void port_info_set(const ManagedPort &port, const ib::PortInfo &before,
+			   bool reregister) override;
+
+	void handle_smp(AddressedMad &&mad);
+	/* Give a directed-route SMP to this node itself. */
+	void loop_back(const ib::Smp &smp);
+	bool transmit(Packet &&packet);
+
+	Port &port_;
+	const Config config_;
+	const Handlers handlers_;
+	NodeAgent agent_;
+	EgressQueue egress_;
+};
+
+} // namespace weft::fabric

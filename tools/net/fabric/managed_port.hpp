@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * What a node's subnet management agent keeps of one of its ports, whatever the node is: what
+ * managers read and set of it (IBA 14.2.5).
+ */
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include <ib/smp.hpp>
+
+#include "net/fabric/mkey_guard.hpp"
+#include "net/fabric/port_info_rules.hpp"
+
+namespace weft::fabric
+{
+
+/* Tables that are read and written by blocks. */
+constexpr unsigned pkeys_per_block = 32;
+constexpr unsigned guids_per_block = 8;
+constexpr unsigned vl_arbitration_blocks = 4;
+
+struct ManagedPort {
+	struct Config {
+		PortKind kind = PortKind::channel_adapter;
+		unsigned number = 1;
+		/* Of an end port: the first GUID, which no manager changes, and CapabilityMask. */
+		ib::Guid guid = 0;
+		std::uint32_t capability_mask = 0;
+		ib::Mtu mtu = ib::Mtu::mtu_4096;
+		unsigned vl_cap = 4;
+		/* Rounded up to whole blocks. */
+		unsigned pkey_entries = pkeys_per_block;
+	};
+	/* As at power-on: no LID, the link down; a switch's port 0, which has none, is active. */
+	explicit ManagedPort(const Config &config);
+
+	unsigned number() const { return info.local_port; }
+
+	PortKind kind;
+	ib::PortInfo info{};
+	std::vector<ib::be16> pkeys;
+	std::array<ib::be64, guids_per_block> guids{};
+	/* A switch has these by pairs of ports: SubnetAgentHost. */
+	ib::SlToVl sl_to_vl{};
+	std::array<ib::VlArbitration, vl_arbitration_blocks> vl_arbitration{};
+	MkeyGuard guard;
+};
+
+} // namespace weft::fabric

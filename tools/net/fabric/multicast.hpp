@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Bounds what multicast costs nodes other than its sender. One packet may become thousands of
+ * copies, and to make them all on the sender's thread would keep the cards waiting that share it.
+ *
+ * A packet gets a ticket at the switch port where it enters the fabric. It allows a few copies on
+ * the sender's thread; switches make the others on the fabric's timeline, a few at a time, a sender
+ * after the other (CopyQueue). A sender has a bounded number of tickets. Packets beyond that wait
+ * at its port, where they hold its credits, which slows it down. A ticket is returned when the
+ * switches have made the last copy: receivers that are slow to take theirs do not hold it.
+ */
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+#include "base/mutex.hpp"
+#include "net/fabric/packet.hpp"
+
+namespace weft::fabric
+{
+
+class Timeline;
+
+/* A switch port where multicast enters the fabric. Thread-safe; made by make_shared(). */
+class MulticastSender : public std::enable_shared_from_this<MulticastSender>
+{
+public:
+	/* Packets of which copies have yet to be made. */
+	static constexpr unsigned tickets_max = 64;
+
+	/* @forward: takes a packet with its ticket. On the thread of enter(), or the timeline's. */
+	MulticastSender(Timeline &timeline, std::function<void(Packet &&packet)> forward)
+	    : timeline_(timeline), forward_(std::move(forward))
+	{
+	}
+
+	/* Forward the packet, now or when there is a ticket for it. */
+	void enter(Packet &&packet);
+	/*
+	 * Drop what waits. forward() is not called any more when this returns. Not from a task of
+	 * the timeline's.
+	 */
+	void close();
+
+private:
+	friend struct MulticastTicket;
+
+	/* A ticket was returned. */
+	void returned() noexcept;
+	void forward_waiting();
+
+	Timeline &timeline_;
+	const std::function<void(Packet &&packet)> forward_;
+	Mutex mutex_;
+	unsigned tickets_ WEFT_GUARDED_BY(mutex_) = 0;
+	std::deque<Packet> waiting_ WEFT_GUARDED_BY(mutex_);
+	/* The timeline is going to forward what waits. */
+	bool planned_ WEFT_GUARDED_BY(mutex_) = false;
+	bool closed_ WEFT_GUARDED_BY(mutex_) = false;
+};
+
+/* Shared by a packet and its copies as long as they are in switches or between them. */
+struct MulticastTicket {
+	/* Copies that one packet may become before a loop is assumed. */
+	static constexpr std::int64_t copies_max = 65536;
+	/* Copies that are made on the sender's thread. */
+	static constexpr int at_once_max = 16;
+
+	MulticastTicket(std::shared_ptr<MulticastSender> from, int copies_at_once)
+	    : sender(std::move(from)), at_once(copies_at_once)
+	{
+	}
+	MulticastTicket(const MulticastTicket &) = delete;
+	MulticastTicket &operator=(const MulticastTicket &) = delete;
+	~MulticastTicket() { sender->returned(); }
+
+	bool take_at_once()
+	{
+		return at_once.load(std::memory_order_relaxed) > 0 &&
+		       at_once.fetch_sub(1, std::memory_order_relaxed) > 0;
+	}
+
+	const std::shared_ptr<MulticastSender> sender;
+	std::atomic<std::int64_t> copies_left{copies_max};
+	/* How many more may be made on the sender's thread. */
+	std::atomic<int> at_once;
+};
+
+/* The multicast packets that a switch has yet to make copies of. Thread-safe. */
+class CopyQueue
+{
+public:
+	/* Copies of one sender before others have their turn, and of all in one task. */
+	static constexpr unsigned turn_copies = 8;
+	static constexpr unsigned task_copies = 32;
+
+	struct Entry {
+		Packet packet;
+		const void *sender;
+		/* The port that it came in by, and the next one that it may have to leave by. */
+		unsigned in;
+		unsigned next = 1;
+	};
+	/*
+	 * @copy: makes up to @left copies of an entry's packet and counts them down; returns
+	 * whether these were the last. On the timeline's thread.
+	 */
+	CopyQueue(Timeline &timeline, std::function<bool(Entry &entry, unsigned &left)> copy)
+	    : timeline_(timeline), copy_(std::move(copy))
+	{
+	}
+	/* After the owner has detached from its ports. Not from a task of the timeline's. */
+	~CopyQueue();
+
+	void push(Entry &&entry);
+	/* Whether packets of that sender wait, and its next one has to follow them. */
+	bool has(const void *sender);
+
+private:
+	struct Flow {
+		std::deque<Entry> entries;
+		/* The timeline is making copies of its first packet, which is not among them. */
+		bool busy = false;
+	};
+
+	void plan_locked() noexcept WEFT_REQUIRES(mutex_);
+	void run();
+
+	Timeline &timeline_;
+	const std::function<bool(Entry &entry, unsigned &left)> copy_;
+	Mutex mutex_;
+	std::unordered_map<const void *, Flow> flows_ WEFT_GUARDED_BY(mutex_);
+	/* Senders with packets, in the order of their turns. */
+	std::deque<const void *> turns_ WEFT_GUARDED_BY(mutex_);
+	bool planned_ WEFT_GUARDED_BY(mutex_) = false;
+};
+
+} // namespace weft::fabric

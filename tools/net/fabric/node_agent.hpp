@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The subnet management agent of a switch or a software end node, with the ports that it manages:
+ * any thread may ask it.
+ */
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "net/fabric/port.hpp"
+#include "net/fabric/subnet_agent.hpp"
+
+namespace weft::fabric
+{
+
+class NodeAgent
+{
+public:
+	struct Config {
+		NodeIdentity identity;
+		unsigned ports = 1;
+		/* Of a channel adapter's ports, or of a switch's port 0. */
+		std::vector<ib::Guid> port_guids;
+		std::uint32_t capability_mask = 0;
+		ib::Mtu mtu = ib::Mtu::mtu_4096;
+		unsigned vl_cap = 4;
+		unsigned pkey_entries = pkeys_per_block;
+		/* Switch only. */
+		unsigned lft_entries = 0;
+		unsigned mft_entries = 0;
+		bool optimized_sl_to_vl = false;
+	};
+
+	/* @host is called with the agent's lock held; it outlives this. */
+	NodeAgent(Config config, SubnetAgentHost &host);
+
+	/* Any thread; see SubnetAgent::handle(). */
+	SubnetAgent::Outcome handle(ib::Smp &smp, unsigned in_port);
+
+	/* The link of an external port came or went. */
+	void link_changed(unsigned port, bool up, const LinkRate &rate, ib::Mtu mtu);
+
+	ib::PortInfo port_info(unsigned port) const;
+	/* A software node manages its own port, as a driver does a card's. */
+	void update_port_info(unsigned port, const std::function<void(ib::PortInfo &)> &change);
+	/* The entry of a port's table that lets in packets with that P_Key (IBA 10.9.3). */
+	std::optional<ib::Pkey> match_pkey(unsigned port, ib::Pkey pkey) const;
+	ib::SlToVl sl_to_vl(unsigned port) const;
+
+private:
+	bool is_switch() const { return config_.identity.type == ib::NodeType::switch_; }
+	std::vector<ManagedPort> make_ports() const;
+	std::vector<ManagedPort *> managed() WEFT_REQUIRES(mutex_);
+
+	const Config config_;
+	SubnetAgentHost &host_;
+	mutable Mutex mutex_;
+	/* By number; that of index 0 exists in a switch only. */
+	std::vector<ManagedPort> ports_ WEFT_GUARDED_BY(mutex_);
+	SubnetAgent agent_ WEFT_GUARDED_BY(mutex_);
+};
+
+} // namespace weft::fabric

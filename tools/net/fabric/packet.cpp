@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "net/fabric/packet.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "core/wire/checksum.hpp"
+#include "net/fabric/port.hpp"
+
+namespace weft::fabric
+{
+
+Payload Payload::copy_of(std::span<const std::byte> bytes)
+{
+	if (bytes.empty())
+		return {};
+	std::shared_ptr<std::byte[]> copy =
+		std::make_shared_for_overwrite<std::byte[]>(bytes.size());
+	std::memcpy(copy.get(), bytes.data(), bytes.size());
+	Payload payload;
+	std::byte *const data = copy.get();
+	payload.append({data, static_cast<std::uint32_t>(bytes.size()), std::move(copy)});
+	payload.copied_ = data;
+	return payload;
+}
+
+Payload Payload::owning(std::shared_ptr<const std::vector<std::byte>> bytes)
+{
+	Payload payload;
+	const std::byte *data = bytes->data();
+	auto size = static_cast<std::uint32_t>(bytes->size());
+	payload.append({data, size, std::move(bytes)});
+	return payload;
+}
+
+void Payload::append(Piece piece)
+{
+	add({piece.data, piece.size}, std::move(piece.keep), nullptr);
+}
+
+void Payload::append(std::span<const std::byte> bytes, const std::shared_ptr<Lease> &lease)
+{
+	/* Compared before it is shared: a share is an atomic count. */
+	if (!holds_.empty() && holds_.back().lease == lease.get() && !bytes.empty()) {
+		pieces_.push_back(bytes);
+		size_ += static_cast<std::uint32_t>(bytes.size());
+		return;
+	}
+	add(bytes, lease, lease.get());
+}
+
+void Payload::add(std::span<const std::byte> bytes, std::shared_ptr<const void> keep, Lease *lease)
+{
+	if (bytes.empty())
+		return;
+	pieces_.push_back(bytes);
+	copied_ = nullptr;
+	size_ += static_cast<std::uint32_t>(bytes.size());
+	if (keep && (holds_.empty() || holds_.back().keep.get() != keep.get()))
+		holds_.push_back({std::move(keep), lease});
+}
+
+std::span<std::byte> Payload::own()
+{
+	if (!copied_ || holds_[0].keep.use_count() != 1)
+		return {};
+	/*
+	 * What others have read of it before they gave up their shares comes before what is written
+	 * now.
+	 */
+	std::atomic_thread_fence(std::memory_order_acquire);
+	return {copied_, size_};
+}
+
+std::size_t Payload::copy_to(std::span<std::byte> out, std::size_t offset) const
+{
+	std::size_t done = 0;
+	const bool there = for_each([&](std::span<const std::byte> piece) {
+		if (offset >= piece.size()) {
+			offset -= piece.size();
+			return;
+		}
+		std::size_t part = std::min(piece.size() - offset, out.size() - done);
+		if (part != 0)
+			std::memcpy(out.data() + done, piece.data() + offset, part);
+		done += part;
+		offset = 0;
+	});
+	return there ? done : 0;
+}
+
+Payload Payload::slice(std::uint32_t offset, std::uint32_t size) const
+{
+	Payload part;
+	for (std::size_t i = 0; i < pieces_.size() && size != 0; i++) {
+		std::span<const std::byte> piece = pieces_[i];
+		if (offset >= piece.size()) {
+			offset -= static_cast<std::uint32_t>(piece.size());
+			continue;
+		}
+		piece = piece.subspan(offset, std::min<std::size_t>(piece.size() - offset, size));
+		part.pieces_.push_back(piece);
+		part.size_ += static_cast<std::uint32_t>(piece.size());
+		size -= static_cast<std::uint32_t>(piece.size());
+		offset = 0;
+	}
+	part.holds_ = holds_;
+	return part;
+}
+
+void Payload::clear()
+{
+	pieces_.clear();
+	holds_.clear();
+	size_ = 0;
+	copied_ = nullptr;
+}
+
+Packet::Packet(Packet &&other) noexcept
+    : header_size_(other.header_size_), packets_(other.packets_), icrc_error_(other.icrc_error_),
+      hops_(other.hops_), credit_vl_(other.credit_vl_),
+      credit_port_(std::exchange(other.credit_port_, nullptr)), payload_(std::move(other.payload_)),
+      ticket_(std::move(other.ticket_))
+{
+	std::memcpy(headers_.data(), other.headers_.data(), header_size_);
+}
+
+Packet &Packet::operator=(Packet &&other) noexcept
+{
+	if (this == &other)
+		return *this;
+	release_credit();
+	header_size_ = other.header_size_;
+	std::memcpy(headers_.data(), other.headers_.data(), header_size_);
+	packets_ = other.packets_;
+	icrc_error_ = other.icrc_error_;
+	hops_ = other.hops_;
+	credit_vl_ = other.credit_vl_;
+	credit_port_ = std::exchange(other.credit_port_, nullptr);
+	payload_ = std::move(other.payload_);
+	ticket_ = std::move(other.ticket_);
+	return *this;
+}
+
+std::optional<Packet> Packet::make(const packet::Headers &headers, Payload payload,
+				   packet::Error *error)
+{
+	std::optional<Packet> result(std::in_place);
+	unsigned size = 0;
+	packet::Error status = packet::build(headers, payload.size(), result->headers_.data(),
+					     static_cast<unsigned>(result->headers_.size()), &size);
+	if (error)
+		*error = status;
+	if (status != packet::Error::none)
+		return std::nullopt;
+	result->header_size_ = static_cast<std::uint8_t>(size);
+	result->payload_ = std::move(payload);
+	return result;
+}
+
+std::optional<Packet> Packet::make_run(const packet::Headers &headers, Payload payload,
+				       unsigned packets)
+{
+	std::optional<Packet> result(std::in_place);
+	unsigned size = 0;
+	if (packet::build(headers, payload.size() / packets, result->headers_.data(),
+			  static_cast<unsigned>(result->headers_.size()),
+			  &size) != packet::Error::none)
+		return std::nullopt;
+	result->header_size_ = static_cast<std::uint8_t>(size);
+	result->packets_ = static_cast<std::uint16_t>(packets);
+	result->payload_ = std::move(payload);
+	return result;
+}
+
+Packet Packet::take_first()
+{
+	const std::uint32_t bytes = packet_bytes();
+	packet::Headers next = parse();
+	packet::Headers own = next;
+	own.bth.set_ack_request(false);
+
+	Packet first;
+	unsigned size = 0;
+	/* Cannot fail: the headers were built before. */
+	static_cast<void>(packet::build(own, bytes, first.headers_.data(),
+					static_cast<unsigned>(first.headers_.size()), &size));
+	first.header_size_ = static_cast<std::uint8_t>(size);
+	first.icrc_error_ = icrc_error_;
+	first.hops_ = hops_;
+	first.payload_ = payload_.slice(0, bytes);
+
+	switch (ib::opcode_operation(next.bth.opcode)) {
+	case ib::Operation::send_first:
+	case ib::Operation::write_first:
+	case ib::Operation::read_response_first:
+		/* The MIDDLE of each kind is the next opcode. */
+		next.bth.opcode++;
+		break;
+	default:
+		break;
+	}
+	next.bth.set_psn(next.bth.psn() + 1);
+	static_cast<void>(packet::build(next, bytes, headers_.data(),
+					static_cast<unsigned>(headers_.size()), &size));
+	header_size_ = static_cast<std::uint8_t>(size);
+	packets_--;
+	payload_ = payload_.slice(bytes, payload_.size() - bytes);
+	return first;
+}
+
+std::uint64_t Packet::wire_words() const
+{
+	std::uint64_t first = lrh().length();
+	if (packets_ == 1)
+		return first;
+	/* The others lack the first one's extension headers. */
+	return packets_ * first - (packets_ - 1u) * (extension().size() / 4);
+}
+
+std::optional<Packet> Packet::from_wire(std::span<const std::byte> bytes, packet::Error *error)
+{
+	const auto *data = reinterpret_cast<const std::uint8_t *>(bytes.data());
+	auto size = static_cast<unsigned>(bytes.size());
+	packet::Headers headers;
+	packet::Layout layout{};
+	packet::Error status = packet::parse(data, size, size, headers, layout);
+	if (error)
+		*error = status;
+	if (status != packet::Error::none)
+		return std::nullopt;
+
+	std::optional<Packet> result(std::in_place);
+	std::memcpy(result->headers_.data(), data, layout.header_bytes);
+	result->header_size_ = static_cast<std::uint8_t>(layout.header_bytes);
+	result->payload_ =
+		Payload::copy_of(bytes.subspan(layout.header_bytes, layout.payload_bytes));
+	std::uint32_t icrc = packet::icrc_of(data, layout.header_bytes, size - ib::icrc_bytes);
+	for (unsigned i = 0; i < ib::icrc_bytes; i++)
+		if (data[size - ib::icrc_bytes + i] != static_cast<std::uint8_t>(icrc >> (8 * i)))
+			result->icrc_error_ = true;
+	return result;
+}
+
+Packet Packet::clone() const
+{
+	Packet copy;
+	copy.header_size_ = header_size_;
+	std::memcpy(copy.headers_.data(), headers_.data(), header_size_);
+	copy.packets_ = packets_;
+	copy.icrc_error_ = icrc_error_;
+	copy.hops_ = hops_;
+	copy.payload_ = payload_;
+	copy.ticket_ = ticket_;
+	return copy;
+}
+
+packet::Headers Packet::parse() const
+{
+	packet::Headers headers;
+	packet::Layout layout;
+	/* Cannot fail: the headers were built or parsed before. */
+	static_cast<void>(
+		packet::parse(headers_.data(), header_size_, wire_bytes(), headers, layout));
+	return headers;
+}
+
+std::vector<std::byte> Packet::to_wire() const
+{
+	std::vector<std::byte> wire(wire_bytes() + ib::vcrc_bytes);
+	auto *bytes = reinterpret_cast<std::uint8_t *>(wire.data());
+	std::memcpy(bytes, headers_.data(), header_size_);
+	payload_.copy_to(std::span(wire).subspan(header_size_, packet_bytes()));
+
+	unsigned icrc_at = wire_bytes() - ib::icrc_bytes;
+	std::uint32_t icrc = packet::icrc_of(bytes, header_size_, icrc_at);
+	if (icrc_error_)
+		icrc = ~icrc;
+	for (unsigned i = 0; i < ib::icrc_bytes; i++)
+		bytes[icrc_at + i] = static_cast<std::uint8_t>(icrc >> (8 * i));
+	std::uint16_t vcrc = packet::vcrc_of(bytes, wire_bytes());
+	bytes[wire_bytes()] = static_cast<std::uint8_t>(vcrc);
+	bytes[wire_bytes() + 1] = static_cast<std::uint8_t>(vcrc >> 8);
+	return wire;
+}
+
+void Packet::hold_credit(Port &receiver, std::uint8_t vl)
+{
+	/* The new place is ours before the old one is given back. */
+	Port *before = std::exchange(credit_port_, &receiver);
+	std::uint8_t vl_before = std::exchange(credit_vl_, vl);
+	if (before)
+		before->return_credit(vl_before);
+}
+
+void Packet::release_credit()
+{
+	if (Port *port = std::exchange(credit_port_, nullptr))
+		port->return_credit(credit_vl_);
+}
+
+} // namespace weft::fabric

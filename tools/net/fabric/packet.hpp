@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * A packet under way: its headers in wire form, inside the object, and a payload that is referred
+ * to rather than copied.
+ *
+ * The payload's pieces may lie in a guest's memory. Whoever builds a packet gives each piece an
+ * owner (`keep`) that keeps the memory valid; when the last copy of the packet is gone the owner is
+ * dropped, on whichever thread that happens. Memory that the guest may want back before that is
+ * lent (see fabric::Lease).
+ *
+ * Both CRCs are computed only where somebody looks: by a capture, or where a fault is injected.
+ */
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/wire/headers.hpp"
+#include "net/fabric/lease.hpp"
+#include <ib/packet.hpp>
+
+namespace weft::fabric
+{
+
+class Port;
+struct MulticastTicket;
+
+/* A few objects in place, any number on the heap. */
+template<class T, std::size_t N>
+class Few
+{
+public:
+	Few() = default;
+	Few(const Few &) = default;
+	Few &operator=(const Few &) = default;
+	Few(Few &&other) noexcept { take(other); }
+	Few &operator=(Few &&other) noexcept
+	{
+		if (this != &other) {
+			clear();
+			take(other);
+		}
+		return *this;
+	}
+
+	void push_back(T object)
+	{
+		if (count_ < N)
+			first_[count_++] = std::move(object);
+		else
+			more_.push_back(std::move(object));
+	}
+	std::size_t size() const { return count_ + more_.size(); }
+	bool empty() const { return count_ == 0; }
+	const T &operator[](std::size_t i) const { return i < N ? first_[i] : more_[i - N]; }
+	const T &back() const { return (*this)[size() - 1]; }
+	void clear()
+	{
+		for (unsigned i = 0; i < count_; i++)
+			first_[i] = T{};
+		count_ = 0;
+		more_.clear();
+	}
+
+private:
+	/* Moves the objects of other here, where there are none; other is empty afterwards. */
+	void take(Few &other) noexcept
+	{
+		count_ = std::exchange(other.count_, 0);
+		for (unsigned i = 0; i < count_; i++)
+			first_[i] = std::move(other.first_[i]);
+		more_ = std::move(other.more_);
+		other.more_.clear();
+	}
+
+	std::array<T, N> first_{};
+	unsigned count_ = 0;
+	std::vector<T> more_;
+};
+
+/*
+ * Bytes in pieces, shared and immutable from the packet's point of view; or lent, and then gone for
+ * all packets that refer to them when the lease ends.
+ */
+class Payload
+{
+public:
+	/* @keep: keeps `data` valid; null only for memory that outlives the fabric. */
+	struct Piece {
+		const std::byte *data = nullptr;
+		std::uint32_t size = 0;
+		std::shared_ptr<const void> keep;
+	};
+
+	Payload() = default;
+	Payload(const Payload &) = default;
+	Payload &operator=(const Payload &) = default;
+	Payload(Payload &&other) noexcept
+	    : pieces_(std::move(other.pieces_)), holds_(std::move(other.holds_)),
+	      size_(std::exchange(other.size_, 0)), copied_(std::exchange(other.copied_, nullptr))
+	{
+	}
+	Payload &operator=(Payload &&other) noexcept
+	{
+		pieces_ = std::move(other.pieces_);
+		holds_ = std::move(other.holds_);
+		size_ = std::exchange(other.size_, 0);
+		copied_ = std::exchange(other.copied_, nullptr);
+		return *this;
+	}
+	/* One piece with bytes of its own. */
+	static Payload copy_of(std::span<const std::byte> bytes);
+	/* One piece that shares `bytes`. */
+	static Payload owning(std::shared_ptr<const std::vector<std::byte>> bytes);
+
+	void append(Piece piece);
+	/* A piece of memory that the lease stands for. */
+	void append(std::span<const std::byte> bytes, const std::shared_ptr<Lease> &lease);
+	std::uint32_t size() const { return size_; }
+	/*
+	 * All the bytes where they lie, if they lie together and nobody can take them back; nothing
+	 * otherwise.
+	 */
+	std::span<const std::byte> together() const
+	{
+		if (pieces_.size() != 1 || (holds_.size() != 0 && holds_[0].lease))
+			return {};
+		return pieces_[0];
+	}
+	/*
+	 * The same, to be changed: if it is a copy of its own and no other packet has a share of
+	 * it.
+	 */
+	std::span<std::byte> own();
+	bool empty() const { return size_ == 0; }
+
+	/*
+	 * Call fn(std::span<const std::byte>) for each piece in order; fn copies and does nothing
+	 * else, as whoever lent the bytes may be waiting for it. False, without a call, if they
+	 * have been taken back.
+	 */
+	template<class Fn>
+	[[nodiscard]] bool for_each(Fn &&fn) const
+	{
+		const Reading reading(*this);
+		if (!reading)
+			return false;
+		for (std::size_t i = 0; i < pieces_.size(); i++)
+			fn(pieces_[i]);
+		return true;
+	}
+
+	/*
+	 * Copy out.size() bytes from `offset` on.
+	 * Returns how many there were: none if they have been taken back.
+	 */
+	std::size_t copy_to(std::span<std::byte> out, std::size_t offset = 0) const;
+
+	/* `size` bytes from `offset` on, which are all there; shares the owners. */
+	Payload slice(std::uint32_t offset, std::uint32_t size) const;
+
+	/* Drop all pieces and their owners. */
+	void clear();
+
+private:
+	/* What keeps pieces valid, once for all in a row that it keeps; the lease, if it is one. */
+	struct Hold {
+		std::shared_ptr<const void> keep;
+		Lease *lease = nullptr;
+	};
+
+	/* Inside of all the leases, or of none. */
+	class Reading
+	{
+	public:
+		explicit Reading(const Payload &payload) : payload_(payload)
+		{
+			for (; entered_ < payload.holds_.size(); entered_++)
+				if (Lease *lease = payload.holds_[entered_].lease;
+				    lease && !lease->enter())
+					return;
+			whole_ = true;
+		}
+		~Reading()
+		{
+			while (entered_-- > 0)
+				if (Lease *lease = payload_.holds_[entered_].lease)
+					lease->leave();
+		}
+		Reading(const Reading &) = delete;
+		Reading &operator=(const Reading &) = delete;
+
+		explicit operator bool() const { return whole_; }
+
+	private:
+		const Payload &payload_;
+		std::size_t entered_ = 0;
+		bool whole_ = false;
+	};
+
+	void add(std::span<const std::byte> bytes, std::shared_ptr<const void> keep, Lease *lease);
+
+	Few<std::span<const std::byte>, 2> pieces_;
+	Few<Hold, 2> holds_;
+	std::uint32_t size_ = 0;
+	/* What copy_of() has made, until something is appended. */
+	std::byte *copied_ = nullptr;
+};
+
+/*
+ * A packet. Moved, and copied only by clone(). Must be gone before the fabric it travels in.
+ *
+ * One object may stand for a run of packets that follow each other within a message, so that a long
+ * message costs what its bytes cost, not what its packets do. The headers are those of the first;
+ * the others are MIDDLE packets with the next PSNs, and all carry equally many bytes. A message's
+ * LAST packet is in no run. If the first asks for an acknowledge it is the run's last that does. A
+ * link that looks at packets one by one takes a run apart.
+ */
+class Packet
+{
+public:
+	Packet() = default;
+	Packet(Packet &&other) noexcept;
+	Packet &operator=(Packet &&other) noexcept;
+	Packet(const Packet &) = delete;
+	Packet &operator=(const Packet &) = delete;
+	~Packet() { release_credit(); }
+
+	/* Build from headers; empty if packet::build() refuses them (its reason in *error). */
+	static std::optional<Packet> make(const packet::Headers &headers, Payload payload,
+					  packet::Error *error = nullptr);
+	/*
+	 * Build a run. The payload is that of all `packets` packets, a multiple of them; the opcode
+	 * is that of a FIRST or MIDDLE packet.
+	 */
+	static std::optional<Packet> make_run(const packet::Headers &headers, Payload payload,
+					      unsigned packets);
+	/* How many packets this is; their bytes of payload, each. */
+	unsigned packets() const { return packets_; }
+	std::uint32_t packet_bytes() const { return payload_.size() / packets_; }
+	/* Take the first packet off a run; the rest, with the credit, stays. */
+	Packet take_first();
+	/* Length of all packets together in words of four bytes, as counters count it. */
+	std::uint64_t wire_words() const;
+
+	/*
+	 * Take a packet from its bytes, LRH to ICRC inclusive. The ICRC is checked: a packet with a
+	 * wrong one is marked icrc_error(). Empty if malformed.
+	 */
+	static std::optional<Packet> from_wire(std::span<const std::byte> bytes,
+					       packet::Error *error = nullptr);
+
+	/* A second packet with the same headers and a share of the payload; it holds no credit. */
+	Packet clone() const;
+
+	/* The header bytes, LRH to the last extension header. */
+	std::span<const std::uint8_t> headers() const { return {headers_.data(), header_size_}; }
+
+	/*
+	 * The headers in place. grh() is null without a GRH. deth(), ... are read with parse().
+	 * Only what a switch or router may change (VL) may be written on a packet under way.
+	 */
+	ib::Lrh &lrh() { return *reinterpret_cast<ib::Lrh *>(headers_.data()); }
+	const ib::Lrh &lrh() const { return *reinterpret_cast<const ib::Lrh *>(headers_.data()); }
+	const ib::Grh *grh() const
+	{
+		return lrh().lnh() == ib::Lnh::global ? reinterpret_cast<const ib::Grh *>(
+								headers_.data() + sizeof(ib::Lrh))
+						      : nullptr;
+	}
+	const ib::Bth &bth() const
+	{
+		return *reinterpret_cast<const ib::Bth *>(headers_.data() + sizeof(ib::Lrh) +
+							  (grh() ? sizeof(ib::Grh) : 0));
+	}
+	/* The extension headers, right behind the BTH, in the order that the opcode has. */
+	std::span<const std::uint8_t> extension() const
+	{
+		unsigned at = sizeof(ib::Lrh) + (grh() ? sizeof(ib::Grh) : 0) + sizeof(ib::Bth);
+		return headers().subspan(at);
+	}
+
+	/* All the headers at once. */
+	packet::Headers parse() const;
+
+	const Payload &payload() const { return payload_; }
+	unsigned pad_bytes() const { return bth().pad(); }
+	/* Bytes on the wire from the LRH to the ICRC inclusive; the VCRC comes on top. */
+	unsigned wire_bytes() const { return lrh().length() * 4u; }
+
+	/*
+	 * The whole packet (of a run the first), LRH to VCRC, with both CRCs computed; zeroes where
+	 * the payload has been taken back.
+	 */
+	std::vector<std::byte> to_wire() const;
+
+	/* True if the ICRC is wrong: an end port must drop it (IBA 7.8.1), and the fabric does. */
+	bool icrc_error() const { return icrc_error_; }
+	void set_icrc_error() { icrc_error_ = true; }
+
+	/*
+	 * The credit for a place in the receiving port's buffer. Returned when the packet is
+	 * destroyed, or here, earlier, by a receiver that has made room but keeps the packet.
+	 */
+	void release_credit();
+
+	/* What a multicast packet has in switches: see multicast.hpp. */
+	const std::shared_ptr<MulticastTicket> &ticket() const { return ticket_; }
+	void set_ticket(std::shared_ptr<MulticastTicket> ticket) { ticket_ = std::move(ticket); }
+
+private:
+	friend class Port;
+	friend class Link;
+	friend class Switch;
+
+	void hold_credit(Port &receiver, std::uint8_t vl);
+
+	/* Of which header_size_ bytes mean something: a packet moves often. */
+	std::array<std::uint8_t, ib::headers_max> headers_;
+	std::uint8_t header_size_ = 0;
+	std::uint16_t packets_ = 1;
+	bool icrc_error_ = false;
+	/* Switches passed; a packet in a routing loop is dropped at a limit. */
+	std::uint8_t hops_ = 0;
+	std::uint8_t credit_vl_ = 0;
+	Port *credit_port_ = nullptr;
+	Payload payload_;
+	/* Of a multicast packet on its way through switches. */
+	std::shared_ptr<MulticastTicket> ticket_;
+};
+
+} // namespace weft::fabric

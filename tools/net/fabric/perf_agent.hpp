@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The performance management agent: ClassPortInfo, PortCounters and PortCountersExtended over the
+ * Counters of a node's ports, IBA 16.1. For any model of a node.
+ */
+#pragma once
+
+#include <functional>
+
+#include <ib/pma.hpp>
+
+#include "net/fabric/counters.hpp"
+
+namespace weft::fabric
+{
+
+/*
+ * Answer a Get or Set in place. Returns false if there is nothing to answer.
+ * @ports:       external ports of the node.
+ * @counters_of: the counters of port 1 to ports; may return null.
+ * Any thread.
+ */
+bool answer_perf_mad(ib::PerfMad &mad, unsigned ports,
+		     const std::function<Counters *(unsigned port)> &counters_of);
+
+} // namespace weft::fabric

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "net/fabric/port.hpp"
+
+#include <cassert>
+#include <thread>
+#include <utility>
+
+#include "net/fabric/link.hpp"
+
+namespace weft::fabric
+{
+
+/*
+ * A call into the sink under way. Entering and looking at the sink are ordered against detach()'s
+ * taking the sink away and looking for calls: one of the two sees the other.
+ */
+class Port::SinkCall
+{
+public:
+	explicit SinkCall(Port &port) : port_(port)
+	{
+		port_.sink_calls_.fetch_add(1, std::memory_order_seq_cst);
+		sink_ = port_.sink_.load(std::memory_order_seq_cst);
+	}
+	~SinkCall() { port_.sink_calls_.fetch_sub(1, std::memory_order_release); }
+	SinkCall(const SinkCall &) = delete;
+	SinkCall &operator=(const SinkCall &) = delete;
+
+	explicit operator bool() const { return sink_ != nullptr; }
+	PortSink *operator->() const { return sink_; }
+
+private:
+	Port &port_;
+	PortSink *sink_;
+};
+
+namespace
+{
+
+/* The highest bit that both have, below or at @limit; 0 if none. */
+std::uint8_t best_bit(unsigned a, unsigned b, unsigned limit)
+{
+	unsigned best = 0;
+	for (unsigned bit = 1; bit <= limit; bit <<= 1)
+		if ((a & b & bit) != 0)
+			best = bit;
+	return static_cast<std::uint8_t>(best);
+}
+
+} // namespace
+
+std::optional<LinkRate> negotiate(const LinkRate &cable, const EnabledRates &a,
+				  const EnabledRates &b)
+{
+	LinkRate rate = cable;
+	rate.width = best_bit(a.widths, b.widths, cable.width);
+	rate.speed_ext = best_bit(a.speeds_ext, b.speeds_ext, cable.speed_ext);
+	/* An extended speed wins over the others, which are then the port's best. */
+	if (rate.speed_ext == ib::speed_ext_none)
+		rate.speed = best_bit(a.speeds, b.speeds, cable.speed);
+	if (rate.width == 0 || rate.speed == 0)
+		return std::nullopt;
+	return rate;
+}
+
+Port::Port(std::string name, Timeline &timeline, int credits_per_vl)
+    : name_(std::move(name)), timeline_(timeline)
+{
+	for (auto &credits : credits_)
+		credits.store(credits_per_vl, std::memory_order_relaxed);
+}
+
+Port::~Port() = default;
+
+void Port::attach(PortSink &sink)
+{
+	enable_rates({});
+	[[maybe_unused]] PortSink *before = sink_.exchange(&sink, std::memory_order_seq_cst);
+	assert(before == nullptr);
+}
+
+void Port::detach()
+{
+	disable();
+	sink_.store(nullptr, std::memory_order_seq_cst);
+	while (sink_calls_.load(std::memory_order_seq_cst) != 0)
+		std::this_thread::yield();
+}
+
+void Port::enable()
+{
+	enabled_.store(true, std::memory_order_release);
+	if (Link *l = link())
+		l->update();
+}
+
+void Port::disable()
+{
+	enabled_.store(false, std::memory_order_release);
+	if (Link *l = link())
+		l->update();
+}
+
+void Port::enable_rates(const EnabledRates &rates)
+{
+	enabled_rates_.store(rates, std::memory_order_release);
+	/* Ports that found no rate in common keep trying. */
+	if (Link *l = link(); l && !l->up())
+		l->update();
+}
+
+void Port::retrain()
+{
+	if (Link *l = link())
+		l->retrain();
+}
+
+bool Port::link_up() const
+{
+	Link *l = link();
+	return l && l->up();
+}
+
+LinkRate Port::rate() const
+{
+	Link *l = link();
+	return l ? l->trained_rate() : LinkRate{};
+}
+
+ib::Mtu Port::mtu_cap() const
+{
+	Link *l = link();
+	return l ? l->mtu() : ib::Mtu::mtu_4096;
+}
+
+Port *Port::peer() const
+{
+	Link *l = link();
+	return l ? &l->other(*this) : nullptr;
+}
+
+bool Port::peer_forwards() const
+{
+	Port *const other = peer();
+	if (!other)
+		return false;
+	const SinkCall sink(*other);
+	return sink && sink->forwards();
+}
+
+Sent Port::send(Packet &packet)
+{
+	Link *l = link();
+	if (!l || !l->up()) {
+		Counters::add(counters_.xmit_discards, packet.packets());
+		Packet dropped(std::move(packet));
+		return Sent::link_down;
+	}
+	Port &to = l->other(*this);
+	std::uint8_t vl = packet.lrh().vl();
+	for (;;) {
+		if (!to.take_credit(vl)) {
+			if (vl != ib::vl_management) {
+				Counters::add(counters_.xmit_wait);
+				return Sent::no_credit;
+			}
+			Counters::add(to.counters_.vl15_dropped);
+			Packet dropped(std::move(packet));
+			return Sent::done;
+		}
+		bool part = packet.packets() > 1 && l->looks_at_packets();
+		Packet moved = part ? packet.take_first() : std::move(packet);
+		Counters::add(counters_.xmit_packets, moved.packets());
+		Counters::add(counters_.xmit_data, moved.wire_words());
+		if (ib::lid_is_multicast(moved.lrh().dlid))
+			Counters::add(counters_.multicast_xmit_packets);
+		moved.hold_credit(to, vl);
+		l->carry(to, std::move(moved));
+		if (!part)
+			return Sent::done;
+	}
+}
+
+bool Port::take_credit(std::uint8_t vl)
+{
+	auto &credits = credits_[vl];
+	auto take = [&] {
+		int have = credits.load(std::memory_order_seq_cst);
+		while (have > 0)
+			if (credits.compare_exchange_weak(have, have - 1,
+							  std::memory_order_seq_cst))
+				return true;
+		return false;
+	};
+	if (take())
+		return true;
+	if (vl == ib::vl_management)
+		return false;
+	/*
+	 * Announce the wait, then look again: a credit given back between the two looks has either
+	 * been seen here or sees the announcement. A wait announced in vain costs one idle call.
+	 */
+	starved_[vl].store(true, std::memory_order_seq_cst);
+	return take();
+}
+
+void Port::return_credit(std::uint8_t vl)
+{
+	credits_[vl].fetch_add(1, std::memory_order_seq_cst);
+	if (!starved_[vl].load(std::memory_order_seq_cst) ||
+	    !starved_[vl].exchange(false, std::memory_order_seq_cst))
+		return;
+	Port *sender = peer();
+	if (!sender)
+		return;
+	if (SinkCall sink(*sender); sink)
+		sink->credit_available(vl);
+}
+
+void Port::deliver(Packet &&packet)
+{
+	SinkCall sink(*this);
+	if (!sink)
+		return;
+	Counters::add(counters_.rcv_packets, packet.packets());
+	Counters::add(counters_.rcv_data, packet.wire_words());
+	if (ib::lid_is_multicast(packet.lrh().dlid))
+		Counters::add(counters_.multicast_rcv_packets);
+	if (packet.icrc_error() && !sink->forwards()) {
+		Counters::add(counters_.rcv_errors);
+		return;
+	}
+	sink->receive(std::move(packet));
+}
+
+void Port::announce(bool up)
+{
+	if (!up)
+		Counters::add(counters_.link_downed);
+	if (SinkCall sink(*this); sink)
+		sink->link_changed(up);
+}
+
+} // namespace weft::fabric

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * The subnet management agent (IBA 14.3), the same for cards, switches and software end nodes: it
+ * answers Get and Set of the attributes of a node and its ports. What a Set means to the node
+ * itself goes through SubnetAgentHost.
+ */
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ib/smp.hpp>
+
+#include "base/environment.hpp"
+#include "net/fabric/managed_port.hpp"
+
+namespace weft::fabric
+{
+
+/* What NodeInfo and NodeDescription say of a node. */
+struct NodeIdentity {
+	ib::NodeType type = ib::NodeType::channel_adapter;
+	ib::Guid node_guid = 0;
+	ib::Guid system_image_guid = 0;
+	std::uint32_t vendor_id = 0;
+	std::uint16_t device_id = 0;
+	std::uint32_t revision = 0;
+	std::string description;
+	/* It answers attr_mlnx_extended_port_info: no extended speed is active. */
+	bool extended_port_info = false;
+};
+
+/*
+ * The node behind an agent. Called in the middle of a Set, the change made, under whatever lock the
+ * agent is called with: only note it.
+ */
+class SubnetAgentHost
+{
+public:
+	virtual ~SubnetAgentHost() = default;
+
+	/* In its time. */
+	virtual Clock::time_point now() const = 0;
+
+	/* PortInfo of @port was @before. @reregister: its clients are to, which is not stored. */
+	virtual void port_info_set(const ManagedPort &port, const ib::PortInfo &before,
+				   bool reregister) = 0;
+	/* Entries of a block are not what they were: a bit of @changed for each. */
+	virtual void pkeys_set(const ManagedPort &port, unsigned block, std::uint32_t changed)
+	{
+		static_cast<void>(port), static_cast<void>(block), static_cast<void>(changed);
+	}
+	virtual void guids_set(const ManagedPort &port, std::uint32_t changed)
+	{
+		static_cast<void>(port), static_cast<void>(changed);
+	}
+	virtual void sl_to_vl_set(const ManagedPort &port) { static_cast<void>(port); }
+
+	/* A switch's tables; false if there is no such block or port. */
+	virtual bool read_lft(unsigned, ib::LinearForwarding &) { return false; }
+	virtual bool write_lft(unsigned, const ib::LinearForwarding &) { return false; }
+	virtual bool read_mft(unsigned, unsigned, ib::MulticastForwarding &) { return false; }
+	virtual bool write_mft(unsigned, unsigned, const ib::MulticastForwarding &)
+	{
+		return false;
+	}
+	virtual bool read_sl_to_vl(unsigned, unsigned, ib::SlToVl &) { return false; }
+	virtual bool write_sl_to_vl(unsigned, unsigned, const ib::SlToVl &) { return false; }
+};
+
+class SubnetAgent
+{
+public:
+	/*
+	 * @ports: by number; that of index 0 is a switch's management port, and null for a channel
+	 * adapter. All of it outlives the agent; who calls on several threads locks.
+	 */
+	SubnetAgent(const NodeIdentity &identity, std::vector<ManagedPort *> ports,
+		    SubnetAgentHost &host);
+
+	enum class Verdict : std::uint8_t {
+		/* Nothing for the agent: what smp_request() calls foreign. */
+		foreign,
+		/* The SMP is now the answer, without direction bit. */
+		answered,
+		/* Wrong M_Key: no answer (IBA 14.2.4). */
+		denied,
+		/* A TrapRepress that may end a trap of the node's, if it has one of that TID. */
+		trap_repress,
+	};
+	struct Outcome {
+		Verdict verdict = Verdict::foreign;
+		/*
+		 * What the Set asks of the link of @port: to be carried out once the answer is
+		 * under way, as that may have to cross it.
+		 */
+		LinkOrder link = LinkOrder::none;
+		unsigned port = 0;
+	};
+	/*
+	 * @in_port: the port that the SMP came by (0: a switch's own). @own: from the node's own
+	 * driver, which asks to pass without M_Key (MkeyGuard::admits()).
+	 */
+	Outcome handle(ib::Smp &smp, unsigned in_port, bool own = false);
+
+	ib::SwitchInfo &switch_info() { return switch_info_; }
+
+private:
+	bool is_switch() const { return identity_.type == ib::NodeType::switch_; }
+	/* The port that stands for the whole node as seen from in_port: it has the M_Key. */
+	ManagedPort &node_port(unsigned in_port) { return *ports_[is_switch() ? 0 : in_port]; }
+	/*
+	 * The port that a modifier names, and the port and block of a table; null if there is
+	 * none. A channel adapter answers for the port addressed if that is zero.
+	 */
+	ManagedPort *select_port(unsigned number, unsigned in_port);
+	ManagedPort *select_pkeys(std::uint32_t modifier, unsigned in_port, unsigned &block);
+	ManagedPort *select_vl_arbitration(std::uint32_t modifier, unsigned in_port,
+					   unsigned &block);
+
+	std::uint16_t get(ib::Smp &smp, unsigned in_port);
+	std::uint16_t set(const ib::Smp &smp, unsigned in_port, Outcome &outcome);
+	ib::NodeInfo node_info(unsigned in_port);
+	bool set_sl_to_vl(std::uint32_t modifier, const ib::SlToVl &table);
+	std::uint16_t set_switch_info(const ib::SwitchInfo &wanted);
+	std::uint16_t set_guids(ManagedPort &port, const ib::GuidInfo &wanted);
+	std::uint16_t set_port_info(ManagedPort &port, const ib::PortInfo &wanted,
+				    Outcome &outcome);
+	void set_pkeys(ManagedPort &port, unsigned block, const ib::PkeyTable &wanted);
+
+	const NodeIdentity &identity_;
+	const std::vector<ManagedPort *> ports_;
+	SubnetAgentHost &host_;
+	ib::SwitchInfo switch_info_{};
+};
+
+/* Has the link of @port, whose attributes are @info, do what was asked. */
+void carry_out(LinkOrder order, Port &port, const ib::PortInfo &info);
+
+} // namespace weft::fabric

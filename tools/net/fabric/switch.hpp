@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * A switch: forwards packets by its linear and multicast tables, inline on the thread that brings
+ * them, and answers subnet and performance management.
+ *
+ * The forwarding path takes no lock as long as output ports have credit: tables are arrays of
+ * atomics. A packet without credit waits in a queue of its output port and VL, still holding its
+ * credit of the input port, so that the pressure travels back to the sender; one that waits longer
+ * than the head-of-queue lifetime is dropped (IBA 18.2.5.4), so that a dead end cannot stop the
+ * rest.
+ */
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ib/smi.hpp>
+
+#include "base/line_budget.hpp"
+#include "base/mutex.hpp"
+#include "net/fabric/egress_queue.hpp"
+#include "net/fabric/fabric.hpp"
+#include "net/fabric/mad_packet.hpp"
+#include "net/fabric/multicast.hpp"
+#include "net/fabric/node_agent.hpp"
+
+namespace weft::fabric
+{
+
+class Switch final : private SubnetAgentHost
+{
+public:
+	static constexpr unsigned lft_entries = ib::lid_unicast_last + 1;
+	static constexpr unsigned mft_entries = 4096;
+	static constexpr unsigned hops_max = 64;
+	/* Of each port: as many as a card has. */
+	static constexpr unsigned pkey_entries = 128;
+
+	/* @ports: the external ports, port 1 first; owned by the fabric. */
+	Switch(const SwitchConfig &config, std::vector<Port *> ports, Timeline &timeline);
+	Switch(const Switch &) = delete;
+	Switch &operator=(const Switch &) = delete;
+	~Switch() override;
+
+	const std::string &name() const { return name_; }
+	ib::Guid guid() const { return guid_; }
+	ib::Lid lid() const { return lid_.load(std::memory_order_relaxed); }
+	unsigned port_count() const { return static_cast<unsigned>(external_.size()); }
+	/* An external port, from 1 on; throws std::out_of_range. */
+	Port &port(unsigned number) const { return *external_.at(number - 1); }
+	/*
+	 * From now on the node behind an external port takes no part in managing the subnet: of
+	 * its SMPs the switch passes answers and traps, but none about managers (SMInfo).
+	 */
+	void restrict_management(unsigned number, bool restricted = true);
+	bool restricts_management(unsigned number) const
+	{
+		return sides_.at(number - 1)->restricted.load(std::memory_order_relaxed);
+	}
+	ib::PortInfo port_info(unsigned number) const { return agent_.port_info(number); }
+
+private:
+	class PortSide final : public PortSink
+	{
+	public:
+		PortSide(Switch &owner, unsigned number, Port &port);
+		void receive(Packet &&packet) override { owner.receive(*this, std::move(packet)); }
+		void link_changed(bool up) override { owner.link_changed(*this, up); }
+		void credit_available(std::uint8_t vl) override { egress.drain(vl); }
+		bool forwards() const override { return true; }
+
+		Switch &owner;
+		const unsigned number;
+		Port &port;
+		std::atomic<ib::PortState> state{ib::PortState::down};
+		std::atomic<ib::Mtu> mtu{ib::Mtu::mtu_2048};
+		std::atomic<unsigned> operational_vls{1};
+		std::atomic<std::uint8_t> enforcement{0};
+		std::atomic<bool> restricted{false};
+		std::atomic<std::uint8_t> hoq_life{0};
+		std::array<std::atomic<ib::Pkey>, pkey_entries> pkeys{};
+
+		EgressQueue egress;
+		/* The node behind it as a sender of multicast. */
+		const std::shared_ptr<MulticastSender> multicast;
+		/* A look for packets that waited too long is planned, a bit for each VL. */
+		std::atomic<unsigned> expiry_planned{0};
+		/* On the timeline. */
+		LineBudget expiry_log;
+	};
+
+	/* SubnetAgentHost */
+	Clock::time_point now() const override;
+	void port_info_set(const ManagedPort &port, const ib::PortInfo &before,
+			   bool reregister) override;
+	void pkeys_set(const ManagedPort &port, unsigned block, std::uint32_t changed) override;
+	bool read_lft(unsigned block, ib::LinearForwarding &table) override;
+	bool write_lft(unsigned block, const ib::LinearForwarding &table) override;
+	bool read_mft(unsigned position, unsigned block, ib::MulticastForwarding &table) override;
+	bool write_mft(unsigned position, unsigned block,
+		       const ib::MulticastForwarding &table) override;
+	bool read_sl_to_vl(unsigned in, unsigned out, ib::SlToVl &table) override;
+	bool write_sl_to_vl(unsigned in, unsigned out, const ib::SlToVl &table) override;
+
+	void link_changed(PortSide &side, bool up);
+
+	/* Forwarding. `in` is null for what the switch itself sends. */
+	void receive(PortSide &in, Packet &&packet);
+	void receive_management(PortSide &in, Packet &&packet);
+	void forward_unicast(PortSide *in, Packet &&packet);
+	void forward_multicast(PortSide &in, Packet &&packet);
+	/* A packet with a ticket: make its copies, now or on the timeline. */
+	void replicate(unsigned in, Packet &&packet);
+	/* @take: whether one more copy may be made. Returns whether all have been. */
+	template<class Take>
+	bool make_copies(CopyQueue::Entry &entry, Take &&take);
+	/*
+	 * The first port from @from on that a group has, without the one that a packet came in by.
+	 */
+	unsigned group_port(unsigned entry, unsigned from, unsigned in) const;
+	void output(PortSide *in, PortSide &out, Packet &&packet);
+	void expire(PortSide &out, std::uint8_t vl);
+	/* Partition enforcement: whether the node behind a port may send or may get a packet. */
+	static bool may_enter(const PortSide &side, const Packet &packet);
+	static bool may_leave(const PortSide &side, const Packet &packet);
+	static std::chrono::nanoseconds patience(const PortSide &out);
+
+	/* Management. */
+	bool pass_on(PortSide &in, Packet &packet);
+	void act(const ib::SmiDecision &decision, PortSide &in, AddressedMad &&mad, unsigned hops);
+	void answer_smp(PortSide &in, AddressedMad &&mad, unsigned hops);
+	void answer_gmp(PortSide &in, const Packet &packet);
+	void send_smp(PortSide &out, const ib::Mad &mad, unsigned hops);
+	void send_trap(std::uint64_t number);
+	void repress_trap(std::uint64_t tid);
+
+	const std::string name_;
+	const ib::Guid guid_;
+	Timeline &timeline_;
+	const std::vector<Port *> external_;
+	std::vector<std::unique_ptr<PortSide>> sides_;
+	NodeAgent agent_;
+
+	std::atomic<ib::Lid> lid_{0};
+	std::atomic<ib::Lid> sm_lid_{0};
+	std::atomic<std::uint8_t> sm_sl_{0};
+	std::vector<std::atomic<std::uint8_t>> lft_;
+	const unsigned positions_;
+	/* Port mask words, sixteen ports each: entry * positions_ + position. */
+	std::vector<std::atomic<std::uint16_t>> mft_;
+	CopyQueue copies_;
+	/* SlToVl as it lies in memory: in * (ports + 1) + out. */
+	std::vector<std::atomic<std::uint64_t>> sl_to_vl_;
+
+	/* The trap that waits for its TrapRepress: a number for each change, and its TID. */
+	Mutex trap_mutex_;
+	std::uint64_t trap_number_ WEFT_GUARDED_BY(trap_mutex_) = 0;
+	unsigned trap_repeats_ WEFT_GUARDED_BY(trap_mutex_) = 0;
+	bool trap_due_ WEFT_GUARDED_BY(trap_mutex_) = false;
+};
+
+} // namespace weft::fabric

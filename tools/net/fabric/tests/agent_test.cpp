@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Proves that the agents of switches and of software end nodes keep the rules of every agent.
+#include "net/fabric/tests/agent_rules.hpp"
+
+#include "net/fabric/tests/test_node.hpp"
+
+namespace weft::fabric::testing
+{
+namespace
+{
+
+// To whom is behind the link, who takes it though he has no LID yet.
+void send_by_lid(Port &port, const ib::Smp &smp)
+{
+	MadAddress address;
+	address.dlid = ib::lid_permissive;
+	Packet packet = make_mad_packet(address, reinterpret_cast<const ib::Mad &>(smp));
+	EXPECT_EQ(port.send(packet), Sent::done);
+}
+
+// A switch, asked by who is behind its port 1; the port under test is another.
+template<PortKind of_port, unsigned of_number>
+struct SwitchPort {
+	static constexpr PortKind kind = of_port;
+	static constexpr unsigned number = of_number;
+	static constexpr bool reached_otherwise = true;
+
+	std::optional<ib::Smp> ask(ib::Smp request)
+	{
+		request.header.tid = ++manager.tid;
+		if (request.header.cls() == ib::MgmtClass::subn_lid_routed) {
+			send_by_lid(a, request);
+		} else {
+			request.header.hop_cnt = 1;
+			request.initial_path[1] = 1;
+			if (!manager.mads.send_directed(request))
+				return std::nullopt;
+		}
+		/* It is answered on this thread. */
+		if (manager.received.size() == 0)
+			return std::nullopt;
+		const auto answer = manager.received.next();
+		return reinterpret_cast<const ib::Smp &>(answer->mad);
+	}
+	ib::PortInfo key_port() const { return sw.port_info(0); }
+	void settle() {}
+
+	Fabric fabric;
+	Switch &sw = fabric.add_switch({.name = "sw", .ports = 4});
+	Port &a = fabric.add_port("a");
+	Port &b = fabric.add_port("b");
+	Link &link_a = fabric.connect(a, sw.port(1));
+	Link &link_b = fabric.connect(b, sw.port(2));
+	MadNode manager{a};
+	MadNode other{b};
+};
+
+// A software end node, asked by itself: what is not answered comes back to it.
+struct EndNode {
+	static constexpr PortKind kind = PortKind::channel_adapter;
+	static constexpr unsigned number = 1;
+	static constexpr bool reached_otherwise = true;
+
+	std::optional<ib::Smp> ask(ib::Smp request)
+	{
+		if (request.header.cls() == ib::MgmtClass::subn_lid_routed)
+			send_by_lid(b, request);
+		else if (!node.mads.send_directed(request))
+			return std::nullopt;
+		if (node.received.size() == 0)
+			return std::nullopt;
+		const auto answer = node.received.next();
+		if (!answer->mad.header.is_response())
+			return std::nullopt;
+		return reinterpret_cast<const ib::Smp &>(answer->mad);
+	}
+	ib::PortInfo key_port() const { return node.mads.port_info(); }
+	void settle() {}
+
+	Fabric fabric;
+	Port &a = fabric.add_port("a");
+	Port &b = fabric.add_port("b");
+	Link &link = fabric.connect(a, b);
+	PacketNode peer{b};
+	MadNode node{a};
+};
+
+using Nodes = ::testing::Types<SwitchPort<PortKind::switch_external, 2>,
+			       SwitchPort<PortKind::switch_management, 0>, EndNode>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Fabric, AgentRules, Nodes);
+
+} // namespace
+} // namespace weft::fabric::testing

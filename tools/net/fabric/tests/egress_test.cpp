@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Proves that who sends what waits for credit sends a bounded part of it, and that all of it is
+// sent in order all the same.
+#include <atomic>
+#include <functional>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "net/fabric/egress_queue.hpp"
+#include "net/fabric/tests/test_node.hpp"
+
+namespace weft::fabric
+{
+namespace
+{
+
+using testing::Collected;
+using testing::PacketNode;
+using testing::ud_packet;
+
+constexpr std::size_t any_number = 1u << 20;
+
+// A port with a queue before it, and the neighbour that its packets go to.
+struct Route {
+	class Sender final : public PortSink
+	{
+	public:
+		explicit Sender(Port &p) : port(p), queue(p)
+		{
+			port.attach(*this);
+			port.enable();
+		}
+		~Sender() override { port.detach(); }
+		void receive(Packet &&) override {}
+		void link_changed(bool) override {}
+		void credit_available(std::uint8_t vl) override { queue.drain(vl); }
+
+		Port &port;
+		EgressQueue queue;
+	};
+	// Takes each packet at once, and does then what it is told to.
+	class Eater final : public PortSink
+	{
+	public:
+		explicit Eater(Port &p) : port(p)
+		{
+			port.attach(*this);
+			port.enable();
+		}
+		~Eater() override { port.detach(); }
+		void receive(Packet &&arriving) override
+		{
+			Packet packet(std::move(arriving));
+			const std::uint32_t psn = packet.bth().psn();
+			if (std::this_thread::get_id() == watched)
+				by_watched++;
+			psns.push(psn);
+			if (!held.has_value() && hold_next.exchange(false))
+				held.emplace(std::move(packet));
+			else
+				packet.release_credit();
+			if (then)
+				then(psn);
+		}
+		void link_changed(bool) override {}
+
+		Port &port;
+		const std::thread::id watched = std::this_thread::get_id();
+		std::atomic<unsigned> by_watched{0};
+		std::atomic<bool> hold_next{true};
+		std::optional<Packet> held;
+		std::function<void(std::uint32_t psn)> then;
+		Collected<std::uint32_t> psns;
+	};
+
+	Route(Fabric &fabric, const std::string &name)
+	    : sender(fabric.add_port(name + ".from")), eater(fabric.add_port(name + ".to", 1))
+	{
+		fabric.connect(sender.port, eater.port);
+	}
+
+	EgressQueue::Result send(std::uint32_t psn)
+	{
+		return sender.queue.send(ud_packet(1, 2, 64, psn), any_number);
+	}
+	// The first takes the only credit, which the neighbour keeps; the others wait.
+	void fill(std::uint32_t count)
+	{
+		ASSERT_EQ(EgressQueue::Result::sent, send(0));
+		for (std::uint32_t i = 1; i < count; i++)
+			ASSERT_EQ(EgressQueue::Result::queued, send(i));
+		ASSERT_EQ(1u, eater.psns.size());
+	}
+	void expect_in_order(std::uint32_t count)
+	{
+		for (std::uint32_t i = 0; i < count; i++) {
+			const auto psn = eater.psns.next();
+			ASSERT_TRUE(psn) << i << " of " << count << " arrived";
+			ASSERT_EQ(i, *psn);
+		}
+	}
+
+	Sender sender;
+	Eater eater;
+};
+
+// Who gives a credit back sends as many packets as he may, others the rest; in order.
+TEST(Egress, SlicesAreBounded)
+{
+	Fabric fabric;
+	Route way(fabric, "a");
+	way.fill(1000);
+	way.eater.held.reset();
+	EXPECT_LE(way.eater.by_watched, 1 + EgressQueue::turn_budget);
+	way.expect_in_order(1000);
+}
+
+// Others that add packets as fast as they are sent do not keep him.
+TEST(Egress, EndlessSenderDoesNotBlockOthers)
+{
+	constexpr std::uint32_t last = 20000;
+	Fabric fabric;
+	Route way(fabric, "a");
+	way.fill(10);
+	way.eater.then = [&, next = 10u](std::uint32_t) mutable {
+		if (next < last)
+			way.send(next++);
+	};
+	way.eater.held.reset();
+	EXPECT_LE(way.eater.by_watched, 1 + EgressQueue::turn_budget);
+	way.expect_in_order(last);
+}
+
+// A packet that leads to another queue brings no second turn with it.
+TEST(Egress, DownstreamQueuesShareTheSlice)
+{
+	Fabric fabric;
+	Route near(fabric, "near"), far(fabric, "far");
+	near.fill(200);
+	far.fill(200);
+	near.eater.then = [&](std::uint32_t psn) {
+		if (psn == 1)
+			far.eater.held.reset();
+	};
+	near.eater.held.reset();
+	EXPECT_LE(near.eater.by_watched + far.eater.by_watched, 2 + EgressQueue::turn_budget);
+	near.expect_in_order(200);
+	far.expect_in_order(200);
+}
+
+// A neighbour that has no memory for a packet loses it alone.
+TEST(Egress, FailureDownstreamStopsNoQueue)
+{
+	Fabric fabric;
+	Route way(fabric, "a");
+	way.fill(20);
+	way.eater.then = [](std::uint32_t psn) {
+		if (psn == 5)
+			throw std::bad_alloc();
+	};
+	way.eater.held.reset();
+	way.expect_in_order(20);
+	EXPECT_EQ(1u, way.sender.port.counters().xmit_discards);
+}
+
+// Many senders, and a receiver who gives credits back when he pleases: each one's packets arrive,
+// in his order.
+TEST(Egress, NoPacketIsLostOrOvertaken)
+{
+	constexpr std::uint32_t senders = 3, each = 20000;
+	Fabric fabric;
+	Route::Sender from(fabric.add_port("from"));
+	PacketNode to(fabric.add_port("to", 8));
+	fabric.connect(from.port, to.port);
+	std::vector<std::thread> threads;
+	for (std::uint32_t number = 0; number < senders; number++)
+		threads.emplace_back([&, number] {
+			for (std::uint32_t i = 0; i < each; i++)
+				from.queue.send(ud_packet(1, 2, 8, number * each + i), any_number);
+		});
+	std::vector<std::uint32_t> expected(senders, 0);
+	for (std::uint32_t i = 0; i < senders * each; i++) {
+		const auto packet = to.packets.next();
+		ASSERT_TRUE(packet) << i << " arrived";
+		const std::uint32_t number = packet->bth().psn() / each;
+		ASSERT_EQ(expected[number]++, packet->bth().psn() % each) << "of " << number;
+	}
+	for (std::thread &thread : threads)
+		thread.join();
+}
+
+} // namespace
+} // namespace weft::fabric

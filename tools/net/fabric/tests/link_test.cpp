@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Proves that links carry packets in order, keep to their credits, and fail as they are told to.
+#include <memory>
+#include <set>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "net/fabric/tests/test_node.hpp"
+#include "net/fabric/timeline.hpp"
+
+namespace weft::fabric
+{
+namespace
+{
+
+using namespace testing;
+using namespace std::chrono_literals;
+
+struct TwoNodes : ::testing::Test {
+	Fabric fabric{7};
+	PacketNode a{fabric.add_port("a")};
+	PacketNode b{fabric.add_port("b", 16)};
+	Link &link = fabric.connect(a.port, b.port);
+
+	Sent send(std::uint32_t psn, std::size_t bytes = 64)
+	{
+		Packet packet = ud_packet(1, 2, bytes, psn);
+		return a.port.send(packet);
+	}
+	std::vector<std::uint32_t> received()
+	{
+		std::vector<std::uint32_t> psns;
+		while (b.packets.size() != 0)
+			psns.push_back(b.packets.next()->bth().psn());
+		return psns;
+	}
+};
+
+TEST_F(TwoNodes, PacketArrivesUnchangedAndUncopied)
+{
+	auto memory = std::make_shared<std::vector<std::byte>>(100, std::byte{0x5a});
+	std::weak_ptr<std::vector<std::byte>> alive = memory;
+	const std::byte *where = memory->data();
+	packet::Headers headers;
+	headers.bth.opcode = ib::opcode_ud_send_only;
+	auto packet = Packet::make(headers, Payload::owning(std::move(memory)));
+	ASSERT_EQ(Sent::done, a.port.send(*packet));
+	{
+		auto got = b.packets.next();
+		ASSERT_TRUE(got);
+		EXPECT_TRUE(got->payload().for_each(
+			[&](auto piece) { EXPECT_EQ(where, piece.data()); }));
+		EXPECT_FALSE(alive.expired());
+	}
+	EXPECT_TRUE(alive.expired());
+	EXPECT_EQ(1u, a.port.counters().xmit_packets);
+	EXPECT_EQ(1u, b.port.counters().rcv_packets);
+	EXPECT_EQ((8u + 12 + 8 + 100 + 4) / 4, b.port.counters().rcv_data);
+}
+
+TEST_F(TwoNodes, CreditsBoundTheQueueAndWakeTheSender)
+{
+	for (std::uint32_t i = 0; i < 16; i++)
+		EXPECT_EQ(Sent::done, send(i));
+	Packet kept = ud_packet(1, 2, 64, 99);
+	EXPECT_EQ(Sent::no_credit, a.port.send(kept));
+	EXPECT_EQ(64u, kept.payload().size());
+	EXPECT_EQ(0u, a.credits.size());
+	b.packets.next();
+	auto vl = a.credits.next();
+	ASSERT_TRUE(vl);
+	EXPECT_EQ(0, *vl);
+	EXPECT_EQ(Sent::done, a.port.send(kept));
+	EXPECT_EQ(16u, received().size());
+	// Not called again without having waited.
+	EXPECT_EQ(0u, a.credits.size());
+	EXPECT_EQ(1u, a.port.counters().xmit_wait);
+}
+
+TEST_F(TwoNodes, Vl15IsDroppedWithoutSpace)
+{
+	for (unsigned i = 0; i < 20; i++) {
+		Packet packet = ud_packet(1, 2, 256, i);
+		packet.lrh().set_vl(15);
+		EXPECT_EQ(Sent::done, a.port.send(packet));
+	}
+	EXPECT_EQ(16u, b.packets.size());
+	EXPECT_EQ(4u, b.port.counters().vl15_dropped);
+}
+
+TEST_F(TwoNodes, LinkDownIsReportedAtBothEnds)
+{
+	EXPECT_EQ(true, a.links.next());
+	EXPECT_EQ(true, b.links.next());
+	link.set_plugged(false);
+	EXPECT_EQ(Sent::link_down, send(1));
+	EXPECT_EQ(false, a.links.next());
+	EXPECT_EQ(false, b.links.next());
+	EXPECT_EQ(1u, a.port.counters().xmit_discards);
+	link.set_plugged(true);
+	EXPECT_EQ(true, b.links.next());
+	a.port.retrain();
+	EXPECT_EQ(false, b.links.next());
+	EXPECT_EQ(true, b.links.next());
+	b.port.disable();
+	EXPECT_FALSE(a.port.link_up());
+	EXPECT_EQ(2u, b.port.counters().link_downed - 1);
+}
+
+TEST_F(TwoNodes, LinkTrainsBeforeItIsUp)
+{
+	link.set_training(20ms);
+	link.set_plugged(false);
+	link.set_plugged(true);
+	EXPECT_FALSE(link.up());
+	/* Called off and begun anew: the first training must not count for the second. */
+	a.port.disable();
+	std::this_thread::sleep_for(10ms);
+	const auto begin = std::chrono::steady_clock::now();
+	a.port.enable();
+	EXPECT_FALSE(link.up());
+	while (!link.up())
+		std::this_thread::yield();
+	EXPECT_GE(std::chrono::steady_clock::now() - begin, 20ms);
+	EXPECT_EQ(Sent::done, send(1));
+	a.port.disable();
+	EXPECT_FALSE(link.up());
+	std::this_thread::sleep_for(30ms);
+	EXPECT_FALSE(link.up());
+}
+
+/* A driver may open and close its port as often as it can: that plans nothing more. */
+TEST_F(TwoNodes, CancelledTrainingIsDropped)
+{
+	link.set_training(1h);
+	link.set_plugged(false);
+	link.set_plugged(true);
+	for (int i = 0; i < 1000; i++) {
+		a.port.disable();
+		a.port.enable();
+	}
+	EXPECT_LE(fabric.timeline().planned(), 2u);
+	/* A shorter one is not kept waiting by what was planned. */
+	a.port.disable();
+	link.set_training(1ms);
+	a.port.enable();
+	while (!link.up())
+		std::this_thread::yield();
+}
+
+TEST_F(TwoNodes, DelayKeepsTheOrder)
+{
+	link.set_faults({.delay = 2ms, .jitter = 3ms});
+	auto begin = std::chrono::steady_clock::now();
+	for (std::uint32_t i = 0; i < 10; i++)
+		ASSERT_EQ(Sent::done, send(i));
+	EXPECT_EQ(0u, b.packets.size());
+	// A fault that ends does not let later packets overtake.
+	link.set_faults({});
+	for (std::uint32_t i = 10; i < 16; i++)
+		ASSERT_EQ(Sent::done, send(i));
+	ASSERT_TRUE(b.packets.wait_for_count(16));
+	EXPECT_GE(std::chrono::steady_clock::now() - begin, 2ms);
+	auto psns = received();
+	for (std::uint32_t i = 0; i < 16; i++)
+		EXPECT_EQ(i, psns[i]);
+}
+
+// One that waits to be overtaken, and is not, has the link's delay before it all the same.
+TEST_F(TwoNodes, AHeldPacketKeepsItsDelay)
+{
+	link.set_faults({.delay = 60ms, .reordering = 1});
+	const auto begin = std::chrono::steady_clock::now();
+	ASSERT_EQ(Sent::done, send(1));
+	ASSERT_TRUE(b.packets.wait_for_count(1));
+	EXPECT_GE(std::chrono::steady_clock::now() - begin, 60ms);
+}
+
+// The double of one that waits goes on.
+TEST_F(TwoNodes, HeldPacketKeepsItsDuplicate)
+{
+	link.set_faults({.duplication = 1, .reordering = 1});
+	ASSERT_EQ(Sent::done, send(1));
+	EXPECT_EQ(1u, b.packets.size());
+	ASSERT_TRUE(b.packets.wait_for_count(2));
+}
+
+// What arrives of a number of packets sent one by one, and the counters.
+struct Outcome {
+	std::vector<std::uint32_t> psns;
+	std::uint64_t errors;
+	bool operator==(const Outcome &) const = default;
+};
+
+Outcome run_with(const Faults &faults, std::uint64_t seed, std::uint32_t count)
+{
+	Fabric fabric(seed);
+	PacketNode a(fabric.add_port("a"));
+	PacketNode b(fabric.add_port("b", 100000));
+	Link &link = fabric.connect(a.port, b.port);
+	link.set_faults(faults);
+	for (std::uint32_t i = 0; i < count; i++) {
+		Packet packet = ud_packet(1, 2, 64, i);
+		EXPECT_EQ(Sent::done, a.port.send(packet));
+	}
+	Outcome outcome;
+	while (b.packets.size() != 0) {
+		auto packet = b.packets.next();
+		outcome.psns.push_back(packet->bth().psn());
+		// Whatever arrives is intact.
+		std::vector<std::byte> data(64);
+		EXPECT_EQ(64u, packet->payload().copy_to(data));
+		EXPECT_EQ(static_cast<std::byte>(outcome.psns.back()), data[0]);
+	}
+	outcome.errors = b.port.counters().rcv_errors;
+	return outcome;
+}
+
+TEST(LinkFaults, LossMatchesItsRateAndSeed)
+{
+	Outcome outcome = run_with({.loss = 0.1}, 1, 5000);
+	EXPECT_NEAR(4500, static_cast<double>(outcome.psns.size()), 120);
+	EXPECT_EQ(outcome, run_with({.loss = 0.1}, 1, 5000));
+	EXPECT_NE(outcome, run_with({.loss = 0.1}, 2, 5000));
+}
+
+TEST(LinkFaults, DuplicatesFollowTheirOriginal)
+{
+	Outcome outcome = run_with({.duplication = 0.2}, 3, 2000);
+	EXPECT_NEAR(2400, static_cast<double>(outcome.psns.size()), 100);
+	EXPECT_TRUE(std::is_sorted(outcome.psns.begin(), outcome.psns.end()));
+}
+
+TEST(LinkFaults, ChecksumsDetectCorruption)
+{
+	Outcome on_wire = run_with({.corruption = 0.2}, 4, 2000);
+	EXPECT_NEAR(1600, static_cast<double>(on_wire.psns.size()), 100);
+	EXPECT_EQ(2000u, on_wire.psns.size() + on_wire.errors);
+	Outcome silent = run_with({.silent_corruption = 0.2}, 5, 2000);
+	EXPECT_NEAR(1600, static_cast<double>(silent.psns.size()), 100);
+	// Flips in bits that the ICRC leaves out (FECN, BECN, reserved) go through.
+	EXPECT_NEAR(2000, static_cast<double>(silent.psns.size() + silent.errors), 5);
+}
+
+TEST(LinkFaults, ReorderingLosesNothing)
+{
+	Outcome outcome = run_with({.reordering = 0.1}, 6, 2000);
+	EXPECT_FALSE(std::is_sorted(outcome.psns.begin(), outcome.psns.end()));
+	std::set<std::uint32_t> all(outcome.psns.begin(), outcome.psns.end());
+	// The very last one may still be held back.
+	EXPECT_GE(all.size(), 1999u);
+	EXPECT_EQ(all.size(), outcome.psns.size());
+}
+
+TEST(Credits, ManySendersLoseNothingAndKeepOrder)
+{
+	Fabric fabric;
+	Switch &sw = fabric.add_switch({.name = "sw", .ports = 8});
+	MadNode sm(fabric.add_port("sm"));
+	fabric.connect(*fabric.find_port("sm"), sw.port(8));
+	constexpr unsigned senders = 4;
+	constexpr std::uint32_t each = 3000;
+	// A receiver with few credits that takes its time.
+	Port &end = fabric.add_port("end", 4);
+	fabric.connect(end, sw.port(7));
+	PacketNode receiver(end);
+	std::vector<std::unique_ptr<PacketNode>> nodes;
+	for (unsigned i = 0; i < senders; i++) {
+		Port &port = fabric.add_port("s" + std::to_string(i));
+		fabric.connect(port, sw.port(i + 1));
+		nodes.push_back(std::make_unique<PacketNode>(port));
+	}
+	for (std::uint32_t port : {1u, 2u, 3u, 4u, 7u})
+		for (auto state : {ib::PortState::armed, ib::PortState::active}) {
+			auto answer = sm.ask({1}, ib::MadMethod::get, ib::attr_port_info, port);
+			ASSERT_TRUE(answer);
+			auto info = ib::smp_attribute<ib::PortInfo>(*answer);
+			info.set_state(state);
+			info.set_phys_state(ib::PhysState::nop);
+			// Patience without end: 20 and more.
+			info.vl_stall_hoq_life = 20;
+			ASSERT_TRUE(sm.ask({1}, ib::MadMethod::set, ib::attr_port_info, port,
+					   [&](ib::Smp &smp) {
+						   ib::smp_attribute<ib::PortInfo>(smp) = info;
+					   }));
+		}
+	ASSERT_TRUE(sm.ask({1}, ib::MadMethod::set, ib::attr_linear_forwarding, 0,
+			   [](ib::Smp &smp) { smp.data[9] = 7; }));
+
+	std::vector<std::thread> threads;
+	for (unsigned i = 0; i < senders; i++)
+		threads.emplace_back([&, i] {
+			for (std::uint32_t psn = 0; psn < each; psn++) {
+				Packet packet =
+					ud_packet(static_cast<ib::Lid>(100 + i), 9, 64, psn);
+				while (nodes[i]->port.send(packet) == Sent::no_credit)
+					ASSERT_TRUE(nodes[i]->credits.next());
+			}
+		});
+	std::vector<std::uint32_t> expected(senders);
+	for (std::uint32_t i = 0; i < senders * each; i++) {
+		auto packet = receiver.packets.next();
+		ASSERT_TRUE(packet) << i;
+		auto from = packet->lrh().slid - 100u;
+		EXPECT_EQ(expected[from]++, packet->bth().psn());
+	}
+	for (auto &thread : threads)
+		thread.join();
+	EXPECT_EQ(0u, sw.port(7).counters().xmit_discards);
+}
+
+TEST(Credits, BlockedReceiverDoesNotBlockOthers)
+{
+	Fabric fabric;
+	Switch &sw = fabric.add_switch({.name = "sw", .ports = 8});
+	MadNode sm(fabric.add_port("sm"));
+	fabric.connect(*fabric.find_port("sm"), sw.port(8));
+	Port &dead_port = fabric.add_port("dead", 2);
+	Port &live_port = fabric.add_port("live");
+	Port &from_port = fabric.add_port("from");
+	fabric.connect(dead_port, sw.port(1));
+	fabric.connect(live_port, sw.port(2));
+	fabric.connect(from_port, sw.port(3));
+	PacketNode dead(dead_port);
+	PacketNode live(live_port);
+	PacketNode from(from_port);
+	for (std::uint32_t port : {1u, 2u, 3u})
+		for (auto state : {ib::PortState::armed, ib::PortState::active}) {
+			auto answer = sm.ask({1}, ib::MadMethod::get, ib::attr_port_info, port);
+			ASSERT_TRUE(answer);
+			auto info = ib::smp_attribute<ib::PortInfo>(*answer);
+			info.set_state(state);
+			info.set_phys_state(ib::PhysState::nop);
+			ASSERT_TRUE(sm.ask({1}, ib::MadMethod::set, ib::attr_port_info, port,
+					   [&](ib::Smp &smp) {
+						   ib::smp_attribute<ib::PortInfo>(smp) = info;
+					   }));
+		}
+	ASSERT_TRUE(
+		sm.ask({1}, ib::MadMethod::set, ib::attr_linear_forwarding, 0, [](ib::Smp &smp) {
+			smp.data[9] = 1;
+			smp.data[10] = 2;
+		}));
+	// More than the switch's input port has credits for.
+	unsigned refused = 0;
+	for (std::uint32_t i = 0; i < 400; i++) {
+		Packet packet = ud_packet(5, 9, 64, i);
+		if (from.port.send(packet) == Sent::no_credit)
+			refused++;
+	}
+	EXPECT_GT(refused, 0u);
+	Packet packet = ud_packet(5, 10, 64, 0);
+	while (from.port.send(packet) == Sent::no_credit)
+		ASSERT_TRUE(from.credits.next());
+	EXPECT_TRUE(live.packets.next());
+	EXPECT_GT(sw.port(1).counters().xmit_discards, 0u);
+}
+
+} // namespace
+} // namespace weft::fabric

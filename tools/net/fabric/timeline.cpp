@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "net/fabric/timeline.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace weft::fabric
+{
+
+namespace
+{
+/* Tasks that are run before the loop looks at other things. */
+constexpr unsigned slice_tasks = 64;
+} // namespace
+
+Timeline::Timeline(Reactor *reactor)
+    : reactor_(reactor), environment_(reactor ? reactor->environment() : Environment::host())
+{
+}
+
+Timeline::~Timeline()
+{
+	stop();
+}
+
+void Timeline::stop()
+{
+	std::unique_ptr<Loop> loop;
+	std::multimap<Clock::time_point, Planned> dropped;
+	{
+		const MutexLock lock(mutex_);
+		stopping_ = true;
+		loop = std::move(loop_);
+		dropped.swap(planned_);
+	}
+	if (loop)
+		loop->run([this] { timer_.reset(); });
+}
+
+void Timeline::at(Clock::time_point when, Task task, const void *owner)
+{
+	const MutexLock lock(mutex_);
+	if (stopping_)
+		return;
+	const bool soonest = planned_.empty() || when < planned_.begin()->first;
+	planned_.emplace(when, Planned{std::move(task), owner});
+	if (!loop_)
+		loop_ = reactor_ ? std::make_unique<Loop>("timeline", *reactor_)
+				 : std::make_unique<Loop>("timeline");
+	if (soonest)
+		loop_->post([this, &loop = *loop_] {
+			if (!timer_)
+				timer_ =
+					std::make_unique<Timer>(loop, [this, &loop] { run(loop); });
+			wait_for_next();
+		});
+}
+
+void Timeline::wait_for_next()
+{
+	const MutexLock lock(mutex_);
+	if (!planned_.empty())
+		timer_->arm_at(planned_.begin()->first);
+}
+
+std::size_t Timeline::planned()
+{
+	const MutexLock lock(mutex_);
+	return planned_.size();
+}
+
+void Timeline::forget(const void *owner)
+{
+	std::vector<Planned> dropped;
+	MutexLock lock(mutex_);
+	const auto drop = [&]() WEFT_REQUIRES(mutex_) {
+		for (auto it = planned_.begin(); it != planned_.end();) {
+			if (it->second.owner == owner) {
+				dropped.push_back(std::move(it->second));
+				it = planned_.erase(it);
+			} else {
+				++it;
+			}
+		}
+	};
+	drop();
+	task_ended_.wait(lock, [&]() WEFT_REQUIRES(mutex_) { return running_for_ != owner; });
+	/* The one that ran may have planned another. */
+	drop();
+	lock.unlock();
+}
+
+/*
+ * Tasks may plan others for at once without end; a timer that is due again has no pause for what
+ * else the loop is to do.
+ */
+void Timeline::run(Loop &loop)
+{
+	for (unsigned i = 0; i < slice_tasks; i++)
+		if (!run_next())
+			return wait_for_next();
+	loop.post([this, &loop] { run(loop); });
+}
+
+bool Timeline::run_next()
+{
+	MutexLock lock(mutex_);
+	const auto first = planned_.begin();
+	if (first == planned_.end() || first->first > now())
+		return false;
+	Planned next = std::move(first->second);
+	planned_.erase(first);
+	running_for_ = next.owner;
+	lock.unlock();
+	next.task();
+	next.task = Task{};
+	lock.lock();
+	running_for_ = nullptr;
+	task_ended_.notify_all();
+	return true;
+}
+
+} // namespace weft::fabric

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The check of FPDUs (RFC 5044 section 4.4, RFC 3720 appendix B.4).
+#pragma once
+
+#include <cstdint>
+
+#include "net/iwarp/bytes.hpp"
+
+namespace weft::iwarp
+{
+
+// Of the bytes of @before that gave @crc (0 if there were none) and @bytes.
+std::uint32_t crc32c(View bytes, std::uint32_t crc = 0);
+// The same by the processor's plain instructions, where it has none for it.
+std::uint32_t crc32c_by_table(View bytes, std::uint32_t crc = 0);
+
+} // namespace weft::iwarp

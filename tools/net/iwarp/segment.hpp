@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// DDP segments with RDMAP's part of their headers (RFC 5041 section 4, RFC 5040 section 4).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+
+#include "net/iwarp/bytes.hpp"
+#include "net/iwarp/errors.hpp"
+
+namespace weft::iwarp
+{
+
+using Stag = std::uint32_t;
+
+enum class Opcode : std::uint8_t {
+	Write = 0,
+	ReadRequest = 1,
+	ReadResponse = 2,
+	Send = 3,
+	SendInvalidate = 4,
+	SendSolicited = 5,
+	SendSolicitedInvalidate = 6,
+	Terminate = 7,
+};
+
+constexpr bool is_send(Opcode opcode)
+{
+	return opcode >= Opcode::Send && opcode <= Opcode::SendSolicitedInvalidate;
+}
+constexpr bool is_tagged(Opcode opcode)
+{
+	return opcode == Opcode::Write || opcode == Opcode::ReadResponse;
+}
+constexpr bool invalidates(Opcode opcode)
+{
+	return opcode == Opcode::SendInvalidate || opcode == Opcode::SendSolicitedInvalidate;
+}
+constexpr bool is_solicited(Opcode opcode)
+{
+	return opcode == Opcode::SendSolicited || opcode == Opcode::SendSolicitedInvalidate;
+}
+
+// Queues of untagged messages.
+enum Queue : std::uint32_t { kSendQueue = 0, kReadQueue = 1, kTerminateQueue = 2, kQueues = 3 };
+
+struct Segment {
+	Opcode opcode;
+	bool last;
+	Stag stag = 0; // of a tagged one the target, of an invalidating one what is invalidated
+	std::uint64_t offset = 0;                                  // tagged
+	std::uint32_t queue = 0, sequence = 0, message_offset = 0; // untagged
+	View payload{};
+};
+
+constexpr std::size_t kTaggedHeader = 14;
+constexpr std::size_t kUntaggedHeader = 18;
+
+Bytes encode(const Segment &segment);
+// The payload is a part of @ulpdu. Versions, the opcode, and that it goes with the kind of segment
+// and its queue are looked at.
+std::variant<Segment, Error> parse_segment(View ulpdu);
+
+// Of a Read Request.
+struct ReadRequest {
+	Stag sink = 0;
+	std::uint64_t sink_offset = 0;
+	std::uint32_t length = 0;
+	Stag source = 0;
+	std::uint64_t source_offset = 0;
+};
+
+constexpr std::size_t kReadRequestBytes = 28;
+
+Bytes encode(const ReadRequest &request);
+// @payload has kReadRequestBytes.
+ReadRequest parse_read_request(View payload);
+
+// Of a Terminate, without a copy of what it is about.
+Bytes encode(const Error &error);
+
+} // namespace weft::iwarp

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// One end of an RDMAP stream: it makes bytes for the other end of what is asked for here, and does
+// what the other's bytes say. It knows neither time nor sockets: who has it moves the bytes, by TCP
+// or by hand.
+//
+// What is wrong with what comes ends the stream with a Terminate; nothing is placed that its host
+// has not allowed.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "net/iwarp/bytes.hpp"
+#include "net/iwarp/errors.hpp"
+#include "net/iwarp/mpa.hpp"
+#include "net/iwarp/segment.hpp"
+
+namespace weft::iwarp
+{
+
+// What the host of a stream says of an access.
+enum class Access { Done, InvalidStag, Bounds, Refused };
+
+// How a stream has ended.
+struct End {
+	enum class Kind {
+		Closed,  // by the other, with nothing left undone
+		Refused, // the other did not want it
+		Lost,    // the bytes ended where they must not
+		Failed,  // by an error found here; a Terminate says which, if the stream had begun
+		Terminated, // by the other's Terminate
+	} kind;
+	Error error{};
+	bool operator==(const End &) const = default;
+};
+
+// What is written or sent: @read fills a part of it from @offset on; false if that cannot be.
+struct Source {
+	std::uint32_t length = 0;
+	std::function<bool(std::uint32_t offset, std::span<std::uint8_t> into)> read{};
+};
+
+// Who has a stream. Calls come from within Stream's functions, which must not be called from them,
+// but for post(), accept() and reject(); the stream must not be destroyed there.
+class Host
+{
+public:
+	virtual ~Host() = default;
+
+	// A responder has the request, to accept() or reject(); an initiator the reply.
+	virtual void requested(const StartFrame &request) = 0;
+	virtual void established(const StartFrame &reply) = 0;
+	// An initiator has a reply that refuses, with what the other says of it; ended() follows.
+	virtual void refused(const StartFrame &reply) = 0;
+
+	// The other's Write, its Read of this side, and what a Send invalidates.
+	virtual Access place(Stag stag, std::uint64_t offset, View payload) = 0;
+	virtual Access fetch(Stag stag, std::uint64_t offset, std::span<std::uint8_t> into) = 0;
+	virtual Access invalidate(Stag stag) = 0;
+	// The response to a Read of one's own, whose place it has been held to.
+	virtual Access place_response(Stag stag, std::uint64_t offset, View payload) = 0;
+
+	// A message begins: the room of the next receive, or nothing if there is none. Its parts,
+	// in order; false: they cannot be placed.
+	virtual std::optional<std::uint64_t> next_receive() = 0;
+	virtual bool place_message(std::uint64_t offset, View payload) = 0;
+	virtual void received(std::uint64_t length, bool solicited,
+			      std::optional<Stag> invalidated) = 0;
+
+	// What was posted is out, or of a Read: in.
+	virtual void completed(std::uint64_t id) = 0;
+	// Once; nothing follows. What was posted and is not completed will not be.
+	virtual void ended(const End &end) = 0;
+};
+
+struct StreamConfig {
+	bool initiator = false;
+	StartFrame
+		start{}; // one's own request; of a responder, the wishes: markers, crc, enhanced's ird and ord
+	std::size_t most_ulpdu = 1454; // with which an FPDU fits into a segment of 1460 bytes
+	// Bounds: Reads of the other's to be answered, and of one's own on their way; what an
+	// enhanced reply says of them is heeded.
+	std::size_t ird = 16;
+	std::size_t ord = 16;
+};
+
+// What is asked for.
+struct Request {
+	Opcode opcode; // Write, ReadRequest, or a Send
+	std::uint64_t id = 0;
+	bool fence = false; // not before all Reads are in
+	Source source{};    // not of a Read
+	// Write: the other's memory. An invalidating Send: what.
+	Stag stag = 0;
+	std::uint64_t offset = 0;
+	ReadRequest read{}; // of a Read
+};
+
+class Stream
+{
+public:
+	// @host outlives it. An initiator's request is the first output. @config's most_ulpdu is 64
+	// to kMostUlpdu.
+	Stream(const StreamConfig &config, Host &host);
+	Stream(const Stream &) = delete;
+	Stream &operator=(const Stream &) = delete;
+
+	// Of a responder that has not answered yet, as config's ird and ord.
+	void set_reads(std::size_t ird, std::size_t ord);
+	// A responder's answer to requested().
+	void accept(const Bytes &private_data);
+	void reject(const Bytes &private_data);
+
+	// In order. Nobody bounds how many but who posts. Ignored once the stream has ended.
+	void post(Request request);
+
+	// The other's bytes; what comes after the end is ignored.
+	void feed(View bytes);
+	// The other has closed, in order or not.
+	void closed(bool in_order);
+
+	// Up to @into's size of bytes for the other, of one FPDU; 0: there are none now. No more is
+	// made than is taken, but for that one. Who gives TCP each as a segment of its own does as
+	// RFC 5044 section 5 asks.
+	std::size_t take(std::span<std::uint8_t> into);
+	// Whether all is said: who moves the bytes closes then.
+	bool finished() const { return finishing_ && output_.size() == taken_; }
+	bool ended() const { return ended_; }
+	// Whether all that was posted, and asked for by the other, is done: it may be closed in
+	// order.
+	bool quiet() const
+	{
+		return state_ == State::Open && requests_.empty() && !outgoing_ && reads_.empty() &&
+		       to_answer_.empty() && taken_ == output_.size();
+	}
+
+private:
+	enum class State { Starting, Asked, Open, Over };
+
+	// A message that goes out, segment by segment.
+	struct Outgoing {
+		Segment segment; // the next one's header
+		Source source;
+		std::uint32_t done = 0;
+		std::optional<std::uint64_t> id; // of what is completed with it
+	};
+	struct OutstandingRead {
+		ReadRequest request;
+		std::uint32_t done = 0;
+		std::uint64_t id;
+	};
+
+	void begin(const StartFrame &mine, const StartFrame &other);
+	void feed_start(View &bytes);
+	void reply(bool reject, const Bytes &private_data);
+	void agree_on_peer_to_peer(const Enhanced &asked, Enhanced &answer);
+
+	std::optional<Error> take_segment(View ulpdu);
+	std::optional<Error> take_write(const Segment &segment);
+	std::optional<Error> take_response(const Segment &segment);
+	std::optional<Error> take_read_request(const Segment &segment);
+	std::optional<Error> take_send(const Segment &segment);
+	bool is_ready_to_receive(const Segment &segment);
+	void take_terminate(const Segment &segment);
+
+	bool make_output();
+	bool begin_response();
+	bool begin_request();
+	bool make_segment();
+	void fail(const Error &error);
+	void end(const End &how);
+
+	StreamConfig config_;
+	Host &host_;
+	State state_ = State::Starting;
+	StartReader start_reader_;
+	std::optional<StartFrame> request_; // the other's, of a responder
+	std::optional<FpduReader> reader_;
+	std::optional<FpduWriter> writer_;
+	std::size_t ird_;
+	std::size_t most_ulpdu_ = 0; // config_'s, less what markers take
+	std::size_t ord_;
+	// A responder is silent until the initiator has spoken (RFC 5044 section 7.1.2).
+	bool may_send_ = false;
+	// The kind of first message that tells only that, which was agreed on.
+	std::optional<Opcode> ready_to_receive_;
+	bool ended_ = false;
+	bool finishing_ = false; // nothing is made any more
+
+	// In.
+	std::array<std::uint32_t, kQueues> expected_{1, 1, 1};
+	std::optional<Opcode> message_; // a Send whose last segment has not come
+	std::uint32_t message_bytes_ = 0;
+	std::uint64_t message_room_ = 0;
+	Stag message_invalidates_ = 0;
+	bool within_write_ = false;
+	std::deque<OutstandingRead> reads_;
+
+	// Out.
+	Bytes output_;
+	std::size_t taken_ = 0;
+	std::array<std::uint32_t, kQueues> next_{1, 1, 1};
+	std::deque<Request> requests_;
+	std::deque<ReadRequest> to_answer_;
+	std::optional<Outgoing> outgoing_;
+	bool answered_last_ = false;
+};
+
+} // namespace weft::iwarp

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Carries a stream of iWARP by a connection of TCP: moves the bytes, each FPDU in a segment of its
+// own, and keeps the time limits that neither of them knows.
+//
+// All on one loop. Its owner may call all functions from within its own that a stream calls; what
+// they do to the connection is done later, so that none of the three is entered twice. It must not
+// be destroyed there.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+
+#include "base/loop.hpp"
+#include "net/iwarp/stream.hpp"
+#include "net/tcp/stack.hpp"
+
+namespace weft::iwarp
+{
+
+class Carrier final : private Host, private tcp::User
+{
+public:
+	// Until the other has answered the call, and until the start is whole: a request, or the
+	// reply to it. A request that waits for accept() or reject() is its owner's to end.
+	static constexpr Clock::duration kConnecting = std::chrono::seconds(30);
+	static constexpr Clock::duration kStarting = std::chrono::seconds(10);
+	// In close(), while nothing moves; and for the other to close, after an error.
+	static constexpr Clock::duration kClosing = std::chrono::seconds(10);
+	static constexpr Clock::duration kLingering = std::chrono::seconds(5);
+
+	// @owner: told what a stream's host is; ended() also where there was no stream yet. @over:
+	// nothing is left of it, it may be destroyed soon.
+	Carrier(Loop &loop, const StreamConfig &config, Host &owner, std::function<void()> over);
+	// Resets a connection that is left.
+	~Carrier() override;
+	Carrier(const Carrier &) = delete;
+	Carrier &operator=(const Carrier &) = delete;
+
+	// An initiator's; one of the two, once. False: there is no way there, or no room.
+	bool connect(tcp::Stack &stack, const tcp::Endpoint &remote);
+	// A responder's: a connection that somebody else has opened.
+	void adopt(tcp::ConnectionPtr connection);
+
+	// Another owner from now on; null: nobody is told any more, and nothing that comes is
+	// placed.
+	void set_owner(Host *owner) { owner_ = owner; }
+
+	void accept(const Bytes &private_data, std::size_t ird, std::size_t ord);
+	void reject(const Bytes &private_data);
+	void post(Request request);
+	// In order: when all that was posted is done. The other's close, or its absence, ends it.
+	void close();
+	// At once.
+	void abort();
+
+	// Known once connected.
+	const tcp::Pair &pair() const { return connection_->pair(); }
+	bool started() const { return stream_.has_value(); }
+	// How TCP has ended, if that is what has ended the stream.
+	std::optional<tcp::End> tcp_end() const { return tcp_end_; }
+	bool over() const { return over_; }
+
+private:
+	// Host.
+	void requested(const StartFrame &request) override;
+	void established(const StartFrame &reply) override;
+	void refused(const StartFrame &reply) override;
+	Access place(Stag stag, std::uint64_t offset, View payload) override;
+	Access fetch(Stag stag, std::uint64_t offset, std::span<std::uint8_t> into) override;
+	Access invalidate(Stag stag) override;
+	Access place_response(Stag stag, std::uint64_t offset, View payload) override;
+	std::optional<std::uint64_t> next_receive() override;
+	bool place_message(std::uint64_t offset, View payload) override;
+	void received(std::uint64_t length, bool solicited,
+		      std::optional<Stag> invalidated) override;
+	void completed(std::uint64_t id) override;
+	void ended(const End &end) override;
+
+	// tcp::User.
+	void connected() override;
+	void received(tcp::View bytes) override;
+	void writable() override { pump(); }
+	void peer_closed() override;
+	void ended(tcp::End how) override;
+
+	void begin();
+	void pump();
+	void run();
+	void time_is_over();
+
+	StreamConfig config_;
+	Host *owner_;
+	const std::function<void()> tell_over_;
+	tcp::ConnectionPtr connection_;
+	std::optional<Stream> stream_; // once connected
+	Bytes pending_;                // made, and refused by the connection
+	std::optional<tcp::End> tcp_end_;
+	bool closing_ = false; // close() was called
+	bool closed_ = false;  // the connection's was
+	bool aborting_ = false;
+	bool over_ = false;
+	Timer timer_;
+	Wakeup wakeup_;
+};
+
+} // namespace weft::iwarp

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A TCP connection (RFC 9293), as an RNIC needs one: what comes is handed on at once, so that the
+// window is always whole; what is written goes out in segments as it was written, where the window
+// and the peer's segments allow it. Without window scaling, timestamps, SACK and urgent data.
+//
+// All on one loop. A user's functions may call write(), close() and abort().
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "base/loop.hpp"
+#include "net/tcp/congestion.hpp"
+#include "net/tcp/timing.hpp"
+#include "net/tcp/wire.hpp"
+
+namespace weft::tcp
+{
+
+struct Endpoint {
+	Ip address = 0;
+	std::uint16_t port = 0;
+	auto operator<=>(const Endpoint &) const = default;
+};
+
+// Own end, and the other.
+struct Pair {
+	Endpoint local, remote;
+	auto operator<=>(const Pair &) const = default;
+};
+
+enum class End {
+	Closed,      // by both, in order
+	Aborted,     // by abort()
+	Reset,       // by the other
+	TimedOut,    // nobody answers
+	Unreachable, // there is no such neighbour
+};
+
+// Who has a connection.
+class User
+{
+public:
+	virtual ~User() = default;
+
+	virtual void connected() = 0;
+	virtual void received(View bytes) = 0;
+	// There is room again, where write() has taken less than it was given.
+	virtual void writable() = 0;
+	// The other sends nothing any more.
+	virtual void peer_closed() = 0;
+	// Once, and nothing follows.
+	virtual void ended(End how) = 0;
+};
+
+enum class State {
+	Closed,
+	SynSent,
+	SynReceived,
+	Established,
+	FinWait1,
+	FinWait2,
+	CloseWait,
+	Closing,
+	LastAck,
+	TimeWait,
+};
+
+class Connection
+{
+public:
+	static constexpr std::uint16_t kWindow = 0xffff;
+	// Bytes that were written and not acknowledged.
+	static constexpr std::size_t kMostQueued = 256 << 10;
+	// Pieces that came before others that they follow; together no more than the window.
+	static constexpr std::size_t kMostEarly = 64;
+	// Times that one is sent again, or a shut window is asked about without any answer, before
+	// the connection is given up: after some nine minutes (RFC 9293 section 3.8.3: at least
+	// 100 s). Fewer while it opens.
+	static constexpr unsigned kMostTries = 15;
+	static constexpr unsigned kMostOpeningTries = 6;
+	// How long an acknowledgement waits for company, and how long a closed connection's place
+	// is kept (the RFC: four minutes).
+	static constexpr Clock::duration kDelayedAck = std::chrono::milliseconds(20);
+	static constexpr Clock::duration kTimeWait = std::chrono::seconds(10);
+	// How long the other, which knows that this side has closed, may send nothing before it is
+	// left.
+	static constexpr Clock::duration kFinWait = std::chrono::seconds(60);
+	// What is nonsense and brings no byte is answered once in this time (RFC 5961 section 7).
+	static constexpr Clock::duration kChallenge = std::chrono::milliseconds(500);
+
+	struct Setup {
+		Pair pair;
+		std::uint16_t mss; // that this side receives, and sends at the most
+		std::uint32_t first_sequence;
+		std::function<void(const Segment &)> send;
+		// Bytes that it may hold now in each direction, if that is less than its own
+		// bounds.
+		std::function<std::size_t()> share;
+		// Known on both sides, of a passive one, and over, of any.
+		std::function<void()> established, over;
+	};
+
+	// An active one, which says so to the other; a passive one, from the other's @syn.
+	Connection(Loop &loop, Setup setup, const Segment *syn);
+	Connection(const Connection &) = delete;
+	Connection &operator=(const Connection &) = delete;
+
+	const Pair &pair() const { return setup_.pair; }
+	State state() const { return state_; }
+	// Bytes of a segment at the most.
+	std::size_t mss() const { return mss_; }
+	// Null: nobody is told any more.
+	void set_user(User *user) { user_ = user; }
+
+	// All of @bytes, or, where there is no room or nothing may be sent any more, none.
+	bool write(View bytes);
+	std::size_t room() const
+	{
+		// The stack may have gone before.
+		if (!may_send())
+			return 0;
+		const std::size_t most = std::min(kMostQueued, setup_.share());
+		return most - std::min(most, queued_);
+	}
+	// Bytes that came early, and wait for those before them.
+	std::size_t early() const { return early_bytes_; }
+	// Sends nothing more than what was written.
+	void close();
+	// Ends it at once; the other is told.
+	void abort();
+	// The stack's: it is over, for a reason of the stack's.
+	void fail(End how);
+
+	// A segment of this connection, whole and with its check.
+	void take(const Segment &segment);
+
+private:
+	void enter(State state);
+	void end(End how);
+
+	// What came, by RFC 9293 section 3.10.7.
+	void take_syn_sent(const Segment &segment);
+	bool acceptable(const Segment &segment) const;
+	bool take_acknowledgement(const Segment &segment);
+	void acknowledged(std::uint32_t upto);
+	void duplicate();
+	void finished_sending();
+	void take_data(const Segment &segment);
+	void deliver(std::uint64_t offset, View bytes);
+	void deliver_early();
+	void keep_early(std::uint64_t offset, View bytes);
+	void take_fin();
+	void report_closed();
+
+	void send(std::uint8_t flags, std::uint32_t sequence, View payload = {});
+	void acknowledge_now();
+	void challenge(const Segment &segment);
+	std::uint32_t acceptable_sequence() const;
+	void send_synchronise();
+	void send_available();
+	void resend_first();
+	View written_at(std::uint32_t sequence) const;
+	void timer_fired();
+	void arm();
+	Clock::duration patience();
+
+	std::uint32_t in_flight() const { return next_ - first_; }
+	bool opening() const { return state_ == State::SynSent || state_ == State::SynReceived; }
+	// The timer is not an acknowledgement's.
+	bool waiting() const { return state_ == State::FinWait2 || state_ == State::TimeWait; }
+	bool may_send() const { return state_ == State::Established || state_ == State::CloseWait; }
+
+	Loop &loop_;
+	const Setup setup_;
+	User *user_ = nullptr;
+	State state_ = State::Closed;
+	std::uint32_t mss_;
+
+	// Out. Sequence numbers: of the first byte that is not acknowledged, of the next to send,
+	// of the one behind what was sent.
+	std::uint32_t first_, next_, highest_;
+	std::uint32_t peer_window_ = 0, window_sequence_ = 0, window_acknowledgement_ = 0;
+	std::deque<Bytes> written_; // from first_ on, each a segment
+	std::size_t queued_ = 0;
+	bool blocked_ = false; // a write() was refused
+	bool closing_ = false; // a FIN follows
+	Congestion congestion_;
+	std::uint32_t recover_ = 0; // highest_ when a loss was seen; never far behind first_
+	RoundTrip round_trip_;
+	// The segment that is timed: where it ends, and when it was sent.
+	std::optional<std::pair<std::uint32_t, Clock::time_point>> timed_;
+	unsigned tries_ = 0;
+
+	// In.
+	std::uint32_t expected_ = 0;
+	std::uint64_t received_ = 0;           // bytes: the offset of expected_
+	std::map<std::uint64_t, Bytes> early_; // by offset; no byte twice
+	std::size_t early_bytes_ = 0;
+	std::optional<std::uint64_t> fin_at_;
+	unsigned unacknowledged_ = 0; // segments
+	std::optional<Clock::time_point> challenged_, asked_back_;
+
+	Timer timer_; // for an acknowledgement, or the end of FinWait2 or TimeWait
+	Timer ack_timer_;
+};
+
+} // namespace weft::tcp

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "net/tcp/neighbours.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::tcp
+{
+
+Neighbours::Neighbours(Loop &loop, std::function<void(Ip)> ask, std::function<void(Ip)> unreachable)
+    : loop_(loop), ask_(std::move(ask)), unreachable_(std::move(unreachable)),
+      timer_(loop, [this] { run(); })
+{
+}
+
+void Neighbours::reach(Ip address, For what, std::function<void(Mac)> send)
+{
+	Neighbour &neighbour = place_for(address);
+	if (what == For::Self)
+		neighbour.wanted = loop_.now();
+	if (neighbour.mac) {
+		const Mac mac = neighbour.mac;
+		if (!neighbour.tries && loop_.now() - neighbour.since > kAgeing)
+			ask(address, neighbour);
+		return send(mac);
+	}
+	if (neighbour.waiting.size() == kMostWaiting)
+		neighbour.waiting.erase(neighbour.waiting.begin());
+	neighbour.waiting.push_back(std::move(send));
+	if (!neighbour.tries)
+		ask(address, neighbour);
+}
+
+void Neighbours::ask(Ip address, Neighbour &neighbour)
+{
+	++neighbour.tries;
+	neighbour.since = loop_.now();
+	ask_(address);
+	arm();
+}
+
+void Neighbours::learn(Ip address, Mac mac)
+{
+	if (known_.contains(address))
+		learn_anew(address, mac);
+}
+
+void Neighbours::learn_anew(Ip address, Mac mac)
+{
+	if (!is_station(mac))
+		return;
+	Neighbour &neighbour = place_for(address);
+	neighbour.mac = mac;
+	neighbour.since = loop_.now();
+	neighbour.tries = 0;
+	for (const auto &send : std::exchange(neighbour.waiting, {}))
+		send(mac);
+	arm();
+}
+
+bool Neighbours::knows(Ip address) const
+{
+	const auto found = known_.find(address);
+	return found != known_.end() && found->second.mac;
+}
+
+// Those of whom nothing is known make room for each other; only among the others is there one that
+// is not new.
+Neighbours::Neighbour &Neighbours::place_for(Ip address)
+{
+	if (const auto found = known_.find(address); found != known_.end())
+		return found->second;
+	const auto unknown =
+		std::ranges::count_if(known_, [](const auto &each) { return !each.second.mac; });
+	if (unknown >= static_cast<std::ptrdiff_t>(kMostUnknown))
+		make_room(true);
+	else if (known_.size() == kMostNeighbours)
+		make_room(false);
+	return known_[address];
+}
+
+// By the one that this station has wanted, and then heard of, longest ago.
+void Neighbours::make_room(bool unknown)
+{
+	auto oldest = known_.end();
+	const auto age = [](const Neighbour &each) { return std::pair(each.wanted, each.since); };
+	for (auto it = known_.begin(); it != known_.end(); ++it)
+		if (!it->second.mac == unknown &&
+		    (oldest == known_.end() || age(it->second) < age(oldest->second)))
+			oldest = it;
+	known_.erase(oldest);
+}
+
+void Neighbours::run()
+{
+	std::vector<Ip> lost;
+	for (auto it = known_.begin(); it != known_.end();) {
+		auto &[address, neighbour] = *it;
+		if (!neighbour.tries || loop_.now() - neighbour.since < kPatience) {
+			++it;
+			continue;
+		}
+		if (neighbour.tries < kMostTries) {
+			++neighbour.tries;
+			neighbour.since = loop_.now();
+			ask_(address);
+			++it;
+			continue;
+		}
+		lost.push_back(address);
+		it = known_.erase(it);
+	}
+	arm();
+	for (const Ip address : lost)
+		unreachable_(address);
+}
+
+void Neighbours::arm()
+{
+	auto next = Clock::time_point::max();
+	for (const auto &[address, neighbour] : known_)
+		if (neighbour.tries)
+			next = std::min(next, neighbour.since + kPatience);
+	if (next == Clock::time_point::max())
+		timer_.cancel();
+	else
+		timer_.arm_at(next);
+}
+
+} // namespace weft::tcp

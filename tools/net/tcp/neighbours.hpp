@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Who has which hardware address (RFC 826), and what waits until that is known.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "base/loop.hpp"
+#include "net/tcp/wire.hpp"
+
+namespace weft::tcp
+{
+
+class Neighbours
+{
+public:
+	static constexpr std::size_t kMostNeighbours = 256;
+	// Of them, those of whom nothing is known but that somebody wants them.
+	static constexpr std::size_t kMostUnknown = 64;
+	// Frames that wait for one's address, the newest; times that it is asked for, and how long
+	// an answer is waited for.
+	static constexpr std::size_t kMostWaiting = 4;
+	static constexpr unsigned kMostTries = 3;
+	static constexpr Clock::duration kPatience = std::chrono::seconds(1);
+	// After which an address is asked for again.
+	static constexpr Clock::duration kAgeing = std::chrono::seconds(60);
+
+	// @ask: who has the address? @unreachable: nobody has.
+	Neighbours(Loop &loop, std::function<void(Ip)> ask, std::function<void(Ip)> unreachable);
+
+	// What is sent there: an answer, which anybody can provoke in anybody's name, or what this
+	// station wants itself. No place that the latter has is taken for the former.
+	enum class For { Answer, Self };
+
+	// Calls @send with the neighbour's hardware address, now or when it is known, if it ever
+	// is.
+	void reach(Ip address, For what, std::function<void(Mac)> send);
+	// Somebody says who he is. It counts if he was asked, or is known.
+	void learn(Ip address, Mac mac);
+	// The same of who asks for this station, and so is about to speak.
+	void learn_anew(Ip address, Mac mac);
+
+	// Whether there is a station of this address that has said so.
+	bool knows(Ip address) const;
+	std::size_t size() const { return known_.size(); }
+
+private:
+	struct Neighbour {
+		Mac mac = 0;                // 0: not known
+		Clock::time_point since{};  // known, or asked last
+		Clock::time_point wanted{}; // for this station itself, last
+		unsigned tries = 0;         // while it is asked for
+		std::vector<std::function<void(Mac)>> waiting{};
+	};
+
+	Neighbour &place_for(Ip address);
+	void make_room(bool unknown);
+	void ask(Ip address, Neighbour &neighbour);
+	void run();
+	void arm();
+
+	Loop &loop_;
+	const std::function<void(Ip)> ask_;
+	const std::function<void(Ip)> unreachable_;
+	std::map<Ip, Neighbour> known_;
+	Timer timer_;
+};
+
+} // namespace weft::tcp

@@ -1,0 +1,692 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Segments that no honest peer sends, made by hand: what becomes of the connection, and what
+// anybody can take.
+#include <chrono>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "net/tcp/stack.hpp"
+#include "net/tcp/testing/station.hpp"
+
+namespace weft::tcp
+{
+namespace
+{
+
+using namespace std::chrono_literals;
+using testing::Client;
+
+constexpr Mac kOwnMac = 0x020000000001, kPeerMac = 0x020000000002;
+constexpr Ip kOwn = 0x0a000001, kPeer = 0x0a000002;
+constexpr std::uint16_t kPort = 80, kPeerPort = 2000;
+
+class TcpPeer : public ::testing::Test
+{
+protected:
+	TcpPeer()
+	{
+		stack.add_address(kOwn, 0xffffff00);
+		announce();
+		stack.listen({kOwn, kPort}, [this](const ConnectionPtr &connection) {
+			server.connection = connection;
+			connection->set_user(&server);
+		});
+	}
+	// The peer is heard of, by which it is known for a while.
+	void announce()
+	{
+		stack.receive(encode({kBroadcast, kPeerMac, kTypeArp},
+				     Arp{false, kPeerMac, 0, kPeer, kOwn}));
+		sent.clear();
+	}
+	static Segment segment(std::uint8_t flags, std::uint32_t sequence,
+			       std::uint32_t acknowledgement = 0, View payload = {})
+	{
+		Segment made;
+		made.source = kPeerPort;
+		made.destination = kPort;
+		made.flags = flags;
+		made.sequence = sequence;
+		made.acknowledgement = acknowledgement;
+		made.window = 0xffff;
+		made.payload = payload;
+		return made;
+	}
+	void say(const Segment &said, Ip from = kPeer)
+	{
+		const Bytes bytes = encode(from, kOwn, said);
+		stack.receive(encode({kOwnMac, kPeerMac, kTypeIp},
+				     Packet{from, kOwn, kProtocolTcp, bytes}));
+	}
+	// The segments that were sent since this was asked last; their payloads are gone.
+	std::vector<Segment> heard()
+	{
+		std::vector<Segment> all;
+		for (const Bytes &frame : std::exchange(sent, {})) {
+			const auto packet = parse_packet(View(frame).subspan(kEthernetHeader));
+			if (const auto parsed = packet ? parse_segment(*packet) : std::nullopt) {
+				all.push_back(*parsed);
+				all.back().payload = {};
+			}
+		}
+		return all;
+	}
+	void pass(Clock::duration time)
+	{
+		bool over = false;
+		Timer timer(loop, [&] { over = true; });
+		timer.arm(time);
+		ASSERT_TRUE(loop.run_until([&] { return over; }, time + 1s));
+	}
+	// An echo request.
+	void ping(Ip from)
+	{
+		Bytes echo{8, 0, 0, 0, 0, 1, 0, 2, 'h', 'i'};
+		const auto sum = checksum(echo);
+		echo[2] = static_cast<std::uint8_t>(sum >> 8);
+		echo[3] = static_cast<std::uint8_t>(sum);
+		stack.receive(encode({kOwnMac, kPeerMac, kTypeIp},
+				     Packet{from, kOwn, kProtocolIcmp, echo}));
+	}
+	void establish()
+	{
+		Segment syn = segment(kSyn, 1000);
+		syn.mss = 1460;
+		say(syn);
+		const auto answer = heard();
+		ASSERT_EQ(answer.size(), 1u);
+		EXPECT_EQ(answer[0].flags, kSyn | kAck);
+		EXPECT_EQ(answer[0].acknowledgement, 1001u);
+		EXPECT_EQ(answer[0].mss, 1460);
+		own = answer[0].sequence + 1;
+		say(segment(kAck, 1001, own));
+		ASSERT_EQ(server.connections, 1u);
+	}
+
+	VirtualEnvironment environment;
+	Loop loop{"test", Loop::Mode::Manual, environment};
+	Client server;
+	std::vector<Bytes> sent;
+	Stack stack{
+		loop, {.mac = kOwnMac}, [this](Bytes frame) { sent.push_back(std::move(frame)); }};
+	std::uint32_t own = 0;
+};
+
+// Only the very next number resets; a guess within the window is asked about, one outside of it
+// too, but for a RST.
+TEST_F(TcpPeer, GuessedResetIsChallenged)
+{
+	establish();
+	say(segment(kRst, 1002));
+	auto answer = heard();
+	ASSERT_EQ(answer.size(), 1u);
+	EXPECT_EQ(answer[0].flags, kAck);
+	pass(Connection::kChallenge);
+	say(segment(kRst, 500));
+	EXPECT_TRUE(heard().empty());
+	EXPECT_FALSE(server.end);
+	say(segment(kSyn, 1001));
+	answer = heard();
+	ASSERT_EQ(answer.size(), 1u);
+	EXPECT_EQ(answer[0].flags, kAck);
+	EXPECT_FALSE(server.end);
+	say(segment(kRst, 1001));
+	EXPECT_EQ(server.end, End::Reset);
+}
+
+TEST_F(TcpPeer, AckOfUnsentDataIsIgnored)
+{
+	establish();
+	const Bytes payload{1, 2, 3};
+	say(segment(kAck, 1001, own + 1, payload));
+	EXPECT_TRUE(server.input.empty());
+	EXPECT_EQ(heard().size(), 1u);
+	say(segment(kAck, 1001, own, payload));
+	EXPECT_EQ(server.input.size(), 3u);
+}
+
+// Overlapping pieces in any order are one stream; what is beyond the window is cut off.
+TEST_F(TcpPeer, PiecesOverlap)
+{
+	establish();
+	Bytes all(100);
+	for (std::uint8_t i = 0; i < all.size(); ++i)
+		all[i] = i;
+	const auto piece = [&](std::uint32_t from, std::uint32_t upto) {
+		say(segment(kAck, 1001 + from, own, View(all).subspan(from, upto - from)));
+	};
+	piece(50, 80);
+	piece(40, 60);
+	piece(0, 10);
+	piece(5, 45);
+	piece(79, 100);
+	EXPECT_TRUE(server.input == all);
+	piece(0, 100);
+	EXPECT_EQ(server.input.size(), 100u);
+}
+
+// Bytes behind a gap are kept, but not without end.
+TEST_F(TcpPeer, OutOfOrderDataIsBounded)
+{
+	establish();
+	const Bytes one{9};
+	for (std::uint32_t i = 0; i < 2 * Connection::kMostEarly; ++i)
+		say(segment(kAck, 1001 + 2 + 2 * i, own, one));
+	const Bytes rest(2 * 2 * Connection::kMostEarly, 9);
+	say(segment(kAck, 1001, own, View(rest).first(2)));
+	EXPECT_EQ(server.input.size(), 3u);
+	say(segment(kAck, 1001, own, rest));
+	EXPECT_EQ(server.input.size(), rest.size());
+}
+
+// Without waiting: the first that is missing, and of the same window the next, when it shows (RFC
+// 6582).
+TEST_F(TcpPeer, DuplicateAcksTriggerRetransmission)
+{
+	establish();
+	EXPECT_TRUE(server.connection->write(Bytes(5 * 1460, 1)));
+	EXPECT_EQ(heard().size(), 5u);
+	say(segment(kAck, 1001, own));
+	say(segment(kAck, 1001, own));
+	EXPECT_TRUE(heard().empty());
+	say(segment(kAck, 1001, own));
+	auto again = heard();
+	ASSERT_EQ(again.size(), 1u);
+	EXPECT_EQ(again[0].sequence, own);
+	say(segment(kAck, 1001, own + 2 * 1460));
+	again = heard();
+	ASSERT_EQ(again.size(), 1u);
+	EXPECT_EQ(again[0].sequence, own + 2 * 1460);
+	say(segment(kAck, 1001, own + 5 * 1460));
+	EXPECT_TRUE(heard().empty());
+}
+
+TEST_F(TcpPeer, FinBehindAGapWaits)
+{
+	establish();
+	const Bytes bytes{1, 2, 3, 4};
+	say(segment(kAck | kFin, 1003, own, View(bytes).subspan(2)));
+	EXPECT_FALSE(server.closed_by_peer);
+	say(segment(kAck, 1001, own, View(bytes).first(2)));
+	EXPECT_TRUE(server.closed_by_peer);
+	EXPECT_EQ(server.input.size(), 4u);
+}
+
+// A shut window is asked about, with one byte at a time, and does not end the connection.
+TEST_F(TcpPeer, ZeroWindowIsProbed)
+{
+	establish();
+	Segment shut = segment(kAck, 1001, own);
+	shut.window = 0;
+	say(shut);
+	EXPECT_TRUE(server.connection->write(Bytes(5000, 1)));
+	EXPECT_TRUE(heard().empty());
+	std::size_t probes = 0;
+	for (int i = 0; i < 20; ++i) {
+		ASSERT_TRUE(loop.run_until([&] { return !sent.empty(); }, 5min));
+		probes += heard().size();
+		say(shut);
+		announce();
+	}
+	EXPECT_EQ(probes, 20u);
+	EXPECT_FALSE(server.end);
+	say(segment(kAck, 1001, own + 1));
+	ASSERT_TRUE(loop.run_until([&] { return heard().size() >= 3; }, 5min));
+}
+
+// Meanwhile what comes is acknowledged by a number that the peer takes: it has dropped the byte.
+TEST_F(TcpPeer, AcknowledgesWhileAWindowIsProbed)
+{
+	establish();
+	Segment shut = segment(kAck, 1001, own);
+	shut.window = 0;
+	say(shut);
+	EXPECT_TRUE(server.connection->write(Bytes(10, 1)));
+	ASSERT_TRUE(loop.run_until([&] { return !sent.empty(); }, 5min));
+	heard();
+	const Bytes bytes(1460, 3);
+	for (std::uint32_t i = 0; i < 2; ++i) {
+		Segment data = segment(kAck, 1001 + 1460 * i, own, bytes);
+		data.window = 0;
+		say(data);
+	}
+	const auto answer = heard();
+	ASSERT_EQ(answer.size(), 1u);
+	EXPECT_EQ(answer[0].acknowledgement, 1001u + 2 * 1460);
+	EXPECT_EQ(answer[0].sequence, own);
+	EXPECT_EQ(server.input.size(), 2 * 1460u);
+	server.connection->abort();
+	EXPECT_EQ(heard().at(0).sequence, own);
+}
+
+// The peer may have had everything, and only not been heard.
+TEST_F(TcpPeer, AckAfterTimeoutIsAccepted)
+{
+	establish();
+	EXPECT_TRUE(server.connection->write(Bytes(3 * 1460, 1)));
+	EXPECT_EQ(heard().size(), 3u);
+	ASSERT_TRUE(loop.run_until([&] { return !sent.empty(); }, 5s));
+	EXPECT_EQ(heard().at(0).sequence, own);
+	const Bytes bytes(1460, 3);
+	say(segment(kAck, 1001, own, bytes));
+	say(segment(kAck, 1001 + 1460, own, bytes));
+	const auto answer = heard();
+	ASSERT_FALSE(answer.empty());
+	EXPECT_EQ(answer.back().acknowledgement, 1001u + 2 * 1460);
+	EXPECT_EQ(answer.back().sequence, own + 3 * 1460);
+	server.connection->abort();
+	const auto reset = heard();
+	ASSERT_EQ(reset.size(), 1u);
+	EXPECT_EQ(reset[0].flags, kRst | kAck);
+	EXPECT_EQ(reset[0].sequence, own + 3 * 1460);
+}
+
+TEST_F(TcpPeer, PeerThatNeverClosesTimesOut)
+{
+	establish();
+	server.connection->close();
+	EXPECT_EQ(heard().at(0).flags, kAck | kFin);
+	say(segment(kAck, 1001, own + 1));
+	EXPECT_EQ(server.connection->state(), State::FinWait2);
+	// As long as something comes it may go on.
+	const Bytes one{1};
+	pass(Connection::kFinWait - 1s);
+	say(segment(kAck, 1001, own + 1, one));
+	pass(Connection::kFinWait - 1s);
+	EXPECT_FALSE(server.end);
+	announce();
+	pass(2s);
+	EXPECT_EQ(server.end, End::TimedOut);
+	EXPECT_EQ(heard().at(0).flags, kRst | kAck);
+	EXPECT_EQ(stack.connections(), 0u);
+}
+
+TEST_F(TcpPeer, ZeroWindowOfADeadPeerTimesOut)
+{
+	establish();
+	Segment shut = segment(kAck, 1001, own);
+	shut.window = 0;
+	say(shut);
+	EXPECT_TRUE(server.connection->write(Bytes(5000, 1)));
+	ASSERT_TRUE(loop.run_until([&] { return server.end.has_value(); }, 20min));
+	EXPECT_EQ(server.end, End::TimedOut);
+}
+
+// However often it was asked about, what follows its end has all its tries and its own time.
+TEST_F(TcpPeer, OpenedWindowRestartsSending)
+{
+	establish();
+	Segment shut = segment(kAck, 1001, own);
+	shut.window = 0;
+	say(shut);
+	EXPECT_TRUE(server.connection->write(Bytes(1460, 1)));
+	for (unsigned i = 0; i < Connection::kMostTries + 5; ++i) {
+		ASSERT_TRUE(loop.run_until([&] { return !sent.empty(); }, 5min));
+		heard();
+		say(shut);
+		announce();
+	}
+	say(segment(kAck, 1001, own));
+	const auto first = heard();
+	ASSERT_EQ(first.size(), 1u);
+	EXPECT_EQ(first[0].sequence, own);
+	// It is lost.
+	pass(10s);
+	EXPECT_FALSE(server.end);
+	EXPECT_GE(heard().size(), 2u);
+}
+
+// A time-out sends what has arrived again; the answers to it ask for nothing.
+TEST_F(TcpPeer, AcksOfRetransmissionsTriggerNothing)
+{
+	establish();
+	EXPECT_TRUE(server.connection->write(Bytes(5 * 1460, 1)));
+	heard();
+	ASSERT_TRUE(loop.run_until([&] { return !sent.empty(); }, 5s));
+	heard();
+	say(segment(kAck, 1001, own + 1460));
+	EXPECT_EQ(heard().size(), 2u);
+	for (unsigned i = 0; i < 4; ++i)
+		say(segment(kAck, 1001, own + 1460));
+	EXPECT_TRUE(heard().empty());
+}
+
+// A peer that remembers a connection of before is told that it is over.
+TEST_F(TcpPeer, SynAckForAnotherConnectionIsReset)
+{
+	Client client;
+	client.connection = stack.connect({kPeer, 90}, client);
+	const auto syn = heard();
+	ASSERT_EQ(syn.size(), 1u);
+	Segment foreign = segment(kAck, 777, syn[0].sequence + 5000);
+	foreign.source = 90;
+	foreign.destination = syn[0].source;
+	say(foreign);
+	auto answer = heard();
+	ASSERT_EQ(answer.size(), 1u);
+	EXPECT_EQ(answer[0].flags, kRst);
+	EXPECT_EQ(answer[0].sequence, foreign.acknowledgement);
+	foreign.flags |= kRst;
+	say(foreign);
+	EXPECT_TRUE(heard().empty());
+	Segment right = foreign;
+	right.flags = kSyn | kAck;
+	right.acknowledgement = syn[0].sequence + 1;
+	say(right);
+	EXPECT_EQ(client.connections, 1u);
+	client.connection->set_user(nullptr);
+}
+
+// No byte is kept twice, and a short piece keeps out no more than itself.
+TEST_F(TcpPeer, OutOfOrderDataIsStoredOnce)
+{
+	establish();
+	const Bytes bytes(1460, 9);
+	say(segment(kAck, 1001 + 100, own, View(bytes).first(1)));
+	for (std::uint32_t i = 0; i < 40; ++i)
+		say(segment(kAck, 1001 + 100 - i, own, bytes));
+	EXPECT_LE(server.connection->early(), 1460u + 40);
+	EXPECT_GE(server.connection->early(), 1460u);
+	say(segment(kAck, 1001, own, View(bytes).first(100)));
+	EXPECT_EQ(server.input.size(), 1560u);
+	EXPECT_EQ(server.connection->early(), 0u);
+}
+
+// Two that disagree on numbers do not tell each other so without end.
+TEST_F(TcpPeer, ChallengeAcksAreRateLimited)
+{
+	establish();
+	for (unsigned i = 0; i < 100; ++i) {
+		say(segment(kAck, 500, own));
+		say(segment(kAck, 1001, own + 100));
+		say(segment(kAck, 1001, own - 100000));
+		say(segment(kSyn, 1001));
+		say(segment(kRst, 1005));
+	}
+	// One for each kind: what says nothing keeps no RST of the peer's from being asked about.
+	EXPECT_EQ(heard().size(), 2u);
+	pass(Connection::kChallenge);
+	say(segment(kAck, 500, own));
+	EXPECT_EQ(heard().size(), 1u);
+	// Bytes that come again have missed theirs.
+	const Bytes one{1};
+	for (unsigned i = 0; i < 3; ++i)
+		say(segment(kAck, 990, own, one));
+	EXPECT_EQ(heard().size(), 3u);
+	EXPECT_FALSE(server.end);
+}
+
+// What is acknowledged from long ago was guessed, and so were the bytes with it.
+TEST_F(TcpPeer, DataWithAnOldAckIsRejected)
+{
+	establish();
+	const Bytes one{1};
+	say(segment(kAck, 1001, own - 0x10000, one));
+	EXPECT_TRUE(server.input.empty());
+	say(segment(kAck, 1001, own - 0x100, one));
+	EXPECT_EQ(server.input.size(), 1u);
+}
+
+// Who begins and does not go on takes a bounded number of places, and no established connection's.
+TEST_F(TcpPeer, HalfOpenConnectionsAreBounded)
+{
+	establish();
+	for (std::uint32_t i = 0; i < 3 * Stack::kMostUnfinished; ++i) {
+		Segment syn = segment(kSyn, i);
+		syn.source = static_cast<std::uint16_t>(3000 + i);
+		say(syn);
+	}
+	EXPECT_EQ(stack.connections(), Stack::kMostUnfinished + 1);
+	EXPECT_FALSE(server.end);
+	ASSERT_TRUE(loop.run_until([&] { return stack.connections() == 1; }, 20min));
+}
+
+// The one caller that is honest has one call.
+TEST_F(TcpPeer, BusiestCallerIsEvicted)
+{
+	Segment honest = segment(kSyn, 5000);
+	honest.source = 999;
+	say(honest);
+	const std::uint32_t answered = heard().at(0).sequence;
+	for (std::uint32_t i = 0; i < 3 * Stack::kMostUnfinished; ++i) {
+		Segment syn = segment(kSyn, i);
+		syn.source = static_cast<std::uint16_t>(3000 + i);
+		say(syn, kPeer + 1);
+	}
+	EXPECT_EQ(stack.connections(), Stack::kMostUnfinished);
+	honest.flags = kAck;
+	honest.sequence = 5001;
+	honest.acknowledgement = answered + 1;
+	say(honest);
+	EXPECT_EQ(server.connections, 1u);
+}
+
+// So do those whom no station is: a flood of calls, each by another invented address, and more of
+// them than there are places, keeps nobody out who has said who he is.
+TEST_F(TcpPeer, SpoofedCallersAreEvicted)
+{
+	constexpr Ip network = kOwn & 0xffff0000;
+	stack.add_address(network + 0x0101, 0xffff0000);
+	Segment honest = segment(kSyn, 5000);
+	honest.source = 999;
+	say(honest);
+	const std::uint32_t answered = heard().at(0).sequence;
+	for (std::uint32_t i = 0; i < 3 * Stack::kMostUnfinished; ++i)
+		say(segment(kSyn, i), network + 0x0200 + i);
+	EXPECT_EQ(stack.connections(), Stack::kMostUnfinished);
+	honest.flags = kAck;
+	honest.sequence = 5001;
+	honest.acknowledgement = answered + 1;
+	say(honest);
+	EXPECT_EQ(server.connections, 1u);
+	// Nor is a place taken by who cannot be answered.
+	ASSERT_TRUE(loop.run_until([&] { return stack.connections() == 1; }, 20min));
+	say(segment(kSyn, 1), 0x0b000001);
+	EXPECT_EQ(stack.connections(), 1u);
+}
+
+// Closed ones make room before their time.
+TEST_F(TcpPeer, TimeWaitConnectionsAreEvictedFirst)
+{
+	for (std::uint32_t i = 0; i < Stack::kMostConnections + 10; ++i) {
+		Client one;
+		server = Client{};
+		Segment syn = segment(kSyn, 1000);
+		syn.source = static_cast<std::uint16_t>(3000 + i);
+		say(syn);
+		const auto answer = heard();
+		ASSERT_EQ(answer.size(), 1u) << i;
+		syn.flags = kAck;
+		syn.sequence = 1001;
+		syn.acknowledgement = answer[0].sequence + 1;
+		say(syn);
+		server.connection->close();
+		syn.flags = kAck | kFin;
+		++syn.acknowledgement;
+		say(syn);
+		heard();
+		// The user is done with it.
+		ASSERT_EQ(server.end, End::Closed) << i;
+		loop.poll();
+	}
+	EXPECT_EQ(stack.connections(), Stack::kMostConnections);
+	pass(Connection::kTimeWait + 1s);
+	EXPECT_EQ(stack.connections(), 0u);
+}
+
+// An end of which the user cannot be told is one all the same, and the stack goes after it.
+TEST_F(TcpPeer, EndsAlthoughItsUserFails)
+{
+	struct Failing final : User {
+		void connected() override {}
+		void received(View) override {}
+		void writable() override {}
+		void peer_closed() override {}
+		void ended(End) override { throw std::bad_alloc(); }
+	} failing;
+	const ConnectionPtr connection = stack.connect({kPeer, 90}, failing);
+	EXPECT_THROW(connection->abort(), std::bad_alloc);
+	EXPECT_EQ(stack.connections(), 0u);
+}
+
+// What a listener has with it is there until it has returned.
+TEST_F(TcpPeer, ListenerMayStopInItsCallback)
+{
+	auto kept = std::make_shared<int>(1);
+	const std::weak_ptr<int> watched = kept;
+	bool there = false;
+	stack.stop_listening({kOwn, kPort});
+	stack.listen({kOwn, kPort}, [&, kept = std::move(kept)](const ConnectionPtr &connection) {
+		connection->set_user(&server);
+		server.connection = connection;
+		stack.stop_listening({kOwn, kPort});
+		there = !watched.expired();
+	});
+	establish();
+	EXPECT_TRUE(there);
+	EXPECT_TRUE(watched.expired());
+}
+
+TEST_F(TcpPeer, UnknownConnectionsAreReset)
+{
+	Segment stray = segment(kAck, 5, 77);
+	say(stray);
+	auto answer = heard();
+	ASSERT_EQ(answer.size(), 1u);
+	EXPECT_EQ(answer[0].flags, kRst);
+	EXPECT_EQ(answer[0].sequence, 77u);
+	stray = segment(kSyn, 5);
+	stray.destination = 81;
+	say(stray);
+	answer = heard();
+	ASSERT_EQ(answer.size(), 1u);
+	EXPECT_EQ(answer[0].flags, kRst | kAck);
+	EXPECT_EQ(answer[0].acknowledgement, 6u);
+	say(segment(kRst, 5));
+	EXPECT_TRUE(heard().empty());
+}
+
+// Checks that are wrong, lengths that lie, fragments, options without an end.
+TEST_F(TcpPeer, InvalidPacketsAreIgnored)
+{
+	const Bytes good =
+		encode({kOwnMac, kPeerMac, kTypeIp},
+		       Packet{kPeer, kOwn, kProtocolTcp, encode(kPeer, kOwn, segment(kSyn, 1))});
+	for (std::size_t i = kEthernetHeader; i < good.size(); ++i)
+		for (const std::uint8_t bit : {0x01, 0x80}) {
+			Bytes spoilt = good;
+			spoilt[i] ^= bit;
+			stack.receive(spoilt);
+			EXPECT_TRUE(heard().empty()) << i;
+		}
+	for (std::size_t size = 0; size < good.size(); ++size)
+		stack.receive(View(good).first(size));
+	EXPECT_TRUE(heard().empty());
+	EXPECT_EQ(stack.connections(), 0u);
+	stack.receive(good);
+	EXPECT_EQ(heard().size(), 1u);
+}
+
+TEST_F(TcpPeer, AnswersArpAndPing)
+{
+	stack.receive(
+		encode({kBroadcast, kPeerMac, kTypeArp}, Arp{false, kPeerMac, 0, kPeer, kOwn}));
+	ASSERT_EQ(sent.size(), 1u);
+	const auto arp = parse_arp(View(sent[0]).subspan(kEthernetHeader));
+	ASSERT_TRUE(arp);
+	EXPECT_TRUE(arp->reply);
+	EXPECT_EQ(arp->sender_mac, kOwnMac);
+	sent.clear();
+	stack.receive(
+		encode({kBroadcast, kPeerMac, kTypeArp}, Arp{false, kPeerMac, 0, kPeer, kOwn + 5}));
+	EXPECT_TRUE(sent.empty());
+	ping(kPeer);
+	ASSERT_EQ(sent.size(), 1u);
+	const auto packet = parse_packet(View(sent[0]).subspan(kEthernetHeader));
+	ASSERT_TRUE(packet);
+	EXPECT_EQ(packet->destination, kPeer);
+	EXPECT_EQ(packet->payload[0], 0);
+	EXPECT_EQ(packet->payload[9], 'i');
+	EXPECT_EQ(checksum(packet->payload), 0);
+}
+
+// A station that claims every address has a bounded number of places; the newest are known.
+TEST_F(TcpPeer, NeighboursAreBounded)
+{
+	unsigned asked = 0, lost = 0, reached = 0;
+	Neighbours neighbours(loop, [&](Ip) { ++asked; }, [&](Ip) { ++lost; });
+	for (Ip address = 1; address <= 1000; ++address) {
+		neighbours.learn_anew(address, kPeerMac);
+		neighbours.reach(address, Neighbours::For::Answer, [&](Mac) { ++reached; });
+	}
+	EXPECT_EQ(neighbours.size(), Neighbours::kMostNeighbours);
+	EXPECT_EQ(reached, 1000u);
+	EXPECT_EQ(asked, 0u);
+	neighbours.learn(5000, kPeerMac);
+	neighbours.learn_anew(5001, kBroadcast);
+	neighbours.reach(5001, Neighbours::For::Answer, [&](Mac) { ++reached; });
+	EXPECT_EQ(asked, 1u);
+	ASSERT_TRUE(loop.run_until([&] { return lost == 1; }, 1min));
+	EXPECT_EQ(asked, Neighbours::kMostTries);
+	EXPECT_EQ(reached, 1000u);
+}
+
+// Who invents addresses takes the places of those that are as good as invented, not of those with
+// whom this station speaks; and there is always a place for whom it wants.
+TEST_F(TcpPeer, NeighboursInUseAreKept)
+{
+	using For = Neighbours::For;
+	unsigned reached = 0;
+	std::vector<Ip> asked;
+	Neighbours neighbours(loop, [&](Ip address) { asked.push_back(address); }, [](Ip) {});
+	const auto count = [&](Mac) { ++reached; };
+	neighbours.learn_anew(7, kPeerMac);
+	neighbours.reach(7, For::Self, count);
+	EXPECT_EQ(reached, 1u);
+	pass(1ms);
+	for (Ip address = 1000; address < 2000; ++address) {
+		neighbours.reach(address, For::Answer, count);
+		neighbours.learn_anew(address + 5000, kPeerMac);
+		neighbours.reach(address + 5000, For::Answer, [](Mac) {});
+	}
+	EXPECT_EQ(neighbours.size(), Neighbours::kMostNeighbours);
+	neighbours.reach(7, For::Self, count);
+	EXPECT_EQ(reached, 2u);
+	asked.clear();
+	neighbours.reach(8, For::Self, count);
+	EXPECT_EQ(asked, std::vector<Ip>{8});
+	for (Ip address = 2000; address < 3000; ++address)
+		neighbours.reach(address, For::Answer, count);
+	neighbours.learn(8, kPeerMac);
+	EXPECT_EQ(reached, 3u);
+}
+
+// Only who can be a neighbour is one, and nobody is answered for all.
+TEST_F(TcpPeer, AnswersOnlyItsOwnAddress)
+{
+	const auto ask = [&](Mac mac, Ip sender) {
+		sent.clear();
+		stack.receive(
+			encode({kBroadcast, kPeerMac, kTypeArp}, Arp{false, mac, 0, sender, kOwn}));
+		return sent.size();
+	};
+	EXPECT_EQ(ask(kPeerMac, kPeer + 1), 1u);
+	EXPECT_EQ(ask(kBroadcast, kPeer + 2), 0u);
+	EXPECT_EQ(ask(0, kPeer + 2), 0u);
+	// Answered, but not kept: 300 of no own network take no place.
+	for (Ip address = 0x0b000001; address < 0x0b000001 + 300; ++address)
+		EXPECT_EQ(ask(kPeerMac, address), 1u);
+	sent.clear();
+	ping(kPeer + 1);
+	ASSERT_EQ(sent.size(), 1u);
+	EXPECT_EQ(parse_ethernet(sent[0])->type, kTypeIp);
+	sent.clear();
+	for (const Ip nobody : {Ip{0}, Ip{0xe0000001}, Ip{0xffffffff}, kOwn | 0xff})
+		ping(nobody);
+	EXPECT_TRUE(sent.empty());
+}
+
+} // namespace
+} // namespace weft::tcp

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * A request whose answer may take more than one slice of work to find.
+ */
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "sm/records.hpp"
+#include "sm/work.hpp"
+
+namespace weft::sm
+{
+
+class Query
+{
+public:
+	enum class Step : std::uint8_t { more, done };
+	/* Adds the next few records, and charges for it. Called until it returns done. */
+	using Next = std::function<Step(RecordSet &answer, Work &work)>;
+
+	/* An answer that is complete. */
+	explicit Query(RecordSet answer) : answer_(std::move(answer)), done_(true) {}
+	explicit Query(Next next) : next_(std::move(next)) {}
+
+	/* One step for each of @count items. */
+	static Query each(std::size_t count,
+			  std::function<void(std::size_t, RecordSet &, Work &)> visit)
+	{
+		return Query([count, visit = std::move(visit),
+			      at = std::size_t{0}](RecordSet &answer, Work &work) mutable {
+			if (at == count)
+				return Step::done;
+			visit(at++, answer, work);
+			return Step::more;
+		});
+	}
+
+	/* Goes on while there is work left; returns whether the answer is complete. */
+	bool run(Work &work)
+	{
+		while (!done_ && work.left()) {
+			const std::size_t before = answer_.bytes().size();
+			done_ = next_(answer_, work) == Step::done;
+			work.charge(cost::copied(answer_.bytes().size() - before));
+			if (answer_.bytes().size() > answer_bytes_max) {
+				answer_ = RecordSet::failure(ib::sa_status_no_resources);
+				done_ = true;
+			}
+		}
+		return done_;
+	}
+	const RecordSet &answer() const { return answer_; }
+
+private:
+	/* More than any table of 10,000 ports has. */
+	static constexpr std::size_t answer_bytes_max = std::size_t{16} << 20;
+
+	Next next_;
+	RecordSet answer_;
+	bool done_ = false;
+};
+
+} // namespace weft::sm

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * A subnet administration that talks nonsense on purpose, for clients to be tried on.
+ */
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <random>
+
+#include <ib/sa.hpp>
+
+namespace weft::sm
+{
+
+class ReplyCorrupter
+{
+public:
+	/*
+	 * From now on one answer in `one_in` is nonsense, drawn from `seed`; 0 ends it. Any thread.
+	 */
+	void randomise(std::uint64_t seed, std::uint32_t one_in);
+	/* How many answers were nonsense. Any thread. */
+	std::uint64_t corrupted() const { return corrupted_.load(std::memory_order_relaxed); }
+
+	/*
+	 * Makes nonsense of the answer if it is its turn. Whose answer it is stays right (class,
+	 * method and transaction), so that it gets past the matching of requests, IBA 13.4.6.4, and
+	 * into the client. On the manager's thread.
+	 */
+	void pass(ib::SaMad &answer);
+
+private:
+	std::uint32_t below(std::uint32_t end);
+
+	std::atomic<std::uint32_t> one_in_{0};
+	std::atomic<std::uint64_t> seed_{0};
+	std::atomic<std::uint64_t> corrupted_{0};
+	/* The manager's thread only; begins anew with every seed. */
+	std::optional<std::uint64_t> drawn_from_;
+	std::mt19937_64 random_;
+};
+
+} // namespace weft::sm

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * Log lines that a port can cause by what it sends. Each port has its own bound, so that one that
+ * causes lines without end can neither fill the log nor hide the lines about others.
+ */
+#pragma once
+
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "base/line_budget.hpp"
+#include <ib/types.hpp>
+
+namespace weft::sm
+{
+
+class SourceLog
+{
+public:
+	/* For lines about nodes whose LID is not known. */
+	static constexpr ib::Lid no_lid = 0;
+
+	template<class... Args>
+	void info(ib::Lid source, Clock::time_point now, fmt::format_string<Args...> text,
+		  Args &&...args)
+	{
+		log(spdlog::level::info, source, now, text, std::forward<Args>(args)...);
+	}
+	template<class... Args>
+	void warn(ib::Lid source, Clock::time_point now, fmt::format_string<Args...> text,
+		  Args &&...args)
+	{
+		log(spdlog::level::warn, source, now, text, std::forward<Args>(args)...);
+	}
+
+private:
+	template<class... Args>
+	void log(spdlog::level::level_enum level, ib::Lid source, Clock::time_point now,
+		 fmt::format_string<Args...> text, Args &&...args)
+	{
+		const auto taken = budgets_[source].take(now);
+		if (taken.allowed)
+			spdlog::log(level, "sm: {}{}",
+				    fmt::format(text, std::forward<Args>(args)...),
+				    withheld_text(taken.withheld));
+	}
+
+	/* No more of them than LIDs. */
+	std::unordered_map<ib::Lid, LineBudget> budgets_;
+};
+
+} // namespace weft::sm

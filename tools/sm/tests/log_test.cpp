@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Proves what guests can have the subnet manager write to the log.
+#include <gtest/gtest.h>
+
+#include "sm/tests/captured_log.hpp"
+#include "sm/tests/sa_lab.hpp"
+
+namespace weft::sm
+{
+namespace
+{
+
+using namespace testing;
+
+TEST(SmLog, NodeDescriptionsAreEscaped)
+{
+	Lab lab;
+	fabric::Switch &sw = lab.fabric.add_switch({.name = "sw", .ports = 4});
+	fabric::Port &port = lab.fabric.add_port("host");
+	lab.fabric.connect(port, sw.port(1));
+	const fabric::MadPort host(port,
+				   {.description = "\x1b[2Jforged\nline", .node_guid = 0x1000}, {});
+	const CapturedLog log;
+	ASSERT_TRUE(Lab::settled(lab.start(sw, 2)));
+	EXPECT_NE(std::string::npos, log.text().find("\\x1b[2Jforged\\x0aline")) << log.text();
+	EXPECT_EQ(std::string::npos, log.text().find('\x1b')) << log.text();
+	EXPECT_EQ(std::string::npos, log.text().find("\nline")) << log.text();
+}
+
+// Tables that are not acknowledged: no more than a few at a time, and the rest is refused.
+TEST_F(SaTest, RefusedTablesDoNotFillTheLog)
+{
+	const CapturedLog log;
+	for (unsigned i = 0; i < 500; i++) {
+		ib::SaMad mad = a.request(MadMethod::get_table, ib::attr_node_record, 0);
+		a.send_sa(mad);
+		lab.loop.poll();
+	}
+	// One request that is answered, so that all the others have been handled.
+	ASSERT_TRUE(path(b, c));
+	EXPECT_GT(log.lines(), 0u);
+	EXPECT_LT(log.lines(), 20u) << log.text();
+}
+
+} // namespace
+} // namespace weft::sm

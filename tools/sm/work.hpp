@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * How much the manager does for others at a time. Time is not measured but counted, in units of
+ * about 20 ns, so that the same requests cost the same on any host and in every run.
+ */
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::sm
+{
+
+/* What things cost, in units. */
+namespace cost
+{
+/* A switch on a route, a record that is compared, a subscription that is looked at. */
+constexpr std::int64_t route_hop = 1;
+constexpr std::int64_t compared = 2;
+/* Two ports that are matched before their routes are walked. */
+constexpr std::int64_t port_pair = 2;
+/* A MAD that is parsed and dispatched; one that is built and sent. */
+constexpr std::int64_t mad_received = 16;
+constexpr std::int64_t mad_sent = 128;
+/* An SMP of a sweep, with its answer. */
+constexpr std::int64_t smp = 256;
+
+constexpr std::int64_t copied(std::size_t bytes)
+{
+	return 1 + static_cast<std::int64_t>(bytes / 64);
+}
+} // namespace cost
+
+/* Counts what is done against a budget, which the last item may overdraw. */
+class Work
+{
+public:
+	/* Of one requester, before others have their turn. */
+	static constexpr std::int64_t quantum = 128;
+	/* Of all requesters, before the manager looks at its own tasks and its loop at others. */
+	static constexpr std::int64_t slice = 32 * quantum;
+	/* Of all requesters, for each SMP of a sweep that is answered meanwhile. */
+	static constexpr std::int64_t share_of_smp = cost::smp / 2;
+
+	explicit Work(std::int64_t budget) : budget_(budget) {}
+
+	void charge(std::int64_t units) { done_ += units; }
+	bool left() const { return done_ < budget_; }
+	std::int64_t remaining() const { return std::max<std::int64_t>(budget_ - done_, 0); }
+	std::int64_t done() const { return done_; }
+
+private:
+	const std::int64_t budget_;
+	std::int64_t done_ = 0;
+};
+
+} // namespace weft::sm

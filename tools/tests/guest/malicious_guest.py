@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A third machine that means no good: what it does at its own card takes nothing from two others on the lab."""
+import itertools
+import json
+import pathlib
+import re
+import resource
+import signal
+import sys
+import time
+
+from lab import cache
+
+sys.path.insert(0, str(cache.TREE / "hw/mlx4/tests/support"))
+
+from lab.echo import Echoes
+from lab.fabric import Fabric
+from lab.testing import test
+
+from stock import active, check, interfaces_up, lid, load
+from traffic import StockNode
+
+# A frame to all of the Ethernet counts once for each of these, so that the flood is beyond its bound however slowly it is sent.
+QUIET_HOSTS = 60
+# The neighbour's card has a port at either end of the trunk that the traffic of the two takes.
+LAB = """
+[[switch]]
+name = "switch1"
+[[switch]]
+name = "switch2"
+[[ethernet]]
+name = "lan"
+[[host]]
+name = "node1"
+[[host]]
+name = "node2"
+[[host]]
+name = "node3"
+ports = 2
+ethernet = "lan"
+[[link]]
+ends = ["switch1", "switch2"]
+[[link]]
+ends = ["node1", "switch1"]
+[[link]]
+ends = ["node2", "switch2"]
+[[link]]
+ends = ["node3/1", "switch2"]
+[[link]]
+ends = ["node3/2", "switch1"]
+""" + "".join(f"""
+[[host]]
+name = "quiet{number}"
+ethernet = "lan"
+""" for number in range(QUIET_HOSTS))
+
+# What the cards of three machines may take of the daemon, beside the machines' own memory: see "What one guest can take" in
+# Documentation/mlx4.rst.
+MEMORY_BOUND_KIB = 512 << 10
+# The control socket answers within a second; on a machine so much slower, later.
+ANSWER_S = 1.0
+# Descriptors that the daemon has left when the neighbour comes: enough for its card and for who looks at the fabric, and fewer than one message
+# may bring.
+DESCRIPTORS = 14
+EXCHANGES = 2000
+# RDMA of one round: as much as the region that it goes to has, in messages of several packets.
+MESSAGES, MESSAGE = 16, 16 << 10
+
+# What each act does in one turn at least, as weft-intruder counts it; it fails by itself where the card carries out what it
+# should refuse, or the other way round.
+EFFECTS = {
+    "last-descriptors": {"cards-lost": 1},
+    "giants": {"requests": 8, "packets": 1 << 15},
+    "all-memory": {"mappings": 256, "refused": 4},
+    "splits": {"pieces": 65000, "refused": 16},
+    "truncated-memory": {"cards-lost": 1},
+    "descriptors": {"connections": 500, "descriptors": 256},
+    "traps": {"packets": 1000},
+    "foreign-members": {"packets": 4},
+    "foreign-pkeys": {"packets": 200, "tables": 1},
+    "vl15": {"packets": 200},
+    "keys": {"writes": 64, "packets": 16},
+    "anything": {"registers": 100, "commands": 100},
+    "all-paths": {"packets": 1000},
+    "multicast-storms": {"requests": 8, "packets": 1 << 12},
+    "broken-queues": {"queues": 768},
+    "many-members": {"queues": 768, "requests": 8, "received": 1024},
+    "ethernet-floods": {"frames": 4000},
+}
+
+
+def anonymous_memory(process):
+    """What the process has taken for itself: the machines' memory, which it maps, is shared and does not count."""
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+        return int(re.search(r"RssAnon:\s+(\d+) kB", status.read())[1])
+
+
+def leave_descriptors(process, number):
+    """Has the process run out of descriptors when it takes so many more."""
+    taken = sorted(int(entry.name) for entry in pathlib.Path(f"/proc/{process.pid}/fd").iterdir())
+    limit = next(limit for limit in itertools.count(number) if limit - sum(fd < limit for fd in taken) == number)
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (limit, limit))
+
+
+def port_of(node):
+    """LID:GUID, as weft-intruder wants to have it."""
+    gid = node.run("cat /sys/class/infiniband/mlx4_0/ports/1/gids/0").out.strip()
+    return f"{lid(node)}:{''.join(gid.split(':')[4:])}"
+
+
+class Rdma:
+    """Writes into the memory of another machine and reads back from it; each byte is compared, on either side."""
+
+    def __init__(self, lab, *nodes):
+        self._nodes = [StockNode(node, lab.program("weft-traffic")) for node in nodes]
+        for node in self._nodes:
+            node.load()
+        self._here, self._there = (node.open(type="rc", size=MESSAGES * MESSAGE) for node in self._nodes)
+        self._here.join(self._there)
+        self.rounds = 0
+
+    def round(self):
+        """What was there before is of another seed."""
+        pattern = {"count": MESSAGES, "size": MESSAGE, "seed": 1 + self.rounds * MESSAGES}
+        for operation, reached in (("write", self._there), ("read", self._here)):
+            done = self._here.send(op=operation, **pattern, **self._there.memory)
+            assert done["done"] == str(MESSAGES), done[""]
+            assert reached.verify(**pattern)["good"] == str(MESSAGES)
+        self.rounds += 1
+
+
+def effects(output):
+    """What weft-intruder says of each act: its turns and its effects."""
+    return {name: {word: int(number) for word, number in re.findall(r"(\S+)=(\d+)", rest)}
+            for name, rest in re.findall(r"^(\S+) (.*)$", output, re.M)}
+
+
+@test(kernels=("stock",), timeout=400)
+def malicious_guest_does_not_disturb_others(lab):
+    """Beside flood pings, and sends, RDMA writes and RDMA reads whose data are compared, a neighbour cuts large sends into bytes, maps all of memory, splits windows,
+    truncates its memory, takes the last descriptors that the daemon has, sends traps by the thousand, joins and leaves for others, uses foreign P_Keys, VL15 and
+    guessed keys, asks for all paths, sends to all by multicast and on an Ethernet, delivers a group's packets to hundreds of queue pairs, and leaves queue pairs in error, in an order drawn from the seed: no ping and no byte of the two is lost, the daemon stays within its memory, and its control socket answers."""
+    fabric = Fabric(lab, LAB)
+    machines = [lab.guest(f"node{number}", kernel="stock", share=None, vfio_user=[socket])
+                for number, socket in enumerate(fabric.sockets[:2], 1)]
+    with lab.boot(*machines) as (node1, node2):
+        load(node1, node2)
+        active(node1, node2)
+        interfaces_up(node1, node2)
+        node1.wait_for("ping -q -c 1 -W 1 10.0.0.2", timeout=30, what="a first answer")
+        rdma = Rdma(lab, node1, node2)
+        echoes = Echoes(node1, node2)
+        flood = node1.spawn("ping -f -q 10.0.0.2")
+        # What the two machines have of the daemon they have by now; from here on it has hardly more to give.
+        rdma.round()
+        leave_descriptors(fabric.process, DESCRIPTORS)
+        largest, slowest, exchanges, rounds_beside = 0, 0.0, 0, 0
+        serving = asking = intruder = None
+        while not intruder or intruder.poll() is None or asking:
+            if not asking:
+                serving = node1.spawn(f"ibv_rc_pingpong -c -n {EXCHANGES}")
+                node1.wait_for("ss -ltn | grep -q :18515", timeout=30, what="ibv_rc_pingpong to listen")
+                asking = node2.spawn(f"ibv_rc_pingpong -c -n {EXCHANGES} 10.0.0.1")
+            # All that it disturbs is there when it comes.
+            intruder = intruder or lab.start(lab.program("weft-intruder"), "--card", fabric.sockets[2], "--victim", port_of(node1),
+                                             "--victim", port_of(node2),
+                                             "--station", fabric.directory / "node3-eth0.sock", "--seed", lab.seed, "--turns", len(EFFECTS) * lab.rounds(4, 400))
+            rounds_beside += intruder.poll() is None
+            rdma.round()
+            start = time.monotonic()
+            fabric.weft("fabric", "show")
+            slowest = max(slowest, time.monotonic() - start)
+            largest = max(largest, anonymous_memory(fabric.process))
+            if asking.status is not None:
+                for side in (serving, asking):
+                    out = side.wait(60).out
+                    assert f"{EXCHANGES} iters in" in out and "invalid data" not in out, out
+                exchanges += EXCHANGES
+                asking = None
+        output = (lab.directory / "weft-intruder.log").read_text()
+        assert intruder.returncode == 0, output
+        done = effects(output)
+        with check("each of the neighbour's acts had its effect, and no others than these lost it a card"):
+            assert done.keys() == EFFECTS.keys(), output
+            for act, least in EFFECTS.items():
+                turns = done[act].pop("turns")
+                assert turns >= 1, output
+                for effect, number in least.items():
+                    assert done[act].get(effect, 0) >= number * turns, (act, effect, output)
+                assert done[act].get("cards-lost", 0) == least.get("cards-lost", 0) * turns, (act, output)
+        with check("the daemon ran out of descriptors"):
+            # At the first turn it must have said so; later lines are lost among those of other acts, of which only so many a second are logged.
+            assert "no descriptor left" in fabric.log(), output
+        with check("floods of the Ethernet were bounded"):
+            ports = json.loads(fabric.weft("--json", "counters"))
+            assert sum(port.get("rcv_storm_discards", 0) for port in ports.values()) > 0, ports
+        with check("every ping was answered"):
+            # By an interrupt, after which ping says how many it sent.
+            sent = int(re.search(r"(\d+) packets transmitted", flood.kill(signal.SIGINT).wait(check=False).out)[1])
+            echoes.check(sent)
+        with check("sends, writes and reads went on all the time"):
+            # On a crowded machine a round may take as long as all that the neighbour does.
+            assert exchanges >= EXCHANGES and rounds_beside >= 1, (exchanges, rounds_beside)
+        with check("the daemon stays within its memory"):
+            assert largest < MEMORY_BOUND_KIB, f"{largest} KiB"
+        with check("the control socket answers within a second"):
+            assert slowest < ANSWER_S * node1.slowness, f"{slowest:.2f} s"
+        with check("the daemon is there, and so are both interfaces"):
+            assert fabric.process.poll() is None
+            for source, target in ((node1, "10.0.0.2"), (node2, "10.0.0.1")):
+                source.run(f"ping -q -c 5 -i 0.2 {target}", timeout=30)

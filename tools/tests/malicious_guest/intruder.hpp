@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A neighbour with a card of its own and no driver that would hold it back: what a hostile guest
+// can do to the daemon that emulates the cards of all, and to the others' traffic, in turns from a
+// seed.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <ib/mad.hpp>
+#include <ib/pma.hpp>
+#include <ib/smp.hpp>
+#include <ib/types.hpp>
+
+#include "cards/mlx4/testing/card_driver.hpp"
+#include "tests/malicious_guest/remote_machine.hpp"
+
+namespace weft::malicious_guest
+{
+
+// One of those whose traffic is to be disturbed.
+struct Victim {
+	std::uint16_t lid;
+	std::uint64_t port_guid;
+};
+
+struct IntruderOptions {
+	std::filesystem::path card;
+	std::vector<Victim> victims;
+	std::filesystem::path station; // the socket of its place on an Ethernet
+	std::uint64_t seed = 1;
+	unsigned turns = 100;
+};
+
+class Intruder
+{
+public:
+	explicit Intruder(IntruderOptions options);
+	~Intruder();
+
+	// What is left of the machine when an act is over.
+	enum class Ending {
+		keeps,    // the next act is on the same machine
+		leaves,   // it goes away, with whatever it has made of its card
+		loses_it, // the daemon has to end the connection
+	};
+	struct Act {
+		const char *name;
+		Ending ending;
+		void (Intruder::*carry_out)();
+		unsigned turns = 0;
+		// What it has done in all its turns, by the names of what it counts.
+		std::map<std::string, std::uint64_t> effects{};
+	};
+
+	// All turns. An act that does not end as it should, or does not have its effect, is a
+	// failure: the connection that ends where it should go on, a command that is refused where
+	// it should be carried out, or the other way round, a packet that does not leave. Throws
+	// std::runtime_error, which says in which act.
+	void run();
+	const std::vector<Act> &acts() const { return events_; }
+
+private:
+	using HungUp = testing::FakeClient::HungUp;
+	// The protection domain of all that it has, and the key of its scratch memory.
+	static constexpr std::uint32_t kPd = 7;
+	static constexpr std::uint32_t kKey = 20 << 8;
+
+	struct Queue {
+		std::uint32_t qpn;
+		mlx4::testing::CardDriver::Buffer buffer;
+		std::uint32_t posted = 0;
+	};
+
+	void carry_out(Act &act);
+	// The acts of the next round, each once, in an order drawn from the seed.
+	std::vector<Act *> draw_round();
+	void unplug();
+	void plug_in();
+	// Waits until the subnet manager has made the port active; returns its PortInfo.
+	ib::PortInfo await_active_port(unsigned port);
+	Queue create_queue(std::uint32_t qpn, mlx4::testing::ServiceType service,
+			   std::uint16_t remote_lid = 0, std::uint32_t remote_qpn = 0,
+			   unsigned port = 1);
+	void post(Queue &queue, std::vector<std::byte> wqe);
+	// Takes the completions that are there. Those of the special queue are counted.
+	void reap();
+	// Lets the card work for a little while.
+	void let_it_work();
+	// A packet of whole headers from QP1's number, as only the driver of the card may send;
+	// waits for room in the queue.
+	void send_raw_packet(std::uint16_t dlid, std::uint32_t dest_qp, std::uint16_t pkey,
+			     bool vl15, std::span<const std::byte> payload);
+	// Waits until so many of the special queue's requests have completed.
+	void await_completions(std::uint32_t number);
+	// Waits until all that send_raw_packet() was given in this act has left, and counts it.
+	void await_raw_packets();
+	// The counters of a port, by PMA (IBA 16.1.4.1).
+	ib::PortCountersExtended counters_of(unsigned port);
+	std::uint64_t packets_sent() { return counters_of(1).xmit_packets; }
+	// Asks the subnet manager to have port 1 join or leave the broadcast group for a port.
+	void ask_for_membership(ib::MadMethod method, std::uint64_t port_guid);
+	// Posts large sends to the broadcast group, with a Q_Key that no IPoIB interface has.
+	void post_to_everybody(Queue &queue, unsigned port);
+	// Attaches the queue pairs to the broadcast group in the card's multicast table.
+	void attach_to_everybody(std::uint32_t first_qpn, std::uint32_t last_qpn);
+	// Waits until the port has sent @packets since it had sent @before, and counts those that
+	// it has.
+	void await_packets(std::uint64_t before, std::uint64_t packets);
+	// A command that the card has to carry out, or to refuse.
+	void must(const mlx4::testing::CardDriver::Result &result, const char *what);
+	void must_refuse(const mlx4::testing::CardDriver::Result &result, const char *what);
+	void count(const char *effect, std::uint64_t number = 1)
+	{
+		current_->effects[effect] += number;
+	}
+	std::uint32_t below(std::uint32_t end)
+	{
+		return std::uniform_int_distribution<std::uint32_t>(0, end - 1)(random_);
+	}
+	const Victim &victim()
+	{
+		return options_.victims[below(static_cast<std::uint32_t>(options_.victims.size()))];
+	}
+
+	// The acts.
+	void take_the_last_descriptors();
+	void send_giants();
+	void map_all_memory();
+	void split_windows();
+	void truncate_memory();
+	void take_descriptors();
+	void trap_by_the_thousand();
+	void join_and_leave_for_others();
+	void use_foreign_pkeys();
+	void send_vl15_to_data_qps();
+	void guess_keys();
+	void write_anything();
+	void ask_for_all_paths();
+	void send_to_everybody();
+	void break_queues();
+	void serve_many_members();
+	void flood_ethernet();
+
+	const IntruderOptions options_;
+	std::mt19937_64 random_;
+	std::unique_ptr<RemoteMachine> machine_;
+	std::unique_ptr<mlx4::testing::CardDriver> driver_;
+	mlx4::testing::CardDriver::Cq cq_;
+	std::uint64_t scratch_ = 0;
+	std::uint16_t lid_ = 0;
+	std::uint16_t manager_lid_ = 0;
+	Queue special_{};
+	// Of the special queue's requests: completed, and counted as an effect.
+	std::uint32_t completed_ = 0;
+	std::uint32_t counted_ = 0;
+	std::vector<Act> events_;
+	Act *current_ = nullptr;
+};
+
+} // namespace weft::malicious_guest

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// weft-intruder: takes the place of a machine at one of a lab's cards and does, in turns from a
+// seed, what a hostile guest would.
+#include <exception>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "tests/malicious_guest/intruder.hpp"
+
+namespace
+{
+
+// LID:GUID, the one decimal or hexadecimal, the other hexadecimal.
+weft::malicious_guest::Victim parse_victim(const std::string &text)
+{
+	const auto colon = text.find(':');
+	if (colon == std::string::npos)
+		throw std::runtime_error("'" + text + "' is not LID:GUID");
+	return {static_cast<std::uint16_t>(std::stoul(text.substr(0, colon), nullptr, 0)),
+		std::stoull(text.substr(colon + 1), nullptr, 16)};
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+	CLI::App app(
+		"Plays a hostile machine at a card of a lab: large sends without end, memory that is not there or goes away, "
+		"traps, joins and leaves for others, P_Keys and keys that are not its own, floods of queries, multicast and Ethernet. The daemon has to have fewer than sixteen "
+		"descriptors left. Prints how often it did each, and what came of it.",
+		"weft-intruder");
+	weft::malicious_guest::IntruderOptions options;
+	std::vector<std::string> victims;
+	app.add_option("--card", options.card, "the card's socket")
+		->required()
+		->check(CLI::ExistingFile);
+	app.add_option("--victim", victims, "LID:GUID of a port whose traffic to disturb")
+		->required();
+	app.add_option("--station", options.station, "the socket of its place on an Ethernet")
+		->required()
+		->check(CLI::ExistingFile);
+	app.add_option("--seed", options.seed, "repeats the same turns")->capture_default_str();
+	app.add_option("--turns", options.turns, "how many")->capture_default_str();
+	CLI11_PARSE(app, argc, argv);
+	try {
+		for (const auto &victim : victims)
+			options.victims.push_back(parse_victim(victim));
+		weft::malicious_guest::Intruder intruder(options);
+		intruder.run();
+		for (const auto &act : intruder.acts()) {
+			std::cout << act.name << " turns=" << act.turns;
+			for (const auto &[effect, number] : act.effects)
+				std::cout << ' ' << effect << '=' << number;
+			std::cout << '\n';
+		}
+	} catch (const std::exception &error) {
+		std::cerr << "weft-intruder: " << error.what() << '\n';
+		return 1;
+	}
+	return 0;
+}

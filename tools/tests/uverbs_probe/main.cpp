@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * weft-uverbs-probe: misuses /dev/infiniband/uverbs0, umad0 and issm0.
+ *
+ *	weft-uverbs-probe refusals		what must be refused, and how
+ *	weft-uverbs-probe methods		the same of the interface by ioctl()
+ *	weft-uverbs-probe bounds		how much of the device one user may have
+ *	weft-uverbs-probe control-group		limits of the rdma controller
+ *	weft-uverbs-probe limits		whether root can make all that the device announces
+ *	weft-uverbs-probe random SEED COUNT	commands of which anything may be wrong, from several threads
+ *	weft-uverbs-probe random-mads SEED COUNT	the same of agents and MADs
+ *	weft-uverbs-probe deaths SEED TIMES	programs that are killed in each command
+ *	weft-uverbs-probe ends			closing, forking, dying
+ *	weft-uverbs-probe domains		XRC domains, and who shares them
+ *	weft-uverbs-probe stay			makes something of each kind, says "ready", and leaves when a line has come
+ *	weft-uverbs-probe stay-in-group		the same with a QP in a multicast group
+ *	weft-uverbs-probe outlive		says "ready", waits for a line, by when the device has gone
+ *	weft-uverbs-probe outlive-many		the same with a thousand objects
+ *	weft-uverbs-probe mads			MADs: refusals, what comes back, bounds, closing
+ *	weft-uverbs-probe mads-outlive		as outlive, of umad0 and issm0
+ *
+ * Prints what was not as expected; its status is 1 then.
+ */
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/uverbs_probe/program.hpp"
+
+int main(int count, char **words)
+{
+	const std::string what = count > 1 ? words[1] : "";
+
+	if (what == "refusals")
+		weft::uverbs::try_refusals();
+	else if (what == "methods")
+		weft::uverbs::try_methods();
+	else if (what == "bounds")
+		weft::uverbs::try_shares();
+	else if (what == "control-group")
+		weft::uverbs::try_control_group();
+	else if (what == "limits")
+		weft::uverbs::try_limits();
+	else if (what == "random" && count == 4)
+		weft::uverbs::try_random(std::strtoull(words[2], nullptr, 0),
+					 std::strtoul(words[3], nullptr, 0));
+	else if (what == "random-mads" && count == 4)
+		weft::uverbs::try_random_mads(std::strtoull(words[2], nullptr, 0),
+					      std::strtoul(words[3], nullptr, 0));
+	else if (what == "deaths" && count == 4)
+		weft::uverbs::try_deaths(std::strtoull(words[2], nullptr, 0),
+					 std::strtoul(words[3], nullptr, 0));
+	else if (what == "ends")
+		weft::uverbs::try_ends();
+	else if (what == "domains")
+		weft::uverbs::try_domains();
+	else if (what == "stay")
+		weft::uverbs::stay();
+	else if (what == "stay-in-group")
+		weft::uverbs::stay_in_group();
+	else if (what == "outlive")
+		weft::uverbs::outlive_device();
+	else if (what == "outlive-many")
+		weft::uverbs::outlive_with_many();
+	else if (what == "mads")
+		weft::uverbs::try_mads();
+	else if (what == "mads-outlive")
+		weft::uverbs::outlive_port();
+	else
+		return 2;
+	return weft::uverbs::failures() ? 1 : 0;
+}

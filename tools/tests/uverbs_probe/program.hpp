@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * A program on /dev/infiniband/uverbs0 without a library: commands as the kernel's own headers lay
+ * them out, which are not those that the module is written from.
+ */
+#pragma once
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <rdma/ib_user_verbs.h>
+#include <rdma/mlx4-abi.h>
+
+namespace weft::uverbs
+{
+
+inline constexpr const char *node = "/dev/infiniband/uverbs0";
+inline constexpr const char *umad_node = "/dev/infiniband/umad0";
+inline constexpr std::uint8_t qp_type_rc = 2, qp_type_uc = 3, qp_type_ud = 4,
+			      qp_type_xrc_initiator = 9, qp_type_xrc_target = 10;
+
+/* Says what a check has found; the program's status is whether all held. */
+void expect(const std::string &what, long got, long expected);
+int failures();
+
+using MulticastGid = std::array<std::uint8_t, 16>;
+
+/* A descriptor that is closed with its owner. */
+class Descriptor
+{
+public:
+	Descriptor() = default;
+	explicit Descriptor(int number) : number_(number) {}
+	Descriptor(Descriptor &&other) noexcept : number_(other.number_) { other.number_ = -1; }
+	Descriptor &operator=(Descriptor &&other) noexcept;
+	~Descriptor() { reset(); }
+
+	int number() const { return number_; }
+	void reset();
+
+private:
+	int number_ = -1;
+};
+
+/* 0, or the errno of a call that has failed. */
+inline long error_of(long result)
+{
+	return result < 0 ? errno : 0;
+}
+
+/* An opened node. */
+class Program
+{
+public:
+	/* With a context, unless it is to be without. */
+	explicit Program(bool context = true);
+
+	/* What GET_CONTEXT does: 0 or an errno. */
+	long make_context();
+	int number() const { return file_.number(); }
+	int events() const { return events_.number(); }
+	void close() { file_.reset(); }
+	void close_events() { events_.reset(); }
+
+	/* What was written, as it is: 0 or an errno; EPROTO for another count than was written. */
+	long write(const void *bytes, std::size_t size) const;
+	/*
+	 * A plain command: `request` without the header, its address of the response filled in if
+	 * there is one, `driver` behind it; the answer goes to `answer`.
+	 */
+	template<class Request, class Answer>
+	long command(unsigned number, Request request, Answer &answer) const
+	{
+		request.response = reinterpret_cast<std::uintptr_t>(&answer);
+		return plain(number, &request, sizeof(request), sizeof(answer));
+	}
+	template<class Request>
+	long command(unsigned number, const Request &request) const
+	{
+		return plain(number, &request, sizeof(request), 0);
+	}
+	long plain(unsigned number, const void *request, std::size_t size,
+		   std::size_t answer) const;
+
+	/* Memory for rings and doorbell records, larger than any that is asked for here. */
+	static std::uint64_t ring();
+	static std::uint64_t doorbells();
+
+	/*
+	 * Some libraries have a domain of their own for what no program's domain is said of, and
+	 * name memory by keys; a key is 0, which is no region's, if there is no such region to be
+	 * had. Of a ring the region begins at address 0.
+	 */
+	struct Domain {
+		std::once_flag made;
+		std::uint32_t handle = 0, number = 0;
+	};
+	const Domain &own_domain() const;
+	std::uint32_t register_ring(std::uint32_t pd, std::uint64_t ring) const;
+
+	/* 0 or an errno; the handle, or descriptor, in `made`; the card's number in `number`. */
+	long alloc_pd(std::uint32_t &made) const;
+	long alloc_pd(std::uint32_t &made, std::uint32_t &number) const;
+	long dealloc_pd(std::uint32_t handle) const;
+	long create_channel(Descriptor &made) const;
+	long create_cq(int channel, std::uint32_t &made) const;
+	long destroy_cq(std::uint32_t handle, ib_uverbs_destroy_cq_resp &answer) const;
+	long create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made,
+		       std::uint8_t type = qp_type_rc) const;
+	/* To a multicast group, by that LID. */
+	long attach(std::uint32_t qp, std::uint16_t lid,
+		    const MulticastGid &gid = {0xff, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+					       1}) const;
+	long destroy_qp(std::uint32_t handle) const;
+	/* To a state, with so many of the attributes that are said, of which all are small. */
+	long modify_qp(std::uint32_t handle, std::uint64_t state, std::uint32_t mask) const;
+	long modify_qp(const ib_uverbs_modify_qp &request) const
+	{
+		return command(IB_USER_VERBS_CMD_MODIFY_QP, request);
+	}
+	/* Into a ring at that address. */
+	long resize_cq(std::uint32_t handle, std::uint32_t entries, std::uint64_t ring) const;
+	/* An XRC domain by a file, or by none; flags: of open(2). */
+	long open_domain(int file, int flags, std::uint32_t &made) const;
+	/* An SRQ of a domain; its number in `number`. */
+	long create_xrc_srq(std::uint32_t pd, std::uint32_t xrcd, std::uint32_t cq,
+			    std::uint32_t &made, std::uint32_t &number) const;
+	long destroy_srq(std::uint32_t handle) const;
+	long register_memory(std::uint32_t pd, void *start, std::size_t length,
+			     std::uint32_t &made) const;
+	/* flags: what changes (IBV_REREG_MR_…). */
+	long register_again(std::uint32_t handle, std::uint32_t flags, std::uint32_t pd,
+			    void *start, std::size_t length) const;
+	long deregister_memory(std::uint32_t handle) const;
+
+private:
+	Descriptor file_;
+	Descriptor events_;
+	std::unique_ptr<Domain> domain_ = std::make_unique<Domain>();
+};
+
+/*
+ * The tests of refusals, of the interface by ioctl(), of bounds, of random commands, of death in
+ * each of them, and of what ends when.
+ */
+void try_refusals();
+void try_methods();
+void try_shares();
+/*
+ * In a control group whose rdma.max allows two contexts and three objects: prints "ready" when it
+ * has so many, and ends when a line has come.
+ */
+void try_control_group();
+/* Whether root can make as many objects as the device announces. */
+void try_limits();
+void try_random(std::uint64_t seed, unsigned long count);
+/* The same of agents and MADs. */
+void try_random_mads(std::uint64_t seed, unsigned long count);
+void try_deaths(std::uint64_t seed, unsigned long times);
+/*
+ * A method of which anything may be wrong; what it answers goes to `room`, of 512 bytes, if
+ * anywhere.
+ */
+void call_at_random(const Program &program, std::mt19937_64 &random, void *room);
+void try_ends();
+/* XRC domains, and who shares them. */
+void try_domains();
+/* Prints "ready", waits until the device is removed and a line has come, and looks what is left. */
+void outlive_device();
+/* The same with a thousand objects. */
+void outlive_with_many();
+/* Makes something of each kind, prints "ready", and leaves when a line has come. */
+void stay();
+/* The same with a QP in a multicast group, and nothing that ends before it. */
+void stay_in_group();
+/*
+ * MADs: the tests of what is refused, of what comes back, of the bounds and of closing; and the
+ * same as outlive_device().
+ */
+void try_mads();
+void outlive_port();
+
+} // namespace weft::uverbs

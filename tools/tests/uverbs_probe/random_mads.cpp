@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Agents and MADs at random, from several threads on the same file: what counts is what the kernel
+// says of itself meanwhile.
+#include <fcntl.h>
+#include <poll.h>
+#include <rdma/ib_user_mad.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <span>
+
+#include "ib/mad.hpp"
+#include "tests/uverbs_probe/callers.hpp"
+#include "tests/uverbs_probe/program.hpp"
+
+namespace weft::uverbs
+{
+
+namespace
+{
+
+using Random = std::mt19937_64;
+
+constexpr unsigned calls_of_a_round = 250;
+/* Those of one file are 32. */
+constexpr unsigned ids = 34;
+constexpr std::uint8_t classes[] = {0, 0x01, 0x03, 0x04, 0x07, 0x09, 0x0f, 0x32, 0x81};
+constexpr std::uint8_t methods[] = {0x01, 0x02, 0x03, 0x05, 0x06, 0x12, 0x81, 0x92};
+
+std::uint8_t one_of(std::span<const std::uint8_t> all, Random &random)
+{
+	return random() % 8 ? all[random() % all.size()] : static_cast<std::uint8_t>(random());
+}
+
+/* A number that means something, or any. */
+std::uint32_t small_or_any(Random &random, std::uint32_t small)
+{
+	return static_cast<std::uint32_t>(random() % 8 ? random() % small : random());
+}
+
+void add_agent(int file, Random &random)
+{
+	ib_user_mad_reg_req request{};
+
+	request.qpn = static_cast<std::uint8_t>(small_or_any(random, 2));
+	request.mgmt_class = one_of(classes, random);
+	request.mgmt_class_version = static_cast<std::uint8_t>(small_or_any(random, 3));
+	request.rmpp_version = static_cast<std::uint8_t>(small_or_any(random, 2));
+	for (std::uint8_t &byte : request.oui)
+		byte = static_cast<std::uint8_t>(random() % 3);
+	if (random() % 2)
+		request.method_mask[random() % 4] = static_cast<std::uint32_t>(random());
+	ioctl(file, IB_USER_MAD_REGISTER_AGENT, &request);
+}
+
+void add_agent_by_the_newer(int file, Random &random)
+{
+	ib_user_mad_reg_req2 request{};
+
+	request.qpn = small_or_any(random, 2);
+	request.mgmt_class = one_of(classes, random);
+	request.mgmt_class_version = static_cast<std::uint8_t>(small_or_any(random, 3));
+	request.rmpp_version = static_cast<std::uint8_t>(small_or_any(random, 2));
+	request.flags = small_or_any(random, 2);
+	request.oui = small_or_any(random, 3);
+	if (random() % 2)
+		request.method_mask[random() % 2] = random();
+	ioctl(file, IB_USER_MAD_REGISTER_AGENT2, &request);
+}
+
+/* A MAD that somebody could send, or nobody, to itself, to a neighbour or to nobody. */
+void write_mad(int file, Random &random)
+{
+	constexpr std::uint16_t lids[] = {0xffff, 0xffff, 1, 2, 3, 0xbff0, 0};
+	struct {
+		ib_user_mad_hdr header;
+		union {
+			ib::Mad mad;
+			std::uint8_t bytes[2048];
+		};
+	} record{};
+
+	record.header.id = small_or_any(random, ids);
+	record.header.timeout_ms = random() % 4 ? static_cast<std::uint32_t>(random() % 3) * 20
+						: static_cast<std::uint32_t>(random());
+	record.header.retries = small_or_any(random, 3);
+	record.header.qpn = ib::be32(small_or_any(random, 2));
+	record.header.qkey = ib::be32(0x80010000);
+	record.header.lid = ib::be16(lids[random() % std::size(lids)]);
+	record.header.sl = static_cast<std::uint8_t>(small_or_any(random, 16));
+	record.header.path_bits = static_cast<std::uint8_t>(small_or_any(random, 2));
+	record.header.grh_present = random() % 4 == 0;
+	record.header.gid_index = static_cast<std::uint8_t>(small_or_any(random, 3));
+	record.header.pkey_index = static_cast<std::uint16_t>(small_or_any(random, 3));
+	if (random() % 4 == 0)
+		for (std::uint8_t &byte : record.bytes)
+			byte = static_cast<std::uint8_t>(random());
+	ib::MadHeader &header = record.mad.header;
+	header.base_version = static_cast<std::uint8_t>(random() % 8 ? 1 : random());
+	header.mgmt_class = one_of(classes, random);
+	header.class_version = static_cast<std::uint8_t>(small_or_any(random, 3));
+	header.method = one_of(methods, random);
+	header.hop_cnt = static_cast<std::uint8_t>(small_or_any(random, 3));
+	header.tid = random() % 64;
+	header.attr_id = static_cast<std::uint16_t>(small_or_any(random, 0x40));
+	/* RMPP's header: version, type, status, flags. */
+	if (random() % 2)
+		for (unsigned i = 0; i < 4; i++)
+			record.mad.data[i] = static_cast<std::uint8_t>(small_or_any(random, 8));
+	/* DrSLID and DrDLID: by LID at neither end. */
+	if (header.mgmt_class == 0x81)
+		std::memset(record.bytes + 32, 0xff, 4);
+
+	const std::size_t whole = sizeof(record.header) + sizeof(ib::Mad);
+	const std::size_t size = random() % 4 ? whole : random() % sizeof(record);
+	if (::write(file, &record, size) < 0)
+		return;
+}
+
+void read_mad(int file, Random &random)
+{
+	std::array<std::uint8_t, 2048> room;
+	const std::size_t size =
+		random() % 4 ? sizeof(ib_user_mad_hdr) + sizeof(ib::Mad) : random() % room.size();
+
+	if (::read(file, room.data(), size) < 0)
+		return;
+}
+
+void call(int file, Random &random)
+{
+	pollfd waiting = {.fd = file, .events = POLLIN | POLLOUT, .revents = 0};
+	std::uint32_t id = small_or_any(random, ids);
+
+	switch (random() % 16) {
+	case 0:
+		add_agent(file, random);
+		break;
+	case 1:
+		add_agent_by_the_newer(file, random);
+		break;
+	case 2:
+		ioctl(file, IB_USER_MAD_UNREGISTER_AGENT, &id);
+		break;
+	case 3:
+		ioctl(file, IB_USER_MAD_ENABLE_PKEY);
+		break;
+	case 4:
+		ioctl(file, random(), random() % 2 ? &id : nullptr);
+		break;
+	case 5:
+		::poll(&waiting, 1, 0);
+		break;
+	case 6:
+	case 7:
+	case 8:
+	case 9:
+		read_mad(file, random);
+		break;
+	default:
+		write_mad(file, random);
+	}
+}
+
+} // namespace
+
+void try_random_mads(std::uint64_t seed, unsigned long count)
+{
+	Descriptor file;
+
+	call_from_threads(
+		seed, count / (callers * calls_of_a_round), calls_of_a_round,
+		[&] {
+			file = Descriptor(open(umad_node, O_RDWR | O_NONBLOCK));
+			expect("open of umad0", file.number() < 0, 0);
+		},
+		[&](Random &random) { call(file.number(), random); }, [&] { file.reset(); });
+}
+
+} // namespace weft::uverbs

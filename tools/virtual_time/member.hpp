@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// One kernel of a time server, as far as its messages say. Knows no socket: a socket, a test or a
+// fuzzer brings what it says.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "virtual_time/protocol.hpp"
+
+namespace weft::virtual_time
+{
+
+class Member
+{
+public:
+	enum class State {
+		Stranger, // has not said who it is
+		Ready,    // has; the answer to that is its first turn
+		Running,
+		Waiting,
+	};
+
+	State state() const { return state_; }
+	// Which it is, from Ready on.
+	std::uint64_t number() const { return number_; }
+	// When it is to run, of one that is Ready or Waiting; nothing if it has nothing planned.
+	std::optional<std::uint64_t> due() const { return due_; }
+
+	// What a message is answered with at that time, if with anything; or why none may be.
+	struct Outcome {
+		std::optional<Message> answer;
+		const char *trouble = nullptr;
+	};
+	Outcome take(const Message &message, std::uint64_t now, std::uint64_t time_of_day);
+
+	// It is the turn of one that is Ready or Waiting: what it is told.
+	Message run(std::uint64_t now);
+
+private:
+	State state_ = State::Stranger;
+	std::uint64_t number_ = 0;
+	std::optional<std::uint64_t> due_;
+	std::uint32_t start_ = 0;     // the sequence number of what is to be answered
+	std::uint32_t sequence_ = 0;  // of the last Run
+	bool unacknowledged_ = false; // that Run
+};
+
+} // namespace weft::virtual_time

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What kernels that are programs (User-Mode Linux, time-travel=ext) and their time server say to
+// each other: messages of one size, in the machine's byte order. Each is answered by an
+// acknowledgement that has its sequence number. linux/um_timetravel.h is the reference.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::virtual_time
+{
+
+enum class Operation : std::uint32_t {
+	Ack = 0,
+	Start = 1,     // the first, once; its time is the member's number
+	Request = 2,   // to run at that time; a later one replaces it
+	Wait = 3,      // for its turn
+	Get = 4,       // answered by the time
+	Update = 5,    // it goes by that time now
+	Run = 6,       // to the member: its turn, and the time
+	FreeUntil = 7, // to the member; not sent here
+	TimeOfDay = 8, // answered by it
+};
+
+struct Message {
+	Operation operation;
+	std::uint32_t sequence;
+	std::uint64_t time; // nanoseconds
+};
+static_assert(sizeof(Message) == 16 && offsetof(Message, time) == 8);
+
+// A request for this or later is for nothing: the kernel has nothing planned.
+constexpr std::uint64_t kNever = INT64_MAX;
+
+} // namespace weft::virtual_time

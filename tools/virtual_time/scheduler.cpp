@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "virtual_time/scheduler.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include "base/acceptor.hpp"
+#include "base/environment.hpp"
+#include "base/loop.hpp"
+#include "virtual_time/member.hpp"
+#include "virtual_time/shared_time.hpp"
+
+namespace weft::virtual_time
+{
+
+namespace
+{
+
+std::uint64_t count(std::chrono::nanoseconds time)
+{
+	return static_cast<std::uint64_t>(time.count());
+}
+
+std::string text(std::chrono::nanoseconds time)
+{
+	const auto fraction = std::to_string(count(time % std::chrono::seconds(1)));
+	return std::to_string(time / std::chrono::seconds(1)) + "." +
+	       std::string(9 - fraction.size(), '0') + fraction;
+}
+
+} // namespace
+
+class Scheduler::Impl final : private SharedTime::Outside
+{
+public:
+	Impl(Loop &loop, SharedTime &time, std::vector<std::string> names,
+	     const std::filesystem::path &socket, std::function<void(const std::string &)> ended,
+	     Patience patience)
+	    : loop_(loop), time_(time), names_(std::move(names)), ended_(std::move(ended)),
+	      patience_(patience), members_(names_.size())
+	{
+		acceptor_.emplace(loop_, UnixListener(socket),
+				  [this](FileDescriptor fd) { welcome(std::move(fd)); });
+		time_.set_outside(this);
+	}
+
+	~Impl() { time_.set_outside(nullptr); }
+
+	std::uint64_t turns() const { return turns_; }
+
+	std::string awaited() const
+	{
+		std::string missing;
+		for (std::size_t i = 0; i < members_.size(); ++i) {
+			if (!members_[i])
+				missing += (missing.empty() ? "" : ", ") + names_[i];
+			else if (members_[i]->member.state() == Member::State::Running)
+				return names_[i] + ", whose turn it has been since " +
+				       text(time_.passed()) + " s"; // which stands meanwhile
+		}
+		return missing.empty() ? missing : missing + ", not yet on the time server";
+	}
+
+private:
+	struct Peer {
+		explicit Peer(FileDescriptor fd) : socket(std::move(fd)) {}
+
+		const FileDescriptor socket;
+		std::optional<Watch> watch; // before the socket is closed, it is gone
+		Member member;
+		std::array<std::byte, sizeof(Message)> input;
+		std::size_t filled = 0;
+	};
+
+	bool runs() const override
+	{
+		return std::ranges::any_of(members_, [](const auto &peer) {
+			return peer && peer->member.state() == Member::State::Running;
+		});
+	}
+
+	std::optional<Clock::time_point> due() const override
+	{
+		if (std::ranges::any_of(members_, [](const auto &peer) { return !peer; }))
+			return std::nullopt;
+		const Peer *const first = next();
+		return first ? SharedTime::at(std::chrono::nanoseconds(*first->member.due()))
+			     : Clock::time_point::max();
+	}
+
+	void run() override
+	{
+		Peer *const first = next();
+		++turns_;
+		send(*first, first->member.run(now()));
+	}
+
+	// Of those there are few, and none but the one that is asked has anything to say: who says
+	// more than any answer takes is not waited for. All of it has one limit, as nothing else is
+	// done meanwhile.
+	bool await_readable(int fd) override
+	{
+		const auto end = Environment::host().now() + patience_.time;
+		unsigned heard = 0;
+		while (!members_.empty()) {
+			std::vector<pollfd> all{{fd, POLLIN, 0}};
+			for (const auto &peer : members_)
+				all.push_back({peer ? peer->socket.get() : -1, POLLIN, 0});
+			const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+				end - Environment::host().now());
+			if (left.count() <= 0)
+				return false;
+			const int ready =
+				::poll(all.data(), all.size(), static_cast<int>(left.count()));
+			if (ready < 0 && errno != EINTR)
+				throw std::system_error(errno, std::generic_category(), "poll");
+			if (ready <= 0)
+				continue;
+			// The last word of one that leaves may be an answer.
+			if (all.front().revents)
+				return true;
+			const auto asks =
+				std::find_if(all.begin() + 1, all.end(),
+					     [](const pollfd &each) { return each.revents; });
+			Peer &peer = *members_[static_cast<std::size_t>(asks - all.begin()) - 1];
+			if (++heard > patience_.messages)
+				leave(peer, "says much while an answer is waited for, and does not "
+					    "give it");
+			else
+				read(peer);
+		}
+		return false;
+	}
+
+	std::uint64_t now() const { return count(time_.passed()); }
+
+	Peer *next() const
+	{
+		Peer *first = nullptr;
+		for (const auto &peer : members_)
+			if (peer->member.due() &&
+			    (!first || *peer->member.due() < *first->member.due()))
+				first = peer.get();
+		return first;
+	}
+
+	void welcome(FileDescriptor fd)
+	{
+		if (strangers_.size() >= kMostStrangers)
+			return;
+		Peer &peer = *strangers_.emplace_back(std::make_unique<Peer>(std::move(fd)));
+		peer.watch.emplace(loop_, peer.socket.get(), Watch::Readable,
+				   [this, &peer](unsigned) { read(peer); });
+	}
+
+	// One message, or the part of it that is there: whoever sends much has others take their
+	// turn, too.
+	void read(Peer &peer)
+	{
+		const auto rest = std::span(peer.input).subspan(peer.filled);
+		const auto size = ::recv(peer.socket.get(), rest.data(), rest.size(), MSG_DONTWAIT);
+		if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR))
+			return leave(peer, "has left the time server");
+		peer.filled += static_cast<std::size_t>(std::max<ssize_t>(size, 0));
+		if (peer.filled < peer.input.size())
+			return;
+		Message message;
+		std::memcpy(&message, peer.input.data(), sizeof(message));
+		peer.filled = 0;
+		const bool stranger = peer.member.state() == Member::State::Stranger;
+		const auto outcome =
+			peer.member.take(message, now(), count(SharedTime::kDate) + now());
+		if (outcome.trouble)
+			return leave(peer, std::string("does not keep to the time server (") +
+						   outcome.trouble + ")");
+		if (outcome.answer)
+			send(peer, *outcome.answer);
+		if (stranger)
+			admit(peer);
+	}
+
+	// Ends a stranger, or makes it a member.
+	void admit(Peer &peer)
+	{
+		const auto at = std::ranges::find_if(
+			strangers_, [&peer](const auto &each) { return each.get() == &peer; });
+		std::unique_ptr<Peer> taken = std::move(*at);
+		strangers_.erase(at);
+		const auto index = peer.member.number() - 1; // of 0: beyond all
+		if (index < members_.size() && !members_[index])
+			members_[index] = std::move(taken);
+		else if (peer.member.state() != Member::State::Stranger && logged_++ < kMostLogged)
+			spdlog::warn(
+				"time server: turned away a machine that says that it is number "
+				"{} of {}, which {}",
+				peer.member.number(), members_.size(),
+				index < members_.size() ? "is there already" : "is no member");
+	}
+
+	void send(Peer &peer, const Message &message)
+	{
+		// Who has no room for so little reads nothing.
+		if (::send(peer.socket.get(), &message, sizeof(message),
+			   MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(message))
+			leave(peer, "does not take what the time server says");
+	}
+
+	// Ends a stranger; or, if it is a member, the time server.
+	void leave(Peer &peer, const std::string &how)
+	{
+		if (std::erase_if(strangers_,
+				  [&peer](const auto &each) { return each.get() == &peer; }))
+			return;
+		const auto reason = names_[peer.member.number() - 1] + " " + how + " at " +
+				    text(time_.passed()) + " s";
+		time_.set_outside(nullptr);
+		acceptor_.reset();
+		strangers_.clear();
+		members_.clear();
+		if (const auto ended = std::exchange(ended_, nullptr))
+			ended(reason);
+	}
+
+	Loop &loop_;
+	SharedTime &time_;
+	const std::vector<std::string> names_;
+	std::function<void(const std::string &)> ended_; // null once it has been told
+	const Patience patience_;
+	std::optional<Acceptor> acceptor_;
+	std::vector<std::unique_ptr<Peer>>
+		members_; // by number; null is not there yet; none once it has ended
+	std::vector<std::unique_ptr<Peer>> strangers_;
+	std::uint64_t turns_ = 0;
+	unsigned logged_ = 0;
+};
+
+Scheduler::Scheduler(Loop &loop, SharedTime &time, std::vector<std::string> names,
+		     const std::filesystem::path &socket,
+		     std::function<void(const std::string &reason)> ended, Patience patience)
+    : impl_(std::make_unique<Impl>(loop, time, std::move(names), socket, std::move(ended),
+				   patience))
+{
+}
+
+Scheduler::~Scheduler() = default;
+
+std::string Scheduler::awaited() const
+{
+	return impl_->awaited();
+}
+
+std::uint64_t Scheduler::turns() const
+{
+	return impl_->turns();
+}
+
+} // namespace weft::virtual_time

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A time server: kernels that are programs take turns on it. One runs at a time, whose time is due
+// first; of several, that with the lowest number.
+//
+// Who leaves it ends it for all: the rest would wait for ever. So does who does not keep to the
+// protocol. A kernel whose time server closes its connection ends.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace weft
+{
+class Loop;
+}
+
+namespace weft::virtual_time
+{
+
+class SharedTime;
+
+// How long who is asked may take to answer: by the machine's time, as it has nothing else to do;
+// and in how many messages of all members, of which an answer takes a few.
+struct Patience {
+	std::chrono::milliseconds time = std::chrono::minutes(1);
+	unsigned messages = 10000;
+};
+
+class Scheduler
+{
+public:
+	// Connections at a time that have not said who they are; one more is turned away.
+	static constexpr std::size_t kMostStrangers = 8;
+	// Strangers with a number that is no member's, or is taken, of which the log has a line.
+	static constexpr unsigned kMostLogged = 8;
+
+	// Listens at @socket for members 1, 2, …, which are called @names; they begin when all are
+	// there. @time is @loop's environment.
+	// @ended is told once, on the loop, who has ended it, when and how: "node1 has left the
+	// time server at 1.000000000 s". Made, used and destroyed on the loop.
+	Scheduler(Loop &loop, SharedTime &time, std::vector<std::string> names,
+		  const std::filesystem::path &socket,
+		  std::function<void(const std::string &reason)> ended, Patience patience = {});
+	~Scheduler();
+	Scheduler(const Scheduler &) = delete;
+	Scheduler &operator=(const Scheduler &) = delete;
+
+	// Who is waited for, and since when: "node2, whose turn it has been since 1.000000000 s";
+	// or who has not come. Empty if nobody is.
+	std::string awaited() const;
+
+	// How many turns there were.
+	std::uint64_t turns() const;
+
+private:
+	class Impl;
+	std::unique_ptr<Impl> impl_;
+};
+
+} // namespace weft::virtual_time

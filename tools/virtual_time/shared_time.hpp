@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Time of which others outside of the process have a part: it stands while anything is done, here
+// or there, and then jumps to what is due next, wherever that is. What happens here so depends on
+// nothing but what is asked, and in which order.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+
+#include "base/environment.hpp"
+
+namespace weft::virtual_time
+{
+
+// SharedTime - the Environment of one reactor, which is driven by one thread. What is due at the
+// same time here goes before what is due outside.
+class SharedTime final : public Environment
+{
+public:
+	// Those outside. Called on the reactor's thread, with nothing left to do here.
+	class Outside
+	{
+	public:
+		// Somebody out there runs, at the present time, and may ask something: a descriptor
+		// says when.
+		virtual bool runs() const = 0;
+		// When the next is to run; the clock's maximum for never, and nothing if that is
+		// not known yet: then time stands.
+		virtual std::optional<Clock::time_point> due() const = 0;
+		// That time has come.
+		virtual void run() = 0;
+		// Environment::await_readable()
+		virtual bool await_readable(int fd) = 0;
+
+	protected:
+		~Outside() = default;
+	};
+
+	// The date of its beginning.
+	static constexpr std::chrono::seconds kDate{1700000000};
+
+	explicit SharedTime(std::uint64_t seed) : chance_(seed) {}
+
+	// The reactor's thread. Null for none.
+	void set_outside(Outside *outside) { outside_ = outside; }
+
+	Clock::time_point now() const override { return Clock::time_point(now_.load()); }
+	std::chrono::system_clock::time_point date() const override;
+	std::uint64_t random() override { return chance_.random(); }
+	int wait(int poll, epoll_event *events, int most, Clock::time_point until) override;
+	bool is_shared() const override { return true; }
+	bool stands() const override { return outside_ && outside_->runs(); }
+	bool await_readable(int fd) override { return outside_ && outside_->await_readable(fd); }
+
+	// How long it has gone on, and the other way round.
+	std::chrono::nanoseconds passed() const { return now_.load() - kBegin; }
+	static Clock::time_point at(std::chrono::nanoseconds passed)
+	{
+		return Clock::time_point(kBegin + passed);
+	}
+
+private:
+	// Not 0, so that "a while ago" is a time too.
+	static constexpr Clock::duration kBegin = std::chrono::hours(1);
+
+	void set(Clock::time_point time) { now_.store(std::max(now(), time).time_since_epoch()); }
+
+	std::atomic<Clock::duration> now_{kBegin};
+	VirtualEnvironment chance_;
+	Outside *outside_ = nullptr;
+};
+
+} // namespace weft::virtual_time

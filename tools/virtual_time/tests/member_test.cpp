@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "virtual_time/member.hpp"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace
+{
+
+using namespace weft::virtual_time;
+using State = Member::State;
+
+constexpr std::uint64_t kNow = 1000, kTimeOfDay = 77;
+
+Member::Outcome say(Member &member, Operation operation, std::uint64_t time = 0,
+		    std::uint32_t sequence = 5)
+{
+	return member.take({operation, sequence, time}, kNow, kTimeOfDay);
+}
+
+// One that has said who it is and has had its first turn.
+Member running()
+{
+	Member member;
+	say(member, Operation::Start, 3);
+	member.run(kNow);
+	return member;
+}
+
+void expect_answer(const Member::Outcome &outcome, std::uint64_t time)
+{
+	EXPECT_EQ(outcome.trouble, nullptr);
+	ASSERT_TRUE(outcome.answer);
+	EXPECT_EQ(outcome.answer->operation, Operation::Ack);
+	EXPECT_EQ(outcome.answer->sequence, 5u);
+	EXPECT_EQ(outcome.answer->time, time);
+}
+
+// Who it is is answered when it is its turn, and not before.
+TEST(Member, StartsWithItsFirstSlice)
+{
+	Member member;
+	const auto outcome = say(member, Operation::Start, 3, 9);
+	EXPECT_EQ(outcome.trouble, nullptr);
+	EXPECT_FALSE(outcome.answer);
+	EXPECT_EQ(member.state(), State::Ready);
+	EXPECT_EQ(member.number(), 3u);
+	EXPECT_EQ(member.due(), kNow);
+	const auto told = member.run(kNow + 1);
+	EXPECT_EQ(told.operation, Operation::Ack);
+	EXPECT_EQ(told.sequence, 9u);
+	EXPECT_EQ(member.state(), State::Running);
+	EXPECT_FALSE(member.due());
+}
+
+// It asks for a time, waits, may ask for another meanwhile, and gets its turn with the time that it
+// is.
+TEST(Member, RunsInSlices)
+{
+	Member member = running();
+	expect_answer(say(member, Operation::Request, kNow + 50), 0);
+	expect_answer(say(member, Operation::Wait), 0);
+	EXPECT_EQ(member.state(), State::Waiting);
+	EXPECT_EQ(member.due(), kNow + 50);
+	expect_answer(say(member, Operation::Request, kNow - 50), 0); // which is past
+	EXPECT_EQ(member.due(), kNow);
+	expect_answer(say(member, Operation::Get), kNow);
+	const auto told = member.run(kNow);
+	EXPECT_EQ(told.operation, Operation::Run);
+	EXPECT_EQ(told.time, kNow);
+	EXPECT_FALSE(member.due());
+	EXPECT_EQ(say(member, Operation::Ack, 0, told.sequence).trouble, nullptr);
+	// A request of a turn before holds until the turn that it is for.
+	expect_answer(say(member, Operation::Request, kNow + 1), 0);
+	expect_answer(say(member, Operation::TimeOfDay), kTimeOfDay);
+	expect_answer(say(member, Operation::Update, kNow), 0);
+	EXPECT_EQ(member.due(), kNow + 1);
+}
+
+// A kernel that has nothing planned asks for the end of time.
+TEST(Member, MayHaveNothingPlanned)
+{
+	Member member = running();
+	say(member, Operation::Request, kNow + 1);
+	expect_answer(say(member, Operation::Request, kNever), 0);
+	EXPECT_FALSE(member.due());
+	say(member, Operation::Request, kNever - 1);
+	EXPECT_EQ(member.due(), kNever - 1);
+	say(member, Operation::Request, UINT64_MAX);
+	EXPECT_FALSE(member.due());
+}
+
+// What no kernel says is refused in every state, and changes none.
+TEST(Member, RejectsInvalidMessages)
+{
+	const auto refuses = [](Member member, Operation operation, std::uint64_t time = 0) {
+		const auto state = member.state();
+		const auto outcome = say(member, operation, time);
+		EXPECT_NE(outcome.trouble, nullptr) << static_cast<unsigned>(operation);
+		EXPECT_FALSE(outcome.answer);
+		EXPECT_EQ(member.state(), state);
+	};
+	Member ready, waiting = running();
+	say(ready, Operation::Start, 3);
+	say(waiting, Operation::Wait);
+	refuses({}, Operation::Request);
+	refuses({}, Operation::Get);
+	refuses(ready, Operation::Start);
+	refuses(ready, Operation::Wait);
+	refuses(waiting, Operation::Wait);
+	for (const Member &member : {running(), waiting}) {
+		refuses(member, Operation::Start);
+		refuses(member, Operation::Run);
+		refuses(member, Operation::FreeUntil);
+		refuses(member, Operation::Ack);
+		refuses(member, Operation::Update, kNow + 1);
+		refuses(member, static_cast<Operation>(9));
+		refuses(member, static_cast<Operation>(UINT32_MAX));
+	}
+}
+
+// Whatever it says, it is never due before now, never answered twice for one message, and its turn
+// is the time server's to give.
+TEST(Member, SurvivesRandomBytes)
+{
+	std::mt19937_64 random(1);
+	for (unsigned round = 0; round < 20000; ++round) {
+		Member member;
+		for (unsigned i = 0; i < 20; ++i) {
+			const auto before = member.state();
+			const auto time = random() % 4 ? kNow - 2 + random() % 5 : random();
+			const Message message{static_cast<Operation>(random() % 11),
+					      static_cast<std::uint32_t>(random() % 3), time};
+			const auto outcome = member.take(message, kNow, kTimeOfDay);
+			EXPECT_FALSE(outcome.answer && outcome.trouble);
+			EXPECT_TRUE(before == State::Running || member.state() != State::Running);
+			EXPECT_GE(member.due().value_or(kNow), kNow);
+			if (outcome.trouble)
+				break;
+			if ((member.state() == State::Ready || member.state() == State::Waiting) &&
+			    random() % 2)
+				member.run(kNow);
+		}
+	}
+}
+
+} // namespace

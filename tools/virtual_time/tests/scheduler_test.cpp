@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "virtual_time/scheduler.hpp"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "base/loop.hpp"
+#include "base/unix_listener.hpp"
+#include "virtual_time/protocol.hpp"
+#include "virtual_time/shared_time.hpp"
+
+using namespace std::chrono_literals;
+
+namespace
+{
+
+using namespace weft::virtual_time;
+using weft::Clock;
+using weft::FileDescriptor;
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+// Without others, time jumps to what is due here, and what is drawn follows from the seed.
+TEST(SharedTime, JumpsToTheNextDeadline)
+{
+	SharedTime time(1), other(2);
+	weft::Reactor reactor("test", weft::Reactor::Drive::Manual, time);
+	weft::Loop loop("test", reactor);
+	std::vector<std::chrono::nanoseconds> fired;
+	weft::Timer late(loop, [&] { fired.push_back(time.passed()); });
+	weft::Timer early(loop, [&] {
+		fired.push_back(time.passed());
+		late.arm(20h);
+	});
+	late.arm(12h);
+	early.arm(6h);
+	while (fired.size() < 2)
+		reactor.turn(Clock::time_point::max());
+	EXPECT_EQ(fired, (std::vector<std::chrono::nanoseconds>{6h, 26h}));
+	EXPECT_EQ(time.date().time_since_epoch(), SharedTime::kDate + 26h);
+	EXPECT_NE(time.random(), other.random());
+}
+
+class SchedulerTest : public testing::Test
+{
+protected:
+	SchedulerTest()
+	{
+		char name[] = "/tmp/weft-calendar-XXXXXX";
+		directory = ::mkdtemp(name);
+		start({"node1", "node2"});
+	}
+	~SchedulerTest() override
+	{
+		scheduler.reset();
+		std::filesystem::remove_all(directory);
+	}
+
+	void start(std::vector<std::string> names, Patience patience = {})
+	{
+		scheduler.reset();
+		scheduler.emplace(
+			loop, time, std::move(names), directory / "time.sock",
+			[this](const std::string &reason) { ends.push_back(reason); }, patience);
+	}
+
+	FileDescriptor join() { return weft::connect_unix(directory / "time.sock"); }
+	FileDescriptor join(std::uint64_t number)
+	{
+		auto fd = join();
+		send(fd, Operation::Start, number);
+		return fd;
+	}
+	void send(const FileDescriptor &fd, Operation operation, std::uint64_t when = 0)
+	{
+		const Message message{operation, ++sequence, when};
+		ASSERT_EQ(::send(fd.get(), &message, sizeof(message), MSG_NOSIGNAL), 16);
+	}
+	void run_until(const std::function<bool()> &done)
+	{
+		while (!done())
+			reactor.turn(Clock::time_point::max());
+	}
+	// What a kernel hears next; it runs the time server until then.
+	Message receive(const FileDescriptor &fd)
+	{
+		Message message{};
+		run_until([&] {
+			// The turn that comes with time is given without a handler being run.
+			return ::recv(fd.get(), &message, sizeof(message), MSG_DONTWAIT) ==
+			       sizeof(message);
+		});
+		return message;
+	}
+	void ask(const FileDescriptor &fd, Operation operation, std::uint64_t when = 0)
+	{
+		send(fd, operation, when);
+		const auto answer = receive(fd);
+		EXPECT_EQ(answer.operation, Operation::Ack);
+		EXPECT_EQ(answer.sequence, sequence);
+	}
+	void expect_turn(const FileDescriptor &fd, std::uint64_t when)
+	{
+		const auto turn = receive(fd);
+		EXPECT_EQ(turn.operation, Operation::Run);
+		EXPECT_EQ(turn.time, when);
+		const Message answer{Operation::Ack, turn.sequence, 0};
+		ASSERT_EQ(::send(fd.get(), &answer, sizeof(answer), MSG_NOSIGNAL), 16);
+	}
+	bool closed(const FileDescriptor &fd)
+	{
+		char byte;
+		return ::recv(fd.get(), &byte, 1, MSG_DONTWAIT) == 0;
+	}
+	void run_until_closed(const FileDescriptor &fd)
+	{
+		run_until([&] { return closed(fd); });
+	}
+	void run_until_ended()
+	{
+		run_until([&] { return !ends.empty(); });
+	}
+
+	// The only member waits, and is to answer a call by the channel, whose ends are here and
+	// there.
+	struct Called {
+		FileDescriptor member, here, there;
+	};
+	Called call(Patience patience = {})
+	{
+		start({"node1"}, patience);
+		FileDescriptor member = join(1);
+		receive(member);
+		ask(member, Operation::Wait);
+		std::array<int, 2> channel{-1, -1};
+		EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, channel.data()), 0);
+		return {std::move(member), FileDescriptor(channel[0]), FileDescriptor(channel[1])};
+	}
+	void flood(Patience patience);
+
+	SharedTime time{1};
+	weft::Reactor reactor{"time server", weft::Reactor::Drive::Manual, time};
+	weft::Loop loop{"time server", reactor};
+	std::filesystem::path directory;
+	std::vector<std::string> ends;
+	std::optional<Scheduler> scheduler;
+	std::uint32_t sequence = 0;
+};
+
+// Nobody begins before all are there; then one runs at a time, in order of number, then of time;
+// what the process has planned takes part.
+TEST_F(SchedulerTest, RunsOneMemberAtATime)
+{
+	const auto second = join(2);
+	std::vector<std::chrono::nanoseconds> fired;
+	weft::Timer timer(loop, [&] { fired.push_back(time.passed()); });
+	timer.arm(3s);
+	const auto first = join(1);
+	EXPECT_EQ(receive(first).operation, Operation::Ack);
+	ask(first, Operation::Request, 5 * kSecond);
+	char byte;
+	EXPECT_LT(::recv(second.get(), &byte, 1, MSG_DONTWAIT), 0); // the first still runs
+	ask(first, Operation::Wait);
+	EXPECT_EQ(receive(second).operation, Operation::Ack);
+	ask(second, Operation::Request, 2 * kSecond);
+	ask(second, Operation::Wait);
+	expect_turn(second, 2 * kSecond);
+	EXPECT_TRUE(fired.empty());
+	ask(second, Operation::Request, 5 * kSecond);
+	ask(second, Operation::Wait);
+	expect_turn(first, 5 * kSecond);
+	EXPECT_EQ(fired, std::vector<std::chrono::nanoseconds>{3s});
+	ask(first, Operation::Request, kNever);
+	ask(first, Operation::Wait);
+	expect_turn(second, 5 * kSecond);
+	EXPECT_EQ(scheduler->turns(), 5u);
+	EXPECT_TRUE(ends.empty());
+}
+
+// What is posted or due here waits while one has its turn: otherwise its outcome would depend on
+// which is faster.
+TEST_F(SchedulerTest, DefersLocalWorkWhileAMemberRuns)
+{
+	start({"node1"});
+	const auto only = join(1);
+	EXPECT_EQ(receive(only).operation, Operation::Ack);
+	unsigned done = 0;
+	loop.post([&] { ++done; });
+	weft::Timer timer(loop, [&] { ++done; });
+	timer.arm(0s);
+	ask(only, Operation::Get);
+	ask(only, Operation::Request, 5 * kSecond);
+	EXPECT_TRUE(time.stands());
+	EXPECT_EQ(done, 0u);
+	ask(only, Operation::Wait);
+	EXPECT_FALSE(time.stands());
+	expect_turn(only, 5 * kSecond);
+	EXPECT_EQ(done, 2u);
+}
+
+// One that waits is asked something, and asks for the time and for a turn before it answers:
+// nothing else is done meanwhile.
+TEST_F(SchedulerTest, WaitsForAReply)
+{
+	start({"node1"});
+	const auto only = join(1);
+	receive(only);
+	ask(only, Operation::Request, 5 * kSecond);
+	ask(only, Operation::Wait);
+	std::array<int, 2> ends_of_channel;
+	ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends_of_channel.data()), 0);
+	const FileDescriptor here(ends_of_channel[0]), there(ends_of_channel[1]);
+	unsigned done = 0;
+	loop.post([&] { ++done; });
+	std::thread kernel([&] {
+		Message answer{};
+		char byte;
+		::recv(there.get(), &byte, 1, 0);
+		for (const auto operation : {Operation::Get, Operation::Request}) {
+			send(only, operation, time.passed().count());
+			::recv(only.get(), &answer, sizeof(answer), 0);
+		}
+		::send(there.get(), &byte, 1, 0);
+	});
+	ASSERT_EQ(::send(here.get(), "?", 1, 0), 1);
+	EXPECT_TRUE(time.await_readable(here.get()));
+	kernel.join();
+	EXPECT_EQ(done, 0u);
+	expect_turn(only, 0);
+	EXPECT_EQ(done, 1u);
+}
+
+// One that dies instead of answering is not waited for, and named.
+TEST_F(SchedulerTest, StopsWaitingForADeadMember)
+{
+	auto [only, here, there] = call();
+	only.reset();
+	EXPECT_FALSE(time.await_readable(here.get()));
+	EXPECT_EQ(ends,
+		  std::vector<std::string>{"node1 has left the time server at 0.000000000 s"});
+	EXPECT_FALSE(time.await_readable(here.get()));
+}
+
+// One that says nothing is waited for so long; it has not left, which is for who asked to say.
+TEST_F(SchedulerTest, StopsWaitingForASilentMember)
+{
+	const auto [only, here, there] = call({.time = 1ms, .messages = 1});
+	EXPECT_FALSE(time.await_readable(here.get()));
+	EXPECT_TRUE(ends.empty());
+}
+
+// Nor is one waited for any longer that says something else all the while: it has so much time,
+void SchedulerTest::flood(Patience patience)
+{
+	const Called called = call(patience);
+	const FileDescriptor &only = called.member;
+	std::thread kernel([&] {
+		const Message question{Operation::Get, 1, 0};
+		Message answer{};
+		while (::send(only.get(), &question, sizeof(question), MSG_NOSIGNAL) > 0 &&
+		       ::recv(only.get(), &answer, sizeof(answer), 0) > 0) {
+		}
+	});
+	EXPECT_FALSE(time.await_readable(called.here.get()));
+	::shutdown(only.get(), SHUT_RDWR);
+	kernel.join();
+}
+
+TEST_F(SchedulerTest, FloodingMemberIsBoundedInTime)
+{
+	flood({.time = 20ms, .messages = UINT_MAX});
+	EXPECT_TRUE(ends.empty());
+}
+
+// and so many words.
+TEST_F(SchedulerTest, FloodingMemberIsBoundedInMessages)
+{
+	flood({.time = 1h, .messages = 100});
+	EXPECT_EQ(ends, std::vector<std::string>{
+				"node1 says much while an answer is waited for, and does not give "
+				"it at 0.000000000 s"});
+}
+
+// A member that dies is named, with the time, and the others are let go, so that they end.
+TEST_F(SchedulerTest, ReportsADeadMemberAndEndsTheOthers)
+{
+	const auto first = join(1);
+	auto second = join(2);
+	receive(first);
+	ask(first, Operation::Request, 90 * kSecond);
+	ask(first, Operation::Wait);
+	receive(second);
+	ask(second, Operation::Request, kSecond + 5);
+	ask(second, Operation::Wait);
+	expect_turn(second, kSecond + 5);
+	second.reset();
+	run_until_ended();
+	EXPECT_EQ(ends,
+		  std::vector<std::string>{"node2 has left the time server at 1.000000005 s"});
+	run_until_closed(first);
+}
+
+// So is one that waits.
+TEST_F(SchedulerTest, ReportsAMemberThatDiedWaiting)
+{
+	auto first = join(1);
+	const auto second = join(2);
+	receive(first);
+	ask(first, Operation::Wait);
+	receive(second);
+	first.reset();
+	run_until_ended();
+	EXPECT_EQ(ends,
+		  std::vector<std::string>{"node1 has left the time server at 0.000000000 s"});
+	run_until_closed(second);
+}
+
+TEST_F(SchedulerTest, ReportsProtocolViolations)
+{
+	const auto first = join(1);
+	const auto second = join(2);
+	receive(first);
+	send(first, Operation::Update, 1);
+	run_until_ended();
+	EXPECT_EQ(ends, std::vector<std::string>{
+				"node1 does not keep to the time server (it is ahead of the "
+				"time that it was given) at 0.000000000 s"});
+	run_until_closed(second);
+}
+
+// Strangers are turned away and end nothing: those that are no member, that come twice, that say
+// something else, or half of it.
+TEST_F(SchedulerTest, RejectsUnknownMembers)
+{
+	const auto first = join(1);
+	run_until_closed(join(0));
+	run_until_closed(join(3));
+	run_until_closed(join(UINT64_MAX));
+	run_until_closed(join(1));
+	const auto rude = join();
+	send(rude, Operation::Get);
+	run_until_closed(rude);
+	auto half = join();
+	ASSERT_EQ(::send(half.get(), "half", 4, 0), 4);
+	half.reset();
+	const auto second = join(2);
+	EXPECT_EQ(receive(first).operation, Operation::Ack);
+	EXPECT_TRUE(ends.empty());
+}
+
+// The log says of those that mistake their number, a few times, that there are some: a machine
+// that is given the wrong one waits for its end without a word.
+TEST_F(SchedulerTest, LogsWrongMemberNumbers)
+{
+	std::ostringstream log;
+	const auto former = spdlog::default_logger();
+	spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+		"captured", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+	const auto first = join(1);
+	run_until_closed(join(3));
+	EXPECT_NE(log.str().find("number 3 of 2, which is no member"), std::string::npos);
+	run_until_closed(join(1));
+	EXPECT_NE(log.str().find("number 1 of 2, which is there already"), std::string::npos);
+	for (unsigned i = 0; i < 2 * Scheduler::kMostLogged; ++i)
+		run_until_closed(join(0));
+	spdlog::set_default_logger(former);
+	EXPECT_EQ(std::ranges::count(log.str(), '\n'), Scheduler::kMostLogged);
+}
+
+// Who is waited for has a name, so that who ends it can say what it has hung on.
+TEST_F(SchedulerTest, ReportsTheAwaitedMember)
+{
+	EXPECT_EQ(scheduler->awaited(), "node1, node2, not yet on the time server");
+	const auto first = join(1);
+	run_until([&] { return scheduler->awaited() == "node2, not yet on the time server"; });
+	const auto second = join(2);
+	receive(first);
+	ask(first, Operation::Request, kNever);
+	ask(first, Operation::Wait);
+	receive(second);
+	ask(second, Operation::Request, 7 * kSecond);
+	ask(second, Operation::Wait);
+	expect_turn(second, 7 * kSecond);
+	EXPECT_EQ(scheduler->awaited(), "node2, whose turn it has been since 7.000000000 s");
+	ask(second, Operation::Request, kNever);
+	ask(second, Operation::Wait);
+	EXPECT_EQ(scheduler->awaited(), "");
+}
+
+// So many may be silent at a time; one more is turned away, and there is room again when one goes.
+TEST_F(SchedulerTest, BoundsUnknownConnections)
+{
+	std::vector<FileDescriptor> silent;
+	for (std::size_t i = 0; i < Scheduler::kMostStrangers; ++i)
+		silent.push_back(join());
+	run_until_closed(join());
+	for (const auto &each : silent)
+		EXPECT_FALSE(closed(each));
+	send(silent.back(), Operation::Get);
+	run_until_closed(silent.back());
+	for (auto &each : silent) {
+		each.reset();
+		reactor.turn(Clock::time_point::min());
+	}
+	const auto first = join(1);
+	const auto second = join(2);
+	EXPECT_EQ(receive(first).operation, Operation::Ack);
+}
+
+// A message may come in pieces.
+TEST_F(SchedulerTest, AcceptsFragmentedMessages)
+{
+	start({"node1"});
+	const auto only = join();
+	const Message message{Operation::Start, 7, 1};
+	const auto *bytes = reinterpret_cast<const char *>(&message);
+	for (unsigned i = 0; i < sizeof(message); ++i) {
+		ASSERT_EQ(::send(only.get(), bytes + i, 1, 0), 1);
+		reactor.turn(Clock::time_point::max());
+	}
+	EXPECT_EQ(receive(only).sequence, 7u);
+}
+
+// Who reads nothing is dropped when there is no room left for it, and nothing is kept for it.
+TEST_F(SchedulerTest, DropsMembersThatDoNotRead)
+{
+	start({"node1"});
+	const auto deaf = join(1);
+	receive(deaf);
+	const Message question{Operation::Get, 1, 0};
+	run_until([&] {
+		while (::send(deaf.get(), &question, sizeof(question),
+			      MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+		}
+		return !ends.empty();
+	});
+	ASSERT_EQ(ends.size(), 1u);
+	EXPECT_EQ(ends[0], "node1 does not take what the time server says at 0.000000000 s");
+}
+
+} // namespace

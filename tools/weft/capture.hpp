@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// `weft capture`: has weftd record links into a file, or into standard output.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace weft::cli
+{
+
+// Until a signal comes, weftd ends or @seconds (0: no limit) are over. @file "-": to standard
+// output, each packet as it is recorded; a reader that closes its end ends the capture.
+void capture(const std::filesystem::path &socket_directory, const std::string &link,
+	     const std::string &file, double seconds);
+
+} // namespace weft::cli

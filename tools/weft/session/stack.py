@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The RDMA stack of a guest: Debian's, which the guest's image has, or weft's own modules, which are copied into it."""
+import lzma
+import pathlib
+import subprocess
+import tempfile
+
+from lab import cache
+from lab.errors import LabError
+
+LINUX, WEFT = "linux", "weft"
+IPOIB = "ib0"       # the interface that has no carrier without a subnet manager
+NAMES = (LINUX, WEFT)
+# Debian's driver of each model.
+IN_TREE = {"mlx4": "mlx4_ib", "mthca": "ib_mthca"}
+# In the order of their dependencies: what is below the driver, and what is above it.
+BELOW = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_iw_cm", "weft_rdma_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_rdma_ucm", "weft_netlink")
+ABOVE = {"mlx4": ("weft_ipoib",), "mthca": ("weft_ipoib",), "amso1100": ()}
+
+
+def interface(model):
+    """The name of the card's network interface."""
+    return "iw0" if model == "amso1100" else IPOIB
+
+
+def in_tree_modules(model):
+    """What `modprobe -a` is to load of Debian's modules for a card."""
+    if model not in IN_TREE:
+        raise LabError(f"Debian's kernel has no driver for {model}", "--stack weft has one, and --bare loads none")
+    return (IN_TREE[model], "ib_uverbs", "ib_umad", "ib_ipoib")
+
+
+def _find(name, release):
+    """A module as a source tree's `make modules` has built it, or DKMS for the package weft-dkms."""
+    for folder in (cache.TREE / "build/modules" / release, pathlib.Path("/lib/modules") / release / "updates/dkms"):
+        for path in (folder / f"{name}.ko", folder / f"{name}.ko.xz"):
+            if path.is_file():
+                return path
+    raise LabError(f"weft's modules are not built for the kernel {release}: there is no {name}.ko",
+                   f"run `make modules KDIR=…` in a source tree of weft, or install the packages weft-dkms and linux-headers-{release}")
+
+
+def _without_symbols(path):
+    """The module's bytes, without what only a debugger reads: nine tenths of it."""
+    with tempfile.TemporaryDirectory(prefix="weft-modules-") as folder:
+        module = pathlib.Path(folder) / "module.ko"
+        module.write_bytes(lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes())
+        try:
+            subprocess.run(["objcopy", "--strip-debug", module], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        except FileNotFoundError:
+            pass    # no binutils: it is larger
+        return module.read_bytes()
+
+
+def weft_modules(model, release):
+    """[(name, bytes)] of weft's modules for a card and a kernel, in loading order."""
+    if model not in ABOVE:
+        raise LabError(f"weft has no driver for {model}", "--bare loads none")
+    return [(name, _without_symbols(_find(name, release))) for name in (*BELOW, f"weft_{model}", *ABOVE[model])]
+
+
+def load(guest, modules):
+    """Copies modules into a guest and inserts them."""
+    for name, contents in modules:
+        guest.put(f"/run/{name}.ko", contents)
+    guest.insmod(*(f"/run/{name}.ko" for name, _ in modules))

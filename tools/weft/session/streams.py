@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The caller's standard input and terminal, for a command that runs in a guest."""
+import contextlib
+import os
+import signal
+import sys
+import termios
+import threading
+import tty
+
+from lab import DeadlineExceeded, GuestDied
+from lab.process import INPUT_PIECE
+
+
+class Terminal:
+    """The caller's terminal in raw mode: keys are the guest's, Ctrl-C among them. Leaving it gives back the mode that it had."""
+
+    def __init__(self, resized):
+        """resized(rows, columns) is called on the main thread when the window changes."""
+        self._resized = resized
+        self._saved = None
+
+    @staticmethod
+    def there():
+        """Whether the command is to have a terminal: input and output are one, and this is no job in its background."""
+        return os.isatty(0) and os.isatty(1) and in_foreground()
+
+    @staticmethod
+    def size():
+        columns, rows = os.get_terminal_size(0)
+        return rows, columns
+
+    @staticmethod
+    def environment():
+        """What programs in the guest need to know of it."""
+        return (f"TERM={os.environ.get('TERM', 'dumb')}",)
+
+    def __enter__(self):
+        self._saved = termios.tcgetattr(0)
+        tty.setraw(0, termios.TCSANOW)
+        signal.signal(signal.SIGWINCH, lambda *_: self._resized(*self.size()))
+        return self
+
+    def __exit__(self, *_):
+        signal.signal(signal.SIGWINCH, signal.SIG_DFL)
+        with contextlib.suppress(termios.error):    # it has gone
+            termios.tcsetattr(0, termios.TCSADRAIN, self._saved)
+
+
+def in_foreground():
+    """Whether this may read its terminal: a job in the background would be stopped. A terminal of another session stops nobody."""
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return True
+
+
+def feed(changed, space, ended, give):
+    """Passes standard input on, on a thread of its own, until its end or the command's.
+
+    changed: a condition that is notified when space() or ended() may have changed; space(): bytes that can be given now;
+    give(bytes): gives them, b"" at the end of the input.
+    """
+    def pump():
+        try:
+            data = b"" if os.isatty(0) and not in_foreground() else None
+            while data != b"":
+                with changed:
+                    changed.wait_for(lambda: ended() or space() > 0)
+                    if ended():
+                        return
+                    most = min(space(), INPUT_PIECE)
+                data = os.read(0, most)
+                if data:
+                    give(data)
+        except (OSError, GuestDied, DeadlineExceeded):
+            pass    # a terminal that has gone, or a guest
+        with contextlib.suppress(OSError, GuestDied, DeadlineExceeded):
+            give(b"")
+
+    threading.Thread(target=pump, daemon=True).start()
+
+
+def write(out, err):
+    """Writes what a command has printed, as it is."""
+    for stream, data in ((sys.stdout, out), (sys.stderr, err)):
+        if data:
+            stream.buffer.write(data)
+            stream.buffer.flush()

@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A guest controls its agent and its console: whatever they send, the session process of `weft run` and `weft lab` keeps its memory, its disk and its
+other guests."""
+import os
+import pathlib
+import resource
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import types
+import unittest
+import unittest.mock
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
+
+from lab import console, errors, process, uml  # noqa: E402
+from lab.guest import Guest, GuestDied  # noqa: E402
+from lab.waiting import wait_until  # noqa: E402
+
+PATIENCE = 60 * float(os.environ.get("WEFT_SLOWNESS", "1"))
+OUT, EXIT, READY, TAKEN = process.OUT, process.EXIT, process.READY, process.TAKEN
+
+
+class Agent(unittest.TestCase):
+    """A guest without a kernel, whose agent is the test."""
+
+    def setUp(self):
+        self.guest = Guest("node1", kernel=types.SimpleNamespace(variant="stock", native=False))
+        self.addCleanup(self.guest.log.unlink)
+        self.addCleanup(self.guest._errors.close)
+        self.guest._machine = types.SimpleNamespace(poll=lambda: None)
+        self.guest._agent, self.far = socket.socketpair()
+        self.addCleanup(self.guest._agent.close)
+        self.addCleanup(self.far.close)
+        self.reader = threading.Thread(target=self.guest._read_frames, args=(self.guest._agent,), daemon=True)
+        self.reader.start()
+
+    def frame(self, number, kind, data=b"", size=None):
+        self.far.sendall(struct.pack("<III", len(data) if size is None else size, number, kind) + data)
+
+    def command(self):
+        """A command that has been given to the agent, and its number."""
+        command = self.guest.spawn("true")
+        return command, command._number
+
+    def assert_ends(self, command, said):
+        with self.assertRaisesRegex(GuestDied, said):
+            command.wait(PATIENCE)
+        self.reader.join(PATIENCE)
+        self.assertFalse(self.reader.is_alive())
+
+    def test_frame_of_four_gibibytes_ends_the_guest(self):
+        command, number = self.command()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        self.frame(number, OUT, bytes(100), size=0xffffffff)
+        self.assert_ends(command, "a frame of 4294967295 bytes")
+        self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 64 << 10)
+
+    def test_frame_of_an_unknown_command_is_ignored(self):
+        command, number = self.command()
+        for kind in (OUT, process.ERR, EXIT):
+            self.frame(4711, kind, bytes(4))
+        self.frame(number, 99, b"?")
+        self.frame(number, OUT, b"well")
+        self.frame(number, EXIT, struct.pack("<I", 3))
+        self.assertEqual((command.wait(PATIENCE, check=False).status, command.out), (3, "well"))
+        self.frame(number, OUT, b"after its end")
+        second, number = self.command()
+        self.frame(number, EXIT, bytes(4))
+        second.wait(PATIENCE)
+        self.assertEqual(command.out, "well")
+
+    def test_status_of_another_size_ends_the_guest(self):
+        command, number = self.command()
+        self.frame(number, EXIT, b"\0")
+        self.assert_ends(command, "a frame of kind 19 with 1 bytes")
+
+    def test_release_that_is_no_text_is_taken(self):
+        self.frame(0, READY, b"\xff\x1b[2J")
+        self.guest.ready(PATIENCE)
+
+    def test_output_beyond_the_bound_fails_the_command(self):
+        command, number = self.command()
+        with unittest.mock.patch.object(process, "MOST_OUTPUT", 1 << 20):
+            for _ in range(40):
+                self.frame(number, OUT, bytes(65536))
+            self.frame(number, EXIT, bytes(4))
+            with self.assertRaisesRegex(process.CommandFailed, "wrote 2621440 bytes, of which 1048576 are kept"):
+                command.wait(PATIENCE)
+        self.assertEqual(len(command.raw), 1 << 20)
+
+    def test_output_that_is_drained_waits_for_its_reader(self):
+        command, number = self.command()
+        self.assertFalse(command.is_ready())
+        written, whole = [], 16 << 20
+
+        def write():
+            for _ in range(whole >> 16):
+                self.frame(number, OUT, bytes(65536))
+                written.append(65536)
+            self.frame(number, EXIT, bytes(4))
+
+        threading.Thread(target=write, daemon=True).start()
+        most = process.MOST_UNREAD + 65536
+        wait_until("output to wait", lambda: command.is_full(), PATIENCE)
+        self.assertLess(sum(written), whole)
+        taken = 0
+        while True:
+            self.guest.wait_for_event("output", command.is_ready, PATIENCE)
+            ended = command.status is not None
+            out, _ = command.drain()
+            self.assertLessEqual(len(out), most)
+            taken += len(out)
+            if ended:
+                break
+        self.assertEqual(taken, whole)
+
+    def test_input_is_bounded_by_what_was_given_and_taken(self):
+        """An agent that reports more than it was given opens no window."""
+        command = self.guest.start_program(["cat"])
+        command.give(bytes(1000))
+        for count in (1001, 0xffffffff, 1000, 999, 0):
+            self.frame(command._number, process.CONSUMED, struct.pack("<I", count))
+            self.frame(command._number, OUT, b".")
+            wait_until("the frame", lambda: command.out, PATIENCE)
+            command.drain()
+        self.assertEqual(command.window.space(), process.INPUT_MOST)
+        self.frame(command._number, process.CONSUMED, b"?")
+        self.assert_ends(command, "a frame of kind 21 with 1 bytes")
+
+    def test_input_of_a_guest_that_is_closed_is_dropped(self):
+        """What the caller still types as the lab ends is nobody's, and no reason for a traceback."""
+        command = self.guest.start_program(["cat"])
+        self.close_guest(lambda: None)
+        with self.assertRaisesRegex(GuestDied, "node1 has been closed"):
+            command.give(b"more")
+
+    def test_wait_on_a_guest_that_is_being_closed_ends_with_the_reason(self):
+        """It may see that the machine has ended before close() goes on."""
+        command, _ = self.command()
+        said = []
+
+        def wait():
+            with self.assertRaises(GuestDied) as raised:
+                command.wait(PATIENCE)
+            said.append(str(raised.exception))
+
+        waiter = threading.Thread(target=wait, daemon=True)
+        waiter.start()
+        self.close_guest(lambda: waiter.join(PATIENCE))
+        self.assertEqual(said, ["node1 has been closed"])
+
+    def close_guest(self, wait):
+        """Closes the guest; wait() is called as soon as its machine has ended."""
+        def kill():
+            self.guest._machine.poll = lambda: -9
+
+        self.guest._machine.kill, self.guest._machine.wait = kill, lambda timeout=None: wait()
+        self.guest._monitor = types.SimpleNamespace(close=lambda: None)
+        self.guest._keep_log = True
+        self.guest.close()
+
+    def test_other_commands_go_on_once_one_is_abandoned(self):
+        command, number = self.command()
+        command.is_ready()
+        for _ in range(process.MOST_UNREAD // 65536):
+            self.frame(number, OUT, bytes(65536))
+        wait_until("output to wait", lambda: command.is_full(), PATIENCE)
+        second, following = self.command()
+        self.frame(following, EXIT, bytes(4))
+        command.abandon()
+        second.wait(PATIENCE)
+
+
+class Console(unittest.TestCase):
+    def setUp(self):
+        self.log = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-console-"))) / "node1.log"
+
+    def record(self, *pieces):
+        recorder = console.Recorder(self.log)
+        with open(os.dup(recorder.writer), "wb") as guest:
+            recorder.close_writer()
+            for piece in pieces:
+                guest.write(piece)
+        recorder.join(PATIENCE)
+        return self.log.read_bytes()
+
+    def test_short_console_is_kept_whole(self):
+        self.assertEqual(self.record(b"boots\n", b"\xffis up\n"), b"boots\n\xffis up\n")
+
+    def test_long_console_keeps_its_beginning_and_its_end(self):
+        with unittest.mock.patch.multiple(console, BEGINNING=1000, MOST=8000, PIECE=500, RATE=1 << 30):
+            text = self.record(*(b"line %06d\n" % number for number in range(20000)))
+        self.assertLessEqual(len(text), 8000)
+        self.assertTrue(text.startswith(b"line 000000\n"))
+        self.assertTrue(text.endswith(b"line 019999\n"))
+        self.assertEqual(text.count(b"bytes of the console are left out here"), 1)
+        omitted = int(text.split(b"[weft: ")[1].split()[0])
+        self.assertEqual(len(text) + omitted - len(console.OMISSION % omitted), 12 * 20000)
+
+    def test_marks_are_found_behind_a_position(self):
+        reader = console.Reader(self.log)
+        self.assertEqual(reader.end(), 0)
+        self.log.write_text("before\n")
+        end = reader.end()
+        self.log.write_text("before\nafter\nlater\n")
+        self.assertEqual(reader.since(end, end + 6), "after\n")
+        self.assertEqual(reader.since(end), "after\nlater\n")
+        # It has been shortened.
+        self.log.write_text("x\n")
+        self.assertEqual(reader.since(end), "x\n")
+
+
+LOSES_IT = """
+import os, signal, sys, threading
+sys.path[:0] = {path!r}
+import labs
+if hasattr(labs, "interruption"):
+    labs.interruption.watch(signal.SIGINT)
+
+class Swallows:
+    def __del__(self):
+        # Python drops what a handler raises here.
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+
+def work(guest):
+    threading.Event().wait()
+
+Swallows()
+print("goes on", flush=True)
+try:
+    labs.together(["node1"], work)
+except KeyboardInterrupt:
+    os._exit(130)
+"""
+
+
+class Interrupted(unittest.TestCase):
+    def test_ctrl_c_during_a_finalizer_is_not_lost(self):
+        with subprocess.Popen([sys.executable, "-c", LOSES_IT.format(path=sys.path[:2])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+            try:
+                self.assertEqual(child.stdout.readline(), "goes on\n")
+                self.assertEqual(child.wait(PATIENCE), 130)
+            finally:
+                child.kill()
+
+
+TRIES = """
+import errno, os, sys
+os.chdir(sys.argv[1])
+os.close(os.open("file", os.O_CREAT | os.O_RDWR, 0o755))
+file = os.open("file", os.O_RDWR)
+def refused(*call):
+    try:
+        call[0](*call[1:])
+    except OSError as error:
+        return error.errno == errno.EPERM
+    return False
+folder = os.open(".", os.O_DIRECTORY)
+for bits in (0o4755, 0o2755, 0o6000):
+    assert refused(os.chmod, "file", bits), oct(bits)
+    assert refused(os.fchmod, file, bits), oct(bits)
+    assert refused(os.open, "other", os.O_CREAT | os.O_RDWR, bits), oct(bits)
+    assert refused(os.mknod, "other", 0o100000 | bits), oct(bits)
+    assert refused(lambda: os.close(os.open("other", os.O_CREAT | os.O_RDWR, bits, dir_fd=folder))), oct(bits)
+os.chmod("file", 0o1777)
+os.close(os.open("file", os.O_RDONLY, 0o4755))
+assert os.system("chmod u+s file 2>/dev/null") != 0
+assert os.system("chmod 640 file") == 0
+"""
+
+
+class Confined(unittest.TestCase):
+    """The programs through which a guest writes to its share."""
+
+    def test_no_file_becomes_set_user_id(self):
+        with tempfile.TemporaryDirectory(prefix="weft-share-") as folder:
+            subprocess.run([sys.executable, "-B", uml.NO_SETUID, sys.executable, "-c", TRIES, folder], check=True, timeout=PATIENCE)
+            path = pathlib.Path(folder, "file")
+            self.assertEqual(path.stat().st_mode & 0o7777, 0o640)
+            # The filter, and nothing else, has refused it.
+            path.chmod(0o4755)
+            self.assertEqual(path.stat().st_mode & 0o7777, 0o4755)
+
+    def test_guest_with_a_share_is_confined(self):
+        for native in (False, True):
+            for share in (None, self.enterContext(tempfile.TemporaryDirectory(prefix="weft share-"))):
+                kernel = types.SimpleNamespace(variant="um" if native else "stock", native=native, image="kernel", checked=False, modules_disk=None)
+                guest = Guest("node1", kernel=kernel, share=share)
+                words = []
+                with unittest.mock.patch("subprocess.Popen", side_effect=lambda argv, **_: words.extend(map(str, argv)) or unittest.mock.MagicMock()), \
+                        unittest.mock.patch("lab.image.root_image", lambda: "root"), unittest.mock.patch("lab.image.initramfs", lambda _: "initramfs"), \
+                        unittest.mock.patch("lab.accelerator.options", list), \
+                        unittest.mock.patch("lab.qemu.find", lambda: types.SimpleNamespace(argv=["qemu"], environment={})):
+                    guest.start()
+                self.assertEqual(str(uml.NO_SETUID) in words, share is not None, words)
+                shares = [word.partition("=")[2] for word in words if word.startswith("weft.share=")]
+                for path in shares:
+                    self.assertNotIn(" ", path)
+                    self.assertTrue(os.path.samefile(path, share))
+                self.assertEqual(len(shares), int(native and share is not None), words)
+                guest._machine = None
+                guest.close()
+
+
+class Printed(unittest.TestCase):
+    def test_text_of_a_guest_does_not_change_the_terminal(self):
+        self.assertEqual(errors.printable("a\tb\n\x1b[2J\r\x9b1m\u202e\ud800 Zürich"), "a\tb\n\\x1b[2J\\x0d\\xc2\\x9b1m\\xe2\\x80\\xae\\xed\\xa0\\x80 Zürich")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""`weft capture LINK -w -` writes each packet to standard output as it is recorded, and ends with its reader.
+
+    capture_test.py WEFT WEFTD
+"""
+import fcntl
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+import daemon
+
+WEFT, WEFTD = sys.argv[1:3]
+F_SETPIPE_SZ, PIPE = 1031, 4096     # the smallest pipe
+PCAP = bytes.fromhex("4d3cb2a1")        # with times in nanoseconds
+LAB = """
+[[switch]]
+name = "switch1"
+
+[[host]]
+name = "node1"
+model = "endpoint"
+
+[[link]]
+ends = ["node1", "switch1"]
+
+[sm]
+switch = "switch1"
+"""
+
+
+class Capture(unittest.TestCase):
+    def setUp(self):
+        self.weftd, self.directory = self.enterContext(daemon.weftd(WEFTD, LAB))
+
+    def weft(self, *words):
+        return subprocess.run([WEFT, "--socket-dir", self.directory, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    def capture(self, *words):
+        return self.enterContext(daemon.process(WEFT, "--socket-dir", str(self.directory), "capture", *words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
+
+    def captured(self):
+        """Packets recorded so far; none if nothing is captured."""
+        links = json.loads(self.weft("--json", "fabric", "show"))["links"]
+        return max((link["captured_packets"] for link in links if "captured_packets" in link), default=None)
+
+    def is_captured(self):
+        return self.captured() is not None
+
+    def test_packets_reach_standard_output_while_the_capture_runs(self):
+        running = self.capture("all", "-w", "-")
+        self.assertEqual(running.stdout.read(24)[:4], PCAP)
+        for _ in range(3):
+            self.weft("sm", "sweep")
+            # A header, and an ERF record with a whole packet.
+            length = int.from_bytes(running.stdout.read(16)[8:12], "little")
+            self.assertEqual(running.stdout.read(length)[8], 21)
+        self.assertEqual(list(self.directory.glob("capture-*")), [])
+
+    def test_closed_pipe_ends_the_capture(self):
+        running = self.capture("all", "-w", "-")
+        running.stdout.read(24)
+        self.assertTrue(self.is_captured())
+        running.stdout.close()
+        self.assertEqual(running.wait(daemon.PATIENCE), 0)
+        self.assertFalse(self.is_captured())
+
+    def test_signal_ends_the_capture_after_what_was_recorded(self):
+        running = self.capture("all", "-w", "-")
+        running.stdout.read(24)
+        self.weft("sm", "sweep")
+        daemon.await_that("packets of the sweep", self.captured)
+        running.send_signal(signal.SIGINT)
+        self.assertGreater(len(running.stdout.read()), 16 + 16 + 290)
+        self.assertEqual(running.wait(daemon.PATIENCE), 0)
+
+    def test_signal_ends_the_capture_of_a_reader_that_does_not_read(self):
+        running = self.capture("all", "-w", "-")
+        running.stdout.read(24)
+        fcntl.fcntl(running.stdout, F_SETPIPE_SZ, PIPE)
+
+        def more_than_a_pipe_holds():
+            self.weft("sm", "sweep")
+            return self.captured() * 300 > 4 * PIPE
+        daemon.await_that("packets", more_than_a_pipe_holds)
+        # The first asks for the end, the second does not wait for the reader.
+        running.send_signal(signal.SIGINT)
+        daemon.await_that("the end of the capture", lambda: not self.is_captured())
+        running.send_signal(signal.SIGINT)
+        running.wait(daemon.PATIENCE)
+
+    def test_terminal_is_refused(self):
+        master, slave = pty.openpty()
+        done = subprocess.run([WEFT, "--socket-dir", self.directory, "capture", "all", "-w", "-"], stdin=subprocess.DEVNULL, stdout=slave,
+                              stderr=subprocess.PIPE, text=True, timeout=daemon.PATIENCE, check=False)
+        os.close(slave)
+        os.close(master)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("tshark", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,398 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Standard input, terminals and signals reach a command in a guest, as `ssh` passes them on. The guest's agent runs as a process of this host."""
+import contextlib
+import fcntl
+import os
+import pathlib
+import pty
+import random
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+import time
+import types
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+TREE = HERE.parents[2]
+SESSION = TREE / "tools/weft/session"
+sys.path[:0] = [str(SESSION), str(TREE / "scripts")]
+sys.dont_write_bytecode = True
+
+import serving  # noqa: E402
+import streams  # noqa: E402
+from lab import process  # noqa: E402
+from lab.guest import Guest  # noqa: E402
+from lab.waiting import wait_until  # noqa: E402
+
+PATIENCE = 60 * float(os.environ.get("WEFT_SLOWNESS", "1"))
+
+
+def set_size(terminal, rows, columns):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def read_until(terminal, text):
+    """Reads a terminal until this text has come. Raises OSError at the terminal's end, AssertionError if nothing comes."""
+    seen = b""
+    while text not in seen:
+        if not select.select([terminal], [], [], PATIENCE)[0]:
+            raise AssertionError(f"{text} did not come, but {seen}")
+        seen += os.read(terminal, 4096)
+
+
+class AgentCase(unittest.TestCase):
+    """A guest without a kernel. Its agent has a terminal as its serial line."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory(prefix="weft-agent-")
+        cls.addClassCleanup(cls.directory.cleanup)
+        cls.program = pathlib.Path(cls.directory.name) / "agent"
+        subprocess.run(["g++", "-std=c++20", "-o", cls.program, TREE / "scripts/lab/agent/agent.cpp"], check=True)
+
+    def setUp(self):
+        self.guest = Guest("node1", kernel=types.SimpleNamespace(variant="stock", native=False))
+        self.addCleanup(self.guest.log.unlink)
+        self.addCleanup(self.guest._errors.close)
+        self.line, far = pty.openpty()
+        self.agent = subprocess.Popen([self.program, os.ttyname(far)], stdin=subprocess.DEVNULL, start_new_session=True)
+        self.guest._machine = self.agent
+        self.guest._agent, near = socket.socketpair()
+        self.addCleanup(near.close)
+        self.relays = [threading.Thread(target=self.relay, args=ends, daemon=True)
+                       for ends in ((lambda: near.recv(65536), self.write_line), (self.read_line, near.sendall))]
+        for relay in self.relays:
+            relay.start()
+        threading.Thread(target=self.guest._read_frames, args=(self.guest._agent,), daemon=True).start()
+        self.addCleanup(self.end)
+        self.guest.ready(PATIENCE)
+        os.close(far)
+
+    def read_line(self):
+        return os.read(self.line, 65536)
+
+    def write_line(self, data):
+        while data:
+            data = data[os.write(self.line, data):]
+
+    @staticmethod
+    def relay(read, write):
+        with contextlib.suppress(OSError):
+            while data := read():
+                write(data)
+
+    def end(self):
+        # A command has a session of its own, which would outlive the agent.
+        sessions = subprocess.run(["pgrep", "-P", str(self.agent.pid)], stdout=subprocess.PIPE, text=True, check=False).stdout.split()
+        if sessions:
+            subprocess.run(["pkill", "-KILL", "-s", ",".join(sessions)], check=False)
+        self.agent.kill()
+        self.agent.wait()
+        self.guest._agent.shutdown(socket.SHUT_RDWR)
+        self.guest._agent.close()
+        # The terminal's number is free for another one once it is closed: nobody may read it then.
+        for relay in self.relays:
+            relay.join(PATIENCE)
+            self.assertFalse(relay.is_alive())
+        os.close(self.line)
+
+    def start(self, *words, **how):
+        return self.guest.start_program(words, **how)
+
+    def give_all(self, command, data):
+        """Gives input as far as there is space for it."""
+        for begin in range(0, len(data), process.INPUT_PIECE):
+            piece = data[begin:begin + process.INPUT_PIECE]
+            self.guest.wait_for_event("space for input", lambda: command.status is not None or command.window.space() >= len(piece), PATIENCE)
+            command.give(piece)
+
+
+class Agent(AgentCase):
+    def test_input_arrives_byte_for_byte_and_ends(self):
+        data = random.Random(1).randbytes(3 << 20)
+        command = self.start("cat")
+        self.give_all(command, data)
+        command.give(b"")
+        command.wait(PATIENCE)
+        self.assertEqual(command.raw, data)
+
+    def test_input_that_is_not_read_is_bounded(self):
+        command = self.start("sleep", "1000")
+        given = 0
+        with self.assertRaises(AssertionError):
+            while True:
+                deadline = time.monotonic() + 1
+                while command.window.space() < process.INPUT_PIECE:
+                    self.assertLess(time.monotonic(), deadline)
+                    time.sleep(0.01)
+                command.give(bytes(process.INPUT_PIECE))
+                given += process.INPUT_PIECE
+        self.assertLess(given, 1 << 20)
+        # The agent serves others meanwhile.
+        self.assertEqual(self.guest.run(["echo", "here"], PATIENCE).out, "here\n")
+        command.kill()
+        self.assertEqual(command.wait(PATIENCE, check=False).status, 137)
+
+    def test_input_of_a_command_that_reads_none_is_dropped(self):
+        command = self.start("bash", "-c", "exec <&-; read -rt 1000 <> <(:)")
+        self.give_all(command, bytes(1 << 20))
+        command.kill(signal.SIGTERM)
+        self.assertEqual(command.wait(PATIENCE, check=False).status, 143)
+
+    def test_terminal_has_its_size_and_its_keys_send_signals(self):
+        command = self.start("bash", "-c", "test -t 0 && test -t 1 && stty size; read -r; stty size; echo ready; exec sleep 1000", terminal=(31, 97), environment=("TERM=xterm",))
+        command.wait_output("31 97\r\n", PATIENCE)
+        command.resize(40, 120)
+        command.give(b"\r")
+        # A shell that waits for a program leaves Ctrl-C to it, and goes on if it does.
+        command.wait_output("40 120\r\nready", PATIENCE)
+        command.give(b"\x03")
+        self.assertEqual(command.wait(PATIENCE, check=False).status, 130)
+
+    def test_end_of_a_terminals_shell_hangs_its_jobs_up(self):
+        command = self.start("bash", "-c", "(trap 'touch %s/hung-up; exit' HUP; echo ready; while :; do sleep 0.1; done) & wait $!" % self.directory.name, terminal=(24, 80))
+        command.wait_output("ready", PATIENCE)
+        command.kill(signal.SIGHUP)
+        command.wait(PATIENCE, check=False)
+        wait_until("the job to be hung up", (pathlib.Path(self.directory.name) / "hung-up").exists, PATIENCE)
+
+    def test_output_without_end_can_be_interrupted(self):
+        command = self.start("yes")
+        self.guest.wait_for_event("output", command.is_ready, PATIENCE)
+        command.kill(signal.SIGINT)
+        while command.status is None:
+            self.guest.wait_for_event("output, or the end", command.is_ready, PATIENCE)
+            command.drain()
+        self.assertEqual(command.wait(PATIENCE, check=False).status, 130)
+
+    def test_commands_have_the_default_action_for_a_closed_pipe(self):
+        command = self.guest.run("yes | head -n 1 >/dev/null; echo ${PIPESTATUS[0]}", PATIENCE)
+        self.assertEqual(command.out, "141\n")
+
+
+class Shell(AgentCase):
+    """`weft lab shell`, between its caller and the agent."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-shell-")))
+        self.server = serving.Server(types.SimpleNamespace(guests={"node1": self.guest}, alive=lambda: True), self.folder / "lab.sock")
+        self.addCleanup(self.server.listener.close)
+        threading.Thread(target=self.server.accept, daemon=True).start()
+
+    def words(self, *words):
+        return [sys.executable, "-B", SESSION / "weft-session", "--socket-dir", self.folder, "shell", *words]
+
+    def shell(self, *words, given=b""):
+        return subprocess.run(self.words(*words), input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+
+    def is_running(self, mark):
+        """Whether a process of the "guest" has this word on its command line."""
+        return subprocess.run(["pgrep", "-f", f"[{mark[0]}]{mark[1:]}"], stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+    def test_standard_input_is_passed_on(self):
+        data = random.Random(2).randbytes(300_000)
+        done = self.shell("node1", "cat", given=data)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertEqual(done.stdout, data)
+
+    def test_streams_and_status_are_the_commands(self):
+        done = self.shell("node1", "printf '\\377out'; printf '\\376err' >&2; exit 3")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (3, b"\xffout", b"\xfeerr"))
+
+    def test_script_on_standard_input_is_one_shells(self):
+        done = self.shell("node1", given=b"x=2\nfor i in 1 2; do\n  echo $((i + x))\ndone\ncat <<END\nhere\nEND\nexit 5\n")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (5, b"3\n4\nhere\n", b""))
+
+    def test_closed_standard_input_is_the_end_of_input(self):
+        done = subprocess.run(["bash", "-c", '"$@" <&-', "bash", *self.words("node1", "cat; echo end")], stdout=subprocess.PIPE, timeout=PATIENCE, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, b"end\n"))
+
+    def test_unknown_host_is_named(self):
+        done = self.shell("node9", "true")
+        self.assertEqual((done.returncode, done.stderr), (1, b"weft: there is no host node9; there is node1\n"))
+
+    def test_signal_reaches_the_command(self):
+        running = subprocess.Popen(self.words("node1", "trap 'echo caught; exit 7' INT; echo ready; while :; do sleep 0.1; done"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        self.assertEqual(running.stdout.readline(), b"ready\n")
+        running.send_signal(signal.SIGINT)
+        self.assertEqual(running.communicate(timeout=PATIENCE)[0], b"caught\n")
+        self.assertEqual(running.returncode, 7)
+
+    def test_second_signal_does_not_wait_for_the_command(self):
+        running = subprocess.Popen(self.words("node1", "trap 'echo caught' INT TERM; echo ready; while :; do sleep 0.1; done"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        self.assertEqual(running.stdout.readline(), b"ready\n")
+        running.send_signal(signal.SIGINT)
+        self.assertEqual(running.stdout.readline(), b"caught\n")
+        running.send_signal(signal.SIGTERM)
+        running.communicate(timeout=PATIENCE)
+        self.assertEqual(running.returncode, 143)
+
+    def test_command_is_hung_up_when_its_caller_goes(self):
+        mark = f"hung-up-{os.getpid()}-{random.randrange(1 << 30)}"
+        running = subprocess.Popen(self.words("node1", f"echo ready; exec -a {mark} sleep 1000"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        self.assertEqual(running.stdout.readline(), b"ready\n")
+        wait_until("the command to run", lambda: self.is_running(mark), PATIENCE)
+        running.kill()
+        running.communicate()
+        wait_until("the command to end", lambda: not self.is_running(mark), PATIENCE)
+
+    def test_reader_that_goes_ends_the_command(self):
+        done = subprocess.run(["bash", "-c", '"$@" | head -n 1; exit ${PIPESTATUS[0]}', "bash", *self.words("node1", "yes")], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+        self.assertEqual((done.stdout, done.stderr), (b"y\n", b""))
+        self.assertEqual(self.shell("node1", "echo here").stdout, b"here\n")
+
+    def test_output_that_waits_for_its_reader_arrives_whole(self):
+        """More of it waits in the lab's process than one frame may have."""
+        running = subprocess.Popen(self.words("node1", "for i in {1..40}; do head -c 100003 /dev/zero; sleep 0.02; done; echo end"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        wait_until("output to wait", lambda: any(process.is_full() for process in list(self.guest._processes.values())), PATIENCE)
+        out, err = running.communicate(timeout=PATIENCE)
+        self.assertEqual((running.returncode, err), (0, b""))
+        self.assertEqual((len(out), out[-4:]), (40 * 100003 + 4, b"end\n"))
+
+    def test_guest_that_has_died_is_reported(self):
+        self.agent.kill()
+        self.agent.wait()
+        self.guest._agent.shutdown(socket.SHUT_RDWR)
+        done = self.shell("node1", "true")
+        self.assertEqual((done.returncode, done.stdout), (1, b""))
+        self.assertRegex(done.stderr, rb"^weft: node1 ended \(status -9\) while waiting for it to take a command")
+
+    def test_guest_that_is_ended_is_reported(self):
+        """As by `weft lab apply`, of a lab without its host."""
+        running = subprocess.Popen(self.words("node1", "echo ready; exec cat"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(running.stdout.readline(), b"ready\n")
+        self.guest._monitor = types.SimpleNamespace(close=lambda: None)
+        self.guest._keep_log = True
+        self.guest.close()
+        _, err = running.communicate(b"more\n", timeout=PATIENCE)
+        self.assertEqual((running.returncode, err), (1, b"weft: node1 has been closed\n"))
+
+    def test_guest_that_reads_nothing_delays_no_other(self):
+        """A hostile guest has an agent whose port is full."""
+        hostile = Guest("hostile", kernel=types.SimpleNamespace(variant="stock", native=False))
+        self.addCleanup(hostile.log.unlink)
+        self.addCleanup(hostile._errors.close)
+        hostile._machine = types.SimpleNamespace(poll=lambda: None, wait=lambda timeout: None)
+        hostile._agent, far = socket.socketpair()
+        self.addCleanup(hostile._agent.close)
+        self.addCleanup(far.close)
+        self.server.lab.guests["hostile"] = hostile
+        clients = []
+        for _ in range(16):     # each with a line that is longer than the socket's buffer in all
+            clients.append(subprocess.Popen(self.words("hostile", "true", "x" * 100_000), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            self.addCleanup(clients[-1].wait)
+            self.addCleanup(clients[-1].kill)
+        wait_until("the port to be full", hostile._sending.locked, PATIENCE)
+        self.assertEqual(self.shell("node1", "echo here").stdout, b"here\n")
+
+    def test_client_that_breaks_the_protocol_is_hung_up(self):
+        for frame in (process.HEADER.pack(process.INPUT_MOST + 1, 0, process.INPUT) + bytes(process.INPUT_MOST + 1), process.HEADER.pack(0, 0, 99),
+                      process.HEADER.pack(1, 0, process.KILL) + b"x", process.HEADER.pack(0xffffffff, 0, process.INPUT)):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(self.folder / "lab.sock"))
+                client.sendall(b'{"host": "node1", "words": ["sleep", "1000"]}\n' + frame)
+                client.settimeout(PATIENCE)
+                _, kind, data = process.read_frame(client.makefile("rb"))
+                self.assertEqual((kind, data), (process.EXIT, struct.pack("<I", 128 + signal.SIGHUP)))
+        for line in (b"\n", b"{}\n", b"[1]\n", b'{"host": [], "words": 3}\n',
+                     b'{"host": "node1", "words": [], "terminal": [-1, 80]}\n', b'{"host": "node1", "words": ["true"], "terminal": [1, 2, 3]}\n', b"\xff\n"):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(self.folder / "lab.sock"))
+                client.sendall(line)
+                client.settimeout(PATIENCE)
+                client.recv(4096)
+
+    def test_terminal_is_the_guests_and_is_given_back(self):
+        near, far = pty.openpty()
+        self.addCleanup(os.close, near)
+        set_size(near, 33, 101)
+        before = termios.tcgetattr(near)
+        environment = {**os.environ, "TERM": "vt100"}
+        running = subprocess.Popen(self.words("node1"), stdin=far, stdout=far, stderr=far, env=environment, start_new_session=True,
+                                   preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(far)
+        seen = bytearray()
+
+        def read():
+            with contextlib.suppress(OSError):
+                while data := os.read(near, 4096):
+                    seen.extend(data)
+
+        threading.Thread(target=read, daemon=True).start()
+
+        def expect(text):
+            wait_until(f"{text} on the terminal", lambda: text in seen, PATIENCE)
+
+        os.write(near, b"PS1='<''> '; echo \"$TERM $(stty size)\"\r")
+        expect(b"vt100 33 101\r\n")
+        set_size(near, 20, 60)
+        os.kill(running.pid, signal.SIGWINCH)
+        os.write(near, b"until [ \"$(stty size)\" = '20 60' ]; do sleep 0.1; done; echo re''sized\r")
+        expect(b"resized\r\n")
+        # Ctrl-C ends the job in the guest, neither its shell nor this client.
+        mark = f"terminal-{os.getpid()}-{random.randrange(1 << 30)}"
+        os.write(near, f"(exec -a {mark} sleep 1000)\r".encode())
+        wait_until("the job to run", lambda: self.is_running(mark), PATIENCE)
+        os.write(near, b"\x03")
+        expect(b"^C")
+        os.write(near, b"echo sta''tus $?; exit 9\r")
+        expect(b"status 130\r\n")
+        self.assertEqual(running.wait(PATIENCE), 9)
+        self.assertEqual(termios.tcgetattr(near), before)
+
+    def test_terminal_is_given_back_after_a_signal(self):
+        near, far = pty.openpty()
+        self.addCleanup(os.close, near)
+        before = termios.tcgetattr(near)
+        running = subprocess.Popen(self.words("node1", "trap '' HUP; trap 'echo cau''ght' TERM; echo re''ady; while :; do sleep 0.1; done"), stdin=far, stdout=far, stderr=far, start_new_session=True,
+                                   preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(far)
+        read_until(near, b"ready")
+        self.assertNotEqual(termios.tcgetattr(near), before)
+        running.send_signal(signal.SIGTERM)
+        read_until(near, b"caught")
+        running.send_signal(signal.SIGTERM)
+        self.assertEqual(running.wait(PATIENCE), 143)
+        self.assertEqual(termios.tcgetattr(near), before)
+
+
+class Background(unittest.TestCase):
+    def test_terminal_of_another_session_is_read(self):
+        """It cannot stop a reader, and has no foreground."""
+        near, far = pty.openpty()
+        self.addCleanup(os.close, near)
+        program = f"import sys; sys.path[:0] = {sys.path[:2]!r}; import streams, threading; done = threading.Event()\n" \
+                  "streams.feed(threading.Condition(), lambda: 100, lambda: False, lambda data: (print(data, streams.Terminal.there()), done.set()))\ndone.wait(60)"
+        running = subprocess.Popen([sys.executable, "-Bc", program], stdin=far, stdout=far, stderr=far, start_new_session=True)
+        os.close(far)
+        os.write(near, b"line\n")
+        self.assertEqual(running.wait(PATIENCE), 0)
+        read_until(near, b"b'line\\n' True")
+
+    def test_job_in_the_background_does_not_read_the_terminal(self):
+        """It would be stopped by SIGTTIN."""
+        near, far = pty.openpty()
+        self.addCleanup(os.close, near)
+        program = f"import sys; sys.path[:0] = {sys.path[:2]!r}; import streams, threading; given = []; done = threading.Event()\n" \
+                  "streams.feed(threading.Condition(), lambda: 1, lambda: False, lambda data: (given.append(data), done.set()))\n" \
+                  "done.wait(60); sys.stdout.write(f'{given} {streams.Terminal.there()}')"
+        output = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "output"
+        running = subprocess.Popen(["bash", "-mc", f'"$0" -Bc "$1" >{output} & wait', sys.executable, program], stdin=far, stdout=far, stderr=far, start_new_session=True,
+                                   preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(far)
+        self.assertEqual(running.wait(PATIENCE), 0)
+        self.assertEqual(output.read_text(), "[b''] False")
+
+
+if __name__ == "__main__":
+    unittest.main()

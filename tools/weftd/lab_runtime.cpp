@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "weftd/lab_runtime.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "base/memory_mapping.hpp"
+#include "net/fabric/switch.hpp"
+#include "sm/subnet_manager.hpp"
+#include "bus/vfio-user/server.hpp"
+#include "bus/vhost-user/server.hpp"
+#include "weftd/link_settings.hpp"
+
+namespace weft::weftd
+{
+
+namespace
+{
+
+// Threads that cards share when there are more cards: more than can run at a time, so that a
+// machine which keeps its card busy holds up few others.
+constexpr std::size_t kMostCardThreads = 32;
+
+std::unique_ptr<pci::Server> make_server(const LabHost &config, Loop *loop, PciDevice *card,
+					 std::size_t most_mappings)
+{
+	if (!card)
+		return nullptr;
+	switch (config.bus) {
+	case LabBus::VfioUser:
+		return std::make_unique<vfio_user::Server>(*loop, *card, config.name,
+							   most_mappings);
+	case LabBus::VhostUser:
+		return std::make_unique<vhost_user::Server>(*loop, *card, config.name);
+	}
+	throw std::logic_error("bus of a host");
+}
+
+// A switch is asked to pass no management of an untrusted host's: there has to be one.
+void check_trust(const Lab &lab)
+{
+	std::set<std::string> untrusted, switches;
+	for (const LabHost &host : lab.hosts)
+		if (!host.trusted)
+			untrusted.insert(host.name);
+	for (const auto &config : lab.switches)
+		switches.insert(config.name);
+	for (const LabLink &link : lab.links)
+		for (const unsigned side : {0u, 1u}) {
+			const LabEnd &own = link.ends[side], &other = link.ends[1 - side];
+			if (untrusted.contains(own.node) && !switches.contains(other.node))
+				throw LabError(fmt::format(
+					"{}/{} is not trusted, so it must be linked to a switch, not to {}/{}",
+					own.node, own.port, other.node, other.port));
+		}
+}
+
+Environment &environment_of(Reactor *reactor)
+{
+	return reactor ? reactor->environment() : Environment::host();
+}
+
+} // namespace
+
+Host::Host(const LabHost &config, std::filesystem::path socket_path,
+	   std::vector<fabric::Port *> fabric_ports, std::shared_ptr<Reactor> thread,
+	   std::size_t mappings)
+    : name(config.name), guid(config.guid), model(config.model->name),
+      socket(std::move(socket_path)), most_mappings(mappings), boot(config.boot),
+      ports(std::move(fabric_ports)),
+      ethernet(config.model->ethernet ? std::make_shared<ethernet::Channel>() : nullptr),
+      reactor(std::move(thread)),
+      loop(reactor ? std::make_unique<Loop>(config.name, *reactor) : nullptr),
+      card(config.model->make(
+	      {config.name, config.guid, ports, ethernet, config.trusted, config.flags},
+	      loop.get())),
+      server(make_server(config, loop.get(), card->function(), most_mappings))
+{
+	if (server)
+		server->listen(socket);
+}
+
+LabRuntime::LabRuntime(const Lab &lab, const std::filesystem::path &socket_directory,
+		       Reactor *reactor)
+    : socket_directory_(socket_directory), reactor_(reactor), threads_("cards", kMostCardThreads),
+      fabric_(lab.seed, reactor), ethernet_(lab.seed, reactor),
+      mkey_(sm::random_mkey(environment_of(reactor)))
+{
+	lab_.name = lab.name;
+	lab_.seed = lab.seed;
+	lab_.sm_enabled = false;
+	lab_.sm.guid = lab.sm.guid;
+	change(compare(lab), lab);
+}
+
+LabRuntime::~LabRuntime() = default;
+
+Environment &LabRuntime::environment() const
+{
+	return environment_of(reactor_);
+}
+
+Lab LabRuntime::lab() const
+{
+	Lab lab = lab_;
+	// By either port: the file may name them the other way round than the one by which the link
+	// was made.
+	std::map<std::string_view, const fabric::Link *> links;
+	for (const fabric::Link *link : fabric_.links())
+		for (const unsigned side : {0u, 1u})
+			links[link->end(side).name()] = link;
+	for (LabLink &link : lab.links)
+		if (const auto found =
+			    links.find(fmt::format("{}/{}", link.ends[0].node, link.ends[0].port));
+		    found != links.end())
+			link.config = config_of(*found->second);
+	std::map<std::string, ethernet::LinkSettings> settings;
+	for (const ethernet::StationState &station : ethernet_.state().stations)
+		settings[station.name] = station.link.settings;
+	for (LabStation &station : lab.stations)
+		station.link = settings.at(station.name());
+	return lab;
+}
+
+LabDifference LabRuntime::compare(const Lab &wanted) const
+{
+	check_trust(wanted);
+	LabDifference changes = difference(lab(), wanted);
+	share_of_mappings(changes, wanted);
+	return changes;
+}
+
+LabDifference LabRuntime::apply(const Lab &wanted)
+{
+	const LabDifference changes = compare(wanted);
+	const Lab before = lab();
+	try {
+		change(changes, wanted);
+	} catch (const std::exception &reason) {
+		spdlog::error("lab: {}; back to what it was", reason.what());
+		try {
+			change(difference(lab(), before), before);
+		} catch (const std::exception &second) {
+			throw LabError(fmt::format("{}; and the way back failed: {}", reason.what(),
+						   second.what()));
+		}
+		throw LabError(reason.what());
+	}
+	for (const auto &line : changes.lines)
+		spdlog::info("lab: {}", line);
+	return changes;
+}
+
+// What goes goes before what comes, which may have its name, its socket or its ports. lab_ follows
+// step by step, so that there is a way back from each.
+void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
+{
+	if (changes.manager && subnet_manager_)
+		subnet_manager_.reset();
+	remove_ethernets(changes);
+	for (const LabLink &link : changes.links_out)
+		remove_link(link);
+	remove_hosts(changes.hosts_out);
+	for (const auto &name : changes.switches_out) {
+		if (fabric::Switch *node = fabric_.find_switch(name))
+			fabric_.remove_switch(*node);
+		std::erase_if(lab_.switches,
+			      [&](const auto &config) { return config.name == name; });
+	}
+	const auto sm_name = fmt::format("{}/1", kSmNode);
+	if (lab_.sm_enabled && !wanted.sm_enabled)
+		fabric_.remove_port(*fabric_.find_port(sm_name));
+	if (!lab_.sm_enabled && wanted.sm_enabled)
+		fabric_.add_port(sm_name);
+	lab_.sm_enabled = wanted.sm_enabled;
+	lab_.sm = wanted.sm;
+
+	for (const auto &config : wanted.switches)
+		if (changes.switches_in.contains(config.name)) {
+			fabric_.add_switch(config);
+			lab_.switches.push_back(config);
+		}
+	for (const LabHost &config : wanted.hosts)
+		if (changes.hosts_in.contains(config.name)) {
+			lab_.hosts.push_back(config);
+			if (!config.trusted)
+				untrusted_.insert(config.name);
+			for (unsigned number = 1; number <= config.ports; ++number)
+				fabric_.add_port(fmt::format("{}/{}", config.name, number));
+		}
+	for (const LabLink &link : changes.links_in)
+		add_link(link);
+	for (const LabLink &link : changes.links_set)
+		change_link(*port_of(link.ends[0], link.where).link(), link.config);
+	add_hosts(changes, wanted);
+	add_ethernets(changes);
+	std::map<std::string_view, const LabHost *> places;
+	for (const LabHost &config : wanted.hosts)
+		places[config.name] = &config;
+	for (const auto &host : hosts_)
+		host->boot = places.at(host->name)->boot;
+	std::ranges::sort(hosts_, {}, [&](const auto &host) { return places.at(host->name); });
+	lab_ = wanted;
+	if (wanted.sm_enabled && !subnet_manager_)
+		start_manager();
+	else if (subnet_manager_ && !changes.lines.empty())
+		subnet_manager_->request_sweep();
+}
+
+void LabRuntime::remove_ethernets(const LabDifference &changes)
+{
+	for (const LabStation &station : changes.stations_out) {
+		ethernet_.remove_station(station.name());
+		std::erase_if(lab_.stations,
+			      [&](const auto &each) { return each.host == station.host; });
+	}
+	for (const auto &name : changes.ethernets_out) {
+		ethernet_.remove_switch(name);
+		std::erase_if(lab_.ethernets, [&](const auto &each) { return each.name == name; });
+	}
+}
+
+void LabRuntime::add_ethernets(const LabDifference &changes)
+{
+	for (const auto &name : changes.ethernets_in) {
+		ethernet_.add_switch(name);
+		lab_.ethernets.push_back({name});
+	}
+	for (const LabStation &station : changes.stations_in) {
+		const auto host = std::ranges::find(hosts_, station.host,
+						    [](const auto &each) { return each->name; });
+		if ((*host)->ethernet)
+			ethernet_.add_card(station.name(), station.network, (*host)->ethernet,
+					   station.link);
+		else
+			ethernet_.add_station(station.name(), station.network,
+					      socket_directory_ / station.socket(), station.link);
+		lab_.stations.push_back(station);
+	}
+	for (const LabStation &station : changes.stations_set)
+		ethernet_.set_link(station.name(), station.link);
+}
+
+void LabRuntime::remove_hosts(const std::set<std::string> &names)
+{
+	std::erase_if(hosts_, [&](const auto &host) { return names.contains(host->name); });
+	for (const LabHost &config : lab_.hosts)
+		for (unsigned number = 1; names.contains(config.name) && number <= config.ports;
+		     ++number)
+			if (fabric::Port *port =
+				    fabric_.find_port(fmt::format("{}/{}", config.name, number)))
+				fabric_.remove_port(*port);
+	for (const auto &name : names)
+		untrusted_.erase(name);
+	std::erase_if(lab_.hosts,
+		      [&](const LabHost &config) { return names.contains(config.name); });
+}
+
+// Whose links are there.
+void LabRuntime::add_hosts(const LabDifference &changes, const Lab &wanted)
+{
+	const std::size_t most_mappings = share_of_mappings(changes, wanted);
+	for (const LabHost &config : wanted.hosts) {
+		if (!changes.hosts_in.contains(config.name))
+			continue;
+		std::vector<fabric::Port *> ports;
+		for (unsigned number = 1; number <= config.ports; ++number)
+			ports.push_back(&port_of({config.name, number}, config.name));
+		if (config.model->pluggable)
+			hosts_.push_back(std::make_unique<Host>(
+				config, socket_directory_ / config.socket, std::move(ports),
+				thread_for_card(), most_mappings));
+		else
+			hosts_.push_back(std::make_unique<Host>(config, std::filesystem::path(),
+								std::move(ports), nullptr, 0));
+	}
+}
+
+std::shared_ptr<Reactor> LabRuntime::thread_for_card()
+{
+	if (!reactor_)
+		return threads_.take();
+	return {std::shared_ptr<Reactor>(), reactor_}; // which outlives this
+}
+
+void LabRuntime::remove_link(const LabLink &link)
+{
+	fabric::Link *const old = port_of(link.ends[0], link.where).link();
+	if (old)
+		fabric_.disconnect(*old);
+	restrict(link, false);
+	std::erase_if(lab_.links, [&](const LabLink &each) {
+		return std::ranges::equal(each.ends, link.ends);
+	});
+}
+
+void LabRuntime::add_link(const LabLink &link)
+{
+	restrict(link, true);
+	fabric_.connect(port_of(link.ends[0], link.where), port_of(link.ends[1], link.where),
+			link.config);
+	lab_.links.push_back(link);
+}
+
+void LabRuntime::start_manager()
+{
+	sm::Config config = lab_.sm;
+	if (!config.mkey)
+		config.mkey = mkey_;
+	subnet_manager_ = std::make_unique<sm::SubnetManager>(
+		port_of({kSmNode, 1}, "the subnet manager"), std::move(config), reactor_);
+}
+
+// None can take another's share of the process's mappings. Half of what is left is left to those
+// who come later, where that does not make the share small.
+std::size_t LabRuntime::share_of_mappings(const LabDifference &changes, const Lab &wanted) const
+{
+	constexpr std::size_t kEnough = 64, kLeast = 4;
+	const auto come = static_cast<std::size_t>(
+		std::ranges::count_if(wanted.hosts, [&](const LabHost &config) {
+			return config.model->pluggable && changes.hosts_in.contains(config.name);
+		}));
+	if (come == 0)
+		return 0;
+	std::size_t left = kMostLentMappings;
+	for (const auto &host : hosts_)
+		if (!changes.hosts_out.contains(host->name))
+			left -= host->most_mappings;
+	const std::size_t all = left / come;
+	const std::size_t share = std::min<std::size_t>(vfio_user::kMaxDmaMaps,
+							std::max(all / 2, std::min(all, kEnough)));
+	if (share < kLeast)
+		throw LabError(fmt::format(
+			"{} hosts more are too many: there are {} mappings of memory left for them",
+			come, left));
+	return share;
+}
+
+fabric::Port &LabRuntime::port_of(const LabEnd &end, const std::string &where)
+{
+	fabric::Port *port = fabric_.find_port(fmt::format("{}/{}", end.node, end.port));
+	if (!port)
+		throw LabError(
+			fmt::format("{}: there is no port {}/{}", where, end.node, end.port));
+	return *port;
+}
+
+void LabRuntime::restrict(const LabLink &link, bool restricted)
+{
+	for (const unsigned side : {0u, 1u}) {
+		if (!untrusted_.contains(link.ends[side].node))
+			continue;
+		const LabEnd &facing = link.ends[1 - side];
+		fabric_.find_switch(facing.node)->restrict_management(facing.port, restricted);
+	}
+}
+
+std::optional<ethernet::StationState> LabRuntime::find_station(std::string_view name) const
+{
+	for (ethernet::StationState &station : ethernet_.state().stations)
+		if (name == station.link.name || name == station.link.ends[0].name ||
+		    name == station.link.ends[1].name)
+			return std::move(station);
+	return std::nullopt;
+}
+
+fabric::Link &LabRuntime::find_link(std::string_view name) const
+{
+	if (fabric::Link *link = fabric_.find_link(name))
+		return *link;
+	if (const fabric::Port *port = fabric_.find_port(name)) {
+		if (!port->link())
+			throw std::invalid_argument(fmt::format("port {} has no link", name));
+		return *port->link();
+	}
+	const std::string prefix = fmt::format("{}/", name);
+	fabric::Link *found = nullptr;
+	for (fabric::Link *link : fabric_.links()) {
+		if (!link->end(0).name().starts_with(prefix) &&
+		    !link->end(1).name().starts_with(prefix))
+			continue;
+		if (found)
+			throw std::invalid_argument(fmt::format(
+				"{} has several links: name a port, as in {}1", name, prefix));
+		found = link;
+	}
+	if (!found)
+		throw std::invalid_argument(
+			fmt::format("there is no link, port or node '{}'", name));
+	return *found;
+}
+
+} // namespace weft::weftd

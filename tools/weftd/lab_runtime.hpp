@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A lab that runs: the fabric, the cards on it with their servers, the subnet manager.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/loop.hpp"
+#include "base/reactor_pool.hpp"
+#include "cards/card.hpp"
+#include "net/ethernet/network.hpp"
+#include "net/fabric/fabric.hpp"
+#include "bus/pci/server.hpp"
+#include "weftd/lab.hpp"
+#include "weftd/lab_difference.hpp"
+
+namespace weft::sm
+{
+class SubnetManager;
+}
+
+namespace weft::weftd
+{
+
+// A host as the fabric sees it: one card, which a machine may or may not have plugged in, or never
+// can.
+struct Host {
+	Host(const LabHost &config, std::filesystem::path socket_path,
+	     std::vector<fabric::Port *> fabric_ports, std::shared_ptr<Reactor> thread,
+	     std::size_t mappings);
+
+	// Whether a machine has its card.
+	bool has_machine() const { return server && server->connected(); }
+
+	const std::string name;
+	const ib::Guid guid;
+	const std::string_view model;
+	const std::filesystem::path socket; // empty if no machine can have it
+	const std::size_t most_mappings;
+	LabBoot boot; // changed by LabRuntime alone
+	const std::vector<fabric::Port *> ports;
+	const std::shared_ptr<ethernet::Channel> ethernet; // the card's, if it has one
+	// What the card lives on; null, like the server, if no machine can have it.
+	const std::shared_ptr<Reactor> reactor;
+	const std::unique_ptr<Loop> loop;
+	const std::unique_ptr<cards::Card> card;
+	const std::unique_ptr<pci::Server> server;
+};
+
+/*
+ * One thread at a time calls it: the control loop, once there is one. What it holds is there until
+ * the next apply().
+ */
+class LabRuntime
+{
+public:
+	// Builds @lab and listens for machines in @socket_directory. Throws LabError for what only
+	// shows in building, std::system_error for sockets. All of it is driven by @reactor, in its
+	// time; null: each card by a thread of its own, in the machine's.
+	LabRuntime(const Lab &lab, const std::filesystem::path &socket_directory,
+		   Reactor *reactor = nullptr);
+	~LabRuntime();
+	LabRuntime(const LabRuntime &) = delete;
+	LabRuntime &operator=(const LabRuntime &) = delete;
+
+	// As it is now: what was built or applied last, with what was changed in its links since.
+	Lab lab() const;
+	// What apply() would do. Throws LabError if it would refuse.
+	LabDifference compare(const Lab &wanted) const;
+	// Makes of the lab what @wanted says, whose cards stay in their machines where nothing of
+	// theirs changes. Throws LabError; everything is as before then, but for cards that were to
+	// be replaced: their machines have lost them.
+	LabDifference apply(const Lab &wanted);
+
+	// Whose time it lives in.
+	Environment &environment() const;
+	fabric::Fabric &fabric() { return fabric_; }
+	const std::vector<std::unique_ptr<Host>> &hosts() const { return hosts_; }
+	// Null if the lab has none.
+	sm::SubnetManager *subnet_manager() { return subnet_manager_.get(); }
+
+	// The link that @name means: a link's own name ("node1/1-switch1/1"), a port ("node1/1"),
+	// or a node that has one link. Throws std::invalid_argument with the reason.
+	fabric::Link &find_link(std::string_view name) const;
+
+	ethernet::Network &ethernet() { return ethernet_; }
+	// The station whose link @name means: the link's own name ("node1/eth0-lan/1") or either
+	// port's. Nothing if none is.
+	std::optional<ethernet::StationState> find_station(std::string_view name) const;
+
+private:
+	void change(const LabDifference &changes, const Lab &wanted);
+	void remove_hosts(const std::set<std::string> &names);
+	void add_hosts(const LabDifference &changes, const Lab &wanted);
+	void remove_link(const LabLink &link);
+	void add_link(const LabLink &link);
+	void start_manager();
+	void remove_ethernets(const LabDifference &changes);
+	void add_ethernets(const LabDifference &changes);
+	// As many mappings of guest memory as each of the hosts that come may have. Throws LabError
+	// if few are left.
+	std::size_t share_of_mappings(const LabDifference &changes, const Lab &wanted) const;
+	// Whether the switch that faces an untrusted host's port passes management of its.
+	void restrict(const LabLink &link, bool restricted);
+	fabric::Port &port_of(const LabEnd &end, const std::string &where);
+	std::shared_ptr<Reactor> thread_for_card();
+
+	const std::filesystem::path socket_directory_;
+	Reactor *const reactor_;
+	// Of the cards: with few of them each has its own.
+	ReactorPool threads_;
+	// What there is, at each moment of a change; a host that could not be made may be in it and
+	// not in hosts_.
+	Lab lab_;
+	// The hosts of lab_ that are not trusted, by name.
+	std::set<std::string, std::less<>> untrusted_;
+	fabric::Fabric fabric_;
+	ethernet::Network ethernet_;
+	std::vector<std::unique_ptr<Host>> hosts_;
+	std::unique_ptr<sm::SubnetManager> subnet_manager_;
+	// Every manager's, one after the other, where the lab names none.
+	const std::uint64_t mkey_;
+};
+
+} // namespace weft::weftd

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "weftd/scripted_events.hpp"
+
+#include <cmath>
+#include <fstream>
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace weft::weftd
+{
+
+using nlohmann::json;
+
+namespace
+{
+
+// A year: beyond it nobody waits, and nanoseconds are counted in 64 bits.
+constexpr double kLatest = 365 * 86400.0;
+
+} // namespace
+
+std::vector<ScriptedEvent> load_events(const std::filesystem::path &file)
+{
+	std::ifstream lines(file);
+	if (!lines)
+		throw std::runtime_error(fmt::format("{}: cannot be read", file.string()));
+	std::vector<ScriptedEvent> events;
+	std::string line;
+	for (unsigned number = 1; std::getline(lines, line); ++number) {
+		if (line.empty())
+			continue;
+		const json act = json::parse(line, nullptr, false);
+		const auto at = act.is_object() ? act.find("at") : act.end();
+		if (!act.is_object() || at == act.end() || !at->is_number() ||
+		    at->get<double>() < 0 || at->get<double>() > kLatest)
+			throw std::runtime_error(
+				fmt::format("{}: line {} is no object with a time 'at', in seconds",
+					    file.string(), number));
+		events.push_back(
+			{std::chrono::nanoseconds(std::llround(at->get<double>() * 1e9)), line});
+	}
+	return events;
+}
+
+ScriptedEvents::ScriptedEvents(Loop &loop, LabRuntime &runtime, std::vector<ScriptedEvent> events,
+			       std::function<void(const std::string &)> ended)
+    : ended_(std::move(ended)), session_(runtime, [this] { ended_("an act says so"); }),
+      events_(std::move(events))
+{
+	for (const ScriptedEvent &act : events_)
+		timers_.emplace_back(loop, [this, &act] { perform(act); }).arm(act.at);
+}
+
+void ScriptedEvents::perform(const ScriptedEvent &act)
+{
+	const json answer = json::parse(session_.handle(act.request));
+	if (answer.at("ok").get<bool>())
+		return;
+	timers_.clear();
+	ended_(fmt::format("{} is refused: {}", act.request,
+			   answer.at("error").get<std::string>()));
+}
+
+} // namespace weft::weftd

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Requests that a lab in virtual time is to be made at their times: what a client asks for comes
+// when it likes, and would be another time in the next run.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/loop.hpp"
+#include "weftd/control.hpp"
+
+namespace weft::weftd
+{
+
+class LabRuntime;
+
+struct ScriptedEvent {
+	std::chrono::nanoseconds at{0}; // since the beginning
+	std::string request;            // as to the control socket
+};
+
+// Reads a file of events, one a line: {"at": SECONDS, "command": ...}. Throws std::runtime_error
+// with the line that is none.
+std::vector<ScriptedEvent> load_events(const std::filesystem::path &file);
+
+class ScriptedEvents
+{
+public:
+	// Begins now, on @loop. The first that is refused ends it: @ended is told which, and why.
+	// @world and @loop outlive it.
+	ScriptedEvents(Loop &loop, LabRuntime &runtime, std::vector<ScriptedEvent> events,
+		       std::function<void(const std::string &reason)> ended);
+
+private:
+	void perform(const ScriptedEvent &act);
+
+	const std::function<void(const std::string &)> ended_;
+	ControlSession session_;
+	const std::vector<ScriptedEvent> events_;
+	std::deque<Timer> timers_;
+};
+
+} // namespace weft::weftd

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "weftd/scripted_events.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/reactor.hpp"
+#include "weftd/lab_runtime.hpp"
+
+namespace weft::weftd
+{
+namespace
+{
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A lab whose time goes on when nothing is left to do.
+class ScriptedEventsTest : public ::testing::Test
+{
+protected:
+	ScriptedEventsTest()
+	    : directory_(std::filesystem::temp_directory_path() /
+			 ("weft-acts-" + std::to_string(::getpid())))
+	{
+		std::filesystem::remove_all(directory_);
+		std::filesystem::create_directory(directory_);
+	}
+	~ScriptedEventsTest() override { std::filesystem::remove_all(directory_); }
+
+	std::vector<ScriptedEvent> load(const std::string &text)
+	{
+		std::ofstream(directory_ / "acts") << text;
+		return load_events(directory_ / "acts");
+	}
+	std::string trouble(const std::string &text)
+	{
+		try {
+			load(text);
+		} catch (const std::runtime_error &error) {
+			return error.what();
+		}
+		return "";
+	}
+	void pass(Clock::duration time)
+	{
+		const auto until = environment_.now() + time;
+		while (environment_.now() < until)
+			reactor_.turn(until);
+	}
+
+	const std::filesystem::path directory_;
+	VirtualEnvironment environment_;
+	Reactor reactor_{"test", Reactor::Drive::Manual, environment_};
+	Loop loop_{"test", reactor_};
+	std::vector<std::string> ends_;
+};
+
+TEST_F(ScriptedEventsTest, RunAtTheirTimes)
+{
+	LabRuntime runtime(default_lab(), directory_, &reactor_);
+	ScriptedEvents events(
+		loop_, runtime,
+		load("{\"at\": 2.5, \"command\": \"link.down\", \"link\": \"sm\"}\n\n{\"at\": 1, \"command\": \"fabric.show\"}\n"
+		     "{\"at\": 3.5, \"command\": \"link.up\", \"link\": \"sm\"}\n{\"at\": 4, \"command\": \"shutdown\"}\n"),
+		[this](const std::string &reason) { ends_.push_back(reason); });
+	const fabric::Link &link = runtime.find_link("sm");
+	pass(2400ms);
+	EXPECT_TRUE(link.plugged());
+	pass(200ms);
+	EXPECT_FALSE(link.plugged());
+	pass(1s);
+	EXPECT_TRUE(link.plugged());
+	EXPECT_THAT(ends_, IsEmpty());
+	pass(1s);
+	EXPECT_THAT(ends_, ElementsAre("an act says so"));
+}
+
+// Nothing happens after one that cannot be.
+TEST_F(ScriptedEventsTest, StopAtTheFirstError)
+{
+	LabRuntime runtime(default_lab(), directory_, &reactor_);
+	ScriptedEvents events(
+		loop_, runtime,
+		load("{\"at\": 1, \"command\": \"link.down\", \"link\": \"nowhere\"}\n{\"at\": 2, \"command\": \"link.down\", \"link\": \"sm\"}\n"),
+		[this](const std::string &reason) { ends_.push_back(reason); });
+	pass(3s);
+	EXPECT_THAT(ends_,
+		    ElementsAre(HasSubstr("is refused: there is no link, port or node 'nowhere'")));
+	EXPECT_TRUE(runtime.find_link("sm").plugged());
+}
+
+TEST_F(ScriptedEventsTest, AreObjectsWithATime)
+{
+	for (const char *line : {"no JSON", "[1]", "{\"command\": \"sm.sweep\"}", "{\"at\": -1}",
+				 "{\"at\": 1e30}", "{\"at\": \"1\"}", "{"})
+		EXPECT_THAT(trouble(std::string("{\"at\": 0}\n") + line + "\n"),
+			    HasSubstr("line 2 is no object with a time 'at'"))
+			<< line;
+	EXPECT_THROW(load_events(directory_ / "missing"), std::runtime_error);
+}
+
+} // namespace
+} // namespace weft::weftd

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/*
+ * A state machine whose states are the rungs of a ladder: each has all that those below it have,
+ * and one thing more. From any to any other the way leads over those between, so that there is one
+ * function for each step up and one for each step down, and nothing is begun or ended twice.
+ *
+ *	class Door {
+ *		enum class State : u8 { shut, unlocked, open };
+ *		kern::Result<> step_up(State to);	// to the next rung; may fail
+ *		State step_down(State from);		// from a rung, be it that step_up() to it failed half-way; the rung it leads to
+ *		BringUp<Door, State> bring_up_{*this};
+ *	};
+ *
+ * Context, locks: the owner's.
+ */
+#pragma once
+
+#include <type_traits>
+#include <kern/result.hpp>
+
+namespace ipoib
+{
+
+template<class Owner, class State>
+class BringUp
+{
+public:
+	/* Begins on the lowest rung. */
+	explicit BringUp(Owner &owner) : owner_(owner) {}
+	BringUp(const BringUp &) = delete;
+	BringUp &operator=(const BringUp &) = delete;
+
+	State state() const
+	{
+		return static_cast<State>(__atomic_load_n(&state_, __ATOMIC_RELAXED));
+	}
+
+	/*
+	 * The only way to another state. A step up that fails is undone, and ends the climb; going
+	 * down never fails.
+	 */
+	kern::Result<> to(State wanted)
+	{
+		while (state() < wanted) {
+			const auto next = static_cast<State>(static_cast<u8>(state()) + 1);
+			if (auto climbed = owner_.step_up(next); !climbed.ok()) {
+				set(owner_.step_down(next));
+				return climbed;
+			}
+			set(next);
+		}
+		while (state() > wanted)
+			set(owner_.step_down(state()));
+		return {};
+	}
+
+private:
+	void set(State state)
+	{
+		__atomic_store_n(&state_, static_cast<Number>(state), __ATOMIC_RELAXED);
+	}
+
+	Owner &owner_;
+	/* A number: clang takes no atomic of a scoped enumeration. */
+	using Number = std::underlying_type_t<State>;
+	Number state_{};
+};
+
+} // namespace ipoib

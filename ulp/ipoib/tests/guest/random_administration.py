@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Random administration: acts drawn from a seed, done to ib0 of our stack under traffic, and then to that of Debian's.
+
+What Linux refuses must be refused alike, and what it allows must work alike, but for DIFFERENCES, which are meant. After each act the peer
+answers again, and at the end nothing has been reported or leaked. Every run does a few acts to ours, and compares what came of them with what
+is recorded of Debian's (debian_outcomes.py); a full run (scripts/test --full) does all of them, in rounds, for two hours, and the first round
+to Debian's, too.
+"""
+import json
+import random as randoms
+import re
+import time
+
+from lab.process import CommandFailed
+from lab.testing import full, test
+from lab.waiting import DeadlineExceeded
+
+import acts
+from administration import install_tool
+from debian_outcomes import OUTCOMES
+from pair import interfaces_up, mixed_pair, reachable, weft
+
+SHORT = 8               # acts of every run
+HOURS_S = 2 * 3600      # with --full no round begins later
+
+
+# Act, what of it, the outcome with ours, with Debian's (regular expressions; "-": no such line), and why.
+DIFFERENCES = (
+    ("packet_sockets", "dgram-nowhere", "EINVAL", "-", "Debian's oopses; not tried there"),
+    ("attributes", "mtu (0|67)", "Error: mtu less than device minimum.", "ok|.*: Invalid argument", "IPv4 asks for 68 at the least"),
+    ("attributes", "mtu 68", "ok", "RTNETLINK answers: Invalid argument", "the least that IPv4 takes; Debian's wants more"),
+    ("attributes", "mtu (2045|4092)", "RTNETLINK answers: Invalid argument", "ok", "Debian's takes it, and stays at what the group has"),
+    ("attributes", "mtu 6552[01]", "Error: mtu greater than device maximum.", ".*", "ours has the limit of its mode"),
+    ("ethtool_shows", "-g", "ok", "netlink error: Operation not supported", "Debian's has rings of one size"),
+    ("ethtool_sets", "-G .*", "ok|netlink error: Invalid argument", "netlink error: Operation not supported", "the same"),
+    ("ethtool_sets", "-K ib0 (tx|tso) .*", "ok", r"tx-[\w-]+: off \[requested on\]", "what Debian's has not, and ours has not a name for"),
+    ("hardware_address", "same", "ok", "RTNETLINK answers: Device or resource busy", "ours takes it while the interface is up, too"),
+)
+
+
+# What is not done to Debian's stack: its module uses a queue pair that went with the card when a join ends meanwhile, and takes the kernel with it.
+OURS_ALONE = ("driver_unbound",)
+
+
+def explained(act, what, one, two):
+    """Whether a row of DIFFERENCES has it that ours ends otherwise than Debian's."""
+    return any(act == row[0] and re.fullmatch(row[1], what) and re.fullmatch(row[2], one) and re.fullmatch(row[3], two) for row in DIFFERENCES)
+
+
+def unrecorded(ours):
+    """Where the outcomes are not those that are recorded of Debian's, or what an act waited for never was."""
+    found = []
+    for (number, act), outcome in ours.items():
+        for what, one in outcome.items():
+            two = OUTCOMES.get(act, {}).get(what, one)
+            if what == "never" or one != two and not explained(act, what, one, two):
+                found.append(f"act {number} {act}, {what}: ours: {one}; Debian's, as recorded: {two}")
+    return found
+
+
+def unexplained(ours, theirs):
+    """Where the outcomes differ and no row of DIFFERENCES says why."""
+    found = []
+    for (number, act), outcome in ours.items():
+        if act in OURS_ALONE:
+            continue
+        other = theirs.get((number, act), {})
+        for what in sorted(outcome.keys() | other.keys()):
+            one, two = outcome.get(what, "-"), other.get(what, "-")
+            if one != two and not explained(act, what, one, two):
+                found.append(f"act {number} {act}, {what}: ours: {one}; Debian's: {two}")
+    return found
+
+
+class Administrator:
+    """One stack's side of it: the acts on one node, with the other as its peer."""
+
+    def __init__(self, lab, node, number, peer, must_answer=True):
+        self.lab, self.node, self.number, self.peer, self.must_answer = lab, node, number, peer, must_answer
+        config = node.run("zcat /proc/config.gz 2>/dev/null || true").out
+        # Debian's kernel has all of it.
+        self.has = (lambda option: f"CONFIG_{option}=" in config) if config else lambda option: True
+
+    def script(self, script):
+        target = f"{acts.ADDRESS}.{3 - self.number}"
+        return self.node.run(f"NUMBER={self.number} PEER={target}{acts.PRELUDE}{script}\ntrue", timeout=120)
+
+    def answers(self):
+        """The peer answers. Debian's stack may have missed that its port came up (a race of its own): then the port does it again."""
+        target = f"{acts.ADDRESS}.{3 - self.number}"
+        try:
+            reachable(self.node, target, timeout=60 if self.must_answer else 5)
+        except (CommandFailed, DeadlineExceeded):
+            if self.must_answer:
+                raise
+            self.link_pulled()
+            reachable(self.node, target)
+
+    def link_pulled(self):
+        name = f"node{self.number}"
+        weft(self.lab, "link", "down", name)
+        self.node.wait_for("ip link show dev ib0 | grep -q NO-CARRIER", what="the loss of the carrier")
+        weft(self.lab, "link", "up", name)
+        self.node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what="the carrier's return")
+
+    def manager_away(self):
+        weft(self.lab, "sm", "disable")
+        self.script("try down ip link set ib0 down; home; ping -c 1 -W 1 -q $PEER >/dev/null")
+        weft(self.lab, "sm", "enable")
+        weft(self.lab, "sm", "sweep")
+
+    def rounds(self):
+        """The seed's rounds of all acts, those that are done from outside among them: lists of (name, needs, script, or none for a method)."""
+        draw = randoms.Random(self.lab.seed)
+        while True:
+            listing = [act for act in acts.drawn(draw) if not act[1] or self.has(act[1])]
+            for name in ("link_pulled", "manager_away"):
+                listing.insert(draw.randrange(len(listing) + 1), (name, None, None))
+            yield listing
+
+    def one(self, number, name, script):
+        """One act, after which the peer answers; its outcome."""
+        outcome = {}
+        print(self.node.name, number, name, flush=True)
+        if script is None:
+            getattr(self, name)()
+        else:
+            outcome = acts.outcome_of(self.script(script).out)
+            print(json.dumps(outcome), flush=True)
+        self.answers()
+        return outcome
+
+    def run(self, listing, without=()):
+        """Acts but some, under traffic, which goes on until it is ended; {(number, act): outcome}."""
+        outcomes, done = {}, []
+        traffic = self.peer.spawn(f"ping -i 0.02 -q {acts.ADDRESS}.{self.number}")
+        reader = self.node.spawn("while :; do cat /proc/net/dev /sys/class/net/ib0/statistics/* /sys/class/net/ib0/mtu; ip -s link show; sleep 0.05; done >/dev/null 2>&1")
+        for number, (name, _, script) in enumerate(listing):
+            if name in without:
+                continue
+            try:
+                outcomes[number, name] = self.one(number, name, script)
+            except Exception as error:
+                error.add_note(f"{self.node.name}, act {number}, {name}:\n{script}\nand before it: {', '.join(done[-5:])}")
+                raise
+            done.append(name)
+        for process in (reader, traffic):
+            assert process.status is None, f"`{process.command}` ended by itself:\n{process.out}{process.err}"
+            process.kill()
+        return outcomes
+
+
+@test(kernels=("um-debug",), also=("stock", "debug"), timeout=300, full_timeout=2 * HOURS_S)
+def random_administration(lab):
+    """Whatever an administrator does to ib0, it ends as it does on Debian's stack, traffic returns, and nothing is reported."""
+    with mixed_pair(lab) as (node1, node2):
+        install_tool(lab, node1, node2)
+        interfaces_up(node1, node2)
+        administrator = Administrator(lab, node1, 1, node2)
+        end = time.monotonic() + HOURS_S
+        rounds = administrator.rounds()
+        first = next(rounds)
+        ours = administrator.run(first if full() else first[:SHORT])
+        found = unrecorded(ours)
+        assert not found, "\n".join(found)
+        if not full():
+            return
+        theirs = Administrator(lab, node2, 2, node1, must_answer=False).run(first, without=OURS_ALONE)
+        (lab.directory / "outcomes.json").write_text(json.dumps(
+            {f"{number} {name}": {"ours": outcome, "theirs": theirs.get((number, name))} for (number, name), outcome in ours.items()}, indent=1))
+        found = unexplained(ours, theirs)
+        assert not found, "\n".join(found)
+        while time.monotonic() < end:
+            found = unrecorded(administrator.run(next(rounds)))
+            assert not found, "\n".join(found)

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Groups of an interface: as many as programs like, what each costs, and on whose behalf they are.
+#include "fixture.hpp"
+
+using namespace ipoib;
+using namespace ipoib::fixture;
+
+namespace ipoib
+{
+struct MulticastOf {
+	static Multicast &of(const Host &host) { return host.interface().multicast_; }
+};
+} // namespace ipoib
+
+namespace
+{
+
+/* What programs have the stack listen to. */
+constexpr u32 many = 20'000;
+
+HardwareAddress group_of(const Host &host, u32 number)
+{
+	HardwareAddress address = host.interface().broadcast();
+	/* No other group of the stack's has this byte. */
+	address.gid.raw[11] = 0x5a;
+	address.gid.raw[13] = static_cast<u8>(number >> 16);
+	address.gid.raw[14] = static_cast<u8>(number >> 8);
+	address.gid.raw[15] = static_cast<u8>(number);
+	return address;
+}
+
+int listen(const Host &host, const HardwareAddress &address, bool on)
+{
+	return kern_kunit_netdev_listen(host.dev(), &address, on);
+}
+
+bool is_joined(const Host &host, const HardwareAddress &address)
+{
+	ib_gid mgid;
+	ib_sa_mcmember_rec record;
+	__builtin_memcpy(mgid.raw, address.gid.raw, sizeof(mgid.raw));
+	return ib_sa_get_mcmember_rec(host.device(), 1, &mgid, &record) == 0;
+}
+
+/*
+ * A user may have the stack listen to 20,000 groups. The first of them are joined, up to the bound;
+ * each is looked at a few times, by lookups that compare a few; and all are left.
+ */
+void ipoib_11_work_per_group_is_constant(Test &test)
+{
+	constexpr u64 looks_at_each = 4;
+	/* Of 8,192 in 512 buckets; no draw of the secret comes near. */
+	constexpr std::size_t longest = 80;
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair.begin());
+	Multicast &multicast = MulticastOf::of(pair.a);
+	const std::size_t own = multicast.groups();
+	const u64 served = multicast.served();
+	for (u32 i = 0; i < many; i++)
+		ASSERT_EQ(listen(pair.a, group_of(pair.a, i), true), 0);
+	constexpr u32 all = Multicast::listened_max;
+	static_assert(all < many);
+	/* The stack's own come first, and it may have a few more by now, or send to some. */
+	constexpr u32 few = 32;
+	EXPECT_TRUE(eventually([&] {
+		return is_joined(pair.a, group_of(pair.a, all - static_cast<u32>(own) - few));
+	}));
+	EXPECT_TRUE(eventually(
+		[&] { return multicast.groups() > all && multicast.groups() <= all + few; }));
+	EXPECT_TRUE(is_joined(pair.a, group_of(pair.a, 0)));
+	EXPECT_FALSE(is_joined(pair.a, group_of(pair.a, many - 1)));
+	EXPECT_LE(multicast.longest(), longest);
+	EXPECT_LE(multicast.served() - served, looks_at_each * all);
+	/* It still does what it is for. */
+	EXPECT_TRUE(pair.a.reaches(pair.b));
+
+	for (u32 i = many; i-- > 0;)
+		ASSERT_EQ(listen(pair.a, group_of(pair.a, i), false), 0);
+	EXPECT_TRUE(eventually([&] { return multicast.groups() <= own + few; }));
+	EXPECT_TRUE(eventually([&] { return !is_joined(pair.a, group_of(pair.a, 0)); }));
+	EXPECT_LE(multicast.served() - served, 2 * looks_at_each * all);
+}
+
+/*
+ * Groups that could not be joined are tried again, each after its own time, and the rest goes on.
+ */
+void ipoib_11_rejected_joins_are_retried(Test &test)
+{
+	constexpr u32 count = 100;
+	constexpr u16 refusal = 0x0200; /* ERR_NO_RESOURCES would do as well */
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	ASSERT_TRUE(pair.begin());
+	pair.administrator.refuse.store_release(refusal);
+	const unsigned joins = pair.administrator.joins.load_relaxed();
+	for (u32 i = 0; i < count; i++)
+		ASSERT_EQ(listen(pair.a, group_of(pair.a, i), true), 0);
+	ASSERT_TRUE(eventually(
+		[&] { return pair.administrator.joins.load_relaxed() >= joins + count; }));
+	pair.administrator.refuse.store_release(0);
+	for (u32 i = 0; i < count; i++)
+		EXPECT_TRUE(eventually([&] { return is_joined(pair.a, group_of(pair.a, i)); }));
+	/* One that is given up while it waits is not tried again. */
+	pair.administrator.refuse.store_release(refusal);
+	const HardwareAddress last = group_of(pair.a, count);
+	const unsigned before = pair.administrator.joins.load_relaxed();
+	ASSERT_EQ(listen(pair.a, last, true), 0);
+	ASSERT_TRUE(eventually([&] { return pair.administrator.joins.load_relaxed() > before; }));
+	const std::size_t groups = MulticastOf::of(pair.a).groups();
+	ASSERT_EQ(listen(pair.a, last, false), 0);
+	EXPECT_TRUE(eventually([&] { return MulticastOf::of(pair.a).groups() < groups; }));
+	pair.administrator.refuse.store_release(0);
+	EXPECT_TRUE(pair.a.reaches(pair.b));
+}
+
+/* Records on whose behalf the device's QPs join groups. */
+struct Owners {
+	explicit Owners(ib_device *device) : ops(device->ops)
+	{
+		now = this;
+		original = std::exchange(ops.attach_mcast, record);
+	}
+	~Owners()
+	{
+		ops.attach_mcast = original;
+		now = nullptr;
+	}
+	Owners(const Owners &) = delete;
+	Owners &operator=(const Owners &) = delete;
+
+	static int record(ib_qp *qp, const ib_gid *gid, u16 lid, ib_mcast_owner owner)
+	{
+		HardwareAddress address{};
+		__builtin_memcpy(address.gid.raw, gid->raw, sizeof(gid->raw));
+		const bool is_needed =
+			__builtin_memcmp(gid->raw, now->broadcast.raw, sizeof(gid->raw)) == 0 ||
+			is_all_hosts(address);
+		if (is_needed)
+			(owner == IB_MCAST_KERNEL ? now->needed : now->wrong).fetch_add(1);
+		else
+			(owner == IB_MCAST_USER ? now->others : now->wrong).fetch_add(1);
+		return now->original(qp, gid, lid, owner);
+	}
+
+	static inline constinit Owners *now = nullptr;
+	ib_device_ops &ops;
+	decltype(ib_device_ops::attach_mcast) original;
+	ib::Gid broadcast{};
+	kern::Atomic<unsigned> needed{}, others{}, wrong{};
+};
+
+/*
+ * Groups that programs may have the stack listen to count as a program's, so that they cannot use
+ * up what a device keeps for the kernel. The broadcast group and that of all hosts are the
+ * kernel's.
+ */
+void ipoib_11_groups_of_programs_do_not_count_as_the_kernels(Test &test)
+{
+	Pair pair;
+	ASSERT_TRUE(pair.ok());
+	Owners owners(pair.a.device());
+	owners.broadcast = pair.a.interface().broadcast().gid;
+	ASSERT_TRUE(pair.begin());
+	EXPECT_TRUE(eventually([&] { return owners.needed.load_acquire() > 0; }));
+	HardwareAddress all_hosts = pair.a.interface().broadcast();
+	__builtin_memset(all_hosts.gid.raw + 6, 0, 9);
+	all_hosts.gid.raw[15] = 1;
+	const unsigned needed = owners.needed.load_acquire();
+	ASSERT_EQ(listen(pair.a, all_hosts, true), 0);
+	EXPECT_TRUE(eventually([&] { return is_joined(pair.a, all_hosts); }));
+	EXPECT_TRUE(eventually([&] { return owners.needed.load_acquire() >= needed; }));
+	const unsigned others = owners.others.load_acquire();
+	ASSERT_EQ(listen(pair.a, group_of(pair.a, 1), true), 0);
+	EXPECT_TRUE(eventually([&] { return owners.others.load_acquire() > others; }));
+	EXPECT_EQ(owners.wrong.load_acquire(), 0u);
+	pair.a.down();
+}
+
+} // namespace
+
+CARD_SUITE(ipoib_multicast, KUNIT_CASE(ipoib_11_work_per_group_is_constant),
+	   KUNIT_CASE(ipoib_11_rejected_joins_are_retried),
+	   KUNIT_CASE(ipoib_11_groups_of_programs_do_not_count_as_the_kernels));
