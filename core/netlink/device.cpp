@@ -2,6 +2,7 @@
 // Devices, their ports, their nodes, and what is of them all.
 #include <kern/abi/module.h>
 #include <rdma/ib_device_name.h>
+#include <rdma/ib_namespaces.h>
 #include "operations.hpp"
 
 namespace nldev
@@ -118,7 +119,7 @@ kern::Result<Device> Device::of(const Request &request)
 
 	if (!request.get(abi::DEV_INDEX, index))
 		return kern::Error{-EINVAL};
-	Device device = from(index);
+	Device device = from(index, request);
 	if (!device || ib_device_index(device.native_) != index)
 		return kern::Error{-EINVAL};
 	return device;
@@ -148,10 +149,10 @@ kern::Result<> get_device(const Request &request, Message &message)
 	return {};
 }
 
-kern::Result<Rest> dump_devices(const Request &, Message &message, Place &place)
+kern::Result<Rest> dump_devices(const Request &request, Message &message, Place &place)
 {
 	return fill(message, place.device, [&](u32 from, u32 &found) {
-		const Device device = Device::from(from);
+		const Device device = Device::from(from, request);
 		if (!device)
 			return false;
 		found = ib_device_index(&*device);
@@ -160,16 +161,19 @@ kern::Result<Rest> dump_devices(const Request &, Message &message, Place &place)
 	});
 }
 
-/* Its name is all that can be changed of it. */
+/* Its name or its network namespace: of several attributes the first counts. */
 kern::Result<> set_device(const Request &request, Message &)
 {
 	const Device device = TRY(Device::of(request));
 	char name[IB_DEVICE_NAME_MAX];
+	u32 descriptor;
 
-	if (!request.has(abi::DEV_NAME))
-		return kern::Error{request.has(abi::NET_NS_FD) || request.has(abi::DEV_DIM)
-					   ? -EOPNOTSUPP
-					   : -EINVAL};
+	if (!request.has(abi::DEV_NAME)) {
+		if (!request.get(abi::NET_NS_FD, descriptor))
+			return kern::Error{request.has(abi::DEV_DIM) ? -EOPNOTSUPP : -EINVAL};
+		const kern::netlink::Net to = TRY(request.net_of(descriptor));
+		return kern::check(ib_move_device(&*device, request.net(), to.number()));
+	}
 	if (!request.get(abi::DEV_NAME, name) || !name[0])
 		return kern::Error{-EINVAL};
 	return kern::check(ib_rename_device(&*device, name));
@@ -205,8 +209,7 @@ kern::Result<Rest> dump_ports(const Request &request, Message &message, Place &p
 kern::Result<> get_system(const Request &, Message &message)
 {
 	message.begin(abi::type_of(abi::SYS_GET));
-	/* All namespaces have all devices. */
-	message.put(abi::SYS_ATTR_NETNS_MODE, u8{1});
+	message.put(abi::SYS_ATTR_NETNS_MODE, u8{ib_devices_are_shared()});
 	/* A process's pages are pinned as such, which fork() copies for the child. */
 	message.put(abi::SYS_ATTR_COPY_ON_FORK, u8{1});
 	message.put(abi::SYS_ATTR_PRIVILEGED_QKEY_MODE, u8{0});
@@ -214,13 +217,13 @@ kern::Result<> get_system(const Request &, Message &message)
 	return {};
 }
 
-/* What it is, it may be set to. */
 kern::Result<> set_system(const Request &request, Message &)
 {
 	u8 mode;
 
 	if (request.get(abi::SYS_ATTR_NETNS_MODE, mode))
-		return kern::check(mode == 1 ? 0 : mode == 0 ? -EOPNOTSUPP : -EINVAL);
+		return kern::check(mode > 1 ? -EINVAL : ib_share_devices(mode));
+	/* What it is, it may be set to. */
 	if (request.get(abi::SYS_ATTR_PRIVILEGED_QKEY_MODE, mode))
 		return kern::check(mode == 0 ? 0 : mode == 1 ? -EOPNOTSUPP : -EINVAL);
 	return kern::Error{-EINVAL};

@@ -29,8 +29,11 @@ class Device
 public:
 	/* The one that a question names. Errors: EINVAL if it names none that there is. */
 	static kern::Result<Device> of(const Request &request);
-	/* The first of a number not less; none if there is none. */
-	static Device from(u32 index) { return Device(ib_device_get_from(index)); }
+	/* The first of a number not less that the asker may use; none if there is none. */
+	static Device from(u32 index, const Request &request)
+	{
+		return Device(ib_device_get_from(index, request.net()));
+	}
 
 	Device(Device &&other) noexcept : native_(other.native_) { other.native_ = nullptr; }
 	Device &operator=(Device &&) = delete;

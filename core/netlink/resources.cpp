@@ -281,10 +281,10 @@ kern::Result<> get_summary(const Request &request, Message &message)
 	return {};
 }
 
-kern::Result<Rest> dump_summaries(const Request &, Message &message, Place &place)
+kern::Result<Rest> dump_summaries(const Request &request, Message &message, Place &place)
 {
 	return fill(message, place.device, [&](u32 from, u32 &found) {
-		const Device device = Device::from(from);
+		const Device device = Device::from(from, request);
 		if (!device)
 			return false;
 		found = ib_device_index(&*device);

@@ -3,6 +3,7 @@
 
 #include <kern/log.hpp>
 #include <rdma/ib_cache.h>
+#include <rdma/ib_namespaces.h>
 
 namespace rdma_cm
 {
@@ -191,20 +192,23 @@ kern::Result<> Manager::attach_locked(Id &id, Device &device, u32 port_num)
 	return {};
 }
 
-/* The first that can do one of `caps`. */
+/* The first that can do one of `caps`, and that tasks of `net` may use. */
 template<class Suits>
-Device *Manager::find_port(u32 caps, u16 pkey, u32 &port, Suits suits)
+Device *Manager::find_port(u64 net, u32 caps, u16 pkey, u32 &port, Suits suits)
 {
 	const auto has_pkey = [&](ib_device &ib) {
 		u16 index;
 		return pkey == 0 || ib_find_cached_pkey(&ib, port, pkey, &index) == 0;
 	};
-	for (Device &device : devices_)
+	for (Device &device : devices_) {
+		if (!ib_device_in_net(&device.ib(), net))
+			continue;
 		for (port = rdma_start_port(&device.ib()); port <= rdma_end_port(&device.ib());
 		     port++)
 			if (rdma_port_has(&device.ib(), port, caps) && suits(device.ib(), port) &&
 			    has_pkey(device.ib()))
 				return &device;
+	}
 	return nullptr;
 }
 
@@ -213,7 +217,7 @@ kern::Result<> Manager::attach_port(Id &id, u32 caps, u16 pkey, Suits suits)
 {
 	u32 port;
 	kern::Guard guard(lock_);
-	Device *const device = find_port(caps, pkey, port, suits);
+	Device *const device = find_port(id.net().number, caps, pkey, port, suits);
 	if (!device)
 		return kern::Error{-ENODEV};
 	if (pkey == 0 && device->ib().port_immutable[port].pkey_tbl_len > 0)
@@ -237,11 +241,11 @@ auto owner_of(const ib_gid &gid)
 
 } // namespace
 
-bool Manager::has(const ib_gid &gid)
+bool Manager::has(u64 net, const ib_gid &gid)
 {
 	u32 port;
 	kern::Guard guard(lock_);
-	return find_port(connects, 0, port, owner_of(gid)) != nullptr;
+	return find_port(net, connects, 0, port, owner_of(gid)) != nullptr;
 }
 
 kern::Result<> Manager::attach(Id &id, const ib_gid &gid, u16 pkey)

@@ -79,8 +79,8 @@ public:
 	kern::Result<> attach(Id &id, const ib_gid &gid, u16 pkey);
 	/* The same, to a port that is active, or any other; its GID of index 0 is the id's then. */
 	kern::Result<> attach_any(Id &id, u16 pkey);
-	/* Whether attach() would find one. */
-	bool has(const ib_gid &gid);
+	/* Whether attach() would find one for an id of a network namespace. */
+	bool has(u64 net, const ib_gid &gid);
 	/* To a port of the same subnet as that GID, or which has it. */
 	kern::Result<> attach_towards(Id &id, const ib_gid &gid, u16 pkey);
 	/* That of an id which a peer has begun. */
@@ -150,7 +150,7 @@ private:
 	kern::Ref<Id> look(ib_device &ib, u32 number, ib_resource_info &info);
 	kern::Result<> attach_locked(Id &id, Device &device, u32 port_num) REQUIRES(lock_);
 	template<class Suits>
-	Device *find_port(u32 caps, u16 pkey, u32 &port, Suits suits) REQUIRES(lock_);
+	Device *find_port(u64 net, u32 caps, u16 pkey, u32 &port, Suits suits) REQUIRES(lock_);
 	template<class Suits>
 	kern::Result<> attach_port(Id &id, u32 caps, u16 pkey, Suits suits);
 	kern::XArray<Service> &services_of(rdma_ucm_port_space space);

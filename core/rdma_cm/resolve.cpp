@@ -131,7 +131,7 @@ kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
 	if (device && way.gid != route.addr.sgid)
 		return kern::Error{-EHOSTUNREACH};
 	/* One that has no RNIC beside it is an interface like any other. */
-	if (way.ethernet && !world.has(way.gid))
+	if (way.ethernet && !world.has(net().number, way.gid))
 		return kern::Error{-ENODEV};
 	auto neighbour = world.resolver().neighbour(net().native(), destination(), way);
 	if (!neighbour.ok() && neighbour.error() != -EAGAIN)

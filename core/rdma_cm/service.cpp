@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "manager.hpp"
 
+#include <rdma/ib_namespaces.h>
+
 namespace rdma_cm
 {
 namespace
@@ -49,6 +51,9 @@ Id *Service::find_in(const NetNamespace &net) const
 Id *Service::find(const Ends &ends, const Interface &interface, ib_device &device,
 		  ib_qp_type type) const
 {
+	/* The interface may be in another network namespace than its device. */
+	if (!ib_device_in_net(&device, interface.net))
+		return nullptr;
 	for (Id &id : ids) {
 		if (id.net().number != interface.net)
 			continue;

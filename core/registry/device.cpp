@@ -125,11 +125,12 @@ u32 ib_device_index(const ib_device *device)
 	return device->registry->index;
 }
 
-ib_device *ib_device_get_from(u32 index)
+ib_device *ib_device_get_from(u32 index, u64 net)
 {
 	KERN_MIGHT_SLEEP();
-	return registry::instance->find_device(
-		[=](const ib_device_registry &state) { return state.index >= index; });
+	return registry::instance->find_device([=](const ib_device_registry &state) {
+		return state.index >= index && registry::instance->accessible(state, net);
+	});
 }
 
 } // extern "C"

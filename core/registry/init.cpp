@@ -5,6 +5,23 @@
 extern "C" int weft_core_init();
 extern "C" void weft_core_exit();
 
+namespace
+{
+
+constexpr kern_net_watcher net_watcher = {
+	.begun = [] { registry::instance->net_begun(); },
+	.ended = [](u64 net) { registry::instance->net_ended(net); },
+};
+
+void destroy()
+{
+	registry::instance.destruct();
+	verbs::exit();
+	registry::destroy_event_work_queue();
+}
+
+} // namespace
+
 int weft_core_init()
 {
 	if (auto created = registry::create_event_work_queue(); !created.ok())
@@ -14,13 +31,16 @@ int weft_core_init()
 		return created.error();
 	}
 	registry::instance.construct();
+	if (const int status = kern_net_watch(&net_watcher)) {
+		destroy();
+		return status;
+	}
 	return 0;
 }
 
 /* Nobody is registered: each driver and client holds this module by its symbols. */
 void weft_core_exit()
 {
-	registry::instance.destruct();
-	verbs::exit();
-	registry::destroy_event_work_queue();
+	kern_net_unwatch();
+	destroy();
 }

@@ -8,18 +8,6 @@ namespace registry
 
 constinit kern::Static<Registry> instance;
 
-/*
- * Waits until the condition, which is looked at under the lock and may change things when it holds.
- */
-template<class Condition>
-void Registry::wait(Condition condition)
-{
-	changed_.wait([&] {
-		kern::Guard guard(lock_);
-		return condition();
-	});
-}
-
 /* Is this a call from within a client's add or remove? */
 bool Registry::inside_callback()
 {
@@ -130,6 +118,22 @@ void Registry::call_remove(Pair &pair)
 	kern::destroy(&pair);
 }
 
+/* As the device's worker; in the reverse order of add. */
+void Registry::remove_clients(ib_device_registry &device)
+{
+	while (true) {
+		Pair *last;
+		{
+			kern::Guard guard(lock_);
+			last = device.pairs.back();
+		}
+		if (!last)
+			return;
+		call_remove(*last);
+		changed_.wake_all();
+	}
+}
+
 kern::Result<> Registry::enlist(kern::Owned<ib_device_registry> owned, const char *name)
 {
 	ib_device_registry &device = *owned;
@@ -169,17 +173,7 @@ bool Registry::remove_device(ib_device_registry &device)
 			return true;
 		});
 	}
-	while (true) {
-		Pair *last;
-		{
-			kern::Guard guard(lock_);
-			last = device.pairs.back();
-		}
-		if (!last)
-			break;
-		call_remove(*last);
-		changed_.wake_all();
-	}
+	remove_clients(device);
 	workers_.release();
 	put_device(device);
 	changed_.wait([&] { return device.users.load_acquire() == 0; });

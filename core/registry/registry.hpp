@@ -17,6 +17,7 @@
  * EventQueue::handlers_lock_ is held while handlers run, outside of the queue's own lock. The two do not nest.
  */
 #pragma once
+#include <kern/abi/net.h>
 #include <kern/atomic.hpp>
 #include <kern/list.hpp>
 #include <kern/lock.hpp>
@@ -78,6 +79,8 @@ struct ib_device_registry {
 	kern::List<registry::Pair, &registry::Pair::device_node> pairs;
 	/* By number of client: ib_get_client_data() takes no lock. */
 	kern::XArray<registry::Pair> by_client;
+	/* The network namespace that it belongs to; changed by its worker. */
+	kern::Atomic<u64> net{KERN_NET_INITIAL};
 	/* ib_device_try_get(); the registration itself is the first. */
 	kern::Atomic<unsigned int> users{1};
 	registry::EventQueue events;
@@ -112,6 +115,11 @@ public:
 	bool remove_device(ib_device_registry &device);
 	void put_device(ib_device_registry &device);
 	/*
+	 * From one network namespace into another: no client has it in between. Errors: ENODEV if
+	 * it is not in `from`, or leaving; EDEADLK from within a callback for this device.
+	 */
+	kern::Result<> move_device(ib_device_registry &device, u64 from, u64 to);
+	/*
 	 * The first of the registered, in the order of their numbers, for which matches(device) is
 	 * true; with a reference.
 	 */
@@ -139,16 +147,39 @@ public:
 	/* Or none. May sleep. Errors: EBUSY. */
 	kern::Result<> set_viewer(const ib_name_viewer *viewer);
 
+	/* Whether tasks of a network namespace may use a device. Context: any. */
+	bool accessible(const ib_device_registry &device, u64 net) const
+	{
+		return shared() || device.net.load_relaxed() == net;
+	}
+	bool shared() const { return shared_.load_relaxed(); }
+	/* Errors: EBUSY while there are other network namespaces than the initial one. */
+	kern::Result<> set_shared(bool shared);
+	/* Network namespaces, but for the initial one, come and go. */
+	void net_begun();
+	void net_ended(u64 net);
+
 	/* Lets it have all devices. Errors: ENOMEM. */
 	kern::Result<> add_client(kern::Owned<ib_client_registry> client);
 	/* False, with nothing changed, from within a callback, where it may wait for itself. */
 	bool remove_client(ib_client_registry &client);
 
 private:
+	/*
+	 * Waits until the condition, which is looked at under the lock and may change things when
+	 * it holds.
+	 */
 	template<class Condition>
-	void wait(Condition condition);
+	void wait(Condition condition)
+	{
+		changed_.wait([&] {
+			kern::Guard guard(lock_);
+			return condition();
+		});
+	}
 	kern::Result<> call_add(ib_device_registry &device, ib_client_registry &client);
 	void call_remove(Pair &pair);
+	void remove_clients(ib_device_registry &device);
 	void end_client(ib_client_registry &client);
 	void note_failure(ib_device_registry &device, ib_client_registry &client, int status)
 		REQUIRES(lock_);
@@ -166,6 +197,11 @@ private:
 	u32 next_index_ GUARDED_BY(lock_) = 0;
 	/* What the device that is being renamed was called. */
 	const char *former_name_ GUARDED_BY(lock_) = nullptr;
+
+	/* Other namespaces than the initial one. */
+	unsigned long nets_ GUARDED_BY(lock_) = 0;
+	/* Tasks of all network namespaces may use all devices. */
+	kern::Atomic<bool> shared_{true};
 
 	/* One is renamed at a time; held while the viewer is called. */
 	kern::Mutex names_lock_{KERN_LOCK_CLASS("registry.names")};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "manager.hpp"
+#include <kern/abi/net.h>
 #include <rdma/ib_mad.h>
+#include <rdma/ib_namespaces.h>
 
 namespace umad
 {
@@ -42,6 +44,9 @@ kern::Result<> Manager::become(State next)
 
 kern::Result<Manager *> Manager::open(kern_file &file)
 {
+	/* The node waits for those who open it before the device goes. */
+	if (!ib_device_in_net(&device_, kern_net_number_of_caller()))
+		return kern::Error{-EPERM};
 	while (true) {
 		{
 			kern::Guard guard(lock_);

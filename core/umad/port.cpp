@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "port.hpp"
+#include <kern/abi/net.h>
 #include <kern/log.hpp>
 #include <rdma/ib_device_name.h>
+#include <rdma/ib_namespaces.h>
 
 namespace umad
 {
@@ -74,6 +76,8 @@ kern::Result<> Port::show_number(kern::sysfs::Output &out)
 
 kern::Result<File *> Port::open(kern_file &native)
 {
+	if (!ib_device_in_net(&ib_, kern_net_number_of_caller()))
+		return kern::Error{-EPERM};
 	return files_.add(TRY(File::create(*this, native)));
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "device.hpp"
+#include <kern/abi/net.h>
 #include <kern/log.hpp>
 #include <kern/xarray.hpp>
 #include <rdma/ib_device_name.h>
+#include <rdma/ib_namespaces.h>
 
 namespace uverbs
 {
@@ -71,6 +73,8 @@ kern::Result<> Device::show_version(kern::sysfs::Output &out)
 
 kern::Result<File *> Device::open(kern_file &native)
 {
+	if (!ib_device_in_net(&ib_, kern_net_number_of_caller()))
+		return kern::Error{-EPERM};
 	return files_.add(TRY(File::create(*this, native)));
 }
 

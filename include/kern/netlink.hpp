@@ -17,6 +17,25 @@
 namespace kern::netlink
 {
 
+/* A network namespace that is held. */
+class Net
+{
+public:
+	explicit Net(kern_net *native) : native_(native) {}
+	Net(Net &&other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
+	Net &operator=(Net &&) = delete;
+	~Net()
+	{
+		if (native_)
+			kern_net_put(native_);
+	}
+
+	u64 number() const { return kern_net_number(native_); }
+
+private:
+	kern_net *native_;
+};
+
 class Request
 {
 public:
@@ -24,6 +43,17 @@ public:
 
 	u16 type() const { return native_->type; }
 	bool may_administer() const { return kern_netlink_may_administer(native_); }
+	/* The number of the network namespace of the program's socket. */
+	u64 net() const { return native_->net; }
+	/* kern_netlink_net_of(). */
+	Result<Net> net_of(u32 descriptor) const
+	{
+		kern_net *found;
+		const int status = kern_netlink_net_of(native_, descriptor, &found);
+		if (status)
+			return Error{status};
+		return Net(found);
+	}
 	/*
 	 * A number that the program may have given. false: it has not; what is too short is none.
 	 */

@@ -160,11 +160,12 @@ u32 ib_device_index(const struct ib_device *device);
 /**
  * ib_device_get_from - find a registered device by its number
  * @index: the least number
+ * @net: the network namespace whose tasks may use it, ib_device_in_net()
  *
  * Context: process. Return: the device of the least number that is not less, for which
  * ib_device_put() is due, or NULL.
  */
-struct ib_device *ib_device_get_from(u32 index);
+struct ib_device *ib_device_get_from(u32 index, u64 net);
 
 /**
  * ib_count_resources - how many objects a device has

@@ -6,8 +6,6 @@
 #include <linux/inetdevice.h>
 #include <linux/ipv6.h>
 #include <linux/netdevice.h>
-#include <linux/nsproxy.h>
-#include <linux/sched.h>
 #include <linux/slab.h>
 #include <net/addrconf.h>
 #include <net/arp.h>
@@ -20,6 +18,7 @@
 #include <net/netevent.h>
 #include <net/route.h>
 #include <kern/abi/ip.h>
+#include "net.h"
 #include "netdev.h"
 
 /* As long as IPv6 may be a module of its own, others reach it by stubs. */
@@ -43,30 +42,6 @@ static struct net *native_of(struct kern_net *net)
 {
 	return (struct net *)net;
 }
-
-struct kern_net *kern_net_get(bool of_caller)
-{
-	return (struct kern_net *)get_net(of_caller ? current->nsproxy->net_ns : &init_net);
-}
-EXPORT_SYMBOL_GPL(kern_net_get);
-
-void kern_net_put(struct kern_net *net)
-{
-	put_net(native_of(net));
-}
-EXPORT_SYMBOL_GPL(kern_net_put);
-
-/* The cookie of a namespace is never used again for another one. */
-static u64 number_of(const struct net *net)
-{
-	return net_eq(net, &init_net) ? KERN_NET_INITIAL : net->net_cookie;
-}
-
-u64 kern_net_number(struct kern_net *net)
-{
-	return number_of(native_of(net));
-}
-EXPORT_SYMBOL_GPL(kern_net_number);
 
 static __be32 v4(const struct kern_ip_address *address)
 {
@@ -117,7 +92,7 @@ static bool has_type(const struct net_device *dev, unsigned int type, unsigned i
 static void describe(const struct net_device *dev, struct kern_ip_interface *interface)
 {
 	memset(interface, 0, sizeof(*interface));
-	interface->net = number_of(dev_net(dev));
+	interface->net = kern_native_net_number(dev_net(dev));
 	interface->index = dev->ifindex;
 	interface->up = dev->flags & IFF_UP;
 	interface->infiniband = has_type(dev, ARPHRD_INFINIBAND, KERN_LINK_ADDRESS_SIZE);
@@ -420,7 +395,8 @@ static int watch_neighbours(struct notifier_block *block, unsigned long event, v
 	 */
 	if (event == NETEVENT_NEIGH_UPDATE && (READ_ONCE(neighbour->nud_state) & NUD_VALID) &&
 	    neighbour->dev->type == ARPHRD_INFINIBAND && is_ours(neighbour->dev))
-		watcher->neighbour(watcher->context, number_of(dev_net(neighbour->dev)));
+		watcher->neighbour(watcher->context,
+				   kern_native_net_number(dev_net(neighbour->dev)));
 	return 0;
 }
 

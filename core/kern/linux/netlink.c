@@ -9,6 +9,7 @@
 #include <net/netns/generic.h>
 #include <net/sock.h>
 #include <kern/abi/netlink.h>
+#include "net.h"
 
 struct kern_netlink_message {
 	struct sk_buff *skb;
@@ -36,6 +37,7 @@ static struct kern_netlink_request request_of(const struct sk_buff *skb,
 		.attributes = nlmsg_attrdata(header, 0),
 		.length = nlmsg_attrlen(header, 0),
 		.native = skb,
+		.net = kern_native_net_number(sock_net(skb->sk)),
 	};
 }
 
@@ -56,6 +58,22 @@ bool kern_netlink_may_administer(const struct kern_netlink_request *request)
 	return netlink_capable(request->native, CAP_NET_ADMIN);
 }
 EXPORT_SYMBOL_GPL(kern_netlink_may_administer);
+
+int kern_netlink_net_of(const struct kern_netlink_request *request, u32 descriptor,
+			struct kern_net **net)
+{
+	struct net *named = get_net_ns_by_fd(descriptor);
+
+	if (IS_ERR(named))
+		return PTR_ERR(named);
+	if (!netlink_ns_capable(request->native, named->user_ns, CAP_NET_ADMIN)) {
+		put_net(named);
+		return -EPERM;
+	}
+	*net = (struct kern_net *)named;
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kern_netlink_net_of);
 
 void *kern_netlink_begin(struct kern_netlink_message *message, u16 type)
 {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Network namespaces: an id has the addresses and ports of its creator's, and no others.
+#include <kern/abi/net.h>
+#include <rdma/ib_namespaces.h>
 #include "fixture.hpp"
 
 using namespace rdma_cm_fixture;
@@ -173,6 +175,43 @@ void rcm_17_requests_reach_listeners_of_their_namespace(Test &test)
 	ASSERT_TRUE(there->reaches(asking, 2, first, taken));
 }
 
+/*
+ * Where devices are not shared, an id uses those of its own namespace only, wherever the interfaces
+ * are.
+ */
+void rcm_17_devices_of_other_namespaces_are_not_used(Test &test)
+{
+	Boxed<Namespaces> there;
+	ASSERT_TRUE(there.there() && there->ok());
+	ASSERT_EQ(ib_share_devices(false), 0);
+	ib_device *const moved = there->b.device();
+	EXPECT_EQ(ib_move_device(moved, KERN_NET_INITIAL, Namespaces::second), 0);
+	{
+		Boxed<Ends<4>> four;
+		ASSERT_TRUE(four.there());
+		auto &[first, second, taken, asking] = four->ends;
+		const Address two = ipv4(2), three = ipv4(3), any = any_with(Pair::port);
+		ASSERT_TRUE(there->open(first, 0));
+		EXPECT_EQ(rdma_bind_addr(first.id, &two), -ENODEV);
+		first.close();
+		ASSERT_TRUE(there->open(second, Namespaces::second));
+		EXPECT_EQ(rdma_bind_addr(second.id, &three), 0);
+		second.close();
+
+		ASSERT_TRUE(there->listen_at(first, 0, any));
+		ASSERT_TRUE(there->listen_at(second, Namespaces::second, any));
+		ASSERT_TRUE(there->reaches(asking, 3, second, taken));
+		taken.close();
+		asking.close();
+		ASSERT_TRUE(asking.open() && asking.resolve(ipv4(2, Pair::port)) &&
+			    asking.connect() == 0);
+		EXPECT_TRUE(asking.receives(RDMA_CM_EVENT_REJECTED));
+		EXPECT_EQ(first.all(), 0u);
+	}
+	EXPECT_EQ(ib_move_device(moved, Namespaces::second, KERN_NET_INITIAL), 0);
+	EXPECT_EQ(ib_share_devices(true), 0);
+}
+
 /* What happens to neighbours of one namespace wakes no id of another. */
 void rcm_17_neighbours_are_per_namespace(Test &test)
 {
@@ -222,5 +261,6 @@ SOFT_SUITES(rdma_cm_namespaces, KUNIT_CASE(rcm_17_id_uses_addresses_of_its_names
 	    KUNIT_CASE(rcm_17_namespaces_have_separate_ports),
 	    KUNIT_CASE(rcm_17_shared_ports_are_counted_once),
 	    KUNIT_CASE(rcm_17_requests_reach_listeners_of_their_namespace),
+	    KUNIT_CASE(rcm_17_devices_of_other_namespaces_are_not_used),
 	    KUNIT_CASE(rcm_17_neighbours_are_per_namespace),
 	    KUNIT_CASE(rcm_17_ids_hold_their_namespace));

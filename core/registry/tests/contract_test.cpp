@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Registrations: the context that they need, who owns a device meanwhile, and memory that is short.
+#include <kern/abi/net.h>
 #include <kern/kunit.hpp>
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>
 #include <rdma/ib_device_name.h>
+#include <rdma/ib_namespaces.h>
 #include <rdma/ib_port_counters.h>
 #include <rdma/ib_resources.h>
 #include "../../verbs/tests/observer.hpp"
@@ -71,7 +73,9 @@ void lock_08_functions_that_sleep_check_their_context(kern::kunit::Test &test)
 	checks("ib_register_event_handler", [&] { ib_register_event_handler(&handler); });
 	checks("ib_unregister_event_handler", [&] { ib_unregister_event_handler(&handler); });
 	checks("ib_device_get_by_name", [] { (void)ib_device_get_by_name("none"); });
-	checks("ib_device_get_from", [] { (void)ib_device_get_from(~0u); });
+	checks("ib_device_get_from", [] { (void)ib_device_get_from(~0u, KERN_NET_INITIAL); });
+	checks("ib_share_devices", [] { (void)ib_share_devices(true); });
+	checks("ib_move_device", [&] { (void)ib_move_device(device.ib(), 0, 0); });
 	checks("ib_set_name_viewer", [] { (void)ib_set_name_viewer(nullptr); });
 	checks("ib_rename_device", [&] { (void)ib_rename_device(device.ib(), "a/b"); });
 	checks("ib_copy_device_name", [&] { ib_copy_device_name(device.ib(), name); });

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include <kern/abi/net.h>
 #include <kern/kunit.hpp>
 #include <rdma/ib_device_name.h>
+#include <rdma/ib_namespaces.h>
+#include <rdma/ib_resources.h>
 #include "../../verbs/tests/observer.hpp"
 #include "fake_device.hpp"
 
@@ -371,6 +374,49 @@ void devices_are_renamed(kern::kunit::Test &test)
 	EXPECT_EQ(c.add("nobody-looks"), 0);
 }
 
+/*
+ * Devices that are not shared belong to one network namespace. In another one all clients get the
+ * device anew, one that has refused it included.
+ */
+void lock_14_device_moves_between_network_namespaces(kern::kunit::Test &test)
+{
+	constexpr u64 other = 7;
+	Fresh fresh;
+	FakeDeviceOwner device;
+	ASSERT_EQ(device.add(), 0);
+	One::answer = -EOPNOTSUPP;
+	ASSERT_EQ(ib_register_client(&One::client), 0);
+	ASSERT_EQ(ib_register_client(&Two::client), 0);
+	diary.count.store_relaxed(0);
+
+	EXPECT_TRUE(ib_devices_are_shared());
+	EXPECT_TRUE(ib_device_in_net(device.ib(), other));
+	EXPECT_EQ(ib_move_device(device.ib(), KERN_NET_INITIAL, other), -EOPNOTSUPP);
+	EXPECT_EQ(ib_share_devices(false), 0);
+	EXPECT_FALSE(ib_device_in_net(device.ib(), other));
+	EXPECT_EQ(ib_move_device(device.ib(), other, KERN_NET_INITIAL), -ENODEV);
+	EXPECT_EQ(diary.count.load_relaxed(), 0u);
+
+	One::answer = 0;
+	EXPECT_EQ(ib_move_device(device.ib(), KERN_NET_INITIAL, other), 0);
+	EXPECT_TRUE(diary.is(0, 'r', &Two::client, device.ib()));
+	EXPECT_TRUE(diary.is(1, 'a', &One::client, device.ib()));
+	EXPECT_TRUE(diary.is(2, 'a', &Two::client, device.ib()));
+	EXPECT_EQ(diary.count.load_relaxed(), 3u);
+	EXPECT_TRUE(ib_device_in_net(device.ib(), other));
+	EXPECT_FALSE(ib_device_in_net(device.ib(), KERN_NET_INITIAL));
+	const u32 index = ib_device_index(device.ib());
+	EXPECT_TRUE(ib_device_get_from(index, KERN_NET_INITIAL) == nullptr);
+	ib_device *found = ib_device_get_from(index, other);
+	EXPECT_EQ(found, device.ib());
+	if (found)
+		ib_device_put(found);
+
+	EXPECT_EQ(ib_share_devices(true), 0);
+	ib_unregister_client(&Two::client);
+	ib_unregister_client(&One::client);
+}
+
 /* A device that has gone, or has never come, cannot be kept, as long as its memory is there. */
 void lock_09_removed_device_is_released(kern::kunit::Test &test)
 {
@@ -420,4 +466,6 @@ KUNIT_SUITE(core_registry, KUNIT_CASE(lock_08_callbacks_may_use_the_midlayer),
 	    KUNIT_CASE(lock_11_device_gets_present_clients),
 	    KUNIT_CASE(lock_11_remove_reverses_add), KUNIT_CASE(lock_11_failed_add_is_final),
 	    KUNIT_CASE(lock_09_removed_device_is_released), KUNIT_CASE(device_names_are_unique),
-	    KUNIT_CASE(devices_are_renamed), KUNIT_CASE(invalid_device_is_rejected));
+	    KUNIT_CASE(devices_are_renamed),
+	    KUNIT_CASE(lock_14_device_moves_between_network_namespaces),
+	    KUNIT_CASE(invalid_device_is_rejected));

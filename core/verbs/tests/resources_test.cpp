@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Objects as others are shown them: whose they are, and that none is looked at while it ends.
+#include <kern/abi/net.h>
 #include <kern/kunit_process.hpp>
 #include <kern/thread.hpp>
 #include <rdma/ib_port_counters.h>
@@ -241,10 +242,10 @@ void device_numbers_are_not_reused(Test &test)
 	Device device;
 	ASSERT_TRUE(device.ok());
 	EXPECT_GT(ib_device_index(device), gone);
-	ib_device *found = ib_device_get_from(gone);
+	ib_device *found = ib_device_get_from(gone, KERN_NET_INITIAL);
 	ASSERT_TRUE(found == device.get());
 	ib_device_put(found);
-	EXPECT_TRUE(ib_device_get_from(ib_device_index(device) + 1) == nullptr);
+	EXPECT_TRUE(ib_device_get_from(ib_device_index(device) + 1, KERN_NET_INITIAL) == nullptr);
 }
 
 SOFT_SUITES(verbs_resources, KUNIT_CASE(objects_are_listed_in_creation_order),

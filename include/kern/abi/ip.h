@@ -3,7 +3,7 @@
  * IP addresses: which interface has one, and how to reach one, in a network namespace.
  */
 #pragma once
-#include <kern/abi/base.h>
+#include <kern/abi/net.h>
 
 KERN_C_BEGIN
 
@@ -11,21 +11,6 @@ enum {
 	KERN_LINK_ADDRESS_SIZE =
 		20 /* an InfiniBand interface's: 4 bytes of flags and QPN, and the GID */
 };
-
-/* A network namespace. */
-struct kern_net;
-
-/* The number of the initial one. */
-#define KERN_NET_INITIAL 0
-
-/*
- * The network namespace of the calling task, or the initial one; held until kern_net_put(). Any
- * context of a task.
- */
-struct kern_net *kern_net_get(bool of_caller);
-void kern_net_put(struct kern_net *net);
-/* A number that no other namespace has or will have. */
-u64 kern_net_number(struct kern_net *net);
 
 struct kern_ip_address {
 	u8 bytes[16]; /* of IPv4 the first four */

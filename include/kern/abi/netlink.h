@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 #pragma once
-#include <kern/abi/base.h>
+#include <kern/abi/net.h>
 
 KERN_C_BEGIN
 
@@ -15,12 +15,20 @@ struct kern_netlink_request {
 	const void *attributes;
 	unsigned int length;
 	const void *native;
+	u64 net; /* the number of the network namespace of the program's socket */
 };
 /* The first attribute of a type, and its bytes; NULL if there is none. */
 const void *kern_netlink_find(const struct kern_netlink_request *request, u16 type,
 			      unsigned int *size);
 /* Whether who asks may administer the network: CAP_NET_ADMIN. Context: that of the question. */
 bool kern_netlink_may_administer(const struct kern_netlink_request *request);
+/*
+ * The network namespace that a descriptor of the program's is of, if the program may administer
+ * that, too: CAP_NET_ADMIN in the user namespace that owns it. Held until kern_net_put(). 0;
+ * -EBADF, -EINVAL for what is no network namespace, -EPERM. Context: that of the question.
+ */
+int kern_netlink_net_of(const struct kern_netlink_request *request, u32 descriptor,
+			struct kern_net **net);
 
 /*
  * What is answered. Whatever puts something into it says false where there is no room, and has put

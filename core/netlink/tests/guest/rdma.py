@@ -104,6 +104,66 @@ def devices_and_kernel_objects(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=150)
+def devices_belong_to_network_namespaces(lab):
+    """Devices are shared by all network namespaces, or each belongs to one: nobody else sees it by netlink or opens its nodes."""
+    with suite(lab, memory="768M") as node:
+        pod = "ip netns exec pod"
+
+        def refused(command):
+            result = node.run(f"{command} 2>&1", check=False)
+            assert result.status != 0, (command, result.out)
+            return result.out
+
+        node.run("ip netns add pod")
+        assert told(node, "dev", pod) == told(node, "dev")
+        node.run(f"{pod} ibv_devinfo -d mlx4_0")
+        # As long as another namespace exists, nothing changes for it; and no device moves.
+        assert "busy" in refused("rdma system set netns exclusive")
+        assert "not supported" in refused("rdma dev set mlx4_0 netns pod")
+        node.run("ip netns del pod")
+        node.wait_for("rdma system set netns exclusive", what="the end of the namespace")
+        assert "netns exclusive" in node.run("rdma system").out
+
+        node.run("ip netns add pod")
+        device, = told(node, "dev")
+        for what in ("dev", "link", "resource"):
+            assert told(node, what, pod) == [], what
+        for path in ("uverbs0", "umad0", "issm0"):
+            assert "Operation not permitted" in refused(f"{pod} dd of=/dev/infiniband/{path} count=0 conv=notrunc"), path
+        assert "not permitted" in refused(f"{NOBODY} rdma dev set mlx4_0 netns pod")
+        assert "not permitted" in refused("unshare --user --map-root-user rdma dev set mlx4_0 netns pod")
+        assert "busy" in refused("rdma system set netns shared")
+
+        # A program loses its device, as if it had been removed; the other namespace has all of it.
+        program = node.spawn("exec ibv_rc_pingpong")
+        node.wait_for("rdma resource show qp | grep -q pingpong", timeout=20, what="the program's queue pair")
+        node.run("rdma dev set mlx4_0 netns pod")
+        assert told(node, "dev") == []
+        assert told(node, "dev", pod) == [device]
+        assert told(node, "resource show ctx", pod) == []
+        node.run(f"{pod} ibv_devinfo -d mlx4_0 && {pod} sminfo")
+        for path in ("uverbs0", "umad0", "issm0"):
+            assert "Operation not permitted" in refused(f"dd of=/dev/infiniband/{path} count=0 conv=notrunc"), path
+        program.kill()
+
+        # When the namespace ends, so does what its programs have; the device is the first namespace's again.
+        node.run("ip netns del pod")
+        node.wait_for("rdma dev show mlx4_0", what="the device's return")
+        assert told(node, "dev") == [device]
+        node.run("ibv_devinfo -d mlx4_0")
+        # Back and forth, beside programs that ask and a driver that goes.
+        asking = [node.spawn(f"while :; do rdma {what}; ibv_devinfo; done >/dev/null 2>&1") for what in ("resource show qp", "link")]
+        node.run("ip netns attach first 1 && ip netns add pod && for i in 1 2 3 4 5; do rdma dev set mlx4_0 netns pod && "
+                 f"{pod} rdma dev set mlx4_0 netns first || exit; done", timeout=60)
+        node.run("rdma dev set mlx4_0 netns pod && rmmod weft_mlx4")
+        for one in asking:
+            one.kill()
+        node.run("ip netns del pod")
+        node.wait_for("rdma system set netns shared", what="the end of the namespace")
+        node.insmod("/share/weft_mlx4.ko")
+
+
+@test(kernels=("stock",), also=("plain", "debug"), timeout=150)
 def user_objects(lab):
     """A program's objects are shown with the program, as long as it has them; keys are for administrators."""
     with suite(lab, memory="768M") as node:

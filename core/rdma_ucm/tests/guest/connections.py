@@ -126,7 +126,7 @@ def rping_between(server, client, address, server_in="", client_in=""):
     """Three rounds of rping; `server_in` and `client_in` enter the namespaces of the two ends."""
     listening = server.spawn(f"{server_in}rping -s -v -C 3 -a {address}")
     # Not LISTENS: another program may listen outside of the namespace.
-    server.wait_for(f"rdma resource show cm_id | grep -q 'state LISTEN .*src-addr {address}:7174'", timeout=20, what="rping to listen")
+    server.wait_for(f"{server_in}rdma resource show cm_id | grep -q 'state LISTEN .*src-addr {address}:7174'", timeout=20, what="rping to listen")
     out = client.run(f"{client_in}rping -c -v -C 3 -a {address}", timeout=60).out
     assert len(re.findall("^ping data: rdma-ping", out, re.MULTILINE)) == 3, out
     listening.wait(60)
@@ -166,10 +166,34 @@ def namespaces_have_their_own_addresses_and_ports(node, peer):
     outside.kill(2)
     outside.wait(20, check=False)
 
+    leave_namespace(node, peer)
+
+
+def leave_namespace(node, peer):
     node.run("ip netns del pod")
     node.wait_for("ip link show dev ib0", what="ib0 back in the first namespace")
     node.run("ip link set ib0 up && ip addr add 10.0.0.1/24 dev ib0")
     peer.wait_for("ping -c 1 -W 1 -q 10.0.0.1", timeout=60, what="an answer from the first namespace")
+
+
+def devices_connect_in_their_own_namespace(node, peer):
+    """When devices belong to network namespaces, a program connects by its own namespace's device only, wherever the interface is (RCM-17)."""
+    pod = "ip netns exec pod "
+    into_pod = "ip link set ib0 netns pod && ip -n pod link set ib0 up && ip -n pod addr add 10.0.0.1/24 dev ib0"
+    node.run(f"rdma system set netns exclusive && ip netns add pod && {into_pod}")
+    peer.wait_for("ping -c 1 -W 1 -q 10.0.0.1", timeout=60, what="an answer from the namespace")
+    for program in ("rping -s -a 10.0.0.1", "rping -c -a 10.0.0.2"):
+        refused = node.run(f"{pod}{program} 2>&1 || true", timeout=20).out
+        assert "No RDMA devices" in refused, (program, refused)
+
+    # The interface is made anew, where interfaces begin.
+    node.run(f"rdma dev set mlx4_0 netns pod && {into_pod}")
+    peer.wait_for("ping -c 1 -W 1 -q 10.0.0.1", timeout=60, what="an answer by the new interface")
+    rping_between(node, peer, "10.0.0.1", server_in=pod)
+    rping_between(peer, node, "10.0.0.2", client_in=pod)
+
+    leave_namespace(node, peer)
+    node.wait_for("rdma dev show mlx4_0 && rdma system set netns shared", what="the device back in the first namespace")
     rping_between(node, peer, "10.0.0.1")
 
 
@@ -206,6 +230,7 @@ def stock_programs(lab):
         connections_are_told_of(node1, node2)
         limited_members_connect_to_full_ones(node1, node2)
         namespaces_have_their_own_addresses_and_ports(node1, node2)
+        devices_connect_in_their_own_namespace(node1, node2)
         module_goes_while_ids_are_shown(node1)
 
 

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Network namespaces, as the C files know them. */
+#pragma once
+#include <net/net_namespace.h>
+#include <kern/abi/net.h>
+
+u64 kern_native_net_number(const struct net *net);
