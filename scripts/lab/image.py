@@ -14,7 +14,7 @@ import stat
 from lab import cache, debian, kernels
 from lab.errors import LabError
 
-ROOT_FORMAT = 5     # raised when the root image is made differently
+ROOT_FORMAT = 6     # raised when the root image is made differently
 ROOT_IMAGE = "root.img"
 HERE = pathlib.Path(__file__).resolve().parent
 PYVERBS_TESTS = "usr/share/rdma-core/tests"
@@ -25,9 +25,10 @@ STOCK_MODULES = (
     "kernel/drivers/infiniband", "kernel/drivers/net/ethernet/mellanox/mlx4", "kernel/drivers/virtio", "kernel/drivers/block/virtio_blk.ko",
     "kernel/drivers/char/virtio_console.ko", "kernel/drivers/char/hw_random/virtio-rng.ko", "kernel/drivers/net/virtio_net.ko",
     "kernel/drivers/net/dummy.ko", "kernel/drivers/net/macvlan.ko", "kernel/drivers/net/veth.ko", "kernel/drivers/net/tun.ko", "kernel/drivers/net/bonding",
+    "kernel/drivers/net/ipvlan", "kernel/drivers/net/vxlan", "kernel/drivers/net/wireguard", "kernel/drivers/net/vrf.ko", "kernel/drivers/net/ifb.ko",
     "kernel/net/8021q", "kernel/net/bridge", "kernel/net/9p", "kernel/net/packet", "kernel/net/rds", "kernel/net/sched", "kernel/net/ipv4", "kernel/net/ipv6",
     "kernel/drivers/nvme/host", "kernel/drivers/nvme/target", "kernel/drivers/block/brd.ko", "kernel/drivers/scsi/sd_mod.ko",
-    "kernel/net/netfilter/nf_tables.ko", "kernel/net/sunrpc", "kernel/fs/9p", "kernel/fs/ext4", "kernel/fs/overlayfs",
+    "kernel/net/netfilter/nf_tables.ko", "kernel/net/sunrpc", "kernel/fs/nfs", "kernel/fs/nfsd", "kernel/fs/9p", "kernel/fs/ext4", "kernel/fs/overlayfs",
     "kernel/crypto", "kernel/drivers/pci", "kernel/drivers/iommu", "kernel/drivers/vfio", "kernel/lib",
 )
 # What a guest's initramfs has of its kernel's modules, by the list in it: for each, for those with a shared folder, and for those whose card is
@@ -92,6 +93,9 @@ def _make_root(directory):
     # What the packages' scripts would have made, as far as a guest needs it.
     for name in ("passwd", "group"):
         shutil.copy(tree / f"usr/share/base-passwd/{name}.master", tree / f"etc/{name}")
+    for name, account in (("passwd", "tcpdump:x:100:100::/nonexistent:/usr/sbin/nologin"), ("group", "tcpdump:x:100:")):
+        with open(tree / f"etc/{name}", "a") as accounts:
+            accounts.write(f"{account}\n")
     (tree / "etc/hosts").write_text("127.0.0.1 localhost\n::1 localhost\n")
     (tree / "etc/hostname").write_text("guest\n")
     for name, target in (("usr/bin/awk", "gawk"), ("usr/bin/sh", "dash")):

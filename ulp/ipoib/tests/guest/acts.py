@@ -134,6 +134,7 @@ try all ip link set ib0 allmulticast on
 tcpdump -i ib0 -n -c {random.randrange(2, 8)} -w /dev/null >/dev/null 2>/tmp/said & tool=$!
 await '! kill -0 $tool'
 kill $tool 2>/dev/null
+if grep -q "Couldn't" /tmp/said; then echo "never: a capture"; fi
 try off ip link set ib0 promisc off
 try few ip link set ib0 allmulticast off"""
 
