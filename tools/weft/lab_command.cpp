@@ -200,6 +200,28 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 		become_session(socket_directory, words);
 	});
 
+	auto *restart =
+		lab->add_subcommand("restart", "start guests again, those that have died too");
+	auto again = std::make_shared<Words>();
+	restart->add_option("HOST", *again, "hosts' names in the lab")->required();
+	restart->callback([&socket_directory, again] {
+		Words words{"restart"};
+		words.insert(words.end(), again->begin(), again->end());
+		become_session(socket_directory, words);
+	});
+
+	auto *console = lab->add_subcommand("console", "print what a guest's kernel has printed");
+	auto printed = std::make_shared<std::string>();
+	auto follow = std::make_shared<bool>(false);
+	console->add_option("HOST", *printed, "the host's name in the lab")->required();
+	console->add_flag("--follow,-f", *follow, "go on with what it prints from now on");
+	console->callback([&socket_directory, printed, follow] {
+		Words words{"console", *printed};
+		if (*follow)
+			words.emplace_back("--follow");
+		become_session(socket_directory, words);
+	});
+
 	auto *change =
 		lab->add_subcommand("apply", "change the running lab to what a file describes");
 	auto file = std::make_shared<std::string>();

@@ -215,7 +215,8 @@ void add_sm(CLI::App &app, const Options &options)
 	for (const auto &command : commands)
 		sm->add_subcommand(command.name, command.description)
 			->callback([&options, call = "sm." + command.name, text = command.text] {
-				const auto result = ControlClient(options.socket_directory).call(call);
+				const auto result =
+					ControlClient(options.socket_directory).call(call);
 				print(options, result, text(result));
 			});
 

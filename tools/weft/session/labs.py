@@ -2,6 +2,7 @@
 """A lab that runs: weftd, and a machine for every host of it."""
 import contextlib
 import dataclasses
+import functools
 import itertools
 import json
 import pathlib
@@ -87,6 +88,24 @@ class Machine:
                 raise LabError(f"the kernel {self.kernel} brings its own modules and initramfs", "name a kernel of your own by --kernel")
             return kernels.find(self.kernel)
         return own_kernel.find(self.kernel, self.modules, self.initrd, share=bool(self.share), ib0=ib0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Fabric:
+    """What weftd has. hosts: those that machines can have; managed: with a subnet manager."""
+
+    hosts: list
+    managed: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A host's guest before it boots. stack: what it loads for its card, or None."""
+
+    host: dict
+    machine: Machine
+    kernel: object
+    stack: stack.Stack | None
 
 
 def ask_weftd(directory, command):
@@ -187,9 +206,6 @@ class Lab:
         self.directory = directory
         self.logs = logs
         self.guests = {}
-        self._own_modules = {}  # weft's modules by model and release, as stack.weft_modules() has them
-        self._stacks = {}       # (model, stack) of each guest
-        self._managed = True    # the lab has a subnet manager
         self._numbers = {}      # the last part of each machine's address, for as long as it is there
         self._weftd_program = weftd
         self._lab_file = lab_file
@@ -218,87 +234,101 @@ class Lab:
             # Ctrl-C is for this program, which then ends what it started.
             self._weftd = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0)
         wait_until("weftd to serve", self._weftd_serves, 30)
-        hosts = self._hosts()
-        check([host["name"] for host in hosts])
-        self._start_machines(hosts)
+        fabric = self._fabric()
+        check([host["name"] for host in fabric.hosts])
+        self._start_machines(fabric.hosts, fabric.managed)
 
-    def _hosts(self):
-        """Those that machines can have. Notes whether the lab has a subnet manager; its state is "not active" until it has taken its first turn."""
-        fabric = ask_weftd(self.directory, "fabric.show")
-        self._managed = fabric["subnet_manager"] is not None
-        return [host for host in fabric["hosts"] if host["socket"]]
+    def _fabric(self):
+        # The state of a subnet manager is "not active" until it has taken its first turn.
+        shown = ask_weftd(self.directory, "fabric.show")
+        return Fabric([host for host in shown["hosts"] if host["socket"]], shown["subnet_manager"] is not None)
 
     def settle(self, replaced, tell):
         """Makes the machines those of the hosts that weftd has now; machines of hosts in `replaced` start again, for their card is another."""
         self._tell = tell
-        hosts = {host["name"]: host for host in self._hosts()}
-        for name in [name for name in self.guests if name not in hosts or name in replaced]:
+        fabric = self._fabric()
+        names = [host["name"] for host in fabric.hosts]
+        for name in [name for name in self.guests if name not in names or name in replaced]:
             self._end(name)
             self.tell(f"{name}: has ended")
-        self._start_machines([host for name, host in hosts.items() if name not in self.guests])
+        self._start_machines([host for host in fabric.hosts if host["name"] not in self.guests], fabric.managed)
+
+    def restart(self, names, tell):
+        """Ends the machines of hosts, whatever state they are in, and starts them again with the same cards."""
+        hosts = [host["name"] for host in self._fabric().hosts]
+        unknown = [name for name in names if name not in hosts]
+        if unknown:
+            raise LabError(f"there is no host {unknown[0]}", f"there is {', '.join(hosts)}")
+        self.settle(names, tell)
+
+    def log_of(self, name):
+        """The path of a host's console, of one that has ended too."""
+        path = self.logs / f"{name}.log"
+        if name not in self.guests and not path.is_file():
+            raise LabError(f"there is no host {name}", f"there is {', '.join(self.guests)}")
+        return path
 
     def _end(self, name):
         self.guests.pop(name).close()
         self._numbers.pop(name)
-        self._stacks.pop(name)
 
-    def _start_machines(self, hosts):
+    def _start_machines(self, hosts, managed):
         if len(self.guests) + len(hosts) > MOST_ADDRESSES and not self._bare:
             raise LabError(f"{len(self.guests) + len(hosts)} machines are more than 10.1.0.0/24 has addresses", "--bare gives none")
-        machines = {host["name"]: self._machine.but(host.get("boot", {})) for host in hosts}
-        started = []
-        if not self._bare:
-            self._prepare(hosts, machines)
-        for host in hosts:
-            machine = machines[host["name"]]
-            own_stack = machine.stack == stack.WEFT
-            append = machine.append if self._bare else " ".join((QUICKLY, *(() if own_stack else (EARLY_DRIVER,)), machine.append))
-            kernel = machine.find_kernel(ib0=not self._bare and not own_stack)
-            netdevs = [ethernet_netdev(host["ethernet"]["socket"])] if "socket" in host.get("ethernet", {}) else []
-            if netdevs and kernel.native:
-                raise LabError(f"{host['name']}: a kernel that is a program has no place on an Ethernet")
-            guest = Guest(host["name"], kernel=kernel, netdevs=netdevs, cpus=machine.cpus, memory=machine.memory, share=machine.share, append=append,
-                          cards=[host["socket"]], log=self.logs / f"{host['name']}.log", bounded_log=True)
-            self.guests[host["name"]] = guest
-            self._stacks[host["name"]] = (host["model"], machine.stack)
-            self._numbers[host["name"]] = next(number for number in itertools.count(1) if number not in self._numbers.values())
+        # Whatever is missing is reported before any guest boots.
+        own_modules = functools.cache(stack.weft_modules)
+        plans = [self._plan(host, own_modules) for host in hosts]
+        started = {}    # what each loads
+        for plan in plans:
+            guest = self._make_guest(plan)
+            self.guests[guest.name] = guest
+            self._numbers[guest.name] = next(number for number in itertools.count(1) if number not in self._numbers.values())
             guest.start()
-            started.append(guest)
-            self.tell(f"{guest.name}: boots {kernel.release}, {'as a program' if kernel.native else guest.accelerator}")
+            started[guest] = plan.stack
+            self.tell(f"{guest.name}: boots {plan.kernel.release}, {'as a program' if plan.kernel.native else guest.accelerator}")
         try:
-            together(started, lambda guest: self._bring_up(guest, self._numbers[guest.name]))
+            together(started, lambda guest: self._bring_up(guest, started[guest], self._numbers[guest.name], managed))
         except BaseException:
             for guest in started:
                 self._end(guest.name)
             raise
 
-    def _prepare(self, hosts, machines):
-        """Raises, before any guest boots, if a guest's stack has no driver for its card or is not built; keeps weft's modules."""
-        for host in hosts:
-            machine = machines[host["name"]]
-            if machine.stack != stack.WEFT:
-                if machine.kernel == Machine.kernel:
-                    stack.in_tree_modules(host["model"])
-                continue
-            release = machine.find_kernel(ib0=False).release
-            if (host["model"], release) not in self._own_modules:
-                self._own_modules[host["model"], release] = stack.weft_modules(host["model"], release)
+    def _plan(self, host, own_modules):
+        machine = self._machine.but(host.get("boot", {}))
+        own = machine.stack == stack.WEFT
+        kernel = machine.find_kernel(ib0=not self._bare and not own)
+        if "socket" in host.get("ethernet", {}) and kernel.native:
+            raise LabError(f"{host['name']}: a kernel that is a program has no place on an Ethernet")
+        loaded = None
+        if not self._bare and own:
+            loaded = stack.Stack(stack.interface(host["model"]), own=own_modules(host["model"], kernel.release))
+        elif not self._bare and kernel.variant in ("stock", own_kernel.VARIANT):
+            loaded = stack.Stack(stack.interface(host["model"]), in_tree=stack.in_tree_modules(host["model"]))
+        return Plan(host, machine, kernel, loaded)
 
-    def _bring_up(self, guest, number):
+    def _make_guest(self, plan):
+        host, machine = plan.host, plan.machine
+        append = machine.append
+        if not self._bare:
+            append = " ".join((QUICKLY, *((EARLY_DRIVER,) if machine.stack != stack.WEFT else ()), append))
+        netdevs = [ethernet_netdev(host["ethernet"]["socket"])] if "socket" in host.get("ethernet", {}) else []
+        return Guest(host["name"], kernel=plan.kernel, netdevs=netdevs, cpus=machine.cpus, memory=machine.memory, share=machine.share, append=append,
+                     cards=[host["socket"]], log=self.logs / f"{host['name']}.log", bounded_log=True)
+
+    def _bring_up(self, guest, loaded, number, managed):
         try:
             guest.ready(BOOT_TIMEOUT)
         except (GuestDied, DeadlineExceeded) as error:
             reason = own_kernel.why_not_up(guest.console()) if guest.kernel.variant == own_kernel.VARIANT else None
             raise LabError(f"{guest.name}: {reason}\n(its console: {guest.log})" if reason else f"{error}\n(its console: {guest.log})") from None
         self.tell(f"{guest.name}: is up")
-        model, own = self._stacks[guest.name]
-        if not self._bare and (own == stack.WEFT or guest.kernel.variant in ("stock", own_kernel.VARIANT)):
-            interface = stack.interface(model)
-            modules = () if own == stack.WEFT else stack.in_tree_modules(model)
-            if own == stack.WEFT:
-                self._load_own(guest, model)
-            waits = self._managed or interface != stack.IPOIB
-            done = guest.run(f"set -- 10.1.0.{number} {interface} {' '.join(modules)}\n{NODE_SETUP if waits else UNMANAGED_SETUP}", SETUP_TIMEOUT, check=False)
+        if loaded:
+            if loaded.own:
+                self._load_own(guest, loaded.own)
+            interface = loaded.interface
+            waits = managed or interface != stack.IPOIB
+            done = guest.run(f"set -- 10.1.0.{number} {interface} {' '.join(loaded.in_tree)}\n{NODE_SETUP if waits else UNMANAGED_SETUP}", SETUP_TIMEOUT,
+                             check=False)
             if done.status != 0:
                 raise LabError(f"{guest.name}: no {interface}: {(done.err or done.out).strip() or f'status {done.status}'}\n(its console: {guest.log})")
             self.tell(f"{guest.name}: 10.1.0.{number} on {interface}{'' if waits else ', without a carrier until a subnet manager runs'}")
@@ -308,9 +338,9 @@ class Lab:
                 raise LabError(f"{guest.name}: no eth0: {(done.err or done.out).strip() or f'status {done.status}'}\n(its console: {guest.log})")
             self.tell(f"{guest.name}: 10.2.0.{number} on eth0")
 
-    def _load_own(self, guest, model):
+    def _load_own(self, guest, modules):
         try:
-            stack.load(guest, self._own_modules[model, guest.kernel.release])
+            stack.load(guest, modules)
         except CommandFailed as error:
             raise LabError(f"{guest.name}: {error}\n(its console: {guest.log})") from None
         self.tell(f"{guest.name}: has weft's modules")

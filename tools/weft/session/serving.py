@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A lab in the background, and the socket by which commands reach its machines: `weft lab up`, `shell` and `down`.
+"""A lab in the background, and the socket by which commands reach its machines: `weft lab up`, `shell`, `restart`, `console` and `down`.
 
-A client of the socket DIR/lab.sock sends one line with a JSON object. To {"settle": [HOST...]} or {"down": true} the answers are JSON objects, a line each:
-{"err"} with text, then {"status"} or {"error"}. After {"host", "words", "terminal": [ROWS, COLUMNS] or null, "environment"} both sides speak the frames of the
+A client of the socket DIR/lab.sock sends one line with a JSON object. To {"settle": [HOST...]}, {"restart": [HOST...]}, {"log": HOST} or {"down": true} the
+answers are JSON objects, a line each: {"err"} with text, then {"status"}, for "log" with {"path"}, or {"error"}. After {"host", "words", "terminal": [ROWS, COLUMNS] or null, "environment"} both sides speak the frames of the
 guest's agent (lab/process.py), whose number is 0: input, resize and kill from the client; out, err and consumed to it, and exit or FAILED with the
 reason at last. A client that goes away hangs its command up.
 """
@@ -16,6 +16,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 
 import streams
 from lab import DeadlineExceeded, GuestDied
@@ -25,6 +26,7 @@ from lab.waiting import wait_until
 from labs import Lab, interruption, is_served
 from streams import Terminal
 
+FOLLOW_INTERVAL = 0.2   # seconds between two looks at a console's file
 OUTPUT_PIECE = 64 << 10     # bytes of output in one frame
 FAILED = 32     # a frame with the reason why there is no status
 IS_UP = "up"
@@ -71,7 +73,7 @@ class Server:
         self.lab = lab
         self.path = path
         self.done = threading.Event()
-        self.to_settle = queue.SimpleQueue()  # (hosts whose card is another, send, event): machines are started on the main thread
+        self.changes = queue.SimpleQueue()  # (Lab.settle or Lab.restart, hosts, send, event): machines are started on the main thread
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.bind(str(path))
         self.listener.listen()
@@ -81,19 +83,19 @@ class Server:
         threading.Thread(target=self.accept, daemon=True).start()
         while not self.done.is_set() and self.lab.alive() and not interruption.came:
             try:
-                asked = self.to_settle.get(timeout=1)
+                asked = self.changes.get(timeout=1)
             except queue.Empty:
                 continue
             if not asked:
                 break
-            replaced, send, settled = asked
+            change, hosts, send, changed = asked
             try:
-                self.lab.settle(replaced, lambda text: send(err=f"{text}\n"))
+                change(hosts, lambda text: send(err=f"{text}\n"))
                 send(status=0)
             except (GuestDied, DeadlineExceeded, LabError) as error:
                 send(error=str(error))
             finally:
-                settled.set()
+                changed.set()
 
     def accept(self):
         while True:
@@ -110,16 +112,27 @@ class Server:
                 message = json.loads(stream.readline())
                 if message.get("down"):
                     self.done.set()
-                    self.to_settle.put(None)
+                    self.changes.put(None)
                     return send(status=0)
-                if "settle" in message:
-                    settled = threading.Event()
-                    self.to_settle.put((message["settle"], quietly(send), settled))
-                    settled.wait()
-                    return None
+                for name, change in (("settle", self.lab.settle), ("restart", self.lab.restart)):
+                    if name in message:
+                        return self.change(change, message[name], quietly(send))
+                if "log" in message:
+                    return self.find_log(message["log"], send)
                 self.run(client, stream, message)
             except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
                 pass  # the client has gone, or speaks nothing that is known
+
+    def change(self, change, hosts, send):
+        changed = threading.Event()
+        self.changes.put((change, hosts, send, changed))
+        changed.wait()
+
+    def find_log(self, host, send):
+        try:
+            send(status=0, path=str(self.lab.log_of(host)))
+        except LabError as error:
+            send(error=str(error))
 
     def run(self, client, stream, message):
         """Runs a command in a guest, with the client's input."""
@@ -134,7 +147,11 @@ class Server:
             process = guest.start_program(message["words"], message.get("terminal"), message.get("environment", ()))
             threading.Thread(target=self.listen, args=(stream, process), daemon=True).start()
             self.report(guest, process, send)
-        except (GuestDied, DeadlineExceeded) as error:
+        except GuestDied as error:
+            # The rest is the end of its console.
+            what, _, _ = str(error).partition("\n")
+            send(FAILED, f"{what}: `weft lab console {guest.name}` shows why, `weft lab restart {guest.name}` starts it again".encode())
+        except DeadlineExceeded as error:
             send(FAILED, str(error).encode())
 
     @staticmethod
@@ -245,16 +262,34 @@ def _wait_until_up(reader, child):
 
 def settle(args):
     """After `weft lab apply`: machines start and end as hosts did."""
-    return _pass_on(args, {"settle": args.replaced})
+    return _pass_on(args, {"settle": args.replaced})["status"]
+
+
+def restart(args):
+    return _pass_on(args, {"restart": args.hosts})["status"]
+
+
+def console(args):
+    """Prints a guest's console; with --follow what comes, too, until the lab ends or a signal comes."""
+    path = _pass_on(args, {"log": args.host})["path"]
+    with open(path, "rb") as log:
+        while True:
+            while piece := log.read(OUTPUT_PIECE):
+                # The guest's text does not steer the caller's terminal.
+                streams.write(printable(piece.decode(errors="replace").replace("\r\n", "\n")).encode() if sys.stdout.isatty() else piece, b"")
+            if not args.follow or not is_served(args.socket_dir / "lab.sock"):
+                return 0
+            time.sleep(FOLLOW_INTERVAL)
 
 
 def _pass_on(args, message):
+    """The last answer."""
     for answer in request(args.socket_dir, message):
         sys.stderr.write(answer.get("err", ""))
         if "error" in answer:
             raise LabError(answer["error"])
         if "status" in answer:
-            return answer["status"]
+            return answer
     raise LabError("the lab has ended")
 
 

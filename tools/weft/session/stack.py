@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """The RDMA stack of a guest: Debian's, which the guest's image has, or weft's own modules, which are copied into it."""
+import dataclasses
 import lzma
 import pathlib
 import subprocess
@@ -16,6 +17,15 @@ IN_TREE = {"mlx4": "mlx4_ib", "mthca": "ib_mthca"}
 # In the order of their dependencies: what is below the driver, and what is above it.
 BELOW = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_iw_cm", "weft_rdma_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_rdma_ucm", "weft_netlink")
 ABOVE = {"mlx4": ("weft_ipoib",), "mthca": ("weft_ipoib",), "amso1100": ()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Stack:
+    """What a guest loads for its card. in_tree: names of modules that its image has; own: weft's, (name, bytes) each."""
+
+    interface: str
+    in_tree: tuple = ()
+    own: tuple = ()
 
 
 def interface(model):
@@ -53,10 +63,10 @@ def _without_symbols(path):
 
 
 def weft_modules(model, release):
-    """[(name, bytes)] of weft's modules for a card and a kernel, in loading order."""
+    """(name, bytes) of each of weft's modules for a card and a kernel, in loading order."""
     if model not in ABOVE:
         raise LabError(f"weft has no driver for {model}", "--bare loads none")
-    return [(name, _without_symbols(_find(name, release))) for name in (*BELOW, f"weft_{model}", *ABOVE[model])]
+    return tuple((name, _without_symbols(_find(name, release))) for name in (*BELOW, f"weft_{model}", *ABOVE[model]))
 
 
 def load(guest, modules):

@@ -300,6 +300,7 @@ class FakeGuest:
     """A machine that is up at once, or never."""
 
     made = []
+    broken = {"broken"}
     slowness = 1
 
     def __init__(self, name, **_):
@@ -315,7 +316,7 @@ class FakeGuest:
         self.running = False
 
     def ready(self, _):
-        if self.name == "broken":
+        if self.name in self.broken:
             raise GuestDied("it broke")
 
     def run(self, script, *_, **__):
@@ -331,7 +332,7 @@ class Stack(Folder):
     def setUp(self):
         super().setUp()
         self.enterContext(unittest.mock.patch.object(cache, "TREE", self.folder))
-        self.enterContext(unittest.mock.patch.object(Machine, "find_kernel", lambda *_, **__: types.SimpleNamespace(release=self.RELEASE)))
+        self.enterContext(unittest.mock.patch.object(Machine, "find_kernel", lambda *_, **__: types.SimpleNamespace(release=self.RELEASE, native=False, variant="stock")))
 
     def build(self, *names):
         for name in names:
@@ -341,8 +342,7 @@ class Stack(Folder):
 
     def prepare(self, model, **machine):
         lab = labs.Lab(self.folder, self.folder, None, None, Machine(), False, None)
-        lab._prepare([{"name": "node1", "model": model}], {"node1": Machine(**machine)})
-        return lab._own_modules
+        return lab._plan({"name": "node1", "model": model, "boot": machine}, stack.weft_modules).stack
 
     def test_driver_of_each_model(self):
         self.assertEqual(stack.in_tree_modules("mlx4")[0], "mlx4_ib")
@@ -360,7 +360,7 @@ class Stack(Folder):
     def test_modules_are_in_loading_order(self):
         self.build(*stack.BELOW, "weft_mlx4", "weft_mthca", "weft_ipoib")
         found = self.prepare("mlx4", stack="weft")
-        self.assertEqual(found, {("mlx4", self.RELEASE): [(name, name.encode()) for name in (*stack.BELOW, "weft_mlx4", "weft_ipoib")]})
+        self.assertEqual(found, stack.Stack("ib0", own=tuple((name, name.encode()) for name in (*stack.BELOW, "weft_mlx4", "weft_ipoib"))))
 
 
 class Settled(unittest.TestCase):
@@ -368,6 +368,7 @@ class Settled(unittest.TestCase):
 
     def setUp(self):
         FakeGuest.made = []
+        FakeGuest.broken = {"broken"}
         for name, stand_in in (("Guest", FakeGuest), ("ask_weftd", lambda *_: {"hosts": self.hosts, "subnet_manager": self.manager})):
             patch = unittest.mock.patch.object(labs, name, stand_in)
             patch.start()
@@ -409,6 +410,24 @@ class Settled(unittest.TestCase):
         self.assertTrue(self.lab.guests["a"].running)
         self.assertEqual(self.lab._numbers, {"b": 2, "a": 1})
 
+    def test_machine_is_started_again(self):
+        self.settle(["a", "b"])
+        first = self.lab.guests["a"]
+        self.lab.restart(["a"], self.told.append)
+        self.assertFalse(first.running)
+        self.assertEqual([guest.name for guest in FakeGuest.made if guest.running], ["b", "a"])
+        self.assertEqual(self.lab._numbers, {"b": 2, "a": 1})     # its own address
+        with self.assertRaisesRegex(LabError, "there is no host c: there is a, b"):
+            self.lab.restart(["b", "c"], self.told.append)
+        self.assertEqual([guest.name for guest in FakeGuest.made if guest.name], ["a", "b", "a"])
+        # One that did not come up again is a host still.
+        FakeGuest.broken = {"a"}
+        with self.assertRaisesRegex(LabError, "it broke"):
+            self.lab.restart(["a"], self.told.append)
+        FakeGuest.broken = set()
+        self.lab.restart(["a"], self.told.append)
+        self.assertTrue(self.lab.guests["a"].running)
+
     def test_machine_that_does_not_come_up_ends(self):
         self.settle(["a"])
         with self.assertRaisesRegex(LabError, "it broke"):
@@ -433,7 +452,7 @@ class Refused(Folder):
         self.assertIn("--share /none is not there", self.fails("run", "--share", "/none", "--", "true"))
 
     def test_no_lab_is_up(self):
-        for words in (["shell", "node1", "true"], ["down"]):
+        for words in (["shell", "node1", "true"], ["restart", "node1"], ["console", "node1"], ["down"]):
             done = subprocess.run([sys.executable, SESSION, "--socket-dir", self.folder, *words], capture_output=True, text=True, check=False,
                                   stdin=subprocess.DEVNULL, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (1, f"weft: no lab is up in {self.folder}: `weft lab up` starts one\n"))
@@ -535,7 +554,7 @@ class CheckedFirst(unittest.TestCase):
         lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, Machine(), True, lambda _: None)
         booted = []
         with contextlib.ExitStack() as stack:
-            for name, stand_in in (("_hosts", lambda: [{"name": "node1"}]), ("_start_machines", booted.append)):
+            for name, stand_in in (("_fabric", lambda: labs.Fabric([{"name": "node1"}], True)), ("_start_machines", lambda *each: booted.append(each))):
                 stack.enter_context(unittest.mock.patch.object(lab, name, stand_in))
             for owner, name in ((labs, "is_served"), (labs, "wait_until"), (labs.subprocess, "Popen"), (labs.pathlib.Path, "mkdir"), (labs.pathlib.Path, "unlink")):
                 stack.enter_context(unittest.mock.patch.object(owner, name, return_value=False))
