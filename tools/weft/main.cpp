@@ -162,7 +162,7 @@ void add_card(CLI::App &app, const Options &options)
 			ControlClient(options.socket_directory)
 				.call("card.fault",
 				      {{"host", *host}, {"fault", *fault}, {"count", *count}});
-		print(options, result, result.dump(1) + "\n");
+		print(options, result, cli::fault_text(*fault, *count, result));
 	});
 
 	auto *random = card->add_subcommand("random-faults",
@@ -177,7 +177,7 @@ void add_card(CLI::App &app, const Options &options)
 			ControlClient(options.socket_directory)
 				.call("card.random_faults",
 				      {{"host", *host}, {"seed", *seed}, {"one_in", *one_in}});
-		print(options, result, result.dump(1) + "\n");
+		print(options, result, cli::faults_text(result));
 	});
 }
 

@@ -39,6 +39,12 @@ struct TopView {
 std::string top_text(const nlohmann::json &fabric, const nlohmann::json &before,
 		     const nlohmann::json &now, const TopView &view);
 
+// A card's answer to a fault that was armed for the next @count operations: what will happen, and
+// which faults have happened so far.
+std::string fault_text(const std::string &fault, std::uint32_t count, const nlohmann::json &answer);
+// Which faults have happened so far, on a line.
+std::string faults_text(const nlohmann::json &answer);
+
 // The subnet manager's state, on a line.
 std::string subnet_manager_text(const nlohmann::json &manager);
 // Whether it is enabled, on a line: from the answer of sm.enable or sm.disable.

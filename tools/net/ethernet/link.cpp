@@ -99,9 +99,8 @@ void Link::carry(Port &from, const FramePtr &frame)
 	const fabric::Faults &faults = settings_.faults;
 	if (!faults.any() && in_flight_.empty() && !held_[side])
 		return arrive(side, frame);
-	if (chance(faults.loss))
-		return;
-	if (chance(faults.corruption)) {
+	// A frame that is lost on the cable has been received as something else.
+	if (chance(faults.loss) || chance(faults.corruption)) {
 		++ends_[side]->counters.rcv_fcs_errors;
 		return;
 	}

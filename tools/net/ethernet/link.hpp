@@ -29,7 +29,7 @@ struct Counters {
 	std::uint64_t rcv_frames = 0;
 	std::uint64_t rcv_bytes = 0;
 	std::uint64_t rcv_group_frames = 0;
-	std::uint64_t rcv_fcs_errors = 0; // damaged on the link
+	std::uint64_t rcv_fcs_errors = 0; // damaged or lost on the link
 	std::uint64_t rcv_discards = 0;   // whose machine does not read
 	std::uint64_t xmit_discards = 0;  // that the link was down for, or had no room for
 	std::uint64_t xmit_undersize = 0; // that a machine sent, and that are no frames

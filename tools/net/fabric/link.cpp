@@ -315,8 +315,11 @@ void Link::carry_with_faults(Port &to, Packet &&arriving)
 		const MutexLock lock(mutex_);
 		fate = draw_fate();
 	}
-	if (fate.lost)
+	if (fate.lost) {
+		/* What arrives is not known for a packet any more (IBA 16.1.3.5). */
+		Counters::add(to.counters_.symbol_errors);
 		return;
+	}
 	if (fate.flipped_bits != 0) {
 		auto remains = damage(to, packet, fate.flipped_bits, fate.silent);
 		if (!remains)

@@ -180,6 +180,17 @@ TEST(LinkText, TellsAPolledLinkFromAPulledOne)
 	EXPECT_THAT(link_text(pulled), HasSubstr(" polling  "));
 }
 
+TEST(FaultText, ShowsWhatWasArmedAndWhatHasHappened)
+{
+	const json none{{"cqe-index", 0}, {"cqe-number", 0}};
+	EXPECT_EQ(fault_text("cqe-number", 1, none),
+		  "armed: cqe-number, 1 time\nfaults so far: none\n");
+	const json some{{"cqe-index", 0}, {"cqe-number", 2}, {"eqe-type", 1}};
+	EXPECT_EQ(fault_text("eqe-type", 3, some),
+		  "armed: eqe-type, 3 times\nfaults so far: cqe-number=2 eqe-type=1\n");
+	EXPECT_EQ(faults_text(none), "faults so far: none\n");
+}
+
 TEST(SubnetManagerText, ShowsWhetherItIsEnabled)
 {
 	EXPECT_EQ(subnet_manager_setting_text({{"node", "sm"}, {"enabled", true}}),

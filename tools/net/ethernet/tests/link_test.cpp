@@ -108,6 +108,7 @@ TEST_F(EthernetLink, LossMatchesItsRate)
 		send(a, 'x');
 	EXPECT_NEAR(static_cast<double>(b.arrived.size()), 3000, 150);
 	EXPECT_EQ(a.port.counters.xmit_frames, 4000u);
+	EXPECT_EQ(b.port.counters.rcv_fcs_errors, 4000u - b.arrived.size());
 }
 
 TEST_F(EthernetLink, CorruptionIsFoundByTheReceiver)

@@ -190,6 +190,7 @@ TEST_F(TwoNodes, HeldPacketKeepsItsDuplicate)
 struct Outcome {
 	std::vector<std::uint32_t> psns;
 	std::uint64_t errors;
+	std::uint64_t symbol_errors;
 	bool operator==(const Outcome &) const = default;
 };
 
@@ -214,6 +215,7 @@ Outcome run_with(const Faults &faults, std::uint64_t seed, std::uint32_t count)
 		EXPECT_EQ(static_cast<std::byte>(outcome.psns.back()), data[0]);
 	}
 	outcome.errors = b.port.counters().rcv_errors;
+	outcome.symbol_errors = b.port.counters().symbol_errors;
 	return outcome;
 }
 
@@ -221,6 +223,7 @@ TEST(LinkFaults, LossMatchesItsRateAndSeed)
 {
 	Outcome outcome = run_with({.loss = 0.1}, 1, 5000);
 	EXPECT_NEAR(4500, static_cast<double>(outcome.psns.size()), 120);
+	EXPECT_EQ(5000u, outcome.psns.size() + outcome.symbol_errors);
 	EXPECT_EQ(outcome, run_with({.loss = 0.1}, 1, 5000));
 	EXPECT_NE(outcome, run_with({.loss = 0.1}, 2, 5000));
 }
