@@ -126,13 +126,15 @@ string faults_text(const json &answer)
 	string happened;
 	for (const auto &[name, times] : answer.items())
 		if (times != 0)
-			happened += fmt::format(" {}={}", printable(name), times.get<std::uint64_t>());
+			happened +=
+				fmt::format(" {}={}", printable(name), times.get<std::uint64_t>());
 	return fmt::format("faults so far:{}\n", happened.empty() ? " none" : happened);
 }
 
 string fault_text(const string &fault, std::uint32_t count, const json &answer)
 {
-	return fmt::format("armed: {}, {} time{}\n", printable(fault), count, count == 1 ? "" : "s") +
+	return fmt::format("armed: {}, {} time{}\n", printable(fault), count,
+			   count == 1 ? "" : "s") +
 	       faults_text(answer);
 }
 

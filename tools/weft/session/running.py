@@ -20,6 +20,8 @@ from labs import Lab, interruption, together
 
 PART = re.compile(r"^#@[ \t]*(.*)$")
 KERNEL_REPORT, TIMED_OUT, MACHINE_DIED, SIGNALLED = 125, 124, 126, 128
+# Signals that a program gets for a defect of its own.
+CRASHES = {int(number): number.name for number in (signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS)}
 GRACE = 10      # seconds that commands have to end by themselves after a signal
 
 
@@ -38,6 +40,11 @@ def parts_of(script, hosts):
         if unknown or not whose:
             raise LabError(f"line {number} of the script: there is no host {' '.join(unknown) or 'named'}", f"there is {', '.join(parts)}")
     return {host: "\n".join(lines) + "\n" for host, lines in parts.items() if "".join(lines).strip()}
+
+
+def crash_of(status):
+    """The name of the signal that ended a program with a defect, by its exit status; None after any other end."""
+    return CRASHES.get(status - SIGNALLED)
 
 
 class Printer:
@@ -144,6 +151,10 @@ def execute(lab, args, scripts, printer_of):
         if reports:
             print(printable(f"weft run: the kernel of {guest.name} reported:\n" + "\n".join(reports)), file=sys.stderr)
             return KERNEL_REPORT
+    for host in scripts:
+        crash = crash_of(statuses[lab.guests[host]])
+        if crash:
+            print(f"weft run: the command on {host} was ended by {crash}", file=sys.stderr)
     return next((status for status in (statuses[lab.guests[host]] for host in scripts) if status != 0), 0)
 
 

@@ -261,6 +261,12 @@ class Script(unittest.TestCase):
             running.scripts_of(args(command=["a"], on=["z"]), ["x", "y"])
 
 
+class Crashed(unittest.TestCase):
+    def test_status_names_the_signal_of_a_defect(self):
+        self.assertEqual([running.crash_of(status) for status in (0, 1, 127, 128, 134, 139, 143, 255)],
+                         [None, None, None, None, "SIGABRT", "SIGSEGV", None, None])
+
+
 class Printed(unittest.TestCase):
     def printer(self, several):
         self.out, self.err = io.BytesIO(), io.BytesIO()

@@ -76,7 +76,7 @@ def follow(lab, *titles):
 @test(kernels=("stock",), timeout=300)
 def first_steps(lab):
     """One lab for five of them: what all who come here want to see work."""
-    follow(lab, "Your first lab", "Break a link", "Watch MADs in Wireshark", "Debug a ULP", "Your own subnet manager")
+    follow(lab, "Your first lab", "Break a link", "Crash a guest", "Watch MADs in Wireshark", "Debug a ULP", "Your own subnet manager")
 
 
 @test(kernels=(), also=("stock",), timeout=300)
