@@ -210,6 +210,10 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 		become_session(socket_directory, words);
 	});
 
+	lab->add_subcommand("check",
+			    "print what guests' kernels have reported since the last check")
+		->callback([&socket_directory] { become_session(socket_directory, {"check"}); });
+
 	auto *console = lab->add_subcommand("console", "print what a guest's kernel has printed");
 	auto printed = std::make_shared<std::string>();
 	auto follow = std::make_shared<bool>(false);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A lab in the background, and the socket by which commands reach its machines: `weft lab up`, `shell`, `restart`, `console` and `down`.
+"""A lab in the background, and the socket by which commands reach its machines: `weft lab up`, `shell`, `restart`, `console`, `check` and `down`.
 
-A client of the socket DIR/lab.sock sends one line with a JSON object. To {"settle": [HOST...]}, {"restart": [HOST...]}, {"log": HOST} or {"down": true} the
+A client of the socket DIR/lab.sock sends one line with a JSON object. To {"settle": [HOST...]}, {"restart": [HOST...]}, {"log": HOST}, {"check": true} or {"down": true} the
 answers are JSON objects, a line each: {"err"} with text, then {"status"}, for "log" with {"path"}, or {"error"}. After {"host", "words", "terminal": [ROWS, COLUMNS] or null, "environment"} both sides speak the frames of the
 guest's agent (lab/process.py), whose number is 0: input, resize and kill from the client; out, err and consumed to it, and exit or FAILED with the
 reason at last. A client that goes away hangs its command up.
@@ -24,6 +24,7 @@ from lab.errors import LabError, in_one_line, printable
 from lab.process import CONSUMED, ERR, EXIT, HEADER, INPUT, KILL, OUT, RESIZE, SIZE, BadFrame, InputWindow, read_frame
 from lab.waiting import wait_until
 from labs import Lab, interruption, is_served
+from running import KERNEL_REPORT, MACHINE_DIED
 from streams import Terminal
 
 FOLLOW_INTERVAL = 0.2   # seconds between two looks at a console's file
@@ -73,6 +74,7 @@ class Server:
         self.lab = lab
         self.path = path
         self.done = threading.Event()
+        self.checking = threading.Lock()
         self.changes = queue.SimpleQueue()  # (Lab.settle or Lab.restart, hosts, send, event): machines are started on the main thread
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.bind(str(path))
@@ -119,6 +121,8 @@ class Server:
                         return self.change(change, message[name], quietly(send))
                 if "log" in message:
                     return self.find_log(message["log"], send)
+                if "check" in message:
+                    return self.check(quietly(send))
                 self.run(client, stream, message)
             except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
                 pass  # the client has gone, or speaks nothing that is known
@@ -127,6 +131,23 @@ class Server:
         changed = threading.Event()
         self.changes.put((change, hosts, send, changed))
         changed.wait()
+
+    def check(self, send):
+        """Sends what kernels have reported since the last check, and which guests have ended. The status is as that of `weft run`."""
+        status = 0
+        with self.checking:
+            for guest in list(self.lab.guests.values()):
+                if guest.alive():
+                    with contextlib.suppress(GuestDied, DeadlineExceeded):
+                        guest.sync_log()
+                found = guest.new_reports()
+                if not guest.alive():
+                    send(err=f"{guest.name} has ended\n")
+                    status = status or MACHINE_DIED
+                if found:
+                    send(err=f"the kernel of {guest.name} reported:\n" + printable("\n".join(found)) + "\n")
+                    status = KERNEL_REPORT
+        send(status=status)
 
     def find_log(self, host, send):
         try:
@@ -267,6 +288,10 @@ def settle(args):
 
 def restart(args):
     return _pass_on(args, {"restart": args.hosts})["status"]
+
+
+def check(args):
+    return _pass_on(args, {"check": True})["status"]
 
 
 def console(args):

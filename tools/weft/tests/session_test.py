@@ -458,7 +458,7 @@ class Refused(Folder):
         self.assertIn("--share /none is not there", self.fails("run", "--share", "/none", "--", "true"))
 
     def test_no_lab_is_up(self):
-        for words in (["shell", "node1", "true"], ["restart", "node1"], ["console", "node1"], ["down"]):
+        for words in (["shell", "node1", "true"], ["restart", "node1"], ["console", "node1"], ["check"], ["down"]):
             done = subprocess.run([sys.executable, SESSION, "--socket-dir", self.folder, *words], capture_output=True, text=True, check=False,
                                   stdin=subprocess.DEVNULL, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (1, f"weft: no lab is up in {self.folder}: `weft lab up` starts one\n"))

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The pytest plugin with a lab: its examples, as a user runs them."""
+import os
+import subprocess
+
+from lab import cache
+from lab.testing import test
+
+PACKAGE = cache.TREE / "tools/weft/python"
+
+
+@test(kernels=("stock",), timeout=200)
+def examples_of_the_pytest_plugin(lab):
+    """The examples pass in one lab; each shows a part of what the fixture has."""
+    done = subprocess.run(["/usr/bin/python3", "-B", "-m", "pytest", "-p", "weft.pytest_plugin", "-p", "no:cacheprovider", "--weft", lab.program("weft"),
+                           "--weft-logs", lab.directory / "logs", "--junitxml", lab.directory / "results.xml", PACKAGE / "examples"],
+                          cwd=lab.directory, env={**os.environ, "PYTHONPATH": str(PACKAGE)}, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    print(done.stdout, done.stderr)
+    assert done.returncode == 0 and " passed" in done.stdout and not {"failed", "error", "skipped"} & set(done.stdout.split()), done.stdout
+    assert 'errors="0" failures="0"' in (lab.directory / "results.xml").read_text()
+    # One lab served all of them.
+    assert [path.name for path in (lab.directory / "logs").iterdir()] == ["lab1"]

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The Python package weft and its pytest plugin, with a program in weft's place that writes down what it is asked."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PACKAGE = pathlib.Path(__file__).resolve().parents[1] / "python"
+# Guests fail as the files in its directory say: `report`, `dead`, `no-up`.
+STAND_IN = """#!/usr/bin/python3
+import json, os, pathlib, sys
+own = pathlib.Path(__file__).parent
+words = sys.argv[3:]
+with open(own / "asked", "a") as asked:
+    asked.write(json.dumps(words) + "\\n")
+if words[0] == "--json":
+    link = {"name": "a/1-s/1", "ends": ["a/1", "s/1"], "settings": {"loss": "0", "delay": "1ms"}}
+    print(json.dumps({"fabric": {"hosts": [{"name": "a"}], "links": [link]}, "counters": {words[-1]: {"symbol_errors": 3}}}[words[1]]))
+elif words[:2] == ["lab", "up"] and (own / "no-up").exists():
+    sys.exit("weft: there is no card")
+elif words[:2] == ["lab", "check"]:
+    for name, status in (("report", 125), ("dead", 126)):
+        if (own / name).exists():
+            (own / name).unlink()
+            print(f"the kernel of a: {name}", file=sys.stderr)
+            sys.exit(status)
+elif words[:2] == ["lab", "console"]:
+    print("last words of the kernel")
+elif words[:2] == ["lab", "shell"]:
+    os.execvp("bash", ["bash", "-c", words[4]])
+elif words[0] == "capture":
+    print("capturing 1 links", file=sys.stderr, flush=True)
+    import signal
+    signal.pause()
+"""
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="weft-pytest-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.program = self.folder / "weft"
+        self.program.write_text(STAND_IN)
+        self.program.chmod(0o755)
+
+    def asked(self):
+        """What the program was asked, without the option for logs."""
+        lines = [json.loads(line) for line in (self.folder / "asked").read_text().splitlines()]
+        return [" ".join(word for word in words if not word.startswith("--logs=")) for words in lines]
+
+
+class Package(Folder):
+    def setUp(self):
+        super().setUp()
+        sys.path.insert(0, str(PACKAGE))
+        self.addCleanup(sys.path.remove, str(PACKAGE))
+        import weft
+        self.weft = weft
+        self.lab = weft.Lab(program=self.program, kernel="mine", bare=True, cpus=None)
+
+    def test_lab_comes_up_with_its_options_and_goes_down(self):
+        with self.lab as lab:
+            self.assertEqual(lab.hosts, ["a"])
+        self.assertEqual(self.asked(), ["lab up --kernel=mine --bare", "--json fabric show", "lab down"])
+
+    def test_lab_that_does_not_come_up_says_why_and_is_taken_down(self):
+        (self.folder / "no-up").touch()
+        with self.assertRaisesRegex(self.weft.WeftError, "^weft: there is no card$"):
+            self.lab.up()
+        self.assertEqual(self.asked()[-1], "lab down")
+
+    def test_command_has_its_output_and_status(self):
+        host = self.lab["a"]
+        self.assertEqual(host.run("echo out; echo err >&2"), self.weft.Result(0, "out\n", "err\n"))
+        self.assertEqual(host.run(["printf", "%s|", "a b", "c"]).stdout, "a b|c|")
+        self.assertEqual(host.run("exit 3", check=False).status, 3)
+        with self.assertRaisesRegex(self.weft.CommandFailed, "a: `echo no; exit 4` exited with status 4\nno"):
+            host.run("echo no; exit 4")
+
+    def test_command_that_takes_too_long_is_ended(self):
+        with self.assertRaises(subprocess.TimeoutExpired):
+            self.lab["a"].run("exec sleep 1000", timeout=0.1)
+
+    def test_started_command_ends_with_its_context(self):
+        with self.lab["a"].start("exec sleep 1000") as process:
+            self.assertTrue(process.running())
+        self.assertFalse(process.running())
+
+    def test_changed_link_gets_its_settings_back(self):
+        for name in ("a", "a/1", "a/1-s/1"):
+            with self.lab.link(name).changed(loss="5%"):
+                pass
+            self.assertEqual([line for line in self.asked() if "set" in line][-2:], [f"link set {name} loss=5%", f"link set {name} loss=0"])
+        with self.assertRaisesRegex(self.weft.WeftError, "there is no link b"):
+            _ = self.lab.link("b").settings
+
+    def test_capture_ends_with_its_context(self):
+        with self.lab.capture("a", self.folder / "file") as file:
+            self.assertEqual(file, self.folder / "file")
+        self.assertEqual(self.asked(), [f"capture a -w {self.folder / 'file'}"])
+
+    def test_check_says_what_was_reported(self):
+        self.assertEqual(self.lab.check(), "")
+        (self.folder / "report").touch()
+        self.assertEqual(self.lab.check(), "the kernel of a: report\n")
+
+    def test_counters_of_ports(self):
+        self.assertEqual(self.lab.counters("a/1", "s/1"), {"a/1": {"symbol_errors": 3}, "s/1": {"symbol_errors": 3}})
+
+
+class Plugin(Folder):
+    def run_tests(self, source, *options):
+        (self.folder / "test_it.py").write_text(f"import pytest\n{source}")
+        done = subprocess.run(["/usr/bin/python3", "-B", "-m", "pytest", "-p", "weft.pytest_plugin", "-p", "no:cacheprovider", "--weft", self.program, *options,
+                               "test_it.py"], cwd=self.folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=120,
+                              env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+        return done.stdout + done.stderr
+
+    def ups(self):
+        return [line for line in self.asked() if line.startswith("lab up")]
+
+    def test_tests_of_the_same_lab_share_it(self):
+        said = self.run_tests("""
+def test_one(lab): lab["a"].run("true")
+def test_two(lab): assert lab.hosts == ["a"]
+@pytest.mark.weft(lab="other.toml", memory="1G")
+def test_three(lab): pass
+@pytest.mark.weft(lab="other.toml", memory="1G", fresh=True)
+def test_four(lab): pass
+def test_none(): pass
+""", "--weft-kernel", "um")
+        self.assertIn("5 passed", said)
+        other = f"lab up --lab={self.folder}/other.toml --kernel=um --memory=1G".split()
+        self.assertEqual([sorted(line.split()) for line in self.ups()], [sorted(line) for line in (["lab", "up", "--kernel=um"], other, other)])
+        self.assertEqual(self.asked()[-1], "lab down")
+
+    def test_lab_of_a_failed_test_is_not_used_again(self):
+        said = self.run_tests("""
+def test_one(lab): lab["a"].run("exit 5")
+def test_two(lab): pass
+""")
+        self.assertIn("1 failed, 1 passed", said)
+        self.assertIn("exited with status 5", said)
+        self.assertIn("last words of the kernel", said)
+        self.assertEqual(len(self.ups()), 2)
+
+    def test_kernel_report_fails_the_test(self):
+        for name in ("report", "dead"):
+            said = self.run_tests(f"""
+import pathlib
+def test_one(lab): pathlib.Path({str(self.folder / name)!r}).touch()
+""")
+            self.assertIn("1 passed, 1 error", said)
+            self.assertIn(f"the kernel of a: {name}", said)
+
+    def test_lab_that_does_not_come_up_is_an_error_of_the_test(self):
+        (self.folder / "no-up").touch()
+        self.assertIn("weft: there is no card", self.run_tests("def test_one(lab): pass"))
+
+    def test_marker_takes_named_arguments(self):
+        self.assertIn("named arguments", self.run_tests("""
+@pytest.mark.weft("other.toml")
+def test_one(lab): pass
+"""))
+
+    def test_logs_are_kept_where_they_are_asked_for(self):
+        self.run_tests("def test_one(lab): pass", "--weft-logs", "logs")
+        self.assertIn(f"--logs={self.folder}/logs/lab1", (self.folder / "asked").read_text())
+
+    def test_results_are_in_junit_xml(self):
+        self.run_tests("def test_one(lab): pass", "--junitxml", "results.xml")
+        self.assertIn('testcase classname="test_it" name="test_one"', (self.folder / "results.xml").read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()
