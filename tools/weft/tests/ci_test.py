@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What CI systems call: scripts/ci/run, and the steps of the GitHub Action and the GitLab template."""
+import os
+import pathlib
+import signal
+import subprocess
+import unittest
+import xml.etree.ElementTree
+
+import yaml
+from stand_in import Folder
+
+CI = pathlib.Path(__file__).resolve().parents[3] / "scripts/ci"
+
+
+class Ci(Folder):
+    def setUp(self):
+        super().setUp()
+        self.environment = {**os.environ, "WEFT": str(self.program), "TMPDIR": str(self.folder)}
+        self.artifacts = self.folder / "kept"
+
+    def shell(self, script, **environment):
+        return subprocess.run(["bash", "-c", script], cwd=self.folder, env={**self.environment, **environment}, capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, timeout=60)
+
+    def run_ci(self, *words):
+        return subprocess.run([CI / "run", "--artifacts", self.artifacts, *words], cwd=self.folder, env=self.environment, capture_output=True, text=True,
+                              check=False, stdin=subprocess.DEVNULL, timeout=60)
+
+    def case(self):
+        suite = xml.etree.ElementTree.parse(self.artifacts / "junit.xml").getroot()
+        (case,) = suite
+        self.assertEqual(int(suite.get("failures")), len(case.findall("failure")))
+        return case
+
+    def left(self):
+        return [path.name for path in self.folder.glob("tmp.*")]
+
+
+class Run(Ci):
+    def test_command_runs_on_the_first_host(self):
+        done = self.run_ci("--lab=my.toml", "--", "echo said; echo more >&2")
+        self.assertEqual((done.returncode, sorted(done.stdout.split())), (0, ["more", "said"]), done.stderr)
+        self.assertEqual([line.replace(f"{self.artifacts}", "DIR") for line in self.asked()],
+                         ["lab up --lab=my.toml", "--json fabric show", "lab shell a -- echo said; echo more >&2", "lab check", "lab down"])
+        self.assertIsNone(self.case().find("failure"))
+        self.assertIn("said", self.case().find("system-out").text)
+        self.assertEqual(self.left(), [])
+
+    def test_status_is_the_commands(self):
+        done = self.run_ci("--on", "b", "--", "echo '<&\x01' ; exit 7")
+        self.assertEqual(done.returncode, 7)
+        self.assertEqual(self.case().find("failure").get("message"), "b: status 7 ")
+        self.assertIn("<&", self.case().find("system-out").text)
+
+    def test_kernel_report_and_dead_guest_fail(self):
+        for name, status in (("report", 125), ("dead", 126)):
+            (self.folder / name).touch()
+            done = self.run_ci("--", "true")
+            self.assertEqual(done.returncode, status)
+            self.assertIn(f"the kernel of a: {name}", done.stdout)
+            self.assertIn(name, self.case().find("failure").get("message"))
+
+    def test_lab_that_does_not_come_up(self):
+        (self.folder / "no-up").touch()
+        done = self.run_ci("--", "true")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("weft: there is no card", done.stderr)
+        self.assertEqual(self.case().find("failure").get("message"), "the lab did not come up ")
+
+    def test_command_that_takes_too_long(self):
+        done = self.run_ci("--timeout", "0.2", "--", "exec sleep 100")
+        self.assertEqual(done.returncode, 124)
+        self.assertIn("not done after 0.2 s", self.case().find("failure").get("message"))
+        self.assertEqual(self.asked()[-1], "lab down")
+
+    def test_capture_is_ended_in_order(self):
+        self.assertEqual(self.run_ci("--capture", "all", "--", "true").returncode, 0)
+        self.assertIn(f"capture all -w {self.artifacts}/capture.pcap", self.asked())
+        self.assertIn("capturing", (self.artifacts / "capture.txt").read_text())
+
+    def test_signal_takes_the_lab_down(self):
+        running = subprocess.Popen([CI / "run", "--artifacts", self.artifacts, "--", "echo begun; exec sleep 100"], cwd=self.folder, env=self.environment,
+                                   stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, start_new_session=True)
+        self.assertEqual(running.stdout.readline(), "begun\n")
+        os.killpg(running.pid, signal.SIGTERM)
+        self.assertEqual(running.wait(60), 130)
+        running.stdout.close()
+        self.assertEqual(self.asked()[-1], "lab down")
+        self.assertEqual(self.left(), [])
+
+    def test_command_line(self):
+        for words, said in (((), "a command after --"), (("--",), "a command after --"), (("true",), "true is no option"), (("--on",), "--on needs a value")):
+            done = subprocess.run([CI / "run", *words], cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False,
+                                  stdin=subprocess.DEVNULL, timeout=60)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(said, done.stderr)
+
+
+class Recipes(Ci):
+    def test_github_action(self):
+        action = yaml.safe_load((CI / "github/action.yml").read_text())
+        inputs = {name: given.get("default", "") for name, given in action["inputs"].items()}
+        (step,) = [step for step in action["runs"]["steps"] if step.get("name") == "Run the command"]
+        inputs.update(command="echo 'it is' run", host="b", artifacts="kept")
+        environment = {name: inputs[value.removeprefix("${{ inputs.").removesuffix(" }}")] for name, value in step["env"].items()}
+        done = self.shell(step["run"], GITHUB_ACTION_PATH=str(CI / "github"), **environment)
+        self.assertEqual((done.returncode, done.stdout), (0, "it is run\n"), done.stderr)
+        self.assertEqual(self.asked()[:2], ["lab up --kernel=stock", "lab shell b -- echo 'it is' run"])
+        self.assertTrue((self.artifacts / "junit.xml").is_file())
+        # All inputs are used, and only they.
+        self.assertEqual(set(environment.values()) | {""}, set(inputs.values()) | {""})
+        for step in action["runs"]["steps"]:
+            self.assertTrue("uses" in step or step["shell"] == "bash")
+
+    def test_gitlab_template(self):
+        job = yaml.safe_load((CI / "gitlab.yml").read_text())[".weft"]
+        (line,) = job["script"]
+        done = self.shell(line, WEFT_TREE=str(CI.parents[1]), WEFT_COMMAND="echo run; exit 3", WEFT_OPTIONS="--on b --memory=1G")
+        self.assertEqual((done.returncode, done.stdout), (3, "run\n"), done.stderr)
+        self.assertEqual(self.asked()[:2], ["lab up --memory=1G", "lab shell b -- echo run; exit 3"])
+        for path in (*job["artifacts"]["paths"], job["artifacts"]["reports"]["junit"]):
+            self.assertTrue((self.folder / path).exists(), path)
+
+    def test_prepared_machine_needs_nothing(self):
+        self.program.write_text("#!/bin/sh\necho weft 9\n")
+        done = subprocess.run([CI / "prepare"], env={**self.environment, "PATH": f"{self.folder}:{os.environ['PATH']}"}, capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (0, "scripts/ci/prepare: weft 9 is installed\n"), done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
