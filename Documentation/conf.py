@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What `make docs` renders (Sphinx): these pages, and the kernel-doc of the public headers, by the directive `kernel-doc`."""
+"""What `make docs` renders (Sphinx): these pages, the kernel-doc of the public headers, and the manual pages."""
 import pathlib
+import subprocess
 import sys
 
 from docutils import nodes, statemachine
@@ -20,6 +21,7 @@ graphviz_output_format = "svg"
 exclude_patterns = ["man"]
 html_theme = "alabaster"
 html_theme_options = {"page_width": "1200px", "sidebar_width": "260px"}
+html_static_path = ["static"]     # custom.css, which the theme looks for
 html_show_copyright = False
 html_show_sourcelink = False
 html_copy_source = False
@@ -44,6 +46,28 @@ class KernelDoc(SphinxDirective):
         return parent.children
 
 
+class Manual(SphinxDirective):
+    """`.. manual:: weft.1`: a manual page of man/, as a terminal shows it."""
+
+    required_arguments = 1
+
+    def run(self):
+        page = TREE / "Documentation/man" / self.arguments[0]
+        self.env.note_dependency(str(page))
+        # -cbou: without escape sequences and overstrikes.
+        text = subprocess.run(["groff", "-man", "-K", "utf8", "-Tutf8", "-rLL=98n", "-P-cbou", page], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                              check=True).stdout
+        return [nodes.literal_block(text, text)]
+
+
+def ask_for_every_page(app):
+    """A manual page is in the HTML."""
+    shown = (TREE / "Documentation/manual.rst").read_text()
+    for page in sorted((TREE / "Documentation/man").iterdir()):
+        if f".. manual:: {page.name}\n" not in shown:
+            logging.getLogger(__name__).warning("%s is not on the page manual.rst", page.name)
+
+
 def ask_for_every_header(app):
     """A public header that says something of itself is on some page."""
     pages = "".join(page.read_text() for page in (TREE / "Documentation").glob("*.rst"))
@@ -55,5 +79,7 @@ def ask_for_every_header(app):
 
 def setup(app):
     app.connect("builder-inited", ask_for_every_header)
+    app.connect("builder-inited", ask_for_every_page)
     app.add_directive("kernel-doc", KernelDoc)
+    app.add_directive("manual", Manual)
     return {"parallel_read_safe": True}
