@@ -45,6 +45,7 @@ class Recorder:
     """Writes what comes out of a pipe into a file of MOST bytes, on a thread of its own, until the pipe's other end is closed."""
 
     def __init__(self, path):
+        self.error = None       # why the file is not complete, such as a full disk: the rest of the console is dropped
         self._path = path
         self._size = self._omitted = 0
         reader, self.writer = os.pipe()
@@ -64,12 +65,20 @@ class Recorder:
         second, taken = time.monotonic(), 0
         with self._file, open(reader, "rb", buffering=0) as pipe:
             while data := pipe.read(PIECE):
-                self._write(data)
+                self._keep(data)
                 taken += len(data)
                 if time.monotonic() - second >= 1:
                     second, taken = time.monotonic(), 0
                 elif taken >= RATE:
                     time.sleep(max(0.0, second + 1 - time.monotonic()))
+
+    def _keep(self, data):
+        if self.error:
+            return
+        try:
+            self._write(data)
+        except OSError as error:
+            self.error = error.strerror
 
     def _write(self, data):
         if self._size + len(data) > MOST:

@@ -326,6 +326,10 @@ class Guest:
         """The text on the console so far."""
         return self._console.text()
 
+    def console_error(self):
+        """Why the log does not have all of the console, or None."""
+        return self._recorder.error if self._recorder else None
+
     def new_reports(self):
         """The kernel's reports since the last call, each as its text."""
         end = self._console.end()

@@ -155,7 +155,9 @@ def execute(lab, args, scripts, printer_of):
         crash = crash_of(statuses[lab.guests[host]])
         if crash:
             print(f"weft run: the command on {host} was ended by {crash}", file=sys.stderr)
-    return next((status for status in (statuses[lab.guests[host]] for host in scripts) if status != 0), 0)
+    status = next((status for status in (statuses[lab.guests[host]] for host in scripts) if status != 0), 0)
+    incomplete = report_incomplete_logs(lab.guests.values(), args.logs)
+    return status or incomplete
 
 
 def check_command(args):
@@ -164,6 +166,14 @@ def check_command(args):
         raise LabError("either a command after --, or --script FILE")
     if args.script and args.script != "-" and not pathlib.Path(args.script).is_file():
         raise LabError(f"there is no script {args.script}")
+
+
+def report_incomplete_logs(guests, asked_for):
+    """Says whose console could not be written; the status of the whole if the logs were asked for."""
+    incomplete = [guest for guest in guests if guest.console_error()]
+    for guest in incomplete:
+        print(f"weft run: {guest.log} does not have all of {guest.name}'s console: {guest.console_error()}", file=sys.stderr)
+    return 1 if incomplete and asked_for else 0
 
 
 def run(args, machine):

@@ -194,6 +194,15 @@ class Console(unittest.TestCase):
     def test_short_console_is_kept_whole(self):
         self.assertEqual(self.record(b"boots\n", b"\xffis up\n"), b"boots\n\xffis up\n")
 
+    def test_full_disk_is_noticed_and_holds_nobody_up(self):
+        recorder = console.Recorder("/dev/full")
+        for _ in range(100):
+            os.write(recorder.writer, bytes(10000))
+        recorder.close_writer()
+        recorder.join()
+        self.assertFalse(recorder._thread.is_alive())
+        self.assertEqual(recorder.error, "No space left on device")
+
     def test_long_console_keeps_its_beginning_and_its_end(self):
         with unittest.mock.patch.multiple(console, BEGINNING=1000, MOST=8000, PIECE=500, RATE=1 << 30):
             text = self.record(*(b"line %06d\n" % number for number in range(20000)))

@@ -267,6 +267,16 @@ class Crashed(unittest.TestCase):
                          [None, None, None, None, "SIGABRT", "SIGSEGV", None, None])
 
 
+class Incomplete(unittest.TestCase):
+    def test_console_that_could_not_be_written_is_named(self):
+        guests = [types.SimpleNamespace(name=name, log=f"/logs/{name}", console_error=lambda error=error: error) for name, error in (("a", None), ("b", "No space"))]
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            self.assertEqual([running.report_incomplete_logs(guests, logs) for logs in ("/logs", None)], [1, 0])
+            self.assertEqual(running.report_incomplete_logs(guests[:1], "/logs"), 0)
+        self.assertEqual(said.getvalue(), "weft run: /logs/b does not have all of b's console: No space\n" * 2)
+
+
 class Printed(unittest.TestCase):
     def printer(self, several):
         self.out, self.err = io.BytesIO(), io.BytesIO()
