@@ -357,6 +357,10 @@ class Guest:
         """The path that the console is written to: the log's, or that of a pipe to what keeps it short."""
         return f"/dev/fd/{self._recorder.writer}" if self._recorder else self.log
 
+    def closed(self):
+        """Whether close() has ended it, or is about to."""
+        return self._closed
+
     def alive(self):
         return self._machine is not None and self._machine.poll() is None
 
@@ -405,8 +409,11 @@ class Guest:
             return f"{self.name} has been closed"
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._machine.wait(timeout=5)
-        self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace").strip()
+        try:
+            self._errors.seek(0)
+            said = self._errors.read().decode(errors="replace").strip()
+        except ValueError:      # closed meanwhile
+            return f"{self.name} has been closed"
         found = reports.find(self.console(), self.allowed)
         tail = "\n".join(found) or "\n".join(self.console().splitlines()[-15:])
         return f"{self.name} ended (status {self._machine.poll()}) while waiting for {what}\n{said}\n{tail}".strip()

@@ -372,6 +372,11 @@ void parse_sm(LabSection &section, Lab &lab)
 		}
 		partitions.push_back(std::move(partition));
 	}
+	if (!partitions.empty() && !lab.sm_enabled)
+		lab.warnings.push_back(
+			fmt::format("{}: nobody sets up the partitions: this lab has "
+				    "no subnet manager (enabled = false)",
+				    section.where("partition")));
 	if (!partitions.empty()) {
 		for (const char *key : {"mtu", "rate"})
 			if (section.find(key))

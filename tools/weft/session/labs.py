@@ -15,7 +15,7 @@ import time
 
 import stack
 from lab import CommandFailed, DeadlineExceeded, Guest, GuestDied, kernels, own_kernel
-from lab.errors import LabError
+from lab.errors import LabError, printable
 from lab.machine import ethernet_netdev
 from lab.waiting import wait_until
 
@@ -116,6 +116,11 @@ def ask_weftd(directory, command):
     if not answer["ok"]:
         raise LabError(f"weftd: {answer['error']}")
     return answer["result"]
+
+
+def warnings_of(log):
+    """The texts of the warnings in weftd's log, whose lines are a time, a level, who says it, and the text."""
+    return [line.split(None, 3)[3] for line in log.splitlines() if line.split()[1:2] == ["warning"] and len(line.split()) > 3]
 
 
 def is_served(path):
@@ -234,6 +239,9 @@ class Lab:
             # Ctrl-C is for this program, which then ends what it started.
             self._weftd = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0)
         wait_until("weftd to serve", self._weftd_serves, 30)
+        with open(self.logs / "weftd.log") as log:
+            for warning in warnings_of(log.read()):
+                self.tell(f"warning: {printable(warning)}")
         fabric = self._fabric()
         check([host["name"] for host in fabric.hosts])
         self._start_machines(fabric.hosts, fabric.managed)

@@ -116,9 +116,9 @@ class Server:
                     self.done.set()
                     self.changes.put(None)
                     return send(status=0)
-                for name, change in (("settle", self.lab.settle), ("restart", self.lab.restart)):
+                for name in ("settle", "restart"):
                     if name in message:
-                        return self.change(change, message[name], quietly(send))
+                        return self.change(getattr(self.lab, name), message[name], quietly(send))
                 if "log" in message:
                     return self.find_log(message["log"], send)
                 if "check" in message:
@@ -171,7 +171,8 @@ class Server:
         except GuestDied as error:
             # The rest is the end of its console.
             what, _, _ = str(error).partition("\n")
-            send(FAILED, f"{what}: `weft lab console {guest.name}` shows why, `weft lab restart {guest.name}` starts it again".encode())
+            remedy = "" if guest.closed() else f": `weft lab console {guest.name}` shows why, `weft lab restart {guest.name}` starts it again"
+            send(FAILED, f"{what}{remedy}".encode())
         except DeadlineExceeded as error:
             send(FAILED, str(error).encode())
 

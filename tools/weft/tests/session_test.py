@@ -267,6 +267,12 @@ class Crashed(unittest.TestCase):
                          [None, None, None, None, "SIGABRT", "SIGSEGV", None, None])
 
 
+class Warned(unittest.TestCase):
+    def test_warnings_are_found_in_the_log(self):
+        log = "17:49:39.864 info    weftd: sm: sweep\n17:49:39.865 warning weftd: lab.toml:3: nobody sets up the partitions\n\nno log line\n"
+        self.assertEqual(labs.warnings_of(log), ["lab.toml:3: nobody sets up the partitions"])
+
+
 class Incomplete(unittest.TestCase):
     def test_console_that_could_not_be_written_is_named(self):
         guests = [types.SimpleNamespace(name=name, log=f"/logs/{name}", console_error=lambda error=error: error) for name, error in (("a", None), ("b", "No space"))]

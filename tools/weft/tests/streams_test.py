@@ -265,7 +265,8 @@ class Shell(AgentCase):
         self.guest._agent.shutdown(socket.SHUT_RDWR)
         done = self.shell("node1", "true")
         self.assertEqual((done.returncode, done.stdout), (1, b""))
-        self.assertRegex(done.stderr, rb"^weft: node1 ended \(status -9\) while waiting for it to take a command")
+        self.assertRegex(done.stderr, rb"^weft: node1 ended \(status -9\) while waiting for it to take a command: "
+                                      rb"`weft lab console node1` shows why, `weft lab restart node1` starts it again\n$")
 
     def test_guest_that_is_ended_is_reported(self):
         """As by `weft lab apply`, of a lab without its host."""

@@ -240,6 +240,19 @@ TEST(Lab, WarnsOfUnusableGuids)
 		    ElementsAre(AllOf(StartsWith("lab.toml:9: "), HasSubstr("0x02"))));
 }
 
+TEST(Lab, WarnsOfPartitionsWithoutASubnetManager)
+{
+	const auto warnings = [](const char *enabled) {
+		return parse_lab(std::string("[sm]\nenabled = ") + enabled +
+					 "\n[[sm.partition]]\nname = \"p\"\npkey = 0x8001\n",
+				 "lab.toml")
+			.warnings;
+	};
+	EXPECT_THAT(warnings("true"), IsEmpty());
+	EXPECT_THAT(warnings("false"),
+		    ElementsAre(AllOf(StartsWith("lab.toml:3: "), HasSubstr("no subnet manager"))));
+}
+
 // A lab file makes no file outside of the socket directory, and takes no name of weftd's own there.
 TEST(Lab, SocketIsAFileNameInTheSocketDirectory)
 {
