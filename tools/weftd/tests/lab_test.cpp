@@ -243,14 +243,14 @@ TEST(Lab, WarnsOfUnusableGuids)
 TEST(Lab, WarnsOfPartitionsWithoutASubnetManager)
 {
 	const auto warnings = [](const char *enabled) {
-		return parse_lab(std::string("[sm]\nenabled = ") + enabled +
+		return parse_lab(std::string(kTwoNodes) + "[sm]\nenabled = " + enabled +
 					 "\n[[sm.partition]]\nname = \"p\"\npkey = 0x8001\n",
 				 "lab.toml")
 			.warnings;
 	};
 	EXPECT_THAT(warnings("true"), IsEmpty());
-	EXPECT_THAT(warnings("false"),
-		    ElementsAre(AllOf(StartsWith("lab.toml:3: "), HasSubstr("no subnet manager"))));
+	EXPECT_THAT(warnings("false"), ElementsAre(AllOf(StartsWith("lab.toml:11: "),
+							 HasSubstr("no subnet manager"))));
 }
 
 // A lab file makes no file outside of the socket directory, and takes no name of weftd's own there.
