@@ -75,6 +75,15 @@ class Run(Ci):
         self.assertIn("not done after 0.2 s", self.case().find("failure").get("message"))
         self.assertEqual(self.asked()[-1], "lab down")
 
+    def test_command_that_ignores_the_end_of_its_time(self):
+        done = self.run_ci("--timeout", "0.2", "--", "trap '' TERM; while :; do :; done")
+        self.assertEqual(done.returncode, 124)
+        self.assertIn("not done after 0.2 s", self.case().find("failure").get("message"))
+        self.assertEqual(self.asked()[-1], "lab down")
+
+    def test_status_of_a_killed_command_is_its_own(self):
+        self.assertEqual(self.run_ci("--timeout", "50", "--", "kill -KILL $$").returncode, 137)
+
     def test_capture_is_ended_in_order(self):
         self.assertEqual(self.run_ci("--capture", "all", "--", "true").returncode, 0)
         self.assertIn(f"capture all -w {self.artifacts}/capture.pcap", self.asked())
