@@ -10,13 +10,13 @@ import contextlib
 import json
 import os
 import queue
+import select
 import shlex
 import signal
 import socket
 import struct
 import sys
 import threading
-import time
 
 import streams
 from lab import DeadlineExceeded, GuestDied
@@ -27,7 +27,7 @@ from labs import Lab, interruption, is_served
 from running import KERNEL_REPORT, MACHINE_DIED
 from streams import Terminal
 
-FOLLOW_INTERVAL = 0.2   # seconds between two looks at a console's file
+FOLLOW_INTERVAL = 0.5   # seconds between two looks at a console's file
 OUTPUT_PIECE = 64 << 10     # bytes of output in one frame
 FAILED = 32     # a frame with the reason why there is no status
 IS_UP = "up"
@@ -296,16 +296,25 @@ def check(args):
 
 
 def console(args):
-    """Prints a guest's console; with --follow what comes, too, until the lab ends or a signal comes."""
+    """Prints a guest's console; with --follow what comes, too, until Ctrl-C, or until the lab or the reader has gone."""
     path = _pass_on(args, {"log": args.host})["path"]
+    with contextlib.suppress(KeyboardInterrupt):
+        _print_console(args, path)
+    return 0
+
+
+def _print_console(args, path):
+    reader = select.poll()
+    reader.register(sys.stdout, 0)      # POLLERR: nobody reads it any more
     with open(path, "rb") as log:
         while True:
             while piece := log.read(OUTPUT_PIECE):
                 # The guest's text does not steer the caller's terminal.
                 streams.write(printable(piece.decode(errors="replace").replace("\r\n", "\n")).encode() if sys.stdout.isatty() else piece, b"")
             if not args.follow or not is_served(args.socket_dir / "lab.sock"):
-                return 0
-            time.sleep(FOLLOW_INTERVAL)
+                return
+            if any(events & select.POLLERR for _, events in reader.poll(FOLLOW_INTERVAL * 1000)):
+                return
 
 
 def _pass_on(args, message):

@@ -184,7 +184,8 @@ class Shell(AgentCase):
     def setUp(self):
         super().setUp()
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-shell-")))
-        self.server = serving.Server(types.SimpleNamespace(guests={"node1": self.guest}, alive=lambda: True), self.folder / "lab.sock")
+        self.log = self.folder / "node1.log"
+        self.server = serving.Server(types.SimpleNamespace(guests={"node1": self.guest}, alive=lambda: True, log_of=lambda _: self.log), self.folder / "lab.sock")
         self.addCleanup(self.server.listener.close)
         threading.Thread(target=self.server.accept, daemon=True).start()
 
@@ -258,6 +259,33 @@ class Shell(AgentCase):
         out, err = running.communicate(timeout=PATIENCE)
         self.assertEqual((running.returncode, err), (0, b""))
         self.assertEqual((len(out), out[-4:]), (40 * 100003 + 4, b"end\n"))
+
+    def follow(self):
+        """`weft lab console --follow`, which has printed the first line."""
+        self.log.write_text("first\n")
+        following = subprocess.Popen([*self.words()[:-1], "console", "node1", "--follow"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        self.addCleanup(following.kill)
+        self.assertEqual(following.stdout.readline(), b"first\n")
+        return following
+
+    def test_console_is_followed_until_a_signal(self):
+        following = self.follow()
+        with open(self.log, "a") as log:
+            log.write("second\n")
+        self.assertEqual(following.stdout.readline(), b"second\n")
+        following.send_signal(signal.SIGINT)
+        self.assertEqual((following.communicate(timeout=PATIENCE), following.returncode), ((b"", b""), 0))
+
+    def test_console_is_followed_until_its_reader_goes(self):
+        following = self.follow()
+        following.stdout.close()
+        self.assertEqual((following.wait(PATIENCE), following.stderr.read()), (0, b""))
+        following.stderr.close()
+
+    def test_console_is_followed_until_the_lab_ends(self):
+        following = self.follow()
+        self.server.listener.shutdown(socket.SHUT_RDWR)
+        self.assertEqual((following.communicate(timeout=PATIENCE), following.returncode), ((b"", b""), 0))
 
     def test_guest_that_has_died_is_reported(self):
         self.agent.kill()
