@@ -222,4 +222,4 @@ class FaultyFabric(Fabric):
 
     def struck(self, host):
         """How often each kind of fault has happened."""
-        return json.loads(self.weft("card", "fault", host, "interrupt", "--count", 0))
+        return json.loads(self.weft("--json", "card", "fault", host, "interrupt", "--count", 0))
