@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/guest_memory.hpp"
@@ -66,6 +67,8 @@ struct FastRegister {
 	std::uint32_t page_shift = 0;
 };
 
+struct UpdateKey; // requests.hpp
+
 struct BindWindow {
 	std::uint32_t new_rkey = 0;
 	std::uint32_t region_lkey = 0;
@@ -106,11 +109,25 @@ public:
 	virtual MemoryError fast_register(const FastRegister &request, std::uint32_t pd) = 0;
 	virtual MemoryError invalidate(std::uint32_t key, std::uint32_t pd, std::uint32_t qpn,
 				       bool remote) = 0;
+	// @user: the queue pair's domain, number and rights; its key and access say nothing.
+	virtual MemoryError update_key(const UpdateKey &, const KeyUse & /* user */)
+	{
+		return MemoryError::bad_request;
+	}
 	virtual MemoryError bind_window(const BindWindow &request, std::uint32_t pd,
 					std::uint32_t qpn) = 0;
 
 protected:
 	GuestMemory *memory_ = nullptr;
 };
+
+constexpr bool is_remote(KeyAccess access)
+{
+	return access >= KeyAccess::remote_read;
+}
+
+// Appends @ranges as host memory to @out, for an access of that kind. On an error @out is as before.
+MemoryError to_segments(const GuestMemory *memory, KeyAccess access,
+			std::span<const BusRange> ranges, std::vector<MemorySegment> &out);
 
 } // namespace weft::hca

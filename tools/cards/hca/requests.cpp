@@ -21,6 +21,7 @@ bool opcode_allowed(SendOpcode opcode, ServiceType service)
 	case SendOpcode::bind_window:
 	case SendOpcode::fast_register:
 	case SendOpcode::local_invalidate:
+	case SendOpcode::update_key:
 		return with_writes;
 	case SendOpcode::send_invalidate:
 	case SendOpcode::rdma_read:

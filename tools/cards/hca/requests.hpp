@@ -44,8 +44,24 @@ struct Datagram {
 	static constexpr std::uint32_t own_qkey = 1u << 31;
 };
 
+// UpdateKey - a work request on a key in the card's own terms: the engine gives it back to the card's
+// Memory when all requests that it has to wait for have completed.
+struct UpdateKey {
+	std::uint32_t key = 0;
+	// The key may be in use: requests before this one complete first, and packets under way lose
+	// their access.
+	bool ends_use = false;
+	// The queue pair is the operating system's: it may name pages by their addresses, and keys of
+	// any protection domain.
+	bool may_name_pages = false;
+	bool any_domain = false;
+	std::vector<std::byte> segments; // as they lie in the request, behind its control segment
+};
+
 struct SendRequest {
 	SendOpcode opcode = SendOpcode::nop;
+	// How many slots of the send queue the request takes, the index counts them.
+	std::uint16_t slots = 1;
 	bool signalled = false;
 	bool solicited = false;
 	bool fence = false;
@@ -68,6 +84,7 @@ struct SendRequest {
 	Datagram datagram;
 	FastRegister fast_register;
 	BindWindow bind;
+	UpdateKey update_key;
 	std::uint32_t invalidate_key = 0;
 	unsigned mss = 0;
 
@@ -92,7 +109,7 @@ struct SendRequest {
 	{
 		return opcode == SendOpcode::nop || opcode == SendOpcode::bind_window ||
 		       opcode == SendOpcode::fast_register ||
-		       opcode == SendOpcode::local_invalidate;
+		       opcode == SendOpcode::local_invalidate || opcode == SendOpcode::update_key;
 	}
 	bool has_immediate() const
 	{
@@ -112,6 +129,7 @@ struct SendRequest {
 		inline_data.clear();
 		length = 0;
 		mss = 0;
+		slots = 1;
 	}
 };
 

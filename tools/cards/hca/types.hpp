@@ -35,6 +35,7 @@ enum class SendOpcode : std::uint8_t {
 	bind_window,
 	fast_register,
 	local_invalidate,
+	update_key, // in the card's own terms
 };
 
 // What a completed receive was.

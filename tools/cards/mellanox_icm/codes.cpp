@@ -44,6 +44,8 @@ WqeOpcode wqe_opcode(SendOpcode opcode)
 		return WqeOpcode::fast_register;
 	case SendOpcode::local_invalidate:
 		return WqeOpcode::local_invalidate;
+	case SendOpcode::update_key:
+		break; // a later card's
 	}
 	return WqeOpcode::nop;
 }

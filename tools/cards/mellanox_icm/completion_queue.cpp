@@ -5,8 +5,6 @@
 #include <hw/mlx4/eqe.hpp>
 #include <hw/mlx4/registers.hpp>
 
-#include "base/loop.hpp"
-
 namespace weft::mellanox_icm
 {
 
@@ -14,39 +12,32 @@ namespace cq_state = hw::mlx4::cq_state;
 namespace cq_status = hw::mlx4::cq_status;
 namespace cq_error_syndrome = hw::mlx4::cq_error_syndrome;
 namespace uar = hw::mlx4::uar;
+using Armed = CompletionNotifier::Armed;
 
 CompletionQueue::CompletionQueue(const Services &services, std::uint32_t cqn,
 				 const Settings &settings)
     : services_(services), cqn_(cqn), owner_(settings.owner), index_mask_(settings.index_mask),
       uar_page_(settings.uar_page), eqn_(settings.eqn), buffer_(settings.buffer),
       log_size_(settings.log_size), overrun_ignore_(settings.overrun_ignore),
-      record_(settings.record), moderation_count_(settings.moderation_count),
-      moderation_period_(settings.moderation_period)
+      record_(settings.record),
+      notifier_(services.loop, settings.index_mask,
+		[this] { services_.events.completion(eqn_, cqn_); })
 {
-	switch (settings.state) {
-	case cq_state::armed:
-		armed_ = Armed::next;
-		break;
-	case cq_state::armed_solicited:
-		armed_ = Armed::solicited;
-		break;
-	case cq_state::fired:
-		fired_ = true;
-		break;
-	default:
-		break;
-	}
+	notifier_.set_moderation(settings.moderation_count, settings.moderation_period);
+	const bool solicited = settings.state == cq_state::armed_solicited;
+	notifier_.begin(settings.state == cq_state::armed ? Armed::next
+			: solicited                       ? Armed::solicited
+							  : Armed::no,
+			settings.state == cq_state::fired);
 }
-
-CompletionQueue::~CompletionQueue() = default;
 
 std::uint32_t CompletionQueue::state() const
 {
-	if (armed_ == Armed::next)
+	if (notifier_.armed() == Armed::next)
 		return cq_state::armed;
-	if (armed_ == Armed::solicited)
+	if (notifier_.armed() == Armed::solicited)
 		return cq_state::armed_solicited;
-	return fired_ ? cq_state::fired : cq_state::idle;
+	return notifier_.fired() ? cq_state::fired : cq_state::idle;
 }
 
 void CompletionQueue::look_at_record()
@@ -87,62 +78,16 @@ bool CompletionQueue::put(QueueEntry entry, bool solicited, bool wrong_owner)
 		return false;
 	}
 	producer_ = (producer_ + 1) & index_mask_;
-	if (solicited)
-		solicited_producer_ = producer_;
-	if (armed_ == Armed::next || (armed_ == Armed::solicited && solicited))
-		notify();
+	notifier_.written(producer_, solicited);
 	return true;
 }
 
-// There is one event for an entry: a queue that is armed again before the entry is polled raises no
-// second one. Programs rely on it: ib_read_lat -e takes each event for a completion, and with two
-// for one it overran its queue. A driver that has to answer for what was missed looks at the queue.
 void CompletionQueue::arm(std::uint32_t command, std::uint32_t consumer_index)
 {
-	consumer_index &= index_mask_;
-	if (command == uar::cq_arm_next) {
-		armed_ = Armed::next;
-		if (producer_ != consumer_index && producer_ != notified_)
-			fire();
-	} else if (command == uar::cq_arm_solicited) {
-		const auto is_beyond = [this](std::uint32_t index) {
-			const std::uint32_t ahead = (solicited_producer_ - index) & index_mask_;
-			return ahead != 0 && ahead <= index_mask_ / 2;
-		};
-		// A solicited request does not narrow one for any completion (IBA 11.4.2.2).
-		if (armed_ == Armed::no)
-			armed_ = Armed::solicited;
-		if (is_beyond(consumer_index) && is_beyond(notified_))
-			fire();
-	}
-}
-
-// An armed queue has got what it waits for: wake the driver, now or as moderation allows.
-void CompletionQueue::notify()
-{
-	++unnotified_;
-	if (moderation_period_ == 0 || (moderation_count_ && unnotified_ >= moderation_count_)) {
-		fire();
-		return;
-	}
-	if (!moderation_timer_)
-		moderation_timer_ = std::make_unique<Timer>(services_.loop, [this] {
-			if (armed_ != Armed::no)
-				fire();
-		});
-	if (!moderation_timer_->armed())
-		moderation_timer_->arm(std::chrono::microseconds(moderation_period_));
-}
-
-void CompletionQueue::fire()
-{
-	armed_ = Armed::no;
-	fired_ = true;
-	notified_ = producer_;
-	unnotified_ = 0;
-	if (moderation_timer_)
-		moderation_timer_->cancel();
-	services_.events.completion(eqn_, cqn_);
+	if (command == uar::cq_arm_next)
+		notifier_.arm_next(consumer_index);
+	else if (command == uar::cq_arm_solicited)
+		notifier_.arm_solicited(consumer_index);
 }
 
 void CompletionQueue::fail_write()
@@ -154,15 +99,6 @@ void CompletionQueue::fail(std::uint32_t status, std::uint8_t syndrome)
 {
 	status_ = status;
 	services_.events.cq_error(cqn_, syndrome);
-}
-
-void CompletionQueue::set_moderation(std::uint16_t count, std::uint16_t period_us)
-{
-	moderation_count_ = count;
-	moderation_period_ = period_us;
-	// What waits under the old rule is told at once.
-	if (unnotified_ && armed_ != Armed::no)
-		fire();
 }
 
 } // namespace weft::mellanox_icm

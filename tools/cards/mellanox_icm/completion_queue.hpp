@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
+#include "cards/hca/completion_notifier.hpp"
 #include "cards/mellanox_icm/event_queue.hpp"
 #include "cards/mellanox_icm/memory_table.hpp"
 #include "cards/mellanox_icm/queue_memory.hpp"
@@ -13,8 +13,7 @@
 namespace weft
 {
 class Loop;
-class Timer;
-} // namespace weft
+}
 
 namespace weft::mellanox_icm
 {
@@ -52,18 +51,19 @@ public:
 
 	// The arm doorbell: command (uar::cq_arm_...) and the driver's consumer index.
 	void arm(std::uint32_t command, std::uint32_t consumer_index);
-	void set_moderation(std::uint16_t count, std::uint16_t period_us);
+	void set_moderation(std::uint16_t count, std::uint16_t period_us)
+	{
+		notifier_.set_moderation(count, period_us);
+	}
 
 protected:
 	CompletionQueue(const Services &services, std::uint32_t cqn, const Settings &settings);
-	~CompletionQueue();
+	~CompletionQueue() = default;
 
 	// Writes an entry; its owner bit is supplied here. @solicited: it satisfies a solicited
 	// arm, as an error does. All data of the work request must be in guest memory before.
 	// False: the queue has failed (the asynchronous event was raised here, once).
 	[[nodiscard]] bool put(QueueEntry entry, bool solicited, bool wrong_owner = false);
-
-	enum class Armed : std::uint8_t { no, solicited, next };
 
 	std::uint32_t size() const { return std::uint32_t{1} << log_size_; }
 	bool full();
@@ -85,22 +85,12 @@ protected:
 	RecordPlace record_;
 
 	std::uint32_t status_ = 0;
-	Armed armed_ = Armed::no;
-	bool fired_ = false; // the state to show while not armed
 	std::uint32_t producer_ = 0;
 	std::uint32_t consumer_ = 0; // as last seen in the doorbell record
-	std::uint32_t solicited_producer_ = 0;
-	std::uint32_t notified_ = 0;
-	std::uint16_t moderation_count_ = 0;
-	std::uint16_t moderation_period_ = 0;
+	CompletionNotifier notifier_;
 
 private:
 	void fail(std::uint32_t status, std::uint8_t syndrome);
-	void notify();
-	void fire();
-
-	std::uint32_t unnotified_ = 0;
-	std::unique_ptr<Timer> moderation_timer_;
 };
 
 } // namespace weft::mellanox_icm

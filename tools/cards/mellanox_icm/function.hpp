@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "cards/mellanox_icm/activity.hpp"
+#include "cards/hca/activity.hpp"
 #include "cards/mellanox_icm/faults.hpp"
 #include "cards/mellanox_icm/registers.hpp"
 #include "bus/pci/device.hpp"

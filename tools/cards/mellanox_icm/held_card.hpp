@@ -8,7 +8,7 @@
 
 #include "base/loop.hpp"
 #include "cards/card.hpp"
-#include "cards/mellanox_icm/activity_report.hpp"
+#include "cards/hca/activity_report.hpp"
 #include "cards/mellanox_icm/faults.hpp"
 
 namespace weft::mellanox_icm

@@ -26,11 +26,6 @@ constexpr unsigned kMaxPageShift = 31;
 // MTT entries read at once: those of a message of 128 KiB.
 constexpr std::size_t kMttRun = 32;
 
-bool is_remote(KeyAccess access)
-{
-	return access >= KeyAccess::remote_read;
-}
-
 const Field &permission(KeyAccess access)
 {
 	switch (access) {
@@ -294,18 +289,7 @@ MemoryError MemoryTable::translate(const KeyUse &use, std::uint64_t address, std
 	if (const MemoryError error = resolve(use, address, length, ranges_);
 	    error != MemoryError::none)
 		return error;
-	const Access access =
-		use.access == KeyAccess::local_read || use.access == KeyAccess::remote_read
-			? Access::Read
-			: Access::Write;
-	const std::size_t first = out.size();
-	for (const BusRange &range : ranges_) {
-		if (!memory_ || !memory_->translate(range.address, range.length, access, out)) {
-			out.resize(first);
-			return MemoryError::translation;
-		}
-	}
-	return MemoryError::none;
+	return to_segments(memory_, use.access, ranges_, out);
 }
 
 std::optional<std::uint64_t> MemoryTable::bus_address(const QueueBuffer &buffer,

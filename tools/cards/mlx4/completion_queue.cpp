@@ -131,10 +131,8 @@ CompletionQueue::ResizeResult CompletionQueue::resize(const QueueBuffer &buffer,
 	buffer_ = buffer;
 	unmarked_ = *unmarked;
 	log_size_ = static_cast<std::uint8_t>(log_size);
-	// A position that the driver moves up stays solicited.
-	if (solicited_producer_ == producer_)
-		solicited_producer_ = next;
 	producer_ = next;
+	notifier_.moved_up(next);
 	return ResizeResult::done;
 }
 
@@ -147,13 +145,13 @@ CqContext CompletionQueue::context() const
 	CqContext::page_offset.set(context.bytes, buffer_.page_offset / 32);
 	CqContext::log_size.set(context.bytes, log_size_);
 	CqContext::uar_page.set(context.bytes, uar_page_);
-	CqContext::moderation_period.set(context.bytes, moderation_period_);
-	CqContext::moderation_count.set(context.bytes, moderation_count_);
+	CqContext::moderation_period.set(context.bytes, notifier_.moderation_period());
+	CqContext::moderation_count.set(context.bytes, notifier_.moderation_count());
 	CqContext::eqn.set(context.bytes, eqn_);
 	CqContext::log_page_size.set(context.bytes, buffer_.page_shift - 12u);
 	CqContext::mtt_offset.set(context.bytes, buffer_.mtt_offset);
-	CqContext::last_notified_index.set(context.bytes, notified_);
-	CqContext::solicited_producer_index.set(context.bytes, solicited_producer_);
+	CqContext::last_notified_index.set(context.bytes, notifier_.notified());
+	CqContext::solicited_producer_index.set(context.bytes, notifier_.solicited_producer());
 	CqContext::consumer_index.set(context.bytes, consumer_);
 	CqContext::producer_index.set(context.bytes, producer_);
 	CqContext::doorbell_record.set(context.bytes, record_.address);

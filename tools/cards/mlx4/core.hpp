@@ -10,7 +10,7 @@
 #include <hw/mlx4/commands.hpp>
 
 #include "cards/mlx4/names.hpp"
-#include "cards/mellanox_icm/activity.hpp"
+#include "cards/hca/activity.hpp"
 #include "cards/mellanox_icm/bring_up.hpp"
 #include "cards/hca/agents.hpp"
 #include "cards/mlx4/card.hpp"

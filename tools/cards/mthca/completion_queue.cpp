@@ -82,8 +82,8 @@ CqContext CompletionQueue::context() const
 	CqContext::start.set(context.bytes, buffer_.start);
 	CqContext::log_size.set(context.bytes, log_size_);
 	CqContext::lkey.set(context.bytes, buffer_.lkey);
-	CqContext::last_notified_index.set(context.bytes, notified_);
-	CqContext::solicited_producer_index.set(context.bytes, solicited_producer_);
+	CqContext::last_notified_index.set(context.bytes, notifier_.notified());
+	CqContext::solicited_producer_index.set(context.bytes, notifier_.solicited_producer());
 	CqContext::consumer_index.set(context.bytes, consumer_);
 	CqContext::producer_index.set(context.bytes, producer_);
 	CqContext::cqn.set(context.bytes, number());

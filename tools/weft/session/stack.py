@@ -13,7 +13,7 @@ LINUX, WEFT = "linux", "weft"
 IPOIB = "ib0"       # the interface that has no carrier without a subnet manager
 NAMES = (LINUX, WEFT)
 # Debian's driver of each model.
-IN_TREE = {"mlx4": "mlx4_ib", "mthca": "ib_mthca"}
+IN_TREE = {"mlx4": "mlx4_ib", "mlx5": "mlx5_ib", "mthca": "ib_mthca"}
 # In the order of their dependencies: what is below the driver, and what is above it.
 BELOW = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_iw_cm", "weft_rdma_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_rdma_ucm", "weft_netlink")
 ABOVE = {"mlx4": ("weft_ipoib",), "mthca": ("weft_ipoib",), "amso1100": ()}

@@ -49,6 +49,17 @@ void address_datagram(const CardPort &port, const Datagram &address, unsigned pk
 	headers.bth.pkey = port.pkey(pkey_index);
 }
 
+void address_smp(const CardPort &port, const Datagram &address, packet::Headers &headers)
+{
+	headers.lrh.set_vl(ib::vl_management);
+	headers.lrh.set_sl(0);
+	headers.lrh.dlid = address.dlid;
+	headers.lrh.slid = address.dlid == ib::lid_permissive
+				   ? ib::lid_permissive
+				   : source_lid(port, address.path_bits);
+	headers.bth.pkey = ib::pkey_default_full;
+}
+
 void address_reply(const CardPort &port, const fabric::Packet &request, packet::Headers &headers)
 {
 	const ib::Lrh &lrh = request.lrh();

@@ -20,6 +20,12 @@ void address_connected(const CardPort &port, const AddressPath &path, packet::He
 void address_datagram(const CardPort &port, const Datagram &address, unsigned pkey_index,
 		      packet::Headers &headers);
 
+/*
+ * The same for an SMP of QP0, IBA 13.5.3: the management lane and no key. A directed route that
+ * begins at the card has the permissive LID at both ends, IBA 14.2.2.
+ */
+void address_smp(const CardPort &port, const Datagram &address, packet::Headers &headers);
+
 /* Turn the addresses of a received datagram round, for an answer with the same P_Key. */
 void address_reply(const CardPort &port, const fabric::Packet &request, packet::Headers &headers);
 

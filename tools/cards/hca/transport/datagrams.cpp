@@ -86,7 +86,9 @@ void Datagrams::fail_send(Qp &qp, std::uint16_t index, Syndrome syndrome)
 /* Datagrams of ordinary QPs are no management traffic, whatever the tables say: not sent. */
 void Datagrams::transmit(Qp &qp, packet::Headers &headers, fabric::Payload payload)
 {
-	if (headers.lrh.vl() == ib::vl_management && qp.pair.service != ServiceType::whole_packet)
+	const bool may_manage =
+		qp.pair.service == ServiceType::whole_packet || qp.pair.special == 0;
+	if (headers.lrh.vl() == ib::vl_management && !may_manage)
 		return;
 	auto packet = fabric::Packet::make(headers, std::move(payload));
 	if (packet)
@@ -104,14 +106,19 @@ Syndrome Datagrams::address(const Qp &qp, const SendRequest &request,
 		      (datagram.pd != qp.pair.pd || datagram.port != qp.pair.path.port)))
 		return Syndrome::local_qp_operation;
 
-	address_datagram(*port, datagram, qp.pair.path.pkey_index, headers);
+	if (qp.pair.special == 0)
+		address_smp(*port, datagram, headers);
+	else
+		address_datagram(*port, datagram, qp.pair.path.pkey_index, headers);
 	headers.bth.opcode =
 		request.has_immediate() ? ib::opcode_ud_send_only_imm : ib::opcode_ud_send_only;
 	headers.bth.set_dest_qp(datagram.qpn);
 	headers.bth.set_solicited(request.solicited);
 	std::uint32_t qkey = datagram.qkey;
 	headers.deth.qkey = qkey & Datagram::own_qkey ? qp.pair.qkey : qkey;
-	headers.deth.src_qp = qp.pair.qpn;
+	/* Cards whose QP0 and QP1 send as any other have numbers of their own for them. */
+	headers.deth.src_qp =
+		qp.pair.special >= 0 ? static_cast<std::uint32_t>(qp.pair.special) : qp.pair.qpn;
 	headers.immdt.value = request.immediate;
 	return Syndrome::none;
 }
@@ -312,6 +319,7 @@ void Datagrams::receive(Qp &qp, unsigned port_number, const fabric::Packet &pack
 	report.byte_count = static_cast<std::uint32_t>(total);
 	report.source_qpn = headers.deth.src_qp;
 	report.source_lid = headers.lrh.slid;
+	report.pkey = headers.bth.pkey;
 	report.sl = headers.lrh.sl();
 	if (ib::lid_is_unicast(headers.lrh.dlid))
 		report.path_bits =

@@ -214,7 +214,8 @@ bool Requester::may_start(Qp &qp, const SendWork &work) const
 		return false;
 	/* A key must not go while requests before it may still use it. */
 	if (work.request.opcode == SendOpcode::local_invalidate ||
-	    work.request.opcode == SendOpcode::bind_window)
+	    work.request.opcode == SendOpcode::bind_window ||
+	    (work.request.opcode == SendOpcode::update_key && work.request.update_key.ends_use))
 		return s.cursor == 0;
 	return true;
 }
@@ -252,6 +253,13 @@ Requester::Step Requester::do_locally(Qp &qp, SendWork &work)
 		case SendOpcode::bind_window:
 			error = card.memory.bind_window(request.bind, qp.pair.pd, qp.pair.qpn);
 			gone = request.bind.new_rkey;
+			break;
+		case SendOpcode::update_key:
+			error = card.memory.update_key(
+				request.update_key,
+				qp.key_use(request.update_key.key, KeyAccess::local_read));
+			if (request.update_key.ends_use)
+				gone = request.update_key.key;
 			break;
 		default:
 			break;

@@ -18,7 +18,7 @@ Taken take_send(Context &card, Qp &qp, SendWork &work)
 	if (taken == Taken::none)
 		s.rung = false;
 	if (taken == Taken::yes)
-		s.next_wqe++;
+		s.next_wqe = static_cast<std::uint16_t>(s.next_wqe + work.request.slots);
 	return taken;
 }
 

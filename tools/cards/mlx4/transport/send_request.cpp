@@ -171,6 +171,8 @@ bool take_operands(SegmentCursor &cursor, ServiceType service, SendRequest &out)
 	case SendOpcode::nop:
 	case SendOpcode::send_invalidate:
 		return true;
+	case SendOpcode::update_key:
+		break;
 	}
 	return false;
 }

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace weft::mellanox_icm
+namespace weft::hca
 {
 
 // Counted on the card's loop, read on any thread.
@@ -27,4 +27,4 @@ struct Activity {
 	}
 };
 
-} // namespace weft::mellanox_icm
+} // namespace weft::hca

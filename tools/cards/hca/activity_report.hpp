@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "cards/card.hpp"
-#include "cards/mellanox_icm/activity.hpp"
+#include "cards/hca/activity.hpp"
 
-namespace weft::mellanox_icm
+namespace weft::hca
 {
 
 inline std::vector<cards::Count> report(const Activity &activity)
@@ -22,4 +22,4 @@ inline std::vector<cards::Count> report(const Activity &activity)
 		{"interrupts", count(activity.interrupts)}};
 }
 
-} // namespace weft::mellanox_icm
+} // namespace weft::hca

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// When a completion queue raises an event (IBA 11.4.2.2): what it is armed for, and moderation. The
+// queue itself, its entries and its registers, is each card's own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace weft
+{
+class Loop;
+class Timer;
+} // namespace weft
+
+namespace weft::hca
+{
+
+class CompletionNotifier
+{
+public:
+	enum class Armed : std::uint8_t { no, solicited, next };
+
+	// @index_mask: the bits of producer and consumer indexes. @raise: raises the queue's
+	// completion event.
+	CompletionNotifier(Loop &loop, std::uint32_t index_mask, std::function<void()> raise);
+	~CompletionNotifier();
+	CompletionNotifier(const CompletionNotifier &) = delete;
+	CompletionNotifier &operator=(const CompletionNotifier &) = delete;
+
+	// The queue begins armed, or as one that has raised its event.
+	void begin(Armed armed, bool fired);
+
+	// An entry was written, @producer is the index behind it. @solicited: it satisfies a
+	// solicited arm, as an error does.
+	void written(std::uint32_t producer, bool solicited);
+	// The arm doorbell, with the driver's consumer index.
+	void arm_next(std::uint32_t consumer_index);
+	void arm_solicited(std::uint32_t consumer_index);
+	// The queue's producer index is @next without an entry for the driver: a resize. A position
+	// that the driver moves up stays solicited.
+	void moved_up(std::uint32_t next);
+	void set_moderation(std::uint16_t count, std::uint16_t period_us);
+
+	Armed armed() const { return armed_; }
+	// It is not armed, and has raised its event since it was.
+	bool fired() const { return armed_ == Armed::no && fired_; }
+	std::uint32_t notified() const { return notified_; }
+	std::uint32_t solicited_producer() const { return solicited_producer_; }
+	std::uint16_t moderation_count() const { return moderation_count_; }
+	std::uint16_t moderation_period() const { return moderation_period_; }
+
+private:
+	void notify();
+	void fire();
+
+	Loop &loop_;
+	const std::uint32_t index_mask_;
+	const std::function<void()> raise_;
+	Armed armed_ = Armed::no;
+	bool fired_ = false;
+	std::uint32_t producer_ = 0;
+	std::uint32_t solicited_producer_ = 0;
+	std::uint32_t notified_ = 0;   // the producer index at the last event
+	std::uint32_t unnotified_ = 0; // entries since then that an arm waited for
+	std::uint16_t moderation_count_ = 0;
+	std::uint16_t moderation_period_ = 0; // microseconds
+	std::unique_ptr<Timer> moderation_timer_;
+};
+
+} // namespace weft::hca

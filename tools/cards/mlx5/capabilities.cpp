@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "cards/mlx5/capabilities.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include <hw/mlx5/commands.hpp>
+
+#include "cards/mlx5/limits.hpp"
+
+namespace weft::mlx5
+{
+
+namespace
+{
+
+using hw::mlx5::Field;
+
+// Offsets are those in a page of capabilities.
+namespace general
+{
+constexpr Field log_max_srq_size{0x10, 31, 24};
+constexpr Field log_max_qp_size{0x10, 23, 16};
+constexpr Field log_max_qp{0x10, 4, 0};
+constexpr Field log_max_srq{0x14, 20, 16};
+constexpr Field log_max_cq_size{0x18, 23, 16};
+constexpr Field log_max_cq{0x18, 4, 0};
+constexpr Field log_max_eq_size{0x1c, 31, 24};
+constexpr Field log_max_mkey{0x1c, 21, 16};
+constexpr Field log_max_eq{0x1c, 3, 0};
+constexpr Field max_indirection{0x20, 31, 24};
+constexpr Field umr_extended_translation_offset{0x20, 7, 7};
+constexpr Field log_max_klm_list_size{0x20, 5, 0};
+constexpr Field log_max_requester_reads{0x28, 21, 16};
+constexpr Field log_max_responder_reads{0x28, 5, 0};
+constexpr Field pkey_table_size{0x30, 15, 0};
+constexpr Field ack_delay{0x34, 20, 16};
+constexpr Field port_type{0x34, 9, 8}; // 0: InfiniBand
+constexpr Field num_ports{0x34, 7, 0};
+constexpr Field log_max_message{0x38, 28, 24};
+constexpr Field static_rates{0x3c, 31, 16};
+constexpr Field cqe_version{0x3c, 3, 0};
+constexpr Field umr_fence{0x40, 21, 20}; // 2: none needed
+constexpr Field atomic{0x40, 1, 1};
+constexpr Field cq_overrun_ignore{0x44, 31, 31};
+constexpr Field cq_resize{0x44, 30, 30};
+constexpr Field cq_moderation{0x44, 29, 29};
+constexpr Field block_loopback{0x44, 23, 23};
+constexpr Field qkey_violations{0x44, 9, 9};
+constexpr Field pkey_violations{0x44, 8, 8};
+constexpr Field xrc{0x44, 3, 3};
+constexpr Field ud{0x44, 2, 2};
+constexpr Field uc{0x44, 1, 1};
+constexpr Field rc{0x44, 0, 0};
+constexpr Field log_page_size{0x48, 7, 0};
+constexpr Field driver_version{0x4c, 30, 30};
+constexpr Field log_blue_flame_size{0x4c, 20, 16};
+constexpr Field max_send_wqe{0x50, 15, 0};
+constexpr Field max_receive_wqe{0x54, 15, 0};
+constexpr Field max_group_members{0x5c, 24, 0};
+constexpr Field log_max_groups{0x60, 7, 0};
+constexpr Field log_max_pd{0x64, 20, 16};
+constexpr Field log_max_xrc_domain{0x64, 4, 0};
+constexpr Field log_max_rmp{0x70, 28, 24};
+constexpr Field log_max_wq_size{0x78, 4, 0};
+constexpr Field max_eqs{0x8c, 15, 0};
+constexpr Field uars_per_page{0xa4, 31, 0};
+} // namespace general
+
+namespace atomic
+{
+constexpr Field endianness{0x08, 31, 30};
+constexpr Field host_order_supported{0x08, 25, 25};
+constexpr Field operations{0x10, 15, 0}; // 1 compare and swap, 2 fetch and add
+constexpr Field qp_sizes{0x14, 15, 0};   // a bit for each number of bytes
+} // namespace atomic
+
+constexpr struct {
+	Field field;
+	std::uint32_t value;
+} kGeneral[] = {
+	{general::log_max_srq_size, limits::kLogSrqSize},
+	{general::log_max_qp_size, limits::kLogQpSize},
+	{general::log_max_srq, limits::kLogSrqs},
+	{general::log_max_cq_size, limits::kLogCqSize},
+	{general::log_max_cq, limits::kLogCqs},
+	{general::log_max_eq_size, limits::kLogEqSize},
+	{general::log_max_mkey, limits::kLogKeys},
+	{general::log_max_eq, 7},
+	{general::max_indirection, limits::kMostIndirections},
+	{general::umr_extended_translation_offset, 1},
+	{general::log_max_klm_list_size, limits::kLogPieces},
+	{general::log_max_requester_reads, limits::kLogReads},
+	{general::log_max_responder_reads, limits::kLogReads},
+	{general::ack_delay, limits::kAckDelay},
+	{general::port_type, 0},
+	{general::num_ports, 1},
+	{general::log_max_message, limits::kLogMessage},
+	{general::static_rates, 0x0fff},
+	{general::cqe_version, 1},
+	{general::umr_fence, 2},
+	{general::atomic, 1},
+	{general::cq_overrun_ignore, 1},
+	{general::cq_resize, 1},
+	{general::cq_moderation, 1},
+	{general::block_loopback, 1},
+	{general::qkey_violations, 1},
+	{general::pkey_violations, 1},
+	{general::xrc, 1},
+	{general::ud, 1},
+	{general::uc, 1},
+	{general::rc, 1},
+	{general::log_page_size, limits::kLeastPageShift},
+	{general::driver_version, 1},
+	// No BlueFlame, but the doorbells are where its registers would be.
+	{general::log_blue_flame_size, 9},
+	{general::max_send_wqe, limits::kSendWqeBytes},
+	{general::max_receive_wqe, limits::kReceiveWqeBytes},
+	{general::max_group_members, limits::kMostMembers},
+	{general::log_max_groups, limits::kLogGroups},
+	{general::log_max_pd, limits::kLogPds},
+	{general::log_max_xrc_domain, limits::kLogXrcDomains},
+	{general::log_max_rmp, limits::kLogSrqs},
+	{general::log_max_wq_size, limits::kLogSrqSize},
+	{general::max_eqs, limits::kEqs},
+	{general::uars_per_page, 1},
+};
+
+using Layout = hw::mlx5::HcaCap;
+
+} // namespace
+
+void Capabilities::reset()
+{
+	log_qps_ = limits::kLogQps;
+	pkey_table_code_ = 0;
+	atomic_endianness_ = 0;
+}
+
+bool Capabilities::query(std::uint32_t kind, bool current, std::span<std::uint8_t> page) const
+{
+	std::uint8_t *const out = page.data();
+	std::ranges::fill(page, std::uint8_t{0});
+	switch (kind) {
+	case Layout::kind_general:
+		for (const auto &row : kGeneral)
+			row.field.set(out, row.value);
+		general::log_max_qp.set(out, current ? log_qps_ : limits::kLogQps);
+		general::pkey_table_size.set(out, pkey_table_code_);
+		return true;
+	case Layout::kind_atomic:
+		atomic::endianness.set(out, current ? atomic_endianness_ : 1);
+		atomic::host_order_supported.set(out, 1);
+		atomic::operations.set(out, 3);
+		atomic::qp_sizes.set(out, 8);
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool Capabilities::set(std::uint32_t kind, std::span<const std::uint8_t> page)
+{
+	const std::uint8_t *const in = page.data();
+	if (kind == Layout::kind_general) {
+		// The table has 128 entries, whose code is 0; no other size is offered.
+		if (general::log_max_qp.get(in) > limits::kLogQps ||
+		    general::pkey_table_size.get(in) != pkey_table_code_)
+			return false;
+		log_qps_ = general::log_max_qp.get(in);
+		return true;
+	}
+	if (kind == Layout::kind_atomic) {
+		if (atomic::endianness.get(in) > 1)
+			return false;
+		atomic_endianness_ = atomic::endianness.get(in);
+		return true;
+	}
+	return false;
+}
+
+} // namespace weft::mlx5

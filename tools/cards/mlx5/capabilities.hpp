@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the card reports of itself by QUERY_HCA_CAP, and what SET_HCA_CAP changes of that.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace weft::mlx5
+{
+
+class Capabilities
+{
+public:
+	Capabilities() { reset(); }
+	void reset();
+
+	// The page of a kind, of HcaCap::size bytes. @current: what is in force, else the most
+	// that the driver may ask for. False: there is no such kind.
+	bool query(std::uint32_t kind, bool current, std::span<std::uint8_t> page) const;
+	// Takes over what a driver may choose, and ignores the rest of the page: Linux sends pages
+	// that are zero except for what it changes. False: there is no such kind, or a value is out
+	// of range.
+	bool set(std::uint32_t kind, std::span<const std::uint8_t> page);
+
+private:
+	std::uint32_t log_qps_;
+	std::uint32_t pkey_table_code_;
+	std::uint32_t atomic_endianness_; // 1: results in the host's byte order
+};
+
+} // namespace weft::mlx5

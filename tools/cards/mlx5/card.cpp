@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "cards/mlx5/card.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "cards/mellanox_icm/registers.hpp"
+#include "cards/mlx5/core.hpp"
+
+namespace weft::mlx5
+{
+
+namespace
+{
+
+constexpr unsigned kBarRegisters = 0;
+constexpr unsigned kBarMsix = 4;
+
+PciDescription describe(const CardConfig &config)
+{
+	PciDescription description;
+	description.vendor = description.subsystem_vendor = hw::mlx5::pci_vendor_id;
+	description.device = hw::mlx5::pci_device_id;
+	description.subsystem = hw::mlx5::pci_subsystem_id;
+	description.class_code = hw::mlx5::pci_class_infiniband;
+	description.link_speed = 3;
+	description.link_width = 16;
+	description.serial = config.node_guid;
+	description.bars[kBarRegisters] = {limits::kRegistersSize, true, true};
+	description.bars[kBarMsix] = {limits::kMsixBarSize, true, false};
+	description.msix = {.vectors = limits::kVectors,
+			    .table_bar = kBarMsix,
+			    .table_offset = 0,
+			    .pba_bar = kBarMsix,
+			    .pba_offset = limits::kPbaOffset};
+	return description;
+}
+
+} // namespace
+
+Card::Card(CardConfig config)
+    : config_(std::move(config)), description_(describe(config_)), unsupported_(config_.name)
+{
+	if (config_.ports.size() != 1 || config_.ports.front() == nullptr)
+		throw std::invalid_argument(config_.name + ": this card has one port");
+	if (config_.node_guid == 0)
+		throw std::invalid_argument(config_.name + ": the node GUID is 0");
+}
+
+Card::~Card() = default;
+
+void Card::attach(PciHost &host)
+{
+	core_ = std::make_unique<Core>(config_, host, activity_, unsupported_);
+}
+
+void Card::detach()
+{
+	core_.reset();
+}
+
+void Card::reset(PciReset)
+{
+	core_->reset();
+}
+
+// As where bus mastering ends and begins again: packets under way read nothing any more, because a
+// guest that has its memory back may use it.
+void Card::memory_changed()
+{
+	core_->set_bus_master(false);
+	core_->set_bus_master(core_->host.bus_master());
+}
+
+void Card::bus_master_changed(bool on)
+{
+	core_->set_bus_master(on);
+}
+
+void Card::break_down()
+{
+	if (core_)
+		core_->fail(hw::mlx5::health::unrecoverable);
+}
+
+void Card::freeze()
+{
+	if (core_)
+		core_->health.freeze();
+}
+
+CardContext *Card::context()
+{
+	return core_ ? &core_->context : nullptr;
+}
+
+void Card::region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data)
+{
+	if (bar != kBarRegisters || offset >= hw::mlx5::segment::end) {
+		std::ranges::fill(data, std::byte{0});
+		return;
+	}
+	mellanox_icm::read_dwords(offset, data, [this](std::uint64_t place) {
+		return core_->read(static_cast<std::uint32_t>(place));
+	});
+}
+
+void Card::region_write(unsigned bar, std::uint64_t offset, std::span<const std::byte> data)
+{
+	if (bar != kBarRegisters)
+		return;
+	mellanox_icm::write_dwords(offset, data, [this](std::uint64_t place, std::uint32_t value) {
+		constexpr std::uint32_t page = hw::mlx5::uar::page_size;
+		if (place < hw::mlx5::segment::end)
+			core_->write(static_cast<std::uint32_t>(place), value);
+		else
+			core_->doorbells.write(static_cast<std::uint32_t>(place / page),
+					       static_cast<std::uint32_t>(place % page), value);
+	});
+}
+
+} // namespace weft::mlx5

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// An emulated ConnectX-5 with one InfiniBand port.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ib/types.hpp>
+
+#include "bus/pci/device.hpp"
+#include "cards/hca/activity.hpp"
+#include "cards/mlx5/names.hpp"
+#include "cards/mlx5/unsupported.hpp"
+
+namespace weft::fabric
+{
+class Port;
+}
+
+namespace weft::mlx5
+{
+
+class Core;
+struct CardContext;
+
+struct CardConfig {
+	std::string name;       // for logs, and the node description's end
+	ib::Guid node_guid = 0; // not 0, unlike that of any other node; the port has node_guid + 1
+	std::vector<fabric::Port *> ports; // one; it outlives the card
+	// False: its guest takes no part in managing the subnet.
+	bool trusted = true;
+};
+
+// The PCI function. State lives from attach() to detach(); everything is on the host's loop.
+class Card final : public PciDevice
+{
+public:
+	// Throws std::invalid_argument if the configuration is not possible.
+	explicit Card(CardConfig config);
+	~Card() override;
+
+	const PciDescription &description() const override { return description_; }
+	void attach(PciHost &host) override;
+	void detach() override;
+	void region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data) override;
+	void region_write(unsigned bar, std::uint64_t offset,
+			  std::span<const std::byte> data) override;
+	void reset(PciReset kind) override;
+	void memory_changed() override;
+	void bus_master_changed(bool on) override;
+
+	// Faults, on the loop: the card reports a fatal error; its firmware hangs.
+	void break_down();
+	void freeze();
+
+	// On any thread.
+	const Activity &activity() const { return activity_; }
+	const Unsupported &unsupported() const { return unsupported_; }
+
+	// What the control plane is made of, for tests; null while detached.
+	CardContext *context();
+
+private:
+	const CardConfig config_;
+	const PciDescription description_;
+	Activity activity_;
+	Unsupported unsupported_;
+	std::unique_ptr<Core> core_;
+};
+
+} // namespace weft::mlx5

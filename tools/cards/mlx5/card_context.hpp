@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The control plane of this card as its transport engine sees it (hca::Context), and the tables
+// behind it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cards/hca/context.hpp"
+#include "cards/mlx5/completion_queue.hpp"
+#include "cards/mlx5/completion_writer.hpp"
+#include "cards/mlx5/groups.hpp"
+#include "cards/mlx5/limits.hpp"
+#include "cards/mlx5/memory_keys.hpp"
+#include "cards/mlx5/queue_pair.hpp"
+#include "cards/mlx5/shared_receive_queue.hpp"
+#include "cards/mlx5/work_queues.hpp"
+
+namespace weft::mlx5
+{
+
+struct CardContext final : hca::Context {
+	// What the card has made before; it outlives this.
+	struct Parts {
+		std::string name;
+		Loop &loop;
+		MemoryKeys &memory;
+		EventQueues &events;
+		MulticastGroups &groups;
+		ManagementAgent &management;
+		Diagnostics &diagnostics;
+		std::vector<std::unique_ptr<CardPort>> &ports;
+	};
+
+	explicit CardContext(const Parts &parts)
+	    : hca::Context{parts.name,        parts.loop,        work_queues,
+			   completion_writer, parts.memory,      parts.groups,
+			   parts.management,  parts.diagnostics, parts.ports},
+	      memory(parts.memory), events(parts.events), multicast(parts.groups),
+	      work_queues(*this), completion_writer(*this)
+	{
+	}
+
+	// Lookups by number, one table access each. Null: does not exist.
+	QueuePair *queue_pair(std::uint32_t qpn) const
+	{
+		return static_cast<QueuePair *>(hca::Context::queue_pair(qpn));
+	}
+	CompletionQueue *completion_queue(std::uint32_t cqn) const
+	{
+		return cqn < completion_queues.size() ? completion_queues.find(cqn) : nullptr;
+	}
+	SharedReceiveQueue *shared_receive_queue(std::uint32_t srqn) const
+	{
+		return srqn < shared_receive_queues.size() ? shared_receive_queues.find(srqn)
+							   : nullptr;
+	}
+
+	MemoryKeys &memory;
+	EventQueues &events;
+	MulticastGroups &multicast;
+	SparseTable<CompletionQueue> completion_queues{0};
+	SparseTable<SharedReceiveQueue> shared_receive_queues{0};
+	WorkQueues work_queues;
+	CompletionWriter completion_writer;
+};
+
+} // namespace weft::mlx5

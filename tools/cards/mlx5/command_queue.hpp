@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The command interface: entries of a queue in the guest's memory, each with chains of blocks for
+// what is longer than the entry. One command is executed at a time, and none waits for another.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <hw/mlx5/commands.hpp>
+
+#include "base/guest_memory.hpp"
+#include "base/loop.hpp"
+
+namespace weft::mlx5
+{
+
+struct Command {
+	hw::mlx5::Opcode opcode{};
+	std::uint32_t op_modifier = 0;
+	std::span<const std::uint8_t> in;
+	std::span<std::uint8_t> out; // all zero; the head is filled in by the queue
+};
+
+class CommandQueue
+{
+public:
+	// Executor - what the queue asks of the card.
+	class Executor
+	{
+	public:
+		virtual ~Executor() = default;
+		// Null while the card may reach no memory.
+		virtual GuestMemory *command_memory() = 0;
+		virtual hw::mlx5::Status execute(Command &command) = 0;
+		// Around each command: the queue for completion events, and the event itself.
+		virtual std::optional<std::uint32_t> completion_queue() const = 0;
+		virtual void command_done(std::uint32_t eqn, unsigned slot) = 0;
+	};
+
+	CommandQueue(Loop &loop, Executor &executor);
+
+	// The queue's address, from the initialization segment; 0: none yet.
+	void set_address(std::uint64_t address) { address_ = address; }
+	// The doorbell: entries of the bits of @slots are ready. The first is executed before the
+	// return, others one a turn of the loop: an input may have 2 MiB.
+	void ring(std::uint32_t slots);
+	// Entries that are ready are forgotten.
+	void reset();
+
+private:
+	using Delivery = hw::mlx5::Delivery;
+
+	void next();
+	void execute(unsigned slot);
+	Delivery run(const hw::mlx5::CommandEntry &entry, GuestMemory &memory, std::uint64_t place);
+	Delivery read_input(const hw::mlx5::CommandEntry &entry, const GuestMemory &memory);
+	Delivery find_output(const hw::mlx5::CommandEntry &entry, const GuestMemory &memory);
+	bool write_output(GuestMemory &memory, std::uint64_t place);
+
+	Executor &executor_;
+	std::uint64_t address_ = 0;
+	std::uint32_t pending_ = 0;
+	Wakeup wakeup_;
+	// Of the command that is being executed; kept for their storage.
+	std::vector<std::uint8_t> in_;
+	std::vector<std::uint8_t> out_;
+	std::vector<std::uint64_t> out_blocks_;
+};
+
+} // namespace weft::mlx5

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "cards/mlx5/commands.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "cards/mlx5/core.hpp"
+
+namespace weft::mlx5
+{
+
+using hw::mlx5::Opcode;
+using hw::mlx5::Status;
+
+namespace
+{
+
+// Lengths of inputs and outputs; drivers may send more, or ask for less of an output only where it
+// says so.
+constexpr std::size_t kHead = 8;
+constexpr std::size_t kShort = 0x10;
+constexpr std::size_t kObject = hw::mlx5::pages_offset;
+constexpr std::size_t kQp = hw::mlx5::qp_command::size;
+constexpr std::size_t kPage = hw::mlx5::HcaCap::offset + hw::mlx5::HcaCap::size;
+
+} // namespace
+
+struct Commands::Entry {
+	Opcode code;
+	Stage stage; // the least at which the command is possible
+	std::size_t in;
+	std::size_t out;
+	Status (Commands::*handler)(Command &);
+};
+
+// In the order of opcodes.
+const Commands::Entry Commands::kTable[] = {
+	{Opcode::query_hca_cap, Stage::enabled, kHead, kPage, &Commands::query_hca_cap},
+	{Opcode::query_adapter, Stage::enabled, kHead, hw::mlx5::QueryAdapter::size,
+	 &Commands::query_adapter},
+	{Opcode::init_hca, Stage::enabled, kHead, kHead, &Commands::init_hca},
+	{Opcode::teardown_hca, Stage::enabled, kHead, kHead, &Commands::teardown_hca},
+	{Opcode::enable_hca, Stage::power_on, kHead, kHead, &Commands::enable_hca},
+	{Opcode::disable_hca, Stage::power_on, kHead, kHead, &Commands::disable_hca},
+	{Opcode::query_pages, Stage::enabled, kHead, kShort, &Commands::query_pages},
+	{Opcode::manage_pages, Stage::enabled, kShort, kShort, &Commands::manage_pages},
+	{Opcode::set_hca_cap, Stage::enabled, kPage, kHead, &Commands::set_hca_cap},
+	{Opcode::query_issi, Stage::enabled, kHead, hw::mlx5::QueryIssi::size,
+	 &Commands::query_issi},
+	{Opcode::set_issi, Stage::enabled, kShort, kHead, &Commands::set_issi},
+	{Opcode::set_driver_version, Stage::enabled, kHead, kHead, &Commands::nop},
+	{Opcode::create_mkey, Stage::initialised, kObject, kShort, &Commands::create_mkey},
+	{Opcode::query_mkey, Stage::initialised, kShort, 0x50, &Commands::query_mkey},
+	{Opcode::destroy_mkey, Stage::initialised, kShort, kHead, &Commands::destroy_mkey},
+	{Opcode::create_eq, Stage::initialised, kObject, kShort, &Commands::create_eq},
+	{Opcode::destroy_eq, Stage::initialised, kShort, kHead, &Commands::destroy_eq},
+	{Opcode::query_eq, Stage::initialised, kShort, 0x50, &Commands::query_eq},
+	{Opcode::create_cq, Stage::initialised, kObject, kShort, &Commands::create_cq},
+	{Opcode::destroy_cq, Stage::initialised, kShort, kHead, &Commands::destroy_cq},
+	{Opcode::query_cq, Stage::initialised, kShort, 0x50, &Commands::query_cq},
+	{Opcode::modify_cq, Stage::initialised, 0x50, kHead, &Commands::modify_cq},
+	{Opcode::create_qp, Stage::initialised, kQp, kShort, &Commands::create_qp},
+	{Opcode::destroy_qp, Stage::initialised, kShort, kHead, &Commands::destroy_qp},
+	{Opcode::rst2init_qp, Stage::initialised, kQp, kHead, &Commands::rst2init_qp},
+	{Opcode::init2rtr_qp, Stage::initialised, kQp, kHead, &Commands::modify_qp},
+	{Opcode::rtr2rts_qp, Stage::initialised, kQp, kHead, &Commands::modify_qp},
+	{Opcode::rts2rts_qp, Stage::initialised, kQp, kHead, &Commands::modify_qp},
+	{Opcode::sqerr2rts_qp, Stage::initialised, kQp, kHead, &Commands::modify_qp},
+	{Opcode::to_err_qp, Stage::initialised, kShort, kHead, &Commands::to_err_qp},
+	{Opcode::to_rst_qp, Stage::initialised, kShort, kHead, &Commands::to_rst_qp},
+	{Opcode::query_qp, Stage::initialised, kShort,
+	 hw::mlx5::qp_command::context + hw::mlx5::QpContext::size, &Commands::query_qp},
+	{Opcode::sqd2rts_qp, Stage::initialised, kQp, kHead, &Commands::modify_qp},
+	{Opcode::mad_ifc, Stage::initialised, hw::mlx5::MadIfc::size, hw::mlx5::MadIfc::size,
+	 &Commands::mad_ifc},
+	{Opcode::init2init_qp, Stage::initialised, kQp, kHead, &Commands::modify_qp},
+	{Opcode::create_xrc_srq, Stage::initialised, kObject, kShort, &Commands::create_xrc_srq},
+	{Opcode::destroy_xrc_srq, Stage::initialised, kShort, kHead, &Commands::destroy_srq},
+	{Opcode::query_xrc_srq, Stage::initialised, kShort, 0x50, &Commands::query_xrc_srq},
+	{Opcode::arm_xrc_srq, Stage::initialised, kShort, kHead, &Commands::arm_xrc_srq},
+	{Opcode::query_hca_vport_context, Stage::initialised, kShort, hw::mlx5::VportContext::size,
+	 &Commands::query_vport_context},
+	{Opcode::query_hca_vport_gid, Stage::initialised, kShort, kShort,
+	 &Commands::query_vport_gid},
+	{Opcode::query_hca_vport_pkey, Stage::initialised, kShort, kShort,
+	 &Commands::query_vport_pkey},
+	{Opcode::alloc_pd, Stage::initialised, kHead, kShort, &Commands::alloc_number},
+	{Opcode::dealloc_pd, Stage::initialised, kShort, kHead, &Commands::dealloc_number},
+	{Opcode::alloc_uar, Stage::initialised, kHead, kShort, &Commands::alloc_number},
+	{Opcode::dealloc_uar, Stage::initialised, kShort, kHead, &Commands::dealloc_number},
+	{Opcode::access_register, Stage::enabled, kShort, kShort, &Commands::access_register},
+	{Opcode::attach_to_mcg, Stage::initialised, hw::mlx5::McgMember::size, kHead,
+	 &Commands::attach_to_mcg},
+	{Opcode::detach_from_mcg, Stage::initialised, hw::mlx5::McgMember::size, kHead,
+	 &Commands::detach_from_mcg},
+	{Opcode::nop, Stage::power_on, kHead, kHead, &Commands::nop},
+	{Opcode::alloc_xrcd, Stage::initialised, kHead, kShort, &Commands::alloc_number},
+	{Opcode::dealloc_xrcd, Stage::initialised, kShort, kHead, &Commands::dealloc_number},
+	{Opcode::create_rmp, Stage::initialised, hw::mlx5::rmp_command::pages, kShort,
+	 &Commands::create_rmp},
+	{Opcode::modify_rmp, Stage::initialised,
+	 hw::mlx5::rmp_command::context + hw::mlx5::RmpContext::size, kHead, &Commands::modify_rmp},
+	{Opcode::destroy_rmp, Stage::initialised, kShort, kHead, &Commands::destroy_srq},
+	{Opcode::query_rmp, Stage::initialised, kShort,
+	 hw::mlx5::rmp_command::context + hw::mlx5::RmpContext::size, &Commands::query_rmp},
+};
+
+Status Commands::execute(Command &command)
+{
+	const auto entry = std::ranges::lower_bound(kTable, command.opcode, {}, &Entry::code);
+	if (entry == std::end(kTable) || entry->code != command.opcode) {
+		core_.unsupported.note("command", static_cast<std::uint32_t>(command.opcode));
+		return Status::bad_opcode;
+	}
+	if (core_.stage < entry->stage)
+		return Status::bad_system_state;
+	if (command.in.size() < entry->in)
+		return Status::bad_input_length;
+	if (command.out.size() < entry->out)
+		return Status::bad_output_length;
+	return (this->*entry->handler)(command);
+}
+
+Status Commands::make_pages(const Command &command, std::size_t offset, const PageLayout &layout,
+			    PageList &out)
+{
+	const auto list = command.in.size() > offset ? command.in.subspan(offset)
+						     : std::span<const std::uint8_t>();
+	const auto problem = PageList::create(core_.memory.budget(), layout, list, out);
+	if (!problem)
+		return Status::ok;
+	switch (*problem) {
+	case PageList::Problem::page_size:
+		return Status::bad_parameter;
+	case PageList::Problem::too_few_pages:
+		return Status::bad_input_length;
+	case PageList::Problem::budget:
+		break;
+	}
+	return Status::exceeds_limit;
+}
+
+} // namespace weft::mlx5

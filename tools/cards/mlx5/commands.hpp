@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The commands of the card. Each checks all that it is given before it changes anything.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cards/mlx5/command_queue.hpp"
+#include "cards/mlx5/page_list.hpp"
+#include "cards/mlx5/queue_pair.hpp"
+
+namespace weft::mlx5
+{
+
+class Core;
+
+class Commands
+{
+public:
+	explicit Commands(Core &core) : core_(core) {}
+
+	hw::mlx5::Status execute(Command &command);
+
+private:
+	using Status = hw::mlx5::Status;
+	struct Entry;
+	static const Entry kTable[];
+
+	// The page list at @offset of the input.
+	Status make_pages(const Command &command, std::size_t offset, const PageLayout &layout,
+			  PageList &out);
+
+	// commands_system.cpp
+	Status nop(Command &command);
+	Status enable_hca(Command &command);
+	Status disable_hca(Command &command);
+	Status init_hca(Command &command);
+	Status teardown_hca(Command &command);
+	Status query_issi(Command &command);
+	Status set_issi(Command &command);
+	Status query_pages(Command &command);
+	Status manage_pages(Command &command);
+	Status query_hca_cap(Command &command);
+	Status set_hca_cap(Command &command);
+	Status query_adapter(Command &command);
+	Status alloc_number(Command &command);
+	Status dealloc_number(Command &command);
+
+	// commands_memory.cpp
+	Status create_mkey(Command &command);
+	Status query_mkey(Command &command);
+	Status destroy_mkey(Command &command);
+
+	// commands_queues.cpp
+	Status create_eq(Command &command);
+	Status destroy_eq(Command &command);
+	Status query_eq(Command &command);
+	Status create_cq(Command &command);
+	Status destroy_cq(Command &command);
+	Status query_cq(Command &command);
+	Status modify_cq(Command &command);
+
+	// commands_srq.cpp
+	Status create_xrc_srq(Command &command);
+	Status query_xrc_srq(Command &command);
+	Status arm_xrc_srq(Command &command);
+	Status create_rmp(Command &command);
+	Status modify_rmp(Command &command);
+	Status query_rmp(Command &command);
+	Status destroy_srq(Command &command);
+
+	// commands_qp.cpp
+	Status create_qp(Command &command);
+	Status destroy_qp(Command &command);
+	Status rst2init_qp(Command &command);
+	Status modify_qp(Command &command);
+	Status to_err_qp(Command &command);
+	Status to_rst_qp(Command &command);
+	Status query_qp(Command &command);
+
+	// commands_port.cpp
+	Status mad_ifc(Command &command);
+	Status access_register(Command &command);
+	Status attach_to_mcg(Command &command);
+	Status detach_from_mcg(Command &command);
+	Status query_vport_context(Command &command);
+	Status query_vport_gid(Command &command);
+	Status query_vport_pkey(Command &command);
+
+	Core &core_;
+};
+
+} // namespace weft::mlx5

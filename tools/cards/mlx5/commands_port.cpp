@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Commands on the port: management datagrams, registers, multicast groups, the virtual port.
+#include <algorithm>
+#include <cstring>
+
+#include "cards/mlx5/core.hpp"
+
+namespace weft::mlx5
+{
+
+using hw::mlx5::AccessRegister;
+using hw::mlx5::MadIfc;
+using hw::mlx5::McgMember;
+using hw::mlx5::Status;
+using hw::mlx5::VportContext;
+using hw::mlx5::VportTable;
+
+Status Commands::mad_ifc(Command &command)
+{
+	const std::uint8_t *const in = command.in.data();
+	const std::uint32_t number = MadIfc::port.get(in);
+	if (!core_.context.port(number))
+		return Status::bad_index;
+	ib::Mad mad;
+	std::memcpy(&mad, in + MadIfc::mad, sizeof(mad));
+	// The agents answer what they do not know with a MAD status. Only a datagram that gets no
+	// answer at all fails the command.
+	const auto slid = static_cast<ib::Lid>(MadIfc::remote_lid.get(in));
+	if (!core_.agents.local_mad(number, mad, slid,
+				    command.op_modifier & MadIfc::op_ignore_mkey))
+		return Status::bad_packet;
+	std::memcpy(command.out.data() + MadIfc::mad, &mad, sizeof(mad));
+	return Status::ok;
+}
+
+namespace
+{
+
+Status set_capabilities(Core &core, std::span<const std::uint8_t> data)
+{
+	if (data.size() < AccessRegister::pcap_size)
+		return Status::bad_input_length;
+	CardPort *const port = core.context.port(AccessRegister::pcap_port.get(data.data()));
+	if (!port)
+		return Status::bad_index;
+	std::uint32_t mask = AccessRegister::pcap_mask.get(data.data());
+	if (!core.trusted)
+		mask &= ~std::uint32_t{ib::port_cap_is_sm};
+	if (port->info().capability_mask != mask) {
+		port->info().capability_mask = mask;
+		core.agents.subnet().capabilities_changed(*port);
+		core.transport->port_changed(port->number());
+	}
+	return Status::ok;
+}
+
+Status set_description(Core &core, std::span<const std::uint8_t> data)
+{
+	if (data.size() < AccessRegister::node_description_size)
+		return Status::bad_input_length;
+	const auto *const text = reinterpret_cast<const char *>(data.data());
+	const std::size_t length = strnlen(text, AccessRegister::node_description_size);
+	core.identity.description.assign(text, length);
+	core.agents.subnet().description_changed();
+	return Status::ok;
+}
+
+} // namespace
+
+// What a guest that is not trusted says of its node is taken and ignored, as on the other cards.
+Status Commands::access_register(Command &command)
+{
+	const std::uint32_t number = AccessRegister::number.get(command.in.data());
+	const auto data = command.in.subspan(AccessRegister::data);
+	if (command.op_modifier == AccessRegister::op_write) {
+		switch (number) {
+		case AccessRegister::host_endianness:
+			core_.context.big_endian_host = !data.empty() && data[0] & 0x80;
+			return Status::ok;
+		case AccessRegister::port_capabilities:
+			return set_capabilities(core_, data);
+		case AccessRegister::node_description:
+			return core_.trusted ? set_description(core_, data) : Status::ok;
+		default:
+			break;
+		}
+	}
+	core_.unsupported.note("register", number);
+	return Status::bad_parameter;
+}
+
+namespace
+{
+
+ib::Gid group_of(const Command &command)
+{
+	ib::Gid gid;
+	std::memcpy(gid.raw, command.in.data() + McgMember::gid, sizeof(gid.raw));
+	return gid;
+}
+
+} // namespace
+
+Status Commands::attach_to_mcg(Command &command)
+{
+	const QueuePair *const qp =
+		core_.context.queue_pair(McgMember::qpn.get(command.in.data()));
+	if (!qp || qp->service != ServiceType::ud || qp->special >= 0)
+		return Status::bad_resource;
+	return core_.groups.attach(group_of(command), *qp) ? Status::ok : Status::exceeds_limit;
+}
+
+Status Commands::detach_from_mcg(Command &command)
+{
+	return core_.groups.detach(group_of(command), McgMember::qpn.get(command.in.data()))
+		       ? Status::ok
+		       : Status::bad_resource;
+}
+
+Status Commands::query_vport_context(Command &command)
+{
+	const CardPort &port = *core_.ports.front();
+	const ib::PortInfo &info = port.info();
+	std::uint8_t *const out = command.out.data();
+	const auto state = static_cast<std::uint32_t>(info.state());
+	VportContext::has_smi.set(out, 1);
+	VportContext::phys_state.set(out, static_cast<std::uint32_t>(info.phys_state()));
+	VportContext::port_state.set(out, state);
+	VportContext::vport_state.set(out, state);
+	VportContext::system_image_guid.set(out, core_.identity.system_image_guid);
+	VportContext::port_guid.set(out, port.guid());
+	VportContext::node_guid.set(out, core_.identity.node_guid);
+	VportContext::capability_mask.set(out, info.capability_mask);
+	VportContext::lid.set(out, port.lid());
+	VportContext::lmc.set(out, port.lmc());
+	VportContext::subnet_timeout.set(out, info.subnet_timeout());
+	VportContext::sm_lid.set(out, info.sm_lid);
+	VportContext::sm_sl.set(out, info.sm_sl());
+	VportContext::qkey_violations.set(out, info.qkey_violations);
+	VportContext::pkey_violations.set(out, info.pkey_violations);
+	return Status::ok;
+}
+
+// One entry of a table, or all of them; @put(index, place) writes one.
+template<typename Put>
+static Status table(const Command &command, unsigned entries, std::size_t entry_size, Put &&put)
+{
+	const std::uint32_t index = VportTable::index.get(command.in.data());
+	const bool all = index == VportTable::all;
+	if (!all && index >= entries)
+		return Status::bad_index;
+	const unsigned first = all ? 0 : index;
+	const unsigned count = all ? entries : 1;
+	if (command.out.size() < VportTable::entries + count * entry_size)
+		return Status::bad_output_length;
+	for (unsigned i = 0; i < count; ++i)
+		put(first + i, command.out.data() + VportTable::entries + i * entry_size);
+	return Status::ok;
+}
+
+Status Commands::query_vport_gid(Command &command)
+{
+	const CardPort &port = *core_.ports.front();
+	const Status status = table(command, CardPort::kGids, sizeof(ib::Gid),
+				    [&](unsigned index, std::uint8_t *out) {
+					    const ib::Gid gid = port.gid(index);
+					    std::memcpy(out, gid.raw, sizeof(gid.raw));
+				    });
+	if (status == Status::ok)
+		VportTable::gid_count.set(command.out.data(), CardPort::kGids);
+	return status;
+}
+
+Status Commands::query_vport_pkey(Command &command)
+{
+	const CardPort &port = *core_.ports.front();
+	return table(command, 1u << limits::kLogPkeys, sizeof(std::uint32_t),
+		     [&](unsigned index, std::uint8_t *out) {
+			     hw::mlx5::store_be32(out, 0, port.pkey(index));
+		     });
+}
+
+} // namespace weft::mlx5

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "cards/mlx5/completion_queue.hpp"
+
+#include <utility>
+
+#include "cards/mlx5/queue_entry.hpp"
+
+namespace weft::mlx5
+{
+
+using hw::mlx5::Cqe;
+using hw::mlx5::CqContext;
+using hw::mlx5::CqeOpcode;
+namespace queue_status = hw::mlx5::queue_status;
+
+CompletionQueue::CompletionQueue(const Services &services, std::uint32_t number,
+				 const Settings &settings, PageList pages)
+    : services_(services), number_(number), settings_(settings), pages_(std::move(pages)),
+      notifier_(services.loop, kIndexMask,
+		[this] { services_.events.completion(settings_.eqn, number_); })
+{
+}
+
+void CompletionQueue::look_at_record()
+{
+	const GuestMemory *const memory = services_.memory.memory();
+	const auto record = memory ? memory->load<std::uint32_t>(settings_.record) : std::nullopt;
+	if (record)
+		consumer_ = ib::be32::from_raw(*record) & kIndexMask;
+}
+
+// Whether no slot is free. The driver's doorbell record is looked at only when the index that was
+// seen last says so. An index ahead of the producer is a driver's error and counts as full.
+bool CompletionQueue::full()
+{
+	if (((producer_ - consumer_) & kIndexMask) < size())
+		return false;
+	look_at_record();
+	return ((producer_ - consumer_) & kIndexMask) >= size();
+}
+
+bool CompletionQueue::store(std::uint32_t index, Cqe entry)
+{
+	Cqe::owner.set(entry.bytes, index >> settings_.log_size & 1);
+	const std::uint64_t slot = settings_.collapsed ? 0 : index & (size() - 1);
+	const std::uint64_t slot_size = settings_.large_slots ? 2 * Cqe::size : Cqe::size;
+	const std::uint64_t place = settings_.large_slots && !settings_.padded ? Cqe::size : 0;
+	return store_entry(services_.memory.memory(), pages_.bus_address(slot * slot_size + place),
+			   entry.bytes);
+}
+
+void CompletionQueue::fail(std::uint32_t status, std::uint32_t syndrome)
+{
+	status_ = status;
+	services_.events.cq_error(number_, syndrome);
+}
+
+bool CompletionQueue::post(Cqe entry, bool solicited)
+{
+	if (failed())
+		return false;
+	if (!settings_.overrun_ignore && full()) {
+		fail(queue_status::overflow, hw::mlx5::Eqe::cq_overrun);
+		return false;
+	}
+	if (!store(producer_, entry)) {
+		fail(queue_status::write_failure, hw::mlx5::Eqe::cq_access_violation);
+		return false;
+	}
+	producer_ = (producer_ + 1) & kIndexMask;
+	notifier_.written(producer_, solicited);
+	return true;
+}
+
+void CompletionQueue::arm(bool solicited, std::uint32_t consumer_index)
+{
+	if (solicited)
+		notifier_.arm_solicited(consumer_index);
+	else
+		notifier_.arm_next(consumer_index);
+}
+
+CompletionQueue::Resized CompletionQueue::resize(PageList pages, unsigned log_size)
+{
+	look_at_record();
+	const std::uint32_t held = (producer_ - consumer_) & kIndexMask;
+	if (failed() || held + 1 > size() || held + 1 > std::uint32_t{1} << log_size)
+		return Resized::too_small;
+	Cqe mark{};
+	Cqe::opcode.set(mark.bytes, static_cast<std::uint32_t>(CqeOpcode::resize));
+	if (!store(producer_, mark))
+		return Resized::unreachable;
+	pages_ = std::move(pages);
+	settings_.log_size = static_cast<std::uint8_t>(log_size);
+	producer_ = (producer_ + 1) & kIndexMask;
+	notifier_.moved_up(producer_);
+	return Resized::done;
+}
+
+CqContext CompletionQueue::context() const
+{
+	namespace state = hw::mlx5::queue_state;
+	const bool armed = notifier_.armed() != CompletionNotifier::Armed::no;
+	CqContext context{};
+	std::uint8_t *const out = context.bytes;
+	CqContext::status.set(out, status_);
+	CqContext::entry_size.set(out, !settings_.large_slots ? CqContext::entry_64
+				       : settings_.padded     ? CqContext::entry_128_padded
+							      : CqContext::entry_128);
+	CqContext::collapsed.set(out, settings_.collapsed);
+	CqContext::overrun_ignore.set(out, settings_.overrun_ignore);
+	CqContext::state.set(out, armed ? state::armed : notifier_.fired() ? state::fired : 0);
+	CqContext::page_offset.set(out, pages_.page_offset());
+	CqContext::log_size.set(out, settings_.log_size);
+	CqContext::uar_page.set(out, settings_.uar_page);
+	CqContext::moderation_period.set(out, moderation_period());
+	CqContext::moderation_count.set(out, moderation_count());
+	CqContext::eqn.set(out, settings_.eqn);
+	CqContext::log_page_size.set(out, pages_.log_page_size());
+	CqContext::last_notified.set(out, notifier_.notified());
+	CqContext::last_solicited.set(out, notifier_.solicited_producer());
+	CqContext::consumer.set(out, consumer_);
+	CqContext::producer.set(out, producer_);
+	CqContext::record.set(out, settings_.record);
+	return context;
+}
+
+} // namespace weft::mlx5

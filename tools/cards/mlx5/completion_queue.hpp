@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A completion queue: entries of 64 bytes in the guest's memory, overrun, resizing.
+#pragma once
+
+#include <cstdint>
+
+#include <hw/mlx5/queues.hpp>
+
+#include "cards/hca/completion_notifier.hpp"
+#include "cards/mlx5/event_queue.hpp"
+
+namespace weft
+{
+class Loop;
+}
+
+namespace weft::mlx5
+{
+
+class CompletionQueue
+{
+public:
+	struct Services {
+		const Memory &memory;
+		EventQueues &events;
+		Loop &loop;
+	};
+	struct Settings {
+		std::uint8_t log_size = 0;
+		// Slots of 128 bytes, of which the second half is the entry.
+		bool large_slots = false;
+		bool padded = false; // large slots, but the entry is in their first half
+		bool overrun_ignore = false;
+		bool collapsed = false; // all entries go to the first slot
+		std::uint32_t uar_page = 0;
+		std::uint32_t eqn = 0;
+		std::uint64_t record = 0; // bus address of the consumer index
+	};
+
+	CompletionQueue(const Services &services, std::uint32_t number, const Settings &settings,
+			PageList pages);
+
+	std::uint32_t number() const { return number_; }
+	std::uint32_t uar_page() const { return settings_.uar_page; }
+	bool large_slots() const { return settings_.large_slots; }
+	// Overrun, or its memory is not there: no entry will be written any more, and queue pairs
+	// that complete here must go to the error state.
+	bool failed() const { return status_ != hw::mlx5::queue_status::ok; }
+
+	// Writes an entry; its owner bit is set here. All data of the work request must be in guest
+	// memory before. @solicited: it satisfies a solicited arm, as an error does. False: the
+	// queue has failed (the asynchronous event was raised here, once).
+	[[nodiscard]] bool post(hw::mlx5::Cqe entry, bool solicited);
+
+	// The arm doorbell.
+	void arm(bool solicited, std::uint32_t consumer_index);
+
+	// Commands.
+	void set_moderation(std::uint16_t count, std::uint16_t period_us)
+	{
+		notifier_.set_moderation(count, period_us);
+	}
+	std::uint16_t moderation_count() const { return notifier_.moderation_count(); }
+	std::uint16_t moderation_period() const { return notifier_.moderation_period(); }
+	enum class Resized : std::uint8_t { done, too_small, unreachable };
+	// The driver finds an entry that says so in the old buffer, copies what it has not polled
+	// up by one, and goes on in the new buffer.
+	Resized resize(PageList pages, unsigned log_size);
+	hw::mlx5::CqContext context() const;
+
+	static constexpr std::uint32_t kIndexMask = 0xffffff;
+
+private:
+	std::uint32_t size() const { return std::uint32_t{1} << settings_.log_size; }
+	void look_at_record();
+	bool full();
+	bool store(std::uint32_t index, hw::mlx5::Cqe entry);
+	void fail(std::uint32_t status, std::uint32_t syndrome);
+
+	const Services services_;
+	const std::uint32_t number_;
+	Settings settings_;
+	PageList pages_;
+	std::uint32_t status_ = hw::mlx5::queue_status::ok;
+	std::uint32_t producer_ = 0;
+	std::uint32_t consumer_ = 0; // as last seen in the doorbell record
+	CompletionNotifier notifier_;
+};
+
+} // namespace weft::mlx5

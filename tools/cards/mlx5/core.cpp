@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "cards/mlx5/core.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "bus/pci/device.hpp"
+#include "net/fabric/mad_packet.hpp"
+
+namespace weft::mlx5
+{
+
+namespace segment = hw::mlx5::segment;
+namespace port_change = hw::mlx5::port_change;
+
+namespace
+{
+
+std::vector<std::unique_ptr<CardPort>> make_ports(const CardConfig &config)
+{
+	std::vector<std::unique_ptr<CardPort>> ports;
+	for (unsigned i = 0; i < config.ports.size(); ++i)
+		ports.push_back(std::make_unique<CardPort>(
+			i + 1, config.node_guid + i + 1, *config.ports[i],
+			CardPort::Limits{.pkeys = 1u << limits::kLogPkeys}));
+	return ports;
+}
+
+fabric::NodeIdentity make_identity(const CardConfig &config)
+{
+	return {.node_guid = config.node_guid,
+		.system_image_guid = config.node_guid,
+		.vendor_id = 0x0002c9, // Mellanox
+		.device_id = hw::mlx5::pci_device_id,
+		.description = config.name + " ConnectX-5"};
+}
+
+} // namespace
+
+Core::Core(const CardConfig &config, PciHost &pci_host, Activity &counted, Unsupported &missing)
+    : host(pci_host), activity(counted), unsupported(missing), trusted(config.trusted),
+      identity(make_identity(config)),
+      events(
+	      memory, [this](unsigned vector) { interrupt(vector); },
+	      [this](bool unreachable) {
+		      fail(unreachable ? hw::mlx5::health::eq_error
+				       : hw::mlx5::health::eq_overrun);
+	      }),
+      ports(make_ports(config)), agents(identity, ports, host.loop(), *this, trusted),
+      context({.name = config.name,
+	       .loop = host.loop(),
+	       .memory = memory,
+	       .events = events,
+	       .groups = groups,
+	       .management = agents,
+	       .diagnostics = diagnostics,
+	       .ports = ports}),
+      transport(make_transport(context)), health(host.loop()), command_queue(host.loop(), *this),
+      doorbells(*this), commands_(*this), original_identity_(identity)
+{
+	close();
+	set_bus_master(host.bus_master());
+	for (auto &port : ports) {
+		const unsigned number = port->number();
+		links_.push_back(std::make_unique<PortLink>(
+			host.loop(), port->fabric_port(),
+			PortLink::Handlers{
+				.packet =
+					[this, number](fabric::Packet &&packet) {
+						transport->receive(number, std::move(packet));
+					},
+				.credit =
+					[this, number](std::uint8_t vl) {
+						transport->credit_available(number, vl);
+					},
+				.link = [this,
+					 number](bool was_down) { link_changed(number, was_down); },
+			}));
+	}
+}
+
+Core::~Core()
+{
+	close();
+	links_.clear();
+}
+
+void Core::open()
+{
+	stage = Stage::initialised;
+	for (auto &port : ports) {
+		port->set_opened(true);
+		port->info().set_phys_state(ib::PhysState::polling);
+		port->fabric_port().enable();
+	}
+}
+
+void Core::close()
+{
+	for (auto &port : ports) {
+		if (!port->opened())
+			continue;
+		port->set_opened(false);
+		port->fabric_port().disable();
+		agents.subnet().port_closed(*port);
+	}
+	context.queue_pairs.for_each([&](hca::QueuePair &qp) { transport->qp_destroyed(qp); });
+	context.queue_pairs.resize(limits::kLogQps);
+	context.special_qpns.fill(0);
+	context.completion_queues.resize(limits::kLogCqs);
+	context.shared_receive_queues.resize(limits::kLogSrqs);
+	events.reset();
+	groups.reset();
+	memory.reset();
+	transport->keys_changed();
+	for (NumberPool *pool : {&qpns, &cqns, &srqns, &pds, &xrc_domains, &uars})
+		pool->reset();
+	pds_used.assign(std::size_t{1} << limits::kLogPds, false);
+	xrc_domains_used.assign(std::size_t{1} << limits::kLogXrcDomains, false);
+	uars_used.assign(limits::kUarPages, false);
+	doorbells.reset();
+	if (stage == Stage::initialised)
+		stage = Stage::enabled;
+}
+
+void Core::reset()
+{
+	close();
+	for (auto &link : links_)
+		link->drop();
+	for (auto &port : ports)
+		port->reset();
+	identity = original_identity_;
+	diagnostics = {};
+	capabilities.reset();
+	stage = Stage::power_on;
+	queue_high_ = queue_low_ = 0;
+	command_queue.reset();
+	health.reset();
+	set_bus_master(host.bus_master());
+}
+
+void Core::set_bus_master(bool on)
+{
+	memory.set_memory(on ? &host.dma() : nullptr);
+	transport->keys_changed();
+}
+
+void Core::fail(std::uint32_t syndrome)
+{
+	health.fail(syndrome);
+}
+
+std::uint32_t Core::read(std::uint32_t offset) const
+{
+	constexpr std::uint32_t firmware = limits::kFirmwareMinor << 16 | limits::kFirmwareMajor;
+	if (offset >= segment::health_buffer && offset < segment::health_buffer_end)
+		return health.buffer(offset, firmware, hw::mlx5::pci_device_id);
+	switch (offset) {
+	case segment::firmware_revision:
+		return firmware;
+	case segment::interface_revision:
+		return segment::command_interface_revision << 16 | limits::kFirmwareSubminor;
+	case segment::command_queue_high:
+		return queue_high_;
+	case segment::command_queue_low:
+		return (queue_low_ & segment::queue_address_mask) |
+		       segment::nic_interface.in(health.nic_interface()) |
+		       segment::log_queue_size.in(limits::kLogCommands) |
+		       segment::log_queue_stride.in(limits::kLogCommandStride);
+	case segment::health_counter:
+		return health.syndrome() << 24 | health.counter();
+	case segment::timer_high:
+	case segment::timer_low: {
+		// Nanoseconds; its frequency is not reported, so that nobody counts with it.
+		const auto now = std::chrono::nanoseconds(host.loop().now().time_since_epoch());
+		const auto count = static_cast<std::uint64_t>(now.count());
+		return static_cast<std::uint32_t>(offset == segment::timer_high ? count >> 32
+										: count);
+	}
+	default:
+		return 0;
+	}
+}
+
+void Core::write(std::uint32_t offset, std::uint32_t value)
+{
+	switch (offset) {
+	case segment::command_queue_high:
+		queue_high_ = value;
+		break;
+	case segment::command_queue_low:
+		set_queue_address(value);
+		break;
+	case segment::command_doorbell:
+		if (health.well())
+			command_queue.ring(value);
+		break;
+	default:
+		break;
+	}
+}
+
+// The driver writes the upper half first. By the same register it takes a failed card out of
+// service, which resets it.
+void Core::set_queue_address(std::uint32_t low)
+{
+	const std::uint32_t state = segment::nic_interface.of(low);
+	if (state == hw::mlx5::nic_interface::disabled ||
+	    state == hw::mlx5::nic_interface::software_reset) {
+		reset();
+		health.set_nic_interface(hw::mlx5::nic_interface::disabled);
+		return;
+	}
+	health.set_nic_interface(state);
+	queue_low_ = low & segment::queue_address_mask;
+	command_queue.reset();
+	command_queue.set_address(std::uint64_t{queue_high_} << 32 | queue_low_);
+}
+
+void Core::retire_qp(QueuePair &qp)
+{
+	transport->qp_destroyed(qp);
+	for (std::uint32_t &number : context.special_qpns)
+		if (number == qp.qpn)
+			number = 0;
+	qp.state = QpState::reset;
+}
+
+void Core::destroy_qp(QueuePair &qp)
+{
+	const std::uint32_t qpn = qp.qpn;
+	retire_qp(qp);
+	groups.forget(qpn);
+	context.queue_pairs.remove(qpn);
+	qpns.give(qpn);
+}
+
+void Core::interrupt(unsigned vector)
+{
+	Activity::add(activity.interrupts);
+	host.raise_msix(vector);
+}
+
+GuestMemory *Core::command_memory()
+{
+	return health.well() ? memory.memory() : nullptr;
+}
+
+hw::mlx5::Status Core::execute(Command &command)
+{
+	Activity::add(activity.commands);
+	return commands_.execute(command);
+}
+
+std::optional<std::uint32_t> Core::completion_queue() const
+{
+	return events.route(EventType::command_done);
+}
+
+void Core::command_done(std::uint32_t eqn, unsigned slot)
+{
+	events.commands_done(eqn, std::uint32_t{1} << slot);
+}
+
+void Core::link_changed(unsigned number, bool was_down)
+{
+	CardPort &port = *ports[number - 1];
+	if (port.opened())
+		agents.subnet().link_changed(port, was_down);
+}
+
+void Core::port_changed(unsigned number)
+{
+	transport->port_changed(number);
+}
+
+void Core::port_state_changed(unsigned number, bool active)
+{
+	events.port_change(number, active ? port_change::active : port_change::down);
+}
+
+void Core::port_info_changed(unsigned number, std::uint32_t changed)
+{
+	namespace what = hca::port_info_changed;
+	if (changed & (what::lid | what::sm_lid | what::sm_sl))
+		events.port_change(number, port_change::lid);
+	if (changed & what::gid_prefix)
+		events.port_change(number, port_change::guid);
+	if (changed & what::client_reregister)
+		events.port_change(number, port_change::client_reregister);
+}
+
+void Core::pkeys_changed(unsigned number, unsigned, std::uint32_t)
+{
+	events.port_change(number, port_change::pkey);
+}
+
+void Core::guids_changed(unsigned number, unsigned, std::uint32_t)
+{
+	events.port_change(number, port_change::guid);
+}
+
+void Core::send_to_manager(unsigned number, const ib::Smp &smp)
+{
+	const CardPort &port = *ports[number - 1];
+	fabric::MadAddress address;
+	address.slid = port.lid();
+	address.dlid = port.info().sm_lid;
+	address.sl = port.info().sm_sl();
+	fabric::Packet packet =
+		fabric::make_mad_packet(address, reinterpret_cast<const ib::Mad &>(smp));
+	// A manager on this very port is reached without the link. What finds no credit is lost:
+	// traps are repeated.
+	if (port.owns_lid(address.dlid))
+		transport->receive(number, std::move(packet));
+	else
+		port.fabric_port().send(packet);
+}
+
+void Core::order_link(unsigned number, fabric::LinkOrder order)
+{
+	if (!ports[number - 1]->opened())
+		return;
+	links_[number - 1]->later([this, number, order] {
+		const CardPort &port = *ports[number - 1];
+		if (port.opened())
+			fabric::carry_out(order, port.fabric_port(), port.info());
+	});
+}
+
+} // namespace weft::mlx5

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// All that a card is while it is plugged in: its tables and engines, put together.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cards/hca/activity.hpp"
+#include "cards/hca/agents.hpp"
+#include "cards/hca/port_link.hpp"
+#include "cards/hca/transport.hpp"
+#include "cards/mlx5/capabilities.hpp"
+#include "cards/mlx5/card.hpp"
+#include "cards/mlx5/card_context.hpp"
+#include "cards/mlx5/commands.hpp"
+#include "cards/mlx5/doorbells.hpp"
+#include "cards/mlx5/health.hpp"
+#include "cards/mlx5/unsupported.hpp"
+
+namespace weft::mlx5
+{
+
+// How far a driver has brought the card up.
+enum class Stage : std::uint8_t {
+	power_on,    // no command but ENABLE_HCA
+	enabled,     // capabilities are negotiated
+	initialised, // INIT_HCA: objects exist, the link may be up
+};
+
+class Core final : private SubnetAgent::Host, private CommandQueue::Executor
+{
+public:
+	// @activity and @unsupported outlive it.
+	Core(const CardConfig &config, PciHost &host, Activity &activity,
+	     Unsupported &unsupported);
+	~Core() override;
+
+	// To the state after power-on.
+	void reset();
+	// Ends all objects and forgets INIT_HCA.
+	void close();
+	// INIT_HCA.
+	void open();
+	void set_bus_master(bool on);
+	// The card fails: health reports @syndrome, and it executes nothing any more.
+	void fail(std::uint32_t syndrome);
+
+	// Registers of the initialization segment.
+	std::uint32_t read(std::uint32_t offset) const;
+	void write(std::uint32_t offset, std::uint32_t value);
+
+	void destroy_qp(QueuePair &qp);
+	// The queue pair is in reset again: nothing of it is in the transport, nor in groups.
+	void retire_qp(QueuePair &qp);
+
+	PciHost &host;
+	Activity &activity;
+	Unsupported &unsupported;
+	const bool trusted; // CardConfig
+	fabric::NodeIdentity identity;
+	MemoryKeys memory;
+	EventQueues events;
+	MulticastGroups groups;
+	std::vector<std::unique_ptr<CardPort>> ports;
+	Agents agents;
+	Diagnostics diagnostics;
+	CardContext context;
+	std::unique_ptr<Transport> transport;
+	Capabilities capabilities;
+
+	Stage stage = Stage::power_on;
+	NumberPool qpns{limits::kFirstNumber, std::uint32_t{1} << limits::kLogQps};
+	NumberPool cqns{limits::kFirstNumber, std::uint32_t{1} << limits::kLogCqs};
+	NumberPool srqns{limits::kFirstNumber, std::uint32_t{1} << limits::kLogSrqs};
+	NumberPool pds{limits::kFirstNumber, std::uint32_t{1} << limits::kLogPds};
+	NumberPool xrc_domains{limits::kFirstNumber, std::uint32_t{1} << limits::kLogXrcDomains};
+	NumberPool uars{limits::kFirstUar, limits::kUarPages};
+	// Of the numbers that stand for nothing but themselves, those that are in use.
+	std::vector<bool> pds_used;
+	std::vector<bool> xrc_domains_used;
+	std::vector<bool> uars_used;
+
+	Health health;
+	CommandQueue command_queue;
+	Doorbells doorbells;
+
+private:
+	// SubnetAgent::Host
+	void port_changed(unsigned port) override;
+	void port_state_changed(unsigned port, bool active) override;
+	void port_info_changed(unsigned port, std::uint32_t changed) override;
+	void pkeys_changed(unsigned port, unsigned block, std::uint32_t entries) override;
+	void guids_changed(unsigned port, unsigned block, std::uint32_t entries) override;
+	void order_link(unsigned port, fabric::LinkOrder order) override;
+	void send_to_manager(unsigned port, const ib::Smp &smp) override;
+	// CommandQueue::Executor
+	GuestMemory *command_memory() override;
+	hw::mlx5::Status execute(Command &command) override;
+	std::optional<std::uint32_t> completion_queue() const override;
+	void command_done(std::uint32_t eqn, unsigned slot) override;
+
+	void link_changed(unsigned port, bool was_down);
+	void interrupt(unsigned vector);
+	void set_queue_address(std::uint32_t low);
+
+	Commands commands_;
+	const fabric::NodeIdentity original_identity_;
+	std::uint32_t queue_high_ = 0; // as the driver wrote them
+	std::uint32_t queue_low_ = 0;
+	// The last member: packets stop coming before anything else goes.
+	std::vector<std::unique_ptr<PortLink>> links_;
+};
+
+} // namespace weft::mlx5

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Multicast groups: by commands a queue pair enters and leaves one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "cards/hca/context.hpp"
+#include "cards/mlx5/limits.hpp"
+#include "cards/mlx5/queue_pair.hpp"
+
+namespace weft::mlx5
+{
+
+class MulticastGroups final : public Groups
+{
+public:
+	// False: the group, or the card, has as many as it can have. One that is a member already
+	// stays one.
+	bool attach(const ib::Gid &gid, const QueuePair &qp);
+	// False: it is no member.
+	bool detach(const ib::Gid &gid, std::uint32_t qpn);
+	// The queue pair is gone; linear in the groups that there are.
+	void forget(std::uint32_t qpn);
+	void reset() { groups_.clear(); }
+
+	void members(const ib::Gid &gid, std::vector<Member> &out) const override;
+
+private:
+	struct Less {
+		bool operator()(const ib::Gid &a, const ib::Gid &b) const;
+	};
+	std::map<ib::Gid, std::vector<Member>, Less> groups_;
+};
+
+} // namespace weft::mlx5

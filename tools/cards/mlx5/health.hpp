@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The card's health, as drivers poll it: a counter that runs, a syndrome when the card has failed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include <hw/mlx5/registers.hpp>
+
+#include "base/loop.hpp"
+
+namespace weft::mlx5
+{
+
+class Health
+{
+public:
+	explicit Health(const Loop &loop) : loop_(loop), start_(loop.now()) {}
+
+	void reset()
+	{
+		syndrome_ = hw::mlx5::health::well;
+		nic_interface_ = hw::mlx5::nic_interface::full;
+		frozen_ = 0;
+	}
+	bool well() const { return syndrome_ == hw::mlx5::health::well; }
+	std::uint32_t syndrome() const { return syndrome_; }
+	void fail(std::uint32_t syndrome) { syndrome_ = syndrome; }
+	// The counter stands still from now on: a card whose firmware hangs.
+	void freeze() { frozen_ = counter(); }
+
+	std::uint32_t nic_interface() const { return nic_interface_; }
+	void set_nic_interface(std::uint32_t state) { nic_interface_ = state; }
+
+	// Hundredths of a second, never 0: it follows from the time when it is read, so that it costs
+	// nothing and stands still with the guest in virtual time.
+	std::uint32_t counter() const
+	{
+		constexpr std::uint32_t bits = 0xffffff;
+		if (frozen_)
+			return frozen_;
+		const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(
+			loop_.now() - start_);
+		const auto count = static_cast<std::uint32_t>(passed.count() / 10) & bits;
+		return count ? count : 1;
+	}
+
+	// The dword at @offset of the health buffer.
+	std::uint32_t buffer(std::uint32_t offset, std::uint32_t firmware,
+			     std::uint32_t hardware) const
+	{
+		namespace segment = hw::mlx5::segment;
+		switch (offset) {
+		case segment::health_firmware:
+			return firmware;
+		case segment::health_hardware:
+			return hardware;
+		case segment::health_flags:
+			return well() ? 0 : segment::health_fatal;
+		case segment::health_syndrome:
+			return segment::health_syndrome_code.in(syndrome_);
+		default:
+			return 0;
+		}
+	}
+
+private:
+	const Loop &loop_;
+	const Clock::time_point start_;
+	std::uint32_t syndrome_ = hw::mlx5::health::well;
+	std::uint32_t nic_interface_ = hw::mlx5::nic_interface::full;
+	std::uint32_t frozen_ = 0; // the counter; 0: it runs
+};
+
+} // namespace weft::mlx5

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// How many objects the card has and how large they may be: what its capabilities report, and what
+// bounds the memory that a guest can take of the daemon (Documentation/mlx5.rst, "Limits").
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <hw/mlx5/registers.hpp>
+
+namespace weft::mlx5::limits
+{
+
+// BAR 0: the initialization segment, and a UAR in each further page.
+constexpr std::uint64_t kRegistersSize = 16 << 20;
+constexpr std::uint32_t kUarPages = kRegistersSize / hw::mlx5::uar::page_size;
+constexpr std::uint32_t kFirstUar = 16;
+
+// BAR 4.
+constexpr std::uint16_t kVectors = 64;
+constexpr std::uint64_t kMsixBarSize = 8192;
+constexpr std::uint32_t kPbaOffset = 4096;
+
+// The command queue: 2^5 entries of 2^6 bytes.
+constexpr unsigned kLogCommands = 5;
+constexpr unsigned kCommands = 1u << kLogCommands;
+constexpr unsigned kLogCommandStride = 6;
+// Bytes of the longest input: a memory key of 2^18 pages, 1 GiB of 4 KiB pages.
+constexpr std::size_t kMostInput = (2 << 20) + 4096;
+// Of the longest output: a page of capabilities, or as many page addresses as drivers ask for.
+constexpr std::size_t kMostOutput = 8192;
+
+// Objects of each kind, and the first number that the card gives out.
+constexpr unsigned kLogQps = 17;
+constexpr unsigned kLogCqs = 17;
+constexpr unsigned kLogSrqs = 16;
+constexpr unsigned kLogKeys = 20;
+constexpr unsigned kLogPds = 16;
+constexpr unsigned kLogXrcDomains = 16;
+constexpr unsigned kEqs = 64;
+constexpr std::uint32_t kFirstNumber = 64;
+
+// Entries of a queue, in powers of two; send queues count blocks of 64 bytes.
+constexpr unsigned kLogQpSize = 15;
+constexpr unsigned kLogSrqSize = 15;
+constexpr unsigned kLogCqSize = 22;
+constexpr unsigned kLogEqSize = 22;
+constexpr std::uint32_t kSendWqeBytes = 1024;
+constexpr std::uint32_t kReceiveWqeBytes = 512;
+
+// Pages of queues and keys have 2^12 to 2^31 bytes.
+constexpr unsigned kLeastPageShift = 12;
+constexpr unsigned kMostPageShift = 31;
+// Addresses of pages, and pieces of memory keys, that all objects of a card name together: each takes
+// 8 or 24 bytes of the daemon's memory.
+constexpr std::size_t kMostPages = std::size_t{1} << 22;
+// Of one key: pages, and pieces that name other keys, which may do so again so many times.
+constexpr std::size_t kMostKeyPages = std::size_t{1} << 20;
+constexpr unsigned kLogPieces = 16;
+constexpr unsigned kMostIndirections = 4;
+
+// Groups, and how many queue pairs one has, at the most.
+constexpr unsigned kLogGroups = 13;
+constexpr unsigned kMostMembers = 240;
+
+constexpr unsigned kLogPkeys = 7;
+constexpr unsigned kLogMessage = 30;
+constexpr unsigned kLogReads = 4; // and atomics, outstanding at a queue pair, either way
+constexpr unsigned kAckDelay = 15;
+
+// Firmware 16.35.2000: the first with all that the drivers of this model ask of one.
+constexpr std::uint32_t kFirmwareMajor = 16;
+constexpr std::uint32_t kFirmwareMinor = 35;
+constexpr std::uint32_t kFirmwareSubminor = 2000;
+constexpr char kBoardId[] = "WFT_0000000005";
+
+} // namespace weft::mlx5::limits

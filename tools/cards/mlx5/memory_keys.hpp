@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Memory keys: from a key and a virtual address to the guest's memory. Unlike the older cards, this
+// one keeps the page lists itself: they come with the command or work request that makes a key.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <hw/mlx5/contexts.hpp>
+
+#include "cards/hca/memory.hpp"
+#include "cards/hca/sparse_table.hpp"
+#include "cards/mlx5/limits.hpp"
+#include "cards/mlx5/names.hpp"
+#include "cards/mlx5/number_pool.hpp"
+#include "cards/mlx5/page_list.hpp"
+
+namespace weft::mlx5
+{
+
+using hw::mlx5::MkeyMode;
+
+// MemoryKey - what CREATE_MKEY and UMR requests have made of a key.
+struct MemoryKey {
+	// A part of the key's range, as another key has it.
+	struct Piece {
+		std::uint64_t length = 0;
+		std::uint64_t end = 0; // of the bytes of all pieces up to and with this one
+		std::uint64_t address = 0;
+		std::uint32_t key = 0;
+	};
+
+	std::uint32_t index = 0;
+	std::uint8_t variant = 0;
+	MkeyMode mode = MkeyMode::physical;
+	bool free = false; // not usable before a UMR request makes it so
+	bool umr = false;
+	bool remote_invalidate = false;
+	bool whole_space = false; // no bounds
+	KeyRights rights;
+	std::uint32_t pd = 0;
+	std::uint32_t qpn = hw::mlx5::MkeyContext::any_qp;
+	std::uint64_t start = 0;
+	std::uint64_t length = 0;
+	unsigned page_shift = 12; // of pages and of equal pieces
+	// Room for translations that the key was made with, in 16 bytes.
+	std::uint32_t octwords = 0;
+
+	// One of these by mode. A list grows to its key's room when it is first written.
+	std::vector<std::uint64_t> pages;
+	std::vector<Piece> pieces;
+	PageShare share; // of the card's budget, for the lists
+
+	std::uint32_t number() const { return index << 8 | variant; }
+	bool indirect() const
+	{
+		return mode == MkeyMode::pieces || mode == MkeyMode::equal_pieces;
+	}
+};
+
+class MemoryKeys final : public Memory
+{
+public:
+	MemoryKeys() : numbers_(kFirstKey, std::uint32_t{1} << limits::kLogKeys) {}
+
+	MemoryError resolve(const KeyUse &use, std::uint64_t address, std::uint64_t length,
+			    std::vector<BusRange> &out) const override;
+	MemoryError translate(const KeyUse &use, std::uint64_t address, std::uint64_t length,
+			      std::vector<MemorySegment> &out) const override;
+	bool holds(std::uint32_t key) const override;
+	std::uint32_t slot(std::uint32_t index) const override { return index; }
+
+	MemoryError fast_register(const FastRegister &, std::uint32_t) override
+	{
+		return MemoryError::bad_request;
+	}
+	MemoryError bind_window(const BindWindow &, std::uint32_t, std::uint32_t) override
+	{
+		return MemoryError::bad_request;
+	}
+	MemoryError invalidate(std::uint32_t key, std::uint32_t pd, std::uint32_t qpn,
+			       bool remote) override;
+	// A UMR request.
+	MemoryError update_key(const UpdateKey &request, const KeyUse &user) override;
+
+	// Commands. create(): @list is as many translation entries as the command carries.
+	enum class Created : std::uint8_t { done, bad_parameter, limit };
+	Created create(const std::uint8_t *context, std::uint32_t octwords,
+		       std::span<const std::uint8_t> list, std::uint32_t &index);
+	MemoryKey *find(std::uint32_t index) const;
+	bool remove(std::uint32_t index);
+	void reset();
+
+	PageBudget &budget() { return budget_; }
+
+private:
+	MemoryError check(const KeyUse &use, std::uint64_t address, std::uint64_t length,
+			  const MemoryKey *&key) const;
+	MemoryError resolve(const KeyUse &use, std::uint64_t address, std::uint64_t length,
+			    unsigned depth, std::vector<BusRange> &out) const;
+	MemoryError pages(const MemoryKey &key, std::uint64_t offset, std::uint64_t length,
+			  std::vector<BusRange> &out) const;
+	MemoryError pieces(const MemoryKey &key, const KeyUse &use, std::uint64_t offset,
+			   std::uint64_t length, unsigned depth, std::vector<BusRange> &out) const;
+	MemoryError read_list(const UpdateKey &request, const KeyUse &user,
+			      std::vector<std::byte> &out) const;
+	MemoryError write_list(MemoryKey &key, std::uint64_t first_octword,
+			       std::span<const std::byte> list);
+
+	// Index 1 is that of the key that ends a list of segments.
+	static constexpr std::uint32_t kFirstKey = 16;
+
+	PageBudget budget_{limits::kMostPages};
+	NumberPool numbers_;
+	SparseTable<MemoryKey> keys_{limits::kLogKeys};
+	// Of translate(), kept for its memory.
+	mutable std::vector<BusRange> ranges_;
+};
+
+} // namespace weft::mlx5

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// ConnectX-5 as one of the models that weftd can make.
+#include "cards/model.hpp"
+
+#include <atomic>
+
+#include "base/loop.hpp"
+#include "cards/hca/activity_report.hpp"
+#include "cards/mlx5/card.hpp"
+
+namespace weft::mlx5
+{
+
+namespace
+{
+
+// A card as the daemon holds it.
+class HeldCard final : public cards::Card
+{
+public:
+	HeldCard(Loop &loop, CardConfig config) : loop_(loop), card_(std::move(config)) {}
+	// What was posted has run.
+	~HeldCard() override
+	{
+		loop_.run([] {});
+	}
+
+	PciDevice *function() override { return &card_; }
+
+	std::vector<cards::Count> activity() const override
+	{
+		std::vector<cards::Count> counts = hca::report(card_.activity());
+		counts.push_back({"unsupported", card_.unsupported().count()});
+		return counts;
+	}
+	std::vector<cards::Count> faults() const override
+	{
+		return {{kCatastrophic, breakdowns_.load(std::memory_order_relaxed)},
+			{kHealthStuck, freezes_.load(std::memory_order_relaxed)}};
+	}
+	bool arm_fault(std::string_view name, std::uint32_t count) override
+	{
+		if (name != kCatastrophic && name != kHealthStuck)
+			return false;
+		if (count == 0)
+			return true;
+		if (name == kCatastrophic) {
+			breakdowns_.fetch_add(1, std::memory_order_relaxed);
+			loop_.post([this] { card_.break_down(); });
+		} else {
+			freezes_.fetch_add(1, std::memory_order_relaxed);
+			loop_.post([this] { card_.freeze(); });
+		}
+		return true;
+	}
+
+private:
+	static constexpr std::string_view kCatastrophic = "catastrophic";
+	static constexpr std::string_view kHealthStuck = "health-stuck";
+
+	Loop &loop_;
+	mlx5::Card card_;
+	std::atomic<std::uint64_t> breakdowns_{0};
+	std::atomic<std::uint64_t> freezes_{0};
+};
+
+const cards::Registration registration{
+	{.name = "mlx5",
+	 .flags = {},
+	 .make = [](const cards::Settings &settings, Loop *loop) -> std::unique_ptr<cards::Card> {
+		 return std::make_unique<HeldCard>(*loop,
+						   CardConfig{settings.name, settings.guid,
+							      settings.ports, settings.trusted});
+	 }}};
+
+} // namespace
+
+} // namespace weft::mlx5

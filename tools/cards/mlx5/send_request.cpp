@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "cards/mlx5/send_request.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "cards/mellanox_icm/segments.hpp"
+
+namespace weft::mlx5
+{
+
+using hw::mellanox_icm::WqeAtomic;
+using hw::mellanox_icm::WqeOpcode;
+using hw::mellanox_icm::WqeRemoteAddress;
+using hw::mlx5::WqeControl;
+using hw::mlx5::WqeData;
+using hw::mlx5::WqeDatagram;
+using hw::mlx5::WqeMaskedAtomic;
+using hw::mlx5::WqeUmr;
+using hw::mlx5::WqeXrc;
+using mellanox_icm::SegmentCursor;
+
+namespace
+{
+
+// An inline segment's length has ten bits.
+constexpr std::uint32_t kInlineMask = 0x3ff;
+// The rest of a large send is the IPoIB offloads', which the card does not report.
+constexpr struct {
+	std::uint8_t code;
+	SendOpcode opcode;
+} kOpcodes[] = {
+	{static_cast<std::uint8_t>(WqeOpcode::nop), SendOpcode::nop},
+	{static_cast<std::uint8_t>(WqeOpcode::send_invalidate), SendOpcode::send_invalidate},
+	{static_cast<std::uint8_t>(WqeOpcode::rdma_write), SendOpcode::rdma_write},
+	{static_cast<std::uint8_t>(WqeOpcode::rdma_write_imm), SendOpcode::rdma_write_imm},
+	{static_cast<std::uint8_t>(WqeOpcode::send), SendOpcode::send},
+	{static_cast<std::uint8_t>(WqeOpcode::send_imm), SendOpcode::send_imm},
+	{static_cast<std::uint8_t>(WqeOpcode::rdma_read), SendOpcode::rdma_read},
+	{static_cast<std::uint8_t>(WqeOpcode::compare_swap), SendOpcode::compare_swap},
+	{static_cast<std::uint8_t>(WqeOpcode::fetch_add), SendOpcode::fetch_add},
+	{static_cast<std::uint8_t>(WqeOpcode::masked_compare_swap),
+	 SendOpcode::masked_compare_swap},
+	{static_cast<std::uint8_t>(WqeOpcode::masked_fetch_add), SendOpcode::masked_fetch_add},
+	{hw::mlx5::opcode_umr, SendOpcode::update_key},
+};
+
+std::optional<SendOpcode> send_opcode(std::uint32_t code)
+{
+	const auto found = std::ranges::find_if(kOpcodes, [code](auto &o) { return o.code == code; });
+	return found == std::end(kOpcodes) ? std::nullopt : std::optional(found->opcode);
+}
+
+bool take_remote(SegmentCursor &cursor, SendRequest &out)
+{
+	WqeRemoteAddress remote;
+	if (!cursor.take(remote))
+		return false;
+	out.remote_address = remote.address;
+	out.rkey = remote.rkey;
+	return true;
+}
+
+bool take_atomic(SegmentCursor &cursor, SendRequest &out)
+{
+	if (out.opcode == SendOpcode::masked_compare_swap) {
+		WqeMaskedAtomic masked;
+		if (!cursor.take(masked))
+			return false;
+		out.swap_or_add = masked.swap_or_add;
+		out.compare = masked.compare;
+		out.swap_or_add_mask = masked.swap_mask;
+		out.compare_mask = masked.compare_mask;
+		return true;
+	}
+	WqeAtomic atomic;
+	if (!cursor.take(atomic))
+		return false;
+	out.swap_or_add = atomic.swap_or_add;
+	if (out.opcode == SendOpcode::masked_fetch_add)
+		out.compare_mask = atomic.compare;
+	else
+		out.compare = atomic.compare;
+	return true;
+}
+
+// The short form of an address vector is not offered.
+bool take_datagram(SegmentCursor &cursor, SendRequest &out)
+{
+	WqeDatagram segment;
+	if (!cursor.take(segment) || !WqeDatagram::extended.get(segment.bytes))
+		return false;
+	const auto byte = [&](const hw::mlx5::Field &field) {
+		return static_cast<std::uint8_t>(field.get(segment.bytes));
+	};
+	Datagram &to = out.datagram;
+	to = {};
+	to.path_bits = byte(WqeDatagram::path_bits);
+	to.sl = byte(WqeDatagram::sl);
+	to.sgid_index = byte(WqeDatagram::sgid_index);
+	to.hop_limit = byte(WqeDatagram::hop_limit);
+	to.traffic_class = byte(WqeDatagram::traffic_class);
+	to.grh = WqeDatagram::grh.get(segment.bytes);
+	to.dlid = static_cast<ib::Lid>(WqeDatagram::dlid.get(segment.bytes));
+	to.flow_label = WqeDatagram::flow_label.get(segment.bytes);
+	std::memcpy(to.dgid.raw, segment.bytes + WqeDatagram::dgid, sizeof(to.dgid.raw));
+	to.qpn = WqeDatagram::qpn.get(segment.bytes);
+	to.qkey = WqeDatagram::qkey.get(segment.bytes);
+	return true;
+}
+
+// All that follows the control segment is the card's Memory's to read (key_requests.cpp).
+void take_update(std::span<const std::byte> segments, std::uint32_t key, const QueuePair &qp,
+		 SendRequest &out)
+{
+	UpdateKey &update = out.update_key;
+	update.key = key;
+	update.segments.assign(segments.begin(), segments.end());
+	update.any_domain = qp.kind == QpService::reg_umr;
+	update.may_name_pages = update.any_domain || qp.reserved_lkey;
+	// A key that is free yet has no users.
+	update.ends_use =
+		segments.size() < WqeUmr::size ||
+		!WqeUmr::fail_unless_free.get(reinterpret_cast<const std::uint8_t *>(segments.data()));
+}
+
+// The segments between the control segment and the data; false if they are cut short.
+bool take_operands(SegmentCursor &cursor, const QueuePair &qp, SendRequest &out)
+{
+	if (qp.service == ServiceType::xrc) {
+		WqeXrc xrc;
+		if (!cursor.take(xrc))
+			return false;
+		out.remote_srq = xrc.srqn;
+	}
+	switch (out.opcode) {
+	case SendOpcode::send:
+	case SendOpcode::send_imm:
+		return qp.service != ServiceType::ud || take_datagram(cursor, out);
+	case SendOpcode::rdma_write:
+	case SendOpcode::rdma_write_imm:
+	case SendOpcode::rdma_read:
+		return take_remote(cursor, out);
+	case SendOpcode::compare_swap:
+	case SendOpcode::fetch_add:
+	case SendOpcode::masked_compare_swap:
+	case SendOpcode::masked_fetch_add:
+		return take_remote(cursor, out) && take_atomic(cursor, out);
+	default:
+		return true;
+	}
+}
+
+bool allowed(SendOpcode opcode, const QueuePair &qp)
+{
+	if (qp.kind == QpService::reg_umr)
+		return opcode == SendOpcode::update_key || opcode == SendOpcode::nop;
+	return opcode_allowed(opcode, qp.service);
+}
+
+} // namespace
+
+std::uint8_t send_code(SendOpcode opcode)
+{
+	const auto found =
+		std::ranges::find_if(kOpcodes, [opcode](auto &o) { return o.opcode == opcode; });
+	return found == std::end(kOpcodes) ? std::uint8_t{0} : found->code;
+}
+
+Syndrome decode_send(std::span<const std::byte> wqe, const QueuePair &qp, SendRequest &out)
+{
+	out.clear();
+	out.signalled = true;
+	SegmentCursor cursor(wqe);
+	WqeControl control;
+	if (!cursor.take(control))
+		return Syndrome::local_qp_operation;
+	const auto opcode = send_opcode(WqeControl::opcode.get(control.bytes));
+	out.opcode = opcode.value_or(SendOpcode::nop);
+	out.signalled = WqeControl::completion.get(control.bytes) >= WqeControl::always;
+	out.solicited = WqeControl::solicited.get(control.bytes);
+	out.fence = WqeControl::fence.get(control.bytes) != 0;
+	out.ip_checksum = out.l4_checksum = out.permissive_source = false;
+	out.immediate = WqeControl::immediate.get(control.bytes);
+	if (WqeControl::units.get(control.bytes) * hw::mlx5::wqe_unit != wqe.size() || !opcode ||
+	    !allowed(out.opcode, qp))
+		return Syndrome::local_qp_operation;
+	if (out.opcode == SendOpcode::update_key) {
+		take_update(wqe.subspan(sizeof(control)), out.immediate, qp, out);
+		return Syndrome::none;
+	}
+	if (out.is_local())
+		return Syndrome::none;
+	if (!take_operands(cursor, qp, out) ||
+	    !mellanox_icm::take_pieces(cursor, kInlineMask, out))
+		return Syndrome::local_qp_operation;
+	return check_data(out);
+}
+
+std::uint64_t decode_receive(std::span<const std::byte> segments, std::vector<Piece> &out)
+{
+	out.clear();
+	std::uint64_t sum = 0;
+	for (; segments.size() >= sizeof(WqeData); segments = segments.subspan(sizeof(WqeData))) {
+		WqeData data;
+		std::memcpy(&data, segments.data(), sizeof(data));
+		if (data.lkey == WqeData::terminator_lkey)
+			break;
+		const std::uint32_t length = data.byte_count & ~WqeData::inline_bit;
+		if (length == 0)
+			continue;
+		out.push_back({data.address, data.lkey, length, false});
+		sum += length;
+	}
+	return sum;
+}
+
+} // namespace weft::mlx5

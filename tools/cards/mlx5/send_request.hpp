@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A send request, decoded and checked. It is guest memory: nothing of it is believed before it is
+// copied, and nothing is read twice.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cards/hca/requests.hpp"
+#include "cards/mlx5/queue_pair.hpp"
+
+namespace weft::mlx5
+{
+
+/**
+ * decode_send() - decode a send request
+ * @wqe: a private copy, at most wqe_bytes_max bytes; control segment included
+ * @qp: that it was posted to
+ * @out: the request, but for its slots; of no use after a failure but for signalled
+ *
+ * Every bit pattern gives a request or a syndrome. Keys, addresses and the length against the MTU
+ * or the message limit are not checked here.
+ *
+ * Returns Syndrome::none or the syndrome with which the request shall complete.
+ */
+Syndrome decode_send(std::span<const std::byte> wqe, const QueuePair &qp, SendRequest &out);
+
+/**
+ * decode_receive() - decode the scatter list of a receive request
+ * @segments: a private copy of the data segments
+ * @out: the pieces, in order, without empty ones
+ *
+ * Returns the sum of their lengths.
+ */
+std::uint64_t decode_receive(std::span<const std::byte> segments, std::vector<Piece> &out);
+
+// The code of a request of that kind, as its completion names it.
+std::uint8_t send_code(SendOpcode opcode);
+
+} // namespace weft::mlx5

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What drivers have asked for that the model does not have: each is logged once, and all are
+// counted, so that whoever brings another driver sees what is missing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace weft::mlx5
+{
+
+class Unsupported
+{
+public:
+	explicit Unsupported(std::string card) : card_(std::move(card)) {}
+
+	// On the card's loop. @what: "command", "register" and the like, a constant.
+	void note(std::string_view what, std::uint32_t number);
+	// On any thread.
+	std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+
+private:
+	// Kinds that are logged: a hostile driver may make up any number of them.
+	static constexpr std::size_t kMostLogged = 256;
+
+	const std::string card_;
+	std::set<std::pair<std::string_view, std::uint32_t>> logged_;
+	std::atomic<std::uint64_t> count_{0};
+};
+
+} // namespace weft::mlx5

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Where this card's work comes from: requests as they lie in the queues of a guest.
+#pragma once
+
+#include "cards/hca/work_source.hpp"
+#include "cards/mlx5/names.hpp"
+
+namespace weft::mlx5
+{
+
+struct CardContext;
+
+class WorkQueues final : public WorkSource
+{
+public:
+	explicit WorkQueues(const CardContext &card) : card_(card) {}
+
+	// The index counts blocks of 64 bytes; the doorbell record bounds what is posted.
+	Taken take_send(const hca::QueuePair &qp, std::uint16_t index, SendRequest &request,
+			Syndrome &failure) override;
+	std::uint32_t receives_posted(const hca::QueuePair &qp, std::uint16_t next) const override;
+	Taken take_receive(const hca::QueuePair &qp, std::uint16_t &next,
+			   hca::SharedReceiveQueue *xrc_srq, ReceiveWork &work) override;
+	hca::SharedReceiveQueue *shared_receive_queue(std::uint32_t srqn) const override;
+
+private:
+	const CardContext &card_;
+};
+
+} // namespace weft::mlx5
