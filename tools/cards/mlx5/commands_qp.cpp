@@ -76,6 +76,9 @@ Status Commands::create_qp(Command &command)
 	if (!number)
 		return Status::no_resources;
 	qp->qpn = *number;
+	// Linux makes one when its device is registered and its port's events are listened to.
+	if (qp->kind == QpService::reg_umr)
+		core_.enable_link();
 	card.queue_pairs.insert(*number, std::move(qp));
 	hw::mlx5::object_number.set(command.out.data(), *number);
 	return Status::ok;

@@ -16,6 +16,18 @@ namespace port_change = hw::mlx5::port_change;
 namespace
 {
 
+// Without a command of a driver that registers its device the link comes up after so long.
+constexpr auto kLinkTraining = std::chrono::seconds(1);
+
+// Those by which a driver waits for the link.
+bool is_query(hw::mlx5::Opcode opcode)
+{
+	using hw::mlx5::Opcode;
+	return opcode == Opcode::query_hca_vport_context ||
+	       opcode == Opcode::query_hca_vport_gid || opcode == Opcode::query_hca_vport_pkey ||
+	       opcode == Opcode::query_pages || opcode == Opcode::nop;
+}
+
 std::vector<std::unique_ptr<CardPort>> make_ports(const CardConfig &config)
 {
 	std::vector<std::unique_ptr<CardPort>> ports;
@@ -56,7 +68,8 @@ Core::Core(const CardConfig &config, PciHost &pci_host, Activity &counted, Unsup
 	       .diagnostics = diagnostics,
 	       .ports = ports}),
       transport(make_transport(context)), health(host.loop()), command_queue(host.loop(), *this),
-      doorbells(*this), commands_(*this), original_identity_(identity)
+      doorbells(*this), commands_(*this), original_identity_(identity),
+      link_training_(host.loop(), [this] { enable_link(); })
 {
 	close();
 	set_bus_master(host.bus_master());
@@ -91,12 +104,31 @@ void Core::open()
 	for (auto &port : ports) {
 		port->set_opened(true);
 		port->info().set_phys_state(ib::PhysState::polling);
-		port->fabric_port().enable();
 	}
+	link_training_.arm(kLinkTraining);
+}
+
+// mlx5_ib does not listen to events of its port before it has registered its device, and then never
+// looks at what the events before were about: ib_sa would not have the subnet manager's address. The
+// links of real cards come up seconds after INIT_HCA. Here they wait for the driver, while it makes
+// objects or sends datagrams to the card's agents.
+void Core::await_driver()
+{
+	if (link_training_.armed())
+		link_training_.arm(kLinkTraining);
+}
+
+void Core::enable_link()
+{
+	link_training_.cancel();
+	for (auto &port : ports)
+		if (port->opened())
+			port->fabric_port().enable();
 }
 
 void Core::close()
 {
+	link_training_.cancel();
 	for (auto &port : ports) {
 		if (!port->opened())
 			continue;
@@ -250,6 +282,8 @@ GuestMemory *Core::command_memory()
 hw::mlx5::Status Core::execute(Command &command)
 {
 	Activity::add(activity.commands);
+	if (!is_query(command.opcode))
+		await_driver();
 	return commands_.execute(command);
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/loop.hpp"
 #include "cards/hca/activity.hpp"
 #include "cards/hca/agents.hpp"
 #include "cards/hca/port_link.hpp"
@@ -42,6 +43,8 @@ public:
 	void close();
 	// INIT_HCA.
 	void open();
+	// The link's training ends now, if it is in training.
+	void enable_link();
 	void set_bus_master(bool on);
 	// The card fails: health reports @syndrome, and it executes nothing any more.
 	void fail(std::uint32_t syndrome);
@@ -101,6 +104,7 @@ private:
 	void command_done(std::uint32_t eqn, unsigned slot) override;
 
 	void link_changed(unsigned port, bool was_down);
+	void await_driver();
 	void interrupt(unsigned vector);
 	void set_queue_address(std::uint32_t low);
 
@@ -108,6 +112,8 @@ private:
 	const fabric::NodeIdentity original_identity_;
 	std::uint32_t queue_high_ = 0; // as the driver wrote them
 	std::uint32_t queue_low_ = 0;
+	// Until it fires the link is in training.
+	Timer link_training_;
 	// The last member: packets stop coming before anything else goes.
 	std::vector<std::unique_ptr<PortLink>> links_;
 };
