@@ -25,7 +25,8 @@ public:
 
 private:
 	bool post(std::uint32_t cqn, const hw::mlx5::Cqe &cqe, bool solicited);
-	std::uint32_t owner_index(const hca::QueuePair &qp, std::uint32_t xrc_srqn) const;
+	std::uint32_t owner_index(const hca::QueuePair &qp, std::uint32_t xrc_srqn,
+				  bool is_receive) const;
 
 	const CardContext &card_;
 };

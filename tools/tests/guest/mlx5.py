@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The ConnectX-5 under Debian's drivers and programs: towards another, and towards a ConnectX-2."""
+import json
+import re
+
+from lab.testing import test
+
+from stock import check, complaints, guests, ping, served
+from stock import interfaces_up as ipoib_up
+
+# node2 has the card of the other model.
+MIXED = """
+[[switch]]
+name = "switch1"
+[[host]]
+name = "node1"
+model = "mlx5"
+[[host]]
+name = "node2"
+model = "{peer}"
+[[link]]
+ends = ["node1", "switch1"]
+[[link]]
+ends = ["node2", "switch1"]
+"""
+CLIENTS = "ib_uverbs ib_umad ib_ipoib rdma_ucm"
+DRIVERS = {"mlx5": "mlx5_ib", "mlx4": "mlx4_ib"}
+EXCHANGES = 300
+# What mlx5_core says of a card without a vendor-specific capability and without a clock; a real card of the model has both.
+EXPECTED = re.compile(r"Failed to get valid vendor specific ID|invalid device_frequency_khz")
+
+
+def unexpected(node):
+    return "\n".join(line for line in complaints(node).splitlines() if not EXPECTED.search(line))
+
+
+def load(node, model):
+    node.run(f"modprobe {DRIVERS[model]} && modprobe -a {CLIENTS}", timeout=90)
+    node.wait_for(f"grep -q ACTIVE /sys/class/infiniband/{model}_0/ports/1/state", timeout=60, what=f"an active port of {model}_0")
+
+
+def works(node1, node2, fabric, peer):
+    node1.run("dmesg -C")
+    load(node1, "mlx5")
+    load(node2, peer)
+    with check("it sees the card for what it is"):
+        said = node1.run("ibv_devinfo -v").out
+        for what in ("hca_id:\tmlx5_0", "vendor_part_id:\t\t\t4119", "fw_ver:\t\t\t\t16.35.2000", "active_mtu:\t\t4096", "link_layer:\t\tInfiniBand"):
+            assert what in said, said
+    ipoib_up(node1, node2)
+    with check("pings pass either way, and in fragments"):
+        ping(node1, node2, "10.0.0.2", 100)
+        ping(node2, node1, "10.0.0.1", 100)
+        ping(node1, node2, "10.0.0.2", 20, "-f -s 5000")
+    for transport in ("rc", "uc", "ud", "srq"):
+        size = "-m 2048 -s 4096" if transport != "ud" else "-s 1024"
+        for events in ("", "-e"):
+            with check(f"ibv_{transport}_pingpong {events} passes between the two cards"):
+                for out in served(node1, node2, f"ibv_{transport}_pingpong -c {events} -n {EXCHANGES} {size}"):
+                    assert f"{EXCHANGES} iters in" in out and "invalid data" not in out, out
+    with check("ibv_xsrq_pingpong passes between the two cards"):
+        for out in served(node1, node2, "ibv_xsrq_pingpong -n 20"):
+            assert "invalid" not in out, out
+    with check("rping connects through the connection manager, both ways"):
+        for server, client, address in ((node1, node2, "10.0.0.1"), (node2, node1, "10.0.0.2")):
+            served(server, client, f"rping -c -v -C 20 -a", server_command=f"rping -s -v -C 20 -a {address}", address=address, port=7174)
+    with check("infiniband-diags sees the fabric by the card's port"):
+        seen = node1.run("ibnetdiscover").out
+        assert '"node1' in seen and '"node2' in seen and '"switch1' in seen, seen
+        assert "SMINFO_MASTER" in node1.run("sminfo").out
+        assert node1.run("saquery NR").out.count("NodeRecord dump") >= 3
+    with check("programs that are killed leave nothing behind"):
+        node1.run("timeout -s KILL 1 ibv_rc_pingpong", check=False)
+        for out in served(node1, node2, "ibv_rc_pingpong -c -n 100"):
+            assert "100 iters in" in out, out
+    with check("the driver asked for nothing that the card does not have, and has nothing to complain of"):
+        assert unexpected(node1) == "", unexpected(node1)
+        counted = json.loads(fabric.weft("--json", "counters", "--cards"))["node1"]
+        assert counted["unsupported"] == 0, counted
+    with check("the driver unloads, and loads again"):
+        node1.run("modprobe -r ib_ipoib rdma_ucm ib_umad mlx5_ib; modprobe -r mlx5_core", timeout=90)
+        load(node1, "mlx5")
+        assert unexpected(node1) == "", unexpected(node1)
+
+
+@test(kernels=("stock",), timeout=240)
+def works_beside_a_connectx_2(lab):
+    """mlx5_core and mlx5_ib probe the card; IPoIB and every kind of queue pair work towards a ConnectX-2; the drivers reload."""
+    with guests(lab, MIXED.format(peer="mlx4")) as (fabric, (node1, node2)):
+        works(node1, node2, fabric, "mlx4")
+
+
+@test(kernels=(), also=("stock",), timeout=240)
+def works_beside_another(lab):
+    """The same between two of them."""
+    with guests(lab, MIXED.format(peer="mlx5")) as (fabric, (node1, node2)):
+        works(node1, node2, fabric, "mlx5")
+
+
+@test(kernels=(), also=("stock",), timeout=400)
+def perftest_between_two_cards(lab):
+    """perftest's operations by RC, UC and UD, each way, between a ConnectX-5 and a ConnectX-2."""
+    with guests(lab, MIXED.format(peer="mlx4")) as (_, (node1, node2)):
+        load(node1, "mlx5")
+        load(node2, "mlx4")
+        ipoib_up(node1, node2)
+        for server, client, address in ((node1, node2, "10.0.0.1"), (node2, node1, "10.0.0.2")):
+            for operation, transports in (("send", "RC UC UD XRC"), ("write", "RC UC XRC"), ("read", "RC XRC"), ("atomic", "RC XRC")):
+                for transport in transports.split():
+                    for kind in ("bw", "lat"):
+                        length = "" if operation == "atomic" else "-s 1024"
+                        with check(f"ib_{operation}_{kind} over {transport} completes"):
+                            served(server, client, f"ib_{operation}_{kind} -F -c {transport} -n 300 {length}", address=address)
