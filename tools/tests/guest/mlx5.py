@@ -63,7 +63,10 @@ def works(node1, node2, fabric, peer):
             assert "invalid" not in out, out
     with check("rping connects through the connection manager, both ways"):
         for server, client, address in ((node1, node2, "10.0.0.1"), (node2, node1, "10.0.0.2")):
-            served(server, client, f"rping -c -v -C 20 -a", server_command=f"rping -s -v -C 20 -a {address}", address=address, port=7174)
+            serving = server.spawn(f"rping -s -C 20 -a {address}")
+            server.wait_for("rdma resource show cm_id | grep -q LISTEN", timeout=30, what="rping to listen")
+            client.run(f"rping -c -v -C 20 -a {address}", timeout=60)
+            serving.wait(60)
     with check("infiniband-diags sees the fabric by the card's port"):
         seen = node1.run("ibnetdiscover").out
         assert '"node1' in seen and '"node2' in seen and '"switch1' in seen, seen
