@@ -152,8 +152,8 @@ struct QueryIssi {
 };
 
 struct ManagePages {
-	static constexpr Field count{0x0c, 31, 0};        /* in QUERY_PAGES' output and the input */
-	static constexpr Field count_out{0x08, 31, 0};    /* in MANAGE_PAGES' output */
+	static constexpr Field count{0x0c, 31, 0};     /* in QUERY_PAGES' output and the input */
+	static constexpr Field count_out{0x08, 31, 0}; /* in MANAGE_PAGES' output */
 	static constexpr std::uint32_t op_cannot_give = 0;
 	static constexpr std::uint32_t op_give = 1;
 	static constexpr std::uint32_t op_take = 2;

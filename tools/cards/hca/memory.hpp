@@ -126,7 +126,8 @@ constexpr bool is_remote(KeyAccess access)
 	return access >= KeyAccess::remote_read;
 }
 
-// Appends @ranges as host memory to @out, for an access of that kind. On an error @out is as before.
+// Appends @ranges as host memory to @out, for an access of that kind. On an error @out is as
+// before.
 MemoryError to_segments(const GuestMemory *memory, KeyAccess access,
 			std::span<const BusRange> ranges, std::vector<MemorySegment> &out);
 

@@ -44,15 +44,15 @@ struct Datagram {
 	static constexpr std::uint32_t own_qkey = 1u << 31;
 };
 
-// UpdateKey - a work request on a key in the card's own terms: the engine gives it back to the card's
-// Memory when all requests that it has to wait for have completed.
+// UpdateKey - a work request on a key in the card's own terms: the engine gives it back to the
+// card's Memory when all requests that it has to wait for have completed.
 struct UpdateKey {
 	std::uint32_t key = 0;
-	// The key may be in use: requests before this one complete first, and packets under way lose
-	// their access.
+	// The key may be in use: requests before this one complete first, and packets under way
+	// lose their access.
 	bool ends_use = false;
-	// The queue pair is the operating system's: it may name pages by their addresses, and keys of
-	// any protection domain.
+	// The queue pair is the operating system's: it may name pages by their addresses, and keys
+	// of any protection domain.
 	bool may_name_pages = false;
 	bool any_domain = false;
 	std::vector<std::byte> segments; // as they lie in the request, behind its control segment

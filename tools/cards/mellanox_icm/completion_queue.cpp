@@ -19,9 +19,8 @@ CompletionQueue::CompletionQueue(const Services &services, std::uint32_t cqn,
     : services_(services), cqn_(cqn), owner_(settings.owner), index_mask_(settings.index_mask),
       uar_page_(settings.uar_page), eqn_(settings.eqn), buffer_(settings.buffer),
       log_size_(settings.log_size), overrun_ignore_(settings.overrun_ignore),
-      record_(settings.record),
-      notifier_(services.loop, settings.index_mask,
-		[this] { services_.events.completion(eqn_, cqn_); })
+      record_(settings.record), notifier_(services.loop, settings.index_mask,
+					  [this] { services_.events.completion(eqn_, cqn_); })
 {
 	notifier_.set_moderation(settings.moderation_count, settings.moderation_period);
 	const bool solicited = settings.state == cq_state::armed_solicited;

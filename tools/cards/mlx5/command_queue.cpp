@@ -117,9 +117,9 @@ CommandQueue::Delivery CommandQueue::run(const CommandEntry &entry, GuestMemory 
 	if (status != hw::mlx5::Status::ok) {
 		std::ranges::fill(out_, std::uint8_t{0});
 		OutputHead::status.set(out_.data(), static_cast<std::uint32_t>(status));
-		OutputHead::syndrome.set(out_.data(),
-					 static_cast<std::uint32_t>(command.opcode) << 16 |
-						 static_cast<std::uint32_t>(status));
+		OutputHead::syndrome.set(out_.data(), static_cast<std::uint32_t>(command.opcode)
+								      << 16 |
+							      static_cast<std::uint32_t>(status));
 	}
 	return write_output(memory, place) ? Delivery::ok : Delivery::bad_output_pointer;
 }

@@ -103,8 +103,7 @@ ib::Gid group_of(const Command &command)
 
 Status Commands::attach_to_mcg(Command &command)
 {
-	const QueuePair *const qp =
-		core_.context.queue_pair(McgMember::qpn.get(command.in.data()));
+	const QueuePair *const qp = core_.context.queue_pair(McgMember::qpn.get(command.in.data()));
 	if (!qp || qp->service != ServiceType::ud || qp->special >= 0)
 		return Status::bad_resource;
 	return core_.groups.attach(group_of(command), *qp) ? Status::ok : Status::exceeds_limit;

@@ -68,8 +68,7 @@ Status Commands::create_qp(Command &command)
 	const PageLayout layout{.log_page_size = QpContext::log_page_size.get(context),
 				.page_offset = QpContext::page_offset.get(context),
 				.bytes = qp->buffer_bytes()};
-	if (const Status status =
-		    make_pages(command, hw::mlx5::pages_offset, layout, qp->buffer);
+	if (const Status status = make_pages(command, hw::mlx5::pages_offset, layout, qp->buffer);
 	    status != Status::ok)
 		return status;
 	const auto number = core_.qpns.take();
@@ -106,9 +105,7 @@ Status Commands::rst2init_qp(Command &command)
 				Required::to_init, static_cast<unsigned>(core_.ports.size()),
 				qp->kind, changed))
 		return Status::bad_parameter;
-	changed.special = qp->kind == QpService::qp0   ? 0
-			  : qp->kind == QpService::qp1 ? 1
-						       : -1;
+	changed.special = qp->kind == QpService::qp0 ? 0 : qp->kind == QpService::qp1 ? 1 : -1;
 	if (changed.special >= 0) {
 		std::uint32_t &place =
 			core_.context.special_qpns[2u * static_cast<unsigned>(changed.special) +

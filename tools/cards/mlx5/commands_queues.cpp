@@ -33,8 +33,8 @@ Status Commands::create_eq(Command &command)
 	if (const Status status = make_pages(command, hw::mlx5::pages_offset, layout, pages);
 	    status != Status::ok)
 		return status;
-	const auto number = core_.events.create(settings, std::move(pages),
-						hw::mlx5::eq_event_mask.get(in));
+	const auto number =
+		core_.events.create(settings, std::move(pages), hw::mlx5::eq_event_mask.get(in));
 	if (!number)
 		return Status::no_resources;
 	hw::mlx5::event_queue_number.set(command.out.data(), *number);
@@ -91,22 +91,21 @@ Status Commands::create_cq(Command &command)
 	if (!core_.events.find(settings.eqn))
 		return Status::bad_resource;
 	PageList pages;
-	if (const Status status = make_pages(
-		    command, hw::mlx5::pages_offset,
-		    cq_layout(context, settings.log_size, settings.large_slots), pages);
+	if (const Status status =
+		    make_pages(command, hw::mlx5::pages_offset,
+			       cq_layout(context, settings.log_size, settings.large_slots), pages);
 	    status != Status::ok)
 		return status;
 	const auto number = core_.cqns.take();
 	if (!number)
 		return Status::no_resources;
 	auto &queue = core_.context.completion_queues.insert(
-		*number, std::make_unique<CompletionQueue>(
-				 CompletionQueue::Services{core_.memory, core_.events,
-							   core_.host.loop()},
-				 *number, settings, std::move(pages)));
-	queue.set_moderation(
-		static_cast<std::uint16_t>(CqContext::moderation_count.get(context)),
-		static_cast<std::uint16_t>(CqContext::moderation_period.get(context)));
+		*number,
+		std::make_unique<CompletionQueue>(
+			CompletionQueue::Services{core_.memory, core_.events, core_.host.loop()},
+			*number, settings, std::move(pages)));
+	queue.set_moderation(static_cast<std::uint16_t>(CqContext::moderation_count.get(context)),
+			     static_cast<std::uint16_t>(CqContext::moderation_period.get(context)));
 	hw::mlx5::object_number.set(command.out.data(), *number);
 	return Status::ok;
 }
@@ -147,12 +146,11 @@ Status Commands::modify_cq(Command &command)
 					       std::uint16_t now) {
 			return selected & bit ? static_cast<std::uint16_t>(value) : now;
 		};
-		queue->set_moderation(choose(ModifyCq::select_count,
-					     CqContext::moderation_count.get(context),
-					     queue->moderation_count()),
-				      choose(ModifyCq::select_period,
-					     CqContext::moderation_period.get(context),
-					     queue->moderation_period()));
+		queue->set_moderation(
+			choose(ModifyCq::select_count, CqContext::moderation_count.get(context),
+			       queue->moderation_count()),
+			choose(ModifyCq::select_period, CqContext::moderation_period.get(context),
+			       queue->moderation_period()));
 		return Status::ok;
 	}
 	if (command.op_modifier != ModifyCq::op_resize)

@@ -36,8 +36,8 @@ std::uint64_t bytes_of(const SharedReceiveQueue::Settings &settings)
 // The queue that a command names; null if there is none of that kind.
 SharedReceiveQueue *named(Core &core, const Command &command, bool xrc)
 {
-	SharedReceiveQueue *const queue = core.context.shared_receive_queue(
-		hw::mlx5::object_number.get(command.in.data()));
+	SharedReceiveQueue *const queue =
+		core.context.shared_receive_queue(hw::mlx5::object_number.get(command.in.data()));
 	return queue && queue->settings().xrc == xrc ? queue : nullptr;
 }
 
@@ -62,8 +62,7 @@ Status Commands::create_xrc_srq(Command &command)
 	SharedReceiveQueue::Settings settings{
 		.xrc = true,
 		.log_size = static_cast<std::uint8_t>(XrcSrqContext::log_size.get(context)),
-		.log_stride =
-			static_cast<std::uint8_t>(4 + XrcSrqContext::log_stride.get(context)),
+		.log_stride = static_cast<std::uint8_t>(4 + XrcSrqContext::log_stride.get(context)),
 		.pd = XrcSrqContext::pd.get(context),
 		.xrc_domain = static_cast<std::uint16_t>(XrcSrqContext::xrc_domain.get(context)),
 		.cqn = XrcSrqContext::cqn.get(context),
@@ -146,8 +145,8 @@ Status Commands::modify_rmp(Command &command)
 		return Status::bad_resource;
 	const std::uint8_t *const in = command.in.data();
 	if (rmp_command::bitmask.get(in) & rmp_command::set_limit)
-		queue->arm_limit(static_cast<std::uint16_t>(WqContext::limit.get(
-			in + rmp_command::context + RmpContext::work_queue)));
+		queue->arm_limit(static_cast<std::uint16_t>(
+			WqContext::limit.get(in + rmp_command::context + RmpContext::work_queue)));
 	return Status::ok;
 }
 

@@ -92,7 +92,8 @@ bool CompletionWriter::failed(const hca::QueuePair &qp, std::uint32_t cqn, const
 	Cqe cqe{};
 	set_opcode(cqe, failure.is_send ? CqeOpcode::requester_error : CqeOpcode::responder_error);
 	Cqe::srqn.set(cqe.bytes, owner_index(qp, failure.srqn, !failure.is_send));
-	Cqe::syndrome.set(cqe.bytes, static_cast<std::uint32_t>(mellanox_icm::cqe_syndrome(failure.syndrome)));
+	Cqe::syndrome.set(cqe.bytes,
+			  static_cast<std::uint32_t>(mellanox_icm::cqe_syndrome(failure.syndrome)));
 	Cqe::qpn.set(cqe.bytes, qp.qpn);
 	Cqe::wqe_counter.set(cqe.bytes, failure.index);
 	return post(cqn, cqe, true);

@@ -23,9 +23,9 @@ constexpr auto kLinkTraining = std::chrono::seconds(1);
 bool is_query(hw::mlx5::Opcode opcode)
 {
 	using hw::mlx5::Opcode;
-	return opcode == Opcode::query_hca_vport_context ||
-	       opcode == Opcode::query_hca_vport_gid || opcode == Opcode::query_hca_vport_pkey ||
-	       opcode == Opcode::query_pages || opcode == Opcode::nop;
+	return opcode == Opcode::query_hca_vport_context || opcode == Opcode::query_hca_vport_gid ||
+	       opcode == Opcode::query_hca_vport_pkey || opcode == Opcode::query_pages ||
+	       opcode == Opcode::nop;
 }
 
 std::vector<std::unique_ptr<CardPort>> make_ports(const CardConfig &config)
@@ -55,8 +55,7 @@ Core::Core(const CardConfig &config, PciHost &pci_host, Activity &counted, Unsup
       events(
 	      memory, [this](unsigned vector) { interrupt(vector); },
 	      [this](bool unreachable) {
-		      fail(unreachable ? hw::mlx5::health::eq_error
-				       : hw::mlx5::health::eq_overrun);
+		      fail(unreachable ? hw::mlx5::health::eq_error : hw::mlx5::health::eq_overrun);
 	      }),
       ports(make_ports(config)), agents(identity, ports, host.loop(), *this, trusted),
       context({.name = config.name,
@@ -109,9 +108,9 @@ void Core::open()
 }
 
 // mlx5_ib does not listen to events of its port before it has registered its device, and then never
-// looks at what the events before were about: ib_sa would not have the subnet manager's address. The
-// links of real cards come up seconds after INIT_HCA. Here they wait for the driver, while it makes
-// objects or sends datagrams to the card's agents.
+// looks at what the events before were about: ib_sa would not have the subnet manager's address.
+// The links of real cards come up seconds after INIT_HCA. Here they wait for the driver, while it
+// makes objects or sends datagrams to the card's agents.
 void Core::await_driver()
 {
 	if (link_training_.armed())

@@ -33,8 +33,7 @@ class Core final : private SubnetAgent::Host, private CommandQueue::Executor
 {
 public:
 	// @activity and @unsupported outlive it.
-	Core(const CardConfig &config, PciHost &host, Activity &activity,
-	     Unsupported &unsupported);
+	Core(const CardConfig &config, PciHost &host, Activity &activity, Unsupported &unsupported);
 	~Core() override;
 
 	// To the state after power-on.

@@ -95,8 +95,8 @@ public:
 	// The commands of the bits of @slots have completed, reported to queue @eqn.
 	void commands_done(std::uint32_t eqn, std::uint32_t slots);
 
-	// Commands. create(): the number, or nothing if all are in use; @events: a bit for each type
-	// that goes to the queue from now on.
+	// Commands. create(): the number, or nothing if all are in use; @events: a bit for each
+	// type that goes to the queue from now on.
 	std::optional<std::uint32_t> create(const EventQueue::Settings &settings, PageList pages,
 					    std::uint64_t events);
 	bool remove(std::uint32_t number);

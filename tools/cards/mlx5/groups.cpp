@@ -32,8 +32,9 @@ bool MulticastGroups::attach(const ib::Gid &gid, const QueuePair &qp)
 bool MulticastGroups::detach(const ib::Gid &gid, std::uint32_t qpn)
 {
 	const auto found = groups_.find(gid);
-	if (found == groups_.end() ||
-	    !std::erase_if(found->second, [qpn](const Member &member) { return member.qpn == qpn; }))
+	if (found == groups_.end() || !std::erase_if(found->second, [qpn](const Member &member) {
+		    return member.qpn == qpn;
+	    }))
 		return false;
 	if (found->second.empty())
 		groups_.erase(found);

@@ -32,15 +32,15 @@ public:
 	std::uint32_t nic_interface() const { return nic_interface_; }
 	void set_nic_interface(std::uint32_t state) { nic_interface_ = state; }
 
-	// Hundredths of a second, never 0: it follows from the time when it is read, so that it costs
-	// nothing and stands still with the guest in virtual time.
+	// Hundredths of a second, never 0: it follows from the time when it is read, so that it
+	// costs nothing and stands still with the guest in virtual time.
 	std::uint32_t counter() const
 	{
 		constexpr std::uint32_t bits = 0xffffff;
 		if (frozen_)
 			return frozen_;
-		const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(
-			loop_.now() - start_);
+		const auto passed =
+			std::chrono::duration_cast<std::chrono::milliseconds>(loop_.now() - start_);
 		const auto count = static_cast<std::uint32_t>(passed.count() / 10) & bits;
 		return count ? count : 1;
 	}

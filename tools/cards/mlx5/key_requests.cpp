@@ -59,8 +59,7 @@ MemoryError MemoryKeys::read_list(const UpdateKey &request, const KeyUse &user,
 				  std::vector<std::byte> &out) const
 {
 	const std::uint8_t *const head = bytes_of(request);
-	const std::size_t size =
-		std::size_t{WqeUmr::octwords.get(head)} * hw::mlx5::octword;
+	const std::size_t size = std::size_t{WqeUmr::octwords.get(head)} * hw::mlx5::octword;
 	const std::span<const std::byte> rest = std::span(request.segments).subspan(kListOffset);
 	if (WqeUmr::inline_list.get(head)) {
 		if (size > rest.size())
@@ -148,8 +147,8 @@ MemoryError MemoryKeys::update_key(const UpdateKey &request, const KeyUse &user)
 	    (WqeUmr::fail_unless_free.get(head) && !key->free) ||
 	    (WqeUmr::fail_if_free.get(head) && key->free))
 		return MemoryError::bad_request;
-	const std::uint32_t shift = mask & umr::page_size ? MkeyContext::log_page_size.get(context)
-							  : key->page_shift;
+	const std::uint32_t shift =
+		mask & umr::page_size ? MkeyContext::log_page_size.get(context) : key->page_shift;
 	const bool has_pages = key->mode == MkeyMode::pages || key->mode == MkeyMode::equal_pieces;
 	if (has_pages && (mask & umr::page_size) &&
 	    (shift < limits::kLeastPageShift || shift > limits::kMostPageShift))
@@ -161,11 +160,11 @@ MemoryError MemoryKeys::update_key(const UpdateKey &request, const KeyUse &user)
 		// is checked when it is used.
 		if (!key->indirect() && !request.may_name_pages)
 			return MemoryError::permission;
-		const std::uint64_t first =
-			WqeUmr::has_offset.get(head)
-				? std::uint64_t{WqeUmr::offset_high.get(head)} << 16 |
-					  WqeUmr::offset_low.get(head)
-				: 0;
+		const std::uint64_t first = WqeUmr::has_offset.get(head)
+						    ? std::uint64_t{WqeUmr::offset_high.get(head)}
+								      << 16 |
+							      WqeUmr::offset_low.get(head)
+						    : 0;
 		// Linux pads every list to 64 bytes, beyond the room of its smallest keys.
 		const std::uint64_t room = (std::uint64_t{key->octwords} + 3) & ~std::uint64_t{3};
 		if (key->mode == MkeyMode::physical || first > room || octwords > room - first)

@@ -51,8 +51,8 @@ constexpr std::uint32_t kReceiveWqeBytes = 512;
 // Pages of queues and keys have 2^12 to 2^31 bytes.
 constexpr unsigned kLeastPageShift = 12;
 constexpr unsigned kMostPageShift = 31;
-// Addresses of pages, and pieces of memory keys, that all objects of a card name together: each takes
-// 8 or 24 bytes of the daemon's memory.
+// Addresses of pages, and pieces of memory keys, that all objects of a card name together: each
+// takes 8 or 24 bytes of the daemon's memory.
 constexpr std::size_t kMostPages = std::size_t{1} << 22;
 // Of one key: pages, and pieces that name other keys, which may do so again so many times.
 constexpr std::size_t kMostKeyPages = std::size_t{1} << 20;

@@ -135,15 +135,14 @@ MemoryError MemoryKeys::pieces(const MemoryKey &key, const KeyUse &use, std::uin
 	for (; length; ++piece) {
 		if (piece == key.pieces.end())
 			return MemoryError::translation;
-		const std::uint64_t begin =
-			piece == key.pieces.begin() ? 0 : std::prev(piece)->end;
+		const std::uint64_t begin = piece == key.pieces.begin() ? 0 : std::prev(piece)->end;
 		if (piece->end == begin)
 			continue;
 		const std::uint64_t step = std::min(length, piece->end - offset);
 		KeyUse inner = use;
 		inner.key = piece->key;
-		if (const MemoryError error = resolve(inner, piece->address + (offset - begin),
-						      step, depth, out);
+		if (const MemoryError error =
+			    resolve(inner, piece->address + (offset - begin), step, depth, out);
 		    error != MemoryError::none)
 			return error;
 		offset += step;
@@ -200,8 +199,7 @@ MemoryKeys::Created MemoryKeys::create(const std::uint8_t *context, std::uint32_
 	if (key->mode != MkeyMode::physical && octwords) {
 		if (octwords > key->octwords || octwords > list.size() / hw::mlx5::octword)
 			return Created::bad_parameter;
-		if (write_list(*key, 0,
-			       std::as_bytes(list.first(octwords * hw::mlx5::octword))) !=
+		if (write_list(*key, 0, std::as_bytes(list.first(octwords * hw::mlx5::octword))) !=
 		    MemoryError::none)
 			return Created::limit;
 	}

@@ -55,10 +55,7 @@ struct MemoryKey {
 	PageShare share; // of the card's budget, for the lists
 
 	std::uint32_t number() const { return index << 8 | variant; }
-	bool indirect() const
-	{
-		return mode == MkeyMode::pieces || mode == MkeyMode::equal_pieces;
-	}
+	bool indirect() const { return mode == MkeyMode::pieces || mode == MkeyMode::equal_pieces; }
 };
 
 class MemoryKeys final : public Memory

@@ -52,21 +52,22 @@ bool PageList::walk(std::uint64_t offset, std::size_t size, Piece &&piece) const
 	return true;
 }
 
-bool PageList::read(const GuestMemory *memory, std::uint64_t offset, std::span<std::byte> data) const
+bool PageList::read(const GuestMemory *memory, std::uint64_t offset,
+		    std::span<std::byte> data) const
 {
-	return memory && walk(offset, data.size(),
-			      [&](std::uint64_t bus, std::size_t at, std::size_t size) {
-				      return memory->read(bus, data.subspan(at, size));
-			      });
+	return memory &&
+	       walk(offset, data.size(), [&](std::uint64_t bus, std::size_t at, std::size_t size) {
+		       return memory->read(bus, data.subspan(at, size));
+	       });
 }
 
 bool PageList::write(GuestMemory *memory, std::uint64_t offset,
 		     std::span<const std::byte> data) const
 {
-	return memory && walk(offset, data.size(),
-			      [&](std::uint64_t bus, std::size_t at, std::size_t size) {
-				      return memory->write(bus, data.subspan(at, size));
-			      });
+	return memory &&
+	       walk(offset, data.size(), [&](std::uint64_t bus, std::size_t at, std::size_t size) {
+		       return memory->write(bus, data.subspan(at, size));
+	       });
 }
 
 } // namespace weft::mlx5

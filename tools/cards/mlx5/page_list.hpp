@@ -74,9 +74,9 @@ private:
 
 // PageLayout - what a queue's context says of the pages.
 struct PageLayout {
-	unsigned log_page_size = 0;  // less 12
+	unsigned log_page_size = 0;    // less 12
 	std::uint32_t page_offset = 0; // of the queue in its first page, in 64ths of a page
-	std::uint64_t bytes = 0;     // of the queue
+	std::uint64_t bytes = 0;       // of the queue
 };
 
 class PageList
@@ -99,10 +99,14 @@ public:
 	}
 	// False if some of it cannot be reached; a write may have been done in part.
 	bool read(const GuestMemory *memory, std::uint64_t offset, std::span<std::byte> data) const;
-	bool write(GuestMemory *memory, std::uint64_t offset, std::span<const std::byte> data) const;
+	bool write(GuestMemory *memory, std::uint64_t offset,
+		   std::span<const std::byte> data) const;
 
 	unsigned log_page_size() const { return shift_ - 12; }
-	std::uint32_t page_offset() const { return static_cast<std::uint32_t>(start_ >> (shift_ - 6)); }
+	std::uint32_t page_offset() const
+	{
+		return static_cast<std::uint32_t>(start_ >> (shift_ - 6));
+	}
 
 private:
 	template<typename Piece>

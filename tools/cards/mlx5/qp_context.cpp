@@ -23,8 +23,8 @@ std::uint8_t byte(const Field &field, const std::uint8_t *base)
 	return static_cast<std::uint8_t>(field.get(base));
 }
 
-// The transport's kind of service. QP0, QP1 send and receive datagrams; a queue pair for UMR requests
-// sends nothing at all.
+// The transport's kind of service. QP0, QP1 send and receive datagrams; a queue pair for UMR
+// requests sends nothing at all.
 std::optional<ServiceType> service_of(QpService kind)
 {
 	switch (kind) {
@@ -126,7 +126,8 @@ bool create(const std::uint8_t *context, QueuePair &qp)
 	qp.has_send_queue = !QpContext::no_send_queue.get(context);
 	qp.log_send_blocks = byte(QpContext::log_sq_size, context);
 	qp.log_receive_size = byte(QpContext::log_rq_size, context);
-	qp.log_receive_stride = static_cast<std::uint8_t>(4 + byte(QpContext::log_rq_stride, context));
+	qp.log_receive_stride =
+		static_cast<std::uint8_t>(4 + byte(QpContext::log_rq_stride, context));
 	return receive <= QpContext::no_queue && qp.record % 8 == 0 &&
 	       qp.log_receive_stride <= 9; // limits::kReceiveWqeBytes
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What this card keeps for a queue pair in addition to what every one has: where its work queues lie.
+// What this card keeps for a queue pair in addition to what every one has: where its work queues
+// lie.
 #pragma once
 
 #include <cstdint>

@@ -49,7 +49,8 @@ constexpr struct {
 
 std::optional<SendOpcode> send_opcode(std::uint32_t code)
 {
-	const auto found = std::ranges::find_if(kOpcodes, [code](auto &o) { return o.code == code; });
+	const auto found =
+		std::ranges::find_if(kOpcodes, [code](auto &o) { return o.code == code; });
 	return found == std::end(kOpcodes) ? std::nullopt : std::optional(found->opcode);
 }
 
@@ -121,9 +122,9 @@ void take_update(std::span<const std::byte> segments, std::uint32_t key, const Q
 	update.any_domain = qp.kind == QpService::reg_umr;
 	update.may_name_pages = update.any_domain || qp.reserved_lkey;
 	// A key that is free yet has no users.
-	update.ends_use =
-		segments.size() < WqeUmr::size ||
-		!WqeUmr::fail_unless_free.get(reinterpret_cast<const std::uint8_t *>(segments.data()));
+	update.ends_use = segments.size() < WqeUmr::size ||
+			  !WqeUmr::fail_unless_free.get(
+				  reinterpret_cast<const std::uint8_t *>(segments.data()));
 }
 
 // The segments between the control segment and the data; false if they are cut short.
@@ -193,8 +194,7 @@ Syndrome decode_send(std::span<const std::byte> wqe, const QueuePair &qp, SendRe
 	}
 	if (out.is_local())
 		return Syndrome::none;
-	if (!take_operands(cursor, qp, out) ||
-	    !mellanox_icm::take_pieces(cursor, kInlineMask, out))
+	if (!take_operands(cursor, qp, out) || !mellanox_icm::take_pieces(cursor, kInlineMask, out))
 		return Syndrome::local_qp_operation;
 	return check_data(out);
 }

@@ -54,9 +54,8 @@ void address_smp(const CardPort &port, const Datagram &address, packet::Headers 
 	headers.lrh.set_vl(ib::vl_management);
 	headers.lrh.set_sl(0);
 	headers.lrh.dlid = address.dlid;
-	headers.lrh.slid = address.dlid == ib::lid_permissive
-				   ? ib::lid_permissive
-				   : source_lid(port, address.path_bits);
+	headers.lrh.slid = address.dlid == ib::lid_permissive ? ib::lid_permissive
+							      : source_lid(port, address.path_bits);
 	headers.bth.pkey = ib::pkey_default_full;
 }
 
