@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The command interface, bringing the card up and down, capabilities and health.
+#include <functional>
+
+#include "cards/mlx5/limits.hpp"
+#include "cards/mlx5/tests/tiny_driver.hpp"
+
+namespace weft::mlx5::testing
+{
+
+using hw::mlx5::CommandBlock;
+using hw::mlx5::CommandEntry;
+using hw::mlx5::Delivery;
+using hw::mlx5::Eqe;
+using hw::mlx5::EventType;
+using hw::mlx5::HcaCap;
+namespace segment = hw::mlx5::segment;
+
+class Mlx5Commands : public ::testing::Test
+{
+protected:
+	TinyDriver driver;
+
+	Answer query_cap(std::uint32_t kind, bool current)
+	{
+		return driver.command(Opcode::query_hca_cap, Bytes(16),
+				      HcaCap::offset + HcaCap::size, kind << 1 | current);
+	}
+	Status set_cap(std::uint32_t kind, const Bytes &page)
+	{
+		return driver
+			.command(Opcode::set_hca_cap,
+				 TinyDriver::input_with(HcaCap::offset + HcaCap::size,
+							HcaCap::offset, page),
+				 16, kind << 1)
+			.status;
+	}
+};
+
+TEST_F(Mlx5Commands, SegmentDescribesTheInterface)
+{
+	EXPECT_EQ(driver.read(segment::interface_revision) >> 16, 5u);
+	EXPECT_EQ(driver.read(segment::initializing), 0u);
+	EXPECT_EQ(segment::log_queue_size.of(driver.read(segment::command_queue_low)), 5u);
+	EXPECT_EQ(segment::log_queue_stride.of(driver.read(segment::command_queue_low)), 6u);
+	driver.set_command_queue();
+	EXPECT_EQ(driver.read(segment::command_queue_low) & 0xfff, 0x056u)
+		<< "an address does not change what the card says of the queue";
+}
+
+TEST_F(Mlx5Commands, NothingIsExecutedBeforeTheQueueHasAnAddress)
+{
+	driver.prepare(Bytes(16), 16);
+	driver.ring(1);
+	EXPECT_EQ(driver.answer(16).delivery, 0xff);
+}
+
+// Longer outputs are in a chain of blocks, and each byte arrives in its place.
+TEST_F(Mlx5Commands, LongOutputsFillTheChain)
+{
+	driver.enable();
+	const Answer answer = query_cap(HcaCap::kind_general, true);
+	ASSERT_EQ(answer.status, Status::ok);
+	const std::uint8_t *const page = answer.out.data() + HcaCap::offset;
+	EXPECT_EQ(hw::mlx5::load_be32(page, 0x48) & 0xff, 12u) << "the smallest page";
+	EXPECT_EQ(hw::mlx5::load_be32(page, 0x8c) & 0xffff, limits::kEqs);
+	EXPECT_EQ(hw::mlx5::load_be32(page, 0x44) & 0xf, 0xfu) << "RC, UC, UD, XRC";
+}
+
+// What is wrong with an entry or a block keeps the command from being executed.
+TEST_F(Mlx5Commands, BadEntriesAreRefused)
+{
+	driver.set_command_queue();
+	const struct {
+		const char *what;
+		Delivery delivery;
+		std::function<void(std::uint8_t *entry)> spoil;
+	} cases[] = {
+		{"type", Delivery::bad_type, [](auto *e) { CommandEntry::type.set(e, 6); }},
+		{"input length", Delivery::bad_input_length,
+		 [](auto *e) { CommandEntry::input_length.set(e, 7); }},
+		{"input above the limit", Delivery::bad_input_length,
+		 [](auto *e) {
+			 CommandEntry::input_length.set(
+				 e, static_cast<std::uint32_t>(limits::kMostInput + 1));
+		 }},
+		{"output length", Delivery::bad_output_length,
+		 [](auto *e) { CommandEntry::output_length.set(e, 7); }},
+		{"output above the limit", Delivery::bad_output_length,
+		 [](auto *e) {
+			 CommandEntry::output_length.set(
+				 e, static_cast<std::uint32_t>(limits::kMostOutput + 1));
+		 }},
+		{"input pointer", Delivery::bad_input_pointer,
+		 [](auto *e) {
+			 CommandEntry::input_block.set(e, TinyDriver::kInput + 64);
+		 }},
+		{"input pointer out of memory", Delivery::bad_input_pointer,
+		 [](auto *e) { CommandEntry::input_block.set(e, 1ull << 40); }},
+		{"output pointer", Delivery::bad_output_pointer,
+		 [](auto *e) { CommandEntry::output_block.set(e, 0); }},
+		{"token", Delivery::bad_token, [](auto *e) { CommandEntry::token.set(e, 1); }},
+		{"block number", Delivery::bad_block_number,
+		 [this](auto *) {
+			 CommandBlock::number.set(
+				 driver.bytes(TinyDriver::kInput, CommandBlock::size), 1);
+		 }},
+		{"a chain that is too short", Delivery::bad_input_pointer,
+		 [](auto *e) { CommandEntry::input_length.set(e, 16 + 512 + 1); }},
+	};
+	for (const auto &test : cases) {
+		Bytes in(64);
+		hw::mlx5::InputHead::opcode.set(in.data(),
+						static_cast<std::uint32_t>(Opcode::enable_hca));
+		driver.prepare(in, 64);
+		test.spoil(driver.bytes(TinyDriver::kCommandQueue, 64));
+		driver.ring(1);
+		EXPECT_EQ(driver.answer(64).delivery, static_cast<std::uint8_t>(test.delivery))
+			<< test.what;
+	}
+	EXPECT_EQ(driver.command(Opcode::query_issi, 0, 0x70).status, Status::bad_system_state)
+		<< "no entry has enabled the card";
+}
+
+TEST_F(Mlx5Commands, StagesAreInOrder)
+{
+	driver.set_command_queue();
+	EXPECT_EQ(driver.command(Opcode::init_hca).status, Status::bad_system_state);
+	EXPECT_EQ(driver.command(Opcode::enable_hca).status, Status::ok);
+	EXPECT_EQ(driver.command(Opcode::alloc_pd).status, Status::bad_system_state);
+	EXPECT_EQ(driver.command(Opcode::init_hca).status, Status::ok);
+	EXPECT_EQ(driver.command(Opcode::init_hca).status, Status::bad_system_state);
+	EXPECT_EQ(driver.command(Opcode::alloc_pd).status, Status::ok);
+	EXPECT_EQ(driver.command(Opcode::teardown_hca).status, Status::ok);
+	EXPECT_EQ(driver.command(Opcode::alloc_pd).status, Status::bad_system_state);
+	EXPECT_EQ(driver.command(Opcode::init_hca).status, Status::ok) << "without a reset";
+	EXPECT_EQ(driver.command(Opcode::disable_hca).status, Status::ok);
+	EXPECT_EQ(driver.command(Opcode::init_hca).status, Status::bad_system_state);
+}
+
+// Whoever brings a driver that wants more sees what that is.
+TEST_F(Mlx5Commands, WhatIsNotModelledIsCounted)
+{
+	driver.enable();
+	EXPECT_EQ(driver.command(static_cast<Opcode>(0x92f)).status, Status::bad_opcode);
+	EXPECT_EQ(query_cap(7, true).status, Status::bad_parameter);
+	EXPECT_EQ(driver.card.unsupported().count(), 2u);
+	EXPECT_EQ(driver.command(Opcode::query_issi, 0, 0x70).status, Status::ok);
+	EXPECT_EQ(driver.card.unsupported().count(), 2u);
+}
+
+TEST_F(Mlx5Commands, ShortInputsAndOutputsAreRefused)
+{
+	driver.bring_up();
+	EXPECT_EQ(driver.command(Opcode::create_cq, Bytes(64)).status, Status::bad_input_length);
+	EXPECT_EQ(driver.command(Opcode::query_issi, 0, 16).status, Status::bad_output_length);
+}
+
+// Linux sends an atomic page that is zero except for one field. Who takes it as a whole has no
+// atomic operations any more.
+TEST_F(Mlx5Commands, OnlyTheFieldsOfTheDriverAreTakenOver)
+{
+	driver.enable();
+	Bytes page(HcaCap::size);
+	page[8] = 0x40; // results in the host's byte order
+	EXPECT_EQ(set_cap(HcaCap::kind_atomic, page), Status::ok);
+	const Answer atomic = query_cap(HcaCap::kind_atomic, true);
+	EXPECT_EQ(atomic.out[HcaCap::offset + 8] >> 6, 1);
+	EXPECT_EQ(hw::mlx5::load_be32(atomic.out.data(), HcaCap::offset + 0x10), 3u);
+
+	Answer general = query_cap(HcaCap::kind_general, true);
+	page.assign(general.out.begin() + HcaCap::offset, general.out.end());
+	page[0x13] = 18; // log_max_qp: more than there are
+	EXPECT_EQ(set_cap(HcaCap::kind_general, page), Status::bad_parameter);
+	page[0x13] = 10;
+	EXPECT_EQ(set_cap(HcaCap::kind_general, page), Status::ok);
+	EXPECT_EQ(query_cap(HcaCap::kind_general, true).out[HcaCap::offset + 0x13], 10);
+	EXPECT_EQ(query_cap(HcaCap::kind_general, false).out[HcaCap::offset + 0x13],
+		  limits::kLogQps);
+}
+
+TEST_F(Mlx5Commands, AllEntriesOfADoorbellAreExecuted)
+{
+	driver.enable();
+	Bytes in(16);
+	hw::mlx5::InputHead::opcode.set(in.data(), static_cast<std::uint32_t>(Opcode::nop));
+	for (const unsigned slot : {0u, 7u, 31u})
+		driver.prepare(in, 16, slot);
+	driver.ring(1u << 0 | 1u << 7 | 1u << 31 | 1u << 3 /* not prepared */);
+	driver.host.loop().poll();
+	for (const unsigned slot : {0u, 7u, 31u})
+		EXPECT_EQ(driver.answer(16, slot).delivery, 0) << slot;
+}
+
+// Drivers poll for the commands that make and end the queue of these events: only those between are
+// reported.
+TEST_F(Mlx5Commands, CompletionsAreReportedByEvents)
+{
+	driver.bring_up();
+	std::uint64_t entries = 0;
+	const std::uint32_t eqn = driver.make_eq(
+		4, 1ull << static_cast<unsigned>(EventType::command_done), 3, entries);
+	ASSERT_NE(eqn, 0u);
+	const auto event = [&](unsigned index) {
+		return driver.host.object<Eqe>(entries + 64 * index);
+	};
+	EXPECT_EQ(Eqe::owner.get(event(0).bytes), 1u) << "CREATE_EQ itself";
+	Bytes in(16);
+	hw::mlx5::InputHead::opcode.set(in.data(), static_cast<std::uint32_t>(Opcode::nop));
+	driver.prepare(in, 16, 9);
+	driver.ring(1u << 9);
+	ASSERT_EQ(Eqe::owner.get(event(0).bytes), 0u);
+	EXPECT_EQ(Eqe::type.get(event(0).bytes), static_cast<unsigned>(EventType::command_done));
+	EXPECT_EQ(Eqe::commands.get(event(0).bytes), 1u << 9);
+	EXPECT_EQ(driver.host.take_interrupts(3), 0u) << "it is not armed";
+	driver.write(std::uint64_t{driver.uar} * 4096 + hw::mlx5::uar::eq_doorbell_arm, eqn << 24);
+	EXPECT_EQ(driver.host.take_interrupts(3), 1u) << "armed with an entry in it";
+	EXPECT_EQ(driver.command(Opcode::destroy_eq, eqn).status, Status::ok);
+	EXPECT_EQ(Eqe::owner.get(event(1).bytes), 1u) << "DESTROY_EQ itself";
+}
+
+TEST_F(Mlx5Commands, HealthReportsAFailedCard)
+{
+	driver.bring_up();
+	EXPECT_NE(driver.read(segment::health_counter) & 0xffffff, 0u);
+	EXPECT_EQ(driver.read(segment::health_counter) >> 24, 0u);
+	EXPECT_NE(driver.read(segment::health_firmware), 0xffffffffu);
+	driver.card.break_down();
+	EXPECT_EQ(driver.read(segment::health_counter) >> 24, hw::mlx5::health::unrecoverable);
+	EXPECT_EQ(driver.read(segment::health_flags), segment::health_fatal);
+	EXPECT_EQ(segment::health_syndrome_code.of(driver.read(segment::health_syndrome)),
+		  hw::mlx5::health::unrecoverable);
+	driver.prepare(Bytes(16), 16);
+	driver.ring(1);
+	EXPECT_EQ(driver.answer(16).delivery, 0xff) << "it executes nothing any more";
+
+	// The driver takes the card out of service, and a new one begins.
+	driver.write(segment::command_queue_low, 1u << 8);
+	EXPECT_EQ(segment::nic_interface.of(driver.read(segment::command_queue_low)),
+		  hw::mlx5::nic_interface::disabled);
+	EXPECT_EQ(driver.read(segment::health_counter) >> 24, 0u);
+	driver.bring_up();
+	EXPECT_EQ(segment::nic_interface.of(driver.read(segment::command_queue_low)),
+		  hw::mlx5::nic_interface::full);
+}
+
+TEST_F(Mlx5Commands, FrozenCounterStandsStill)
+{
+	driver.card.freeze();
+	const std::uint32_t frozen = driver.read(segment::health_counter);
+	driver.host.loop().run_until([] { return false; }, std::chrono::milliseconds(30));
+	EXPECT_EQ(driver.read(segment::health_counter), frozen);
+	driver.card.reset(PciReset::FunctionLevel);
+	EXPECT_TRUE(driver.host.loop().run_until(
+		[&] { return driver.read(segment::health_counter) != frozen; }));
+}
+
+TEST_F(Mlx5Commands, NumbersAreTakenBackOnce)
+{
+	driver.bring_up();
+	for (const auto &[alloc, dealloc] : {std::pair{Opcode::alloc_pd, Opcode::dealloc_pd},
+					     std::pair{Opcode::alloc_xrcd, Opcode::dealloc_xrcd},
+					     std::pair{Opcode::alloc_uar, Opcode::dealloc_uar}}) {
+		const std::uint32_t number = driver.command(alloc).number();
+		EXPECT_EQ(driver.command(dealloc, number).status, Status::ok);
+		EXPECT_EQ(driver.command(dealloc, number).status, Status::bad_resource);
+		EXPECT_NE(driver.command(alloc).number(), number) << "not again at once";
+	}
+	EXPECT_EQ(driver.command(Opcode::dealloc_pd, 0xffffff).status, Status::bad_resource);
+}
+
+// The link comes up when the driver has made what it makes last, or has been quiet for a second.
+TEST_F(Mlx5Commands, LinkWaitsForTheDriver)
+{
+	driver.bring_up();
+	EXPECT_FALSE(driver.port.enabled());
+	const auto cq = driver.make_cq(4);
+	driver.make_qp(QpService::reg_umr, cq);
+	EXPECT_TRUE(driver.port.enabled());
+	EXPECT_EQ(driver.command(Opcode::teardown_hca).status, Status::ok);
+	EXPECT_FALSE(driver.port.enabled());
+	EXPECT_EQ(driver.command(Opcode::init_hca).status, Status::ok);
+	EXPECT_FALSE(driver.port.enabled());
+	EXPECT_TRUE(driver.host.loop().run_until([&] { return driver.port.enabled(); }));
+}
+
+} // namespace weft::mlx5::testing
