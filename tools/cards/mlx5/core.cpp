@@ -232,18 +232,20 @@ void Core::write(std::uint32_t offset, std::uint32_t value)
 	}
 }
 
-// The driver writes the upper half first. By the same register it takes a failed card out of
-// service, which resets it.
+// The driver writes the upper half first. By the same register it takes a card out of service. A
+// failed card begins anew with the queue that its driver gives it to recover.
 void Core::set_queue_address(std::uint32_t low)
 {
 	const std::uint32_t state = segment::nic_interface.of(low);
-	if (state == hw::mlx5::nic_interface::disabled ||
-	    state == hw::mlx5::nic_interface::software_reset) {
+	const std::uint32_t high = queue_high_;
+	const bool ends = state == hw::mlx5::nic_interface::disabled ||
+			  state == hw::mlx5::nic_interface::software_reset;
+	if (ends || !health.well())
 		reset();
-		health.set_nic_interface(hw::mlx5::nic_interface::disabled);
+	if (ends)
 		return;
-	}
 	health.set_nic_interface(state);
+	queue_high_ = high;
 	queue_low_ = low & segment::queue_address_mask;
 	command_queue.reset();
 	command_queue.set_address(std::uint64_t{queue_high_} << 32 | queue_low_);

@@ -17,15 +17,22 @@ class Health
 public:
 	explicit Health(const Loop &loop) : loop_(loop), start_(loop.now()) {}
 
+	// The interface is disabled before a driver gives it a queue. A driver whose card is reset
+	// under it finds that when it polls, and recovers.
 	void reset()
 	{
 		syndrome_ = hw::mlx5::health::well;
-		nic_interface_ = hw::mlx5::nic_interface::full;
+		nic_interface_ = hw::mlx5::nic_interface::disabled;
 		frozen_ = 0;
 	}
 	bool well() const { return syndrome_ == hw::mlx5::health::well; }
 	std::uint32_t syndrome() const { return syndrome_; }
-	void fail(std::uint32_t syndrome) { syndrome_ = syndrome; }
+	// Drivers wait until the interface is disabled before they recover.
+	void fail(std::uint32_t syndrome)
+	{
+		syndrome_ = syndrome;
+		nic_interface_ = hw::mlx5::nic_interface::disabled;
+	}
 	// The counter stands still from now on: a card whose firmware hangs.
 	void freeze() { frozen_ = counter(); }
 
@@ -68,7 +75,7 @@ private:
 	const Loop &loop_;
 	const Clock::time_point start_;
 	std::uint32_t syndrome_ = hw::mlx5::health::well;
-	std::uint32_t nic_interface_ = hw::mlx5::nic_interface::full;
+	std::uint32_t nic_interface_ = hw::mlx5::nic_interface::disabled;
 	std::uint32_t frozen_ = 0; // the counter; 0: it runs
 };
 

@@ -5,6 +5,7 @@ import re
 
 from lab.testing import test
 
+import storage
 from stock import check, complaints, guests, ping, served
 from stock import interfaces_up as ipoib_up
 
@@ -91,6 +92,57 @@ def works_beside_a_connectx_2(lab):
     """mlx5_core and mlx5_ib probe the card; IPoIB and every kind of queue pair work towards a ConnectX-2; the drivers reload."""
     with guests(lab, MIXED.format(peer="mlx4")) as (fabric, (node1, node2)):
         works(node1, node2, fabric, "mlx4")
+
+
+def recovered(node, kind, act):
+    """The driver finds the fault when it polls the card's health, resets the card, and has its port back."""
+    node.run("dmesg -C")
+    with check(f"the driver recovers from {kind}"):
+        act()
+        node.wait_for("dmesg | grep -q 'health recovery succeeded'", timeout=60, what="the driver's recovery")
+        node.wait_for("grep -q ACTIVE /sys/class/infiniband/mlx5_0/ports/1/state", timeout=60, what="an active port")
+
+
+@test(kernels=("stock",), timeout=240)
+def recovers(lab):
+    """mlx5_core recovers from a failed card and from a function-level reset; it is bound anew, and the function is removed and found again, under pings."""
+    with guests(lab, MIXED.format(peer="mlx5"), cpus=2) as (fabric, (node1, node2)):
+        for node in (node1, node2):
+            load(node, "mlx5")
+        ipoib_up(node1, node2)
+        device = node1.run("basename $(readlink -f /sys/class/infiniband/mlx5_0/device)").out.strip()
+        recovered(node1, "a fatal error", lambda: fabric.weft("card", "fault", "node1", "catastrophic"))
+        # Of the other card: Linux lets 20 minutes pass before it recovers one again.
+        recovered(node2, "a function-level reset", lambda: node2.run(f"echo 1 > /sys/bus/pci/devices/{device}/reset", timeout=60))
+        ipoib_up(node1, node2)
+        pinging = node2.spawn("ping -q -f -w 120 10.0.0.1")
+        try:
+            for what, command in (("bound anew", f"cd /sys/bus/pci/drivers/mlx5_core; echo {device} > unbind; echo {device} > bind"),
+                                  ("removed and found again", f"echo 1 > /sys/bus/pci/devices/{device}/remove; echo 1 > /sys/bus/pci/rescan")):
+                with check(f"the card works when it was {what}"):
+                    node1.run(command, timeout=90)
+                    node1.wait_for("grep -q ACTIVE /sys/class/infiniband/mlx5_0/ports/1/state", timeout=60, what="an active port")
+                    ipoib_up(node1)
+                    node1.run("ip neigh flush dev ib0")
+                    ping(node1, node2, "10.0.0.2", 20)
+        finally:
+            pinging.kill()
+            pinging.wait(30, check=False)
+
+
+@test(kernels=(), also=("stock",), timeout=400)
+def remote_disks(lab):
+    """NVMe over RDMA, SRP and RDS between two cards, as storage.remote_disks between two ConnectX-2."""
+    with guests(lab, MIXED.format(peer="mlx5")) as (fabric, (target, host)):
+        for node in (target, host):
+            load(node, "mlx5")
+        ipoib_up(target, host)
+        with check("NVMe over RDMA moves a disk's data"):
+            storage.nvme_over_rdma(fabric, target, host)
+        with check("SRP moves a disk's data"):
+            storage.srp(target, host)
+        with check("RDS brings datagrams back"):
+            storage.reliable_datagrams(lab, fabric, target, host)
 
 
 @test(kernels=(), also=("stock",), timeout=240)

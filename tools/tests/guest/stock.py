@@ -56,7 +56,7 @@ def unload(*nodes):
 def active(*nodes, ports=1, timeout=60):
     """Waits until each card has this many active ports."""
     for node in nodes:
-        node.wait_for(f"test $(cat /sys/class/infiniband/mlx4_0/ports/*/state | grep -c ACTIVE) = {ports}", timeout=timeout, what="active ports")
+        node.wait_for(f"test $(cat /sys/class/infiniband/*/ports/*/state | grep -c ACTIVE) = {ports}", timeout=timeout, what="active ports")
 
 
 def lid(node, port=1):

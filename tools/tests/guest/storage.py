@@ -45,7 +45,7 @@ echo 1 > $group/enable
 
 def gid(node):
     """The groups of the first GID of the card's port."""
-    return node.run("cat /sys/class/infiniband/mlx4_0/ports/1/gids/0").out.strip().split(":")
+    return node.run("cat /sys/class/infiniband/*/ports/1/gids/0").out.strip().split(":")
 
 
 def random_data(node):
@@ -84,7 +84,7 @@ def nvme_over_rdma(fabric, target, host):
                             "dd if=/tmp/data of=/dev/nvme0n1 bs=64k oflag=direct status=none || exit 1; test -z \"$last\" || exit 0; done")
         for _ in range(3):
             fabric.weft("link", "down", "node2")
-            host.wait_for("! grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state", timeout=30, what="the loss of the link")
+            host.wait_for("! grep -q ACTIVE /sys/class/infiniband/*/ports/1/state", timeout=30, what="the loss of the link")
             fabric.weft("link", "up", "node2")
             active(host)
         host.run("touch /tmp/stop")
@@ -97,13 +97,13 @@ def nvme_over_rdma(fabric, target, host):
 def srp(target, host):
     """The target's disk is of memory that nothing but SRP reaches: what is read back has been there."""
     listener, initiator = (":".join(gid(node)[4:]) for node in (target, host))
-    guid = target.run("cat /sys/class/infiniband/mlx4_0/node_guid").out.strip().replace(":", "")
+    guid = target.run("cat /sys/class/infiniband/*/node_guid").out.strip().replace(":", "")
     target.run("set -e\n" + SRP_TARGET.replace("@TARGET@", listener).replace("@INITIATOR@", initiator), timeout=60)
     with check("the target listens on its node's default GUID, which the communication manager does not take for an identifier of its own"):
         assert complaints(target, "ib_cm_listen|ib_srpt.*failed") == ""
     host.run("modprobe -a sd_mod ib_srp")
     login = f"id_ext={guid},ioc_guid={guid},dgid={''.join(gid(target))},pkey=ffff,service_id={guid}"
-    host.run(f"echo {login} > /sys/class/infiniband_srp/srp-mlx4_0-1/add_target", timeout=60)
+    host.run(f"echo {login} > /sys/class/infiniband_srp/srp-*-1/add_target", timeout=60)
     host.wait_for("test -b /dev/sda", timeout=30, what="the disk")
     write_and_compare(host, "/dev/sda")
     host.run("for port in /sys/class/srp_remote_ports/port-*/delete; do echo 1 > $port; done", timeout=60)
@@ -125,7 +125,7 @@ def reliable_datagrams(lab, fabric, server, client):
         client.run("/tmp/rds ask 10.0.0.2 10.0.0.1 200", timeout=60)
         asking = client.spawn("/tmp/rds ask 10.0.0.2 10.0.0.1 1000")
         fabric.weft("link", "down", "node2")
-        client.wait_for("! grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state", timeout=30, what="the loss of the link")
+        client.wait_for("! grep -q ACTIVE /sys/class/infiniband/*/ports/1/state", timeout=30, what="the loss of the link")
         fabric.weft("link", "up", "node2")
         asking.wait(120)
     finally:

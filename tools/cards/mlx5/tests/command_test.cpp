@@ -43,6 +43,8 @@ TEST_F(Mlx5Commands, SegmentDescribesTheInterface)
 	EXPECT_EQ(driver.read(segment::initializing), 0u);
 	EXPECT_EQ(segment::log_queue_size.of(driver.read(segment::command_queue_low)), 5u);
 	EXPECT_EQ(segment::log_queue_stride.of(driver.read(segment::command_queue_low)), 6u);
+	EXPECT_EQ(segment::nic_interface.of(driver.read(segment::command_queue_low)),
+		  hw::mlx5::nic_interface::disabled);
 	driver.set_command_queue();
 	EXPECT_EQ(driver.read(segment::command_queue_low) & 0xfff, 0x056u)
 		<< "an address does not change what the card says of the queue";
@@ -234,14 +236,17 @@ TEST_F(Mlx5Commands, HealthReportsAFailedCard)
 	driver.ring(1);
 	EXPECT_EQ(driver.answer(16).delivery, 0xff) << "it executes nothing any more";
 
-	// The driver takes the card out of service, and a new one begins.
+	EXPECT_EQ(segment::nic_interface.of(driver.read(segment::command_queue_low)),
+		  hw::mlx5::nic_interface::disabled);
+
+	// With the queue that the driver gives it then, the card begins anew.
+	driver.bring_up();
+	EXPECT_EQ(driver.read(segment::health_counter) >> 24, 0u);
+	EXPECT_EQ(segment::nic_interface.of(driver.read(segment::command_queue_low)),
+		  hw::mlx5::nic_interface::full);
 	driver.write(segment::command_queue_low, 1u << 8);
 	EXPECT_EQ(segment::nic_interface.of(driver.read(segment::command_queue_low)),
 		  hw::mlx5::nic_interface::disabled);
-	EXPECT_EQ(driver.read(segment::health_counter) >> 24, 0u);
-	driver.bring_up();
-	EXPECT_EQ(segment::nic_interface.of(driver.read(segment::command_queue_low)),
-		  hw::mlx5::nic_interface::full);
 }
 
 TEST_F(Mlx5Commands, FrozenCounterStandsStill)
