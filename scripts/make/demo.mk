@@ -8,5 +8,5 @@ MAKEOVERRIDES := $(filter-out SHELL=%,$(MAKEOVERRIDES))
 endif
 
 .PHONY: demo
-demo: ## Two guests on Debian's kernel, one fabric, ib0 up, ping (SHELL=1: leave them running, with a prompt; CARD=mthca: one has another card; CARD=amso1100: RNICs on an Ethernet)
+demo: ## Two guests on Debian's kernel, one fabric, ib0 up, ping (SHELL=1: leave them running, with a prompt; CARD=mlx5 or mthca: one has another card; CARD=amso1100: RNICs on an Ethernet)
 	@scripts/demo $(if $(filter-out 0,$(demo-shell)),--shell) $(if $(CARD),--card "$(CARD)")

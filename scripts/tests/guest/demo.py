@@ -35,6 +35,15 @@ def demo_with_mthca(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=240)
+def demo_with_mlx5(lab):
+    """make demo CARD=mlx5 does the same between Debian's stack on a ConnectX-5 and weft's on a ConnectX-2."""
+    done = subprocess.run(["make", "-C", cache.TREE, "demo", "CARD=mlx5"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for program, said in (*PROGRAMS, ("kernel logs", "clean")):
+        assert re.search(rf"^  {program} +{said}", done.stdout, re.MULTILINE), done.stdout
+
+
+@test(kernels=(), also=("stock",), timeout=240)
 def demo_with_amso1100(lab):
     """make demo CARD=amso1100 connects card to card, and siw to a card."""
     done = subprocess.run(["make", "-C", cache.TREE, "demo", "CARD=amso1100"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

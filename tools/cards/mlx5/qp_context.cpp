@@ -120,8 +120,7 @@ bool create(const std::uint8_t *context, QueuePair &qp)
 	qp.xrc_domain = static_cast<std::uint16_t>(QpContext::xrc_domain.get(context));
 	const std::uint32_t receive = QpContext::receive_type.get(context);
 	qp.uses_srq = receive == QpContext::shared_queue;
-	qp.has_receive_queue =
-		receive == QpContext::own_queue && qp.service != ServiceType::xrc;
+	qp.has_receive_queue = receive == QpContext::own_queue && qp.service != ServiceType::xrc;
 	qp.srqn = qp.uses_srq ? QpContext::srqn.get(context) : 0;
 	qp.has_send_queue = !QpContext::no_send_queue.get(context);
 	qp.log_send_blocks = byte(QpContext::log_sq_size, context);

@@ -417,7 +417,7 @@ TEST(Lab, ErrorsNameLineAndReason)
 		{"[[sm.partition]]\nname = \"p\"\nmtu = 1", "lab.toml:3: ", "256 to 4096"},
 		{"[[host]]\nname = \"h\"\nnic = 1", "lab.toml:3: ", "'nic'"},
 		{"[[host]]\nname = \"h\"\nmodel = \"x\"",
-		 "lab.toml:3: ", "there is amso1100, endpoint, example, mlx4, mthca"},
+		 "lab.toml:3: ", "there is amso1100, endpoint, example, mlx4, mlx5, mthca"},
 		{"[[host]]\nname = \"h\"\nmodel = \"example\"\nports = 1",
 		 "lab.toml:4: ", "ports must be 0 to 0"},
 		{"[[host]]\nname = \"h\"\nmodel = \"example\"\nsmall_bars = true",

@@ -94,9 +94,7 @@ TEST_F(Mlx5Commands, BadEntriesAreRefused)
 				 e, static_cast<std::uint32_t>(limits::kMostOutput + 1));
 		 }},
 		{"input pointer", Delivery::bad_input_pointer,
-		 [](auto *e) {
-			 CommandEntry::input_block.set(e, TinyDriver::kInput + 64);
-		 }},
+		 [](auto *e) { CommandEntry::input_block.set(e, TinyDriver::kInput + 64); }},
 		{"input pointer out of memory", Delivery::bad_input_pointer,
 		 [](auto *e) { CommandEntry::input_block.set(e, 1ull << 40); }},
 		{"output pointer", Delivery::bad_output_pointer,

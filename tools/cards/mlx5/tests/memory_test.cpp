@@ -25,9 +25,8 @@ protected:
 	MkeyContext context(MkeyMode mode, std::uint64_t start, std::uint64_t length)
 	{
 		MkeyContext context{};
-		for (const auto *right :
-		     {&MkeyContext::local_read, &MkeyContext::local_write,
-		      &MkeyContext::remote_read, &MkeyContext::remote_write})
+		for (const auto *right : {&MkeyContext::local_read, &MkeyContext::local_write,
+					  &MkeyContext::remote_read, &MkeyContext::remote_write})
 			right->set(context.bytes, 1);
 		MkeyContext::mode_low.set(context.bytes, static_cast<std::uint32_t>(mode));
 		MkeyContext::qpn.set(context.bytes, MkeyContext::any_qp);
@@ -59,8 +58,8 @@ protected:
 	{
 		ranges.clear();
 		return driver.card.context()->memory.resolve(
-			{.key = key, .access = access, .pd = driver.pd, .qpn = 99}, address,
-			length, ranges);
+			{.key = key, .access = access, .pd = driver.pd, .qpn = 99}, address, length,
+			ranges);
 	}
 
 	TinyDriver driver;
@@ -199,16 +198,14 @@ protected:
 		WqeUmr::octwords.set(head.bytes, static_cast<std::uint32_t>(list.size() / 16));
 		WqeUmr::mask.set(head.bytes, umr::length | umr::page_size | umr::start |
 						     umr::remote_read | umr::free | umr::variant);
-		MkeyContext given =
-			context(MkeyMode::pages, 0x5000, 4096 * addresses.size());
+		MkeyContext given = context(MkeyMode::pages, 0x5000, 4096 * addresses.size());
 		MkeyContext::variant.set(given.bytes, key & 0xff);
 		UpdateKey request;
 		request.key = key;
 		request.may_name_pages = true;
 		const auto add = [&](std::span<const std::uint8_t> part) {
 			const auto bytes = std::as_bytes(part);
-			request.segments.insert(request.segments.end(), bytes.begin(),
-						bytes.end());
+			request.segments.insert(request.segments.end(), bytes.begin(), bytes.end());
 		};
 		add(head.bytes);
 		add(given.bytes);
@@ -241,8 +238,8 @@ TEST_F(Mlx5Umr, FreeKeysAreRegisteredOnce)
 TEST_F(Mlx5Umr, RoomOfTheKeyBoundsTheList)
 {
 	const std::uint32_t key = make_free_key(2);
-	UpdateKey request = registration(key, {1 << 12, 2 << 12, 3 << 12, 4 << 12, 5 << 12, 6 << 12,
-					       7 << 12, 8 << 12});
+	UpdateKey request = registration(
+		key, {1 << 12, 2 << 12, 3 << 12, 4 << 12, 5 << 12, 6 << 12, 7 << 12, 8 << 12});
 	EXPECT_EQ(update(request), MemoryError::none) << "padded to 64 bytes";
 	const std::uint32_t another = make_free_key(2);
 	request = registration(another, {1 << 12, 2 << 12, 3 << 12, 4 << 12, 5 << 12, 6 << 12,
@@ -321,8 +318,7 @@ TEST_F(Mlx5Umr, InvalidationNeedsItsRight)
 	MkeyContext::remote_invalidate.set(given.bytes, 1);
 	const std::uint32_t gone = make(given, pages({0x200000}));
 	EXPECT_EQ(memory.invalidate(kept, driver.pd, 99, true), MemoryError::bad_request);
-	EXPECT_EQ(memory.invalidate(gone, driver.pd + 1, 99, true),
-		  MemoryError::protection_domain);
+	EXPECT_EQ(memory.invalidate(gone, driver.pd + 1, 99, true), MemoryError::protection_domain);
 	EXPECT_EQ(memory.invalidate(gone ^ 1, driver.pd, 99, true), MemoryError::invalid_key);
 	EXPECT_EQ(memory.invalidate(gone, driver.pd, 99, true), MemoryError::none);
 	EXPECT_EQ(resolve(gone, 0, 8), MemoryError::invalid_key);

@@ -272,9 +272,9 @@ TEST_F(Mlx5Queues, ArmedQueueRaisesOneEvent)
 	};
 	const auto events = [&] {
 		unsigned count = 0;
-		while (Eqe::owner.get(driver.host
-					      .object<Eqe>(driver.completion_entries + 64 * count)
-					      .bytes) == 0)
+		while (Eqe::owner.get(
+			       driver.host.object<Eqe>(driver.completion_entries + 64 * count)
+				       .bytes) == 0)
 			++count;
 		return count;
 	};

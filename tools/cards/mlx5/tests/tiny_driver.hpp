@@ -131,8 +131,8 @@ public:
 			answer.out.insert(answer.out.end(), data, data + CommandBlock::data_size);
 		}
 		answer.out.resize(std::max<std::size_t>(out_size, hw::mlx5::OutputHead::size));
-		answer.status = static_cast<Status>(
-			hw::mlx5::OutputHead::status.get(answer.out.data()));
+		answer.status =
+			static_cast<Status>(hw::mlx5::OutputHead::status.get(answer.out.data()));
 		return answer;
 	}
 	// One command, to its end.
@@ -209,10 +209,9 @@ public:
 	{
 		using hw::mlx5::MkeyContext;
 		MkeyContext context{};
-		for (const auto *right :
-		     {&MkeyContext::local_read, &MkeyContext::local_write,
-		      &MkeyContext::remote_read, &MkeyContext::remote_write, &MkeyContext::atomic,
-		      &MkeyContext::length64})
+		for (const auto *right : {&MkeyContext::local_read, &MkeyContext::local_write,
+					  &MkeyContext::remote_read, &MkeyContext::remote_write,
+					  &MkeyContext::atomic, &MkeyContext::length64})
 			right->set(context.bytes, 1);
 		MkeyContext::qpn.set(context.bytes, MkeyContext::any_qp);
 		MkeyContext::variant.set(context.bytes, kVariant);
@@ -222,8 +221,8 @@ public:
 	std::uint32_t make_key(const hw::mlx5::MkeyContext &context, std::uint32_t octwords,
 			       const Bytes &list)
 	{
-		Bytes in = input_with(hw::mlx5::pages_offset, hw::mlx5::context_offset,
-				      context.bytes);
+		Bytes in =
+			input_with(hw::mlx5::pages_offset, hw::mlx5::context_offset, context.bytes);
 		hw::mlx5::mkey_actual_octwords.set(in.data(), octwords);
 		in.insert(in.end(), list.begin(), list.end());
 		const Answer made = command(Opcode::create_mkey, std::move(in));
@@ -244,14 +243,13 @@ public:
 		EqContext::log_size.set(context.bytes, log_size);
 		EqContext::uar_page.set(context.bytes, uar);
 		EqContext::vector.set(context.bytes, vector);
-		Bytes in = input_with(hw::mlx5::pages_offset, hw::mlx5::context_offset,
-				      context.bytes);
+		Bytes in =
+			input_with(hw::mlx5::pages_offset, hw::mlx5::context_offset, context.bytes);
 		hw::mlx5::eq_event_mask.set(in.data(), events);
 		append_pages(in, entries, size);
 		const Answer made = command(Opcode::create_eq, std::move(in));
-		return made.status == Status::ok
-			       ? hw::mlx5::event_queue_number.get(made.out.data())
-			       : 0;
+		return made.status == Status::ok ? hw::mlx5::event_queue_number.get(made.out.data())
+						 : 0;
 	}
 	struct Cq {
 		std::uint32_t number = 0;
@@ -271,8 +269,8 @@ public:
 		CqContext::uar_page.set(context.bytes, uar);
 		CqContext::eqn.set(context.bytes, completion_eq);
 		CqContext::record.set(context.bytes, cq.record);
-		Bytes in = input_with(hw::mlx5::pages_offset, hw::mlx5::context_offset,
-				      context.bytes);
+		Bytes in =
+			input_with(hw::mlx5::pages_offset, hw::mlx5::context_offset, context.bytes);
 		append_pages(in, cq.entries, size);
 		const Answer made = command(Opcode::create_cq, std::move(in));
 		cq.number = made.status == Status::ok ? made.number() : 0;
@@ -384,16 +382,15 @@ public:
 	}
 	void ring_send(const Qp &qp)
 	{
-		const std::uint64_t place = std::uint64_t{uar} * hw::mlx5::uar::page_size +
-					    hw::mlx5::uar::blue_flame;
+		const std::uint64_t place =
+			std::uint64_t{uar} * hw::mlx5::uar::page_size + hw::mlx5::uar::blue_flame;
 		write(place, 0);
 		write(place + 4, qp.number << 8);
 		host.loop().poll();
 	}
 	void receive(const Qp &qp, std::uint32_t index, std::uint64_t address, std::uint32_t size)
 	{
-		const std::uint64_t place =
-			qp.receive + 64 * (index & ((1u << kLogReceives) - 1));
+		const std::uint64_t place = qp.receive + 64 * (index & ((1u << kLogReceives) - 1));
 		put_data(bytes(place, 16), address, size, key);
 		put_data(bytes(place + 16, 16), 0, 0, hw::mlx5::WqeData::terminator_lkey);
 		store(qp.record, (index + 1) & 0xffff);
@@ -410,8 +407,8 @@ public:
 	{
 		Bytes wqe(16);
 		hw::mlx5::WqeControl::opcode.set(wqe.data(), opcode);
-		hw::mlx5::WqeControl::completion.set(
-			wqe.data(), signalled ? hw::mlx5::WqeControl::always : 0);
+		hw::mlx5::WqeControl::completion.set(wqe.data(),
+						     signalled ? hw::mlx5::WqeControl::always : 0);
 		return wqe;
 	}
 	static void add_data(Bytes &wqe, std::uint64_t address, std::uint32_t size,
@@ -428,9 +425,8 @@ public:
 	}
 	bool run_until_entry(const Cq &cq, std::uint32_t index)
 	{
-		return host.loop().run_until([&] {
-			return hw::mlx5::Cqe::opcode.get(entry(cq, index).bytes) != 0xf;
-		});
+		return host.loop().run_until(
+			[&] { return hw::mlx5::Cqe::opcode.get(entry(cq, index).bytes) != 0xf; });
 	}
 
 	static constexpr std::uint8_t kVariant = 0x77;
