@@ -53,6 +53,14 @@ struct WqeAtomic {
 };
 static_assert(sizeof(WqeAtomic) == 16);
 
+struct WqeMaskedAtomic {
+	be64 swap;
+	be64 compare;
+	be64 swap_mask;
+	be64 compare_mask;
+};
+static_assert(sizeof(WqeMaskedAtomic) == 32);
+
 /* A piece of memory, in sends and receives alike. */
 struct WqeData {
 	be32 byte_count;

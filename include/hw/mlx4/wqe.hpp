@@ -20,6 +20,7 @@ using ib::field_set;
 using mellanox_icm::WqeAtomic;
 using mellanox_icm::WqeData;
 using mellanox_icm::WqeInline;
+using mellanox_icm::WqeMaskedAtomic;
 using mellanox_icm::WqeOpcode;
 using mellanox_icm::WqeRemoteAddress;
 using mellanox_icm::grh_room;
@@ -141,14 +142,6 @@ struct WqeDatagram {
 	constexpr std::uint32_t qpn() const { return field_get<23, 0>(qpn_word.value()); }
 };
 static_assert(sizeof(WqeDatagram) == 48 && offsetof(WqeDatagram, qkey) == 36);
-
-struct WqeMaskedAtomic {
-	be64 swap;
-	be64 compare;
-	be64 swap_mask;
-	be64 compare_mask;
-};
-static_assert(sizeof(WqeMaskedAtomic) == 32);
 
 struct WqeFastRegister {
 	be32 flags;

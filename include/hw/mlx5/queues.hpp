@@ -42,14 +42,6 @@ struct WqeXrc {
 };
 static_assert(sizeof(WqeXrc) == 16);
 
-struct WqeMaskedAtomic {
-	be64 swap_or_add;
-	be64 compare; /* of fetch-and-add: the boundaries of fields */
-	be64 swap_mask;
-	be64 compare_mask;
-};
-static_assert(sizeof(WqeMaskedAtomic) == 32);
-
 struct WqeDatagram : Storage<48> {
 	static constexpr Field qkey{0x00, 31, 0};
 	static constexpr Field extended{0x08, 31, 31};

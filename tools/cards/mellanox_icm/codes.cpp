@@ -50,6 +50,45 @@ WqeOpcode wqe_opcode(SendOpcode opcode)
 	return WqeOpcode::nop;
 }
 
+std::optional<SendOpcode> send_opcode(WqeOpcode code)
+{
+	switch (code) {
+	case WqeOpcode::nop:
+		return SendOpcode::nop;
+	case WqeOpcode::send_invalidate:
+		return SendOpcode::send_invalidate;
+	case WqeOpcode::rdma_write:
+		return SendOpcode::rdma_write;
+	case WqeOpcode::rdma_write_imm:
+		return SendOpcode::rdma_write_imm;
+	case WqeOpcode::send:
+		return SendOpcode::send;
+	case WqeOpcode::send_imm:
+		return SendOpcode::send_imm;
+	case WqeOpcode::lso:
+		return SendOpcode::lso;
+	case WqeOpcode::rdma_read:
+		return SendOpcode::rdma_read;
+	case WqeOpcode::compare_swap:
+		return SendOpcode::compare_swap;
+	case WqeOpcode::fetch_add:
+		return SendOpcode::fetch_add;
+	case WqeOpcode::masked_compare_swap:
+		return SendOpcode::masked_compare_swap;
+	case WqeOpcode::masked_fetch_add:
+		return SendOpcode::masked_fetch_add;
+	case WqeOpcode::bind_window:
+		return SendOpcode::bind_window;
+	case WqeOpcode::fast_register:
+		return SendOpcode::fast_register;
+	case WqeOpcode::local_invalidate:
+		return SendOpcode::local_invalidate;
+	case WqeOpcode::config:
+		break;
+	}
+	return std::nullopt;
+}
+
 CqeSyndrome cqe_syndrome(Syndrome syndrome)
 {
 	switch (syndrome) {

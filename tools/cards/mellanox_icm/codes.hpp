@@ -17,6 +17,8 @@ namespace weft::mellanox_icm
 using hw::mlx4::EventType;
 
 hw::mlx4::WqeOpcode wqe_opcode(hca::SendOpcode opcode);
+// Nothing: no code of a request.
+std::optional<hca::SendOpcode> send_opcode(hw::mlx4::WqeOpcode code);
 hw::mlx4::CqeSyndrome cqe_syndrome(hca::Syndrome syndrome);
 EventType event_type(hca::Event event);
 hw::mlx4::ServiceType service_code(hca::ServiceType type);

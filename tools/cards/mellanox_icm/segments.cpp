@@ -5,8 +5,11 @@ namespace weft::mellanox_icm
 {
 
 using hw::mlx4::wqe_unit;
+using hw::mlx4::WqeAtomic;
 using hw::mlx4::WqeData;
 using hw::mlx4::WqeInline;
+using hw::mlx4::WqeMaskedAtomic;
+using hw::mlx4::WqeRemoteAddress;
 
 bool SegmentCursor::take_after(std::size_t head, std::size_t length,
 			       std::span<const std::byte> &bytes)
@@ -16,6 +19,39 @@ bool SegmentCursor::take_after(std::size_t head, std::size_t length,
 	bytes = left_.subspan(head, length);
 	const std::size_t padded = (head + length + wqe_unit - 1) & ~std::size_t{wqe_unit - 1};
 	left_ = left_.subspan(padded < left_.size() ? padded : left_.size());
+	return true;
+}
+
+bool take_remote(SegmentCursor &cursor, hca::SendRequest &out)
+{
+	WqeRemoteAddress remote;
+	if (!cursor.take(remote))
+		return false;
+	out.remote_address = remote.address;
+	out.rkey = remote.rkey;
+	return true;
+}
+
+bool take_atomic(SegmentCursor &cursor, hca::SendRequest &out)
+{
+	if (out.opcode == hca::SendOpcode::masked_compare_swap) {
+		WqeMaskedAtomic masked;
+		if (!cursor.take(masked))
+			return false;
+		out.swap_or_add = masked.swap;
+		out.compare = masked.compare;
+		out.swap_or_add_mask = masked.swap_mask;
+		out.compare_mask = masked.compare_mask;
+		return true;
+	}
+	WqeAtomic atomic;
+	if (!cursor.take(atomic))
+		return false;
+	out.swap_or_add = atomic.swap_or_add;
+	if (out.opcode == hca::SendOpcode::masked_fetch_add)
+		out.compare_mask = atomic.compare;
+	else
+		out.compare = atomic.compare;
 	return true;
 }
 

@@ -45,6 +45,10 @@ private:
 	std::span<const std::byte> left_;
 };
 
+// What RDMA requests and atomics have before their data; false if it is cut short.
+bool take_remote(SegmentCursor &cursor, hca::SendRequest &out);
+bool take_atomic(SegmentCursor &cursor, hca::SendRequest &out);
+
 // The data of a request: all that is left. @inline_mask: the bits of an inline segment's length.
 // False if it is cut short.
 bool take_pieces(SegmentCursor &cursor, std::uint32_t inline_mask, hca::SendRequest &out);

@@ -6,7 +6,6 @@
 #include <hw/mlx4/registers.hpp>
 
 #include "cards/mlx4/port_events.hpp"
-#include "net/fabric/mad_packet.hpp"
 #include "bus/pci/device.hpp"
 
 namespace weft::mlx4
@@ -60,32 +59,15 @@ Core::Core(const CardConfig &config, const TransportFactory &make_transport, Pci
 	       .diagnostics = diagnostics,
 	       .ports = ports}),
       transport(make_transport(context)), command_register(*this), doorbells(*this),
-      commands_(*this), original_identity_(identity)
+      commands_(*this), original_identity_(identity),
+      links_(host.loop(), ports, *transport, agents.subnet())
 {
 	set_bus_master(host.bus_master());
-	for (auto &port : ports) {
-		const unsigned number = port->number();
-		links_.push_back(std::make_unique<PortLink>(
-			host.loop(), port->fabric_port(),
-			PortLink::Handlers{
-				.packet =
-					[this, number](fabric::Packet &&packet) {
-						transport->receive(number, std::move(packet));
-					},
-				.credit =
-					[this, number](std::uint8_t vl) {
-						transport->credit_available(number, vl);
-					},
-				.link = [this,
-					 number](bool was_down) { link_changed(number, was_down); },
-			}));
-	}
 }
 
 Core::~Core()
 {
 	close();
-	links_.clear();
 }
 
 void Core::close()
@@ -117,8 +99,7 @@ void Core::close()
 void Core::reset()
 {
 	close();
-	for (auto &link : links_)
-		link->drop();
+	links_.drop();
 	for (auto &port : ports)
 		port->reset();
 	identity = original_identity_;
@@ -176,22 +157,6 @@ void Core::open_port(CardPort &port)
 	port.fabric_port().enable();
 }
 
-void Core::close_port(CardPort &port)
-{
-	if (!port.opened())
-		return;
-	port.set_opened(false);
-	port.fabric_port().disable();
-	agents.subnet().port_closed(port);
-}
-
-void Core::link_changed(unsigned number, bool was_down)
-{
-	CardPort &port = *ports[number - 1];
-	if (port.opened())
-		agents.subnet().link_changed(port, was_down);
-}
-
 void Core::port_changed(unsigned number)
 {
 	transport->port_changed(number);
@@ -215,34 +180,6 @@ void Core::pkeys_changed(unsigned number, unsigned block, std::uint32_t entries)
 void Core::guids_changed(unsigned number, unsigned block, std::uint32_t entries)
 {
 	raise_guid_info(events, number, block, entries);
-}
-
-void Core::send_to_manager(unsigned number, const ib::Smp &smp)
-{
-	const CardPort &port = *ports[number - 1];
-	fabric::MadAddress address;
-	address.slid = port.lid();
-	address.dlid = port.info().sm_lid;
-	address.sl = port.info().sm_sl();
-	fabric::Packet packet =
-		fabric::make_mad_packet(address, reinterpret_cast<const ib::Mad &>(smp));
-	// A manager on this very port is reached without the link. What finds no credit is lost:
-	// traps are repeated.
-	if (port.owns_lid(address.dlid))
-		transport->receive(number, std::move(packet));
-	else
-		port.fabric_port().send(packet);
-}
-
-void Core::order_link(unsigned number, fabric::LinkOrder order)
-{
-	if (!ports[number - 1]->opened())
-		return;
-	links_[number - 1]->later([this, number, order] {
-		const CardPort &port = *ports[number - 1];
-		if (port.opened())
-			fabric::carry_out(order, port.fabric_port(), port.info());
-	});
 }
 
 } // namespace weft::mlx4

@@ -21,7 +21,7 @@
 #include "cards/mellanox_icm/faults.hpp"
 #include "cards/mellanox_icm/icm_map.hpp"
 #include "cards/mlx4/limits.hpp"
-#include "cards/hca/port_link.hpp"
+#include "cards/hca/port_links.hpp"
 #include "cards/hca/transport.hpp"
 
 namespace weft::mlx4
@@ -45,10 +45,9 @@ public:
 	void interrupt_idly();
 
 	// The link of @port came up or went, or did both.
-	void link_changed(unsigned port, bool was_down);
 	// INIT_PORT and CLOSE_PORT.
 	void open_port(CardPort &port);
-	void close_port(CardPort &port);
+	void close_port(CardPort &port) { links_.close(port); }
 
 	PciHost &host;
 	Activity &activity;
@@ -80,15 +79,21 @@ private:
 	void port_info_changed(unsigned port, std::uint32_t changed) override;
 	void pkeys_changed(unsigned port, unsigned block, std::uint32_t entries) override;
 	void guids_changed(unsigned port, unsigned block, std::uint32_t entries) override;
-	void order_link(unsigned port, fabric::LinkOrder order) override;
-	void send_to_manager(unsigned port, const ib::Smp &smp) override;
+	void order_link(unsigned port, fabric::LinkOrder order) override
+	{
+		links_.order(port, order);
+	}
+	void send_to_manager(unsigned port, const ib::Smp &smp) override
+	{
+		links_.send_to_manager(port, smp);
+	}
 	void execute(Command &command) override;
 	void interrupt(unsigned vector);
 
 	Commands commands_;
 	const fabric::NodeIdentity original_identity_;
 	// The last member: packets stop coming before anything else goes.
-	std::vector<std::unique_ptr<PortLink>> links_;
+	PortLinks links_;
 };
 
 } // namespace weft::mlx4

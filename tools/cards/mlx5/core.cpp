@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "bus/pci/device.hpp"
-#include "net/fabric/mad_packet.hpp"
 
 namespace weft::mlx5
 {
@@ -68,33 +67,16 @@ Core::Core(const CardConfig &config, PciHost &pci_host, Activity &counted, Unsup
 	       .ports = ports}),
       transport(make_transport(context)), health(host.loop()), command_queue(host.loop(), *this),
       doorbells(*this), commands_(*this), original_identity_(identity),
-      link_training_(host.loop(), [this] { enable_link(); })
+      link_training_(host.loop(), [this] { enable_link(); }),
+      links_(host.loop(), ports, *transport, agents.subnet())
 {
 	close();
 	set_bus_master(host.bus_master());
-	for (auto &port : ports) {
-		const unsigned number = port->number();
-		links_.push_back(std::make_unique<PortLink>(
-			host.loop(), port->fabric_port(),
-			PortLink::Handlers{
-				.packet =
-					[this, number](fabric::Packet &&packet) {
-						transport->receive(number, std::move(packet));
-					},
-				.credit =
-					[this, number](std::uint8_t vl) {
-						transport->credit_available(number, vl);
-					},
-				.link = [this,
-					 number](bool was_down) { link_changed(number, was_down); },
-			}));
-	}
 }
 
 Core::~Core()
 {
 	close();
-	links_.clear();
 }
 
 void Core::open()
@@ -128,13 +110,8 @@ void Core::enable_link()
 void Core::close()
 {
 	link_training_.cancel();
-	for (auto &port : ports) {
-		if (!port->opened())
-			continue;
-		port->set_opened(false);
-		port->fabric_port().disable();
-		agents.subnet().port_closed(*port);
-	}
+	for (auto &port : ports)
+		links_.close(*port);
 	context.queue_pairs.for_each([&](hca::QueuePair &qp) { transport->qp_destroyed(qp); });
 	context.queue_pairs.resize(limits::kLogQps);
 	context.special_qpns.fill(0);
@@ -157,8 +134,7 @@ void Core::close()
 void Core::reset()
 {
 	close();
-	for (auto &link : links_)
-		link->drop();
+	links_.drop();
 	for (auto &port : ports)
 		port->reset();
 	identity = original_identity_;
@@ -298,13 +274,6 @@ void Core::command_done(std::uint32_t eqn, unsigned slot)
 	events.commands_done(eqn, std::uint32_t{1} << slot);
 }
 
-void Core::link_changed(unsigned number, bool was_down)
-{
-	CardPort &port = *ports[number - 1];
-	if (port.opened())
-		agents.subnet().link_changed(port, was_down);
-}
-
 void Core::port_changed(unsigned number)
 {
 	transport->port_changed(number);
@@ -334,34 +303,6 @@ void Core::pkeys_changed(unsigned number, unsigned, std::uint32_t)
 void Core::guids_changed(unsigned number, unsigned, std::uint32_t)
 {
 	events.port_change(number, port_change::guid);
-}
-
-void Core::send_to_manager(unsigned number, const ib::Smp &smp)
-{
-	const CardPort &port = *ports[number - 1];
-	fabric::MadAddress address;
-	address.slid = port.lid();
-	address.dlid = port.info().sm_lid;
-	address.sl = port.info().sm_sl();
-	fabric::Packet packet =
-		fabric::make_mad_packet(address, reinterpret_cast<const ib::Mad &>(smp));
-	// A manager on this very port is reached without the link. What finds no credit is lost:
-	// traps are repeated.
-	if (port.owns_lid(address.dlid))
-		transport->receive(number, std::move(packet));
-	else
-		port.fabric_port().send(packet);
-}
-
-void Core::order_link(unsigned number, fabric::LinkOrder order)
-{
-	if (!ports[number - 1]->opened())
-		return;
-	links_[number - 1]->later([this, number, order] {
-		const CardPort &port = *ports[number - 1];
-		if (port.opened())
-			fabric::carry_out(order, port.fabric_port(), port.info());
-	});
 }
 
 } // namespace weft::mlx5

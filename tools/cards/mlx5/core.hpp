@@ -9,7 +9,7 @@
 #include "base/loop.hpp"
 #include "cards/hca/activity.hpp"
 #include "cards/hca/agents.hpp"
-#include "cards/hca/port_link.hpp"
+#include "cards/hca/port_links.hpp"
 #include "cards/hca/transport.hpp"
 #include "cards/mlx5/capabilities.hpp"
 #include "cards/mlx5/card.hpp"
@@ -94,15 +94,20 @@ private:
 	void port_info_changed(unsigned port, std::uint32_t changed) override;
 	void pkeys_changed(unsigned port, unsigned block, std::uint32_t entries) override;
 	void guids_changed(unsigned port, unsigned block, std::uint32_t entries) override;
-	void order_link(unsigned port, fabric::LinkOrder order) override;
-	void send_to_manager(unsigned port, const ib::Smp &smp) override;
+	void order_link(unsigned port, fabric::LinkOrder order) override
+	{
+		links_.order(port, order);
+	}
+	void send_to_manager(unsigned port, const ib::Smp &smp) override
+	{
+		links_.send_to_manager(port, smp);
+	}
 	// CommandQueue::Executor
 	GuestMemory *command_memory() override;
 	hw::mlx5::Status execute(Command &command) override;
 	std::optional<std::uint32_t> completion_queue() const override;
 	void command_done(std::uint32_t eqn, unsigned slot) override;
 
-	void link_changed(unsigned port, bool was_down);
 	void await_driver();
 	void interrupt(unsigned vector);
 	void set_queue_address(std::uint32_t low);
@@ -114,7 +119,7 @@ private:
 	// Until it fires the link is in training.
 	Timer link_training_;
 	// The last member: packets stop coming before anything else goes.
-	std::vector<std::unique_ptr<PortLink>> links_;
+	PortLinks links_;
 };
 
 } // namespace weft::mlx5

@@ -1,90 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "cards/mlx5/send_request.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 #include <optional>
 
+#include "cards/mellanox_icm/codes.hpp"
 #include "cards/mellanox_icm/segments.hpp"
 
 namespace weft::mlx5
 {
 
-using hw::mellanox_icm::WqeAtomic;
 using hw::mellanox_icm::WqeOpcode;
-using hw::mellanox_icm::WqeRemoteAddress;
 using hw::mlx5::WqeControl;
 using hw::mlx5::WqeData;
 using hw::mlx5::WqeDatagram;
-using hw::mlx5::WqeMaskedAtomic;
 using hw::mlx5::WqeUmr;
 using hw::mlx5::WqeXrc;
 using mellanox_icm::SegmentCursor;
+using mellanox_icm::take_atomic;
+using mellanox_icm::take_remote;
 
 namespace
 {
 
 // An inline segment's length has ten bits.
 constexpr std::uint32_t kInlineMask = 0x3ff;
-// The rest of a large send is the IPoIB offloads', which the card does not report.
-constexpr struct {
-	std::uint8_t code;
-	SendOpcode opcode;
-} kOpcodes[] = {
-	{static_cast<std::uint8_t>(WqeOpcode::nop), SendOpcode::nop},
-	{static_cast<std::uint8_t>(WqeOpcode::send_invalidate), SendOpcode::send_invalidate},
-	{static_cast<std::uint8_t>(WqeOpcode::rdma_write), SendOpcode::rdma_write},
-	{static_cast<std::uint8_t>(WqeOpcode::rdma_write_imm), SendOpcode::rdma_write_imm},
-	{static_cast<std::uint8_t>(WqeOpcode::send), SendOpcode::send},
-	{static_cast<std::uint8_t>(WqeOpcode::send_imm), SendOpcode::send_imm},
-	{static_cast<std::uint8_t>(WqeOpcode::rdma_read), SendOpcode::rdma_read},
-	{static_cast<std::uint8_t>(WqeOpcode::compare_swap), SendOpcode::compare_swap},
-	{static_cast<std::uint8_t>(WqeOpcode::fetch_add), SendOpcode::fetch_add},
-	{static_cast<std::uint8_t>(WqeOpcode::masked_compare_swap),
-	 SendOpcode::masked_compare_swap},
-	{static_cast<std::uint8_t>(WqeOpcode::masked_fetch_add), SendOpcode::masked_fetch_add},
-	{hw::mlx5::opcode_umr, SendOpcode::update_key},
-};
 
 std::optional<SendOpcode> send_opcode(std::uint32_t code)
 {
-	const auto found =
-		std::ranges::find_if(kOpcodes, [code](auto &o) { return o.code == code; });
-	return found == std::end(kOpcodes) ? std::nullopt : std::optional(found->opcode);
-}
-
-bool take_remote(SegmentCursor &cursor, SendRequest &out)
-{
-	WqeRemoteAddress remote;
-	if (!cursor.take(remote))
-		return false;
-	out.remote_address = remote.address;
-	out.rkey = remote.rkey;
-	return true;
-}
-
-bool take_atomic(SegmentCursor &cursor, SendRequest &out)
-{
-	if (out.opcode == SendOpcode::masked_compare_swap) {
-		WqeMaskedAtomic masked;
-		if (!cursor.take(masked))
-			return false;
-		out.swap_or_add = masked.swap_or_add;
-		out.compare = masked.compare;
-		out.swap_or_add_mask = masked.swap_mask;
-		out.compare_mask = masked.compare_mask;
-		return true;
-	}
-	WqeAtomic atomic;
-	if (!cursor.take(atomic))
-		return false;
-	out.swap_or_add = atomic.swap_or_add;
-	if (out.opcode == SendOpcode::masked_fetch_add)
-		out.compare_mask = atomic.compare;
-	else
-		out.compare = atomic.compare;
-	return true;
+	return code == hw::mlx5::opcode_umr
+		       ? SendOpcode::update_key
+		       : mellanox_icm::send_opcode(static_cast<WqeOpcode>(code));
 }
 
 // The short form of an address vector is not offered.
@@ -154,20 +100,31 @@ bool take_operands(SegmentCursor &cursor, const QueuePair &qp, SendRequest &out)
 	}
 }
 
+// Keys are changed by UMR requests only; large sends are the IPoIB offloads', which the card does
+// not report.
 bool allowed(SendOpcode opcode, const QueuePair &qp)
 {
-	if (qp.kind == QpService::reg_umr)
-		return opcode == SendOpcode::update_key || opcode == SendOpcode::nop;
-	return opcode_allowed(opcode, qp.service);
+	switch (opcode) {
+	case SendOpcode::lso:
+	case SendOpcode::bind_window:
+	case SendOpcode::fast_register:
+	case SendOpcode::local_invalidate:
+		return false;
+	case SendOpcode::nop:
+	case SendOpcode::update_key:
+		return qp.kind == QpService::reg_umr || opcode_allowed(opcode, qp.service);
+	default:
+		return qp.kind != QpService::reg_umr && opcode_allowed(opcode, qp.service);
+	}
 }
 
 } // namespace
 
 std::uint8_t send_code(SendOpcode opcode)
 {
-	const auto found =
-		std::ranges::find_if(kOpcodes, [opcode](auto &o) { return o.opcode == opcode; });
-	return found == std::end(kOpcodes) ? std::uint8_t{0} : found->code;
+	return opcode == SendOpcode::update_key
+		       ? hw::mlx5::opcode_umr
+		       : static_cast<std::uint8_t>(mellanox_icm::wqe_opcode(opcode));
 }
 
 Syndrome decode_send(std::span<const std::byte> wqe, const QueuePair &qp, SendRequest &out)

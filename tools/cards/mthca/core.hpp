@@ -10,7 +10,7 @@
 #include <hw/mthca/commands.hpp>
 
 #include "cards/hca/agents.hpp"
-#include "cards/hca/port_link.hpp"
+#include "cards/hca/port_links.hpp"
 #include "cards/mthca/card.hpp"
 #include "cards/mthca/card_context.hpp"
 #include "cards/mthca/commands.hpp"
@@ -44,7 +44,7 @@ public:
 
 	// INIT_IB and CLOSE_IB.
 	void open_port(CardPort &port);
-	void close_port(CardPort &port);
+	void close_port(CardPort &port) { links_.close(port); }
 
 	PciHost &host;
 	Activity &activity;
@@ -86,17 +86,22 @@ private:
 	{
 		raise_port_event(port);
 	}
-	void order_link(unsigned port, fabric::LinkOrder order) override;
-	void send_to_manager(unsigned port, const ib::Smp &smp) override;
+	void order_link(unsigned port, fabric::LinkOrder order) override
+	{
+		links_.order(port, order);
+	}
+	void send_to_manager(unsigned port, const ib::Smp &smp) override
+	{
+		links_.send_to_manager(port, smp);
+	}
 	void execute(Command &command) override;
-	void link_changed(unsigned port, bool was_down);
 	bool driver_listens(unsigned port) const;
 	void interrupt(unsigned vector);
 
 	Commands commands_;
 	const fabric::NodeIdentity original_identity_;
 	// The last member: packets stop coming before anything else goes.
-	std::vector<std::unique_ptr<PortLink>> links_;
+	PortLinks links_;
 };
 
 } // namespace weft::mthca

@@ -2,8 +2,8 @@
 #include "cards/mlx4/transport/send_request.hpp"
 
 #include <cstring>
-#include <optional>
 
+#include "cards/mellanox_icm/codes.hpp"
 #include "cards/mellanox_icm/segments.hpp"
 
 namespace weft::mlx4::transport
@@ -23,56 +23,6 @@ bool take_lso(SegmentCursor &cursor, SendRequest &out)
 	out.mss = lso.mss();
 	out.lso_header.assign(header.begin(), header.end());
 	return out.mss != 0 && !out.lso_header.empty();
-}
-
-/* Nothing: no opcode that this card has. */
-std::optional<SendOpcode> send_opcode(WqeOpcode opcode)
-{
-	switch (opcode) {
-	case WqeOpcode::nop:
-		return SendOpcode::nop;
-	case WqeOpcode::send_invalidate:
-		return SendOpcode::send_invalidate;
-	case WqeOpcode::rdma_write:
-		return SendOpcode::rdma_write;
-	case WqeOpcode::rdma_write_imm:
-		return SendOpcode::rdma_write_imm;
-	case WqeOpcode::send:
-		return SendOpcode::send;
-	case WqeOpcode::send_imm:
-		return SendOpcode::send_imm;
-	case WqeOpcode::lso:
-		return SendOpcode::lso;
-	case WqeOpcode::rdma_read:
-		return SendOpcode::rdma_read;
-	case WqeOpcode::compare_swap:
-		return SendOpcode::compare_swap;
-	case WqeOpcode::fetch_add:
-		return SendOpcode::fetch_add;
-	case WqeOpcode::masked_compare_swap:
-		return SendOpcode::masked_compare_swap;
-	case WqeOpcode::masked_fetch_add:
-		return SendOpcode::masked_fetch_add;
-	case WqeOpcode::bind_window:
-		return SendOpcode::bind_window;
-	case WqeOpcode::fast_register:
-		return SendOpcode::fast_register;
-	case WqeOpcode::local_invalidate:
-		return SendOpcode::local_invalidate;
-	case WqeOpcode::config:
-		break;
-	}
-	return std::nullopt;
-}
-
-bool take_remote(SegmentCursor &cursor, SendRequest &out)
-{
-	WqeRemoteAddress remote;
-	if (!cursor.take(remote))
-		return false;
-	out.remote_address = remote.address;
-	out.rkey = remote.rkey;
-	return true;
 }
 
 bool take_datagram(SegmentCursor &cursor, SendRequest &out)
@@ -113,29 +63,6 @@ bool take_fast_register(SegmentCursor &cursor, SendRequest &out)
 	if (!cursor.take(segment))
 		return false;
 	out.fast_register = decoded(segment);
-	return true;
-}
-
-bool take_atomic(SegmentCursor &cursor, SendRequest &out)
-{
-	if (out.opcode == SendOpcode::masked_compare_swap) {
-		WqeMaskedAtomic masked;
-		if (!cursor.take(masked))
-			return false;
-		out.swap_or_add = masked.swap;
-		out.compare = masked.compare;
-		out.swap_or_add_mask = masked.swap_mask;
-		out.compare_mask = masked.compare_mask;
-		return true;
-	}
-	WqeAtomic atomic;
-	if (!cursor.take(atomic))
-		return false;
-	out.swap_or_add = atomic.swap_or_add;
-	if (out.opcode == SendOpcode::masked_fetch_add)
-		out.compare_mask = atomic.compare;
-	else
-		out.compare = atomic.compare;
 	return true;
 }
 
