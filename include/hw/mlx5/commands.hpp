@@ -36,7 +36,7 @@ struct CommandBlock : Storage<576> {
 	static constexpr Field token{0x23c, 23, 16};
 };
 
-/* Whether the card could execute a command at all. */
+/* The reason why the card could not execute a command, if it could not. */
 enum class Delivery : std::uint8_t {
 	ok = 0,
 	bad_token = 2,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What lies in the queues: send and receive requests (WQEs), completions (CQEs) and events (EQEs).
+ * Entries of the queues: send and receive requests (WQEs), completions (CQEs) and events (EQEs).
  * Segments and opcodes that the older cards have, too, are those of hw/mellanox_icm/wqe.hpp.
  * (Documentation/mlx5.rst, "Send requests", "Completions", "Events")
  */

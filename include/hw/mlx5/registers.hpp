@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What a driver of a ConnectX-4 or later sees of the card in PCI space: the initialization segment
+ * The registers of a ConnectX-4 or later in PCI space: the initialization segment
  * at the start of BAR 0, and one user access region (UAR) of 4 KiB for each page behind it. All
  * registers are big-endian dwords. (Documentation/mlx5.rst, "Registers")
  */
@@ -41,7 +41,7 @@ constexpr std::uint32_t health_counter = 0x1010; /* bits 23..0; syndrome above *
 constexpr std::uint32_t end = 0x4000;
 
 constexpr std::uint32_t command_interface_revision = 5;
-/* Of the command queue's lower dword; an entry's number of bytes and the number of entries. */
+/* Fields of the command queue's lower dword. Sizes are those of the queue and of an entry. */
 constexpr std::uint32_t queue_address_mask = 0xfffff000;
 constexpr Field nic_interface{0, 10, 8};
 constexpr Field log_queue_size{0, 7, 4};

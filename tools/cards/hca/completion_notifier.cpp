@@ -94,7 +94,7 @@ void CompletionNotifier::set_moderation(std::uint16_t count, std::uint16_t perio
 {
 	moderation_count_ = count;
 	moderation_period_ = period_us;
-	// What waits under the old rule is told at once.
+	// Entries that wait under the old rule are reported at once.
 	if (unnotified_ && armed_ != Armed::no)
 		fire();
 }

@@ -26,7 +26,7 @@ public:
 	// The driver has closed @port, if it was open: the link goes down.
 	void close(CardPort &port);
 
-	// What the subnet agent asks of its host (SubnetAgent::Host).
+	// Requests of the subnet agent (SubnetAgent::Host).
 	void order(unsigned port, fabric::LinkOrder order);
 	void send_to_manager(unsigned port, const ib::Smp &smp);
 

@@ -45,7 +45,7 @@ private:
 	std::span<const std::byte> left_;
 };
 
-// What RDMA requests and atomics have before their data; false if it is cut short.
+// The segments of RDMA requests and atomics before their data; false if they are cut short.
 bool take_remote(SegmentCursor &cursor, hca::SendRequest &out);
 bool take_atomic(SegmentCursor &cursor, hca::SendRequest &out);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the card reports of itself by QUERY_HCA_CAP, and what SET_HCA_CAP changes of that.
+// The capabilities that QUERY_HCA_CAP reports, and those that SET_HCA_CAP changes.
 #pragma once
 
 #include <cstdint>

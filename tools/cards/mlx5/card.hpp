@@ -58,7 +58,7 @@ public:
 	const Activity &activity() const { return activity_; }
 	const Unsupported &unsupported() const { return unsupported_; }
 
-	// What the control plane is made of, for tests; null while detached.
+	// The control plane, for tests; null while detached.
 	CardContext *context();
 
 private:

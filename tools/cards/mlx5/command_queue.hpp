@@ -63,7 +63,7 @@ private:
 	std::uint64_t address_ = 0;
 	std::uint32_t pending_ = 0;
 	Wakeup wakeup_;
-	// Of the command that is being executed; kept for their storage.
+	// The command that is being executed; members so that their storage is used again.
 	std::vector<std::uint8_t> in_;
 	std::vector<std::uint8_t> out_;
 	std::vector<std::uint64_t> out_blocks_;

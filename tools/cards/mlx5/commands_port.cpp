@@ -67,7 +67,8 @@ Status set_description(Core &core, std::span<const std::uint8_t> data)
 
 } // namespace
 
-// What a guest that is not trusted says of its node is taken and ignored, as on the other cards.
+// A node description from a guest that is not trusted is accepted and ignored, as on the other
+// cards.
 Status Commands::access_register(Command &command)
 {
 	const std::uint32_t number = AccessRegister::number.get(command.in.data());

@@ -40,8 +40,8 @@ const Numbers &numbers_of(Opcode opcode)
 	return kNumbers[0];
 }
 
-// What the card knows of the interface's stepping: 1, with which drivers use the commands on
-// receive memory pools and XRC SRQs.
+// The stepping of the interface (ISSI) that the card offers: 1, with which drivers use the commands
+// on receive memory pools and XRC SRQs.
 constexpr std::uint32_t kSupportedIssi = 1u << 1;
 
 } // namespace

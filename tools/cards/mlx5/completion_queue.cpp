@@ -29,8 +29,8 @@ void CompletionQueue::look_at_record()
 		consumer_ = ib::be32::from_raw(*record) & kIndexMask;
 }
 
-// Whether no slot is free. The driver's doorbell record is looked at only when the index that was
-// seen last says so. An index ahead of the producer is a driver's error and counts as full.
+// Returns true if no slot is free. The driver's doorbell record is read only when the index that
+// was seen last says so. An index ahead of the producer is a driver's error and counts as full.
 bool CompletionQueue::full()
 {
 	if (((producer_ - consumer_) & kIndexMask) < size())

@@ -36,7 +36,7 @@ CqeOpcode receive_opcode(ReceiveOpcode opcode)
 
 } // namespace
 
-// What tells the consumer whose completion it is: the index that a program has chosen for its queue
+// Identifies the owner of a completion: by the index that a program has chosen for its queue
 // pair or XRC SRQ; or, for the kernel, the shared receive queue that the request came from.
 std::uint32_t CompletionWriter::owner_index(const hca::QueuePair &pair, std::uint32_t xrc_srqn,
 					    bool is_receive) const

@@ -78,7 +78,7 @@ public:
 	NumberPool pds{limits::kFirstNumber, std::uint32_t{1} << limits::kLogPds};
 	NumberPool xrc_domains{limits::kFirstNumber, std::uint32_t{1} << limits::kLogXrcDomains};
 	NumberPool uars{limits::kFirstUar, limits::kUarPages};
-	// Of the numbers that stand for nothing but themselves, those that are in use.
+	// Numbers in use, of the kinds that have no object behind them.
 	std::vector<bool> pds_used;
 	std::vector<bool> xrc_domains_used;
 	std::vector<bool> uars_used;

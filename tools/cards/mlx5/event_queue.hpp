@@ -45,7 +45,7 @@ public:
 	// One of hw::mlx5::queue_status: an overflow, or its memory is not there. It takes no more
 	// entries then.
 	std::uint32_t status() const { return status_; }
-	// Whether entries that peers cause may be written: they leave a part of the queue, kReserve
+	// True if entries that peers cause may be written: they leave a part of the queue, kReserve
 	// at the most, to those that the driver itself and the subnet manager cause.
 	bool has_room() const;
 	static constexpr std::uint32_t kReserve = 64;

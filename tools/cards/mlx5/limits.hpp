@@ -27,7 +27,8 @@ constexpr unsigned kCommands = 1u << kLogCommands;
 constexpr unsigned kLogCommandStride = 6;
 // Bytes of the longest input: a memory key of 2^18 pages, 1 GiB of 4 KiB pages.
 constexpr std::size_t kMostInput = (2 << 20) + 4096;
-// Of the longest output: a page of capabilities, or as many page addresses as drivers ask for.
+// Bytes of the longest output: a page of capabilities, or the page addresses that drivers take
+// back.
 constexpr std::size_t kMostOutput = 8192;
 
 // Objects of each kind, and the first number that the card gives out.
@@ -54,7 +55,7 @@ constexpr unsigned kMostPageShift = 31;
 // Addresses of pages, and pieces of memory keys, that all objects of a card name together: each
 // takes 8 or 24 bytes of the daemon's memory.
 constexpr std::size_t kMostPages = std::size_t{1} << 22;
-// Of one key: pages, and pieces that name other keys, which may do so again so many times.
+// Bounds of one key: its pages, its pieces of other keys, and how deep such keys may be nested.
 constexpr std::size_t kMostKeyPages = std::size_t{1} << 20;
 constexpr unsigned kLogPieces = 16;
 constexpr unsigned kMostIndirections = 4;

@@ -28,7 +28,7 @@ bool allows(const KeyRights &rights, KeyAccess access)
 	return rights.remote_atomic;
 }
 
-// Whether [@address, @address + @length) lies in the key's range. Lengths are not 0.
+// True if [@address, @address + @length) lies in the key's range. Lengths are not 0.
 bool within(const MemoryKey &key, std::uint64_t address, std::uint64_t length)
 {
 	if (address + (length - 1) < address)
@@ -126,7 +126,7 @@ MemoryError MemoryKeys::pages(const MemoryKey &key, std::uint64_t offset, std::u
 	return MemoryError::none;
 }
 
-// What a piece names is checked as if the request had named it, in rights, too.
+// A piece's key is checked as if the request had named it: domain, rights and bounds.
 MemoryError MemoryKeys::pieces(const MemoryKey &key, const KeyUse &use, std::uint64_t offset,
 			       std::uint64_t length, unsigned depth,
 			       std::vector<BusRange> &out) const

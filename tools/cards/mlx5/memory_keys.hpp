@@ -113,7 +113,7 @@ private:
 	PageBudget budget_{limits::kMostPages};
 	NumberPool numbers_;
 	SparseTable<MemoryKey> keys_{limits::kLogKeys};
-	// Of translate(), kept for its memory.
+	// Used by translate(); a member so that its memory is used again.
 	mutable std::vector<BusRange> ranges_;
 };
 

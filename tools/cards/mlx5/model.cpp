@@ -19,7 +19,7 @@ class HeldCard final : public cards::Card
 {
 public:
 	HeldCard(Loop &loop, CardConfig config) : loop_(loop), card_(std::move(config)) {}
-	// What was posted has run.
+	// Waits for the tasks that were posted.
 	~HeldCard() override
 	{
 		loop_.run([] {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What this card keeps for a queue pair in addition to what every one has: where its work queues
+// The state of a queue pair that only this card has: where its work queues
 // lie.
 #pragma once
 

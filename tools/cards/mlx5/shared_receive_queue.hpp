@@ -35,7 +35,8 @@ public:
 	bool failed() const { return failed_; }
 	std::uint32_t size() const { return std::uint32_t{1} << settings_.log_size; }
 	std::uint32_t stride() const { return std::uint32_t{1} << settings_.log_stride; }
-	// Of an entry in the buffer. Its first 16 bytes are the link; data segments follow.
+	// The place of an entry in the buffer. Its first 16 bytes are the link; data segments
+	// follow.
 	std::uint64_t offset(std::uint16_t index) const
 	{
 		return std::uint64_t{index & (size() - 1)} << settings_.log_stride;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What drivers have asked for that the model does not have: each is logged once, and all are
+// Requests of drivers for what the model does not have: each is logged once, and all are
 // counted, so that whoever brings another driver sees what is missing.
 #pragma once
 

@@ -79,7 +79,7 @@ constexpr Opcode kOpcodes[] = {
 	static_cast<Opcode>(0x92f), // not modelled
 };
 
-// Of send requests: all that the card has, and one that it has not.
+// Codes of send requests: all that the card has, and one that it does not have.
 constexpr std::uint8_t kRequests[] = {0x00, 0x01, 0x08, 0x09, 0x0a, 0x0b, 0x10,
 				      0x11, 0x12, 0x14, 0x15, 0x25, 0x77};
 
@@ -143,8 +143,8 @@ public:
 	{
 		return kOpcodes[choice % std::size(kOpcodes)];
 	}
-	// What lies at @in is the input's content, in a chain as it should be; elsewhere it is the
-	// chain.
+	// If @in is the scratch area, its bytes are the input, in a valid chain; otherwise @in is
+	// the chain.
 	void raw(Opcode opcode, std::uint32_t modifier, std::uint32_t op_modifier, std::uint64_t in,
 		 std::uint64_t out, bool event, std::uint16_t token)
 	{

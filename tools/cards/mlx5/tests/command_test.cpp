@@ -69,7 +69,7 @@ TEST_F(Mlx5Commands, LongOutputsFillTheChain)
 	EXPECT_EQ(hw::mlx5::load_be32(page, 0x44) & 0xf, 0xfu) << "RC, UC, UD, XRC";
 }
 
-// What is wrong with an entry or a block keeps the command from being executed.
+// An entry or a block with an error keeps the command from being executed.
 TEST_F(Mlx5Commands, BadEntriesAreRefused)
 {
 	driver.set_command_queue();

@@ -281,7 +281,7 @@ TEST_F(Mlx5Umr, CutRequestsAreRefused)
 	EXPECT_EQ(update(registration(0x00ffff00, {0x200000})), MemoryError::invalid_key);
 }
 
-// By a work request of the driver's own kind of queue pair, from the list in memory.
+// The request of a queue pair for UMR requests names its list in memory.
 TEST_F(Mlx5Umr, ListsAreReadFromMemory)
 {
 	const auto cq = driver.make_cq(4);

@@ -133,7 +133,7 @@ TEST_F(Mlx5Queues, UnknownRequestsFail)
 	EXPECT_EQ(Cqe::syndrome.get(cqe.bytes), 2u) << "local QP operation";
 }
 
-// Of a request whose size leads beyond what the doorbell record says, nothing else is read.
+// A request that is larger than what the doorbell record has posted is not read.
 TEST_F(Mlx5Queues, RequestsThatAreNotPostedAsAWholeFail)
 {
 	using hw::mlx5::WqeControl;

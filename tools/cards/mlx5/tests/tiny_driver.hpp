@@ -26,7 +26,7 @@ using hw::mlx5::Opcode;
 using hw::mlx5::Status;
 using Bytes = std::vector<std::uint8_t>;
 
-// What a command has answered.
+// The outcome of a command.
 struct Answer {
 	std::uint8_t delivery = 0xff; // of hw::mlx5::Delivery
 	Status status = Status::internal_error;
@@ -114,7 +114,7 @@ public:
 		write(hw::mlx5::segment::command_doorbell, slots);
 		host.loop().poll();
 	}
-	// What stands in entry @slot; delivery 0xff: the card has not answered.
+	// Reads entry @slot; delivery 0xff: the card has not answered.
 	Answer answer(std::size_t out_size, unsigned slot = 0)
 	{
 		using hw::mlx5::CommandBlock;
