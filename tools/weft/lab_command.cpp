@@ -104,7 +104,12 @@ private:
 std::shared_ptr<Passed> add_guest_options(CLI::App &app)
 {
 	auto passed = std::make_shared<Passed>(app);
-	passed->option("--lab", "the lab file, see weft-lab.toml(5)")->check(CLI::ExistingFile);
+	CLI::Option *const file = passed->option("--lab", "the lab file, see weft-lab.toml(5)");
+	file->check(CLI::ExistingFile);
+	passed->option("--card", "without a lab file: the model of the two hosts' cards, mlx4 (the "
+				 "default), mlx5 or mthca")
+		->check(CLI::IsMember({"mlx4", "mlx5", "mthca"}))
+		->excludes(file);
 	passed->option("--kernel", "the guests' kernel: stock (Debian's), a bzImage, or the tree "
 				   "in which one was built");
 	passed->option("--stack", "the RDMA stack: linux (Debian's modules, the default) or weft")

@@ -207,13 +207,14 @@ def together(guests, work):
 class Lab:
     """weftd and the machines. Made, brought up and closed on the main thread. tell(text): is told what happens meanwhile."""
 
-    def __init__(self, directory, logs, weftd, lab_file, machine, bare, tell):
+    def __init__(self, directory, logs, weftd, lab_file, machine, bare, tell, card=None):
         self.directory = directory
         self.logs = logs
         self.guests = {}
         self._numbers = {}      # the last part of each machine's address, for as long as it is there
         self._weftd_program = weftd
         self._lab_file = lab_file
+        self._card = card       # without a lab file: the model of its hosts' cards
         self._machine = machine
         self._bare = bare
         self._tell = tell
@@ -233,6 +234,9 @@ class Lab:
                            f"end it with `weft --socket-dir {self.directory} shutdown`, or choose another --socket-dir")
         control.unlink(missing_ok=True)     # of a weftd that was killed
         command = ["setpriv", "--pdeathsig", "TERM", self._weftd_program, "--socket-dir", str(self.directory)]
+        if self._card:
+            self._lab_file = self.directory / "lab.toml"
+            self._lab_file.write_text(stack.two_hosts(self._card))
         if self._lab_file:
             command += ["--lab", str(self._lab_file)]
         with open(self.logs / "weftd.log", "w") as log:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 
+import stack
 from lab import kernels, shared_time
 from lab.errors import LabError
 from running import KERNEL_REPORT, MACHINE_DIED, TIMED_OUT, Printer, check_command, scripts_of
@@ -76,6 +77,9 @@ def run(args, machine):
             scripts.update(scripts_of(args, hosts))
             return scripts
 
+        if args.card:
+            args.lab = directory / "lab.toml"
+            args.lab.write_text(stack.two_hosts(args.card))
         lab = shared_time.Lab(directory / "lab", args.weftd, _kernel(machine), of, seed, lab_file=args.lab, share=machine.share, acts=tuple(acts),
                               append=machine.append, log_level="trace" if args.logs else "info")
         if not args.quiet:

@@ -189,7 +189,7 @@ def run(args, machine):
     status = None
     scripts = {}
     try:
-        with Lab(directory, logs, args.weftd, args.lab, machine, args.bare, tell) as lab:
+        with Lab(directory, logs, args.weftd, args.lab, machine, args.bare, tell, args.card) as lab:
             # A host that is not there is reported before any guest boots.
             lab.up(lambda hosts: scripts.update(scripts_of(args, hosts)))
             status = execute(lab, args, scripts, lambda several: Printer(several, sys.stdout.buffer, sys.stderr.buffer))

@@ -236,7 +236,7 @@ def up(args, machine):
     signal.signal(signal.SIGTERM, _leave)
     with os.fdopen(writer, "w", buffering=1) as told:
         lab = Lab(args.socket_dir, args.logs or args.socket_dir, args.weftd, args.lab, machine, args.bare,
-                  lambda text: told.write(f"{text}\n"))
+                  lambda text: told.write(f"{text}\n"), args.card)
         try:
             lab.up()
             server = Server(lab, path)

@@ -28,6 +28,14 @@ class Stack:
     own: tuple = ()
 
 
+def two_hosts(model):
+    """A lab file: two hosts with cards of that model on one switch, as weftd has them without a file."""
+    ports = 2 if model == "mthca" else 1
+    hosts = "".join(f'[[host]]\nname = "{name}"\nmodel = "{model}"\nports = {ports}\n' for name in ("node1", "node2"))
+    links = "".join(f'[[link]]\nends = ["{name}/1", "switch1"]\n' for name in ("node1", "node2"))
+    return f'[[switch]]\nname = "switch1"\n{hosts}{links}'
+
+
 def interface(model):
     """The name of the card's network interface."""
     return "iw0" if model == "amso1100" else IPOIB

@@ -369,6 +369,11 @@ class Stack(Folder):
     def test_driver_of_each_model(self):
         self.assertEqual(stack.in_tree_modules("mlx4")[0], "mlx4_ib")
         self.assertEqual(stack.in_tree_modules("mthca")[0], "ib_mthca")
+        self.assertEqual(stack.in_tree_modules("mlx5")[0], "mlx5_ib")
+
+    def test_model_without_a_driver_of_weft_is_refused(self):
+        with self.assertRaisesRegex(LabError, "weft has no driver for mlx5: --bare loads none"):
+            self.prepare("mlx5", stack="weft")
 
     def test_model_without_an_in_tree_driver_is_refused(self):
         with self.assertRaisesRegex(LabError, "Debian's kernel has no driver for amso1100: --stack weft has one"):
@@ -478,6 +483,14 @@ class Refused(Folder):
             done = subprocess.run([sys.executable, SESSION, "--socket-dir", self.folder, *words], capture_output=True, text=True, check=False,
                                   stdin=subprocess.DEVNULL, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (1, f"weft: no lab is up in {self.folder}: `weft lab up` starts one\n"))
+
+    def test_card_of_the_default_lab(self):
+        """--card is two hosts with cards of that model."""
+        weftd = self.write("weftd", '#!/bin/sh\necho "weftd: $(grep -c \'model = "mlx5"\' "$4") cards"\nexit 1\n')
+        weftd.chmod(0o755)
+        done = subprocess.run([sys.executable, SESSION, "--socket-dir", self.folder, "run", "--weftd", weftd, "--card", "mlx5", "--logs", self.folder / "logs", "--",
+                               "true"], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (1, "weft: weftd: 2 cards\n"))
 
     def test_weftd_that_does_not_start(self):
         """weftd's own reason is given, and nothing stays."""
