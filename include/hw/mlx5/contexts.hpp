@@ -140,6 +140,7 @@ struct QpContext : Storage<0xe8> {
 	static constexpr Field no_send_queue{0x08, 15, 15};
 	static constexpr Field log_sq_size{0x08, 14, 11}; /* in blocks of 64 bytes */
 	static constexpr Field reserved_lkey{0x08, 4, 4};
+	static constexpr Field offload_mode{0x08, 3, 0};
 	static constexpr Field uar_page{0x0c, 23, 0};
 	static constexpr Field user_index{0x10, 23, 0};
 	static constexpr Field log_page_size{0x14, 28, 24};
@@ -153,6 +154,7 @@ struct QpContext : Storage<0xe8> {
 	static constexpr Field current_retry{0x70, 7, 5};
 	static constexpr Field next_send_psn{0x78, 23, 0};
 	static constexpr Field send_cqn{0x7c, 23, 0};
+	static constexpr Field datagram_source{0x80, 23, 0}; /* 0: its own number */
 	static constexpr Field last_acked_psn{0x88, 23, 0};
 	static constexpr Field ssn{0x8c, 23, 0};
 	static constexpr Field log_responder_reads{0x90, 23, 21};
@@ -180,6 +182,9 @@ struct QpContext : Storage<0xe8> {
 	static constexpr std::uint32_t shared_queue = 1;
 	static constexpr std::uint32_t no_queue = 3;
 	static constexpr std::uint32_t migrated = 3;
+	/* offload_mode. */
+	static constexpr std::uint32_t no_offload = 0;
+	static constexpr std::uint32_t ipoib_offload = 1;
 	/* Completions name the queue pair and no index of the driver's choice. */
 	static constexpr std::uint32_t no_user_index = 0xffffff;
 };

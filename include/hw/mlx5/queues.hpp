@@ -59,6 +59,18 @@ struct WqeDatagram : Storage<48> {
 	static constexpr std::size_t dgid = 0x20;
 };
 
+/*
+ * Behind the datagram segment of a queue pair with IPoIB offloads: 16 unused bytes, then the
+ * offloads. The header that each packet of a large send repeats begins in the last two bytes.
+ */
+struct WqeOffload : Storage<32> {
+	static constexpr Field l4_checksum{0x14, 31, 31};
+	static constexpr Field l3_checksum{0x14, 30, 30};
+	static constexpr Field mss{0x14, 15, 0};
+	static constexpr Field header_size{0x1c, 31, 16};
+	static constexpr std::size_t header = 0x1e;
+};
+
 /* Behind the control segment of a UMR: this, a key's context, and a list. */
 struct WqeUmr : Storage<48> {
 	static constexpr Field inline_list{0x00, 31, 31};

@@ -48,6 +48,8 @@ struct QueuePairAttributes {
 	QpState state = QpState::reset;
 	ServiceType service = ServiceType::rc;
 	std::int8_t special = -1; // 0: QP0 of its port, 1: QP1, -1: an ordinary one
+	// Its datagrams have QP1 as their source, so that answers go there.
+	bool sends_as_qp1 = false;
 
 	std::uint32_t pd = 0;
 	std::uint32_t send_cqn = 0;
@@ -75,6 +77,14 @@ struct QueuePairAttributes {
 	std::uint8_t log_requester_reads = 0;
 	std::uint8_t log_responder_reads = 0;
 	std::uint8_t ack_request_frequency = 0;
+	// The number that is the source of its datagrams. Cards on which QP0 and QP1 send as any
+	// other have numbers of their own for them.
+	std::uint32_t datagram_source() const
+	{
+		if (special >= 0)
+			return static_cast<std::uint32_t>(special);
+		return sends_as_qp1 ? ib::qpn_gsi : qpn;
+	}
 	// Requests may be posted from RTS on (IBA 10.8.2). A send doorbell before that is dropped:
 	// the requests stay in their queue, and the next doorbell finds them.
 	bool accepts_send_doorbell() const { return state > QpState::rtr; }

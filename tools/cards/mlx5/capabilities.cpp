@@ -40,6 +40,7 @@ constexpr Field num_ports{0x34, 7, 0};
 constexpr Field log_max_message{0x38, 28, 24};
 constexpr Field static_rates{0x3c, 31, 16};
 constexpr Field cqe_version{0x3c, 3, 0};
+constexpr Field ipoib_basic_offloads{0x40, 27, 27};
 constexpr Field umr_fence{0x40, 21, 20}; // 2: none needed
 constexpr Field atomic{0x40, 1, 1};
 constexpr Field cq_overrun_ignore{0x44, 31, 31};
@@ -48,6 +49,7 @@ constexpr Field cq_moderation{0x44, 29, 29};
 constexpr Field block_loopback{0x44, 23, 23};
 constexpr Field qkey_violations{0x44, 9, 9};
 constexpr Field pkey_violations{0x44, 8, 8};
+constexpr Field set_deth_sqpn{0x44, 7, 7};
 constexpr Field xrc{0x44, 3, 3};
 constexpr Field ud{0x44, 2, 2};
 constexpr Field uc{0x44, 1, 1};
@@ -98,6 +100,7 @@ constexpr struct {
 	{general::log_max_message, limits::kLogMessage},
 	{general::static_rates, 0x0fff},
 	{general::cqe_version, 1},
+	{general::ipoib_basic_offloads, 1},
 	{general::umr_fence, 2},
 	{general::atomic, 1},
 	{general::cq_overrun_ignore, 1},
@@ -106,6 +109,7 @@ constexpr struct {
 	{general::block_loopback, 1},
 	{general::qkey_violations, 1},
 	{general::pkey_violations, 1},
+	{general::set_deth_sqpn, 1},
 	{general::xrc, 1},
 	{general::ud, 1},
 	{general::uc, 1},

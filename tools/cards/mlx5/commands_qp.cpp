@@ -145,8 +145,11 @@ Status Commands::to_err_qp(Command &command)
 	QueuePair *const qp = named(core_, command);
 	if (!qp)
 		return Status::bad_resource;
-	if (qp->state == QpState::reset)
-		return Status::bad_qp_state;
+	// From any state (IBA 10.3.1): what is posted from now on is flushed, too.
+	if (qp->state == QpState::reset) {
+		qp->state = QpState::init;
+		core_.transport->qp_created(*qp);
+	}
 	const QpState from = std::exchange(qp->state, QpState::err);
 	core_.transport->qp_changed(*qp, from);
 	return Status::ok;

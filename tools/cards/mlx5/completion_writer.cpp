@@ -80,6 +80,8 @@ bool CompletionWriter::received(const hca::QueuePair &qp, std::uint32_t cqn,
 		Cqe::pkey.set(cqe.bytes, done.pkey);
 	else
 		Cqe::immediate.set(cqe.bytes, done.immediate);
+	Cqe::l3_ok.set(cqe.bytes, done.checksums.ip_checksum_ok || done.checksums.ipv6);
+	Cqe::l4_ok.set(cqe.bytes, done.checksums.l4_checksum_ok());
 	Cqe::byte_count.set(cqe.bytes, done.byte_count);
 	Cqe::qpn.set(cqe.bytes, qp.qpn);
 	Cqe::wqe_counter.set(cqe.bytes, done.index);

@@ -70,6 +70,7 @@ Core::Core(const CardConfig &config, PciHost &pci_host, Activity &counted, Unsup
       link_training_(host.loop(), [this] { enable_link(); }),
       links_(host.loop(), ports, *transport, agents.subnet())
 {
+	context.ipoib_checksum = true;
 	close();
 	set_bus_master(host.bus_master());
 }

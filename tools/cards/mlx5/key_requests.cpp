@@ -75,6 +75,10 @@ MemoryError MemoryKeys::read_list(const UpdateKey &request, const KeyUse &user,
 	std::memcpy(&segment, rest.data(), sizeof(segment));
 	if (segment.byte_count < size)
 		return MemoryError::bounds;
+	// A key of keys could cut the list into single bytes.
+	const MemoryKey *const source = find(segment.lkey >> 8);
+	if (source && source->indirect())
+		return MemoryError::bad_request;
 	KeyUse use = user;
 	use.key = segment.lkey;
 	use.access = KeyAccess::local_read;

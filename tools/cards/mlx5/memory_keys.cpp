@@ -131,13 +131,13 @@ MemoryError MemoryKeys::pieces(const MemoryKey &key, const KeyUse &use, std::uin
 			       std::uint64_t length, unsigned depth,
 			       std::vector<BusRange> &out) const
 {
-	auto piece = std::ranges::upper_bound(key.pieces, offset, {}, &MemoryKey::Piece::end);
-	for (; length; ++piece) {
+	while (length) {
+		// Found anew for each: any number of empty pieces may be in between.
+		const auto piece =
+			std::ranges::upper_bound(key.pieces, offset, {}, &MemoryKey::Piece::end);
 		if (piece == key.pieces.end())
 			return MemoryError::translation;
 		const std::uint64_t begin = piece == key.pieces.begin() ? 0 : std::prev(piece)->end;
-		if (piece->end == begin)
-			continue;
 		const std::uint64_t step = std::min(length, piece->end - offset);
 		KeyUse inner = use;
 		inner.key = piece->key;

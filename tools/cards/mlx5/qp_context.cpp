@@ -112,11 +112,15 @@ bool create(const std::uint8_t *context, QueuePair &qp)
 	qp.pd = QpContext::pd.get(context);
 	qp.uar_page = QpContext::uar_page.get(context);
 	qp.user_index = QpContext::user_index.get(context);
+	const std::uint32_t source = QpContext::datagram_source.get(context);
+	qp.sends_as_qp1 = source == ib::qpn_gsi;
 	qp.send_cqn = QpContext::send_cqn.get(context);
 	qp.receive_cqn = QpContext::receive_cqn.get(context);
 	qp.record = QpContext::record.get(context);
 	qp.reserved_lkey = QpContext::reserved_lkey.get(context);
 	qp.block_loopback = QpContext::block_loopback.get(context);
+	const std::uint32_t offload = QpContext::offload_mode.get(context);
+	qp.ip_offload = offload == QpContext::ipoib_offload;
 	qp.xrc_domain = static_cast<std::uint16_t>(QpContext::xrc_domain.get(context));
 	const std::uint32_t receive = QpContext::receive_type.get(context);
 	qp.uses_srq = receive == QpContext::shared_queue;
@@ -127,6 +131,11 @@ bool create(const std::uint8_t *context, QueuePair &qp)
 	qp.log_receive_size = byte(QpContext::log_rq_size, context);
 	qp.log_receive_stride =
 		static_cast<std::uint8_t>(4 + byte(QpContext::log_rq_stride, context));
+	if (source > ib::qpn_gsi || (source && qp.kind != QpService::ud))
+		return false;
+	// The other modes belong to enhanced IPoIB.
+	if (offload > QpContext::ipoib_offload || (qp.ip_offload && qp.kind != QpService::ud))
+		return false;
 	return receive <= QpContext::no_queue && qp.record % 8 == 0 &&
 	       qp.log_receive_stride <= 9; // limits::kReceiveWqeBytes
 }
@@ -214,6 +223,8 @@ void encode(const QueuePair &qp, const QueuePairProgress &progress, std::uint8_t
 	QpContext::no_send_queue.set(context, !qp.has_send_queue);
 	QpContext::log_sq_size.set(context, qp.log_send_blocks);
 	QpContext::reserved_lkey.set(context, qp.reserved_lkey);
+	QpContext::offload_mode.set(context, qp.ip_offload ? QpContext::ipoib_offload
+							   : QpContext::no_offload);
 	QpContext::uar_page.set(context, qp.uar_page);
 	QpContext::user_index.set(context, qp.user_index);
 	QpContext::log_page_size.set(context, qp.buffer.log_page_size());
@@ -242,6 +253,7 @@ void encode(const QueuePair &qp, const QueuePairProgress &progress, std::uint8_t
 	QpContext::current_retry.set(context, progress.current_retry);
 	QpContext::next_send_psn.set(context, progress.next_send_psn);
 	QpContext::send_cqn.set(context, qp.send_cqn);
+	QpContext::datagram_source.set(context, qp.sends_as_qp1 ? ib::qpn_gsi : 0);
 	QpContext::last_acked_psn.set(context, progress.last_acked_psn);
 	QpContext::ssn.set(context, progress.ssn);
 	QpContext::log_responder_reads.set(context, qp.log_responder_reads);

@@ -21,6 +21,7 @@ struct QueuePair final : hca::QueuePair {
 	std::uint32_t uar_page = 0;
 	std::uint32_t user_index = hw::mlx5::QpContext::no_user_index;
 	bool block_loopback = false;
+	bool ip_offload = false;  // requests have a segment for it, see WqeOffload
 	std::uint64_t record = 0; // bus address: two counters, what is posted for receive and send
 
 	// The receive queue is at the start of the buffer, the send queue behind it.

@@ -14,6 +14,7 @@ using hw::mellanox_icm::WqeOpcode;
 using hw::mlx5::WqeControl;
 using hw::mlx5::WqeData;
 using hw::mlx5::WqeDatagram;
+using hw::mlx5::WqeOffload;
 using hw::mlx5::WqeUmr;
 using hw::mlx5::WqeXrc;
 using mellanox_icm::SegmentCursor;
@@ -58,6 +59,23 @@ bool take_datagram(SegmentCursor &cursor, SendRequest &out)
 	return true;
 }
 
+bool take_offload(SegmentCursor &cursor, SendRequest &out)
+{
+	WqeOffload offload;
+	std::span<const std::byte> header;
+	if (!cursor.peek(offload) ||
+	    !cursor.take_after(WqeOffload::header, WqeOffload::header_size.get(offload.bytes),
+			       header))
+		return false;
+	out.ip_checksum = WqeOffload::l3_checksum.get(offload.bytes);
+	out.l4_checksum = WqeOffload::l4_checksum.get(offload.bytes);
+	if (out.opcode != SendOpcode::lso)
+		return header.empty();
+	out.mss = WqeOffload::mss.get(offload.bytes);
+	out.lso_header.assign(header.begin(), header.end());
+	return out.mss != 0 && !header.empty();
+}
+
 // All that follows the control segment is the card's Memory's to read (key_requests.cpp).
 void take_update(std::span<const std::byte> segments, std::uint32_t key, const QueuePair &qp,
 		 SendRequest &out)
@@ -85,7 +103,10 @@ bool take_operands(SegmentCursor &cursor, const QueuePair &qp, SendRequest &out)
 	switch (out.opcode) {
 	case SendOpcode::send:
 	case SendOpcode::send_imm:
-		return qp.service != ServiceType::ud || take_datagram(cursor, out);
+	case SendOpcode::lso:
+		return qp.service != ServiceType::ud ||
+		       (take_datagram(cursor, out) &&
+			(!qp.ip_offload || take_offload(cursor, out)));
 	case SendOpcode::rdma_write:
 	case SendOpcode::rdma_write_imm:
 	case SendOpcode::rdma_read:
@@ -100,12 +121,12 @@ bool take_operands(SegmentCursor &cursor, const QueuePair &qp, SendRequest &out)
 	}
 }
 
-// Keys are changed by UMR requests only; large sends are the IPoIB offloads', which the card does
-// not report.
+// Keys are changed by UMR requests only.
 bool allowed(SendOpcode opcode, const QueuePair &qp)
 {
 	switch (opcode) {
 	case SendOpcode::lso:
+		return qp.ip_offload;
 	case SendOpcode::bind_window:
 	case SendOpcode::fast_register:
 	case SendOpcode::local_invalidate:

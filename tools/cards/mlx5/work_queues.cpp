@@ -62,7 +62,7 @@ Taken WorkQueues::take_send(const hca::QueuePair &pair, std::uint16_t index, Sen
 			    Syndrome &failure)
 {
 	const QueuePair &qp = own(pair);
-	if (!qp.has_send_queue)
+	if (!qp.has_send_queue || !card_.memory.memory())
 		return Taken::none;
 	const auto end = posted(card_, qp, Counter::send);
 	if (!end)

@@ -116,9 +116,7 @@ Syndrome Datagrams::address(const Qp &qp, const SendRequest &request,
 	headers.bth.set_solicited(request.solicited);
 	std::uint32_t qkey = datagram.qkey;
 	headers.deth.qkey = qkey & Datagram::own_qkey ? qp.pair.qkey : qkey;
-	/* Cards whose QP0 and QP1 send as any other have numbers of their own for them. */
-	headers.deth.src_qp =
-		qp.pair.special >= 0 ? static_cast<std::uint32_t>(qp.pair.special) : qp.pair.qpn;
+	headers.deth.src_qp = qp.pair.datagram_source();
 	headers.immdt.value = request.immediate;
 	return Syndrome::none;
 }

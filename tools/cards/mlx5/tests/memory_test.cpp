@@ -175,6 +175,22 @@ TEST_F(Mlx5Memory, CirclesOfKeysEnd)
 	EXPECT_EQ(resolve(first, 0, 16), MemoryError::translation);
 }
 
+// Empty pieces cost nothing, however many there are.
+TEST_F(Mlx5Memory, EmptyPiecesArePassedOver)
+{
+	Bytes list(16 * 4096);
+	for (std::size_t at = 0; at < list.size(); at += 16)
+		hw::mlx5::store_be32(list.data(), at + 4, driver.key);
+	hw::mlx5::store_be32(list.data(), 0, 1);
+	hw::mlx5::store_be32(list.data(), list.size() - 16, 1);
+	hw::mlx5::store_be64(list.data(), list.size() - 8, 0x300000);
+	const std::uint32_t key = make(context(MkeyMode::pieces, 0, 2), list);
+	ASSERT_NE(key, 0u);
+	ASSERT_EQ(resolve(key, 0, 2), MemoryError::none);
+	ASSERT_EQ(ranges.size(), 2u);
+	EXPECT_EQ(ranges[1].address, 0x300000u);
+}
+
 // Requests on keys.
 class Mlx5Umr : public Mlx5Memory
 {

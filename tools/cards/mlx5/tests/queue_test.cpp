@@ -63,6 +63,8 @@ TEST_F(Mlx5Queues, TransitionsFollowTheStates)
 	EXPECT_EQ(state(), 6u);
 	EXPECT_EQ(driver.command(Opcode::to_rst_qp, qp.number).status, Status::ok);
 	EXPECT_EQ(state(), 0u);
+	EXPECT_EQ(driver.command(Opcode::to_err_qp, qp.number).status, Status::ok);
+	EXPECT_EQ(state(), 6u);
 	EXPECT_EQ(driver.command(Opcode::destroy_qp, qp.number).status, Status::ok);
 	EXPECT_EQ(driver.command(Opcode::destroy_qp, qp.number).status, Status::bad_resource);
 }
@@ -168,15 +170,19 @@ TEST_F(Mlx5Queues, SendArrivesWithItsLengthAndIndex)
 	EXPECT_EQ(*driver.bytes(place, 1), 0xab);
 }
 
-// QP1 has a number of its own, but packets name it by 1 at both ends.
+// QP1 has a number of its own, but packets name it by 1 at both ends. Others may send in its name.
 TEST_F(Mlx5Queues, DatagramsOfQp1NameItByOne)
 {
 	using hw::mlx5::WqeDatagram;
 	const auto cq = driver.make_cq(4);
 	const auto qp1 = driver.make_qp(QpService::qp1, cq);
+	TinyDriver::Qp other;
+	ASSERT_EQ(driver.try_qp(QpService::ud, cq, other, true, 0, 2).status,
+		  Status::bad_parameter);
+	ASSERT_EQ(driver.try_qp(QpService::ud, cq, other, true, 0, 1).status, Status::ok);
 	driver.to_rts(qp1, 0);
+	driver.to_rts(other, 0);
 	const std::uint64_t data = driver.allocate(4096), place = driver.allocate(4096);
-	driver.receive(qp1, 0, place, 4096);
 	Bytes wqe = TinyDriver::control(kSend, false);
 	WqeDatagram address{};
 	WqeDatagram::qkey.set(address.bytes, TinyDriver::kQkey);
@@ -185,14 +191,61 @@ TEST_F(Mlx5Queues, DatagramsOfQp1NameItByOne)
 	WqeDatagram::dlid.set(address.bytes, TinyDriver::kLid);
 	wqe.insert(wqe.end(), address.bytes, address.bytes + sizeof(address.bytes));
 	TinyDriver::add_data(wqe, data, 256, driver.key);
-	driver.send(qp1, 0, wqe);
-	ASSERT_TRUE(driver.run_until_entry(cq, 0));
-	const Cqe cqe = driver.entry(cq, 0);
-	EXPECT_EQ(Cqe::opcode.get(cqe.bytes), code(CqeOpcode::responder_send));
-	EXPECT_EQ(Cqe::source_qpn.get(cqe.bytes), 1u);
-	EXPECT_EQ(Cqe::source_lid.get(cqe.bytes), TinyDriver::kLid);
-	EXPECT_EQ(Cqe::byte_count.get(cqe.bytes), 40u + 256u) << "with the room of the GRH";
-	EXPECT_EQ(Cqe::pkey.get(cqe.bytes), 0xffffu) << "the key itself, not its index";
+	unsigned index = 0;
+	for (const TinyDriver::Qp &sender : {qp1, other}) {
+		driver.receive(qp1, index, place, 4096);
+		driver.send(sender, 0, wqe);
+		ASSERT_TRUE(driver.run_until_entry(cq, index));
+		const Cqe cqe = driver.entry(cq, index++);
+		EXPECT_EQ(Cqe::opcode.get(cqe.bytes), code(CqeOpcode::responder_send));
+		EXPECT_EQ(Cqe::qpn.get(cqe.bytes), qp1.number);
+		EXPECT_EQ(Cqe::source_qpn.get(cqe.bytes), 1u);
+		EXPECT_EQ(Cqe::source_lid.get(cqe.bytes), TinyDriver::kLid);
+		EXPECT_EQ(Cqe::byte_count.get(cqe.bytes), 40u + 256u) << "with the GRH's room";
+		EXPECT_EQ(Cqe::pkey.get(cqe.bytes), 0xffffu) << "the key itself, not its index";
+	}
+}
+
+// A large send becomes packets with the same header, as ib_ipoib posts it.
+TEST_F(Mlx5Queues, LargeSendsAreCut)
+{
+	using hw::mlx5::WqeDatagram;
+	using hw::mlx5::WqeOffload;
+	const auto cq = driver.make_cq(4);
+	TinyDriver::Qp qp;
+	ASSERT_EQ(driver.try_qp(QpService::ud, cq, qp, true, QpContext::ipoib_offload).status,
+		  Status::ok);
+	driver.to_rts(qp, 0);
+	const std::uint64_t data = driver.allocate(4096), place = driver.allocate(8192);
+	for (unsigned i = 0; i < 3; ++i)
+		driver.receive(qp, i, place + 1024 * i, 1024);
+	Bytes wqe = TinyDriver::control(static_cast<std::uint32_t>(WqeOpcode::lso));
+	WqeDatagram address{};
+	WqeDatagram::qkey.set(address.bytes, TinyDriver::kQkey);
+	WqeDatagram::extended.set(address.bytes, 1);
+	WqeDatagram::qpn.set(address.bytes, qp.number);
+	WqeDatagram::dlid.set(address.bytes, TinyDriver::kLid);
+	wqe.insert(wqe.end(), address.bytes, address.bytes + sizeof(address.bytes));
+	WqeOffload offload{};
+	WqeOffload::mss.set(offload.bytes, 100);
+	WqeOffload::header_size.set(offload.bytes, 4);
+	wqe.insert(wqe.end(), offload.bytes, offload.bytes + WqeOffload::header);
+	wqe.insert(wqe.end(), {0xde, 0xad, 0xbe, 0xef});
+	wqe.resize((wqe.size() + 15) & ~std::size_t{15});
+	TinyDriver::add_data(wqe, data, 250, driver.key);
+	driver.send(qp, 0, wqe);
+	ASSERT_TRUE(driver.run_until_entry(cq, 3));
+	const std::uint32_t sizes[] = {104, 104, 54};
+	unsigned received = 0;
+	for (unsigned i = 0; i < 4; ++i) {
+		const Cqe cqe = driver.entry(cq, i);
+		if (Cqe::opcode.get(cqe.bytes) == code(CqeOpcode::requester))
+			continue;
+		EXPECT_EQ(Cqe::byte_count.get(cqe.bytes), 40 + sizes[received]);
+		EXPECT_EQ(driver.load(place + 1024 * received + 40), 0xdeadbeef);
+		++received;
+	}
+	EXPECT_EQ(received, 3u);
 }
 
 TEST_F(Mlx5Queues, DoorbellsOfOtherPagesAreDropped)

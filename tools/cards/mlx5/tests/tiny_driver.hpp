@@ -289,7 +289,8 @@ public:
 		std::uint64_t record = 0;
 	};
 	static constexpr unsigned kLogReceives = 4, kLogBlocks = 4;
-	Answer try_qp(QpService service, const Cq &cq, Qp &qp, bool privileged = true)
+	Answer try_qp(QpService service, const Cq &cq, Qp &qp, bool privileged = true,
+		      std::uint32_t offload_mode = 0, std::uint32_t source = 0)
 	{
 		using hw::mlx5::QpContext;
 		constexpr std::uint64_t receive_bytes = 64 << kLogReceives;
@@ -304,6 +305,8 @@ public:
 		QpContext::log_rq_stride.set(context.bytes, 2); // 64 bytes
 		QpContext::log_sq_size.set(context.bytes, kLogBlocks);
 		QpContext::reserved_lkey.set(context.bytes, privileged);
+		QpContext::offload_mode.set(context.bytes, offload_mode);
+		QpContext::datagram_source.set(context.bytes, source);
 		QpContext::uar_page.set(context.bytes, uar);
 		QpContext::user_index.set(context.bytes, QpContext::no_user_index);
 		QpContext::send_cqn.set(context.bytes, cq.number);
