@@ -235,7 +235,8 @@ class Lab:
         control.unlink(missing_ok=True)     # of a weftd that was killed
         command = ["setpriv", "--pdeathsig", "TERM", self._weftd_program, "--socket-dir", str(self.directory)]
         if self._card:
-            self._lab_file = self.directory / "lab.toml"
+            # No name that a user gives a file: the directory may be one of the user's.
+            self._lab_file = self.directory / ".weft-card.toml"
             self._lab_file.write_text(stack.two_hosts(self._card))
         if self._lab_file:
             command += ["--lab", str(self._lab_file)]
@@ -381,6 +382,8 @@ class Lab:
             except subprocess.TimeoutExpired:
                 self._weftd.kill()
                 self._weftd.wait()
+        if self._card and self._lab_file:
+            self._lab_file.unlink(missing_ok=True)
 
     def __enter__(self):
         return self

@@ -486,11 +486,13 @@ class Refused(Folder):
 
     def test_card_of_the_default_lab(self):
         """--card is two hosts with cards of that model."""
+        self.write("lab.toml", "the user's")
         weftd = self.write("weftd", '#!/bin/sh\necho "weftd: $(grep -c \'model = "mlx5"\' "$4") cards"\nexit 1\n')
         weftd.chmod(0o755)
         done = subprocess.run([sys.executable, SESSION, "--socket-dir", self.folder, "run", "--weftd", weftd, "--card", "mlx5", "--logs", self.folder / "logs", "--",
                                "true"], capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stderr), (1, "weft: weftd: 2 cards\n"))
+        self.assertEqual((self.folder / "lab.toml").read_text(), "the user's")
 
     def test_weftd_that_does_not_start(self):
         """weftd's own reason is given, and nothing stays."""
