@@ -55,7 +55,8 @@ MemoryKey *MemoryKeys::find(std::uint32_t index) const
 bool MemoryKeys::holds(std::uint32_t number) const
 {
 	const MemoryKey *const key = find(number >> 8);
-	return key && !key->free && key->number() == number;
+	// Without memory no key stands for any: packets under way lose theirs.
+	return memory_ && key && !key->free && key->number() == number;
 }
 
 MemoryError MemoryKeys::check(const KeyUse &use, std::uint64_t address, std::uint64_t length,

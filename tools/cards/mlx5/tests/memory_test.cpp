@@ -131,6 +131,17 @@ TEST_F(Mlx5Memory, ImpossibleKeysAreRefused)
 	EXPECT_EQ(driver.make_key(cut, 8, pages({0x200000})), 0u) << "fewer than it says";
 }
 
+// Bus mastering ends, or the guest's memory changes: packets under way must not read it any more.
+TEST_F(Mlx5Memory, NoKeyHoldsWithoutMemory)
+{
+	const MemoryKeys &memory = driver.card.context()->memory;
+	EXPECT_TRUE(memory.holds(driver.key));
+	driver.host.set_bus_master(false);
+	EXPECT_FALSE(memory.holds(driver.key));
+	driver.host.set_bus_master(true);
+	EXPECT_TRUE(memory.holds(driver.key));
+}
+
 // Pieces of other keys, of any length; what they name is checked in every respect.
 TEST_F(Mlx5Memory, PiecesNameOtherKeys)
 {
