@@ -123,9 +123,7 @@ MemoryError MemoryKeys::write_list(MemoryKey &key, std::uint64_t first_octword,
 	}
 	for (std::size_t i = 0; i < count; ++i) {
 		MemoryKey::Piece &piece = key.pieces[first + i];
-		piece.length = key.mode == MkeyMode::equal_pieces
-				       ? std::uint64_t{1} << key.page_shift
-				       : hw::mlx5::load_be32(in, i * entry);
+		piece.length = hw::mlx5::load_be32(in, i * entry);
 		piece.key = hw::mlx5::load_be32(in, i * entry + 4);
 		piece.address = hw::mlx5::load_be64(in, i * entry + 8);
 	}
@@ -154,7 +152,9 @@ MemoryError MemoryKeys::update_key(const UpdateKey &request, const KeyUse &user)
 	const std::uint32_t shift =
 		mask & umr::page_size ? MkeyContext::log_page_size.get(context) : key->page_shift;
 	const bool has_pages = key->mode == MkeyMode::pages || key->mode == MkeyMode::equal_pieces;
-	if (has_pages && (mask & umr::page_size) &&
+	const bool stays_free = mask & umr::free ? MkeyContext::free.get(context) != 0 : key->free;
+	// A key may be made without a size, which it needs when it is used.
+	if (has_pages && (!stays_free || (mask & umr::page_size)) &&
 	    (shift < limits::kLeastPageShift || shift > limits::kMostPageShift))
 		return MemoryError::bad_request;
 
@@ -177,8 +177,6 @@ MemoryError MemoryKeys::update_key(const UpdateKey &request, const KeyUse &user)
 		if (const MemoryError error = read_list(request, user, list);
 		    error != MemoryError::none)
 			return error;
-		if (key->mode == MkeyMode::equal_pieces)
-			key->page_shift = shift; // the length of what is written
 		if (const MemoryError error = write_list(*key, first, list);
 		    error != MemoryError::none)
 			return error;

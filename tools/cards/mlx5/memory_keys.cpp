@@ -132,14 +132,24 @@ MemoryError MemoryKeys::pieces(const MemoryKey &key, const KeyUse &use, std::uin
 			       std::uint64_t length, unsigned depth,
 			       std::vector<BusRange> &out) const
 {
+	const bool equal = key.mode == MkeyMode::equal_pieces;
 	while (length) {
 		// Found anew for each: any number of empty pieces may be in between.
-		const auto piece =
-			std::ranges::upper_bound(key.pieces, offset, {}, &MemoryKey::Piece::end);
-		if (piece == key.pieces.end())
+		const std::uint64_t number =
+			equal ? offset >> key.page_shift
+			      : static_cast<std::uint64_t>(
+					std::ranges::upper_bound(key.pieces, offset, {},
+								 &MemoryKey::Piece::end) -
+					key.pieces.begin());
+		if (number >= key.pieces.size())
 			return MemoryError::translation;
-		const std::uint64_t begin = piece == key.pieces.begin() ? 0 : std::prev(piece)->end;
-		const std::uint64_t step = std::min(length, piece->end - offset);
+		const MemoryKey::Piece *const piece = &key.pieces[number];
+		const std::uint64_t begin = equal         ? number << key.page_shift
+					    : number == 0 ? 0
+							  : key.pieces[number - 1].end;
+		const std::uint64_t end =
+			equal ? begin + (std::uint64_t{1} << key.page_shift) : piece->end;
+		const std::uint64_t step = std::min(length, end - offset);
 		KeyUse inner = use;
 		inner.key = piece->key;
 		if (const MemoryError error =

@@ -27,6 +27,7 @@ using hw::mlx5::MkeyMode;
 struct MemoryKey {
 	// A part of the key's range, as another key has it.
 	struct Piece {
+		// Both of pieces of any length only; equal ones follow from page_shift.
 		std::uint64_t length = 0;
 		std::uint64_t end = 0; // of the bytes of all pieces up to and with this one
 		std::uint64_t address = 0;

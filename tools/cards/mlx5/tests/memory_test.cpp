@@ -186,6 +186,23 @@ TEST_F(Mlx5Memory, CirclesOfKeysEnd)
 	EXPECT_EQ(resolve(first, 0, 16), MemoryError::translation);
 }
 
+TEST_F(Mlx5Memory, EqualPiecesFollowFromTheirSize)
+{
+	Bytes list(16 * 2);
+	for (std::size_t at = 0; at < list.size(); at += 16) {
+		hw::mlx5::store_be32(list.data(), at + 4, driver.key);
+		hw::mlx5::store_be64(list.data(), at + 8, 0x200000 + 0x10000 * at);
+	}
+	const std::uint32_t key = make(context(MkeyMode::equal_pieces, 0x100, 0x3000), list);
+	ASSERT_NE(key, 0u);
+	ASSERT_EQ(resolve(key, 0x100 + 0xffc, 8), MemoryError::none);
+	ASSERT_EQ(ranges.size(), 2u);
+	EXPECT_EQ(ranges[0].address, 0x200ffcu);
+	EXPECT_EQ(ranges[1].address, 0x300000u);
+	EXPECT_EQ(ranges[1].length, 4u);
+	EXPECT_EQ(resolve(key, 0x100 + 0x2000, 1), MemoryError::translation) << "a third piece";
+}
+
 // Empty pieces cost nothing, however many there are.
 TEST_F(Mlx5Memory, EmptyPiecesArePassedOver)
 {
