@@ -184,7 +184,7 @@ void add_card(CLI::App &app, const Options &options)
 void add_capture(CLI::App &app, const Options &options)
 {
 	auto *command = app.add_subcommand(
-		"capture", "record the packets of a link in a pcap file, as Wireshark reads it");
+		"capture", "record the packets of links in a pcapng file, which Wireshark reads");
 	auto link = std::make_shared<std::string>();
 	auto file = std::make_shared<std::string>();
 	auto seconds = std::make_shared<double>(0);

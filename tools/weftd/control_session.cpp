@@ -375,8 +375,9 @@ struct ControlSession::Captures {
 		const std::filesystem::path file = text_of(request, "file");
 		if (!file.is_absolute())
 			throw BadRequest("'file' must be an absolute path");
-		const auto most_bytes = number_of(request, "most_bytes", fabric::Capture::unlimited,
-						  fabric::Capture::unlimited);
+		const auto most_bytes =
+			number_of(request, "most_bytes", fabric::Capture::kUnlimited,
+				  fabric::Capture::kUnlimited);
 		const bool at_once = request.value("at_once", false);
 		const auto name = text_of(request, "link");
 		if (const auto stations = ethernet.find(name); !stations.empty()) {

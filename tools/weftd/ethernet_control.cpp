@@ -47,7 +47,7 @@ json describe_ethernet_link(const ethernet::LinkState &link)
 		    {"up", link.settings.up},
 		    {"settings", settings}};
 	if (link.capture)
-		result["captured_packets"] = link.capture->frames();
+		result["captured_packets"] = link.capture->packets();
 	return result;
 }
 
@@ -135,7 +135,7 @@ std::uint64_t EthernetCaptures::flush() const
 	std::uint64_t frames = 0;
 	for (const auto &capture : running_) {
 		capture->flush();
-		frames += capture->frames();
+		frames += capture->packets();
 	}
 	return frames;
 }

@@ -236,6 +236,8 @@ void Link::set_capture(std::shared_ptr<Capture> capture)
 {
 	const MutexLock lock(mutex_);
 	captured_.store(capture != nullptr, std::memory_order_release);
+	if (capture)
+		capture_interface_ = capture->add_interface(name());
 	capture_ = std::move(capture);
 }
 
@@ -243,6 +245,19 @@ std::shared_ptr<Capture> Link::capture() const
 {
 	const MutexLock lock(mutex_);
 	return capture_;
+}
+
+void Link::record(std::span<const std::byte> wire)
+{
+	std::shared_ptr<Capture> capture;
+	unsigned interface;
+	{
+		const MutexLock lock(mutex_);
+		capture = capture_;
+		interface = capture_interface_;
+	}
+	if (capture)
+		capture->record(interface, wire);
 }
 
 void Link::carry(Port &to, Packet &&packet)
@@ -255,14 +270,13 @@ void Link::carry(Port &to, Packet &&packet)
 
 void Link::arrive(Port &to, Packet &&packet)
 {
-	if (captured_.load(std::memory_order_acquire))
-		if (auto recorder = capture()) {
-			/* A run, if the capture began after it had been sent. */
-			Packet rest = packet.clone();
-			while (rest.packets() > 1)
-				recorder->record(rest.take_first().to_wire());
-			recorder->record(rest.to_wire());
-		}
+	if (captured_.load(std::memory_order_acquire)) {
+		/* A run, if the capture began after it had been sent. */
+		Packet rest = packet.clone();
+		while (rest.packets() > 1)
+			record(rest.take_first().to_wire());
+		record(rest.to_wire());
+	}
 	to.deliver(std::move(packet));
 }
 
@@ -447,8 +461,7 @@ std::optional<Packet> Link::damage(Port &to, const Packet &packet, unsigned bits
 		if (bytes[protected_bytes] != (vcrc & 0xff) ||
 		    bytes[protected_bytes + 1] != vcrc >> 8) {
 			if (captured_.load(std::memory_order_acquire))
-				if (auto recorder = capture())
-					recorder->record(wire);
+				record(wire);
 			Counters::add(to.counters_.symbol_errors);
 			Counters::add(to.counters_.rcv_errors);
 			return std::nullopt;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 
 #include "base/mutex.hpp"
@@ -95,7 +96,7 @@ public:
 	/* Change the rate or MTU: the link retrains. */
 	void set_rate(const LinkRate &rate, ib::Mtu mtu);
 
-	/* Record what arrives at either end; null ends it. */
+	/* Record what arrives at either end, as an interface by the link's name; null ends it. */
 	void set_capture(std::shared_ptr<Capture> capture);
 	std::shared_ptr<Capture> capture() const;
 
@@ -123,6 +124,8 @@ private:
 	Fate draw_fate() WEFT_REQUIRES(mutex_);
 	bool chance(double probability) WEFT_REQUIRES(mutex_);
 	void arrive(Port &to, Packet &&packet);
+	/* Into the capture, if there is one. */
+	void record(std::span<const std::byte> wire);
 	/* Flip bits on the wire; what remains of the packet, if a receiver would still take it. */
 	std::optional<Packet> damage(Port &to, const Packet &packet, unsigned bits, bool silent);
 	void fly(Port &to, Packet &&packet, TimePoint due) WEFT_REQUIRES(mutex_);
@@ -167,6 +170,7 @@ private:
 	Faults faults_ WEFT_GUARDED_BY(mutex_);
 	std::mt19937_64 random_ WEFT_GUARDED_BY(mutex_);
 	std::shared_ptr<Capture> capture_ WEFT_GUARDED_BY(mutex_);
+	unsigned capture_interface_ WEFT_GUARDED_BY(mutex_) = 0;
 	/* By time of arrival; equal times keep the order of sending. */
 	std::multimap<TimePoint, InFlight> in_flight_ WEFT_GUARDED_BY(mutex_);
 	/* The latest arrival planned for each end, so that jitter alone does not reorder. */

@@ -63,7 +63,7 @@ TEST_F(EthernetCapture, TsharkReadsTheFile)
 			frame_to(0x02000000000c, 0x02000000000d, 'y', kMostFrame - kLeastFrame));
 	}
 	capture->flush();
-	EXPECT_EQ(capture->frames(), 5u);
+	EXPECT_EQ(capture->packets(), 5u);
 	EXPECT_FALSE(capture->full());
 	EXPECT_EQ(tshark("-e frame.interface_name -e eth.src -e frame.len -e eth.type"),
 		  "a-b\t02:00:00:00:00:0a\t60\t0x88b5\n"
@@ -82,12 +82,12 @@ TEST_F(EthernetCapture, FileSizeIsBounded)
 	while (!capture.full())
 		capture.record(interface, *frame_to(kBroadcast, 0x02000000000a));
 	capture.flush();
-	const auto frames = capture.frames();
+	const auto frames = capture.packets();
 	EXPECT_LE(std::filesystem::file_size(file), kMost);
 	EXPECT_GT(frames, 5u);
 	// One that would fit is left out, too: a recording has no gaps.
 	capture.record(interface, Frame(kLeastFrame));
-	EXPECT_EQ(capture.frames(), frames);
+	EXPECT_EQ(capture.packets(), frames);
 }
 
 TEST_F(EthernetCapture, ReportsUnwritableFiles)

@@ -86,6 +86,11 @@ TEST(Capture, TsharkReadsEveryKindOfPacket)
 	EXPECT_EQ("", malformed);
 	std::string management = output_of("tshark -r " + file + " -Y infiniband.mad 2>/dev/null");
 	EXPECT_EQ(1, std::count(management.begin(), management.end(), '\n')) << management;
+	// Each under the name of its link.
+	EXPECT_EQ(std::to_string(sent) + " a-b\n",
+		  output_of("tshark -r " + file +
+			    " -T fields -e frame.interface_name 2>/dev/null | sort | uniq -c | "
+			    "awk '{ print $1, $2 }'"));
 	std::filesystem::remove(path);
 }
 
@@ -94,19 +99,21 @@ TEST(Capture, FileSizeIsBounded)
 	const auto path = std::filesystem::temp_directory_path() /
 			  ("weft-bound-" + std::to_string(getpid()) + ".pcap");
 	const std::vector<std::byte> packet(100);
-	// The file's header, and two packets of 16 + 16 + 100 bytes.
-	for (const std::uint64_t most : {24 + 2 * 132, 24 + 3 * 132 - 1}) {
+	// The section's header, the interface, and two blocks of 32 bytes with records of 16 + 100.
+	constexpr std::uint64_t kHeaders = 28 + 44, kPacket = 32 + 116;
+	for (const std::uint64_t most : {kHeaders + 2 * kPacket, kHeaders + 3 * kPacket - 1}) {
 		Capture capture(path.string(), most);
+		const unsigned interface = capture.add_interface("node1");
 		for (unsigned sent = 1; sent <= 3; sent++) {
 			EXPECT_FALSE(capture.full());
-			capture.record(packet);
+			capture.record(interface, packet);
 		}
 		EXPECT_TRUE(capture.full());
 		// What would fit comes too late: a capture has no holes.
-		capture.record(std::vector<std::byte>(1));
+		capture.record(interface, std::vector<std::byte>(1));
 		EXPECT_EQ(2u, capture.packets());
 		capture.flush();
-		EXPECT_EQ(24u + 2 * 132, std::filesystem::file_size(path));
+		EXPECT_EQ(kHeaders + 2 * kPacket, std::filesystem::file_size(path));
 	}
 	std::filesystem::remove(path);
 }
