@@ -127,7 +127,7 @@ enum Attribute : u16 {
 	SYS_ATTR_PRIVILEGED_QKEY_MODE = 96,
 };
 
-/* Who polls a CQ of the kernel, as people are told. */
+/* Context in which a kernel CQ is polled, as reported to user space. */
 enum PollContext : u8 { POLL_DIRECT, POLL_SOFTIRQ, POLL_WORKQUEUE, POLL_UNBOUND_WORKQUEUE };
 
 } // namespace nldev::abi

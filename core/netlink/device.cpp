@@ -198,7 +198,7 @@ kern::Result<Rest> dump_ports(const Request &request, Message &message, Place &p
 
 	return fill(message, place.number, [&](u32 from, u32 &found) {
 		found = from > rdma_start_port(&*device) ? from : rdma_start_port(&*device);
-		/* Of one that does not say how it is, nothing is told. */
+		/* Skip ports whose state cannot be queried. */
 		while (found <= last_port(*device) &&
 		       !put_port(device, found, message, abi::PORT_GET))
 			found++;
@@ -223,7 +223,7 @@ kern::Result<> set_system(const Request &request, Message &)
 
 	if (request.get(abi::SYS_ATTR_NETNS_MODE, mode))
 		return kern::check(mode > 1 ? -EINVAL : ib_share_devices(mode));
-	/* What it is, it may be set to. */
+	/* Setting the current value succeeds. */
 	if (request.get(abi::SYS_ATTR_PRIVILEGED_QKEY_MODE, mode))
 		return kern::check(mode == 0 ? 0 : mode == 1 ? -EOPNOTSUPP : -EINVAL);
 	return kern::Error{-EINVAL};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What can be asked, in one table: who may, whether of one thing or of all, and what answers. What
- * needs to be there in a question is asked for by whatever answers it; whatever else is there, is
- * ignored.
+ * The table of requests: who may send each, whether it addresses one object or all of them, and
+ * which function answers it. Attributes that a request must have are checked by the function that
+ * answers it; all others are ignored.
  *
  * An answer holds its device registered, and each object for the moment of a look at it; between
  * the parts of an answer for all there is, nothing is held but the place where it goes on. So a
@@ -20,7 +20,7 @@ using kern::netlink::Message;
 using kern::netlink::Nest;
 using kern::netlink::Request;
 
-/* What the protocol's sockets are told. */
+/* Operations of the sockets of NETLINK_RDMA. */
 extern const kern_netlink_ops operations;
 
 /* A device that stays registered as long as this lives. */
@@ -52,7 +52,7 @@ public:
 	 * is.
 	 */
 	kern::Result<u32> port(const Request &request) const;
-	/* What each answer of it begins with. */
+	/* Puts the attributes that begin each answer about the device. */
 	void name(Message &message) const;
 
 private:
@@ -67,7 +67,7 @@ struct Place {
 	unsigned long number;
 };
 
-/* Whether there may be more to tell. */
+/* The result of a dump: complete, or more to report. */
 enum class Rest { none, more };
 
 /*
@@ -99,7 +99,7 @@ kern::Result<Rest> fill(Message &message, unsigned long &number, One one)
 }
 
 using Answer = kern::Result<> (*)(const Request &request, Message &message);
-/* Whether a question for all can be answered at all. */
+/* Checks whether a dump request can be answered at all. */
 using Check = kern::Result<> (*)(const Request &request);
 using Dump = kern::Result<Rest> (*)(const Request &request, Message &message, Place &place);
 

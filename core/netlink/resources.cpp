@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Who has what of a device.
+// The resources of a device, with their owners.
 #include "operations.hpp"
 
 namespace nldev
@@ -36,7 +36,7 @@ static_assert(sizeof(kinds) / sizeof(kinds[0]) == IB_RESOURCE_KINDS);
 
 constexpr u32 every_port = 0;
 
-/* What an answer is about, and what of it may be told. */
+/* The device and message of an answer, and whether the reader may see everything. */
 struct View {
 	ib_device &device;
 	Message &message;
@@ -221,7 +221,7 @@ u32 port_of(ib_resource_kind kind, const ib_resource_info &info)
 }
 
 /*
- * By what people call it: a QP by its number in packets, all others by their own. Errors: ENOENT.
+ * Finds by the number that users see: a QP by its QPN, others by object ID. Errors: ENOENT.
  */
 kern::Result<> find(ib_device &device, ib_resource_kind kind, u32 number, u32 port,
 		    ib_resource_info &info)

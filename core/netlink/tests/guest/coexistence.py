@@ -33,7 +33,7 @@ found = ask(15, 0, device + attribute(69, sys.argv[1].encode() + b"\\0"))
 number, = struct.unpack("=Q", found[72])
 print(found[70][:-1].decode(), "%x:%x" % (number >> 8 & 0xfff, number & 0xff | number >> 12 & ~0xff))
 """
-# By the card's place behind the first port of the machine.
+# Named by the card's slot behind the first root port of the guest.
 STABLE = "ibp1s0"
 
 
@@ -64,7 +64,7 @@ def weft_modules_are_loaded(lab):
         wishes = node.run("cat /etc/rdma/modules/rdma.conf /etc/rdma/modules/infiniband.conf | grep -v '^#' | grep .").out.split()
         assert {"ib_uverbs", "ib_umad", "ib_ipoib", "rdma_ucm", "xprtrdma"} <= set(wishes), wishes
         for wish in wishes:
-            # What there is no suite's of, there is none of.
+            # modprobe fails only for protocols that weft does not have.
             assert node.run(f"modprobe {wish}", check=False).status == 0 or wish in ("ib_iser", "xprtrdma", "svcrdma"), wish
         node.run("udevadm settle", timeout=30)
         loaded = {line.split()[0] for line in node.run("cat /proc/modules").out.splitlines()}
@@ -76,7 +76,7 @@ def weft_modules_are_loaded(lab):
         assert modes == {"uverbs0": "666", "umad0": "600", "issm0": "600", "rdma_cm": "666", "by-ibdev": "755", "by-path": "755"}, modes
         assert node.run(f"readlink -f {NODES}/by-ibdev/* {NODES}/by-path/*").out.split() == [f"{NODES}/uverbs0"] * 2
         assert node.run(f"ls {NODES}/by-ibdev").out.split() == [f"uverbs-{STABLE}"]
-        # What ibdev2netdev goes by: an interface's card, and its port.
+        # ibdev2netdev reads an interface's card, and its port.
         assert node.run("ls /sys/class/net/ib0/device/infiniband").out.split() == [STABLE]
         assert node.run("cat /sys/class/net/ib0/dev_port").out.strip() == "0"
         for shown in ("infiniband_verbs/uverbs0", "infiniband_mad/umad0", "infiniband_mad/issm0"):

@@ -76,7 +76,7 @@ def devices_and_kernel_objects(lab):
         one, = told(node, f"resource show cq cqn {told(node, 'resource show cq')[0]['cqn']}")
         assert one["comm"] == "weft_mad", one
 
-        # What the hardware counts of the port, as files have it.
+        # The hardware counters of the port are those of the files.
         counted, = told(node, "statistic show")
         assert (counted.pop("ifname"), counted.pop("port")) == ("mlx4_0", 1), counted
         shown = node.run(f"cd {DEVICE}/ports/1/hw_counters && grep -H . *_num_*").out.split()
@@ -177,7 +177,7 @@ def user_objects(lab):
 
         for kind, count in (("qp", 3), ("cq", 1), ("mr", 1), ("pd", 1), ("ctx", 1), ("srq", 1)):
             own = of_program(kind)
-            # Of an SRQ, the tool prints the last of its QPs' numbers there.
+            # For an SRQ, the tool prints the last of its QPs' numbers there.
             assert len(own) == count and (kind == "srq" or {one["comm"] for one in own} == {"ibv_srq_pingpong"[:15]}), (kind, own)
         queues = of_program("qp")
         assert {one["type"] for one in queues} == {"RC"} and {one["state"] for one in queues} == {"INIT"}, queues
