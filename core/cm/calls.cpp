@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* What consumers ask of an id: rdma/ib_cm.h says what each does, the table in which states. */
+/* Calls that consumers make on an id. rdma/ib_cm.h documents them, the state table permits them. */
 #include "device.hpp"
 
 namespace cm
@@ -138,7 +138,7 @@ kern::Result<> Id::send_req(const ib_cm_req_param &param)
 		req.alternate = to_wire(*param.alternate_path, ack_delay);
 	TRY(fill(kern::writable_bytes_of(req.private_data), data));
 	TRY(ask(mad, Event::send_req));
-	/* Of a REQ that went out: one that failed leaves none for the next. */
+	/* Only a REQ that was sent may leave a migration for later. */
 	migration_ = std::move(migration);
 	return {};
 }
@@ -196,7 +196,7 @@ kern::Result<> Id::send_dreq(kern::ConstBytes data)
 	if (!asked.ok()) {
 		change(Event::send_dreq);
 		change(Event::gave_up);
-		/* Who waits for the end has it: the peer's word will not come any more. */
+		/* Report the end now, because no answer from the peer will come. */
 		deliver(IB_CM_DREQ_ERROR);
 	}
 	return asked;
@@ -356,7 +356,7 @@ kern::Result<> Id::communicates()
 }
 
 /*
- * What is sent from now on goes by the other path, and there is no alternate to it (IBA 17.2.8.1).
+ * Sends by the alternate path from now on; there is no alternate path afterwards (IBA 17.2.8.1).
  */
 kern::Result<> Id::migrated()
 {

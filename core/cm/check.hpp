@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What a message from the wire must be before anything looks into it. The same source is built for
- * the host, where it is fuzzed.
+ * Checks that a message from the wire must pass before any other code reads it. The same source is
+ * built for the host, where it is fuzzed.
  */
 #pragma once
 
@@ -19,8 +19,8 @@ enum class Fault : std::uint8_t {
 };
 
 /*
- * Looks at one MAD. Of what it finds no fault with, lengths lie within their fields, ids that a
- * sender must have are not 0, and enumerations are those of the specification. Context: any.
+ * Checks one MAD. If it returns no fault, lengths lie within their fields, ids that a sender must
+ * have are not 0, and enumerations have values from the specification. Context: any.
  */
 Fault check(const ib::Mad &mad);
 

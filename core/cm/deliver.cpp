@@ -122,7 +122,7 @@ void Id::wait_for_handlers()
 }
 
 /*
- * What a message says, in the terms of the event. What it points to is the message's, and `paths`.
+ * Fills in the event from the message. Its pointers refer to the message, and to `paths`.
  */
 void Id::fill_event(ib_cm_event &event, const Received &received, Id *listener,
 		    sa_path_rec (&paths)[2]) const

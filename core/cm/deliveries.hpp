@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What the handler of an id has not been told of, in order. There is room without asking for
- * memory, and messages may not use all of it: what comes by itself, an error, the end of time-wait,
- * the device's, has places of its own, more than can come without a word of the consumer's.
+ * Events not yet reported to the handler of an id, in order. The space is part of the object, and
+ * messages may not use all of it: slots are reserved for events that arise without a message (an
+ * error, the end of time-wait, device removal), enough for all that can occur.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ public:
 				std::move(received);
 		return true;
 	}
-	/* Of one that is not empty. */
+	/* The queue must not be empty. */
 	Delivery pop()
 	{
 		Delivery oldest{static_cast<ib_cm_event_type>(types_[first_]), {}};

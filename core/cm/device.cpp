@@ -73,8 +73,8 @@ void Device::leave()
 		pd = std::move(pd_);
 	}
 	/*
-	 * A message that waited for the lock is dropped. What is out ends, and gives its addresses
-	 * back.
+	 * Drops messages that waited for the lock. Sends that are under way end, and release their
+	 * addresses.
 	 */
 	ports = {};
 	/* Handlers that began before this may have looked at the device; new ones find it gone. */

@@ -80,7 +80,7 @@ public:
 	PairTable<Id> resolutions; /* by request id and source LID */
 	Listeners<Id> listeners;
 	u64 next_service_id = IB_CM_ASSIGN_SERVICE_ID_HOST + 1;
-	/* Who waits for handlers of new ids. */
+	/* Waiters for handlers of new ids to return. */
 	kern::WaitQueue handlers_done{KERN_LOCK_CLASS("cm.handlers")};
 
 private:
@@ -112,11 +112,11 @@ private:
 	u32 next_id_ GUARDED_BY(lock_);
 };
 
-/* What all devices share. Context: process. */
+/* Shared by all devices. Context: process. */
 kern::WorkQueue &work_queue();
 /*
- * Of ids' time alone, which runs whatever handlers there are. As work_queue() it is there for who
- * reclaims memory, as it is waited for from there.
+ * Runs only timers of ids, however long handlers take. Like work_queue(), it has WQ_MEM_RECLAIM,
+ * because memory reclaim may wait for it.
  */
 kern::WorkQueue &timer_queue();
 /* The CM as a client of the subnet administration. */

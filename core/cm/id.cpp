@@ -41,7 +41,7 @@ Id::~Id()
 {
 	kern_assert(life_ == Life::ended && events_.empty() &&
 		    (!listening_ || listening_->new_ids.empty()));
-	/* Of a size that memory is given out in; the rest grows by what a debug kernel checks. */
+	/* Fits a size class of the allocator; the rest grows with the checks of a debug kernel. */
 	static_assert(sizeof(Id) - sizeof(work_) - sizeof(timer_) <= 344);
 }
 
@@ -136,7 +136,7 @@ void Id::stop_waiting()
 	timer_.cancel_async();
 }
 
-/* Takes the step that the table says. What the event brings beside it is the caller's. */
+/* Moves to the state in the table. The caller handles all else that the event brings. */
 void Id::change(Event event)
 {
 	const State before = state_;
@@ -272,19 +272,19 @@ ib::Mad Id::make_rej(ib_cm_rej_reason reason) const
 	return mad;
 }
 
-/* By the CM itself. One that does not get through changes nothing. */
+/* Rejects on behalf of the CM itself. A failure to send changes nothing. */
 void Id::reject_last(ib_cm_rej_reason reason)
 {
 	ib::Mad mad = make_rej(reason);
 	if (reason == IB_CM_REJ_TIMEOUT) {
-		/* By which the peer finds what it has of us (IBA 12.6.7.2). */
+		/* The peer finds its connection by this GUID (IBA 12.6.7.2). */
 		auto &rej = ib::cm_message<ib::CmRej>(mad);
 		const u64 guid = device_->ib().node_guid;
 		const ib::be64 own_guid = guid;
 		rej.set_info_length(sizeof(own_guid));
 		kern::copy(kern::writable_bytes_of(rej.info), kern::bytes_of(own_guid));
 	}
-	/* Of an id that only the CM knows there is as much as peers ask for. */
+	/* Peers can cause any number of ids that only the CM knows, so bound their sends. */
 	kern::ignore(send(mad, life_ == Life::unknown ? Port::Cause::asked : Port::Cause::own));
 }
 

@@ -22,12 +22,12 @@ namespace cm
 class Device;
 
 /*
- * All is under the device's lock, but the public part, which is the consumer's, and what only run()
- * touches.
+ * All members are under the device's lock, except the public part, which belongs to the consumer,
+ * and those that only run() accesses.
  *
- * Whose it is: a consumer's from creation, or, if a peer began it, from the moment at which the
- * handler was told and returned 0; until then the CM's. It ends once, by finish(), at the
- * consumer's word or by what a handler returned, and is freed when no handler of it runs.
+ * Ownership: the consumer owns an id that it created. An id that a message created belongs to the
+ * CM until its handler has returned 0, and then to the consumer. finish() ends it once, on the
+ * consumer's request or a handler's error; it is freed when no handler of it runs.
  */
 class Id : public ib_cm_id
 {
@@ -43,7 +43,7 @@ public:
 	static Id &of(ib_cm_id *id) { return *static_cast<Id *>(id); }
 	Device &owner() const { return *device_; }
 	State state() const { return state_; }
-	/* Of the port by which it sends, once it is in a connection. */
+	/* The port by which it sends; valid once it is part of a connection. */
 	u32 port_number() const { return port_->number(); }
 
 	/* EINVAL or EISCONN for a call that is not for this state. */
@@ -83,14 +83,14 @@ public:
 	kern::Result<> receive(Port &port, Received received, Event event);
 	bool has_room_for_new() const { return listening_->pending < listening_->backlog; }
 	/*
-	 * Whether it came from where this end's own messages go, by one of the connection's paths.
-	 * Numbers can be guessed; the LID of a sender is the word of its card.
+	 * True if it came from the address to which this end sends, by one of the connection's
+	 * paths. Numbers can be guessed; the LID of a sender is filled in by its card.
 	 */
 	bool is_from_peer(const Received &received) const;
 	/* moved.cpp; the lock is held. */
 	/* The path that leads to the peer's port; ENOENT if that is not known. */
 	kern::Result<sa_path_rec> path_to_peer() const;
-	/* What is sent from now on goes by this path. Errors: those of the path; ENOMEM. */
+	/* Sends by this path from now on. Errors: those of the path; ENOMEM. */
 	kern::Result<> follow_peer(const sa_path_rec &path);
 
 	/* The device goes. True if nobody but the CM knows the id, which is to be freed then. */
@@ -102,14 +102,14 @@ public:
 	 */
 	void finish(bool silent = false);
 	bool ended() const { return life_ == Life::ended; }
-	/* Of a listener: no handler is being told of a new id of it. Without the lock. */
+	/* Waits until no handler is called for a new id of this listener. Without the lock. */
 	void wait_for_handlers();
-	/* Whether it is called from its own handler. */
+	/* True if called from its own handler. */
 	bool in_own_handler() const;
 
 	/*
-	 * What peers know of it; see Device. The first is among its resolutions if it is one, else
-	 * among its remote_ids.
+	 * Membership in the tables by which messages of peers find it; see Device. The first is
+	 * among its resolutions if it is one, else among its remote_ids.
 	 */
 	PairTable<Id>::Link peer_link{*this}, remote_qpn_link{*this};
 	kern::ListNode new_node; /* among the new ids of its listener */
@@ -179,7 +179,7 @@ private:
 	bool is_answered_lap(const Received &received) const;
 	void repeat_answer(Port &port, const Received &received, Event event);
 
-	/* Of a new id, until its handler has been told of it. */
+	/* State of a new id until its handler has been called for it. */
 	enum class Turn : u8 { none, waits, has };
 	enum class Life : u8 { unknown /* to the consumer */, known, ended };
 
@@ -242,7 +242,7 @@ private:
 	u8 target_ack_delay_ = 0;
 	u32 patience_ms_ = 0; /* how long REQ, REP and DREQ wait for an answer */
 
-	/* What waits for an answer, and what answered the peer's last message. */
+	/* The message that awaits an answer, and the answer to the peer's last message. */
 	u32 wait_ms_ = 0;
 	u64 deadline_ = 0; /* 0: nothing is waited for */
 	RetransmitBuffer asked_, answered_;

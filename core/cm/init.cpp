@@ -42,7 +42,7 @@ private:
 	kern::Work work_{kern::method<&Reaper::free_all>, this};
 };
 
-/* What there is while the module is. */
+/* State that exists while the module is loaded. */
 struct Service {
 	kern::WorkQueue queue, timers;
 	kern::Owned<Reaper> reaper;
@@ -83,7 +83,7 @@ kern::Result<> start()
 {
 	service.construct();
 	const auto begun = [&]() -> kern::Result<> {
-		/* Of each CPU, as the queue of the MADs that fill it. */
+		/* Per CPU, as the workqueue of the MAD layer that feeds it. */
 		service->queue =
 			TRY(kern::WorkQueue::create("weft_cm", kern::WorkQueue::Kind::per_cpu));
 		service->timers = TRY(
@@ -156,7 +156,7 @@ extern "C" void weft_cm_exit()
 	(void)ib_set_port_counters(nullptr);
 	ib_unregister_client(&cm::client);
 	ib_sa_unregister_client(&cm::service->sa);
-	/* What handlers asked for before the last device went. */
+	/* Run work that handlers queued before the last device was removed. */
 	cm::service->queue.flush();
 	cm::service.destruct();
 }

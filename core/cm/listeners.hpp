@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Who listens on which service ids of a device: one map for each mask in use. A lookup is one of at
- * most eight maps each, however many listen.
+ * Listeners on the service ids of a device: one map for each mask in use. A lookup searches at most
+ * eight maps, however many listeners there are.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace cm
 {
 
-/* Who uses one locks it. */
+/* The caller provides the locking. */
 template<class T>
 class Listeners
 {

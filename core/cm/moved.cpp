@@ -44,7 +44,7 @@ kern::Result<> Id::follow_peer(const sa_path_rec &path)
 	return {};
 }
 
-/* What cannot be asked is asked for again when the peer repeats its message. */
+/* If the query cannot be sent, the next repetition of the peer's message causes another try. */
 void Device::ask_where_peer_is(Id &id, const Received &received, bool ends)
 {
 	constexpr unsigned long timeout_ms = 1000;

@@ -12,7 +12,7 @@
 namespace cm
 {
 
-/* Who uses one locks it. It does not own what is in it. */
+/* The caller provides the locking. The table does not own its entries. */
 template<class T>
 class PairTable
 {

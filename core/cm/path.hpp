@@ -29,9 +29,9 @@ kern::Result<Route> find_route(ib_device &device, const sa_path_rec &path);
 ib::CmPath to_wire(const sa_path_rec &path, u8 ca_ack_delay);
 
 /*
- * From the receiver's end. What the message does not say is the connection's: P_Key and MTU. A path
- * that leaves the subnet has no LIDs of use: then they and the SL are those by which the message
- * came (IBA 12.7.9 to 12.7.12).
+ * Seen from the receiver. The P_Key and the MTU, which the message lacks, are the connection's. A
+ * path that leaves the subnet has no LIDs of use: then they and the SL are those by which the
+ * message came (IBA 12.7.9 to 12.7.12).
  */
 sa_path_rec from_wire(const ib::CmPath &path, u16 pkey, u8 mtu, const ib_wc &wc, u16 port_lid);
 

@@ -48,8 +48,8 @@ private:
 };
 
 /*
- * Where messages go, and a QP's end of a path. What is on its way holds it, too: whoever drops it
- * last is in a task.
+ * Destination of messages, and of a QP's path. Sends under way hold references as well; the last
+ * reference is dropped in process context.
  */
 class Address : public kern::RefCounted<Address>
 {
@@ -76,9 +76,9 @@ class Port
 {
 public:
 	/*
-	 * What peers make us send is bounded by a number of its own. The first message of an id is
-	 * not sent while so much is on its way: the id may end before it has gone out, and make
-	 * room for the next. What else an id says is bounded by how many there are that have begun.
+	 * Messages that peers cause have their own limit. The first message of an id is not sent
+	 * while that many are under way: the id may end before its message is out, and be replaced
+	 * by the next. All others are bounded by the number of ids that have begun.
 	 */
 	enum class Cause : std::uint8_t { begins, own, asked };
 	static constexpr int asked_max = 512, own_max = 4096;
@@ -89,8 +89,8 @@ public:
 	 */
 	static kern::Result<kern::Owned<Port>> create(Device &device, u32 number);
 	/*
-	 * What is out is over then, and nothing comes any more. Context: process, without the
-	 * device's lock.
+	 * Cancels outstanding sends and stops receiving. Context: process, without the device's
+	 * lock.
 	 */
 	~Port();
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What a QP must be told to be in the connection (IBA 12.9.7, 11.2.5.2). The starting PSN of a
- * message is the one that its receiver begins with (IBA 12.7, "Starting PSN"): our QP expects what
- * we have said, and sends from what the peer has said. Before REP nothing has been said by the side
- * that is asked, and its consumer puts what it will say.
+ * Attributes that a QP needs in the connection (IBA 12.9.7, 11.2.5.2). The starting PSN of a
+ * message is the one at which its receiver begins to send (IBA 12.7, "Starting PSN"): the local QP
+ * expects the PSN that it announced, and sends from the one that the peer announced. Before REP the
+ * passive side has announced none, and its consumer sets the PSN that it will announce.
  */
 #include "device.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* What messages do: to which id each is, and what it brings beside the step that the table says. */
+/* Received messages: finds the id of each, and applies what it carries besides the transition. */
 #include "check.hpp"
 #include "device.hpp"
 
@@ -188,8 +188,8 @@ void Device::end_stale(Id &old, const Received &received)
 }
 
 /*
- * What could not be taken up is lost; the peer repeats it, unless there is no address that could be
- * meant.
+ * Counts messages that could not be handled and are dropped; the peer repeats them, unless their
+ * addresses are invalid.
  */
 void Device::count_failure(Port &port, int error)
 {
@@ -446,7 +446,7 @@ kern::Result<> Id::receive(Port &port, Received received, Event event)
 	default:
 		return {};
 	}
-	/* What answers an earlier proposal, that was given up, is not this one's. */
+	/* An answer to an earlier proposal, which timed out, does not count for this one. */
 	if ((event == Event::got_apr || event == Event::got_mra_lap) && mad.header.tid != lap_tid())
 		return {};
 	if (event == Event::got_rep && rep_qpn(received.message<ib::CmRep>()) == 0) {
@@ -553,8 +553,8 @@ kern::Result<> Id::take_lap(const Received &received)
 	(void)ib_get_cached_port(device, address_port_, &cache);
 	const auto path = from_wire(lap.path(), pkey_, path_mtu_, received.wc(), cache.lid);
 	/*
-	 * Whether one can be reached by it is for the consumer to answer; without, there is nothing
-	 * to load.
+	 * The consumer's answer says whether the path is usable; without a proposed address,
+	 * nothing is loaded.
 	 */
 	kern::Ref<Address> proposed;
 	if (const auto route = find_route(device_->ib(), path); route.ok()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A message that may have to go out once more. Of its 256 bytes most are private data that nobody
- * has given, and an id may live for days with its last answer: zeroes at the end are not kept.
+ * A message that may have to go out once more. Most of its 256 bytes are private data that nobody
+ * has set, and an id may keep its last answer for days, so trailing zeroes are not stored.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ public:
 	}
 
 private:
-	/* By so many bytes: there may be two hundred zeroes in each message of a connection. */
+	/* Bytes compared at a time: each message of a connection may have two hundred zeroes. */
 	static constexpr std::size_t step = sizeof(u64);
 	static_assert(sizeof(ib::Mad) % step == 0);
 

@@ -261,13 +261,13 @@ constexpr Transition transition(State state, Event event)
 		.cells[static_cast<std::size_t>(state)][static_cast<std::size_t>(event)];
 }
 
-/* Whether an answer is due, for which the message is repeated until Event::gave_up. */
+/* True if an answer is due, for which the message is repeated until Event::gave_up. */
 constexpr bool awaits_answer(State state)
 {
 	return transition(state, Event::gave_up).action == Action::take;
 }
 
-/* Whether there is a connection that the peer's REQ may be one of already (IBA 12.9.8.3.1). */
+/* True if there is a connection that the peer's REQ may belong to already (IBA 12.9.8.3.1). */
 constexpr bool is_connection(State state)
 {
 	return state != State::idle && state != State::listen && state != State::sidr_req_sent &&

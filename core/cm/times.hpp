@@ -16,7 +16,7 @@ namespace cm
  */
 inline constexpr u32 longest_wait_ms = 90'000;
 
-/* Of a number with more bits, as a path's lifetime has, the largest time there is. */
+/* Takes numbers with more bits, such as a path's lifetime, as the longest time there is. */
 constexpr u64 time_ns(unsigned t)
 {
 	return u64{4096} << (t < 31 ? t : 31);

@@ -43,7 +43,7 @@ void cm_03_connects_and_disconnects(Test &test)
 	EXPECT_EQ(pair->listener.all(), 0u);
 }
 
-/* What a REQ says arrives, from the other side's point of view. */
+/* The contents of a REQ arrive, seen from the other side. */
 void cm_03_request_reaches_the_listener(Test &test)
 {
 	Boxed<Pair> pair;
@@ -57,7 +57,7 @@ void cm_03_request_reaches_the_listener(Test &test)
 	EXPECT_EQ(req.remote_qpn, some_qpn);
 	EXPECT_EQ(req.qp_type, IB_QPT_RC);
 	EXPECT_EQ(req.starting_psn, 0x111111u);
-	/* What one answers bounds what the other asks. */
+	/* Responder resources of one side limit the initiator depth of the other. */
 	EXPECT_EQ(req.responder_resources, 3);
 	EXPECT_EQ(req.initiator_depth, 4);
 	EXPECT_EQ(req.retry_count, 7);
@@ -317,7 +317,7 @@ void cm_03_id_is_reused_after_disconnect(Test &test)
 	}
 }
 
-/* What does not fit is refused, and nothing goes out. */
+/* Invalid arguments are refused, and nothing is sent. */
 void cm_03_bad_arguments(Test &test)
 {
 	Boxed<Pair> pair;

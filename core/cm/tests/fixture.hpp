@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the suites of connections share: nodes with the CM, ends that note what they are told, and a
-// stranger who speaks for himself.
+// Shared by the suites of connections: nodes with the CM, ends that record their events, and an
+// independent peer that builds its own messages.
 #pragma once
 #include <ib/cm.hpp>
 #include <kern/atomic.hpp>
@@ -98,7 +98,7 @@ private:
 class End
 {
 public:
-	/* What the handler does; its return. */
+	/* Runs in the handler, and provides its return value. */
 	using Act = int (*)(End &end, const ib_cm_event &event);
 
 	explicit End(Act what = nullptr) : act(what) {}

@@ -53,7 +53,7 @@ void cm_08_thousands_of_listeners(Test &test)
 	EXPECT_EQ(pair->active.last.param.rej_rcvd.reason, IB_CM_REJ_INVALID_SERVICE_ID);
 }
 
-/* Whose a service id is, and whose to choose. */
+/* Ownership and choice of service ids. */
 void cm_08_service_ids(Test &test)
 {
 	Boxed<Pair> pair;

@@ -103,7 +103,7 @@ void cm_13_peer_with_new_lid_reconnects(Test &test)
 	ASSERT_TRUE(moving.ok() && moving->move());
 	ASSERT_TRUE(moving->peer.says(moving->node, moving->peer.make_req(moving->node, 0x1234)));
 	EXPECT_TRUE(moving->peer.receives(ib::CmAttribute::rej));
-	/* By the path to where it is now. */
+	/* Sent by the path to the peer's new LID. */
 	EXPECT_TRUE(moving->peer.receives(ib::CmAttribute::dreq));
 	ASSERT_TRUE(moving->peer.says(moving->node, moving->to_active(ib::CmAttribute::drep)));
 	EXPECT_TRUE(moving->active.receives(IB_CM_DREP_RECEIVED));

@@ -83,7 +83,7 @@ void cm_10_alternate_path(Test &test)
 	ASSERT_TRUE(pair.ok());
 	ASSERT_TRUE(pair->connect());
 	const sa_path_rec path = pair->a.path_to(pair->b, 12);
-	/* Who was asked does not propose. */
+	/* The passive side must not propose. */
 	EXPECT_EQ(ib_send_cm_lap(pair->passive.id, &path, nullptr, 0), -EINVAL);
 	EXPECT_EQ(ib_cm_notify(pair->active.id, IB_EVENT_PATH_MIG), -EINVAL);
 	for (unsigned int round = 1; round <= 2; round++) {

@@ -128,7 +128,7 @@ struct Walk {
 		}
 		return peer.says(node, mad);
 	}
-	/* What is right for the id as it is. */
+	/* Returns a message that is valid for the id in its state. */
 	ib::Mad message(ib::CmAttribute attribute)
 	{
 		ib::Mad mad = UnknownPeer::make(attribute, their_id,
@@ -527,7 +527,7 @@ void cm_02_every_call_in_every_state(Test &test)
 		}
 }
 
-/* What goes out when an id is destroyed, in every state. */
+/* Messages sent when an id is destroyed, in every state. */
 void cm_07_destroy_in_every_state_notifies_the_peer(Test &test)
 {
 	Boxed<Walk> walk;

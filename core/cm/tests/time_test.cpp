@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What is lost, doubled, late, or never answered: repetitions and time-outs by the messages' own
-// numbers.
+// Messages that are lost, duplicated, late, or never answered: repetitions and time-outs with the
+// messages' own values.
 #include "../times.hpp"
 #include "fixture.hpp"
 
@@ -398,8 +398,8 @@ void cm_06_stale_request_is_delayed(Test &test)
 }
 
 /*
- * What could not be answered for want of memory is counted as that: nothing is wrong with the
- * message.
+ * Messages that could not be answered for lack of memory are counted as such, not as malformed
+ * messages.
  */
 void cm_12_allocation_failures_are_counted(Test &test)
 {
@@ -443,7 +443,7 @@ void cm_06_every_reject_reason(Test &test)
 	EXPECT_TRUE(__builtin_strcmp(ibcm_reject_msg(-1), ibcm_reject_msg(36)) == 0);
 }
 
-/* What the CM refuses by itself, and what it says then. */
+/* Rejects that the CM sends by itself, and their contents. */
 void cm_06_rejects_of_the_cm(Test &test)
 {
 	Boxed<Alone> alone;
