@@ -9,8 +9,8 @@ namespace
 {
 
 /*
- * What a GID of the well-known SA ends in; it is no port's own, but answers come from a port all
- * the same.
+ * Interface ID of the well-known SA GID. No port has it as its own, but answers still come from a
+ * port.
  */
 constexpr u64 sa_well_known_guid = u64{1} << 57 | 2;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What debug builds watch; see checks.hpp.
+// Checks in debug builds; see checks.hpp.
 #include "checks.hpp"
 #include <kern/atomic.hpp>
 #include <kern/lock.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What debug builds watch (LOCK-01, 02, 05, 06, 07, NOTIFY-01): every call of a method passes
+ * Checks in debug builds (LOCK-01, 02, 05, 06, 07, NOTIFY-01): every call of a method passes
  * through one of these sections, every completion handler through run_handler(), and every
  * affiliated event through check_callback(). In other builds the sections are empty.
  */

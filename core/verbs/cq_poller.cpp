@@ -155,8 +155,8 @@ private:
 			queue_->queue(work_);
 	}
 	/*
-	 * Whether a done function of this CQ is what calls. In a soft interrupt nobody else may,
-	 * and whose it is need not be written down.
+	 * True if called from a done function of this CQ. In a soft interrupt nobody else may call
+	 * it, so the context need not be stored.
 	 */
 	bool called_by_itself() const
 	{
@@ -221,16 +221,16 @@ private:
 
 	ib_cq *cq_;
 	kern::WorkQueue *queue_ = nullptr;
-	/* What a run does beside polling: hardly ever anything, and one look says so. */
+	/* Requests to a run other than polling: rare, so one read checks for all of them. */
 	static constexpr u8 to_stop = 1, to_catch_up = 2;
 	kern::Atomic<u8> asked_{0};
 	/*
-	 * Of catch_up(), which asks; the next run, which takes that back, has `to_take_` meanwhile.
+	 * Serialises catch_up(), which sets to_catch_up; the run that clears it uses `to_take_`.
 	 */
 	kern::Mutex catch_up_lock_{KERN_LOCK_CLASS("verbs.catch_up")};
 	kern::Completion caught_up_;
 	int to_take_ = 0;
-	/* Of a work: the context that runs it now, 0 for none. */
+	/* For a workqueue: the context that runs it now, 0 for none. */
 	unsigned long polling_ = 0;
 	kern::Timer retry_timer_{kern::method<&ib_cq_poller::retry>, this};
 	union {

@@ -48,7 +48,7 @@ constexpr RequiredMethod required_methods[] = {
 	METHOD(poll_cq),
 	METHOD(req_notify_cq),
 	METHOD(query_port),
-	/* What a subnet manager fills. */
+	/* Tables filled by a subnet manager. */
 	METHOD_OF(infiniband, query_gid),
 	METHOD_OF(infiniband, query_pkey),
 	METHOD(alloc_pd),
@@ -61,7 +61,7 @@ constexpr RequiredMethod required_methods[] = {
 	METHOD(modify_qp),
 	METHOD(destroy_qp),
 	SIZE(ib_qp),
-	/* Who can make an object has what the object is of use by, and what ends it. */
+	/* A driver that can create an object needs the methods that use and destroy it. */
 	SIZE_IF(create_ah, ib_ah),
 	SIZE_IF(create_srq, ib_srq),
 	METHOD_IF(create_srq, destroy_srq),
@@ -115,15 +115,15 @@ const char *missing_method(const ib_device &device, Protocol &protocol)
 }
 
 /*
- * A table of a port, as long as the protocol demands and the methods can index. What has entries
- * can be asked for them.
+ * Checks the length of a port's table: the protocol's minimum, and within the methods' index. A
+ * table with entries needs a method to query them.
  */
 constexpr bool valid_length(int length, int least, bool can_be_asked)
 {
 	return length >= least && length <= 0xffff && (length == 0 || can_be_asked);
 }
 
-/* What is constant about a port; the driver need not say, if it is a plain port of its protocol. */
+/* Reads a port's constants; a driver need not provide them for a plain port of its protocol. */
 int read_immutable(ib_device &device, const ProtocolTraits &traits, u32 port_num,
 		   ib_port_immutable &immutable)
 {

@@ -35,7 +35,7 @@ struct ib_device_verbs {
 	verbs::QpNumbers qp_numbers{resources[static_cast<unsigned int>(verbs::Kind::qp)]};
 	kern::OwnedArray<verbs::Port> ports;
 	kern::OwnedArray<ib_port_immutable> immutable;
-	/* By port, that of the device first; none of a device that counts nothing. */
+	/* Indexed by port, the device's own first; empty if the device counts nothing. */
 	kern::OwnedArray<verbs::HwStats> hw_stats;
 	/* Excludes refreshes of the cache. */
 	kern::Mutex cache_lock{KERN_LOCK_CLASS("verbs.cache")};
@@ -157,8 +157,8 @@ public:
 
 	explicit operator bool() const { return object_ != nullptr; }
 	/*
-	 * What the driver's create method finds filled in of every object; it has its number, so
-	 * that its creation need not fail later.
+	 * Fills in what the driver's create method may rely on in every object, including its
+	 * number, so that no later step of the creation can fail.
 	 */
 	int belongs_to(ib_device *device, const ib_udata *udata)
 		requires Numbered<T>
@@ -174,7 +174,7 @@ public:
 	}
 	T *operator->() const { return object_; }
 	T *get() const { return object_; }
-	/* What lies behind the driver's part. */
+	/* The memory behind the driver's part. */
 	void *tail(size_t size) const
 	{
 		return reinterpret_cast<char *>(object_) + tail_offset(size);
@@ -188,8 +188,8 @@ private:
 		return tail_offset(tail_offset(size) + extra) + (Numbered<T> ? sizeof(Record) : 0);
 	}
 	/*
-	 * What has a power of two as its size lies at a multiple of it, all else at one of 8 bytes,
-	 * which is enough for what is of no multiple of 16: every byte more is one more to clear.
+	 * Objects whose size is a power of two are aligned to it, all others to 8 bytes, which is
+	 * enough for sizes that are no multiple of 16: each further byte would have to be cleared.
 	 */
 	static constexpr size_t allocated_size(size_t size, size_t extra)
 	{
@@ -241,7 +241,7 @@ private:
 };
 
 /*
- * Whether there is something to create in: neither nothing nor the error pointer of a creation that
+ * True if the object exists: neither nullptr nor the error pointer of a creation that
  * failed.
  */
 template<class T>

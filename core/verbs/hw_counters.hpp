@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the hardware counts of a port, or of the device, as it was read last.
+// Hardware counters of a port, or of the device, with the values last read.
 #pragma once
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>

@@ -16,7 +16,7 @@ using namespace verbs;
 namespace
 {
 
-/* What the module has beside the devices. */
+/* State of the module that belongs to no device. */
 struct Shown {
 	Shown() { ring_init(nodes); }
 
@@ -39,7 +39,7 @@ T &object_of(const Record &record)
 	return whole_of<T, &T::res>(*record.resource);
 }
 
-/* Of an object that may not be there. */
+/* The object may be nullptr. */
 template<class T>
 u32 number_of(const T *object)
 {
@@ -172,7 +172,7 @@ int next(ib_device &device, u32 number, ib_resource_info &info)
 	return -ENOENT;
 }
 
-/* Whether the process has made it; an XRC target is also theirs who have opened it. */
+/* True if the process created it; an XRC target also belongs to those who have opened it. */
 bool is_of(ib_qp &qp, const kern_process *process)
 {
 	if (Record::of(qp.res).process == process)
@@ -185,7 +185,7 @@ bool is_of(ib_qp &qp, const kern_process *process)
 	});
 }
 
-/* Of the verbs' own. */
+/* The kind in terms of the verbs layer. */
 constexpr Kind kind_of(ib_resource_kind kind)
 {
 	switch (kind) {

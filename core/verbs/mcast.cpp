@@ -36,7 +36,7 @@ Group *find_locked(ib_qp_core &core, const ib_gid &gid, u16 lid)
 	return found;
 }
 
-/* Whether the QP is attached to the GID by another LID. */
+/* True if the QP is attached to the GID with another LID. */
 bool has_other_locked(ib_qp_core &core, const ib_gid &gid, u16 lid)
 {
 	core.groups_lock.assert_held();

@@ -204,7 +204,7 @@ int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nen
 		for (; address < last; address += page) {
 			if (!set_page(mr, address))
 				continue;
-			/* Full. What was set of this piece stays; the caller goes on behind it. */
+			/* Full. Keep what was set of this piece; the caller continues behind it. */
 			const u64 got = address > first ? address - first : 0;
 			mr->length += got;
 			if (sg_offset)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What differs by the protocol that a device speaks, in one table. InfiniBand has subnets, whose
- * manager fills tables of P_Keys and GIDs, addresses of its own, and a QP type for each service.
- * iWARP's QPs are connections of TCP (RFC 5040): one type, no address handle, no table.
- * InfiniBand's transport over Ethernet (RoCE) would be the third row: tables that nobody manages,
- * and addresses with a GRH and a MAC.
+ * Differences between the protocols of devices, in one table. InfiniBand has subnets, whose manager
+ * fills tables of P_Keys and GIDs, addresses of its own, and a QP type for each service. iWARP's
+ * QPs are connections of TCP (RFC 5040): one type, no address handle, no table. InfiniBand's
+ * transport over Ethernet (RoCE) would be the third row: tables that nobody manages, and addresses
+ * with a GRH and a MAC.
  */
 #pragma once
 #include <rdma/iwarp.h>
@@ -18,8 +18,8 @@ inline constexpr unsigned int protocol_count = 2;
 struct ProtocolTraits {
 	const char *name;
 	/*
-	 * What its ports say they speak, and what else a port is said to do whose driver does not
-	 * say.
+	 * Port flags that a port must have, and further ones for ports whose driver reports no
+	 * flags.
 	 */
 	u32 port_flag;
 	u32 usual_port_flags;
@@ -27,7 +27,7 @@ struct ProtocolTraits {
 	/* A port has at least so many entries in its tables of GIDs and P_Keys. */
 	int least_gids;
 	int least_pkeys;
-	/* Of its address vectors; UNDEFINED where there are none. */
+	/* Type of its address vectors; UNDEFINED where there are none. */
 	rdma_ah_attr_type address;
 	rdma_link_layer link_layer;
 };
@@ -56,7 +56,7 @@ inline constexpr u32 all_protocol_flags = RDMA_CORE_CAP_PROT_IB | RDMA_CORE_CAP_
 					  RDMA_CORE_CAP_PROT_ROCE |
 					  RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP;
 
-/* What kind of device speaks what. False for a kind that there is none of here. */
+/* Protocol of a node type. False for a node type that is not supported. */
 constexpr bool protocol_of(u8 node_type, Protocol &protocol)
 {
 	switch (node_type) {

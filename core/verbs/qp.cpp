@@ -17,8 +17,8 @@ constexpr u32 known_create_flags = IB_QP_CREATE_IPOIB_UD_LSO |
 constexpr u32 user_create_flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 
 /*
- * What a type of QP consists of; a type that there is not, of nothing. Bits of one byte, which is
- * carried through the making of a QP, and not each by itself.
+ * Capabilities of a QP type; none for an unknown type. Bits of one byte, which is passed through
+ * the creation of a QP in place of single flags.
  */
 using QpTraits = u8;
 constexpr QpTraits has_send = 1;     // a send queue, and a CQ for it
@@ -108,8 +108,8 @@ int check(const ib_device &device, const ib_qp_init_attr &init, QpTraits traits,
 }
 
 /*
- * The state that a change begins at. The midlayer knows where it last put the QP; the hardware may
- * have gone to ERR since, or, with an error on a send, to SQE. What the caller says must fit that.
+ * The state in which a change begins. The midlayer knows the state it last set; the hardware may
+ * have gone to ERR since, or to SQE after a failed send. The caller's claim must fit that.
  */
 bool begins_at(const ib_qp &qp, const ib_qp_attr &attr, int mask, ib_qp_state &state)
 {
@@ -178,7 +178,7 @@ int check_values(const ib_qp &qp, ib_qp_attr &attr, int mask)
 	return 0;
 }
 
-/* Of a program's domain it is the caller's, whoever made the QP. */
+/* In a program's domain, the handle belongs to the caller, whoever created the QP. */
 ib_qp *open_handle(ib_qp &real, const ib_qp_open_attr &attr, const char *caller)
 {
 	const ib_udata program{};

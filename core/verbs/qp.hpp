@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the midlayer keeps of QPs that need more than struct ib_qp; it lies behind the driver's
-// part, in one allocation.
+// The midlayer's state of QPs that need more than struct ib_qp; it lies behind the driver's part,
+// in one allocation.
 #pragma once
 #include <kern/lock.hpp>
 #include "device.hpp"
 
 /*
- * Of a UD QP the multicast groups, of an XRC target QP its domain's ring and the handles opened on
- * it; other QPs have none.
+ * The multicast groups of a UD QP; for an XRC target QP, its domain's ring and the handles opened
+ * on it; other QPs have none.
  */
 struct ib_qp_core {
 	explicit ib_qp_core(ib_qp &whose) : qp(whose)

@@ -116,8 +116,8 @@ constexpr Transition xrc_target[] = {
 };
 
 /*
- * The peer, its address and its sequence numbers are the TCP connection's. What reads may be under
- * way is agreed on with it.
+ * The peer, its address and its sequence numbers are the TCP connection's. The number of
+ * outstanding reads is negotiated with it.
  */
 constexpr int stream = IB_QP_ACCESS_FLAGS | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_MAX_DEST_RD_ATOMIC;
 

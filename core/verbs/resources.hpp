@@ -28,14 +28,14 @@ inline constexpr unsigned int kind_count = 8;
 struct NumberBlock;
 
 /*
- * Whether an object is shown, and how many look at it, in one word: each object is shown and hidden
- * once, and by a lock that alone cost a tenth of making a QP. Hidden, it may be looked at by those
- * who came before; when they have gone it is nobody's but who ends it.
+ * Visibility of an object and its number of holders, in one word: each object is shown and hidden
+ * once, and a separate lock cost a tenth of creating a QP. Once hidden, only earlier holders may
+ * still access it; when they have left, it belongs to the task that destroys it.
  */
 class Sight
 {
 public:
-	/* Of one that nobody looks at. */
+	/* There must be no holders. */
 	void show()
 	{
 		kern_assert(is_free());
@@ -76,7 +76,7 @@ private:
 	kern::Atomic<u32> word_{0};
 };
 
-/* What is known of an object beside itself, in the memory of which it lies. */
+/* Bookkeeping of an object, located in the object's memory. */
 struct Record {
 	/* ib_resource.links is the midlayer's: of an object with a number it leads here. */
 	static Record &of(const ib_resource &resource)
@@ -90,7 +90,7 @@ struct Record {
 	}
 
 	ib_resource *resource;
-	/* Of a program's: by whom, and in which context it was made. */
+	/* Set for objects of a program: its process, and below, the context of creation. */
 	kern_process *process;
 	NumberBlock *block; /* of its number; nullptr while it has none */
 	u32 context;
@@ -133,7 +133,7 @@ public:
 	 * the ordinary, no more than the lock and a bit. Errors: ENOMEM.
 	 */
 	kern::Result<> add(ib_resource &resource, const ib_udata *udata);
-	/* Of one that is not shown. */
+	/* The resource must not be shown. */
 	void remove(ib_resource &resource)
 	{
 		remove_with(resource, [] {});

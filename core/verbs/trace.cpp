@@ -47,8 +47,8 @@ int DeviceTrace::poll_cq(ib_cq *cq, int count, ib_wc *wcs)
 	for (int i = 0; i < got; i++) {
 		const ib_wc &wc = wcs[i];
 		/*
-		 * Of a QP that is no more only the completion is left. Only a success says more
-		 * than its status.
+		 * Only the completion is left of a QP that was destroyed. Only a success reports
+		 * more than its status.
 		 */
 		const bool good = wc.status == IB_WC_SUCCESS;
 		kern_trace_completion(cq->device->name, wc.qp ? wc.qp->qp_num : 0,

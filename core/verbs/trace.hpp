@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What a device's data path reports to tracefs. While nobody watches, the device has its driver's
- * own methods, and the path has not one instruction of this; while somebody does, it has ones that
+ * Tracepoints of a device's data path. While nobody traces, the device has its driver's own
+ * methods, and tracing does not add a single instruction; while somebody does, it has wrappers that
  * report and call them.
  */
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What programs add to the verbs: their contexts, and what their libraries and the driver tell each
-// other.
+// Parts of the verbs that only programs need: their contexts, and the data that their libraries and
+// the driver exchange.
 #include <kern/abi/user.h>
 #include "checks.hpp"
 #include "device.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What core/registry asks of core/verbs. Registration: attach_device(), then the clients' add.
- * Unregistration: the clients' remove, then detach_device(). An event: dispatch_affiliated(), and
- * for those that it does not take, refresh_cache() and then the handlers.
+ * Functions of core/verbs that core/registry calls. Registration: attach_device(), then the
+ * clients' add. Unregistration: the clients' remove, then detach_device(). An event:
+ * dispatch_affiliated(), and if that does not take it, refresh_cache() and then the handlers.
  */
 #pragma once
 #include <kern/result.hpp>
@@ -18,7 +18,7 @@ namespace verbs
 kern::Result<> init();
 void exit();
 
-/* What ib_resources.h has beside the devices. The same. */
+/* Likewise, state of ib_resources.h that belongs to no device. */
 void init_looks();
 void exit_looks();
 

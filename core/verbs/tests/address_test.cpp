@@ -254,7 +254,7 @@ void ah_from_grh(Test &test)
 	bad = grh;
 	bad.dgid.raw[15] ^= 0x55;
 	EXPECT_EQ(ib_init_ah_attr_from_wc(device, 1, &wc, &bad, &attr), -ENOENT);
-	/* What was sent to a group is answered from the first GID. */
+	/* A datagram sent to a group is answered from the first GID. */
 	bad.dgid.raw[0] = 0xff;
 	EXPECT_EQ(ib_init_ah_attr_from_wc(device, 1, &wc, &bad, &attr), 0);
 	EXPECT_EQ(attr.grh.sgid_index, 0);

@@ -71,7 +71,7 @@ void allocation_objects(Test &test)
 	EXPECT_EQ(cq->usecnt, 0);
 }
 
-/* What belongs to an XRC domain. */
+/* Objects that belong to an XRC domain. */
 void allocation_xrc(Test &test)
 {
 	Device device(plain);

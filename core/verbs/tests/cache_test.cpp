@@ -10,7 +10,7 @@ namespace
 
 constexpr soft_options two_ports = {.ports = 2, .lid = 10};
 
-/* What was read at registration can be read back, of each port, and nothing else. */
+/* Values read at registration can be read back for each port; other queries fail. */
 void cache_reads_ports(Test &test)
 {
 	Device device(two_ports);
@@ -169,7 +169,7 @@ struct FromInterrupt {
 	kern::IrqWork work{kern::method<&FromInterrupt::run>, this};
 };
 
-/* Of each event that changes a port, a handler that looks sees the new value. */
+/* On each event that changes a port, a handler reads the new value. */
 void event_02_handlers_see_the_new_value(Test &test)
 {
 	constexpr ib_event_type events[] = {IB_EVENT_PORT_ACTIVE, IB_EVENT_PORT_ERR,

@@ -148,7 +148,7 @@ void lock_02_called_in_atomic(Test &test)
  */
 void lock_02_every_function(Test &test)
 {
-	/* What looks through all QPs finds none at the second. */
+	/* Functions that search all QPs find none on the second device. */
 	Device device(plain), other(plain);
 	ASSERT_TRUE(device.ok() && other.ok());
 	struct Objects {
@@ -470,7 +470,7 @@ void missing_driver_methods_are_reported(Test &test)
 		{"phys_port_cnt", [](ib_device &d) { d.phys_port_cnt = 0; }},
 		{"node_type", [](ib_device &d) { d.node_type = RDMA_NODE_UNSPECIFIED; }},
 		{"node_type", [](ib_device &d) { d.node_type = RDMA_NODE_USNIC; }},
-		/* What an RNIC need have too; its tables are its own affair. */
+		/* Also required of an RNIC, which need not have tables. */
 		{"poll_cq",
 		 [](ib_device &d) {
 			 d.node_type = RDMA_NODE_RNIC;
@@ -550,7 +550,7 @@ void misused_use_count_saturates(Test &test)
 }
 
 /*
- * What is left behind is reported once for each kind and owner, and the device goes all the same.
+ * Leaked objects are reported once for each kind and owner, and the device is removed nonetheless.
  */
 void lock_10_leaked_objects_are_named(Test &test)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What becomes of the requests of a QP that is destroyed (MGMT-09): each completes, once, in order,
-// by then.
+// Requests of a QP that is destroyed (MGMT-09): each completes once, in order, before the
+// destruction returns.
 #include <kern/atomic.hpp>
 #include <kern/work.hpp>
 #include "fixture.hpp"
@@ -72,7 +72,7 @@ struct Laden {
 		(void)ib_destroy_qp(peer);
 	}
 	int destroy() { return ib_destroy_qp(std::exchange(qp, nullptr)); }
-	/* By number, or by the requests of `seen`. */
+	/* Posts requests identified by number, or the requests of `seen`. */
 	int post(Seen *seen = nullptr)
 	{
 		for (unsigned int i = 0; i < depth; i++) {
@@ -95,8 +95,8 @@ struct Laden {
 };
 
 /*
- * Of a CQ that the consumer polls, all wait there, flushed, in the order of each queue, and name no
- * QP.
+ * On a CQ that the consumer polls, all requests complete as flushed, in the order of each queue,
+ * with no QP set.
  */
 void mgmt_09_destroy_flushes_in_order(Test &test)
 {
@@ -124,8 +124,8 @@ void mgmt_09_destroy_flushes_in_order(Test &test)
 }
 
 /*
- * Of a CQ that the midlayer polls, every done function has returned by then, and found the QP;
- * others go on.
+ * On a CQ that the midlayer polls, every done function has returned by then, and had the QP set;
+ * other QPs are unaffected.
  */
 void mgmt_09_destroy_waits_for_done(Test &test)
 {
@@ -156,7 +156,7 @@ void mgmt_09_destroy_waits_for_done(Test &test)
 }
 
 /*
- * What had completed before says so, and a QP that has gone through RESET, or has been drained,
+ * Completed requests keep their status, and a QP that has gone through RESET, or has been drained,
  * leaves nothing.
  */
 void mgmt_09_destroy_adds_no_completions(Test &test)
@@ -263,7 +263,7 @@ void mgmt_09_destroy_while_a_handler_posts(Test &test)
 	ib_free_cq(cq);
 }
 
-/* Who has asked to be told is told of what a QP leaves, once. */
+/* A consumer that requested notification is notified once of a destroyed QP's completions. */
 void mgmt_09_destroy_calls_the_completion_handler(Test &test)
 {
 	for (soft_context context : {SOFT_HARD_INTERRUPT, SOFT_SOFT_INTERRUPT, SOFT_TASK}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a consumer can get wrong in each function of rdma/ib_verbs.h, and the errno that the
-// function's comment promises. Queue pairs' states and values are in qp_test.cpp, completions in
-// error in traffic_test.cpp, CQs in poller_test.cpp, the cache in cache_test.cpp.
+// Invalid arguments of each function of rdma/ib_verbs.h, and the errno that the function's comment
+// documents. Queue pairs' states and values are in qp_test.cpp, completions in error in
+// traffic_test.cpp, CQs in poller_test.cpp, the cache in cache_test.cpp.
 #include "fixture.hpp"
 
 using namespace fixture;
@@ -94,7 +94,7 @@ void expect_each(Test &test, const Case (&cases)[count])
 	}
 }
 
-/* What a creation that failed returned. */
+/* The return value of a creation that failed. */
 ib_pd *failed_pd()
 {
 	return rdma::err_ptr<ib_pd>(-ENOMEM);
@@ -175,7 +175,7 @@ void errno_addresses(Test &test)
 	EXPECT_EQ(error_of(rdma_create_ah(nullptr, &address, 0)), -EINVAL);
 	EXPECT_EQ(error_of(rdma_create_ah(failed_pd(), &address, 0)), -EINVAL);
 	EXPECT_EQ(soft_calls(bench.device, SOFT_CREATE_AH), calls);
-	/* What was there is there still. */
+	/* The existing address handle is unchanged. */
 	EXPECT_EQ(rdma_query_ah(bench.ah, &address), 0);
 	EXPECT_EQ(rdma_ah_get_dlid(&address), 1u);
 }
@@ -409,7 +409,7 @@ void errno_memory(Test &test)
 	expect_each(test, cases);
 }
 
-/* What a driver does not have is EOPNOTSUPP, before anything else is looked at. */
+/* A method that a driver lacks gives EOPNOTSUPP, before any other check. */
 template<class Method, class Call>
 int without(Method &method, Call call)
 {

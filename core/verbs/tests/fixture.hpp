@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the suites of the verbs share: a software device for as long as a test, and objects on it.
+// Shared by the suites of the verbs: a software device for the time of a test, and objects on it.
 #pragma once
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>
@@ -66,9 +66,9 @@ inline bool sleeping_is_watched()
 }
 
 /*
- * Whether a case of SOFT_SUITES that takes long on an emulated machine with every check, and could
- * do with one CPU, goes on: there devices like a card show what CPUs and preemption add. The plain
- * ones are for the kernels that are programs, and for machines without checks.
+ * True if a case of SOFT_SUITES that is slow on an emulated guest with every check, and needs only
+ * one CPU, runs: there, devices like a card show effects of CPUs and preemption. The plain devices
+ * are for User-Mode Linux guests, and for guests without checks.
  */
 inline bool goes_on_on_these_devices(Test &test)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What hardware counts: one reading for all who ask, as old as it may be.
+// Hardware counters: all readers share one query, whose result is valid for the lifespan.
 #include <kern/thread.hpp>
 #include <rdma/ib_hw_counters.h>
 #include "fixture.hpp"
@@ -30,7 +30,7 @@ void hw_counters_are_named_and_numbered(Test &test)
 		u64 last = 0;
 		EXPECT_EQ(ib_get_hw_stats(device, port, 1, 1, &last), 0);
 		EXPECT_EQ(last, u64{port});
-		/* What there is not. */
+		/* Ports and counters that do not exist. */
 		EXPECT_EQ(ib_get_hw_stats(device, port, 0, 3, values), -EINVAL);
 		EXPECT_EQ(ib_get_hw_stats(device, port, 3, 0, values), -EINVAL);
 		EXPECT_EQ(ib_get_hw_stats(device, port, 1, ~u32{0}, values), -EINVAL);
@@ -110,7 +110,7 @@ struct Question {
 	kern::Completion begun, may_end;
 };
 
-/* Who comes while the device is asked waits for that answer, and asks nothing himself. */
+/* A reader that arrives during a query waits for its answer, and sends no query itself. */
 void hw_counters_driver_calls_are_serialised(Test &test)
 {
 	Device device;

@@ -321,8 +321,8 @@ private:
 constexpr unsigned int a_million = 1000000;
 
 /*
- * Of a million completions timed into the window none is lost, on either kind of hardware; fewer
- * where a million take minutes.
+ * None of a million completions timed into the window is lost, on either kind of hardware; a
+ * smaller count is used where a million take minutes.
  */
 void notify_09_race(Test &test)
 {

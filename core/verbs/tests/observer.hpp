@@ -27,7 +27,7 @@ public:
 	{
 		return counts_[static_cast<int>(rule)].load_relaxed();
 	}
-	/* What was said last, in words, and of whom. */
+	/* The last report's text, and the owner it named. */
 	const char *last() const { return last_.load_relaxed(); }
 	const char *last_owner() const { return last_owner_.load_relaxed(); }
 	unsigned int total() const

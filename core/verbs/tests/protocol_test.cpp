@@ -205,8 +205,8 @@ void iwarp_qp_states_every_pair(Test &test)
 }
 
 /*
- * What only a subnet has an address, a key or a sequence number for is refused before the driver
- * hears of it.
+ * Attributes that only a subnet gives a meaning (addresses, keys, sequence numbers) are refused
+ * before the driver sees them.
  */
 void iwarp_qp_attributes(Test &test)
 {

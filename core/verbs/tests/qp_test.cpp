@@ -203,7 +203,7 @@ void qp_modify_refuses_values(Test &test)
 	EXPECT_EQ(queried.qp_type, IB_QPT_RC);
 }
 
-/* What does not fit together at creation: types, sizes, missing parts, parts of another device. */
+/* Creation refuses inconsistent arguments: types, sizes, missing parts, parts of another device. */
 void qp_create_refuses(Test &test)
 {
 	Device device(plain), other({.lid = 2});
@@ -238,7 +238,7 @@ void qp_create_refuses(Test &test)
 	EXPECT_EQ(soft_calls(device, SOFT_CREATE_QP), 0ul);
 }
 
-/* What is in use stays, and says so; what is not is gone. */
+/* Objects in use stay, and return EBUSY; all others can be destroyed. */
 void objects_in_use(Test &test)
 {
 	Device device(plain);

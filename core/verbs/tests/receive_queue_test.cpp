@@ -24,7 +24,7 @@ struct Buffer : ib_cqe {
 	}
 };
 
-/* What is received is added up, and kept, or not. */
+/* Adds up received numbers, and may keep their buffers. */
 struct Consumer {
 	using Queue = rdma::ReceiveQueue<Buffer>;
 
@@ -103,7 +103,7 @@ struct Stage {
 		consumer->queue.stop();
 		a = {};
 		b = {};
-		/* What came back with the QP's end. */
+		/* Process completions flushed by the QP's destruction. */
 		if (cq)
 			cq->process_direct(-1);
 		consumer->queue.close();

@@ -133,7 +133,7 @@ void object_reappears_when_destroy_fails(Test &test)
 	soft_fail(device, SOFT_DESTROY_QP, 1, -EBUSY);
 	EXPECT_EQ(ib_destroy_qp(qp), -EBUSY);
 	EXPECT_EQ(ib_count_resources(device, IB_RESOURCE_QP), all);
-	/* What its device says nothing of is left out, and what follows it is not. */
+	/* An object that the device cannot query is left out, and those behind it are not. */
 	while (ib_next_resource(device, IB_RESOURCE_QP, look->number, &look->info) == 0 &&
 	       look->info.qp.number != qp->qp_num)
 		look->number = look->info.number + 1;

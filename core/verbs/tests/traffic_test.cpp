@@ -240,7 +240,7 @@ void traffic_memory_window(Test &test)
 	EXPECT_EQ(wc.status, IB_WC_REM_ACCESS_ERR);
 }
 
-/* What the peer refuses, and how each side hears of it. */
+/* Requests that the peer refuses, and the status on each side. */
 void traffic_errors(Test &test)
 {
 	struct Row {

@@ -13,7 +13,7 @@ namespace
 
 using kern::kunit::Mapping;
 
-/* What a library says, in the memory of the process that the test stands in for. */
+/* A library's command, in the memory of the process that the test stands in for. */
 struct Command {
 	Mapping memory{2 * kern::page_size};
 	ib_udata udata{.inbuf = memory.pointer(),
@@ -97,7 +97,7 @@ void udata_is_copied_within_its_bounds(Test &test)
 	EXPECT_EQ(ib_copy_from_udata(bytes, &udata, 13), -EINVAL);
 	EXPECT_EQ(ib_copy_from_udata(bytes, &udata, 12), 0);
 	EXPECT_EQ(bytes[11], 12);
-	/* What lies behind what the driver knows is zero, or is refused. */
+	/* Bytes behind the part that the driver knows must be zero. */
 	EXPECT_EQ(ib_check_udata_tail(&udata, 12), 0);
 	EXPECT_EQ(ib_check_udata_tail(&udata, 16), 0);
 	EXPECT_EQ(ib_check_udata_tail(&udata, 11), -EOPNOTSUPP);

@@ -73,7 +73,7 @@ static int dispatch(struct ib_device *device, const struct figures_environment *
 						 world->release();
 					 }));
 	ib_free_cq(cq);
-	/* What of it is the kernel's own. */
+	/* The kernel's own part of it. */
 	world->print("softirq-alone", BENCH({
 					      world->hold();
 					      bench_soft_interrupt();

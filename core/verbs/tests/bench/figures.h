@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the verbs cost over a driver that does nothing. figures.c is compiled twice: against
- * rdma/ib_verbs.h of the suite, and, in reference/, against that of the kernel, since both have the
- * same names.
+ * Costs of the verbs layer over a driver that does nothing. figures.c is compiled twice: against
+ * rdma/ib_verbs.h of weft's stack, and, in reference/, against that of the kernel, since both have
+ * the same names.
  */
 #pragma once
 #include <rdma/ib_verbs.h>
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* What figures.c needs of the world around it. */
+/* Functions that figures.c needs from its environment. */
 struct figures_environment {
 	void (*print)(const char *name, long instructions);
 	/* Soft interrupts are held back between these, and run in the second. */
@@ -25,7 +25,7 @@ int figures_run(struct ib_device *device, const struct figures_environment *worl
 /* The same of a MAD. The device has registered with the MAD layer. */
 int figures_mad(struct ib_device *device, const struct figures_environment *world);
 
-/* Of the last send that was posted. */
+/* The CQE of the last send that was posted. */
 extern struct ib_cqe *noop_sent;
 
 /* Completions that the no-op driver's poll_cq has left to give, each with this wr_cqe. */

@@ -96,7 +96,7 @@ int figures_mad(struct ib_device *device, const struct figures_environment *worl
 	world->print("mad-post", (long)(post - nothing));
 	world->print("mad-send-to-completion", (long)(whole - nothing));
 	/*
-	 * What of it is the kernel's own: to queue work, and to change to the thread that does it.
+	 * The kernel's own part of it: queueing work, and switching to the thread that runs it.
 	 */
 	world->print("work-alone", (long)(work_alone() - nothing));
 	world->print("mad-create-free", BENCH(ib_free_send_mad(new_mad(agent))));

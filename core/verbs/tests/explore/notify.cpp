@@ -52,8 +52,8 @@ struct Producer {
 };
 
 /*
- * Of what is completed nothing is lost: it is waited for without a time-out, so that a lost event
- * is a run that cannot go on.
+ * No completion is lost: the test waits for each without a time-out, so that a lost event shows as
+ * a run that hangs.
  */
 void produced_and_polled(Test &test, soft_notify kind, ib_poll_context context)
 {

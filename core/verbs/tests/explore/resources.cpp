@@ -130,7 +130,7 @@ void numbers_wrap_around(Test &test)
 	EXPECT_EQ(table.count(), 0u);
 }
 
-/* What is shown is there while somebody holds it, whatever comes and goes beside it. */
+/* A held object stays valid while others are added and removed concurrently. */
 void reference_during_removal(Test &test)
 {
 	Boxed<Table> table(NumberBlock::last);

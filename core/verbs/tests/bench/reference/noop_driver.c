@@ -60,7 +60,7 @@ static int noop_port_immutable(struct ib_device *device, u32 port,
 {
 	immutable->gid_tbl_len = 1;
 	immutable->pkey_tbl_len = 1;
-	/* What the MAD layer asks for on a GSI; nothing else of the stack above is loaded. */
+	/* Flags that the MAD layer needs for a GSI; no other part of the stack above is loaded. */
 	immutable->core_cap_flags =
 		RDMA_CORE_CAP_PROT_IB | RDMA_CORE_CAP_IB_MAD | RDMA_CORE_CAP_IB_CM;
 	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
