@@ -102,7 +102,7 @@ kern::Result<> Id::disconnect(bool abrupt)
 {
 	{
 		kern::Guard guard(lock_);
-		/* What is not connected yet has no order to end in. */
+		/* A connection not yet established has no orderly end. */
 		abrupt = abrupt || state_ == State::connecting;
 		if (!take(Event::disconnect))
 			return kern::Error{-EINVAL};
@@ -163,7 +163,7 @@ int Id::handle_request(const iw_cm_event &event)
 	return 0;
 }
 
-/* What the driver has to tell besides is not passed on by an id that ends, which waits for it. */
+/* The driver's further event is not passed on by an id that is being destroyed and waits for it. */
 int Id::handle_reply(const iw_cm_event &event, Event word)
 {
 	const bool last = word == Event::refused || word == Event::close;

@@ -42,7 +42,7 @@ public:
 	kern::ListNode reap_node;
 
 private:
-	/* What is told: a reply or an establishment, and a close. */
+	/* An event for the consumer: a reply or an establishment, and a close. */
 	struct Notice {
 		iw_cm_event_type event;
 		int status;
@@ -69,10 +69,10 @@ private:
 	Notice notices_[most_notices] GUARDED_BY(lock_) = {};
 	u32 posted_ GUARDED_BY(lock_) = 0, told_ GUARDED_BY(lock_) = 0;
 	bool promised_ GUARDED_BY(lock_) = false; /* the driver has something to tell yet */
-	/* Of a listener: requests that wait to be told of, and how many may. */
+	/* For a listener: the requests not yet reported, and their limit. */
 	u32 untold_ GUARDED_BY(lock_) = 0, backlog_ = 0;
 	kern::WaitQueue changed_{KERN_LOCK_CLASS("iw_cm.changed")};
-	/* Of a request that was not told of: who is to be told. */
+	/* For a request that was not reported yet: the listener whose handler will be called. */
 	kern::Ref<Id> listener_;
 	u8 data_[IW_CM_PRIVATE_DATA_SIZE];
 	u8 data_length_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What all ids share: how devices connect, and where handlers run.
+// State that all ids share: how devices connect, and where handlers run.
 #pragma once
 
 #include <kern/reaper.hpp>

@@ -76,7 +76,7 @@ struct End {
 	}
 	bool listen(End *taker, unsigned int backlog = 4)
 	{
-		/* Whose place the request's id takes: a handler ends none. */
+		/* Its place is taken by the request's id. Close it here, as a handler must not. */
 		if (taker)
 			taker->close();
 		fresh = taker;
@@ -192,7 +192,7 @@ void rejects_reach_the_peer(Test &test)
 	}
 }
 
-/* What the driver refuses has not happened. */
+/* A call that the driver refuses changes nothing. */
 void iwcm_03_driver_errors_are_returned(Test &test)
 {
 	Scene scene;
@@ -210,7 +210,7 @@ void iwcm_03_driver_errors_are_returned(Test &test)
 	ASSERT_TRUE(scene.active->receives(IW_CM_EVENT_CONNECT_REPLY));
 	scene.passive->close();
 	EXPECT_EQ(scene.passive->count(IW_CM_EVENT_ESTABLISHED), 0u);
-	/* Of a device that does not connect there are no ids. */
+	/* Ids cannot be created on a device without connection methods. */
 	iw_cm_remove_device(Fake::device(0));
 	iw_cm_id *const none = iw_create_cm_id(Fake::device(0), End::handle, nullptr);
 	EXPECT_EQ(rdma::ptr_err(none), -ENODEV);
@@ -227,7 +227,7 @@ void iwcm_02_ids_are_destroyed_in_every_state(Test &test)
 		scene.active->close();
 		EXPECT_EQ(scene.active->count(IW_CM_EVENT_CONNECT_REPLY), 0u);
 	}
-	/* Who asks for an orderly end of what is not connected yet is told of it as well. */
+	/* An orderly disconnect before the connection is established is reported as well. */
 	for (const bool abrupt : {true, false}) {
 		Scene scene;
 		ASSERT_TRUE(scene.ok());
@@ -259,8 +259,8 @@ void iwcm_02_ids_are_destroyed_in_every_state(Test &test)
 }
 
 /*
- * Of every way through the table: what the driver may still tell is what it promised, and an id
- * that is destroyed goes nowhere.
+ * On every path through the table, the driver may report only the events that it promised, and an
+ * id that is destroyed never leaves that state.
  */
 void iwcm_02_state_invariants(Test &test)
 {

@@ -129,7 +129,7 @@ int reject(iw_cm_id *id, const void *, u8)
 	return 0;
 }
 
-/* Of nobody, from 10.0.0.host; 0: from no address. */
+/* Sends a request with no peer id, from 10.0.0.host; 0: from no address. */
 void ask(iw_cm_id *listener, u8 host)
 {
 	iw_cm_event event{};

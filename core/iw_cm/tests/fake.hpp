@@ -25,14 +25,14 @@ public:
 	 */
 	static bool request(u16 port, u8 host);
 
-	/* What the next call of a kind fails with. */
+	/* Error that the next call of a kind fails with. */
 	static inline int connect_error = 0, accept_error = 0, listen_error = 0;
 	/* Tells the next listener of a request, and looks until that is true, before it answers. */
 	static inline bool (*asked_at_once)() = nullptr;
 	/* The port at which a listen is not answered as long as this is set; how many wait. */
 	static inline kern::Atomic<u32> unanswered_port{0};
 	static inline kern::Atomic<unsigned int> unanswered{0};
-	/* Whether a connect is not answered; by which QP the last of these is. */
+	/* If set, a connect is not answered; below, the QP of the last one. */
 	static inline kern::Atomic<bool> holding_connect{false};
 	static inline kern::Atomic<ib_qp *> held_qp{nullptr};
 	/* Told of what it never promised, or twice. */
