@@ -36,11 +36,11 @@ public:
 
 	SpecialQp &special_qp() const { return qp_; }
 	bool does_rmpp() const { return rmpp_version != 0 && !(flags & IB_MAD_USER_RMPP); }
-	/* Whether it registered for an unsolicited MAD of this class, version, method and OUI. */
+	/* True if it registered for an unsolicited MAD of this class, version, method and OUI. */
 	bool wants(const ib::Mad &mad) const;
-	/* Whether it did so in this very class: for SMPs, which are of two. */
+	/* True if it did so in this very class; SMPs have two. */
 	bool wants_class(u8 mgmt_class) const { return request_.mgmt_class == mgmt_class; }
-	/* Whether both would be handed one and the same MAD. */
+	/* True if both would receive one and the same MAD. */
 	bool overlaps(const Agent &other) const;
 
 	/*

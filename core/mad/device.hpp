@@ -10,7 +10,7 @@
 namespace mad
 {
 
-/* What one port has of management; absent where the port does not speak MADs. */
+/* MAD state of one port; empty where the port has no MAD support. */
 struct Port {
 	kern::Owned<SpecialQp> smi;
 	kern::Owned<SpecialQp> gsi;

@@ -63,7 +63,7 @@ struct Receive : ib_mad_recv_wc, ib_cqe {
 		node; /* while posted, and while it waits to be handled, in a list of its special QP; then of its message */
 	u64 dma_addr;
 	/*
-	 * What the hardware writes: space for the GRH, then the datagram. Mapped for DMA while
+	 * Written by the hardware: space for the GRH, then the datagram. Mapped for DMA while
 	 * posted.
 	 */
 	struct Buffer {

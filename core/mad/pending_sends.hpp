@@ -68,8 +68,8 @@ private:
 	const u64 secret_ = kern::random_u64() | 1;
 	SendList outstanding_[1u << log_buckets];
 	/*
-	 * By deadline: those of one list wait as many times their time-out, which is the same for
-	 * most, so that each comes behind all others.
+	 * Ordered by deadline: sends in one list have waited the same multiple of their time-out,
+	 * which is equal for most, so that each usually goes to the end.
 	 */
 	kern::List<Send, &Send::timer_node> timed_[back_off_limit];
 };

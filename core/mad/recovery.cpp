@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What is done in each state of a special QP. Completions are polled, and steps taken, by
- * SpecialQp::run() alone: while one is taken, nothing comes back that it does not know of.
+ * Actions in each state of a special QP. Only SpecialQp::run() polls completions and takes steps:
+ * while it takes one, no completion is processed elsewhere.
  */
 #include "recovery.hpp"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What state a special QP is in (recovery_state.hpp), and the steps that lead from each. It knows
- * neither packets nor agents: it is told when nothing is posted.
+ * State of a special QP (recovery_state.hpp), and the steps that lead from each. It knows neither
+ * packets nor agents; its owner calls it when nothing is posted.
  */
 #pragma once
 
@@ -35,8 +35,8 @@ public:
 	SpecialQpState step(SpecialQpEvent event);
 
 	/*
-	 * Whether the step of a state is due, now that the hardware has given back all sends, or
-	 * all receives, or not. Failing has no need to wait.
+	 * True if the step of a state is due, given whether the hardware has returned all sends,
+	 * and all receives. The failing state does not wait for them.
 	 */
 	static bool is_due(SpecialQpState state, bool sends_are_back, bool receives_are_back)
 	{

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The life of a special QP, as one enumeration and one function. What is done in a state is
- * recovery.cpp's; the drawing is in Documentation/midlayer.rst ("Errors of the QP").
+ * The life of a special QP, as one enumeration and one function. recovery.cpp has the actions of
+ * each state; the diagram is in Documentation/midlayer.rst ("Errors of the QP").
  */
 #pragma once
 

@@ -29,7 +29,7 @@ constexpr std::uint32_t rmpp_receive_window = 64;
  */
 constexpr std::uint32_t rmpp_send_window = 128;
 
-/* What an ACK meant to the sender. */
+/* Meaning of an ACK for the sender. */
 enum class RmppAck : std::uint8_t {
 	stale,     /* says nothing new */
 	progress,  /* the window moved: go on sending */
@@ -37,7 +37,7 @@ enum class RmppAck : std::uint8_t {
 	violation, /* the peer broke the protocol: send ABORT, give up */
 };
 
-/* What a DATA packet asks of the receiver. */
+/* Actions that a DATA packet requires of the receiver. */
 struct RmppReceipt {
 	bool keep;           /* the next segment in order: keep it; otherwise it is dropped */
 	bool acknowledge;    /* the sender must hear an ACK now */

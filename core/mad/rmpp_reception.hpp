@@ -22,21 +22,21 @@ constexpr u64 rmpp_linger_ns = 10'000'000'000;
 /* Messages that one agent assembles at a time; more are dropped and counted. */
 constexpr unsigned rmpp_transactions_max = 64;
 /*
- * Segments that they may hold together: as many as the longest message has. What goes beyond is
- * aborted.
+ * Limit of the segments in all of them: as many as the longest message has. A message that would
+ * exceed it is aborted.
  */
 constexpr unsigned rmpp_held_max = rmpp_segments_max;
 
 using ReceiveList = kern::List<Receive, &Receive::node>;
 
 /*
- * What one agent is being sent, and how much of it is there. It neither sends nor counts: it says
- * what is to be answered. All of it is under the lock of the agent's special QP.
+ * Messages that an agent is receiving, and their segments so far. It neither sends nor counts, but
+ * returns the answer to send. All of it is under the lock of the agent's special QP.
  */
 class RmppReception
 {
 public:
-	/* What became of a segment. */
+	/* Result of taking a segment. */
 	struct Taken {
 		bool discarded =
 			false; /* it begins nothing and belongs to nothing, or there is no room for one message more */
@@ -47,7 +47,7 @@ public:
 	};
 
 	bool empty() const { return transactions_.empty(); }
-	/* Whether a message of this peer and transaction has begun. */
+	/* True if a message of this peer and transaction has begun. */
 	bool knows(const Receive &receive) { return find(receive) != nullptr; }
 
 	/*

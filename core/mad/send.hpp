@@ -52,7 +52,7 @@ public:
 						      bool rmpp, int header_bytes, int data_bytes,
 						      kern::Gfp gfp);
 
-	/* Of this agent. */
+	/* The send belongs to this agent. */
 	explicit Send(Agent &owner);
 
 	Agent &agent() const;

@@ -24,8 +24,8 @@ unsigned SendQueue::withdraw_some(Send &send)
 }
 
 /*
- * What it has on its stack are an address and a pointer, which others fill in by name: nothing that
- * could be written past, and the guard of the stack cost each MAD eight instructions.
+ * Its only stack variables are an address and a pointer, which are filled in by name, so nothing
+ * could overflow; the stack protector cost eight instructions for each MAD.
  */
 [[gnu::no_stack_protector]] SendQueue::Lost SendQueue::pump(bool is_open)
 {

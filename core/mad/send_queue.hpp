@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What leaves a special QP: the packets that wait, and those that the hardware has. All of it is
- * under the special QP's lock. It knows nothing of agents and answers: what becomes of a send whose
- * packet did not get out is the caller's affair.
+ * The send side of a special QP: the packets that wait, and those that the hardware has. All of it
+ * is under the special QP's lock. It knows nothing of agents and answers: the caller handles a send
+ * whose packet could not be posted.
  */
 #pragma once
 
@@ -37,13 +37,13 @@ public:
 	/* Takes out those packets of a send that wait. How many they were. */
 	unsigned withdraw(Send &send) { return send.queued == 0 ? 0 : withdraw_some(send); }
 
-	/* What pump() could not hand over. It waits no longer. */
+	/* A packet that pump() could not post. It is no longer queued. */
 	struct Lost {
 		Packet *packet;
 		ib_wc_status status;
 		explicit operator bool() const { return packet; }
 	};
-	/* Whether pump() has anything to do. */
+	/* True if pump() has anything to do. */
 	bool is_due() const { return !backlog_.empty() && posted_ < depth; }
 	/*
 	 * Hands packets to the hardware while there is room, up to one that does not get there,

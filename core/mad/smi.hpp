@@ -62,7 +62,7 @@ constexpr ib::SmiDecision smi_outbound(ib::Smp &smp, const SmiNode &node, std::u
  */
 constexpr ib::SmiDecision smi_inbound(ib::Smp &smp, const SmiNode &node, std::uint8_t in_port)
 {
-	/* What the hardware says of itself goes into a path that others follow. */
+	/* in_port becomes part of a path that other nodes follow, so check the hardware's value. */
 	if (node.is_switch && in_port > node.port_count)
 		return {ib::SmiAction::discard};
 	return ib::smi_receive(smp, node.is_switch, in_port,

@@ -17,9 +17,9 @@ constexpr unsigned retry_ms = 100;
 constexpr int routed_at_once = 16;
 
 /*
- * Of each CPU: what a handler queues for it in turn, as the CM's do, is done by the task that is
- * awake already, and not by one that is woken for it. Who takes long in a handler sleeps, and then
- * another one is.
+ * Per CPU: work that a handler queues in turn, as the CM's do, is then run by the worker that is
+ * awake already, instead of waking another. A handler that takes long sleeps, and the workqueue
+ * starts another worker.
  */
 constinit kern::Static<kern::WorkQueue> work_queue;
 
@@ -131,7 +131,7 @@ SpecialQp::~SpecialQp()
 		ib_process_cq_direct(cq_, -1);
 		ib_destroy_cq(cq_);
 	}
-	/* What came too late to be routed. */
+	/* Receives that came too late to be routed. */
 	while (Receive *receive = received_.pop_front())
 		kern::destroy(receive);
 	receive_queue_.close();
@@ -231,7 +231,7 @@ void SpecialQp::step_locked(SpecialQpEvent event)
 
 	if (to == from)
 		return;
-	/* What has waited goes out, or ends. */
+	/* Post the waiting packets, or end them. */
 	if (!is_recovering(to))
 		pump_locked();
 	kick();

@@ -64,8 +64,8 @@ public:
 	/* Read without a lock, each by itself. */
 	const ib_mad_counters &counters() const { return counters_; }
 	/*
-	 * What an agent will not hear of its sender is dropped as what nobody has registered for.
-	 * Context: any.
+	 * Counts a MAD that its agent does not accept from its sender like one that nobody has
+	 * registered for. Context: any.
 	 */
 	void count_unwanted() { __atomic_fetch_add(&counters_.no_agent, 1, __ATOMIC_RELAXED); }
 
@@ -100,9 +100,9 @@ private:
 	void run();
 
 	/*
-	 * What run() alone can make, and whoever calls a handler must be given: this is a task, it
-	 * holds no lock, and no other handler of the special QP runs. So a handler cannot be called
-	 * from where MADs are posted or cancelled: that does not compile.
+	 * Proof, which only run() can create and every caller of a handler must pass, that this is
+	 * process context without locks, and that no other handler of the special QP runs. So a
+	 * handler cannot be called where MADs are posted or cancelled: that does not compile.
 	 */
 	class HandlerContext
 	{

@@ -120,7 +120,7 @@ void SpecialQp::pass_on(const Receive &receive, const ib::SmiDecision &decision)
 }
 
 /*
- * What the agents that the device has built in make of a MAD; answer is filled in if they have one.
+ * Passes a MAD to the agents that are built into the device; fills in answer if they have one.
  */
 SpecialQp::DeviceAnswer SpecialQp::ask_device(const Receive &receive, const ib_grh *grh,
 					      ib::Mad &answer)
@@ -252,8 +252,8 @@ void SpecialQp::deliver(const HandlerContext &, Agent &agent, kern::Owned<Receiv
 		}
 	}
 	/*
-	 * Who does RMPP himself, whether he has said so or not, gets all segments, of which only
-	 * the first ends a send.
+	 * An agent that does RMPP itself, whether it registered so or not, gets all segments, of
+	 * which only the first ends a send.
 	 */
 	const bool segment = agent.recv_handler && !agent.does_rmpp() && carries_rmpp(*receive);
 	if (ask_again || (!send && receive->is_response() && !segment)) {

@@ -201,7 +201,7 @@ void SpecialQp::on_send_done(ib_wc *wc)
 		decide_locked(send, wc->status);
 	} else if (!send.is_rmpp() && !send.awaits_answer && !send.is_decided()) {
 		/*
-		 * Of a single datagram that nobody answers nothing waits, neither packet nor timer.
+		 * Nothing waits for a single datagram without an answer, neither packet nor timer.
 		 */
 		kern_assert(!send.timer_node.linked());
 		send.step(SendEvent::decided);
@@ -277,8 +277,8 @@ void SpecialQp::reply(Agent &agent, const Receive &receive, const ib::Mad &mad)
 }
 
 /*
- * What nobody waits for. transit: the next hop of another node's SMP; nullptr: an answer to where
- * `receive` came from.
+ * Sends a packet that nobody waits for. transit: the next hop of another node's SMP; nullptr: an
+ * answer to the sender of `receive`.
  */
 void SpecialQp::send_unattended(Agent &agent, const Receive &receive, const ib::Mad &mad,
 				const rdma_ah_attr &address, const ib::SmiDecision *transit)
@@ -300,7 +300,7 @@ void SpecialQp::send_unattended(Agent &agent, const Receive &receive, const ib::
 	send->reply = true;
 	send->ah = ah;
 	send->transit = transit != nullptr;
-	/* Of an answer: where the question came in, for a path without hops. */
+	/* For an answer, the port at which the request came in, for a path without hops. */
 	send->first().wr.port_num = transit ? transit->port : receive.completion.port_num;
 	const auto posted = post(*send);
 	if (posted.ok()) {

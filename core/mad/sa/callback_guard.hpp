@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What a consumer holds and is told of by a callback: it may be given up while the callback runs.
+ * Protects an object with a callback: its consumer may release it while the callback runs.
  */
 #pragma once
 

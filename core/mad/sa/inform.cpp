@@ -292,7 +292,7 @@ void Informs::notify(const Due &due)
 	const bool refused = listener.callback(due.status, &listener, due.notice) != 0;
 	{
 		kern::Guard guard(lock_);
-		/* Who leaves waits, and destroys it. */
+		/* A caller that unsubscribes meanwhile waits, and destroys it. */
 		if (listener.told.end_locked() || !refused)
 			return;
 		listener.node.unlink();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What a port's consumers want to hear from the subnet administrator (IBA 13.4.8.3, 15.4.4). As
- * with multicast groups the SA hears of the first who wants a trap and of the last, and of all
- * again when it may have forgotten.
+ * Subscriptions of a port's consumers with the subnet administrator (IBA 13.4.8.3, 15.4.4). As with
+ * multicast groups, the SA is notified of the first consumer of a trap and of the last, and again
+ * of all when it may have forgotten.
  */
 #pragma once
 

@@ -15,7 +15,7 @@ bool same_partition(const ib_sa_mcmember_rec &a, const ib_sa_mcmember_rec &b)
 	return ib::pkey_base(a.pkey.value()) == ib::pkey_base(b.pkey.value());
 }
 
-/* Whether a group that is joined already is what a consumer asked for. */
+/* True if a group that is joined already satisfies a consumer's request. */
 bool satisfies(const ib_sa_mcmember_rec &have, const ib_sa_mcmember_rec &want, u64 mask)
 {
 	const auto asks = [mask](unsigned component) {
@@ -39,7 +39,7 @@ bool satisfies(const ib_sa_mcmember_rec &have, const ib_sa_mcmember_rec &want, u
 				    want.rate));
 }
 
-/* What a member sees of a group must not change under it. */
+/* Attributes of a group that must not change while it has members. */
 bool same_group(const ib_sa_mcmember_rec &a, const ib_sa_mcmember_rec &b)
 {
 	return a.mlid == b.mlid && a.qkey == b.qkey && same_partition(a, b) && a.mtu == b.mtu &&
@@ -49,7 +49,7 @@ bool same_group(const ib_sa_mcmember_rec &a, const ib_sa_mcmember_rec &b)
 
 } // namespace
 
-/* What is to be done next for a group: ask the SA to join or to leave, or nothing. */
+/* Next action for a group: ask the SA to join or to leave, or nothing. */
 struct Groups::Step {
 	enum class Kind : std::uint8_t { nothing, join, leave };
 	Kind kind = Kind::nothing;
@@ -285,7 +285,7 @@ Groups::Step Groups::next_step_locked(Group &group)
 		}
 		group.joined = 0;
 	}
-	/* What waits behind settle_fresh_locked() waits for more than is joined. */
+	/* Members behind settle_fresh_locked() wait for more states than are joined. */
 	if (const Member *member = group.waiting.front())
 		return {Step::Kind::join, member->rec, member->comp_mask,
 			static_cast<u8>(member->rec.join_state & 0xf), member->patience};
@@ -370,7 +370,7 @@ void Groups::notify(Group &group)
 		const bool refused = due->callback(due->outcome, due) != 0;
 		{
 			kern::Guard guard(lock_);
-			/* Who leaves waits, and destroys it. */
+			/* A caller that leaves meanwhile waits, and destroys it. */
 			if (due->told.end_locked() || !refused)
 				continue;
 			if (due->counts())

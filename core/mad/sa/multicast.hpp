@@ -100,8 +100,8 @@ public:
 	/* No query may be out any more. */
 	~Groups();
 	/*
-	 * No members may be left, and none can come. What the SA believes meanwhile it finds out by
-	 * itself when the port goes.
+	 * No members may be left or be added. The SA notices that the port is gone by itself, so it
+	 * need not be notified.
 	 */
 	void close();
 

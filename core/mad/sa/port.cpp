@@ -84,7 +84,7 @@ kern::Result<kern::Ref<SmAddress>> Port::find_manager()
 	ib_ah *ah = rdma_create_ah(gsi_.pd(), &where, 0);
 	if (rdma::is_err(ah))
 		return kern::Error{rdma::ptr_err(ah)};
-	/* Of the LMC of the SM's own port nobody tells; one subnet mostly has one for all. */
+	/* The LMC of the SM's port is not known; usually a subnet has one LMC for all ports. */
 	auto made =
 		kern::make_ref<SmAddress>(kern::Gfp::kernel, ah, pkey_index, attr.sm_lid, attr.lmc);
 	if (!made.ok())
@@ -137,7 +137,7 @@ bool Port::is_managers(const Receive &receive, const ib::Notice &notice)
 	return !its_own || manager->has_lid(notice.issuer_lid.value());
 }
 
-/* What is not acknowledged is sent again: where there is no room for it now, there may be then. */
+/* Reports that are not acknowledged are sent again, so one that does not fit now may fit then. */
 void Port::on_report(const Receive &receive)
 {
 	const auto &report = *reinterpret_cast<const ib::SaMad *>(&receive.buffer.mad);

@@ -24,9 +24,9 @@ public:
 	}
 	~SmAddress() { rdma_destroy_ah(ah_, 0); }
 	ib_ah *ah() const { return ah_; }
-	/* Of the default partition, by which it is spoken to. */
+	/* Index of the default partition, in which the SM is addressed. */
 	u16 pkey_index() const { return pkey_index_; }
-	/* Whether it is one of the SM's, who may send from any of them (IBA 4.1.3). */
+	/* True if the LID is one of the SM's, which may send from any of them (IBA 4.1.3). */
 	bool has_lid(u32 lid) const { return lid >= lid_ && lid - lid_ < lids_; }
 
 private:

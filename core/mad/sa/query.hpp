@@ -23,7 +23,7 @@ struct ib_sa_client_state {
 };
 
 /*
- * What the consumer holds to cancel by; compared, never looked into, before it is found by its id.
+ * The consumer's handle for cancellation; compared only, not dereferenced, until found by its id.
  */
 struct ib_sa_query : kern::RefCounted<ib_sa_query> {
 	virtual ~ib_sa_query() = default;

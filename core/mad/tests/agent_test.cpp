@@ -73,8 +73,8 @@ void notify_09_mad_arrives_before_rearm(Test &test)
 }
 
 /*
- * The interface is what is bound to QP0 or QP1, and each has its classes and, QP1, its Q_Key; what
- * answers there is an agent. Who speaks to QP1 from a QP of his own is heard if he has that Q_Key.
+ * The interface is bound to QP0 or QP1, which have their classes and, for QP1, a Q_Key; an agent
+ * answers there. A datagram to QP1 from any other QP is received if it has that Q_Key.
  */
 void mgmt_01_interfaces_and_agents(Test &test)
 {

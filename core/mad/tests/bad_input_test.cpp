@@ -226,8 +226,8 @@ void mgmt_03_flood_is_bounded(Test &test)
 }
 
 /*
- * What waits for handlers leaves its places in the receive queue to what comes next: two bursts,
- * each of nearly a queue, while a handler takes its time.
+ * MADs that wait for handlers do not occupy the receive queue: two bursts, each of nearly a queue,
+ * while a handler is slow.
  */
 void mgmt_12_receive_queue_absorbs_bursts(Test &test)
 {

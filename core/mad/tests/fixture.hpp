@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the suites of management datagrams share: nodes on the software fabric, agents on them, and
-// sends that count how often they end.
+// Shared by the suites of management datagrams: nodes on the software fabric, agents on them, and
+// sends that count their completions.
 #pragma once
 #include <kern/atomic.hpp>
 #include <rdma/ib_mad.h>
@@ -274,7 +274,7 @@ inline ib_mad_counters dropped(const Node &node, ib_qp_type type = IB_QPT_GSI)
 	return counters;
 }
 
-/* Past the agents; done tells of its completion. What ib_post_send() says. */
+/* Bypasses the agents; done is called on completion. Returns the result of ib_post_send(). */
 inline int post_datagram(ib_qp *qp, ib_cqe &done, ib_sge &sge, ib_ah *ah, u32 remote_qpn)
 {
 	ib_ud_wr wr{};

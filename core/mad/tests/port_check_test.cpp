@@ -9,7 +9,7 @@ using namespace smi_fixture;
 namespace
 {
 
-/* What the device's agent makes of the next Set. */
+/* Change that the device's agent makes on the next Set. */
 enum class Change : u8 { nothing, lid, link, manager, pkey, gid };
 kern::Atomic<u8> wanted{}; /* a Change */
 

@@ -246,8 +246,8 @@ bool lets_time_pass(Scene &scene)
 }
 
 /*
- * What the send queue holds up for long is sent as often as any other, and has as much time: both
- * are counted from when it is out.
+ * A request that the send queue delays is sent as often as any other, with the same time-out: both
+ * are counted from its send completion.
  */
 void mgmt_03_timeout_starts_at_send_completion(Test &test)
 {
@@ -270,8 +270,8 @@ void mgmt_03_timeout_starts_at_send_completion(Test &test)
 }
 
 /*
- * What is held up for ever ends: by its cancellation at once where the hardware does not have it,
- * and otherwise by the error that its QP falls into, behind which it goes out like any other.
+ * Sends that are delayed forever complete nonetheless: at once when cancelled, if the hardware does
+ * not have them, and otherwise by an error of the QP, after which they are sent like any other.
  */
 void mgmt_03_queued_sends_complete(Test &test)
 {

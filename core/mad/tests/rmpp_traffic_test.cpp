@@ -240,8 +240,8 @@ void mgmt_03_rmpp_receiver_gives_up(Test &test)
 }
 
 /*
- * Whose ACK was lost repeats the last segment, and is answered for 10 s after the message was
- * whole, however often it does.
+ * A sender whose ACK was lost repeats the last segment, and is answered for 10 s after the message
+ * was complete, however often it does.
  */
 void mgmt_03_rmpp_receiver_lingers(Test &test)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a consumer can get wrong in each function of rdma/ib_sa.h, and the addresses that come of
-// paths and groups.
+// Invalid arguments of each function of rdma/ib_sa.h, and the addresses that are created from paths
+// and groups.
 #include "sa_fixture.hpp"
 
 using namespace mad_fixture;
@@ -187,7 +187,7 @@ void mgmt_03_sa_invalid_queries_are_rejected(Test &test)
 		if (!EXPECT_EQ(result, row.expected))
 			kern_kunit_note(test.native(), "%s", row.what);
 	}
-	/* Who was refused is not told again. */
+	/* No callback runs for a call that was refused. */
 	EXPECT_EQ(Bench::told.load_acquire(), 0u);
 	EXPECT_EQ(bench.sa.gets.load_acquire() + bench.sa.joins.load_acquire(), 0u);
 }

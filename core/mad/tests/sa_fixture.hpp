@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the suites of the SA client share: an administrator of the test's own on a node, and clients
-// of it.
+// Shared by the suites of the SA client: an administrator, implemented by the test, on a node, and
+// clients of it.
 #pragma once
 #include "fixture.hpp"
 
@@ -25,8 +25,8 @@ public:
 		deaf_to_ends{}; /* so many leaves and ends of subscriptions are not answered */
 
 	/*
-	 * What it says of a path, which comes as the question was; else all lead to LID 77. Set
-	 * before anybody asks.
+	 * Fills in the path record of an answer, which begins as the request; if unset, all paths
+	 * lead to LID 77. To be set before any query.
 	 */
 	void (*describe)(void *context, ib::PathRecord &path) = nullptr;
 	void *describe_context = nullptr;

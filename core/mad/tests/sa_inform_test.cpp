@@ -131,13 +131,13 @@ void mgmt_03_sa_subscription_is_renewed_or_lost(Test &test)
 	ASSERT_EQ(refused.start(client, node, ib::trap_gid_in_service), 0);
 	ASSERT_TRUE(refused.delivered(1));
 	EXPECT_EQ(refused.status.load_acquire(), -EINVAL);
-	/* What the SA has not agreed to need not be ended. */
+	/* Subscriptions that the SA has not accepted need not be ended. */
 	listening.stop();
 	refused.stop();
 	EXPECT_EQ(new_sa.ends.load_acquire() + old_sa.ends.load_acquire(), 0u);
 }
 
-/* Who listens while the SA is being told of the last one's end is subscribed anew. */
+/* A listener that starts while the SA is notified of the last one's end is subscribed anew. */
 void mgmt_03_sa_subscription_waits_for_unsubscribe(Test &test)
 {
 	Node manager{1}, node{2};
@@ -225,7 +225,7 @@ void mgmt_03_sa_reports_of_other_nodes_are_dropped(Test &test)
 	EXPECT_TRUE(eventually([&] { return refused() == 1; }));
 	ASSERT_TRUE(other.report(4, by_a_node, 2, 5000, 2));
 	EXPECT_TRUE(eventually([&] { return refused() == 2; }));
-	/* What another told the manager, and it passes on. */
+	/* Sent to the manager by another node, and passed on. */
 	ASSERT_TRUE(sa.report(4, ib::trap_mcast_group_deleted, 3, 5000, 2));
 	EXPECT_TRUE(eventually([&] { return refused() == 3; }));
 	ASSERT_TRUE(sa.report(4, ib::trap_gid_in_service, 4, 5000, 2));

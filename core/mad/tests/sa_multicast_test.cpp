@@ -72,7 +72,7 @@ private:
 	u32 count_ = 0;
 };
 
-/* Whether a packet is an SA request that was not sent before; transaction ids grow. */
+/* Counts packets that are SA requests not sent before; transaction ids grow. */
 struct Requests {
 	explicit Requests(ib_device *of) : device(of)
 	{

@@ -273,8 +273,8 @@ void mgmt_03_sa_membership_is_shared(Test &test)
 }
 
 /*
- * Who joins while the SA is being told of the last one's leaving is joined anew: the SA will have
- * forgotten the old membership.
+ * A member that joins while the SA is notified of the last one's leave is joined anew: the SA will
+ * have dropped the old membership.
  */
 void mgmt_03_sa_join_waits_for_a_leave(Test &test)
 {

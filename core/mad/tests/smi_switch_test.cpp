@@ -116,7 +116,7 @@ void mgmt_04_route_begins_by_lid(Test &test)
 	ask(test, line.near, {.hops = 2, .ports = {2, 3}, .begins_at = 2, .asker = 1});
 	ask(test, line.near, {.begins_at = 4, .asker = 1});
 	EXPECT_EQ(asked_by.exchange(0), 0u);
-	/* By a port that the switch does not have. */
+	/* Through a port that the switch does not have. */
 	ask(test, line.near,
 	    {.hops = 1,
 	     .ports = {4},
@@ -130,14 +130,14 @@ void mgmt_04_switch_refuses(Test &test)
 {
 	Line line(answer_in_device);
 	ASSERT_TRUE(line.ok());
-	/* By a port that it does not have; its port 0; a LID that is none. */
+	/* Through a port that it does not have; its port 0; an invalid LID. */
 	ask(test, line.near, {.hops = 2, .ports = {1, 4}, .expected = IB_WC_RESP_TIMEOUT_ERR});
 	EXPECT_EQ(line.misrouted(line.first), 1u);
 	ask(test, line.near, {.hops = 2, .ports = {1, 0}, .expected = IB_WC_RESP_TIMEOUT_ERR});
 	EXPECT_EQ(line.misrouted(line.first), 2u);
 	ask(test, line.near, {.hops = 1, .by_lid = 0, .expected = IB_WC_RESP_TIMEOUT_ERR});
 	EXPECT_EQ(line.misrouted(line.first), 3u);
-	/* By a port without a cable: it goes, and is lost. */
+	/* Through a port without a cable: forwarded, and lost. */
 	ask(test, line.near, {.hops = 2, .ports = {1, 3}, .expected = IB_WC_RESP_TIMEOUT_ERR});
 	EXPECT_EQ(line.misrouted(line.first), 3u);
 }

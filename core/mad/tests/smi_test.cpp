@@ -150,7 +150,7 @@ void mgmt_04_agent_answers(Test &test)
 	ask(test, near, {.hops = 1});
 }
 
-/* What a node sends by its QP0: how often, and the last one's way. */
+/* Packets that a node sends from its QP0: their number, and the last one's path. */
 struct Answers {
 	ib_device *device;
 	kern::Atomic<unsigned int> count{};
