@@ -61,8 +61,8 @@ kern::Result<> Registry::introduce(ib_device_registry &device)
 }
 
 /*
- * There is no memory for a client and a device. Of a client whose registration has returned, which
- * it does early from within a callback, and of a device that is registered already, the log knows.
+ * Records that there is no memory for a client and a device. If the registration of the client has
+ * returned, as it does early from a callback, and so has the device's, it is only logged.
  */
 void Registry::note_failure(ib_device_registry &device, ib_client_registry &client, int status)
 {
@@ -75,7 +75,7 @@ void Registry::note_failure(ib_device_registry &device, ib_client_registry &clie
 			   client.client.name);
 }
 
-/* Errors: ENOMEM, with add not called. What add itself returns is no error. */
+/* Errors: ENOMEM, with add not called. An error that add itself returns is ignored. */
 kern::Result<> Registry::call_add(ib_device_registry &device, ib_client_registry &client)
 {
 	const char *name = client.client.name;
@@ -190,7 +190,7 @@ bool Registry::remove_device(ib_device_registry &device)
 	return true;
 }
 
-/* Who waits for zero frees the device at once, so nothing of it is touched after the decrement. */
+/* A waiter for zero frees the device at once, so nothing touches it after the decrement. */
 void Registry::put_device(ib_device_registry &device)
 {
 	if (device.users.fetch_sub(1) == 1)

@@ -52,7 +52,7 @@ struct ib_client_registry {
 	/* ib_register_client() waits for its devices, and returns this. */
 	bool registering = false;
 	int status = 0;
-	/* Of add that have not returned yet. */
+	/* Calls of add that have not returned yet. */
 	unsigned int calls = 0;
 	/* In the order of add. */
 	kern::List<registry::Pair, &registry::Pair::client_node> pairs;
@@ -77,7 +77,7 @@ struct ib_device_registry {
 	int status = 0;
 	/* In the order of add. */
 	kern::List<registry::Pair, &registry::Pair::device_node> pairs;
-	/* By number of client: ib_get_client_data() takes no lock. */
+	/* Indexed by the client's number: ib_get_client_data() takes no lock. */
 	kern::XArray<registry::Pair> by_client;
 	/* The network namespace that it belongs to; changed by its worker. */
 	kern::Atomic<u64> net{KERN_NET_INITIAL};
@@ -147,7 +147,7 @@ public:
 	/* Or none. May sleep. Errors: EBUSY. */
 	kern::Result<> set_viewer(const ib_name_viewer *viewer);
 
-	/* Whether tasks of a network namespace may use a device. Context: any. */
+	/* True if tasks of a network namespace may use a device. Context: any. */
 	bool accessible(const ib_device_registry &device, u64 net) const
 	{
 		return shared() || device.net.load_relaxed() == net;
@@ -195,7 +195,7 @@ private:
 	kern::List<ib_client_registry, &ib_client_registry::node> clients_ GUARDED_BY(lock_);
 	unsigned long last_number_ GUARDED_BY(lock_) = 0;
 	u32 next_index_ GUARDED_BY(lock_) = 0;
-	/* What the device that is being renamed was called. */
+	/* Previous name of the device that is being renamed. */
 	const char *former_name_ GUARDED_BY(lock_) = nullptr;
 
 	/* Other namespaces than the initial one. */

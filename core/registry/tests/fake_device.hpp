@@ -7,7 +7,7 @@
 
 struct FakeDevice {
 	ib_device ib;
-	/* What query_port says. */
+	/* Returned by query_port. */
 	kern::Atomic<int> port_state;
 	kern::Atomic<u16> lid;
 };

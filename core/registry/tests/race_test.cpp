@@ -19,7 +19,7 @@ enum PairState { apart, adding, together, refused, removing };
 struct Actor;
 
 /*
- * What all actors do to each other. Each has one client and one device, which it registers and
+ * Shared state of all actors. Each has one client and one device, which it registers and
  * unregisters, and moves between network namespaces, at random.
  */
 struct Stage {
@@ -96,7 +96,7 @@ struct Actor {
 	}
 
 	/*
-	 * What both sides may rely on after the return of an unregistration: nothing is left, and
+	 * Both sides may rely on this after an unregistration returned: no pair is left, and
 	 * refusals are forgotten.
 	 */
 	static void end_pair(kern::Atomic<int> &pair)

@@ -10,7 +10,7 @@
 namespace
 {
 
-/* What happened, in order: 'a' or 'r', and the client and the device. */
+/* A call, in order: 'a' for add or 'r' for remove, the client and the device. */
 struct Happened {
 	char what;
 	const ib_client *client;
@@ -289,9 +289,9 @@ struct Viewer {
 	static inline int answer = 0;
 	static inline unsigned int asked = 0;
 	static inline char shown[IB_DEVICE_NAME_MAX];
-	/* What others have read while it was asked. */
+	/* The name that others read during the call. */
 	static inline char read[IB_DEVICE_NAME_MAX];
-	/* Whom it has tried to give the name that another is about to have, and that one's old. */
+	/* Tries to register under the name that another is about to get, and under its old one. */
 	static inline FakeDeviceOwner *thief = nullptr;
 	static inline const char *old = nullptr;
 	static inline int stolen = 0, stolen_old = 0;
