@@ -11,7 +11,7 @@
 namespace rdma_ucm::abi
 {
 
-/* What the node's file abi_version says. */
+/* Contents of the node's file abi_version. */
 inline constexpr const char *version = "4";
 inline constexpr unsigned int version_as_number = 4;
 
@@ -58,7 +58,7 @@ using Storage = u8[128];
 struct Made {
 	u32 id;
 };
-/* Of whatever ends one: how many events of it have been read. */
+/* Response of each command that destroys one: how many of its events have been read. */
 struct Ended {
 	u32 events_reported;
 };
@@ -186,7 +186,7 @@ struct Addresses {
 };
 static_assert(sizeof(Addresses) == 272);
 
-/* What a path is good for. */
+/* Flags for the use of a path. */
 inline constexpr u32 path_gmp = 1, path_primary = 2, path_bidirectional = 40;
 inline constexpr u32 path_all = path_gmp | path_primary | path_bidirectional;
 
@@ -388,7 +388,7 @@ enum JoinFlags : u16 {
 	join_send_only = 1,
 };
 
-/* Of the id that the process has by the descriptor of another file. */
+/* Moves an id here from another file, which the process has open as @fd. */
 struct MigrateId {
 	u64 response;
 	u32 id;

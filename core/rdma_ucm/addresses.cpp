@@ -20,7 +20,7 @@ Result<> resolve(Id &id, rdma_cm_id &cm, const rdma_sockaddr *from, const rdma_s
 	return kern::check(rdma_resolve_addr(&cm, from, &to, timeout_ms));
 }
 
-/* What it says of its device, if it has one. */
+/* Fills in the attributes of its device, if it has one. */
 template<class Answer>
 void show_device(const rdma_cm_id &cm, Answer &answer)
 {
@@ -197,7 +197,7 @@ Result<> query_route(Id &, rdma_cm_id &cm, const abi::Ask &, abi::Route &answer)
 		show(cm.route.path_rec, answer.path[0]);
 		return {};
 	}
-	/* What there is of it. */
+	/* The only known fields of the path. */
 	__builtin_memcpy(answer.path[0].dgid, ends.dgid.raw, sizeof(answer.path[0].dgid));
 	__builtin_memcpy(answer.path[0].sgid, ends.sgid.raw, sizeof(answer.path[0].sgid));
 	answer.path[0].pkey = ends.pkey;

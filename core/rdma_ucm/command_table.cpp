@@ -39,7 +39,7 @@ using Request = typename Shape<decltype(Run)>::Request;
 template<auto Run>
 using Answer = typename Shape<decltype(Run)>::Answer;
 
-/* What a command finds its id with. */
+/* Requirements of a command on its id. */
 enum class Needs : u8 { id, device };
 
 template<auto Run>

@@ -7,7 +7,7 @@ namespace rdma_ucm
 namespace
 {
 
-/* What the fields of three bits in REQ and REP can say. */
+/* Largest value of the three-bit fields in REQ and REP. */
 constexpr u8 retries_max = 7;
 
 u8 retries_of(u8 said)

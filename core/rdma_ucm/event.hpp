@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* What waits to be read, and what it is of. */
+/* Events that wait to be read, and their sources. */
 #pragma once
 #include <kern/budget.hpp>
 #include <kern/list.hpp>
@@ -14,13 +14,13 @@ namespace rdma_ucm
 class Id;
 
 /*
- * What a program knows by a number, and reads events of: an id, or its membership of a group. All
- * but the number is under the table's lock.
+ * An object that a program knows by a number, and reads events of: an id, or its membership of a
+ * group. All but the number is under the table's lock.
  *
- * A program is told what it has asked for, as it may wait for that without limit; but it does not
- * read what it asks for again and again, each time the kernel has to keep one more event. So with
- * asks_max unread it may not ask for more. What comes by itself, of which an id has but few, has
- * room beyond.
+ * Events that a program requested are always delivered, as it may wait for them without limit; but
+ * a program could request again and again without reading, and the kernel would keep one more event
+ * each time. So with asks_max unread it may not request more. The few unsolicited events of an id
+ * have space beyond that.
  */
 class Source
 {
@@ -35,7 +35,7 @@ protected:
 
 private:
 	friend class Table;
-	/* Of the table's limit, from its number on. */
+	/* Its part of the table's limit; held from when it has a number. */
 	kern::Portion of_all_;
 	/* To its user, as long as it is known. */
 	kern::Charge of_user_;
@@ -48,13 +48,13 @@ private:
 	};
 
 	State state_ = State::made;
-	/* What the program reads. 0: it has not said, and is told nothing. */
+	/* Returned to the program in events. 0: not set yet, and no events are delivered. */
 	u64 uid_ = 0;
 	u32 number_ = 0;
 	u32 unread_ = 0;
 	/*
-	 * Of an id with those of its memberships, as librdmacm counts what it has acknowledged:
-	 * what it waits for before it frees its own.
+	 * Events read of an id, including its memberships, as librdmacm counts acknowledged events:
+	 * it waits for this number before it frees its own id.
 	 */
 	u32 read_ = 0;
 };
@@ -78,9 +78,9 @@ struct Event {
 	/* All but uid and number. */
 	abi::Event record{};
 	kern::Ref<Id> id;
-	/* Of a membership's event. */
+	/* Set for an event of a membership. */
 	kern::Ref<Membership> membership;
-	/* What a request has made. Unread, it ends with the event. */
+	/* The id that a request has created. Unread, it ends with the event. */
 	kern::Ref<Id> fresh;
 	/* In the queue of its file, and in the list of its id. */
 	kern::ListNode in_file;

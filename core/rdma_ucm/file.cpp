@@ -50,8 +50,8 @@ unsigned int File::poll(kern::Poll &poll)
 void File::release()
 {
 	/*
-	 * All that are its; a request that comes meanwhile is of a listener that is among them.
-	 * What others are ending is the file's no more.
+	 * Ends all its ids; a request that arrives meanwhile belongs to a listener among them. Ids
+	 * that others are ending no longer belong to the file.
 	 */
 	while (kern::Ref<Id> id = table().claim_any(*this))
 		Id::end(std::move(id));

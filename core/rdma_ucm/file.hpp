@@ -8,7 +8,7 @@
 namespace rdma_ucm
 {
 
-/* What all users share. */
+/* Shared by all users. */
 struct Pools {
 	Pools(u32 all_ids, u32 all_memberships) : ids(all_ids), memberships(all_memberships) {}
 
@@ -16,8 +16,8 @@ struct Pools {
 };
 
 /*
- * What one user has of them by all the files that the user has open, so that other users and root
- * find some. Beyond that it is EDQUOT.
+ * One user's share of them, over all files that the user has open, so that some are left to other
+ * users and root. Beyond it, the error is EDQUOT.
  */
 class Share : public kern::UserShare
 {
@@ -53,7 +53,7 @@ private:
 	File(kern_file &native, Shares::Member share) : native_(native), share_(std::move(share)) {}
 
 	kern_file &native_;
-	/* What its ids, and their memberships, are charged to. */
+	/* Its ids, and their memberships, are charged to this. */
 	const Shares::Member share_;
 	/* Under the table's lock. */
 	kern::List<Id, &Id::node> ids_;

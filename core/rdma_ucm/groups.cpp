@@ -9,7 +9,7 @@ namespace rdma_ucm
 namespace
 {
 
-/* What every join says, whichever of the two ways. */
+/* Parameters of a join, by either of the two commands. */
 struct Join {
 	u64 response;
 	u64 uid;

@@ -9,7 +9,7 @@ using namespace rdma_ucm;
 namespace
 {
 
-/* What there is while the module is. */
+/* State that exists while the module is loaded. */
 class Service
 {
 public:
@@ -34,7 +34,7 @@ public:
 		file_kind().destroy();
 	}
 
-	/* What opens the node. */
+	/* Opens the node. */
 	kern::Result<File *> open(kern_file &native)
 	{
 		return TRY(File::create(native, kern_current_user())).release();
@@ -44,7 +44,7 @@ public:
 
 private:
 	kern::MiscNode node_;
-	/* What looks for nodes finds it. */
+	/* Entry by which code that searches for nodes finds it. */
 	ib_node published_{
 		.kind = IB_NODE_RDMA_CM,
 		.device = nullptr,

@@ -20,8 +20,8 @@ class Table
 {
 public:
 	/*
-	 * Of all programs together. librdmacm finds its ids by their numbers, in tables that end
-	 * with number 65535.
+	 * Limits of all programs together. librdmacm finds its ids by their numbers, in tables that
+	 * end with number 65535.
 	 */
 	static constexpr u32 ids_max = 65536, memberships_max = 16384;
 
@@ -67,8 +67,8 @@ public:
 	kern::Ref<Membership> claim(Membership &membership);
 
 	/*
-	 * What is claimed, or could not be published, has ended: how many of its events have been
-	 * read. Those that have not are the caller's.
+	 * Removes one that is claimed, or could not be published; returns how many of its events
+	 * were read. The unread ones go to the caller.
 	 */
 	using Events = kern::List<Event, &Event::in_id>;
 	u32 remove(Id &id, Events &unread);
@@ -88,7 +88,7 @@ public:
 	void set_uid(Source &source, u64 uid);
 	/* How many requests may wait to be read from now on; how many might before. */
 	u32 set_backlog(Id &listener, u32 backlog);
-	/* Whether a program may ask for what ends by an event: ENOBUFS. */
+	/* Checks if a program may make a request that ends by an event: ENOBUFS. */
 	kern::Result<> may_ask(const Id &id);
 
 	/* Empties the owner if there is room, and someone to read it. Context: process. */

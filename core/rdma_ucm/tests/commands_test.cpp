@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What commands say to rdma_cm, and what is refused before it hears of it.
+// Calls of rdma_cm that commands cause, and commands that are refused before.
 #include "fixture.hpp"
 
 using namespace ucm_fixture;
@@ -8,7 +8,7 @@ using fake::Call;
 namespace
 {
 
-/* What there is room for behind a request. */
+/* Bytes of space behind a request. */
 constexpr u16 much = 1024;
 
 struct Frame {
@@ -57,8 +57,8 @@ void ucm_refuses_frames(Test &test)
 }
 
 /*
- * Of each command: what a program must at least say, where in that the id is, and what there must
- * be room for.
+ * For each command: the minimum size of its request, the offset of the id therein, and the minimum
+ * size of its response buffer.
  */
 struct Layout {
 	u32 number;
@@ -109,8 +109,8 @@ struct Words {
 };
 
 /*
- * Of every command: too short a request, too little room, a tail that is not zero, a number that is
- * nobody's, has been somebody's, or is another's.
+ * For every command: a short request, a small response buffer, a tail that is not zero, an id that
+ * does not exist, no longer exists, or belongs to another program.
  */
 void ucm_refuses_sizes_and_ids(Test &test)
 {
@@ -298,7 +298,7 @@ void rcm_16_programs_connect_their_own_queue_pairs(Test &test)
 	EXPECT_EQ(program.command(abi::accept, request), 0);
 }
 
-/* What a program says of a connection is what rdma_cm hears; what cannot be is cut, or refused. */
+/* A program's connection parameters reach rdma_cm; out-of-range values are cut, or refused. */
 void ucm_passes_parameters(Test &test)
 {
 	Bench bench;
@@ -366,8 +366,8 @@ void ucm_passes_parameters(Test &test)
 }
 
 /*
- * What an id knows of its ends, in the three ways to ask, and of its path; without a device it is
- * little.
+ * Queries return what an id knows of its ends, in three ways, and of its path; without a device
+ * that is little.
  */
 void ucm_answers_queries(Test &test)
 {

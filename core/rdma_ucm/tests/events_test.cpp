@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a program reads, and how much of it waits.
+// Events that a program reads, and the number that may wait.
 #include "fixture.hpp"
 
 using namespace ucm_fixture;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What stands for rdma_cm below: ids that do nothing by themselves. A test has them say what it
- * likes, as often and in whatever order; they keep rdma_cm's rules about handlers and locks, which
+ * Stands in for rdma_cm below: ids that do nothing by themselves. A test makes them send any
+ * events, as often and in whatever order; they keep rdma_cm's rules about handlers and locks, which
  * lockdep then sees.
  */
 #pragma once
@@ -45,13 +45,13 @@ public:
 		return deliver(
 			{.event = type, .status = status, .param = {}, .join_context = nullptr});
 	}
-	/* Of a listener: as a request comes. What the handler has returned. */
+	/* Simulates a request at a listener. Returns the handler's result. */
 	int request(const void *data = nullptr, u8 length = 0);
 	/* From now on it has a device, and a path. */
 	void resolve();
 
 	kern::Mutex handling;
-	/* What the last join, and accept or connect, said. */
+	/* Parameters of the last join, and of the last accept or connect. */
 	void *join_context = nullptr;
 	rdma_conn_param param{};
 	u8 private_data[256]{};
@@ -66,7 +66,7 @@ void set_spoken_for(Cm *cm);
 bool speak(int (*what)(Cm &cm));
 /* The number of the queue pair that the programs have not made; none at first. */
 void set_anothers_qp(u32 number);
-/* What every call returns from now on; and all of this anew. */
+/* Sets the result of every call from now on; resets all of this. */
 void set_result(int error);
 void reset();
 

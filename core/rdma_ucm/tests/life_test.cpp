@@ -156,8 +156,8 @@ void ucm_moves_ids(Test &test)
 }
 
 /*
- * What has come by a listener, and has not been read, goes with it: the program accepts it where it
- * reads of it. What it has read stays.
+ * Unread requests at a listener move with it: the program accepts each on the file where it reads
+ * it. Requests already read stay.
  */
 void ucm_moves_requests(Test &test)
 {
@@ -255,8 +255,8 @@ void ucm_loses_devices(Test &test)
 }
 
 /*
- * Who closes a file while somebody else ends one of its ids ends all others; the file is not looked
- * at again by what goes on.
+ * A close during the destruction of one of the file's ids ends all others; the destruction does not
+ * access the file afterwards.
  */
 void ucm_close_races_with_destroy(Test &test)
 {

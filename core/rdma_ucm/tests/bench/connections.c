@@ -358,7 +358,7 @@ int main(int argc, char **argv)
 	if (!away)
 		start_server();
 	open_node();
-	/* What is made once is made. */
+	/* Warm up: some objects are created only once. */
 	resolve(0, few, &where);
 	connect_all(0, few);
 	end_all(0, few);

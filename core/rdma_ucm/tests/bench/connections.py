@@ -109,7 +109,7 @@ def ready(node, stack, address, program):
 
 
 def figures(bench, outputs):
-    """What the program has printed on each stack."""
+    """Records the figures that the program has printed on each stack."""
     ours, theirs = ({name: int(value) for name, value in LINE.findall(output)} for output in outputs)
     for name, value in ours.items():
         bench.figure(name, "insn" if "insn" in name else "bytes", [value], [theirs[name]])

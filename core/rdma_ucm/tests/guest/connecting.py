@@ -73,11 +73,11 @@ def stream(name, client, server, **options):
     return Program(f"{name} -C 20 -S 4096 {server}", f"{name} -C 20 -S 4096 {client}", r"^custom +4k +20 ", **options)
 
 
-# Of every run: what goes by each way that there is.
+# Part of every run: one program for each kind of connection.
 FEW = (
     Program("cmtime", "cmtime -s {4} -c 50", "^connect ", endless=True),
     stream("rstream", "-T v -s {4}", "-T v"),
-    # Who has joined says so; a datagram that came before would be missed for ever.
+    # A member reports when it has joined; it would miss a datagram that came before.
     Program(f"mckey -m {GROUP} -C 10 -b {{4}}", f"mckey -s -m {GROUP} -C 10 -b {{own}}", "return status 0", prints="receiving data transfers"),
 )
 # Every send of a queue pair of ucmatose completes, by sq_sig_all and not by a flag of the request.

@@ -109,7 +109,7 @@ def connections_are_told_of(server, client):
 
 
 def module_goes_while_ids_are_shown(node):
-    """Of a program that is killed, what somebody still looks at: weft_rdma_ucm goes all the same, and what is shown of its ids needs nothing of it."""
+    """Ids of a killed program that are still being read do not block unloading of weft_rdma_ucm, and showing them needs nothing of it."""
     looking = node.spawn("until test -e /tmp/seen_enough; do rdma -j resource show cm_id > /dev/null || exit 1; done")
     node.run("for round in 1 2 3 4 5 6 7 8; do\n"
              "    rping -s -a 10.0.0.1 & listening=$!\n"
@@ -220,7 +220,7 @@ def stock_programs(lab):
         out = node2.run("ib_send_bw -R -F -n 100 10.0.0.1", timeout=60).out
         assert re.search(r"^\s*\d+\s+\d+\s+\d+\.\d+", out, re.MULTILINE), out
         listening.wait(60)
-        # By GIDs, which librdmacm tries only where it has found at its start that the kernel knows such addresses.
+        # Connections by GID, which librdmacm supports only if it found at its start that the kernel knows such addresses.
         gids = [node.run("cat /sys/class/infiniband/*/ports/1/gids/0").out.strip() for node in (node1, node2)]
         listening = node1.spawn(f"ucmatose -c 10 -f gid -b {gids[0]}")
         node1.wait_for(LISTENS, timeout=20, what="ucmatose to listen at its GID")

@@ -21,10 +21,10 @@ def bandwidth(server, client, address, meanwhile, count):
     command = f"ib_send_bw -R -F -s 65536 -n {count}"
     serving = server.spawn(command)
     server.wait_for(LISTENS, timeout=20, what=f"`{command}` to listen")
-    # What it says comes at once, not with its end.
+    # Its output arrives line by line, not only at its end.
     asking = client.spawn(f"stdbuf -oL {command} {address}")
     meanwhile(asking)
-    # Who loses a packet that was asked for again, or the one that asks, waits for the acknowledgement's time-out, two seconds by the RDMA CM's numbers.
+    # If a retransmitted packet, or the NAK that requests it, is lost, the sender waits for the acknowledgement's time-out, two seconds with the RDMA CM's values.
     asking.wait(480)
     serving.wait(60)
     assert re.search(MEASURED, asking.out, re.MULTILINE), asking.out
