@@ -55,8 +55,8 @@ enum Number : u8 {
 
 struct Header {
 	u32 command;
-	/* Of request and response, the driver's parts and this header included, in words of four bytes; of eight in an extended header, which
-	 * counts the core's parts alone. */
+	/* Sizes of request and response, including the driver's parts and this header, in words of
+	 * four bytes; in an extended header in words of eight, of the core's parts only. */
 	u16 in_words;
 	u16 out_words;
 };
@@ -70,7 +70,7 @@ struct ExtendedHeader {
 };
 static_assert(sizeof(ExtendedHeader) == 16);
 
-/* What most requests that are answered begin with. */
+/* Begins most requests that have a response. */
 struct ResponseOnly {
 	u64 response;
 };
@@ -326,10 +326,10 @@ struct ModifyCq {
 	u32 reserved;
 };
 static_assert(sizeof(ModifyCq) == 16);
-/* Of attr_mask: count and period. */
+/* Bits of attr_mask: count and period. */
 inline constexpr u32 modify_cq_moderation = 1 << 0;
 
-/* Of a CQ, QP or SRQ: how many of its events the program has read. */
+/* Destroys a CQ, QP or SRQ. The response has the number of events that the program has read. */
 struct Destroy {
 	u64 response;
 	u32 handle;
@@ -354,10 +354,10 @@ struct QpCapacity {
 	u32 max_inline_data;
 };
 
-/* What both ways to create a QP have in common. */
+/* Parameters common to both ways to create a QP. */
 struct QpParameters {
 	u64 user_handle;
-	/* Of an XRC target, its domain. */
+	/* For an XRC target, its domain. */
 	u32 pd_handle;
 	u32 send_cq_handle;
 	u32 recv_cq_handle;
@@ -557,7 +557,7 @@ struct QuerySrqResponse {
 	u32 reserved;
 };
 
-/* What event files are read in. */
+/* Records read from event files. */
 struct CompletionEvent {
 	u64 user_handle;
 };

@@ -10,7 +10,7 @@ namespace
 constexpr u64 largest_descriptor = 0x7fffffff;
 constexpr u64 largest_handle = 0xffffffff;
 
-/* What stands in the list itself, where it has room there. */
+/* Checks a value that is stored in the list itself, if it fits there. */
 kern::Result<> check_inline(const Attribute &known, u16 size, u64 &data)
 {
 	if (known.form == Form::constant || known.form == Form::flags) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What a program says to a method, and where it wants the answers.
+ * Attributes of a method: a program's input, and addresses for the output.
  *
- * A method declares its attributes in a table (method_table.cpp). What holds for all is checked
- * once, before it runs: that each is of a known number, stands there once, has the right size, a
- * tail of nothing and a value that can be, and that none is missing. So a method takes what it
- * declared for granted. Numbers of objects and descriptors it looks up itself: which is what says
- * whether they are right.
+ * A method declares its attributes in a table (method_table.cpp). Common rules are checked once,
+ * before it runs: that each attribute has a known number, occurs once, has the right size, a zero
+ * tail and a valid value, and that no mandatory one is missing. So a method can rely on what it has
+ * declared. It looks up the handles of objects and the file descriptors itself, which validates
+ * them as well.
  */
 #pragma once
 #include <span>
@@ -19,8 +19,8 @@ namespace uverbs
 
 enum class Form : u8 {
 	/*
-	 * What the program says: as many bytes as there are (in), or more of which the rest is
-	 * nothing (in_growing), or any number.
+	 * Input: exactly as many bytes as declared (in), or more of which the rest is zero
+	 * (in_growing), or any number (in_bytes).
 	 */
 	in,
 	in_growing,
@@ -47,9 +47,9 @@ struct Attribute {
 	u16 id;
 	Form form;
 	bool mandatory;
-	/* Of in and out: bytes. */
+	/* Bytes of in and out. */
 	u16 size;
-	/* Of constant the largest, of flags all that there are. */
+	/* For constant the largest value, for flags the mask of all. */
 	u64 bound;
 };
 
@@ -75,13 +75,13 @@ public:
 	/* The rest is of those that the method knows. */
 	bool has(u16 id) const { return of(id).present; }
 	/*
-	 * What was said, if that are no more than 8 bytes: a number, a handle; 0 where nothing was.
+	 * The input, if it has no more than 8 bytes: a number, a handle; 0 where there is none.
 	 */
 	u64 number(u16 id) const { return of(id).data; }
 	u32 handle(u16 id) const { return static_cast<u32>(number(id)); }
-	/* Of a descriptor; -1 where there is none. */
+	/* A descriptor; -1 where there is none. */
 	s32 descriptor(u16 id) const { return has(id) ? static_cast<s32>(number(id)) : -1; }
-	/* What is longer. Errors: EFAULT. */
+	/* Copies in longer input. Errors: EFAULT. */
 	template<class T>
 	kern::Result<> read(u16 id, T &said) const
 	{
@@ -90,8 +90,8 @@ public:
 	}
 
 	/*
-	 * Where it is in the program's memory, of what is said or of the room for an answer;
-	 * nothing where there is none. Of any number, known or not.
+	 * Address and size, in the program's memory, of the input or of the buffer for the output;
+	 * zero where there is none. For any number, known or not.
 	 */
 	struct Place {
 		u64 address = 0;
@@ -120,7 +120,7 @@ public:
 
 private:
 	struct Slot {
-		/* Of itself, in the program's list; of its bytes. */
+		/* Address of the attribute in the program's list; of its data. */
 		u64 itself = 0;
 		u64 at = 0;
 		u64 data = 0;

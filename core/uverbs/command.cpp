@@ -16,13 +16,13 @@ class Framing
 public:
 	explicit Framing(Call &call) : call_(call) {}
 
-	/* What is written into the file. */
+	/* A command written into the file. */
 	kern::Result<> run(u64 from, size_t count);
-	/* What stands in the attributes of a method. */
+	/* A command in the attributes of a method. */
 	kern::Result<> run(u32 word, Attributes::Place in, Attributes::Place out);
 
 private:
-	/* By the first word of its header. */
+	/* Looked up by the first word of its header. */
 	kern::Result<const Command *> find(u32 word) const;
 	kern::Result<> read_plain(const Command &command, const abi::Header &header, u64 from,
 				  size_t count);

@@ -2,9 +2,9 @@
 /*
  * Commands: what a program writes into the file, one command in each write.
  *
- * All of them stand in one table, with the sizes of request and response (command_table.cpp). What
- * holds for every command is done once, before it runs: sizes and their consistency, tails that
- * must be zero, whether device and context are there. A command gets its request complete, in the
+ * All of them stand in one table, with the sizes of request and response (command_table.cpp).
+ * Common checks are done once, before a command runs: sizes and their consistency, tails that must
+ * be zero, whether device and context are there. A command gets its request complete, in the
  * kernel's memory, zero where the program said less.
  */
 #pragma once
@@ -27,7 +27,7 @@ enum class Needs : u8 {
 	nothing,
 };
 
-/* What a call finds. */
+/* The context and device that a call finds. */
 struct Present {
 	bool context;
 	bool device;
@@ -50,7 +50,7 @@ public:
 
 	File &file;
 	const Present present;
-	/* What the driver and its library have to say to each other. */
+	/* Data between the driver and its library. */
 	ib_udata udata{};
 
 	template<class T>
@@ -60,8 +60,8 @@ public:
 		return *reinterpret_cast<const T *>(request_);
 	}
 	/*
-	 * Once. Of an extended response as much as the program has room for; zero behind it if it
-	 * has more. Errors: EFAULT.
+	 * May be called once. An extended response is cut to the program's buffer, and padded with
+	 * zeroes if that is larger. Errors: EFAULT.
 	 */
 	template<class T>
 	kern::Result<> respond(const T &response) const

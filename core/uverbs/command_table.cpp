@@ -109,7 +109,7 @@ constexpr Command commands[] = {
 };
 #undef METHOD
 
-/* By number, plain ones first: one more than the command's place in the list, 0 for none. */
+/* Indexed by number, plain ones first: the command's place in the list plus one, 0 for none. */
 using Index = std::array<u8, 2 * abi::number_count>;
 constexpr Index make_index()
 {

@@ -47,8 +47,8 @@ struct CqParameters {
 };
 
 /*
- * What programs may ask for is known, and no driver of ours has it; rdma-core's own tests hold
- * these two answers apart.
+ * Known flags are supported by no driver of weft; rdma-core's own tests expect a different error
+ * for those and for unknown ones.
  */
 Result<> check_flags(u64 flags)
 {

@@ -30,12 +30,12 @@ public:
 	void remove();
 
 	ib_device &ib() const { return ib_; }
-	/* What opens the node. */
+	/* Opens the node. */
 	kern::Result<File *> open(kern_file &native);
 	void forget(File &file) { files_.forget(file); }
 	XrcDomains &xrc_domains() { return xrc_domains_; }
 	Shares &shares() { return shares_; }
-	/* What contexts and objects are charged to, as long as it has not been removed. */
+	/* Contexts and objects are charged to this, as long as it has not been removed. */
 	kern_cgroup_device *cgroup() const { return cgroup_.native(); }
 
 private:

@@ -111,7 +111,7 @@ void EventFile::close()
 	readers_.wake_all();
 }
 
-/* What is next; its source goes to the end if it has more. */
+/* Takes the next event; its source goes to the end if it has more. */
 bool EventFile::pop(Record &record)
 {
 	kern::Guard guard(lock_);
@@ -174,7 +174,7 @@ void EventFile::release()
 		maker->remove_event_file(*this);
 		charge_ = {};
 	}
-	/* What finish() kept for the file. */
+	/* Drop the reference that finish() took for the file. */
 	kern::Ref<EventFile>::adopt(this);
 }
 

@@ -3,11 +3,11 @@
  * Files that a program reads events from: completion channels (CHAN-02), and one for asynchronous
  * events.
  *
- * No event needs memory: what waits to be read is remembered by what it is of, an EventSource in
- * the object or the port. Of a CQ it is the number of its completion events, one for each time it
- * was armed; otherwise which types, in the order of their last occurrence: an event that comes
- * again before it has been read is read once. So what a program leaves unread is bounded by the
- * objects that it has.
+ * No event needs memory: unread events are recorded in an EventSource of the object or the
+ * port. For a CQ it has the number of its completion events, one for each time it was armed;
+ * otherwise the types, in the order of their last occurrence: an event that comes again before
+ * it has been read is read once. So the unread events of a program are bounded by the number of
+ * its objects.
  */
 #pragma once
 #include <kern/file.hpp>
@@ -32,7 +32,7 @@ private:
 	friend class EventFile;
 	static constexpr unsigned int types = IB_EVENT_WQ_FATAL + 1;
 
-	/* What the program reads. */
+	/* Returned to the program in each event. */
 	u64 element_ = 0;
 	/* Events that wait to be read, and that have been. */
 	u32 waiting_ = 0;
@@ -69,8 +69,8 @@ public:
 	/* Takes out what has not been read; how many events have. Context: process. */
 	u32 forget(EventSource &source);
 	/*
-	 * Of a channel: nothing more will come; after what waits, readers are told so. Context:
-	 * process.
+	 * Closes a channel: there will be no more events, and readers are told so after the
+	 * remaining ones. Context: process.
 	 */
 	void close();
 
@@ -118,7 +118,7 @@ private:
 	kern::WaitQueue readers_{KERN_LOCK_CLASS("uverbs.readers")};
 };
 
-/* What the descriptors of such files lead to. */
+/* The kind of file behind the descriptors of such files. */
 kern::FileKind<EventFile> &event_file_kind();
 
 } // namespace uverbs

@@ -72,8 +72,8 @@ void File::end(State next)
 		const bool all = objects_.end_all();
 		if (!all) {
 			/*
-			 * What is lost may still call its handlers, which are here, and use its
-			 * registers: nobody else may get them.
+			 * Lost objects may still call their handlers, which are in this module, and
+			 * use their registers: nobody else may get them.
 			 */
 			weft_uverbs_stay();
 			context_charge_.lose();
@@ -107,7 +107,7 @@ void File::release()
 	end(State::closed);
 	/* Only now: until then the end of the device waits for this one. */
 	owner_->forget(*this);
-	/* What Device::open() kept for the file. */
+	/* Drop the reference that Device::open() took for the file. */
 	kern::Ref<File>::adopt(this);
 }
 

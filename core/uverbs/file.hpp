@@ -5,12 +5,12 @@
  *
  * Commands run side by side; the end, of the file or of the device, waits for those that run and
  * lets no more in. It is the same end, in either order: first the mappings, then the objects, then
- * the context. What a program has after its device has gone is numbers, which it can give back, and
- * descriptors, from which it can read what happened.
+ * the context. After the device has gone, a program still has handles, which it can destroy, and
+ * descriptors, from which it can read events.
  *
- * Locks: commands_ is the outermost here; the program's memory is read and written, and pinned, under its shared side. What the kernel
- * calls with the program's address space locked (map) takes none of it. Then making_, ObjectTable's, those of the midlayer;
- * event_files_lock_, and within it EventFile's, are innermost.
+ * Locks: commands_ is outermost; the program's memory is read, written and pinned under its shared
+ * side. Methods called under mmap_lock (map) do not take it. Then making_, ObjectTable's, and those
+ * of the midlayer; event_files_lock_, and within it EventFile's, are innermost.
  */
 #pragma once
 #include <kern/atomic.hpp>
@@ -54,8 +54,8 @@ public:
 	 */
 	kern::Ref<EventFile> events();
 	/*
-	 * What GET_CONTEXT does: once, if `respond` succeeds. Errors: EINVAL for a second time;
-	 * EDQUOT; EAGAIN beyond the limit of a control group.
+	 * Implements GET_CONTEXT; succeeds once, if `respond` does. Errors: EINVAL for a second
+	 * time; EDQUOT; EAGAIN beyond the limit of a control group.
 	 */
 	template<class Respond>
 	kern::Result<> make_context(ib_udata &udata, Respond respond);
@@ -109,7 +109,7 @@ private:
 	 * ready, of one command.
 	 */
 	kern::Atomic<u8> state_{static_cast<u8>(State::opened)};
-	/* Of the one command that makes the context. */
+	/* Held by the command that creates the context. */
 	kern::Mutex making_{KERN_LOCK_CLASS("uverbs.making")};
 	kern::Atomic<ib_ucontext *> context_{nullptr};
 	kern::Charge context_charge_;
@@ -117,7 +117,7 @@ private:
 	ib_event_handler handler_{};
 	ObjectTable objects_;
 	/*
-	 * Of tasks: the files are told one after the other, with interrupts off for one at a time.
+	 * Taken by tasks only: files get events one by one, with interrupts off for one at a time.
 	 */
 	kern::SpinLock event_files_lock_{KERN_LOCK_CLASS("uverbs.event_files")};
 	/*

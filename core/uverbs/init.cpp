@@ -14,7 +14,7 @@ namespace
 constexpr unsigned int major = 231;
 constexpr unsigned int first_minor = 192;
 
-/* What there is while the module is. */
+/* State that exists while the module is loaded. */
 class Service
 {
 public:

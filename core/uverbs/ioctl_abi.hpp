@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The interface by ioctl(): an object's method is called with a list of attributes, each by its
- * number. Numbers and layouts. What stands in namespaces are the attributes of the method of that
+ * The interface by ioctl(): an object's method is called with a list of attributes, each by
+ * its number. Numbers and layouts. Each namespace has the attributes of the method of that
  * name.
  */
 #pragma once
@@ -14,7 +14,7 @@ namespace uverbs::abi
 inline constexpr unsigned int verbs_ioctl = 0xc0181b01;
 
 struct MethodHeader {
-	/* Of this and the attributes behind it. */
+	/* Bytes of this header and the attributes behind it. */
 	u16 length;
 	u16 object;
 	u16 method;
@@ -33,8 +33,8 @@ struct Attribute {
 	u16 flags;
 	u16 reserved;
 	/*
-	 * What the program says, if that has room here; or the address of it, or of the room for an
-	 * answer.
+	 * The input, if it fits here; otherwise its address, or that of the buffer for the
+	 * output.
 	 */
 	u64 data;
 };
@@ -65,8 +65,8 @@ enum DeviceMethods : u16 {
 	device_query_gid_entry = 6,
 };
 /*
- * Of objects that have both; of those that are only made by a command, the one method there is
- * destroys.
+ * For objects that have both. An object that only a command can create has a single method, which
+ * destroys it.
  */
 enum ObjectMethods : u16 {
 	object_create = 0,
@@ -75,7 +75,7 @@ enum ObjectMethods : u16 {
 	async_event_alloc = 0,
 };
 
-/* What driver and library say to each other, of any method. */
+/* Data between driver and library, in any method. */
 inline constexpr u16 driver_in = 0x1000;
 inline constexpr u16 driver_out = 0x1001;
 
@@ -149,7 +149,7 @@ enum : u16 {
 	response_srq_num,
 };
 }
-/* Of every object. */
+/* Attributes of the destroy method, which every object has. */
 namespace destroy_method
 {
 enum : u16 { handle, response };

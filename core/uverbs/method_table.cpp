@@ -207,7 +207,7 @@ constexpr Method all_methods[] = {
 	 methods::destroy_srq},
 };
 
-/* By object and number: one more than the method's place in the list, 0 for none. */
+/* Indexed by object and number: one more than the method's place in the list, 0 for none. */
 constexpr size_t object_count = abi::object_async_event + 1,
 		 number_count = abi::device_query_gid_entry + 1;
 using Index = std::array<u8, object_count * number_count>;

@@ -7,8 +7,8 @@
  * it are told that it is busy. All objects of a file stand in the order in which they were made,
  * and so none stands behind one that it holds: in the reverse order they can all be ended.
  *
- * What a program has of the device (`end()`) may go before the object does: when the device is
- * removed. The program then still has the numbers, and gives them back as it does otherwise.
+ * The resource of the device (`end()`) may go before the object does: when the device is removed.
+ * The program then still has the handles, and destroys them as usual.
  */
 #pragma once
 #include <kern/atomic.hpp>
@@ -49,7 +49,7 @@ public:
 	 * the device calls it any more. Context: process, of one that makes or ends it.
 	 */
 	virtual kern::Result<> end(Reason reason) = 0;
-	/* Whether it has given back what it has of the device, or never had it. */
+	/* True if it has released its resource of the device, or never had one. */
 	virtual bool ended() const = 0;
 
 private:
@@ -140,17 +140,17 @@ public:
 	/* Others may find it, from now on or again. */
 	void leave(Object &object) { object.users_.store_release(0); }
 	/*
-	 * What is the caller's alone has come to hold another one: it stands behind that, too.
-	 * Nobody holds it.
+	 * An object that the caller alone uses has come to hold another one: move it behind that in
+	 * the order. It must have no users.
 	 */
 	void stand_last(Object &object);
 	/* Frees what is the caller's alone, and has nothing of the device any more. */
 	void remove(Object &object);
 
 	/*
-	 * What objects have of the device is given back; the numbers stay. No command runs, nor
-	 * will one that needs the device. False if the device would not take something back: those
-	 * objects are lost, as it may still call them, and so is all that they stand on.
+	 * Releases the device's resources of all objects; the handles stay. No command runs, nor
+	 * will one that needs the device. False if the device refused to release something: those
+	 * objects are lost, as it may still call them, and so are all that they depend on.
 	 */
 	bool end_all();
 	/* Frees all objects, which have been ended. No command runs. */

@@ -26,7 +26,7 @@ constexpr bool is_for_programs(u8 type)
 	       type == IB_QPT_XRC_INI || type == IB_QPT_XRC_TGT;
 }
 
-/* What a QP of its type stands on. */
+/* Finds the objects that a QP of its type depends on. */
 Result<Qp::Parents> find_parents(ObjectTable &objects, const abi::QpParameters &wanted)
 {
 	Qp::Parents parents;
@@ -133,7 +133,7 @@ bool moves_with_its_path(const ib_qp &qp, const abi::ModifyQp &request)
 	       !is_on_its_way(request) && qp.qp_type != IB_QPT_UC;
 }
 
-/* What the interface asks of a change of a QP beyond the midlayer's own checks. */
+/* Checks a modification of a QP by rules of this interface beyond the midlayer's. */
 Result<> check(const ib_qp &qp, const abi::ModifyQp &request)
 {
 	const u32 mask = request.attr_mask;
@@ -226,7 +226,7 @@ ib_gid gid_of(const abi::Multicast &request)
 
 Qp::~Qp()
 {
-	/* Of one that could not be ended there may be groups left; it is not freed. */
+	/* A QP that could not be destroyed may still be in groups; it is not freed. */
 	kern::Guard guard(groups_lock_);
 	kern_assert(groups_.empty());
 }

@@ -39,7 +39,7 @@ public:
 			file_->push(source_, type);
 	}
 	/*
-	 * What has not been read will not be; how many have. Nothing is pushed any more. Context:
+	 * Drops unread events; returns how many were read. Nothing may be pushed any more. Context:
 	 * process.
 	 */
 	u32 forget() { return file_ ? file_->forget(source_) : 0; }
@@ -66,7 +66,7 @@ class Srq : public Owning<ib_srq, Kind::srq, ib_destroy_srq_user>
 public:
 	struct Parents {
 		Hold<Pd> pd;
-		/* Of XRC. */
+		/* For XRC. */
 		Hold<Xrcd> xrcd;
 		Hold<Cq> cq;
 	};
@@ -91,7 +91,7 @@ public:
 		/* Empty if it is the same. */
 		Hold<Cq> recv_cq;
 		Hold<Srq> srq;
-		/* Of an XRC target, which has nothing else. */
+		/* For an XRC target, which has nothing else. */
 		Hold<Xrcd> xrcd;
 	};
 	Qp(Parents parents, kern::Ref<EventFile> events, u64 user_handle)

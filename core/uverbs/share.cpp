@@ -7,7 +7,7 @@ namespace uverbs
 namespace
 {
 
-/* Of a device that says nothing. */
+/* For a device that reports no limit. */
 constexpr u32 unstated = 65536;
 
 u32 limit_of(int stated)

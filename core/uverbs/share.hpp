@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What one user has of a device, by all the files that the user has open, so that other users, root
- * and the kernel find some of everything (Documentation/user-verbs.rst, "Bounds"). Beyond that it
- * is EDQUOT.
+ * One user's share of a device, over all files that the user has open, so that some of everything
+ * is left to other users, root and the kernel (Documentation/user-verbs.rst, "Bounds"). Beyond it,
+ * the error is EDQUOT.
  */
 #pragma once
 #include <kern/list.hpp>
@@ -15,8 +15,8 @@ namespace uverbs
 {
 
 /*
- * What all users of a device share, as many as the device says that it has; where it says nothing,
- * and of what takes only the kernel's memory, a fixed number.
+ * Pools that all users of a device share, of the size that the device reports; if it reports none,
+ * or for objects that take only kernel memory, a fixed size.
  */
 struct Pools {
 	explicit Pools(const ib_device_attr &attr);
@@ -39,7 +39,7 @@ struct Pools {
 	 * of its end under one lock.
 	 */
 	kern::Pool event_files{8192};
-	/* Of a QP to a multicast group. */
+	/* Attachments of QPs to multicast groups. */
 	kern::Pool attachments{16384};
 };
 

@@ -44,14 +44,14 @@ private:
 	kern::Mutex targets_lock_{KERN_LOCK_CLASS("uverbs.xrc_targets")};
 };
 
-/* Of one device. Lock order: its lock within that of ObjectTable, outside of the midlayer's. */
+/* One device's domains. Lock order: its lock within that of ObjectTable, outside the midlayer's. */
 class XrcDomains
 {
 public:
 	XrcDomains() = default;
 	~XrcDomains()
 	{
-		/* What the device did not take back is lost. */
+		/* Domains that the device did not take back are lost. */
 		while (domains_.pop_back()) {
 		}
 	}
@@ -60,8 +60,8 @@ public:
 	enum class Mode : u8 { existing, existing_or_new, only_new };
 
 	/*
-	 * By a file, or without one for the caller alone. Context: process. Errors: EAGAIN if there
-	 * is none, EINVAL if there is one already, where that was asked for; ENOMEM; those of
+	 * Opens by a file, or without one for the caller only. Context: process. Errors: EAGAIN if
+	 * there is none, EINVAL if there is one already, depending on the mode; ENOMEM; those of
 	 * ib_alloc_xrcd_user().
 	 */
 	kern::Result<XrcDomain *> open(ib_device &device, kern::Inode inode, Mode mode,
@@ -76,7 +76,7 @@ private:
 	kern::List<XrcDomain, &XrcDomain::node_> domains_ GUARDED_BY(lock_);
 };
 
-/* What a program has of a domain. */
+/* A program's handle of a domain. */
 class Xrcd : public Object
 {
 public:

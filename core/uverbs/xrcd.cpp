@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What programs do with XRC domains.
+// Commands of programs on XRC domains.
 #include "commands.hpp"
 #include "device.hpp"
 #include "methods.hpp"

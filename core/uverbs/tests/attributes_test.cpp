@@ -126,7 +126,7 @@ void invalid_attributes_are_rejected(Test &test)
 	}
 }
 
-/* Of what must be there, nothing; and what cannot be read. */
+/* Mandatory attributes that are missing, and unreadable ones. */
 void missing_attributes_are_rejected(Test &test)
 {
 	Program program;
@@ -140,7 +140,7 @@ void missing_attributes_are_rejected(Test &test)
 	EXPECT_ERROR(said.take(16, 1), -EFAULT);
 }
 
-/* What was said is read as it was, whatever stands behind; what was not is nothing. */
+/* Input is read as written, whatever follows it; missing input reads as zero. */
 void input_attributes_are_read(Test &test)
 {
 	Program program;

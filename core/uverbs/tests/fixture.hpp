@@ -18,7 +18,7 @@ struct Owner {
 	Share share;
 };
 
-/* What a device did with objects: in which order they ended, and how many are still there. */
+/* Record of a device's objects: the order in which they ended, and how many still exist. */
 struct Account {
 	static constexpr u32 most = 64;
 

@@ -32,8 +32,8 @@ void numbers_are_the_lowest_free(kern::kunit::Test &test)
 }
 
 /*
- * What a command uses, or something is made in, is not ended; what is being made or ended is nobody
- * else's.
+ * An object in use by a command, or with dependents, is not ended; nobody else gets one that is
+ * being made or ended.
  */
 void object_in_use_is_not_destroyed(kern::kunit::Test &test)
 {
@@ -106,7 +106,7 @@ void objects_are_destroyed_in_reverse_order(kern::kunit::Test &test)
 	EXPECT_EQ(account.alive, 0u);
 }
 
-/* What another is in the way of goes in a later round, as long as any goes at all. */
+/* An object blocked by another is ended in a later round, as long as any can be ended. */
 void dependent_objects_are_destroyed_first(kern::kunit::Test &test)
 {
 	Account account;
@@ -126,8 +126,8 @@ void dependent_objects_are_destroyed_first(kern::kunit::Test &test)
 }
 
 /*
- * What the device keeps is lost: neither it nor what it stands on is freed or named any more, as
- * the device may still call it. The rest goes. The user still has it.
+ * An object that the device keeps is lost: neither it nor its parents are freed or found any more,
+ * as the device may still call it. The rest goes. It still counts for the user.
  */
 void object_is_dropped_when_the_driver_fails_to_destroy_it(kern::kunit::Test &test)
 {

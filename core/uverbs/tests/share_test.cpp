@@ -24,7 +24,7 @@ ib_device_attr attr_of(int limit)
 
 /*
  * A user gets a half of what users may have, by all files together; the next user gets a half of
- * the rest, and root gets all that it asks for. What is returned can be had again.
+ * the rest, and root gets all that it asks for. Returned amounts are available again.
  */
 template<class T, class Other = T>
 void try_bound(kern::kunit::Test &test, kern::Pool Pools::*pool, kern::Quota Share::*quota)
@@ -103,7 +103,7 @@ void user_gets_half_of_the_queues(kern::kunit::Test &test)
 	try_bound<test::Qp>(test, &Pools::qps, &Share::qps);
 }
 
-/* What the device announces is what root, and all users together, can have. */
+/* The device's limits are the limits of root, and of all users together. */
 void limits_come_from_the_device(kern::kunit::Test &test)
 {
 	ib_device_attr attr{};

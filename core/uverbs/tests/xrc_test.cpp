@@ -9,11 +9,11 @@ using fixture::Device;
 namespace
 {
 
-/* Who has a handle on a target, and what that is told. */
+/* Holder of a handle on a target, with the events that it got. */
 struct Holder {
 	ib_qp *handle = nullptr;
 	u32 told = 0;
-	/* Of another QP than the handle, or of none any more. */
+	/* Events of another QP than the handle, or of none any more. */
 	u32 misled = 0;
 
 	static void handle_event(ib_event *event, void *context)

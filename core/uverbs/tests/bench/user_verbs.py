@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What the kernel does for user verbs and MADs, ours beside the in-tree stack (mlx4, ib_uverbs, ib_umad), with the same programs, kernel and card."""
+"""Costs of user verbs and MADs in the kernel, of weft compared with the in-tree stack (mlx4, ib_uverbs, ib_umad), with the same programs, kernel and card."""
 import contextlib
 import pathlib
 import re

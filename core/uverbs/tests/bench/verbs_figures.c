@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What the kernel's part of user verbs and user MADs costs, by stock libibverbs and by
+ * Costs of the kernel's part of user verbs and user MADs, by stock libibverbs and by
  * /dev/infiniband/umad0: the same program on each stack.
  *
  * `counts` is for a guest whose clock is its instruction counter, so that a tick of the time-stamp
- * counter is an instruction. What is counted is what the calls take in the kernel: this program's
- * own ioctl() and write() are those that libibverbs calls, and it knows what passes within them.
- * Where the CPU is idle meanwhile (a command waits for the card), the clock goes on:
- * /proc/timer_list says for how long.
+ * counter is an instruction. It counts what the calls take in the kernel: this program's own
+ * ioctl() and write() are those that libibverbs calls, and it knows what passes within them. Where
+ * the CPU is idle meanwhile (a command waits for the card), the clock goes on: /proc/timer_list
+ * says for how long.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -58,7 +58,7 @@ static inline uint64_t ticks(void)
 	return ticks;
 }
 
-/* What has passed within system calls of this program that are counted. */
+/* Ticks that have passed within counted system calls of this program. */
 static uint64_t inside;
 
 /* libibverbs finds these before the C library's. */

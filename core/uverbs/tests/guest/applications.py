@@ -13,7 +13,7 @@ from programs import load, served, unload
 SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_mlx4", "weft_ipoib", "weft_iw_cm", "weft_rdma_cm", "weft_rdma_ucm")
 NAMES = ("ours1", "ours2", "debian")
 TRIO = '[[switch]]\nname = "switch1"\n' + "".join(f'[[host]]\nname = "{name}"\n[[link]]\nends = ["{name}", "switch1"]\n' for name in NAMES)
-# Who serves and who asks, by number.
+# Server and client, as indices of nodes.
 PAIRINGS = ((0, 1), (0, 2), (2, 0))
 FILE = "/tmp/buffer"        # in memory: the root's writable layer is a tmpfs
 TRANSPORTS = {"send": ("RC", "UC", "UD", "XRC"), "write": ("RC", "UC", "XRC"), "read": ("RC", "XRC"), "atomic": ("RC", "XRC")}
@@ -113,7 +113,7 @@ def all_of_perftest_and_ucx(lab):
                 ucx(*(nodes[number] for number in pairing), address(pairing[0]), transport)
 
 
-# What mpirun starts a daemon on another node by, in place of ssh: a line for bash, which the connection outlives (-t).
+# Replaces ssh, by which mpirun starts a daemon on another node: sends a line to bash; the connection outlives it (-t).
 RSH = r"""printf '#!/bin/sh\nhost=$1; shift; echo "{ $*; } </dev/null >/dev/null 2>&1" | exec socat -t 60 - TCP:$host:10022\n' >/usr/bin/rsh && chmod 755 /usr/bin/rsh"""
 RSHD = "exec socat -t 60 TCP-LISTEN:10022,fork,reuseaddr EXEC:bash"
 

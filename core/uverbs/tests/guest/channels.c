@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What CHAN-01 to 06 promise a program, by stock libibverbs: three CQs of all the device's vectors
- * on one channel, each with a QP that is connected to itself; and what becomes of its memory when
- * it forks. Prints what does not hold; its status is 1 then.
+ * Checks CHAN-01 to 06 with stock libibverbs: three CQs on all the device's vectors share one
+ * channel, each with a QP that is connected to itself; and its memory is checked after a fork.
+ * Prints each failed check; the status is 1 then.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -141,7 +141,7 @@ static int is_readable(int wait_ms)
 	return poll(&waiting, 1, wait_ms) == 1 && waiting.revents == POLLIN;
 }
 
-/* Whose event it is; nobody's if there is none that can be read at once. */
+/* The end that an event belongs to; NULL if no event can be read at once. */
 static struct end *read_event(void)
 {
 	struct ibv_cq *cq;

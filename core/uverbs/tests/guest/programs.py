@@ -44,7 +44,7 @@ def pair(lab):
 
 
 def served(server, client, command, port, timeout=60, address="10.0.0.1"):
-    """What a program and its client said: the same command at both ends, one of which is told the other's address."""
+    """Returns the output of a program's client and of the program: the same command runs at both ends, with the other's address on the client."""
     listening = server.spawn(command)
     server.wait_for(f"ss -ltn | grep -q :{port}", timeout=20, what=f"`{command}` to listen")
     return client.run(f"{command} {address}", timeout=timeout).out, listening.wait(timeout).out
@@ -108,7 +108,7 @@ def stock_programs(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=180)
 def misuse(lab):
-    """What is wrong is refused by the error that it has a name for, random commands do nothing to the kernel, and whatever a program leaves is cleared."""
+    """Invalid commands fail with their specific errors, random commands do not harm the kernel, and all that a program leaves is released."""
     names = SUITE[:-1]
     with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, TWO_PORTS).sockets[:1])) as (node,):
         load(node, names=names)
@@ -178,7 +178,7 @@ def a_million_random_calls(lab):
 
 
 def completion_interrupts(node):
-    """By vector, on whichever CPU."""
+    """Returns the number of interrupts by vector, on all CPUs together."""
     lines = [line.split() for line in node.run("grep completion /proc/interrupts").out.splitlines()]
     return {line[0]: sum(int(word) for word in line[1:3]) for line in lines}
 

@@ -74,14 +74,14 @@ OUTCOME = re.compile(r"^outcome (\S+) ([\d.]+) (.*)$", re.MULTILINE)
 
 
 def writes(lab):
-    """What is loaded before the C library so that libibverbs writes."""
+    """Returns a library to preload, which makes libibverbs use write() instead of ioctl()."""
     library = lab.directory / "writes.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-xc", "-", "-o", library], input=WITHOUT_IOCTL, text=True, check=True)
     return library.read_bytes()
 
 
 def outcomes(lab, nodes, route, names=()):
-    """What became of each test, or of these, on each of the nodes; they run at the same time."""
+    """Returns the outcome of each test, or of those named, on each of the nodes, which run them at the same time."""
     preload = f"LD_PRELOAD={WRITES} " if route == "write" else ""
     running = [node.spawn(f"ulimit -l unlimited; {preload}exec python3 /tmp/runner.py {' '.join(names)}") for node in nodes]
     said = []
