@@ -29,14 +29,14 @@ void set_loopback(Address &address);
 bool is_any(const Address &address);
 bool is_loopback(const Address &address);
 bool is_link_local(const Address &address);
-/* Of no single host: nothing that a request may name. */
+/* True for addresses of no single host, which a request must not contain. */
 bool is_group_or_broadcast(const Address &address);
 /* The same in all that the family has. */
 bool same(const Address &a, const Address &b);
 /* The same host, whatever the port. */
 bool same_host(const Address &a, const Address &b);
 u16 port_of(const Address &address);
-/* Of AF_IB: all of the service counts then. */
+/* For AF_IB, all bits of the service ID are compared afterwards. */
 void set_port(Address &address, rdma_ucm_port_space space, u16 port);
 
 constexpr u64 service_of(rdma_ucm_port_space space, u16 port)
@@ -45,8 +45,8 @@ constexpr u64 service_of(rdma_ucm_port_space space, u16 port)
 }
 u64 service_of(rdma_ucm_port_space space, const Address &address);
 /*
- * Whose ports an id of that space takes by an address: its own space's; by one of AF_IB those that
- * the service names, where an id of RDMA_PS_IB has the choice.
+ * The port space whose ports an id of space @own takes by an address: its own; for AF_IB the one
+ * that the service ID names, which has to be its own as well unless that is RDMA_PS_IB.
  * Errors: EPROTONOSUPPORT.
  */
 kern::Result<rdma_ucm_port_space> space_of(rdma_ucm_port_space own, const Address &address);
@@ -58,7 +58,7 @@ kern_ip_address to_ip(const Address &address);
 /* The host, with the port that `address` has. */
 void set_host(Address &address, const kern_ip_address &host);
 
-/* What begins the private data of REQ and SIDR_REQ (A11.4.3). */
+/* Begins the private data of REQ and SIDR_REQ (A11.4.3). */
 struct IpHeader {
 	u8 version = 0;    /* major and minor */
 	u8 ip_version = 0; /* in the four high bits */
@@ -68,7 +68,7 @@ struct IpHeader {
 };
 static_assert(sizeof(IpHeader) == RDMA_CM_IP_HEADER_SIZE);
 
-/* Of ends of one family that is not AF_IB. */
+/* The ends must have one family, which is not AF_IB. */
 IpHeader make_header(const Address &source, const Address &destination);
 
 /* The ends that a request names, from the receiver's side: `local` has the port of the service. */

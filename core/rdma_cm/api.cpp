@@ -42,7 +42,7 @@ void rdma_destroy_id(rdma_cm_id *cm_id)
 		id.end();
 }
 
-/* What it takes is given back by the other. */
+/* The lock is released by rdma_unlock_handler(). */
 void rdma_lock_handler(rdma_cm_id *id) NO_THREAD_SAFETY_ANALYSIS
 {
 	KERN_MIGHT_SLEEP();

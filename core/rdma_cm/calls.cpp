@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* What consumers ask of an id, but for resolution (resolve.cpp), and what becomes of its QP. */
+/* Calls that consumers make on an id, except resolution (resolve.cpp), and the states of its QP. */
 #include <kern/log.hpp>
 #include <rdma/ib_cache.h>
 #include <rdma/objects.hpp>
@@ -240,7 +240,7 @@ void Id::name_qp(u32 number)
 		qp_number_ = number;
 }
 
-/* What it still has to do ends with errors: the consumer learns it that way. */
+/* Outstanding requests complete with errors, which is how the consumer is notified. */
 void Id::fail_qp()
 {
 	if (!qp)

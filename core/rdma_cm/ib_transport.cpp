@@ -29,7 +29,7 @@ public:
 		made->cm_id_ = TRY(rdma::check(ib_create_cm_id(id.device, on_event, made.get())));
 		return kern::Owned<Connection>(std::move(made));
 	}
-	/* Of a request's new id of the CM, in its handler. */
+	/* For a request's new id of the CM, in its handler. */
 	static kern::Result<kern::Owned<IbConnection>> create_passive(Id &id, ib_cm_id &cm_id)
 	{
 		return kern::adopt(new (kern::Gfp::kernel) IbConnection(id, &cm_id));
@@ -198,7 +198,7 @@ kern::Result<> IbConnection::reject(const void *data, u8 length, u8 reason)
 }
 
 /*
- * Whether to ask or to answer the CM's state says. After the end of the connection, and of
+ * The CM's state decides whether to send DREQ or DREP. After the end of the connection, and for
  * datagrams, there is nothing to do.
  */
 kern::Result<> IbConnection::disconnect()

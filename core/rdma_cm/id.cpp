@@ -19,7 +19,7 @@ bool is_type(ib_qp_type type)
 	       type == IB_QPT_XRC_INI || type == IB_QPT_XRC_TGT;
 }
 
-/* What the handler is told of a result. */
+/* The event that reports a result to the handler. */
 rdma_cm_event_type type_of(Event event)
 {
 	switch (event) {
@@ -81,7 +81,7 @@ Id::~Id()
 {
 	kern_assert(notices_.empty() && groups_.empty() && !connection_ && !bound_device &&
 		    !service);
-	/* Of a size that memory is given out in; the rest grows by what a debug kernel checks. */
+	/* Fits a size class of the allocator; the rest grows with the checks of a debug kernel. */
 	static_assert(sizeof(Id) - sizeof(handler_lock_) - sizeof(lock_) - sizeof(work_) -
 			      sizeof(timer_) <=
 		      792);
@@ -120,7 +120,7 @@ void Id::post(Notice &notice, Event event, int status)
 	/* An id that ends has nothing to hear. */
 	if (state_ == State::destroying)
 		return;
-	/* Of one that waits the last word counts. */
+	/* Only the latest result of a waiting notice counts. */
 	notice.event = event;
 	notice.status = status;
 	if (!notice.node.linked())

@@ -101,7 +101,7 @@ public:
 	 */
 	kern::Result<> bind(const Address &address);
 	/*
-	 * What had begun and failed is among the doomed, which end without locks (Manager::bury()).
+	 * Listeners begun before a failure go to @doomed, to end without locks (Manager::bury()).
 	 */
 	kern::Result<> listen(int backlog, struct Listeners &doomed);
 	kern::Result<> set_path(const sa_path_rec &path);
@@ -129,22 +129,22 @@ public:
 	/* The neighbour may be known, or the time is over. Without the lock. */
 	void retry();
 
-	/* Whether its address is still where it was. Without the lock. */
+	/* Checks if its address is still on the same interface. Without the lock. */
 	void check_address();
 
 	/* The transport says something of this id's connection. Context: process, without locks. */
 	void handle(const TransportEvent &word);
 	/*
-	 * Of a listener, with its handler lock held: the consumer is given a new id. What it
-	 * returned.
+	 * Offers a new id to the consumer of this listener, whose handler lock is held. Returns the
+	 * handler's result.
 	 */
 	int offer(Id &fresh, rdma_cm_event &event);
-	/* What an id becomes that a request has begun. No one else knows it yet. */
+	/* Initialises an id for a request that arrived. No one else knows it yet. */
 	kern::Result<> begin(const struct Ends &ends, const Interface &interface,
 			     class Request &request);
 	/* The device goes. Without the lock. */
 	void lose_device();
-	/* What is shown of it, but for whose it is; false if it ends. Without the lock. */
+	/* Fills in all that is shown of it except the owner; false if it ends. Without the lock. */
 	bool show(ib_resource_info &info);
 
 	/* The first step of the end; false if another has taken it. Without the lock. */
@@ -155,7 +155,7 @@ public:
 	 */
 	void end();
 
-	/* What the transport needs to know. The lock is held. */
+	/* Attributes for the transport. The lock is held. */
 	const Address &source() const { return route.addr.src_addr; }
 	const Address &destination() const { return route.addr.dst_addr; }
 	u32 psn() const { return psn_; }
@@ -233,10 +233,10 @@ private:
 	bool has_ack_timeout_ = false, has_min_rnr_timer_ = false, has_afonly_ = false;
 
 	/*
-	 * What is being resolved, and what has been found. The public part, which whoever keeps
-	 * handlers out may read, has it when the event is told: before that it binds the id to
-	 * nothing. Both are there for as long as somebody waits for them: of an id that is
-	 * connected there may be ten thousands.
+	 * The addresses being resolved, and the result. Readers that exclude handlers may read the
+	 * public part, so that is set only when the event is reported; before, the id is not
+	 * bound. Freed when nobody waits for them: there may be tens of thousands of connected
+	 * ids.
 	 */
 	struct Route {
 		Interface interface{}; /* index 0: none */

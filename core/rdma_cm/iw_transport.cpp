@@ -78,7 +78,7 @@ public:
 		made->iw_id_ = TRY(rdma::check(iw_create_cm_id(id.device, on_event, made.get())));
 		return kern::Owned<Connection>(std::move(made));
 	}
-	/* Of a request's new id, in its handler. */
+	/* For a request's new id, in its handler. */
 	static kern::Result<kern::Owned<IwConnection>> create_passive(Id &id, iw_cm_id &iw_id)
 	{
 		return kern::adopt(new (kern::Gfp::kernel) IwConnection(id, &iw_id));
@@ -103,7 +103,7 @@ public:
 		const iw_cm_param made = describe(param, used);
 		return kern::check(iw_cm_connect(iw_id_, &made));
 	}
-	/* Who has connected has nothing to accept. */
+	/* The active side has nothing to accept. */
 	kern::Result<> accept(const rdma_conn_param *param) override
 	{
 		if (!passive_)

@@ -112,7 +112,7 @@ kern::Result<> Manager::listen(Id &id, unsigned int backlog, Listeners &doomed)
 	return made.ok() ? begun : made;
 }
 
-/* What listened for it is among the doomed if nobody else listens; stop_all() is to follow. */
+/* Puts its listeners on `doomed` if nobody else listens; the caller then calls stop_all(). */
 void Manager::stop_listening(Id &id, Listeners &doomed)
 {
 	lock_.assert_held();

@@ -171,7 +171,7 @@ void Manager::remove(ib_device &ib)
 		id->lose_device();
 	}
 	ids_gone_.wait([&] { return device->bound.load_acquire() == 0; });
-	/* Who said so last may still have the lock. */
+	/* The last id to leave may still hold the lock. */
 	kern::Guard guard(lock_);
 }
 
@@ -230,7 +230,7 @@ kern::Result<> Manager::attach_port(Id &id, u32 caps, u16 pkey, Suits suits)
 namespace
 {
 
-/* Whether a port has a GID. */
+/* Matches the port that has a GID. */
 auto owner_of(const ib_gid &gid)
 {
 	return [&gid](ib_device &ib, u32 port) {
@@ -476,8 +476,8 @@ void Manager::retry_all()
 }
 
 /*
- * Who has been looked at goes to the end of its list, before whoever comes meanwhile, and knows the
- * present state.
+ * An id that was checked goes to the end of its list, before any that are added meanwhile, and
+ * knows the present state.
  */
 kern::Ref<Id> Manager::next_to_check()
 {

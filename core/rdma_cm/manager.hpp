@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What all ids share: the devices, the ports that ids are bound to, and the addresses that are
- * being resolved.
+ * State that all ids share: the devices, the ports that ids are bound to, and the addresses that
+ * are being resolved.
  *
  * Locks, outermost first: an id's handler lock (a listener's before its new id's); an id's own
  * lock; a service's listen lock; the world's. Then what the CM and the midlayer take in their
@@ -79,7 +79,7 @@ public:
 	kern::Result<> attach(Id &id, const ib_gid &gid, u16 pkey);
 	/* The same, to a port that is active, or any other; its GID of index 0 is the id's then. */
 	kern::Result<> attach_any(Id &id, u16 pkey);
-	/* Whether attach() would find one for an id of a network namespace. */
+	/* True if attach() would find a port for an id of a network namespace. */
 	bool has(u64 net, const ib_gid &gid);
 	/* To a port of the same subnet as that GID, or which has it. */
 	kern::Result<> attach_towards(Id &id, const ib_gid &gid, u16 pkey);
@@ -93,8 +93,8 @@ public:
 	 */
 	kern::Result<> bind(Id &id);
 	/*
-	 * Whether the id shares its port with others that do; a listener shares it with none. The
-	 * id's lock is held.
+	 * Sets whether the id shares its port with others that do; a listener shares it with none.
+	 * The id's lock is held.
 	 */
 	void share_port(Id &id, bool wanted);
 	/*
@@ -108,7 +108,7 @@ public:
 	void unlisten(Id &id);
 	/* Undoes bind(). */
 	void release(Id &id);
-	/* Whom a request is for; nobody if there is no such listener. */
+	/* The listener that a request is for; empty if there is none. */
 	kern::Ref<Id> find_listener(Service &service, const Ends &ends, const Interface &interface,
 				    ib_device &device, ib_qp_type type);
 

@@ -17,8 +17,8 @@ bool is_mgid(const u8 *address)
 }
 
 /*
- * IPoIB's groups have its Q_Key. Who joins first makes a group with the key that he names, and
- * shuts out whoever expects another.
+ * IPoIB's groups have its Q_Key. The first to join creates a group with its own key, which would
+ * exclude all that expect another.
  */
 bool is_of_ipoib(const ib_gid &mgid)
 {

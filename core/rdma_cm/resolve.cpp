@@ -49,8 +49,8 @@ kern::Result<> Id::bind(const Address &address)
 }
 
 /*
- * A program may ask for ports: a service that is none is a kernel's own, as IPoIB's is. What is
- * asked for is the whole of it, whatever its mask says.
+ * A program may ask for ports: a service that is none is a kernel's own, as IPoIB's is. The whole
+ * service ID is compared, whatever its mask.
  */
 kern::Result<> Id::permit_service(const Address &destination) const
 {

@@ -11,8 +11,8 @@ namespace rdma_cm
 {
 
 /*
- * What an interface of InfiniBand's says of the port that it is on (RFC 4391, 4. and 9.1.1). One of
- * Ethernet's has its address at the beginning of its GID, as an RNIC has, and nothing else.
+ * Attributes of the port of an InfiniBand interface (RFC 4391, 4. and 9.1.1). An Ethernet interface
+ * only has its address at the beginning of its GID, as an RNIC has.
  */
 struct Interface {
 	u64 net = KERN_NET_INITIAL; /* the number of its network namespace */
@@ -38,8 +38,8 @@ public:
 	 */
 	virtual kern::Result<Interface> owner(kern_net &net, const Address &address) = 0;
 	/*
-	 * By which interface one gets to an address, from `source`, which is filled in where it is
-	 * "any". Errors: of the routing tables; ENODEV.
+	 * Finds the interface that leads to an address, from `source`, which is filled in where it
+	 * is "any". Errors: of the routing tables; ENODEV.
 	 */
 	virtual kern::Result<Interface> route(kern_net &net, const Address &to,
 					      Address &source) = 0;

@@ -12,7 +12,7 @@ namespace
 kern::Result<> admit_beside(const Id &id, const Id &other, bool to_listen)
 {
 	const Address &mine = id.source(), &theirs = other.source();
-	/* Who listens has taken this back; who is about to does, when nobody is in the way. */
+	/* A listener has cleared reuse; one about to listen clears it when there is no conflict. */
 	if (!to_listen && id.reuse && other.reuse)
 		return {};
 	if (mine.family != theirs.family && id.afonly && other.afonly)
@@ -134,8 +134,8 @@ int take_request(Service &service, Request &request)
 			event.param.conn.private_data_len = length;
 		}
 		/*
-		 * What becomes of its interface it hears when it has heard of the request, and not
-		 * at all if it is given back.
+		 * The id gets events about its interface only after that of the request, and none
+		 * at all if it is refused.
 		 */
 		kern::Guard telling_fresh(fresh->handler_lock());
 		const auto begun = fresh->begin(ends, interface, request);

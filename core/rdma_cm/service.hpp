@@ -58,7 +58,7 @@ public:
 	Listeners listeners;
 
 	/*
-	 * Whether an id may be bound to this port in addition to those of its namespace that are.
+	 * Checks if an id may be bound to this port in addition to those of its namespace that are.
 	 * Errors: EADDRINUSE, EADDRNOTAVAIL.
 	 */
 	kern::Result<> admit(const Id &id, bool to_listen) const;
@@ -104,7 +104,7 @@ public:
 
 protected:
 	~Request() = default;
-	/* Whether both ends' addresses are some host's. Errors: EHOSTUNREACH. */
+	/* Checks that the addresses of both ends are unicast. Errors: EHOSTUNREACH. */
 	static kern::Result<> check_ends(const Ends &ends);
 };
 

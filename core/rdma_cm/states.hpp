@@ -48,7 +48,7 @@ enum class Event : std::uint8_t {
 	addr_changed,
 	joined,
 	join_failed,
-	/* What the transport says. */
+	/* Events from the transport. */
 	request, /* of a new id, its first */
 	responded,
 	established,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What makes the connections of a device's ids: InfiniBand's communication manager
- * (ib_transport.cpp), or a device that connects by TCP itself (iw_transport.cpp). Nothing else here
- * knows of ib_cm.h's and iw_cm.h's functions.
+ * Makes the connections of a device's ids: InfiniBand's communication manager (ib_transport.cpp),
+ * or a device that connects by TCP itself (iw_transport.cpp). No other file of this module uses
+ * functions of ib_cm.h and iw_cm.h.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ namespace rdma_cm
 class Id;
 class Service;
 
-/* What the transport tells an id: Event::responded to ::waited_enough, and what comes with it. */
+/* An event of the transport for an id: Event::responded to ::waited_enough, with its parameters. */
 struct TransportEvent {
 	Event event;
 	rdma_cm_event_type type;
@@ -43,8 +43,8 @@ public:
 	virtual kern::Result<> notify(ib_event_type event) = 0;
 	virtual kern::Result<> qp_attributes(ib_qp_attr &attr, int &mask) = 0;
 	/*
-	 * Whether a QP gets to RTS by the connection, and out of it, so that the id only follows;
-	 * of others the id takes it there before it connects, and into the error state when it
+	 * True if the connection moves a QP to RTS, and out of it, so that the id only follows;
+	 * otherwise the id moves it there before it connects, and to the error state when it
 	 * ends.
 	 */
 	virtual bool leads_qp() const { return false; }
@@ -81,11 +81,11 @@ public:
 	/* One that has not begun. */
 	virtual kern::Result<kern::Owned<Listening>> create_listening(ib_device &device,
 								      Service &service) = 0;
-	/* What a QP is taken to INIT with when there is no connection yet. */
+	/* Attributes to move a QP to INIT while there is no connection yet. */
 	virtual kern::Result<> idle_attributes(const Id &id, ib_qp_attr &attr, int &mask) = 0;
-	/* Whether a route is a path that the subnet administration is asked for. */
+	/* True if a route is a path that has to be queried from the subnet administration. */
 	virtual bool has_paths() const = 0;
-	/* Whether it has ports of that space to listen to. */
+	/* True if it can listen on ports of that space. */
 	virtual bool serves(rdma_ucm_port_space space) const = 0;
 
 protected:

@@ -42,7 +42,7 @@ void rcm_01_connects_and_disconnects(Test &test)
 		EXPECT_EQ(active->route.num_paths, 1);
 		EXPECT_EQ(active->route.path_rec.ib.dlid, 2u);
 
-		/* What the peer answers bounds what we ask. */
+		/* Limits of the local request are the peer's limits for its responses. */
 		const rdma_conn_param &request = pair->passive.last.param.conn;
 		EXPECT_EQ(request.responder_resources, 3);
 		EXPECT_EQ(request.initiator_depth, 4);
@@ -299,7 +299,7 @@ void rcm_04_addresses_are_resolved(Test &test)
 	ASSERT_TRUE(late.receives(RDMA_CM_EVENT_ADDR_ERROR));
 	EXPECT_EQ(late.last.status, -ETIMEDOUT);
 	EXPECT_EQ(late.state(), State::addr_bound);
-	/* What was not found binds it to nothing: the next way may lead by another device. */
+	/* A failed resolution leaves it unbound: the next route may use another device. */
 	EXPECT_TRUE(late.id->device == nullptr);
 	EXPECT_TRUE(rdma_cm::is_any(late.id->route.addr.src_addr));
 	addresses.move(1, pair->b);

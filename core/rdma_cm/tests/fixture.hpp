@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the suites of connections by address share: addresses that nobody has configured, nodes that
-// have them, and ends that note what they are told.
+// Shared by the suites of connections by address: addresses that no interface has, nodes that have
+// them, and ends that record their events.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/kunit_fixture.hpp>
@@ -65,14 +65,14 @@ public:
 	/* The namespace of the calling process; how often one is held. */
 	u64 caller_net = 0;
 	kern::Atomic<int> entered{0};
-	/* Whether who asks for the interface of a request has to wait; how many did. */
+	/* If set, a caller that looks up the interface of a request has to wait; how many did. */
 	kern::Atomic<bool> holding{false};
 	/* The same of who asks for a low port. */
 	kern::Atomic<bool> holding_ports{false};
 	kern::Atomic<unsigned int> held{0};
 	/* How often an address's owner was asked for. */
 	kern::Atomic<unsigned int> owners{0};
-	/* Whether neighbours answer; how often they were asked for. */
+	/* True if neighbours answer; how often they were asked for. */
 	kern::Atomic<bool> answering{true};
 	kern::Atomic<unsigned int> asked{0};
 	kern::Atomic<bool> privileged{true};
@@ -121,7 +121,7 @@ private:
 class End
 {
 public:
-	/* What the handler does; its return. */
+	/* Runs in the handler, and provides its return value. */
 	using Act = int (*)(End &end, const rdma_cm_event &event);
 
 	explicit End(Act what = nullptr) : act(what) {}

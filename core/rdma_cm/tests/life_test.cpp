@@ -53,8 +53,8 @@ void rcm_11_allocation_failures_are_reported(Test &test)
 	ASSERT_TRUE(pair->listener.receives(RDMA_CM_EVENT_CONNECT_REQUEST));
 	ib_cm_counters counters{};
 	/*
-	 * What it would say it says before it takes the next request: of another id, which is
-	 * refused.
+	 * If it sent anything, that would precede its answer to the next request: one from another
+	 * id, which is refused.
 	 */
 	pair->listener.act = [](End &, const rdma_cm_event &) { return -EPERM; };
 	End other;
@@ -309,7 +309,7 @@ void rcm_13_devices_wait_for_consumers(Test &test)
 	EXPECT_TRUE(going.done.wait_for(60'000));
 }
 
-/* What both sides do as soon as they may; whose device goes gives its id back. */
+/* Each side goes on as soon as it may; one whose device is removed destroys its id. */
 int go_on(End &end, const rdma_cm_event &event)
 {
 	const auto request = End::param(0x123, "request"), reply = End::param(0x456, "reply");

@@ -104,7 +104,7 @@ void rcm_07_ports_are_chosen(Test &test)
 	EXPECT_EQ(rdma_bind_addr(ends[0].id, &low), 0);
 }
 
-/* What a service names, and whether an id of a space may have it. */
+/* A service ID, and whether an id of a port space may have it. */
 struct ServiceCase {
 	rdma_ucm_port_space of;
 	u64 service, mask;
@@ -114,7 +114,7 @@ struct ServiceCase {
 
 constexpr u64 whole = ~u64{0}, but_port = ~u64{0xffff};
 constexpr ServiceCase services[] = {
-	/* By this one librdmacm finds out whether there are such addresses. */
+	/* librdmacm probes for AF_IB support with this one. */
 	{RDMA_PS_IB, 0x0000000001060000, 0xffffffffffff0000, 0, RDMA_PS_TCP},
 	{RDMA_PS_IB, 0x01111b58, whole, 0, RDMA_PS_UDP},
 	{RDMA_PS_IB, 0x013f1b58, whole, 0, RDMA_PS_IB},
@@ -127,8 +127,8 @@ constexpr ServiceCase services[] = {
 };
 
 /*
- * Of AF_IB's addresses the service says whose port it is, and whole it is what the id has then;
- * such ports are one with those of IP addresses.
+ * For AF_IB addresses the service ID selects the port space, and the id then has all its bits; such
+ * ports are shared with those of IP addresses.
  */
 void rcm_07_services_name_ports(Test &test)
 {
@@ -228,7 +228,7 @@ struct PortCase {
 	EXPECT_EQ(rdma_listen(second.id, 1), one.listen);
 	EXPECT_EQ(second.state(), one.listen ? State::addr_bound : State::listen);
 	if (one.listen) {
-		/* Who was refused to listen still shares. */
+		/* An id that was refused to listen still shares its port. */
 		ASSERT_TRUE(third.open());
 		EXPECT_EQ(rdma_set_reuseaddr(third.id, 1), 0);
 		EXPECT_EQ(rdma_bind_addr(third.id, &one.second), 0);
@@ -293,7 +293,7 @@ struct Apart {
 template<class Call>
 Apart(Call) -> Apart<Call>;
 
-/* Who is about to be refused to listen shares its port with others all the while. */
+/* An id whose listen is about to fail shares its port with others all the while. */
 void rcm_07_failed_listen_keeps_the_shared_port(Test &test)
 {
 	constexpr u16 low = 700;
@@ -385,8 +385,8 @@ void rcm_08_requests_find_their_listener(Test &test)
 }
 
 /*
- * What a request says of itself is not believed: other versions, other types, addresses that are
- * nobody's.
+ * The contents of a request are not trusted: other versions, other types, addresses that nobody
+ * has.
  */
 void rcm_08_bad_requests_are_refused(Test &test)
 {
@@ -524,13 +524,13 @@ public:
 
 	Pair &pair;
 	const rdma_cm::IpHeader header;
-	/* Whether it could hear something, and nobody knows it yet. */
+	/* Set while the id could get an event, and nobody knows it yet. */
 	bool can_be_told = false;
 };
 
 /*
- * What becomes of the interface of a new id that id hears, and after the request; one that is given
- * back hears nothing.
+ * A new id gets events about its interface only after that of the request; an id that is refused
+ * gets none.
  */
 void rcm_08_request_event_comes_first(Test &test)
 {

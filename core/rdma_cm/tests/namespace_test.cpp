@@ -34,7 +34,7 @@ struct Namespaces : Pair {
 		return open(end, net) && rdma_bind_addr(end.id, &at) == 0 &&
 		       rdma_listen(end.id, 1) == 0;
 	}
-	/* Whether a request from host 1 gets to the end that `taker` gives its new ids to. */
+	/* True if a request from host 1 reaches the end to which `taker` passes its new ids. */
 	bool reaches(End &asking, u8 host, End &taker, End &fresh)
 	{
 		taker.fresh = &fresh;
@@ -212,7 +212,7 @@ void rcm_17_devices_of_other_namespaces_are_not_used(Test &test)
 	EXPECT_EQ(ib_share_devices(true), 0);
 }
 
-/* What happens to neighbours of one namespace wakes no id of another. */
+/* Neighbour updates in one namespace do not wake ids of another. */
 void rcm_17_neighbours_are_per_namespace(Test &test)
 {
 	Boxed<Namespaces> there;

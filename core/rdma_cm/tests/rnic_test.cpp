@@ -38,7 +38,7 @@ struct Rnics {
 		return ground.ok() && started && listener.open() &&
 		       rdma_bind_addr(listener.id, &bound) == 0;
 	}
-	/* Whether a request has been looked at. */
+	/* True if a request has been examined. */
 	static bool looked() { return addresses->owners.load_acquire() > 0; }
 
 	static inline Addresses *addresses = nullptr;
@@ -62,7 +62,7 @@ void rcm_08_failed_listen_waits_for_its_requests(Test &test)
 	EXPECT_EQ(rdma_listen(rnics->listener.id, 1), 0);
 }
 
-/* Who asks has an address, whatever the card says. */
+/* A requester must have an address, whatever the card reports. */
 void rcm_08_requests_without_address_are_rejected(Test &test)
 {
 	Boxed<Rnics> rnics;

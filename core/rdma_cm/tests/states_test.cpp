@@ -54,7 +54,7 @@ constexpr Row rows[] = {
 	{Event::destroy, everything & ~any_of(State::destroying), State::destroying},
 };
 
-/* Of these the state stays what it is, where they have an effect at all. */
+/* States in which these events, where they have an effect, change no state. */
 constexpr u32 where_it_stays(Event event)
 {
 	constexpr u32 bound = any_of(State::addr_bound, State::addr_query, State::addr_resolved,
