@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What programs and this module say to each other, in the sizes and places that libibumad has known
+ * Interface between programs and this module, with the sizes and offsets that libibumad has used
  * since its ABI 5.
  */
 #pragma once
@@ -10,7 +10,7 @@
 namespace umad::abi
 {
 
-/* What the class's file abi_version says. */
+/* Contents of the class's file abi_version. */
 inline constexpr char version[] = "5";
 inline constexpr u64 version_as_number = 5;
 
@@ -48,7 +48,7 @@ struct RegisterAgent2 {
 };
 static_assert(sizeof(RegisterAgent2) == 40);
 
-/* Of RegisterAgent2: all there are. */
+/* The only flag of RegisterAgent2. */
 inline constexpr u32 user_rmpp = 1 << 0;
 
 /* In front of each MAD, read or written. */
@@ -58,7 +58,7 @@ struct Header {
 	u32 status;
 	u32 timeout_ms;
 	u32 retries;
-	/* Of both together, for the reader. */
+	/* Length of header and MAD together, set for the reader. */
 	u32 length;
 	ib::be32 qpn;
 	ib::be32 qkey;

@@ -18,7 +18,7 @@ bool is_vendor_range2(u8 mgmt_class)
 	       mgmt_class <= IB_MGMT_CLASS_VENDOR_RANGE2_END;
 }
 
-/* What the midlayer leaves to its consumers' good sense. */
+/* Checks that the midlayer leaves to its consumers. */
 kern::Result<> check_request(const Registration &what)
 {
 	const ib_mad_reg_req &request = what.request;

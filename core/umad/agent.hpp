@@ -10,7 +10,7 @@ namespace umad
 
 class File;
 
-/* What a program asks for, by either of the two commands. */
+/* A program's registration, by either of the two commands. */
 struct Registration {
 	u32 qpn;
 	u32 flags;
@@ -28,17 +28,17 @@ public:
 	 */
 	static kern::Result<kern::Owned<Agent>> create(File &file, ib_device &device, u32 port,
 						       u32 id, Registration what);
-	/* What it has sent is over then, and nothing comes to it any more. Context: process. */
+	/* Cancels its sends and stops its receives. Context: process. */
 	~Agent();
 
 	u32 id() const { return id_; }
 	ib_mad_agent &mad() const { return *mad_; }
-	/* Whether RMPP is done for it, and for this class. */
+	/* True if the kernel does RMPP for it, in this class. */
 	bool segments(u8 mgmt_class) const
 	{
 		return ib_is_mad_class_rmpp(mgmt_class) && ib_mad_kernel_rmpp_agent(mad_);
 	}
-	/* Whether it does RMPP itself, and for this class. */
+	/* True if it does RMPP itself, in this class. */
 	bool leaves_segments(u8 mgmt_class) const
 	{
 		return ib_is_mad_class_rmpp(mgmt_class) && !ib_mad_kernel_rmpp_agent(mad_);
@@ -53,7 +53,7 @@ private:
 	File &file_;
 	const u32 id_;
 	ib_mad_agent *mad_ = nullptr;
-	/* What it has under way is nobody's any more. */
+	/* Set while it is destroyed: its sends are no longer reported. */
 	kern::Atomic<bool> ending_{false};
 };
 

@@ -63,7 +63,7 @@ void File::release()
 	become(State::closed);
 	/* Only now: until then the end of the port waits for this one. */
 	owner_->forget(*this);
-	/* What Port::open() kept for the file. */
+	/* Drop the reference that Port::open() took for the file. */
 	kern::Ref<File>::adopt(this);
 }
 

@@ -14,7 +14,7 @@ constexpr unsigned int major = 231;
 constexpr unsigned int first_umad = 0;
 constexpr unsigned int first_issm = 64;
 
-/* What there is while the module is. */
+/* State that exists while the module is loaded. */
 class Service : public Names
 {
 public:

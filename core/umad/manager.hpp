@@ -22,7 +22,7 @@ public:
 	void leave_device();
 
 	/*
-	 * What opens the node. Errors: EAGAIN, or EINTR, while there is another; ENXIO; the
+	 * Opens the node. Errors: EAGAIN, or EINTR, while there is another manager; ENXIO; the
 	 * driver's.
 	 */
 	kern::Result<Manager *> open(kern_file &file);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* What a file holds for its program: MADs that wait to be read, and sends that are under way. */
+/* A file's messages for its program: MADs that wait to be read, and sends that are under way. */
 #pragma once
 #include <kern/list.hpp>
 #include <kern/memory.hpp>
@@ -12,9 +12,9 @@ class Agent;
 
 /*
  * MADs that a file holds each way, the segments of RMPP messages counted singly; a message that
- * begins below that is taken whole. What comes unasked beyond is dropped. What a program has asked
- * for is told, for it may wait for that without limit: a send counts one of those under way until
- * its outcome has been read, and what is written beyond is refused.
+ * begins below that is taken whole. Unsolicited MADs beyond it are dropped. Outcomes of sends are
+ * never dropped, because a program may wait for them forever: a send counts as under way until its
+ * outcome has been read, and writes beyond the limit are refused.
  */
 inline constexpr unsigned int mads_max = 8192;
 
@@ -70,7 +70,7 @@ public:
 	ib_mad_hdr &mad() const { return *static_cast<ib_mad_hdr *>(buffer_->mad); }
 	ib_mad_send_buf &buffer() const { return *buffer_; }
 	unsigned int mads() const { return static_cast<unsigned int>(buffer_->seg_count); }
-	/* Whether the peer could take one's answer for the other's. */
+	/* True if the peer could take the answer of one for that of the other. */
 	bool is_mistakable_for(const Send &other) const;
 	/*
 	 * As the program reads it when nobody has answered; empty for a send that expects no

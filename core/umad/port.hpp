@@ -15,7 +15,7 @@
 namespace umad
 {
 
-/* What all ports share. */
+/* Shared by all ports. */
 struct Names {
 	kern::IdAllocator numbers;
 	kern::NodeRegion umad;
@@ -40,7 +40,7 @@ public:
 
 	ib_device &ib() const { return ib_; }
 	u32 number() const { return number_; }
-	/* What opens the node umadN. */
+	/* Opens the node umadN. */
 	kern::Result<File *> open(kern_file &native);
 	void forget(File &file) { files_.forget(file); }
 

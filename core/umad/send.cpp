@@ -18,8 +18,8 @@ namespace
 constexpr size_t message_bytes_max = 16 * 1024 * 1024;
 
 /*
- * What stands for "as long as it takes" in the program's unsigned numbers does so in the
- * midlayer's.
+ * Unsigned values of the program that mean "no time limit" are limited to the midlayer's greatest
+ * int.
  */
 int as_int(u32 number)
 {

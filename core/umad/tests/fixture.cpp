@@ -20,7 +20,7 @@ Service::Service()
 
 bool Service::begin()
 {
-	/* Of the numbers that the suite's module has where it is loaded. */
+	/* Device numbers that the module has where it is loaded. */
 	if (!umad::file_kind().create(nullptr) || !umad::manager_kind().create(nullptr) ||
 	    !shared->umad.create(231, 0, "infiniband_mad") ||
 	    !shared->issm.create(231, 64, "infiniband_mad"))

@@ -17,17 +17,17 @@ using mad_fixture::vendor_rmpp_class;
 /* Nobody has this LID. */
 constexpr u16 nobody = 99;
 constexpr u32 no_agent = 1000;
-/* What is read of a send that has come back without an answer. */
+/* Bytes read for a send that was not answered. */
 constexpr long unanswered = sizeof(umad::abi::Header) + IB_MGMT_MAD_HDR;
 
-/* What a program reads and writes. */
+/* The unit in which a program reads and writes. */
 struct Record {
 	umad::abi::Header header{};
 	ib_rmpp_mad mad{};
 };
 static_assert(sizeof(Record) == sizeof(umad::abi::Header) + IB_MGMT_MAD_SIZE);
 
-/* What the module is to its ports. */
+/* Provides what the module provides to its ports. */
 class Service
 {
 public:
@@ -92,7 +92,7 @@ private:
 /* Waits for so long by a question that nobody answers. */
 void wait_ms(Test &test, Bench &bench, u32 ms);
 
-/* What Program::ask() writes. */
+/* Returns the record that Program::ask() writes. */
 Record question(u32 agent, u16 lid, u32 tid, u32 timeout_ms, u8 mgmt_class = vendor_class,
 		u8 method = IB_MGMT_METHOD_GET);
 

@@ -8,7 +8,7 @@ namespace
 {
 
 /*
- * Of an agent that has said nothing of RMPP, too: it gets every segment, of which the first is the
+ * Includes an agent that registered without RMPP: it gets every segment, the first of which is the
  * answer.
  */
 void umad_own_rmpp_gets_all_segments(Test &test)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a program writes, and what it hears of that.
+// MADs that a program writes, and the status of each send.
 #include "fixture.hpp"
 
 using namespace umad_fixture;
@@ -8,8 +8,8 @@ namespace
 {
 
 /*
- * What cannot be sent is refused, or comes back if it should have been answered; what an agent had
- * under way at its end does not.
+ * Invalid sends are refused, or returned if an answer was expected; sends under way when an agent
+ * is unregistered are not returned.
  */
 void umad_failed_sends_are_returned(Test &test)
 {

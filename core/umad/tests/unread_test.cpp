@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What waits to be read, and how much of it.
+// Messages that wait to be read, and their limits.
 #include "fixture.hpp"
 
 using namespace umad_fixture;
@@ -53,9 +53,9 @@ struct Flood {
 };
 
 /*
- * What came unasked is dropped beyond the bound. What a program has asked for is told, be it answer
- * or time-out: it may wait for that without limit. An answer of many segments for which there is no
- * room counts as none.
+ * Unsolicited messages beyond the limit are dropped. Outcomes of sends are always reported, be they
+ * an answer or a time-out: a program may wait for them without limit. An answer of many segments
+ * that does not fit counts as none.
  */
 void umad_reports_send_status(Test &test)
 {
@@ -90,7 +90,7 @@ void umad_reports_send_status(Test &test)
 	EXPECT_EQ(read.timed_out, 2u);
 }
 
-/* What a program has asked for counts as under way until it has read how that ended. */
+/* A request counts as under way until the program has read its outcome. */
 void umad_bounds_pending_requests(Test &test)
 {
 	Bench bench;

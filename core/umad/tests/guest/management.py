@@ -70,7 +70,7 @@ def lid(node):
 
 
 def says(node, command, *patterns):
-    """What it prints has a line for each pattern."""
+    """Runs a command, and checks that its output has a line for each pattern."""
     out = node.run(command, timeout=60).out
     for pattern in patterns:
         assert re.search(pattern, out, re.MULTILINE), f"{command}: no {pattern} in\n{out}"
@@ -142,7 +142,7 @@ def a_second_manager_takes_over(manager, node1, node2):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=180)
 def misuse(lab):
-    """What is wrong is refused, what is too much is bounded, whatever a program leaves is cleared, and a port that goes waits for no program."""
+    """Invalid requests are refused, queues are bounded, all that a program leaves is released, and removal of a port does not wait for programs."""
     with guests(lab, PAIR, 1) as (node,):
         active(node)
         node.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
