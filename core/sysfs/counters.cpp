@@ -7,7 +7,7 @@
 namespace ib_sysfs
 {
 
-/* What an agent counts in as many bits as are enough (IBA 16.1.3.1); one bit each. */
+/* Counter widths that an agent supports (IBA 16.1.3.1); one bit each. */
 enum class Width : u8 {
 	plain = 1,
 	extended_by_four = 2,
@@ -19,7 +19,7 @@ struct Counter {
 	const char *name;
 	ib::PerfAttribute attribute;
 	u64 (*value)(const u8 *attribute);
-	/* Of agents that count so. */
+	/* Agents that have it, by width. */
 	u8 widths;
 };
 

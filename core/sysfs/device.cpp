@@ -123,7 +123,7 @@ kern::Result<> Device::description(Output &out)
 	return {};
 }
 
-/* What is written stands as it is, a newline too; it need not fill the field. */
+/* The text is stored as written, including a newline; it may be shorter than the field. */
 kern::Result<> Device::describe(kern::ConstBytes text)
 {
 	ib_device_modify change = {};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What the hardware counts of a device, or of a port, in the directory `hw_counters` of either: one
- * file each, and `lifespan`, which says for how many milliseconds what was read is shown, so that
- * whoever reads all files asks the device once.
+ * Hardware counters of a device or a port, in the directory `hw_counters` of either: one file each,
+ * and `lifespan`, the number of milliseconds for which values once read are shown again, so that a
+ * program that reads all files causes one query.
  */
 #pragma once
 #include <kern/memory.hpp>

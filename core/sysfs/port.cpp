@@ -85,7 +85,7 @@ kern::Result<> show_gid_type(ib_device &device, u32 port, int index, Output &out
 	TRY_ERRNO(rdma_query_gid(&device, port, index, &gid));
 	if (gid == ib_gid{})
 		return kern::Error{-EINVAL};
-	// Of InfiniBand and of RoCE version 1 the types have one name.
+	// InfiniBand and RoCE version 1 share a type name.
 	out.print("IB/RoCE v1\n");
 	return {};
 }

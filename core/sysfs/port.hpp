@@ -80,8 +80,8 @@ public:
 						      const kern::sysfs::Directory &ports);
 
 	/*
-	 * What another module counts of it, or no longer (nullptr). One at a time. Context:
-	 * process. Errors: ENOMEM; nothing is shown then.
+	 * Shows the counters that another module has for the port; nullptr ends that. Not
+	 * concurrent. Context: process. Errors: ENOMEM; nothing is shown then.
 	 */
 	kern::Result<> show(const ib_port_counters *counters);
 

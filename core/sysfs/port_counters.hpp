@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What another module counts of a port (rdma/ib_port_counters.h), in directories of the port's own.
+ * Another module's counters for a port (rdma/ib_port_counters.h), in directories of the port.
  */
 #pragma once
 #include <kern/memory.hpp>

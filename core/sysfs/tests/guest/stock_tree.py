@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What Linux's own stack shows of a card, and what weft's modules show of the same card: each difference has a reason."""
+"""Compares the files of a card with Linux's own stack and with weft's modules: each difference has a reason."""
 import re
 
 from lab.fabric import TWO_PORTS, Fabric
@@ -9,7 +9,7 @@ STOCK = "mlx4_ib ib_ipoib ib_uverbs ib_umad rdma_ucm"
 WEFT = "kern core mad sysfs uverbs umad netlink mlx4 cm ipoib iw_cm rdma_cm rdma_ucm".split()
 TREES = ("/sys/class/infiniband/mlx4_0", "/sys/class/infiniband_verbs/uverbs0", "/sys/class/infiniband_mad/umad0", "/sys/class/net/ib0")
 
-# Of the files that only Linux's stack has, and of those that only weft's has: an expression, and why.
+# Files that only Linux's stack has, and those that only weft's has: an expression, and the reason.
 ONLY_STOCK = {
     r"(infiniband/DEVICE|net/ib0)/power(/.*)?": "runtime power management of class devices: weft's have none to configure",
     r"infiniband/DEVICE/iov(/.*)?": "SR-IOV: the card models have no virtual functions",
@@ -24,7 +24,7 @@ ONLY_WEFT = {
     r"infiniband(_verbs|_mad)?/\w+/power(/.*)?": "runtime power management of class devices",
 }
 
-# What Debian 12's prometheus-node-exporter reads (procfs, sysfs/class_infiniband.go): it gives up a device of which one of the files cannot be read.
+# Files that Debian 12's prometheus-node-exporter reads (procfs, sysfs/class_infiniband.go): it skips a device if one of them cannot be read.
 EXPORTER_FILES = {"board_id": r".+", "fw_ver": r"\d+\.\d+\.\d+", "hca_type": r"MT\d+"}
 EXPORTER_PORT_FILES = {"state": r"\d+: \w+", "phys_state": r"\d+: \w+", "rate": r"\d+(\.\d+)? Gb/sec \(\d+X( \w+)?\)"}
 
@@ -60,7 +60,7 @@ def check_exporter(node):
 
 
 def other_facts(node):
-    """What programs say of the card and its interfaces beyond the tree."""
+    """Returns what programs report of the card and its interfaces beyond the tree."""
     return {
         "board": node.run("ibv_devinfo | grep board_id").out.split(),
         "firmware": node.run("ethtool -i ib0 | grep firmware-version").out.split(),

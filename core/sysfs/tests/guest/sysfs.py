@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What programs read of a card in /sys/class/infiniband."""
+"""Tests the files of a card that programs read in /sys/class/infiniband."""
 import re
 
 from lab.fabric import PAIR, Fabric
@@ -8,7 +8,7 @@ from lab.testing import test
 DEVICE = "/sys/class/infiniband/mlx4_0"
 MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_mlx4")
 
-# By file, what libibverbs, libibumad, ibstat and udev's rules take for right.
+# The format of each file that libibverbs, libibumad, ibstat and udev's rules accept.
 FORMATS = {
     "node_type": r"1: CA",
     "node_guid": r"([0-9a-f]{4}:){3}[0-9a-f]{4}",
@@ -37,7 +37,7 @@ COUNTERS = """symbol_error link_error_recovery link_downed port_rcv_errors port_
     port_xmit_wait port_xmit_data port_rcv_data port_xmit_packets port_rcv_packets unicast_xmit_packets unicast_rcv_packets multicast_xmit_packets
     multicast_rcv_packets""".split()
 
-# What the card counts of its queues, by the names that mlx4 has for it.
+# The card's counters of its queues, by their names in mlx4.
 HARDWARE = """rq_num_lle sq_num_lle rq_num_lqpoe sq_num_lqpoe rq_num_lpe sq_num_lpe rq_num_wrfe sq_num_wrfe sq_num_mwbe sq_num_bre sq_num_rire rq_num_rire
     sq_num_rae rq_num_rae sq_num_roe sq_num_tree sq_num_rree rq_num_rnr sq_num_rnr rq_num_oos sq_num_oos""".split()
 CARD_ALONE = ["num_cqovf", "rq_num_udsdprd"]
@@ -65,7 +65,7 @@ def devices_are_shown(lab):
         # Words of four bytes: no packet is shorter than a header.
         assert counted["port_xmit_data"] >= counted["port_xmit_packets"] and counted["port_rcv_data"] >= counted["port_rcv_packets"], counted
 
-        # What the card counts; of its only port the same, but for what is no queue pair's.
+        # The card's counters; its only port has the same, except those that belong to no queue pair.
         for directory, names in (("hw_counters", HARDWARE + CARD_ALONE), ("ports/1/hw_counters", HARDWARE)):
             assert sorted(node.run(f"ls {DEVICE}/{directory}").out.split()) == sorted(names + ["lifespan"]), directory
             assert all(text.isdigit() for text in node.run(f"cat {DEVICE}/{directory}/*").out.split()), directory
@@ -80,7 +80,7 @@ def devices_are_shown(lab):
         node.run(f"echo -n 'a node of the lab' > {DEVICE}/node_desc")
         assert node.run(f"cat {DEVICE}/node_desc").out == "a node of the lab\n"
 
-        # What the communication manager counts is there as long as that is, whichever of the two came first.
+        # The communication manager's counters exist as long as it is loaded, in either order of loading.
         for again in (False, True):
             node.insmod("/share/weft_cm.ko")
             assert node.run(f"cd {DEVICE}/ports/1 && ls -d cm_*").out.split() == ["cm_rx_duplicates", "cm_rx_msgs", "cm_tx_msgs", "cm_tx_retries"]
