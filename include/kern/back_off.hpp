@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // How long to wait before the next try: twice as long after each failure, for as long as it takes.
-// What is lacking now may be there later.
+// A missing resource may be available later.
 #pragma once
 
 namespace kern

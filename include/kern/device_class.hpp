@@ -86,7 +86,7 @@ public:
 		std::swap(native_, other.native_);
 		return *this;
 	}
-	/* What was put below it is gone by now. Waits for those who read its files. May sleep. */
+	/* Entries below it must be gone by now. Waits for readers of its files. May sleep. */
 	~ClassDevice()
 	{
 		if (native_)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What other modules may call, in an exports.c of each room: in C, with the public headers in
- * sight, so that the symbols' versions are those of the prototypes.
+ * Exports functions to other modules, in an exports.c of each directory: in C, with the public
+ * headers included, so that the symbols' versions are those of the prototypes.
  */
 #pragma once
 #include <linux/export.h>

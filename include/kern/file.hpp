@@ -144,7 +144,7 @@ private:
 	kern_new_file native_{};
 };
 
-/* What a descriptor of the calling process leads to, held; empty if it leads nowhere. May sleep. */
+/* The inode that a descriptor of the calling process refers to, held; or empty. May sleep. */
 class Inode
 {
 public:
@@ -202,8 +202,8 @@ private:
 };
 
 /*
- * What programs have opened of something that may go before they close it: a File is RefCounted,
- * has leave_device(), after which it has nothing of the device, and a ListNode for this.
+ * Files that programs have opened on a device that may go before they close them: a File is
+ * RefCounted, has leave_device(), after which it does not use the device, and a ListNode for this.
  */
 template<class File, ListNode File::*Member>
 class OpenFiles
@@ -275,7 +275,7 @@ private:
 	unsigned int first_minor_ = 0;
 };
 
-/* What opens a node, by its member open(). */
+/* Opens a node by its context's member open(). */
 template<class Context, class Owner>
 inline constexpr kern_node_ops node_ops = {
 	.open = [](void *context, kern_file *file, void **owner) {

@@ -56,8 +56,8 @@ public:
 		kern_kunit_skip(native_, why);
 	}
 	/*
-	 * Whether there is another CPU to meet, for a test that does without sleeping; without it
-	 * the test is skipped, and returns.
+	 * True if there is another CPU, for a test that needs concurrency without sleeping;
+	 * otherwise the test is skipped, and should return.
 	 */
 	bool needs_another_cpu()
 	{
@@ -171,7 +171,7 @@ void run_case(::kunit *native)
 	test.finish();
 }
 
-/* What a suite does before each of its cases. */
+/* Runs before each case of a suite. */
 template<void (*Function)()>
 int run_before(::kunit *)
 {
@@ -218,7 +218,7 @@ int run_before(::kunit *)
 #define EXPECT_LE(a, b) KERN_KUNIT_COMPARE(a, <=, b)
 #define EXPECT_GT(a, b) KERN_KUNIT_COMPARE(a, >, b)
 #define EXPECT_GE(a, b) KERN_KUNIT_COMPARE(a, >=, b)
-/* Of a Result. */
+/* For a Result. */
 #define EXPECT_OK(result) EXPECT_EQ((result).error(), 0)
 #define EXPECT_ERROR(result, code) EXPECT_EQ((result).error(), code)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What fixtures of several rooms have: waiting for a condition, what is too large for the stack of
-// a test, and what goes on beside it.
+// Shared by fixtures of several modules: waiting for a condition, objects that are too large for
+// the stack of a test, and a helper thread.
 #pragma once
 #include <kern/completion.hpp>
 #include <kern/memory.hpp>
@@ -27,7 +27,7 @@ bool eventually(Condition condition)
 	return true;
 }
 
-/* What is too large for the stack of a test. */
+/* Allocates an object that is too large for the stack of a test. */
 template<class T>
 class Boxed
 {
@@ -42,7 +42,7 @@ public:
 	T *operator->() const { return object_.get(); }
 	T &operator*() const { return *object_; }
 	bool there() const { return static_cast<bool>(object_); }
-	/* Whether it is there, and all right. */
+	/* True if it was allocated, and its own ok() is true. */
 	bool ok() const { return there() && object_->ok(); }
 	void reset() { object_.reset(); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Locks. What a lock excludes is part of its type, so that no two places can take one lock in two
-// ways:
+// Locks. The contexts that a lock excludes are part of its type, so that all places take it in
+// the same way:
 //
 //	SpinLock	other tasks and CPUs; never taken from an interrupt
 //	BhSpinLock	also soft interrupts (NAPI, timers, tasklets)
@@ -28,7 +28,7 @@ namespace kern
 {
 
 /*
- * What lockdep calls one kind of lock: all locks declared at one place share it. Static storage
+ * A lockdep class with its name: all locks declared at one place share it. Static storage
  * only.
  */
 struct LockClass {
@@ -96,7 +96,7 @@ private:
 class CAPABILITY("spinlock") IrqSpinLock
 {
 public:
-	/* Whether interrupts were on before. */
+	/* Saved interrupt state. */
 	struct State {
 		unsigned long flags;
 	};
@@ -150,7 +150,7 @@ private:
 class CAPABILITY("mutex") NoIoMutex
 {
 public:
-	/* Whether the task allocated without I/O before. */
+	/* Saved allocation context of the task. */
 	struct State {
 		unsigned int former;
 	};

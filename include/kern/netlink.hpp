@@ -144,7 +144,7 @@ private:
 	bool full_ = false;
 };
 
-/* What is put in while it lives is within one attribute. */
+/* Attributes put while it lives are nested in one attribute. */
 class Nest
 {
 public:

@@ -29,13 +29,13 @@ public:
 	explicit constexpr Pool(u32 limit) : limit_(limit) {}
 
 	u32 limit() const { return limit_; }
-	/* What users without privileges may have together. */
+	/* Limit for all users without privileges together. */
 	u32 open() const { return limit_ - limit_ / 16; }
 	u32 taken() const { return taken_.load_relaxed(); }
 
 	/*
-	 * Whether a user who has @own, of @taken that all have, may take @amount of @open. For
-	 * those who count by themselves.
+	 * True if a user who has @own, of @taken that all users have, may take @amount of @open.
+	 * For callers that do their own accounting.
 	 */
 	static bool permits(u32 open, u32 taken, u32 own, u32 amount)
 	{
@@ -52,7 +52,7 @@ private:
 	Atomic<u32> taken_{0};
 };
 
-/* What a user has of a pool, from when it was taken until this is destroyed. */
+/* A user's part of a pool, from when it was taken until this is destroyed. */
 class Charge
 {
 public:

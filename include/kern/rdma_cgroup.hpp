@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What processes have of a device, as the rdma controller of control groups counts it.
+// Charges device resources of processes to the rdma controller of control groups.
 #pragma once
 #include <kern/abi/rdma_cgroup.h>
 #include <kern/result.hpp>

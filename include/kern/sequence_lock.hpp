@@ -58,7 +58,7 @@ private:
 	u32 sequence_ = 0; // odd while a writer runs
 };
 
-/* What a SequenceLock protects: copied word by word, each at once. */
+/* Data that a SequenceLock protects: copied word by word, each at once. */
 template<class T>
 class SharedCopy
 {

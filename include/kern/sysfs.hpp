@@ -41,7 +41,7 @@ public:
 		return *this;
 	}
 	/*
-	 * What is in it is gone by now: so it is declared before its files and directories. May
+	 * Its entries must be gone by now, so declare it before its files and directories. May
 	 * sleep.
 	 */
 	~Directory()
@@ -65,7 +65,7 @@ private:
 	kobject *native_ = nullptr;
 };
 
-/* What a file shows: at most a page of it. */
+/* The contents of a file: at most one page. */
 class Output
 {
 public:

@@ -35,8 +35,8 @@ public:
 	~Thread() { (void)stop(); }
 
 	/*
-	 * What its function returned; 0 of no thread; -EINTR if it was stopped before it began. May
-	 * sleep.
+	 * Returns the result of its function; 0 if there is no thread; -EINTR if it was stopped
+	 * before it began. May sleep.
 	 */
 	int stop() { return task_ ? kern_thread_stop(std::exchange(task_, nullptr)) : 0; }
 	explicit operator bool() const { return task_ != nullptr; }

@@ -45,8 +45,8 @@ private:
 };
 
 /*
- * What is left until a moment of now_ns(), in whole milliseconds, at least one: for a timer that
- * ran before its time.
+ * The time until a moment of now_ns(), in whole milliseconds, at least one: for a timer that ran
+ * early.
  */
 inline unsigned int rest_ms(u64 at)
 {

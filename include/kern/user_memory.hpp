@@ -10,8 +10,8 @@ namespace kern
 {
 
 /*
- * Memory as a page table of a device describes it. What is described has start(), length() and
- * for_each(), as UserMemory has them.
+ * Memory as a page table of a device describes it. The derived class has start(), length() and
+ * for_each(), as UserMemory does.
  */
 template<class Memory>
 class DescribedByPages
@@ -114,9 +114,9 @@ public:
 	}
 
 	explicit operator bool() const { return native_ != nullptr; }
-	/* Whether the device may write to it: as much as the process may itself. */
+	/* True if the device may write to it: as far as the process may itself. */
 	bool writable() const { return kern_user_memory_writable(native_); }
-	/* Whether it is the calling process's. */
+	/* True if it belongs to the calling process. */
 	bool of_caller() const { return kern_user_memory_of_caller(native_); }
 	u64 start() const { return start_; }
 	u64 length() const { return length_; }

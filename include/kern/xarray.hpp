@@ -58,7 +58,7 @@ public:
 					       static_cast<unsigned int>(flags)));
 		return index;
 	}
-	/* What was there. Any context. */
+	/* Returns the former entry. Any context. */
 	T *erase(unsigned long index) { return static_cast<T *>(kern_xa_erase(&native_, index)); }
 
 	/*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What an operation costs in C++ beside the same in C, both measured by the same macro: the
+ * Costs of an operation in C++ compared with the same in C, both measured by the same macro: the
  * smallest difference of the time-stamp counter around it, less that around nothing. Under `qemu
- * -icount shift=0` a tick is an instruction, and the figures are exact.
+ * -icount shift=0` a tick is an instruction, and the results are exact.
  */
 #pragma once
 #include <kern/types.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What figures that are compiled against two stacks need of the kernel, whichever stack it is: no
- * header of either is read here. A file of the one that has kern/types.h, or its stand-in, before
- * it.
+ * Kernel functions needed by benchmarks that are compiled against two stacks, whichever stack it
+ * is; no header of either is included here. A file for weft's stack has kern/types.h included
+ * before it, or a replacement.
  */
 #pragma once
 #include <kern/types.h>

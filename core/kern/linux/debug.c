@@ -127,8 +127,8 @@ unsigned int kern_cpu_count(void)
 EXPORT_SYMBOL_GPL(kern_cpu_count);
 
 /*
- * What the compiler itself calls. A virtual destructor names operator delete, though objects are
- * freed through kern::destroy(); a pure virtual call is a bug with a backtrace.
+ * Called by compiler-generated code. A virtual destructor references operator delete, though
+ * objects are freed through kern::destroy(); a pure virtual call is a bug with a backtrace.
  */
 void _ZdlPv(void *object);
 void _ZdlPv(void *object)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What the C files of class devices and of their nodes share. */
+/* Declarations shared by the C files of class devices and of their nodes. */
 #pragma once
 #include <linux/device.h>
 #include <linux/spinlock.h>

@@ -43,9 +43,9 @@ static ssize_t file_write(struct file *native, const char __user *from, size_t c
 	long taken;
 
 	/*
-	 * What is written names memory of the process that writes: whoever gets hold of a
-	 * descriptor must not bring a more privileged program to write into it what looks like
-	 * data.
+	 * The written data contain addresses in the writer's memory: a process that obtains a
+	 * descriptor must not get a more privileged program to write to it something that looks
+	 * like data.
 	 */
 	if (native->f_cred != current_cred())
 		return -EACCES;
@@ -91,7 +91,7 @@ static int file_fasync(int descriptor, struct file *native, int on)
 	return fasync_helper(descriptor, native, on, &file->listeners);
 }
 
-/* Whom the signal goes to may be thousands of processes, which is too much for an interrupt. */
+/* SIGIO may go to thousands of processes, which is too much work for an interrupt. */
 static void signal_listeners(struct work_struct *work)
 {
 	struct kern_file *file = container_of(work, struct kern_file, signal);
@@ -231,7 +231,7 @@ void kern_file_revoke(struct kern_file *file)
 	file->revoked = true;
 	mutex_unlock(&file->lock);
 	/*
-	 * Of all files of the node: those that are not revoked get theirs back when they touch it.
+	 * Unmaps all files of the node: those that are not revoked fault their pages back in.
 	 */
 	unmap_mapping_range(file->native->f_mapping, 0, 0, 1);
 }

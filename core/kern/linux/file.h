@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What the C files of opened files and of nodes share. */
+/* Declarations shared by the C files of opened files and of nodes. */
 #pragma once
 #include <linux/fs.h>
 #include <linux/mutex.h>
@@ -14,18 +14,18 @@ struct kern_file_kind {
 struct kern_file {
 	struct file *native;
 	void *owner;
-	/* Who is told by SIGIO, and what tells them. */
+	/* Receivers of SIGIO, and the work that signals them. */
 	struct fasync_struct *listeners;
 	struct work_struct signal;
 	/* Below all others: under it a mapping's page is given or refused. */
 	struct mutex lock;
 	bool revoked;
-	/* What mappings get instead of the device: this file's own. */
+	/* The page, private to this file, that mappings get instead of the device. */
 	struct page *nobody;
 };
 
 struct kern_file *kern_file_alloc(struct file *native);
 void kern_file_free(struct kern_file *file);
 
-/* Of a node; other files are not opened. */
+/* Opens a node; no other kinds of files are opened. */
 int kern_node_open(struct inode *inode, struct file *native);

@@ -252,8 +252,8 @@ int kern_ip_neighbour(struct kern_net *net, const struct kern_ip_address *to,
 EXPORT_SYMBOL_GPL(kern_ip_neighbour);
 
 /*
- * Calls `matches` for each interface of the drivers, in whatever namespace it is, until one has the
- * address. Of several that match and do not have it the first is taken. Returns the namespace,
+ * Calls `matches` for each interface of the drivers, in whatever namespace it is, until one has
+ * the address. If several match but none has it, the first one is used. Returns the namespace,
  * held.
  */
 static struct net *find_incoming(bool (*matches)(const struct kern_ip_interface *interface,

@@ -180,7 +180,7 @@ int kern_kunit_netdev_send_unsummed(struct net_device *dev, const void *address,
 
 	if (!skb)
 		return -ENOMEM;
-	/* What reads headers finds that of TCP by IPv4. */
+	/* Code that parses headers finds those of TCP over IPv4. */
 	ip = skb_network_header(skb);
 	memset(ip, 0, 20);
 	ip[0] = 0x45;

@@ -85,7 +85,7 @@ void kern_kunit_process_limit(u64 bytes, void (*body)(void *context), void *cont
 }
 EXPORT_SYMBOL_GPL(kern_kunit_process_limit);
 
-/* Of the kernel's file there is what says whether its calls wait. */
+/* Only f_flags of the struct file is set, which says whether calls block. */
 struct kern_file *kern_kunit_file_create(bool waits)
 {
 	struct file *native = kzalloc(sizeof(*native), GFP_KERNEL);

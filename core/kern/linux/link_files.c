@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What scripts read and write below /sys/class/net/ib0: the settings that `ip link` has too, and
- * the older way to make and delete children.
+ * Files that scripts read and write below /sys/class/net/ib0: the settings that `ip link` has too,
+ * and the older way to make and delete children.
  */
 #include <linux/device.h>
 #include <linux/rtnetlink.h>
@@ -125,9 +125,9 @@ static ssize_t create_child_store(struct device *device, struct device_attribute
 static DEVICE_ATTR_WO(create_child);
 
 /*
- * Who lets go of the rtnl lock waits for what was unregistered under it, and so for work that wants
- * that lock, while someone who has it may wait for this file's users to go: this one is no user
- * meanwhile.
+ * Releasing the rtnl lock waits for interfaces unregistered under it, and so for work that wants
+ * that lock, while a holder of the lock may wait for the users of this file to go: so this call is
+ * not counted as a user meanwhile.
  */
 static ssize_t delete_child_store(struct device *device, struct device_attribute *attribute,
 				  const char *text, size_t count)

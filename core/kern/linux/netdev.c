@@ -191,7 +191,7 @@ void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_conf
 	dev->type = config->type;
 	dev->addr_len = config->addr_len;
 	dev->hard_header_len = config->hard_header_len;
-	/* What a raw socket sends is at least so long; start_xmit relies on it. */
+	/* Packets from raw sockets are at least this long; start_xmit relies on it. */
 	dev->min_header_len = config->hard_header_len;
 	/* Both say which port it is: programs that are older than dev_port read dev_id. */
 	dev->dev_port = config->dev_port;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What the C files of network interfaces share. */
+/* Declarations shared by the C files of network interfaces. */
 #pragma once
 #include <linux/netdevice.h>
 #include <kern/abi/netdev.h>
@@ -20,14 +20,14 @@ extern struct list_head kern_netdevs;
 
 extern const struct ethtool_ops kern_ethtool_ops;
 
-/* Whether an interface is one that kern_netdev_configure() has set up. */
+/* True if an interface was set up by kern_netdev_configure(). */
 static inline bool kern_netdev_is_ours(const struct net_device *dev)
 {
 	return dev->ethtool_ops == &kern_ethtool_ops;
 }
 /* The files of an interface that has a kind. */
 extern const struct attribute_group kern_link_files;
-/* What a device's kind does. */
+/* The operations of a device's kind. */
 const struct kern_link_ops *kern_link_ops_of(const struct net_device *dev);
 
 /* For the kernel's own allocation of a device that user space asked for. */

@@ -136,7 +136,7 @@ static int dump(struct sk_buff *skb, struct netlink_callback *callback)
 	};
 	int more = answers->dump(&request, &part, (unsigned long *)callback->args);
 
-	/* What has been put in goes first, whatever follows. */
+	/* Messages already put are sent first, whatever follows. */
 	return more < 0 ? more : more ? skb->len : 0;
 }
 

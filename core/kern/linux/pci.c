@@ -54,8 +54,8 @@ static void reset_done(struct pci_dev *pci)
 }
 
 /*
- * Recovery from a PCI error (AER and its like): the driver lets go of the device as before a reset.
- * Of one whose link works nothing but its state is lost, so it is reset by its driver, in resume().
+ * Recovery from a PCI error (AER and similar): the driver releases the device as before a reset. A
+ * device whose link works has lost only its state, so its driver resets it, in resume().
  */
 static pci_ers_result_t error_detected(struct pci_dev *pci, pci_channel_state_t state)
 {

@@ -31,7 +31,7 @@ static inline void let_others_run(unsigned int piece, size_t size)
 
 struct kern_user_memory {
 	struct device *device;
-	/* Whom the pages are accounted to, dead or alive. */
+	/* The address space that the pages are accounted to, dead or alive. */
 	struct mm_struct *mm;
 	struct sg_append_table table;
 	unsigned long pages;

@@ -15,7 +15,7 @@ namespace
 {
 
 struct Item {
-	// Of the call that is due; 0: none is.
+	// Serial number of the call that is due; 0: none.
 	std::uint64_t serial = 0;
 	std::uint64_t alarm = 0;
 	std::string name;
@@ -23,7 +23,7 @@ struct Item {
 	std::vector<const Fiber *> runners;
 };
 
-// By address, so that what lies in a piece of memory is found.
+// Ordered by address, to find the items within a range of memory.
 std::map<const std::byte *, Item> items;
 std::uint64_t serials;
 

@@ -44,9 +44,9 @@ void hasten(const void *item);
 /* Waits until what is due now, or runs, has ended. False if there is nothing. */
 bool flush(const void *item);
 bool due(const void *item);
-/* What of the memory is due, or runs in another line of execution: its name, or empty. */
+/* Name of an item in the memory that is due, or runs in another fiber; or empty. */
 std::string active_within(const void *memory, std::size_t size);
-/* What is still due at the end: its name, or empty. */
+/* Name of an item that is still due at the end, or empty. */
 std::string left();
 /* A new run begins. */
 void reset();

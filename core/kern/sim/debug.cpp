@@ -7,8 +7,8 @@
 
 using namespace sim;
 
-// Whose numbers kern_cpu() gives, by turns: each line of execution has a CPU of its own, but arrays
-// of one entry a CPU are finite.
+// Number of CPUs that kern_cpu() returns in turn: each fiber has a CPU of its own, but arrays with
+// one entry per CPU are finite.
 constexpr unsigned int cpus = 4;
 
 extern "C" {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a run has been found to do wrong. The first failure is its end.
+// Reports an error found during a run. The first failure ends the run.
 #pragma once
 #include <functional>
 #include <string>
@@ -10,7 +10,7 @@ namespace sim
 
 /* Reports, and does not return. title: the same for the same defect. */
 [[noreturn]] void fail(const std::string &title, const std::string &detail);
-/* Who is told, and ends the process. */
+/* Sets the function that is called on failure, and has to end the process. */
 void on_failure(std::function<void(const std::string &title, const std::string &detail)> told);
 
 /* A code address as "function file:line", without the frames of the seam's own headers. */

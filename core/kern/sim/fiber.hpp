@@ -78,7 +78,7 @@ public:
 	Place place;
 	// Calls of the seam and atomic accesses that it has made, and allocations.
 	std::uint64_t steps = 0, allocations = 0;
-	// Of a blocked one.
+	// For a blocked fiber.
 	const volatile void *waits_for = nullptr;
 	std::uint64_t deadline = never;
 	// When it became runnable, in the order of all of them.

@@ -15,7 +15,7 @@ namespace
 struct Lock {
 	const void *lock_class;
 	Fiber *owner;
-	// Of a semaphore.
+	// For a semaphore.
 	unsigned int readers;
 	unsigned int waiting_writers;
 };

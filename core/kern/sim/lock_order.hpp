@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What a lock may be taken under, whatever the interleaving: classes of locks have an order, found
- * out as a run goes, and a class that interrupts take is not taken with those interrupts on. A work
- * counts as a lock that its function holds, and that who waits for it takes.
+ * Checks lock order, whatever the interleaving: classes of locks have an order, found out as a run
+ * proceeds, and a class taken in interrupts is not taken with those interrupts on. A work counts as
+ * a lock that its function holds, and that waiters for it take.
  */
 #pragma once
 #include <string>
@@ -25,7 +25,7 @@ void taking(const void *lock, const void *lock_class, bool spins);
 /* It has it, and has it no more. */
 void took(const void *lock, const void *lock_class);
 void released(const void *lock);
-/* Whether the running one has it. */
+/* True if the running fiber holds it. */
 bool holds(const void *lock);
 /* A lock of memory that goes is held: its name, or empty. */
 std::string held_within(const void *memory, std::size_t size);

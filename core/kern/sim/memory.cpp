@@ -64,7 +64,7 @@ Blocks &blocks()
 const Fiber *failing;
 unsigned int until_failure, until_work_failure;
 bool no_pages;
-// Who copes with failures, by chance or by plan; and if that is a task: which.
+// The scope that copes with failures, by chance or by plan; if it is a task, which one.
 kern_explore_failing coping_scope;
 const Fiber *coping;
 std::vector<const void *> failed_callers;
@@ -107,7 +107,7 @@ void release(const void *memory, Sort sort)
 	const auto found = blocks().find(memory);
 
 	if (found == blocks().end()) {
-		/* What it is, or was, the sanitizer knows better. */
+		/* The sanitizer knows better what it is, or was. */
 		std::free(const_cast<void *>(memory));
 		return;
 	}
@@ -240,7 +240,7 @@ void *kern_alloc_large(size_t count, size_t size, unsigned int flags)
 		       : memory::allocate(bytes, flags, Sort::large, __builtin_return_address(0));
 }
 
-/* What was allocated as an array without fallback is freed by this, too. */
+/* Also frees arrays that were allocated without fallback. */
 void kern_free_large(const void *object)
 {
 	SIM_STEP(object);

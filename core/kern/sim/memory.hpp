@@ -9,7 +9,7 @@
 namespace sim::memory
 {
 
-/* What has been allocated and not freed, with where; empty: nothing. */
+/* Allocations that were not freed, with their callers; empty if none. */
 std::string left();
 /* A new run begins. */
 void reset();

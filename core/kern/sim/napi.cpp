@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Of include/kern/abi/netdev.h: NAPI. A poll is a soft interrupt of its own, one at a time for each
-// struct; to disable one waits for it, and so for ever where it is disabled already.
+// Implements include/kern/abi/netdev.h: NAPI. A poll is a soft interrupt of its own, one at a time
+// for each struct; disabling waits for it, and so forever if it is disabled already.
 #include <kern/abi/memory.h>
 #include <kern/abi/netdev.h>
 #include <kern/abi/rcu.h>
@@ -121,7 +121,7 @@ void kern_napi_pause(struct kern_napi *napi)
 void kern_napi_disable(struct kern_napi *napi)
 {
 	kern_napi_pause(napi);
-	/* What is left of a poll that has said that it is done. */
+	/* Wait for the rest of a poll that has called complete. */
 	kern_rcu_synchronize();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Of include/kern/abi/netdev.h: interfaces, their life and their queues; what an administrator does
-// to them.
+// Implements include/kern/abi/netdev.h: interfaces, their life cycle and their queues; actions of
+// an administrator on them.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -156,7 +156,7 @@ void kern_rtnl_lock(void)
 	kern_mutex_lock(&rtnl);
 }
 
-/* Who unregistered interfaces waits here until they have gone, without the lock. */
+/* Waits, without the lock, until the interfaces that the caller unregistered have gone. */
 void kern_rtnl_unlock(void)
 {
 	std::vector<net_device *> mine;
@@ -314,7 +314,7 @@ bool kern_netdev_carrier_ok(const struct net_device *dev)
 	return dev->carrier;
 }
 
-/* Who transmits is waited for. */
+/* Waits for transmitters. */
 void kern_netdev_stop_queues(struct net_device *dev)
 {
 	for (unsigned int i = 0; i < dev->queue_count; i++) {

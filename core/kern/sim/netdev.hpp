@@ -30,11 +30,11 @@ struct sk_buff {
 };
 
 struct netdev_queue {
-	// Who transmits holds it.
+	// Held while transmitting.
 	kern_spinlock transmit;
 	net_device *dev;
 	const sim::Fiber *runner;
-	// What could not be handed over yet.
+	// Packets that could not be handed over yet.
 	kern_skb_queue backlog;
 	// Handed over and not completed, of what kern_txq_sent() was told.
 	unsigned int bytes;

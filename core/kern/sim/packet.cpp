@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Of include/kern/abi/netdev.h: packets on their way out, all of one piece. One is memory of
-// kern_alloc(), so that it is reported if it is forgotten; and nobody has it while the device does.
+// Implements include/kern/abi/netdev.h: outgoing packets, all linear. Each is allocated by
+// kern_alloc(), so that a leak is reported; nobody else may access it while the device has it.
 #include <cerrno>
 #include <cstring>
 #include <utility>

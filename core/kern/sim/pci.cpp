@@ -103,7 +103,7 @@ void probe(const Registered &registered, pci_dev *pci)
 		pci->driver = nullptr;
 }
 
-/* What a driver leaves behind of a function is reported. */
+/* Reports resources that the driver did not release. */
 void remove(pci_dev *pci)
 {
 	kern_pci_driver_item *driver = pci->driver;
@@ -327,7 +327,7 @@ int kern_pci_save_state(struct pci_dev *pci)
 	return 0;
 }
 
-/* What a driver may have changed: the command register, and whether MSI-X is on. */
+/* Restores all that a driver may have changed: the command register, and MSI-X enable. */
 void kern_pci_restore_state(struct pci_dev *pci)
 {
 	SIM_STEP(pci);

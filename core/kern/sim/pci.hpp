@@ -9,7 +9,7 @@
 
 struct pci_dev;
 
-/* What a module says that it is for; a table of them ends with an empty one. */
+/* An entry of a module's device table; an empty one ends the table. */
 struct pci_device_id {
 	std::uint16_t vendor, device;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What each part of the seam forgets when a run begins, and has at its end.
+// State that each part of the simulation resets when a run begins, and checks at its end.
 #pragma once
 #include <string>
 

@@ -72,7 +72,7 @@ public:
 	[[noreturn]] void finish();
 
 	std::vector<Fiber *> const &fibers() const { return live_; }
-	/* Of the run so far, if it is to be told. */
+	/* Records the stretches of the run so far, if wanted. */
 	void record_stretches(bool wanted) { recording_ = wanted; }
 	const std::vector<Stretch> &stretches();
 
@@ -87,7 +87,7 @@ private:
 	void expire();
 	void make_ready(Fiber &fiber);
 	/*
-	 * Who goes on; jumps to the next deadline where nobody can. nullptr: everybody has
+	 * Chooses the next fiber to run; jumps to the next deadline if none can. nullptr: all have
 	 * finished.
 	 */
 	Fiber *choose(Fiber *from, bool yields);
@@ -116,7 +116,7 @@ Scheduler &scheduler();
 /* A section of the running one that a grace period waits for begins and ends. */
 void enter_section(unsigned int Fiber::*counter);
 void leave_section(unsigned int Fiber::*counter);
-/* What those wait for who wait for a grace period. */
+/* Waiters for a grace period wait on this. */
 inline char grace_periods;
 
 /* First line of a function of the seam: where the caller is, and a chance for others. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Who goes on at a step, and which allocation fails: by chance, by priorities that change seldom,
-// or by a plan.
+// Chooses the fiber to run at each step, and the allocation that fails: at random, by priorities
+// that change rarely, or by a plan.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -47,9 +47,9 @@ public:
 	 * until now, and is among them if it can go on. plain: who would in the plain order.
 	 */
 	virtual Fiber *choose(Fiber *from, const std::vector<Fiber *> &runnable, Fiber *plain) = 0;
-	/* Whether time goes on to the next deadline before this step. */
+	/* True if time advances to the next deadline before this step. */
 	virtual bool lets_time_pass(const Fiber &from) = 0;
-	/* Whether an allocation fails, where the caller has said that it copes. */
+	/* True if an allocation fails, where the caller has declared that it copes. */
 	virtual bool fails_allocation(const Fiber &from) = 0;
 	virtual void begins(Fiber &) {}
 	/*
@@ -77,10 +77,10 @@ private:
  */
 std::unique_ptr<Strategy> strategy_of_seed(std::uint64_t seed, std::uint64_t length);
 
-/* What a plan says, and nothing else. seed: of the run that the plan was of. */
+/* Follows a plan exactly. seed: that of the run that the plan was recorded from. */
 std::unique_ptr<Strategy> strategy_of_plan(std::uint64_t seed, const Plan &plan);
 
-/* What another does, which it writes down as a plan. */
+/* Follows another strategy, and records its choices as a plan. */
 class Recorder final : public Strategy
 {
 public:

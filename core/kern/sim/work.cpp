@@ -20,7 +20,7 @@ using namespace sim;
 struct workqueue_struct {
 	std::string name;
 	kern_workqueue_kind kind;
-	// Of what has been queued and has not ended, in order.
+	// Serials of calls that were queued and have not ended, in order.
 	std::deque<std::uint64_t> unfinished;
 };
 

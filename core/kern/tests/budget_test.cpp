@@ -6,7 +6,7 @@ namespace
 {
 
 /*
- * What is taken never is more than there is, however it is asked for; what goes back can be had
+ * The amount taken never exceeds the limit, however it is requested; returned amounts can be taken
  * again.
  */
 void budget_is_never_exceeded(kern::kunit::Test &test)

@@ -51,7 +51,7 @@ void device_class_entries_are_added_and_removed(kern::kunit::Test &test)
 	}
 }
 
-/* What is written reaches the object, and its refusal the writer. */
+/* Written data reach the object, and its error the writer. */
 void device_class_file_is_stored(kern::kunit::Test &test)
 {
 	Value value;
@@ -66,7 +66,7 @@ struct Opened {
 	void release() {}
 };
 
-/* What opens a node, which nobody does. */
+/* Opens a node; never called here. */
 struct Opener {
 	kern::Result<Opened *> open(kern_file &) { return kern::Error{-ENXIO}; }
 };

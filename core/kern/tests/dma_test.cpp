@@ -45,7 +45,7 @@ void pool_allocations_are_aligned(kern::kunit::Test &test)
 	pool.free(one.value());
 }
 
-/* What is mapped has an address, and gives it back. */
+/* A mapping has an address, and releases it. */
 void streaming_maps(kern::kunit::Test &test)
 {
 	kern::kunit::FakeDevice device("kern-dma");

@@ -51,7 +51,7 @@ public:
 		left_.store_release(true);
 		return 0;
 	}
-	/* Whether the poll had ended when this came back; the poll saw it begin. */
+	/* True if the poll had ended when disable() returned; the poll saw it begin. */
 	bool ends_before_it_is_disabled()
 	{
 		if (!completed_.wait_for(60'000))
@@ -90,12 +90,12 @@ private:
 	kern::Thread thread_;
 };
 
-/* Who disables NAPI may free what a poll uses, be it behind the poll's last word. */
+/* The caller of disable() may free what a poll uses, even after the poll's last call. */
 void napi_disable_waits_for_the_poll(Test &test)
 {
 	if (!test.needs_another_cpu())
 		return;
-	/* Who waits may be woken on the CPU that polls, and come too late to be met. */
+	/* The waiter may be woken on the CPU that polls, and come too late to be met. */
 	bool met = false;
 	for (unsigned int tries = 0; tries < 20 && !met && !test.failed(); tries++) {
 		kern::kunit::Boxed<Lingering> napi;

@@ -80,7 +80,7 @@ void invalid_ranges_are_rejected(kern::kunit::Test &test)
 	EXPECT_ERROR(bench.pin(at, ~u64{0} - at), -EINVAL);
 	EXPECT_ERROR(bench.pin(at, ~u64{0}), -EINVAL);
 	EXPECT_ERROR(bench.pin(at, u64{1} << 60), -EINVAL);
-	/* Of the kernel's own. */
+	/* Kernel addresses. */
 	EXPECT_ERROR(bench.pin(reinterpret_cast<u64>(&bench) & ~u64{0xfff}, page_size), -EFAULT);
 	/* A hole behind the last page: what was pinned before it is let go. */
 	kern_kunit_process_unmap(at + 3 * page_size, page_size);
@@ -113,8 +113,8 @@ void zero_length_pins_one_page(kern::kunit::Test &test)
 }
 
 /*
- * What the process may not write the device may read, if it is the process's own copy, or, from
- * Linux 6.2 on, a shared page.
+ * The device may read memory that the process may not write, if it is the process's own copy, or,
+ * from Linux 6.2 on, a shared page.
  */
 void access_rights_are_enforced(kern::kunit::Test &test)
 {

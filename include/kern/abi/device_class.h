@@ -41,8 +41,8 @@ struct kern_class_device *kern_class_device_create(struct kern_class *class_, st
 						   unsigned int count);
 void kern_class_device_announce(struct kern_class_device *device);
 /*
- * Of one that was announced, and is not being removed; one call at a time. User space is told. The
- * name is no longer than 63 characters. Errors: EEXIST, ENOMEM.
+ * Renames a device that was announced, and is not being removed; one call at a time. Sends a
+ * uevent. The name has at most 63 characters. Errors: EEXIST, ENOMEM.
  */
 int kern_class_device_rename(struct kern_class_device *device, const char *name);
 /* Waits for those who read its files. */

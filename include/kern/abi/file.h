@@ -11,7 +11,7 @@ struct kern_node;
 struct kern_poll;
 struct module;
 
-/* What a mapping of a file is of: registers of a device. */
+/* Registers of a device that a mapping of a file maps. */
 struct kern_mapping {
 	u64 pfn;
 	bool write_combining;
@@ -25,14 +25,14 @@ enum {
 };
 
 /*
- * What the files of a kind do; owner is who opened or made the file. read and write: addresses in
- * the calling process; how many bytes, or a negative errno; NULL where there is no such call. wait:
- * false for a file that does not wait. An interrupted wait is EINTR here, and is begun again where
- * the signal's handler asks for that. control: ioctl(), of programs of either word size; 0 or a
- * negative errno; ENOSYS for a command that there is not, which the program knows as ENOTTY. map is
- * not called any more once the file has been revoked; it must not reach for memory of the process.
- * release: the last descriptor and the last mapping have gone; called once, the owner is not used
- * any more.
+ * Operations of a kind of file; owner is the object given when it was opened or created. read and
+ * write: addresses in the calling process; how many bytes, or a negative errno; NULL where there is
+ * no such call. wait: false for a file that does not wait. An interrupted wait is EINTR here, and
+ * is begun again where the signal's handler asks for that. control: ioctl(), of programs of either
+ * word size; 0 or a negative errno; ENOSYS for a command that there is not, which the program knows
+ * as ENOTTY. map is not called any more once the file has been revoked; it must not reach for
+ * memory of the process. release: the last descriptor and the last mapping have gone; called once,
+ * the owner is not used any more.
  */
 struct kern_file_ops {
 	long (*read)(void *owner, u64 to, size_t count, bool wait);
@@ -73,9 +73,9 @@ void *kern_file_get(struct kern_file_kind *kind, int descriptor, struct kern_fil
 void kern_file_put(struct kern_file *file);
 
 /*
- * What the calling process has open by that number, as the file systems know it: @inode is the same
- * for each of its names and descriptors. It is held, and so is no other's, until kern_inode_put(),
- * and with it the mount that it was found by, for a file system may not go under an inode. False if
+ * Looks up the file that the calling process has open by that number: @inode is the same for each
+ * of its names and descriptors. It is held, and not reused, until kern_inode_put(), and with it the
+ * mount that it was found by, because a file system must not be unmounted under an inode. False if
  * the process has no such descriptor. May sleep.
  */
 struct vfsmount;
@@ -98,13 +98,13 @@ void kern_file_signal(struct kern_file *file);
 void kern_poll_wait(struct kern_poll *poll, struct kern_wait_queue *queue);
 
 /*
- * Whether it was opened to wait for what is not there yet: without O_NONBLOCK. For those who open
+ * True if it was opened to wait for data or space, without O_NONBLOCK. For code that opens
  * it.
  */
 bool kern_file_waits(const struct kern_file *file);
 
 /*
- * Whether the calling task may do what is else the operating system's on a network (CAP_NET_RAW).
+ * True if the calling task may do what is normally left to the kernel on a network (CAP_NET_RAW).
  */
 bool kern_has_raw_network(void);
 

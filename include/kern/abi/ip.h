@@ -37,9 +37,9 @@ struct kern_ip_watcher;
 int kern_ip_owner(struct kern_net *net, const struct kern_ip_address *address,
 		  struct kern_ip_interface *interface);
 /*
- * By which interface, and with which source address, one gets to `to`. `source` is the one to use,
- * or all zero for any; filled in. -EADDRNOTAVAIL if the way leads through a gateway of InfiniBand;
- * what the routing tables say.
+ * Finds the interface, and the source address, to reach `to`. `source` is the one to use, or all
+ * zero for any; filled in. -EADDRNOTAVAIL if the route leads through a gateway on InfiniBand;
+ * errors of the routing tables.
  */
 int kern_ip_route(struct kern_net *net, const struct kern_ip_address *to,
 		  struct kern_ip_address *source, struct kern_ip_interface *interface);

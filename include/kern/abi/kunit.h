@@ -32,11 +32,11 @@ void kern_kunit_device_destroy(struct device *device);
 /* The CPU's address of what is mapped for such a device. Any context. */
 void *kern_kunit_dma_memory(struct device *device, u64 address);
 
-/* What a debugfs file shows, into a buffer that is terminated; its length. */
+/* Reads a debugfs file into a buffer, with a terminating NUL; returns the length. */
 struct kern_debugfs_file;
 size_t kern_kunit_show(struct kern_debugfs_file *file, char *to, size_t size);
 
-/* What an administrator does to an interface, rtnl lock held. 0 or a negative errno. */
+/* Administers an interface, with the rtnl lock held. 0 or a negative errno. */
 struct net_device;
 int kern_kunit_netdev_up(struct net_device *dev, bool up);
 /*
@@ -45,7 +45,7 @@ int kern_kunit_netdev_up(struct net_device *dev, bool up);
  */
 int kern_kunit_netdev_listen(struct net_device *dev, const void *address, bool listen);
 /*
- * Has the stack send `length` bytes of a pattern to a hardware address. What the stack says: 0,
+ * Makes the stack send `length` bytes of a pattern to a hardware address. Returns its result: 0,
  * NET_XMIT_*, or a negative errno.
  */
 int kern_kunit_netdev_send(struct net_device *dev, const void *address, u16 protocol,

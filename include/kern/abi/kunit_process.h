@@ -17,12 +17,12 @@ void kern_kunit_process_leave(void);
 u64 kern_kunit_process_map(size_t size, bool writable, bool shared);
 void kern_kunit_process_unmap(u64 address, size_t size);
 u64 kern_kunit_process_pinned(void);
-/* Whether this kernel can pin pages for reading that a shared mapping does not let be written. */
+/* True if this kernel can pin pages of a read-only shared mapping for reading. */
 bool kern_kunit_process_pins_for_reading(void);
 void kern_kunit_process_limit(u64 bytes, void (*body)(void *context), void *context);
 
-/* What stands for an opened file, of no node and no descriptor, nobody of whom is told of signals. waits: as one opened without
-   O_NONBLOCK. NULL without memory. */
+/* Creates a stand-in for an opened file, without node or descriptor, which signals nobody. waits:
+   as one opened without O_NONBLOCK. NULL without memory. */
 struct kern_file *kern_kunit_file_create(bool waits);
 void kern_kunit_file_destroy(struct kern_file *file);
 

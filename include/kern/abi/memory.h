@@ -30,7 +30,7 @@ u64 kern_ram_pages(void);
  */
 unsigned int kern_noio_enter(void);
 void kern_noio_leave(unsigned int former);
-/* Whether the calling task is in between. */
+/* True if the calling task is within such a pair. */
 bool kern_noio(void);
 
 /*

@@ -39,7 +39,7 @@ struct kern_link_speed {
 };
 
 /*
- * What an interface does. The first two are called by the stack itself, with its own types; the
+ * Operations of an interface. The first two are called by the stack itself, with its own types; the
  * others through one C function each. All but start_xmit, header_create, set_rx_mode, get_stats and
  * tx_timeout hold the rtnl lock and may sleep. 0 or a negative errno unless it says otherwise.
  */
@@ -63,7 +63,7 @@ struct kern_netdev_ops {
 	 */
 	int (*set_address)(void *owner, const u8 *address);
 	/*
-	 * Whether to believe what the device found of checksums; asked for only if it has
+	 * Sets whether to trust the checksums that the device verified; called only if it has
 	 * KERN_NETDEV_CSUM.
 	 */
 	void (*set_rx_checksum)(void *owner, bool on);
@@ -137,7 +137,7 @@ void kern_rtnl_lock(void);
 void kern_rtnl_unlock(void);
 
 const char *kern_netdev_name(const struct net_device *dev);
-/* What set_rx_checksum was told last; before, whether the device has KERN_NETDEV_CSUM. */
+/* The last value given to set_rx_checksum; initially, whether the device has KERN_NETDEV_CSUM. */
 bool kern_netdev_rx_checksum(const struct net_device *dev);
 int kern_netdev_ifindex(const struct net_device *dev);
 bool kern_netdev_is_up(const struct net_device *dev);
@@ -149,7 +149,7 @@ void kern_netdev_set_max_mtu(struct net_device *dev, unsigned int max_mtu);
 void kern_netdev_set_start_xmit(struct net_device *dev,
 				int (*start_xmit)(struct sk_buff *skb, struct net_device *dev));
 /*
- * Whether the device is to cut segments on the way out, as far as it can. With the rtnl lock held.
+ * Sets whether the device segments outgoing packets, as far as it can. With the rtnl lock held.
  */
 void kern_netdev_set_segmentation(struct net_device *dev, bool on);
 void kern_netdev_set_address(struct net_device *dev, const u8 *address);
@@ -207,7 +207,7 @@ bool kern_napi_schedule_from_task(struct kern_napi *napi);
 /* False if it is to be polled again anyway. */
 bool kern_napi_complete_done(struct kern_napi *napi, int work);
 
-/* What a transmit function needs to know of a packet. */
+/* Attributes of a packet for a transmit function. */
 struct kern_tx_packet {
 	u8 *data;
 	unsigned int length;
@@ -244,8 +244,8 @@ bool kern_skb_pull(struct sk_buff *skb, unsigned int length, unsigned int leave)
 int kern_skb_cow_head(struct sk_buff *skb, unsigned int headroom);
 int kern_skb_linearize(struct sk_buff *skb);
 /*
- * Of a packet whose checksum the device has to fill in: where in it what that covers begins, and
- * how far behind that it belongs.
+ * For a packet whose checksum the device has to fill in: the offset where the covered bytes begin,
+ * and the checksum's offset from there.
  */
 void kern_skb_checksum_place(const struct sk_buff *skb, unsigned int *start, unsigned int *offset);
 /* Fills it in. A negative errno without memory. */
@@ -297,8 +297,8 @@ struct kern_rx_packet {
 	enum kern_packet_type type;
 	bool checksum_ok;
 	/*
-	 * Of a checksum that its sender has not computed: where in the packet what it covers
-	 * begins, and how far behind that it belongs, all of which is copied; 0 and 0 of others.
+	 * For a checksum that the sender has not computed: the offset where the covered bytes
+	 * begin, and the checksum's offset from there, all of which is copied; otherwise 0 and 0.
 	 */
 	u16 checksum_start, checksum_offset;
 };
@@ -319,7 +319,7 @@ void kern_fail_pages(bool fail);
 void kern_page_get(struct page *page);
 void kern_page_put(struct page *page);
 int kern_page_references(const struct page *page);
-/* Whether the page is near, and not reserved for hard times. */
+/* True if the page is on the local NUMA node, and not from emergency reserves. */
 bool kern_page_reusable(const struct page *page);
 const void *kern_page_bytes(const struct page *page);
 
@@ -328,7 +328,7 @@ enum kern_link_mode {
 	KERN_LINK_CONNECTED,
 };
 
-/* What rtnetlink and sysfs say of an interface of IP over InfiniBand; minus one: nothing. */
+/* Settings of an IP over InfiniBand interface from rtnetlink and sysfs; minus one: not set. */
 struct kern_link_settings {
 	int pkey;
 	int mode; /* enum kern_link_mode */
@@ -354,7 +354,7 @@ struct kern_link_ops {
 	int (*delete_child)(void *owner, u16 pkey);
 	/* Transmit queues of a device that is about to be made. */
 	unsigned int (*tx_queues)(void);
-	/* Whether a device is one of this kind's: its ops are these. */
+	/* Identifies devices of this kind: their ops are these. */
 	const struct kern_netdev_ops *netdev_ops;
 };
 struct kern_link_kind;

@@ -20,7 +20,7 @@ struct kern_netlink_request {
 /* The first attribute of a type, and its bytes; NULL if there is none. */
 const void *kern_netlink_find(const struct kern_netlink_request *request, u16 type,
 			      unsigned int *size);
-/* Whether who asks may administer the network: CAP_NET_ADMIN. Context: that of the question. */
+/* True if the sender has CAP_NET_ADMIN. Context: that of the request. */
 bool kern_netlink_may_administer(const struct kern_netlink_request *request);
 /*
  * The network namespace that a descriptor of the program's is of, if the program may administer
@@ -31,8 +31,8 @@ int kern_netlink_net_of(const struct kern_netlink_request *request, u32 descript
 			struct kern_net **net);
 
 /*
- * What is answered. Whatever puts something into it says false where there is no room, and has put
- * nothing.
+ * An answer. All functions that put something into it return false if it does not fit, and then
+ * have put nothing.
  */
 struct kern_netlink_message;
 /*
@@ -53,11 +53,11 @@ const void *kern_netlink_mark(const struct kern_netlink_message *message);
 void kern_netlink_rewind(struct kern_netlink_message *message, const void *mark);
 
 /*
- * What answers the questions of a protocol. All in process context; several at a time, but of one
- * dump only one. dumps: 1 if the question, which is for all there is, goes to dump, 0 if to answer,
- * or a negative errno. answer: 0 or a negative errno; an acknowledgement follows where it was asked
- * for. dump: called again and again, with an empty message and place as it was left (zeroes at
- * first), as long as it says 1 for more; 0 when all is told.
+ * Handlers of a protocol's requests. All run in process context, concurrently, but each dump only
+ * once at a time. dumps: returns 1 if a request for all objects goes to dump, 0 if to answer, or a
+ * negative errno. answer: 0 or a negative errno; an acknowledgement follows if requested. dump:
+ * called repeatedly, with an empty message and place as it was left (zeroes at first), as long as
+ * it returns 1 for more; 0 when complete.
  */
 struct kern_netlink_ops {
 	int (*dumps)(const struct kern_netlink_request *request);

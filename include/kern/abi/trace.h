@@ -4,7 +4,7 @@
 
 KERN_C_BEGIN
 
-/* What can be watched by tracefs, each as events/weft/NAME. */
+/* Tracepoints in tracefs, each as events/weft/NAME. */
 enum kern_trace_point {
 	KERN_TRACE_POST_SEND,
 	KERN_TRACE_DOORBELL,

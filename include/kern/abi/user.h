@@ -13,11 +13,11 @@ int kern_copy_to_user(void __user *to, const void *from, size_t size);
 int kern_user_is_zero(const void __user *from, size_t size);
 
 /*
- * Whose quota something counts in. id: the real UID, in the initial user namespace. Processes of
- * another user namespace count as its owner (of the outermost one, if they are nested), whatever
- * UIDs they have: these are subordinate UIDs that the owner may use at will. If root has made the
- * namespace, for a container, they count as the user that its own root is mapped to. privileged:
- * CAP_SYS_RESOURCE in the initial user namespace.
+ * The user to whom a resource is charged. id: the real UID, in the initial user namespace.
+ * Processes of another user namespace count as its owner (of the outermost one, if they are
+ * nested), whatever UIDs they have: these are subordinate UIDs that the owner may use at will. If
+ * root has made the namespace, for a container, they count as the user that its own root is mapped
+ * to. privileged: CAP_SYS_RESOURCE in the initial user namespace.
  */
 struct kern_user {
 	u32 id;

@@ -8,7 +8,7 @@ struct device;
 struct kern_user_memory;
 struct scatterlist;
 
-/* What is contiguous to the device. */
+/* A piece that is contiguous to the device. */
 struct kern_user_piece {
 	u64 address;
 	u64 size;

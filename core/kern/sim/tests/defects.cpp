@@ -217,7 +217,7 @@ void shifted_too_far(Test &test)
 	EXPECT_NE(1 << by.load_relaxed(), 7);
 }
 
-/* Of two things that are made the second fails, and the first is forgotten. */
+/* The second of two allocations fails, and the first is leaked. */
 void missing_rollback(Test &test)
 {
 	kern_explore_failures(KERN_EXPLORE_THIS_TASK);

@@ -9,7 +9,7 @@
 
 using kern::kunit::Test;
 
-/* Of what is plugged in; hw/mlx4 has the table. */
+/* IDs of the card that is plugged in; hw/mlx4 has the table. */
 extern "C" const pci_device_id weft_mlx4_pci_ids[];
 
 namespace

@@ -14,7 +14,7 @@ namespace
 
 constexpr u8 address[20] = {};
 
-/* What an interface does with packets: keeps them, or gives them away wrongly. */
+/* An interface that keeps its packets, or hands them over wrongly. */
 class Interface : public kern::Napi<Interface>
 {
 public:

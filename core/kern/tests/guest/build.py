@@ -7,7 +7,7 @@ from lab.testing import test
 
 MODULE = '#include <kern/module.h>\n\nKERN_MODULE_INFO("Planted");\n'
 
-# What is planted, and what the build has to say about it.
+# Injected defects, and the message with which the build must fail.
 PLANTS = {
     "dynamic initialisation of a global":
         'extern "C" int source();\nint planted;\nstatic int begun = planted = source();\nint *keep() { return &begun; }\n',

@@ -64,7 +64,7 @@
 #define KERN_PAGE_SHIFT 12
 #define KERN_CACHE_LINE 64
 
-/* Of KUnit: include/kern/kunit.hpp lays cases and suites out by these. */
+/* KUnit structures: include/kern/kunit.hpp lays out cases and suites by these. */
 #define KERN_SIZEOF_kunit_case 24
 #define KERN_OFFSETOF_kunit_case_run_case 0
 #define KERN_OFFSETOF_kunit_case_name 8

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What scenarios of the explorer do to the hosted kernel that no kernel offers a module: an
- * administrator's acts, by the names of interfaces, and whoever has the machine open.
+ * Actions of scenarios on the kernel simulation that no kernel offers to a module: those of an
+ * administrator, by names of interfaces, and those of a person at the hardware.
  */
 #pragma once
 #include <kern/abi/base.h>
@@ -39,9 +39,9 @@ void kern_explore_plug_card(enum kern_explore_card card);
 void kern_explore_pull_card(void);
 
 /*
- * Whose allocations fail, each by the choice of the seed, until the next call: a scenario says
- * where it copes with that. None fails in the plain order. This task: the one that calls it.
- * Everybody: works and interrupts, too.
+ * Selects whose allocations may fail, each as the seed decides, until the next call: a scenario
+ * sets this where it copes with failures. None fails in the plain order. THIS_TASK: only those of
+ * the calling task. EVERYBODY: also those of works and interrupts.
  */
 enum kern_explore_failing {
 	KERN_EXPLORE_NOBODY,
