@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What of a PCI function is this card's own; the rest of its life is its family's
+// The parts of a PCI function that are specific to this card; all others are common to the family
 // (mellanox_icm::Adapter).
 #pragma once
 #include <kern/log.hpp>
@@ -18,7 +18,7 @@ struct Card {
 	static constexpr size_t bar0_bytes = wire::bar0::size;
 	static constexpr size_t bar2_bytes =
 		(wire::uar::first_usable_page + 1) * wire::uar::page_size;
-	/* Of the error buffer: the first word says it, the others what it is about. */
+	/* Words of the error buffer that signal an error: the first; the others describe it. */
 	static constexpr u32 telling_words = 1;
 
 	/* A read takes possession; another value than 0 says that someone else has. */

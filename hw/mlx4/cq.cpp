@@ -176,8 +176,8 @@ kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
 }
 
 /*
- * The card writes an entry that says so at its index p of the old ring and goes on at p + 1 of the
- * new one. What lies before p moves to the new ring, one place up.
+ * The card writes a marker entry at its index p of the old ring and continues at p + 1 of the new
+ * one. Entries before p move to the new ring, one place up.
  */
 kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 {
@@ -353,8 +353,8 @@ template<class Predicate>
 void Cq::purge_locked(Predicate unwanted)
 {
 	const u32 end = end_locked();
-	// Whose entries go may go itself, and what leads to it: an XRC target is found by the SRQ
-	// of its entry.
+	// Drop the cached QP: it may be destroyed next, and so may the SRQ by which an XRC target
+	// was found.
 	last_key_ = no_key;
 	// From the youngest to the oldest; what stays moves up into the places that become free.
 	u32 gone = 0;

@@ -56,8 +56,8 @@ public:
 	/* The sends, or the receives, of a QP complete here from now on. */
 	void attach(Qp &qp, bool sends);
 	/*
-	 * No longer: the card has reset the QP. What it leaves here outlives it (MGMT-09): how many
-	 * completions. May sleep.
+	 * Detaches a QP that the card has reset. Its remaining completions outlive it (MGMT-09);
+	 * returns their number. May sleep.
 	 */
 	u32 detach(Qp &qp, bool sends);
 	/* The same for an XRC target, of a domain that has SRQs here. */
@@ -81,7 +81,7 @@ private:
 	/* No completion of a card has this opcode. */
 	static constexpr u8 stale_opcode = wire::Cqe::opcode_mask;
 
-	/* Of no entry: the bits that are not the number hold the direction alone. */
+	/* Matches no entry: only the direction is in the bits outside the number. */
 	static constexpr u32 no_key = ~0u;
 	/*
 	 * An arming doorbell's first word, as it lies in memory, counts the events in its first
@@ -99,7 +99,7 @@ private:
 	{
 		return (kind_of(cqe, index) & wire::Cqe::owner_bit) == 0;
 	}
-	/* What an entry is: its last byte, the owner bit clear if it is ours at this index. */
+	/* Kind of an entry: its last byte, owner bit clear if software owns it at this index. */
 	u8 kind_of(const wire::Cqe *cqe, u32 index) const
 	{
 		return static_cast<u8>(kern::read_once(cqe->owner_opcode) ^ index >> log_entries_
@@ -171,12 +171,12 @@ private:
 			doorbell_.bus_address()};
 	}
 
-	// What polling and arming read and write, together.
+	// Fields that polling and arming access, together.
 	kern::IrqSpinLock lock_;
 	u32 consumer_ = 0;
 	u32 log_entries_ = 0;
 	u32 mask_ = 0;
-	// Of the last entry: its QP's number and direction, and where they led.
+	// Cache of the last entry: its QP's number and direction, and the QP found.
 	u32 last_key_ = no_key;
 	Qp *last_qp_ = nullptr;
 	u8 *entries_ = nullptr;

@@ -13,7 +13,7 @@ namespace mlx4
 namespace
 {
 
-/* Of an entry that is no plain completion. */
+/* Marks opcodes that are no plain completions. */
 constexpr u8 unusual = 0xff;
 
 /* The ib_wc_opcode of a completion by its entry's last byte, the owner bit clear; or `unusual`. */
@@ -217,7 +217,7 @@ Qp *Cq::qp_of(const wire::Cqe &cqe)
 	const u32 cqn =
 		cqe.is_send() ? kern::read_once(entry.send_cqn) : kern::read_once(entry.recv_cqn);
 	if (cqn != number()) [[unlikely]] {
-		// Of an XRC target the SRQ says whose it is.
+		// For an XRC target, the SRQ identifies the owner.
 		const SrqEntry *srq = hca_.srq_entry(cqe.remote_qpn());
 		if (!(cqn & QpEntry::xrc_target) || !srq || kern::read_once(srq->cqn) != number() ||
 		    kern::read_once(srq->domain) != cqn)
@@ -295,7 +295,7 @@ u32 Cq::bury(Qp &qp, kern::Owned<StaleCompletions> room)
 			kern::write_once(events_at_empty_, events);
 			break;
 		}
-		// What the entry says is younger than its owner bit.
+		// Read the entry's contents only after its owner bit.
 		kern::dma_rmb();
 		at++;
 		const u8 opcode = opcodes.verbs[kind];
@@ -304,7 +304,7 @@ u32 Cq::bury(Qp &qp, kern::Owned<StaleCompletions> room)
 			got++;
 			wc++;
 		} else if ((at - consumer_) >> log_entries_) {
-			// Who says nothing but nonsense is not listened to for longer than a ring.
+			// Give up after a whole ring of invalid entries.
 			break;
 		}
 	}

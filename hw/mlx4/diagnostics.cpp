@@ -14,7 +14,7 @@ struct Counter {
 	wire::Field field;
 };
 
-/* What queue pairs meet, and behind it what is not theirs. */
+/* Errors of queue pairs, followed by counters that belong to no queue pair. */
 constexpr Counter table[] = {
 	{"rq_num_lle", Report::rq_local_length},
 	{"sq_num_lle", Report::sq_local_length},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What the card counts of its queues (DIAG_RPRT), by the names that Linux has for it. It counts for
- * all of its ports together; of a card with one port, what queue pairs meet is that port's, too.
+ * The card's counters for its queues (DIAG_RPRT), by their names in Linux. It counts for all of its
+ * ports together; on a card with one port, counters of queue pairs are that port's, too.
  */
 #pragma once
 #include <kern/result.hpp>

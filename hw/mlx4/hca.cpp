@@ -249,7 +249,7 @@ void Hca::stop()
 	stop_ports();
 	if (!commands_)
 		return;
-	// What these commands fail to do, the reset that comes before the card's next use does.
+	// If these commands fail, the reset before the card's next use has the same effect.
 	if (stage_ == Stage::special_qps)
 		kern::ignore(commands_->execute({.opcode = wire::Opcode::conf_special_qp}));
 	stop_events(0);

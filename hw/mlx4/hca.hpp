@@ -38,8 +38,8 @@ struct SrqEntry {
  * Bring-up, in this order, and its mirror: QUERY_FW, firmware area, RUN_FW, capabilities, ICM,
  * INIT_HCA, event queues, interrupts, commands by events, special QPs, ports.
  *
- * Everything that later objects need of the card is reached from here. What is const after create()
- * is read without locks.
+ * Everything that later objects need of the card is reached from here. Members that are const after
+ * create() are read without locks.
  */
 class Hca final : public mellanox_icm::HcaBase<Hca, Cq, Eq, QpEntry>
 {
@@ -98,7 +98,7 @@ private:
 	kern::Result<u32> query_interrupt_pin();
 	kern::Result<> create_ports();
 	void stop();
-	/* What HcaBase asks of an event. Hard interrupt. */
+	/* Event callbacks of HcaBase. Hard interrupt. */
 	static u32 event_port(const u8 *eqe);
 	bool own_event(wire::EventType type, const u8 *eqe);
 	void management_event(const u8 *eqe);

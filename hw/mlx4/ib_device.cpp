@@ -23,8 +23,8 @@ using Methods = CommonMethods<Verbs>;
 constexpr auto &hca_of = Methods::hca_of;
 
 /*
- * What the library is told beyond the attributes: that there is nothing more. As much as it has
- * room for.
+ * Reports to the library that there are no attributes beyond the standard ones. The response is cut
+ * to its buffer.
  */
 int answer_query(ib_udata &udata)
 {
@@ -43,8 +43,8 @@ int query_device(ib_device *device, ib_device_attr *attr, ib_udata *udata)
 	const Capabilities &cap = hca.capabilities();
 	if (const int error = Methods::query_device(hca, *attr))
 		return error;
-	// What a program asks for, its library rounds up to a power of two after it has added the
-	// room that the card reads ahead: 2048 bytes, and one.
+	// The library adds the room that the card prefetches, 2048 bytes, and one, to a program's
+	// request, and then rounds up to a power of two.
 	attr->max_qp_wr = (1 << cap.log_max_qp_size) - 33;
 	attr->max_sge_rd = 30;
 	attr->max_mw = attr->max_mr;

@@ -84,7 +84,7 @@ kern::Result<> Mr::change_user(int flags, u64 start, u64 length, u64 iova, int a
 	} else {
 		length = verbs_.length;
 		iova = verbs_.iova;
-		// What the program may not write itself, nobody may.
+		// Memory that the program must not write is never writable by others.
 		if (ib_access_writable(access) && !user_pages_.memory().writable())
 			return kern::Error{-EPERM};
 	}

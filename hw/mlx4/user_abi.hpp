@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What the mlx4 library and a driver of its card tell each other behind the verbs' own words:
- * version 3, in host byte order. A later version adds capabilities to the answer that opens a
- * device, of which there are none here.
+ * Private data between the mlx4 library and a driver of its card, in addition to the verbs: version
+ * 3, in host byte order. A later version adds capabilities to the response that opens a device;
+ * none of them exist here.
  */
 #pragma once
 #include <rdma/types.h>
@@ -20,7 +20,7 @@ struct ContextResponse {
 };
 static_assert(sizeof(ContextResponse) == 8);
 
-/* What a domain is told by. */
+/* Response that identifies a protection domain. */
 struct Pd {
 	u32 number;
 };

@@ -8,7 +8,7 @@
 namespace mlx4
 {
 
-/* What a context says of where a queue lies, be it the kernel's or a program's. */
+/* Fields of a context that locate a queue, be it the kernel's or a program's. */
 struct QueuePlace {
 	u32 uar_page;
 	u32 log_page_size; // less 12

@@ -175,7 +175,7 @@ void notify_06_unpolled_entry_is_reported_after_its_event(kern::kunit::Test &tes
 	bench.raise_event();
 	EXPECT_EQ(bench.request_notify(IB_CQ_NEXT_COMP), 0);
 	EXPECT_EQ(bench.request_notify(or_missed), 1);
-	// Of the four events that follow, each has the sequence number of another one.
+	// Four events follow, each with a different sequence number.
 	for (unsigned int i = 0; i < 4; i++) {
 		bench.raise_event();
 		EXPECT_EQ(bench.request_notify(or_missed), 1);

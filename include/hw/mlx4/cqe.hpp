@@ -19,7 +19,7 @@ using ib::field_get;
 using ib::field_set;
 using mellanox_icm::CqeSyndrome;
 
-/* What a completed receive was; a completed send carries its WqeOpcode instead. */
+/* Opcode of a completed receive; a completed send carries its WqeOpcode instead. */
 enum class CqeReceiveOpcode : std::uint8_t {
 	rdma_write_imm = 0x00,
 	send = 0x01,

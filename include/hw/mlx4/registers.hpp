@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What lies in the card's BARs: registers, the command register, doorbells.
+ * Contents of the card's BARs: registers, the command register, doorbells.
  * All registers are big-endian on the bus. (Documentation/mlx4.rst, "PCI function" and
  * "Command interface")
  */

@@ -88,7 +88,7 @@ class Fabric:
         return json.loads(done.stdout)[side.card]
 
     def counted(self, side, action):
-        """What an action asks of a side's card, and what it returns."""
+        """Returns the requests that an action sends to a side's card, and its result."""
         before = self.counters(side)
         result = action()
         after = self.counters(side)
@@ -112,13 +112,13 @@ COUNTED = ("post-*", "poll-*", "req-notify", "interrupt*")
 
 @benchmark(figures=[f"driver.{name}" for name in COUNTED], kernel="stock")
 def instructions(bench):
-    """Of the ConnectX's drivers."""
+    """Instructions of the ConnectX's drivers."""
     count(bench, MLX4)
 
 
 @benchmark(figures=[f"mthca.{name}" for name in COUNTED], kernel="stock")
 def instructions_of_the_mthcas(bench):
-    """Of the InfiniHost's."""
+    """Instructions of the InfiniHost's drivers."""
     count(bench, MTHCA)
 
 
@@ -133,7 +133,7 @@ def take_probes(fabric, sides, take):
 
 @benchmark(figures=("mthca.probe-*",), kernel="stock")
 def probes_of_the_mthcas(bench):
-    """What the clock and the card say of a probe."""
+    """Measures the time and the card's work of a probe."""
     fabric = Fabric(bench, MTHCA)
     sides = fabric.sides()
     taken = {}
@@ -147,7 +147,7 @@ def probes_of_the_mthcas(bench):
 
 @benchmark(figures=("driver.write-*", "driver.message-rate", "driver.doorbell-*", "driver.stream-*", "driver.probe-*"), kernel="stock")
 def by_the_clock(bench):
-    """What the clock and the card say, in turns."""
+    """Measures times and the card's work, interleaved."""
     fabric = Fabric(bench)
     sides = fabric.sides()
     taken = {}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A QP that is its own peer, by the verbs alone. What is here is compiled twice: against
- * rdma/ib_verbs.h of the suite, and, in reference/, against that of the kernel, since both have the
- * same names.
+ * A QP that is its own peer, by the verbs alone. It is compiled twice: against rdma/ib_verbs.h
+ * of weft's stack, and, in reference/, against that of the kernel, since both have the same
+ * names.
  */
 #pragma once
 #include <rdma/ib_verbs.h>
@@ -16,7 +16,7 @@ struct loop {
 	struct ib_cq *recv_cq;
 	struct ib_qp *qp;
 	struct ib_ah *ah;
-	/* What is sent, and as much behind it for what is received. */
+	/* The data to send, followed by as many bytes for receives. */
 	unsigned char *memory;
 	u64 address;
 	unsigned long size;
@@ -43,7 +43,7 @@ struct ib_send_wr *loop_request(struct loop *loop, struct loop_wr *wr, enum ib_w
 /* The instructions of each verb, and the time that data takes. 0 or a negative errno. */
 int card_counts(struct ib_device *device);
 int card_times(struct ib_device *device);
-/* Of these times, that from a doorbell to an interrupt alone. */
+/* Measures only the time from a doorbell to an interrupt. */
 int card_doorbell(struct ib_device *device);
 /* A stream of small messages, for the card to count what it takes. */
 int card_stream(struct ib_device *device);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What requests take by the clock; the consumer polls. Each figure is the time that a tenth of its
- * samples do not exceed: the others hold what the host did meanwhile.
+ * Times of requests by the clock; the consumer polls. Each figure is the time that a tenth of its
+ * samples do not exceed: the others include other work of the host.
  */
 #include <kern/errno.h>
 #include "loop.h"

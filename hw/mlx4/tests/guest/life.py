@@ -25,7 +25,7 @@ def stream(sender, receiver):
 
 
 def is_refused(command, timeout):
-    """Whether a command that was begun ends as one that failed."""
+    """Returns True if a command that was started fails."""
     try:
         command(timeout)
     except Refused:
@@ -104,7 +104,7 @@ def card_works_with_intx(lab):
         one, two = node1.open(type="rc"), node2.open(type="rc")
         one.join(two)
         check_messages(one, two)
-        # Who sends and receives looks now and then by himself; here only an event ends the wait.
+        # Sender and receiver usually also poll now and then; here only an event ends the wait.
         for sender, receiver in ((one, two), (two, one)):
             event_delay(sender, receiver)
         for node in (node1, node2):

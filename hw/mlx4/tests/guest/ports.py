@@ -25,7 +25,7 @@ def check_verbs(node1, node2, port, kinds=("rc", "ud")):
 
 
 def packets(node, port):
-    """What a port has sent, but for multicast."""
+    """Returns the number of packets that a port has sent, except multicast."""
     return int(node.guest.read(f"/sys/class/infiniband/mlx4_0/ports/{port}/counters/unicast_xmit_packets"))
 
 

@@ -225,8 +225,8 @@ def check_counters(node, *names):
 
 
 def check_events(lab, node1, node2, fabric, srq_error="SRQ error"):
-    """What happens to the second's queues, and to the first's path, is told to the handler of just those. srq_error: of an SRQ that has failed, None where
-    nobody is told."""
+    """Events of the second's queues, and of the first's path, reach only the handlers of those. srq_error: the event of an SRQ that has failed, None where
+    there is none."""
     def fresh(join=True, **options):
         one, two = node1.open(type="rc"), node2.open(type="rc", **options)
         if join:

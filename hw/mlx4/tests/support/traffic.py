@@ -38,7 +38,7 @@ class Node:
         self.guest.run(["rmmod", *reversed(MODULES)])
 
     def shell(self, text):
-        """What gives a command line to the module, prints its answer, and has its status."""
+        """Returns a shell command that gives a command line to the module, prints its answer, and has its status."""
         return f"if echo '{text}' > {CONTROL}; then cat {CONTROL}; else cat {CONTROL}; false; fi"
 
     def command(self, text, timeout=90):
@@ -53,7 +53,7 @@ class Node:
         return lambda timeout=90: self._answer(text, process, timeout)
 
     def events(self):
-        """What the devices and their ports have told of so far: how often each, by its name."""
+        """Returns the number of events of the devices and their ports so far, by name."""
         return heard(self.command("events"))
 
     def _answer(self, text, process, timeout):
@@ -119,7 +119,7 @@ class StockNode(Node):
         return f"echo '{text}' > /tmp/commands && grep -a . /tmp/answers > /tmp/answer; cat /tmp/answer; grep -q ^ok /tmp/answer"
 
     def command(self, text, timeout=90):
-        # What its program is busy with may take longer than what else is to be done in the guest.
+        # Other work of the peer's program may take longer than this command itself.
         return self.start(text)(timeout)
 
 
@@ -142,12 +142,12 @@ class Endpoint:
         return self.node.start(f"{name} id={self.number} {words}")
 
     def events(self):
-        """What this endpoint's queues have told of so far: how often each, by its name."""
+        """Returns the number of events of this endpoint's queues so far, by name."""
         return heard(self.state())
 
     @property
     def address(self):
-        """What a peer connects to; XRC's is a target, and the SRQ that its requests name."""
+        """Returns the address that a peer connects to; for XRC the target, and the SRQ that requests name."""
         return {name: self.answer[name] for name in ("lid", "qpn", "target", "srqn") if name in self.answer}
 
     @property
@@ -180,12 +180,12 @@ def peer(lab, guest, stock):
 
 
 def peer_kernel(stock):
-    """What lab.guest() makes such a node's guest with."""
+    """Returns the options of lab.guest() for the guest of such a node."""
     return {"kernel": "stock"} if stock else {}
 
 
 def peer_machine(stock):
-    """What a lab.fabric.Fabric with such a node is told of it."""
+    """Returns the argument about such a node for lab.fabric.Fabric."""
     return {"node2": "stock"} if stock else None
 
 
@@ -217,7 +217,7 @@ class FaultyFabric(Fabric):
         self.weft("card", "random-faults", host, "--seed", seed, "--one-in", one_in)
 
     def asked(self, host):
-        """What has been asked of a host's card so far: doorbells, commands, by their names."""
+        """Returns the number of requests to a host's card so far: doorbells, commands, by name."""
         return json.loads(self.weft("--json", "counters", "--cards"))[host]
 
     def struck(self, host):

@@ -31,7 +31,7 @@ struct Queue {
 	}
 	static void done(ib_cq *, ib_wc *wc)
 	{
-		// By a worker, and slowly: a drain that does not wait is over before.
+		// Runs in a worker, slowly, so that a drain that does not wait returns before.
 		kern::sleep_us(500, 1000);
 		count(wc);
 	}

@@ -147,7 +147,7 @@ private:
 	ib_cq *recv_cq_ = nullptr;
 	ib_srq *srq_ = nullptr;
 	ib_qp *qp_ = nullptr;
-	// Of type XRC: qp_ sends, this one receives, by the SRQ.
+	// For type XRC: qp_ sends, this one receives, through the SRQ.
 	ib_xrcd *xrcd_ = nullptr;
 	ib_qp *target_ = nullptr;
 	ib_ah *ah_ = nullptr;

@@ -16,7 +16,7 @@ public:
 		if (static_cast<u32>(event) < kinds)
 			counts_[event].fetch_add(1);
 	}
-	/* By their names: [path migrated: 1][QP access error: 2] */
+	/* Formats the counts with their names: [path migrated: 1][QP access error: 2] */
 	void describe(Answer &answer) const
 	{
 		for (u32 i = 0; i < kinds; i++)

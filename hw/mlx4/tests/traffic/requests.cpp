@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What an endpoint asks of its send queue.
+// Requests that an endpoint posts to its send queue.
 #include <kern/time.hpp>
 #include "endpoint.hpp"
 
@@ -38,7 +38,7 @@ bool is_atomic(ib_wr_opcode opcode)
 	       opcode == IB_WR_MASKED_ATOMIC_FETCH_AND_ADD;
 }
 
-/* What a request's completion is to be called. */
+/* Opcode that a request's completion must have. */
 ib_wc_opcode completion_of(ib_wr_opcode opcode)
 {
 	switch (opcode) {

@@ -152,8 +152,8 @@ private:
 	ib_device *devices_[max_devices] = {};
 	ib_event_handler handlers_[max_devices] = {};
 	/*
-	 * Of devices and ports, those of devices that are gone included: what ends a device is
-	 * among them.
+	 * Events of devices and ports, including devices that are gone, because the removal of a
+	 * device is among them.
 	 */
 	EventCounts events_;
 	kern::Owned<Endpoint> endpoints_[max_endpoints];
