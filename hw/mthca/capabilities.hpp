@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the card says it can do, checked.
+// The capabilities that the card reports, validated.
 #pragma once
 #include <kern/result.hpp>
 #include <hw/mthca/commands.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What of a PCI function is this card's own; the rest of its life is its family's
+// The parts of a PCI function that are specific to this card; all others are common to the family
 // (mellanox_icm::Adapter).
 #pragma once
 #include <kern/log.hpp>
@@ -16,7 +16,7 @@ struct Card {
 	static constexpr const char *name = "weft_mthca";
 	static constexpr size_t bar0_bytes = wire::bar0::size;
 	static constexpr size_t bar2_bytes = 1 << 20;
-	/* Of the error buffer: each may say it. */
+	/* Words of the error buffer that signal an error: all. */
 	static constexpr u32 telling_words = ~0u;
 
 	/* Nothing says whose the card is: a driver resets it. */

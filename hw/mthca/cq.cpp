@@ -183,9 +183,9 @@ kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
 }
 
 /*
- * From the command on the card writes into the new ring, at the index where it is. What lies in the
- * old one, before that index, is polled there first; then, or when the command has ended, the new
- * one is the ring.
+ * From the command on the card writes into the new ring, at its current index. Entries before that
+ * index are polled from the old ring first; then, or when the command has ended, the new one is the
+ * ring.
  */
 kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 {

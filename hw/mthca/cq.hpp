@@ -53,8 +53,8 @@ public:
 	/* The sends, or the receives, of a QP complete here from now on. */
 	void attach(Qp &qp, bool sends);
 	/*
-	 * No longer: the card has reset the QP. What it leaves here outlives it (MGMT-09): how many
-	 * completions. May sleep.
+	 * Detaches a QP that the card has reset. Its remaining completions outlive it (MGMT-09);
+	 * returns their number. May sleep.
 	 */
 	u32 detach(Qp &qp, bool sends);
 	/* The card has reset a QP that goes on: what is left of it here is forgotten. May sleep. */
@@ -69,10 +69,10 @@ private:
 	/* A test. */
 	friend class Bench;
 
-	/* Of no entry: what is not the number's holds the direction alone. */
+	/* Matches no entry: only the direction is in the bits outside the number. */
 	static constexpr u32 no_key = ~0u;
 
-	/* Of a program there is the size alone: its memory is not ours to read. */
+	/* A program's ring has only a size: the kernel does not read its memory. */
 	struct Ring {
 		kern::DmaBuffer memory;
 		wire::Cqe *entries = nullptr;
@@ -82,7 +82,7 @@ private:
 		wire::Cqe &at(u32 index) const { return entries[index & mask]; }
 		bool owned(u32 index) const { return !(last_word(at(index)) & owner_in_last); }
 	};
-	/* What an entry is: its last word, read once, in this CPU's order of bytes. */
+	/* The kind of an entry: its last word, read once, in CPU byte order. */
 	static u32 last_word(const wire::Cqe &cqe)
 	{
 		u32 word;
@@ -125,7 +125,7 @@ private:
 	bool translate_error(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp);
 	/* The request of an entry: false, or not_posted, if none is outstanding there. */
 	bool retire_send(const wire::Cqe &cqe, Qp &qp, u64 &id);
-	/* Of a QP that has no ring of its own for receives. */
+	/* For a QP that has no receive ring of its own. */
 	s64 retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id);
 	/* Room for what the QP leaves, empty for nothing. */
 	kern::Owned<StaleCompletions> make_stale_completions(const Qp &qp) REQUIRES(resize_lock_);
@@ -147,7 +147,7 @@ private:
 		__atomic_store_n(consumer_record_, __builtin_bswap32(consumer_), __ATOMIC_RELEASE);
 	}
 
-	// What polling and arming read and write, together.
+	// Fields that polling and arming access, together.
 	kern::IrqSpinLock lock_;
 	u32 consumer_ = 0;
 	// Goes up with each event; and what it was when a poll last found the ring empty: as long
@@ -159,7 +159,7 @@ private:
 	u32 *arm_record_ = nullptr;
 	// The number as the record's second word has it, with its type, and the doorbell's first.
 	u32 arm_word_ = 0, arm_doorbell_ = 0;
-	// Of the last entry: its QP's number and direction, and where they led.
+	// Cache of the last entry: its QP's number and direction, and the QP found.
 	u32 last_key_ = no_key;
 	Qp *last_qp_ = nullptr;
 	QpEntry *qps_;

@@ -12,7 +12,7 @@ namespace mthca
 namespace
 {
 
-/* Of an entry that is no plain completion. */
+/* Marks opcodes that are no plain completions. */
 constexpr u8 unusual = 0xff;
 
 /*
@@ -259,7 +259,7 @@ u32 Cq::bury(Qp &qp, kern::Owned<StaleCompletions> room)
 			kern::write_once(sequence_at_empty_, sequence);
 			break;
 		}
-		// What the entry says is younger than its owner bit.
+		// Read the entry's contents only after its owner bit.
 		kern::dma_rmb();
 		at++;
 		const u32 kind = kind_of(last);
@@ -272,7 +272,7 @@ u32 Cq::bury(Qp &qp, kern::Owned<StaleCompletions> room)
 			got++;
 			wc++;
 		} else if ((at - consumer_) >> ring_.log_entries) {
-			// Who says nothing but nonsense is not listened to for longer than a ring.
+			// Give up after a whole ring of invalid entries.
 			break;
 		}
 	}

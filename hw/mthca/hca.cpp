@@ -62,8 +62,8 @@ kern::Result<> Hca::start_firmware()
 	auto mailbox = TRY(commands_->mailbox());
 	TRY(commands_->execute_out({.opcode = wire::Opcode::query_fw}, mailbox));
 	firmware_ = TRY(parse_firmware(mailbox.bytes(), bar0_.size()));
-	// Whether the card has memory of its own, which it would then want to keep contexts in:
-	// that mode is not driven here.
+	// Checks if the card has memory of its own, where it would keep contexts: that mode is not
+	// supported.
 	auto memory = TRY(commands_->mailbox());
 	const auto enabled = commands_->execute_out({.opcode = wire::opcode::enable_lam}, memory);
 	if (enabled || enabled.error() != -EAGAIN) {
@@ -233,7 +233,7 @@ void Hca::stop()
 	stop_ports();
 	if (!commands_)
 		return;
-	// What these commands fail to do, the reset that comes before the card's next use does.
+	// If these commands fail, the reset before the card's next use has the same effect.
 	if (stage_ == Stage::special_qps)
 		for (const u32 kind : {wire::special_smi, wire::special_gsi})
 			kern::ignore(commands_->execute({.opcode = wire::Opcode::conf_special_qp,

@@ -26,8 +26,8 @@ using QpEntry = mellanox_icm::QpEntryOf<Qp>;
  * Bring-up, in this order, and its mirror: QUERY_FW, firmware area, RUN_FW, capabilities, ICM,
  * INIT_HCA, a key of all memory, event queues, interrupts, commands by events, special QPs, ports.
  *
- * Everything that later objects need of the card is reached from here. What is const after create()
- * is read without locks.
+ * Everything that later objects need of the card is reached from here. Members that are const after
+ * create() are read without locks.
  */
 class Hca final : public mellanox_icm::HcaBase<Hca, Cq, Eq, QpEntry>
 {
@@ -47,7 +47,7 @@ public:
 	const IcmLayout &layout() const { return layout_; }
 	IcmTable &table(IcmRegion region) { return *tables_[static_cast<int>(region)]; }
 	Records &records() { return *records_; }
-	/* By which the card reaches the queues that belong to no domain. */
+	/* Region through which the card accesses queues that belong to no domain. */
 	OwnMemory own_memory() const { return {own_key_.key(), own_pd_.value()}; }
 	u32 num_ports() const { return capabilities_.num_ports; }
 	/*
@@ -86,7 +86,7 @@ private:
 	kern::Result<> configure_special_qps();
 	kern::Result<> create_ports();
 	void stop();
-	/* What HcaBase asks of an event. Hard interrupt. */
+	/* Event callbacks of HcaBase. Hard interrupt. */
 	static u32 event_port(const u8 *eqe);
 	bool own_event(hw::mellanox_icm::EventType type, const u8 *eqe);
 

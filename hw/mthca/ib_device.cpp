@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The table of methods: what is not the same for the whole family. What the card has not is not in
-// it: windows, fast registration, XRC, moderation of completions, regions that change.
+// The table of methods that differ within the family. Unsupported methods are left out: windows,
+// fast registration, XRC, moderation of completions, regions that change.
 #include "ib_device.hpp"
 #include <ib/smp.hpp>
 #include <kern/log.hpp>
@@ -55,7 +55,7 @@ int modify_device(ib_device *device, int mask, ib_device_modify *change)
 	return 0;
 }
 
-/* What the tables of a port are read from. */
+/* True for attributes that the tables of a port are read from. */
 bool is_of_port(u16 attribute)
 {
 	return attribute == ib::attr_port_info || attribute == ib::attr_guid_info ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the card's verbs are made of.
+// Types and constants of the card's verbs.
 #pragma once
 #include "../mellanox_icm/ib_device.hpp"
 #include "hca.hpp"

@@ -57,7 +57,7 @@ kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wi
 	size(IcmRegion::mpt, cap.entry.mpt, log_mpts);
 	size(IcmRegion::mtt, cap.entry.mtt, log_mtts);
 	size(IcmRegion::uar_scratch, cap.entry.uar_scratch, log_uars);
-	// By pages, of which a region has as many as there are pages of records.
+	// Counted in pages; a region has as many as it has pages of records.
 	size(IcmRegion::uarc, wire::uar::page_size, log_uars + layout.log_uarc_pages);
 
 	layout.total_bytes = place_by_size<icm_regions>(layout.extent);

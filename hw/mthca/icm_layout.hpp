@@ -34,7 +34,7 @@ struct IcmWishes {
 	u32 log_mcgs = 13;
 	u32 log_mcg_bytes = 8;
 	u32 log_reads_per_qp = 4;
-	/* Of a user access region: the pages of its doorbell records. */
+	/* Pages of doorbell records in a user access region. */
 	u32 log_uarc_pages = 6;
 };
 

@@ -172,7 +172,7 @@ void Qp::flush()
 	// A program's library cleans its CQs of a QP that it destroys.
 	if (verbs_.res.user)
 		return;
-	// What a message has begun to use of an SRQ is outstanding, too, and nothing here tells.
+	// SRQ entries used by a partial message are outstanding, too, and are not reported here.
 	if (hca_.failed() || (drained && !srq))
 		return;
 	flush_requests<Context>(hca_, number_, state_ == IB_QPS_ERR, sq, rq);
@@ -343,7 +343,7 @@ kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 	if (from == IB_QPS_RESET && to == IB_QPS_RESET)
 		return {};
 	const Opcode opcode = TRY(transition_command(from, to));
-	// Of a card that has failed, all that is left to do is to flush and to end.
+	// After the card has failed, only flushing and destroying are left to do.
 	if (!hca_.failed() || (to != IB_QPS_ERR && to != IB_QPS_RESET)) {
 		if (opcode == Opcode::rst2init_qp)
 			reset_queues();

@@ -44,7 +44,7 @@ public:
 	/* The hardware's number, which for SMI and GSI is not the verbs' (MGMT-02). */
 	u32 number() const { return number_; }
 	QpKind kind() const { return kind_; }
-	/* By which completions name sends: the low half of the ring's address. */
+	/* Low half of the ring's address, relative to which completions name sends. */
 	u32 sq_base() const { return sq_base_; }
 
 	// For the poller, under the lock of the CQ in question.

@@ -18,7 +18,7 @@ namespace mthca
 kern::Result<u32> put_attributes(u8 *context, const Capabilities &capabilities,
 				 const ib_qp_attr &attr, int mask, u32 port);
 
-/* What a context says of them, but for state and access rights. */
+/* Reads them from a context, except state and access rights. */
 void get_attributes(const u8 *context, u32 num_ports, bool connected, ib_qp_attr &attr);
 
 /* An address path from an address vector; `path` is zero before. Errors: EINVAL. */

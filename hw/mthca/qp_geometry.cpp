@@ -31,7 +31,7 @@ u32 send_overhead(ib_qp_type type)
 	}
 }
 
-/* Of the library's queues: the smallest power of two, where there is a queue at all. */
+/* Entries of the library's queues: the smallest power of two, where there is a queue at all. */
 u32 user_entries(u32 requests)
 {
 	return requests ? 1u << kern::log2_ceil(requests) : 0;

@@ -203,7 +203,7 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 		const u32 index = head & sq.mask;
 		const u32 offset = index << sq.log_stride;
 		const u8 shape = send_shapes.of[static_cast<u32>(wr->opcode)];
-		// What is written before the size does not count yet.
+		// Fields written before the size have no effect yet.
 		before->next_word = (sq_base_ + offset) | (shape & SendShapes::opcode_mask);
 		sq.ids[index] = wr->wr_id;
 		u8 *const wqe = sq.entries + offset;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the mthca library and a driver of its card tell each other behind the verbs' own words:
+// Private data between the mthca library and a driver of its card, in addition to the verbs:
 // version 1, in host byte order.
 #pragma once
 #include <rdma/types.h>
@@ -16,7 +16,7 @@ struct ContextResponse {
 };
 static_assert(sizeof(ContextResponse) == 8);
 
-/* What a domain, a CQ or an SRQ is told by. */
+/* Response that identifies a domain, a CQ or an SRQ. */
 struct Number {
 	u32 value;
 	u32 reserved;

@@ -76,8 +76,8 @@ private:
 };
 
 /*
- * What a context says of where a queue lies, and by which page it is rung, be it the kernel's,
- * which names addresses on the bus and its domain's key of all memory, or a program's, from the
+ * Fields of a context that locate a queue, and the page of its doorbell. The kernel's queues use
+ * bus addresses and the key of all memory, in their own domain, and a program's start at the
  * beginning of a region.
  */
 struct QueuePlace {

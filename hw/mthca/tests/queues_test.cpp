@@ -66,7 +66,7 @@ public:
 		if (syndrome)
 			cqe.set_syndrome(syndrome);
 	}
-	/* What it sends are datagrams. */
+	/* Makes the QP send datagrams. */
 	void send_datagrams() { queue().kind_ = QpKind::datagram; }
 	const wire::WqeDatagram &datagram(u32 slot) const
 	{
@@ -235,8 +235,8 @@ void send_is_linked_from_its_predecessor(kern::kunit::Test &test)
 }
 
 /*
- * What a place says of the one behind it stays while that may not have been executed, though the
- * place itself is used again.
+ * The link in a slot to the next one stays while that may not have been executed, though the slot
+ * itself is reused.
  */
 void reused_slot_keeps_its_link(kern::kunit::Test &test)
 {
@@ -263,8 +263,8 @@ void reused_slot_keeps_its_link(kern::kunit::Test &test)
 }
 
 /*
- * A request that the queue does not take is none: what is before it is posted, and the next one has
- * its place. What a datagram cannot be is refused of one.
+ * A request that the queue refuses takes no slot: the ones before it are posted, and the next one
+ * gets its slot. Requests invalid for datagrams are refused.
  */
 void rejected_requests_take_no_slot(kern::kunit::Test &test)
 {
@@ -349,7 +349,7 @@ void completions_are_found_by_address(kern::kunit::Test &test)
 	Sends three(10, 3);
 	ASSERT_EQ(bench.queue().post_send(three.list(), &bad), 0);
 	bench.complete(0, Bench::qpn, send_opcode, true, 1);
-	// Of no QP of this queue, then of no request.
+	// For a QP that does not use this queue, then for no request.
 	bench.complete(1, Bench::qpn + 1, send_opcode, true, 2);
 	bench.complete(2, Bench::qpn, send_opcode, true, 0);
 	bench.complete(3, Bench::qpn, wire::Cqe::send_error, true, 2,
@@ -456,8 +456,8 @@ void notify_01_bad_flags_arm_nothing(kern::kunit::Test &test)
 }
 
 /*
- * Whether every send completes is in the QP context: the library of a program sets the flag of a
- * request only where the program has asked for that request's completion.
+ * The QP context has the signaling type: the library of a program sets the flag of a request only
+ * where the program has asked for that request's completion.
  */
 void context_has_the_signalling_type(kern::kunit::Test &test)
 {
@@ -605,8 +605,8 @@ void multicast_members_are_marked(kern::kunit::Test &test)
 }
 
 /*
- * What a program says that its queue lies in must be a region of its own, by key and by domain; and
- * that stays as long as the queue does, or the card would write into whatever has the key next.
+ * The region that a program names for its queue must be its own, by key and by domain; and it stays
+ * as long as the queue does, or the card would write into the next user of the key.
  */
 void user_queue_is_inside_its_region(kern::kunit::Test &test)
 {

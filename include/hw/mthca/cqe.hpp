@@ -20,7 +20,7 @@ struct Cqe {
 	be32 remote_qpn;
 	be32 source_word;
 	/*
-	 * Immediate data; else the P_Key index in the upper half. Of an error: syndrome in the top
+	 * Immediate data; else the P_Key index in the upper half. For an error: syndrome in the top
 	 * byte.
 	 */
 	be32 immediate;
@@ -56,7 +56,7 @@ static_assert(sizeof(Cqe) == 32 && offsetof(Cqe, immediate) == 0x10 &&
 	      offsetof(Cqe, wqe_address) == 0x18);
 static_assert(offsetof(Cqe, opcode) == 0x1c && offsetof(Cqe, owner) == 0x1f);
 
-/* What a completed receive was: the opcode of the packet, of which drivers look at these. */
+/* Opcode of a completed receive: that of the packet; drivers use only these. */
 enum class ReceiveOpcode : std::uint8_t {
 	send = 0x04,
 	send_imm = 0x05,

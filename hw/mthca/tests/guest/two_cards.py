@@ -70,7 +70,7 @@ def ip_between_mlx4_and_mthca(lab):
         bring_up(nodes)
         ping(nodes[0], "10.0.0.2", 0, 56, 2016, 2017, 40000)
         ping(nodes[1], "10.0.0.1", 0, 56, 2016, 2017, 40000)
-        # By the interrupt pin then, where the machine has one.
+        # Use the interrupt pin then, where the guest has one.
         pin = "" if lab.kernel.startswith("um") else "completion_vectors=0"
         nodes[0].run(f"rmmod weft_mthca && ! ip link show dev ib0 2>/dev/null && insmod /share/weft_mthca.ko {pin}", timeout=60)
         bring_up(nodes[:1])
