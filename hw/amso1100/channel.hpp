@@ -10,7 +10,7 @@
 namespace amso1100
 {
 
-/* What the RNIC needs of the machine that it is in. */
+/* Functions that the RNIC needs from its PCI device. */
 class Machine
 {
 public:
@@ -87,7 +87,7 @@ private:
 		} hint_count, requests, replies, events;
 	};
 
-	/* Whether the card has taken notice of TERM. */
+	/* True if the card has seen TERM. */
 	bool has_left();
 	kern::Result<> submit(const Message &message, size_t bytes);
 	bool has_room() const REQUIRES(post_lock_);

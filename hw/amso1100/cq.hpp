@@ -38,8 +38,8 @@ public:
 	/* A QP's completions come here from now on, as `entry` says. */
 	void attach(QpEntry &entry, const Cq *QpEntry::*place);
 	/*
-	 * No longer: the card has done its last for the QP. What is left here outlives it: how many
-	 * (MGMT-09).
+	 * Detaches a QP that the card has stopped using. Its remaining completions outlive it;
+	 * returns their number (MGMT-09).
 	 */
 	u32 detach(QpEntry &entry, const Cq *QpEntry::*place);
 	/*
@@ -48,7 +48,7 @@ public:
 	 * Once nobody posts any more; any number of times.
 	 */
 	void flush(Qp &qp, const QpEntry &entry, const Cq *QpEntry::*place);
-	/* What is left of a QP that goes on is forgotten. */
+	/* Drops the completions of a QP that stays in use. */
 	void purge(const Qp &qp);
 	/* How often it was looked, after arming, whether something waits (NOTIFY-05). */
 	unsigned long looks() const { return looks_; }
@@ -59,7 +59,7 @@ private:
 
 	enum class Armed : u8 { no, solicited, next };
 	enum class Place : u8 { card, kept, forgotten };
-	/* What a slot's entry has become, if it is not the card's own any more. */
+	/* State of a slot's entry that no longer belongs to the card. */
 	struct SavedCompletions {
 		Place place;
 		bool left; /* counted, of a QP that has gone */
@@ -83,7 +83,7 @@ private:
 
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("weft_amso1100_cq")};
 	u32 consumer_ GUARDED_BY(lock_) = 0;
-	/* Of a card that has failed, instead of what it says. */
+	/* Used in place of the card's index after the card has failed. */
 	u32 end_ GUARDED_BY(lock_) = 0;
 	bool given_up_ GUARDED_BY(lock_) = false;
 	/* There was no room to flush all of it. */
@@ -93,7 +93,7 @@ private:
 	kern::Mmio shared_;
 	kern::DmaPool::Piece word_{};
 	kern::DmaBuffer ring_;
-	/* By slot; not in the card's reach. */
+	/* Indexed by slot; the card cannot access it. */
 	kern::OwnedArray<SavedCompletions> kept_ GUARDED_BY(lock_);
 	unsigned long looks_ = 0;
 	unsigned long nonsense_ = 0;

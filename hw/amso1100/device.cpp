@@ -71,7 +71,7 @@ kern::Result<> Device::start_rnic(const kern::Mmio &page)
 	heard_.store_release(rnic_.get());
 	TRY(rnic_->start());
 	ib_.store_release(TRY(IbDevice::create(*rnic_)));
-	/* What has failed meanwhile found nobody to tell. */
+	/* A failure before this point was not reported, so report it now. */
 	if (rnic_->channel().failed())
 		rnic_failed_.queue();
 	rdma_interface_ = TRY(RdmaInterface::create(*rnic_));
@@ -83,7 +83,7 @@ void Device::stop_rnic()
 	if (rdma_interface_)
 		std::exchange(rdma_interface_, nullptr)->remove();
 	if (IbDevice *const ib = ib_.exchange(nullptr)) {
-		/* Who is telling of it has it yet. */
+		/* A report that is running still uses it. */
 		rnic_failed_.cancel();
 		IbDevice::destroy(ib);
 	}
@@ -156,7 +156,7 @@ bool Device::interrupt()
 	Rnic *const rnic = heard_.load_acquire();
 	bool rnics = rnic && rnic->interrupt();
 	if (!rnic) {
-		/* What a former driver left pending would hold the pin for ever. */
+		/* An interrupt that a former driver left pending would assert the pin forever. */
 		const u32 status = registers_.read32(wire::reg::disr);
 		if (status)
 			registers_.write32(wire::reg::disr, status);

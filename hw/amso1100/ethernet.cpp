@@ -12,12 +12,12 @@ namespace
 constexpr unsigned short arphrd_ether = 1;
 constexpr unsigned int header_bytes = 14;
 constexpr unsigned int usual_mtu = 1500;
-/* What the card's own buffers were made for at the least. */
+/* Smallest size for which the card's own buffers were made. */
 constexpr u32 least_room = 1544;
 constexpr unsigned int watchdog_ms = 6000;
 /* For what is on its way when the interface is stopped. */
 constexpr unsigned int drain_ms = 100;
-/* What is no EtherType is a length, and LLC follows. */
+/* A type field below this is a length, and LLC follows. */
 constexpr u16 least_type = 0x600;
 constexpr u16 type_llc = 0x0004;
 

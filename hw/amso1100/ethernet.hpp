@@ -17,7 +17,7 @@ namespace amso1100
 class Ethernet : public kern::Napi<Ethernet>
 {
 public:
-	/* What it is made over; all of it stays longer than the interface. */
+	/* Resources of the PCI device; all of them outlive the interface. */
 	struct Parts {
 		device *dev;
 		const kern::Mmio *registers;

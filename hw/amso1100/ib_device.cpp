@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The table of methods. What the card has not is not in it: address handles, atomics, SRQs of any
- * use, and whatever else is InfiniBand's.
+ * The table of methods. Methods that the card does not support are left out: address handles,
+ * atomics, useful SRQs, and all else that is specific to InfiniBand.
  */
 #include "ib_device.hpp"
 
@@ -101,7 +101,7 @@ int dealloc_pd(ib_pd *pd, ib_udata *)
 	return 0;
 }
 
-/* What failed to start is gone again. */
+/* Destroys the object again if it failed to start. */
 template<class State, class Target, class Start>
 int create(Target *target, Start start)
 {

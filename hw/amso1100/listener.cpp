@@ -10,7 +10,7 @@ namespace amso1100
 namespace
 {
 
-/* What an id's provider_data is: of a request the card's handle. */
+/* Encodes an id's provider_data; for a request, the card's handle. */
 void *name(u64 value)
 {
 	return reinterpret_cast<void *>(value);
@@ -107,7 +107,7 @@ Listener::~Listener()
 		Message message(wire::MessageId::listen_destroy);
 		message.put_opaque(wire::rnic_handle, rnic_.handle());
 		message.put_opaque(wire::object_handle, handle_);
-		/* What could fail leaves nothing that listens. */
+		/* No failure leaves the card listening. */
 		kern::ignore(rnic_.channel().call(message, wire::object_request_size));
 	}
 	if (number_)

@@ -82,7 +82,7 @@ private:
 	alignas(8) u8 bytes_[wire::message_size] = {};
 };
 
-/* What the card says, as an errno: 0 of none. */
+/* Converts the card's status to an errno, 0 for success. */
 int errno_of(wire::Status status);
 
 } // namespace amso1100

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* What the stack asks of the interface. */
+/* Methods of the network interface that the stack calls. */
 #include "ethernet.hpp"
 
 namespace amso1100

@@ -11,7 +11,7 @@ namespace
 {
 
 constexpr u32 usual_reads = 128;
-/* What lies in a slot before the first of its segments, and what is least. */
+/* Size of a slot: the part before the segments, the segments, and a minimum. */
 constexpr u32 send_bytes(u32 sges)
 {
 	const u32 needed = wire::rdma_write::sges + sges * wire::sge::size;
@@ -131,7 +131,7 @@ u32 Qp::stop()
 			left += Cq::of(verbs_.recv_cq).detach(entry, &QpEntry::recv_cq);
 		}
 		{
-			/* Who has it from the manager has it no longer than this. */
+			/* Users that found it in the manager hold it no longer than this lock. */
 			kern::Guard guard(rnic_.users_lock());
 			kern::write_once(entry.qp, static_cast<Qp *>(nullptr));
 		}
@@ -161,7 +161,7 @@ kern::Result<> Qp::request_state(u32 state, u32 ord, u32 ird)
 
 void Qp::give_up()
 {
-	/* Who has looked before whether the card has failed has posted when the lock was had. */
+	/* A poster that checked before the card failed has posted once the lock was taken here. */
 	for (WorkRing *const ring : {&sq_, &rq_})
 		kern::Guard posting(ring->lock);
 	const QpEntry &entry = *rnic_.qp_entry(number_);
@@ -220,7 +220,7 @@ kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 			kern::Guard posting(rq_.lock);
 			rq_.tail = rq_.head;
 		}
-		/* What the card has said of the stream that is over is nothing to the next. */
+		/* Events of the stream that has ended must not reach the next one. */
 		rnic_.flush_events();
 		(void)advance(StreamEvent::reset);
 		return {};

@@ -12,7 +12,7 @@
 namespace amso1100
 {
 
-/* What a request is remembered by: the card's word is taken for no more than that it is over. */
+/* Record of a request: the card is trusted only with the fact that the request has completed. */
 struct Posted {
 	u64 wr_id;
 	u32 length; /* of a receive's memory, or what is read */

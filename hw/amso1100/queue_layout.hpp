@@ -25,7 +25,7 @@ struct QueueLayout {
  */
 kern::Result<QueueLayout> read_queue_layout(const kern::Mmio &page, u64 window_bytes);
 
-/* Whether so many bytes lie in the window, on a multiple of eight. */
+/* True if that many bytes lie within the window, at a multiple of eight. */
 constexpr bool fits(u64 window_bytes, u64 offset, u64 bytes)
 {
 	return offset % 8 == 0 && offset <= window_bytes && bytes <= window_bytes - offset;

@@ -137,8 +137,8 @@ void RdmaInterface::remove()
 		kern::RtnlGuard guard;
 		kern_netdev_unregister_locked(dev_);
 		/*
-		 * Before the guard's end, with which this goes. Who tells of addresses has the
-		 * lock, too.
+		 * Before the guard ends, which frees this object. Address notifiers hold the lock,
+		 * too.
 		 */
 		kern_ip_unwatch_addresses(watcher_);
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * The interface that the RNIC's addresses belong to. It carries no packets: the card's own stack
- * sends and receives them. By its hardware address the device is found, and what IPv4 addresses it
- * has while it is up the card is told.
+ * sends and receives them. The device is found by its hardware address, and the card is given its
+ * IPv4 addresses while it is up.
  */
 #pragma once
 #include <kern/abi/ip.h>

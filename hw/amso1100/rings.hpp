@@ -31,7 +31,7 @@ public:
 	bool empty() const { return !outstanding_; }
 	/* The ring is not full. The frame goes out at once: there is no doorbell. The slot. */
 	u32 put(u64 address, u16 length);
-	/* Whether the card is done with the oldest, whose slot it is. */
+	/* True if the card has completed the oldest entry; returns its slot. */
 	bool finished(u32 &slot);
 	/* The oldest, whatever the card says; false if there is none. After reset(). */
 	bool take_back(u32 &slot);
@@ -71,8 +71,8 @@ public:
 
 	enum class Arrival : u8 { none, frame, bad };
 	/*
-	 * What is in the next buffer, @bytes: a frame of @length, until advance(), or what the card
-	 * calls none.
+	 * Reads the next buffer, @bytes: a frame of @length, valid until advance(), or one that the
+	 * card marks as bad.
 	 */
 	Arrival look(const u8 *&bytes, u32 &length) const;
 	/* The next buffer goes back to the card, and the one behind it is next. */

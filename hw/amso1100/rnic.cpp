@@ -10,7 +10,7 @@ namespace amso1100
 namespace
 {
 
-/* What this driver can use, whatever the card has. */
+/* Limits of this driver, whatever the card supports. */
 constexpr u32 most_qps = 16384, most_depth = 4096, most_sges = 4, most_reads = 128,
 	      most_objects = 1 << 20;
 
@@ -144,10 +144,10 @@ void Rnic::message()
 }
 
 /*
- * The acknowledgement comes before the look, so that nothing that comes after it is overseen. It
- * may be on its way for long: when the first read has returned, the card has taken it, and raises
- * another interrupt for what comes after. What it had pushed before, it has counted: the count
- * tells the last hint, and nothing is read to find that there is no more.
+ * Acknowledge before reading, so that no later hint is missed. The write may be posted for long:
+ * when the first read has returned, the card has received it, and raises another interrupt for
+ * later hints. Earlier hints were counted: the count identifies the last one, so no read is needed
+ * to find that there are no more.
  *
  * Hints of before INIT were never counted: where there is none, all that were counted by then have
  * been read, so the two agree again.
@@ -165,7 +165,7 @@ void Rnic::look(u32 status)
 	/* As many as there are queues, and some: more make another interrupt. */
 	for (u32 i = 0; !(index & wire::hint_none); i++) {
 		hints_read_++;
-		/* Of one that has failed who gives it up tells, and nobody beside him (LOCK-06). */
+		/* If the card has failed, only give_up() may call the handlers (LOCK-06). */
 		if (!channel_.failed())
 			hint(index);
 		pushed = channel_.hints();

@@ -14,7 +14,7 @@ namespace amso1100
 class Cq;
 class Qp;
 
-/* What the card's words may be of, but for QPs. */
+/* Handles events and hints of objects other than QPs. */
 class EventHandler
 {
 public:
@@ -37,8 +37,8 @@ struct Limits {
 };
 
 /*
- * Who a context names. The CQs are those that the QP completes to, as addresses to compare: a CQ's
- * own lock is held while it is put in or taken out, so that who holds that lock may follow `qp`.
+ * An entry found by a context. The CQs are those that the QP completes to, as addresses to compare:
+ * a CQ's own lock is held while it is set or cleared, so a holder of that lock may follow `qp`.
  */
 struct QpEntry {
 	Qp *qp = nullptr;
@@ -68,9 +68,9 @@ public:
 	/* Closes it. Everything on it has gone; interrupts are still handed on. May sleep. */
 	void stop();
 
-	/* By the pin: true if it was its interrupt. Hard interrupt. */
+	/* For the pin: true if it was the RNIC's interrupt. Hard interrupt. */
 	bool interrupt();
-	/* By a message of its own: there may be something. Hard interrupt. */
+	/* For MSI: there may be work. Hard interrupt. */
 	void message();
 	/* The card has something to say of a queue, of this index. Hard interrupt. */
 	void hint(u32 index);
@@ -154,7 +154,7 @@ private:
 	void cut_off() override { parts_.machine->cut_off(); }
 	void synchronize() override { parts_.machine->synchronize(); }
 	void failed() override;
-	/* What nobody completes or tells any more is flushed, and everybody looks (MGMT-09). */
+	/* Flushes all that the card will not complete any more, and wakes all waiters (MGMT-09). */
 	void give_up();
 
 	const Parts parts_;
@@ -179,7 +179,7 @@ private:
 	u32 refusals_[most_refusals] GUARDED_BY(refusals_lock_) = {};
 	u32 refusals_waiting_ GUARDED_BY(refusals_lock_) = 0;
 	kern::Work refusals_work_{kern::method<&Rnic::refuse_all>, this};
-	/* Of the interface, for the card to know. */
+	/* Address changes of the interface to be sent to the card. */
 	kern::SpinLock addresses_lock_{KERN_LOCK_CLASS("weft_amso1100_addresses")};
 	kern::List<AddressChange, &AddressChange::node> addresses_ GUARDED_BY(addresses_lock_);
 	kern::Work addresses_work_{kern::method<&Rnic::report_addresses>, this};

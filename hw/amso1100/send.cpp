@@ -234,7 +234,7 @@ bool Qp::complete(const u8 *entry, ib_wc &wc)
 	WorkRing &ring = receive ? rq_ : sq_;
 	if (receive ? silent != 0 : silent >= ring.depth)
 		return false;
-	/* What the card calls it has to be what was posted there. */
+	/* The context that the card reports has to be the one that was posted there. */
 	u64 context;
 	__builtin_memcpy(&context, entry + wire::header::context, sizeof(context));
 	Posted posted;

@@ -13,7 +13,7 @@
 namespace amso1100
 {
 
-/* What the card reaches by its bus addresses, and a test by the driver's. */
+/* Memory that the card accesses by bus addresses, and a test by the driver's. */
 class Bench
 {
 public:
@@ -77,7 +77,7 @@ public:
 		return asked_[static_cast<u8>(id)].load_acquire();
 	}
 	const Message &last(wire::MessageId id) const { return last_[static_cast<u8>(id)]; }
-	/* What it answers to one kind of request from now on; pending: nothing. */
+	/* Sets its answer to one kind of request from now on; pending: none. */
 	void answers(wire::MessageId id, wire::Status status)
 	{
 		answers_[static_cast<u8>(id)] = static_cast<u8>(status);

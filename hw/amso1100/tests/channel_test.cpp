@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* What the RNIC is asked and answers, and what becomes of a card that does not. */
+/* Requests to the RNIC and their replies, and the handling of a card that does not reply. */
 #include "fixture.hpp"
 #include "../qp.hpp"
 #include "../stream_states.hpp"
@@ -116,7 +116,7 @@ void card_that_does_not_stop_loses_bus_mastering(Test &test)
 		}
 }
 
-/* What the card does not make is not there, and nothing of it is in the way of the next. */
+/* An object that the card refuses to create does not exist, and does not block the next one. */
 void rejected_requests_leave_no_state(Test &test)
 {
 	using enum wire::MessageId;
@@ -191,7 +191,7 @@ void queue_replies_are_validated(Test &test)
 	}
 }
 
-/* What the card says of new queues has to be possible; what was begun is undone. */
+/* Replies with attributes of new queues are validated; on failure, creation is undone. */
 void create_queue_replies_are_validated(Test &test)
 {
 	Boxed<Bed> bed;
@@ -238,7 +238,7 @@ void regions_are_registered(Test &test)
 }
 
 /*
- * Of every way through the table: whoever was promised a word gets one, and one end at most.
+ * On every path through the table, each promised event is reported, and at most one close.
  */
 void iwcm_01_stream_ends_once(Test &test)
 {

@@ -100,7 +100,7 @@ void report(Bed &bed, Message &event)
 	return told.receives(IW_CM_EVENT_CONNECT_REPLY) && told.status == 0;
 }
 
-/* What the card is asked, and what the id hears; the end comes once, however often it is told. */
+/* Requests to the card, and events of the id; the close comes once, however often reported. */
 void iwcm_01_connection_ends_once(Test &test)
 {
 	Boxed<Bed> bed;
@@ -166,7 +166,7 @@ void iwcm_01_qp_destroy_is_reported(Test &test)
 	EXPECT_EQ(told.count(IW_CM_EVENT_CLOSE), 0u);
 }
 
-/* What a connect fails for; the QP may connect again. */
+/* Errors of a failed connect; the QP may connect again. */
 void failed_connect_reports_its_reason(Test &test)
 {
 	const struct {
@@ -250,8 +250,8 @@ void iwcm_03_requests_are_accepted_and_refused(Test &test)
 }
 
 /*
- * What is refused where events are heard waits for no answer: the card may hold all answers until
- * its events are read.
+ * A reject sent from the event handler does not wait for its reply: the card may hold back all
+ * replies until its events are read.
  */
 void reject_does_not_delay_events(Test &test)
 {
@@ -312,8 +312,8 @@ void iwcm_01_simultaneous_ends_are_reported_once(Test &test)
 }
 
 /*
- * What the card has said of a stream before the QP was reset is nothing to its next one, however
- * late it is heard.
+ * Events of a stream before the QP was reset do not reach its next stream, however late they are
+ * handled.
  */
 void iwcm_01_events_of_an_old_stream_are_ignored(Test &test)
 {

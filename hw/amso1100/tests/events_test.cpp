@@ -42,7 +42,7 @@ void event_flood_is_handled_in_slices(Test &test)
 	EXPECT_TRUE(eventually([&] { return ear.heard.load_acquire() == flood; }));
 }
 
-/* Who waits for what was said does not need its interrupt. */
+/* A caller of flush_events() does not depend on the interrupt. */
 void events_are_handled_before_their_interrupt(Test &test)
 {
 	Boxed<Bed> bed;
@@ -76,8 +76,8 @@ void lock_06_failed_card_calls_no_handlers(Test &test)
 }
 
 /*
- * What the card has counted is read, and nothing to find that there is no more. Hints of before it
- * began to count make no difference for longer than until there is none.
+ * Counted hints are read, and nothing more to detect the end. Hints from before the card began to
+ * count make no difference once there are none left.
  */
 void only_counted_hints_are_read(Test &test)
 {

@@ -79,7 +79,7 @@ struct Bed {
 	}
 	unsigned int count() const { return events.load_relaxed(); }
 
-	/* What the handler notes, if it is to. */
+	/* Called by the handler, if set, and its result. */
 	unsigned int (*waited)(const Bed &bed) = nullptr;
 	unsigned int noted = 0;
 
@@ -91,7 +91,7 @@ struct Bed {
 	bool ready = false;
 };
 
-/* What a test has events of. */
+/* Receives the events of a test. */
 class Ear final : public EventHandler
 {
 public:

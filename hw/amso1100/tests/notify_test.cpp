@@ -54,7 +54,7 @@ void notify_04_missed(Test &test)
 	EXPECT_EQ(bed->arm(next_or_missed), 0);
 }
 
-/* Who does not ask does not pay: neither the queue nor the card is looked at. */
+/* Without IB_CQ_REPORT_MISSED_EVENTS, neither the queue nor the card is read. */
 void notify_05_no_queue_read_without_report_missed(Test &test)
 {
 	Boxed<Bed> bed;
@@ -223,8 +223,8 @@ bool sleeping_is_watched()
 }
 
 /*
- * Of a million completions that fall into NAPI's window none is lost; fewer where a million take
- * minutes.
+ * None of a million completions that fall into NAPI's window is lost; a smaller count is used where
+ * a million take minutes.
  */
 void notify_09_napi(Test &test)
 {

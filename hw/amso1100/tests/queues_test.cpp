@@ -10,7 +10,7 @@ using kern::kunit::Test;
 namespace
 {
 
-/* What was posted comes back in its order, also what completes in silence; and no more is taken. */
+/* Requests complete in order, including unsignaled ones; the ring takes no more than its depth. */
 void requests_complete_in_order(Test &test)
 {
 	Boxed<Bed> bed;
@@ -76,7 +76,7 @@ void lock_01_data_path_in_an_interrupt(Test &test)
 	EXPECT_EQ(wc.wr_id, u64{2});
 }
 
-/* What the card reads of each kind of request; and what iWARP has not is refused. */
+/* Descriptors that the card reads for each kind of request; unsupported requests are refused. */
 void request_layout_matches_the_card(Test &test)
 {
 	Boxed<Bed> bed;
@@ -187,7 +187,7 @@ void completion_entries_are_validated(Test &test)
 	EXPECT_EQ(bed->cq->poll(1, &wc), 0);
 }
 
-/* What the card says of a request's end. */
+/* Status codes of the card for completed requests. */
 void status_codes_map_to_verbs(Test &test)
 {
 	Boxed<Bed> bed;

@@ -14,7 +14,7 @@ constexpr u64 ring_bytes = wire::rings_end - wire::receive_ring;
 constexpr u64 transmit_at = wire::transmit_ring - wire::receive_ring;
 constexpr u64 word_at = wire::receive_index - wire::receive_ring;
 
-/* What is in the card's memory, as the card reads it. */
+/* The card's memory, as the card reads it. */
 struct Memory {
 	kern::OwnedArray<u64> words =
 		kern::make_array<u64>(kern::Gfp::kernel, ring_bytes / sizeof(u64)).take();
@@ -103,7 +103,7 @@ static void transmits_are_reclaimed(kern::kunit::Test &test)
 	EXPECT_TRUE(ring.empty());
 }
 
-/* What the card says of a buffer decides, and is not believed beyond the buffer's end. */
+/* The card's descriptor of a buffer decides, but is not trusted beyond the buffer's end. */
 static void receive_descriptors_are_validated(kern::kunit::Test &test)
 {
 	constexpr u32 room = 1544;
@@ -159,7 +159,7 @@ static void unresponsive_card_times_out(kern::kunit::Test &test)
 	EXPECT_EQ(memory.be16(word_at), 0x8000u);
 }
 
-/* What a card must say for itself; each word wrong in turn. */
+/* Required contents of the shared page; each word is wrong in turn. */
 static void shared_page_is_validated(kern::kunit::Test &test)
 {
 	Memory memory;

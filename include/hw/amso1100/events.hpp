@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* What the Ammasso 1100 says unasked, in its event queue: offsets in the message. */
+/* Unsolicited messages of the Ammasso 1100, in its event queue: offsets in the message. */
 #pragma once
 
 #include "verbs.hpp"

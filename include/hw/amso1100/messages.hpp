@@ -11,7 +11,7 @@
 namespace hw::amso1100
 {
 
-/* What is shared of a queue in the card's memory: the index that the host writes. */
+/* Shared fields of a queue in the card's memory: the index that the host writes, and a CQ's. */
 namespace shared
 {
 inline constexpr size_t armed = 2;
@@ -106,7 +106,7 @@ enum class Status : uint8_t {
 	pending = 98, /* of a posted work request, no answer */
 };
 
-/* Of every message. */
+/* The header of every message. */
 namespace header
 {
 inline constexpr size_t id = 4;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The Ammasso 1100's registers and its Ethernet rings: what its model (tools/cards/amso1100) and
- * its driver (hw/amso1100) agree on.
+ * The Ammasso 1100's registers and its Ethernet rings: shared by its model (tools/cards/amso1100)
+ * and its driver (hw/amso1100).
  *
- * BAR 0 is little-endian. All of BAR 4 is big-endian. Of what lies in the host's memory, the header
- * before a received frame alone is little-endian.
+ * BAR 0 is little-endian. All of BAR 4 is big-endian. In the host's memory, only the header before
+ * a received frame is little-endian.
  */
 #pragma once
 

@@ -11,7 +11,7 @@
 namespace hw::amso1100
 {
 
-/* Of the second word of a hint, and what a queue may be called. */
+/* Range of queue indices, and their position in the second word of a hint. */
 inline constexpr uint32_t least_queue_index = 3;
 inline constexpr uint32_t most_queue_index = 32767;
 inline constexpr unsigned hint_index_shift = 16;
@@ -40,7 +40,7 @@ inline constexpr size_t reply_handle = 0x18;
 inline constexpr size_t reply_size = 0x1c;
 } // namespace cq_create
 
-/* What a CQ's shared structure says (messages.hpp). */
+/* Values in a CQ's shared structure (messages.hpp). */
 inline constexpr uint8_t armed_yes = 0x01;
 inline constexpr uint8_t armed_wait = 0x80; /* until completions under way are written */
 enum class Notification : uint8_t {

@@ -25,7 +25,7 @@ enum class WorkId : uint8_t {
 	nop = 12,
 };
 
-/* What the header has of a work request beside its id, and a context that comes back. */
+/* Header fields of a work request, in addition to id and context, which the card returns. */
 namespace work
 {
 inline constexpr size_t silent_count = 0; /* of a completion: those before it that have none */

@@ -21,7 +21,7 @@ def talk(node1, node2):
     """Two RNICs connect by the RDMA CM, by address: messages, reads and writes, every byte compared; and again, and to nobody; and while the driver of
     either leaves."""
     for number, guest in ((1, node1), (2, node2)):
-        # What the card answers for, the kernel does not answer for on the other interface.
+        # The kernel must not answer on the other interface for addresses that the card answers for.
         guest.run(f"{CONNECTING}; sysctl -qw net.ipv4.conf.all.arp_ignore=1; ip address add 10.3.0.{number}/24 dev iw0; ip link set iw0 up; "
                   "mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug")
     node2.run(f"echo serve port=7174 > {TALK}")

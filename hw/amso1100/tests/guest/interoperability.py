@@ -62,7 +62,7 @@ class Pair:
 
 
 class Conversation:
-    """What the one connection to siw in a capture was."""
+    """The one connection to siw in a capture."""
 
     def __init__(self, file):
         def ends(who):

@@ -15,7 +15,7 @@ constexpr unsigned int patience_ms = 60000;
 /* Requests that may be posted at a time. */
 constexpr u32 send_depth = 64, receive_depth = 320;
 
-/* What travels in messages, big-endian: where memory is. Of who serves it means that it is done. */
+/* A message, big-endian: address and key of memory. From the server it means completion. */
 struct Note {
 	u64 address;
 	u32 key;
@@ -148,7 +148,7 @@ public:
 		return say(address, all->rkey, size);
 	}
 
-	/* Of the handler. */
+	/* Set by the handler. */
 	kern::Atomic<u32> event{~0u};
 	int status = 0;
 

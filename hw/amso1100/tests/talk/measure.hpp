@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What two ends of weft_talk measure: how long a message or a Write takes there and back, and how
- * long many of them take. A Write there and back is polled for in memory, all else waits for
- * events. Who asks says where his memory is and is told where the other's is; then he says what is
- * to come, and begins when he hears that it may.
+ * Measurements between two ends of weft_talk: the round-trip time of a message or a Write, and the
+ * time that many of them take. A Write's round trip is polled for in memory, all else waits for
+ * events. The client announces its memory and receives the server's; then it sends the plan, and
+ * begins when the server has accepted it.
  */
 #pragma once
 #include "../../../mlx4/tests/traffic/arguments.hpp"
@@ -23,7 +23,7 @@ struct Plan {
 	What what;
 	u32 count;
 	u32 size;
-	/* Of the peer. */
+	/* Memory of the peer. */
 	u64 address;
 	u32 key;
 };
@@ -119,7 +119,7 @@ inline kern::Result<> ask_stream(End &end, const Plan &plan)
 		TRY(end.say(0, 0, 0));
 		return end.received();
 	}
-	/* What is still to be heard of all that were sent. */
+	/* Wait for the remaining confirmations. */
 	for (; credit < receives + plan.count / confirmed * confirmed; credit += confirmed)
 		TRY(end.received());
 	return {};
@@ -145,7 +145,7 @@ constexpr bool is_echo(What what)
 	return what == What::echo_send || what == What::echo_write;
 }
 
-/* Who serves; the connection ends after it. */
+/* The server; the connection ends after it. */
 inline kern::Result<> serve(End &end)
 {
 	TRY(end.received());
@@ -172,7 +172,7 @@ inline kern::Result<> serve(End &end)
 	return end.received();
 }
 
-/* Who asks; returns the nanoseconds. */
+/* The client; returns the nanoseconds. */
 inline kern::Result<u64> ask(End &end, const traffic::Arguments &arguments)
 {
 	Plan plan{};

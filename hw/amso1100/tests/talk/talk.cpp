@@ -11,9 +11,9 @@
  *	measure a=10 … port=7174 what=echo-send|echo-write|send|write count=1000 size=64	->  ns=...
  *	connect a=10 … port=7174 count=50	->  good=50 ns=...
  *
- * What they say to each other is what rping of librdmacm says, which may be either of them: who
- * talks tells where a text is, who serves reads it and says so, is told where there is room for
- * it, writes it there and says so. Who talks compares every byte. All by the RDMA CM.
+ * They speak the protocol of librdmacm's rping, which may be either end: the client sends the
+ * address of a text, the server reads it and reports that, receives the address of a buffer, writes
+ * the text there and reports that. The client compares every byte. All connections use the RDMA CM.
  */
 #include <kern/debugfs.hpp>
 #include <kern/log.hpp>
@@ -35,7 +35,7 @@ constexpr u8 pattern(u32 round, u32 at, u32 size)
 	return at == size - 1 ? 0 : static_cast<u8>((at * 7 + round * 13 + (at >> 8)) % 255 + 1);
 }
 
-/* Who serves: as many rounds as the peer wants, then the peer disconnects. */
+/* The server: as many rounds as the peer wants, then the peer disconnects. */
 kern::Result<> answer(End &end)
 {
 	TRY(end.received());
@@ -132,7 +132,7 @@ private:
 		ended_.fetch_add(1);
 	}
 
-	/* Of the one connection that there is. */
+	/* Stage of the only connection. */
 	enum Stage : u32 { none, asked, connected, lost };
 
 	rdma_cm_id *id_ = nullptr;
@@ -272,8 +272,8 @@ private:
 			       : -EINVAL;
 	}
 	/*
-	 * One after the other. Who serves refuses while he ends the last: refusals alone are
-	 * borne with as long as an answer is.
+	 * One after the other. The server refuses while it ends the last one: only refusals are
+	 * tolerated, for as long as an answer may take.
 	 */
 	kern::Result<> connect(const Arguments &arguments)
 	{
