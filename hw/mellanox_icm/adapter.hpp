@@ -22,7 +22,7 @@ namespace mellanox_icm
  *		static constexpr const char *name;	// of the driver
  *		static constexpr size_t bar0_bytes, bar2_bytes;	// that it has at least
  *		static constexpr u32 telling_words;		// see ErrorBuffer
- *		// Whether the function is ours from now on; the opposite; what comes before a reset. May sleep.
+ *		// Claim the function; release it; prepare a reset. May sleep.
  *		static kern::Result<> claim(kern::pci::Device pci, const kern::Mmio &bar0);
  *		static void release(const kern::Mmio &bar0);
  *		static kern::Result<> before_reset(kern::pci::Device pci, const kern::Mmio &bar0);
@@ -336,7 +336,7 @@ void Adapter<Card>::abandon()
 template<class Card>
 void Adapter<Card>::reset_prepare()
 {
-	// Who asks for resets by sysfs does so as often as he likes: those are no failures of the
+	// A user may request resets by sysfs as often as wanted: those are no failures of the
 	// card.
 	failing_.store_release(true);
 	set_bus_master(false);

@@ -93,7 +93,7 @@ private:
 		free_[order][block / 64] &= ~(u64{1} << block % 64);
 		count_[order]--;
 	}
-	/* Of an order that has one. No word below the hint has a bit set. */
+	/* The order must have a free block. No word below the hint has a bit set. */
 	u32 first(unsigned int order)
 	{
 		u32 word = hint_[order];

@@ -45,14 +45,14 @@ struct Command {
 	u64 out_param = 0;
 	Answer answer = Answer::event;
 	/*
-	 * Whether what it leaves in out_param is looked at, which takes two looks at the register.
+	 * True if the caller needs out_param, which takes two reads of the register.
 	 */
 	bool immediate = true;
 };
 
 /*
- * What is told when the card can no longer be worked with, by each who finds that out: any context,
- * at the same time, too. When it returns, to whomever, the card does not reach memory any more.
+ * Called when the card can no longer be used, by everyone who detects that: any context, also
+ * concurrently. After any of these calls returns, the card does not access memory any more.
  */
 class FailureListener
 {
@@ -125,11 +125,11 @@ public:
 	void fail();
 	bool failed() const { return attention_.load_relaxed() & has_failed; }
 	/*
-	 * Whether who has rung a doorbell has something to do: failed() or watched(). Any context.
-	 * One look for both, since it is one in each call of the data path.
+	 * True if, after a doorbell, there is more to do: failed() or watched(). Any context. A
+	 * single read for both, because each call of the data path does it.
 	 */
 	bool wants_attention() const { return attention_.load_relaxed() != 0; }
-	/* Whether somebody wants to hear of each doorbell, by kern_trace_doorbell(). */
+	/* True if each doorbell is to be reported by kern_trace_doorbell(). */
 	bool watched() const { return attention_.load_relaxed() & is_watched; }
 
 	/* How many commands have been run, for the figures. */
@@ -155,7 +155,7 @@ private:
 	kern::Result<u64> execute_with_event(const Command &command);
 	/* Waits until the card has taken the last command, and writes this one. */
 	kern::Result<> post(const Command &command, u16 token, bool event) REQUIRES(post_lock_);
-	/* What the register says then. */
+	/* Returns the register's value when idle. */
 	kern::Result<u32> wait_idle() REQUIRES(post_lock_);
 	kern::Result<> check_status(const Command &command, u8 status);
 	kern::Error give_up(const Command &command, const char *why);

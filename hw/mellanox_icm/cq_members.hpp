@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Who completes in a CQ.
+// The QPs whose requests complete in a CQ.
 #pragma once
 #include <kern/debugfs.hpp>
 #include "stale_completions.hpp"
@@ -44,8 +44,8 @@ public:
 	}
 
 	/*
-	 * What has been given of the remains, for StaleCompletionList::free() without the lock; or
-	 * all.
+	 * Moves the stale completions that were polled, for StaleCompletionList::free() without the
+	 * lock; or all.
 	 */
 	void move_spent(StaleCompletionList::List &to) { stale_.move_spent(to); }
 	void move_all(StaleCompletionList::List &to) { stale_.move_all(to); }
@@ -69,7 +69,7 @@ public:
 	/* The next completion of what goes by this number; false if there is none. */
 	bool take(u32 number, ib_wc &wc) { return stale_.take(number, wc); }
 
-	/* Of a card that has failed: what no entries stand for, at most `count`. */
+	/* After the card has failed: returns requests without entries in the ring, up to @count. */
 	[[gnu::noinline, gnu::cold]] int take_unflushed(int count, ib_wc *wc);
 
 	/* For debugfs. */

@@ -6,7 +6,7 @@
 namespace mellanox_icm
 {
 
-/* What a register reads as of a card that is no longer there. */
+/* Value of any register after the card has been removed. */
 inline constexpr u32 silence = ~0u;
 
 class ErrorBuffer

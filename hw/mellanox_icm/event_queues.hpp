@@ -55,7 +55,7 @@ template<class Eq>
 class EventQueues
 {
 public:
-	/* What the interrupts are called. They stay. */
+	/* Names of the interrupts. They must outlive the queues. */
 	struct Names {
 		const char *line, *async, *completion;
 	};
@@ -140,7 +140,7 @@ public:
 		interrupts_ = {};
 	}
 
-	/* Whether there is the first. */
+	/* True if the first one exists. */
 	bool begun() const { return vectors_.size() && vectors_[0]; }
 	Eq &async() { return vectors_[0]->eq(); }
 	Eq &completion(unsigned int vector) { return vectors_[1 + vector]->eq(); }

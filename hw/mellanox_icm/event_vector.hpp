@@ -8,7 +8,7 @@
 namespace mellanox_icm
 {
 
-/* Who is told. Hard interrupt. */
+/* Receiver of events. Hard interrupt. */
 class EventSink
 {
 public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the cards of the family have in common from their reset to their next: numbers, tables of
-// objects, event queues, ports.
+// State common to the cards of the family from one reset to the next: numbers, tables of objects,
+// event queues, ports.
 #pragma once
 #include <kern/bits.hpp>
 #include <kern/debugfs.hpp>
@@ -37,15 +37,15 @@ struct QpEntryOf {
 };
 
 /*
- * What a card's own Hca begins with. Own brings the card up and takes it down; it has
+ * Base class of a card's own Hca. Own brings the card up and takes it down; it has
  *
  *	capabilities();
  *	Srq *find_srq(u32 srqn);
  *	u32 event_port(const u8 *eqe);			// of a port's change
  *	bool own_event(EventType type, const u8 *eqe);	// an event that no other card has: whether it was one
  *
- * A number's entry is set before the card can name the object, cleared when it no longer can; the owner then waits for the interrupts that
- * may have read it (synchronize_events) before it ends. What is const after the bring-up is read without locks.
+ * An entry is set before the card can name the object and cleared when it cannot any more; then the
+ * owner waits for interrupts that may use it (synchronize_events). Constants need no lock.
  */
 template<class Own, class Cq, class Eq, class QpEntry>
 class HcaBase : public EventSink
@@ -58,7 +58,7 @@ public:
 	MulticastGroups &multicast() { return *multicast_; }
 	Port &port(u32 number) { return *ports_[number - 1]; }
 	bool failed() const { return commands_->failed(); }
-	/* Of one who has rung a doorbell: see attend(). */
+	/* For a caller that has rung a doorbell: see attend(). */
 	bool wants_attention() const { return commands_->wants_attention(); }
 
 	NumberAllocator &qpns() { return *qpns_; }
@@ -131,7 +131,7 @@ protected:
 	}
 	~HcaBase() = default;
 
-	/* What the subnet manager may do to a port before the first of it has been heard of. */
+	/* Changes by the subnet manager that may be queued before the first of them is handled. */
 	static constexpr u32 most_port_events = 256;
 	/* How far a bring-up came. */
 	enum class Stage {

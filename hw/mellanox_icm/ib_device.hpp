@@ -82,8 +82,8 @@ struct CommonMethods {
 	}
 
 	/*
-	 * What all cards have, by their numbers and tables. A ring of the kernel's is one block of
-	 * memory, and may be refused for its size where a program's is not.
+	 * Attributes common to all cards, from their limits and tables. A ring of the kernel is one
+	 * block of memory, whose allocation may fail for its size where a program's does not.
 	 */
 	static int query_device(Hca &hca, ib_device_attr &attr);
 	static void get_dev_fw_str(ib_device *device, char *str);

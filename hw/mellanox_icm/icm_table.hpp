@@ -17,10 +17,10 @@ struct IcmExtent {
 };
 
 /*
- * Grows and shrinks in chunks: an entry in use holds its chunk. The first `reserved` entries, which
- * are the card's, hold theirs for the life of the table. Of the chunks that nobody holds any more
- * one stays, the last: who makes and ends one object after the other has the card told of its
- * memory once.
+ * Grows and shrinks in chunks: an entry in use holds its chunk. The first `reserved` entries,
+ * which are the card's, hold theirs for the life of the table. One unused chunk, the last to
+ * become so, stays mapped, so that creating and destroying one object after the other maps memory
+ * only once.
  */
 class IcmTable
 {
@@ -74,7 +74,7 @@ private:
 	kern::Atomic<size_t> resident_{0};
 };
 
-/* What an object holds of a table, given back at its end. */
+/* Chunks of a table that an object holds, released at its end. */
 class IcmHold
 {
 public:

@@ -9,7 +9,7 @@
 namespace mellanox_icm
 {
 
-/* What came with a MAD that was received. */
+/* The completion and GRH of a MAD that was received. */
 struct MadOrigin {
 	const ib_wc *wc;
 	const ib_grh *grh;

@@ -32,7 +32,7 @@ kern::Result<kern::Owned<MulticastGroups>> MulticastGroups::create(CommandInterf
 	auto neighbour = TRY(commands.mailbox());
 	auto groups = TRY(kern::adopt(new (kern::Gfp::kernel) MulticastGroups(
 		commands, table, format, std::move(entry), std::move(neighbour))));
-	// What does not fit its place in the hash table goes into the rest of the table.
+	// Groups whose hash bucket is taken go to the overflow part of the table.
 	groups->overflow_ = TRY(NumberAllocator::create(groups->hash_size_, groups->table_size_));
 	return groups;
 }

@@ -45,8 +45,8 @@ public:
 	kern::Result<> attach(const ib_gid &gid, u32 qpn, bool block_loopback,
 			      ib_mcast_owner owner);
 	/*
-	 * Of a card that has failed it succeeds. Needs no memory: who ends a QP has to get it out
-	 * of its groups. Errors: EINVAL for a QP that is not in; those of commands.
+	 * Succeeds after the card has failed. Needs no memory, because destroying a QP has to
+	 * detach it from its groups. Errors: EINVAL for a QP that is not in; those of commands.
 	 */
 	kern::Result<> detach(const ib_gid &gid, u32 qpn);
 

@@ -13,14 +13,14 @@
 namespace mellanox_icm
 {
 
-/* What there is of a port, whatever its state. */
+/* Attributes of a port that do not depend on its state. */
 struct PortCapabilities {
 	u32 max_mtu;     // enum ib_mtu
 	u32 gids, pkeys; // table lengths
 	u32 max_vls;
 };
 
-/* What each kind of card does to a port in its own way. May sleep. Errors: those of commands. */
+/* Operations on a port that differ by kind of card. May sleep. Errors: those of commands. */
 class PortControl
 {
 public:
@@ -34,7 +34,7 @@ protected:
 	~PortControl() = default;
 };
 
-/* What the headers of management packets are made of. */
+/* Tables used to build the headers of management packets. */
 struct PortTables {
 	u64 gid_prefix;
 	u64 guids[128];

@@ -50,8 +50,8 @@ private:
 };
 
 /*
- * What every region says of itself, whatever its memory: `entry` is zero before. access: as the
- * verbs have it.
+ * Sets the fields common to all regions, whatever their memory: `entry` is zero before. access: as
+ * in the verbs.
  */
 void put_region(u8 *entry, u32 pd, int access);
 /* The same of all memory, by addresses on the bus. */

@@ -106,7 +106,7 @@ kern::Result<u32> put_plain_attributes(u8 *context, const Capabilities &cap, con
 	return optional;
 }
 
-/* What a context says of them, and of the access rights. */
+/* Reads them, and the access rights, from a context. */
 template<class Context, class Path>
 void get_plain_attributes(const u8 *context, ib_qp_attr &attr)
 {
@@ -128,8 +128,8 @@ void get_plain_attributes(const u8 *context, ib_qp_attr &attr)
 }
 
 /*
- * What the other side may do: it needs the right (enum ib_access_flags), and for reads and atomics
- * resources to be answered with. Returns the optional-parameter mask.
+ * Sets the operations that the peer may use: each needs the right (enum ib_access_flags), and reads
+ * and atomics also need responder resources. Returns the optional-parameter mask.
  */
 template<class Context>
 u32 put_access(u8 *context, u32 access, u32 reads)
@@ -166,7 +166,7 @@ void flush_requests(Hca &hca, u32 number, bool in_error, const SendQueue &sq,
 		asked = hca.commands().execute_out(
 			{.opcode = hw::mellanox_icm::Opcode::query_qp, .in_modifier = number},
 			mailbox.value());
-		/* Of a card that has failed the mailbox is gone as well. */
+		/* If the card has failed, the mailbox is gone as well. */
 		if (!asked.ok())
 			break;
 		const u8 *const context =

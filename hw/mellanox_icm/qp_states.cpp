@@ -14,7 +14,7 @@ using wire::Opcode;
 constexpr unsigned int states = IB_QPS_ERR + 1;
 constexpr u16 none = 0;
 
-/* By state before and after. Everything but RESET may go to RESET and to ERR. */
+/* Indexed by state before and after. Every state except RESET may go to RESET and to ERR. */
 struct Commands {
 	u16 opcode[states][states];
 

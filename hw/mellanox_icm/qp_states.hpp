@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a QP is, and its states, as commands (IBA 10.3; Documentation/mlx4.rst, "Transitions").
+// QP types, and QP states as commands (IBA 10.3; Documentation/mlx4.rst, "Transitions").
 #pragma once
 #include <hw/mellanox_icm/commands.hpp>
 #include <hw/mellanox_icm/contexts.hpp>
@@ -28,10 +28,10 @@ hw::mellanox_icm::ServiceType service_of(ib_qp_type type);
 kern::Result<hw::mellanox_icm::Opcode> transition_command(ib_qp_state from, ib_qp_state to);
 
 /*
- * How the card answers it. On the way to RTS all it does is to take the QP's attributes, and what
- * it tells of a QP then may come whenever it comes: whoever makes a connection takes four such
- * steps, and would sleep in each. Of all others somebody hears an event, or frees memory behind
- * them.
+ * Completion method of a transition. On the way to RTS the card only takes the QP's attributes, and
+ * the events of a QP in that phase may come at any time: a connection needs four such transitions,
+ * and would sleep in each. All others are followed by an event that somebody handles, or by freeing
+ * memory.
  */
 constexpr Answer answer_of(hw::mellanox_icm::Opcode transition)
 {

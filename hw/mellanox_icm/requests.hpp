@@ -10,8 +10,8 @@ namespace mellanox_icm
 {
 
 /*
- * What its opcode says of a send request: the card's number of it, and what stands before the data.
- * The plain ones need no second look.
+ * Attributes of a send request by opcode: the card's opcode, and the segments before the data.
+ * Plain opcodes need no second check.
  */
 class SendShapes
 {
@@ -74,7 +74,7 @@ public:
 	}
 };
 
-/* Whether a request can be one of the queue: its opcode is one of send_shapes. */
+/* True if the queue accepts a request: its opcode must be one of send_shapes. */
 [[gnu::always_inline]] inline bool fits(const SendQueue &sq, const ib_send_wr &wr)
 {
 	return static_cast<u32>(wr.opcode) <= IB_WR_REG_MR &&

@@ -10,8 +10,8 @@ namespace mellanox_icm
 {
 
 /*
- * What a card's own SRQ begins with. Own makes the ring and writes the links as its card reads
- * them:
+ * Base class of a card's own SRQ. Own creates the ring and writes the links in the format of its
+ * card:
  *
  *	void put_link(u32 index, u32 next);	// into entry `index`: `next` is the one after it
  *
@@ -31,7 +31,7 @@ public:
 	u32 number() const { return number_.value(); }
 
 protected:
-	/* Of what stands before the segments: the link. */
+	/* Bytes in front of the segments: the link. */
 	static constexpr u32 head_bytes = 16;
 	static constexpr u16 in_use = 0xffff;
 
@@ -158,7 +158,7 @@ s64 SharedReceives<Own, Hca, Context>::complete_entry(u32 index, u64 &id)
 	// To the end of the list of free ones.
 	link(tail_, index);
 	tail_ = index;
-	// What follows the last one is written when there is something.
+	// The link behind the last one is written when there is an entry.
 	entries_[index].next = 0;
 	return posted.length;
 }

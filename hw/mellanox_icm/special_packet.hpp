@@ -8,7 +8,7 @@
 namespace mellanox_icm
 {
 
-/* Who sends. */
+/* The sender of a packet. */
 struct SpecialSender {
 	bool smi;
 	u32 qpn; // as the wire has it: 0 or 1
@@ -31,7 +31,7 @@ public:
 
 	const u8 *headers() const { return headers_; }
 	u32 header_bytes() const { return header_bytes_; }
-	/* Of zeros, behind the data. */
+	/* Bytes of zero padding behind the data. */
 	u32 pad() const { return pad_; }
 	/* A directed-route packet to the neighbour: it comes from nowhere in particular. */
 	bool permissive() const { return permissive_; }

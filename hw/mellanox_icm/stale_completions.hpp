@@ -10,9 +10,9 @@ namespace mellanox_icm
 {
 
 /*
- * What a QP that is no more has left in a CQ: completions in their order. The first are in place of
- * as many entries of the ring, which name these by their number instead of the QP's; what a card
- * that has failed did not flush follows.
+ * Completions that a destroyed QP has left in a CQ, in order. The first replace as many entries of
+ * the ring, which refer to them by their number instead of the QP's; those that a card that has
+ * failed did not flush follow.
  */
 struct StaleCompletions {
 	u32 number = 0;
@@ -80,7 +80,7 @@ public:
 				got++;
 		return got;
 	}
-	/* What has been given, for free() without the lock. */
+	/* Moves completions that were polled, for free() without the lock. */
 	void move_spent(List &to) { to.splice_back(spent_); }
 	void move_all(List &to)
 	{

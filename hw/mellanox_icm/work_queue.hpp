@@ -9,7 +9,7 @@
 namespace mellanox_icm
 {
 
-/* What a receive request is remembered by. */
+/* Record of a posted receive request. */
 struct PostedReceive {
 	u64 wr_id;
 	u32 length; // of all its segments

@@ -44,9 +44,9 @@ struct Groups final : CardOfMemory, mellanox_icm::FailureListener {
 };
 
 /*
- * Who ends a QP has to get it out of its groups, however little memory there is: else the QP, and
- * all that it uses, would be lost for ever. The card is asked, and says in its own words that the
- * QP is in no group.
+ * Destroying a QP has to detach it from its groups, however little memory there is: otherwise the
+ * QP, and all that it uses, would be lost forever. The card is asked, and its status reports that
+ * the QP is in no group.
  */
 void leaving_a_group_needs_no_memory(kern::kunit::Test &test)
 {
@@ -173,7 +173,7 @@ void ipoib_11_programs_cannot_fill_the_multicast_table(kern::kunit::Test &test)
 	for (u32 number = 0; number < overflow - of_programs; number++)
 		EXPECT_EQ(card->attach(0, 101 + number, IB_MCAST_KERNEL), 0);
 	EXPECT_EQ(card->attach(0, 200, IB_MCAST_KERNEL), -ENOMEM);
-	/* What is given back, programs may have again, but not the kernel's part. */
+	/* Programs may take released entries again, but not the kernel's part. */
 	EXPECT_EQ(card->detach(0, 101), 0);
 	EXPECT_EQ(card->attach(1, 201, IB_MCAST_USER), -ENOMEM);
 	EXPECT_EQ(card->detach(1, 1), 0);

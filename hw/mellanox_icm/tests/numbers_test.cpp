@@ -93,8 +93,8 @@ static void runs_are_aligned_and_apart(kern::kunit::Test &test)
 }
 
 /*
- * Who is to leave some gets none of the last, however they lie; others do, and what is given back
- * counts again.
+ * A caller that must leave some gets none of the last ones, wherever they are; others do, and freed
+ * numbers count again.
  */
 static void numbers_are_reserved_for_others(kern::kunit::Test &test)
 {

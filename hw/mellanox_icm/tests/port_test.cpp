@@ -46,8 +46,8 @@ struct Ported final : mellanox_icm::FailureListener, mellanox_icm::PortControl {
 };
 
 /*
- * Who has begun to read the tables later has seen more of what happened: nobody overtakes him, to
- * put in their place what was before.
+ * A later read of the tables has seen more of what happened: no earlier read overtakes it to put
+ * older contents in their place.
  */
 void table_reads_are_serialised(kern::kunit::Test &test)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What the cards of the family, InfiniHost and ConnectX, have in common: the command register,
+ * Definitions common to the cards of the family, InfiniHost and ConnectX: the command register,
  * opcodes, status codes, and the layouts that did not change from one to the next.
  * (Documentation/mlx4.rst, "Command interface")
  */

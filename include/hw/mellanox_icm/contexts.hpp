@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What the contexts of the family's cards have in common: states, numbers and bits that mean the
+ * Definitions common to the contexts of the family's cards: states, numbers and bits that mean the
  * same in each, wherever a card keeps them. (Documentation/mlx4.rst, "Contexts")
  */
 #pragma once

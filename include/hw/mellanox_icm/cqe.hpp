@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What completion queue entries of the family's cards have in common. (Documentation/mlx4.rst,
+ * Definitions common to completion queue entries of the family's cards. (Documentation/mlx4.rst,
  * "CQE")
  */
 #pragma once

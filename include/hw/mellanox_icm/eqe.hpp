@@ -42,7 +42,7 @@ inline constexpr uint8_t port_info = 0x15;
 inline constexpr uint8_t pkey_table = 0x16;
 } // namespace port_management_subtype
 
-/* What a port_info management change names as changed. */
+/* Attributes that a port_info management change reports as changed. */
 namespace port_info_changed
 {
 inline constexpr uint32_t sm_lid = 1u << 0;
