@@ -199,7 +199,7 @@ ActiveConnections::Outcome ActiveConnections::send(Destination &destination, sk_
 		}
 		return {.taken = true};
 	}
-	/* What is too long for the peer may be too long for a datagram as well, or not. */
+	/* A packet too long for the peer may or may not be too long for a datagram as well. */
 	if (length > connection->limit_)
 		return {.taken = false, .limit = connection->limit_};
 	send_locked(*connection, skb, packet);
@@ -387,7 +387,7 @@ void ActiveConnections::end(Connection &connection)
 {
 	if (connection.id_)
 		ib_destroy_cm_id(connection.id_);
-	/* What is on its way completes now. */
+	/* Requests under way complete now. */
 	if (connection.qp_)
 		KERN_WARN_ON(ib_destroy_qp(connection.qp_));
 	kern::Owned<Connection> gone;
@@ -462,7 +462,7 @@ void ActiveConnections::end_unused()
 			give_up_locked(connection);
 }
 
-/* What waits for it is dropped. */
+/* Drops the packets that wait for it. */
 void ActiveConnections::give_up_locked(Connection &connection)
 {
 	kern_skb_queue waited{};

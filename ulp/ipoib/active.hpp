@@ -19,7 +19,7 @@
 namespace ipoib
 {
 
-/* What the connections of an interface are made in. */
+/* Resources for the connections of an interface. */
 struct ConnectionRoom {
 	net_device *dev;
 	ib_device *device;
@@ -78,9 +78,9 @@ public:
 	static constexpr u32 connections_max = 1024;
 	static constexpr u32 of_peer_max = 8;
 	/*
-	 * Packets on their way by all connections, and by one, which has no more than a fourth of
-	 * what is left besides: a peer that does not receive leaves most of it to others, and eight
-	 * connections of his a sixth. What is beyond is dropped.
+	 * Limits of packets under way on all connections, and on one, which gets no more than a
+	 * fourth of what is left: a peer that does not receive leaves most of it to others, and
+	 * eight of its connections leave a sixth. Packets beyond that are dropped.
 	 */
 	static constexpr u32 requests_max = 1024;
 	static constexpr u32 requests_share = 4;
@@ -106,12 +106,12 @@ public:
 	/* Context: process. Errors: ENOMEM. */
 	kern::Result<> allocate(const ConnectionRoom &room);
 	/*
-	 * What never came back; all connections are ended, and nothing completes any more. Context:
-	 * process.
+	 * Frees requests that never completed; all connections are ended, and no completions will
+	 * follow. Context: process.
 	 */
 	void reclaim();
 
-	/* What has become of a packet. */
+	/* Result of sending a packet. */
 	struct Outcome {
 		bool taken; /* be it to be dropped; else it is the caller's, to be sent as a datagram */
 		u32 limit; /* bytes of what the peer takes by a connection, if that was too little */
@@ -132,7 +132,7 @@ public:
 	 * Context: start_xmit.
 	 */
 	Outcome send(Destination &destination, sk_buff *skb, u32 datagram_bytes);
-	/* Of a request of send(). Context: NAPI. */
+	/* Handles the completion of a request of send(). Context: NAPI. */
 	void complete(const ib_wc &wc, int budget);
 
 	/* Asks for what is wanted, ends what is over. Context: process, one at a time. */

@@ -47,7 +47,7 @@ kern::Result<> Connected::start(const ConnectionRoom &room)
 	return bring_up_.to(State::running);
 }
 
-/* What each step up adds, and the step down takes away, also if it was added in part only. */
+/* Resources that each step up adds, and the step down removes, even if added only in part. */
 kern::Result<> Connected::step_up(State to)
 {
 	switch (to) {
@@ -125,8 +125,8 @@ kern::Result<> Connected::run()
 }
 
 /*
- * No new ones first; then all are over, and ended by the work that does so always. What they had on
- * its way completes here at the latest.
+ * No new connections first; then all are over, and the work that always ends them does so. Requests
+ * under way complete here at the latest.
  */
 void Connected::halt()
 {
@@ -169,7 +169,7 @@ void Connected::end_what_is_over()
 		pause();
 		passive_.end_quiet();
 		enable();
-		/* Who wanted it meanwhile was not heard. */
+		/* Schedule requests made meanwhile were ignored. */
 		schedule_from_task();
 		ended = true;
 	}
@@ -189,7 +189,7 @@ void Connected::tend()
 int Connected::on_request(ib_cm_id *id, const ib_cm_event *event)
 {
 	auto &self = *static_cast<Connected *>(id->context);
-	/* Who asks which QP serves (SIDR) is asking for something else. */
+	/* A SIDR_REQ, which asks for the QP that serves the service ID, is refused. */
 	return event->event == IB_CM_REQ_RECEIVED        ? self.passive_.accept(*id, *event)
 	       : event->event == IB_CM_SIDR_REQ_RECEIVED ? -EINVAL
 							 : 0;
@@ -203,7 +203,7 @@ bool Connected::take(const ib_wc &wc, int budget)
 		return false;
 	}
 	auto *const from = wc.qp ? static_cast<PassiveConnection *>(wc.qp->qp_context) : nullptr;
-	/* Of one that has gone nobody knows what it had agreed to: a completion may outlive it. */
+	/* A completion may outlive its connection, and with it the knowledge of what was agreed. */
 	const Unsummed unsummed = !from                        ? Unsummed::lost
 				  : !from->leaves_checksums()  ? Unsummed::nothing
 				  : !passive_.takes_unsummed() ? Unsummed::lost

@@ -36,7 +36,7 @@ public:
 	void place(net_device *dev);
 	/* The device will not be used any more. State: none. */
 	void displace();
-	/* Whether a port's connections can be made, and received by. */
+	/* True if connections are possible on the port, in both directions. */
 	static bool possible(const ib_device *device, u32 port_num);
 
 	State state() const { return bring_up_.state(); }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What both ends of a connection do alike: the private data of REQ and REP, and the states of the
- * QP by what the CM says of it.
+ * Code common to both ends of a connection: the private data of REQ and REP, and the states of the
+ * QP by attributes of the CM.
  * Context: process.
  */
 #pragma once
@@ -15,12 +15,12 @@ namespace ipoib
 {
 
 constexpr u32 psn_mask = 0xff'ffff;
-/* What a peer without a buffer is given until it sends again: 0.64 ms (IBA 9.7.5.2.8). */
+/* Time that a peer without a buffer has to wait before it retries: 0.64 ms (IBA 9.7.5.2.8). */
 constexpr u8 min_rnr_timer = 12;
 /*
- * What a peer may ask for: that we repeat for it, when it has no buffer, a few times and not for
- * ever (7), and wait for its acknowledgement for 4 s at most (IBA 9.7.6.1.3). Packets that wait for
- * it are others' that cannot be sent.
+ * Limits for a peer's request: RNR retries must be finite, so not 7, and the wait for its
+ * acknowledgement is 4 s at most (IBA 9.7.6.1.3). Packets that wait for it take the place of
+ * packets to others.
  */
 constexpr u8 rnr_retry_max = 6, ack_timeout_max = 20;
 
@@ -40,7 +40,7 @@ inline ConnectionData connection_data(const ConnectionRoom &room, bool leaves_ch
 		.extension = leaves_checksums ? ConnectionData::leaves_checksums : 0u};
 }
 
-/* What a peer says of itself. */
+/* A peer's private data. */
 struct PeerData {
 	u32 receive_bytes; /* what it receives in one message */
 	bool leaves_checksums;
@@ -59,7 +59,7 @@ inline kern::Result<PeerData> peer_data(const ib_cm_event &event)
 	__builtin_memcpy(&data, event.private_data,
 			 event.private_data_len < sizeof(data) ? event.private_data_len
 							       : sizeof(data));
-	/* What is above the QP number is reserved (RFC 4755 section 3.5). */
+	/* Bits above the QP number are reserved (RFC 4755 section 3.5). */
 	const u32 qpn = data.qpn.value() & psn_mask;
 	if (qpn <= 1 || qpn >= ib::qpn_multicast || data.receive_bytes.value() < least)
 		return kern::Error{-EINVAL};

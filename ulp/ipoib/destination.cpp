@@ -16,7 +16,7 @@ namespace
  */
 constexpr u64 retry_after_ns = 1'000'000'000;
 
-/* What same_peer() looks at, in as few words. */
+/* The fields that same_peer() compares, in few words. */
 struct Peer {
 	explicit Peer(const HardwareAddress &address)
 	{
@@ -92,8 +92,8 @@ DestinationTable::Secret DestinationTable::Secret::draw()
 }
 
 /*
- * Of all that says who it is, for a peer chooses all of it. Each part meets a secret before it
- * meets another: none can make up for another.
+ * Hashes all that identifies a peer, because a peer chooses all of it. Each part is combined with a
+ * secret before it is combined with another, so that none can cancel another.
  */
 u32 DestinationTable::bucket_of(const HardwareAddress &address) const
 {

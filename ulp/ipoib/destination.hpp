@@ -98,7 +98,7 @@ private:
 	u64 retry_at_ = 0;              /* no new attempt before, in ns */
 	kern::rcu::Deferred deferred_;
 
-	/* Of ActiveConnections, under its lock. */
+	/* Owned by ActiveConnections, under its lock. */
 	class Connection *connection_ = nullptr;
 	u64 connect_at_ = 0; /* no new attempt before, in ns */
 
@@ -124,7 +124,7 @@ public:
 	static constexpr u32 waiting_max = 64;
 	static constexpr u32 waiting_of_all_max = 1024;
 
-	/* What peers cannot know, who choose the addresses: where in the table they fall. */
+	/* Secret key of the hash, as peers choose the addresses and must not choose buckets. */
 	struct Secret {
 		u64 prefix, interface_id;
 		u64 qpn; /* odd */
@@ -190,7 +190,7 @@ public:
 	void mark_stale();
 	/* Marks one of them. Context: any but hard interrupt. */
 	void doubt(Destination &destination);
-	/* Whether a resolved one should be asked for again, and may be by now. */
+	/* True if a resolved one should be queried again, and may be by now. */
 	static bool is_stale(const Destination &destination)
 	{
 		return __atomic_load_n(&destination.stale_, __ATOMIC_RELAXED) &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What a queue has come to see that it cannot mend: told to whoever can.
+ * Faults that a queue has detected but cannot fix itself: reported to the code that can.
  */
 #pragma once
 

@@ -131,8 +131,8 @@ void Interface::remove()
 }
 
 /*
- * What each step up adds, and the step down takes away, also if it was added in part only. The one
- * place that knows.
+ * Resources that each step up adds, and the step down removes, even if added only in part. No other
+ * code adds or removes them.
  * Context: rtnl lock.
  */
 kern::Result<> Interface::step_up(State to)
@@ -182,7 +182,7 @@ kern::Result<> Interface::settle_in()
 	connected_.place(dev_);
 	TRY(queues_.place(dev_, broadcast_.gid));
 	TRY(queues_.to(Queues::State::made));
-	/* What is not known yet is read again when the port comes up (MGMT-10). */
+	/* Attributes not known yet are read again when the port comes up (MGMT-10). */
 	kern::ignore(read_port());
 	address_ = own_address();
 	return {};
@@ -236,8 +236,8 @@ void Interface::stop_queues()
 }
 
 /*
- * What the port says of itself now. Errors: ENOENT while the partition is not there, or the GID
- * that is wanted; those of the cache.
+ * Reads the present attributes of the port. Errors: ENOENT while the partition, or the GID that is
+ * wanted, is not there; those of the cache.
  */
 kern::Result<> Interface::read_port()
 {
@@ -337,7 +337,7 @@ void Interface::refresh()
 	const u32 flush = __atomic_exchange_n(&pending_flush_, 0, __ATOMIC_ACQ_REL);
 	if (state() < State::halted)
 		return;
-	/* What has happened may be what its queues waited for. */
+	/* The event may be what the queues waited for. */
 	if (state() == State::halted) {
 		restart();
 		return;
@@ -378,7 +378,7 @@ void Interface::refresh()
 	kern::ignore(bring_up_.to(State::active));
 }
 
-/* What its broadcast domain lays down. Context: rtnl lock. */
+/* Applies the attributes of its broadcast group. Context: rtnl lock. */
 kern::Result<> Interface::take_over(const ib_sa_mcmember_rec &record)
 {
 	TRY(queues_.set_qkey(record.qkey.value()));
@@ -464,7 +464,7 @@ int Interface::set_address(const HardwareAddress &wanted)
 	if (gid.global.interface_id == 0u ||
 	    __builtin_memcmp(&expected, &wanted, sizeof(wanted)) != 0)
 		return -EINVAL;
-	/* By its first GUID it has what the port has, whatever that will be. */
+	/* With the port's first GUID it follows the port, whatever GUID that will have. */
 	ib_gid first;
 	const bool own = rdma_query_gid(device_, port_num_, 0, &first) == 0 &&
 			 first.global.interface_id == gid.global.interface_id;
@@ -496,7 +496,7 @@ int Interface::change_mtu(unsigned mtu)
 	return 0;
 }
 
-/* What there is to change. Context: rtnl lock. */
+/* Applies the settings that change. Context: rtnl lock. */
 int Interface::change(const kern_link_settings &settings)
 {
 	if (settings.umcast >= 0 && umcast_ != (settings.umcast != 0)) {

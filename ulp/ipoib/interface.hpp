@@ -24,7 +24,7 @@ namespace ipoib
 class Interface
 {
 public:
-	/* What an event asks for, from least to most. */
+	/* Kind of flush that an event requires, from least to most. */
 	enum Flush : u32 {
 		flush_none = 0,
 		flush_light =
@@ -77,8 +77,8 @@ public:
 	static Interface *of(net_device *dev);
 
 	/*
-	 * What the administrator says by rtnetlink or sysfs. Errors: EOPNOTSUPP for a mode that the
-	 * device cannot, those of the start. Context: rtnl lock.
+	 * Applies settings from rtnetlink or sysfs. Errors: EOPNOTSUPP for a mode that the device
+	 * does not support, those of the start. Context: rtnl lock.
 	 */
 	int change(const kern_link_settings &settings);
 
@@ -114,7 +114,7 @@ public:
 	 */
 	void resolved(const HardwareAddress &address, kern::Owned<Handle> handle);
 	void forget(const HardwareAddress &address);
-	/* Whether packets go there, or have until lately. Context: any but hard interrupt. */
+	/* True if packets go there, or did until recently. Context: any but hard interrupt. */
 	bool sends_to(const HardwareAddress &address)
 	{
 		return static_cast<bool>(destinations_.get(address));
@@ -124,7 +124,7 @@ public:
 
 private:
 	friend struct NetdevOps;
-	/* Of the tests. */
+	/* For tests. */
 	friend struct TimePasses;
 	friend struct MulticastOf;
 	friend class BringUp<Interface, State>;

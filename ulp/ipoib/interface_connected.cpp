@@ -9,15 +9,15 @@ namespace ipoib
 namespace
 {
 
-/* Of packets that were too long: to say so to more senders at a time is of no use. */
+/* Limit of waiting ICMP replies to packets that were too long; more at a time are of no use. */
 constexpr u32 too_big_max = 64;
 
 } // namespace
 
 /*
- * The stack's way to send in connected mode; that of datagram mode has no part in it. What has no
- * connection, or not yet, goes as a datagram, if it is not too long for one. Context: softirq, one
- * at a time for each queue.
+ * start_xmit of connected mode; datagram mode does not run any of it. Packets without an
+ * established connection are sent as datagrams, if they are not too long for one. Context: softirq,
+ * one at a time for each queue.
  */
 int Interface::start_xmit_connected(sk_buff *skb)
 {
@@ -170,7 +170,7 @@ void Interface::adopt_mode(Mode mode)
 	set_mtu(connected ? connected_mtu : datagram_mtu());
 }
 
-/* Of our own accord, which is not what the administrator wants. Context: rtnl lock. */
+/* Sets it without an administrator's request, which stays recorded. Context: rtnl lock. */
 void Interface::set_mtu(unsigned mtu)
 {
 	const unsigned wanted = wanted_mtu_;
@@ -179,8 +179,8 @@ void Interface::set_mtu(unsigned mtu)
 }
 
 /*
- * Of datagram mode: what the administrator wants, as far as the broadcast domain has it, or, while
- * that says nothing, any domain has.
+ * The MTU of datagram mode: the administrator's, limited by that of the broadcast domain, or, while
+ * that is unknown, by the usual one of any domain.
  */
 unsigned Interface::datagram_mtu() const
 {

@@ -56,7 +56,7 @@ void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
 	TransmitQueue &queue = queues_.transmit(skb);
 	kern::Ref<Destination> destination;
 
-	/* What is not from the stack's own neighbour tables may hold anything. */
+	/* A packet not from the stack's own neighbour tables may have any address. */
 	if (to.is_multicast() && !is_group_of(to, broadcast_)) {
 		count(tx_dropped_);
 		kern_skb_drop(skb);
@@ -67,8 +67,8 @@ void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
 	switch (destinations_.wait(address, skb, destination)) {
 	case DestinationTable::Action::send:
 		/*
-		 * It was resolved just now, or it is old. What is left of connected mode may be too
-		 * long, whatever the mode is now.
+		 * It was resolved just now, or it is old. A packet left over from connected mode
+		 * may be too long, whatever the mode is now.
 		 */
 		if (!fits_datagram(skb)) {
 			count(tx_dropped_);

@@ -19,7 +19,7 @@
 namespace ipoib
 {
 
-/* What it means that a packet says its checksum is missing (Header::unsummed). */
+/* Meaning of a packet's flag for a missing checksum (Header::unsummed). */
 enum class Unsummed : u8 {
 	nothing, /* its sender has not agreed to what that says: it has one */
 	missing, /* agreed */
@@ -29,7 +29,7 @@ enum class Unsummed : u8 {
 class LargeReceive
 {
 public:
-	/* Of an interface in connected mode: 20 MiB. */
+	/* Receives of an interface in connected mode: 20 MiB. */
 	static constexpr u32 depth = 320;
 	static constexpr u32 block_order = 4;
 	static constexpr u32 block_bytes = u32{kern::page_size} << block_order;
@@ -45,7 +45,7 @@ public:
 	/* All memory back. The SRQ is no more. Context: process. */
 	void reclaim();
 
-	/* Whether a completion is of a receive. */
+	/* True if a completion is of a receive. */
 	static bool owns(const ib_wc &wc) { return wc.wr_id < depth; }
 	void receive(kern_napi &napi, const ib_wc &wc, Unsummed unsummed);
 	/*
@@ -67,8 +67,8 @@ private:
 		Block block;
 	};
 	/*
-	 * What the stack has, and we have a reference to: to be used again when it is done with it. So much the stack has at most, 8 MiB;
-	 * what comes beyond is copied.
+	 * Blocks that the stack uses, with a reference held here: reused when the stack is done
+	 * with them. This many at most, 8 MiB; packets beyond that are copied.
 	 */
 	static constexpr u32 spares_max = 128;
 	static_assert((spares_max & (spares_max - 1)) == 0);

@@ -43,7 +43,7 @@ private:
 	u32 rest_ = 1;   /* between tries */
 	u32 rested_ = 0; /* intervals since the last */
 	bool trying_ = false;
-	/* Of the interval before a try, per millisecond, and events for 1024 completions. */
+	/* Rates in the interval before a try: per millisecond, and events per 1024 completions. */
 	u64 former_bytes_ = 0;
 	u64 former_completions_ = 0;
 	u64 former_events_ = 0;
@@ -65,11 +65,11 @@ public:
 	void stop() { apply_work_.cancel(); }
 
 	/*
-	 * What ethtool asks for, and what a CQ that is attached later gets. Context: process.
-	 * Errors: EINVAL for what no CQ can have; those of rdma_set_cq_moderation().
+	 * Sets the moderation that ethtool requests, also for CQs attached later. Context: process.
+	 * Errors: EINVAL for values that no CQ supports; those of rdma_set_cq_moderation().
 	 */
 	int set(const kern_coalesce &wanted);
-	/* What is in force. Context: process. */
+	/* Returns the settings in force. Context: process. */
 	kern_coalesce get();
 
 	/* An event came from the CQ. Context: its handler. */

@@ -136,8 +136,8 @@ void Multicast::leave_unused()
 	kern::Guard guard(lock_);
 	bool any = false;
 	/*
-	 * Who sends makes the destination first, and asks for the group after that: either is seen
-	 * here.
+	 * A sender creates the destination first, and requests the group after that: either one is
+	 * seen here.
 	 */
 	for (Group &group : senders_) {
 		if (interface_.sends_to(group.address))
@@ -242,7 +242,7 @@ Group *Multicast::next_due()
 	return group;
 }
 
-/* What there is to do for a group, from its last outcome to its next join. Context: run(). */
+/* Serves a group, from its last outcome to its next join. Context: run(). */
 void Multicast::serve(Group &group)
 {
 	bool has_outcome;
@@ -448,8 +448,8 @@ bool Multicast::leave_unwanted(Group &group)
 }
 
 /*
- * Who only sends does not keep a group alive. When it has ended, its LID may become another
- * group's: we must not send there any more.
+ * A send-only member does not keep a group alive. When the group has ended, its LID may be given to
+ * another group, so sends to it must stop.
  * Context: run().
  */
 void Multicast::watch_deletions()
@@ -605,7 +605,7 @@ void Multicast::join_if_due(Group &group)
 {
 	{
 		kern::Guard guard(lock_);
-		/* What has happened meanwhile comes up again. */
+		/* Events that happened meanwhile are handled in the next run. */
 		if (!running_ || group.due_node.linked() || group.state != Group::State::idle ||
 		    group.use == Group::Use::none)
 			return;

@@ -25,7 +25,7 @@ class Interface;
  * other.
  */
 struct Group {
-	/* What the interface is in it for. */
+	/* Use that the interface makes of it. */
 	enum class Use : u8 {
 		none, /* to be left */
 		send, /* somebody sends to it: a member who never hears it and does not keep it alive, until two minutes after the last packet */
@@ -57,7 +57,7 @@ struct Group {
 	u64 retry_at = 0; /* ns */
 	unsigned failures = 0;
 	unsigned retry_step = 0; /* of Multicast::retries_ */
-	/* Of run() and stop(). */
+	/* Accessed by run() and stop() only. */
 	ib_sa_multicast *membership = nullptr;
 	bool attached = false;
 	bool was_joined = false; /* and so may have a destination that is resolved */
@@ -72,9 +72,9 @@ public:
 	 */
 	static constexpr unsigned send_only_max = 256;
 	/*
-	 * Groups that an interface receives, beside its broadcast group. Programs join groups
-	 * without a privilege. Of a longer list of the stack's the first ones are joined; packets
-	 * to the others are not received, which is logged.
+	 * Groups that an interface receives, in addition to its broadcast group. Programs can join
+	 * groups without a privilege. Of a longer list, only the first ones are joined; packets to
+	 * the others are not received, which is logged.
 	 */
 	static constexpr unsigned listened_max = 8192;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* What the stack calls, put to the Interface it means. */
+/* Calls of the network stack, forwarded to their Interface. */
 #include "interface.hpp"
 
 #include <kern/log.hpp>
@@ -59,8 +59,8 @@ struct NetdevOps {
 		return kern::netdev_owner<Interface>(dev).start_xmit_connected(skb);
 	}
 
-	/* Puts the encapsulation header in front, and the address where start_xmit() looks for it. Who sends by a packet socket without saying
-	 * where to has none. */
+	/* Puts the encapsulation header in front, and the address where start_xmit() looks for it.
+	 * A send on a packet socket without an address has none. */
 	static int header_create(sk_buff *skb, net_device *, unsigned short type, const void *daddr,
 				 const void *, unsigned int)
 	{

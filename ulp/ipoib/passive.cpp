@@ -9,7 +9,7 @@ namespace
 {
 
 /*
- * What a sender whose REP is this does where we have no buffer: it asks again for ever, as it
+ * RNR retry count in a REP: while there is no receive buffer, the peer retries without limit, as it
  * cannot know better (IBA 9.7.5.2.8).
  */
 constexpr u8 rnr_retry_for_ever = 7;

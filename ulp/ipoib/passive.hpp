@@ -67,8 +67,8 @@ public:
 	static constexpr u32 connections_max = 256;
 	static constexpr u32 of_peer_max = 8;
 	/*
-	 * By a connection that nothing has come by for so many rounds, half a minute each, nothing
-	 * will.
+	 * A connection without packets for this many rounds, half a minute each, counts as
+	 * unused.
 	 */
 	static constexpr u8 idle_rounds_max = 10;
 
@@ -76,12 +76,12 @@ public:
 	~PassiveConnections() { kern_assert(connections_.empty()); }
 
 	void set_room(const ConnectionRoom &room) { room_ = room; }
-	/* A REQ. What it returns is the handler's to return. Context: handler of the listener. */
+	/* Handles a REQ; returns the result for the handler. Context: handler of the listener. */
 	int accept(ib_cm_id &id, const ib_cm_event &event);
 	/*
-	 * Whether packets are taken whose checksum is not computed; at first they are. Where they
-	 * are no more, none is believed from then on, and the connections by which they may come
-	 * are over: what the next ones agree on is without. Context: any but hard interrupt.
+	 * Sets whether packets without a computed checksum are accepted; at first they are. When
+	 * that ends, no such packet is accepted any more, and connections on which they may arrive
+	 * are over: the next ones do not negotiate them. Context: any but hard interrupt.
 	 */
 	void set_takes_unsummed(bool takes);
 	/* Context: any. */
@@ -91,7 +91,7 @@ public:
 	 */
 	void broken(PassiveConnection &connection) { (void)move(connection, State::over); }
 
-	/* Of those that are over, these are ended at a time: so long nothing is polled. */
+	/* Connections that are ended at a time; completions are not polled meanwhile. */
 	static constexpr u32 batch_max = 16;
 	/*
 	 * Begins to end some: they hear nothing of their peers any more. How many they are, for the

@@ -74,7 +74,7 @@ void Queues::displace()
 }
 
 /*
- * What each step up adds, and the step down takes away, also if it was added in part only. Context:
+ * Resources that each step up adds, and the step down removes, even if added only in part. Context:
  * rtnl lock.
  */
 kern::Result<> Queues::step_up(State to)
@@ -219,7 +219,7 @@ void Queues::unmake()
 			ib_destroy_cq(cq);
 	if (ib_cq *cq = std::exchange(receive_cq_, nullptr))
 		ib_destroy_cq(cq);
-	/* What the QPs had is nobody's now. */
+	/* Buffers that the QPs had belong to nobody now. */
 	receive_.reclaim();
 	receive_.free();
 	for (Sender &sender : senders_) {

@@ -44,7 +44,7 @@ public:
 	/* Context: may sleep. Errors: ENOMEM, those of the verbs. */
 	kern::Result<> to(State wanted) { return bring_up_.to(wanted); }
 
-	/* What the next steps up go by. */
+	/* Parameters of the next steps up. */
 	void set_pd(ib_pd *pd) { pd_ = pd; }
 	void set_pkey_index(u16 index) { pkey_index_ = index; }
 	void set_own_lid(u32 lid) { receive_.set_own_lid(lid); }
@@ -61,9 +61,9 @@ public:
 	}
 	u32 transmit_queues() const { return static_cast<u32>(senders_.size()); }
 
-	/* Of all QPs, in state ready or above. The first error, if there was any. */
+	/* Sets it for all QPs, in state ready or above. Returns the first error, if any. */
 	kern::Result<> set_qkey(u32 qkey);
-	/* Whether all QPs send, if need be after a send error has stopped one (IBA 10.3.1, SQE). */
+	/* True if all QPs send, if necessary after recovery from a send error (IBA 10.3.1, SQE). */
 	bool send_again();
 	void report(Fault fault) { faults_.report(fault); }
 	u32 take_faults() { return faults_.take(); }

@@ -12,13 +12,13 @@ namespace
 constexpr u32 post_batch = 32;
 /* Up to so many bytes a packet is copied whole, and its buffer goes straight back. */
 constexpr u32 copy_limit = 256;
-/* What is copied of a larger packet whose headers are not plain TCP: enough for those of most. */
+/* Header bytes to copy if the packet is not plain TCP; covers most protocols. */
 constexpr u32 header_guess = 128;
 constexpr unsigned drain_ms = 5000;
 /* A GRH's place in the area: one does not share a cache line with the next. */
 constexpr u32 grh_stride = 64;
 
-/* Of one that is not small. */
+/* Length of the headers to copy into the linear part of an skb. @length is above copy_limit. */
 u32 header_length(const u8 *datagram, u32 length)
 {
 	constexpr u32 start = sizeof(Header);
@@ -215,8 +215,8 @@ int ReceiveQueue::post()
 }
 
 /*
- * What is refused is made up for at the next poll; and if that can never come, the QP has nothing
- * to complete, the interface is told.
+ * Posts receives that were refused, at the next poll; if there can be none, because the QP has
+ * nothing to complete, the interface is notified.
  */
 void ReceiveQueue::make_up()
 {
@@ -404,7 +404,7 @@ void ReceiveQueue::reclaim()
 	posted_ = taken_ = 0;
 	for (Slot &slot : slots_)
 		release(slot.buffer);
-	/* What completed before the RESET is not to be found by the receives of a new start. */
+	/* Drop completions from before the RESET, so that they are not taken for new receives. */
 	while (cq_ && ib_poll_cq(cq_, sizeof(wc_) / sizeof(wc_[0]), wc_) > 0)
 		;
 }

@@ -20,7 +20,7 @@
 namespace ipoib
 {
 
-/* Of one interface: beyond this, CPUs share them. */
+/* Limit for one interface; with more CPUs, several share a queue. */
 constexpr u32 max_transmit_queues = 16;
 
 /*
@@ -82,7 +82,7 @@ public:
 	void reclaim();
 	void report(Fault fault) { faults_->report(fault); }
 
-	/* What tells a multicast packet of our own from another's. Context: any. */
+	/* LID by which own multicast packets are recognised. Context: any. */
 	void set_own_lid(u32 lid) { __atomic_store_n(&own_lid_, lid, __ATOMIC_RELAXED); }
 	void set_checksum(bool on) { checksum_ = on; }
 
@@ -109,7 +109,7 @@ private:
 		Buffer buffer; /* with a page while anything is posted */
 		u32 offset;    /* of this slot's part in the page */
 	};
-	/* Whether buffers go back to the QP. */
+	/* State of the supply of buffers to the QP. */
 	enum class Supply : u8 {
 		kept, /* all of them, always */
 		cut,  /* not any more: the QP flushes, and would flush them again */

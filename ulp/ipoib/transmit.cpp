@@ -219,7 +219,7 @@ void TransmitQueue::post_chain()
 
 	const ib_send_wr *bad = nullptr;
 	if (ib_post_send(qp_, &first->wr.wr, &bad)) [[unlikely]] {
-		/* What was not taken never completes; reclaim() takes it back with the QP. */
+		/* Requests that were refused never complete; reclaim() frees them with the QP. */
 		report(fault_look);
 		counters_.errors++;
 	}
@@ -351,7 +351,7 @@ void TransmitQueue::reclaim()
 		give_back(slot(tail), 0);
 	tail_ = head_;
 	kern_txq_reset(queue_);
-	/* What completed before the RESET is not to be found by the requests of a new start. */
+	/* Drop completions from before the RESET, so that they are not taken for new requests. */
 	while (cq_ && ib_poll_cq(cq_, sizeof(wc_) / sizeof(wc_[0]), wc_) > 0)
 		;
 }

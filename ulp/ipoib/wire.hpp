@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What RFC 4391 puts on the wire and into hardware addresses.
+ * Layout of RFC 4391 on the wire and in hardware addresses.
  */
 #pragma once
 
@@ -92,8 +92,8 @@ constexpr std::uint64_t connection_service(std::uint32_t qpn)
 }
 
 /*
- * What REQ and REP say in their private data (section 3.5): whose connection it is, and how much
- * its sender receives in one message.
+ * Private data of REQ and REP (section 3.5): the QP number of the sender's interface, and how much
+ * the sender receives in one message.
  */
 struct ConnectionData {
 	ib::be32 qpn; /* of the hardware address */
@@ -154,8 +154,8 @@ constexpr HardwareAddress broadcast_address(ib::Pkey pkey)
 }
 
 /*
- * Whether an address of the stack's is one of a group of this broadcast domain: same prefix, scope and P_Key as its broadcast group;
- * the signature may be that of IPv4 or IPv6.
+ * True if an address of the stack is that of a group in this broadcast domain: same prefix, scope
+ * and P_Key as its broadcast group; the signature may be that of IPv4 or IPv6.
  */
 constexpr bool is_group_of(const HardwareAddress &address, const HardwareAddress &broadcast)
 {

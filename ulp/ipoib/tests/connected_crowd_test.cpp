@@ -92,7 +92,7 @@ private:
 	ib_cm_id *ids_[ActiveConnections::connections_max];
 };
 
-/* What a change of the mode to datagrams has the device do, and how long it waits for anything. */
+/* Device calls that a change to datagram mode causes, and how long it waits in total. */
 struct Cost {
 	unsigned long destroyed, moved, posted;
 	u64 waited_ns;

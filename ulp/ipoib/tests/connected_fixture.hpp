@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the suites of connected mode share: a subnet whose administrator knows all ways.
+// Shared by the suites of connected mode: a subnet whose administrator knows all paths.
 #pragma once
 #include "fixture.hpp"
 
@@ -77,7 +77,7 @@ private:
 	const bool begun_;
 };
 
-/* Who asks for connections, as a program of his own may. */
+/* Requests connections, as a program with its own code may. */
 class Asker
 {
 public:

@@ -10,7 +10,7 @@ using namespace ipoib::fixture;
 namespace
 {
 
-/* Who takes connections to a QP number at the second host, as a program of its own there may. */
+/* Accepts connections to a QP number at the second host, as a program with its own code may. */
 class Taker
 {
 public:
@@ -122,8 +122,8 @@ u64 lost(const Subnet &subnet)
 }
 
 /*
- * Who agrees and then does not receive is not connected to again and again; and the way there is
- * asked for again.
+ * A peer that accepts but does not receive is not reconnected again and again; and its path is
+ * queried again.
  */
 void ipoib_03_peer_accepts_and_disappears(Test &test)
 {
@@ -143,7 +143,7 @@ void ipoib_03_peer_accepts_and_disappears(Test &test)
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 }
 
-/* Who has no buffer, and wants to be waited for for ever, is waited for for a while. */
+/* A peer without a buffer that demands endless retries is retried only for a while. */
 void ipoib_05_peer_never_posts_receives(Test &test)
 {
 	BothConnected subnet;
@@ -173,7 +173,7 @@ void ipoib_03_failed_receive_queue_recovers(Test &test)
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 }
 
-/* Who wants more time for his answer gets none: packets wait for it, whose places are bounded. */
+/* A peer that asks for more time gets none: packets wait for it, whose number is bounded. */
 void ipoib_05_peer_extends_the_timeout(Test &test)
 {
 	BothConnected subnet;
@@ -256,7 +256,7 @@ void ipoib_07_peer_requires_checksums(Test &test)
 	EXPECT_EQ(subnet.a.counter("connected_tx_unsummed"), 0u);
 }
 
-/* What waits for peers that never answer is bounded, for one and for all. */
+/* Packets that wait for peers that never answer are bounded, for one and for all. */
 void ipoib_05_queued_packets_are_bounded(Test &test)
 {
 	BothConnected subnet;
@@ -284,7 +284,7 @@ void ipoib_05_queued_packets_are_bounded(Test &test)
 	ASSERT_TRUE(takers[0]->send(60'000));
 	EXPECT_EQ(subnet.a.counter("connected_tx_dropped"), dropped + each + 1);
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 1'000));
-	/* What waited in vain is given back. */
+	/* Packets that waited in vain are released. */
 	EXPECT_TRUE(eventually([&] { return subnet.a.counter("connections_failed") == peers; }));
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 }
@@ -321,7 +321,7 @@ void ipoib_08_connections_to_one_peer_are_bounded(Test &test)
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 }
 
-/* What connected mode has left behind is too long for a datagram, and breaks no QP. */
+/* A packet left over from connected mode is too long for a datagram, and breaks no QP. */
 void ipoib_02_long_packets_in_datagram_mode(Test &test)
 {
 	Subnet subnet;
@@ -414,7 +414,7 @@ void ipoib_05_connections_survive_closing_of_others(Test &test)
 
 /*
  * A connection may be over before it has been answered: its QP receives by then, and the peer may
- * send what is too long. Who answers goes on with the id, which refuses it.
+ * send a packet that is too long. The accepting side goes on with the id, which refuses it.
  */
 void ipoib_05_connection_closed_while_accepting(Test &test)
 {
@@ -426,7 +426,7 @@ void ipoib_05_connection_closed_while_accepting(Test &test)
 		kern::Atomic<u32> calls{0};
 		kern::Atomic<const Asker *> asker{nullptr};
 	} during{passive};
-	/* Of three calls, INIT, RTR and RTS, the second. */
+	/* The second of three calls: INIT, RTR and RTS. */
 	soft_interpose(
 		subnet.b.device(), SOFT_MODIFY_QP,
 		[](void *context) {
@@ -447,7 +447,7 @@ void ipoib_05_connection_closed_while_accepting(Test &test)
 	soft_interpose(subnet.b.device(), SOFT_MODIFY_QP, nullptr, nullptr);
 }
 
-/* What the interface does to its MTU is not what the administrator wants of it. */
+/* A change of the MTU by the interface does not replace the administrator's. */
 void ipoib_06_requested_mtu_survives_mode_changes(Test &test)
 {
 	Subnet subnet;

@@ -161,7 +161,7 @@ void ipoib_03_lost_connection_is_reestablished(Test &test)
 	EXPECT_GE(subnet.a.counter("connections_made"), 4u);
 }
 
-/* What nothing goes by is ended, on the side that asked and on the one that was asked. */
+/* Unused connections are ended, on the active side and on the passive side. */
 void ipoib_04_idle_connections_are_ended(Test &test)
 {
 	BothConnected subnet;
@@ -227,8 +227,8 @@ void ipoib_05_requests_are_bounded(Test &test)
 }
 
 /*
- * Between two of ours a packet may go without its checksum, if it can be said where that belongs.
- * Who says what cannot be is not believed.
+ * Between two hosts with weft a packet may be sent without its checksum, if the header can describe
+ * its place. An impossible description is not trusted.
  */
 void ipoib_07_checksums_are_left_to_the_peer(Test &test)
 {
@@ -294,8 +294,8 @@ void ipoib_07_verifying_receiver_offers_no_offload(Test &test)
 	ASSERT_TRUE(eventually([&] { return subnet.b.counter("connected_rx_unsummed") == 1; }));
 
 	/*
-	 * What is on its way as that is told, without a checksum, is of no use to anybody: the
-	 * stack does not hear of it, as a segment with a wrong one.
+	 * A packet under way during that change, without a checksum, is of no use to anybody: it
+	 * does not reach the stack, like a segment with a wrong checksum.
 	 */
 	soft_watch(
 		subnet.a.device(),
@@ -373,8 +373,8 @@ void ipoib_02_connecting_fails_at_any_command(Test &test)
 	ASSERT_TRUE(subnet.ok());
 	for (const Host *host : {&subnet.a, &subnet.b}) {
 		/*
-		 * Of the one who asks RTR and RTS come with the answer, and what fails then is
-		 * refused; the other one refuses the request.
+		 * On the active side RTR and RTS follow the reply, and a failure there rejects it;
+		 * the passive side rejects the request.
 		 */
 		for (const auto &[method, calls] :
 		     {std::pair{SOFT_CREATE_QP, 1u}, std::pair{SOFT_MODIFY_QP, 3u}}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What an interface owes the midlayer: it asks again where an arm says so, and ends no address
-// handle that a request still names.
+// Duties of an interface to the midlayer: it polls again if arming reports missed events, and
+// destroys no address handle that a request still names.
 #include <kern/rcu.hpp>
 #include "fixture.hpp"
 
@@ -56,8 +56,8 @@ void notify_09_burst_arrives_before_rearm(Test &test)
 			ASSERT_TRUE(eventually(
 				[&] { return pair.a.counter("tx_completions") == doorbells(); }));
 			/*
-			 * What is sent afterwards, by the stack for itself too, has an event of its
-			 * own, with which the missed ones would be found.
+			 * Packets sent afterwards, including the stack's own, cause an event of
+			 * their own, by which the missed ones would be found.
 			 */
 			if (pair.a.counter("tx_rearms_missed") > missed && doorbells() == rung)
 				by_itself++;
@@ -181,7 +181,7 @@ void address_handles_are_freed_when_queues_drain(Test &test)
 		soft_hold_datagrams(pair.a.device(), true);
 		for (unsigned i = 0; i < some; i++)
 			EXPECT_TRUE(pair.a.send(pair.b));
-		/* What waits for readers has its turn before the QPs are told to flush. */
+		/* Pending RCU callbacks run before the QPs are moved to ERR. */
 		soft_interpose(
 			pair.a.device(), SOFT_MODIFY_QP, [](void *) { kern::rcu::barrier(); },
 			nullptr);
@@ -218,7 +218,7 @@ void idle_group_is_left(Test &test)
 		kern::sleep_ms(1);
 		EXPECT_TRUE(pair.a.interface().sends_to(group));
 	}
-	/* What the stack itself has sent to is left by now. */
+	/* Groups to which the stack itself has sent are left by now. */
 	kern::sleep_ms(100);
 	const unsigned leaves = pair.administrator.leaves.load_relaxed();
 	for (unsigned round = 0; round < rounds; round++)

@@ -104,7 +104,7 @@ void ipoib_08_hash_chains_are_bounded(Test &test)
 	EXPECT_LE(ids.table().longest(), most);
 }
 
-/* Who has many QP numbers, or says so, has them in his share; others get in as ever. */
+/* A peer with many QP numbers, real or not, has them in its share; others get in as ever. */
 void ipoib_08_destinations_are_bounded_by_gid(Test &test)
 {
 	constexpr u32 share = DestinationTable::capacity / DestinationTable::share;

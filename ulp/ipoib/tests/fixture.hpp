@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the suites of interfaces share: hosts with a software device and an interface on it, and an
+// Shared by the suites of interfaces: hosts with a software device and an interface on it, and an
 // administrator of their subnet.
 #pragma once
 #include <kern/netdev.hpp>
@@ -84,7 +84,7 @@ public:
 		return eventually([&] { return kern_netdev_carrier_ok(dev()); });
 	}
 
-	/* Of those of `ethtool -S`. */
+	/* A counter of `ethtool -S`. */
 	u64 counter(const char *name) const
 	{
 		u64 values[64];
@@ -144,7 +144,7 @@ private:
 	Interface *interface_ = nullptr;
 };
 
-/* Two hosts in a subnet. What the administrator says of every path leads to the second. */
+/* Two hosts in a subnet. All path records of the administrator lead to the second. */
 struct Pair {
 	Module module;
 	mad_fixture::Node node{1};

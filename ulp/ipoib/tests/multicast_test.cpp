@@ -15,7 +15,7 @@ struct MulticastOf {
 namespace
 {
 
-/* What programs have the stack listen to. */
+/* Number of groups that programs make the stack listen to. */
 constexpr u32 many = 20'000;
 
 HardwareAddress group_of(const Host &host, u32 number)
@@ -49,7 +49,7 @@ bool is_joined(const Host &host, const HardwareAddress &address)
 void ipoib_11_work_per_group_is_constant(Test &test)
 {
 	constexpr u64 looks_at_each = 4;
-	/* Of 8,192 in 512 buckets; no draw of the secret comes near. */
+	/* For 8,192 in 512 buckets; no draw of the secret comes near. */
 	constexpr std::size_t longest = 80;
 	Pair pair;
 	ASSERT_TRUE(pair.ok());

@@ -27,7 +27,7 @@ void packets_arrive_after_recovery(Test &test)
 		constexpr unsigned count = 100;
 		for (unsigned i = 0; i < count; i++)
 			EXPECT_TRUE(pair.a.send(pair.b, length));
-		/* By bytes, too: the stack sends packets of its own, which are small. */
+		/* Compares bytes, too: the stack sends packets of its own, which are small. */
 		EXPECT_TRUE(eventually([&] {
 			const kern_net_stats now = pair.b.stats();
 			return now.rx_packets >= before.rx_packets + count &&
@@ -227,8 +227,8 @@ void stopped_send_queue_resumes(Test &test)
 			EXPECT_TRUE(pair.a.send(pair.b));
 		{
 			/*
-			 * What the stack still holds, for its limit of bytes or another CPU that
-			 * sends, comes to a queue that is stopped, too: nobody sets that going
+			 * Packets that the stack still holds, because of its byte limit or another
+			 * CPU that sends, reach a queue that is stopped, too: it is not restarted
 			 * before the lock is free.
 			 */
 			kern::RtnlGuard rtnl;
@@ -269,7 +269,7 @@ void send_qp_in_error_recovers(Test &test)
 	};
 	for (u32 sender = 1; pair.a.interface().qp(sender); sender++) {
 		{
-			/* What the stack sends meanwhile has nobody bring it back yet. */
+			/* Packets that the stack sends meanwhile do not cause recovery yet. */
 			kern::RtnlGuard rtnl;
 			ib_qp_attr attr{};
 			attr.qp_state = IB_QPS_ERR;
@@ -293,7 +293,7 @@ void send_qp_in_error_recovers(Test &test)
 }
 
 /*
- * What the device says of the QP or of a CQ is heard (EVENT-02), and acted on. A CQ in error is
+ * Asynchronous events of the QP or of a CQ are received (EVENT-02), and handled. A CQ in error is
  * replaced.
  */
 void event_02_fatal_event_closes_the_interface(Test &test)

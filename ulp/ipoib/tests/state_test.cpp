@@ -28,7 +28,7 @@ struct Climber {
 		held &= ~(1u << static_cast<u8>(from));
 		return static_cast<State>(static_cast<u8>(from) - 1);
 	}
-	/* What it holds is what its state says. */
+	/* True if it holds exactly the resources of its state. */
 	bool agrees() const
 	{
 		return held == (2u << static_cast<u8>(bring_up.state())) - 2 && !twice;

@@ -33,7 +33,7 @@ void header_matches_the_rfc(kern::kunit::Test &test)
 	EXPECT_EQ(raw[3], u8{0});
 }
 
-/* Of all protocol numbers, the four that the RFC names are carried, and no other. */
+/* The four protocols that the RFC names are carried, and no other. */
 void four_protocols_are_carried(kern::kunit::Test &test)
 {
 	unsigned carried = 0;
@@ -74,8 +74,8 @@ void qp_numbers_survive(kern::kunit::Test &test)
 }
 
 /*
- * Who a peer is lies in its QP's number and its GID; what else it can do, in the flags, does not
- * count.
+ * A peer is identified by its QP number and its GID; the flags, which have its other capabilities,
+ * do not count.
  */
 void peer_lookup_ignores_flags(kern::kunit::Test &test)
 {

@@ -29,7 +29,7 @@ def build_datagrams(bench, share):
 
 @dataclasses.dataclass(frozen=True)
 class Card:
-    """What all four guests have, and by which drivers; in a lab file: the lines of a host, and which of its ports has the link."""
+    """Setup of all four guests, with the drivers of both stacks; in a lab file: the lines of a host, and which of its ports has the link."""
     ours: str
     theirs: str
     lines: str = ""
@@ -143,7 +143,7 @@ def ping(near, to, count):
 
 @benchmark(figures=("ipoib.insn-*",), kernel="stock")
 def instructions(bench):
-    """Of one guest of each pair at a time, which does nothing else; its peer is not counted.
+    """Measures one guest of each pair at a time, which does nothing else; its peer is not counted.
 
     Sent datagrams begin in a program; what the same costs on an interface that does nothing (dummy) is taken off for "send-own".
     """
@@ -192,13 +192,13 @@ def traffic(bench):
 
 
 def asked_of_cards(bench):
-    """What the drivers have asked of the card of each host, and the interrupts that it raised."""
+    """Returns the requests of the drivers to the card of each host, and the interrupts that it raised."""
     return json.loads(cache.tool(bench.program("weft"), "--socket-dir", bench.socket_path("ours1.sock").parent, "--json", "counters", "--cards"))
 
 
 @benchmark(figures=("ipoib.ping-*",), kernel="stock")
 def accesses_of_a_ping(bench):
-    """What a round trip costs between the guests: doorbells and interrupts of both cards for each ping that is sent alone."""
+    """Costs of a round trip between the guests: doorbells and interrupts of both cards for each ping that is sent alone."""
     count = 1000
     with pairs(bench) as stacks:
         samples = {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Destinations under the explorer: one goes while all are marked, or looked up. Of the first
-// bucket, so that few decisions lead there.
+// Destinations under the explorer: one goes while all are marked, or looked up. All are
+// in the first bucket, so that few decisions lead there.
 #include <kern/kunit.hpp>
 #include <kern/kunit_fixture.hpp>
 #include <kern/memory.hpp>
@@ -56,7 +56,7 @@ void mark_during_removal(Test &test)
 	one->table.mark_stale();
 }
 
-/* Who looks it up has it until the end of the section, or until the reference is given back. */
+/* A lookup's result is valid until the end of the section, or until its reference is dropped. */
 void lookup_during_destination_removal(Test &test)
 {
 	Boxed<OneDestination> one;

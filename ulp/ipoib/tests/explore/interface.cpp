@@ -198,7 +198,7 @@ void statistics_during_ring_resize(Test &test)
 	}
 }
 
-/* Who deletes the child waits for its last user without the lock, and the device goes meanwhile. */
+/* Deletion of the child waits for its last user without the lock, during removal of the device. */
 void child_deleted_during_device_removal(Test &test)
 {
 	kern::kunit::Boxed<Host> host;

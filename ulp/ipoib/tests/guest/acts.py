@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What an administrator may do to ib0, as acts of a few shell commands each, drawn from a seed.
+"""An administrator's actions on ib0, as acts of a few shell commands each, drawn from a seed.
 
 An act is a script for bash. `try NAME command…` runs a command and prints `NAME: ok`, or `NAME: ` and the reason that Linux gives; `tell` prints
 what the command said in any case. These lines are the act's outcome, to be compared between stacks. An act that changes what others rely on
@@ -145,7 +145,7 @@ home"""
 
 
 def attributes(random):
-    """Of `ip link set`, all that has one. What a stranger's value does is the kernel's to say."""
+    """Draws from all attributes of `ip link set`. The kernel decides about unusual values."""
     sets = ["mtu 68", "mtu 67", "mtu 1500", "mtu 2044", "mtu 2045", "mtu 4092", "mtu 65520", "mtu 65521", "mtu 0", "txqueuelen 0", "txqueuelen 1", "txqueuelen 5000",
             "alias somebody", "group 7", "group 0", "arp off", "arp on", "multicast off", "multicast on", "dynamic on", "dynamic off",
             "carrier off", "protodown on", "mode dormant", "mode default", "state up", "vf 0 mac 00:11:22:33:44:55", "addrgenmode none",
@@ -253,6 +253,6 @@ def drawn(random):
 
 
 def outcome_of(text):
-    """What a script printed, as {name: outcome}; messages without what differs from run to run."""
+    """Returns the output of a script as {name: outcome}, without parts of messages that differ from run to run."""
     lines = (re.sub(r"\x1b\[[\d;]*m", "", line).strip() for line in text.splitlines())
     return dict(line.split(": ", 1) if ": " in line else (line, "") for line in lines if line)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What administrators and programs do to ib0 beyond sending packets, one thing at a time, with a peer on Debian's stack."""
+"""Actions of administrators and programs on ib0 other than sending packets, one at a time, with a peer on Debian's stack."""
 import re
 import subprocess
 
@@ -46,7 +46,7 @@ def memberships(peer, node):
 
 
 def of_groups(states, second):
-    """Of the memberships those of the IPv4 groups 239.SECOND.0.0/16: ff12:401b:ffff::0fSS:xxxx."""
+    """Returns the memberships of the IPv4 groups 239.SECOND.0.0/16: ff12:401b:ffff::0fSS:xxxx."""
     return {mgid: state for mgid, state in states.items() if re.search(rf":f{second:02x}:\w+$", mgid)}
 
 
@@ -59,7 +59,7 @@ def a_namespace_goes_with_ib0_in_it(lab, node1, node2):
 
 
 def packet_sockets_without_an_address(lab, node1, node2):
-    """What has no link-layer address to go to, or is too short to have one, is refused; what has one goes."""
+    """Packets without a link-layer address, or too short to have one, are refused; packets with one are sent."""
     broadcast = node1.run("cat /sys/class/net/ib0/broadcast").out.strip().replace(":", "")
     assert tool(node1, "packet", "ib0", "dgram", 64) == "EINVAL"
     assert tool(node1, "packet", "ib0", "raw", 19) == "EINVAL"
@@ -85,7 +85,7 @@ def sent_to_and_then_listened_to(lab, node1, node2):
 
 
 def send_only_memberships(lab, node1, node2):
-    """Who sends becomes a SendOnlyNonMember, of no more groups than are stated; a group that has ended is left."""
+    """A sender becomes a SendOnlyNonMember, of at most the stated number of groups; a group that has ended is left."""
     wanted = SEND_ONLY_MAX + 40
     peer = node2.spawn(f"{TOOL} listen ib0 239.2.0.0 {wanted}")
     peer.wait_output("ok", timeout=60)

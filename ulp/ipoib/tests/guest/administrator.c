@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What an administrator's tests do to an interface and the shell cannot: packet sockets, multicast
- * groups by the hundred, XDP. Prints "ok", or the name of the errno with which Linux refused.
+ * Actions of administration tests that a shell cannot do on an interface: packet sockets, hundreds
+ * of multicast groups, XDP. Prints "ok", or the name of the errno with which Linux refused.
  *
  *	administrator packet IFACE raw|dgram LENGTH [HEXADDRESS]   sends zeros, by send() on a bound socket, or by sendto() an address
  *	administrator listen IFACE GROUP COUNT                     joins COUNT groups from GROUP on, says so, and stays until it is killed

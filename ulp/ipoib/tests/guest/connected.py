@@ -92,7 +92,7 @@ def modes_change_under_traffic(source, target):
         received = octets(target)
         target.wait_for(f"test $(cat /sys/class/net/ib0/statistics/rx_bytes) -gt {received + 1_000_000}", timeout=60, what="a megabyte")
         set_mode(node, mode)
-        # What each knows of the other is from before.
+        # Their neighbour entries are from before.
         for other in (source, target):
             other.run("ip neigh flush dev ib0")
     sent = counter(source, "connected_tx_unsummed")
@@ -161,7 +161,7 @@ def connected_mode_between_weft_guests(lab):
 # The others have no veth.
 @test(kernels=("stock",), timeout=200)
 def checksums_left_to_the_peer(lab):
-    """What two of ours leave out is computed where a packet goes on, and by none too many as either end changes its mode."""
+    """Checksums left out between two guests with weft are computed where a packet is forwarded, and no packet stays without one as either end changes its mode."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
         for node in (node1, node2):
@@ -181,7 +181,7 @@ def connected_mode_with_the_stock_stack(lab):
                 continue  # what all other tests are about
             set_mode(node1, ours)
             set_mode(node2, theirs)
-            # What each knows of the other may be from before.
+            # Their neighbour entries may be from before.
             for node in (node1, node2):
                 node.run("ip neigh flush dev ib0; ip route flush cache")
             sent, received = (counter(node1, f"connected_{way}") for way in ("tx", "rx"))

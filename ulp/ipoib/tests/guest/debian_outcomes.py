@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What came of an administrator's acts on Debian's stack (Linux 6.1, ib_ipoib), where it depends neither on what else is drawn nor on the order.
+"""Outcomes of an administrator's acts on Debian's stack (Linux 6.1, ib_ipoib) that depend neither on the other acts drawn nor on their order.
 
 From outcomes.json of a full run: `scripts/test --full --only '^guest-um-debug\\.random_administration'`.
 """
 
-# By act, and by what of it.
+# Indexed by act, and by the command in it.
 OUTCOMES = {
     "attributes": {
         "arp off": "ok",

@@ -108,8 +108,8 @@ def unresponsive_sa(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=400)
 def corrupt_sa_replies(lab):
-    """What the SA answers is noise, zeros, refusals, other attributes: the interface comes up with it or not, but there is no report, no
-    flood of the log and no leak, and once the answers are right, so is the interface."""
+    """The SA answers with noise, zeros, refusals, other attributes: the interface may come up or not, but there is no report, no
+    flood of the log and no leak, and once the answers are right, the interface works."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
         reachable(node1, "10.0.0.2")
@@ -124,7 +124,7 @@ def corrupt_sa_replies(lab):
             node1.run("ping -c 4 -i 0.2 -W 1 -q 10.0.0.2; ping -c 2 -W 1 -q -I ib0 224.0.0.1; true", timeout=30)
             node1.run("ip maddr del 01:00:5e:01:02:03 dev ib0")
             now = json.loads(weft(lab, "sm", "corrupt-replies", "--one-in", 0))["corrupted"]
-            # Of half of them it may be none: a round asks for five to ten.
+            # If half of the replies are corrupted, that may be none: a round requests five to ten.
             assert now > corrupted or one_in > 1, "nothing was asked of the SA"
             corrupted = now
         # A record that was wrong and taken for right is forgotten when the interface goes down.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What Documentation/one-packet.rst says of the kernel's part of the way, seen by tracefs."""
+"""Checks the kernel's part of Documentation/one-packet.rst with tracefs."""
 import collections
 import re
 
@@ -32,14 +32,14 @@ def after(lines, point, pattern):
 
 
 def sends(lines):
-    """What comes behind the first request of the interface (QP0 and QP1 are others') and its doorbell, of the same QP."""
+    """Returns the lines after the interface's first request (QP0 and QP1 belong to others) and its doorbell, on the same QP."""
     rest, posted = after(lines, "post_send", rf"^{DEVICE} QP (0x\w\w+) opcode \d+, [1-9]\d* bytes")
     rest, _ = after(rest, "doorbell", rf"^{DEVICE} QP {posted[1]}$")
     return rest
 
 
 def receives(lines):
-    """What comes behind the first datagram that the interface has received."""
+    """Returns the lines after the first datagram that the interface has received."""
     rest, _ = after(lines, "completion", rf"^{DEVICE} QP 0x\w\w+ opcode {RECEIVE} status 0, [1-9]")
     return rest
 

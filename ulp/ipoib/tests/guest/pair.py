@@ -80,14 +80,14 @@ def interfaces_up(*nodes, dev="ib0", network="10.0.0"):
 
 
 def iperf3(server, client, address, options="", amount="-n 8M", timeout=60):
-    """What iperf3 reports at its end; amount: bytes of a stream (-n), or seconds (-t), in which a slow guest sends what it can; timeout: of the client."""
+    """Returns the final report of iperf3; amount: bytes of a stream (-n), or seconds (-t), in which a slow guest sends what it can; timeout: of the client."""
     listener = server.spawn("iperf3 -s -1")
     server.wait_for("ss -ltn | grep -q :5201", timeout=20, what="iperf3 to listen")
     report = client.run(f"iperf3 -J -c {address} {amount} {options}", timeout=timeout)
     try:
         listener.wait(60)
     except DeadlineExceeded as error:
-        # Whose word has not arrived, and whether anything does.
+        # Report which side waits, and whether any packets arrive.
         seen = (f"{node.name}:\n{node.run(f'ss -tanoim; ip -s link show ib0; ip neigh', check=False).out}" for node in (server, client))
         raise DeadlineExceeded("\n".join((str(error), *seen))) from None
     return json.loads(report.out)["end"]

@@ -16,7 +16,7 @@ def from_self(node):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def one_queue_per_cpu(lab):
-    """What a CPU sends goes through its own queue, an interface made later has as many, and no queue's multicast comes back."""
+    """Each CPU sends through its own queue, an interface created later has as many, and no queue's multicast is received by its sender."""
     with weft_pair(lab, cpus=CPUS) as (node1, node2):
         node1.run("ip link add link ib0 name child type ipoib pkey 0x8001")
         for dev in ("ib0", "child"):

@@ -38,12 +38,12 @@ DIFFERENCES = (
 )
 
 
-# What is not done to Debian's stack: its module uses a queue pair that went with the card when a join ends meanwhile, and takes the kernel with it.
+# Not run on Debian's stack: its module crashes the kernel if a join ends during removal, by using a queue pair that was destroyed with the card.
 OURS_ALONE = ("driver_unbound",)
 
 
 def explained(act, what, one, two):
-    """Whether a row of DIFFERENCES has it that ours ends otherwise than Debian's."""
+    """Returns True if a row of DIFFERENCES explains why weft's outcome is not Debian's."""
     return any(act == row[0] and re.fullmatch(row[1], what) and re.fullmatch(row[2], one) and re.fullmatch(row[3], two) for row in DIFFERENCES)
 
 
