@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What the two CRCs of a packet cover, IBA 7.8.1 and 7.8.2.
+ * Bytes covered by the two CRCs of a packet, IBA 7.8.1 and 7.8.2.
  */
 #pragma once
 

@@ -70,7 +70,7 @@ enum class Error : std::uint8_t {
 /* A short text for logs; never null. */
 const char *error_name(Error error);
 
-/* What parse() found beside the headers. */
+/* Results of parse() in addition to the headers. */
 struct Layout {
 	/* Bytes from the LRH to the last extension header. */
 	unsigned header_bytes;

@@ -152,7 +152,7 @@ int CqState::arm(ib_cq_notify_flags flags)
 			failing_arms_--;
 			return arm_error_;
 		}
-		/* What has come late has come just now. */
+		/* Late completions become visible now. */
 		hidden_ = 0;
 		/* NOTIFY-07: the stronger request stays. */
 		if (armed_ != IB_CQ_NEXT_COMP)

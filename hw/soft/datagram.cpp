@@ -206,7 +206,7 @@ ib_wc_status send_datagram(QpState &qp, const SendEntry &entry)
 		kern::Guard guard(*device.ports_lock);
 		const u16 index = special ? wr.pkey_index : qp.attr.pkey_index;
 		datagram->pkey = index < port.pkeys.size() ? port.pkeys[index] : 0;
-		/* What follows a cable says no more of its source (IBA 14.2.2.2). */
+		/* Without a LID, or to the permissive LID, SLID is permissive (IBA 14.2.2.2). */
 		datagram->slid = port.attr.lid && datagram->dlid != IB_LID_PERMISSIVE_HOST
 					 ? port.attr.lid | rdma_ah_get_path_bits(&address)
 					 : IB_LID_PERMISSIVE_HOST;

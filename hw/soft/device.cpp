@@ -80,8 +80,8 @@ int query_pkey(ib_device *ib, u32 port_num, u16 index, u16 *pkey)
 }
 
 /*
- * What the device counts, of itself as of a port: how often it has been asked, and which port it
- * is.
+ * Counters of the device and of each port: the number of queries so far, and the number of the
+ * port.
  */
 const rdma_hw_counters *hw_counters(ib_device *, u32)
 {
@@ -156,7 +156,7 @@ kern::Result<> create_port(SoftDevice &device, u32 port_num)
 	return {};
 }
 
-/* What the device has beside its memory, which the midlayer gave. */
+/* State of the device outside the memory that the midlayer allocated. */
 struct Parts {
 	kern::IrqSpinLock ports_lock{KERN_LOCK_CLASS("soft.ports")};
 	kern::XArray<ib_qp> qps;

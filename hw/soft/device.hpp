@@ -82,7 +82,7 @@ struct Region {
 	bool valid = false;
 	/* All memory, or a contiguous piece, or a list of pages. */
 	bool all = false;
-	/* Of all memory: what its addresses were mapped for; nullptr: they are the CPU's own. */
+	/* For all memory: the device that addresses were mapped for; nullptr: CPU addresses. */
 	struct device *dma = nullptr;
 	u64 start = 0;
 	u64 length = 0;
@@ -250,7 +250,7 @@ struct SendEntry {
 	ib_sge sges[max_sge];
 	u8 inline_data[max_inline];
 	/*
-	 * Of a datagram: its address as it was when the request was posted, and the handle that it
+	 * For a datagram: its address as it was when the request was posted, and the handle that it
 	 * names.
 	 */
 	rdma_ah_attr address;

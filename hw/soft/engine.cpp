@@ -105,7 +105,7 @@ ib_wc_opcode completion_of(ib_wr_opcode opcode)
 	}
 }
 
-/* Of a request that has left its queue: who sees the completion may post another in its place. */
+/* The request must have left its queue: a consumer may post another upon its completion. */
 void complete_send(QpState &qp, const ib_send_wr &wr, ib_wc_status status, u32 byte_len)
 {
 	if (status == IB_WC_SUCCESS && qp.qp->sq_sig_type == IB_SIGNAL_REQ_WR &&

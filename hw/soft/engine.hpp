@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the parts of the engine use of each other. All under Fabric::lock.
+// Functions that the parts of the engine share. All are called under Fabric::lock.
 #pragma once
 #include "device.hpp"
 

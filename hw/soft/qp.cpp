@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Queue pairs, shared receive queues, address handles: posting and states. What is posted, the
-// engine carries out.
+// Queue pairs, shared receive queues, address handles: posting and states. The engine
+// executes the posted requests.
 #include "device.hpp"
 #include "rnic.h"
 
@@ -396,7 +396,7 @@ int attach_mcast(ib_qp *qp, const ib_gid *gid, u16 lid, ib_mcast_owner)
 	return 0;
 }
 
-/* By its GID alone, as a card knows it. */
+/* Matches by the GID only, as a card does. */
 int detach_mcast(ib_qp *qp, const ib_gid *gid, u16)
 {
 	if (int error = of(qp->device).fault(SOFT_DETACH_MCAST))

@@ -37,13 +37,13 @@ enum soft_context {
 };
 
 /*
- * What a QP does of which the specification leaves more than one way open. The plain one does all
- * that the midlayer's own table of states allows, flushes everything before ib_modify_qp() to ERR
- * returns, and leaves completions where they are. One like a card has a table of its own, which
- * looks at the state that the QP is in and not at the one that the caller claims; it refuses ERR to
- * a QP in RESET; it flushes a few requests at a time; it purges the completions of a QP that is
- * reset; it reads the address of a datagram when it sends it, not when that is posted; and a
- * channel adapter does not say what port a datagram came in by.
+ * Behaviour of a QP where the specification allows more than one. The plain one does all that the
+ * midlayer's own table of states allows, flushes everything before ib_modify_qp() to ERR returns,
+ * and leaves completions where they are. One like a card has a table of its own, which looks at the
+ * state that the QP is in and not at the one that the caller claims; it refuses ERR to a QP in
+ * RESET; it flushes a few requests at a time; it purges the completions of a QP that is reset; it
+ * reads the address of a datagram when it sends it, not when that is posted; and a channel adapter
+ * does not say what port a datagram came in by.
  */
 enum soft_habits {
 	/* As soft_set_habits() says. */
@@ -168,7 +168,7 @@ void soft_interpose(struct ib_device *device, enum soft_method method,
 unsigned long soft_calls(struct ib_device *device, enum soft_method method);
 
 /*
- * What happens to messages that a device sends: of a thousand so many are lost, and so many change
+ * Disturbs messages that a device sends: of a thousand, @lost are lost, and @reordered change
  * places with the next one to the same QP (datagrams only). Repeatable by @seed. Context: process.
  */
 void soft_disturb(struct ib_device *device, unsigned int lost, unsigned int reordered, u64 seed);

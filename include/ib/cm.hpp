@@ -29,7 +29,7 @@ enum class CmAttribute : std::uint16_t {
 };
 constexpr unsigned cm_attribute_count = 11;
 
-/* What MRA and REJ speak of, IBA 12.6.6 and 12.6.7. */
+/* Message that MRA and REJ refer to, IBA 12.6.6 and 12.6.7. */
 enum class CmSubject : std::uint8_t { req = 0, rep = 1, other = 2 /* MRA: LAP */ };
 
 /* Transport service type, IBA 12.6.5. */
@@ -403,7 +403,7 @@ static_assert(sizeof(CmSidrRep) == cm_data_bytes && offsetof(CmSidrRep, qpn) == 
 	      offsetof(CmSidrRep, service_id) == 12 && offsetof(CmSidrRep, qkey) == 20 &&
 	      offsetof(CmSidrRep, info) == 24 && offsetof(CmSidrRep, private_data) == 96);
 
-/* What a MAD of the class holds. The caller has looked at its attribute. */
+/* The message in a MAD of the class. The caller has checked its attribute. */
 template<class Message>
 constexpr const Message &cm_message(const Mad &mad)
 {

@@ -270,7 +270,7 @@ struct Notice {
 };
 static_assert(sizeof(Notice) == 80 && offsetof(Notice, details) == 10 &&
 	      offsetof(Notice, issuer_gid) == 64);
-/* What fits in the data of an SMP: the issuer GID is cut off there. */
+/* Bytes that fit in the data of an SMP: the issuer GID is cut off there. */
 constexpr unsigned notice_smp_bytes = 64;
 
 enum class NoticeType : std::uint8_t {

@@ -70,7 +70,7 @@ enum Opcode : std::uint8_t {
 	opcode_xrc_masked_fetch_add = 0xf4,
 };
 
-/* What a packet of some opcode is made of. */
+/* Headers and properties of packets with an opcode. */
 struct OpcodeTraits {
 	enum Flag : std::uint16_t {
 		valid = 1 << 0,

@@ -411,7 +411,7 @@ constexpr std::uint8_t make_selected(Selector selector, unsigned value)
 	return static_cast<std::uint8_t>(static_cast<unsigned>(selector) << 6 | (value & 0x3f));
 }
 
-/* Whether a value that is there is one that was asked for. `largest` takes any. */
+/* True if an existing value satisfies a requested one. `largest` accepts any. */
 constexpr bool selector_allows(Selector selector, unsigned have, unsigned wanted)
 {
 	switch (selector) {

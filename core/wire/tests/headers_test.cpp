@@ -59,7 +59,7 @@ Headers random_headers(std::uint8_t opcode, bool grh, std::mt19937_64 &random)
 	return h;
 }
 
-// What build() says it computes itself.
+// Sets the fields that build() is documented to compute itself.
 void normalise(Headers &h, unsigned payload, unsigned header_bytes)
 {
 	unsigned pad = -payload & 3;
