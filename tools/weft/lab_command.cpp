@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -10,11 +11,13 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/printable.hpp"
@@ -48,7 +51,7 @@ std::filesystem::path program_below(const std::string &name)
 			 const Words &words)
 {
 	const auto program = program_below(name);
-	Words arguments{program.string(), "--socket-dir", socket_directory.string()};
+	Words arguments{program.string(), socket_directory.string()};
 	arguments.insert(arguments.end(), words.begin(), words.end());
 	std::vector<char *> pointers;
 	for (auto &argument : arguments)
@@ -63,67 +66,95 @@ std::filesystem::path program_below(const std::string &name)
 	become("session/weft-session", socket_directory, words);
 }
 
-// Options that are passed on as they are given.
+// Options of the other half (tools/weft/session/options.py), which are declared and checked here only.
 class Passed
 {
 public:
 	explicit Passed(CLI::App &app) : app_(app) {}
 
-	CLI::Option *option(const std::string &name, const std::string &description)
+	CLI::Option *text(const std::string &name, const std::string &description)
 	{
-		options_.push_back({name, app_.add_option(name, description), true});
-		return options_.back().option;
+		return add(app_.add_option(name, description), Kind::Text);
+	}
+	CLI::Option *number(const std::string &name, const std::string &description)
+	{
+		return add(app_.add_option(name, description), Kind::Number);
 	}
 	CLI::Option *flag(const std::string &name, const std::string &description)
 	{
-		options_.push_back({name, app_.add_flag(name, description), false});
-		return options_.back().option;
+		return add(app_.add_flag(name, description), Kind::Flag);
 	}
+	// May be given again.
+	CLI::Option *list(const std::string &name, const std::string &description)
+	{
+		return add(app_.add_option(name, description)->take_all(), Kind::List);
+	}
+	// Those that were given.
 	Words words() const
 	{
 		Words result;
-		for (const Each &each : options_)
-			for (const auto &value : each.option->results())
-				result.push_back(each.has_value ? each.name + "=" + value
-								: each.name);
+		for (const auto &[option, kind] : options_)
+			for (const auto &value : option->results())
+				result.push_back(option->get_single_name() +
+						 passed(*option, kind, value));
 		return result;
 	}
 
 private:
-	struct Each {
-		std::string name;
-		CLI::Option *option;
-		bool has_value;
-	};
+	enum class Kind { Text, Number, Flag, List };
+
+	CLI::Option *add(CLI::Option *option, Kind kind)
+	{
+		options_.emplace_back(option, kind);
+		return option;
+	}
+
+	static std::string passed(const CLI::Option &option, Kind kind, const std::string &value)
+	{
+		switch (kind) {
+		case Kind::Text:
+			break;
+		case Kind::Number:
+			// In JSON's notation; a range takes others, and NaN.
+			if (const double number = option.as<double>(); std::isfinite(number))
+				return fmt::format(":={}", number);
+			throw CLI::ValidationError(option.get_name(), value + " is no number");
+		case Kind::Flag:
+			return ":=" + value;
+		case Kind::List:
+			return "+=" + value;
+		}
+		return "=" + value;
+	}
 
 	CLI::App &app_;
-	std::vector<Each> options_;
+	std::vector<std::pair<CLI::Option *, Kind>> options_;
 };
 
 // Options that describe the guests of all hosts that the lab file does not describe.
 std::shared_ptr<Passed> add_guest_options(CLI::App &app)
 {
 	auto passed = std::make_shared<Passed>(app);
-	CLI::Option *const file = passed->option("--lab", "the lab file, see weft-lab.toml(5)");
+	CLI::Option *const file = passed->text("--lab", "the lab file, see weft-lab.toml(5)");
 	file->check(CLI::ExistingFile);
-	passed->option("--card", "without a lab file: the model of the two hosts' cards, mlx4 (the "
+	passed->text("--card", "without a lab file: the model of the two hosts' cards, mlx4 (the "
 				 "default), mlx5 or mthca")
 		->check(CLI::IsMember({"mlx4", "mlx5", "mthca"}))
 		->excludes(file);
-	passed->option("--kernel", "the guests' kernel: stock (Debian's), a bzImage, or the tree "
+	passed->text("--kernel", "the guests' kernel: stock (Debian's), a bzImage, or the tree "
 				   "in which one was built");
-	passed->option("--stack", "the RDMA stack: linux (Debian's modules, the default) or weft")
+	passed->text("--stack", "the RDMA stack: linux (Debian's modules, the default) or weft")
 		->check(CLI::IsMember({"linux", "weft"}));
-	passed->option("--modules", "the directory of that bzImage's modules")
+	passed->text("--modules", "the directory of that bzImage's modules")
 		->check(CLI::ExistingDirectory);
-	passed->option("--initrd", "an initramfs that is unpacked before weft's own")
+	passed->text("--initrd", "an initramfs that is unpacked before weft's own")
 		->check(CLI::ExistingFile);
-	passed->option("--share", "a directory that guests see as /share")
+	passed->text("--share", "a directory that guests see as /share")
 		->check(CLI::ExistingDirectory);
-	passed->option("--append", "more words for the kernel's command line");
-	passed->option("--cpus", "CPUs of each guest")->check(CLI::Range(1, 64));
-	passed->option("--memory", "memory of each guest, such as 768M or 2G");
-	passed->option("--logs", "the directory for the guests' consoles and weftd's log");
+	passed->text("--append", "more words for the kernel's command line");
+	passed->number("--cpus", "CPUs of each guest")->check(CLI::Range(1, 64));
+	passed->text("--memory", "memory of each guest, such as 768M or 2G");
+	passed->text("--logs", "the directory for the guests' consoles and weftd's log");
 	passed->flag("--bare", "load no driver, and assign no address");
 	return passed;
 }
@@ -133,7 +164,7 @@ Words session_words(const std::string &command, const Passed &passed)
 {
 	// weftd lies beside weft.
 	const auto weftd = own_directory() / "weftd";
-	Words words{command, "--weftd", weftd.string()};
+	Words words{command, "weftd=" + weftd.string()};
 	const Words given = passed.words();
 	words.insert(words.end(), given.begin(), given.end());
 	return words;
@@ -174,7 +205,7 @@ void apply(const std::filesystem::path &socket_directory, const std::string &fil
 	if (dry_run || result.at("changes").empty() ||
 	    !std::filesystem::exists(socket_directory / "lab.sock"))
 		return;
-	Words words{"settle"};
+	Words words{"settle", "--"};
 	for (const auto &host : result.at("replaced"))
 		words.push_back(host.get<std::string>());
 	become_session(socket_directory, words);
@@ -200,7 +231,7 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 	shell->add_option("COMMAND", *command, "the command; without one, a shell");
 	guest_commands.push_back({shell, 1, command.get()});
 	shell->callback([&socket_directory, host, command] {
-		Words words{"shell", *host};
+		Words words{"shell", "host=" + *host, "--"};
 		words.insert(words.end(), command->begin(), command->end());
 		become_session(socket_directory, words);
 	});
@@ -210,7 +241,7 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 	auto again = std::make_shared<Words>();
 	restart->add_option("HOST", *again, "hosts' names in the lab")->required();
 	restart->callback([&socket_directory, again] {
-		Words words{"restart"};
+		Words words{"restart", "--"};
 		words.insert(words.end(), again->begin(), again->end());
 		become_session(socket_directory, words);
 	});
@@ -225,9 +256,9 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 	console->add_option("HOST", *printed, "the host's name in the lab")->required();
 	console->add_flag("--follow,-f", *follow, "go on with what it prints from now on");
 	console->callback([&socket_directory, printed, follow] {
-		Words words{"console", *printed};
+		Words words{"console", "host=" + *printed};
 		if (*follow)
-			words.emplace_back("--follow");
+			words.emplace_back("follow:=true");
 		become_session(socket_directory, words);
 	});
 
@@ -259,7 +290,7 @@ void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
 		auto *command = topology->add_subcommand(kind, description);
 		auto passed = std::make_shared<Passed>(*command);
 		command->callback([&socket_directory, kind, passed] {
-			Words words{"topology", kind};
+			Words words{"topology", "kind=" + kind};
 			const Words given = passed->words();
 			words.insert(words.end(), given.begin(), given.end());
 			become_session(socket_directory, words);
@@ -267,22 +298,22 @@ void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
 		return passed;
 	};
 	const auto hosts = [](Passed &passed, const char *description) {
-		passed.option("--model", "of the hosts' cards, as endpoint");
-		return passed.option("--hosts", description)->check(CLI::Range(1, kMostHosts));
+		passed.text("--model", "of the hosts' cards, as endpoint");
+		return passed.number("--hosts", description)->check(CLI::Range(1, kMostHosts));
 	};
 	const auto fat_tree = add("fat-tree", "leaves and spines, at full rate between any halves");
 	hosts(*fat_tree, "how many")->required();
-	fat_tree->option("--ports", "of each switch (default: 36)")
+	fat_tree->number("--ports", "of each switch (default: 36)")
 		->check(CLI::Range(4, kMostPorts));
-	fat_tree->option("--each", "hosts at a leaf, which has one link to each spine")
+	fat_tree->number("--each", "hosts at a leaf, which has one link to each spine")
 		->check(CLI::Range(1, kMostPorts));
-	fat_tree->option("--spines", "how many; goes with --each")
+	fat_tree->number("--spines", "how many; goes with --each")
 		->check(CLI::Range(1, kMostPorts));
 	const auto ring = add("ring", "switches in a circle");
-	ring->option("--switches", "how many")->required()->check(CLI::Range(1, kMostSwitches));
+	ring->number("--switches", "how many")->required()->check(CLI::Range(1, kMostSwitches));
 	hosts(*ring, "how many (default: one for each switch)");
 	const auto torus = add("torus", "switches in a grid whose ends meet");
-	torus->option("--size", "as in 4x4 or 4x4x2")->required();
+	torus->text("--size", "as in 4x4 or 4x4x2")->required();
 	hosts(*torus, "how many (default: one for each switch)");
 	hosts(*add("dragonfly", "groups of switches, each linked to each other one"), "how many")
 		->required();
@@ -292,12 +323,11 @@ void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
 	auto file = std::make_shared<std::string>();
 	import->add_option("FILE", *file, "what it printed; - is standard input")->required();
 	auto passed = std::make_shared<Passed>(*import);
-	passed->option("--model", "of the hosts' cards, as endpoint");
+	passed->text("--model", "of the hosts' cards, as endpoint");
 	import->callback([&socket_directory, file, passed] {
-		Words words{"topology"};
+		Words words{"topology", "kind=import", "file=" + *file};
 		const Words given = passed->words();
 		words.insert(words.end(), given.begin(), given.end());
-		words.insert(words.end(), {"import", "--", *file});
 		become_session(socket_directory, words);
 	});
 }
@@ -309,18 +339,16 @@ void add_web(CLI::App &app, const std::filesystem::path &socket_directory)
 	web->footer(
 		"It prints its address. Programs of the same user may look; changing takes --allow, and the whole address.");
 	const auto passed = std::make_shared<Passed>(*web);
-	passed->option("--listen", "the address to listen on (default: 127.0.0.1)");
-	passed->option("--port", "the port (default: 8317); 0 is any that is free")
+	passed->text("--listen", "the address to listen on (default: 127.0.0.1)");
+	passed->number("--port", "the port (default: 8317); 0 is any that is free")
 		->check(CLI::Range(0, 65535));
-	passed->option("--name",
-		       "another name of this host that browsers may use; may be given again")
-		->take_all();
-	passed->option("--allow",
+	passed->list("--name",
+		       "another name of this host that browsers may use; may be given again");
+	passed->list("--allow",
 		       "what a page may do: faults, captures; reading: let every user of this "
 		       "host read it; may be given again")
-		->take_all()
 		->check(CLI::IsMember({"faults", "captures", "reading"}));
-	passed->option("--interval", "seconds between two looks (default: 1)")
+	passed->number("--interval", "seconds between two looks (default: 1)")
 		->check(CLI::Range(0.2, 3600.0));
 	web->callback([&socket_directory, passed] {
 		Words words{"--weft", (own_directory() / "weft").string()};
@@ -336,24 +364,22 @@ void add_run(CLI::App &app, const std::filesystem::path &socket_directory,
 	auto *run = app.add_subcommand("run", "run a command in a lab that exists only for it");
 	run->footer("The command follows --, as in: weft run --on node1 -- ping -c 3 10.1.0.2");
 	const auto passed = add_guest_options(*run);
-	passed->option("--on", "the host to run it in; may be given again (default: all)")
-		->take_all();
-	passed->option("--script", "a script instead of COMMAND; - is standard input")
+	passed->list("--on", "the host to run it in; may be given again (default: all)");
+	passed->text("--script", "a script instead of COMMAND; - is standard input")
 		->type_name("FILE");
-	passed->option("--timeout", "seconds for the command")->check(CLI::Range(0.1, 1e6));
+	passed->number("--timeout", "seconds for the command")->check(CLI::Range(0.1, 1e6));
 	passed->flag("--quiet", "print no progress");
 	auto *deterministic = passed->flag(
 		"--deterministic",
 		"in virtual time, with User-Mode Linux guests: the same seed repeats the run, to "
 		"the last packet");
-	passed->option("--seed", "seed of all random choices (default: a new one each time)")
+	passed->number("--seed", "seed of all random choices (default: a new one each time)")
 		->needs(deterministic)
 		->check(CLI::Range(0u, 0xffffffffu));
-	passed->option("--at",
+	passed->list("--at",
 		       "a scheduled change, such as \"2.5 link down node1\"; may be given again")
-		->needs(deterministic)
-		->take_all();
-	passed->option("--capture", "record all links into this file")
+		->needs(deterministic);
+	passed->text("--capture", "record all links into this file")
 		->needs(deterministic)
 		->type_name("FILE");
 	auto command = std::make_shared<Words>();

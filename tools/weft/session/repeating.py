@@ -15,7 +15,6 @@ from running import KERNEL_REPORT, MACHINE_DIED, TIMED_OUT, Printer, check_comma
 DEFAULT_KERNEL = "um"
 LARGEST_SEED = 0xFFFFFFFF
 MOST_SECONDS = 600      # of this machine's time
-NO_LIMIT = 1e6          # weft-session's --timeout, where it is not given
 
 
 def act(text):
@@ -65,10 +64,10 @@ def run(args, machine):
     check_command(args)
     seed = args.seed if args.seed is not None else random.randrange(LARGEST_SEED)
     directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-run-"))
-    acts = [act(text) for text in args.at]
+    acts = [act(text) for text in args.at or ()]
     if args.capture:
         acts.insert(0, (0, {"command": "capture.start", "link": "all", "file": str(args.capture.absolute())}))
-    if args.timeout < NO_LIMIT:
+    if args.timeout:
         acts.append((args.timeout, {"command": "shutdown"}))
     try:
         scripts = {}

@@ -22,6 +22,7 @@ PART = re.compile(r"^#@[ \t]*(.*)$")
 KERNEL_REPORT, TIMED_OUT, MACHINE_DIED, SIGNALLED = 125, 124, 126, 128
 # Signals that a program gets for a defect of its own.
 CRASHES = {int(number): number.name for number in (signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS)}
+NO_LIMIT = 1e6      # seconds, where there is no --timeout
 GRACE = 10      # seconds that commands have to end by themselves after a signal
 
 
@@ -74,7 +75,7 @@ class Printer:
 
 def scripts_of(args, hosts):
     """What each host is to run."""
-    unknown = [host for host in args.on if host not in hosts]
+    unknown = [host for host in args.on or () if host not in hosts]
     if unknown:
         raise LabError(f"there is no host {unknown[0]}", f"there is {', '.join(hosts)}")
     chosen = args.on or hosts
@@ -82,7 +83,7 @@ def scripts_of(args, hosts):
         source = sys.stdin.read() if args.script == "-" else pathlib.Path(args.script).read_text()
         scripts = {host: script for host, script in parts_of(source, hosts).items() if host in chosen}
     else:
-        command = shlex.join(args.command) if len(args.command) > 1 else args.command[0]
+        command = shlex.join(args.words) if len(args.words) > 1 else args.words[0]
         scripts = {host: command for host in hosts if host in chosen}
     if not scripts:
         raise LabError("the script has nothing to run")
@@ -130,7 +131,8 @@ def execute(lab, args, scripts, printer_of):
     """Runs the scripts in a lab that is up; returns the status: the first host's that is not 0, in the lab's order."""
     printer = printer_of(len(scripts) > 1)
     processes = {host: _start(lab.guests[host], script, len(scripts) == 1, args.script == "-") for host, script in scripts.items()}
-    deadline = time.monotonic() + args.timeout
+    timeout = args.timeout or NO_LIMIT
+    deadline = time.monotonic() + timeout
     lab.tell(f"runs in {', '.join(scripts)}")
     with contextlib.ExitStack() as stack:
         if len(scripts) == 1 and args.script != "-":
@@ -140,7 +142,7 @@ def execute(lab, args, scripts, printer_of):
             streams.feed(process.guest.changed, process.window.space, lambda: process.status is not None, process.give)
         try:
             statuses = together([lab.guests[host] for host in scripts],
-                                lambda guest: _collect(guest, processes[guest.name], deadline, args.timeout, printer))
+                                lambda guest: _collect(guest, processes[guest.name], deadline, timeout, printer))
         except KeyboardInterrupt:
             _pass_on_signal(processes, lab.tell)
             raise
@@ -162,7 +164,7 @@ def execute(lab, args, scripts, printer_of):
 
 def check_command(args):
     """Whether it says what to run, once."""
-    if args.script and args.command or not args.script and not args.command:
+    if (args.script is None) == (not args.words):
         raise LabError("either a command after --, or --script FILE")
     if args.script and args.script != "-" and not pathlib.Path(args.script).is_file():
         raise LabError(f"there is no script {args.script}")

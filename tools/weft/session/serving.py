@@ -284,11 +284,11 @@ def _wait_until_up(reader, child):
 
 def settle(args):
     """After `weft lab apply`: machines start and end as hosts did."""
-    return _pass_on(args, {"settle": args.replaced})["status"]
+    return _pass_on(args, {"settle": args.words})["status"]
 
 
 def restart(args):
-    return _pass_on(args, {"restart": args.hosts})["status"]
+    return _pass_on(args, {"restart": args.words})["status"]
 
 
 def check(args):
@@ -387,8 +387,8 @@ class Client:
 def shell(args):
     """A command, or a shell: on the caller's terminal an interactive one, else one that reads commands from standard input."""
     terminal = Terminal.there()
-    if args.command:
-        words = ["bash", "-c", shlex.join(args.command) if len(args.command) > 1 else args.command[0]]
+    if args.words:
+        words = ["bash", "-c", shlex.join(args.words) if len(args.words) > 1 else args.words[0]]
     else:
         words = ["bash", "-li"] if terminal else ["bash", "-s"]
     with contextlib.ExitStack() as stack:

@@ -12,6 +12,7 @@ from lab.errors import LabError, printable
 MOST_HOSTS = 19455       # that weftd has default GUIDs for
 MOST_SWITCHES = 4096
 MOST_PORTS = 254        # of a switch
+PORTS = 36              # of a switch, where there is no --ports
 MOST_CARD_PORTS = 2
 MOST_TEXT = 64 << 20    # of an ibnetdiscover file
 
@@ -332,7 +333,7 @@ def make(args):
             raise LabError(f"{args.file} is larger than {MOST_TEXT >> 20} MiB")
         topology = read(text, "standard input" if args.file == "-" else args.file)
     elif args.kind == "fat-tree":
-        topology = fat_tree(args.hosts, args.ports, args.each, args.spines)
+        topology = fat_tree(args.hosts, args.ports or PORTS, args.each, args.spines)
     elif args.kind == "ring":
         topology = ring(args.switches, args.switches if args.hosts is None else args.hosts)
     elif args.kind == "torus":

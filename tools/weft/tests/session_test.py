@@ -254,11 +254,11 @@ class Script(unittest.TestCase):
 
     def test_choice_of_hosts(self):
         def args(**given):
-            return types.SimpleNamespace(**{"on": [], "script": None, "command": [], **given})
-        self.assertEqual(running.scripts_of(args(command=["a b"]), ["x", "y"]), {"x": "a b", "y": "a b"})
-        self.assertEqual(running.scripts_of(args(command=["echo", "a b"], on=["y"]), ["x", "y"]), {"y": "echo 'a b'"})
+            return types.SimpleNamespace(**{"on": [], "script": None, "words": [], **given})
+        self.assertEqual(running.scripts_of(args(words=["a b"]), ["x", "y"]), {"x": "a b", "y": "a b"})
+        self.assertEqual(running.scripts_of(args(words=["echo", "a b"], on=["y"]), ["x", "y"]), {"y": "echo 'a b'"})
         with self.assertRaisesRegex(LabError, "there is no host z: there is x, y"):
-            running.scripts_of(args(command=["a"], on=["z"]), ["x", "y"])
+            running.scripts_of(args(words=["a"], on=["z"]), ["x", "y"])
 
 
 class Crashed(unittest.TestCase):
@@ -466,21 +466,21 @@ class Settled(unittest.TestCase):
 class Refused(Folder):
     def fails(self, *words):
         weftd = self.write("weftd")
-        done = subprocess.run([sys.executable, SESSION, "--socket-dir", self.folder, words[0], "--weftd", weftd, *words[1:]], capture_output=True,
+        done = subprocess.run([sys.executable, SESSION, self.folder, words[0], f"weftd={weftd}", *words[1:]], capture_output=True,
                               text=True, check=False, stdin=subprocess.DEVNULL, timeout=60)
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         return done.stderr
 
     def test_nothing_to_run(self):
         self.assertIn("either a command after --, or --script FILE", self.fails("run"))
-        self.assertIn("there is no script /none", self.fails("run", "--script", "/none"))
+        self.assertIn("there is no script /none", self.fails("run", "script=/none"))
 
     def test_paths_that_are_not_there(self):
-        self.assertIn("--share /none is not there", self.fails("run", "--share", "/none", "--", "true"))
+        self.assertIn("--share /none is not there", self.fails("run", "share=/none", "--", "true"))
 
     def test_no_lab_is_up(self):
-        for words in (["shell", "node1", "true"], ["restart", "node1"], ["console", "node1"], ["check"], ["down"]):
-            done = subprocess.run([sys.executable, SESSION, "--socket-dir", self.folder, *words], capture_output=True, text=True, check=False,
+        for words in (["shell", "host=node1", "--", "true"], ["restart", "--", "node1"], ["console", "host=node1"], ["check"], ["down"]):
+            done = subprocess.run([sys.executable, SESSION, self.folder, *words], capture_output=True, text=True, check=False,
                                   stdin=subprocess.DEVNULL, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (1, f"weft: no lab is up in {self.folder}: `weft lab up` starts one\n"))
 
@@ -489,8 +489,7 @@ class Refused(Folder):
         self.write("lab.toml", "the user's")
         weftd = self.write("weftd", '#!/bin/sh\necho "weftd: $(grep -c \'model = "mlx5"\' "$4") cards"\nexit 1\n')
         weftd.chmod(0o755)
-        done = subprocess.run([sys.executable, SESSION, "--socket-dir", self.folder, "run", "--weftd", weftd, "--card", "mlx5", "--logs", self.folder / "logs", "--",
-                               "true"], capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, SESSION, self.folder, "run", f"weftd={weftd}", "card=mlx5", f"logs={self.folder / 'logs'}", "--", "true"], capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, done.stderr), (1, "weft: weftd: 2 cards\n"))
         self.assertEqual((self.folder / "lab.toml").read_text(), "the user's")
 
@@ -499,7 +498,7 @@ class Refused(Folder):
         weftd = self.write("weftd", "#!/bin/sh\necho 'weftd: lab.toml:3: no such thing'\nexit 1\n")
         weftd.chmod(0o755)
         logs = self.folder / "logs"
-        done = subprocess.run([sys.executable, SESSION, "--socket-dir", self.folder, "run", "--weftd", weftd, "--logs", logs, "--", "true"], capture_output=True,
+        done = subprocess.run([sys.executable, SESSION, self.folder, "run", f"weftd={weftd}", f"logs={logs}", "--", "true"], capture_output=True,
                               text=True, check=False, stdin=subprocess.DEVNULL, timeout=60, env={**os.environ, "TMPDIR": str(self.folder)})
         self.assertEqual((done.returncode, done.stderr), (1, "weft: weftd: lab.toml:3: no such thing\n"))
         self.assertEqual([path.name for path in self.folder.glob("weft-*")], [])
@@ -509,7 +508,7 @@ class AnotherDaemon(Folder):
     """What lies in the directory of a lab, of a weftd that was killed or that somebody else started."""
 
     def session(self, *words, **more):
-        return subprocess.run([sys.executable, SESSION, "--socket-dir", self.folder, *words], capture_output=True, text=True, check=False,
+        return subprocess.run([sys.executable, SESSION, self.folder, *words], capture_output=True, text=True, check=False,
                               stdin=subprocess.DEVNULL, timeout=60, **more)
 
     def listen(self, name):
@@ -526,13 +525,13 @@ class AnotherDaemon(Folder):
 
     def test_socket_of_a_weftd_that_was_killed_is_no_obstacle(self):
         self.listen("control.sock").close()
-        done = self.session("up", "--weftd", self.weftd("echo reached; exit 1"))
+        done = self.session("up", f"weftd={self.weftd('echo reached; exit 1')}")
         self.assertEqual((done.returncode, done.stderr), (1, "weft lab: reached\n"))
         self.assertFalse((self.folder / "control.sock").exists())
 
     def test_weftd_of_somebody_else_is_named(self):
         self.listen("control.sock")
-        for words in (("up", "--weftd", self.weftd("exit 1")), ):
+        for words in (("up", f"weftd={self.weftd('exit 1')}"),):
             done = self.session(*words)
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr, "did not start serves .*shutdown")
@@ -540,15 +539,15 @@ class AnotherDaemon(Folder):
 
     def test_reason_of_the_end_is_given(self):
         self.write("lab-ended", "weftd was killed by SIGKILL; its log is LOG")
-        for words in (("shell", "node1", "true"), ("down",)):
+        for words in (("shell", "host=node1", "--", "true"), ("down",)):
             self.assertEqual(self.session(*words).stderr,
                              f"weft: no lab is up in {self.folder}, since weftd was killed by SIGKILL; its log is LOG: `weft lab up` starts one\n")
-        self.session("up", "--weftd", self.weftd("exit 1"))
+        self.session("up", f"weftd={self.weftd('exit 1')}")
         self.assertNotIn("SIGKILL", self.session("down").stderr)
 
     def test_place_that_cannot_be_written_is_named(self):
         self.write("file")
-        done = self.session("up", "--weftd", self.weftd("exit 1"), "--logs", self.folder / "file/logs")
+        done = self.session("up", f"weftd={self.weftd('exit 1')}", f"logs={self.folder / 'file/logs'}")
         self.assertEqual(done.returncode, 1)
         self.assertNotIn("Traceback", done.stderr)
         self.assertIn("file/logs: Not a directory", done.stderr)
@@ -556,7 +555,7 @@ class AnotherDaemon(Folder):
     def test_reader_that_goes_away_ends_it_in_silence(self):
         # Without a buffer Python takes a write for whole that a closed pipe cut short.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-        lines = subprocess.Popen([sys.executable, SESSION, "--socket-dir", self.folder, "topology", "ring", "--switches", "4000"], stdout=subprocess.PIPE,
+        lines = subprocess.Popen([sys.executable, SESSION, self.folder, "topology", "kind=ring", "switches:=4000"], stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True, env=environment)
         lines.stdout.readline()
         lines.stdout.close()
@@ -596,7 +595,7 @@ class CheckedFirst(unittest.TestCase):
             for owner, name in ((labs, "is_served"), (labs, "wait_until"), (labs.subprocess, "Popen"), (labs.pathlib.Path, "mkdir"), (labs.pathlib.Path, "unlink")):
                 stack.enter_context(unittest.mock.patch.object(owner, name, return_value=False))
             stack.enter_context(unittest.mock.patch.object(labs, "open", unittest.mock.mock_open(), create=True))
-            args = types.SimpleNamespace(on=["node3"], script=None, command=["true"])
+            args = types.SimpleNamespace(on=["node3"], script=None, words=["true"])
             with self.assertRaisesRegex(LabError, "there is no host node3: there is node1"):
                 lab.up(lambda hosts: running.scripts_of(args, hosts))
         self.assertEqual(booted, [])

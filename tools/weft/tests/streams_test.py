@@ -190,7 +190,7 @@ class Shell(AgentCase):
         threading.Thread(target=self.server.accept, daemon=True).start()
 
     def words(self, *words):
-        return [sys.executable, "-B", SESSION / "weft-session", "--socket-dir", self.folder, "shell", *words]
+        return [sys.executable, "-B", SESSION / "weft-session", self.folder, "shell", f"host={words[0]}", "--", *words[1:]]
 
     def shell(self, *words, given=b""):
         return subprocess.run(self.words(*words), input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
@@ -263,7 +263,7 @@ class Shell(AgentCase):
     def follow(self):
         """`weft lab console --follow`, which has printed the first line."""
         self.log.write_text("first\n")
-        following = subprocess.Popen([*self.words()[:-1], "console", "node1", "--follow"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        following = subprocess.Popen([sys.executable, "-B", SESSION / "weft-session", self.folder, "console", "host=node1", "follow:=true"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
         self.addCleanup(following.kill)
         self.assertEqual(following.stdout.readline(), b"first\n")
         return following

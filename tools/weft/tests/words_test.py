@@ -46,7 +46,7 @@ class Words(unittest.TestCase):
         for given, passed in ((["a; b"], ["a; b"]), (["ls", "-l"], ["ls", "-l"]), (["--", "ls", "-l"], ["ls", "-l"]), (["--", "--odd"], ["--odd"]),
                               (["git", "log", "--", "x"], ["git", "log", "--", "x"]), (["--", "git", "log", "--", "x"], ["git", "log", "--", "x"])):
             words = self.words("lab", "shell", "node1", *given)
-            self.assertEqual(words[words.index("node1") + 1:], passed)
+            self.assertEqual(words[words.index("--") + 1:], passed)
 
     def test_options_behind_the_command_are_the_commands(self):
         words = self.words("run", "--quiet", "ls", "--quiet", "--json")
