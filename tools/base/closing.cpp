@@ -22,8 +22,8 @@ std::set<int> to_be_waited_for WEFT_GUARDED_BY(mutex);
 std::atomic<std::size_t> noted{0}; // of them
 std::atomic<std::size_t> under_way{0};
 
-// Of this machine's own sockets none lingers. What is no socket though it is of that kind
-// (io_uring) has no domain.
+// Returns true for AF_UNIX sockets, whose close() never lingers. io_uring files count as sockets,
+// but have no domain.
 bool is_local_socket(int fd)
 {
 	int domain = -1;

@@ -9,8 +9,8 @@
 namespace weft
 {
 
-// Who finds so many at their end takes no further descriptors: the kernel drops what it is not
-// asked for without waiting.
+// With this many closes under way, no further descriptors are accepted: the kernel drops those that
+// nobody asks for without waiting.
 constexpr std::size_t kMostClosing = 64;
 
 // Somebody has sent @fd. If its end may be waited for, the FileDescriptor that has it leaves that

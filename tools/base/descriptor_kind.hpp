@@ -4,7 +4,7 @@
 namespace weft
 {
 
-// What is behind a descriptor that somebody else made.
+// Kind of a descriptor that another program made.
 enum class DescriptorKind {
 	Event,  // an eventfd
 	Pipe,   // an end of a pipe; a FIFO of a file system is Other
@@ -16,11 +16,11 @@ enum class DescriptorKind {
 // when it pleases. Other if it cannot be known.
 DescriptorKind kind_of(int fd);
 
-// Whether the kernel itself has the pages of the file @fd, and brings none that it lacks from a
-// program of somebody's (FUSE) or from another machine: who touches one would wait for them, which
-// are other machines' cards, too. So are files in memory (no others can have seals), files of a
-// disk, and those of the file system that this program's own files are on. A file system that is
-// not known must not be asked: its program may answer when it pleases.
+// Returns true if the kernel itself holds the pages of the file @fd and fetches none from a user's
+// program (FUSE) or another host: a thread that touches such a page would wait, and delay the cards
+// of other guests. True for files in memory (no others can have seals), files on a disk, and files
+// on the file system of this program's own files. Unknown file systems must not be queried: their
+// program may take as long as it likes to answer.
 bool is_of_the_kernel(int fd);
 
 // Has the socket @fd receive nothing any more, from whom it may be connected to, so that no

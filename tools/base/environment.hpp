@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the host side has of the machine it runs on, besides memory and sockets: time, waiting and
-// chance. The one seam: everything below tools/ asks its loop (loop.hpp), whose Environment
-// answers, so that a lab or a test may live in time that passes only when nothing is left to do.
+// Access to the host, except its memory and sockets: time, waiting and random numbers. There is no
+// other: everything below tools/ asks its loop (loop.hpp), and that its Environment, so that a lab
+// or a test may run in virtual time, which passes only when nothing is left to do.
 #pragma once
 
 #include <atomic>
@@ -35,12 +35,12 @@ public:
 	// in @events, 0 if time has come.
 	virtual int wait(int poll, epoll_event *events, int most, Clock::time_point until) = 0;
 
-	// Of time in which others outside of the process have turns (tools/virtual_time), all three
-	// are on its reactor's thread. Whether it is such time. Who tells those others something
-	// then hears their answer before anything else is done.
+	// True if time is shared with programs outside of the process that run in time slices
+	// (tools/virtual_time). All three functions are called on the reactor's thread. A caller
+	// that notifies such a program waits for its answer before anything else is done.
 	virtual bool is_shared() const { return false; }
-	// Whether one of them has its turn: all that is done here meanwhile is what descriptors ask
-	// for.
+	// True during the time slice of an outside program: meanwhile, only requests that arrive
+	// over descriptors are handled.
 	virtual bool stands() const { return false; }
 	// Waits until @fd is readable, and answers what they ask meanwhile; nothing else is done
 	// here. False: it will not be.

@@ -139,7 +139,7 @@ public:
 	// any byte is not mapped with @access; @out is then as before.
 	bool translate(std::uint64_t iova, std::uint64_t length, Access access,
 		       std::vector<MemorySegment> &out) const;
-	// Whether the whole range is mapped with @access.
+	// Returns true if the whole range is mapped with @access.
 	bool covers(std::uint64_t iova, std::uint64_t length, Access access) const;
 
 private:

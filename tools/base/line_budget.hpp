@@ -28,7 +28,7 @@ public:
 		// Lines that were not allowed since the last one that was.
 		std::size_t withheld;
 	};
-	// Whether one more line may be logged.
+	// Decides if one more line may be logged.
 	Taken take(Clock::time_point now)
 	{
 		const auto periods = (now - counted_to_) / kInterval;
@@ -51,7 +51,7 @@ private:
 	std::size_t withheld_ = 0;
 };
 
-// What to append to a line that comes after others were withheld; empty if none were.
+// Text to append to a line logged after others were withheld; empty if none were.
 inline std::string withheld_text(std::size_t withheld)
 {
 	return withheld == 0 ? std::string()

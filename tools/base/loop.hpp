@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What something that lives on one thread is driven by. Each card has exactly one Loop, and so
-// needs no lock inside: everything it does (protocol requests, doorbells, commands, packets,
-// timers) runs inline on its loop. Other threads only post(). A loop has a thread of its own, or
-// shares one with others (reactor.hpp); it tells its owner the time and draws random numbers for
-// it, and nobody asks the machine beside it.
+// Event loop of an object that lives on one thread. Each card has exactly one Loop, and so needs no
+// lock inside: everything it does (protocol requests, doorbells, commands, packets, timers) runs
+// inline on its loop. Other threads only post(). A loop has a thread of its own, or shares one with
+// others (reactor.hpp). Its owner gets the time and random numbers from it, and never directly from
+// the host.
 //
 // A handler must not block and must not run long: a card works in bounded slices and posts itself
 // again for the rest, because protocol requests of the same card wait behind it.
@@ -31,13 +31,13 @@ public:
 		Manual, // the owner runs it with poll() and run_until(): for tests
 	};
 
-	// With a reactor of its own. @name: the thread's name, and for logs.
+	// Creates a reactor of its own. @name: the thread's name, and for logs.
 	explicit Loop(std::string name, Mode mode = Mode::Thread,
 		      Environment &environment = Environment::host());
 	// Shares @reactor, which outlives it.
 	Loop(std::string name, Reactor &reactor);
-	// What was posted and has not run is destroyed without running. Timers and watches on it
-	// are gone. Not from a handler of the loop itself.
+	// Destroys posted tasks that have not run, without running them. Timers and watches on the
+	// loop must be gone. Must not be called from a handler of the loop itself.
 	~Loop();
 	Loop(const Loop &) = delete;
 	Loop &operator=(const Loop &) = delete;
@@ -55,12 +55,12 @@ public:
 	// Runs @task on the loop and waits for its end; inline if called on the loop.
 	// An exception of @task reaches the caller.
 	void run(std::function<void()> task);
-	// Whether the caller is on the loop's thread. In manual mode: always.
+	// Returns true if the caller is on the loop's thread; always true in manual mode.
 	bool in_loop() const { return reactor_.in_thread(); }
 
-	// Contains what goes wrong on this loop: when a handler lets an exception escape, @failed
-	// runs on the loop's thread with its text, and the loop goes on. What the loop drives may
-	// be in any state then, and @failed ends it. Without one, or if it throws itself, the
+	// Contains errors on this loop: when a handler lets an exception escape, @failed runs on
+	// the loop's thread with its text, and the loop goes on. The objects that the loop drives
+	// may be in any state then, and @failed ends them. Without one, or if it throws itself, the
 	// process ends. Called on the loop.
 	void contain(std::function<void(const std::string &what)> failed);
 

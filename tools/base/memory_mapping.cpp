@@ -63,7 +63,7 @@ private:
 	void *data_;
 };
 
-// Of hugetlbfs only whole huge pages are mapped and unmapped; of all else, the kernel rounds up.
+// Rounds up for hugetlbfs, which maps whole huge pages only; the kernel rounds up for others.
 std::size_t whole_pages(int fd, std::size_t size)
 {
 	struct statfs system;

@@ -37,7 +37,7 @@ public:
 	explicit MemoryLender(std::size_t most_mappings = kMostLentMappings);
 
 	std::size_t most_mappings() const { return most_; }
-	// Those that exist. They may outlive the client: what was sent from one keeps it.
+	// Number of existing mappings. They may outlive the client: data sent from one keeps it.
 	std::size_t mappings() const { return mappings_.load(std::memory_order_relaxed); }
 	std::uint64_t most_bytes() const { return most_ * kLentBytesPerMapping; }
 	std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }

@@ -32,9 +32,9 @@ namespace
  * I/O names an eventfd that the kernel signals when it is done (IOCB_FLAG_RESFD), and to read
  * nothing of an empty file is done before io_submit(2) returns.
  *
- * What a context is asked to hold is taken off the machine's account (fs.aio-max-nr, 65536 unless
- * somebody raised it), of which a daemon with a thread for each of its cards is to take little. The
- * kernel makes room for a page of results whatever it was asked for.
+ * The size of a context counts against the host's limit (fs.aio-max-nr, 65536 by default), of which
+ * a daemon with a thread for each of its cards must take little. The kernel allocates at least a
+ * page of results, whatever the requested size.
  */
 class EventSignals
 {

@@ -9,7 +9,7 @@
 namespace weft
 {
 
-// Whether printable() would return the same text.
+// Returns true if printable() would return the same text.
 bool is_printable(std::string_view text);
 
 // The text with every control character, line separator, change of the writing direction and byte

@@ -180,7 +180,7 @@ std::size_t Reactor::turn(Clock::time_point until)
 	if (stands)
 		return ran;
 	ran += run_timers();
-	// What these post has its turn after descriptors and timers have had theirs.
+	// Tasks that these post run only after descriptors and timers were served.
 	for (std::size_t left = ready_.size(); left && !ready_.empty(); --left) {
 		Posted next = std::move(ready_.front());
 		ready_.pop_front();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What drives loops (loop.hpp): a thread, or a test, that waits for descriptors, timers and what is
-// posted, and runs their handlers one after the other. Many loops may share one.
+// Drives loops (loop.hpp): a thread, or a test, that waits for descriptors, timers and posted
+// tasks, and runs their handlers one after the other. Many loops may share one.
 //
 // Descriptors are watched level-triggered, registered once: one that is ready costs an epoll_wait
 // and what its handler does. A post from the reactor's own thread costs no system call, and of
@@ -46,8 +46,8 @@ public:
 	Reactor &operator=(const Reactor &) = delete;
 
 	Environment &environment() const { return environment_; }
-	// Whether the caller may run handlers: it is on the reactor's thread. Manually driven:
-	// always.
+	// Returns true if the caller may run handlers, which means that it is on the reactor's
+	// thread. Always true if driven manually.
 	bool in_thread() const
 	{
 		return drive_ == Drive::Manual || id_.load() == std::this_thread::get_id();

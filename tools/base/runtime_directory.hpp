@@ -8,8 +8,8 @@
 namespace weft
 {
 
-// Where a user's lab has its sockets unless told otherwise: $XDG_RUNTIME_DIR/weft, or, where there
-// is no such directory, weft-UID in the directory for temporary files.
+// Default directory for the sockets of a user's lab: $XDG_RUNTIME_DIR/weft or, if there is no such
+// directory, weft-UID in the directory for temporary files.
 std::filesystem::path default_socket_directory();
 
 // Opens @directory; makes it, and those above it, if it is not there. In a directory that all may

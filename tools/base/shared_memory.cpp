@@ -48,7 +48,7 @@ constinit Mutex free_mutex;
 // Among the slots_used.
 constinit std::vector<int> free_slots WEFT_GUARDED_BY(free_mutex);
 
-struct sigaction previous; // what SIGBUS did before
+struct sigaction previous; // handler of SIGBUS before
 
 void store(Slot &slot, const Range &range)
 {
@@ -72,7 +72,7 @@ bool load(const Slot &slot, Range &range)
 	return !(version & 1) && slot.version.load(std::memory_order_relaxed) == version;
 }
 
-// Of the files that memory may be in.
+// Page sizes of the files that memory may be in.
 constexpr std::size_t kPageSizes[] = {4 << 10, 2 << 20, 1 << 30};
 
 bool put_memory(std::uintptr_t begin, std::size_t size)
@@ -83,13 +83,13 @@ bool put_memory(std::uintptr_t begin, std::size_t size)
 }
 
 /*
- * The whole mapping at once, not the page: each page apart would be a mapping of its own, and
- * nothing of it is needed any more. Without reservation, for it may be larger than what the host
- * has left. A host that commits no more than it has (vm.overcommit_memory is 2) refuses so much all
- * the same: then the page alone, for the lender's card ends at the next turn of its loop, and few
- * are touched until then. How large a page is only the kernel knows: it refuses a part of one. What
- * a process may have (RLIMIT_DATA, RLIMIT_AS) does not matter, for what was there before counts as
- * well.
+ * Replaces the whole mapping at once, not only the page: each page would become a mapping of its
+ * own, and nothing of it is needed any more. Maps without reservation, because it may be larger
+ * than the host's free memory. A host that commits no more than it has (vm.overcommit_memory is 2)
+ * refuses that all the same: then only the page is replaced, because the lender's card ends at the
+ * next turn of its loop, and few are touched until then. Only the kernel knows the size of a page:
+ * it refuses a part of one. The process's limits (RLIMIT_DATA, RLIMIT_AS) do not matter, because
+ * the previous mapping counts too.
  */
 bool replace(std::uintptr_t address)
 {

@@ -16,7 +16,7 @@ namespace weft::shared_memory
 // Enters [@begin, @begin + @size) and gives its number; negative if the table is full. From then on
 // a page that is lost there is replaced, and @lender is told, until remove(). Any thread.
 int add(std::uintptr_t begin, std::size_t size, MemoryLender &lender);
-// Nobody touches the memory any more.
+// The memory must not be accessed any more.
 void remove(int number);
 
 } // namespace weft::shared_memory

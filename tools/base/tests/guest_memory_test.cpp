@@ -23,7 +23,7 @@ std::vector<std::byte> pattern(std::size_t size)
 	return bytes;
 }
 
-// What is written is read back, inside one section and across adjacent ones.
+// Reads return what was written, inside one section and across adjacent ones.
 TEST(GuestMemory, ReadsBackAcrossSections)
 {
 	GuestMemory memory;

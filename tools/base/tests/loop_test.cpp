@@ -49,8 +49,8 @@ TEST(Loop, RunPassesExceptions)
 	EXPECT_TRUE(ran);
 }
 
-// What a handler lets escape is told to who contains it, on the loop, which goes on: other
-// handlers, timers and the thread that failed itself.
+// An exception that escapes a handler is passed to the function set by contain(), on the loop, and
+// the loop goes on: other handlers, timers and the thread that threw.
 TEST(Loop, ContainsExceptionsOfHandlers)
 {
 	weft::Loop loop("test"), other("other");

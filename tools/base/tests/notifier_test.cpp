@@ -80,8 +80,8 @@ TEST(Notifier, CountsNotifications)
 	EXPECT_EQ(count_of(event), 1u);
 }
 
-// Of what the machine has for all its programs, a thread that rings takes so little that a daemon
-// can have a thousand cards, a thread each; and no descriptor.
+// A notifying thread takes so little of the host's limits that a daemon can serve a thousand cards
+// with a thread each, and it takes no descriptor.
 TEST(Notifier, ThousandThreadsNotifyConcurrently)
 {
 	constexpr int kThreads = 1100;
@@ -174,7 +174,7 @@ TEST(Notifier, RejectsSocketsThatPassDescriptors)
 		EXPECT_FALSE(Notifier::take(duplicate(*fd), Notifier::Kind::Channel));
 }
 
-// What each descriptor is, and that a bell is taken of its own kind only.
+// kind_of() identifies each descriptor, and Notifier::take() accepts only its own kind.
 TEST(Notifier, RejectsOtherKindsOfDescriptor)
 {
 	const auto event = make_event();

@@ -26,8 +26,8 @@ TEST(ReactorPool, SharesTheThreads)
 		EXPECT_EQ(std::ranges::count(taken, reactor), 3);
 }
 
-// What was given back goes to the next, before another thread is made and before one is shared
-// more.
+// A returned thread is handed out next, before another thread is made and before one is shared by
+// more users.
 TEST(ReactorPool, ReusesReturnedThreads)
 {
 	weft::ReactorPool pool("pool", 3);

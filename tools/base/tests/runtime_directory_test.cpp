@@ -38,7 +38,7 @@ protected:
 	std::filesystem::path root_;
 };
 
-// What is not there is made, for the own user only, and opened again the next time.
+// A missing directory is created for the own user only, and opened again the next time.
 TEST_F(RuntimeDirectory, IsCreatedPrivate)
 {
 	const auto path = root_ / "run" / "weft";
@@ -49,8 +49,8 @@ TEST_F(RuntimeDirectory, IsCreatedPrivate)
 	EXPECT_TRUE(opens(path));
 }
 
-// What somebody else may have put there is refused: a link, a file, a directory that others may
-// write to or look into, another user's directory.
+// Anything that another user may have put there is refused: a symlink, a file, a directory that
+// others can read or write, another user's directory.
 TEST_F(RuntimeDirectory, RejectsDirectoriesOfOthers)
 {
 	const auto own = root_ / "own";
