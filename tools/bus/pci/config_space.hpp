@@ -29,7 +29,7 @@ public:
 	static constexpr unsigned kMsix = 0x9c;
 	static constexpr unsigned kSerialNumber = 0x100;
 
-	// What a write asked for beyond the change of bits.
+	// Effects of a write in addition to the changed bits.
 	struct Effects {
 		bool function_level_reset = false;
 		bool command_changed = false;
@@ -47,11 +47,11 @@ public:
 		return offset <= kSize && size <= kSize - offset;
 	}
 
-	// To the values after power-on.
+	// Resets all registers to their values after power-on.
 	void reset() { bytes_ = initial_; }
 
 	bool bus_master() const { return get16(kCommand) & kCommandBusMaster; }
-	// What is written into the BAR, without its type bits.
+	// Address that was written to the BAR, without its type bits.
 	std::uint64_t bar_address(unsigned bar) const;
 	bool intx_disabled() const { return get16(kCommand) & kCommandIntxDisable; }
 	bool msix_enabled() const { return has_msix_ && (get16(kMsix + 2) & kMsixEnable); }

@@ -21,7 +21,7 @@ namespace weft::pci
 namespace
 {
 
-// What messages may cost before other work of the loop gets its turn.
+// Budget for messages in one slice, after which the loop does other work.
 constexpr unsigned kSlice = 64;
 
 // Unsent replies beyond which a client is taken for dead: so many of the largest.
@@ -81,14 +81,14 @@ bool Connection::hung_up()
 	return ::poll(&state, 1, 0) > 0 && state.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
-// What does not fit into the slice is left to a further one, and the socket meanwhile to itself.
+// Leaves messages beyond the budget to the next slice, and does not read the socket until then.
 void Connection::read_slice()
 {
 	// The rest would wait until the client's turn ends, which may wait for the rest.
 	unsigned budget = loop_.environment().stands() ? UINT_MAX : kSlice;
 	Received received = Received::More;
 	for (;;) {
-		// What was read before goes first: it may be the rest of the slice before.
+		// Handle buffered messages first: they may be left over from the previous slice.
 		if (!handle_messages(budget))
 			return;
 		if (!budget)

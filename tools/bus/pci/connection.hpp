@@ -38,11 +38,11 @@ public:
 	// Closes, with the callback. Where the client has its turn in shared time, that comes after
 	// it.
 	void drop(const std::string &reason);
-	// Whether the other side has hung up, though there may be messages left to read.
+	// Returns true if the peer has hung up, though there may be messages left to read.
 	bool hung_up();
 
 private:
-	// Whether there may be more where that came from.
+	// Result of a read: more data may follow, all was read, or the connection has ended.
 	enum class Received { More, All, End };
 
 	void hang_up();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What lies between a device model and whatever plugs it into a machine: a server of one protocol
-// or another (server.hpp), or a test. A model knows neither the protocol nor configuration space:
-// it describes itself, answers accesses to its BARs, and reaches its machine through a PciHost.
+// Interface between a device model and whatever plugs it into a guest: a server of one protocol or
+// another (server.hpp), or a test. A model knows neither the protocol nor configuration space: it
+// describes itself, answers accesses to its BARs, and reaches its guest through a PciHost.
 //
 // All calls in both directions happen on the loop of the device (PciHost::loop()).
 #pragma once
@@ -71,8 +71,8 @@ public:
 	virtual GuestMemory &dma() = 0;
 	// Command register, Bus Master Enable: whether the device may access memory and send MSI-X.
 	virtual bool bus_master() const = 0;
-	// Where the machine has put BAR @bar, for a device that names its registers by their
-	// addresses; 0 before it has.
+	// Address to which the guest has set BAR @bar, for a device that names its registers by
+	// their addresses; 0 before it has.
 	virtual std::uint64_t bar_address(unsigned bar) const = 0;
 	// MSI-X control, MSI-X Enable. Without it, interrupts go by INTx.
 	virtual bool msix_enabled() const = 0;

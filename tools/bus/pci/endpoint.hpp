@@ -63,7 +63,7 @@ public:
 			  std::span<const std::byte> data);
 	bool region_contains(std::uint32_t index, std::uint64_t offset, std::uint64_t size) const;
 
-	// Whose memory it is: another one for each machine.
+	// Owner of the guest's memory; each guest has its own.
 	const std::shared_ptr<MemoryLender> &lender() const { return lender_; }
 
 	// Changes of the memory map; they tell the device. Without a descriptor, the section is

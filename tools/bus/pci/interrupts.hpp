@@ -16,12 +16,12 @@ class Interrupts
 public:
 	virtual ~Interrupts() = default;
 
-	// Whether there is a way for INTx. If not, the function has no interrupt pin for its
-	// machine.
+	// Returns true if the bus can signal INTx. If not, the function shows no interrupt pin to
+	// its guest.
 	virtual bool carries_intx() const = 0;
 
-	// Sends the message of @vector, which may not exist. What cannot be sent yet, for the
-	// vector is masked or not set up, is pending.
+	// Sends the message of @vector, which may not exist. If the vector is masked or not set up,
+	// the message becomes pending.
 	virtual void raise_msix(unsigned vector) = 0;
 	virtual bool pending(std::size_t vector) const = 0;
 	// No vector may send: MSI-X control has Function Mask, or the function is no bus master.

@@ -10,7 +10,7 @@ namespace weft::pci
 namespace
 {
 
-// What a reader holds when nothing large is on its way.
+// Size of a reader's buffer while no large message is being received.
 constexpr std::size_t kUsualBuffer = 64 << 10;
 
 // Descriptors that may wait for the rest of their message.

@@ -29,10 +29,10 @@ struct Framing {
 
 	std::size_t header_size;
 	std::size_t most_size; // of a whole message
-	// What a header of header_size bytes says. If there is no trouble, the size is header_size
-	// at least and most_size at most.
+	// Parses a header of header_size bytes. Unless it reports an error, the returned size is at
+	// least header_size and at most most_size.
 	Extent (*measure)(std::span<const std::byte> header);
-	// Whether a message may have a socket with it.
+	// True if a message may carry a socket.
 	bool takes_sockets;
 };
 
@@ -53,7 +53,7 @@ struct Message {
 		cost += static_cast<unsigned>(std::min<std::uint64_t>(accesses, most_charged));
 	}
 	static constexpr std::uint64_t bytes_per_access = 8;
-	// To take so much out of the process takes about as long as an access.
+	// Unmapping so many bytes from the process takes about as long as an access.
 	static constexpr std::uint64_t unmapped_per_access = 1 << 18;
 	static constexpr std::uint64_t most_charged = 1 << 20;
 
@@ -74,11 +74,11 @@ public:
 
 	const Framing &framing() const { return framing_; }
 
-	// Where the next bytes of the stream go; never empty.
+	// Space for the next bytes of the stream; never empty.
 	std::span<std::byte> space();
-	// @size bytes were put at space(), and @fds came with them. Of a Unix stream socket one
-	// read ends with the bytes that carried descriptors, so they belong to the message that the
-	// last byte is part of (unix(7)).
+	// @size bytes were put at space(), and @fds came with them. A read of a Unix stream socket
+	// ends with the bytes that carried descriptors, so they belong to the message that the last
+	// byte is part of (unix(7)).
 	void filled(std::size_t size, std::vector<FileDescriptor> &&fds);
 	// The next whole message, or nothing if more bytes are needed or failed().
 	std::optional<Message> next();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a protocol by which machines have functions brings along: the rest of a server is
+// Interface that each protocol for the functions of guests implements; the rest of a server is
 // server.hpp.
 #pragma once
 

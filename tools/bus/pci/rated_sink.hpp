@@ -41,7 +41,7 @@ private:
 	void pass(const spdlog::details::log_msg &message);
 	void log_withheld() WEFT_REQUIRES(mutex_);
 
-	Environment &environment_; // whose seconds count
+	Environment &environment_; // provides the time for the rate
 	const std::string name_;
 	const std::vector<spdlog::sink_ptr> sinks_;
 	const unsigned most_lines_;

@@ -177,7 +177,7 @@ private:
 	std::optional<Acceptor> acceptor_;
 	std::unique_ptr<Session> session_; // of the connection
 	std::shared_ptr<Connection> connection_;
-	std::atomic<bool> connected_{false}; // whether there is one, for other threads
+	std::atomic<bool> connected_{false}; // true while there is a client; read by other threads
 	std::optional<Watch> memory_lost_;   // while there is a client
 };
 

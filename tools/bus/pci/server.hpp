@@ -36,7 +36,7 @@ public:
 	void listen(const std::filesystem::path &path);
 	// Serves a client over a connected socket.
 	void serve(FileDescriptor socket);
-	// Whether a client is there. Any thread; it waits for nobody.
+	// Returns true if a client is connected. Callable from any thread; never blocks.
 	bool connected() const;
 
 private:

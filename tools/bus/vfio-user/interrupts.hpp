@@ -40,7 +40,7 @@ public:
 	// Signals @vector's descriptor. Without one, the vector is pending: it is signalled as soon
 	// as it gets one.
 	void raise_msix(unsigned vector) override;
-	// Whether @vector was raised and has not been signalled yet.
+	// Returns true if @vector was raised and has not been signalled yet.
 	bool pending(std::size_t vector) const override
 	{
 		return vector < msix_.size() && msix_[vector].pending;

@@ -19,7 +19,7 @@ constexpr std::uint32_t kMaxMessageFds = 16;
 // Sections that a machine may share: a machine of QEMU's has some ten, and one more for each piece
 // of memory that is plugged in. A client that would use more is told so ("max_dma_maps").
 constexpr std::uint32_t kMaxDmaMaps = 4096;
-// Of a proposal's version data, its terminating zero included: QEMU's is some 200 bytes long.
+// Size of a proposal's version data with its terminating NUL; QEMU's is about 200 bytes long.
 constexpr std::size_t kMaxVersionData = 4096;
 // Writes in one message: what QEMU collects at the most.
 constexpr std::uint64_t kMaxMultiWrites = 200;

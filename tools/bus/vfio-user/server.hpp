@@ -14,7 +14,7 @@ namespace weft::vfio_user
 class Server final : public pci::Server
 {
 public:
-	// As pci::Server.
+	// See pci::Server.
 	Server(Loop &loop, PciDevice &device, const std::string &name,
 	       std::size_t most_mappings = kMaxDmaMaps);
 };

@@ -17,7 +17,7 @@ namespace weft::vfio_user
 static_assert(kRegionConfig == pci::Endpoint::kConfigRegion && kPageSize == pci::kPageSize &&
 	      kMaxMessageFds == pci::kMaxMessageFds);
 
-// What may come, how much of it there must be, and how many descriptors it may bring.
+// A command with its minimum payload and the maximum number of descriptors it may carry.
 struct Session::Entry {
 	Command command;
 	const char *name;
@@ -154,7 +154,7 @@ nlohmann::json common_capabilities(const nlohmann::json &proposed, std::size_t m
 	};
 	limit("max_data_xfer_size", kMaxDataTransfer);
 	limit("max_dma_maps", most_dma_maps);
-	// What each side can receive does not depend on the other.
+	// The receive limits of the two sides are independent of each other.
 	if (proposed.contains("max_msg_fds"))
 		common["max_msg_fds"] = kMaxMessageFds;
 	if (proposed.contains("pgsizes"))
@@ -188,7 +188,7 @@ int Session::version(Message &message)
 	const auto proposed = data.find("capabilities");
 	if (proposed != data.end() && !proposed->is_object())
 		return EINVAL;
-	// By reference: to copy a value takes a frame of the stack for each level of it.
+	// Use a reference: copying a value takes a stack frame for each level of nesting.
 	static const auto none = nlohmann::json::object();
 	const nlohmann::json &capabilities = proposed == data.end() ? none : *proposed;
 	const auto common = common_capabilities(capabilities, endpoint_.lender()->most_mappings());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a machine gave to be told over that something lies in a queue of its.
+// Descriptor by which a guest is notified about one of its queues.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the machine wants of its function: accesses to configuration space and to the BARs.
+// Commands of a guest to its function: accesses to configuration space and to the BARs.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What is on the wire and in the rings: the vhost-user protocol after QEMU's
-// docs/interop/vhost-user.rst, split virtqueues after the virtio specification (1.1, 2.6), and the
-// commands of a PCI function over them, after Linux's uapi <linux/virtio_pcidev.h>. All values are
-// in the host's byte order, which is little-endian where virtio asks for it.
+// Layout of messages and rings: the vhost-user protocol after QEMU's docs/interop/vhost-user.rst,
+// split virtqueues after the virtio specification (1.1, 2.6), and the commands of a PCI function
+// over them, after Linux's uapi <linux/virtio_pcidev.h>. All values are in the host's byte order,
+// which is little-endian where virtio requires it.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@ namespace weft::vhost_user
 
 static_assert(std::endian::native == std::endian::little);
 
-// Those that a client needs that has in-band notifications.
+// Requests that a client with in-band notifications needs.
 enum class Request : std::uint32_t {
 	GetFeatures = 1,
 	SetFeatures = 2,
@@ -74,7 +74,7 @@ struct Integer {
 static_assert(sizeof(Header) == 12 && sizeof(VringState) == 8 && sizeof(VringAddresses) == 40);
 static_assert(sizeof(MemoryRegion) == 32 && sizeof(MemoryTable) == 8);
 
-// As many as the protocol has without further features.
+// Maximum of the protocol without further features.
 constexpr std::size_t kMaxRegions = 8;
 constexpr std::size_t kMaxPayload = sizeof(MemoryTable) + kMaxRegions * sizeof(MemoryRegion);
 constexpr std::size_t kMaxMessage = sizeof(Header) + kMaxPayload;
@@ -122,8 +122,8 @@ constexpr std::uint16_t kNoInterrupt = 1; // flags of the available ring
 // Entries that a queue may have: what UML asks for.
 constexpr std::uint32_t kMaxRing = 256;
 
-// What a command or a message begins with; @size bytes follow where it carries data, one for a
-// MemorySet.
+// First byte of a command or message; @size bytes follow the header if it carries data, and one
+// byte for a MemorySet.
 enum class Operation : std::uint8_t {
 	ConfigRead = 1,
 	ConfigWrite = 2,

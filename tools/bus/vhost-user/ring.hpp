@@ -22,14 +22,14 @@ namespace weft::vhost_user
 class Ring
 {
 public:
-	// Where its parts are, by the machine's addresses.
+	// Addresses of its parts in the guest.
 	struct Addresses {
 		std::uint64_t descriptors = 0;
 		std::uint64_t available = 0;
 		std::uint64_t used = 0;
 	};
 
-	// What the machine has made available under one head: what it gives, and where it takes.
+	// Buffers that the guest made available under one head.
 	struct Chain {
 		std::uint16_t head = 0;
 		std::vector<Descriptor> readable; // by the device
@@ -57,9 +57,9 @@ public:
 	// next is taken.
 	Taken take(Chain &chain, std::uint64_t most);
 	const char *trouble() const { return trouble_; }
-	// With @written bytes of its writable part. False if the ring is broken.
+	// Returns a chain with @written bytes of its writable part. False if the ring is broken.
 	bool give_back(const Chain &chain, std::uint32_t written);
-	// Whether the machine wants to be told of what was given back.
+	// Returns true if the guest wants a notification about used buffers.
 	bool wants_call() const;
 
 private:

@@ -14,7 +14,7 @@ namespace weft::vhost_user
 class Server final : public pci::Server
 {
 public:
-	// As pci::Server.
+	// See pci::Server.
 	Server(Loop &loop, PciDevice &device, const std::string &name);
 };
 

@@ -51,7 +51,7 @@ T payload(const Message &message)
 
 constinit const pci::Framing kFraming{sizeof(Header), kMaxMessage, measure, true};
 
-// What may come, how much of it there must be, and how many descriptors it may bring.
+// A request with its minimum payload and the maximum number of descriptors it may carry.
 struct Session::Entry {
 	Request request;
 	const char *name;
@@ -349,7 +349,7 @@ unsigned Session::run_commands()
 			return broken(ring.trouble());
 		posted |= chain_.writable.empty();
 	}
-	// Who waits for an answer looks for it; the others' memory is to be freed.
+	// A guest polls for the answers it waits for; posted commands need a call to be freed.
 	if (posted && ring.wants_call())
 		call(kCommandQueue);
 	return done;

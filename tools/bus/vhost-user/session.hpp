@@ -62,7 +62,7 @@ private:
 	int map(const MemoryRegion &region, int fd);
 	std::span<const std::byte> reply(const Header &request, std::uint64_t value);
 	Ring *find_ring(std::uint32_t index);
-	// Where the machine has what it calls @client_address.
+	// Translates an address of the client to one of the guest.
 	std::optional<std::uint64_t> guest_address(std::uint64_t client_address) const;
 	// How many it has executed: no more than a slice, and the rest after what else waits.
 	unsigned run_commands();

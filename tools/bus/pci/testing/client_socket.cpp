@@ -89,7 +89,7 @@ bool ClientSocket::readable()
 	return ready(socket_, POLLIN);
 }
 
-// What the server sent before it closed is thrown away.
+// Discards data that the server sent before it closed the connection.
 bool ClientSocket::closed()
 {
 	std::array<char, 4096> bytes;

@@ -83,7 +83,7 @@ public:
 
 	// Runs the server until it has closed the connection; false if it does not.
 	bool wait_closed();
-	// Whether the server has sent nothing that was not received.
+	// Returns true if everything that the server sent has been received.
 	bool quiet();
 	void close() { socket_.reset(); }
 	int fd() const { return socket_.get(); }

@@ -94,7 +94,7 @@ public:
 	bool fail_next_write = false;
 	// So many resets find none either.
 	unsigned failing_resets = 0;
-	// What happens in the middle of the next write.
+	// Called in the middle of the next write.
 	std::function<void()> on_write;
 
 private:

@@ -28,7 +28,7 @@ namespace
 using ::testing::ElementsAre;
 using Connecting = GreetedTest;
 
-// What servers that are made meanwhile write to the log.
+// Captures the log output of servers that are created during its lifetime.
 class CapturedLog
 {
 public:
@@ -257,7 +257,7 @@ TEST_F(Connecting, SlowlyClosingDescriptorsAreBounded)
 	client().map(0, 4096, file.get());
 }
 
-// What a client can have written to the log is bounded: it says how much more there was.
+// The log output that a client can cause is bounded, and the log says how much was left out.
 TEST_F(Connecting, LogLinesAreBounded)
 {
 	const CapturedLog log;

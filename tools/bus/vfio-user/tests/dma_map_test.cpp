@@ -65,8 +65,8 @@ TEST_F(DmaMapMessage, RefusesOverlap)
 	EXPECT_EQ(memory().sections(), 2u);
 }
 
-// What cannot be mapped is refused: sizes, alignments, wrap-around, flags, files that are too short
-// or cannot be mapped.
+// Invalid requests are refused: sizes, alignments, wrap-around, flags, files that are too short or
+// cannot be mapped.
 TEST_F(DmaMapMessage, RejectsInvalidRequests)
 {
 	const auto fd = make_memory(4 * kPage);

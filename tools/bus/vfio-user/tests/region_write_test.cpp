@@ -40,8 +40,8 @@ TEST_F(RegionWriteMessage, PostedWritesAreInOrder)
 	EXPECT_TRUE(client().quiet());
 }
 
-// What a message costs of the loop's time is what it moves: after a large one, others of the loop
-// get their turn.
+// A message is charged loop time for the bytes that it moves: after a large one, other work of the
+// loop runs.
 TEST_F(RegionWriteMessage, LargeWritesAreServedInSlices)
 {
 	constexpr std::uint32_t kBytes = 8192, kWrites = 8;
@@ -77,8 +77,8 @@ TEST_F(RegionWriteMessage, HidesMsixStructures)
 	EXPECT_TRUE(device_.writes.empty());
 }
 
-// What is outside of a region, or has more or less data than it says, is refused and does nothing;
-// also when it is posted, which gets no answer.
+// Writes outside of a region, or with more or less data than their header says, are refused and
+// have no effect; posted ones too, which get no reply.
 TEST_F(RegionWriteMessage, RefusesMalformed)
 {
 	EXPECT_EQ(write({FakeDevice::kBar0Size - 3, 0, 4}, 4), EINVAL);

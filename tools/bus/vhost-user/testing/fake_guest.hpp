@@ -73,13 +73,13 @@ public:
 			    const vhost_user::Descriptor &descriptor);
 	// Makes the chain that begins at @head available, without a kick.
 	void make_available(std::uint32_t queue, std::uint16_t head);
-	// What was given back since the last call.
+	// Returns the next element that was given back and not yet taken, if any.
 	std::optional<vhost_user::UsedElement> take_used(std::uint32_t queue);
 	// The queues of the calls that came since the last call.
 	std::vector<std::uint32_t> take_calls();
 
 	// Executes a command as UML does: its head and data at one place, an answer of @room bytes
-	// at another. What was written of the answer.
+	// at another. Returns the written part of the answer.
 	Bytes execute(vhost_user::Operation operation, std::uint8_t bar, std::uint64_t address,
 		      std::uint32_t size, const Bytes &data, std::uint32_t room);
 	template<typename T>

@@ -183,7 +183,7 @@ TEST_F(Commands, LongRingIsServedInSlices)
 	EXPECT_THAT(device_.writes, SizeIs(FakeGuest::kEntries));
 }
 
-// What is left of a ring when its machine goes is left.
+// The rest of a long ring is abandoned when its guest goes away.
 TEST_F(Commands, LongRingEndsWithItsGuest)
 {
 	for (std::uint16_t i = 0; i < FakeGuest::kEntries; ++i) {
@@ -215,7 +215,7 @@ TEST_F(Commands, DisabledQueueWaits)
 	EXPECT_TRUE(guest().take_used(kCommandQueue));
 }
 
-// What becomes of a ring that makes no sense.
+// Handling of malformed rings.
 class BrokenRings : public GreetedTest
 {
 protected:

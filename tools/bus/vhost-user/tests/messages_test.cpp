@@ -83,8 +83,8 @@ TEST_F(Messages, CarryTheTableEntry)
 	EXPECT_FALSE(guest().take_message()) << "no such vector";
 }
 
-// What is masked is pending, once, shows so, and comes when it is unmasked; by the vector's mask or
-// the function's.
+// A masked message is pending once, is shown as pending, and is sent when it is unmasked, by the
+// vector's mask or the function's.
 TEST_F(Messages, WaitWhileMasked)
 {
 	enable(0xc000);
@@ -146,8 +146,8 @@ TEST_F(Messages, NeedBusMasterAndMsix)
 	EXPECT_FALSE(guest().take_message());
 }
 
-// What is pending stays so while the function is no master, whatever is unmasked, and comes when it
-// is one again.
+// A pending message stays pending while the function is no bus master, whatever is unmasked, and is
+// sent when it is a master again.
 TEST_F(Messages, PendingMessagesNeedBusMaster)
 {
 	enable();

@@ -15,7 +15,7 @@ namespace
 
 using Requests = ServerTest;
 
-// What is offered is what is served, and no more is taken.
+// All offered features are implemented, and no other feature is accepted.
 TEST_F(Requests, FeaturesMatchTheImplementation)
 {
 	guest().agree();
