@@ -30,7 +30,7 @@ PciDescription describe()
 	return description;
 }
 
-// Of the maker's, 00-0D-B2; the last bit tells the host's from the RNIC's.
+// Derives an address with the maker's OUI 00-0D-B2; the last bit is 0 for the host, 1 for the RNIC.
 ethernet::Address address_from(std::uint64_t guid)
 {
 	std::uint64_t mixed = 0xcbf29ce484222325;
@@ -121,7 +121,7 @@ void Card::transmit()
 		transmit_wakeup_->signal();
 }
 
-// What neither station's address is in is not for the card: there is no promiscuous mode.
+// Drops frames to other unicast addresses than these two: there is no promiscuous mode.
 void Card::receive(const ethernet::FramePtr &frame)
 {
 	const ethernet::Address destination = ethernet::destination_of(*frame);

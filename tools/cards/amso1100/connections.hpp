@@ -24,7 +24,7 @@ public:
 	{
 	}
 
-	// Which its owner may use until it has ended, or has another owner.
+	// The owner may use the carrier until it has ended, or has another owner.
 	iwarp::Carrier &make(const iwarp::StreamConfig &config, iwarp::Host &owner)
 	{
 		return *carriers_.emplace_back(std::make_unique<iwarp::Carrier>(
@@ -43,7 +43,7 @@ private:
 	Wakeup reaper_;
 };
 
-// Nothing is allowed, nothing is heard.
+// A host that permits nothing and ignores all events.
 class SilentHost : public iwarp::Host
 {
 public:

@@ -171,8 +171,8 @@ std::size_t Endpoints::reported(std::uint32_t listener)
 	return waiting;
 }
 
-// Who is one too many is reset: it is known only when it is connected. The host's backlog is for
-// those that it is to answer, so whoever says nothing takes no place of it.
+// Resets a connection above the backlog, which is known only once it is connected. The backlog
+// counts requests that the host is to answer, so a silent caller takes no place in it.
 void Endpoints::take(std::uint32_t handle, const tcp::ConnectionPtr &connection)
 {
 	const Listener *const listener = listeners_.find(handle);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Where the card listens, and those who have asked for a connection there.
+// Listeners of the card, and requests for connections to them.
 #pragma once
 
 #include <chrono>
@@ -22,8 +22,8 @@ class Endpoints
 {
 public:
 	static constexpr std::size_t kMostListeners = tcp::Stack::kMostListeners;
-	// Whose start is not whole, or whom the host has not answered. Of the former the oldest
-	// gives way, of the address that has the most of them: they cost whoever calls nothing.
+	// Limit of requests that are incomplete or unanswered by the host. Of incomplete ones, the
+	// oldest of the address with the most is dropped: they cost a caller nothing.
 	static constexpr std::size_t kMostRequests = 256;
 	// A request that the host does not answer.
 	static constexpr Clock::duration kPatience = std::chrono::seconds(60);
@@ -33,8 +33,8 @@ public:
 		  std::uint64_t context);
 	~Endpoints();
 
-	// Requests of the host's, as it has written them. What destroy() returns is the last event
-	// that names the listener.
+	// Requests of the host, as it has written them. destroy() returns the last event that names
+	// the listener.
 	hw::amso1100::Status listen(const Message &request, Message &reply);
 	std::optional<std::uint64_t> destroy(std::uint32_t listener);
 	// @qp: null if there is none. Whatever comes of it, the request is over.
@@ -59,7 +59,7 @@ private:
 	{
 	public:
 		enum class State {
-			Starting, // what it asks for is not whole
+			Starting, // its request is incomplete
 			Reported, // the host is to answer
 			Lost,     // the same, but it is in vain
 			Over,     // to be taken away

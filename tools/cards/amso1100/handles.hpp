@@ -38,7 +38,7 @@ public:
 			static_cast<std::uint32_t>(++slot.generation) << 16 | (place + 1u);
 		slot.object =
 			std::make_unique<T>(handle, place, std::forward<Arguments>(arguments)...);
-		// What could not be made has taken nothing.
+		// Take the handle only now, after construction has succeeded.
 		free_.pop_front();
 		slot.handle = handle;
 		return slot.object.get();

@@ -24,13 +24,13 @@ public:
 	{
 	}
 
-	// As after power-on: silent, until the driver says that it may be driven.
+	// Returns to the state after power-on: silent, until the driver enables interrupts.
 	void reset();
 
-	// What there is to look at, for the Ethernet function and for the RNIC.
+	// Report work of the Ethernet function, and hints of the RNIC.
 	void raise_network(std::uint32_t bits);
 	void raise_hints();
-	// Nothing there of the Ethernet function any more.
+	// Clears all events of the Ethernet function.
 	void clear_network();
 
 	// Registers of BAR 0, by their offsets; others read 0.
@@ -47,10 +47,10 @@ private:
 	std::uint32_t disr_ = 0, dimr_ = 0, himr_ = 0;
 	std::uint32_t nisr_ = 0, nimr_ = ~0u, nimr1_ = ~0u;
 	std::uint32_t idis_ = 1;
-	// What came after the driver has read NISR0: an acknowledgement of what it read then does
-	// not take it away. The old driver acknowledges after it has looked at the rings.
+	// Bits set after the driver read NISR0: an acknowledgement of the value read then does not
+	// clear them. The old driver acknowledges after it has processed the rings.
 	std::uint32_t unread_ = 0;
-	// What there was when messages were last sent, and is not acknowledged.
+	// State when messages were last sent, as far as it is not acknowledged.
 	std::uint32_t network_told_ = 0, rnic_told_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What of the host's memory may be reached by an STag: regions, as lists of pages.
+// The host's memory that can be accessed by an STag: regions, as lists of pages.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class PciHost;
 namespace weft::amso1100
 {
 
-// What an access comes to.
+// Result of an access check.
 enum class Verdict { Good, InvalidStag, OtherPd, Bounds, Rights, Wrapped };
 
 class MemoryRegions
@@ -32,7 +32,7 @@ public:
 	static constexpr std::size_t kMostEntries = 4 << 20;
 	static constexpr std::uint32_t kLeastPageSize = 1024, kMostPageSize = 1 << 30;
 
-	// Who reaches for memory. STag 0 names addresses on the bus, for who may.
+	// Identity of an accessor. STag 0 names bus addresses if @zero_stag permits it.
 	struct Who {
 		std::uint32_t pd;
 		bool zero_stag = false;
@@ -56,7 +56,7 @@ public:
 	// @right: one of mr_flag's.
 	Verdict check(const Who &who, std::uint32_t stag, std::uint64_t offset,
 		      std::uint64_t length, std::uint32_t right) const;
-	// Where the host has no memory, what it has registered is out of bounds.
+	// A region without host memory behind it is out of bounds.
 	Verdict read(const Who &who, std::uint32_t stag, std::uint64_t offset,
 		     std::span<std::byte> into, std::uint32_t right) const;
 	Verdict write(const Who &who, std::uint32_t stag, std::uint64_t offset,
@@ -80,10 +80,10 @@ private:
 		std::uint32_t page_size = 0;
 		std::uint32_t most_pages = 0; // that count against kMostEntries
 		std::vector<std::uint64_t> pages{};
-		// What was wrong with a part of its list: the last is answered so.
+		// Error in an earlier part of its page list, returned for the last part.
 		hw::amso1100::Status wrong = hw::amso1100::Status::ok;
 	};
-	// What REGISTER and a fast registration say alike.
+	// Parameters that REGISTER and a fast registration share.
 	struct Shape {
 		std::uint64_t va;
 		std::uint32_t page_size, first_offset, length, pages;

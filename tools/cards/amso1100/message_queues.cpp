@@ -97,8 +97,8 @@ std::optional<Message> MessageQueues::next_request()
 	};
 	const bool is_one = produced < wire::request_entries && produced != next_request_;
 	const MessageId first = is_one ? id_of(slot(next_request_)) : MessageId{};
-	// Who says goodbye, or begins anew, is told nothing of before, and is not kept waiting by
-	// it.
+	// TERM and INIT discard pending replies to
+	// earlier requests, and are not delayed by them.
 	if (first != MessageId::term && first != MessageId::init) {
 		flush();
 		const bool stuck = !replies_.empty() && !replies_.front().after;
@@ -156,7 +156,7 @@ bool MessageQueues::put_word(std::uint64_t address, std::uint16_t value)
 	return host_->bus_master() && host_->dma().write(address, bytes);
 }
 
-// Who has named what is not there is told nothing more.
+// Stops all further writes if an address from INIT is not mapped.
 void MessageQueues::put_own_word(std::uint64_t address, std::uint16_t value)
 {
 	if (addresses_ && !put_word(address, value))

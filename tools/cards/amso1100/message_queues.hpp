@@ -69,8 +69,8 @@ public:
 	// A word of 16 bits in the host's memory. False: there is none.
 	bool put_word(std::uint64_t address, std::uint16_t value);
 
-	// What passes here, and what those who speak by this do. Written on the loop, read
-	// anywhere.
+	// Counters of messages, completions and connections of this card. Written on the loop, read
+	// by any thread.
 	struct Counts {
 		std::atomic<std::uint64_t> requests{0}, events{0};
 		std::atomic<std::uint64_t> completions{0};
@@ -82,7 +82,7 @@ public:
 	}
 
 private:
-	// Of the host's memory, as INIT has said.
+	// Addresses in the host's memory, from INIT.
 	struct Addresses {
 		std::uint64_t hint_count, request_word, reply_word, reply_pool, event_word,
 			event_pool;

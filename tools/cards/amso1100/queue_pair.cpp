@@ -112,7 +112,7 @@ void QueuePair::enter(QpState state)
 	if (!may_follow(state_, state))
 		throw std::logic_error("a queue pair cannot go there");
 	state_ = state;
-	// What a connection has left behind is not the next one's.
+	// Clear state that the previous connection has left.
 	if (state == QpState::idle) {
 		silent_ = 0;
 		refused_.reset();
@@ -298,7 +298,7 @@ void QueuePair::ended(const iwarp::End &end)
 	finish(end);
 }
 
-// What led to it first, if the other or this side was wrong; then the close.
+// Reports an error of the peer or of this side first, if there was one; then the close.
 void QueuePair::finish(const iwarp::End &end)
 {
 	const auto how = std::exchange(carrier_, nullptr)->tcp_end();

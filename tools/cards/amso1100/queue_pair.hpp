@@ -28,12 +28,12 @@ public:
 	static constexpr std::size_t kMost = 1024;
 	static constexpr unsigned kMostDepth = 511 + 1;
 	static constexpr std::uint32_t kMostReads = 128; // ORD, IRD
-	// What hints call the send and the receive queue of the one at place 0.
+	// Index, in hints, of the send queue at place 0; each receive queue follows its send queue.
 	static constexpr std::uint32_t kFirstIndex = 2048;
 	static_assert(CompletionQueue::kFirstIndex + CompletionQueue::kMost <= kFirstIndex &&
 		      kFirstIndex + 2 * kMost <= hw::amso1100::most_queue_index);
 
-	// What it has of its card.
+	// The parts of its card that a queue pair uses.
 	struct Card {
 		MessageQueues &queues;
 		MemoryRegions &regions;
@@ -64,7 +64,7 @@ public:
 
 	void set_reads(std::uint32_t ord, std::uint32_t ird);
 	hw::amso1100::Status modify(hw::amso1100::QpState next);
-	// What becomes of it an event says.
+	// An event reports the result.
 	void connect(tcp::Stack &stack, const tcp::Endpoint &remote, iwarp::Bytes private_data);
 	void refuse_to_connect(hw::amso1100::Status why);
 	// A connection that has asked for one; the state is Idle.
@@ -76,8 +76,8 @@ public:
 	void serve();
 
 private:
-	// What the stream calls the message that says that this side is ready; no request of the
-	// host's.
+	// ID in the stream of the message that announces that this side is ready; it is no request
+	// of the host.
 	static constexpr std::uint64_t kReady = UINT64_MAX;
 
 	// A request that the card has taken and not completed.
@@ -126,7 +126,7 @@ private:
 	CompletionQueue::Entry entry_of(const Posted &posted, hw::amso1100::Status result) const;
 	bool add(CompletionQueue &cq, const CompletionQueue::Entry &entry, bool solicited);
 
-	// Whether a request is neither completed nor flushed.
+	// Returns true while a request is neither completed nor flushed.
 	bool is_outstanding(std::uint64_t sequence) const
 	{
 		return sequence - first_ < outstanding_.size();
@@ -155,7 +155,7 @@ private:
 	std::optional<std::uint64_t> failed_; // the one that could not be carried out
 	std::uint32_t silent_ = 0;            // completed since the last entry, without one
 	std::optional<ReceiveWork> receiving_;
-	// What of the other's has been refused last, as the host is told of it.
+	// Event for the peer's last refused request, as reported to the host.
 	std::optional<hw::amso1100::EventId> refused_;
 	std::uint64_t last_event_ = 0;
 };

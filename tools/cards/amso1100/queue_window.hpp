@@ -60,7 +60,7 @@ private:
 	{
 		return (size + kAlignment - 1) / kAlignment * kAlignment;
 	}
-	// As much of it as is of one area.
+	// Returns the part of it that is in one area.
 	std::span<std::byte> find(std::uint64_t offset, std::size_t size)
 	{
 		auto after = areas_.upper_bound(offset);
@@ -91,7 +91,7 @@ public:
 
 	std::uint64_t start() const { return start_; }
 	unsigned depth() const { return depth_; }
-	// What the host says of it is no place in it.
+	// True if the host's producer index is outside of the queue.
 	bool bad() const { return produced() >= depth_; }
 	// The next request's slot; take() makes it the card's.
 	std::optional<std::span<const std::byte>> next() const

@@ -46,7 +46,7 @@ Opcode opcode_of(WorkId id)
 	}
 }
 
-// Of an access to the host's own memory.
+// Returns the status for an access to the host's own memory.
 Status local_status(Verdict verdict)
 {
 	switch (verdict) {
@@ -120,8 +120,8 @@ Status QueuePair::examine(const SendWork &work) const
 	return Status::ok;
 }
 
-// What cannot be carried out goes the same way, so that what is before it is done first; a stream
-// that cannot read what it is to send ends with a Terminate.
+// Invalid requests are queued too, so that earlier ones are carried out first; a stream that cannot
+// read the data it is to send ends with a Terminate.
 void QueuePair::submit(std::uint64_t sequence)
 {
 	Outstanding &each = outstanding(sequence);
@@ -206,7 +206,7 @@ std::optional<std::uint64_t> QueuePair::next_receive()
 		return std::nullopt;
 	receiving_ = parse_receive_work(*slot, config_.receive_sges);
 	config_.rq.take();
-	// Of one that cannot be used the first byte says so.
+	// An unusable receive reports its fault at the message's first byte.
 	return receiving_->fault == Status::ok ? receiving_->sges.length : UINT64_MAX;
 }
 

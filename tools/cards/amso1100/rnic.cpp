@@ -26,8 +26,8 @@ constexpr std::uint32_t kPartNumber = 1100;
 // The host makes their numbers; nobody counts them here.
 constexpr std::uint32_t kMostPds = 16384;
 constexpr std::uint32_t kOverflowDetected = 0x40; // of completion queues
-// Jumbo frames, as the host's interface may have. Who takes less says so when a connection is
-// opened (MSS, RFC 9293 section 3.7.1).
+// Jumbo frames, as the host's interface may have. A peer that takes less announces it when a
+// connection is opened (MSS, RFC 9293 section 3.7.1).
 constexpr std::size_t kMtu = 9000;
 // Any number but 0.
 constexpr std::uint32_t kHandle = 0x01000000;
@@ -137,7 +137,7 @@ Status Rnic::open(const Message &request, Message &reply)
 	return Status::ok;
 }
 
-// What there is none of is 0.
+// Reports 0 for values that the card does not have.
 void Rnic::query(Message &reply) const
 {
 	namespace field = wire::rnic_query;

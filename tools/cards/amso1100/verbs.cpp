@@ -232,8 +232,8 @@ Verbs::Answer Verbs::modify_qp(const Message &request, Message &reply)
 		const bool could_tell =
 			qp->state() == QpState::connecting || qp->state() == QpState::closing;
 		answer.status = qp->modify(static_cast<QpState>(next));
-		// What it has led to is read before the answer; and what was said of a stream
-		// before there can be another.
+		// The host reads events of this change before the answer, and events of a stream
+		// before another one can begin.
 		if ((could_tell && qp->state() == QpState::error) || qp->state() == QpState::idle)
 			answer.after = qp->last_event();
 	}

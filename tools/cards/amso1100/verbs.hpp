@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What an open RNIC has: completion queues, queue pairs, memory, endpoints; and the host's requests
-// about them.
+// Objects of an open RNIC: completion queues, queue pairs, memory, endpoints; and the host's
+// requests about them.
 #pragma once
 
 #include <array>
@@ -32,9 +32,9 @@ public:
 		std::uint64_t after = 0; // an event that the host reads before
 		bool none = false;       // there is no answer to this request
 	};
-	// Whether it is one for here.
+	// Returns true if this class handles requests of @id.
 	static bool knows(hw::amso1100::MessageId id);
-	// Where such a request names the RNIC.
+	// Returns the offset of the RNIC's handle in such a request.
 	static std::size_t rnic_handle(hw::amso1100::MessageId id);
 	Answer carry_out(const Message &request, Message &reply);
 
@@ -62,7 +62,7 @@ private:
 	tcp::Stack &stack_;
 	const std::uint64_t context_;
 	const bool privileged_;
-	// What is used lies before what uses it.
+	// Declared before its users, so that it is destroyed after them.
 	MemoryRegions regions_{host_};
 	QueueWindow window_;
 	Connections connections_;

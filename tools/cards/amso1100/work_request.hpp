@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the host has written into a slot of a send or receive queue.
+// Work requests that the host writes into the slots of send and receive queues.
 #pragma once
 
 #include <algorithm>
@@ -55,7 +55,7 @@ struct SgeList {
 	}
 };
 
-// What comes back with the completion.
+// Fields that the completion returns.
 struct Posted {
 	hw::amso1100::WorkId id{};
 	std::uint8_t sge_count = 0;
@@ -67,7 +67,7 @@ struct SendWork : Posted {
 	SgeList sges{};
 	std::uint32_t remote_stag = 0;
 	std::uint64_t remote_offset = 0;
-	// Of a Read.
+	// For a Read.
 	std::uint32_t local_stag = 0, length = 0;
 	std::uint64_t local_offset = 0;
 	// Not ok: it cannot be carried out.

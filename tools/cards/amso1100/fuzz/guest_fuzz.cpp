@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A hostile guest of an Ammasso: requests, work requests, registers, indices in any order and with
-// any content, memory that goes away. It is connected to another card, whose guest means well. What
-// is looked at: that nothing is written in the other's memory but what it has registered, and that
-// the card comes back by a reset.
+// A malicious guest of an Ammasso: requests, work requests, registers, indices in any order and
+// with any content, memory that goes away. It is connected to another card, whose guest is
+// well-behaved. Checks that only registered memory of the other guest is written, and that a reset
+// brings the card back.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -58,7 +58,7 @@ public:
 	}
 	~Driver() { host.unplug(); }
 
-	// What a driver finds out first.
+	// Enables interrupts and finds the queues, as a driver does first.
 	void start()
 	{
 		host.write<std::uint32_t>(0, wire::reg::idis, 0);
@@ -269,7 +269,7 @@ public:
 		put<std::uint8_t>(cq.shared + wire::shared::armed,
 				  wire::armed_yes | wire::armed_wait);
 	}
-	// What the host is to look at, without the fixed queues'.
+	// Returns the queues that hints name, except the fixed ones.
 	std::vector<std::uint32_t> hints()
 	{
 		std::vector<std::uint32_t> all;

@@ -160,7 +160,7 @@ protected:
 		EXPECT_EQ(Driver::id_of(event), id);
 		EXPECT_EQ(Driver::state_of(event), state);
 	}
-	// What a connect() comes to that nobody accepts.
+	// Returns the result of a connect() that nobody accepts.
 	Status failure()
 	{
 		const auto event = a.wait_event();
@@ -232,7 +232,7 @@ INSTANTIATE_TEST_SUITE_P(All, Amso1100Flaps,
 			 ::testing::Values(std::pair(77, 50), std::pair(50, 50),
 					   std::pair(80, 20)));
 
-// What goes over the cable, with every check of each layer, is what tshark reads.
+// tshark decodes the captured traffic, and verifies the checks of each layer.
 TEST_F(Amso1100Connections, TsharkReadsTheStream)
 {
 	if (!iwarp::testing::has_tshark())
@@ -253,7 +253,7 @@ TEST_F(Amso1100Connections, TsharkReadsTheStream)
 	EXPECT_EQ(of(iwarp::testing::kWrongFrames), "");
 	const std::string all = of("-V");
 	const auto count = [&](const char *what) { return iwarp::testing::count(all, what); };
-	// Of 8960 bytes, what an FPDU and a tagged header leave.
+	// Payload per segment of 8960 bytes, without an FPDU's framing and a tagged header.
 	constexpr std::size_t kPayload = 8940, kPieces = (kSize + kPayload - 1) / kPayload;
 	EXPECT_EQ(count("ID Req frame: 4d5041204944"), 1u);
 	EXPECT_EQ(count("ID Rep frame: 4d5041204944"), 1u);
@@ -304,12 +304,12 @@ TEST_F(Amso1100Connections, CloseInOrder)
 	EXPECT_EQ(a.modify(client.qp, QpState::closing), Status::ok);
 	expect_event(a, EventId::close_complete, QpState::error);
 	expect_event(b, EventId::close_complete, QpState::error);
-	// What the server still waited for.
+	// The server's receive that was still posted.
 	const auto flushed = b.wait(server.rq_cq);
 	EXPECT_EQ(flushed.result, Status::flushed);
 	EXPECT_EQ(flushed.context, 0x52u);
 	EXPECT_EQ(flushed.id, WorkId::receive);
-	// What is posted now is flushed at once.
+	// Requests that are posted now are flushed at once.
 	a.send(client.qp, 77, {});
 	EXPECT_EQ(a.wait(client.sq_cq).result, Status::flushed);
 	EXPECT_EQ(a.modify(client.qp, QpState::idle), Status::ok);
@@ -354,7 +354,7 @@ TEST_F(Amso1100Connections, ConnectToTheirOwnAddress)
 	EXPECT_TRUE(std::ranges::equal(client.bytes(1 << 20, kSize), text(kSize)));
 }
 
-// What the peer may not do is not done, and both are told what it was.
+// Forbidden accesses have no effect, and both sides are notified of the reason.
 TEST_F(Amso1100Connections, TerminateOnRemoteAccessError)
 {
 	establish();
@@ -462,7 +462,7 @@ TEST_F(Amso1100Connections, EndOnMissingReceive)
 	expect_event(b, EventId::invalid_msn_range, QpState::terminate);
 }
 
-// What the host itself has got wrong completes with its reason, behind what was right before it.
+// A request that the host got wrong completes with its reason, after valid ones before it.
 TEST_F(Amso1100Connections, ReportTheFailedRequest)
 {
 	struct {
@@ -518,8 +518,8 @@ TEST_F(Amso1100Connections, InvalidateBySend)
 	EXPECT_EQ(b.destroy(MessageId::stag_dealloc, stag), Status::ok);
 }
 
-// What the peer was not given it does not take away: a region that other streams may use, or one
-// that it may not reach.
+// A peer cannot invalidate a key that it was not given: of a region that other streams may use, or
+// of one that it cannot access.
 TEST_F(Amso1100Connections, CannotInvalidateKeysOfOthers)
 {
 	for (const bool shared : {true, false}) {
@@ -545,7 +545,7 @@ TEST_F(Amso1100Connections, CannotInvalidateKeysOfOthers)
 	EXPECT_EQ(a.wait(client.sq_cq).result, Status::ok);
 }
 
-// By a work request: with a list of its own, a new key, and gone again behind what was before it.
+// Registers by a work request: own page list, new key, invalidation ordered after earlier work.
 TEST_F(Amso1100Connections, RegisterByAWorkRequest)
 {
 	establish();
@@ -608,7 +608,7 @@ TEST_F(Amso1100Connections, ReportWhyConnectFailed)
 			    Driver::field(request, wire::connection_request::endpoint)),
 		  Status::invalid_endpoint);
 
-	// Of whoever does not answer a request, the initiator has enough first.
+	// If nobody answers a request, the initiator times out first.
 	a.connect(client.qp, kAddressB, kPort);
 	request = b.wait_event();
 	EXPECT_EQ(failure(), Status::connection_timed_out);
@@ -653,7 +653,7 @@ TEST_F(Amso1100Connections, ReplyAfterEventsAreRead)
 	ASSERT_TRUE(a.until([&] { return a.word(Driver::kEventWord) != a.events_read; }));
 	pass(1s);
 	EXPECT_EQ(a.word(Driver::kReplyWord), before);
-	// What is behind it is not held up.
+	// Later requests are not delayed.
 	a.fill(MessageId::rnic_query, {{wire::rnic_handle, a.rnic}});
 	a.ring();
 	ASSERT_TRUE(a.until([&] { return a.word(Driver::kReplyWord) != before; }));
@@ -700,7 +700,7 @@ TEST_F(Amso1100Connections, DestroyWithoutNotice)
 	EXPECT_EQ(a.get<std::uint16_t>(a.shared + wire::shared::index), 0u);
 }
 
-// Who calls a host that reads nothing is turned away, when enough waits for it.
+// Callers are refused while a host that reads nothing has too many events pending.
 TEST_F(Amso1100Connections, BoundPendingRequestEvents)
 {
 	constexpr unsigned kCallers = 256, kRounds = 7;
@@ -735,7 +735,7 @@ TEST_F(Amso1100Connections, EnforceTheBacklog)
 	EXPECT_FALSE(b.next_event());
 }
 
-// Of all listeners together, whatever backlog each has asked for.
+// The limit is shared by all listeners, whatever backlog each has requested.
 TEST_F(Amso1100Connections, BoundPendingConnections)
 {
 	listener = b.listen(kPort, 100000);
@@ -848,7 +848,7 @@ TEST_F(Amso1100Connections, EndOnCompletionQueueOverrun)
 	EXPECT_TRUE(a.poll(small));
 	EXPECT_FALSE(a.poll(small));
 	expect_event(b, EventId::connection_reset, QpState::error);
-	// What is behind the one that overflowed is not sent.
+	// Requests after the one that overflowed are not sent.
 	EXPECT_THAT(server.bytes(30, 90), ::testing::Each(std::byte{0}));
 }
 

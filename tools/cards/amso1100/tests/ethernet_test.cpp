@@ -147,7 +147,7 @@ protected:
 	std::unique_ptr<cards::Card> card_;
 };
 
-// What a driver looks at before it takes the card.
+// A driver finds the identification that it checks before it binds to the card.
 TEST_F(Amso1100Ethernet, IdentifiesItself)
 {
 	const std::string magic = "CEPHEUS";
@@ -208,7 +208,7 @@ TEST_F(Amso1100Ethernet, UsesMsiInsteadOfThePin)
 	EXPECT_EQ(status(), wire::nisr_transmit);
 	acknowledge(wire::nisr_transmit);
 	EXPECT_EQ(host_.take_interrupts(network), 0u);
-	// What is masked is told of when it is not any more.
+	// A masked event is signalled once it is unmasked.
 	host_.write<std::uint32_t>(0, wire::reg::nimr0, ~0u);
 	ASSERT_TRUE(send(3));
 	EXPECT_EQ(host_.take_interrupts(network), 0u);
@@ -267,7 +267,7 @@ TEST_F(Amso1100Ethernet, WaitsForLinkSpace)
 	EXPECT_EQ(counted("transmitted"), kFrames);
 }
 
-// What is no frame, or out of reach, is done too, so that the ring does not stand still.
+// Invalid or unreachable frames are completed too, so that the ring does not stall.
 TEST_F(Amso1100Ethernet, DropsInvalidFrames)
 {
 	transmit(0, kOut, 13);

@@ -135,8 +135,8 @@ protected:
 	MaliciousPeer stranger; // last: it has connections of the station's
 };
 
-// Whoever connects and says nothing takes no place of those who do: neither of the host's backlog,
-// nor, in however great a number, the last of the card's.
+// Silent callers take no place of others: neither in the host's backlog, nor, in however great a
+// number, the card's last one.
 TEST_F(Amso1100MaliciousPeer, ConnectsAndStaysSilent)
 {
 	// The station's connections outlast them.
@@ -168,7 +168,7 @@ class Amso1100Revision : public Amso1100MaliciousPeer, public ::testing::WithPar
 {
 };
 
-// Of each revision, with markers and without, with the check and without.
+// Peers of each revision get answers, with and without markers, with and without CRC.
 TEST_P(Amso1100Revision, IsAnsweredInTheSameRevision)
 {
 	const auto revision = static_cast<std::uint8_t>(GetParam());
@@ -197,7 +197,7 @@ TEST_F(Amso1100MaliciousPeer, RepliesInAnotherRevision)
 	exchange();
 }
 
-// What an event has no room for is refused: nobody hears of it but who has said it.
+// Private data that does not fit an event is refused; only its sender is notified.
 TEST_F(Amso1100MaliciousPeer, SendsTooMuchPrivateData)
 {
 	iwarp::StartFrame start;
@@ -219,7 +219,7 @@ TEST_F(Amso1100MaliciousPeer, RepliesWithTooMuchPrivateData)
 	EXPECT_EQ(stranger.carrier->tcp_end(), tcp::End::Reset);
 }
 
-// Who does not speak MPA at all is reset, and the host hears nothing.
+// A peer that does not speak MPA is reset, and the host gets no event.
 TEST_F(Amso1100MaliciousPeer, SendsGarbage)
 {
 	card.listen(kPort);
@@ -232,7 +232,7 @@ TEST_F(Amso1100MaliciousPeer, SendsGarbage)
 	EXPECT_FALSE(card.next_event());
 }
 
-// What each has outstanding is what the other answers; more of the host's waits.
+// Each side limits its outstanding reads to what the peer answers; further ones wait.
 TEST_F(Amso1100MaliciousPeer, NegotiatesReads)
 {
 	iwarp::StartFrame start;

@@ -237,7 +237,7 @@ TEST_F(Amso1100Rnic, RestartsAfterPartialInitialisation)
 	EXPECT_NE(open(), 0u);
 }
 
-// What INIT has named is not there: no byte is written, and nobody is harmed.
+// The addresses that INIT names do not exist: nothing is written, and nothing else breaks.
 TEST_F(Amso1100Rnic, HostWithoutAddressesReceivesNothing)
 {
 	fill(MessageId::init, {{0x10, 0xffffffff}}, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What an open RNIC has, without a connection: queues, memory, and their bounds.
+// Objects of an open RNIC, without a connection: queues, memory, and their bounds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -94,7 +94,7 @@ TEST_F(Amso1100Verbs, ArmedQueueNotifies)
 	complete(qp);
 	EXPECT_THAT(hints(), ElementsAre(cq.index));
 	EXPECT_TRUE(host.intx());
-	// Whoever asked for solicited ones alone is told of an error.
+	// An error is reported even if only solicited completions were requested.
 	arm(cq, wire::Notification::next_solicited);
 	complete(qp);
 	EXPECT_THAT(hints(), ElementsAre(cq.index));
