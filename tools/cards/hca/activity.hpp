@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a driver has asked of a card and what it was told, since weftd's start: by which drivers are
-// compared.
+// Counters of a driver's requests to a card and of the card's events to it, since weftd's start.
+// They serve to compare drivers.
 #pragma once
 
 #include <atomic>

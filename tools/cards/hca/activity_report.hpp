@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a card has counted, by the names that people see.
+// Reports a card's counters by the names that users see.
 #pragma once
 
 #include <vector>

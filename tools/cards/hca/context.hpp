@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a card's control plane offers to its transport engine. Everything here belongs to the card
-// and to its loop; pointers that a lookup gives are good until control returns to the loop.
+// Interface of a card's control plane to its transport engine. Everything here belongs to the card
+// and to its loop; pointers from a lookup are valid until control returns to the loop.
 #pragma once
 
 #include <array>

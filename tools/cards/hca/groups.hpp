@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Who is in a multicast group.
+// Members of multicast groups.
 #pragma once
 
 #include <cstdint>

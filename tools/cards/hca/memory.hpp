@@ -85,8 +85,8 @@ class Memory
 public:
 	virtual ~Memory() = default;
 
-	// What the card may reach now; null while it may reach none. For atomics and other bus
-	// addresses.
+	// Memory that the card may access now; null while it may access none. For atomics and other
+	// bus addresses.
 	GuestMemory *memory() const { return memory_; }
 	void set_memory(GuestMemory *memory) { memory_ = memory; }
 
@@ -99,7 +99,7 @@ public:
 	virtual MemoryError translate(const KeyUse &use, std::uint64_t address,
 				      std::uint64_t length,
 				      std::vector<MemorySegment> &out) const = 0;
-	// Whether @key still stands for something, whatever that is.
+	// Returns true if @key is still in use, by whatever object.
 	virtual bool holds(std::uint32_t key) const = 0;
 	// The place in the table of a key's index (the key less its low eight bits): drivers leave
 	// bits beyond the table in keys, and out of commands.

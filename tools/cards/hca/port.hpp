@@ -18,7 +18,7 @@ public:
 	static constexpr unsigned kGids = fabric::guids_per_block;
 	static constexpr unsigned kPkeys = 128;
 	static constexpr ib::Mtu kMaxMtu = ib::Mtu::mtu_4096;
-	// What a card has of these at the most.
+	// Maximum values for a card's ports.
 	struct Limits {
 		ib::Mtu mtu = kMaxMtu;
 		unsigned pkeys = kPkeys;
@@ -43,7 +43,7 @@ public:
 	// Back to the state at power-on: no LID, link down.
 	void reset();
 
-	// What the subnet manager reads and sets of it.
+	// State that the subnet manager reads and sets.
 	fabric::ManagedPort &managed() { return managed_; }
 	ib::PortInfo &info() { return managed_.info; }
 	const ib::PortInfo &info() const { return managed_.info; }
@@ -51,7 +51,7 @@ public:
 	bool active() const { return state() == ib::PortState::active; }
 	std::uint16_t lid() const { return info().lid; }
 	unsigned lmc() const { return info().lmc(); }
-	// Whether a unicast @lid is one of this port's own.
+	// Returns true if a unicast @lid is one of this port's own.
 	bool owns_lid(std::uint16_t lid) const
 	{
 		return (lid >> lmc()) == (info().lid >> lmc()) && info().lid != 0;

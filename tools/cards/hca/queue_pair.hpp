@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // A queue pair, as any channel adapter has it. The card's commands own it and change it; the
 // transport engine reads it, moves its state where the wire says so, and hangs its own state on it.
-// What a card keeps beside this it derives.
+// Each card derives from it to add state of its own.
 #pragma once
 
 #include <cstdint>
@@ -89,7 +89,7 @@ struct QueuePairAttributes {
 	// the requests stay in their queue, and the next doorbell finds them.
 	bool accepts_send_doorbell() const { return state > QpState::rtr; }
 
-	// As INIT2RTR and RTR2RTS set them; the transport goes on from there.
+	// Set by INIT2RTR and RTR2RTS; the transport goes on from there.
 	std::uint32_t initial_receive_psn = 0;
 	std::uint32_t initial_send_psn = 0;
 	// RTS2SQD asked for an event at the end of draining.

@@ -74,7 +74,7 @@ struct SendRequest {
 	// XRC: the shared receive queue at the other end.
 	std::uint32_t remote_srq = 0;
 
-	// Which of these is meaningful follows from the opcode.
+	// The opcode determines which of these is valid.
 	std::uint64_t remote_address = 0;
 	std::uint32_t rkey = 0;
 	std::uint64_t swap_or_add = 0;
@@ -139,17 +139,17 @@ struct ReceiveWork {
 	std::uint16_t index = 0;
 	std::uint32_t pd = 0;
 	std::uint32_t cqn = 0;
-	// Of an XRC receive; 0 otherwise.
+	// SRQ of an XRC receive; 0 otherwise.
 	std::uint32_t srqn = 0;
 	std::vector<Piece> pieces;
 	std::uint64_t room = 0;
 	std::uint64_t used = 0;
 };
 
-// Whether the operation is one that a queue pair of this service has.
+// Returns true if queue pairs of this service have the operation.
 bool opcode_allowed(SendOpcode opcode, ServiceType service);
-// What is wrong with the data of a request, apart from keys and addresses: nothing that comes back
-// may go to where there is no memory, and an atomic brings exactly eight bytes.
+// Checks the data of a request, but not keys and addresses: responses need memory to go to, and an
+// atomic returns exactly eight bytes.
 Syndrome check_data(const SendRequest &request);
 
 } // namespace weft::hca

@@ -34,14 +34,14 @@ public:
 	// The slot that a number, which may have bits beyond the table's size, falls into.
 	std::uint32_t slot(std::uint32_t number) const { return number & mask_; }
 
-	// What is in the slot of @number; null if nothing is.
+	// Returns the object in the slot of @number; null if the slot is empty.
 	T *find(std::uint32_t number) const
 	{
 		const std::uint32_t at = slot(number);
 		const auto &page = pages_[at / kPage];
 		return page ? (*page)[at % kPage].get() : nullptr;
 	}
-	// Fills the slot of @number. What was there is destroyed.
+	// Fills the slot of @number. A previous object in it is destroyed.
 	T &insert(std::uint32_t number, std::unique_ptr<T> object)
 	{
 		const std::uint32_t at = slot(number);

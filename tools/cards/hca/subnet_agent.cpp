@@ -15,7 +15,7 @@ std::vector<fabric::ManagedPort *> managed(const std::vector<std::unique_ptr<Car
 	return all;
 }
 
-// What the driver is to hear of the difference.
+// Returns the changes that the driver is notified of.
 std::uint32_t differences(const ib::PortInfo &before, const ib::PortInfo &now)
 {
 	std::uint32_t changed = 0;

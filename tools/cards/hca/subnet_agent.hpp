@@ -17,7 +17,7 @@
 namespace weft::hca
 {
 
-// What of a PortInfo has changed.
+// Bits for changes of a PortInfo.
 namespace port_info_changed
 {
 constexpr std::uint32_t sm_lid = 1u << 0;
@@ -37,7 +37,7 @@ public:
 		virtual ~Host() = default;
 		// Addresses, tables or state of @port are no longer what they were.
 		virtual void port_changed(unsigned port) = 0;
-		// What of that a card may tell its driver: the port became active, or is no longer;
+		// Changes that a card may report to its driver: the port became active or inactive;
 		// bits of port_info_changed; entries of @block of a table, a bit for each.
 		virtual void port_state_changed(unsigned port, bool active) = 0;
 		virtual void port_info_changed(unsigned port, std::uint32_t changed) = 0;
@@ -45,7 +45,7 @@ public:
 					   std::uint32_t entries) = 0;
 		virtual void guids_changed(unsigned port, unsigned block,
 					   std::uint32_t entries) = 0;
-		// To be done once the answer is under way, as that may have to cross the link.
+		// Carry it out once the response is under way, as that may have to cross the link.
 		virtual void order_link(unsigned port, fabric::LinkOrder order) = 0;
 		// Puts a LID-routed SMP on its way to the manager of @port.
 		virtual void send_to_manager(unsigned port, const ib::Smp &smp) = 0;
@@ -68,8 +68,8 @@ public:
 	// The driver closed @port. Its traps are nobody's business any more.
 	void port_closed(CardPort &port);
 
-	// What the manager is told by traps: the driver changed the capabilities of @port, or the
-	// node's description; a packet came in on @port with a wrong P_Key or Q_Key.
+	// Changes that traps report to the manager: the driver changed the capabilities of @port,
+	// or the node's description; a packet with a wrong P_Key or Q_Key arrived on @port.
 	void capabilities_changed(const CardPort &port);
 	void description_changed();
 	void key_violation(const CardPort &port, ib::TrapNumber trap,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the control plane tells the transport engine. All calls come on the card's loop. The engine
-// gets a Context when it is made and calls back through that.
+// Calls of the control plane to the transport engine, all on the card's loop. The engine gets a
+// Context when it is made and calls back through that.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ class Transport
 public:
 	virtual ~Transport() = default;
 
-	// RST2INIT made @qp. What the guest wrote into it is checked for range (log sizes, port
-	// number, encodings), but keys, PDs, CQ and SRQ numbers may name what does not exist (any
-	// more) at any time.
+	// RST2INIT made @qp. The values that the guest wrote into it are checked for range (log
+	// sizes, port number, encodings), but keys, PDs, CQ and SRQ numbers may name objects that
+	// do not exist (any more) at any time.
 	virtual void qp_created(QueuePair &qp) = 0;
 	// A command moved @qp from @from to qp.state: INIT, RTR, RTS, SQ draining, ERR. On a
 	// command that keeps the state (RTS2RTS, INIT2INIT, SQD2SQD) @from is qp.state, and

@@ -19,7 +19,7 @@ namespace weft::hca
 class TrapSender
 {
 public:
-	// Of a trap without answer: a manager that comes later looks for itself.
+	// Repeats of a trap without answer; a manager that starts later reads the state itself.
 	static constexpr unsigned kMaxRepeats = 10;
 
 	// @send: puts an SMP on its way to the port's manager. @port outlives it.

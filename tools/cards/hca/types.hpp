@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the transport of any channel adapter speaks of: states, services, requests and how they end.
-// Cards translate from and to the numbers of their own.
+// Types for the transport of any channel adapter: states, services, requests and their results.
+// Cards translate from and to numbers of their own.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ enum class SendOpcode : std::uint8_t {
 	update_key, // in the card's own terms
 };
 
-// What a completed receive was.
+// Operation of a completed receive.
 enum class ReceiveOpcode : std::uint8_t { send, send_imm, send_invalidate, rdma_write_imm };
 
 // Why a work request failed; the second half were found by the other end or on the way there.

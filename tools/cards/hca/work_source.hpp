@@ -27,7 +27,7 @@ public:
 	std::uint32_t number() const { return number_; }
 	std::uint32_t pd() const { return pd_; }
 	std::uint16_t xrc_domain() const { return xrc_domain_; }
-	// Where XRC receives complete.
+	// Completion queue of XRC receives.
 	std::uint32_t cqn() const { return cqn_; }
 
 protected:

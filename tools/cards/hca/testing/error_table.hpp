@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What requester and responder of a reliable connection report for each thing that can be wrong
-// with a request: the InfiniBand Architecture Specification's error tables (IBA 9.9.2, 9.9.3,
-// 10.10.2 and 11.6.2), as rows that the tests of each card run.
+// Errors that requester and responder of a reliable connection report for each fault of a request:
+// the InfiniBand Architecture Specification's error tables (IBA 9.9.2, 9.9.3, 10.10.2 and 11.6.2),
+// as rows that the tests of each card run.
 #pragma once
 
 #include <array>
@@ -86,14 +86,14 @@ constexpr Operations all_operations = sends | writes | reads | atomics;
 struct ErrorRow {
 	Fault fault;
 	Operations operations;
-	// With what the request completes.
+	// Completion status of the request.
 	Syndrome requester;
-	// With what the posted receive completes; nothing: it stays posted.
+	// Completion status of the posted receive; nothing: it stays posted.
 	std::optional<Syndrome> receive;
-	// Of the responder's QP.
+	// Event of the responder's QP.
 	std::optional<Event> event;
-	// Whether the responder's QP goes to the error state. The requester's does if its request
-	// fails.
+	// True if the responder's QP goes to the error state. The requester's QP does if its
+	// request fails.
 	bool responder_fails;
 };
 

@@ -13,7 +13,7 @@
 namespace weft::hca::transport
 {
 
-/* What the word becomes. Everything is a number, whatever the byte order of memory. */
+/* Returns the word's new value. All are plain numbers, whatever the byte order of memory. */
 std::uint64_t masked_compare_swap(std::uint64_t word, std::uint64_t compare,
 				  std::uint64_t compare_mask, std::uint64_t swap,
 				  std::uint64_t swap_mask);

@@ -61,8 +61,8 @@ public:
 	 * scatter() - write a payload over a scatter list
 	 * @offset: bytes of the list to be passed over
 	 *
-	 * What does not fit is left out: callers have compared the sizes. On an error nothing was
-	 * written; on MemoryError::taken_back it was the payload's own fault.
+	 * Leaves out data that does not fit: callers have compared the sizes. On an error nothing
+	 * was written; MemoryError::taken_back means that the payload itself failed.
 	 */
 	MemoryError scatter(const std::vector<Piece> &pieces, std::uint64_t offset,
 			    const fabric::Payload &payload, const KeyUse &user);

@@ -35,7 +35,7 @@ bool Datagrams::advance(Qp &qp, unsigned budget)
 	for (; budget > 0; budget--) {
 		if (qp.waiting)
 			return false;
-		/* What was begun goes on while the queue drains, too. */
+		/* A large send that has begun continues while the queue drains, too. */
 		Step step = Step::nothing_posted;
 		if (qp.send.large)
 			step = send_segment(qp);

@@ -24,13 +24,13 @@ public:
 	bool advance(Qp &qp, unsigned budget);
 
 	/*
-	 * A datagram has come in for a QP. What fails a check, and what finds no receive, is
-	 * dropped and counted.
+	 * A datagram has come in for a QP. It is dropped and counted if it fails a check or finds
+	 * no receive.
 	 */
 	void receive(Qp &qp, unsigned port, const fabric::Packet &packet);
 
 private:
-	/* What became of a step. */
+	/* Result of a step. */
 	enum class Step : std::uint8_t { done, nothing_posted, failed };
 
 	Step take_next(Qp &qp);

@@ -154,7 +154,7 @@ void Engine::raise(Qp &qp, Event event)
 		untold_.push_back(qp, qp.has_untold);
 }
 
-/* What the guest has not been told of a QP, in the order of their kinds; false if it cannot be. */
+/* Raises a QP's pending events in the order of their kinds; false if one cannot be raised. */
 bool Engine::report(Qp &qp)
 {
 	while (qp.untold) {
@@ -506,7 +506,7 @@ void Engine::deliver_multicast(unsigned port_number, fabric::Packet &packet, boo
 		return;
 	}
 	fan_outs_.push_back({port_number, looped_back, std::move(packet)});
-	/* What is behind it on the link does not wait for its members. */
+	/* Packets behind it on the link do not wait for the group's members. */
 	fan_outs_.back().packet.release_credit();
 	if (fan_outs_.size() == 1) {
 		begin_fan_out();

@@ -70,8 +70,8 @@ public:
 	bool emit(Qp &qp, fabric::Packet &&packet);
 
 	/*
-	 * A request of an unreliable QP has failed: its send queue alone stops, IBA 10.3.1.6. What
-	 * follows is flushed, receives go on, and SQERR2RTS starts the queue again.
+	 * A request of an unreliable QP has failed: only its send queue stops, IBA 10.3.1.6.
+	 * Requests behind it are flushed, receives go on, and SQERR2RTS starts the queue again.
 	 */
 	void stop_send_queue(Qp &qp);
 	/*
@@ -141,7 +141,7 @@ private:
 		return 1 + (port - 1) * fabric::Port::vls + vl % fabric::Port::vls;
 	}
 	std::array<QpList, 1 + ports_max * fabric::Port::vls> blocked_;
-	/* Those that have events for which there was no room. */
+	/* QPs with events for which there was no room. */
 	QpList untold_;
 	/* Ordered by time; one a QP, at Qp::timer. */
 	std::set<std::pair<TimePoint, Qp *>> timers_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What the card knows of IP over InfiniBand: checksums on the way out, checksum status on the way
- * in, and large sends cut into segments (Documentation/mlx4.rst, "IPoIB checksum and LSO").
+ * IP over InfiniBand offloads: checksums on transmit, checksum status on receive, and large sends
+ * cut into segments (Documentation/connectx.rst, "IPoIB checksum and LSO").
  * A payload here begins with the four bytes of IPoIB encapsulation, RFC 4391 section 6.
  */
 #pragma once

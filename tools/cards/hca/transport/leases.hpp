@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What a card has lent of its guest's memory to packets that are under way. Whatever takes a right
- * to memory away ends the leases that rest on it, before the guest is told that it has been taken:
- * a QP that is reset or fails, a key that is invalidated or deregistered.
+ * Guest memory that a card has lent to packets under way. Revoking access to memory ends the leases
+ * that rest on it before the guest is notified: when a QP is reset or fails, or a key is
+ * invalidated or deregistered.
  *
  * There is a lease for each QP, key and mapping, as long as a packet refers to it. Card's loop
  * only.
@@ -49,7 +49,7 @@ private:
 	const Memory &memory_;
 	/* QPs that have places for keys. */
 	std::unordered_set<Qp *> lenders_;
-	/* Which QPs have a place for a key, by its place in the table. */
+	/* QPs that have a place for a key, ordered by the key's place in the table. */
 	std::set<std::pair<std::uint32_t, Qp *>> by_key_;
 };
 

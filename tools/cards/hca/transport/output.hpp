@@ -45,7 +45,7 @@ public:
 	bool refused_inside() const { return refused_inside_; }
 
 private:
-	/* As many packets may wait on their way back as a port has credits. */
+	/* Limit of packets that wait on their way back: as many as a port has credits. */
 	static constexpr std::size_t looped_max = 256;
 
 	Context &card_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What the data path keeps for a queue pair, beside what its context says.
+ * State of a queue pair in the data path, in addition to its context.
  */
 #pragma once
 
@@ -45,7 +45,7 @@ struct SendWork {
 	Syndrome failure = Syndrome::none;
 	/* Some of it was sent, or done. */
 	bool started = false;
-	/* Nothing is left to do but to complete it in its turn. */
+	/* True if the request only has to be completed in its turn. */
 	bool finished = false;
 
 	Psn end() const { return first + packets; }
@@ -166,7 +166,7 @@ struct Qp final : TransportState {
 
 	/* The packet that found no credit; nothing is generated before it is gone. */
 	std::optional<fabric::Packet> waiting;
-	/* What packets under way may refer to of the guest's memory; kept by Leases. */
+	/* Guest memory that packets under way may refer to; kept by Leases. */
 	struct Lent {
 		std::uint32_t key = 0;
 		const MemoryMapping *mapping = nullptr;
@@ -175,7 +175,7 @@ struct Qp final : TransportState {
 	std::vector<Lent> lent;
 	/* In the engine's run queue. */
 	QpLink queued;
-	/* What it waits for: a lane of the engine's, among whose QPs it is. */
+	/* The engine's lane that it waits for, if any; linked into that lane's list. */
 	std::optional<std::size_t> blocked;
 	QpLink on_lane;
 	/* Events that the guest's queue had no room for, a bit each; then it is among those. */

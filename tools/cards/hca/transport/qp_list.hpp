@@ -23,7 +23,7 @@ public:
 	~QpLink() { leave(); }
 
 	bool linked() const { return next_ != this; }
-	/* Nothing if it is in none. */
+	/* Does nothing if it is in no list. */
 	void leave()
 	{
 		previous_->next_ = next_;

@@ -72,7 +72,7 @@ void Requester::start(Qp &qp)
 	s.rnr_retries_left = qp.pair.rnr_retry;
 }
 
-/* What the driver did not wait for to be flushed is flushed here. */
+/* Flushes what is left if the driver did not wait for the flush. */
 void Requester::restart(Qp &qp)
 {
 	RequesterState &s = qp.send;

@@ -37,7 +37,7 @@ public:
 	void timed_out(Qp &qp);
 	/* Complete everything outstanding and posted as flushed; true if there is more to do. */
 	bool flush(Qp &qp, unsigned budget);
-	/* Whether nothing that was started is outstanding. */
+	/* Returns true if no started request is outstanding. */
 	static bool idle(const Qp &qp) { return qp.send.work.empty(); }
 
 	/*
@@ -64,7 +64,7 @@ public:
 	std::size_t copied() const { return copied_->load(std::memory_order_relaxed); }
 
 private:
-	/* What became of an attempt to send some of a request. */
+	/* Result of an attempt to send a part of a request. */
 	enum class Step : std::uint8_t { sent, wait, failed };
 
 	bool fetch(Qp &qp);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What comes back to a requester, or does not: acknowledges, responses, retries.
+// Handles acknowledges and responses to a requester, and retries if there are none.
 #include "cards/hca/transport/requester.hpp"
 
 #include "cards/hca/transport/engine.hpp"

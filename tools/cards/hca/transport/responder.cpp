@@ -72,7 +72,7 @@ void Responder::start(Qp &qp)
 void Responder::request(Qp &qp, fabric::Packet &packet)
 {
 	ResponderState &r = qp.receive;
-	/* What of a run has come before is left out. */
+	/* Skip packets of a run that were received before. */
 	while (packet.packets() > 1 && Psn(packet.bth().psn()).before(r.expected))
 		packet.take_first();
 	const packet::Headers headers = packet.parse();
@@ -101,7 +101,7 @@ void Responder::request(Qp &qp, fabric::Packet &packet)
 		engine_.schedule(qp);
 }
 
-/* Whether the packet is the expected one; else it is answered here. */
+/* Returns true if the packet is the expected one; otherwise responds to it here. */
 bool Responder::in_sequence(Qp &qp, const packet::Headers &headers)
 {
 	ResponderState &r = qp.receive;
@@ -367,8 +367,8 @@ std::uint32_t Responder::read_packets(const Qp &qp, std::uint32_t length) const
 }
 
 /*
- * Whether one more read or atomic may be answered, IBA 9.7.4.1.7. A requester that asks for one
- * more has had all the answers before it: those that are to be repeated it can do without.
+ * Returns true if one more read or atomic may be answered (IBA 9.7.4.1.7). A requester that sends
+ * one more has received all earlier responses, so those to be repeated are dropped.
  */
 bool Responder::has_resources(Qp &qp)
 {

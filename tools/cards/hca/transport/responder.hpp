@@ -33,7 +33,7 @@ public:
 	bool flush(Qp &qp, unsigned budget);
 
 private:
-	/* What to do with a request, as found out step by step. */
+	/* Result of the checks of a request, which are done step by step. */
 	enum class Verdict : std::uint8_t {
 		accepted,
 		/* Its bytes were taken back on their way: it has not come. */

@@ -59,7 +59,7 @@ TEST(Atomics, FollowTheByteOrderOfTheGuest)
 	}
 }
 
-/* What is not there is not touched. */
+/* An atomic on unmapped memory fails. */
 TEST(Atomics, RejectUnmappedMemory)
 {
 	GuestMemory memory;

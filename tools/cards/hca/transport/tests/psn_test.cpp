@@ -15,7 +15,7 @@ TEST(Psn, WrapsAt24Bits)
 	EXPECT_EQ(Psn(0x1000005).value(), 5u);
 }
 
-/* Of two numbers the one less than half the circle behind is the older. */
+/* A PSN that is less than half the circle behind another one is older. */
 TEST(Psn, ComparesModulo)
 {
 	EXPECT_TRUE(Psn(0xfffff0).before(Psn(3)));
