@@ -44,7 +44,7 @@ public:
 	void initialise() { stage_ = Stage::initialised; }
 	// CLOSE_HCA.
 	void close();
-	// To the state after power-on.
+	// Returns to the state after power-on.
 	void reset();
 
 private:

@@ -27,7 +27,7 @@ struct Command {
 	std::uint16_t token = 0;
 	bool by_event = false;            // its end is told by an event, too
 	std::span<const std::uint8_t> in; // a copy of the input mailbox
-	std::span<std::uint8_t> out;      // what goes to the output mailbox; zero at first
+	std::span<std::uint8_t> out;      // copied to the output mailbox; zero at first
 };
 
 class Mailboxes

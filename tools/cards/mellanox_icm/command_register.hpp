@@ -37,8 +37,8 @@ public:
 	std::uint32_t read(std::size_t offset) const;
 	void write(std::size_t offset, std::uint32_t value);
 
-	// What @command came to is said as it asked for: by the register alone, or by an event too;
-	// wrongly, or not at all, if @faults strike.
+	// Reports the result of @command as it requested: in the register only, or by an event too;
+	// incorrectly or not at all if @faults strike.
 	void complete(hw::mlx4::Status status, const Command &command, Faults &faults,
 		      EventQueues &events);
 

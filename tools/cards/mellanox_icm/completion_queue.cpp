@@ -45,8 +45,8 @@ void CompletionQueue::look_at_record()
 		consumer_ = *record & index_mask_;
 }
 
-// Whether no slot is free. The driver's doorbell record is looked at only when the index that was
-// seen last says so. An index ahead of the producer is a driver's error and counts as full.
+// Returns true if no slot is free. Reads the driver's doorbell record only if the last index read
+// shows a full queue. An index ahead of the producer is a driver's error and counts as full.
 bool CompletionQueue::full()
 {
 	if (((producer_ - consumer_) & index_mask_) < size())

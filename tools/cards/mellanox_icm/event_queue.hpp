@@ -54,9 +54,9 @@ public:
 	std::uint32_t producer() const { return producer_; }
 	std::uint32_t consumer() const { return consumer_; }
 	const Settings &settings() const { return settings_; }
-	// Whether entries that others than its owner cause may be written: they leave a part of it,
-	// kReserve at the most, to those that the owner itself and the fabric's manager cause. One
-	// that takes none at all, or any, has room.
+	// Returns true if entries that others than its owner cause may be written: a part of it, at
+	// most kReserve, is reserved for those that the owner itself and the fabric's manager
+	// cause. A queue that takes no entries at all, or any number, has room.
 	bool has_room() const;
 	static constexpr std::uint32_t kReserve = 64;
 	// Marks all entries as the card's; where software does not.

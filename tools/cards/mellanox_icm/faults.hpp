@@ -27,7 +27,7 @@ enum class Fault : unsigned {
 	command_lost,   // a command that never completes
 	command_twice,  // one that completes by two events
 	command_status, // one that ends with a status which does not exist
-	capabilities,   // what the card says of itself contradicts itself
+	capabilities,   // the card's capabilities contradict each other
 	interrupt,      // one without a cause
 	srq_list,       // the next request of a shared receive queue cannot be read
 	command_nth,    // of as many commands as are armed, the last one ends as by command_status
@@ -38,13 +38,13 @@ constexpr unsigned kFaultKinds = 14;
 std::span<const std::string_view, kFaultKinds> fault_names();
 
 /*
- * What goes wrong next. Armed from any thread; asked on the card's loop at every opportunity, where
- * a card that is well pays for one look at a flag.
+ * Decides what goes wrong next. Armed from any thread; checked on the card's loop at every
+ * opportunity, which costs a card without faults one test of a flag.
  */
 class Faults
 {
 public:
-	// What a broken card may answer.
+	// Status that a faulty card may return.
 	static constexpr auto no_such_status = static_cast<hw::mellanox_icm::Status>(0xbd);
 
 	// The next @count opportunities of this kind go wrong; of command_nth, the @count-th from
@@ -55,7 +55,7 @@ public:
 	void randomise(std::uint64_t seed, std::uint32_t one_in);
 
 	bool any() const { return any_.load(std::memory_order_relaxed); }
-	// Whether this opportunity goes wrong. On the loop.
+	// Decides if this opportunity goes wrong. Called on the loop.
 	bool strikes(Fault fault) { return any() && draw(fault); }
 	// How often it has.
 	std::uint64_t struck(Fault fault) const

@@ -18,7 +18,7 @@ namespace weft::mellanox_icm
 
 enum Bar : unsigned { kBarRegisters = 0, kBarUar = 2, kBarMsix = 4 };
 
-// What the functions of the family have in common; the rest is each card's.
+// Describes what the functions of the family have in common; each card adds the rest.
 inline PciDescription describe_function(std::uint16_t vendor, std::uint16_t device,
 					std::uint64_t serial, std::uint64_t msix_size,
 					unsigned vectors, std::uint32_t pba_offset)
@@ -83,7 +83,7 @@ public:
 	// On any thread.
 	const Activity &activity() const { return activity_; }
 	Faults &faults() { return faults_; }
-	// What the control plane is made of, for tests; null while detached.
+	// The parts of the control plane, for tests; null while detached.
 	CardContext *context();
 
 private:
@@ -128,9 +128,9 @@ void Function<Kind>::reset(PciReset)
 	core_->reset();
 }
 
-// As where bus mastering ends and begins again: packets under way read nothing any more, for who is
-// told that its memory is its own again may use it. What is lost with them although its memory has
-// stayed is sent again, as what links lose.
+// As at the end and the start of bus mastering: packets under way read nothing any more, because a
+// guest may use its memory once it has been notified that it has it back. Packets lost although
+// their memory has stayed are sent again, as after losses on links.
 template<class Kind>
 void Function<Kind>::memory_changed()
 {

@@ -26,7 +26,7 @@ public:
 	{
 	}
 
-	// What was posted has run.
+	// Waits until all posted tasks have run.
 	~HeldCard() override
 	{
 		loop_.run([] {});

@@ -50,7 +50,7 @@ bool IcmMap::unmap(std::uint64_t address, std::uint64_t size)
 	return true;
 }
 
-// Whether a piece reaches beyond both ends of the range.
+// Returns true if a piece reaches beyond both ends of the range.
 bool IcmMap::cuts(std::uint64_t address, std::uint64_t last) const
 {
 	const auto next = std::ranges::lower_bound(pieces_, address, {}, &Piece::address);
@@ -64,7 +64,7 @@ void IcmMap::remove(std::uint64_t address, std::uint64_t last)
 	const auto end = std::ranges::upper_bound(first, pieces_.end(), last, {}, &Piece::address);
 	if (first == end)
 		return;
-	// What reaches beyond the range stays, on either side.
+	// Keep the parts that reach beyond the range, on either side.
 	std::vector<Piece> left;
 	if (first->address < address)
 		left.push_back({first->address, first->bus, address - first->address});

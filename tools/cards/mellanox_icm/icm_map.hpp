@@ -41,7 +41,7 @@ public:
 	}
 	std::size_t pieces() const { return pieces_.size(); }
 
-	// Where @address lies; nothing if it is not backed.
+	// Returns the place of @address; nothing if it is not backed.
 	std::optional<Place> find(std::uint64_t address) const;
 	// The bus address of an object that lies within one page; nothing if it is not backed.
 	std::optional<std::uint64_t> locate(std::uint64_t address, std::uint64_t size) const
@@ -69,7 +69,7 @@ public:
 			f(from, piece.bus + (from - piece.address), to - from + 1);
 		}
 	}
-	// Whether all of [@address, @address + @size) is backed.
+	// Returns true if all of [@address, @address + @size) is backed.
 	bool covers(std::uint64_t address, std::uint64_t size) const;
 
 private:
@@ -92,8 +92,8 @@ private:
 	void remove(std::uint64_t address, std::uint64_t last);
 
 	std::vector<Piece> pieces_; // by address; disjoint
-	// What first_ending_from() says of each chunk's first byte; made when it is asked after a
-	// change.
+	// Result of first_ending_from() for each chunk's first byte; rebuilt on the first use after
+	// a change.
 	mutable std::vector<std::uint32_t> chunks_;
 	mutable bool indexed_ = false;
 };

@@ -17,7 +17,7 @@ namespace mpt_status = hw::mlx4::mpt_status;
 namespace
 {
 
-// Whether @entry stands for @key, whatever its variant: a new key may change that.
+// Returns true if @entry has the index of @key. A new key may change the variant.
 bool same_index(const MptEntry &entry, std::uint32_t key)
 {
 	constexpr std::uint32_t index_mask = 0x00ffffff;

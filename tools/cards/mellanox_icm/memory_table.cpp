@@ -51,7 +51,7 @@ void append(std::vector<BusRange> &out, std::size_t first, BusRange range)
 		out.push_back(range);
 }
 
-// Whether [@address, @address + @length) lies in the region or window. Lengths are not 0.
+// Returns true if [@address, @address + @length) is in the region or window. @length is not 0.
 bool within(const MptEntry &entry, std::uint64_t address, std::uint64_t length)
 {
 	if (address + (length - 1) < address)

@@ -54,7 +54,7 @@ using namespace hca;
 class MemoryTable final : public Memory
 {
 public:
-	// Where the tables lie: from INIT_HCA.
+	// Location of the tables, from INIT_HCA.
 	struct Layout {
 		std::uint64_t dmpt_base = 0;
 		std::uint64_t mtt_base = 0;
@@ -90,13 +90,13 @@ public:
 	bool read(const QueueBuffer &buffer, std::uint64_t offset, std::span<std::byte> data) const;
 	bool write(const QueueBuffer &buffer, std::uint64_t offset,
 		   std::span<const std::byte> data) const;
-	// The bus address of one byte of a queue. What is naturally aligned and not larger than a
-	// page lies there as a whole. Nothing where the queue's key, if it has one, does not allow
-	// that.
+	// Returns the bus address of one byte of a queue. A naturally aligned object that is not
+	// larger than a page is contiguous there. Nothing if the queue's key, if it has one, does
+	// not permit the access.
 	std::optional<std::uint64_t> bus_address(const QueueBuffer &buffer, std::uint64_t offset,
 						 KeyAccess access = KeyAccess::local_read) const;
 
-	// What a doorbell record says; nothing if it is out of reach.
+	// Reads a doorbell record; nothing if it is out of reach.
 	std::optional<std::uint32_t> load_record(const RecordPlace &place) const;
 
 	// Table entries, for the commands. The slot is the key's index cut to the table's size.
@@ -118,7 +118,7 @@ private:
 	MemoryError pages(const hw::mlx4::MptEntry &region, std::uint64_t address,
 			  std::uint64_t length, std::vector<BusRange> &out) const;
 
-	// Where the entry of a key's index lies; nothing if it is out of reach.
+	// Returns the address of the entry of a key's index; nothing if it is out of reach.
 	std::optional<std::uint64_t> locate_entry(std::uint32_t index) const;
 
 	const IcmMap &icm_;
@@ -127,7 +127,7 @@ private:
 	// A bit for each page of the table: whether the card has made it its own. That is done at
 	// the first use of an entry there, so that no command has to write a whole table.
 	mutable std::vector<bool> initialised_;
-	// Of translate(), kept for its memory.
+	// Scratch of translate(), kept to reuse its memory.
 	mutable std::vector<BusRange> ranges_;
 };
 

@@ -40,7 +40,7 @@ public:
 	std::uint32_t size() const { return size_; }
 	// The chain's first entry.
 	std::uint32_t hash(const ib::Gid &gid) const;
-	// Whether there is an entry @index.
+	// Returns true if there is an entry @index.
 	bool has(std::uint32_t index) const { return index < size_; }
 	// @entry is entry_size() bytes; false if there is no entry @index.
 	bool read(std::uint32_t index, std::span<std::uint8_t> entry) const;

@@ -34,8 +34,8 @@ constexpr bool owner_bit(OwnerRule rule, std::uint32_t index, unsigned log_size)
 bool store_entry(const MemoryTable &memory, const QueueBuffer &buffer, std::uint32_t slot,
 		 std::span<const std::uint8_t, kEntrySize> entry);
 
-// By the rule of laps: marks the slots of the indexes @first to @first + @count - 1 as the card's,
-// in a queue of 2^@log_size entries, and touches nothing beyond them.
+// Marks the slots of the indexes @first to @first + @count - 1 as the card's, by the rule of laps,
+// in a queue of 2^@log_size entries; touches nothing beyond them.
 bool fill_hardware_owned(const MemoryTable &memory, const QueueBuffer &buffer, std::uint32_t first,
 			 std::uint32_t count, unsigned log_size);
 

@@ -24,7 +24,7 @@ public:
 	}
 	std::uint32_t base() const { return base_; }
 
-	// Whether @qpn is among the @count numbers from the base on.
+	// Returns true if @qpn is among the @count numbers from the base on.
 	bool contain(std::uint32_t qpn, std::uint32_t count) const
 	{
 		return base_ && qpn - base_ < count;
@@ -36,7 +36,7 @@ public:
 			       ? static_cast<std::int8_t>((qpn - base_) / 2)
 			       : std::int8_t{-1};
 	}
-	// Of a number that they contain.
+	// Returns the port of a special QP, which they must contain.
 	std::uint8_t port(std::uint32_t qpn) const
 	{
 		return static_cast<std::uint8_t>(1 + (qpn - base_) % 2);

@@ -106,7 +106,7 @@ TEST(IcmMap, SplitsAreBounded)
 	EXPECT_TRUE(icm.find(4 * 4096));
 	EXPECT_FALSE(icm.map(4096, 0x100000, 4096));
 	EXPECT_EQ(icm.pieces(), IcmMap::kMaxPieces);
-	// What makes no piece more, or one less, goes on.
+	// Changes that do not increase the number of pieces still succeed.
 	EXPECT_TRUE(icm.unmap(7 * 4096, 4096));
 	EXPECT_TRUE(icm.unmap(0, 8 * 4096));
 	EXPECT_EQ(icm.pieces(), IcmMap::kMaxPieces - 2);
