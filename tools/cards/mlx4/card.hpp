@@ -38,7 +38,7 @@ struct CardConfig {
 
 using TransportFactory = std::function<std::unique_ptr<Transport>(CardContext &)>;
 
-// What the family's PCI function is to know of this card.
+// Types and constants of this card that the family's PCI function uses.
 struct CardKind {
 	using Config = CardConfig;
 	using Core = mlx4::Core;

@@ -22,7 +22,7 @@ namespace weft::mlx4
 {
 
 struct CardContext final : hca::Context {
-	// What the card has made before; it outlives this.
+	// Parts that the card creates first; they outlive this.
 	struct Parts {
 		std::string name;
 		Loop &loop;

@@ -95,7 +95,7 @@ private:
 	Status write_mcg(Command &command);
 	CardPort *port(std::uint32_t number) const;
 
-	// Whether the context of object @slot is backed by ICM.
+	// Returns true if the context of object @slot is backed by ICM.
 	bool backed(const hw::mlx4::Field64 &base, std::uint64_t slot, std::size_t size) const;
 
 	Core &core_;

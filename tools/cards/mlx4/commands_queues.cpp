@@ -16,7 +16,7 @@ using hw::mlx4::Status;
 namespace
 {
 
-// Whether a new object may have @number in a table of @size, of which some are the firmware's.
+// Checks @number of a new object in a table of @size, of which firmware reserves a part.
 Status check_number(std::uint32_t number, std::uint32_t size, unsigned log_reserved)
 {
 	if (number >= size)

@@ -34,7 +34,7 @@ constexpr std::uint32_t kBmmeFlags = bmme_flag::type2b_windows | bmme_flag::loca
 				     bmme_flag::reserved_lkey | bmme_flag::fast_register;
 constexpr std::string_view kBoardId = "WEFT_CX2_0000001";
 
-// What a broken card may say of itself; each lie contradicts another answer, or arithmetic.
+// False values that a faulty card may report; each contradicts another answer, or arithmetic.
 using Lie = void (*)(std::uint8_t *out);
 constexpr Lie kFirmwareLies[] = {
 	[](std::uint8_t *out) { QueryFw::fw_pages.set(out, 0xffff); },

@@ -50,8 +50,8 @@ constexpr unsigned kLogMarkedEntries = 17;
 // Largest page of a queue buffer, less 12.
 constexpr unsigned kMaxLogPageSize = 19;
 
-// What INIT_HCA may ask for. Drivers do not keep to what QUERY_DEV_CAP offers, and the tables cost
-// what is used in them: a page of pointers for each 512 numbers.
+// Maximum values for INIT_HCA. Drivers do not keep to the limits of QUERY_DEV_CAP, and a table
+// costs only what is used of it: a page of pointers for each 512 numbers.
 constexpr unsigned kLogMaxQps = 20;
 constexpr unsigned kLogMaxSrqs = 20;
 constexpr unsigned kLogMaxCqs = 20;
@@ -61,8 +61,8 @@ constexpr unsigned kLogMaxMcgs = 20;
 constexpr unsigned kLogMinMcgEntry = 6;
 constexpr unsigned kLogMaxMcgEntry = 12;
 
-// What exists at a time, whatever the tables' sizes: each object takes memory of the daemon, and
-// ICM does not bound them, for all of it may be the same page of the guest's.
+// Objects that may exist at a time, whatever the tables' sizes: each takes memory of the daemon,
+// and ICM does not bound them, because one page of the guest may back all of it.
 constexpr std::size_t kMostQps = 65536;
 constexpr std::size_t kMostSrqs = 65536;
 constexpr std::size_t kMostCqs = 65536;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the driver is told about ports: state changes, and what the subnet manager has set.
+// Events about ports for the driver: state changes, and settings of the subnet manager.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What this card keeps for a queue pair beside what every one has: where its work queues lie.
+// Queue pair state that only this card has: where its work queues lie.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct WorkQueue {
 
 	std::uint32_t size() const { return std::uint32_t{1} << log_size; }
 	std::uint32_t stride() const { return std::uint32_t{1} << log_stride; }
-	// Of the WQE with free-running index @index.
+	// Offset of the WQE with free-running index @index.
 	std::uint64_t wqe_offset(std::uint32_t index) const
 	{
 		return offset + (std::uint64_t{index & (size() - 1)} << log_stride);

@@ -28,7 +28,7 @@ public:
 	const QueueBuffer &buffer() const { return buffer_; }
 	std::uint32_t size() const { return std::uint32_t{1} << log_size_; }
 	std::uint32_t stride() const { return std::uint32_t{1} << log_stride_; }
-	// Of a WQE in the buffer. Its first 16 bytes are the link; data segments follow.
+	// Offset of a WQE in the buffer. Its first 16 bytes are the link; data segments follow.
 	std::uint64_t wqe_offset(std::uint16_t index) const
 	{
 		return std::uint64_t{index & (size() - 1)} << log_stride_;

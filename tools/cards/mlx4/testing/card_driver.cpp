@@ -24,7 +24,7 @@ namespace
 
 constexpr std::size_t kMailbox = 4096;
 
-// What an output mailbox holds before its command.
+// Contents of an output mailbox before its command.
 const std::array<std::byte, kMailbox> kUntouched = [] {
 	std::array<std::byte, kMailbox> bytes;
 	bytes.fill(std::byte{0xee});

@@ -64,12 +64,12 @@ public:
 		       std::span<const std::uint8_t> in = {}, std::size_t out_size = 0);
 	Result immediate(Opcode opcode, std::uint32_t in_modifier, std::uint64_t value,
 			 std::uint32_t op_modifier = 0);
-	// With mailboxes wherever the test wants them.
+	// Executes a command with mailboxes at any address.
 	Result raw(Opcode opcode, std::uint32_t in_modifier, std::uint32_t op_modifier,
 		   std::uint64_t in_param, std::uint64_t out_param, bool event = false,
 		   std::uint16_t token = 0xffff);
 
-	// As on a card just reset: none of the memory is in use.
+	// Frees all of the memory, as on a card that was just reset.
 	void forget_memory();
 	// QUERY_FW to INIT_HCA, ICM mapped; each step must succeed.
 	void bring_up();
@@ -119,7 +119,7 @@ public:
 
 	ib::Mad mad(ib::MgmtClass mgmt_class, ib::MadMethod method, std::uint16_t attribute,
 		    std::uint32_t modifier = 0) const;
-	// By MAD_IFC; the answer.
+	// Sends @request by MAD_IFC and returns the answer.
 	ib::Mad ask(unsigned port, const ib::Mad &request, std::uint32_t op_modifier = 3);
 
 	EventQueueMemory async;

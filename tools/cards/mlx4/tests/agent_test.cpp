@@ -27,7 +27,7 @@ struct CardNode {
 	}
 	std::optional<ib::Smp> ask(ib::Smp request)
 	{
-		/* By LID: a directed route of no hops ends here, too, but not for MAD_IFC. */
+		/* Use a LID: a directed route of no hops ends here, too, but not for MAD_IFC. */
 		request.header.mgmt_class =
 			static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
 		const auto *const bytes = reinterpret_cast<const std::uint8_t *>(&request);

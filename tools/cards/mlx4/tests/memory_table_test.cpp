@@ -320,7 +320,7 @@ TEST_F(MemoryTableTest, BadEntriesAreRefused)
 	EXPECT_EQ(driver.command(Opcode::query_mpt, kIndex, 0, {}, 0x40).status, Status::icm_error);
 }
 
-// Who has packets under way is told of keys that go, before the command has completed.
+// The data path is notified of a removed key before the command has completed.
 TEST_F(MemoryTableTest, KeyRemovalNotifiesTheDataPath)
 {
 	ASSERT_EQ(create(), Status::ok);

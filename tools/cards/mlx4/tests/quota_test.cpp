@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What one guest can take of the daemon's memory and time: each bound, met and passed by one.
+// Limits of one guest on the daemon's memory and time: each is reached, and exceeded by one.
 #include <algorithm>
 #include <vector>
 
@@ -331,7 +331,7 @@ TEST(MulticastQuota, GroupsAndMembersAreBounded)
 	EXPECT_EQ(found.size(),
 		  std::min(MulticastTable::kMostMembers, MulticastTable::kMostSteps * room));
 
-	// What lies beyond so many entries of others is not found.
+	// An entry behind so many entries of other groups is not found.
 	for (std::uint32_t index = 16; index < 16 + MulticastTable::kMostSteps; ++index)
 		ASSERT_TRUE(table.write(index, entry(index + 1, false)));
 	ASSERT_TRUE(table.write(first, entry(16, false)));

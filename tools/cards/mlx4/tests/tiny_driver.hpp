@@ -17,7 +17,7 @@ namespace weft::mlx4::testing
 
 using hca::testing::RecordingTransport;
 
-// What there is before the driver: a machine, and the ends of the card's links.
+// The fixture without a driver: a guest, and the other ends of the card's links.
 struct TinyMachine {
 	fabric::Fabric fabric;
 	weft::testing::FakeHost host{CardDriver::kMemorySize};
@@ -36,8 +36,8 @@ public:
 	RecordingTransport &transport() { return *transport_; }
 	CardContext &context() { return *card.context(); }
 
-	// As if made anew: the card reset, all memory zero and free, interrupts and bus mastering
-	// on. Only the links' other ends are as they were.
+	// Starts anew: the card is reset, all memory is zero and free, interrupts and bus mastering
+	// are on. Only the other ends of the links stay as they are.
 	void start_over();
 
 private:

@@ -107,7 +107,7 @@ protected:
 		manager.traps.pop_front();
 		return trap;
 	}
-	// Whether the card takes the manager's TrapRepress for its own.
+	// Returns true if the card handles the manager's TrapRepress itself.
 	bool repress(const ib::Smp &trap, std::uint64_t mkey = 0)
 	{
 		ib::Smp smp = trap;

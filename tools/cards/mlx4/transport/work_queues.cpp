@@ -26,7 +26,7 @@ const QueuePair &own(const hca::QueuePair &qp)
 	return static_cast<const QueuePair &>(qp);
 }
 
-/* Whether the owner bit in the first dword of a send WQE says that it is posted. */
+/* Returns true if the owner bit in the first dword of a send WQE marks it as posted. */
 bool owner_matches(const CardContext &card, const QueuePair &qp, std::uint16_t index)
 {
 	const WorkQueue &queue = qp.send_queue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Where this card's work comes from: WQEs, shared or not, as they lie in the queues of a guest.
+ * Source of this card's work: WQEs, shared or not, as they lie in the queues of a guest.
  */
 #pragma once
 

@@ -200,7 +200,7 @@ def two_builds(bench):
 
 @benchmark(figures=("card.idle-cpu", "card.memory*"), kernel="stock")
 def ten_idle_cards(bench):
-    """What weftd takes for ten cards whose guests have the driver up and do nothing."""
+    """CPU time and memory that weftd takes for ten cards whose guests have the driver up and do nothing."""
     cards = 10
     process, sockets = start_fabric(bench, cards)
     guests = [bench.guest(f"node{number}", vfio_user=[socket], memory="448M", share=None) for number, socket in enumerate(sockets, 1)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What the host can copy at best: memcpy BYTES of one buffer to another for SECONDS; prints bytes a
- * microsecond.
+ * Measures the host's best copy rate: copies BYTES of one buffer to another with memcpy for
+ * SECONDS; prints bytes per microsecond.
  */
 #include <stdio.h>
 #include <stdlib.h>

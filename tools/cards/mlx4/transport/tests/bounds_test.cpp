@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What one guest can take of the host on the data path, at its bound: the rows of
- * Documentation/mlx4.rst, "What one guest can take".
+ * Limits on the host resources that one guest can take on the data path: the rows of
+ * Documentation/connectx.rst, "What one guest can take".
  */
 #include <algorithm>
 #include <array>
@@ -242,9 +242,9 @@ TEST_F(Bounds, DueTimersRunInSlices)
 }
 
 /*
- * A peer makes as many QPs fail as it is connected to, all at once. What the guest's queue of
- * events has no room for waits until it has; the queue is not lost, nor is an event, and some room
- * is left for what the guest itself and the subnet manager cause.
+ * A peer makes as many QPs fail as it is connected to, all at once. Events for which the guest's
+ * event queue has no room wait until it has; the queue is not lost, nor is an event, and some room
+ * is left for events that the guest itself and the subnet manager cause.
  */
 TEST_F(Bounds, EventsCausedByPeersWaitForSpace)
 {
@@ -327,8 +327,8 @@ TEST_F(Bounds, RequestsFetchedAhead)
 }
 
 /*
- * What UC has completed lies in copies until it has arrived. However large the messages, and
- * however long nobody takes them, the copies end.
+ * Data that UC has completed is kept in copies until it has arrived. The copies are bounded,
+ * however large the messages, and however long nobody takes them.
  */
 TEST_F(Bounds, CopiesOfUnacknowledgedData)
 {
@@ -391,8 +391,8 @@ TEST_F(Bounds, MulticastMembersAreServedInSlices)
 }
 
 /*
- * A card that serves many members of a group keeps no credit of the link meanwhile: what its sender
- * has for others passes. What the card's queue has no place for is dropped, and counted.
+ * A card that serves many members of a group keeps no credit of the link meanwhile: its sender's
+ * packets to others pass. Packets that the card's queue has no place for are dropped, and counted.
  */
 TEST_F(Bounds, ServingMembersKeepsNoCredit)
 {

@@ -211,7 +211,7 @@ TEST_F(Datagram, RefusedDatagramsAreDropped)
 	EXPECT_TRUE(b.poll_cq(cq_b));
 }
 
-/* What the sender does wrong completes in error; its send queue stops, receiving goes on. */
+/* A sender's error completes in error; its send queue stops, receiving goes on. */
 TEST_F(Datagram, SendErrorsStopTheSendQueue)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
@@ -298,8 +298,8 @@ TEST_F(Datagram, SurvivesALinkChange)
 }
 
 /*
- * Whoever may send to a QP cannot end it by what is longer than its receives: the request stays for
- * the next one.
+ * A datagram that is longer than a QP's receive does not put the QP into the error state: the
+ * request stays for the next one.
  */
 TEST_F(Datagram, TooLongForTheReceive)
 {
@@ -325,8 +325,8 @@ TEST_F(Datagram, TooLongForTheReceive)
 }
 
 /*
- * Of a shared queue it takes the request, for others may have gone on with the queue; the QP stays
- * there too.
+ * A datagram that is too long consumes a shared receive, because other QPs may have gone on with
+ * the queue; the QP stays in its state too.
  */
 TEST_F(Datagram, TooLongForASharedReceive)
 {

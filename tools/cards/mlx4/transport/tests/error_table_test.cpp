@@ -191,7 +191,7 @@ protected:
 	ErrorTable() : Operation(GetParam()) {}
 };
 
-/* What a doorbell does in a state of the requester (IBA 10.3.1, 10.8.2). */
+/* Effect of a doorbell in a state of the requester (IBA 10.3.1, 10.8.2). */
 enum class Effect : std::uint8_t { dropped, executed, executed_in_rts, flushed };
 
 struct StateRow {

@@ -106,7 +106,7 @@ TEST_F(Errors, RemoteRightsOfTheQp)
 		  CqeSyndrome::remote_invalid_request);
 }
 
-/* What the other end cannot take as a request. */
+/* Requests that the responder rejects as invalid. */
 TEST_F(Errors, RemoteInvalidRequest)
 {
 	b.take_events();
@@ -207,7 +207,7 @@ TEST_F(Errors, LocalQpOperationAndLength)
 		  CqeSyndrome::local_length);
 }
 
-/* What was posted before a bad request ends well, first. */
+/* Requests posted before an invalid one succeed, and complete first. */
 TEST_F(Errors, KeepCompletionOrder)
 {
 	for (int i = 0; i < 3; i++)

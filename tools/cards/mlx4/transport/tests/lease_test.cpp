@@ -106,7 +106,7 @@ TEST_F(Lease, EndsWithoutAKey)
 	a.memory().set_memory(&a.host().dma());
 }
 
-/* What is read from here: the same holds for the key that lets the other end read. */
+/* The same holds for the key of memory that the other end reads. */
 TEST_F(Lease, EndsWithTheKeyOfARead)
 {
 	answer_a_read(from.key);
@@ -139,7 +139,7 @@ TEST_F(Lease, EndsWithInvalidation)
 	EXPECT_TRUE(wait(b, cq_b).is_error);
 }
 
-/* Who gives one key back loses nothing that he sends of another. */
+/* Destroying a key does not affect data that is sent with another one. */
 TEST_F(Lease, OthersAreUnaffected)
 {
 	reconnect({.ack_timeout = 20, .retry_count = 0});
@@ -171,7 +171,7 @@ TEST_F(Lease, RejectedInvalidationEndsNothing)
 	EXPECT_EQ(std::ranges::count(b.bytes(to), lent), static_cast<long>(size));
 }
 
-/* What a QP sends of more keys than it may have leases for is copied, and arrives. */
+/* Data sent with more keys than a QP may have leases for is copied, and arrives. */
 TEST_F(Lease, DataBeyondTheBoundIsCopied)
 {
 	constexpr unsigned count = 128, bytes = 16;

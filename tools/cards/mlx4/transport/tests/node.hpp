@@ -134,7 +134,7 @@ public:
 	SharedReceiveQueue &create_srq(unsigned log_size, std::uint16_t limit = 0,
 				       std::uint16_t xrc_domain = 0, std::uint32_t cqn = 0);
 	void modify(QueuePair &qp, QpState state);
-	/* To RTS, or to @last before it, towards a QP of another node. */
+	/* Moves a QP to RTS, or to @last before it, connected to a QP of another node. */
 	void connect(QueuePair &qp, const Node &peer, const QueuePair &peer_qp,
 		     const QpOptions &options, QpState last = QpState::rts);
 	void destroy(QueuePair &qp);
@@ -165,7 +165,7 @@ public:
 	CardContext &card() { return context_; }
 	Transport &transport() { return *transport_; }
 	CardPort &port() { return *context_.port(1); }
-	/* What the manager would be told of wrong keys. */
+	/* Key violations that the manager would be notified of. */
 	const std::vector<ib::TrapNumber> &violations() const { return agent_.violations; }
 
 private:

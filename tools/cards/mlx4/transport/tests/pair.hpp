@@ -91,7 +91,7 @@ protected:
 	}
 };
 
-/* With one QP on each side, connected to each other. */
+/* A pair with one QP on each side, connected to each other. */
 class ConnectedPair : public Pair
 {
 protected:

@@ -219,7 +219,7 @@ TEST_F(Queues, XrcMemory)
 		  CqeSyndrome::remote_invalid_request);
 }
 
-/* What fails in the receive of an XRC target says in which shared queue. */
+/* An error in the receive of an XRC target reports the shared queue. */
 TEST_F(Queues, XrcErrorNamesItsQueue)
 {
 	constexpr std::uint16_t domain = 9;
