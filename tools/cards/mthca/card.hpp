@@ -35,7 +35,7 @@ struct CardConfig {
 
 using TransportFactory = std::function<std::unique_ptr<Transport>(Context &)>;
 
-// What the family's PCI function is to know of this card.
+// Types and constants of this card that the family's PCI function uses.
 struct CardKind {
 	using Config = CardConfig;
 	using Core = mthca::Core;

@@ -23,7 +23,7 @@ namespace weft::mthca
 {
 
 struct CardContext final : hca::Context {
-	// What the card has made before; it outlives this.
+	// Parts that the card creates first; they outlive this.
 	struct Parts {
 		std::string name;
 		Loop &loop;
@@ -59,9 +59,9 @@ struct CardContext final : hca::Context {
 		return srqn < shared_receive_queues.size() ? shared_receive_queues.find(srqn)
 							   : nullptr;
 	}
-	// Where a doorbell record of a user access region lies. A program can name any: what is
-	// beyond the pages that were mapped for the region is not there, or is another's record, of
-	// which the card does no more than read a count.
+	// Returns the place of a doorbell record of a user access region. A program can name any: a
+	// record beyond the pages that were mapped for the region does not exist, or is another's,
+	// of which the card does no more than read a count.
 	RecordPlace record(std::uint32_t uar_page, std::uint32_t index) const
 	{
 		const std::uint64_t entries = std::uint64_t{1} << (log_uarc_size - 3);

@@ -118,8 +118,8 @@ Status Commands::query_cq(Command &command)
 	return Status::ok;
 }
 
-// What does not fit is refused with what becomes EINVAL: neither driver nor library looks for
-// itself.
+// Refuses a size that does not fit with a status that becomes EINVAL: neither the driver nor the
+// library checks it.
 Status Commands::resize_cq(Command &command)
 {
 	CompletionQueue *const queue =

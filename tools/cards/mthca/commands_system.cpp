@@ -27,7 +27,7 @@ constexpr std::uint32_t kFlags = dev_lim_flag::rc | dev_lim_flag::uc | dev_lim_f
 				 dev_lim_flag::av_port_check | dev_lim_flag::ud_multicast;
 constexpr std::string_view kBoardId = "WEFT_IH3_0000001";
 
-// What a card says of itself that cannot be.
+// Impossible values that a faulty card reports.
 using Lie = void (*)(std::uint8_t *out);
 constexpr Lie kFirmwareLies[] = {
 	[](std::uint8_t *out) { QueryFw::eq_ci_table.set(out, QueryFw::eq_ci_table.get(out) + 2); },

@@ -33,7 +33,7 @@ public:
 	     Activity &activity, Faults &faults);
 	~Core() override;
 
-	// To the state after power-on.
+	// Returns to the state after power-on.
 	void reset();
 	// Ends all queues and forgets INIT_HCA; the card stays running, ICM mapped.
 	void close();

@@ -48,7 +48,7 @@ constexpr unsigned kLogMaxSrqSize = 14;
 constexpr unsigned kLogMaxCqSize = 17;
 constexpr unsigned kLogMaxEqSize = 17;
 
-// What INIT_HCA may ask for: the tables cost what is used in them.
+// Maximum values for INIT_HCA: a table costs only what is used of it.
 constexpr unsigned kLogMaxQps = 20;
 constexpr unsigned kLogMaxSrqs = 20;
 constexpr unsigned kLogMaxCqs = 20;
@@ -58,12 +58,12 @@ constexpr unsigned kLogMaxMcgs = 20;
 constexpr unsigned kLogMinMcgEntry = 6;
 constexpr unsigned kLogMaxMcgEntry = 12;
 
-// What exists at a time, whatever the tables' sizes: each object takes memory of the daemon.
+// Objects that may exist at a time, whatever the tables' sizes: each takes the daemon's memory.
 constexpr std::size_t kMostQps = 65536;
 constexpr std::size_t kMostSrqs = 65536;
 constexpr std::size_t kMostCqs = 65536;
 
-// What rdma-core has built in: 32 GIDs of each port in an address vector.
+// Built into rdma-core: 32 GIDs of each port in an address vector.
 constexpr unsigned kLogGids = 5;
 constexpr unsigned kLogPkeys = 6;
 constexpr unsigned kLogMaxReads = 4;

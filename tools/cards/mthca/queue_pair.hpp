@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What this card keeps for a queue pair beside what every one has: where its work queues lie, and
-// how far its doorbell has counted.
+// Queue pair state that only this card has: where its work queues lie, and how far its doorbell has
+// counted.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct WorkQueue {
 	{
 		return std::uint64_t{index & (size() - 1)} << log_stride;
 	}
-	// What completions name.
+	// Address of a WQE as completions report it.
 	std::uint32_t wqe_address(std::uint32_t index) const
 	{
 		return static_cast<std::uint32_t>(base + offset(index));
@@ -43,7 +43,7 @@ struct QueuePair final : hca::QueuePair {
 	// Free-running index behind the last WQE that a doorbell has told of.
 	std::uint16_t send_producer = 0;
 
-	// Where a queue's memory begins, as its key sees it.
+	// Returns a queue's memory, as its key sees it.
 	QueueBuffer buffer(const WorkQueue &queue) const
 	{
 		return QueueBuffer::keyed(wqe_lkey, pd,

@@ -33,7 +33,7 @@ public:
 	{
 		return std::uint64_t{index & (size() - 1)} << log_stride_;
 	}
-	// What completions name.
+	// Address of a WQE as completions report it.
 	std::uint32_t wqe_address(std::uint16_t index) const
 	{
 		return static_cast<std::uint32_t>(buffer_.start + wqe_offset(index));

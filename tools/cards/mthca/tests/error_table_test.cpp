@@ -38,7 +38,7 @@ constexpr std::uint32_t kOtherPd = TinyDriver::kPd + 1;
 constexpr unsigned kLogQueue = 3, kLogCq = 3;
 constexpr std::uint32_t kStride = 64;
 
-// What a key opens its memory for.
+// Accesses that a key permits.
 enum Rights : unsigned { kRead = 1, kLocalWrite = 2, kRemote = 4 };
 
 struct Key {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What one guest can take of the daemon's memory by this card's commands: each bound, met and
-// passed by one. What both cards share (tools/cards/mellanox_icm) is tried with the other.
+// Limits of one guest on the daemon's memory by this card's commands: each is reached, and exceeded
+// by one. Code that both cards share (tools/cards/mellanox_icm) is tested with the other.
 #include "cards/mthca/tests/tiny_driver.hpp"
 
 namespace weft::mthca::testing
@@ -114,7 +114,7 @@ TEST_F(MthcaQuota, QueuesAreBounded)
 		  Status::exceeds_limit);
 }
 
-// What INIT_HCA asks for beyond what the card says is refused.
+// INIT_HCA is refused if it asks for more than the card reports.
 TEST(MthcaTables, AreBounded)
 {
 	TinyDriver driver;

@@ -116,7 +116,7 @@ TEST(SendDecoder, GathersInlineData)
 	EXPECT_EQ(request.inline_data.at(2), std::byte{3});
 }
 
-// What a link says and what there is must agree; what the service or the card lacks is refused.
+// A link must match its WQE, and the service and the card must support the operation.
 TEST(SendDecoder, RefusesWhatDoesNotFit)
 {
 	SendRequest request;

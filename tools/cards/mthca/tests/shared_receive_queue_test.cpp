@@ -15,7 +15,7 @@ class MthcaShared : public ::testing::Test
 protected:
 	static constexpr std::uint32_t kSrqn = 0x11;
 
-	// Of four entries of 64 bytes, with record 400: where they lie.
+	// Creates a queue of four entries of 64 bytes, with record 400; returns its address.
 	std::uint64_t make_shared_queue()
 	{
 		using Srq = hw::mthca::SrqContext;

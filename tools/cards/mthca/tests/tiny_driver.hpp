@@ -38,7 +38,7 @@ struct Result {
 class TinyDriver
 {
 public:
-	// Where the driver puts things, in ICM and in memory.
+	// Addresses and numbers that the driver uses, in ICM and in memory.
 	static constexpr std::uint64_t kMpts = 0x100000, kMtts = 0x200000, kUarcs = 0x300000;
 	static constexpr std::uint32_t kUar = 2, kPd = 5, kKeyIndex = 0x77000020, kKey = 0x00002077;
 	static constexpr std::uint32_t kEqn = 1, kSpecialQps = 16;
@@ -63,7 +63,7 @@ public:
 	{
 		host.write(bar, offset, __builtin_bswap32(value));
 	}
-	// With mailboxes wherever the caller wants them; the status and out_param stand in the
+	// Submits a command with mailboxes at any address; the status and out_param are in the
 	// register.
 	void submit(Opcode opcode, std::uint32_t in_modifier, unsigned op_modifier,
 		    std::uint64_t in_param, std::uint64_t out_param, bool by_event,
@@ -104,8 +104,8 @@ public:
 			result.out.push_back(static_cast<std::uint8_t>(byte));
 		return result;
 	}
-	// As if made anew: the card reset, all memory zero and free, interrupts and bus mastering
-	// on. Only the cable is as it was.
+	// Starts anew: the card is reset, all memory is zero and free, interrupts and bus mastering
+	// are on. Only the cable stays as it is.
 	void start_over()
 	{
 		host.set_bus_master(true);
@@ -169,7 +169,7 @@ public:
 		return command(Opcode::sw2hw_mpt, kKeyIndex & 0xff, 0, mpt.bytes).status;
 	}
 	void bring_up() { bring_up(init()); }
-	// With tables of other sizes.
+	// Brings the card up with tables of other sizes.
 	void bring_up(const hw::mthca::InitHca &tables)
 	{
 		start_firmware();
@@ -228,7 +228,7 @@ private:
 	static constexpr std::uint64_t kIn = 0x1000, kOut = 0x2000;
 	static constexpr std::uint64_t kFirstFree = 0x10000;
 	std::uint64_t free_ = kFirstFree;
-	// Where ICM lies: the third thing that start_firmware() allocates.
+	// Address of ICM: the third allocation of start_firmware().
 	static constexpr std::uint64_t icm_ = 8 << 20;
 	std::uint32_t eq_consumer_ = 0;
 };
