@@ -27,13 +27,13 @@ class Card
 public:
 	virtual ~Card() = default;
 
-	// What is plugged into the machine; on the card's loop from attach() on. Null for a model
-	// that is not pluggable.
+	// The PCI function plugged into the guest; used on the card's loop from attach() on. Null
+	// for a model that is not pluggable.
 	virtual PciDevice *function() { return nullptr; }
 
 	/* --- any thread, waiting for nobody --- */
 
-	// What its driver has asked of it since it was made.
+	// Counts of requests that its driver has made since the card was created.
 	virtual std::vector<Count> activity() const { return {}; }
 	// All that can be made to go wrong on it, and how often each has.
 	virtual std::vector<Count> faults() const { return {}; }

@@ -32,13 +32,13 @@ class Channel;
 namespace weft::cards
 {
 
-// What a lab says of one card.
+// A lab's settings for one card.
 struct Settings {
 	std::string name;                  // the host's, for logs
 	ib::Guid guid = 0;                 // not 0; port n may have guid + n
 	std::vector<fabric::Port *> ports; // as many as the model may have; they outlive the card
-	// To the Ethernet that the host is on, now or later; null but for models that are plugged
-	// in there.
+	// Channel to the Ethernet that the host is on, now or later; null except for models that
+	// are plugged in there.
 	std::shared_ptr<ethernet::Channel> ethernet{};
 	bool trusted = true; // false: its machine takes no part in managing the subnet
 	std::set<std::string, std::less<>> flags; // those of the model's that are true

@@ -106,7 +106,7 @@ TEST_F(Example, ServesAFullQueueInSlices)
 	EXPECT_EQ(state(), State::running);
 }
 
-// What a request asks for wrongly is its own affair: it gets a status, and the next is carried out.
+// An invalid request affects no other: it gets a status, and the next is carried out.
 TEST_F(Example, RefusesBadRequests)
 {
 	const wire::Request &empty = put(kSource, kDestination, 0);
