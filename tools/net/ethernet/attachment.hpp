@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What has a place on an Ethernet: a port, and somebody behind it. On the loop of its link.
+// An attachment to an Ethernet: a port, and a guest or card behind it. On the link's loop.
 #pragma once
 
 #include <filesystem>
@@ -15,9 +15,9 @@ public:
 	virtual ~Attachment() = default;
 
 	virtual Port &port() = 0;
-	// Whether somebody is behind it.
+	// Returns true if a guest or a card is attached.
 	virtual bool connected() const = 0;
-	// Where a machine connects to; empty if it does so in another way.
+	// Socket that a guest connects to; empty if it attaches in another way.
 	virtual std::filesystem::path socket() const { return {}; }
 };
 

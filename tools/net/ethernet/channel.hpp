@@ -20,12 +20,12 @@ class Channel
 {
 public:
 	enum Side : unsigned { kNetwork = 0, kCard = 1 };
-	// Bytes that wait for one side's loop. What finds no room is left out, whole.
+	// Bytes that wait for one side's loop. A frame that finds no room is dropped as a whole.
 	static constexpr std::size_t kMostQueued = 512 << 10;
-	// What a frame takes beside its bytes.
+	// Bytes charged for a frame in addition to its own.
 	static constexpr std::size_t kOverhead = 64;
 
-	// Whether a side has its end. Any thread.
+	// Returns true if @side has opened its end. Any thread.
 	bool attended(Side side) const;
 
 	// One side's, of which there is one at a time. Made, used and destroyed on @loop's thread.
@@ -60,12 +60,12 @@ public:
 	};
 
 private:
-	// What waits for a side.
+	// Frames that wait for one side.
 	struct Inbox {
 		std::deque<FramePtr> frames;
 		std::size_t bytes = 0;
 		Wakeup *reader = nullptr;
-		bool awaited = false; // who sends to it waits for room
+		bool awaited = false; // its sender waits for room
 		bool room = false;    // there may be room in the other, which was waited for
 	};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What travels on Ethernet links: a frame from the destination's address to the end of the payload,
-// without the frame check sequence (IEEE 802.3 clause 3), as virtual machines send them.
+// Frames on Ethernet links: from the destination's address to the end of the payload, without the
+// frame check sequence (IEEE 802.3 clause 3), as virtual machines send them.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ inline Address address_at(const Frame &frame, std::size_t offset)
 		address = address << 8 | frame[offset + i];
 	return address;
 }
-// Of a frame of kLeastFrame bytes or more, as all are that a port sends.
+// For frames of at least kLeastFrame bytes, as all are that a port sends.
 inline Address destination_of(const Frame &frame)
 {
 	return address_at(frame, 0);

@@ -32,8 +32,8 @@ bool FrameReader::feed(std::span<const std::uint8_t> bytes, const std::function<
 	return !lost_;
 }
 
-// What a peer says of a length is not believed: no more is ever set aside than a frame that is
-// taken.
+// Does not trust a peer's length: never reserves
+// more than the largest frame that is accepted.
 bool FrameReader::take_length()
 {
 	left_ = 0;

@@ -17,7 +17,7 @@ namespace weft::ethernet
 class FrameReader
 {
 public:
-	// What QEMU itself takes for a length. A stream that says more is not one of frames.
+	// Largest length that QEMU accepts. A stream with a larger one does not consist of frames.
 	static constexpr std::size_t kMostLength = 4096 + 65536;
 	static constexpr std::size_t kLengthBytes = 4;
 
@@ -43,7 +43,7 @@ private:
 	std::uint64_t oversize_ = 0;
 };
 
-// What stands before a frame of so many bytes.
+// Returns the prefix of a frame of @bytes bytes.
 std::array<std::uint8_t, FrameReader::kLengthBytes> length_prefix(std::size_t bytes);
 
 } // namespace weft::ethernet

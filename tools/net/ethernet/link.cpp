@@ -79,7 +79,7 @@ bool Link::chance(double probability)
 
 FramePtr Link::with_a_bit_flipped(const Frame &frame)
 {
-	// What happens inside a switch happens to what it forwards: not to the addresses.
+	// Damage inside a switch affects the frame that it forwards, but not the addresses.
 	constexpr std::size_t kFirst = 12;
 	Frame damaged = frame;
 	const std::uint64_t bit = random_() % ((frame.size() - kFirst) * 8);
@@ -179,7 +179,7 @@ void Link::arm()
 	if (next == Clock::time_point::max())
 		timer_.cancel();
 	else
-		// What is left of what is due has its turn after the others of the loop.
+		// Deliver the rest of the due frames after other work of the loop.
 		timer_.arm_at(std::max(next, loop_.now() + std::chrono::nanoseconds(1)));
 }
 

@@ -30,7 +30,7 @@ struct Counters {
 	std::uint64_t rcv_bytes = 0;
 	std::uint64_t rcv_group_frames = 0;
 	std::uint64_t rcv_fcs_errors = 0; // damaged or lost on the link
-	std::uint64_t rcv_discards = 0;   // whose machine does not read
+	std::uint64_t rcv_discards = 0;   // the guest does not read
 	std::uint64_t xmit_discards = 0;  // that the link was down for, or had no room for
 	std::uint64_t xmit_undersize = 0; // that a machine sent, and that are no frames
 	std::uint64_t xmit_oversize = 0;
@@ -76,14 +76,14 @@ struct LinkSettings {
 class Link
 {
 public:
-	// Of frames to one end that a delay holds back, with what each takes beside its bytes; what
-	// is beyond is discarded.
+	// Limit for bytes that a delay holds back on the way to one end, with kOverhead for each
+	// frame; frames beyond it are discarded.
 	static constexpr std::size_t kMostInFlight = 4 << 20;
 	static constexpr std::size_t kOverhead = 160;
 
 	// All that is drawn follows from @seed.
 	Link(Loop &loop, Port &a, Port &b, const LinkSettings &settings, std::uint64_t seed);
-	// What is in flight is lost.
+	// Frames in flight are lost.
 	~Link();
 	Link(const Link &) = delete;
 	Link &operator=(const Link &) = delete;
@@ -120,9 +120,9 @@ private:
 	std::mt19937_64 random_;
 	std::shared_ptr<Capture> capture_;
 	unsigned interface_ = 0; // of the capture
-	// By the time of arrival; equal times keep the order of sending.
+	// Ordered by arrival time; equal times keep the order of sending.
 	std::multimap<Clock::time_point, InFlight> in_flight_;
-	// To each end: what one is sent takes nothing of what it sends.
+	// For each receiving end, so that the two directions are limited separately.
 	std::size_t bytes_in_flight_[2]{};
 	// The latest arrival planned for each end, so that jitter alone does not reorder.
 	Clock::time_point last_due_[2]{};

@@ -23,11 +23,11 @@ namespace weft::ethernet
 namespace
 {
 
-// Of one machine, before the others have their turn: bytes that are read, and frames that are sent
-// on.
+// Budget of one guest before others are
+// served: bytes read, and frames forwarded.
 constexpr std::size_t kReadAtOnce = 64 << 10;
 constexpr std::size_t kSlice = 64;
-// What holds no more than so many.
+// Bytes that hold no more than kSlice frames.
 constexpr std::size_t kSliceBytes = kSlice * (FrameReader::kLengthBytes + kLeastFrame);
 
 std::shared_ptr<spdlog::logger> logger_of(Loop &loop, const std::string &name)
@@ -75,7 +75,7 @@ public:
 	}
 
 private:
-	// What goes wrong with one machine, for want of memory say, ends it alone.
+	// Contains an error of one guest, for example lack of memory: only this guest is detached.
 	template<typename Work>
 	void contain(const Work &work)
 	{
@@ -87,7 +87,7 @@ private:
 		}
 	}
 
-	// What ends the machine is the last that is done: it destroys this.
+	// Ending the guest must come last, because it destroys this object.
 	void work(unsigned ready)
 	{
 		if (ready & Watch::Writable && !write())
@@ -164,7 +164,7 @@ private:
 
 	void wait_for_room(bool blocked)
 	{
-		// What was sent is not kept for longer than what waits is long.
+		// Sent bytes are dropped once they are more than half of the buffer.
 		if (sent_ > output_.size() / 2) {
 			output_.erase(output_.begin(),
 				      output_.begin() + static_cast<std::ptrdiff_t>(sent_));
@@ -206,7 +206,7 @@ void Station::take(FileDescriptor connection)
 	// Another may be seen before the end of the one that was here is.
 	if (machine_ && machine_->hung_up())
 		end("the machine has gone");
-	// What is closed here is the connection of who came second.
+	// The connection of a second guest is closed here.
 	if (machine_) {
 		log_->warn("a second machine was turned away");
 		return;

@@ -22,8 +22,8 @@ class Switch
 {
 public:
 	static constexpr unsigned kMostPorts = 254;
-	// Those that one port may have it remember. One that shows more loses those it showed
-	// longest ago, and no other port any.
+	// Limit of addresses that are learned from one port. A port that shows more loses those it
+	// showed longest ago; other ports lose none.
 	static constexpr std::size_t kMostAddresses = 256;
 	static constexpr std::chrono::seconds kAgeing{300};
 	// Bytes that the switch copies to other ports because one port sends to all of them: at

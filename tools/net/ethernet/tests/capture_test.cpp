@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What is recorded, as tshark reads it.
+// Captures, as tshark reads them.
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -52,7 +52,7 @@ TEST_F(EthernetCapture, TsharkReadsTheFile)
 	const auto capture = std::make_shared<Capture>(file, environment);
 	Link first(loop, a.port, b.port, {}, 1);
 	first.set_capture(capture);
-	// Of all lengths that padding can have.
+	// Send frames with every length of padding.
 	for (std::size_t size = 0; size < 4; ++size)
 		a.port.send(frame_to(kBroadcast, 0x02000000000a, 'x', 46 + size));
 	{

@@ -74,7 +74,7 @@ TEST_F(EthernetChannel, QueueIsBounded)
 	EXPECT_EQ(place.port().counters.rcv_discards, 10u);
 }
 
-// What waits for a card that goes does not wait for the next one.
+// Frames that wait for a card that goes away are not delivered to the next one.
 TEST_F(EthernetChannel, EndsAreAddedAndRemoved)
 {
 	other.port.send(some_frame('a'));

@@ -67,7 +67,7 @@ TEST_F(EthernetLink, DownDropsAndCounts)
 	EXPECT_EQ(b.fillers(), "y");
 }
 
-// What goes down loses what is on its way, and a timer that was set for it finds nothing.
+// Taking a link down drops frames in flight, and the timer set for them finds none.
 TEST_F(EthernetLink, DownDropsFramesInFlight)
 {
 	fabric::Faults late{.delay = 5ms};
@@ -160,7 +160,7 @@ TEST_F(EthernetLink, ReorderingSwapsFrames)
 TEST_F(EthernetLink, QueueIsBounded)
 {
 	set({.delay = 1s});
-	// Of small frames what they take beside their bytes counts most.
+	// For small frames, the overhead of each counts most.
 	for (const std::size_t size : {kMostFrame, kLeastFrame}) {
 		const std::size_t fit = Link::kMostInFlight / (size + Link::kOverhead);
 		const std::uint64_t discarded = a.port.counters.xmit_discards;
@@ -188,7 +188,7 @@ TEST_F(EthernetLink, EachDirectionHasItsOwnBound)
 	EXPECT_EQ(a.fillers(), "y");
 }
 
-// What was lost with a link delays nothing that is sent when it is up again.
+// Frames lost with a link do not delay frames that are sent when it is up again.
 TEST_F(EthernetLink, UpAgainDeliversAtOnce)
 {
 	set({.delay = 60s});
@@ -216,8 +216,8 @@ TEST_F(EthernetLink, ReorderingDoesNotChangeOtherFaults)
 	EXPECT_EQ(b.fillers(), "aa");
 }
 
-// Of much that is due at once a part arrives at a time, so that what reads is written to in
-// between.
+// When much is due at once, a part is delivered at a time, so that the readers' output is written
+// in between.
 TEST_F(EthernetLink, DueFramesAreDeliveredInSlices)
 {
 	set({.delay = 5ms});

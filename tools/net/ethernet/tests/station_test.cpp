@@ -53,7 +53,7 @@ public:
 		}
 	}
 	void send(const FramePtr &frame) { send(wire(*frame)); }
-	// Whether the other end has closed.
+	// Returns true if the other end has closed.
 	bool closed()
 	{
 		std::uint8_t byte;
@@ -188,7 +188,7 @@ TEST_F(EthernetStation, ClientThatDoesNotReadHurtsOnlyItself)
 	const auto discarded = counters("b").rcv_discards;
 	EXPECT_GT(discarded, 100u);
 	EXPECT_EQ(counters("c").rcv_discards, 0u);
-	// What was kept is whole, and more follows once it reads.
+	// The frames that were kept are whole, and more follow once it reads.
 	EXPECT_TRUE(until([&] { return b.take().size() == kFrames - discarded; }))
 		<< b.take().size();
 	a.send(frame_to(kBroadcast, kA, 'y'));
