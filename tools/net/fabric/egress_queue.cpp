@@ -13,8 +13,8 @@ namespace
 {
 
 /*
- * What a thread may still send of others' packets. A packet that is sent may bring the thread to
- * the next switch's queue, within the call: all of them share what the first has.
+ * Budget of a thread for sending others' packets. A packet that is sent may bring the thread to the
+ * next switch's queue, within the call: nested calls share the first one's budget.
  */
 class Turn
 {
@@ -75,8 +75,8 @@ EgressQueue::Result EgressQueue::send(Packet &&packet, std::size_t limit)
 }
 
 /*
- * Of a packet that was left here. Its neighbour may have no memory for it, which is nobody's
- * failure that comes by here, in the end of another packet as likely as not: it is lost.
+ * Sends a queued packet. If its neighbour has no memory for it, the packet is lost: that is no
+ * error of the caller, which is likely to release another packet.
  */
 Sent EgressQueue::send_left(Packet &packet) noexcept
 {
@@ -97,7 +97,7 @@ void EgressQueue::drain(std::uint8_t vl) noexcept
 		return;
 	VlQueue &queue = *queues_[vl];
 	if (queue.draining) {
-		/* By another thread, or by this one further up its stack. */
+		/* Another thread drains it, or this one further up its stack. */
 		queue.again = true;
 		return;
 	}

@@ -4,9 +4,9 @@
  * and by software end nodes. Thread-safe; holds no lock while a packet travels, because a packet on
  * its way may give back the credit that brings the next one here.
  *
- * Whoever comes by sends what others have left here, on his own thread, which may be another
- * machine's card: so no more than turn_budget packets at a time, in all the queues that these lead
- * him to. The rest is sent by who comes next, and by the fabric's timeline.
+ * A thread that passes sends packets that others have left here, and it may be the thread of
+ * another guest's card: so no more than turn_budget packets at a time, in all the queues that these
+ * lead it to. The rest is sent by the next thread that passes, and by the fabric's timeline.
  */
 #pragma once
 

@@ -49,7 +49,7 @@ class Fabric
 public:
 	/* All random choices follow from the seed, which is logged. */
 	/*
-	 * What the fabric does later it does on @reactor, and in its time; null: on a thread of its
+	 * Deferred work runs on @reactor, and in its time; if null, on a thread of the fabric's
 	 * own.
 	 */
 	explicit Fabric(std::uint64_t seed = default_seed, Reactor *reactor = nullptr);
@@ -75,12 +75,12 @@ public:
 	void disconnect(Link &link);
 	/* An end port without a link, from which its node has detached. */
 	void remove_port(Port &port);
-	/* With its links. Not from a thread of the fabric's. */
+	/* Removes its links, too. Not from a thread of the fabric's. */
 	void remove_switch(Switch &sw);
 
 	static constexpr std::size_t most_removed = 16384;
 
-	/* By name; null if there is none. A link is named "PORT-PORT", either order is found. */
+	/* Look up by name; null if there is none. A link is "PORT-PORT", in either order. */
 	Port *find_port(std::string_view name) const;
 	Switch *find_switch(std::string_view name) const;
 	Link *find_link(std::string_view name) const;
@@ -90,7 +90,7 @@ public:
 	std::vector<Switch *> switches() const;
 	std::vector<Port *> end_ports() const;
 
-	/* Where delayed packets and traps wait for their time. */
+	/* Schedules delayed packets and traps. */
 	Timeline &timeline() { return *timeline_; }
 
 private:
@@ -100,15 +100,15 @@ private:
 	const std::uint64_t seed_;
 	std::unique_ptr<Timeline> timeline_;
 	mutable Mutex mutex_;
-	/* Those of switches, too. */
+	/* Includes the ports of switches. */
 	std::vector<std::unique_ptr<Port>> ports_ WEFT_GUARDED_BY(mutex_);
 	std::vector<Port *> end_ports_ WEFT_GUARDED_BY(mutex_);
 	std::vector<std::unique_ptr<Switch>> switches_ WEFT_GUARDED_BY(mutex_);
-	/* What there is of both, under the names that they keep. */
+	/* Indexes of both, keyed by the names that they store. */
 	std::unordered_map<std::string_view, Port *> ports_by_name_ WEFT_GUARDED_BY(mutex_);
 	std::unordered_map<std::string_view, Switch *> switches_by_name_ WEFT_GUARDED_BY(mutex_);
 	std::vector<std::unique_ptr<Link>> links_ WEFT_GUARDED_BY(mutex_);
-	/* By name; see disconnect(). */
+	/* Keyed by name; see disconnect(). */
 	std::map<std::string, std::unique_ptr<Port>, std::less<>>
 		removed_ports_ WEFT_GUARDED_BY(mutex_);
 	std::map<std::string, std::unique_ptr<Link>, std::less<>>

@@ -330,7 +330,7 @@ void Link::carry_with_faults(Port &to, Packet &&arriving)
 		fate = draw_fate();
 	}
 	if (fate.lost) {
-		/* What arrives is not known for a packet any more (IBA 16.1.3.5). */
+		/* The receiver does not recognise it as a packet any more (IBA 16.1.3.5). */
 		Counters::add(to.counters_.symbol_errors);
 		return;
 	}
@@ -447,7 +447,7 @@ std::optional<Packet> Link::damage(Port &to, const Packet &packet, unsigned bits
 	std::size_t protected_bytes = wire.size() - ib::vcrc_bytes;
 	{
 		const MutexLock lock(mutex_);
-		/* What happens inside a switch happens to what it forwards: not to the LRH. */
+		/* Damage inside a switch affects the packet that it forwards, but not the LRH. */
 		std::size_t first = silent ? sizeof(ib::Lrh) : 0;
 		std::size_t range = (silent ? protected_bytes : wire.size()) - first;
 		for (unsigned i = 0; i < bits; i++) {

@@ -24,7 +24,7 @@ namespace weft::fabric
 class Capture;
 class Timeline;
 
-/* What may go wrong on a link, each packet on its own. Probabilities from 0 to 1. */
+/* Faults of a link, drawn for each packet separately. Probabilities from 0 to 1. */
 struct Faults {
 	std::chrono::nanoseconds delay{0};
 	/* Added to the delay, evenly from 0 to this. Order is kept unless reordering is asked for.
@@ -67,7 +67,7 @@ public:
 	/*
 	 * Take the link from its ports, which may have others then, and bring it back as @config
 	 * says. It stays itself in between: a thread that sends a packet may be within it still.
-	 * What is in flight is lost. For the fabric, one call at a time.
+	 * Packets in flight are lost. Called by the fabric only, one call at a time.
 	 */
 	void remove();
 	void restore(const LinkConfig &config);
@@ -90,7 +90,7 @@ public:
 	Faults faults() const;
 	/* The best that the cable can do. */
 	LinkRate rate() const;
-	/* What the link has trained to, at or below that. */
+	/* The rate that the link has trained to, at or below that. */
 	LinkRate trained_rate() const;
 	ib::Mtu mtu() const;
 	/* Change the rate or MTU: the link retrains. */
@@ -109,10 +109,10 @@ private:
 		Port *to;
 		Packet packet;
 	};
-	/* What a packet's fate is under the present faults. */
+	/* Effect of the present faults on one packet. */
 	struct Fate;
 
-	/* Whether each packet is recorded or has a fate of its own: runs must be taken apart. */
+	/* True if packets are captured or faulted one by one: runs must be split. */
 	bool looks_at_packets() const
 	{
 		return slow_.load(std::memory_order_acquire) ||
@@ -171,7 +171,7 @@ private:
 	std::mt19937_64 random_ WEFT_GUARDED_BY(mutex_);
 	std::shared_ptr<Capture> capture_ WEFT_GUARDED_BY(mutex_);
 	unsigned capture_interface_ WEFT_GUARDED_BY(mutex_) = 0;
-	/* By time of arrival; equal times keep the order of sending. */
+	/* Ordered by arrival time; equal times keep the order of sending. */
 	std::multimap<TimePoint, InFlight> in_flight_ WEFT_GUARDED_BY(mutex_);
 	/* The latest arrival planned for each end, so that jitter alone does not reorder. */
 	TimePoint last_due_[2] WEFT_GUARDED_BY(mutex_) = {};

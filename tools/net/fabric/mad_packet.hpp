@@ -13,7 +13,7 @@
 namespace weft::fabric
 {
 
-/* Where a MAD comes from and goes to. */
+/* Source and destination of a MAD. */
 struct MadAddress {
 	ib::Lid slid = ib::lid_permissive;
 	ib::Lid dlid = ib::lid_permissive;

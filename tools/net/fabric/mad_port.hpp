@@ -25,7 +25,7 @@ public:
 		/* Set IsSM in PortInfo's capability mask from the start. */
 		bool is_sm = false;
 		ib::Mtu mtu = ib::Mtu::mtu_4096;
-		/* Whose time it lives in. */
+		/* Environment that provides its time. */
 		const Environment *environment = &Environment::host();
 	};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What a node's subnet management agent keeps of one of its ports, whatever the node is: what
- * managers read and set of it (IBA 14.2.5).
+ * State of a port in its node's subnet management agent, for nodes of any type: the attributes that
+ * managers read and set (IBA 14.2.5).
  */
 #pragma once
 
@@ -26,7 +26,7 @@ struct ManagedPort {
 	struct Config {
 		PortKind kind = PortKind::channel_adapter;
 		unsigned number = 1;
-		/* Of an end port: the first GUID, which no manager changes, and CapabilityMask. */
+		/* For an end port: the first GUID, which no manager changes, and CapabilityMask. */
 		ib::Guid guid = 0;
 		std::uint32_t capability_mask = 0;
 		ib::Mtu mtu = ib::Mtu::mtu_4096;
@@ -34,7 +34,7 @@ struct ManagedPort {
 		/* Rounded up to whole blocks. */
 		unsigned pkey_entries = pkeys_per_block;
 	};
-	/* As at power-on: no LID, the link down; a switch's port 0, which has none, is active. */
+	/* State after power-on: no LID, link down; a switch's port 0 has no link and is active. */
 	explicit ManagedPort(const Config &config);
 
 	unsigned number() const { return info.local_port; }

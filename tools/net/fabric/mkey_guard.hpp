@@ -19,10 +19,10 @@ public:
 	using TimePoint = std::chrono::steady_clock::time_point;
 
 	/*
-	 * Whether @smp, a Get, Set or TrapRepress, may reach the port that @info describes. False
-	 * is a violation: it is counted in @info, and starts the lease if there is one and it does
-	 * not run yet. Anything with the right key stops the lease. Once the lease has run out,
-	 * the protection bits are clear: everybody may read, the key included.
+	 * Returns true if @smp, a Get, Set or TrapRepress, may access the port that @info
+	 * describes. False is a violation: it is counted in @info, and starts the lease if there is
+	 * one and it does not run yet. Anything with the right key stops the lease. Once the lease
+	 * has run out, the protection bits are clear: everybody may read, the key included.
 	 * @own: the node's own driver asks to pass without key. It may read, and no more: the key
 	 * is there to keep the manager's settings from the node, too.
 	 */

@@ -119,7 +119,7 @@ public:
 	~CopyQueue();
 
 	void push(Entry &&entry);
-	/* Whether packets of that sender wait, and its next one has to follow them. */
+	/* Returns true if packets of that sender wait, so that its next one must follow them. */
 	bool has(const void *sender);
 
 private:

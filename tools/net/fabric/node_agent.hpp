@@ -22,7 +22,7 @@ public:
 	struct Config {
 		NodeIdentity identity;
 		unsigned ports = 1;
-		/* Of a channel adapter's ports, or of a switch's port 0. */
+		/* GUIDs of a channel adapter's ports, or of a switch's port 0. */
 		std::vector<ib::Guid> port_guids;
 		std::uint32_t capability_mask = 0;
 		ib::Mtu mtu = ib::Mtu::mtu_4096;
@@ -58,7 +58,7 @@ private:
 	const Config config_;
 	SubnetAgentHost &host_;
 	mutable Mutex mutex_;
-	/* By number; that of index 0 exists in a switch only. */
+	/* Indexed by port number; port 0 exists in a switch only. */
 	std::vector<ManagedPort> ports_ WEFT_GUARDED_BY(mutex_);
 	SubnetAgent agent_ WEFT_GUARDED_BY(mutex_);
 };

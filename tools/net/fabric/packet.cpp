@@ -67,7 +67,7 @@ std::span<std::byte> Payload::own()
 	if (!copied_ || holds_[0].keep.use_count() != 1)
 		return {};
 	/*
-	 * What others have read of it before they gave up their shares comes before what is written
+	 * Orders reads by others, before they gave up their shares, before the writes that follow
 	 * now.
 	 */
 	std::atomic_thread_fence(std::memory_order_acquire);

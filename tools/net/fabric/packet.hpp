@@ -170,7 +170,7 @@ public:
 	void clear();
 
 private:
-	/* What keeps pieces valid, once for all in a row that it keeps; the lease, if it is one. */
+	/* Owner that keeps consecutive pieces valid; and the lease, if it is one. */
 	struct Hold {
 		std::shared_ptr<const void> keep;
 		Lease *lease = nullptr;
@@ -210,7 +210,7 @@ private:
 	Few<std::span<const std::byte>, 2> pieces_;
 	Few<Hold, 2> holds_;
 	std::uint32_t size_ = 0;
-	/* What copy_of() has made, until something is appended. */
+	/* Copy made by copy_of(), until something is appended. */
 	std::byte *copied_ = nullptr;
 };
 
@@ -311,7 +311,7 @@ public:
 	 */
 	void release_credit();
 
-	/* What a multicast packet has in switches: see multicast.hpp. */
+	/* State of a multicast packet in switches: see multicast.hpp. */
 	const std::shared_ptr<MulticastTicket> &ticket() const { return ticket_; }
 	void set_ticket(std::shared_ptr<MulticastTicket> ticket) { ticket_ = std::move(ticket); }
 
@@ -322,7 +322,7 @@ private:
 
 	void hold_credit(Port &receiver, std::uint8_t vl);
 
-	/* Of which header_size_ bytes mean something: a packet moves often. */
+	/* Only header_size_ bytes of it are valid: a packet moves often. */
 	std::array<std::uint8_t, ib::headers_max> headers_;
 	std::uint8_t header_size_ = 0;
 	std::uint16_t packets_ = 1;
@@ -332,7 +332,7 @@ private:
 	std::uint8_t credit_vl_ = 0;
 	Port *credit_port_ = nullptr;
 	Payload payload_;
-	/* Of a multicast packet on its way through switches. */
+	/* Set for a multicast packet on its way through switches. */
 	std::shared_ptr<MulticastTicket> ticket_;
 };
 

@@ -60,7 +60,7 @@ public:
 	virtual bool forwards() const { return false; }
 };
 
-/* What two connected ports agreed on; encodings of PortInfo. */
+/* Rate that two connected ports have negotiated; encodings of PortInfo. */
 struct LinkRate {
 	std::uint8_t width = ib::width_4x;
 	std::uint8_t speed = ib::speed_qdr;
@@ -136,7 +136,7 @@ public:
 	Link *link() const { return link_.load(std::memory_order_acquire); }
 	/* The port at the other end; null without a link. */
 	Port *peer() const;
-	/* Whether a switch is at the other end. */
+	/* Returns true if a switch is at the other end. */
 	bool peer_forwards() const;
 
 private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What a subnet manager may ask of a port by Set(PortInfo), and what of it is stored: the same for
- * every node's agent (IBA 14.2.5.6).
+ * Rules that check and store a subnet manager's Set(PortInfo): the same for every node's agent (IBA
+ * 14.2.5.6).
  */
 #pragma once
 
@@ -30,7 +30,7 @@ bool port_info_valid(const ib::PortInfo &now, const ib::PortInfo &wanted, PortKi
  */
 void store_port_info(ib::PortInfo &info, const ib::PortInfo &wanted, PortKind kind);
 
-/* What a Set(PortInfo) asks of the port's link. */
+/* Change of the port's link that a Set(PortInfo) requests. */
 enum class LinkOrder : std::uint8_t {
 	none,
 	/* Other rates are enabled, for the next training. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What every node's subnet management agent does with an SMP whatever the node is (IBA 14.2): which
- * are for it, how attributes lie in them, and what makes an answer of them. What a Set(PortInfo)
- * may ask is in port_info_rules.hpp, who may ask in mkey_guard.hpp.
+ * SMP handling that all subnet management agents share, whatever the node is (IBA 14.2): which SMPs
+ * are for the node, where attributes lie, and how a response is made. See port_info_rules.hpp for
+ * the values that a Set(PortInfo) may have, mkey_guard.hpp for who may set them.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ namespace weft::fabric
 {
 
 enum class SmpRequest : std::uint8_t {
-	/* Nothing for the agent: responses, traps, what the manager of the node is asked. */
+	/* Not for the agent: responses, traps, and requests to the manager of the node. */
 	foreign,
 	/* It is answered, but for the sake of its status alone. */
 	bad_version,

@@ -261,7 +261,7 @@ std::uint16_t SubnetAgent::set(const ib::Smp &smp, unsigned in_port, Outcome &ou
 	return ib::mad_status_unsupported_method_attribute;
 }
 
-/* Of a switch: for an input and an output port, or for all of either (IBA 14.2.5.8). */
+/* Switches only: for an input and an output port, or all of either (IBA 14.2.5.8). */
 bool SubnetAgent::set_sl_to_vl(std::uint32_t modifier, const ib::SlToVl &table)
 {
 	const auto ports = static_cast<unsigned>(ports_.size());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * The subnet management agent (IBA 14.3), the same for cards, switches and software end nodes: it
- * answers Get and Set of the attributes of a node and its ports. What a Set means to the node
- * itself goes through SubnetAgentHost.
+ * answers Get and Set of the attributes of a node and its ports. It passes the effects of a Set on
+ * the node itself to SubnetAgentHost.
  */
 #pragma once
 
@@ -18,7 +18,7 @@
 namespace weft::fabric
 {
 
-/* What NodeInfo and NodeDescription say of a node. */
+/* A node's identity, as NodeInfo and NodeDescription report it. */
 struct NodeIdentity {
 	ib::NodeType type = ib::NodeType::channel_adapter;
 	ib::Guid node_guid = 0;
@@ -80,7 +80,7 @@ public:
 		    SubnetAgentHost &host);
 
 	enum class Verdict : std::uint8_t {
-		/* Nothing for the agent: what smp_request() calls foreign. */
+		/* Not for the agent: foreign according to smp_request(). */
 		foreign,
 		/* The SMP is now the answer, without direction bit. */
 		answered,
@@ -92,8 +92,8 @@ public:
 	struct Outcome {
 		Verdict verdict = Verdict::foreign;
 		/*
-		 * What the Set asks of the link of @port: to be carried out once the answer is
-		 * under way, as that may have to cross it.
+		 * Change of the link of @port that the Set requests: to be carried out once the
+		 * response is under way, as that may have to cross it.
 		 */
 		LinkOrder link = LinkOrder::none;
 		unsigned port = 0;

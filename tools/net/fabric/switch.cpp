@@ -318,9 +318,9 @@ void Switch::replicate(unsigned in, Packet &&packet)
 
 /*
  * IBA 14.2.5.6, PartitionEnforcementInbound and -Outbound. The table is that of the node behind the
- * port, so that what comes in was sent by one of its members: a limited one does not send as a
- * full one does, or it could talk to its like. What goes out has to match as it would there
- * (10.9.3).
+ * port, so that incoming packets were sent by one of its members: a limited one does not send as a
+ * full one does, or it could talk to other limited ones. Outgoing packets have to match as they
+ * would there (10.9.3).
  */
 bool Switch::may_enter(const PortSide &side, const Packet &packet)
 {
@@ -345,7 +345,7 @@ bool Switch::may_leave(const PortSide &side, const Packet &packet)
 	});
 }
 
-/* What is dropped stays the caller's, who destroys it. */
+/* Leaves a dropped packet to the caller, which destroys it. */
 void Switch::output(PortSide *in, PortSide &out, Packet &&packet)
 {
 	ib::Lrh &lrh = packet.lrh();
@@ -372,7 +372,7 @@ void Switch::output(PortSide *in, PortSide &out, Packet &&packet)
 		}
 		lrh.set_vl(vl);
 	}
-	/* What holds a credit of an input port is bounded by that, copies are not. */
+	/* Packets with a credit of an input port are limited by it, copies are not. */
 	bool copy = !packet.credit_port_;
 	auto result =
 		out.egress.send(std::move(packet), copy ? copies_waiting_max

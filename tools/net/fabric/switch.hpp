@@ -37,7 +37,7 @@ public:
 	static constexpr unsigned lft_entries = ib::lid_unicast_last + 1;
 	static constexpr unsigned mft_entries = 4096;
 	static constexpr unsigned hops_max = 64;
-	/* Of each port: as many as a card has. */
+	/* P_Keys of each port: as many as a card has. */
 	static constexpr unsigned pkey_entries = 128;
 
 	/* @ports: the external ports, port 1 first; owned by the fabric. */

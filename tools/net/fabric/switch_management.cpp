@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 constexpr auto trap_interval = 500ms;
 constexpr unsigned trap_repeats_max = 10;
 
-/* What a node has to say that manages nothing. */
+/* Returns true for a MAD that a node sends without being a manager. */
 bool is_of_managed_node(const ib::MadHeader &header)
 {
 	return header.is_method(ib::MadMethod::trap) ||

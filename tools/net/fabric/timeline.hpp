@@ -23,7 +23,7 @@ public:
 	explicit Timeline(Reactor *reactor = nullptr);
 	Timeline(const Timeline &) = delete;
 	Timeline &operator=(const Timeline &) = delete;
-	/* What is still planned is destroyed without running. */
+	/* Destroys planned tasks without running them. */
 	~Timeline();
 
 	/*
@@ -63,7 +63,7 @@ private:
 	Mutex mutex_;
 	ConditionVariable task_ended_;
 	std::multimap<Clock::time_point, Planned> planned_ WEFT_GUARDED_BY(mutex_);
-	/* Of the task that runs; null if none does. */
+	/* Owner of the task that runs; null if none does. */
 	const void *running_for_ WEFT_GUARDED_BY(mutex_) = nullptr;
 	bool stopping_ WEFT_GUARDED_BY(mutex_) = false;
 	std::unique_ptr<Loop> loop_ WEFT_GUARDED_BY(mutex_);

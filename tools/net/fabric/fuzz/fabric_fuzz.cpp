@@ -59,7 +59,7 @@ struct Fixture {
 	std::optional<MadPort> node;
 };
 
-// Whether a packet may leave anything as it was not: what changes a node is an SMP but for Get.
+// Returns true if the packet must not change any state: only SMPs other than Get do.
 bool changes_nothing(const Packet &packet)
 {
 	if (packet.lrh().vl() != ib::vl_management)
@@ -68,8 +68,8 @@ bool changes_nothing(const Packet &packet)
 	return !mad || mad->mad.header.is_method(ib::MadMethod::get);
 }
 
-// The input: a length byte pair, then so many bytes of one packet, and so on. Whether the rig is as
-// it was.
+// The input: a length byte pair, then so many bytes of one packet, and so on. Returns true if the
+// fixture is unchanged.
 bool feed(Port &port, std::span<const std::byte> input)
 {
 	bool unchanged = true;

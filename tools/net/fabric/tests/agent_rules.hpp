@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What every node's subnet management agent keeps to, whatever the node is: one suite, which the
-// tests of each kind of node instantiate. A Node is a managed port whose link is up:
+// Rules for every node's subnet management agent, whatever the node is: one suite, which the tests
+// of each kind of node instantiate. A Node is a managed port whose link is up:
 //
 //   static constexpr PortKind kind;
 //   unsigned number;         the attribute modifier that names the port
@@ -255,7 +255,7 @@ TYPED_TEST_P(AgentRules, a_port_that_is_off_stays_off_until_it_is_to_poll)
 {
 	if (!this->has_link)
 		return;
-	// Who asks by this very port cannot reach it when it is off.
+	// A node that is reached by this very port is unreachable while it is off.
 	if (!this->node.reached_otherwise)
 		return;
 	for (const ib::PhysState off : {ib::PhysState::disabled, ib::PhysState::sleep}) {
@@ -271,7 +271,7 @@ TYPED_TEST_P(AgentRules, a_port_that_is_off_stays_off_until_it_is_to_poll)
 	}
 }
 
-// IBA 14.2.4. What has the key of a switch is its port 0.
+// IBA 14.2.4. Port 0 holds the M_Key of a switch.
 TYPED_TEST_P(AgentRules, the_key_guards_what_is_set_and_traps)
 {
 	constexpr std::uint64_t key = 0x77;

@@ -109,7 +109,7 @@ TEST(Capture, FileSizeIsBounded)
 			capture.record(interface, packet);
 		}
 		EXPECT_TRUE(capture.full());
-		// What would fit comes too late: a capture has no holes.
+		// A packet that would fit is left out too: a capture has no holes.
 		capture.record(interface, std::vector<std::byte>(1));
 		EXPECT_EQ(2u, capture.packets());
 		capture.flush();

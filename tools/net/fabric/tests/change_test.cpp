@@ -69,7 +69,7 @@ TEST(Change, PortIsRemovedAndAdded)
 	fabric.connect(again, *fabric.find_port("b"));
 }
 
-// What is kept of removed things is bounded; names that were there already are always taken.
+// State of removed parts is bounded; names that existed before are always accepted.
 TEST(Change, StateOfRemovedPartsIsBounded)
 {
 	Fabric fabric;
@@ -142,7 +142,7 @@ TEST(Change, TrafficSurvivesChanges)
 	EXPECT_TRUE(fabric.links().empty());
 }
 
-// Who goes has his tasks dropped, and a task of his that runs has ended.
+// Removing an owner drops its planned tasks, and waits for one that runs.
 TEST(Change, TimelineIsPruned)
 {
 	Timeline timeline;

@@ -107,7 +107,7 @@ struct Route {
 	Eater eater;
 };
 
-// Who gives a credit back sends as many packets as he may, others the rest; in order.
+// Returning a credit sends a bounded number of packets, others send the rest; in order.
 TEST(Egress, SlicesAreBounded)
 {
 	Fabric fabric;

@@ -56,8 +56,8 @@ TEST(MemoryLease, EndsForAllReferences)
 }
 
 /*
- * What keeps the bytes goes with the lease, on the owner's thread, though packets still refer to
- * it: to unmap a machine's memory would take long, and packets end on other machines' threads.
+ * Ending a lease releases its memory on the owner's thread, though packets still refer to the
+ * lease: unmapping a guest's memory takes long, and packets end on other guests' threads.
  */
 TEST(MemoryLease, ReleasesTheMemory)
 {
@@ -73,7 +73,7 @@ TEST(MemoryLease, ReleasesTheMemory)
 	EXPECT_EQ(payload.copy_to(copy), 0u);
 }
 
-/* Whoever reads while the lease ends has read it all before end() returns. */
+/* A reader that is active while the lease ends is done before end() returns. */
 TEST(MemoryLease, RevocationWaits)
 {
 	constexpr unsigned rounds = 200;

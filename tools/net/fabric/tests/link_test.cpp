@@ -186,7 +186,7 @@ TEST_F(TwoNodes, HeldPacketKeepsItsDuplicate)
 	ASSERT_TRUE(b.packets.wait_for_count(2));
 }
 
-// What arrives of a number of packets sent one by one, and the counters.
+// Result of sending a number of packets one by one: those that arrived, and the counters.
 struct Outcome {
 	std::vector<std::uint32_t> psns;
 	std::uint64_t errors;

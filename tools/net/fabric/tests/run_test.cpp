@@ -107,7 +107,7 @@ TEST(PacketRun, IsSplitByALinkWithFaults)
 	EXPECT_EQ(data[0], data[1]);
 }
 
-/* What finds no credit in the middle of a run stays with the sender. */
+/* Packets in the middle of a run that find no credit stay with the sender. */
 TEST(PacketRun, StopsWithoutCredits)
 {
 	std::vector<std::byte> bytes(5 * mtu);

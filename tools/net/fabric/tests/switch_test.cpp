@@ -189,7 +189,7 @@ TEST_F(OneSwitch, Vl15CarriesOnlySmps)
 	EXPECT_EQ(1u, c.packets.size());
 }
 
-// What a machine that is not trusted says of itself is heard, what it asks of others is not.
+// Responses and traps of an untrusted guest are forwarded, its requests are dropped.
 TEST_F(OneSwitch, RestrictedPortMaySendOnlyResponsesAndTraps)
 {
 	MadNode guest(b, 0x200);
@@ -219,7 +219,7 @@ TEST_F(OneSwitch, RestrictedPortMaySendOnlyResponsesAndTraps)
 	EXPECT_EQ(0x200u, ib::smp_attribute<ib::NodeInfo>(*answer).node_guid);
 }
 
-// What Set(PortInfo) may ask of a channel adapter's port (IBA 14.2.5.6).
+// Set(PortInfo) of a channel adapter's port accepts valid values only (IBA 14.2.5.6).
 TEST_F(OneSwitch, RejectsInvalidPortInfo)
 {
 	const auto set = [&](auto &&change) {
