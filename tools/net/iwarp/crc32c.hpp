@@ -9,7 +9,7 @@
 namespace weft::iwarp
 {
 
-// Of the bytes of @before that gave @crc (0 if there were none) and @bytes.
+// CRC of @bytes, continuing from @crc of the bytes before them (0 if there are none).
 std::uint32_t crc32c(View bytes, std::uint32_t crc = 0);
 // The same by the processor's plain instructions, where it has none for it.
 std::uint32_t crc32c_by_table(View bytes, std::uint32_t crc = 0);

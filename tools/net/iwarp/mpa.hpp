@@ -16,14 +16,14 @@ namespace weft::iwarp
 
 constexpr std::size_t kMostPrivateData = 512; // RFC 5044 section 7.1
 
-// What the first four bytes of an enhanced frame's private data say (RFC 6581 section 4).
+// Contents of the first four bytes of an enhanced frame's private data (RFC 6581 section 4).
 struct Enhanced {
 	static constexpr std::uint16_t kUnlimited = 0x3fff; // there is no such agreement
 
 	std::uint16_t ird = 0; // Reads that the sender answers at a time
 	std::uint16_t ord = 0; // that it has outstanding
 	bool peer_to_peer = false;
-	// What may be the first message then.
+	// Types that the first message may have then.
 	bool by_send = false, by_write = false, by_read = false;
 	bool operator==(const Enhanced &) const = default;
 };
@@ -63,7 +63,7 @@ private:
 	std::optional<StartFrame> frame_;
 };
 
-// With which the 16 bits of a marker reach back to the beginning of the FPDU.
+// Largest ULPDU at which a marker's 16 bits reach back to the beginning of the FPDU.
 constexpr std::size_t kMostUlpdu = 64768;
 constexpr std::size_t kMarkerInterval = 512;
 
@@ -73,7 +73,7 @@ class FpduWriter
 public:
 	FpduWriter(bool markers, bool crc) : markers_(markers), crc_(crc) {}
 
-	// What goes out for @ulpdu, of kMostUlpdu bytes at most.
+	// Returns the FPDU for @ulpdu, which is at most kMostUlpdu bytes long.
 	Bytes frame(View ulpdu);
 
 private:
@@ -93,7 +93,7 @@ public:
 	// Takes @bytes, and calls @taken for each ULPDU that they complete, until it returns false.
 	// An error, then and ever after: the stream cannot be followed.
 	std::optional<Error> feed(View bytes, const std::function<bool(View ulpdu)> &taken);
-	// Whether an FPDU has begun, and not ended.
+	// Returns true if an FPDU has begun and not ended.
 	bool within() const { return position_ != ended_; }
 
 private:

@@ -62,7 +62,7 @@ Bytes encode(const Segment &segment);
 // and its queue are looked at.
 std::variant<Segment, Error> parse_segment(View ulpdu);
 
-// Of a Read Request.
+// Contents of a Read Request.
 struct ReadRequest {
 	Stag sink = 0;
 	std::uint64_t sink_offset = 0;
@@ -77,7 +77,7 @@ Bytes encode(const ReadRequest &request);
 // @payload has kReadRequestBytes.
 ReadRequest parse_read_request(View payload);
 
-// Of a Terminate, without a copy of what it is about.
+// Encodes a Terminate, without a copy of the segment that caused it.
 Bytes encode(const Error &error);
 
 } // namespace weft::iwarp

@@ -34,7 +34,7 @@ Error read_error(Access access)
 	}
 }
 
-// What one of the two bounds by, where they agree on anything.
+// Returns the lower of the two limits, or the own one if the peer negotiates none.
 std::uint16_t agreed(std::size_t own, std::uint16_t others)
 {
 	const auto mine =
@@ -80,8 +80,8 @@ void Stream::reply(bool reject, const Bytes &private_data)
 	mine.private_data = private_data;
 	mine.enhanced.reset();
 	if (const auto &asked = request_->enhanced) {
-		// What the other has outstanding is what this side answers, and the other way round
-		// (RFC 6581 section 6).
+		// The peer's outstanding reads are those that this side answers, and the other way
+		// round (RFC 6581 section 6).
 		ird_ = agreed(config_.ird, asked->ord);
 		ord_ = agreed(config_.ord, asked->ird);
 		mine.enhanced = Enhanced{.ird = static_cast<std::uint16_t>(ird_),
@@ -96,7 +96,7 @@ void Stream::reply(bool reject, const Bytes &private_data)
 	begin(mine, *request_);
 }
 
-// Of the first messages that were offered, the one that takes least.
+// Chooses the cheapest of the first messages that the peer offered.
 void Stream::agree_on_peer_to_peer(const Enhanced &asked, Enhanced &answer)
 {
 	if (!asked.peer_to_peer)
@@ -327,7 +327,7 @@ std::optional<Error> Stream::take_send(const Segment &segment)
 	return std::nullopt;
 }
 
-// Whatever it says, it is over.
+// A Terminate ends the stream, whatever its contents.
 void Stream::take_terminate(const Segment &segment)
 {
 	Error told = errors::kStreamCatastrophic;
@@ -437,8 +437,8 @@ bool Stream::make_segment()
 		std::min<std::size_t>(room, going.source.length - going.done));
 	Bytes payload(size);
 	if (size != 0 && !going.source.read(going.done, payload)) {
-		// Of an answer, the host has said what is wrong; of what is asked for here, it
-		// cannot be read.
+		// For a Read Response, the host has reported the error; for an own request, the
+		// source cannot be read.
 		if (!ended_)
 			fail(errors::kLocalCatastrophic);
 		return taken_ < output_.size();

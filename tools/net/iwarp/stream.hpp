@@ -3,8 +3,8 @@
 // what the other's bytes say. It knows neither time nor sockets: who has it moves the bytes, by TCP
 // or by hand.
 //
-// What is wrong with what comes ends the stream with a Terminate; nothing is placed that its host
-// has not allowed.
+// Invalid input ends the stream with a Terminate; nothing is placed that its host has not
+// permitted.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@
 namespace weft::iwarp
 {
 
-// What the host of a stream says of an access.
+// Result of an access to the memory of the stream's host.
 enum class Access { Done, InvalidStag, Bounds, Refused };
 
 // How a stream has ended.
@@ -39,14 +39,14 @@ struct End {
 	bool operator==(const End &) const = default;
 };
 
-// What is written or sent: @read fills a part of it from @offset on; false if that cannot be.
+// Data to write or send: @read fills a part of it from @offset on; false if that fails.
 struct Source {
 	std::uint32_t length = 0;
 	std::function<bool(std::uint32_t offset, std::span<std::uint8_t> into)> read{};
 };
 
-// Who has a stream. Calls come from within Stream's functions, which must not be called from them,
-// but for post(), accept() and reject(); the stream must not be destroyed there.
+// Owner of a stream. It is called from within Stream's functions, and must not call them from there
+// except post(), accept() and reject(), nor destroy the stream there.
 class Host
 {
 public:
@@ -72,9 +72,9 @@ public:
 	virtual void received(std::uint64_t length, bool solicited,
 			      std::optional<Stag> invalidated) = 0;
 
-	// What was posted is out, or of a Read: in.
+	// A posted request has been sent; for a Read, its data has arrived.
 	virtual void completed(std::uint64_t id) = 0;
-	// Once; nothing follows. What was posted and is not completed will not be.
+	// Called once, and last. Posted requests that are not completed will not be.
 	virtual void ended(const End &end) = 0;
 };
 
@@ -89,7 +89,7 @@ struct StreamConfig {
 	std::size_t ord = 16;
 };
 
-// What is asked for.
+// A request to be posted.
 struct Request {
 	Opcode opcode; // Write, ReadRequest, or a Send
 	std::uint64_t id = 0;
@@ -110,7 +110,7 @@ public:
 	Stream(const Stream &) = delete;
 	Stream &operator=(const Stream &) = delete;
 
-	// Of a responder that has not answered yet, as config's ird and ord.
+	// Sets ird and ord, as in config, for a responder that has not answered yet.
 	void set_reads(std::size_t ird, std::size_t ord);
 	// A responder's answer to requested().
 	void accept(const Bytes &private_data);
@@ -124,15 +124,15 @@ public:
 	// The other has closed, in order or not.
 	void closed(bool in_order);
 
-	// Up to @into's size of bytes for the other, of one FPDU; 0: there are none now. No more is
-	// made than is taken, but for that one. Who gives TCP each as a segment of its own does as
-	// RFC 5044 section 5 asks.
+	// Takes up to @into's size of bytes for the peer, of one FPDU; 0: there are none now. No
+	// FPDU is made before the one before it is taken. A caller that gives TCP each as a segment
+	// of its own does as RFC 5044 section 5 asks.
 	std::size_t take(std::span<std::uint8_t> into);
-	// Whether all is said: who moves the bytes closes then.
+	// True if all output has been taken: the owner then closes the connection.
 	bool finished() const { return finishing_ && output_.size() == taken_; }
 	bool ended() const { return ended_; }
-	// Whether all that was posted, and asked for by the other, is done: it may be closed in
-	// order.
+	// True if all posted requests and the peer's Reads are done, so that the stream may be
+	// closed in order.
 	bool quiet() const
 	{
 		return state_ == State::Open && requests_.empty() && !outgoing_ && reads_.empty() &&

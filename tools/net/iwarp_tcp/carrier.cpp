@@ -10,7 +10,7 @@ namespace weft::iwarp
 namespace
 {
 
-// What an FPDU adds to its ULPDU: length and check. Both together are a multiple of four.
+// Bytes that an FPDU adds to its ULPDU: length and CRC. Its total is a multiple of four.
 constexpr std::size_t kFpduOverhead = 6;
 // The least that a stream takes; a segment below it carries a part of an FPDU.
 constexpr std::size_t kLeastUlpdu = 64;
@@ -49,7 +49,7 @@ void Carrier::adopt(tcp::ConnectionPtr connection)
 	begin();
 }
 
-// What a segment holds is known now.
+// The size of a segment is known now.
 void Carrier::begin()
 {
 	const std::size_t mss = connection_->mss();
@@ -116,14 +116,14 @@ void Carrier::pump()
 {
 	if (!stream_ || over_ || aborting_)
 		return;
-	// What is left to say is said soon, or never.
+	// The rest of an ended stream's output is sent soon, or never.
 	if (stream_->ended() && !timer_.armed())
 		timer_.arm(kLingering);
 	for (;;) {
 		if (pending_.empty()) {
 			pending_.resize(connection_->mss());
 			pending_.resize(stream_->take(pending_));
-			// Who was told that a request is done may have ended it all.
+			// The owner may have aborted when it was notified of a completion.
 			if (aborting_)
 				return;
 		}

@@ -16,7 +16,7 @@
 namespace weft::iwarp::testing
 {
 
-// Who has a stream says how it is spoken to.
+// A host with memory regions; derived classes forward calls to its stream.
 class Memory : public Host
 {
 public:

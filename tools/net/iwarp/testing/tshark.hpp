@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What tshark says of a capture of iWARP.
+// Runs tshark on a capture of iWARP.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ inline std::string tshark(const std::filesystem::path &file, const std::string &
 	return output;
 }
 
-// What is not to be in any: its output is one line for each frame that is wrong.
+// Filter that must match no frame; tshark prints one line for each that is invalid.
 inline constexpr char kWrongFrames[] =
 	"-Y '_ws.malformed || _ws.expert.severity == error || iwarp_mpa.bad_length'";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What two streams say to each other, as tshark reads it.
+// The bytes that two streams exchange, as tshark reads them.
 #include <array>
 #include <filesystem>
 #include <string>

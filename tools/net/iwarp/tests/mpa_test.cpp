@@ -62,7 +62,7 @@ TEST(Crc32c, UsesTheCastagnoliPolynomial)
 	EXPECT_EQ(crc32c(text("6789"), crc32c(text("12345"))), 0xe3069283u);
 }
 
-// Whatever the processor has for it: of any length, from anywhere on, and in pieces.
+// The processor's instruction gives the same CRC, for any length and start, and in pieces.
 TEST(Crc32c, InstructionMatchesTheTable)
 {
 	Bytes bytes(97);

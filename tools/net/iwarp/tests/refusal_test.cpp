@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the other must not say: each is answered with its Terminate, and nothing is placed.
+// Invalid input from the peer: each is answered with its Terminate, and nothing is placed.
 #include <cctype>
 #include <string>
 #include <string_view>
@@ -382,7 +382,7 @@ TEST_F(Refusal, TerminateEndsTheStream)
 	EXPECT_TRUE(b.stream.finished());
 }
 
-// What cannot be read here is not sent in part; the FPDUs before it are whole.
+// A message that cannot be read is not sent in part; the FPDUs before it are whole.
 TEST_F(Refusal, FailingReadSource)
 {
 	tell(write({}, 0, 0));

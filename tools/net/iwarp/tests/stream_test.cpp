@@ -173,7 +173,7 @@ TEST(Stream, PrivateDataAndReject)
 	EXPECT_TRUE(other.b.stream.finished());
 }
 
-// What one side wants of the check, both do.
+// If one side requests the CRC, both use it.
 TEST(Stream, EitherSideMayRequestCrc)
 {
 	for (const bool first : {false, true}) {
@@ -329,7 +329,7 @@ TEST(Stream, UnansweredReadEndsTheStream)
 	EXPECT_TRUE(pair.a.done.empty());
 }
 
-// What its TCP has not taken is not done.
+// A request is not done until TCP has taken its data.
 TEST(Stream, CloseWithUnreadDataIsAnError)
 {
 	Pair pair;
@@ -387,7 +387,7 @@ TEST(Stream, CutAtEveryByte)
 			Pair pair(initiator(), second);
 			Party &b = pair.b;
 			b.receives = {2000, 10};
-			// What follows the request comes after the reply.
+			// Data behind the request comes after the reply.
 			const std::size_t request = std::min(cut, log.front().second.size());
 			b.stream.feed(View(stream).first(request));
 			b.stream.feed(View(stream).first(cut).subspan(request));

@@ -26,7 +26,7 @@ constexpr Stag kRemote = 0x200, kLocal = 0x100;
 constexpr std::uint16_t kPort = 7174;
 constexpr std::size_t kMuch = 300000;
 
-// Who has a carrier, or will have.
+// Owner of a carrier, which may not exist yet.
 class Peer final : public Memory
 {
 public:
@@ -220,7 +220,7 @@ TEST_F(IwarpTcp, ReportsWhyConnectFailed)
 	EXPECT_FALSE(nowhere.carrier->connect(a.stack, {0x0b000001, kPort}));
 }
 
-// Who connects and says nothing is let go, on either side.
+// A peer that connects and sends nothing is dropped after a timeout, on either side.
 TEST_F(IwarpTcp, StartTimesOut)
 {
 	listen();
@@ -282,7 +282,7 @@ TEST_F(IwarpTcp, AResetIsNotAClose)
 	EXPECT_EQ(server.carrier->tcp_end(), tcp::End::Reset);
 }
 
-// Who has no owner any more places nothing, and says nothing.
+// A carrier without owner places nothing, and reports nothing.
 TEST_F(IwarpTcp, PlacesNothingAfterTheOwnerIsGone)
 {
 	establish();
