@@ -28,8 +28,8 @@ public:
 	void acknowledged(std::uint32_t acked)
 	{
 		duplicates_ = 0;
-		// By what was acknowledged, two segments at the most (section 3.1), or one a
-		// window.
+		// Grow by the acknowledged bytes, two segments at the most (section 3.1), or by one
+		// a window.
 		const std::uint32_t more =
 			window_ < threshold_
 				? std::min(acked, 2 * mss_)
@@ -63,8 +63,8 @@ public:
 		recovering_ = false;
 		duplicates_ = 0;
 	}
-	// Nothing has arrived in time; @again: of the same segment, which says nothing more of the
-	// way (RFC 5681 section 3.1).
+	// Called when no acknowledgement came in time; @again: for the same segment, which gives no
+	// new information about the path (RFC 5681 section 3.1).
 	void timed_out(std::uint32_t in_flight, bool again)
 	{
 		if (!again)

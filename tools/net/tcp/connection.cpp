@@ -11,7 +11,7 @@ namespace weft::tcp
 namespace
 {
 
-// Of numbers that go round.
+// Comparisons of sequence numbers modulo 2^32.
 bool before(std::uint32_t a, std::uint32_t b)
 {
 	return static_cast<std::int32_t>(a - b) < 0;
@@ -21,8 +21,8 @@ bool within(std::uint32_t value, std::uint32_t first, std::uint32_t length)
 	return value - first < length;
 }
 
-// What a peer that says nothing of it receives (RFC 9293 section 3.7.1); what is asked for below 64
-// is no segment.
+// MSS of a peer that sends no option (RFC 9293 section 3.7.1), and the lower limit for one that a
+// peer requests.
 constexpr std::uint16_t kDefaultMss = 536;
 constexpr std::uint16_t kLeastMss = 64;
 
@@ -160,9 +160,9 @@ void Connection::send(std::uint8_t flags, std::uint32_t sequence, View payload)
 	setup_.send(segment);
 }
 
-// Of a segment without bytes, the one that the other takes: behind what was sent, but not behind
-// its window, of which it may have dropped what probed it. next_ is no such number while it has
-// gone back.
+// Returns the sequence number of a segment without data that the peer accepts: after all that was
+// sent, but within its window, because it may have dropped a probe beyond it. next_ is not such a
+// number while it has gone back.
 std::uint32_t Connection::acceptable_sequence() const
 {
 	if (opening())
@@ -176,9 +176,9 @@ void Connection::acknowledge_now()
 	send(kAck, acceptable_sequence());
 }
 
-// Answers what is nonsense, but not without end: the other may think the same of the answer. What
-// would end the connection is counted apart, so that nonsense of others' keeps no RST of the peer's
-// from being asked about.
+// Answers invalid segments, but not without end: the peer may consider the answer invalid too.
+// Segments that would end the connection are counted separately, so that forged ones do not keep a
+// RST of the peer from being challenged.
 void Connection::challenge(const Segment &segment)
 {
 	auto &last = segment.flags & (kRst | kSyn) ? asked_back_ : challenged_;
@@ -259,8 +259,8 @@ void Connection::arm()
 		timer_.cancel();
 }
 
-// What is sent again is in no step with anything, or all of it might meet the same fault: doubled
-// times are in step with whatever comes back in a part of the first.
+// Randomises the timeout of retransmissions, or all of them might meet the same fault: doubled
+// timeouts are in step with any fault that recurs in a fraction of the first.
 Clock::duration Connection::patience()
 {
 	const auto timeout = round_trip_.timeout();
@@ -315,7 +315,7 @@ void Connection::take(const Segment &segment)
 			return;
 		if (state_ == State::TimeWait && (segment.flags & kFin))
 			timer_.arm(kTimeWait);
-		// Who sends bytes again has missed an acknowledgement.
+		// A peer that sends data again has missed an acknowledgement.
 		return segment.length() && !(segment.flags & kSyn) ? acknowledge_now()
 								   : challenge(segment);
 	}
@@ -346,7 +346,7 @@ void Connection::take_syn_sent(const Segment &segment)
 	}
 	if (segment.flags & kRst)
 		return acknowledges ? end(End::Reset) : void();
-	// Who opens at the same time from the other side is not waited for.
+	// A simultaneous open by the peer is ignored.
 	if (!(segment.flags & kSyn) || !acknowledges)
 		return;
 	expected_ = segment.sequence + 1;
@@ -364,7 +364,7 @@ void Connection::take_syn_sent(const Segment &segment)
 		send_available();
 }
 
-// Whether a part of it is in the window.
+// Returns true if a part of the segment is in the window.
 bool Connection::acceptable(const Segment &segment) const
 {
 	const std::uint32_t length = segment.length();
@@ -391,7 +391,7 @@ bool Connection::take_acknowledgement(const Segment &segment)
 	if (state_ == State::SynReceived) {
 		acknowledged(upto);
 		enter(State::Established);
-		// Who has it from now on is told by the same.
+		// established() may set a user, which is then notified the same way.
 		setup_.established();
 		if (user_)
 			user_->connected();
@@ -407,7 +407,7 @@ bool Connection::take_acknowledgement(const Segment &segment)
 	}
 	if (!peer_window_ || !window)
 		tries_ = 0;
-	// What waits for the window has waited for nothing that is lost.
+	// Data that waits for the window to open is not lost.
 	if (peer_window_ && !window && !waiting()) {
 		round_trip_.forget_back_off();
 		timer_.cancel();
@@ -438,7 +438,7 @@ void Connection::acknowledged(std::uint32_t upto)
 		bytes -= part;
 	}
 	first_ = upto;
-	// What was to be sent again has arrived after all.
+	// Data that was to be sent again has arrived after all.
 	if (before(next_, first_))
 		next_ = first_;
 	if (timed_ && !before(upto, timed_->first)) {
@@ -499,7 +499,7 @@ void Connection::take_data(const Segment &segment)
 		return;
 	if (!open)
 		return acknowledge_now();
-	// What was there before is cut off by deliver(), what is behind the window here.
+	// deliver() cuts off data that came before; cut off data beyond the window here.
 	const auto ahead = static_cast<std::int32_t>(segment.sequence - expected_);
 	const std::uint64_t offset = received_ + static_cast<std::uint64_t>(std::int64_t{ahead});
 	View bytes = segment.payload;
@@ -554,7 +554,7 @@ void Connection::deliver_early()
 	}
 }
 
-// What is kept already is not kept again; pieces that lie within @bytes give way to them.
+// Keeps only bytes that are not kept yet; pieces that lie within @bytes are replaced.
 void Connection::keep_early(std::uint64_t offset, View bytes)
 {
 	auto next = early_.upper_bound(offset);

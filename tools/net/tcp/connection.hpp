@@ -45,7 +45,7 @@ enum class End {
 	Unreachable, // there is no such neighbour
 };
 
-// Who has a connection.
+// User of a connection.
 class User
 {
 public:
@@ -94,7 +94,7 @@ public:
 	// How long the other, which knows that this side has closed, may send nothing before it is
 	// left.
 	static constexpr Clock::duration kFinWait = std::chrono::seconds(60);
-	// What is nonsense and brings no byte is answered once in this time (RFC 5961 section 7).
+	// Minimum time between answers to invalid segments without data (RFC 5961 section 7).
 	static constexpr Clock::duration kChallenge = std::chrono::milliseconds(500);
 
 	struct Setup {
@@ -147,7 +147,7 @@ private:
 	void enter(State state);
 	void end(End how);
 
-	// What came, by RFC 9293 section 3.10.7.
+	// Receive processing, RFC 9293 section 3.10.7.
 	void take_syn_sent(const Segment &segment);
 	bool acceptable(const Segment &segment) const;
 	bool take_acknowledgement(const Segment &segment);

@@ -79,7 +79,7 @@ Neighbours::Neighbour &Neighbours::place_for(Ip address)
 	return known_[address];
 }
 
-// By the one that this station has wanted, and then heard of, longest ago.
+// Drops the neighbour that this station wanted, and then heard of, longest ago.
 void Neighbours::make_room(bool unknown)
 {
 	auto oldest = known_.end();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Who has which hardware address (RFC 826), and what waits until that is known.
+// Maps IP to hardware addresses (RFC 826), and keeps frames until the address is known.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ class Neighbours
 {
 public:
 	static constexpr std::size_t kMostNeighbours = 256;
-	// Of them, those of whom nothing is known but that somebody wants them.
+	// Limit of those among them that are wanted but not known.
 	static constexpr std::size_t kMostUnknown = 64;
 	// Frames that wait for one's address, the newest; times that it is asked for, and how long
 	// an answer is waited for.
@@ -31,8 +31,8 @@ public:
 	// @ask: who has the address? @unreachable: nobody has.
 	Neighbours(Loop &loop, std::function<void(Ip)> ask, std::function<void(Ip)> unreachable);
 
-	// What is sent there: an answer, which anybody can provoke in anybody's name, or what this
-	// station wants itself. No place that the latter has is taken for the former.
+	// Purpose of a frame: an answer, which anybody can provoke with any source address, or own
+	// traffic of this station. Answers take no place from own traffic.
 	enum class For { Answer, Self };
 
 	// Calls @send with the neighbour's hardware address, now or when it is known, if it ever
@@ -43,7 +43,7 @@ public:
 	// The same of who asks for this station, and so is about to speak.
 	void learn_anew(Ip address, Mac mac);
 
-	// Whether there is a station of this address that has said so.
+	// Returns true if a station has announced that it has this address.
 	bool knows(Ip address) const;
 	std::size_t size() const { return known_.size(); }
 

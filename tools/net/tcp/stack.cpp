@@ -53,7 +53,7 @@ bool Stack::add_address(Ip address, Ip mask)
 	if (!address || addresses_.size() == kMostAddresses)
 		return false;
 	addresses_.push_back({address, mask});
-	// Who knew another by it learns better (RFC 5227 section 2.3).
+	// Corrects the entry of stations that know another one by it (RFC 5227 section 2.3).
 	send_(encode({kBroadcast, config_.mac, kTypeArp},
 		     Arp{false, config_.mac, 0, address, address}));
 	return true;
@@ -78,7 +78,7 @@ bool Stack::owns(Ip address) const
 				   [&](const Address &each) { return each.address == address; });
 }
 
-// Whether it may be one station's, as far as the own networks say.
+// Returns true if it may be one station's address, as far as the own networks tell.
 bool Stack::is_host(Ip address) const
 {
 	return address && address < kFirstGroup &&
@@ -283,7 +283,7 @@ void Stack::make_room_for_unfinished()
 {
 	if (unfinished_.size() < kMostUnfinished)
 		return;
-	// Whether nobody is known to have the address, and how many are of it.
+	// Per address: true if no station is known to have it, and its number of connections.
 	std::map<Ip, std::pair<bool, std::size_t>> callers;
 	for (const Pair &pair : unfinished_) {
 		const Ip address = pair.remote.address;
@@ -356,7 +356,7 @@ void Stack::send_packet(const Packet &packet, Neighbours::For what)
 			  });
 }
 
-// What they lead to has its turn after others.
+// Frames that these cause are handled after other work of the loop.
 void Stack::receive_own()
 {
 	for (std::size_t left = own_.size(); left; --left) {

@@ -26,9 +26,9 @@ class Stack
 {
 public:
 	static constexpr std::size_t kMostAddresses = 16;
-	// Of all states; of those that a listener's callers have not finished, which give way to
-	// newer ones: of addresses that nobody has said to be his before those of stations, and of
-	// these, the oldest of the address that has the most of them.
+	// Limits of connections in all states, and of those that a listener's callers have not
+	// finished. Newer ones replace the latter: first those of addresses that no station has
+	// announced, and of these, the oldest of the address that has the most of them.
 	static constexpr std::size_t kMostConnections = 4096;
 	static constexpr std::size_t kMostUnfinished = 128;
 	static constexpr std::size_t kMostListeners = 1024;
@@ -59,7 +59,7 @@ public:
 	// @accept: gets each connection of somebody's to @local (address 0: to any), established,
 	// whose user it sets. False: the place is taken, or there are enough.
 	bool listen(const Endpoint &local, std::function<void(const ConnectionPtr &)> accept);
-	// Those that are not established end.
+	// Its connections that are not established end.
 	void stop_listening(const Endpoint &local);
 	// The local port is one that nobody uses. Null: no own address leads there, or there is no
 	// room.

@@ -34,9 +34,9 @@ public:
 		}
 		timeout_ = measured();
 	}
-	// Nothing came in time.
+	// Doubles the timeout when no acknowledgement came in time.
 	void back_off() { timeout_ = std::min(2 * timeout_, kMost); }
-	// The other has answered in time after all; it had no room.
+	// The peer has answered in time after all; it had no room.
 	void forget_back_off() { timeout_ = measured(); }
 	void opened_late() { timeout_ = kAfterOpening; }
 	Duration timeout() const { return timeout_; }

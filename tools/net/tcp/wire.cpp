@@ -47,7 +47,7 @@ Bytes begin(const EthernetHeader &ethernet, std::size_t more)
 	return frame;
 }
 
-// Of the addresses, the protocol and the length, which a segment's check covers too.
+// Sum of the addresses, the protocol and the length, which a segment's checksum covers too.
 std::uint32_t pseudo_header(Ip source, Ip destination, std::size_t length)
 {
 	return (source >> 16) + (source & 0xffff) + (destination >> 16) + (destination & 0xffff) +

@@ -59,7 +59,7 @@ struct Segment {
 	std::optional<std::uint16_t> mss{}; // with kSyn
 	View payload{};
 
-	// What it takes of the sequence space.
+	// Length in the sequence space.
 	std::uint32_t length() const
 	{
 		return static_cast<std::uint32_t>(payload.size()) + (flags & kSyn ? 1 : 0) +
@@ -73,8 +73,8 @@ Bytes encode(const EthernetHeader &ethernet, const Packet &packet);
 // A packet's payload, with its check.
 Bytes encode(Ip source, Ip destination, const Segment &segment);
 
-// Nothing for what is not whole, is a fragment, or whose check is wrong. Views are parts of what is
-// parsed.
+// Return nothing for incomplete packets, fragments, and packets with a wrong checksum. Views are
+// parts of the argument.
 std::optional<EthernetHeader> parse_ethernet(View frame);
 std::optional<Arp> parse_arp(View payload);
 std::optional<Packet> parse_packet(View payload);

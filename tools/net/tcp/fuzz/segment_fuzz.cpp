@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A peer that says anything, with right checks: to a connection that is open, to a listener, and to
-// the neighbours. What is looked at: that what is received never runs ahead of what was said, that
-// places stay bounded, and that the stack ends.
+// A peer that sends anything, with right checksums: to an open connection, to a listener, and to
+// the neighbours. Checks that the data received never exceeds the data sent, that places stay
+// bounded, and that the stack ends.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

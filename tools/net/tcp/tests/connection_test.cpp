@@ -118,7 +118,7 @@ TEST_F(Tcp, CarriesToItself)
 	EXPECT_EQ(b.port.counters.xmit_frames, before);
 }
 
-// What is not lost is not sent again: on a quiet link every segment goes once.
+// Nothing is retransmitted without loss: on a quiet link every segment is sent once.
 TEST_F(Tcp, SendsNothingTwiceOnAQuietLink)
 {
 	fabric::Faults faults;

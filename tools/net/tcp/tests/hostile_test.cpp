@@ -418,7 +418,7 @@ TEST_F(TcpPeer, ChallengeAcksAreRateLimited)
 	EXPECT_FALSE(server.end);
 }
 
-// What is acknowledged from long ago was guessed, and so were the bytes with it.
+// An acknowledgement from long ago was guessed, and so was the data with it.
 TEST_F(TcpPeer, DataWithAnOldAckIsRejected)
 {
 	establish();
@@ -429,7 +429,7 @@ TEST_F(TcpPeer, DataWithAnOldAckIsRejected)
 	EXPECT_EQ(server.input.size(), 1u);
 }
 
-// Who begins and does not go on takes a bounded number of places, and no established connection's.
+// Half-open connections take a bounded number of places, and none of established ones.
 TEST_F(TcpPeer, HalfOpenConnectionsAreBounded)
 {
 	establish();
@@ -531,7 +531,7 @@ TEST_F(TcpPeer, EndsAlthoughItsUserFails)
 	EXPECT_EQ(stack.connections(), 0u);
 }
 
-// What a listener has with it is there until it has returned.
+// A listener's captures are destroyed only after its callback has returned.
 TEST_F(TcpPeer, ListenerMayStopInItsCallback)
 {
 	auto kept = std::make_shared<int>(1);
@@ -633,8 +633,8 @@ TEST_F(TcpPeer, NeighboursAreBounded)
 	EXPECT_EQ(reached, 1000u);
 }
 
-// Who invents addresses takes the places of those that are as good as invented, not of those with
-// whom this station speaks; and there is always a place for whom it wants.
+// A peer that invents addresses replaces only entries that are no better than invented, not those
+// that this station talks to; and an address that this station wants always gets a place.
 TEST_F(TcpPeer, NeighboursInUseAreKept)
 {
 	using For = Neighbours::For;
