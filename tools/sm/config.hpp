@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What a subnet manager is told from outside.
+ * Configuration of a subnet manager.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ struct Partition {
 	/* Members not listed below: none, limited or full. */
 	enum class Membership : std::uint8_t { none, limited, full };
 	Membership others = Membership::full;
-	/* By port GUID. */
+	/* Keyed by port GUID. */
 	std::map<ib::Guid, Membership> members{};
 	/* Keep the broadcast group of IPoIB ready (RFC 4391), with these parameters. */
 	bool ipoib = true;
@@ -64,7 +64,7 @@ struct Config {
 		return untrusted.contains(port_guid) ? mkey : 0;
 	}
 
-	/* Where LIDs are kept over a restart; empty: nowhere. */
+	/* File that keeps LIDs over a restart; empty: none. */
 	std::filesystem::path lids{};
 
 	/* How long an SMP may take, and how often it is tried again. */

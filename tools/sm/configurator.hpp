@@ -20,7 +20,7 @@
 namespace weft::sm
 {
 
-/* What goes where: a multicast LID and its tree. */
+/* A multicast LID and its tree. */
 struct McRoute {
 	ib::Lid mlid = 0;
 	McTree tree;
@@ -45,7 +45,7 @@ public:
 	/* Write the forwarding of some groups only, all others as they are. */
 	bool write_multicast(const Subnet &subnet, const std::vector<McRoute> &groups);
 
-	/* What is in the multicast tables of a switch, as far as it has confirmed it. */
+	/* Contents of a switch's multicast tables, as far as it has confirmed them. */
 	std::size_t multicast_blocks(const Node &node) const;
 	static unsigned multicast_positions(const Node &node);
 	ib::MulticastForwarding multicast_block(const Node &node, std::size_t block,
@@ -83,12 +83,12 @@ private:
 	/* The node of a switch, a block of its multicast table, and a position in it. */
 	using MftBlock = std::tuple<int, unsigned, unsigned>;
 	void write_mfts(const Subnet &subnet);
-	/* Those of @blocks that are not known to be there. */
+	/* Writes those of @blocks that are not known to be there. */
 	void write_mft_blocks(const Subnet &subnet, const std::set<MftBlock> &blocks);
 
 	/*
-	 * Where P_Keys are written: an end port, or the port of a switch that faces one, whose
-	 * table is the end port's.
+	 * Port to which P_Keys are written: an end port, or the port of a switch that faces one,
+	 * whose table is the end port's.
 	 */
 	struct PkeyTable {
 		PortRef ref;
@@ -112,7 +112,7 @@ private:
 	/* Decides on the P_Keys of all end ports, too. */
 	std::vector<PkeyTable> pkey_tables(Subnet &subnet) const;
 	void read_pkeys(const Subnet &subnet, const std::vector<PkeyTable> &tables);
-	/* What is answered is what is there. */
+	/* Performs the batch and stores the tables that ports return. */
 	void perform_pkeys(std::vector<SmpRequest> &batch, const Subnet &subnet,
 			   const std::vector<PortRef> &about);
 	/*
@@ -126,11 +126,11 @@ private:
 
 	MadClient &client_;
 	const Config &config_;
-	/* By node GUID. */
+	/* Keyed by node GUID. */
 	std::unordered_map<ib::Guid, SwitchTables> tables_;
-	/* By port GUID: those that know of us. */
+	/* GUIDs of ports that were asked to register with this manager. */
 	std::unordered_set<ib::Guid> registered_;
-	/* By node GUID and port: the tables as they are, in whole blocks. */
+	/* Keyed by node GUID and port: the present tables, in whole blocks. */
 	std::map<PortKey, std::vector<ib::Pkey>> pkeys_;
 	std::unordered_set<ib::Guid> sl_to_vl_written_;
 	/* Blocks that plan_multicast() has changed. */

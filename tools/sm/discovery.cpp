@@ -33,8 +33,8 @@ public:
 	}
 
 	/*
-	 * What has changed since @before, of which all else is taken; nothing if that cannot be
-	 * told.
+	 * Discovers what has changed since @before and copies the rest; returns nothing if changes
+	 * cannot be determined.
 	 */
 	std::optional<Subnet> run_again(const Subnet &before)
 	{
@@ -301,7 +301,7 @@ private:
 		asked_.push_back(ref);
 	}
 
-	/* Whether all were answered. */
+	/* Returns true if all questions were answered. */
 	bool answer_all()
 	{
 		client_.perform(questions_);

@@ -11,8 +11,8 @@ namespace weft::sm
 
 /*
  * Walk the subnet by directed routes from the manager's own port, breadth first, a level at a time
- * (IBA 14.4.3). What does not answer, or answers nonsense, is left out and logged. The result has
- * nodes, switches, links and PortInfo as they are; nothing is changed.
+ * (IBA 14.4.3). A node that does not answer, or sends invalid answers, is left out and logged. The
+ * result has nodes, switches, links and PortInfo as they are; nothing is changed.
  */
 Subnet discover(MadClient &client);
 

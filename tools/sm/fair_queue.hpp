@@ -62,11 +62,11 @@ public:
 	 */
 	bool push(Source source, bool urgent, fabric::AddressedMad &&mad);
 
-	/* What follows is for the loop. Serve until the budget is used or nothing waits. */
+	/* From here on: on the loop only. Serve until the budget is used or nothing waits. */
 	void serve(Work &work) { serve(work, false); }
 	/* Serve only sources that have had nothing to do. */
 	void serve_fresh(Work &work) { serve(work, true); }
-	/* Whether there is something to serve. */
+	/* Returns true if there is something to serve. */
 	bool waiting();
 
 private:

@@ -21,7 +21,7 @@ public:
 	/* No file if @path is empty. */
 	explicit LidFile(std::filesystem::path path) : path_(std::move(path)) {}
 
-	/* What it says; nothing if there is none. */
+	/* Returns the file's entries; none if there is no file. */
 	std::vector<LidTable::Entry> load() const;
 	/* Write the file if it says other things. */
 	void store(const std::vector<LidTable::Entry> &entries);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Which LIDs a port has. A port keeps its LIDs from sweep to sweep, even while it is away, and a
- * new manager leaves in place what an earlier one assigned, as far as it is consistent.
+ * Table of the ports' LIDs. A port keeps its LIDs from sweep to sweep, even while it is away, and a
+ * new manager leaves those that an earlier one assigned, as far as they are consistent.
  */
 #pragma once
 
@@ -26,8 +26,8 @@ public:
 	LidTable();
 
 	/*
-	 * What ports are to have that were there before; those that are taken, or are no LIDs, are
-	 * left out.
+	 * Restores the LIDs of ports that were there before; leaves out LIDs that are taken or
+	 * invalid.
 	 */
 	void restore(const std::vector<Entry> &entries);
 	/* All, of ports that are away too, by GUID. */

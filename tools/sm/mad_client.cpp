@@ -250,7 +250,7 @@ void MadClient::take_answer(const fabric::AddressedMad &mad)
 	request.answered = true;
 	request.status = static_cast<std::uint16_t>(smp.header.status & ~ib::mad_status_direction);
 	std::memcpy(request.data, smp.data, sizeof(request.data));
-	/* Whoever waits longest stays in front. */
+	/* Keeps the order: the request that waits longest is first. */
 	pending_.erase(found);
 }
 

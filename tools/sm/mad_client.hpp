@@ -48,7 +48,7 @@ struct SmpRequest {
 	std::uint64_t mkey = 0;
 	std::uint8_t data[ib::smp_data_bytes] = {};
 
-	/* Nobody answered: see status otherwise. */
+	/* False if nobody answered; otherwise see status. */
 	bool answered = false;
 	std::uint16_t status = 0;
 
@@ -65,14 +65,14 @@ class MadClient
 {
 public:
 	struct Handlers {
-		/* Of MADs that answer no request. */
+		/* Handlers of MADs that answer no request. */
 		FairQueue::Handlers requests;
 		/*
 		 * Does work for others, requests() included, until the budget is used or there is
 		 * nothing to do. Called within perform(), so that others do not wait for a sweep.
 		 */
 		std::function<void(Work &work)> serve;
-		/* Whether serve() has something to do. */
+		/* Returns true if serve() has something to do. */
 		std::function<bool()> busy;
 		/* Something has arrived, or wake() was called. */
 		std::function<void()> arrived;
@@ -97,7 +97,7 @@ public:
 	std::size_t take_answers();
 	/* Lines about what ports send. */
 	SourceLog &log() { return log_; }
-	/* What others have sent. */
+	/* Requests that others have sent. */
 	FairQueue &requests() { return requests_; }
 	/* Any thread. */
 	void wake() { arrived_->signal(); }
@@ -125,7 +125,7 @@ private:
 
 	void received(fabric::AddressedMad &&mad);
 	FairQueue::Source source_of(const fabric::AddressedMad &mad) const;
-	/* Any thread. Whether a request with that TID may be unanswered. */
+	/* Any thread. Returns true if a request with that TID may be unanswered. */
 	bool is_awaited(std::uint64_t tid) const;
 	void transmit(const Pending &pending);
 	void take_answer(const fabric::AddressedMad &mad);
@@ -149,7 +149,7 @@ private:
 	/* On the loop only. */
 	/* No more than the window. */
 	std::vector<Pending> pending_;
-	/* What take_answers() takes the answers into, to keep the memory. */
+	/* Buffer of take_answers(), kept to reuse its memory. */
 	std::vector<fabric::AddressedMad> taken_;
 	std::uint64_t smps_ = 0;
 	std::uint64_t timeouts_ = 0;

@@ -15,7 +15,7 @@ using Record = ib::McMemberRecord;
 
 /* 4.096 us * 2^18, about a second: what a packet may live on the way. */
 constexpr std::uint8_t packet_lifetime = 18;
-/* Of groups whose members' links all have it. */
+/* Rate of groups if the links of all their members support it. */
 constexpr ib::Rate default_rate = ib::Rate::gbps_10;
 
 constexpr Field fields[] = {
@@ -204,9 +204,9 @@ const McGroups::Group *McGroups::network_of(const ib::Gid &mgid) const
 }
 
 /*
- * The hosts of an IPoIB network join its groups with what its broadcast group has, and nothing else
- * (RFC 4391 sections 5 and 6): whoever made one otherwise would keep them out of it. Of the rate
- * they know what it was when they joined.
+ * The hosts of an IPoIB network join its groups with the parameters of its broadcast group, and no
+ * others (RFC 4391 sections 5 and 6): a group made with others would keep them out. For the rate,
+ * they use the value of the time when they joined.
  */
 bool McGroups::is_of_its_network(const Record &record, const Group *network)
 {

@@ -65,18 +65,18 @@ private:
 		/* Kept though empty: the broadcast group of IPoIB of this partition. */
 		const Partition *broadcast_of = nullptr;
 		/*
-		 * Of a broadcast group: the rate that its first member joined with, who may not
-		 * know that it has fallen since.
+		 * For a broadcast group: the rate with which its first member joined, which may not
+		 * know that the rate has fallen since.
 		 */
 		unsigned joined_rate = 0;
-		/* By port GUID. */
+		/* Keyed by port GUID. */
 		std::map<ib::Guid, Member> members;
-		/* Of these, the full members, with those that only send. */
+		/* Number of full members among them, including those that only send. */
 		std::size_t full_members = 0;
 	};
 	using Groups = std::map<ib::Gid, Group>;
 
-	/* What groups of a partition get that ask for no rate: all its members' links have it. */
+	/* Rate of a partition's groups that request none: all its members' links have it. */
 	static ib::Rate rate_for(const Subnet &subnet, const Partition &partition);
 	void adjust_rate(Group &group);
 	ib::Rate usual_rate(const Partition &partition) const;
@@ -91,11 +91,11 @@ private:
 	void charge_for_tree(const Group &group, Work &work) const;
 	/* The broadcast group of the IPoIB network that a group is of; null if there is none. */
 	const Group *network_of(const ib::Gid &mgid) const;
-	/* Whether a new group has what the members of its network ask for, if it is of one. */
+	/* Returns true if a new group is of no network, or has its network's parameters. */
 	static bool is_of_its_network(const ib::McMemberRecord &record, const Group *network);
 	/* One that no group has, of the SA's own prefix (IBA 15.2.5.17.2). */
 	ib::Gid unused_mgid(std::uint8_t scope, ib::Lid mlid) const;
-	/* Whether the port is in the group, or may be in one more. */
+	/* Returns true if the port is in the group, or may join one more. */
 	bool have_room(ib::Guid port, const Group *group) const;
 	/* The port is in one group less. */
 	void forget_membership(ib::Guid port);
@@ -115,11 +115,11 @@ private:
 	std::unordered_map<ib::Lid, Groups::iterator> by_mlid_;
 	/* Broadcast groups by the base of their P_Key. */
 	std::unordered_map<ib::Pkey, const Group *> broadcasts_;
-	/* What follows from the subnet, for subnet_changed() to find out once. */
+	/* Derived from the subnet, once, by subnet_changed(). */
 	std::unordered_map<const Partition *, ib::Rate> rates_;
 	unsigned mlid_capacity_ = 0;
 	std::size_t switches_ = 0;
-	/* Of each port that is in any: in how many. */
+	/* Number of groups of each port that is in any. */
 	std::map<ib::Guid, std::size_t> memberships_;
 	MlidPool mlids_;
 	/* Groups whose tree is due, and MLIDs that lead nowhere from now on. */

@@ -30,9 +30,9 @@ public:
 	void give_back(ib::Lid mlid) { returned_.insert(mlid); }
 
 private:
-	/* From here on none was ever taken. */
+	/* No MLID from here on was ever taken. */
 	ib::Lid next_ = ib::lid_multicast_first;
-	/* Those below that are free again. */
+	/* MLIDs below that are free again. */
 	std::set<ib::Lid> returned_;
 };
 

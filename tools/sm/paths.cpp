@@ -303,7 +303,7 @@ private:
 	const ib::SaMad mad_;
 	const Record &wanted_ = record_of<Record>(mad_);
 	const bool single_;
-	/* By base of the P_Key, of those that are not 0. */
+	/* SLs that are not 0, keyed by base of the P_Key. */
 	std::unordered_map<ib::Pkey, std::uint8_t> sls_;
 	/* Why there is no answer. */
 	std::uint16_t status_ = 0;

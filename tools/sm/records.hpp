@@ -14,7 +14,7 @@
 namespace weft::sm
 {
 
-/* Where a component lies in its record, in bits from the start. */
+/* Position of a component in its record, in bits from the start. */
 struct Field {
 	std::uint8_t component;
 	std::uint16_t bit;

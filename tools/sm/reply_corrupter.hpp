@@ -25,9 +25,9 @@ public:
 	std::uint64_t corrupted() const { return corrupted_.load(std::memory_order_relaxed); }
 
 	/*
-	 * Makes nonsense of the answer if it is its turn. Whose answer it is stays right (class,
-	 * method and transaction), so that it gets past the matching of requests, IBA 13.4.6.4, and
-	 * into the client. On the manager's thread.
+	 * Corrupts the answer if it is its turn. The fields that match it to its request stay right
+	 * (class, method and transaction), so that it passes the matching of requests, IBA
+	 * 13.4.6.4, and reaches the client. On the manager's thread.
 	 */
 	void pass(ib::SaMad &answer);
 

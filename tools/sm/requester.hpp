@@ -11,7 +11,7 @@ namespace weft::sm
 {
 
 struct Requester {
-	/* Of the port whose LID the request came from; 0 if no port has it. */
+	/* GUID of the port with the LID that the request came from; 0 if no port has it. */
 	ib::Guid port_guid = 0;
 	/* The request holds the manager's SM_Key. */
 	bool trusted = false;
@@ -20,9 +20,9 @@ struct Requester {
 
 	bool is(ib::Guid guid) const { return port_guid != 0 && port_guid == guid; }
 	/*
-	 * What a port has asked for (memberships, services) is its own matter. The specification
-	 * lets any port of the same partition be a proxy; here it takes the SM_Key, for in the
-	 * default partition everybody is.
+	 * Only the port itself may change what it has requested (memberships, services). The
+	 * specification lets any port of the same partition act as a proxy; here a proxy needs the
+	 * SM_Key, because all ports are in the default partition.
 	 */
 	bool may_act_for(ib::Guid guid) const { return trusted || is(guid); }
 };

@@ -33,7 +33,7 @@ void RmppSender::start(const fabric::MadAddress &to, std::uint64_t requester, co
 	/* The same question again while its answer is under way: the answer goes on. */
 	if (transfers_.contains(key))
 		return;
-	/* By its port: it may have many LIDs. */
+	/* Count for each port, not for each LID: a port may have many. */
 	const auto known = requesters_.find(requester);
 	const Requester its = known == requesters_.end() ? Requester{} : known->second;
 	const std::size_t size = records.bytes().size();

@@ -17,7 +17,7 @@ namespace weft::sm
  */
 void route(Subnet &subnet);
 
-/* What a path from one end port to another can carry. */
+/* Limits of a path from one end port to another. */
 struct PathLimits {
 	ib::Mtu mtu = ib::Mtu::mtu_4096;
 	ib::Rate rate = ib::Rate::gbps_300;

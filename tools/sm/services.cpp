@@ -47,7 +47,7 @@ Services::Identity Services::identity(const Record &record)
 	return {record.gid.interface_id(), record.gid, record.id.value(), record.pkey.value()};
 }
 
-/* Whether there is space for one more, among all and among its port's. */
+/* Returns true if there is room for one more service, in total and for its port. */
 bool Services::have_room(const Record &record) const
 {
 	const auto its = counts_.find(record.gid.interface_id());

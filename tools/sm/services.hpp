@@ -28,9 +28,9 @@ public:
 	RecordSet add(const Requester &requester, const ib::SaMad &mad, Clock::time_point now);
 	RecordSet remove(const Requester &requester, const ib::SaMad &mad);
 	Query query(const ib::SaMad &mad) const;
-	/* Those whose port is gone go too. */
+	/* Removes services whose port is gone, too. */
 	void subnet_changed(const Subnet &subnet);
-	/* End those whose lease has expired. */
+	/* Removes services whose lease has expired. */
 	void run(Clock::time_point now, Work &work);
 	/* When the first lease expires. */
 	Clock::time_point due() const { return due_.first(); }
@@ -42,7 +42,7 @@ private:
 		Clock::time_point expires;
 	};
 	/*
-	 * What identifies a record: GID, service ID and P_Key. Those of a port follow each other.
+	 * Identity of a record: GID, service ID and P_Key. Records of a port are adjacent.
 	 */
 	using Identity = std::tuple<ib::Guid, ib::Gid, std::uint64_t, std::uint16_t>;
 	static Identity identity(const ib::ServiceRecord &record);

@@ -81,7 +81,7 @@ struct Node {
 	/* The directed route from the manager, and the port that it enters by. */
 	Path path;
 	std::uint8_t in_port = 0;
-	/* By number, from 0. */
+	/* Indexed by number, from 0. */
 	std::vector<PortData> ports;
 	/* Index among the switches; -1 for others. */
 	int switch_index = -1;
@@ -105,7 +105,7 @@ struct Edge {
 	int to;
 };
 
-/* By switch index. */
+/* Indexed by switch. */
 using Edges = std::vector<std::vector<Edge>>;
 
 /* A switch's way towards the root of a spanning tree, one for each part of the subnet. */
@@ -126,11 +126,11 @@ struct Subnet {
 	std::unordered_map<ib::Guid, PortRef> by_port_guid;
 	std::unordered_map<ib::Lid, PortRef> by_lid;
 	ib::Lid top_lid = 0;
-	/* By switch index. */
+	/* Indexed by switch. */
 	std::vector<Lft> lfts;
 	/* Links between switches; route() finds them, and the distances. */
 	Edges edges;
-	/* By switch index: the tree that the trees of all multicast groups are parts of. */
+	/* Indexed by switch: the tree that contains the trees of all multicast groups. */
 	std::vector<TreeLink> spanning_tree;
 	/* Hops between switches, row by row; 0xff for unreachable. */
 	std::vector<std::uint8_t> distance;
@@ -160,8 +160,8 @@ struct Subnet {
 		return node(ref).is_switch() ? node(ref).path : port(ref).path;
 	}
 	/*
-	 * Where the fabric meets an end port: the switch and its port; for a switch's port 0 that
-	 * port itself. Empty for two CAs back to back.
+	 * Returns the fabric's end of an end port's link: the switch and its port; for a switch's
+	 * port 0, that port itself. Empty for two CAs back to back.
 	 */
 	PortRef attachment(PortRef end_port) const
 	{

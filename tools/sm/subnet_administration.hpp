@@ -80,7 +80,7 @@ private:
 	RmppSender rmpp_;
 	ReplyCorrupter reply_corrupter_;
 	std::vector<Waiting> waiting_;
-	/* Whether reports or segments are sent first, in turn. */
+	/* True if reports are sent before segments; alternates. */
 	bool reports_first_ = false;
 };
 

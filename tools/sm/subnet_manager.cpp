@@ -496,7 +496,7 @@ void SubnetManager::receive_trap(const fabric::AddressedMad &mad)
 	std::memcpy(&notice, smp.data, ib::notice_smp_bytes);
 	ib::Mad repress = mad.mad;
 	repress.header.method = static_cast<std::uint8_t>(MadMethod::trap_repress);
-	/* Who has our key takes no TrapRepress without it. */
+	/* A port that has our key accepts no TrapRepress without it. */
 	PortRef sender = subnet_ ? subnet_->find_lid(mad.address.slid) : PortRef{};
 	reinterpret_cast<ib::Smp &>(repress).mkey =
 		sender ? config_.key_of(subnet_->port(sender).guid) : 0;
@@ -507,7 +507,7 @@ void SubnetManager::receive_trap(const fabric::AddressedMad &mad)
 	if (notice.is_generic())
 		client_.log().info(mad.address.slid, loop_.now(), "trap {} from LID {}",
 				   notice.trap_number.value(), notice.issuer_lid.value());
-	/* What becomes of GIDs and groups the manager alone tells, IBA 14.2.5.1. */
+	/* Only the manager itself reports changes of GIDs and groups (IBA 14.2.5.1). */
 	if (notice.is_generic() && notice.trap_number >= ib::trap_gid_in_service &&
 	    notice.trap_number <= ib::trap_mcast_group_deleted)
 		return;
@@ -545,7 +545,7 @@ void SubnetManager::receive_sm_info(fabric::AddressedMad &&mad)
 		client_.mads().send_directed(smp);
 	else
 		client_.send(mad.address.reversed(), mad.mad);
-	/* Who asks may be a manager that we have not met. */
+	/* The sender may be a manager that is not known yet. */
 	if (!set && before == SmState::master)
 		next_retry_ = std::min(next_retry_, last_sweep_ + curiosity_interval);
 }

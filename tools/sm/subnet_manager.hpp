@@ -48,12 +48,12 @@ public:
 		/* SMPs that sweeps have asked for, in all. */
 		std::uint64_t requests = 0;
 		/*
-		 * What was done for others since the start, requests to the subnet administration
-		 * above all, in units of work.hpp; and the most at a time.
+		 * Work done for others since the start, above all for requests to the subnet
+		 * administration, in units of work.hpp; and the most at a time.
 		 */
 		std::int64_t served = 0;
 		std::int64_t served_at_once = 0;
-		/* What the last one found; null before. */
+		/* Result of the last sweep; null before the first. */
 		std::shared_ptr<const Subnet> subnet;
 	};
 
@@ -78,10 +78,10 @@ private:
 	void work();
 	void step();
 	void wait_for_work();
-	/* What has changed at links, or everything there is. */
+	/* Extent of a sweep: changes of links, or everything. */
 	enum class Extent : std::uint8_t { changes, everything };
 	void sweep(Extent extent);
-	/* As far as @extent asks and what is known allows. */
+	/* Discovers as much as @extent requests and earlier results permit. */
 	Subnet look(Extent extent);
 	void light_sweep();
 	void poll_master();
@@ -89,7 +89,7 @@ private:
 	void become(ib::SmState state);
 	void publish(std::shared_ptr<const Subnet> subnet, bool complete);
 
-	/* What a look at the other managers says to do. */
+	/* Decision after a look at the other managers. */
 	enum class Verdict { manage, stand_by };
 	Verdict meet_others(const Subnet &subnet);
 	bool outranks(const ib::SmInfo &other) const;
@@ -148,7 +148,7 @@ private:
 	Clock::time_point last_sweep_{};
 	TrapBudget trap_budget_;
 	LineBudget sweep_log_;
-	/* Whether requests are served before what follows from them is sent, in turn. */
+	/* True if requests are served before their results are sent; alternates. */
 	bool requests_first_ = false;
 
 	std::optional<Timer> timer_; /* until the end */

@@ -20,7 +20,7 @@ constexpr auto report_timeout = 1000ms;
 constexpr unsigned report_retries = 3;
 constexpr std::size_t subscribers_max = 65536;
 
-/* What tells one subscription from another: all but the order to subscribe or not. */
+/* Compares all fields that identify a subscription, but not the order to subscribe or not. */
 bool same_interest(const InformInfo &a, const InformInfo &b)
 {
 	return a.gid == b.gid && a.lid_begin == b.lid_begin && a.lid_end == b.lid_end &&

@@ -90,13 +90,13 @@ private:
 
 	MadClient &client_;
 	const Config &config_;
-	/* By port, in the order in which they came. */
+	/* Keyed by port; in the order in which they came. */
 	std::map<ib::Guid, std::list<Subscriber>> ports_;
 	std::map<BucketKey, Bucket> buckets_;
 	std::size_t count_ = 0;
 	/* Subscribers see them: no SMP's may follow from one. */
 	std::uint64_t tid_ = 0;
-	/* By transaction. */
+	/* Keyed by transaction. */
 	Reports reports_;
 	std::unordered_map<ib::Guid, std::size_t> reports_to_;
 	DueIndex<std::uint64_t> due_;

@@ -290,7 +290,7 @@ std::optional<Query> query_table(const TableSources &from, const ib::SaMad &mad,
 				((*tables).*visit)(index, answer, work);
 			});
 	};
-	/* Of items that have several parts each. */
+	/* Visits items that have several parts each. */
 	const auto each_part = [&](std::size_t count,
 				   bool (Tables::*visit)(std::size_t, std::size_t, RecordSet &,
 							 Work &) const) {

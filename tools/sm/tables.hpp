@@ -12,7 +12,7 @@
 namespace weft::sm
 {
 
-/* What the records are taken from. */
+/* Sources of the records. */
 struct TableSources {
 	std::shared_ptr<const Subnet> subnet;
 	const Configurator &configurator;

@@ -41,8 +41,8 @@ public:
 	const std::vector<std::size_t> &neighbours(std::size_t at) const { return neighbours_[at]; }
 
 	/*
-	 * What is on its way from the @from th neighbour of @at may wait for room on the way to its
-	 * @to th.
+	 * Records that packets on the way from the @from th neighbour of @at may wait for room on
+	 * the way to its @to th.
 	 */
 	void wait(std::size_t from, std::size_t at, std::size_t to)
 	{
@@ -92,9 +92,9 @@ private:
 
 	std::vector<std::vector<std::size_t>> neighbours_;
 	std::vector<std::size_t> first_;
-	/* By switch: the channels from its neighbours. */
+	/* Indexed by switch: the channels from its neighbours. */
 	std::vector<std::vector<std::size_t>> arriving_;
-	/* By channel: for which of those that leave its far end. */
+	/* Indexed by channel: true for channels from its far end that it waits for. */
 	std::vector<std::vector<bool>> waits_;
 };
 
@@ -195,8 +195,8 @@ bool may_lock_up(const Subnet &subnet, const Edges &edges, const std::vector<boo
 			if (hops(at) != kUnreachable)
 				by_hops[hops(at)].push_back(at);
 		/*
-		 * What comes by a switch, or from it: only that can wait. So the farthest are
-		 * looked at first.
+		 * Only packets that pass through a switch, or start at it, can wait. So the
+		 * farthest switches are processed first.
 		 */
 		std::vector<bool> passes = ends;
 		for (std::size_t far = by_hops.size() - 1; far > 0; far--)

@@ -20,9 +20,9 @@ namespace weft::sm
 std::vector<TreeLink> spanning_tree(const Subnet &subnet, const Edges &edges);
 
 /*
- * Whether packets could come to wait for each other in a circle: unicast by fewest hops, by any of
- * equal ways, and multicast along the spanning tree. Both go from and to those switches that @ends
- * has, by index. The subnet's distances and spanning tree are known.
+ * Returns true if packets could wait for each other in a circle: unicast by fewest hops, by any of
+ * equal paths, and multicast along the spanning tree. Both go from and to the switches in @ends, by
+ * index. The subnet's distances and spanning tree must be known.
  */
 bool may_lock_up(const Subnet &subnet, const Edges &edges, const std::vector<bool> &ends);
 
@@ -39,9 +39,9 @@ public:
 	/* The subnet's spanning tree is known. @edges outlives this. */
 	UpDown(const Subnet &subnet, const Edges &edges);
 
-	/* What follows is about ways to that switch. */
+	/* Selects the destination switch of the following queries. */
 	void aim(std::size_t destination);
-	/* Whether a way goes on by @edge of the switch @at. */
+	/* Returns true if a path continues by @edge of the switch @at. */
 	bool leads(std::size_t at, const Edge &edge) const;
 
 private:

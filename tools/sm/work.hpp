@@ -12,7 +12,7 @@
 namespace weft::sm
 {
 
-/* What things cost, in units. */
+/* Costs of operations, in units. */
 namespace cost
 {
 /* A switch on a route, a record that is compared, a subscription that is looked at. */
@@ -36,11 +36,11 @@ constexpr std::int64_t copied(std::size_t bytes)
 class Work
 {
 public:
-	/* Of one requester, before others have their turn. */
+	/* Budget of one requester before others are served. */
 	static constexpr std::int64_t quantum = 128;
-	/* Of all requesters, before the manager looks at its own tasks and its loop at others. */
+	/* Budget of all requesters before the manager does its own tasks and its loop others. */
 	static constexpr std::int64_t slice = 32 * quantum;
-	/* Of all requesters, for each SMP of a sweep that is answered meanwhile. */
+	/* Budget of all requesters for each SMP of a sweep that is answered meanwhile. */
 	static constexpr std::int64_t share_of_smp = cost::smp / 2;
 
 	explicit Work(std::int64_t budget) : budget_(budget) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What is logged while it exists, for tests.
+// Captures the log output during its lifetime, for tests.
 #pragma once
 
 #include <algorithm>

@@ -32,7 +32,7 @@ bool operator==(const LidTable::Entry &a, const LidTable::Entry &b)
 	return a.guid == b.guid && a.base == b.base && a.lmc == b.lmc;
 }
 
-// What is stored is there for the next, as a whole, in the same order each time.
+// The next table loads all that was stored, in the same order each time.
 TEST_F(Lids, ArePersistent)
 {
 	LidTable table;

@@ -41,7 +41,7 @@ struct PartitionTest : ThreeHosts {
 		config.partitions = {Partition{}, storage, secret};
 		return config;
 	}
-	// What any guest can do by its own agent.
+	// Writes the host's own table, as any guest can by its own agent.
 	static void write_own_table(Host &host, std::initializer_list<ib::Pkey> pkeys)
 	{
 		host.received.clear();
@@ -53,7 +53,7 @@ struct PartitionTest : ThreeHosts {
 		ASSERT_TRUE(answer);
 		ASSERT_EQ(0u, MadNode::status(*answer));
 	}
-	// Whether a datagram with the sender's own key of a partition gets past all switches.
+	// Returns true if a datagram with the sender's own key of a partition passes all switches.
 	// Nothing on the way waits, so this need not.
 	static bool arrives(Host &from, Host &to, ib::Pkey pkey)
 	{
@@ -107,7 +107,7 @@ TEST_F(PartitionTest, HostPortsEnforceAndTrunksDoNot)
 	for (unsigned port : {1u, 7u})
 		EXPECT_EQ(both, left.port_info(port).vl_oper_enforcement & both) << port;
 	EXPECT_EQ(0, left.port_info(8).vl_oper_enforcement & both);
-	// Who is plugged in there next finds its own table.
+	// The node that is plugged in there next gets its own table.
 	const auto sweeps = sm.status().sweeps;
 	lab.links[2]->set_plugged(false);
 	lab.links[2]->set_plugged(true);

@@ -95,7 +95,7 @@ Followed follow(const Subnet &subnet)
 	return result;
 }
 
-// Whether what waits for a channel waits, by others, for itself.
+// Returns true if a channel waits for itself, directly or through others.
 bool goes_round(const Followed &followed)
 {
 	std::map<std::pair<int, int>, int> state; // 1: being looked at, 2: looked at

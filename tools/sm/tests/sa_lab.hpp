@@ -13,7 +13,7 @@ using Mc = ib::McMemberRecord;
 
 constexpr std::uint64_t join_mask = component(Mc::c_mgid) | component(Mc::c_port_gid) |
 				    component(Mc::c_pkey) | component(Mc::c_join_state);
-// What Linux gives for a group that may have to be created.
+// Components that Linux sets for a group that may have to be created.
 constexpr std::uint64_t create_mask =
 	join_mask | component(Mc::c_qkey) | component(Mc::c_mtu_selector) | component(Mc::c_mtu) |
 	component(Mc::c_traffic_class) | component(Mc::c_rate_selector) | component(Mc::c_rate) |
@@ -35,7 +35,7 @@ struct SaTest : ThreeHosts {
 	{
 		return ib::Gid::from_parts(0xff12401bffff0000, low);
 	}
-	// What `by` asks for `member`: to be in a group that is as the broadcast group, or not.
+	// Request by `by` for `member` to join or leave a group like the broadcast group.
 	static ib::SaMad membership(Host &by, MadMethod method, Host &member, const ib::Gid &mgid,
 				    std::uint64_t mask, std::uint8_t state = Mc::full_member)
 	{

@@ -92,7 +92,7 @@ TEST_F(SaTest, MulticastReachesExactlyTheMembersAtOnce)
 	to.dlid = other;
 	ASSERT_TRUE(a.mads.send(to, mad));
 	EXPECT_EQ(1u, count(b));
-	// Who sends need not be a member, but the packet only follows the tree of members.
+	// The sender need not be a member, but the packet only follows the tree of members.
 	ASSERT_EQ(0, leave(b, ib::ipoib_broadcast_gid(0xffff))->header.status);
 	to.dlid = 0xc000;
 	ASSERT_TRUE(a.mads.send(to, mad));
@@ -195,7 +195,7 @@ TEST_F(SaTest, HostsCannotJoinOrLeaveForOthers)
 	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, a, group(7))));
 	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, b, group(7)), sm_key));
 	EXPECT_EQ(0, by_c(request(MadMethod::remove, a, group(7)), sm_key));
-	// Who joins himself is no proxy's member any more.
+	// A port that joins itself is no longer a proxy's member.
 	ASSERT_EQ(0, c.ask_sa(joined)->header.status);
 	answer = join(a, group(7), join_mask);
 	ASSERT_EQ(0, answer->header.status);
@@ -262,14 +262,14 @@ TEST_F(SaTest, LargeTablesAreSegmented)
 	EXPECT_EQ(112u, table->stride);
 	EXPECT_EQ(6u, table->count());
 	EXPECT_EQ(4u, table->segments);
-	// By component: the switches.
+	// Select by component: the switches.
 	ib::SaMad switches = a.request(MadMethod::get_table, ib::attr_node_record,
 				       component(ib::NodeRecord::c_node_type));
 	Host::record<ib::NodeRecord>(switches).info.node_type = 2;
 	table = a.ask_table(switches);
 	ASSERT_TRUE(table);
 	EXPECT_EQ(2u, table->count());
-	// By LID: one, with its name.
+	// Select by LID: one node, with its name.
 	ib::SaMad own = a.request(MadMethod::get_table, ib::attr_node_record,
 				  component(ib::NodeRecord::c_lid));
 	Host::record<ib::NodeRecord>(own).lid = right.lid();
@@ -520,7 +520,7 @@ TEST_F(SaTest, ASlowLinkJoinsTheBroadcastGroup)
 	EXPECT_EQ(0, join(b, group(7), join_mask)->header.status);
 }
 
-// Who joined before it knows nothing of it, and asks for what he joined with.
+// A port that joined before does not know the new rate, and requests the rate it joined with.
 TEST_F(SaTest, JoinsSurviveALowerRate)
 {
 	const auto broadcast = ib::ipoib_broadcast_gid(0xffff);

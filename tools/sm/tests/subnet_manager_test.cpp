@@ -250,7 +250,7 @@ TEST(SubnetManager, RenumberingGivesEveryPortOtherLids)
 		EXPECT_EQ(a.mads.port_info().sm_lid, b.mads.port_info().sm_lid);
 		expect_all_reachable(lab);
 	}
-	/* What was given back is given out again: the numbers do not grow. */
+	/* Returned LIDs are given out again: the numbers do not grow. */
 	EXPECT_LT(a.lid(), 32);
 }
 

@@ -38,7 +38,7 @@ TEST_F(SaTest, MulticastTablesMatchTheSwitches)
 			ports[record.lid] = record.table.ports[mlid & 31];
 	EXPECT_EQ(1u << 1 | 1u << 8, ports[left.lid()]);
 	EXPECT_EQ(1u << 1 | 1u << 8, ports[right.lid()]);
-	// Of one switch.
+	// Query one switch only.
 	ib::SaMad one = a.request(MadMethod::get_table, ib::attr_multicast_forwarding_record,
 				  component(ib::MulticastForwardingRecord::c_lid) |
 					  component(ib::MulticastForwardingRecord::c_block) |
@@ -60,7 +60,7 @@ TEST(SaTables, SlToVlTablesMatchThePorts)
 		host.ask_table(host.request(MadMethod::get_table, ib::attr_sl_to_vl_record, 0));
 	ASSERT_TRUE(table);
 	EXPECT_EQ(16u, table->stride);
-	// Of the switch each pair of ports, with port 0; and one for each channel adapter.
+	// One for each pair of the switch's ports, with port 0; and one for each channel adapter.
 	EXPECT_EQ(5u * 4 + 2, table->count());
 	for (const auto &record : records<ib::SlToVlRecord>(*table)) {
 		EXPECT_EQ(0, record.table.vl(0));
