@@ -184,7 +184,7 @@ char __this_module;
 
 void kern_explore_plug_card(kern_explore_card card)
 {
-	/* What happens is told by the interleaving. */
+	/* The interleaving shows what happens. */
 	spdlog::set_level(spdlog::level::off);
 	slot = std::make_unique<Slot>(card);
 }

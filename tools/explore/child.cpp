@@ -79,7 +79,7 @@ private:
 	int fd_;
 };
 
-/* What the child is at, for the report of its failure. */
+/* The run in progress, for the report if the child fails. */
 struct Attempt {
 	Channel *out = nullptr;
 	std::uint64_t seed = 0;

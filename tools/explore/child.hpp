@@ -13,7 +13,7 @@ namespace explore
 struct Failure {
 	std::uint64_t seed;
 	std::string title, detail;
-	// What the sanitizers said.
+	// Output of the sanitizers.
 	std::string report;
 	// The kernel's log of the run.
 	std::string messages;
@@ -31,14 +31,14 @@ struct Explored {
 
 struct Limits {
 	std::uint64_t steps = 2'000'000;
-	// Of all runs together; the one that is under way is finished.
+	// Limit for all runs together; a run that is under way is finished.
 	double seconds = 1e9;
 };
 
 /* A case by the strategies of seeds, first … last, until one fails. */
 Explored explore_seeds(const sim::Case &one, std::uint64_t first, std::uint64_t last,
 		       const Limits &limits);
-/* By a plan; in the failure is the interleaving. seed: of the run that the plan is of. */
+/* Runs a plan; the failure has the interleaving. seed: of the run that the plan is from. */
 Explored follow_plan(const sim::Case &one, std::uint64_t seed, const sim::Plan &plan,
 		     const Limits &limits);
 

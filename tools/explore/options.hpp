@@ -9,7 +9,7 @@ namespace explore
 {
 
 struct Options {
-	// Of the names of cases.
+	// Pattern for names of cases.
 	std::string pattern = "";
 	std::uint64_t first_seed = 1, last_seed = 1000;
 	Limits limits;

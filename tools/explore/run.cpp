@@ -47,7 +47,7 @@ constexpr Module ipoib{"weft_ipoib", weft_ipoib_init, weft_ipoib_exit};
 constexpr Module mlx4{"weft_mlx4", weft_mlx4_init, weft_mlx4_exit};
 constexpr Module mthca{"weft_mthca", weft_mthca_init, weft_mthca_exit};
 
-/* What the suites of a prefix stand on, in the order of loading; the first that fits. */
+/* Modules that the suites with a prefix need, in loading order; the first match applies. */
 struct Needs {
 	const char *prefix;
 	std::vector<Module> modules;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the explorer says of a case, for its own tests.
+// Result of the explorer for a case, for its own tests.
 #pragma once
 #include <algorithm>
 #include <string>

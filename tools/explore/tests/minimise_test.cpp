@@ -27,7 +27,7 @@ bool has(const Plan &plan, std::uint32_t fiber)
 
 } // namespace
 
-/* What is needed stays, in its order, and nothing else. */
+/* Only the needed switches stay, in their order. */
 TEST(ExplorerMinimise, KeepsNeededSwitches)
 {
 	const Plan left = minimise(plan_of(1000), 1000, [](const Plan &plan) {

@@ -79,8 +79,8 @@ TEST(Explorer, ResourceTrackingSurvivesRaces)
 	expect_holds("explore_resources", 100);
 }
 /*
- * Of an interface that goes down while it recovers, that recovers while it sends, that gets other
- * rings while it is looked at, and whose child is deleted as its device goes.
+ * Tests an interface that goes down while it recovers, that recovers while it sends, that gets
+ * other rings while it is read, and whose child is deleted while its device goes.
  */
 TEST(Explorer, InterfaceGoesDownDuringRecovery)
 {
