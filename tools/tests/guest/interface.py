@@ -18,7 +18,7 @@ PAIR_ON_ETHERNET = '[[ethernet]]\nname = "lan"\n' + re.sub(r'(name = "node.")', 
 
 
 def iperf3(server, client, options="-t 1", address="10.0.0.1"):
-    """What iperf3's report says of the receiving side; of a second, unless the options say otherwise."""
+    """Returns the receiving side's part of iperf3's report; of a second, unless the options say otherwise."""
     listener = server.spawn("iperf3 -s -1")
     server.wait_for("ss -ltn | grep -q :5201", timeout=20, what="iperf3 to listen")
     report = client.run(f"iperf3 -J -c {address} {options}", timeout=60)

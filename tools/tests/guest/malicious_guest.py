@@ -54,8 +54,8 @@ name = "quiet{number}"
 ethernet = "lan"
 """ for number in range(QUIET_HOSTS))
 
-# What the cards of three machines may take of the daemon, beside the machines' own memory: see "What one guest can take" in
-# Documentation/mlx4.rst.
+# Limit for the daemon's memory for the cards of three guests, without the guests' own memory: see "What one guest can take" in
+# Documentation/connectx.rst.
 MEMORY_BOUND_KIB = 512 << 10
 # The control socket answers within a second; on a machine so much slower, later.
 ANSWER_S = 1.0
@@ -66,7 +66,7 @@ EXCHANGES = 2000
 # RDMA of one round: as much as the region that it goes to has, in messages of several packets.
 MESSAGES, MESSAGE = 16, 16 << 10
 
-# What each act does in one turn at least, as weft-intruder counts it; it fails by itself where the card carries out what it
+# Minimum effects of each act in one turn, as weft-intruder counts them; it fails by itself if the card carries out what it
 # should refuse, or the other way round.
 EFFECTS = {
     "last-descriptors": {"cards-lost": 1},
@@ -90,7 +90,7 @@ EFFECTS = {
 
 
 def anonymous_memory(process):
-    """What the process has taken for itself: the machines' memory, which it maps, is shared and does not count."""
+    """Returns the memory that belongs to the process only: the guests' memory, which it maps, is shared and does not count."""
     with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
         return int(re.search(r"RssAnon:\s+(\d+) kB", status.read())[1])
 
@@ -120,7 +120,7 @@ class Rdma:
         self.rounds = 0
 
     def round(self):
-        """What was there before is of another seed."""
+        """Each round has another seed, so that data of an earlier one does not match."""
         pattern = {"count": MESSAGES, "size": MESSAGE, "seed": 1 + self.rounds * MESSAGES}
         for operation, reached in (("write", self._there), ("read", self._here)):
             done = self._here.send(op=operation, **pattern, **self._there.memory)
@@ -130,7 +130,7 @@ class Rdma:
 
 
 def effects(output):
-    """What weft-intruder says of each act: its turns and its effects."""
+    """Returns weft-intruder's report for each act: its turns and its effects."""
     return {name: {word: int(number) for word, number in re.findall(r"(\S+)=(\d+)", rest)}
             for name, rest in re.findall(r"^(\S+) (.*)$", output, re.M)}
 
@@ -151,7 +151,7 @@ def malicious_guest_does_not_disturb_others(lab):
         rdma = Rdma(lab, node1, node2)
         echoes = Echoes(node1, node2)
         flood = node1.spawn("ping -f -q 10.0.0.2")
-        # What the two machines have of the daemon they have by now; from here on it has hardly more to give.
+        # From here on the daemon has hardly any descriptors left; the two guests have theirs already.
         rdma.round()
         leave_descriptors(fabric.process, DESCRIPTORS)
         largest, slowest, exchanges, rounds_beside = 0, 0.0, 0, 0
@@ -195,7 +195,7 @@ def malicious_guest_does_not_disturb_others(lab):
             ports = json.loads(fabric.weft("--json", "counters"))
             assert sum(port.get("rcv_storm_discards", 0) for port in ports.values()) > 0, ports
         with check("every ping was answered"):
-            # By an interrupt, after which ping says how many it sent.
+            # Use an interrupt, after which ping reports how many it sent.
             sent = int(re.search(r"(\d+) packets transmitted", flood.kill(signal.SIGINT).wait(check=False).out)[1])
             echoes.check(sent)
         with check("sends, writes and reads went on all the time"):

@@ -27,7 +27,7 @@ ends = ["node2", "switch1"]
 CLIENTS = "ib_uverbs ib_umad ib_ipoib rdma_ucm"
 DRIVERS = {"mlx5": "mlx5_ib", "mlx4": "mlx4_ib"}
 EXCHANGES = 300
-# What mlx5_core says of a card without a vendor-specific capability and without a clock; a real card of the model has both.
+# Messages of mlx5_core about a card without a vendor-specific capability and without a clock; a real card of the model has both.
 EXPECTED = re.compile(r"Failed to get valid vendor specific ID|invalid device_frequency_khz")
 
 
@@ -112,7 +112,7 @@ def recovers(lab):
         ipoib_up(node1, node2)
         device = node1.run("basename $(readlink -f /sys/class/infiniband/mlx5_0/device)").out.strip()
         recovered(node1, "a fatal error", lambda: fabric.weft("card", "fault", "node1", "catastrophic"))
-        # Of the other card: Linux lets 20 minutes pass before it recovers one again.
+        # Use the other card: Linux lets 20 minutes pass before it recovers the same one again.
         recovered(node2, "a function-level reset", lambda: node2.run(f"echo 1 > /sys/bus/pci/devices/{device}/reset", timeout=60))
         ipoib_up(node1, node2)
         pinging = node2.spawn("ping -q -f -w 120 10.0.0.1")

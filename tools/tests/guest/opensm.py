@@ -19,7 +19,7 @@ TRAP = re.compile(r"Received Generic Notice type:1 num:(\d+).*TID:(0x\w+)")
 
 
 def faults(node):
-    """What OpenSM itself calls an error."""
+    """Returns the errors that OpenSM itself has logged."""
     return node.run(f"grep -E ' ERR ' {LOG} || true").out
 
 

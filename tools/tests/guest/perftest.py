@@ -43,7 +43,7 @@ def bandwidth_and_latency(lab):
 
 @test(kernels=("stock",), timeout=120)
 def data_arrives_intact(lab):
-    """What ib_{send,write,read}_bw moved is at its destination, byte by byte: their buffers are files that both sides show."""
+    """Data that ib_{send,write,read}_bw moved is equal at its destination, byte by byte: their buffers are files that both sides show."""
     with pair(lab) as (_, (node1, node2)):
         interfaces_up(node1, node2)
         for operation, transport, size in (("send", "RC", 65536), ("send", "UC", 65536), ("write", "RC", 65536), ("write", "UC", 65536),

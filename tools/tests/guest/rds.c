@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 /*
- * What is larger than a fragment of RDS's, a page, is sent in several. Of what is on its way a
- * socket's buffer has room for all: two that both send and do not read would wait for each other.
+ * A message larger than a fragment of RDS, which is a page, is sent in several. A socket's buffer
+ * holds all data on its way: two that both send and do not read would wait for each other.
  */
 enum { port = 4000, most = 64 * 1024, window = 2, wait_ms = 60000 };
 

@@ -53,7 +53,7 @@ def random_data(node):
 
 
 def write_and_compare(node, device):
-    """What is written to a disk by RDMA is what is read from it; caches have no part in it."""
+    """Data written to a disk by RDMA is read back unchanged; caches are bypassed."""
     random_data(node)
     node.run(f"dd if=/tmp/data of={device} bs=256k oflag=direct status=none", timeout=60)
     compare(node, device)

@@ -43,7 +43,7 @@ public:
 	explicit Intruder(IntruderOptions options);
 	~Intruder();
 
-	// What is left of the machine when an act is over.
+	// State of the guest after an act.
 	enum class Ending {
 		keeps,    // the next act is on the same machine
 		leaves,   // it goes away, with whatever it has made of its card
@@ -54,7 +54,7 @@ public:
 		Ending ending;
 		void (Intruder::*carry_out)();
 		unsigned turns = 0;
-		// What it has done in all its turns, by the names of what it counts.
+		// Effects of all its turns, keyed by the name of the counter.
 		std::map<std::string, std::uint64_t> effects{};
 	};
 
@@ -156,7 +156,7 @@ private:
 	std::uint16_t lid_ = 0;
 	std::uint16_t manager_lid_ = 0;
 	Queue special_{};
-	// Of the special queue's requests: completed, and counted as an effect.
+	// Requests of the special queue: completed, and counted as an effect.
 	std::uint32_t completed_ = 0;
 	std::uint32_t counted_ = 0;
 	std::vector<Act> events_;

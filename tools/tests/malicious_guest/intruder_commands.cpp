@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the hostile machine does.
+// The acts of the malicious guest.
 #include "tests/malicious_guest/intruder.hpp"
 
 #include <algorithm>
@@ -89,7 +89,7 @@ void Intruder::send_giants()
 	}
 	count("requests", requests);
 	await_packets(before, enough);
-	// What is left of them must not be counted among the packets of what comes next.
+	// The rest of them must not be counted among the packets of the next act.
 	must(driver_->command(Opcode::to_rst_qp, queue.qpn, 2), "2RST_QP");
 }
 

@@ -21,7 +21,7 @@ using weft::malicious_guest::make_frame;
 using weft::malicious_guest::Random;
 
 constexpr std::uint32_t kMulticastQp = 0xffffff;
-/* What a port of MTU 2048 carries. */
+/* Largest payload of a port with an MTU of 2048. */
 constexpr std::size_t kLargest = 2048;
 constexpr unsigned kDepth = 64;
 

@@ -104,7 +104,7 @@ private:
 	Handle<ibv_srq, ibv_destroy_srq> srq_;
 	Handle<ibv_ah, ibv_destroy_ah> ah_;
 	EventCounts events_;
-	// Of type xrc the first sends, the other receives.
+	// For type xrc the first sends, the other receives.
 	Handle<ibv_qp, ibv_destroy_qp> qp_, target_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What users may have of a device: each leaves some to other users, all of them leave some to root,
-// and what they do in user namespaces of their own counts as theirs (Documentation/user-verbs.rst,
-// "Bounds").
+// Limits on the objects of a device that users have: each leaves some to other users, all of them
+// leave some to root, and those made in a user's own user namespaces count as that user's
+// (Documentation/user-verbs.rst, "Bounds").
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -389,7 +389,7 @@ void try_control_group()
 
 void try_limits()
 {
-	/* What the kernel itself has of each. */
+	/* Objects of each type that the kernel itself may use. */
 	constexpr long kernel = 64;
 	const auto limits = limits_of_device();
 	const Program program;

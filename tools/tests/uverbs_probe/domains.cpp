@@ -234,7 +234,7 @@ void try_a_program_that_waits()
 	expect("an XRC SRQ", slow.create_xrc_srq(pd, domain, cq, srq, number), 0);
 	expect("a target", create_target(other, shared, target), 0);
 
-	/* What the driver reads of the command begins with the page. */
+	/* The part of the command that the driver reads begins at the start of the page. */
 	struct Command {
 		ib_uverbs_cmd_hdr header;
 		ib_uverbs_resize_cq request;

@@ -24,7 +24,7 @@ namespace
 {
 
 constexpr const char *issm_node = "/dev/infiniband/issm0";
-/* What Documentation/user-verbs.rst promises. */
+/* Limits that Documentation/user-verbs.rst promises. */
 constexpr unsigned agents_max = 32, mads_max = 8192;
 constexpr std::size_t rmpp_headers = 36, sa_headers = 56, mad_header = sizeof(ib::MadHeader);
 /* Nobody has this LID. */
@@ -52,7 +52,7 @@ struct Record {
 };
 static_assert(offsetof(Record, mad) == sizeof(ib_user_mad_hdr));
 
-/* What an agent is asked for by; a class of 0 for one that only asks. */
+/* Registration of an agent; with a class of 0 it only sends requests. */
 ib_user_mad_reg_req registration(std::uint8_t qpn, std::uint8_t mgmt_class = 0,
 				 std::uint8_t version = 0, std::uint8_t rmpp = 0)
 {
@@ -294,7 +294,7 @@ void try_reads()
 	expect("an answer with a short header", old.read(record), 56 + 256);
 	expect("its length", record.header.length, 56 + 256);
 
-	/* Who does not answer. */
+	/* A LID that does not answer. */
 	const std::uint32_t asking = file.add(1);
 	asked = question(asking, 8, perf, send, nobody, 20);
 	asked.header.retries = 1;

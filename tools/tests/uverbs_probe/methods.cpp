@@ -153,7 +153,7 @@ void try_frames()
 	expect("port 0", port_of(program, 0, answer), EINVAL);
 	expect("a port that there is not", port_of(program, 77, answer), EINVAL);
 
-	/* What a library asks to find out whether commands go this way. */
+	/* Query by which a library finds out whether commands go this way. */
 	expect("INVOKE_WRITE of nothing", invoke(IB_USER_VERBS_CMD_QUERY_DEVICE).call(fresh),
 	       ENOSPC);
 	expect("INVOKE_WRITE of no command", invoke(77).call(program), EOPNOTSUPP);
@@ -389,7 +389,7 @@ long create_srq(const Program &program, std::uint32_t pd, std::uint32_t &made,
 	return error;
 }
 
-/* Of an object whose end has so many bytes to say. */
+/* Destroys an object whose destroy method returns so many bytes. */
 long destroy(const Program &program, std::uint16_t object, std::uint16_t method_id,
 	     std::uint64_t handle, std::uint16_t answer_bytes)
 {

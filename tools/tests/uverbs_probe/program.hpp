@@ -61,14 +61,14 @@ public:
 	/* With a context, unless it is to be without. */
 	explicit Program(bool context = true);
 
-	/* What GET_CONTEXT does: 0 or an errno. */
+	/* Executes GET_CONTEXT: 0 or an errno. */
 	long make_context();
 	int number() const { return file_.number(); }
 	int events() const { return events_.number(); }
 	void close() { file_.reset(); }
 	void close_events() { events_.reset(); }
 
-	/* What was written, as it is: 0 or an errno; EPROTO for another count than was written. */
+	/* Writes the bytes as they are: 0 or an errno; EPROTO if another count was written. */
 	long write(const void *bytes, std::size_t size) const;
 	/*
 	 * A plain command: `request` without the header, its address of the response filled in if
@@ -93,9 +93,9 @@ public:
 	static std::uint64_t doorbells();
 
 	/*
-	 * Some libraries have a domain of their own for what no program's domain is said of, and
-	 * name memory by keys; a key is 0, which is no region's, if there is no such region to be
-	 * had. Of a ring the region begins at address 0.
+	 * Some libraries have a domain of their own for objects without a program's domain, and
+	 * name memory by keys; a key is 0, which is no region's, if no such region can be had. The
+	 * region of a ring begins at address 0.
 	 */
 	struct Domain {
 		std::once_flag made;
@@ -157,7 +157,7 @@ void try_shares();
  * has so many, and ends when a line has come.
  */
 void try_control_group();
-/* Whether root can make as many objects as the device announces. */
+/* Checks that root can make as many objects as the device announces. */
 void try_limits();
 void try_random(std::uint64_t seed, unsigned long count);
 /* The same of agents and MADs. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What depends on the card that the node is of: what the card's library says behind the commands
- * that make queues, as the kernel's own headers lay it out.
+ * Data that depends on the node's card: the card's library appends it to the commands that create
+ * queues, laid out as in the kernel's own headers.
  */
 #pragma once
 #include <cstdint>
@@ -15,7 +15,7 @@ class Program;
 class Provider
 {
 public:
-	/* Of the node's card: an InfiniHost if it says so, else a ConnectX. */
+	/* Provider of the node's card: an InfiniHost if it reports one, else a ConnectX. */
 	static const Provider &of_node();
 	virtual ~Provider() = default;
 
@@ -23,8 +23,8 @@ public:
 	virtual std::uint32_t driver() const = 0;
 
 	/*
-	 * What stands behind the request. pd: a handle, of anything. Memory that has to be
-	 * registered first is, and stays so until the program ends.
+	 * Data that follows the request. pd: a handle, of anything. Memory that must be registered
+	 * first is registered, and stays so until the program ends.
 	 */
 	virtual std::vector<char> new_cq(const Program &program) const = 0;
 	virtual std::vector<char> resized_cq(const Program &program, std::uint64_t ring) const = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a file must refuse, by tables: each line is one thing that is wrong, and the error that
-// programs know it by.
+// Requests that a file must refuse, as tables: each line is one fault, and the error by which
+// programs recognise it.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -28,7 +28,7 @@ struct Answer {
 struct Frame {
 	const char *what;
 	std::uint32_t command;
-	/* What the header says, and how many bytes are written. */
+	/* Sizes in the header, and the number of bytes written. */
 	std::uint16_t in_words, out_words;
 	std::size_t size;
 	long expected;
@@ -249,7 +249,7 @@ void try_address_handles()
 	expect("an address handle twice", destroy(program, made.ah_handle), ENOENT);
 	expect("DEALLOC_PD", program.dealloc_pd(pd), 0);
 
-	/* What a library does by itself the kernel does not do for it. */
+	/* The kernel does not do for a library what the library does by itself. */
 	const std::uint64_t nothing[8] = {};
 	for (const unsigned command : {IB_USER_VERBS_CMD_POST_SEND, IB_USER_VERBS_CMD_POST_RECV,
 				       IB_USER_VERBS_CMD_POST_SRQ_RECV, IB_USER_VERBS_CMD_POLL_CQ,
@@ -285,7 +285,7 @@ void try_registering_again()
 	expect("the PD that it is in", program.dealloc_pd(second), EBUSY);
 	expect("other memory, and rights",
 	       program.register_again(mr, address | access, second, memory, sizeof(memory)), 0);
-	/* What it has then is said by the card, which tests of drivers ask. */
+	/* Its memory after the error depends on the card; tests of the drivers check it. */
 	expect("memory that is not there",
 	       program.register_again(mr, address, second, reinterpret_cast<void *>(4096), 4096),
 	       EFAULT);
@@ -392,7 +392,7 @@ ib_uverbs_modify_qp stopped(const Program &program, std::uint32_t pd, std::uint3
 	return change;
 }
 
-/* Of a card with two ports: by which of them a QP leaves. */
+/* Tests which port a QP uses, on a card with two ports. */
 void try_paths()
 {
 	const Program program;

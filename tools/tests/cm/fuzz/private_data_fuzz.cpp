@@ -69,7 +69,7 @@ void look_into_connection(const std::uint8_t *data, std::size_t size)
 				   std::uint32_t{data[6]} << 8 | data[7];
 	require(size >= 8 && qpn > 1 && qpn != 0xffffff && peer.value().receive_bytes == room &&
 		room >= 72);
-	/* Who has not said all of the word has not agreed. */
+	/* A peer that has not sent the whole word has not agreed. */
 	require(!peer.value().leaves_checksums || size >= sizeof(ipoib::ConnectionData));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What is accepted from the wire, and what is not: each rule of each message broken by itself.
+// Accepted and refused messages from the wire: each rule of each message is broken by itself.
 #include <functional>
 #include <vector>
 

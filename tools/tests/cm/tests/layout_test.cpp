@@ -44,7 +44,7 @@ TEST(CmLayout, cm_01_request)
 	EXPECT_TRUE(req.srq());
 	EXPECT_EQ(1, req.extended_transport());
 
-	// What does not fit into a field does not spill into the next.
+	// A value that does not fit into a field does not spill into the next.
 	req.set_retry_count(0xff);
 	EXPECT_EQ(0x12, req.local_response_timeout());
 	req.set_transport(ib::CmTransport::rc);
