@@ -23,12 +23,12 @@ public:
 	};
 
 	State state() const { return state_; }
-	// Which it is, from Ready on.
+	// The member's number; valid from Ready on.
 	std::uint64_t number() const { return number_; }
-	// When it is to run, of one that is Ready or Waiting; nothing if it has nothing planned.
+	// Time of its next slice, if it is Ready or Waiting; nothing if none is planned.
 	std::optional<std::uint64_t> due() const { return due_; }
 
-	// What a message is answered with at that time, if with anything; or why none may be.
+	// Answer to a message at that time, if there is one; or why the message is invalid.
 	struct Outcome {
 		std::optional<Message> answer;
 		const char *trouble = nullptr;

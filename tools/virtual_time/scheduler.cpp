@@ -105,9 +105,9 @@ private:
 		send(*first, first->member.run(now()));
 	}
 
-	// Of those there are few, and none but the one that is asked has anything to say: who says
-	// more than any answer takes is not waited for. All of it has one limit, as nothing else is
-	// done meanwhile.
+	// There are few members, and only the one that is queried has anything to send: one that
+	// sends more than any answer takes is not waited for. All of it has one limit, as nothing
+	// else is done meanwhile.
 	bool await_readable(int fd) override
 	{
 		const auto end = Environment::host().now() + patience_.time;
@@ -209,7 +209,7 @@ private:
 
 	void send(Peer &peer, const Message &message)
 	{
-		// Who has no room for so little reads nothing.
+		// A member whose socket has no room for one message reads nothing.
 		if (::send(peer.socket.get(), &message, sizeof(message),
 			   MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(message))
 			leave(peer, "does not take what the time server says");

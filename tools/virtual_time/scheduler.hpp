@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A time server: kernels that are programs take turns on it. One runs at a time, whose time is due
-// first; of several, that with the lowest number.
+// A time server, which gives time slices to User-Mode Linux guests. One runs at a time: the one
+// whose time is due first; of several, the one with the lowest number.
 //
-// Who leaves it ends it for all: the rest would wait for ever. So does who does not keep to the
-// protocol. A kernel whose time server closes its connection ends.
+// A guest that leaves ends it for all: the rest would wait for ever. So does one that violates the
+// protocol. A guest whose time server closes its connection ends.
 #pragma once
 
 #include <chrono>
@@ -49,8 +49,8 @@ public:
 	Scheduler(const Scheduler &) = delete;
 	Scheduler &operator=(const Scheduler &) = delete;
 
-	// Who is waited for, and since when: "node2, whose turn it has been since 1.000000000 s";
-	// or who has not come. Empty if nobody is.
+	// Names the member that is waited for, and since when: "node2, whose turn it has been since
+	// 1.000000000 s"; or the members that have not joined. Empty if there are none.
 	std::string awaited() const;
 
 	// How many turns there were.

@@ -31,7 +31,7 @@ std::chrono::system_clock::time_point SharedTime::date() const
 int SharedTime::wait(int poll, epoll_event *events, int most, Clock::time_point until)
 {
 	constexpr int kNotAtAll = 0, kForEver = -1;
-	// What is ready is to be done at the present time.
+	// Handle ready descriptors at the present time.
 	if (const int ready = look(poll, events, most, kNotAtAll); ready || until <= now())
 		return ready;
 	std::optional<Clock::time_point> due = Clock::time_point::max();

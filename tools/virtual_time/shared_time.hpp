@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Time of which others outside of the process have a part: it stands while anything is done, here
-// or there, and then jumps to what is due next, wherever that is. What happens here so depends on
-// nothing but what is asked, and in which order.
+// Time that is shared with programs outside of the process: it stands while anything is done, here
+// or there, and then jumps to whatever is due next, here or there. So the behaviour here depends
+// only on the requests and their order.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,12 @@
 namespace weft::virtual_time
 {
 
-// SharedTime - the Environment of one reactor, which is driven by one thread. What is due at the
-// same time here goes before what is due outside.
+// SharedTime - the Environment of one reactor, which is driven by one thread. Local work goes
+// before outside work that is due at the same time.
 class SharedTime final : public Environment
 {
 public:
-	// Those outside. Called on the reactor's thread, with nothing left to do here.
+	// The programs outside. Called on the reactor's thread, with nothing left to do here.
 	class Outside
 	{
 	public:

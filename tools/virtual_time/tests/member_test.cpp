@@ -37,7 +37,7 @@ void expect_answer(const Member::Outcome &outcome, std::uint64_t time)
 	EXPECT_EQ(outcome.answer->time, time);
 }
 
-// Who it is is answered when it is its turn, and not before.
+// A member's first message is answered when it is its turn, and not before.
 TEST(Member, StartsWithItsFirstSlice)
 {
 	Member member;
@@ -91,7 +91,7 @@ TEST(Member, MayHaveNothingPlanned)
 	EXPECT_FALSE(member.due());
 }
 
-// What no kernel says is refused in every state, and changes none.
+// A message that no kernel sends is refused in every state, and changes none.
 TEST(Member, RejectsInvalidMessages)
 {
 	const auto refuses = [](Member member, Operation operation, std::uint64_t time = 0) {
@@ -120,8 +120,8 @@ TEST(Member, RejectsInvalidMessages)
 	}
 }
 
-// Whatever it says, it is never due before now, never answered twice for one message, and its turn
-// is the time server's to give.
+// A member is never due before now, never answered twice for one message, and only the time server
+// gives it its turn, whatever it sends.
 TEST(Member, SurvivesRandomBytes)
 {
 	std::mt19937_64 random(1);

@@ -96,7 +96,7 @@ protected:
 		while (!done())
 			reactor.turn(Clock::time_point::max());
 	}
-	// What a kernel hears next; it runs the time server until then.
+	// Receives a kernel's next message; runs the time server until then.
 	Message receive(const FileDescriptor &fd)
 	{
 		Message message{};
@@ -192,8 +192,8 @@ TEST_F(SchedulerTest, RunsOneMemberAtATime)
 	EXPECT_TRUE(ends.empty());
 }
 
-// What is posted or due here waits while one has its turn: otherwise its outcome would depend on
-// which is faster.
+// Local work that is posted or due waits during a member's turn: otherwise its result would depend
+// on which is faster.
 TEST_F(SchedulerTest, DefersLocalWorkWhileAMemberRuns)
 {
 	start({"node1"});
@@ -382,7 +382,7 @@ TEST_F(SchedulerTest, LogsWrongMemberNumbers)
 	EXPECT_EQ(std::ranges::count(log.str(), '\n'), Scheduler::kMostLogged);
 }
 
-// Who is waited for has a name, so that who ends it can say what it has hung on.
+// The awaited member is reported by name, for the error message of a lab that hangs.
 TEST_F(SchedulerTest, ReportsTheAwaitedMember)
 {
 	EXPECT_EQ(scheduler->awaited(), "node1, node2, not yet on the time server");
@@ -436,7 +436,7 @@ TEST_F(SchedulerTest, AcceptsFragmentedMessages)
 	EXPECT_EQ(receive(only).sequence, 7u);
 }
 
-// Who reads nothing is dropped when there is no room left for it, and nothing is kept for it.
+// A member that reads nothing is dropped once its socket is full; nothing is kept for it.
 TEST_F(SchedulerTest, DropsMembersThatDoNotRead)
 {
 	start({"node1"});
