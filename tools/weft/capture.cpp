@@ -179,7 +179,7 @@ void capture(const std::filesystem::path &socket_directory, const std::string &l
 	const auto end =
 		Environment::host().now() +
 		std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-	// What is recorded after a signal or the time is over is not asked for; what was before is.
+	// Request packets recorded before a signal or the time limit, but none recorded after it.
 	json result;
 	for (bool recording = true;;) {
 		const auto passed = follower ? follower->pass_on() : Follower::Passed::All;

@@ -54,7 +54,7 @@ std::string path_of(const CLI::App &command)
 	throw UsageError(text + "\nTry '" + path_of(command) + " --help'.");
 }
 
-// Of a command and of those above it, whose options may follow the command's name.
+// Searches a command and those above it, whose options may follow the command's name.
 const CLI::Option *find_option(const CLI::App *command, const std::string &name)
 {
 	for (; command; command = command->get_parent())

@@ -14,8 +14,8 @@ class App;
 namespace weft::cli
 {
 
-// What runs machines, and what serves pages, are programs of their own, session/weft-session and
-// web/weft-web, which weft becomes with the options that it was given.
+// Programs of their own run guests and serve pages: session/weft-session and web/weft-web, which
+// weft executes with the options that it was given.
 // @socket_directory and @as_json outlive @app.
 
 // Adds `weft lab up|shell|apply|down`, and to @guest_commands what own_words() needs of it.

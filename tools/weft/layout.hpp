@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Where the nodes of a fabric are drawn: switches with hosts in a row (or in rows, where there are
-// no others), each with its hosts below it; other switches above them, by how far they are from a
+// Positions of a drawing's nodes: switches with hosts in a row (or in rows, where there are no
+// others), each with its hosts below it; other switches above them, by how far they are from a
 // host.
 #pragma once
 

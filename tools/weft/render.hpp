@@ -13,20 +13,20 @@ namespace weft::cli
 
 // All throw nlohmann::json::exception for what is not the result of the command.
 
-// Of "fabric.show": a line for every node and link.
+// Text of "fabric.show": a line for every node and link.
 std::string fabric_text(const nlohmann::json &fabric);
-// Of "fabric.show": a drawing, switches above, hosts below.
+// Drawing of "fabric.show": switches above, hosts below.
 std::string fabric_svg(const nlohmann::json &fabric);
-// Of "counters": a table, without those that are zero everywhere unless @all.
+// Table of "counters", without those that are zero everywhere unless @all.
 std::string counters_text(const nlohmann::json &counters, bool all);
-// Of "log": a line for each.
+// Text of "log": a line for each entry.
 std::string log_text(const nlohmann::json &log);
 // A link's state and settings, on a line.
 std::string link_text(const nlohmann::json &link);
 
-// What `weft top` puts first.
+// Sort order of `weft top`.
 enum class TopOrder { Rate, Errors, Name };
-// By its key: r, e, n.
+// Returns the order for a key: r, e, n.
 std::optional<TopOrder> top_order_of(char key);
 
 struct TopView {
@@ -34,20 +34,20 @@ struct TopView {
 	TopOrder order = TopOrder::Rate;
 	std::string title;
 };
-// Of "fabric.show" and two results of "fabric.sample": a line for each link, with its rates in
-// between.
+// Table of "fabric.show" and two results of "fabric.sample": a line for each link, with its rates
+// in between.
 std::string top_text(const nlohmann::json &fabric, const nlohmann::json &before,
 		     const nlohmann::json &now, const TopView &view);
 
 // A card's answer to a fault that was armed for the next @count operations: what will happen, and
 // which faults have happened so far.
 std::string fault_text(const std::string &fault, std::uint32_t count, const nlohmann::json &answer);
-// Which faults have happened so far, on a line.
+// The faults that have happened so far, on a line.
 std::string faults_text(const nlohmann::json &answer);
 
 // The subnet manager's state, on a line.
 std::string subnet_manager_text(const nlohmann::json &manager);
-// Whether it is enabled, on a line: from the answer of sm.enable or sm.disable.
+// One line that reports if the manager is enabled, from the answer of sm.enable or sm.disable.
 std::string subnet_manager_setting_text(const nlohmann::json &answer);
 
 } // namespace weft::cli

@@ -66,7 +66,7 @@ const char *class_of(NodeKind kind)
 	return "";
 }
 
-// What fits into a small box.
+// Shortens a name to fit into a small box.
 string shortened(const string &name, std::size_t longest)
 {
 	if (name.size() <= longest)

@@ -69,7 +69,7 @@ struct Row {
 	double errors = 0, new_errors = 0, waits = 0;
 };
 
-// What goes up only; a daemon that was started anew counts from zero.
+// Rate of a counter that only increases; a restarted daemon counts from zero.
 double rate(double before, double after, double seconds)
 {
 	return seconds > 0 && after > before ? (after - before) / seconds : 0;

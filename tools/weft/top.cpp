@@ -89,7 +89,7 @@ TopView view_of_terminal(bool terminal)
 	return view;
 }
 
-// Whether the fabric is another one than was described.
+// Returns true if the fabric is not the one that was described.
 bool changed(const json &fabric, const json &sample)
 {
 	const auto &ports = sample.at("ports");

@@ -65,7 +65,7 @@ SETUP_TIMEOUT = 120
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """What a host's guest is made of. kernel: a name of lab.kernels, or a path, as own_kernel.find() takes it; stack: one of stack.NAMES."""
+    """Settings of a host's guest. kernel: a name of lab.kernels, or a path, as own_kernel.find() takes it; stack: one of stack.NAMES."""
 
     kernel: str = "stock"
     modules: str | None = None
@@ -92,7 +92,7 @@ class Machine:
 
 @dataclasses.dataclass(frozen=True)
 class Fabric:
-    """What weftd has. hosts: those that machines can have; managed: with a subnet manager."""
+    """State of weftd's fabric. hosts: those that guests can use; managed: with a subnet manager."""
 
     hosts: list
     managed: bool
@@ -124,7 +124,7 @@ def warnings_of(log):
 
 
 def is_served(path):
-    """Whether a process accepts connections at a socket; the file outlives a process that was killed."""
+    """Returns whether a process accepts connections at a socket; the file outlives a process that was killed."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         try:
             client.connect(str(path))
@@ -143,7 +143,7 @@ class Interruption:
         self._watched = ()
 
     def forget(self):
-        """What has come is dealt with; the next one counts."""
+        """Clears an interruption that has been handled; the next one counts."""
         self.came = False
 
     def watch(self, *numbers):

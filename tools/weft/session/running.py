@@ -27,7 +27,7 @@ GRACE = 10      # seconds that commands have to end by themselves after a signal
 
 
 def parts_of(script, hosts):
-    """What each host is to run, of a script: what precedes its first line `#@ HOST…` is for all, what follows such a line for those it names."""
+    """Splits a script by host: the lines before its first line `#@ HOST…` are for all hosts, the lines after such a line for those it names."""
     parts = {host: [] for host in hosts}
     whose = list(hosts)
     for number, line in enumerate(script.splitlines(), 1):
@@ -49,7 +49,7 @@ def crash_of(status):
 
 
 class Printer:
-    """Writes what machines print. Of several, each line has its machine's name before it, and lines are whole."""
+    """Writes the output of guests. If there are several, each line begins with its guest's name, and lines are whole."""
 
     def __init__(self, several, out, err):
         self._several = several
@@ -74,7 +74,7 @@ class Printer:
 
 
 def scripts_of(args, hosts):
-    """What each host is to run."""
+    """Returns the script of each host."""
     unknown = [host for host in args.on or () if host not in hosts]
     if unknown:
         raise LabError(f"there is no host {unknown[0]}", f"there is {', '.join(hosts)}")
@@ -163,8 +163,8 @@ def execute(lab, args, scripts, printer_of):
 
 
 def check_command(args):
-    """Whether it says what to run, once."""
-    if (args.script is None) == (not args.words):
+    """Checks that exactly one of a command and a script is given."""
+    if bool(args.script) == bool(args.words):
         raise LabError("either a command after --, or --script FILE")
     if args.script and args.script != "-" and not pathlib.Path(args.script).is_file():
         raise LabError(f"there is no script {args.script}")

@@ -21,7 +21,7 @@ ABOVE = {"mlx4": ("weft_ipoib",), "mthca": ("weft_ipoib",), "amso1100": ()}
 
 @dataclasses.dataclass(frozen=True)
 class Stack:
-    """What a guest loads for its card. in_tree: names of modules that its image has; own: weft's, (name, bytes) each."""
+    """Modules that a guest loads for its card. in_tree: names of modules that its image has; own: weft's, (name, bytes) each."""
 
     interface: str
     in_tree: tuple = ()
@@ -42,7 +42,7 @@ def interface(model):
 
 
 def in_tree_modules(model):
-    """What `modprobe -a` is to load of Debian's modules for a card."""
+    """Returns the names of Debian's modules for a card, for `modprobe -a`."""
     if model not in IN_TREE:
         raise LabError(f"Debian's kernel has no driver for {model}", "--stack weft has one, and --bare loads none")
     return (IN_TREE[model], "ib_uverbs", "ib_umad", "ib_ipoib")

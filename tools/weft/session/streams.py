@@ -22,7 +22,7 @@ class Terminal:
 
     @staticmethod
     def there():
-        """Whether the command is to have a terminal: input and output are one, and this is no job in its background."""
+        """Returns whether the command is to have a terminal: input and output are one, and this is not a background job."""
         return os.isatty(0) and os.isatty(1) and in_foreground()
 
     @staticmethod
@@ -32,7 +32,7 @@ class Terminal:
 
     @staticmethod
     def environment():
-        """What programs in the guest need to know of it."""
+        """Returns the environment that describes it to programs in the guest."""
         return (f"TERM={os.environ.get('TERM', 'dumb')}",)
 
     def __enter__(self):
@@ -48,7 +48,7 @@ class Terminal:
 
 
 def in_foreground():
-    """Whether this may read its terminal: a job in the background would be stopped. A terminal of another session stops nobody."""
+    """Returns whether this may read its terminal: a background job would be stopped. A terminal of another session stops nobody."""
     try:
         return os.tcgetpgrp(0) == os.getpgrp()
     except OSError:

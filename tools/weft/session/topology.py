@@ -26,7 +26,7 @@ class Node:
 
 @dataclasses.dataclass
 class Topology:
-    """What a lab file is written from. Switches have as many ports as they need, and one of them has one more for the subnet manager."""
+    """Contents of a lab file. Switches have as many ports as they need, and one of them has one more for the subnet manager."""
 
     title: str
     model: str | None = None    # of the hosts' cards
@@ -132,7 +132,7 @@ def torus(size, hosts):
     topology.populate(list(places.values()), hosts)
     for place, switch in places.items():
         for axis, length in enumerate(size):
-            # Of two, the first is linked to the second, and not the second to the first again.
+            # If there are two, link the first to the second, but not the second to the first again.
             if length > 2 or place[axis] + 1 < length:
                 topology.link(switch, places[place[:axis] + ((place[axis] + 1) % length,) + place[axis + 1:]])
     return topology
@@ -164,7 +164,7 @@ PORT = re.compile(rf'\[(\d+)\]{EXTERNAL}{PORT_GUID}\s+{ID}\s*\[(\d+)\]{EXTERNAL}
 GUID = re.compile(r"[SHR]-([0-9a-fA-F]{1,16})")
 # Lines that say nothing of how nodes are linked: identities, and the headings of `ibnetdiscover --grouping`.
 HEADING = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|hcaguid|rtguid)=|Chassis \d+|Non-Chassis Nodes$")
-# What looks like a node or a port, and so must be one.
+# Lines that look like a node or a port, and so must be one.
 MEANT = re.compile(r"(Switch|Ca|Hca|Rt)\s|\[")
 MOST_WARNINGS = 10          # of lines that are left out
 WIDTHS = ("1x", "4x", "8x", "12x")
@@ -253,7 +253,7 @@ class Reader:
             self._warn(f"{self._source}: {self._left_out - MOST_WARNINGS} lines more are left out")
 
     def _settings(self, line):
-        """What a lab file says of a link."""
+        """Returns a link's settings for the lab file."""
         if line.width and line.width not in WIDTHS:
             self._reduced[f"of width {line.width}", "the width that a lab's links have"] += 1
         if line.width not in WIDTHS:

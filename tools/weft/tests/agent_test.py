@@ -135,7 +135,7 @@ class Agent(unittest.TestCase):
         self.assert_ends(command, "a frame of kind 21 with 1 bytes")
 
     def test_input_of_a_guest_that_is_closed_is_dropped(self):
-        """What the caller still types as the lab ends is nobody's, and no reason for a traceback."""
+        """Input that the caller types while the lab ends is dropped, without a traceback."""
         command = self.guest.start_program(["cat"])
         self.close_guest(lambda: None)
         with self.assertRaisesRegex(GuestDied, "node1 has been closed"):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What CI systems call: scripts/ci/run, and the steps of the GitHub Action and the GitLab template."""
+"""Tests the interface to CI systems: scripts/ci/run, and the steps of the GitHub Action and the GitLab template."""
 import os
 import pathlib
 import signal

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What a weftd with a thousand cards takes of its host while nobody uses them, under the limits that a host has by default; and one with ten
-thousand ends of a fabric, which have no machines.
+"""Measures the host resources of an idle weftd with a thousand cards, under the limits that a host has by default; and of one with ten
+thousand ends of a fabric, which have no guests.
 
     idle_test.py WEFTD
 """
@@ -25,7 +25,7 @@ CARDS = 1000
 ENDPOINTS = 10000
 MOST_KIB_OF_ENDPOINTS = 30
 SECONDS = 3
-# Of each card; Documentation/performance.rst has what was measured.
+# Limits for each card; Documentation/performance.rst has the measured values.
 MOST_DESCRIPTORS, MOST_KIB = 2.2, 90
 MOST_THREADS = 40       # whatever their number: cards share some
 MOST_CPU = 0.03         # of one processor, by all of them

@@ -12,7 +12,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
 def text_of(page):
-    """What a troff page says, without its markup."""
+    """Returns the text of a troff page, without its markup."""
     with open(page, encoding="utf-8") as file:
         text = file.read()
     text = re.sub(r'^\.\\".*$', "", text, flags=re.MULTILINE)

@@ -81,7 +81,7 @@ std::map<std::string, int> elements(const std::string &document)
 	static const std::regex reference("&(?:lt|gt|amp|quot);");
 	std::map<std::string, int> count;
 	std::vector<std::string> open;
-	std::string text; // what is outside of tags
+	std::string text; // text outside of tags
 	auto rest = document.begin();
 	for (std::sregex_iterator found(document.begin(), document.end(), tag), none; found != none;
 	     ++found) {
@@ -111,7 +111,7 @@ std::map<std::string, int> elements(const std::string &document)
 	return count;
 }
 
-// What no machine can have says what it is instead of where a machine gets it.
+// A host that no guest can use shows its model instead of a socket.
 TEST(FabricText, HostWithoutGuestShowsItsModel)
 {
 	json fabric = two_hosts();
@@ -243,7 +243,7 @@ TEST(CountersText, HidesZerosByDefault)
 						 "long/1  symbol_errors=0  xmit_packets=0\n");
 }
 
-// What a drawing has its boxes and its size from.
+// Position and size of a rectangle in a drawing.
 struct Place {
 	int x, y, width, height;
 };

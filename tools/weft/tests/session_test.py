@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What `weft lab` and `weft run` do beside the machines: kernels that are found and judged, scripts with parts, what is printed, what is refused."""
+"""Tests `weft lab` and `weft run`, without guests: search and checks of kernels, scripts with parts, output, refusals."""
 import contextlib
 import gzip
 import io
@@ -113,7 +113,7 @@ class OwnKernel(Folder):
         self.assertIn("lacks CONFIG_DEVTMPFS", own_kernel.look(self.folder / "tree").lack_of_options())
 
     def test_unknown_is_not_refused(self):
-        """Of a bzImage alone nothing is known: it is tried, and its console tells."""
+        """A lone bzImage cannot be checked: it is tried, and its console shows the outcome."""
         self.assertIsNone(own_kernel.look(self.write("alone/deep/bzImage", bzimage())).lack(EVERYTHING))
 
     def test_what_is_no_kernel(self):
@@ -135,7 +135,7 @@ class OwnKernel(Folder):
         self.assertEqual(own_kernel.release_of(image_file), "6.1.0-9-amd64")
 
     def test_console_tells(self):
-        """What only shows in booting, by what the machine's first programs and the kernel say."""
+        """Some faults only show in booting, by messages of the guest's first programs and of the kernel."""
         for said, option in (("[ 1.0] x\nweft-guest: no root disk after 10 s\n", "CONFIG_VIRTIO_BLK"), ("weft-guest: no agent port after 10 s", "CONFIG_VIRTIO_CONSOLE"),
                              ("weft-guest: the overlay could not be mounted", "CONFIG_OVERLAY_FS"), ("", "CONFIG_SERIAL_8250_CONSOLE"),
                              ("Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)", "CONFIG_BLK_DEV_INITRD")):
@@ -149,7 +149,7 @@ class OwnKernel(Folder):
             self.assertEqual(image.module_bytes(self.write(name, data)), b"elf")
 
     def test_disks_of_modules_do_not_pile_up(self):
-        """Of a kind of cache entry only the newest stay."""
+        """Only the newest entries of a kind are kept in the cache."""
         before = os.environ.get("XDG_CACHE_HOME")
         os.environ["XDG_CACHE_HOME"] = str(self.folder)
         try:
@@ -165,7 +165,7 @@ class OwnKernel(Folder):
 
 class MachineTest(unittest.TestCase):
     def test_lab_file_wins_host_by_host(self):
-        """What the lab file says of a host stands before the command line; another kernel does not get the first one's modules."""
+        """The lab file's settings of a host take precedence over the command line; another kernel does not get the first one's modules."""
         machine = Machine("/linux/bzImage", "/linux/modules", "/initrd", cpus=2)
         self.assertEqual(machine.but({"memory": "2G"}), Machine("/linux/bzImage", "/linux/modules", "/initrd", cpus=2, memory="2G"))
         self.assertEqual(machine.but({"kernel": "stock"}), Machine("stock", cpus=2))
@@ -219,7 +219,7 @@ class Accelerated(Folder):
 
 
 class Awaited(Folder):
-    """What a machine waits for as it becomes a node."""
+    """Conditions that a guest waits for as it becomes a node."""
 
     def test_what_comes_later(self):
         """A file that is not there, then says something else, then what is waited for; and one that says it at once."""
@@ -505,7 +505,7 @@ class Refused(Folder):
 
 
 class AnotherDaemon(Folder):
-    """What lies in the directory of a lab, of a weftd that was killed or that somebody else started."""
+    """Files in a lab's directory that are left by a weftd that was killed, or belong to one that somebody else started."""
 
     def session(self, *words, **more):
         return subprocess.run([sys.executable, SESSION, self.folder, *words], capture_output=True, text=True, check=False,

@@ -44,6 +44,6 @@ class Folder(unittest.TestCase):
         self.program.chmod(0o755)
 
     def asked(self):
-        """What the program was asked, without the option for logs."""
+        """Returns the requests to the program, without the option for logs."""
         lines = [json.loads(line) for line in (self.folder / "asked").read_text().splitlines()]
         return [" ".join(word for word in words if not word.startswith("--logs=")) for words in lines]

@@ -196,7 +196,7 @@ class Shell(AgentCase):
         return subprocess.run(self.words(*words), input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
 
     def is_running(self, mark):
-        """Whether a process of the "guest" has this word on its command line."""
+        """Returns whether a process of the "guest" has this word on its command line."""
         return subprocess.run(["pgrep", "-f", f"[{mark[0]}]{mark[1:]}"], stdout=subprocess.DEVNULL, check=False).returncode == 0
 
     def test_standard_input_is_passed_on(self):

@@ -246,7 +246,7 @@ class Read(unittest.TestCase):
 
 
 class Taken(unittest.TestCase):
-    """By the commands, and by the daemon."""
+    """The commands and the daemon accept the generated files."""
 
     def setUp(self):
         # As build/bin lies in a tree, from where weft finds its other half.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What weft passes on of a command for machines: each of its words, and nothing else.
+"""Tests that weft passes on each word of a command for guests, and nothing else.
 
     words_test.py WEFT
 """

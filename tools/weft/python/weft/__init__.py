@@ -108,7 +108,7 @@ class Host:
         self._lab.call("lab", "restart", self.name)
 
     def console(self):
-        """What its kernel has written to the console."""
+        """Returns the output of its kernel to the console."""
         return self._lab.call("lab", "console", self.name)
 
     def fault(self, fault, count=1):
@@ -196,7 +196,7 @@ class Lab:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def check(self):
-        """What the guests' kernels have reported since the last check, and which guests have ended; "" for nothing."""
+        """Returns the reports of the guests' kernels since the last check, and which guests have ended; "" for nothing."""
         process = self.start_program("lab", "check")
         _, stderr = process.communicate()
         if process.returncode not in (0, KERNEL_REPORT, GUEST_DIED):

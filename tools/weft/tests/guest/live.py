@@ -93,5 +93,5 @@ def _outlive(lab):
 
 
 def _active(fabric):
-    """What the managers said of the host's port, by all daemons of the test: its GUID and its LID."""
+    """Returns the GUID and the LID of the host's port, as all managers of the test's daemons logged them."""
     return re.findall(r"left .* port GUID (\S+) is active, LID (\d+)", fabric.log())

@@ -40,7 +40,7 @@ until ip neighbour show dev ib0 | grep -q 10.1.0.1; do sleep 0.1; done
 """
 
 
-# What of an initramfs is seen once its files have gone: a table for the kernel's ACPI (Linux, Documentation/admin-guide/acpi/initrd_table_override.rst).
+# A part of an initramfs that is visible once its files have gone: an ACPI table (Linux, Documentation/admin-guide/acpi/initrd_table_override.rst).
 TABLE = "kernel/firmware/acpi/weft.aml"
 
 
