@@ -18,7 +18,7 @@ namespace weft::weftd
 class LogHistory;
 class LabRuntime;
 
-// What one client may ask for and what it has running. Knows no socket.
+// Requests and running captures of one client. Independent of sockets.
 class ControlSession
 {
 public:

@@ -25,7 +25,7 @@ using nlohmann::json;
 namespace
 {
 
-// What a client asked for wrongly; its text is the answer.
+// An invalid request of a client; its text is the answer.
 struct BadRequest : std::runtime_error {
 	using std::runtime_error::runtime_error;
 };
@@ -164,7 +164,7 @@ json set_link(LabRuntime &runtime, const json &request)
 	return describe(link);
 }
 
-// Of every linked port, or of those that "port" names: a port, or all of a node.
+// Returns the counters of all linked ports, or of those that "port" names: one, or a node's.
 json counters(LabRuntime &runtime, const json &request)
 {
 	const bool all = !request.contains("port");
@@ -352,7 +352,7 @@ json enable_manager(LabRuntime &runtime, bool enable)
 } // namespace
 
 struct ControlSession::Captures {
-	// By link; several links may record into one file.
+	// Keyed by link; several links may record into one file.
 	std::map<fabric::Link *, std::shared_ptr<fabric::Capture>> running;
 	EthernetCaptures ethernet;
 

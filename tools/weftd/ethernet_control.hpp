@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the control socket says of a lab's Ethernets.
+// Answers of the control socket about a lab's Ethernets.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ class EthernetCaptures
 public:
 	explicit EthernetCaptures(ethernet::Network &network) : network_(network) {}
 
-	// Those that @name means: one station's link, or all of the Ethernet of that name; none if
-	// there is no such.
+	// Returns the stations that @name means: one station's link, or all of the Ethernet of that
+	// name; none if there is no such.
 	std::vector<ethernet::StationState> find(const std::string &name) const;
 	// Records the links of @stations into @file. Throws std::runtime_error.
 	void start(const std::vector<ethernet::StationState> &stations,

@@ -223,7 +223,7 @@ LabStation parse_station(LabSection &section, const std::string &host)
 	return station;
 }
 
-// Whether a host may have its socket there: in the socket directory, where these are weftd's own.
+// Returns true if a host's socket may have this name; some names are weftd's own.
 bool is_file_name(const std::string &name)
 {
 	constexpr std::array<std::string_view, 7> kTaken{
@@ -233,7 +233,7 @@ bool is_file_name(const std::string &name)
 	       std::ranges::find(kTaken, name) == kTaken.end();
 }
 
-// What a host says of its machine, and of how that has the card.
+// Parses a host's settings for its guest, and for how the guest has the card.
 void parse_machine(LabSection &section, LabHost &host, Lab &lab)
 {
 	host.bus = parse_bus(section);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a lab consists of, as weft-lab.toml(5) describes it.
+// The parts of a lab, as weft-lab.toml(5) describes them.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ enum class LabBus {
 	VhostUser, // User-Mode Linux
 };
 
-// What the machine of a host is to be, for who starts it; the daemon only passes it on.
+// Settings of a host's guest, for the program that starts it; the daemon only passes them on.
 struct LabBoot {
 	// A name of Debian's or a test kernel, or a path.
 	std::optional<std::string> kernel;
@@ -115,7 +115,7 @@ Lab parse_lab(std::string_view text, const std::string &source,
 	      const std::string &default_name = {}, const Lab *running = nullptr);
 // Paths in @lab are relative to @folder.
 void resolve_paths(Lab &lab, const std::filesystem::path &folder);
-// As parse_lab(); paths in the file are relative to its folder.
+// See parse_lab(); paths in the file are relative to its folder.
 Lab load_lab(const std::filesystem::path &file, const std::string &default_name = {});
 // One switch, two hosts, a subnet manager.
 Lab default_lab(const std::string &name = {});

@@ -36,7 +36,7 @@ string bus_text(LabBus bus)
 	return bus == LabBus::VfioUser ? "vfio-user" : "vhost-user";
 }
 
-// What of a host its card is made of.
+// Compares the settings of a host that its card depends on.
 Changes changes_of(const LabHost &now, const LabHost &wanted)
 {
 	Changes changes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What makes one lab of another.
+// Changes that turn one lab into another.
 #pragma once
 
 #include <set>

@@ -28,7 +28,7 @@ public:
 			taken_[host.name].resize(host.ports);
 	}
 
-	// Of a node that is there.
+	// Returns the ports of a node, which must exist.
 	std::vector<bool> &of(const LabLink &link, const LabEnd &end)
 	{
 		const auto found = taken_.find(end.node);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Which port of its node each end of a lab's links has.
+// Assigns each end of a lab's links a port of its node.
 #pragma once
 
 #include <string>

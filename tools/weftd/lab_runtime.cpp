@@ -108,8 +108,8 @@ Environment &LabRuntime::environment() const
 Lab LabRuntime::lab() const
 {
 	Lab lab = lab_;
-	// By either port: the file may name them the other way round than the one by which the link
-	// was made.
+	// Look up by either port: the file may name them the other way round than when the link was
+	// made.
 	std::map<std::string_view, const fabric::Link *> links;
 	for (const fabric::Link *link : fabric_.links())
 		for (const unsigned side : {0u, 1u})
@@ -156,8 +156,8 @@ LabDifference LabRuntime::apply(const Lab &wanted)
 	return changes;
 }
 
-// What goes goes before what comes, which may have its name, its socket or its ports. lab_ follows
-// step by step, so that there is a way back from each.
+// Removals come before additions, which may need the same names, sockets or ports. lab_ follows
+// step by step, so that each step can be undone.
 void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
 {
 	if (changes.manager && subnet_manager_)
@@ -261,7 +261,7 @@ void LabRuntime::remove_hosts(const std::set<std::string> &names)
 		      [&](const LabHost &config) { return names.contains(config.name); });
 }
 
-// Whose links are there.
+// The hosts' links are there already.
 void LabRuntime::add_hosts(const LabDifference &changes, const Lab &wanted)
 {
 	const std::size_t most_mappings = share_of_mappings(changes, wanted);

@@ -34,7 +34,7 @@ struct Host {
 	     std::vector<fabric::Port *> fabric_ports, std::shared_ptr<Reactor> thread,
 	     std::size_t mappings);
 
-	// Whether a machine has its card.
+	// Returns true if a guest has its card.
 	bool has_machine() const { return server && server->connected(); }
 
 	const std::string name;
@@ -45,7 +45,7 @@ struct Host {
 	LabBoot boot; // changed by LabRuntime alone
 	const std::vector<fabric::Port *> ports;
 	const std::shared_ptr<ethernet::Channel> ethernet; // the card's, if it has one
-	// What the card lives on; null, like the server, if no machine can have it.
+	// Reactor of the card; null, like the server, if no guest can have it.
 	const std::shared_ptr<Reactor> reactor;
 	const std::unique_ptr<Loop> loop;
 	const std::unique_ptr<cards::Card> card;
@@ -53,8 +53,8 @@ struct Host {
 };
 
 /*
- * One thread at a time calls it: the control loop, once there is one. What it holds is there until
- * the next apply().
+ * Called by one thread at a time: the control loop, once there is one. Its parts exist until the
+ * next apply().
  */
 class LabRuntime
 {
@@ -68,16 +68,16 @@ public:
 	LabRuntime(const LabRuntime &) = delete;
 	LabRuntime &operator=(const LabRuntime &) = delete;
 
-	// As it is now: what was built or applied last, with what was changed in its links since.
+	// The present lab: as it was built or applied last, with the changes to its links since.
 	Lab lab() const;
-	// What apply() would do. Throws LabError if it would refuse.
+	// Returns the changes that apply() would make. Throws LabError if it would refuse.
 	LabDifference compare(const Lab &wanted) const;
 	// Makes of the lab what @wanted says, whose cards stay in their machines where nothing of
 	// theirs changes. Throws LabError; everything is as before then, but for cards that were to
 	// be replaced: their machines have lost them.
 	LabDifference apply(const Lab &wanted);
 
-	// Whose time it lives in.
+	// Environment that provides the lab's time.
 	Environment &environment() const;
 	fabric::Fabric &fabric() { return fabric_; }
 	const std::vector<std::unique_ptr<Host>> &hosts() const { return hosts_; }
@@ -102,20 +102,20 @@ private:
 	void start_manager();
 	void remove_ethernets(const LabDifference &changes);
 	void add_ethernets(const LabDifference &changes);
-	// As many mappings of guest memory as each of the hosts that come may have. Throws LabError
-	// if few are left.
+	// Returns the number of mappings of guest memory that each added host may have. Throws
+	// LabError if few are left.
 	std::size_t share_of_mappings(const LabDifference &changes, const Lab &wanted) const;
-	// Whether the switch that faces an untrusted host's port passes management of its.
+	// Sets if the switch that faces an untrusted host restricts its management packets.
 	void restrict(const LabLink &link, bool restricted);
 	fabric::Port &port_of(const LabEnd &end, const std::string &where);
 	std::shared_ptr<Reactor> thread_for_card();
 
 	const std::filesystem::path socket_directory_;
 	Reactor *const reactor_;
-	// Of the cards: with few of them each has its own.
+	// Threads of the cards: if there are few cards, each has its own.
 	ReactorPool threads_;
-	// What there is, at each moment of a change; a host that could not be made may be in it and
-	// not in hosts_.
+	// The present lab, at each moment of a change; a host that could not be made may be in it
+	// and not in hosts_.
 	Lab lab_;
 	// The hosts of lab_ that are not trusted, by name.
 	std::set<std::string, std::less<>> untrusted_;

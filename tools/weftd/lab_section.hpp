@@ -23,7 +23,7 @@
 namespace weft::weftd
 {
 
-// Where a @region of the file @source begins, for errors.
+// Returns the file and line at which a @region begins, for errors.
 inline std::string place(const std::string &source, const toml::source_region &region)
 {
 	return fmt::format("{}:{}", source, region.begin.line);
@@ -40,7 +40,7 @@ public:
 	}
 
 	std::string where() const { return place(source_, table_.source()); }
-	// Where @key is, which is there.
+	// Returns the place of @key, which must exist.
 	std::string where(std::string_view key) { return place(source_, find(key)->source()); }
 	[[noreturn]] void fail(const std::string &reason) const
 	{

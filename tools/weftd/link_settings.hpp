@@ -12,7 +12,7 @@
 namespace weft::weftd
 {
 
-// As @link is now.
+// Returns the present settings of @link.
 fabric::LinkConfig config_of(const fabric::Link &link);
 // Makes @link as @wanted says; only what differs takes effect, so that a link is not trained again
 // for nothing.

@@ -20,10 +20,10 @@
 namespace weft::weftd
 {
 
-// What a line is about: a card by its logger's name, else the part of the fabric that the text
-// begins with ("sm", "link", "switch", "fabric", "control"), else "weftd".
+// Returns the subject of a line: a card by its logger's name, else the part of the fabric that the
+// text begins with ("sm", "link", "switch", "fabric", "control"), else "weftd".
 std::string_view part_of(std::string_view logger, std::string_view text);
-// Whether a line can be about @part without being about a card.
+// Returns true if a line that is not about a card can be about @part.
 bool is_part(std::string_view part);
 
 // Keeps the latest lines. Any thread.

@@ -208,7 +208,7 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 		     lab.switches.size(), lab.links.size(), (directory / "control.sock").string());
 	while (!ended)
 		reactor.turn(Clock::time_point::max());
-	scheduler.reset(); // whose members are told nothing of what goes now
+	scheduler.reset(); // its members are not notified of what goes now
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What of a running lab is looked at again and again, by `weft top` and `weft web`: one answer for
-// all ports, made without a lock of the fast path, and of a size that the lab's alone decides. Who
-// asks computes the rates.
+// State of a running lab that `weft top` and `weft web` poll: one answer for all ports, made
+// without a lock of the fast path, and of a size that depends on the lab only. The client computes
+// the rates.
 #pragma once
 
 #include <vector>

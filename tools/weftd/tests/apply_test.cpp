@@ -220,7 +220,7 @@ TEST_F(Apply, ManagerMovesToAnotherPort)
 					     "+ link sm/1-s0/1"));
 }
 
-// What the manager sees follows.
+// The manager sees the changed fabric.
 TEST_F(Apply, ManagerSettingsChange)
 {
 	// One switch and the manager: the hosts' machines are off, and so are their ports.
@@ -331,7 +331,7 @@ TEST_F(Apply, WrongFilesChangeNothing)
 		EXPECT_THAT(refusal(wrong), HasSubstr("new:"));
 		EXPECT_EQ(shown_without_states(), before) << wrong;
 	}
-	// What shows only when the card's socket is made, after much else has been done.
+	// This error shows only when the card's socket is made, after much else has been done.
 	const std::string unreachable =
 		std::string("[[switch]]\nname = \"s2\"\n[[host]]\nname = \"b\"\nports = 2\n") +
 		"[[host]]\nname = \"c\"\nsocket = \"" + std::string(200, 'x') +

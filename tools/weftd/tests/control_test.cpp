@@ -153,8 +153,8 @@ TEST_F(Control, ReadsCounters)
 	EXPECT_EQ(cards["node1"]["commands"], 0);
 }
 
-// What is watched: the counters of linked ports by column, what is down, the manager; nothing of it
-// grows but with the lab.
+// A sample has the counters of linked ports by column, the links that are down, and the manager's
+// state; its size grows only with the lab.
 TEST_F(Control, SamplesWatchedCounters)
 {
 	fabric::Counters::add(runtime_->fabric().find_port("node1/1")->counters().xmit_packets, 3);
@@ -286,7 +286,7 @@ TEST_F(Control, ControlsTheSubnetManager)
 	EXPECT_EQ(result({{"command", "sm.enable"}})["enabled"], true);
 }
 
-// What is not a request gets an answer with a reason, and an id comes back as it was.
+// An invalid request gets an answer with a reason, and its id comes back unchanged.
 TEST_F(Control, RejectsInvalidRequests)
 {
 	for (const char *line : {"", "garbage", "[]", "7", "{\"command\":", "{}",

@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-// What is wrong with a lab file, or nothing.
+// Returns the error of a lab file, or nothing.
 std::string complaint(const std::string &text)
 {
 	try {
@@ -47,8 +47,8 @@ name = "b"
 ports = 2
 )";
 
-// What a host's machine is to be is passed on; its paths are relative to the file, and the name of
-// a kernel is no path.
+// A host's settings for its guest are passed on; paths are relative to the file, and the name of a
+// kernel is no path.
 TEST(Lab, HasTheKernelsOfGuests)
 {
 	const auto file = std::filesystem::path(::testing::TempDir()) / "boot.toml";
@@ -79,7 +79,7 @@ TEST(Lab, HasTheKernelsOfGuests)
 		    HasSubstr("there is no 'kernal' here"));
 }
 
-// Who is not trusted is known to the manager by the GUIDs of all its ports.
+// The manager knows a host that is not trusted by the GUIDs of all its ports.
 TEST(Lab, ManagerKnowsUntrustedHosts)
 {
 	const std::string text =

@@ -28,7 +28,7 @@ ip address add 10.0.0.${HOSTNAME#node}/24 dev ib0; ip link set ib0 up
 until [ "$(cat /sys/class/net/ib0/carrier 2>/dev/null)" = 1 ]; do sleep 0.1; done
 date +%s.%N
 """
-# What depends on time, on which packets were lost, and on who was first. The server's part ends with the client's.
+# Output that depends on time, on which packets were lost, and on the order of execution. The server's part ends with the client's.
 TRAFFIC = {"node1": "iperf3 -s -1 >/dev/null & ping -c 10 -i 0.1 10.0.0.2; wait; nstat -az | grep -i retrans; date +%s.%N\n",
            "node2": "ping -c 10 -i 0.1 10.0.0.1; sleep 1; iperf3 -c 10.0.0.1 -t 3 -b 10M; cat /proc/interrupts; nstat -az | grep -i retrans\n"}
 # iperf3's client spins while it waits for a word of the server's, and each turn of it takes a quarter of a microsecond: nothing is lost before they have
@@ -62,7 +62,7 @@ def runs_are_identical(lab):
 
 @test(kernels=("um-debug",), timeout=120)
 def run_is_traced_by_its_seed(lab):
-    """What was seen once is seen again, at the same times, where all is captured, weftd logs all, and the kernels' tracepoints are on."""
+    """A run is repeated exactly, at the same times, with captures, with all of weftd's logs, and with the kernels' tracepoints."""
     def run(name, traced, **options):
         begin = f"mount -t tracefs tracefs /sys/kernel/tracing; echo {traced} > /sys/kernel/tracing/events/weft/enable\n"
         # To show it takes turns of the run's: when both have come to their ends.
@@ -82,8 +82,8 @@ def run_is_traced_by_its_seed(lab):
 
 @test(kernels=("um",), also=("um-debug",), timeout=90)
 def half_an_hour_without_a_manager(lab):
-    """Who was talked to when the subnet manager went is reached for as long as the talk goes on. A port that comes up meanwhile is of no use until the manager is
-    back, and is then: ib0 has not given up."""
+    """A peer that was in use when the subnet manager ended stays reachable while traffic goes on. A port that comes up meanwhile is of no use until the
+    manager is back, and is then: ib0 has not given up."""
     # The guests begin between 1.5 and 3 s, by the seed: each state is sampled seconds away from its change.
     scripts = {"node1": "ping -c 60 -i 10 10.0.0.2 && sleep 2060 && ping -c 1 10.0.0.2",
                "node2": "for pause in 780 15 200 1650; do sleep $pause; cat /sys/class/net/ib0/carrier; done"}
