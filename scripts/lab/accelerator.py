@@ -14,7 +14,7 @@ KVM = ["-accel", "kvm", "-cpu", "host"]
 
 
 def _trial_boot():
-    """Whether a kernel gets as far as its first program under KVM: it finds no root disk and says so, or panics."""
+    """Returns whether a kernel starts its first program under KVM: it finds no root disk and reports that, or panics."""
     program = qemu.find()
     kernel = kernels.find("stock")
     try:
@@ -30,7 +30,7 @@ def _trial_boot():
 
 @functools.cache
 def kvm_works():
-    """Whether KVM works here; the trial's outcome is remembered until the next boot of this machine."""
+    """Returns whether KVM works here; the trial's outcome is remembered until the next boot of this host."""
     if os.environ.get("WEFT_KVM") == "0" or not qemu.kvm_flags():
         return False
     boot_id = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -23,7 +23,7 @@ from lab.results import FAILED, PASSED, Result
 
 MODULE_LIMIT = 120  # seconds of real time for all suites of one module
 MEMORY = "384M"
-# What each kernel gets to do is decided by how much of a run's 80 seconds of CPU was whose, on um-debug; the others' are one at most.
+# The kernels share the modules by their part of a run's 80 seconds of CPU on um-debug; modules that are not listed take one second at most.
 KERNELS = 2
 SECONDS = {"weft_cm_test": 18, "weft_mad_test": 15, "weft_ipoib_test": 15, "weft_rdma_cm_test": 11, "weft_context_test": 6, "weft_recovery_test": 6,
            "weft_umad_test": 5, "weft_amso1100_test": 2}
@@ -160,7 +160,7 @@ class Runner:
 
     @staticmethod
     def _part(name, text, folder, ended):
-        """What was said from a part's beginning to its end, and what was wrong with it if it did not end."""
+        """Returns the output from a part's beginning to its end, and the error if it did not end."""
         begin = re.search(rf"^.*weft-batch: begin {name}$", text, re.M)
         if not begin:
             return "", f"{ended} before it began:\n" + "\n".join(text.splitlines()[-15:])

@@ -55,7 +55,7 @@ def benchmark(*, figures, kernel="plain", needs=None):
 
 
 class Bench(Lab):
-    """What a benchmark is given: a Lab (guests, host programs, a folder) that takes figures."""
+    """Environment of a benchmark: a Lab (guests, host programs, a folder) that takes figures."""
 
     def __init__(self, kernel, directory, seed, figures):
         super().__init__(kernel, directory, seed)
@@ -84,7 +84,7 @@ def discover():
 
 
 def selected(only, patterns):
-    """Whether ONLY (a figure's name, a pattern of names, or their first words) may choose one of the patterns."""
+    """Returns whether ONLY (a figure's name, a pattern of names, or their first words) may choose one of the patterns."""
     return not only or any(fnmatch.fnmatch(pattern, only) or fnmatch.fnmatch(only, pattern) or pattern.startswith(only) for pattern in patterns)
 
 
@@ -105,7 +105,7 @@ def _git(*words):
 
 
 def surroundings(seed):
-    """What the figures depend on: the commit and the machine."""
+    """Returns the circumstances that the figures depend on: the commit and the host."""
     processor = next((line.split(":", 1)[1].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
                       if line.startswith("model name")), platform.machine())
     memory = int(pathlib.Path("/proc/meminfo").read_text().split()[1]) >> 10

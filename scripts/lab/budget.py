@@ -20,7 +20,7 @@ SLOWEST = 10
 
 
 class Clock:
-    """What each part of a run has taken so far."""
+    """Time that each part of a run has taken so far."""
 
     def __init__(self, now=time.monotonic):
         self._now = now

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What is expensive to make is kept under $XDG_CACHE_HOME/weft, named by a key of what it is made from.
+"""Cache of results that are expensive to make, under $XDG_CACHE_HOME/weft, named by a key of their inputs.
 
 An entry appears by one rename, after everything in it has been written: an interrupted run leaves
 nothing that a later one takes for whole, and two runs at once wait for each other.
@@ -47,7 +47,7 @@ def locked(name):
 
 
 def present(kind, key, product):
-    """Whether the entry `kind`-`key` is there, with the file that all is about."""
+    """Returns whether the entry `kind`-`key` exists, with its main file."""
     path = root() / f"{kind}-{key}" / product
     return path.is_file() and path.stat().st_size > 0
 
@@ -82,7 +82,7 @@ def entry(kind, key, make, need_mib, product):
 
 
 def keep_newest(kind, count):
-    """Removes entries of a kind, the oldest by the time of their directory first, until so many are left. Who has a file of one open keeps it."""
+    """Removes a kind's entries, the oldest first by their directory's time, until so many are left. A process with a file of one open keeps it."""
     with locked(kind):
         entries = sorted(root().glob(f"{kind}-*"), key=lambda path: path.stat().st_mtime, reverse=True)
         for path in entries[count:]:
@@ -90,7 +90,7 @@ def keep_newest(kind, count):
 
 
 def output_of(*argv, remedy="run scripts/setup"):
-    """What a program writes, as bytes; a failure becomes a LabError."""
+    """Returns the output of a program as bytes; a failure becomes a LabError."""
     try:
         done = subprocess.run([str(arg) for arg in argv], stdin=subprocess.DEVNULL, capture_output=True, check=False)
     except FileNotFoundError:

@@ -23,7 +23,7 @@ def recorded(objects):
 
 
 def meaning(words):
-    """What of a command line says what the source means, and nothing of what gcc alone knows."""
+    """Returns the words of a command line that determine the meaning of the source, without options that only gcc knows."""
     kept = []
     at = iter(words)
     for word in at:
@@ -42,8 +42,8 @@ def of_modules(kdir, objects, clang=CLANG):
 
 
 def database(kdir, objects, host):
-    """What compile_commands.json holds: the modules as built for `kdir`, and the host side's as CMake gives them, without ccache. A source of the modules that
-    host programs have too (the explorer, the fuzzers) is read as the modules' alone."""
+    """Returns the contents of compile_commands.json: modules as built for `kdir`, and the host side as CMake gives it, without ccache. A source of the
+    modules that host programs have too (the explorer, the fuzzers) is listed for the modules only."""
     entries = [{"directory": str(kdir), "file": source, "arguments": [CLANG, *arguments, "-c", source]}
                for source, arguments in of_modules(kdir, pathlib.Path(objects))]
     of_a_module = {os.path.realpath(entry["file"]) for entry in entries}

@@ -33,7 +33,7 @@ class Reader:
         return self._path.read_text(errors="replace")
 
     def since(self, position, end=None):
-        """The text behind a position, up to another. Of a file that has been shortened meanwhile: everything that is kept."""
+        """Returns the text behind a position, up to another. If the file has been shortened meanwhile, returns everything that is kept."""
         with open(self._path, "rb") as file:
             if position > os.fstat(file.fileno()).st_size:
                 position = 0

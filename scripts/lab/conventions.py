@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What CONTRIBUTING.rst asks of every file and every commit."""
+"""Rules of CONTRIBUTING.rst for every file and every commit."""
 import pathlib
 import re
 import subprocess
 
 LICENCE = "SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB"
 LICENCE_LINES = 3
-# What programs that gather licences read: in sources nothing may follow it but the end of a comment.
+# Format that licence scanners expect: in sources, only the end of a comment may follow it.
 LICENCE_ALONE = re.compile(re.escape(LICENCE) + r"(?: \*/)?$")
 SOURCES = (".c", ".h", ".cpp", ".hpp")
-# What lies in the kernel's own source once an apply beside it has put it there is under the kernel's licence.
+# Files that an apply script copies into the kernel's own source are under the kernel's licence.
 NOT_OURS = re.compile(r"LICENSES/|scripts/kernel/um(?:-debug)?/(?:irq_work|frames)\.[ch]$")
 SUBSYSTEM = r"[a-z][\w./-]*"
 SUBJECT = re.compile(rf"{SUBSYSTEM}(?:, {SUBSYSTEM})*: \S.*[^.\s]")
@@ -47,7 +47,7 @@ def unlicensed(tree):
 
 
 def subject_complaint(subject):
-    """What is wrong with a commit's subject; None if nothing is."""
+    """Returns the fault of a commit's subject; None if there is none."""
     if MADE_BY_GIT.match(subject):
         return None
     if not SUBJECT.fullmatch(subject):

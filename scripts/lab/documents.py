@@ -12,7 +12,7 @@ TEST_OF_RULE = re.compile(OF_RULE)
 EXPORT = re.compile(r"^KERN_EXPORT\((\w+)\);", re.MULTILINE)
 # A file by its path from the top of the tree; with a pattern in it, or a word for any name, it is none.
 NAMED_FILE = re.compile(r"`((?:core|hw|ulp|include|tools|scripts|Documentation)/[\w./+-]*)`")
-# What is in headers for the sake of macros and debug builds.
+# Names that headers contain for macros and debug builds only.
 NOT_FOR_USE = re.compile(r"ib_checked_|ib_set_misuse_observer$")
 
 

@@ -17,7 +17,7 @@ def icmp(node):
 
 
 class Echoes:
-    """What became of the pings from source to target since this was made. Nobody else may ping the two, or be pinged by them, meanwhile."""
+    """Counts the pings from source to target since this was made. Nobody else may ping the two, or be pinged by them, meanwhile."""
 
     def __init__(self, source, target):
         self._source, self._target = source, target
@@ -35,7 +35,7 @@ class Echoes:
         """All of `sent` requests have arrived, each was answered or given up by the target's kernel itself, and every answer has arrived."""
         def complete():
             asked, answered, given_up, arrived = self._since()
-            # Of a ping that was given up for lost before, the answer may come in this time.
+            # The answer to a ping that was given up before may arrive in this period.
             return asked >= sent and answered + given_up >= asked and arrived >= answered
         try:
             wait_until("the last answers", complete, 10 * max(self._source.slowness, self._target.slowness))

@@ -21,7 +21,7 @@ class LabError(Exception):
 
 
 def in_one_line(error):
-    """What a user is told of an exception: of one from the operating system the file and the reason, without Python's notation."""
+    """Returns the text of an exception for users: for one from the operating system, the file and the reason, without Python's notation."""
     return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
 
 

@@ -78,5 +78,5 @@ class Fabric:
         return subprocess.run(self._command(*arguments), check=True, stdout=subprocess.PIPE, text=True, timeout=60, **options).stdout
 
     def log(self):
-        """What weftd has logged so far."""
+        """Returns weftd's log so far."""
         return (self._lab.directory / "weftd.log").read_text(errors="replace")

@@ -30,7 +30,7 @@ BUSYBOX = "/.weft/busybox"      # a program without libraries, which begins seve
 
 
 def slowness(kernel):
-    """What every time limit in a guest is multiplied by; WEFT_SLOWNESS is a further factor, for a crowded machine."""
+    """Returns the factor for every time limit in a guest; WEFT_SLOWNESS is a further factor, for a busy host."""
     return {"debug": 4.0, "um-debug": 2.0}.get(kernel, 1.0) * float(os.environ.get("WEFT_SLOWNESS", "1"))
 
 
@@ -225,7 +225,7 @@ class Guest:
 
     @property
     def accelerator(self):
-        """What its CPU is, in words."""
+        """The kind of its CPU, in words."""
         return "with KVM" if not self.icount and accelerator.kvm_works() else "on an emulated CPU"
 
     # -- commands -----------------------------------------------------------------------------
@@ -358,7 +358,7 @@ class Guest:
         return f"/dev/fd/{self._recorder.writer}" if self._recorder else self.log
 
     def closed(self):
-        """Whether close() has ended it, or is about to."""
+        """Returns whether close() has ended it, or is about to."""
         return self._closed
 
     def alive(self):
@@ -419,7 +419,7 @@ class Guest:
         return f"{self.name} ended (status {self._machine.poll()}) while waiting for {what}\n{said}\n{tail}".strip()
 
     def _read_frames(self, agent):
-        """What the agent sends, until it is no frame. On a thread of its own."""
+        """Reads the agent's frames, until one is invalid. On a thread of its own."""
         stream = agent.makefile("rb")
         why = None
         try:
@@ -441,7 +441,7 @@ class Guest:
             self._boots += 1
         elif kind == TAKEN:
             self._taken = struct.unpack("<I", data)[0]
-        # Of a command that has ended, or that nobody gave.
+        # Belongs to a command that has ended, or that does not exist.
         elif (process := self._processes.get(number)) is None:
             pass
         elif kind in (OUT, ERR):

@@ -57,10 +57,10 @@ SANITIZER_OPTIONS = {
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
 }
 
-# What belongs to the tree without sanitizers: a directory, and in other listings what stands in these conditions.
+# Parts that only the tree without sanitizers has: a directory, and in other listings the text within these conditions.
 UNSANITIZED = "explore"
 UNSANITIZED_PART = re.compile(r"^if\(NOT WEFT_SANITIZE\)\n(.*?)^endif\(\)", re.S | re.M)
-# What guest tests start.
+# Programs that guest tests start.
 PROGRAMS = ("weftd", "weft", "weft-malicious-guest", "weft-intruder", "weft-traffic", "weft-uverbs-probe")
 TEST_PROGRAM = re.compile(r"\bweft_test\(\s*(\S+)\s([^)]*)\)")
 OTHER_TEST = re.compile(r"\badd_test\(NAME (\S+)\s([^)]*)\)")

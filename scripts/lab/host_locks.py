@@ -31,7 +31,7 @@ def sources(tree):
 
 
 def complaint(path, tree=cache.TREE):
-    """What clang finds in one source; nothing if its locks are as annotated."""
+    """Returns clang's diagnostics for one source; nothing if its locks are as annotated."""
     includes = [f"-I{tree / directory}" for directory in INCLUDES]
     done = subprocess.run([host.clang(), *COMMAND, *includes, path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, check=False)

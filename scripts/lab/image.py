@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What a guest boots: a root image of Debian packages, and a small initramfs that brings it up.
+"""The images that a guest boots: a root image of Debian packages, and a small initramfs that mounts it.
 
 The root image is ext4, read-only, shared by all guests; each has a tmpfs over it. The initramfs holds
 the agent (agent/), busybox, and the stock kernel's drivers for the root disk, so that a change to
@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PYVERBS_TESTS = "usr/share/rdma-core/tests"
 GUEST_PACKAGES = cache.TREE / "scripts/packages/guests.list"
 
-# Of the stock kernel's modules, the folders that guests use; what they depend on comes along.
+# Directories of the stock kernel's modules that guests use; modules that they depend on are added.
 STOCK_MODULES = (
     "kernel/drivers/infiniband", "kernel/drivers/net/ethernet/mellanox/mlx4", "kernel/drivers/virtio", "kernel/drivers/block/virtio_blk.ko",
     "kernel/drivers/char/virtio_console.ko", "kernel/drivers/char/hw_random/virtio-rng.ko", "kernel/drivers/net/virtio_net.ko",
@@ -31,7 +31,7 @@ STOCK_MODULES = (
     "kernel/net/netfilter/nf_tables.ko", "kernel/net/sunrpc", "kernel/fs/nfs", "kernel/fs/nfsd", "kernel/fs/9p", "kernel/fs/ext4", "kernel/fs/overlayfs",
     "kernel/crypto", "kernel/drivers/pci", "kernel/drivers/iommu", "kernel/drivers/vfio", "kernel/lib",
 )
-# What a guest's initramfs has of its kernel's modules, by the list in it: for each, for those with a shared folder, and for those whose card is
+# Kernel modules of a guest's initramfs, by the list in it: for each guest, for those with a shared folder, and for those whose card is
 # to be driven at once (weft.early).
 BOOT_MODULES = {
     "order": ("crc32c_generic", "virtio_pci", "virtio_blk", "ext4", "overlay", "virtio_console"),
@@ -90,7 +90,7 @@ def _make_root(directory):
     for unused in ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/i18n"):
         shutil.rmtree(tree / unused, ignore_errors=True)
 
-    # What the packages' scripts would have made, as far as a guest needs it.
+    # Files that the packages' scripts would have made, as far as a guest needs them.
     for name in ("passwd", "group"):
         shutil.copy(tree / f"usr/share/base-passwd/{name}.master", tree / f"etc/{name}")
     for name, account in (("passwd", "tcpdump:x:100:100::/nonexistent:/usr/sbin/nologin"), ("group", "tcpdump:x:100:")):
@@ -173,7 +173,7 @@ def compile_agent(program):
 
 
 def module_name(path):
-    """What a module is called, by its file's path."""
+    """Returns the name of a module, given its file's path."""
     return pathlib.PurePath(path).name.split(".ko")[0].replace("-", "_")
 
 

@@ -19,7 +19,7 @@ def image():
 
 
 def present():
-    """Whether image() would have nothing to fetch."""
+    """Returns whether image() would have nothing to fetch."""
     return cache.present("ipxe", KEY, PRODUCT)
 
 

@@ -48,7 +48,7 @@ def _parse(comment, declaration):
 
 
 def blocks(text):
-    """What the comments of a header say, in order. A comment with two stars and no title is a mistake, and raises ValueError."""
+    """Yields the comments of a header, in order. A comment with two stars and no title is a mistake, and raises ValueError."""
     for comment, declaration in BLOCK.findall(text):
         block = _parse(comment, declaration)
         if not block:

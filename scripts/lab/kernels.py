@@ -18,7 +18,7 @@ BACKPORT_SUITES = ("bookworm", "bookworm-backports")
 
 
 def is_native(variant):
-    """Whether a kernel of that name is a program of this machine (User-Mode Linux), and no machine is emulated for it."""
+    """Returns whether the kernel of that name runs as a process of the host (User-Mode Linux), without an emulated machine."""
     return variant.startswith("um")
 
 
@@ -39,7 +39,7 @@ class Kernel:
 
     @property
     def checked(self):
-        """Whether it has KASAN, lockdep and the like."""
+        """True if it has KASAN, lockdep and the like."""
         return self.variant.endswith("debug")
 
 

@@ -18,8 +18,8 @@ from lab.waiting import DeadlineExceeded
 NIC = ("-device", "e1000e,romfile=")
 MODULE_LIMIT = 400  # seconds on a plain kernel for all suites of one module
 
-# What every run repeats on a machine: modules whose cases are about CPUs, interrupts, or contexts that must not sleep. The others' are the
-# same on a kernel that is a program, and wait there for nothing.
+# Modules that every run repeats in a VM: their cases are about CPUs, interrupts, or contexts that must not sleep. The others behave the
+# same on User-Mode Linux, where nothing has to wait.
 OF_A_MACHINE = ("weft_context_test", "weft_core_test", "weft_kern_test", "weft_recovery_test")
 
 
@@ -31,7 +31,7 @@ def suites_of_sources():
 
 
 def could_choose(variant, only):
-    """Whether `only` could match a full name on that kernel, by what the sources call modules, suites and cases: nothing is built yet."""
+    """Returns whether `only` could match a full name on that kernel, by the names of modules, suites and cases in the sources, without a build."""
     if not only:
         return True
     modules_there = {name for path in cache.TREE.glob("[!b]*/**/Kbuild") for name in re.findall(r"\bweft_\w+_test\b", path.read_text())}

@@ -54,7 +54,7 @@ def _included(name, include, files):
 
 
 def permitted(directory, rows):
-    """What files of that directory may include: of a test's, what the directory that it tests may, and that."""
+    """Returns the directories that files of a directory may include: for tests, those of the tested directory, and that directory."""
     found = {directory} | rows.get(directory, set())
     if directory.endswith("/tests"):
         tested = directory.removesuffix("/tests")

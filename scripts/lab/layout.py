@@ -20,9 +20,9 @@ NOT_OURS = re.compile(r"scripts/kernel/um/")
 SLASHES = re.compile(r"(\t*)//( .*|)$")
 STARS = re.compile(r"(\t*) \*( .*|)$")
 ALONE = re.compile(r"(\t*)/\* (.*) \*/$")
-# What begins a paragraph of its own: kernel-doc's parts, and items of lists.
+# Beginnings of a separate paragraph: kernel-doc's parts, and items of lists.
 BEGINS = re.compile(r"@|- |\* |\d+\. |\(?[a-z0-9]\) |(?:Return|Context|Errors?)\b.*: ?|[\w.~:]+\(\) - |(?:class|struct|enum) \w+ - ")
-# What is laid out by hand: more than one blank in a row, drawings, code, commands.
+# Lines that are laid out by hand: more than one blank in a row, drawings, code, commands.
 BY_HAND = re.compile(r"\S {2,}\S|[│─→]|::$|[{};]$|\|.*\|")
 
 
@@ -99,7 +99,7 @@ def fill_comments(source):
 
 
 def bare(source):
-    """What laying out must not change: the source without white space and the marks of comments, of which a filled one has others."""
+    """Returns the part of a source that formatting must not change: all except white space and comment marks, whose number changes with filling."""
     return re.sub(r"[\s\\/*]", "", source)
 
 
@@ -108,7 +108,7 @@ def sources(tree):
 
 
 def _clang_format(tree, names, *options):
-    """What it says of files; a few at a time, as starting it is most of what it takes."""
+    """Returns the program's diagnostics for files; a few files at a time, as most of the time is for starting it."""
     said = ""
     for first in range(0, len(names), AT_ONCE):
         done = subprocess.run([PROGRAM, "--style=file", *options, *names[first:first + AT_ONCE]], capture_output=True, text=True, check=True, cwd=tree)
@@ -139,7 +139,7 @@ def format_tree(tree, names=None):
 
 
 def complaints(tree, known=None):
-    """Of sources that are not laid out so. known: a file of what was found right before, by contents; it is brought up to date."""
+    """Complaints about sources with another layout. known: a file of earlier good results, by contents; it is brought up to date."""
     if not shutil.which(PROGRAM):
         return [f"{PROGRAM} is not there, which looks at the layout of sources: run scripts/setup"]
     style = (pathlib.Path(tree) / ".clang-format").read_bytes() + pathlib.Path(__file__).read_bytes()

@@ -53,7 +53,7 @@ class Mutant:
 
     @property
     def of_host(self):
-        """Whether its test is one of a program of the host, not of a module."""
+        """True if its test is one of a host program, not of a module."""
         return not self.module.startswith("weft_")
 
 
@@ -122,7 +122,7 @@ class Trial:
         return folder / suite.name
 
     def run(self, suite):
-        """What the suite says: the one place that knows where it runs."""
+        """Returns the results of the suite: the one place that knows where it runs."""
         seen = Results(quiet=True)
         if self._kernel.native:
             batch.Runner(self._kernel, seen, WORK / "logs", self._seed, limit=LIMIT).run([suite])
@@ -131,7 +131,7 @@ class Trial:
         return seen.all
 
     def run_on_host(self, mutant):
-        """What the program of the host says of the one test."""
+        """Returns the result of the one test in the host program."""
         path = self._tree / mutant.file
         whole = path.read_text()
         environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
@@ -156,7 +156,7 @@ class Trial:
         return [Result("host", name, FAILED if done.returncode else PASSED, done.stdout)]
 
     def verdict(self, mutant):
-        """Whether the named test finds the mutant, as a result of its own."""
+        """Returns whether the named test finds the mutant, as a result of its own."""
         begun = time.monotonic()
         try:
             said = self.run_on_host(mutant) if mutant.of_host else self.run(self.modules(mutant, WORK / "modules"))
@@ -183,7 +183,7 @@ def places():
 
 
 def ended_in(mutant, said):
-    """Whether the named test was the one that ran when the kernel hung, or died: the first of its suite that has no outcome."""
+    """Returns whether the named test was running when the kernel hung, or died: the first of its suite that has no outcome."""
     if mutant.of_host:
         return False
     failed = {result.name for result in said if result.outcome == FAILED}

@@ -52,7 +52,7 @@ SAYS_NOTHING = "it says nothing on its console: it is no kernel for x86-64 machi
 
 
 def why_not_up(console):
-    """What a kernel lacks that did not come up, by what it said; None if that does not tell."""
+    """Returns what a kernel that did not come up lacks, by its console; None if that does not show it."""
     if not console.strip():
         return SAYS_NOTHING
     return next((reason for pattern, reason in CONSOLE_SAYS if re.search(pattern, console)), None)
@@ -153,7 +153,7 @@ def _found_image(bzimage, modules):
 
 
 def look(path, modules=None):
-    """What there is of the kernel at a path: a bzImage, or the tree in which one was built; modules: the folder of its modules."""
+    """Describes the kernel at a path: a bzImage, or the tree in which one was built; modules: the folder of its modules."""
     path = pathlib.Path(path).absolute()
     modules = pathlib.Path(modules).absolute() if modules else None
     if path.is_dir():

@@ -28,7 +28,7 @@ class CommandFailed(Exception):
 
 
 class BadFrame(Exception):
-    """What the guest's agent sent is no frame."""
+    """The guest's agent sent an invalid frame."""
 
 
 def read_frame(stream):
@@ -104,11 +104,11 @@ class Process:
             self.guest.send(self._number, RESIZE, SIZE.pack(rows, columns))
 
     def is_full(self):
-        """Whether the guest has to wait until its output is drained."""
+        """Returns whether the guest has to wait until its output is drained."""
         return self._drained and not self._abandoned and len(self._out) + len(self._err) >= MOST_UNREAD
 
     def is_ready(self):
-        """Whether there is something to drain, or it has ended. From the first call on its output is drained, and the guest waits for it."""
+        """Returns whether there is output, or it has ended. From the first call on its output is drained, and the guest waits for it."""
         self._drained = True
         return bool(self._out or self._err or self.status is not None)
 

@@ -82,7 +82,7 @@ def version():
 
 
 def present():
-    """Whether find() would have nothing to fetch."""
+    """Returns whether find() would have nothing to fetch."""
     system = shutil.which("qemu-system-x86_64")
     if system and _version([system], {}) >= MINIMUM:
         return True
@@ -90,6 +90,6 @@ def present():
 
 
 def kvm_flags():
-    """Whether the processor could do KVM and the device is ours to open; says nothing about whether it works."""
+    """Returns whether the processor has KVM and the user may open the device; not whether it works."""
     flags = pathlib.Path("/proc/cpuinfo").read_text()
     return bool(re.search(r"^flags.*\b(vmx|svm)\b", flags, re.M)) and os.access("/dev/kvm", os.R_OK | os.W_OK)

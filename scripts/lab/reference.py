@@ -7,7 +7,7 @@ import subprocess
 
 from lab import cache, reports
 
-# What such a module, ours or the reference, says in the kernel's log for each figure.
+# Format of the kernel log line for each figure, of weft's module and of the reference.
 LINE = re.compile(r"^\w+: figure (\S+) (-?\d+)$")
 COUNTING = "core/kern/bench"
 HEADERS = "include/kern/types.h", "include/kern/errno.h"     # in C, the kernel's own

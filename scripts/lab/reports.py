@@ -21,7 +21,7 @@ STARTS = re.compile(r"""
     | ^INFO:\ lockdep\ is\ turned\ off
 """, re.VERBOSE)
 
-# What weft's own modules say of a defect of theirs, or of a driver's: the formats of the messages, as they stand in the sources.
+# Messages of weft's own modules about a defect of theirs, or of a driver's: the formats, as they stand in the sources.
 OWN = (
     "%s: %s left %u %s%s behind\n",
     "%s: cannot %s from within a callback\n",

@@ -7,7 +7,7 @@ import threading
 from xml.etree import ElementTree
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
-# What XML 1.0 cannot hold, even escaped.
+# Characters that XML 1.0 cannot represent, even escaped.
 UNPRINTABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd]")
 
 
@@ -59,7 +59,7 @@ class Results:
 
     @property
     def good(self):
-        """Whether something ran, and nothing failed."""
+        """True if something ran, and nothing failed."""
         return self.count(FAILED) == 0 and self.count(PASSED) > 0
 
     def write_junit(self, path):

@@ -15,13 +15,13 @@ def lab(*nodes, others=(), ethernet='"lan"'):
 
 
 def begin(guest, address):
-    """The modules, and an address (with the length of its network) of the RNIC's own. What it answers for, the kernel does not answer for on eth0."""
+    """Loads the modules, and sets an address (with the length of its network) of the RNIC's own, for which the kernel does not answer on eth0."""
     guest.run("set -e; " + "; ".join(f"insmod /share/{name}.ko" for name in MODULES) + f"; sysctl -qw net.ipv4.conf.all.arp_ignore=1; "
               f"ip address add {address} dev iw0; ip link set iw0 up; mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug")
 
 
 def tell(guest, command, **options):
-    """What weft_talk is to do; returns the Process. options: Guest.run()'s."""
+    """Sends a command to weft_talk; returns the Process. options: Guest.run()'s."""
     return guest.run(f"echo {command} > {CONTROL}", **options)
 
 
@@ -51,7 +51,7 @@ def connect(guest, address, words):
 
 
 def said(guest):
-    """What it has counted, as numbers by name."""
+    """Returns its counters, as numbers by name."""
     return {name: int(value) for name, value in (word.split("=") for word in guest.run(f"cat {CONTROL}").out.split())}
 
 

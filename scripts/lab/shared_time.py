@@ -31,7 +31,7 @@ GRACE = 30      # seconds of the machine's time until weftd has seen that a kern
 
 @dataclasses.dataclass(frozen=True)
 class Lab:
-    """What is run. kernel: of lab.kernels, a native one; scripts(hosts): of each host, for bash; hosts that have none wait for the others. share: a folder that
+    """A lab to run. kernel: of lab.kernels, a native one; scripts(hosts): for each host, for bash; hosts without one wait for the others. share: a folder that
     the hosts have as /share; acts: (seconds, request) as for weftd's control socket."""
 
     directory: pathlib.Path
@@ -49,7 +49,7 @@ class Lab:
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-    """What came of it, of each host: what its script printed, and its status; None where it did not come to its end; and what the kernels reported. reason: why the lab ended;
+    """Result for each host: its script's output, and its status; None if it did not come to its end; and the kernels' reports. reason: why the lab ended;
     left: the hosts whose kernels did not end with it by themselves."""
 
     out: dict
@@ -102,7 +102,7 @@ def _said_last(lab):
 
 
 def _awaited(lab):
-    """Whom the time server waited for when weftd was told to end, as far as it said."""
+    """Returns the guests that the time server waited for when weftd was told to end, as far as it reported them."""
     said = re.findall(r"waited for (.*)", _read(lab.directory / "weftd.log"))
     return f"; waited for {said[-1]}" if said else ""
 

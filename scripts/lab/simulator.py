@@ -28,7 +28,7 @@ def root():
 
 
 def net_of(topology):
-    """What ibsim reads, of a generated topology. The manager's port is the first one of the first host."""
+    """Returns the input of ibsim for a generated topology. The manager's port is the first one of the first host."""
     ends = {}
     for a, b, _ in topology.links:
         named = [(end.split("/")[0], int((end.split("/") + ["1"])[1])) for end in (a, b)]
@@ -62,7 +62,7 @@ class Simulator:
                                         str(net)], env=self._environment, stdin=subprocess.PIPE, stdout=self._log, stderr=subprocess.STDOUT)
 
     def ready(self):
-        """Whether it serves; it says so when it waits for its next command."""
+        """Returns whether it serves; its socket exists once it waits for its next command."""
         if self._ibsim.poll() is not None:
             raise LabError(f"ibsim ended: {(self.directory / 'ibsim.log').read_text()[-500:]}")
         with open("/proc/net/unix", encoding="ascii", errors="replace") as sockets:

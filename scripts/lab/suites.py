@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What a module of KUnit suites did, as results, wherever it ran (lab.kunit: in a machine, lab.batch: in a kernel that is a program)."""
+"""Converts the output of a module of KUnit suites to results, wherever it ran (lab.kunit: in a VM, lab.batch: in User-Mode Linux)."""
 from lab import ktap, modules
 from lab.results import FAILED, Result
 

@@ -40,7 +40,7 @@ FULL_PATIENCE = 10      # a full run may take so many times as long
 
 
 def full():
-    """Whether tests repeat as often as their issue asks for, rather than as often as every run can bear (scripts/test --full)."""
+    """Returns whether tests repeat as often as their issue asks for, rather than as often as every run can bear (scripts/test --full)."""
     return bool(os.environ.get("WEFT_FULL"))
 
 
@@ -56,7 +56,7 @@ class Options:
     full_timeout: float
 
     def run_on(self, kernel, chosen):
-        """Whether it runs on a kernel; chosen: whether tests were chosen by their names."""
+        """Returns whether it runs on a kernel; chosen: whether tests were chosen by their names."""
         return kernel in self.kernels or (chosen or full()) and kernel in self.also
 
 
@@ -70,7 +70,7 @@ def test(function=None, *, kernels=("plain", "debug"), timeout=180, also=(), ful
 
 
 class Lab:
-    """What a test is given: the kernel variant to use, guests, host programs, and a folder for its files."""
+    """Environment of a test: the kernel variant to use, guests, host programs, and a folder for its files."""
 
     def __init__(self, kernel, directory, seed):
         self.kernel = kernel
@@ -191,7 +191,7 @@ def run_one(path, name, options, kernel, seed):
     limit = (options.full_timeout if full() else options.timeout) * slowness(kernel)
     started = time.monotonic()
     argv = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-B", "-m", "lab.testing", str(path), name, kernel, str(directory), str(seed)]
-    # What it leaves in its temporary folder goes even if it is killed.
+    # The temporary folder is removed even if the test is killed.
     with tempfile.TemporaryDirectory(prefix="weft-", ignore_cleanup_errors=True) as temporary, open(directory / "output.txt", "wb") as output:
         child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
                                  env={**os.environ, "PYTHONPATH": str(cache.TREE / "scripts"), "TMPDIR": temporary})

@@ -37,7 +37,7 @@ NO_RANDOMNESS = pathlib.Path(__file__).resolve().parent / "without_random.py"
 
 NO_SETUID = NO_RANDOMNESS.with_name("no_setuid.py")
 
-# What its drivers take for a PCI function behind a vhost-user socket (CONFIG_UML_PCI_OVER_VIRTIO_DEVICE_ID in scripts/kernel/um.config).
+# Virtio ID by which UML finds a PCI function behind a vhost-user socket (CONFIG_UML_PCI_OVER_VIRTIO_DEVICE_ID in scripts/kernel/um.config).
 PCI_DEVICE_ID = 1234
 MOST_CARDS = 8
 

@@ -70,7 +70,7 @@ struct Start {
 	Size size; // of the terminal
 };
 
-// What is taken is told in steps of so many bytes (the host's LINE_STEP).
+// Input taken by a program is reported in steps of so many bytes (the host's LINE_STEP).
 constexpr uint32_t taken_step = 1024;
 constexpr uint32_t consumed_step = 16384;
 // One turn reads so often, 32 KiB each, so that output without end does not keep the agent from the
@@ -399,8 +399,8 @@ private:
 		write_input(id);
 	}
 
-	// As much as the program takes now. What one gets that has closed its end is dropped: the
-	// host must not wait.
+	// Writes as much as the program takes now. Input for a program that has closed its end is
+	// dropped: the host must not wait.
 	void write_input(uint32_t id)
 	{
 		Command &command = commands_[id];
@@ -449,7 +449,7 @@ private:
 		if (!file)
 			return static_cast<uint32_t>(errno);
 		const size_t size = data.size() - end - 1;
-		// What is written at last is told by the file's end.
+		// fclose() reports errors of the last write.
 		errno = 0;
 		if (fwrite(data.data() + end + 1, 1, size, file) == size)
 			return fclose(file) == 0 ? 0 : static_cast<uint32_t>(errno);

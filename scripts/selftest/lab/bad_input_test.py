@@ -29,7 +29,7 @@ class BadInput(unittest.TestCase):
         return lines[0]
 
     def entries(self):
-        """What is in the cache but for locks."""
+        """Returns the entries of the cache, without locks."""
         place = self.folder / "weft"
         return [path.name for path in place.iterdir() if not path.name.startswith(".lock")] if place.exists() else []
 

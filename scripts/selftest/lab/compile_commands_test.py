@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What Kbuild and CMake have written down of a source becomes what clang's tools can read."""
+"""Commands that Kbuild and CMake recorded for a source are converted for clang's tools."""
 import json
 import pathlib
 import tempfile

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What a header's comments say is read whole, and rendered as what it is."""
+"""Comments of a header are read completely, and rendered by their kind."""
 import unittest
 
 from lab import cache, kernel_doc

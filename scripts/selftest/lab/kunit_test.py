@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What a choice of tests could mean is said before anything is built: kernels take minutes."""
+"""Possible matches of a choice of tests are determined before anything is built: kernels take minutes."""
 import re
 import unittest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What a kernel complains about is found, and what it merely says is not."""
+"""Complaints of a kernel are found, and its other messages are not."""
 import re
 import unittest
 
