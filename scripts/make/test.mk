@@ -19,5 +19,5 @@ fuzz: ## Ten million inputs for every fuzz target (INPUTS=N, ONLY=NAME)
 bench: ## The figures, ours beside the reference (ONLY=NAME selects)
 	@ONLY='$(ONLY)' scripts/bench
 
-doctor: ## What this machine lacks, and how to get it
+doctor: ## Show what this host lacks, and how to get it
 	@scripts/doctor

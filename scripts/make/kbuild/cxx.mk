@@ -8,7 +8,7 @@
 kxx := $(subst gcc,g++,$(filter-out ccache,$(CC)))
 kxx-launcher := $(if $(shell command -v ccache),ccache)
 
-# What the kernel says to its C compiler and a C++ one refuses or warns about.
+# Options that the kernel gives its C compiler and that a C++ compiler refuses or warns about.
 kxx-c-only := -std=% -Wstrict-prototypes -Wmissing-prototypes -Wmissing-declarations \
 	-Wold-style-definition -Wdeclaration-after-statement -Wno-pointer-sign -Wenum-conversion \
 	-Wno-override-init -Wno-alloc-size-larger-than -Wimplicit-fallthrough=5 \
@@ -24,7 +24,7 @@ kxx-include := -nostdinc -isystem $(weft)/scripts/make/kbuild/libc $(addprefix -
 # No .cold halves of functions: objtool finds the whole by the half's name, and gives up on names over 128 characters.
 # The enumerations of the public headers are C's: a caller may put any number into one, and the callee checks it. The compiler takes
 # no advantage of them either (there is no -fstrict-enums).
-# What {} leaves of a union would be shown to programs: from GCC 15 on it clears the first member alone, if it is not told to clear all.
+# Padding of a union that {} leaves would be shown to programs: from GCC 15 on it clears the first member only, unless told to clear all.
 kxx-language := -std=gnu++20 -fno-reorder-blocks-and-partition -ffreestanding -fno-exceptions -fno-rtti -fno-threadsafe-statics \
 	-fno-use-cxa-atexit -fno-unwind-tables -fno-asynchronous-unwind-tables -fvisibility-inlines-hidden \
 	-fno-gnu-unique -fno-sanitize=enum $(call cc-option,-fzero-init-padding-bits=unions)

@@ -5,7 +5,7 @@ import re
 from lab import kernels, modules, reports
 from lab.benchmarks import benchmark
 
-# What a weft_*_bench.ko prints for each operation when it is inserted: ours in C++, beside the same in C.
+# Output of a weft_*_bench.ko for each operation when it is inserted: weft's in C++, next to the same in C.
 LINE = re.compile(r"^(?:weft_\w+: )?figure (\S+) (\S+) (\d+) (\d+)$")
 BOOTS = 2   # the counts of both must agree: the spread shows whether they do
 

@@ -3,7 +3,7 @@
 from lab import kernels, modules
 from lab.testing import test
 
-# What a module may leave in the kernel for others to find.
+# Traces that a module may leave in the kernel.
 TRACES = "ls -d /sys/module/weft_* /sys/kernel/debug/weft* /sys/class/infiniband /sys/bus/pci/drivers/weft* 2>/dev/null || true"
 
 

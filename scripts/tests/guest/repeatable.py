@@ -7,7 +7,7 @@ from lab import kernels, uml
 from lab.testing import test
 from lab.waiting import wait_until
 
-# What depends on chance, on time, on addresses and on who ran first.
+# Output that depends on chance, on time, on addresses and on the order of execution.
 SCRIPT = """
 cat /proc/sys/kernel/random/boot_id
 head -c 64 /dev/urandom | od -An -tx1
@@ -20,7 +20,7 @@ ps -eo pid,ppid,stat,comm
 
 
 def _run(lab, number, seed):
-    """What the machine printed, and its console."""
+    """Returns the guest's output, and its console."""
     folder = lab.directory / f"run-{number}"
     own = folder / "work/node1"
     for each in (own, folder / "state"):

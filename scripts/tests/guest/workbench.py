@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What the workbench promises of any guest."""
+"""Properties that the test environment guarantees for any guest."""
 import hashlib
 
 from lab.testing import test
