@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The verbs: what consumers call. Valid in C and C++. Names, values and meaning are Linux's;
- * rdma/types.h says what stands for kernel types. The rules that hold beyond a single call are
- * numbered in Documentation/rules.rst.
+ * The verbs (IBA 11), which consumers call. Valid in C and C++. Names, values and meaning are
+ * Linux's; rdma/types.h lists the types that stand for kernel types. Documentation/rules.rst has
+ * the rules that hold beyond a single call, by number.
  *
- * A function that returns a pointer returns an error pointer on failure, never NULL. "-EOPNOTSUPP"
- * is what every function returns whose method the driver does not have, and is not repeated. In
- * every function that creates, objects that belong together must be of one device, and what is
- * created in must be there (neither NULL nor an error pointer), else -EINVAL. The calls of the data
- * path look at neither.
+ * The following holds for all functions, and is not repeated:
+ *
+ * - A function that returns a pointer returns an error pointer on failure, never NULL.
+ * - A function whose method the driver does not have returns -EOPNOTSUPP.
+ * - A function that creates an object returns -EINVAL if the objects that belong together are of
+ *   different devices, or if the object to create it in is NULL or an error pointer. The functions
+ *   of the data path do not check this.
+ * - The object that a function has created belongs to the caller, who ends it before it ends the
+ *   objects that it was created in, and before its client's remove returns (LOCK-10).
  */
 #pragma once
 #include <kern/errno.h>
@@ -25,93 +29,215 @@
 
 /* Ports. */
 
+/**
+ * rdma_cap_ib_switch - test for a switch
+ * @device: the device
+ *
+ * Context: any. Return: true if the device is a switch, whose consumers use port 0.
+ */
 static inline bool rdma_cap_ib_switch(const struct ib_device *device)
 {
 	return device->is_switch;
 }
 
+/**
+ * rdma_start_port - get the first port for consumers
+ * @device: the device
+ *
+ * Context: any. Return: 0 for a switch, else 1.
+ */
 static inline u32 rdma_start_port(const struct ib_device *device)
 {
 	return rdma_cap_ib_switch(device) ? 0 : 1;
 }
 
+/**
+ * rdma_end_port - get the last port for consumers
+ * @device: the device
+ *
+ * Context: any. Return: 0 for a switch, else the number of ports.
+ */
 static inline u32 rdma_end_port(const struct ib_device *device)
 {
 	return rdma_cap_ib_switch(device) ? 0 : device->phys_port_cnt;
 }
 
+/**
+ * rdma_is_port_valid - test whether consumers can use a port
+ * @device: the device
+ * @port: any number
+ *
+ * Context: any. Return: true if @port is in the range of rdma_start_port() and rdma_end_port().
+ */
 static inline bool rdma_is_port_valid(const struct ib_device *device, u32 port)
 {
 	return port >= rdma_start_port(device) && port <= rdma_end_port(device);
 }
 
+/**
+ * rdma_for_each_port - iterate over the ports for consumers
+ * @device: the device
+ * @iter: variable for the number of the port
+ *
+ * Context: any.
+ */
 #define rdma_for_each_port(device, iter)                                                           \
 	for ((iter) = rdma_start_port(device); (iter) <= rdma_end_port(device); (iter)++)
 
-/* What a port can do; for valid ports of registered devices. */
+/* Capabilities of ports, for valid ports of registered devices. */
+
+/**
+ * rdma_port_has - test a port for capabilities
+ * @device: a registered device
+ * @port_num: a valid port
+ * @core_cap_flags: RDMA_CORE_CAP_*, or-ed
+ *
+ * Context: any. Return: true if the port has one of the capabilities.
+ */
 static inline bool rdma_port_has(const struct ib_device *device, u32 port_num, u32 core_cap_flags)
 {
 	return (device->port_immutable[port_num].core_cap_flags & core_cap_flags) != 0;
 }
 
+/**
+ * rdma_protocol_ib - test for a port that uses InfiniBand
+ * @device: a registered device
+ * @port_num: a valid port
+ *
+ * Context: any. Return: true if the port's protocol is InfiniBand.
+ */
 static inline bool rdma_protocol_ib(const struct ib_device *device, u32 port_num)
 {
 	return rdma_port_has(device, port_num, RDMA_CORE_CAP_PROT_IB);
 }
 
+/**
+ * rdma_cap_ib_mad - test for a port that sends and receives MADs
+ * @device: a registered device
+ * @port_num: a valid port
+ *
+ * Context: any. Return: true if rdma/ib_mad.h serves the port.
+ */
 static inline bool rdma_cap_ib_mad(const struct ib_device *device, u32 port_num)
 {
 	return rdma_port_has(device, port_num, RDMA_CORE_CAP_IB_MAD);
 }
 
+/**
+ * rdma_cap_ib_smi - test for a port with a subnet management interface
+ * @device: a registered device
+ * @port_num: a valid port
+ *
+ * Context: any. Return: true if the port has QP0.
+ */
 static inline bool rdma_cap_ib_smi(const struct ib_device *device, u32 port_num)
 {
 	return rdma_port_has(device, port_num, RDMA_CORE_CAP_IB_SMI);
 }
 
+/**
+ * rdma_cap_ib_cm - test for a port with a communication manager
+ * @device: a registered device
+ * @port_num: a valid port
+ *
+ * Context: any. Return: true if rdma/ib_cm.h serves the port.
+ */
 static inline bool rdma_cap_ib_cm(const struct ib_device *device, u32 port_num)
 {
 	return rdma_port_has(device, port_num, RDMA_CORE_CAP_IB_CM);
 }
 
+/**
+ * rdma_cap_ib_sa - test for a port that queries the SA
+ * @device: a registered device
+ * @port_num: a valid port
+ *
+ * Context: any. Return: true if rdma/ib_sa.h serves the port.
+ */
 static inline bool rdma_cap_ib_sa(const struct ib_device *device, u32 port_num)
 {
 	return rdma_port_has(device, port_num, RDMA_CORE_CAP_IB_SA);
 }
 
+/**
+ * rdma_cap_ib_mcast - test for a port that joins groups by the SA
+ * @device: a registered device
+ * @port_num: a valid port
+ *
+ * Context: any. Return: true if the port has rdma_cap_ib_sa().
+ */
 static inline bool rdma_cap_ib_mcast(const struct ib_device *device, u32 port_num)
 {
 	return rdma_cap_ib_sa(device, port_num);
 }
 
+/**
+ * rdma_is_grh_required - test for a port whose packets all need a GRH
+ * @device: a registered device
+ * @port_num: a valid port
+ *
+ * Context: any. Return: true if every address vector needs IB_AH_GRH.
+ */
 static inline bool rdma_is_grh_required(const struct ib_device *device, u32 port_num)
 {
 	return rdma_port_has(device, port_num, RDMA_CORE_PORT_IB_GRH_REQUIRED);
 }
 
+/**
+ * rdma_max_mad_size - get the size of the largest MAD
+ * @device: a registered device
+ * @port_num: a valid port
+ *
+ * Context: any. Return: bytes: 256 on InfiniBand, 0 on iWARP.
+ */
 static inline size_t rdma_max_mad_size(const struct ib_device *device, u32 port_num)
 {
 	return device->port_immutable[port_num].max_mad_size;
 }
 
-/* Keys of fast-registration regions: the consumer owns the low eight bits (IBA 10.6.3.8). */
+/**
+ * ib_inc_rkey - get the next key of a fast-registration region
+ * @rkey: the key
+ *
+ * Context: any. Return: the key with its low 8 bits incremented; the consumer owns these bits (IBA
+ * 10.6.3.8).
+ */
 static inline u32 ib_inc_rkey(u32 rkey)
 {
 	return (rkey & 0xffffff00u) | ((rkey + 1) & 0xffu);
 }
 
+/**
+ * ib_update_fast_reg_key - set the consumer's part of a region's keys
+ * @mr: a region from ib_alloc_mr()
+ * @newkey: the low 8 bits of lkey and rkey (IBA 10.6.3.8)
+ *
+ * Context: any. The caller serializes changes of one region.
+ */
 static inline void ib_update_fast_reg_key(struct ib_mr *mr, u8 newkey)
 {
 	mr->lkey = (mr->lkey & 0xffffff00u) | newkey;
 	mr->rkey = (mr->rkey & 0xffffff00u) | newkey;
 }
 
+/**
+ * ib_access_writable - test whether a region is written to
+ * @access_flags: enum ib_access_flags
+ *
+ * Context: any. Return: true if the device, a peer or a window may write to the region.
+ */
 static inline bool ib_access_writable(int access_flags)
 {
 	return (access_flags & (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
 				IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND)) != 0;
 }
 
+/**
+ * ib_srq_has_cq - test whether SRQs of a type have a CQ of their own
+ * @srq_type: enum ib_srq_type
+ *
+ * Context: any. Return: true for IB_SRQT_XRC and IB_SRQT_TM.
+ */
 static inline bool ib_srq_has_cq(enum ib_srq_type srq_type)
 {
 	return srq_type == IB_SRQT_XRC || srq_type == IB_SRQT_TM;
@@ -122,55 +248,58 @@ RDMA_C_BEGIN
 /* The device and its ports. */
 
 /**
- * ib_query_port - a port as it is now
+ * ib_query_port - read the present attributes of a port (IBA 11.2.1)
  * @device: the device
  * @port_num: the port
  * @port_attr: filled in
  *
- * Asks the device; ib_cache.h has what is needed often. Context: process.
- * Return: 0; -EINVAL for a bad port; the driver's errors.
+ * Asks the device; rdma/ib_cache.h has the values that are needed often.
+ *
+ * Context: process. Return: 0; -EINVAL for a port that does not exist; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_query_port(struct ib_device *device, u32 port_num,
 				  struct ib_port_attr *port_attr);
 
 /**
- * ib_query_pkey - an entry of a port's P_Key table, from the device
+ * ib_query_pkey - read an entry of a port's P_Key table from the device
  * @device: the device
  * @port_num: the port
- * @index: the entry
- * @pkey: filled in, host order
+ * @index: the entry, from 0
+ * @pkey: filled in, host order (IBA 10.9)
  *
- * Context: process. Return: 0; -EINVAL for a bad port or index; the driver's errors.
+ * Context: process. Return: 0; -EINVAL for a port or an entry that does not exist; the driver's
+ * errors.
  */
 RDMA_MUST_CHECK int ib_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey);
 
 /**
- * ib_find_gid - the port and index of a GID, from the device
+ * ib_find_gid - find the port and index of a GID, by asking the device
  * @device: the device
- * @gid: what to look for
+ * @gid: the GID to find
  * @port_num: filled in
  * @index: filled in; may be NULL
  *
- * Context: process. Return: 0; -ENOENT; the driver's errors.
+ * Context: process. Return: 0; -ENOENT if no port has the GID; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_find_gid(struct ib_device *device, const union ib_gid *gid, u32 *port_num,
 				u16 *index);
 
 /**
- * ib_find_pkey - the index of a P_Key, from the device
+ * ib_find_pkey - find the index of a P_Key, by asking the device
  * @device: the device
  * @port_num: the port
- * @pkey: what to look for, the membership bit aside
- * @index: filled in
+ * @pkey: the P_Key to find, host order; its membership bit does not count
+ * @index: filled in: the first entry with full membership, else the first one
  *
- * Context: process. Return: 0; -EINVAL for a bad port; -ENOENT; the driver's errors.
+ * Context: process. Return: 0; -EINVAL for a port that does not exist; -ENOENT if the port does not
+ * have the P_Key; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_find_pkey(struct ib_device *device, u32 port_num, u16 pkey, u16 *index);
 
 /**
- * ib_modify_device - change what a device says of itself
+ * ib_modify_device - change what a device reports about itself
  * @device: the device
- * @device_modify_mask: enum ib_device_modify_flags
+ * @device_modify_mask: enum ib_device_modify_flags: the values to set
  * @device_modify: the values
  *
  * Context: process. Return: 0; -EINVAL for an unknown flag; the driver's errors.
@@ -182,48 +311,54 @@ RDMA_MUST_CHECK int ib_modify_device(struct ib_device *device, int device_modify
  * ib_modify_port - change a port
  * @device: the device
  * @port_num: the port
- * @port_modify_mask: enum ib_port_modify_flags
- * @port_modify: the values
+ * @port_modify_mask: enum ib_port_modify_flags: what to do
+ * @port_modify: the values; its capability masks always count
  *
- * Context: process. Return: 0; -EINVAL for a bad port or an unknown flag; the driver's errors.
+ * Context: process. Return: 0; -EINVAL for a port that does not exist or an unknown flag; the
+ * driver's errors.
  */
 RDMA_MUST_CHECK int ib_modify_port(struct ib_device *device, u32 port_num, int port_modify_mask,
 				   struct ib_port_modify *port_modify);
 
 /**
- * ib_get_device_fw_str - a device's firmware version
+ * ib_get_device_fw_str - get a device's firmware version as text
  * @device: the device
- * @str: IB_FW_VERSION_NAME_MAX bytes; empty if the driver does not say
+ * @str: filled in, IB_FW_VERSION_NAME_MAX bytes; empty if the driver does not report it
  *
  * Context: process.
  */
 void ib_get_device_fw_str(struct ib_device *device, char *str);
 
 /**
- * rdma_port_get_link_layer - what a port is connected to
- * @device: the device
- * @port_num: the port
+ * rdma_port_get_link_layer - get the link layer of a port
+ * @device: a registered device
+ * @port_num: a valid port
  *
- * Context: any. Return: IB_LINK_LAYER_INFINIBAND unless the driver says otherwise.
+ * Context: any. Return: the driver's answer; if it has none, IB_LINK_LAYER_INFINIBAND for an
+ * InfiniBand device, and IB_LINK_LAYER_ETHERNET for an RNIC.
  */
 enum rdma_link_layer rdma_port_get_link_layer(struct ib_device *device, u32 port_num);
 
 /* Protection domains and XRC domains. */
 
 /*
- * Each function with two underscores is the one behind two: for the kernel, with udata NULL, and,
- * in the name that ends in _user, for a program. Context of the latter: process, the program's.
+ * A function with two underscores serves two functions: one for the kernel, with udata NULL, and
+ * one for programs, whose name ends in _user. The latter is called in the program's process.
  */
 
 RDMA_MUST_CHECK struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags,
 					    struct ib_udata *udata, const char *caller);
 
 /**
- * ib_alloc_pd - make a protection domain
+ * ib_alloc_pd - create a protection domain
  * @device: the device
  * @flags: enum ib_pd_flags
  *
- * Context: process. Return: the domain; -EINVAL for an unknown flag; -ENOMEM; the driver's errors.
+ * ib_dealloc_pd() ends it.
+ *
+ * Context: process. Return: the domain; -EINVAL for an unknown flag; -ENOMEM if there is no memory;
+ * -EOPNOTSUPP if it needs a region of all memory, which the driver cannot create; the driver's
+ * errors.
  */
 RDMA_MUST_CHECK static inline struct ib_pd *ib_alloc_pd(struct ib_device *device,
 							unsigned int flags)
@@ -231,6 +366,16 @@ RDMA_MUST_CHECK static inline struct ib_pd *ib_alloc_pd(struct ib_device *device
 	return __ib_alloc_pd(device, flags, (struct ib_udata *)0, RDMA_CALLER);
 }
 
+/**
+ * ib_alloc_pd_user - create a protection domain for a program
+ * @device: the device
+ * @udata: the command
+ *
+ * The domain has neither of the keys for all memory. ib_dealloc_pd_user() ends it.
+ *
+ * Context: process, the program's. Return: the domain; -ENOMEM if there is no memory; the driver's
+ * errors.
+ */
 RDMA_MUST_CHECK static inline struct ib_pd *ib_alloc_pd_user(struct ib_device *device,
 							     struct ib_udata *udata)
 {
@@ -239,7 +384,7 @@ RDMA_MUST_CHECK static inline struct ib_pd *ib_alloc_pd_user(struct ib_device *d
 
 /**
  * ib_dealloc_pd - undo ib_alloc_pd()
- * @pd: nothing is left in it; otherwise that is reported and the domain stays
+ * @pd: the domain; if objects are left in it, or the driver fails, that is logged and it stays
  *
  * Context: process.
  */
@@ -249,16 +394,27 @@ RDMA_MUST_CHECK struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, struct
 						const char *caller);
 
 /**
- * ib_alloc_xrcd - make an XRC domain
+ * ib_alloc_xrcd - create an XRC domain (IBA annex A14)
  * @device: the device
  *
- * Context: process. Return: the domain; -ENOMEM; the driver's errors.
+ * ib_dealloc_xrcd() ends it.
+ *
+ * Context: process. Return: the domain; -ENOMEM if there is no memory; the driver's errors.
  */
 RDMA_MUST_CHECK static inline struct ib_xrcd *ib_alloc_xrcd(struct ib_device *device)
 {
 	return __ib_alloc_xrcd(device, (struct ib_udata *)0, RDMA_CALLER);
 }
 
+/**
+ * ib_alloc_xrcd_user - create an XRC domain for a program
+ * @device: the device
+ * @udata: the command
+ *
+ * ib_dealloc_xrcd() ends it.
+ *
+ * Context: process, the program's. Return: as ib_alloc_xrcd().
+ */
 RDMA_MUST_CHECK static inline struct ib_xrcd *ib_alloc_xrcd_user(struct ib_device *device,
 								 struct ib_udata *udata)
 {
@@ -269,7 +425,7 @@ RDMA_MUST_CHECK static inline struct ib_xrcd *ib_alloc_xrcd_user(struct ib_devic
  * ib_dealloc_xrcd - undo ib_alloc_xrcd()
  * @xrcd: the domain
  *
- * Context: process. Return: 0; -EBUSY if something is left in it; the driver's errors.
+ * Context: process. Return: 0; -EBUSY if SRQs or target QPs are left in it; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_dealloc_xrcd(struct ib_xrcd *xrcd);
 
@@ -280,14 +436,21 @@ RDMA_MUST_CHECK struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_
 					       const char *caller);
 
 /**
- * rdma_create_ah - make an address handle
+ * rdma_create_ah - create an address handle (IBA 11.2.2)
  * @pd: the protection domain
- * @ah_attr: the address; may be on the stack
+ * @ah_attr: the address; copied, may be on the stack
  * @flags: enum rdma_create_ah_flags
  *
+ * rdma_destroy_ah() ends it.
+ *
+ * Linux: differs by refusing DLID 0, which is not an address (IBA 4.1.3).
+ *
  * Context: any without RDMA_CREATE_AH_SLEEPABLE, process with it.
- * Return: the handle; -EINVAL for a bad port, service level, GID index, a unicast LID of 0 or a
- * missing GRH where the port or the destination needs one; -ENOMEM; the driver's errors.
+ *
+ * Return: the handle; -EINVAL for an unknown flag, a port or GID index that does not exist, a
+ * service level above 15, an unknown static rate, a flow label of more than 20 bits, DLID 0, or a
+ * missing GRH where the port or a multicast destination needs one (IBA 9.8.2.1); -ENOMEM if there
+ * is no memory; the driver's errors.
  */
 RDMA_MUST_CHECK static inline struct ib_ah *rdma_create_ah(struct ib_pd *pd,
 							   struct rdma_ah_attr *ah_attr, u32 flags)
@@ -295,6 +458,16 @@ RDMA_MUST_CHECK static inline struct ib_ah *rdma_create_ah(struct ib_pd *pd,
 	return __rdma_create_ah(pd, ah_attr, flags, (struct ib_udata *)0, RDMA_CALLER);
 }
 
+/**
+ * ib_create_ah_user - create an address handle for a program
+ * @pd: the protection domain
+ * @ah_attr: the address; copied
+ * @udata: the command
+ *
+ * rdma_destroy_ah() ends it.
+ *
+ * Context: process, the program's. Return: as rdma_create_ah().
+ */
 RDMA_MUST_CHECK static inline struct ib_ah *
 ib_create_ah_user(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, struct ib_udata *udata)
 {
@@ -302,17 +475,19 @@ ib_create_ah_user(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, struct ib_udat
 }
 
 /**
- * ib_init_ah_attr_from_wc - the address to answer a datagram at
+ * ib_init_ah_attr_from_wc - get the address for the answer to a datagram
  * @device: the device
- * @port_num: the port it came in by
+ * @port_num: the port by which the datagram arrived
  * @wc: its completion
- * @grh: its GRH, the first 40 bytes of the buffer; looked at if @wc says IB_WC_GRH
- * @ah_attr: filled in
+ * @grh: its GRH, the first 40 bytes of the buffer; read if @wc has IB_WC_GRH
+ * @ah_attr: filled in, without a static rate. The answer to a datagram that was sent to a group
+ * comes from the port's first GID
  *
  * Context: any.
- * Return: 0, without a static rate; -EINVAL for a bad port; -EPROTO for a GRH that is none, or a
- * source that is a group; -ENOENT if the GRH's destination is a unicast GID that the port does not
- * have.
+ *
+ * Return: 0; -EINVAL for a port that does not exist; -EPROTO for a GRH that is not one of IPv6 and
+ * IBA, or a source that is a multicast address; -ENOENT if the GRH's destination is a unicast GID
+ * that the port does not have.
  */
 RDMA_MUST_CHECK int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num,
 					    const struct ib_wc *wc, const struct ib_grh *grh,
@@ -323,11 +498,13 @@ RDMA_MUST_CHECK struct ib_ah *__ib_create_ah_from_wc(struct ib_pd *pd, const str
 						     const char *caller);
 
 /**
- * ib_create_ah_from_wc - an address handle to answer a datagram with
+ * ib_create_ah_from_wc - create an address handle for the answer to a datagram
  * @pd: the protection domain
- * @wc: its completion
- * @grh: its GRH, as above
- * @port_num: the port it came in by
+ * @wc: the completion of the datagram
+ * @grh: its GRH, as for ib_init_ah_attr_from_wc()
+ * @port_num: the port by which it arrived
+ *
+ * rdma_destroy_ah() ends it.
  *
  * Context: any. Return: the handle; the errors of ib_init_ah_attr_from_wc() and rdma_create_ah().
  */
@@ -340,26 +517,27 @@ RDMA_MUST_CHECK static inline struct ib_ah *ib_create_ah_from_wc(struct ib_pd *p
 }
 
 /**
- * rdma_modify_ah - change the address of a handle
+ * rdma_modify_ah - change the address of a handle (IBA 11.2.2)
  * @ah: the handle; requests posted with it and not completed use the old or the new address
- * @ah_attr: the address
+ * @ah_attr: the address; copied
  *
  * Context: any. Return: 0; -EINVAL as for rdma_create_ah(); the driver's errors.
  */
 RDMA_MUST_CHECK int rdma_modify_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
 
 /**
- * rdma_query_ah - the address of a handle
+ * rdma_query_ah - read the address of a handle (IBA 11.2.2)
  * @ah: the handle
  * @ah_attr: filled in
  *
- * Context: any. Return: 0 or the driver's errors.
+ * Context: any. Return: 0; the driver's errors.
  */
 RDMA_MUST_CHECK int rdma_query_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
 
 /**
  * rdma_destroy_ah - undo rdma_create_ah()
- * @ah: no request with it is outstanding
+ * @ah: the handle; no request with it is outstanding. If the driver fails, that is logged, and the
+ * handle is leaked
  * @flags: enum rdma_destroy_ah_flags
  *
  * Context: any without RDMA_DESTROY_AH_SLEEPABLE, process with it.
@@ -374,17 +552,20 @@ __ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
 	       const struct ib_cq_init_attr *cq_attr, struct ib_udata *udata, const char *caller);
 
 /**
- * ib_create_cq - make a completion queue that the consumer polls
+ * ib_create_cq - create a completion queue that the consumer polls (IBA 11.2.8)
  * @device: the device
  * @comp_handler: called on a completion event, in any context; it must not sleep (LOCK-07). May be
- * NULL.
+ * NULL
  * @event_handler: called on IB_EVENT_CQ_ERR, in any context; may be NULL
- * @cq_context: handed to both
- * @cq_attr: size, vector
+ * @cq_context: argument of both handlers
+ * @cq_attr: size and vector
+ *
+ * The queue is not armed. ib_destroy_cq() ends it.
  *
  * Context: process.
- * Return: the queue; -EINVAL for no or too many entries, a bad vector or flags; -ENOMEM; the
- * driver's errors.
+ *
+ * Return: the queue; -EINVAL for 0 entries or more than max_cqe, a vector that does not exist, or
+ * flags; -ENOMEM if there is no memory; the driver's errors.
  */
 RDMA_MUST_CHECK static inline struct ib_cq *
 ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
@@ -395,6 +576,19 @@ ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
 			      (struct ib_udata *)0, RDMA_CALLER);
 }
 
+/**
+ * ib_create_cq_user - create a completion queue for a program
+ * @device: the device
+ * @comp_handler: called on a completion event, as for ib_create_cq()
+ * @event_handler: called on IB_EVENT_CQ_ERR, as for ib_create_cq()
+ * @cq_context: argument of both handlers
+ * @cq_attr: size and vector
+ * @udata: the command; the library passes the queue's memory in it
+ *
+ * ib_destroy_cq_user() ends it.
+ *
+ * Context: process, the program's. Return: as ib_create_cq().
+ */
 RDMA_MUST_CHECK static inline struct ib_cq *
 ib_create_cq_user(struct ib_device *device, ib_comp_handler comp_handler,
 		  void (*event_handler)(struct ib_event *event, void *cq_context), void *cq_context,
@@ -406,27 +600,29 @@ ib_create_cq_user(struct ib_device *device, ib_comp_handler comp_handler,
 
 /**
  * ib_destroy_cq - undo ib_create_cq()
- * @cq: no QP or SRQ uses it; otherwise that is reported and the queue stays
+ * @cq: the queue; if a QP or SRQ uses it, or the driver fails, that is logged and it stays
  *
- * When this has returned, neither handler runs. Context: process.
+ * When this has returned, neither handler runs.
+ *
+ * Context: process, not from a handler of the queue.
  */
 void ib_destroy_cq(struct ib_cq *cq);
 
 /**
- * ib_resize_cq - change the size of a CQ
+ * ib_resize_cq - change the size of a CQ (IBA 11.2.8)
  * @cq: the queue
- * @cqe: completions it must hold
+ * @cqe: completions that it must hold, 1 to max_cqe of the device
  *
- * Context: process. Return: 0; -EINVAL for no or too many entries, or fewer than are now in it;
- * -ENOMEM; the driver's errors.
+ * Context: process. Return: 0; -EINVAL for a size out of range, or smaller than the number of
+ * completions that are in the queue; -ENOMEM if there is no memory; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_resize_cq(struct ib_cq *cq, int cqe);
 
 /**
  * rdma_set_cq_moderation - let events wait for more completions
  * @cq: the queue
- * @cq_count: completions that an event waits for at most
- * @cq_period: microseconds that it waits at most
+ * @cq_count: completions that an event waits for, at most
+ * @cq_period: microseconds that it waits, at most
  *
  * Context: process. Return: 0; -EINVAL beyond the limits in the device's cq_caps; the driver's
  * errors.
@@ -438,15 +634,17 @@ RDMA_MUST_CHECK struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *priv
 					    enum ib_poll_context poll_ctx, const char *caller);
 
 /**
- * ib_alloc_cq - make a completion queue that the midlayer polls
+ * ib_alloc_cq - create a completion queue that the midlayer polls
  * @device: the device
  * @private_data: becomes cq_context
- * @nr_cqe: completions it must hold
- * @comp_vector: its vector
- * @poll_ctx: where the done functions of the requests (struct ib_cqe) run
+ * @nr_cqe: completions that it must hold, 1 to max_cqe of the device
+ * @comp_vector: completion vector, less than num_comp_vectors of the device
+ * @poll_ctx: the context that the done functions of the requests (struct ib_cqe) run in
  *
- * Every request that completes here must have a wr_cqe. Context: process.
- * Return: as ib_create_cq(); -EINVAL for an unknown @poll_ctx.
+ * Every request that completes here must have a wr_cqe. ib_free_cq() ends the queue.
+ *
+ * Context: process. Return: as ib_create_cq(); -EINVAL for an unknown @poll_ctx; the driver's error
+ * if the queue cannot be armed.
  */
 RDMA_MUST_CHECK static inline struct ib_cq *ib_alloc_cq(struct ib_device *device,
 							void *private_data, int nr_cqe,
@@ -461,13 +659,15 @@ RDMA_MUST_CHECK struct ib_cq *__ib_alloc_cq_any(struct ib_device *device, void *
 						const char *caller);
 
 /**
- * ib_alloc_cq_any - the same, with a vector of the midlayer's choice
+ * ib_alloc_cq_any - create a completion queue as ib_alloc_cq() does, and choose its vector
  * @device: the device
  * @private_data: becomes cq_context
- * @nr_cqe: completions it must hold
- * @poll_ctx: where the done functions run
+ * @nr_cqe: completions that it must hold, 1 to max_cqe of the device
+ * @poll_ctx: the context that the done functions run in
  *
- * Vectors are given out in turn. Context: process. Return: as ib_alloc_cq().
+ * The vectors of the device are used in turn. ib_free_cq() ends the queue.
+ *
+ * Context: process. Return: as ib_alloc_cq().
  */
 RDMA_MUST_CHECK static inline struct ib_cq *ib_alloc_cq_any(struct ib_device *device,
 							    void *private_data, int nr_cqe,
@@ -478,19 +678,21 @@ RDMA_MUST_CHECK static inline struct ib_cq *ib_alloc_cq_any(struct ib_device *de
 
 /**
  * ib_free_cq - undo ib_alloc_cq()
- * @cq: no QP or SRQ uses it; otherwise that is reported and the queue stays
+ * @cq: the queue; if a QP or SRQ uses it, or the driver fails, that is logged and it stays
  *
- * When this has returned, no done function of the queue runs. Context: process.
+ * When this has returned, no done function of the queue runs.
+ *
+ * Context: process, not from a done function of the queue.
  */
 void ib_free_cq(struct ib_cq *cq);
 
 /**
  * ib_process_cq_direct - poll a CQ of IB_POLL_DIRECT and run the done functions
- * @cq: the queue
- * @budget: completions to stop after, -1 for no limit
+ * @cq: the queue; the caller serializes the calls for it
+ * @budget: completions to stop after; -1 for no limit
  *
- * Context: any that the consumer's done functions can stand.
- * Return: completions processed; if there were none, 0 or the error of ib_poll_cq().
+ * Context: any that the consumer's done functions allow. Return: number of completions processed;
+ * if there were none, 0 or the error of ib_poll_cq().
  */
 int ib_process_cq_direct(struct ib_cq *cq, int budget);
 
@@ -501,13 +703,17 @@ RDMA_MUST_CHECK struct ib_srq *__ib_create_srq(struct ib_pd *pd,
 					       struct ib_udata *udata, const char *caller);
 
 /**
- * ib_create_srq - make a shared receive queue
+ * ib_create_srq - create a shared receive queue (IBA 11.2.3)
  * @pd: the protection domain
- * @srq_init_attr: what is wanted; the granted sizes are written back
+ * @srq_init_attr: the attributes; the granted sizes are written back
+ *
+ * ib_destroy_srq() ends it.
  *
  * Context: process.
- * Return: the queue; -EINVAL for sizes beyond the device's, a limit above the size, an unknown
- * type, XRC without CQ or domain; -ENOMEM; the driver's errors.
+ *
+ * Return: the queue; -EINVAL for 0 requests, sizes beyond the device's, a limit above the size, a
+ * type that is neither IB_SRQT_BASIC nor IB_SRQT_XRC, or XRC without CQ or domain; -ENOMEM if there
+ * is no memory; the driver's errors.
  */
 RDMA_MUST_CHECK static inline struct ib_srq *ib_create_srq(struct ib_pd *pd,
 							   struct ib_srq_init_attr *srq_init_attr)
@@ -515,6 +721,16 @@ RDMA_MUST_CHECK static inline struct ib_srq *ib_create_srq(struct ib_pd *pd,
 	return __ib_create_srq(pd, srq_init_attr, (struct ib_udata *)0, RDMA_CALLER);
 }
 
+/**
+ * ib_create_srq_user - create a shared receive queue for a program
+ * @pd: the protection domain
+ * @srq_init_attr: the attributes; the granted sizes are written back
+ * @udata: the command; the library passes the queue's memory in it
+ *
+ * ib_destroy_srq_user() ends it.
+ *
+ * Context: process, the program's. Return: as ib_create_srq().
+ */
 RDMA_MUST_CHECK static inline struct ib_srq *
 ib_create_srq_user(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr, struct ib_udata *udata)
 {
@@ -522,29 +738,29 @@ ib_create_srq_user(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr, str
 }
 
 /**
- * ib_modify_srq - resize an SRQ or arm its limit event
+ * ib_modify_srq - resize an SRQ or arm its limit event (IBA 11.2.3)
  * @srq: the queue
  * @srq_attr: the values
- * @srq_attr_mask: which of them: enum ib_srq_attr_mask
+ * @srq_attr_mask: enum ib_srq_attr_mask: the values to set
  *
- * Context: process. Return: 0; -EINVAL for an unknown flag or a value beyond the device's; the
- * driver's errors.
+ * Context: process. Return: 0; -EINVAL for an unknown flag, a size of 0, or a value beyond
+ * max_srq_wr of the device; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
 				  enum ib_srq_attr_mask srq_attr_mask);
 
 /**
- * ib_query_srq - sizes and limit of an SRQ
+ * ib_query_srq - read the sizes and the limit of an SRQ (IBA 11.2.3)
  * @srq: the queue
  * @srq_attr: filled in
  *
- * Context: process. Return: 0 or the driver's errors.
+ * Context: process. Return: 0; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_query_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr);
 
 /**
  * ib_destroy_srq - undo ib_create_srq()
- * @srq: no QP uses it; otherwise that is reported and the queue stays
+ * @srq: the queue; if a QP uses it, or the driver fails, that is logged and it stays
  *
  * Context: process.
  */
@@ -556,13 +772,17 @@ RDMA_MUST_CHECK struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init
 					     struct ib_udata *udata, const char *caller);
 
 /**
- * ib_create_qp - make a queue pair, in state RESET
- * @pd: the protection domain; for XRC_TGT it does not matter, and may be NULL
- * @qp_init_attr: what is wanted; the granted sizes are written back
+ * ib_create_qp - create a queue pair in state RESET (IBA 11.2.4)
+ * @pd: the protection domain; for XRC_TGT it is not used, and may be NULL
+ * @qp_init_attr: the attributes; the granted sizes are written back
+ *
+ * ib_destroy_qp() ends it.
  *
  * Context: process.
- * Return: the QP; -EINVAL for an unknown type, sizes beyond the device's, CQs, SRQ, XRC domain or
- * port missing or not fitting the type or the device; -ENOMEM; the driver's errors.
+ *
+ * Return: the QP; -EINVAL for a type that the device's protocol does not have (RNICs have RC only),
+ * sizes beyond the device's, an unknown flag or signalling type, or a CQ, SRQ, XRC domain or port
+ * that is missing or does not fit the type; -ENOMEM if there is no memory; the driver's errors.
  */
 RDMA_MUST_CHECK static inline struct ib_qp *ib_create_qp(struct ib_pd *pd,
 							 struct ib_qp_init_attr *qp_init_attr)
@@ -570,9 +790,16 @@ RDMA_MUST_CHECK static inline struct ib_qp *ib_create_qp(struct ib_pd *pd,
 	return __ib_create_qp(pd, qp_init_attr, (struct ib_udata *)0, RDMA_CALLER);
 }
 
-/*
- * Of the types that a kernel consumer can make, those of the management agents are not for
- * programs: -EINVAL.
+/**
+ * ib_create_qp_user - create a queue pair for a program
+ * @pd: the protection domain; for XRC_TGT it is not used, and may be NULL
+ * @qp_init_attr: the attributes; the granted sizes are written back
+ * @udata: the command; the library passes the queues' memory in it
+ *
+ * ib_destroy_qp() ends it.
+ *
+ * Context: process, the program's. Return: as ib_create_qp(); -EINVAL for the types SMI and GSI,
+ * and for any flag but IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK.
  */
 RDMA_MUST_CHECK static inline struct ib_qp *
 ib_create_qp_user(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr, struct ib_udata *udata)
@@ -581,56 +808,66 @@ ib_create_qp_user(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr, struct
 }
 
 /**
- * ib_modify_qp_is_ok - may a QP go from one state to another with these attributes (IBA 11.2.5.2,
- * table 98)
- * @cur_state: from
- * @next_state: to
+ * ib_modify_qp_is_ok - check a change of a QP against the table of transitions (IBA 11.2.5.2, table
+ * 98)
+ * @cur_state: the present state
+ * @next_state: the state to go to
  * @type: the QP's type
- * @mask: the attributes given: every required one, and none that is neither required nor optional
+ * @mask: the attributes that are given
  *
- * Context: any. Return: whether it may.
+ * The table is InfiniBand's. An RNIC's QP has other transitions, which ib_modify_qp() checks.
+ *
+ * Context: any. Return: true if the transition exists, @mask has every attribute that it requires,
+ * and none that is neither required nor optional.
  */
 RDMA_MUST_CHECK bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_state next_state,
 					enum ib_qp_type type, enum ib_qp_attr_mask mask);
 
 /**
- * ib_modify_qp - change attributes of a QP, or its state
- * @qp: the QP
- * @qp_attr: the values
- * @qp_attr_mask: which of them: enum ib_qp_attr_mask
+ * ib_modify_qp - change attributes of a QP, or its state (IBA 11.2.5.2)
+ * @qp: the QP, or a handle on it
+ * @qp_attr: the values; not changed
+ * @qp_attr_mask: enum ib_qp_attr_mask: the values to set
+ *
+ * The caller serializes changes of one QP.
  *
  * Context: process.
- * Return: 0; -EINVAL for a mask that ib_modify_qp_is_ok() refuses, a value out of range or a
- * cur_qp_state that cannot be; the driver's errors.
+ *
+ * Return: 0; -EINVAL for a transition or a mask that the device's protocol does not allow, a value
+ * out of its range (struct ib_qp_attr), an alternate path without IB_DEVICE_AUTO_PATH_MIG, or a
+ * cur_qp_state that the QP cannot be in; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask);
 
 /**
- * ib_query_qp - attributes of a QP
- * @qp: the QP
- * @qp_attr: filled in, all that @qp_attr_mask asks for and perhaps more
- * @qp_attr_mask: enum ib_qp_attr_mask
+ * ib_query_qp - read the attributes of a QP (IBA 11.2.5.3)
+ * @qp: the QP, or a handle on it
+ * @qp_attr: filled in: at least what @qp_attr_mask asks for
+ * @qp_attr_mask: enum ib_qp_attr_mask: the values to read
  * @qp_init_attr: filled in with what it was created with
  *
- * Context: process. Return: 0 or the driver's errors.
+ * Context: process. Return: 0; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
 				struct ib_qp_init_attr *qp_init_attr);
 
 /**
  * ib_destroy_qp - undo ib_create_qp()
- * @qp: the QP
+ * @qp: the QP; a handle is closed
  *
  * Every request that has not completed does so now, with a flush error, once and in order
- * (MGMT-09): of a CQ from ib_alloc_cq() all done functions have returned when this returns; in one
- * from ib_create_cq() the completions wait to be polled, with an event as for any other, and their
- * ib_wc.qp is NULL, as the QP is no more. Of a QP that has been drained, or is in state RESET,
- * nothing comes. Requests in an SRQ stay there; one that a message had begun to use is flushed.
- * Nothing may be posted meanwhile but from the handlers of the QP's CQs, and what they post may be
- * refused or not complete. Of a device that has failed the driver makes up the flush errors.
+ * (MGMT-09). On a CQ from ib_alloc_cq(), all done functions have returned when this returns. On one
+ * from ib_create_cq(), the completions wait to be polled and raise an event as others do; their
+ * ib_wc.qp is NULL, because the QP no longer exists. A QP that has been drained, or is in state
+ * RESET, has nothing to flush. Requests in an SRQ stay there, except one that a message had begun
+ * to use. If the device has failed, the driver generates the flush errors.
  *
- * When this has returned, no handler of the QP runs. Context: process; unless the QP has been
- * drained, not a done function of its CQs, nor under a lock that one of them takes.
+ * Only the handlers of the QP's CQs may post meanwhile; their requests may be refused or not
+ * complete. When this has returned, no handler of the QP runs.
+ *
+ * Context: process. Unless the QP has been drained: not from a done function of its CQs, and
+ * without a lock that one of them takes.
+ *
  * Return: 0; -EBUSY if it is attached to a multicast group, or open by ib_open_qp(); the driver's
  * errors.
  */
@@ -640,12 +877,14 @@ RDMA_MUST_CHECK struct ib_qp *
 __ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_attr *qp_open_attr, const char *caller);
 
 /**
- * ib_open_qp - another handle on an XRC target QP
+ * ib_open_qp - create a handle on an XRC target QP (IBA annex A14)
  * @xrcd: its domain
- * @qp_open_attr: which QP
+ * @qp_open_attr: number of the QP, and the handler of its events
  *
- * Context: process. Return: the handle; -EINVAL for no such QP in the domain or a bad type;
- * -ENOMEM.
+ * ib_close_qp() ends the handle; the QP stays until then.
+ *
+ * Context: process. Return: the handle; -EINVAL if the domain has no such QP, or for a type that is
+ * not IB_QPT_XRC_TGT; -ENOMEM if there is no memory.
  */
 RDMA_MUST_CHECK static inline struct ib_qp *ib_open_qp(struct ib_xrcd *xrcd,
 						       struct ib_qp_open_attr *qp_open_attr)
@@ -663,50 +902,56 @@ RDMA_MUST_CHECK int ib_close_qp(struct ib_qp *qp);
 
 /**
  * ib_drain_sq - wait until all sends of a QP have completed
- * @qp: put into state ERR if it is not there; its send CQ is from ib_alloc_cq()
+ * @qp: the QP, which is moved to state ERR; its send CQ is from ib_alloc_cq()
  *
- * No sends may be posted meanwhile. A CQ of IB_POLL_DIRECT is polled here. Context: process.
+ * A marker request is posted behind all others (IBA 10.3.1.5). The caller posts no sends meanwhile.
+ * A CQ of IB_POLL_DIRECT is polled here. If the QP cannot be drained, that is logged.
+ *
+ * Context: process, not from a done function of the CQ.
  */
 void ib_drain_sq(struct ib_qp *qp);
 
 /**
  * ib_drain_rq - wait until all receives of a QP have completed
- * @qp: as above; a QP with an SRQ has no receives of its own
+ * @qp: the QP, which is moved to state ERR and has no SRQ; its receive CQ is from ib_alloc_cq()
  *
- * Context: process.
+ * As ib_drain_sq(); the caller posts no receives meanwhile.
+ *
+ * Context: process, not from a done function of the CQ.
  */
 void ib_drain_rq(struct ib_qp *qp);
 
 /**
- * ib_drain_qp - both
- * @qp: the QP
+ * ib_drain_qp - wait until all sends and receives of a QP have completed
+ * @qp: the QP, as for ib_drain_sq() and ib_drain_rq(); receives of an SRQ are not drained
  *
- * Context: process.
+ * Context: process, not from a done function of its CQs.
  */
 void ib_drain_qp(struct ib_qp *qp);
 
 /**
- * ib_attach_mcast - let a UD QP receive what is sent to a multicast group
+ * ib_attach_mcast - let a UD QP receive packets that are sent to a multicast group (IBA 11.3)
  * @qp: the QP
  * @gid: the group's GID
  * @lid: its LID, host order
  *
- * Counted: as many ib_detach_mcast() undo as many attachments. Context: process.
- * Return: 0; -EINVAL for a QP that is not UD, or addresses that are not multicast; -ENOMEM; the
- * driver's errors.
+ * Attachments are counted: each needs an ib_detach_mcast().
+ *
+ * Context: process. Return: 0; -EINVAL for a QP that is not UD, or addresses that are not
+ * multicast; -ENOMEM if there is no memory; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 
 /**
- * ib_attach_mcast_for_user - the same for a group that the kernel joins because a program asked for
- * it
+ * ib_attach_mcast_for_user - attach a kernel's QP to a group that a program has asked for
  * @qp: the kernel's QP
  * @gid: the group's GID
  * @lid: its LID, host order
  *
- * The group counts as a program's where a device keeps a part of its table for the kernel. Undone
- * by ib_detach_mcast(). Context: process.
- * Return: 0, or the errors of ib_attach_mcast().
+ * The group counts as a program's if the device keeps a part of its table for the kernel.
+ * ib_detach_mcast() undoes it.
+ *
+ * Context: process. Return: as ib_attach_mcast().
  */
 RDMA_MUST_CHECK int ib_attach_mcast_for_user(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 
@@ -716,18 +961,20 @@ RDMA_MUST_CHECK int ib_attach_mcast_for_user(struct ib_qp *qp, const union ib_gi
  * @gid: the group's GID
  * @lid: its LID, host order
  *
- * Context: process. Return: 0; -EINVAL if it is not attached; the driver's errors.
+ * Context: process. Return: 0; -EINVAL if it is not attached by this GID and LID; the driver's
+ * errors.
  */
 RDMA_MUST_CHECK int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 
 /* Memory regions and windows. */
 
 /**
- * ib_check_mr_access - are access flags such that a region can have them
+ * ib_check_mr_access - check the access flags of a region (IBA 10.6)
  * @device: the device
- * @flags: enum ib_access_flags; remote write and atomic need local write
+ * @flags: enum ib_access_flags
  *
- * Context: any. Return: 0 or -EINVAL.
+ * Context: any. Return: 0; -EINVAL for an unknown flag, remote write or atomic without local write,
+ * or IB_ACCESS_ON_DEMAND without IBK_ON_DEMAND_PAGING.
  */
 RDMA_MUST_CHECK int ib_check_mr_access(struct ib_device *device, unsigned int flags);
 
@@ -735,12 +982,14 @@ RDMA_MUST_CHECK struct ib_mr *__ib_get_dma_mr(struct ib_pd *pd, int mr_access_fl
 					      const char *caller);
 
 /**
- * ib_get_dma_mr - a region of all DMA addresses
+ * ib_get_dma_mr - create a region of all DMA addresses (IBA 11.2.7)
  * @pd: the protection domain
  * @mr_access_flags: enum ib_access_flags
  *
- * Most consumers want the PD's local_dma_lkey instead. Context: process.
- * Return: the region; -EINVAL for bad flags; -ENOMEM; the driver's errors.
+ * Most consumers use the PD's local_dma_lkey instead. ib_dereg_mr() ends the region.
+ *
+ * Context: process. Return: the region; -EINVAL for flags that ib_check_mr_access() refuses;
+ * -ENOMEM if there is no memory; the driver's errors.
  */
 RDMA_MUST_CHECK static inline struct ib_mr *ib_get_dma_mr(struct ib_pd *pd, int mr_access_flags)
 {
@@ -752,15 +1001,18 @@ RDMA_MUST_CHECK struct ib_mr *__ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 
 					       struct ib_udata *udata, const char *caller);
 
 /**
- * ib_reg_user_mr - a region of the calling process's memory
+ * ib_reg_user_mr - create a region of the calling process's memory (IBA 11.2.7)
  * @pd: the protection domain
  * @start: address in the process
- * @length: bytes
+ * @length: bytes; 0 only if @start is not on a page border
  * @virt_addr: the iova that @start gets
  * @mr_access_flags: enum ib_access_flags
  *
- * Context: process. Return: the region; -EINVAL for bad flags, no length, a range that wraps, or an
- * @virt_addr at another offset in its page; -ENOMEM; the driver's errors.
+ * ib_dereg_mr() ends it.
+ *
+ * Context: process. Return: the region; -EINVAL for flags that ib_check_mr_access() refuses, no
+ * bytes on a page border, a range that wraps, or a @virt_addr at another offset in its page than
+ * @start; -ENOMEM if there is no memory; the driver's errors.
  */
 RDMA_MUST_CHECK static inline struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 							   u64 virt_addr, int mr_access_flags)
@@ -769,6 +1021,19 @@ RDMA_MUST_CHECK static inline struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64
 				RDMA_CALLER);
 }
 
+/**
+ * ib_reg_user_mr_user - create a region of a program's memory for the program
+ * @pd: the protection domain
+ * @start: address in the process
+ * @length: bytes; 0 only if @start is not on a page border
+ * @virt_addr: the iova that @start gets
+ * @mr_access_flags: enum ib_access_flags
+ * @udata: the command
+ *
+ * ib_dereg_mr() ends it.
+ *
+ * Context: process, the program's. Return: as ib_reg_user_mr().
+ */
 RDMA_MUST_CHECK static inline struct ib_mr *ib_reg_user_mr_user(struct ib_pd *pd, u64 start,
 								u64 length, u64 virt_addr,
 								int mr_access_flags,
@@ -781,15 +1046,16 @@ RDMA_MUST_CHECK struct ib_mr *__ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr
 					    u32 max_num_sg, const char *caller);
 
 /**
- * ib_alloc_mr - a region for fast registration
+ * ib_alloc_mr - create a region for fast registration (IBA 11.2.7)
  * @pd: the protection domain
  * @mr_type: IB_MR_TYPE_MEM_REG or IB_MR_TYPE_SG_GAPS
- * @max_num_sg: pages, or segments, that it can take
+ * @max_num_sg: pages, or segments, that it can take; 1 to max_fast_reg_page_list_len of the device
  *
- * ib_map_mr_sg() fills it, an IB_WR_REG_MR request makes it valid, an IB_WR_LOCAL_INV invalid
- * again.
- * Context: process. Return: the region; -EINVAL for another type, or no or too many pages; -ENOMEM;
- * the driver's errors.
+ * ib_map_mr_sg() fills it, an IB_WR_REG_MR request makes it valid, and an IB_WR_LOCAL_INV request
+ * makes it invalid again. ib_dereg_mr() ends it.
+ *
+ * Context: process. Return: the region; -EINVAL for another type, or a number of pages out of
+ * range; -ENOMEM if there is no memory; the driver's errors.
  */
 RDMA_MUST_CHECK static inline struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type,
 							u32 max_num_sg)
@@ -799,31 +1065,35 @@ RDMA_MUST_CHECK static inline struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum i
 
 /**
  * ib_map_mr_sg - give a region from ib_alloc_mr() its memory
- * @mr: the region, not valid now
+ * @mr: the region, which is not valid now; the caller serializes changes of it
  * @sg: the memory
- * @sg_nents: pieces
- * @sg_offset: bytes of the first piece to leave out, and on return the bytes taken of the first
- * piece that was not
- *	taken whole; or NULL
- * @page_size: power of two that the device can do: the grid on which all inner borders of pieces lie
+ * @sg_nents: number of segments
+ * @sg_offset: bytes of the first segment to leave out, and on return the bytes taken of the first
+ * segment that was not taken whole; or NULL
+ * @page_size: bytes of a page, one of page_size_cap of the device; all inner borders of segments
+ * lie on a multiple of it
  *
- * Sets the region's iova, length and page_size. Context: any.
- * Return: pieces taken whole, which may be fewer than given; -EINVAL for a bad page size, or if nothing could be
- * taken; the driver's errors.
+ * Sets the region's iova, length and page_size.
+ *
+ * Linux: differs by DMA segments in place of a scatterlist.
+ *
+ * Context: any. Return: number of segments taken whole, which may be fewer than given; -EINVAL for
+ * no segments, a page size that the device does not have, a region that is not from ib_alloc_mr(),
+ * or if nothing could be taken; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_map_mr_sg(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents,
 				 unsigned int *sg_offset, unsigned int page_size);
 
 /**
- * ib_sg_to_pages - the walk that a driver's map_mr_sg needs (drivers)
- * @mr: with page_size set
+ * ib_sg_to_pages - split DMA segments into pages, for a driver's map_mr_sg (drivers)
+ * @mr: the region; page_size is set, and iova and length are set here
  * @sg: the memory
- * @sg_nents: pieces
+ * @sg_nents: number of segments
  * @sg_offset: as for ib_map_mr_sg()
- * @set_page: called for every page; non-zero says that the region is full
+ * @set_page: called with the DMA address of every page; returns non-zero if the region is full
  *
- * Context: any. Return: pieces taken whole; -EINVAL for a first piece shorter than the offset, or
- * if nothing could be taken.
+ * Context: any. Return: number of segments taken whole; -EINVAL for no segments, a first segment
+ * that is shorter than the offset, or if nothing could be taken.
  */
 RDMA_MUST_CHECK int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents,
 				   unsigned int *sg_offset,
@@ -841,17 +1111,30 @@ RDMA_MUST_CHECK struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type ty
 					    struct ib_udata *udata, const char *caller);
 
 /**
- * ib_alloc_mw - a memory window
+ * ib_alloc_mw - create a memory window (IBA 11.2.7)
  * @pd: the protection domain
  * @type: enum ib_mw_type
  *
- * Context: process. Return: the window; -EINVAL for an unknown type; -ENOMEM; the driver's errors.
+ * ib_dealloc_mw() ends it.
+ *
+ * Context: process. Return: the window; -EINVAL for an unknown type; -ENOMEM if there is no memory;
+ * the driver's errors.
  */
 RDMA_MUST_CHECK static inline struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 {
 	return __ib_alloc_mw(pd, type, (struct ib_udata *)0, RDMA_CALLER);
 }
 
+/**
+ * ib_alloc_mw_user - create a memory window for a program
+ * @pd: the protection domain
+ * @type: enum ib_mw_type
+ * @udata: the command
+ *
+ * ib_dealloc_mw() ends it.
+ *
+ * Context: process, the program's. Return: as ib_alloc_mw().
+ */
 RDMA_MUST_CHECK static inline struct ib_mw *ib_alloc_mw_user(struct ib_pd *pd, enum ib_mw_type type,
 							     struct ib_udata *udata)
 {
@@ -862,13 +1145,13 @@ RDMA_MUST_CHECK static inline struct ib_mw *ib_alloc_mw_user(struct ib_pd *pd, e
  * ib_dealloc_mw - undo ib_alloc_mw()
  * @mw: the window
  *
- * Context: process. Return: 0 or the driver's errors.
+ * Context: process. Return: 0; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_dealloc_mw(struct ib_mw *mw);
 
 /*
- * Not for use: the data path of debug builds, with the checks of LOCK-01, LOCK-05 and NOTIFY-01
- * around it.
+ * Not for use by consumers: the data path of debug builds, which checks LOCK-01, LOCK-05 and
+ * NOTIFY-01.
  */
 RDMA_MUST_CHECK int ib_checked_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 					 const struct ib_send_wr **bad_wr);
@@ -895,18 +1178,18 @@ RDMA_C_END
 #endif
 
 /**
- * ib_process_mad - have the agents that a device has built in process a MAD
- * @device: one whose driver has the method
+ * ib_process_mad - let the agents that are built into a device process a MAD
+ * @device: a device whose driver has process_mad; the caller checks this
  * @process_mad_flags: enum ib_process_mad_flags
- * @port_num: the port that the MAD came in by
+ * @port_num: the port by which the MAD arrived
  * @in_wc: its completion; NULL if it did not come from the wire
  * @in_grh: its GRH, or NULL
  * @in_mad: the MAD
- * @out_mad: filled in with the reply
- * @out_mad_size: size of the reply
- * @out_mad_pkey_index: index of the P_Key to send the reply with
+ * @out_mad: zeroed by the caller; filled in with the reply
+ * @out_mad_size: bytes of room in @out_mad; on return the size of the reply
+ * @out_mad_pkey_index: index of the P_Key of the MAD; on return that of the reply
  *
- * Context: process. Return: enum ib_mad_result.
+ * Context: process. Return: enum ib_mad_result, as ib_device_ops.process_mad describes it.
  */
 RDMA_MUST_CHECK static inline int
 ib_process_mad(struct ib_device *device, int process_mad_flags, u32 port_num,
@@ -918,14 +1201,15 @@ ib_process_mad(struct ib_device *device, int process_mad_flags, u32 port_num,
 }
 
 /**
- * ib_post_send - give a QP's send queue work
+ * ib_post_send - post a list of requests to a QP's send queue (IBA 11.4)
  * @qp: the QP
- * @send_wr: a list of requests
+ * @send_wr: the first request of the list; may be reused when this has returned
  * @bad_send_wr: set to the first request that was not posted, on an error; may be NULL
  *
- * The list up to @bad_send_wr is posted even on an error. Context: any.
- * Return: 0; -EINVAL for a QP state or request that does not do; -ENOMEM for a full queue; the
- * driver's errors.
+ * Requests before @bad_send_wr are posted even on an error.
+ *
+ * Context: any. Return: 0; -EINVAL if the QP's state or the request does not allow it; -ENOMEM if
+ * the queue is full; the driver's errors.
  */
 RDMA_MUST_CHECK static inline int ib_post_send(struct ib_qp *qp, const struct ib_send_wr *send_wr,
 					       const struct ib_send_wr **bad_send_wr)
@@ -936,9 +1220,9 @@ RDMA_MUST_CHECK static inline int ib_post_send(struct ib_qp *qp, const struct ib
 }
 
 /**
- * ib_post_recv - give a QP's receive queue buffers
+ * ib_post_recv - post a list of buffers to a QP's receive queue (IBA 11.4)
  * @qp: the QP, without SRQ
- * @recv_wr: a list of requests
+ * @recv_wr: the first request of the list; may be reused when this has returned
  * @bad_recv_wr: set to the first request that was not posted, on an error; may be NULL
  *
  * Context: any. Return: as ib_post_send().
@@ -952,9 +1236,9 @@ RDMA_MUST_CHECK static inline int ib_post_recv(struct ib_qp *qp, const struct ib
 }
 
 /**
- * ib_post_srq_recv - give a shared receive queue buffers
+ * ib_post_srq_recv - post a list of buffers to a shared receive queue (IBA 11.4)
  * @srq: the queue
- * @recv_wr: a list of requests
+ * @recv_wr: the first request of the list; may be reused when this has returned
  * @bad_recv_wr: set to the first request that was not posted, on an error; may be NULL
  *
  * Context: any. Return: as ib_post_send().
@@ -970,15 +1254,16 @@ RDMA_MUST_CHECK static inline int ib_post_srq_recv(struct ib_srq *srq,
 }
 
 /**
- * ib_poll_cq - take completions
+ * ib_poll_cq - take completions from a queue (IBA 11.4)
  * @cq: a queue from ib_create_cq()
- * @num_entries: at most so many
- * @wc: room for them
+ * @num_entries: number of completions to take, at most
+ * @wc: array of that many completions, filled in from the first
  *
- * Concurrent callers each get completions of their own, in an order that is not defined between
- * them (LOCK-04).
- * Context: any. Return: how many; fewer than asked for says that the queue was empty; or a negative
- * errno.
+ * Concurrent callers get different completions, in an order that is not defined between them
+ * (LOCK-04).
+ *
+ * Context: any. Return: number of completions taken; fewer than @num_entries means that the queue
+ * was found empty; the driver's errors.
  */
 RDMA_MUST_CHECK static inline int ib_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc)
 {
@@ -986,14 +1271,16 @@ RDMA_MUST_CHECK static inline int ib_poll_cq(struct ib_cq *cq, int num_entries, 
 }
 
 /**
- * ib_req_notify_cq - ask for one call of the completion handler
+ * ib_req_notify_cq - request one call of the completion handler (IBA 11.4)
  * @cq: a queue from ib_create_cq()
- * @flags: one of IB_CQ_SOLICITED and IB_CQ_NEXT_COMP; IB_CQ_REPORT_MISSED_EVENTS
+ * @flags: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP, with or without IB_CQ_REPORT_MISSED_EVENTS
  *
- * Context: any.
- * Return: 0: armed, and with IB_CQ_REPORT_MISSED_EVENTS every completion since the last poll raises
- * an event. Positive, only with that flag: there may be completions without an event, so poll
- * again. Negative: not armed; -EINVAL for other flags. (NOTIFY-01 to NOTIFY-08)
+ * The rules NOTIFY-01 to NOTIFY-08 apply. After an error, the queue is not armed.
+ *
+ * Context: any. Return: 0 if the queue is armed, and with IB_CQ_REPORT_MISSED_EVENTS every
+ * completion since the last poll raises an event; a positive number, only with that flag, if there
+ * may be completions without an event, so that the caller must poll again; -EINVAL for other flags;
+ * the driver's errors.
  */
 RDMA_MUST_CHECK static inline int ib_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
 {
@@ -1001,11 +1288,11 @@ RDMA_MUST_CHECK static inline int ib_req_notify_cq(struct ib_cq *cq, enum ib_cq_
 }
 
 /**
- * ib_peek_cq - how many completions are waiting
+ * ib_peek_cq - count the completions that wait in a queue
  * @cq: the queue
- * @wc_cnt: stop counting here
+ * @wc_cnt: number at which to stop counting
  *
- * Context: any. Return: how many, at most @wc_cnt; or a negative errno.
+ * Context: any. Return: number of completions, at most @wc_cnt; the driver's errors.
  */
 RDMA_MUST_CHECK static inline int ib_peek_cq(struct ib_cq *cq, int wc_cnt)
 {
@@ -1013,12 +1300,12 @@ RDMA_MUST_CHECK static inline int ib_peek_cq(struct ib_cq *cq, int wc_cnt)
 }
 
 /**
- * ib_map_mr_sg_zbva - the same as ib_map_mr_sg(), with addresses that begin at 0
+ * ib_map_mr_sg_zbva - give a region its memory as ib_map_mr_sg() does, with an iova of 0
  * @mr: the region
  * @sg: the memory
- * @sg_nents: pieces
- * @sg_offset: as there
- * @page_size: as there
+ * @sg_nents: number of segments
+ * @sg_offset: as for ib_map_mr_sg()
+ * @page_size: as for ib_map_mr_sg()
  *
  * Context: any. Return: as ib_map_mr_sg().
  */

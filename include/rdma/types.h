@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the verbs headers are written in, for C and C++.
+ * Types that the verbs headers use, for C and C++.
  *
- * The API is Linux's by name, value and meaning. Where it takes a kernel type there, it takes one
- * of these here, so that no public header needs a kernel header:
+ * The API is Linux's by name, value and meaning. Where Linux's takes a kernel type, this one takes
+ * one of the types below, so that no public header needs a kernel header:
  *
  *   Linux                     here
  *   struct scatterlist        struct ib_dma_segment   (an address range that is already mapped for the device)
@@ -47,22 +47,29 @@ typedef ib::be64 __be64 __attribute__((aligned(8)));
 #define RDMA_FLAGS(name) struct rdma_no_flags
 #endif
 
-/* A function whose result must be looked at, because it says whether the call has failed. */
+/* Marks a function whose caller must check the result, which reports whether the call failed. */
 #ifdef __cplusplus
 #define RDMA_MUST_CHECK [[nodiscard]]
 #else
 #define RDMA_MUST_CHECK __attribute__((warn_unused_result))
 #endif
 
+/**
+ * struct ib_links - links of a list, which only the midlayer uses
+ * @next: the next element
+ * @prev: the previous element
+ */
 struct ib_links {
 	struct ib_links *next;
 	struct ib_links *prev;
 };
 
 /**
- * struct ib_dma_segment - a piece of memory as the device sees it
+ * struct ib_dma_segment - a piece of memory, mapped for the device
  * @addr: DMA address
  * @length: bytes
+ *
+ * Linux: differs by this structure in place of a scatterlist.
  */
 struct ib_dma_segment {
 	u64 addr;
@@ -83,16 +90,34 @@ namespace rdma
 /* Pointers that may be an error: the last 4095 addresses stand for negative error numbers. */
 inline constexpr unsigned long max_errno = 4095;
 
+/**
+ * is_err - test for an error pointer
+ * @pointer: the result of a function that returns a pointer
+ *
+ * Context: any. Return: true if @pointer stands for an errno of 1 to 4095.
+ */
 inline bool is_err(const void *pointer)
 {
 	return reinterpret_cast<unsigned long>(pointer) >= -max_errno;
 }
 
+/**
+ * ptr_err - get the errno of an error pointer
+ * @pointer: a pointer for which is_err() returns true
+ *
+ * Context: any. Return: the negative errno.
+ */
 inline int ptr_err(const void *pointer)
 {
 	return static_cast<int>(reinterpret_cast<long>(pointer));
 }
 
+/**
+ * err_ptr - make an error pointer
+ * @error: negative errno, -4095 to -1
+ *
+ * Context: any. Return: the error pointer.
+ */
 template<class T>
 T *err_ptr(int error)
 {

@@ -3,6 +3,12 @@
 #pragma once
 #include <rdma/types.h>
 
+/**
+ * union ib_gid - a global identifier (IBA 4.1)
+ * @raw: the 16 bytes as on the wire
+ * @global.subnet_prefix: upper half
+ * @global.interface_id: lower half; the GUID of a port for its GIDs
+ */
 union ib_gid {
 	u8 raw[16];
 	struct {
@@ -18,6 +24,15 @@ enum ib_gid_type {
 	IB_GID_TYPE_SIZE,
 };
 
+/**
+ * struct ib_grh - a global route header as on the wire (IBA 8.3)
+ * @version_tclass_flow: IP version (4 bits), traffic class (8 bits), flow label (20 bits)
+ * @paylen: bytes behind this header
+ * @next_hdr: next header
+ * @hop_limit: routers that the packet may pass
+ * @sgid: source
+ * @dgid: destination
+ */
 struct ib_grh {
 	__be32 version_tclass_flow;
 	__be16 paylen;
@@ -50,12 +65,12 @@ enum ib_ah_flags {
 };
 
 /**
- * struct ib_global_route - what an address vector needs for a GRH
+ * struct ib_global_route - the GRH of an address vector (IBA 8.3)
  * @dgid: destination
- * @flow_label: 20 bits
- * @sgid_index: which of the port's GIDs is the source
- * @hop_limit: as in the header
- * @traffic_class: as in the header
+ * @flow_label: flow label, 20 bits
+ * @sgid_index: index of the source in the port's GID table
+ * @hop_limit: routers that a packet may pass
+ * @traffic_class: traffic class
  */
 struct ib_global_route {
 	union ib_gid dgid;
@@ -72,21 +87,26 @@ enum rdma_ah_attr_type {
 	RDMA_AH_ATTR_TYPE_OPA,
 };
 
+/**
+ * struct ib_ah_attr - the part of an address vector that only InfiniBand has
+ * @dlid: destination LID, host order
+ * @src_path_bits: low bits of the source LID, as many as the port's LMC
+ */
 struct ib_ah_attr {
 	u16 dlid;
 	u8 src_path_bits;
 };
 
 /**
- * struct rdma_ah_attr - an address vector
- * @grh: used if @ah_flags has IB_AH_GRH
+ * struct rdma_ah_attr - an address vector (IBA 11.2.2)
+ * @grh: the global route; used if @ah_flags has IB_AH_GRH
  * @sl: service level, 0 to 15
- * @static_rate: an enum ib_rate; IB_RATE_PORT_CURRENT for no limit
+ * @static_rate: enum ib_rate; IB_RATE_PORT_CURRENT for no limit
  * @port_num: the port that sends
  * @ah_flags: enum ib_ah_flags
- * @type: which member of the union holds; the midlayer fills in RDMA_AH_ATTR_TYPE_IB where it is
- * undefined
- * @ib: LID, in host order, and the low bits of the source LID
+ * @type: the member of the union that is valid; the midlayer fills in RDMA_AH_ATTR_TYPE_IB if it is
+ * RDMA_AH_ATTR_TYPE_UNDEFINED
+ * @ib: LID and path bits
  */
 struct rdma_ah_attr {
 	struct ib_global_route grh;
@@ -110,76 +130,171 @@ enum rdma_destroy_ah_flags {
 	RDMA_DESTROY_AH_SLEEPABLE = 1 << 0,
 };
 
+/**
+ * struct rdma_ah_init_attr - arguments of the driver's method create_ah
+ * @ah_attr: the address
+ * @flags: enum rdma_create_ah_flags
+ */
 struct rdma_ah_init_attr {
 	struct rdma_ah_attr *ah_attr;
 	u32 flags;
 };
 
+/**
+ * rdma_ah_set_dlid - set the destination LID of an address vector
+ * @attr: the address vector
+ * @dlid: destination LID, host order; the upper 16 bits are dropped
+ *
+ * Context: any.
+ */
 static inline void rdma_ah_set_dlid(struct rdma_ah_attr *attr, u32 dlid)
 {
 	attr->ib.dlid = (u16)dlid;
 }
 
+/**
+ * rdma_ah_get_dlid - get the destination LID of an address vector
+ * @attr: the address vector
+ *
+ * Context: any. Return: the destination LID, host order.
+ */
 static inline u32 rdma_ah_get_dlid(const struct rdma_ah_attr *attr)
 {
 	return attr->ib.dlid;
 }
 
+/**
+ * rdma_ah_set_sl - set the service level of an address vector
+ * @attr: the address vector
+ * @sl: service level, 0 to 15
+ *
+ * Context: any.
+ */
 static inline void rdma_ah_set_sl(struct rdma_ah_attr *attr, u8 sl)
 {
 	attr->sl = sl;
 }
 
+/**
+ * rdma_ah_get_sl - get the service level of an address vector
+ * @attr: the address vector
+ *
+ * Context: any. Return: the service level.
+ */
 static inline u8 rdma_ah_get_sl(const struct rdma_ah_attr *attr)
 {
 	return attr->sl;
 }
 
+/**
+ * rdma_ah_set_path_bits - set the low bits of the source LID of an address vector
+ * @attr: the address vector
+ * @src_path_bits: low bits of the source LID, as many as the port's LMC
+ *
+ * Context: any.
+ */
 static inline void rdma_ah_set_path_bits(struct rdma_ah_attr *attr, u8 src_path_bits)
 {
 	attr->ib.src_path_bits = src_path_bits;
 }
 
+/**
+ * rdma_ah_get_path_bits - get the low bits of the source LID of an address vector
+ * @attr: the address vector
+ *
+ * Context: any. Return: the path bits.
+ */
 static inline u8 rdma_ah_get_path_bits(const struct rdma_ah_attr *attr)
 {
 	return attr->ib.src_path_bits;
 }
 
+/**
+ * rdma_ah_set_port_num - set the sending port of an address vector
+ * @attr: the address vector
+ * @port_num: number of the port
+ *
+ * Context: any.
+ */
 static inline void rdma_ah_set_port_num(struct rdma_ah_attr *attr, u32 port_num)
 {
 	attr->port_num = port_num;
 }
 
+/**
+ * rdma_ah_get_port_num - get the sending port of an address vector
+ * @attr: the address vector
+ *
+ * Context: any. Return: the number of the port.
+ */
 static inline u32 rdma_ah_get_port_num(const struct rdma_ah_attr *attr)
 {
 	return attr->port_num;
 }
 
+/**
+ * rdma_ah_set_static_rate - set the static rate of an address vector
+ * @attr: the address vector
+ * @static_rate: enum ib_rate
+ *
+ * Context: any.
+ */
 static inline void rdma_ah_set_static_rate(struct rdma_ah_attr *attr, u8 static_rate)
 {
 	attr->static_rate = static_rate;
 }
 
+/**
+ * rdma_ah_get_static_rate - get the static rate of an address vector
+ * @attr: the address vector
+ *
+ * Context: any. Return: the enum ib_rate.
+ */
 static inline u8 rdma_ah_get_static_rate(const struct rdma_ah_attr *attr)
 {
 	return attr->static_rate;
 }
 
+/**
+ * rdma_ah_set_ah_flags - set the flags of an address vector
+ * @attr: the address vector
+ * @flags: enum ib_ah_flags
+ *
+ * Context: any.
+ */
 static inline void rdma_ah_set_ah_flags(struct rdma_ah_attr *attr, enum ib_ah_flags flags)
 {
 	attr->ah_flags = (u8)flags;
 }
 
+/**
+ * rdma_ah_get_ah_flags - get the flags of an address vector
+ * @attr: the address vector
+ *
+ * Context: any. Return: the flags.
+ */
 static inline enum ib_ah_flags rdma_ah_get_ah_flags(const struct rdma_ah_attr *attr)
 {
 	return (enum ib_ah_flags)attr->ah_flags;
 }
 
+/**
+ * rdma_ah_read_grh - get the global route of an address vector, to read it
+ * @attr: the address vector
+ *
+ * Context: any. Return: a pointer into @attr; the route is used only with IB_AH_GRH.
+ */
 static inline const struct ib_global_route *rdma_ah_read_grh(const struct rdma_ah_attr *attr)
 {
 	return &attr->grh;
 }
 
+/**
+ * rdma_ah_retrieve_grh - get the global route of an address vector, to change it
+ * @attr: the address vector
+ *
+ * Context: any. Return: a pointer into @attr; the route is used only with IB_AH_GRH.
+ */
 static inline struct ib_global_route *rdma_ah_retrieve_grh(struct rdma_ah_attr *attr)
 {
 	return &attr->grh;
@@ -189,8 +304,8 @@ static inline struct ib_global_route *rdma_ah_retrieve_grh(struct rdma_ah_attr *
  * rdma_ah_set_grh - give an address vector a global route
  * @attr: the address vector; IB_AH_GRH is set in it
  * @dgid: destination, or NULL to leave it as it is
- * @flow_label: 20 bits
- * @sgid_index: index of the source GID
+ * @flow_label: flow label, 20 bits
+ * @sgid_index: index of the source in the port's GID table
  * @hop_limit: hop limit
  * @traffic_class: traffic class
  *
@@ -208,6 +323,12 @@ static inline void rdma_ah_set_grh(struct rdma_ah_attr *attr, const union ib_gid
 	attr->grh.traffic_class = traffic_class;
 }
 
+/**
+ * rdma_is_zero_gid - test for an unused GID
+ * @gid: the GID
+ *
+ * Context: any. Return: true if all of its bytes are 0.
+ */
 static inline bool rdma_is_zero_gid(const union ib_gid *gid)
 {
 	u8 bits = 0;
@@ -217,7 +338,12 @@ static inline bool rdma_is_zero_gid(const union ib_gid *gid)
 	return bits == 0;
 }
 
-/* Multicast GIDs are those of ff00::/8. */
+/**
+ * rdma_is_multicast_gid - test for the GID of a multicast group
+ * @gid: the GID
+ *
+ * Context: any. Return: true if it is one of ff00::/8.
+ */
 static inline bool rdma_is_multicast_gid(const union ib_gid *gid)
 {
 	return gid->raw[0] == 0xff;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* What a device and its ports say of themselves (IBA 11.2.1). */
+/* Attributes of devices and ports (IBA 11.2.1). */
 #pragma once
 #include <rdma/verbs/link.h>
 
@@ -47,17 +47,56 @@ enum ib_atomic_cap {
 	IB_ATOMIC_GLOB,
 };
 
-/* Limits of CQ moderation: completions, and microseconds. Zero where the device has none. */
+/**
+ * struct ib_cq_caps - limits of the moderation of completion events
+ * @max_cq_moderation_count: completions that an event may wait for; 0 without moderation
+ * @max_cq_moderation_period: microseconds that it may wait; 0 without moderation
+ */
 struct ib_cq_caps {
 	u16 max_cq_moderation_count;
 	u16 max_cq_moderation_period;
 };
 
 /**
- * struct ib_device_attr - the limits of a device, constant while it is registered
+ * struct ib_device_attr - the limits of a device (IBA 11.2.1)
+ * @fw_ver: firmware version, in the vendor's format
+ * @sys_image_guid: GUID of the system image (IBA 14.2.5.3)
+ * @max_mr_size: bytes of the largest memory region
+ * @page_size_cap: sizes of pages in bytes, all powers of two, or-ed
+ * @vendor_id: the vendor's OUI
+ * @vendor_part_id: the vendor's number for the device
+ * @hw_ver: hardware revision
+ * @max_qp: number of QPs
+ * @max_qp_wr: requests in a send or a receive queue
+ * @device_cap_flags: enum ib_device_cap_flags
+ * @kernel_cap_flags: enum ib_kernel_cap_flags
+ * @max_send_sge: segments of a send request
+ * @max_recv_sge: segments of a receive request
+ * @max_sge_rd: segments of an RDMA read request
+ * @max_cq: number of CQs
+ * @max_cqe: completions in a CQ
+ * @max_mr: number of memory regions
+ * @max_pd: number of PDs
+ * @max_qp_rd_atom: RDMA reads and atomics outstanding at a QP as the responder
+ * @max_res_rd_atom: the same for the whole device
+ * @max_qp_init_rd_atom: RDMA reads and atomics outstanding at a QP as the initiator
+ * @atomic_cap: what atomics are atomic with
+ * @masked_atomic_cap: what masked atomics are atomic with
+ * @max_mw: number of memory windows
+ * @max_mcast_grp: number of multicast groups
+ * @max_mcast_qp_attach: QPs attached to one group
+ * @max_total_mcast_qp_attach: attachments of QPs to groups
+ * @max_ah: number of address handles
+ * @max_srq: number of SRQs
+ * @max_srq_wr: requests in an SRQ
+ * @max_srq_sge: segments of a request in an SRQ
+ * @max_fast_reg_page_list_len: pages of a fast-registration region
+ * @max_pkeys: number of partitions
+ * @local_ca_ack_delay: longest time until the device sends an ACK, 4.096 us * 2^n
+ * @cq_caps: limits of the moderation of completion events
  *
- * Sizes are counts of objects or entries unless the name says otherwise; @page_size_cap has a bit
- * for each page size in bytes; @local_ca_ack_delay is 4.096 us * 2^n.
+ * Constant while the device is registered. All but bit masks, sizes in bytes and versions are
+ * numbers of objects or entries.
  */
 struct ib_device_attr {
 	u64 fw_ver;
@@ -98,10 +137,28 @@ struct ib_device_attr {
 };
 
 /**
- * struct ib_port_attr - a port as it is now
- *
- * LIDs are in host order; @subnet_prefix too. @port_cap_flags are the capability bits of PortInfo
- * (IBA 14.2.5.6).
+ * struct ib_port_attr - the present attributes of a port (IBA 11.2.1, 14.2.5.6)
+ * @subnet_prefix: upper half of the port's GIDs, host order
+ * @state: logical state
+ * @max_mtu: largest MTU that the port can have
+ * @active_mtu: MTU of the link
+ * @gid_tbl_len: entries of the GID table
+ * @port_cap_flags: enum ib_port_capability_mask_bits: CapabilityMask of PortInfo
+ * @max_msg_sz: bytes of the largest message
+ * @bad_pkey_cntr: packets that arrived with a bad P_Key
+ * @qkey_viol_cntr: packets that arrived with a bad Q_Key
+ * @pkey_tbl_len: entries of the P_Key table
+ * @port_cap_flags2: CapabilityMask2 of PortInfo
+ * @sm_lid: LID of the subnet manager, host order; 0 if unknown
+ * @lid: base LID, host order; 0 if the port has none
+ * @lmc: number of low bits of LIDs that select a path, 0 to 7
+ * @max_vl_num: virtual lanes, as PortInfo encodes them in VLCap
+ * @sm_sl: service level for packets to the subnet manager, 0 to 15
+ * @subnet_timeout: longest time of a packet through the subnet, 4.096 us * 2^n
+ * @init_type_reply: InitTypeReply of PortInfo
+ * @active_width: enum ib_port_width
+ * @active_speed: enum ib_port_speed
+ * @phys_state: enum ib_port_phys_state
  */
 struct ib_port_attr {
 	u64 subnet_prefix;
@@ -134,6 +191,11 @@ enum ib_device_modify_flags {
 	IB_DEVICE_MODIFY_NODE_DESC = 1 << 1,
 };
 
+/**
+ * struct ib_device_modify - values for ib_modify_device()
+ * @sys_image_guid: GUID of the system image, host order; with IB_DEVICE_MODIFY_SYS_IMAGE_GUID
+ * @node_desc: description for people, need not end in 0; with IB_DEVICE_MODIFY_NODE_DESC
+ */
 struct ib_device_modify {
 	u64 sys_image_guid;
 	char node_desc[IB_DEVICE_NODE_DESC_MAX];
@@ -145,6 +207,12 @@ enum ib_port_modify_flags {
 	IB_PORT_RESET_QKEY_CNTR = 1 << 3,
 };
 
+/**
+ * struct ib_port_modify - values for ib_modify_port()
+ * @set_port_cap_mask: enum ib_port_capability_mask_bits: capabilities to set
+ * @clr_port_cap_mask: capabilities to clear
+ * @init_type: InitType of PortInfo (IBA 14.2.5.6); with IB_PORT_INIT_TYPE
+ */
 struct ib_port_modify {
 	u32 set_port_cap_mask;
 	u32 clr_port_cap_mask;
@@ -152,11 +220,11 @@ struct ib_port_modify {
 };
 
 /**
- * struct ib_port_immutable - what never changes about a port
- * @pkey_tbl_len: entries of its P_Key table
- * @gid_tbl_len: entries of its GID table
- * @core_cap_flags: RDMA_CORE_CAP_*
- * @max_mad_size: bytes, 256
+ * struct ib_port_immutable - properties of a port that never change
+ * @pkey_tbl_len: entries of its P_Key table, at most 65,535; on InfiniBand at least 1
+ * @gid_tbl_len: entries of its GID table, at most 65,535; on InfiniBand at least 1
+ * @core_cap_flags: RDMA_CORE_CAP_*, of exactly one protocol
+ * @max_mad_size: bytes of the largest MAD: 256 on InfiniBand, 0 on iWARP
  */
 struct ib_port_immutable {
 	int pkey_tbl_len;

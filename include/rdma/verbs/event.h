@@ -32,11 +32,13 @@ struct ib_qp;
 struct ib_srq;
 
 /**
- * struct ib_event - something that happened without being asked for
- * @device: where
- * @element: the object or port it happened to, by @event: a CQ, QP or SRQ for the affiliated
- * events, otherwise the port
- * @event: what
+ * struct ib_event - an asynchronous event (IBA 11.6.3)
+ * @device: the device
+ * @element.cq: the CQ, for IB_EVENT_CQ_ERR
+ * @element.qp: the QP, for affiliated events of QPs
+ * @element.srq: the SRQ, for affiliated events of SRQs
+ * @element.port_num: the port, for all unaffiliated events; 0 if the event is the whole device's
+ * @event: enum ib_event_type
  */
 struct ib_event {
 	struct ib_device *device;
@@ -50,15 +52,16 @@ struct ib_event {
 };
 
 /**
- * struct ib_event_handler - a consumer's wish to hear a device's unaffiliated events
- * @device: which device
- * @handler: called in the order of dispatch, one event at a time per device (EVENT-03). It must not
- * sleep (LOCK-07)
- *	and must not register or unregister handlers of the same device.
- * @owner: the module that a handler which is left behind is reported under (LOCK-10)
- * @links: the midlayer's
+ * struct ib_event_handler - a handler of a device's unaffiliated events
+ * @device: the device
+ * @handler: called in the order of dispatch, one event at a time for each device (EVENT-03). It
+ * must not sleep (LOCK-07), and must not register or unregister handlers of the same device
+ * @owner: name of the module, by which a handler that is left behind is reported (LOCK-10)
+ * @links: for the midlayer
  *
  * The consumer owns the structure and keeps it until ib_unregister_event_handler() has returned.
+ *
+ * Linux: differs by @owner.
  */
 struct ib_event_handler {
 	struct ib_device *device;
@@ -68,6 +71,15 @@ struct ib_event_handler {
 };
 
 #ifdef __cplusplus
+/**
+ * ib_init_event_handler - fill in an event handler; C++ only, by INIT_IB_EVENT_HANDLER()
+ * @handler: filled in
+ * @device: the device
+ * @function: the function that is called with each event
+ * @owner: name of the module
+ *
+ * Context: any.
+ */
 inline void ib_init_event_handler(ib_event_handler *handler, ib_device *device,
 				  void (*function)(ib_event_handler *, ib_event *),
 				  const char *owner)
@@ -85,37 +97,42 @@ inline void ib_init_event_handler(ib_event_handler *handler, ib_device *device,
 RDMA_C_BEGIN
 
 /**
- * ib_event_msg - an event's name for people
- * @event: the event
+ * ib_event_msg - describe an event in words
+ * @event: enum ib_event_type, or any number
  *
- * Context: any. Return: a string that is never NULL.
+ * Context: any. Return: a constant string, never NULL.
  */
 const char *ib_event_msg(enum ib_event_type event);
 
 /**
- * ib_register_event_handler - hear the unaffiliated events of a device
- * @event_handler: initialized by INIT_IB_EVENT_HANDLER()
+ * ib_register_event_handler - receive the unaffiliated events of a device
+ * @event_handler: the handler, initialized by INIT_IB_EVENT_HANDLER(); the caller keeps it until
+ * ib_unregister_event_handler() has returned
  *
- * Context: process.
+ * Context: process, not from an event handler of the same device. The device stays registered
+ * meanwhile.
  */
 void ib_register_event_handler(struct ib_event_handler *event_handler);
 
 /**
- * ib_unregister_event_handler - stop hearing them
- * @event_handler: a registered one
+ * ib_unregister_event_handler - stop receiving events
+ * @event_handler: a registered handler; one that is not registered causes a warning
  *
- * When this has returned, the handler does not run and will not (LOCK-12).
+ * When this has returned, the handler does not run and will not run (LOCK-12).
+ *
  * Context: process, not from an event handler of the same device.
  */
 void ib_unregister_event_handler(struct ib_event_handler *event_handler);
 
 /**
  * ib_dispatch_event - report an event (drivers)
- * @event: copied; may be on the caller's stack
+ * @event: the event; copied, may be on the caller's stack
  *
  * An affiliated event reaches the handler of its CQ, QP or SRQ before this returns; the driver
  * keeps the object alive so long. An unaffiliated event is queued: the midlayer's caches take the
- * change in before the first handler sees it (EVENT-02).
+ * change in before the first handler sees it (EVENT-02). An event of a port that the device does
+ * not have is logged and dropped.
+ *
  * Context: any, hard interrupt included (LOCK-03).
  */
 void ib_dispatch_event(const struct ib_event *event);

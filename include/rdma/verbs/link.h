@@ -73,7 +73,7 @@ enum ib_port_speed {
 	IB_SPEED_NDR = 128,
 };
 
-/* Static rates by the number that address vectors and path records carry. */
+/* Static rates, with the numbers of address vectors and path records. */
 enum ib_rate {
 	IB_RATE_PORT_CURRENT = 0,
 	IB_RATE_2_5_GBPS = 2,
@@ -99,7 +99,7 @@ enum ib_rate {
 	IB_RATE_600_GBPS = 22,
 };
 
-/* What a port can do, as its driver states it in ib_port_immutable::core_cap_flags. */
+/* Capabilities of a port, as its driver states them in ib_port_immutable::core_cap_flags. */
 enum {
 	RDMA_CORE_CAP_IB_MAD = 0x00000001,
 	RDMA_CORE_CAP_IB_SMI = 0x00000002,
@@ -120,10 +120,10 @@ enum {
 };
 
 /**
- * ib_mtu_enum_to_int - bytes of payload that an MTU code stands for
- * @mtu: the code
+ * ib_mtu_enum_to_int - convert an MTU code to bytes of payload
+ * @mtu: enum ib_mtu, or any number
  *
- * Context: any. Return: bytes, or -1 if @mtu is no MTU code.
+ * Context: any. Return: bytes, 256 to 4096; -1 if @mtu is not an MTU code.
  */
 static inline int ib_mtu_enum_to_int(enum ib_mtu mtu)
 {
@@ -131,7 +131,7 @@ static inline int ib_mtu_enum_to_int(enum ib_mtu mtu)
 }
 
 /**
- * ib_mtu_int_to_enum - the largest MTU code that fits
+ * ib_mtu_int_to_enum - get the largest MTU code that fits into a number of bytes
  * @mtu: bytes
  *
  * Context: any. Return: the code; IB_MTU_256 for anything smaller than 512.
@@ -146,10 +146,10 @@ static inline enum ib_mtu ib_mtu_int_to_enum(int mtu)
 }
 
 /**
- * ib_width_enum_to_int - lanes of a link width
- * @width: one bit of the width mask
+ * ib_width_enum_to_int - convert a link width to a number of lanes
+ * @width: one bit of enum ib_port_width
  *
- * Context: any. Return: lanes, or -1 if @width is not exactly one known width.
+ * Context: any. Return: lanes, 1 to 12; -1 if @width is not exactly one known width.
  */
 static inline int ib_width_enum_to_int(enum ib_port_width width)
 {
@@ -171,26 +171,26 @@ static inline int ib_width_enum_to_int(enum ib_port_width width)
 RDMA_C_BEGIN
 
 /**
- * ib_rate_to_mult - a static rate as a multiple of 2.5 Gbit/s
- * @rate: the rate code
+ * ib_rate_to_mult - convert a static rate to a multiple of 2.5 Gbit/s
+ * @rate: enum ib_rate, or any number
  *
- * Context: any. Return: the multiple, or -1 for IB_RATE_PORT_CURRENT and unknown codes.
+ * Context: any. Return: the multiple; -1 for IB_RATE_PORT_CURRENT and unknown codes.
  */
 int ib_rate_to_mult(enum ib_rate rate);
 
 /**
- * mult_to_ib_rate - the static rate that is a multiple of 2.5 Gbit/s
+ * mult_to_ib_rate - convert a multiple of 2.5 Gbit/s to a static rate
  * @mult: the multiple
  *
- * Context: any. Return: the code, IB_RATE_PORT_CURRENT if there is none.
+ * Context: any. Return: the code; IB_RATE_PORT_CURRENT if there is none.
  */
 enum ib_rate mult_to_ib_rate(int mult);
 
 /**
- * ib_rate_to_mbps - a static rate in Mbit/s of signalling
- * @rate: the rate code
+ * ib_rate_to_mbps - convert a static rate to Mbit/s of signalling
+ * @rate: enum ib_rate, or any number
  *
- * Context: any. Return: Mbit/s, or -1 for IB_RATE_PORT_CURRENT and unknown codes.
+ * Context: any. Return: Mbit/s; -1 for IB_RATE_PORT_CURRENT and unknown codes.
  */
 int ib_rate_to_mbps(enum ib_rate rate);
 

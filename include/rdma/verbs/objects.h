@@ -12,9 +12,11 @@
 struct ib_cq_poller;
 struct ib_qp_core;
 
-/*
- * Where an object stands in its device's list of live objects, who made it (LOCK-10), and whether
- * for a program.
+/**
+ * struct ib_resource - the midlayer's record of an object
+ * @links: place in the device's list of live objects
+ * @owner: name of the module that created the object, for reports (LOCK-10)
+ * @user: whether the object belongs to a program
  */
 struct ib_resource {
 	struct ib_links links;
@@ -32,13 +34,13 @@ enum ib_pd_flags {
 
 /**
  * struct ib_pd - protection domain
- * @device: whose
+ * @device: the device
  * @local_dma_lkey: key for any DMA address, for local access
  * @unsafe_global_rkey: see IB_PD_UNSAFE_GLOBAL_RKEY
  * @flags: enum ib_pd_flags
- * @usecnt: objects made in it
- * @internal_mr: the region behind the two keys, where the device has no key of its own
- * @res: the midlayer's
+ * @usecnt: number of objects created in it
+ * @internal_mr: the region of the two keys, if the device has no key of its own; else NULL
+ * @res: for the midlayer
  */
 struct ib_pd {
 	struct ib_device *device;
@@ -51,11 +53,11 @@ struct ib_pd {
 };
 
 /**
- * struct ib_xrcd - XRC domain
- * @device: whose
- * @usecnt: SRQs and target QPs in it
- * @target_qps: the midlayer's
- * @res: the midlayer's
+ * struct ib_xrcd - XRC domain (IBA annex A14)
+ * @device: the device
+ * @usecnt: number of SRQs and target QPs in it
+ * @target_qps: for the midlayer
+ * @res: for the midlayer
  */
 struct ib_xrcd {
 	struct ib_device *device;
@@ -65,11 +67,11 @@ struct ib_xrcd {
 };
 
 /**
- * struct ib_ah - address handle
- * @device: whose
+ * struct ib_ah - address handle (IBA 11.2.2)
+ * @device: the device
  * @pd: the protection domain
  * @type: enum rdma_ah_attr_type
- * @res: the midlayer's
+ * @res: for the midlayer
  */
 struct ib_ah {
 	struct ib_device *device;
@@ -78,6 +80,16 @@ struct ib_ah {
 	struct ib_resource res;
 };
 
+/**
+ * ib_comp_handler - called on a completion event of a CQ
+ * @cq: the CQ
+ * @cq_context: what the CQ was created with
+ *
+ * Called once for each event, never two at a time for one CQ (LOCK-06), and never from inside a
+ * method of the driver that the consumer has called (LOCK-05).
+ *
+ * Context: any; it must not sleep (LOCK-07).
+ */
 typedef void (*ib_comp_handler)(struct ib_cq *cq, void *cq_context);
 
 enum ib_cq_notify_flags {
@@ -87,20 +99,20 @@ enum ib_cq_notify_flags {
 	IB_CQ_REPORT_MISSED_EVENTS = 1 << 2,
 };
 
-/* Who polls a CQ from ib_alloc_cq(). */
+/* The context that polls a CQ from ib_alloc_cq(), and that done functions run in. */
 enum ib_poll_context {
 	IB_POLL_SOFTIRQ,
 	IB_POLL_WORKQUEUE,
 	IB_POLL_UNBOUND_WORKQUEUE,
-	/* Nobody but ib_process_cq_direct(). */
+	/* The consumer polls, by ib_process_cq_direct(). */
 	IB_POLL_DIRECT,
 };
 
 /**
- * struct ib_cq_init_attr - what a CQ is created with
- * @cqe: completions it must hold
- * @comp_vector: less than the device's num_comp_vectors
- * @flags: none defined for kernel consumers; must be 0
+ * struct ib_cq_init_attr - attributes of a new CQ (IBA 11.2.8)
+ * @cqe: completions that it must hold, 1 to max_cqe of the device
+ * @comp_vector: completion vector, less than num_comp_vectors of the device
+ * @flags: must be 0
  */
 struct ib_cq_init_attr {
 	unsigned int cqe;
@@ -110,20 +122,20 @@ struct ib_cq_init_attr {
 
 /**
  * struct ib_cq - completion queue
- * @device: whose
- * @comp_handler: what the driver calls on a completion event, once per event, in any context, never
- * two at a time on
- *	one CQ (LOCK-06), never from inside post_send, post_recv, poll_cq or req_notify_cq (LOCK-05)
- * @event_handler: gets IB_EVENT_CQ_ERR; may be NULL
- * @cq_context: handed to both
- * @cqe: completions it holds; the driver's create and resize fill it in
- * @usecnt: QPs and SRQs that complete to it
- * @comp_vector: the vector its events use
+ * @device: the device
+ * @comp_handler: the driver calls it on a completion event: once for each event, in any context,
+ * never two at a time for one CQ (LOCK-06), never from inside post_send, post_recv, poll_cq or
+ * req_notify_cq (LOCK-05)
+ * @cq_context: argument of both handlers
+ * @event_handler: called with IB_EVENT_CQ_ERR, in any context; may be NULL
+ * @cqe: completions that it holds; the driver's create_cq and resize_cq fill it in
+ * @usecnt: number of QPs and SRQs that complete to it
+ * @comp_vector: the vector of its events
  * @poll_ctx: IB_POLL_DIRECT for a CQ from ib_create_cq()
- * @poller: the midlayer's, NULL for a CQ from ib_create_cq()
- * @res: the midlayer's
- * @checked_handler: debug builds: the consumer's handler, @comp_handler being the checks around it
- * @in_handler: debug builds: where the handler runs now
+ * @poller: for the midlayer; NULL for a CQ from ib_create_cq()
+ * @res: for the midlayer
+ * @checked_handler: debug builds: the consumer's handler, which @comp_handler calls with checks
+ * @in_handler: debug builds: the context that runs the handler now
  */
 struct ib_cq {
 	struct ib_device *device;
@@ -154,10 +166,11 @@ enum ib_srq_attr_mask {
 };
 
 /**
- * struct ib_srq_attr - sizes of an SRQ
- * @max_wr: receive requests it holds
- * @max_sge: segments of each
- * @srq_limit: IB_EVENT_SRQ_LIMIT_REACHED comes once when fewer than this many are left; 0 for never
+ * struct ib_srq_attr - sizes and limit of an SRQ
+ * @max_wr: receive requests that it holds, 1 to max_srq_wr of the device
+ * @max_sge: segments of each, at most max_srq_sge of the device
+ * @srq_limit: IB_EVENT_SRQ_LIMIT_REACHED comes once when fewer requests than this are left; 0 to
+ * disarm
  */
 struct ib_srq_attr {
 	u32 max_wr;
@@ -165,6 +178,15 @@ struct ib_srq_attr {
 	u32 srq_limit;
 };
 
+/**
+ * struct ib_srq_init_attr - attributes of a new SRQ (IBA 11.2.3)
+ * @event_handler: called with its affiliated events, in any context; may be NULL
+ * @srq_context: argument of the handler
+ * @attr: the sizes; the granted ones are written back
+ * @srq_type: IB_SRQT_BASIC or IB_SRQT_XRC
+ * @ext.cq: XRC only: the CQ that receives complete to
+ * @ext.xrc.xrcd: XRC only: the domain
+ */
 struct ib_srq_init_attr {
 	void (*event_handler)(struct ib_event *event, void *srq_context);
 	void *srq_context;
@@ -180,15 +202,17 @@ struct ib_srq_init_attr {
 
 /**
  * struct ib_srq - shared receive queue
- * @device: whose
+ * @device: the device
  * @pd: the protection domain
- * @event_handler: gets its affiliated events; may be NULL
- * @srq_context: handed to it
+ * @event_handler: called with its affiliated events, in any context; may be NULL
+ * @srq_context: argument of the handler
  * @srq_type: enum ib_srq_type
- * @usecnt: QPs that receive from it
- * @ext: XRC only: the CQ, the domain, and the number by which peers name it (the driver's create
- * fills that in)
- * @res: the midlayer's
+ * @usecnt: number of QPs that receive from it
+ * @ext.cq: XRC only: the CQ that receives complete to
+ * @ext.xrc.xrcd: XRC only: the domain
+ * @ext.xrc.srq_num: XRC only: the number by which peers name it (IBA annex A14); the driver's
+ * create_srq fills it in
+ * @res: for the midlayer
  */
 struct ib_srq {
 	struct ib_device *device;
@@ -209,26 +233,26 @@ struct ib_srq {
 
 /**
  * struct ib_qp - queue pair
- * @device: whose
+ * @device: the device
  * @pd: the protection domain; NULL for XRC_TGT
- * @send_cq: completions of sends
- * @recv_cq: completions of receives
- * @srq: where receives come from, if shared
- * @xrcd: XRC_TGT: the domain
- * @real_qp: the QP itself; another one for a handle from ib_open_qp()
- * @event_handler: gets its affiliated events; may be NULL
- * @qp_context: handed to it
- * @qp_num: the number by which peers name it; the driver's create fills it in. 0 and 1 for SMI and
- * GSI, whatever the
- *	hardware's own number is (MGMT-02).
- * @port: the port it was last tied to, 0 if none
+ * @send_cq: the CQ of sends; NULL for XRC_TGT
+ * @recv_cq: the CQ of receives; NULL for XRC_INI and XRC_TGT
+ * @srq: the SRQ that it receives from, or NULL
+ * @xrcd: XRC_TGT only: the domain
+ * @real_qp: the QP itself; of a handle from ib_open_qp() the QP that was opened
+ * @event_handler: called with its affiliated events, in any context; may be NULL
+ * @qp_context: argument of the handler
+ * @qp_num: the number by which peers name it, 24 bits; the driver's create_qp fills it in. 0 for
+ * SMI and 1 for GSI, whatever number the hardware has (MGMT-02)
+ * @port: the port that it was last tied to, 0 if none
  * @qp_type: enum ib_qp_type
- * @state: the state that ib_modify_qp() last put it into; the hardware may have gone on to SQE or ERR
- * @sq_sig_type: as created
- * @usecnt: multicast groups it is attached to, and handles opened on it
- * @core: the midlayer's
- * @links: the midlayer's
- * @res: the midlayer's
+ * @state: the state that ib_modify_qp() last put it into; the hardware may have gone on to SQE or
+ * ERR
+ * @sq_sig_type: as it was created
+ * @usecnt: number of multicast groups that it is attached to, and of handles opened on it
+ * @core: for the midlayer
+ * @links: for the midlayer
+ * @res: for the midlayer
  */
 struct ib_qp {
 	struct ib_device *device;
@@ -261,18 +285,18 @@ enum ib_mr_type {
 };
 
 /**
- * struct ib_mr - memory region
- * @device: whose
+ * struct ib_mr - memory region (IBA 10.6)
+ * @device: the device
  * @pd: the protection domain
- * @lkey: local key; the driver's create fills it in
- * @rkey: remote key; the same
- * @iova: address of its first byte, in its own terms
+ * @lkey: local key; the driver fills it in
+ * @rkey: remote key; the driver fills it in
+ * @iova: address of its first byte in work requests
  * @length: bytes
- * @page_size: of a fast-registration region, by the last ib_map_mr_sg()
+ * @page_size: fast registration: bytes of a page, from the last ib_map_mr_sg()
  * @type: enum ib_mr_type
- * @need_inval: for consumers that keep pools of regions
- * @usecnt: memory windows known to be bound to it
- * @res: the midlayer's
+ * @need_inval: for consumers that keep pools of regions; the midlayer does not use it
+ * @usecnt: number of memory windows known to be bound to it
+ * @res: for the midlayer
  */
 struct ib_mr {
 	struct ib_device *device;
@@ -294,12 +318,12 @@ enum ib_mw_type {
 };
 
 /**
- * struct ib_mw - memory window
- * @device: whose
+ * struct ib_mw - memory window (IBA 10.6)
+ * @device: the device
  * @pd: the protection domain
- * @rkey: remote key; the driver's create fills it in
+ * @rkey: remote key; the driver's alloc_mw fills it in
  * @type: enum ib_mw_type
- * @res: the midlayer's
+ * @res: for the midlayer
  */
 struct ib_mw {
 	struct ib_device *device;

@@ -23,7 +23,7 @@ enum ib_qp_type {
 	IB_QPT_XRC_TGT = 10,
 	IB_QPT_MAX,
 	IB_QPT_DRIVER = 0xff,
-	/* Types from here on mean what the driver says. */
+	/* The meaning of types from here on is the driver's. */
 	IB_QPT_RESERVED1 = 0x1000,
 	IB_QPT_RESERVED10 = 0x1009,
 };
@@ -54,7 +54,7 @@ enum ib_qp_create_flags {
 	IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK = 1 << 1,
 	IB_QP_CREATE_NETIF_QP = 1 << 5,
 	IB_QP_CREATE_NETDEV_USE = 1 << 7,
-	/* Flags from here on mean what the driver says. */
+	/* The meaning of flags from here on is the driver's. */
 	IB_QP_CREATE_RESERVED_START = 1 << 26,
 	IB_QP_CREATE_RESERVED_END = 1u << 31,
 };
@@ -121,9 +121,15 @@ enum ib_rnr_timeout {
 	IB_RNR_TIMER_491_52,
 };
 
-/*
- * Sizes of a QP's queues. What ib_create_qp() leaves here is what was got: at least what was asked
- * for.
+/**
+ * struct ib_qp_cap - sizes of a QP's queues
+ * @max_send_wr: requests in the send queue
+ * @max_recv_wr: requests in the receive queue; not used with an SRQ
+ * @max_send_sge: segments of a send request
+ * @max_recv_sge: segments of a receive request; not used with an SRQ
+ * @max_inline_data: bytes of a send request with IB_SEND_INLINE
+ *
+ * ib_create_qp() writes back the granted sizes, which are at least the requested ones.
  */
 struct ib_qp_cap {
 	u32 max_send_wr;
@@ -134,17 +140,18 @@ struct ib_qp_cap {
 };
 
 /**
- * struct ib_qp_init_attr - what a QP is created with
- * @event_handler: gets the QP's affiliated events, in any context; may be NULL
- * @qp_context: handed to it
- * @send_cq: completions of the send queue; not for XRC_TGT
- * @recv_cq: completions of the receive queue; not for XRC_INI and XRC_TGT
- * @srq: receive queue shared with other QPs, or NULL; RC, UC and UD only
- * @xrcd: XRC_TGT only
- * @cap: sizes; the granted ones are written back
- * @sq_sig_type: whether every send completes, or those flagged IB_SEND_SIGNALED
+ * struct ib_qp_init_attr - attributes of a new QP (IBA 11.2.4)
+ * @event_handler: called with the QP's affiliated events, in any context; may be NULL
+ * @qp_context: argument of the handler
+ * @send_cq: the CQ of the send queue; not for XRC_TGT
+ * @recv_cq: the CQ of the receive queue; not for XRC_INI and XRC_TGT
+ * @srq: the shared receive queue of type IB_SRQT_BASIC, or NULL; RC, UC and UD only
+ * @xrcd: XRC_TGT only: the domain
+ * @cap: the sizes; the granted ones are written back
+ * @sq_sig_type: whether every send completes, or only those with IB_SEND_SIGNALED
  * @qp_type: enum ib_qp_type
- * @create_flags: enum ib_qp_create_flags
+ * @create_flags: enum ib_qp_create_flags; a program may set only
+ * IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK
  * @port_num: SMI and GSI only: the port
  */
 struct ib_qp_init_attr {
@@ -162,33 +169,35 @@ struct ib_qp_init_attr {
 };
 
 /**
- * struct ib_qp_attr - what ib_modify_qp() sets and ib_query_qp() gets
+ * struct ib_qp_attr - attributes for ib_modify_qp() and ib_query_qp() (IBA 11.2.5)
  * @qp_state: the state to go to, or the present one
  * @cur_qp_state: the state that the caller believes the QP is in
- * @path_mtu: largest packet, connected types
- * @path_mig_state: automatic path migration
- * @qkey: datagram types
+ * @path_mtu: connected types: the largest packet
+ * @path_mig_state: state of automatic path migration; IB_MIG_ARMED can only be queried
+ * @qkey: datagram types: the Q_Key
  * @rq_psn: first PSN expected, 24 bits
  * @sq_psn: first PSN sent, 24 bits
- * @dest_qp_num: the peer, connected types
- * @qp_access_flags: what the peer may do, enum ib_access_flags
+ * @dest_qp_num: connected types: the peer's QP number, 24 bits
+ * @qp_access_flags: enum ib_access_flags: operations that the peer may perform
  * @cap: sizes, if the device can resize
  * @ah_attr: the path
- * @alt_ah_attr: the alternate path
- * @pkey_index: of @ah_attr
- * @alt_pkey_index: of @alt_ah_attr
+ * @alt_ah_attr: the alternate path, if the device has IB_DEVICE_AUTO_PATH_MIG
+ * @pkey_index: index of the P_Key of @ah_attr
+ * @alt_pkey_index: index of the P_Key of @alt_ah_attr
  * @en_sqd_async_notify: ask for IB_EVENT_SQ_DRAINED on the way to SQD
  * @sq_draining: query only: in SQD and not yet drained
- * @max_rd_atomic: RDMA reads and atomics outstanding as initiator
- * @max_dest_rd_atomic: the same as responder
- * @min_rnr_timer: enum ib_rnr_timeout
- * @port_num: of the path
- * @timeout: 4.096 us * 2^n until a missing ACK is acted on, 5 bits; 0 is for ever
- * @retry_cnt: retries after a time-out or sequence error, 3 bits
- * @rnr_retry: retries after receiver not ready, 3 bits; 7 is for ever
- * @alt_port_num: of the alternate path
- * @alt_timeout: of the alternate path
- * @rate_limit: kbit/s, raw packet only
+ * @max_rd_atomic: RDMA reads and atomics outstanding as the initiator, at most
+ * max_qp_init_rd_atom of the device
+ * @max_dest_rd_atomic: RDMA reads and atomics outstanding as the responder, at most max_qp_rd_atom
+ * of the device
+ * @min_rnr_timer: enum ib_rnr_timeout (IBA 9.7.5.2.8)
+ * @port_num: the port of the path
+ * @timeout: time until a missing ACK is acted on, 4.096 us * 2^n, n is 0 to 31; 0 is for ever
+ * @retry_cnt: retries after a timeout or sequence error, 0 to 7
+ * @rnr_retry: retries after receiver not ready, 0 to 7; 7 is for ever
+ * @alt_port_num: the port of the alternate path
+ * @alt_timeout: the timeout of the alternate path, as @timeout
+ * @rate_limit: kbit/s; weft's midlayer refuses IB_QP_RATE_LIMIT
  */
 struct ib_qp_attr {
 	enum ib_qp_state qp_state;
@@ -220,10 +229,10 @@ struct ib_qp_attr {
 };
 
 /**
- * struct ib_qp_open_attr - how an XRC target QP is found again
- * @event_handler: gets a copy of its events
- * @qp_context: handed to it
- * @qp_num: which QP of the XRC domain
+ * struct ib_qp_open_attr - attributes of a handle on an XRC target QP
+ * @event_handler: called with a copy of its events, in any context; may be NULL
+ * @qp_context: argument of the handler
+ * @qp_num: number of the QP in the XRC domain
  * @qp_type: IB_QPT_XRC_TGT
  */
 struct ib_qp_open_attr {

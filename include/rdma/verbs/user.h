@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What programs add to the verbs. weft_uverbs carries a program's commands out by the same
- * functions that kernel consumers call, in their forms that end in _user; the driver finds out by
- * its udata not being NULL.
+ * The part of the verbs for programs. weft_uverbs executes a program's commands by the functions
+ * that kernel consumers call, in their forms that end in _user. A driver recognizes such a call by
+ * its udata, which is not NULL.
  *
- * An object of a program knows it (ib_resource.user) for its whole life. Its queues are the
- * program's memory, posted to and polled by the program alone: of a program's objects nobody in the
- * kernel calls the any-context methods (post_send, post_recv, post_srq_recv, poll_cq, peek_cq,
- * req_notify_cq, map_mr_sg), drains, or polls, and ib_destroy_qp() leaves what had not completed to
- * the program's library, which cleans its CQs itself.
+ * ib_resource.user marks an object of a program for its whole life. Its queues are in the program's
+ * memory, and only the program posts to them and polls them. The kernel does not call the
+ * any-context methods on a program's objects (post_send, post_recv, post_srq_recv, poll_cq,
+ * peek_cq, req_notify_cq, map_mr_sg), and does not drain them. ib_destroy_qp() leaves requests that
+ * have not completed to the program's library, which cleans its CQs itself.
  */
 #pragma once
 #include <rdma/types.h>
@@ -19,14 +19,15 @@ struct ib_qp_attr;
 
 /**
  * struct ib_udata - the part of a program's command that is between its library and the driver
- * @inbuf: in the program's memory
- * @outbuf: the same, for the answer
+ * @inbuf: request of the library, in the program's memory
+ * @outbuf: room for the response, in the program's memory
  * @inlen: bytes of @inbuf
  * @outlen: bytes of @outbuf
- * @context: on whose behalf; every object that the call names belongs to it, or is shared with it
+ * @context: the program's context; every object that the call names belongs to it, or is shared
+ * with it
  *
- * A method gets one for calls on behalf of a program only, in the program's own process; NULL says
- * that the kernel calls for itself. Copy with ib_copy_from_udata() and ib_copy_to_udata().
+ * A method gets one for calls on behalf of a program only, in the program's own process; it is NULL
+ * if the kernel calls for itself. Copy with ib_copy_from_udata() and ib_copy_to_udata().
  */
 struct ib_udata {
 	const void __user *inbuf;
@@ -38,10 +39,10 @@ struct ib_udata {
 
 /**
  * struct ib_ucontext - a program's use of a device
- * @device: whose
- * @res: the midlayer's
+ * @device: the device
+ * @res: for the midlayer
  *
- * The driver's own begins with it, in the size of ib_device_ops.size_ib_ucontext.
+ * The driver's own structure begins with it; its size is ib_device_ops.size_ib_ucontext.
  */
 struct ib_ucontext {
 	struct ib_device *device;
@@ -54,9 +55,9 @@ enum ib_user_caching {
 };
 
 /**
- * struct ib_user_mapping - pages of a device that a program may map, MAP_SHARED
- * @pfn: the first page's frame number
- * @length: bytes, whole pages
+ * struct ib_user_mapping - pages of a device that a program may map with MAP_SHARED
+ * @pfn: frame number of the first page
+ * @length: bytes, a multiple of the page size
  * @caching: enum ib_user_caching
  * @writable: whether a mapping may be written; if not, it may only be read
  */
@@ -77,33 +78,35 @@ enum ib_mr_rereg_flags {
 RDMA_C_BEGIN
 
 /**
- * ib_copy_from_udata - what a program's library says to the driver (drivers)
+ * ib_copy_from_udata - copy the request of a program's library (drivers)
  * @to: filled in
  * @udata: the command
- * @size: bytes, from the beginning
+ * @size: bytes to copy, from the beginning
  *
- * Context: process, the program's. Return: 0; -EINVAL if it said less; -EFAULT.
+ * Context: process, the program's. Return: 0; -EINVAL if the request is shorter than @size; -EFAULT
+ * if the program's memory cannot be read.
  */
 RDMA_MUST_CHECK int ib_copy_from_udata(void *to, struct ib_udata *udata, size_t size);
 
 /**
- * ib_copy_to_udata - answer a program's library (drivers)
+ * ib_copy_to_udata - copy the response for a program's library (drivers)
  * @udata: the command
- * @from: the answer
- * @size: bytes, to the beginning
+ * @from: the response
+ * @size: bytes to copy, to the beginning
  *
- * Context: process, the program's. Return: 0; -EINVAL if it has less room; -EFAULT.
+ * Context: process, the program's. Return: 0; -EINVAL if the room for the response is smaller than
+ * @size; -EFAULT if the program's memory cannot be written.
  */
 RDMA_MUST_CHECK int ib_copy_to_udata(struct ib_udata *udata, const void *from, size_t size);
 
 /**
- * ib_check_udata_tail - see that a library asks for nothing that the driver has not heard of
+ * ib_check_udata_tail - check that a request asks for nothing that the driver does not know
  * (drivers)
  * @udata: the command
  * @known: bytes that the driver knows
  *
- * Context: process, the program's. Return: 0 if all bytes behind them are 0; -EOPNOTSUPP if not;
- * -EFAULT.
+ * Context: process, the program's. Return: 0 if all bytes of the request behind @known are 0, or
+ * there are none; -EOPNOTSUPP if one is not; -EFAULT if the program's memory cannot be read.
  */
 RDMA_MUST_CHECK int ib_check_udata_tail(struct ib_udata *udata, size_t known);
 
@@ -113,10 +116,12 @@ RDMA_MUST_CHECK struct ib_ucontext *__ib_alloc_ucontext(struct ib_device *device
 /**
  * ib_alloc_ucontext - let a program use a device
  * @device: the device
- * @udata: its context is set to the new one
+ * @udata: the command; its context is set to the new one
  *
- * Context: process. Return: the context; -EOPNOTSUPP if the device is not for programs; -ENOMEM;
- * the driver's errors.
+ * ib_dealloc_ucontext() undoes it.
+ *
+ * Context: process, the program's. Return: the context; -EOPNOTSUPP if the driver does not serve
+ * programs; -ENOMEM if there is no memory; the driver's errors.
  */
 RDMA_MUST_CHECK static inline struct ib_ucontext *ib_alloc_ucontext(struct ib_device *device,
 								    struct ib_udata *udata)
@@ -125,54 +130,56 @@ RDMA_MUST_CHECK static inline struct ib_ucontext *ib_alloc_ucontext(struct ib_de
 }
 
 /**
- * ib_dealloc_ucontext - end it
- * @context: nothing made with it is left but XRC domains and XRC target QPs, which may be shared
- * with others; nothing
- *	of the device is mapped into a process through it
+ * ib_dealloc_ucontext - undo ib_alloc_ucontext()
+ * @context: the context. Of the objects created with it, only XRC domains and XRC target QPs are
+ * left, which may be shared with other programs; nothing of the device is mapped into a process
+ * through it
  *
- * Context: process, any: the program may be no more.
+ * Context: process, any: the program may have exited.
  */
 void ib_dealloc_ucontext(struct ib_ucontext *context);
 
 /**
- * ib_mmap_ucontext - which pages of the device a program gets to see
- * @context: the program's
- * @page_offset: which, in pages; it means what the driver and its library have agreed upon
+ * ib_mmap_ucontext - find the pages of the device that a program may map
+ * @context: the program's context
+ * @page_offset: the pages wanted, as the driver and its library have agreed; in pages
  * @length: bytes
- * @mapping: filled in; the caller makes the mapping
+ * @mapping: filled in; the caller creates the mapping
  *
- * The pages are the context's until ib_dealloc_ucontext(). Context: process.
- * Return: 0; -EINVAL for what cannot be mapped, or not in this length.
+ * The pages belong to the context until ib_dealloc_ucontext().
+ *
+ * Context: process. Return: 0; -EINVAL if the driver lets programs map nothing, nothing at that
+ * offset, or nothing of that length.
  */
 RDMA_MUST_CHECK int ib_mmap_ucontext(struct ib_ucontext *context, u64 page_offset, size_t length,
 				     struct ib_user_mapping *mapping);
 
 /**
- * ib_query_device_user - what a device can do, with what the driver tells its library
+ * ib_query_device_user - read the limits of a device, and the driver's response to its library
  * @device: the device
  * @attr: filled in
- * @udata: of the extended command; NULL of the plain one
+ * @udata: the command, if it is the extended one, else NULL; then the driver is not called
  *
- * Context: process. Return: 0 or the driver's errors.
+ * Context: process, the program's. Return: 0; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_query_device_user(struct ib_device *device, struct ib_device_attr *attr,
 					 struct ib_udata *udata);
 
 /**
  * ib_resize_cq_user - ib_resize_cq() for a program
- * @cq: the program's
- * @cqe: completions it must hold
- * @udata: the command; it has the new memory
+ * @cq: the program's queue
+ * @cqe: completions that it must hold, 1 to max_cqe of the device
+ * @udata: the command; the library passes the new memory in it
  *
- * Context: process, the program's. Return: as ib_resize_cq(); the driver's errors.
+ * Context: process, the program's. Return: as ib_resize_cq().
  */
 RDMA_MUST_CHECK int ib_resize_cq_user(struct ib_cq *cq, int cqe, struct ib_udata *udata);
 
 /**
  * ib_modify_srq_user - ib_modify_srq() for a program
- * @srq: the program's
+ * @srq: the program's queue
  * @srq_attr: the values
- * @srq_attr_mask: which of them
+ * @srq_attr_mask: enum ib_srq_attr_mask: the values to set
  * @udata: the command
  *
  * Context: process, the program's. Return: as ib_modify_srq().
@@ -182,51 +189,56 @@ RDMA_MUST_CHECK int ib_modify_srq_user(struct ib_srq *srq, struct ib_srq_attr *s
 
 /**
  * ib_modify_qp_user - ib_modify_qp() for a program
- * @qp: the program's
+ * @qp: the program's QP
  * @qp_attr: the values
- * @qp_attr_mask: which of them
+ * @qp_attr_mask: enum ib_qp_attr_mask: the values to set
  * @udata: the command
  *
- * What only privileged programs may set is the caller's to refuse. Context: process, the program's.
- * Return: as ib_modify_qp().
+ * The caller checks the privileges that an attribute needs.
+ *
+ * Context: process, the program's. Return: as ib_modify_qp().
  */
 RDMA_MUST_CHECK int ib_modify_qp_user(struct ib_qp *qp, struct ib_qp_attr *qp_attr,
 				      int qp_attr_mask, struct ib_udata *udata);
 
 /**
  * ib_rereg_user_mr - change a region of a program's memory
- * @mr: from ib_reg_user_mr_user(); nobody else changes it meanwhile
+ * @mr: the region, from ib_reg_user_mr_user(); the caller serializes its changes
  * @flags: enum ib_mr_rereg_flags: what changes
- * @start: with TRANS: address in the process
- * @length: the same: bytes
- * @virt_addr: the same: the iova that @start gets
- * @mr_access_flags: with ACCESS: enum ib_access_flags
- * @pd: with PD: the new domain
+ * @start: with IB_MR_REREG_TRANS: address in the process
+ * @length: with IB_MR_REREG_TRANS: bytes
+ * @virt_addr: with IB_MR_REREG_TRANS: the iova that @start gets
+ * @mr_access_flags: with IB_MR_REREG_ACCESS: enum ib_access_flags
+ * @pd: with IB_MR_REREG_PD: the new domain
  * @udata: the command
  *
- * The region's keys may be others afterwards. After an error the region is as it was, or has no
- * memory any more (nothing can be done by its keys): it is to be deregistered either way. Context:
- * process, the program's.
- * Return: 0; -EINVAL for no flags, and as ib_reg_user_mr(); -EOPNOTSUPP for unknown flags; -EBUSY
- * while windows are known to be bound to it; the driver's errors.
+ * The region's keys may change. After an error the region is unchanged, or its keys no longer give
+ * access to memory: the caller deregisters it either way.
+ *
+ * Context: process, the program's.
+ *
+ * Return: 0; -EINVAL for no flags, a region that is not a program's memory, a domain of another
+ * device, or as ib_reg_user_mr(); -EOPNOTSUPP for unknown flags; -EBUSY while windows are known to
+ * be bound to it; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length,
 				     u64 virt_addr, int mr_access_flags, struct ib_pd *pd,
 				     struct ib_udata *udata);
 
 /*
- * The ends of objects of a program, which are refused where those of the kernel's only report: it
- * is not a fault of the kernel if a program destroys what it still uses. ib_destroy_qp(),
- * ib_close_qp(), ib_dereg_mr(), ib_dealloc_mw() and ib_dealloc_xrcd() do so for both. The caller
- * sees to it that nobody begins to use the object meanwhile.
+ * Functions that end objects of a program. They return -EBUSY where those for the kernel's objects
+ * warn, because a program that destroys what it still uses is not a fault of the kernel.
+ * ib_destroy_qp(), ib_close_qp(), ib_dereg_mr(), ib_dealloc_mw() and ib_dealloc_xrcd() do so for
+ * both. The caller prevents that the object comes into use meanwhile.
  */
 
 /**
  * ib_dealloc_pd_user - undo ib_alloc_pd_user()
  * @pd: the domain
  *
- * Context: process, any: the program may be no more.
- * Return: 0; -EBUSY if something is left in it, and nothing has changed; the driver's errors.
+ * Context: process, any: the program may have exited.
+ *
+ * Return: 0; -EBUSY if objects are left in it, and nothing has changed; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_dealloc_pd_user(struct ib_pd *pd);
 
@@ -234,8 +246,10 @@ RDMA_MUST_CHECK int ib_dealloc_pd_user(struct ib_pd *pd);
  * ib_destroy_cq_user - undo ib_create_cq_user()
  * @cq: the queue
  *
- * When this has returned 0, neither handler runs. Context: process, any: the program may be no
- * more.
+ * When this has returned 0, neither handler runs.
+ *
+ * Context: process, any: the program may have exited.
+ *
  * Return: 0; -EBUSY if a QP or SRQ uses it, and nothing has changed; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_destroy_cq_user(struct ib_cq *cq);
@@ -244,7 +258,8 @@ RDMA_MUST_CHECK int ib_destroy_cq_user(struct ib_cq *cq);
  * ib_destroy_srq_user - undo ib_create_srq_user()
  * @srq: the queue
  *
- * Context: process, any: the program may be no more.
+ * Context: process, any: the program may have exited.
+ *
  * Return: 0; -EBUSY if a QP uses it, and nothing has changed; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_destroy_srq_user(struct ib_srq *srq);

@@ -41,7 +41,7 @@ enum ib_wr_opcode {
 	IB_WR_MASKED_ATOMIC_CMP_AND_SWP = 12,
 	IB_WR_MASKED_ATOMIC_FETCH_AND_ADD = 13,
 	IB_WR_REG_MR = 0x20,
-	/* Opcodes from here on mean what the driver says. */
+	/* The meaning of opcodes from here on is the driver's. */
 	IB_WR_RESERVED1 = 0xf0,
 	IB_WR_RESERVED2,
 	IB_WR_RESERVED3,
@@ -63,11 +63,11 @@ enum ib_send_flags {
 };
 
 /**
- * struct ib_sge - a piece of a registered memory region
- * @addr: address in the region's own terms: a DMA address for the PD's local_dma_lkey, otherwise
- * from the MR's iova
+ * struct ib_sge - a segment of a registered memory region
+ * @addr: address: a DMA address with the PD's local_dma_lkey, otherwise one that begins at the iova
+ * of the region
  * @length: bytes
- * @lkey: the region
+ * @lkey: key of the region
  */
 struct ib_sge {
 	u64 addr;
@@ -76,28 +76,30 @@ struct ib_sge {
 };
 
 /**
- * struct ib_cqe - what becomes of one work request, for CQs from ib_alloc_cq()
- * @done: called once per completion, in the CQ's polling context; @wc is valid during the call
- * only. Of a completion
- *	in error only wr_cqe, status, vendor_err and qp are defined.
+ * struct ib_cqe - completion callback of a work request, for CQs from ib_alloc_cq()
+ * @done: called once for each completion, in the CQ's polling context. Its argument wc is valid
+ * during the call only; of a completion in error, only wr_cqe, status, vendor_err and qp are
+ * defined
  *
- * Embedded in the consumer's request, found again by container_of; its address is the request's wr_cqe.
+ * Embedded in the consumer's request, and found again by container_of; its address is the wr_cqe of
+ * the request. The consumer keeps it until the request has completed.
  */
 struct ib_cqe {
 	void (*done)(struct ib_cq *cq, struct ib_wc *wc);
 };
 
 /**
- * struct ib_send_wr - a request for the send queue
- * @next: the next of a list that is posted together, or NULL
- * @wr_id: given back in the completion; of the consumer's own choice on CQs from ib_create_cq()
- * @wr_cqe: the same, on CQs from ib_alloc_cq()
- * @sg_list: the local memory, @num_sge pieces. With IB_SEND_INLINE the addresses are kernel virtual
- * ones.
- * @num_sge: at most the QP's max_send_sge
- * @opcode: enum ib_wr_opcode; says which of the typed requests below this is embedded in
+ * struct ib_send_wr - a request for the send queue (IBA 11.4)
+ * @next: the next request of a list that is posted together, or NULL
+ * @wr_id: returned in the completion; chosen by the consumer, on CQs from ib_create_cq()
+ * @wr_cqe: returned in the completion, on CQs from ib_alloc_cq(), which call its done function
+ * @sg_list: the local memory, @num_sge segments. With IB_SEND_INLINE the addresses are kernel
+ * virtual ones
+ * @num_sge: number of segments, at most the QP's max_send_sge
+ * @opcode: enum ib_wr_opcode; determines the typed request below that this is embedded in
  * @send_flags: enum ib_send_flags
- * @ex: immediate data of the *_WITH_IMM, or the rkey that *_INV and LOCAL_INV invalidate
+ * @ex.imm_data: immediate data, with opcodes *_WITH_IMM
+ * @ex.invalidate_rkey: key to invalidate, with opcodes *_INV
  *
  * The request may be reused as soon as it has been posted, the memory when it has completed.
  */
@@ -117,14 +119,29 @@ struct ib_send_wr {
 	} ex;
 };
 
-/* RDMA read and write. */
+/**
+ * struct ib_rdma_wr - an RDMA read or write
+ * @wr: the request
+ * @remote_addr: address in the peer's region
+ * @rkey: key of that region
+ */
 struct ib_rdma_wr {
 	struct ib_send_wr wr;
 	u64 remote_addr;
 	u32 rkey;
 };
 
-/* Atomics. The masks are for the IB_WR_MASKED_ATOMIC_* opcodes only. */
+/**
+ * struct ib_atomic_wr - an atomic operation on 8 bytes of the peer's memory
+ * @wr: the request, whose local memory gets the former value
+ * @remote_addr: address in the peer's region, a multiple of 8
+ * @compare_add: value to compare with, or to add
+ * @swap: value to store if the comparison holds
+ * @compare_add_mask: IB_WR_MASKED_ATOMIC_* only: bits that are compared, or bits that an addition
+ * does not carry out of
+ * @swap_mask: IB_WR_MASKED_ATOMIC_CMP_AND_SWP only: bits that are stored
+ * @rkey: key of the peer's region
+ */
 struct ib_atomic_wr {
 	struct ib_send_wr wr;
 	u64 remote_addr;
@@ -138,14 +155,14 @@ struct ib_atomic_wr {
 /**
  * struct ib_ud_wr - a send on a QP of type UD, SMI or GSI
  * @wr: the request
- * @ah: where to, as far as the remote port
- * @header: with IB_WR_LSO, the header that every segment begins with
- * @hlen: its length
- * @mss: with IB_WR_LSO, bytes of payload per segment
- * @remote_qpn: the remote QP
+ * @ah: address handle of the remote port
+ * @header: IB_WR_LSO only: the header that every segment begins with
+ * @hlen: IB_WR_LSO only: bytes of @header
+ * @mss: IB_WR_LSO only: bytes of payload of a segment
+ * @remote_qpn: number of the remote QP, 24 bits
  * @remote_qkey: its Q_Key; one with the top bit set stands for the QP's own (MGMT-05)
- * @pkey_index: SMI and GSI only
- * @port_num: SMI and GSI of a switch only
+ * @pkey_index: SMI and GSI only: index of the P_Key
+ * @port_num: SMI and GSI of a switch only: the port that sends
  */
 struct ib_ud_wr {
 	struct ib_send_wr wr;
@@ -163,8 +180,10 @@ struct ib_ud_wr {
  * struct ib_reg_wr - give a region from ib_alloc_mr() the pages of the last ib_map_mr_sg()
  * @wr: the request
  * @mr: the region; not in use by an earlier request that has not completed
- * @key: the lkey and rkey it gets, from ib_update_fast_reg_key()
+ * @key: the key that it gets: its lkey or rkey after ib_update_fast_reg_key()
  * @access: enum ib_access_flags
+ *
+ * IBA 10.6.
  */
 struct ib_reg_wr {
 	struct ib_send_wr wr;
@@ -179,12 +198,12 @@ struct ib_reg_wr {
  * @mw: the window
  * @rkey: the key that it gets
  * @mr: the region whose memory it opens
- * @addr: start, in the region's terms
+ * @addr: first address, counted as the iova of the region
  * @length: bytes
  * @access: remote flags of enum ib_access_flags
  *
- * Linux took the kernel's own use of windows away with version 4.4; the member names are those that
- * it had.
+ * Linux: differs by having no such request since version 4.4; the member names are those that it
+ * had.
  */
 struct ib_bind_mw_wr {
 	struct ib_send_wr wr;
@@ -199,15 +218,14 @@ struct ib_bind_mw_wr {
 /**
  * struct ib_xrc_wr - a request on a QP of type XRC_INI, whatever its opcode
  * @wr: the request
- * @rdma: the same, of an RDMA opcode
- * @atomic: the same, of an atomic opcode
- * @reg: the same, of IB_WR_REG_MR
- * @bind: the same, of IB_WR_BIND_MW
- * @remote_srqn: the SRQ at the other end that the message goes through (IBA annex A14), from its
- * ext.xrc.srq_num. Every
- *	message names one, though only sends and writes with immediate data take a receive from it.
+ * @rdma: the request, with an RDMA opcode
+ * @atomic: the request, with an atomic opcode
+ * @reg: the request, with IB_WR_REG_MR
+ * @bind: the request, with IB_WR_BIND_MW
+ * @remote_srqn: number of the peer's SRQ, which is its ext.xrc.srq_num (IBA annex A14). Every
+ * message names one, though only sends and writes with immediate data take a receive from it
  *
- * Linux's kernel users cannot send on such a QP: it has no request for them.
+ * Linux: differs by having no such request: its kernel consumers cannot send on such a QP.
  */
 struct ib_xrc_wr {
 	union {
@@ -221,12 +239,14 @@ struct ib_xrc_wr {
 };
 
 /**
- * struct ib_recv_wr - a buffer for the receive queue
- * @next: the next of a list that is posted together, or NULL
- * @wr_id: given back in the completion; of the consumer's own choice on CQs from ib_create_cq()
- * @wr_cqe: the same, on CQs from ib_alloc_cq()
- * @sg_list: the memory, @num_sge pieces
- * @num_sge: at most the QP's max_recv_sge
+ * struct ib_recv_wr - a buffer for the receive queue (IBA 11.4)
+ * @next: the next request of a list that is posted together, or NULL
+ * @wr_id: returned in the completion; chosen by the consumer, on CQs from ib_create_cq()
+ * @wr_cqe: returned in the completion, on CQs from ib_alloc_cq(), which call its done function
+ * @sg_list: the memory, @num_sge segments
+ * @num_sge: number of segments, at most max_recv_sge of the QP, or max_sge of the SRQ
+ *
+ * The request may be reused as soon as it has been posted, the memory when it has completed.
  */
 struct ib_recv_wr {
 	struct ib_recv_wr *next;
@@ -238,35 +258,67 @@ struct ib_recv_wr {
 	int num_sge;
 };
 
-/*
- * From the request to the typed request that it is embedded in; @wr must have an opcode, or be for
- * a QP, of that type.
+/**
+ * rdma_wr - get the RDMA request that a request is embedded in
+ * @wr: a request with an RDMA opcode, on a QP that is not of type XRC_INI
+ *
+ * Context: any. Return: the typed request.
  */
 static inline const struct ib_rdma_wr *rdma_wr(const struct ib_send_wr *wr)
 {
 	return (const struct ib_rdma_wr *)wr;
 }
 
+/**
+ * atomic_wr - get the atomic request that a request is embedded in
+ * @wr: a request with an atomic opcode
+ *
+ * Context: any. Return: the typed request.
+ */
 static inline const struct ib_atomic_wr *atomic_wr(const struct ib_send_wr *wr)
 {
 	return (const struct ib_atomic_wr *)wr;
 }
 
+/**
+ * ud_wr - get the datagram request that a request is embedded in
+ * @wr: a request on a QP of type UD, SMI or GSI
+ *
+ * Context: any. Return: the typed request.
+ */
 static inline const struct ib_ud_wr *ud_wr(const struct ib_send_wr *wr)
 {
 	return (const struct ib_ud_wr *)wr;
 }
 
+/**
+ * reg_wr - get the registration that a request is embedded in
+ * @wr: a request with IB_WR_REG_MR
+ *
+ * Context: any. Return: the typed request.
+ */
 static inline const struct ib_reg_wr *reg_wr(const struct ib_send_wr *wr)
 {
 	return (const struct ib_reg_wr *)wr;
 }
 
+/**
+ * bind_mw_wr - get the binding of a window that a request is embedded in
+ * @wr: a request with IB_WR_BIND_MW
+ *
+ * Context: any. Return: the typed request.
+ */
 static inline const struct ib_bind_mw_wr *bind_mw_wr(const struct ib_send_wr *wr)
 {
 	return (const struct ib_bind_mw_wr *)wr;
 }
 
+/**
+ * xrc_wr - get the XRC request that a request is embedded in
+ * @wr: a request on a QP of type XRC_INI
+ *
+ * Context: any. Return: the typed request.
+ */
 static inline const struct ib_xrc_wr *xrc_wr(const struct ib_send_wr *wr)
 {
 	return (const struct ib_xrc_wr *)wr;
@@ -325,22 +377,25 @@ enum ib_wc_flags {
 };
 
 /**
- * struct ib_wc - a work completion
- * @wr_id: the request's
- * @wr_cqe: the request's
- * @status: enum ib_wc_status; unless it is IB_WC_SUCCESS only @wr_id, @vendor_err and @qp hold
- * @opcode: what was done
- * @vendor_err: what the device says about an error
+ * struct ib_wc - a work completion (IBA 11.4)
+ * @wr_id: wr_id of the request
+ * @wr_cqe: wr_cqe of the request
+ * @status: enum ib_wc_status; unless it is IB_WC_SUCCESS, only @wr_id, @vendor_err and @qp are
+ * valid
+ * @opcode: enum ib_wc_opcode: the operation that has completed
+ * @vendor_err: the device's own code of an error
  * @byte_len: bytes received, RDMA-read or fetched; on UD the 40 bytes of GRH space are included
- * @qp: the QP whose request it was; NULL if it is no more (see ib_destroy_qp())
- * @ex: by @wc_flags, immediate data or the rkey that the peer invalidated
+ * @qp: the QP of the request; NULL if it has been destroyed, see ib_destroy_qp()
+ * @ex.imm_data: immediate data, with IB_WC_WITH_IMM
+ * @ex.invalidate_rkey: key that the peer has invalidated, with IB_WC_WITH_INVALIDATE
  * @src_qp: UD: the sender's QP number
  * @slid: UD: the sender's LID, host order
  * @wc_flags: enum ib_wc_flags
  * @pkey_index: GSI: index of the P_Key that the datagram came with
  * @sl: UD: service level
- * @dlid_path_bits: UD: low bits of the LID it came to
- * @port_num: SMI and GSI of a switch: the port it came in by; an adapter's driver need not set it
+ * @dlid_path_bits: UD: low bits of the LID that the datagram was sent to
+ * @port_num: SMI and GSI of a switch: the port by which the datagram arrived; an adapter's driver
+ * need not set it
  */
 struct ib_wc {
 	union {
@@ -368,10 +423,10 @@ struct ib_wc {
 RDMA_C_BEGIN
 
 /**
- * ib_wc_status_msg - a completion status for people
- * @status: the status
+ * ib_wc_status_msg - describe a completion status in words
+ * @status: enum ib_wc_status, or any number
  *
- * Context: any. Return: a string that is never NULL.
+ * Context: any. Return: a constant string, never NULL.
  */
 const char *ib_wc_status_msg(enum ib_wc_status status);
 
