@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What the midlayer remembers of a device's ports: state, LID, SM, GIDs, P_Keys. Read without a
- * lock, from any context, on registered devices; as new as the last event that handlers were told
- * of (EVENT-02). All values are in host order but for the GIDs. Every function returns 0, or
- * -EINVAL for a port or index that the device does not have, or what its comment adds.
+ * The midlayer's cache of the state, LID, subnet manager, GIDs and P_Keys of ports. The functions
+ * take no lock and work in any context, on registered devices. The values are as new as the last
+ * event that handlers were called with (EVENT-02). All values except GIDs are in host order.
  *
- * Departure from Linux: GIDs are copied, not referenced, so nothing has to be put back; and LID and
- * SM address can be asked for as well.
+ * Linux: differs by copies of GIDs in place of references, and by functions for the LID and the
+ * subnet manager's LID.
  */
 #pragma once
 #include <rdma/ib_verbs.h>
 
 /**
- * struct ib_port_cache - a port at one moment
- * @subnet_prefix: upper half of the default GID
+ * struct ib_port_cache - a port at one moment (IBA 14.2.5.6)
+ * @subnet_prefix: upper half of the default GID, host order
  * @state: enum ib_port_state
- * @active_mtu: enum ib_mtu; 0 as long as the link has not come up
- * @lid: 0 as long as there is none
- * @sm_lid: the subnet manager's; 0 as long as it is unknown
- * @lmc: number of path bits
- * @sm_sl: service level towards the SM
- * @subnet_timeout: 4.096 us * 2^n
- * @generation: grows with each change of anything here or in the tables
+ * @active_mtu: enum ib_mtu; 0 until the link has come up
+ * @lid: base LID, host order; 0 if the port has none
+ * @sm_lid: LID of the subnet manager, host order; 0 if unknown
+ * @lmc: number of low bits of LIDs that select a path, 0 to 7
+ * @sm_sl: service level for packets to the subnet manager, 0 to 15
+ * @subnet_timeout: longest time of a packet through the subnet, 4.096 us * 2^n
+ * @generation: grows with each change of a value here or in the tables
  */
 struct ib_port_cache {
 	u64 subnet_prefix;
@@ -38,136 +37,139 @@ struct ib_port_cache {
 RDMA_C_BEGIN
 
 /**
- * ib_get_cached_port - everything but the tables, of one moment
+ * ib_get_cached_port - get a consistent copy of a port's values, without its tables
  * @device: the device
  * @port_num: the port
  * @port: filled in
  *
- * Context: any. Return: 0 or -EINVAL.
+ * Context: any. Return: 0; -EINVAL for a port that does not exist.
  */
 RDMA_MUST_CHECK int ib_get_cached_port(struct ib_device *device, u32 port_num,
 				       struct ib_port_cache *port);
 
 /**
- * ib_get_cached_port_state - a port's state
+ * ib_get_cached_port_state - get a port's state
  * @device: the device
  * @port_num: the port
  * @port_state: filled in
  *
- * Context: any. Return: 0 or -EINVAL.
+ * Context: any. Return: 0; -EINVAL for a port that does not exist.
  */
 RDMA_MUST_CHECK int ib_get_cached_port_state(struct ib_device *device, u32 port_num,
 					     enum ib_port_state *port_state);
 
 /**
- * ib_get_cached_lmc - how many low bits of a LID the port takes for its own
+ * ib_get_cached_lmc - get the number of low bits of LIDs that select a path to a port
  * @device: the device
  * @port_num: the port
- * @lmc: filled in
+ * @lmc: filled in, 0 to 7
  *
- * Context: any. Return: 0 or -EINVAL.
+ * Context: any. Return: 0; -EINVAL for a port that does not exist.
  */
 RDMA_MUST_CHECK int ib_get_cached_lmc(struct ib_device *device, u32 port_num, u8 *lmc);
 
 /**
- * ib_get_cached_lid - a port's LID
+ * ib_get_cached_lid - get a port's LID
  * @device: the device
  * @port_num: the port
  * @lid: filled in, host order; 0 if it has none
  *
- * Context: any. Return: 0 or -EINVAL.
+ * Context: any. Return: 0; -EINVAL for a port that does not exist.
  */
 RDMA_MUST_CHECK int ib_get_cached_lid(struct ib_device *device, u32 port_num, u16 *lid);
 
 /**
- * ib_get_cached_sm_lid - the subnet manager's LID
+ * ib_get_cached_sm_lid - get the subnet manager's LID
  * @device: the device
  * @port_num: the port
  * @sm_lid: filled in, host order; 0 if none is known
  *
- * Context: any. Return: 0 or -EINVAL.
+ * Context: any. Return: 0; -EINVAL for a port that does not exist.
  */
 RDMA_MUST_CHECK int ib_get_cached_sm_lid(struct ib_device *device, u32 port_num, u16 *sm_lid);
 
 /**
- * ib_get_cached_subnet_prefix - upper half of a port's GIDs
+ * ib_get_cached_subnet_prefix - get the upper half of a port's GIDs
  * @device: the device
  * @port_num: the port
  * @subnet_prefix: filled in, host order
  *
- * Context: any. Return: 0 or -EINVAL.
+ * Context: any. Return: 0; -EINVAL for a port that does not exist.
  */
 RDMA_MUST_CHECK int ib_get_cached_subnet_prefix(struct ib_device *device, u32 port_num,
 						u64 *subnet_prefix);
 
 /**
- * rdma_query_gid - an entry of the GID table
+ * rdma_query_gid - get an entry of the GID table
  * @device: the device
  * @port_num: the port
- * @index: the entry
+ * @index: the entry, from 0
  * @gid: filled in; all zero for an entry that is not in use
  *
- * Context: any. Return: 0 or -EINVAL.
+ * Context: any. Return: 0; -EINVAL for a port or an entry that does not exist.
  */
 RDMA_MUST_CHECK int rdma_query_gid(struct ib_device *device, u32 port_num, int index,
 				   union ib_gid *gid);
 
 /**
- * ib_find_cached_gid_by_port - the index of a GID
+ * ib_find_cached_gid_by_port - find the index of a GID
  * @device: the device
- * @gid: what to look for
+ * @gid: the GID to find
  * @port_num: the port
  * @index: filled in
  *
- * Context: any. Return: 0, -EINVAL or -ENOENT.
+ * Context: any. Return: 0; -EINVAL for a port that does not exist; -ENOENT if the port does not have
+ * it.
  */
 RDMA_MUST_CHECK int ib_find_cached_gid_by_port(struct ib_device *device, const union ib_gid *gid,
 					       u32 port_num, u16 *index);
 
 /**
- * ib_find_cached_gid - the port and index of a GID
+ * ib_find_cached_gid - find the port and index of a GID
  * @device: the device
- * @gid: what to look for
+ * @gid: the GID to find
  * @port_num: filled in
  * @index: filled in
  *
- * Context: any. Return: 0 or -ENOENT.
+ * Context: any. Return: 0; -ENOENT if no port has it.
  */
 RDMA_MUST_CHECK int ib_find_cached_gid(struct ib_device *device, const union ib_gid *gid,
 				       u32 *port_num, u16 *index);
 
 /**
- * ib_get_cached_pkey - an entry of the P_Key table
+ * ib_get_cached_pkey - get an entry of the P_Key table
  * @device: the device
  * @port_num: the port
- * @index: the entry
- * @pkey: filled in; the low 15 bits are zero for an entry that is not in use
+ * @index: the entry, from 0
+ * @pkey: filled in, host order; the low 15 bits are zero for an entry that is not in use
  *
- * Context: any. Return: 0 or -EINVAL.
+ * Context: any. Return: 0; -EINVAL for a port or an entry that does not exist.
  */
 RDMA_MUST_CHECK int ib_get_cached_pkey(struct ib_device *device, u32 port_num, int index,
 				       u16 *pkey);
 
 /**
- * ib_find_cached_pkey - the index of a P_Key, full membership preferred
+ * ib_find_cached_pkey - find the index of a P_Key, preferably with full membership
  * @device: the device
  * @port_num: the port
- * @pkey: what to look for, the membership bit aside
+ * @pkey: the P_Key to find, host order; its membership bit does not count
  * @index: filled in
  *
- * Context: any. Return: 0, -EINVAL or -ENOENT.
+ * Context: any. Return: 0; -EINVAL for a port that does not exist; -ENOENT if the port does not have
+ * it.
  */
 RDMA_MUST_CHECK int ib_find_cached_pkey(struct ib_device *device, u32 port_num, u16 pkey,
 					u16 *index);
 
 /**
- * ib_find_exact_cached_pkey - the index of a P_Key, membership bit included
+ * ib_find_exact_cached_pkey - find the index of a P_Key with the same membership bit
  * @device: the device
  * @port_num: the port
- * @pkey: what to look for
+ * @pkey: the P_Key to find, host order
  * @index: filled in
  *
- * Context: any. Return: 0, -EINVAL or -ENOENT.
+ * Context: any. Return: 0; -EINVAL for a port that does not exist; -ENOENT if the port does not have
+ * it.
  */
 RDMA_MUST_CHECK int ib_find_exact_cached_pkey(struct ib_device *device, u32 port_num, u16 pkey,
 					      u16 *index);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connections of devices that speak iWARP (rdma/iwarp.h). The device makes them itself, by TCP and
- * MPA (RFC 5044): its driver says how in struct iw_cm_ops; consumers have ids, whose states are
- * the manager's (weft_iw_cm.ko). Most consumers want rdma/rdma_cm.h, which lies above. Valid in C
- * and C++.
+ * Connections of devices that use iWARP (rdma/iwarp.h). The device establishes them itself, by TCP
+ * and MPA (RFC 5044), with the methods of struct iw_cm_ops. Consumers have IDs, whose states the
+ * manager keeps (weft_iw_cm.ko). Most consumers use rdma/rdma_cm.h, which is built on this. Valid
+ * in C and C++.
  */
 #pragma once
 #include <rdma/ib_verbs.h>
@@ -12,7 +12,12 @@ struct iw_cm_id;
 
 enum { IW_CM_PRIVATE_DATA_SIZE = 255 };
 
-/* An IP address, of IPv4 in the first four bytes, and a TCP port, in the host's order. */
+/**
+ * struct iw_cm_address - an IP address and a TCP port
+ * @bytes: the address as on the wire; IPv4 uses the first four bytes
+ * @v6: whether it is one of IPv6
+ * @port: TCP port, host order; 0 for none
+ */
 struct iw_cm_address {
 	u8 bytes[16];
 	bool v6;
@@ -20,26 +25,26 @@ struct iw_cm_address {
 };
 
 enum iw_cm_event_type {
-	/* To a listener: a peer wants to connect. */
+	/* A peer requests a connection of a listener. */
 	IW_CM_EVENT_CONNECT_REQUEST,
-	/* The answer to a connect, once: status 0, or what it failed for. */
+	/* The result of a connect, once: status 0, or the error. */
 	IW_CM_EVENT_CONNECT_REPLY,
-	/* What was accepted is connected. */
+	/* A connection that was accepted is established. */
 	IW_CM_EVENT_ESTABLISHED,
-	/* A connection is over, once, whoever ended it. */
+	/* A connection has ended, by any side; once. */
 	IW_CM_EVENT_CLOSE,
 };
 
 /**
- * struct iw_cm_event - what has happened to an id
+ * struct iw_cm_event - an event of an ID
  * @event: enum iw_cm_event_type
- * @status: 0 or a negative errno; of a reply: -ECONNREFUSED nobody listens, -ECONNRESET the peer
- *	has refused
- * @local: of a request and a reply: our end
- * @remote: the same, the peer's
- * @private_data: of a request and a reply: what the peer has sent along; valid during the call
- * @private_data_len: its length
- * @provider_data: of a request: the driver's name for it, which the new id has
+ * @status: 0 or a negative errno; with IW_CM_EVENT_CONNECT_REPLY: -ECONNREFUSED if no program
+ * listens, -ECONNRESET if the peer has refused
+ * @local: request and reply: local address
+ * @remote: request and reply: the peer's address
+ * @private_data: request and reply: private data from the peer; valid during the call
+ * @private_data_len: bytes of it
+ * @provider_data: request: the driver's data of the new ID
  */
 struct iw_cm_event {
 	enum iw_cm_event_type event;
@@ -52,12 +57,12 @@ struct iw_cm_event {
 };
 
 /**
- * struct iw_cm_param - what a connection is made with
- * @qp: the QP, which stays until the call has returned
- * @ord: RDMA reads that it may have under way
- * @ird: of the peer's, that it answers
- * @private_data: for the peer
- * @private_data_len: its length
+ * struct iw_cm_param - parameters of a connection
+ * @qp: the QP, which the caller keeps until the call has returned
+ * @ord: outstanding RDMA reads of the QP
+ * @ird: outstanding RDMA reads of the peer that the QP answers
+ * @private_data: private data for the peer, or NULL
+ * @private_data_len: bytes of it, 0 to IW_CM_PRIVATE_DATA_SIZE
  */
 struct iw_cm_param {
 	struct ib_qp *qp;
@@ -67,20 +72,28 @@ struct iw_cm_param {
 	u8 private_data_len;
 };
 
+/**
+ * iw_cm_handler - called with the events of an ID
+ * @id: the ID; with IW_CM_EVENT_CONNECT_REQUEST a new one
+ * @event: the event; valid during the call
+ *
+ * Context: process, never two at a time for one ID. Return: counts for a request only: 0 accepts
+ * the ownership of the new ID, anything else refuses the request.
+ */
 typedef int (*iw_cm_handler)(struct iw_cm_id *id, const struct iw_cm_event *event);
 
 /**
- * struct iw_cm_id - one end of a connection, or who waits for some
- * @device: whose
- * @local: where to listen (all zero: any address); a connection's own end, once it is known
- * @remote: where to connect to; a request's peer
- * @cm_handler: the consumer's. Called in process context, never twice at once for one id; it may
- *	change this and @context of a new id during the call that tells of it. What it returns counts
- *	for a request alone: 0 takes the id, which is the consumer's then; anything else refuses it.
- * @context: the consumer's
- * @provider_data: the driver's
- * @event_handler: the manager's, for the driver: process context. Of a request 0 means that it is
- *	taken; anything else that the driver refuses it.
+ * struct iw_cm_id - one end of a connection, or a listener
+ * @device: the device
+ * @local: the address to listen on (all zero: any address); local address of a connection, once it
+ * is known
+ * @remote: the address to connect to; the peer of a request
+ * @cm_handler: the consumer's handler. A handler that is called with a new ID may change
+ * @cm_handler and @context of it
+ * @context: for the consumer
+ * @provider_data: for the driver
+ * @event_handler: for the driver, which calls it with each event in process context. It returns 0
+ * for a request that is taken; the driver refuses the request if it returns anything else
  */
 struct iw_cm_id {
 	struct ib_device *device;
@@ -93,125 +106,184 @@ struct iw_cm_id {
 };
 
 /**
- * struct iw_cm_ops - how a driver connects
- * @connect: 0 promises exactly one reply, and, if that is good, exactly one close; an error neither
- * @accept: 0 promises that the connection is told to be established, and exactly one close; an
- * error
- *	ends the request, and nothing is told
- * @reject: ends the request
- * @disconnect: closes in order, which takes as long as it takes; or abruptly: then the reply or the
- *	close that was promised has been told when it returns
- * @create_listen: requests may be told of from now on, also before it returns; after an error none
- *	is any more
- * @destroy_listen: when it has returned, none is
+ * struct iw_cm_ops - the methods of a driver for connections
  *
- * All in process context; they may sleep. What is told is told by the id's event_handler.
+ * All methods may sleep. The driver reports events by the event_handler of the ID. The rules
+ * IWCM-01 to IWCM-03 apply.
  */
 struct iw_cm_ops {
+	/**
+	 * connect - connect to a peer
+	 * @id: the ID, with its remote address
+	 * @param: the QP and the parameters; valid during the call
+	 *
+	 * After success, the driver reports exactly one IW_CM_EVENT_CONNECT_REPLY and, if its
+	 * status is 0, exactly one IW_CM_EVENT_CLOSE. After an error, it reports neither.
+	 *
+	 * Context: process. Return: 0; a negative errno, which the consumer gets.
+	 */
 	int (*connect)(struct iw_cm_id *id, const struct iw_cm_param *param);
+	/**
+	 * accept - accept a request
+	 * @id: the ID of the request
+	 * @param: the QP and the parameters; valid during the call
+	 *
+	 * After success, the driver reports IW_CM_EVENT_ESTABLISHED and exactly one
+	 * IW_CM_EVENT_CLOSE. An error ends the request, and nothing is reported.
+	 *
+	 * Context: process. Return: 0; a negative errno, which the consumer gets.
+	 */
 	int (*accept)(struct iw_cm_id *id, const struct iw_cm_param *param);
+	/**
+	 * reject - refuse a request, which ends it
+	 * @id: the ID of the request
+	 * @private_data: private data for the peer, or NULL
+	 * @private_data_len: bytes of it, 0 to IW_CM_PRIVATE_DATA_SIZE
+	 *
+	 * Context: process. Return: 0; a negative errno, which the consumer gets.
+	 */
 	int (*reject)(struct iw_cm_id *id, const void *private_data, u8 private_data_len);
+	/**
+	 * disconnect - end a connection
+	 * @id: the ID of the connection, which may still be connecting
+	 * @abrupt: whether to end it at once, or in order after what was posted has been sent
+	 *
+	 * An orderly end may complete later. An abrupt one has reported the reply or the close that
+	 * is due when this returns.
+	 *
+	 * Context: process.
+	 */
 	void (*disconnect)(struct iw_cm_id *id, bool abrupt);
+	/**
+	 * create_listen - begin to listen
+	 * @id: the ID, with its local address
+	 * @backlog: number of requests that may wait
+	 *
+	 * Requests may be reported before this returns. After an error, none is reported.
+	 *
+	 * Context: process. Return: 0; -EADDRINUSE; -EADDRNOTAVAIL; another negative errno, which
+	 * the consumer gets.
+	 */
 	int (*create_listen)(struct iw_cm_id *id, unsigned int backlog);
+	/**
+	 * destroy_listen - stop listening
+	 * @id: the ID
+	 *
+	 * When this has returned, no request is reported.
+	 *
+	 * Context: process.
+	 */
 	void (*destroy_listen)(struct iw_cm_id *id);
 };
 
 RDMA_C_BEGIN
 
 /**
- * iw_cm_add_device - say how a device connects
- * @device: the device, which is about to be registered
- * @ops: how; stays as long as the device
+ * iw_cm_add_device - add a device's methods for connections (drivers)
+ * @device: the device, which is not yet registered
+ * @ops: the methods; the driver keeps them until iw_cm_remove_device()
  *
- * Context: process. Return: 0, or -ENOMEM.
+ * Context: process. Return: 0; -ENOMEM if there is no memory.
  */
 RDMA_MUST_CHECK int iw_cm_add_device(struct ib_device *device, const struct iw_cm_ops *ops);
 
 /**
- * iw_cm_remove_device - take that back
- * @device: the device, which has been unregistered: it has no ids
+ * iw_cm_remove_device - undo iw_cm_add_device() (drivers)
+ * @device: the device, which has been unregistered and has no IDs
  *
  * Context: process.
  */
 void iw_cm_remove_device(struct ib_device *device);
 
 /**
- * iw_create_cm_id - make an id
- * @device: on which device
- * @cm_handler: see struct iw_cm_id
- * @context: the same
+ * iw_create_cm_id - create an ID
+ * @device: the device
+ * @cm_handler: called with the ID's events
+ * @context: for the consumer
  *
- * Context: process. Return: the id, or an error pointer: -ENODEV if the device connects in no way
- * that the manager knows, -ENOMEM.
+ * iw_destroy_cm_id() ends it.
+ *
+ * Context: process. Return: the ID; -ENODEV if the device has no methods of iw_cm_add_device();
+ * -ENOMEM if there is no memory.
  */
 struct iw_cm_id *iw_create_cm_id(struct ib_device *device, iw_cm_handler cm_handler, void *context);
 
 /**
- * iw_destroy_cm_id - end an id
- * @id: the id; its connection ends abruptly, a request is refused, and a listener listens no more
+ * iw_destroy_cm_id - end an ID
+ * @id: the ID. Its connection ends abruptly, a request is refused, and a listener stops listening
  *
- * When it has returned the handler does not run, nor will it. Context: process, not a handler
- * of any id's.
+ * When this has returned, the handler does not run and will not run (IWCM-02).
+ *
+ * Context: process, not from a handler of any ID.
  */
 void iw_destroy_cm_id(struct iw_cm_id *id);
 
 /**
- * iw_cm_listen - wait for requests
- * @id: the id, new, with its local address
- * @backlog: how many may wait to be told of
+ * iw_cm_listen - listen for requests
+ * @id: a new ID, with its local address
+ * @backlog: number of requests that may wait for the handler
  *
- * If it fails, requests may have been told of before, and the handler may run yet: the id's end
- * waits for it, and so holds nothing that a handler waits for. Context: process. Return: 0;
- * -EINVAL if it is not new; -EADDRINUSE, -EADDRNOTAVAIL, and what else the driver says.
+ * If this fails, the handler may have been called with requests before, and may still run. The
+ * consumer holds no lock that the handler takes when it destroys the ID.
+ *
+ * Context: process. Return: 0; -EINVAL if the ID is not new; -EADDRINUSE if the address is in use;
+ * -EADDRNOTAVAIL if the device does not have it; the driver's errors.
  */
 RDMA_MUST_CHECK int iw_cm_listen(struct iw_cm_id *id, unsigned int backlog);
 
 /**
- * iw_cm_stop_listening - wait for no more requests
- * @id: the id, which listens; it can only be destroyed then
+ * iw_cm_stop_listening - stop listening for requests
+ * @id: an ID that listens. Afterwards it can only be destroyed; on another ID this does nothing
  *
- * What it listened to is free when this has returned. Requests that are being told of are told of
- * to their end; this does not wait for them. Context: process.
+ * The address is free when this has returned. Handlers that process a request may still run.
+ *
+ * Context: process.
  */
 void iw_cm_stop_listening(struct iw_cm_id *id);
 
 /**
- * iw_cm_connect - connect
- * @id: the id, new, with its remote address
- * @param: by which QP, and with what
+ * iw_cm_connect - connect to a peer
+ * @id: a new ID, with its remote address
+ * @param: the QP and the parameters; valid during the call
  *
- * Context: process. Return: 0, and a reply comes; -EINVAL if it is not new, or has no QP; what the
- * driver says.
+ * Ends by the event IW_CM_EVENT_CONNECT_REPLY.
+ *
+ * Context: process. Return: 0; -EINVAL if the ID is not new, or for no QP, or a length without
+ * private data; the driver's errors.
  */
 RDMA_MUST_CHECK int iw_cm_connect(struct iw_cm_id *id, const struct iw_cm_param *param);
 
 /**
- * iw_cm_accept - take a request
- * @id: the id of the request
- * @param: by which QP, and with what
+ * iw_cm_accept - accept a request
+ * @id: the ID of the request
+ * @param: the QP and the parameters; valid during the call
  *
- * Context: process. Return: 0, and it is told to be established; -EINVAL if there is nothing to
- * accept, or no QP; what the driver says, and the request is over.
+ * Ends by the event IW_CM_EVENT_ESTABLISHED.
+ *
+ * Context: process. Return: 0; -EINVAL if the ID has no request to accept, or for no QP, or a
+ * length without private data; the driver's errors, and then the request has ended.
  */
 RDMA_MUST_CHECK int iw_cm_accept(struct iw_cm_id *id, const struct iw_cm_param *param);
 
 /**
  * iw_cm_reject - refuse a request
- * @id: the id of the request
- * @private_data: for the peer, where the device can carry it
- * @private_data_len: its length
+ * @id: the ID of the request
+ * @private_data: private data for the peer, if the device can send it; or NULL
+ * @private_data_len: bytes of it, 0 to IW_CM_PRIVATE_DATA_SIZE
  *
- * Context: process. Return: 0; -EINVAL if there is nothing to refuse; what the driver says.
+ * Context: process. Return: 0; -EINVAL if the ID has no request to refuse, or for a length without
+ * private data; the driver's errors.
  */
 RDMA_MUST_CHECK int iw_cm_reject(struct iw_cm_id *id, const void *private_data,
 				 u8 private_data_len);
 
 /**
  * iw_cm_disconnect - end a connection
- * @id: its id
- * @abrupt: whether now, or when what was posted has been sent; one that connects yet ends now
+ * @id: the ID of the connection
+ * @abrupt: whether to end it at once, or after what was posted has been sent. One that is not yet
+ * connected always ends at once
  *
- * Context: process. Return: 0; -EINVAL if there is none.
+ * Context: process. Return: 0; -EINVAL if the ID has no connection.
  */
 RDMA_MUST_CHECK int iw_cm_disconnect(struct iw_cm_id *id, bool abrupt);
 
