@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Names of devices, which user space may change: udev's rules for stable names do. Whoever keeps a
- * device knows it by its address or number; a name is for people, and read when it is shown.
+ * Names of devices. User space may change them, as udev's rules for stable names do. A module that
+ * keeps a device refers to it by its address or number; it reads the name when it shows it to
+ * people.
  */
 #pragma once
 #include <rdma/ib_verbs.h>
@@ -9,40 +10,45 @@
 RDMA_C_BEGIN
 
 /**
- * struct ib_name_viewer - who shows devices by their names
- * @rename: shows a device by another name, if it shows it at all, and returns 0. The device has
- * that name already, and loses it again upon an error; the former one is nobody's until this
- * returns. One that is beginning or ceasing to be shown is shown, or not: the viewer waits. May
- * sleep; one call at a time, and none after the viewer was taken back
+ * struct ib_name_viewer - a module that shows devices by their names
+ * @rename: called in process context, one call at a time; may sleep. Shows a device by another
+ * name, if it shows the device, and returns 0 or a negative errno. The device has the new name
+ * already, and gets the former one back upon an error; no other device gets the former one until
+ * this returns. If the viewer is beginning or ceasing to show the device, it completes that first
  */
 struct ib_name_viewer {
 	int (*rename)(struct ib_device *device, const char *name);
 };
 
 /**
- * ib_set_name_viewer - have a say in new names of devices
- * @viewer: stays, until NULL is set
+ * ib_set_name_viewer - register the viewer of names
+ * @viewer: the viewer, which the caller keeps; NULL to unregister it. When this has returned, the
+ * former viewer is not called any more
  *
- * Context: process. Return: 0, or -EBUSY while another has it.
+ * Context: process, not from the viewer's rename. Return: 0; -EBUSY if another viewer is
+ * registered.
  */
 RDMA_MUST_CHECK int ib_set_name_viewer(const struct ib_name_viewer *viewer);
 
 /**
  * ib_rename_device - give a device another name
- * @device: a registered one, by ib_device_try_get()
- * @name: printable, without blanks, slashes and percent signs, and neither . nor ..
+ * @device: a registered device, kept by ib_device_try_get()
+ * @name: the new name: printable, without blanks, slashes and percent signs, neither . nor ..,
+ * shorter than IB_DEVICE_NAME_MAX
  *
- * Context: process. Return: 0, also if it is its name; -EINVAL for a name that cannot be, -EEXIST
- * for one that another device has, -ENOMEM.
+ * Context: process. Return: 0, also if the device has that name; -EINVAL for a name that is not
+ * allowed; -EEXIST for one that another device has; the errors of the viewer's rename.
  */
 RDMA_MUST_CHECK int ib_rename_device(struct ib_device *device, const char *name);
 
 /**
- * ib_copy_device_name - the name that a device has at this moment
- * @device: a registered one
- * @name: where it goes
+ * ib_copy_device_name - copy the present name of a device
+ * @device: a registered device
+ * @name: filled in
  *
- * The name in the device is for the log: read while it changes, it is half of each.
+ * ib_device.name itself is good for the log only: a reader may see a part of each name while it
+ * changes.
+ *
  * Context: process.
  */
 void ib_copy_device_name(const struct ib_device *device, char name[IB_DEVICE_NAME_MAX]);

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * What a device's hardware counts beside the performance agents of its ports: for whoever shows it
- * to people, and for the drivers whose methods say it.
+ * Hardware counters of a device, in addition to those of the performance agents of its ports. For
+ * modules that show them to people, and for drivers, whose methods hw_counters and get_hw_stats
+ * read them.
+ *
+ * Linux: differs by a table of names and one sample for all readers, in place of
+ * alloc_hw_device_stats and alloc_hw_port_stats.
  */
 #pragma once
 #include <rdma/ib_verbs.h>
 
 /**
  * struct rdma_hw_counters - counters of a port, or of a device
- * @names: of each, as people are told; they stay while the device is registered
- * @count: how many
+ * @names: name of each, for people; they stay while the device is registered
+ * @count: number of counters
  */
 struct rdma_hw_counters {
 	const char *const *names;
@@ -19,48 +23,50 @@ struct rdma_hw_counters {
 RDMA_C_BEGIN
 
 /**
- * ib_hw_counters - what the hardware counts
- * @device: the device
- * @port_num: of a port; 0 for what is counted of the whole device
+ * ib_hw_counters - get the names of hardware counters
+ * @device: a registered device
+ * @port_num: a port; 0 for the counters of the whole device
  *
- * Context: any. Return: always the same while the device is registered; NULL if nothing is counted
- * of that.
+ * Context: any. Return: the names, which are the same while the device is registered; NULL if the
+ * device has no such counters, or no such port.
  */
 const struct rdma_hw_counters *ib_hw_counters(struct ib_device *device, u32 port_num);
 
 /**
- * ib_get_hw_stats - what the hardware counts of a port or of the device
- * @device: the device
+ * ib_get_hw_stats - read hardware counters of a port or of the device
+ * @device: a registered device
  * @port_num: as for ib_hw_counters()
- * @first: of the names, the first that is wanted
- * @count: how many
- * @values: so many, in the order of the names
+ * @first: index of the first counter to read, from 0
+ * @count: number of counters to read
+ * @values: filled in, @count values in the order of the names
  *
- * All who ask share one reading: the device is asked by one of them at a time, for all that it
- * counts, and not again before its answer, an error too, is older than the lifespan says.
+ * All readers share one sample. The driver is called by one reader at a time, for all counters, and
+ * not again before the sample, or its error, is older than the lifespan.
  *
- * Context: process. Return: 0; -EINVAL for more than there are; -EOPNOTSUPP if nothing is counted;
- * the driver's errors.
+ * Context: process. Return: 0; -EINVAL for counters that do not exist; -EOPNOTSUPP if the device or
+ * the port has no counters; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_get_hw_stats(struct ib_device *device, u32 port_num, u32 first, u32 count,
 				    u64 *values);
 
 /**
- * ib_get_hw_stats_lifespan - how old a reading of ib_get_hw_stats() may be
- * @device: the device
+ * ib_get_hw_stats_lifespan - get the age up to which ib_get_hw_stats() uses a sample
+ * @device: a registered device
  * @port_num: as for ib_hw_counters()
  *
- * Context: process. Return: milliseconds; -EOPNOTSUPP if nothing is counted.
+ * Context: process. Return: milliseconds, 0 to 10,000; -EOPNOTSUPP if the device or the port has no
+ * counters.
  */
 RDMA_MUST_CHECK int ib_get_hw_stats_lifespan(struct ib_device *device, u32 port_num);
 
 /**
- * ib_set_hw_stats_lifespan - how old a reading of ib_get_hw_stats() may be from now on
- * @device: the device
+ * ib_set_hw_stats_lifespan - set the age up to which ib_get_hw_stats() uses a sample
+ * @device: a registered device
  * @port_num: as for ib_hw_counters()
- * @lifespan_ms: at most 10,000, at first 10; with 0 the device is asked each time
+ * @lifespan_ms: milliseconds, 0 to 10,000; initially 10. With 0, each read asks the device
  *
- * Context: process. Return: 0; -EINVAL; -EOPNOTSUPP if nothing is counted.
+ * Context: process. Return: 0; -EINVAL for more than 10,000; -EOPNOTSUPP if the device or the port
+ * has no counters.
  */
 RDMA_MUST_CHECK int ib_set_hw_stats_lifespan(struct ib_device *device, u32 port_num,
 					     u32 lifespan_ms);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Management datagrams: agents that send, are answered, and answer (IBA 13; MGMT-01 to MGMT-04).
- * The bytes are described here under Linux's names; C++ may prefer ib/mad.hpp, which describes the
- * same bytes.
+ * Management datagrams (MADs), and agents that send and receive them (IBA 13; MGMT-01 to MGMT-04).
+ * The formats have Linux's names here; ib/mad.hpp describes the same bytes for C++.
  */
 #pragma once
 #include <rdma/ib_verbs.h>
@@ -100,6 +99,19 @@ enum {
 	IB_MGMT_MAD_SIZE = IB_MGMT_MAD_HDR + IB_MGMT_MAD_DATA,
 };
 
+/**
+ * struct ib_mad_hdr - the header of every MAD, as on the wire (IBA 13.4.3)
+ * @base_version: IB_MGMT_BASE_VERSION
+ * @mgmt_class: management class (IBA 13.4.4)
+ * @class_version: version of the class
+ * @method: method (IBA 13.4.5); bit 7 marks a response
+ * @status: status of a response (IBA 13.4.7)
+ * @class_specific: as the class defines it
+ * @tid: transaction ID; the upper half of a request's is hi_tid of its agent
+ * @attr_id: attribute
+ * @resv: reserved
+ * @attr_mod: modifier of the attribute
+ */
 struct ib_mad_hdr {
 	u8 base_version;
 	u8 mgmt_class;
@@ -113,6 +125,15 @@ struct ib_mad_hdr {
 	__be32 attr_mod;
 };
 
+/**
+ * struct ib_rmpp_hdr - the header of RMPP, as on the wire (IBA 13.6.2)
+ * @rmpp_version: IB_MGMT_RMPP_VERSION
+ * @rmpp_type: IB_MGMT_RMPP_TYPE_*
+ * @rmpp_rtime_flags: response time (upper 5 bits), IB_MGMT_RMPP_FLAG_* (lower 3 bits)
+ * @rmpp_status: IB_MGMT_RMPP_STATUS_*
+ * @seg_num: number of the segment, from 1
+ * @paylen_newwin: bytes of payload in a DATA packet, last segment of the window in an ACK
+ */
 struct ib_rmpp_hdr {
 	u8 rmpp_version;
 	u8 rmpp_type;
@@ -122,9 +143,16 @@ struct ib_rmpp_hdr {
 	__be32 paylen_newwin;
 };
 
-/* One bit for each component of an SA record, big-endian. */
+/* A bit for each component of an SA record, big-endian. */
 typedef __be64 ib_sa_comp_mask;
 
+/**
+ * struct ib_sa_hdr - the header of SA MADs behind that of RMPP, as on the wire (IBA 15.2.1.1)
+ * @sm_key: key of the subnet manager, 0 if not used
+ * @attr_offset: distance of records in a table, in units of 8 bytes
+ * @reserved: reserved
+ * @comp_mask: components of the record that count
+ */
 struct ib_sa_hdr {
 	__be64 sm_key;
 	__be16 attr_offset;
@@ -132,17 +160,35 @@ struct ib_sa_hdr {
 	ib_sa_comp_mask comp_mask;
 } __attribute__((packed));
 
+/**
+ * struct ib_mad - a MAD of a class without RMPP, as on the wire
+ * @mad_hdr: the header
+ * @data: data of the class
+ */
 struct ib_mad {
 	struct ib_mad_hdr mad_hdr;
 	u8 data[IB_MGMT_MAD_DATA];
 };
 
+/**
+ * struct ib_rmpp_mad - a MAD of a class with RMPP, as on the wire (IBA 13.6.2)
+ * @mad_hdr: the header
+ * @rmpp_hdr: the header of RMPP
+ * @data: data of the class, with its own header
+ */
 struct ib_rmpp_mad {
 	struct ib_mad_hdr mad_hdr;
 	struct ib_rmpp_hdr rmpp_hdr;
 	u8 data[IB_MGMT_RMPP_DATA];
 };
 
+/**
+ * struct ib_sa_mad - a MAD of subnet administration, as on the wire (IBA 15.2.1.1)
+ * @mad_hdr: the header
+ * @rmpp_hdr: the header of RMPP
+ * @sa_hdr: the header of the class
+ * @data: a record, or a segment of a table
+ */
 struct ib_sa_mad {
 	struct ib_mad_hdr mad_hdr;
 	struct ib_rmpp_hdr rmpp_hdr;
@@ -150,6 +196,14 @@ struct ib_sa_mad {
 	u8 data[IB_MGMT_SA_DATA];
 };
 
+/**
+ * struct ib_vendor_mad - a MAD of vendor range 2, as on the wire (IBA 16.5.1)
+ * @mad_hdr: the header
+ * @rmpp_hdr: the header of RMPP
+ * @reserved: reserved
+ * @oui: the vendor
+ * @data: data of the class
+ */
 struct ib_vendor_mad {
 	struct ib_mad_hdr mad_hdr;
 	struct ib_rmpp_hdr rmpp_hdr;
@@ -158,12 +212,30 @@ struct ib_vendor_mad {
 	u8 data[IB_MGMT_VENDOR_DATA];
 };
 
-/* What every class answers to ClassPortInfo (IBA 13.4.8.1). */
+/**
+ * struct ib_class_port_info - ClassPortInfo, which every class has, as on the wire (IBA 13.4.8.1)
+ * @base_version: base version that the class supports
+ * @class_version: version of the class
+ * @capability_mask: capabilities, the lower 8 bits of all classes
+ * @cap_mask2_resp_time: CapabilityMask2 (27 bits), longest time of a response (5 bits), 4.096 us *
+ * 2^n
+ * @redirect_gid: where to send requests instead: GID, zero without redirection
+ * @redirect_tcslfl: traffic class (8 bits), service level (4 bits), flow label (20 bits) for that
+ * @redirect_lid: LID for that
+ * @redirect_pkey: P_Key for that
+ * @redirect_qp: QP number for that
+ * @redirect_qkey: Q_Key for that
+ * @trap_gid: where traps are sent: GID
+ * @trap_tcslfl: traffic class, service level and flow label for traps
+ * @trap_lid: LID for traps
+ * @trap_pkey: P_Key for traps
+ * @trap_hlqp: hop limit (8 bits), QP number (24 bits) for traps
+ * @trap_qkey: Q_Key for traps
+ */
 struct ib_class_port_info {
 	u8 base_version;
 	u8 class_version;
 	__be16 capability_mask;
-	/* 27 bits of CapabilityMask2, 5 of response time. */
 	__be32 cap_mask2_resp_time;
 	u8 redirect_gid[16];
 	__be32 redirect_tcslfl;
@@ -212,22 +284,47 @@ enum ib_port_capability_mask_bits {
 	IB_PORT_MCAST_FDB_TOP_SUP = 1 << 30,
 };
 
-/* Of rmpp_rtime_flags: the response time is the upper five bits, the flags are the lower three. */
+/**
+ * ib_get_rmpp_resptime - get the response time of an RMPP header (IBA 13.6.2)
+ * @rmpp_hdr: the header
+ *
+ * Context: any. Return: 4.096 us * 2^n, n is 0 to 31; IB_MGMT_RMPP_NO_RESPTIME for none.
+ */
 static inline u8 ib_get_rmpp_resptime(const struct ib_rmpp_hdr *rmpp_hdr)
 {
 	return rmpp_hdr->rmpp_rtime_flags >> 3;
 }
 
+/**
+ * ib_get_rmpp_flags - get the flags of an RMPP header
+ * @rmpp_hdr: the header
+ *
+ * Context: any. Return: IB_MGMT_RMPP_FLAG_*, or-ed.
+ */
 static inline u8 ib_get_rmpp_flags(const struct ib_rmpp_hdr *rmpp_hdr)
 {
 	return rmpp_hdr->rmpp_rtime_flags & 0x7;
 }
 
+/**
+ * ib_set_rmpp_resptime - set the response time of an RMPP header
+ * @rmpp_hdr: the header; its flags stay as they are
+ * @rtime: 4.096 us * 2^n, n is 0 to 31; IB_MGMT_RMPP_NO_RESPTIME for none
+ *
+ * Context: any.
+ */
 static inline void ib_set_rmpp_resptime(struct ib_rmpp_hdr *rmpp_hdr, u8 rtime)
 {
 	rmpp_hdr->rmpp_rtime_flags = (u8)(ib_get_rmpp_flags(rmpp_hdr) | rtime << 3);
 }
 
+/**
+ * ib_set_rmpp_flags - set the flags of an RMPP header
+ * @rmpp_hdr: the header; its response time stays as it is
+ * @flags: IB_MGMT_RMPP_FLAG_*, or-ed
+ *
+ * Context: any.
+ */
 static inline void ib_set_rmpp_flags(struct ib_rmpp_hdr *rmpp_hdr, u8 flags)
 {
 	rmpp_hdr->rmpp_rtime_flags = (u8)((rmpp_hdr->rmpp_rtime_flags & 0xf8) | (flags & 0x7));
@@ -238,19 +335,25 @@ struct ib_mad_recv_wc;
 struct ib_mad_send_wc;
 
 /**
- * struct ib_mad_send_buf - a MAD to send, and the memory that it is in
- * @next: the next of a list that is posted together
- * @mad: the MAD, or the header and first segment of an RMPP message, for the caller to fill in
+ * struct ib_mad_send_buf - a MAD to send, and its memory
+ * @next: the next MAD of a list that is posted together, or NULL
+ * @mad: the MAD, or the header and first segment of an RMPP message; the caller fills it in
  * @mad_agent: the agent that sends it
- * @ah: where to; the caller's
- * @context: the caller's
- * @hdr_len: bytes in front of the data
+ * @ah: address handle of the receiver; the caller owns it, and keeps it until the send has ended
+ * @context: for the caller
+ * @hdr_len: bytes of headers before the data
  * @data_len: bytes of data, all segments together
- * @seg_count: RMPP: segments
- * @seg_size: RMPP: bytes of data in each
- * @seg_rmpp_size: RMPP: the same with what is after the RMPP header
- * @timeout_ms: how long to wait for an answer to what is out; 0 if none is expected
- * @retries: how many times to send it again
+ * @seg_count: RMPP: number of segments
+ * @seg_size: RMPP: bytes of data in a segment
+ * @seg_rmpp_size: RMPP: bytes of a segment behind the RMPP header
+ * @timeout_ms: milliseconds to wait for a response after the MAD has been sent; 0 if none is
+ * expected. The n-th transmission waits n times as long, at most four times
+ * @retries: how many times to send it again without a response, 0 or more
+ *
+ * From ib_create_send_mad(). The caller owns it, except between ib_post_send_mad() and the call of
+ * the send handler.
+ *
+ * Linux: differs by the time that repetitions wait, which is constant there.
  */
 struct ib_mad_send_buf {
 	struct ib_mad_send_buf *next;
@@ -267,17 +370,40 @@ struct ib_mad_send_buf {
 	int retries;
 };
 
+/**
+ * ib_mad_send_handler - called when a send has ended
+ * @mad_agent: the agent
+ * @mad_send_wc: the result; valid during the call
+ *
+ * Context: process, without locks.
+ */
 typedef void (*ib_mad_send_handler)(struct ib_mad_agent *mad_agent,
 				    struct ib_mad_send_wc *mad_send_wc);
+/**
+ * ib_mad_recv_handler - called with a received MAD
+ * @mad_agent: the agent
+ * @send_buf: the send that the MAD is a response to; NULL for an unsolicited MAD
+ * @mad_recv_wc: the MAD, which the handler gives back by ib_free_recv_mad()
+ *
+ * Context: process, without locks.
+ */
 typedef void (*ib_mad_recv_handler)(struct ib_mad_agent *mad_agent,
 				    struct ib_mad_send_buf *send_buf,
 				    struct ib_mad_recv_wc *mad_recv_wc);
+/**
+ * ib_mad_snoop_handler - called when a send of another agent has ended
+ * @mad_agent: the agent from ib_register_mad_snoop()
+ * @send_buf: the send; valid during the call
+ * @mad_send_wc: the result; valid during the call
+ *
+ * Context: process, without locks.
+ */
 typedef void (*ib_mad_snoop_handler)(struct ib_mad_agent *mad_agent,
 				     struct ib_mad_send_buf *send_buf,
 				     struct ib_mad_send_wc *mad_send_wc);
 
 enum {
-	/* The consumer does RMPP itself; the agent takes segments for whole messages. */
+	/* The consumer performs RMPP itself; to the agent, a segment is a whole message. */
 	IB_MAD_USER_RMPP = 1 << 0,
 };
 
@@ -290,11 +416,11 @@ enum ib_mad_snoop_flags {
  * struct ib_mad_agent - a consumer's access to SMI or GSI of a port
  * @device: the device
  * @qp: QP0 or QP1 of the port
- * @recv_handler: gets answers (with the send_buf they answer) and what nobody asked for (without)
- * @send_handler: called exactly once for every send that was accepted (MGMT-03)
- * @snoop_handler: of an agent from ib_register_mad_snoop()
- * @context: the consumer's
- * @hi_tid: upper half of the transaction ids it must use
+ * @recv_handler: called with responses and with unsolicited MADs; may be NULL
+ * @send_handler: called exactly once for every send that was accepted (MGMT-03); may be NULL
+ * @snoop_handler: called with sends of other agents, for an agent from ib_register_mad_snoop()
+ * @context: for the consumer
+ * @hi_tid: upper half of the transaction IDs that its requests must have
  * @flags: the registration_flags
  * @port_num: the port
  * @rmpp_version: 0 or IB_MGMT_RMPP_VERSION
@@ -317,11 +443,11 @@ struct ib_mad_agent {
 };
 
 /**
- * struct ib_mad_send_wc - how a send ended
- * @send_buf: the send, the consumer's again
- * @status: IB_WC_SUCCESS; IB_WC_RESP_TIMEOUT_ERR without an answer; IB_WC_WR_FLUSH_ERR when
- * cancelled; others by the QP
- * @vendor_err: as in ib_wc
+ * struct ib_mad_send_wc - the result of a send
+ * @send_buf: the send, which belongs to the consumer again
+ * @status: IB_WC_SUCCESS; IB_WC_RESP_TIMEOUT_ERR if no response came; IB_WC_WR_FLUSH_ERR if it was
+ * cancelled; another status of the QP
+ * @vendor_err: as in struct ib_wc
  */
 struct ib_mad_send_wc {
 	struct ib_mad_send_buf *send_buf;
@@ -329,6 +455,12 @@ struct ib_mad_send_wc {
 	u32 vendor_err;
 };
 
+/**
+ * struct ib_mad_recv_buf - a segment of a received message
+ * @list: links of the segments of a message
+ * @grh: its GRH; valid if the completion has IB_WC_GRH
+ * @mad: the MAD
+ */
 struct ib_mad_recv_buf {
 	struct ib_links list;
 	struct ib_grh *grh;
@@ -336,14 +468,14 @@ struct ib_mad_recv_buf {
 };
 
 /**
- * struct ib_mad_recv_wc - a MAD received
- * @wc: its completion: the sender's address (MGMT-07)
+ * struct ib_mad_recv_wc - a received MAD or RMPP message
+ * @wc: its completion, with the sender's address (MGMT-07)
  * @recv_buf: the MAD, or the first segment of an RMPP message
  * @rmpp_list: all its segments in order, linked by recv_buf.list
- * @mad_len: bytes of the message with the headers of the first segment only
+ * @mad_len: bytes of the message, with the headers of the first segment only
  * @mad_seg_size: bytes of a segment
  *
- * Given to the handler, which gives it back by ib_free_recv_mad().
+ * The receive handler owns it, and gives it back by ib_free_recv_mad().
  */
 struct ib_mad_recv_wc {
 	struct ib_wc *wc;
@@ -354,10 +486,10 @@ struct ib_mad_recv_wc {
 };
 
 /**
- * struct ib_mad_reg_req - which unsolicited MADs an agent wants
- * @mgmt_class: class
- * @mgmt_class_version: version
- * @oui: for the classes of vendor range 2
+ * struct ib_mad_reg_req - the unsolicited MADs that an agent receives
+ * @mgmt_class: management class, not 0
+ * @mgmt_class_version: version of the class, not 0
+ * @oui: the vendor, for classes of vendor range 2
  * @method_mask: a bit for each method
  */
 struct ib_mad_reg_req {
@@ -370,13 +502,13 @@ struct ib_mad_reg_req {
 /**
  * struct ib_mad_counters - MADs that SMI or GSI of a port received and dropped, by reason
  * @malformed: length, base version or class do not fit the interface, or the buffer
- * @no_agent: nobody has registered for it, or nobody sent the request that it answers
- * @no_memory: for want of memory: to keep the receive queue full, or to answer
- * @misrouted: directed-route SMPs that break a rule
- * @no_room: the suite's own answers, and at a switch SMPs in transit, while 512 of them wait to be
+ * @no_agent: no agent has registered for the MAD, or sent the request that it responds to
+ * @no_memory: there was no memory to keep the receive queue full, or to respond
+ * @misrouted: the MAD is a directed-route SMP that breaks a rule (IBA 14.2.2)
+ * @no_room: a generated response, or on a switch an SMP in transit, found 512 others waiting to be
  * sent
- * @rmpp_discarded: segments and answers of no message that is under way, or beyond the limits of
- * what is assembled
+ * @rmpp_discarded: the segment or ACK belongs to no message in transfer, or is beyond the limits of
+ * reassembly
  */
 struct ib_mad_counters {
 	u64 malformed;
@@ -390,13 +522,14 @@ struct ib_mad_counters {
 RDMA_C_BEGIN
 
 /**
- * ib_query_mad_counters - what was dropped
- * @device: the device
+ * ib_query_mad_counters - read the counters of dropped MADs
+ * @device: the device; the caller is a client of it
  * @port_num: the port
  * @qp_type: IB_QPT_SMI or IB_QPT_GSI
  * @counters: filled in; they begin at 0 when the device is registered
  *
- * Context: any, for a client of the device. Return: 0; -EINVAL; -ENODEV for a port without MADs.
+ * Context: any. Return: 0; -EINVAL for another type, or a port that does not exist; -ENODEV for a
+ * port without MADs.
  */
 RDMA_MUST_CHECK int ib_query_mad_counters(struct ib_device *device, u32 port_num,
 					  enum ib_qp_type qp_type,
@@ -404,20 +537,24 @@ RDMA_MUST_CHECK int ib_query_mad_counters(struct ib_device *device, u32 port_num
 
 /**
  * ib_register_mad_agent - get access to SMI or GSI
- * @device: the device
+ * @device: the device; the caller is a client of it
  * @port_num: the port
  * @qp_type: IB_QPT_SMI or IB_QPT_GSI
- * @mad_reg_req: what unsolicited MADs to get; NULL for none
- * @rmpp_version: IB_MGMT_RMPP_VERSION to have RMPP done, 0 not to
+ * @mad_reg_req: the unsolicited MADs to receive; copied. NULL for none
+ * @rmpp_version: IB_MGMT_RMPP_VERSION to use RMPP, else 0
  * @send_handler: see struct ib_mad_agent; NULL to receive only
- * @recv_handler: see struct ib_mad_agent; NULL to send without answers only
- * @context: the consumer's
- * @registration_flags: IB_MAD_USER_RMPP
+ * @recv_handler: see struct ib_mad_agent; NULL to send MADs without responses only
+ * @context: for the consumer
+ * @registration_flags: 0 or IB_MAD_USER_RMPP
+ *
+ * ib_unregister_mad_agent() ends it.
  *
  * Context: process.
- * Return: the agent; -EINVAL for what does not fit together, or methods that another agent has;
- * -ENODEV for a port without MADs; -EPROTONOSUPPORT for a class that @qp_type does not carry;
- * -ENOMEM.
+ *
+ * Return: the agent; -EINVAL for another type or RMPP version, a port that does not exist, an
+ * unknown flag, neither handler, @mad_reg_req without receive handler or with a class or version of
+ * 0, or methods that another agent has; -ENODEV for a port without MADs; -EPROTONOSUPPORT for a
+ * class that @qp_type does not carry; -ENOMEM if there is no memory.
  */
 RDMA_MUST_CHECK struct ib_mad_agent *
 ib_register_mad_agent(struct ib_device *device, u32 port_num, enum ib_qp_type qp_type,
@@ -426,17 +563,21 @@ ib_register_mad_agent(struct ib_device *device, u32 port_num, enum ib_qp_type qp
 		      void *context, u32 registration_flags);
 
 /**
- * ib_register_mad_snoop - see the MADs of SMI or GSI go by
- * @device: the device
+ * ib_register_mad_snoop - observe the MADs of SMI or GSI
+ * @device: the device; the caller is a client of it
  * @port_num: the port
  * @qp_type: IB_QPT_SMI or IB_QPT_GSI
- * @mad_snoop_flags: enum ib_mad_snoop_flags
- * @snoop_handler: sees sends as they complete
- * @recv_handler: sees what is received, which stays the midlayer's: it is valid during the call and
- * not freed
- * @context: the consumer's
+ * @mad_snoop_flags: enum ib_mad_snoop_flags, at least one
+ * @snoop_handler: called with sends as they complete, with IB_MAD_SNOOP_SEND_COMPLETIONS
+ * @recv_handler: called with received MADs, with IB_MAD_SNOOP_RECVS. They belong to the midlayer:
+ * the handler must not free them, and they are valid during the call
+ * @context: for the consumer
  *
- * Context: process. Return: the agent; -EINVAL; -ENODEV; -ENOMEM.
+ * ib_unregister_mad_agent() ends it.
+ *
+ * Context: process. Return: the agent; -EINVAL for another type, a port that does not exist, no or
+ * unknown flags, or a flag without its handler; -ENODEV for a port without MADs; -ENOMEM if there
+ * is no memory.
  */
 RDMA_MUST_CHECK struct ib_mad_agent *
 ib_register_mad_snoop(struct ib_device *device, u32 port_num, enum ib_qp_type qp_type,
@@ -444,27 +585,32 @@ ib_register_mad_snoop(struct ib_device *device, u32 port_num, enum ib_qp_type qp
 		      ib_mad_recv_handler recv_handler, void *context);
 
 /**
- * ib_unregister_mad_agent - give the access back
+ * ib_unregister_mad_agent - end an agent
  * @mad_agent: the agent
  *
- * Outstanding sends are completed as cancelled first. When this has returned no handler of the
+ * Outstanding sends are completed as cancelled first. When this has returned, no handler of the
  * agent runs.
+ *
  * Context: process, not from a handler of an agent on the same QP.
  */
 void ib_unregister_mad_agent(struct ib_mad_agent *mad_agent);
 
 /**
- * ib_create_send_mad - memory for a MAD
- * @mad_agent: who sends it
- * @remote_qpn: the receiving QP: 0 or 1, for GSI also a redirected one
- * @pkey_index: GSI: the partition
+ * ib_create_send_mad - allocate a MAD to send
+ * @mad_agent: the agent that sends it
+ * @remote_qpn: number of the receiving QP: 0 or 1, for GSI also that of a redirection
+ * @pkey_index: GSI: index of the P_Key
  * @rmpp_active: whether it is an RMPP message
- * @hdr_len: bytes in front of the data: IB_MGMT_MAD_HDR and its like
- * @data_len: bytes of data
+ * @hdr_len: bytes of headers before the data: IB_MGMT_MAD_HDR, IB_MGMT_SA_HDR and so on, 24 to 256
+ * @data_len: bytes of data; what fits into one MAD with @hdr_len, unless RMPP is used
  * @gfp: the kernel's allocation flags
  * @base_version: IB_MGMT_BASE_VERSION
  *
- * Context: as @gfp says. Return: the zeroed MAD; -EINVAL for lengths that do not fit; -ENOMEM.
+ * ib_free_send_mad() frees it.
+ *
+ * Context: any, unless @gfp allows sleeping. Return: the MAD, zeroed; -EINVAL for lengths that do
+ * not fit, too many segments, another version, or RMPP of an agent that does not use it; -ENOMEM if
+ * there is no memory.
  */
 RDMA_MUST_CHECK struct ib_mad_send_buf *
 ib_create_send_mad(struct ib_mad_agent *mad_agent, u32 remote_qpn, u16 pkey_index, int rmpp_active,
@@ -472,7 +618,7 @@ ib_create_send_mad(struct ib_mad_agent *mad_agent, u32 remote_qpn, u16 pkey_inde
 
 /**
  * ib_free_send_mad - undo ib_create_send_mad()
- * @send_buf: not outstanding
+ * @send_buf: the MAD, which is not outstanding
  *
  * Context: any.
  */
@@ -480,19 +626,25 @@ void ib_free_send_mad(struct ib_mad_send_buf *send_buf);
 
 /**
  * ib_post_send_mad - send a list of MADs
- * @send_buf: the list
- * @bad_send_buf: set to the first that was not accepted, on an error; may be NULL
+ * @send_buf: the first MAD of the list. An accepted one belongs to the midlayer until the send
+ * handler is called, which may be before this returns
+ * @bad_send_buf: set to the first MAD that was not accepted, on an error; may be NULL
  *
- * Context: any. Return: 0; -EINVAL for a MAD that the agent may not send, or a time-out without a receive handler;
- * -ENOMEM; the driver's errors.
+ * MADs before @bad_send_buf are sent even on an error.
+ *
+ * Context: any.
+ *
+ * Return: 0; -EINVAL for an agent without send handler or from ib_register_mad_snoop(), a negative
+ * timeout or number of retries, a timeout without receive handler, no address handle (except for a
+ * directed route), or a class that the QP does not carry; -ENOMEM; the driver's errors.
  */
 RDMA_MUST_CHECK int ib_post_send_mad(struct ib_mad_send_buf *send_buf,
 				     struct ib_mad_send_buf **bad_send_buf);
 
 /**
- * ib_modify_mad - give an outstanding send another time-out
+ * ib_modify_mad - give an outstanding send another timeout
  * @send_buf: the send
- * @timeout_ms: from now on, or from when it is out; 0 cancels it
+ * @timeout_ms: milliseconds from now, or from when it has been sent; 0 cancels it
  *
  * Context: any. Return: 0; -EINVAL if it is not outstanding.
  */
@@ -500,7 +652,7 @@ int ib_modify_mad(struct ib_mad_send_buf *send_buf, u32 timeout_ms);
 
 /**
  * ib_cancel_mad - end an outstanding send
- * @send_buf: completes with IB_WC_WR_FLUSH_ERR, unless it is completing just now
+ * @send_buf: the send. It completes with IB_WC_WR_FLUSH_ERR, unless it is completing already
  *
  * Context: any.
  */
@@ -511,50 +663,51 @@ static inline void ib_cancel_mad(struct ib_mad_send_buf *send_buf)
 
 /**
  * ib_free_recv_mad - give a received MAD back
- * @mad_recv_wc: what the handler was given
+ * @mad_recv_wc: the MAD that a receive handler was called with
  *
  * Context: any.
  */
 void ib_free_recv_mad(struct ib_mad_recv_wc *mad_recv_wc);
 
 /**
- * ib_get_rmpp_segment - where the data of a segment to send goes
+ * ib_get_rmpp_segment - get the memory for the data of a segment to send
  * @send_buf: an RMPP message
- * @seg_num: from 1
+ * @seg_num: number of the segment, from 1
  *
- * Context: any. Return: seg_size bytes; NULL for a segment that it does not have.
+ * Context: any. Return: seg_size bytes in @send_buf; NULL for a segment that it does not have.
  */
 RDMA_MUST_CHECK void *ib_get_rmpp_segment(struct ib_mad_send_buf *send_buf, int seg_num);
 
 /**
- * ib_response_mad - is a MAD a response
+ * ib_response_mad - test whether a MAD is a response
  * @hdr: its header
  *
- * Context: any. Return: 1 or 0; TrapRepress counts as one (IBA 13.4.6.4).
+ * Context: any. Return: 1 for a response, also TrapRepress (IBA 13.4.6.4); else 0.
  */
 RDMA_MUST_CHECK int ib_response_mad(const struct ib_mad_hdr *hdr);
 
 /**
- * ib_is_mad_class_rmpp - have MADs of a class an RMPP header (IBA 13.6.2)
+ * ib_is_mad_class_rmpp - test whether MADs of a class have an RMPP header (IBA 13.6.2)
  * @mgmt_class: the class
  *
- * Context: any. Return: 1 or 0.
+ * Context: any. Return: 1 if they have, else 0.
  */
 RDMA_MUST_CHECK int ib_is_mad_class_rmpp(u8 mgmt_class);
 
 /**
- * ib_get_mad_data_offset - where the data of a class's MADs begins
+ * ib_get_mad_data_offset - get the offset of the data in MADs of a class
  * @mgmt_class: the class
  *
- * Context: any. Return: bytes of headers: IB_MGMT_MAD_HDR and its like.
+ * Context: any. Return: bytes of headers: IB_MGMT_MAD_HDR, IB_MGMT_SA_HDR, IB_MGMT_DEVICE_HDR or
+ * IB_MGMT_VENDOR_HDR.
  */
 RDMA_MUST_CHECK int ib_get_mad_data_offset(u8 mgmt_class);
 
 /**
- * ib_mad_kernel_rmpp_agent - is RMPP done for an agent
+ * ib_mad_kernel_rmpp_agent - test whether the midlayer performs RMPP for an agent
  * @agent: the agent
  *
- * Context: any. Return: 1, or 0 if it has none or does it itself.
+ * Context: any. Return: 1 if it does; 0 if the agent does not use RMPP, or performs it itself.
  */
 RDMA_MUST_CHECK int ib_mad_kernel_rmpp_agent(const struct ib_mad_agent *agent);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Devices and network namespaces, as rdma-system(8) and rdma-dev(8) have them. At first tasks of
- * every network namespace may use every device. When devices are not shared, each belongs to one
- * network namespace, the initial one at first, and tasks of others can neither see it by netlink
- * nor open its nodes, and their connections do not use it. Namespaces are named by their numbers,
- * kern_net_number().
+ * Devices and network namespaces, as rdma-system(8) and rdma-dev(8) describe them. Initially, tasks
+ * of every network namespace may use every device. If devices are not shared, each belongs to one
+ * network namespace, initially the first one. Tasks of other namespaces do not see it by netlink
+ * and cannot open its nodes, and their connections do not use it. A namespace is named by its
+ * number, kern_net_number().
  *
- * Linux keeps a copy of each device's directory in sysfs for each namespace. Here
+ * Linux: differs by a copy of each device's directory in sysfs for each namespace. Here
  * /sys/class/infiniband has all devices in every namespace and in both modes.
  */
 #pragma once
@@ -15,9 +15,9 @@
 RDMA_C_BEGIN
 
 /**
- * ib_devices_are_shared - whether tasks of all network namespaces may use all devices
+ * ib_devices_are_shared - test whether tasks of all network namespaces may use all devices
  *
- * Context: any. Return: true at first, and after ib_share_devices(true).
+ * Context: any. Return: true initially, and after ib_share_devices(true).
  */
 bool ib_devices_are_shared(void);
 
@@ -25,15 +25,15 @@ bool ib_devices_are_shared(void);
  * ib_share_devices - let tasks of all network namespaces use all devices, or not
  * @shared: whether they may
  *
- * Context: process. Return: 0, also if it is so already; -EBUSY while a network namespace exists
- * beside the initial one.
+ * Context: process. Return: 0, also if nothing changes; -EBUSY while a network namespace exists in
+ * addition to the initial one.
  */
 RDMA_MUST_CHECK int ib_share_devices(bool shared);
 
 /**
- * ib_device_in_net - whether tasks of a network namespace may use a device
- * @device: a registered one
- * @net: the number of the namespace
+ * ib_device_in_net - test whether tasks of a network namespace may use a device
+ * @device: a registered device
+ * @net: number of the namespace
  *
  * Context: any. Return: true while devices are shared, and for the namespace that the device is in.
  */
@@ -41,14 +41,16 @@ bool ib_device_in_net(const struct ib_device *device, u64 net);
 
 /**
  * ib_move_device - move a device into another network namespace
- * @device: a registered one, by ib_device_try_get()
- * @from: the number of the namespace that it is taken from
- * @to: the number of the one that it is moved to, which the caller keeps from ending
+ * @device: a registered device, kept by ib_device_try_get()
+ * @from: number of the namespace that it is taken from
+ * @to: number of the namespace that it is moved to, which the caller keeps alive
  *
- * All clients lose the device, as when it is removed, and get it again. When a namespace ends, its
- * devices move into the initial one.
- * Context: process, no callback of a client. Return: 0; -EOPNOTSUPP while devices are shared;
- * -ENODEV if it is not in @from, or is being removed; -EDEADLK from within a client's callback.
+ * Calls remove of all clients, and add again; the log reports a client that there is no memory to
+ * add the device to. When a namespace ends, its devices move into the initial one.
+ *
+ * Context: process, not from a callback of a client. Return: 0; -EOPNOTSUPP while devices are
+ * shared; -ENODEV if the device is not in @from, or is being unregistered; -EDEADLK from within a
+ * callback of a client for this device.
  */
 RDMA_MUST_CHECK int ib_move_device(struct ib_device *device, u64 from, u64 to);
 

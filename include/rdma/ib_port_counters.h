@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Counters of ports that a module other than the driver keeps: the communication manager's. Whoever
- * shows ports to people has them in each port's directory as long as that module says so, whichever
- * of the two came first.
+ * Counters of ports that do not come from a driver, but from another module: the communication
+ * manager. The module that shows ports to people has them in each port's directory while the other
+ * module registers them; the two may be loaded in any order.
  */
 #pragma once
 #include <rdma/ib_verbs.h>
 
 /**
  * struct ib_port_counters - directories of counters, each with the same files
- * @directories: their names
- * @directory_count: how many
- * @names: of the files in each
- * @count: how many
- * @has: whether a port of a registered device has them. Context: any
- * @read: one of them, as it is now. Context: process; the device is there, whose client's add may
- * not have begun, or remove be over. 0, or the reader's error
+ * @directories: names of the directories
+ * @directory_count: number of directories
+ * @names: names of the files in each directory
+ * @count: number of files in each directory
+ * @has: returns whether a port of a registered device has the counters. Called in any context
+ * @read: reads the present value of a counter, by the index of its directory and of its file.
+ * Called in process context for a registered device; add of the module's client may not have
+ * begun, or remove may have returned. Returns 0, or a negative errno, which the reader gets
  */
 struct ib_port_counters {
 	const char *const *directories;
@@ -27,9 +28,9 @@ struct ib_port_counters {
 };
 
 /**
- * struct ib_port_counters_viewer - who shows them
- * @show: from now on these are to be shown; NULL: none any more, and when it returns nobody reads.
- * Context: process, one at a time
+ * struct ib_port_counters_viewer - a module that shows counters of ports
+ * @show: shows counters from now on; with NULL, it stops showing them, and nothing reads them when
+ * it returns. Called in process context, one call at a time
  */
 struct ib_port_counters_viewer {
 	void (*show)(const struct ib_port_counters *counters);
@@ -38,19 +39,20 @@ struct ib_port_counters_viewer {
 RDMA_C_BEGIN
 
 /**
- * ib_set_port_counters - have counters shown
- * @counters: kept by the caller; NULL to end it, and then nobody reads them when this has returned
+ * ib_set_port_counters - register counters of ports
+ * @counters: the counters, which the caller keeps; NULL to unregister them. When this has returned,
+ * nothing reads the former ones
  *
- * Context: process, without locks that reading takes. Return: 0; -EBUSY if some are shown.
+ * Context: process, without locks that reading takes. Return: 0; -EBUSY if others are registered.
  */
 RDMA_MUST_CHECK int ib_set_port_counters(const struct ib_port_counters *counters);
 
 /**
- * ib_set_port_counters_viewer - show counters
- * @viewer: kept by the caller, and called at once if there are any; NULL to end it, and then it is
- * not called any more when this has returned
+ * ib_set_port_counters_viewer - register the viewer of counters
+ * @viewer: the viewer, which the caller keeps, and which is called at once if counters are
+ * registered; NULL to unregister it. When this has returned, the former one is not called any more
  *
- * Context: process, without locks that @viewer takes. Return: 0; -EBUSY if there is one.
+ * Context: process, without locks that @viewer takes. Return: 0; -EBUSY if another is registered.
  */
 RDMA_MUST_CHECK int ib_set_port_counters_viewer(const struct ib_port_counters_viewer *viewer);
 

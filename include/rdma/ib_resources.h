@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Who has what of a device, for those who show it: the tool `rdma`, by weft_netlink. Whoever asks
- * gets copies, one object at a time; the object waits with its end until the copy is made, and for
- * nothing else.
+ * Resource tracking: the objects of a device and their owners, for `rdma resource` by weft_netlink.
+ * A reader gets copies, one object at a time. The end of an object waits until its copy is made,
+ * and for nothing else.
  *
- * The verbs' objects are known to the midlayer. Others are shown by the module that has them, one
- * source for a kind:
+ * The midlayer knows the objects of the verbs. Other objects are reported by the module that has
+ * them, one source for each kind:
  *
  *	static const struct ib_resource_source ids = { .count = count_ids, .next = next_id };
  *	ib_set_resource_source(IB_RESOURCE_CM_ID, &ids);	… on the way out: ib_set_resource_source(IB_RESOURCE_CM_ID, NULL);
@@ -13,7 +13,7 @@
 #pragma once
 #include <rdma/ib_verbs.h>
 
-/* In the order in which they are counted up to people. */
+/* Kinds of objects, in the order in which they are shown to people. */
 enum ib_resource_kind {
 	IB_RESOURCE_PD,
 	IB_RESOURCE_CQ,
@@ -25,24 +25,50 @@ enum ib_resource_kind {
 	IB_RESOURCE_KINDS,
 };
 
-/* The number of an object that there is not. */
+/* Stands for the number of an object that does not exist. */
 #define IB_NO_RESOURCE (~(u32)0)
 
-/* So many ranges of numbers of its QPs are told of an SRQ at most. */
+/* Ranges of QP numbers that are reported for an SRQ, at most. */
 #define IB_RESOURCE_RANGES 32
 
 /**
- * struct ib_resource_info - an object as it was a moment ago
- * @number: of its kind on its device
- * @process: of whom it is, by the number that the caller knows him by; 0 for the kernel, or for a
- * process that is no more or out of sight
- * @owner: the module that made it, for itself or for a process
+ * struct ib_resource_info - a copy of an object's properties
+ * @number: number of the object among those of its kind on its device
+ * @process: number of the process that it belongs to, in the caller's PID namespace; 0 for the
+ * kernel, or for a process that has exited or is in another namespace
+ * @owner: name of the module that created it, for itself or for a process
  * @context: number of the program's context that it is in; IB_NO_RESOURCE for the kernel's
  * @pd: number of its PD, or IB_NO_RESOURCE
- * @users: how many objects use it (PD, CQ)
- * @qp: of a QP; of a cm_id that has one: port, number and type
- * @srq: of an SRQ; the numbers of the QPs that take from it, in the order in which those were made
- * @cm_id: @port_space and @state as rdma_cm counts them, addresses as struct sockaddr_storage
+ * @users: number of objects that use it (PD, CQ)
+ * @pd_keys.local_dma_lkey: PD: key for any DMA address
+ * @pd_keys.unsafe_global_rkey: PD: key for all memory, 0 if it has none
+ * @cq.cqe: CQ: completions that it holds
+ * @cq.poll_ctx: CQ: the context that polls it
+ * @qp.port: QP: its port, 0 if none
+ * @qp.number: QP: its number in packets
+ * @qp.type: QP: enum ib_qp_type
+ * @qp.state: QP: enum ib_qp_state
+ * @qp.path_mig_state: QP: state of automatic path migration
+ * @qp.dest_number: QP: the peer's QP number
+ * @qp.rq_psn: QP: next PSN expected
+ * @qp.sq_psn: QP: next PSN sent
+ * @cm_id.port: connection ID: its port, 0 if none
+ * @cm_id.qp_number: connection ID: number of its QP
+ * @cm_id.has_qp: connection ID: whether it has a QP
+ * @cm_id.qp_type: connection ID: type of its QP
+ * @cm_id.port_space: connection ID: enum rdma_ucm_port_space
+ * @cm_id.state: connection ID: state, by the numbers of rdma_cm
+ * @cm_id.source: connection ID: its address, as struct sockaddr_storage
+ * @cm_id.destination: connection ID: the peer's address, as struct sockaddr_storage
+ * @mr.rkey: MR: remote key
+ * @mr.lkey: MR: local key
+ * @mr.length: MR: bytes
+ * @srq.type: SRQ: enum ib_srq_type
+ * @srq.cq: SRQ: number of its CQ, or IB_NO_RESOURCE
+ * @srq.ranges: SRQ: number of ranges in qps, 0 to IB_RESOURCE_RANGES
+ * @srq.qps.first: SRQ: first QP of a range of QPs that receive from it; ranges are in the order in
+ * which the QPs were created
+ * @srq.qps.last: SRQ: last QP of the range
  */
 struct ib_resource_info {
 	u32 number;
@@ -99,11 +125,12 @@ struct ib_resource_info {
 
 /**
  * struct ib_resource_source - a module that has objects of a kind
- * @count: how many there are of a device
- * @next: fills in the first of a number not less than @number; 0, or -ENOENT if there is none
+ * @count: returns the number of objects of a device
+ * @next: fills in the object with the least number that is not less than its argument number;
+ * returns 0, or -ENOENT if there is none
  *
- * Both are called in process context and may sleep, but wait for no program. The device is a
- * registered one; its client's remove may have returned.
+ * Both are called in process context and may sleep, but must not wait for a program. The device is
+ * registered; remove of the module's client may have returned.
  */
 struct ib_resource_source {
 	u32 (*count)(struct ib_device *device);
@@ -119,14 +146,14 @@ enum ib_node_kind {
 
 /**
  * struct ib_node - a node in /dev/infiniband
- * @kind: what it is for
- * @device: whose; NULL for all devices'
- * @port: of @device; 0 for the whole device
- * @name: below infiniband/
+ * @kind: enum ib_node_kind
+ * @device: the device; NULL for a node that serves all devices
+ * @port: port of @device; 0 for the whole device
+ * @name: file name below infiniband/
  * @major: device number
  * @minor: device number
- * @abi_version: as the entry in the node's class says
- * @links: the midlayer's
+ * @abi_version: version of the node's ABI, as its class reports it
+ * @links: for the midlayer
  */
 struct ib_node {
 	enum ib_node_kind kind;
@@ -139,7 +166,13 @@ struct ib_node {
 	struct ib_links links;
 };
 
-/* What is to be known of a node for those who look for it. */
+/**
+ * struct ib_node_info - a copy of a node's properties
+ * @name: file name below infiniband/
+ * @major: device number
+ * @minor: device number
+ * @abi_version: version of the node's ABI
+ */
 struct ib_node_info {
 	char name[32];
 	u32 major;
@@ -150,102 +183,110 @@ struct ib_node_info {
 RDMA_C_BEGIN
 
 /**
- * ib_device_index - a device's number
- * @device: a registered one
+ * ib_device_index - get a device's number
+ * @device: a registered device
  *
- * Numbers are given in the order of registration, and not again. Context: any. Return: the number.
+ * Numbers are assigned in the order of registration, and are not used again.
+ *
+ * Context: any. Return: the number.
  */
 u32 ib_device_index(const struct ib_device *device);
 
 /**
  * ib_device_get_from - find a registered device by its number
- * @index: the least number
- * @net: the network namespace whose tasks may use it, ib_device_in_net()
+ * @index: least number to find
+ * @net: number of the network namespace whose tasks may use it, ib_device_in_net()
  *
- * Context: process. Return: the device of the least number that is not less, for which
- * ib_device_put() is due, or NULL.
+ * Context: process. Return: the device with the least number that is not less than @index, which
+ * the caller gives back by ib_device_put(); NULL if there is none.
  */
 struct ib_device *ib_device_get_from(u32 index, u64 net);
 
 /**
- * ib_count_resources - how many objects a device has
- * @device: a registered one
- * @kind: of which kind
+ * ib_count_resources - count the objects of a device
+ * @device: a registered device, kept by the caller
+ * @kind: kind of the objects
  *
- * Context: process. Return: how many; 0 of a kind that nobody shows.
+ * Context: process. Return: number of objects; 0 for a kind that has no source.
  */
 u32 ib_count_resources(struct ib_device *device, enum ib_resource_kind kind);
 
 /**
- * ib_next_resource - look at an object
- * @device: a registered one, kept so by the caller
- * @kind: of which kind
- * @number: the least number
- * @info: filled in
+ * ib_next_resource - get a copy of an object's properties
+ * @device: a registered device, kept by the caller
+ * @kind: kind of the object
+ * @number: least number to find
+ * @info: filled in for the object with the least number that is not less than @number
  *
- * Context: process. Return: 0 for the object of the least number that is not less; -ENOENT if there
- * is none.
+ * Context: process. Return: 0; -ENOENT if there is no such object.
  */
 RDMA_MUST_CHECK int ib_next_resource(struct ib_device *device, enum ib_resource_kind kind,
 				     u32 number, struct ib_resource_info *info);
 
 /**
  * ib_find_qp_resource - find a queue pair by its number in packets
- * @device: a registered one, kept so by the caller
- * @qp_num: its number in packets
- * @port: its port, where it has one: QP0 and QP1
- * @number: set to its number among the objects, for ib_next_resource()
+ * @device: a registered device, kept by the caller
+ * @qp_num: number of the QP in packets, 24 bits
+ * @port: port of QP0 and QP1; not used for other QPs
+ * @number: filled in: its number among the objects, for ib_next_resource()
  *
- * The driver is not asked of the others. Context: process. Return: 0; -ENOENT if there is none.
+ * Does not call the driver for other QPs.
+ *
+ * Context: process. Return: 0; -ENOENT if the device has no such QP.
  */
 RDMA_MUST_CHECK int ib_find_qp_resource(struct ib_device *device, u32 qp_num, u32 port,
 					u32 *number);
 
 /**
- * ib_process_has_qp - has the calling process the queue pair of that number?
- * @device: a registered one, kept so by the caller
- * @qp_num: its number in packets
+ * ib_process_has_qp - test whether the calling process has a queue pair
+ * @device: a registered device, kept by the caller
+ * @qp_num: number of the QP in packets, 24 bits
  *
- * A process has what it has made, and an XRC target that it has opened. The kernel's are no
- * process's. It takes no longer with more queue pairs, but where thousands are there. Context:
- * task, without locks that turn interrupts off. Return: false also where there is none.
+ * A process has the QPs that it has created, and XRC target QPs that it has opened. QPs of the
+ * kernel belong to no process. The time does not depend on the number of QPs unless there are
+ * thousands.
+ *
+ * Context: task, without locks that disable interrupts. Return: true if the process has it; false
+ * if not, or if no QP has the number.
  */
 bool ib_process_has_qp(struct ib_device *device, u32 qp_num);
 
 /**
- * ib_hold_qp - find the queue pair of a number, and keep it
- * @device: the device
- * @qp_num: the number
- * @of_caller: only if the calling process has it, as ib_process_has_qp() says
+ * ib_hold_qp - find a queue pair by its number, and keep it from being destroyed
+ * @device: a registered device, kept by the caller
+ * @qp_num: number of the QP in packets, 24 bits
+ * @of_caller: find it only if the calling process has it, as ib_process_has_qp() tests
  *
- * Its destruction waits until ib_release_qp(), so it is held for the length of a call only.
- * Context: process. Return: the queue pair, or NULL.
+ * Its destruction waits for ib_release_qp(), so the caller holds it for the length of a call only.
+ *
+ * Context: process. Return: the QP; NULL if there is none.
  */
 struct ib_qp *ib_hold_qp(struct ib_device *device, u32 qp_num, bool of_caller);
 
 /**
  * ib_release_qp - undo ib_hold_qp()
- * @qp: the queue pair, or NULL
+ * @qp: the QP, or NULL
  *
  * Context: process.
  */
 void ib_release_qp(struct ib_qp *qp);
 
 /**
- * ib_set_resource_source - show objects that are not the verbs'
+ * ib_set_resource_source - register the source of objects that do not belong to the verbs
  * @kind: IB_RESOURCE_CM_ID
- * @source: kept by the caller; NULL to end it, and then nobody calls it any more when this has
- * returned
+ * @source: the source, which the caller keeps; NULL to unregister it. When this has returned, the
+ * former one is not called any more
  *
  * Context: process, without locks that the source takes. Return: 0; -EBUSY if the kind has a
- * source; -EINVAL if it is the verbs' own.
+ * source; -EINVAL for a kind that belongs to the verbs.
  */
 RDMA_MUST_CHECK int ib_set_resource_source(enum ib_resource_kind kind,
 					   const struct ib_resource_source *source);
 
 /**
  * ib_publish_node - let programs find a node
- * @node: kept by the caller until ib_withdraw_node(); the node is there
+ * @node: the node, which exists; the caller keeps the structure until ib_withdraw_node() has
+ * returned
  *
  * Context: process.
  */
@@ -253,20 +294,20 @@ void ib_publish_node(struct ib_node *node);
 
 /**
  * ib_withdraw_node - undo ib_publish_node()
- * @node: a published one, or one that never was
+ * @node: a node that is published, or never was
  *
  * Context: process.
  */
 void ib_withdraw_node(struct ib_node *node);
 
 /**
- * ib_find_node - a published node
- * @kind: what for
- * @device: whose, compared only; NULL for all devices'
- * @port: as in struct ib_node
+ * ib_find_node - find a published node
+ * @kind: kind of the node
+ * @device: its device, which is compared only; NULL for a node that serves all devices
+ * @port: its port, as in struct ib_node
  * @info: filled in
  *
- * Context: process. Return: 0, or -ENOENT.
+ * Context: process. Return: 0; -ENOENT if there is no such node.
  */
 RDMA_MUST_CHECK int ib_find_node(enum ib_node_kind kind, const struct ib_device *device, u32 port,
 				 struct ib_node_info *info);

@@ -6,13 +6,14 @@
 RDMA_C_BEGIN
 
 /**
- * ib_sysfs_shows - whether a device is in /sys/class/infiniband
- * @device: a registered one
+ * ib_sysfs_shows - test whether a device is in /sys/class/infiniband
+ * @device: a registered device
  *
- * For clients that give user space a way to a device: programs find it by its entry there, which is
- * complete from before the add of any client of a module that calls this, and stays until after its
- * remove. It is not there if there was no memory for it.
- * Context: any. Return: whether it is.
+ * For clients that give user space access to a device. Programs find it by its entry there. The
+ * entry is complete before add is called for any client of a module that calls this function, and
+ * stays until after remove. It does not exist if there was no memory for it.
+ *
+ * Context: any. Return: true if the device has an entry.
  */
 bool ib_sysfs_shows(struct ib_device *device);
 
