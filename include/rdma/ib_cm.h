@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connections: the communication manager (IBA 12). See Documentation/connections.rst for the states
- * and what leads from one to another.
+ * Connections: the communication manager, CM (IBA 12). Documentation/connections.rst has the states
+ * and their transitions, and the differences from Linux.
  *
- * Events of one id come one at a time and in order, by its handler, in process context, with no
- * lock held: a handler may sleep and call every function below, but must not destroy its own id,
- * nor wait for the handler of another. Different ids may be handled in parallel.
+ * An ID's handler is called with one event at a time, in order, in process context, without locks.
+ * It may sleep and call every function below, but must not destroy its own ID, nor wait for the
+ * handler of another. Handlers of different IDs may run in parallel.
  */
 #pragma once
 #include <rdma/ib_sa.h>
 
-/* Of a connection, and of an id that listens or resolves. */
+/* States of a connection, and of an ID that listens or resolves. */
 enum ib_cm_state {
 	IB_CM_IDLE,
 	IB_CM_LISTEN,
@@ -50,13 +50,13 @@ enum ib_cm_event_type {
 	IB_CM_SIDR_REQ_RECEIVED,
 	IB_CM_SIDR_REP_RECEIVED,
 	/*
-	 * Departure from Linux: the device has gone; what is left to do with the id is to destroy
-	 * it.
+	 * The device has been removed, and the consumer destroys the ID. Linux: differs by having
+	 * no such event.
 	 */
 	IB_CM_DEVICE_REMOVAL,
 };
 
-/* Bytes of private data in a message, of which a receiver is always shown all. */
+/* Bytes of private data in a message. A receiver always gets all of them. */
 enum ib_cm_data_size {
 	IB_CM_REQ_PRIVATE_DATA_SIZE = 92,
 	IB_CM_MRA_PRIVATE_DATA_SIZE = 222,
@@ -74,7 +74,7 @@ enum ib_cm_data_size {
 	IB_CM_SIDR_REP_INFO_LENGTH = 72,
 };
 
-/* Why a connection is refused (IBA 12.6.7.2). */
+/* Reasons of a REJ (IBA 12.6.7.2). */
 enum ib_cm_rej_reason {
 	IB_CM_REJ_NO_QP = 1,
 	IB_CM_REJ_NO_EEC = 2,
@@ -112,7 +112,7 @@ enum ib_cm_rej_reason {
 	IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED = 35,
 };
 
-/* IBA 12.8.2. */
+/* Status of an APR (IBA 12.8.2). */
 enum ib_cm_apr_status {
 	IB_CM_APR_SUCCESS,
 	IB_CM_APR_INVALID_COMM_ID,
@@ -130,7 +130,7 @@ enum ib_cm_apr_status {
 	IB_CM_APR_INVALID_SL,
 };
 
-/* IBA 12.11.2. */
+/* Status of a SIDR_REP (IBA 12.11.2). */
 enum ib_cm_sidr_status {
 	IB_SIDR_SUCCESS,
 	IB_SIDR_UNSUPPORTED,
@@ -142,9 +142,31 @@ enum ib_cm_sidr_status {
 
 struct ib_cm_id;
 
-/*
- * What came with a REQ; "local" is the receiver's. Pointers are valid during the call of the
- * handler only, as all of an event.
+/**
+ * struct ib_cm_req_event_param - contents of a REQ (IBA 12.6.5)
+ * @listen_id: the listener
+ * @bth_pkey: P_Key that the REQ came with
+ * @port: port of the primary path
+ * @sgid_index: index of its source in the port's GID table
+ * @primary_path: the path, from this side to the peer
+ * @alternate_path: the alternate path; NULL for none
+ * @remote_ca_guid: GUID of the peer's adapter
+ * @remote_qkey: Q_Key of the peer's QP
+ * @remote_qpn: number of the peer's QP
+ * @qp_type: type of the QP that the connection needs
+ * @starting_psn: first PSN that this side sends, 24 bits
+ * @responder_resources: RDMA reads and atomics that this side may answer at a time
+ * @initiator_depth: RDMA reads and atomics that this side may have outstanding
+ * @local_cm_response_timeout: time that this side has for responses, 4.096 us * 2^n
+ * @flow_control: whether the peer uses end-to-end flow control
+ * @remote_cm_response_timeout: time that the peer needs for responses, 4.096 us * 2^n
+ * @retry_count: retries of this side's QP, 0 to 7
+ * @rnr_retry_count: RNR retries of this side's QP, 0 to 7
+ * @srq: whether the peer's QP has an SRQ
+ *
+ * Pointers are valid during the call of the handler.
+ *
+ * Linux: differs by a GID index in place of a GID attribute.
  */
 struct ib_cm_req_event_param {
 	struct ib_cm_id *listen_id;
@@ -152,7 +174,6 @@ struct ib_cm_req_event_param {
 	u32 port;
 	u16 sgid_index;
 	struct sa_path_rec *primary_path;
-	/* NULL for none. */
 	struct sa_path_rec *alternate_path;
 	__be64 remote_ca_guid;
 	u32 remote_qkey;
@@ -169,6 +190,20 @@ struct ib_cm_req_event_param {
 	u8 srq;
 };
 
+/**
+ * struct ib_cm_rep_event_param - contents of a REP (IBA 12.6.8)
+ * @remote_ca_guid: GUID of the peer's adapter
+ * @remote_qkey: Q_Key of the peer's QP
+ * @remote_qpn: number of the peer's QP
+ * @starting_psn: first PSN that this side sends, 24 bits
+ * @responder_resources: RDMA reads and atomics that this side may answer at a time
+ * @initiator_depth: RDMA reads and atomics that this side may have outstanding
+ * @target_ack_delay: longest time until the peer sends an ACK, 4.096 us * 2^n
+ * @failover_accepted: the alternate path: 0 accepted, 1 not supported, 2 refused
+ * @flow_control: whether the peer uses end-to-end flow control
+ * @rnr_retry_count: RNR retries of this side's QP, 0 to 7
+ * @srq: whether the peer's QP has an SRQ
+ */
 struct ib_cm_rep_event_param {
 	__be64 remote_ca_guid;
 	u32 remote_qkey;
@@ -183,26 +218,54 @@ struct ib_cm_rep_event_param {
 	u8 srq;
 };
 
+/**
+ * struct ib_cm_rej_event_param - contents of a REJ (IBA 12.6.7)
+ * @reason: enum ib_cm_rej_reason
+ * @ari: additional information, as @reason defines it; valid during the call of the handler
+ * @ari_length: bytes of it, 0 to IB_CM_REJ_ARI_LENGTH
+ */
 struct ib_cm_rej_event_param {
 	enum ib_cm_rej_reason reason;
 	const void *ari;
 	u8 ari_length;
 };
 
+/**
+ * struct ib_cm_mra_event_param - contents of an MRA (IBA 12.6.6)
+ * @service_timeout: time that the peer needs, 4.096 us * 2^n, n is 0 to 31
+ */
 struct ib_cm_mra_event_param {
 	u8 service_timeout;
 };
 
+/**
+ * struct ib_cm_lap_event_param - contents of a LAP (IBA 12.8.1)
+ * @alternate_path: the proposed path; valid during the call of the handler
+ */
 struct ib_cm_lap_event_param {
 	struct sa_path_rec *alternate_path;
 };
 
+/**
+ * struct ib_cm_apr_event_param - contents of an APR (IBA 12.8.2)
+ * @ap_status: enum ib_cm_apr_status
+ * @apr_info: additional information, as @ap_status defines it; valid during the call of the handler
+ * @info_len: bytes of it, 0 to IB_CM_APR_INFO_LENGTH
+ */
 struct ib_cm_apr_event_param {
 	enum ib_cm_apr_status ap_status;
 	const void *apr_info;
 	u8 info_len;
 };
 
+/**
+ * struct ib_cm_sidr_req_event_param - contents of a SIDR_REQ (IBA 12.11.1)
+ * @listen_id: the listener
+ * @service_id: the service that is asked for
+ * @port: port by which it came
+ * @pkey: P_Key that it asks for
+ * @bth_pkey: P_Key that it came with
+ */
 struct ib_cm_sidr_req_event_param {
 	struct ib_cm_id *listen_id;
 	__be64 service_id;
@@ -211,6 +274,14 @@ struct ib_cm_sidr_req_event_param {
 	u16 bth_pkey;
 };
 
+/**
+ * struct ib_cm_sidr_rep_event_param - contents of a SIDR_REP (IBA 12.11.2)
+ * @status: enum ib_cm_sidr_status
+ * @qkey: Q_Key of the QP
+ * @qpn: number of the QP that serves
+ * @info: additional information, as @status defines it; valid during the call of the handler
+ * @info_len: bytes of it, 0 to IB_CM_SIDR_REP_INFO_LENGTH
+ */
 struct ib_cm_sidr_rep_event_param {
 	enum ib_cm_sidr_status status;
 	u32 qkey;
@@ -220,12 +291,19 @@ struct ib_cm_sidr_rep_event_param {
 };
 
 /**
- * struct ib_cm_event - what a handler is told
- * @event: what it is
- * @param: what came with it, by @event: REQ, REP, REJ, MRA, LAP, APR, SIDR_REQ and SIDR_REP
- * received; of the errors the status of the send
- * @private_data: of a message
- * @private_data_len: bytes of it, all that the message has room for
+ * struct ib_cm_event - an event of an ID
+ * @event: enum ib_cm_event_type
+ * @param.req_rcvd: with IB_CM_REQ_RECEIVED: contents of the REQ
+ * @param.rep_rcvd: with IB_CM_REP_RECEIVED: contents of the REP
+ * @param.rej_rcvd: with IB_CM_REJ_RECEIVED: contents of the REJ
+ * @param.mra_rcvd: with IB_CM_MRA_RECEIVED: contents of the MRA
+ * @param.lap_rcvd: with IB_CM_LAP_RECEIVED: contents of the LAP
+ * @param.apr_rcvd: with IB_CM_APR_RECEIVED: contents of the APR
+ * @param.sidr_req_rcvd: with IB_CM_SIDR_REQ_RECEIVED: contents of the SIDR_REQ
+ * @param.sidr_rep_rcvd: with IB_CM_SIDR_REP_RECEIVED: contents of the SIDR_REP
+ * @param.send_status: with IB_CM_*_ERROR: IB_WC_RESP_TIMEOUT_ERR
+ * @private_data: private data of a message; valid during the call of the handler
+ * @private_data_len: bytes of it: all that the message has room for; 0 without a message
  */
 struct ib_cm_event {
 	enum ib_cm_event_type event;
@@ -244,24 +322,30 @@ struct ib_cm_event {
 	u8 private_data_len;
 };
 
-/*
- * Returns 0, or anything else to have the CM destroy the id, which is the consumer's no more then.
- * REQ and SIDR_REQ come on the listener's handler with a new id, whose context is the listener's,
- * and which is the consumer's if it returns 0; -ENOMEM there destroys it in silence, if nothing has
- * been sent by it, so that the peer asks again.
+/**
+ * ib_cm_handler - called with the events of an ID
+ * @cm_id: the ID; with IB_CM_REQ_RECEIVED and IB_CM_SIDR_REQ_RECEIVED a new one, whose context is
+ * the listener's
+ * @event: the event; valid during the call
+ *
+ * Context: process, without locks.
+ *
+ * Return: 0; anything else lets the CM destroy the ID, which no longer belongs to the consumer.
+ * With a new ID, 0 gives it to the consumer, and -ENOMEM destroys it without an answer if none has
+ * been sent, so that the peer asks again.
  */
 typedef int (*ib_cm_handler)(struct ib_cm_id *cm_id, const struct ib_cm_event *event);
 
 /**
- * struct ib_cm_id - one end of a connection, of a resolution, or a listener
- * @cm_handler: called with its events; may be set anew in the handler
- * @context: the consumer's
+ * struct ib_cm_id - one end of a connection or of a resolution, or a listener
+ * @cm_handler: called with its events; the handler may change it
+ * @context: for the consumer
  * @device: the device
- * @service_id: what it listens on, or asks for
- * @service_mask: of a listener: the bits that count
+ * @service_id: the service that it listens on, or asks for
+ * @service_mask: listener: the bits of @service_id that count
  * @local_id: its number, never 0
- * @remote_id: the peer's number, once it is known
- * @remote_cm_qpn: the QP that the peer's messages come from
+ * @remote_id: the peer's number; 0 until it is known
+ * @remote_cm_qpn: number of the QP that the peer's messages come from
  */
 struct ib_cm_id {
 	ib_cm_handler cm_handler;
@@ -275,25 +359,28 @@ struct ib_cm_id {
 };
 
 /**
- * struct ib_cm_req_param - a REQ to send
+ * struct ib_cm_req_param - a REQ to send (IBA 12.6.5)
  * @primary_path: the path
- * @alternate_path: NULL for none; of the same P_Key and MTU
- * @service_id: what is asked for
- * @qp_num: our QP
+ * @alternate_path: the alternate path, with the same P_Key and MTU; NULL for none
+ * @service_id: the service to ask for
+ * @qp_num: number of the local QP, 24 bits, not 0
  * @qp_type: IB_QPT_RC, IB_QPT_UC or IB_QPT_XRC_INI
- * @starting_psn: what the peer sends first, and our QP so expects, 24 bits
- * @private_data: for the listener
- * @private_data_len: at most IB_CM_REQ_PRIVATE_DATA_SIZE
- * @peer_to_peer: must be 0: two peers that connect to each other at once have two connections
- * @responder_resources: RDMA reads and atomics that we answer at a time
- * @initiator_depth: the same that we ask
- * @remote_cm_response_timeout: 4.096 us * 2^n that the peer has for its answers
- * @flow_control: end-to-end
- * @local_cm_response_timeout: the same that we take
- * @retry_count: of the peer's QP, 3 bits
- * @rnr_retry_count: the same
- * @max_cm_retries: how many times either side repeats a message, 4 bits
- * @srq: our QP has one
+ * @starting_psn: first PSN that the local QP expects, 24 bits
+ * @private_data: private data for the listener, or NULL
+ * @private_data_len: bytes of it, 0 to IB_CM_REQ_PRIVATE_DATA_SIZE
+ * @peer_to_peer: must be 0
+ * @responder_resources: RDMA reads and atomics that the local QP answers at a time
+ * @initiator_depth: RDMA reads and atomics that the local QP has outstanding
+ * @remote_cm_response_timeout: time that the peer has for responses, 4.096 us * 2^n, n is 0 to 31
+ * @flow_control: whether the local QP uses end-to-end flow control
+ * @local_cm_response_timeout: time that this side needs for responses, 4.096 us * 2^n, n is 0 to 31
+ * @retry_count: retries of the peer's QP, 0 to 7
+ * @rnr_retry_count: RNR retries of the peer's QP, 0 to 7
+ * @max_cm_retries: how many times either side repeats a message, 0 to 15
+ * @srq: whether the local QP has an SRQ
+ *
+ * Linux: differs by @peer_to_peer, which must be 0: two sides that connect to each other at the
+ * same time get two connections.
  */
 struct ib_cm_req_param {
 	const struct sa_path_rec *primary_path;
@@ -317,17 +404,18 @@ struct ib_cm_req_param {
 };
 
 /**
- * struct ib_cm_rep_param - a REP to send
- * @qp_num: our QP
- * @starting_psn: what the peer sends first, and our QP so expects, 24 bits
- * @private_data: for the peer
- * @private_data_len: at most IB_CM_REP_PRIVATE_DATA_SIZE
- * @responder_resources: as in struct ib_cm_req_param
- * @initiator_depth: as there
- * @failover_accepted: the alternate path: 0 taken, 1 not supported, 2 refused
- * @flow_control: as there
- * @rnr_retry_count: as there
- * @srq: as there
+ * struct ib_cm_rep_param - a REP to send (IBA 12.6.8)
+ * @qp_num: number of the local QP, 24 bits, not 0
+ * @starting_psn: first PSN that the local QP expects, 24 bits
+ * @private_data: private data for the peer, or NULL
+ * @private_data_len: bytes of it, 0 to IB_CM_REP_PRIVATE_DATA_SIZE
+ * @responder_resources: RDMA reads and atomics that the local QP answers at a time
+ * @initiator_depth: RDMA reads and atomics that the local QP has outstanding
+ * @failover_accepted: the alternate path: 0 accepted, 1 not supported, 2 refused. It should be 1:
+ * ib_cm_init_qp_attr() does not return the alternate path of a REQ
+ * @flow_control: whether the local QP uses end-to-end flow control
+ * @rnr_retry_count: RNR retries of the peer's QP, 0 to 7
+ * @srq: whether the local QP has an SRQ
  */
 struct ib_cm_rep_param {
 	u32 qp_num;
@@ -343,13 +431,13 @@ struct ib_cm_rep_param {
 };
 
 /**
- * struct ib_cm_sidr_req_param - a SIDR_REQ to send
- * @path: to whom
- * @service_id: what is asked for
- * @timeout_ms: how long to wait for the answer, at least 1
- * @private_data: for the listener
- * @private_data_len: at most IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE
- * @max_cm_retries: how many times to ask again, at most 15
+ * struct ib_cm_sidr_req_param - a SIDR_REQ to send (IBA 12.11.1)
+ * @path: the path to the peer
+ * @service_id: the service to ask for
+ * @timeout_ms: milliseconds to wait for the response, at least 1
+ * @private_data: private data for the listener, or NULL
+ * @private_data_len: bytes of it, 0 to IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE
+ * @max_cm_retries: how many times to ask again, 0 to 15
  */
 struct ib_cm_sidr_req_param {
 	const struct sa_path_rec *path;
@@ -361,14 +449,14 @@ struct ib_cm_sidr_req_param {
 };
 
 /**
- * struct ib_cm_sidr_rep_param - a SIDR_REP to send
- * @qp_num: the QP that serves
+ * struct ib_cm_sidr_rep_param - a SIDR_REP to send (IBA 12.11.2)
+ * @qp_num: number of the QP that serves, 24 bits
  * @qkey: its Q_Key
- * @status: what the answer is
- * @info: as @status says
- * @info_length: at most IB_CM_SIDR_REP_INFO_LENGTH
- * @private_data: for the peer
- * @private_data_len: at most IB_CM_SIDR_REP_PRIVATE_DATA_SIZE
+ * @status: enum ib_cm_sidr_status
+ * @info: additional information, as @status defines it, or NULL
+ * @info_length: bytes of it, 0 to IB_CM_SIDR_REP_INFO_LENGTH
+ * @private_data: private data for the peer, or NULL
+ * @private_data_len: bytes of it, 0 to IB_CM_SIDR_REP_PRIVATE_DATA_SIZE
  */
 struct ib_cm_sidr_rep_param {
 	u32 qp_num;
@@ -380,10 +468,7 @@ struct ib_cm_sidr_rep_param {
 	u8 private_data_len;
 };
 
-/*
- * Of the messages of one kind: IB_CM_COUNTER_REQ is REQ, and so on in the order of their attributes
- * (IBA 12.6.1).
- */
+/* Kinds of messages, in the order of their attributes (IBA 12.6.1). */
 enum ib_cm_counter_kind {
 	IB_CM_COUNTER_REQ,
 	IB_CM_COUNTER_MRA,
@@ -401,14 +486,14 @@ enum ib_cm_counter_kind {
 
 /**
  * struct ib_cm_counters - messages of a port, since the CM serves it
- * @sent: handed to the port, repetitions included
- * @retries: among these, those that an answer did not come to
- * @received: that passed the check
- * @duplicates: among these, those that had been received before
- * @malformed: broke a rule of the message
- * @no_room: dropped because a listener's backlog, the port's send queue, or an id's queue of events
- * was full
- * @no_memory: dropped for want of memory
+ * @sent: messages posted, by kind, repetitions included
+ * @retries: repetitions among these, because no response came
+ * @received: messages received that passed the check, by kind
+ * @duplicates: messages among these that had been received before
+ * @malformed: messages that broke a rule of their format
+ * @no_room: messages dropped because a listener's backlog, the port's send queue, or an ID's queue
+ * of events was full
+ * @no_memory: messages dropped because there was no memory
  */
 struct ib_cm_counters {
 	u64 sent[IB_CM_COUNTER_KINDS];
@@ -421,136 +506,158 @@ struct ib_cm_counters {
 };
 
 /*
- * For ib_cm_listen(): choose a service id. Others with this first byte are not for consumers to
- * choose (IBA A3.2).
+ * For ib_cm_listen(): lets the CM assign a service ID. Consumers cannot choose others with this
+ * first byte (IBA A3.2).
  */
 #define IB_CM_ASSIGN_SERVICE_ID_HOST 0x0200000000000000ull
 
 /*
- * In the service time-out of ib_send_cm_mra(): none is sent now, one is sent for each message that
- * comes again.
+ * Flag in the service timeout of ib_send_cm_mra(): no MRA is sent now, but one for each repetition
+ * of the message.
  */
 #define IB_CM_MRA_FLAG_DELAY 0x80
 
 RDMA_C_BEGIN
 
 /**
- * ib_create_cm_id - make an id
+ * ib_create_cm_id - create an ID
  * @device: the device; the caller is a client of it
- * @cm_handler: called with the id's events
- * @context: the consumer's
+ * @cm_handler: called with the ID's events
+ * @context: for the consumer
  *
- * Context: process.
- * Return: the id, idle; -EINVAL without a handler; -ENODEV for a device without the CM, or one that
- * goes; -ENOMEM.
+ * ib_destroy_cm_id() ends it.
+ *
+ * Context: process. Return: the ID, idle; -EINVAL without a handler; -ENODEV for a device that the
+ * CM does not serve, or that is being removed; -ENOMEM if there is no memory.
  */
 RDMA_MUST_CHECK struct ib_cm_id *ib_create_cm_id(struct ib_device *device, ib_cm_handler cm_handler,
 						 void *context);
 
 /**
- * ib_destroy_cm_id - end an id in any state
- * @cm_id: the id
+ * ib_destroy_cm_id - end an ID in any state
+ * @cm_id: the ID
  *
- * Tells the peer, if it has one that it owes a word: REJ, DREQ, DREP or SIDR_REP. When this has
- * returned, the handler does not run and will not run again, and ids of a listener that nobody has
- * been told of are gone. No time-wait is reported any more.
- * Context: process; not from the handler of the id, of a listener not from that of an id which it
- * is told of.
+ * Sends the peer the REJ, DREQ, DREP or SIDR_REP that is due. When this has returned, the handler
+ * does not run and will not run again, and new IDs of a listener that its handler was not called
+ * with have been destroyed. The end of the time-wait is not reported any more.
+ *
+ * Context: process, not from the handler of the ID: that is refused with a warning, and the ID
+ * stays. A listener is not destroyed from the handler that is called with one of its new IDs.
  */
 void ib_destroy_cm_id(struct ib_cm_id *cm_id);
 
 /**
- * ib_cm_listen - wait for REQ and SIDR_REQ
- * @cm_id: an idle id
- * @service_id: for which service; IB_CM_ASSIGN_SERVICE_ID_HOST to have one assigned, which @cm_id
- * then has
- * @service_mask: which bits of it count; 0 stands for all
+ * ib_cm_listen - listen for REQ and SIDR_REQ
+ * @cm_id: an idle ID
+ * @service_id: the service; with IB_CM_ASSIGN_SERVICE_ID_HOST, the CM assigns one to @cm_id
+ * @service_mask: the bits of it that count; 0 stands for all
  *
- * Where several listeners would do, the one with most bits that count has it. Departure from
- * Linux: the mask.
+ * If several listeners match a request, the one with most bits that count gets it.
+ *
+ * Linux: differs by the mask.
+ *
  * Context: process.
- * Return: 0; -EINVAL for an id that is not idle, or a service id that is not the consumer's to
- * choose; -EBUSY if another listens on the same, or uses a mask beyond the eight that a device has
- * room for; -ENODEV; -ENOMEM.
+ *
+ * Return: 0; -EINVAL for an ID that is not idle, or a service ID that consumers cannot choose (IBA
+ * A3.2); -EBUSY if another ID listens on the same service, or the device has eight other masks
+ * already; -ENODEV if the device is being removed; -ENOMEM if there is no memory.
  */
 RDMA_MUST_CHECK int ib_cm_listen(struct ib_cm_id *cm_id, __be64 service_id, __be64 service_mask);
 
 /**
- * ib_cm_set_backlog - how many new ids may wait for a listener's handler to return
+ * ib_cm_set_backlog - set how many new IDs may wait for a listener's handler to return
  * @cm_id: a listener
- * @backlog: 1 to 4096; 256 as long as nobody has said
+ * @backlog: number of IDs, 1 to 4096; 256 without this call
  *
- * Of REQ and SIDR_REQ beyond that nothing is kept: they are counted, and their senders ask again.
- * Context: process. Return: 0; -EINVAL.
+ * REQ and SIDR_REQ beyond that are dropped and counted, and their senders ask again.
+ *
+ * Context: process. Return: 0; -EINVAL for an ID that does not listen, or a number out of range;
+ * -ENODEV if the device is being removed.
  */
 RDMA_MUST_CHECK int ib_cm_set_backlog(struct ib_cm_id *cm_id, unsigned int backlog);
 
 /**
- * ib_send_cm_req - ask for a connection
- * @cm_id: an idle id
- * @param: what to say
+ * ib_send_cm_req - ask for a connection (IBA 12.6.5)
+ * @cm_id: an idle ID
+ * @param: contents of the REQ; copied
  *
  * Ends by the event REP_RECEIVED, REJ_RECEIVED or REQ_ERROR.
+ *
+ * Linux: differs by a REJ (reason 4) to the peer when the REQ is given up, and by a new number of
+ * an ID that is used again.
+ *
  * Context: process.
- * Return: 0; -EINVAL for an id that is not idle, or what does not fit; -ENOENT for a path whose source GID or P_Key is no port's;
- * -ENODEV; -ENOMEM; the errors of ib_post_send_mad().
+ *
+ * Return: 0; -EINVAL for an ID that is not idle, a value out of its range (struct
+ * ib_cm_req_param), an unknown MTU, or an alternate path with another P_Key or MTU; -ENOENT for a
+ * path whose source GID or P_Key no port has; -ENODEV if the device is being removed, or the CM
+ * does not serve the port; -ENOMEM if there is no memory; the errors of rdma_create_ah() and
+ * ib_post_send_mad().
  */
 RDMA_MUST_CHECK int ib_send_cm_req(struct ib_cm_id *cm_id, const struct ib_cm_req_param *param);
 
 /**
- * ib_send_cm_rep - agree to a connection
- * @cm_id: an id that got a REQ
- * @param: what to say
+ * ib_send_cm_rep - accept a connection (IBA 12.6.8)
+ * @cm_id: an ID that received a REQ
+ * @param: contents of the REP; copied
  *
- * Ends by the event RTU_RECEIVED, DREQ_RECEIVED, REJ_RECEIVED or REP_ERROR. Context: process.
- * Return: 0; -EINVAL for the wrong state, or what does not fit; -ENODEV; -ENOMEM; the errors of
+ * Ends by the event RTU_RECEIVED, DREQ_RECEIVED, REJ_RECEIVED or REP_ERROR.
+ *
+ * Context: process.
+ *
+ * Return: 0; -EINVAL if the state of the ID does not allow it, or for a value out of its range;
+ * -ENODEV if the device is being removed; -ENOMEM if there is no memory; the errors of
  * ib_post_send_mad().
  */
 RDMA_MUST_CHECK int ib_send_cm_rep(struct ib_cm_id *cm_id, const struct ib_cm_rep_param *param);
 
 /**
- * ib_send_cm_rtu - begin to use a connection
- * @cm_id: an id that got a REP
- * @private_data: for the peer
- * @private_data_len: at most IB_CM_RTU_PRIVATE_DATA_SIZE
+ * ib_send_cm_rtu - confirm a connection (IBA 12.6.9)
+ * @cm_id: an ID that received a REP
+ * @private_data: private data for the peer, or NULL
+ * @private_data_len: bytes of it, 0 to IB_CM_RTU_PRIVATE_DATA_SIZE
  *
- * Context, return: as ib_send_cm_rep().
+ * Context: process. Return: as ib_send_cm_rep().
  */
 RDMA_MUST_CHECK int ib_send_cm_rtu(struct ib_cm_id *cm_id, const void *private_data,
 				   u8 private_data_len);
 
 /**
- * ib_send_cm_dreq - end a connection
- * @cm_id: an id with an established connection
- * @private_data: for the peer
- * @private_data_len: at most IB_CM_DREQ_PRIVATE_DATA_SIZE
+ * ib_send_cm_dreq - end a connection (IBA 12.6.10)
+ * @cm_id: an ID with an established connection
+ * @private_data: private data for the peer, or NULL
+ * @private_data_len: bytes of it, 0 to IB_CM_DREQ_PRIVATE_DATA_SIZE
  *
- * Ends by DREP_RECEIVED, DREQ_RECEIVED or DREQ_ERROR, and, after the time-wait, by TIMEWAIT_EXIT.
- * Context: process. Return: as ib_send_cm_rep(); where it could not be sent the id is in time-wait
- * all the same, and is told of DREQ_ERROR.
+ * Ends by the event DREP_RECEIVED, DREQ_RECEIVED or DREQ_ERROR, and after the time-wait (IBA
+ * 12.9.8.2) by TIMEWAIT_EXIT. If the DREQ cannot be sent, the connection ends nevertheless: the ID
+ * is in time-wait and gets DREQ_ERROR.
+ *
+ * Context: process. Return: as ib_send_cm_rep().
  */
 RDMA_MUST_CHECK int ib_send_cm_dreq(struct ib_cm_id *cm_id, const void *private_data,
 				    u8 private_data_len);
 
 /**
- * ib_send_cm_drep - agree to the end of a connection
- * @cm_id: an id that got a DREQ
- * @private_data: for the peer
- * @private_data_len: at most IB_CM_DREP_PRIVATE_DATA_SIZE
+ * ib_send_cm_drep - confirm the end of a connection (IBA 12.6.11)
+ * @cm_id: an ID that received a DREQ
+ * @private_data: private data for the peer, or NULL
+ * @private_data_len: bytes of it, 0 to IB_CM_DREP_PRIVATE_DATA_SIZE
  *
- * Context: process. Return: as ib_send_cm_dreq().
+ * If the DREP cannot be sent, the connection ends nevertheless.
+ *
+ * Context: process. Return: as ib_send_cm_rep().
  */
 RDMA_MUST_CHECK int ib_send_cm_drep(struct ib_cm_id *cm_id, const void *private_data,
 				    u8 private_data_len);
 
 /**
- * ib_send_cm_rej - refuse a connection that is being made
- * @cm_id: the id
- * @reason: why
- * @ari: additional information, as @reason says
- * @ari_length: at most IB_CM_REJ_ARI_LENGTH
- * @private_data: for the peer
- * @private_data_len: at most IB_CM_REJ_PRIVATE_DATA_SIZE
+ * ib_send_cm_rej - refuse a connection that is being established (IBA 12.6.7)
+ * @cm_id: the ID
+ * @reason: enum ib_cm_rej_reason
+ * @ari: additional information, as @reason defines it, or NULL
+ * @ari_length: bytes of it, 0 to IB_CM_REJ_ARI_LENGTH
+ * @private_data: private data for the peer, or NULL
+ * @private_data_len: bytes of it, 0 to IB_CM_REJ_PRIVATE_DATA_SIZE
  *
  * Context: process. Return: as ib_send_cm_rep().
  */
@@ -559,11 +666,11 @@ RDMA_MUST_CHECK int ib_send_cm_rej(struct ib_cm_id *cm_id, enum ib_cm_rej_reason
 				   u8 private_data_len);
 
 /**
- * ib_send_cm_mra - ask the peer to wait longer
- * @cm_id: an id that got REQ, REP or LAP
- * @service_timeout: 4.096 us * 2^n, 5 bits, with or without IB_CM_MRA_FLAG_DELAY
- * @private_data: for the peer
- * @private_data_len: at most IB_CM_MRA_PRIVATE_DATA_SIZE
+ * ib_send_cm_mra - ask the peer to wait longer (IBA 12.6.6)
+ * @cm_id: an ID that received a REQ, REP or LAP
+ * @service_timeout: 4.096 us * 2^n, n is 0 to 31, with or without IB_CM_MRA_FLAG_DELAY
+ * @private_data: private data for the peer, or NULL
+ * @private_data_len: bytes of it, 0 to IB_CM_MRA_PRIVATE_DATA_SIZE
  *
  * Context: process. Return: as ib_send_cm_rep().
  */
@@ -571,26 +678,32 @@ RDMA_MUST_CHECK int ib_send_cm_mra(struct ib_cm_id *cm_id, u8 service_timeout,
 				   const void *private_data, u8 private_data_len);
 
 /**
- * ib_send_cm_lap - propose another alternate path
- * @cm_id: an id with an established connection that it asked for
+ * ib_send_cm_lap - propose another alternate path (IBA 12.8.1)
+ * @cm_id: an ID with an established connection, which sent its REQ
  * @alternate_path: the path
- * @private_data: for the peer
- * @private_data_len: at most IB_CM_LAP_PRIVATE_DATA_SIZE
+ * @private_data: private data for the peer, or NULL
+ * @private_data_len: bytes of it, 0 to IB_CM_LAP_PRIVATE_DATA_SIZE
  *
- * Ends by APR_RECEIVED or LAP_ERROR. Context: process. Return: as ib_send_cm_rep(); -ENOENT for a
- * path whose source GID is no port's.
+ * Ends by the event APR_RECEIVED or LAP_ERROR.
+ *
+ * Linux: differs by having no such function: it accepts LAP but never sends it.
+ *
+ * Context: process. Return: as ib_send_cm_rep(); -EINVAL for an ID that received the REQ; -ENOENT
+ * for a path whose source GID or P_Key no port has; the errors of rdma_create_ah().
  */
 RDMA_MUST_CHECK int ib_send_cm_lap(struct ib_cm_id *cm_id, const struct sa_path_rec *alternate_path,
 				   const void *private_data, u8 private_data_len);
 
 /**
- * ib_send_cm_apr - answer to a proposed path
- * @cm_id: an id that got a LAP
- * @status: the answer
- * @info: as @status says
- * @info_length: at most IB_CM_APR_INFO_LENGTH
- * @private_data: for the peer
- * @private_data_len: at most IB_CM_APR_PRIVATE_DATA_SIZE
+ * ib_send_cm_apr - respond to a proposed path (IBA 12.8.2)
+ * @cm_id: an ID that received a LAP
+ * @status: enum ib_cm_apr_status
+ * @info: additional information, as @status defines it, or NULL
+ * @info_length: bytes of it, 0 to IB_CM_APR_INFO_LENGTH
+ * @private_data: private data for the peer, or NULL
+ * @private_data_len: bytes of it, 0 to IB_CM_APR_PRIVATE_DATA_SIZE
+ *
+ * Linux: differs by having no such function.
  *
  * Context: process. Return: as ib_send_cm_rep().
  */
@@ -599,19 +712,22 @@ RDMA_MUST_CHECK int ib_send_cm_apr(struct ib_cm_id *cm_id, enum ib_cm_apr_status
 				   u8 private_data_len);
 
 /**
- * ib_send_cm_sidr_req - ask which QP serves a service
- * @cm_id: an idle id
- * @param: what to say
+ * ib_send_cm_sidr_req - ask for the QP of a service (IBA 12.11.1)
+ * @cm_id: an idle ID
+ * @param: contents of the SIDR_REQ; copied
  *
- * Ends by SIDR_REP_RECEIVED or SIDR_REQ_ERROR. Context: process. Return: as ib_send_cm_req().
+ * Ends by the event SIDR_REP_RECEIVED or SIDR_REQ_ERROR.
+ *
+ * Context: process. Return: as ib_send_cm_req(); -EINVAL also for no path, no timeout, or more than
+ * 15 retries.
  */
 RDMA_MUST_CHECK int ib_send_cm_sidr_req(struct ib_cm_id *cm_id,
 					const struct ib_cm_sidr_req_param *param);
 
 /**
- * ib_send_cm_sidr_rep - answer that
- * @cm_id: an id that got a SIDR_REQ
- * @param: what to say
+ * ib_send_cm_sidr_rep - respond with the QP of a service (IBA 12.11.2)
+ * @cm_id: an ID that received a SIDR_REQ
+ * @param: contents of the SIDR_REP; copied
  *
  * Context: process. Return: as ib_send_cm_rep().
  */
@@ -619,66 +735,76 @@ RDMA_MUST_CHECK int ib_send_cm_sidr_rep(struct ib_cm_id *cm_id,
 					const struct ib_cm_sidr_rep_param *param);
 
 /**
- * ib_cm_notify - say what the QP knows before the CM does
- * @cm_id: the id of its connection
- * @event: IB_EVENT_COMM_EST: data came before RTU; IB_EVENT_PATH_MIG: the alternate path is the
- * primary now
+ * ib_cm_notify - report an event of the QP to the CM
+ * @cm_id: the ID of its connection
+ * @event: IB_EVENT_COMM_EST: data came before the RTU; IB_EVENT_PATH_MIG: the alternate path is now
+ * the primary one (IBA 17.2.8.1)
  *
- * Departure from Linux: not from the QP's event handler itself, which may not sleep.
+ * Linux: differs by process context: the QP's event handler cannot call this, because it must not
+ * sleep.
+ *
  * Context: process. Return: 0; -EISCONN if the connection is established already; -EINVAL in other
- * states, and for other events; -ENODEV.
+ * states, for other events, and for IB_EVENT_PATH_MIG without an alternate path; -ENODEV if the
+ * device is being removed.
  */
 RDMA_MUST_CHECK int ib_cm_notify(struct ib_cm_id *cm_id, enum ib_event_type event);
 
 /**
- * ib_cm_init_qp_attr - what to give ib_modify_qp() for the connection
- * @cm_id: the id
- * @qp_attr: @qp_attr->qp_state is the state to go to: INIT, RTR or RTS; filled in
- * @qp_attr_mask: filled in: which of it
+ * ib_cm_init_qp_attr - get the attributes for ib_modify_qp() (IBA 12.9.7)
+ * @cm_id: the ID
+ * @qp_attr: qp_state is the state to go to: INIT, RTR or RTS; the other attributes are filled in
+ * @qp_attr_mask: filled in: enum ib_qp_attr_mask of the attributes
  *
- * Context: process. Return: 0; -EINVAL for a state of the QP or of the connection in which there is
- * nothing to say; -ENOENT; -ENODEV.
+ * Linux: differs on the passive side, where an alternate path is returned only if it came with a
+ * LAP.
+ *
+ * Context: process. Return: 0; -EINVAL for another state of the QP, an ID that has no connection or
+ * whose connection has ended, or RTR and RTS before the REP; -ENODEV if the device is being
+ * removed.
  */
 RDMA_MUST_CHECK int ib_cm_init_qp_attr(struct ib_cm_id *cm_id, struct ib_qp_attr *qp_attr,
 				       int *qp_attr_mask);
 
 /**
- * ib_end_cm_id - end an id without waiting for its handlers
- * @cm_id: the id
+ * ib_end_cm_id - end an ID without waiting for its handlers
+ * @cm_id: the ID
  *
- * All that ib_destroy_cm_id() does but to wait and to free: the peer has had its last word, and a
- * listener's service id is free for others. ib_destroy_cm_id() alone may be called then, and is
- * due.
+ * Does what ib_destroy_cm_id() does, except that it neither waits nor frees: the last message to
+ * the peer has been sent, and a listener's service ID is free for others. Afterwards the caller
+ * must call ib_destroy_cm_id(), and may call no other function.
+ *
+ * Linux: differs by having no such function.
  *
  * Context: process.
  */
 void ib_end_cm_id(struct ib_cm_id *cm_id);
 
 /**
- * ib_cm_query_state - the state of an id
- * @cm_id: the id
+ * ib_cm_query_state - get the state of an ID
+ * @cm_id: the ID
  *
- * Context: process. Return: the state; of an established connection one, whatever goes on about its
- * paths.
+ * Context: process. Return: enum ib_cm_state; IB_CM_ESTABLISHED for an established connection, also
+ * during an exchange about its paths.
  */
 enum ib_cm_state ib_cm_query_state(struct ib_cm_id *cm_id);
 
 /**
- * ib_cm_query_counters - what a port has sent and received
- * @device: the device
+ * ib_cm_query_counters - read the counters of a port's messages
+ * @device: a registered device
  * @port_num: the port
  * @counters: filled in
  *
- * Context: process. Return: 0; -EINVAL; -ENODEV for a port without the CM.
+ * Context: process. Return: 0; -EINVAL for a port that does not exist; -ENODEV for a port that the
+ * CM does not serve.
  */
 RDMA_MUST_CHECK int ib_cm_query_counters(struct ib_device *device, u32 port_num,
 					 struct ib_cm_counters *counters);
 
 /**
- * ibcm_reject_msg - a reason in words
+ * ibcm_reject_msg - describe a reason of a REJ in words
  * @reason: enum ib_cm_rej_reason, or any number
  *
- * Context: any. Return: the text, never NULL.
+ * Context: any. Return: a constant string, never NULL.
  */
 const char *ibcm_reject_msg(int reason);
 
