@@ -118,8 +118,8 @@ RDMA_MUST_CHECK int rdma_query_gid(struct ib_device *device, u32 port_num, int i
  * @port_num: the port
  * @index: filled in
  *
- * Context: any. Return: 0; -EINVAL for a port that does not exist; -ENOENT if the port does not have
- * it.
+ * Context: any. Return: 0; -EINVAL for a port that does not exist; -ENOENT if the port does not
+ * have it.
  */
 RDMA_MUST_CHECK int ib_find_cached_gid_by_port(struct ib_device *device, const union ib_gid *gid,
 					       u32 port_num, u16 *index);
@@ -155,8 +155,8 @@ RDMA_MUST_CHECK int ib_get_cached_pkey(struct ib_device *device, u32 port_num, i
  * @pkey: the P_Key to find, host order; its membership bit does not count
  * @index: filled in
  *
- * Context: any. Return: 0; -EINVAL for a port that does not exist; -ENOENT if the port does not have
- * it.
+ * Context: any. Return: 0; -EINVAL for a port that does not exist; -ENOENT if the port does not
+ * have it.
  */
 RDMA_MUST_CHECK int ib_find_cached_pkey(struct ib_device *device, u32 port_num, u16 pkey,
 					u16 *index);
@@ -168,8 +168,8 @@ RDMA_MUST_CHECK int ib_find_cached_pkey(struct ib_device *device, u32 port_num, 
  * @pkey: the P_Key to find, host order
  * @index: filled in
  *
- * Context: any. Return: 0; -EINVAL for a port that does not exist; -ENOENT if the port does not have
- * it.
+ * Context: any. Return: 0; -EINVAL for a port that does not exist; -ENOENT if the port does not
+ * have it.
  */
 RDMA_MUST_CHECK int ib_find_exact_cached_pkey(struct ib_device *device, u32 port_num, u16 pkey,
 					      u16 *index);

@@ -376,7 +376,7 @@ struct ib_cm_id {
  * @local_cm_response_timeout: time that this side needs for responses, 4.096 us * 2^n, n is 0 to 31
  * @retry_count: retries of the peer's QP, 0 to 7
  * @rnr_retry_count: RNR retries of the peer's QP, 0 to 7
- * @max_cm_retries: how many times either side repeats a message, 0 to 15
+ * @max_cm_retries: repetitions of a message by either side, 0 to 15
  * @srq: whether the local QP has an SRQ
  *
  * Linux: differs by @peer_to_peer, which must be 0: two sides that connect to each other at the
@@ -437,7 +437,7 @@ struct ib_cm_rep_param {
  * @timeout_ms: milliseconds to wait for the response, at least 1
  * @private_data: private data for the listener, or NULL
  * @private_data_len: bytes of it, 0 to IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE
- * @max_cm_retries: how many times to ask again, 0 to 15
+ * @max_cm_retries: repetitions without a response, 0 to 15
  */
 struct ib_cm_sidr_req_param {
 	const struct sa_path_rec *path;

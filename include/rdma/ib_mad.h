@@ -219,18 +219,19 @@ struct ib_vendor_mad {
  * @capability_mask: capabilities, the lower 8 bits of all classes
  * @cap_mask2_resp_time: CapabilityMask2 (27 bits), longest time of a response (5 bits), 4.096 us *
  * 2^n
- * @redirect_gid: where to send requests instead: GID, zero without redirection
- * @redirect_tcslfl: traffic class (8 bits), service level (4 bits), flow label (20 bits) for that
- * @redirect_lid: LID for that
- * @redirect_pkey: P_Key for that
- * @redirect_qp: QP number for that
- * @redirect_qkey: Q_Key for that
- * @trap_gid: where traps are sent: GID
- * @trap_tcslfl: traffic class, service level and flow label for traps
- * @trap_lid: LID for traps
- * @trap_pkey: P_Key for traps
- * @trap_hlqp: hop limit (8 bits), QP number (24 bits) for traps
- * @trap_qkey: Q_Key for traps
+ * @redirect_gid: redirection of requests: GID, zero for none
+ * @redirect_tcslfl: redirection: traffic class (8 bits), service level (4 bits), flow label (20
+ * bits)
+ * @redirect_lid: redirection: LID
+ * @redirect_pkey: redirection: P_Key
+ * @redirect_qp: redirection: QP number, 24 bits
+ * @redirect_qkey: redirection: Q_Key
+ * @trap_gid: receiver of traps: GID
+ * @trap_tcslfl: receiver of traps: traffic class, service level and flow label
+ * @trap_lid: receiver of traps: LID
+ * @trap_pkey: receiver of traps: P_Key
+ * @trap_hlqp: receiver of traps: hop limit (8 bits), QP number (24 bits)
+ * @trap_qkey: receiver of traps: Q_Key
  */
 struct ib_class_port_info {
 	u8 base_version;
@@ -348,7 +349,7 @@ struct ib_mad_send_wc;
  * @seg_rmpp_size: RMPP: bytes of a segment behind the RMPP header
  * @timeout_ms: milliseconds to wait for a response after the MAD has been sent; 0 if none is
  * expected. The n-th transmission waits n times as long, at most four times
- * @retries: how many times to send it again without a response, 0 or more
+ * @retries: repetitions without a response, 0 or more
  *
  * From ib_create_send_mad(). The caller owns it, except between ib_post_send_mad() and the call of
  * the send handler.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Subnet administration, as a client sees it (IBA 15). */
+/* Subnet administration (SA) for its clients (IBA 15). */
 #pragma once
 #include <rdma/ib_mad.h>
 
@@ -46,7 +46,7 @@ enum ib_sa_selector {
 	IB_SA_BEST = 3,
 };
 
-/* Which components of a record count in a request. */
+/* Masks of the components of a record that count in a request. */
 #ifdef __cplusplus
 #define IB_SA_COMP_MASK(n) (u64{1} << (n))
 #else
@@ -102,7 +102,12 @@ enum ib_sa_selector {
 #define IB_SA_SERVICE_REC_SERVICE_NAME IB_SA_COMP_MASK(6)
 #define IB_DEFAULT_SERVICE_LEASE 0xffffffffu
 
-/* Components of a PathRecord, unpacked. LIDs are big-endian. */
+/**
+ * struct sa_path_rec_ib - the part of a path that only InfiniBand has
+ * @dlid: destination LID, big-endian
+ * @slid: source LID, big-endian
+ * @raw_traffic: whether the path is for raw packets
+ */
 struct sa_path_rec_ib {
 	__be16 dlid;
 	__be16 slid;
@@ -116,6 +121,30 @@ enum sa_path_rec_type {
 	SA_PATH_REC_TYPE_OPA,
 };
 
+/**
+ * struct sa_path_rec - a path: a PathRecord, unpacked (IBA 15.2.5.16)
+ * @dgid: destination
+ * @sgid: source
+ * @service_id: service that the path is for; 0 for none
+ * @flow_label: flow label, 20 bits
+ * @hop_limit: hop limit; more than 1 if the path leaves the subnet
+ * @traffic_class: traffic class
+ * @reversible: whether the path leads back, too: 0 or 1
+ * @numb_path: number of paths asked for, 7 bits
+ * @pkey: P_Key
+ * @qos_class: class of the quality of service, 12 bits
+ * @sl: service level, 0 to 15
+ * @mtu_selector: enum ib_sa_selector
+ * @mtu: enum ib_mtu
+ * @rate_selector: enum ib_sa_selector
+ * @rate: enum ib_rate
+ * @packet_life_time_selector: enum ib_sa_selector
+ * @packet_life_time: longest time of a packet on the path, 4.096 us * 2^n
+ * @preference: preference among several paths, 0 is the best
+ * @ib: LIDs
+ * @rec_type: SA_PATH_REC_TYPE_IB
+ * @flags: for the consumer; the midlayer does not use it
+ */
 struct sa_path_rec {
 	union ib_gid dgid;
 	union ib_gid sgid;
@@ -142,7 +171,13 @@ struct sa_path_rec {
 	u32 flags;
 };
 
-/* LIDs of a path, said in the CPU's order; a path's own are of 16 bits. */
+/**
+ * sa_path_set_slid - set the source LID of a path
+ * @rec: the path
+ * @slid: LID, host order; the upper 16 bits are dropped
+ *
+ * Context: any.
+ */
 static inline void sa_path_set_slid(struct sa_path_rec *rec, u32 slid)
 {
 #ifdef __cplusplus
@@ -152,6 +187,13 @@ static inline void sa_path_set_slid(struct sa_path_rec *rec, u32 slid)
 #endif
 }
 
+/**
+ * sa_path_set_dlid - set the destination LID of a path
+ * @rec: the path
+ * @dlid: LID, host order; the upper 16 bits are dropped
+ *
+ * Context: any.
+ */
 static inline void sa_path_set_dlid(struct sa_path_rec *rec, u32 dlid)
 {
 #ifdef __cplusplus
@@ -161,7 +203,7 @@ static inline void sa_path_set_dlid(struct sa_path_rec *rec, u32 dlid)
 #endif
 }
 
-/* How a port belongs to a multicast group: bits of join_state (IBA 15.2.5.17). */
+/* Kinds of membership in a multicast group: numbers of bits of join_state (IBA 15.2.5.17). */
 enum ib_sa_mc_join_states {
 	FULLMEMBER_JOIN,
 	NONMEMBER_JOIN,
@@ -170,7 +212,28 @@ enum ib_sa_mc_join_states {
 	NUM_JOIN_MEMBERSHIP_TYPES,
 };
 
-/* Components of an MCMemberRecord, unpacked. */
+/**
+ * struct ib_sa_mcmember_rec - a membership in a multicast group: an MCMemberRecord, unpacked (IBA
+ * 15.2.5.17)
+ * @mgid: GID of the group
+ * @port_gid: GID of the member's port
+ * @qkey: Q_Key of the group
+ * @mlid: LID of the group
+ * @mtu_selector: enum ib_sa_selector
+ * @mtu: enum ib_mtu
+ * @traffic_class: traffic class
+ * @pkey: P_Key
+ * @rate_selector: enum ib_sa_selector
+ * @rate: enum ib_rate
+ * @packet_life_time_selector: enum ib_sa_selector
+ * @packet_life_time: longest time of a packet to a member, 4.096 us * 2^n
+ * @sl: service level, 0 to 15
+ * @flow_label: flow label, 20 bits
+ * @hop_limit: hop limit
+ * @scope: scope of the GID, 4 bits
+ * @join_state: membership: bits by the numbers of enum ib_sa_mc_join_states
+ * @proxy_join: whether another port has joined for the member
+ */
 struct ib_sa_mcmember_rec {
 	union ib_gid mgid;
 	union ib_gid port_gid;
@@ -192,7 +255,19 @@ struct ib_sa_mcmember_rec {
 	u8 proxy_join;
 };
 
-/* Components of a ServiceRecord, unpacked. */
+/**
+ * struct ib_sa_service_rec - a service: a ServiceRecord, unpacked (IBA 15.2.5.14)
+ * @id: service ID
+ * @gid: GID of the port that serves
+ * @pkey: P_Key of the service
+ * @lease: seconds that the record stays; IB_DEFAULT_SERVICE_LEASE for ever
+ * @key: key that protects the record, zero for none
+ * @name: name of the service
+ * @data8: data of the service, in bytes
+ * @data16: data of the service, in words of 16 bits
+ * @data32: data of the service, in words of 32 bits
+ * @data64: data of the service, in words of 64 bits
+ */
 struct ib_sa_service_rec {
 	__be64 id;
 	union ib_gid gid;
@@ -211,13 +286,14 @@ struct ib_sa_client_state;
 
 /**
  * struct ib_sa_client - a module that queries the SA
- * @state: the midlayer's
- * @timeout_ms: how long joins and subscriptions wait for the SA's answer; 0 stands for one second,
- * and three retries
- * @retries: how many times they ask again
+ * @state: for the midlayer
+ * @timeout_ms: milliseconds that joins and subscriptions wait for the SA's response; 0 stands for
+ * one second and three retries
+ * @retries: repetitions of joins and subscriptions without a response
  *
- * Zeroed before it is registered, but for what is set of @timeout_ms and @retries; departure from
- * Linux: these two.
+ * The caller zeroes it, except @timeout_ms and @retries, before it registers the client.
+ *
+ * Linux: differs by @timeout_ms and @retries.
  */
 struct ib_sa_client {
 	struct ib_sa_client_state *state;
@@ -228,8 +304,9 @@ struct ib_sa_client {
 RDMA_C_BEGIN
 
 /**
- * ib_sa_register_client - get ready for queries
- * @client: kept until ib_sa_unregister_client() has returned
+ * ib_sa_register_client - register a client of the SA
+ * @client: the client; the caller keeps it until ib_sa_unregister_client() has returned. If there
+ * is no memory, its queries return -ENOMEM
  *
  * Context: process.
  */
@@ -237,40 +314,44 @@ void ib_sa_register_client(struct ib_sa_client *client);
 
 /**
  * ib_sa_unregister_client - wait until no callback of the client runs or will run
- * @client: a registered one, whose queries are cancelled or done
+ * @client: a registered client, whose queries are cancelled or done
  *
- * Context: process.
+ * Context: process, not from a callback of the client.
  */
 void ib_sa_unregister_client(struct ib_sa_client *client);
 
 /**
- * ib_sa_cancel_query - give up a query
- * @id: what the query function returned
- * @query: what it left; the callback comes, with -EINTR, unless it came already
+ * ib_sa_cancel_query - cancel a query
+ * @id: the ID that the query function returned
+ * @query: the query that it set. Its callback is called with -EINTR, unless it was called already
  *
  * Context: any.
  */
 void ib_sa_cancel_query(int id, struct ib_sa_query *query);
 
 /**
- * ib_sa_path_rec_get - ask the SA for a path
- * @client: who asks
+ * ib_sa_path_rec_get - ask the SA for a path (IBA 15.2.5.16)
+ * @client: the client that asks
  * @device: the device
  * @port_num: the port
- * @rec: what is known of it
- * @comp_mask: which components that is
- * @timeout_ms: how long to wait for the answer, at least 1
- * @retries: how many times to ask again
+ * @rec: the known components of the path; copied
+ * @comp_mask: IB_SA_PATH_REC_*: the components that are known
+ * @timeout_ms: milliseconds to wait for the response, at least 1
+ * @retries: repetitions without a response, 0 or more
  * @gfp: the kernel's allocation flags
- * @callback: called once, in process context; @resp is valid during the call only. @status: 0;
- * -ETIMEDOUT; -EINTR if
- *	cancelled; -EINVAL if the SA refused; -EIO
- * @context: handed to it
- * @query: for ib_sa_cancel_query()
+ * @callback: called once, in process context. Its argument resp is valid during the call only; its
+ * status is 0, -ETIMEDOUT if no response came, -EINTR if the query was cancelled, -EINVAL if the SA
+ * refused it, or -EIO if it could not be sent or received
+ * @context: argument of the callback
+ * @query: set for ib_sa_cancel_query() before the callback can be called; may be NULL
  *
- * Departure from Linux: @retries. Context: as @gfp says.
- * Return: an id, greater than 0; -EINVAL for a bad @timeout_ms or @retries, or no @callback; -ENODEV for a port
- * without SA; -EAGAIN as long as no SM is known; -ENOMEM, also for a @client that could not be registered for want of it.
+ * Linux: differs by @retries.
+ *
+ * Context: any, unless @gfp allows sleeping.
+ *
+ * Return: an ID greater than 0; -EINVAL for a timeout of 0 or beyond INT_MAX, negative retries, or
+ * no callback; -ENODEV for a port without SA; -EAGAIN while no subnet manager is known; -ENOMEM if
+ * there is no memory, or was none to register @client; the errors of ib_post_send_mad().
  */
 RDMA_MUST_CHECK int
 ib_sa_path_rec_get(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
@@ -280,21 +361,22 @@ ib_sa_path_rec_get(struct ib_sa_client *client, struct ib_device *device, u32 po
 		   void *context, struct ib_sa_query **query);
 
 /**
- * ib_sa_service_rec_query - get, set or delete a service record
- * @client: who asks
+ * ib_sa_service_rec_query - get, set or delete a service record (IBA 15.2.5.14)
+ * @client: the client that asks
  * @device: the device
  * @port_num: the port
  * @method: IB_MGMT_METHOD_GET, IB_MGMT_METHOD_SET or IB_SA_METHOD_DELETE
- * @rec: the record
- * @comp_mask: which of its components count
- * @timeout_ms: as above
- * @retries: as above
- * @gfp: as above
- * @callback: as above
- * @context: as above
- * @query: as above
+ * @rec: the record; copied
+ * @comp_mask: IB_SA_SERVICE_REC_*: the components that count
+ * @timeout_ms: as for ib_sa_path_rec_get()
+ * @retries: as for ib_sa_path_rec_get()
+ * @gfp: the kernel's allocation flags
+ * @callback: as for ib_sa_path_rec_get()
+ * @context: argument of the callback
+ * @query: as for ib_sa_path_rec_get()
  *
- * Context, return: as ib_sa_path_rec_get(); -EINVAL for another method.
+ * Context: any, unless @gfp allows sleeping. Return: as ib_sa_path_rec_get(); -EINVAL for another
+ * method.
  */
 RDMA_MUST_CHECK int
 ib_sa_service_rec_query(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
@@ -304,18 +386,20 @@ ib_sa_service_rec_query(struct ib_sa_client *client, struct ib_device *device, u
 			void *context, struct ib_sa_query **query);
 
 /**
- * ib_sa_class_port_info_query - ask the SA what it can do
- * @client: who asks
+ * ib_sa_class_port_info_query - ask the SA for its capabilities (IBA 13.4.8.1, 15.2.4)
+ * @client: the client that asks
  * @device: the device
  * @port_num: the port
- * @timeout_ms: as above
- * @retries: as above
- * @gfp: as above
- * @callback: as above; @resp is as on the wire (IBA 13.4.8.1, 15.2.4)
- * @context: as above
- * @query: as above
+ * @timeout_ms: as for ib_sa_path_rec_get()
+ * @retries: as for ib_sa_path_rec_get()
+ * @gfp: the kernel's allocation flags
+ * @callback: as for ib_sa_path_rec_get(); resp is as on the wire
+ * @context: argument of the callback
+ * @query: as for ib_sa_path_rec_get()
  *
- * Context, return: as ib_sa_path_rec_get().
+ * Linux: differs by having no such function.
+ *
+ * Context: any, unless @gfp allows sleeping. Return: as ib_sa_path_rec_get().
  */
 RDMA_MUST_CHECK int ib_sa_class_port_info_query(
 	struct ib_sa_client *client, struct ib_device *device, u32 port_num,
@@ -323,19 +407,19 @@ RDMA_MUST_CHECK int ib_sa_class_port_info_query(
 	void (*callback)(int status, struct ib_class_port_info *resp, void *context), void *context,
 	struct ib_sa_query **query);
 
-/* All traps, for ib_sa_register_inform_info(). */
+/* Stands for all traps in ib_sa_register_inform_info(). */
 #define IB_SA_ANY_TRAP 0xffff
 
 /**
  * struct ib_sa_notice - a trap that the SA reports (IBA 13.4.8.2)
- * @is_generic: whether it is one of the specification's
- * @type: fatal, urgent, security, subnet management, informational: 0 to 4
+ * @is_generic: whether the specification defines the trap
+ * @type: 0 fatal, 1 urgent, 2 security, 3 subnet management, 4 informational
  * @producer: kind of node (1: channel adapter, 2: switch, 3: router, 4: class manager), or the
  * vendor
- * @trap_number: which trap, or the vendor's device
- * @issuer_lid: who raised it
- * @issuer_gid: the same
- * @data_details: of the trap; of the traps 64 to 67 the GID or MGID is at offset 6
+ * @trap_number: number of the trap, or of the vendor's device
+ * @issuer_lid: LID of the port that sent the trap
+ * @issuer_gid: GID of the port that sent the trap
+ * @data_details: data of the trap; in those of traps 64 to 67, the GID or MGID is at offset 6
  *
  * Numbers are in host order.
  */
@@ -350,10 +434,10 @@ struct ib_sa_notice {
 };
 
 /**
- * struct ib_inform_info - a subscription to traps
- * @trap_number: as given
- * @callback: as given
- * @context: as given
+ * struct ib_inform_info - a subscription to traps (IBA 13.4.8.3)
+ * @trap_number: argument of ib_sa_register_inform_info()
+ * @callback: argument of ib_sa_register_inform_info()
+ * @context: argument of ib_sa_register_inform_info()
  */
 struct ib_inform_info {
 	u16 trap_number;
@@ -362,22 +446,28 @@ struct ib_inform_info {
 };
 
 /**
- * ib_sa_register_inform_info - hear of traps that reach the SA
- * @client: who wants to
+ * ib_sa_register_inform_info - subscribe to traps that reach the SA (IBA 13.4.8.3)
+ * @client: the client that subscribes
  * @device: the device
  * @port_num: the port
- * @trap_number: one of the specification's, or IB_SA_ANY_TRAP for all of them
- * @callback: called in process context, one call at a time: with 0 and no @notice when the SA has
- * agreed, with 0 and a
- *	@notice for each report, valid during the call only, and with an error once: -ETIMEDOUT, -EINVAL if the SA
- *	refused, -EAGAIN as long as no SM is known, -ENETRESET when a subscription that stood is lost. A non-zero return
- *	frees the subscription.
- * @context: the consumer's
+ * @trap_number: number of a trap that the specification defines, or IB_SA_ANY_TRAP for all of them
+ * @callback: called in process context, one call at a time: with status 0 and no notice when the SA
+ * has accepted the subscription; with 0 and a notice, valid during the call, for each report; once
+ * with an error: -ETIMEDOUT if no response came, -EINVAL if the SA refused, -EAGAIN if no subnet
+ * manager is known, -ENETRESET if an accepted subscription is lost. A non-zero return value frees
+ * the subscription
+ * @context: for the consumer
  *
- * Subscriptions to one trap on one port are shared and counted, and renewed when the SM has changed or asks for it.
- * Callbacks of one port's subscriptions are called one after the other: who stays long in one keeps the others waiting.
- * Reports that consumers are too slow for are left unacknowledged, for the SA to send again (IBA 13.4.9).
- * Context: process. Return: the subscription; -EINVAL without @callback; -ENODEV for a port without SA; -ENOMEM.
+ * Subscriptions to one trap on one port are shared and counted. They are renewed when the subnet
+ * manager changes or asks for it. The callbacks of one port's subscriptions are called one after
+ * the other, so a slow one delays the others. Reports that consumers are too slow for are not
+ * acknowledged, and the SA sends them again (IBA 13.4.9). ib_sa_unregister_inform_info() ends the
+ * subscription.
+ *
+ * Linux: differs by having no such function.
+ *
+ * Context: process. Return: the subscription; -EINVAL without callback; -ENODEV for a port without
+ * SA; -ENOMEM if there is no memory.
  */
 RDMA_MUST_CHECK struct ib_inform_info *ib_sa_register_inform_info(
 	struct ib_sa_client *client, struct ib_device *device, u32 port_num, u16 trap_number,
@@ -386,7 +476,7 @@ RDMA_MUST_CHECK struct ib_inform_info *ib_sa_register_inform_info(
 
 /**
  * ib_sa_unregister_inform_info - undo ib_sa_register_inform_info()
- * @info: the subscription; when this has returned its callback does not run
+ * @info: the subscription. When this has returned, its callback does not run and will not run
  *
  * Context: process, not from the callback.
  */
@@ -394,10 +484,10 @@ void ib_sa_unregister_inform_info(struct ib_inform_info *info);
 
 /**
  * struct ib_sa_multicast - membership of a port in a multicast group
- * @rec: the group, once the join has succeeded
- * @comp_mask: what the consumer had asked for
- * @callback: as given
- * @context: as given
+ * @rec: the group; valid after the join has succeeded
+ * @comp_mask: argument of ib_sa_join_multicast()
+ * @callback: argument of ib_sa_join_multicast()
+ * @context: argument of ib_sa_join_multicast()
  */
 struct ib_sa_multicast {
 	struct ib_sa_mcmember_rec rec;
@@ -407,21 +497,26 @@ struct ib_sa_multicast {
 };
 
 /**
- * ib_sa_join_multicast - join a group, or create it
- * @client: who joins
+ * ib_sa_join_multicast - join a multicast group, or create it (IBA 15.2.5.17)
+ * @client: the client that joins
  * @device: the device
  * @port_num: the port
- * @rec: the group: MGID, port GID and join state at least
- * @comp_mask: which components count
- * @gfp: the kernel's allocation flags
- * @callback: called in process context when the join has ended, and again, with -ENETRESET, when
- * the membership is
- *	lost; a non-zero return frees the membership
- * @context: the consumer's
+ * @rec: the group: MGID, port GID and join state at least; copied
+ * @comp_mask: IB_SA_MCMEMBER_REC_*: the components that count
+ * @gfp: not used
+ * @callback: called in process context when the join has ended, with status 0 or a negative errno,
+ * and again with -ENETRESET when the membership is lost. A non-zero return value frees the
+ * membership
+ * @context: for the consumer
  *
- * Memberships of one group are shared and counted, and taken up again by the consumer after -ENETRESET.
- * Context: process. Return: the membership; -EINVAL for a port without SA, no @callback, a @comp_mask without one of
- * those three, an MGID that is none or no join state; -ENODEV while the device goes away; -ENOMEM.
+ * Memberships of one group are shared and counted. The consumer joins again after -ENETRESET.
+ * ib_sa_free_multicast() ends the membership.
+ *
+ * Linux: differs by the timeout and the retries, which are those of @client.
+ *
+ * Context: process. Return: the membership; -EINVAL for a port without SA, no callback, a
+ * @comp_mask without one of those three components, an MGID that is not multicast, or no join
+ * state; -ENODEV while the device is being removed; -ENOMEM if there is no memory.
  */
 RDMA_MUST_CHECK struct ib_sa_multicast *
 ib_sa_join_multicast(struct ib_sa_client *client, struct ib_device *device, u32 port_num,
@@ -430,66 +525,67 @@ ib_sa_join_multicast(struct ib_sa_client *client, struct ib_device *device, u32 
 
 /**
  * ib_sa_free_multicast - undo ib_sa_join_multicast()
- * @multicast: the membership; when this has returned its callback does not run
+ * @multicast: the membership. When this has returned, its callback does not run and will not run
  *
  * Context: process, not from the callback.
  */
 void ib_sa_free_multicast(struct ib_sa_multicast *multicast);
 
 /**
- * ib_sa_get_mcmember_rec - a group that someone on this port is a member of
+ * ib_sa_get_mcmember_rec - get a group that a consumer of this port has joined
  * @device: the device
  * @port_num: the port
- * @mgid: the group
+ * @mgid: GID of the group
  * @rec: filled in
  *
- * Context: any. Return: 0; -EADDRNOTAVAIL if nobody is, or the port has no SA.
+ * Context: any. Return: 0; -EADDRNOTAVAIL if no consumer has joined the group, or the port has no
+ * SA.
  */
 RDMA_MUST_CHECK int ib_sa_get_mcmember_rec(struct ib_device *device, u32 port_num,
 					   const union ib_gid *mgid,
 					   struct ib_sa_mcmember_rec *rec);
 
 /**
- * ib_init_ah_from_mcmember - the address of a group
+ * ib_init_ah_from_mcmember - get the address of a multicast group
  * @device: the device
  * @port_num: the port
  * @rec: the group
- * @ah_attr: filled in
+ * @ah_attr: filled in, with a GRH (IBA 9.6.1.5)
  *
- * Context: any. Return: 0; -EINVAL for a bad port; -ENOENT if the port does not have the GID it
- * joined with.
+ * Context: any. Return: 0; -EINVAL for a port that does not exist; -ENOENT if the port no longer
+ * has the GID that it joined with.
  */
 RDMA_MUST_CHECK int ib_init_ah_from_mcmember(struct ib_device *device, u32 port_num,
 					     struct ib_sa_mcmember_rec *rec,
 					     struct rdma_ah_attr *ah_attr);
 
 /**
- * ib_init_ah_attr_from_path - the address at the end of a path
+ * ib_init_ah_attr_from_path - get the address at the end of a path
  * @device: the device
  * @port_num: the port
  * @rec: the path
- * @ah_attr: filled in; with a GRH if the path leaves the subnet (hop limit above 1) or the port
- * needs one, and with
- *	the path's rate
+ * @ah_attr: filled in, with the path's rate, and with a GRH if the path leaves the subnet (hop
+ * limit above 1) or the port needs one
  *
- * Context: any. Return: 0; -EINVAL for a bad port; -ENOENT if the port does not have the path's source GID.
+ * Context: any. Return: 0; -EINVAL for a port that does not exist; -ENOENT if a GRH is needed and
+ * the port does not have the path's source GID.
  */
 RDMA_MUST_CHECK int ib_init_ah_attr_from_path(struct ib_device *device, u32 port_num,
 					      struct sa_path_rec *rec,
 					      struct rdma_ah_attr *ah_attr);
 
 /**
- * ib_sa_pack_path - a path as the SA has it
+ * ib_sa_pack_path - convert a path to a PathRecord as on the wire (IBA 15.2.5.16)
  * @rec: the path
- * @attribute: filled in: a PathRecord, 64 bytes (IBA 15.2.5.16)
+ * @attribute: filled in, 64 bytes
  *
  * Context: any.
  */
 void ib_sa_pack_path(const struct sa_path_rec *rec, void *attribute);
 
 /**
- * ib_sa_unpack_path - undo ib_sa_pack_path()
- * @attribute: a PathRecord
+ * ib_sa_unpack_path - convert a PathRecord as on the wire to a path (IBA 15.2.5.16)
+ * @attribute: the PathRecord, 64 bytes
  * @rec: filled in
  *
  * Context: any.

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connections by IP address: what a program that knows sockets asks of RDMA (IBA annex A11). See
- * Documentation/connections.rst for the states.
+ * Connections by IP address, with calls like those of sockets (IBA annex A11).
+ * Documentation/connections.rst has the states, and the differences from Linux.
  *
- * Each id has a handler lock. Events of an id come one at a time and in order, by its handler, in
- * process context, with this lock held and no other (of CONNECT_REQUEST: the listener's, then the
- * new id's): a handler may sleep, and may call every function below for its id that does not say
- * otherwise. It must not call rdma_destroy_id() for its own id, nor, of a new id, for the listener,
- * nor wait for another handler.
+ * Each ID has a handler lock. Its handler is called with one event at a time, in order, in process
+ * context, with this lock held and no other (with CONNECT_REQUEST: the listener's, then that of the
+ * new ID). A handler may sleep, and may call every function below for its ID unless the function's
+ * description forbids it. It must not call rdma_destroy_id() for its own ID, nor, with a new ID,
+ * for the listener, nor wait for another handler.
  *
- * Departures from Linux: addresses are union rdma_sockaddr; ids live in the initial network
- * namespace; AF_IB addresses name GIDs and services.
+ * An ID has the addresses of one network namespace: that of the process or the listener that
+ * created it, the initial one for the kernel's consumers (RCM-17).
+ *
+ * Linux: differs by union rdma_sockaddr in place of struct sockaddr.
  */
 #pragma once
 #include <rdma/ib_cm.h>
 
-/* What happens to an id; the numbers are those that programs see. */
+/* Events of an ID, with the numbers of the ABI for programs. */
 enum rdma_cm_event_type {
 	RDMA_CM_EVENT_ADDR_RESOLVED,
 	RDMA_CM_EVENT_ADDR_ERROR,
@@ -35,7 +37,7 @@ enum rdma_cm_event_type {
 	RDMA_CM_EVENT_TIMEWAIT_EXIT,
 };
 
-/* Who shares port numbers with whom, and what the service IDs begin with (A11.2). */
+/* Port spaces: sets of port numbers, and the first bytes of service IDs (IBA A11.2). */
 enum rdma_ucm_port_space {
 	RDMA_PS_IPOIB = 0x0002,
 	RDMA_PS_TCP = 0x0106,
@@ -47,8 +49,8 @@ enum rdma_ucm_port_space {
 #define RDMA_UDP_QKEY 0x01234567u
 
 /*
- * Private data that are the consumer's, where the ends have IP addresses; with AF_IB's all of the
- * message's.
+ * Bytes of private data for the consumer with IP addresses; with AF_IB addresses, the consumer has
+ * all private data of a message.
  */
 enum rdma_cm_data_size {
 	RDMA_CM_IP_HEADER_SIZE = 36,
@@ -63,7 +65,13 @@ enum rdma_cm_address_family {
 	RDMA_AF_IB = 27,
 };
 
-/* As struct sockaddr_in; address and port big-endian. */
+/**
+ * struct rdma_sockaddr_in - an address of IPv4, as struct sockaddr_in
+ * @family: RDMA_AF_INET
+ * @port: port number; 0 for none
+ * @addr: address as on the wire; zero for any
+ * @zero: not used
+ */
 struct rdma_sockaddr_in {
 	u16 family;
 	__be16 port;
@@ -71,7 +79,14 @@ struct rdma_sockaddr_in {
 	u8 zero[8];
 };
 
-/* As struct sockaddr_in6. */
+/**
+ * struct rdma_sockaddr_in6 - an address of IPv6, as struct sockaddr_in6
+ * @family: RDMA_AF_INET6
+ * @port: port number; 0 for none
+ * @flowinfo: traffic class and flow label
+ * @addr: address as on the wire; zero for any
+ * @scope_id: index of the interface of a link-local address
+ */
 struct rdma_sockaddr_in6 {
 	u16 family;
 	__be16 port;
@@ -80,7 +95,16 @@ struct rdma_sockaddr_in6 {
 	u32 scope_id;
 };
 
-/* As struct sockaddr_ib. */
+/**
+ * struct rdma_sockaddr_ib - a GID and a service, as struct sockaddr_ib
+ * @family: RDMA_AF_IB
+ * @pkey: P_Key; 0 for any
+ * @flowinfo: traffic class and flow label
+ * @addr: GID; zero for any
+ * @sid: service ID
+ * @sid_mask: bits of @sid that count
+ * @scope_id: not used
+ */
 struct rdma_sockaddr_ib {
 	u16 family;
 	__be16 pkey;
@@ -91,7 +115,13 @@ struct rdma_sockaddr_ib {
 	__be64 scope_id;
 };
 
-/* An address of one of the families; family 0 stands for none. */
+/**
+ * union rdma_sockaddr - an address
+ * @family: enum rdma_cm_address_family; 0 stands for no address
+ * @in: the address, with RDMA_AF_INET
+ * @in6: the address, with RDMA_AF_INET6
+ * @ib: the address, with RDMA_AF_IB
+ */
 union rdma_sockaddr {
 	u16 family;
 	struct rdma_sockaddr_in in;
@@ -102,12 +132,12 @@ union rdma_sockaddr {
 struct rdma_cm_id;
 
 /**
- * struct rdma_addr - the two ends
- * @src_addr: ours; family 0 as long as the id is not bound
- * @dst_addr: the peer's; family 0 as long as it has none
- * @sgid: our GID; zero as long as no device is bound
- * @dgid: the peer's; zero as long as it is not known
- * @pkey: the partition, host order; 0 as long as no device is bound
+ * struct rdma_addr - the addresses of both ends
+ * @src_addr: local address; family 0 until the ID is bound
+ * @dst_addr: the peer's address; family 0 until it has one
+ * @sgid: local GID; zero until a device is bound
+ * @dgid: the peer's GID; zero until it is known
+ * @pkey: P_Key, host order; 0 until a device is bound
  */
 struct rdma_addr {
 	union rdma_sockaddr src_addr;
@@ -118,10 +148,10 @@ struct rdma_addr {
 };
 
 /**
- * struct rdma_route - the ends, and the way between them
- * @addr: the ends
+ * struct rdma_route - the addresses of both ends, and the path between them
+ * @addr: the addresses
  * @path_rec: the path
- * @num_paths: 1 when @path_rec is valid, else 0
+ * @num_paths: 1 if @path_rec is valid, else 0
  */
 struct rdma_route {
 	struct rdma_addr addr;
@@ -130,17 +160,19 @@ struct rdma_route {
 };
 
 /**
- * struct rdma_conn_param - what to say when a connection is made, and what was said
- * @private_data: for the peer, or from it: then all that the message has room for
- * @private_data_len: bytes of it
- * @responder_resources: RDMA reads and atomics that are answered at a time; of an event: that we
- * may answer
- * @initiator_depth: the same that are asked
- * @flow_control: end-to-end
- * @retry_count: at most 7; ignored where accepting
- * @rnr_retry_count: at most 7
- * @srq: the QP has one; ignored for an id that has its QP from rdma_create_qp()
- * @qp_num: the QP; ignored as @srq is
+ * struct rdma_conn_param - parameters of a connection, sent or received
+ * @private_data: private data for the peer, or from it: then all that the message has room for
+ * @private_data_len: bytes of it; at most enum rdma_cm_data_size, IB_CM_REP_PRIVATE_DATA_SIZE or
+ * IB_CM_SIDR_REP_PRIVATE_DATA_SIZE
+ * @responder_resources: RDMA reads and atomics that the local QP answers at a time; in an event, at
+ * most
+ * @initiator_depth: RDMA reads and atomics that the local QP has outstanding; in an event, at most
+ * @flow_control: whether the QP uses end-to-end flow control
+ * @retry_count: retries of the peer's QP, 0 to 7; ignored by rdma_accept()
+ * @rnr_retry_count: RNR retries of the peer's QP, 0 to 7
+ * @srq: whether the QP has an SRQ; ignored for an ID that has its QP from rdma_create_qp()
+ * @qp_num: number of the QP, 24 bits; ignored for an ID that has its QP from rdma_create_qp()
+ * @qkey: Q_Key of an ID of datagrams with AF_IB addresses; 0 stands for RDMA_UDP_QKEY
  */
 struct rdma_conn_param {
 	const void *private_data;
@@ -152,16 +184,15 @@ struct rdma_conn_param {
 	u8 rnr_retry_count;
 	u8 srq;
 	u32 qp_num;
-	/* Of ids of datagrams between AF_IB addresses; 0 stands for RDMA_UDP_QKEY. */
 	u32 qkey;
 };
 
 /**
- * struct rdma_ud_param - how to send datagrams to the peer, or to a group
- * @private_data: from the peer
+ * struct rdma_ud_param - the address of datagrams to a peer, or to a group
+ * @private_data: private data from the peer
  * @private_data_len: bytes of it
  * @ah_attr: the address
- * @qp_num: the QP; 0xffffff of a group
+ * @qp_num: number of the QP; 0xffffff for a group
  * @qkey: its Q_Key
  */
 struct rdma_ud_param {
@@ -173,14 +204,15 @@ struct rdma_ud_param {
 };
 
 /**
- * struct rdma_cm_event - what a handler is told
- * @event: what it is
- * @status: 0; a negative errno; of REJECTED the reason, greater than 0; of UNREACHABLE of datagrams
- * the SIDR status, greater than 0
- * @param: @param.ud of an id whose @qp_type is IB_QPT_UD, else @param.conn; zero where nothing came
- * with the event. What its pointers
- *	point to is valid during the call of the handler only
- * @join_context: of MULTICAST_JOIN and MULTICAST_ERROR: what rdma_join_multicast() was given
+ * struct rdma_cm_event - an event of an ID
+ * @event: enum rdma_cm_event_type
+ * @status: 0; a negative errno; with REJECTED, the reason of the REJ, greater than 0; with
+ * UNREACHABLE for datagrams, enum ib_cm_sidr_status, greater than 0
+ * @param.conn: an ID of a connection: its parameters; zero if the event has none
+ * @param.ud: an ID whose type is IB_QPT_UD: the address; zero if the event has none
+ * @join_context: with MULTICAST_JOIN and MULTICAST_ERROR: the context of rdma_join_multicast()
+ *
+ * Pointers are valid during the call of the handler.
  */
 struct rdma_cm_event {
 	enum rdma_cm_event_type event;
@@ -192,26 +224,33 @@ struct rdma_cm_event {
 	void *join_context;
 };
 
-/*
- * Returns 0, or anything else to have the id destroyed when it has returned: it is the consumer's
- * no more then, who has destroyed its QP before. CONNECT_REQUEST comes on the listener's handler
- * with a new id, whose context and handler are the listener's and which is the consumer's if it
- * returns 0; -ENOMEM there destroys it in silence, so that the peer asks again; anything else
- * refuses it. After DEVICE_REMOVAL no other event comes, and the consumer destroys the id soon: the
- * device waits for it.
+/**
+ * rdma_cm_event_handler - called with the events of an ID
+ * @id: the ID; with CONNECT_REQUEST a new one, whose context and handler are the listener's
+ * @event: the event; valid during the call
+ *
+ * After DEVICE_REMOVAL no other event comes, and the consumer destroys the ID soon, because the
+ * removal of the device waits for that.
+ *
+ * Context: process, with the handler lock.
+ *
+ * Return: 0; anything else lets the RDMA CM destroy the ID after the call: it no longer belongs to
+ * the consumer, which has destroyed its QP before. With CONNECT_REQUEST, 0 gives the new ID to the
+ * consumer; -ENOMEM destroys it without an answer, so that the peer asks again; anything else
+ * refuses the request.
  */
 typedef int (*rdma_cm_event_handler)(struct rdma_cm_id *id, struct rdma_cm_event *event);
 
 /**
- * struct rdma_cm_id - an end of a connection by address
- * @device: the device; NULL as long as the id is not bound to one
- * @context: the consumer's; may be set anew with the handler lock held
+ * struct rdma_cm_id - one end of a connection by address, or a listener
+ * @device: the device; NULL until the ID is bound to one
+ * @context: for the consumer; may be changed with the handler lock held
  * @qp: the QP of rdma_create_qp(), or NULL
- * @event_handler: called with its events; may be set anew with the handler lock held
- * @route: the ends, and the path; read with the handler lock held, or where no event can come
- * @ps: the port space
- * @qp_type: the type of its QP
- * @port_num: the port of @device; 0 as long as there is none
+ * @event_handler: called with its events; may be changed with the handler lock held
+ * @route: addresses and path; read with the handler lock held, or while no event can come
+ * @ps: port space
+ * @qp_type: type of its QP
+ * @port_num: port of @device; 0 until there is one
  */
 struct rdma_cm_id {
 	struct ib_device *device;
@@ -227,8 +266,8 @@ struct rdma_cm_id {
 RDMA_C_BEGIN
 
 /*
- * For a process or for the kernel; both are shown by weft_netlink, with the name of the caller's
- * module or the number of the calling process.
+ * Serves rdma_create_id() and rdma_create_user_id(). weft_netlink shows IDs with the name of the
+ * caller's module, or the number of the calling process.
  */
 RDMA_MUST_CHECK struct rdma_cm_id *__rdma_create_id(rdma_cm_event_handler event_handler,
 						    void *context, enum rdma_ucm_port_space ps,
@@ -236,14 +275,16 @@ RDMA_MUST_CHECK struct rdma_cm_id *__rdma_create_id(rdma_cm_event_handler event_
 						    const char *caller);
 
 /**
- * rdma_create_id - make an id
+ * rdma_create_id - create an ID for a consumer in the kernel
  * @event_handler: called with its events
- * @context: the consumer's
- * @ps: the port space
+ * @context: for the consumer
+ * @ps: port space
  * @qp_type: IB_QPT_RC, IB_QPT_UC, IB_QPT_UD, IB_QPT_XRC_INI or IB_QPT_XRC_TGT
  *
- * Context: process. Return: the id, idle; -EINVAL without a handler, or for another port space or
- * type; -ENOMEM.
+ * rdma_destroy_id() ends it.
+ *
+ * Context: process. Return: the ID, idle; -EINVAL without a handler, or for another port space or
+ * type; -ENOMEM if there is no memory.
  */
 RDMA_MUST_CHECK static inline struct rdma_cm_id *rdma_create_id(rdma_cm_event_handler event_handler,
 								void *context,
@@ -254,14 +295,16 @@ RDMA_MUST_CHECK static inline struct rdma_cm_id *rdma_create_id(rdma_cm_event_ha
 }
 
 /**
- * rdma_create_user_id - make an id for the calling process
+ * rdma_create_user_id - create an ID for the calling process
  * @event_handler: called with its events
- * @context: the consumer's
- * @ps: the port space
+ * @context: for the consumer
+ * @ps: port space
  * @qp_type: as for rdma_create_id()
  *
- * It is shown as the process's, and so is what comes of it as a listener; nothing else follows from
- * that. Context: process. Return: as rdma_create_id().
+ * Resource tracking shows the ID, and new IDs of it as a listener, as the process's. It has the
+ * addresses of the process's network namespace. rdma_destroy_id() ends it.
+ *
+ * Context: process. Return: as rdma_create_id().
  */
 RDMA_MUST_CHECK static inline struct rdma_cm_id *
 rdma_create_user_id(rdma_cm_event_handler event_handler, void *context, enum rdma_ucm_port_space ps,
@@ -271,59 +314,75 @@ rdma_create_user_id(rdma_cm_event_handler event_handler, void *context, enum rdm
 }
 
 /**
- * rdma_destroy_id - end an id in any state
- * @id: the id, whose QP has been destroyed
+ * rdma_destroy_id - end an ID in any state
+ * @id: the ID, whose QP has been destroyed
  *
- * What goes on is cancelled; the peer is told as by ib_destroy_cm_id(); groups are left; new ids of
- * a listener that nobody has been told of are gone. When this has returned no handler runs for the
- * id and none will.
- * Context: process; without the handler lock of the id, and not from its handler, nor from that of
- * an id which came by it.
+ * Cancels what is in progress, sends the peer the messages of ib_destroy_cm_id(), leaves multicast
+ * groups, and destroys new IDs of a listener that its handler was not called with. When this has
+ * returned, no handler runs for the ID and none will run (RCM-12).
+ *
+ * Context: process, without the handler lock of the ID. A call from its own handler is refused with
+ * a warning, and the ID stays. A listener is not destroyed from the handler of its new IDs.
  */
 void rdma_destroy_id(struct rdma_cm_id *id);
 
 /**
- * rdma_lock_handler - keep the handler of an id from running
- * @id: the id
+ * rdma_lock_handler - keep the handler of an ID from running
+ * @id: the ID
  *
- * For what must not be done while an event comes: rdma_accept() outside of the handler, setting
- * @id->context. Context: process, not from the handler, which has the lock.
+ * For actions that must not coincide with an event: rdma_accept() outside of the handler, and
+ * changes of @id->context. rdma_unlock_handler() releases the lock.
+ *
+ * Context: process, not from the handler, which holds the lock.
  */
 void rdma_lock_handler(struct rdma_cm_id *id);
 
 /**
  * rdma_unlock_handler - undo rdma_lock_handler()
- * @id: the id
+ * @id: the ID
  *
  * Context: the task that has locked it.
  */
 void rdma_unlock_handler(struct rdma_cm_id *id);
 
 /**
- * rdma_bind_addr - give an id its source address
- * @id: an idle id
- * @addr: the address; the family's "any" for all; port 0 to be given a port of
+ * rdma_bind_addr - bind an ID to a source address
+ * @id: an idle ID
+ * @addr: the address; the family's "any" for all; with port 0, the ID gets a port of
  * net.ipv4.ip_local_port_range
  *
- * An address that is neither "any" nor loopback binds the id to the device of its interface; of
- * AF_IB to that of its GID, which has to have its P_Key, if it names one. Of AF_IB the service
- * names the port space, as far as its mask says: of an id of RDMA_PS_IB that may be IB, TCP or UDP.
- * Context: process. Return: 0; -EINVAL for an id that is not idle, another family, or a link-local address without interface;
- * -EPROTONOSUPPORT for an AF_IB service of a port space that the id may not have; -EADDRNOTAVAIL for an address that no interface has, or when no
- * port is free; -ENODEV for an interface, GID or P_Key of no device; -EADDRINUSE; -EACCES for a port below 1024 without CAP_NET_BIND_SERVICE; -ENOMEM.
+ * An IP address that is neither "any" nor loopback binds the ID to the device of its interface. An
+ * AF_IB address binds it to the device of its GID, which must have its P_Key, if it names one. The
+ * service of an AF_IB address names the port space, as far as its mask counts; an ID of RDMA_PS_IB
+ * may have the spaces IB, TCP and UDP (IBA A11.2).
+ *
+ * Linux: differs by ports that belong to one ID even if the peers differ.
+ *
+ * Context: process.
+ *
+ * Return: 0; -EINVAL for an ID that is not idle, another family, or a link-local address without
+ * interface; -EPROTONOSUPPORT for an AF_IB service of a port space that the ID must not use;
+ * -EADDRNOTAVAIL for an address that no interface has, or if no port is free; -ENODEV for an
+ * interface, GID or P_Key that no device has; -EADDRINUSE if another ID has the port; -EACCES for a
+ * port below 1024 without CAP_NET_BIND_SERVICE; -ENOMEM if there is no memory.
  */
 RDMA_MUST_CHECK int rdma_bind_addr(struct rdma_cm_id *id, const union rdma_sockaddr *addr);
 
 /**
  * rdma_resolve_addr - find device, port and GIDs of an address
- * @id: an idle or a bound id
- * @src_addr: what to bind an idle id to; NULL for any
- * @dst_addr: the peer's
- * @timeout_ms: how long to wait for the neighbour, at least 1
+ * @id: an idle or a bound ID
+ * @src_addr: the address to bind an idle ID to; NULL for any
+ * @dst_addr: the peer's address
+ * @timeout_ms: milliseconds to wait for the neighbour, at least 1; at most an hour counts
  *
- * Ends by the event ADDR_RESOLVED or ADDR_ERROR. Context: process.
- * Return: 0; -EINVAL for the wrong state, or families that differ; what rdma_bind_addr() and a
- * route lookup return; -ENOMEM.
+ * Ends by the event ADDR_RESOLVED or ADDR_ERROR.
+ *
+ * Context: process.
+ *
+ * Return: 0; -EINVAL if the state of the ID does not allow it, for no timeout, or for addresses of
+ * different families; -EHOSTUNREACH if the route leads by another interface than the ID is bound
+ * to; -ENODEV if no device has that interface; -ENOMEM if there is no memory; the errors of
+ * rdma_bind_addr(), and of the kernel's route and neighbour lookup.
  */
 RDMA_MUST_CHECK int rdma_resolve_addr(struct rdma_cm_id *id, const union rdma_sockaddr *src_addr,
 				      const union rdma_sockaddr *dst_addr,
@@ -331,33 +390,40 @@ RDMA_MUST_CHECK int rdma_resolve_addr(struct rdma_cm_id *id, const union rdma_so
 
 /**
  * rdma_resolve_route - ask the SA for the path
- * @id: an id whose address is resolved
- * @timeout_ms: how long to wait in all, at least 1
+ * @id: an ID whose address is resolved
+ * @timeout_ms: milliseconds to wait, at least 1; the SA is asked up to ten times in this time
  *
- * Ends by the event ROUTE_RESOLVED or ROUTE_ERROR, after which one may ask again. Context: process.
- * Return: 0; -EINVAL for the wrong state, or no @timeout_ms; the errors of ib_sa_path_rec_get().
+ * Ends by the event ROUTE_RESOLVED or ROUTE_ERROR; after the latter, this may be called again. On
+ * an RNIC, it succeeds without a query.
+ *
+ * Context: process. Return: 0; -EINVAL if the state of the ID does not allow it, or for no timeout;
+ * -ENOMEM if there is no memory; the errors of ib_sa_path_rec_get().
  */
 RDMA_MUST_CHECK int rdma_resolve_route(struct rdma_cm_id *id, unsigned long timeout_ms);
 
 /**
- * rdma_set_ib_path - give an id its path instead
- * @id: an id whose address is resolved
- * @path_rec: the path
+ * rdma_set_ib_path - set the path of an ID, in place of rdma_resolve_route()
+ * @id: an ID whose address is resolved
+ * @path_rec: the path; copied
  *
- * The route is resolved then; no event comes. Context: process. Return: 0; -EINVAL for the wrong
- * state.
+ * The route is resolved when this has returned; no event comes.
+ *
+ * Context: process. Return: 0; -EINVAL if the state of the ID does not allow it.
  */
 RDMA_MUST_CHECK int rdma_set_ib_path(struct rdma_cm_id *id, const struct sa_path_rec *path_rec);
 
 /**
- * rdma_create_qp - make the QP of an id
- * @id: an id with a device, without a QP
+ * rdma_create_qp - create the QP of an ID
+ * @id: an ID with a device, without a QP
  * @pd: a protection domain of that device
- * @qp_init_attr: as for ib_create_qp(), of the id's type
+ * @qp_init_attr: as for ib_create_qp(), of the ID's type
  *
- * Of a connection it is in state INIT then, and goes on by itself when the connection is made; of
- * datagrams in RTS. Context: process.
- * Return: 0; -EINVAL if something of this is not so; the errors of ib_create_qp() and
+ * The QP of a connection is in state INIT afterwards, and the RDMA CM moves it on when the
+ * connection is established. The QP of an ID of datagrams is in state RTS. rdma_destroy_qp() ends
+ * it.
+ *
+ * Context: process. Return: 0; -EINVAL for an ID without device or with a QP, a protection domain
+ * of another device, or another type than the ID's; the errors of ib_create_qp() and
  * ib_modify_qp().
  */
 RDMA_MUST_CHECK int rdma_create_qp(struct rdma_cm_id *id, struct ib_pd *pd,
@@ -365,201 +431,226 @@ RDMA_MUST_CHECK int rdma_create_qp(struct rdma_cm_id *id, struct ib_pd *pd,
 
 /**
  * rdma_destroy_qp - undo rdma_create_qp()
- * @id: the id
+ * @id: the ID. One without a QP is left as it is
  *
- * A QP that is still in a multicast group stays the id's, which is logged. Context: process.
+ * A QP that is still in a multicast group is not destroyed, and remains the ID's; that is logged.
+ *
+ * Context: process.
  */
 void rdma_destroy_qp(struct rdma_cm_id *id);
 
 /**
- * rdma_init_qp_attr - what to give ib_modify_qp() for the id's QP
- * @id: an id with a device
- * @qp_attr: @qp_attr->qp_state is the state to go to; filled in
- * @qp_attr_mask: filled in: which of it
+ * rdma_init_qp_attr - get the attributes for ib_modify_qp() of the ID's QP
+ * @id: an ID with a device
+ * @qp_attr: qp_state is the state to go to; the other attributes are filled in
+ * @qp_attr_mask: filled in: enum ib_qp_attr_mask of the attributes
  *
- * Context: process. Return: 0; -EINVAL without a device, or a state in which there is nothing to
- * say; -ENOENT; -ENODEV.
+ * Context: process. Return: 0; -EINVAL for an ID without device; -ENOENT if the port does not have
+ * the P_Key of the ID; -EADDRNOTAVAIL for an ID of RDMA_PS_IPOIB while IPoIB's broadcast group is
+ * not joined; the errors of ib_cm_init_qp_attr().
  */
 RDMA_MUST_CHECK int rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *qp_attr,
 				      int *qp_attr_mask);
 
 /**
- * rdma_connect - ask for the connection, or for the peer's QP of datagrams
- * @id: an id whose route is resolved
- * @conn_param: what to say; private data at most enum rdma_cm_data_size
+ * rdma_connect - ask for a connection, or for the peer's QP of datagrams
+ * @id: an ID whose route is resolved
+ * @conn_param: the parameters; private data at most enum rdma_cm_data_size
  *
- * Ends by ESTABLISHED, REJECTED, UNREACHABLE, CONNECT_ERROR or, of an id without a QP of
- * rdma_create_qp(), CONNECT_RESPONSE: then the consumer moves its QP on and calls rdma_accept().
+ * Ends by the event ESTABLISHED, REJECTED, UNREACHABLE or CONNECT_ERROR. An ID without a QP of
+ * rdma_create_qp() gets CONNECT_RESPONSE in place of ESTABLISHED: then the consumer moves its QP on
+ * and calls rdma_accept().
+ *
  * Context: process, without the handler lock.
- * Return: 0; -EINVAL for the wrong state, or what does not fit; the errors of ib_send_cm_req() and
- * ib_send_cm_sidr_req().
+ *
+ * Return: 0; -EINVAL if the state of the ID does not allow it, or for a value out of its range
+ * (struct rdma_conn_param); the errors of ib_send_cm_req(), ib_send_cm_sidr_req() and
+ * iw_cm_connect().
  */
 RDMA_MUST_CHECK int rdma_connect(struct rdma_cm_id *id, const struct rdma_conn_param *conn_param);
 
 /**
- * rdma_connect_locked - the same with the handler lock
- * @id: the same
- * @conn_param: the same
+ * rdma_connect_locked - ask for a connection as rdma_connect() does, with the handler lock held
+ * @id: an ID whose route is resolved
+ * @conn_param: the parameters, as for rdma_connect()
  *
- * Context: process, with the handler lock: from the handler, that is. Return: as rdma_connect().
+ * Context: process, with the handler lock, for example from the handler. Return: as rdma_connect().
  */
 RDMA_MUST_CHECK int rdma_connect_locked(struct rdma_cm_id *id,
 					const struct rdma_conn_param *conn_param);
 
 /**
- * rdma_listen - wait for requests
- * @id: a bound id, or an idle one, which is bound to IPv4's "any" and a free port then
- * @backlog: how many requests may wait for the handler to return: of each device, at most 4096; 0
- * and less for the CM's own number
+ * rdma_listen - listen for requests
+ * @id: a bound ID, or an idle one, which is then bound to IPv4's "any" and a free port
+ * @backlog: number of requests of each device that may wait for the handler to return; more than
+ * 4096 counts as 4096, 0 and less as 256
  *
- * An id without device listens on every device, those to come included.
- * Context: process. Return: 0; -EINVAL for the wrong state; -EADDRINUSE if the port is shared with
- * another that listens; the errors of rdma_bind_addr() and ib_cm_listen().
+ * An ID without device listens on every device, also those registered later.
+ *
+ * Context: process. Return: 0; -EINVAL if the state of the ID does not allow it; -EADDRINUSE if
+ * another ID that shares the port listens; the errors of rdma_bind_addr(), ib_cm_listen() and
+ * iw_cm_listen().
  */
 RDMA_MUST_CHECK int rdma_listen(struct rdma_cm_id *id, int backlog);
 
 /**
- * rdma_accept - agree to a connection
- * @id: a new id of CONNECT_REQUEST, or one that got CONNECT_RESPONSE
- * @conn_param: what to say to the peer; ignored, and may be NULL, after CONNECT_RESPONSE; NULL for
- * a new id of datagrams with a QP of
- *	rdma_create_qp()
+ * rdma_accept - accept a connection
+ * @id: a new ID of CONNECT_REQUEST, or one that got CONNECT_RESPONSE
+ * @conn_param: the parameters; ignored after CONNECT_RESPONSE, and may be NULL then, and for a new
+ * ID of datagrams with a QP of rdma_create_qp()
  *
- * Ends by ESTABLISHED of a new id, but of datagrams, where nothing follows. An error has refused the connection.
- * Context: process, with the handler lock. Return: 0; -EINVAL for the wrong state, or what does not fit; the errors of ib_modify_qp() and of the
- * CM's functions.
+ * Ends by the event ESTABLISHED on a new ID of a connection; no event follows on others. After an
+ * error, the connection has been refused.
+ *
+ * Linux: differs by a REP that always reports that no alternate path is loaded (failover_accepted
+ * is 1).
+ *
+ * Context: process, with the handler lock.
+ *
+ * Return: 0; -EINVAL if the state of the ID does not allow it, or for a value out of its range; the
+ * errors of ib_modify_qp(), ib_send_cm_rep(), ib_send_cm_rtu(), ib_send_cm_sidr_rep() and
+ * iw_cm_accept().
  */
 RDMA_MUST_CHECK int rdma_accept(struct rdma_cm_id *id, const struct rdma_conn_param *conn_param);
 
 /**
  * rdma_reject - refuse a connection
- * @id: an id as for rdma_accept()
- * @private_data: for the peer
- * @private_data_len: at most IB_CM_REJ_PRIVATE_DATA_SIZE, of datagrams
+ * @id: an ID as for rdma_accept()
+ * @private_data: private data for the peer, or NULL
+ * @private_data_len: bytes of it, 0 to IB_CM_REJ_PRIVATE_DATA_SIZE; for datagrams 0 to
  * IB_CM_SIDR_REP_PRIVATE_DATA_SIZE
  * @reason: enum ib_cm_rej_reason; 0 stands for IB_CM_REJ_CONSUMER_DEFINED
  *
- * Context: process. Return: 0; -EINVAL for the wrong state, or what does not fit; the errors of
- * ib_send_cm_rej().
+ * Context: process. Return: 0; -EINVAL if the state of the ID does not allow it, or for private
+ * data that do not fit; the errors of ib_send_cm_rej(), ib_send_cm_sidr_rep() and iw_cm_reject().
  */
 RDMA_MUST_CHECK int rdma_reject(struct rdma_cm_id *id, const void *private_data,
 				u8 private_data_len, u8 reason);
 
 /**
- * rdma_notify - say what the QP knows before the CM does
- * @id: an id of a connection
+ * rdma_notify - report an event of the QP to the RDMA CM
+ * @id: an ID of a connection
  * @event: as for ib_cm_notify()
  *
- * Context: process. Return: 0; -EINVAL for an id without connection; the errors of ib_cm_notify().
+ * Context: process. Return: 0; -EINVAL for an ID without connection; the errors of ib_cm_notify().
  */
 RDMA_MUST_CHECK int rdma_notify(struct rdma_cm_id *id, enum ib_event_type event);
 
 /**
- * rdma_disconnect - end a connection, or agree to its end
- * @id: the id; its QP, if rdma_create_qp() made it, goes to the error state
+ * rdma_disconnect - end a connection, or confirm its end
+ * @id: the ID; its QP of rdma_create_qp() goes to state ERR
  *
- * Must be called, or the id destroyed, after DISCONNECTED too: that is what answers the peer. Ends
- * by DISCONNECTED of who asked first, and after the time-wait by TIMEWAIT_EXIT. Of datagrams only
- * the QP changes, and no event comes.
- * Context: process. Return: 0; -EINVAL for an id that has neither asked nor been asked.
+ * After DISCONNECTED, the consumer calls this, too, or destroys the ID: that answers the peer. The
+ * side that ends the connection first gets DISCONNECTED, and both get TIMEWAIT_EXIT after the
+ * time-wait. With datagrams, only the QP changes, and no event comes.
+ *
+ * Context: process. Return: 0; -EINVAL for an ID that has neither sent nor received a request; the
+ * errors of ib_send_cm_dreq(), ib_send_cm_drep() and iw_cm_disconnect().
  */
 int rdma_disconnect(struct rdma_cm_id *id);
 
 /**
- * rdma_join_multicast - become member of the group of an address
- * @id: an id of datagrams, bound to a device or its address resolved, without a QP of
+ * rdma_join_multicast - join the multicast group of an address
+ * @id: an ID of datagrams, bound to a device or with its address resolved, without a QP of
  * rdma_create_qp()
- * @addr: the address; "any" for a group that the SA names
+ * @addr: the address; "any" for a group that the SA chooses
  * @join_state: FULLMEMBER_JOIN or SENDONLY_FULLMEMBER_JOIN
- * @context: comes with the events
+ * @context: join_context of the events
  *
- * Ends by MULTICAST_JOIN or MULTICAST_ERROR; of a membership lost later comes MULTICAST_ERROR with
- * -ENETRESET. Attaching the QP is the consumer's. An id may be in 4096 groups. Context: process.
- * Return: 0; -EINVAL if something of this is not so; -EADDRNOTAVAIL while IPoIB's broadcast group
- * is not joined; -ENOSPC; -ENOMEM.
+ * Ends by the event MULTICAST_JOIN or MULTICAST_ERROR. If the membership is lost later,
+ * MULTICAST_ERROR comes with -ENETRESET. The consumer attaches the QP. An ID may be in 4096 groups.
+ *
+ * Context: process.
+ *
+ * Return: 0; -EINVAL if the state or the type of the ID does not allow it, for an ID with a QP,
+ * another family or join state, or a group of IPoIB with another port space than RDMA_PS_IPOIB;
+ * -EADDRNOTAVAIL while IPoIB's broadcast group is not joined; -ENOSPC for more than 4096 groups;
+ * -ENOMEM if there is no memory; the errors of ib_sa_join_multicast().
  */
 RDMA_MUST_CHECK int rdma_join_multicast(struct rdma_cm_id *id, const union rdma_sockaddr *addr,
 					u8 join_state, void *context);
 
 /**
  * rdma_leave_multicast - undo rdma_join_multicast()
- * @id: the id
- * @addr: the address as it was joined, port included; nothing is done if it is in no such group. Of
- * several joins of one address the oldest is undone
+ * @id: the ID
+ * @addr: the address as it was joined, port included. Without such a group, nothing is done. Of
+ * several joins of one address, the oldest is undone
  *
- * When this has returned, no event of the join comes. Context: process, not from the handler,
- * without the handler lock.
+ * When this has returned, no event of the join comes.
+ *
+ * Context: process, without the handler lock. A call from the handler is refused with a warning.
  */
 void rdma_leave_multicast(struct rdma_cm_id *id, const union rdma_sockaddr *addr);
 
 /**
- * rdma_set_service_type - the type of service of an id
- * @id: the id; counts for rdma_resolve_route() to come
- * @tos: IPv4's octet, which the SA is given as QoS class
+ * rdma_set_service_type - set the type of service of an ID
+ * @id: the ID; later calls of rdma_resolve_route() use the value
+ * @tos: type of service of IPv4, 0 to 255, which the SA gets as the QoS class
  *
  * Context: process.
  */
 void rdma_set_service_type(struct rdma_cm_id *id, int tos);
 
 /**
- * rdma_set_ack_timeout - the QP's timeout
- * @id: an id of type IB_QPT_RC or IB_QPT_XRC_INI
- * @timeout: 4.096 us * 2^n, 5 bits, instead of what the path says
+ * rdma_set_ack_timeout - set the timeout of the ID's QP
+ * @id: an ID of type IB_QPT_RC or IB_QPT_XRC_INI
+ * @timeout: 4.096 us * 2^n, n is 0 to 31, in place of the timeout that follows from the path
  *
- * Context: process. Return: 0; -EINVAL.
+ * Context: process. Return: 0; -EINVAL for an ID of another type, or a value out of range.
  */
 RDMA_MUST_CHECK int rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout);
 
 /**
- * rdma_set_min_rnr_timer - the QP's RNR timer
- * @id: an id of type IB_QPT_RC or IB_QPT_XRC_TGT
- * @min_rnr_timer: 5 bits (IBA 9.7.5.2.8)
+ * rdma_set_min_rnr_timer - set the RNR timer of the ID's QP
+ * @id: an ID of type IB_QPT_RC or IB_QPT_XRC_TGT
+ * @min_rnr_timer: enum ib_rnr_timeout, 0 to 31 (IBA 9.7.5.2.8)
  *
- * Context: process. Return: 0; -EINVAL.
+ * Context: process. Return: 0; -EINVAL for an ID of another type, or a value out of range.
  */
 RDMA_MUST_CHECK int rdma_set_min_rnr_timer(struct rdma_cm_id *id, u8 min_rnr_timer);
 
 /**
- * rdma_set_reuseaddr - share the port with others that say so, none of which listens
- * @id: an id that does not listen; taken back of an idle one only
- * @reuse: 0 or 1
+ * rdma_set_reuseaddr - share a port with other IDs that share it, none of which listens
+ * @id: an ID that does not listen; an idle one for @reuse 0
+ * @reuse: 1 to share the port, else 0
  *
- * Context: process. Return: 0; -EINVAL.
+ * Context: process. Return: 0; -EINVAL if the state of the ID does not allow it.
  */
 RDMA_MUST_CHECK int rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse);
 
 /**
  * rdma_set_afonly - listen for the family of the address only
- * @id: an idle or a bound id
- * @afonly: 0 or 1; without this call IPv4's is 1, and IPv6's what net.ipv6.bindv6only says
+ * @id: an idle or a bound ID
+ * @afonly: 1 for this family only, 0 for both. Without this call it is 1 for IPv4, and the value of
+ * net.ipv6.bindv6only for IPv6
  *
- * Context: process. Return: 0; -EINVAL.
+ * Context: process. Return: 0; -EINVAL if the state of the ID does not allow it.
  */
 RDMA_MUST_CHECK int rdma_set_afonly(struct rdma_cm_id *id, int afonly);
 
 /**
- * rdma_get_service_id - the service of an address
- * @id: the id, for its port space
- * @addr: the address: its port, of AF_IB its service
+ * rdma_get_service_id - get the service ID of an address (IBA A11.2)
+ * @id: the ID, whose port space counts
+ * @addr: the address, whose port counts; of AF_IB its service
  *
  * Context: any. Return: the service ID.
  */
 __be64 rdma_get_service_id(struct rdma_cm_id *id, const union rdma_sockaddr *addr);
 
 /**
- * rdma_reject_msg - a reason of REJECTED in words
- * @id: the id
+ * rdma_reject_msg - describe the status of REJECTED in words
+ * @id: the ID
  * @reason: the status
  *
- * Context: any. Return: the text, never NULL.
+ * Context: any. Return: a constant string, never NULL.
  */
 const char *rdma_reject_msg(struct rdma_cm_id *id, int reason);
 
 /**
- * rdma_event_msg - an event in words
- * @event: the event
+ * rdma_event_msg - describe an event in words
+ * @event: enum rdma_cm_event_type
  *
- * Context: any. Return: the text, never NULL.
+ * Context: any. Return: a constant string, never NULL.
  */
 const char *rdma_event_msg(enum rdma_cm_event_type event);
 

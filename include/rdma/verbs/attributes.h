@@ -80,8 +80,9 @@ struct ib_cq_caps {
  * @max_qp_rd_atom: RDMA reads and atomics outstanding at a QP as the responder
  * @max_res_rd_atom: the same for the whole device
  * @max_qp_init_rd_atom: RDMA reads and atomics outstanding at a QP as the initiator
- * @atomic_cap: what atomics are atomic with
- * @masked_atomic_cap: what masked atomics are atomic with
+ * @atomic_cap: enum ib_atomic_cap: whether atomics are atomic within the device, or with all
+ * accesses to memory
+ * @masked_atomic_cap: the same for masked atomics
  * @max_mw: number of memory windows
  * @max_mcast_grp: number of multicast groups
  * @max_mcast_qp_attach: QPs attached to one group

@@ -101,7 +101,7 @@ struct ib_device_ops {
 	/**
 	 * poll_cq - take completions from a queue
 	 * @cq: the queue
-	 * @num_entries: how many to take at most
+	 * @num_entries: number of completions to take, at most
 	 * @wc: array of that many completions, filled in from the first
 	 *
 	 * A completion that outlives its QP has the ib_wc.qp that rdma::remaining_qp() returns.

@@ -83,7 +83,7 @@ struct ib_ah {
 /**
  * ib_comp_handler - called on a completion event of a CQ
  * @cq: the CQ
- * @cq_context: what the CQ was created with
+ * @cq_context: argument that the CQ was created with
  *
  * Called once for each event, never two at a time for one CQ (LOCK-06), and never from inside a
  * method of the driver that the consumer has called (LOCK-05).
