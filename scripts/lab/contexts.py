@@ -15,9 +15,12 @@ PROCESS = re.compile(r"Context:\s+process\b")
 
 
 def documented(text):
-    """The functions of a header that are documented to run in process context, except those that the header itself defines inline."""
+    """The functions of a header that are documented to run in process context, and whether the header itself defines them inline.
+
+    Types of handlers and macros are none: a consumer defines the one, and the function behind the other checks.
+    """
     for block in kernel_doc.blocks(text):
-        if not block.kind and PROCESS.search(" ".join(block.text.split())) and "(" in block.declaration:
+        if not block.kind and not block.declaration.startswith(("typedef ", "#define ")) and PROCESS.search(" ".join(block.text.split())) and "(" in block.declaration:
             yield block.name, block.declaration.removeprefix("RDMA_MUST_CHECK ").startswith("static inline")
 
 

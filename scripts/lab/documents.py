@@ -8,12 +8,8 @@ from lab.errors import LabError
 RULE = re.compile(r"^([A-Z]+-\d\d)(?: to [A-Z]+-\d\d)?$", re.MULTILINE)
 OF_RULE = r"(?:notify|lock|event|chan|mgmt|rcm|cm|ipoib)_\d\d"
 TEST_OF_RULE = re.compile(OF_RULE)
-# Helpers of a line or two may be described by one comment for all of them; what is exported may not.
-EXPORT = re.compile(r"^KERN_EXPORT\((\w+)\);", re.MULTILINE)
 # A file by its path from the top of the tree; with a pattern in it, or a word for any name, it is none.
 NAMED_FILE = re.compile(r"`((?:core|hw|ulp|include|tools|scripts|Documentation)/[\w./+-]*)`")
-# Names that headers contain for macros and debug builds only.
-NOT_FOR_USE = re.compile(r"ib_checked_|ib_set_misuse_observer$")
 
 
 def _texts(pattern, below=("core", "hw", "ulp", "tools")):
@@ -70,48 +66,10 @@ def check_rules():
     return complaints
 
 
-def _arguments(declaration):
-    """The names of a function's arguments."""
-    depth, arguments, this = 0, [], ""
-    for letter in declaration.split("(", 1)[1]:
-        depth += {"(": 1, ")": -1}.get(letter, 0)
-        if depth < 0 or (letter == "," and depth == 0):
-            arguments.append(this)
-            this = ""
-        else:
-            this += letter
-    for argument in arguments:
-        name = re.search(r"\(\*(\w+)\)", argument) or re.search(r"(\w+)(?:\[\w*\])?\s*$", argument)
-        if name and name[1] != "void":
-            yield name[1]
-
-
 def check_functions():
-    """Complaints about exported functions of include/rdma without kernel-doc."""
-    headers = "".join(path.read_text() for path in sorted((cache.TREE / "include/rdma").glob("**/*.h")))
-    described = {block.name: block for block in kernel_doc.blocks(headers)}
-    complaints = []
-    exported = {name for text in _texts("*/exports.c", ("core",)).values() for name in EXPORT.findall(text)}
-    for name in sorted(exported):
-        if not re.search(rf"\b{name}\(", headers) or NOT_FOR_USE.match(name):
-            continue
-        # Those that take their caller's name are called by a wrapper without the underscores.
-        public = name.removeprefix("__")
-        block = described.get(public)
-        if not block:
-            complaints.append(f"{public}() has no kernel-doc")
-            continue
-        if "Context" not in block.text:
-            complaints.append(f"{public}() does not say in which context it may be called")
-        if not re.match(r"(static inline )?void \w", block.declaration) and not re.search(r"[Rr]eturn", block.text):
-            complaints.append(f"{public}() does not say what it returns")
-        if public not in block.declaration:
-            complaints.append(f"what is said of {public}() stands before something else")
-            continue
-        for argument in _arguments(block.declaration):
-            if argument not in block.arguments:
-                complaints.append(f"{public}() does not describe @{argument}")
-    return complaints
+    """Complaints about functions, structures and methods of include/rdma that kernel-doc does not describe, or not wholly."""
+    headers = {str(path.relative_to(cache.TREE)): path.read_text() for path in sorted((cache.TREE / "include/rdma").glob("**/*.h"))}
+    return kernel_doc.complaints(headers)
 
 
 def missing_files(tree):

@@ -36,6 +36,30 @@ static inline int make(struct it *it)
 {
 	return __make(it);
 }
+
+/**
+ * it_handler - called with it
+ * @it: what
+ *
+ * Context: process.
+ */
+typedef void (*it_handler)(struct it *it);
+
+/**
+ * make_own - makes one of a type
+ * @type: which
+ *
+ * Context: process. Return: as make().
+ */
+#define make_own(type) ((struct type *)make(sizeof(struct type)))
+
+/**
+ * take_back - takes it again
+ * @it: what
+ *
+ * Context: any.
+ */
+void take_back(struct it *it);
 """
 CHECKED = """
 int take(it *it)

@@ -34,6 +34,25 @@ struct ib_thing {
 };
 """
 
+METHODS = """
+/**
+ * struct ib_thing_ops - what a driver does with things
+ * @size_ib_thing: bytes of its structure
+ */
+struct ib_thing_ops {
+\t/**
+\t * take - take a thing
+\t * @thing: the thing
+\t * @done: called when it is taken
+\t *
+\t * Context: process. Return: 0.
+\t */
+\tint (*take)(struct ib_thing *thing,
+\t\t    void (*done)(int status));
+\tunsigned long size_ib_thing;
+};
+"""
+
 
 class KernelDoc(unittest.TestCase):
     def only(self, text):
@@ -59,6 +78,13 @@ class KernelDoc(unittest.TestCase):
         text = kernel_doc.render(self.only(STRUCTURE))
         self.assertEqual(text, ".. c:struct:: ib_thing\n\n   A thing.\n\n   Its text.\n")
 
+    def test_a_method(self):
+        structure, method = kernel_doc.blocks(METHODS)
+        self.assertEqual((structure.kind, structure.name), ("struct", "ib_thing_ops"))
+        self.assertEqual((method.kind, method.name, method.summary), ("method", "ib_thing_ops.take", "take a thing"))
+        self.assertTrue(kernel_doc.render(method).startswith(
+            ".. c:member:: int (*ib_thing_ops.take)(struct ib_thing *thing, void (*done)(int status))\n\n   Take a thing.\n"), kernel_doc.render(method))
+
     def test_a_comment_without_a_title_is_a_mistake(self):
         with self.assertRaisesRegex(ValueError, "no title"):
             list(kernel_doc.blocks("/**\n * Takes all of it.\n */\nint ib_take(void);\n"))
@@ -70,6 +96,58 @@ class KernelDoc(unittest.TestCase):
             self.assertEqual(len(blocks), text.count("/**\n"), header)
             for block in blocks:
                 self.assertIn(block.name, kernel_doc.render(block))
+
+
+class Complaints(unittest.TestCase):
+    """What a header declares and does not describe is reported."""
+
+    def lacks(self, text):
+        return [complaint.removeprefix("a.h: ") for complaint in kernel_doc.complaints({"a.h": text})]
+
+    def test_a_complete_description_is_accepted(self):
+        self.assertEqual(self.lacks(FUNCTION + METHODS), [])
+        self.assertEqual(self.lacks("/**\n * ib_stop - stop\n *\n * Context: any.\n */\nvoid ib_stop(void);\n"), [])
+
+    def test_a_function_without_description(self):
+        self.assertEqual(self.lacks("RDMA_C_BEGIN\nint ib_take(struct ib_pd *pd);\nRDMA_C_END\n"), ["ib_take() has no kernel-doc"])
+        self.assertEqual(self.lacks("namespace rdma\n{\ninline bool is_err(const void *pointer)\n{\n\treturn !pointer;\n}\n}\n"),
+                         ["is_err() has no kernel-doc"])
+
+    def test_parts_of_a_function(self):
+        for part, complaint in ((" * @next: see @pd\n", "does not describe @next"), ("Context: any with", 'does not say in which context it may be called ("Context:")'),
+                                ("Return: 0; -EINVAL.", 'does not say what it returns ("Return:")'), (" take *all* of it", "has no summary")):
+            self.assertIn(part, FUNCTION)
+            self.assertEqual(self.lacks(FUNCTION.replace(part, "")), [f"ib_take() {complaint}"])
+
+    def test_an_argument_that_is_gone(self):
+        self.assertEqual(self.lacks(FUNCTION.replace("@next:", "@last:")), ["ib_take() does not describe @next", "ib_take() describes @last, which it does not have"])
+
+    def test_a_description_of_something_else(self):
+        self.assertEqual(self.lacks(FUNCTION.replace("ib_take(", "ib_get(") + "int ib_take(struct ib_pd *pd);\n"),
+                         ["ib_get() has no kernel-doc", "what is said of ib_take() stands before something else"])
+
+    def test_a_wrapper_is_described_for_the_function_behind_it(self):
+        behind = "int __ib_take(struct ib_pd *pd, const char *caller);\n"
+        self.assertEqual(self.lacks(behind), ["ib_take() has no kernel-doc"])
+        self.assertEqual(self.lacks(behind + FUNCTION), [])
+
+    def test_members(self):
+        self.assertEqual(self.lacks(STRUCTURE), ["struct ib_thing does not describe @value"])
+        self.assertEqual(self.lacks("struct ib_thing {\n\tint value;\n};\n"), ["struct ib_thing has no kernel-doc"])
+        nested = "struct ib_thing {\n\tunion {\n\t\tu64 id;\n\t\tvoid *cookie;\n\t};\n\tstruct {\n\t\tu8 raw[16];\n\t} gid;\n\tvoid (*done)(int status);\n};\n"
+        comment = "/**\n * struct ib_thing - a thing\n * @id: its number\n * @gid: its GID\n */\n"
+        self.assertEqual(self.lacks(comment + nested), ["struct ib_thing does not describe @cookie", "struct ib_thing does not describe @gid.raw",
+                                                        "struct ib_thing does not describe @done", "struct ib_thing describes @gid, which it does not have"])
+
+    def test_methods(self):
+        self.assertEqual(self.lacks(METHODS.replace("\t * @done: called when it is taken\n", "")), ["ib_thing_ops.take does not describe @done"])
+        self.assertEqual(self.lacks(METHODS.replace("/**\n\t * take", "/*\n\t * take")), ["ib_thing_ops.take has no kernel-doc"])
+        self.assertEqual(self.lacks(METHODS.replace(" Return: 0.", "")), ['ib_thing_ops.take does not say what it returns ("Return:")'])
+
+    def test_the_public_headers_are_described(self):
+        headers = {str(path): path.read_text() for path in sorted((cache.TREE / "include/rdma").glob("**/*.h"))}
+        self.assertGreater(sum(declared.kind == "function" for text in headers.values() for declared in kernel_doc.declarations(text)), 250)
+        self.assertEqual(kernel_doc.complaints(headers), [])
 
 
 if __name__ == "__main__":
