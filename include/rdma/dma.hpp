@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Memory that a work request points to, lent to the device. A device without a DMA device reads
- * memory by the CPU's own addresses, and nothing needs mapping. Context: any.
+ * Mapping of memory that a work request points to. A device without a DMA device uses the CPU's
+ * addresses, and nothing is mapped.
  */
 #pragma once
 
@@ -11,7 +11,11 @@
 namespace rdma
 {
 
-/* The memory must be contiguous (kern::dma::map_single() says what is). Errors: ENOMEM. */
+/*
+ * Maps `size` bytes for the device. The memory must be contiguous, as kern::dma::map_single()
+ * defines it. The caller undoes it by unmap_single(). Context: any. Errors: ENOMEM if there is no
+ * address space for the device.
+ */
 inline kern::Result<u64> map_single(const ib_device *device, void *memory, size_t size,
 				    kern::dma::Direction direction)
 {
@@ -20,6 +24,7 @@ inline kern::Result<u64> map_single(const ib_device *device, void *memory, size_
 	return kern::dma::map_single(device->dma_device, memory, size, direction);
 }
 
+/* Undoes map_single(), with the same size and direction. Context: any. */
 inline void unmap_single(const ib_device *device, u64 address, size_t size,
 			 kern::dma::Direction direction)
 {

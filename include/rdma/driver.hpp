@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What a hardware driver needs beyond ib_verbs.h.
+ * Helpers for hardware drivers, in addition to ib_verbs.h.
  *
- * A driver states its methods and the sizes of its objects in one constant table:
+ * A driver lists its methods and the sizes of its objects in one constant table:
  *
  *	using Cq = rdma::DriverObject<ib_cq, CqState>;
  *	using Qp = rdma::DriverObject<ib_qp, QpState>;
@@ -16,12 +16,12 @@
  *		.size_ib_qp = sizeof(Qp),
  *	};
  *
- * The midlayer allocates each object once, in that size and zeroed; create_qp() begins with Qp::construct(), and
- * destroy_qp() ends with Qp::destruct(). So ib_post_send() is one indirect call, and post_send() finds its state at a
- * constant distance from the pointer it got.
+ * The midlayer allocates each object once, in that size and zeroed; create_qp() begins with
+ * Qp::construct(), and destroy_qp() ends with Qp::destruct(). So ib_post_send() is one indirect
+ * call, and post_send() finds its state at a constant distance from its argument.
  *
- * The life of a device: rdma::alloc_device(), fill in struct ib_device, ib_set_device_ops(), ib_register_device();
- * ib_unregister_device(), rdma::dealloc_device().
+ * The steps of a device: rdma::alloc_device(), fill in struct ib_device, ib_set_device_ops(),
+ * ib_register_device(); ib_unregister_device(), rdma::dealloc_device().
  */
 #pragma once
 #include <new>
@@ -56,16 +56,16 @@ struct DriverObject {
 	}
 	static State &state(Verbs *object) { return of(object)->state_; }
 
-	/* At the beginning of a create method. */
+	/* Constructs the state; called at the beginning of a create method. */
 	template<class... Args>
 	static State &construct(Verbs *object, Args &&...args)
 	{
 		return *new (&of(object)->state_) State(std::forward<Args>(args)...);
 	}
-	/* At the end of a destroy method, and on the failing ways out of a create method. */
+	/* Destructs the state, at the end of a destroy method or if a create method fails. */
 	static void destruct(Verbs *object) { state(object).~State(); }
 
-	/* The object that a state is part of. */
+	/* Returns the object that a state is part of. */
 	static Verbs *verbs(State *state)
 	{
 		return reinterpret_cast<Verbs *>(reinterpret_cast<char *>(state) -
@@ -74,7 +74,8 @@ struct DriverObject {
 };
 
 /*
- * A driver's device: zeroed memory, `Device::ib` first. nullptr without memory. Context: process.
+ * Allocates a driver's device: zeroed memory, `Device::ib` first. Returns nullptr if there is no
+ * memory. dealloc_device() frees it. Context: process.
  */
 template<class Device>
 Device *alloc_device()
@@ -85,13 +86,14 @@ Device *alloc_device()
 	return reinterpret_cast<Device *>(_ib_alloc_device(sizeof(Device)));
 }
 
+/* Frees a device that is not, or no longer, registered. Context: process. */
 template<class Device>
 void dealloc_device(Device *device)
 {
 	ib_dealloc_device(&device->ib);
 }
 
-/* From the midlayer's pointer to the driver's device. */
+/* Returns the driver's device for the midlayer's pointer. */
 template<class Device>
 Device *device_of(ib_device *device)
 {
@@ -108,15 +110,15 @@ inline void complete(ib_cq *cq)
 }
 
 /*
- * What ib_wc.qp is in a completion that outlives its QP: the midlayer keeps the memory of a QP
- * until it has taken the completions itself; for a consumer that polls, the QP is no more.
+ * Returns ib_wc.qp of a completion that outlives its QP. The midlayer keeps the memory of a QP
+ * until it has polled the completions itself; for a consumer that polls, the QP no longer exists.
  */
 inline ib_qp *remaining_qp(const ib_cq &cq, ib_qp &qp)
 {
 	return cq.poller && (&cq == qp.send_cq || &cq == qp.recv_cq) ? &qp : nullptr;
 }
 
-/* NOTIFY-01: what req_notify_cq answers with -EINVAL if it is false. */
+/* Checks the flags of req_notify_cq, which returns -EINVAL if this is false (NOTIFY-01). */
 constexpr bool valid_notify_flags(ib_cq_notify_flags flags)
 {
 	const int kind = flags & IB_CQ_SOLICITED_MASK;
@@ -125,7 +127,7 @@ constexpr bool valid_notify_flags(ib_cq_notify_flags flags)
 	       !(flags & ~(IB_CQ_SOLICITED_MASK | IB_CQ_REPORT_MISSED_EVENTS));
 }
 
-/* Reports an event of a QP, CQ, SRQ, port or device; see ib_dispatch_event(). */
+/* Report an event of a QP, CQ, SRQ, port or device, as ib_dispatch_event() does. Context: any. */
 inline void dispatch(ib_event_type type, ib_qp *qp)
 {
 	ib_event event = {.device = qp->device, .element = {.qp = qp}, .event = type};

@@ -374,7 +374,7 @@ struct ib_cm_id {
  * @remote_cm_response_timeout: time that the peer has for responses, 4.096 us * 2^n, n is 0 to 31
  * @flow_control: whether the local QP uses end-to-end flow control
  * @local_cm_response_timeout: time that this side needs for responses, 4.096 us * 2^n, n is 0 to 31
- * @retry_count: retries of the peer's QP, 0 to 7
+ * @retry_count: retries of both QPs, 0 to 7
  * @rnr_retry_count: RNR retries of the peer's QP, 0 to 7
  * @max_cm_retries: repetitions of a message by either side, 0 to 15
  * @srq: whether the local QP has an SRQ

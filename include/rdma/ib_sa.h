@@ -140,7 +140,7 @@ enum sa_path_rec_type {
  * @rate: enum ib_rate
  * @packet_life_time_selector: enum ib_sa_selector
  * @packet_life_time: longest time of a packet on the path, 4.096 us * 2^n
- * @preference: preference among several paths, 0 is the best
+ * @preference: preference among several paths
  * @ib: LIDs
  * @rec_type: SA_PATH_REC_TYPE_IB
  * @flags: for the consumer; the midlayer does not use it

@@ -9,7 +9,7 @@
  * - A function that returns a pointer returns an error pointer on failure, never NULL.
  * - A function whose method the driver does not have returns -EOPNOTSUPP.
  * - A function that creates an object returns -EINVAL if the objects that belong together are of
- *   different devices, or if the object to create it in is NULL or an error pointer. The functions
+ *   different devices, or if the domain to create it in is NULL or an error pointer. The functions
  *   of the data path do not check this.
  * - The object that a function has created belongs to the caller, who ends it before it ends the
  *   objects that it was created in, and before its client's remove returns (LOCK-10).
@@ -688,7 +688,7 @@ void ib_free_cq(struct ib_cq *cq);
 
 /**
  * ib_process_cq_direct - poll a CQ of IB_POLL_DIRECT and run the done functions
- * @cq: the queue; the caller serializes the calls for it
+ * @cq: the queue
  * @budget: completions to stop after; -1 for no limit
  *
  * Context: any that the consumer's done functions allow. Return: number of completions processed;
@@ -829,7 +829,7 @@ RDMA_MUST_CHECK bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_s
  * @qp_attr: the values; not changed
  * @qp_attr_mask: enum ib_qp_attr_mask: the values to set
  *
- * The caller serializes changes of one QP.
+ * The midlayer does not serialize changes of one QP (LOCK-04).
  *
  * Context: process.
  *
@@ -1065,7 +1065,7 @@ RDMA_MUST_CHECK static inline struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum i
 
 /**
  * ib_map_mr_sg - give a region from ib_alloc_mr() its memory
- * @mr: the region, which is not valid now; the caller serializes changes of it
+ * @mr: the region, which is not valid now; the midlayer does not serialize changes of it
  * @sg: the memory
  * @sg_nents: number of segments
  * @sg_offset: bytes of the first segment to leave out, and on return the bytes taken of the first

@@ -161,8 +161,8 @@ struct iw_cm_ops {
 	 *
 	 * Requests may be reported before this returns. After an error, none is reported.
 	 *
-	 * Context: process. Return: 0; -EADDRINUSE; -EADDRNOTAVAIL; another negative errno, which
-	 * the consumer gets.
+	 * Context: process. Return: 0; -EADDRINUSE if the address is in use; -EADDRNOTAVAIL if the
+	 * device does not have it; another negative errno. The consumer gets the error.
 	 */
 	int (*create_listen)(struct iw_cm_id *id, unsigned int backlog);
 	/**

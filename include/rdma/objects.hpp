@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Verbs objects with owners.
+ * Owners of verbs objects, which end them in the right order.
  *
  *	auto pd = TRY(rdma::Pd::create(device));
  *	auto cq = TRY(rdma::CompletionQueue::create(device, this, entries, vector, IB_POLL_SOFTIRQ));
  *	auto qp = TRY(rdma::QueuePair::create(pd, cq, cq, attributes));
  *
- * What others are made in (PD, CQ, SRQ) is counted, and each object holds what it was made in: so they end in the right
- * order however their owners are arranged. What nothing is made in (QP, MR, AH, MW) has one owner: moved, not copied.
- * All of this is for process context; address handles say otherwise.
+ * PDs, CQs and SRQs are reference-counted, and each object holds the objects that it was created
+ * in. So they end in the right order, however their owners are arranged. QPs, MRs, AHs and MWs have
+ * one owner, which is moved and not copied. Context: process, except for address handles.
  *
- * Not for who ends its objects by steps of its own, with something to be done between any two of them, as IPoIB's queues and the special
- * QPs of MADs do: there the order is the state machine's, and an owner that ends what it has would be a second one.
+ * Modules whose objects end in steps of their own, with actions in between, do not use these:
+ * IPoIB's queues and the special QPs of MADs have the order in their state machines.
  */
 #pragma once
 #include <utility>
@@ -21,7 +21,7 @@
 namespace rdma
 {
 
-/* An error pointer as a Result. */
+/* Converts a pointer that may be an error pointer to a Result. */
 template<class T>
 kern::Result<T *> check(T *pointer)
 {
@@ -33,7 +33,7 @@ kern::Result<T *> check(T *pointer)
 class Pd : public kern::RefCounted<Pd>
 {
 public:
-	/* flags: enum ib_pd_flags. Errors: those of ib_alloc_pd(). */
+	/* flags: enum ib_pd_flags. Errors: those of ib_alloc_pd(); ENOMEM. */
 	static kern::Result<kern::Ref<Pd>> create(ib_device *device, unsigned int flags = 0)
 	{
 		auto *pd = TRY(check(ib_alloc_pd(device, flags)));
@@ -56,14 +56,14 @@ private:
 class CompletionQueue : public kern::RefCounted<CompletionQueue>
 {
 public:
-	/* One that the midlayer polls. Errors: those of ib_alloc_cq(). */
+	/* Creates a CQ that the midlayer polls. Errors: those of ib_alloc_cq(); ENOMEM. */
 	static kern::Result<kern::Ref<CompletionQueue>> create(ib_device *device, void *context,
 							       int entries, int vector,
 							       ib_poll_context poll_context)
 	{
 		return own(TRY(check(ib_alloc_cq(device, context, entries, vector, poll_context))));
 	}
-	/* One that the consumer polls. Errors: those of ib_create_cq(). */
+	/* Creates a CQ that the consumer polls. Errors: those of ib_create_cq(); ENOMEM. */
 	static kern::Result<kern::Ref<CompletionQueue>> create(ib_device *device,
 							       ib_comp_handler handler,
 							       void *context, unsigned int entries,
@@ -105,7 +105,7 @@ private:
 class SharedReceiveQueue : public kern::RefCounted<SharedReceiveQueue>
 {
 public:
-	/* A basic one. Errors: those of ib_create_srq(). */
+	/* Creates an SRQ of type IB_SRQT_BASIC. Errors: those of ib_create_srq(); ENOMEM. */
 	static kern::Result<kern::Ref<SharedReceiveQueue>> create(kern::Ref<Pd> pd,
 								  ib_srq_init_attr &attr)
 	{
@@ -131,8 +131,8 @@ private:
 };
 
 /*
- * The one owner of an object that End::end() ends, with what it was made in. Never copied; empty
- * after a move.
+ * The owner of an object that End::end() ends, and of references to the objects that it was created
+ * in. Not copied; empty after a move.
  */
 template<class T, class End, class... Parents>
 class Owner
@@ -185,7 +185,7 @@ private:
 	T *object_ = nullptr;
 };
 
-/* Context: process. */
+/* How each kind of object ends. Context: process; any for address handles. */
 struct QueuePairEnd {
 	static void end(ib_qp *qp) { KERN_WARN_ON(ib_destroy_qp(qp)); }
 };
@@ -206,8 +206,9 @@ public:
 	using Owner::Owner;
 
 	/*
-	 * `attr` without CQs and SRQ, which are given apart; its sizes are written back. A QP must
-	 * have left its multicast groups before it ends. Errors: those of ib_create_qp().
+	 * Creates a QP. CQs and SRQ are arguments of their own, and are set in `attr`, where the
+	 * granted sizes are written back. A QP must have left its multicast groups before it ends.
+	 * Errors: those of ib_create_qp().
 	 */
 	static kern::Result<QueuePair> create(kern::Ref<Pd> pd, kern::Ref<CompletionQueue> send,
 					      kern::Ref<CompletionQueue> recv,
@@ -242,13 +243,13 @@ class MemoryRegion : public Owner<ib_mr, MemoryRegionEnd, Pd>
 public:
 	using Owner::Owner;
 
-	/* All DMA addresses. Errors: those of ib_get_dma_mr(). */
+	/* Creates a region of all DMA addresses. Errors: those of ib_get_dma_mr(). */
 	static kern::Result<MemoryRegion> all(kern::Ref<Pd> pd, int access)
 	{
 		auto *mr = TRY(check(ib_get_dma_mr(pd->get(), access)));
 		return MemoryRegion(mr, std::move(pd));
 	}
-	/* For fast registration. Errors: those of ib_alloc_mr(). */
+	/* Creates a region for fast registration. Errors: those of ib_alloc_mr(). */
 	static kern::Result<MemoryRegion> create(kern::Ref<Pd> pd, ib_mr_type type,
 						 u32 max_segments)
 	{
@@ -270,7 +271,7 @@ public:
 	}
 };
 
-/* May be made and ended in any context, as long as this is not the last to hold the PD. */
+/* Context: any, unless it ends as the last object that holds the PD. */
 class AddressHandle : public Owner<ib_ah, AddressHandleEnd, Pd>
 {
 public:

@@ -168,7 +168,7 @@ struct rdma_route {
  * most
  * @initiator_depth: RDMA reads and atomics that the local QP has outstanding; in an event, at most
  * @flow_control: whether the QP uses end-to-end flow control
- * @retry_count: retries of the peer's QP, 0 to 7; ignored by rdma_accept()
+ * @retry_count: retries of both QPs, 0 to 7; ignored by rdma_accept()
  * @rnr_retry_count: RNR retries of the peer's QP, 0 to 7
  * @srq: whether the QP has an SRQ; ignored for an ID that has its QP from rdma_create_qp()
  * @qp_num: number of the QP, 24 bits; ignored for an ID that has its QP from rdma_create_qp()
@@ -541,8 +541,8 @@ RDMA_MUST_CHECK int rdma_notify(struct rdma_cm_id *id, enum ib_event_type event)
  * @id: the ID; its QP of rdma_create_qp() goes to state ERR
  *
  * After DISCONNECTED, the consumer calls this, too, or destroys the ID: that answers the peer. The
- * side that ends the connection first gets DISCONNECTED, and both get TIMEWAIT_EXIT after the
- * time-wait. With datagrams, only the QP changes, and no event comes.
+ * side that ends the connection first gets DISCONNECTED. On InfiniBand, TIMEWAIT_EXIT comes after
+ * the time-wait (IBA 12.9.8.2). With datagrams, only the QP changes, and no event comes.
  *
  * Context: process. Return: 0; -EINVAL for an ID that has neither sent nor received a request; the
  * errors of ib_send_cm_dreq(), ib_send_cm_drep() and iw_cm_disconnect().

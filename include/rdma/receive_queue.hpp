@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A receive queue that refills itself (MGMT-12), of buffers that their reader may keep:
+ * A receive queue that refills itself (MGMT-12), with buffers that the consumer may keep:
  *
  *	struct Buffer : ib_cqe {
  *		kern::ListNode node;				// the queue's while it is posted
@@ -17,8 +17,10 @@
  *	queue_.make_up();					// after polling, and when woken
  *	queue_.stop(); ib_destroy_qp(qp); queue_.close();
  *
- * Who polls the CQ owns all of it, before him who opens the QP, after him who ends it: there is no lock. What there is no memory for, or the
- * device does not take, is missing(), is reported, and made up for: `wake` is called, in a task, when it is time for the owner to do so.
+ * There is no lock: the poller of the CQ owns the queue; before that, the code that opens the QP,
+ * and afterwards the code that ends it. Buffers that there is no memory for, or that the device
+ * refuses, are missing(). That is logged, and `wake` is called in a task when the owner should call
+ * make_up() again.
  */
 #pragma once
 #include <kern/back_off.hpp>
@@ -37,8 +39,8 @@ class ReceiveQueue
 {
 public:
 	/*
-	 * depth: at most the QP's max_recv_wr; done: called with each completion of a buffer; wake:
-	 * void (T::*)(), in a task.
+	 * depth: number of buffers, at most the QP's max_recv_wr; done: called with each completion
+	 * of a buffer; wake: void (T::*)(), called in a task.
 	 */
 	template<auto Wake, class T>
 	ReceiveQueue(ib_pd *pd, int depth, void (*done)(ib_cq *, ib_wc *), kern::Method<Wake> wake,
@@ -51,11 +53,11 @@ public:
 	ReceiveQueue &operator=(const ReceiveQueue &) = delete;
 
 	void open(ib_qp *qp) { qp_ = qp; }
-	/* Wakes nobody any more. Context: process. */
+	/* When this has returned, `wake` is not called any more. Context: process. */
 	void stop() { retry_.cancel(); }
 	/*
-	 * Frees what the hardware did not give back, now that the QP is gone and nothing can write
-	 * to it. Context: process.
+	 * Frees the buffers that the hardware did not give back. The QP has been destroyed, so that
+	 * nothing can write to them. Context: process.
 	 */
 	void close()
 	{
@@ -69,17 +71,17 @@ public:
 
 	bool full() const { return count_ == depth_; }
 	bool empty() const { return count_ == 0; }
-	/* Buffers that the QP should have and has not. */
+	/* Number of buffers that the QP lacks. */
 	int missing() const { return depth_ - count_; }
 
-	/* Posts what is missing. Errors: ENOMEM, and what the device says. Context: process. */
+	/* Posts the missing buffers. Errors: ENOMEM; the driver's errors. Context: process. */
 	kern::Result<> fill()
 	{
 		while (!full())
 			TRY(post(TRY(Buffer::create())));
 		return {};
 	}
-	/* The same, and again later if it does not succeed, later each time. Context: process. */
+	/* As fill(); if it fails, `wake` is called after a delay that grows. Context: process. */
 	void make_up()
 	{
 		const auto filled = fill();
@@ -94,7 +96,7 @@ public:
 			back_off_.failed();
 	}
 
-	/* That of a completion, which is the caller's now. */
+	/* Takes the buffer of a completion, which belongs to the caller now. */
 	kern::Owned<Buffer> take_back(Buffer *buffer)
 	{
 		unmap(*buffer);
@@ -102,12 +104,12 @@ public:
 		count_--;
 		return kern::Owned<Buffer>::adopt(buffer);
 	}
-	/* Posts one that nobody keeps. */
+	/* Posts a buffer that the consumer does not keep. */
 	void post_again(kern::Owned<Buffer> buffer) { kern::ignore(post(std::move(buffer))); }
 	/*
-	 * Posts another in the place of one that is to be kept, which comes back. Where there is no
-	 * memory, that one itself is posted, and nothing comes back: the queue stays full at the
-	 * price of what was received.
+	 * Posts a new buffer in place of one that the consumer keeps, and returns the latter. If
+	 * there is no memory, it posts the received buffer and returns an empty pointer: the queue
+	 * stays full, and the received data is lost.
 	 */
 	kern::Owned<Buffer> replace(kern::Owned<Buffer> received)
 	{
@@ -139,8 +141,8 @@ private:
 			return kern::Error{status};
 		}
 		/*
-		 * The hardware has it now, and gives it back by its completion, which nobody polls
-		 * meanwhile.
+		 * The hardware owns it until its completion, which is not polled before this
+		 * returns.
 		 */
 		posted_.push_back(*buffer.release());
 		count_++;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Addresses as programs say them and are told them, of an address handle, of a QP's path, of a MAD:
-// the same members, in several orders.
+// Addresses in the ABIs for programs: of address handles, paths of QPs, and MADs. The structures
+// have the same members, in several orders.
 #pragma once
 #include <rdma/ib_verbs.h>
 
 namespace rdma
 {
 
-/* An address handle's, in user verbs as in the interface of the connection manager. */
+/* The address of an address handle, in the ABIs of user verbs and of the connection manager. */
 struct UserAddress {
 	u8 dgid[16];
 	u32 flow_label;
@@ -25,7 +25,7 @@ struct UserAddress {
 };
 static_assert(sizeof(UserAddress) == 32);
 
-/* Said: with the members of UserAddress. Whether it can be is the midlayer's to say. */
+/* Converts an address of a program, with the members of UserAddress. The midlayer checks it. */
 template<class Said>
 rdma_ah_attr address_of(const Said &said)
 {
@@ -46,7 +46,7 @@ rdma_ah_attr address_of(const Said &said)
 	return attr;
 }
 
-/* Into what is zero; of an address without a global part that stays so. */
+/* Fills in a zeroed address for a program. Without a GRH, the members of the GRH stay zero. */
 template<class Told>
 void fill_address(const rdma_ah_attr &attr, Told &told)
 {
