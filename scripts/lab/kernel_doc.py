@@ -115,7 +115,7 @@ def render(block):
 
 @dataclasses.dataclass
 class Declared:
-    """What a header declares. kind: function, struct, union. parts: names of arguments or members; methods: declarations of pointers to functions."""
+    """A declaration of a header. kind: function, struct, union. parts: names of arguments or members; methods: declarations of pointers to functions."""
     kind: str
     name: str
     text: str
@@ -188,7 +188,7 @@ def declarations(text):
 
 
 def _of_function(what, block, declaration):
-    """What the description of a function or a method lacks."""
+    """Returns what is missing from the description of a function or a method."""
     if not block:
         return [f"{what} has no kernel-doc"]
     parts = arguments(re.sub(r"^([^(]*)\(\*(\w+)\)\(", r"\1\2(", declaration))
@@ -204,7 +204,7 @@ def _of_function(what, block, declaration):
 
 
 def complaints(headers):
-    """What {path: text} of headers declare without describing it: functions, structures with their members, and each method of a structure *_ops."""
+    """Returns the declarations of {path: text} that have no description: functions, structures with their members, and each method of a structure *_ops."""
     described = {(block.kind, block.name): block for text in headers.values() for block in blocks(text)}
     found = []
     for path, text in headers.items():

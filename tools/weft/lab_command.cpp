@@ -66,7 +66,8 @@ std::filesystem::path program_below(const std::string &name)
 	become("session/weft-session", socket_directory, words);
 }
 
-// Options of the other half (tools/weft/session/options.py), which are declared and checked here only.
+// Options of the other half (tools/weft/session/options.py), which are declared and checked here
+// only.
 class Passed
 {
 public:
@@ -138,11 +139,11 @@ std::shared_ptr<Passed> add_guest_options(CLI::App &app)
 	CLI::Option *const file = passed->text("--lab", "the lab file, see weft-lab.toml(5)");
 	file->check(CLI::ExistingFile);
 	passed->text("--card", "without a lab file: the model of the two hosts' cards, mlx4 (the "
-				 "default), mlx5 or mthca")
+			       "default), mlx5 or mthca")
 		->check(CLI::IsMember({"mlx4", "mlx5", "mthca"}))
 		->excludes(file);
 	passed->text("--kernel", "the guests' kernel: stock (Debian's), a bzImage, or the tree "
-				   "in which one was built");
+				 "in which one was built");
 	passed->text("--stack", "the RDMA stack: linux (Debian's modules, the default) or weft")
 		->check(CLI::IsMember({"linux", "weft"}));
 	passed->text("--modules", "the directory of that bzImage's modules")
@@ -343,10 +344,10 @@ void add_web(CLI::App &app, const std::filesystem::path &socket_directory)
 	passed->number("--port", "the port (default: 8317); 0 is any that is free")
 		->check(CLI::Range(0, 65535));
 	passed->list("--name",
-		       "another name of this host that browsers may use; may be given again");
+		     "another name of this host that browsers may use; may be given again");
 	passed->list("--allow",
-		       "what a page may do: faults, captures; reading: let every user of this "
-		       "host read it; may be given again")
+		     "what a page may do: faults, captures; reading: let every user of this "
+		     "host read it; may be given again")
 		->check(CLI::IsMember({"faults", "captures", "reading"}));
 	passed->number("--interval", "seconds between two looks (default: 1)")
 		->check(CLI::Range(0.2, 3600.0));
@@ -377,7 +378,7 @@ void add_run(CLI::App &app, const std::filesystem::path &socket_directory,
 		->needs(deterministic)
 		->check(CLI::Range(0u, 0xffffffffu));
 	passed->list("--at",
-		       "a scheduled change, such as \"2.5 link down node1\"; may be given again")
+		     "a scheduled change, such as \"2.5 link down node1\"; may be given again")
 		->needs(deterministic);
 	passed->text("--capture", "record all links into this file")
 		->needs(deterministic)

@@ -99,7 +99,7 @@ class KernelDoc(unittest.TestCase):
 
 
 class Complaints(unittest.TestCase):
-    """What a header declares and does not describe is reported."""
+    """A declaration without a description is reported."""
 
     def lacks(self, text):
         return [complaint.removeprefix("a.h: ") for complaint in kernel_doc.complaints({"a.h": text})]
