@@ -638,8 +638,8 @@ void ib_free_send_mad(struct ib_mad_send_buf *send_buf);
  * Return: 0; -EINVAL for an agent without send handler or from ib_register_mad_snoop(), a send that
  * is outstanding, a negative timeout or number of retries, a timeout without receive handler,
  * retries without timeout (except with RMPP), no address handle (except for a directed route), or a
- * class or directed route that the QP does not carry; -ENODEV while the agent is unregistered;
- * -ENOMEM if there is no memory; the driver's errors.
+ * class or directed route that the QP does not carry; -ENODEV while the agent is unregistered.
+ * Errors of the driver are in the status that the send handler gets.
  */
 RDMA_MUST_CHECK int ib_post_send_mad(struct ib_mad_send_buf *send_buf,
 				     struct ib_mad_send_buf **bad_send_buf);

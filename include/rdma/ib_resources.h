@@ -218,7 +218,7 @@ u32 ib_count_resources(struct ib_device *device, enum ib_resource_kind kind);
  * @number: least number to find
  * @info: filled in for the object with the least number that is not less than @number
  *
- * Context: process. Return: 0; -ENOENT if there is no such object.
+ * Context: process. Return: 0; -ENOENT if there is no such object; -EINVAL for an unknown kind.
  */
 RDMA_MUST_CHECK int ib_next_resource(struct ib_device *device, enum ib_resource_kind kind,
 				     u32 number, struct ib_resource_info *info);
@@ -227,10 +227,10 @@ RDMA_MUST_CHECK int ib_next_resource(struct ib_device *device, enum ib_resource_
  * ib_find_qp_resource - find a queue pair by its number in packets
  * @device: a registered device, kept by the caller
  * @qp_num: number of the QP in packets, 24 bits
- * @port: port of QP0 and QP1; not used for other QPs
+ * @port: port that the QP is tied to; not used for a QP without one
  * @number: filled in: its number among the objects, for ib_next_resource()
  *
- * Does not call the driver for other QPs.
+ * Does not call the driver.
  *
  * Context: process. Return: 0; -ENOENT if the device has no such QP.
  */

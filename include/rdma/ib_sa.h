@@ -504,9 +504,10 @@ struct ib_sa_multicast {
  * @rec: the group: MGID, port GID and join state at least; copied
  * @comp_mask: IB_SA_MCMEMBER_REC_*: the components that count
  * @gfp: not used
- * @callback: called in process context when the join has ended, with status 0 or a negative errno,
- * and again with -ENETRESET when the membership is lost. A non-zero return value frees the
- * membership
+ * @callback: called in process context when the join has ended: with status 0, -ETIMEDOUT if no
+ * response came, -EINVAL if the SA refused or the group is not as @rec asks for, -EAGAIN if no
+ * subnet manager is known, -EIO for an unusable response, or -ENOMEM. Called again with -ENETRESET
+ * when the membership is lost. A non-zero return value frees the membership
  * @context: for the consumer
  *
  * Memberships of one group are shared and counted. The consumer joins again after -ENETRESET.

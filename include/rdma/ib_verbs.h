@@ -297,7 +297,7 @@ RDMA_MUST_CHECK int ib_find_gid(struct ib_device *device, const union ib_gid *gi
 RDMA_MUST_CHECK int ib_find_pkey(struct ib_device *device, u32 port_num, u16 pkey, u16 *index);
 
 /**
- * ib_modify_device - change what a device reports about itself
+ * ib_modify_device - change what a device reports about itself (IBA 11.2.1)
  * @device: the device
  * @device_modify_mask: enum ib_device_modify_flags: the values to set
  * @device_modify: the values
@@ -308,7 +308,7 @@ RDMA_MUST_CHECK int ib_modify_device(struct ib_device *device, int device_modify
 				     struct ib_device_modify *device_modify);
 
 /**
- * ib_modify_port - change a port
+ * ib_modify_port - change a port (IBA 11.2.1)
  * @device: the device
  * @port_num: the port
  * @port_modify_mask: enum ib_port_modify_flags: what to do
@@ -422,7 +422,7 @@ RDMA_MUST_CHECK static inline struct ib_xrcd *ib_alloc_xrcd_user(struct ib_devic
 }
 
 /**
- * ib_dealloc_xrcd - undo ib_alloc_xrcd()
+ * ib_dealloc_xrcd - undo ib_alloc_xrcd() (IBA annex A14)
  * @xrcd: the domain
  *
  * Context: process. Return: 0; -EBUSY if SRQs or target QPs are left in it; the driver's errors.
@@ -535,7 +535,7 @@ RDMA_MUST_CHECK int rdma_modify_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_att
 RDMA_MUST_CHECK int rdma_query_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
 
 /**
- * rdma_destroy_ah - undo rdma_create_ah()
+ * rdma_destroy_ah - undo rdma_create_ah() (IBA 11.2.2)
  * @ah: the handle; no request with it is outstanding. If the driver fails, that is logged, and the
  * handle is leaked
  * @flags: enum rdma_destroy_ah_flags
@@ -599,7 +599,7 @@ ib_create_cq_user(struct ib_device *device, ib_comp_handler comp_handler,
 }
 
 /**
- * ib_destroy_cq - undo ib_create_cq()
+ * ib_destroy_cq - undo ib_create_cq() (IBA 11.2.8)
  * @cq: the queue; if a QP or SRQ uses it, or the driver fails, that is logged and it stays
  *
  * When this has returned, neither handler runs.
@@ -759,7 +759,7 @@ RDMA_MUST_CHECK int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_at
 RDMA_MUST_CHECK int ib_query_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr);
 
 /**
- * ib_destroy_srq - undo ib_create_srq()
+ * ib_destroy_srq - undo ib_create_srq() (IBA 11.2.3)
  * @srq: the queue; if a QP uses it, or the driver fails, that is logged and it stays
  *
  * Context: process.
@@ -772,7 +772,7 @@ RDMA_MUST_CHECK struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init
 					     struct ib_udata *udata, const char *caller);
 
 /**
- * ib_create_qp - create a queue pair in state RESET (IBA 11.2.4)
+ * ib_create_qp - create a queue pair in state RESET (IBA 11.2.4, 11.2.5)
  * @pd: the protection domain; for XRC_TGT it is not used, and may be NULL
  * @qp_init_attr: the attributes; the granted sizes are written back
  *
@@ -840,7 +840,7 @@ RDMA_MUST_CHECK bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_s
 RDMA_MUST_CHECK int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask);
 
 /**
- * ib_query_qp - read the attributes of a QP (IBA 11.2.5.3)
+ * ib_query_qp - read the attributes of a QP (IBA 11.2.5)
  * @qp: the QP, or a handle on it
  * @qp_attr: filled in: at least what @qp_attr_mask asks for
  * @qp_attr_mask: enum ib_qp_attr_mask: the values to read
@@ -852,7 +852,7 @@ RDMA_MUST_CHECK int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, in
 				struct ib_qp_init_attr *qp_init_attr);
 
 /**
- * ib_destroy_qp - undo ib_create_qp()
+ * ib_destroy_qp - undo ib_create_qp() (IBA 11.2.5)
  * @qp: the QP; a handle is closed
  *
  * Every request that has not completed does so now, with a flush error, once and in order
@@ -956,7 +956,7 @@ RDMA_MUST_CHECK int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u
 RDMA_MUST_CHECK int ib_attach_mcast_for_user(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 
 /**
- * ib_detach_mcast - undo ib_attach_mcast()
+ * ib_detach_mcast - undo ib_attach_mcast() (IBA 11.3)
  * @qp: the QP
  * @gid: the group's GID
  * @lid: its LID, host order
@@ -1100,7 +1100,7 @@ RDMA_MUST_CHECK int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment
 				   int (*set_page)(struct ib_mr *mr, u64 address));
 
 /**
- * ib_dereg_mr - undo ib_get_dma_mr(), ib_reg_user_mr() or ib_alloc_mr()
+ * ib_dereg_mr - undo ib_get_dma_mr(), ib_reg_user_mr() or ib_alloc_mr() (IBA 11.2.7)
  * @mr: the region
  *
  * Context: process. Return: 0; -EBUSY if the device finds windows bound to it; the driver's errors.
@@ -1142,7 +1142,7 @@ RDMA_MUST_CHECK static inline struct ib_mw *ib_alloc_mw_user(struct ib_pd *pd, e
 }
 
 /**
- * ib_dealloc_mw - undo ib_alloc_mw()
+ * ib_dealloc_mw - undo ib_alloc_mw() (IBA 11.2.7)
  * @mw: the window
  *
  * Context: process. Return: 0; the driver's errors.

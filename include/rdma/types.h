@@ -20,8 +20,8 @@
 #include <ib/endian.hpp>
 
 /*
- * In C these are plain integers that the programmer converts; in C++ they convert themselves.
- * Either way they are as wide and as aligned as the integer.
+ * Big-endian integers. C++ converts them implicitly; C consumers convert them themselves. Size and
+ * alignment are those of the integer.
  */
 typedef ib::be16 __be16 __attribute__((aligned(2)));
 typedef ib::be32 __be32 __attribute__((aligned(4)));
@@ -30,7 +30,7 @@ typedef ib::be64 __be64 __attribute__((aligned(8)));
 #define RDMA_C_BEGIN extern "C" {
 #define RDMA_C_END }
 
-/* Flag enumerations: in C the operators are the integers'; C++ gets them back typed. */
+/* Defines the operators of a flag enumeration for C++; C uses those of integers. */
 #define RDMA_FLAGS(name)                                                                           \
 	constexpr name operator|(name a, name b)                                                   \
 	{                                                                                          \
@@ -76,7 +76,7 @@ struct ib_dma_segment {
 	u64 length;
 };
 
-/* The name that leaked objects and misuse are reported under. */
+/* Name of the module, by which leaked objects and misuse are reported. */
 #ifdef KBUILD_MODNAME
 #define RDMA_CALLER KBUILD_MODNAME
 #else

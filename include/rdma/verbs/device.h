@@ -479,7 +479,7 @@ struct ib_device_ops {
 	 * @qp_init_attr: the attributes, which are checked; the method writes the granted sizes
 	 * @udata: the command of a program, or NULL
 	 *
-	 * IBA 11.2.4.
+	 * IBA 11.2.4, 11.2.5.
 	 *
 	 * Context: process. Return: 0; a negative errno, which the consumer gets.
 	 */
@@ -693,7 +693,7 @@ struct ib_device_ops {
 	size_t size_ib_xrcd;
 };
 
-/* Numbers of drivers in the ABI of user verbs. Drivers without a number have no library here. */
+/* Numbers of drivers in the ABI of user verbs. Linux's other numbers have no driver here. */
 enum rdma_driver_id {
 	RDMA_DRIVER_UNKNOWN = 0,
 	RDMA_DRIVER_MLX4 = 2,
@@ -822,8 +822,9 @@ void ib_set_device_ops(struct ib_device *device, const struct ib_device_ops *ops
  *
  * Return: 0; -EINVAL for a missing mandatory method, node type or vector count, which the log
  * names, for a port that does not fit the node type, and for a bad name or port count; -EEXIST if
- * the name is taken or the device is registered already; -ENOMEM; the errors of the driver's
- * query_device, get_port_immutable, query_port, query_gid and query_pkey.
+ * the name is taken or the device is registered already; -ENOMEM if there is no memory for the
+ * device, or to add it to a client; the errors of the driver's query_device, get_port_immutable,
+ * query_port, query_gid and query_pkey.
  */
 RDMA_MUST_CHECK int ib_register_device(struct ib_device *device, const char *name,
 				       struct device *dma_device);
