@@ -86,6 +86,17 @@ inline void ib_init_event_handler(ib_event_handler *handler, ib_device *device,
 {
 	*handler = {device, function, owner, {}};
 }
+/**
+ * INIT_IB_EVENT_HANDLER - fill in an event handler
+ * @pointer: the struct ib_event_handler
+ * @device: the device
+ * @function: the function that is called with each event
+ *
+ * Linux: differs by recording the module that uses it, so that a handler which is left behind is
+ * reported with its owner (LOCK-10).
+ *
+ * Context: any.
+ */
 #define INIT_IB_EVENT_HANDLER(pointer, device, function)                                           \
 	ib_init_event_handler(pointer, device, function, RDMA_CALLER)
 #else
