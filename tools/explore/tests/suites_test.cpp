@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Rooms of the kernel half under many interleavings: a few seeds of each case in every run, as many
-// as ten seconds allow with WEFT_FULL.
+// Parts of the kernel half under many interleavings: a few seeds of each case in every run, at least
+// twice as many as any defect that was put back has needed, and as many as ten seconds allow with
+// WEFT_FULL.
 #include <cstdlib>
 #include "explored.hpp"
 
@@ -31,7 +32,7 @@ void expect_holds(const std::string &suite, std::uint64_t seeds)
 
 TEST(Explorer, Notify09PollerLosesNoCompletion)
 {
-	expect_holds("explore_notify", 500);
+	expect_holds("explore_notify", 200);
 }
 TEST(Explorer, Lock11RegistrySurvivesRaces)
 {
@@ -49,17 +50,17 @@ TEST(Explorer, RequestsAreAnswered)
 /* The time of one that waited to be sent ran out by the 7th seed. */
 TEST(Explorer, RequestsAreRetriedAsRequested)
 {
-	expect_holds("mad_agent.mgmt_03_times_out_with_back_off", 20);
-	expect_holds("mad_agent.mgmt_03_retransmission_is_answered", 10);
-	expect_holds("mad_agent.mgmt_03_busy_reply_is_retried", 10);
-	expect_holds("mad_recovery.mgmt_03_timeout_starts_at_send_completion", 10);
-	expect_holds("mad_recovery.mgmt_03_queued_sends_complete", 10);
+	expect_holds("mad_agent.mgmt_03_times_out_with_back_off", 14);
+	expect_holds("mad_agent.mgmt_03_retransmission_is_answered", 3);
+	expect_holds("mad_agent.mgmt_03_busy_reply_is_retried", 3);
+	expect_holds("mad_recovery.mgmt_03_timeout_starts_at_send_completion", 3);
+	expect_holds("mad_recovery.mgmt_03_queued_sends_complete", 3);
 }
 /* A million steps, the latter. */
 TEST(Explorer, SpecialQueuePairsRecover)
 {
-	expect_holds("mad_life_card.mgmt_03_unrecoverable_qp", 4);
-	expect_holds("mad_recovery.mgmt_03_recovery_with_each_step_failing", 2);
+	expect_holds("mad_life_card.mgmt_03_unrecoverable_qp", 2);
+	expect_holds("mad_recovery.mgmt_03_recovery_with_each_step_failing", 1);
 }
 TEST(Explorer, SendsCompleteOnceOnDeviceRemoval)
 {
@@ -92,15 +93,15 @@ TEST(Explorer, QueuesStayStoppedDuringRecovery)
 }
 TEST(Explorer, StatisticsDuringRingResize)
 {
-	expect_holds("explore_ipoib.statistics_during_ring_resize", 500);
+	expect_holds("explore_ipoib.statistics_during_ring_resize", 200);
 }
 TEST(Explorer, ChildDeletedDuringDeviceRemoval)
 {
-	expect_holds("explore_ipoib.child_deleted_during_device_removal", 500);
+	expect_holds("explore_ipoib.child_deleted_during_device_removal", 100);
 }
 TEST(Explorer, InterfaceClosedDuringJoin)
 {
-	expect_holds("explore_ipoib.closed_during_join", 500);
+	expect_holds("explore_ipoib.closed_during_join", 100);
 }
 /* An allocation fails somewhere in what makes a device's agents and interface, rings, a child. */
 TEST(Explorer, InterfaceSurvivesFailedAllocations)
@@ -118,5 +119,5 @@ TEST(Explorer, CardAndDriverAgree)
 /* And the management agents and IP over InfiniBand above them. */
 TEST(Explorer, DeviceRemovedDuringJoin)
 {
-	expect_holds("explore_on_a_card", 20);
+	expect_holds("explore_on_a_card", 10);
 }
