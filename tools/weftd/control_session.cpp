@@ -15,6 +15,7 @@
 #include "weftd/link_settings.hpp"
 #include "weftd/log.hpp"
 #include "weftd/observation.hpp"
+#include "weftd/subnet_view.hpp"
 #include "weftd/lab_runtime.hpp"
 
 namespace weft::weftd
@@ -103,11 +104,13 @@ json describe(const std::vector<cards::Count> &counts)
 	return result;
 }
 
-json describe(Host &host)
+json describe(Host &host, const sm::Subnet *subnet)
 {
 	json ports = json::array();
-	for (const fabric::Port *port : host.ports)
+	for (const fabric::Port *port : host.ports) {
 		ports.push_back(describe(*port));
+		ports.back()["lid"] = lid_of(subnet, host.guid, ports.size());
+	}
 	return {{"name", host.name},
 		{"guid", guid_text(host.guid)},
 		{"model", std::string(host.model)},
@@ -256,9 +259,10 @@ json show(LabRuntime &runtime, const json &)
 		    {"links", json::array()},
 		    {"subnet_manager", json()}};
 	const auto ethernets = runtime.ethernet().state();
+	const auto subnet = managed_subnet(runtime);
 	result["ethernet"] = describe_ethernet(ethernets);
 	for (const auto &host : runtime.hosts()) {
-		result["hosts"].push_back(describe(*host));
+		result["hosts"].push_back(describe(*host, subnet.get()));
 		for (const auto &station : ethernets.stations)
 			if (station.name == host->name + "/eth0")
 				result["hosts"].back()["ethernet"] = describe_station(station);
@@ -479,6 +483,8 @@ std::string ControlSession::handle(std::string_view line)
 	const std::map<std::string, Command> commands{
 		{"fabric.sample", [&](const json &) { return observe(runtime_); }},
 		{"fabric.show", [&](const json &r) { return show(runtime_, r); }},
+		{"fabric.subnet",
+		 [&](const json &r) { return describe_subnet_node(runtime_, text_of(r, "node")); }},
 		{"link.up", [&](const json &r) { return set_link_state(runtime_, r, true); }},
 		{"link.down", [&](const json &r) { return set_link_state(runtime_, r, false); }},
 		{"link.set", [&](const json &r) { return set_link(runtime_, r); }},

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/unix_listener.hpp"
+#include "sm/subnet_manager.hpp"
 #include "weftd/log.hpp"
 #include "weftd/lab_runtime.hpp"
 
@@ -75,6 +76,30 @@ TEST_F(Control, ShowsTheFabric)
 	EXPECT_EQ(fabric["links"].size(), 3u);
 	EXPECT_EQ(fabric["links"][0]["settings"]["speed"], "QDR");
 	EXPECT_EQ(fabric["subnet_manager"]["node"], "sm");
+}
+
+// LIDs, partitions and routes are those that the subnet manager's sweep gave.
+TEST_F(Control, ShowsTheManagersView)
+{
+	ASSERT_TRUE(runtime_->subnet_manager()->wait_for(
+		[](const sm::SubnetManager::Status &status) {
+			return status.state == ib::SmState::master && status.complete;
+		},
+		std::chrono::seconds(30)));
+	const auto own = result({{"command", "fabric.subnet"}, {"node", "sm"}});
+	const auto lid = own["ports"]["1"]["lid"].get<unsigned>();
+	EXPECT_NE(lid, 0u);
+	EXPECT_THAT(own["ports"]["1"]["pkeys"].dump(), HasSubstr("0xffff"));
+	EXPECT_EQ(own["routes"], json::object());
+	// The manager is at the switch's third port.
+	const auto at_switch = result({{"command", "fabric.subnet"}, {"node", "switch1"}});
+	EXPECT_EQ(at_switch["routes"]["3"], std::to_string(lid));
+	EXPECT_EQ(at_switch["ports"]["0"]["lid"],
+		  result({{"command", "fabric.show"}})["switches"][0]["lid"]);
+	// Nobody has swept a host whose card has no driver.
+	EXPECT_EQ(result({{"command", "fabric.show"}})["hosts"][0]["ports"][0]["lid"], 0);
+	EXPECT_THAT(refusal({{"command", "fabric.subnet"}, {"node", "nowhere"}}),
+		    HasSubstr("no node 'nowhere'"));
 }
 
 // A card that is busy does not hold up who asks for the topology.

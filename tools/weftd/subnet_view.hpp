@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The lab's subnet manager's own view of nodes: LIDs, partitions and routes, as its last sweep
+// configured them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <ib/types.hpp>
+
+namespace weft::sm
+{
+struct Subnet;
+}
+
+namespace weft::weftd
+{
+
+class LabRuntime;
+
+// Null unless the lab's own manager is the master: another one's LIDs are not known here.
+std::shared_ptr<const sm::Subnet> managed_subnet(LabRuntime &runtime);
+// The LID of a port, numbered from 1, of an end node; 0 if there is none, or @subnet is null.
+ib::Lid lid_of(const sm::Subnet *subnet, ib::Guid node, std::size_t port);
+// "fabric.subnet": weftd(1) says what it holds. Throws std::invalid_argument for a name that no
+// node has.
+nlohmann::json describe_subnet_node(LabRuntime &runtime, const std::string &name);
+
+} // namespace weft::weftd
