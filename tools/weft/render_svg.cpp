@@ -159,6 +159,7 @@ string draw_link(const json &link, const Line &line, bool labelled)
 constexpr const char *kStyle =
 	"text{font-family:sans-serif;text-anchor:middle}.name{font-size:13px;font-weight:bold}"
 	".small{font-size:11px}.detail{font-size:10px;fill:#555}"
+	".link text{paint-order:stroke;stroke:white;stroke-width:5px}"
 	"rect{stroke:#333}.background{fill:white;stroke:none}"
 	".switch rect{fill:#cfe3ff}.host rect{fill:#eee}.host.on rect{fill:#d3f2d0}.manager rect{fill:#ffe9c7}"
 	"path{fill:none}.up{stroke:#2a7}.down{stroke:#c33;stroke-dasharray:5 4}";

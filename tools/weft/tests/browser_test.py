@@ -13,12 +13,10 @@ import time
 import unittest
 import zlib
 
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
-from selenium.webdriver.common.by import By
-
 sys.dont_write_bytecode = True
+import browser
 import daemon
+from page_tests import Alarms, Asking, Consoles, Keyboard, Looks, Searching, Tables  # noqa: F401: unittest finds them here
 
 WEFT, WEFTD = sys.argv[1:3]
 PICTURES = pathlib.Path(sys.argv[3])
@@ -39,32 +37,7 @@ def cpu_of(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-class Browser(unittest.TestCase):
-    def setUp(self):
-        options = webdriver.ChromeOptions()
-        options.binary_location = "/usr/bin/chromium"
-        for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--window-size=1480,1000"):
-            options.add_argument(word)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.browser = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
-        self.addCleanup(self.browser.quit)
-
-    def find(self, selector):
-        return self.browser.find_elements(By.CSS_SELECTOR, selector)
-
-    def click(self, selector):
-        """As a user does, but also where another line lies above."""
-        self.browser.execute_script("document.querySelector(arguments[0]).dispatchEvent(new MouseEvent('click', {bubbles: true}))", selector)
-
-    def open(self, address):
-        self.browser.get(address)
-        daemon.await_that("the drawing", lambda: self.find("#fabric .node"))
-
-    def quiet(self):
-        """No script failed, and nothing was fetched from elsewhere."""
-        complaints = [entry for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE" and "favicon" not in entry["message"]]
-        self.assertEqual(complaints, [])
-
+class Browser(browser.TestCase):
     def test_fat_tree(self):
         with daemon.weftd(WEFTD, daemon.fat_tree()) as (running, directory), daemon.web(WEFT, directory) as address:
             self.open(address)
@@ -99,8 +72,7 @@ class Browser(unittest.TestCase):
             daemon.await_that("a link that is up", lambda: self.find(f"{link} path.up"))
             self.click(link)
             daemon.await_that("its curve", lambda: self.find("#chart .curve"))
-            buttons = [button.text for button in self.find("#actions button")]
-            self.assertEqual(buttons, ["pull", "plug", "lose 5 %", "delay 1 ms", "mend", "capture 5 s"])
+            daemon.await_that("its buttons", lambda: self.texts("#actions button") == ["pull", "plug", "lose 5 %", "delay 1 ms", "mend", "capture 5 s"])
             self.find("#actions button")[0].click()
             daemon.await_that("a link that is down", lambda: self.find(f"{link} path.down"))
             self.find("#actions button")[1].click()
@@ -109,7 +81,7 @@ class Browser(unittest.TestCase):
             daemon.await_that("the loss among its settings", lambda: "0.05" in self.find("#facts")[0].text)
             keep(self.browser.get_screenshot_as_png(), "web-link.png")
             self.click('#fabric .node[data-name="node1"]')
-            daemon.await_that("faults of a card", lambda: "catastrophic" in [button.text for button in self.find("#actions button")])
+            daemon.await_that("faults of a card", lambda: "catastrophic" in self.texts("#actions button"))
             self.click('nav [data-view="log"]')
             daemon.await_that("the log", lambda: "sm: sweep of" in self.find("#log pre")[0].text)
             self.click('nav [data-view="cards"]')

@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 sys.dont_write_bytecode = True
 import daemon
+import stand_in_lab
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "web"))
 import peers
@@ -135,11 +136,35 @@ class Reading(unittest.TestCase):
         status, headers, drawn = self.client.ask("GET", "/api/drawing")
         self.assertEqual((status, headers["Content-Type"].split(";")[0]), (200, "image/svg+xml"))
         self.assertIn(f'data-name="{LINK}"'.encode(), drawn)
-        for path in ("/", "/app.js", "/style.css", "/d3.js"):
+        for path in ("/", "/style.css", "/d3.js", *(f"/{file.name}" for file in (daemon.WEB.parent / "page").glob("*.js"))):
             status, headers, _ = self.client.ask("GET", path)
             self.assertEqual(status, 200)
             self.assertIn("default-src 'self'", headers["Content-Security-Policy"])
             self.assertNotIn("Access-Control-Allow-Origin", headers)
+
+    def test_icon(self):
+        for path in ("/favicon.ico", "/favicon.svg"):
+            status, headers, _ = self.client.ask("GET", path)
+            self.assertEqual((status, headers["Content-Type"]), (200, "image/svg+xml"))
+
+    def test_ports_and_subnet(self):
+        ports = self.client.get("/api/ports?link=sm/1-switch1/3")
+        self.assertEqual(set(ports["ports"]), {"sm/1", "switch1/3"})
+        self.assertGreater(ports["ports"]["sm/1"][ports["columns"].index("xmit_packets")], 0)
+        self.assertEqual(set(self.client.get("/api/ports?node=switch1")["ports"]), {"switch1/1", "switch1/2", "switch1/3"})
+        manager = daemon.await_that("the manager's LID", lambda: self.client.get("/api/subnet?node=sm")["ports"])
+        self.assertIn("0xffff", manager["1"]["pkeys"])
+        routes = daemon.await_that("routes", lambda: self.client.get("/api/subnet?node=switch1")["routes"])
+        self.assertEqual(routes["3"], str(manager["1"]["lid"]))
+
+    def test_faults_of_links_are_told(self):
+        """What the command line sets is there at once, not when somebody asks for the topology."""
+        self.assertNotIn("sm/1-switch1/3", self.client.get("/api/live")["faulty"])
+        weft = [WEFT, "--socket-dir", self.weftd[1], "link", "set", "sm"]
+        subprocess.run([*weft, "delay=1ms"], check=True, stdout=subprocess.DEVNULL)
+        daemon.await_that("the delay", lambda: self.client.get("/api/live")["faulty"].get("sm/1-switch1/3") == {"delay": "1ms"})
+        subprocess.run([*weft, "delay=0"], check=True, stdout=subprocess.DEVNULL)
+        daemon.await_that("its end", lambda: "sm/1-switch1/3" not in self.client.get("/api/live")["faulty"])
 
     def test_metrics(self):
         status, headers, body = self.client.ask("GET", "/metrics")
@@ -159,8 +184,20 @@ class Reading(unittest.TestCase):
         received = {sample.labels["port"]: sample.value for sample in families["weft_ethernet_receive_bytes"].samples}
         self.assertEqual(received, dict.fromkeys(("node1/eth0", "lan/1", "node2/eth0", "lan/2"), 0))
         self.assertEqual({sample.labels["host"] for sample in families["weft_card_commands"].samples}, {"node1", "node2"})
-        for name in families:
+        self.assertEqual({sample.labels["link"] for sample in families["weft_port_transmit_bytes"].samples if sample.labels["port"] in ("sm/1", "switch1/3")}, {"sm/1-switch1/3"})
+        version = subprocess.run([WEFT, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
+        self.assertEqual([(sample.labels, sample.value) for sample in families["weft_build_info"].samples], [({"version": version}, 1)])
+        # Four lanes of 8 Gbit/s.
+        self.assertEqual({sample.labels["link"]: sample.value for sample in families["weft_link_speed_bytes_per_second"].samples}[LINK], 4e9)
+        self.assertEqual([sample.labels for sample in families["weft_link_info"].samples if sample.labels["link"] == LINK],
+                         [{"link": LINK, "width": "4x", "speed": "QDR", "mtu": "4096"}])
+        self.assertIn("not a time", families["weft_port_transmit_wait"].documentation)
+        # As `promtool check metrics` wants them: help for all, no other units than the base ones, no type in a name.
+        for name, family in families.items():
             self.assertRegex(name, r"^weft_[a-z0-9_]+$")
+            self.assertRegex(family.documentation, r"^[A-Z].*[.01]$", name)
+            self.assertNotRegex(name, r"(bits|milliseconds|minutes|kilobytes|counter|gauge)(_|$)")
+            self.assertNotRegex(name, r"_total$" if family.type != "counter" else r"_(info|count|sum|bucket)$")
 
     def test_nothing_is_changed(self):
         """Without --allow: refused, whoever asks."""
@@ -200,7 +237,8 @@ class Reading(unittest.TestCase):
         for data in (b"garbage\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9.9\r\n\r\n", b"GET / HTTP/1.1\r\nno colon\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
                      b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n", b"GET /" + b"a" * 20000 + b" HTTP/1.1\r\n\r\n"):
             self.assertIn(b" 400 ", self.client.raw(data), data[:60])
-        for path in ("/api/history", "/api/history?link=nowhere", "/api/history?host=%ff", "/api/log?after=-1", "/api/log?after=x", "/api/log?after=" + "9" * 30):
+        for path in ("/api/history", "/api/history?link=nowhere", "/api/history?host=%ff", "/api/ports", "/api/ports?node=nowhere", "/api/ports?link=nowhere",
+                     "/api/subnet", "/api/subnet?node=nowhere", "/api/console", "/api/console?host=sm", "/api/console?host=../node1", "/api/console?host=node1&after=-1", "/api/log?after=-1", "/api/log?after=x", "/api/log?after=" + "9" * 30):
             self.assertEqual(self.client.ask("GET", path)[0], 400, path)
         for path in ("/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/api/", "/weft-web"):
             self.assertEqual(self.client.ask("GET", path)[0], 404, path)
@@ -225,6 +263,79 @@ class Reading(unittest.TestCase):
         daemon.await_that("a free place", lambda: b" 200 " in self.client.raw(f"GET / HTTP/1.1\r\nHost: {self.client.where}\r\n\r\n".encode()))
 
 
+class Consoles(unittest.TestCase):
+    """What guests print, and no other file."""
+
+    def setUp(self):
+        self.enter = lambda context: [context.__enter__(), self.addCleanup(context.__exit__, None, None, None)][0]
+        _, self.directory = self.enter(daemon.weftd(WEFTD))
+        self.paths = {"node1": self.directory / "node1.log"}
+        self.paths["node1"].write_bytes(b"Linux \x1b[1;31mversion\x1b[0m 6\r\n\x00\xff<b>\xe2\x80\xae\n")
+
+    def serve(self, *options):
+        client = Client(self.enter(daemon.web(WEFT, self.directory, "--interval", "0.2", *options)))
+        daemon.await_that("a sample", lambda: client.get("/api/live")["there"])
+        return client
+
+    def status(self, client, query="host=node1", **headers):
+        return client.ask("GET", f"/api/console?{query}", **headers)[0]
+
+    def test_text_of_a_console(self):
+        client = self.serve()
+        self.assertEqual((self.status(client), client.get("/api/fabric")["consoles"]), (404, False))
+        self.enter(stand_in_lab.lab(self.directory, self.paths))
+        self.assertTrue(client.get("/api/fabric")["consoles"])
+        got = client.get("/api/console?host=node1")
+        # Nothing in it steers a terminal, or turns the direction of what is read.
+        self.assertEqual(got["text"], "Linux version 6\n\ufffd\ufffd<b>\ufffd\n")
+        with self.paths["node1"].open("ab") as file:
+            file.write(b"more\n")
+        self.assertEqual(client.get(f"/api/console?host=node1&after={got['to']}"), {"from": got["to"], "to": got["to"] + 5, "text": "more\n"})
+        # Much is left out; a file that has been shortened is read anew.
+        self.paths["node1"].write_bytes(b"x" * 200000)
+        tail = client.get("/api/console?host=node1&after=5")
+        self.assertEqual((tail["from"], tail["to"], len(tail["text"])), (200000 - 65536, 200000, 65536))
+        self.paths["node1"].write_bytes(b"anew")
+        self.assertEqual(client.get("/api/console?host=node1&after=200000")["text"], "anew")
+        self.assertEqual(self.status(client, "host=node2"), 404)
+
+    def test_no_other_file(self):
+        client = self.serve()
+        self.enter(stand_in_lab.lab(self.directory, self.paths))
+        other = self.directory / "other"
+        other.mkdir()
+        link, pipe, folder = other / "node1.log", self.directory / "pipe" / "node1.log", self.directory / "folder" / "node1.log"
+        link.symlink_to("/etc/passwd")
+        pipe.parent.mkdir()
+        os.mkfifo(pipe)
+        folder.mkdir(parents=True)
+        for path in ("/etc/passwd", self.directory / "lab.toml", self.directory / "node2.log", link, pipe, folder, "/dev/zero", "/nowhere/node1.log"):
+            self.paths["node1"] = path
+            self.assertEqual(self.status(client), 404, path)
+
+    def test_file_of_another_user(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can give a file away")
+        client = self.serve()
+        self.enter(stand_in_lab.lab(self.directory, self.paths))
+        self.assertEqual(self.status(client), 200)
+        os.chown(self.paths["node1"], 65534, 65534)
+        self.assertEqual(self.status(client), 404)
+
+    def test_who_may_look(self):
+        """Where others may read the pages, consoles take an --allow of their own, and the token."""
+        self.enter(stand_in_lab.lab(self.directory, self.paths))
+        client = self.serve("--allow", "reading", "--allow", "faults")
+        self.assertEqual((self.status(client, X_Weft_Token=client.token), client.get("/api/fabric")["consoles"]), (403, False))
+        client = self.serve("--allow", "reading", "--allow", "consoles")
+        self.assertGreater(len(client.token), 20)
+        self.assertEqual(self.status(client), 403)
+        self.assertEqual(self.status(client, X_Weft_Token=client.token[:-1]), 403)
+        self.assertEqual(self.status(client, X_Weft_Token=client.token), 200)
+        # Who may look at consoles may not change anything.
+        self.assertEqual(client.post("/api/link", {"link": "sm", "settings": {"state": "down"}})[0], 403)
+
+
 class Writing(unittest.TestCase):
     def test_who_may_write(self):
         with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory, "--allow", "faults", "--interval", "0.2") as address:
@@ -242,6 +353,10 @@ class Writing(unittest.TestCase):
             daemon.await_that("a link that is down", lambda: "sm/1-switch1/3" in client.get("/api/live")["down"])
             self.assertEqual(client.post("/api/card", {"host": "node1", "fault": "catastrophic", "count": 1})[0], 200)
             self.assertEqual(client.get("/api/fabric")["hosts"][0]["name"], "node1")
+            # A page learns what it may do, and shows nothing that would be refused.
+            self.assertEqual([client.get("/api/fabric")[key] for key in ("allowed", "locked")], [[], True])
+            told = json.loads(client.ask("GET", "/api/fabric", X_Weft_Token=client.token)[2])
+            self.assertEqual([told[key] for key in ("allowed", "locked")], [["faults"], False])
             # What weftd refuses, and what is no request.
             for path, body in (("/api/link", {"link": "nowhere", "settings": {"state": "up"}}), ("/api/link", {"link": "sm", "settings": {"loss": "9"}}),
                                ("/api/card", {"host": "node1", "fault": "a-headache", "count": 1}), ("/api/card", {"host": "node1", "fault": "catastrophic", "count": True}),
@@ -273,9 +388,15 @@ class Writing(unittest.TestCase):
             daemon.await_that("its absence", lambda: not client.get("/api/live")["there"])
             self.assertEqual(client.ask("GET", "/api/fabric")[0], 503)
             self.assertIn(b"weft_up 0.0", client.ask("GET", "/metrics")[2])
+            gone = client.get("/api/live")
+            self.assertGreater(gone["moment"], 0)
+            last = client.get("/api/log")[-1]["number"]
             running.wait()
             with daemon.weftd(WEFTD, daemon.fat_tree(2, 1, 4, 2, 1), directory):
                 daemon.await_that("the other fabric", lambda: "node4/1-leaf2/2" in client.get("/api/live").get("rates", {}))
+                self.assertGreater(client.get("/api/live")["version"], gone["version"])
+                # Its lines follow those of the one before.
+                daemon.await_that("lines of its log", lambda: client.get(f"/api/log?after={last}"))
 
     def test_no_weftd(self):
         done = subprocess.run([daemon.WEB, "--socket-dir", "/nonexistent", "--weft", WEFT], capture_output=True, text=True, check=False, timeout=daemon.PATIENCE)

@@ -5,6 +5,17 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 # Names say the unit, in bytes; data is counted in words of four.
 DATA = {"xmit_data": "transmit_bytes", "rcv_data": "receive_bytes"}
+# These counters do not count packets or errors, as their names would say of others; data is in bytes here.
+HELP = {
+    "xmit_data": "Bytes sent by the port, headers included.",
+    "rcv_data": "Bytes received by the port, headers included.",
+    "xmit_wait": "How many times a packet of the port waited for credits: a number of waits, not a time.",
+    "link_error_recovery": "How many times the link recovered from an error.",
+    "link_downed": "How many times the link failed to recover, and went down.",
+    "vl15_dropped": "Packets of subnet management that the port dropped for want of room.",
+}
+# A lane carries so much data, in bit/s, after the line coding; by the name of a link's speed.
+LANE = {"SDR": 2e9, "DDR": 4e9, "QDR": 8e9, "FDR": 14.0625e9 * 64 / 66, "EDR": 25.78125e9 * 64 / 66}
 STATES = ("not active", "discovering", "standby", "master")
 
 
@@ -12,9 +23,32 @@ def _name(column):
     return DATA.get(column) or column.replace("xmit", "transmit").replace("rcv", "receive")
 
 
+def _help(column):
+    words = column.replace("xmit", "transmit").replace("rcv", "receive").replace("_", " ")
+    return HELP.get(column) or f"Number of {words}{'' if column.endswith(('packets', 'errors', 'discards')) else ', in events'} of the port."
+
+
+def speed(settings):
+    """Bytes a second that a link carries at most, one way; none if its names are not known."""
+    width, lane = settings.get("width", ""), LANE.get(settings.get("speed"))
+    return int(width[:-1]) * lane / 8 if lane and width[:-1].isdigit() else None
+
+
+def _links(links):
+    capacity = GaugeMetricFamily("weft_link_speed_bytes_per_second", "Data that the link's width and speed carry at most, each way.", labels=["link"])
+    info = GaugeMetricFamily("weft_link_info", "The link's label: width, speed and MTU; always 1.", labels=["link", "width", "speed", "mtu"])
+    for link in links:
+        settings = link["settings"]
+        if most := speed(settings):
+            capacity.add_metric([link["name"]], most)
+        info.add_metric([link["name"], *(str(settings.get(name, "")) for name in ("width", "speed", "mtu"))], 1)
+    yield from (capacity, info)
+
+
 def _ethernet(ethernet):
     for number, column in enumerate(ethernet["columns"]):
-        family = CounterMetricFamily(f"weft_ethernet_{_name(column)}", f"The Ethernet port's {column}.", labels=["port"])
+        unit = "Bytes" if column.endswith("bytes") else "Frames"
+        family = CounterMetricFamily(f"weft_ethernet_{_name(column)}", f"{unit} of the Ethernet port that count as {column}.", labels=["port"])
         for port, values in ethernet["ports"].items():
             family.add_metric([port], values[number])
         yield family
@@ -23,21 +57,27 @@ def _ethernet(ethernet):
 class Collector:
     """What prometheus_client asks for."""
 
-    def __init__(self, watch):
+    def __init__(self, watch, version):
         self._watch = watch
+        self._version = version
 
     def collect(self):
         watch = self._watch
+        build = GaugeMetricFamily("weft_build_info", "The version of weft; always 1.", labels=["version"])
+        build.add_metric([self._version], 1)
+        yield build
         yield GaugeMetricFamily("weft_up", "Whether weftd answers.", value=int(watch.there))
         if not watch.there or not watch.sample:
             return
         sample = watch.sample
+        link_of = {end: link["name"] for link in watch.fabric["links"] for end in link["ends"]}
         for number, column in enumerate(sample["columns"]):
-            family = CounterMetricFamily(f"weft_port_{_name(column)}", f"The port's {column}, as performance management counts.", labels=["port"])
+            family = CounterMetricFamily(f"weft_port_{_name(column)}", _help(column), labels=["port", "link"])
             factor = 4 if column in DATA else 1
             for port, values in sample["ports"].items():
-                family.add_metric([port], values[number] * factor)
+                family.add_metric([port, link_of.get(port, "")], values[number] * factor)
             yield family
+        yield from _links(watch.fabric["links"])
         yield from _ethernet(sample["ethernet"])
         down, machines = set(sample["down"]), set(sample["machines"])
         up = GaugeMetricFamily("weft_link_up", "Whether the link is up.", labels=["link"])
@@ -46,12 +86,12 @@ class Collector:
         for link, is_up in sample["ethernet"]["links"].items():
             up.add_metric([link], int(is_up))
         yield up
-        has = GaugeMetricFamily("weft_host_machine", "Whether a machine has the host's card.", labels=["host"])
+        has = GaugeMetricFamily("weft_host_machine", "Whether a guest has the host's card.", labels=["host"])
         for host in watch.cards:
             has.add_metric([host], int(host in machines))
         yield has
         for column in watch.card_columns:
-            family = CounterMetricFamily(f"weft_card_{column}".replace("-", "_"), f"{column}, of a host's card since weftd started.", labels=["host"])
+            family = CounterMetricFamily(f"weft_card_{column}".replace("-", "_"), f"Number of {column} of the host's card since weftd started.", labels=["host"])
             for host, counts in watch.cards.items():
                 if column in counts:
                     family.add_metric([host], counts[column])
@@ -65,7 +105,7 @@ class Collector:
             yield state
 
 
-def text(watch):
+def text(watch, version):
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(Collector(watch))
+    registry.register(Collector(watch, version))
     return generate_latest(registry)

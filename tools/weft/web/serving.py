@@ -3,7 +3,8 @@
 
 The pages show what the private directory of the sockets hides, so on loopback only programs of the same user and of root may read them, unless
 `--allow reading` says otherwise; on another address everybody who reaches it may. Nothing is changed unless `--allow` says so, and then only for a
-request with the token that was printed, from a page of this server. A name that another site made to mean this host is refused (Host).
+request with the token that was printed, from a page of this server. A name that another site made to mean this host is refused (Host). What guests
+print is for programs of the same user; where others may read, it takes `--allow consoles` and the token.
 """
 import asyncio
 import contextlib
@@ -15,11 +16,13 @@ import os
 import secrets
 
 from aiohttp import web
+import consoles
 import metrics
 import peers
 from watching import Control, Gone, Refused
 
 PAGE = pathlib.Path(__file__).resolve().parent / "page"
+PAGE_FILES = (".css", ".js", ".svg")
 D3 = pathlib.Path("/usr/share/javascript/d3/d3.min.js")
 MOST_CONNECTIONS = 64
 LONGEST_CONNECTION = 120        # seconds; then it ends with the request that is under way, or, so much later, without
@@ -27,7 +30,7 @@ LONGEST_ENDING = 30
 LONGEST_REQUEST = 4096          # bytes of a body
 LONGEST_CAPTURE = 60            # seconds
 LARGEST_CAPTURE = 64 << 20      # bytes
-ALLOWABLE = ("faults", "captures", "reading")
+ALLOWABLE = ("faults", "captures", "consoles", "reading")
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
@@ -59,6 +62,12 @@ class Guard:
         if not ends or not all(ends) or peers.uid_of(*ends) not in self._users:
             raise web.HTTPForbidden(text="this lab is another user's: its `weft web --allow reading` shows it to everybody on this host\n")
 
+    def has_token(self, request):
+        return hmac.compare_digest(request.headers.get("X-Weft-Token", "").encode(errors="surrogateescape"), self._token.encode())
+
+    def may_see_consoles(self, request):
+        return self._users is not None or ("consoles" in self.allowed and self.has_token(request))
+
     def host(self, request):
         """Whether a request is for this server by a name of its own; its origin if it is."""
         text = request.headers.get("Host", "")
@@ -82,7 +91,7 @@ class Guard:
             raise web.HTTPForbidden(text=f"weft web was started without --allow {what}\n")
         if request.headers.get("Origin") != self.host(request):
             raise web.HTTPForbidden(text="the request is from another site\n")
-        if not hmac.compare_digest(request.headers.get("X-Weft-Token", "").encode(errors="surrogateescape"), self._token.encode()):
+        if not self.has_token(request):
             raise web.HTTPForbidden(text="the token is missing: open the address that weft web printed\n")
 
 
@@ -98,6 +107,13 @@ async def _body(request, **kinds):
     return body
 
 
+def _number(request, key):
+    text = request.query.get(key, "0")
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise web.HTTPBadRequest(text=f"'{key}' is a number\n")
+    return int(text)
+
+
 def _name(request, key, known):
     if (name := request.query.get(key)) not in known:
         raise web.HTTPBadRequest(text=f"there is no such {key}\n")
@@ -107,8 +123,10 @@ def _name(request, key, known):
 class Pages:
     """Handlers. `weft` is the program that draws."""
 
-    def __init__(self, watch, directory, weft):
+    def __init__(self, watch, directory, weft, version):
         self._watch = watch
+        self._version = version
+        self._consoles = consoles.Consoles(directory)
         self._guard = None
         self._directory = directory
         self._weft = weft
@@ -123,11 +141,11 @@ class Pages:
 
     def application(self):
         app = web.Application(middlewares=[self._around], client_max_size=LONGEST_REQUEST)
-        for path, file in (("/", "index.html"), ("/app.js", "app.js"), ("/style.css", "style.css")):
-            app.router.add_get(path, self._file(PAGE / file))
-        app.router.add_get("/d3.js", self._file(D3))
+        for path, file in (("/", PAGE / "index.html"), ("/d3.js", D3), ("/favicon.ico", PAGE / "favicon.svg"),
+                           *((f"/{file.name}", file) for file in PAGE.iterdir() if file.suffix in PAGE_FILES)):
+            app.router.add_get(path, self._file(file))
         for path, handler in (("/api/live", self.live), ("/api/fabric", self.fabric), ("/api/drawing", self.drawing), ("/api/history", self.history),
-                              ("/api/log", self.log), ("/metrics", self.metrics)):
+                              ("/api/log", self.log), ("/api/ports", self.ports), ("/api/subnet", self.subnet), ("/api/console", self.console), ("/metrics", self.metrics)):
             app.router.add_get(path, handler)
         for path, handler in (("/api/link", self.link), ("/api/card", self.card), ("/api/capture", self.capture)):
             app.router.add_post(path, handler)
@@ -142,6 +160,8 @@ class Pages:
         except web.HTTPException as error:
             error.headers.update(HEADERS)
             raise
+        except consoles.NoConsole as error:
+            response = web.Response(status=404, text=f"{error}\n")
         except Refused as error:
             response = web.Response(status=400, text=f"{error}\n")
         except Gone as error:
@@ -168,15 +188,21 @@ class Pages:
         watch = self._watch
         if self._live[0] != watch.number:
             sample = watch.sample or {}
-            state = {"there": watch.there, "version": watch.version, "interval": watch.interval}
+            # Who looks knows by the number whether there is anything new.
+            state = {"there": watch.there, "number": watch.number, "version": watch.version, "interval": watch.interval, "moment": watch.moment}
             if watch.there:
-                state |= {"down": sample["down"], "machines": sample["machines"], "subnet_manager": sample["subnet_manager"], "rates": watch.rates}
+                state |= {"down": sample["down"], "machines": sample["machines"], "subnet_manager": sample["subnet_manager"], "rates": watch.rates,
+                          "faulty": watch.faulty}
             self._live = (watch.number, json.dumps(state).encode())
         return self._json(self._live[1])
 
-    async def fabric(self, _):
+    async def fabric(self, request):
         self._there()
-        return self._json({**await self._watch.describe(), "allowed": sorted(self._guard.allowed - {"reading"}), "cards": self._watch.cards})
+        may = sorted(self._guard.allowed - {"reading"})
+        # Without the token, a page shows nothing that would fail, and says why.
+        allowed = may if self._guard.has_token(request) else []
+        return self._json({**await self._watch.describe(), "allowed": allowed, "locked": bool(may) and not allowed, "cards": self._watch.cards,
+                           "consoles": self._consoles.there() and self._guard.may_see_consoles(request)})
 
     async def drawing(self, _):
         self._there()
@@ -201,14 +227,36 @@ class Pages:
                            "samples": watch.links.of(_name(request, "link", watch.links.place))})
 
     async def log(self, request):
-        after, part = request.query.get("after", "0"), request.query.get("part")
-        if not after.isascii() or not after.isdigit() or len(after) > 18:
-            raise web.HTTPBadRequest(text="'after' is the number of a line\n")
-        return self._json([line for line in self._watch.log if line["number"] > int(after) and part in (None, line["part"])])
+        after, part = _number(request, "after"), request.query.get("part")
+        return self._json([line for line in self._watch.log if line["number"] > after and part in (None, line["part"])])
+
+    async def ports(self, request):
+        """The counters of a node's ports, or of a link's ends."""
+        self._there()
+        watch = self._watch
+        if "node" in request.query:
+            node = _name(request, "node", watch.node_names())
+            found = watch.counters(lambda port: port.rpartition("/")[0] == node)
+        else:
+            link = _name(request, "link", watch.links.place)
+            ends = next(each["ends"] for each in watch.fabric["links"] if each["name"] == link)
+            found = watch.counters(ends.__contains__)
+        return self._json({"columns": watch.sample["columns"], "ports": found})
+
+    async def subnet(self, request):
+        self._there()
+        return self._json(await self._watch.subnet(_name(request, "node", self._watch.node_names())))
+
+    async def console(self, request):
+        if not self._guard.may_see_consoles(request):
+            raise web.HTTPForbidden(text="consoles are for programs of the lab's user; for others, it takes --allow consoles and the printed address\n")
+        self._there()
+        host = _name(request, "host", self._watch.hosts.place)
+        return self._json(await self._consoles.read(host, _number(request, "after")))
 
     async def metrics(self, _):
         if self._metrics[0] != self._watch.number:
-            self._metrics = (self._watch.number, metrics.text(self._watch))
+            self._metrics = (self._watch.number, metrics.text(self._watch, self._version))
         return web.Response(body=self._metrics[1], headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
     async def link(self, request):

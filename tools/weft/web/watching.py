@@ -12,7 +12,12 @@ ANSWER_TIMEOUT = 10         # seconds
 KEPT = 600                  # samples
 LOG_KEPT = 1000             # lines
 FABRIC_AGE = 2              # seconds for which a description is good
+SETTINGS_AGE = 10           # seconds after which links' settings are read, if no line of the log told that they have changed
+SUBNET_AGE = 2              # seconds for which the subnet manager's view of a node is good
+SUBNETS_KEPT = 64           # nodes
 NO_ERRORS = {"xmit_packets", "rcv_packets", "xmit_data", "rcv_data", "multicast_xmit_packets", "multicast_rcv_packets", "xmit_wait"}
+# Settings that a link has by itself, unless somebody injects a fault.
+USUAL = {"state": "up", "delay": "0ms", "jitter": "0ms", "loss": "0", "duplication": "0", "reordering": "0", "corruption": "0", "silent_corruption": "0"}
 
 
 class Refused(Exception):
@@ -95,9 +100,12 @@ class Watch:
         self.sample = self.cards = self.fabric = None
         self.rates = {}                     # link: [bit/s and packets/s of either end, errors, errors/s]
         self.links = self.hosts = None      # Series
+        self.faulty = {}                    # link: {setting: value} of those that are not as usual
+        self.moment = None                  # of the latest sample, in seconds of the wall clock
         self.card_columns = []
         self.log = collections.deque(maxlen=LOG_KEPT)
-        self._last_line = 0
+        self._lines = self._last_line = 0
+        self._subnets = collections.OrderedDict()   # node: (moment, what the subnet manager has configured there)
         self._fabric_taken = float("-inf")
         self._fabric_lock = asyncio.Lock()
 
@@ -109,15 +117,16 @@ class Watch:
                 self.there = True
             except (Gone, Refused, KeyError, TypeError):
                 # Another daemon may follow, with lines and counters of its own.
-                self.there, self._last_line, self.sample, self.cards = False, 0, None, None
+                self.there, self._last_line, self.sample, self.cards, self.fabric = False, 0, None, None, None
             self.number += 1
             await asyncio.sleep(max(0.05, self.interval - (time.monotonic() - begun)))
 
     async def _look(self):
         before, sample = self.sample, await self.control.ask("fabric.sample")
         cards_before, cards = self.cards, await self.control.ask("counters.cards")
-        if self.fabric is None or self._changed(sample):
+        if self.fabric is None or self._changed(sample, cards):
             await self.describe(0)
+            self._subnets.clear()
             self.version += 1
             links = [link["name"] for link in self.fabric["links"]]
             self.links = Series(links, 5)
@@ -130,22 +139,48 @@ class Watch:
         self.links.add(moment, ((*row[:4], row[5]) for row in self.rates.values()))
         self.hosts.add(moment, ([_rate(cards_before[host][name], counts[name], seconds) if cards_before and name in counts and host in cards_before else 0
                                  for name in self.card_columns] for host, counts in cards.items()))
-        self.sample, self.cards = sample, cards
+        self.sample, self.cards, self.moment = sample, cards, moment
         log = await self.control.ask("log", after=self._last_line)
-        self.log.extend(log["lines"])
+        for line in log["lines"]:
+            self._lines += 1
+            # A daemon that was started anew counts its lines from one again; those who ask here do not.
+            self.log.append({**line, "number": self._lines})
         self._last_line = log["last"]
+        fabric = await self.describe(0 if any(line["part"] == "link" for line in log["lines"]) else max(SETTINGS_AGE, 5 * self.interval))
+        faulty = ((link["name"], {name: value for name, value in link["settings"].items() if value != USUAL.get(name, value)}) for link in fabric["links"])
+        self.faulty = {name: unusual for name, unusual in faulty if unusual}
 
     async def describe(self, age=FABRIC_AGE):
         """"fabric.show", not older than `age` seconds."""
         async with self._fabric_lock:
-            if time.monotonic() - self._fabric_taken >= age:
+            if self.fabric is None or time.monotonic() - self._fabric_taken >= age:
                 self.fabric = await self.control.ask("fabric.show")
                 self._fabric_taken = time.monotonic()
         return self.fabric
 
-    def _changed(self, sample):
+    def node_names(self):
+        fabric = self.fabric
+        names = {node["name"] for kind in ("hosts", "switches") for node in fabric[kind]} if fabric else set()
+        return names | ({fabric["subnet_manager"]["node"]} if fabric and fabric["subnet_manager"] else set())
+
+    def counters(self, wanted):
+        """The latest counters of the linked ports of which wanted() is true, by name."""
+        return {port: values for port, values in self.sample["ports"].items() if wanted(port)} if self.sample else {}
+
+    async def subnet(self, node):
+        """"fabric.subnet" of a node, not asked more often than it is worth."""
+        kept = self._subnets.get(node)
+        if not kept or time.monotonic() - kept[0] >= SUBNET_AGE:
+            kept = self._subnets[node] = (time.monotonic(), await self.control.ask("fabric.subnet", node=node))
+            self._subnets.move_to_end(node)
+            while len(self._subnets) > SUBNETS_KEPT:
+                self._subnets.popitem(last=False)
+        return kept[1]
+
+    def _changed(self, sample, cards):
+        """Whether what was kept is of another topology. The description may be newer: others ask for it, too."""
         ends = {end for link in self.fabric["links"] for end in link["ends"]}
-        return ends != set(sample["ports"]) or len(self.rates) != len(self.fabric["links"])
+        return ends != set(sample["ports"]) or list(self.links.place) != [link["name"] for link in self.fabric["links"]] or list(self.hosts.place) != list(cards)
 
     def _rate(self, before, sample, seconds):
         column = {name: number for number, name in enumerate(sample["columns"])}

@@ -1,0 +1,429 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The page of `weft web`, as its users see it; browser_test.py runs these."""
+import json
+import re
+import urllib.parse
+import urllib.request
+
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+import browser
+import daemon
+import stand_in_lab
+from daemon import await_that
+
+SM_LINK = '.link[data-name="sm/1-switch1/3"]'
+# Endpoints have no guests, and their links are up.
+ENDPOINT = 'model = "endpoint"'
+
+
+def endpoints(leaves, hosts, each):
+    return daemon.fat_tree(leaves, 1, hosts, each, 1).replace('[[host]]\n', f"[[host]]\n{ENDPOINT}\n")
+
+
+def contrast(one, other):
+    """The ratio of two colours' luminances, as WCAG 2 defines it; each is "rgb(R, G, B)"."""
+    def luminance(colour):
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    darker, lighter = sorted((luminance(one), luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+class Alarms(browser.TestCase):
+    def test_what_needs_attention_comes_first(self):
+        self.open(self.serve(endpoints(12, 200, 18)))
+        self.await_text("#state", "213 links up")
+        self.assertFalse(self.shown("#alarms"))
+        pulled, lossy, plain = "node150/1-leaf9/6", "node7/1-leaf1/7", "node8/1-leaf1/8"
+        self.weft("link", "down", "node150")
+        self.weft("link", "set", "node7", "loss=5%")
+        await_that("both alarms", lambda: self.texts("#alarms .alarm") == [f"{pulled} down", f"{lossy} loss 5 %"])
+        self.assertEqual(self.browser.title, "(2) weft")
+        # Above all others, and unlike them.
+        await_that("both on top", lambda: set(self.run_script("return [...document.querySelectorAll('.links .link')].slice(-2).map((link) => link.dataset.name)")) == {pulled, lossy})
+        colours = {name: self.style(f'.link[data-name="{name}"] path', "stroke") for name in (pulled, lossy, plain)}
+        self.assertEqual(len(set(colours.values())), 3, colours)
+        self.assertGreater(float(self.style(f'.link[data-name="{lossy}"] path', "stroke-width")[:-2]), float(self.style(f'.link[data-name="{plain}"] path', "stroke-width")[:-2]))
+        self.click('nav [data-view="links"]')
+        await_that("the first rows", lambda: self.texts("#links tbody tr td:first-child")[:2] == [pulled, lossy])
+        self.assertEqual(self.texts("#links tbody tr td:nth-child(2)")[:3], ["down", "up, loss 5 %", "up"])
+        # A click leads there.
+        self.click("#alarms .alarm")
+        self.await_text("aside h2", pulled)
+        self.weft("link", "up", "node150")
+        self.weft("link", "set", "node7", "loss=0")
+        await_that("no alarm", lambda: not self.shown("#alarms"))
+        self.quiet()
+
+    def test_many_alarms_are_a_table(self):
+        self.open(self.serve(endpoints(2, 12, 6)))
+        self.await_text("#state", "15 links up")
+        for number in range(1, 9):
+            self.weft("link", "down", f"node{number}")
+        self.await_text("#alarms .all", "all 8")
+        self.assertEqual(len(self.find("#alarms .alarm")), 5)
+        self.click("#alarms .all")
+        await_that("those alone", lambda: self.texts("#links .count") == ["8 of 15"])
+
+    def test_link_without_a_guest_is_no_alarm(self):
+        self.open(self.serve())
+        self.await_text("#state", "2 hosts: 0 with a guest")
+        await_that("a state", lambda: self.find('.link.empty[data-name="node1/1-switch1/1"]'))
+        self.assertNotIn("down", self.text("#state"))
+        self.assertFalse(self.shown("#alarms"))
+
+    def test_hosts_are_counted_by_kind(self):
+        lab = daemon.fat_tree(1, 1, 5, 5, 1).replace('[[host]]\nname = "node1"', f'[[host]]\n{ENDPOINT}\nname = "node1"').replace('[[host]]\nname = "node2"', f'[[host]]\n{ENDPOINT}\nname = "node2"')
+        self.open(self.serve(lab))
+        self.await_text("#state", "5 hosts: 0 with a guest, 2 endpoints")
+        self.click('nav [data-view="cards"]')
+        await_that("their kinds", lambda: self.texts("#cards tbody td:nth-child(2)") == ["endpoint", "endpoint", "none", "none", "none"])
+
+    def test_death_of_weftd_is_seen(self):
+        self.open(self.serve())
+        self.await_text("#state", "SM master")
+        self.assertFalse(self.shown("#stale"))
+        self.weftd.terminate()
+        await_that("the notice", lambda: self.shown("#stale"))
+        self.assertRegex(self.text("#stale"), r"weftd does not answer\. Everything below is as it was at \d\d:\d\d:\d\d")
+        self.assertNotEqual(self.style("main", "filter"), "none")
+        self.weftd.wait()
+        # Another one is live again.
+        with daemon.weftd(browser.WEFTD, None, self.directory):
+            await_that("no notice", lambda: not self.shown("#stale"))
+            self.assertEqual(self.style("main", "filter"), "none")
+
+    def test_death_of_the_server_is_seen(self):
+        _, directory = self.enter(daemon.weftd(browser.WEFTD))
+        with daemon.web(browser.WEFT, directory, "--interval", "0.2") as address:
+            self.open(address)
+            self.await_text("#state", "SM master")
+        self.await_text("#stale", "weft web does not answer")
+
+
+class Asking(browser.TestCase):
+    """What may be done, and what is asked about first."""
+
+    def faults(self, address):
+        return json.load(urllib.request.urlopen(urllib.parse.urldefrag(address).url + "api/fabric"))["hosts"][0]["faults"]
+
+    def open_host(self, address):
+        self.open(address)
+        self.click('#fabric .node[data-name="node1"]')
+        await_that("its faults", lambda: "catastrophic" in self.texts("#actions button"))
+
+    def test_harmful_fault_is_asked_about(self):
+        address = self.serve(None, "--allow", "faults")
+        self.open_host(address)
+        for leave in (lambda: self.click("#confirm .no"), lambda: self.press(Keys.ESCAPE)):
+            self.click_text("#actions button", "catastrophic")
+            await_that("the question", lambda: self.shown("#confirm"))
+            self.assertIn("node1", self.text("#confirm h2"))
+            leave()
+            self.await_text("#said", "not injected")
+            self.assertEqual(self.faults(address)["catastrophic"], 0)
+            # Esc has closed the question alone.
+            self.assertTrue(self.shown("aside"))
+        self.click_text("#actions button", "catastrophic")
+        await_that("the question", lambda: self.shown("#confirm"))
+        self.click("#confirm .yes")
+        self.await_text("#said", "catastrophic: injected")
+        await_that("the fault", lambda: self.faults(address)["catastrophic"] == 1)
+        # A harmless one is not worth a question.
+        self.click_text("#actions button", "interrupt")
+        self.await_text("#said", "interrupt: injected")
+        self.assertFalse(self.shown("#confirm"))
+        self.quiet()
+
+    def test_buttons_are_explained(self):
+        """All models' faults have words of their own."""
+        lab = daemon.fat_tree(1, 1, 3, 3, 1)
+        for host, model in (("node2", "mlx5"), ("node3", "mthca")):
+            lab = lab.replace(f'[[host]]\nname = "{host}"', f'[[host]]\nmodel = "{model}"\nname = "{host}"')
+        self.open_host(self.serve(lab, "--allow", "faults", "--allow", "captures"))
+        for number in (1, 2, 3):
+            self.click(f'#fabric .node[data-name="node{number}"]')
+            await_that("its panel", lambda number=number: self.text("aside h2") == f"node{number}" and self.find("#actions button"))
+            self.assertEqual(self.texts("#actions h3"), ["Card faults"])
+            for title in self.run_script("return [...document.querySelectorAll('#actions button')].map((each) => each.title)"):
+                self.assertRegex(title, r"^[A-Z].{10,}\.$")
+                self.assertNotIn("card model’s own", title)
+        self.click("#fabric .link")
+        await_that("a link's", lambda: self.texts("#actions h3") == ["Link faults", "Capture"])
+
+    def test_nothing_to_press_without_the_token(self):
+        address, _, token = self.serve(None, "--allow", "faults").partition("#")
+        self.open(address)
+        self.click(f"#fabric {SM_LINK}")
+        self.await_text("#actions .notice", "the token is missing")
+        self.assertEqual(self.find("#actions button"), [])
+        self.assertTrue(self.shown("#readonly"))
+        # The token makes the buttons, is kept for the tab, and is not left in the address.
+        self.browser.get(f"{address}#{token}")
+        self.browser.refresh()
+        for _ in range(2):
+            await_that("the drawing", lambda: self.find(f"#fabric {SM_LINK}"))
+            await_that("no notice", lambda: not self.shown("#readonly"))
+            self.click(f"#fabric {SM_LINK}")
+            await_that("the buttons", lambda: "pull" in self.texts("#actions button"))
+            self.assertNotIn(token, self.browser.current_url)
+            self.browser.refresh()
+
+
+class Searching(browser.TestCase):
+    def search(self, text):
+        self.run_script("const input = document.querySelector('#search input'); input.focus(); input.value = arguments[0]; input.dispatchEvent(new Event('input', {bubbles: true}))", text)
+
+    def test_thousand_hosts(self):
+        self.open(self.serve(endpoints(32, 1000, 32)))
+        node = "777"
+        fabric = await_that("LIDs", lambda: (shown := json.loads(self.weft("--json", "fabric", "show")))["hosts"][-1]["ports"][0]["lid"] and shown)
+        host = next(each for each in fabric["hosts"] if each["name"] == f"node{node}")
+        sweeps = f"SM master, {fabric['subnet_manager']['sweeps']}"
+        self.await_text("#state", sweeps.partition(",")[0])
+        lid = host["ports"][0]["lid"]
+        for query, note in ((f"NODE{node}", ""), (host["guid"], host["guid"]), (host["guid"][-8:], host["guid"]), (f"lid {lid}", f"LID {lid}"), (f"LID {lid:#x}", f"LID {lid}")):
+            self.search(query)
+            await_that(f"what {query} finds", lambda note=note: self.texts("#found li:first-child button") == [f"node{node} {note}"])
+        self.press(Keys.ENTER)
+        self.await_text("aside h2", f"node{node}")
+        self.assertFalse(self.shown("#found"))
+        # It is in the middle of the drawing, and the others stand back.
+        place, size = self.run_script(f"""const box = document.querySelector('.node[data-name=node{node}] rect').getBoundingClientRect(), all = document.querySelector('#drawing').getBoundingClientRect();
+            return [[box.x + box.width / 2, box.y + box.height / 2], [all.x + all.width / 2, all.y + all.height / 2]]""")
+        self.assertLess(max(abs(place[0] - size[0]), abs(place[1] - size[1])), 5)
+        self.assertEqual(self.run_script("return document.querySelectorAll('.node.found').length"), 1)
+        self.click('nav [data-view="cards"]')
+        await_that("its row alone", lambda: self.texts("#cards tbody td:first-child") == [f"node{node}"])
+        self.assertEqual(self.texts("#cards .count"), ["1 of 1000"])
+        self.click('nav [data-view="links"]')
+        await_that("its link", lambda: self.texts("#links .count") == ["1 of 1033"])
+        self.search("no such thing")
+        self.await_text("#found", "nothing found")
+        self.quiet()
+
+    def test_filter(self):
+        self.open(self.serve())
+        self.click('nav [data-view="links"]')
+        await_that("all", lambda: self.texts("#links .count") == ["3"])
+        self.weft("link", "down", "sm")
+        self.run_script("const choice = document.querySelector('#links select'); choice.value = 'down'; choice.dispatchEvent(new Event('change'))")
+        await_that("those that are down", lambda: self.texts("#links tbody td:first-child") == ["sm/1-switch1/3"])
+
+    def test_view_is_in_the_address(self):
+        self.open(self.serve())
+        plain = self.browser.current_url
+        self.click('nav [data-view="links"]')
+        await_that("the view", lambda: "view=links" in self.browser.current_url)
+        self.click("#links tbody tr")
+        await_that("the link", lambda: "link=node1/1-switch1/1" in self.browser.current_url)
+        self.search("node")
+        await_that("the search", lambda: "search=node" in self.browser.current_url)
+        address = self.browser.current_url
+        self.browser.get("about:blank")
+        self.browser.get(address)
+        self.await_text("aside h2", "node1/1-switch1/1")
+        await_that("the table", lambda: self.texts("#links .count") == ["2 of 3"])
+        self.assertEqual(self.run_script("return document.querySelector('#search input').value"), "node")
+        self.browser.get(plain)
+        self.click('nav [data-view="log"]')
+        await_that("the log", lambda: self.shown("#log"))
+        self.browser.back()
+        await_that("the view before", lambda: self.shown("#fabric"))
+
+
+class Tables(browser.TestCase):
+    def sorts(self):
+        return self.run_script("return [...document.querySelectorAll('#cards th')].map((each) => each.getAttribute('aria-sort'))")
+
+    def test_sorting(self):
+        self.open(self.serve(endpoints(4, 101, 32)))
+        self.click('nav [data-view="cards"]')
+        names = [f"node{number}" for number in range(1, 102)]
+        await_that("node2 before node100", lambda: self.texts("#cards tbody td:first-child") == names)
+        self.assertEqual(set(self.sorts()), {"none"})
+        self.click("#cards th:first-child button")
+        self.assertEqual(self.texts("#cards tbody td:first-child"), names)
+        self.assertEqual(self.sorts()[:2], ["ascending", "none"])
+        self.assertIn("▲", self.run_script("return getComputedStyle(document.querySelector('#cards th button'), '::after').content"))
+        self.click("#cards th:first-child button")
+        self.assertEqual(self.texts("#cards tbody td:first-child"), names[::-1])
+        self.assertEqual(self.sorts()[0], "descending")
+        self.assertIn("▼", self.run_script("return getComputedStyle(document.querySelector('#cards th button'), '::after').content"))
+        # A number begins with the largest.
+        self.click("#cards th:nth-child(3) button")
+        self.assertEqual(self.sorts()[:3], ["none", "none", "descending"])
+
+    def test_log_is_that_of_the_command_line(self):
+        self.open(self.serve())
+        self.click('nav [data-view="log"]')
+        self.await_text("#log pre", "sweep of")
+        self.weft("link", "down", "sm")
+        await_that("the same lines", lambda: self.text("#log pre") == self.weft("log").strip())
+        self.assertRegex(self.text("#log pre"), r"node1: waits")
+        # Of one node alone.
+        self.click('#fabric .node[data-name="node1"]')
+        self.click_text("#looks button", "log")
+        await_that("its lines", lambda: "node1" in self.text("#log pre") and "node2" not in self.text("#log pre"))
+        self.assertIn("text=node1", self.browser.current_url)
+
+
+class Looks(browser.TestCase):
+    def test_panel_says_what_is_configured(self):
+        self.open(self.serve())
+        self.await_text("#state", "SM master")
+        self.click('#fabric .node[data-name="switch1"]')
+        self.await_text("#subnet", "by port 3")
+        self.assertRegex(self.text("#subnet"), r"port 0LID \d+, P_Key 0x[7f]fff")
+        self.await_text("#ports", "xmit_packets")
+        self.assertIn("switch1/3", self.text("#ports"))
+        self.click('#fabric .node[data-name="sm"]')
+        await_that("the manager's LID", lambda: re.search(r"port 1LID \d+, P_Key 0xffff", self.text("#subnet")))
+        self.click(f"#fabric {SM_LINK}")
+        await_that("both ends' counters", lambda: self.texts("#ports th") == ["counter", "sm/1", "switch1/3"])
+        # From one thing to the next.
+        self.click_text("#looks button", "switch1")
+        self.await_text("aside h2", "switch1")
+        self.quiet()
+
+    def test_small_window(self):
+        self.resize(800, 600)
+        self.open(self.serve(endpoints(12, 200, 18), "--allow", "faults"))
+        self.weft("link", "down", "node150")
+        self.await_text("#alarms", "node150")
+        self.click('#fabric .node[data-name="node7"]')
+        self.await_text("#ports", "xmit_packets")
+        self.assertLess(self.run_script("return document.querySelector('aside').getBoundingClientRect().width"), 0.4 * 800)
+        # Many words wrap, in the legend of the curves too.
+        self.run_script("for (let number = 0; number < 20; number += 1) { const word = document.createElement('span'); word.textContent = 'send_doorbells/s'; document.querySelector('#legend').append(word); }"
+                        "document.querySelector('#legend').id = 'held'; document.querySelector('#held').style.cssText = 'display: block'; document.querySelector('#held').id = 'legend'; "
+                        "document.querySelector('#legend').style.cssText = ''")
+        for box in ("html", "aside", "#legend", "#colours", "header", "#alarms"):
+            self.assertLessEqual(*self.run_script("const box = document.querySelector(arguments[0]); return [box.scrollWidth, box.clientWidth]", box), box)
+
+    def test_label_is_not_struck_through(self):
+        self.open(self.serve())
+        self.await_text(".labels text", "4x QDR")
+        # All labels lie above all links, each in a margin of the page's colour.
+        self.assertEqual(self.run_script("return [...document.querySelector('#drawing svg > g').children].map((each) => each.getAttribute('class')).filter(Boolean)"),
+                         ["background", "hits", "links", "labels", "nodes"])
+        self.assertEqual(self.style(".labels text", "paint-order"), "stroke")
+        self.assertEqual(self.style(".labels text", "stroke"), self.style("body", "background-color"))
+        self.assertEqual(self.find(".links text"), [])
+
+    def test_colours(self):
+        """In either scheme: lines that can be seen, and a legend that has them all."""
+        self.open(self.serve())
+        await_that("states", lambda: self.find(".link.empty"))
+        backgrounds = set()
+        for scheme in ("light", "dark"):
+            self.set_scheme(scheme)
+            background = self.style("body", "background-color")
+            backgrounds.add(background)
+            self.assertEqual(self.style("#drawing rect.background", "fill"), background)
+            self.assertGreater(contrast(self.style("body", "color"), background), 7)
+            for kind in ("idle", "busy", "busier", "errors", "lossy", "down", "empty"):
+                # At one moment: the page gives the link its own classes back soon.
+                line, swatch = self.run_script("""const link = document.querySelector('.link');
+                    link.setAttribute('class', `link ${arguments[0]}`);
+                    return [getComputedStyle(link.querySelector('path')).stroke, getComputedStyle(document.querySelector(`#colours .line[data-kind=${arguments[0]}]`)).borderTopColor]""", kind)
+                self.assertEqual(line, swatch, kind)
+                self.assertGreaterEqual(contrast(line, background), 3, (scheme, kind))
+            for kind in ("switch", "manager", "host"):
+                self.assertEqual(self.style(f".node.{kind} rect", "fill"), self.style(f"#colours .box[data-kind={kind}]", "background-color"))
+        self.assertEqual(len(backgrounds), 2)
+
+    def test_click_beside_a_link(self):
+        self.open(self.serve())
+        await_that("its state", lambda: self.find(f"{SM_LINK} path.up"))
+        x, y = self.run_script("""const path = document.querySelector(arguments[0] + ' path'), matrix = path.getScreenCTM(), at = path.getTotalLength() * 0.6;
+            const [one, other] = [at, at + 1].map((length) => path.getPointAtLength(length).matrixTransform(matrix)), length = Math.hypot(other.x - one.x, other.y - one.y);
+            return [one.x - 4 * (other.y - one.y) / length, one.y + 4 * (other.x - one.x) / length]""", SM_LINK)
+        box = self.run_script("const box = document.body.getBoundingClientRect(); return [box.width / 2, box.height / 2]")
+        ActionChains(self.browser).move_to_element_with_offset(self.find("body")[0], round(x - box[0]), round(y - box[1])).click().perform()
+        self.await_text("aside h2", "sm/1-switch1/3")
+
+
+class Keyboard(browser.TestCase):
+    def focused(self):
+        return self.run_script("const item = document.activeElement; return item.dataset.name || item.querySelector('td')?.textContent || item.tagName")
+
+    def tab_to(self, name):
+        for _ in range(40):
+            self.press(Keys.TAB)
+            if self.focused() == name:
+                return
+        self.fail(f"the Tab key does not lead to {name}")
+
+    def test_everything_is_reached(self):
+        self.open(self.serve())
+        await_that("states", lambda: self.find(".link.empty"))
+        # One stop for all links, one for all nodes; arrows lead on.
+        self.tab_to("node1/1-switch1/1")
+        self.press(Keys.ARROW_DOWN)
+        self.assertEqual(self.focused(), "node2/1-switch1/2")
+        self.press(Keys.ENTER)
+        self.await_text("aside h2", "node2/1-switch1/2")
+        self.press(Keys.ESCAPE)
+        self.assertFalse(self.shown("aside"))
+        self.assertEqual(self.focused(), "node2/1-switch1/2")
+        self.tab_to("switch1")
+        self.press(Keys.ARROW_DOWN)
+        self.assertEqual(self.focused(), "node2")
+        self.press(Keys.ARROW_LEFT)
+        self.assertEqual(self.focused(), "node1")
+        self.press(Keys.ENTER)
+        self.await_text("aside h2", "node1")
+        self.press(Keys.ESCAPE)
+        self.assertFalse(self.shown("aside"))
+        # Rows, and the search.
+        self.click('nav [data-view="links"]')
+        await_that("rows", lambda: self.find("#links tbody tr"))
+        self.tab_to("node1/1-switch1/1")
+        self.press(Keys.ARROW_DOWN, Keys.ENTER)
+        self.await_text("aside h2", "node2/1-switch1/2")
+        self.press(Keys.ESCAPE)
+        self.assertEqual(self.focused(), "node2/1-switch1/2")
+        self.press("/")
+        self.press("switch")
+        await_that("what is found", lambda: self.shown("#found"))
+        self.press(Keys.ESCAPE)
+        self.assertFalse(self.shown("#found"))
+        self.press(Keys.ESCAPE)
+        self.assertEqual(self.run_script("return document.querySelector('#search input').value"), "")
+        self.quiet()
+
+
+class Consoles(browser.TestCase):
+    def test_console_is_one_click_away(self):
+        address = self.serve()
+        log = self.directory / "node1.log"
+        log.write_text('first\n<img src="x"><script>document.title = "taken"</script>\n')
+        self.enter(stand_in_lab.lab(self.directory, {"node1": log}))
+        self.open(address)
+        self.click('nav [data-view="cards"]')
+        await_that("its button", lambda: self.texts("#cards tbody tr:first-child button") == ["console"])
+        self.click("#cards tbody tr:first-child button")
+        self.await_text("#console pre", "first")
+        # The guest's text is text, and goes on.
+        self.assertIn('<img src="x">', self.text("#console pre"))
+        self.assertEqual(self.find("#console pre *"), [])
+        self.assertEqual(self.browser.title, "weft")
+        with log.open("a") as file:
+            file.write("second\n")
+        self.await_text("#console pre", "</script>\nsecond")
+        self.assertEqual(self.text("#console pre").count("first"), 1)
+        self.assertIn("console=node1", self.browser.current_url)
+        self.run_script("const choice = document.querySelector('#console select'); choice.value = 'node2'; choice.dispatchEvent(new Event('change'))")
+        self.await_text("#console pre", "node2 has no guest with a console")
+
+    def test_consoles_that_are_not_shown(self):
+        self.open(self.serve())
+        self.click('nav [data-view="console"]')
+        self.await_text("#console pre", "There are no consoles to be seen")
+        self.click('nav [data-view="cards"]')
+        await_that("the hosts", lambda: self.texts("#cards tbody td:first-child") == ["node1", "node2"])
+        self.assertEqual(self.find("#cards tbody button"), [])

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The latest that the server told, and what follows from it: states of links and hosts, what needs attention, and what a search finds.
+import { naturally, scaled } from './base.js';
+
+export const state = { live: null, fabric: null, view: 'fabric', chosen: null, query: '', part: '', text: '', console: '', links: new Map(), hosts: new Map(), alarms: [] };
+// Filled in by app.js, for the parts that it is made of.
+export const wishes = { choose: null, open: null };
+
+const PROBABILITIES = new Set(['loss', 'duplication', 'reordering', 'corruption', 'silent_corruption']);
+const MOST_FOUND = 12;
+
+// Settings that say how a link is, not what was done to it.
+export const KINDS_OF_SETTINGS = ['width', 'speed', 'mtu', 'training'];
+
+export const nodeOf = (port) => port.slice(0, port.lastIndexOf('/'));
+
+function settingText(name, value) {
+  return PROBABILITIES.has(name) && Number.isFinite(Number(value)) ? `${name.replace('_', ' ')} ${Number((value * 100).toPrecision(6))} %` : `${name.replace('_', ' ')} ${value}`;
+}
+
+function linkOf(link, down, machines) {
+  const { live } = state, name = link.name, faults = { ...live.faulty[name] }, rate = live.rates[name] || [0, 0, 0, 0, 0, 0];
+  const pulled = faults.state !== undefined;
+  delete faults.state;
+  // An end that only a guest's driver enables: without a guest the link has no reason to come up.
+  const empty = link.ends.some((end) => { const host = state.hosts.get(nodeOf(end)); return host && host.pluggable && !machines.has(host.name); });
+  const is = !down.has(name) ? 'up' : pulled ? 'down' : empty ? 'no guest' : 'polling';
+  const said = Object.entries(faults).map(([key, value]) => settingText(key, value));
+  const problems = [...(is === 'down' ? ['down'] : is === 'polling' ? ['does not come up'] : []), ...said, ...(rate[5] > 0 ? [`${scaled(rate[5])} errors/s`] : [])];
+  return { name, ends: link.ends, settings: link.settings, rate, is, faults: said, problems, bits: Math.max(rate[0], rate[1]), severity: is === 'down' || is === 'polling' ? 2 : problems.length ? 1 : 0 };
+}
+
+function managerProblem(manager) {
+  if (!manager) return [];
+  if (manager.state === 'not active') return ['not active'];
+  return manager.sweeps && !manager.complete ? ['the last sweep was not complete'] : [];
+}
+
+export function derive() {
+  const { live, fabric } = state, down = new Set(live.down), machines = new Set(live.machines);
+  // An endpoint's card is for no guest, and has no socket.
+  state.hosts = new Map(fabric.hosts.map((host) => [host.name, { ...host, pluggable: host.socket !== null, on: machines.has(host.name), rate: [0, 0], severity: 0 }]));
+  state.links = new Map(fabric.links.map((link) => [link.name, linkOf(link, down, machines)]));
+  for (const link of state.links.values()) {
+    link.ends.forEach((end, side) => {
+      const host = state.hosts.get(nodeOf(end));
+      if (!host) return;
+      host.rate[0] += link.rate[side];
+      host.rate[1] += link.rate[1 - side];
+      host.severity = Math.max(host.severity, link.severity);
+    });
+  }
+  const problems = managerProblem(live.subnet_manager).map((text) => ({ kind: 'node', name: live.subnet_manager.node, text, severity: 2 }));
+  for (const link of state.links.values()) if (link.severity) problems.push({ kind: 'link', name: link.name, text: link.problems.join(', '), severity: link.severity });
+  state.alarms = problems.sort((a, b) => b.severity - a.severity || naturally(a.name, b.name));
+}
+
+export const guestOf = (host) => (host.on ? 'running' : host.pluggable ? 'none' : 'endpoint');
+
+export function summary() {
+  const { live } = state, links = [...state.links.values()], hosts = [...state.hosts.values()];
+  const count = (of, is) => of.filter(is).length, said = [];
+  const add = (number, text) => { if (number) said.push(`${number} ${text}`); };
+  const up = count(links, (link) => link.is === 'up');
+  said.push(`${up} link${up === 1 ? '' : 's'} up`);
+  add(count(links, (link) => link.is === 'down' || link.is === 'polling'), 'down');
+  const guests = count(hosts, (host) => host.on), endpoints = count(hosts, (host) => !host.pluggable), rest = hosts.length - endpoints;
+  const kinds = [...(rest ? [`${guests} with a guest`] : []), ...(endpoints ? [`${endpoints} endpoint${endpoints === 1 ? '' : 's'}`] : [])];
+  const manager = live.subnet_manager;
+  return [said.join(', '), `${hosts.length} host${hosts.length === 1 ? '' : 's'}${kinds.length ? `: ${kinds.join(', ')}` : ''}`,
+    manager ? `SM ${manager.state}, ${manager.sweeps} sweeps` : 'no SM'].join(' · ');
+}
+
+/* --- search --- */
+
+const bare = (guid) => guid.toLowerCase().replace(/^0x/, '').replaceAll(':', '');
+
+function nodes() {
+  const { fabric } = state, manager = fabric.subnet_manager;
+  return [...fabric.switches.map((node) => ({ kind: 'node', name: node.name, guid: node.guid, lids: [node.lid] })),
+    ...fabric.hosts.map((host) => ({ kind: 'host', name: host.name, guid: host.guid, lids: host.ports.map((port) => port.lid) })),
+    ...(manager ? [{ kind: 'node', name: manager.node, guid: '', lids: [] }] : [])];
+}
+
+// The names of what a search means: by a part of the name or of the GUID, or by a whole LID. Null means everything.
+let cached = {};
+export function matches() {
+  const query = state.query.trim().toLowerCase();
+  if (!query || !state.fabric) return null;
+  if (cached.query === query && cached.fabric === state.fabric) return cached.result;
+  const lid = /^(lid\s*)?(0x[0-9a-f]{1,4}|\d{1,5})$/.exec(query), guid = /^[0-9a-fx:]{3,}$/.test(query) ? bare(query) : null, found = [];
+  for (const node of nodes()) {
+    const byLid = lid && Number(lid[2]) > 0 && node.lids.includes(Number(lid[2])), byName = node.name.toLowerCase().includes(query);
+    if (byLid || byName || (guid && bare(node.guid).includes(guid))) {
+      const note = byLid ? `LID ${Number(lid[2])}` : byName ? '' : node.guid;
+      found.push({ ...node, note, rank: byLid && lid[1] ? 0 : node.name.toLowerCase() === query ? 1 : byLid ? 2 : node.name.toLowerCase().startsWith(query) ? 3 : 4 });
+    }
+  }
+  const names = new Set(found.map((node) => node.name));
+  for (const link of state.fabric.links) {
+    const itself = link.name.toLowerCase().includes(query);
+    if (itself) found.push({ kind: 'link', name: link.name, note: 'link', rank: link.name.toLowerCase() === query ? 1 : 5 });
+    if (itself || link.ends.some((end) => names.has(nodeOf(end)))) names.add(link.name);
+  }
+  found.sort((a, b) => a.rank - b.rank || naturally(a.name, b.name));
+  cached = { query, fabric: state.fabric, result: { names, total: found.length, found: found.slice(0, MOST_FOUND) } };
+  return cached.result;
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Links and hosts in rows: sorted by a column, filtered, found by a search.
+import { $, focusAmong, inARow, make, naturally, scaled } from './base.js';
+import { guestOf, matches, state, wishes } from './model.js';
+
+// By table: the column that its rows are sorted by, and whether downwards; none: what needs attention comes first.
+const order = { links: null, cards: null };
+// By table: which columns hold numbers.
+const numeric = { links: [], cards: [] };
+const LINK_FILTERS = {
+  attention: (link) => link.severity > 0, down: (link) => link.is === 'down' || link.is === 'polling', faults: (link) => link.faults.length > 0, busy: (link) => link.bits > 1e6,
+};
+const HOST_FILTERS = { guest: (host) => host.on, empty: (host) => host.pluggable && !host.on, endpoint: (host) => !host.pluggable };
+
+function compare(id) {
+  const by = order[id];
+  if (!by) return (a, b) => b.severity - a.severity || naturally(a.name, b.name);
+  const way = by.down ? -1 : 1;
+  return (a, b) => {
+    const [x, y] = [a.cells[by.column].key, b.cells[by.column].key];
+    return way * (typeof x === 'number' ? x - y : naturally(x, y)) || naturally(a.name, b.name);
+  };
+}
+
+function sort(id, column) {
+  const by = order[id];
+  // Numbers begin with the largest, names with the first.
+  order[id] = by && by.column === column ? { column, down: !by.down } : { column, down: Boolean(numeric[id][column]) };
+  show(id);
+}
+
+function heads(id, columns, rows) {
+  const by = order[id], head = d3.select(`#${id} thead tr`).selectAll('th').data(columns);
+  head.enter().append('th').attr('scope', 'col').append('button').on('click', (_, column) => sort(id, column));
+  if (rows.length) numeric[id] = rows[0].cells.map((cell) => typeof cell.key === 'number');
+  head.attr('aria-sort', (_, number) => (!by || by.column !== number ? 'none' : by.down ? 'descending' : 'ascending'));
+  head.select('button').text(String);
+  head.exit().remove();
+}
+
+function onKey(event) {
+  const row = event.target.closest('tbody tr');
+  if (!row || event.target !== row) return;
+  if (event.key === 'Enter') { row.click(); return; }
+  const rows = [...row.parentNode.children], next = inARow(rows, row, event.key);
+  if (!next) return;
+  event.preventDefault();
+  focusAmong(rows, next);
+}
+
+for (const id of Object.keys(order)) {
+  $(`#${id} tbody`).addEventListener('keydown', onKey);
+  $(`#${id} .bar select`).addEventListener('change', () => show(id));
+}
+
+function table(id, columns, rows, kind, all) {
+  heads(id, columns, rows);
+  rows.sort(compare(id));
+  const focused = document.activeElement, { chosen } = state;
+  const lines = d3.select(`#${id} tbody`).selectAll('tr').data(rows, (row) => row.name);
+  lines.enter().append('tr').on('click', (row) => wishes.choose(kind, row.name));
+  lines.exit().remove();
+  lines.order().classed('attention', (row) => row.severity > 0).classed('chosen', (row) => Boolean(chosen) && chosen.name === row.name);
+  const cells = lines.selectAll('td').data((row) => row.cells);
+  cells.enter().append('td');
+  cells.exit().remove();
+  cells.each(function (cell) {
+    // Left alone where it is the same: a thousand rows are gone through every second.
+    if (this.textContent !== cell.text) this.replaceChildren(cell.button ? make('button', { onclick: (event) => { event.stopPropagation(); cell.button(); } }, cell.text) : cell.text);
+    this.classList.toggle('bad', Boolean(cell.bad));
+  });
+  focusAmong([...$(`#${id} tbody`).children]);
+  // A row that has moved has lost the keyboard.
+  if (focused !== document.activeElement && focused.isConnected && $(`#${id}`).contains(focused)) focused.focus();
+  $(`#${id} .count`).textContent = rows.length === all ? `${all}` : `${rows.length} of ${all}`;
+}
+
+const words = (text, bad) => ({ key: text, text, bad });
+const number = (value, bad) => ({ key: value, text: scaled(value), bad });
+
+function showLinks() {
+  const found = matches(), filter = LINK_FILTERS[$('#links .bar select').value], links = [...state.links.values()];
+  const rows = links.filter((link) => (!found || found.names.has(link.name)) && (!filter || filter(link))).map((link) => ({
+    name: link.name, severity: link.severity,
+    cells: [words(link.name), words([...new Set([...(link.severity === 2 ? [] : [link.is]), ...link.problems])].join(', '), link.severity > 0), words(`${link.settings.width} ${link.settings.speed}`),
+      ...link.rate.slice(0, 4).map((value) => number(value)), number(link.rate[4]), number(link.rate[5], link.rate[5] > 0)],
+  }));
+  table('links', ['link', 'state', 'speed', '> bit/s', '< bit/s', '> pkt/s', '< pkt/s', 'errors', 'errors/s'], rows, 'link', links.length);
+}
+
+function showCards() {
+  const found = matches(), filter = HOST_FILTERS[$('#cards .bar select').value], { cards, consoles } = state.fabric, hosts = [...state.hosts.values()];
+  const counters = [...new Set(Object.values(cards).flatMap(Object.keys))];
+  const rows = hosts.filter((host) => (!found || found.names.has(host.name)) && (!filter || filter(host))).map((host) => ({
+    name: host.name, severity: host.severity,
+    cells: [words(host.name), words(guestOf(host)), ...(consoles ? [host.pluggable ? { ...words('console'), button: () => wishes.open('console', { console: host.name }) } : words('')] : []),
+      number(host.rate[0]), number(host.rate[1]), ...counters.map((name) => number((cards[host.name] || {})[name] || 0))],
+  }));
+  table('cards', ['host', 'guest', ...(consoles ? ['console'] : []), '> bit/s', '< bit/s', ...counters], rows, 'host', hosts.length);
+}
+
+export function show(id) {
+  if (!state.live || !state.fabric) return;
+  if (id === 'links') showLinks(); else showCards();
+}
+
+// All that needs attention, as a table.
+export function attention() {
+  $('#links .bar select').value = 'attention';
+  wishes.open('links', {});
+}

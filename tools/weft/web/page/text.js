@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Long texts: weftd's log, and the consoles of guests.
+import { $, get, naturally, say } from './base.js';
+import { state } from './model.js';
+
+const MOST = 256 << 10;     // characters of a console that are kept on the page
+const PARTS = ['sm', 'link', 'switch', 'fabric', 'control', 'weftd'];
+const shown = { host: null, after: 0, text: '' };
+
+// The end stays in sight for those who look at the end.
+function follow(box, text) {
+  const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 30 || !box.textContent;
+  say(box, text);
+  if (atEnd) box.scrollTop = box.scrollHeight;
+}
+
+function choices(select, values, chosen) {
+  const have = [...select.options].map((option) => option.value).filter(Boolean);
+  if (have.join('\n') !== values.join('\n')) {
+    for (const option of [...select.options]) if (option.value) option.remove();
+    select.append(...values.map((value) => new Option(value, value)));
+  }
+  select.value = chosen;
+}
+
+// As `weft log` prints it: the oldest first.
+export async function showLog() {
+  const lines = await get('api/log'), { part, text } = state, wanted = text.toLowerCase();
+  choices($('#log select'), [...PARTS, ...[...new Set([...lines.map((line) => line.part), ...(part ? [part] : [])])].filter((each) => !PARTS.includes(each)).sort(naturally)], part);
+  if (document.activeElement !== $('#log input')) $('#log input').value = text;
+  const written = lines.filter((line) => !part || line.part === part).map((line) => `${line.time} ${line.level.padEnd(7)} ${line.part}: ${line.text}`)
+    .filter((line) => !wanted || line.toLowerCase().includes(wanted));
+  follow($('#log pre'), written.join('\n'));
+  $('#log .count').textContent = `${written.length} of ${lines.length} lines`;
+}
+
+export async function showConsole() {
+  const box = $('#console pre'), { fabric } = state, guests = [...state.hosts.values()].filter((host) => host.pluggable).map((host) => host.name).sort(naturally);
+  if (!state.console && guests.length) state.console = ([...state.hosts.values()].find((host) => host.on) || { name: guests[0] }).name;
+  choices($('#console select'), guests, state.console);
+  if (shown.host !== state.console) Object.assign(shown, { host: state.console, after: 0, text: '' });
+  if (!fabric.consoles) {
+    say(box, 'There are no consoles to be seen: `weft lab up` starts guests that have them, and who is not the lab’s user needs `weft web --allow consoles`.');
+    return;
+  }
+  const host = state.console;
+  try {
+    const more = await get(`api/console?host=${encodeURIComponent(host)}&after=${shown.after}`);
+    if (host !== state.console) return;
+    // A file that was shortened, or of which much was left out, begins anew.
+    shown.text = ((more.from === shown.after ? shown.text : '') + more.text).slice(-MOST);
+    shown.after = more.to;
+    follow(box, shown.text);
+    $('#console .count').textContent = 'what the guest has printed; it is read-only';
+  } catch (error) {
+    Object.assign(shown, { after: 0, text: '' });
+    say(box, error.message);
+  }
+}
