@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What a guest has printed, as `weft lab console` shows it. The process of the lab says which file that is; nothing else is opened."""
+"""The text that a guest has printed, as `weft lab console` shows it. The process of the lab names the file; nothing else is opened."""
 import asyncio
 import json
 import os

@@ -35,7 +35,8 @@ def speed(settings):
 
 
 def _links(links):
-    capacity = GaugeMetricFamily("weft_link_speed_bytes_per_second", "Data that the link's width and speed carry at most, each way.", labels=["link"])
+    capacity = GaugeMetricFamily("weft_link_speed_bytes_per_second", "Data that the link's width and speed carry at most, each way.",
+                                 labels=["link"])
     info = GaugeMetricFamily("weft_link_info", "The link's label: width, speed and MTU; always 1.", labels=["link", "width", "speed", "mtu"])
     for link in links:
         settings = link["settings"]
@@ -91,7 +92,8 @@ class Collector:
             has.add_metric([host], int(host in machines))
         yield has
         for column in watch.card_columns:
-            family = CounterMetricFamily(f"weft_card_{column}".replace("-", "_"), f"Number of {column} of the host's card since weftd started.", labels=["host"])
+            family = CounterMetricFamily(f"weft_card_{column}".replace("-", "_"), f"Number of {column} of the host's card since weftd started.",
+                                         labels=["host"])
             for host, counts in watch.cards.items():
                 if column in counts:
                     family.add_metric([host], counts[column])

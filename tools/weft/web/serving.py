@@ -144,9 +144,9 @@ class Pages:
         for path, file in (("/", PAGE / "index.html"), ("/d3.js", D3), ("/favicon.ico", PAGE / "favicon.svg"),
                            *((f"/{file.name}", file) for file in PAGE.iterdir() if file.suffix in PAGE_FILES)):
             app.router.add_get(path, self._file(file))
-        for path, handler in (("/api/live", self.live), ("/api/fabric", self.fabric), ("/api/drawing", self.drawing), ("/api/history", self.history),
-                              ("/api/log", self.log), ("/api/ports", self.ports), ("/api/subnet", self.subnet), ("/api/console", self.console), ("/metrics", self.metrics)):
-            app.router.add_get(path, handler)
+        for handler in (self.live, self.fabric, self.drawing, self.history, self.log, self.ports, self.subnet, self.console):
+            app.router.add_get(f"/api/{handler.__name__}", handler)
+        app.router.add_get("/metrics", self.metrics)
         for path, handler in (("/api/link", self.link), ("/api/card", self.card), ("/api/capture", self.capture)):
             app.router.add_post(path, handler)
         return app
@@ -188,11 +188,11 @@ class Pages:
         watch = self._watch
         if self._live[0] != watch.number:
             sample = watch.sample or {}
-            # Who looks knows by the number whether there is anything new.
+            # The number tells those who look whether there is anything new.
             state = {"there": watch.there, "number": watch.number, "version": watch.version, "interval": watch.interval, "moment": watch.moment}
             if watch.there:
-                state |= {"down": sample["down"], "machines": sample["machines"], "subnet_manager": sample["subnet_manager"], "rates": watch.rates,
-                          "faulty": watch.faulty}
+                state |= {name: sample[name] for name in ("down", "machines", "subnet_manager")}
+                state |= {"rates": watch.rates, "faulty": watch.faulty}
             self._live = (watch.number, json.dumps(state).encode())
         return self._json(self._live[1])
 
@@ -249,7 +249,7 @@ class Pages:
 
     async def console(self, request):
         if not self._guard.may_see_consoles(request):
-            raise web.HTTPForbidden(text="consoles are for programs of the lab's user; for others, it takes --allow consoles and the printed address\n")
+            raise web.HTTPForbidden(text="consoles are for programs of the lab's user; others need --allow consoles and the printed address\n")
         self._there()
         host = _name(request, "host", self._watch.hosts.place)
         return self._json(await self._consoles.read(host, _number(request, "after")))

@@ -17,7 +17,8 @@ SUBNET_AGE = 2              # seconds for which the subnet manager's view of a n
 SUBNETS_KEPT = 64           # nodes
 NO_ERRORS = {"xmit_packets", "rcv_packets", "xmit_data", "rcv_data", "multicast_xmit_packets", "multicast_rcv_packets", "xmit_wait"}
 # Settings that a link has by itself, unless somebody injects a fault.
-USUAL = {"state": "up", "delay": "0ms", "jitter": "0ms", "loss": "0", "duplication": "0", "reordering": "0", "corruption": "0", "silent_corruption": "0"}
+USUAL = {"state": "up", "delay": "0ms", "jitter": "0ms",
+         "loss": "0", "duplication": "0", "reordering": "0", "corruption": "0", "silent_corruption": "0"}
 
 
 class Refused(Exception):
@@ -147,8 +148,9 @@ class Watch:
             self.log.append({**line, "number": self._lines})
         self._last_line = log["last"]
         fabric = await self.describe(0 if any(line["part"] == "link" for line in log["lines"]) else max(SETTINGS_AGE, 5 * self.interval))
-        faulty = ((link["name"], {name: value for name, value in link["settings"].items() if value != USUAL.get(name, value)}) for link in fabric["links"])
-        self.faulty = {name: unusual for name, unusual in faulty if unusual}
+        faulty = {link["name"]: {name: value for name, value in link["settings"].items() if value != USUAL.get(name, value)}
+                  for link in fabric["links"]}
+        self.faulty = {name: unusual for name, unusual in faulty.items() if unusual}
 
     async def describe(self, age=FABRIC_AGE):
         """"fabric.show", not older than `age` seconds."""
@@ -178,9 +180,11 @@ class Watch:
         return kept[1]
 
     def _changed(self, sample, cards):
-        """Whether what was kept is of another topology. The description may be newer: others ask for it, too."""
-        ends = {end for link in self.fabric["links"] for end in link["ends"]}
-        return ends != set(sample["ports"]) or list(self.links.place) != [link["name"] for link in self.fabric["links"]] or list(self.hosts.place) != list(cards)
+        """True if the series are of another topology. The description may be newer than they are: others ask for it, too."""
+        links = self.fabric["links"]
+        if {end for link in links for end in link["ends"]} != set(sample["ports"]):
+            return True
+        return list(self.links.place) != [link["name"] for link in links] or list(self.hosts.place) != list(cards)
 
     def _rate(self, before, sample, seconds):
         column = {name: number for number, name in enumerate(sample["columns"])}

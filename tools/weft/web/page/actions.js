@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What may be done to what is chosen, as far as `weft web --allow` and the token permit. Faults that do harm are asked about first.
+// Actions on what is chosen, as far as `weft web --allow` and the token permit them. Harmful faults are asked about first.
 import { $, make, post } from './base.js';
 import { cardFault, LINK } from './faults.js';
 import { state } from './model.js';
@@ -56,12 +56,17 @@ export function actions() {
   $('#said').textContent = '';
   if (!state.chosen || !state.fabric) return;
   const { kind, name } = state.chosen, { allowed, locked } = state.fabric, may = (what) => allowed.includes(what);
-  if (kind === 'link' && may('faults')) section('Link faults', ...LINK.map(([text, settings, title]) => button(text, title, async () => { await post('api/link', { link: name, settings }); })));
+  if (kind === 'link' && may('faults')) {
+    const set = (settings) => async () => { await post('api/link', { link: name, settings }); };
+    section('Link faults', ...LINK.map(([text, settings, title]) => button(text, title, set(settings))));
+  }
   const host = kind === 'host' && state.fabric.hosts.find((each) => each.name === name), faults = host ? Object.keys(host.faults) : [];
   if (faults.length && may('faults')) section('Card faults', ...faults.map((fault) => faultButton(name, fault)));
-  if (kind === 'link' && may('captures')) section('Capture', button('capture 5 s', 'Records the packets of the link for five seconds, as a file for Wireshark.', () => download(name, 5)));
+  if (kind === 'link' && may('captures')) {
+    section('Capture', button('capture 5 s', 'Records the packets of the link for five seconds, in a file for Wireshark.', () => download(name, 5)));
+  }
   if (kind !== 'node' && !allowed.length) {
-    $('#actions').append(make('p', { class: 'notice' }, locked ? 'Read-only: the token is missing. Open the whole address that weft web printed.'
-      : 'Read-only: weft web was started without --allow.'));
+    const reason = locked ? 'the token is missing. Open the whole address that weft web printed.' : 'weft web was started without --allow.';
+    $('#actions').append(make('p', { class: 'notice' }, `Read-only: ${reason}`));
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Looks once an interval, as the server does; asks for the topology when that has changed, for the rest when it is on the page.
-import { $, get, make, say, takeToken } from './base.js';
+import { $, get, make, Refusal, say, takeToken } from './base.js';
 import * as address from './address.js';
 import { actions } from './actions.js';
 import { colour, draw, show as showDrawn } from './drawing.js';
@@ -17,7 +17,7 @@ let version = -1, sweeps = -1, number = -1, heard = performance.now(), mayNow = 
 
 const clock = (moment) => (moment ? new Date(moment * 1000).toLocaleTimeString('en-GB') : 'the start');
 
-// What is shown stays, as it was last; it does not look like what is live.
+// The page stays as it was last; it does not look like what is live.
 function stale(reason) {
   document.body.classList.toggle('stale', Boolean(reason));
   $('#stale').hidden = !reason;
@@ -32,8 +32,8 @@ function showAlarms() {
   document.title = alarms.length ? `(${alarms.length}) weft` : 'weft';
   if (bar.dataset.key === key) return;
   bar.dataset.key = key;
-  const chips = alarms.slice(0, MOST_ALARMS).map((alarm) => make('button', { class: `alarm severity${alarm.severity}`, onclick: () => choose(alarm.kind, alarm.name, true) },
-    make('b', {}, alarm.name), ` ${alarm.text}`));
+  const chips = alarms.slice(0, MOST_ALARMS).map(({ kind, name, text, severity }) => make('button',
+    { class: `alarm severity${severity}`, onclick: () => choose(kind, name, true) }, make('b', {}, name), ` ${text}`));
   const all = make('button', { class: 'all', onclick: attention }, `all ${alarms.length}`);
   bar.replaceChildren(make('span', {}, `⚠ ${alarms.length}`), ...chips, ...(alarms.length > MOST_ALARMS ? [all] : []));
 }
@@ -41,13 +41,25 @@ function showAlarms() {
 /* --- search --- */
 
 function showFound() {
-  const found = matches(), list = $('#found'), input = $('#search input');
+  const found = matches(), list = $('#found');
   if (!found || !$('#search').contains(document.activeElement)) { list.hidden = true; return; }
   list.hidden = false;
-  const items = found.found.map((each) => make('li', {}, make('button', { tabindex: -1, onclick: () => pick(each) }, make('b', {}, each.name), ` ${each.note}`)));
+  const items = found.found.map((each) => make('li', {},
+    make('button', { tabindex: -1, onclick: () => pick(each) }, make('b', {}, each.name), ` ${each.note}`)));
   if (found.total > items.length) items.push(make('li', { class: 'more' }, `and ${found.total - items.length} more: see the tables`));
   list.replaceChildren(...(items.length ? items : [make('li', { class: 'more' }, 'nothing found')]));
-  input.setAttribute('aria-expanded', 'true');
+}
+
+function endSearch() {
+  state.query = $('#search input').value = '';
+  document.activeElement.blur();
+  address.write(true);
+  refresh();
+}
+
+// A click into the list takes the keyboard from the field first, and is to arrive.
+function leaveSearch() {
+  setTimeout(() => { if (!$('#search').contains(document.activeElement)) $('#found').hidden = true; }, 100);
 }
 
 function pick(found) {
@@ -92,7 +104,6 @@ function open(view, words) {
 }
 Object.assign(wishes, { choose, open });
 
-// A look that was begun with another view or choice in mind changes nothing that has come since.
 async function show() {
   for (const section of document.querySelectorAll('section')) section.hidden = section.id !== state.view;
   for (const each of document.querySelectorAll('nav button')) {
@@ -107,8 +118,8 @@ async function show() {
   if (state.chosen) await detail();
 }
 
-function refresh() {
-  show().catch((error) => { $('#said').textContent = error.message; });
+async function refresh() {
+  try { await show(); } catch (error) { $('#said').textContent = error.message; }
 }
 
 function permissions() {
@@ -116,7 +127,8 @@ function permissions() {
   if (may === mayNow) return;
   mayNow = may;
   $('#readonly').hidden = allowed.length > 0;
-  $('#readonly').title = locked ? 'Open the whole address that weft web printed: its end is the token.' : 'weft web was started without --allow.';
+  $('#readonly').title = locked ? 'Open the whole address that weft web printed: its end is the token.'
+    : 'weft web was started without --allow.';
   actions();
 }
 
@@ -148,10 +160,11 @@ async function look() {
   asking = true;
   try {
     await news();
-    await show();
+    await refresh();
   } catch (error) {
-    stale('weft web does not answer');
-    say($('#state'), `weft web does not answer (${error.message})`);
+    const reason = error instanceof Refusal ? error.message : 'weft web does not answer';
+    stale(reason);
+    say($('#state'), reason);
   }
   asking = false;
   setTimeout(look, 1000 * ((state.live && state.live.interval) || 1));
@@ -176,7 +189,7 @@ function onKey(event) {
     $('#search input').select();
   } else if (event.key === 'Escape' && !$('#confirm').open) {
     if (!$('#found').hidden) $('#found').hidden = true;
-    else if ($('#search').contains(event.target)) { state.query = $('#search input').value = ''; address.write(true); event.target.blur(); refresh(); }
+    else if ($('#search').contains(event.target)) endSearch();
     else if (state.chosen) close();
   }
 }
@@ -185,7 +198,7 @@ for (const each of document.querySelectorAll('nav button')) each.addEventListene
 $('#search input').addEventListener('input', (event) => { state.query = event.target.value; address.write(true); showFound(); refresh(); });
 $('#search').addEventListener('keydown', searchKey);
 $('#search').addEventListener('focusin', showFound);
-$('#search').addEventListener('focusout', () => setTimeout(() => { if (!$('#search').contains(document.activeElement)) $('#found').hidden = true; }, 100));
+$('#search').addEventListener('focusout', leaveSearch);
 $('#log select').addEventListener('change', (event) => open('log', { part: event.target.value }));
 $('#log input').addEventListener('input', (event) => { state.text = event.target.value; address.write(true); refresh(); });
 $('#console select').addEventListener('change', (event) => open('console', { console: event.target.value }));

@@ -17,15 +17,20 @@ export function takeToken() {
 
 const headers = (more) => ({ 'X-Weft-Token': sessionStorage.getItem(KEY) || '', ...more });
 
+// The server's own reason, as opposed to that of a server that is not there.
+export class Refusal extends Error {}
+
 async function answered(request) {
   const answer = await request;
-  if (!answer.ok) throw new Error((await answer.text()).trim() || answer.statusText);
+  if (!answer.ok) throw new Refusal((await answer.text()).trim() || answer.statusText);
   return answer;
 }
 
 export const fetched = (path) => answered(fetch(path, { headers: headers(), signal: AbortSignal.timeout(PATIENCE) }));
 export const get = async (path) => (await fetched(path)).json();
-export const post = (path, body) => answered(fetch(path, { method: 'POST', headers: headers({ 'Content-Type': 'application/json' }), body: JSON.stringify(body) }));
+export function post(path, body) {
+  return answered(fetch(path, { method: 'POST', headers: headers({ 'Content-Type': 'application/json' }), body: JSON.stringify(body) }));
+}
 
 export function make(tag, attributes, ...content) {
   const made = document.createElement(tag);

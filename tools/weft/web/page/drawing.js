@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The drawing that `weft fabric show --svg` makes, with states, rates and a search in it.
 import { $, fetched, focusAmong, inARow, naturally, scaled } from './base.js';
-import { guestOf, matches, nodeOf, state, wishes } from './model.js';
+import { guestOf, matches, nodeOf, state, stateText, wishes } from './model.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 const CLOSE = 2.5;      // how far a search zooms in
@@ -64,7 +64,10 @@ function label(link) {
   return [text];
 }
 
-const middle = (node) => { const box = node.querySelector('rect'); return ['x', 'y'].map((at, way) => Number(box.getAttribute(at)) + Number(box.getAttribute(way ? 'height' : 'width')) / 2); };
+function middle(node) {
+  const box = node.querySelector('rect'), of = (name) => Number(box.getAttribute(name));
+  return [of('x') + of('width') / 2, of('y') + of('height') / 2];
+}
 
 // The nearest node in a direction; sideways is further.
 function towards(from, key) {
@@ -72,11 +75,14 @@ function towards(from, key) {
   if (!way) return null;
   let best = null, least = Infinity;
   for (const node of nodes) {
-    const [dx, dy] = middle(node).map((at, number) => at - [x, y][number]), ahead = dx * way[0] + dy * way[1], aside = Math.abs(dx * way[1]) + Math.abs(dy * way[0]);
+    const [atX, atY] = middle(node), dx = atX - x, dy = atY - y;
+    const ahead = dx * way[0] + dy * way[1], aside = Math.abs(dx * way[1]) + Math.abs(dy * way[0]);
     if (ahead > 0.5 && ahead + 3 * aside < least) { best = node; least = ahead + 3 * aside; }
   }
   return best;
 }
+
+const severity = (link) => state.links.get(link.dataset.name)?.severity || 0;
 
 function onKey(event) {
   const item = event.target.closest('.link, .node');
@@ -86,7 +92,7 @@ function onKey(event) {
     opens(item);
     return;
   }
-  const inOrder = [...links].sort((a, b) => state.links.get(b.dataset.name).severity - state.links.get(a.dataset.name).severity || naturally(a.dataset.name, b.dataset.name));
+  const inOrder = [...links].sort((a, b) => severity(b) - severity(a) || naturally(a.dataset.name, b.dataset.name));
   const next = item.matches('.node') ? towards(item, event.key) : inARow(inOrder, item, event.key);
   if (!next) return;
   event.preventDefault();
@@ -95,14 +101,13 @@ function onKey(event) {
 
 // Those that need attention are drawn above the others, however many there are.
 function raise() {
-  const up = links.filter((link) => state.links.get(link.dataset.name)?.severity), key = up.map((link) => link.dataset.name).join(' ');
+  const up = links.filter(severity), key = up.map((link) => link.dataset.name).join(' ');
   if (key === raised) return;
   raised = key;
   const focused = document.activeElement;
   for (const name of ['links', 'hits']) {
-    const parts = new Map([...group.querySelector(`.${name}`).children].map((part) => [part.dataset.name, part]));
-    group.querySelector(`.${name}`).append(...links.map((link) => parts.get(link.dataset.name)).filter((part) => !state.links.get(part.dataset.name)?.severity),
-      ...up.map((link) => parts.get(link.dataset.name)));
+    const all = group.querySelector(`.${name}`), parts = new Map([...all.children].map((part) => [part.dataset.name, part]));
+    all.append(...[...links.filter((link) => !severity(link)), ...up].map((link) => parts.get(link.dataset.name)));
   }
   if (focused !== document.activeElement) focused.focus();
 }
@@ -130,30 +135,33 @@ function write(text, lines) {
 
 export function colour() {
   if (!group) return;
-  const found = matches(), { chosen } = state, isChosen = (name) => Boolean(chosen) && chosen.name === name;
+  const found = matches(), isChosen = (name) => state.chosen?.name === name, isFound = (name) => Boolean(found?.names.has(name));
   const labels = new Map([...group.querySelectorAll('.labels text')].map((text) => [text.dataset.name, text]));
   d3.select(group).classed('searched', Boolean(found));
   for (const element of links) {
     const { name } = element.dataset, link = state.links.get(name);
     if (!link) continue;
     const down = link.is !== 'up', { rate } = link;
-    d3.select(element).classed({ down: link.is === 'down' || link.is === 'polling', empty: link.is === 'no guest', lossy: link.faults.length > 0, errors: rate[5] > 0,
-      busy: link.bits > 1e6, busier: link.bits > 1e9, chosen: isChosen(name), found: Boolean(found) && found.names.has(name) });
+    d3.select(element).classed({ down: link.severity === 2, empty: link.is === 'no guest', lossy: link.faults.length > 0, errors: rate[5] > 0,
+      busy: link.bits > 1e6, busier: link.bits > 1e9, chosen: isChosen(name), found: isFound(name) });
     element.querySelector('path').setAttribute('class', down ? 'down' : 'up');
-    const problems = [...new Set([...(down ? [link.is] : []), ...link.problems])].join(', ');
-    named(element, `${name}: ${problems ? `${problems}; ` : ''}${down ? '' : `> ${scaled(rate[0])} < ${scaled(rate[1])} bit/s, `}${scaled(rate[4])} errors`);
+    named(element, `${name}: ${stateText(link)}; > ${scaled(rate[0])} < ${scaled(rate[1])} bit/s, ${scaled(rate[4])} errors`);
     // A lab of few links has them labelled.
     const is = link.severity === 2 ? ` ${link.is}` : '', live = !down && link.bits >= 1000 ? [`> ${scaled(rate[0])} < ${scaled(rate[1])}`] : [];
     if (labels.has(name)) write(labels.get(name), [`${link.settings.width} ${link.settings.speed}${is}`, ...live, ...link.faults]);
   }
   for (const element of nodes) {
     const { name } = element.dataset, host = state.hosts.get(name);
-    d3.select(element).classed({ on: Boolean(host && host.on), endpoint: Boolean(host && !host.pluggable), warned: Boolean(host && host.severity === 1),
-      alarmed: Boolean(host && host.severity === 2), chosen: isChosen(name), found: Boolean(found) && found.names.has(name) });
-    if (!host) { element.setAttribute('aria-label', element.querySelector('title').textContent); continue; }
+    d3.select(element).classed({ on: Boolean(host?.on), endpoint: host?.pluggable === false, warned: host?.severity === 1, alarmed: host?.severity === 2,
+      chosen: isChosen(name), found: isFound(name) });
+    if (!host) {
+      element.setAttribute('aria-label', element.querySelector('title').textContent);
+      continue;
+    }
     const guest = { running: 'guest running', none: 'no guest', endpoint: 'endpoint' }[guestOf(host)];
-    d3.select(element).select('.detail').text(host.on && host.rate.some((rate) => rate >= 1000) ? `> ${scaled(host.rate[0])} < ${scaled(host.rate[1])}` : guest);
-    named(element, `${name}, ${guest}: > ${scaled(host.rate[0])} < ${scaled(host.rate[1])} bit/s`);
+    const rates = `> ${scaled(host.rate[0])} < ${scaled(host.rate[1])}`;
+    d3.select(element).select('.detail').text(host.rate.some((rate) => rate >= 1000) ? rates : guest);
+    named(element, `${name}, ${guest}: ${rates} bit/s`);
   }
   raise();
 }

@@ -25,7 +25,8 @@ const CARD = {
 };
 
 // A fault that is not known here may do anything.
-export const cardFault = (name) => (Object.hasOwn(CARD, name) ? CARD[name] : harmful('The effect is the card model’s own; see the documentation’s page on fault injection.'));
+const unknown = harmful('The effect is the card model’s own; see the documentation’s page on fault injection.');
+export const cardFault = (name) => (Object.hasOwn(CARD, name) ? CARD[name] : unknown);
 
 export const MENDED = { loss: '0', delay: '0ms', jitter: '0ms', duplication: '0', reordering: '0', corruption: '0', silent_corruption: '0' };
 export const LINK = [

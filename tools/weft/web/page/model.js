@@ -2,7 +2,9 @@
 // The latest that the server told, and what follows from it: states of links and hosts, what needs attention, and what a search finds.
 import { naturally, scaled } from './base.js';
 
-export const state = { live: null, fabric: null, view: 'fabric', chosen: null, query: '', part: '', text: '', console: '', links: new Map(), hosts: new Map(), alarms: [] };
+export const state = {
+  live: null, fabric: null, links: new Map(), hosts: new Map(), alarms: [], view: 'fabric', chosen: null, query: '', part: '', text: '', console: '',
+};
 // Filled in by app.js, for the parts that it is made of.
 export const wishes = { choose: null, open: null };
 
@@ -15,20 +17,24 @@ export const KINDS_OF_SETTINGS = ['width', 'speed', 'mtu', 'training'];
 export const nodeOf = (port) => port.slice(0, port.lastIndexOf('/'));
 
 function settingText(name, value) {
-  return PROBABILITIES.has(name) && Number.isFinite(Number(value)) ? `${name.replace('_', ' ')} ${Number((value * 100).toPrecision(6))} %` : `${name.replace('_', ' ')} ${value}`;
+  const words = name.replace('_', ' ');
+  return PROBABILITIES.has(name) && Number.isFinite(Number(value)) ? `${words} ${Number((value * 100).toPrecision(6))} %` : `${words} ${value}`;
 }
 
-function linkOf(link, down, machines) {
-  const { live } = state, name = link.name, faults = { ...live.faulty[name] }, rate = live.rates[name] || [0, 0, 0, 0, 0, 0];
-  const pulled = faults.state !== undefined;
-  delete faults.state;
+function linkOf(link, down) {
+  const { live } = state, { name, ends, settings } = link, rate = live.rates[name] || [0, 0, 0, 0, 0, 0];
+  const { state: pulled, ...faults } = live.faulty[name] || {};
   // An end that only a guest's driver enables: without a guest the link has no reason to come up.
-  const empty = link.ends.some((end) => { const host = state.hosts.get(nodeOf(end)); return host && host.pluggable && !machines.has(host.name); });
+  const empty = ends.map((end) => state.hosts.get(nodeOf(end))).some((host) => host && host.pluggable && !host.on);
   const is = !down.has(name) ? 'up' : pulled ? 'down' : empty ? 'no guest' : 'polling';
   const said = Object.entries(faults).map(([key, value]) => settingText(key, value));
-  const problems = [...(is === 'down' ? ['down'] : is === 'polling' ? ['does not come up'] : []), ...said, ...(rate[5] > 0 ? [`${scaled(rate[5])} errors/s`] : [])];
-  return { name, ends: link.ends, settings: link.settings, rate, is, faults: said, problems, bits: Math.max(rate[0], rate[1]), severity: is === 'down' || is === 'polling' ? 2 : problems.length ? 1 : 0 };
+  const bad = { down: ['down'], polling: ['does not come up'] }[is] || [];
+  const problems = [...bad, ...said, ...(rate[5] > 0 ? [`${scaled(rate[5])} errors/s`] : [])];
+  return { name, ends, settings, rate, is, faults: said, problems, bits: Math.max(rate[0], rate[1]), severity: bad.length ? 2 : problems.length ? 1 : 0 };
 }
+
+// A link that does not work says so itself; another one's problems follow its state.
+export const stateText = (link) => [...(link.severity === 2 ? [] : [link.is]), ...link.problems].join(', ');
 
 function managerProblem(manager) {
   if (!manager) return [];
@@ -39,8 +45,9 @@ function managerProblem(manager) {
 export function derive() {
   const { live, fabric } = state, down = new Set(live.down), machines = new Set(live.machines);
   // An endpoint's card is for no guest, and has no socket.
-  state.hosts = new Map(fabric.hosts.map((host) => [host.name, { ...host, pluggable: host.socket !== null, on: machines.has(host.name), rate: [0, 0], severity: 0 }]));
-  state.links = new Map(fabric.links.map((link) => [link.name, linkOf(link, down, machines)]));
+  state.hosts = new Map(fabric.hosts.map((host) => [host.name,
+    { ...host, pluggable: host.socket !== null, on: machines.has(host.name), rate: [0, 0], severity: 0 }]));
+  state.links = new Map(fabric.links.map((link) => [link.name, linkOf(link, down)]));
   for (const link of state.links.values()) {
     link.ends.forEach((end, side) => {
       const host = state.hosts.get(nodeOf(end));
@@ -51,7 +58,7 @@ export function derive() {
     });
   }
   const problems = managerProblem(live.subnet_manager).map((text) => ({ kind: 'node', name: live.subnet_manager.node, text, severity: 2 }));
-  for (const link of state.links.values()) if (link.severity) problems.push({ kind: 'link', name: link.name, text: link.problems.join(', '), severity: link.severity });
+  for (const { name, problems: of, severity } of state.links.values()) if (severity) problems.push({ kind: 'link', name, text: of.join(', '), severity });
   state.alarms = problems.sort((a, b) => b.severity - a.severity || naturally(a.name, b.name));
 }
 
@@ -63,7 +70,7 @@ export function summary() {
   const add = (number, text) => { if (number) said.push(`${number} ${text}`); };
   const up = count(links, (link) => link.is === 'up');
   said.push(`${up} link${up === 1 ? '' : 's'} up`);
-  add(count(links, (link) => link.is === 'down' || link.is === 'polling'), 'down');
+  add(count(links, (link) => link.severity === 2), 'down');
   const guests = count(hosts, (host) => host.on), endpoints = count(hosts, (host) => !host.pluggable), rest = hosts.length - endpoints;
   const kinds = [...(rest ? [`${guests} with a guest`] : []), ...(endpoints ? [`${endpoints} endpoint${endpoints === 1 ? '' : 's'}`] : [])];
   const manager = live.subnet_manager;
@@ -92,8 +99,8 @@ export function matches() {
   for (const node of nodes()) {
     const byLid = lid && Number(lid[2]) > 0 && node.lids.includes(Number(lid[2])), byName = node.name.toLowerCase().includes(query);
     if (byLid || byName || (guid && bare(node.guid).includes(guid))) {
-      const note = byLid ? `LID ${Number(lid[2])}` : byName ? '' : node.guid;
-      found.push({ ...node, note, rank: byLid && lid[1] ? 0 : node.name.toLowerCase() === query ? 1 : byLid ? 2 : node.name.toLowerCase().startsWith(query) ? 3 : 4 });
+      const name = node.name.toLowerCase(), ranks = [byLid && lid[1], name === query, byLid, name.startsWith(query), true];
+      found.push({ ...node, note: byLid ? `LID ${Number(lid[2])}` : byName ? '' : node.guid, rank: ranks.findIndex(Boolean) });
     }
   }
   const names = new Set(found.map((node) => node.name));

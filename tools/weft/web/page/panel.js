@@ -34,8 +34,9 @@ function chart(history, shown) {
   const most = d3.max(history.samples, (sample) => d3.max(shown, (column) => sample[column + 1])) || 1;
   const value = d3.scale.linear().domain([0, most]).nice().range([height - bottom, 6]);
   const line = (column) => d3.svg.line().x((sample) => time(sample[0] * 1000)).y((sample) => value(sample[column + 1]))(history.samples);
-  svg.append('g').attr('class', 'axis').attr('transform', `translate(0,${height - bottom})`).call(d3.svg.axis().scale(time).ticks(4));
-  svg.append('g').attr('class', 'axis').attr('transform', `translate(${left},0)`).call(d3.svg.axis().scale(value).orient('left').ticks(4).tickFormat(scaled));
+  const axis = (x, y, drawn) => svg.append('g').attr('class', 'axis').attr('transform', `translate(${x},${y})`).call(drawn.ticks(4));
+  axis(0, height - bottom, d3.svg.axis().scale(time));
+  axis(left, 0, d3.svg.axis().scale(value).orient('left').tickFormat(scaled));
   shown.forEach((column, number) => {
     svg.append('path').attr('d', line(column)).attr('class', `curve curve${number}`);
     $('#legend').append(make('span', { class: `curve${number}` }, `${history.columns[column]}/s`));
@@ -50,84 +51,106 @@ function lively(history) {
 
 /* --- counters of ports, and what the subnet manager has configured --- */
 
-async function counters({ kind, name }) {
-  const { columns, ports } = await get(`api/ports?${kind === 'link' ? 'link' : 'node'}=${encodeURIComponent(name)}`), names = Object.keys(ports).sort(naturally);
+async function counters(chosen) {
+  const { columns, ports } = await get(`api/ports?${chosen.kind === 'link' ? 'link' : 'node'}=${encodeURIComponent(chosen.name)}`);
+  if (state.chosen !== chosen) return;
+  const names = Object.keys(ports).sort(naturally);
   const few = names.length <= MOST_FULL, at = (port, column) => ports[port][columns.indexOf(column)];
   const errors = (port) => columns.reduce((sum, column, number) => sum + (NO_ERRORS.test(column) ? 0 : ports[port][number]), 0);
   const head = few ? ['counter', ...names] : ['port', 'sent', 'received', 'errors'];
-  const rows = few ? columns.filter((_, number) => names.some((port) => ports[port][number])).map((column) => [column, ...names.map((port) => at(port, column))])
+  const counted = columns.filter((_, number) => names.some((port) => ports[port][number]));
+  const rows = few ? counted.map((column) => [column, ...names.map((port) => at(port, column))])
     : names.map((port) => [port, at(port, 'xmit_packets'), at(port, 'rcv_packets'), errors(port)]);
   const bad = (row, number) => number > 0 && row[number] > 0 && (few ? !NO_ERRORS.test(row[0]) : number === 3);
-  fill('#ports', [head, rows], ...(rows.length ? [make('h3', {}, 'Port counters'), make('div', { class: 'wide' }, make('table', {},
-    make('thead', {}, make('tr', {}, ...head.map((text) => make('th', { scope: 'col' }, text)))),
-    make('tbody', {}, ...rows.map((row) => make('tr', {}, ...row.map((text, number) => make('td', bad(row, number) ? { class: 'bad' } : {}, String(text))))))))] : []));
+  const cells = (row) => row.map((text, number) => make('td', bad(row, number) ? { class: 'bad' } : {}, String(text)));
+  const table = make('table', {}, make('thead', {}, make('tr', {}, ...head.map((text) => make('th', { scope: 'col' }, text)))),
+    make('tbody', {}, ...rows.map((row) => make('tr', {}, ...cells(row)))));
+  fill('#ports', [head, rows], ...(rows.length ? [make('h3', {}, 'Port counters'), make('div', { class: 'wide' }, table)] : []));
 }
 
-async function subnet(name) {
+function portText({ lid, lmc, pkeys }) {
+  return [`LID ${lid}`, ...(lmc ? [`LMC ${lmc}`] : []), ...(pkeys.length ? [`P_Key ${pkeys.join(', ')}`] : [])].join(', ');
+}
+
+async function subnet(chosen) {
+  const { name } = chosen;
   const sweeps = state.live.subnet_manager ? state.live.subnet_manager.sweeps : 0;
   // It changes with a sweep only.
-  if (managed.name !== name || managed.sweeps !== sweeps) managed = { name, sweeps, view: await get(`api/subnet?node=${encodeURIComponent(name)}`) };
-  const { ports, routes } = managed.view, pairs = [];
-  for (const [port, each] of Object.entries(ports)) {
-    pairs.push([`port ${port}`, `LID ${each.lid}${each.lmc ? `, LMC ${each.lmc}` : ''}${each.pkeys.length ? `, P_Key ${each.pkeys.join(', ')}` : ''}`]);
+  if (managed.name !== name || managed.sweeps !== sweeps) {
+    const view = await get(`api/subnet?node=${encodeURIComponent(name)}`);
+    if (state.chosen !== chosen) return;
+    managed = { name, sweeps, view };
   }
+  const { ports, routes } = managed.view, pairs = Object.entries(ports).map(([port, each]) => [`port ${port}`, portText(each)]);
   for (const port of Object.keys(routes).sort(naturally)) pairs.push([port === '0' ? 'own' : `by port ${port}`, `LID ${routes[port]}`]);
   facts('#subnet', Object.keys(routes).length ? 'Subnet and routes' : 'Subnet', pairs);
 }
 
-/* --- each kind --- */
+/* --- each kind: it returns whether there is such a thing --- */
 
-async function link(name) {
-  const known = state.links.get(name);
+async function history(chosen, shown) {
+  const kept = await get(`api/history?${chosen.kind}=${encodeURIComponent(chosen.name)}`);
+  if (state.chosen === chosen) chart(kept, shown(kept));
+}
+
+async function link(chosen) {
+  const known = state.links.get(chosen.name);
   if (!known) return false;
   const { rate } = known;
-  facts('#facts', '', [['link', known.is, known.is === 'down' || known.is === 'polling'], ['> bit/s', scaled(rate[0])], ['< bit/s', scaled(rate[1])], ['packets/s', scaled(rate[2] + rate[3])],
-    ['errors', rate[4], rate[5] > 0], ...Object.entries(state.live.faulty[name] || {}).map(([key, value]) => [key, value, true]),
-    ...KINDS_OF_SETTINGS.map((key) => [key, known.settings[key]])]);
-  fill('#subnet', []);
-  chart(await get(`api/history?link=${encodeURIComponent(name)}`), [0, 1]);
+  facts('#facts', '', [
+    ['link', known.is, known.severity === 2], ['> bit/s', scaled(rate[0])], ['< bit/s', scaled(rate[1])], ['packets/s', scaled(rate[2] + rate[3])],
+    ['errors', rate[4], rate[5] > 0],
+    ...Object.entries(state.live.faulty[chosen.name] || {}).map(([key, value]) => [key, value, true]),
+    ...KINDS_OF_SETTINGS.map((key) => [key, known.settings[key]]),
+  ]);
+  await history(chosen, () => [0, 1]);
   return true;
 }
 
-async function host(name) {
-  const known = state.hosts.get(name);
+async function host(chosen) {
+  const known = state.hosts.get(chosen.name);
   if (!known) return false;
-  const { ethernet } = known;
-  facts('#facts', '', [['guest', guestOf(known)], ['model', known.model], ['GUID', known.guid], ['> bit/s', scaled(known.rate[0])], ['< bit/s', scaled(known.rate[1])],
-    ...known.ports.map((port) => [port.name, `${port.up ? 'up' : 'down'}${port.lid ? `, LID ${port.lid}` : ''}`]), ...(ethernet ? [['Ethernet', ethernet.network]] : []),
-    ...Object.entries(state.fabric.cards[name] || {}), ...Object.entries(known.faults).filter(([, count]) => count).map(([fault, count]) => [`fault ${fault}`, count, true])]);
-  await subnet(name);
-  const history = await get(`api/history?host=${encodeURIComponent(name)}`);
-  chart(history, lively(history));
+  facts('#facts', '', [
+    ['guest', guestOf(known)], ['model', known.model], ['GUID', known.guid], ['> bit/s', scaled(known.rate[0])], ['< bit/s', scaled(known.rate[1])],
+    ...known.ports.map((port) => [port.name, `${port.up ? 'up' : 'down'}${port.lid ? `, LID ${port.lid}` : ''}`]),
+    ...(known.ethernet ? [['Ethernet', known.ethernet.network]] : []),
+    ...Object.entries(state.fabric.cards[chosen.name] || {}),
+    ...Object.entries(known.faults).filter(([, count]) => count).map(([fault, count]) => [`fault ${fault}`, count, true]),
+  ]);
+  await subnet(chosen);
+  await history(chosen, lively);
   return true;
 }
 
-async function node(name) {
-  const known = state.fabric.switches.find((each) => each.name === name), manager = state.live.subnet_manager;
-  if (!known && !(manager && manager.node === name)) return false;
-  facts('#facts', '', known ? [['LID', known.lid], ['GUID', known.guid], ['ports', known.ports.length], ['linked', known.ports.filter((port) => port.link).length]] : Object.entries(manager));
+async function node(chosen) {
+  const known = state.fabric.switches.find((each) => each.name === chosen.name), manager = state.live.subnet_manager;
+  if (!known && manager?.node !== chosen.name) return false;
+  const linked = known && known.ports.filter((port) => port.link).length;
+  facts('#facts', '', known ? [['LID', known.lid], ['GUID', known.guid], ['ports', known.ports.length], ['linked', linked]] : Object.entries(manager));
   chart(null);
-  await subnet(name);
+  await subnet(chosen);
   return true;
 }
 
 // Ways from here: to links and nodes beside it, to its console, to its lines of the log.
 function looks() {
-  const { kind, name } = state.chosen, beside = [];
-  if (kind === 'link') beside.push(...(state.links.get(name)?.ends || []).map((end) => nodeOf(end)).map((each) => [state.hosts.has(each) ? 'host' : 'node', each]));
-  else beside.push(...[...state.links.values()].filter((each) => each.ends.some((end) => nodeOf(end) === name)).map((each) => ['link', each.name]));
+  const { kind, name } = state.chosen, ends = state.links.get(name)?.ends || [];
+  const beside = kind === 'link' ? ends.map(nodeOf).map((each) => [state.hosts.has(each) ? 'host' : 'node', each])
+    : [...state.links.values()].filter((each) => each.ends.some((end) => nodeOf(end) === name)).map((each) => ['link', each.name]);
+  beside.sort((a, b) => naturally(a[1], b[1]));
   const buttons = [], pluggable = kind === 'host' && state.hosts.get(name)?.pluggable;
   if (pluggable && state.fabric.consoles) buttons.push(make('button', { onclick: () => wishes.open('console', { console: name }) }, 'console'));
   buttons.push(make('button', { onclick: () => wishes.open('log', { part: '', text: name }) }, 'log'));
-  fill('#looks', [kind, name, beside, buttons.length], ...buttons, ...beside.sort((a, b) => naturally(a[1], b[1])).map(([what, each]) => make('button',
-    { class: `way ${state.links.get(each)?.severity ? 'bad' : ''}`, onclick: () => wishes.choose(what, each) }, each)));
+  const bad = beside.map(([, each]) => Boolean(state.links.get(each)?.severity));
+  fill('#looks', [kind, name, beside, bad, buttons.length], ...buttons, ...beside.map(([what, each], number) => make('button',
+    { class: bad[number] ? 'way bad' : 'way', onclick: () => wishes.choose(what, each) }, each)));
 }
 
 export async function detail() {
   const { chosen } = state;
   if (!chosen) return;
   looks();
-  const there = await { link, host, node }[chosen.kind](chosen.name);
+  const there = await { link, host, node }[chosen.kind](chosen);
   if (state.chosen !== chosen) return;
   if (there) await counters(chosen);
   else facts('#facts', '', [['state', 'there is no such thing in this lab']]);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Links and hosts in rows: sorted by a column, filtered, found by a search.
 import { $, focusAmong, inARow, make, naturally, scaled } from './base.js';
-import { guestOf, matches, state, wishes } from './model.js';
+import { guestOf, matches, state, stateText, wishes } from './model.js';
 
 // By table: the column that its rows are sorted by, and whether downwards; none: what needs attention comes first.
 const order = { links: null, cards: null };
 // By table: which columns hold numbers.
 const numeric = { links: [], cards: [] };
 const LINK_FILTERS = {
-  attention: (link) => link.severity > 0, down: (link) => link.is === 'down' || link.is === 'polling', faults: (link) => link.faults.length > 0, busy: (link) => link.bits > 1e6,
+  attention: (link) => link.severity > 0, down: (link) => link.severity === 2, faults: (link) => link.faults.length > 0, busy: (link) => link.bits > 1e6,
 };
 const HOST_FILTERS = { guest: (host) => host.on, empty: (host) => host.pluggable && !host.on, endpoint: (host) => !host.pluggable };
 
@@ -66,7 +66,7 @@ function table(id, columns, rows, kind, all) {
   cells.exit().remove();
   cells.each(function (cell) {
     // Left alone where it is the same: a thousand rows are gone through every second.
-    if (this.textContent !== cell.text) this.replaceChildren(cell.button ? make('button', { onclick: (event) => { event.stopPropagation(); cell.button(); } }, cell.text) : cell.text);
+    if (this.textContent !== cell.text) this.replaceChildren(cell.opens ? opener(cell) : cell.text);
     this.classList.toggle('bad', Boolean(cell.bad));
   });
   focusAmong([...$(`#${id} tbody`).children]);
@@ -75,25 +75,34 @@ function table(id, columns, rows, kind, all) {
   $(`#${id} .count`).textContent = rows.length === all ? `${all}` : `${rows.length} of ${all}`;
 }
 
+// The button's click is not the row's.
+function opener(cell) {
+  return make('button', { onclick: (event) => { event.stopPropagation(); cell.opens(); } }, cell.text);
+}
+
 const words = (text, bad) => ({ key: text, text, bad });
 const number = (value, bad) => ({ key: value, text: scaled(value), bad });
 
 function showLinks() {
   const found = matches(), filter = LINK_FILTERS[$('#links .bar select').value], links = [...state.links.values()];
-  const rows = links.filter((link) => (!found || found.names.has(link.name)) && (!filter || filter(link))).map((link) => ({
+  const shown = links.filter((link) => (!found || found.names.has(link.name)) && (!filter || filter(link)));
+  const rows = shown.map((link) => ({
     name: link.name, severity: link.severity,
-    cells: [words(link.name), words([...new Set([...(link.severity === 2 ? [] : [link.is]), ...link.problems])].join(', '), link.severity > 0), words(`${link.settings.width} ${link.settings.speed}`),
+    cells: [words(link.name), words(stateText(link), link.severity > 0), words(`${link.settings.width} ${link.settings.speed}`),
       ...link.rate.slice(0, 4).map((value) => number(value)), number(link.rate[4]), number(link.rate[5], link.rate[5] > 0)],
   }));
   table('links', ['link', 'state', 'speed', '> bit/s', '< bit/s', '> pkt/s', '< pkt/s', 'errors', 'errors/s'], rows, 'link', links.length);
 }
 
 function showCards() {
-  const found = matches(), filter = HOST_FILTERS[$('#cards .bar select').value], { cards, consoles } = state.fabric, hosts = [...state.hosts.values()];
+  const found = matches(), filter = HOST_FILTERS[$('#cards .bar select').value], hosts = [...state.hosts.values()];
+  const { cards, consoles } = state.fabric;
+  const opens = (host) => (host.pluggable ? { ...words('console'), opens: () => wishes.open('console', { console: host.name }) } : words(''));
   const counters = [...new Set(Object.values(cards).flatMap(Object.keys))];
-  const rows = hosts.filter((host) => (!found || found.names.has(host.name)) && (!filter || filter(host))).map((host) => ({
+  const shown = hosts.filter((host) => (!found || found.names.has(host.name)) && (!filter || filter(host)));
+  const rows = shown.map((host) => ({
     name: host.name, severity: host.severity,
-    cells: [words(host.name), words(guestOf(host)), ...(consoles ? [host.pluggable ? { ...words('console'), button: () => wishes.open('console', { console: host.name }) } : words('')] : []),
+    cells: [words(host.name), words(guestOf(host)), ...(consoles ? [opens(host)] : []),
       number(host.rate[0]), number(host.rate[1]), ...counters.map((name) => number((cards[host.name] || {})[name] || 0))],
   }));
   table('cards', ['host', 'guest', ...(consoles ? ['console'] : []), '> bit/s', '< bit/s', ...counters], rows, 'host', hosts.length);

@@ -26,27 +26,29 @@ function choices(select, values, chosen) {
 // As `weft log` prints it: the oldest first.
 export async function showLog() {
   const lines = await get('api/log'), { part, text } = state, wanted = text.toLowerCase();
-  choices($('#log select'), [...PARTS, ...[...new Set([...lines.map((line) => line.part), ...(part ? [part] : [])])].filter((each) => !PARTS.includes(each)).sort(naturally)], part);
+  const others = new Set([...lines.map((line) => line.part), part].filter((each) => each && !PARTS.includes(each)));
+  choices($('#log select'), [...PARTS, ...[...others].sort(naturally)], part);
   if (document.activeElement !== $('#log input')) $('#log input').value = text;
-  const written = lines.filter((line) => !part || line.part === part).map((line) => `${line.time} ${line.level.padEnd(7)} ${line.part}: ${line.text}`)
-    .filter((line) => !wanted || line.toLowerCase().includes(wanted));
+  const written = lines.filter((line) => !part || line.part === part)
+    .map((line) => `${line.time} ${line.level.padEnd(7)} ${line.part}: ${line.text}`).filter((line) => !wanted || line.toLowerCase().includes(wanted));
   follow($('#log pre'), written.join('\n'));
   $('#log .count').textContent = `${written.length} of ${lines.length} lines`;
 }
 
 export async function showConsole() {
-  const box = $('#console pre'), { fabric } = state, guests = [...state.hosts.values()].filter((host) => host.pluggable).map((host) => host.name).sort(naturally);
-  if (!state.console && guests.length) state.console = ([...state.hosts.values()].find((host) => host.on) || { name: guests[0] }).name;
+  const box = $('#console pre'), hosts = [...state.hosts.values()].filter((host) => host.pluggable), guests = hosts.map((host) => host.name).sort(naturally);
+  if (!state.console && guests.length) state.console = (hosts.find((host) => host.on) || { name: guests[0] }).name;
   choices($('#console select'), guests, state.console);
   if (shown.host !== state.console) Object.assign(shown, { host: state.console, after: 0, text: '' });
-  if (!fabric.consoles) {
-    say(box, 'There are no consoles to be seen: `weft lab up` starts guests that have them, and who is not the lab’s user needs `weft web --allow consoles`.');
+  if (!state.fabric.consoles) {
+    say(box, 'There are no consoles to be seen: `weft lab up` starts guests that have them, and others than the lab’s user need `--allow consoles`.');
     return;
   }
-  const host = state.console;
+  const host = state.console, { after } = shown;
   try {
-    const more = await get(`api/console?host=${encodeURIComponent(host)}&after=${shown.after}`);
-    if (host !== state.console) return;
+    const more = await get(`api/console?host=${encodeURIComponent(host)}&after=${after}`);
+    // Another request may have been answered first.
+    if (host !== state.console || host !== shown.host || after !== shown.after) return;
     // A file that was shortened, or of which much was left out, begins anew.
     shown.text = ((more.from === shown.after ? shown.text : '') + more.text).slice(-MOST);
     shown.after = more.to;
