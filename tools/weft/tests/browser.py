@@ -82,14 +82,21 @@ class TestCase(unittest.TestCase):
 
     def click_text(self, selector, text):
         """The element whose text that is, once it is there."""
-        await_that(f"'{text}' among {selector}", lambda: self.run_script(
-            "const found = [...document.querySelectorAll(arguments[0])].find((each) => each.textContent === arguments[1]); found?.click(); return Boolean(found)", selector, text))
+        script = """const found = [...document.querySelectorAll(arguments[0])].find((each) => each.textContent === arguments[1]);
+            found?.click();
+            return Boolean(found)"""
+        await_that(f"'{text}' among {selector}", lambda: self.run_script(script, selector, text))
+
+    def choose(self, selector, value):
+        self.run_script("const choice = document.querySelector(arguments[0]); choice.value = arguments[1]; choice.dispatchEvent(new Event('change'))",
+                        selector, value)
 
     def press(self, *keys):
         ActionChains(self.browser).send_keys(*keys).perform()
 
     def resize(self, width, height):
-        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
     def set_scheme(self, scheme):
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})

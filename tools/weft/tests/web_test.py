@@ -158,7 +158,7 @@ class Reading(unittest.TestCase):
         self.assertEqual(routes["3"], str(manager["1"]["lid"]))
 
     def test_faults_of_links_are_told(self):
-        """What the command line sets is there at once, not when somebody asks for the topology."""
+        """A setting of the command line is there at once, not when somebody asks for the topology."""
         self.assertNotIn("sm/1-switch1/3", self.client.get("/api/live")["faulty"])
         weft = [WEFT, "--socket-dir", self.weftd[1], "link", "set", "sm"]
         subprocess.run([*weft, "delay=1ms"], check=True, stdout=subprocess.DEVNULL)
@@ -184,7 +184,8 @@ class Reading(unittest.TestCase):
         received = {sample.labels["port"]: sample.value for sample in families["weft_ethernet_receive_bytes"].samples}
         self.assertEqual(received, dict.fromkeys(("node1/eth0", "lan/1", "node2/eth0", "lan/2"), 0))
         self.assertEqual({sample.labels["host"] for sample in families["weft_card_commands"].samples}, {"node1", "node2"})
-        self.assertEqual({sample.labels["link"] for sample in families["weft_port_transmit_bytes"].samples if sample.labels["port"] in ("sm/1", "switch1/3")}, {"sm/1-switch1/3"})
+        at_ports = {sample.labels["port"]: sample.labels["link"] for sample in families["weft_port_transmit_bytes"].samples}
+        self.assertEqual((at_ports["sm/1"], at_ports["switch1/3"], at_ports["node1/1"]), ("sm/1-switch1/3", "sm/1-switch1/3", LINK))
         version = subprocess.run([WEFT, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
         self.assertEqual([(sample.labels, sample.value) for sample in families["weft_build_info"].samples], [({"version": version}, 1)])
         # Four lanes of 8 Gbit/s.
@@ -237,8 +238,9 @@ class Reading(unittest.TestCase):
         for data in (b"garbage\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9.9\r\n\r\n", b"GET / HTTP/1.1\r\nno colon\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
                      b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n", b"GET /" + b"a" * 20000 + b" HTTP/1.1\r\n\r\n"):
             self.assertIn(b" 400 ", self.client.raw(data), data[:60])
-        for path in ("/api/history", "/api/history?link=nowhere", "/api/history?host=%ff", "/api/ports", "/api/ports?node=nowhere", "/api/ports?link=nowhere",
-                     "/api/subnet", "/api/subnet?node=nowhere", "/api/console", "/api/console?host=sm", "/api/console?host=../node1", "/api/console?host=node1&after=-1", "/api/log?after=-1", "/api/log?after=x", "/api/log?after=" + "9" * 30):
+        for path in ("/api/history", "/api/history?link=nowhere", "/api/history?host=%ff",
+                     "/api/ports", "/api/ports?node=nowhere", "/api/ports?link=nowhere", "/api/subnet", "/api/subnet?node=nowhere",
+                     "/api/console", "/api/console?host=sm", "/api/console?host=../node1", "/api/console?host=node1&after=-1", "/api/log?after=-1", "/api/log?after=x", "/api/log?after=" + "9" * 30):
             self.assertEqual(self.client.ask("GET", path)[0], 400, path)
         for path in ("/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/api/", "/weft-web"):
             self.assertEqual(self.client.ask("GET", path)[0], 404, path)
@@ -264,7 +266,7 @@ class Reading(unittest.TestCase):
 
 
 class Consoles(unittest.TestCase):
-    """What guests print, and no other file."""
+    """Guests' consoles, and no other file."""
 
     def setUp(self):
         self.enter = lambda context: [context.__enter__(), self.addCleanup(context.__exit__, None, None, None)][0]
@@ -332,7 +334,7 @@ class Consoles(unittest.TestCase):
         self.assertEqual(self.status(client), 403)
         self.assertEqual(self.status(client, X_Weft_Token=client.token[:-1]), 403)
         self.assertEqual(self.status(client, X_Weft_Token=client.token), 200)
-        # Who may look at consoles may not change anything.
+        # To look at consoles is not to change anything.
         self.assertEqual(client.post("/api/link", {"link": "sm", "settings": {"state": "down"}})[0], 403)
 
 
