@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import socket
+import stat
 import subprocess
 import sys
 import unittest
@@ -315,6 +316,19 @@ class Consoles(unittest.TestCase):
             self.paths["node1"] = path
             self.assertEqual(self.status(client), 404, path)
 
+    def test_device(self):
+        client = self.serve()
+        device = self.directory / "device" / "node1.log"
+        device.parent.mkdir()
+        try:
+            os.mknod(device, 0o600 | stat.S_IFCHR, os.makedev(1, 5))
+            os.close(os.open(device, os.O_RDONLY))
+        except PermissionError:
+            self.skipTest("devices can be made or opened by root alone, and not everywhere")
+        self.paths["node1"] = device
+        self.enter(stand_in_lab.lab(self.directory, self.paths))
+        self.assertEqual(self.status(client), 404)
+
     def test_file_of_another_user(self):
         if os.geteuid() != 0:
             self.skipTest("only root can give a file away")
@@ -399,6 +413,8 @@ class Writing(unittest.TestCase):
                 self.assertGreater(client.get("/api/live")["version"], gone["version"])
                 # Its lines follow those of the one before.
                 daemon.await_that("lines of its log", lambda: client.get(f"/api/log?after={last}"))
+                numbers = [line["number"] for line in client.get("/api/log")]
+                self.assertEqual(numbers, list(range(1, len(numbers) + 1)))
 
     def test_no_weftd(self):
         done = subprocess.run([daemon.WEB, "--socket-dir", "/nonexistent", "--weft", WEFT], capture_output=True, text=True, check=False, timeout=daemon.PATIENCE)
