@@ -151,7 +151,7 @@ class Server:
 
     def find_log(self, host, send):
         try:
-            send(status=0, path=str(self.lab.log_of(host)))
+            send(status=0, path=str(self.lab.log_of(host).absolute()))     # --logs is relative to this process's directory
         except LabError as error:
             send(error=str(error))
 

@@ -19,6 +19,7 @@ import unittest.mock
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 
+import serving  # noqa: E402
 from lab import console, errors, process, uml  # noqa: E402
 from lab.guest import Guest, GuestDied  # noqa: E402
 from lab.waiting import wait_until  # noqa: E402
@@ -224,6 +225,15 @@ class Console(unittest.TestCase):
         # It has been shortened.
         self.log.write_text("x\n")
         self.assertEqual(reader.since(end), "x\n")
+
+
+class Located(unittest.TestCase):
+    def test_path_of_a_console_is_absolute(self):
+        """Readers have another working directory than the process whose --logs was relative."""
+        told = {}
+        server = types.SimpleNamespace(lab=types.SimpleNamespace(log_of=lambda host: pathlib.Path("logs", f"{host}.log")))
+        serving.Server.find_log(server, "node1", lambda **message: told.update(message))
+        self.assertEqual(told, {"status": 0, "path": os.path.join(os.getcwd(), "logs/node1.log")})
 
 
 LOSES_IT = """

@@ -312,7 +312,7 @@ class Consoles(unittest.TestCase):
         pipe.parent.mkdir()
         os.mkfifo(pipe)
         folder.mkdir(parents=True)
-        for path in ("/etc/passwd", self.directory / "lab.toml", self.directory / "node2.log", link, pipe, folder, "/dev/zero", "/nowhere/node1.log"):
+        for path in ("/etc/passwd", os.path.relpath(self.paths["node1"]), self.directory / "lab.toml", self.directory / "node2.log", link, pipe, folder, "/dev/zero", "/nowhere/node1.log"):
             self.paths["node1"] = path
             self.assertEqual(self.status(client), 404, path)
 

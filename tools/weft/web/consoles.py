@@ -58,7 +58,7 @@ class Consoles:
 
     def _piece(self, path, host, after):
         # The file is one of the lab's own, whatever lies there now: no link, no pipe, nobody else's.
-        if path.name != f"{host}.log":
+        if path.name != f"{host}.log" or not path.is_absolute():
             raise NoConsole(f"{host} has no console")
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
