@@ -352,7 +352,7 @@ void add_web(CLI::App &app, const std::filesystem::path &socket_directory)
 	passed->number("--interval", "seconds between two looks (default: 1)")
 		->check(CLI::Range(0.2, 3600.0));
 	web->callback([&socket_directory, passed] {
-		Words words{"--weft", (own_directory() / "weft").string()};
+		Words words{"weft=" + (own_directory() / "weft").string()};
 		const Words given = passed->words();
 		words.insert(words.end(), given.begin(), given.end());
 		become("web/weft-web", socket_directory, words);

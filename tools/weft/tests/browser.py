@@ -44,7 +44,7 @@ class TestCase(unittest.TestCase):
     def serve(self, lab=None, *options):
         """Starts weftd and `weft web` for the test; returns the printed address."""
         self.weftd, self.directory = self.enter(daemon.weftd(WEFTD, lab))
-        return self.enter(daemon.web(WEFT, self.directory, "--interval", "0.2", *options))
+        return self.enter(daemon.web(WEFT, self.directory, "interval:=0.2", *options))
 
     def enter(self, context):
         value = context.__enter__()

@@ -66,7 +66,7 @@ class Browser(browser.TestCase):
             self.quiet()
 
     def test_click(self):
-        with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory, "--allow", "faults", "--allow", "captures", "--interval", "0.2") as address:
+        with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory, "allow+=faults", "allow+=captures", "interval:=0.2") as address:
             self.open(address)
             link = '#fabric .link[data-name="sm/1-switch1/3"]'
             daemon.await_that("a link that is up", lambda: self.find(f"{link} path.up"))

@@ -55,7 +55,7 @@ def weftd(program, lab=None, directory=None):
 @contextlib.contextmanager
 def web(weft, directory, *options):
     """Yields the address that `weft web` prints, with the token behind #."""
-    with process(str(WEB), "--socket-dir", str(directory), "--weft", weft, "--port", "0", *options, stdout=subprocess.PIPE, text=True) as running:
+    with process(str(WEB), str(directory), f"weft={weft}", "port:=0", *options, stdout=subprocess.PIPE, text=True) as running:
         address = running.stdout.readline().strip()
         assert address.startswith("http://"), "weft web did not start"
         yield address

@@ -114,7 +114,7 @@ class Alarms(browser.TestCase):
 
     def test_death_of_the_server_is_seen(self):
         _, directory = self.enter(daemon.weftd(browser.WEFTD))
-        with daemon.web(browser.WEFT, directory, "--interval", "0.2") as address:
+        with daemon.web(browser.WEFT, directory, "interval:=0.2") as address:
             self.open(address)
             self.await_text("#state", "SM master")
         self.await_text("#stale", "weft web does not answer")
@@ -132,7 +132,7 @@ class Asking(browser.TestCase):
         await_that("its faults", lambda: "catastrophic" in self.texts("#actions button"))
 
     def test_harmful_fault_is_asked_about(self):
-        address = self.serve(None, "--allow", "faults")
+        address = self.serve(None, "allow+=faults")
         self.open_host(address)
         for leave in (lambda: self.click("#confirm .no"), lambda: self.press(Keys.ESCAPE)):
             self.click_text("#actions button", "catastrophic")
@@ -159,7 +159,7 @@ class Asking(browser.TestCase):
         lab = daemon.fat_tree(1, 1, 3, 3, 1)
         for host, model in (("node2", "mlx5"), ("node3", "mthca")):
             lab = lab.replace(f'[[host]]\nname = "{host}"', f'[[host]]\nmodel = "{model}"\nname = "{host}"')
-        self.open_host(self.serve(lab, "--allow", "faults", "--allow", "captures"))
+        self.open_host(self.serve(lab, "allow+=faults", "allow+=captures"))
         for number in (1, 2, 3):
             self.click(f'#fabric .node[data-name="node{number}"]')
             await_that("its panel", lambda number=number: self.text("aside h2") == f"node{number}" and self.find("#actions button"))
@@ -171,7 +171,7 @@ class Asking(browser.TestCase):
         await_that("a link's", lambda: self.texts("#actions h3") == ["Link faults", "Capture"])
 
     def test_nothing_to_press_without_the_token(self):
-        address, _, token = self.serve(None, "--allow", "faults").partition("#")
+        address, _, token = self.serve(None, "allow+=faults").partition("#")
         self.open(address)
         self.click(f"#fabric {SM_LINK}")
         self.await_text("#actions .notice", "the token is missing")
@@ -310,7 +310,7 @@ class Looks(browser.TestCase):
 
     def test_small_window(self):
         self.resize(800, 600)
-        self.open(self.serve(endpoints(12, 200, 18), "--allow", "faults"))
+        self.open(self.serve(endpoints(12, 200, 18), "allow+=faults"))
         self.weft("link", "down", "node150")
         self.await_text("#alarms", "node150")
         self.click('#fabric .node[data-name="node7"]')

@@ -112,7 +112,7 @@ class Reading(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.weftd = cls._enter(daemon.weftd(WEFTD, LAB))
-        cls.client = Client(cls._enter(daemon.web(WEFT, cls.weftd[1], "--interval", "0.2")))
+        cls.client = Client(cls._enter(daemon.web(WEFT, cls.weftd[1], "interval:=0.2")))
         daemon.await_that("a sample", lambda: cls.client.get("/api/live")["there"])
 
     @classmethod
@@ -213,7 +213,7 @@ class Reading(unittest.TestCase):
     def test_loopback_alone(self):
         """Nobody of another machine reaches it, unless it is told so."""
         self.assertEqual(listening(self.client.where), {"0100007F"})
-        with daemon.web(WEFT, self.weftd[1], "--listen", "127.0.0.2") as address:
+        with daemon.web(WEFT, self.weftd[1], "listen=127.0.0.2") as address:
             self.assertEqual(listening(Client(address).where), {"0200007F"})
 
     def test_other_users_may_not_look(self):
@@ -229,10 +229,10 @@ class Reading(unittest.TestCase):
 
         own = f"http://{self.client.where}/"
         self.assertEqual((as_user(0, own), as_user(65534, own)), ("200", "403"))
-        with daemon.web(WEFT, self.weftd[1], "--allow", "reading") as address:
+        with daemon.web(WEFT, self.weftd[1], "allow+=reading") as address:
             self.assertNotIn("#", address)
             self.assertEqual(as_user(65534, address), "200")
-        with daemon.web(WEFT, self.weftd[1], "--listen", "::1") as address:
+        with daemon.web(WEFT, self.weftd[1], "listen=::1") as address:
             self.assertEqual((as_user(0, address), as_user(65534, address)), ("200", "403"))
 
     def test_malformed_requests(self):
@@ -276,7 +276,7 @@ class Consoles(unittest.TestCase):
         self.paths["node1"].write_bytes(b"Linux \x1b[1;31mversion\x1b[0m 6\r\n\x00\xff<b>\xe2\x80\xae\n")
 
     def serve(self, *options):
-        client = Client(self.enter(daemon.web(WEFT, self.directory, "--interval", "0.2", *options)))
+        client = Client(self.enter(daemon.web(WEFT, self.directory, "interval:=0.2", *options)))
         daemon.await_that("a sample", lambda: client.get("/api/live")["there"])
         return client
 
@@ -341,9 +341,9 @@ class Consoles(unittest.TestCase):
     def test_who_may_look(self):
         """Where others may read the pages, consoles take an --allow of their own, and the token."""
         self.enter(stand_in_lab.lab(self.directory, self.paths))
-        client = self.serve("--allow", "reading", "--allow", "faults")
+        client = self.serve("allow+=reading", "allow+=faults")
         self.assertEqual((self.status(client, X_Weft_Token=client.token), client.get("/api/fabric")["consoles"]), (403, False))
-        client = self.serve("--allow", "reading", "--allow", "consoles")
+        client = self.serve("allow+=reading", "allow+=consoles")
         self.assertGreater(len(client.token), 20)
         self.assertEqual(self.status(client), 403)
         self.assertEqual(self.status(client, X_Weft_Token=client.token[:-1]), 403)
@@ -354,7 +354,7 @@ class Consoles(unittest.TestCase):
 
 class Writing(unittest.TestCase):
     def test_who_may_write(self):
-        with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory, "--allow", "faults", "--interval", "0.2") as address:
+        with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory, "allow+=faults", "interval:=0.2") as address:
             client = Client(address)
             pull = {"link": "sm", "settings": {"state": "down"}}
             self.assertGreater(len(client.token), 20)
@@ -382,7 +382,7 @@ class Writing(unittest.TestCase):
             self.assertEqual(client.post("/api/link", "x" * 5000)[0], 413)
 
     def test_capture(self):
-        with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory, "--allow", "captures") as address:
+        with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory, "allow+=captures") as address:
             client = Client(address)
             self.assertEqual(client.post("/api/link", {"link": "sm", "settings": {"state": "down"}})[0], 403)
             for seconds in (0, -1, 61, 1e9):
@@ -397,7 +397,7 @@ class Writing(unittest.TestCase):
             self.assertEqual(list(pathlib.Path(directory).glob("web-*")), [])
 
     def test_weftd_that_goes_and_comes(self):
-        with daemon.weftd(WEFTD) as (running, directory), daemon.web(WEFT, directory, "--interval", "0.2") as address:
+        with daemon.weftd(WEFTD) as (running, directory), daemon.web(WEFT, directory, "interval:=0.2") as address:
             client = Client(address)
             daemon.await_that("a sample", lambda: client.get("/api/live")["there"])
             running.terminate()
@@ -417,7 +417,7 @@ class Writing(unittest.TestCase):
                 self.assertEqual(numbers, list(range(1, len(numbers) + 1)))
 
     def test_no_weftd(self):
-        done = subprocess.run([daemon.WEB, "--socket-dir", "/nonexistent", "--weft", WEFT], capture_output=True, text=True, check=False, timeout=daemon.PATIENCE)
+        done = subprocess.run([daemon.WEB, "/nonexistent", f"weft={WEFT}"], capture_output=True, text=True, check=False, timeout=daemon.PATIENCE)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("no weftd serves /nonexistent", done.stderr)
 

@@ -80,16 +80,16 @@ class Collector:
             yield family
         yield from _links(watch.fabric["links"])
         yield from _ethernet(sample["ethernet"])
-        down, machines = set(sample["down"]), set(sample["machines"])
+        down, guests = set(sample["down"]), set(sample["guests"])
         up = GaugeMetricFamily("weft_link_up", "Whether the link is up.", labels=["link"])
         for link in watch.rates:
             up.add_metric([link], int(link not in down))
         for link, is_up in sample["ethernet"]["links"].items():
             up.add_metric([link], int(is_up))
         yield up
-        has = GaugeMetricFamily("weft_host_machine", "Whether a guest has the host's card.", labels=["host"])
+        has = GaugeMetricFamily("weft_host_guest", "Whether a guest has the host's card.", labels=["host"])
         for host in watch.cards:
-            has.add_metric([host], int(host in machines))
+            has.add_metric([host], int(host in guests))
         yield has
         for column in watch.card_columns:
             family = CounterMetricFamily(f"weft_card_{column}".replace("-", "_"), f"Number of {column} of the host's card since weftd started.",

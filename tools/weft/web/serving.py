@@ -30,7 +30,6 @@ LONGEST_ENDING = 30
 LONGEST_REQUEST = 4096          # bytes of a body
 LONGEST_CAPTURE = 60            # seconds
 LARGEST_CAPTURE = 64 << 20      # bytes
-ALLOWABLE = ("faults", "captures", "consoles", "reading")
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
@@ -191,7 +190,7 @@ class Pages:
             # The number tells those who look whether there is anything new.
             state = {"there": watch.there, "number": watch.number, "version": watch.version, "interval": watch.interval, "moment": watch.moment}
             if watch.there:
-                state |= {name: sample[name] for name in ("down", "machines", "subnet_manager")}
+                state |= {name: sample[name] for name in ("down", "guests", "subnet_manager")}
                 state |= {"rates": watch.rates, "faulty": watch.faulty}
             self._live = (watch.number, json.dumps(state).encode())
         return self._json(self._live[1])

@@ -43,10 +43,10 @@ function managerProblem(manager) {
 }
 
 export function derive() {
-  const { live, fabric } = state, down = new Set(live.down), machines = new Set(live.machines);
+  const { live, fabric } = state, down = new Set(live.down), guests = new Set(live.guests);
   // An endpoint's card is for no guest, and has no socket.
   state.hosts = new Map(fabric.hosts.map((host) => [host.name,
-    { ...host, pluggable: host.socket !== null, on: machines.has(host.name), rate: [0, 0], severity: 0 }]));
+    { ...host, pluggable: host.socket !== null, on: guests.has(host.name), rate: [0, 0], severity: 0 }]));
   state.links = new Map(fabric.links.map((link) => [link.name, linkOf(link, down)]));
   for (const link of state.links.values()) {
     link.ends.forEach((end, side) => {
