@@ -14,7 +14,10 @@ sys.dont_write_bytecode = True
 
 from lab import kernel_doc  # noqa: E402
 
+VERSION = TREE / "scripts/make/version"
+
 project = "weft"
+version = release = subprocess.run([VERSION], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 author = "the authors of weft"
 extensions = ["sphinx.ext.graphviz"]
 graphviz_output_format = "svg"
@@ -54,9 +57,9 @@ class Manual(SphinxDirective):
     def run(self):
         page = TREE / "Documentation/man" / self.arguments[0]
         self.env.note_dependency(str(page))
+        source = subprocess.run([VERSION, "--manual", page], stdout=subprocess.PIPE, text=True, check=True).stdout
         # -cbou: without escape sequences and overstrikes.
-        text = subprocess.run(["groff", "-man", "-K", "utf8", "-Tutf8", "-rLL=98n", "-P-cbou", page], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                              check=True).stdout
+        text = subprocess.run(["groff", "-man", "-K", "utf8", "-Tutf8", "-rLL=98n", "-P-cbou"], input=source, stdout=subprocess.PIPE, text=True, check=True).stdout
         return [nodes.literal_block(text, text)]
 
 

@@ -19,6 +19,7 @@
 #define KERN_MODULE_INFO(description)                                                              \
 	MODULE_DESCRIPTION(description);                                                           \
 	MODULE_AUTHOR("weft developers");                                                          \
+	MODULE_VERSION(WEFT_VERSION);                                                              \
 	MODULE_LICENSE("Dual BSD/GPL")
 
 #define KERN_MODULE(description, init, exit)                                                       \

@@ -25,9 +25,18 @@ def make(target, complaint, *variables):
         raise LabError(complaint, "see the lines above")
 
 
+def shipped():
+    """The names of the modules in the package weft-dkms."""
+    return re.findall(r'^BUILT_MODULE_NAME\[\d+\]="(\w+)"$', (cache.TREE / "debian/weft-dkms.dkms").read_text(), re.MULTILINE)
+
+
 def build(kdir):
     """Builds all modules against that kernel tree; the build's output goes to the terminal."""
     make("modules", f"the modules do not build against {kdir}", f"KDIR={kdir}")
+    built = cache.TREE / "build/modules" / (kdir / "include/config/kernel.release").read_text().strip()
+    version = cache.tool(cache.TREE / "scripts/make/version").strip()
+    if others := [name for name in shipped() if _field(built / f"{name}.ko", "version") != version]:
+        raise LabError(f"{' '.join(others)} in {built} do not say that they are of version {version}")
 
 
 def check_locks(kdir):
