@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Which accelerator guests run on: KVM only where a trial boot gets through, else QEMU's emulated CPU."""
+import contextlib
 import functools
 import os
 import pathlib
@@ -36,10 +37,13 @@ def kvm_works():
     boot_id = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     record = cache.root() / f"kvm-{boot_id}"
     if not record.exists():
-        answer = "yes" if _trial_boot() else "no"
+        works = _trial_boot()
         temporary = record.with_suffix(f".{os.getpid()}")
-        temporary.write_text(answer)
-        temporary.rename(record)
+        # A cache that cannot be written, as in a container's read-only image, costs a trial each time.
+        with contextlib.suppress(OSError):
+            temporary.write_text("yes" if works else "no")
+            temporary.rename(record)
+        return works
     return record.read_text() == "yes"
 
 

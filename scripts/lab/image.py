@@ -16,6 +16,7 @@ from lab.errors import LabError
 
 ROOT_FORMAT = 6     # raised when the root image is made differently
 ROOT_IMAGE = "root.img"
+COMPRESSED_ROOT_IMAGE = "root.qcow2"    # made by scripts/ci/container/step
 HERE = pathlib.Path(__file__).resolve().parent
 PYVERBS_TESTS = "usr/share/rdma-core/tests"
 GUEST_PACKAGES = cache.TREE / "scripts/packages/guests.list"
@@ -131,6 +132,13 @@ def root_image_present():
 def root_image():
     """The root image's path; made first if it is not there."""
     return cache.entry("guest-root", _root_key(), _make_root, need_mib=2500, product=ROOT_IMAGE) / ROOT_IMAGE
+
+
+def root_disk():
+    """The root image for QEMU: its path, and its format. A container image has it compressed, and in no other way."""
+    if cache.present("guest-root", _root_key(), COMPRESSED_ROOT_IMAGE):
+        return cache.root() / f"guest-root-{_root_key()}" / COMPRESSED_ROOT_IMAGE, "qcow2"
+    return root_image(), "raw"
 
 
 ROOT_TREE = "tree"

@@ -43,6 +43,14 @@ class Kernel:
         return self.variant.endswith("debug")
 
 
+def _kept_release():
+    """A release of the stock kernel in the cache, in the first group of a match: a container image has one, and no lists of packages."""
+    for modules in sorted(cache.root().glob("kernel-stock-*/lib/modules/*")):
+        if cache.present("kernel-stock", cache.key_of(STOCK_FORMAT, modules.name), "vmlinux"):
+            return re.fullmatch(r"(.*)", modules.name)
+    return None
+
+
 def stock_release():
     """The release of the stock kernel whose headers are installed: the one that modules can be built for."""
     done = subprocess.run(["dpkg-query", "-W", "-f", "${Depends}", "linux-headers-amd64"],
@@ -51,7 +59,7 @@ def stock_release():
     if not found and not (cache.TREE / "Kbuild").is_file():
         # weft as a package builds no modules: Debian's newest kernel will do.
         done = subprocess.run(["apt-cache", "depends", "--important", "linux-image-amd64"], capture_output=True, text=True, check=False)
-        found = re.search(r"linux-image-(\S+-amd64)", done.stdout)
+        found = re.search(r"linux-image-(\S+-amd64)", done.stdout) or _kept_release()
         if not found:
             raise LabError("apt knows no package linux-image-amd64", "run apt-get update")
     if not found:

@@ -70,11 +70,12 @@ def options(guest, agent_fd, monitor_fd):
         boots, kind = ["-kernel", str(ipxe.image()), "-initrd", str(guest.firmware_script)], "q35,graphics=off"
     else:
         boots, kind = ["-kernel", str(guest.kernel.image), "-initrd", str(image.initramfs(guest.kernel)), "-append", command_line(guest)], "q35"
+    root, root_format = image.root_disk()
     argv = ["-nodefaults", "-no-user-config", "-display", "none", "-machine", f"{kind},memory-backend=mem", "-m", guest.memory,
             "-object", f"memory-backend-memfd,id=mem,size={guest.memory},share=on", "-smp", str(guest.cpus), *boots,
             "-chardev", f"file,id=console,path={quoted(guest.log_target())}", "-serial", "chardev:console",
             "-chardev", f"socket,id=monitor,fd={monitor_fd}", "-mon", "chardev=monitor,mode=control",
-            "-drive", f"if=none,id=root,format=raw,readonly=on,file={quoted(image.root_image())},file.locking=off", "-device", "virtio-blk-pci,drive=root",
+            "-drive", f"if=none,id=root,format={root_format},readonly=on,file={quoted(root)},file.locking=off", "-device", "virtio-blk-pci,drive=root",
             "-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,fd={agent_fd}",
             "-device", "virtserialport,chardev=agent,name=weft.agent", "-device", "virtio-rng-pci"]
     if guest.kernel.modules_disk:

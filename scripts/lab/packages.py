@@ -2,6 +2,7 @@
 """The Debian packages: built, judged by lintian, and installed, used and removed where there is nothing but Debian; and what DKMS makes of the modules,
 in machines that boot the kernel that it made them for."""
 import contextlib
+import gzip
 import os
 import pathlib
 import re
@@ -31,27 +32,12 @@ LEFT_BEHIND = re.compile(r"^/(?:proc|sys|dev|tmp|run|root)/|^/var/(?:log|cache)/
 
 MOST_EXPOSURE = 10      # of 100; it has 9
 
-# What one does with it, without the source tree and without a machine. Each line must succeed.
-USED = r"""
-set -e
-weftd --lab /etc/weft/lab.toml --check
-install -d -m 710 -g weft /run/weft
-setpriv --regid weft --clear-groups weftd --lab /etc/weft/lab.toml --socket-dir /run/weft --group & daemon=$!
-tries=0; until weft --socket-dir /run/weft fabric show >/dev/null 2>&1; do tries=$((tries + 1)); test $tries -lt 200; sleep 0.1; done
-weft --socket-dir /run/weft fabric show | grep -q node2
-test "$(stat -c %a.%G /run/weft/node1.sock /run/weft/control.sock | xargs)" = "660.weft 600.weft"
-weft --socket-dir /run/weft link down node1
-weft topology torus --size 3x3 >/tmp/torus.toml
-weft --socket-dir /run/weft lab apply /tmp/torus.toml | grep -q '^+ switch switch3-3$'
-weft --socket-dir /run/weft fabric show | grep -q node9
-weft --socket-dir /run/weft shutdown
-wait $daemon
-weft lab down 2>&1 | grep -q 'no lab is up'
-weft run --kernel /none -- true 2>&1 | grep -q 'there is no kernel /none'
-"""
+DIST = cache.TREE / "build/dist"
+TESTS = cache.TREE / "debian/tests"
+NOBODY = "65534"
 
 
-def _deb(package):
+def deb_of(package):
     found = sorted(DEBS.glob(f"{package}_*.deb"))
     if len(found) != 1:
         raise LabError(f"there are {len(found)} packages {package} in {DEBS}", "see the lines above")
@@ -64,11 +50,33 @@ def build():
     found = subprocess.run(["lintian", "--fail-on", "error", *sorted(DEBS.glob("*.deb"))], capture_output=True, text=True, check=False)
     if found.returncode != 0:
         raise LabError(f"lintian finds errors:\n{found.stdout}{found.stderr}")
-    contents = set(re.findall(r"(\./\S+)$", cache.tool("dpkg-deb", "-c", _deb("weft")), re.MULTILINE))
+    contents = set(re.findall(r"(\./\S+)$", cache.tool("dpkg-deb", "-c", deb_of("weft")), re.MULTILINE))
     if missing := [path for path in MUST_HAVE if path not in contents]:
         raise LabError(f"the package weft lacks {' '.join(missing)}")
+    _compare_versions()
     if shutil.which("systemd-analyze"):
         _judge_service()
+
+
+def _compare_versions():
+    """What the packages say of their version, in all places where they do, is what debian/changelog says."""
+    version, date = (cache.tool(cache.TREE / "scripts/make/version", *words).strip() for words in ((), ("--date",)))
+    with tempfile.TemporaryDirectory() as folder:
+        said = {}
+        for package in ("weft", "weft-dkms"):
+            cache.tool("dpkg-deb", "-x", deb_of(package), folder)
+            said[package] = cache.tool("dpkg-deb", "-f", deb_of(package), "Version").strip()
+        root = pathlib.Path(folder)
+        for program in ("weft", "weftd"):
+            said[program] = cache.tool(root / "usr/bin" / program, "--version").strip().removeprefix(f"{program} ")
+        for page in root.glob("usr/share/man/man?/*.gz"):
+            heading = re.search(r'^\.TH .* "([0-9-]*)" "weft ([0-9.]*)" ', gzip.decompress(page.read_bytes()).decode(), re.MULTILINE)
+            said[page.stem] = heading[2] if heading and heading[1] == date else f"{heading and heading[0]}"
+        said["dkms.conf"] = re.search(r'^PACKAGE_VERSION="(.*)"$', (root / f"usr/src/weft-{version}/dkms.conf").read_text(), re.MULTILINE)[1]
+        said["the modules"] = cache.tool(root / f"usr/src/weft-{version}/scripts/make/version").strip()
+        said["Python"] = re.search(r"^Version: (.*)$", (root / f"usr/lib/python3/dist-packages/weft-{version}.dist-info/METADATA").read_text(), re.MULTILINE)[1]
+    if others := [f"{what}: {text}" for what, text in said.items() if text != version]:
+        raise LabError(f"the version is {version}, and not what is said in {', '.join(others)}")
 
 
 def _judge_service():
@@ -91,7 +99,7 @@ apt-get clean
 """
 
 
-def _chroot(needs, suite=SUITE, source=None):
+def chroot(needs, suite=SUITE, source=None):
     """A minimal Debian with packages and nothing of ours, made by debootstrap; the packages from another suite, if that is named. Kept in the cache."""
     def make(directory):
         root = directory / "root"
@@ -99,7 +107,7 @@ def _chroot(needs, suite=SUITE, source=None):
         cache.tool("debootstrap", "--variant=minbase", "--include=ca-certificates", suite, root, mirror)
         (root / "etc/apt/sources.list").write_text("".join(f"deb {mirror} {name} main\n" for name in dict.fromkeys((suite, source or suite))))
         shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
-        _within(root, INSTALL.format(source=source or suite, needs=" ".join(needs)))
+        within(root, INSTALL.format(source=source or suite, needs=" ".join(needs)))
         (root / "whole").write_text("yes\n")
     return cache.entry("chroot", cache.key_of(suite, source, INSTALL, *needs), make, need_mib=3000, product="root/whole") / "root"
 
@@ -115,12 +123,12 @@ def _files(root):
     return {path for path in listed if not LEFT_BEHIND.search(path)}
 
 
-def _need_root():
+def need_root():
     if os.geteuid() != 0:
         raise LabError("a chroot can only be made by root", "run this as root")
 
 
-def _within(root, command):
+def within(root, command):
     """Runs a command in a chroot; returns what it prints."""
     # A namespace of its own: what it leaves running or mounted goes with it.
     return cache.tool("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c",
@@ -128,7 +136,7 @@ def _within(root, command):
 
 
 @contextlib.contextmanager
-def _copy(root):
+def copy(root):
     """A root as it is, which may be written to, until it is left."""
     with tempfile.TemporaryDirectory(prefix="weft-chroot-") as folder:
         places = [pathlib.Path(folder) / name for name in ("root", "upper", "work")]
@@ -142,38 +150,102 @@ def _copy(root):
             cache.tool("umount", "--lazy", mount)
 
 
+def _autopkgtests():
+    """The tests of debian/tests/control: (name, packages, whether root runs it) each."""
+    for paragraph in re.split(r"\n\s*\n", (TESTS / "control").read_text()):
+        fields = dict(re.findall(r"^([\w-]+): (.*)$", paragraph, re.MULTILINE))
+        if "Tests" in fields:
+            yield fields["Tests"], re.split(r",\s*", fields["Depends"]), "needs-root" in fields["Restrictions"]
+
+
 def install():
-    """In a bare chroot of Debian 12: installed by dpkg, used, removed with its configuration; nothing stays."""
-    _need_root()
-    _install(_deb("weft"), SUITE)
+    """In a bare chroot of Debian 12: installed by dpkg, tried by its autopkgtests, removed with its configuration; nothing stays."""
+    need_root()
+    _install(deb_of("weft"), SUITE)
 
 
 def _install(deb, suite):
-    with _copy(_chroot(_needs(deb), suite)) as root:
+    tests = list(_autopkgtests())
+    needs = {need for _, packages, _ in tests for need in packages} - {"weft"}
+    with copy(chroot(sorted({*_needs(deb), *needs}), suite)) as root:
         before = _files(root)
         shutil.copy(deb, root / "tmp")
-        _within(root, f"dpkg -i /tmp/{deb.name}")
-        _within(root, USED)
-        _within(root, "dpkg --purge weft")
+        shutil.copytree(TESTS, root / "tmp/tests")
+        within(root, f"dpkg -i /tmp/{deb.name}")
+        for name, _, as_root in tests:
+            user = "" if as_root else f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups --no-new-privs "
+            try:
+                # Each line that is run is shown, so that the last one says what failed.
+                within(root, f"cd /tmp/tests && {user}sh -x ./{name}")
+            except LabError as error:
+                raise LabError(f"debian/tests/{name} fails in {suite}: {error}") from None
+        # What a removed package has kept is there again when it comes back, and goes with a purge.
+        within(root, f"set -e; echo '# mine' >>/etc/weft/lab.toml; dpkg --remove weft; getent group weft; test -d /var/lib/weft; dpkg -i /tmp/{deb.name}; "
+                      "grep -q mine /etc/weft/lab.toml; dpkg --purge weft; ! getent group weft")
         if left := _files(root) - before:
             raise LabError(f"removing the package weft leaves {' '.join(sorted(left)[:10])}")
         if gone := before - _files(root):
             raise LabError(f"removing the package weft takes {' '.join(sorted(gone)[:10])} along")
 
 
-def install_on_next():
-    """The same on Debian 13, whose libraries are others: built there of the sources, in minutes."""
-    _need_root()
+def _build_needs():
+    """The packages that building the packages takes."""
     control = (cache.TREE / "debian/control").read_text()
     needs = re.findall(r"[a-z][a-z0-9+.-]+", re.sub(r"\([^)]*\)", "", re.search(r"^Build-Depends:(.*(?:\n .*)*)", control, re.MULTILINE)[1]))
-    needs = sorted({need for need in needs if need != "debhelper-compat"} | {"debhelper", "make", "dpkg-dev"})
-    with _copy(_chroot(needs, NEXT_SUITE)) as root, tempfile.TemporaryDirectory() as folder:
-        (root / "weft").mkdir()
-        archive = pathlib.Path(folder) / "tree.tar"
-        cache.tool("tar", "-cf", archive, "--exclude=./build", "--exclude=./.git", "-C", cache.TREE, ".")
-        cache.tool("tar", "-xf", archive, "-C", root / "weft")
-        _within(root, "make -C /weft packages")
-        deb = pathlib.Path(shutil.copy(next((root / "weft/build/packages").glob("weft_*.deb")), folder))
+    return sorted({need for need in needs if need != "debhelper-compat"} | {"debhelper", "make", "dpkg-dev", "xz-utils"})
+
+
+def _unpacked(archive, directory):
+    """The source tree that an archive of `make dist` has, in a directory."""
+    cache.tool("tar", "-xf", archive, "-C", directory)
+    return pathlib.Path(directory) / archive.name.removesuffix(".tar.xz")
+
+
+def _dist(directory, **environment):
+    cache.tool("sh", "-c", 'umask "$UMASK" && exec "$@"', "sh", cache.TREE / "scripts/make/dist", directory, env={**os.environ, **environment})
+    return next(pathlib.Path(directory).glob("*.tar.xz"))
+
+
+def dist():
+    """The archive of the sources is the same whoever makes it, and what is in it is configured without git."""
+    with tempfile.TemporaryDirectory(prefix="weft-dist-") as folder:
+        archive, other = _dist(DIST, UMASK="022", TZ="UTC"), _dist(folder, UMASK="077", TZ="Asia/Tokyo", LC_ALL="C")
+        if archive.read_bytes() != other.read_bytes():
+            raise LabError(f"`make dist` has made two different {archive.name}", f"diffoscope {archive} {other}")
+        tree = _unpacked(archive, folder)
+        if list(tree.glob(".git/*")) or list(tree.glob("build")):
+            raise LabError(f"{archive} has more than sources")
+        _in_archive(tree, "make", "build/tools/build.ninja")
+
+
+def _in_archive(tree, *words, **environment):
+    """Runs a program in an unpacked archive, for which there is no git and no other make."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "MAKE", "MFLAGS"))}
+    cache.tool(*words, cwd=tree, env={**kept, "GIT_CEILING_DIRECTORIES": str(tree.parent), **environment})
+
+
+def dist_builds():
+    """Packages that are built from the archive elsewhere, without git and from nothing, are byte for byte those of this tree."""
+    build()
+    ours = {deb.name: deb.read_bytes() for deb in DEBS.glob("*.deb")}
+    with tempfile.TemporaryDirectory(prefix="weft-dist-") as folder:
+        tree = _unpacked(_dist(DIST, UMASK="022"), folder)
+        _in_archive(tree, "scripts/check")
+        # An object that ccache has kept would be the same in any case.
+        _in_archive(tree, "sh", "-c", "umask 077 && make packages", CCACHE_DISABLE="1", TZ="Asia/Tokyo")
+        theirs = {deb.name: deb.read_bytes() for deb in (tree / "build/packages").glob("*.deb")}
+    if ours != theirs:
+        different = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
+        raise LabError(f"{' '.join(different)} built from the archive differ from those of this tree")
+
+
+def install_on_next():
+    """The same on Debian 13, whose libraries are others: built there of the archive of the sources, in minutes."""
+    need_root()
+    with copy(chroot(_build_needs(), NEXT_SUITE)) as root, tempfile.TemporaryDirectory() as folder:
+        tree = _unpacked(_dist(DIST, UMASK="022"), root / "tmp")
+        within(root, f"make -C /tmp/{tree.name} packages")
+        deb = pathlib.Path(shutil.copy(next((tree / "build/packages").glob("weft_*.deb")), folder))
         _install(deb, NEXT_SUITE)
 
 
@@ -206,20 +278,20 @@ def _chroot_with_kernel(suite, source, pattern):
     """A minimal Debian with the newest kernel of a name, its headers and DKMS; kept in the cache. Returns (root, release)."""
     with tempfile.TemporaryDirectory() as folder:
         release = debian.Apt(pathlib.Path(folder) / "apt", (source,)).newest(pattern)
-    return _chroot([f"linux-image-{release}", f"linux-headers-{release}", "dkms", "g++", "make", "xz-utils"], suite, source), release
+    return chroot([f"linux-image-{release}", f"linux-headers-{release}", "dkms", "g++", "make", "xz-utils"], suite, source), release
 
 
 def dkms():
     """The package weft-dkms builds for Debian's kernels, by their own compilers; what it built works in machines that boot them; and removed, it leaves nothing."""
-    _need_root()
-    deb = _deb("weft-dkms")
+    need_root()
+    deb = deb_of("weft-dkms")
     version = cache.tool("dpkg-deb", "-f", deb, "Version").strip()
     for each in KERNELS:
         lower, release = _chroot_with_kernel(*each)
-        with _copy(lower) as root, tempfile.TemporaryDirectory(prefix="weft-dkms-") as share:
+        with copy(lower) as root, tempfile.TemporaryDirectory(prefix="weft-dkms-") as share:
             before = _files(root)
             shutil.copy(deb, root / "tmp")
-            _within(root, f"dpkg -i /tmp/{deb.name} && dkms install weft/{version} -k {release} && dkms status weft -k {release} | grep -q installed")
+            within(root, f"dpkg -i /tmp/{deb.name} && dkms install weft/{version} -k {release} && dkms status weft -k {release} | grep -q installed")
             built = root / "lib/modules" / release / "updates/dkms"
             for module in MODULES:
                 shutil.copy(next(built.glob(f"{module}.ko*")), share)
@@ -229,7 +301,7 @@ def dkms():
                               lower / "lib/modules" / release, "--share", share, "--timeout", "180", *(WITHOUT_IPV6 if each == KERNELS[-1] else ()), "--script", script)
             if f"node1: {release}" not in said.splitlines():
                 raise LabError(f"machines with the kernel {release} said:\n{said}")
-            _within(root, "dpkg --purge weft-dkms")
+            within(root, "dpkg --purge weft-dkms")
             if left := _files(root) - before:
                 raise LabError(f"removing the package weft-dkms leaves {' '.join(sorted(left)[:10])}")
             print(f"   weft-dkms works on {release}", flush=True)

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 # Debian packages of what is built. scripts/packages/packages.list names what this takes.
-.PHONY: packages
+.PHONY: packages dist
 packages: ## Build the Debian packages weft and weft-dkms, into build/packages
 	@rm -f build/packages/*.deb
 	+@DEB_RULES_REQUIRES_ROOT=no debian/rules binary
 	@debian/rules clean >/dev/null
 	@ls build/packages/*.deb
+
+dist: ## Write the sources as build/dist/weft-VERSION.tar.xz, which builds without git
+	@scripts/make/dist

@@ -183,7 +183,7 @@ class Accelerated(Folder):
         self.boots = 0
         self.addCleanup(accelerator.kvm_works.cache_clear)
         for module, name, stand_in in ((accelerator, "_trial_boot", self.trial), (cache, "root", lambda: self.folder),
-                                       (image, "root_image", lambda: "root.img"), (image, "initramfs", lambda _: "initramfs.cpio")):
+                                       (image, "root_disk", lambda: ("root.img", "raw")), (image, "initramfs", lambda _: "initramfs.cpio")):
             self.enterContext(unittest.mock.patch.object(module, name, stand_in))
 
     def trial(self):

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The container image of scripts/ci/container, made by the steps of its Containerfile in chroots, and used by nobody, without a network and read-only.
+
+podman needs user namespaces with many users, which a test machine may not have. bubblewrap gives one user what a container without privileges has.
+"""
+import contextlib
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+
+from lab import cache, packages
+from lab.errors import LabError
+
+HERE = cache.TREE / "scripts/ci/container"
+MOST_MIB = 400
+# A user like those of `podman run` without privileges: no capability outside, no device but the usual ones, no network, and a file system that is not to be
+# written to, but for /tmp.
+CONFINED = ("setpriv", "--reuid", packages.NOBODY, "--regid", packages.NOBODY, "--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all",
+            "bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv")
+PING = ("ping", "-c", "1", "10.1.0.2")
+
+
+def _settings(containerfile):
+    """The environment that the image gives to programs, and the steps that make it."""
+    text = containerfile.read_text()
+    return dict(re.findall(r"^ENV (\w+)=(.*)$", text, re.MULTILINE)), re.findall(r"^(?:RUN|   ) /context/step (\w+)", text, re.MULTILINE)
+
+
+@contextlib.contextmanager
+def _stage(lower, step, *given):
+    """A chroot in which a step has been run on files and directories that it is given; it left its product, if there is one, in /out."""
+    with packages.copy(lower) as root:
+        context = root / "context"
+        context.mkdir()
+        for path in given:
+            (shutil.copytree if path.is_dir() else shutil.copy)(path, context / path.name, **({"symlinks": True} if path.is_dir() else {}))
+        shutil.copy(HERE / "step", context)
+        packages.within(root, f"/context/step {step} /context{' /context/out' if step == 'install' else ' /out'}")
+        if step == "install":
+            shutil.rmtree(context)
+        yield root
+
+
+def size_mib(root):
+    """What the regular files of an image take, as container tools count it."""
+    listed = cache.tool("find", root, "-xdev", "-type", "f", "-printf", "%i %s\n").splitlines()
+    return sum(int(size) for size in dict(line.split() for line in listed).values()) >> 20
+
+
+def _run(root, environment, *command, timeout=300):
+    words = [*CONFINED, *("--ro-bind", root, "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp")]
+    for name, value in {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/", **environment}.items():
+        words += ["--setenv", name, value]
+    try:
+        return subprocess.run([*words, "--chdir", "/", *command], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise LabError(f"{' '.join(command)} in the container has not ended within {timeout} s: {error.stdout} {error.stderr}") from None
+
+
+def image():
+    """The image is small, needs neither a network nor privileges, and passes on the status of the command."""
+    packages.need_root()
+    environment, steps = _settings(HERE / "Containerfile")
+    if steps != ["packages", "guests", "install"]:
+        raise LabError(f"the Containerfile has the steps {' '.join(steps)}, and others are tried here")
+    # The first step has no more in it than building the packages, which has tests of its own.
+    deb, bare = packages.deb_of("weft"), packages.chroot(())
+    with _stage(bare, "guests", deb) as guests, _stage(bare, "install", deb, guests / "out") as root:
+        size = size_mib(root)
+        if size >= MOST_MIB:
+            raise LabError(f"the container image has {size} MiB, and less than {MOST_MIB} were promised")
+        begun = time.monotonic()
+        first = _run(root, environment, "weft", "run", "--on", "node1", "--", *PING)
+        took = time.monotonic() - begun
+        if first.returncode != 0 or " 0% packet loss" not in first.stdout:
+            raise LabError(f"no ping in the container: status {first.returncode}\n{first.stdout[-2000:]}\n{first.stderr[-2000:]}")
+        if (status := _run(root, environment, "weft", "run", "--on", "node2", "--", "exit 7").returncode) != 7:
+            raise LabError(f"a command that ended with status 7 in a guest ends `weft run` in the container with {status}")
+    print(f"   the container image has {size} MiB; the first ping came after {took:.0f} s", flush=True)
