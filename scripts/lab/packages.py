@@ -32,7 +32,6 @@ LEFT_BEHIND = re.compile(r"^/(?:proc|sys|dev|tmp|run|root)/|^/var/(?:log|cache)/
 
 MOST_EXPOSURE = 10      # of 100; it has 9
 
-DIST = cache.TREE / "build/dist"
 TESTS = cache.TREE / "debian/tests"
 NOBODY = "65534"
 
@@ -201,27 +200,29 @@ def _unpacked(archive, directory):
     return pathlib.Path(directory) / archive.name.removesuffix(".tar.xz")
 
 
-def _dist(directory, **environment):
-    cache.tool("sh", "-c", 'umask "$UMASK" && exec "$@"', "sh", cache.TREE / "scripts/make/dist", directory, env={**os.environ, **environment})
-    return next(pathlib.Path(directory).glob("*.tar.xz"))
-
-
-def dist():
-    """The archive of the sources is the same whoever makes it, and what is in it is configured without git."""
-    with tempfile.TemporaryDirectory(prefix="weft-dist-") as folder:
-        archive, other = _dist(DIST, UMASK="022", TZ="UTC"), _dist(folder, UMASK="077", TZ="Asia/Tokyo", LC_ALL="C")
-        if archive.read_bytes() != other.read_bytes():
-            raise LabError(f"`make dist` has made two different {archive.name}", f"diffoscope {archive} {other}")
-        tree = _unpacked(archive, folder)
-        if list(tree.glob(".git/*")) or list(tree.glob("build")):
-            raise LabError(f"{archive} has more than sources")
-        _in_archive(tree, "make", "build/tools/build.ninja")
+def _dist(tree=cache.TREE):
+    """The archive that `make dist` writes in a tree."""
+    return pathlib.Path(_in_archive(tree, "scripts/make/dist").splitlines()[-1])
 
 
 def _in_archive(tree, *words, **environment):
-    """Runs a program in an unpacked archive, for which there is no git and no other make."""
+    """Runs a program in an unpacked archive, for which there is no git above it and no other make; returns what it prints."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "MAKE", "MFLAGS"))}
-    cache.tool(*words, cwd=tree, env={**kept, "GIT_CEILING_DIRECTORIES": str(tree.parent), **environment})
+    return cache.tool(*words, cwd=tree, env={**kept, "GIT_CEILING_DIRECTORIES": str(tree.parent), **environment})
+
+
+def dist():
+    """What is in the archive of the sources is configured without git; and another user's clone of it, of other times, makes the same archive."""
+    with tempfile.TemporaryDirectory(prefix="weft-dist-") as folder:
+        archive = _dist()
+        tree = _unpacked(archive, folder)
+        if any((tree / name).exists() for name in (".git", "build")):
+            raise LabError(f"{archive} has more than sources")
+        _in_archive(tree, "make", "build/tools/build.ninja")
+        _in_archive(tree, "sh", "-c", "find . -type f -exec touch {} + && chmod -R go= . && git init -q && git add .")
+        other = _dist(tree)
+        if archive.read_bytes() != other.read_bytes():
+            raise LabError(f"`make dist` in {cache.TREE} and in a clone with other times and modes made two different {archive.name}")
 
 
 def dist_builds():
@@ -229,7 +230,7 @@ def dist_builds():
     build()
     ours = {deb.name: deb.read_bytes() for deb in DEBS.glob("*.deb")}
     with tempfile.TemporaryDirectory(prefix="weft-dist-") as folder:
-        tree = _unpacked(_dist(DIST, UMASK="022"), folder)
+        tree = _unpacked(_dist(), folder)
         _in_archive(tree, "scripts/check")
         # An object that ccache has kept would be the same in any case.
         _in_archive(tree, "sh", "-c", "umask 077 && make packages", CCACHE_DISABLE="1", TZ="Asia/Tokyo")
@@ -243,7 +244,7 @@ def install_on_next():
     """The same on Debian 13, whose libraries are others: built there of the archive of the sources, in minutes."""
     need_root()
     with copy(chroot(_build_needs(), NEXT_SUITE)) as root, tempfile.TemporaryDirectory() as folder:
-        tree = _unpacked(_dist(DIST, UMASK="022"), root / "tmp")
+        tree = _unpacked(_dist(), root / "tmp")
         within(root, f"make -C /tmp/{tree.name} packages")
         deb = pathlib.Path(shutil.copy(next((tree / "build/packages").glob("weft_*.deb")), folder))
         _install(deb, NEXT_SUITE)
