@@ -138,6 +138,7 @@ def within(root, command):
 def copy(root):
     """A root as it is, which may be written to, until it is left."""
     with tempfile.TemporaryDirectory(prefix="weft-chroot-") as folder:
+        pathlib.Path(folder).chmod(0o755)       # others than root go there, too
         places = [pathlib.Path(folder) / name for name in ("root", "upper", "work")]
         for place in places:
             place.mkdir()
