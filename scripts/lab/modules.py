@@ -33,10 +33,14 @@ def shipped():
 def build(kdir):
     """Builds all modules against that kernel tree; the build's output goes to the terminal."""
     make("modules", f"the modules do not build against {kdir}", f"KDIR={kdir}")
-    built = cache.TREE / "build/modules" / (kdir / "include/config/kernel.release").read_text().strip()
+    # As scripts/make/kbuild/run names the directory. A kernel that is a program has not all of the modules.
+    release = re.search(r'"(.*)"', (kdir / "include/generated/utsrelease.h").read_text())[1]
+    built = [path for path in (cache.TREE / "build/modules" / release / f"{name}.ko" for name in shipped()) if path.exists()]
     version = cache.tool(cache.TREE / "scripts/make/version").strip()
-    if others := [name for name in shipped() if _field(built / f"{name}.ko", "version") != version]:
-        raise LabError(f"{' '.join(others)} in {built} do not say that they are of version {version}")
+    if others := [path.name for path in built if _field(path, "version") != version]:
+        raise LabError(f"{' '.join(others)} for {release} do not say that they are of version {version}")
+    if not built:
+        raise LabError(f"none of the modules that the package has was built for {release}")
 
 
 def check_locks(kdir):

@@ -71,9 +71,11 @@ def _compare_versions():
         for page in root.glob("usr/share/man/man?/*.gz"):
             heading = re.search(r'^\.TH .* "([0-9-]*)" "weft ([0-9.]*)" ', gzip.decompress(page.read_bytes()).decode(), re.MULTILINE)
             said[page.stem] = heading[2] if heading and heading[1] == date else f"{heading and heading[0]}"
-        said["dkms.conf"] = re.search(r'^PACKAGE_VERSION="(.*)"$', (root / f"usr/src/weft-{version}/dkms.conf").read_text(), re.MULTILINE)[1]
-        said["the modules"] = cache.tool(root / f"usr/src/weft-{version}/scripts/make/version").strip()
-        said["Python"] = re.search(r"^Version: (.*)$", (root / f"usr/lib/python3/dist-packages/weft-{version}.dist-info/METADATA").read_text(), re.MULTILINE)[1]
+        sources, metadata = next(root.glob("usr/src/weft-*")), next(root.glob("usr/lib/python3/dist-packages/weft-*.dist-info/METADATA"))
+        said["the sources' directory"] = sources.name.removeprefix("weft-")
+        said["dkms.conf"] = re.search(r'^PACKAGE_VERSION="(.*)"$', (sources / "dkms.conf").read_text(), re.MULTILINE)[1]
+        said["the modules"] = cache.tool(sources / "scripts/make/version").strip()
+        said["Python"] = re.search(r"^Version: (.*)$", metadata.read_text(), re.MULTILINE)[1]
     if others := [f"{what}: {text}" for what, text in said.items() if text != version]:
         raise LabError(f"the version is {version}, and not what is said in {', '.join(others)}")
 
