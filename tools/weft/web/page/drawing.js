@@ -147,13 +147,14 @@ export function colour() {
     element.querySelector('path').setAttribute('class', down ? 'down' : 'up');
     named(element, `${name}: ${stateText(link)}; > ${scaled(rate[0])} < ${scaled(rate[1])} bit/s, ${scaled(rate[4])} errors`);
     // A lab of few links has them labelled.
-    const is = link.severity === 2 ? ` ${link.is}` : '', live = !down && link.bits >= 1000 ? [`> ${scaled(rate[0])} < ${scaled(rate[1])}`] : [];
+    const is = link.severity === 2 ? ` ${link.is}` : '';
+    const live = !down && link.bits >= 1000 ? [`> ${scaled(rate[0])} < ${scaled(rate[1])}`] : [];
     if (labels.has(name)) write(labels.get(name), [`${link.settings.width} ${link.settings.speed}${is}`, ...live, ...link.faults]);
   }
   for (const element of nodes) {
     const { name } = element.dataset, host = state.hosts.get(name);
-    d3.select(element).classed({ on: Boolean(host?.on), endpoint: host?.pluggable === false, warned: host?.severity === 1, alarmed: host?.severity === 2,
-      chosen: isChosen(name), found: isFound(name) });
+    d3.select(element).classed({ on: Boolean(host?.on), endpoint: host?.pluggable === false, warned: host?.severity === 1,
+      alarmed: host?.severity === 2, chosen: isChosen(name), found: isFound(name) });
     if (!host) {
       element.setAttribute('aria-label', element.querySelector('title').textContent);
       continue;

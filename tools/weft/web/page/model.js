@@ -30,7 +30,8 @@ function linkOf(link, down) {
   const said = Object.entries(faults).map(([key, value]) => settingText(key, value));
   const bad = { down: ['down'], polling: ['does not come up'] }[is] || [];
   const problems = [...bad, ...said, ...(rate[5] > 0 ? [`${scaled(rate[5])} errors/s`] : [])];
-  return { name, ends, settings, rate, is, faults: said, problems, bits: Math.max(rate[0], rate[1]), severity: bad.length ? 2 : problems.length ? 1 : 0 };
+  const severity = bad.length ? 2 : problems.length ? 1 : 0;
+  return { name, ends, settings, rate, is, faults: said, problems, severity, bits: Math.max(rate[0], rate[1]) };
 }
 
 // A link that does not work says so itself; another one's problems follow its state.
@@ -58,7 +59,9 @@ export function derive() {
     });
   }
   const problems = managerProblem(live.subnet_manager).map((text) => ({ kind: 'node', name: live.subnet_manager.node, text, severity: 2 }));
-  for (const { name, problems: of, severity } of state.links.values()) if (severity) problems.push({ kind: 'link', name, text: of.join(', '), severity });
+  for (const link of state.links.values()) {
+    if (link.severity) problems.push({ kind: 'link', name: link.name, text: link.problems.join(', '), severity: link.severity });
+  }
   state.alarms = problems.sort((a, b) => b.severity - a.severity || naturally(a.name, b.name));
 }
 

@@ -126,7 +126,8 @@ async function node(chosen) {
   const known = state.fabric.switches.find((each) => each.name === chosen.name), manager = state.live.subnet_manager;
   if (!known && manager?.node !== chosen.name) return false;
   const linked = known && known.ports.filter((port) => port.link).length;
-  facts('#facts', '', known ? [['LID', known.lid], ['GUID', known.guid], ['ports', known.ports.length], ['linked', linked]] : Object.entries(manager));
+  facts('#facts', '', known ? [['LID', known.lid], ['GUID', known.guid], ['ports', known.ports.length], ['linked', linked]]
+    : Object.entries(manager));
   chart(null);
   await subnet(chosen);
   return true;

@@ -8,7 +8,8 @@ const order = { links: null, cards: null };
 // By table: which columns hold numbers.
 const numeric = { links: [], cards: [] };
 const LINK_FILTERS = {
-  attention: (link) => link.severity > 0, down: (link) => link.severity === 2, faults: (link) => link.faults.length > 0, busy: (link) => link.bits > 1e6,
+  attention: (link) => link.severity > 0, down: (link) => link.severity === 2,
+  faults: (link) => link.faults.length > 0, busy: (link) => link.bits > 1e6,
 };
 const HOST_FILTERS = { guest: (host) => host.on, empty: (host) => host.pluggable && !host.on, endpoint: (host) => !host.pluggable };
 

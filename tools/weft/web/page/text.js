@@ -29,19 +29,22 @@ export async function showLog() {
   const others = new Set([...lines.map((line) => line.part), part].filter((each) => each && !PARTS.includes(each)));
   choices($('#log select'), [...PARTS, ...[...others].sort(naturally)], part);
   if (document.activeElement !== $('#log input')) $('#log input').value = text;
-  const written = lines.filter((line) => !part || line.part === part)
-    .map((line) => `${line.time} ${line.level.padEnd(7)} ${line.part}: ${line.text}`).filter((line) => !wanted || line.toLowerCase().includes(wanted));
+  const printed = lines.filter((line) => !part || line.part === part)
+    .map((line) => `${line.time} ${line.level.padEnd(7)} ${line.part}: ${line.text}`);
+  const written = printed.filter((line) => !wanted || line.toLowerCase().includes(wanted));
   follow($('#log pre'), written.join('\n'));
   $('#log .count').textContent = `${written.length} of ${lines.length} lines`;
 }
 
 export async function showConsole() {
-  const box = $('#console pre'), hosts = [...state.hosts.values()].filter((host) => host.pluggable), guests = hosts.map((host) => host.name).sort(naturally);
+  const box = $('#console pre'), hosts = [...state.hosts.values()].filter((host) => host.pluggable);
+  const guests = hosts.map((host) => host.name).sort(naturally);
   if (!state.console && guests.length) state.console = (hosts.find((host) => host.on) || { name: guests[0] }).name;
   choices($('#console select'), guests, state.console);
   if (shown.host !== state.console) Object.assign(shown, { host: state.console, after: 0, text: '' });
   if (!state.fabric.consoles) {
-    say(box, 'There are no consoles to be seen: `weft lab up` starts guests that have them, and others than the lab’s user need `--allow consoles`.');
+    say(box, 'There are no consoles to be seen: `weft lab up` starts guests that have them. '
+      + 'Others than the lab’s user need `weft web --allow consoles`.');
     return;
   }
   const host = state.console, { after } = shown;
