@@ -179,7 +179,6 @@ class Asking(browser.TestCase):
         self.assertTrue(self.shown("#readonly"))
         # The token makes the buttons, is kept for the tab, and is not left in the address.
         self.browser.get(f"{address}#{token}")
-        self.browser.refresh()
         for _ in range(2):
             await_that("the drawing", lambda: self.find(f"#fabric {SM_LINK}"))
             await_that("no notice", lambda: not self.shown("#readonly"))

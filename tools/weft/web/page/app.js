@@ -171,9 +171,13 @@ async function look() {
 }
 
 function readAddress() {
-  const token = takeToken();
-  if (token) { state.fabric = null; version = -1; }
-  else address.read();
+  // With another token, everything that was asked for with the one before is asked for anew.
+  if (takeToken()) {
+    history.replaceState(null, '', location.pathname);
+    location.reload();
+    return;
+  }
+  address.read();
   $('#search input').value = state.query;
   $('#log input').value = state.text;
   openPanel();
@@ -207,6 +211,7 @@ document.addEventListener('keydown', onKey);
 window.addEventListener('popstate', readAddress);
 window.addEventListener('hashchange', readAddress);
 takeToken();
-readAddress();
+address.read();
 address.write(true);
+readAddress();
 look();

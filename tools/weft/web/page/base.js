@@ -6,12 +6,11 @@ const PATIENCE = 15000;     // ms for an answer
 
 export const $ = (query) => document.querySelector(query);
 
-// The printed address ends in the token. It is kept for this tab, and taken out of the address, which may be passed on.
+// The printed address ends in the token, which is kept for this tab. The view takes its place: an address may be passed on.
 export function takeToken() {
   const hash = location.hash.slice(1);
   if (!hash || hash.includes('=')) return false;
   sessionStorage.setItem(KEY, hash);
-  history.replaceState(null, '', location.pathname);
   return true;
 }
 
