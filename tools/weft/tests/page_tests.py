@@ -62,7 +62,7 @@ class Alarms(browser.TestCase):
 
     def test_many_alarms_are_a_table(self):
         self.open(self.serve(endpoints(2, 12, 6)))
-        self.await_text("#state", "15 links up")
+        self.await_text("#state", "15 links up · 12 hosts: 12 endpoints")
         for number in range(1, 9):
             self.weft("link", "down", f"node{number}")
         self.await_text("#alarms .all", "all 8")
@@ -182,10 +182,13 @@ class Asking(browser.TestCase):
         for _ in range(2):
             await_that("the drawing", lambda: self.find(f"#fabric {SM_LINK}"))
             await_that("no notice", lambda: not self.shown("#readonly"))
+            self.assertNotIn(token, self.browser.current_url)
             self.click(f"#fabric {SM_LINK}")
             await_that("the buttons", lambda: "pull" in self.texts("#actions button"))
-            self.assertNotIn(token, self.browser.current_url)
             self.browser.refresh()
+        self.browser.get("about:blank")
+        self.browser.get(f"{address}#{token}")
+        await_that("an address that may be passed on", lambda: self.browser.current_url.endswith("#view=fabric"))
 
 
 class Searching(browser.TestCase):
