@@ -316,7 +316,8 @@ class Confined(unittest.TestCase):
                 guest = Guest("node1", kernel=kernel, share=share)
                 words = []
                 with unittest.mock.patch("subprocess.Popen", side_effect=lambda argv, **_: words.extend(map(str, argv)) or unittest.mock.MagicMock()), \
-                        unittest.mock.patch("lab.image.root_disk", lambda: ("root", "raw")), unittest.mock.patch("lab.image.initramfs", lambda _: "initramfs"), \
+                        unittest.mock.patch("lab.image.root_image", lambda: "root"), unittest.mock.patch("lab.image.root_disk", lambda: ("root", "raw")), \
+                        unittest.mock.patch("lab.image.initramfs", lambda _: "initramfs"), \
                         unittest.mock.patch("lab.accelerator.options", list), \
                         unittest.mock.patch("lab.qemu.find", lambda: types.SimpleNamespace(argv=["qemu"], environment={})):
                     guest.start()
