@@ -44,7 +44,7 @@ def _stage(lower, step, *given):
 
 
 def size_mib(root):
-    """What the regular files of an image take, as container tools count it."""
+    """The size of an image's regular files together, as container tools count it."""
     listed = cache.tool("find", root, "-xdev", "-type", "f", "-printf", "%i %s\n").splitlines()
     return sum(int(size) for size in dict(line.split() for line in listed).values()) >> 20
 

@@ -58,7 +58,7 @@ def build():
 
 
 def _compare_versions():
-    """What the packages say of their version, in all places where they do, is what debian/changelog says."""
+    """Raises unless all places in the packages that name a version name that of debian/changelog."""
     version, date = (cache.tool(cache.TREE / "scripts/make/version", *words).strip() for words in ((), ("--date",)))
     with tempfile.TemporaryDirectory() as folder:
         said = {}
@@ -181,7 +181,7 @@ def _install(deb, suite):
                 within(root, f"cd /tmp/tests && {user}sh -x ./{name}")
             except LabError as error:
                 raise LabError(f"debian/tests/{name} fails in {suite}: {error}") from None
-        # What a removed package has kept is there again when it comes back, and goes with a purge.
+        # A removed package leaves its configuration, state and group, and finds them again when it comes back; a purge takes them.
         within(root, f"set -e; echo '# mine' >>/etc/weft/lab.toml; dpkg --remove weft; getent group weft; test -d /var/lib/weft; dpkg -i /tmp/{deb.name}; "
                       "grep -q mine /etc/weft/lab.toml; dpkg --purge weft; ! getent group weft")
         if left := _files(root) - before:
@@ -215,7 +215,7 @@ def _in_archive(tree, *words, **environment):
 
 
 def dist():
-    """What is in the archive of the sources is configured without git; and another user's clone of it, of other times, makes the same archive."""
+    """The archive of the sources is configured without git, and another user's clone of it, of other times, makes the same archive."""
     with tempfile.TemporaryDirectory(prefix="weft-dist-") as folder:
         archive = _dist()
         tree = _unpacked(archive, folder)
