@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Pages of the documentation, done as they are written: each command succeeds, and what stands below it is in what it says."""
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+
+DONE = "weft-page-done"
+
+
+def sections(page):
+    """{title: text} of a page."""
+    parts = re.split(r"^(.+)\n=+\n", page.read_text(), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def commands_of(page, title):
+    """[(command, [text that it says])] of a section."""
+    commands = []
+    for line in sections(page)[title].splitlines():
+        if line.startswith("    $ "):
+            commands.append((line[6:], []))
+        elif line.startswith("    > "):
+            commands[-1] = (f"{commands[-1][0]}\n{line[6:]}", commands[-1][1])
+        elif line.startswith("    ") and line.strip() and commands:
+            commands[-1][1].append(line.strip())
+    assert commands, f"the section {title} has no command"
+    return commands
+
+
+class Shell:
+    """A user's shell: what it says of a command, and its status."""
+
+    def __init__(self, directory, program):
+        environment = {**os.environ, "PATH": f"{pathlib.Path(program).parent}:{os.environ['PATH']}", "XDG_RUNTIME_DIR": str(directory)}
+        self._bash = subprocess.Popen(["bash"], cwd=directory, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def run(self, command):
+        # The command reads nothing, or it would read the next one.
+        self._bash.stdin.write(f"{{ {command}\n}} </dev/null\nstatus=$?; echo; echo {DONE} $status\n")
+        self._bash.stdin.flush()
+        said = []
+        for line in self._bash.stdout:
+            if line.startswith(DONE):
+                return "".join(said), int(line.split()[1])
+            said.append(line)
+        raise AssertionError(f"the shell ended at: {command}")
+
+    def close(self):
+        self._bash.stdin.close()
+        self._bash.wait()
+
+
+def follow(lab, page, *titles, before=()):
+    """Each in a folder of its own, after the commands before. A lab that one leaves to the next is brought up and down once."""
+    with tempfile.TemporaryDirectory(prefix="weft-") as folder:
+        shell = Shell(pathlib.Path(folder), lab.program("weft"))
+        try:
+            for command in before:
+                said, status = shell.run(command)
+                assert status == 0, f"status {status} of: {command}\n{said}"
+            up = False
+            for title in titles:
+                for command, says in commands_of(page, title):
+                    if command == "weft lab up" and up or command == "weft lab down" and title != titles[-1]:
+                        continue
+                    up |= command == "weft lab up"
+                    said, status = shell.run(command)
+                    print(f"$ {command}\n{said}", flush=True)
+                    assert status == 0, f"{title}: status {status} of: {command}\n{said}"
+                    for text in says:
+                        assert text in said, f"{title}: no '{text}' in what this says: {command}\n{said}"
+        finally:
+            shell.run("weft lab down")
+            shell.close()
