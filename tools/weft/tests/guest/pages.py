@@ -18,12 +18,16 @@ def sections(page):
 def commands_of(page, title):
     """[(command, [text that it says])] of a section."""
     commands = []
+    of_commands = False     # a block of something else is to be read, not to be done
     for line in sections(page)[title].splitlines():
-        if line.startswith("    $ "):
+        if not line.startswith("    "):
+            of_commands &= not line
+        elif line.startswith("    $ "):
+            of_commands = True
             commands.append((line[6:], []))
-        elif line.startswith("    > "):
+        elif line.startswith("    > ") or line == "    >":
             commands[-1] = (f"{commands[-1][0]}\n{line[6:]}", commands[-1][1])
-        elif line.startswith("    ") and line.strip() and commands:
+        elif line.strip() and of_commands:
             commands[-1][1].append(line.strip())
     assert commands, f"the section {title} has no command"
     return commands
@@ -52,14 +56,19 @@ class Shell:
         self._bash.wait()
 
 
-def follow(lab, page, *titles, before=()):
-    """Each in a folder of its own, after the commands before. A lab that one leaves to the next is brought up and down once."""
+def _succeed(shell, commands):
+    for command in commands:
+        said, status = shell.run(command)
+        assert status == 0, f"status {status} of: {command}\n{said}"
+
+
+def follow(lab, page, *titles, before=(), after=()):
+    """The sections in one folder, with commands before and after them; returns what they said. A lab that one leaves to the next is brought up and down once."""
     with tempfile.TemporaryDirectory(prefix="weft-") as folder:
         shell = Shell(pathlib.Path(folder), lab.program("weft"))
         try:
-            for command in before:
-                said, status = shell.run(command)
-                assert status == 0, f"status {status} of: {command}\n{said}"
+            _succeed(shell, before)
+            everything = []
             up = False
             for title in titles:
                 for command, says in commands_of(page, title):
@@ -68,9 +77,12 @@ def follow(lab, page, *titles, before=()):
                     up |= command == "weft lab up"
                     said, status = shell.run(command)
                     print(f"$ {command}\n{said}", flush=True)
+                    everything.append(said)
                     assert status == 0, f"{title}: status {status} of: {command}\n{said}"
                     for text in says:
                         assert text in said, f"{title}: no '{text}' in what this says: {command}\n{said}"
+            _succeed(shell, after)
+            return "".join(everything)
         finally:
             shell.run("weft lab down")
             shell.close()

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Documentation/recipes.rst, done as it is written. What a recipe takes for the user's own is Debian's here."""
+import pathlib
+import re
+
+from lab import cache, image
+from lab.testing import test
+
+from pages import follow, sections
+
+PAGE = cache.TREE / "Documentation/recipes.rst"
+# It resizes a completion queue without waiting for its sends, so that its result depends on the card's speed.
+RACES = {"test_resize_cq"}
+
+
+@test(kernels=(), also=("stock",), timeout=400)
+def rdma_core_tests(lab):
+    """The tests of a checkout of rdma-core, for which those of the guests' package stand in: more than 80 pass, and none fails but one that races."""
+    home = lab.directory / "home"
+    # What is expensive to make stays where it is.
+    checkout = f"export XDG_CACHE_HOME=${{XDG_CACHE_HOME:-$HOME/.cache}} HOME={home} && mkdir -p ~/rdma-core && cp -r {image.root_tree() / image.PYVERBS_TESTS} ~/rdma-core/tests"
+    follow(lab, PAGE, "rdma-core's own tests", before=(checkout,), after=(f"cp rdma-core.log {lab.directory}",))
+    log = (lab.directory / "rdma-core.log").read_text()
+    failed = set(re.findall(r"^(?:FAIL|ERROR): (\w+)", log, re.MULTILINE))
+    assert failed <= RACES, failed
+    assert len(re.findall(r"\bok$", log, re.MULTILINE)) > 80, log
+
+
+@test(kernels=(), also=("stock",), timeout=200)
+def ucx(lab):
+    """ucx_perftest by verbs."""
+    follow(lab, PAGE, "UCX between two hosts")
+
+
+@test(kernels=(), also=("stock",), timeout=250)
+def open_mpi(lab):
+    """A rank on each of two hosts, by UCX."""
+    follow(lab, PAGE, "Open MPI between two hosts")
+
+
+@test(kernels=(), also=("stock",), timeout=250)
+def nfs(lab):
+    """A directory exported and mounted by RDMA; both ends have the same file."""
+    said = follow(lab, PAGE, "NFS over RDMA")
+    sums = re.findall(r"^node[12]: ([0-9a-f]{64}) ", said, re.MULTILINE)
+    assert len(sums) == 2 and sums[0] == sums[1], said
+
+
+@test(kernels=(), also=("stock",), timeout=250)
+def disks(lab):
+    """NVMe by nvme-cli and SRP by srptools: discovery, login, data, logout."""
+    follow(lab, PAGE, "Disks over RDMA, and blktests")
+
+
+@test(kernels=(), also=("stock",), timeout=500)
+def fat_tree(lab):
+    """A subnet of 5000 hosts, discovered from a guest and read back."""
+    follow(lab, PAGE, "A fat tree with 5000 hosts")
+
+
+@test(kernels=(), also=("stock",), timeout=400)
+def rails(lab):
+    """UCX on both ports of a card; one of them fails."""
+    follow(lab, PAGE, "Two rails")
+
+
+@test(kernels=(), also=("stock",), timeout=250)
+def debugger(lab):
+    """A verbs program in a guest, and gdb on the host."""
+    follow(lab, PAGE, "Your own program under gdb")
+
+
+@test(kernels=(), also=("stock",), timeout=250)
+def module(lab):
+    """A module is built, crashes its guest, and is found in the oops, by its line."""
+    follow(lab, PAGE, "Your own module, and its oops")
+
+
+@test(kernels=("stock",), timeout=20)
+def all_recipes(_):
+    """A recipe that no test follows is not one."""
+    titles = set(sections(PAGE)) - {"Recipes"}
+    followed = set(re.findall(r'PAGE, "(.+?)"[,)]', pathlib.Path(__file__).read_text()))
+    assert titles == followed, titles ^ followed
