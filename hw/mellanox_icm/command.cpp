@@ -13,7 +13,7 @@ namespace hcr = hw::mellanox_icm::hcr;
 
 constexpr u32 gone = 0xffffffff;
 
-/* Documentation/mlx4.rst, "Status codes". */
+/* Documentation/connectx.rst, "Status codes". */
 int errno_of(u8 status)
 {
 	switch (static_cast<hw::mellanox_icm::Status>(status)) {

@@ -144,7 +144,7 @@ u32 put_access(u8 *context, u32 access, u32 reads)
 /*
  * Has the card flush a QP's requests, and waits until it has: the QP goes to ERR, if it is not
  * there (in_error), and flushes in its own time; its counters say when it is through
- * (Documentation/mlx4.rst, "Transitions"). May sleep.
+ * (Documentation/connectx.rst, "Transitions"). May sleep.
  */
 template<class Context, class Hca>
 void flush_requests(Hca &hca, u32 number, bool in_error, const SendQueue &sq,

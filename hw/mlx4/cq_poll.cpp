@@ -57,7 +57,7 @@ struct Opcodes {
 };
 constexpr Opcodes opcodes;
 
-/* Documentation/mlx4.rst, "IPoIB checksum and LSO". */
+/* Documentation/connectx.rst, "IPoIB checksum and LSO". */
 bool checksum_ok(const wire::Cqe &cqe)
 {
 	if (cqe.checksum_flags & wire::Cqe::l4_checksum_ok)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Sends on QP0 and QP1: the driver writes the whole packet, from the LRH on
-// (Documentation/mlx4.rst, "MLX transport").
+// (Documentation/connectx.rst, "MLX transport").
 #include "../mellanox_icm/requests.hpp"
 #include "../mellanox_icm/special_packet.hpp"
 #include "ah.hpp"

@@ -2,7 +2,7 @@
 /*
  * Doorbell records: how far a queue has been filled or read. They lie in a table in ICM, which each user access region has one of;
  * objects name theirs by an index. The card may look for those that are rung (armed CQs, send queues) from the start, for the others
- * from the end; a separator is between the two groups. (Documentation/mthca.rst, "Doorbell records")
+ * from the end; a separator is between the two groups. (Documentation/infinihost.rst, "Doorbell records")
  */
 #pragma once
 #include <kern/memory.hpp>

@@ -117,7 +117,7 @@ inline u8 *put_datagram(u8 *at, const ib_ud_wr &wr)
 }
 
 /*
- * On QP0 and QP1: the driver writes the whole packet, from the LRH on (Documentation/mlx4.rst,
+ * On QP0 and QP1: the driver writes the whole packet, from the LRH on (Documentation/connectx.rst,
  * "MLX transport").
  */
 kern::Result<u32> Qp::put_special(const ib_send_wr &wr, u8 *wqe)

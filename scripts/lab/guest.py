@@ -165,7 +165,7 @@ class Guest:
     def power_off(self, timeout=30):
         """Powers the guest off, drivers' shutdown included, and waits for its end."""
         self.spawn([BUSYBOX, "poweroff", "-f"])
-        wait_until(f"{self.name}: its machine to end", lambda: not self.alive(), timeout * self.slowness)
+        wait_until(f"{self.name}: its virtual machine to end", lambda: not self.alive(), timeout * self.slowness)
 
     def qmp(self, command, **arguments):
         """Executes a command of QEMU's monitor; returns its result."""

@@ -6,7 +6,7 @@ import re
 from lab import cache, machine, rnic, siw
 from lab.errors import LabError
 
-WORDS = "one Ethernet, two Ammasso RNICs, and a machine with virtio-net"
+WORDS = "one Ethernet, two Ammasso RNICs, and a guest with virtio-net"
 LAB = rnic.lab("node1", "node2", others=("node3",))
 COUNT, SIZE = 16, 16384
 

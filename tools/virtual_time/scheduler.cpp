@@ -200,11 +200,10 @@ private:
 		if (index < members_.size() && !members_[index])
 			members_[index] = std::move(taken);
 		else if (peer.member.state() != Member::State::Stranger && logged_++ < kMostLogged)
-			spdlog::warn(
-				"time server: turned away a machine that says that it is number "
-				"{} of {}, which {}",
-				peer.member.number(), members_.size(),
-				index < members_.size() ? "is there already" : "is no member");
+			spdlog::warn("time server: refused a guest that says that it is number "
+				     "{} of {}, which {}",
+				     peer.member.number(), members_.size(),
+				     index < members_.size() ? "is there already" : "is no member");
 	}
 
 	void send(Peer &peer, const Message &message)

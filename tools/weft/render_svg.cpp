@@ -174,9 +174,9 @@ string fabric_svg(const json &fabric)
 		nodes.push_back({node.at("name").get<string>(), NodeKind::Switch,
 				 fmt::format("switch, LID {}", node.at("lid").get<unsigned>())});
 	for (const auto &node : fabric.at("hosts")) {
-		const bool machine = node.at("machine").get<bool>();
+		const bool guest = node.at("guest").get<bool>();
 		nodes.push_back({node.at("name").get<string>(), NodeKind::Host,
-				 machine ? "machine on" : "no machine"});
+				 guest ? "guest on" : "no guest"});
 		if (machine)
 			on.insert(nodes.back().name);
 	}

@@ -65,7 +65,7 @@ string ethernet_text(const json &ethernet)
 				   node.at("addresses").get<unsigned>());
 	for (const auto &station : ethernet.at("stations"))
 		out += fmt::format("    {:<16} {}  {}\n", text(station, "name"),
-				   station.at("machine").get<bool>() ? "machine on" : "no machine",
+				   station.at("guest").get<bool>() ? "guest on" : "no guest",
 				   station.value("socket", "by its card"));
 	for (const auto &link : ethernet.at("links"))
 		out += "link   " + link_text(link);
@@ -101,7 +101,7 @@ string fabric_text(const json &fabric)
 		const bool pluggable = node.at("socket").is_string();
 		out += fmt::format("host   {:<16} {}  {}  {}\n", text(node, "name"),
 				   text(node, "guid"),
-				   node.at("machine").get<bool>() ? "machine on" : "no machine",
+				   node.at("guest").get<bool>() ? "guest on" : "no guest",
 				   text(node, pluggable ? "socket" : "model"));
 		add_ports(out, node);
 	}

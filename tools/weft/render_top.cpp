@@ -173,9 +173,9 @@ string top_text(const json &fabric, const json &before, const json &now, const T
 		manager = fmt::format("sm {}, {} sweeps", state.at("state").get<string>(),
 				      state.at("sweeps").get<std::uint64_t>());
 	lines.push_back(fmt::format("weft top  {}", view.title));
-	lines.push_back(fmt::format("links {} up, {} down   machines {} of {}   {}",
-				    rows.size() - down.size(), down.size(),
-				    now.at("machines").size(), fabric.at("hosts").size(), manager));
+	lines.push_back(fmt::format("links {} up, {} down   guests {} of {}   {}",
+				    rows.size() - down.size(), down.size(), now.at("guests").size(),
+				    fabric.at("hosts").size(), manager));
 	lines.push_back(
 		fmt::format("by {} (r rate, e errors, n name, q ends); > is from the first end",
 			    name_of(view.order)));

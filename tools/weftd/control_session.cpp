@@ -115,7 +115,7 @@ json describe(Host &host, const sm::Subnet *subnet)
 		{"guid", guid_text(host.guid)},
 		{"model", std::string(host.model)},
 		{"socket", host.server ? json(host.socket.string()) : json()},
-		{"machine", host.has_machine()},
+		{"guest", host.has_guest()},
 		{"boot", describe(host.boot)},
 		{"faults", describe(host.card->faults())},
 		{"ports", ports}};

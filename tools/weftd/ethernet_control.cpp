@@ -55,7 +55,7 @@ json describe_station(const ethernet::StationState &station)
 {
 	json result{{"name", station.name},
 		    {"network", station.network},
-		    {"machine", station.connected},
+		    {"guest", station.connected},
 		    {"link", station.link.name}};
 	// A card's place has none.
 	if (!station.socket.empty())

@@ -209,8 +209,8 @@ LabDifference difference(const Lab &now, const Lab &wanted)
 	LabDifference result;
 	compare_nodes(now.switches, wanted.switches, "switch", "its links go down meanwhile",
 		      result.switches_out, result.switches_in, result.lines);
-	compare_nodes(now.hosts, wanted.hosts, "host", "its machine loses the card",
-		      result.hosts_out, result.hosts_in, result.lines);
+	compare_nodes(now.hosts, wanted.hosts, "host", "its guest loses the card", result.hosts_out,
+		      result.hosts_in, result.lines);
 
 	std::map<std::pair<string, string>, const LabLink *> before, after;
 	for (const LabLink &link : now.links)
@@ -248,7 +248,7 @@ LabDifference difference(const Lab &now, const Lab &wanted)
 		if (const auto known = hosts.find(host.name);
 		    known != hosts.end() && !(known->second->boot == host.boot))
 			result.lines.push_back(fmt::format(
-				"~ host {}: what its machine boots, from the next time on",
+				"~ host {}: what its guest boots, from the next time on",
 				host.name));
 
 	result.manager = now.sm_enabled != wanted.sm_enabled ||

@@ -35,12 +35,12 @@ struct Host {
 	     std::size_t mappings);
 
 	// Returns true if a guest has its card.
-	bool has_machine() const { return server && server->connected(); }
+	bool has_guest() const { return server && server->connected(); }
 
 	const std::string name;
 	const ib::Guid guid;
 	const std::string_view model;
-	const std::filesystem::path socket; // empty if no machine can have it
+	const std::filesystem::path socket; // empty if no guest can have it
 	const std::size_t most_mappings;
 	LabBoot boot; // changed by LabRuntime alone
 	const std::vector<fabric::Port *> ports;

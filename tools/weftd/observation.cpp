@@ -93,9 +93,9 @@ json observe(LabRuntime &runtime)
 {
 	// The machine's own time: who looks lives in it, whatever the lab lives in.
 	const std::chrono::duration<double> now = Environment::host().now().time_since_epoch();
-	json result{{"time", now.count()},       {"columns", json::array()},
-		    {"ports", json::object()},   {"down", json::array()},
-		    {"machines", json::array()}, {"subnet_manager", json()}};
+	json result{{"time", now.count()},     {"columns", json::array()},
+		    {"ports", json::object()}, {"down", json::array()},
+		    {"guests", json::array()}, {"subnet_manager", json()}};
 	for (const CounterName &counter : kCounters)
 		result["columns"].push_back(counter.name);
 	auto &ports = result["ports"];
@@ -112,8 +112,8 @@ json observe(LabRuntime &runtime)
 		if (!link->up())
 			result["down"].push_back(link->name());
 	for (const auto &host : runtime.hosts())
-		if (host->has_machine())
-			result["machines"].push_back(host->name);
+		if (host->has_guest())
+			result["guests"].push_back(host->name);
 	result["ethernet"] = observe_ethernet(runtime.ethernet().state());
 	if (const auto *manager = runtime.subnet_manager())
 		result["subnet_manager"] = state_of(*manager);

@@ -2,7 +2,7 @@
 /*
  * Definitions common to the cards of the family, InfiniHost and ConnectX: the command register,
  * opcodes, status codes, and the layouts that did not change from one to the next.
- * (Documentation/mlx4.rst, "Command interface")
+ * (Documentation/connectx.rst, "Command interface")
  */
 #pragma once
 

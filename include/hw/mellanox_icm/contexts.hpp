@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Definitions common to the contexts of the family's cards: states, numbers and bits that mean the
- * same in each, wherever a card keeps them. (Documentation/mlx4.rst, "Contexts")
+ * same in each, wherever a card keeps them. (Documentation/connectx.rst, "Contexts")
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Definitions common to completion queue entries of the family's cards. (Documentation/mlx4.rst,
- * "CQE")
+ * Definitions common to completion queue entries of the family's cards.
+ * (Documentation/connectx.rst, "CQE")
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Segments of work queue entries that the cards of the family have in common, all big-endian.
- * (Documentation/mlx4.rst, "Data path")
+ * (Documentation/connectx.rst, "Data path")
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Mailbox layouts of commands; opcodes, status codes and what the family has in common are in
- * <hw/mellanox_icm/commands.hpp>. (Documentation/mlx4.rst, "Command interface" and "Mailbox
+ * <hw/mellanox_icm/commands.hpp>. (Documentation/connectx.rst, "Command interface" and "Mailbox
  * layouts")
  */
 #pragma once

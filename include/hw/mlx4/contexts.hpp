@@ -2,7 +2,7 @@
 /*
  * The contexts of the card's objects, as they stand in command mailboxes and in ICM:
  * queue pairs, completion, event and shared receive queues, memory keys, page lists and
- * multicast groups. (Documentation/mlx4.rst, "Contexts" and "Memory model")
+ * multicast groups. (Documentation/connectx.rst, "Contexts" and "Memory model")
  */
 #pragma once
 

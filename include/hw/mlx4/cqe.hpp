@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Completion queue entries of the ConnectX family, 32 bytes, big-endian
- * (Documentation/mlx4.rst, "CQE"). The owner bit of the entry with free-running index n is bit
+ * (Documentation/connectx.rst, "CQE"). The owner bit of the entry with free-running index n is bit
  * log2(size) of n.
  */
 #pragma once

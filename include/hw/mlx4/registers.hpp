@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Contents of the card's BARs: registers, the command register, doorbells.
- * All registers are big-endian on the bus. (Documentation/mlx4.rst, "PCI function" and
+ * All registers are big-endian on the bus. (Documentation/connectx.rst, "PCI function" and
  * "Command interface")
  */
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Work queue entries of the ConnectX family as they lie in send, receive and shared receive queues
- * (Documentation/mlx4.rst, "Data path"). A send WQE is a control segment followed by segments
+ * (Documentation/connectx.rst, "Data path"). A send WQE is a control segment followed by segments
  * that its opcode calls for; a receive WQE is a list of data segments. All fields are big-endian.
  */
 #pragma once

@@ -2,7 +2,7 @@
 /*
  * Commands of the InfiniHost III where they are not those of its family
  * (hw/mellanox_icm/commands.hpp): opcodes that only it has, and mailboxes.
- * (Documentation/mthca.rst, "Commands")
+ * (Documentation/infinihost.rst, "Commands")
  */
 #pragma once
 

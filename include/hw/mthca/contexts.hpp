@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * The contexts of the InfiniHost III's objects as they stand in command mailboxes.
- * (Documentation/mthca.rst, "Contexts")
+ * (Documentation/infinihost.rst, "Contexts")
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Completion queue entries of the InfiniHost III. An entry is the card's as long as its owner bit
- * is set, whatever the lap; software sets it again. (Documentation/mthca.rst, "Completions")
+ * is set, whatever the lap; software sets it again. (Documentation/infinihost.rst, "Completions")
  */
 #pragma once
 

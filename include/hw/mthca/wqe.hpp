@@ -2,7 +2,7 @@
 /*
  * Work queue entries of the InfiniHost III. A WQE begins with a link that describes the one behind
  * it; segments follow, of which those of data, remote addresses and atomics are the family's
- * (hw/mellanox_icm/wqe.hpp). (Documentation/mthca.rst, "Work queues")
+ * (hw/mellanox_icm/wqe.hpp). (Documentation/infinihost.rst, "Work queues")
  */
 #pragma once
 

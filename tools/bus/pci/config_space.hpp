@@ -23,7 +23,7 @@ public:
 	static constexpr std::size_t kSize = 4096;
 
 	// Capabilities keep clear of 0x58 and 0x5c, which ConnectX drivers leave out when they
-	// restore configuration space (Documentation/mlx4.rst, "Configuration space").
+	// restore configuration space (Documentation/connectx.rst, "Configuration space").
 	static constexpr unsigned kPowerManagement = 0x40;
 	static constexpr unsigned kPciExpress = 0x60;
 	static constexpr unsigned kMsix = 0x9c;

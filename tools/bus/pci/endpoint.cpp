@@ -194,7 +194,8 @@ GuestMemory::MapResult Endpoint::map(const MemorySection &section, int fd)
 {
 	// Those out of reach are no mappings, but have a place in the map as well.
 	if (memory_.sections() >= lender_->most_mappings())
-		throw std::system_error(ENOSPC, std::generic_category(), "the machine's sections");
+		throw std::system_error(ENOSPC, std::generic_category(),
+					"the guest's memory sections");
 	std::shared_ptr<const MemoryMapping> mapping;
 	if (fd >= 0)
 		mapping = MemoryMapping::map_file(fd, section.offset, section.size,

@@ -52,7 +52,7 @@ public:
 
 	void listen(UnixListener listener)
 	{
-		log_->info("waits for a machine at {}", listener.path().string());
+		log_->info("waits for a guest at {}", listener.path().string());
 		acceptor_.emplace(loop_, std::move(listener),
 				  [this](FileDescriptor socket) { serve(std::move(socket)); });
 	}
@@ -102,7 +102,7 @@ private:
 	// the next machine finds it after power-on. Nobody else notices.
 	void failed(const std::string &what)
 	{
-		log_->error("the card has failed ({}); its machine loses it", what);
+		log_->error("the card has failed ({}); its guest loses it", what);
 		plug_again();
 	}
 

@@ -54,7 +54,7 @@ public:
 	{
 	}
 
-	// The machine has gone, though what it sent may not all be read.
+	// The guest has disconnected, though what it sent may not all be read.
 	bool hung_up()
 	{
 		pollfd state{socket_.get(), POLLRDHUP, 0};
@@ -111,7 +111,7 @@ private:
 		if (size < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (size <= 0)
-			return station_.end("the machine has gone");
+			return station_.end("the guest has disconnected");
 		input_left_ = std::span(input_).first(static_cast<std::size_t>(size));
 		hand_on();
 	}
@@ -205,25 +205,25 @@ void Station::take(FileDescriptor connection)
 {
 	// Another may be seen before the end of the one that was here is.
 	if (machine_ && machine_->hung_up())
-		end("the machine has gone");
+		end("the guest has disconnected");
 	// The connection of a second guest is closed here.
 	if (machine_) {
-		log_->warn("a second machine was turned away");
+		log_->warn("a second guest was refused");
 		return;
 	}
 	try {
 		machine_ = std::make_unique<Guest>(loop_, std::move(connection), *this);
 	} catch (const std::exception &error) {
-		log_->warn("a machine was turned away: {}", error.what());
+		log_->warn("a guest was refused: {}", error.what());
 		return;
 	}
-	log_->info("has a machine");
+	log_->info("has a guest");
 }
 
 void Station::end(const char *why)
 {
 	machine_.reset();
-	log_->info("has no machine any more: {}", why);
+	log_->info("has no guest any more: {}", why);
 }
 
 } // namespace weft::ethernet

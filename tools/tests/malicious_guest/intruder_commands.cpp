@@ -136,7 +136,7 @@ void Intruder::map_all_memory()
 void Intruder::split_windows()
 {
 	constexpr std::uint32_t bound =
-		65536; // "What one guest can take" in Documentation/mlx4.rst
+		65536; // "What one guest can take" in Documentation/connectx.rst
 	std::uint64_t address = std::uint64_t{1} << 40;
 	for (std::uint32_t pieces = 0;; pieces += kMappings) {
 		const auto pages = mappings([&](std::uint32_t, std::uint8_t *mapping) {

@@ -287,7 +287,7 @@ class Lab:
 
     def _start_machines(self, hosts, managed):
         if len(self.guests) + len(hosts) > MOST_ADDRESSES and not self._bare:
-            raise LabError(f"{len(self.guests) + len(hosts)} machines are more than 10.1.0.0/24 has addresses", "--bare gives none")
+            raise LabError(f"{len(self.guests) + len(hosts)} guests are more than 10.1.0.0/24 has addresses", "--bare gives none")
         # Whatever is missing is reported before any guest boots.
         own_modules = functools.cache(stack.weft_modules)
         plans = [self._plan(host, own_modules) for host in hosts]

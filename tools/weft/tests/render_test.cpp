@@ -49,7 +49,7 @@ json host(const std::string &name, bool machine, json ports)
 {
 	return {{"name", name},
 		{"guid", "0x0002c90300000100"},
-		{"machine", machine},
+		{"guest", machine},
 		{"socket", "/run/" + name + ".sock"},
 		{"ports", std::move(ports)}};
 }
@@ -117,9 +117,8 @@ TEST(FabricText, HostWithoutGuestShowsItsModel)
 	json fabric = two_hosts();
 	fabric["hosts"][1]["socket"] = nullptr;
 	fabric["hosts"][1]["model"] = "endpoint";
-	EXPECT_THAT(
-		fabric_text(fabric),
-		HasSubstr("host   b                0x0002c90300000100  no machine  endpoint\n"));
+	EXPECT_THAT(fabric_text(fabric),
+		    HasSubstr("host   b                0x0002c90300000100  no guest  endpoint\n"));
 }
 
 TEST(FabricText, OneLinePerNodePortAndLink)
@@ -130,9 +129,9 @@ TEST(FabricText, OneLinePerNodePortAndLink)
 		  "    s1/1             up    a/1-s1/1\n"
 		  "    s1/2             down  b/1-s1/2\n"
 		  "    s1/3             up    sm/1-s1/3\n"
-		  "host   a                0x0002c90300000100  machine on  /run/a.sock\n"
+		  "host   a                0x0002c90300000100  guest on  /run/a.sock\n"
 		  "    a/1              up    a/1-s1/1\n"
-		  "host   b                0x0002c90300000100  no machine  /run/b.sock\n"
+		  "host   b                0x0002c90300000100  no guest  /run/b.sock\n"
 		  "    b/1              down  b/1-s1/2\n"
 		  "link   a/1-s1/1                     up    4x QDR MTU 4096\n"
 		  "link   b/1-s1/2                     down  4x QDR MTU 4096 state=down\n"
@@ -204,7 +203,7 @@ json ethernet()
 	const json settings{{"state", "up"}, {"delay", "1ms"}, {"loss", "0"}};
 	return {{"switches", {{{"name", "lan"}, {"addresses", 2}}}},
 		{"stations",
-		 {{{"name", "a/eth0"}, {"machine", true}, {"socket", "/run/a-eth0.sock"}}}},
+		 {{{"name", "a/eth0"}, {"guest", true}, {"socket", "/run/a-eth0.sock"}}}},
 		{"links",
 		 {{{"name", "a/eth0-lan/1"},
 		   {"up", true},
@@ -220,7 +219,7 @@ TEST(FabricText, EthernetsFollowTheFabric)
 		fabric_text(fabric),
 		HasSubstr(
 			"Ethernet lan            knows 2 addresses\n"
-			"    a/eth0           machine on  /run/a-eth0.sock\n"
+			"    a/eth0           guest on  /run/a-eth0.sock\n"
 			"link   a/eth0-lan/1                 up    Ethernet delay=1ms captured=5\n"));
 }
 
@@ -374,7 +373,7 @@ json sample(double time, json ports, json down)
 		{"columns", {"xmit_packets", "xmit_data", "symbol_errors", "xmit_wait"}},
 		{"ports", std::move(ports)},
 		{"down", std::move(down)},
-		{"machines", {"a"}},
+		{"guests", {"a"}},
 		{"subnet_manager",
 		 {{"node", "sm"}, {"state", "master"}, {"sweeps", 7}, {"complete", true}}}};
 }
@@ -399,7 +398,7 @@ TEST(TopText, ShowsRatesBetweenSamples)
 	EXPECT_EQ(
 		top_text(two_hosts(), before, now, view),
 		"weft top  dir\n"
-		"links 2 up, 1 down   machines 1 of 2   sm master, 7 sweeps\n"
+		"links 2 up, 1 down   guests 1 of 2   sm master, 7 sweeps\n"
 		"by rate (r rate, e errors, n name, q ends); > is from the first end\n"
 		"\n"
 		"LINK          STATE SPEED   > bit/s < bit/s > pkt/s < pkt/s  errors   err/s waits/s\n"

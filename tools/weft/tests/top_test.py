@@ -71,7 +71,7 @@ class Top(unittest.TestCase):
         with daemon.weftd(WEFTD) as (_, directory):
             terminal = Terminal(directory)
             picture = terminal.shows("by rate")
-            for text in ("sm/1-switch1/3", "4x QDR", "machines 0 of 2", "sm master"):
+            for text in ("sm/1-switch1/3", "4x QDR", "guests 0 of 2", "sm master"):
                 terminal.shows(text)
             # A host's port is down until a machine enables it.
             self.assertRegex(picture, r"node1/1-switch1/1 +DOWN")

@@ -135,24 +135,24 @@ TEST_F(Apply, SameFileChangesNothing)
 		<< "named the other way round before";
 }
 
-// Endpoints have no socket and no machine, and the subnet manager finds them, as they come and go
+// Endpoints have no socket and no guest, and the subnet manager finds them, as they come and go
 // beside cards.
 TEST_F(Apply, EndpointsAreAddedAndRemoved)
 {
 	const std::string endpoint =
 		"[[host]]\nname = \"e\"\nmodel = \"endpoint\"\n[[link]]\nends = [\"e\", \"s1\"]\n";
 	ASSERT_TRUE(managed(2))
-		<< "the cards have no machine, so that the manager's port and the switch's are all";
+		<< "the cards have no guest, so that the manager's port and the switch's are all";
 	EXPECT_THAT(apply(kPair + endpoint), ElementsAre("+ host e", "+ link e/1-s1/4"));
 	EXPECT_TRUE(managed(3));
 	const auto hosts = shown()["hosts"];
 	ASSERT_EQ(hosts.size(), 3u);
 	EXPECT_EQ(hosts[2]["model"], "endpoint");
 	EXPECT_TRUE(hosts[2]["socket"].is_null());
-	EXPECT_FALSE(hosts[2]["machine"]);
+	EXPECT_FALSE(hosts[2]["guest"]);
 	EXPECT_FALSE(std::filesystem::exists(directory_ / "e.sock"));
 	EXPECT_TRUE(std::filesystem::exists(directory_ / "a.sock"));
-	EXPECT_EQ(ask({{"command", "fabric.sample"}})["result"]["machines"], json::array());
+	EXPECT_EQ(ask({{"command", "fabric.sample"}})["result"]["guests"], json::array());
 	apply(kPair);
 	EXPECT_TRUE(managed(2));
 	for (const char *key : {"socket = \"x\"", "bus = \"vfio-user\"", "trusted = false",
@@ -284,7 +284,7 @@ TEST_F(Apply, ChangedNodesAreReplaced)
 	two_ports.insert(two_ports.find("name = \"b\"") + 10, "\nports = 2");
 	const auto answer = ask(request(two_ports))["result"];
 	EXPECT_THAT(answer["changes"].get<std::vector<std::string>>(),
-		    ElementsAre("~ host b: ports 1 -> 2; its machine loses the card"));
+		    ElementsAre("~ host b: ports 1 -> 2; its guest loses the card"));
 	EXPECT_EQ(answer["replaced"], json::array({"b"}));
 	EXPECT_EQ(shown()["hosts"][1]["ports"].size(), 2u);
 	EXPECT_EQ(shown()["hosts"][1]["ports"][0]["link"], "b/1-s1/2");

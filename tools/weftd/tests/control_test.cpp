@@ -70,7 +70,7 @@ TEST_F(Control, ShowsTheFabric)
 	const auto fabric = result({{"command", "fabric.show"}});
 	ASSERT_EQ(fabric["hosts"].size(), 2u);
 	EXPECT_EQ(fabric["hosts"][0]["name"], "node1");
-	EXPECT_EQ(fabric["hosts"][0]["machine"], false);
+	EXPECT_EQ(fabric["hosts"][0]["guest"], false);
 	EXPECT_EQ(fabric["hosts"][0]["socket"], (directory_ / "node1.sock").string());
 	EXPECT_EQ(fabric["switches"][0]["ports"].size(), 8u);
 	EXPECT_EQ(fabric["links"].size(), 3u);
@@ -190,7 +190,7 @@ TEST_F(Control, SamplesWatchedCounters)
 	EXPECT_EQ(first["columns"][0], "xmit_packets");
 	EXPECT_EQ(first["ports"]["node1/1"][0], 3);
 	EXPECT_THAT(first["down"].dump(), HasSubstr("sm/1-"));
-	EXPECT_EQ(first["machines"], json::array());
+	EXPECT_EQ(first["guests"], json::array());
 	EXPECT_EQ(first["subnet_manager"]["node"], "sm");
 	EXPECT_GT(result({{"command", "fabric.sample"}})["time"], first["time"]);
 }

@@ -144,9 +144,9 @@ TEST_F(EthernetLab, IsShownWithItsLinks)
 	EXPECT_EQ(shown["ethernet"]["links"][1]["settings"]["loss"], "0.01");
 	EXPECT_FALSE(shown["ethernet"]["links"][1]["settings"].contains("mtu"));
 	EXPECT_EQ(shown["hosts"][0]["ethernet"]["socket"], (directory_ / "a-eth0.sock").string());
-	EXPECT_EQ(shown["hosts"][0]["ethernet"]["machine"], false);
+	EXPECT_EQ(shown["hosts"][0]["ethernet"]["guest"], false);
 	const FileDescriptor machine = connect_unix(directory_ / "a-eth0.sock");
-	while (ask({{"command", "fabric.show"}})["hosts"][0]["ethernet"]["machine"] != true)
+	while (ask({{"command", "fabric.show"}})["hosts"][0]["ethernet"]["guest"] != true)
 		std::this_thread::yield();
 }
 
@@ -221,7 +221,7 @@ TEST_F(EthernetLab, CardMayBeAttached)
 						  "+ a/eth0 on Ethernet lan"));
 	auto place = ask({{"command", "fabric.show"}})["hosts"][0]["ethernet"];
 	EXPECT_FALSE(place.contains("socket"));
-	EXPECT_EQ(place["machine"], true);
+	EXPECT_EQ(place["guest"], true);
 	EXPECT_FALSE(std::filesystem::exists(directory_ / "a-eth0.sock"));
 	EXPECT_THAT(apply(with_card), IsEmpty());
 	const auto elsewhere =
@@ -229,10 +229,10 @@ TEST_F(EthernetLab, CardMayBeAttached)
 	EXPECT_THAT(apply(edited(elsewhere, "ethernet = \"lan\"", "ethernet = \"more\"")),
 		    ElementsAre("+ Ethernet more", "- a/eth0 on Ethernet lan",
 				"+ a/eth0 on Ethernet more"));
-	EXPECT_EQ(ask({{"command", "fabric.show"}})["hosts"][0]["ethernet"]["machine"], true);
+	EXPECT_EQ(ask({{"command", "fabric.show"}})["hosts"][0]["ethernet"]["guest"], true);
 	apply(kPair);
 	place = ask({{"command", "fabric.show"}})["hosts"][0]["ethernet"];
-	EXPECT_EQ(place["machine"], false);
+	EXPECT_EQ(place["guest"], false);
 	EXPECT_TRUE(std::filesystem::exists(directory_ / "a-eth0.sock"));
 }
 

@@ -21,7 +21,7 @@ PLANTS = {
         "void planted();\nvoid planted() { int never_used; }\n",
     "undefined!":
         'extern "C" void weft_nowhere();\nvoid planted();\nvoid planted() { weft_nowhere(); }\n',
-    "needs the kernel's own symbols, which core/kern alone may (law 1 of Documentation/architecture.rst): msleep":
+    "needs the kernel's own symbols, which core/kern alone may (rule 1 of Documentation/architecture.rst): msleep":
         'extern "C" void msleep(unsigned int ms);\nvoid planted();\nvoid planted() { msleep(1); }\n',
 }
 

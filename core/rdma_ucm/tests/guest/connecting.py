@@ -108,7 +108,7 @@ ALL = (
     Program("rcopy", "head -c 3000000 /dev/urandom > /tmp/source && rcopy /tmp/source {4}:/tmp/copy", "", endless=True),
 )
 # Linux's ib_mthca takes four outstanding reads and atomics for each queue pair, and refuses the sixteen that the peer's program would
-# offer by the attributes of its own device (Documentation/mthca.rst).
+# offer by the attributes of its own device (Documentation/infinihost.rst).
 WITH_FOUR_READS = tuple(dataclasses.replace(one, server=f"{one.server} -o 4", client=f"{one.client} -o 4")
                         if one.client.startswith(("ib_read", "ib_atomic")) else one for one in ALL)
 
