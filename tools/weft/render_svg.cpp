@@ -177,7 +177,7 @@ string fabric_svg(const json &fabric)
 		const bool guest = node.at("guest").get<bool>();
 		nodes.push_back({node.at("name").get<string>(), NodeKind::Host,
 				 guest ? "guest on" : "no guest"});
-		if (machine)
+		if (guest)
 			on.insert(nodes.back().name);
 	}
 	if (const auto &manager = fabric.at("subnet_manager"); !manager.is_null())

@@ -109,7 +109,8 @@ Status Commands::execute(Command &command)
 {
 	const auto entry = std::ranges::lower_bound(kTable, command.opcode, {}, &Entry::code);
 	if (entry == std::end(kTable) || entry->code != command.opcode) {
-		core_.unsupported.note("command", static_cast<std::uint32_t>(command.opcode));
+		core_.unsupported.note(RequestKind::command,
+				       static_cast<std::uint32_t>(command.opcode));
 		return Status::bad_opcode;
 	}
 	if (core_.stage < entry->stage)

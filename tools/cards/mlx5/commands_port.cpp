@@ -86,7 +86,7 @@ Status Commands::access_register(Command &command)
 			break;
 		}
 	}
-	core_.unsupported.note("register", number);
+	core_.unsupported.note(RequestKind::register_access, number);
 	return Status::bad_parameter;
 }
 

@@ -57,8 +57,14 @@ Status Commands::create_qp(Command &command)
 	const std::uint8_t *const context = command.in.data() + qp_command::context;
 	CardContext &card = core_.context;
 	auto qp = std::make_unique<QueuePair>();
-	if (!qp_context::create(context, *qp)) {
-		core_.unsupported.note("queue pair type", QpContext::service.get(context));
+	switch (qp_context::create(context, *qp)) {
+	case qp_context::Created::done:
+		break;
+	case qp_context::Created::not_modelled:
+		core_.unsupported.note(RequestKind::queue_pair_type,
+				       QpContext::service.get(context));
+		return Status::bad_parameter;
+	case qp_context::Created::bad_field:
 		return Status::bad_parameter;
 	}
 	if ((qp->has_send_queue && !card.completion_queue(qp->send_cqn)) ||

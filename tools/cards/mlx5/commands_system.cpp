@@ -121,7 +121,7 @@ Status Commands::query_hca_cap(Command &command)
 	const auto page = command.out.subspan(HcaCap::offset, HcaCap::size);
 	if (core_.capabilities.query(kind, command.op_modifier & 1, page))
 		return Status::ok;
-	core_.unsupported.note("capabilities of kind", kind);
+	core_.unsupported.note(RequestKind::capabilities, kind);
 	return Status::bad_parameter;
 }
 

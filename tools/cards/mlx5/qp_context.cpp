@@ -102,12 +102,12 @@ bool decode_pkey_index(const std::uint8_t *path, QueuePairAttributes &qp)
 
 } // namespace
 
-bool create(const std::uint8_t *context, QueuePair &qp)
+Created create(const std::uint8_t *context, QueuePair &qp)
 {
 	qp.kind = static_cast<QpService>(QpContext::service.get(context));
 	const auto service = service_of(qp.kind);
 	if (!service)
-		return false;
+		return Created::not_modelled;
 	qp.service = *service;
 	qp.pd = QpContext::pd.get(context);
 	qp.uar_page = QpContext::uar_page.get(context);
@@ -131,13 +131,14 @@ bool create(const std::uint8_t *context, QueuePair &qp)
 	qp.log_receive_size = byte(QpContext::log_rq_size, context);
 	qp.log_receive_stride =
 		static_cast<std::uint8_t>(4 + byte(QpContext::log_rq_stride, context));
-	if (source > ib::qpn_gsi || (source && qp.kind != QpService::ud))
-		return false;
 	// The other modes belong to enhanced IPoIB.
-	if (offload > QpContext::ipoib_offload || (qp.ip_offload && qp.kind != QpService::ud))
-		return false;
-	return receive <= QpContext::no_queue && qp.record % 8 == 0 &&
-	       qp.log_receive_stride <= 9; // limits::kReceiveWqeBytes
+	if (offload > QpContext::ipoib_offload)
+		return Created::not_modelled;
+	if (source > ib::qpn_gsi || ((source || qp.ip_offload) && qp.kind != QpService::ud))
+		return Created::bad_field;
+	const bool fits = receive <= QpContext::no_queue && qp.record % 8 == 0 &&
+			  qp.log_receive_stride <= 9; // limits::kReceiveWqeBytes
+	return fits ? Created::done : Created::bad_field;
 }
 
 bool modify(const std::uint8_t *context, std::uint32_t opt_mask, Required required, unsigned ports,

@@ -13,8 +13,11 @@ namespace weft::mlx5::qp_context
 // pairs").
 enum class Required : std::uint8_t { none, to_init, to_rtr, to_rts };
 
-// CREATE_QP: all but the page list. False: a field is out of range, or names what is not modelled.
-bool create(const std::uint8_t *context, QueuePair &qp);
+// The outcome of create(). not_modelled: real cards have such a queue pair, the model has not.
+enum class Created : std::uint8_t { done, not_modelled, bad_field };
+
+// CREATE_QP: all but the page list.
+Created create(const std::uint8_t *context, QueuePair &qp);
 // A transition. False: a field is out of range.
 bool modify(const std::uint8_t *context, std::uint32_t opt_mask, Required required, unsigned ports,
 	    QpService kind, QueuePairAttributes &qp);

@@ -7,8 +7,9 @@
 #include <cstdint>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
+
+#include "cards/mlx5/request_names.hpp"
 
 namespace weft::mlx5
 {
@@ -18,8 +19,8 @@ class Unsupported
 public:
 	explicit Unsupported(std::string card) : card_(std::move(card)) {}
 
-	// On the card's loop. @what: "command", "register" and the like, a constant.
-	void note(std::string_view what, std::uint32_t number);
+	// On the card's loop.
+	void note(RequestKind kind, std::uint32_t number);
 	// On any thread.
 	std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
@@ -28,7 +29,7 @@ private:
 	static constexpr std::size_t kMostLogged = 256;
 
 	const std::string card_;
-	std::set<std::pair<std::string_view, std::uint32_t>> logged_;
+	std::set<std::pair<RequestKind, std::uint32_t>> logged_;
 	std::atomic<std::uint64_t> count_{0};
 };
 

@@ -145,6 +145,10 @@ TEST_F(Mlx5Commands, WhatIsNotModelledIsCounted)
 	EXPECT_EQ(driver.command(static_cast<Opcode>(0x92f)).status, Status::bad_opcode);
 	EXPECT_EQ(query_cap(7, true).status, Status::bad_parameter);
 	EXPECT_EQ(driver.card.unsupported().count(), 2u);
+	EXPECT_EQ(name_of(RequestKind::command, 0x92f), "SET_FLOW_TABLE_ROOT");
+	EXPECT_EQ(name_of(RequestKind::command, 0xfff), "unknown");
+	EXPECT_EQ(name_of(RequestKind::command, 0x100), "QUERY_HCA_CAP");
+	EXPECT_EQ(name_of(RequestKind::capabilities, 7), "flow tables");
 	EXPECT_EQ(driver.command(Opcode::query_issi, 0, 0x70).status, Status::ok);
 	EXPECT_EQ(driver.card.unsupported().count(), 2u);
 }

@@ -76,6 +76,7 @@ TEST_F(Mlx5Queues, TypesThatAreNotModelledAreRefused)
 	constexpr auto raw_ethernet = static_cast<QpService>(9);
 	EXPECT_EQ(driver.try_qp(raw_ethernet, cq, qp).status, Status::bad_parameter);
 	EXPECT_EQ(driver.card.unsupported().count(), 1u);
+	EXPECT_EQ(name_of(RequestKind::queue_pair_type, 9), "raw Ethernet");
 	EXPECT_EQ(driver.try_qp(QpService::rc, TinyDriver::Cq{.number = 9999}, qp).status,
 		  Status::bad_resource);
 }

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Names of requests, as the card's manual has them, for messages.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace weft::mlx5
+{
+
+enum class RequestKind : std::uint8_t { command, register_access, capabilities, queue_pair_type };
+
+std::string_view name_of(RequestKind kind);
+// The name of one of a kind by its number; "unknown" for a number without a name.
+std::string_view name_of(RequestKind kind, std::uint32_t number);
+
+} // namespace weft::mlx5
