@@ -101,6 +101,10 @@ public:
 				      std::vector<MemorySegment> &out) const = 0;
 	// Returns true if @key is still in use, by whatever object.
 	virtual bool holds(std::uint32_t key) const = 0;
+	// Returns true if @key stands for parts of other keys' memory.
+	virtual bool has_parts(std::uint32_t /* key */) const { return false; }
+	// Returns true, once, after a key that others have parts of was destroyed or changed.
+	virtual bool take_lost_parts() { return false; }
 	// The place in the table of a key's index (the key less its low eight bits): drivers leave
 	// bits beyond the table in keys, and out of commands.
 	virtual std::uint32_t slot(std::uint32_t index) const = 0;

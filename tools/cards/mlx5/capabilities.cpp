@@ -47,6 +47,7 @@ constexpr Field cq_overrun_ignore{0x44, 31, 31};
 constexpr Field cq_resize{0x44, 30, 30};
 constexpr Field cq_moderation{0x44, 29, 29};
 constexpr Field block_loopback{0x44, 23, 23};
+constexpr Field memory_windows{0x44, 14, 14}; // imaicl
 constexpr Field qkey_violations{0x44, 9, 9};
 constexpr Field pkey_violations{0x44, 8, 8};
 constexpr Field set_deth_sqpn{0x44, 7, 7};
@@ -107,6 +108,7 @@ constexpr struct {
 	{general::cq_resize, 1},
 	{general::cq_moderation, 1},
 	{general::block_loopback, 1},
+	{general::memory_windows, 1},
 	{general::qkey_violations, 1},
 	{general::pkey_violations, 1},
 	{general::set_deth_sqpn, 1},

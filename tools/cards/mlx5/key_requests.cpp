@@ -182,6 +182,7 @@ MemoryError MemoryKeys::update_key(const UpdateKey &request, const KeyUse &user)
 			return error;
 	}
 	apply(mask, context, *key);
+	note_change(*key);
 	return MemoryError::none;
 }
 
@@ -196,6 +197,7 @@ MemoryError MemoryKeys::invalidate(std::uint32_t number, std::uint32_t pd, std::
 	if (remote && !key->remote_invalidate)
 		return MemoryError::bad_request;
 	key->free = true;
+	note_change(*key);
 	return MemoryError::none;
 }
 

@@ -28,6 +28,22 @@ bool allows(const KeyRights &rights, KeyAccess access)
 	return rights.remote_atomic;
 }
 
+// The right that a piece's key must grant: remote rights are those of the key that names the
+// pieces.
+KeyAccess local_part(KeyAccess access)
+{
+	switch (access) {
+	case KeyAccess::local_read:
+	case KeyAccess::remote_read:
+		return KeyAccess::local_read;
+	case KeyAccess::local_write:
+	case KeyAccess::remote_write:
+	case KeyAccess::remote_atomic:
+		break;
+	}
+	return KeyAccess::local_write;
+}
+
 // True if [@address, @address + @length) lies in the key's range. Lengths are not 0.
 bool within(const MemoryKey &key, std::uint64_t address, std::uint64_t length)
 {
@@ -57,6 +73,12 @@ bool MemoryKeys::holds(std::uint32_t number) const
 	const MemoryKey *const key = find(number >> 8);
 	// Without memory no key stands for any: packets under way lose theirs.
 	return memory_ && key && !key->free && key->number() == number;
+}
+
+bool MemoryKeys::has_parts(std::uint32_t number) const
+{
+	const MemoryKey *const key = find(number >> 8);
+	return key && key->indirect();
 }
 
 MemoryError MemoryKeys::check(const KeyUse &use, std::uint64_t address, std::uint64_t length,
@@ -127,7 +149,9 @@ MemoryError MemoryKeys::pages(const MemoryKey &key, std::uint64_t offset, std::u
 	return MemoryError::none;
 }
 
-// A piece's key is checked as if the request had named it: domain, rights and bounds.
+// A piece's key is checked as if a local request had named it: domain, local rights and bounds. So
+// a memory window opens a region without remote rights (IBA 10.6.7.2), and a driver opens its key
+// of all memory by a list.
 MemoryError MemoryKeys::pieces(const MemoryKey &key, const KeyUse &use, std::uint64_t offset,
 			       std::uint64_t length, unsigned depth,
 			       std::vector<BusRange> &out) const
@@ -150,8 +174,11 @@ MemoryError MemoryKeys::pieces(const MemoryKey &key, const KeyUse &use, std::uin
 		const std::uint64_t end =
 			equal ? begin + (std::uint64_t{1} << key.page_shift) : piece->end;
 		const std::uint64_t step = std::min(length, end - offset);
+		if (MemoryKey *const named = find(piece->key >> 8))
+			named->named = true;
 		KeyUse inner = use;
 		inner.key = piece->key;
+		inner.access = local_part(use.access);
 		if (const MemoryError error =
 			    resolve(inner, piece->address + (offset - begin), step, depth, out);
 		    error != MemoryError::none)
@@ -224,8 +251,10 @@ MemoryKeys::Created MemoryKeys::create(const std::uint8_t *context, std::uint32_
 
 bool MemoryKeys::remove(std::uint32_t index)
 {
-	if (!find(index))
+	MemoryKey *const key = find(index);
+	if (!key)
 		return false;
+	note_change(*key);
 	keys_.remove(index);
 	numbers_.give(index);
 	return true;
@@ -235,6 +264,7 @@ void MemoryKeys::reset()
 {
 	keys_.resize(limits::kLogKeys);
 	numbers_.reset();
+	lost_parts_ = false;
 }
 
 } // namespace weft::mlx5

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <hw/mlx5/contexts.hpp>
@@ -41,6 +42,7 @@ struct MemoryKey {
 	bool umr = false;
 	bool remote_invalidate = false;
 	bool whole_space = false; // no bounds
+	bool named = false;       // a request has reached it as a piece of another key
 	KeyRights rights;
 	std::uint32_t pd = 0;
 	std::uint32_t qpn = hw::mlx5::MkeyContext::any_qp;
@@ -69,6 +71,8 @@ public:
 	MemoryError translate(const KeyUse &use, std::uint64_t address, std::uint64_t length,
 			      std::vector<MemorySegment> &out) const override;
 	bool holds(std::uint32_t key) const override;
+	bool has_parts(std::uint32_t key) const override;
+	bool take_lost_parts() override { return std::exchange(lost_parts_, false); }
 	std::uint32_t slot(std::uint32_t index) const override { return index; }
 
 	MemoryError fast_register(const FastRegister &, std::uint32_t) override
@@ -111,9 +115,12 @@ private:
 	// Index 1 is that of the key that ends a list of segments.
 	static constexpr std::uint32_t kFirstKey = 16;
 
+	void note_change(MemoryKey &key) { lost_parts_ |= std::exchange(key.named, false); }
+
 	PageBudget budget_{limits::kMostPages};
 	NumberPool numbers_;
 	SparseTable<MemoryKey> keys_{limits::kLogKeys};
+	bool lost_parts_ = false; // until take_lost_parts()
 	// Used by translate(); a member so that its memory is used again.
 	mutable std::vector<BusRange> ranges_;
 };

@@ -27,6 +27,10 @@ ends = ["node2", "switch1"]
 CLIENTS = "ib_uverbs ib_umad ib_ipoib rdma_ucm"
 DRIVERS = {"mlx5": "mlx5_ib", "mlx4": "mlx4_ib"}
 EXCHANGES = 300
+SUITE = "/usr/share/rdma-core/tests"
+# They use a clock, and paging on demand, without asking whether the card has it.
+SUITE_FAILS = {"test_query_rt_values", "test_timestamp_free_running_rc_traffic", "test_odp_dc_traffic"}
+SUITE_PASSES = 119
 # Messages of mlx5_core about a card without a vendor-specific capability and without a clock; a real card of the model has both.
 EXPECTED = re.compile(r"Failed to get valid vendor specific ID|invalid device_frequency_khz")
 
@@ -166,3 +170,17 @@ def perftest_between_two_cards(lab):
                         length = "" if operation == "atomic" else "-s 1024"
                         with check(f"ib_{operation}_{kind} over {transport} completes"):
                             served(server, client, f"ib_{operation}_{kind} -F -c {transport} -n 300 {length}", address=address)
+
+
+@test(kernels=(), also=("stock",), timeout=700)
+def rdma_core_suite(lab):
+    """rdma-core's own tests of the card: those for all providers and those for mlx5, memory windows among them."""
+    with guests(lab, MIXED.format(peer="mlx4")) as (_, (node1, node2)):
+        load(node1, "mlx5")
+        load(node2, "mlx4")
+        said = node1.run(f"ulimit -l unlimited && cd {SUITE} && python3 -B run_tests.py -v --dev mlx5_0", check=False, timeout=600).err
+        print(said)
+        assert set(re.findall(r"^(?:ERROR|FAIL): (\w+)", said, re.MULTILINE)) == SUITE_FAILS, said
+        passed = re.findall(r"\bok$", said, re.MULTILINE)
+        assert len(passed) >= SUITE_PASSES, f"{len(passed)} passed"
+        assert not unexpected(node1), unexpected(node1)

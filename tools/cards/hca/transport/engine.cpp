@@ -117,6 +117,20 @@ void Engine::send_doorbell(QueuePair &pair)
 		schedule(*qp);
 }
 
+void Engine::key_gone(std::uint32_t index)
+{
+	Memory &memory = card_.memory;
+	leases_.end_key(index);
+	/*
+	 * All keys with parts lose their packets under way: which have parts of this one is
+	 * unknown.
+	 */
+	if (memory.take_lost_parts())
+		leases_.end_keys_unless([&memory](std::uint32_t key) {
+			return memory.holds(key) && !memory.has_parts(key);
+		});
+}
+
 void Engine::keys_changed()
 {
 	leases_.end_keys_unless([this](std::uint32_t key) { return card_.memory.holds(key); });

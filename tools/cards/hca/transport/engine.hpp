@@ -41,7 +41,7 @@ public:
 	void qp_destroyed(QueuePair &pair) override;
 	QueuePairProgress progress(const QueuePair &pair) const override;
 	void send_doorbell(QueuePair &pair) override;
-	void key_gone(std::uint32_t index) override { leases_.end_key(index); }
+	void key_gone(std::uint32_t index) override;
 	void keys_changed() override;
 	void receive(unsigned port, fabric::Packet &&packet) override;
 	void credit_available(unsigned port, std::uint8_t vl) override;

@@ -174,6 +174,55 @@ TEST_F(Mlx5Memory, PiecesNameOtherKeys)
 	EXPECT_EQ(resolve(key, 0x10a, 6), MemoryError::none) << "none of that key's";
 }
 
+// As for a memory window: the key that names pieces has the remote rights, each piece the local
+// ones.
+TEST_F(Mlx5Memory, PiecesNeedLocalRights)
+{
+	MkeyContext given = context(MkeyMode::pages, 0, 4096);
+	for (const auto *right : {&MkeyContext::remote_read, &MkeyContext::remote_write})
+		right->set(given.bytes, 0);
+	const std::uint32_t writable = make(given, pages({0x200000}));
+	MkeyContext::local_write.set(given.bytes, 0);
+	const std::uint32_t readable = make(given, pages({0x200000}));
+	EXPECT_EQ(resolve(writable, 0, 8), MemoryError::permission);
+	const auto window = [&](std::uint32_t inner) {
+		Bytes list(16);
+		hw::mlx5::store_be32(list.data(), 0, 4096);
+		hw::mlx5::store_be32(list.data(), 4, inner);
+		return make(context(MkeyMode::pieces, 0, 4096), list);
+	};
+	EXPECT_EQ(resolve(window(writable), 0, 8), MemoryError::none);
+	EXPECT_EQ(resolve(window(writable), 0, 8, KeyAccess::remote_write), MemoryError::none);
+	EXPECT_EQ(resolve(window(readable), 0, 8), MemoryError::none);
+	EXPECT_EQ(resolve(window(readable), 0, 8, KeyAccess::remote_write),
+		  MemoryError::permission);
+}
+
+// The transport learns that packets under way by a window must lose their memory, when that of the
+// region goes (Engine::key_gone()).
+TEST_F(Mlx5Memory, KeysLoseTheirPartsWithTheKeyOfAPart)
+{
+	MemoryKeys &memory = driver.card.context()->memory;
+	const std::uint32_t region = make(context(MkeyMode::pages, 0, 4096), pages({0x200000}));
+	Bytes list(16);
+	hw::mlx5::store_be32(list.data(), 0, 4096);
+	hw::mlx5::store_be32(list.data(), 4, region);
+	const std::uint32_t window = make(context(MkeyMode::pieces, 0, 4096), list);
+	EXPECT_TRUE(memory.has_parts(window));
+	EXPECT_FALSE(memory.has_parts(region));
+	EXPECT_EQ(memory.invalidate(region, driver.pd, 0, false), MemoryError::none);
+	EXPECT_FALSE(memory.take_lost_parts()) << "nothing has reached it by the window";
+	memory.find(region >> 8)->free = false;
+	EXPECT_EQ(resolve(window, 0, 8), MemoryError::none);
+	EXPECT_EQ(memory.invalidate(region, driver.pd, 0, false), MemoryError::none);
+	EXPECT_TRUE(memory.take_lost_parts());
+	EXPECT_FALSE(memory.take_lost_parts());
+	memory.find(region >> 8)->free = false;
+	EXPECT_EQ(resolve(window, 0, 8), MemoryError::none);
+	EXPECT_TRUE(memory.remove(region >> 8));
+	EXPECT_TRUE(memory.take_lost_parts());
+}
+
 // Keys that lead back to themselves end after a few steps.
 TEST_F(Mlx5Memory, CirclesOfKeysEnd)
 {
