@@ -84,5 +84,14 @@ class Reports(unittest.TestCase):
         one = "[ 1.0] WARNING: CPU: 0 PID: 1 at x\n[ 1.1] f\n[ 1.2] g\n[ 1.3] ---[ end trace 0 ]---\n"
         self.assertEqual(len(reports.find(one + one)), 2)
 
+    def test_faults_of_uml_in_an_interrupt_are_left_out(self):
+        """But not those of a handler that enables interrupts."""
+        lines = ["WARNING: CPU: 0 PID: 96 at kernel/locking/lockdep.c:4381 lockdep_hardirqs_on_prepare+0x3eb/0x6d0", reports.ENABLED_IN_HANDLER,
+                 "CPU: 0 PID: 96 Comm: rmmod", reports.IN_FAULT, "irq event stamp: 61838", "---[ end trace 0000000000000000 ]---"]
+        text = "\n".join(f"[   40.530000] {line}" for line in lines)
+        self.assertEqual(reports.find(text), [])
+        self.assertEqual(len(reports.find(text.replace(reports.IN_FAULT, "Call Trace:"))), 1)
+        self.assertEqual(len(reports.find(text.replace("hardirq_context", "softirq_context"))), 1)
+
     def test_allowed_reports_are_left_out(self):
         self.assertEqual(reports.find("[ 1.0] WARNING: CPU: 0 PID: 1 at x\n", [re.compile("at x$")]), [])
