@@ -7,29 +7,19 @@ looking costs weftd less than 3 % of a CPU. It leaves its pictures in FOLDER: th
 """
 import os
 import pathlib
-import struct
 import sys
 import time
 import unittest
-import zlib
 
 sys.dont_write_bytecode = True
 import browser
 import daemon
+import png
 from page_tests import Alarms, Asking, Consoles, Keyboard, Looks, Searching, Tables  # noqa: F401: unittest finds them here
 
 WEFT, WEFTD = sys.argv[1:3]
 PICTURES = pathlib.Path(sys.argv[3])
-LICENCE = b"License\0SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB"
 MOST_CPU = 0.03
-
-
-def keep(png, name):
-    """Writes a picture that says its licence, as every file of the tree does."""
-    after = 8 + 12 + struct.unpack(">I", png[8:12])[0]  # the signature and the first chunk
-    chunk = b"tEXt" + LICENCE
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    (PICTURES / name).write_bytes(png[:after] + struct.pack(">I", len(LICENCE)) + chunk + struct.pack(">I", zlib.crc32(chunk)) + png[after:])
 
 
 def cpu_of(pid):
@@ -62,7 +52,7 @@ class Browser(browser.TestCase):
                     break
             print(f"weftd takes {share:.2%} of a CPU, looked at")
             self.assertLess(share, MOST_CPU)
-            keep(self.browser.get_screenshot_as_png(), "web-fat-tree.png")
+            png.keep(self.browser.get_screenshot_as_png(), PICTURES / "web-fat-tree.png")
             self.quiet()
 
     def test_click(self):
@@ -79,7 +69,7 @@ class Browser(browser.TestCase):
             daemon.await_that("a link that is up again", lambda: self.find(f"{link} path.up"))
             self.find("#actions button")[2].click()
             daemon.await_that("the loss among its settings", lambda: "0.05" in self.find("#facts")[0].text)
-            keep(self.browser.get_screenshot_as_png(), "web-link.png")
+            png.keep(self.browser.get_screenshot_as_png(), PICTURES / "web-link.png")
             self.click('#fabric .node[data-name="node1"]')
             daemon.await_that("faults of a card", lambda: "catastrophic" in self.texts("#actions button"))
             self.click('nav [data-view="log"]')

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The documents' pictures, made anew."""
+import contextlib
+import subprocess
+
+from lab import cache
+from lab.testing import test
+
+PROGRAM = cache.TREE / "tools/weft/tests/pictures.py"
+FOLDER = cache.TREE / "build/test/pictures"
+LAB = """
+[[switch]]
+name = "spine"
+[[switch]]
+name = "leaf1"
+[[switch]]
+name = "leaf2"
+""" + "".join(f'[[host]]\nname = "node{number}"\n[[link]]\nends = ["node{number}", "leaf{(number + 1) // 2}"]\n' for number in range(1, 5)) + "".join(
+    f'[[link]]\nends = ["leaf{number}", "spine"]\n' for number in (1, 2))
+TRAFFIC = (("node1", "ping -f -s 1000 10.1.0.4"), ("node2", "ping -f -s 1000 10.1.0.3"), ("node3", "ping -i 0.2 10.1.0.1"))
+
+
+def made(*words):
+    done = subprocess.run(["/usr/bin/python3", "-B", PROGRAM, *words, FOLDER], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+
+
+@test(kernels=(), also=("stock",), timeout=300)
+def pictures_of_a_lab(lab):
+    """`weft web`, `weft top` and a capture show four guests that exchange packets; the files are in build/test/pictures."""
+    directory, file = lab.socket_path("control.sock").parent, lab.directory / "lab.toml"
+    file.write_text(LAB)
+    weft = (str(lab.program("weft")), "--socket-dir", str(directory))
+    subprocess.run([*weft, "lab", "up", "--lab", file, "--logs", lab.directory / "logs"], check=True)
+    try:
+        with contextlib.ExitStack() as traffic:
+            for host, command in TRAFFIC:
+                running = traffic.enter_context(subprocess.Popen([*weft, "lab", "shell", host, command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL))
+                traffic.callback(running.terminate)
+            made("lab", weft[0], directory)
+    finally:
+        subprocess.run([*weft, "lab", "down"], check=True)
+
+
+@test(kernels=(), also=("stock",), timeout=600)
+def recording_of_the_demo(lab):
+    """`make demo` on a terminal, as an animation and for asciinema."""
+    made("demo")
