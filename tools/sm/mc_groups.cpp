@@ -5,33 +5,26 @@
 #include <optional>
 #include <utility>
 
+#include "sm/path_values.hpp"
+
 namespace weft::sm
 {
 
 namespace
 {
 
-using Record = ib::McMemberRecord;
+using ib::McMemberRecord;
 
-/* 4.096 us * 2^18, about a second: what a packet may live on the way. */
-constexpr std::uint8_t packet_lifetime = 18;
 /* Rate of groups if the links of all their members support it. */
 constexpr ib::Rate default_rate = ib::Rate::gbps_10;
 
-constexpr Field fields[] = {
-	{Record::c_mgid, 0, 128},          {Record::c_qkey, 256, 32},     {Record::c_mlid, 288, 16},
-	{Record::c_traffic_class, 312, 8}, {Record::c_pkey, 320, 16},     {Record::c_sl, 352, 4},
-	{Record::c_flow_label, 356, 20},   {Record::c_hop_limit, 376, 8}, {Record::c_scope, 384, 4},
+constexpr Field member_fields[] = {
+	{McMemberRecord::c_mgid, 0, 128},        {McMemberRecord::c_qkey, 256, 32},
+	{McMemberRecord::c_mlid, 288, 16},       {McMemberRecord::c_traffic_class, 312, 8},
+	{McMemberRecord::c_pkey, 320, 16},       {McMemberRecord::c_sl, 352, 4},
+	{McMemberRecord::c_flow_label, 356, 20}, {McMemberRecord::c_hop_limit, 376, 8},
+	{McMemberRecord::c_scope, 384, 4},
 };
-
-unsigned rate_order(unsigned code)
-{
-	return ib::rate_tenths(static_cast<ib::Rate>(code));
-}
-unsigned plain_order(unsigned code)
-{
-	return code;
-}
 
 /*
  * The partition that is named in the MGID of an IPoIB network (RFC 4391 section 4), of any scope
@@ -75,7 +68,7 @@ McGroups::McGroups(const Config &config, SourceLog &log, Watcher watcher)
 		auto pkey = static_cast<ib::Pkey>(partition.pkey | ib::pkey_full_bit);
 		Group group;
 		group.broadcast_of = &partition;
-		Record &record = group.record;
+		McMemberRecord &record = group.record;
 		record.mgid = ib::ipoib_broadcast_gid(pkey, partition.scope);
 		record.qkey = partition.qkey;
 		record.mlid = mlids_.lowest();
@@ -146,13 +139,14 @@ bool McGroups::port_can_join(const Subnet &subnet, PortRef ref, const Group &gro
 
 bool McGroups::request_fits(const ib::SaMad &mad, const Group &group) const
 {
-	const auto &wanted = record_of<Record>(mad);
-	const Record &record = group.record;
+	const auto &wanted = record_of<McMemberRecord>(mad);
+	const McMemberRecord &record = group.record;
 	/* An MLID in a join is the group's or nothing. */
-	if (!fields_match(fields, mad.component_mask & ~ib::component(Record::c_pkey), &wanted,
+	if (!fields_match(member_fields,
+			  mad.component_mask & ~ib::component(McMemberRecord::c_pkey), &wanted,
 			  &record))
 		return false;
-	if (has_component(mad, Record::c_pkey) &&
+	if (has_component(mad, McMemberRecord::c_pkey) &&
 	    ib::pkey_base(wanted.pkey) != ib::pkey_base(record.pkey))
 		return false;
 	auto meets = [&](std::uint8_t request, std::uint8_t have, unsigned selector, unsigned value,
@@ -161,12 +155,12 @@ bool McGroups::request_fits(const ib::SaMad &mad, const Group &group) const
 		       selector_allows(request, has_component(mad, selector),
 				       ib::selected_value(have), order);
 	};
-	return meets(wanted.mtu_selector, record.mtu_selector, Record::c_mtu_selector,
-		     Record::c_mtu, plain_order) &&
-	       meets(wanted.rate_selector, record.rate_selector, Record::c_rate_selector,
-		     Record::c_rate, rate_order) &&
+	return meets(wanted.mtu_selector, record.mtu_selector, McMemberRecord::c_mtu_selector,
+		     McMemberRecord::c_mtu, plain_order) &&
+	       meets(wanted.rate_selector, record.rate_selector, McMemberRecord::c_rate_selector,
+		     McMemberRecord::c_rate, rate_order) &&
 	       meets(wanted.lifetime_selector, record.lifetime_selector,
-		     Record::c_lifetime_selector, Record::c_lifetime, plain_order);
+		     McMemberRecord::c_lifetime_selector, McMemberRecord::c_lifetime, plain_order);
 }
 
 ib::Gid McGroups::unused_mgid(std::uint8_t scope, ib::Lid mlid) const
@@ -208,14 +202,14 @@ const McGroups::Group *McGroups::network_of(const ib::Gid &mgid) const
  * others (RFC 4391 sections 5 and 6): a group made with others would keep them out. For the rate,
  * they use the value of the time when they joined.
  */
-bool McGroups::is_of_its_network(const Record &record, const Group *network)
+bool McGroups::is_of_its_network(const McMemberRecord &record, const Group *network)
 {
 	const auto pkey = ipoib_pkey(record.mgid);
 	if (pkey && ib::pkey_base(*pkey) != ib::pkey_base(record.pkey))
 		return false;
 	if (!network)
 		return true;
-	const Record &broadcast = network->record;
+	const McMemberRecord &broadcast = network->record;
 	const unsigned rate = rate_order(ib::selected_value(record.rate_selector));
 	return record.qkey == broadcast.qkey && record.mtu_selector == broadcast.mtu_selector &&
 	       rate >= rate_order(ib::selected_value(broadcast.rate_selector)) &&
@@ -227,7 +221,8 @@ bool McGroups::is_of_its_network(const Record &record, const Group *network)
 
 bool McGroups::is_full(const Member &member)
 {
-	return (member.join_state & (Record::full_member | Record::send_only_full_member)) != 0;
+	return (member.join_state &
+		(McMemberRecord::full_member | McMemberRecord::send_only_full_member)) != 0;
 }
 
 void McGroups::set_join_state(Group &group, std::map<ib::Guid, Member>::iterator member,
@@ -255,17 +250,19 @@ void McGroups::charge_for_tree(const Group &group, Work &work) const
 McGroups::Groups::iterator McGroups::create(const Requester &requester, const ib::SaMad &mad,
 					    Clock::time_point now, std::uint16_t &status)
 {
-	const auto &wanted = record_of<Record>(mad);
+	const auto &wanted = record_of<McMemberRecord>(mad);
 	/* o15-0.2.1: what a creator has to state. */
-	for (unsigned needed : {Record::c_qkey, Record::c_traffic_class, Record::c_pkey,
-				Record::c_sl, Record::c_flow_label}) {
+	for (unsigned needed :
+	     {McMemberRecord::c_qkey, McMemberRecord::c_traffic_class, McMemberRecord::c_pkey,
+	      McMemberRecord::c_sl, McMemberRecord::c_flow_label}) {
 		if (!has_component(mad, needed)) {
 			status = ib::sa_status_insufficient_components;
 			return groups_.end();
 		}
 	}
 	/* Only a full member may create; a send-only full member is one, IBA 15.2.5.17.3. */
-	if ((wanted.join_state() & (Record::full_member | Record::send_only_full_member)) == 0) {
+	if ((wanted.join_state() &
+	     (McMemberRecord::full_member | McMemberRecord::send_only_full_member)) == 0) {
 		status = ib::sa_status_req_invalid;
 		return groups_.end();
 	}
@@ -276,13 +273,13 @@ McGroups::Groups::iterator McGroups::create(const Requester &requester, const ib
 		return groups_.end();
 	}
 	Group group;
-	Record &record = group.record;
+	McMemberRecord &record = group.record;
 	record = wanted;
 	record.port_gid = {};
 	record.mlid = mlid;
 	record.proxy_join = 0;
 	record.reserved = std::uint16_t{0};
-	std::uint8_t scope = has_component(mad, Record::c_scope) && wanted.scope() != 0
+	std::uint8_t scope = has_component(mad, McMemberRecord::c_scope) && wanted.scope() != 0
 				     ? wanted.scope()
 				     : ib::scope_link_local;
 	record.set_scope_join_state(scope, 0);
@@ -300,17 +297,19 @@ McGroups::Groups::iterator McGroups::create(const Requester &requester, const ib
 		status = ib::sa_status_req_invalid;
 		return groups_.end();
 	}
-	if (!has_component(mad, Record::c_hop_limit))
+	if (!has_component(mad, McMemberRecord::c_hop_limit))
 		record.set_sl_flow_hop(wanted.sl(), wanted.flow_label(), 0);
 	const Group *const network = network_of(record.mgid);
 	const unsigned usual_mtu = network ? ib::selected_value(network->record.mtu_selector)
 					   : static_cast<unsigned>(partition->mtu);
 	const unsigned usual_rate = network ? ib::selected_value(network->record.rate_selector)
 					    : static_cast<unsigned>(this->usual_rate(*partition));
-	unsigned mtu = choose(wanted.mtu_selector, has_component(mad, Record::c_mtu_selector),
-			      has_component(mad, Record::c_mtu), usual_mtu);
-	unsigned rate = choose(wanted.rate_selector, has_component(mad, Record::c_rate_selector),
-			       has_component(mad, Record::c_rate), usual_rate);
+	unsigned mtu =
+		choose(wanted.mtu_selector, has_component(mad, McMemberRecord::c_mtu_selector),
+		       has_component(mad, McMemberRecord::c_mtu), usual_mtu);
+	unsigned rate =
+		choose(wanted.rate_selector, has_component(mad, McMemberRecord::c_rate_selector),
+		       has_component(mad, McMemberRecord::c_rate), usual_rate);
 	if (ib::mtu_bytes(static_cast<ib::Mtu>(mtu)) == 0 ||
 	    ib::rate_tenths(static_cast<ib::Rate>(rate)) == 0) {
 		status = ib::sa_status_req_invalid;
@@ -318,9 +317,9 @@ McGroups::Groups::iterator McGroups::create(const Requester &requester, const ib
 	}
 	record.mtu_selector = ib::make_selected(ib::Selector::exactly, mtu);
 	record.rate_selector = ib::make_selected(ib::Selector::exactly, rate);
-	unsigned lifetime =
-		choose(wanted.lifetime_selector, has_component(mad, Record::c_lifetime_selector),
-		       has_component(mad, Record::c_lifetime), packet_lifetime);
+	unsigned lifetime = choose(wanted.lifetime_selector,
+				   has_component(mad, McMemberRecord::c_lifetime_selector),
+				   has_component(mad, McMemberRecord::c_lifetime), packet_lifetime);
 	record.lifetime_selector = ib::make_selected(ib::Selector::exactly, lifetime);
 	if (!is_of_its_network(record, network)) {
 		status = ib::sa_status_req_invalid;
@@ -340,8 +339,9 @@ McGroups::Groups::iterator McGroups::create(const Requester &requester, const ib
 RecordSet McGroups::join(const Subnet &subnet, const Requester &requester, const ib::SaMad &mad,
 			 Clock::time_point now, Work &work)
 {
-	const auto &wanted = record_of<Record>(mad);
-	if (!has_component(mad, Record::c_port_gid) || !has_component(mad, Record::c_join_state))
+	const auto &wanted = record_of<McMemberRecord>(mad);
+	if (!has_component(mad, McMemberRecord::c_port_gid) ||
+	    !has_component(mad, McMemberRecord::c_join_state))
 		return RecordSet::failure(ib::sa_status_insufficient_components);
 	std::uint8_t state = wanted.join_state();
 	if (state == 0)
@@ -356,7 +356,7 @@ RecordSet McGroups::join(const Subnet &subnet, const Requester &requester, const
 	std::uint16_t status = 0;
 	bool created = false;
 	auto at = groups_.end();
-	if (has_component(mad, Record::c_mgid) && !wanted.mgid.is_zero())
+	if (has_component(mad, McMemberRecord::c_mgid) && !wanted.mgid.is_zero())
 		at = groups_.find(wanted.mgid);
 	if (!have_room(guid, at == groups_.end() ? nullptr : &at->second))
 		return RecordSet::failure(ib::sa_status_no_resources);
@@ -392,8 +392,9 @@ RecordSet McGroups::join(const Subnet &subnet, const Requester &requester, const
 
 RecordSet McGroups::leave(const Requester &requester, const ib::SaMad &mad, Work &work)
 {
-	const auto &wanted = record_of<Record>(mad);
-	for (unsigned needed : {Record::c_mgid, Record::c_port_gid, Record::c_join_state})
+	const auto &wanted = record_of<McMemberRecord>(mad);
+	for (unsigned needed :
+	     {McMemberRecord::c_mgid, McMemberRecord::c_port_gid, McMemberRecord::c_join_state})
 		if (!has_component(mad, needed))
 			return RecordSet::failure(ib::sa_status_insufficient_components);
 	ib::Guid guid = wanted.port_gid.interface_id();
@@ -440,12 +441,13 @@ void McGroups::remove_if_unused(Groups::iterator group)
 	watcher_(mgid, false);
 }
 
-Record McGroups::member_record(const Group &group, ib::Guid guid, const Member &member) const
+McMemberRecord McGroups::member_record(const Group &group, ib::Guid guid,
+				       const Member &member) const
 {
-	Record record = group.record;
+	McMemberRecord record = group.record;
 	record.port_gid = ib::Gid::from_parts(config_.gid_prefix, guid);
 	record.set_scope_join_state(record.scope(), member.join_state);
-	record.proxy_join = member.by_proxy ? Record::proxy_join_bit : std::uint8_t{0};
+	record.proxy_join = member.by_proxy ? McMemberRecord::proxy_join_bit : std::uint8_t{0};
 	return record;
 }
 
@@ -454,7 +456,7 @@ Query McGroups::query(const Requester &requester, const ib::SaMad &mad) const
 	/* A group after the other. */
 	return Query([this, requester, mad, last = std::optional<ib::Gid>()](RecordSet &answer,
 									     Work &work) mutable {
-		const auto &wanted = record_of<Record>(mad);
+		const auto &wanted = record_of<McMemberRecord>(mad);
 		const auto at = last ? groups_.upper_bound(*last) : groups_.begin();
 		if (at == groups_.end())
 			return Query::Step::done;
@@ -464,7 +466,7 @@ Query McGroups::query(const Requester &requester, const ib::SaMad &mad) const
 		if (!request_fits(mad, group))
 			return Query::Step::more;
 		/* Members are shown to the trusted, and to one who asks for himself. */
-		if (has_component(mad, Record::c_port_gid)) {
+		if (has_component(mad, McMemberRecord::c_port_gid)) {
 			ib::Guid guid = wanted.port_gid.interface_id();
 			auto member = group.members.find(guid);
 			if (member != group.members.end() && requester.may_act_for(guid))
@@ -558,7 +560,7 @@ std::vector<McRoute> McGroups::all_routes(const Subnet &subnet)
 	return routes;
 }
 
-bool McGroups::find(const ib::Gid &mgid, Record &record) const
+bool McGroups::find(const ib::Gid &mgid, McMemberRecord &record) const
 {
 	auto found = groups_.find(mgid);
 	if (found == groups_.end())

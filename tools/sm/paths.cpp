@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "sm/path_values.hpp"
 #include "sm/routing.hpp"
 
 namespace weft::sm
@@ -14,20 +15,10 @@ namespace weft::sm
 namespace
 {
 
-using Record = ib::PathRecord;
+using ib::PathRecord;
 
-constexpr std::uint8_t packet_lifetime = 18;
 /* A table of all paths of a large subnet fits nobody's buffer. */
 constexpr std::size_t records_max = 65536;
-
-unsigned rate_order(unsigned code)
-{
-	return ib::rate_tenths(static_cast<ib::Rate>(code));
-}
-unsigned plain_order(unsigned code)
-{
-	return code;
-}
 
 /* True if a path that carries no more than @best may meet a request's selector. */
 template<class Order>
@@ -56,8 +47,9 @@ public:
 	{
 		for (const Partition &partition : config.partitions)
 			sls_[ib::pkey_base(partition.pkey)] = partition.sl;
-		if (!select(Record::c_sgid, wanted_.sgid, Record::c_slid, wanted_.slid, sources_) ||
-		    !select(Record::c_dgid, wanted_.dgid, Record::c_dlid, wanted_.dlid,
+		if (!select(PathRecord::c_sgid, wanted_.sgid, PathRecord::c_slid, wanted_.slid,
+			    sources_) ||
+		    !select(PathRecord::c_dgid, wanted_.dgid, PathRecord::c_dlid, wanted_.dlid,
 			    destinations_))
 			return;
 		if (single_ && sources_.all) {
@@ -72,8 +64,8 @@ public:
 		if (status_ != 0)
 			return refuse(answer, status_);
 		/* The same for all paths. */
-		if (!meets(wanted_.lifetime_selector, Record::c_lifetime_selector,
-			   Record::c_lifetime, packet_lifetime, plain_order))
+		if (!meets(wanted_.lifetime_selector, PathRecord::c_lifetime_selector,
+			   PathRecord::c_lifetime, packet_lifetime, plain_order))
 			return Query::Step::done;
 		if (!filter(sources_, true, work) || !filter(destinations_, false, work))
 			return Query::Step::more;
@@ -172,11 +164,11 @@ private:
 		const auto rate = static_cast<unsigned>(
 			ib::link_rate(port.info.link_width_active, port.info.speed_active(),
 				      port.info.speed_ext_active()));
-		return (!names(Record::c_mtu) ||
-			may_meet(wanted_.mtu_selector, names(Record::c_mtu_selector), mtu,
+		return (!names(PathRecord::c_mtu) ||
+			may_meet(wanted_.mtu_selector, names(PathRecord::c_mtu_selector), mtu,
 				 plain_order)) &&
-		       (!names(Record::c_rate) ||
-			may_meet(wanted_.rate_selector, names(Record::c_rate_selector), rate,
+		       (!names(PathRecord::c_rate) ||
+			may_meet(wanted_.rate_selector, names(PathRecord::c_rate_selector), rate,
 				 rate_order));
 	}
 
@@ -188,9 +180,9 @@ private:
 	/* The request allows a path with that P_Key, and with its SL. */
 	bool fits(ib::Pkey pkey) const
 	{
-		return (!names(Record::c_pkey) ||
+		return (!names(PathRecord::c_pkey) ||
 			ib::pkey_base(pkey) == ib::pkey_base(wanted_.pkey)) &&
-		       (!names(Record::c_sl) || wanted_.sl() == sl_of(pkey));
+		       (!names(PathRecord::c_sl) || wanted_.sl() == sl_of(pkey));
 	}
 
 	/* The P_Key that both ends share, one of them as a full member; 0 if none. */
@@ -221,7 +213,7 @@ private:
 			pkey_ = from.lid == 0 || to.lid == 0 ? ib::Pkey{0}
 							     : shared_pkey(from, to, work);
 			limit_ = single_ ? 1 : 127;
-			if (names(Record::c_num_path) && wanted_.num_path() != 0)
+			if (names(PathRecord::c_num_path) && wanted_.num_path() != 0)
 				limit_ = std::min<unsigned>(limit_, wanted_.num_path());
 		}
 		if (pkey_ == 0 || limit_ == 0 || path_ == 1u << to.lmc)
@@ -229,9 +221,9 @@ private:
 		const unsigned i = path_++;
 		const auto dlid = static_cast<ib::Lid>(to.lid + i);
 		auto slid = static_cast<ib::Lid>(from.lid + i % (1u << from.lmc));
-		if (names(Record::c_slid))
+		if (names(PathRecord::c_slid))
 			slid = wanted_.slid;
-		if (names(Record::c_dlid) && dlid != wanted_.dlid)
+		if (names(PathRecord::c_dlid) && dlid != wanted_.dlid)
 			return true;
 		if (add(source, destination, slid, dlid, answer, work))
 			limit_--;
@@ -247,7 +239,7 @@ private:
 			return false;
 		auto back = walk(*subnet_, destination, slid);
 		work.charge(cost::route_hop * (1 + (back ? back->hops : 1)));
-		if (!back && names(Record::c_reversible) && wanted_.reversible())
+		if (!back && names(PathRecord::c_reversible) && wanted_.reversible())
 			return false;
 		PathLimits limits = *there;
 		if (back) {
@@ -257,23 +249,23 @@ private:
 		}
 		auto mtu = static_cast<unsigned>(limits.mtu);
 		auto rate = static_cast<unsigned>(limits.rate);
-		if (!meets(wanted_.mtu_selector, Record::c_mtu_selector, Record::c_mtu, mtu,
+		if (!meets(wanted_.mtu_selector, PathRecord::c_mtu_selector, PathRecord::c_mtu, mtu,
 			   plain_order) ||
-		    !meets(wanted_.rate_selector, Record::c_rate_selector, Record::c_rate, rate,
-			   rate_order))
+		    !meets(wanted_.rate_selector, PathRecord::c_rate_selector, PathRecord::c_rate,
+			   rate, rate_order))
 			return false;
 
-		Record record{};
-		if (names(Record::c_service_id_high) || names(Record::c_service_id_low))
+		PathRecord record{};
+		if (names(PathRecord::c_service_id_high) || names(PathRecord::c_service_id_low))
 			record.service_id = wanted_.service_id;
 		record.dgid = gid_of(destination);
 		record.sgid = gid_of(source);
 		record.dlid = dlid;
 		record.slid = slid;
-		if (names(Record::c_flow_label))
+		if (names(PathRecord::c_flow_label))
 			record.raw_flow_hop =
 				ib::field_set<27, 8>(std::uint32_t{0}, wanted_.flow_label());
-		if (names(Record::c_traffic_class))
+		if (names(PathRecord::c_traffic_class))
 			record.traffic_class = wanted_.traffic_class;
 		record.reversible_num_path = static_cast<std::uint8_t>((back ? 0x80 : 0) | 1);
 		record.pkey = pkey_;
@@ -301,7 +293,7 @@ private:
 	const std::shared_ptr<const Subnet> subnet_;
 	const Config &config_;
 	const ib::SaMad mad_;
-	const Record &wanted_ = record_of<Record>(mad_);
+	const PathRecord &wanted_ = record_of<PathRecord>(mad_);
 	const bool single_;
 	/* SLs that are not 0, keyed by base of the P_Key. */
 	std::unordered_map<ib::Pkey, std::uint8_t> sls_;
@@ -321,16 +313,16 @@ private:
 RecordSet group_path(const Subnet &subnet, const Config &config, const McGroups &groups,
 		     const ib::SaMad &mad, PortRef requester)
 {
-	const auto &wanted = record_of<Record>(mad);
+	const auto &wanted = record_of<PathRecord>(mad);
 	ib::McMemberRecord group;
 	if (!groups.find(wanted.dgid, group))
 		return RecordSet::failure(ib::sa_status_no_records);
-	PortRef source = has_component(mad, Record::c_sgid)
+	PortRef source = has_component(mad, PathRecord::c_sgid)
 				 ? subnet.find_port(wanted.sgid.interface_id())
 				 : requester;
 	if (!source)
 		return RecordSet::failure(ib::sa_status_invalid_gid);
-	Record record{};
+	PathRecord record{};
 	record.dgid = group.mgid;
 	record.sgid = ib::Gid::from_parts(config.gid_prefix, subnet.port(source).guid);
 	record.dlid = group.mlid;
@@ -353,8 +345,8 @@ RecordSet group_path(const Subnet &subnet, const Config &config, const McGroups 
 Query find_paths(std::shared_ptr<const Subnet> subnet, const Config &config, const McGroups &groups,
 		 const ib::SaMad &mad, PortRef requester)
 {
-	const auto &wanted = record_of<Record>(mad);
-	if (has_component(mad, Record::c_dgid) && wanted.dgid.is_multicast())
+	const auto &wanted = record_of<PathRecord>(mad);
+	if (has_component(mad, PathRecord::c_dgid) && wanted.dgid.is_multicast())
 		return Query(group_path(*subnet, config, groups, mad, requester));
 	const auto paths = std::make_shared<PathQuery>(std::move(subnet), config, mad, requester);
 	return Query([paths](RecordSet &answer, Work &work) { return paths->step(answer, work); });

@@ -12,7 +12,7 @@ namespace weft::sm
 namespace
 {
 
-using Record = ib::ServiceRecord;
+using ib::ServiceRecord;
 
 constexpr std::size_t services_max = 65536;
 
@@ -21,34 +21,34 @@ constexpr auto make_fields()
 {
 	std::array<Field, 5 + 16 + 8 + 4 + 2> fields{};
 	std::size_t at = 0;
-	fields[at++] = {Record::c_id, 0, 64};
-	fields[at++] = {Record::c_gid, 64, 128};
-	fields[at++] = {Record::c_pkey, 192, 16};
-	fields[at++] = {Record::c_key, 256, 128};
-	fields[at++] = {Record::c_name, 384, 512};
+	fields[at++] = {ServiceRecord::c_id, 0, 64};
+	fields[at++] = {ServiceRecord::c_gid, 64, 128};
+	fields[at++] = {ServiceRecord::c_pkey, 192, 16};
+	fields[at++] = {ServiceRecord::c_key, 256, 128};
+	fields[at++] = {ServiceRecord::c_name, 384, 512};
 	auto array = [&](unsigned component, unsigned count, unsigned bit, unsigned bits) {
 		for (unsigned i = 0; i < count; i++)
 			fields[at++] = {static_cast<std::uint8_t>(component + i),
 					static_cast<std::uint16_t>(bit + i * bits),
 					static_cast<std::uint16_t>(bits)};
 	};
-	array(Record::c_data8_first, 16, offsetof(Record, data8) * 8, 8);
-	array(Record::c_data16_first, 8, offsetof(Record, data16) * 8, 16);
-	array(Record::c_data32_first, 4, offsetof(Record, data32) * 8, 32);
-	array(Record::c_data64_first, 2, offsetof(Record, data64) * 8, 64);
+	array(ServiceRecord::c_data8_first, 16, offsetof(ServiceRecord, data8) * 8, 8);
+	array(ServiceRecord::c_data16_first, 8, offsetof(ServiceRecord, data16) * 8, 16);
+	array(ServiceRecord::c_data32_first, 4, offsetof(ServiceRecord, data32) * 8, 32);
+	array(ServiceRecord::c_data64_first, 2, offsetof(ServiceRecord, data64) * 8, 64);
 	return fields;
 }
-constexpr auto fields = make_fields();
+constexpr auto service_fields = make_fields();
 
 } // namespace
 
-Services::Identity Services::identity(const Record &record)
+Services::Identity Services::identity(const ServiceRecord &record)
 {
 	return {record.gid.interface_id(), record.gid, record.id.value(), record.pkey.value()};
 }
 
 /* Returns true if there is room for one more service, in total and for its port. */
-bool Services::have_room(const Record &record) const
+bool Services::have_room(const ServiceRecord &record) const
 {
 	const auto its = counts_.find(record.gid.interface_id());
 	return services_.size() < services_max &&
@@ -67,8 +67,9 @@ Services::erase(std::map<Identity, Service>::iterator service)
 
 RecordSet Services::add(const Requester &requester, const ib::SaMad &mad, Clock::time_point now)
 {
-	const auto &wanted = record_of<Record>(mad);
-	for (unsigned needed : {Record::c_id, Record::c_gid, Record::c_pkey, Record::c_lease})
+	const auto &wanted = record_of<ServiceRecord>(mad);
+	for (unsigned needed : {ServiceRecord::c_id, ServiceRecord::c_gid, ServiceRecord::c_pkey,
+				ServiceRecord::c_lease})
 		if (!has_component(mad, needed))
 			return RecordSet::failure(ib::sa_status_insufficient_components);
 	/* A service is where its registrant is, unless the manager is trusted to say so. */
@@ -87,7 +88,7 @@ RecordSet Services::add(const Requester &requester, const ib::SaMad &mad, Clock:
 	}
 	due_.remove(existing->second.expires, existing->first);
 	existing->second.record = wanted;
-	existing->second.expires = wanted.lease == Record::lease_forever
+	existing->second.expires = wanted.lease == ServiceRecord::lease_forever
 					   ? Clock::time_point::max()
 					   : now + std::chrono::seconds(wanted.lease.value());
 	due_.add(existing->second.expires, existing->first);
@@ -98,7 +99,7 @@ RecordSet Services::add(const Requester &requester, const ib::SaMad &mad, Clock:
 
 RecordSet Services::remove(const Requester &requester, const ib::SaMad &mad)
 {
-	const auto &wanted = record_of<Record>(mad);
+	const auto &wanted = record_of<ServiceRecord>(mad);
 	if (!requester.may_act_for(wanted.gid.interface_id()))
 		return RecordSet::failure(ib::sa_status_denied);
 	auto existing = services_.find(identity(wanted));
@@ -123,11 +124,11 @@ Query Services::query(const ib::SaMad &mad) const
 		last = at->first;
 		/* It has many fields. */
 		work.charge(2 * cost::compared);
-		if (!fields_match(fields, mad.component_mask, mad.data, &at->second.record))
+		if (!fields_match(service_fields, mad.component_mask, mad.data, &at->second.record))
 			return Query::Step::more;
 		/* The key is the registrant's secret. */
-		Record shown = at->second.record;
-		if (!has_component(mad, Record::c_key))
+		ServiceRecord shown = at->second.record;
+		if (!has_component(mad, ServiceRecord::c_key))
 			std::fill(std::begin(shown.key), std::end(shown.key), std::uint8_t{0});
 		answer.add(shown);
 		return Query::Step::more;

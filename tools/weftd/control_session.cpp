@@ -12,6 +12,7 @@
 #include "sm/subnet_manager.hpp"
 #include "weftd/control.hpp"
 #include "weftd/ethernet_control.hpp"
+#include "weftd/guid_text.hpp"
 #include "weftd/link_settings.hpp"
 #include "weftd/log.hpp"
 #include "weftd/observation.hpp"
@@ -37,12 +38,6 @@ std::string text_of(const json &request, const char *key)
 	if (found == request.end() || !found->is_string())
 		throw BadRequest(fmt::format("'{}' must be given, as a string", key));
 	return found->get<std::string>();
-}
-
-// Shown as text: 64 bits do not survive in every JSON reader.
-std::string guid_text(ib::Guid guid)
-{
-	return fmt::format("{:#018x}", std::uint64_t{guid});
 }
 
 json describe(const fabric::Link &link)

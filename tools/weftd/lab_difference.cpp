@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "weftd/guid_text.hpp"
 #include "weftd/link_settings.hpp"
 
 namespace weft::weftd
@@ -24,11 +25,6 @@ void compare(Changes &changes, const char *what, const T &now, const T &wanted)
 {
 	if (!(now == wanted))
 		changes.push_back(fmt::format("{} {} -> {}", what, now, wanted));
-}
-
-string guid_text(ib::Guid guid)
-{
-	return fmt::format("{:#018x}", guid);
 }
 
 string bus_text(LabBus bus)

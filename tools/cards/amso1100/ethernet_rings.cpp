@@ -19,7 +19,7 @@ namespace
 {
 
 // Frames of a turn: the machine's register accesses wait no longer than for so many.
-constexpr unsigned kSlice = 32;
+constexpr unsigned kPacketsPerSlice = 32;
 // Without its check (IEEE 802.3 clause 3.2.8). The driver pads nothing.
 constexpr std::size_t kLeastOnWire = 60;
 
@@ -109,7 +109,7 @@ std::optional<unsigned> EthernetRings::next_ready()
 bool EthernetRings::transmit(PciHost &host)
 {
 	unsigned sent = 0;
-	for (; sent < kSlice && host.bus_master(); ++sent) {
+	for (; sent < kPacketsPerSlice && host.bus_master(); ++sent) {
 		const auto index = next_ready();
 		if (!index || !has_room_())
 			break;
@@ -121,7 +121,7 @@ bool EthernetRings::transmit(PciHost &host)
 	}
 	if (sent)
 		interrupts_.raise_network(wire::nisr_transmit);
-	return sent == kSlice;
+	return sent == kPacketsPerSlice;
 }
 
 bool EthernetRings::carry_out(PciHost &host, std::span<std::byte> entry)

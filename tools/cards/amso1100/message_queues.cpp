@@ -67,10 +67,11 @@ bool MessageQueues::write(std::uint64_t offset, std::span<const std::byte> data)
 	std::ranges::copy(data, memory_.begin() + static_cast<std::ptrdiff_t>(offset));
 	// A host that was killed has said nothing, and begins anew, by the very index perhaps at
 	// which the last one stopped.
-	constexpr std::size_t kIndex =
+	constexpr std::size_t kRequestIndex =
 		static_cast<std::size_t>(Queue::requests) * wire::shared::size +
 		wire::shared::index;
-	const bool says = offset < kIndex + sizeof(std::uint16_t) && offset + data.size() > kIndex;
+	const bool says = offset < kRequestIndex + sizeof(std::uint16_t) &&
+			  offset + data.size() > kRequestIndex;
 	if (says && host_index(Queue::requests) == 1 &&
 	    id_of(std::span(memory_).subspan(kRequests - kShared)) == MessageId::init)
 		next_request_ = 0;

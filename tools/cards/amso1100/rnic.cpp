@@ -20,7 +20,7 @@ namespace
 {
 
 // Requests of a turn.
-constexpr unsigned kSlice = 16;
+constexpr unsigned kMessagesPerSlice = 16;
 // Nobody knows what the board said.
 constexpr std::uint32_t kPartNumber = 1100;
 // The host makes their numbers; nobody counts them here.
@@ -56,7 +56,7 @@ void Rnic::reset()
 bool Rnic::serve()
 {
 	const bool more = open_ && open_->verbs.serve();
-	for (unsigned i = 0; i < kSlice; ++i) {
+	for (unsigned i = 0; i < kMessagesPerSlice; ++i) {
 		const auto request = queues.next_request();
 		if (!request)
 			return more;

@@ -21,7 +21,7 @@ namespace
 {
 
 // Queue pairs of a turn.
-constexpr unsigned kSlice = 16;
+constexpr unsigned kWorkRequestsPerSlice = 16;
 
 } // namespace
 
@@ -294,7 +294,7 @@ void Verbs::ring(std::uint32_t hint)
 
 bool Verbs::serve()
 {
-	for (unsigned i = 0; i < kSlice && !rung_.empty(); ++i) {
+	for (unsigned i = 0; i < kWorkRequestsPerSlice && !rung_.empty(); ++i) {
 		const std::uint16_t place = rung_.front();
 		rung_.pop_front();
 		is_rung_[place] = false;

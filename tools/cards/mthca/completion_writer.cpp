@@ -12,11 +12,6 @@ using hw::mthca::Cqe;
 namespace
 {
 
-const QueuePair &own(const hca::QueuePair &qp)
-{
-	return static_cast<const QueuePair &>(qp);
-}
-
 std::uint8_t receive_opcode(hca::ReceiveOpcode opcode)
 {
 	using hw::mthca::ReceiveOpcode;

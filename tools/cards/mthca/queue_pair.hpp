@@ -51,4 +51,10 @@ struct QueuePair final : hca::QueuePair {
 	}
 };
 
+// Every queue pair of this card's engine is made by this model.
+inline const QueuePair &own(const hca::QueuePair &qp)
+{
+	return static_cast<const QueuePair &>(qp);
+}
+
 } // namespace weft::mthca

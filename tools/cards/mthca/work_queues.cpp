@@ -17,12 +17,6 @@ namespace
 
 // A WQE of the largest stride: 2^(4 + 7) bytes.
 constexpr std::size_t wqe_bytes_max = 2048;
-
-const QueuePair &own(const hca::QueuePair &qp)
-{
-	return static_cast<const QueuePair &>(qp);
-}
-
 } // namespace
 
 hca::SharedReceiveQueue *WorkQueues::shared_receive_queue(std::uint32_t srqn) const

@@ -79,8 +79,8 @@ TEST_F(Errors, RemoteAccess)
 	expect_access_error(write(to.address + 8192 - 63, to.key, from.piece(0, 64)));
 	expect_access_error(write(to.address - 1, to.key, from.piece(0, 64)));
 	expect_access_error(write(~0ull - 10, to.key, from.piece(0, 4000)));
-	constexpr std::uint32_t local_only = 3;
-	Region shy = b.region(4096, local_only);
+	constexpr std::uint32_t local_rights = 3;
+	Region shy = b.region(4096, local_rights);
 	expect_access_error(write(shy.address, shy.key, from.piece(0, 64)));
 	for (auto opcode : {WqeOpcode::rdma_read, WqeOpcode::fetch_add}) {
 		WqeBuilder builder(opcode);

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// GUIDs as text, in answers and messages: 64 bits do not survive in every JSON reader.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <fmt/format.h>
+#include <ib/types.hpp>
+
+namespace weft::weftd
+{
+
+inline std::string guid_text(ib::Guid guid)
+{
+	return fmt::format("{:#018x}", std::uint64_t{guid});
+}
+
+} // namespace weft::weftd
