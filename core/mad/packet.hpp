@@ -47,9 +47,9 @@ private:
 		posted,  /* the hardware has it */
 	};
 
-	ib_sge sge;
-	kern::ListNode backlog_node;
-	Place place;
+	ib_sge sge_;
+	kern::ListNode backlog_node_;
+	Place place_;
 };
 
 /*

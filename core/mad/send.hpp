@@ -78,7 +78,7 @@ public:
 
 private:
 	friend class SendQueue;
-	unsigned queued = 0; /* packets that wait there */
+	unsigned queued_ = 0; /* packets that wait there */
 };
 
 /*

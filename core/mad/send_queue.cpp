@@ -9,16 +9,16 @@ namespace mad
  */
 unsigned SendQueue::withdraw_some(Send &send)
 {
-	const unsigned count = send.queued;
+	const unsigned count = send.queued_;
 
-	for (std::uint32_t segment = send.rmpp.oldest_in_flight(); send.queued != 0;
+	for (std::uint32_t segment = send.rmpp.oldest_in_flight(); send.queued_ != 0;
 	     segment = segment % send.packet_count() + 1) {
 		Packet &packet = send.packet(segment);
-		if (packet.place != Packet::Place::backlog)
+		if (packet.place_ != Packet::Place::backlog)
 			continue;
-		packet.backlog_node.unlink();
-		packet.place = Packet::Place::idle;
-		send.queued--;
+		packet.backlog_node_.unlink();
+		packet.place_ = Packet::Place::idle;
+		send.queued_--;
 	}
 	return count;
 }
@@ -33,18 +33,18 @@ unsigned SendQueue::withdraw_some(Send &send)
 		Packet *packet = backlog_.pop_front();
 		if (!packet)
 			break;
-		packet->send->queued--;
+		packet->send->queued_--;
 		if (!is_open) [[unlikely]] {
-			packet->place = Packet::Place::idle;
+			packet->place_ = Packet::Place::idle;
 			return {packet, IB_WC_WR_FLUSH_ERR};
 		}
-		packet->place = Packet::Place::posted;
+		packet->place_ = Packet::Place::posted;
 		packet->done = done_;
-		packet->sge.length = ib::mad_bytes;
-		packet->sge.lkey = pd_->local_dma_lkey;
+		packet->sge_.length = ib::mad_bytes;
+		packet->sge_.lkey = pd_->local_dma_lkey;
 		packet->wr.ah = packet->send->ah;
 		packet->wr.wr.wr_cqe = packet;
-		packet->wr.wr.sg_list = &packet->sge;
+		packet->wr.wr.sg_list = &packet->sge_;
 		packet->wr.wr.num_sge = 1;
 		packet->wr.wr.opcode = IB_WR_SEND;
 		packet->wr.wr.send_flags = IB_SEND_SIGNALED;
@@ -52,13 +52,13 @@ unsigned SendQueue::withdraw_some(Send &send)
 		auto mapped = rdma::map_single(pd_->device, packet->bytes, ib::mad_bytes,
 					       kern::dma::Direction::to_device);
 		if (!mapped.ok()) [[unlikely]] {
-			packet->place = Packet::Place::idle;
+			packet->place_ = Packet::Place::idle;
 			return {packet, IB_WC_LOC_PROT_ERR};
 		}
-		packet->sge.addr = mapped.value();
+		packet->sge_.addr = mapped.value();
 		if (ib_post_send(qp_, &packet->wr.wr, nullptr)) [[unlikely]] {
 			unmap(*packet);
-			packet->place = Packet::Place::idle;
+			packet->place_ = Packet::Place::idle;
 			return {packet, IB_WC_LOC_QP_OP_ERR};
 		}
 		posted_++;

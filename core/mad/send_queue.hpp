@@ -29,13 +29,13 @@ public:
 	 */
 	void add(Packet &packet)
 	{
-		kern_assert(packet.place == Packet::Place::idle);
-		packet.place = Packet::Place::backlog;
-		packet.send->queued++;
+		kern_assert(packet.place_ == Packet::Place::idle);
+		packet.place_ = Packet::Place::backlog;
+		packet.send->queued_++;
 		backlog_.push_back(packet);
 	}
 	/* Takes out those packets of a send that wait. How many they were. */
-	unsigned withdraw(Send &send) { return send.queued == 0 ? 0 : withdraw_some(send); }
+	unsigned withdraw(Send &send) { return send.queued_ == 0 ? 0 : withdraw_some(send); }
 
 	/* A packet that pump() could not post. It is no longer queued. */
 	struct Lost {
@@ -56,21 +56,21 @@ public:
 	{
 		unmap(packet);
 		posted_--;
-		packet.place = Packet::Place::idle;
+		packet.place_ = Packet::Place::idle;
 	}
 
 private:
 	unsigned withdraw_some(Send &send);
 	void unmap(const Packet &packet)
 	{
-		rdma::unmap_single(pd_->device, packet.sge.addr, ib::mad_bytes,
+		rdma::unmap_single(pd_->device, packet.sge_.addr, ib::mad_bytes,
 				   kern::dma::Direction::to_device);
 	}
 
 	ib_pd *const pd_;
 	void (*const done_)(ib_cq *, ib_wc *);
 	ib_qp *qp_ = nullptr;
-	kern::List<Packet, &Packet::backlog_node> backlog_;
+	kern::List<Packet, &Packet::backlog_node_> backlog_;
 	int posted_ = 0;
 };
 

@@ -52,7 +52,7 @@ public:
 	 */
 	Result<> create(module *owner = &__this_module)
 	{
-		native_ = kern_file_kind_create(&ops_, owner);
+		native_ = kern_file_kind_create(&kind_ops, owner);
 		if (!native_)
 			return Error{-ENOMEM};
 		return {};
@@ -102,7 +102,7 @@ private:
 		ops.release = [](void *o) { owner_of(o).release(); };
 		return ops;
 	}
-	static constexpr kern_file_ops ops_ = make_ops();
+	static constexpr kern_file_ops kind_ops = make_ops();
 
 	kern_file_kind *native_ = nullptr;
 };

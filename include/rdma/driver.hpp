@@ -35,13 +35,13 @@ namespace rdma
 
 /*
  * A verbs object with the driver's state behind it, in one allocation of the midlayer. Its own
- * constructor is never called: the midlayer fills in `ib`, the driver constructs `state`.
+ * constructor is never called: the midlayer fills in `ib`, the driver constructs `driver_state`.
  */
 template<class Verbs, class State>
 struct DriverObject {
 	Verbs ib;
 	union {
-		State state_;
+		State driver_state;
 	};
 
 	DriverObject() = delete;
@@ -54,13 +54,13 @@ struct DriverObject {
 			      "the midlayer allocates to a cache line at most");
 		return reinterpret_cast<DriverObject *>(object);
 	}
-	static State &state(Verbs *object) { return of(object)->state_; }
+	static State &state(Verbs *object) { return of(object)->driver_state; }
 
 	/* Constructs the state; called at the beginning of a create method. */
 	template<class... Args>
 	static State &construct(Verbs *object, Args &&...args)
 	{
-		return *new (&of(object)->state_) State(std::forward<Args>(args)...);
+		return *new (&of(object)->driver_state) State(std::forward<Args>(args)...);
 	}
 	/* Destructs the state, at the end of a destroy method or if a create method fails. */
 	static void destruct(Verbs *object) { state(object).~State(); }
@@ -69,7 +69,7 @@ struct DriverObject {
 	static Verbs *verbs(State *state)
 	{
 		return reinterpret_cast<Verbs *>(reinterpret_cast<char *>(state) -
-						 __builtin_offsetof(DriverObject, state_));
+						 __builtin_offsetof(DriverObject, driver_state));
 	}
 };
 
