@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds kRetry{100};
 struct Acceptor::State {
 	State(Loop &loop, UnixListener l, Connected c)
 	    : listener(std::move(l)), connected(std::move(c)),
-	      waiting(loop, listener.fd(), Watch::Readable, [this](unsigned) { accept(); }),
+	      waiting(loop, listener.fd(), Watch::kReadable, [this](unsigned) { accept(); }),
 	      retry(loop, [this] { accept(); })
 	{
 	}
@@ -29,10 +29,10 @@ struct Acceptor::State {
 		FileDescriptor socket = listener.accept();
 		if (!socket &&
 		    (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-			waiting.want(Watch::Nothing);
+			waiting.want(Watch::kNothing);
 			return retry.arm(kRetry);
 		}
-		waiting.want(Watch::Readable);
+		waiting.want(Watch::kReadable);
 		// The last: it may destroy the acceptor.
 		if (socket)
 			connected(std::move(socket));

@@ -66,26 +66,26 @@ CaptureFile::CaptureFile(const std::string &path, const Environment &environment
 	if (!file_)
 		throw std::runtime_error("capture " + path + ": " +
 					 std::generic_category().message(errno));
-	constexpr std::uint16_t kMajor = 1, kMinor = 0;
-	constexpr std::int64_t kUnknownLength = -1;
+	constexpr std::uint16_t major = 1, minor = 0;
+	constexpr std::int64_t unknown_length = -1;
 	const MutexLock lock(mutex_);
 	write_locked(kSectionHeader, Body().number(kByteOrderMagic)
-					     .number(kMajor)
-					     .number(kMinor)
-					     .number(kUnknownLength)
+					     .number(major)
+					     .number(minor)
+					     .number(unknown_length)
 					     .all());
 }
 
 unsigned CaptureFile::add_interface(LinkType type, const std::string &name,
 				    std::uint32_t most_packet)
 {
-	constexpr std::uint16_t kReserved = 0, kNoData = 0;
+	constexpr std::uint16_t reserved = 0, no_data = 0;
 	Body body;
-	body.number(type).number(kReserved).number(most_packet);
+	body.number(type).number(reserved).number(most_packet);
 	body.option(kOptionName, std::as_bytes(std::span(name)))
 		.option(kOptionResolution, std::as_bytes(std::span(&kNanoseconds, 1)))
 		.number(kEndOfOptions)
-		.number(kNoData);
+		.number(no_data);
 	const MutexLock lock(mutex_);
 	write_locked(kInterfaceDescription, body.all());
 	return interfaces_++;

@@ -24,7 +24,7 @@ public:
 	static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
 
 	// The registry of link types at tcpdump.org.
-	enum class LinkType : std::uint16_t { Ethernet = 1, Erf = 197 };
+	enum class LinkType : std::uint16_t { ethernet = 1, erf = 197 };
 
 	// Throws std::runtime_error if the file cannot be written. A packet that would make the
 	// file longer than @most_bytes is left out, and so are all that follow. @environment gives

@@ -34,12 +34,12 @@ bool is_local_socket(int fd)
 bool may_wait(int fd)
 {
 	switch (kind_of(fd)) {
-	case DescriptorKind::Event:
-	case DescriptorKind::Pipe:
+	case DescriptorKind::event:
+	case DescriptorKind::pipe:
 		return false;
-	case DescriptorKind::Socket:
+	case DescriptorKind::socket:
 		return !is_local_socket(fd);
-	case DescriptorKind::Other:
+	case DescriptorKind::other:
 		break;
 	}
 	return !is_of_the_kernel(fd);

@@ -24,15 +24,15 @@ DescriptorKind kind_of(int fd)
 	std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
 	const auto size = ::readlink(link.data(), target.data(), target.size());
 	if (size <= 0)
-		return DescriptorKind::Other;
+		return DescriptorKind::other;
 	const std::string_view name(target.data(), static_cast<std::size_t>(size));
 	if (name == "anon_inode:[eventfd]")
-		return DescriptorKind::Event;
+		return DescriptorKind::event;
 	if (name.starts_with("pipe:["))
-		return DescriptorKind::Pipe;
+		return DescriptorKind::pipe;
 	if (name.starts_with("socket:[") || name == "anon_inode:[io_uring]")
-		return DescriptorKind::Socket;
-	return DescriptorKind::Other;
+		return DescriptorKind::socket;
+	return DescriptorKind::other;
 }
 
 bool is_of_the_kernel(int fd)

@@ -6,10 +6,10 @@ namespace weft
 
 // Kind of a descriptor that another program made.
 enum class DescriptorKind {
-	Event,  // an eventfd
-	Pipe,   // an end of a pipe; a FIFO of a file system is Other
-	Socket, // of any family; and what holds sockets as one does (io_uring)
-	Other,
+	event,  // an eventfd
+	pipe,   // an end of a pipe; a FIFO of a file system is Other
+	socket, // of any family; and what holds sockets as one does (io_uring)
+	other,
 };
 
 // Asks the kernel alone: of a file, its file system may be a process of whoever made it, and answer

@@ -10,24 +10,24 @@ GuestMemory::MapResult GuestMemory::map(std::uint64_t iova, std::uint64_t size, 
 					bool writable, std::shared_ptr<const MemoryMapping> mapping)
 {
 	if (!size || iova + (size - 1) < iova || (mapping && size > mapping->size()))
-		return MapResult::Invalid;
+		return MapResult::invalid;
 	const auto next = std::upper_bound(sections_.begin(), sections_.end(), iova,
 					   [](std::uint64_t address, const Section &section) {
 						   return address < section.iova;
 					   });
 	if (next != sections_.end() && next->iova - iova < size)
-		return MapResult::Overlap;
+		return MapResult::overlap;
 	if (next != sections_.begin() && std::prev(next)->holds(iova))
-		return MapResult::Overlap;
+		return MapResult::overlap;
 
 	std::uint8_t access = 0;
 	if (mapping && readable)
-		access |= static_cast<std::uint8_t>(Access::Read);
+		access |= static_cast<std::uint8_t>(Access::read);
 	if (mapping && writable)
-		access |= static_cast<std::uint8_t>(Access::Write);
+		access |= static_cast<std::uint8_t>(Access::write);
 	std::byte *data = mapping ? mapping->data() : nullptr;
 	sections_.insert(next, Section{iova, size, data, access, std::move(mapping)});
-	return MapResult::Mapped;
+	return MapResult::mapped;
 }
 
 bool GuestMemory::unmap(std::uint64_t iova, std::uint64_t size)
@@ -99,7 +99,7 @@ bool GuestMemory::covers(std::uint64_t iova, std::uint64_t length, Access access
 bool GuestMemory::read_pieces(std::uint64_t iova, std::span<std::byte> data) const
 {
 	std::byte *to = data.data();
-	return walk(iova, data.size(), Access::Read,
+	return walk(iova, data.size(), Access::read,
 		    [&](const Section &section, std::uint64_t address, std::uint64_t bytes) {
 			    std::memcpy(to, section.at(address), bytes);
 			    to += bytes;
@@ -108,10 +108,10 @@ bool GuestMemory::read_pieces(std::uint64_t iova, std::span<std::byte> data) con
 
 bool GuestMemory::write_pieces(std::uint64_t iova, std::span<const std::byte> data)
 {
-	if (!covers(iova, data.size(), Access::Write))
+	if (!covers(iova, data.size(), Access::write))
 		return false;
 	const std::byte *from = data.data();
-	return walk(iova, data.size(), Access::Write,
+	return walk(iova, data.size(), Access::write,
 		    [&](const Section &section, std::uint64_t address, std::uint64_t bytes) {
 			    std::memcpy(section.at(address), from, bytes);
 			    from += bytes;

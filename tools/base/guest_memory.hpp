@@ -23,7 +23,7 @@
 namespace weft
 {
 
-enum class Access : std::uint8_t { Read = 1, Write = 2 };
+enum class Access : std::uint8_t { read = 1, write = 2 };
 
 // MemorySegment - a stretch of guest memory in the host's address space. Writing through it is
 // allowed only if it was translated with Access::Write.
@@ -36,7 +36,7 @@ struct MemorySegment {
 class GuestMemory
 {
 public:
-	enum class MapResult { Mapped, Overlap, Invalid };
+	enum class MapResult { mapped, overlap, invalid };
 
 	// Adds a section at @iova. @mapping may be null: the range is then known but out of reach
 	// (the client shared no descriptor), and each access to it is a miss. Overlap: some of the
@@ -54,7 +54,7 @@ public:
 	// the guest. No bytes are always there.
 	bool read(std::uint64_t iova, std::span<std::byte> data) const
 	{
-		if (const Section *section = find(iova, data.size(), Access::Read)) [[likely]] {
+		if (const Section *section = find(iova, data.size(), Access::read)) [[likely]] {
 			std::memcpy(data.data(), section->at(iova), data.size());
 			return true;
 		}
@@ -62,7 +62,7 @@ public:
 	}
 	bool write(std::uint64_t iova, std::span<const std::byte> data)
 	{
-		if (const Section *section = find(iova, data.size(), Access::Write)) [[likely]] {
+		if (const Section *section = find(iova, data.size(), Access::write)) [[likely]] {
 			std::memcpy(section->at(iova), data.data(), data.size());
 			return true;
 		}
@@ -92,7 +92,7 @@ public:
 	template<typename T>
 	std::optional<T> load(std::uint64_t iova) const
 	{
-		T *object = aligned<T>(iova, Access::Read);
+		T *object = aligned<T>(iova, Access::read);
 		if (!object)
 			return std::nullopt;
 		return std::atomic_ref<T>(*object).load(std::memory_order_acquire);
@@ -100,7 +100,7 @@ public:
 	template<typename T>
 	bool store(std::uint64_t iova, T value)
 	{
-		T *object = aligned<T>(iova, Access::Write);
+		T *object = aligned<T>(iova, Access::write);
 		if (!object)
 			return false;
 		std::atomic_ref<T>(*object).store(value, std::memory_order_release);
@@ -113,8 +113,8 @@ public:
 	template<typename F>
 	std::optional<std::uint64_t> fetch_update(std::uint64_t iova, F &&change)
 	{
-		auto *word = aligned<std::uint64_t>(iova, Access::Write);
-		if (!word || !aligned<std::uint64_t>(iova, Access::Read))
+		auto *word = aligned<std::uint64_t>(iova, Access::write);
+		if (!word || !aligned<std::uint64_t>(iova, Access::read))
 			return std::nullopt;
 		std::atomic_ref<std::uint64_t> ref(*word);
 		std::uint64_t seen = ref.load(std::memory_order_relaxed);

@@ -17,7 +17,7 @@ namespace weft
 Loop::Loop(std::string name, Mode mode, Environment &environment)
     : name_(std::move(name)),
       own_(std::make_unique<Reactor>(
-	      name_, mode == Mode::Manual ? Reactor::Drive::Manual : Reactor::Drive::Thread,
+	      name_, mode == Mode::manual ? Reactor::Drive::manual : Reactor::Drive::thread,
 	      environment)),
       reactor_(*own_)
 {
@@ -128,7 +128,7 @@ Watch::Watch(Loop &loop, int fd, Ready wanted, std::function<void(unsigned)> rea
 
 Watch::~Watch()
 {
-	want(Nothing);
+	want(kNothing);
 	Reactor &reactor = state_->loop.reactor();
 	reactor.bury(std::move(state_));
 }
@@ -141,8 +141,8 @@ void Watch::want(unsigned wanted)
 	const int operation = !wanted           ? EPOLL_CTL_DEL
 			      : !state_->wanted ? EPOLL_CTL_ADD
 						: EPOLL_CTL_MOD;
-	const std::uint32_t events = (wanted & Readable ? std::uint32_t{EPOLLIN} : 0u) |
-				     (wanted & Writable ? std::uint32_t{EPOLLOUT} : 0u);
+	const std::uint32_t events = (wanted & kReadable ? std::uint32_t{EPOLLIN} : 0u) |
+				     (wanted & kWritable ? std::uint32_t{EPOLLOUT} : 0u);
 	state_->loop.reactor().control(operation, state_->fd, events, state_.get());
 	state_->wanted = wanted;
 }

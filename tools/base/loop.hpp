@@ -27,12 +27,12 @@ class Loop
 {
 public:
 	enum class Mode {
-		Thread, // a thread of its own runs the loop from construction to destruction
-		Manual, // the owner runs it with poll() and run_until(): for tests
+		thread, // a thread of its own runs the loop from construction to destruction
+		manual, // the owner runs it with poll() and run_until(): for tests
 	};
 
 	// Creates a reactor of its own. @name: the thread's name, and for logs.
-	explicit Loop(std::string name, Mode mode = Mode::Thread,
+	explicit Loop(std::string name, Mode mode = Mode::thread,
 		      Environment &environment = Environment::host());
 	// Shares @reactor, which outlives it.
 	Loop(std::string name, Reactor &reactor);
@@ -106,7 +106,7 @@ private:
 class Watch
 {
 public:
-	enum Ready : unsigned { Nothing = 0, Readable = 1, Writable = 2 };
+	enum Ready : unsigned { kNothing = 0, kReadable = 1, kWritable = 2 };
 
 	// @ready runs on the loop with what @fd is ready for, of what is asked for; an end or an
 	// error of it counts as whatever is. Throws std::system_error if the file cannot be waited

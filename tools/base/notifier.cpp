@@ -74,13 +74,13 @@ private:
 	// An empty file, which all threads read.
 	static const FileDescriptor &nothing()
 	{
-		static const FileDescriptor file = [] {
+		static const FileDescriptor kFile = [] {
 			FileDescriptor made(::memfd_create("nothing", MFD_CLOEXEC));
 			if (!made)
 				fail("memfd_create");
 			return made;
 		}();
-		return file;
+		return kFile;
 	}
 
 	bool forget_results()
@@ -117,20 +117,20 @@ std::optional<Notifier> Notifier::take(FileDescriptor fd, Kind kind)
 {
 	const DescriptorKind found = kind_of(fd.get());
 	switch (found) {
-	case DescriptorKind::Event:
-		if (kind != Kind::Event)
+	case DescriptorKind::event:
+		if (kind != Kind::event)
 			break;
 		EventSignals::own(); // whatever it lacks, it lacks now
 		return Notifier(std::move(fd), found);
-	case DescriptorKind::Pipe:
-		if (kind != Kind::Channel || !writable(fd.get()))
+	case DescriptorKind::pipe:
+		if (kind != Kind::channel || !writable(fd.get()))
 			break;
 		return Notifier(reopen_for_writing(fd.get()), found);
-	case DescriptorKind::Socket:
-		if (kind != Kind::Channel || !make_send_only(fd.get()))
+	case DescriptorKind::socket:
+		if (kind != Kind::channel || !make_send_only(fd.get()))
 			break;
 		return Notifier(std::move(fd), found);
-	case DescriptorKind::Other:
+	case DescriptorKind::other:
 		break;
 	}
 	return std::nullopt;
@@ -138,11 +138,11 @@ std::optional<Notifier> Notifier::take(FileDescriptor fd, Kind kind)
 
 void Notifier::ring(std::span<const std::byte> message) const
 {
-	if (kind_ == DescriptorKind::Event)
+	if (kind_ == DescriptorKind::event)
 		return EventSignals::own().add_one(fd_.get());
 	// A stream socket of this machine takes so little whole, or not at all.
 	[[maybe_unused]] const auto written =
-		kind_ == DescriptorKind::Pipe ? ::write(fd_.get(), message.data(), message.size())
+		kind_ == DescriptorKind::pipe ? ::write(fd_.get(), message.data(), message.size())
 					      : ::send(fd_.get(), message.data(), message.size(),
 						       MSG_DONTWAIT | MSG_NOSIGNAL);
 }

@@ -18,8 +18,8 @@ class Notifier
 {
 public:
 	enum class Kind {
-		Event,   // an eventfd, whose counter is added to
-		Channel, // the write end of a pipe, or a stream socket, which messages are put into
+		event,   // an eventfd, whose counter is added to
+		channel, // the write end of a pipe, or a stream socket, which messages are put into
 	};
 
 	// Takes @fd, or gives nothing if it is not of that @kind. Throws std::system_error if the

@@ -25,7 +25,7 @@ Character first_of(std::string_view text)
 	if (byte(0) < 0x80)
 		return {byte(0), 1};
 	const std::size_t bytes = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
-	constexpr std::array<std::uint32_t, 5> kLeast{0, 0, 0x80, 0x800, 0x10000};
+	constexpr std::array<std::uint32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};
 	if (byte(0) < 0xc2 || byte(0) > 0xf4 || text.size() < bytes)
 		return {kInvalid, 1};
 	std::uint32_t code = byte(0) & (0x7fu >> bytes);
@@ -35,7 +35,7 @@ Character first_of(std::string_view text)
 		code = code << 6 | (byte(i) & 0x3f);
 	}
 	const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-	return {code < kLeast[bytes] || surrogate || code > 0x10ffff ? kInvalid : code, bytes};
+	return {code < least[bytes] || surrogate || code > 0x10ffff ? kInvalid : code, bytes};
 }
 
 bool may_be_shown(std::uint32_t code)
@@ -71,7 +71,7 @@ bool is_printable(std::string_view text)
 
 std::string printable(std::string_view text)
 {
-	constexpr char kDigits[] = "0123456789abcdef";
+	constexpr char digits[] = "0123456789abcdef";
 	std::string result;
 	result.reserve(text.size());
 	for_each_character(text, [&](std::string_view bytes, bool shown) {
@@ -81,7 +81,7 @@ std::string printable(std::string_view text)
 		}
 		for (const char each : bytes) {
 			const auto value = static_cast<std::uint8_t>(each);
-			result += {'\\', 'x', kDigits[value >> 4], kDigits[value & 15]};
+			result += {'\\', 'x', digits[value >> 4], digits[value & 15]};
 		}
 	});
 	return result;

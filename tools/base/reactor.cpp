@@ -39,7 +39,7 @@ Reactor::Reactor(const std::string &name, Drive drive, Environment &environment)
       bell_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"))
 {
 	control(EPOLL_CTL_ADD, bell_.get(), EPOLLIN | EPOLLET, nullptr);
-	if (drive == Drive::Manual)
+	if (drive == Drive::manual)
 		return;
 	thread_ = std::thread([this] {
 		id_.store(std::this_thread::get_id());
@@ -171,8 +171,8 @@ std::size_t Reactor::turn(Clock::time_point until)
 		const std::uint32_t seen = events[static_cast<std::size_t>(i)].events;
 		unsigned ready = watch->wanted;
 		if (!(seen & (EPOLLHUP | EPOLLERR)))
-			ready &= (seen & EPOLLIN ? unsigned{Watch::Readable} : 0u) |
-				 (seen & EPOLLOUT ? unsigned{Watch::Writable} : 0u);
+			ready &= (seen & EPOLLIN ? unsigned{Watch::kReadable} : 0u) |
+				 (seen & EPOLLOUT ? unsigned{Watch::kWritable} : 0u);
 		++ran;
 		if (ready)
 			call(watch->loop, [&] { watch->ready(ready); });

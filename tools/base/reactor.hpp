@@ -32,8 +32,8 @@ class Reactor
 {
 public:
 	enum class Drive {
-		Thread, // a thread of its own, from construction to destruction
-		Manual, // whoever calls turn(), on one thread
+		thread, // a thread of its own, from construction to destruction
+		manual, // whoever calls turn(), on one thread
 	};
 
 	// @name: the thread's name as tools show it (cut to 15 characters). @environment outlives
@@ -50,7 +50,7 @@ public:
 	// thread. Always true if driven manually.
 	bool in_thread() const
 	{
-		return drive_ == Drive::Manual || id_.load() == std::this_thread::get_id();
+		return drive_ == Drive::manual || id_.load() == std::this_thread::get_id();
 	}
 
 	// Waits until something is ready, or @until, and runs what is; returns how many handlers

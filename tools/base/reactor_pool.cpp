@@ -20,7 +20,7 @@ std::shared_ptr<Reactor> ReactorPool::take()
 	if (free || reactors_.size() == most_)
 		return *least;
 	return reactors_.emplace_back(std::make_shared<Reactor>(
-		name_ + std::to_string(reactors_.size() + 1), Reactor::Drive::Thread));
+		name_ + std::to_string(reactors_.size() + 1), Reactor::Drive::thread));
 }
 
 } // namespace weft

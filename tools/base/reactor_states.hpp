@@ -44,7 +44,7 @@ struct Reactor::WatchState {
 	Loop &loop;
 	const int fd;
 	const std::function<void(unsigned)> ready;
-	unsigned wanted = Watch::Nothing;
+	unsigned wanted = Watch::kNothing;
 };
 
 } // namespace weft

@@ -68,7 +68,7 @@ namespace
 mode_t mode_for(const std::filesystem::path &path, UnixListener::Access access)
 {
 	struct stat directory{};
-	const bool with_group = access == UnixListener::Access::DirectoryGroup &&
+	const bool with_group = access == UnixListener::Access::directory_group &&
 				!::stat(path.parent_path().c_str(), &directory) &&
 				directory.st_mode & S_IXGRP;
 	return S_IRUSR | S_IWUSR | (with_group ? S_IRGRP | S_IWGRP : 0);

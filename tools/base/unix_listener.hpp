@@ -14,14 +14,14 @@ class UnixListener
 {
 public:
 	enum class Access {
-		Owner,          // the file is open to its own user only
-		DirectoryGroup, // to its group as well, if the directory is
+		owner,           // the file is open to its own user only
+		directory_group, // to its group as well, if the directory is
 	};
 
 	UnixListener() = default;
 	// Throws std::system_error: EADDRINUSE if a living process serves @path, ENAMETOOLONG if
 	// it does not fit into a socket address.
-	explicit UnixListener(const std::filesystem::path &path, Access access = Access::Owner);
+	explicit UnixListener(const std::filesystem::path &path, Access access = Access::owner);
 	~UnixListener();
 	UnixListener(UnixListener &&) noexcept = default;
 	UnixListener &operator=(UnixListener &&other) noexcept;

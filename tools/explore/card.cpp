@@ -28,8 +28,8 @@ namespace
 
 using namespace weft;
 
-constexpr std::uint64_t memory_bytes = 32 << 20;
-constexpr ib::Guid card_guid = 0x0002c90300000100;
+constexpr std::uint64_t kMemoryBytes = 32 << 20;
+constexpr ib::Guid kCardGuid = 0x0002c90300000100;
 
 /* The run's time and chance; who waits lets others run. */
 class RunEnvironment final : public Environment
@@ -69,12 +69,12 @@ std::unique_ptr<PciDevice> make_card(kern_explore_card kind, fabric::Fabric &fab
 	if (kind == KERN_EXPLORE_MTHCA)
 		return std::make_unique<mthca::Card>(
 			mthca::CardConfig{.name = "explored",
-					  .node_guid = card_guid,
+					  .node_guid = kCardGuid,
 					  .ports = {&port, &fabric.add_port("other")}},
 			[](hca::Context &context) { return hca::make_transport(context); });
 	return std::make_unique<mlx4::Card>(
 		mlx4::CardConfig{.name = "explored",
-				 .node_guid = card_guid,
+				 .node_guid = kCardGuid,
 				 .description = {},
 				 .ports = {&port}},
 		[](mlx4::CardContext &context) { return hca::make_transport(context); });
@@ -85,17 +85,17 @@ class Slot final : public sim::pci::Function, private pci::Interrupts
 {
 public:
 	explicit Slot(kern_explore_card kind)
-	    : loop_("card", Loop::Mode::Manual, environment_),
-	      fabric_(fabric::Fabric::default_seed, &loop_.reactor()),
+	    : loop_("card", Loop::Mode::manual, environment_),
+	      fabric_(fabric::Fabric::kDefaultSeed, &loop_.reactor()),
 	      port_(fabric_.add_port("card")), far_(fabric_.add_port("manager")),
 	      card_(make_card(kind, fabric_, port_)),
-	      memory_(MemoryMapping::allocate(memory_bytes)), log_("card"),
+	      memory_(MemoryMapping::allocate(kMemoryBytes)), log_("card"),
 	      endpoint_(loop_, *card_, *this, std::shared_ptr<spdlog::logger>(&log_, [](auto *) {}),
 			1)
 	{
 		fabric_.connect(port_, far_);
 		manager_.emplace(far_, sm::Config{}, &loop_.reactor());
-		endpoint_.dma().map(reinterpret_cast<std::uint64_t>(memory_->data()), memory_bytes,
+		endpoint_.dma().map(reinterpret_cast<std::uint64_t>(memory_->data()), kMemoryBytes,
 				    true, true, memory_);
 		card_->memory_changed();
 		sim::scheduler().start(sim::Kind::task, "the card", [this] { live(); });
@@ -135,7 +135,7 @@ public:
 		environment_.wake();
 	}
 	unsigned int vectors() const override { return card_->description().msix.vectors; }
-	std::span<std::byte> memory() override { return {memory_->data(), memory_bytes}; }
+	std::span<std::byte> memory() override { return {memory_->data(), kMemoryBytes}; }
 
 private:
 	void live()

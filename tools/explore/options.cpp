@@ -12,7 +12,7 @@ namespace explore
 namespace
 {
 
-constexpr const char *help =
+constexpr const char *kHelp =
 	R"(usage: weft-explore [--seeds FIRST..LAST] [--seconds N] [--steps N] [--list] [REGEX]
 
 Runs cases of the kernel half, compiled into this program, under many interleavings: the strategy of each seed says who goes on at each call
@@ -52,7 +52,7 @@ std::optional<Options> parse(int argc, char **argv)
 			return words[i];
 		};
 		if (word == "--help") {
-			fmt::print("{}", help);
+			fmt::print("{}", kHelp);
 			return std::nullopt;
 		}
 		if (word == "--list") {

@@ -9,7 +9,7 @@ namespace explore
 namespace
 {
 
-constexpr unsigned int attempts_to_minimise = 600;
+constexpr unsigned int kAttemptsToMinimise = 600;
 
 /* A text below its title; nothing of an empty one. */
 std::string section(const std::string &title, const std::string &text)
@@ -35,7 +35,7 @@ Failure shortest(const sim::Case &one, const Failure &found, const Limits &limit
 	failure.interleaving.clear();
 	if (again(found.plan)) {
 		const sim::Plan plan =
-			minimise(found.plan, attempts_to_minimise,
+			minimise(found.plan, kAttemptsToMinimise,
 				 [&](const sim::Plan &part) { return again(part).has_value(); });
 		if (auto last = again(plan)) {
 			failure = std::move(*last);

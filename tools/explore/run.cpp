@@ -40,36 +40,36 @@ struct Module {
 	void (*exit)();
 };
 
-constexpr Module core{"weft_core", weft_core_init, weft_core_exit};
-constexpr Module soft{"weft_soft", weft_soft_init, weft_soft_exit};
-constexpr Module mad{"weft_mad", weft_mad_init, weft_mad_exit};
-constexpr Module ipoib{"weft_ipoib", weft_ipoib_init, weft_ipoib_exit};
-constexpr Module mlx4{"weft_mlx4", weft_mlx4_init, weft_mlx4_exit};
-constexpr Module mthca{"weft_mthca", weft_mthca_init, weft_mthca_exit};
+constexpr Module kCore{"weft_core", weft_core_init, weft_core_exit};
+constexpr Module kSoft{"weft_soft", weft_soft_init, weft_soft_exit};
+constexpr Module kMad{"weft_mad", weft_mad_init, weft_mad_exit};
+constexpr Module kIpoib{"weft_ipoib", weft_ipoib_init, weft_ipoib_exit};
+constexpr Module kMlx4{"weft_mlx4", weft_mlx4_init, weft_mlx4_exit};
+constexpr Module kMthca{"weft_mthca", weft_mthca_init, weft_mthca_exit};
 
 /* Modules that the suites with a prefix need, in loading order; the first match applies. */
 struct Needs {
 	const char *prefix;
 	std::vector<Module> modules;
 };
-const Needs needs[] = {
+const Needs kNeeds[] = {
 	{"simulation_defects.", {}},
 	{"stack_defects.", {}},
 	{"card_defects.", {}},
-	{"core_", {core}},
-	{"mad_", {core, mad, soft}},
-	{"explore_destinations", {core}},
-	{"explore_ipoib", {core, mad, soft, ipoib}},
-	{"explore_mlx4", {core, mlx4}},
-	{"explore_mthca", {core, mthca}},
-	{"explore_on_a_card", {core, mad, mlx4, ipoib}},
-	{"explore_resources", {core}},
-	{"", {core, soft}},
+	{"core_", {kCore}},
+	{"mad_", {kCore, kMad, kSoft}},
+	{"explore_destinations", {kCore}},
+	{"explore_ipoib", {kCore, kMad, kSoft, kIpoib}},
+	{"explore_mlx4", {kCore, kMlx4}},
+	{"explore_mthca", {kCore, kMthca}},
+	{"explore_on_a_card", {kCore, kMad, kMlx4, kIpoib}},
+	{"explore_resources", {kCore}},
+	{"", {kCore, kSoft}},
 };
 
 const std::vector<Module> &modules_of(const std::string &name)
 {
-	return std::find_if(std::begin(needs), std::end(needs),
+	return std::find_if(std::begin(kNeeds), std::end(kNeeds),
 			    [&](const Needs &one) { return name.starts_with(one.prefix); })
 		->modules;
 }
@@ -106,8 +106,8 @@ void check_nothing_left()
 
 const std::vector<sim::Case> &cases()
 {
-	static const auto all = sim::cases_of(sim_suites_begin, sim_suites_end);
-	return all;
+	static const auto kAll = sim::cases_of(sim_suites_begin, sim_suites_end);
+	return kAll;
 }
 
 Run run(const sim::Case &one, sim::Strategy &strategy, std::uint64_t limit)

@@ -14,11 +14,11 @@ namespace
 using ib::MadMethod;
 using ib::PortState;
 
-constexpr unsigned lft_block = sizeof(ib::LinearForwarding::port);
+constexpr unsigned kLftBlock = sizeof(ib::LinearForwarding::port);
 /* 4.096 us * 2^18: about a second, for both lifetimes in a switch. */
-constexpr unsigned switch_life_time = 18;
+constexpr unsigned kSwitchLifeTime = 18;
 /* Everybody may read all but the key, IBA table 144. */
-constexpr unsigned mkey_protect = 1;
+constexpr unsigned kMkeyProtect = 1;
 
 SmpRequest &add(std::vector<SmpRequest> &batch, const Path &path, std::uint16_t attribute,
 		std::uint32_t modifier)
@@ -105,7 +105,7 @@ void Configurator::agree_on_link(const Subnet &subnet, PortRef ref, ib::PortInfo
 		std::min({unsigned{info.vl_cap()}, unsigned{other.vl_cap()}, config_.vls}));
 	if (subnet.node(ref).is_switch())
 		info.vl_stall_hoq_life =
-			ib::field_set<4, 0>(info.vl_stall_hoq_life, switch_life_time);
+			ib::field_set<4, 0>(info.vl_stall_hoq_life, kSwitchLifeTime);
 }
 
 void Configurator::forget_restarted(const Subnet &subnet)
@@ -141,7 +141,7 @@ void Configurator::write_addresses(Subnet &subnet, ib::Lid sm_lid)
 			bool end_port = port.guid != 0;
 			bool keyed = end_port && config_.untrusted.contains(port.guid);
 			/* At this level a key is not shown to who reads without it. */
-			if (keyed && have.mkey_protect() == mkey_protect)
+			if (keyed && have.mkey_protect() == kMkeyProtect)
 				have.mkey = config_.mkey;
 			ib::PortInfo want = have;
 			if (end_port && port.lid != 0) {
@@ -150,11 +150,11 @@ void Configurator::write_addresses(Subnet &subnet, ib::Lid sm_lid)
 				want.sm_lid = sm_lid;
 				want.set_sm_sl(0);
 				want.gid_prefix = config_.gid_prefix;
-				want.set_subnet_timeout(switch_life_time);
+				want.set_subnet_timeout(kSwitchLifeTime);
 			}
 			if (keyed) {
 				want.mkey = config_.mkey;
-				want.set_mkey_protect(mkey_protect);
+				want.set_mkey_protect(kMkeyProtect);
 				want.mkey_lease_period = std::uint16_t{0};
 			}
 			agree_on_link(subnet, ref, want);
@@ -195,7 +195,7 @@ void Configurator::write_switch_info(Subnet &subnet)
 		Node &node = subnet.nodes[static_cast<std::size_t>(index)];
 		ib::SwitchInfo want = node.switch_info;
 		want.linear_fdb_top = subnet.top_lid;
-		want.set_life_time(switch_life_time);
+		want.set_life_time(kSwitchLifeTime);
 		/* Zero leaves the bit alone. */
 		want.life_time_state_change &=
 			static_cast<std::uint8_t>(~ib::SwitchInfo::state_change_bit);
@@ -221,15 +221,15 @@ void Configurator::write_lfts(const Subnet &subnet)
 		const Node &node = subnet.node(ref);
 		const Lft &want = subnet.lfts[index];
 		Lft &have = tables_[node.guid].lft;
-		unsigned blocks = (subnet.top_lid + lft_block) / lft_block;
+		unsigned blocks = (subnet.top_lid + kLftBlock) / kLftBlock;
 		for (unsigned block = 0; block < blocks; block++) {
 			ib::LinearForwarding table;
 			std::memset(table.port, ib::lft_drop, sizeof(table.port));
-			std::size_t from = block * lft_block;
-			std::size_t count = std::min<std::size_t>(lft_block, want.size() - from);
+			std::size_t from = block * kLftBlock;
+			std::size_t count = std::min<std::size_t>(kLftBlock, want.size() - from);
 			std::copy_n(want.begin() + static_cast<std::ptrdiff_t>(from), count,
 				    table.port);
-			if (have.size() >= from + lft_block &&
+			if (have.size() >= from + kLftBlock &&
 			    std::equal(std::begin(table.port), std::end(table.port),
 				       have.begin() + static_cast<std::ptrdiff_t>(from)))
 				continue;
@@ -240,7 +240,7 @@ void Configurator::write_lfts(const Subnet &subnet)
 	perform(batch, subnet, about);
 	for (std::size_t i = 0; i < batch.size(); i++) {
 		Lft &have = tables_[subnet.node(about[i]).guid].lft;
-		std::size_t from = batch[i].modifier * lft_block;
+		std::size_t from = batch[i].modifier * kLftBlock;
 		if (!batch[i].ok()) {
 			/* Unknown now, and all behind it. */
 			have.resize(std::min(have.size(), from));
@@ -248,7 +248,7 @@ void Configurator::write_lfts(const Subnet &subnet)
 		}
 		if (have.size() < from)
 			continue;
-		have.resize(std::max(have.size(), from + lft_block));
+		have.resize(std::max(have.size(), from + kLftBlock));
 		const auto &table = batch[i].answer<ib::LinearForwarding>();
 		std::copy(std::begin(table.port), std::end(table.port),
 			  have.begin() + static_cast<std::ptrdiff_t>(from));

@@ -12,11 +12,11 @@ namespace
 
 using ib::MadMethod;
 
-constexpr unsigned pkeys_per_block = 32;
+constexpr unsigned kPkeysPerBlock = 32;
 
 unsigned blocks_for(std::size_t entries)
 {
-	return static_cast<unsigned>((entries + pkeys_per_block - 1) / pkeys_per_block);
+	return static_cast<unsigned>((entries + kPkeysPerBlock - 1) / kPkeysPerBlock);
 }
 
 /*
@@ -120,9 +120,9 @@ void Configurator::read_pkeys(const Subnet &subnet, const std::vector<PkeyTable>
 		/* One block more than they fill now: keys that go leave holes. */
 		unsigned blocks = std::min(std::max(1u, blocks_for(table.capacity)),
 					   blocks_for(table.wanted->size() + 1));
-		if (known.size() >= blocks * pkeys_per_block)
+		if (known.size() >= blocks * kPkeysPerBlock)
 			continue;
-		known.assign(blocks * pkeys_per_block, 0);
+		known.assign(blocks * kPkeysPerBlock, 0);
 		for (unsigned block = 0; block < blocks; block++) {
 			batch.emplace_back(subnet.route(table.ref), MadMethod::get,
 					   ib::attr_pkey_table, table.modifier | block);
@@ -140,7 +140,7 @@ void Configurator::perform_pkeys(std::vector<SmpRequest> &batch, const Subnet &s
 		auto known = pkeys_.find(key_of(subnet, about[i]));
 		if (known == pkeys_.end())
 			continue;
-		std::size_t from = (batch[i].modifier & 0xffff) * pkeys_per_block;
+		std::size_t from = (batch[i].modifier & 0xffff) * kPkeysPerBlock;
 		if (!batch[i].ok()) {
 			pkeys_.erase(known);
 			continue;
@@ -168,13 +168,13 @@ void Configurator::write_pkeys(Subnet &subnet)
 					   subnet.node(table.ref).printable_name(),
 					   subnet.node(table.ref).guid, table.ref.port,
 					   table.wanted->size());
-		for (unsigned block = 0; block < want.size() / pkeys_per_block; block++) {
-			auto from = want.begin() + block * pkeys_per_block;
-			if (std::equal(from, from + pkeys_per_block,
-				       known->second.begin() + block * pkeys_per_block))
+		for (unsigned block = 0; block < want.size() / kPkeysPerBlock; block++) {
+			auto from = want.begin() + block * kPkeysPerBlock;
+			if (std::equal(from, from + kPkeysPerBlock,
+				       known->second.begin() + block * kPkeysPerBlock))
 				continue;
 			ib::PkeyTable attribute;
-			std::copy_n(from, pkeys_per_block, attribute.pkey);
+			std::copy_n(from, kPkeysPerBlock, attribute.pkey);
 			batch.push_back(SmpRequest(subnet.route(table.ref), MadMethod::set,
 						   ib::attr_pkey_table, table.modifier | block)
 						.with(attribute));

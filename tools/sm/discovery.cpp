@@ -168,7 +168,7 @@ private:
 				continue;
 			const auto &info = batch[i].answer<ib::NodeInfo>();
 			if (!sane(info)) {
-				client_.log().warn(SourceLog::no_lid, client_.now(),
+				client_.log().warn(SourceLog::kNoLid, client_.now(),
 						   "NodeInfo of GUID {:#018x} makes no sense",
 						   info.node_guid.value());
 				continue;
@@ -216,7 +216,7 @@ private:
 	{
 		Node &node = subnet_.node(to);
 		if (node.info.type() != info.type() || node.info.num_ports != info.num_ports) {
-			client_.log().warn(SourceLog::no_lid, client_.now(),
+			client_.log().warn(SourceLog::kNoLid, client_.now(),
 					   "two nodes claim GUID {:#018x}", node.guid);
 			return false;
 		}
@@ -226,7 +226,7 @@ private:
 		if (!from)
 			return true;
 		if (port.peer && port.peer != from) {
-			client_.log().warn(SourceLog::no_lid, client_.now(),
+			client_.log().warn(SourceLog::kNoLid, client_.now(),
 					   "GUID {:#018x} port {} seems linked twice", node.guid,
 					   to.port);
 			return false;
@@ -377,7 +377,7 @@ private:
 				if (!port.known || port.guid == 0)
 					continue;
 				if (!subnet_.by_port_guid.try_emplace(port.guid, ref).second) {
-					client_.log().warn(SourceLog::no_lid, client_.now(),
+					client_.log().warn(SourceLog::kNoLid, client_.now(),
 							   "two ports claim GUID {:#018x}",
 							   port.guid);
 					continue;

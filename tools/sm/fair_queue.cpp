@@ -10,7 +10,7 @@ bool FairQueue::push(Source source, bool urgent, fabric::AddressedMad &&mad)
 {
 	const MutexLock lock(mutex_);
 	std::size_t &count = counts_[source];
-	if (count >= reserved && (count >= source_max || total_ >= total_max))
+	if (count >= kReserved && (count >= kSourceMax || total_ >= kTotalMax))
 		return false;
 	count++;
 	total_++;
@@ -67,7 +67,7 @@ void FairQueue::serve(Work &work, bool only_fresh)
 		if (!work.left())
 			return;
 		if (flow.credit <= 0) {
-			flow.credit += Work::quantum;
+			flow.credit += Work::kQuantum;
 			list.pop_front();
 			backlogged_.push_back(source);
 			continue;
@@ -91,7 +91,7 @@ std::optional<Job> FairQueue::begin(Source source, std::deque<fabric::AddressedM
 		if (--count->second == 0)
 			counts_.erase(count);
 	}
-	work.charge(cost::mad_received);
+	work.charge(cost::kMadReceived);
 	return handlers_.begin(std::move(mad), work);
 }
 
@@ -121,9 +121,9 @@ void FairQueue::run_job(Source source, Flow &flow, Work &work)
 			unpark();
 		return;
 	}
-	if (job.admitted || job.done < small_job)
+	if (job.admitted || job.done < kSmallJob)
 		return;
-	if (jobs_ < jobs_max) {
+	if (jobs_ < kJobsMax) {
 		job.admitted = true;
 		jobs_++;
 		return;

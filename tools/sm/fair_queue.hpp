@@ -39,14 +39,14 @@ public:
 	using Source = std::uint32_t;
 
 	/* MADs of one source that may wait, and of all together. */
-	static constexpr std::size_t source_max = 256;
-	static constexpr std::size_t total_max = 8192;
+	static constexpr std::size_t kSourceMax = 256;
+	static constexpr std::size_t kTotalMax = 8192;
 	/* So many of each source may wait even if others have filled the queue. */
-	static constexpr std::size_t reserved = 4;
+	static constexpr std::size_t kReserved = 4;
 	/* Answers that are unfinished at a time, because each takes memory. Others wait. */
-	static constexpr std::size_t jobs_max = 32;
+	static constexpr std::size_t kJobsMax = 32;
 	/* Work after which an answer counts as one of these, if it is not finished. */
-	static constexpr std::int64_t small_job = 2048;
+	static constexpr std::int64_t kSmallJob = 2048;
 
 	struct Handlers {
 		/* Handles a MAD, or returns the job of answering it. */
@@ -81,7 +81,7 @@ private:
 		/*
 		 * Work that it may do before others have their turn; below zero after a large item.
 		 */
-		std::int64_t credit = Work::quantum;
+		std::int64_t credit = Work::kQuantum;
 
 		bool runnable() const
 		{

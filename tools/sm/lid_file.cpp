@@ -24,7 +24,7 @@ std::vector<LidTable::Entry> LidFile::load() const
 		unsigned base = 0, lmc = 0;
 		std::string rest;
 		if (words >> std::hex >> guid >> std::dec >> base >> lmc && !(words >> rest) &&
-		    guid != 0 && base <= ib::lid_unicast_last && lmc <= LidTable::lmc_max)
+		    guid != 0 && base <= ib::lid_unicast_last && lmc <= LidTable::kLmcMax)
 			entries.push_back(
 				{guid, static_cast<ib::Lid>(base), static_cast<std::uint8_t>(lmc)});
 		else

@@ -16,7 +16,7 @@ namespace weft::sm
 class LidTable
 {
 public:
-	static constexpr unsigned lmc_max = 7;
+	static constexpr unsigned kLmcMax = 7;
 	struct Entry {
 		ib::Guid guid = 0;
 		ib::Lid base = 0;

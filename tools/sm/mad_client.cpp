@@ -17,12 +17,12 @@ namespace
 {
 
 /* Answers that wait to be taken: the window's, each repeated a few times. */
-constexpr std::size_t answers_max = 1024;
+constexpr std::size_t kAnswersMax = 1024;
 /* Answers of a sweep after which others on the loop's reactor have their turn. */
-constexpr std::size_t answers_per_turn = 64;
+constexpr std::size_t kAnswersPerTurn = 64;
 /* Sources of directed-route SMPs, which have no LIDs. */
-constexpr FairQueue::Source directed_sources = 64;
-constexpr FairQueue::Source first_directed_source = 0x10000;
+constexpr FairQueue::Source kDirectedSources = 64;
+constexpr FairQueue::Source kFirstDirectedSource = 0x10000;
 
 bool is_smp_answer(const ib::MadHeader &header)
 {
@@ -65,7 +65,7 @@ void MadClient::received(fabric::AddressedMad &&mad)
 		if (!is_awaited(mad.mad.header.tid))
 			return;
 		const MutexLock lock(mutex_);
-		if (answers_.size() >= answers_max)
+		if (answers_.size() >= kAnswersMax)
 			return;
 		answers_.push_back(std::move(mad));
 	} else {
@@ -87,9 +87,9 @@ FairQueue::Source MadClient::source_of(const fabric::AddressedMad &mad) const
 	const std::string_view route(
 		reinterpret_cast<const char *>(smp.return_path),
 		std::min<std::size_t>(smp.header.hop_cnt + 1u, sizeof(smp.return_path)));
-	return first_directed_source +
+	return kFirstDirectedSource +
 	       static_cast<FairQueue::Source>(std::hash<std::string_view>()(route) %
-					      directed_sources);
+					      kDirectedSources);
 }
 
 bool MadClient::is_awaited(std::uint64_t tid) const
@@ -162,20 +162,20 @@ void MadClient::perform(std::vector<SmpRequest> &batch)
  */
 void MadClient::serve_others(std::size_t answered)
 {
-	credit_ += static_cast<std::int64_t>(answered) * Work::share_of_smp;
+	credit_ += static_cast<std::int64_t>(answered) * Work::kShareOfSmp;
 	if (answered == 0)
-		credit_ = std::max(credit_, Work::quantum);
+		credit_ = std::max(credit_, Work::kQuantum);
 	if (credit_ > 0 && handlers_.busy()) {
 		Work work(credit_);
 		handlers_.serve(work);
 		credit_ -= work.done();
 	}
 	/* Credit is not saved up for a burst. */
-	credit_ = std::min(credit_, Work::quantum);
+	credit_ = std::min(credit_, Work::kQuantum);
 	if (answered == 0)
 		return wait_for_answer();
 	answered_since_turn_ += answered;
-	if (answered_since_turn_ < answers_per_turn)
+	if (answered_since_turn_ < kAnswersPerTurn)
 		return;
 	answered_since_turn_ = 0;
 	loop_.reactor().turn(Clock::time_point::min());
@@ -197,7 +197,7 @@ void MadClient::expire()
 		if (pending.due > now) {
 			++it;
 		} else if (pending.tries_left == 0) {
-			log_.warn(SourceLog::no_lid, now,
+			log_.warn(SourceLog::kNoLid, now,
 				  "no answer to {} of attribute {:#06x} by route [{}]",
 				  pending.request->method == ib::MadMethod::set ? "Set" : "Get",
 				  pending.request->attribute,
@@ -242,7 +242,7 @@ void MadClient::take_answer(const fabric::AddressedMad &mad)
 		return;
 	SmpRequest &request = *found->request;
 	if (smp.header.attr_id != request.attribute || smp.header.attr_mod != request.modifier) {
-		log_.warn(SourceLog::no_lid, now(),
+		log_.warn(SourceLog::kNoLid, now(),
 			  "the answer by route [{}] is about another attribute",
 			  fmt::join(request.path, ","));
 		return;

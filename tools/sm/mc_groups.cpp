@@ -16,9 +16,9 @@ namespace
 using ib::McMemberRecord;
 
 /* Rate of groups if the links of all their members support it. */
-constexpr ib::Rate default_rate = ib::Rate::gbps_10;
+constexpr ib::Rate kDefaultRate = ib::Rate::gbps_10;
 
-constexpr Field member_fields[] = {
+constexpr Field kMemberFields[] = {
 	{McMemberRecord::c_mgid, 0, 128},        {McMemberRecord::c_qkey, 256, 32},
 	{McMemberRecord::c_mlid, 288, 16},       {McMemberRecord::c_traffic_class, 312, 8},
 	{McMemberRecord::c_pkey, 320, 16},       {McMemberRecord::c_sl, 352, 4},
@@ -77,9 +77,9 @@ McGroups::McGroups(const Config &config, SourceLog &log, Watcher watcher)
 		record.pkey = pkey;
 		record.rate_selector = ib::make_selected(
 			ib::Selector::exactly,
-			static_cast<unsigned>(partition.rate.value_or(default_rate)));
+			static_cast<unsigned>(partition.rate.value_or(kDefaultRate)));
 		record.lifetime_selector =
-			ib::make_selected(ib::Selector::exactly, packet_lifetime);
+			ib::make_selected(ib::Selector::exactly, kPacketLifetime);
 		record.set_sl_flow_hop(partition.sl, 0, 0);
 		record.set_scope_join_state(partition.scope, 0);
 		group.joined_rate = ib::selected_value(record.rate_selector);
@@ -96,7 +96,7 @@ ib::Rate McGroups::rate_for(const Subnet &subnet, const Partition &partition)
 {
 	if (partition.rate)
 		return *partition.rate;
-	ib::Rate slowest = default_rate;
+	ib::Rate slowest = kDefaultRate;
 	for (PortRef ref : subnet.end_ports) {
 		const PortData &port = subnet.port(ref);
 		bool member = std::any_of(port.pkeys.begin(), port.pkeys.end(), [&](ib::Pkey pkey) {
@@ -113,7 +113,7 @@ ib::Rate McGroups::rate_for(const Subnet &subnet, const Partition &partition)
 ib::Rate McGroups::usual_rate(const Partition &partition) const
 {
 	const auto found = rates_.find(&partition);
-	return found == rates_.end() ? default_rate : found->second;
+	return found == rates_.end() ? kDefaultRate : found->second;
 }
 
 ib::Lid McGroups::free_mlid() const
@@ -142,7 +142,7 @@ bool McGroups::request_fits(const ib::SaMad &mad, const Group &group) const
 	const auto &wanted = record_of<McMemberRecord>(mad);
 	const McMemberRecord &record = group.record;
 	/* An MLID in a join is the group's or nothing. */
-	if (!fields_match(member_fields,
+	if (!fields_match(kMemberFields,
 			  mad.component_mask & ~ib::component(McMemberRecord::c_pkey), &wanted,
 			  &record))
 		return false;
@@ -178,7 +178,7 @@ bool McGroups::have_room(ib::Guid port, const Group *group) const
 	if (group && group->members.contains(port))
 		return true;
 	const auto its = memberships_.find(port);
-	return its == memberships_.end() || its->second < memberships_of_one;
+	return its == memberships_.end() || its->second < kMembershipsOfOne;
 }
 
 void McGroups::forget_membership(ib::Guid port)
@@ -243,8 +243,8 @@ void McGroups::set_join_state(Group &group, std::map<ib::Guid, Member>::iterator
 void McGroups::charge_for_tree(const Group &group, Work &work) const
 {
 	/* Looking at all members and switches, and writing to about two of the latter. */
-	work.charge(cost::compared * static_cast<std::int64_t>(group.members.size() + switches_) +
-		    2 * cost::smp);
+	work.charge(cost::kCompared * static_cast<std::int64_t>(group.members.size() + switches_) +
+		    2 * cost::kSmp);
 }
 
 McGroups::Groups::iterator McGroups::create(const Requester &requester, const ib::SaMad &mad,
@@ -319,7 +319,7 @@ McGroups::Groups::iterator McGroups::create(const Requester &requester, const ib
 	record.rate_selector = ib::make_selected(ib::Selector::exactly, rate);
 	unsigned lifetime = choose(wanted.lifetime_selector,
 				   has_component(mad, McMemberRecord::c_lifetime_selector),
-				   has_component(mad, McMemberRecord::c_lifetime), packet_lifetime);
+				   has_component(mad, McMemberRecord::c_lifetime), kPacketLifetime);
 	record.lifetime_selector = ib::make_selected(ib::Selector::exactly, lifetime);
 	if (!is_of_its_network(record, network)) {
 		status = ib::sa_status_req_invalid;
@@ -462,7 +462,7 @@ Query McGroups::query(const Requester &requester, const ib::SaMad &mad) const
 			return Query::Step::done;
 		last = at->first;
 		const Group &group = at->second;
-		work.charge(cost::compared);
+		work.charge(cost::kCompared);
 		if (!request_fits(mad, group))
 			return Query::Step::more;
 		/* Members are shown to the trusted, and to one who asks for himself. */

@@ -32,7 +32,7 @@ public:
 	 * Groups that one port is in, of the 4,096 that switches have tables for. A group lives as
 	 * long as a full member, so that nobody keeps more of them than this.
 	 */
-	static constexpr std::size_t memberships_of_one = 512;
+	static constexpr std::size_t kMembershipsOfOne = 512;
 
 	McGroups(const Config &config, SourceLog &log, Watcher watcher);
 

@@ -13,7 +13,7 @@ namespace weft::sm
 {
 
 /* 4.096 us * 2^18, about a second: the longest time that a packet spends in the subnet. */
-inline constexpr std::uint8_t packet_lifetime = 18;
+inline constexpr std::uint8_t kPacketLifetime = 18;
 
 /* Codes of rates are not in the order of the rates. */
 inline unsigned rate_order(unsigned code)

@@ -18,7 +18,7 @@ namespace
 using ib::PathRecord;
 
 /* A table of all paths of a large subnet fits nobody's buffer. */
-constexpr std::size_t records_max = 65536;
+constexpr std::size_t kRecordsMax = 65536;
 
 /* True if a path that carries no more than @best may meet a request's selector. */
 template<class Order>
@@ -65,12 +65,12 @@ public:
 			return refuse(answer, status_);
 		/* The same for all paths. */
 		if (!meets(wanted_.lifetime_selector, PathRecord::c_lifetime_selector,
-			   PathRecord::c_lifetime, packet_lifetime, plain_order))
+			   PathRecord::c_lifetime, kPacketLifetime, plain_order))
 			return Query::Step::done;
 		if (!filter(sources_, true, work) || !filter(destinations_, false, work))
 			return Query::Step::more;
 		if (pair_ == 0 && path_ == 0 &&
-		    sources_.ports.size() * destinations_.ports.size() > path_pairs_max)
+		    sources_.ports.size() * destinations_.ports.size() > kPathPairsMax)
 			return refuse(answer, ib::sa_status_too_many_records);
 		if (pair_ == sources_.ports.size() * destinations_.ports.size())
 			return Query::Step::done;
@@ -82,7 +82,7 @@ public:
 		}
 		if (single_ && answer.count() != 0)
 			return Query::Step::done;
-		if (answer.count() > records_max)
+		if (answer.count() > kRecordsMax)
 			return refuse(answer, ib::sa_status_too_many_records);
 		return Query::Step::more;
 	}
@@ -143,7 +143,7 @@ private:
 		while (end.all && end.filtered < subnet_->end_ports.size()) {
 			if (!work.left())
 				return false;
-			work.charge(cost::compared);
+			work.charge(cost::kCompared);
 			const PortRef ref = subnet_->end_ports[end.filtered++];
 			if (may_match(ref, is_source))
 				end.ports.push_back(ref);
@@ -209,7 +209,7 @@ private:
 		const PortData &from = subnet_->port(source);
 		const PortData &to = subnet_->port(destination);
 		if (path_ == 0) {
-			work.charge(cost::port_pair);
+			work.charge(cost::kPortPair);
 			pkey_ = from.lid == 0 || to.lid == 0 ? ib::Pkey{0}
 							     : shared_pkey(from, to, work);
 			limit_ = single_ ? 1 : 127;
@@ -234,11 +234,11 @@ private:
 		 Work &work) const
 	{
 		auto there = walk(*subnet_, source, dlid);
-		work.charge(cost::route_hop * (1 + (there ? there->hops : 1)));
+		work.charge(cost::kRouteHop * (1 + (there ? there->hops : 1)));
 		if (!there)
 			return false;
 		auto back = walk(*subnet_, destination, slid);
-		work.charge(cost::route_hop * (1 + (back ? back->hops : 1)));
+		work.charge(cost::kRouteHop * (1 + (back ? back->hops : 1)));
 		if (!back && names(PathRecord::c_reversible) && wanted_.reversible())
 			return false;
 		PathLimits limits = *there;
@@ -273,7 +273,7 @@ private:
 		record.mtu_selector = ib::make_selected(ib::Selector::exactly, mtu);
 		record.rate_selector = ib::make_selected(ib::Selector::exactly, rate);
 		record.lifetime_selector =
-			ib::make_selected(ib::Selector::exactly, packet_lifetime);
+			ib::make_selected(ib::Selector::exactly, kPacketLifetime);
 		answer.add(record);
 		return true;
 	}

@@ -12,7 +12,7 @@ namespace weft::sm
 {
 
 /* Pairs of ports that one request may cover. A client has no use for more. */
-constexpr std::size_t path_pairs_max = 262144;
+constexpr std::size_t kPathPairsMax = 262144;
 
 /*
  * PathRecords that match a request, IBA 15.2.5.16. @requester: where it came from; a Get without a

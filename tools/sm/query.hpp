@@ -44,7 +44,7 @@ public:
 			const std::size_t before = answer_.bytes().size();
 			done_ = next_(answer_, work) == Step::done;
 			work.charge(cost::copied(answer_.bytes().size() - before));
-			if (answer_.bytes().size() > answer_bytes_max) {
+			if (answer_.bytes().size() > kAnswerBytesMax) {
 				answer_ = RecordSet::failure(ib::sa_status_no_resources);
 				done_ = true;
 			}
@@ -55,7 +55,7 @@ public:
 
 private:
 	/* More than any table of 10,000 ports has. */
-	static constexpr std::size_t answer_bytes_max = std::size_t{16} << 20;
+	static constexpr std::size_t kAnswerBytesMax = std::size_t{16} << 20;
 
 	Next next_;
 	RecordSet answer_;

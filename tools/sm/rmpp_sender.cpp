@@ -15,14 +15,14 @@ namespace
 using namespace std::chrono_literals;
 using ib::RmppHeader;
 
-constexpr auto response_timeout = 500ms;
-constexpr unsigned retries_max = 6;
+constexpr auto kResponseTimeout = 500ms;
+constexpr unsigned kRetriesMax = 6;
 /* More than this many requesters at once have to ask again. */
-constexpr std::size_t transfers_max = 1024;
+constexpr std::size_t kTransfersMax = 1024;
 /* Segments in flight, however large a window the receiver opens. */
-constexpr std::uint32_t window_max = 64;
+constexpr std::uint32_t kWindowMax = 64;
 /* The SA header is repeated in each segment and counts as payload, IBA 15.2.1.1. */
-constexpr std::uint32_t sa_header = ib::rmpp_mad_data_bytes - ib::sa_data_bytes;
+constexpr std::uint32_t kSaHeader = ib::rmpp_mad_data_bytes - ib::sa_data_bytes;
 
 } // namespace
 
@@ -37,9 +37,9 @@ void RmppSender::start(const fabric::MadAddress &to, std::uint64_t requester, co
 	const auto known = requesters_.find(requester);
 	const Requester its = known == requesters_.end() ? Requester{} : known->second;
 	const std::size_t size = records.bytes().size();
-	if (transfers_.size() >= transfers_max || its.transfers >= transfers_of_one ||
-	    (its.bytes != 0 && its.bytes + size > bytes_of_one) ||
-	    (bytes_ != 0 && bytes_ + size > bytes_max)) {
+	if (transfers_.size() >= kTransfersMax || its.transfers >= kTransfersOfOne ||
+	    (its.bytes != 0 && its.bytes + size > kBytesOfOne) ||
+	    (bytes_ != 0 && bytes_ + size > kBytesMax)) {
 		client_.log().warn(to.dlid, client_.now(),
 				   "LID {} asks for too many tables at once", to.dlid);
 		return;
@@ -56,13 +56,13 @@ void RmppSender::start(const fabric::MadAddress &to, std::uint64_t requester, co
 	bytes_ += size;
 	/* The window is one segment until the receiver opens it. */
 	send_segment(transfer, ++transfer.sent);
-	set_due(key, transfer, client_.now() + response_timeout);
+	set_due(key, transfer, client_.now() + kResponseTimeout);
 }
 
 std::uint32_t RmppSender::window_end(const Transfer &transfer) const
 {
 	return std::min(
-		{transfer.segments, transfer.window_last, transfer.acknowledged + window_max});
+		{transfer.segments, transfer.window_last, transfer.acknowledged + kWindowMax});
 }
 
 void RmppSender::set_due(const Key &key, Transfer &transfer, Clock::time_point due)
@@ -78,7 +78,7 @@ void RmppSender::begin_sending(const Key &key, Transfer &transfer)
 	if (transfer.sending)
 		return;
 	if (transfer.sent >= window_end(transfer))
-		return set_due(key, transfer, client_.now() + response_timeout);
+		return set_due(key, transfer, client_.now() + kResponseTimeout);
 	set_due(key, transfer, Clock::time_point::max());
 	transfer.sending = true;
 	Requester &requester = requesters_.at(transfer.requester);
@@ -126,12 +126,12 @@ void RmppSender::send_next(Work &work)
 	requester.sending.pop_front();
 	Transfer &transfer = transfers_.at(key);
 	send_segment(transfer, ++transfer.sent);
-	work.charge(cost::mad_sent);
+	work.charge(cost::kMadSent);
 	if (transfer.sent < window_end(transfer)) {
 		requester.sending.push_back(key);
 	} else {
 		transfer.sending = false;
-		set_due(key, transfer, client_.now() + response_timeout);
+		set_due(key, transfer, client_.now() + kResponseTimeout);
 	}
 	if (!requester.sending.empty())
 		sending_.push_back(next);
@@ -155,8 +155,8 @@ void RmppSender::send_segment(const Transfer &transfer, std::uint32_t segment)
 	mad.rmpp.status = 0;
 	mad.rmpp.segment = segment;
 	/* The whole length in the first segment, its own in the last. */
-	mad.rmpp.length_or_window = last    ? sa_header + part
-				    : first ? size + transfer.segments * sa_header
+	mad.rmpp.length_or_window = last    ? kSaHeader + part
+				    : first ? size + transfer.segments * kSaHeader
 					    : 0u;
 	std::memset(mad.data, 0, sizeof(mad.data));
 	if (part != 0)
@@ -236,13 +236,13 @@ void RmppSender::expire(const Key &key, Work &work)
 	const auto found = transfers_.find(key);
 	Transfer &transfer = found->second;
 	transfer.due = Clock::time_point::max();
-	work.charge(cost::compared);
-	if (++transfer.retries > retries_max) {
+	work.charge(cost::kCompared);
+	if (++transfer.retries > kRetriesMax) {
 		client_.log().warn(transfer.to.dlid, client_.now(),
 				   "LID {} does not acknowledge segment {} of {}", transfer.to.dlid,
 				   transfer.acknowledged + 1, transfer.segments);
 		abort(transfer, ib::rmpp_status_too_many_retries);
-		work.charge(cost::mad_sent);
+		work.charge(cost::kMadSent);
 		return end(found);
 	}
 	transfer.sent = transfer.acknowledged;

@@ -24,9 +24,9 @@ public:
 	 * A requester that asks for more tables at once has to ask again, and so has every
 	 * requester while so many bytes of answers wait for acknowledgement.
 	 */
-	static constexpr std::size_t transfers_of_one = 16;
-	static constexpr std::size_t bytes_max = std::size_t{256} << 20;
-	static constexpr std::size_t bytes_of_one = bytes_max / 8;
+	static constexpr std::size_t kTransfersOfOne = 16;
+	static constexpr std::size_t kBytesMax = std::size_t{256} << 20;
+	static constexpr std::size_t kBytesOfOne = kBytesMax / 8;
 
 	explicit RmppSender(MadClient &client) : client_(client) {}
 

@@ -15,7 +15,7 @@ namespace weft::sm
 namespace
 {
 
-constexpr std::uint8_t unreachable = 0xff;
+constexpr std::uint8_t kUnreachable = 0xff;
 
 Edges switch_edges(const Subnet &subnet)
 {
@@ -40,7 +40,7 @@ Edges switch_edges(const Subnet &subnet)
 void measure(Subnet &subnet, const Edges &edges)
 {
 	std::size_t count = edges.size();
-	subnet.distance.assign(count * count, unreachable);
+	subnet.distance.assign(count * count, kUnreachable);
 	std::deque<int> queue;
 	for (std::size_t from = 0; from < count; from++) {
 		std::uint8_t *row = subnet.distance.data() + from * count;
@@ -49,11 +49,11 @@ void measure(Subnet &subnet, const Edges &edges)
 		while (!queue.empty()) {
 			auto at = static_cast<std::size_t>(queue.front());
 			queue.pop_front();
-			if (row[at] == unreachable - 1)
+			if (row[at] == kUnreachable - 1)
 				continue;
 			for (const Edge &edge : edges[at]) {
 				auto to = static_cast<std::size_t>(edge.to);
-				if (row[to] != unreachable)
+				if (row[to] != kUnreachable)
 					continue;
 				row[to] = static_cast<std::uint8_t>(row[at] + 1);
 				queue.push_back(edge.to);
@@ -123,7 +123,7 @@ void route(Subnet &subnet)
 			}
 			std::uint8_t hops =
 				subnet.hops(static_cast<int>(destination), static_cast<int>(at));
-			if (hops == unreachable)
+			if (hops == kUnreachable)
 				continue;
 			nearer.clear();
 			auto &used = load[at];

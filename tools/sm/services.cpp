@@ -14,7 +14,7 @@ namespace
 
 using ib::ServiceRecord;
 
-constexpr std::size_t services_max = 65536;
+constexpr std::size_t kServicesMax = 65536;
 
 /* Identity, name and each element of the data arrays is a component of its own. */
 constexpr auto make_fields()
@@ -38,7 +38,7 @@ constexpr auto make_fields()
 	array(ServiceRecord::c_data64_first, 2, offsetof(ServiceRecord, data64) * 8, 64);
 	return fields;
 }
-constexpr auto service_fields = make_fields();
+constexpr auto kServiceFields = make_fields();
 
 } // namespace
 
@@ -51,8 +51,8 @@ Services::Identity Services::identity(const ServiceRecord &record)
 bool Services::have_room(const ServiceRecord &record) const
 {
 	const auto its = counts_.find(record.gid.interface_id());
-	return services_.size() < services_max &&
-	       (its == counts_.end() || its->second < services_of_one);
+	return services_.size() < kServicesMax &&
+	       (its == counts_.end() || its->second < kServicesOfOne);
 }
 
 std::map<Services::Identity, Services::Service>::iterator
@@ -123,8 +123,8 @@ Query Services::query(const ib::SaMad &mad) const
 			return Query::Step::done;
 		last = at->first;
 		/* It has many fields. */
-		work.charge(2 * cost::compared);
-		if (!fields_match(service_fields, mad.component_mask, mad.data, &at->second.record))
+		work.charge(2 * cost::kCompared);
+		if (!fields_match(kServiceFields, mad.component_mask, mad.data, &at->second.record))
 			return Query::Step::more;
 		/* The key is the registrant's secret. */
 		ServiceRecord shown = at->second.record;
@@ -151,7 +151,7 @@ void Services::run(Clock::time_point now, Work &work)
 		const auto expired = due_.take_due(now);
 		if (!expired)
 			return;
-		work.charge(cost::compared);
+		work.charge(cost::kCompared);
 		erase(services_.find(*expired));
 	}
 }

@@ -22,7 +22,7 @@ class Services
 {
 public:
 	/* One port's of 65,536: nobody takes what others need. */
-	static constexpr std::size_t services_of_one = 1024;
+	static constexpr std::size_t kServicesOfOne = 1024;
 
 	/* Set, Delete, Get and GetTable of ServiceRecord. */
 	RecordSet add(const Requester &requester, const ib::SaMad &mad, Clock::time_point now);

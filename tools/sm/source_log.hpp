@@ -21,7 +21,7 @@ class SourceLog
 {
 public:
 	/* For lines about nodes whose LID is not known. */
-	static constexpr ib::Lid no_lid = 0;
+	static constexpr ib::Lid kNoLid = 0;
 
 	template<class... Args>
 	void info(ib::Lid source, Clock::time_point now, fmt::format_string<Args...> text,

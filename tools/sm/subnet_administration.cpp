@@ -146,7 +146,7 @@ std::optional<Query> SubnetAdministration::dispatch(const fabric::MadAddress &fr
 	case ib::attr_inform_info:
 		if (method == MadMethod::set) {
 			std::uint16_t status = subscriptions_.set(subnet, from, mad);
-			work.charge(Subscriptions::subscriptions_of_one * cost::compared / 4);
+			work.charge(Subscriptions::kSubscriptionsOfOne * cost::kCompared / 4);
 			answer_status(from, mad, status, work);
 			return std::nullopt;
 		}
@@ -201,7 +201,7 @@ ib::ClassPortInfo SubnetAdministration::class_port_info()
 void SubnetAdministration::answer_status(const fabric::MadAddress &from, ib::SaMad mad,
 					 std::uint16_t status, Work &work)
 {
-	work.charge(cost::mad_sent);
+	work.charge(cost::kMadSent);
 	bool remove = mad.header.is_method(MadMethod::remove);
 	bool table = mad.header.is_method(MadMethod::get_table);
 	mad.header.method = static_cast<std::uint8_t>(remove  ? MadMethod::remove_resp
@@ -244,7 +244,7 @@ void SubnetAdministration::answer(const fabric::MadAddress &from, const ib::SaMa
 		mad.sm_key = std::uint64_t{0};
 		fabric::MadAddress to = from.reversed();
 		to.qkey = ib::qkey_gsi;
-		work.charge(cost::copied(records.bytes().size()) + cost::mad_sent);
+		work.charge(cost::copied(records.bytes().size()) + cost::kMadSent);
 		return rmpp_.start(to, requester_of(from, request).port_guid, mad, records);
 	}
 	std::memset(mad.data, 0, sizeof(mad.data));

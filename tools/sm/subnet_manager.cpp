@@ -20,12 +20,12 @@ using namespace std::chrono_literals;
 using ib::MadMethod;
 using ib::SmState;
 
-constexpr auto retry_delay_first = 500ms;
-constexpr auto retry_delay_max = 30s;
+constexpr auto kRetryDelayFirst = 500ms;
+constexpr auto kRetryDelayMax = 30s;
 /* Polls of a manager that is not master before its claim is forgotten. */
-constexpr unsigned patience_with_master = 3;
+constexpr unsigned kPatienceWithMaster = 3;
 /* A manager that asks who we are is looked at, but not more often than this. */
-constexpr auto curiosity_interval = 2s;
+constexpr auto kCuriosityInterval = 2s;
 
 Loop make_loop(Reactor *reactor)
 {
@@ -174,9 +174,9 @@ void SubnetManager::work()
 	turn_ = Turn::working;
 	client_.take_answers();
 	/* In small parts: a request that arrives meanwhile may go first. */
-	Work slice(Work::slice);
+	Work slice(Work::kSlice);
 	while (slice.left() && busy() && !client_.stopped()) {
-		Work part(Work::quantum);
+		Work part(Work::kQuantum);
 		serve(part);
 		slice.charge(part.done());
 	}
@@ -304,7 +304,7 @@ void SubnetManager::sweep(Extent extent)
 	PortRef own = subnet->find_port(config_.guid + 1);
 	if (!own || subnet->port(own).lid == 0) {
 		spdlog::error("sm: no answer from our own port");
-		next_retry_ = loop_.now() + retry_delay_first;
+		next_retry_ = loop_.now() + kRetryDelayFirst;
 		become(SmState::master);
 		return;
 	}
@@ -321,8 +321,8 @@ void SubnetManager::sweep(Extent extent)
 		retry_delay_ = 0ms;
 	} else {
 		retry_delay_ = std::min<std::chrono::milliseconds>(
-			std::max<std::chrono::milliseconds>(retry_delay_ * 2, retry_delay_first),
-			retry_delay_max);
+			std::max<std::chrono::milliseconds>(retry_delay_ * 2, kRetryDelayFirst),
+			kRetryDelayMax);
 		next_retry_ = last_sweep_ + retry_delay_;
 	}
 	auto took = std::chrono::duration_cast<std::chrono::microseconds>(last_sweep_ - begin);
@@ -363,7 +363,7 @@ void SubnetManager::flush_multicast()
 	if (sa_.groups().changed()) {
 		auto changes = sa_.groups().take_changes(*subnet_);
 		if (!configurator_.write_multicast(*subnet_, changes))
-			next_retry_ = std::min(next_retry_, loop_.now() + retry_delay_first);
+			next_retry_ = std::min(next_retry_, loop_.now() + kRetryDelayFirst);
 	}
 	sa_.release(answers);
 }
@@ -438,7 +438,7 @@ void SubnetManager::poll_master()
 		return;
 	}
 	/* One that answers, but is not master yet, gets some time after a handover. */
-	if (request.ok() && ++polls_without_master_ < patience_with_master)
+	if (request.ok() && ++polls_without_master_ < kPatienceWithMaster)
 		return;
 	/* A HANDOVER may have come in meanwhile. */
 	if (state_ == SmState::standby) {
@@ -464,7 +464,7 @@ std::optional<Job> SubnetManager::receive(fabric::AddressedMad &&mad, Work &work
 	if (header.is_smp()) {
 		if (header.base_version != ib::mad_base_version || header.class_version != 1)
 			return std::nullopt;
-		work.charge(cost::mad_sent);
+		work.charge(cost::kMadSent);
 		if (header.is_method(MadMethod::trap))
 			receive_trap(mad);
 		else if (header.attr_id == ib::attr_sm_info && !header.is_response())
@@ -547,7 +547,7 @@ void SubnetManager::receive_sm_info(fabric::AddressedMad &&mad)
 		client_.send(mad.address.reversed(), mad.mad);
 	/* The sender may be a manager that is not known yet. */
 	if (!set && before == SmState::master)
-		next_retry_ = std::min(next_retry_, last_sweep_ + curiosity_interval);
+		next_retry_ = std::min(next_retry_, last_sweep_ + kCuriosityInterval);
 }
 
 std::uint16_t SubnetManager::control(std::uint32_t order, const ib::SmInfo &from)
@@ -557,7 +557,7 @@ std::uint16_t SubnetManager::control(std::uint32_t order, const ib::SmInfo &from
 	case ib::sm_info_handover:
 		if (state_ != SmState::standby && state_ != SmState::master)
 			break;
-		client_.log().info(SourceLog::no_lid, loop_.now(),
+		client_.log().info(SourceLog::kNoLid, loop_.now(),
 				   "GUID {:#018x} hands the subnet over", from.guid.value());
 		handover_from_ = from.guid;
 		become(SmState::master);

@@ -16,9 +16,9 @@ namespace
 using namespace std::chrono_literals;
 using ib::InformInfo;
 
-constexpr auto report_timeout = 1000ms;
-constexpr unsigned report_retries = 3;
-constexpr std::size_t subscribers_max = 65536;
+constexpr auto kReportTimeout = 1000ms;
+constexpr unsigned kReportRetries = 3;
+constexpr std::size_t kSubscribersMax = 65536;
 
 /* Compares all fields that identify a subscription, but not the order to subscribe or not. */
 bool same_interest(const InformInfo &a, const InformInfo &b)
@@ -60,7 +60,7 @@ std::uint16_t Subscriptions::set(const Subnet &subnet, const fabric::MadAddress 
 	}
 	if (existing)
 		return ib::mad_status_ok;
-	if (count_ >= subscribers_max || its_count >= subscriptions_of_one)
+	if (count_ >= kSubscribersMax || its_count >= kSubscriptionsOfOne)
 		return ib::sa_status_no_resources;
 	Subscriber &subscriber = ports_[guid].emplace_back();
 	subscriber = {guid, qpn, info, bucket_of(info.is_generic != 0, info.trap_number), {}};
@@ -90,13 +90,14 @@ Query Subscriptions::query(std::shared_ptr<const Subnet> subnet, const ib::SaMad
 	/* A port after the other. */
 	return Query([this, subnet = std::move(subnet), mad,
 		      last = std::optional<ib::Guid>()](RecordSet &answer, Work &work) mutable {
-		static constexpr Field fields[] = {{ib::InformInfoRecord::c_subscriber_gid, 0, 128},
-						   {ib::InformInfoRecord::c_enumeration, 128, 16}};
+		static constexpr Field kFields[] = {
+			{ib::InformInfoRecord::c_subscriber_gid, 0, 128},
+			{ib::InformInfoRecord::c_enumeration, 128, 16}};
 		const auto port = last ? ports_.upper_bound(*last) : ports_.begin();
 		if (port == ports_.end())
 			return Query::Step::done;
 		last = port->first;
-		work.charge(cost::compared);
+		work.charge(cost::kCompared);
 		if (!subnet->find_port(port->first))
 			return Query::Step::more;
 		std::uint16_t number = 0;
@@ -107,8 +108,8 @@ Query Subscriptions::query(std::shared_ptr<const Subnet> subnet, const ib::SaMad
 			record.enumeration = number++;
 			record.info = subscriber.info;
 			record.info.qpn_resp_time = subscriber.qpn << 8;
-			work.charge(cost::compared);
-			if (fields_match(fields, mad.component_mask, mad.data, &record))
+			work.charge(cost::kCompared);
+			if (fields_match(kFields, mad.component_mask, mad.data, &record))
 				answer.add(record);
 		}
 		return Query::Step::more;
@@ -138,7 +139,7 @@ void Subscriptions::report(const ib::Notice &notice)
 {
 	if (count_ == 0)
 		return;
-	if (notices_.size() >= notices_max) {
+	if (notices_.size() >= kNoticesMax) {
 		const auto taken = overflow_log_.take(client_.now());
 		if (taken.allowed)
 			spdlog::warn("sm: too many notices to report{}",
@@ -168,7 +169,7 @@ void Subscriptions::begin_notice()
 bool Subscriptions::report_next(const Subnet &subnet, Work &work)
 {
 	const ib::Notice &notice = notices_.front();
-	work.charge(cost::compared);
+	work.charge(cost::kCompared);
 	if (!begun_)
 		begin_notice();
 	if (!bucket_ || next_ == bucket_->end()) {
@@ -183,9 +184,9 @@ bool Subscriptions::report_next(const Subnet &subnet, Work &work)
 	if (!port || !wants(subscriber, notice))
 		return true;
 	const auto under_way = reports_to_.find(subscriber.port_guid);
-	if (under_way != reports_to_.end() && under_way->second >= reports_to_one)
+	if (under_way != reports_to_.end() && under_way->second >= kReportsToOne)
 		return true;
-	if (reports_.size() >= reports_max) {
+	if (reports_.size() >= kReportsMax) {
 		const auto taken = overflow_log_.take(client_.now());
 		if (taken.allowed)
 			spdlog::warn("sm: too many reports under way{}",
@@ -195,7 +196,7 @@ bool Subscriptions::report_next(const Subnet &subnet, Work &work)
 		return false;
 	}
 	send(subnet, port, subscriber, notice);
-	work.charge(cost::mad_sent);
+	work.charge(cost::kMadSent);
 	return true;
 }
 
@@ -217,8 +218,8 @@ void Subscriptions::send(const Subnet &subnet, PortRef port, const Subscriber &s
 	report.to.dest_qp = subscriber.qpn;
 	report.to.qkey = ib::qkey_gsi;
 	report.mad = reinterpret_cast<const ib::Mad &>(mad);
-	report.tries_left = report_retries;
-	report.due = client_.now() + report_timeout;
+	report.tries_left = kReportRetries;
+	report.due = client_.now() + kReportTimeout;
 	client_.send(report.to, report.mad);
 	due_.add(report.due, tid_);
 	reports_to_[report.port_guid]++;
@@ -274,16 +275,16 @@ void Subscriptions::expire(std::uint64_t tid, Work &work)
 {
 	const auto found = reports_.find(tid);
 	Report &report = found->second;
-	work.charge(cost::compared);
+	work.charge(cost::kCompared);
 	if (report.tries_left-- == 0) {
 		client_.log().info(report.to.dlid, client_.now(), "LID {} does not answer a report",
 				   report.to.dlid);
 		return end(found);
 	}
-	report.due = client_.now() + report_timeout;
+	report.due = client_.now() + kReportTimeout;
 	due_.add(report.due, tid);
 	client_.send(report.to, report.mad);
-	work.charge(cost::mad_sent);
+	work.charge(cost::kMadSent);
 }
 
 Clock::time_point Subscriptions::due() const

@@ -25,12 +25,12 @@ class Subscriptions
 {
 public:
 	/* One port's of 65,536, and reports to it, which it may not answer. */
-	static constexpr std::size_t subscriptions_of_one = 256;
-	static constexpr std::size_t reports_to_one = 256;
+	static constexpr std::size_t kSubscriptionsOfOne = 256;
+	static constexpr std::size_t kReportsToOne = 256;
 	/* Reports that wait for their answer; beyond that subscribers miss some, each in turn. */
-	static constexpr std::size_t reports_max = 4096;
+	static constexpr std::size_t kReportsMax = 4096;
 	/* Notices that wait to be reported: as many as ports of a large switch's subtree. */
-	static constexpr std::size_t notices_max = 16384;
+	static constexpr std::size_t kNoticesMax = 16384;
 
 	Subscriptions(MadClient &client, const Config &config) : client_(client), config_(config) {}
 

@@ -10,7 +10,7 @@ namespace weft::sm
 namespace
 {
 
-constexpr Field node_fields[] = {
+constexpr Field kNodeFields[] = {
 	{ib::NodeRecord::c_lid, 0, 16},
 	{ib::NodeRecord::c_base_version, 32, 8},
 	{ib::NodeRecord::c_class_version, 40, 8},
@@ -28,48 +28,48 @@ constexpr Field node_fields[] = {
 };
 static_assert(offsetof(ib::NodeInfo, vendor_id) * 8 + 32 == 328);
 
-constexpr unsigned port_info_at = 32;
-constexpr Field port_fields[] = {
+constexpr unsigned kPortInfoAt = 32;
+constexpr Field kPortFields[] = {
 	{ib::PortInfoRecord::c_lid, 0, 16},
 	{ib::PortInfoRecord::c_port, 16, 8},
-	{ib::PortInfoRecord::c_gid_prefix, port_info_at + 64, 64},
-	{ib::PortInfoRecord::c_base_lid, port_info_at + 128, 16},
-	{ib::PortInfoRecord::c_sm_lid, port_info_at + 144, 16},
-	{ib::PortInfoRecord::c_local_port, port_info_at + 224, 8},
-	{ib::PortInfoRecord::c_link_width_enabled, port_info_at + 232, 8},
-	{ib::PortInfoRecord::c_link_width_supported, port_info_at + 240, 8},
-	{ib::PortInfoRecord::c_link_width_active, port_info_at + 248, 8},
-	{ib::PortInfoRecord::c_speed_supported, port_info_at + 256, 4},
-	{ib::PortInfoRecord::c_port_state, port_info_at + 260, 4},
-	{ib::PortInfoRecord::c_phys_state, port_info_at + 264, 4},
-	{ib::PortInfoRecord::c_down_default, port_info_at + 268, 4},
-	{ib::PortInfoRecord::c_lmc, port_info_at + 277, 3},
-	{ib::PortInfoRecord::c_speed_active, port_info_at + 280, 4},
-	{ib::PortInfoRecord::c_speed_enabled, port_info_at + 284, 4},
-	{ib::PortInfoRecord::c_neighbor_mtu, port_info_at + 288, 4},
-	{ib::PortInfoRecord::c_sm_sl, port_info_at + 292, 4},
-	{ib::PortInfoRecord::c_vl_cap, port_info_at + 296, 4},
-	{ib::PortInfoRecord::c_mtu_cap, port_info_at + 332, 4},
+	{ib::PortInfoRecord::c_gid_prefix, kPortInfoAt + 64, 64},
+	{ib::PortInfoRecord::c_base_lid, kPortInfoAt + 128, 16},
+	{ib::PortInfoRecord::c_sm_lid, kPortInfoAt + 144, 16},
+	{ib::PortInfoRecord::c_local_port, kPortInfoAt + 224, 8},
+	{ib::PortInfoRecord::c_link_width_enabled, kPortInfoAt + 232, 8},
+	{ib::PortInfoRecord::c_link_width_supported, kPortInfoAt + 240, 8},
+	{ib::PortInfoRecord::c_link_width_active, kPortInfoAt + 248, 8},
+	{ib::PortInfoRecord::c_speed_supported, kPortInfoAt + 256, 4},
+	{ib::PortInfoRecord::c_port_state, kPortInfoAt + 260, 4},
+	{ib::PortInfoRecord::c_phys_state, kPortInfoAt + 264, 4},
+	{ib::PortInfoRecord::c_down_default, kPortInfoAt + 268, 4},
+	{ib::PortInfoRecord::c_lmc, kPortInfoAt + 277, 3},
+	{ib::PortInfoRecord::c_speed_active, kPortInfoAt + 280, 4},
+	{ib::PortInfoRecord::c_speed_enabled, kPortInfoAt + 284, 4},
+	{ib::PortInfoRecord::c_neighbor_mtu, kPortInfoAt + 288, 4},
+	{ib::PortInfoRecord::c_sm_sl, kPortInfoAt + 292, 4},
+	{ib::PortInfoRecord::c_vl_cap, kPortInfoAt + 296, 4},
+	{ib::PortInfoRecord::c_mtu_cap, kPortInfoAt + 332, 4},
 };
 
-constexpr Field lid_block_fields[] = {{0, 0, 16}, {1, 16, 16}};
-constexpr Field switch_fields[] = {{ib::SwitchInfoRecord::c_lid, 0, 16}};
-constexpr Field multicast_fields[] = {{ib::MulticastForwardingRecord::c_lid, 0, 16},
+constexpr Field kLidBlockFields[] = {{0, 0, 16}, {1, 16, 16}};
+constexpr Field kSwitchFields[] = {{ib::SwitchInfoRecord::c_lid, 0, 16}};
+constexpr Field kMulticastFields[] = {{ib::MulticastForwardingRecord::c_lid, 0, 16},
 				      {ib::MulticastForwardingRecord::c_position, 16, 4},
 				      {ib::MulticastForwardingRecord::c_block, 23, 9}};
-constexpr Field sl_to_vl_fields[] = {{ib::SlToVlRecord::c_lid, 0, 16},
-				     {ib::SlToVlRecord::c_in_port, 16, 8},
-				     {ib::SlToVlRecord::c_out_port, 24, 8}};
-constexpr Field link_fields[] = {{ib::LinkRecord::c_from_lid, 0, 16},
+constexpr Field kSlToVlFields[] = {{ib::SlToVlRecord::c_lid, 0, 16},
+				   {ib::SlToVlRecord::c_in_port, 16, 8},
+				   {ib::SlToVlRecord::c_out_port, 24, 8}};
+constexpr Field kLinkFields[] = {{ib::LinkRecord::c_from_lid, 0, 16},
 				 {ib::LinkRecord::c_from_port, 16, 8},
 				 {ib::LinkRecord::c_to_port, 24, 8},
 				 {ib::LinkRecord::c_to_lid, 32, 16}};
-constexpr Field pkey_fields[] = {{ib::PkeyTableRecord::c_lid, 0, 16},
+constexpr Field kPkeyFields[] = {{ib::PkeyTableRecord::c_lid, 0, 16},
 				 {ib::PkeyTableRecord::c_block, 16, 16},
 				 {ib::PkeyTableRecord::c_port, 32, 8}};
-constexpr Field guid_fields[] = {{ib::GuidInfoRecord::c_lid, 0, 16},
+constexpr Field kGuidFields[] = {{ib::GuidInfoRecord::c_lid, 0, 16},
 				 {ib::GuidInfoRecord::c_block, 16, 8}};
-constexpr Field sm_fields[] = {{ib::SmInfoRecord::c_lid, 0, 16},
+constexpr Field kSmFields[] = {{ib::SmInfoRecord::c_lid, 0, 16},
 			       {ib::SmInfoRecord::c_guid, 32, 64},
 			       {ib::SmInfoRecord::c_priority, 192, 4},
 			       {ib::SmInfoRecord::c_state, 196, 4}};
@@ -97,7 +97,7 @@ public:
 		record.info.port_guid = subnet_.port(ref).guid;
 		record.info.local_port = node.is_switch() ? node.in_port : ref.port;
 		record.description = node.description;
-		offer(node_fields, record, answer, work);
+		offer(kNodeFields, record, answer, work);
 	}
 
 	void ports(std::size_t index, RecordSet &answer, Work &work) const
@@ -119,9 +119,9 @@ public:
 			std::uint32_t mask = wanted.info.capability_mask;
 			std::uint32_t have = port.info.capability_mask;
 			if (whole ? mask != have : masked && (have & mask) != mask)
-				work.charge(cost::compared);
+				work.charge(cost::kCompared);
 			else
-				offer(port_fields, record, answer, work);
+				offer(kPortFields, record, answer, work);
 		});
 	}
 
@@ -130,7 +130,7 @@ public:
 		ib::SwitchInfoRecord record{};
 		record.lid = switch_node(index).ports[0].lid;
 		record.info = switch_node(index).switch_info;
-		offer(switch_fields, record, answer, work);
+		offer(kSwitchFields, record, answer, work);
 	}
 
 	void links(std::size_t index, RecordSet &answer, Work &work) const
@@ -143,7 +143,7 @@ public:
 			record.from_port = ref.port;
 			record.to_lid = lid_of(port.peer);
 			record.to_port = port.peer.port;
-			offer(link_fields, record, answer, work);
+			offer(kLinkFields, record, answer, work);
 		});
 	}
 
@@ -158,7 +158,7 @@ public:
 			std::fill_n(record.table.port, per_block, ib::lft_drop);
 			std::copy_n(lft.begin() + static_cast<std::ptrdiff_t>(from),
 				    std::min(per_block, lft.size() - from), record.table.port);
-			offer(lid_block_fields, record, answer, work);
+			offer(kLidBlockFields, record, answer, work);
 		}
 	}
 
@@ -175,7 +175,7 @@ public:
 			record.lid = node.ports[0].lid;
 			record.position_block = static_cast<std::uint16_t>(position << 12 | block);
 			record.table = from_.configurator.multicast_block(node, block, position);
-			offer(multicast_fields, record, answer, work);
+			offer(kMulticastFields, record, answer, work);
 		}
 		return true;
 	}
@@ -197,7 +197,7 @@ public:
 			record.in_port = static_cast<std::uint8_t>(in);
 			record.out_port = ref.port;
 			record.table = Configurator::sl_to_vl(from_.config);
-			offer(sl_to_vl_fields, record, answer, work);
+			offer(kSlToVlFields, record, answer, work);
 		});
 		return true;
 	}
@@ -213,7 +213,7 @@ public:
 			record.port = ref.port;
 			for (std::size_t i = from; i < std::min(port.pkeys.size(), from + 32); i++)
 				record.table.pkey[i - from] = port.pkeys[i];
-			offer(pkey_fields, record, answer, work);
+			offer(kPkeyFields, record, answer, work);
 		}
 	}
 
@@ -223,7 +223,7 @@ public:
 		ib::GuidInfoRecord record{};
 		record.lid = port.lid;
 		record.info.guid[0] = port.guid;
-		offer(guid_fields, record, answer, work);
+		offer(kGuidFields, record, answer, work);
 	}
 
 	void manager(std::size_t, RecordSet &answer, Work &work) const
@@ -237,7 +237,7 @@ public:
 		record.info.guid = config.guid + 1;
 		record.info.priority_state = static_cast<std::uint8_t>(
 			config.priority << 4 | static_cast<unsigned>(ib::SmState::master));
-		offer(sm_fields, record, answer, work);
+		offer(kSmFields, record, answer, work);
 	}
 
 private:
@@ -245,7 +245,7 @@ private:
 	void offer(std::span<const Field> fields, const Record &record, RecordSet &answer,
 		   Work &work) const
 	{
-		work.charge(cost::compared);
+		work.charge(cost::kCompared);
 		if (fields_match(fields, mad_.component_mask, mad_.data, &record))
 			answer.add(record);
 	}
@@ -298,7 +298,7 @@ std::optional<Query> query_table(const TableSources &from, const ib::SaMad &mad,
 			      part = std::size_t{0}](RecordSet &answer, Work &work) mutable {
 			if (index == count)
 				return Query::Step::done;
-			work.charge(cost::compared);
+			work.charge(cost::kCompared);
 			if (((*tables).*visit)(index, part, answer, work)) {
 				part++;
 			} else {

@@ -21,8 +21,8 @@ class TrapBudget
 public:
 	using TimePoint = Clock::time_point;
 	/* At once, and one more in each interval. */
-	static constexpr unsigned burst = 8;
-	static constexpr std::chrono::seconds interval{1};
+	static constexpr unsigned kBurst = 8;
+	static constexpr std::chrono::seconds kInterval{1};
 
 	enum class Verdict {
 		heed,
@@ -33,11 +33,12 @@ public:
 	/* A trap came from a port. There are no more accounts than LIDs. */
 	Verdict take(ib::Lid sender, TimePoint now)
 	{
-		Account &account = accounts_.try_emplace(sender, Account{burst, now}).first->second;
-		const auto periods = (now - account.counted_to) / interval;
+		Account &account =
+			accounts_.try_emplace(sender, Account{kBurst, now}).first->second;
+		const auto periods = (now - account.counted_to) / kInterval;
 		account.left = static_cast<unsigned>(
-			std::min<std::int64_t>(burst, account.left + periods));
-		account.counted_to += periods * interval;
+			std::min<std::int64_t>(kBurst, account.left + periods));
+		account.counted_to += periods * kInterval;
 		if (account.left == 0)
 			return Verdict::ignore;
 		return --account.left == 0 ? Verdict::heed_last : Verdict::heed;

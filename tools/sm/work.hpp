@@ -16,15 +16,15 @@ namespace weft::sm
 namespace cost
 {
 /* A switch on a route, a record that is compared, a subscription that is looked at. */
-constexpr std::int64_t route_hop = 1;
-constexpr std::int64_t compared = 2;
+constexpr std::int64_t kRouteHop = 1;
+constexpr std::int64_t kCompared = 2;
 /* Two ports that are matched before their routes are walked. */
-constexpr std::int64_t port_pair = 2;
+constexpr std::int64_t kPortPair = 2;
 /* A MAD that is parsed and dispatched; one that is built and sent. */
-constexpr std::int64_t mad_received = 16;
-constexpr std::int64_t mad_sent = 128;
+constexpr std::int64_t kMadReceived = 16;
+constexpr std::int64_t kMadSent = 128;
 /* An SMP of a sweep, with its answer. */
-constexpr std::int64_t smp = 256;
+constexpr std::int64_t kSmp = 256;
 
 constexpr std::int64_t copied(std::size_t bytes)
 {
@@ -37,11 +37,11 @@ class Work
 {
 public:
 	/* Budget of one requester before others are served. */
-	static constexpr std::int64_t quantum = 128;
+	static constexpr std::int64_t kQuantum = 128;
 	/* Budget of all requesters before the manager does its own tasks and its loop others. */
-	static constexpr std::int64_t slice = 32 * quantum;
+	static constexpr std::int64_t kSlice = 32 * kQuantum;
 	/* Budget of all requesters for each SMP of a sweep that is answered meanwhile. */
-	static constexpr std::int64_t share_of_smp = cost::smp / 2;
+	static constexpr std::int64_t kShareOfSmp = cost::kSmp / 2;
 
 	explicit Work(std::int64_t budget) : budget_(budget) {}
 

@@ -12,50 +12,50 @@ namespace weft::virtual_time
 Member::Outcome Member::take(const Message &message, std::uint64_t now, std::uint64_t time_of_day)
 {
 	const auto acknowledge = [&message](std::uint64_t time) {
-		return Outcome{Message{Operation::Ack, message.sequence, time}};
+		return Outcome{Message{Operation::ack, message.sequence, time}};
 	};
 	switch (state_) {
-	case State::Stranger:
-		if (message.operation != Operation::Start)
+	case State::stranger:
+		if (message.operation != Operation::start)
 			return {{}, "it says something else before who it is"};
-		state_ = State::Ready;
+		state_ = State::ready;
 		number_ = message.time;
 		start_ = message.sequence;
 		due_ = now;
 		return {};
-	case State::Ready:
+	case State::ready:
 		return {{}, "it speaks before it is answered"};
-	case State::Running:
-	case State::Waiting:
+	case State::running:
+	case State::waiting:
 		break;
 	}
 	switch (message.operation) {
-	case Operation::Ack:
+	case Operation::ack:
 		if (!unacknowledged_ || message.sequence != sequence_)
 			return {{}, "it acknowledges what it was not told"};
 		unacknowledged_ = false;
 		return {};
-	case Operation::Request:
+	case Operation::request:
 		due_.reset();
 		if (message.time < kNever)
 			due_ = std::max(message.time, now);
 		return acknowledge(0);
-	case Operation::Wait:
-		if (state_ == State::Waiting)
+	case Operation::wait:
+		if (state_ == State::waiting)
 			return {{}, "it waits already"};
-		state_ = State::Waiting;
+		state_ = State::waiting;
 		return acknowledge(0);
-	case Operation::Get:
+	case Operation::get:
 		return acknowledge(now);
-	case Operation::Update:
+	case Operation::update:
 		if (message.time > now)
 			return {{}, "it is ahead of the time that it was given"};
 		return acknowledge(0);
-	case Operation::TimeOfDay:
+	case Operation::time_of_day:
 		return acknowledge(time_of_day);
-	case Operation::Start:
-	case Operation::Run:
-	case Operation::FreeUntil:
+	case Operation::start:
+	case Operation::run:
+	case Operation::free_until:
 		break;
 	}
 	return {{}, "it says what no kernel says"};
@@ -63,14 +63,14 @@ Member::Outcome Member::take(const Message &message, std::uint64_t now, std::uin
 
 Message Member::run(std::uint64_t now)
 {
-	assert(state_ == State::Ready || state_ == State::Waiting);
-	const bool first = state_ == State::Ready;
-	state_ = State::Running;
+	assert(state_ == State::ready || state_ == State::waiting);
+	const bool first = state_ == State::ready;
+	state_ = State::running;
 	due_.reset();
 	if (first)
-		return {Operation::Ack, start_, now};
+		return {Operation::ack, start_, now};
 	unacknowledged_ = true;
-	return {Operation::Run, ++sequence_, now};
+	return {Operation::run, ++sequence_, now};
 }
 
 } // namespace weft::virtual_time

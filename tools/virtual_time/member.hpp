@@ -16,10 +16,10 @@ class Member
 {
 public:
 	enum class State {
-		Stranger, // has not said who it is
-		Ready,    // has; the answer to that is its first turn
-		Running,
-		Waiting,
+		stranger, // has not said who it is
+		ready,    // has; the answer to that is its first turn
+		running,
+		waiting,
 	};
 
 	State state() const { return state_; }
@@ -39,7 +39,7 @@ public:
 	Message run(std::uint64_t now);
 
 private:
-	State state_ = State::Stranger;
+	State state_ = State::stranger;
 	std::uint64_t number_ = 0;
 	std::optional<std::uint64_t> due_;
 	std::uint32_t start_ = 0;     // the sequence number of what is to be answered

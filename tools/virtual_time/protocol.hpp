@@ -11,15 +11,15 @@ namespace weft::virtual_time
 {
 
 enum class Operation : std::uint32_t {
-	Ack = 0,
-	Start = 1,     // the first, once; its time is the member's number
-	Request = 2,   // to run at that time; a later one replaces it
-	Wait = 3,      // for its turn
-	Get = 4,       // answered by the time
-	Update = 5,    // it goes by that time now
-	Run = 6,       // to the member: its turn, and the time
-	FreeUntil = 7, // to the member; not sent here
-	TimeOfDay = 8, // answered by it
+	ack = 0,
+	start = 1,       // the first, once; its time is the member's number
+	request = 2,     // to run at that time; a later one replaces it
+	wait = 3,        // for its turn
+	get = 4,         // answered by the time
+	update = 5,      // it goes by that time now
+	run = 6,         // to the member: its turn, and the time
+	free_until = 7,  // to the member; not sent here
+	time_of_day = 8, // answered by it
 };
 
 struct Message {

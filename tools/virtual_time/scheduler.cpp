@@ -64,7 +64,7 @@ public:
 		for (std::size_t i = 0; i < members_.size(); ++i) {
 			if (!members_[i])
 				missing += (missing.empty() ? "" : ", ") + names_[i];
-			else if (members_[i]->member.state() == Member::State::Running)
+			else if (members_[i]->member.state() == Member::State::running)
 				return names_[i] + ", whose turn it has been since " +
 				       text(time_.passed()) + " s"; // which stands meanwhile
 		}
@@ -85,7 +85,7 @@ private:
 	bool runs() const override
 	{
 		return std::ranges::any_of(members_, [](const auto &peer) {
-			return peer && peer->member.state() == Member::State::Running;
+			return peer && peer->member.state() == Member::State::running;
 		});
 	}
 
@@ -159,7 +159,7 @@ private:
 		if (strangers_.size() >= kMostStrangers)
 			return;
 		Peer &peer = *strangers_.emplace_back(std::make_unique<Peer>(std::move(fd)));
-		peer.watch.emplace(loop_, peer.socket.get(), Watch::Readable,
+		peer.watch.emplace(loop_, peer.socket.get(), Watch::kReadable,
 				   [this, &peer](unsigned) { read(peer); });
 	}
 
@@ -177,7 +177,7 @@ private:
 		Message message;
 		std::memcpy(&message, peer.input.data(), sizeof(message));
 		peer.filled = 0;
-		const bool stranger = peer.member.state() == Member::State::Stranger;
+		const bool stranger = peer.member.state() == Member::State::stranger;
 		const auto outcome =
 			peer.member.take(message, now(), count(SharedTime::kDate) + now());
 		if (outcome.trouble)
@@ -199,7 +199,7 @@ private:
 		const auto index = peer.member.number() - 1; // of 0: beyond all
 		if (index < members_.size() && !members_[index])
 			members_[index] = std::move(taken);
-		else if (peer.member.state() != Member::State::Stranger && logged_++ < kMostLogged)
+		else if (peer.member.state() != Member::State::stranger && logged_++ < kMostLogged)
 			spdlog::warn("time server: refused a guest that says that it is number "
 				     "{} of {}, which {}",
 				     peer.member.number(), members_.size(),

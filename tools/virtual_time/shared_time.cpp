@@ -30,15 +30,15 @@ std::chrono::system_clock::time_point SharedTime::date() const
 
 int SharedTime::wait(int poll, epoll_event *events, int most, Clock::time_point until)
 {
-	constexpr int kNotAtAll = 0, kForEver = -1;
+	constexpr int not_at_all = 0, for_ever = -1;
 	// Handle ready descriptors at the present time.
-	if (const int ready = look(poll, events, most, kNotAtAll); ready || until <= now())
+	if (const int ready = look(poll, events, most, not_at_all); ready || until <= now())
 		return ready;
 	std::optional<Clock::time_point> due = Clock::time_point::max();
 	if (outside_)
 		due = stands() ? std::nullopt : outside_->due();
 	if (!due || (*due == Clock::time_point::max() && until == *due))
-		return look(poll, events, most, kForEver);
+		return look(poll, events, most, for_ever);
 	if (until <= *due) {
 		set(until);
 	} else {

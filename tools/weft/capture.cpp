@@ -88,7 +88,7 @@ public:
 		::unlink(path_.c_str());
 	}
 
-	enum class Passed { All, Part, ReaderGone };
+	enum class Passed { all, part, reader_gone };
 
 	// Passes on some of what is new, without waiting if standard output is ready.
 	Passed pass_on()
@@ -101,21 +101,21 @@ public:
 		if (bytes < 0)
 			fail("the capture");
 		if (bytes == 0)
-			return Passed::All;
+			return Passed::all;
 		// A pipe that is ready takes so much at once; one that is full waits in poll(),
 		// where signals are looked at.
 		pollfd out{STDOUT_FILENO, POLLOUT, 0};
 		if (::poll(&out, 1, 0) <= 0)
-			return Passed::Part;
+			return Passed::part;
 		const auto written =
 			::write(STDOUT_FILENO, buffer.data(), static_cast<std::size_t>(bytes));
 		if (written < 0 && errno == EPIPE)
-			return Passed::ReaderGone;
+			return Passed::reader_gone;
 		if (written < 0 && errno != EINTR && errno != EAGAIN)
 			fail("standard output");
 		done_ += std::max<ssize_t>(written, 0);
 		free_passed();
-		return Passed::Part;
+		return Passed::part;
 	}
 
 private:
@@ -182,13 +182,13 @@ void capture(const std::filesystem::path &socket_directory, const std::string &l
 	// Request packets recorded before a signal or the time limit, but none recorded after it.
 	json result;
 	for (bool recording = true;;) {
-		const auto passed = follower ? follower->pass_on() : Follower::Passed::All;
-		if (passed == Follower::Passed::ReaderGone)
+		const auto passed = follower ? follower->pass_on() : Follower::Passed::all;
+		if (passed == Follower::Passed::reader_gone)
 			break;
-		if (passed == Follower::Passed::All && !recording)
+		if (passed == Follower::Passed::all && !recording)
 			break;
 		// An error of standard output is reported without being asked for: no reader.
-		const bool more = passed == Follower::Passed::Part;
+		const bool more = passed == Follower::Passed::part;
 		pollfd waiting[] = {
 			{signals.get(), POLLIN, 0},
 			{recording ? client.fd() : -1, POLLIN, 0},

@@ -75,20 +75,20 @@ public:
 
 	CLI::Option *text(const std::string &name, const std::string &description)
 	{
-		return add(app_.add_option(name, description), Kind::Text);
+		return add(app_.add_option(name, description), Kind::text);
 	}
 	CLI::Option *number(const std::string &name, const std::string &description)
 	{
-		return add(app_.add_option(name, description), Kind::Number);
+		return add(app_.add_option(name, description), Kind::number);
 	}
 	CLI::Option *flag(const std::string &name, const std::string &description)
 	{
-		return add(app_.add_flag(name, description), Kind::Flag);
+		return add(app_.add_flag(name, description), Kind::flag);
 	}
 	// May be given again.
 	CLI::Option *list(const std::string &name, const std::string &description)
 	{
-		return add(app_.add_option(name, description)->take_all(), Kind::List);
+		return add(app_.add_option(name, description)->take_all(), Kind::list);
 	}
 	// Those that were given.
 	Words words() const
@@ -102,7 +102,7 @@ public:
 	}
 
 private:
-	enum class Kind { Text, Number, Flag, List };
+	enum class Kind { text, number, flag, list };
 
 	CLI::Option *add(CLI::Option *option, Kind kind)
 	{
@@ -113,16 +113,16 @@ private:
 	static std::string passed(const CLI::Option &option, Kind kind, const std::string &value)
 	{
 		switch (kind) {
-		case Kind::Text:
+		case Kind::text:
 			break;
-		case Kind::Number:
+		case Kind::number:
 			// In JSON's notation; a range takes others, and NaN.
 			if (const double number = option.as<double>(); std::isfinite(number))
 				return fmt::format(":={}", number);
 			throw CLI::ValidationError(option.get_name(), value + " is no number");
-		case Kind::Flag:
+		case Kind::flag:
 			return ":=" + value;
-		case Kind::List:
+		case Kind::list:
 			return "+=" + value;
 		}
 		return "=" + value;
@@ -282,7 +282,7 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 
 void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
 {
-	constexpr int kMostHosts = 19455, kMostSwitches = 4096, kMostPorts = 253;
+	constexpr int most_hosts = 19455, most_switches = 4096, most_ports = 253;
 	auto *topology = app.add_subcommand("topology", "print the lab file of a topology");
 	topology->require_subcommand(1);
 	topology->footer(
@@ -300,18 +300,18 @@ void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
 	};
 	const auto hosts = [](Passed &passed, const char *description) {
 		passed.text("--model", "of the hosts' cards, as endpoint");
-		return passed.number("--hosts", description)->check(CLI::Range(1, kMostHosts));
+		return passed.number("--hosts", description)->check(CLI::Range(1, most_hosts));
 	};
 	const auto fat_tree = add("fat-tree", "leaves and spines, at full rate between any halves");
 	hosts(*fat_tree, "how many")->required();
 	fat_tree->number("--ports", "of each switch (default: 36)")
-		->check(CLI::Range(4, kMostPorts));
+		->check(CLI::Range(4, most_ports));
 	fat_tree->number("--each", "hosts at a leaf, which has one link to each spine")
-		->check(CLI::Range(1, kMostPorts));
+		->check(CLI::Range(1, most_ports));
 	fat_tree->number("--spines", "how many; goes with --each")
-		->check(CLI::Range(1, kMostPorts));
+		->check(CLI::Range(1, most_ports));
 	const auto ring = add("ring", "switches in a circle");
-	ring->number("--switches", "how many")->required()->check(CLI::Range(1, kMostSwitches));
+	ring->number("--switches", "how many")->required()->check(CLI::Range(1, most_switches));
 	hosts(*ring, "how many (default: one for each switch)");
 	const auto torus = add("torus", "switches in a grid whose ends meet");
 	torus->text("--size", "as in 4x4 or 4x4x2")->required();

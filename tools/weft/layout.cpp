@@ -73,7 +73,7 @@ private:
 	std::optional<std::size_t> home_of(std::size_t node) const
 	{
 		for (const auto other : neighbours_[node])
-			if (is(other, NodeKind::Switch))
+			if (is(other, NodeKind::switch_node))
 				return other;
 		return std::nullopt;
 	}
@@ -83,7 +83,7 @@ private:
 	{
 		std::deque<std::size_t> waiting;
 		for (std::size_t i = 0; i < nodes_.size(); ++i) {
-			const auto home = is(i, NodeKind::Host) ? home_of(i) : std::nullopt;
+			const auto home = is(i, NodeKind::host) ? home_of(i) : std::nullopt;
 			if (home && tier_[*home] < 0) {
 				tier_[*home] = 0;
 				waiting.push_back(*home);
@@ -91,12 +91,12 @@ private:
 		}
 		for (; !waiting.empty(); waiting.pop_front())
 			for (const auto other : neighbours_[waiting.front()])
-				if (is(other, NodeKind::Switch) && tier_[other] < 0) {
+				if (is(other, NodeKind::switch_node) && tier_[other] < 0) {
 					tier_[other] = tier_[waiting.front()] + 1;
 					waiting.push_back(other);
 				}
 		for (std::size_t i = 0; i < nodes_.size(); ++i)
-			if (is(i, NodeKind::Switch))
+			if (is(i, NodeKind::switch_node))
 				tier_[i] = std::max(tier_[i], 0);
 	}
 
@@ -114,7 +114,7 @@ private:
 			}
 		Block homeless;
 		for (std::size_t i = 0; i < nodes_.size(); ++i) {
-			if (is(i, NodeKind::Switch))
+			if (is(i, NodeKind::switch_node))
 				continue;
 			const auto home = home_of(i);
 			if (!home)
@@ -216,7 +216,7 @@ Layout Arrangement::place()
 	std::size_t longest = 0, others = 0;
 	for (const Node &node : nodes_) {
 		longest = std::max(longest, node.name.size());
-		others += node.kind != NodeKind::Switch;
+		others += node.kind != NodeKind::switch_node;
 	}
 	compact_ = others > kMostLarge || most_below() > kMostLargeBelow;
 	sizes_ = sizes_of(compact_, longest);

@@ -12,7 +12,7 @@
 namespace weft::cli
 {
 
-enum class NodeKind { Switch, Host, Manager };
+enum class NodeKind { switch_node, host, manager };
 
 struct Node {
 	std::string name;

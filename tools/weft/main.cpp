@@ -242,16 +242,16 @@ void add_top(CLI::App &app, const Options &options)
 	auto *top = app.add_subcommand("top", "links with their rates and errors, live");
 	auto interval = std::make_shared<double>(1);
 	auto count = std::make_shared<unsigned>(0);
-	auto order = std::make_shared<cli::TopOrder>(cli::TopOrder::Rate);
+	auto order = std::make_shared<cli::TopOrder>(cli::TopOrder::rate);
 	top->add_option("--interval", *interval, "seconds between two looks")
 		->check(CLI::Range(0.1, 3600.0))
 		->capture_default_str();
 	top->add_option("--count", *count, "end after so many")->check(CLI::Range(1, 1000000));
 	top->add_option("--sort", *order, "what comes first: rate, errors or name")
 		->transform(CLI::CheckedTransformer(
-			std::map<std::string, cli::TopOrder>{{"rate", cli::TopOrder::Rate},
-							     {"errors", cli::TopOrder::Errors},
-							     {"name", cli::TopOrder::Name}}));
+			std::map<std::string, cli::TopOrder>{{"rate", cli::TopOrder::rate},
+							     {"errors", cli::TopOrder::errors},
+							     {"name", cli::TopOrder::name}}));
 	top->callback([&options, interval, count, order] {
 		cli::run_top(options.socket_directory, *interval, *count, *order);
 	});

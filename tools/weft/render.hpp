@@ -25,13 +25,13 @@ std::string log_text(const nlohmann::json &log);
 std::string link_text(const nlohmann::json &link);
 
 // Sort order of `weft top`.
-enum class TopOrder { Rate, Errors, Name };
+enum class TopOrder { rate, errors, name };
 // Returns the order for a key: r, e, n.
 std::optional<TopOrder> top_order_of(char key);
 
 struct TopView {
 	std::size_t width = 0, height = 0; // of the screen; 0 is without an end
-	TopOrder order = TopOrder::Rate;
+	TopOrder order = TopOrder::rate;
 	std::string title;
 };
 // Table of "fabric.show" and two results of "fabric.sample": a line for each link, with its rates

@@ -56,11 +56,11 @@ string node_of(const string &port)
 const char *class_of(NodeKind kind)
 {
 	switch (kind) {
-	case NodeKind::Switch:
+	case NodeKind::switch_node:
 		return "switch";
-	case NodeKind::Host:
+	case NodeKind::host:
 		return "host";
-	case NodeKind::Manager:
+	case NodeKind::manager:
 		return "manager";
 	}
 	return "";
@@ -112,9 +112,9 @@ Line line_between(const Layout &layout, const Box &from, const Box &to, int lane
 	const int y1 = from.y + middle, y2 = to.y + middle;
 	const bool one_block = from.block >= 0 && from.block == to.block;
 	if (layout.compact && one_block &&
-	    (from.node.kind == NodeKind::Switch) != (to.node.kind == NodeKind::Switch)) {
+	    (from.node.kind == NodeKind::switch_node) != (to.node.kind == NodeKind::switch_node)) {
 		// Below its switch: along the columns, as a stair, not through other hosts.
-		const Box &head = from.node.kind == NodeKind::Switch ? from : to;
+		const Box &head = from.node.kind == NodeKind::switch_node ? from : to;
 		const Box &host = &head == &from ? to : from;
 		const int trunk = host.x - layout.gutter / 2;
 		const int bus = head.y + layout.box_height + 10;
@@ -171,18 +171,18 @@ string fabric_svg(const json &fabric)
 	std::vector<Node> nodes;
 	std::set<string> on;
 	for (const auto &node : fabric.at("switches"))
-		nodes.push_back({node.at("name").get<string>(), NodeKind::Switch,
+		nodes.push_back({node.at("name").get<string>(), NodeKind::switch_node,
 				 fmt::format("switch, LID {}", node.at("lid").get<unsigned>())});
 	for (const auto &node : fabric.at("hosts")) {
 		const bool guest = node.at("guest").get<bool>();
-		nodes.push_back({node.at("name").get<string>(), NodeKind::Host,
+		nodes.push_back({node.at("name").get<string>(), NodeKind::host,
 				 guest ? "guest on" : "no guest"});
 		if (guest)
 			on.insert(nodes.back().name);
 	}
 	if (const auto &manager = fabric.at("subnet_manager"); !manager.is_null())
 		nodes.push_back(
-			{manager.at("node").get<string>(), NodeKind::Manager, "subnet manager"});
+			{manager.at("node").get<string>(), NodeKind::manager, "subnet manager"});
 
 	const auto &links = fabric.at("links");
 	std::vector<std::pair<string, string>> pairs;

@@ -25,14 +25,14 @@ string text(const json &object, const char *key)
 // The settings that are not what a link has by itself.
 string unusual(const json &settings)
 {
-	static const std::map<string, string> usual{
+	static const std::map<string, string> kUsual{
 		{"state", "up"},     {"training", "250ms"}, {"delay", "0ms"},
 		{"jitter", "0ms"},   {"loss", "0"},         {"duplication", "0"},
 		{"reordering", "0"}, {"corruption", "0"},   {"silent_corruption", "0"}};
 	string result;
 	for (const auto &[name, value] : settings.items()) {
-		const auto found = usual.find(name);
-		if (found != usual.end() && found->second != value.get<string>())
+		const auto found = kUsual.find(name);
+		if (found != kUsual.end() && found->second != value.get<string>())
 			result += fmt::format(" {}={}", printable(name),
 					      printable(value.get<string>()));
 	}

@@ -101,11 +101,11 @@ void sort(std::vector<Row> &rows, TopOrder order)
 {
 	const auto key = [order](const Row &row) {
 		switch (order) {
-		case TopOrder::Rate:
+		case TopOrder::rate:
 			return row.bits[0] + row.bits[1];
-		case TopOrder::Errors:
+		case TopOrder::errors:
 			return row.new_errors > 0 ? 1e18 + row.new_errors : row.errors;
-		case TopOrder::Name:
+		case TopOrder::name:
 			break;
 		}
 		return 0.0;
@@ -128,11 +128,11 @@ string scaled(double value)
 const char *name_of(TopOrder order)
 {
 	switch (order) {
-	case TopOrder::Rate:
+	case TopOrder::rate:
 		return "rate";
-	case TopOrder::Errors:
+	case TopOrder::errors:
 		return "errors";
-	case TopOrder::Name:
+	case TopOrder::name:
 		return "name";
 	}
 	return "";
@@ -144,11 +144,11 @@ std::optional<TopOrder> top_order_of(char key)
 {
 	switch (key) {
 	case 'r':
-		return TopOrder::Rate;
+		return TopOrder::rate;
 	case 'e':
-		return TopOrder::Errors;
+		return TopOrder::errors;
 	case 'n':
-		return TopOrder::Name;
+		return TopOrder::name;
 	default:
 		return std::nullopt;
 	}

@@ -102,7 +102,7 @@ bool changed(const json &fabric, const json &sample)
 	return false;
 }
 
-enum class Event { Time, Again, End };
+enum class Event { time, again, end };
 
 // Waits until @until, a key or a signal. Keys change @order.
 Event wait(Clock::time_point until, int signals, bool keys, TopOrder &order)
@@ -111,7 +111,7 @@ Event wait(Clock::time_point until, int signals, bool keys, TopOrder &order)
 		const auto left =
 			std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
 		if (left <= 0)
-			return Event::Time;
+			return Event::time;
 		pollfd waiting[] = {{signals, POLLIN, 0}, {keys ? STDIN_FILENO : -1, POLLIN, 0}};
 		if (::poll(waiting, 2, static_cast<int>(left)) < 0 && errno != EINTR)
 			throw std::system_error(errno, std::generic_category(), "poll");
@@ -119,17 +119,17 @@ Event wait(Clock::time_point until, int signals, bool keys, TopOrder &order)
 			signalfd_siginfo info{};
 			const bool resized = ::read(signals, &info, sizeof(info)) == sizeof(info) &&
 					     info.ssi_signo == SIGWINCH;
-			return resized ? Event::Again : Event::End;
+			return resized ? Event::again : Event::end;
 		}
 		if (!waiting[1].revents)
 			continue;
 		char key = 'q';
 		if (::read(STDIN_FILENO, &key, 1) != 1 || key == 'q')
-			return Event::End;
+			return Event::end;
 		const auto chosen = top_order_of(key);
 		if (chosen) {
 			order = *chosen;
-			return Event::Again;
+			return Event::again;
 		}
 	}
 }
@@ -166,11 +166,11 @@ void run_top(const std::filesystem::path &socket_directory, double interval, uns
 		show();
 	for (;;) {
 		switch (wait(next, signals.get(), terminal, order)) {
-		case Event::End:
+		case Event::end:
 			return;
-		case Event::Again:
+		case Event::again:
 			break;
-		case Event::Time:
+		case Event::time:
 			next = Clock::now() + step;
 			before = std::move(now);
 			now = client.call("fabric.sample");

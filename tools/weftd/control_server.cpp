@@ -54,7 +54,7 @@ private:
 		       const std::shared_ptr<LogHistory> &log, std::function<void()> gone)
 		    : socket_(std::move(socket)), session_(runtime, shut_down, log),
 		      gone_(std::move(gone)),
-		      watch_(loop, socket_.get(), Watch::Readable, [this](unsigned) { work(); })
+		      watch_(loop, socket_.get(), Watch::kReadable, [this](unsigned) { work(); })
 		{
 		}
 
@@ -66,8 +66,8 @@ private:
 			// ends this.
 			if (!go_on())
 				return gone_();
-			watch_.want(output_.empty() && !has_line() ? Watch::Readable
-								   : Watch::Writable);
+			watch_.want(output_.empty() && !has_line() ? Watch::kReadable
+								   : Watch::kWritable);
 		}
 
 		bool go_on()

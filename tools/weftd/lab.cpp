@@ -164,9 +164,9 @@ LabBus parse_bus(LabSection &section)
 {
 	const auto name = section.text("bus").value_or("vfio-user");
 	if (name == "vfio-user")
-		return LabBus::VfioUser;
+		return LabBus::vfio_user;
 	if (name == "vhost-user")
-		return LabBus::VhostUser;
+		return LabBus::vhost_user;
 	section.fail(*section.find("bus"), "bus must be \"vfio-user\" or \"vhost-user\"");
 }
 
@@ -183,7 +183,7 @@ const cards::Model &parse_model(LabSection &section)
 
 LabBoot parse_boot(LabSection &section)
 {
-	constexpr std::int64_t kMostCpus = 64;
+	constexpr std::int64_t most_cpus = 64;
 	LabBoot boot;
 	boot.kernel = section.text("kernel");
 	boot.stack = section.text("stack");
@@ -194,7 +194,7 @@ LabBoot parse_boot(LabSection &section)
 	boot.share = section.text("share");
 	boot.append = section.text("append");
 	boot.memory = section.text("memory");
-	boot.cpus = section.integer("cpus", 1, kMostCpus);
+	boot.cpus = section.integer("cpus", 1, most_cpus);
 	section.finish();
 	return boot;
 }
@@ -226,11 +226,11 @@ LabStation parse_station(LabSection &section, const std::string &host)
 // Returns true if a host's socket may have this name; some names are weftd's own.
 bool is_file_name(const std::string &name)
 {
-	constexpr std::array<std::string_view, 7> kTaken{
+	constexpr std::array<std::string_view, 7> taken{
 		".", "..", "control.sock", "lab.sock", "time.sock", "weftd.lock", "lids"};
 	return !name.empty() && name.find('/') == std::string::npos &&
 	       name.find('\0') == std::string::npos &&
-	       std::ranges::find(kTaken, name) == kTaken.end();
+	       std::ranges::find(taken, name) == taken.end();
 }
 
 // Parses a host's settings for its guest, and for how the guest has the card.
@@ -260,7 +260,7 @@ void parse_machine(LabSection &section, LabHost &host, Lab &lab)
 LabHost parse_host(LabSection &section, GuidChoice &guids, std::size_t index, Lab &lab)
 {
 	// Service IDs that communication managers keep for themselves (default_guids.hpp).
-	constexpr unsigned kAssignedServiceId = 0x02;
+	constexpr unsigned assigned_service_id = 0x02;
 
 	LabHost host;
 	host.name = section.name("name");
@@ -273,7 +273,7 @@ LabHost parse_host(LabSection &section, GuidChoice &guids, std::size_t index, La
 	host.guid = section.guid("guid", guids.host(host.name, index));
 	if (host.guid > std::numeric_limits<ib::Guid>::max() - host.ports)
 		section.fail("guid must leave room for the ports' own");
-	if (host.guid >> 56 == kAssignedServiceId)
+	if (host.guid >> 56 == assigned_service_id)
 		lab.warnings.push_back(
 			fmt::format("{}: guid {:#018x} begins with 0x02: communication "
 				    "managers refuse software "
@@ -304,14 +304,14 @@ Membership parse_membership(const LabSection &section, const toml::node &node)
 
 sm::Partition parse_partition(LabSection &section, const std::vector<LabHost> &hosts)
 {
-	constexpr unsigned kFullMember = 0x8000;
+	constexpr unsigned full_member = 0x8000;
 	sm::Partition partition;
 	partition.name = section.name("name");
 	if (const auto pkey = section.integer("pkey", 1, 0xffff)) {
 		/* IBA 10.9.1.1: 0 beside the bit of the membership. */
-		if (*pkey == kFullMember)
+		if (*pkey == full_member)
 			section.fail(*section.find("pkey"), "0x8000 is no P_Key");
-		partition.pkey = static_cast<ib::Pkey>(*pkey | kFullMember);
+		partition.pkey = static_cast<ib::Pkey>(*pkey | full_member);
 	}
 	partition.ipoib = section.flag("ipoib").value_or(true);
 	partition.mtu = section.mtu("mtu").value_or(partition.mtu);

@@ -34,8 +34,8 @@ constexpr const char *kSmNode = "sm";
 
 // How a host's machine has its card.
 enum class LabBus {
-	VfioUser,  // QEMU
-	VhostUser, // User-Mode Linux
+	vfio_user,  // QEMU
+	vhost_user, // User-Mode Linux
 };
 
 // Settings of a host's guest, for the program that starts it; the daemon only passes them on.
@@ -53,7 +53,7 @@ struct LabHost {
 	std::string name;
 	unsigned ports = 1;
 	ib::Guid guid = 0;
-	LabBus bus = LabBus::VfioUser;
+	LabBus bus = LabBus::vfio_user;
 	std::string socket;  // a file name in the socket directory
 	bool trusted = true; // its machine may manage the subnet
 	const cards::Model *model = nullptr;
@@ -95,7 +95,7 @@ struct LabStation {
 
 struct Lab {
 	std::string name; // that default GUIDs are made from
-	std::uint64_t seed = fabric::Fabric::default_seed;
+	std::uint64_t seed = fabric::Fabric::kDefaultSeed;
 	std::vector<fabric::SwitchConfig> switches;
 	std::vector<LabHost> hosts;
 	std::vector<LabLink> links;

@@ -29,7 +29,7 @@ void compare(Changes &changes, const char *what, const T &now, const T &wanted)
 
 string bus_text(LabBus bus)
 {
-	return bus == LabBus::VfioUser ? "vfio-user" : "vhost-user";
+	return bus == LabBus::vfio_user ? "vfio-user" : "vhost-user";
 }
 
 // Compares the settings of a host that its card depends on.

@@ -32,10 +32,10 @@ std::unique_ptr<pci::Server> make_server(const LabHost &config, Loop *loop, PciD
 	if (!card)
 		return nullptr;
 	switch (config.bus) {
-	case LabBus::VfioUser:
+	case LabBus::vfio_user:
 		return std::make_unique<vfio_user::Server>(*loop, *card, config.name,
 							   most_mappings);
-	case LabBus::VhostUser:
+	case LabBus::vhost_user:
 		return std::make_unique<vhost_user::Server>(*loop, *card, config.name);
 	}
 	throw std::logic_error("bus of a host");
@@ -320,7 +320,7 @@ void LabRuntime::start_manager()
 // who come later, where that does not make the share small.
 std::size_t LabRuntime::share_of_mappings(const LabDifference &changes, const Lab &wanted) const
 {
-	constexpr std::size_t kEnough = 64, kLeast = 4;
+	constexpr std::size_t enough = 64, least = 4;
 	const auto come = static_cast<std::size_t>(
 		std::ranges::count_if(wanted.hosts, [&](const LabHost &config) {
 			return config.model->pluggable && changes.hosts_in.contains(config.name);
@@ -333,8 +333,8 @@ std::size_t LabRuntime::share_of_mappings(const LabDifference &changes, const La
 			left -= host->most_mappings;
 	const std::size_t all = left / come;
 	const std::size_t share = std::min<std::size_t>(vfio_user::kMaxDmaMaps,
-							std::max(all / 2, std::min(all, kEnough)));
-	if (share < kLeast)
+							std::max(all / 2, std::min(all, enough)));
+	if (share < least)
 		throw LabError(fmt::format(
 			"{} hosts more are too many: there are {} mappings of memory left for them",
 			come, left));

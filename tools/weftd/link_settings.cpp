@@ -103,13 +103,13 @@ double probability(string_view text)
 
 std::chrono::nanoseconds duration(string_view text)
 {
-	constexpr Choice<double> kUnits[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-	constexpr double kLongest = 60e9;
+	constexpr Choice<double> units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+	constexpr double longest = 60e9;
 	const auto [value, unit] = number(text);
 	if (value == 0 && unit.empty())
 		return {};
-	for (const auto &choice : kUnits)
-		if (choice.text == unit && value >= 0 && value * choice.value <= kLongest)
+	for (const auto &choice : units)
+		if (choice.text == unit && value >= 0 && value * choice.value <= longest)
 			return std::chrono::nanoseconds(std::llround(value * choice.value));
 	throw std::invalid_argument(fmt::format(
 		"'{}' is not a duration of at most a minute (as in 20us, 1.5ms)", text));
@@ -209,13 +209,13 @@ void change_link(fabric::Link &link, const LinkConfig &wanted)
 
 const std::vector<string_view> &link_setting_names()
 {
-	static const auto names = [] {
+	static const auto kNames = [] {
 		std::vector<string_view> all;
 		for (const Setting &setting : kSettings)
 			all.push_back(setting.name);
 		return all;
 	}();
-	return names;
+	return kNames;
 }
 
 void apply_link_setting(LinkConfig &config, string_view name, string_view value)
@@ -235,12 +235,12 @@ string link_setting(const LinkConfig &config, string_view name)
 
 const std::vector<string_view> &ethernet_setting_names()
 {
-	static const auto names = [] {
+	static const auto kNames = [] {
 		std::vector<string_view> all = link_setting_names();
 		std::erase_if(all, is_of_infiniband);
 		return all;
 	}();
-	return names;
+	return kNames;
 }
 
 void apply_ethernet_setting(ethernet::LinkSettings &settings, string_view name, string_view value)

@@ -47,7 +47,7 @@ struct Options {
 	bool group = false;
 	std::filesystem::path state_directory;
 	std::string log_level = "info";
-	weftd::LogForm log_form = weftd::LogForm::Text;
+	weftd::LogForm log_form = weftd::LogForm::text;
 	std::optional<std::uint64_t> seed;
 	bool time_server = false;
 	std::filesystem::path events;
@@ -87,7 +87,7 @@ Options parse(int argc, char **argv)
 		->capture_default_str();
 	app.add_option("--log-format", options.log_form, "text, or json: one object per line")
 		->transform(CLI::CheckedTransformer(std::map<std::string, weftd::LogForm>{
-			{"text", weftd::LogForm::Text}, {"json", weftd::LogForm::Json}}));
+			{"text", weftd::LogForm::text}, {"json", weftd::LogForm::json}}));
 	app.add_flag("--check", options.check, "check the lab file and exit");
 	try {
 		app.parse(argc, argv);
@@ -159,13 +159,13 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 	std::optional<virtual_time::SharedTime> time;
 	if (options.time_server)
 		time.emplace(lab.seed);
-	Reactor reactor("weftd", Reactor::Drive::Manual,
+	Reactor reactor("weftd", Reactor::Drive::manual,
 			time ? static_cast<Environment &>(*time) : Environment::host());
 	Loop main_loop("weftd", reactor);
 	bool ended = false;
 	std::optional<virtual_time::Scheduler> scheduler;
 	const FileDescriptor signals = take_signals();
-	Watch on_signal(main_loop, signals.get(), Watch::Readable, [&](unsigned) {
+	Watch on_signal(main_loop, signals.get(), Watch::kReadable, [&](unsigned) {
 		signalfd_siginfo signal{};
 		if (::read(signals.get(), &signal, sizeof(signal)) != sizeof(signal))
 			return;
@@ -179,7 +179,7 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 	const auto lock = claim(directory, options.group);
 	for (weftd::LabHost &host : lab.hosts)
 		if (time)
-			host.bus = weftd::LabBus::VhostUser;
+			host.bus = weftd::LabBus::vhost_user;
 	weftd::LabRuntime runtime(lab, directory, time ? &reactor : nullptr);
 	std::optional<weftd::ScriptedEvents> events;
 	const auto end = [&](const std::string &reason) {

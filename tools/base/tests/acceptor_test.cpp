@@ -44,7 +44,7 @@ TEST(Acceptor, WaitsForADescriptor)
 {
 	const auto path = std::filesystem::temp_directory_path() /
 			  ("weft-acceptor-" + std::to_string(::getpid()));
-	Loop loop("test", Loop::Mode::Manual);
+	Loop loop("test", Loop::Mode::manual);
 	std::vector<FileDescriptor> connected;
 	Acceptor acceptor(loop, weft::UnixListener(path),
 			  [&](FileDescriptor socket) { connected.push_back(std::move(socket)); });

@@ -28,9 +28,9 @@ TEST(GuestMemory, ReadsBackAcrossSections)
 {
 	GuestMemory memory;
 	ASSERT_EQ(memory.map(kPage, kPage, true, true, MemoryMapping::allocate(kPage)),
-		  MapResult::Mapped);
+		  MapResult::mapped);
 	ASSERT_EQ(memory.map(2 * kPage, kPage, true, true, MemoryMapping::allocate(kPage)),
-		  MapResult::Mapped);
+		  MapResult::mapped);
 	const auto data = pattern(kPage);
 	for (std::uint64_t at : {kPage, kPage + 100, 2 * kPage}) {
 		ASSERT_TRUE(memory.write(at, data));
@@ -46,7 +46,7 @@ TEST(GuestMemory, FailsOutsideSections)
 {
 	GuestMemory memory;
 	const auto mapping = MemoryMapping::allocate(kPage);
-	ASSERT_EQ(memory.map(kPage, kPage, true, true, mapping), MapResult::Mapped);
+	ASSERT_EQ(memory.map(kPage, kPage, true, true, mapping), MapResult::mapped);
 	std::byte one[1];
 	EXPECT_FALSE(memory.read(kPage - 1, one));
 	EXPECT_TRUE(memory.read(kPage, one));
@@ -59,7 +59,7 @@ TEST(GuestMemory, FailsOutsideSections)
 	EXPECT_EQ(mapping->data()[kPage - 8], std::byte{0});
 	EXPECT_FALSE(memory.write(kPage - 8, data));
 	EXPECT_FALSE(memory.write(~0ull - 7, data));
-	EXPECT_FALSE(memory.covers(kPage, ~0ull, Access::Read));
+	EXPECT_FALSE(memory.covers(kPage, ~0ull, Access::read));
 }
 
 // An empty range is always there, mapped or not.
@@ -68,7 +68,7 @@ TEST(GuestMemory, EmptyRangesSucceed)
 	GuestMemory memory;
 	EXPECT_TRUE(memory.read(kPage, {}));
 	ASSERT_EQ(memory.map(0, kPage, true, false, MemoryMapping::allocate(kPage)),
-		  MapResult::Mapped);
+		  MapResult::mapped);
 	EXPECT_TRUE(memory.read(0, {}));
 	EXPECT_TRUE(memory.write(0, {}));
 }
@@ -78,9 +78,9 @@ TEST(GuestMemory, DoesNotWrapAround)
 {
 	GuestMemory memory;
 	ASSERT_EQ(memory.map(0, kPage, true, true, MemoryMapping::allocate(kPage)),
-		  MapResult::Mapped);
+		  MapResult::mapped);
 	ASSERT_EQ(memory.map(0 - kPage, kPage, true, true, MemoryMapping::allocate(kPage)),
-		  MapResult::Mapped);
+		  MapResult::mapped);
 	std::byte sixteen[16];
 	EXPECT_TRUE(memory.read(0 - std::uint64_t{16}, sixteen));
 	EXPECT_FALSE(memory.read(0 - std::uint64_t{8}, sixteen));
@@ -91,14 +91,14 @@ TEST(GuestMemory, RejectsOverlapsAndInvalidRanges)
 {
 	GuestMemory memory;
 	const auto mapping = MemoryMapping::allocate(4 * kPage);
-	ASSERT_EQ(memory.map(4 * kPage, 4 * kPage, true, true, mapping), MapResult::Mapped);
-	EXPECT_EQ(memory.map(4 * kPage, 4 * kPage, true, true, mapping), MapResult::Overlap);
-	EXPECT_EQ(memory.map(7 * kPage, kPage, true, true, mapping), MapResult::Overlap);
-	EXPECT_EQ(memory.map(3 * kPage, 2 * kPage, true, true, mapping), MapResult::Overlap);
-	EXPECT_EQ(memory.map(0, ~0ull, true, true, nullptr), MapResult::Overlap);
-	EXPECT_EQ(memory.map(0, 0, true, true, mapping), MapResult::Invalid);
-	EXPECT_EQ(memory.map(~0ull, 2, true, true, mapping), MapResult::Invalid);
-	EXPECT_EQ(memory.map(kPage * 100, 5 * kPage, true, true, mapping), MapResult::Invalid);
+	ASSERT_EQ(memory.map(4 * kPage, 4 * kPage, true, true, mapping), MapResult::mapped);
+	EXPECT_EQ(memory.map(4 * kPage, 4 * kPage, true, true, mapping), MapResult::overlap);
+	EXPECT_EQ(memory.map(7 * kPage, kPage, true, true, mapping), MapResult::overlap);
+	EXPECT_EQ(memory.map(3 * kPage, 2 * kPage, true, true, mapping), MapResult::overlap);
+	EXPECT_EQ(memory.map(0, ~0ull, true, true, nullptr), MapResult::overlap);
+	EXPECT_EQ(memory.map(0, 0, true, true, mapping), MapResult::invalid);
+	EXPECT_EQ(memory.map(~0ull, 2, true, true, mapping), MapResult::invalid);
+	EXPECT_EQ(memory.map(kPage * 100, 5 * kPage, true, true, mapping), MapResult::invalid);
 	EXPECT_EQ(memory.sections(), 1u);
 }
 
@@ -109,7 +109,7 @@ TEST(GuestMemory, UnmapsWholeSections)
 	GuestMemory memory;
 	for (std::uint64_t at : {std::uint64_t{0}, kPage, 4 * kPage})
 		ASSERT_EQ(memory.map(at, kPage, true, true, MemoryMapping::allocate(kPage)),
-			  MapResult::Mapped);
+			  MapResult::mapped);
 	EXPECT_TRUE(memory.read_as<int>(kPage));
 	EXPECT_FALSE(memory.unmap(2 * kPage, 2 * kPage));
 	EXPECT_FALSE(memory.unmap(8, kPage));
@@ -129,10 +129,10 @@ TEST(GuestMemory, KeepsPermissions)
 {
 	GuestMemory memory;
 	ASSERT_EQ(memory.map(0, kPage, true, false, MemoryMapping::allocate(kPage)),
-		  MapResult::Mapped);
+		  MapResult::mapped);
 	ASSERT_EQ(memory.map(kPage, kPage, false, true, MemoryMapping::allocate(kPage)),
-		  MapResult::Mapped);
-	ASSERT_EQ(memory.map(2 * kPage, kPage, true, true, nullptr), MapResult::Mapped);
+		  MapResult::mapped);
+	ASSERT_EQ(memory.map(2 * kPage, kPage, true, true, nullptr), MapResult::mapped);
 	EXPECT_TRUE(memory.read_as<int>(0));
 	EXPECT_FALSE(memory.write_as<int>(0, 1));
 	EXPECT_FALSE(memory.store<std::uint32_t>(0, 1));
@@ -151,15 +151,15 @@ TEST(GuestMemory, SegmentsOutliveTheirSection)
 {
 	GuestMemory memory;
 	ASSERT_EQ(memory.map(0, kPage, true, true, MemoryMapping::allocate(kPage)),
-		  MapResult::Mapped);
+		  MapResult::mapped);
 	ASSERT_EQ(memory.map(kPage, kPage, true, true, MemoryMapping::allocate(kPage)),
-		  MapResult::Mapped);
+		  MapResult::mapped);
 	const auto data = pattern(64);
 	ASSERT_TRUE(memory.write(kPage - 32, data));
 	std::vector<weft::MemorySegment> segments;
-	EXPECT_FALSE(memory.translate(kPage, 2 * kPage, Access::Read, segments));
+	EXPECT_FALSE(memory.translate(kPage, 2 * kPage, Access::read, segments));
 	EXPECT_TRUE(segments.empty());
-	ASSERT_TRUE(memory.translate(kPage - 32, 64, Access::Read, segments));
+	ASSERT_TRUE(memory.translate(kPage - 32, 64, Access::read, segments));
 	memory.clear();
 	ASSERT_EQ(segments.size(), 2u);
 	EXPECT_EQ(segments[0].size, 32u);
@@ -173,7 +173,7 @@ TEST(GuestMemory, AlignedIntegers)
 {
 	GuestMemory memory;
 	ASSERT_EQ(memory.map(0, kPage, true, true, MemoryMapping::allocate(kPage)),
-		  MapResult::Mapped);
+		  MapResult::mapped);
 	EXPECT_TRUE(memory.store<std::uint32_t>(8, 0x01020304));
 	EXPECT_EQ(memory.load<std::uint32_t>(8), 0x01020304u);
 	EXPECT_FALSE(memory.store<std::uint32_t>(6, 1));
@@ -187,23 +187,23 @@ TEST(GuestMemory, AtomicsAreAtomic)
 {
 	const auto mapping = MemoryMapping::allocate(kPage);
 	GuestMemory memory;
-	ASSERT_EQ(memory.map(0, kPage, true, true, mapping), MapResult::Mapped);
+	ASSERT_EQ(memory.map(0, kPage, true, true, mapping), MapResult::mapped);
 	EXPECT_EQ(memory.compare_swap(0, 0, 5), 0u);
 	EXPECT_EQ(memory.compare_swap(0, 0, 9), 5u);
 	EXPECT_EQ(memory.fetch_add(0, 2), 5u);
 	EXPECT_EQ(memory.load<std::uint64_t>(0), 7u);
 
-	constexpr int kRounds = 20000;
+	constexpr int rounds = 20000;
 	auto add = [&] {
 		GuestMemory own;
 		own.map(0, kPage, true, true, mapping);
-		for (int i = 0; i < kRounds; ++i)
+		for (int i = 0; i < rounds; ++i)
 			own.fetch_add(64, 1);
 	};
 	std::thread first(add), second(add);
 	first.join();
 	second.join();
-	EXPECT_EQ(memory.load<std::uint64_t>(64), 2u * kRounds);
+	EXPECT_EQ(memory.load<std::uint64_t>(64), 2u * rounds);
 }
 
 } // namespace

@@ -88,7 +88,7 @@ TEST(LoopDeathTest, UncontainedExceptionTerminates)
 // A timer that is moved forward fires once, at the last deadline.
 TEST(Timer, PostponedTimerFiresOnceAtTheLastDeadline)
 {
-	weft::Loop loop("test", weft::Loop::Mode::Manual);
+	weft::Loop loop("test", weft::Loop::Mode::manual);
 	int fired = 0;
 	weft::Clock::time_point when;
 	weft::Timer timer(loop, [&] {
@@ -109,7 +109,7 @@ TEST(Timer, PostponedTimerFiresOnceAtTheLastDeadline)
 // A timer that is moved back fires at the earlier deadline.
 TEST(Timer, AdvancedTimerFiresEarly)
 {
-	weft::Loop loop("test", weft::Loop::Mode::Manual);
+	weft::Loop loop("test", weft::Loop::Mode::manual);
 	int fired = 0;
 	weft::Timer timer(loop, [&] { ++fired; });
 	timer.arm(1h);
@@ -120,7 +120,7 @@ TEST(Timer, AdvancedTimerFiresEarly)
 // A cancelled or destroyed timer does not fire, and one armed after a cancel does.
 TEST(Timer, CancelAndDestroy)
 {
-	weft::Loop loop("test", weft::Loop::Mode::Manual);
+	weft::Loop loop("test", weft::Loop::Mode::manual);
 	int cancelled = 0, destroyed = 0, rearmed = 0;
 	weft::Timer timer(loop, [&] { ++cancelled; });
 	timer.arm(1ms);
@@ -145,7 +145,7 @@ TEST(Timer, CancelAndDestroy)
 TEST(Timer, VirtualTimeJumpsToTheDeadline)
 {
 	weft::VirtualEnvironment environment;
-	weft::Loop loop("test", weft::Loop::Mode::Manual, environment);
+	weft::Loop loop("test", weft::Loop::Mode::manual, environment);
 	const auto begin = loop.now();
 	std::vector<int> order;
 	weft::Timer late(loop, [&] { order.push_back(2); }), soon(loop, [&] {
@@ -169,7 +169,7 @@ TEST(Timer, VirtualTimeJumpsToTheDeadline)
 TEST(Timer, EqualDeadlinesKeepOrder)
 {
 	weft::VirtualEnvironment environment;
-	weft::Loop loop("test", weft::Loop::Mode::Manual, environment);
+	weft::Loop loop("test", weft::Loop::Mode::manual, environment);
 	std::vector<std::unique_ptr<weft::Timer>> timers;
 	std::vector<unsigned> fired;
 	for (unsigned i = 0; i < 64; ++i)
@@ -199,7 +199,7 @@ TEST(Environment, RandomNumbersFollowFromTheSeed)
 // posted to it goes.
 TEST(Reactor, LoopsShareAThread)
 {
-	weft::Reactor reactor("shared", weft::Reactor::Drive::Manual);
+	weft::Reactor reactor("shared", weft::Reactor::Drive::manual);
 	weft::Loop first("first", reactor);
 	auto second = std::make_unique<weft::Loop>("second", reactor);
 	std::string failed;
@@ -224,7 +224,7 @@ TEST(Reactor, LoopsShareAThread)
 // it.
 TEST(Reactor, LoopsAreAddedAndRemovedWhileRunning)
 {
-	weft::Reactor reactor("shared", weft::Reactor::Drive::Thread);
+	weft::Reactor reactor("shared", weft::Reactor::Drive::thread);
 	weft::Loop stays("stays", reactor);
 	std::atomic<int> ran{0};
 	for (int i = 0; i < 200; ++i) {
@@ -254,10 +254,10 @@ struct Pipe {
 // watch is gone: its own handler may end it, or another's in the same turn.
 TEST(Watch, ReportsReadyDescriptors)
 {
-	weft::Loop loop("test", weft::Loop::Mode::Manual);
+	weft::Loop loop("test", weft::Loop::Mode::manual);
 	Pipe pipe;
 	unsigned told = 0, times = 0;
-	auto watch = std::make_unique<weft::Watch>(loop, pipe.ends[0], weft::Watch::Readable,
+	auto watch = std::make_unique<weft::Watch>(loop, pipe.ends[0], weft::Watch::kReadable,
 						   [&](unsigned ready) {
 							   told = ready;
 							   ++times;
@@ -269,25 +269,25 @@ TEST(Watch, ReportsReadyDescriptors)
 	turn();
 	turn();
 	EXPECT_EQ(times, 2u) << "it is still ready";
-	EXPECT_EQ(told, unsigned{weft::Watch::Readable});
-	watch->want(weft::Watch::Nothing);
+	EXPECT_EQ(told, unsigned{weft::Watch::kReadable});
+	watch->want(weft::Watch::kNothing);
 	turn();
 	EXPECT_EQ(times, 2u);
 	char byte;
 	ASSERT_EQ(::read(pipe.ends[0], &byte, 1), 1);
-	watch->want(weft::Watch::Readable);
+	watch->want(weft::Watch::kReadable);
 	turn();
 	EXPECT_EQ(times, 2u);
 	::close(std::exchange(pipe.ends[1], -1));
 	turn();
 	EXPECT_EQ(times, 3u) << "the end of a file is told";
-	watch->want(weft::Watch::Nothing);
+	watch->want(weft::Watch::kNothing);
 	EXPECT_EQ(loop.poll(), 0u) << "and keeps no loop busy that does not want it";
 }
 
 TEST(Watch, MayBeRemovedInAHandler)
 {
-	weft::Loop loop("test", weft::Loop::Mode::Manual);
+	weft::Loop loop("test", weft::Loop::Mode::manual);
 	Pipe one, two;
 	ASSERT_EQ(::write(one.ends[1], "x", 1), 1);
 	ASSERT_EQ(::write(two.ends[1], "x", 1), 1);
@@ -298,8 +298,8 @@ TEST(Watch, MayBeRemovedInAHandler)
 		second.reset();
 		++ran;
 	};
-	first = std::make_unique<weft::Watch>(loop, one.ends[0], weft::Watch::Readable, both);
-	second = std::make_unique<weft::Watch>(loop, two.ends[0], weft::Watch::Readable, both);
+	first = std::make_unique<weft::Watch>(loop, one.ends[0], weft::Watch::kReadable, both);
+	second = std::make_unique<weft::Watch>(loop, two.ends[0], weft::Watch::kReadable, both);
 	loop.reactor().turn(weft::Clock::time_point::min());
 	EXPECT_EQ(ran, 1);
 }
@@ -307,7 +307,7 @@ TEST(Watch, MayBeRemovedInAHandler)
 // Any number of signals before the handler runs cost one run; one during the run gives another.
 TEST(Wakeup, CoalescesSignals)
 {
-	weft::Loop loop("test", weft::Loop::Mode::Manual);
+	weft::Loop loop("test", weft::Loop::Mode::manual);
 	int runs = 0;
 	std::unique_ptr<weft::Wakeup> wakeup;
 	wakeup = std::make_unique<weft::Wakeup>(loop, [&] {
@@ -327,7 +327,7 @@ TEST(Wakeup, CoalescesSignals)
 // No signal from another thread is lost: the handler sees the last value written before one.
 TEST(Wakeup, LosesNoSignalFromAnotherThread)
 {
-	weft::Loop loop("test", weft::Loop::Mode::Manual);
+	weft::Loop loop("test", weft::Loop::Mode::manual);
 	std::atomic<int> written{0};
 	int seen = 0;
 	weft::Wakeup wakeup(loop, [&] { seen = written.load(std::memory_order_relaxed); });

@@ -145,16 +145,16 @@ TEST(MemoryMapping, AnyAccessMayFindAMissingPage)
 // Two threads may find the same page lost at once: a card, and a peer's that reads from it.
 TEST(MemoryMapping, ThreadsMayFindAMissingPageTogether)
 {
-	constexpr int kRounds = 200;
-	constexpr int kThreads = 4;
-	for (int round = 0; round < kRounds; ++round) {
+	constexpr int rounds = 200;
+	constexpr int thread_count = 4;
+	for (int round = 0; round < rounds; ++round) {
 		const auto file = make_file(kPage);
 		const auto lender = std::make_shared<MemoryLender>();
 		const auto mapping = MemoryMapping::map_file(file.get(), 0, kPage, true, lender);
 		ASSERT_EQ(::ftruncate(file.get(), 0), 0);
-		std::latch start(kThreads);
+		std::latch start(thread_count);
 		std::vector<std::thread> threads;
-		for (int i = 0; i < kThreads; ++i)
+		for (int i = 0; i < thread_count; ++i)
 			threads.emplace_back([&start, &mapping, i] {
 				start.arrive_and_wait();
 				std::memset(mapping->data(), i, kPage);
@@ -169,29 +169,29 @@ TEST(MemoryMapping, ThreadsMayFindAMissingPageTogether)
 // A file system that is full has no page for a hole that is touched, however large the file.
 TEST(MemoryMapping, SurvivesAFullFileSystem)
 {
-	enum Result { contained, killed_otherwise, not_possible };
+	enum Result { kContained, kKilledOtherwise, kNotPossible };
 	// In a process of its own, which may mount something.
 	const pid_t child = ::fork();
 	if (child == 0) {
 		if (::unshare(::geteuid() ? CLONE_NEWUSER | CLONE_NEWNS : CLONE_NEWNS) ||
 		    ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) ||
 		    ::mount("small", "/tmp", "tmpfs", 0, "size=16k"))
-			::_exit(not_possible);
+			::_exit(kNotPossible);
 		const FileDescriptor file(::open("/tmp/memory", O_RDWR | O_CREAT, 0600));
 		const auto lender = std::make_shared<MemoryLender>();
 		if (!file || ::ftruncate(file.get(), 64 * kPage))
-			::_exit(not_possible);
+			::_exit(kNotPossible);
 		const auto mapping =
 			MemoryMapping::map_file(file.get(), 0, 64 * kPage, true, lender);
 		std::memset(mapping->data(), 1, 64 * kPage);
-		::_exit(lender->failed() ? contained : killed_otherwise);
+		::_exit(lender->failed() ? kContained : kKilledOtherwise);
 	}
 	int status = 0;
 	ASSERT_EQ(::waitpid(child, &status, 0), child);
 	ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
-	if (WEXITSTATUS(status) == not_possible)
+	if (WEXITSTATUS(status) == kNotPossible)
 		GTEST_SKIP() << "a file system cannot be mounted here";
-	EXPECT_EQ(WEXITSTATUS(status), contained);
+	EXPECT_EQ(WEXITSTATUS(status), kContained);
 }
 
 // The machine's pool of huge pages has one at least while this lives, if that can be had: an
@@ -238,7 +238,7 @@ private:
 // keeps as many as are mapped.)
 TEST(MemoryMapping, SurvivesExhaustedHugePages)
 {
-	enum Result { contained, killed_otherwise, not_possible };
+	enum Result { kContained, kKilledOtherwise, kNotPossible };
 	const HugePages pool;
 	if (!pool.has_an_end())
 		GTEST_SKIP() << "no pool of huge pages, and none can be made here";
@@ -249,11 +249,11 @@ TEST(MemoryMapping, SurvivesExhaustedHugePages)
 		const FileDescriptor rest(::memfd_create("rest", MFD_CLOEXEC | MFD_HUGETLB));
 		struct statfs system;
 		if (!file || !rest || ::fstatfs(file.get(), &system))
-			::_exit(not_possible);
+			::_exit(kNotPossible);
 		const auto huge = static_cast<off_t>(system.f_bsize);
 		if (::ftruncate(file.get(), huge) || ::fallocate(file.get(), 0, 0, huge) ||
 		    ::ftruncate(rest.get(), (pool.size() + 1) * huge))
-			::_exit(not_possible);
+			::_exit(kNotPossible);
 		const auto lender = std::make_shared<MemoryLender>();
 		GuestMemory memory;
 		// A section may have a part of one.
@@ -262,20 +262,20 @@ TEST(MemoryMapping, SurvivesExhaustedHugePages)
 			   MemoryMapping::map_file(file.get(), 0, size, true, lender));
 		if (!memory.write_as<std::uint32_t>(kPage, 1) || lender->failed() ||
 		    ::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, huge))
-			::_exit(killed_otherwise);
+			::_exit(kKilledOtherwise);
 		for (off_t at = 0; ::fallocate(rest.get(), 0, at, huge) == 0; at += huge)
 			;
 		const bool zero = memory.read_as<std::uint32_t>(kPage) == 0u;
 		const bool own = memory.write_as<std::uint32_t>(size - kPage, 7) &&
 				 memory.read_as<std::uint32_t>(size - kPage) == 7u;
-		::_exit(zero && own && lender->failed() ? contained : killed_otherwise);
+		::_exit(zero && own && lender->failed() ? kContained : kKilledOtherwise);
 	}
 	int status = 0;
 	ASSERT_EQ(::waitpid(child, &status, 0), child);
 	ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
-	if (WEXITSTATUS(status) == not_possible)
+	if (WEXITSTATUS(status) == kNotPossible)
 		GTEST_SKIP() << "all huge pages are in use";
-	EXPECT_EQ(WEXITSTATUS(status), contained);
+	EXPECT_EQ(WEXITSTATUS(status), kContained);
 }
 
 // A file whose pages somebody else's program may have to bring is nobody's memory: who reads it
@@ -283,7 +283,7 @@ TEST(MemoryMapping, SurvivesExhaustedHugePages)
 // file system, one cannot know.
 TEST(MemoryMapping, RejectsFilesOfNetworkFileSystems)
 {
-	enum Result { refused, taken, not_possible };
+	enum Result { kRefused, kTaken, kNotPossible };
 	const pid_t child = ::fork();
 	if (child == 0) {
 		if (::unshare(::geteuid() ? CLONE_NEWUSER | CLONE_NEWNS : CLONE_NEWNS) ||
@@ -293,22 +293,22 @@ TEST(MemoryMapping, RejectsFilesOfNetworkFileSystems)
 		    ::mkdir("/tmp/all", 0700) ||
 		    ::mount("all", "/tmp/all", "overlay", 0,
 			    "lowerdir=/tmp/below,upperdir=/tmp/above,workdir=/tmp/work"))
-			::_exit(not_possible);
+			::_exit(kNotPossible);
 		const FileDescriptor file(::open("/tmp/all/memory", O_RDWR | O_CREAT, 0600));
 		if (!file || ::ftruncate(file.get(), kPage))
-			::_exit(not_possible);
+			::_exit(kNotPossible);
 		std::vector<std::shared_ptr<const MemoryMapping>> mappings;
 		::_exit(error_of_mapping(file, std::make_shared<MemoryLender>(), mappings) ==
 					EOPNOTSUPP
-				? refused
-				: taken);
+				? kRefused
+				: kTaken);
 	}
 	int status = 0;
 	ASSERT_EQ(::waitpid(child, &status, 0), child);
 	ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
-	if (WEXITSTATUS(status) == not_possible)
+	if (WEXITSTATUS(status) == kNotPossible)
 		GTEST_SKIP() << "a file system cannot be mounted here";
-	EXPECT_EQ(WEXITSTATUS(status), refused);
+	EXPECT_EQ(WEXITSTATUS(status), kRefused);
 }
 
 // Memory may be in a file of a disk, where there is no other room for it; and it is a file,

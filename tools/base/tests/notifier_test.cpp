@@ -67,7 +67,7 @@ std::uint64_t count_of(const FileDescriptor &event)
 TEST(Notifier, CountsNotifications)
 {
 	const auto event = make_event();
-	const auto bell = Notifier::take(duplicate(event), Notifier::Kind::Event);
+	const auto bell = Notifier::take(duplicate(event), Notifier::Kind::event);
 	ASSERT_TRUE(bell);
 	for (int i = 0; i < 5000; ++i)
 		bell->ring();
@@ -84,16 +84,16 @@ TEST(Notifier, CountsNotifications)
 // with a thread each, and it takes no descriptor.
 TEST(Notifier, ThousandThreadsNotifyConcurrently)
 {
-	constexpr int kThreads = 1100;
+	constexpr int thread_count = 1100;
 	const auto event = make_event();
-	const auto bell = Notifier::take(duplicate(event), Notifier::Kind::Event);
+	const auto bell = Notifier::take(duplicate(event), Notifier::Kind::event);
 	ASSERT_TRUE(bell);
 	const auto next_descriptor = make_event().get();
 	std::atomic<int> lacking = 0;
 	{
-		std::latch all_rang(kThreads);
+		std::latch all_rang(thread_count);
 		std::vector<std::jthread> threads;
-		for (int i = 0; i < kThreads; ++i)
+		for (int i = 0; i < thread_count; ++i)
 			threads.emplace_back([&] {
 				try {
 					bell->ring();
@@ -106,14 +106,14 @@ TEST(Notifier, ThousandThreadsNotifyConcurrently)
 		EXPECT_EQ(make_event().get(), next_descriptor);
 	}
 	EXPECT_EQ(lacking, 0);
-	EXPECT_EQ(count_of(event), unsigned{kThreads});
+	EXPECT_EQ(count_of(event), unsigned{thread_count});
 }
 
 // A message goes into a pipe whole, or not at all; the flags of the other's end are not ours.
 TEST(Notifier, WritesMessagesToAPipe)
 {
 	const auto [reader, writer] = make_pipe();
-	const auto bell = Notifier::take(duplicate(writer), Notifier::Kind::Channel);
+	const auto bell = Notifier::take(duplicate(writer), Notifier::Kind::channel);
 	ASSERT_TRUE(bell);
 	const std::array<std::byte, 3000> message{};
 	for (int i = 0; i < 1000; ++i)
@@ -134,7 +134,7 @@ TEST(Notifier, WritesMessagesToAPipe)
 TEST(Notifier, WritesMessagesToASocket)
 {
 	auto [ours, theirs] = make_pair();
-	const auto bell = Notifier::take(duplicate(ours), Notifier::Kind::Channel);
+	const auto bell = Notifier::take(duplicate(ours), Notifier::Kind::channel);
 	ASSERT_TRUE(bell);
 	const std::array<std::byte, 3000> message{};
 	for (int i = 0; i < 1000; ++i)
@@ -171,7 +171,7 @@ TEST(Notifier, RejectsSocketsThatPassDescriptors)
 	const FileDescriptor internet(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
 	const FileDescriptor lonely(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
 	for (const FileDescriptor *fd : {&ours, &datagrams, &listener, &internet, &lonely})
-		EXPECT_FALSE(Notifier::take(duplicate(*fd), Notifier::Kind::Channel));
+		EXPECT_FALSE(Notifier::take(duplicate(*fd), Notifier::Kind::channel));
 }
 
 // kind_of() identifies each descriptor, and Notifier::take() accepts only its own kind.
@@ -182,16 +182,16 @@ TEST(Notifier, RejectsOtherKindsOfDescriptor)
 	const auto [socket, peer] = make_pair();
 	const FileDescriptor memory(::memfd_create("pipe:[1]", MFD_CLOEXEC));
 	const FileDescriptor timer(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
-	EXPECT_EQ(kind_of(event.get()), DescriptorKind::Event);
-	EXPECT_EQ(kind_of(reader.get()), DescriptorKind::Pipe);
-	EXPECT_EQ(kind_of(socket.get()), DescriptorKind::Socket);
+	EXPECT_EQ(kind_of(event.get()), DescriptorKind::event);
+	EXPECT_EQ(kind_of(reader.get()), DescriptorKind::pipe);
+	EXPECT_EQ(kind_of(socket.get()), DescriptorKind::socket);
 	for (const int other : {memory.get(), timer.get(), -1})
-		EXPECT_EQ(kind_of(other), DescriptorKind::Other);
+		EXPECT_EQ(kind_of(other), DescriptorKind::other);
 
 	for (const FileDescriptor *fd : {&reader, &writer, &socket, &memory, &timer})
-		EXPECT_FALSE(Notifier::take(duplicate(*fd), Notifier::Kind::Event));
+		EXPECT_FALSE(Notifier::take(duplicate(*fd), Notifier::Kind::event));
 	for (const FileDescriptor *fd : {&event, &reader, &memory, &timer})
-		EXPECT_FALSE(Notifier::take(duplicate(*fd), Notifier::Kind::Channel));
+		EXPECT_FALSE(Notifier::take(duplicate(*fd), Notifier::Kind::channel));
 }
 
 // A count is taken without waiting for one, whatever the descriptor's flags.

@@ -97,11 +97,11 @@ TEST_F(RuntimeDirectory, SocketIsOpenToTheGroupOfItsDirectory)
 		struct stat status;
 		return ::lstat((root_ / "card.sock").c_str(), &status) ? 0 : status.st_mode & 07777;
 	};
-	EXPECT_EQ(mode_of(Access::Owner), 0600u);
-	EXPECT_EQ(mode_of(Access::DirectoryGroup), 0600u);
+	EXPECT_EQ(mode_of(Access::owner), 0600u);
+	EXPECT_EQ(mode_of(Access::directory_group), 0600u);
 	ASSERT_EQ(::chmod(root_.c_str(), 0710), 0);
-	EXPECT_EQ(mode_of(Access::Owner), 0600u);
-	EXPECT_EQ(mode_of(Access::DirectoryGroup), 0660u);
+	EXPECT_EQ(mode_of(Access::owner), 0600u);
+	EXPECT_EQ(mode_of(Access::directory_group), 0660u);
 }
 
 } // namespace

@@ -58,15 +58,15 @@ void ConfigSpace::define(unsigned offset, unsigned size, std::uint64_t value,
 
 void ConfigSpace::define_header(const PciDescription &description)
 {
-	constexpr std::uint16_t kCapabilityList = 1 << 4;
-	constexpr std::uint16_t kStatusErrors = 0xf900;
+	constexpr std::uint16_t capability_list = 1 << 4;
+	constexpr std::uint16_t status_errors = 0xf900;
 
 	define(0x00, 2, description.vendor);
 	define(0x02, 2, description.device);
 	define(kCommand, 2, 0,
 	       kCommandMemory | kCommandBusMaster | kCommandParity | kCommandSerr |
 		       kCommandIntxDisable);
-	define(kStatus, 2, kCapabilityList, 0, kStatusErrors);
+	define(kStatus, 2, capability_list, 0, status_errors);
 	define(0x08, 1, description.revision);
 	define(0x09, 3, description.class_code);
 	define(0x0c, 1, 0, 0xff); // cache line size: software's, without effect in PCI Express
@@ -125,8 +125,8 @@ void ConfigSpace::define_power_management()
 void ConfigSpace::define_pci_express(const PciDescription &description)
 {
 	constexpr unsigned at = kPciExpress;
-	constexpr std::uint32_t kRoleBasedErrors = 1 << 15;
-	constexpr std::uint32_t kFlrCapable = 1u << 28;
+	constexpr std::uint32_t role_based_errors = 1 << 15;
+	constexpr std::uint32_t flr_capable = 1u << 28;
 	if (description.link_speed < 1 || description.link_speed > 3)
 		throw std::invalid_argument("PCI Express link speed");
 	if (!std::has_single_bit(description.link_width) || description.link_width > 32)
@@ -136,8 +136,8 @@ void ConfigSpace::define_pci_express(const PciDescription &description)
 
 	define(at, 1, 0x10);
 	define(at + 0x01, 1, description.msix.vectors ? kMsix : 0);
-	define(at + 0x02, 2, 0x0002);                         // version 2, endpoint
-	define(at + 0x04, 4, kRoleBasedErrors | kFlrCapable); // 128-byte payloads
+	define(at + 0x02, 2, 0x0002);                          // version 2, endpoint
+	define(at + 0x04, 4, role_based_errors | flr_capable); // 128-byte payloads
 	// Bit 15 acts and reads zero; after reset: relaxed ordering, no snoop, 512-byte reads.
 	define(kDeviceControl, 2, 0x2810, 0x7fff);
 	define(at + 0x0a, 2, 0, 0, 0x000f);
@@ -200,11 +200,11 @@ ConfigSpace::Effects ConfigSpace::write(std::uint64_t offset, std::span<const st
 
 void ConfigSpace::set_interrupt_status(bool asserted)
 {
-	constexpr std::byte kInterruptStatus{1 << 3};
+	constexpr std::byte interrupt_status{1 << 3};
 	if (asserted)
-		bytes_[kStatus] |= kInterruptStatus;
+		bytes_[kStatus] |= interrupt_status;
 	else
-		bytes_[kStatus] &= ~kInterruptStatus;
+		bytes_[kStatus] &= ~interrupt_status;
 }
 
 } // namespace weft::pci

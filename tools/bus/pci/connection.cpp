@@ -38,12 +38,12 @@ Connection::Connection(Loop &loop, FileDescriptor socket, const Framing &framing
 
 void Connection::start()
 {
-	watch_.emplace(loop_, socket_.get(), Watch::Readable, [this](unsigned ready) {
+	watch_.emplace(loop_, socket_.get(), Watch::kReadable, [this](unsigned ready) {
 		// Any of it may release the owner's reference on this.
 		const auto self = shared_from_this();
-		if (ready & Watch::Writable)
+		if (ready & Watch::kWritable)
 			flush();
-		if (ready & Watch::Readable && socket_)
+		if (ready & Watch::kReadable && socket_)
 			read_slice();
 	});
 }
@@ -86,7 +86,7 @@ void Connection::read_slice()
 {
 	// The rest would wait until the client's turn ends, which may wait for the rest.
 	unsigned budget = loop_.environment().stands() ? UINT_MAX : kSlice;
-	Received received = Received::More;
+	Received received = Received::more;
 	for (;;) {
 		// Handle buffered messages first: they may be left over from the previous slice.
 		if (!handle_messages(budget))
@@ -94,13 +94,13 @@ void Connection::read_slice()
 		if (!budget)
 			break;
 		// A socket that gave less than it could is not asked whether it is empty.
-		if (received == Received::All)
-			return want(Watch::Readable);
+		if (received == Received::all)
+			return want(Watch::kReadable);
 		received = receive();
-		if (received == Received::End)
+		if (received == Received::end)
 			return;
 	}
-	want(Watch::Nothing);
+	want(Watch::kNothing);
 	loop_.post([self = shared_from_this()] {
 		if (self->socket_)
 			self->read_slice();
@@ -111,7 +111,7 @@ void Connection::want(Watch::Ready reading)
 {
 	reading_ = reading;
 	watch_->want(reading |
-		     (unsent_.empty() ? unsigned{Watch::Nothing} : unsigned{Watch::Writable}));
+		     (unsent_.empty() ? unsigned{Watch::kNothing} : unsigned{Watch::kWritable}));
 }
 
 // Handles the whole messages that the reader has, as far as @budget goes. False if the connection
@@ -147,7 +147,7 @@ bool Connection::may_be_kept(const std::vector<FileDescriptor> &fds)
 {
 	bool any = false;
 	for (const FileDescriptor &fd : fds) {
-		if (kind_of(fd.get()) != DescriptorKind::Socket)
+		if (kind_of(fd.get()) != DescriptorKind::socket)
 			continue;
 		if (!reader_.framing().takes_sockets ||
 		    (!loop_.environment().is_shared() && !make_send_only(fd.get())))
@@ -172,10 +172,10 @@ Connection::Received Connection::receive()
 	}
 	const auto size = ::recvmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (size < 0 && (errno == EAGAIN || errno == EINTR))
-		return Received::All;
+		return Received::all;
 	if (size <= 0) {
 		drop(size ? std::strerror(errno) : "it closed the connection");
-		return Received::End;
+		return Received::end;
 	}
 
 	std::vector<FileDescriptor> fds;
@@ -190,7 +190,7 @@ Connection::Received Connection::receive()
 	}
 	if (!may_be_kept(fds)) {
 		drop("it sent a socket that would outlive it");
-		return Received::End;
+		return Received::end;
 	}
 	if (header.msg_flags & MSG_CTRUNC) {
 		// Where there was room for more, the kernel had none to give.
@@ -199,10 +199,10 @@ Connection::Received Connection::receive()
 			     ? "this process has no descriptor left for those that it sent"
 			     : fmt::format("it sent more than {} descriptors at once",
 					   kMaxMessageFds));
-		return Received::End;
+		return Received::end;
 	}
 	reader_.filled(static_cast<std::size_t>(size), std::move(fds));
-	return static_cast<std::size_t>(size) < space.size() ? Received::All : Received::More;
+	return static_cast<std::size_t>(size) < space.size() ? Received::all : Received::more;
 }
 
 std::size_t Connection::try_send(std::span<const std::byte> message)

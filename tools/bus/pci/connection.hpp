@@ -43,7 +43,7 @@ public:
 
 private:
 	// Result of a read: more data may follow, all was read, or the connection has ended.
-	enum class Received { More, All, End };
+	enum class Received { more, all, end };
 
 	void hang_up();
 	// Waits for what there is to read, or not, and for room if there is something to send.
@@ -60,7 +60,7 @@ private:
 	Loop &loop_;
 	FileDescriptor socket_;
 	std::optional<Watch> watch_; // from start() to the end
-	Watch::Ready reading_ = Watch::Readable;
+	Watch::Ready reading_ = Watch::kReadable;
 	Callbacks callbacks_;
 	MessageReader reader_;
 	// Replies that the socket did not take, up to a bound. Each is sent by a call of its own: a

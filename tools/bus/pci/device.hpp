@@ -54,9 +54,9 @@ struct PciDescription {
 };
 
 enum class PciReset {
-	Bus,           // power-on, machine reset
-	FunctionLevel, // the driver wrote Initiate Function Level Reset
-	HostGone,      // the machine vanished; no memory is mapped any more
+	bus,            // power-on, machine reset
+	function_level, // the driver wrote Initiate Function Level Reset
+	host_gone,      // the machine vanished; no memory is mapped any more
 };
 
 // PciHost - a machine as seen by a device plugged into it.

@@ -54,7 +54,7 @@ Endpoint::Endpoint(Loop &loop, PciDevice &device, Interrupts &interrupts,
 {
 	device_.attach(*this);
 	try {
-		device_.reset(PciReset::Bus);
+		device_.reset(PciReset::bus);
 	} catch (...) {
 		device_.detach(); // of an endpoint that never was
 		throw;
@@ -174,7 +174,7 @@ void Endpoint::write_config(std::uint64_t offset, std::span<const std::byte> dat
 	const auto effects = config_.write(offset, data);
 	if (effects.function_level_reset) {
 		log_->info("function-level reset");
-		reset(PciReset::FunctionLevel);
+		reset(PciReset::function_level);
 		return;
 	}
 	if (effects.command_changed)
@@ -202,7 +202,7 @@ GuestMemory::MapResult Endpoint::map(const MemorySection &section, int fd)
 						  section.writable, lender_);
 	const auto result = memory_.map(section.address, section.size, section.readable,
 					section.writable, std::move(mapping));
-	if (result == GuestMemory::MapResult::Mapped)
+	if (result == GuestMemory::MapResult::mapped)
 		device_.memory_changed();
 	return result;
 }
@@ -233,7 +233,7 @@ void Endpoint::release()
 {
 	interrupts_.release();
 	unmap_all();
-	reset(PciReset::HostGone);
+	reset(PciReset::host_gone);
 }
 
 void Endpoint::admit()

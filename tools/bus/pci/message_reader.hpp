@@ -46,16 +46,16 @@ struct Message {
 	unsigned cost = 1;
 
 	// Bytes that its handler moves and memory that it unmaps count as accesses as well.
-	void charge_moved(std::uint64_t bytes) { charge(bytes / bytes_per_access); }
-	void charge_unmapped(std::uint64_t bytes) { charge(bytes / unmapped_per_access); }
+	void charge_moved(std::uint64_t bytes) { charge(bytes / kBytesPerAccess); }
+	void charge_unmapped(std::uint64_t bytes) { charge(bytes / kUnmappedPerAccess); }
 	void charge(std::uint64_t accesses)
 	{
-		cost += static_cast<unsigned>(std::min<std::uint64_t>(accesses, most_charged));
+		cost += static_cast<unsigned>(std::min<std::uint64_t>(accesses, kMostCharged));
 	}
-	static constexpr std::uint64_t bytes_per_access = 8;
+	static constexpr std::uint64_t kBytesPerAccess = 8;
 	// Unmapping so many bytes from the process takes about as long as an access.
-	static constexpr std::uint64_t unmapped_per_access = 1 << 18;
-	static constexpr std::uint64_t most_charged = 1 << 20;
+	static constexpr std::uint64_t kUnmappedPerAccess = 1 << 18;
+	static constexpr std::uint64_t kMostCharged = 1 << 20;
 
 	template<typename Header>
 	Header header() const

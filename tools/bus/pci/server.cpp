@@ -149,7 +149,7 @@ private:
 	{
 		const auto &lender = endpoint_->lender();
 		// The lender keeps and closes its descriptor; here it is only waited for.
-		memory_lost_.emplace(loop_, lender->event(), Watch::Readable, [this](unsigned) {
+		memory_lost_.emplace(loop_, lender->event(), Watch::kReadable, [this](unsigned) {
 			connection_->drop("memory that it shared is gone");
 		});
 	}
@@ -198,7 +198,7 @@ Server::~Server()
 
 void Server::listen(const std::filesystem::path &path)
 {
-	UnixListener listener(path, UnixListener::Access::DirectoryGroup);
+	UnixListener listener(path, UnixListener::Access::directory_group);
 	loop_.run([&] { impl_->listen(std::move(listener)); });
 }
 

@@ -22,7 +22,7 @@ public:
 	    : fd_(std::move(fd)), unmask_(std::move(unmask))
 	{
 		try {
-			watch_.emplace(loop, fd_.get(), Watch::Readable,
+			watch_.emplace(loop, fd_.get(), Watch::kReadable,
 				       [this](unsigned) { take(); });
 		} catch (const std::system_error &) {
 			// A file that nobody can wait for: it never tells anything.
@@ -39,7 +39,7 @@ private:
 		while (counts < kMostCounts && take_count(fd_.get()))
 			++counts;
 		if (counts == kMostCounts)
-			watch_->want(Watch::Nothing);
+			watch_->want(Watch::kNothing);
 		// The last: it may destroy this.
 		if (counts)
 			unmask_();
@@ -73,11 +73,11 @@ IrqInfo Interrupts::info(std::uint32_t index) const
 int Interrupts::set(const IrqSet &set, std::span<const std::byte> booleans,
 		    std::vector<FileDescriptor> &&fds)
 {
-	constexpr std::uint32_t kData = kIrqSetDataNone | kIrqSetDataBool | kIrqSetDataEventfd;
+	constexpr std::uint32_t data = kIrqSetDataNone | kIrqSetDataBool | kIrqSetDataEventfd;
 	constexpr std::uint32_t kAction =
 		kIrqSetActionMask | kIrqSetActionUnmask | kIrqSetActionTrigger;
-	if (set.index >= kIrqs || set.flags & ~(kData | kAction) ||
-	    !std::has_single_bit(set.flags & kData) || !std::has_single_bit(set.flags & kAction))
+	if (set.index >= kIrqs || set.flags & ~(data | kAction) ||
+	    !std::has_single_bit(set.flags & data) || !std::has_single_bit(set.flags & kAction))
 		return EINVAL;
 	const std::uint32_t count = info(set.index).count;
 	if (set.start > count || set.count > count - set.start)
@@ -106,7 +106,7 @@ int Interrupts::set_eventfds(const IrqSet &set, std::vector<FileDescriptor> &&fd
 	if (!fds.empty() && fds.size() != set.count)
 		return EINVAL;
 	for (const auto &fd : fds)
-		if (kind_of(fd.get()) != DescriptorKind::Event)
+		if (kind_of(fd.get()) != DescriptorKind::event)
 			return EBADF;
 	if (set.flags & kIrqSetActionMask)
 		return ENOTSUP;
@@ -115,7 +115,7 @@ int Interrupts::set_eventfds(const IrqSet &set, std::vector<FileDescriptor> &&fd
 	std::vector<std::optional<Notifier>> bells(set.count);
 	try {
 		for (std::size_t i = 0; i < fds.size(); ++i)
-			bells[i] = Notifier::take(std::move(fds[i]), Notifier::Kind::Event);
+			bells[i] = Notifier::take(std::move(fds[i]), Notifier::Kind::event);
 	} catch (const std::system_error &error) {
 		return error.code().value();
 	}

@@ -27,29 +27,29 @@ struct Session::Entry {
 };
 
 constexpr Session::Entry Session::kEntries[] = {
-	{Command::Version, "VERSION", sizeof(VersionHeader), 0, &Session::version},
-	{Command::DmaMap, "DMA_MAP", sizeof(DmaMap), 1, &Session::dma_map},
-	{Command::DmaUnmap, "DMA_UNMAP", sizeof(DmaUnmap), 0, &Session::dma_unmap},
-	{Command::GetInfo, "DEVICE_GET_INFO", sizeof(DeviceInfo), 0, &Session::get_info},
-	{Command::GetRegionInfo, "DEVICE_GET_REGION_INFO", sizeof(RegionInfo), 0,
+	{Command::version, "VERSION", sizeof(VersionHeader), 0, &Session::version},
+	{Command::dma_map, "DMA_MAP", sizeof(DmaMap), 1, &Session::dma_map},
+	{Command::dma_unmap, "DMA_UNMAP", sizeof(DmaUnmap), 0, &Session::dma_unmap},
+	{Command::get_info, "DEVICE_GET_INFO", sizeof(DeviceInfo), 0, &Session::get_info},
+	{Command::get_region_info, "DEVICE_GET_REGION_INFO", sizeof(RegionInfo), 0,
 	 &Session::get_region_info},
-	{Command::GetRegionIoFds, "DEVICE_GET_REGION_IO_FDS", sizeof(RegionIoFds), 0,
+	{Command::get_region_io_fds, "DEVICE_GET_REGION_IO_FDS", sizeof(RegionIoFds), 0,
 	 &Session::get_region_io_fds},
-	{Command::GetIrqInfo, "DEVICE_GET_IRQ_INFO", sizeof(IrqInfo), 0, &Session::get_irq_info},
-	{Command::SetIrqs, "DEVICE_SET_IRQS", sizeof(IrqSet), kMaxMessageFds, &Session::set_irqs},
-	{Command::RegionRead, "REGION_READ", sizeof(RegionAccess), 0, &Session::region_read},
-	{Command::RegionWrite, "REGION_WRITE", sizeof(RegionAccess), 0, &Session::region_write},
-	{Command::Reset, "DEVICE_RESET", 0, 0, &Session::reset},
-	{Command::RegionWriteMulti, "REGION_WRITE_MULTI", sizeof(RegionWriteMulti), 0,
+	{Command::get_irq_info, "DEVICE_GET_IRQ_INFO", sizeof(IrqInfo), 0, &Session::get_irq_info},
+	{Command::set_irqs, "DEVICE_SET_IRQS", sizeof(IrqSet), kMaxMessageFds, &Session::set_irqs},
+	{Command::region_read, "REGION_READ", sizeof(RegionAccess), 0, &Session::region_read},
+	{Command::region_write, "REGION_WRITE", sizeof(RegionAccess), 0, &Session::region_write},
+	{Command::reset, "DEVICE_RESET", 0, 0, &Session::reset},
+	{Command::region_write_multi, "REGION_WRITE_MULTI", sizeof(RegionWriteMulti), 0,
 	 &Session::region_write_multi},
-	{Command::DeviceFeature, "DEVICE_FEATURE", sizeof(DeviceFeature), 0,
+	{Command::device_feature, "DEVICE_FEATURE", sizeof(DeviceFeature), 0,
 	 &Session::device_feature},
 	// Server to client only.
-	{Command::DmaRead, "DMA_READ", 0, kMaxMessageFds, &Session::unsupported},
-	{Command::DmaWrite, "DMA_WRITE", 0, kMaxMessageFds, &Session::unsupported},
+	{Command::dma_read, "DMA_READ", 0, kMaxMessageFds, &Session::unsupported},
+	{Command::dma_write, "DMA_WRITE", 0, kMaxMessageFds, &Session::unsupported},
 	// A card does not migrate.
-	{Command::MigDataRead, "MIG_DATA_READ", 0, kMaxMessageFds, &Session::unsupported},
-	{Command::MigDataWrite, "MIG_DATA_WRITE", 0, kMaxMessageFds, &Session::unsupported},
+	{Command::mig_data_read, "MIG_DATA_READ", 0, kMaxMessageFds, &Session::unsupported},
+	{Command::mig_data_write, "MIG_DATA_WRITE", 0, kMaxMessageFds, &Session::unsupported},
 };
 
 namespace
@@ -126,7 +126,7 @@ int Session::dispatch(const Header &header, Message &message)
 	int error;
 	if (entry == std::end(kEntries))
 		error = ENOSYS;
-	else if (greeted_ == (entry->command == Command::Version))
+	else if (greeted_ == (entry->command == Command::version))
 		error = EINVAL; // VERSION comes first, and once
 	else if (message.payload.size() < entry->smallest_payload ||
 		 message.fds.size() > entry->most_fds)
@@ -189,8 +189,8 @@ int Session::version(Message &message)
 	if (proposed != data.end() && !proposed->is_object())
 		return EINVAL;
 	// Use a reference: copying a value takes a stack frame for each level of nesting.
-	static const auto none = nlohmann::json::object();
-	const nlohmann::json &capabilities = proposed == data.end() ? none : *proposed;
+	static const auto kNone = nlohmann::json::object();
+	const nlohmann::json &capabilities = proposed == data.end() ? kNone : *proposed;
 	const auto common = common_capabilities(capabilities, endpoint_.lender()->most_mappings());
 
 	append(VersionHeader{kVersionMajor, std::min(proposal.minor, kVersionMinor)});
@@ -214,9 +214,9 @@ int Session::dma_map(Message &message)
 						   (section.flags & kDmaReadable) != 0,
 						   (section.flags & kDmaWritable) != 0},
 						  fd);
-		if (result == GuestMemory::MapResult::Overlap)
+		if (result == GuestMemory::MapResult::overlap)
 			return EEXIST;
-		if (result == GuestMemory::MapResult::Invalid)
+		if (result == GuestMemory::MapResult::invalid)
 			return EINVAL;
 	} catch (const std::system_error &error) {
 		return error.code().value();
@@ -357,7 +357,7 @@ int Session::region_write_multi(Message &message)
 int Session::reset(Message &)
 {
 	log_->info("reset");
-	endpoint_.reset(PciReset::Bus);
+	endpoint_.reset(PciReset::bus);
 	return 0;
 }
 

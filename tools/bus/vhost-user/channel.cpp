@@ -30,7 +30,7 @@ static_assert(sizeof(Answer) == sizeof(Header) + sizeof(Integer));
 
 constexpr Call make_call(std::uint32_t queue, std::uint32_t flags)
 {
-	return {{static_cast<std::uint32_t>(BackendRequest::VringCall), kVersion | flags,
+	return {{static_cast<std::uint32_t>(BackendRequest::vring_call), kVersion | flags,
 		 sizeof(VringState)},
 		{queue, 0}};
 }
@@ -40,11 +40,11 @@ constexpr Call make_call(std::uint32_t queue, std::uint32_t flags)
 std::optional<Channel> Channel::take(FileDescriptor fd, Environment &environment)
 {
 	if (environment.is_shared()) {
-		if (kind_of(fd.get()) != DescriptorKind::Socket)
+		if (kind_of(fd.get()) != DescriptorKind::socket)
 			return std::nullopt;
 		return Channel(Answering{std::move(fd), &environment});
 	}
-	auto bell = Notifier::take(std::move(fd), Notifier::Kind::Channel);
+	auto bell = Notifier::take(std::move(fd), Notifier::Kind::channel);
 	if (!bell)
 		return std::nullopt;
 	return Channel(std::move(*bell));

@@ -26,20 +26,20 @@ std::span<const std::byte> Commands::execute(std::span<const std::byte> bytes, s
 	const bool in_bar = command.bar < kPciBars;
 	bool answered = false;
 	switch (static_cast<Operation>(command.operation)) {
-	case Operation::ConfigRead:
+	case Operation::config_read:
 		answered = read(pci::Endpoint::kConfigRegion, command);
 		break;
-	case Operation::MemoryRead:
+	case Operation::memory_read:
 		answered = in_bar && read(command.bar, command);
 		break;
-	case Operation::ConfigWrite:
+	case Operation::config_write:
 		write(pci::Endpoint::kConfigRegion, command, data);
 		return {};
-	case Operation::MemoryWrite:
+	case Operation::memory_write:
 		if (in_bar)
 			write(command.bar, command, data);
 		return {};
-	case Operation::MemorySet:
+	case Operation::memory_set:
 		if (!in_bar || data.empty() || command.size > data_.size())
 			return {};
 		data_.fill(data.front());

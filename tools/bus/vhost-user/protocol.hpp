@@ -16,22 +16,22 @@ static_assert(std::endian::native == std::endian::little);
 
 // Requests that a client with in-band notifications needs.
 enum class Request : std::uint32_t {
-	GetFeatures = 1,
-	SetFeatures = 2,
-	SetOwner = 3,
-	SetMemTable = 5,
-	SetVringNum = 8,
-	SetVringAddr = 9,
-	SetVringBase = 10,
-	GetProtocolFeatures = 15,
-	SetProtocolFeatures = 16,
-	SetVringEnable = 18,
-	SetBackendRequestFd = 21,
-	VringKick = 35,
+	get_features = 1,
+	set_features = 2,
+	set_owner = 3,
+	set_mem_table = 5,
+	set_vring_num = 8,
+	set_vring_addr = 9,
+	set_vring_base = 10,
+	get_protocol_features = 15,
+	set_protocol_features = 16,
+	set_vring_enable = 18,
+	set_backend_request_fd = 21,
+	vring_kick = 35,
 };
 
 // Requests that the back end makes, over the descriptor of SetBackendRequestFd.
-enum class BackendRequest : std::uint32_t { VringCall = 4 };
+enum class BackendRequest : std::uint32_t { vring_call = 4 };
 
 constexpr std::uint32_t kVersionMask = 0x3;
 constexpr std::uint32_t kVersion = 1;
@@ -125,14 +125,14 @@ constexpr std::uint32_t kMaxRing = 256;
 // First byte of a command or message; @size bytes follow the header if it carries data, and one
 // byte for a MemorySet.
 enum class Operation : std::uint8_t {
-	ConfigRead = 1,
-	ConfigWrite = 2,
-	MemoryRead = 3,
-	MemoryWrite = 4,
-	MemorySet = 5,
-	Interrupt = 6, // by pin; to the machine, as are those below
-	Msi = 7,
-	PowerManagementEvent = 8,
+	config_read = 1,
+	config_write = 2,
+	memory_read = 3,
+	memory_write = 4,
+	memory_set = 5,
+	interrupt = 6, // by pin; to the machine, as are those below
+	msi = 7,
+	power_management_event = 8,
 };
 struct Command {
 	std::uint8_t operation;

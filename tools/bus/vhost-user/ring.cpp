@@ -23,10 +23,10 @@ bool Ring::set_addresses(const Addresses &addresses)
 	if (enabled_ || !entries_ || addresses.descriptors % 16 || addresses.available % 2 ||
 	    addresses.used % 4)
 		return false;
-	if (!memory_.covers(addresses.descriptors, sizeof(Descriptor) * entries_, Access::Read) ||
-	    !memory_.covers(addresses.available, kRingEntries + 2ull * entries_, Access::Read) ||
+	if (!memory_.covers(addresses.descriptors, sizeof(Descriptor) * entries_, Access::read) ||
+	    !memory_.covers(addresses.available, kRingEntries + 2ull * entries_, Access::read) ||
 	    !memory_.covers(addresses.used, kRingEntries + sizeof(UsedElement) * entries_,
-			    Access::Write))
+			    Access::write))
 		return false;
 	addresses_ = addresses;
 	return true;
@@ -52,19 +52,19 @@ Ring::Taken Ring::broken(const char *why)
 {
 	trouble_ = why;
 	enabled_ = false;
-	return Taken::Broken;
+	return Taken::broken;
 }
 
 Ring::Taken Ring::take(Chain &chain, std::uint64_t most)
 {
 	if (!enabled_)
-		return Taken::Nothing;
+		return Taken::nothing;
 	const auto available = memory_.load<std::uint16_t>(addresses_->available + kRingIndex);
 	if (!available)
 		return broken("its available ring is gone");
 	const auto waiting = static_cast<std::uint16_t>(*available - next_);
 	if (!waiting)
-		return Taken::Nothing;
+		return Taken::nothing;
 	if (waiting > entries_)
 		return broken("more is available than its ring has entries");
 	const auto head = memory_.load<std::uint16_t>(addresses_->available + kRingEntries +
@@ -100,7 +100,7 @@ Ring::Taken Ring::walk(Chain &chain, std::uint64_t most)
 			return broken("a descriptor for reading behind one for writing");
 		(writable ? chain.writable : chain.readable).push_back(*descriptor);
 		if (!(descriptor->flags & kDescriptorNext))
-			return Taken::Chain;
+			return Taken::chain;
 		at = descriptor->next;
 	}
 	return broken("a chain of descriptors without an end");

@@ -38,7 +38,7 @@ public:
 
 	// Nothing: none is there. Broken: it makes no sense, see trouble(); nothing can be said of
 	// what follows.
-	enum class Taken { Chain, Nothing, Broken };
+	enum class Taken { chain, nothing, broken };
 
 	explicit Ring(GuestMemory &memory) : memory_(memory) {}
 

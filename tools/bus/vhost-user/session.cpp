@@ -61,24 +61,25 @@ struct Session::Entry {
 };
 
 constexpr Session::Entry Session::kEntries[] = {
-	{Request::GetFeatures, "GET_FEATURES", 0, 0, &Session::get_features},
-	{Request::SetFeatures, "SET_FEATURES", sizeof(Integer), 0, &Session::set_features},
-	{Request::GetProtocolFeatures, "GET_PROTOCOL_FEATURES", 0, 0,
+	{Request::get_features, "GET_FEATURES", 0, 0, &Session::get_features},
+	{Request::set_features, "SET_FEATURES", sizeof(Integer), 0, &Session::set_features},
+	{Request::get_protocol_features, "GET_PROTOCOL_FEATURES", 0, 0,
 	 &Session::get_protocol_features},
-	{Request::SetProtocolFeatures, "SET_PROTOCOL_FEATURES", sizeof(Integer), 0,
+	{Request::set_protocol_features, "SET_PROTOCOL_FEATURES", sizeof(Integer), 0,
 	 &Session::set_protocol_features},
-	{Request::SetOwner, "SET_OWNER", 0, 0, &Session::set_owner},
-	{Request::SetMemTable, "SET_MEM_TABLE", sizeof(MemoryTable), kMaxRegions,
+	{Request::set_owner, "SET_OWNER", 0, 0, &Session::set_owner},
+	{Request::set_mem_table, "SET_MEM_TABLE", sizeof(MemoryTable), kMaxRegions,
 	 &Session::set_mem_table},
-	{Request::SetVringNum, "SET_VRING_NUM", sizeof(VringState), 0, &Session::set_vring_num},
-	{Request::SetVringAddr, "SET_VRING_ADDR", sizeof(VringAddresses), 0,
+	{Request::set_vring_num, "SET_VRING_NUM", sizeof(VringState), 0, &Session::set_vring_num},
+	{Request::set_vring_addr, "SET_VRING_ADDR", sizeof(VringAddresses), 0,
 	 &Session::set_vring_addr},
-	{Request::SetVringBase, "SET_VRING_BASE", sizeof(VringState), 0, &Session::set_vring_base},
-	{Request::SetVringEnable, "SET_VRING_ENABLE", sizeof(VringState), 0,
+	{Request::set_vring_base, "SET_VRING_BASE", sizeof(VringState), 0,
+	 &Session::set_vring_base},
+	{Request::set_vring_enable, "SET_VRING_ENABLE", sizeof(VringState), 0,
 	 &Session::set_vring_enable},
-	{Request::SetBackendRequestFd, "SET_BACKEND_REQ_FD", 0, 1,
+	{Request::set_backend_request_fd, "SET_BACKEND_REQ_FD", 0, 1,
 	 &Session::set_backend_request_fd},
-	{Request::VringKick, "VRING_KICK", sizeof(VringState), 0, &Session::vring_kick},
+	{Request::vring_kick, "VRING_KICK", sizeof(VringState), 0, &Session::vring_kick},
 };
 
 Session::Session(pci::Endpoint &endpoint, Interrupts &interrupts,
@@ -215,12 +216,12 @@ int Session::map(const MemoryRegion &region, int fd)
 {
 	try {
 		switch (endpoint_.map({region.guest_address, region.size, region.offset}, fd)) {
-		case GuestMemory::MapResult::Mapped:
+		case GuestMemory::MapResult::mapped:
 			log_->debug("memory {:#x} + {:#x}", region.guest_address, region.size);
 			return 0;
-		case GuestMemory::MapResult::Overlap:
+		case GuestMemory::MapResult::overlap:
 			return EEXIST;
-		case GuestMemory::MapResult::Invalid:
+		case GuestMemory::MapResult::invalid:
 			break;
 		}
 	} catch (const std::system_error &error) {
@@ -331,9 +332,9 @@ unsigned Session::run_commands()
 			break;
 		}
 		const auto taken = ring.take(chain_, kMaxChain);
-		if (taken == Ring::Taken::Broken)
+		if (taken == Ring::Taken::broken)
 			return broken(ring.trouble());
-		if (taken == Ring::Taken::Nothing)
+		if (taken == Ring::Taken::nothing)
 			break;
 		buffer_.resize(sizeof(Command) + kMaxTransfer);
 		const auto size = gather(endpoint_.dma(), chain_.readable, buffer_);
@@ -360,12 +361,12 @@ bool Session::send_message(std::uint64_t address, std::uint32_t data)
 	Ring &ring = rings_[kMessageQueue];
 	Ring::Chain &chain = message_chain_;
 	const auto taken = ring.take(chain, kMaxChain);
-	if (taken == Ring::Taken::Broken)
+	if (taken == Ring::Taken::broken)
 		end(ring.trouble());
-	if (taken != Ring::Taken::Chain)
+	if (taken != Ring::Taken::chain)
 		return false;
 	std::array<std::byte, sizeof(Command) + sizeof(data)> message;
-	const Command head{static_cast<std::uint8_t>(Operation::Msi), 0, 0, sizeof(data), address};
+	const Command head{static_cast<std::uint8_t>(Operation::msi), 0, 0, sizeof(data), address};
 	std::memcpy(message.data(), &head, sizeof(head));
 	std::memcpy(message.data() + sizeof(head), &data, sizeof(data));
 	if (!scatter(endpoint_.dma(), chain.writable, message)) {

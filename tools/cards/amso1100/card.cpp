@@ -228,7 +228,7 @@ std::vector<cards::Count> Card::activity() const
 namespace
 {
 
-const cards::Registration registration{
+const cards::Registration kRegistration{
 	{.name = "amso1100",
 	 .least_ports = 0,
 	 .most_ports = 0,

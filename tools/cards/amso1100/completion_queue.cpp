@@ -36,16 +36,16 @@ void CompletionQueue::write(std::size_t offset, std::span<const std::byte> data)
 CompletionQueue::Added CompletionQueue::add(const Entry &entry, bool solicited)
 {
 	if (out_of_reach_ || !host_.bus_master())
-		return Added::OutOfReach;
+		return Added::out_of_reach;
 	const auto consumed = load_be<std::uint16_t>(shared_, wire::shared::index);
 	const std::uint32_t next = (produced_ + 1) % config.depth;
 	if (consumed >= config.depth || next == consumed)
-		return Added::Full;
+		return Added::full;
 	const std::uint64_t place = config.pool + std::uint64_t{produced_} * config.slot_size;
 	if (!host_.dma().write(place, entry) ||
 	    !queues_.put_word(config.producer_word, static_cast<std::uint16_t>(next))) {
 		out_of_reach_ = true;
-		return Added::OutOfReach;
+		return Added::out_of_reach;
 	}
 	produced_ = next;
 	MessageQueues::count(queues_.counts.completions);
@@ -59,7 +59,7 @@ CompletionQueue::Added CompletionQueue::add(const Entry &entry, bool solicited)
 		shared_[wire::shared::armed] = std::byte{0};
 		queues_.hint(index());
 	}
-	return Added::Yes;
+	return Added::yes;
 }
 
 } // namespace weft::amso1100

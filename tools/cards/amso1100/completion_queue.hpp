@@ -30,9 +30,9 @@ public:
 		std::uint32_t slot_size, depth;
 	};
 	enum class Added {
-		Yes,
-		Full,
-		OutOfReach, // nothing is written to it any more
+		yes,
+		full,
+		out_of_reach, // nothing is written to it any more
 	};
 
 	CompletionQueue(std::uint32_t handle, std::uint16_t place, PciHost &host,

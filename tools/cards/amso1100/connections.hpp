@@ -51,16 +51,16 @@ public:
 	void refused(const iwarp::StartFrame &) override {}
 	iwarp::Access place(iwarp::Stag, std::uint64_t, iwarp::View) override
 	{
-		return iwarp::Access::Refused;
+		return iwarp::Access::refused;
 	}
 	iwarp::Access fetch(iwarp::Stag, std::uint64_t, std::span<std::uint8_t>) override
 	{
-		return iwarp::Access::Refused;
+		return iwarp::Access::refused;
 	}
-	iwarp::Access invalidate(iwarp::Stag) override { return iwarp::Access::Refused; }
+	iwarp::Access invalidate(iwarp::Stag) override { return iwarp::Access::refused; }
 	iwarp::Access place_response(iwarp::Stag, std::uint64_t, iwarp::View) override
 	{
-		return iwarp::Access::Refused;
+		return iwarp::Access::refused;
 	}
 	std::optional<std::uint64_t> next_receive() override { return std::nullopt; }
 	bool place_message(std::uint64_t, iwarp::View) override { return false; }

@@ -39,7 +39,7 @@ Endpoints::Request::Request(std::uint32_t own, std::uint16_t, Endpoints &endpoin
     : handle(own), listener(its_listener), peer(connection->pair().remote.address),
       number(its_number), carrier(&endpoints.connections_.make(responder(), *this)),
       endpoints_(endpoints), timer_(endpoints.loop_, [this] {
-	      state = State::Over;
+	      state = State::over;
 	      endpoints_.reaper_.signal();
       })
 {
@@ -66,21 +66,21 @@ void Endpoints::Request::requested(const iwarp::StartFrame &request)
 		iwarp::Carrier *const refused = std::exchange(carrier, nullptr);
 		refused->set_owner(nullptr);
 		refused->reject({});
-		state = State::Over;
+		state = State::over;
 		return endpoints_.reaper_.signal();
 	}
 	if (!endpoints_.report(*this, request)) {
-		state = State::Over;
+		state = State::over;
 		return endpoints_.reaper_.signal();
 	}
-	state = State::Reported;
+	state = State::reported;
 	timer_.arm(kPatience);
 }
 
 void Endpoints::Request::ended(const iwarp::End &)
 {
 	carrier = nullptr;
-	state = state == State::Reported ? State::Lost : State::Over;
+	state = state == State::reported ? State::lost : State::over;
 	endpoints_.reaper_.signal();
 }
 
@@ -100,7 +100,7 @@ void Endpoints::reap()
 {
 	std::vector<std::uint32_t> over;
 	requests_.for_each([&](Request &each) {
-		if (each.state == Request::State::Over)
+		if (each.state == Request::State::over)
 			over.push_back(each.handle);
 	});
 	for (const std::uint32_t handle : over)
@@ -153,8 +153,8 @@ std::optional<std::uint64_t> Endpoints::destroy(std::uint32_t handle)
 	const std::uint64_t last = listener->last_event;
 	stack_.stop_listening(listener->local);
 	requests_.for_each([&](Request &each) {
-		if (each.listener == handle && each.state == Request::State::Starting)
-			each.state = Request::State::Over;
+		if (each.listener == handle && each.state == Request::State::starting)
+			each.state = Request::State::over;
 	});
 	reap();
 	listeners_.erase(handle);
@@ -165,8 +165,8 @@ std::size_t Endpoints::reported(std::uint32_t listener)
 {
 	std::size_t waiting = 0;
 	requests_.for_each([&](const Request &each) {
-		waiting += each.listener == listener && (each.state == Request::State::Reported ||
-							 each.state == Request::State::Lost);
+		waiting += each.listener == listener && (each.state == Request::State::reported ||
+							 each.state == Request::State::lost);
 	});
 	return waiting;
 }
@@ -190,12 +190,12 @@ void Endpoints::make_room()
 	std::map<tcp::Ip, std::size_t> counts;
 	std::size_t most = 0;
 	requests_.for_each([&](const Request &each) {
-		if (each.state == Request::State::Starting)
+		if (each.state == Request::State::starting)
 			most = std::max(most, ++counts[each.peer]);
 	});
 	Request *oldest = nullptr;
 	requests_.for_each([&](Request &each) {
-		if (each.state == Request::State::Starting && counts[each.peer] == most &&
+		if (each.state == Request::State::starting && counts[each.peer] == most &&
 		    (!oldest || each.number < oldest->number))
 			oldest = &each;
 	});
@@ -225,7 +225,7 @@ Status Endpoints::accept(const Message &message, QueuePair *qp)
 	const auto handle = load_be<std::uint32_t>(message, field::endpoint);
 	Request *const request = requests_.find(handle);
 	if (!request ||
-	    (request->state != Request::State::Reported && request->state != Request::State::Lost))
+	    (request->state != Request::State::reported && request->state != Request::State::lost))
 		return Status::invalid_endpoint;
 	const auto length = load_be<std::uint32_t>(message, field::private_length);
 	Status status = Status::ok;
@@ -235,7 +235,7 @@ Status Endpoints::accept(const Message &message, QueuePair *qp)
 		status = Status::invalid_qp_state;
 	else if (length > wire::most_private_data)
 		status = Status::invalid_private_data_length;
-	else if (request->state == Request::State::Lost)
+	else if (request->state == Request::State::lost)
 		status = Status::connection_reset;
 	if (status == Status::ok) {
 		iwarp::Bytes data(length);
@@ -251,7 +251,7 @@ Status Endpoints::reject(std::uint32_t handle)
 {
 	Request *const request = requests_.find(handle);
 	if (!request ||
-	    (request->state != Request::State::Reported && request->state != Request::State::Lost))
+	    (request->state != Request::State::reported && request->state != Request::State::lost))
 		return Status::invalid_endpoint;
 	if (iwarp::Carrier *const carrier = std::exchange(request->carrier, nullptr)) {
 		carrier->set_owner(nullptr);

@@ -59,10 +59,10 @@ private:
 	{
 	public:
 		enum class State {
-			Starting, // its request is incomplete
-			Reported, // the host is to answer
-			Lost,     // the same, but it is in vain
-			Over,     // to be taken away
+			starting, // its request is incomplete
+			reported, // the host is to answer
+			lost,     // the same, but it is in vain
+			over,     // to be taken away
 		};
 
 		Request(std::uint32_t own, std::uint16_t, Endpoints &endpoints,
@@ -74,7 +74,7 @@ private:
 		const std::uint32_t listener;
 		const tcp::Ip peer;
 		const std::uint64_t number; // of all that came; the lower, the older
-		State state = State::Starting;
+		State state = State::starting;
 		iwarp::Carrier *carrier; // until it is lost, or somebody else's
 
 		void drop();

@@ -97,7 +97,7 @@ Status MemoryRegions::add(const Message &request, Message &reply)
 		return status;
 	if (regions_.size() == kMostRegions || total > kMostEntries - entries_)
 		return Status::insufficient_resources;
-	region.state = complete ? State::Valid : State::Filling;
+	region.state = complete ? State::valid : State::filling;
 	region.key = static_cast<std::uint8_t>(request[field::key]);
 	region.pd = word(field::pd);
 	region.most_pages = total;
@@ -115,7 +115,7 @@ Status MemoryRegions::add_pages(const Message &request)
 	if (!region)
 		return Status::invalid_stag;
 	const auto here = load_be<std::uint32_t>(request, field::pages_here);
-	if (region->state != State::Filling)
+	if (region->state != State::filling)
 		return Status::stag_state_not_invalid;
 	if (here > field::most_pages || here > region->most_pages - region->pages.size())
 		region->wrong = Status::page_list_too_big;
@@ -126,7 +126,7 @@ Status MemoryRegions::add_pages(const Message &request)
 		return region->wrong;
 	if (region->pages.size() != region->most_pages)
 		return region->wrong = Status::page_list_too_big;
-	region->state = State::Valid;
+	region->state = State::valid;
 	return Status::ok;
 }
 
@@ -140,7 +140,7 @@ Status MemoryRegions::allocate(const Message &request, Message &reply)
 	if (regions_.size() == kMostRegions || total > kMostEntries - entries_)
 		return Status::insufficient_resources;
 	Region region;
-	region.state = State::Invalid;
+	region.state = State::invalid;
 	region.allocated = true;
 	region.pd = load_be<std::uint32_t>(request, field::pd);
 	region.flags = load_be<std::uint32_t>(request, field::flags);
@@ -167,7 +167,7 @@ Status MemoryRegions::fast_register(std::uint32_t pd, std::span<const std::byte>
 	Region *const region = find(word(field::stag));
 	if (!region || region->pd != pd)
 		return Status::invalid_stag;
-	if (region->state != State::Invalid)
+	if (region->state != State::invalid)
 		return Status::stag_state_not_invalid;
 	const std::uint32_t here = word(field::pages_here);
 	if (here > region->most_pages ||
@@ -184,49 +184,49 @@ Status MemoryRegions::fast_register(std::uint32_t pd, std::span<const std::byte>
 	set_shape(*region, shape);
 	region->pages.clear();
 	append(region->pages, slot.subspan(field::pages, here * sizeof(std::uint64_t)));
-	region->state = State::Valid;
+	region->state = State::valid;
 	return Status::ok;
 }
 
 Verdict MemoryRegions::invalidate_for_peer(std::uint32_t pd, std::uint32_t stag)
 {
 	const Region *const region = find(stag);
-	constexpr std::uint32_t kOffered = wire::mr_flag::remote_read | wire::mr_flag::remote_write;
+	constexpr std::uint32_t offered = wire::mr_flag::remote_read | wire::mr_flag::remote_write;
 	// It is another stream's perhaps, or nobody's: who may not reach it says nothing of it.
-	if (region && (!region->allocated || !(region->flags & kOffered)))
-		return Verdict::Rights;
+	if (region && (!region->allocated || !(region->flags & offered)))
+		return Verdict::rights;
 	return invalidate(pd, stag);
 }
 
 Verdict MemoryRegions::invalidate(std::uint32_t pd, std::uint32_t stag)
 {
 	Region *const region = find(stag);
-	if (!region || region->key != (stag & 0xff) || region->state != State::Valid)
-		return Verdict::InvalidStag;
+	if (!region || region->key != (stag & 0xff) || region->state != State::valid)
+		return Verdict::invalid_stag;
 	if (region->pd != pd)
-		return Verdict::OtherPd;
-	region->state = State::Invalid;
-	return Verdict::Good;
+		return Verdict::other_pd;
+	region->state = State::invalid;
+	return Verdict::good;
 }
 
 Verdict MemoryRegions::check(const Who &who, std::uint32_t stag, std::uint64_t offset,
 			     std::uint64_t length, std::uint32_t right) const
 {
 	if (length && offset + (length - 1) < offset)
-		return Verdict::Wrapped;
+		return Verdict::wrapped;
 	if (!stag)
-		return who.zero_stag ? Verdict::Good : Verdict::InvalidStag;
+		return who.zero_stag ? Verdict::good : Verdict::invalid_stag;
 	const Region *const region = find(stag);
-	if (!region || region->key != (stag & 0xff) || region->state != State::Valid)
-		return Verdict::InvalidStag;
+	if (!region || region->key != (stag & 0xff) || region->state != State::valid)
+		return Verdict::invalid_stag;
 	if (region->pd != who.pd)
-		return Verdict::OtherPd;
+		return Verdict::other_pd;
 	if (!(region->flags & right))
-		return Verdict::Rights;
+		return Verdict::rights;
 	if (offset < region->base || offset - region->base > region->length ||
 	    length > region->length - (offset - region->base))
-		return Verdict::Bounds;
-	return Verdict::Good;
+		return Verdict::bounds;
+	return Verdict::good;
 }
 
 // Calls @piece for each stretch on the bus of what check() has allowed, until it returns false.
@@ -251,32 +251,32 @@ Verdict MemoryRegions::read(const Who &who, std::uint32_t stag, std::uint64_t of
 			    std::span<std::byte> into, std::uint32_t right) const
 {
 	if (const Verdict verdict = check(who, stag, offset, into.size(), right);
-	    verdict != Verdict::Good)
+	    verdict != Verdict::good)
 		return verdict;
 	if (!host_.bus_master())
-		return Verdict::Bounds;
+		return Verdict::bounds;
 	const auto piece = [&](std::uint64_t address, std::size_t done, std::size_t size) {
 		return host_.dma().read(address, into.subspan(done, size));
 	};
 	const bool done = stag ? walk(*find(stag), offset, into.size(), piece)
 			       : piece(offset, 0, into.size());
-	return done ? Verdict::Good : Verdict::Bounds;
+	return done ? Verdict::good : Verdict::bounds;
 }
 
 Verdict MemoryRegions::write(const Who &who, std::uint32_t stag, std::uint64_t offset,
 			     std::span<const std::byte> bytes, std::uint32_t right)
 {
 	if (const Verdict verdict = check(who, stag, offset, bytes.size(), right);
-	    verdict != Verdict::Good)
+	    verdict != Verdict::good)
 		return verdict;
 	if (!host_.bus_master())
-		return Verdict::Bounds;
+		return Verdict::bounds;
 	const auto piece = [&](std::uint64_t address, std::size_t done, std::size_t size) {
 		return host_.dma().write(address, bytes.subspan(done, size));
 	};
 	const bool done = stag ? walk(*find(stag), offset, bytes.size(), piece)
 			       : piece(offset, 0, bytes.size());
-	return done ? Verdict::Good : Verdict::Bounds;
+	return done ? Verdict::good : Verdict::bounds;
 }
 
 } // namespace weft::amso1100

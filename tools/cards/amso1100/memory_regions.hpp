@@ -21,7 +21,7 @@ namespace weft::amso1100
 {
 
 // Result of an access check.
-enum class Verdict { Good, InvalidStag, OtherPd, Bounds, Rights, Wrapped };
+enum class Verdict { good, invalid_stag, other_pd, bounds, rights, wrapped };
 
 class MemoryRegions
 {
@@ -64,12 +64,12 @@ public:
 
 private:
 	enum class State {
-		Filling, // its page list is not whole
-		Valid,
-		Invalid,
+		filling, // its page list is not whole
+		valid,
+		invalid,
 	};
 	struct Region {
-		State state = State::Filling;
+		State state = State::filling;
 		bool allocated = false; // by STAG_ALLOC
 		std::uint8_t key = 0;
 		std::uint32_t pd = 0;

@@ -41,31 +41,31 @@ bool may_follow(QpState from, QpState to)
 Access access_of(Verdict verdict)
 {
 	switch (verdict) {
-	case Verdict::Good:
-		return Access::Done;
-	case Verdict::InvalidStag:
-	case Verdict::OtherPd: // "not associated", which the other need not know
-		return Access::InvalidStag;
-	case Verdict::Rights:
-		return Access::Refused;
-	case Verdict::Bounds:
-	case Verdict::Wrapped:
-		return Access::Bounds;
+	case Verdict::good:
+		return Access::done;
+	case Verdict::invalid_stag:
+	case Verdict::other_pd: // "not associated", which the other need not know
+		return Access::invalid_stag;
+	case Verdict::rights:
+		return Access::refused;
+	case Verdict::bounds:
+	case Verdict::wrapped:
+		return Access::bounds;
 	}
-	return Access::Refused;
+	return Access::refused;
 }
 
 // A Write that was refused; a Read's number is as far behind in its own row.
 EventId write_event(Verdict verdict)
 {
 	switch (verdict) {
-	case Verdict::Bounds:
+	case Verdict::bounds:
 		return EventId::tagged_bounds_violation;
-	case Verdict::Rights:
+	case Verdict::rights:
 		return EventId::tagged_rights_violation;
-	case Verdict::OtherPd:
+	case Verdict::other_pd:
 		return EventId::tagged_invalid_pd;
-	case Verdict::Wrapped:
+	case Verdict::wrapped:
 		return EventId::wrap_error;
 	default:
 		return EventId::tagged_invalid_stag;
@@ -75,13 +75,13 @@ EventId write_event(Verdict verdict)
 EventId read_event(Verdict verdict)
 {
 	switch (verdict) {
-	case Verdict::Bounds:
+	case Verdict::bounds:
 		return EventId::reads_bounds_violation;
-	case Verdict::Rights:
+	case Verdict::rights:
 		return EventId::reads_rights_violation;
-	case Verdict::OtherPd:
+	case Verdict::other_pd:
 		return EventId::reads_invalid_pd;
-	case Verdict::Wrapped:
+	case Verdict::wrapped:
 		return EventId::reads_wrap_error;
 	default:
 		return EventId::reads_invalid_stag;
@@ -270,18 +270,18 @@ void QueuePair::established(const iwarp::StartFrame &reply)
 	enter(QpState::rts);
 	report_connect(Status::ok, reply.private_data);
 	if (reply.enhanced && reply.enhanced->peer_to_peer)
-		carrier_->post({.opcode = iwarp::Opcode::Write, .id = kReady});
+		carrier_->post({.opcode = iwarp::Opcode::write, .id = kReady});
 	serve();
 }
 
 Status QueuePair::connect_failure(const iwarp::End &end) const
 {
 	const auto how = carrier_->tcp_end();
-	if (how == tcp::End::TimedOut)
+	if (how == tcp::End::timed_out)
 		return Status::connection_timed_out;
-	if (how == tcp::End::Unreachable)
+	if (how == tcp::End::unreachable)
 		return Status::host_unreachable;
-	if (how == tcp::End::Reset && !carrier_->started())
+	if (how == tcp::End::reset && !carrier_->started())
 		return Status::connection_refused;
 	static_cast<void>(end);
 	return Status::connection_reset;
@@ -305,24 +305,24 @@ void QueuePair::finish(const iwarp::End &end)
 	std::optional<EventId> first;
 	EventId last = EventId::connection_reset;
 	switch (end.kind) {
-	case iwarp::End::Kind::Closed:
+	case iwarp::End::Kind::closed:
 		last = outstanding_.empty() ? EventId::close_complete : EventId::bad_close;
 		break;
-	case iwarp::End::Kind::Lost:
+	case iwarp::End::Kind::lost:
 		if (!how)
 			last = EventId::bad_close;
-		else if (how == tcp::End::TimedOut || how == tcp::End::Unreachable)
+		else if (how == tcp::End::timed_out || how == tcp::End::unreachable)
 			last = EventId::connection_lost;
 		break;
-	case iwarp::End::Kind::Failed:
+	case iwarp::End::Kind::failed:
 		first = refused_ ? refused_ : protocol_event(end.error);
 		if (receiving_ && end.error == iwarp::errors::kMessageTooLong)
 			receiving_->fault = Status::total_length_too_big;
 		break;
-	case iwarp::End::Kind::Terminated:
+	case iwarp::End::Kind::terminated:
 		first = EventId::terminate_received;
 		break;
-	case iwarp::End::Kind::Refused:
+	case iwarp::End::Kind::refused:
 		break;
 	}
 	if (first) {
@@ -362,11 +362,11 @@ Access QueuePair::place(iwarp::Stag stag, std::uint64_t offset, iwarp::View payl
 {
 	if (!(config_.flags & wire::qp_flag::rdma_write)) {
 		refused_ = EventId::write_not_enabled;
-		return Access::Refused;
+		return Access::refused;
 	}
 	const Verdict verdict = card_.regions.write(remote(), stag, offset, std::as_bytes(payload),
 						    wire::mr_flag::remote_write);
-	if (verdict != Verdict::Good)
+	if (verdict != Verdict::good)
 		refused_ = write_event(verdict);
 	return access_of(verdict);
 }
@@ -375,11 +375,11 @@ Access QueuePair::fetch(iwarp::Stag stag, std::uint64_t offset, std::span<std::u
 {
 	if (!(config_.flags & wire::qp_flag::read_response)) {
 		refused_ = EventId::read_not_enabled;
-		return Access::Refused;
+		return Access::refused;
 	}
 	const Verdict verdict = card_.regions.read(
 		remote(), stag, offset, std::as_writable_bytes(into), wire::mr_flag::remote_read);
-	if (verdict != Verdict::Good)
+	if (verdict != Verdict::good)
 		refused_ = read_event(verdict);
 	return access_of(verdict);
 }
@@ -387,7 +387,7 @@ Access QueuePair::fetch(iwarp::Stag stag, std::uint64_t offset, std::span<std::u
 Access QueuePair::invalidate(iwarp::Stag stag)
 {
 	const Verdict verdict = card_.regions.invalidate_for_peer(config_.pd, stag);
-	if (verdict != Verdict::Good)
+	if (verdict != Verdict::good)
 		refused_ = write_event(verdict);
 	return access_of(verdict);
 }

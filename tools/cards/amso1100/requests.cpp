@@ -34,15 +34,15 @@ Opcode opcode_of(WorkId id)
 {
 	switch (id) {
 	case WorkId::send_invalidate:
-		return Opcode::SendInvalidate;
+		return Opcode::send_invalidate;
 	case WorkId::send_solicited:
-		return Opcode::SendSolicited;
+		return Opcode::send_solicited;
 	case WorkId::send_solicited_invalidate:
-		return Opcode::SendSolicitedInvalidate;
+		return Opcode::send_solicited_invalidate;
 	case WorkId::rdma_write:
-		return Opcode::Write;
+		return Opcode::write;
 	default:
-		return Opcode::Send;
+		return Opcode::send;
 	}
 }
 
@@ -50,9 +50,9 @@ Opcode opcode_of(WorkId id)
 Status local_status(Verdict verdict)
 {
 	switch (verdict) {
-	case Verdict::Good:
+	case Verdict::good:
 		return Status::ok;
-	case Verdict::Rights:
+	case Verdict::rights:
 		return Status::access_violation;
 	default:
 		return Status::bounds_violation;
@@ -91,7 +91,7 @@ void QueuePair::take_requests()
 			const auto key = static_cast<std::uint8_t>((*slot)[wire::invalidate::key]);
 			const auto stag =
 				load_be<std::uint32_t>(*slot, wire::invalidate::stag) | key;
-			if (card_.regions.invalidate(config_.pd, stag) != Verdict::Good)
+			if (card_.regions.invalidate(config_.pd, stag) != Verdict::good)
 				work.fault = Status::invalid_stag;
 		}
 		config_.sq.take();
@@ -114,7 +114,7 @@ Status QueuePair::examine(const SendWork &work) const
 			continue;
 		const Verdict verdict = card_.regions.check(local(), sge.stag, sge.offset,
 							    sge.length, wire::mr_flag::local_read);
-		if (verdict != Verdict::Good)
+		if (verdict != Verdict::good)
 			return local_status(verdict);
 	}
 	return Status::ok;
@@ -133,10 +133,10 @@ void QueuePair::submit(std::uint64_t sequence)
 		return gather(sequence, offset, into);
 	};
 	if (work.fault != Status::ok) {
-		request.opcode = Opcode::Send;
+		request.opcode = Opcode::send;
 		request.source = {.length = 1, .read = read};
 	} else if (is_read(work.id)) {
-		request.opcode = Opcode::ReadRequest;
+		request.opcode = Opcode::read_request;
 		request.read = {.sink = work.local_stag,
 				.sink_offset = work.local_offset,
 				.length = work.length,
@@ -167,7 +167,7 @@ bool QueuePair::gather(std::uint64_t sequence, std::uint32_t offset, std::span<s
 			card_.regions.read(local(), sge.stag, sge.offset + at,
 					   bytes.subspan(done, size), wire::mr_flag::local_read);
 		work.fault = local_status(verdict);
-		return verdict == Verdict::Good;
+		return verdict == Verdict::good;
 	};
 	if (work.fault == Status::ok && work.sges.walk(offset, bytes.size(), piece))
 		return true;
@@ -219,7 +219,7 @@ bool QueuePair::place_message(std::uint64_t offset, iwarp::View payload)
 			card_.regions.write(local(), sge.stag, sge.offset + at,
 					    bytes.subspan(done, size), wire::mr_flag::local_write);
 		receiving_->fault = local_status(verdict);
-		return verdict == Verdict::Good;
+		return verdict == Verdict::good;
 	};
 	return receiving_->fault == Status::ok &&
 	       receiving_->sges.walk(offset, bytes.size(), piece);
@@ -310,9 +310,9 @@ bool QueuePair::complete_receive(const ReceiveWork &work, Status result, std::ui
 bool QueuePair::add(CompletionQueue &cq, const CompletionQueue::Entry &entry, bool solicited)
 {
 	const auto added = cq.add(entry, solicited);
-	if (added == CompletionQueue::Added::Yes)
+	if (added == CompletionQueue::Added::yes)
 		return true;
-	const bool full = added == CompletionQueue::Added::Full;
+	const bool full = added == CompletionQueue::Added::full;
 	if (!full || &cq != &config_.sq_cq) {
 		// Once: every queue pair that has it meets the same.
 		if (!std::exchange(cq.told_of_failure, true))

@@ -25,7 +25,7 @@ private:
 	fabric::MadPort port_;
 };
 
-const cards::Registration registration{
+const cards::Registration kRegistration{
 	{.name = "endpoint",
 	 .least_ports = 1,
 	 .most_ports = 1,

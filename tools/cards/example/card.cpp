@@ -191,7 +191,7 @@ namespace
 {
 
 // From here on a lab file may say model = "example".
-const cards::Registration registration{
+const cards::Registration kRegistration{
 	{.name = "example",
 	 .least_ports = 0,
 	 .most_ports = 0,

@@ -11,7 +11,7 @@ MemoryError to_segments(const GuestMemory *memory, KeyAccess access,
 	const std::size_t first = out.size();
 	for (const BusRange &range : ranges) {
 		if (!memory || !memory->translate(range.address, range.length,
-						  reads ? Access::Read : Access::Write, out)) {
+						  reads ? Access::read : Access::write, out)) {
 			out.resize(first);
 			return MemoryError::translation;
 		}

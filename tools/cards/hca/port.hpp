@@ -15,7 +15,7 @@ namespace weft::hca
 class CardPort
 {
 public:
-	static constexpr unsigned kGids = fabric::guids_per_block;
+	static constexpr unsigned kGids = fabric::kGuidsPerBlock;
 	static constexpr unsigned kPkeys = 128;
 	static constexpr ib::Mtu kMaxMtu = ib::Mtu::mtu_4096;
 	// Maximum values for a card's ports.

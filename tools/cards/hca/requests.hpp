@@ -41,7 +41,7 @@ struct Datagram {
 	std::uint32_t qkey = 0;
 
 	// In the Q_Key: take the QP's own, IBA 10.2.5.
-	static constexpr std::uint32_t own_qkey = 1u << 31;
+	static constexpr std::uint32_t kOwnQkey = 1u << 31;
 };
 
 // UpdateKey - a work request on a key in the card's own terms: the engine gives it back to the

@@ -20,13 +20,13 @@ std::uint32_t differences(const ib::PortInfo &before, const ib::PortInfo &now)
 {
 	std::uint32_t changed = 0;
 	if (before.sm_lid != now.sm_lid)
-		changed |= port_info_changed::sm_lid;
+		changed |= port_info_changed::kSmLid;
 	if (before.gid_prefix != now.gid_prefix)
-		changed |= port_info_changed::gid_prefix;
+		changed |= port_info_changed::kGidPrefix;
 	if (before.lid != now.lid || before.lmc() != now.lmc())
-		changed |= port_info_changed::lid;
+		changed |= port_info_changed::kLid;
 	if (before.sm_sl() != now.sm_sl())
-		changed |= port_info_changed::sm_sl;
+		changed |= port_info_changed::kSmSl;
 	return changed;
 }
 
@@ -70,7 +70,7 @@ void SubnetAgent::port_info_set(const fabric::ManagedPort &port, const ib::PortI
 				bool reregister)
 {
 	const std::uint32_t changed = differences(before, port.info) |
-				      (reregister ? port_info_changed::client_reregister : 0);
+				      (reregister ? port_info_changed::kClientReregister : 0);
 	if (changed) {
 		host_.port_changed(port.number());
 		host_.port_info_changed(port.number(), changed);

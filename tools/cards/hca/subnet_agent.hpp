@@ -20,11 +20,11 @@ namespace weft::hca
 // Bits for changes of a PortInfo.
 namespace port_info_changed
 {
-constexpr std::uint32_t sm_lid = 1u << 0;
-constexpr std::uint32_t gid_prefix = 1u << 1;
-constexpr std::uint32_t lid = 1u << 2;
-constexpr std::uint32_t client_reregister = 1u << 3;
-constexpr std::uint32_t sm_sl = 1u << 4;
+constexpr std::uint32_t kSmLid = 1u << 0;
+constexpr std::uint32_t kGidPrefix = 1u << 1;
+constexpr std::uint32_t kLid = 1u << 2;
+constexpr std::uint32_t kClientReregister = 1u << 3;
+constexpr std::uint32_t kSmSl = 1u << 4;
 } // namespace port_info_changed
 
 class SubnetAgent final : private fabric::SubnetAgentHost

@@ -27,14 +27,14 @@ std::optional<hca::ServiceType> service_type(hw::mlx4::ServiceType code);
 
 // States have the numbers of the family.
 template<hca::QpState neutral, hw::mlx4::QpState own>
-constexpr bool same_state = static_cast<unsigned>(neutral) == static_cast<unsigned>(own);
-static_assert(same_state<hca::QpState::reset, hw::mlx4::QpState::reset> &&
-	      same_state<hca::QpState::init, hw::mlx4::QpState::init>);
-static_assert(same_state<hca::QpState::rtr, hw::mlx4::QpState::rtr> &&
-	      same_state<hca::QpState::rts, hw::mlx4::QpState::rts>);
-static_assert(same_state<hca::QpState::sqer, hw::mlx4::QpState::sqer> &&
-	      same_state<hca::QpState::sqd, hw::mlx4::QpState::sqd>);
-static_assert(same_state<hca::QpState::err, hw::mlx4::QpState::err>);
-static_assert(same_state<hca::QpState::sq_draining, hw::mlx4::QpState::sq_draining>);
+constexpr bool kSameState = static_cast<unsigned>(neutral) == static_cast<unsigned>(own);
+static_assert(kSameState<hca::QpState::reset, hw::mlx4::QpState::reset> &&
+	      kSameState<hca::QpState::init, hw::mlx4::QpState::init>);
+static_assert(kSameState<hca::QpState::rtr, hw::mlx4::QpState::rtr> &&
+	      kSameState<hca::QpState::rts, hw::mlx4::QpState::rts>);
+static_assert(kSameState<hca::QpState::sqer, hw::mlx4::QpState::sqer> &&
+	      kSameState<hca::QpState::sqd, hw::mlx4::QpState::sqd>);
+static_assert(kSameState<hca::QpState::err, hw::mlx4::QpState::err>);
+static_assert(kSameState<hca::QpState::sq_draining, hw::mlx4::QpState::sq_draining>);
 
 } // namespace weft::mellanox_icm

@@ -15,7 +15,7 @@ Status Mailboxes::run(GuestMemory *guest, Command &command, std::size_t in_size,
 	if (in_size &&
 	    (!guest || !guest->read(command.in_param, std::as_writable_bytes(std::span(in_)))))
 		return Status::bad_parameter;
-	if (out_size && (!guest || !guest->covers(command.out_param, out_size, Access::Write)))
+	if (out_size && (!guest || !guest->covers(command.out_param, out_size, Access::write)))
 		return Status::bad_parameter;
 	out_.assign(out_size, 0);
 	command.in = in_;

@@ -39,7 +39,7 @@ void CommandRegister::complete(Status status, const Command &command, Faults &fa
 	if (faults.strikes(Fault::command_lost))
 		return;
 	if (faults.strikes(Fault::command_status) || faults.strikes(Fault::command_nth))
-		status = Faults::no_such_status;
+		status = Faults::kNoSuchStatus;
 	if (!finish(status, command))
 		return;
 	const Eqe entry = event(status, command);

@@ -45,7 +45,7 @@ class Faults
 {
 public:
 	// Status that a faulty card may return.
-	static constexpr auto no_such_status = static_cast<hw::mellanox_icm::Status>(0xbd);
+	static constexpr auto kNoSuchStatus = static_cast<hw::mellanox_icm::Status>(0xbd);
 
 	// The next @count opportunities of this kind go wrong; of command_nth, the @count-th from
 	// here, and none for 0.

@@ -55,7 +55,7 @@ Status map_icm(std::span<const std::uint8_t> mailbox, IcmMap &icm, MemoryTable &
 		mailbox, [&](const std::uint8_t *mapping, std::uint64_t bus, std::uint64_t size) {
 			const std::uint64_t address = PageMapping::virtual_address.get(mapping);
 			return address + (size - 1) >= address && guest &&
-					       guest->covers(bus, size, Access::Write)
+					       guest->covers(bus, size, Access::write)
 				       ? Status::ok
 				       : Status::bad_parameter;
 		});

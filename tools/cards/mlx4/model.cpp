@@ -16,7 +16,7 @@ namespace
 constexpr std::string_view kSmallBars = "small_bars";
 constexpr std::uint32_t kBreakdown = 0xbad;
 
-const cards::Registration registration{
+const cards::Registration kRegistration{
 	{.name = "mlx4",
 	 .least_ports = 1,
 	 .most_ports = 2,

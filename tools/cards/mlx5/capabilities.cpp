@@ -16,7 +16,8 @@ namespace
 
 using hw::mlx5::Field;
 
-// Offsets are those in a page of capabilities.
+// Offsets are those in a page of capabilities. Fields are named as those of include/hw/mlx5 are.
+// NOLINTBEGIN(readability-identifier-naming)
 namespace general
 {
 constexpr Field log_max_srq_size{0x10, 31, 24};
@@ -77,6 +78,7 @@ constexpr Field host_order_supported{0x08, 25, 25};
 constexpr Field operations{0x10, 15, 0}; // 1 compare and swap, 2 fetch and add
 constexpr Field qp_sizes{0x14, 15, 0};   // a bit for each number of bytes
 } // namespace atomic
+// NOLINTEND(readability-identifier-naming)
 
 constexpr struct {
 	Field field;

@@ -288,11 +288,11 @@ void Core::port_state_changed(unsigned number, bool active)
 void Core::port_info_changed(unsigned number, std::uint32_t changed)
 {
 	namespace what = hca::port_info_changed;
-	if (changed & (what::lid | what::sm_lid | what::sm_sl))
+	if (changed & (what::kLid | what::kSmLid | what::kSmSl))
 		events.port_change(number, port_change::lid);
-	if (changed & what::gid_prefix)
+	if (changed & what::kGidPrefix)
 		events.port_change(number, port_change::guid);
-	if (changed & what::client_reregister)
+	if (changed & what::kClientReregister)
 		events.port_change(number, port_change::client_reregister);
 }
 

@@ -64,7 +64,7 @@ private:
 	std::atomic<std::uint64_t> freezes_{0};
 };
 
-const cards::Registration registration{
+const cards::Registration kRegistration{
 	{.name = "mlx5",
 	 .flags = {},
 	 .make = [](const cards::Settings &settings, Loop *loop) -> std::unique_ptr<cards::Card> {

@@ -14,7 +14,7 @@ namespace
 
 constexpr std::uint32_t kBreakdown = 0x03000bad; // an error of the bus
 
-const cards::Registration registration{
+const cards::Registration kRegistration{
 	{.name = "mthca",
 	 .least_ports = 2,
 	 .most_ports = 2,

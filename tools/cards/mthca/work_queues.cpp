@@ -16,7 +16,7 @@ namespace
 {
 
 // A WQE of the largest stride: 2^(4 + 7) bytes.
-constexpr std::size_t wqe_bytes_max = 2048;
+constexpr std::size_t kWqeBytesMax = 2048;
 } // namespace
 
 hca::SharedReceiveQueue *WorkQueues::shared_receive_queue(std::uint32_t srqn) const
@@ -42,7 +42,7 @@ Taken WorkQueues::take_receive(const hca::QueuePair &pair, std::uint16_t &next,
 			       hca::SharedReceiveQueue *, ReceiveWork &work)
 {
 	const QueuePair &qp = own(pair);
-	std::array<std::byte, wqe_bytes_max> bytes;
+	std::array<std::byte, kWqeBytesMax> bytes;
 	std::span<std::byte> segments;
 	bool readable = false;
 
@@ -96,7 +96,7 @@ Taken WorkQueues::take_send(const hca::QueuePair &pair, std::uint16_t index, Sen
 	if (!card_.memory.read(buffer, queue.offset(index - 1u),
 			       std::as_writable_bytes(std::span(&link, 1))))
 		return Taken::broken;
-	std::array<std::byte, wqe_bytes_max> bytes;
+	std::array<std::byte, kWqeBytesMax> bytes;
 	const std::size_t size =
 		std::max<std::size_t>(link.units() * hw::mellanox_icm::wqe_unit, sizeof(WqeNext));
 	const bool fits = size <= queue.stride();

@@ -20,7 +20,7 @@ public:
 	// Returns the number of an interface that frames are recorded for.
 	unsigned add_interface(const std::string &link)
 	{
-		return CaptureFile::add_interface(LinkType::Ethernet, link, kMostFrame);
+		return CaptureFile::add_interface(LinkType::ethernet, link, kMostFrame);
 	}
 	// A frame at the present time.
 	void record(unsigned interface, const Frame &frame)

@@ -80,10 +80,10 @@ bool Link::chance(double probability)
 FramePtr Link::with_a_bit_flipped(const Frame &frame)
 {
 	// Damage inside a switch affects the frame that it forwards, but not the addresses.
-	constexpr std::size_t kFirst = 12;
+	constexpr std::size_t first = 12;
 	Frame damaged = frame;
-	const std::uint64_t bit = random_() % ((frame.size() - kFirst) * 8);
-	damaged[kFirst + bit / 8] ^= static_cast<std::uint8_t>(1u << (bit % 8));
+	const std::uint64_t bit = random_() % ((frame.size() - first) * 8);
+	damaged[first + bit / 8] ^= static_cast<std::uint8_t>(1u << (bit % 8));
 	return std::make_shared<const Frame>(std::move(damaged));
 }
 

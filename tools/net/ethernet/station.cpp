@@ -49,7 +49,7 @@ public:
 	    : socket_(std::move(socket)), station_(station), input_(kReadAtOnce),
 	      flush_(loop, [this] { contain([this] { flush(); }); }),
 	      rest_(loop, [this] { contain([this] { hand_on(); }); }),
-	      watch_(loop, socket_.get(), Watch::Readable,
+	      watch_(loop, socket_.get(), Watch::kReadable,
 		     [this](unsigned ready) { contain([this, ready] { work(ready); }); })
 	{
 	}
@@ -90,9 +90,9 @@ private:
 	// Ending the guest must come last, because it destroys this object.
 	void work(unsigned ready)
 	{
-		if (ready & Watch::Writable && !write())
+		if (ready & Watch::kWritable && !write())
 			return station_.end("the connection failed");
-		if (ready & Watch::Readable)
+		if (ready & Watch::kReadable)
 			read();
 	}
 
@@ -171,7 +171,8 @@ private:
 			sent_ = 0;
 		}
 		if (std::exchange(blocked_, blocked) != blocked)
-			watch_.want(blocked ? Watch::Readable | Watch::Writable : Watch::Readable);
+			watch_.want(blocked ? Watch::kReadable | Watch::kWritable
+					    : Watch::kReadable);
 	}
 
 	const FileDescriptor socket_;
@@ -194,7 +195,7 @@ Station::Station(Loop &loop, std::string name, const std::filesystem::path &sock
 		    if (!machine_ || !machine_->queue(*frame))
 			    ++port_.counters.rcv_discards;
 	    }),
-      acceptor_(loop, UnixListener(socket, UnixListener::Access::DirectoryGroup),
+      acceptor_(loop, UnixListener(socket, UnixListener::Access::directory_group),
 		[this](FileDescriptor connection) { take(std::move(connection)); })
 {
 }

@@ -60,9 +60,9 @@ namespace
 // Exact, so that no frame too many passes in the course of time.
 constexpr Clock::duration time_for(std::uint64_t bytes)
 {
-	constexpr std::uint64_t kNanoseconds = 1'000'000'000;
-	static_assert(kNanoseconds % Switch::kFloodRate == 0);
-	return std::chrono::nanoseconds(bytes * (kNanoseconds / Switch::kFloodRate));
+	constexpr std::uint64_t per_second = 1'000'000'000;
+	static_assert(per_second % Switch::kFloodRate == 0);
+	return std::chrono::nanoseconds(bytes * (per_second / Switch::kFloodRate));
 }
 
 static_assert((kMostFrame + Switch::kCopyOverhead) * Switch::kMostPorts <= Switch::kFloodAtOnce,

@@ -22,12 +22,12 @@ struct ErfHeader {
 	ib::be16 loss_counter;
 	ib::be16 wire_length;
 
-	static constexpr std::uint8_t type_infiniband = 21;
-	static constexpr std::uint8_t flag_varying_length = 4;
+	static constexpr std::uint8_t kTypeInfiniband = 21;
+	static constexpr std::uint8_t kFlagVaryingLength = 4;
 };
 static_assert(sizeof(ErfHeader) == 16);
 
-constexpr std::uint32_t most_record = 65535;
+constexpr std::uint32_t kMostRecord = 65535;
 
 } // namespace
 
@@ -37,7 +37,7 @@ unsigned Capture::add_interface(const std::string &link)
 	 * There is a link type for InfiniBand itself (247), but older versions of Wireshark do not
 	 * read it; all read InfiniBand in ERF records.
 	 */
-	return CaptureFile::add_interface(LinkType::Erf, link, most_record);
+	return CaptureFile::add_interface(LinkType::erf, link, kMostRecord);
 }
 
 void Capture::record(unsigned interface, std::span<const std::byte> wire)
@@ -50,8 +50,8 @@ void Capture::record(unsigned interface, std::span<const std::byte> wire)
 	ErfHeader erf{};
 	for (unsigned i = 0; i < sizeof(erf.timestamp); i++)
 		erf.timestamp[i] = static_cast<std::uint8_t>(stamp >> (8 * i));
-	erf.type = ErfHeader::type_infiniband;
-	erf.flags = ErfHeader::flag_varying_length;
+	erf.type = ErfHeader::kTypeInfiniband;
+	erf.flags = ErfHeader::kFlagVaryingLength;
 	erf.record_length = static_cast<std::uint16_t>(sizeof(erf) + wire.size());
 	erf.wire_length = static_cast<std::uint16_t>(wire.size());
 	write_packet(interface, now, std::as_bytes(std::span(&erf, 1)), wire);

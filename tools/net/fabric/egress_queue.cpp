@@ -22,7 +22,7 @@ public:
 	Turn() : outermost_(!std::exchange(inside_, true))
 	{
 		if (outermost_)
-			left_ = EgressQueue::turn_budget;
+			left_ = EgressQueue::kTurnBudget;
 	}
 	~Turn()
 	{

@@ -5,7 +5,7 @@
  * its way may give back the credit that brings the next one here.
  *
  * A thread that passes sends packets that others have left here, and it may be the thread of
- * another guest's card: so no more than turn_budget packets at a time, in all the queues that these
+ * another guest's card: so no more than kTurnBudget packets at a time, in all the queues that these
  * lead it to. The rest is sent by the next thread that passes, and by the fabric's timeline.
  */
 #pragma once
@@ -26,7 +26,7 @@ class EgressQueue
 {
 public:
 	/* Packets of others that a thread sends before it goes on with its own work. */
-	static constexpr unsigned turn_budget = 64;
+	static constexpr unsigned kTurnBudget = 64;
 
 	/* In the time of the port's fabric. */
 	explicit EgressQueue(Port &port) : port_(port) {}
@@ -71,9 +71,9 @@ private:
 	Port &port_;
 	mutable Mutex mutex_;
 	/* Made when first needed. */
-	std::unique_ptr<VlQueue> queues_[Port::vls] WEFT_GUARDED_BY(mutex_);
+	std::unique_ptr<VlQueue> queues_[Port::kVls] WEFT_GUARDED_BY(mutex_);
 	/* Packets in the queue or being taken from it: nobody may overtake them. */
-	std::atomic<unsigned> queued_[Port::vls]{};
+	std::atomic<unsigned> queued_[Port::kVls]{};
 };
 
 } // namespace weft::fabric

@@ -70,7 +70,7 @@ Port &Fabric::make_port(std::string name, int credits_per_vl)
 		ports_.push_back(std::move(known->second));
 		removed_ports_.erase(known);
 	} else {
-		if (removed_ports_.size() >= most_removed)
+		if (removed_ports_.size() >= kMostRemoved)
 			throw std::length_error(
 				"so many ports were removed that the fabric takes no new ones");
 		ports_.push_back(
@@ -112,7 +112,7 @@ Switch &Fabric::add_switch(SwitchConfig config)
 	try {
 		for (unsigned number = 1; number <= config.ports; number++)
 			ports.push_back(&make_port(config.name + "/" + std::to_string(number),
-						   Port::default_credits));
+						   Port::kDefaultCredits));
 	} catch (...) {
 		/* All or nothing. */
 		for (Port *port : ports)
@@ -141,7 +141,7 @@ Link &Fabric::connect(Port &a, Port &b, const LinkConfig &config)
 		links_.back()->restore(config);
 		return *links_.back();
 	}
-	if (removed_links_.size() >= most_removed)
+	if (removed_links_.size() >= kMostRemoved)
 		throw std::length_error(
 			"so many links were removed that the fabric takes no new ones");
 	links_.push_back(std::make_unique<Link>(std::move(name), a, b, config,

@@ -52,16 +52,16 @@ public:
 	 * Deferred work runs on @reactor, and in its time; if null, on a thread of the fabric's
 	 * own.
 	 */
-	explicit Fabric(std::uint64_t seed = default_seed, Reactor *reactor = nullptr);
+	explicit Fabric(std::uint64_t seed = kDefaultSeed, Reactor *reactor = nullptr);
 	Fabric(const Fabric &) = delete;
 	Fabric &operator=(const Fabric &) = delete;
 	~Fabric();
 
-	static constexpr std::uint64_t default_seed = 0x77656674;
+	static constexpr std::uint64_t kDefaultSeed = 0x77656674;
 	std::uint64_t seed() const { return seed_; }
 
 	/* A port for a card, a subnet manager or a test. */
-	Port &add_port(std::string name, int credits_per_vl = Port::default_credits);
+	Port &add_port(std::string name, int credits_per_vl = Port::kDefaultCredits);
 	Switch &add_switch(SwitchConfig config);
 	/* Throws std::invalid_argument if one of the ports has a link, or both are one. */
 	Link &connect(Port &a, Port &b, const LinkConfig &config = {});
@@ -69,7 +69,7 @@ public:
 	/*
 	 * Take away what there is, while packets travel. Ports and links that are removed are kept
 	 * unseen, for packets may refer to them and threads may be passing; they come back, and a
-	 * port's counters go on, with the next of the same name. With most_removed of either kind
+	 * port's counters go on, with the next of the same name. With kMostRemoved of either kind
 	 * kept, a new name throws std::length_error.
 	 */
 	void disconnect(Link &link);
@@ -78,7 +78,7 @@ public:
 	/* Removes its links, too. Not from a thread of the fabric's. */
 	void remove_switch(Switch &sw);
 
-	static constexpr std::size_t most_removed = 16384;
+	static constexpr std::size_t kMostRemoved = 16384;
 
 	/* Look up by name; null if there is none. A link is "PORT-PORT", in either order. */
 	Port *find_port(std::string_view name) const;

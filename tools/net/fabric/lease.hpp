@@ -28,14 +28,14 @@ public:
 	/* Begin to read; false, and nothing may be read, if the lease has ended. */
 	bool enter()
 	{
-		if (!(state_.fetch_add(1, std::memory_order_acquire) & ended))
+		if (!(state_.fetch_add(1, std::memory_order_acquire) & kEnded))
 			return true;
 		leave();
 		return false;
 	}
 	void leave()
 	{
-		if (state_.fetch_sub(1, std::memory_order_release) == (ended | 1))
+		if (state_.fetch_sub(1, std::memory_order_release) == (kEnded | 1))
 			state_.notify_all();
 	}
 	/*
@@ -46,10 +46,10 @@ public:
 	 */
 	void end()
 	{
-		state_.fetch_or(ended, std::memory_order_acq_rel);
+		state_.fetch_or(kEnded, std::memory_order_acq_rel);
 		for (;;) {
 			const std::uint32_t seen = state_.load(std::memory_order_acquire);
-			if (seen == ended)
+			if (seen == kEnded)
 				break;
 			state_.wait(seen, std::memory_order_acquire);
 		}
@@ -58,7 +58,7 @@ public:
 
 private:
 	/* The other bits count readers. */
-	static constexpr std::uint32_t ended = 1u << 31;
+	static constexpr std::uint32_t kEnded = 1u << 31;
 
 	std::atomic<std::uint32_t> state_{0};
 	/* The owner's thread alone; nobody reads when it goes. */

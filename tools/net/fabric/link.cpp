@@ -16,7 +16,7 @@ namespace weft::fabric
 namespace
 {
 /* How long a packet waits to be overtaken before it goes on all the same. */
-constexpr std::chrono::milliseconds reordering_patience{10};
+constexpr std::chrono::milliseconds kReorderingPatience{10};
 } // namespace
 
 struct Link::Fate {
@@ -359,7 +359,7 @@ void Link::carry_with_faults(Port &to, Packet &&arriving)
 		if (fate.held && !held_[side]) {
 			held_[side] = std::move(packet);
 			std::uint64_t number = ++held_number_[side];
-			timeline_.after(reordering_patience,
+			timeline_.after(kReorderingPatience,
 					[this, side, number] { release_held(side, number); });
 			slow_.store(true, std::memory_order_release);
 			if (!twin)

@@ -15,7 +15,7 @@ namespace
 {
 
 /* MADs that may wait for credit; any MAD may be lost. */
-constexpr std::size_t waiting_max = 4096;
+constexpr std::size_t kWaitingMax = 4096;
 
 NodeAgent::Config agent_config(const MadPort::Config &config)
 {
@@ -117,7 +117,7 @@ bool MadPort::send(MadAddress address, const ib::Mad &mad)
 
 bool MadPort::transmit(Packet &&packet)
 {
-	switch (egress_.send(std::move(packet), waiting_max)) {
+	switch (egress_.send(std::move(packet), kWaitingMax)) {
 	case EgressQueue::Result::dropped:
 		Counters::add(port_.counters().xmit_discards);
 		return false;

@@ -6,7 +6,7 @@ namespace weft::fabric
 
 ManagedPort::ManagedPort(const Config &config)
     : kind(config.kind),
-      pkeys((config.pkey_entries + pkeys_per_block - 1) / pkeys_per_block * pkeys_per_block)
+      pkeys((config.pkey_entries + kPkeysPerBlock - 1) / kPkeysPerBlock * kPkeysPerBlock)
 {
 	constexpr unsigned speeds = ib::speed_sdr | ib::speed_ddr | ib::speed_qdr;
 	constexpr std::uint8_t widths = ib::width_1x | ib::width_4x;
@@ -16,7 +16,7 @@ ManagedPort::ManagedPort(const Config &config)
 		guids[0] = config.guid;
 		info.gid_prefix = ib::gid_prefix_link_local;
 		info.capability_mask = config.capability_mask;
-		info.guid_cap = guids_per_block;
+		info.guid_cap = kGuidsPerBlock;
 		info.set_subnet_timeout(18);
 		info.resp_time = 16;
 	}

@@ -18,9 +18,9 @@ namespace weft::fabric
 {
 
 /* Tables that are read and written by blocks. */
-constexpr unsigned pkeys_per_block = 32;
-constexpr unsigned guids_per_block = 8;
-constexpr unsigned vl_arbitration_blocks = 4;
+constexpr unsigned kPkeysPerBlock = 32;
+constexpr unsigned kGuidsPerBlock = 8;
+constexpr unsigned kVlArbitrationBlocks = 4;
 
 struct ManagedPort {
 	struct Config {
@@ -32,7 +32,7 @@ struct ManagedPort {
 		ib::Mtu mtu = ib::Mtu::mtu_4096;
 		unsigned vl_cap = 4;
 		/* Rounded up to whole blocks. */
-		unsigned pkey_entries = pkeys_per_block;
+		unsigned pkey_entries = kPkeysPerBlock;
 	};
 	/* State after power-on: no LID, link down; a switch's port 0 has no link and is active. */
 	explicit ManagedPort(const Config &config);
@@ -42,10 +42,10 @@ struct ManagedPort {
 	PortKind kind;
 	ib::PortInfo info{};
 	std::vector<ib::be16> pkeys;
-	std::array<ib::be64, guids_per_block> guids{};
+	std::array<ib::be64, kGuidsPerBlock> guids{};
 	/* A switch has these by pairs of ports: SubnetAgentHost. */
 	ib::SlToVl sl_to_vl{};
-	std::array<ib::VlArbitration, vl_arbitration_blocks> vl_arbitration{};
+	std::array<ib::VlArbitration, kVlArbitrationBlocks> vl_arbitration{};
 	MkeyGuard guard;
 };
 

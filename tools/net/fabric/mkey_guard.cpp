@@ -8,7 +8,7 @@ namespace
 {
 
 /* From this protection level on, reading takes the key, too (IBA table 144). */
-constexpr unsigned protect_reading = 2;
+constexpr unsigned kProtectReading = 2;
 
 } // namespace
 
@@ -23,7 +23,7 @@ bool MkeyGuard::admits(ib::PortInfo &info, const ib::Smp &smp, bool own, TimePoi
 		return true;
 	}
 	if (smp.header.is_method(ib::MadMethod::get) &&
-	    (own || info.mkey_protect() < protect_reading))
+	    (own || info.mkey_protect() < kProtectReading))
 		return true;
 	/* Sticks at its maximum, IBA 14.2.5.6. */
 	if (info.mkey_violations != 0xffff)

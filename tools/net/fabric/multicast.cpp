@@ -16,13 +16,13 @@ void MulticastSender::enter(Packet &&packet)
 		const MutexLock lock(mutex_);
 		if (closed_)
 			return;
-		if (tickets_ >= tickets_max || !waiting_.empty()) {
+		if (tickets_ >= kTicketsMax || !waiting_.empty()) {
 			waiting_.push_back(std::move(packet));
 			return;
 		}
 		/* As long as copies of an earlier packet are still to be made, this one follows. */
 		if (tickets_++ == 0)
-			at_once = MulticastTicket::at_once_max;
+			at_once = MulticastTicket::kAtOnceMax;
 	}
 	packet.set_ticket(std::make_shared<MulticastTicket>(shared_from_this(), at_once));
 	forward_(std::move(packet));
@@ -52,7 +52,7 @@ void MulticastSender::forward_waiting()
 		{
 			const MutexLock lock(mutex_);
 			planned_ = false;
-			if (closed_ || tickets_ >= tickets_max || waiting_.empty())
+			if (closed_ || tickets_ >= kTicketsMax || waiting_.empty())
 				return;
 			packet = std::move(waiting_.front());
 			waiting_.pop_front();
@@ -111,7 +111,7 @@ void CopyQueue::plan_locked() noexcept
 
 void CopyQueue::run()
 {
-	unsigned left = task_copies;
+	unsigned left = kTaskCopies;
 	MutexLock lock(mutex_);
 	while (left != 0 && !turns_.empty()) {
 		const void *const sender = turns_.front();
@@ -121,7 +121,7 @@ void CopyQueue::run()
 		Entry entry = std::move(flow->entries.front());
 		flow->entries.pop_front();
 		lock.unlock();
-		unsigned turn = std::min(left, turn_copies);
+		unsigned turn = std::min(left, kTurnCopies);
 		left -= turn;
 		const bool done = copy_(entry, turn);
 		left += turn;

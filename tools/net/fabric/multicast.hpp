@@ -32,7 +32,7 @@ class MulticastSender : public std::enable_shared_from_this<MulticastSender>
 {
 public:
 	/* Packets of which copies have yet to be made. */
-	static constexpr unsigned tickets_max = 64;
+	static constexpr unsigned kTicketsMax = 64;
 
 	/* @forward: takes a packet with its ticket. On the thread of enter(), or the timeline's. */
 	MulticastSender(Timeline &timeline, std::function<void(Packet &&packet)> forward)
@@ -68,9 +68,9 @@ private:
 /* Shared by a packet and its copies as long as they are in switches or between them. */
 struct MulticastTicket {
 	/* Copies that one packet may become before a loop is assumed. */
-	static constexpr std::int64_t copies_max = 65536;
+	static constexpr std::int64_t kCopiesMax = 65536;
 	/* Copies that are made on the sender's thread. */
-	static constexpr int at_once_max = 16;
+	static constexpr int kAtOnceMax = 16;
 
 	MulticastTicket(std::shared_ptr<MulticastSender> from, int copies_at_once)
 	    : sender(std::move(from)), at_once(copies_at_once)
@@ -87,7 +87,7 @@ struct MulticastTicket {
 	}
 
 	const std::shared_ptr<MulticastSender> sender;
-	std::atomic<std::int64_t> copies_left{copies_max};
+	std::atomic<std::int64_t> copies_left{kCopiesMax};
 	/* How many more may be made on the sender's thread. */
 	std::atomic<int> at_once;
 };
@@ -97,8 +97,8 @@ class CopyQueue
 {
 public:
 	/* Copies of one sender before others have their turn, and of all in one task. */
-	static constexpr unsigned turn_copies = 8;
-	static constexpr unsigned task_copies = 32;
+	static constexpr unsigned kTurnCopies = 8;
+	static constexpr unsigned kTaskCopies = 32;
 
 	struct Entry {
 		Packet packet;

@@ -27,7 +27,7 @@ public:
 		std::uint32_t capability_mask = 0;
 		ib::Mtu mtu = ib::Mtu::mtu_4096;
 		unsigned vl_cap = 4;
-		unsigned pkey_entries = pkeys_per_block;
+		unsigned pkey_entries = kPkeysPerBlock;
 		/* Switch only. */
 		unsigned lft_entries = 0;
 		unsigned mft_entries = 0;

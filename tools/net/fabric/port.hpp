@@ -86,11 +86,11 @@ std::optional<LinkRate> negotiate(const LinkRate &cable, const EnabledRates &a,
 class Port
 {
 public:
-	static constexpr unsigned vls = 16;
-	static constexpr int default_credits = 256;
+	static constexpr unsigned kVls = 16;
+	static constexpr int kDefaultCredits = 256;
 
 	/* @timeline: of its fabric. */
-	Port(std::string name, Timeline &timeline, int credits_per_vl = default_credits);
+	Port(std::string name, Timeline &timeline, int credits_per_vl = kDefaultCredits);
 	Port(const Port &) = delete;
 	Port &operator=(const Port &) = delete;
 	~Port();
@@ -159,9 +159,9 @@ private:
 	std::atomic<unsigned> sink_calls_{0};
 	std::atomic<bool> enabled_{false};
 	std::atomic<EnabledRates> enabled_rates_{EnabledRates{}};
-	std::array<std::atomic<int>, vls> credits_;
+	std::array<std::atomic<int>, kVls> credits_;
 	/* The peer waits for a credit of this VL. */
-	std::array<std::atomic<bool>, vls> starved_{};
+	std::array<std::atomic<bool>, kVls> starved_{};
 	Counters counters_;
 };
 

@@ -41,13 +41,12 @@ unsigned enabled(unsigned now, unsigned wanted, unsigned all, unsigned supported
 }
 
 /* Values of LinkSpeedExtEnabled that are no speeds. */
-constexpr unsigned speed_ext_disabled = 30;
-constexpr unsigned speed_ext_all = 31;
+constexpr unsigned kSpeedExtDisabled = 30;
+constexpr unsigned kSpeedExtAll = 31;
 
 unsigned enabled_ext(unsigned now, unsigned wanted, unsigned supported)
 {
-	return wanted == speed_ext_disabled ? wanted
-					    : enabled(now, wanted, speed_ext_all, supported);
+	return wanted == kSpeedExtDisabled ? wanted : enabled(now, wanted, kSpeedExtAll, supported);
 }
 
 bool turned_off(const ib::PortInfo &info)
@@ -125,7 +124,7 @@ EnabledRates enabled_rates(const ib::PortInfo &info)
 	if (info.speed_enabled() != info.speed_supported())
 		rates.speeds = static_cast<std::uint8_t>(info.speed_enabled());
 	const unsigned ext = info.speed_ext_enabled & 0x1fu;
-	if (ext == speed_ext_disabled)
+	if (ext == kSpeedExtDisabled)
 		rates.speeds_ext = 0;
 	else if (ext != 0 && ext != info.speed_ext_supported())
 		rates.speeds_ext = static_cast<std::uint8_t>(ext);

@@ -79,7 +79,7 @@ ManagedPort *SubnetAgent::select_pkeys(std::uint32_t modifier, unsigned in_port,
 {
 	ManagedPort *const port = select_port(is_switch() ? modifier >> 16 : 0, in_port);
 	block = modifier & 0xffff;
-	return port && block < port->pkeys.size() / pkeys_per_block ? port : nullptr;
+	return port && block < port->pkeys.size() / kPkeysPerBlock ? port : nullptr;
 }
 
 ManagedPort *SubnetAgent::select_vl_arbitration(std::uint32_t modifier, unsigned in_port,
@@ -87,7 +87,7 @@ ManagedPort *SubnetAgent::select_vl_arbitration(std::uint32_t modifier, unsigned
 {
 	/* Blocks count from 1. */
 	block = (modifier >> 16) - 1;
-	return block < vl_arbitration_blocks
+	return block < kVlArbitrationBlocks
 		       ? select_port(is_switch() ? modifier & 0xffff : 0, in_port)
 		       : nullptr;
 }
@@ -151,7 +151,7 @@ std::uint16_t SubnetAgent::get(ib::Smp &smp, unsigned in_port)
 		if (!port)
 			return ib::mad_status_invalid_value;
 		ib::PkeyTable table;
-		std::copy_n(port->pkeys.begin() + block * pkeys_per_block, pkeys_per_block,
+		std::copy_n(port->pkeys.begin() + block * kPkeysPerBlock, kPkeysPerBlock,
 			    table.pkey);
 		return answer(table);
 	}
@@ -301,7 +301,7 @@ std::uint16_t SubnetAgent::set_guids(ManagedPort &port, const ib::GuidInfo &want
 {
 	/* The first is burnt in (IBA 14.2.5.5). */
 	const std::uint32_t changed =
-		store_block(port.guids.data(), wanted.guid, 1, guids_per_block);
+		store_block(port.guids.data(), wanted.guid, 1, kGuidsPerBlock);
 	if (changed != 0)
 		host_.guids_set(port, changed);
 	return ib::mad_status_ok;
@@ -309,8 +309,8 @@ std::uint16_t SubnetAgent::set_guids(ManagedPort &port, const ib::GuidInfo &want
 
 void SubnetAgent::set_pkeys(ManagedPort &port, unsigned block, const ib::PkeyTable &wanted)
 {
-	const std::uint32_t changed = store_block(port.pkeys.data() + block * pkeys_per_block,
-						  wanted.pkey, 0, pkeys_per_block);
+	const std::uint32_t changed = store_block(port.pkeys.data() + block * kPkeysPerBlock,
+						  wanted.pkey, 0, kPkeysPerBlock);
 	if (changed != 0)
 		host_.pkeys_set(port, block, changed);
 }

@@ -19,9 +19,9 @@ namespace
 using namespace std::chrono_literals;
 
 /* Copies hold no credit of the input port, so their queue needs a bound of its own. */
-constexpr std::size_t copies_waiting_max = 1024;
+constexpr std::size_t kCopiesWaitingMax = 1024;
 /* Emulated guests stall for longer than wires do: shorter lifetimes are taken for this. */
-constexpr std::chrono::nanoseconds hoq_life_min = 250ms;
+constexpr std::chrono::nanoseconds kHoqLifeMin = 250ms;
 
 NodeAgent::Config agent_config(const SwitchConfig &config)
 {
@@ -39,9 +39,9 @@ NodeAgent::Config agent_config(const SwitchConfig &config)
 				ib::port_cap_system_image_guid;
 	agent.mtu = config.mtu;
 	agent.vl_cap = config.vl_cap;
-	agent.pkey_entries = Switch::pkey_entries;
-	agent.lft_entries = Switch::lft_entries;
-	agent.mft_entries = Switch::mft_entries;
+	agent.pkey_entries = Switch::kPkeyEntries;
+	agent.lft_entries = Switch::kLftEntries;
+	agent.mft_entries = Switch::kMftEntries;
 	agent.optimized_sl_to_vl = config.optimized_sl_to_vl;
 	return agent;
 }
@@ -89,8 +89,8 @@ Switch::PortSide::PortSide(Switch &sw, unsigned side_number, Port &side_port)
 
 Switch::Switch(const SwitchConfig &config, std::vector<Port *> ports, Timeline &timeline)
     : name_(config.name), guid_(config.guid), timeline_(timeline), external_(std::move(ports)),
-      agent_(agent_config(config), *this), lft_(lft_entries), positions_(port_count() / 16 + 1),
-      mft_(mft_entries * positions_),
+      agent_(agent_config(config), *this), lft_(kLftEntries), positions_(port_count() / 16 + 1),
+      mft_(kMftEntries * positions_),
       copies_(timeline,
 	      [this](CopyQueue::Entry &entry, unsigned &left) {
 		      return make_copies(entry, [&left] { return left != 0 && left-- != 0; });
@@ -144,14 +144,14 @@ void Switch::restrict_management(unsigned number, bool restricted)
 void Switch::pkeys_set(const ManagedPort &port, unsigned, std::uint32_t)
 {
 	if (port.number() != 0)
-		for (std::size_t i = 0; i < pkey_entries; i++)
+		for (std::size_t i = 0; i < kPkeyEntries; i++)
 			sides_[port.number() - 1]->pkeys[i].store(port.pkeys[i],
 								  std::memory_order_relaxed);
 }
 
 bool Switch::read_lft(unsigned block, ib::LinearForwarding &table)
 {
-	if (block >= lft_entries / std::size(table.port))
+	if (block >= kLftEntries / std::size(table.port))
 		return false;
 	for (std::size_t i = 0; i < std::size(table.port); i++)
 		table.port[i] =
@@ -161,7 +161,7 @@ bool Switch::read_lft(unsigned block, ib::LinearForwarding &table)
 
 bool Switch::write_lft(unsigned block, const ib::LinearForwarding &table)
 {
-	if (block >= lft_entries / std::size(table.port))
+	if (block >= kLftEntries / std::size(table.port))
 		return false;
 	for (std::size_t i = 0; i < std::size(table.port); i++)
 		lft_[block * std::size(table.port) + i].store(table.port[i],
@@ -172,7 +172,7 @@ bool Switch::write_lft(unsigned block, const ib::LinearForwarding &table)
 bool Switch::read_mft(unsigned position, unsigned block, ib::MulticastForwarding &table)
 {
 	constexpr unsigned per_block = std::size(decltype(table.ports){});
-	if (position >= positions_ || block >= mft_entries / per_block)
+	if (position >= positions_ || block >= kMftEntries / per_block)
 		return false;
 	for (unsigned i = 0; i < per_block; i++)
 		table.ports[i] = mft_[(block * per_block + i) * positions_ + position].load(
@@ -183,7 +183,7 @@ bool Switch::read_mft(unsigned position, unsigned block, ib::MulticastForwarding
 bool Switch::write_mft(unsigned position, unsigned block, const ib::MulticastForwarding &table)
 {
 	constexpr unsigned per_block = std::size(decltype(table.ports){});
-	if (position >= positions_ || block >= mft_entries / per_block)
+	if (position >= positions_ || block >= kMftEntries / per_block)
 		return false;
 	for (unsigned i = 0; i < per_block; i++)
 		mft_[(block * per_block + i) * positions_ + position].store(
@@ -222,7 +222,7 @@ void Switch::link_changed(PortSide &side, bool up)
 void Switch::receive(PortSide &in, Packet &&arriving)
 {
 	Packet packet(std::move(arriving));
-	if (++packet.hops_ > hops_max) {
+	if (++packet.hops_ > kHopsMax) {
 		Counters::add(in.port.counters().rcv_switch_relay_errors);
 		return;
 	}
@@ -273,7 +273,7 @@ void Switch::forward_unicast(PortSide *in, Packet &&packet)
 
 void Switch::forward_multicast(PortSide &in, Packet &&packet)
 {
-	if (packet.lrh().dlid - ib::lid_multicast_first >= static_cast<int>(mft_entries)) {
+	if (packet.lrh().dlid - ib::lid_multicast_first >= static_cast<int>(kMftEntries)) {
 		Counters::add(in.port.counters().rcv_switch_relay_errors);
 		return;
 	}
@@ -375,8 +375,8 @@ void Switch::output(PortSide *in, PortSide &out, Packet &&packet)
 	/* Packets with a credit of an input port are limited by it, copies are not. */
 	bool copy = !packet.credit_port_;
 	auto result =
-		out.egress.send(std::move(packet), copy ? copies_waiting_max
-							: std::numeric_limits<std::size_t>::max());
+		out.egress.send(std::move(packet),
+				copy ? kCopiesWaitingMax : std::numeric_limits<std::size_t>::max());
 	if (result == EgressQueue::Result::dropped)
 		Counters::add(out.port.counters().xmit_discards);
 	if (result == EgressQueue::Result::queued &&
@@ -395,7 +395,7 @@ std::chrono::nanoseconds Switch::patience(const PortSide &out)
 	unsigned life = out.hoq_life.load(std::memory_order_relaxed);
 	if (life >= 20)
 		return 24h;
-	return std::max<std::chrono::nanoseconds>(4096ns * (1u << life), hoq_life_min);
+	return std::max<std::chrono::nanoseconds>(4096ns * (1u << life), kHoqLifeMin);
 }
 
 void Switch::expire(PortSide &out, std::uint8_t vl)

@@ -34,11 +34,11 @@ namespace weft::fabric
 class Switch final : private SubnetAgentHost
 {
 public:
-	static constexpr unsigned lft_entries = ib::lid_unicast_last + 1;
-	static constexpr unsigned mft_entries = 4096;
-	static constexpr unsigned hops_max = 64;
+	static constexpr unsigned kLftEntries = ib::lid_unicast_last + 1;
+	static constexpr unsigned kMftEntries = 4096;
+	static constexpr unsigned kHopsMax = 64;
 	/* P_Keys of each port: as many as a card has. */
-	static constexpr unsigned pkey_entries = 128;
+	static constexpr unsigned kPkeyEntries = 128;
 
 	/* @ports: the external ports, port 1 first; owned by the fabric. */
 	Switch(const SwitchConfig &config, std::vector<Port *> ports, Timeline &timeline);
@@ -82,7 +82,7 @@ private:
 		std::atomic<std::uint8_t> enforcement{0};
 		std::atomic<bool> restricted{false};
 		std::atomic<std::uint8_t> hoq_life{0};
-		std::array<std::atomic<ib::Pkey>, pkey_entries> pkeys{};
+		std::array<std::atomic<ib::Pkey>, kPkeyEntries> pkeys{};
 
 		EgressQueue egress;
 		/* The node behind it as a sender of multicast. */

@@ -20,8 +20,8 @@ using namespace std::chrono_literals;
 
 /* A trap is repeated until repressed (IBA 13.4.9), but not for ever: a manager that comes later
  * discovers the switch anyway. */
-constexpr auto trap_interval = 500ms;
-constexpr unsigned trap_repeats_max = 10;
+constexpr auto kTrapInterval = 500ms;
+constexpr unsigned kTrapRepeatsMax = 10;
 
 /* Returns true for a MAD that a node sends without being a manager. */
 bool is_of_managed_node(const ib::MadHeader &header)
@@ -69,10 +69,10 @@ void Switch::receive_management(PortSide &in, Packet &&packet)
  */
 bool Switch::pass_on(PortSide &in, Packet &packet)
 {
-	static const Packet usual = make_mad_packet(MadAddress{}, ib::Mad{});
+	static const Packet kUsual = make_mad_packet(MadAddress{}, ib::Mad{});
 	const std::span<std::byte> bytes = packet.payload_.own();
 	if (bytes.size() != sizeof(ib::Smp) || packet.icrc_error() ||
-	    !std::ranges::equal(packet.headers(), usual.headers()))
+	    !std::ranges::equal(packet.headers(), kUsual.headers()))
 		return false;
 	auto &smp = *reinterpret_cast<ib::Smp *>(bytes.data());
 	const std::uint8_t here = smp.header.hop_ptr, hops = smp.header.hop_cnt;
@@ -171,11 +171,11 @@ void Switch::send_trap(std::uint64_t number)
 		if (number != trap_number_ || !trap_due_)
 			return;
 		if (sm_lid_.load(std::memory_order_relaxed) == 0 || lid() == 0 ||
-		    trap_repeats_++ >= trap_repeats_max) {
+		    trap_repeats_++ >= kTrapRepeatsMax) {
 			trap_due_ = false;
 			return;
 		}
-		timeline_.after(trap_interval, [this, number] { send_trap(number); }, this);
+		timeline_.after(kTrapInterval, [this, number] { send_trap(number); }, this);
 	}
 	ib::Mad mad{};
 	auto &smp = reinterpret_cast<ib::Smp &>(mad);

@@ -10,7 +10,7 @@ namespace weft::fabric
 namespace
 {
 /* Tasks that are run before the loop looks at other things. */
-constexpr unsigned slice_tasks = 64;
+constexpr unsigned kSliceTasks = 64;
 } // namespace
 
 Timeline::Timeline(Reactor *reactor)
@@ -96,7 +96,7 @@ void Timeline::forget(const void *owner)
  */
 void Timeline::run(Loop &loop)
 {
-	for (unsigned i = 0; i < slice_tasks; i++)
+	for (unsigned i = 0; i < kSliceTasks; i++)
 		if (!run_next())
 			return wait_for_next();
 	loop.post([this, &loop] { run(loop); });

@@ -62,8 +62,8 @@ std::uint32_t crc32c_by_table(View bytes, std::uint32_t crc)
 std::uint32_t crc32c(View bytes, std::uint32_t crc)
 {
 #if defined(__x86_64__)
-	static const bool has_instruction = __builtin_cpu_supports("sse4.2");
-	if (has_instruction)
+	static const bool kHasInstruction = __builtin_cpu_supports("sse4.2");
+	if (kHasInstruction)
 		return crc32c_by_instruction(bytes, crc);
 #endif
 	return crc32c_by_table(bytes, crc);

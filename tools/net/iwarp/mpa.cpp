@@ -147,8 +147,8 @@ Bytes FpduWriter::frame(View ulpdu)
 		static_cast<std::uint8_t>(ulpdu.size())};
 	put(out, length, start);
 	put(out, ulpdu, start);
-	constexpr std::array<std::uint8_t, 3> kZeros{};
-	put(out, View(kZeros).first(padded(ulpdu.size()) - kLengthBytes - ulpdu.size()), start);
+	constexpr std::array<std::uint8_t, 3> zeros{};
+	put(out, View(zeros).first(padded(ulpdu.size()) - kLengthBytes - ulpdu.size()), start);
 	// A marker before the check is the FPDU's, and covered.
 	if (markers_ && (position_ + out.size()) % kMarkerInterval == 0) {
 		const std::size_t distance = out.size() - start;

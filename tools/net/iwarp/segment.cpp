@@ -13,9 +13,9 @@ constexpr std::uint8_t kRdmapVersion = 0x40, kRdmapVersionMask = 0xc0, kOpcodeMa
 Queue queue_of(Opcode opcode)
 {
 	switch (opcode) {
-	case Opcode::ReadRequest:
+	case Opcode::read_request:
 		return kReadQueue;
-	case Opcode::Terminate:
+	case Opcode::terminate:
 		return kTerminateQueue;
 	default:
 		return kSendQueue;
@@ -57,7 +57,7 @@ std::variant<Segment, Error> parse_segment(View ulpdu)
 	if ((ulpdu[1] & kRdmapVersionMask) != kRdmapVersion)
 		return errors::kRdmapVersion;
 	const std::uint8_t opcode = ulpdu[1] & kOpcodeMask;
-	if (opcode > static_cast<std::uint8_t>(Opcode::Terminate))
+	if (opcode > static_cast<std::uint8_t>(Opcode::terminate))
 		return errors::kUnexpectedOpcode;
 	Segment segment{.opcode = static_cast<Opcode>(opcode),
 			.last = (ulpdu[0] & kLast) != 0,

@@ -15,31 +15,31 @@ namespace weft::iwarp
 using Stag = std::uint32_t;
 
 enum class Opcode : std::uint8_t {
-	Write = 0,
-	ReadRequest = 1,
-	ReadResponse = 2,
-	Send = 3,
-	SendInvalidate = 4,
-	SendSolicited = 5,
-	SendSolicitedInvalidate = 6,
-	Terminate = 7,
+	write = 0,
+	read_request = 1,
+	read_response = 2,
+	send = 3,
+	send_invalidate = 4,
+	send_solicited = 5,
+	send_solicited_invalidate = 6,
+	terminate = 7,
 };
 
 constexpr bool is_send(Opcode opcode)
 {
-	return opcode >= Opcode::Send && opcode <= Opcode::SendSolicitedInvalidate;
+	return opcode >= Opcode::send && opcode <= Opcode::send_solicited_invalidate;
 }
 constexpr bool is_tagged(Opcode opcode)
 {
-	return opcode == Opcode::Write || opcode == Opcode::ReadResponse;
+	return opcode == Opcode::write || opcode == Opcode::read_response;
 }
 constexpr bool invalidates(Opcode opcode)
 {
-	return opcode == Opcode::SendInvalidate || opcode == Opcode::SendSolicitedInvalidate;
+	return opcode == Opcode::send_invalidate || opcode == Opcode::send_solicited_invalidate;
 }
 constexpr bool is_solicited(Opcode opcode)
 {
-	return opcode == Opcode::SendSolicited || opcode == Opcode::SendSolicitedInvalidate;
+	return opcode == Opcode::send_solicited || opcode == Opcode::send_solicited_invalidate;
 }
 
 // Queues of untagged messages.

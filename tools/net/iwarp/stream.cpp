@@ -13,9 +13,9 @@ namespace
 Error write_error(Access access)
 {
 	switch (access) {
-	case Access::InvalidStag:
+	case Access::invalid_stag:
 		return errors::kTaggedInvalidStag;
-	case Access::Bounds:
+	case Access::bounds:
 		return errors::kTaggedBounds;
 	default:
 		return errors::kAccess; // DDP has no word for it
@@ -25,9 +25,9 @@ Error write_error(Access access)
 Error read_error(Access access)
 {
 	switch (access) {
-	case Access::InvalidStag:
+	case Access::invalid_stag:
 		return errors::kInvalidStag;
-	case Access::Bounds:
+	case Access::bounds:
 		return errors::kBounds;
 	default:
 		return errors::kAccess;
@@ -62,7 +62,7 @@ void Stream::begin(const StartFrame &mine, const StartFrame &other)
 	const std::size_t markers =
 		(config_.most_ulpdu + 6 + kMarkerInterval - 1) / kMarkerInterval;
 	most_ulpdu_ = config_.most_ulpdu - (other.markers ? 4 * markers : 0);
-	state_ = State::Open;
+	state_ = State::open;
 	may_send_ = config_.initiator;
 }
 
@@ -70,7 +70,7 @@ void Stream::begin(const StartFrame &mine, const StartFrame &other)
 // it was asked for.
 void Stream::reply(bool reject, const Bytes &private_data)
 {
-	if (state_ != State::Asked)
+	if (state_ != State::asked)
 		return;
 	StartFrame mine = config_.start;
 	mine.reply = true;
@@ -92,7 +92,7 @@ void Stream::reply(bool reject, const Bytes &private_data)
 	output_ = encode(mine);
 	taken_ = 0;
 	if (reject)
-		return end({End::Kind::Refused});
+		return end({End::Kind::refused});
 	begin(mine, *request_);
 }
 
@@ -106,9 +106,9 @@ void Stream::agree_on_peer_to_peer(const Enhanced &asked, Enhanced &answer)
 	answer.by_send = !answer.by_write && !answer.by_read && asked.by_send;
 	answer.peer_to_peer = answer.by_write || answer.by_read || answer.by_send;
 	if (answer.peer_to_peer)
-		ready_to_receive_ = answer.by_write  ? Opcode::Write
-				    : answer.by_read ? Opcode::ReadRequest
-						     : Opcode::Send;
+		ready_to_receive_ = answer.by_write  ? Opcode::write
+				    : answer.by_read ? Opcode::read_request
+						     : Opcode::send;
 }
 
 void Stream::set_reads(std::size_t ird, std::size_t ord)
@@ -135,11 +135,11 @@ void Stream::post(Request request)
 
 void Stream::feed(View bytes)
 {
-	if (state_ == State::Starting)
+	if (state_ == State::starting)
 		feed_start(bytes);
-	else if (state_ == State::Asked && !bytes.empty())
-		return end({End::Kind::Failed, errors::kStartFrame});
-	if (state_ != State::Open || bytes.empty())
+	else if (state_ == State::asked && !bytes.empty())
+		return end({End::Kind::failed, errors::kStartFrame});
+	if (state_ != State::open || bytes.empty())
 		return;
 	std::optional<Error> wrong;
 	const auto failed = reader_->feed(bytes, [&](View ulpdu) {
@@ -153,26 +153,26 @@ void Stream::feed(View bytes)
 void Stream::feed_start(View &bytes)
 {
 	if (!start_reader_.feed(bytes))
-		return end({End::Kind::Failed, errors::kStartFrame});
+		return end({End::Kind::failed, errors::kStartFrame});
 	const auto &frame = start_reader_.frame();
 	if (!frame)
 		return;
 	if (!config_.initiator) {
 		// Nothing may follow a request before its reply (RFC 5044 section 7.1.2).
 		if (!bytes.empty())
-			return end({End::Kind::Failed, errors::kStartFrame});
+			return end({End::Kind::failed, errors::kStartFrame});
 		request_ = frame;
-		state_ = State::Asked;
+		state_ = State::asked;
 		host_.requested(*frame);
 		return;
 	}
 	if (frame->reject) {
 		host_.refused(*frame);
-		return end({End::Kind::Refused});
+		return end({End::Kind::refused});
 	}
 	// An older revision may be answered with, not a newer one.
 	if (frame->revision > config_.start.revision)
-		return end({End::Kind::Failed, errors::kStartFrame});
+		return end({End::Kind::failed, errors::kStartFrame});
 	if (const auto &told = frame->enhanced) {
 		ird_ = std::min<std::size_t>(ird_,
 					     told->ord == Enhanced::kUnlimited ? ird_ : told->ord);
@@ -187,13 +187,13 @@ void Stream::closed(bool in_order)
 {
 	if (ended_)
 		return;
-	const bool undone = state_ != State::Open || reader_->within() || message_ ||
+	const bool undone = state_ != State::open || reader_->within() || message_ ||
 			    within_write_ || !reads_.empty() || !to_answer_.empty() || outgoing_ ||
 			    !requests_.empty() || taken_ != output_.size();
 	if (in_order && !undone)
-		end({End::Kind::Closed});
+		end({End::Kind::closed});
 	else
-		end({End::Kind::Lost, errors::kConnectionLost});
+		end({End::Kind::lost, errors::kConnectionLost});
 }
 
 std::optional<Error> Stream::take_segment(View ulpdu)
@@ -209,13 +209,13 @@ std::optional<Error> Stream::take_segment(View ulpdu)
 	if (!is_tagged(segment.opcode) && segment.sequence != expected_[segment.queue])
 		return errors::kSequenceNumber;
 	switch (segment.opcode) {
-	case Opcode::Write:
+	case Opcode::write:
 		return take_write(segment);
-	case Opcode::ReadResponse:
+	case Opcode::read_response:
 		return take_response(segment);
-	case Opcode::ReadRequest:
+	case Opcode::read_request:
 		return take_read_request(segment);
-	case Opcode::Terminate:
+	case Opcode::terminate:
 		take_terminate(segment);
 		return std::nullopt;
 	default:
@@ -227,7 +227,7 @@ std::optional<Error> Stream::take_segment(View ulpdu)
 // Write of nothing is none anyway, and a Read of nothing is answered.
 bool Stream::is_ready_to_receive(const Segment &segment)
 {
-	if (segment.opcode != Opcode::Send || !segment.payload.empty() || !segment.last ||
+	if (segment.opcode != Opcode::send || !segment.payload.empty() || !segment.last ||
 	    segment.sequence != expected_[kSendQueue])
 		return false;
 	++expected_[kSendQueue];
@@ -241,7 +241,7 @@ std::optional<Error> Stream::take_write(const Segment &segment)
 	if (segment.payload.empty())
 		return std::nullopt;
 	const Access access = host_.place(segment.stag, segment.offset, segment.payload);
-	return access == Access::Done ? std::nullopt : std::optional(write_error(access));
+	return access == Access::done ? std::nullopt : std::optional(write_error(access));
 }
 
 // It continues the oldest Read, exactly where the last segment has left off.
@@ -263,7 +263,7 @@ std::optional<Error> Stream::take_response(const Segment &segment)
 	if (size != 0)
 		if (const Access access =
 			    host_.place_response(segment.stag, segment.offset, segment.payload);
-		    access != Access::Done)
+		    access != Access::done)
 			return write_error(access);
 	read.done += static_cast<std::uint32_t>(size);
 	if (segment.last) {
@@ -282,7 +282,7 @@ std::optional<Error> Stream::take_read_request(const Segment &segment)
 		return errors::kMessageTooLong;
 	if (segment.payload.size() < kReadRequestBytes)
 		return errors::kStreamCatastrophic;
-	if (to_answer_.size() + (outgoing_ && outgoing_->segment.opcode == Opcode::ReadResponse) >=
+	if (to_answer_.size() + (outgoing_ && outgoing_->segment.opcode == Opcode::read_response) >=
 	    ird_)
 		return errors::kNoBuffer;
 	const ReadRequest request = parse_read_request(segment.payload);
@@ -320,7 +320,7 @@ std::optional<Error> Stream::take_send(const Segment &segment)
 		return std::nullopt;
 	++expected_[kSendQueue];
 	const Opcode opcode = *std::exchange(message_, std::nullopt);
-	if (invalidates(opcode) && host_.invalidate(segment.stag) != Access::Done)
+	if (invalidates(opcode) && host_.invalidate(segment.stag) != Access::done)
 		return errors::kCannotInvalidate;
 	host_.received(length, is_solicited(opcode),
 		       invalidates(opcode) ? std::optional(segment.stag) : std::nullopt);
@@ -334,7 +334,7 @@ void Stream::take_terminate(const Segment &segment)
 	if (segment.payload.size() >= 4)
 		told = {static_cast<std::uint8_t>(segment.payload[0] >> 4),
 			static_cast<std::uint8_t>(segment.payload[0] & 0xf), segment.payload[1]};
-	end({End::Kind::Terminated, told});
+	end({End::Kind::terminated, told});
 }
 
 std::size_t Stream::take(std::span<std::uint8_t> into)
@@ -350,7 +350,7 @@ std::size_t Stream::take(std::span<std::uint8_t> into)
 // One FPDU more; false: there is nothing to say.
 bool Stream::make_output()
 {
-	if (finishing_ || state_ != State::Open || !may_send_)
+	if (finishing_ || state_ != State::open || !may_send_)
 		return false;
 	// No message interrupts another. Answers and requests take turns, so that neither starves
 	// the other.
@@ -366,7 +366,7 @@ bool Stream::begin_response()
 		return false;
 	const ReadRequest request = to_answer_.front();
 	to_answer_.pop_front();
-	outgoing_ = Outgoing{.segment = {.opcode = Opcode::ReadResponse,
+	outgoing_ = Outgoing{.segment = {.opcode = Opcode::read_response,
 					 .last = false,
 					 .stag = request.sink,
 					 .offset = request.sink_offset,
@@ -378,9 +378,9 @@ bool Stream::begin_response()
 						 std::span<std::uint8_t> into) {
 		const Access access =
 			host_.fetch(request.source, request.source_offset + offset, into);
-		if (access != Access::Done)
+		if (access != Access::done)
 			fail(read_error(access));
-		return access == Access::Done;
+		return access == Access::done;
 	};
 	answered_last_ = true;
 	return true;
@@ -391,7 +391,7 @@ bool Stream::begin_request()
 	if (requests_.empty())
 		return false;
 	Request &next = requests_.front();
-	const bool is_read = next.opcode == Opcode::ReadRequest;
+	const bool is_read = next.opcode == Opcode::read_request;
 	// It would wait for ever, and all behind it.
 	if (is_read && ord_ == 0) {
 		fail(errors::kLocalCatastrophic);
@@ -465,7 +465,7 @@ void Stream::fail(const Error &error)
 	if (ended_)
 		return;
 	const Bytes payload = encode(error);
-	const Segment segment{.opcode = Opcode::Terminate,
+	const Segment segment{.opcode = Opcode::terminate,
 			      .last = true,
 			      .queue = kTerminateQueue,
 			      .sequence = 1,
@@ -474,14 +474,14 @@ void Stream::fail(const Error &error)
 	output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(taken_));
 	taken_ = 0;
 	output_.insert(output_.end(), last.begin(), last.end());
-	end({End::Kind::Failed, error});
+	end({End::Kind::failed, error});
 }
 
 void Stream::end(const End &how)
 {
 	if (std::exchange(ended_, true))
 		return;
-	state_ = State::Over;
+	state_ = State::over;
 	finishing_ = true;
 	requests_.clear();
 	to_answer_.clear();

@@ -24,16 +24,16 @@ namespace weft::iwarp
 {
 
 // Result of an access to the memory of the stream's host.
-enum class Access { Done, InvalidStag, Bounds, Refused };
+enum class Access { done, invalid_stag, bounds, refused };
 
 // How a stream has ended.
 struct End {
 	enum class Kind {
-		Closed,  // by the other, with nothing left undone
-		Refused, // the other did not want it
-		Lost,    // the bytes ended where they must not
-		Failed,  // by an error found here; a Terminate says which, if the stream had begun
-		Terminated, // by the other's Terminate
+		closed,  // by the other, with nothing left undone
+		refused, // the other did not want it
+		lost,    // the bytes ended where they must not
+		failed,  // by an error found here; a Terminate says which, if the stream had begun
+		terminated, // by the other's Terminate
 	} kind;
 	Error error{};
 	bool operator==(const End &) const = default;
@@ -135,12 +135,12 @@ public:
 	// closed in order.
 	bool quiet() const
 	{
-		return state_ == State::Open && requests_.empty() && !outgoing_ && reads_.empty() &&
+		return state_ == State::open && requests_.empty() && !outgoing_ && reads_.empty() &&
 		       to_answer_.empty() && taken_ == output_.size();
 	}
 
 private:
-	enum class State { Starting, Asked, Open, Over };
+	enum class State { starting, asked, open, over };
 
 	// A message that goes out, segment by segment.
 	struct Outgoing {
@@ -177,7 +177,7 @@ private:
 
 	StreamConfig config_;
 	Host &host_;
-	State state_ = State::Starting;
+	State state_ = State::starting;
 	StartReader start_reader_;
 	std::optional<StartFrame> request_; // the other's, of a responder
 	std::optional<FpduReader> reader_;

@@ -166,7 +166,7 @@ void Carrier::ended(tcp::End how)
 	if (stream_)
 		stream_->closed(false);
 	else if (owner_)
-		std::exchange(owner_, nullptr)->ended({End::Kind::Lost, errors::kConnectionLost});
+		std::exchange(owner_, nullptr)->ended({End::Kind::lost, errors::kConnectionLost});
 	tell_over_();
 }
 
@@ -174,7 +174,7 @@ void Carrier::ended(tcp::End how)
 void Carrier::time_is_over()
 {
 	const bool started = closing_ || closed_;
-	tcp_end_ = started ? tcp::End::Aborted : tcp::End::TimedOut;
+	tcp_end_ = started ? tcp::End::aborted : tcp::End::timed_out;
 	connection_->abort();
 }
 
@@ -200,22 +200,22 @@ void Carrier::refused(const StartFrame &reply)
 
 Access Carrier::place(Stag stag, std::uint64_t offset, View payload)
 {
-	return owner_ ? owner_->place(stag, offset, payload) : Access::Refused;
+	return owner_ ? owner_->place(stag, offset, payload) : Access::refused;
 }
 
 Access Carrier::fetch(Stag stag, std::uint64_t offset, std::span<std::uint8_t> into)
 {
-	return owner_ ? owner_->fetch(stag, offset, into) : Access::Refused;
+	return owner_ ? owner_->fetch(stag, offset, into) : Access::refused;
 }
 
 Access Carrier::invalidate(Stag stag)
 {
-	return owner_ ? owner_->invalidate(stag) : Access::Refused;
+	return owner_ ? owner_->invalidate(stag) : Access::refused;
 }
 
 Access Carrier::place_response(Stag stag, std::uint64_t offset, View payload)
 {
-	return owner_ ? owner_->place_response(stag, offset, payload) : Access::Refused;
+	return owner_ ? owner_->place_response(stag, offset, payload) : Access::refused;
 }
 
 std::optional<std::uint64_t> Carrier::next_receive()

@@ -44,7 +44,7 @@ Connection::Connection(Loop &loop, Setup setup, const Segment *syn)
 		peer_window_ = syn->window;
 		window_sequence_ = syn->sequence;
 	}
-	enter(syn ? State::SynReceived : State::SynSent);
+	enter(syn ? State::syn_received : State::syn_sent);
 	send_synchronise();
 }
 
@@ -53,14 +53,14 @@ void Connection::enter(State state)
 {
 	state_ = state;
 	switch (state) {
-	case State::FinWait2:
+	case State::fin_wait2:
 		timer_.arm(kFinWait);
 		break;
-	case State::TimeWait:
+	case State::time_wait:
 		ack_timer_.cancel();
 		timer_.arm(kTimeWait);
 		break;
-	case State::Closed:
+	case State::closed:
 		timer_.cancel();
 		ack_timer_.cancel();
 		written_.clear();
@@ -74,9 +74,9 @@ void Connection::enter(State state)
 
 void Connection::end(End how)
 {
-	if (state_ == State::Closed)
+	if (state_ == State::closed)
 		return;
-	enter(State::Closed);
+	enter(State::closed);
 	User *const user = std::exchange(user_, nullptr);
 	// Its place first: whoever is told may end all that there is, this included.
 	setup_.over();
@@ -88,7 +88,7 @@ void Connection::end(End how)
 void Connection::report_closed()
 {
 	if (User *const user = std::exchange(user_, nullptr))
-		user->ended(End::Closed);
+		user->ended(End::closed);
 }
 
 void Connection::fail(End how)
@@ -98,22 +98,22 @@ void Connection::fail(End how)
 
 void Connection::abort()
 {
-	if (state_ != State::Closed && state_ != State::SynSent && state_ != State::TimeWait)
+	if (state_ != State::closed && state_ != State::syn_sent && state_ != State::time_wait)
 		send(kRst | kAck, acceptable_sequence());
-	end(End::Aborted);
+	end(End::aborted);
 }
 
 void Connection::close()
 {
 	switch (state_) {
-	case State::SynSent:
-	case State::SynReceived:
+	case State::syn_sent:
+	case State::syn_received:
 		return abort();
-	case State::Established:
-		enter(State::FinWait1);
+	case State::established:
+		enter(State::fin_wait1);
 		break;
-	case State::CloseWait:
-		enter(State::LastAck);
+	case State::close_wait:
+		enter(State::last_ack);
 		break;
 	default:
 		return;
@@ -191,7 +191,7 @@ void Connection::challenge(const Segment &segment)
 
 void Connection::send_synchronise()
 {
-	send(state_ == State::SynSent ? +kSyn : kSyn | kAck, setup_.first_sequence);
+	send(state_ == State::syn_sent ? +kSyn : kSyn | kAck, setup_.first_sequence);
 	next_ = highest_ = setup_.first_sequence + 1;
 	if (!tries_)
 		timed_.emplace(next_, loop_.now());
@@ -212,7 +212,7 @@ View Connection::written_at(std::uint32_t sequence) const
 
 void Connection::send_available()
 {
-	if (opening() || state_ == State::Closed || state_ == State::TimeWait)
+	if (opening() || state_ == State::closed || state_ == State::time_wait)
 		return;
 	const std::uint32_t allowed = std::min(congestion_.window(), peer_window_);
 	for (View rest; !(rest = written_at(next_)).empty();) {
@@ -271,15 +271,15 @@ Clock::duration Connection::patience()
 
 void Connection::timer_fired()
 {
-	if (state_ == State::TimeWait)
-		return end(End::Closed);
-	if (state_ == State::FinWait2) {
+	if (state_ == State::time_wait)
+		return end(End::closed);
+	if (state_ == State::fin_wait2) {
 		send(kRst | kAck, acceptable_sequence());
-		return end(End::TimedOut);
+		return end(End::timed_out);
 	}
 	// A peer whose window is shut and who says so is alive, and has cleared this.
 	if (++tries_ > (opening() ? kMostOpeningTries : kMostTries))
-		return end(End::TimedOut);
+		return end(End::timed_out);
 	round_trip_.back_off();
 	timed_.reset();
 	if (opening())
@@ -306,14 +306,14 @@ void Connection::timer_fired()
 
 void Connection::take(const Segment &segment)
 {
-	if (state_ == State::Closed)
+	if (state_ == State::closed)
 		return;
-	if (state_ == State::SynSent)
+	if (state_ == State::syn_sent)
 		return take_syn_sent(segment);
 	if (!acceptable(segment)) {
 		if (segment.flags & kRst)
 			return;
-		if (state_ == State::TimeWait && (segment.flags & kFin))
+		if (state_ == State::time_wait && (segment.flags & kFin))
 			timer_.arm(kTimeWait);
 		// A peer that sends data again has missed an acknowledgement.
 		return segment.length() && !(segment.flags & kSyn) ? acknowledge_now()
@@ -323,7 +323,7 @@ void Connection::take(const Segment &segment)
 	// a SYN is (section 4).
 	if (segment.flags & kRst) {
 		if (segment.sequence == expected_)
-			return end(End::Reset);
+			return end(End::reset);
 		return challenge(segment);
 	}
 	if (segment.flags & kSyn)
@@ -331,7 +331,7 @@ void Connection::take(const Segment &segment)
 	if (!(segment.flags & kAck) || !take_acknowledgement(segment))
 		return;
 	take_data(segment);
-	if (state_ != State::Closed)
+	if (state_ != State::closed)
 		send_available();
 }
 
@@ -345,7 +345,7 @@ void Connection::take_syn_sent(const Segment &segment)
 		return;
 	}
 	if (segment.flags & kRst)
-		return acknowledges ? end(End::Reset) : void();
+		return acknowledges ? end(End::reset) : void();
 	// A simultaneous open by the peer is ignored.
 	if (!(segment.flags & kSyn) || !acknowledges)
 		return;
@@ -356,11 +356,11 @@ void Connection::take_syn_sent(const Segment &segment)
 	window_sequence_ = segment.sequence;
 	window_acknowledgement_ = segment.acknowledgement;
 	acknowledged(segment.acknowledgement);
-	enter(State::Established);
+	enter(State::established);
 	acknowledge_now();
 	if (user_)
 		user_->connected();
-	if (state_ != State::Closed)
+	if (state_ != State::closed)
 		send_available();
 }
 
@@ -378,7 +378,7 @@ bool Connection::acceptable(const Segment &segment) const
 bool Connection::take_acknowledgement(const Segment &segment)
 {
 	const std::uint32_t upto = segment.acknowledgement;
-	if (state_ == State::SynReceived && upto != next_) {
+	if (state_ == State::syn_received && upto != next_) {
 		send(kRst, upto);
 		return false;
 	}
@@ -388,14 +388,14 @@ bool Connection::take_acknowledgement(const Segment &segment)
 		segment.payload.empty() ? challenge(segment) : acknowledge_now();
 		return false;
 	}
-	if (state_ == State::SynReceived) {
+	if (state_ == State::syn_received) {
 		acknowledged(upto);
-		enter(State::Established);
+		enter(State::established);
 		// established() may set a user, which is then notified the same way.
 		setup_.established();
 		if (user_)
 			user_->connected();
-		if (state_ == State::Closed)
+		if (state_ == State::closed)
 			return false;
 	}
 	const std::uint32_t window = peer_window_;
@@ -418,7 +418,7 @@ bool Connection::take_acknowledgement(const Segment &segment)
 	else if (upto == first_ && in_flight() && !segment.length() && peer_window_ == window &&
 		 window && (congestion_.recovering() || before(recover_, upto)))
 		duplicate();
-	return state_ != State::Closed;
+	return state_ != State::closed;
 }
 
 void Connection::acknowledged(std::uint32_t upto)
@@ -479,13 +479,13 @@ void Connection::finished_sending()
 {
 	closing_ = false;
 	switch (state_) {
-	case State::FinWait1:
-		return enter(State::FinWait2);
-	case State::Closing:
-		enter(State::TimeWait);
+	case State::fin_wait1:
+		return enter(State::fin_wait2);
+	case State::closing:
+		enter(State::time_wait);
 		return report_closed();
-	case State::LastAck:
-		return end(End::Closed);
+	case State::last_ack:
+		return end(End::closed);
 	default:
 		return;
 	}
@@ -493,8 +493,8 @@ void Connection::finished_sending()
 
 void Connection::take_data(const Segment &segment)
 {
-	const bool open = state_ == State::Established || state_ == State::FinWait1 ||
-			  state_ == State::FinWait2;
+	const bool open = state_ == State::established || state_ == State::fin_wait1 ||
+			  state_ == State::fin_wait2;
 	if (!segment.length())
 		return;
 	if (!open)
@@ -513,11 +513,11 @@ void Connection::take_data(const Segment &segment)
 		deliver(offset, bytes);
 	else
 		keep_early(offset, bytes);
-	if (state_ == State::Closed)
+	if (state_ == State::closed)
 		return;
 	const bool filled = in_order && !early_.empty();
 	deliver_early();
-	if (state_ == State::Closed)
+	if (state_ == State::closed)
 		return;
 	if (fin_at_ && *fin_at_ == received_)
 		return take_fin();
@@ -537,7 +537,7 @@ void Connection::deliver(std::uint64_t offset, View bytes)
 	const View fresh = bytes.subspan(known);
 	received_ += fresh.size();
 	expected_ += static_cast<std::uint32_t>(fresh.size());
-	if (state_ == State::FinWait2)
+	if (state_ == State::fin_wait2)
 		timer_.arm(kFinWait);
 	if (user_)
 		user_->received(fresh);
@@ -549,7 +549,7 @@ void Connection::deliver_early()
 		const auto next = early_.extract(early_.begin());
 		early_bytes_ -= next.mapped().size();
 		deliver(next.key(), next.mapped());
-		if (state_ == State::Closed)
+		if (state_ == State::closed)
 			return;
 	}
 }
@@ -586,21 +586,21 @@ void Connection::take_fin()
 	++expected_;
 	acknowledge_now();
 	switch (state_) {
-	case State::Established:
-		enter(State::CloseWait);
+	case State::established:
+		enter(State::close_wait);
 		break;
-	case State::FinWait1:
-		enter(State::Closing);
+	case State::fin_wait1:
+		enter(State::closing);
 		break;
-	case State::FinWait2:
-		enter(State::TimeWait);
+	case State::fin_wait2:
+		enter(State::time_wait);
 		break;
 	default:
 		break;
 	}
 	if (user_)
 		user_->peer_closed();
-	if (state_ == State::TimeWait)
+	if (state_ == State::time_wait)
 		report_closed();
 }
 

@@ -38,11 +38,11 @@ struct Pair {
 };
 
 enum class End {
-	Closed,      // by both, in order
-	Aborted,     // by abort()
-	Reset,       // by the other
-	TimedOut,    // nobody answers
-	Unreachable, // there is no such neighbour
+	closed,      // by both, in order
+	aborted,     // by abort()
+	reset,       // by the other
+	timed_out,   // nobody answers
+	unreachable, // there is no such neighbour
 };
 
 // User of a connection.
@@ -62,16 +62,16 @@ public:
 };
 
 enum class State {
-	Closed,
-	SynSent,
-	SynReceived,
-	Established,
-	FinWait1,
-	FinWait2,
-	CloseWait,
-	Closing,
-	LastAck,
-	TimeWait,
+	closed,
+	syn_sent,
+	syn_received,
+	established,
+	fin_wait1,
+	fin_wait2,
+	close_wait,
+	closing,
+	last_ack,
+	time_wait,
 };
 
 class Connection
@@ -174,15 +174,18 @@ private:
 	Clock::duration patience();
 
 	std::uint32_t in_flight() const { return next_ - first_; }
-	bool opening() const { return state_ == State::SynSent || state_ == State::SynReceived; }
+	bool opening() const { return state_ == State::syn_sent || state_ == State::syn_received; }
 	// The timer is not an acknowledgement's.
-	bool waiting() const { return state_ == State::FinWait2 || state_ == State::TimeWait; }
-	bool may_send() const { return state_ == State::Established || state_ == State::CloseWait; }
+	bool waiting() const { return state_ == State::fin_wait2 || state_ == State::time_wait; }
+	bool may_send() const
+	{
+		return state_ == State::established || state_ == State::close_wait;
+	}
 
 	Loop &loop_;
 	const Setup setup_;
 	User *user_ = nullptr;
-	State state_ = State::Closed;
+	State state_ = State::closed;
 	std::uint32_t mss_;
 
 	// Out. Sequence numbers: of the first byte that is not acknowledged, of the next to send,

@@ -16,7 +16,7 @@ Neighbours::Neighbours(Loop &loop, std::function<void(Ip)> ask, std::function<vo
 void Neighbours::reach(Ip address, For what, std::function<void(Mac)> send)
 {
 	Neighbour &neighbour = place_for(address);
-	if (what == For::Self)
+	if (what == For::self)
 		neighbour.wanted = loop_.now();
 	if (neighbour.mac) {
 		const Mac mac = neighbour.mac;

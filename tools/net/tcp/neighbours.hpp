@@ -33,7 +33,7 @@ public:
 
 	// Purpose of a frame: an answer, which anybody can provoke with any source address, or own
 	// traffic of this station. Answers take no place from own traffic.
-	enum class For { Answer, Self };
+	enum class For { answer, self };
 
 	// Calls @send with the neighbour's hardware address, now or when it is known, if it ever
 	// is.

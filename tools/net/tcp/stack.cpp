@@ -42,7 +42,7 @@ Stack::~Stack()
 		const ConnectionPtr connection = connections_.begin()->second;
 		connections_.erase(connections_.begin());
 		connection->set_user(nullptr);
-		connection->fail(End::Aborted);
+		connection->fail(End::aborted);
 	}
 }
 
@@ -69,7 +69,7 @@ void Stack::remove_address(Ip address)
 		if (pair.local.address == address)
 			ending.push_back(connection);
 	for (const ConnectionPtr &connection : ending)
-		connection->fail(End::Unreachable);
+		connection->fail(End::unreachable);
 }
 
 bool Stack::owns(Ip address) const
@@ -163,8 +163,8 @@ Connection::Setup Stack::setup_for(const Pair &pair)
 					(segment.flags & kRst) ||
 					(segment.flags & (kSyn | kAck)) == (kSyn | kAck);
 				send_segment(pair, segment,
-					     answers ? Neighbours::For::Answer
-						     : Neighbours::For::Self);
+					     answers ? Neighbours::For::answer
+						     : Neighbours::For::self);
 			},
 		.share =
 			[this] {
@@ -249,7 +249,7 @@ void Stack::take_echo(const Packet &packet)
 	reply[2] = static_cast<std::uint8_t>(sum >> 8);
 	reply[3] = static_cast<std::uint8_t>(sum);
 	send_packet({packet.destination, packet.source, kProtocolIcmp, reply},
-		    Neighbours::For::Answer);
+		    Neighbours::For::answer);
 }
 
 void Stack::take_segment(const Packet &packet)
@@ -296,7 +296,7 @@ void Stack::make_room_for_unfinished()
 		return callers.at(pair.remote.address) == first;
 	});
 	const ConnectionPtr connection = connections_.at(*oldest);
-	connection->fail(End::TimedOut);
+	connection->fail(End::timed_out);
 }
 
 // Places that are kept for what was closed go first.
@@ -305,9 +305,9 @@ bool Stack::has_room_for_connection()
 	if (connections_.size() < kMostConnections)
 		return true;
 	for (const auto &[pair, connection] : connections_)
-		if (connection->state() == State::TimeWait) {
+		if (connection->state() == State::time_wait) {
 			const ConnectionPtr closed = connection;
-			closed->fail(End::Closed);
+			closed->fail(End::closed);
 			return true;
 		}
 	return false;
@@ -327,7 +327,7 @@ void Stack::refuse(const Pair &pair, const Segment &segment)
 		answer.flags |= kAck;
 		answer.acknowledgement = segment.sequence + segment.length();
 	}
-	send_segment(pair, answer, Neighbours::For::Answer);
+	send_segment(pair, answer, Neighbours::For::answer);
 }
 
 void Stack::send_segment(const Pair &pair, const Segment &segment, Neighbours::For what)
@@ -371,10 +371,10 @@ void Stack::unreachable(Ip neighbour)
 {
 	std::vector<ConnectionPtr> ending;
 	for (const auto &[pair, connection] : connections_)
-		if (connection->state() == State::SynSent && pair.remote.address == neighbour)
+		if (connection->state() == State::syn_sent && pair.remote.address == neighbour)
 			ending.push_back(connection);
 	for (const ConnectionPtr &connection : ending)
-		connection->fail(End::Unreachable);
+		connection->fail(End::unreachable);
 }
 
 } // namespace weft::tcp

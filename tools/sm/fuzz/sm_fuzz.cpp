@@ -77,8 +77,8 @@ struct Fixture {
 	}
 
 	VirtualEnvironment environment;
-	Reactor reactor{"fuzz", Reactor::Drive::Manual, environment};
-	fabric::Fabric fabric{fabric::Fabric::default_seed, &reactor};
+	Reactor reactor{"fuzz", Reactor::Drive::manual, environment};
+	fabric::Fabric fabric{fabric::Fabric::kDefaultSeed, &reactor};
 	std::unique_ptr<fabric::MadPort> host;
 	std::unique_ptr<sm::SubnetManager> manager;
 	std::uint64_t answered = 0;

@@ -51,7 +51,7 @@ struct FairQueueTest : ::testing::Test {
 	void serve_all()
 	{
 		while (queue.waiting())
-			serve(Work::slice);
+			serve(Work::kSlice);
 	}
 };
 
@@ -64,7 +64,7 @@ TEST_F(FairQueueTest, SourcesShareTheWorkEqually)
 		ASSERT_TRUE(push(3, 50));
 	serve(4000);
 	for (ib::Lid source : {1, 2})
-		EXPECT_NEAR(4000 / 3, static_cast<double>(done[source]), 2.0 * Work::quantum)
+		EXPECT_NEAR(4000 / 3, static_cast<double>(done[source]), 2.0 * Work::kQuantum)
 			<< source;
 	// Its MADs are cheap, and each costs something by itself.
 	EXPECT_GT(done[3], 4000 / 5);
@@ -75,7 +75,7 @@ TEST_F(FairQueueTest, SourceWithoutABacklogIsServedFirst)
 	ASSERT_TRUE(push(1, 100'000));
 	serve(1000);
 	ASSERT_TRUE(push(2, 50));
-	serve(Work::quantum);
+	serve(Work::kQuantum);
 	EXPECT_EQ(std::vector<ib::Lid>{2}, finished);
 }
 
@@ -84,7 +84,7 @@ TEST_F(FairQueueTest, UrgentMadsOvertakeTheRequestsOfTheirSource)
 	ASSERT_TRUE(push(1, 100'000));
 	serve(1000);
 	ASSERT_TRUE(push(1, 0, true));
-	serve(2 * Work::quantum);
+	serve(2 * Work::kQuantum);
 	EXPECT_EQ(std::vector<ib::Lid>{1}, urgent);
 	EXPECT_TRUE(finished.empty());
 }
@@ -94,32 +94,32 @@ TEST_F(FairQueueTest, FullQueueHasSpaceForOtherSources)
 	std::size_t kept = 0;
 	for (unsigned i = 0; i < 10'000; i++)
 		kept += push(1, 10);
-	EXPECT_EQ(FairQueue::source_max, kept);
-	for (ib::Lid source = 2; kept < FairQueue::total_max; source++)
-		for (unsigned i = 0; i < FairQueue::source_max; i++)
+	EXPECT_EQ(FairQueue::kSourceMax, kept);
+	for (ib::Lid source = 2; kept < FairQueue::kTotalMax; source++)
+		for (unsigned i = 0; i < FairQueue::kSourceMax; i++)
 			kept += push(source, 10);
-	EXPECT_EQ(FairQueue::total_max, kept);
-	for (unsigned i = 0; i < 2 * FairQueue::reserved; i++)
-		EXPECT_EQ(i < FairQueue::reserved, push(1000, 10));
+	EXPECT_EQ(FairQueue::kTotalMax, kept);
+	for (unsigned i = 0; i < 2 * FairQueue::kReserved; i++)
+		EXPECT_EQ(i < FairQueue::kReserved, push(1000, 10));
 	serve_all();
-	EXPECT_EQ(FairQueue::total_max + FairQueue::reserved, finished.size());
+	EXPECT_EQ(FairQueue::kTotalMax + FairQueue::kReserved, finished.size());
 	EXPECT_TRUE(push(1, 10));
 }
 
 TEST_F(FairQueueTest, UnfinishedJobsAreBoundedAndAllEnd)
 {
-	constexpr ib::Lid sources = 2 * FairQueue::jobs_max;
+	constexpr ib::Lid sources = 2 * FairQueue::kJobsMax;
 	for (ib::Lid source = 1; source <= sources; source++)
 		ASSERT_TRUE(push(source, 50'000));
-	serve(std::int64_t{sources} * FairQueue::small_job * 4);
+	serve(std::int64_t{sources} * FairQueue::kSmallJob * 4);
 	std::size_t large = 0;
 	for (const auto &[source, units] : done)
-		large += units > FairQueue::small_job + Work::quantum;
-	EXPECT_EQ(FairQueue::jobs_max, large);
+		large += units > FairQueue::kSmallJob + Work::kQuantum;
+	EXPECT_EQ(FairQueue::kJobsMax, large);
 	// Those that wait are handed acknowledgements all the same.
 	for (ib::Lid source = 1; source <= sources; source++)
 		ASSERT_TRUE(push(source, 0, true));
-	serve(Work::slice * 4);
+	serve(Work::kSlice * 4);
 	EXPECT_EQ(sources, urgent.size());
 	serve_all();
 	EXPECT_EQ(sources, finished.size());

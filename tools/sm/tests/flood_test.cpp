@@ -191,7 +191,7 @@ TEST_F(Flood, OthersWaitLessThanTwiceAsLong)
 	const std::int64_t quiet = pinger.run();
 	flood();
 	// The last answer comes in the middle of a slice, whose rest counts here.
-	EXPECT_LE(pinger.run(), 2 * quiet + Work::slice);
+	EXPECT_LE(pinger.run(), 2 * quiet + Work::kSlice);
 	EXPECT_EQ(0u, hostile.received.size()) << "the flood has ended";
 }
 
@@ -204,7 +204,7 @@ TEST_F(Flood, SweepTakesLessThanTwiceAsLong)
 		const auto after = sm.status();
 		return (static_cast<std::int64_t>(after.requests) -
 			static_cast<std::int64_t>(before.requests)) *
-			       cost::smp +
+			       cost::kSmp +
 		       after.served - before.served;
 	};
 	const std::int64_t quiet = sweep();
@@ -219,7 +219,7 @@ TEST_F(Flood, LoopIsFreeAfterEachSlice)
 	flood();
 	const std::int64_t before = sm.status().served;
 	lab.reactor.turn(Clock::time_point::min());
-	EXPECT_LE(sm.status().served - before, 2 * Work::slice);
+	EXPECT_LE(sm.status().served - before, 2 * Work::kSlice);
 	lab.managers.clear();
 	EXPECT_EQ(0u, hostile.received.size());
 }
@@ -231,7 +231,7 @@ TEST_F(Flood, UnfinishedAnswersAreBounded)
 	const auto before = sm.status().sweeps;
 	fabric::Switch &sw = lab.fabric.add_switch({.name = "more", .ports = 60});
 	lab.fabric.connect(sw.port(60), subnet.leaves[3]->port(subnet.leaves[3]->port_count()));
-	for (unsigned i = 0; i < FairQueue::jobs_max + 8; i++) {
+	for (unsigned i = 0; i < FairQueue::kJobsMax + 8; i++) {
 		fabric::Port &port = lab.fabric.add_port("more" + std::to_string(i));
 		lab.fabric.connect(port, sw.port(i + 1));
 		hosts.push_back(std::make_unique<Host>(port, 0x7000 + 0x10 * i, lab.loop));
@@ -242,7 +242,7 @@ TEST_F(Flood, UnfinishedAnswersAreBounded)
 			return std::ranges::all_of(hosts,
 						   [](const auto &host) { return host->active(); });
 		},
-		patience));
+		kPatience));
 	for (auto &host : hosts) {
 		host->received.clear();
 		// The routes to all ports.

@@ -16,9 +16,9 @@ using namespace testing;
 using ib::MadMethod;
 using ib::SmState;
 
-constexpr ib::Guid our_guid = 0xb0;
-constexpr unsigned our_port = 8;
-constexpr unsigned peer_port = 1;
+constexpr ib::Guid kOurGuid = 0xb0;
+constexpr unsigned kOurPort = 8;
+constexpr unsigned kPeerPort = 1;
 
 // Another subnet manager, which says of itself what it is told to, and does nothing.
 class Peer
@@ -49,7 +49,7 @@ public:
 		smp.dr_slid = ib::lid_permissive;
 		smp.dr_dlid = ib::lid_permissive;
 		smp.initial_path[1] = 1;
-		smp.initial_path[2] = our_port;
+		smp.initial_path[2] = kOurPort;
 		ib::smp_attribute<ib::SmInfo>(smp) = info();
 		if (!mads_.send_directed(smp))
 			return std::nullopt;
@@ -120,23 +120,23 @@ struct Handover : ::testing::Test {
 	{
 		fabric::Port &port = lab.fabric.add_port("peer");
 		peer = std::make_unique<Peer>(port, guid, priority, state, lab.loop);
-		lab.fabric.connect(port, sw.port(peer_port));
+		lab.fabric.connect(port, sw.port(kPeerPort));
 		return *peer;
 	}
 	SubnetManager &start(unsigned priority)
 	{
 		Config config;
-		config.guid = our_guid;
+		config.guid = kOurGuid;
 		config.priority = priority;
 		config.poll_interval = 20ms;
 		config.smp_timeout = 50ms;
 		config.smp_retries = 1;
-		return lab.start(sw, our_port, config);
+		return lab.start(sw, kOurPort, config);
 	}
 	static bool becomes(SubnetManager &sm, SmState state)
 	{
 		return sm.wait_for([&](const auto &status) { return status.state == state; },
-				   patience);
+				   kPatience);
 	}
 };
 
@@ -153,7 +153,7 @@ TEST_F(Handover, StandbyTakesOverWhenTheMasterDies)
 
 	master.silent = true;
 	ASSERT_TRUE(becomes(sm, SmState::master));
-	ASSERT_TRUE(sm.wait_for([&](auto &) { return host.active(); }, patience));
+	ASSERT_TRUE(sm.wait_for([&](auto &) { return host.active(); }, kPatience));
 	EXPECT_NE(0, host.lid());
 }
 
@@ -190,11 +190,11 @@ TEST_F(Handover, TheMasterKeepsTheSubnetFromALowerPriority)
 	auto sweeps = sm.status().sweeps;
 	Peer &lower = meet(1, SmState::standby);
 	ASSERT_TRUE(
-		sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; }, patience));
+		sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; }, kPatience));
 	sweeps = sm.status().sweeps;
 	sm.request_sweep();
 	ASSERT_TRUE(
-		sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; }, patience));
+		sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; }, kPatience));
 	EXPECT_GE(lower.polled.size(), 1u) << "it was met";
 	EXPECT_EQ(0u, lower.orders.size());
 	EXPECT_EQ(SmState::master, sm.status().state);
@@ -204,7 +204,7 @@ TEST_F(Handover, LowerGuidIsMasterAmongEquals)
 {
 	SubnetManager &sm = start(3);
 	ASSERT_TRUE(Lab::settled(sm));
-	Peer &equal = meet(3, SmState::standby, our_guid - 0x10);
+	Peer &equal = meet(3, SmState::standby, kOurGuid - 0x10);
 	ASSERT_TRUE(equal.orders.next());
 	EXPECT_TRUE(becomes(sm, SmState::standby));
 }
@@ -214,9 +214,9 @@ TEST_F(Handover, HigherGuidIsStandbyAmongEquals)
 	SubnetManager &sm = start(3);
 	ASSERT_TRUE(Lab::settled(sm));
 	const auto sweeps = sm.status().sweeps;
-	Peer &equal = meet(3, SmState::standby, our_guid + 0x10);
+	Peer &equal = meet(3, SmState::standby, kOurGuid + 0x10);
 	ASSERT_TRUE(
-		sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; }, patience));
+		sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; }, kPatience));
 	EXPECT_EQ(0u, equal.orders.size());
 	EXPECT_EQ(SmState::master, sm.status().state);
 }
@@ -232,7 +232,7 @@ TEST_F(Handover, NewMasterAcknowledgesWhenActive)
 	const auto order = master.orders.next();
 	ASSERT_TRUE(order);
 	EXPECT_EQ(unsigned{ib::sm_info_acknowledge}, *order);
-	ASSERT_TRUE(sm.wait_for([&](auto &) { return host.active(); }, patience));
+	ASSERT_TRUE(sm.wait_for([&](auto &) { return host.active(); }, kPatience));
 }
 
 TEST_F(Handover, ControlMessagesMovePermittedStatesOnly)

@@ -15,7 +15,7 @@ namespace weft::sm::testing
 using fabric::testing::MadNode;
 using namespace std::chrono_literals;
 
-constexpr auto patience = 20s;
+constexpr auto kPatience = 20s;
 
 // A software end node that asks the SA.
 struct Host : MadNode {
@@ -130,7 +130,7 @@ struct Host : MadNode {
 };
 
 struct Lab {
-	explicit Lab(std::uint64_t seed = fabric::Fabric::default_seed) : fabric(seed, &reactor) {}
+	explicit Lab(std::uint64_t seed = fabric::Fabric::kDefaultSeed) : fabric(seed, &reactor) {}
 
 	Host &add_host(fabric::Switch &sw, unsigned port)
 	{
@@ -155,12 +155,12 @@ struct Lab {
 			[&](const SubnetManager::Status &status) {
 				return status.sweeps > count && status.complete;
 			},
-			patience);
+			kPatience);
 	}
 
 	// All of it lives on the test's thread, in time that passes when nothing is left to do.
 	VirtualEnvironment environment;
-	Reactor reactor{"lab", Reactor::Drive::Manual, environment};
+	Reactor reactor{"lab", Reactor::Drive::manual, environment};
 	Loop loop{"test", reactor};
 	fabric::Fabric fabric;
 	std::vector<fabric::Link *> links;

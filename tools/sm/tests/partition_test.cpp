@@ -19,8 +19,8 @@ using namespace testing;
 using ib::MadMethod;
 using Membership = Partition::Membership;
 
-constexpr ib::Pkey storage_full = 0x8010;
-constexpr ib::Pkey secret_full = 0x8020;
+constexpr ib::Pkey kStorageFull = 0x8010;
+constexpr ib::Pkey kSecretFull = 0x8020;
 
 // In "storage" the first host is a full member, the others are limited ones; "private" has the
 // first two.
@@ -30,12 +30,12 @@ struct PartitionTest : ThreeHosts {
 		Config config;
 		Partition storage;
 		storage.name = "storage";
-		storage.pkey = storage_full;
+		storage.pkey = kStorageFull;
 		storage.others = Membership::limited;
 		storage.members = {{0x1001, Membership::full}};
 		Partition secret;
 		secret.name = "private";
-		secret.pkey = secret_full;
+		secret.pkey = kSecretFull;
 		secret.others = Membership::none;
 		secret.members = {{0x1001, Membership::full}, {0x2001, Membership::full}};
 		config.partitions = {Partition{}, storage, secret};
@@ -76,27 +76,27 @@ struct PartitionTest : ThreeHosts {
 TEST_F(PartitionTest, SwitchDropsDatagramsOfNonMembers)
 {
 	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
-	EXPECT_TRUE(arrives(b, a, secret_full));
+	EXPECT_TRUE(arrives(b, a, kSecretFull));
 	const auto &counters = right.port(2).counters();
 	ASSERT_EQ(0u, counters.rcv_constraint_errors);
-	write_own_table(c, {ib::pkey_default_full, secret_full});
-	EXPECT_FALSE(arrives(c, a, secret_full));
+	write_own_table(c, {ib::pkey_default_full, kSecretFull});
+	EXPECT_FALSE(arrives(c, a, kSecretFull));
 	EXPECT_EQ(1u, counters.rcv_constraint_errors);
 	EXPECT_TRUE(arrives(c, a, ib::pkey_default_full)) << "what it is a member of goes on";
 	// Nor does one come to it.
-	EXPECT_FALSE(arrives(b, c, secret_full));
+	EXPECT_FALSE(arrives(b, c, kSecretFull));
 	EXPECT_EQ(1u, counters.xmit_constraint_errors);
 }
 
 TEST_F(PartitionTest, LimitedMemberCannotBecomeFull)
 {
 	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
-	EXPECT_TRUE(arrives(b, a, storage_full));
-	EXPECT_TRUE(arrives(a, b, storage_full));
-	EXPECT_FALSE(arrives(b, c, storage_full)) << "both are limited ones";
-	write_own_table(b, {ib::pkey_default_full, storage_full});
-	EXPECT_FALSE(arrives(b, c, storage_full));
-	EXPECT_FALSE(arrives(b, a, storage_full));
+	EXPECT_TRUE(arrives(b, a, kStorageFull));
+	EXPECT_TRUE(arrives(a, b, kStorageFull));
+	EXPECT_FALSE(arrives(b, c, kStorageFull)) << "both are limited ones";
+	write_own_table(b, {ib::pkey_default_full, kStorageFull});
+	EXPECT_FALSE(arrives(b, c, kStorageFull));
+	EXPECT_FALSE(arrives(b, a, kStorageFull));
 }
 
 TEST_F(PartitionTest, HostPortsEnforceAndTrunksDoNot)
@@ -115,8 +115,8 @@ TEST_F(PartitionTest, HostPortsEnforceAndTrunksDoNot)
 		[&](const auto &status) {
 			return status.sweeps > sweeps && status.complete && c.active();
 		},
-		patience));
-	EXPECT_TRUE(arrives(c, a, storage_full));
+		kPatience));
+	EXPECT_TRUE(arrives(c, a, kStorageFull));
 }
 
 // A node that says what it is when it is asked, and nothing of its port.
@@ -176,7 +176,7 @@ TEST_F(PartitionTest, SilentPortDoesNotDisturbTheManager)
 	auto &sm = lab.start(left, 7, own);
 	ASSERT_TRUE(shy.asked.next());
 	ASSERT_TRUE(sm.wait_for(
-		[&](const auto &) { return a.active() && b.active() && c.active(); }, patience));
+		[&](const auto &) { return a.active() && b.active() && c.active(); }, kPatience));
 }
 
 TEST_F(PartitionTest, LimitedMembersOfTheDefaultPartitionAreServed)

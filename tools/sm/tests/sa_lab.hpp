@@ -11,22 +11,22 @@ using ib::component;
 using ib::MadMethod;
 using Mc = ib::McMemberRecord;
 
-constexpr std::uint64_t join_mask = component(Mc::c_mgid) | component(Mc::c_port_gid) |
+constexpr std::uint64_t kJoinMask = component(Mc::c_mgid) | component(Mc::c_port_gid) |
 				    component(Mc::c_pkey) | component(Mc::c_join_state);
 // Components that Linux sets for a group that may have to be created.
-constexpr std::uint64_t create_mask =
-	join_mask | component(Mc::c_qkey) | component(Mc::c_mtu_selector) | component(Mc::c_mtu) |
+constexpr std::uint64_t kCreateMask =
+	kJoinMask | component(Mc::c_qkey) | component(Mc::c_mtu_selector) | component(Mc::c_mtu) |
 	component(Mc::c_traffic_class) | component(Mc::c_rate_selector) | component(Mc::c_rate) |
 	component(Mc::c_sl) | component(Mc::c_flow_label) | component(Mc::c_hop_limit);
 
 struct SaTest : ThreeHosts {
 	SubnetManager &sm = lab.start(left, 7, config());
 
-	static constexpr std::uint64_t sm_key = 0x5a17;
+	static constexpr std::uint64_t kSmKey = 0x5a17;
 	static Config config()
 	{
 		Config config;
-		config.sm_key = sm_key;
+		config.sm_key = kSmKey;
 		return config;
 	}
 	void SetUp() override { ASSERT_TRUE(Lab::settled(sm)); }
@@ -59,7 +59,7 @@ struct SaTest : ThreeHosts {
 				       std::uint8_t state = Mc::full_member)
 	{
 		ib::SaMad mad = host.request(MadMethod::remove, ib::attr_mc_member_record,
-					     join_mask & ~component(Mc::c_pkey));
+					     kJoinMask & ~component(Mc::c_pkey));
 		auto &record = Host::record<Mc>(mad);
 		record.mgid = mgid;
 		record.port_gid = host.gid();

@@ -17,7 +17,7 @@ using namespace testing;
 using Path = ib::PathRecord;
 TEST_F(SaTest, IpoibBroadcastGroupExists)
 {
-	auto answer = join(a, ib::ipoib_broadcast_gid(0xffff), join_mask);
+	auto answer = join(a, ib::ipoib_broadcast_gid(0xffff), kJoinMask);
 	ASSERT_TRUE(answer);
 	ASSERT_EQ(0, answer->header.status);
 	EXPECT_TRUE(answer->header.is_method(MadMethod::get_resp));
@@ -68,8 +68,8 @@ TEST_F(SaTest, MulticastReachesExactlyTheMembersAtOnce)
 	fabric::Port &end = lab.fabric.add_port("listener");
 	for (Host *host : {&a, &b})
 		ASSERT_EQ(0,
-			  join(*host, ib::ipoib_broadcast_gid(0xffff), join_mask)->header.status);
-	auto answer = join(c, group(0x10101), create_mask);
+			  join(*host, ib::ipoib_broadcast_gid(0xffff), kJoinMask)->header.status);
+	auto answer = join(c, group(0x10101), kCreateMask);
 	ASSERT_TRUE(answer);
 	ASSERT_EQ(0, answer->header.status);
 	ib::Lid other = record_of<Mc>(*answer).mlid;
@@ -102,15 +102,15 @@ TEST_F(SaTest, MulticastReachesExactlyTheMembersAtOnce)
 TEST_F(SaTest, GroupsAreCreatedSharedAndEndWithTheLastFullMember)
 {
 	EXPECT_EQ(ib::sa_status_insufficient_components,
-		  join(a, group(7), join_mask)->header.status);
-	auto first = join(a, group(7), create_mask);
+		  join(a, group(7), kJoinMask)->header.status);
+	auto first = join(a, group(7), kCreateMask);
 	ASSERT_EQ(0, first->header.status);
-	auto second = join(b, group(7), join_mask);
+	auto second = join(b, group(7), kJoinMask);
 	ASSERT_EQ(0, second->header.status);
 	EXPECT_EQ(record_of<Mc>(*first).mlid, record_of<Mc>(*second).mlid);
 	// A parameter that is not the group's.
 	ib::SaMad wrong = b.request(MadMethod::set, ib::attr_mc_member_record,
-				    join_mask | component(Mc::c_qkey));
+				    kJoinMask | component(Mc::c_qkey));
 	Host::record<Mc>(wrong) = record_of<Mc>(*second);
 	Host::record<Mc>(wrong).qkey = 5u;
 	EXPECT_EQ(ib::sa_status_req_invalid, b.ask_sa(wrong)->header.status);
@@ -121,13 +121,13 @@ TEST_F(SaTest, GroupsAreCreatedSharedAndEndWithTheLastFullMember)
 	EXPECT_TRUE(gone->header.is_method(MadMethod::remove_resp));
 	EXPECT_EQ(0, leave(b, group(7))->header.status);
 	EXPECT_EQ(ib::sa_status_insufficient_components,
-		  join(a, group(7), join_mask)->header.status);
+		  join(a, group(7), kJoinMask)->header.status);
 	// The broadcast group stays.
-	EXPECT_EQ(0, join(a, ib::ipoib_broadcast_gid(0xffff), join_mask)->header.status);
+	EXPECT_EQ(0, join(a, ib::ipoib_broadcast_gid(0xffff), kJoinMask)->header.status);
 	EXPECT_EQ(0, leave(a, ib::ipoib_broadcast_gid(0xffff))->header.status);
-	EXPECT_EQ(0, join(b, ib::ipoib_broadcast_gid(0xffff), join_mask)->header.status);
+	EXPECT_EQ(0, join(b, ib::ipoib_broadcast_gid(0xffff), kJoinMask)->header.status);
 	// A port that does not exist, a P_Key nobody has.
-	ib::SaMad bad = a.request(MadMethod::set, ib::attr_mc_member_record, join_mask);
+	ib::SaMad bad = a.request(MadMethod::set, ib::attr_mc_member_record, kJoinMask);
 	Host::record<Mc>(bad).mgid = ib::ipoib_broadcast_gid(0xffff);
 	Host::record<Mc>(bad).port_gid = ib::Gid::from_parts(ib::gid_prefix_link_local, 0xdead);
 	Host::record<Mc>(bad).set_scope_join_state(2, 1);
@@ -138,7 +138,7 @@ TEST_F(SaTest, GroupsAreCreatedSharedAndEndWithTheLastFullMember)
 TEST_F(SaTest, IpoibGroupsMatchTheBroadcastGroup)
 {
 	const auto create = [&](const ib::Gid &mgid, auto change) {
-		ib::SaMad mad = membership(c, MadMethod::set, c, mgid, create_mask);
+		ib::SaMad mad = membership(c, MadMethod::set, c, mgid, kCreateMask);
 		change(Host::record<Mc>(mad));
 		return c.ask_sa(mad)->header.status.value();
 	};
@@ -164,7 +164,7 @@ TEST_F(SaTest, IpoibGroupsMatchTheBroadcastGroup)
 		EXPECT_EQ(ib::sa_status_req_invalid,
 			  create(mgid, [](Mc &record) { record.set_sl_flow_hop(0, 0, 1); }));
 		EXPECT_EQ(0, create(mgid, as_it_is));
-		EXPECT_EQ(0, join(b, mgid, join_mask)->header.status);
+		EXPECT_EQ(0, join(b, mgid, kJoinMask)->header.status);
 	}
 	EXPECT_EQ(0, create(of_no_network, [](Mc &record) { record.qkey = 5u; }));
 }
@@ -173,13 +173,13 @@ TEST_F(SaTest, IpoibGroupsMatchTheBroadcastGroup)
 TEST_F(SaTest, HostsCannotJoinOrLeaveForOthers)
 {
 	auto request = [&](MadMethod method, Host &member, const ib::Gid &mgid) {
-		return membership(c, method, member, mgid, create_mask);
+		return membership(c, method, member, mgid, kCreateMask);
 	};
 	auto by_c = [&](ib::SaMad mad, std::uint64_t key = 0) {
 		mad.sm_key = key;
 		return c.ask_sa(mad)->header.status.value();
 	};
-	ASSERT_EQ(0, join(b, group(7), create_mask)->header.status);
+	ASSERT_EQ(0, join(b, group(7), kCreateMask)->header.status);
 	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, b, group(7))));
 	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::set, a, group(7))));
 	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::set, a, group(8)))) << "a new one";
@@ -188,19 +188,19 @@ TEST_F(SaTest, HostsCannotJoinOrLeaveForOthers)
 
 	// The SM_Key makes a proxy, whose members it may take out again, but no others.
 	auto joined = request(MadMethod::set, a, group(7));
-	joined.sm_key = sm_key;
+	joined.sm_key = kSmKey;
 	auto answer = c.ask_sa(joined);
 	ASSERT_EQ(0, answer->header.status);
 	EXPECT_EQ(Mc::proxy_join_bit, record_of<Mc>(*answer).proxy_join);
 	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, a, group(7))));
-	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, b, group(7)), sm_key));
-	EXPECT_EQ(0, by_c(request(MadMethod::remove, a, group(7)), sm_key));
+	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, b, group(7)), kSmKey));
+	EXPECT_EQ(0, by_c(request(MadMethod::remove, a, group(7)), kSmKey));
 	// A port that joins itself is no longer a proxy's member.
 	ASSERT_EQ(0, c.ask_sa(joined)->header.status);
-	answer = join(a, group(7), join_mask);
+	answer = join(a, group(7), kJoinMask);
 	ASSERT_EQ(0, answer->header.status);
 	EXPECT_EQ(0, record_of<Mc>(*answer).proxy_join);
-	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, a, group(7)), sm_key));
+	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, a, group(7)), kSmKey));
 	EXPECT_EQ(0, leave(a, group(7))->header.status);
 	EXPECT_EQ(0, leave(b, group(7))->header.status) << "a member all the time";
 }
@@ -208,14 +208,14 @@ TEST_F(SaTest, HostsCannotJoinOrLeaveForOthers)
 // IBA 15.4.1.2: memberships are shown to their owner and to the trusted.
 TEST_F(SaTest, MembershipsAreNotShownToOthers)
 {
-	ASSERT_EQ(0, join(b, group(7), create_mask)->header.status);
+	ASSERT_EQ(0, join(b, group(7), kCreateMask)->header.status);
 	ib::SaMad mad = a.request(MadMethod::get, ib::attr_mc_member_record,
 				  component(Mc::c_mgid) | component(Mc::c_port_gid));
 	Host::record<Mc>(mad).mgid = group(7);
 	Host::record<Mc>(mad).port_gid = b.gid();
 	EXPECT_EQ(ib::sa_status_no_records, a.ask_sa(mad)->header.status);
 	EXPECT_EQ(0, b.ask_sa(mad)->header.status);
-	mad.sm_key = sm_key;
+	mad.sm_key = kSmKey;
 	EXPECT_EQ(0, a.ask_sa(mad)->header.status);
 }
 
@@ -321,8 +321,8 @@ std::size_t tables_begun(Host &host, std::size_t asked, Send send)
 
 TEST_F(SaTest, TablesInTransferAreBoundedByRequester)
 {
-	EXPECT_EQ(sm::RmppSender::transfers_of_one,
-		  tables_begun(a, sm::RmppSender::transfers_of_one + 5, [this](ib::SaMad mad) {
+	EXPECT_EQ(sm::RmppSender::kTransfersOfOne,
+		  tables_begun(a, sm::RmppSender::kTransfersOfOne + 5, [this](ib::SaMad mad) {
 			  a.send_sa(mad);
 			  return std::uint64_t{mad.header.tid};
 		  }));
@@ -340,8 +340,8 @@ TEST(SaShare, IsPerPortAndNotPerLid)
 	config.lmc = 1;
 	ASSERT_TRUE(Lab::settled(lab.start(sw, 8, config)));
 	unsigned sent = 0;
-	EXPECT_EQ(sm::RmppSender::transfers_of_one,
-		  tables_begun(host, sm::RmppSender::transfers_of_one + 5, [&](ib::SaMad mad) {
+	EXPECT_EQ(sm::RmppSender::kTransfersOfOne,
+		  tables_begun(host, sm::RmppSender::kTransfersOfOne + 5, [&](ib::SaMad mad) {
 			  mad.header.tid = ++host.tid;
 			  fabric::MadAddress to = host.sa_address();
 			  to.slid = static_cast<ib::Lid>(host.lid() + sent++ % 2);
@@ -506,18 +506,18 @@ TEST_F(SaTest, ASlowLinkJoinsTheBroadcastGroup)
 		[&](const auto &status) {
 			return status.sweeps > before && status.complete && b.active();
 		},
-		patience));
-	auto answer = join(b, ib::ipoib_broadcast_gid(0xffff), join_mask);
+		kPatience));
+	auto answer = join(b, ib::ipoib_broadcast_gid(0xffff), kJoinMask);
 	ASSERT_TRUE(answer);
 	ASSERT_EQ(0, answer->header.status);
 	EXPECT_EQ(static_cast<unsigned>(ib::Rate::gbps_5),
 		  ib::selected_value(record_of<Mc>(*answer).rate_selector));
 	// And so has a group of IPoIB that somebody else makes.
 	ASSERT_EQ(0, join(a, group(7),
-			  join_mask | component(Mc::c_qkey) | component(Mc::c_traffic_class) |
+			  kJoinMask | component(Mc::c_qkey) | component(Mc::c_traffic_class) |
 				  component(Mc::c_sl) | component(Mc::c_flow_label))
 			     ->header.status);
-	EXPECT_EQ(0, join(b, group(7), join_mask)->header.status);
+	EXPECT_EQ(0, join(b, group(7), kJoinMask)->header.status);
 }
 
 // A port that joined before does not know the new rate, and requests the rate it joined with.
@@ -531,18 +531,18 @@ TEST_F(SaTest, JoinsSurviveALowerRate)
 			[&](const auto &status) {
 				return status.sweeps > before && status.complete && b.active();
 			},
-			patience);
+			kPatience);
 	};
 	const auto create = [&](std::uint32_t low, std::uint64_t without, ib::Rate rate) {
 		ib::SaMad mad =
-			membership(a, MadMethod::set, a, group(low), create_mask & ~without);
+			membership(a, MadMethod::set, a, group(low), kCreateMask & ~without);
 		Host::record<Mc>(mad).rate_selector =
 			ib::make_selected(ib::Selector::exactly, static_cast<unsigned>(rate));
 		return a.ask_sa(mad);
 	};
 	constexpr std::uint64_t the_rate = component(Mc::c_rate) | component(Mc::c_rate_selector);
 	const auto fast = lab.links[1]->rate();
-	ASSERT_EQ(0, join(a, broadcast, join_mask)->header.status);
+	ASSERT_EQ(0, join(a, broadcast, kJoinMask)->header.status);
 	ASSERT_TRUE(change({ib::width_1x, ib::speed_ddr, 0}));
 	EXPECT_EQ(0, create(1, 0, ib::Rate::gbps_10)->header.status);
 	EXPECT_EQ(0, create(2, 0, ib::Rate::gbps_5)->header.status);
@@ -583,9 +583,9 @@ TEST_F(SaTest, TrapFloodIsRateLimited)
 	// Answered behind all of them.
 	ASSERT_TRUE(a.ask_sa(a.request(MadMethod::get, ib::attr_class_port_info, 0)));
 	const auto seconds = static_cast<std::size_t>((lab.loop.now() - begin) / 1s) + 1;
-	EXPECT_LE(TrapBudget::burst, b.received.size());
-	EXPECT_GE(TrapBudget::burst + seconds, b.received.size());
-	EXPECT_GE(TrapBudget::burst + seconds, sm.status().sweeps - sweeps);
+	EXPECT_LE(TrapBudget::kBurst, b.received.size());
+	EXPECT_GE(TrapBudget::kBurst + seconds, b.received.size());
+	EXPECT_GE(TrapBudget::kBurst + seconds, sm.status().sweeps - sweeps);
 }
 
 TEST(TrapBudget, RefillsOverTimePerSender)
@@ -593,24 +593,24 @@ TEST(TrapBudget, RefillsOverTimePerSender)
 	using Verdict = TrapBudget::Verdict;
 	TrapBudget budget;
 	TrapBudget::TimePoint now{};
-	for (unsigned i = 1; i < TrapBudget::burst; i++)
+	for (unsigned i = 1; i < TrapBudget::kBurst; i++)
 		EXPECT_EQ(Verdict::heed, budget.take(5, now)) << i;
 	EXPECT_EQ(Verdict::heed_last, budget.take(5, now));
 	EXPECT_EQ(Verdict::ignore, budget.take(5, now));
 	EXPECT_EQ(Verdict::heed, budget.take(6, now)) << "another's";
-	now += TrapBudget::interval - 1ms;
+	now += TrapBudget::kInterval - 1ms;
 	EXPECT_EQ(Verdict::ignore, budget.take(5, now));
 	now += 1ms;
 	EXPECT_EQ(Verdict::heed_last, budget.take(5, now));
-	now += 1000 * TrapBudget::interval;
-	for (unsigned i = 1; i < TrapBudget::burst; i++)
+	now += 1000 * TrapBudget::kInterval;
+	for (unsigned i = 1; i < TrapBudget::kBurst; i++)
 		EXPECT_EQ(Verdict::heed, budget.take(5, now)) << i;
 	EXPECT_EQ(Verdict::heed_last, budget.take(5, now)) << "no more than at first";
 }
 
 TEST_F(SaTest, VanishedMembersLeaveTheirGroups)
 {
-	ASSERT_EQ(0, join(c, group(9), create_mask)->header.status);
+	ASSERT_EQ(0, join(c, group(9), kCreateMask)->header.status);
 	auto before = sm.status().sweeps;
 	lab.links[2]->set_plugged(false);
 	ASSERT_TRUE(Lab::settled(sm, before));

@@ -32,7 +32,7 @@ TEST_F(SaTest, ServicesOfAPortAreBounded)
 		record.lease = Service::lease_forever;
 		return host.ask_sa(mad)->header.status.value();
 	};
-	for (std::size_t i = 0; i < Services::services_of_one; i++)
+	for (std::size_t i = 0; i < Services::kServicesOfOne; i++)
 		ASSERT_EQ(0, ask(a, MadMethod::set, i)) << i;
 	EXPECT_EQ(ib::sa_status_no_resources, ask(a, MadMethod::set, 1 << 20));
 	EXPECT_EQ(0, ask(a, MadMethod::set, 7)) << "it has that one";
@@ -43,26 +43,26 @@ TEST_F(SaTest, ServicesOfAPortAreBounded)
 
 TEST_F(SaTest, GroupsOfAPortAreBounded)
 {
-	constexpr auto all = McGroups::memberships_of_one;
+	constexpr auto all = McGroups::kMembershipsOfOne;
 	const auto status = [](const std::optional<ib::SaMad> &answer) {
 		return answer->header.status.value();
 	};
-	ASSERT_EQ(0, status(join(b, group(0), create_mask)));
-	ASSERT_EQ(0, status(join(a, group(0), create_mask, Mc::non_member)));
+	ASSERT_EQ(0, status(join(b, group(0), kCreateMask)));
+	ASSERT_EQ(0, status(join(a, group(0), kCreateMask, Mc::non_member)));
 	for (std::uint32_t i = 1; i < all; i++)
-		ASSERT_EQ(0, status(join(a, group(i), create_mask))) << i;
-	EXPECT_EQ(ib::sa_status_no_resources, status(join(a, group(all), create_mask)));
-	ASSERT_EQ(0, status(join(b, group(all), create_mask)));
-	EXPECT_EQ(ib::sa_status_no_resources, status(join(a, group(all), create_mask)));
-	EXPECT_EQ(0, status(join(a, group(7), create_mask))) << "it is in that one";
+		ASSERT_EQ(0, status(join(a, group(i), kCreateMask))) << i;
+	EXPECT_EQ(ib::sa_status_no_resources, status(join(a, group(all), kCreateMask)));
+	ASSERT_EQ(0, status(join(b, group(all), kCreateMask)));
+	EXPECT_EQ(ib::sa_status_no_resources, status(join(a, group(all), kCreateMask)));
+	EXPECT_EQ(0, status(join(a, group(7), kCreateMask))) << "it is in that one";
 	EXPECT_EQ(0, status(leave(a, group(7))));
-	EXPECT_EQ(0, status(join(a, group(all), create_mask)));
+	EXPECT_EQ(0, status(join(a, group(all), kCreateMask)));
 
 	// A group ends, and with it a membership that did not hold it.
-	EXPECT_EQ(ib::sa_status_no_resources, status(join(a, group(7), create_mask)));
+	EXPECT_EQ(ib::sa_status_no_resources, status(join(a, group(7), kCreateMask)));
 	EXPECT_EQ(0, status(leave(b, group(0))));
-	EXPECT_EQ(0, status(join(a, group(7), create_mask)));
-	EXPECT_EQ(ib::sa_status_no_resources, status(join(a, group(0), create_mask)));
+	EXPECT_EQ(0, status(join(a, group(7), kCreateMask)));
+	EXPECT_EQ(ib::sa_status_no_resources, status(join(a, group(0), kCreateMask)));
 
 	// A port that was away is in none.
 	const auto sweeps = [this] { return sm.status().sweeps; };
@@ -72,23 +72,23 @@ TEST_F(SaTest, GroupsOfAPortAreBounded)
 		ASSERT_TRUE(Lab::settled(sm, before));
 	}
 	for (std::uint32_t i = 0; i < all; i++)
-		ASSERT_EQ(0, status(join(a, group(i), create_mask))) << i;
+		ASSERT_EQ(0, status(join(a, group(i), kCreateMask))) << i;
 }
 
 // IBA 15.2.5.17.2: the SA's choice is one that nobody has, whatever somebody made by hand.
 TEST_F(SaTest, AssignedMgidIsUnused)
 {
-	const auto made = join(a, group(1), create_mask);
+	const auto made = join(a, group(1), kCreateMask);
 	ASSERT_EQ(0, made->header.status);
 	const ib::Lid mlid = record_of<Mc>(*made).mlid;
 	// The next group's MLID, and the one behind it, which is the next one's then.
 	for (ib::Lid next = 2; next <= 3; next++) {
 		const auto by_hand = ib::Gid::from_parts(0xff12a01b00000000, mlid + next);
-		ASSERT_EQ(0, join(a, by_hand, create_mask)->header.status);
+		ASSERT_EQ(0, join(a, by_hand, kCreateMask)->header.status);
 	}
 	std::set<ib::Gid> chosen;
 	for (int i = 0; i < 3; i++) {
-		const auto answer = join(b, ib::Gid{}, create_mask);
+		const auto answer = join(b, ib::Gid{}, kCreateMask);
 		ASSERT_EQ(0, answer->header.status) << i;
 		chosen.insert(record_of<Mc>(*answer).mgid);
 	}
@@ -111,7 +111,7 @@ std::uint16_t subscribe(Host &host, std::size_t which, std::uint8_t wanted = 1)
 
 TEST_F(SaTest, SubscriptionsAndReportsOfAPortAreBounded)
 {
-	for (std::size_t i = 0; i < Subscriptions::subscriptions_of_one; i++)
+	for (std::size_t i = 0; i < Subscriptions::kSubscriptionsOfOne; i++)
 		ASSERT_EQ(0, subscribe(a, i)) << i;
 	EXPECT_EQ(ib::sa_status_no_resources, subscribe(a, 0x7000));
 	EXPECT_EQ(0, subscribe(b, 0x7000));
@@ -124,13 +124,13 @@ TEST_F(SaTest, SubscriptionsAndReportsOfAPortAreBounded)
 	std::set<std::uint64_t> reports;
 	while (const auto report = a.next_sa())
 		reports.insert(report->header.tid);
-	EXPECT_EQ(Subscriptions::reports_to_one, reports.size());
+	EXPECT_EQ(Subscriptions::kReportsToOne, reports.size());
 }
 
 // More ports want to hear of an event than reports are kept, and none of them answers.
 TEST(SaShares, MissedReportDoesNotSuppressTheNext)
 {
-	constexpr auto silent = Subscriptions::reports_max / Subscriptions::subscriptions_of_one;
+	constexpr auto silent = Subscriptions::kReportsMax / Subscriptions::kSubscriptionsOfOne;
 	Lab lab;
 	fabric::Switch &middle = lab.fabric.add_switch({.name = "middle"});
 	SubnetManager &sm = lab.start(middle, 36);
@@ -138,7 +138,7 @@ TEST(SaShares, MissedReportDoesNotSuppressTheNext)
 		lab.add_host(middle, i + 1);
 	ASSERT_TRUE(Lab::settled(sm));
 	for (unsigned host = 0; host < silent; host++)
-		for (std::size_t i = 0; i < Subscriptions::subscriptions_of_one; i++)
+		for (std::size_t i = 0; i < Subscriptions::kSubscriptionsOfOne; i++)
 			ASSERT_EQ(0, subscribe(*lab.hosts[host], i)) << host << ' ' << i;
 	Host &last = *lab.hosts[silent];
 	ASSERT_EQ(0, subscribe(last, 0));

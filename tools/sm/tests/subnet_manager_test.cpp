@@ -87,7 +87,7 @@ TEST(SubnetManager, TrapFindsNewHosts)
 	auto before = sm.status().sweeps;
 	Host &late = lab.add_host(sw, 3);
 	ASSERT_TRUE(Lab::settled(sm, before));
-	ASSERT_TRUE(sm.wait_for([&](auto &) { return late.active(); }, patience));
+	ASSERT_TRUE(sm.wait_for([&](auto &) { return late.active(); }, kPatience));
 	ib::Lid lid = late.lid();
 
 	// A flap: the port comes back with the LID that it had.
@@ -98,7 +98,7 @@ TEST(SubnetManager, TrapFindsNewHosts)
 	before = sm.status().sweeps;
 	lab.links[0]->set_plugged(true);
 	ASSERT_TRUE(Lab::settled(sm, before));
-	ASSERT_TRUE(sm.wait_for([&](auto &) { return late.active(); }, patience));
+	ASSERT_TRUE(sm.wait_for([&](auto &) { return late.active(); }, kPatience));
 	EXPECT_EQ(lid, late.lid());
 }
 
@@ -298,8 +298,8 @@ TEST(SubnetManager, HigherPriorityTakesOver)
 			return status.state == state;
 		};
 	};
-	ASSERT_TRUE(second.wait_for(is(ib::SmState::master), patience));
-	ASSERT_TRUE(first.wait_for(is(ib::SmState::standby), patience));
+	ASSERT_TRUE(second.wait_for(is(ib::SmState::master), kPatience));
+	ASSERT_TRUE(first.wait_for(is(ib::SmState::standby), kPatience));
 	ASSERT_TRUE(Lab::settled(second));
 	EXPECT_EQ(lid, a.lid());
 	EXPECT_EQ(second.status().subnet->port(second.status().subnet->find_port(0xb1)).lid,
@@ -307,9 +307,9 @@ TEST(SubnetManager, HigherPriorityTakesOver)
 
 	// The master goes away: the one in waiting takes the subnet back.
 	second.set_enabled(false);
-	ASSERT_TRUE(first.wait_for(is(ib::SmState::master), patience));
+	ASSERT_TRUE(first.wait_for(is(ib::SmState::master), kPatience));
 	auto back = [&](const auto &) { return a.mads.port_info().sm_lid != 0 && a.active(); };
-	ASSERT_TRUE(first.wait_for(back, patience));
+	ASSERT_TRUE(first.wait_for(back, kPatience));
 }
 
 // A link that flaps costs what has changed, not what there is.
@@ -357,7 +357,7 @@ TEST(LargeSubnet, PartialSweepFindsWhatAFullSweepFinds)
 		const auto swept = sm.status().sweeps;
 		sm.request_sweep();
 		ASSERT_TRUE(sm.wait_for([&](const auto &status) { return status.sweeps > swept; },
-					patience));
+					kPatience));
 		const auto all = sm.status().subnet;
 		ASSERT_EQ(all->nodes.size(), changes->nodes.size()) << "round " << round;
 		ASSERT_EQ(all->end_ports.size(), changes->end_ports.size()) << "round " << round;

@@ -24,9 +24,9 @@ std::vector<Record> records(const Host::Table &table)
 
 TEST_F(SaTest, MulticastTablesMatchTheSwitches)
 {
-	const auto joined = join(a, group(1), create_mask);
+	const auto joined = join(a, group(1), kCreateMask);
 	ASSERT_EQ(0, joined->header.status);
-	ASSERT_EQ(0, join(b, group(1), join_mask)->header.status);
+	ASSERT_EQ(0, join(b, group(1), kJoinMask)->header.status);
 	const ib::Lid mlid = record_of<Mc>(*joined).mlid;
 	auto table = a.ask_table(
 		a.request(MadMethod::get_table, ib::attr_multicast_forwarding_record, 0));

@@ -65,7 +65,7 @@ Mailbox mappings(F &&next)
 void Intruder::take_the_last_descriptors()
 {
 	const std::vector<int> many(vfio_user::kMaxMessageFds, machine_->memory_fd());
-	machine_->client().send(vfio_user::Command::DmaUnmap, {}, many);
+	machine_->client().send(vfio_user::Command::dma_unmap, {}, many);
 }
 
 // Large sends cut into segments of one byte: as many packets as they have bytes.
@@ -185,7 +185,7 @@ void Intruder::take_descriptors()
 	// And messages with a few descriptors, each refused.
 	const std::vector<int> few(4, machine_->memory_fd());
 	for (int i = 0; i < messages; ++i) {
-		if (!machine_->client().call(vfio_user::Command::DmaUnmap, {}, few).error())
+		if (!machine_->client().call(vfio_user::Command::dma_unmap, {}, few).error())
 			throw std::runtime_error("a message without content was met");
 		count("descriptors", few.size());
 	}

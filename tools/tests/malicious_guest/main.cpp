@@ -145,10 +145,10 @@ private:
 		attr.grh.dgid.raw[15] ^= 0x55;
 		lying_.reset(checked(ibv_create_ah(pd_.get(), &attr), "address handle"));
 		/* The broadcast group of the full default partition, RFC 4391 section 4. */
-		static constexpr std::uint8_t group[16] = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff,
-							   0,    0,    0,    0,    0,    0,
-							   0xff, 0xff, 0xff, 0xff};
-		std::memcpy(attr.grh.dgid.raw, group, sizeof(group));
+		static constexpr std::uint8_t kGroup[16] = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff,
+							    0,    0,    0,    0,    0,    0,
+							    0xff, 0xff, 0xff, 0xff};
+		std::memcpy(attr.grh.dgid.raw, kGroup, sizeof(kGroup));
 		attr.dlid = static_cast<std::uint16_t>(options_.multicast_lid);
 		multicast_.reset(checked(ibv_create_ah(pd_.get(), &attr), "address handle"));
 	}

@@ -49,7 +49,7 @@ ibv_qp_type type_of(const Arguments &arguments)
 
 ibv_wr_opcode opcode_of(const Arguments &arguments)
 {
-	static const std::map<std::string, ibv_wr_opcode> names = {
+	static const std::map<std::string, ibv_wr_opcode> kNames = {
 		{"send", IBV_WR_SEND},
 		{"send_imm", IBV_WR_SEND_WITH_IMM},
 		{"send_inv", IBV_WR_SEND_WITH_INV},
@@ -59,27 +59,27 @@ ibv_wr_opcode opcode_of(const Arguments &arguments)
 		{"cas", IBV_WR_ATOMIC_CMP_AND_SWP},
 		{"add", IBV_WR_ATOMIC_FETCH_AND_ADD},
 	};
-	return names.at(arguments.text("op", "send"));
+	return kNames.at(arguments.text("op", "send"));
 }
 
 // In the words of weft_traffic.ko, so that a test reads the same from either.
 const char *status_text(ibv_wc_status status)
 {
-	static constexpr const char *names[] = {"success",
-						"local length error",
-						"local QP operation error",
-						"local EE context operation error",
-						"local protection error",
-						"request flushed",
-						"memory window bind error",
-						"bad response",
-						"local access error",
-						"remote invalid request",
-						"remote access error",
-						"remote operation error",
-						"retries exceeded",
-						"receiver-not-ready retries exceeded"};
-	return status < std::size(names) ? names[status] : "another error";
+	static constexpr const char *kNames[] = {"success",
+						 "local length error",
+						 "local QP operation error",
+						 "local EE context operation error",
+						 "local protection error",
+						 "request flushed",
+						 "memory window bind error",
+						 "bad response",
+						 "local access error",
+						 "remote invalid request",
+						 "remote access error",
+						 "remote operation error",
+						 "retries exceeded",
+						 "receiver-not-ready retries exceeded"};
+	return status < std::size(kNames) ? kNames[status] : "another error";
 }
 
 } // namespace
@@ -480,13 +480,13 @@ std::string Endpoint::word(const Arguments &arguments)
 
 std::string Endpoint::state(const Arguments &arguments)
 {
-	static const std::map<std::string, ibv_qp_state> states = {{"err", IBV_QPS_ERR},
-								   {"reset", IBV_QPS_RESET},
-								   {"sqd", IBV_QPS_SQD},
-								   {"rts", IBV_QPS_RTS}};
+	static const std::map<std::string, ibv_qp_state> kStates = {{"err", IBV_QPS_ERR},
+								    {"reset", IBV_QPS_RESET},
+								    {"sqd", IBV_QPS_SQD},
+								    {"rts", IBV_QPS_RTS}};
 	ibv_qp_attr attr{};
 	ibv_qp_init_attr init{};
-	if (const auto to = states.find(arguments.text("to")); to != states.end()) {
+	if (const auto to = kStates.find(arguments.text("to")); to != kStates.end()) {
 		attr.qp_state = to->second;
 		attr.en_sqd_async_notify = 1;
 		modify(attr,

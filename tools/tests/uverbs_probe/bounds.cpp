@@ -25,8 +25,8 @@ namespace weft::uverbs
 namespace
 {
 
-constexpr uid_t somebody = 65534, somebody_else = 65533;
-constexpr unsigned chain_max = 24;
+constexpr uid_t kSomebody = 65534, kSomebodyElse = 65533;
+constexpr unsigned kChainMax = 24;
 
 /* Another process, which does something and then waits for the end of this object. */
 class Companion
@@ -135,10 +135,10 @@ bool is_about(long got, long expected)
 void try_pds()
 {
 	const long all = limits_of_device().max_pd;
-	Companion one([] { return take_pds_as(somebody); });
+	Companion one([] { return take_pds_as(kSomebody); });
 	const long of_one = one.told();
 	expect("a half of the PDs for one user", is_about(of_one, all * 15 / 32), 1);
-	Companion other([] { return take_pds_as(somebody_else); });
+	Companion other([] { return take_pds_as(kSomebodyElse); });
 	const long of_other = other.told();
 	expect("a quarter of the PDs for the next user", is_about(of_other, all * 15 / 64), 1);
 	const Program privileged;
@@ -169,7 +169,7 @@ void try_user_namespace()
 	expect("pipes", pipe(ready.data()) || pipe(mapped.data()), 0);
 	Companion contained([&] {
 		char byte = 0;
-		expect("setuid", error_of(setuid(somebody)), 0);
+		expect("setuid", error_of(setuid(kSomebody)), 0);
 		expect("unshare", error_of(unshare(CLONE_NEWUSER)), 0);
 		if (::write(ready[1], &byte, 1) != 1 || ::read(mapped[0], &byte, 1) != 1)
 			return -1L;
@@ -197,9 +197,9 @@ void try_user_namespace()
 	expect("go", ::write(mapped[1], &byte, 1), 1);
 	expect("a half of the PDs for all UIDs of a namespace",
 	       is_about(contained.told(), all * 15 / 32), 1);
-	Companion outside([] { return take_pds_as(somebody); });
+	Companion outside([] { return take_pds_as(kSomebody); });
 	expect("a PD for the owner of the namespace", outside.told(), 0);
-	Companion other([] { return take_pds_as(somebody_else); });
+	Companion other([] { return take_pds_as(kSomebodyElse); });
 	expect("a quarter of the PDs for another user", is_about(other.told(), all * 15 / 64), 1);
 	const Program privileged;
 	std::uint32_t pd;
@@ -214,7 +214,7 @@ void try_files()
 	const rlimit open_files = {.rlim_cur = 8192, .rlim_max = 8192};
 	expect("setrlimit", error_of(::setrlimit(RLIMIT_NOFILE, &open_files)), 0);
 	Companion one([] {
-		expect("setuid", error_of(setuid(somebody)), 0);
+		expect("setuid", error_of(setuid(kSomebody)), 0);
 		static std::vector<Program> programs;
 		const long contexts = take_all("a context", EDQUOT, [] {
 			Program more(false);
@@ -246,14 +246,14 @@ struct Datagrams {
 	{
 		expect("ALLOC_PD", program.alloc_pd(pd), 0);
 		expect("CREATE_CQ", program.create_cq(-1, cq), 0);
-		expect("CREATE_QP", program.create_qp(pd, cq, qp, qp_type_ud), 0);
+		expect("CREATE_QP", program.create_qp(pd, cq, qp, kQpTypeUd), 0);
 	}
 	/* Puts new QPs into a group until no more can be. */
 	long fill_group(long expected) const
 	{
 		return take_all("a QP in a group", expected, [this] {
 			std::uint32_t another = 0;
-			expect("CREATE_QP", program.create_qp(pd, cq, another, qp_type_ud), 0);
+			expect("CREATE_QP", program.create_qp(pd, cq, another, kQpTypeUd), 0);
 			return program.attach(another, 0xc000);
 		});
 	}
@@ -271,10 +271,10 @@ long fill_group_as(uid_t user)
 void try_a_group()
 {
 	const long all = limits_of_device().max_mcast_qp_attach;
-	Companion one([] { return fill_group_as(somebody); });
+	Companion one([] { return fill_group_as(kSomebody); });
 	const long of_one = one.told();
 	expect("a half of a group for one user", of_one, (all - all / 16 + 1) / 2);
-	Companion other([] { return fill_group_as(somebody_else); });
+	Companion other([] { return fill_group_as(kSomebodyElse); });
 	const long of_other = other.told();
 	expect("a part of the rest for the next", of_other, (all - all / 16 - of_one + 1) / 2);
 	const Datagrams privileged;
@@ -298,12 +298,12 @@ void try_chain()
 	unsigned found = 0;
 	long failed = 0;
 
-	for (std::uint32_t number = 0; found <= chain_max; number++) {
+	for (std::uint32_t number = 0; found <= kChainMax; number++) {
 		std::memcpy(gid.data() + 12, &number, sizeof(number));
 		if (hash(gid) != 0x123)
 			continue;
 		found++;
-		if (found <= chain_max)
+		if (found <= kChainMax)
 			failed |= own.program.attach(own.qp, 0xc000, gid);
 	}
 	expect("as many groups of a chain as programs may begin", failed, 0);
@@ -327,7 +327,7 @@ void try_memory()
 	const rlimit unlimited = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
 	expect("setrlimit", error_of(::setrlimit(RLIMIT_MEMLOCK, &unlimited)), 0);
 	Companion user([] {
-		expect("setuid", error_of(setuid(somebody)), 0);
+		expect("setuid", error_of(setuid(kSomebody)), 0);
 		static const Program program;
 		std::uint32_t pd = 0, region;
 		expect("ALLOC_PD", program.alloc_pd(pd), 0);
@@ -361,7 +361,7 @@ void try_shares()
 	try_a_group();
 	try_memory();
 	Companion user([] {
-		expect("setuid", error_of(setuid(somebody)), 0);
+		expect("setuid", error_of(setuid(kSomebody)), 0);
 		try_chain();
 		return 0L;
 	});

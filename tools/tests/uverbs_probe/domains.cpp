@@ -21,10 +21,10 @@ namespace weft::uverbs
 namespace
 {
 
-constexpr const char *file_name = "/tmp/weft-xrc-domain";
-constexpr const char *other_name = "/tmp/weft-xrc-domain-2";
-constexpr const char *mount_name = "/tmp/weft-xrc-mount";
-constexpr const char *mounted_name = "/tmp/weft-xrc-mount/domain";
+constexpr const char *kFileName = "/tmp/weft-xrc-domain";
+constexpr const char *kOtherName = "/tmp/weft-xrc-domain-2";
+constexpr const char *kMountName = "/tmp/weft-xrc-mount";
+constexpr const char *kMountedName = "/tmp/weft-xrc-mount/domain";
 
 long close_domain(const Program &program, std::uint32_t handle)
 {
@@ -42,14 +42,14 @@ long create_target(const Program &program, std::uint32_t domain, Target &made)
 	ib_uverbs_create_qp_resp answer{};
 
 	request.pd_handle = domain;
-	request.qp_type = qp_type_xrc_target;
+	request.qp_type = kQpTypeXrcTarget;
 	const long error = program.command(IB_USER_VERBS_CMD_CREATE_QP, request, answer);
 	made = {answer.qp_handle, answer.qpn};
 	return error;
 }
 
 long open_target(const Program &program, std::uint32_t domain, std::uint32_t number, Target &made,
-		 std::uint8_t type = qp_type_xrc_target)
+		 std::uint8_t type = kQpTypeXrcTarget)
 {
 	ib_uverbs_open_qp request{};
 	ib_uverbs_create_qp_resp answer{};
@@ -92,7 +92,7 @@ void try_one_program()
 	       EINVAL);
 	expect("a target that is none", open_target(program, domain, 77, again), EINVAL);
 	expect("a QP that is no target",
-	       open_target(program, domain, target.number, again, qp_type_rc), EINVAL);
+	       open_target(program, domain, target.number, again, kQpTypeRc), EINVAL);
 	expect("the target once more", open_target(program, domain, target.number, again), 0);
 	expect("its number", again.number, target.number);
 	expect("the first handle goes", program.destroy_qp(target.handle), 0);
@@ -120,10 +120,10 @@ void try_one_program()
 
 void try_a_file()
 {
-	const Descriptor file(::open(file_name, O_CREAT | O_RDWR, 0600));
-	::unlink(other_name);
-	expect("a second name", error_of(::link(file_name, other_name)), 0);
-	const Descriptor by_other_name(::open(other_name, O_RDONLY));
+	const Descriptor file(::open(kFileName, O_CREAT | O_RDWR, 0600));
+	::unlink(kOtherName);
+	expect("a second name", error_of(::link(kFileName, kOtherName)), 0);
+	const Descriptor by_other_name(::open(kOtherName, O_RDONLY));
 	const Program heir;
 	std::uint32_t domain, shared;
 	Target target, inherited;
@@ -146,8 +146,8 @@ void try_a_file()
 	expect("the last handle goes", heir.destroy_qp(inherited.handle), 0);
 	expect("the last one closes it", close_domain(heir, shared), 0);
 	expect("it is no more", heir.open_domain(file.number(), 0, shared), EAGAIN);
-	::unlink(file_name);
-	::unlink(other_name);
+	::unlink(kFileName);
+	::unlink(kOtherName);
 }
 
 /*
@@ -155,20 +155,20 @@ void try_a_file()
  */
 void try_a_mount()
 {
-	::mkdir(mount_name, 0700);
-	expect("a file system", error_of(::mount("weft", mount_name, "tmpfs", 0, nullptr)), 0);
+	::mkdir(kMountName, 0700);
+	expect("a file system", error_of(::mount("weft", kMountName, "tmpfs", 0, nullptr)), 0);
 	{
 		const Program program;
 		std::uint32_t domain;
-		Descriptor file(::open(mounted_name, O_CREAT | O_RDWR, 0600));
+		Descriptor file(::open(kMountedName, O_CREAT | O_RDWR, 0600));
 		expect("a domain of its file", program.open_domain(file.number(), O_CREAT, domain),
 		       0);
 		file.reset();
-		expect("it is in use", error_of(::umount(mount_name)), EBUSY);
+		expect("it is in use", error_of(::umount(kMountName)), EBUSY);
 		expect("the domain goes", close_domain(program, domain), 0);
 	}
-	expect("it is not in use", error_of(::umount(mount_name)), 0);
-	::rmdir(mount_name);
+	expect("it is not in use", error_of(::umount(kMountName)), 0);
+	::rmdir(kMountName);
 }
 
 /* A page that is not there until it is given. */
@@ -218,7 +218,7 @@ private:
  */
 void try_a_program_that_waits()
 {
-	const Descriptor file(::open(file_name, O_CREAT | O_RDWR, 0600));
+	const Descriptor file(::open(kFileName, O_CREAT | O_RDWR, 0600));
 	const Lazy lazy;
 	const Program slow, other;
 	std::uint32_t domain, shared, pd, cq, srq, number;
@@ -262,7 +262,7 @@ void try_a_program_that_waits()
 	lazy.give(driver);
 	expect("RESIZE_CQ", resizing.get(), 0);
 	expect("DESTROY_QP", ending.get(), 0);
-	::unlink(file_name);
+	::unlink(kFileName);
 }
 
 } // namespace

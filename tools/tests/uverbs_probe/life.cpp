@@ -28,7 +28,7 @@ struct Made {
 char memory[8192] __attribute__((aligned(4096)));
 
 /* IBV_EVENT_DEVICE_FATAL, of the library's header. */
-constexpr std::uint32_t device_fatal = 8;
+constexpr std::uint32_t kDeviceFatal = 8;
 
 Made make(const Program &program)
 {
@@ -38,7 +38,7 @@ Made make(const Program &program)
 	expect("CREATE_COMP_CHANNEL", program.create_channel(made.channel), 0);
 	expect("CREATE_CQ", program.create_cq(made.channel.number(), made.cq), 0);
 	expect("CREATE_QP", program.create_qp(made.pd, made.cq, made.qp), 0);
-	expect("CREATE_QP", program.create_qp(made.pd, made.cq, made.datagrams, qp_type_ud), 0);
+	expect("CREATE_QP", program.create_qp(made.pd, made.cq, made.datagrams, kQpTypeUd), 0);
 	/* The card knows the group by its GID, and so the QP to be in it once. */
 	for (const std::uint16_t lid : {0xc000, 0xc001})
 		expect("ATTACH_MCAST", program.attach(made.datagrams, lid), 0);
@@ -141,7 +141,7 @@ void stay_in_group()
 
 	expect("ALLOC_PD", program.alloc_pd(pd), 0);
 	expect("CREATE_CQ", program.create_cq(-1, cq), 0);
-	expect("CREATE_QP", program.create_qp(pd, cq, qp, qp_type_ud), 0);
+	expect("CREATE_QP", program.create_qp(pd, cq, qp, kQpTypeUd), 0);
 	expect("ATTACH_MCAST", program.attach(qp, 0xc000), 0);
 	wait_for_a_line();
 }
@@ -163,7 +163,7 @@ void outlive_device()
 
 	expect("a command after the device", program.alloc_pd(handle), EIO);
 	expect("a first command after the device", without.alloc_pd(handle), EIO);
-	expect("opened again", error_of(open(node, O_RDWR)), ENOENT);
+	expect("opened again", error_of(open(kNode, O_RDWR)), ENOENT);
 	const std::string again = "/proc/self/fd/" + std::to_string(program.number());
 	expect("opened again by its descriptor", error_of(open(again.c_str(), O_RDWR)), ENXIO);
 
@@ -180,7 +180,7 @@ void outlive_device()
 	do
 		expect("an asynchronous event", ::read(program.events(), &event, sizeof(event)),
 		       sizeof(event));
-	while (event.event_type != device_fatal && !failures());
+	while (event.event_type != kDeviceFatal && !failures());
 	fcntl(program.events(), F_SETFL, O_NONBLOCK);
 	expect("the device's end is the last",
 	       error_of(::read(program.events(), &event, sizeof(event))), EAGAIN);

@@ -23,14 +23,14 @@ namespace weft::uverbs
 namespace
 {
 
-constexpr const char *issm_node = "/dev/infiniband/issm0";
+constexpr const char *kIssmNode = "/dev/infiniband/issm0";
 /* Limits that Documentation/user-verbs.rst promises. */
-constexpr unsigned agents_max = 32, mads_max = 8192;
-constexpr std::size_t rmpp_headers = 36, sa_headers = 56, mad_header = sizeof(ib::MadHeader);
+constexpr unsigned kAgentsMax = 32, kMadsMax = 8192;
+constexpr std::size_t kRmppHeaders = 36, kSaHeaders = 56, kMadHeader = sizeof(ib::MadHeader);
 /* Nobody has this LID. */
-constexpr std::uint16_t nobody = 0xbff0;
-constexpr std::uint8_t directed = 0x81, sa = 0x03, perf = 0x04, vendor = 0x32;
-constexpr std::uint8_t get = 0x01, send = 0x03, get_table = 0x12, get_response = 0x81;
+constexpr std::uint16_t kNobody = 0xbff0;
+constexpr std::uint8_t kDirected = 0x81, kSa = 0x03, kPerf = 0x04, kVendor = 0x32;
+constexpr std::uint8_t kGet = 0x01, kSend = 0x03, kGetTable = 0x12, kGetResponse = 0x81;
 
 /* A value of a port's file in sysfs. */
 unsigned long port_value(const char *name)
@@ -68,7 +68,7 @@ class Mads
 {
 public:
 	explicit Mads(int flags = O_NONBLOCK, bool with_pkey = true)
-	    : file_(open(umad_node, O_RDWR | flags))
+	    : file_(open(kUmadNode, O_RDWR | flags))
 	{
 		expect("open of umad0", file_.number() < 0, 0);
 		if (with_pkey)
@@ -90,7 +90,7 @@ public:
 			  std::uint8_t rmpp = 0) const
 	{
 		ib_user_mad_reg_req request =
-			registration(qpn, mgmt_class, mgmt_class == sa ? 2 : 1, rmpp);
+			registration(qpn, mgmt_class, mgmt_class == kSa ? 2 : 1, rmpp);
 		expect("REGISTER_AGENT", add(request), 0);
 		return request.id;
 	}
@@ -137,9 +137,9 @@ Record local_question(std::uint32_t agent, std::uint64_t tid)
 	record.header.lid = 0xffff;
 	record.header.timeout_ms = 5000;
 	record.mad.header.base_version = 1;
-	record.mad.header.mgmt_class = directed;
+	record.mad.header.mgmt_class = kDirected;
 	record.mad.header.class_version = 1;
-	record.mad.header.method = get;
+	record.mad.header.method = kGet;
 	record.mad.header.attr_id = ib::attr_node_info;
 	record.mad.header.tid = tid;
 	/* DrSLID and DrDLID: both ends are by LID of no one. */
@@ -159,7 +159,7 @@ Record question(std::uint32_t agent, std::uint64_t tid, std::uint8_t mgmt_class,
 	record.header.timeout_ms = timeout_ms;
 	record.mad.header.base_version = 1;
 	record.mad.header.mgmt_class = mgmt_class;
-	record.mad.header.class_version = mgmt_class == sa ? 2 : 1;
+	record.mad.header.class_version = mgmt_class == kSa ? 2 : 1;
 	record.mad.header.method = method;
 	record.mad.header.tid = tid;
 	return record;
@@ -179,12 +179,12 @@ void try_agents()
 	} refused[] = {
 		{"QP2", 2, 0, 0, 0},
 		{"SMPs on QP1", 1, 0x01, 1, 0},
-		{"SA on QP0", 0, sa, 2, 0},
+		{"SA on QP0", 0, kSa, 2, 0},
 		{"class 0x50", 1, 0x50, 1, 0},
-		{"version 0x83", 1, perf, 0x83, 0},
-		{"a vendor without a name", 1, vendor, 1, 0},
-		{"RMPP 2", 1, sa, 2, 2},
-		{"RMPP without segments", 1, perf, 1, 1},
+		{"version 0x83", 1, kPerf, 0x83, 0},
+		{"a vendor without a name", 1, kVendor, 1, 0},
+		{"RMPP 2", 1, kSa, 2, 2},
+		{"RMPP without segments", 1, kPerf, 1, 1},
 	};
 	for (const auto &wrong : refused) {
 		request = registration(wrong.qpn, wrong.mgmt_class, wrong.version, wrong.rmpp);
@@ -200,13 +200,13 @@ void try_agents()
 	expect("a name of 25 bits", file.add(second), EINVAL);
 	expect("ENABLE_PKEY twice", error_of(ioctl(file.number(), IB_USER_MAD_ENABLE_PKEY)), 0);
 
-	for (unsigned id = 0; id < agents_max; id++)
+	for (unsigned id = 0; id < kAgentsMax; id++)
 		expect("the lowest free number", file.add(1), id);
 	request = registration(1);
 	expect("one agent too many", file.add(request), ENOMEM);
 	expect("UNREGISTER_AGENT", file.remove(7), 0);
 	expect("an agent twice", file.remove(7), EINVAL);
-	expect("no agent's number", file.remove(agents_max), EINVAL);
+	expect("no agent's number", file.remove(kAgentsMax), EINVAL);
 	expect("the number is free again", file.add(1), 7);
 	expect("ENABLE_PKEY after an agent",
 	       error_of(ioctl(file.number(), IB_USER_MAD_ENABLE_PKEY)), EINVAL);
@@ -218,7 +218,7 @@ void try_agents()
 	const Mads one, other;
 	for (const std::uint8_t mgmt_class : {std::uint8_t{0x81}, std::uint8_t{0x01}}) {
 		request = registration(0, mgmt_class, 1);
-		request.method_mask[0] = 1u << send;
+		request.method_mask[0] = 1u << kSend;
 		expect("a method", one.add(request), 0);
 		expect("another's method", other.add(request), EINVAL);
 	}
@@ -227,10 +227,10 @@ void try_agents()
 void try_writes()
 {
 	const Mads file;
-	const std::uint32_t agent = file.add(1, sa, 1);
-	Record record = question(agent, 1, perf, get, nobody, 0);
+	const std::uint32_t agent = file.add(1, kSa, 1);
+	Record record = question(agent, 1, kPerf, kGet, kNobody, 0);
 
-	expect("less than an RMPP header", file.write(record, rmpp_headers - 1), EINVAL);
+	expect("less than an RMPP header", file.write(record, kRmppHeaders - 1), EINVAL);
 	expect("nothing", error_of(::write(file.number(), &record, 0)), EINVAL);
 	expect("more than a MAD", file.write(record, sizeof(ib::Mad) + 1), EINVAL);
 	const std::vector<char> huge(65 + (16 << 20));
@@ -238,7 +238,7 @@ void try_writes()
 	       EINVAL);
 	expect("memory that is not there",
 	       error_of(::write(file.number(), reinterpret_cast<void *>(4096), 320)), EFAULT);
-	record.header.id = agents_max;
+	record.header.id = kAgentsMax;
 	expect("no agent's number", file.write(record), EINVAL);
 	record.header.id = 5;
 	expect("an agent that there is not", file.write(record), EIO);
@@ -246,14 +246,14 @@ void try_writes()
 	 * An answer that nobody has asked for, to another's question: the number is its, and it is
 	 * sent.
 	 */
-	record = question(agent, 0x1234567800000001, perf, get_response, nobody, 0);
+	record = question(agent, 0x1234567800000001, kPerf, kGetResponse, kNobody, 0);
 	expect("an answer", file.write(record), 0);
-	record = question(agent, 1, 0x01, get, nobody, 0);
+	record = question(agent, 1, 0x01, kGet, kNobody, 0);
 	expect("an SMP on QP1", file.write(record), EINVAL);
 	expect("SA's headers in part",
-	       file.write(question(agent, 1, sa, get, nobody, 0), sa_headers - 1), EINVAL);
+	       file.write(question(agent, 1, kSa, kGet, kNobody, 0), kSaHeaders - 1), EINVAL);
 
-	record = question(agent, 2, perf, send, nobody, 60000);
+	record = question(agent, 2, kPerf, kSend, kNobody, 60000);
 	expect("a question", file.write(record), 0);
 	expect("the same again", file.write(record), EINVAL);
 }
@@ -276,7 +276,7 @@ void try_reads()
 	expect("its status", record.header.status, 0);
 	expect("its length", record.header.length, 64 + 256);
 	expect("its agent", record.header.id, agent);
-	expect("its method", record.mad.header.method, get_response);
+	expect("its method", record.mad.header.method, kGetResponse);
 	expect("the program's half of its id", record.mad.header.tid.value() & 0xffffffff, 7);
 	expect("the agent's half", record.mad.header.tid.value() >> 32 != 0xaaaaaaaa, 1);
 	expect("it is read once", file.read(record), -EAGAIN);
@@ -296,11 +296,11 @@ void try_reads()
 
 	/* A LID that does not answer. */
 	const std::uint32_t asking = file.add(1);
-	asked = question(asking, 8, perf, send, nobody, 20);
+	asked = question(asking, 8, kPerf, kSend, kNobody, 20);
 	asked.header.retries = 1;
 	expect("a question to nobody", file.write(asked), 0);
 	file.wait_readable();
-	expect("it comes back", file.read(record), 64 + mad_header);
+	expect("it comes back", file.read(record), 64 + kMadHeader);
 	expect("as not answered", record.header.status, ETIMEDOUT);
 	expect("as it was", record.header.lid, asked.header.lid);
 	expect("with its id", record.mad.header.tid.value() & 0xffffffff, 8);
@@ -314,8 +314,8 @@ void try_rmpp()
 {
 	const auto manager = static_cast<std::uint16_t>(port_value("sm_lid"));
 	const Mads file;
-	const std::uint32_t agent = file.add(1, sa, 1);
-	Record whole, asked = question(agent, 3, sa, get_table, manager, 5000);
+	const std::uint32_t agent = file.add(1, kSa, 1);
+	Record whole, asked = question(agent, 3, kSa, kGetTable, manager, 5000);
 
 	asked.mad.header.attr_id = ib::attr_node_record;
 	expect("a question for a table", file.write(asked), 0);
@@ -326,11 +326,11 @@ void try_rmpp()
 	expect("the first segment is there", whole.mad.header.method, 0x92);
 	expect("a little too short", file.read(whole, length - 1), -ENOSPC);
 	expect("the table", file.read(whole), static_cast<long>(length));
-	expect("in whole records", (length - 64 - sa_headers) % 112, 0);
+	expect("in whole records", (length - 64 - kSaHeaders) % 112, 0);
 
 	ib_user_mad_reg_req2 request{};
 	request.qpn = request.rmpp_version = 1;
-	request.mgmt_class = sa;
+	request.mgmt_class = kSa;
 	request.mgmt_class_version = 2;
 	request.flags = IB_USER_MAD_USER_RMPP;
 	const Mads own;
@@ -344,12 +344,12 @@ void try_rmpp()
 		expect("a segment", own.read(part), 64 + 256);
 		expect("its number", part.rmpp().segment.value(), segment);
 		flags = part.rmpp().flags();
-		const std::size_t before = 64 + sa_headers + (segment - 1) * 200,
+		const std::size_t before = 64 + kSaHeaders + (segment - 1) * 200,
 				  data = length - before < 200 ? length - before : 200;
 		expect("what is in it",
-		       std::memcmp(part.bytes + sa_headers, whole.bytes + (before - 64), data), 0);
+		       std::memcmp(part.bytes + kSaHeaders, whole.bytes + (before - 64), data), 0);
 		part.header.timeout_ms = part.header.retries = 0;
-		part.mad.header.method = get_table;
+		part.mad.header.method = kGetTable;
 		part.rmpp().type = ib::RmppHeader::ack;
 		part.rmpp().length_or_window = segment + 64;
 		expect("an acknowledgement", own.write(part), 0);
@@ -376,29 +376,29 @@ void try_bounds()
 	constexpr unsigned segments = 256;
 	static struct {
 		ib_user_mad_hdr header;
-		std::uint8_t bytes[sa_headers + segments * 200];
+		std::uint8_t bytes[kSaHeaders + segments * 200];
 	} message;
 	const Mads sender;
-	const std::uint32_t agent = sender.add(1, sa, 1);
-	for (unsigned i = 0; i <= mads_max / segments; i++) {
-		Record record = question(agent, i, sa, send, nobody, 60000);
+	const std::uint32_t agent = sender.add(1, kSa, 1);
+	for (unsigned i = 0; i <= kMadsMax / segments; i++) {
+		Record record = question(agent, i, kSa, kSend, kNobody, 60000);
 		record.rmpp().version = 1;
 		record.rmpp().type = ib::RmppHeader::data;
 		record.rmpp().time_flags = ib::RmppHeader::active;
 		std::memcpy(&message, &record, 64 + 256);
 		expect("a long message",
 		       error_of(::write(sender.number(), &message, sizeof(message))),
-		       i < mads_max / segments ? 0 : ENOBUFS);
+		       i < kMadsMax / segments ? 0 : ENOBUFS);
 	}
 	expect("UNREGISTER_AGENT", sender.remove(agent), 0);
-	expect("room again", sender.write(question(sender.add(1), 1, perf, send, nobody, 60000)),
+	expect("room again", sender.write(question(sender.add(1), 1, kPerf, kSend, kNobody, 60000)),
 	       0);
 
 	const Mads hoarder, last;
 	const std::uint32_t many = hoarder.add(0);
-	for (unsigned i = 0; i < mads_max; i++)
+	for (unsigned i = 0; i < kMadsMax; i++)
 		expect("a question", write_in_time(hoarder, local_question(many, i)), 0);
-	expect("a question too many", hoarder.write(local_question(many, mads_max)), ENOBUFS);
+	expect("a question too many", hoarder.write(local_question(many, kMadsMax)), ENOBUFS);
 	/* They are answered one behind the other: when this one is, all are. */
 	expect("a last question", last.write(local_question(last.add(0), 1)), 0);
 	last.wait_readable();
@@ -406,8 +406,8 @@ void try_bounds()
 	unsigned kept = 0;
 	while (hoarder.read(record) > 0)
 		kept++;
-	expect("what is kept unread", kept, mads_max);
-	expect("room again", hoarder.write(local_question(many, mads_max)), 0);
+	expect("what is kept unread", kept, kMadsMax);
+	expect("room again", hoarder.write(local_question(many, kMadsMax)), 0);
 }
 
 void try_close()
@@ -417,7 +417,7 @@ void try_close()
 		const std::uint32_t agent = file.add(1), local = file.add(0);
 		for (unsigned i = 0; i < 16; i++) {
 			expect("a question to nobody",
-			       file.write(question(agent, i, perf, send, nobody, 3600000)), 0);
+			       file.write(question(agent, i, kPerf, kSend, kNobody, 3600000)), 0);
 			expect("a question to itself", file.write(local_question(local, i)), 0);
 		}
 		if (round & 2)
@@ -434,17 +434,17 @@ bool is_manager()
 void try_issm()
 {
 	expect("no manager", is_manager(), false);
-	Descriptor file(open(issm_node, O_RDWR | O_NONBLOCK));
+	Descriptor file(open(kIssmNode, O_RDWR | O_NONBLOCK));
 	expect("open of issm0", file.number() < 0, 0);
 	expect("a manager", is_manager(), true);
-	expect("a second manager", error_of(open(issm_node, O_RDWR | O_NONBLOCK)), EAGAIN);
+	expect("a second manager", error_of(open(kIssmNode, O_RDWR | O_NONBLOCK)), EAGAIN);
 	char byte;
 	expect("read of issm0", error_of(::read(file.number(), &byte, 1)), EINVAL);
 
 	const pid_t successor = fork();
 	if (successor == 0) {
 		file.reset();
-		const Descriptor own(open(issm_node, O_RDWR));
+		const Descriptor own(open(kIssmNode, O_RDWR));
 		_exit(own.number() >= 0 && is_manager() ? 0 : 1);
 	}
 	file.reset();
@@ -471,12 +471,12 @@ void outlive_port()
 {
 	const Mads file(0);
 	const std::uint32_t agent = file.add(1);
-	const Descriptor manager(open(issm_node, O_RDWR));
+	const Descriptor manager(open(kIssmNode, O_RDWR));
 	Record record;
 	int status;
 
-	expect("a question to nobody", file.write(question(agent, 1, perf, send, nobody, 3600000)),
-	       0);
+	expect("a question to nobody",
+	       file.write(question(agent, 1, kPerf, kSend, kNobody, 3600000)), 0);
 	const pid_t reader = fork();
 	if (reader == 0)
 		_exit(file.read(record) == -EIO ? 0 : 1);
@@ -487,7 +487,7 @@ void outlive_port()
 	}
 	const pid_t successor = fork();
 	if (successor == 0)
-		_exit(error_of(open(issm_node, O_RDWR)) == ENXIO ? 0 : 1);
+		_exit(error_of(open(kIssmNode, O_RDWR)) == ENXIO ? 0 : 1);
 	/* Asleep, all three. */
 	for (const pid_t child : {reader, poller, successor})
 		for (std::string state; state != "S";) {
@@ -508,11 +508,12 @@ void outlive_port()
 	expect("who waits for issm0 is told", status, 0);
 	expect("poll after the port", file.events(), POLLERR);
 	expect("read after the port", file.read(record), -EIO);
-	expect("write after the port", file.write(question(agent, 2, perf, send, nobody, 0)), EIO);
+	expect("write after the port", file.write(question(agent, 2, kPerf, kSend, kNobody, 0)),
+	       EIO);
 	ib_user_mad_reg_req request{};
 	expect("an agent after the port", file.add(request), EPIPE);
 	expect("UNREGISTER_AGENT after the port", file.remove(agent), EINVAL);
-	expect("opened again", error_of(open(umad_node, O_RDWR)), ENOENT);
+	expect("opened again", error_of(open(kUmadNode, O_RDWR)), ENOENT);
 	const std::string again = "/proc/self/fd/" + std::to_string(file.number());
 	expect("opened again by its descriptor", error_of(open(again.c_str(), O_RDWR)), ENXIO);
 }

@@ -19,8 +19,8 @@ namespace weft::uverbs
 namespace
 {
 
-constexpr std::uint16_t mandatory = UVERBS_ATTR_F_MANDATORY;
-constexpr std::uint32_t extended = IB_USER_VERBS_CMD_FLAG_EXTENDED;
+constexpr std::uint16_t kMandatory = UVERBS_ATTR_F_MANDATORY;
+constexpr std::uint32_t kExtended = IB_USER_VERBS_CMD_FLAG_EXTENDED;
 
 /* A method with its attributes, called as libibverbs does. */
 class Method
@@ -36,7 +36,7 @@ public:
 	ib_uverbs_ioctl_hdr &header() { return *reinterpret_cast<ib_uverbs_ioctl_hdr *>(list_); }
 	/* Where the attribute stands: the kernel answers there. */
 	ib_uverbs_attr &add(std::uint16_t id, std::uint16_t length, std::uint64_t data,
-			    std::uint16_t flags = mandatory)
+			    std::uint16_t flags = kMandatory)
 	{
 		ib_uverbs_attr &attribute = header().attrs[header().num_attrs++];
 		attribute.attr_id = id;
@@ -73,10 +73,10 @@ public:
 	}
 
 private:
-	static constexpr std::size_t most = 32;
+	static constexpr std::size_t kMost = 32;
 
 	alignas(ib_uverbs_ioctl_hdr) char list_[sizeof(ib_uverbs_ioctl_hdr) +
-						most * sizeof(ib_uverbs_attr)]{};
+						kMost * sizeof(ib_uverbs_attr)]{};
 };
 
 /* A command without its frame. */
@@ -103,7 +103,7 @@ struct Frame {
 	void (*spoil)(ib_uverbs_ioctl_hdr &header);
 	long expected;
 };
-constexpr Frame frames[] = {
+constexpr Frame kFrames[] = {
 	{"as it should be", [](ib_uverbs_ioctl_hdr &) {}, 0},
 	{"a length of nothing", [](ib_uverbs_ioctl_hdr &h) { h.length = 0; }, EINVAL},
 	{"a length of less", [](ib_uverbs_ioctl_hdr &h) { h.length--; }, EINVAL},
@@ -133,7 +133,7 @@ void try_frames()
 {
 	const Program program;
 
-	for (const Frame &frame : frames) {
+	for (const Frame &frame : kFrames) {
 		ib_uverbs_query_port_resp_ex answer{};
 		Method method(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT);
 		method.constant(UVERBS_ATTR_QUERY_PORT_PORT_NUM, 1);
@@ -175,7 +175,7 @@ void try_commands()
 		std::uint64_t tail;
 		long expected;
 	};
-	static constexpr Case cases[] = {
+	static constexpr Case kCases[] = {
 		{"QUERY_DEVICE", IB_USER_VERBS_CMD_QUERY_DEVICE, 8, 176, 0, 0},
 		{"QUERY_DEVICE with less room", IB_USER_VERBS_CMD_QUERY_DEVICE, 8, 175, 0, ENOSPC},
 		{"QUERY_DEVICE of less", IB_USER_VERBS_CMD_QUERY_DEVICE, 4, 176, 0, ENOSPC},
@@ -183,22 +183,22 @@ void try_commands()
 		 0},
 		{"QUERY_DEVICE with a tail", IB_USER_VERBS_CMD_QUERY_DEVICE, 24, 176, 1,
 		 EOPNOTSUPP},
-		{"extended QUERY_DEVICE", IB_USER_VERBS_EX_CMD_QUERY_DEVICE | extended, 8, 304, 0,
+		{"extended QUERY_DEVICE", IB_USER_VERBS_EX_CMD_QUERY_DEVICE | kExtended, 8, 304, 0,
 		 0},
-		{"the same with less room", IB_USER_VERBS_EX_CMD_QUERY_DEVICE | extended, 8, 184, 0,
-		 0},
-		{"the same with too little", IB_USER_VERBS_EX_CMD_QUERY_DEVICE | extended, 8, 183,
+		{"the same with less room", IB_USER_VERBS_EX_CMD_QUERY_DEVICE | kExtended, 8, 184,
+		 0, 0},
+		{"the same with too little", IB_USER_VERBS_EX_CMD_QUERY_DEVICE | kExtended, 8, 183,
 		 0, ENOSPC},
-		{"the same with more", IB_USER_VERBS_EX_CMD_QUERY_DEVICE | extended, 8, 400, 0, 0},
+		{"the same with more", IB_USER_VERBS_EX_CMD_QUERY_DEVICE | kExtended, 8, 400, 0, 0},
 		{"a second context", IB_USER_VERBS_CMD_GET_CONTEXT, 8, 8, 0, EINVAL},
 	};
-	for (const Case &one : cases) {
+	for (const Case &one : kCases) {
 		Method method = invoke(one.command);
 		/*
 		 * The word where a plain request has the address of its response means nothing
 		 * here.
 		 */
-		request[0] = one.command & extended ? 0 : ~std::uint64_t{0};
+		request[0] = one.command & kExtended ? 0 : ~std::uint64_t{0};
 		request[2] = one.tail;
 		std::uint64_t data = request[0];
 		if (one.in > 8)
@@ -230,7 +230,7 @@ void try_moderation()
 		std::uint32_t reserved;
 		long expected;
 	};
-	static constexpr Case cases[] = {
+	static constexpr Case kCases[] = {
 		{"of nothing", 0, 0, 1, 1, 0, EINVAL},
 		{"of something unknown", 0, 3, 1, 1, 0, EOPNOTSUPP},
 		{"with something reserved", 0, 1, 1, 1, 1, EOPNOTSUPP},
@@ -238,13 +238,13 @@ void try_moderation()
 		{"as much as there is", 0, 1, 0xffff, 0xffff, 0, 0},
 		{"none again", 0, 1, 0, 0, 0, 0},
 	};
-	for (const Case &one : cases) {
+	for (const Case &one : kCases) {
 		const ib_uverbs_ex_modify_cq request = {
 			.cq_handle = cq + one.handle_beyond,
 			.attr_mask = one.mask,
 			.attr = {.cq_count = one.count, .cq_period = one.period},
 			.reserved = one.reserved};
-		Method method = invoke(IB_USER_VERBS_EX_CMD_MODIFY_CQ | extended);
+		Method method = invoke(IB_USER_VERBS_EX_CMD_MODIFY_CQ | kExtended);
 		method.add(UVERBS_ATTR_CORE_IN, sizeof(request),
 			   reinterpret_cast<std::uintptr_t>(&request));
 		expect(std::string("moderation ") + one.what, method.call(program), one.expected);
@@ -253,7 +253,7 @@ void try_moderation()
 			ib_uverbs_cmd_hdr header;
 			ib_uverbs_ex_cmd_hdr extended_header;
 			ib_uverbs_ex_modify_cq request;
-		} written = {{IB_USER_VERBS_EX_CMD_MODIFY_CQ | extended, sizeof(request) / 8, 0},
+		} written = {{IB_USER_VERBS_EX_CMD_MODIFY_CQ | kExtended, sizeof(request) / 8, 0},
 			     {},
 			     request};
 		expect(std::string("moderation, written, ") + one.what,
@@ -349,7 +349,7 @@ long create_qp(const Program &program, std::uint32_t pd, std::uint32_t cq, std::
 		method.handle(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, cq);
 	method.constant(UVERBS_ATTR_CREATE_QP_USER_HANDLE, 8);
 	method.memory(UVERBS_ATTR_CREATE_QP_CAP, cap);
-	method.constant(UVERBS_ATTR_CREATE_QP_TYPE, qp_type_rc);
+	method.constant(UVERBS_ATTR_CREATE_QP_TYPE, kQpTypeRc);
 	if (flags)
 		method.add(UVERBS_ATTR_CREATE_QP_FLAGS, 4, flags);
 	method.memory(UVERBS_ATTR_CREATE_QP_RESP_CAP, told);
@@ -406,7 +406,7 @@ long destroy(const Program &program, std::uint16_t object, std::uint16_t method_
 	return error;
 }
 
-constexpr auto as_it_is = [](Method &) {};
+constexpr auto kAsItIs = [](Method &) {};
 
 void try_objects()
 {
@@ -423,7 +423,7 @@ void try_objects()
 	expect("CREATE_COMP_CHANNEL", program.create_channel(channel), 0);
 	expect("ALLOC_PD", program.alloc_pd(pd), 0);
 
-	expect("a CQ", create_cq(program, cq, as_it_is), 0);
+	expect("a CQ", create_cq(program, cq, kAsItIs), 0);
 	expect("a CQ with its own events, and a channel",
 	       create_cq(program, other,
 			 [&](Method &method) {
@@ -447,7 +447,7 @@ void try_objects()
 		void (*spoil)(Method &method, int events, int channel, int strange);
 		long expected;
 	};
-	static constexpr Spoilt spoilt[] = {
+	static constexpr Spoilt kSpoilt[] = {
 		{"a channel for events",
 		 [](Method &m, int, int c, int) {
 			 m.handle(UVERBS_ATTR_CREATE_CQ_EVENT_FD, static_cast<std::uint64_t>(c));
@@ -481,7 +481,7 @@ void try_objects()
 		{"one that does not matter", [](Method &m, int, int, int) { m.add(77, 4, 1, 0); },
 		 0},
 	};
-	for (const Spoilt &one : spoilt) {
+	for (const Spoilt &one : kSpoilt) {
 		const long error = create_cq(program, other, [&](Method &method) {
 			one.spoil(method, events.number(), channel.number(), stranger.events());
 		});
@@ -596,18 +596,18 @@ void try_gids()
 
 void call_at_random(const Program &program, std::mt19937_64 &random, void *room)
 {
-	static constexpr std::uint16_t objects[] = {
+	static constexpr std::uint16_t kObjects[] = {
 		UVERBS_OBJECT_DEVICE, UVERBS_OBJECT_DEVICE, UVERBS_OBJECT_PD,
 		UVERBS_OBJECT_CQ,     UVERBS_OBJECT_QP,     UVERBS_OBJECT_SRQ,
 		UVERBS_OBJECT_MR,     UVERBS_OBJECT_XRCD,   UVERBS_OBJECT_MW,
 		UVERBS_OBJECT_AH,     UVERBS_OBJECT_FLOW,   UVERBS_OBJECT_ASYNC_EVENT};
-	Method method(objects[random() % std::size(objects)],
+	Method method(kObjects[random() % std::size(kObjects)],
 		      static_cast<std::uint16_t>(random() % 7));
 
 	if (method.header().object_id == UVERBS_OBJECT_DEVICE &&
 	    method.header().method_id == UVERBS_METHOD_INVOKE_WRITE) {
 		const std::uint32_t number = random() % 60;
-		method.constant(UVERBS_ATTR_WRITE_CMD, number | (random() % 4 ? 0 : extended));
+		method.constant(UVERBS_ATTR_WRITE_CMD, number | (random() % 4 ? 0 : kExtended));
 	}
 	for (std::uint64_t count = random() % 18; count > 0; count--) {
 		const std::uint64_t any = random();

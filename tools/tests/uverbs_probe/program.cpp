@@ -20,10 +20,10 @@ namespace
 int failed = 0;
 
 /* The headers that name these are another's: IBV_QPT_RC, IBV_ACCESS_LOCAL_WRITE. */
-constexpr std::uint32_t access_local_write = 1;
-constexpr std::uint32_t srq_type_xrc = 1;
+constexpr std::uint32_t kAccessLocalWrite = 1;
+constexpr std::uint32_t kSrqTypeXrc = 1;
 
-constexpr std::size_t ring_bytes = 1 << 16;
+constexpr std::size_t kRingBytes = 1 << 16;
 
 /* A request with what the card's library says behind it. */
 template<class Request>
@@ -66,10 +66,10 @@ void Descriptor::reset()
 	number_ = -1;
 }
 
-Program::Program(bool context) : file_(::open(node, O_RDWR | O_CLOEXEC))
+Program::Program(bool context) : file_(::open(kNode, O_RDWR | O_CLOEXEC))
 {
 	if (file_.number() < 0) {
-		std::perror(node);
+		std::perror(kNode);
 		std::exit(2);
 	}
 	if (context)
@@ -112,14 +112,14 @@ long Program::plain(unsigned number, const void *request, std::size_t size,
 
 std::uint64_t Program::ring()
 {
-	static void *const memory = mmap(nullptr, ring_bytes, PROT_READ | PROT_WRITE,
+	static void *const memory = mmap(nullptr, kRingBytes, PROT_READ | PROT_WRITE,
 					 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	return reinterpret_cast<std::uintptr_t>(memory);
 }
 
 std::uint64_t Program::doorbells()
 {
-	return ring() + ring_bytes - 4096;
+	return ring() + kRingBytes - 4096;
 }
 
 const Program::Domain &Program::own_domain() const
@@ -134,9 +134,9 @@ std::uint32_t Program::register_ring(std::uint32_t pd, std::uint64_t ring) const
 	ib_uverbs_reg_mr_resp answer{};
 
 	request.start = ring;
-	request.length = ring_bytes;
+	request.length = kRingBytes;
 	request.pd_handle = pd;
-	request.access_flags = access_local_write;
+	request.access_flags = kAccessLocalWrite;
 	return command(IB_USER_VERBS_CMD_REG_MR, request, answer) ? 0 : answer.lkey;
 }
 
@@ -281,7 +281,7 @@ long Program::create_xrc_srq(std::uint32_t pd, std::uint32_t xrcd, std::uint32_t
 	std::array<std::uint32_t, 4 + sizeof(mlx4_ib_create_srq_resp) / 4> answer{};
 
 	request.response = reinterpret_cast<std::uintptr_t>(&answer);
-	request.srq_type = srq_type_xrc;
+	request.srq_type = kSrqTypeXrc;
 	request.pd_handle = pd;
 	request.xrcd_handle = xrcd;
 	request.cq_handle = cq;
@@ -313,7 +313,7 @@ long Program::register_memory(std::uint32_t pd, void *start, std::size_t length,
 	request.start = request.hca_va = reinterpret_cast<std::uintptr_t>(start);
 	request.length = length;
 	request.pd_handle = pd;
-	request.access_flags = access_local_write;
+	request.access_flags = kAccessLocalWrite;
 	const long error = command(IB_USER_VERBS_CMD_REG_MR, request, answer);
 	made = answer.mr_handle;
 	return error;
@@ -330,7 +330,7 @@ long Program::register_again(std::uint32_t handle, std::uint32_t flags, std::uin
 	request.start = request.hca_va = reinterpret_cast<std::uintptr_t>(start);
 	request.length = length;
 	request.pd_handle = pd;
-	request.access_flags = access_local_write;
+	request.access_flags = kAccessLocalWrite;
 	return command(IB_USER_VERBS_CMD_REREG_MR, request, answer);
 }
 

@@ -20,10 +20,10 @@
 namespace weft::uverbs
 {
 
-inline constexpr const char *node = "/dev/infiniband/uverbs0";
-inline constexpr const char *umad_node = "/dev/infiniband/umad0";
-inline constexpr std::uint8_t qp_type_rc = 2, qp_type_uc = 3, qp_type_ud = 4,
-			      qp_type_xrc_initiator = 9, qp_type_xrc_target = 10;
+inline constexpr const char *kNode = "/dev/infiniband/uverbs0";
+inline constexpr const char *kUmadNode = "/dev/infiniband/umad0";
+inline constexpr std::uint8_t kQpTypeRc = 2, kQpTypeUc = 3, kQpTypeUd = 4, kQpTypeXrcInitiator = 9,
+			      kQpTypeXrcTarget = 10;
 
 /* Says what a check has found; the program's status is whether all held. */
 void expect(const std::string &what, long got, long expected);
@@ -112,7 +112,7 @@ public:
 	long create_cq(int channel, std::uint32_t &made) const;
 	long destroy_cq(std::uint32_t handle, ib_uverbs_destroy_cq_resp &answer) const;
 	long create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made,
-		       std::uint8_t type = qp_type_rc) const;
+		       std::uint8_t type = kQpTypeRc) const;
 	/* To a multicast group, by that LID. */
 	long attach(std::uint32_t qp, std::uint16_t lid,
 		    const MulticastGid &gid = {0xff, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,

@@ -107,13 +107,13 @@ const Provider &Provider::of_node()
 {
 	static const ConnectX mlx4;
 	static const Mthca mthca;
-	static const bool is_mthca = [] {
+	static const bool kIsMthca = [] {
 		std::string device;
 		std::ifstream("/sys/class/infiniband_verbs/uverbs0/ibdev") >> device;
 		return device.starts_with("mthca");
 	}();
 
-	if (is_mthca)
+	if (kIsMthca)
 		return mthca;
 	return mlx4;
 }

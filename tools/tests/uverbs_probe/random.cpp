@@ -16,10 +16,10 @@ namespace
 
 using Random = std::mt19937_64;
 
-constexpr std::uint32_t extended = IB_USER_VERBS_CMD_FLAG_EXTENDED;
-constexpr unsigned calls_of_a_round = 100, numbers = 60;
-constexpr std::uint8_t qp_types[] = {qp_type_rc, qp_type_uc, qp_type_ud, qp_type_xrc_initiator,
-				     qp_type_xrc_target};
+constexpr std::uint32_t kExtended = IB_USER_VERBS_CMD_FLAG_EXTENDED;
+constexpr unsigned kCallsOfARound = 100, kNumbers = 60;
+constexpr std::uint8_t kQpTypes[] = {kQpTypeRc, kQpTypeUc, kQpTypeUd, kQpTypeXrcInitiator,
+				     kQpTypeXrcTarget};
 char memory[4 * 4096] __attribute__((aligned(4096)));
 
 struct Answer {
@@ -36,7 +36,7 @@ void call_wrongly(const Program &program, Random &random, int number = -1)
 	std::uint64_t request[20];
 
 	/*
-	 * Small numbers are handles, sizes and flags; the answer's address is right as often as
+	 * Small kNumbers are handles, sizes and flags; the answer's address is right as often as
 	 * not.
 	 */
 	for (std::uint64_t &word : request) {
@@ -51,14 +51,14 @@ void call_wrongly(const Program &program, Random &random, int number = -1)
 	if (number < 0 && random() % 2)
 		return call_at_random(program, random, &answer);
 	const auto command =
-		static_cast<unsigned>(number < 0 ? static_cast<int>(random() % numbers) : number);
+		static_cast<unsigned>(number < 0 ? static_cast<int>(random() % kNumbers) : number);
 	const std::size_t size = random() % 18 * 8;
 	if (random() % 4) {
 		program.plain(command, request, size, random() % 64 * 4);
 		return;
 	}
 	std::uint64_t bytes[24] = {};
-	const ib_uverbs_cmd_hdr header = {command | extended, static_cast<std::uint16_t>(size / 8),
+	const ib_uverbs_cmd_hdr header = {command | kExtended, static_cast<std::uint16_t>(size / 8),
 					  static_cast<std::uint16_t>(random() % 40)};
 	std::memcpy(bytes, &header, sizeof(header));
 	bytes[1] = reinterpret_cast<std::uintptr_t>(&answer);
@@ -91,7 +91,7 @@ void call_rightly(const Program &program, Random &random)
 		break;
 	case 4:
 	case 5:
-		program.create_qp(any(), any(), made, qp_types[random() % std::size(qp_types)]);
+		program.create_qp(any(), any(), made, kQpTypes[random() % std::size(kQpTypes)]);
 		break;
 	case 6:
 		program.destroy_qp(any());
@@ -145,7 +145,7 @@ void try_random(std::uint64_t seed, unsigned long count)
 	std::unique_ptr<Program> program;
 
 	call_from_threads(
-		seed, count / (callers * calls_of_a_round), calls_of_a_round,
+		seed, count / (kCallers * kCallsOfARound), kCallsOfARound,
 		[&] { program = std::make_unique<Program>(); },
 		[&](Random &random) { call(*program, random); },
 		[&] {
@@ -159,7 +159,7 @@ void try_random(std::uint64_t seed, unsigned long count)
 void try_deaths(std::uint64_t seed, unsigned long times)
 {
 	for (unsigned long i = 0; i < times; i++) {
-		for (int number = -1; number < static_cast<int>(numbers); number++) {
+		for (int number = -1; number < static_cast<int>(kNumbers); number++) {
 			int ready[2], status;
 			if (pipe(ready)) {
 				expect("pipe", errno, 0);

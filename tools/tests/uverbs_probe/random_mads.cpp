@@ -22,11 +22,11 @@ namespace
 
 using Random = std::mt19937_64;
 
-constexpr unsigned calls_of_a_round = 250;
+constexpr unsigned kCallsOfARound = 250;
 /* Those of one file are 32. */
-constexpr unsigned ids = 34;
-constexpr std::uint8_t classes[] = {0, 0x01, 0x03, 0x04, 0x07, 0x09, 0x0f, 0x32, 0x81};
-constexpr std::uint8_t methods[] = {0x01, 0x02, 0x03, 0x05, 0x06, 0x12, 0x81, 0x92};
+constexpr unsigned kIds = 34;
+constexpr std::uint8_t kClasses[] = {0, 0x01, 0x03, 0x04, 0x07, 0x09, 0x0f, 0x32, 0x81};
+constexpr std::uint8_t kMethods[] = {0x01, 0x02, 0x03, 0x05, 0x06, 0x12, 0x81, 0x92};
 
 std::uint8_t one_of(std::span<const std::uint8_t> all, Random &random)
 {
@@ -44,7 +44,7 @@ void add_agent(int file, Random &random)
 	ib_user_mad_reg_req request{};
 
 	request.qpn = static_cast<std::uint8_t>(small_or_any(random, 2));
-	request.mgmt_class = one_of(classes, random);
+	request.mgmt_class = one_of(kClasses, random);
 	request.mgmt_class_version = static_cast<std::uint8_t>(small_or_any(random, 3));
 	request.rmpp_version = static_cast<std::uint8_t>(small_or_any(random, 2));
 	for (std::uint8_t &byte : request.oui)
@@ -59,7 +59,7 @@ void add_agent_by_the_newer(int file, Random &random)
 	ib_user_mad_reg_req2 request{};
 
 	request.qpn = small_or_any(random, 2);
-	request.mgmt_class = one_of(classes, random);
+	request.mgmt_class = one_of(kClasses, random);
 	request.mgmt_class_version = static_cast<std::uint8_t>(small_or_any(random, 3));
 	request.rmpp_version = static_cast<std::uint8_t>(small_or_any(random, 2));
 	request.flags = small_or_any(random, 2);
@@ -81,7 +81,7 @@ void write_mad(int file, Random &random)
 		};
 	} record{};
 
-	record.header.id = small_or_any(random, ids);
+	record.header.id = small_or_any(random, kIds);
 	record.header.timeout_ms = random() % 4 ? static_cast<std::uint32_t>(random() % 3) * 20
 						: static_cast<std::uint32_t>(random());
 	record.header.retries = small_or_any(random, 3);
@@ -98,9 +98,9 @@ void write_mad(int file, Random &random)
 			byte = static_cast<std::uint8_t>(random());
 	ib::MadHeader &header = record.mad.header;
 	header.base_version = static_cast<std::uint8_t>(random() % 8 ? 1 : random());
-	header.mgmt_class = one_of(classes, random);
+	header.mgmt_class = one_of(kClasses, random);
 	header.class_version = static_cast<std::uint8_t>(small_or_any(random, 3));
-	header.method = one_of(methods, random);
+	header.method = one_of(kMethods, random);
 	header.hop_cnt = static_cast<std::uint8_t>(small_or_any(random, 3));
 	header.tid = random() % 64;
 	header.attr_id = static_cast<std::uint16_t>(small_or_any(random, 0x40));
@@ -131,7 +131,7 @@ void read_mad(int file, Random &random)
 void call(int file, Random &random)
 {
 	pollfd waiting = {.fd = file, .events = POLLIN | POLLOUT, .revents = 0};
-	std::uint32_t id = small_or_any(random, ids);
+	std::uint32_t id = small_or_any(random, kIds);
 
 	switch (random() % 16) {
 	case 0:
@@ -170,9 +170,9 @@ void try_random_mads(std::uint64_t seed, unsigned long count)
 	Descriptor file;
 
 	call_from_threads(
-		seed, count / (callers * calls_of_a_round), calls_of_a_round,
+		seed, count / (kCallers * kCallsOfARound), kCallsOfARound,
 		[&] {
-			file = Descriptor(open(umad_node, O_RDWR | O_NONBLOCK));
+			file = Descriptor(open(kUmadNode, O_RDWR | O_NONBLOCK));
 			expect("open of umad0", file.number() < 0, 0);
 		},
 		[&](Random &random) { call(file.number(), random); }, [&] { file.reset(); });

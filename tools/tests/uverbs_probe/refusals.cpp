@@ -15,7 +15,7 @@ namespace weft::uverbs
 namespace
 {
 
-constexpr std::uint32_t extended = IB_USER_VERBS_CMD_FLAG_EXTENDED;
+constexpr std::uint32_t kExtended = IB_USER_VERBS_CMD_FLAG_EXTENDED;
 
 struct Answer {
 	std::uint32_t words[128];
@@ -34,7 +34,7 @@ struct Frame {
 	long expected;
 };
 
-constexpr Frame plain_frames[] = {
+constexpr Frame kPlainFrames[] = {
 	{"less than a header", IB_USER_VERBS_CMD_ALLOC_PD, 1, 1, 4, EINVAL},
 	{"nothing", IB_USER_VERBS_CMD_ALLOC_PD, 0, 0, 0, EINVAL},
 	{"unknown bits", IB_USER_VERBS_CMD_ALLOC_PD | 0x100, 4, 1, 16, EINVAL},
@@ -76,21 +76,21 @@ struct ExtendedFrame {
 	long expected;
 };
 
-constexpr std::uint16_t whole_answer = sizeof(ib_uverbs_ex_query_device_resp) / 8;
-constexpr ExtendedFrame extended_frames[] = {
-	{"as it should be", 1, whole_answer, 0, 0, 0, true, 0, 32, 0},
-	{"less than the headers", 0, whole_answer, 0, 0, 0, true, 0, 20, EINVAL},
-	{"lengths that do not agree", 2, whole_answer, 0, 0, 0, true, 0, 32, EINVAL},
-	{"a driver's part that is not there", 1, whole_answer, 1, 0, 0, true, 0, 32, EINVAL},
-	{"request too short", 0, whole_answer, 0, 0, 0, true, 0, 24, ENOSPC},
-	{"reserved word", 1, whole_answer, 0, 0, 1, true, 0, 32, EINVAL},
+constexpr std::uint16_t kWholeAnswer = sizeof(ib_uverbs_ex_query_device_resp) / 8;
+constexpr ExtendedFrame kExtendedFrames[] = {
+	{"as it should be", 1, kWholeAnswer, 0, 0, 0, true, 0, 32, 0},
+	{"less than the headers", 0, kWholeAnswer, 0, 0, 0, true, 0, 20, EINVAL},
+	{"lengths that do not agree", 2, kWholeAnswer, 0, 0, 0, true, 0, 32, EINVAL},
+	{"a driver's part that is not there", 1, kWholeAnswer, 1, 0, 0, true, 0, 32, EINVAL},
+	{"request too short", 0, kWholeAnswer, 0, 0, 0, true, 0, 24, ENOSPC},
+	{"reserved word", 1, kWholeAnswer, 0, 0, 1, true, 0, 32, EINVAL},
 	{"an answer without room", 1, 0, 0, 0, 0, true, 0, 32, EINVAL},
 	{"too little room", 1, 22, 0, 0, 0, true, 0, 32, ENOSPC},
-	{"room without an address", 1, whole_answer, 0, 0, 0, false, 0, 32, EINVAL},
+	{"room without an address", 1, kWholeAnswer, 0, 0, 0, false, 0, 32, EINVAL},
 	{"neither", 1, 0, 0, 0, 0, false, 0, 32, 0},
-	{"a tail of zeros", 2, whole_answer, 0, 0, 0, true, 0, 40, 0},
-	{"a tail that is not zero", 2, whole_answer, 0, 0, 0, true, 1, 40, EOPNOTSUPP},
-	{"more room than there is to say", 1, whole_answer + 4, 0, 0, 0, true, 0, 32, 0},
+	{"a tail of zeros", 2, kWholeAnswer, 0, 0, 0, true, 0, 40, 0},
+	{"a tail that is not zero", 2, kWholeAnswer, 0, 0, 0, true, 1, 40, EOPNOTSUPP},
+	{"more room than there is to say", 1, kWholeAnswer + 4, 0, 0, 0, true, 0, 32, 0},
 };
 
 long write_frame(const Program &program, const ExtendedFrame &frame, Answer &answer)
@@ -102,7 +102,7 @@ long write_frame(const Program &program, const ExtendedFrame &frame, Answer &ans
 		std::uint64_t tail;
 	} bytes{};
 
-	bytes.header = {IB_USER_VERBS_EX_CMD_QUERY_DEVICE | extended, frame.in_words,
+	bytes.header = {IB_USER_VERBS_EX_CMD_QUERY_DEVICE | kExtended, frame.in_words,
 			frame.out_words};
 	bytes.extended.response = frame.response ? reinterpret_cast<std::uintptr_t>(&answer) : 0;
 	bytes.extended.provider_in_words = frame.driver_in;
@@ -117,15 +117,15 @@ void try_frames()
 	const Program program;
 	Answer answer;
 
-	for (const Frame &frame : plain_frames)
+	for (const Frame &frame : kPlainFrames)
 		expect(frame.what, write_frame(program, frame), frame.expected);
-	for (const ExtendedFrame &frame : extended_frames) {
+	for (const ExtendedFrame &frame : kExtendedFrames) {
 		std::memset(&answer, 0xff, sizeof(answer));
 		expect(std::string("extended: ") + frame.what, write_frame(program, frame, answer),
 		       frame.expected);
 	}
 	/* The last had room for more: that is cleared, and nothing behind it is touched. */
-	const std::uint32_t *behind = answer.words + whole_answer * 2;
+	const std::uint32_t *behind = answer.words + kWholeAnswer * 2;
 	expect("the rest of the room is cleared", behind[0] | behind[7], 0);
 	expect("nothing behind the room is written", behind[8] == 0xffffffff, 1);
 
@@ -346,12 +346,12 @@ void try_files()
 /* Attributes of a QP (enum ib_qp_attr_mask), and states. */
 namespace attribute
 {
-constexpr std::uint32_t state = 1, access = 8, pkey = 16, port = 32, path = 128, mtu = 256,
-			timeout = 512, retries = 1024, rnr_retries = 2048, receive_psn = 4096,
-			reads = 8192, rnr_timer = 32768, send_psn = 65536, reads_answered = 131072,
-			peer = 1 << 20;
+constexpr std::uint32_t kState = 1, kAccess = 8, kPkey = 16, kPort = 32, kPath = 128, kMtu = 256,
+			kTimeout = 512, kRetries = 1024, kRnrRetries = 2048, kReceivePsn = 4096,
+			kReads = 8192, kRnrTimer = 32768, kSendPsn = 65536, kReadsAnswered = 131072,
+			kPeer = 1 << 20;
 } // namespace attribute
-constexpr std::uint8_t state_init = 1, state_rtr = 2, state_rts = 3, state_sqd = 4;
+constexpr std::uint8_t kStateInit = 1, kStateRtr = 2, kStateRts = 3, kStateSqd = 4;
 
 long query(const Program &program, std::uint32_t qp, ib_uverbs_query_qp_resp &answer)
 {
@@ -365,11 +365,11 @@ ib_uverbs_modify_qp stopped(const Program &program, std::uint32_t pd, std::uint3
 			    std::uint8_t type)
 {
 	using namespace attribute;
-	const bool reliable = type == qp_type_rc;
+	const bool reliable = type == kQpTypeRc;
 	ib_uverbs_modify_qp change{};
 	const auto to = [&](std::uint8_t next, std::uint32_t mask) {
 		change.qp_state = next;
-		change.attr_mask = state | mask;
+		change.attr_mask = kState | mask;
 		expect("a QP to state " + std::to_string(next), program.modify_qp(change), 0);
 	};
 
@@ -377,11 +377,11 @@ ib_uverbs_modify_qp stopped(const Program &program, std::uint32_t pd, std::uint3
 	change.port_num = change.dest.port_num = 1;
 	change.dest.dlid = 1;
 	change.path_mtu = 1;
-	to(state_init, pkey | port | access);
-	to(state_rtr,
-	   path | mtu | peer | receive_psn | (reliable ? reads_answered | rnr_timer : 0));
-	to(state_rts, send_psn | (reliable ? timeout | retries | rnr_retries | reads : 0));
-	to(state_sqd, 0);
+	to(kStateInit, kPkey | kPort | kAccess);
+	to(kStateRtr,
+	   kPath | kMtu | kPeer | kReceivePsn | (reliable ? kReadsAnswered | kRnrTimer : 0));
+	to(kStateRts, kSendPsn | (reliable ? kTimeout | kRetries | kRnrRetries | kReads : 0));
+	to(kStateSqd, 0);
 	/* The card takes changes when what was sent before has come to its end. */
 	ib_uverbs_query_qp_resp asked{};
 	for (int i = 0; i < 1000 && (i == 0 || asked.sq_draining); i++) {
@@ -401,8 +401,8 @@ void try_paths()
 
 	expect("ALLOC_PD", program.alloc_pd(pd), 0);
 	expect("CREATE_CQ", program.create_cq(-1, cq), 0);
-	ib_uverbs_modify_qp change = stopped(program, pd, cq, qp_type_rc);
-	change.attr_mask = attribute::path;
+	ib_uverbs_modify_qp change = stopped(program, pd, cq, kQpTypeRc);
+	change.attr_mask = attribute::kPath;
 	change.dest.port_num = 3;
 	expect("a path by a port that there is not", program.modify_qp(change), EINVAL);
 	change.dest.port_num = 2;
@@ -410,13 +410,13 @@ void try_paths()
 	expect("QUERY_QP", query(program, change.qp_handle, asked), 0);
 	expect("the port", asked.port_num, 2);
 	expect("the path's", asked.dest.port_num, 2);
-	change.attr_mask = attribute::path | attribute::port;
+	change.attr_mask = attribute::kPath | attribute::kPort;
 	expect("a port, and a path by another", program.modify_qp(change), EINVAL);
 	change.dest.port_num = 1;
 	expect("both", program.modify_qp(change), 0);
 
-	change = stopped(program, pd, cq, qp_type_uc);
-	change.attr_mask = attribute::path;
+	change = stopped(program, pd, cq, kQpTypeUc);
+	change.attr_mask = attribute::kPath;
 	change.dest.port_num = 2;
 	expect("a QP of UC keeps its port", program.modify_qp(change), EINVAL);
 	change.dest.port_num = 1;

@@ -23,7 +23,7 @@ Member::Outcome say(Member &member, Operation operation, std::uint64_t time = 0,
 Member running()
 {
 	Member member;
-	say(member, Operation::Start, 3);
+	say(member, Operation::start, 3);
 	member.run(kNow);
 	return member;
 }
@@ -32,7 +32,7 @@ void expect_answer(const Member::Outcome &outcome, std::uint64_t time)
 {
 	EXPECT_EQ(outcome.trouble, nullptr);
 	ASSERT_TRUE(outcome.answer);
-	EXPECT_EQ(outcome.answer->operation, Operation::Ack);
+	EXPECT_EQ(outcome.answer->operation, Operation::ack);
 	EXPECT_EQ(outcome.answer->sequence, 5u);
 	EXPECT_EQ(outcome.answer->time, time);
 }
@@ -41,16 +41,16 @@ void expect_answer(const Member::Outcome &outcome, std::uint64_t time)
 TEST(Member, StartsWithItsFirstSlice)
 {
 	Member member;
-	const auto outcome = say(member, Operation::Start, 3, 9);
+	const auto outcome = say(member, Operation::start, 3, 9);
 	EXPECT_EQ(outcome.trouble, nullptr);
 	EXPECT_FALSE(outcome.answer);
-	EXPECT_EQ(member.state(), State::Ready);
+	EXPECT_EQ(member.state(), State::ready);
 	EXPECT_EQ(member.number(), 3u);
 	EXPECT_EQ(member.due(), kNow);
 	const auto told = member.run(kNow + 1);
-	EXPECT_EQ(told.operation, Operation::Ack);
+	EXPECT_EQ(told.operation, Operation::ack);
 	EXPECT_EQ(told.sequence, 9u);
-	EXPECT_EQ(member.state(), State::Running);
+	EXPECT_EQ(member.state(), State::running);
 	EXPECT_FALSE(member.due());
 }
 
@@ -59,22 +59,22 @@ TEST(Member, StartsWithItsFirstSlice)
 TEST(Member, RunsInSlices)
 {
 	Member member = running();
-	expect_answer(say(member, Operation::Request, kNow + 50), 0);
-	expect_answer(say(member, Operation::Wait), 0);
-	EXPECT_EQ(member.state(), State::Waiting);
+	expect_answer(say(member, Operation::request, kNow + 50), 0);
+	expect_answer(say(member, Operation::wait), 0);
+	EXPECT_EQ(member.state(), State::waiting);
 	EXPECT_EQ(member.due(), kNow + 50);
-	expect_answer(say(member, Operation::Request, kNow - 50), 0); // which is past
+	expect_answer(say(member, Operation::request, kNow - 50), 0); // which is past
 	EXPECT_EQ(member.due(), kNow);
-	expect_answer(say(member, Operation::Get), kNow);
+	expect_answer(say(member, Operation::get), kNow);
 	const auto told = member.run(kNow);
-	EXPECT_EQ(told.operation, Operation::Run);
+	EXPECT_EQ(told.operation, Operation::run);
 	EXPECT_EQ(told.time, kNow);
 	EXPECT_FALSE(member.due());
-	EXPECT_EQ(say(member, Operation::Ack, 0, told.sequence).trouble, nullptr);
+	EXPECT_EQ(say(member, Operation::ack, 0, told.sequence).trouble, nullptr);
 	// A request of a turn before holds until the turn that it is for.
-	expect_answer(say(member, Operation::Request, kNow + 1), 0);
-	expect_answer(say(member, Operation::TimeOfDay), kTimeOfDay);
-	expect_answer(say(member, Operation::Update, kNow), 0);
+	expect_answer(say(member, Operation::request, kNow + 1), 0);
+	expect_answer(say(member, Operation::time_of_day), kTimeOfDay);
+	expect_answer(say(member, Operation::update, kNow), 0);
 	EXPECT_EQ(member.due(), kNow + 1);
 }
 
@@ -82,12 +82,12 @@ TEST(Member, RunsInSlices)
 TEST(Member, MayHaveNothingPlanned)
 {
 	Member member = running();
-	say(member, Operation::Request, kNow + 1);
-	expect_answer(say(member, Operation::Request, kNever), 0);
+	say(member, Operation::request, kNow + 1);
+	expect_answer(say(member, Operation::request, kNever), 0);
 	EXPECT_FALSE(member.due());
-	say(member, Operation::Request, kNever - 1);
+	say(member, Operation::request, kNever - 1);
 	EXPECT_EQ(member.due(), kNever - 1);
-	say(member, Operation::Request, UINT64_MAX);
+	say(member, Operation::request, UINT64_MAX);
 	EXPECT_FALSE(member.due());
 }
 
@@ -102,19 +102,19 @@ TEST(Member, RejectsInvalidMessages)
 		EXPECT_EQ(member.state(), state);
 	};
 	Member ready, waiting = running();
-	say(ready, Operation::Start, 3);
-	say(waiting, Operation::Wait);
-	refuses({}, Operation::Request);
-	refuses({}, Operation::Get);
-	refuses(ready, Operation::Start);
-	refuses(ready, Operation::Wait);
-	refuses(waiting, Operation::Wait);
+	say(ready, Operation::start, 3);
+	say(waiting, Operation::wait);
+	refuses({}, Operation::request);
+	refuses({}, Operation::get);
+	refuses(ready, Operation::start);
+	refuses(ready, Operation::wait);
+	refuses(waiting, Operation::wait);
 	for (const Member &member : {running(), waiting}) {
-		refuses(member, Operation::Start);
-		refuses(member, Operation::Run);
-		refuses(member, Operation::FreeUntil);
-		refuses(member, Operation::Ack);
-		refuses(member, Operation::Update, kNow + 1);
+		refuses(member, Operation::start);
+		refuses(member, Operation::run);
+		refuses(member, Operation::free_until);
+		refuses(member, Operation::ack);
+		refuses(member, Operation::update, kNow + 1);
 		refuses(member, static_cast<Operation>(9));
 		refuses(member, static_cast<Operation>(UINT32_MAX));
 	}
@@ -134,11 +134,11 @@ TEST(Member, SurvivesRandomBytes)
 					      static_cast<std::uint32_t>(random() % 3), time};
 			const auto outcome = member.take(message, kNow, kTimeOfDay);
 			EXPECT_FALSE(outcome.answer && outcome.trouble);
-			EXPECT_TRUE(before == State::Running || member.state() != State::Running);
+			EXPECT_TRUE(before == State::running || member.state() != State::running);
 			EXPECT_GE(member.due().value_or(kNow), kNow);
 			if (outcome.trouble)
 				break;
-			if ((member.state() == State::Ready || member.state() == State::Waiting) &&
+			if ((member.state() == State::ready || member.state() == State::waiting) &&
 			    random() % 2)
 				member.run(kNow);
 		}

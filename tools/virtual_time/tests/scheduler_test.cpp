@@ -39,7 +39,7 @@ constexpr std::uint64_t kSecond = 1'000'000'000;
 TEST(SharedTime, JumpsToTheNextDeadline)
 {
 	SharedTime time(1), other(2);
-	weft::Reactor reactor("test", weft::Reactor::Drive::Manual, time);
+	weft::Reactor reactor("test", weft::Reactor::Drive::manual, time);
 	weft::Loop loop("test", reactor);
 	std::vector<std::chrono::nanoseconds> fired;
 	weft::Timer late(loop, [&] { fired.push_back(time.passed()); });
@@ -83,7 +83,7 @@ protected:
 	FileDescriptor join(std::uint64_t number)
 	{
 		auto fd = join();
-		send(fd, Operation::Start, number);
+		send(fd, Operation::start, number);
 		return fd;
 	}
 	void send(const FileDescriptor &fd, Operation operation, std::uint64_t when = 0)
@@ -111,15 +111,15 @@ protected:
 	{
 		send(fd, operation, when);
 		const auto answer = receive(fd);
-		EXPECT_EQ(answer.operation, Operation::Ack);
+		EXPECT_EQ(answer.operation, Operation::ack);
 		EXPECT_EQ(answer.sequence, sequence);
 	}
 	void expect_turn(const FileDescriptor &fd, std::uint64_t when)
 	{
 		const auto turn = receive(fd);
-		EXPECT_EQ(turn.operation, Operation::Run);
+		EXPECT_EQ(turn.operation, Operation::run);
 		EXPECT_EQ(turn.time, when);
-		const Message answer{Operation::Ack, turn.sequence, 0};
+		const Message answer{Operation::ack, turn.sequence, 0};
 		ASSERT_EQ(::send(fd.get(), &answer, sizeof(answer), MSG_NOSIGNAL), 16);
 	}
 	bool closed(const FileDescriptor &fd)
@@ -146,7 +146,7 @@ protected:
 		start({"node1"}, patience);
 		FileDescriptor member = join(1);
 		receive(member);
-		ask(member, Operation::Wait);
+		ask(member, Operation::wait);
 		std::array<int, 2> channel{-1, -1};
 		EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, channel.data()), 0);
 		return {std::move(member), FileDescriptor(channel[0]), FileDescriptor(channel[1])};
@@ -154,7 +154,7 @@ protected:
 	void flood(Patience patience);
 
 	SharedTime time{1};
-	weft::Reactor reactor{"time server", weft::Reactor::Drive::Manual, time};
+	weft::Reactor reactor{"time server", weft::Reactor::Drive::manual, time};
 	weft::Loop loop{"time server", reactor};
 	std::filesystem::path directory;
 	std::vector<std::string> ends;
@@ -171,22 +171,22 @@ TEST_F(SchedulerTest, RunsOneMemberAtATime)
 	weft::Timer timer(loop, [&] { fired.push_back(time.passed()); });
 	timer.arm(3s);
 	const auto first = join(1);
-	EXPECT_EQ(receive(first).operation, Operation::Ack);
-	ask(first, Operation::Request, 5 * kSecond);
+	EXPECT_EQ(receive(first).operation, Operation::ack);
+	ask(first, Operation::request, 5 * kSecond);
 	char byte;
 	EXPECT_LT(::recv(second.get(), &byte, 1, MSG_DONTWAIT), 0); // the first still runs
-	ask(first, Operation::Wait);
-	EXPECT_EQ(receive(second).operation, Operation::Ack);
-	ask(second, Operation::Request, 2 * kSecond);
-	ask(second, Operation::Wait);
+	ask(first, Operation::wait);
+	EXPECT_EQ(receive(second).operation, Operation::ack);
+	ask(second, Operation::request, 2 * kSecond);
+	ask(second, Operation::wait);
 	expect_turn(second, 2 * kSecond);
 	EXPECT_TRUE(fired.empty());
-	ask(second, Operation::Request, 5 * kSecond);
-	ask(second, Operation::Wait);
+	ask(second, Operation::request, 5 * kSecond);
+	ask(second, Operation::wait);
 	expect_turn(first, 5 * kSecond);
 	EXPECT_EQ(fired, std::vector<std::chrono::nanoseconds>{3s});
-	ask(first, Operation::Request, kNever);
-	ask(first, Operation::Wait);
+	ask(first, Operation::request, kNever);
+	ask(first, Operation::wait);
 	expect_turn(second, 5 * kSecond);
 	EXPECT_EQ(scheduler->turns(), 5u);
 	EXPECT_TRUE(ends.empty());
@@ -198,16 +198,16 @@ TEST_F(SchedulerTest, DefersLocalWorkWhileAMemberRuns)
 {
 	start({"node1"});
 	const auto only = join(1);
-	EXPECT_EQ(receive(only).operation, Operation::Ack);
+	EXPECT_EQ(receive(only).operation, Operation::ack);
 	unsigned done = 0;
 	loop.post([&] { ++done; });
 	weft::Timer timer(loop, [&] { ++done; });
 	timer.arm(0s);
-	ask(only, Operation::Get);
-	ask(only, Operation::Request, 5 * kSecond);
+	ask(only, Operation::get);
+	ask(only, Operation::request, 5 * kSecond);
 	EXPECT_TRUE(time.stands());
 	EXPECT_EQ(done, 0u);
-	ask(only, Operation::Wait);
+	ask(only, Operation::wait);
 	EXPECT_FALSE(time.stands());
 	expect_turn(only, 5 * kSecond);
 	EXPECT_EQ(done, 2u);
@@ -220,8 +220,8 @@ TEST_F(SchedulerTest, WaitsForAReply)
 	start({"node1"});
 	const auto only = join(1);
 	receive(only);
-	ask(only, Operation::Request, 5 * kSecond);
-	ask(only, Operation::Wait);
+	ask(only, Operation::request, 5 * kSecond);
+	ask(only, Operation::wait);
 	std::array<int, 2> ends_of_channel;
 	ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends_of_channel.data()), 0);
 	const FileDescriptor here(ends_of_channel[0]), there(ends_of_channel[1]);
@@ -231,7 +231,7 @@ TEST_F(SchedulerTest, WaitsForAReply)
 		Message answer{};
 		char byte;
 		::recv(there.get(), &byte, 1, 0);
-		for (const auto operation : {Operation::Get, Operation::Request}) {
+		for (const auto operation : {Operation::get, Operation::request}) {
 			send(only, operation, time.passed().count());
 			::recv(only.get(), &answer, sizeof(answer), 0);
 		}
@@ -270,7 +270,7 @@ void SchedulerTest::flood(Patience patience)
 	const Called called = call(patience);
 	const FileDescriptor &only = called.member;
 	std::thread kernel([&] {
-		const Message question{Operation::Get, 1, 0};
+		const Message question{Operation::get, 1, 0};
 		Message answer{};
 		while (::send(only.get(), &question, sizeof(question), MSG_NOSIGNAL) > 0 &&
 		       ::recv(only.get(), &answer, sizeof(answer), 0) > 0) {
@@ -302,11 +302,11 @@ TEST_F(SchedulerTest, ReportsADeadMemberAndEndsTheOthers)
 	const auto first = join(1);
 	auto second = join(2);
 	receive(first);
-	ask(first, Operation::Request, 90 * kSecond);
-	ask(first, Operation::Wait);
+	ask(first, Operation::request, 90 * kSecond);
+	ask(first, Operation::wait);
 	receive(second);
-	ask(second, Operation::Request, kSecond + 5);
-	ask(second, Operation::Wait);
+	ask(second, Operation::request, kSecond + 5);
+	ask(second, Operation::wait);
 	expect_turn(second, kSecond + 5);
 	second.reset();
 	run_until_ended();
@@ -321,7 +321,7 @@ TEST_F(SchedulerTest, ReportsAMemberThatDiedWaiting)
 	auto first = join(1);
 	const auto second = join(2);
 	receive(first);
-	ask(first, Operation::Wait);
+	ask(first, Operation::wait);
 	receive(second);
 	first.reset();
 	run_until_ended();
@@ -335,7 +335,7 @@ TEST_F(SchedulerTest, ReportsProtocolViolations)
 	const auto first = join(1);
 	const auto second = join(2);
 	receive(first);
-	send(first, Operation::Update, 1);
+	send(first, Operation::update, 1);
 	run_until_ended();
 	EXPECT_EQ(ends, std::vector<std::string>{
 				"node1 does not keep to the time server (it is ahead of the "
@@ -353,13 +353,13 @@ TEST_F(SchedulerTest, RejectsUnknownMembers)
 	run_until_closed(join(UINT64_MAX));
 	run_until_closed(join(1));
 	const auto rude = join();
-	send(rude, Operation::Get);
+	send(rude, Operation::get);
 	run_until_closed(rude);
 	auto half = join();
 	ASSERT_EQ(::send(half.get(), "half", 4, 0), 4);
 	half.reset();
 	const auto second = join(2);
-	EXPECT_EQ(receive(first).operation, Operation::Ack);
+	EXPECT_EQ(receive(first).operation, Operation::ack);
 	EXPECT_TRUE(ends.empty());
 }
 
@@ -390,15 +390,15 @@ TEST_F(SchedulerTest, ReportsTheAwaitedMember)
 	run_until([&] { return scheduler->awaited() == "node2, not yet on the time server"; });
 	const auto second = join(2);
 	receive(first);
-	ask(first, Operation::Request, kNever);
-	ask(first, Operation::Wait);
+	ask(first, Operation::request, kNever);
+	ask(first, Operation::wait);
 	receive(second);
-	ask(second, Operation::Request, 7 * kSecond);
-	ask(second, Operation::Wait);
+	ask(second, Operation::request, 7 * kSecond);
+	ask(second, Operation::wait);
 	expect_turn(second, 7 * kSecond);
 	EXPECT_EQ(scheduler->awaited(), "node2, whose turn it has been since 7.000000000 s");
-	ask(second, Operation::Request, kNever);
-	ask(second, Operation::Wait);
+	ask(second, Operation::request, kNever);
+	ask(second, Operation::wait);
 	EXPECT_EQ(scheduler->awaited(), "");
 }
 
@@ -411,7 +411,7 @@ TEST_F(SchedulerTest, BoundsUnknownConnections)
 	run_until_closed(join());
 	for (const auto &each : silent)
 		EXPECT_FALSE(closed(each));
-	send(silent.back(), Operation::Get);
+	send(silent.back(), Operation::get);
 	run_until_closed(silent.back());
 	for (auto &each : silent) {
 		each.reset();
@@ -419,7 +419,7 @@ TEST_F(SchedulerTest, BoundsUnknownConnections)
 	}
 	const auto first = join(1);
 	const auto second = join(2);
-	EXPECT_EQ(receive(first).operation, Operation::Ack);
+	EXPECT_EQ(receive(first).operation, Operation::ack);
 }
 
 // A message may come in pieces.
@@ -427,7 +427,7 @@ TEST_F(SchedulerTest, AcceptsFragmentedMessages)
 {
 	start({"node1"});
 	const auto only = join();
-	const Message message{Operation::Start, 7, 1};
+	const Message message{Operation::start, 7, 1};
 	const auto *bytes = reinterpret_cast<const char *>(&message);
 	for (unsigned i = 0; i < sizeof(message); ++i) {
 		ASSERT_EQ(::send(only.get(), bytes + i, 1, 0), 1);
@@ -442,7 +442,7 @@ TEST_F(SchedulerTest, DropsMembersThatDoNotRead)
 	start({"node1"});
 	const auto deaf = join(1);
 	receive(deaf);
-	const Message question{Operation::Get, 1, 0};
+	const Message question{Operation::get, 1, 0};
 	run_until([&] {
 		while (::send(deaf.get(), &question, sizeof(question),
 			      MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {

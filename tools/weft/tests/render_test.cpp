@@ -405,7 +405,7 @@ TEST(TopText, ShowsRatesBetweenSamples)
 		"a/1-s1/1      up    4x QDR     3.2M       0     100       0       0       0     300\n"
 		"b/1-s1/2      DOWN  4x QDR        0       0       0       0       5       2       0\n"
 		"sm/1-s1/3     up    4x QDR        0       0       0       0       0       0       0");
-	view.order = TopOrder::Errors;
+	view.order = TopOrder::errors;
 	const auto by_errors = top_text(two_hosts(), before, now, view);
 	EXPECT_LT(by_errors.find("b/1-s1/2"), by_errors.find("a/1-s1/1"));
 	// A daemon that was started anew counts from zero, and its clock may be another's.
@@ -418,7 +418,7 @@ TEST(TopText, FitsTheScreenAndEscapesText)
 	fabric["links"][0]["name"] = "\x1b[2Jevil";
 	const auto now = sample(1, ports_of_two_hosts(0, 0), json::array());
 	for (std::size_t height = 1; height < 12; ++height) {
-		const auto text = top_text(fabric, now, now, {40, height, TopOrder::Name, "dir"});
+		const auto text = top_text(fabric, now, now, {40, height, TopOrder::name, "dir"});
 		EXPECT_LE(static_cast<std::size_t>(std::ranges::count(text, '\n')) + 1, height);
 		EXPECT_EQ(text.find('\x1b'), std::string::npos);
 		for (std::size_t at = 0; at < text.size();) {
@@ -427,7 +427,7 @@ TEST(TopText, FitsTheScreenAndEscapesText)
 			at = end + 1;
 		}
 	}
-	EXPECT_NE(top_text(fabric, now, now, {80, 7, TopOrder::Name, ""})
+	EXPECT_NE(top_text(fabric, now, now, {80, 7, TopOrder::name, ""})
 			  .find("... and 2 links more"),
 		  std::string::npos);
 	EXPECT_EQ(top_order_of('x'), std::nullopt);

@@ -96,12 +96,12 @@ TEST(Lab, ManagerKnowsUntrustedHosts)
 TEST(Lab, HostSelectsTheBus)
 {
 	const Lab lab = parse_lab(std::string(kTwoNodes) + "bus = \"vhost-user\"\n", "lab.toml");
-	EXPECT_EQ(lab.hosts[0].bus, LabBus::VfioUser);
-	EXPECT_EQ(lab.hosts[1].bus, LabBus::VhostUser);
+	EXPECT_EQ(lab.hosts[0].bus, LabBus::vfio_user);
+	EXPECT_EQ(lab.hosts[1].bus, LabBus::vhost_user);
 	EXPECT_EQ(parse_lab(std::string(kTwoNodes) + "bus = \"vfio-user\"\n", "lab.toml")
 			  .hosts[1]
 			  .bus,
-		  LabBus::VfioUser);
+		  LabBus::vfio_user);
 }
 
 // A host has the card of its model, made with the keys that are the model's own.

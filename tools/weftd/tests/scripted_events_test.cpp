@@ -62,7 +62,7 @@ protected:
 
 	const std::filesystem::path directory_;
 	VirtualEnvironment environment_;
-	Reactor reactor_{"test", Reactor::Drive::Manual, environment_};
+	Reactor reactor_{"test", Reactor::Drive::manual, environment_};
 	Loop loop_{"test", reactor_};
 	std::vector<std::string> ends_;
 };

@@ -28,7 +28,7 @@ class FakeHost final : public PciHost, public Machine
 public:
 	// One section of @memory_size bytes at @memory_base.
 	explicit FakeHost(std::uint64_t memory_size = 16 << 20, std::uint64_t memory_base = 0)
-	    : loop_("fake host", Loop::Mode::Manual), base_(memory_base),
+	    : loop_("fake host", Loop::Mode::manual), base_(memory_base),
 	      ram_(MemoryMapping::allocate(memory_size))
 	{
 		dma_.map(memory_base, memory_size, true, true, ram_);
@@ -46,7 +46,7 @@ public:
 	{
 		device_ = &device;
 		device.attach(*this);
-		device.reset(PciReset::Bus);
+		device.reset(PciReset::bus);
 	}
 	void unplug()
 	{

@@ -39,7 +39,7 @@ struct Fixture {
 		device.description().bars[0].size = 16 << 10;
 		device.description().bars[2].size = 64 << 10;
 	}
-	Loop loop{"fuzz", Loop::Mode::Manual};
+	Loop loop{"fuzz", Loop::Mode::manual};
 	testing::FakeDevice device;
 	FileDescriptor guest{::memfd_create("guest", MFD_CLOEXEC)};
 	FileDescriptor event{::eventfd(0, EFD_CLOEXEC)};
@@ -90,17 +90,17 @@ public:
 	// Messages from @input: command, flags, a size, as much payload.
 	void feed_framed(std::span<const std::byte> input)
 	{
-		constexpr std::size_t kHead = 4;
-		while (input.size() >= kHead && alive()) {
+		constexpr std::size_t head = 4;
+		while (input.size() >= head && alive()) {
 			const auto size = std::min<std::size_t>(
-				std::to_integer<std::size_t>(input[2]), input.size() - kHead);
+				std::to_integer<std::size_t>(input[2]), input.size() - head);
 			const Header header{std::to_integer<std::uint16_t>(input[3]),
 					    std::to_integer<std::uint16_t>(input[0]),
 					    static_cast<std::uint32_t>(sizeof(Header) + size),
 					    std::to_integer<std::uint32_t>(input[1]) & kFlagNoReply,
 					    0};
-			feed(testing::bytes_of(header, input.subspan(kHead, size)));
-			input = input.subspan(kHead + size);
+			feed(testing::bytes_of(header, input.subspan(head, size)));
+			input = input.subspan(head + size);
 		}
 	}
 

@@ -44,7 +44,7 @@ FakeClient::Reply FakeClient::call(Command command, const Bytes &payload,
 
 FakeClient::Reply FakeClient::greet()
 {
-	return call(Command::Version,
+	return call(Command::version,
 		    bytes_of(VersionHeader{0, 1},
 			     R"({"capabilities": {"max_msg_fds": 8, "max_data_xfer_size": 1048576,)"
 			     R"( "pgsizes": 4096, "max_dma_maps": 65535,)"
@@ -62,7 +62,7 @@ void FakeClient::map(std::uint64_t address, std::uint64_t size, int fd, std::uin
 		     std::uint32_t flags)
 {
 	const DmaMap section{sizeof(DmaMap), flags, offset, address, size};
-	must(call(Command::DmaMap, bytes_of(section),
+	must(call(Command::dma_map, bytes_of(section),
 		  fd < 0 ? std::vector<int>{} : std::vector<int>{fd}),
 	     "DMA_MAP");
 }
@@ -70,7 +70,7 @@ void FakeClient::map(std::uint64_t address, std::uint64_t size, int fd, std::uin
 Bytes FakeClient::read(std::uint32_t region, std::uint64_t offset, std::uint32_t count)
 {
 	const RegionAccess access{offset, region, count};
-	auto reply = call(Command::RegionRead, bytes_of(access));
+	auto reply = call(Command::region_read, bytes_of(access));
 	must(reply, "REGION_READ");
 	if (reply.payload.size() != sizeof(RegionAccess) + count)
 		throw std::runtime_error("a REGION_READ reply of the wrong size");
@@ -81,7 +81,7 @@ Bytes FakeClient::read(std::uint32_t region, std::uint64_t offset, std::uint32_t
 void FakeClient::write(std::uint32_t region, std::uint64_t offset, const Bytes &data)
 {
 	const RegionAccess access{offset, region, static_cast<std::uint32_t>(data.size())};
-	must(call(Command::RegionWrite, bytes_of(access, data)), "REGION_WRITE");
+	must(call(Command::region_write, bytes_of(access, data)), "REGION_WRITE");
 }
 
 } // namespace weft::testing

@@ -58,7 +58,7 @@ TEST_F(Connecting, NextClientGetsAResetDevice)
 	const auto event = make_event();
 	client().map(0, 4096, file.get());
 	enable_msix();
-	ASSERT_EQ(client().call(Command::SetIrqs,
+	ASSERT_EQ(client().call(Command::set_irqs,
 				bytes_of(IrqSet{20, kIrqSetDataEventfd | kIrqSetActionTrigger,
 						kIrqMsix, 0, 1}),
 				{event.get()})
@@ -66,7 +66,7 @@ TEST_F(Connecting, NextClientGetsAResetDevice)
 		  0u);
 	client().close();
 	ASSERT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
-	EXPECT_THAT(device_.resets, ElementsAre(PciReset::Bus, PciReset::HostGone));
+	EXPECT_THAT(device_.resets, ElementsAre(PciReset::bus, PciReset::host_gone));
 	EXPECT_EQ(device_.host().dma().sections(), 0u);
 
 	EXPECT_EQ(connect().greet().error(), 0u);
@@ -98,16 +98,16 @@ TEST_F(Connecting, TruncatedMemoryFailsTheDevice)
 	// The device finds nothing there, and goes on until its loop gets its turn.
 	EXPECT_EQ(device_.host().dma().read_as<int>(4096), 0);
 	EXPECT_TRUE(client().wait_closed());
-	EXPECT_THAT(device_.resets, ElementsAre(PciReset::Bus, PciReset::HostGone));
+	EXPECT_THAT(device_.resets, ElementsAre(PciReset::bus, PciReset::host_gone));
 	EXPECT_EQ(device_.host().dma().sections(), 0u);
 
 	EXPECT_TRUE(other_device.host().dma().write_as<int>(0, 1));
-	EXPECT_EQ(other.call(Command::Reset).error(), 0u);
+	EXPECT_EQ(other.call(Command::reset).error(), 0u);
 	const auto next_file = make_memory(4096);
 	EXPECT_EQ(connect().greet().error(), 0u);
 	client().map(0, 4096, next_file.get());
 	EXPECT_TRUE(device_.host().dma().write_as<int>(0, 1));
-	EXPECT_EQ(client().call(Command::Reset).error(), 0u);
+	EXPECT_EQ(client().call(Command::reset).error(), 0u);
 }
 
 // A client whose descriptors this process has no number for is told nothing, but the log says whose
@@ -129,7 +129,7 @@ TEST_F(Connecting, DescriptorExhaustionIsReported)
 		const FileDescriptor next(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 		none.rlim_cur = static_cast<rlim_t>(next.get());
 		ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-		other.send(Command::DmaMap, bytes_of(DmaMap{32, 3, 0, 0, 4096}), {file.get()});
+		other.send(Command::dma_map, bytes_of(DmaMap{32, 3, 0, 0, 4096}), {file.get()});
 		EXPECT_TRUE(other.wait_closed());
 		ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
 	}
@@ -141,11 +141,11 @@ TEST_F(Connecting, DescriptorExhaustionIsReported)
 TEST_F(Connecting, FailingDeviceEndsItsConnection)
 {
 	device_.fail_next_write = true;
-	client().send(Command::RegionWrite, bytes_of(RegionAccess{0, 0, 4}, std::uint32_t{1}));
+	client().send(Command::region_write, bytes_of(RegionAccess{0, 0, 4}, std::uint32_t{1}));
 	EXPECT_TRUE(client().wait_closed());
 	EXPECT_FALSE(server_.connected());
 	EXPECT_TRUE(device_.attached());
-	EXPECT_EQ(device_.resets.back(), PciReset::Bus);
+	EXPECT_EQ(device_.resets.back(), PciReset::bus);
 
 	EXPECT_EQ(connect().greet().error(), 0u);
 	EXPECT_EQ(client().read_as<std::uint16_t>(kRegionConfig, kPciCommand), 0);
@@ -157,7 +157,7 @@ TEST_F(Connecting, FailedDeviceCreationIsRetried)
 {
 	device_.fail_next_write = true;
 	device_.failing_resets = ~0u;
-	client().send(Command::RegionWrite, bytes_of(RegionAccess{0, 0, 4}, std::uint32_t{1}));
+	client().send(Command::region_write, bytes_of(RegionAccess{0, 0, 4}, std::uint32_t{1}));
 	EXPECT_TRUE(client().wait_closed());
 	EXPECT_FALSE(device_.attached());
 	EXPECT_TRUE(connect().wait_closed());
@@ -175,7 +175,7 @@ TEST_F(Connecting, OneClientAtATime)
 	server_.serve(std::move(theirs));
 	FakeClient second(loop_, std::move(ours));
 	EXPECT_TRUE(second.wait_closed());
-	EXPECT_EQ(client().call(Command::Reset).error(), 0u);
+	EXPECT_EQ(client().call(Command::reset).error(), 0u);
 
 	client().close();
 	EXPECT_EQ(connect().greet().error(), 0u);
@@ -190,7 +190,7 @@ TEST_F(Connecting, ClientThatSendsASocketIsDropped)
 	EXPECT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
 	auto [one, other] = FakeClient::make_sockets();
 	connect().greet();
-	client().send(Command::Reset, {}, {one.get()});
+	client().send(Command::reset, {}, {one.get()});
 	EXPECT_TRUE(client().wait_closed());
 	EXPECT_EQ(connect().greet().error(), 0u);
 }
@@ -242,13 +242,13 @@ TEST_F(Connecting, SlowlyClosingDescriptorsAreBounded)
 			senders.push_back(std::move(one.sender));
 			readers.push_back(std::move(one.reader));
 		}
-		client().send(Command::Reset, {}, sent);
+		client().send(Command::reset, {}, sent);
 		senders.clear();
 		EXPECT_TRUE(client().wait_closed());
 		EXPECT_EQ(connect().greet().error(), 0u);
 	}
 	EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::minutes(10));
-	client().send(Command::DmaMap, bytes_of(DmaMap{sizeof(DmaMap), 3, 0, 0, 4096}),
+	client().send(Command::dma_map, bytes_of(DmaMap{sizeof(DmaMap), 3, 0, 0, 4096}),
 		      {file.get()});
 	EXPECT_TRUE(client().wait_closed());
 	EXPECT_EQ(connect().greet().error(), 0u);
@@ -287,7 +287,7 @@ TEST_F(Connecting, DropsClientsThatDoNotRead)
 	bool dropped = false;
 	for (int i = 0; i < 100 && !dropped; ++i) {
 		try {
-			client().send(Command::RegionRead, request);
+			client().send(Command::region_read, request);
 		} catch (const std::system_error &) {
 		}
 		loop_.poll();
@@ -302,7 +302,7 @@ TEST_F(Connecting, ServesASlowClient)
 {
 	device_.memory(0)[kMaxDataTransfer - 1] = std::byte{3};
 	for (int i = 0; i < 3; ++i)
-		client().send(Command::RegionRead, bytes_of(RegionAccess{0, 0, kMaxDataTransfer}));
+		client().send(Command::region_read, bytes_of(RegionAccess{0, 0, kMaxDataTransfer}));
 	loop_.poll();
 	for (int i = 0; i < 3; ++i) {
 		const auto reply = client().receive();
@@ -315,7 +315,7 @@ TEST_F(Connecting, ServesASlowClient)
 // The device is detached when the server goes, with a client or without.
 TEST(ServerLife, DetachesTheDevice)
 {
-	Loop loop("test", Loop::Mode::Manual);
+	Loop loop("test", Loop::Mode::manual);
 	FakeDevice device;
 	{
 		Server server(loop, device, "card");
@@ -345,7 +345,7 @@ TEST(ServerLife, ServesOnASocketFile)
 		EXPECT_EQ(std::filesystem::status(path).permissions(),
 			  perms::owner_read | perms::owner_write);
 		for (int i = 0; i < 3; ++i) {
-			Loop idle("client", Loop::Mode::Manual);
+			Loop idle("client", Loop::Mode::manual);
 			FakeClient client(idle, connect_unix(path));
 			EXPECT_EQ(client.greet().error(), 0u);
 			client.write_as<std::uint32_t>(0, 0, 77);

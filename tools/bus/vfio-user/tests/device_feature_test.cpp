@@ -13,16 +13,16 @@ TEST_F(DeviceFeatureMessage, HasNone)
 {
 	for (std::uint32_t feature = 0; feature < 16; ++feature)
 		for (std::uint32_t action : {1u << 16, 1u << 17, 1u << 18, 7u << 16})
-			EXPECT_EQ(client().call(Command::DeviceFeature,
+			EXPECT_EQ(client().call(Command::device_feature,
 						bytes_of(DeviceFeature{8, feature | action}))
 					  .error(),
 				  ENOTTY);
-	EXPECT_EQ(client().call(Command::Reset).error(), 0u);
+	EXPECT_EQ(client().call(Command::reset).error(), 0u);
 }
 
 TEST_F(DeviceFeatureMessage, RefusesMalformed)
 {
-	EXPECT_EQ(client().call(Command::DeviceFeature, Bytes(7)).error(), EINVAL);
+	EXPECT_EQ(client().call(Command::device_feature, Bytes(7)).error(), EINVAL);
 }
 
 } // namespace

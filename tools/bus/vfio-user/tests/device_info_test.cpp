@@ -12,7 +12,7 @@ using DeviceInfoMessage = GreetedTest;
 // The device is a PCI device that can be reset, with nine regions and five kinds of interrupts.
 TEST_F(DeviceInfoMessage, Describes)
 {
-	const auto reply = client().call(Command::GetInfo, bytes_of(DeviceInfo{16, 0, 0, 0}));
+	const auto reply = client().call(Command::get_info, bytes_of(DeviceInfo{16, 0, 0, 0}));
 	EXPECT_EQ(reply.payload.size(), sizeof(DeviceInfo));
 	const auto info = reply.as<DeviceInfo>();
 	EXPECT_EQ(info.argsz, 16u);
@@ -24,10 +24,10 @@ TEST_F(DeviceInfoMessage, Describes)
 // A request that is too short, or has no room for the reply, is refused.
 TEST_F(DeviceInfoMessage, RefusesMalformed)
 {
-	EXPECT_EQ(client().call(Command::GetInfo, bytes_of(DeviceInfo{15, 0, 0, 0})).error(),
+	EXPECT_EQ(client().call(Command::get_info, bytes_of(DeviceInfo{15, 0, 0, 0})).error(),
 		  EINVAL);
-	EXPECT_EQ(client().call(Command::GetInfo, Bytes(15)).error(), EINVAL);
-	EXPECT_EQ(client().call(Command::GetInfo).error(), EINVAL);
+	EXPECT_EQ(client().call(Command::get_info, Bytes(15)).error(), EINVAL);
+	EXPECT_EQ(client().call(Command::get_info).error(), EINVAL);
 }
 
 } // namespace

@@ -14,7 +14,7 @@ protected:
 	std::uint32_t map(DmaMap section, const std::vector<int> &fds)
 	{
 		section.argsz = sizeof(section);
-		return client().call(Command::DmaMap, bytes_of(section), fds).error();
+		return client().call(Command::dma_map, bytes_of(section), fds).error();
 	}
 	GuestMemory &memory() { return device_.host().dma(); }
 };
@@ -24,7 +24,7 @@ TEST_F(DmaMapMessage, SharesMemory)
 {
 	const auto fd = make_memory(4 * kPage);
 	const auto reply = client().call(
-		Command::DmaMap, bytes_of(DmaMap{32, 3, kPage, 0x10000, 2 * kPage}), {fd.get()});
+		Command::dma_map, bytes_of(DmaMap{32, 3, kPage, 0x10000, 2 * kPage}), {fd.get()});
 	EXPECT_EQ(reply.error(), 0u);
 	EXPECT_TRUE(reply.payload.empty());
 	EXPECT_EQ(device_.memory_changes, 1u);
@@ -32,8 +32,8 @@ TEST_F(DmaMapMessage, SharesMemory)
 	std::uint32_t seen = 0;
 	ASSERT_EQ(::pread(fd.get(), &seen, sizeof(seen), kPage + 4), 4);
 	EXPECT_EQ(seen, 0xabcdef01);
-	EXPECT_FALSE(memory().covers(0x10000 - 1, 1, Access::Read));
-	EXPECT_FALSE(memory().covers(0x10000 + 2 * kPage, 1, Access::Read));
+	EXPECT_FALSE(memory().covers(0x10000 - 1, 1, Access::read));
+	EXPECT_FALSE(memory().covers(0x10000 + 2 * kPage, 1, Access::read));
 }
 
 // A read-only section can be read only, even from a descriptor that would allow more.
@@ -81,7 +81,7 @@ TEST_F(DmaMapMessage, RejectsInvalidRequests)
 	EXPECT_EQ(map({0, 3, 0 - kPage, 0, 2 * kPage}, {fd.get()}), EINVAL);
 	EXPECT_NE(map({0, 3, 0, 0, kPage}, {event.get()}), 0u);
 	EXPECT_EQ(map({0, 3, 0, 0, kPage}, {fd.get(), fd.get()}), EINVAL);
-	EXPECT_EQ(client().call(Command::DmaMap, Bytes(31)).error(), EINVAL);
+	EXPECT_EQ(client().call(Command::dma_map, Bytes(31)).error(), EINVAL);
 	EXPECT_EQ(memory().sections(), 0u);
 	EXPECT_EQ(device_.memory_changes, 0u);
 }
@@ -97,7 +97,7 @@ TEST_F(DmaMapMessage, SectionsAreBounded)
 	EXPECT_EQ(map({0, 3, 0, kMaxDmaMaps * kPage, kPage}, {fd.get()}), ENOSPC);
 	EXPECT_EQ(map({0, 3, 0, kMaxDmaMaps * kPage, kPage}, {}), ENOSPC);
 	EXPECT_EQ(memory().sections(), kMaxDmaMaps);
-	EXPECT_EQ(client().call(Command::DmaUnmap, bytes_of(DmaUnmap{24, 0, 0, kPage})).error(),
+	EXPECT_EQ(client().call(Command::dma_unmap, bytes_of(DmaUnmap{24, 0, 0, kPage})).error(),
 		  0u);
 	EXPECT_EQ(map({0, 3, 0, kMaxDmaMaps * kPage, kPage}, {fd.get()}), 0u);
 }
@@ -112,7 +112,8 @@ TEST_F(DmaMapMessage, BytesAreBounded)
 	EXPECT_EQ(map({0, 3, 0, 0, most}, {fd.get()}), 0u);
 	EXPECT_EQ(map({0, 3, 0, most, kPage}, {fd.get()}), ENOSPC);
 	EXPECT_EQ(map({0, 3, 0, most, kPage}, {}), 0u);
-	EXPECT_EQ(client().call(Command::DmaUnmap, bytes_of(DmaUnmap{24, 0, 0, most})).error(), 0u);
+	EXPECT_EQ(client().call(Command::dma_unmap, bytes_of(DmaUnmap{24, 0, 0, most})).error(),
+		  0u);
 	EXPECT_EQ(map({0, 3, 0, 0, kPage}, {fd.get()}), 0u);
 }
 

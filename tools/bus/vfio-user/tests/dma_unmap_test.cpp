@@ -18,7 +18,7 @@ protected:
 	}
 	FakeClient::Reply unmap(std::uint64_t address, std::uint64_t size, std::uint32_t flags = 0)
 	{
-		return client().call(Command::DmaUnmap,
+		return client().call(Command::dma_unmap,
 				     bytes_of(DmaUnmap{sizeof(DmaUnmap), flags, address, size}));
 	}
 	GuestMemory &memory() { return device_.host().dma(); }
@@ -41,12 +41,12 @@ TEST_F(DmaUnmapMessage, RemovesASection)
 // To give back a large section takes a while: others of the loop get their turn after it.
 TEST_F(DmaUnmapMessage, LargeSectionsAreUnmappedInSlices)
 {
-	constexpr std::uint64_t kAddress = 1 << 30, kSize = 64 << 20;
-	const FileDescriptor large = make_memory(kSize);
-	client().map(kAddress, kSize, large.get());
+	constexpr std::uint64_t address = 1 << 30, size = 64 << 20;
+	const FileDescriptor large = make_memory(size);
+	client().map(address, size, large.get());
 	const std::size_t before = memory().sections();
-	client().send(Command::DmaUnmap, bytes_of(DmaUnmap{sizeof(DmaUnmap), 0, kAddress, kSize}));
-	client().send(Command::RegionWrite, bytes_of(RegionAccess{8, 0, 4}, std::uint32_t{1}), {},
+	client().send(Command::dma_unmap, bytes_of(DmaUnmap{sizeof(DmaUnmap), 0, address, size}));
+	client().send(Command::region_write, bytes_of(RegionAccess{8, 0, 4}, std::uint32_t{1}), {},
 		      kFlagNoReply);
 	ASSERT_TRUE(loop_.run_until([&] { return memory().sections() != before; }));
 	EXPECT_TRUE(device_.writes.empty()) << "both in one turn";
@@ -58,7 +58,7 @@ TEST_F(DmaUnmapMessage, LargeSectionsAreUnmappedInSlices)
 TEST_F(DmaUnmapMessage, KeepsMemoryOfRunningTransfers)
 {
 	std::vector<MemorySegment> segments;
-	ASSERT_TRUE(memory().translate(0, kPage, Access::Write, segments));
+	ASSERT_TRUE(memory().translate(0, kPage, Access::write, segments));
 	EXPECT_EQ(unmap(0, 2 * kPage).error(), 0u);
 	segments[0].data[7] = std::byte{1};
 	EXPECT_FALSE(memory().write_as<int>(0, 1));
@@ -88,7 +88,7 @@ TEST_F(DmaUnmapMessage, RejectsUnknownSections)
 	EXPECT_EQ(unmap(0, 0).error(), ENOENT);
 	EXPECT_EQ(unmap(kPage, ~0ull).error(), ENOENT);
 	EXPECT_EQ(unmap(0, 2 * kPage, 1).error(), ENOTSUP);
-	EXPECT_EQ(client().call(Command::DmaUnmap, Bytes(23)).error(), EINVAL);
+	EXPECT_EQ(client().call(Command::dma_unmap, Bytes(23)).error(), EINVAL);
 	EXPECT_EQ(memory().sections(), 2u);
 }
 

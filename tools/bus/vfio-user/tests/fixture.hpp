@@ -82,7 +82,7 @@ protected:
 		return fd;
 	}
 
-	Loop loop_{"test", Loop::Mode::Manual};
+	Loop loop_{"test", Loop::Mode::manual};
 	FakeDevice device_;
 	Server server_{loop_, device_, "card"};
 	std::optional<FakeClient> client_;

@@ -26,13 +26,13 @@ TEST_F(Stream, FragmentedAndBatchedMessages)
 	EXPECT_EQ(client().receive().header.id, 77);
 
 	Bytes batch;
-	constexpr unsigned kMany = 5000;
-	for (unsigned i = 0; i < kMany; ++i) {
+	constexpr unsigned many = 5000;
+	for (unsigned i = 0; i < many; ++i) {
 		const auto request = read_request(static_cast<std::uint16_t>(i), 4 * i);
 		batch.insert(batch.end(), request.begin(), request.end());
 	}
 	client().send_raw(batch);
-	for (unsigned i = 0; i < kMany; ++i) {
+	for (unsigned i = 0; i < many; ++i) {
 		const auto reply = client().receive();
 		ASSERT_EQ(reply.header.id, i);
 		ASSERT_EQ(reply.as<RegionAccess>().offset, 4u * i);
@@ -100,7 +100,7 @@ TEST_F(Stream, BoundsDescriptors)
 	{
 		const auto event = make_event();
 		const std::vector<int> many(kMaxMessageFds + 1, event.get());
-		client().send(Command::SetIrqs, Bytes(20), many);
+		client().send(Command::set_irqs, Bytes(20), many);
 		EXPECT_TRUE(client().wait_closed());
 
 		connect().greet();

@@ -16,7 +16,7 @@ TEST_F(IrqInfoMessage, DescribesEveryKind)
 	const std::uint32_t flags[] = {7, 0, 1, 0, 0};
 	for (std::uint32_t index = 0; index < kIrqs; ++index) {
 		const auto reply =
-			client().call(Command::GetIrqInfo, bytes_of(IrqInfo{16, 0, index, 0}));
+			client().call(Command::get_irq_info, bytes_of(IrqInfo{16, 0, index, 0}));
 		EXPECT_EQ(reply.payload.size(), sizeof(IrqInfo));
 		const auto info = reply.as<IrqInfo>();
 		EXPECT_EQ(info.argsz, 16u);
@@ -29,11 +29,11 @@ TEST_F(IrqInfoMessage, DescribesEveryKind)
 // Kinds that do not exist and malformed requests are refused.
 TEST_F(IrqInfoMessage, RefusesMalformed)
 {
-	EXPECT_EQ(client().call(Command::GetIrqInfo, bytes_of(IrqInfo{16, 0, 5, 0})).error(),
+	EXPECT_EQ(client().call(Command::get_irq_info, bytes_of(IrqInfo{16, 0, 5, 0})).error(),
 		  EINVAL);
-	EXPECT_EQ(client().call(Command::GetIrqInfo, bytes_of(IrqInfo{15, 0, 0, 0})).error(),
+	EXPECT_EQ(client().call(Command::get_irq_info, bytes_of(IrqInfo{15, 0, 0, 0})).error(),
 		  EINVAL);
-	EXPECT_EQ(client().call(Command::GetIrqInfo, Bytes(15)).error(), EINVAL);
+	EXPECT_EQ(client().call(Command::get_irq_info, Bytes(15)).error(), EINVAL);
 }
 
 } // namespace

@@ -16,7 +16,7 @@ TEST_F(RegionInfoMessage, DescribesEveryRegion)
 	const std::uint64_t sizes[] = {
 		FakeDevice::kBar0Size, 0, FakeDevice::kBar2Size, 0, 8192, 0, 0, 4096, 0};
 	for (std::uint32_t index = 0; index < std::size(sizes); ++index) {
-		const auto reply = client().call(Command::GetRegionInfo,
+		const auto reply = client().call(Command::get_region_info,
 						 bytes_of(RegionInfo{32, 0, index, 0, 0, 0}));
 		EXPECT_EQ(reply.payload.size(), sizeof(RegionInfo));
 		const auto info = reply.as<RegionInfo>();
@@ -31,12 +31,12 @@ TEST_F(RegionInfoMessage, DescribesEveryRegion)
 TEST_F(RegionInfoMessage, RefusesMalformed)
 {
 	const auto ask = [this](RegionInfo query) {
-		return client().call(Command::GetRegionInfo, bytes_of(query)).error();
+		return client().call(Command::get_region_info, bytes_of(query)).error();
 	};
 	EXPECT_EQ(ask({32, 0, 9, 0, 0, 0}), EINVAL);
 	EXPECT_EQ(ask({32, 0, ~0u, 0, 0, 0}), EINVAL);
 	EXPECT_EQ(ask({31, 0, 0, 0, 0, 0}), EINVAL);
-	EXPECT_EQ(client().call(Command::GetRegionInfo, Bytes(31)).error(), EINVAL);
+	EXPECT_EQ(client().call(Command::get_region_info, Bytes(31)).error(), EINVAL);
 }
 
 } // namespace

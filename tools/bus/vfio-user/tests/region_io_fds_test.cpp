@@ -13,7 +13,7 @@ using RegionIoFdsMessage = GreetedTest;
 TEST_F(RegionIoFdsMessage, HasNone)
 {
 	const auto reply =
-		client().call(Command::GetRegionIoFds, bytes_of(RegionIoFds{16, 0, 2, 0}));
+		client().call(Command::get_region_io_fds, bytes_of(RegionIoFds{16, 0, 2, 0}));
 	EXPECT_EQ(reply.error(), 0u);
 	EXPECT_EQ(reply.as<RegionIoFds>().index, 2u);
 	EXPECT_EQ(reply.as<RegionIoFds>().count, 0u);
@@ -23,13 +23,13 @@ TEST_F(RegionIoFdsMessage, HasNone)
 TEST_F(RegionIoFdsMessage, RefusesMalformed)
 {
 	const auto ask = [this](RegionIoFds query) {
-		return client().call(Command::GetRegionIoFds, bytes_of(query)).error();
+		return client().call(Command::get_region_io_fds, bytes_of(query)).error();
 	};
 	EXPECT_EQ(ask({16, 0, 9, 0}), EINVAL);
 	EXPECT_EQ(ask({16, 1, 0, 0}), EINVAL);
 	EXPECT_EQ(ask({16, 0, 0, 1}), EINVAL);
 	EXPECT_EQ(ask({15, 0, 0, 0}), EINVAL);
-	EXPECT_EQ(client().call(Command::GetRegionIoFds, Bytes(8)).error(), EINVAL);
+	EXPECT_EQ(client().call(Command::get_region_io_fds, Bytes(8)).error(), EINVAL);
 }
 
 } // namespace

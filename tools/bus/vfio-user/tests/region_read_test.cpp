@@ -12,7 +12,7 @@ protected:
 	std::uint32_t read(std::uint32_t region, std::uint64_t offset, std::uint32_t count)
 	{
 		return client()
-			.call(Command::RegionRead, bytes_of(RegionAccess{offset, region, count}))
+			.call(Command::region_read, bytes_of(RegionAccess{offset, region, count}))
 			.error();
 	}
 };
@@ -22,7 +22,7 @@ TEST_F(RegionReadMessage, ReadsTheDevice)
 {
 	device_.memory(2)[0x123456] = std::byte{0x5a};
 	const auto reply =
-		client().call(Command::RegionRead, bytes_of(RegionAccess{0x123454, 2, 4}));
+		client().call(Command::region_read, bytes_of(RegionAccess{0x123454, 2, 4}));
 	EXPECT_EQ(reply.payload.size(), 20u);
 	EXPECT_EQ(reply.as<RegionAccess>().offset, 0x123454u);
 	EXPECT_EQ(reply.as<RegionAccess>().region, 2u);
@@ -61,7 +61,7 @@ TEST_F(RegionReadMessage, ReportsPendingVectors)
 	EXPECT_EQ(client().read_as<std::uint8_t>(4, FakeDevice::kPbaOffset + 3), 0x80);
 	EXPECT_EQ(client().read_as<std::uint32_t>(4, FakeDevice::kTableOffset), 0u);
 	const auto event = make_event();
-	ASSERT_EQ(client().call(Command::SetIrqs,
+	ASSERT_EQ(client().call(Command::set_irqs,
 				bytes_of(IrqSet{20, kIrqSetDataEventfd | kIrqSetActionTrigger,
 						kIrqMsix, 3, 1}),
 				{event.get()})
@@ -88,7 +88,7 @@ TEST_F(RegionReadMessage, RejectsReadsOutsideTheRegion)
 	EXPECT_EQ(read(1, 0, 0), EINVAL);
 	EXPECT_EQ(read(~0u, 0, 0), EINVAL);
 	EXPECT_EQ(read(~0u, 0, 4), EINVAL);
-	EXPECT_EQ(client().call(Command::RegionRead, Bytes(15)).error(), EINVAL);
+	EXPECT_EQ(client().call(Command::region_read, Bytes(15)).error(), EINVAL);
 }
 
 } // namespace

@@ -20,7 +20,7 @@ protected:
 	std::uint32_t send(std::uint64_t count, const T &...writes)
 	{
 		return client()
-			.call(Command::RegionWriteMulti,
+			.call(Command::region_write_multi,
 			      bytes_of(RegionWriteMulti{count}, writes...))
 			.error();
 	}
@@ -29,7 +29,7 @@ protected:
 // All writes are done, in order, each with its own size.
 TEST_F(RegionWriteMultiMessage, WritesInOrder)
 {
-	const auto reply = client().call(Command::RegionWriteMulti,
+	const auto reply = client().call(Command::region_write_multi,
 					 bytes_of(RegionWriteMulti{3}, single(0, 4, 4, 0x11223344),
 						  single(2, 0x18, 8, 7), single(0, 4, 1, 0x55)));
 	EXPECT_EQ(reply.as<RegionWriteMulti>().count, 3u);
@@ -50,7 +50,7 @@ TEST_F(RegionWriteMultiMessage, RefusesMalformed)
 	EXPECT_EQ(send(0, good), EINVAL);
 	EXPECT_EQ(send(1, good, std::byte{0}), EINVAL);
 	EXPECT_EQ(send((~0ull / sizeof(RegionWriteSingle)) + 2, good), EINVAL);
-	EXPECT_EQ(client().call(Command::RegionWriteMulti, Bytes(7)).error(), EINVAL);
+	EXPECT_EQ(client().call(Command::region_write_multi, Bytes(7)).error(), EINVAL);
 	EXPECT_TRUE(device_.writes.empty());
 	EXPECT_EQ(send(0), 0u);
 }
@@ -63,18 +63,18 @@ TEST_F(RegionWriteMultiMessage, WritesAreBounded)
 		return bytes_of(RegionWriteMulti{count},
 				std::vector<std::byte>(count * sizeof(RegionWriteSingle)));
 	};
-	EXPECT_EQ(client().call(Command::RegionWriteMulti, many(201)).error(), EINVAL);
+	EXPECT_EQ(client().call(Command::region_write_multi, many(201)).error(), EINVAL);
 	EXPECT_EQ(device_.writes.size(), 0u);
 	auto full = bytes_of(RegionWriteMulti{200});
 	for (int i = 0; i < 200; ++i)
 		testing::append_bytes(full, single(0, 4, 4, 1));
-	constexpr unsigned kMessages = 16;
-	for (unsigned i = 0; i < kMessages; ++i)
-		client().send(Command::RegionWriteMulti, full, {}, kFlagNoReply);
+	constexpr unsigned messages = 16;
+	for (unsigned i = 0; i < messages; ++i)
+		client().send(Command::region_write_multi, full, {}, kFlagNoReply);
 	// Posted by the first handler that runs, and so after the first slice.
 	std::size_t seen = 0;
 	device_.on_write = [&] { loop_.post([&] { seen = device_.writes.size(); }); };
-	ASSERT_TRUE(loop_.run_until([&] { return device_.writes.size() == 200 * kMessages; }));
+	ASSERT_TRUE(loop_.run_until([&] { return device_.writes.size() == 200 * messages; }));
 	EXPECT_GT(seen, 0u);
 	EXPECT_LE(seen, 64u + 200);
 }

@@ -11,7 +11,7 @@ class RegionWriteMessage : public GreetedTest
 protected:
 	std::uint32_t write(RegionAccess access, std::size_t bytes)
 	{
-		return client().call(Command::RegionWrite, bytes_of(access, Bytes(bytes))).error();
+		return client().call(Command::region_write, bytes_of(access, Bytes(bytes))).error();
 	}
 };
 
@@ -20,7 +20,7 @@ TEST_F(RegionWriteMessage, ReachesTheDevice)
 {
 	const auto data = bytes_of(std::uint64_t{0x0102030405060708});
 	const auto reply =
-		client().call(Command::RegionWrite, bytes_of(RegionAccess{0x18, 2, 8}, data));
+		client().call(Command::region_write, bytes_of(RegionAccess{0x18, 2, 8}, data));
 	EXPECT_EQ(reply.payload.size(), sizeof(RegionAccess));
 	EXPECT_EQ(reply.as<RegionAccess>().count, 8u);
 	ASSERT_EQ(device_.writes.size(), 1u);
@@ -31,7 +31,7 @@ TEST_F(RegionWriteMessage, ReachesTheDevice)
 TEST_F(RegionWriteMessage, PostedWritesAreInOrder)
 {
 	for (std::uint32_t i = 0; i < 1000; ++i)
-		client().send(Command::RegionWrite, bytes_of(RegionAccess{8, 0, 4}, i), {},
+		client().send(Command::region_write, bytes_of(RegionAccess{8, 0, 4}, i), {},
 			      kFlagNoReply);
 	EXPECT_EQ(client().read_as<std::uint32_t>(0, 8), 999u);
 	ASSERT_EQ(device_.writes.size(), 1000u);
@@ -44,14 +44,13 @@ TEST_F(RegionWriteMessage, PostedWritesAreInOrder)
 // loop runs.
 TEST_F(RegionWriteMessage, LargeWritesAreServedInSlices)
 {
-	constexpr std::uint32_t kBytes = 8192, kWrites = 8;
-	for (std::uint32_t i = 0; i < kWrites; ++i)
-		client().send(Command::RegionWrite,
-			      bytes_of(RegionAccess{0, 0, kBytes}, Bytes(kBytes)), {},
-			      kFlagNoReply);
+	constexpr std::uint32_t bytes = 8192, writes = 8;
+	for (std::uint32_t i = 0; i < writes; ++i)
+		client().send(Command::region_write,
+			      bytes_of(RegionAccess{0, 0, bytes}, Bytes(bytes)), {}, kFlagNoReply);
 	ASSERT_TRUE(loop_.run_until([&] { return !device_.writes.empty(); }));
 	EXPECT_EQ(device_.writes.size(), 1u) << "all in one turn";
-	EXPECT_TRUE(loop_.run_until([&] { return device_.writes.size() == kWrites; }));
+	EXPECT_TRUE(loop_.run_until([&] { return device_.writes.size() == writes; }));
 }
 
 // The largest transfer is taken whole.
@@ -90,8 +89,8 @@ TEST_F(RegionWriteMessage, RefusesMalformed)
 	EXPECT_EQ(write({0, 0, 4}, 3), EINVAL);
 	EXPECT_EQ(write({0, 0, 4}, 5), EINVAL);
 	EXPECT_EQ(write({0, 0, ~0u}, 4), EINVAL);
-	EXPECT_EQ(client().call(Command::RegionWrite, Bytes(15)).error(), EINVAL);
-	client().send(Command::RegionWrite, bytes_of(RegionAccess{0, 1, 4}, 0), {}, kFlagNoReply);
+	EXPECT_EQ(client().call(Command::region_write, Bytes(15)).error(), EINVAL);
+	client().send(Command::region_write, bytes_of(RegionAccess{0, 1, 4}, 0), {}, kFlagNoReply);
 	EXPECT_TRUE(client().quiet());
 	EXPECT_TRUE(device_.writes.empty());
 }

@@ -18,8 +18,8 @@ TEST_F(Reset, RestoresTheFunction)
 	client().map(0, 4096, file.get());
 	enable_msix();
 	device_.host().set_intx(true);
-	EXPECT_EQ(client().call(Command::Reset).error(), 0u);
-	EXPECT_THAT(device_.resets, ElementsAre(PciReset::Bus, PciReset::Bus));
+	EXPECT_EQ(client().call(Command::reset).error(), 0u);
+	EXPECT_THAT(device_.resets, ElementsAre(PciReset::bus, PciReset::bus));
 	EXPECT_FALSE(device_.host().bus_master());
 	EXPECT_FALSE(device_.host().msix_enabled());
 	EXPECT_EQ(client().read_as<std::uint16_t>(kRegionConfig, kPciCommand), 0);
@@ -30,8 +30,8 @@ TEST_F(Reset, RestoresTheFunction)
 // Two resets in a row, as at a reboot, are two resets.
 TEST_F(Reset, TwiceAtReboot)
 {
-	EXPECT_EQ(client().call(Command::Reset).error(), 0u);
-	EXPECT_EQ(client().call(Command::Reset).error(), 0u);
+	EXPECT_EQ(client().call(Command::reset).error(), 0u);
+	EXPECT_EQ(client().call(Command::reset).error(), 0u);
 	EXPECT_EQ(device_.resets.size(), 3u);
 }
 
@@ -44,9 +44,9 @@ TEST_F(Reset, FunctionLevel)
 	enable_msix();
 	const auto control = client().read_as<std::uint16_t>(kRegionConfig, express + 8u);
 	client().write_as<std::uint16_t>(kRegionConfig, express + 8u, control);
-	EXPECT_THAT(device_.resets, ElementsAre(PciReset::Bus));
+	EXPECT_THAT(device_.resets, ElementsAre(PciReset::bus));
 	client().write_as<std::uint16_t>(kRegionConfig, express + 8u, control | 0x8000);
-	EXPECT_THAT(device_.resets, ElementsAre(PciReset::Bus, PciReset::FunctionLevel));
+	EXPECT_THAT(device_.resets, ElementsAre(PciReset::bus, PciReset::function_level));
 	EXPECT_FALSE(client().read_as<std::uint16_t>(kRegionConfig, express + 8u) & 0x8000);
 	EXPECT_FALSE(device_.host().msix_enabled());
 	EXPECT_FALSE(device_.host().bus_master());
@@ -55,9 +55,9 @@ TEST_F(Reset, FunctionLevel)
 // A payload is none of its business, but does no harm.
 TEST_F(Reset, IgnoresPayload)
 {
-	EXPECT_EQ(client().call(Command::Reset, Bytes(100)).error(), 0u);
+	EXPECT_EQ(client().call(Command::reset, Bytes(100)).error(), 0u);
 	const auto event = make_event();
-	EXPECT_EQ(client().call(Command::Reset, {}, {event.get()}).error(), EINVAL);
+	EXPECT_EQ(client().call(Command::reset, {}, {event.get()}).error(), EINVAL);
 }
 
 } // namespace

@@ -23,7 +23,7 @@ protected:
 	{
 		const IrqSet request{static_cast<std::uint32_t>(sizeof(IrqSet) + booleans.size()),
 				     flags, index, start, count};
-		return client().call(Command::SetIrqs, bytes_of(request, booleans), fds).error();
+		return client().call(Command::set_irqs, bytes_of(request, booleans), fds).error();
 	}
 
 	FileDescriptor first_ = make_event();
@@ -76,7 +76,7 @@ TEST_F(SetIrqsMessage, KeepsPendingInterrupts)
 	EXPECT_EQ(take(second_), 0u);
 
 	device_.host().raise_msix(2);
-	EXPECT_EQ(client().call(Command::Reset).error(), 0u);
+	EXPECT_EQ(client().call(Command::reset).error(), 0u);
 	enable_msix();
 	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 2, 1, {second_.get()}), 0u);
 	EXPECT_EQ(take(second_), 0u);
@@ -138,31 +138,31 @@ TEST_F(SetIrqsMessage, IntxMasksItself)
 // INTx obeys Interrupt Disable, and Interrupt Status shows the line in any case.
 TEST_F(SetIrqsMessage, IntxObeysInterruptDisable)
 {
-	constexpr std::uint16_t kStatusInterrupt = 1 << 3;
+	constexpr std::uint16_t status_interrupt = 1 << 3;
 	EXPECT_EQ(set(kIrqIntx, kTriggerByEvent, 0, 1, {first_.get()}), 0u);
 	client().write_as(kRegionConfig, kPciCommand, kPciCommandIntxDisable);
 	device_.host().set_intx(true);
 	EXPECT_EQ(take(first_), 0u);
-	EXPECT_TRUE(client().read_as<std::uint16_t>(kRegionConfig, 6) & kStatusInterrupt);
+	EXPECT_TRUE(client().read_as<std::uint16_t>(kRegionConfig, 6) & status_interrupt);
 	client().write_as<std::uint16_t>(kRegionConfig, kPciCommand, 0);
 	EXPECT_EQ(take(first_), 1u);
 	device_.host().set_intx(false);
-	EXPECT_FALSE(client().read_as<std::uint16_t>(kRegionConfig, 6) & kStatusInterrupt);
+	EXPECT_FALSE(client().read_as<std::uint16_t>(kRegionConfig, 6) & status_interrupt);
 }
 
 // A client may unmask INTx by a descriptor, as KVM does, until it takes that away.
 TEST_F(SetIrqsMessage, IntxUnmaskedByDescriptor)
 {
-	constexpr std::uint32_t kUnmaskByEvent = kIrqSetDataEventfd | kIrqSetActionUnmask;
+	constexpr std::uint32_t unmask_by_event = kIrqSetDataEventfd | kIrqSetActionUnmask;
 	EXPECT_EQ(set(kIrqIntx, kTriggerByEvent, 0, 1, {first_.get()}), 0u);
-	EXPECT_EQ(set(kIrqIntx, kUnmaskByEvent, 0, 1, {second_.get()}), 0u);
+	EXPECT_EQ(set(kIrqIntx, unmask_by_event, 0, 1, {second_.get()}), 0u);
 	device_.host().set_intx(true);
 	EXPECT_EQ(take(first_), 1u);
 	for (int i = 0; i < 2; ++i) {
 		ASSERT_EQ(::eventfd_write(second_.get(), 1), 0);
 		EXPECT_TRUE(loop_.run_until([&] { return take(first_) == 1; }));
 	}
-	EXPECT_EQ(set(kIrqIntx, kUnmaskByEvent, 0, 1), 0u);
+	EXPECT_EQ(set(kIrqIntx, unmask_by_event, 0, 1), 0u);
 	ASSERT_EQ(::eventfd_write(second_.get(), 1), 0);
 	loop_.poll();
 	EXPECT_EQ(take(first_), 0u);
@@ -193,7 +193,7 @@ TEST_F(SetIrqsMessage, NeverBlocksOnADescriptor)
 // it could hold up the device, or keep a connection open whose client is gone.
 TEST_F(SetIrqsMessage, AcceptsEventDescriptorsOnly)
 {
-	constexpr std::uint32_t kUnmaskByEvent = kIrqSetDataEventfd | kIrqSetActionUnmask;
+	constexpr std::uint32_t unmask_by_event = kIrqSetDataEventfd | kIrqSetActionUnmask;
 	int ends[2];
 	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
 	const FileDescriptor reader(ends[0]), writer(ends[1]);
@@ -204,7 +204,7 @@ TEST_F(SetIrqsMessage, AcceptsEventDescriptorsOnly)
 		EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 2, {first_.get(), other->get()}),
 			  EBADF);
 		EXPECT_EQ(set(kIrqIntx, kTriggerByEvent, 0, 1, {other->get()}), EBADF);
-		EXPECT_EQ(set(kIrqIntx, kUnmaskByEvent, 0, 1, {other->get()}), EBADF);
+		EXPECT_EQ(set(kIrqIntx, unmask_by_event, 0, 1, {other->get()}), EBADF);
 	}
 	enable_msix();
 	device_.host().raise_msix(0);
@@ -215,9 +215,9 @@ TEST_F(SetIrqsMessage, AcceptsEventDescriptorsOnly)
 // one read that the client has read first, whatever its flag.
 TEST_F(SetIrqsMessage, UnmaskDescriptorsDoNotSpinTheLoop)
 {
-	constexpr std::uint32_t kUnmaskByEvent = kIrqSetDataEventfd | kIrqSetActionUnmask;
+	constexpr std::uint32_t unmask_by_event = kIrqSetDataEventfd | kIrqSetActionUnmask;
 	const FileDescriptor endless(::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
-	ASSERT_EQ(set(kIrqIntx, kUnmaskByEvent, 0, 1, {endless.get()}), 0u);
+	ASSERT_EQ(set(kIrqIntx, unmask_by_event, 0, 1, {endless.get()}), 0u);
 	ASSERT_EQ(::fcntl(endless.get(), F_SETFL, 0), 0);
 	ASSERT_EQ(::eventfd_write(endless.get(), ~0ull - 1), 0);
 	std::size_t turns = 0, last;
@@ -255,7 +255,7 @@ TEST_F(SetIrqsMessage, RejectsInvalidRequests)
 	EXPECT_EQ(set(kIrqs, kTriggerByEvent, 0, 1, one), EINVAL);
 	EXPECT_EQ(set(kIrqIntx, kTriggerByEvent, 0, 2, two), EINVAL);
 	EXPECT_EQ(set(kIrqIntx, kIrqSetDataEventfd | kIrqSetActionMask, 0, 1, one), ENOTSUP);
-	EXPECT_EQ(client().call(Command::SetIrqs, Bytes(19)).error(), EINVAL);
+	EXPECT_EQ(client().call(Command::set_irqs, Bytes(19)).error(), EINVAL);
 	device_.host().raise_msix(0);
 	device_.host().set_intx(true);
 	EXPECT_EQ(take(first_), 0u);

@@ -13,15 +13,15 @@ using Unsupported = GreetedTest;
 TEST_F(Unsupported, GetsAnErrorReply)
 {
 	const auto event = make_event();
-	for (auto command :
-	     {Command::DmaRead, Command::DmaWrite, Command::MigDataRead, Command::MigDataWrite}) {
+	for (auto command : {Command::dma_read, Command::dma_write, Command::mig_data_read,
+			     Command::mig_data_write}) {
 		EXPECT_EQ(client().call(command).error(), ENOTSUP);
 		EXPECT_EQ(client().call(command, Bytes(64), {event.get()}).error(), ENOTSUP);
 	}
 	for (int number : {0, 14, 19, 255, 65535})
 		EXPECT_EQ(client().call(static_cast<Command>(number), Bytes(number % 64)).error(),
 			  ENOSYS);
-	EXPECT_EQ(client().call(Command::Reset).error(), 0u);
+	EXPECT_EQ(client().call(Command::reset).error(), 0u);
 }
 
 } // namespace

@@ -19,7 +19,7 @@ protected:
 	}
 	FakeClient::Reply propose(const Bytes &payload)
 	{
-		return client().call(Command::Version, payload);
+		return client().call(Command::version, payload);
 	}
 };
 
@@ -63,7 +63,7 @@ TEST_F(Version, WorksWithoutData)
 // Another major version cannot be served: the server hangs up.
 TEST_F(Version, ClosesOnAnotherMajorVersion)
 {
-	client().send(Command::Version, bytes_of(VersionHeader{1, 0}));
+	client().send(Command::version, bytes_of(VersionHeader{1, 0}));
 	EXPECT_TRUE(client().wait_closed());
 }
 
@@ -117,10 +117,10 @@ TEST_F(Version, IgnoresValuesOfTheWrongType)
 // VERSION comes first, and only once.
 TEST_F(Version, ComesFirstAndOnce)
 {
-	EXPECT_EQ(client().call(Command::Reset).error(), EINVAL);
+	EXPECT_EQ(client().call(Command::reset).error(), EINVAL);
 	EXPECT_EQ(client().greet().error(), 0u);
 	EXPECT_EQ(client().greet().error(), EINVAL);
-	EXPECT_EQ(client().call(Command::Reset).error(), 0u);
+	EXPECT_EQ(client().call(Command::reset).error(), 0u);
 }
 
 } // namespace

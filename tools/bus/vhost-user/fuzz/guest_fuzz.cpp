@@ -53,7 +53,7 @@ struct Fixture {
 		device.description().bars[0].size = 16 << 10;
 		device.description().bars[2].size = 64 << 10;
 	}
-	Loop loop{"fuzz", Loop::Mode::Manual};
+	Loop loop{"fuzz", Loop::Mode::manual};
 	testing::FakeDevice device;
 	FileDescriptor guest{::memfd_create("guest", MFD_CLOEXEC)};
 	FileDescriptor reader;
@@ -103,17 +103,17 @@ public:
 	// a place that two bytes say.
 	void feed_framed(std::span<const std::byte> input)
 	{
-		constexpr std::size_t kHead = 2;
-		while (input.size() >= kHead && alive()) {
+		constexpr std::size_t head = 2;
+		while (input.size() >= head && alive()) {
 			const auto code = std::to_integer<std::uint32_t>(input[0]);
 			const auto size = std::min<std::size_t>(
-				std::to_integer<std::size_t>(input[1]), input.size() - kHead);
-			const auto data = input.subspan(kHead, size);
-			input = input.subspan(kHead + size);
+				std::to_integer<std::size_t>(input[1]), input.size() - head);
+			const auto data = input.subspan(head, size);
+			input = input.subspan(head + size);
 			if (code < 64)
 				request(static_cast<Request>(code), data);
 			else if (code < 128)
-				request(Request::VringKick, bytes_of(VringState{code % 2, 0}));
+				request(Request::vring_kick, bytes_of(VringState{code % 2, 0}));
 			else if (data.size() > 2)
 				poke(data);
 		}
@@ -155,17 +155,17 @@ private:
 
 	void greet()
 	{
-		request(Request::SetProtocolFeatures, Integer{kProtocolFeatures});
-		with_descriptor(Request::SetBackendRequestFd, {}, world_.writer.get());
-		with_descriptor(Request::SetMemTable,
+		request(Request::set_protocol_features, Integer{kProtocolFeatures});
+		with_descriptor(Request::set_backend_request_fd, {}, world_.writer.get());
+		with_descriptor(Request::set_mem_table,
 				bytes_of(MemoryTable{1, 0}, MemoryRegion{0, kGuestMemory, 0, 0}),
 				world_.guest.get());
 		for (std::uint32_t queue = 0; queue < kQueues; ++queue) {
-			request(Request::SetVringNum, VringState{queue, kEntries});
-			request(Request::SetVringAddr,
+			request(Request::set_vring_num, VringState{queue, kEntries});
+			request(Request::set_vring_addr,
 				VringAddresses{queue, 0, kRing[queue], kRing[queue] + 0x2000,
 					       kRing[queue] + 0x1000, 0});
-			request(Request::SetVringEnable, VringState{queue, 1});
+			request(Request::set_vring_enable, VringState{queue, 1});
 		}
 	}
 

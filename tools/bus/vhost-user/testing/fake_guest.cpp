@@ -62,17 +62,17 @@ std::uint64_t FakeGuest::call(Request request, const Bytes &payload, const std::
 
 void FakeGuest::agree()
 {
-	send(Request::SetOwner, {}, {}, 0);
+	send(Request::set_owner, {}, {}, 0);
 	// That errors are answered is agreed on by it, and so it is answered.
-	if (call(Request::SetProtocolFeatures, bytes_of(call(Request::GetProtocolFeatures))) ||
-	    call(Request::SetFeatures, bytes_of(call(Request::GetFeatures))))
+	if (call(Request::set_protocol_features, bytes_of(call(Request::get_protocol_features))) ||
+	    call(Request::set_features, bytes_of(call(Request::get_features))))
 		throw std::runtime_error("the server refuses its own features");
 }
 
 std::uint64_t FakeGuest::share_memory()
 {
 	// UML has room for two regions in it, and uses one.
-	return call(Request::SetMemTable,
+	return call(Request::set_mem_table,
 		    bytes_of(MemoryTable{1, 0},
 			     MemoryRegion{kMemory, kMemorySize, kMemory + kClientOffset, 0},
 			     MemoryRegion{}),
@@ -86,17 +86,17 @@ std::uint64_t FakeGuest::set_channel()
 		throw std::system_error(errno, std::generic_category(), "pipe2");
 	calls_.reset(ends[0]);
 	const FileDescriptor theirs(ends[1]);
-	return call(Request::SetBackendRequestFd, {}, {theirs.get()});
+	return call(Request::set_backend_request_fd, {}, {theirs.get()});
 }
 
 std::uint64_t FakeGuest::place(std::uint32_t number)
 {
 	const Queue &queue = queues_.at(number);
-	if (const auto error = call_with(Request::SetVringNum, VringState{number, kEntries}))
+	if (const auto error = call_with(Request::set_vring_num, VringState{number, kEntries}))
 		return error;
-	if (const auto error = call_with(Request::SetVringBase, VringState{number, 0}))
+	if (const auto error = call_with(Request::set_vring_base, VringState{number, 0}))
 		return error;
-	return call_with(Request::SetVringAddr,
+	return call_with(Request::set_vring_addr,
 			 VringAddresses{number, 0, queue.descriptors + kClientOffset,
 					queue.used + kClientOffset, queue.available + kClientOffset,
 					~std::uint64_t{0}});
@@ -104,12 +104,12 @@ std::uint64_t FakeGuest::place(std::uint32_t number)
 
 std::uint64_t FakeGuest::enable(std::uint32_t number, bool on)
 {
-	return call_with(Request::SetVringEnable, VringState{number, on});
+	return call_with(Request::set_vring_enable, VringState{number, on});
 }
 
 std::uint64_t FakeGuest::kick(std::uint32_t number)
 {
-	return call_with(Request::VringKick, VringState{number, 0});
+	return call_with(Request::vring_kick, VringState{number, 0});
 }
 
 void FakeGuest::greet()
@@ -163,7 +163,7 @@ std::vector<std::uint32_t> FakeGuest::take_calls()
 	} request;
 	while (::read(calls_.get(), &request, sizeof(request)) == sizeof(request)) {
 		if (request.header.request !=
-			    static_cast<std::uint32_t>(BackendRequest::VringCall) ||
+			    static_cast<std::uint32_t>(BackendRequest::vring_call) ||
 		    request.header.flags != kVersion || request.header.size != sizeof(VringState))
 			throw std::runtime_error("a request that is no call");
 		queues.push_back(request.state.index);
@@ -218,7 +218,7 @@ std::optional<FakeGuest::Msi> FakeGuest::take_message()
 	const auto place = kMessagePlace + kMessageSize * used->head;
 	const auto &command = object<Command>(place);
 	if (used->written != sizeof(Command) + 4 || command.size != 4 ||
-	    command.operation != static_cast<std::uint8_t>(Operation::Msi))
+	    command.operation != static_cast<std::uint8_t>(Operation::msi))
 		throw std::runtime_error("a message that is none");
 	return Msi{command.address, object<std::uint32_t>(place + sizeof(Command))};
 }

@@ -85,25 +85,25 @@ public:
 	template<typename T>
 	T read(std::uint8_t bar, std::uint64_t address)
 	{
-		return value<T>(execute(vhost_user::Operation::MemoryRead, bar, address, sizeof(T),
+		return value<T>(execute(vhost_user::Operation::memory_read, bar, address, sizeof(T),
 					{}, sizeof(T)));
 	}
 	template<typename T>
 	T read_config(std::uint64_t address)
 	{
-		return value<T>(execute(vhost_user::Operation::ConfigRead, 0, address, sizeof(T),
+		return value<T>(execute(vhost_user::Operation::config_read, 0, address, sizeof(T),
 					{}, sizeof(T)));
 	}
 	template<typename T>
 	void write(std::uint8_t bar, std::uint64_t address, T data)
 	{
-		execute(vhost_user::Operation::MemoryWrite, bar, address, sizeof(T), bytes_of(data),
-			0);
+		execute(vhost_user::Operation::memory_write, bar, address, sizeof(T),
+			bytes_of(data), 0);
 	}
 	template<typename T>
 	void write_config(std::uint64_t address, T data)
 	{
-		execute(vhost_user::Operation::ConfigWrite, 0, address, sizeof(T), bytes_of(data),
+		execute(vhost_user::Operation::config_write, 0, address, sizeof(T), bytes_of(data),
 			0);
 	}
 	// The offset of a capability, found as a driver finds it; 0 if there is none.

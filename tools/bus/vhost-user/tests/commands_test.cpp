@@ -48,11 +48,11 @@ TEST_F(Commands, CopyAndFill)
 	Bytes data(kMaxTransfer);
 	for (std::size_t i = 0; i < data.size(); ++i)
 		data[i] = static_cast<std::byte>(i * 7);
-	guest().execute(Operation::MemoryWrite, 2, 0, kMaxTransfer, data, 0);
-	EXPECT_EQ(guest().execute(Operation::MemoryRead, 2, 0, kMaxTransfer, {}, kMaxTransfer),
+	guest().execute(Operation::memory_write, 2, 0, kMaxTransfer, data, 0);
+	EXPECT_EQ(guest().execute(Operation::memory_read, 2, 0, kMaxTransfer, {}, kMaxTransfer),
 		  data);
-	guest().execute(Operation::MemorySet, 2, 16, 100, {std::byte{9}}, 0);
-	EXPECT_THAT(guest().execute(Operation::MemoryRead, 2, 16, 100, {}, 100),
+	guest().execute(Operation::memory_set, 2, 16, 100, {std::byte{9}}, 0);
+	EXPECT_THAT(guest().execute(Operation::memory_read, 2, 16, 100, {}, 100),
 		    Each(std::byte{9}));
 	EXPECT_EQ(guest().read<std::uint8_t>(2, 116), std::to_integer<std::uint8_t>(data[116]));
 }
@@ -66,24 +66,24 @@ TEST_F(Commands, ReadOnesOutsideTheBars)
 		const auto answer = guest().execute(operation, bar, address, size, {}, 8);
 		return answer == Bytes(std::min(size, 8u), kOnes);
 	};
-	EXPECT_TRUE(refused(Operation::MemoryRead, 1, 0, 4)) << "no BAR";
-	EXPECT_TRUE(refused(Operation::MemoryRead, 6, 0, 4));
-	EXPECT_TRUE(refused(Operation::MemoryRead, 7, 0, 4)) << "configuration space is no BAR";
-	EXPECT_TRUE(refused(Operation::MemoryRead, 255, 0, 4));
-	EXPECT_TRUE(refused(Operation::MemoryRead, 0, FakeDevice::kBar0Size - 3, 4));
-	EXPECT_TRUE(refused(Operation::MemoryRead, 0, ~std::uint64_t{0}, 4));
-	EXPECT_TRUE(refused(Operation::ConfigRead, 0, 4094, 4));
-	EXPECT_TRUE(refused(Operation::MemoryRead, 0, 0, kMaxTransfer + 1));
-	EXPECT_TRUE(refused(Operation::MemoryRead, 0, 0, ~0u));
-	for (const auto operation : {Operation::MemoryWrite, Operation::MemorySet}) {
+	EXPECT_TRUE(refused(Operation::memory_read, 1, 0, 4)) << "no BAR";
+	EXPECT_TRUE(refused(Operation::memory_read, 6, 0, 4));
+	EXPECT_TRUE(refused(Operation::memory_read, 7, 0, 4)) << "configuration space is no BAR";
+	EXPECT_TRUE(refused(Operation::memory_read, 255, 0, 4));
+	EXPECT_TRUE(refused(Operation::memory_read, 0, FakeDevice::kBar0Size - 3, 4));
+	EXPECT_TRUE(refused(Operation::memory_read, 0, ~std::uint64_t{0}, 4));
+	EXPECT_TRUE(refused(Operation::config_read, 0, 4094, 4));
+	EXPECT_TRUE(refused(Operation::memory_read, 0, 0, kMaxTransfer + 1));
+	EXPECT_TRUE(refused(Operation::memory_read, 0, 0, ~0u));
+	for (const auto operation : {Operation::memory_write, Operation::memory_set}) {
 		guest().execute(operation, 1, 0, 4, Bytes(4), 0);
 		guest().execute(operation, 7, 4, 4, Bytes(4, kOnes), 0);
 		guest().execute(operation, 0, FakeDevice::kBar0Size - 3, 4, Bytes(4), 0);
 		guest().execute(operation, 0, 0, kMaxTransfer + 1, Bytes(4), 0);
 	}
-	guest().execute(Operation::MemoryWrite, 0, 0, 8, Bytes(7), 0);
-	guest().execute(Operation::MemorySet, 0, 0, 8, {}, 0);
-	guest().execute(Operation::ConfigWrite, 0, 4094, 4, Bytes(4), 0);
+	guest().execute(Operation::memory_write, 0, 0, 8, Bytes(7), 0);
+	guest().execute(Operation::memory_set, 0, 0, 8, {}, 0);
+	guest().execute(Operation::config_write, 0, 4094, 4, Bytes(4), 0);
 	EXPECT_THAT(device_.writes, IsEmpty());
 	EXPECT_THAT(device_.bus_master, IsEmpty());
 }
@@ -111,7 +111,7 @@ TEST_F(Commands, MayBeFragmented)
 	device_.memory(0)[0x40] = std::byte{0x11};
 	device_.memory(0)[0x43] = std::byte{0x44};
 	guest().object<Command>(FakeGuest::kBuffers) = {
-		static_cast<std::uint8_t>(Operation::MemoryRead), 0, 0, 4, 0x40};
+		static_cast<std::uint8_t>(Operation::memory_read), 0, 0, 4, 0x40};
 	guest().set_descriptor(kCommandQueue, 2, {FakeGuest::kBuffers, 5, kDescriptorNext, 9});
 	guest().set_descriptor(kCommandQueue, 9, {FakeGuest::kBuffers + 5, 11, kDescriptorNext, 4});
 	guest().set_descriptor(
@@ -124,7 +124,7 @@ TEST_F(Commands, MayBeFragmented)
 	EXPECT_EQ(guest().take_used(kCommandQueue)->written, 4u);
 	EXPECT_EQ(guest().object<std::uint8_t>(FakeGuest::kBuffers + 64), 0x11u);
 	EXPECT_EQ(guest().object<std::uint8_t>(FakeGuest::kBuffers + 82), 0x44u);
-	EXPECT_EQ(guest().execute(Operation::MemoryRead, 0, 0x40, 4, {}, 2).size(), 2u);
+	EXPECT_EQ(guest().execute(Operation::memory_read, 0, 0x40, 4, {}, 2).size(), 2u);
 }
 
 // Posted commands are called for, so that their memory is freed; an answer is looked for by who
@@ -148,8 +148,8 @@ TEST_F(Commands, WholeRings)
 {
 	for (std::uint16_t i = 0; i < FakeGuest::kEntries; ++i) {
 		const auto place = FakeGuest::kBuffers + 32u * i;
-		guest().object<Command>(place) = {static_cast<std::uint8_t>(Operation::MemoryWrite),
-						  0, 0, 4, 0};
+		guest().object<Command>(place) = {
+			static_cast<std::uint8_t>(Operation::memory_write), 0, 0, 4, 0};
 		guest().object<std::uint32_t>(place + sizeof(Command)) = i;
 		guest().set_descriptor(kCommandQueue, i, {place, 20, 0, 0});
 	}
@@ -171,8 +171,8 @@ TEST_F(Commands, LongRingIsServedInSlices)
 {
 	for (std::uint16_t i = 0; i < FakeGuest::kEntries; ++i) {
 		const auto place = FakeGuest::kBuffers + 32u * i;
-		guest().object<Command>(place) = {static_cast<std::uint8_t>(Operation::MemoryWrite),
-						  0, 0, 4, 0};
+		guest().object<Command>(place) = {
+			static_cast<std::uint8_t>(Operation::memory_write), 0, 0, 4, 0};
 		guest().object<std::uint32_t>(place + sizeof(Command)) = i;
 		guest().set_descriptor(kCommandQueue, i, {place, 20, 0, 0});
 		guest().make_available(kCommandQueue, i);
@@ -188,12 +188,12 @@ TEST_F(Commands, LongRingEndsWithItsGuest)
 {
 	for (std::uint16_t i = 0; i < FakeGuest::kEntries; ++i) {
 		const auto place = FakeGuest::kBuffers + 32u * i;
-		guest().object<Command>(place) = {static_cast<std::uint8_t>(Operation::MemoryWrite),
-						  0, 0, 4, 0};
+		guest().object<Command>(place) = {
+			static_cast<std::uint8_t>(Operation::memory_write), 0, 0, 4, 0};
 		guest().set_descriptor(kCommandQueue, i, {place, 20, 0, 0});
 		guest().make_available(kCommandQueue, i);
 	}
-	guest().send(Request::VringKick, bytes_of(VringState{kCommandQueue, 0}));
+	guest().send(Request::vring_kick, bytes_of(VringState{kCommandQueue, 0}));
 	guest().close();
 	EXPECT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
 	loop_.poll();
@@ -205,7 +205,7 @@ TEST_F(Commands, DisabledQueueWaits)
 {
 	ASSERT_EQ(guest().enable(kCommandQueue, false), 0u);
 	guest().object<Command>(FakeGuest::kBuffers) = {
-		static_cast<std::uint8_t>(Operation::MemorySet), 0, 0, 4, 0};
+		static_cast<std::uint8_t>(Operation::memory_set), 0, 0, 4, 0};
 	guest().set_descriptor(kCommandQueue, 0, {FakeGuest::kBuffers, 20, 0, 0});
 	guest().make_available(kCommandQueue, 0);
 	EXPECT_EQ(guest().kick(kCommandQueue), 0u);
@@ -223,7 +223,7 @@ protected:
 	void expect_lost_by(std::uint16_t head)
 	{
 		guest().make_available(kCommandQueue, head);
-		guest().send(Request::VringKick, bytes_of(VringState{kCommandQueue, 0}));
+		guest().send(Request::vring_kick, bytes_of(VringState{kCommandQueue, 0}));
 		expect_lost();
 	}
 	void describe(std::uint16_t number, const Descriptor &descriptor)
@@ -281,7 +281,7 @@ TEST_F(BrokenRings, TooManyAvailable)
 {
 	guest().object<std::uint16_t>(guest().queue(kCommandQueue).available + kRingIndex) =
 		FakeGuest::kEntries + 1;
-	guest().send(Request::VringKick, bytes_of(VringState{kCommandQueue, 0}));
+	guest().send(Request::vring_kick, bytes_of(VringState{kCommandQueue, 0}));
 	expect_lost();
 }
 
@@ -292,7 +292,7 @@ TEST_F(BrokenRings, BuffersOutsideMemory)
 	expect_lost_by(0);
 	describe(0, {~std::uint64_t{7}, 16, 0, 0});
 	expect_lost_by(0);
-	guest().object<Command>(kPlace) = {static_cast<std::uint8_t>(Operation::ConfigRead), 0, 0,
+	guest().object<Command>(kPlace) = {static_cast<std::uint8_t>(Operation::config_read), 0, 0,
 					   8, 0};
 	describe(0, {kPlace, 16, kDescriptorNext, 1});
 	describe(1, {end - 4, 8, kDescriptorWritable, 0});

@@ -46,7 +46,7 @@ protected:
 		EXPECT_EQ(guest().read_config<std::uint16_t>(0), device_.description().vendor);
 	}
 
-	Loop loop_{"test", Loop::Mode::Manual};
+	Loop loop_{"test", Loop::Mode::manual};
 	FakeDevice device_;
 	Server server_{loop_, device_, "card"};
 	std::optional<FakeGuest> guest_;

@@ -141,7 +141,7 @@ TEST_F(Messages, NeedBusMasterAndMsix)
 
 	const auto express = guest().find_capability(0x10);
 	guest().write_config<std::uint16_t>(express + 8u, 0x8000);
-	EXPECT_EQ(device_.resets.back(), PciReset::FunctionLevel);
+	EXPECT_EQ(device_.resets.back(), PciReset::function_level);
 	EXPECT_EQ(guest().read<std::uint32_t>(kBar, entry(2) + 12), 1u);
 	EXPECT_FALSE(guest().take_message());
 }
@@ -173,7 +173,7 @@ TEST_F(Messages, DoNotBlockOnAFullPipe)
 	int ends[2];
 	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
 	const FileDescriptor reader(ends[0]), writer(ends[1]);
-	ASSERT_EQ(guest().call(Request::SetBackendRequestFd, {}, {writer.get()}), 0u);
+	ASSERT_EQ(guest().call(Request::set_backend_request_fd, {}, {writer.get()}), 0u);
 	enable();
 	set_vector(0, 80);
 	ASSERT_EQ(::fcntl(writer.get(), F_SETFL, O_NONBLOCK), 0);
@@ -221,7 +221,7 @@ TEST_F(Messages, BadBuffersEndTheConnection)
 		guest().set_descriptor(kMessageQueue, 0, bad);
 		guest().make_available(kMessageQueue, 0);
 		device_.host().raise_msix(0);
-		guest().send(Request::GetFeatures);
+		guest().send(Request::get_features);
 		expect_lost();
 	}
 }

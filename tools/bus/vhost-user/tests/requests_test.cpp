@@ -19,15 +19,15 @@ using Requests = ServerTest;
 TEST_F(Requests, FeaturesMatchTheImplementation)
 {
 	guest().agree();
-	EXPECT_EQ(guest().call(Request::GetFeatures), 1ull << 32 | 1ull << 30);
-	EXPECT_EQ(guest().call(Request::GetProtocolFeatures), 1ull << 3 | 1ull << 5 | 1ull << 14);
-	EXPECT_EQ(guest().call(Request::SetFeatures, bytes_of(kFeatures | 1ull << 28)),
+	EXPECT_EQ(guest().call(Request::get_features), 1ull << 32 | 1ull << 30);
+	EXPECT_EQ(guest().call(Request::get_protocol_features), 1ull << 3 | 1ull << 5 | 1ull << 14);
+	EXPECT_EQ(guest().call(Request::set_features, bytes_of(kFeatures | 1ull << 28)),
 		  std::uint64_t{EINVAL})
 		<< "indirect descriptors";
-	EXPECT_EQ(guest().call(Request::SetFeatures, bytes_of(kFeatureProtocol)),
+	EXPECT_EQ(guest().call(Request::set_features, bytes_of(kFeatureProtocol)),
 		  std::uint64_t{EINVAL})
 		<< "the rings of before version 1";
-	EXPECT_EQ(guest().call(Request::SetProtocolFeatures, bytes_of(~std::uint64_t{0})),
+	EXPECT_EQ(guest().call(Request::set_protocol_features, bytes_of(~std::uint64_t{0})),
 		  std::uint64_t{EINVAL});
 }
 
@@ -38,9 +38,9 @@ TEST_F(Requests, RejectsInvalidRequests)
 	guest().greet();
 	EXPECT_EQ(guest().call(static_cast<Request>(99)), std::uint64_t{ENOSYS});
 	EXPECT_EQ(guest().call(static_cast<Request>(0)), std::uint64_t{ENOSYS});
-	EXPECT_EQ(guest().call(Request::SetVringNum, Bytes(7)), std::uint64_t{EINVAL});
-	EXPECT_EQ(guest().call(Request::SetVringAddr, Bytes(39)), std::uint64_t{EINVAL});
-	EXPECT_EQ(guest().call(Request::SetOwner, {}, {guest().memory_fd()}),
+	EXPECT_EQ(guest().call(Request::set_vring_num, Bytes(7)), std::uint64_t{EINVAL});
+	EXPECT_EQ(guest().call(Request::set_vring_addr, Bytes(39)), std::uint64_t{EINVAL});
+	EXPECT_EQ(guest().call(Request::set_owner, {}, {guest().memory_fd()}),
 		  std::uint64_t{EINVAL});
 	EXPECT_EQ(guest().read_config<std::uint16_t>(0), device_.description().vendor);
 }
@@ -72,21 +72,21 @@ TEST_F(Requests, RingsAreValidated)
 	ASSERT_EQ(guest().set_channel(), 0u);
 	ASSERT_EQ(guest().share_memory(), 0u);
 	for (const std::uint32_t entries : {0u, 3u, 257u, 512u, 1u << 31, ~0u})
-		EXPECT_EQ(guest().call_with(Request::SetVringNum, VringState{0, entries}),
+		EXPECT_EQ(guest().call_with(Request::set_vring_num, VringState{0, entries}),
 			  std::uint64_t{EINVAL})
 			<< entries;
-	EXPECT_EQ(guest().call_with(Request::SetVringNum, VringState{2, 16}),
+	EXPECT_EQ(guest().call_with(Request::set_vring_num, VringState{2, 16}),
 		  std::uint64_t{EINVAL});
 	EXPECT_EQ(guest().enable(0), std::uint64_t{EINVAL}) << "without a place";
-	EXPECT_EQ(guest().call_with(Request::SetVringNum, VringState{0, 256}), 0u);
-	EXPECT_EQ(guest().call_with(Request::SetVringBase, VringState{0, 1 << 16}),
+	EXPECT_EQ(guest().call_with(Request::set_vring_num, VringState{0, 256}), 0u);
+	EXPECT_EQ(guest().call_with(Request::set_vring_base, VringState{0, 1 << 16}),
 		  std::uint64_t{EINVAL});
 
 	constexpr auto begin = FakeGuest::kMemory + FakeGuest::kClientOffset;
 	constexpr auto end = begin + FakeGuest::kMemorySize;
 	const auto place = [&](std::uint64_t descriptors, std::uint64_t used,
 			       std::uint64_t available, std::uint32_t flags = 0) {
-		return guest().call_with(Request::SetVringAddr,
+		return guest().call_with(Request::set_vring_addr,
 					 VringAddresses{0, flags, descriptors, used, available, 0});
 	};
 	EXPECT_EQ(place(begin, begin + 0x2000, begin + 0x4000), 0u);
@@ -109,9 +109,9 @@ TEST_F(Requests, RingsAreValidated)
 TEST_F(Requests, RunningRingCannotBeMoved)
 {
 	guest().greet();
-	EXPECT_EQ(guest().call_with(Request::SetVringNum, VringState{0, 16}),
+	EXPECT_EQ(guest().call_with(Request::set_vring_num, VringState{0, 16}),
 		  std::uint64_t{EINVAL});
-	EXPECT_EQ(guest().call_with(Request::SetVringBase, VringState{0, 0}),
+	EXPECT_EQ(guest().call_with(Request::set_vring_base, VringState{0, 0}),
 		  std::uint64_t{EINVAL});
 	EXPECT_EQ(guest().share_memory(), std::uint64_t{EBUSY});
 	EXPECT_EQ(guest().read_config<std::uint16_t>(0), device_.description().vendor);
@@ -124,8 +124,8 @@ TEST_F(Requests, QueuesNeedAChannel)
 	ASSERT_EQ(guest().share_memory(), 0u);
 	ASSERT_EQ(guest().place(0), 0u);
 	EXPECT_EQ(guest().enable(0), std::uint64_t{ENOTSUP});
-	EXPECT_EQ(guest().call(Request::SetBackendRequestFd), std::uint64_t{EINVAL});
-	EXPECT_EQ(guest().call(Request::SetBackendRequestFd, {}, {guest().memory_fd()}),
+	EXPECT_EQ(guest().call(Request::set_backend_request_fd), std::uint64_t{EINVAL});
+	EXPECT_EQ(guest().call(Request::set_backend_request_fd, {}, {guest().memory_fd()}),
 		  std::uint64_t{EINVAL})
 		<< "a file is no channel";
 	EXPECT_EQ(guest().set_channel(), 0u);
@@ -141,12 +141,12 @@ TEST_F(Requests, ChannelsEndWithTheirGuest)
 	int ends[2];
 	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
 	const FileDescriptor reader(ends[0]), writer(ends[1]);
-	EXPECT_EQ(guest().call(Request::SetBackendRequestFd, {}, {reader.get()}),
+	EXPECT_EQ(guest().call(Request::set_backend_request_fd, {}, {reader.get()}),
 		  std::uint64_t{EINVAL});
-	EXPECT_EQ(guest().call(Request::SetBackendRequestFd, {}, {writer.get()}), 0u);
+	EXPECT_EQ(guest().call(Request::set_backend_request_fd, {}, {writer.get()}), 0u);
 	auto [far, near] = FakeGuest::make_sockets();
-	EXPECT_EQ(guest().call(Request::SetBackendRequestFd, {}, {far.get()}), 0u);
-	guest().send(Request::SetBackendRequestFd, {}, {guest().fd()});
+	EXPECT_EQ(guest().call(Request::set_backend_request_fd, {}, {far.get()}), 0u);
+	guest().send(Request::set_backend_request_fd, {}, {guest().fd()});
 	EXPECT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
 }
 
@@ -171,7 +171,7 @@ TEST_F(Requests, StateEndsWithTheGuest)
 	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
 	const FileDescriptor reader(ends[0]);
 	FileDescriptor writer(ends[1]);
-	ASSERT_EQ(guest().call(Request::SetBackendRequestFd, {}, {writer.get()}), 0u);
+	ASSERT_EQ(guest().call(Request::set_backend_request_fd, {}, {writer.get()}), 0u);
 	writer.reset();
 	pollfd state{reader.get(), POLLIN, 0};
 	EXPECT_EQ(::poll(&state, 1, 0), 0);
@@ -192,7 +192,7 @@ TEST_F(Requests, MemoryTablesAreValidated)
 		Bytes payload = bytes_of(MemoryTable{count, 0});
 		for (const MemoryRegion &region : regions)
 			testing::append_bytes(payload, region);
-		return guest().call(Request::SetMemTable, payload,
+		return guest().call(Request::set_mem_table, payload,
 				    std::vector<int>(fds, guest().memory_fd()));
 	};
 	const auto &memory = device_.host().dma();
@@ -239,7 +239,7 @@ TEST_F(Requests, GuestsConnectOneAfterTheOther)
 	}
 	guest().close();
 	ASSERT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
-	EXPECT_EQ(device_.resets.back(), PciReset::HostGone);
+	EXPECT_EQ(device_.resets.back(), PciReset::host_gone);
 	EXPECT_EQ(device_.host().dma().sections(), 0u);
 	connect().greet();
 	EXPECT_EQ(guest().read_config<std::uint16_t>(4), 0);

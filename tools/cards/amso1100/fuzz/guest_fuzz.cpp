@@ -265,7 +265,7 @@ private:
 		case 3:
 			return cards_.set({}, true);
 		case 4:
-			return guest().card->function()->reset(PciReset::Bus);
+			return guest().card->function()->reset(PciReset::bus);
 		case 5:
 			host.clear_memory();
 			return;
@@ -275,7 +275,7 @@ private:
 	{
 		guest().host.set_bus_master(true);
 		guest().host.clear_memory();
-		guest().card->function()->reset(PciReset::Bus);
+		guest().card->function()->reset(PciReset::bus);
 		guest().start();
 		guest().initialise();
 		if (!guest().open())

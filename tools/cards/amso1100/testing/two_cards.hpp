@@ -56,7 +56,7 @@ struct TwoCards {
 	}
 
 	VirtualEnvironment environment;
-	Reactor reactor{"test", Reactor::Drive::Manual, environment};
+	Reactor reactor{"test", Reactor::Drive::manual, environment};
 	Loop loop{"cable", reactor};
 	Plug plug_a{loop, "a"}, plug_b{loop, "b"};
 	ethernet::Link link{loop, plug_a.port, plug_b.port, {}, 1};

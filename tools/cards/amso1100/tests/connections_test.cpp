@@ -254,15 +254,15 @@ TEST_F(Amso1100Connections, TsharkReadsTheStream)
 	const std::string all = of("-V");
 	const auto count = [&](const char *what) { return iwarp::testing::count(all, what); };
 	// Payload per segment of 8960 bytes, without an FPDU's framing and a tagged header.
-	constexpr std::size_t kPayload = 8940, kPieces = (kSize + kPayload - 1) / kPayload;
+	constexpr std::size_t payload = 8940, pieces = (kSize + payload - 1) / payload;
 	EXPECT_EQ(count("ID Req frame: 4d5041204944"), 1u);
 	EXPECT_EQ(count("ID Rep frame: 4d5041204944"), 1u);
-	EXPECT_EQ(count("OpCode: Write (0x0)"), kPieces + 2);
+	EXPECT_EQ(count("OpCode: Write (0x0)"), pieces + 2);
 	EXPECT_EQ(count("OpCode: Read Request (0x1)"), 1u);
-	EXPECT_EQ(count("OpCode: Read Response (0x2)"), kPieces);
+	EXPECT_EQ(count("OpCode: Read Response (0x2)"), pieces);
 	EXPECT_EQ(count("OpCode: Send (0x3)"), 1u);
 	EXPECT_EQ(count("OpCode: Terminate (0x7)"), 1u);
-	EXPECT_EQ(count("(Good CRC32)"), 2 * kPieces + 5);
+	EXPECT_EQ(count("(Good CRC32)"), 2 * pieces + 5);
 	EXPECT_EQ(count("Bad CRC"), 0u);
 	if (!HasFailure())
 		std::filesystem::remove(file);
@@ -703,23 +703,23 @@ TEST_F(Amso1100Connections, DestroyWithoutNotice)
 // Callers are refused while a host that reads nothing has too many events pending.
 TEST_F(Amso1100Connections, BoundPendingRequestEvents)
 {
-	constexpr unsigned kCallers = 256, kRounds = 7;
-	constexpr std::uint64_t kBound = MessageQueues::kMostEvents + wire::event_entries;
-	static_assert(kCallers * kRounds > kBound + kCallers);
+	constexpr unsigned callers = 256, rounds = 7;
+	constexpr std::uint64_t bound = MessageQueues::kMostEvents + wire::event_entries;
+	static_assert(callers * rounds > bound + callers);
 	listener = b.listen(kPort, 100000);
-	std::vector<Driver::Qp> qps(kCallers);
+	std::vector<Driver::Qp> qps(callers);
 	std::ranges::generate(qps, [&] { return a.create_qp(client.sq_cq, client.rq_cq, 2); });
-	for (unsigned round = 0; round < kRounds; ++round) {
+	for (unsigned round = 0; round < rounds; ++round) {
 		for (const Driver::Qp &qp : qps) {
 			a.connect(qp, kAddressB, kPort);
 			ASSERT_TRUE(a.until([&] { return a.taken(); }));
 		}
-		for (unsigned i = 0; i < kCallers; ++i)
+		for (unsigned i = 0; i < callers; ++i)
 			EXPECT_NE(failure(), Status::ok);
 		pass(61s);
 	}
 	const auto all = b.card->activity();
-	EXPECT_LE(std::ranges::find(all, "verbs-events", &cards::Count::name)->value, kBound);
+	EXPECT_LE(std::ranges::find(all, "verbs-events", &cards::Count::name)->value, bound);
 }
 
 // As many as the host has asked for wait; the next caller is turned away.

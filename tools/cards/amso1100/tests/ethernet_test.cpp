@@ -238,12 +238,12 @@ TEST_F(Amso1100Ethernet, RingWrapsAround)
 // is not.
 TEST_F(Amso1100Ethernet, WaitsForLinkSpace)
 {
-	Loop slow("slow", Loop::Mode::Manual);
+	Loop slow("slow", Loop::Mode::manual);
 	cable_.reset();
 	cable_.emplace(channel_, ethernet::Channel::kNetwork, slow,
 		       [this](const FramePtr &frame) { sent_.push_back(frame); });
-	constexpr unsigned kFrames = 200;
-	for (unsigned i = 0; i < kFrames; ++i)
+	constexpr unsigned frames = 200;
+	for (unsigned i = 0; i < frames; ++i)
 		transmit(i, kOut, 9014);
 	const auto rest = [this] {
 		while (host_.loop().poll())
@@ -261,10 +261,10 @@ TEST_F(Amso1100Ethernet, WaitsForLinkSpace)
 			[&, before = sent_.size()] { return sent_.size() > before; }));
 		rest();
 	}
-	EXPECT_LT(counted("transmitted"), kFrames + 1u);
+	EXPECT_LT(counted("transmitted"), frames + 1u);
 	cable_.reset();
 	rest();
-	EXPECT_EQ(counted("transmitted"), kFrames);
+	EXPECT_EQ(counted("transmitted"), frames);
 }
 
 // Invalid or unreachable frames are completed too, so that the ring does not stall.
@@ -389,7 +389,7 @@ TEST_F(Amso1100Ethernet, ResetRestoresPowerOnState)
 {
 	give(0);
 	transmit(0, kOut, 60);
-	card_->function()->reset(PciReset::FunctionLevel);
+	card_->function()->reset(PciReset::function_level);
 	from_cable(frame_to(own(), 60, 1));
 	ASSERT_TRUE(host_.loop().run_until([&] { return counted("missed") == 1; }));
 	EXPECT_TRUE(sent_.empty());

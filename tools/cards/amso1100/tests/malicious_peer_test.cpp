@@ -122,7 +122,7 @@ protected:
 	}
 
 	VirtualEnvironment environment;
-	Reactor reactor{"test", Reactor::Drive::Manual, environment};
+	Reactor reactor{"test", Reactor::Drive::manual, environment};
 	Loop loop{"cable", reactor};
 	testing::Plug plug{loop, "card"};
 	tcp::testing::Station station{loop, 2};
@@ -207,7 +207,7 @@ TEST_F(Amso1100MaliciousPeer, SendsTooMuchPrivateData)
 	ASSERT_TRUE(stranger.carrier->connect(station.stack, {kCard, kPort}));
 	ASSERT_TRUE(loop.run_until([&] { return stranger.over; }, 1min));
 	EXPECT_TRUE(stranger.refusal);
-	EXPECT_EQ(stranger.end, iwarp::End{iwarp::End::Kind::Refused});
+	EXPECT_EQ(stranger.end, iwarp::End{iwarp::End::Kind::refused});
 	EXPECT_FALSE(card.next_event());
 }
 
@@ -216,7 +216,7 @@ TEST_F(Amso1100MaliciousPeer, RepliesWithTooMuchPrivateData)
 	stranger.answer = Bytes(wire::most_private_data + 1);
 	EXPECT_EQ(call_out({}), Status::connection_reset);
 	ASSERT_TRUE(loop.run_until([&] { return stranger.over; }, 1min));
-	EXPECT_EQ(stranger.carrier->tcp_end(), tcp::End::Reset);
+	EXPECT_EQ(stranger.carrier->tcp_end(), tcp::End::reset);
 }
 
 // A peer that does not speak MPA is reset, and the host gets no event.

@@ -31,7 +31,7 @@ constexpr tcp::Mac kPeerMac = 0x020000000002;
 
 struct Fixture {
 	VirtualEnvironment environment;
-	Reactor reactor{"test", Reactor::Drive::Manual, environment};
+	Reactor reactor{"test", Reactor::Drive::manual, environment};
 	const std::shared_ptr<ethernet::Channel> channel = std::make_shared<ethernet::Channel>();
 };
 

@@ -23,7 +23,7 @@ using ::testing::IsEmpty;
 
 struct Fixture {
 	VirtualEnvironment environment;
-	Reactor reactor{"test", Reactor::Drive::Manual, environment};
+	Reactor reactor{"test", Reactor::Drive::manual, environment};
 };
 
 class Amso1100Verbs : public ::testing::Test, private Fixture, protected Driver
@@ -133,10 +133,10 @@ TEST_F(Amso1100Verbs, QueuePairsAreBounded)
 {
 	namespace at = wire::qp_create;
 	const Cq cq = create_cq();
-	constexpr std::uint32_t kMost = QueuePair::kMostDepth;
-	EXPECT_EQ(create_qp_with(cq, {{at::sq_depth, kMost + 1}}), Status::invalid_sq_depth);
+	constexpr std::uint32_t most = QueuePair::kMostDepth;
+	EXPECT_EQ(create_qp_with(cq, {{at::sq_depth, most + 1}}), Status::invalid_sq_depth);
 	EXPECT_EQ(create_qp_with(cq, {{at::sq_depth, 1}}), Status::invalid_sq_depth);
-	EXPECT_EQ(create_qp_with(cq, {{at::rq_depth, kMost + 1}}), Status::invalid_rq_depth);
+	EXPECT_EQ(create_qp_with(cq, {{at::rq_depth, most + 1}}), Status::invalid_rq_depth);
 	EXPECT_EQ(create_qp_with(cq, {{at::send_sges, 5}}), Status::invalid_send_sgl_depth);
 	EXPECT_EQ(create_qp_with(cq, {{at::receive_sges, 5}}), Status::invalid_receive_sgl_depth);
 	EXPECT_EQ(create_qp_with(cq, {{at::write_sges, 5}}), Status::invalid_write_sgl_depth);
@@ -147,7 +147,7 @@ TEST_F(Amso1100Verbs, QueuePairsAreBounded)
 	// as deep as can be; and none of it is lost.
 	std::vector<std::uint32_t> handles;
 	const auto make = [&](const Words &more) {
-		Words words = qp_words(cq, cq, kMost, kMost, 0);
+		Words words = qp_words(cq, cq, most, most, 0);
 		std::ranges::copy(more, std::back_inserter(words));
 		const auto answer = ask(MessageId::qp_create, words);
 		if (result(answer) == Status::ok)
@@ -157,7 +157,7 @@ TEST_F(Amso1100Verbs, QueuePairsAreBounded)
 	while (make({}) == Status::ok)
 		;
 	constexpr std::size_t kEach =
-		(64 + 256 * kMost + 4095) / 4096 * 4096 + (64 + 96 * kMost + 4095) / 4096 * 4096;
+		(64 + 256 * most + 4095) / 4096 * 4096 + (64 + 96 * most + 4095) / 4096 * 4096;
 	EXPECT_EQ(handles.size(), (QueueWindow::kEnd - QueueWindow::kStart) / kEach);
 	EXPECT_EQ(make({}), Status::insufficient_resources);
 	for (const std::uint32_t handle : std::exchange(handles, {}))
@@ -291,9 +291,9 @@ TEST_F(Amso1100Verbs, RegionsAreBounded)
 		return Region{load_be<std::uint32_t>(answer, wire::stag_alloc::reply_stag),
 			      result(answer)};
 	};
-	constexpr std::size_t kLists = MemoryRegions::kMostEntries / MemoryRegions::kMostPages;
+	constexpr std::size_t lists = MemoryRegions::kMostEntries / MemoryRegions::kMostPages;
 	std::vector<std::uint32_t> stags;
-	for (std::size_t i = 0; i < kLists; ++i) {
+	for (std::size_t i = 0; i < lists; ++i) {
 		const Region region = allocate_list(MemoryRegions::kMostPages);
 		ASSERT_EQ(region.status, Status::ok);
 		stags.push_back(region.stag);
@@ -302,7 +302,7 @@ TEST_F(Amso1100Verbs, RegionsAreBounded)
 	EXPECT_EQ(allocate_list(0).status, Status::ok);
 	EXPECT_EQ(destroy(MessageId::stag_dealloc, stags[0]), Status::ok);
 	EXPECT_EQ(allocate_list(1).status, Status::ok);
-	for (std::size_t i = kLists + 1; i < MemoryRegions::kMostRegions; ++i)
+	for (std::size_t i = lists + 1; i < MemoryRegions::kMostRegions; ++i)
 		ASSERT_EQ(allocate_list(0).status, Status::ok);
 	EXPECT_EQ(allocate_list(0).status, Status::insufficient_resources);
 }

@@ -134,7 +134,7 @@ TEST_F(Example, FailsUntilAReset)
 		const wire::Request &entry = put(kSource, kDestination, 8);
 		ring();
 		EXPECT_EQ(entry.status, Status::posted);
-		card_->function()->reset(PciReset::FunctionLevel);
+		card_->function()->reset(PciReset::function_level);
 		EXPECT_EQ(state(), State::idle);
 		posted_ = 0;
 	};

@@ -66,20 +66,21 @@ constexpr Operations operation_bit(SendOpcode opcode)
 	return static_cast<Operations>(1u << static_cast<unsigned>(opcode));
 }
 
-constexpr Operations sends = operation_bit(SendOpcode::send) | operation_bit(SendOpcode::send_imm) |
-			     operation_bit(SendOpcode::send_invalidate);
-constexpr Operations send_with_invalidate = operation_bit(SendOpcode::send_invalidate);
-constexpr Operations plain_write = operation_bit(SendOpcode::rdma_write);
-constexpr Operations write_with_immediate = operation_bit(SendOpcode::rdma_write_imm);
-constexpr Operations writes = plain_write | write_with_immediate;
-constexpr Operations reads = operation_bit(SendOpcode::rdma_read);
-constexpr Operations atomics = operation_bit(SendOpcode::compare_swap) |
-			       operation_bit(SendOpcode::fetch_add) |
-			       operation_bit(SendOpcode::masked_compare_swap) |
-			       operation_bit(SendOpcode::masked_fetch_add);
-constexpr Operations without_receive = plain_write | reads | atomics;
-constexpr Operations with_receive = sends | write_with_immediate;
-constexpr Operations all_operations = sends | writes | reads | atomics;
+constexpr Operations kSends = operation_bit(SendOpcode::send) |
+			      operation_bit(SendOpcode::send_imm) |
+			      operation_bit(SendOpcode::send_invalidate);
+constexpr Operations kSendWithInvalidate = operation_bit(SendOpcode::send_invalidate);
+constexpr Operations kPlainWrite = operation_bit(SendOpcode::rdma_write);
+constexpr Operations kWriteWithImmediate = operation_bit(SendOpcode::rdma_write_imm);
+constexpr Operations kWrites = kPlainWrite | kWriteWithImmediate;
+constexpr Operations kReads = operation_bit(SendOpcode::rdma_read);
+constexpr Operations kAtomics = operation_bit(SendOpcode::compare_swap) |
+				operation_bit(SendOpcode::fetch_add) |
+				operation_bit(SendOpcode::masked_compare_swap) |
+				operation_bit(SendOpcode::masked_fetch_add);
+constexpr Operations kWithoutReceive = kPlainWrite | kReads | kAtomics;
+constexpr Operations kWithReceive = kSends | kWriteWithImmediate;
+constexpr Operations kAllOperations = kSends | kWrites | kReads | kAtomics;
 
 // ErrorRow - one fault, and what both ends report of it. The responder has one receive posted
 // unless the fault is that there is none.
@@ -97,81 +98,81 @@ struct ErrorRow {
 	bool responder_fails;
 };
 
-constexpr std::optional<Syndrome> stays_posted = std::nullopt;
-constexpr std::optional<Event> no_event = std::nullopt;
+constexpr std::optional<Syndrome> kStaysPosted = std::nullopt;
+constexpr std::optional<Event> kNoEvent = std::nullopt;
 
 // clang-format off
-constexpr ErrorRow error_rows[] = {
-	{Fault::none, with_receive, Syndrome::none, Syndrome::none, no_event, false},
-	{Fault::none, without_receive, Syndrome::none, stays_posted, no_event, false},
+constexpr ErrorRow kErrorRows[] = {
+	{Fault::none, kWithReceive, Syndrome::none, Syndrome::none, kNoEvent, false},
+	{Fault::none, kWithoutReceive, Syndrome::none, kStaysPosted, kNoEvent, false},
 
 	// Local protection and length errors end at the requester (IBA 9.9.2.1, 10.10.2.2). Writes
 	// and sends have sent nothing by then; the data of a read or an atomic have come.
-	{Fault::local_key_unknown, all_operations, Syndrome::local_protection, stays_posted, no_event, false},
-	{Fault::local_key_of_another_pd, all_operations, Syndrome::local_protection, stays_posted, no_event, false},
-	{Fault::local_buffer_beyond_its_region, all_operations, Syndrome::local_protection, stays_posted, no_event, false},
-	{Fault::local_region_not_writable, reads | atomics, Syndrome::local_protection, stays_posted, no_event, false},
-	{Fault::local_region_not_writable, with_receive, Syndrome::none, Syndrome::none, no_event, false},
-	{Fault::local_region_not_writable, plain_write, Syndrome::none, stays_posted, no_event, false},
-	{Fault::message_above_the_maximum, sends | writes | reads, Syndrome::local_length, stays_posted, no_event, false},
-	{Fault::atomic_buffer_of_4_bytes, atomics, Syndrome::local_length, stays_posted, no_event, false},
-	{Fault::atomic_buffer_of_7_bytes, atomics, Syndrome::local_length, stays_posted, no_event, false},
-	{Fault::atomic_buffer_of_9_bytes, atomics, Syndrome::local_length, stays_posted, no_event, false},
-	{Fault::atomic_buffer_of_16_bytes, atomics, Syndrome::local_length, stays_posted, no_event, false},
-	{Fault::no_local_buffer, atomics, Syndrome::local_length, stays_posted, no_event, false},
-	{Fault::no_local_buffer, with_receive, Syndrome::none, Syndrome::none, no_event, false},
-	{Fault::no_local_buffer, plain_write | reads, Syndrome::none, stays_posted, no_event, false},
-	{Fault::data_inside_the_request, reads | atomics, Syndrome::local_qp_operation, stays_posted, no_event, false},
-	{Fault::data_inside_the_request, with_receive, Syndrome::none, Syndrome::none, no_event, false},
-	{Fault::data_inside_the_request, plain_write, Syndrome::none, stays_posted, no_event, false},
+	{Fault::local_key_unknown, kAllOperations, Syndrome::local_protection, kStaysPosted, kNoEvent, false},
+	{Fault::local_key_of_another_pd, kAllOperations, Syndrome::local_protection, kStaysPosted, kNoEvent, false},
+	{Fault::local_buffer_beyond_its_region, kAllOperations, Syndrome::local_protection, kStaysPosted, kNoEvent, false},
+	{Fault::local_region_not_writable, kReads | kAtomics, Syndrome::local_protection, kStaysPosted, kNoEvent, false},
+	{Fault::local_region_not_writable, kWithReceive, Syndrome::none, Syndrome::none, kNoEvent, false},
+	{Fault::local_region_not_writable, kPlainWrite, Syndrome::none, kStaysPosted, kNoEvent, false},
+	{Fault::message_above_the_maximum, kSends | kWrites | kReads, Syndrome::local_length, kStaysPosted, kNoEvent, false},
+	{Fault::atomic_buffer_of_4_bytes, kAtomics, Syndrome::local_length, kStaysPosted, kNoEvent, false},
+	{Fault::atomic_buffer_of_7_bytes, kAtomics, Syndrome::local_length, kStaysPosted, kNoEvent, false},
+	{Fault::atomic_buffer_of_9_bytes, kAtomics, Syndrome::local_length, kStaysPosted, kNoEvent, false},
+	{Fault::atomic_buffer_of_16_bytes, kAtomics, Syndrome::local_length, kStaysPosted, kNoEvent, false},
+	{Fault::no_local_buffer, kAtomics, Syndrome::local_length, kStaysPosted, kNoEvent, false},
+	{Fault::no_local_buffer, kWithReceive, Syndrome::none, Syndrome::none, kNoEvent, false},
+	{Fault::no_local_buffer, kPlainWrite | kReads, Syndrome::none, kStaysPosted, kNoEvent, false},
+	{Fault::data_inside_the_request, kReads | kAtomics, Syndrome::local_qp_operation, kStaysPosted, kNoEvent, false},
+	{Fault::data_inside_the_request, kWithReceive, Syndrome::none, Syndrome::none, kNoEvent, false},
+	{Fault::data_inside_the_request, kPlainWrite, Syndrome::none, kStaysPosted, kNoEvent, false},
 
 	// An R_Key violation is a responder error of class C (IBA 9.9.3.1): NAK, and the QP fails.
 	// The request that uses a receive completes that in error, a local access error
 	// (IBA 11.6.2); of all others an asynchronous event tells (IBA 11.6.3).
-	{Fault::remote_key_unknown, without_receive, Syndrome::remote_access, Syndrome::flushed, Event::wq_access_violation, true},
-	{Fault::remote_key_unknown, write_with_immediate, Syndrome::remote_access, Syndrome::local_access, no_event, true},
-	{Fault::remote_key_of_another_pd, without_receive, Syndrome::remote_access, Syndrome::flushed, Event::wq_access_violation, true},
-	{Fault::remote_key_of_another_pd, write_with_immediate, Syndrome::remote_access, Syndrome::local_access, no_event, true},
-	{Fault::remote_range_beyond_its_region, without_receive, Syndrome::remote_access, Syndrome::flushed, Event::wq_access_violation, true},
-	{Fault::remote_range_beyond_its_region, write_with_immediate, Syndrome::remote_access, Syndrome::local_access, no_event, true},
-	{Fault::remote_range_beyond_the_address_space, plain_write | reads, Syndrome::remote_access, Syndrome::flushed, Event::wq_access_violation, true},
-	{Fault::remote_range_beyond_the_address_space, write_with_immediate, Syndrome::remote_access, Syndrome::local_access, no_event, true},
-	{Fault::remote_key_lacks_the_right, without_receive, Syndrome::remote_access, Syndrome::flushed, Event::wq_access_violation, true},
-	{Fault::remote_key_lacks_the_right, write_with_immediate, Syndrome::remote_access, Syndrome::local_access, no_event, true},
+	{Fault::remote_key_unknown, kWithoutReceive, Syndrome::remote_access, Syndrome::flushed, Event::wq_access_violation, true},
+	{Fault::remote_key_unknown, kWriteWithImmediate, Syndrome::remote_access, Syndrome::local_access, kNoEvent, true},
+	{Fault::remote_key_of_another_pd, kWithoutReceive, Syndrome::remote_access, Syndrome::flushed, Event::wq_access_violation, true},
+	{Fault::remote_key_of_another_pd, kWriteWithImmediate, Syndrome::remote_access, Syndrome::local_access, kNoEvent, true},
+	{Fault::remote_range_beyond_its_region, kWithoutReceive, Syndrome::remote_access, Syndrome::flushed, Event::wq_access_violation, true},
+	{Fault::remote_range_beyond_its_region, kWriteWithImmediate, Syndrome::remote_access, Syndrome::local_access, kNoEvent, true},
+	{Fault::remote_range_beyond_the_address_space, kPlainWrite | kReads, Syndrome::remote_access, Syndrome::flushed, Event::wq_access_violation, true},
+	{Fault::remote_range_beyond_the_address_space, kWriteWithImmediate, Syndrome::remote_access, Syndrome::local_access, kNoEvent, true},
+	{Fault::remote_key_lacks_the_right, kWithoutReceive, Syndrome::remote_access, Syndrome::flushed, Event::wq_access_violation, true},
+	{Fault::remote_key_lacks_the_right, kWriteWithImmediate, Syndrome::remote_access, Syndrome::local_access, kNoEvent, true},
 	// No key is looked at for no bytes (IBA 9.7.4.1.5).
-	{Fault::remote_key_unknown_for_no_bytes, plain_write | reads, Syndrome::none, stays_posted, no_event, false},
-	{Fault::remote_key_unknown_for_no_bytes, write_with_immediate, Syndrome::none, Syndrome::none, no_event, false},
+	{Fault::remote_key_unknown_for_no_bytes, kPlainWrite | kReads, Syndrome::none, kStaysPosted, kNoEvent, false},
+	{Fault::remote_key_unknown_for_no_bytes, kWriteWithImmediate, Syndrome::none, Syndrome::none, kNoEvent, false},
 
 	// An operation that the receive queue does not support, and a misaligned atomic, are
 	// invalid requests (IBA 9.7.4.1.3, 11.6.2). They are found before a receive is used.
-	{Fault::remote_qp_lacks_the_right, writes | reads | atomics, Syndrome::remote_invalid_request, Syndrome::flushed, Event::wq_invalid_request, true},
-	{Fault::remote_address_misaligned, atomics, Syndrome::remote_invalid_request, Syndrome::flushed, Event::wq_invalid_request, true},
+	{Fault::remote_qp_lacks_the_right, kWrites | kReads | kAtomics, Syndrome::remote_invalid_request, Syndrome::flushed, Event::wq_invalid_request, true},
+	{Fault::remote_address_misaligned, kAtomics, Syndrome::remote_invalid_request, Syndrome::flushed, Event::wq_invalid_request, true},
 
 	// The receive queue (IBA 9.7.5.2.8, 9.9.3.1 classes A, B and C).
-	{Fault::no_receive, with_receive, Syndrome::rnr_retry_exceeded, stays_posted, no_event, false},
-	{Fault::no_receive, without_receive, Syndrome::none, stays_posted, no_event, false},
-	{Fault::receive_too_short, sends, Syndrome::remote_invalid_request, Syndrome::local_length, no_event, true},
-	{Fault::receive_key_unknown, sends, Syndrome::remote_operation, Syndrome::local_protection, no_event, true},
-	{Fault::receive_key_of_another_pd, sends, Syndrome::remote_operation, Syndrome::local_protection, no_event, true},
-	{Fault::receive_region_not_writable, sends, Syndrome::remote_operation, Syndrome::local_protection, no_event, true},
+	{Fault::no_receive, kWithReceive, Syndrome::rnr_retry_exceeded, kStaysPosted, kNoEvent, false},
+	{Fault::no_receive, kWithoutReceive, Syndrome::none, kStaysPosted, kNoEvent, false},
+	{Fault::receive_too_short, kSends, Syndrome::remote_invalid_request, Syndrome::local_length, kNoEvent, true},
+	{Fault::receive_key_unknown, kSends, Syndrome::remote_operation, Syndrome::local_protection, kNoEvent, true},
+	{Fault::receive_key_of_another_pd, kSends, Syndrome::remote_operation, Syndrome::local_protection, kNoEvent, true},
+	{Fault::receive_region_not_writable, kSends, Syndrome::remote_operation, Syndrome::local_protection, kNoEvent, true},
 	// The data of a write do not go where its receive says.
-	{Fault::receive_too_short, write_with_immediate, Syndrome::none, Syndrome::none, no_event, false},
-	{Fault::receive_key_unknown, write_with_immediate, Syndrome::none, Syndrome::none, no_event, false},
+	{Fault::receive_too_short, kWriteWithImmediate, Syndrome::none, Syndrome::none, kNoEvent, false},
+	{Fault::receive_key_unknown, kWriteWithImmediate, Syndrome::none, Syndrome::none, kNoEvent, false},
 
 	// A key that may not be used at all is an R_Key violation (class C). One that may be, but
 	// not invalidated, is a memory management operation error of the receive alone (class J):
 	// nothing is sent back, and the requester's retries end.
-	{Fault::invalidated_key_unknown, send_with_invalidate, Syndrome::remote_access, Syndrome::remote_access, no_event, true},
-	{Fault::invalidated_key_of_another_pd, send_with_invalidate, Syndrome::remote_access, Syndrome::remote_access, no_event, true},
-	{Fault::invalidated_key_not_open_to_the_remote_side, send_with_invalidate, Syndrome::remote_access, Syndrome::remote_access, no_event, true},
-	{Fault::invalidated_key_of_an_ordinary_region, send_with_invalidate, Syndrome::retry_exceeded, Syndrome::window_bind, no_event, true},
-	{Fault::invalidated_key_of_a_type_1_window, send_with_invalidate, Syndrome::retry_exceeded, Syndrome::window_bind, no_event, true},
+	{Fault::invalidated_key_unknown, kSendWithInvalidate, Syndrome::remote_access, Syndrome::remote_access, kNoEvent, true},
+	{Fault::invalidated_key_of_another_pd, kSendWithInvalidate, Syndrome::remote_access, Syndrome::remote_access, kNoEvent, true},
+	{Fault::invalidated_key_not_open_to_the_remote_side, kSendWithInvalidate, Syndrome::remote_access, Syndrome::remote_access, kNoEvent, true},
+	{Fault::invalidated_key_of_an_ordinary_region, kSendWithInvalidate, Syndrome::retry_exceeded, Syndrome::window_bind, kNoEvent, true},
+	{Fault::invalidated_key_of_a_type_1_window, kSendWithInvalidate, Syndrome::retry_exceeded, Syndrome::window_bind, kNoEvent, true},
 
 	// Packets for a QP that does not receive yet, or not any more, are dropped (IBA 10.3.1).
-	{Fault::responder_in_init, all_operations, Syndrome::retry_exceeded, stays_posted, no_event, false},
-	{Fault::responder_in_rtr, with_receive, Syndrome::none, Syndrome::none, Event::communication_established, false},
-	{Fault::responder_in_rtr, without_receive, Syndrome::none, stays_posted, Event::communication_established, false},
-	{Fault::responder_in_error, all_operations, Syndrome::retry_exceeded, Syndrome::flushed, no_event, true},
+	{Fault::responder_in_init, kAllOperations, Syndrome::retry_exceeded, kStaysPosted, kNoEvent, false},
+	{Fault::responder_in_rtr, kWithReceive, Syndrome::none, Syndrome::none, Event::communication_established, false},
+	{Fault::responder_in_rtr, kWithoutReceive, Syndrome::none, kStaysPosted, Event::communication_established, false},
+	{Fault::responder_in_error, kAllOperations, Syndrome::retry_exceeded, Syndrome::flushed, kNoEvent, true},
 };
 // clang-format on
 
@@ -187,16 +188,16 @@ consteval auto error_cases()
 {
 	constexpr std::size_t count = [] {
 		std::size_t sum = 0;
-		for (const ErrorRow &row : error_rows)
+		for (const ErrorRow &row : kErrorRows)
 			for (unsigned bit = 0; bit < 16; bit++)
 				sum += row.operations >> bit & offered >> bit & 1;
 		return sum;
 	}();
 	std::array<ErrorCase, count> cases{};
 	std::size_t at = 0;
-	for (std::size_t row = 0; row < std::size(error_rows); row++)
+	for (std::size_t row = 0; row < std::size(kErrorRows); row++)
 		for (unsigned bit = 0; bit < 16; bit++)
-			if (error_rows[row].operations >> bit & offered >> bit & 1)
+			if (kErrorRows[row].operations >> bit & offered >> bit & 1)
 				cases[at++] = {static_cast<SendOpcode>(bit), row};
 	return cases;
 }
@@ -274,7 +275,7 @@ constexpr const char *fault_name(Fault fault)
 inline std::string case_name(const ErrorCase &each)
 {
 	return std::string(operation_name(each.opcode)) + "__" +
-	       fault_name(error_rows[each.row].fault);
+	       fault_name(kErrorRows[each.row].fault);
 }
 
 } // namespace weft::hca::testing

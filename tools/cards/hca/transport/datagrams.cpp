@@ -17,11 +17,11 @@ namespace
 {
 
 /* Bytes that precede the payload in the receive buffer of a datagram QP: room for the GRH. */
-constexpr unsigned grh_room = 40;
+constexpr unsigned kGrhRoom = 40;
 /* The longest packet that a special QP's WQE may gather. */
-constexpr std::uint64_t whole_packet_max = ib::headers_max + ib::payload_max + 3 + ib::icrc_bytes;
+constexpr std::uint64_t kWholePacketMax = ib::headers_max + ib::payload_max + 3 + ib::icrc_bytes;
 /* The longest data of one large send. */
-constexpr std::uint64_t large_send_max = 1 << 18;
+constexpr std::uint64_t kLargeSendMax = 1 << 18;
 
 } // namespace
 
@@ -115,7 +115,7 @@ Syndrome Datagrams::address(const Qp &qp, const SendRequest &request,
 	headers.bth.set_dest_qp(datagram.qpn);
 	headers.bth.set_solicited(request.solicited);
 	std::uint32_t qkey = datagram.qkey;
-	headers.deth.qkey = qkey & Datagram::own_qkey ? qp.pair.qkey : qkey;
+	headers.deth.qkey = qkey & Datagram::kOwnQkey ? qp.pair.qkey : qkey;
 	headers.deth.src_qp = qp.pair.datagram_source();
 	headers.immdt.value = request.immediate;
 	return Syndrome::none;
@@ -154,7 +154,7 @@ Syndrome Datagrams::begin_large(Qp &qp)
 {
 	const SendRequest &taken = work_.request;
 	if (taken.lso_header.size() + std::min<std::uint64_t>(taken.mss, taken.length) > mtu(qp) ||
-	    taken.length > large_send_max)
+	    taken.length > kLargeSendMax)
 		return Syndrome::local_length;
 	const SendRequest &request =
 		engine_.requester()
@@ -202,7 +202,7 @@ Syndrome Datagrams::send_whole(Qp &qp, const SendRequest &request)
 	const CardPort *port = engine_.card().port(qp.pair.path.port);
 	if (!port)
 		return Syndrome::local_qp_operation;
-	if (request.length > whole_packet_max || request.length <= ib::icrc_bytes)
+	if (request.length > kWholePacketMax || request.length <= ib::icrc_bytes)
 		return Syndrome::local_length;
 	OwnedBytes bytes = OwnedBytes::allocate(request.length);
 	if (mover_.gather(request, 0, qp.key_use(0, KeyAccess::local_read), bytes.span()) !=
@@ -288,7 +288,7 @@ void Datagrams::receive(Qp &qp, unsigned port_number, const fabric::Packet &pack
 		break;
 	}
 	const fabric::Payload &payload = packet.payload();
-	std::uint64_t total = std::uint64_t{grh_room} + payload.size();
+	std::uint64_t total = std::uint64_t{kGrhRoom} + payload.size();
 	if (total > receive_.room) {
 		too_long(qp, due);
 		return;
@@ -300,7 +300,7 @@ void Datagrams::receive(Qp &qp, unsigned port_number, const fabric::Packet &pack
 	    mover_.scatter(receive_.pieces, 0, std::as_bytes(std::span(&headers.grh, 1)), user) !=
 		    MemoryError::none)
 		syndrome = Syndrome::local_protection;
-	else if (mover_.scatter(receive_.pieces, grh_room, payload, user) != MemoryError::none)
+	else if (mover_.scatter(receive_.pieces, kGrhRoom, payload, user) != MemoryError::none)
 		syndrome = Syndrome::local_protection;
 	receive_.taken = false;
 	if (syndrome != Syndrome::none) {

@@ -19,14 +19,14 @@ namespace
  * Steps (a packet, a completion) that a QP, or a packet for many, gets in one turn, and turns in
  * one slice.
  */
-constexpr unsigned turn_budget = 32;
-constexpr unsigned slice_turns = 16;
+constexpr unsigned kTurnBudget = 32;
+constexpr unsigned kSliceTurns = 16;
 /* How often a QP in the error state is asked for receives that were posted there. */
-constexpr Duration poll_first = std::chrono::milliseconds(1);
+constexpr Duration kPollFirst = std::chrono::milliseconds(1);
 /* From this pause on one timer polls it, together with all others that are as quiet. */
-constexpr Duration poll_longest = std::chrono::milliseconds(250);
+constexpr Duration kPollLongest = std::chrono::milliseconds(250);
 /* Quiet QPs that are polled before other work gets its turn. */
-constexpr unsigned slice_quiet = 256;
+constexpr unsigned kSliceQuiet = 256;
 
 bool is_datagram_service(ServiceType service)
 {
@@ -145,7 +145,7 @@ void Engine::fail(Qp &qp, std::optional<Event> event)
 	leases_.end(qp);
 	/* Lost on the way, as a packet may be; the completions must not wait for its credit. */
 	qp.waiting.reset();
-	qp.poll_pause = poll_first;
+	qp.poll_pause = kPollFirst;
 	clear_deadline(qp);
 	schedule(qp);
 }
@@ -183,7 +183,7 @@ bool Engine::report(Qp &qp)
 
 void Engine::events_wanted()
 {
-	for (unsigned i = 0; i < slice_events && !untold_.empty(); i++)
+	for (unsigned i = 0; i < kSliceEvents && !untold_.empty(); i++)
 		if (!report(untold_.front()))
 			break;
 }
@@ -204,7 +204,7 @@ void Engine::run()
 		timers_due();
 	if (polling_quiet_)
 		poll_quiet();
-	for (unsigned turn = 0; turn < slice_turns; turn++) {
+	for (unsigned turn = 0; turn < kSliceTurns; turn++) {
 		bool looped = !output_.looped().empty();
 		if (!looped && fan_outs_.empty() && runnable_.empty())
 			break;
@@ -219,7 +219,7 @@ void Engine::run()
 			service(runnable_.take_front());
 	}
 	if (output_.looped().empty() && output_.take_starved())
-		unblock(lane_inside);
+		unblock(kLaneInside);
 	if (!runnable_.empty() || !output_.looped().empty() || !fan_outs_.empty())
 		wakeup_.signal();
 }
@@ -232,18 +232,18 @@ void Engine::service(Qp &qp)
 	if (!card_.port(qp.pair.path.port))
 		return;
 	const bool credit = send_waiting(qp);
-	bool more = credit && responder_.advance(qp, turn_budget);
+	bool more = credit && responder_.advance(qp, kTurnBudget);
 	if (qp.pair.state == QpState::err) {
 		flush(qp);
 	} else if (qp.pair.state == QpState::sqer) {
 		/* Only the send queue has failed. */
-		more |= requester_.flush(qp, turn_budget);
+		more |= requester_.flush(qp, kTurnBudget);
 	} else if (!credit) {
 		return;
 	} else if (is_datagram_service(qp.pair.service)) {
-		more |= datagrams_.advance(qp, turn_budget);
+		more |= datagrams_.advance(qp, kTurnBudget);
 	} else {
-		more |= requester_.advance(qp, turn_budget);
+		more |= requester_.advance(qp, kTurnBudget);
 	}
 	if (qp.pair.state == QpState::sq_draining && Requester::idle(qp)) {
 		qp.pair.state = QpState::sqd;
@@ -258,8 +258,8 @@ void Engine::service(Qp &qp)
 
 void Engine::flush(Qp &qp)
 {
-	bool more = requester_.flush(qp, turn_budget);
-	more |= responder_.flush(qp, turn_budget);
+	bool more = requester_.flush(qp, kTurnBudget);
+	more |= responder_.flush(qp, kTurnBudget);
 	if (more) {
 		schedule(qp);
 		return;
@@ -276,10 +276,10 @@ void Engine::flush(Qp &qp)
 void Engine::poll_error_state(Qp &qp)
 {
 	bool posted = receives_posted(card_, qp) != 0;
-	qp.poll_pause = posted ? poll_first : std::min(2 * qp.poll_pause, poll_longest);
+	qp.poll_pause = posted ? kPollFirst : std::min(2 * qp.poll_pause, kPollLongest);
 	if (posted)
 		schedule(qp);
-	else if (qp.poll_pause < poll_longest)
+	else if (qp.poll_pause < kPollLongest)
 		set_deadline(qp, card_.loop.now() + qp.poll_pause);
 	else
 		become_quiet(qp);
@@ -288,7 +288,7 @@ void Engine::poll_error_state(Qp &qp)
 void Engine::become_quiet(Qp &qp)
 {
 	if (quiet_.empty() && !polling_quiet_)
-		quiet_timer_.arm_at(card_.loop.now() + poll_longest);
+		quiet_timer_.arm_at(card_.loop.now() + kPollLongest);
 	quiet_.push_back(qp, qp.quiet);
 }
 
@@ -297,20 +297,20 @@ void Engine::poll_quiet()
 {
 	if (!std::exchange(polling_quiet_, true))
 		to_poll_.append(quiet_);
-	for (unsigned i = 0; i < slice_quiet && !to_poll_.empty(); i++) {
+	for (unsigned i = 0; i < kSliceQuiet && !to_poll_.empty(); i++) {
 		Qp &qp = to_poll_.take_front();
 		if (receives_posted(card_, qp) == 0) {
 			quiet_.push_back(qp, qp.quiet);
 			continue;
 		}
-		qp.poll_pause = poll_first;
+		qp.poll_pause = kPollFirst;
 		schedule(qp);
 	}
 	polling_quiet_ = !to_poll_.empty();
 	if (polling_quiet_)
 		wakeup_.signal();
 	else if (!quiet_.empty())
-		quiet_timer_.arm_at(card_.loop.now() + poll_longest);
+		quiet_timer_.arm_at(card_.loop.now() + kPollLongest);
 }
 
 /* ------------------------------------------------------------------------------------ timers */
@@ -342,7 +342,7 @@ void Engine::timers_due()
 {
 	TimePoint now = card_.loop.now();
 	timers_left_ = true;
-	for (unsigned i = 0; i < slice_timers; i++) {
+	for (unsigned i = 0; i < kSliceTimers; i++) {
 		auto first = timers_.begin();
 		if (first == timers_.end() || first->first > now)
 			break;
@@ -401,7 +401,7 @@ bool Engine::send_waiting(Qp &qp)
 void Engine::wait_for_credit(Qp &qp)
 {
 	const std::size_t lane = output_.refused_inside()
-					 ? lane_inside
+					 ? kLaneInside
 					 : lane_of(qp.pair.path.port, qp.waiting->lrh().vl());
 	if (qp.blocked == lane)
 		return;
@@ -431,7 +431,7 @@ void Engine::credit_available(unsigned port, std::uint8_t vl)
  */
 void Engine::port_changed(unsigned port)
 {
-	for (std::uint8_t vl = 0; vl < fabric::Port::vls; vl++)
+	for (std::uint8_t vl = 0; vl < fabric::Port::kVls; vl++)
 		credit_available(port, vl);
 }
 
@@ -515,7 +515,7 @@ void Engine::deliver_multicast(unsigned port_number, fabric::Packet &packet, boo
 	if (!packet.grh() || packet.bth().dest_qp() != ib::qpn_multicast ||
 	    !ib::opcode_traits(packet.bth().opcode).has(ib::OpcodeTraits::deth))
 		return;
-	if (fan_outs_.size() >= fan_outs_max) {
+	if (fan_outs_.size() >= kFanOutsMax) {
 		card_.diagnostics.multicast_dropped++;
 		return;
 	}
@@ -540,7 +540,7 @@ void Engine::fan_out()
 {
 	FanOut &first = fan_outs_.front();
 	const std::uint32_t source = first.packet.parse().deth.src_qp;
-	const std::size_t end = std::min(members_.size(), next_member_ + turn_budget);
+	const std::size_t end = std::min(members_.size(), next_member_ + kTurnBudget);
 	for (; next_member_ < end; next_member_++) {
 		const auto &member = members_[next_member_];
 		if (first.looped_back && member.block_loopback && member.qpn == source)

@@ -90,11 +90,11 @@ public:
 	std::size_t timers() const { return timers_.size(); }
 	/* Multicast packets that have not reached all members: no more than so many. */
 	std::size_t fan_outs() const { return fan_outs_.size(); }
-	static constexpr std::size_t fan_outs_max = 256;
+	static constexpr std::size_t kFanOutsMax = 256;
 	/* Timers that are due and looked at before other work gets its turn. */
-	static constexpr unsigned slice_timers = 64;
+	static constexpr unsigned kSliceTimers = 64;
 	/* Events that a guest is told when it has made room for any. */
-	static constexpr unsigned slice_events = 64;
+	static constexpr unsigned kSliceEvents = 64;
 
 	static Qp *state_of(QueuePair *pair)
 	{
@@ -134,13 +134,13 @@ private:
 	 * QPs whose packet was refused, by what they wait for: room on the way back into the card,
 	 * or a credit of a port's VL.
 	 */
-	static constexpr std::size_t lane_inside = 0;
-	static constexpr unsigned ports_max = 2;
+	static constexpr std::size_t kLaneInside = 0;
+	static constexpr unsigned kPortsMax = 2;
 	static constexpr std::size_t lane_of(unsigned port, std::uint8_t vl)
 	{
-		return 1 + (port - 1) * fabric::Port::vls + vl % fabric::Port::vls;
+		return 1 + (port - 1) * fabric::Port::kVls + vl % fabric::Port::kVls;
 	}
-	std::array<QpList, 1 + ports_max * fabric::Port::vls> blocked_;
+	std::array<QpList, 1 + kPortsMax * fabric::Port::kVls> blocked_;
 	/* QPs with events for which there was no room. */
 	QpList untold_;
 	/* Ordered by time; one a QP, at Qp::timer. */
@@ -156,7 +156,7 @@ private:
 	QpList to_poll_;
 	bool polling_quiet_ = false;
 	/*
-	 * Multicast packets that have not reached all members, in order; fan_outs_max at the most.
+	 * Multicast packets that have not reached all members, in order; kFanOutsMax at the most.
 	 * They hold no credit of the wire: one that serves many members must not stop the link.
 	 * While there are any, none is taken that came back from the card itself.
 	 */

@@ -14,11 +14,11 @@ namespace weft::hca::transport
 namespace
 {
 
-constexpr std::size_t encapsulation_bytes = 4;
-constexpr std::uint16_t ethertype_ipv4 = 0x0800;
-constexpr std::uint16_t ethertype_ipv6 = 0x86dd;
-constexpr std::uint8_t protocol_tcp = 6;
-constexpr std::uint8_t protocol_udp = 17;
+constexpr std::size_t kEncapsulationBytes = 4;
+constexpr std::uint16_t kEthertypeIpv4 = 0x0800;
+constexpr std::uint16_t kEthertypeIpv6 = 0x86dd;
+constexpr std::uint8_t kProtocolTcp = 6;
+constexpr std::uint8_t kProtocolUdp = 17;
 
 std::uint8_t get8(std::span<const std::byte> bytes, std::size_t at)
 {
@@ -49,16 +49,16 @@ struct Layout {
 	/* Offset of the L4 checksum field from l4; nothing for other protocols. */
 	std::optional<std::size_t> checksum_field() const
 	{
-		if (protocol == protocol_tcp)
+		if (protocol == kProtocolTcp)
 			return 16;
-		if (protocol == protocol_udp)
+		if (protocol == kProtocolUdp)
 			return 6;
 		return std::nullopt;
 	}
 	/* TCP or UDP with its header all there, so that its checksum can be computed. */
 	bool has_l4() const
 	{
-		std::size_t need = protocol == protocol_tcp ? 20 : 8;
+		std::size_t need = protocol == kProtocolTcp ? 20 : 8;
 		return !fragment && checksum_field() && l4 + need <= end;
 	}
 };
@@ -108,16 +108,16 @@ bool lay_out_ipv6(std::span<const std::byte> ip, Layout &out)
 
 std::optional<Layout> lay_out(std::span<const std::byte> payload)
 {
-	if (payload.size() < encapsulation_bytes)
+	if (payload.size() < kEncapsulationBytes)
 		return std::nullopt;
 	Layout layout;
-	auto ip = payload.subspan(encapsulation_bytes);
+	auto ip = payload.subspan(kEncapsulationBytes);
 	switch (get16(payload, 0)) {
-	case ethertype_ipv4:
+	case kEthertypeIpv4:
 		if (lay_out_ipv4(ip, layout))
 			return layout;
 		break;
-	case ethertype_ipv6:
+	case kEthertypeIpv6:
 		if (lay_out_ipv6(ip, layout))
 			return layout;
 		break;
@@ -177,7 +177,7 @@ void fill_checksums(std::span<std::byte> payload, bool ip_checksum, bool l4_chec
 	auto layout = lay_out(payload);
 	if (!layout)
 		return;
-	auto ip = payload.subspan(encapsulation_bytes);
+	auto ip = payload.subspan(kEncapsulationBytes);
 	if (ip_checksum && !layout->ipv6) {
 		put16(ip, 10, 0);
 		OnesComplement sum;
@@ -189,7 +189,7 @@ void fill_checksums(std::span<std::byte> payload, bool ip_checksum, bool l4_chec
 		put16(ip, field, 0);
 		auto sum = static_cast<std::uint16_t>(~l4_sum(ip, *layout).folded());
 		/* In UDP 0 says that there is no checksum, RFC 768. */
-		if (sum == 0 && layout->protocol == protocol_udp)
+		if (sum == 0 && layout->protocol == kProtocolUdp)
 			sum = 0xffff;
 		put16(ip, field, sum);
 	}
@@ -201,7 +201,7 @@ ChecksumStatus check_checksums(std::span<const std::byte> payload)
 	auto layout = lay_out(payload);
 	if (!layout)
 		return result;
-	auto ip = payload.subspan(encapsulation_bytes);
+	auto ip = payload.subspan(kEncapsulationBytes);
 	if (!layout->ipv6) {
 		OnesComplement sum;
 		sum.add(ip.first(layout->l4));
@@ -214,7 +214,7 @@ ChecksumStatus check_checksums(std::span<const std::byte> payload)
 	result.ipv4_options = result.ipv4 && layout->options;
 	result.ip_checksum_ok = true;
 	if (layout->has_l4()) {
-		bool udp = layout->protocol == protocol_udp;
+		bool udp = layout->protocol == kProtocolUdp;
 		/* Without a checksum nothing can be said. */
 		bool present = !udp || get16(ip, layout->l4 + 6) != 0;
 		if (present && l4_sum(ip, *layout).folded() == 0xffff) {
@@ -243,16 +243,16 @@ void LargeSend::finish(std::span<std::byte> out)
 	bool last = sent_ + bytes == length_;
 	std::ranges::copy(header_, out.begin());
 
-	auto ip = out.subspan(std::min(encapsulation_bytes, out.size()));
-	std::uint16_t type = out.size() >= encapsulation_bytes ? get16(out, 0) : std::uint16_t{0};
-	if (type == ethertype_ipv4 && ip.size() >= 20) {
+	auto ip = out.subspan(std::min(kEncapsulationBytes, out.size()));
+	std::uint16_t type = out.size() >= kEncapsulationBytes ? get16(out, 0) : std::uint16_t{0};
+	if (type == kEthertypeIpv4 && ip.size() >= 20) {
 		put16(ip, 2, static_cast<std::uint16_t>(ip.size()));
 		put16(ip, 4, static_cast<std::uint16_t>(get16(ip, 4) + index_));
-	} else if (type == ethertype_ipv6 && ip.size() >= 40) {
+	} else if (type == kEthertypeIpv6 && ip.size() >= 40) {
 		put16(ip, 4, static_cast<std::uint16_t>(ip.size() - 40));
 	}
 	auto layout = lay_out(out);
-	if (layout && layout->protocol == protocol_tcp && layout->has_l4()) {
+	if (layout && layout->protocol == kProtocolTcp && layout->has_l4()) {
 		auto tcp = ip.subspan(layout->l4);
 		std::uint32_t sequence =
 			static_cast<std::uint32_t>(get16(tcp, 4)) << 16 | get16(tcp, 6);

@@ -21,7 +21,7 @@ std::shared_ptr<fabric::Lease> Leases::get(Qp &qp, std::uint32_t key,
 			free = &lent;
 	}
 	if (!free) {
-		if (qp.lent.size() >= qp_max)
+		if (qp.lent.size() >= kQpMax)
 			return nullptr;
 		free = &qp.lent.emplace_back();
 	}

@@ -30,7 +30,7 @@ public:
 	explicit Leases(const Memory &memory) : memory_(memory) {}
 
 	/* Keys that a QP has packets under way for at a time; what is sent beyond is copied. */
-	static constexpr std::size_t qp_max = 64;
+	static constexpr std::size_t kQpMax = 64;
 
 	/* A lease for what @qp sends of a key's memory; null if it has too many. */
 	std::shared_ptr<fabric::Lease> get(Qp &qp, std::uint32_t key,

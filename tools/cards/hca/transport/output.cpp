@@ -16,7 +16,7 @@ fabric::Sent Output::send(unsigned port_number, fabric::Packet &packet, bool loo
 
 	refused_inside_ = false;
 	if (unicast_here || multicast) {
-		if (looped_.size() >= looped_max) {
+		if (looped_.size() >= kLoopedMax) {
 			starved_ = refused_inside_ = true;
 			return fabric::Sent::no_credit;
 		}

@@ -46,7 +46,7 @@ public:
 
 private:
 	/* Limit of packets that wait on their way back: as many as a port has credits. */
-	static constexpr std::size_t looped_max = 256;
+	static constexpr std::size_t kLoopedMax = 256;
 
 	Context &card_;
 	std::deque<Looped> looped_;

@@ -12,12 +12,12 @@ namespace weft::hca::transport
 class Psn
 {
 public:
-	static constexpr std::uint32_t mask = 0xffffff;
+	static constexpr std::uint32_t kMask = 0xffffff;
 	/* No more than this many may be unacknowledged, or old and new look alike. */
-	static constexpr std::uint32_t window = 1u << 23;
+	static constexpr std::uint32_t kWindow = 1u << 23;
 
 	constexpr Psn() = default;
-	explicit constexpr Psn(std::uint32_t value) : value_(value & mask) {}
+	explicit constexpr Psn(std::uint32_t value) : value_(value & kMask) {}
 
 	constexpr std::uint32_t value() const { return value_; }
 	constexpr Psn operator+(std::uint32_t n) const { return Psn(value_ + n); }

@@ -16,11 +16,11 @@ namespace
 {
 
 /* Bytes that may be on their way at a time, and how often an acknowledge is asked for. */
-constexpr std::uint32_t window_bytes = 1 << 20;
-constexpr std::uint32_t acknowledge_bytes = 128 << 10;
-constexpr std::size_t spare_max = 1024;
+constexpr std::uint32_t kWindowBytes = 1 << 20;
+constexpr std::uint32_t kAcknowledgeBytes = 128 << 10;
+constexpr std::size_t kSpareMax = 1024;
 /* A guest that asks for less gets this much patience: threads of a busy host sleep longer. */
-constexpr Duration shortest_timeout = std::chrono::milliseconds(2);
+constexpr Duration kShortestTimeout = std::chrono::milliseconds(2);
 
 ib::Operation data_operation(const SendRequest &request, bool first, bool last)
 {
@@ -139,7 +139,7 @@ bool Requester::fetch(Qp &qp)
 bool Requester::may_fetch(const Qp &qp) const
 {
 	const std::size_t held = qp.send.work.size();
-	return held == 0 || (held < held_max && held_ < held_all_max);
+	return held == 0 || (held < kHeldMax && held_ < kHeldAllMax);
 }
 
 /* Checks what can be checked before anything is sent, and counts the packets. */
@@ -159,7 +159,7 @@ Syndrome Requester::prepare(Qp &qp, SendWork &work)
 	/* The PSNs of one message must fit the window, whatever the context allows. */
 	std::uint64_t packets =
 		std::max<std::uint64_t>(1, (request.length + qp.mtu() - 1) / qp.mtu());
-	if (request.length > std::uint64_t{1} << qp.pair.log_max_message || packets >= Psn::window)
+	if (request.length > std::uint64_t{1} << qp.pair.log_max_message || packets >= Psn::kWindow)
 		return Syndrome::local_length;
 	work.packets = static_cast<std::uint32_t>(packets);
 	return Syndrome::none;
@@ -227,8 +227,8 @@ bool Requester::window_open(const Qp &qp, const SendWork &work) const
 		return true;
 	auto outstanding = static_cast<std::uint32_t>(s.next.distance_from(s.unacknowledged));
 	if (work.request.is_read())
-		return outstanding + work.packets < Psn::window;
-	return std::uint64_t{outstanding} * qp.mtu() < window_bytes;
+		return outstanding + work.packets < Psn::kWindow;
+	return std::uint64_t{outstanding} * qp.mtu() < kWindowBytes;
 }
 
 Requester::Step Requester::do_locally(Qp &qp, SendWork &work)
@@ -335,7 +335,7 @@ Requester::Step Requester::send_data(Qp &qp, SendWork &work)
 	bool last = number + 1 == work.packets;
 	std::uint64_t offset = std::uint64_t{number} * mtu;
 	const bool copies = qp.pair.service == ServiceType::uc;
-	const bool single = last || (copies && copied() >= copied_max);
+	const bool single = last || (copies && copied() >= kCopiedMax);
 	const unsigned packets = single ? 1 : run_length(work.packets - number - 1, mtu);
 	auto bytes = static_cast<std::uint32_t>(
 		std::min<std::uint64_t>(std::uint64_t{packets} * mtu, request.length - offset));
@@ -359,7 +359,7 @@ Requester::Step Requester::send_data(Qp &qp, SendWork &work)
 
 	packet::Headers headers = headers_for(qp, data_operation(request, first, last), s.next);
 	s.unrequested += bytes;
-	if (qp.is_connected() && (last || s.unrequested >= acknowledge_bytes)) {
+	if (qp.is_connected() && (last || s.unrequested >= kAcknowledgeBytes)) {
 		headers.bth.set_ack_request(true);
 		s.unrequested = 0;
 	}
@@ -430,7 +430,7 @@ void Requester::restart_timer(Qp &qp)
 		return;
 	/* Between once and four times the nominal value is right, IBA 9.7.6.1.3. */
 	engine_.set_deadline(qp,
-			     engine_.card().loop.now() + std::max(2 * *timeout, shortest_timeout));
+			     engine_.card().loop.now() + std::max(2 * *timeout, kShortestTimeout));
 }
 
 void Requester::fail_front(Qp &qp, Syndrome syndrome)
@@ -507,7 +507,7 @@ std::unique_ptr<SendWork> Requester::new_work()
 
 void Requester::recycle(std::unique_ptr<SendWork> work)
 {
-	if (spare_.size() < spare_max)
+	if (spare_.size() < kSpareMax)
 		spare_.push_back(std::move(work));
 }
 

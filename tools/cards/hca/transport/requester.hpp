@@ -51,15 +51,15 @@ public:
 	std::size_t held() const { return held_; }
 
 	/* Requests that a QP holds at the most, and from how many in all QPs on it is only one. */
-	static constexpr std::size_t held_max = 512;
-	static constexpr std::size_t held_all_max = 16384;
+	static constexpr std::size_t kHeldMax = 512;
+	static constexpr std::size_t kHeldAllMax = 16384;
 
 	/*
 	 * Data of UC is copied, as it completes before it arrives. From so many bytes of copies
 	 * under way on it goes a packet at a time, so that there are no more than there are
 	 * credits.
 	 */
-	static constexpr std::size_t copied_max = 4 << 20;
+	static constexpr std::size_t kCopiedMax = 4 << 20;
 	/* Bytes of such copies that are under way. */
 	std::size_t copied() const { return copied_->load(std::memory_order_relaxed); }
 

@@ -108,7 +108,7 @@ void Requester::complete_front(Qp &qp, std::uint32_t byte_count)
 	auto work = release(qp);
 	if (s.cursor > 0)
 		s.cursor--;
-	s.ssn = (s.ssn + 1) & Psn::mask;
+	s.ssn = (s.ssn + 1) & Psn::kMask;
 	engine_.completions().sent(qp, work->request, work->index, byte_count);
 	recycle(std::move(work));
 }

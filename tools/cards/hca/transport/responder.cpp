@@ -18,9 +18,9 @@ namespace
 {
 
 /* The longest message (IBA 9.7.4.1.6). */
-constexpr std::uint32_t message_max = 1u << 31;
+constexpr std::uint32_t kMessageMax = 1u << 31;
 
-constexpr std::uint8_t ack_syndrome =
+constexpr std::uint8_t kAckSyndrome =
 	ib::Aeth::make_syndrome(ib::Aeth::Kind::ack, ib::Aeth::credits_invalid);
 
 std::uint8_t nak_syndrome(ib::Aeth::NakCode code)
@@ -96,7 +96,7 @@ void Responder::request(Qp &qp, fabric::Packet &packet)
 	if (headers.bth.ack_request() && !is_atomic(headers.bth.opcode) &&
 	    !ib::opcode_traits(headers.bth.opcode).has(Traits::response) &&
 	    ib::opcode_operation(headers.bth.opcode) != ib::Operation::read_request)
-		r.ack = ResponderState::Ack{r.expected - 1, ack_syndrome};
+		r.ack = ResponderState::Ack{r.expected - 1, kAckSyndrome};
 	if (r.ack || !r.responses.empty())
 		engine_.schedule(qp);
 }
@@ -129,7 +129,7 @@ void Responder::duplicate(Qp &qp, const packet::Headers &headers)
 		       !is_atomic(headers.bth.opcode);
 	if (!is_read && !is_atomic(headers.bth.opcode)) {
 		if (!r.ack)
-			r.ack = ResponderState::Ack{r.expected - 1, ack_syndrome};
+			r.ack = ResponderState::Ack{r.expected - 1, kAckSyndrome};
 		engine_.schedule(qp);
 		return;
 	}
@@ -292,7 +292,7 @@ Responder::Verdict Responder::send(Qp &qp, const packet::Headers &headers,
 		}
 		engine_.key_gone(headers.ieth.rkey.value() >> 8);
 	}
-	r.msn = (r.msn + 1) & Psn::mask;
+	r.msn = (r.msn + 1) & Psn::kMask;
 	complete(qp, headers, opcode, static_cast<std::uint32_t>(r.receive.used));
 	return Verdict::accepted;
 }
@@ -321,7 +321,7 @@ Responder::Verdict Responder::write(Qp &qp, const packet::Headers &headers,
 		/* The length fits the packets to come, IBA 9.7.4.1.6. */
 		if (traits.has(Traits::last) ? length != payload.size() : length <= payload.size())
 			return Verdict::invalid_request;
-		if (!qp.pair.remote_write || length > message_max)
+		if (!qp.pair.remote_write || length > kMessageMax)
 			return Verdict::invalid_request;
 		if (mover_.probe(remote_use(qp, headers.reth.rkey, KeyAccess::remote_write,
 					    domain_of(qp, headers)),
@@ -353,7 +353,7 @@ Responder::Verdict Responder::write(Qp &qp, const packet::Headers &headers,
 	r.write_address += payload.size();
 	r.write_left -= payload.size();
 	if (traits.has(Traits::last)) {
-		r.msn = (r.msn + 1) & Psn::mask;
+		r.msn = (r.msn + 1) & Psn::kMask;
 		if (traits.has(Traits::immdt))
 			complete(qp, headers, ReceiveOpcode::rdma_write_imm, r.write_length);
 	}
@@ -381,16 +381,16 @@ bool Responder::has_resources(Qp &qp)
 Responder::Verdict Responder::read(Qp &qp, const packet::Headers &headers)
 {
 	ResponderState &r = qp.receive;
-	if (!qp.pair.remote_read || headers.reth.length > message_max || !has_resources(qp))
+	if (!qp.pair.remote_read || headers.reth.length > kMessageMax || !has_resources(qp))
 		return Verdict::invalid_request;
 	std::uint32_t packets = read_packets(qp, headers.reth.length);
-	if (packets >= Psn::window)
+	if (packets >= Psn::kWindow)
 		return Verdict::invalid_request;
 	const std::uint32_t pd = domain_of(qp, headers);
 	if (mover_.probe(remote_use(qp, headers.reth.rkey, KeyAccess::remote_read, pd),
 			 headers.reth.address, headers.reth.length) != MemoryError::none)
 		return Verdict::access_error;
-	r.msn = (r.msn + 1) & Psn::mask;
+	r.msn = (r.msn + 1) & Psn::kMask;
 	Response response;
 	response.is_read = true;
 	response.next = r.expected;
@@ -423,7 +423,7 @@ Responder::Verdict Responder::atomic(Qp &qp, const packet::Headers &headers)
 				       engine_.card().big_endian_host);
 	if (!original)
 		return Verdict::access_error;
-	r.msn = (r.msn + 1) & Psn::mask;
+	r.msn = (r.msn + 1) & Psn::kMask;
 	Response response;
 	response.next = r.expected;
 	response.packets = 1;
@@ -598,7 +598,7 @@ packet::Headers Responder::headers_for(const Qp &qp, ib::Operation operation, Ps
 	headers.bth.set_dest_qp(qp.pair.remote_qpn);
 	headers.bth.set_migrated(true);
 	headers.bth.set_psn(psn.value());
-	headers.aeth = {ack_syndrome, qp.receive.msn};
+	headers.aeth = {kAckSyndrome, qp.receive.msn};
 	return headers;
 }
 

@@ -15,9 +15,9 @@ using mlx4::testing::Status;
 
 // The first port of a card of two, asked by its driver, who gives an M_Key like anybody else.
 struct CardNode {
-	static constexpr PortKind kind = PortKind::channel_adapter;
-	static constexpr unsigned number = 1;
-	static constexpr bool reached_otherwise = true;
+	static constexpr PortKind kKind = PortKind::channel_adapter;
+	static constexpr unsigned kNumber = 1;
+	static constexpr bool kReachedOtherwise = true;
 
 	CardNode()
 	{
@@ -31,7 +31,7 @@ struct CardNode {
 		request.header.mgmt_class =
 			static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
 		const auto *const bytes = reinterpret_cast<const std::uint8_t *>(&request);
-		const auto result = driver.command(Opcode::mad_ifc, number, 0,
+		const auto result = driver.command(Opcode::mad_ifc, kNumber, 0,
 						   {bytes, sizeof(request)}, sizeof(request));
 		ib::Smp answer;
 		if (result.status != Status::ok)

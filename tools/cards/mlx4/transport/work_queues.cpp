@@ -19,7 +19,7 @@ namespace
 {
 
 /* Data segments of the largest stride: 2^(4 + 7) bytes. */
-constexpr std::size_t receive_bytes_max = 2048;
+constexpr std::size_t kReceiveBytesMax = 2048;
 
 const QueuePair &own(const hca::QueuePair &qp)
 {
@@ -67,7 +67,7 @@ Taken WorkQueues::take_receive(const hca::QueuePair &pair, std::uint16_t &next,
 			       hca::SharedReceiveQueue *xrc_srq, ReceiveWork &work)
 {
 	const QueuePair &qp = own(pair);
-	std::array<std::byte, receive_bytes_max> bytes;
+	std::array<std::byte, kReceiveBytesMax> bytes;
 	std::span<std::byte> segments;
 	bool readable = false;
 

@@ -257,7 +257,7 @@ TEST_F(Mlx5Commands, FrozenCounterStandsStill)
 	const std::uint32_t frozen = driver.read(segment::health_counter);
 	driver.host.loop().run_until([] { return false; }, std::chrono::milliseconds(30));
 	EXPECT_EQ(driver.read(segment::health_counter), frozen);
-	driver.card.reset(PciReset::FunctionLevel);
+	driver.card.reset(PciReset::function_level);
 	EXPECT_TRUE(driver.host.loop().run_until(
 		[&] { return driver.read(segment::health_counter) != frozen; }));
 }

@@ -175,7 +175,7 @@ public:
 	{
 		host.set_bus_master(true);
 		host.set_msix_enabled(true);
-		card.reset(PciReset::Bus);
+		card.reset(PciReset::bus);
 		host.loop().poll();
 		host.clear_memory();
 		free_ = kFirstFree;

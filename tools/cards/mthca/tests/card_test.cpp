@@ -206,7 +206,7 @@ TEST_F(Mthca, InjectsFaults)
 	driver.bring_up();
 	Faults &faults = driver.card.faults();
 	faults.arm(Fault::command_status, 1);
-	EXPECT_EQ(driver.command(Opcode::nop).status, Faults::no_such_status);
+	EXPECT_EQ(driver.command(Opcode::nop).status, Faults::kNoSuchStatus);
 	EXPECT_EQ(driver.command(Opcode::nop).status, Status::ok);
 	for (const auto opcode : {Opcode::query_fw, opcode::query_dev_lim}) {
 		const auto sound = driver.command(opcode, 0, 0, {}, 0x100);

@@ -66,7 +66,7 @@ class MthcaConnection : public ::testing::Test
 {
 protected:
 	explicit MthcaConnection(const ErrorCase &each, QpState requester_state = QpState::rts)
-	    : opcode(each.opcode), row(hca::testing::error_rows[each.row]),
+	    : opcode(each.opcode), row(hca::testing::kErrorRows[each.row]),
 	      first_state(requester_state)
 	{
 	}
@@ -74,7 +74,7 @@ protected:
 	const hca::SendOpcode opcode;
 	const ErrorRow &row;
 	const QpState first_state;
-	const bool atomic = (operation_bit(opcode) & hca::testing::atomics) != 0;
+	const bool atomic = (operation_bit(opcode) & hca::testing::kAtomics) != 0;
 
 	TinyDriver driver;
 	End requester{0x0e0020, 0x010020, 500, 499, 2}, responder{0x0e0021, 0x010021, 501, 498, 3};
@@ -264,7 +264,7 @@ protected:
 		WqeNext own{};
 		own.flags = WqeNext::completion | WqeNext::always;
 		add(own);
-		if (!(operation_bit(opcode) & hca::testing::sends))
+		if (!(operation_bit(opcode) & hca::testing::kSends))
 			add(remote());
 		if (atomic)
 			add(WqeAtomic{1, 0});
@@ -430,8 +430,8 @@ TEST_P(MthcaErrors, BothEndsReportWhatTheSpecificationSays)
 }
 
 // This card has neither SEND with invalidate nor masked atomics.
-constexpr hca::testing::Operations kOffered = hca::testing::all_operations &
-					      ~hca::testing::send_with_invalidate &
+constexpr hca::testing::Operations kOffered = hca::testing::kAllOperations &
+					      ~hca::testing::kSendWithInvalidate &
 					      ~operation_bit(hca::SendOpcode::masked_compare_swap) &
 					      ~operation_bit(hca::SendOpcode::masked_fetch_add);
 constexpr auto kCases = hca::testing::error_cases<kOffered>();

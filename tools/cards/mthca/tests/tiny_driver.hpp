@@ -205,7 +205,7 @@ public:
 		return entry;
 	}
 	void arm_eq() { write_be32(0, limits::kEqArm + 4, 1u << kEqn); }
-	std::uint64_t icm_bus(std::uint64_t icm) const { return icm_ + icm; }
+	std::uint64_t icm_bus(std::uint64_t icm) const { return kIcm + icm; }
 	ib::be32 &record(std::uint32_t index)
 	{
 		return host.object<ib::be32>(icm_bus(kUarcs) + (kUar << 12) + 8 * index);
@@ -229,7 +229,7 @@ private:
 	static constexpr std::uint64_t kFirstFree = 0x10000;
 	std::uint64_t free_ = kFirstFree;
 	// Address of ICM: the third allocation of start_firmware().
-	static constexpr std::uint64_t icm_ = 8 << 20;
+	static constexpr std::uint64_t kIcm = 8 << 20;
 	std::uint32_t eq_consumer_ = 0;
 };
 

@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 	const unsigned how = data[0], step = 1u + data[1];
 	std::span<const std::uint8_t> stream(data + 2, size - 2);
 	VirtualEnvironment environment;
-	Loop loop("fuzz", Loop::Mode::Manual, environment);
+	Loop loop("fuzz", Loop::Mode::manual, environment);
 	Switch lan(loop, "lan");
 	const auto take = [](const FramePtr &frame) {
 		if (frame->size() < kLeastFrame || frame->size() > kMostFrame)

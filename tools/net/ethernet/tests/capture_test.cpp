@@ -47,7 +47,7 @@ TEST_F(EthernetCapture, TsharkReadsTheFile)
 {
 	if (std::system("command -v tshark >/dev/null"))
 		GTEST_SKIP() << "tshark is missing";
-	Loop loop{"test", Loop::Mode::Manual, environment};
+	Loop loop{"test", Loop::Mode::manual, environment};
 	Node a("a"), b("b"), c("c");
 	const auto capture = std::make_shared<Capture>(file, environment);
 	Link first(loop, a.port, b.port, {}, 1);
@@ -76,14 +76,14 @@ TEST_F(EthernetCapture, TsharkReadsTheFile)
 
 TEST_F(EthernetCapture, FileSizeIsBounded)
 {
-	constexpr std::uint64_t kMost = 1000;
-	Capture capture(file, environment, kMost);
+	constexpr std::uint64_t most = 1000;
+	Capture capture(file, environment, most);
 	const unsigned interface = capture.add_interface("a-b");
 	while (!capture.full())
 		capture.record(interface, *frame_to(kBroadcast, 0x02000000000a));
 	capture.flush();
 	const auto frames = capture.packets();
-	EXPECT_LE(std::filesystem::file_size(file), kMost);
+	EXPECT_LE(std::filesystem::file_size(file), most);
 	EXPECT_GT(frames, 5u);
 	// One that would fit is left out, too: a recording has no gaps.
 	capture.record(interface, Frame(kLeastFrame));

@@ -33,7 +33,7 @@ protected:
 	}
 
 	VirtualEnvironment environment;
-	Loop loop{"test", Loop::Mode::Manual, environment};
+	Loop loop{"test", Loop::Mode::manual, environment};
 	Node other{"other"};
 	const std::shared_ptr<Channel> channel = std::make_shared<Channel>();
 	CardPlace place{loop, "card", channel};
@@ -96,7 +96,7 @@ TEST_F(EthernetChannel, EndsAreAddedAndRemoved)
 TEST(EthernetNetworkCards, AttachmentIsRemovedBeforeItsCard)
 {
 	VirtualEnvironment environment;
-	Reactor reactor("test", Reactor::Drive::Manual, environment);
+	Reactor reactor("test", Reactor::Drive::manual, environment);
 	Network network(1, &reactor);
 	Loop loop("card", reactor);
 	const auto channel = std::make_shared<Channel>();

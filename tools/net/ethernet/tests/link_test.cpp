@@ -37,7 +37,7 @@ protected:
 	}
 
 	VirtualEnvironment environment;
-	Loop loop{"test", Loop::Mode::Manual, environment};
+	Loop loop{"test", Loop::Mode::manual, environment};
 	Node a{"a"}, b{"b"};
 	Link link{loop, a.port, b.port, {}, 1};
 };

@@ -114,7 +114,7 @@ protected:
 
 	const std::filesystem::path directory = std::filesystem::temp_directory_path() /
 						("weft-station-" + std::to_string(::getpid()));
-	Loop loop{"test", Loop::Mode::Manual};
+	Loop loop{"test", Loop::Mode::manual};
 	std::unique_ptr<Network> network;
 };
 
@@ -178,18 +178,18 @@ TEST_F(EthernetStation, ProtocolErrorEndsOnlyThatConnection)
 TEST_F(EthernetStation, ClientThatDoesNotReadHurtsOnlyItself)
 {
 	Client a = connect("a"), b = connect("b"), c = connect("c");
-	constexpr int kFrames = 900;
-	for (int i = 0; i < kFrames; ++i) {
+	constexpr int frames = 900;
+	for (int i = 0; i < frames; ++i) {
 		a.send(frame_to(kBroadcast, kA, 'x', 1000));
 		loop.poll();
 		c.take();
 	}
-	EXPECT_TRUE(until([&] { return c.take().size() == kFrames; })) << c.take().size();
+	EXPECT_TRUE(until([&] { return c.take().size() == frames; })) << c.take().size();
 	const auto discarded = counters("b").rcv_discards;
 	EXPECT_GT(discarded, 100u);
 	EXPECT_EQ(counters("c").rcv_discards, 0u);
 	// The frames that were kept are whole, and more follow once it reads.
-	EXPECT_TRUE(until([&] { return b.take().size() == kFrames - discarded; }))
+	EXPECT_TRUE(until([&] { return b.take().size() == frames - discarded; }))
 		<< b.take().size();
 	a.send(frame_to(kBroadcast, kA, 'y'));
 	EXPECT_TRUE(until([&] { return b.take().back() == 'y'; }));
@@ -201,10 +201,10 @@ TEST_F(EthernetStation, ShortFramesAreServedInSlices)
 	Client a = connect("a"), b = connect("b");
 	b.send(frame_to(kBroadcast, kB));
 	EXPECT_TRUE(until([&] { return counters("b").xmit_frames == 1; }));
-	constexpr std::size_t kFrames = 3000;
+	constexpr std::size_t frames = 3000;
 	Bytes bytes;
 	std::string fillers;
-	for (std::size_t i = 0; i < kFrames; ++i) {
+	for (std::size_t i = 0; i < frames; ++i) {
 		const Bytes one = wire(*frame_to(kB, kA, static_cast<std::uint8_t>(i), 1));
 		bytes.insert(bytes.end(), one.begin(), one.end());
 		fillers += static_cast<char>(i);
@@ -216,11 +216,11 @@ TEST_F(EthernetStation, ShortFramesAreServedInSlices)
 		const std::size_t now = counters("a").xmit_frames;
 		most = std::max(most, now - before);
 		before = now;
-		if (now < kFrames)
+		if (now < frames)
 			loop.post(look);
 	};
 	loop.post(look);
-	EXPECT_TRUE(until([&] { return before == kFrames; }));
+	EXPECT_TRUE(until([&] { return before == frames; }));
 	EXPECT_LE(most, 256u);
 	EXPECT_TRUE(until([&] { return b.take() == fillers; }));
 }

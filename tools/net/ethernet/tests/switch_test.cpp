@@ -45,7 +45,7 @@ protected:
 	}
 
 	VirtualEnvironment environment;
-	Loop loop{"test", Loop::Mode::Manual, environment};
+	Loop loop{"test", Loop::Mode::manual, environment};
 	Switch lan{loop, "lan"};
 	Node a{"a"}, b{"b"}, c{"c"};
 	std::list<Link> links;
@@ -140,16 +140,16 @@ TEST_F(EthernetSwitch, FloodsOfOnePortAreBounded)
 {
 	b.port.send(frame_to(kBroadcast, kB));
 	forget();
-	constexpr unsigned kMore = 500;
+	constexpr unsigned more = 500;
 	const std::size_t size = frame_to(kBroadcast, kA)->size();
 	const std::uint64_t at_once = floods(Switch::kFloodAtOnce, size, 3);
 	const auto flood = [&] {
-		for (unsigned i = 0; i < at_once + kMore; ++i)
+		for (unsigned i = 0; i < at_once + more; ++i)
 			a.port.send(frame_to(i % 2 ? kBroadcast : kC, kA));
 	};
 	flood();
 	EXPECT_EQ(c.arrived.size(), at_once);
-	EXPECT_EQ(links.front().end(1).counters.rcv_storm_discards, kMore);
+	EXPECT_EQ(links.front().end(1).counters.rcv_storm_discards, more);
 	forget();
 	a.port.send(frame_to(kB, kA, '1'));
 	c.port.send(frame_to(kBroadcast, 0, '2'));

@@ -24,9 +24,9 @@ namespace weft::fabric::testing
 
 template<class Node>
 struct AgentRules : ::testing::Test {
-	static constexpr bool is_switch = Node::kind != PortKind::channel_adapter;
-	static constexpr bool has_link = Node::kind != PortKind::switch_management;
-	static constexpr bool end_port = Node::kind != PortKind::switch_external;
+	static constexpr bool kIsSwitch = Node::kind != PortKind::channel_adapter;
+	static constexpr bool kHasLink = Node::kind != PortKind::switch_management;
+	static constexpr bool kEndPort = Node::kind != PortKind::switch_external;
 
 	static ib::Smp smp(ib::MadMethod method, std::uint16_t attribute, std::uint32_t modifier)
 	{
@@ -126,9 +126,9 @@ TYPED_TEST_P(AgentRules, knows_its_attributes_and_no_others)
 	EXPECT_EQ(status(Method::set, ib::attr_pkey_table, 0xfff), invalid);
 	EXPECT_EQ(status(Method::get, ib::attr_vl_arbitration, 0), invalid) << "they count from 1";
 	EXPECT_EQ(status(Method::set, ib::attr_vl_arbitration, 5u << 16), invalid);
-	EXPECT_EQ(status(Method::get, ib::attr_switch_info, 0) == 0, this->is_switch);
-	EXPECT_EQ(status(Method::get, ib::attr_linear_forwarding, 0) == 0, this->is_switch);
-	EXPECT_EQ(status(Method::get, ib::attr_multicast_forwarding, 0) == 0, this->is_switch);
+	EXPECT_EQ(status(Method::get, ib::attr_switch_info, 0) == 0, this->kIsSwitch);
+	EXPECT_EQ(status(Method::get, ib::attr_linear_forwarding, 0) == 0, this->kIsSwitch);
+	EXPECT_EQ(status(Method::get, ib::attr_multicast_forwarding, 0) == 0, this->kIsSwitch);
 
 	ib::Smp old = this->smp(Method::get, ib::attr_node_info, 0);
 	old.header.class_version = 9;
@@ -137,7 +137,7 @@ TYPED_TEST_P(AgentRules, knows_its_attributes_and_no_others)
 
 TYPED_TEST_P(AgentRules, tables_are_what_was_set)
 {
-	const std::uint32_t port = this->is_switch ? this->node.number : 0;
+	const std::uint32_t port = this->kIsSwitch ? this->node.number : 0;
 	ib::PkeyTable pkeys{};
 	pkeys.pkey[0] = std::uint16_t{0xffff};
 	pkeys.pkey[7] = std::uint16_t{0x8123};
@@ -154,7 +154,7 @@ TYPED_TEST_P(AgentRules, tables_are_what_was_set)
 
 	ib::SlToVl map{};
 	map.set_vl(3, 2);
-	answer = this->set(ib::attr_sl_to_vl, this->is_switch ? port << 8 | port : 0, map);
+	answer = this->set(ib::attr_sl_to_vl, this->kIsSwitch ? port << 8 | port : 0, map);
 	ASSERT_EQ(this->status(answer), 0u);
 	EXPECT_EQ(ib::smp_attribute<ib::SlToVl>(*answer).vl(3), 2u);
 }
@@ -183,11 +183,11 @@ TYPED_TEST_P(AgentRules, refuses_what_no_port_can_be)
 		[](ib::PortInfo &info) { info.set_state(static_cast<ib::PortState>(7)); });
 	this->expect_refused(
 		[](ib::PortInfo &info) { info.set_phys_state(ib::PhysState::link_up); });
-	if (!this->end_port)
+	if (!this->kEndPort)
 		return;
 	this->expect_refused([](ib::PortInfo &info) { info.lid = std::uint16_t{0xc000}; });
 	this->expect_refused([](ib::PortInfo &info) { info.sm_lid = std::uint16_t{0xffff}; });
-	if (!this->has_link)
+	if (!this->kHasLink)
 		return;
 	this->expect_refused([](ib::PortInfo &info) {
 		info.lid = std::uint16_t{5};
@@ -231,7 +231,7 @@ TYPED_TEST_P(AgentRules, the_order_to_reregister_is_not_stored)
 // IBA 7.2.7 and 14.2.5.6: INIT, ARMED, ACTIVE, one after the other; and down from all of them.
 TYPED_TEST_P(AgentRules, states_follow_their_steps)
 {
-	if (!this->has_link)
+	if (!this->kHasLink)
 		return;
 	using State = ib::PortState;
 	ASSERT_EQ(this->port_info().state(), State::init);
@@ -253,7 +253,7 @@ TYPED_TEST_P(AgentRules, states_follow_their_steps)
 
 TYPED_TEST_P(AgentRules, a_port_that_is_off_stays_off_until_it_is_to_poll)
 {
-	if (!this->has_link)
+	if (!this->kHasLink)
 		return;
 	// A node that is reached by this very port is unreachable while it is off.
 	if (!this->node.reached_otherwise)
@@ -275,7 +275,7 @@ TYPED_TEST_P(AgentRules, a_port_that_is_off_stays_off_until_it_is_to_poll)
 TYPED_TEST_P(AgentRules, the_key_guards_what_is_set_and_traps)
 {
 	constexpr std::uint64_t key = 0x77;
-	const unsigned key_port = this->is_switch ? 0 : this->node.number;
+	const unsigned key_port = this->kIsSwitch ? 0 : this->node.number;
 	ib::PortInfo info = this->port_info_of(key_port);
 	info.set_state(ib::PortState::nop);
 	info.set_phys_state(ib::PhysState::nop);
@@ -287,7 +287,7 @@ TYPED_TEST_P(AgentRules, the_key_guards_what_is_set_and_traps)
 	info = this->port_info();
 	info.set_state(ib::PortState::nop);
 	info.set_phys_state(ib::PhysState::nop);
-	if (this->end_port)
+	if (this->kEndPort)
 		info.mkey = key;
 	EXPECT_FALSE(this->set(ib::attr_port_info, this->node.number, info));
 	EXPECT_FALSE(this->set(ib::attr_port_info, this->node.number, info, 5));

@@ -21,9 +21,9 @@ void send_by_lid(Port &port, const ib::Smp &smp)
 // A switch, asked by who is behind its port 1; the port under test is another.
 template<PortKind of_port, unsigned of_number>
 struct SwitchPort {
-	static constexpr PortKind kind = of_port;
-	static constexpr unsigned number = of_number;
-	static constexpr bool reached_otherwise = true;
+	static constexpr PortKind kKind = of_port;
+	static constexpr unsigned kNumber = of_number;
+	static constexpr bool kReachedOtherwise = true;
 
 	std::optional<ib::Smp> ask(ib::Smp request)
 	{
@@ -57,9 +57,9 @@ struct SwitchPort {
 
 // A software end node, asked by itself: what is not answered comes back to it.
 struct EndNode {
-	static constexpr PortKind kind = PortKind::channel_adapter;
-	static constexpr unsigned number = 1;
-	static constexpr bool reached_otherwise = true;
+	static constexpr PortKind kKind = PortKind::channel_adapter;
+	static constexpr unsigned kNumber = 1;
+	static constexpr bool kReachedOtherwise = true;
 
 	std::optional<ib::Smp> ask(ib::Smp request)
 	{

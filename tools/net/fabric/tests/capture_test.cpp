@@ -100,8 +100,8 @@ TEST(Capture, FileSizeIsBounded)
 			  ("weft-bound-" + std::to_string(getpid()) + ".pcap");
 	const std::vector<std::byte> packet(100);
 	// The section's header, the interface, and two blocks of 32 bytes with records of 16 + 100.
-	constexpr std::uint64_t kHeaders = 28 + 44, kPacket = 32 + 116;
-	for (const std::uint64_t most : {kHeaders + 2 * kPacket, kHeaders + 3 * kPacket - 1}) {
+	constexpr std::uint64_t headers = 28 + 44, packet_size = 32 + 116;
+	for (const std::uint64_t most : {headers + 2 * packet_size, headers + 3 * packet_size - 1}) {
 		Capture capture(path.string(), most);
 		const unsigned interface = capture.add_interface("node1");
 		for (unsigned sent = 1; sent <= 3; sent++) {
@@ -113,7 +113,7 @@ TEST(Capture, FileSizeIsBounded)
 		capture.record(interface, std::vector<std::byte>(1));
 		EXPECT_EQ(2u, capture.packets());
 		capture.flush();
-		EXPECT_EQ(kHeaders + 2 * kPacket, std::filesystem::file_size(path));
+		EXPECT_EQ(headers + 2 * packet_size, std::filesystem::file_size(path));
 	}
 	std::filesystem::remove(path);
 }

@@ -73,7 +73,7 @@ TEST(Change, PortIsRemovedAndAdded)
 TEST(Change, StateOfRemovedPartsIsBounded)
 {
 	Fabric fabric;
-	for (std::size_t i = 0; i < Fabric::most_removed; i++)
+	for (std::size_t i = 0; i < Fabric::kMostRemoved; i++)
 		fabric.remove_port(fabric.add_port(std::to_string(i)));
 	EXPECT_THROW(fabric.add_port("one more"), std::length_error);
 	fabric.remove_port(fabric.add_port("7"));

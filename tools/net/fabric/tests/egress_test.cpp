@@ -21,7 +21,7 @@ using testing::Collected;
 using testing::PacketNode;
 using testing::ud_packet;
 
-constexpr std::size_t any_number = 1u << 20;
+constexpr std::size_t kAnyNumber = 1u << 20;
 
 // A port with a queue before it, and the neighbour that its packets go to.
 struct Route {
@@ -84,7 +84,7 @@ struct Route {
 
 	EgressQueue::Result send(std::uint32_t psn)
 	{
-		return sender.queue.send(ud_packet(1, 2, 64, psn), any_number);
+		return sender.queue.send(ud_packet(1, 2, 64, psn), kAnyNumber);
 	}
 	// The first takes the only credit, which the neighbour keeps; the others wait.
 	void fill(std::uint32_t count)
@@ -114,7 +114,7 @@ TEST(Egress, SlicesAreBounded)
 	Route way(fabric, "a");
 	way.fill(1000);
 	way.eater.held.reset();
-	EXPECT_LE(way.eater.by_watched, 1 + EgressQueue::turn_budget);
+	EXPECT_LE(way.eater.by_watched, 1 + EgressQueue::kTurnBudget);
 	way.expect_in_order(1000);
 }
 
@@ -130,7 +130,7 @@ TEST(Egress, EndlessSenderDoesNotBlockOthers)
 			way.send(next++);
 	};
 	way.eater.held.reset();
-	EXPECT_LE(way.eater.by_watched, 1 + EgressQueue::turn_budget);
+	EXPECT_LE(way.eater.by_watched, 1 + EgressQueue::kTurnBudget);
 	way.expect_in_order(last);
 }
 
@@ -146,7 +146,7 @@ TEST(Egress, DownstreamQueuesShareTheSlice)
 			far.eater.held.reset();
 	};
 	near.eater.held.reset();
-	EXPECT_LE(near.eater.by_watched + far.eater.by_watched, 2 + EgressQueue::turn_budget);
+	EXPECT_LE(near.eater.by_watched + far.eater.by_watched, 2 + EgressQueue::kTurnBudget);
 	near.expect_in_order(200);
 	far.expect_in_order(200);
 }
@@ -179,7 +179,7 @@ TEST(Egress, NoPacketIsLostOrOvertaken)
 	for (std::uint32_t number = 0; number < senders; number++)
 		threads.emplace_back([&, number] {
 			for (std::uint32_t i = 0; i < each; i++)
-				from.queue.send(ud_packet(1, 2, 8, number * each + i), any_number);
+				from.queue.send(ud_packet(1, 2, 8, number * each + i), kAnyNumber);
 		});
 	std::vector<std::uint32_t> expected(senders, 0);
 	for (std::uint32_t i = 0; i < senders * each; i++) {

@@ -13,10 +13,10 @@ namespace
 using namespace std::chrono_literals;
 using ib::MadMethod;
 
-constexpr std::uint64_t key = 0x77;
+constexpr std::uint64_t kKey = 0x77;
 
 struct Mkey : ::testing::Test {
-	Mkey() { info.mkey = key; }
+	Mkey() { info.mkey = kKey; }
 
 	bool admits(MadMethod method, std::uint64_t mkey, bool trusted = false)
 	{
@@ -44,11 +44,11 @@ TEST_F(Mkey, ProtectionLevels)
 	for (unsigned level = 0; level < 4; level++) {
 		SCOPED_TRACE(level);
 		info.set_mkey_protect(level);
-		EXPECT_TRUE(admits(MadMethod::set, key));
+		EXPECT_TRUE(admits(MadMethod::set, kKey));
 		EXPECT_FALSE(admits(MadMethod::set, 5));
 		EXPECT_FALSE(admits(MadMethod::trap_repress, 5));
 		EXPECT_EQ(admits(MadMethod::get, 5), level < 2);
-		EXPECT_TRUE(admits(MadMethod::get, key));
+		EXPECT_TRUE(admits(MadMethod::get, kKey));
 		EXPECT_TRUE(admits(MadMethod::get, 5, true)) << "the node itself";
 		EXPECT_FALSE(admits(MadMethod::set, 5, true)) << "it reads, and changes nothing";
 		EXPECT_FALSE(admits(MadMethod::trap_repress, 5, true));
@@ -62,10 +62,10 @@ TEST_F(Mkey, ProtectedKeyIsHidden)
 		ib::PortInfo shown = info;
 		shown.set_mkey_protect(level);
 		MkeyGuard::conceal(shown, ib::be64(5));
-		EXPECT_EQ(shown.mkey, level != 0 ? 0 : key);
-		shown.mkey = key;
-		MkeyGuard::conceal(shown, ib::be64(key));
-		EXPECT_EQ(shown.mkey, key);
+		EXPECT_EQ(shown.mkey, level != 0 ? 0 : kKey);
+		shown.mkey = kKey;
+		MkeyGuard::conceal(shown, ib::be64(kKey));
+		EXPECT_EQ(shown.mkey, kKey);
 	}
 }
 
@@ -91,7 +91,7 @@ TEST_F(Mkey, LeaseStartsAtTheFirstViolation)
 	EXPECT_TRUE(admits(MadMethod::get, 5));
 	EXPECT_EQ(info.mkey_protect(), 0);
 	EXPECT_FALSE(admits(MadMethod::set, 5)) << "the key still stands";
-	EXPECT_EQ(info.mkey, key);
+	EXPECT_EQ(info.mkey, kKey);
 }
 
 TEST_F(Mkey, CorrectKeyStopsTheLease)
@@ -100,7 +100,7 @@ TEST_F(Mkey, CorrectKeyStopsTheLease)
 	info.mkey_lease_period = std::uint16_t{10};
 	EXPECT_FALSE(admits(MadMethod::get, 5));
 	now += 9s;
-	EXPECT_TRUE(admits(MadMethod::get, key));
+	EXPECT_TRUE(admits(MadMethod::get, kKey));
 	now += 9s;
 	EXPECT_FALSE(admits(MadMethod::get, 5)) << "a new lease begins here";
 	now += 9s;
@@ -132,7 +132,7 @@ TEST(MkeyOfASwitch, IsCheckedOnEveryPort)
 	ib::PortInfo info = ib::smp_attribute<ib::PortInfo>(*answer);
 	const auto set = [&](unsigned level, std::uint64_t mkey) {
 		return node.ask({1}, MadMethod::set, ib::attr_port_info, 0, [&](ib::Smp &smp) {
-			info.mkey = key;
+			info.mkey = kKey;
 			info.set_mkey_protect(level);
 			info.set_state(ib::PortState::nop);
 			info.set_phys_state(ib::PhysState::nop);
@@ -147,10 +147,10 @@ TEST(MkeyOfASwitch, IsCheckedOnEveryPort)
 	answer = node.ask({1}, MadMethod::get, ib::attr_port_info, 0, with_key(5));
 	ASSERT_TRUE(answer);
 	EXPECT_EQ(ib::smp_attribute<ib::PortInfo>(*answer).mkey, 0u);
-	answer = node.ask({1}, MadMethod::get, ib::attr_port_info, 0, with_key(key));
+	answer = node.ask({1}, MadMethod::get, ib::attr_port_info, 0, with_key(kKey));
 	ASSERT_TRUE(answer);
-	EXPECT_EQ(ib::smp_attribute<ib::PortInfo>(*answer).mkey, key);
-	ASSERT_TRUE(set(2, key));
+	EXPECT_EQ(ib::smp_attribute<ib::PortInfo>(*answer).mkey, kKey);
+	ASSERT_TRUE(set(2, kKey));
 
 	// No answer to the wrong key; the next answer is the one to the right key.
 	ib::Smp wrong{};
@@ -165,7 +165,7 @@ TEST(MkeyOfASwitch, IsCheckedOnEveryPort)
 	wrong.dr_dlid = ib::lid_permissive;
 	wrong.initial_path[1] = 1;
 	ASSERT_TRUE(node.mads.send_directed(wrong));
-	answer = node.ask({1}, MadMethod::get, ib::attr_port_info, 0, with_key(key));
+	answer = node.ask({1}, MadMethod::get, ib::attr_port_info, 0, with_key(kKey));
 	ASSERT_TRUE(answer) << "or an answer to the wrong key came first";
 	EXPECT_EQ(ib::smp_attribute<ib::PortInfo>(*answer).mkey_violations, 1u);
 }

@@ -53,9 +53,9 @@ public:
 // A spine with four leaves of 200 members each, and two senders at the spine.
 struct MulticastStorm : ::testing::Test {
 	VirtualEnvironment environment;
-	Reactor reactor{"storm", Reactor::Drive::Manual, environment};
+	Reactor reactor{"storm", Reactor::Drive::manual, environment};
 	Loop loop{"test", reactor};
-	Fabric fabric{Fabric::default_seed, &reactor};
+	Fabric fabric{Fabric::kDefaultSeed, &reactor};
 	Switch &spine = fabric.add_switch({.name = "spine", .ports = kLeaves + 3});
 	Port &sm_port = fabric.add_port("sm");
 	Link &sm_link = fabric.connect(sm_port, spine.port(1));

@@ -12,7 +12,7 @@ namespace weft::fabric
 namespace
 {
 
-constexpr unsigned mtu = 256;
+constexpr unsigned kMtu = 256;
 
 packet::Headers write_first()
 {
@@ -22,7 +22,7 @@ packet::Headers write_first()
 	headers.bth.opcode = ib::opcode(ib::Transport::rc, ib::Operation::write_first);
 	headers.bth.set_psn(0xfffffe);
 	headers.bth.set_ack_request(true);
-	headers.reth = {0x1000, 0x55, 10 * mtu};
+	headers.reth = {0x1000, 0x55, 10 * kMtu};
 	return headers;
 }
 
@@ -52,7 +52,7 @@ public:
 TEST(PacketRun, EqualsItsPackets)
 {
 	constexpr unsigned count = 4;
-	std::vector<std::byte> bytes(count * mtu);
+	std::vector<std::byte> bytes(count * kMtu);
 	for (std::size_t i = 0; i < bytes.size(); i++)
 		bytes[i] = static_cast<std::byte>(i * 31 >> 3);
 	auto run = Packet::make_run(write_first(), pieces(bytes), count);
@@ -67,7 +67,7 @@ TEST(PacketRun, EqualsItsPackets)
 				ib::opcode(ib::Transport::rc, ib::Operation::write_middle);
 		expected.bth.set_psn(0xfffffe + i);
 		expected.bth.set_ack_request(i + 1 == count);
-		auto part = std::span(bytes).subspan(i * mtu, mtu);
+		auto part = std::span(bytes).subspan(i * kMtu, kMtu);
 		EXPECT_EQ(single.to_wire(),
 			  Packet::make(expected, Payload::copy_of(part))->to_wire())
 			<< i;
@@ -80,7 +80,7 @@ TEST(PacketRun, EqualsItsPackets)
  */
 TEST(PacketRun, IsSplitByALinkWithFaults)
 {
-	std::vector<std::byte> bytes(5 * mtu);
+	std::vector<std::byte> bytes(5 * kMtu);
 	std::uint64_t data[2];
 	for (bool watched : {false, true}) {
 		Fabric fabric;
@@ -110,7 +110,7 @@ TEST(PacketRun, IsSplitByALinkWithFaults)
 /* Packets in the middle of a run that find no credit stay with the sender. */
 TEST(PacketRun, StopsWithoutCredits)
 {
-	std::vector<std::byte> bytes(5 * mtu);
+	std::vector<std::byte> bytes(5 * kMtu);
 	Fabric fabric;
 	Port &a = fabric.add_port("a"), &b = fabric.add_port("b", 2);
 	Link &link = fabric.connect(a, b);

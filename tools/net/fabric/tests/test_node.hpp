@@ -15,7 +15,7 @@
 namespace weft::fabric::testing
 {
 
-constexpr auto deadline = std::chrono::seconds(5);
+constexpr auto kDeadline = std::chrono::seconds(5);
 
 // A queue that another thread fills and the test waits for.
 template<class Item>
@@ -34,10 +34,10 @@ public:
 	// The next item, or nothing when the deadline passes.
 	std::optional<Item> next()
 	{
-		if (loop_ && !loop_->run_until([this] { return size() != 0; }, deadline))
+		if (loop_ && !loop_->run_until([this] { return size() != 0; }, kDeadline))
 			return std::nullopt;
 		MutexLock lock(mutex_);
-		if (!changed_.wait_for(lock, deadline,
+		if (!changed_.wait_for(lock, kDeadline,
 				       [&]() WEFT_REQUIRES(mutex_) { return !items_.empty(); }))
 			return std::nullopt;
 		Item item = std::move(items_.front());
@@ -47,7 +47,7 @@ public:
 	bool wait_for_count(std::size_t count)
 	{
 		MutexLock lock(mutex_);
-		return changed_.wait_for(lock, deadline, [&]() WEFT_REQUIRES(mutex_) {
+		return changed_.wait_for(lock, kDeadline, [&]() WEFT_REQUIRES(mutex_) {
 			return items_.size() >= count;
 		});
 	}

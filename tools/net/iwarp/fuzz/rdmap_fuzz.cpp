@@ -47,12 +47,12 @@ Segment segment_of(Input &input, Bytes &payload)
 			.stag = input.stag(),
 			.payload = payload};
 	segment.offset = input.offset();
-	segment.queue = segment.opcode == Opcode::ReadRequest ? kReadQueue
-			: segment.opcode == Opcode::Terminate ? kTerminateQueue
-							      : kSendQueue;
+	segment.queue = segment.opcode == Opcode::read_request ? kReadQueue
+			: segment.opcode == Opcode::terminate  ? kTerminateQueue
+							       : kSendQueue;
 	segment.sequence = 1 + input.next() % 6;
 	segment.message_offset = input.next() % 4 ? 0 : 64;
-	if (segment.opcode == Opcode::ReadRequest)
+	if (segment.opcode == Opcode::read_request)
 		payload = encode(ReadRequest{input.stag(), input.offset(), input.next(),
 					     input.stag(), input.offset()});
 	segment.payload = payload;

@@ -61,7 +61,7 @@ public:
 	}
 	Access invalidate(Stag stag) override
 	{
-		return regions.erase(stag) ? Access::Done : Access::InvalidStag;
+		return regions.erase(stag) ? Access::done : Access::invalid_stag;
 	}
 
 	std::optional<std::uint64_t> next_receive() override
@@ -87,7 +87,7 @@ public:
 	void completed(std::uint64_t id) override { done.push_back(id); }
 	void ended(const End &how) override { end = how; }
 
-	void send(Bytes bytes, Opcode opcode = Opcode::Send, Stag stag = 0)
+	void send(Bytes bytes, Opcode opcode = Opcode::send, Stag stag = 0)
 	{
 		post({.opcode = opcode,
 		      .id = ++last_id,
@@ -96,7 +96,7 @@ public:
 	}
 	void write(Bytes bytes, Stag stag, std::uint64_t offset)
 	{
-		post({.opcode = Opcode::Write,
+		post({.opcode = Opcode::write,
 		      .id = ++last_id,
 		      .source = source_of(std::move(bytes)),
 		      .stag = stag,
@@ -104,7 +104,7 @@ public:
 	}
 	void read(const ReadRequest &what, bool fence = false)
 	{
-		post({.opcode = Opcode::ReadRequest,
+		post({.opcode = Opcode::read_request,
 		      .id = ++last_id,
 		      .fence = fence,
 		      .read = what});
@@ -136,15 +136,15 @@ private:
 	{
 		const auto found = regions.find(stag);
 		if (found == regions.end())
-			return Access::InvalidStag;
+			return Access::invalid_stag;
 		Region &region = found->second;
 		if (!(writes ? region.writable : region.readable))
-			return Access::Refused;
+			return Access::refused;
 		if (offset < region.base || offset - region.base > region.bytes.size() ||
 		    size > region.bytes.size() - (offset - region.base))
-			return Access::Bounds;
+			return Access::bounds;
 		what(region.bytes.data() + (offset - region.base));
-		return Access::Done;
+		return Access::done;
 	}
 };
 

@@ -102,19 +102,19 @@ TEST_P(IwarpCapture, TsharkReadsTheFile)
 		GTEST_SKIP() << "tshark is missing";
 	const bool markers = GetParam();
 	// With which an FPDU and its markers fit into a segment: tshark takes one for each.
-	constexpr std::size_t kMostUlpdu = 1436;
+	constexpr std::size_t most_ulpdu = 1436;
 	Party a(StreamConfig{.initiator = true,
 			     .start = {.markers = markers, .private_data = {'h', 'i'}},
-			     .most_ulpdu = kMostUlpdu});
-	Party b(StreamConfig{.start = {.markers = markers}, .most_ulpdu = kMostUlpdu});
+			     .most_ulpdu = most_ulpdu});
+	Party b(StreamConfig{.start = {.markers = markers}, .most_ulpdu = most_ulpdu});
 	a.regions[0x100] = {Bytes(5000), 0};
 	b.regions[0x200] = {pattern(5000), 0x1000};
 	b.regions[1] = b.regions[2] = {};
 	b.receives = {4, 4, 4, 3000};
 	a.send(pattern(4));
-	a.send(pattern(4), Opcode::SendSolicited);
-	a.send(pattern(4), Opcode::SendInvalidate, 1);
-	a.send(pattern(3000), Opcode::SendSolicitedInvalidate, 2);
+	a.send(pattern(4), Opcode::send_solicited);
+	a.send(pattern(4), Opcode::send_invalidate, 1);
+	a.send(pattern(3000), Opcode::send_solicited_invalidate, 2);
 	a.write(pattern(4000), 0x200, 0x1000);
 	a.write({}, 1, 0);
 	a.read({.sink = 0x100,

@@ -157,7 +157,7 @@ TEST(Mpa, FpduEncoding)
 {
 	FpduWriter writer(false, true);
 	const auto send = [](std::string_view data, std::uint32_t sequence,
-			     Opcode opcode = Opcode::Send, Stag stag = 0) {
+			     Opcode opcode = Opcode::send, Stag stag = 0) {
 		const Bytes payload = text(data);
 		return encode(Segment{.opcode = opcode,
 				      .last = true,
@@ -171,10 +171,10 @@ TEST(Mpa, FpduEncoding)
 		writer.frame(send("hello", 1)),
 		from_hex(
 			"0017 4143 00000000 00000000 00000001 00000000 68656c6c6f 000000 b990b10c"));
-	EXPECT_EQ(writer.frame(send("ping", 2, Opcode::SendSolicitedInvalidate, 0x200)),
+	EXPECT_EQ(writer.frame(send("ping", 2, Opcode::send_solicited_invalidate, 0x200)),
 		  from_hex("0016 4146 00000200 00000000 00000002 00000000 70696e67 83ca2199"));
 	const Bytes beef = from_hex("deadbeef");
-	EXPECT_EQ(writer.frame(encode(Segment{.opcode = Opcode::Write,
+	EXPECT_EQ(writer.frame(encode(Segment{.opcode = Opcode::write,
 					      .last = true,
 					      .stag = 0x200,
 					      .offset = 0x2000,
@@ -182,7 +182,7 @@ TEST(Mpa, FpduEncoding)
 		  from_hex("0012 c140 00000200 0000000000002000 deadbeef 0aa59125"));
 	const Bytes request = encode(ReadRequest{0x100, 0x1000, 4096, 0x200, 0x2000});
 	EXPECT_EQ(
-		writer.frame(encode(Segment{.opcode = Opcode::ReadRequest,
+		writer.frame(encode(Segment{.opcode = Opcode::read_request,
 					    .last = true,
 					    .queue = kReadQueue,
 					    .sequence = 1,
@@ -190,7 +190,7 @@ TEST(Mpa, FpduEncoding)
 		from_hex(
 			"002e 4141 00000000 00000001 00000001 00000000 00000100 0000000000001000 00001000 00000200 0000000000002000 a1fb0058"));
 	const Bytes terminate = encode(errors::kCrc);
-	EXPECT_EQ(writer.frame(encode(Segment{.opcode = Opcode::Terminate,
+	EXPECT_EQ(writer.frame(encode(Segment{.opcode = Opcode::terminate,
 					      .last = true,
 					      .queue = kTerminateQueue,
 					      .sequence = 1,

@@ -41,14 +41,14 @@ protected:
 	void expect(const Error &error)
 	{
 		ASSERT_TRUE(b.end) << "nothing was said of it";
-		EXPECT_EQ(*b.end, (End{End::Kind::Failed, error}))
+		EXPECT_EQ(*b.end, (End{End::Kind::failed, error}))
 			<< unsigned{b.end->error.layer} << "/" << unsigned{b.end->error.type} << "/"
 			<< unsigned{b.end->error.code};
 		const Bytes out = b.output();
 		ASSERT_GE(out.size(), 2 + kUntaggedHeader + 4 + 4);
 		const Bytes payload = encode(error);
 		const Bytes terminate = FpduWriter(false, true)
-						.frame(encode(Segment{.opcode = Opcode::Terminate,
+						.frame(encode(Segment{.opcode = Opcode::terminate,
 								      .last = true,
 								      .queue = kTerminateQueue,
 								      .sequence = 1,
@@ -61,7 +61,7 @@ protected:
 	Segment send(View payload, std::uint32_t sequence = 1, std::uint32_t offset = 0,
 		     bool last = true)
 	{
-		return {.opcode = Opcode::Send,
+		return {.opcode = Opcode::send,
 			.last = last,
 			.sequence = sequence,
 			.message_offset = offset,
@@ -69,7 +69,7 @@ protected:
 	}
 	Segment write(View payload, Stag stag, std::uint64_t offset)
 	{
-		return {.opcode = Opcode::Write,
+		return {.opcode = Opcode::write,
 			.last = true,
 			.stag = stag,
 			.offset = offset,
@@ -79,7 +79,7 @@ protected:
 	Segment ask(const ReadRequest &request, std::uint32_t sequence = 1)
 	{
 		kept = encode(request);
-		return {.opcode = Opcode::ReadRequest,
+		return {.opcode = Opcode::read_request,
 			.last = true,
 			.queue = kReadQueue,
 			.sequence = sequence,
@@ -195,7 +195,7 @@ TEST_F(Refusal, MessagesThatChangeTheirOpcode)
 {
 	tell(send(data, 1, 0, false));
 	Segment other = send(data, 1, 50);
-	other.opcode = Opcode::SendSolicited;
+	other.opcode = Opcode::send_solicited;
 	tell(other);
 	expect(errors::kUnexpectedOpcode);
 }
@@ -203,7 +203,7 @@ TEST_F(Refusal, MessagesThatChangeTheirOpcode)
 TEST_F(Refusal, InvalidationOfUnknownKeys)
 {
 	Segment segment = send(data);
-	segment.opcode = Opcode::SendInvalidate;
+	segment.opcode = Opcode::send_invalidate;
 	segment.stag = 0x999;
 	tell(segment);
 	expect(errors::kCannotInvalidate);
@@ -213,21 +213,21 @@ TEST_F(Refusal, ReadsOfUnknownKeys)
 {
 	tell(ask({.sink = 1, .length = 10, .source = 0x999, .source_offset = kBase}));
 	b.output();
-	EXPECT_EQ(b.end, (End{End::Kind::Failed, errors::kInvalidStag}));
+	EXPECT_EQ(b.end, (End{End::Kind::failed, errors::kInvalidStag}));
 }
 
 TEST_F(Refusal, ReadsBeyondTheEnd)
 {
 	tell(ask({.sink = 1, .length = 1001, .source = kRegion, .source_offset = kBase}));
 	b.output();
-	EXPECT_EQ(b.end, (End{End::Kind::Failed, errors::kBounds}));
+	EXPECT_EQ(b.end, (End{End::Kind::failed, errors::kBounds}));
 }
 
 TEST_F(Refusal, ReadsWithoutTheRight)
 {
 	tell(ask({.sink = 1, .length = 10, .source = kWriteOnly, .source_offset = kBase}));
 	b.output();
-	EXPECT_EQ(b.end, (End{End::Kind::Failed, errors::kAccess}));
+	EXPECT_EQ(b.end, (End{End::Kind::failed, errors::kAccess}));
 }
 
 TEST_F(Refusal, ReadsThatWrap)
@@ -276,7 +276,7 @@ TEST_F(Refusal, InvalidMarkers)
 	Bytes fpdu = FpduWriter(true, true).frame(encode(write(data, kRegion, kBase)));
 	fpdu[3] = 4;
 	c.stream.feed(fpdu);
-	EXPECT_EQ(c.end, (End{End::Kind::Failed, errors::kMarker}));
+	EXPECT_EQ(c.end, (End{End::Kind::failed, errors::kMarker}));
 }
 
 TEST_F(Refusal, BytesAfterTheRequest)
@@ -285,14 +285,14 @@ TEST_F(Refusal, BytesAfterTheRequest)
 	Bytes bytes = encode(StartFrame{});
 	bytes.push_back(0);
 	c.stream.feed(bytes);
-	EXPECT_EQ(c.end, (End{End::Kind::Failed, errors::kStartFrame}));
+	EXPECT_EQ(c.end, (End{End::Kind::failed, errors::kStartFrame}));
 	EXPECT_FALSE(c.request);
 	Party d(StreamConfig{});
 	d.accepts = false;
 	d.stream.feed(encode(StartFrame{}));
 	EXPECT_FALSE(d.end);
 	d.stream.feed(Bytes{0});
-	EXPECT_EQ(d.end, (End{End::Kind::Failed, errors::kStartFrame}));
+	EXPECT_EQ(d.end, (End{End::Kind::failed, errors::kStartFrame}));
 	d.stream.accept({});
 	EXPECT_TRUE(d.output().empty());
 }
@@ -302,7 +302,7 @@ TEST_F(Refusal, ReplyOfANewerRevision)
 	Party c(StreamConfig{.initiator = true});
 	c.output();
 	c.stream.feed(encode(StartFrame{.reply = true, .revision = 2}));
-	EXPECT_EQ(c.end, (End{End::Kind::Failed, errors::kStartFrame}));
+	EXPECT_EQ(c.end, (End{End::Kind::failed, errors::kStartFrame}));
 }
 
 // A requester's responses: the sink, the place and the length are those that were asked for.
@@ -321,7 +321,7 @@ protected:
 	}
 	Segment response(View payload, std::uint64_t offset, bool last, Stag stag = kRegion)
 	{
-		return {.opcode = Opcode::ReadResponse,
+		return {.opcode = Opcode::read_response,
 			.last = last,
 			.stag = stag,
 			.offset = offset,
@@ -365,19 +365,19 @@ TEST_F(ResponseRefusal, SinkWasInvalidated)
 {
 	b.regions.erase(kRegion);
 	tell(response(data, kBase, false));
-	EXPECT_EQ(b.end, (End{End::Kind::Failed, errors::kTaggedInvalidStag}));
+	EXPECT_EQ(b.end, (End{End::Kind::failed, errors::kTaggedInvalidStag}));
 	EXPECT_TRUE(b.done.empty());
 }
 
 TEST_F(Refusal, TerminateEndsTheStream)
 {
 	const Bytes payload = encode(errors::kTaggedBounds);
-	tell(Segment{.opcode = Opcode::Terminate,
+	tell(Segment{.opcode = Opcode::terminate,
 		     .last = true,
 		     .queue = kTerminateQueue,
 		     .sequence = 1,
 		     .payload = payload});
-	EXPECT_EQ(b.end, (End{End::Kind::Terminated, errors::kTaggedBounds}));
+	EXPECT_EQ(b.end, (End{End::Kind::terminated, errors::kTaggedBounds}));
 	EXPECT_TRUE(b.output().empty());
 	EXPECT_TRUE(b.stream.finished());
 }
@@ -386,14 +386,14 @@ TEST_F(Refusal, TerminateEndsTheStream)
 TEST_F(Refusal, FailingReadSource)
 {
 	tell(write({}, 0, 0));
-	b.stream.post({.opcode = Opcode::Send,
+	b.stream.post({.opcode = Opcode::send,
 		       .id = 1,
 		       .source = {.length = 3000,
 				  .read = [](std::uint32_t offset, std::span<std::uint8_t>) {
 					  return offset == 0;
 				  }}});
 	const Bytes out = b.output();
-	EXPECT_EQ(b.end, (End{End::Kind::Failed, errors::kLocalCatastrophic}));
+	EXPECT_EQ(b.end, (End{End::Kind::failed, errors::kLocalCatastrophic}));
 	EXPECT_TRUE(b.done.empty());
 	FpduReader reader(false, true);
 	std::size_t fpdus = 0;

@@ -93,9 +93,9 @@ TEST(Stream, SendOpcodesAreReported)
 	b.receives = {10, 10, 10, 10};
 	b.regions[1] = b.regions[2] = {};
 	a.send({'p'});
-	a.send({'q'}, Opcode::SendSolicited);
-	a.send({'r'}, Opcode::SendInvalidate, 1);
-	a.send({'s'}, Opcode::SendSolicitedInvalidate, 2);
+	a.send({'q'}, Opcode::send_solicited);
+	a.send({'r'}, Opcode::send_invalidate, 1);
+	a.send({'s'}, Opcode::send_solicited_invalidate, 2);
 	pump(a, b);
 	ASSERT_EQ(b.messages.size(), 4u);
 	EXPECT_EQ(b.messages[0].solicited, false);
@@ -165,11 +165,11 @@ TEST(Stream, PrivateDataAndReject)
 	ASSERT_TRUE(other.b.request);
 	other.b.stream.reject({'n', 'o'});
 	pump(other.a, other.b);
-	EXPECT_EQ(other.a.end, (End{End::Kind::Refused}));
+	EXPECT_EQ(other.a.end, (End{End::Kind::refused}));
 	ASSERT_TRUE(other.a.refusal);
 	EXPECT_EQ(other.a.refusal->private_data, (Bytes{'n', 'o'}));
 	EXPECT_FALSE(other.a.reply);
-	EXPECT_EQ(other.b.end, (End{End::Kind::Refused}));
+	EXPECT_EQ(other.b.end, (End{End::Kind::refused}));
 	EXPECT_TRUE(other.b.stream.finished());
 }
 
@@ -209,8 +209,8 @@ TEST(Stream, ReadDepthIsNegotiated)
 	a.stream.feed(b.output());
 	EXPECT_EQ(a.reply->enhanced, (Enhanced{.ird = 2, .ord = 3}));
 	// Two and no more are out.
-	constexpr std::size_t kFpdu = 2 + 18 + 28 + 4;
-	EXPECT_EQ(a.output().size(), 2 * kFpdu);
+	constexpr std::size_t fpdu = 2 + 18 + 28 + 4;
+	EXPECT_EQ(a.output().size(), 2 * fpdu);
 	EXPECT_TRUE(a.output().empty());
 	pump(a, b);
 	EXPECT_FALSE(a.end);
@@ -227,7 +227,7 @@ TEST(Stream, FenceWaitsForReads)
 		.length = 8,
 		.source = kRemote,
 		.source_offset = 0x10000});
-	a.stream.post({.opcode = Opcode::Send,
+	a.stream.post({.opcode = Opcode::send,
 		       .id = 99,
 		       .fence = true,
 		       .source = Party::source_of({'x'})});
@@ -244,9 +244,9 @@ TEST(Stream, FenceWaitsForReads)
 TEST(Stream, PeerToPeer)
 {
 	const std::pair<Enhanced, Opcode> offers[] = {
-		{{.by_send = true}, Opcode::Send},
-		{{.by_send = true, .by_write = true, .by_read = true}, Opcode::Write},
-		{{.by_send = true, .by_read = true}, Opcode::ReadRequest}};
+		{{.by_send = true}, Opcode::send},
+		{{.by_send = true, .by_write = true, .by_read = true}, Opcode::write},
+		{{.by_send = true, .by_read = true}, Opcode::read_request}};
 	for (auto [offer, kind] : offers) {
 		offer.peer_to_peer = true;
 		offer.ird = offer.ord = 4;
@@ -257,12 +257,12 @@ TEST(Stream, PeerToPeer)
 		pump(a, b);
 		const auto &told = *a.reply->enhanced;
 		EXPECT_TRUE(told.peer_to_peer);
-		EXPECT_EQ(told.by_write, kind == Opcode::Write);
-		EXPECT_EQ(told.by_read, kind == Opcode::ReadRequest);
-		EXPECT_EQ(told.by_send, kind == Opcode::Send);
-		if (kind == Opcode::Write)
+		EXPECT_EQ(told.by_write, kind == Opcode::write);
+		EXPECT_EQ(told.by_read, kind == Opcode::read_request);
+		EXPECT_EQ(told.by_send, kind == Opcode::send);
+		if (kind == Opcode::write)
 			a.write({}, 0, 0);
-		else if (kind == Opcode::ReadRequest)
+		else if (kind == Opcode::read_request)
 			a.read({});
 		else
 			a.send({});
@@ -286,9 +286,9 @@ TEST(Stream, ClosesInOrder)
 	a.send({1, 2, 3, 4});
 	pump(a, b);
 	b.stream.closed(true);
-	EXPECT_EQ(b.end, (End{End::Kind::Closed}));
+	EXPECT_EQ(b.end, (End{End::Kind::closed}));
 	a.stream.closed(false);
-	EXPECT_EQ(a.end, (End{End::Kind::Lost, errors::kConnectionLost}));
+	EXPECT_EQ(a.end, (End{End::Kind::lost, errors::kConnectionLost}));
 	// It is over, and nothing that follows is heard.
 	b.stream.feed(pattern(100));
 	b.send({'x'});
@@ -307,7 +307,7 @@ TEST(Stream, CloseWithOutstandingReadIsAnError)
 		.source_offset = 0x10000});
 	a.output();
 	a.stream.closed(true);
-	EXPECT_EQ(a.end->kind, End::Kind::Lost);
+	EXPECT_EQ(a.end->kind, End::Kind::lost);
 	EXPECT_TRUE(a.done.empty());
 }
 
@@ -339,7 +339,7 @@ TEST(Stream, CloseWithUnreadDataIsAnError)
 	ASSERT_EQ(pair.a.stream.take(one), 1u);
 	pair.a.stream.closed(true);
 	ASSERT_TRUE(pair.a.end);
-	EXPECT_EQ(pair.a.end->kind, End::Kind::Lost);
+	EXPECT_EQ(pair.a.end->kind, End::Kind::lost);
 }
 
 // Markers are a part of the segment that an FPDU fits into.
@@ -370,7 +370,7 @@ TEST(Stream, CutAtEveryByte)
 			.length = 10,
 			.source = kRemote,
 			.source_offset = 0x10000});
-		a.send(pattern(10), Opcode::SendSolicited);
+		a.send(pattern(10), Opcode::send_solicited);
 	};
 	for (const bool markers : {false, true}) {
 		const StreamConfig second{.start = {.markers = markers}};
@@ -394,10 +394,10 @@ TEST(Stream, CutAtEveryByte)
 			b.output();
 			b.stream.closed(true);
 			ASSERT_TRUE(b.end);
-			EXPECT_TRUE(b.end->kind == End::Kind::Closed ||
-				    b.end->kind == End::Kind::Lost)
+			EXPECT_TRUE(b.end->kind == End::Kind::closed ||
+				    b.end->kind == End::Kind::lost)
 				<< cut;
-			in_order += b.end->kind == End::Kind::Closed;
+			in_order += b.end->kind == End::Kind::closed;
 			if (!b.messages.empty()) {
 				EXPECT_EQ(b.messages[0].bytes, pattern(2000));
 			}

@@ -91,7 +91,7 @@ protected:
 			     .source = kRemote,
 			     .source_offset = 0x10000});
 		client.send(sent);
-		client.send({'e', 'n', 'd'}, Opcode::SendSolicited);
+		client.send({'e', 'n', 'd'}, Opcode::send_solicited);
 		ASSERT_TRUE(until(
 			[&] { return client.done.size() == 4 && server.messages.size() == 2; }));
 		server.send({'b', 'y', 'e'});
@@ -103,15 +103,15 @@ protected:
 		EXPECT_EQ(client.messages[0].bytes, (Bytes{'b', 'y', 'e'}));
 		client.carrier->close();
 		ASSERT_TRUE(until([&] { return client.over && server.over; }));
-		EXPECT_EQ(client.end, End{End::Kind::Closed});
-		EXPECT_EQ(server.end, End{End::Kind::Closed});
+		EXPECT_EQ(client.end, End{End::Kind::closed});
+		EXPECT_EQ(server.end, End{End::Kind::closed});
 		// One of them keeps the place for a while.
 		EXPECT_TRUE(
 			until([&] { return a.stack.connections() + b.stack.connections() == 0; }));
 	}
 
 	VirtualEnvironment environment;
-	Loop loop{"test", Loop::Mode::Manual, environment};
+	Loop loop{"test", Loop::Mode::manual, environment};
 	Station a{loop, 1}, b{loop, 2};
 	ethernet::Link link{loop, a.port, b.port, {}, 1};
 	Peer client, server; // last: they have connections of the stacks
@@ -175,8 +175,8 @@ TEST_F(IwarpTcp, ReportsErrors)
 	establish();
 	client.write({1}, kRemote + 1, 0);
 	ASSERT_TRUE(until([&] { return client.over && server.over; }));
-	EXPECT_EQ(server.end, (End{End::Kind::Failed, errors::kTaggedInvalidStag}));
-	EXPECT_EQ(client.end, (End{End::Kind::Terminated, errors::kTaggedInvalidStag}));
+	EXPECT_EQ(server.end, (End{End::Kind::failed, errors::kTaggedInvalidStag}));
+	EXPECT_EQ(client.end, (End{End::Kind::terminated, errors::kTaggedInvalidStag}));
 }
 
 TEST_F(IwarpTcp, ReportsConnectionRefused)
@@ -188,7 +188,7 @@ TEST_F(IwarpTcp, ReportsConnectionRefused)
 	server.carrier->reject({'n', 'o'});
 	ASSERT_TRUE(until([&] { return client.over && server.over; }));
 	EXPECT_EQ(client.refusal->private_data, (Bytes{'n', 'o'}));
-	EXPECT_EQ(client.end, End{End::Kind::Refused});
+	EXPECT_EQ(client.end, End{End::Kind::refused});
 }
 
 // Nobody listens, nobody is there, nobody has such an address: each is told apart.
@@ -197,14 +197,14 @@ TEST_F(IwarpTcp, ReportsWhyConnectFailed)
 	ASSERT_TRUE(client.carrier->connect(a.stack, {b.address, kPort}));
 	ASSERT_TRUE(until([&] { return client.over; }));
 	EXPECT_TRUE(client.end);
-	EXPECT_EQ(client.carrier->tcp_end(), tcp::End::Reset);
+	EXPECT_EQ(client.carrier->tcp_end(), tcp::End::reset);
 	EXPECT_FALSE(client.carrier->started());
 
 	Peer lost;
 	make(lost, {});
 	ASSERT_TRUE(lost.carrier->connect(a.stack, {tcp::testing::kNetwork | 9, kPort}));
 	ASSERT_TRUE(until([&] { return lost.over; }));
-	EXPECT_EQ(lost.carrier->tcp_end(), tcp::End::Unreachable);
+	EXPECT_EQ(lost.carrier->tcp_end(), tcp::End::unreachable);
 
 	set({}, false);
 	Peer silent;
@@ -212,7 +212,7 @@ TEST_F(IwarpTcp, ReportsWhyConnectFailed)
 	const auto start = loop.now();
 	ASSERT_TRUE(silent.carrier->connect(a.stack, {b.address, kPort}));
 	ASSERT_TRUE(until([&] { return silent.over; }));
-	EXPECT_EQ(silent.carrier->tcp_end(), tcp::End::TimedOut);
+	EXPECT_EQ(silent.carrier->tcp_end(), tcp::End::timed_out);
 	EXPECT_EQ(loop.now() - start, Carrier::kConnecting);
 
 	Peer nowhere;
@@ -231,13 +231,13 @@ TEST_F(IwarpTcp, StartTimesOut)
 	EXPECT_GE(loop.now() - start, Carrier::kStarting);
 	EXPECT_LT(loop.now() - start, Carrier::kStarting + 1s);
 	EXPECT_TRUE(server.end);
-	EXPECT_EQ(server.carrier->tcp_end(), tcp::End::TimedOut);
+	EXPECT_EQ(server.carrier->tcp_end(), tcp::End::timed_out);
 
 	b.stack.listen({0, kPort + 1},
 		       [&](const tcp::ConnectionPtr &connection) { connection->set_user(&mute); });
 	ASSERT_TRUE(client.carrier->connect(a.stack, {b.address, kPort + 1}));
 	ASSERT_TRUE(until([&] { return client.over; }));
-	EXPECT_EQ(client.carrier->tcp_end(), tcp::End::TimedOut);
+	EXPECT_EQ(client.carrier->tcp_end(), tcp::End::timed_out);
 }
 
 // The other does not close: it is reset in the end. Nor does one read what is said last.
@@ -249,8 +249,8 @@ TEST_F(IwarpTcp, CloseTimesOut)
 	const auto start = loop.now();
 	ASSERT_TRUE(until([&] { return client.over; }));
 	EXPECT_EQ(loop.now() - start, Carrier::kClosing);
-	EXPECT_EQ(client.end, (End{End::Kind::Lost, errors::kConnectionLost}));
-	EXPECT_EQ(client.carrier->tcp_end(), tcp::End::Aborted);
+	EXPECT_EQ(client.end, (End{End::Kind::lost, errors::kConnectionLost}));
+	EXPECT_EQ(client.carrier->tcp_end(), tcp::End::aborted);
 }
 
 // A close leaves nothing undone that was posted before, in either direction.
@@ -270,7 +270,7 @@ TEST_F(IwarpTcp, CloseFollowsPostedData)
 	EXPECT_EQ(client.done.size(), 3u);
 	EXPECT_TRUE(client.regions[kLocal].bytes == pattern(kMuch, 3));
 	EXPECT_EQ(server.messages.size(), 1u);
-	EXPECT_EQ(client.end, End{End::Kind::Closed});
+	EXPECT_EQ(client.end, End{End::Kind::closed});
 }
 
 TEST_F(IwarpTcp, AResetIsNotAClose)
@@ -278,8 +278,8 @@ TEST_F(IwarpTcp, AResetIsNotAClose)
 	establish();
 	client.carrier->abort();
 	ASSERT_TRUE(until([&] { return client.over && server.over; }));
-	EXPECT_EQ(server.end, (End{End::Kind::Lost, errors::kConnectionLost}));
-	EXPECT_EQ(server.carrier->tcp_end(), tcp::End::Reset);
+	EXPECT_EQ(server.end, (End{End::Kind::lost, errors::kConnectionLost}));
+	EXPECT_EQ(server.carrier->tcp_end(), tcp::End::reset);
 }
 
 // A carrier without owner places nothing, and reports nothing.
@@ -292,7 +292,7 @@ TEST_F(IwarpTcp, PlacesNothingAfterTheOwnerIsGone)
 	ASSERT_TRUE(until([&] { return client.over && server.over; }));
 	EXPECT_FALSE(server.end);
 	EXPECT_TRUE(server.regions[kRemote].bytes == before);
-	EXPECT_EQ(client.end->kind, End::Kind::Terminated);
+	EXPECT_EQ(client.end->kind, End::Kind::terminated);
 }
 
 // Destroyed with a connection that is open, as with a card that goes.
@@ -301,7 +301,7 @@ TEST_F(IwarpTcp, ResetsRemainingConnections)
 	establish();
 	client.carrier.reset();
 	ASSERT_TRUE(until([&] { return server.over; }));
-	EXPECT_EQ(server.carrier->tcp_end(), tcp::End::Reset);
+	EXPECT_EQ(server.carrier->tcp_end(), tcp::End::reset);
 }
 
 } // namespace

@@ -45,7 +45,7 @@ struct Listener final : User {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
 	VirtualEnvironment environment;
-	Loop loop("fuzz", Loop::Mode::Manual, environment);
+	Loop loop("fuzz", Loop::Mode::manual, environment);
 	Listener user;
 	std::uint32_t own = 0;
 	Stack stack(loop, {.mac = kOwnMac}, [&](Bytes frame) {
@@ -64,8 +64,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 	std::uint32_t sequence = 1000;
 	// Each step: flags, where from the expected number, how much of what follows is payload,
 	// what is acknowledged, the window.
-	constexpr std::size_t kStep = 6;
-	while (input.size() >= kStep) {
+	constexpr std::size_t step = 6;
+	while (input.size() >= step) {
 		Segment segment;
 		segment.source = static_cast<std::uint16_t>(2000 + (input[0] >> 6));
 		segment.destination = kPort;
@@ -75,9 +75,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 		segment.acknowledgement =
 			own + static_cast<std::uint32_t>(static_cast<std::int8_t>(input[2]));
 		segment.window = static_cast<std::uint16_t>(input[3] << 8 | input[4]);
-		const std::size_t length = std::min<std::size_t>(input[5], input.size() - kStep);
-		segment.payload = input.subspan(kStep, length);
-		input = input.subspan(kStep + length);
+		const std::size_t length = std::min<std::size_t>(input[5], input.size() - step);
+		segment.payload = input.subspan(step, length);
+		input = input.subspan(step + length);
 		user.said += length;
 		const Bytes bytes = encode(kPeer, kOwn, segment);
 		stack.receive(encode({kOwnMac, kPeerMac, kTypeIp},

@@ -77,8 +77,8 @@ protected:
 		client.send();
 		server.send();
 		ASSERT_TRUE(until([&] { return client.end && server.end; }));
-		EXPECT_EQ(client.end, End::Closed);
-		EXPECT_EQ(server.end, End::Closed);
+		EXPECT_EQ(client.end, End::closed);
+		EXPECT_EQ(server.end, End::closed);
 		EXPECT_TRUE(server.input == client.output) << server.input.size();
 		EXPECT_TRUE(client.input == server.output) << client.input.size();
 		// One of them keeps the place, of which nobody knows any more.
@@ -88,7 +88,7 @@ protected:
 	}
 
 	VirtualEnvironment environment;
-	Loop loop{"test", Loop::Mode::Manual, environment};
+	Loop loop{"test", Loop::Mode::manual, environment};
 	Client client, server; // before the stacks: these may be told of an end by them
 	Station a{loop, 1}, b{loop, 2};
 	ethernet::Link link{loop, a.port, b.port, {}, 1};
@@ -204,7 +204,7 @@ TEST_F(Tcp, WaitsForAFlappingLinkButNotForEver)
 	client.send();
 	const auto begun = loop.now();
 	ASSERT_TRUE(until([&] { return client.end.has_value(); }, 20min));
-	EXPECT_EQ(client.end, End::TimedOut);
+	EXPECT_EQ(client.end, End::timed_out);
 	EXPECT_GT(loop.now() - begun, 100s);
 }
 
@@ -280,7 +280,7 @@ TEST_F(Tcp, HalfClosedCarriesTheOtherWay)
 	server.send();
 	ASSERT_TRUE(until([&] { return client.end && server.end; }));
 	EXPECT_EQ(client.input.size(), 50000u);
-	EXPECT_EQ(client.end, End::Closed);
+	EXPECT_EQ(client.end, End::closed);
 }
 
 TEST_F(Tcp, BothCloseAtOnce)
@@ -293,8 +293,8 @@ TEST_F(Tcp, BothCloseAtOnce)
 	server.connection->close();
 	// Their places are kept; they need not wait for that.
 	ASSERT_TRUE(until([&] { return client.end && server.end; }, 1s));
-	EXPECT_EQ(client.end, End::Closed);
-	EXPECT_EQ(server.end, End::Closed);
+	EXPECT_EQ(client.end, End::closed);
+	EXPECT_EQ(server.end, End::closed);
 	EXPECT_EQ(a.stack.connections() + b.stack.connections(), 2u);
 }
 
@@ -302,23 +302,23 @@ TEST_F(Tcp, AbortSendsReset)
 {
 	establish();
 	client.connection->abort();
-	EXPECT_EQ(client.end, End::Aborted);
+	EXPECT_EQ(client.end, End::aborted);
 	ASSERT_TRUE(until([&] { return server.end.has_value(); }));
-	EXPECT_EQ(server.end, End::Reset);
+	EXPECT_EQ(server.end, End::reset);
 }
 
 TEST_F(Tcp, ConnectToAClosedPort)
 {
 	connect();
 	ASSERT_TRUE(until([&] { return client.end.has_value(); }));
-	EXPECT_EQ(client.end, End::Reset);
+	EXPECT_EQ(client.end, End::reset);
 }
 
 TEST_F(Tcp, ConnectToAnUnusedAddress)
 {
 	client.connection = a.stack.connect({testing::kNetwork | 9, 80}, client);
 	ASSERT_TRUE(until([&] { return client.end.has_value(); }, 1min));
-	EXPECT_EQ(client.end, End::Unreachable);
+	EXPECT_EQ(client.end, End::unreachable);
 	EXPECT_EQ(a.stack.connect({0x0b000001, 80}, client), nullptr);
 }
 
@@ -326,13 +326,13 @@ TEST_F(Tcp, RemovedAddressEndsItsConnections)
 {
 	establish();
 	a.stack.remove_address(a.address);
-	EXPECT_EQ(client.end, End::Unreachable);
+	EXPECT_EQ(client.end, End::unreachable);
 	EXPECT_EQ(a.stack.connect({b.address, 80}, client), nullptr);
 	server.output = {1};
 	server.send();
 	// Nobody answers for the address any more.
 	ASSERT_TRUE(until([&] { return server.end.has_value(); }, 20min));
-	EXPECT_EQ(server.end, End::TimedOut);
+	EXPECT_EQ(server.end, End::timed_out);
 }
 
 TEST_F(Tcp, OneListenerPerPort)
@@ -344,7 +344,7 @@ TEST_F(Tcp, OneListenerPerPort)
 	b.stack.stop_listening({0, 80});
 	connect();
 	ASSERT_TRUE(until([&] { return client.end.has_value(); }));
-	EXPECT_EQ(client.end, End::Reset);
+	EXPECT_EQ(client.end, End::reset);
 }
 
 } // namespace

@@ -106,7 +106,7 @@ protected:
 	}
 
 	VirtualEnvironment environment;
-	Loop loop{"test", Loop::Mode::Manual, environment};
+	Loop loop{"test", Loop::Mode::manual, environment};
 	Client server;
 	std::vector<Bytes> sent;
 	Stack stack{
@@ -133,7 +133,7 @@ TEST_F(TcpPeer, GuessedResetIsChallenged)
 	EXPECT_EQ(answer[0].flags, kAck);
 	EXPECT_FALSE(server.end);
 	say(segment(kRst, 1001));
-	EXPECT_EQ(server.end, End::Reset);
+	EXPECT_EQ(server.end, End::reset);
 }
 
 TEST_F(TcpPeer, AckOfUnsentDataIsIgnored)
@@ -289,7 +289,7 @@ TEST_F(TcpPeer, PeerThatNeverClosesTimesOut)
 	server.connection->close();
 	EXPECT_EQ(heard().at(0).flags, kAck | kFin);
 	say(segment(kAck, 1001, own + 1));
-	EXPECT_EQ(server.connection->state(), State::FinWait2);
+	EXPECT_EQ(server.connection->state(), State::fin_wait2);
 	// As long as something comes it may go on.
 	const Bytes one{1};
 	pass(Connection::kFinWait - 1s);
@@ -298,7 +298,7 @@ TEST_F(TcpPeer, PeerThatNeverClosesTimesOut)
 	EXPECT_FALSE(server.end);
 	announce();
 	pass(2s);
-	EXPECT_EQ(server.end, End::TimedOut);
+	EXPECT_EQ(server.end, End::timed_out);
 	EXPECT_EQ(heard().at(0).flags, kRst | kAck);
 	EXPECT_EQ(stack.connections(), 0u);
 }
@@ -311,7 +311,7 @@ TEST_F(TcpPeer, ZeroWindowOfADeadPeerTimesOut)
 	say(shut);
 	EXPECT_TRUE(server.connection->write(Bytes(5000, 1)));
 	ASSERT_TRUE(loop.run_until([&] { return server.end.has_value(); }, 20min));
-	EXPECT_EQ(server.end, End::TimedOut);
+	EXPECT_EQ(server.end, End::timed_out);
 }
 
 // However often it was asked about, what follows its end has all its tries and its own time.
@@ -508,7 +508,7 @@ TEST_F(TcpPeer, TimeWaitConnectionsAreEvictedFirst)
 		say(syn);
 		heard();
 		// The user is done with it.
-		ASSERT_EQ(server.end, End::Closed) << i;
+		ASSERT_EQ(server.end, End::closed) << i;
 		loop.poll();
 	}
 	EXPECT_EQ(stack.connections(), Stack::kMostConnections);
@@ -619,14 +619,14 @@ TEST_F(TcpPeer, NeighboursAreBounded)
 	Neighbours neighbours(loop, [&](Ip) { ++asked; }, [&](Ip) { ++lost; });
 	for (Ip address = 1; address <= 1000; ++address) {
 		neighbours.learn_anew(address, kPeerMac);
-		neighbours.reach(address, Neighbours::For::Answer, [&](Mac) { ++reached; });
+		neighbours.reach(address, Neighbours::For::answer, [&](Mac) { ++reached; });
 	}
 	EXPECT_EQ(neighbours.size(), Neighbours::kMostNeighbours);
 	EXPECT_EQ(reached, 1000u);
 	EXPECT_EQ(asked, 0u);
 	neighbours.learn(5000, kPeerMac);
 	neighbours.learn_anew(5001, kBroadcast);
-	neighbours.reach(5001, Neighbours::For::Answer, [&](Mac) { ++reached; });
+	neighbours.reach(5001, Neighbours::For::answer, [&](Mac) { ++reached; });
 	EXPECT_EQ(asked, 1u);
 	ASSERT_TRUE(loop.run_until([&] { return lost == 1; }, 1min));
 	EXPECT_EQ(asked, Neighbours::kMostTries);
@@ -643,22 +643,22 @@ TEST_F(TcpPeer, NeighboursInUseAreKept)
 	Neighbours neighbours(loop, [&](Ip address) { asked.push_back(address); }, [](Ip) {});
 	const auto count = [&](Mac) { ++reached; };
 	neighbours.learn_anew(7, kPeerMac);
-	neighbours.reach(7, For::Self, count);
+	neighbours.reach(7, For::self, count);
 	EXPECT_EQ(reached, 1u);
 	pass(1ms);
 	for (Ip address = 1000; address < 2000; ++address) {
-		neighbours.reach(address, For::Answer, count);
+		neighbours.reach(address, For::answer, count);
 		neighbours.learn_anew(address + 5000, kPeerMac);
-		neighbours.reach(address + 5000, For::Answer, [](Mac) {});
+		neighbours.reach(address + 5000, For::answer, [](Mac) {});
 	}
 	EXPECT_EQ(neighbours.size(), Neighbours::kMostNeighbours);
-	neighbours.reach(7, For::Self, count);
+	neighbours.reach(7, For::self, count);
 	EXPECT_EQ(reached, 2u);
 	asked.clear();
-	neighbours.reach(8, For::Self, count);
+	neighbours.reach(8, For::self, count);
 	EXPECT_EQ(asked, std::vector<Ip>{8});
 	for (Ip address = 2000; address < 3000; ++address)
-		neighbours.reach(address, For::Answer, count);
+		neighbours.reach(address, For::answer, count);
 	neighbours.learn(8, kPeerMac);
 	EXPECT_EQ(reached, 3u);
 }

@@ -42,26 +42,26 @@ std::uint16_t slow_sum(std::span<const std::byte> bytes, std::uint32_t start)
 	return static_cast<std::uint16_t>(sum);
 }
 
-constexpr std::size_t ip_at = 4;
-constexpr std::size_t l4_at = ip_at + 20;
+constexpr std::size_t kIpAt = 4;
+constexpr std::size_t kL4At = kIpAt + 20;
 
 /* Encapsulation, IPv4, TCP, and that much data. */
 Bytes tcp_packet(std::size_t data)
 {
-	Bytes bytes(l4_at + 20 + data);
+	Bytes bytes(kL4At + 20 + data);
 	put(bytes, 0, 2, 0x0800);
-	put(bytes, ip_at, 1, 0x45);
-	put(bytes, ip_at + 2, 2, 40 + data);
-	put(bytes, ip_at + 4, 2, 0x1234);
-	put(bytes, ip_at + 8, 1, 64);
-	put(bytes, ip_at + 9, 1, 6);
-	put(bytes, ip_at + 12, 4, 0x0a000001);
-	put(bytes, ip_at + 16, 4, 0x0a000002);
-	put(bytes, l4_at + 4, 4, 0xfffffff0);
-	put(bytes, l4_at + 12, 1, 0x50);
-	put(bytes, l4_at + 13, 1, 0x99); /* CWR ACK PSH FIN */
+	put(bytes, kIpAt, 1, 0x45);
+	put(bytes, kIpAt + 2, 2, 40 + data);
+	put(bytes, kIpAt + 4, 2, 0x1234);
+	put(bytes, kIpAt + 8, 1, 64);
+	put(bytes, kIpAt + 9, 1, 6);
+	put(bytes, kIpAt + 12, 4, 0x0a000001);
+	put(bytes, kIpAt + 16, 4, 0x0a000002);
+	put(bytes, kL4At + 4, 4, 0xfffffff0);
+	put(bytes, kL4At + 12, 1, 0x50);
+	put(bytes, kL4At + 13, 1, 0x99); /* CWR ACK PSH FIN */
 	for (std::size_t i = 0; i < data; i++)
-		bytes[l4_at + 20 + i] = static_cast<std::byte>(i * 7);
+		bytes[kL4At + 20 + i] = static_cast<std::byte>(i * 7);
 	return bytes;
 }
 
@@ -91,13 +91,13 @@ TEST(Checksums, FilledInChecksumsAreCorrect)
 {
 	for (std::size_t data : {0u, 1u, 2u, 77u, 1400u}) {
 		Bytes bytes = tcp_packet(data);
-		put(bytes, l4_at + 16, 2, 0xbeef); /* the driver leaves a partial sum */
+		put(bytes, kL4At + 16, 2, 0xbeef); /* the driver leaves a partial sum */
 		EXPECT_FALSE(check_checksums(bytes).l4_checksum_ok()) << "not yet";
 		fill_checksums(bytes, true, true);
-		EXPECT_EQ(slow_sum(std::span(bytes).subspan(ip_at, 20), 0), 0xffff);
+		EXPECT_EQ(slow_sum(std::span(bytes).subspan(kIpAt, 20), 0), 0xffff);
 		std::uint32_t pseudo = 0x0a00 + 0x0001 + 0x0a00 + 0x0002 + 6 +
 				       static_cast<std::uint32_t>(20 + data);
-		EXPECT_EQ(slow_sum(std::span(bytes).subspan(l4_at), pseudo), 0xffff);
+		EXPECT_EQ(slow_sum(std::span(bytes).subspan(kL4At), pseudo), 0xffff);
 		EXPECT_EQ(check_checksums(bytes),
 			  (ChecksumStatus{.ipv4 = true, .ip_checksum_ok = true, .tcp = true}));
 	}
@@ -108,7 +108,7 @@ TEST(Checksums, WrongOnesAreNotReported)
 {
 	Bytes good = tcp_packet(32);
 	fill_checksums(good, true, true);
-	for (std::size_t bit = 8 * l4_at; bit < 8 * good.size(); bit++) {
+	for (std::size_t bit = 8 * kL4At; bit < 8 * good.size(); bit++) {
 		Bytes bad = good;
 		bad[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
 		EXPECT_FALSE(check_checksums(bad).l4_checksum_ok()) << bit;
@@ -119,22 +119,22 @@ TEST(Checksums, WrongOnesAreNotReported)
 TEST(Checksums, IgnoreFragments)
 {
 	Bytes fragment = tcp_packet(100);
-	put(fragment, ip_at + 6, 2, 0x2000);
+	put(fragment, kIpAt + 6, 2, 0x2000);
 	Bytes before = fragment;
 	fill_checksums(fragment, false, true);
 	EXPECT_EQ(fragment, before);
 
 	Bytes stump = tcp_packet(100);
-	stump.resize(l4_at + 10);
+	stump.resize(kL4At + 10);
 	before = stump;
 	fill_checksums(stump, true, true);
 	EXPECT_EQ(stump, before);
 	EXPECT_EQ(check_checksums(stump), ChecksumStatus{});
 
 	Bytes udp = tcp_packet(100);
-	put(udp, ip_at + 9, 1, 17);
+	put(udp, kIpAt + 9, 1, 17);
 	fill_checksums(udp, true, false);
-	put(udp, l4_at + 6, 2, 0);
+	put(udp, kL4At + 6, 2, 0);
 	EXPECT_FALSE(check_checksums(udp).l4_checksum_ok()) << "UDP without a checksum";
 
 	std::mt19937 random(9);
@@ -156,8 +156,8 @@ TEST(LargeSend, SegmentsAndRenumbers)
 {
 	constexpr std::size_t total = 5000, mss = 1400;
 	Bytes whole = tcp_packet(total);
-	auto header = std::span(whole).first(l4_at + 20);
-	auto data = std::span(whole).subspan(l4_at + 20);
+	auto header = std::span(whole).first(kL4At + 20);
+	auto data = std::span(whole).subspan(kL4At + 20);
 	LargeSend large(header, total, mss, true, true);
 	Bytes joined;
 	unsigned count = 0;
@@ -168,12 +168,12 @@ TEST(LargeSend, SegmentsAndRenumbers)
 				  segment.begin() + static_cast<long>(large.header_bytes()));
 		large.finish(segment);
 		EXPECT_LE(bytes, mss);
-		EXPECT_EQ(get(segment, ip_at + 2, 2), 40 + bytes);
-		EXPECT_EQ(get(segment, ip_at + 4, 2), 0x1234 + count);
-		EXPECT_EQ(get(segment, l4_at + 4, 4),
+		EXPECT_EQ(get(segment, kIpAt + 2, 2), 40 + bytes);
+		EXPECT_EQ(get(segment, kIpAt + 4, 2), 0x1234 + count);
+		EXPECT_EQ(get(segment, kL4At + 4, 4),
 			  static_cast<std::uint32_t>(0xfffffff0 + joined.size()));
 		bool last = joined.size() + bytes == total;
-		EXPECT_EQ(get(segment, l4_at + 13, 1),
+		EXPECT_EQ(get(segment, kL4At + 13, 1),
 			  0x10u | (count == 0 ? 0x80u : 0) | (last ? 0x09u : 0));
 		EXPECT_TRUE(check_checksums(segment).l4_checksum_ok());
 		joined.insert(joined.end(), segment.begin() + static_cast<long>(header.size()),

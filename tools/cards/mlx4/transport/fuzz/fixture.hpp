@@ -18,7 +18,7 @@ namespace weft::mlx4::transport
 class FuzzFixture
 {
 public:
-	static constexpr unsigned kinds = 5;
+	static constexpr unsigned kKinds = 5;
 	using Ends = std::array<QueuePair *, 2>;
 
 	/* The QPs of a kind at the two cards, connected; fresh when first asked for in an input. */
@@ -74,9 +74,9 @@ public:
 private:
 	void make(unsigned kind)
 	{
-		constexpr ServiceType services[kinds] = {ServiceType::rc, ServiceType::uc,
-							 ServiceType::ud, ServiceType::xrc,
-							 ServiceType::whole_packet};
+		constexpr ServiceType services[kKinds] = {ServiceType::rc, ServiceType::uc,
+							  ServiceType::ud, ServiceType::xrc,
+							  ServiceType::whole_packet};
 		QpOptions options;
 		options.service = services[kind];
 		/* Alike for all inputs, and never that of something else. */
@@ -102,7 +102,7 @@ private:
 		settle();
 	}
 
-	std::array<Ends, kinds> pairs_{};
+	std::array<Ends, kKinds> pairs_{};
 };
 
 inline FuzzFixture &fuzz_rig()

@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 			std::memcpy(into, input.data(), bytes);
 			input = input.subspan(bytes);
 		};
-		const auto &pair = rig.pair(choice % FuzzFixture::kinds);
+		const auto &pair = rig.pair(choice % FuzzFixture::kKinds);
 		take(&headers.bth, sizeof(headers.bth));
 		take(&headers.deth, sizeof(headers.deth));
 		take(&headers.reth, sizeof(headers.reth));

@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 	if (size < 2)
 		return 0;
 	FuzzFixture &rig = fuzz_rig();
-	const auto &pair = rig.pair(data[0] % FuzzFixture::kinds);
+	const auto &pair = rig.pair(data[0] % FuzzFixture::kKinds);
 	std::span<const std::uint8_t> input(data + 1, size - 1);
 	for (unsigned count = 0; count < 12 && input.size() > 1; count++) {
 		std::size_t units = 1 + input[0] % 63;

@@ -237,7 +237,7 @@ TEST_F(Bounds, DueTimersRunInSlices)
 	while (loop.now() <= due)
 		std::this_thread::sleep_until(due);
 	ASSERT_TRUE(run([&] { return timed_out.has_value(); }));
-	EXPECT_EQ(*timed_out, Engine::slice_timers);
+	EXPECT_EQ(*timed_out, Engine::kSliceTimers);
 	EXPECT_TRUE(run([&] { return a.card().diagnostics.sq_retries_exceeded == qps; }));
 }
 
@@ -297,7 +297,7 @@ TEST_F(Bounds, EventsCausedByPeersWaitForSpace)
 TEST_F(Bounds, RequestsFetchedAhead)
 {
 	constexpr std::size_t qps = 40, each = 512;
-	static_assert(qps * each > Requester::held_all_max + qps);
+	static_assert(qps * each > Requester::kHeldAllMax + qps);
 	QpOptions options;
 	options.log_send = 9;
 	options.ack_timeout = 17; /* a second */
@@ -317,10 +317,10 @@ TEST_F(Bounds, RequestsFetchedAhead)
 		a.ring(*from.back());
 	}
 	const Requester &requester = engine(a).requester();
-	ASSERT_TRUE(run([&] { return requester.held() >= Requester::held_all_max; }));
+	ASSERT_TRUE(run([&] { return requester.held() >= Requester::kHeldAllMax; }));
 	for (std::size_t i = 0; i < qps; i++)
 		a.poll();
-	EXPECT_LE(requester.held(), Requester::held_all_max + qps);
+	EXPECT_LE(requester.held(), Requester::kHeldAllMax + qps);
 	link.set_plugged(true);
 	wait_good(a, many, qps * each);
 	EXPECT_EQ(requester.held(), 0u);
@@ -349,9 +349,9 @@ TEST_F(Bounds, CopiesOfUnacknowledgedData)
 					  .done());
 	for (unsigned i = 0; i < 256; i++)
 		a.poll(); /* to the last credit */
-	constexpr std::size_t a_packet_a_credit = fabric::Port::default_credits * 4096;
-	EXPECT_LT(heap_bytes() - before, Requester::copied_max + 2 * a_packet_a_credit);
-	EXPECT_GE(engine(a).requester().copied(), Requester::copied_max);
+	constexpr std::size_t a_packet_a_credit = fabric::Port::kDefaultCredits * 4096;
+	EXPECT_LT(heap_bytes() - before, Requester::kCopiedMax + 2 * a_packet_a_credit);
+	EXPECT_GE(engine(a).requester().copied(), Requester::kCopiedMax);
 	wait_good(a, cq_a, messages);
 	settle();
 	EXPECT_EQ(engine(a).requester().copied(), 0u);
@@ -396,7 +396,7 @@ TEST_F(Bounds, MulticastMembersAreServedInSlices)
  */
 TEST_F(Bounds, ServingMembersKeepsNoCredit)
 {
-	constexpr unsigned credits = fabric::Port::default_credits;
+	constexpr unsigned credits = fabric::Port::kDefaultCredits;
 	constexpr unsigned packets = 4 * credits;
 	QpOptions options = of(ServiceType::ud);
 	options.log_send = 11;
@@ -424,8 +424,8 @@ TEST_F(Bounds, ServingMembersKeepsNoCredit)
 	const auto arrived = b.poll_cq(cq_b);
 	ASSERT_TRUE(arrived);
 	EXPECT_EQ(arrived->qpn, other.qpn);
-	EXPECT_LE(engine(b).fan_outs(), Engine::fan_outs_max);
-	EXPECT_EQ(b.card().diagnostics.multicast_dropped, packets - Engine::fan_outs_max);
+	EXPECT_LE(engine(b).fan_outs(), Engine::kFanOutsMax);
+	EXPECT_EQ(b.card().diagnostics.multicast_dropped, packets - Engine::kFanOutsMax);
 	EXPECT_LT(heap_bytes() - before, std::size_t{4} << 20);
 }
 

@@ -13,7 +13,7 @@ using hw::mlx4::CqeReceiveOpcode;
 namespace
 {
 
-constexpr std::uint32_t special_base = 0x40;
+constexpr std::uint32_t kSpecialBase = 0x40;
 
 class Datagram : public Pair
 {
@@ -95,10 +95,10 @@ TEST_F(Datagram, UdSend)
  */
 TEST_F(Datagram, Qp0HasNoOtherNumber)
 {
-	b.card().special_qps.set(special_base);
+	b.card().special_qps.set(kSpecialBase);
 	QpOptions options = ud();
 	options.service = ServiceType::whole_packet;
-	options.qpn = special_base;
+	options.qpn = kSpecialBase;
 	QueuePair &from = make(a, cq_a), &smi = make(b, cq_b, options), &other = make(b, cq_b);
 	Region data = a.region(256), room = b.region(2 * 4096);
 	b.post_receive(smi, {room.piece(0, 4096)});
@@ -275,7 +275,7 @@ TEST_F(Datagram, AddressVectorsAreCheckedWhenAskedFor)
  */
 TEST_F(Datagram, SurvivesALinkChange)
 {
-	constexpr unsigned count = fabric::Port::default_credits + 16;
+	constexpr unsigned count = fabric::Port::kDefaultCredits + 16;
 	QpOptions options = ud();
 	options.log_send = 9;
 	QueuePair &from = make(a, cq_a, options);
@@ -459,10 +459,10 @@ TEST_F(Datagram, LargeSendAndChecksums)
  */
 TEST_F(Datagram, SpecialQpsSendDatagramsOnly)
 {
-	a.card().special_qps.set(special_base);
+	a.card().special_qps.set(kSpecialBase);
 	QpOptions options = ud();
 	options.service = ServiceType::whole_packet;
-	options.qpn = special_base + 2;
+	options.qpn = kSpecialBase + 2;
 	QueuePair &from = make(a, cq_a, options);
 	packet::Headers headers;
 	headers.lrh.dlid = 2;
@@ -485,11 +485,11 @@ TEST_F(Datagram, SpecialQpsSendDatagramsOnly)
  */
 TEST_F(Datagram, Vl15ReachesOnlyQp0)
 {
-	a.card().special_qps.set(special_base);
+	a.card().special_qps.set(kSpecialBase);
 	QpOptions options = ud();
 	options.service = ServiceType::whole_packet;
 	options.qkey = ib::qkey_gsi;
-	options.qpn = special_base + 2;
+	options.qpn = kSpecialBase + 2;
 	QueuePair &from = make(a, cq_a, options), &into = make(b, cq_b);
 	Region room = b.region(2 * 4096);
 	for (std::uint8_t vl : {15, 0}) {
@@ -522,12 +522,12 @@ TEST_F(Datagram, Vl15ReachesOnlyQp0)
 TEST_F(Datagram, SpecialQps)
 {
 	for (Node *node : {&a, &b})
-		node->card().special_qps.set(special_base);
+		node->card().special_qps.set(kSpecialBase);
 	auto special = [&](Node &node, CompletionQueue &cq, unsigned number) -> QueuePair & {
 		QpOptions options = ud();
 		options.service = ServiceType::whole_packet;
 		options.qkey = number ? ib::qkey_gsi : 0;
-		options.qpn = special_base + 2 * number;
+		options.qpn = kSpecialBase + 2 * number;
 		return make(node, cq, options);
 	};
 	b.port().managed().pkeys[3] = 0x8555;
@@ -556,7 +556,7 @@ TEST_F(Datagram, SpecialQps)
 					  .done());
 		Completion sent = wait(a, cq_a), got = wait(b, cq_b);
 		EXPECT_FALSE(sent.is_error) << unsigned(sent.syndrome);
-		EXPECT_EQ(got.qpn, special_base + 2 * number) << "the number the driver knows";
+		EXPECT_EQ(got.qpn, kSpecialBase + 2 * number) << "the number the driver knows";
 		EXPECT_EQ(got.raw.source_lid, 1) << "supplied by the card";
 		EXPECT_EQ(got.raw.remote_qpn(), number);
 		EXPECT_EQ(got.byte_count, 296u);

@@ -21,23 +21,23 @@ using hw::mlx4::MptEntry;
 namespace
 {
 
-constexpr std::uint32_t message_bytes = 64;
-constexpr std::uint32_t other_pd = 8;
+constexpr std::uint32_t kMessageBytes = 64;
+constexpr std::uint32_t kOtherPd = 8;
 /* Bits of Node::region(). */
-constexpr std::uint32_t local_read = 1, local_only = 3;
+constexpr std::uint32_t kLocalRead = 1, kLocalOnly = 3;
 
 /* One operation from a to b, with one fault. */
 class Operation : public ConnectedPair
 {
 protected:
 	explicit Operation(const ErrorCase &each)
-	    : opcode(each.opcode), row(hca::testing::error_rows[each.row])
+	    : opcode(each.opcode), row(hca::testing::kErrorRows[each.row])
 	{
 	}
 
 	const SendOpcode opcode;
 	const ErrorRow &row;
-	const bool atomic = (hca::testing::operation_bit(opcode) & hca::testing::atomics) != 0;
+	const bool atomic = (hca::testing::operation_bit(opcode) & hca::testing::kAtomics) != 0;
 
 	Region from = a.region(8192), to = b.region(8192), received = b.region(8192);
 
@@ -45,7 +45,7 @@ protected:
 	std::uint32_t key_to_invalidate()
 	{
 		const bool foreign = row.fault == Fault::invalidated_key_of_another_pd;
-		const Region region = b.region(4096, all_rights, foreign ? other_pd : 7);
+		const Region region = b.region(4096, kAllRights, foreign ? kOtherPd : 7);
 		MptEntry entry{};
 		MptEntry::region.set(entry.bytes,
 				     row.fault != Fault::invalidated_key_of_a_type_1_window);
@@ -56,23 +56,23 @@ protected:
 			entry.bytes,
 			row.fault != Fault::invalidated_key_not_open_to_the_remote_side);
 		MptEntry::mem_key.set(entry.bytes, hw::mlx4::mpt_key(region.key));
-		MptEntry::pd.set(entry.bytes, foreign ? other_pd : 7);
+		MptEntry::pd.set(entry.bytes, foreign ? kOtherPd : 7);
 		b.write_mpt(region.key, entry);
 		return row.fault == Fault::invalidated_key_unknown ? region.key ^ 1 : region.key;
 	}
 
 	std::optional<WqeData> local_piece()
 	{
-		const std::uint32_t bytes = atomic ? 8 : message_bytes;
+		const std::uint32_t bytes = atomic ? 8 : kMessageBytes;
 		switch (row.fault) {
 		case Fault::local_key_unknown:
 			return WqeData{bytes, from.key ^ 1, from.address};
 		case Fault::local_key_of_another_pd:
-			return a.region(4096, all_rights, other_pd).piece(0, bytes);
+			return a.region(4096, kAllRights, kOtherPd).piece(0, bytes);
 		case Fault::local_buffer_beyond_its_region:
 			return from.piece(from.length - bytes + 1, bytes);
 		case Fault::local_region_not_writable:
-			return a.region(4096, local_read).piece(0, bytes);
+			return a.region(4096, kLocalRead).piece(0, bytes);
 		case Fault::message_above_the_maximum:
 			return from.piece(0, 4097);
 		case Fault::atomic_buffer_of_4_bytes:
@@ -93,20 +93,20 @@ protected:
 
 	WqeRemoteAddress remote()
 	{
-		const std::uint32_t bytes = atomic ? 8 : message_bytes;
+		const std::uint32_t bytes = atomic ? 8 : kMessageBytes;
 		switch (row.fault) {
 		case Fault::remote_key_unknown:
 		case Fault::remote_key_unknown_for_no_bytes:
 			return {to.address, to.key ^ 1, 0};
 		case Fault::remote_key_of_another_pd:
-			return {to.address, b.region(4096, all_rights, other_pd).key, 0};
+			return {to.address, b.region(4096, kAllRights, kOtherPd).key, 0};
 		case Fault::remote_range_beyond_its_region:
 			/* Aligned, for that is looked at first. */
 			return {to.address + to.length - bytes + 8, to.key, 0};
 		case Fault::remote_range_beyond_the_address_space:
 			return {~std::uint64_t{0} - 10, to.key, 0};
 		case Fault::remote_key_lacks_the_right: {
-			const Region closed = b.region(4096, local_only);
+			const Region closed = b.region(4096, kLocalOnly);
 			return {closed.address, closed.key, 0};
 		}
 		case Fault::remote_address_misaligned:
@@ -120,7 +120,7 @@ protected:
 	{
 		WqeBuilder builder(mellanox_icm::wqe_opcode(opcode));
 		const auto bit = hca::testing::operation_bit(opcode);
-		if (!(bit & hca::testing::sends))
+		if (!(bit & hca::testing::kSends))
 			builder.add(remote());
 		if (opcode == SendOpcode::masked_compare_swap)
 			builder.add(WqeMaskedAtomic{1, 0, ~std::uint64_t{0}, ~std::uint64_t{0}});
@@ -144,14 +144,14 @@ protected:
 		case Fault::no_receive:
 			return;
 		case Fault::receive_too_short:
-			return b.post_receive(*qp_b, {received.piece(0, message_bytes - 1)});
+			return b.post_receive(*qp_b, {received.piece(0, kMessageBytes - 1)});
 		case Fault::receive_key_unknown:
 			return b.post_receive(*qp_b, {{8192, received.key ^ 1, received.address}});
 		case Fault::receive_key_of_another_pd:
 			return b.post_receive(*qp_b,
-					      {b.region(8192, all_rights, other_pd).piece()});
+					      {b.region(8192, kAllRights, kOtherPd).piece()});
 		case Fault::receive_region_not_writable:
-			return b.post_receive(*qp_b, {b.region(8192, local_read).piece()});
+			return b.post_receive(*qp_b, {b.region(8192, kLocalRead).piece()});
 		default:
 			return b.post_receive(*qp_b, {received.piece()});
 		}
@@ -199,7 +199,7 @@ struct StateRow {
 	Effect effect;
 };
 
-constexpr StateRow state_rows[] = {
+constexpr StateRow kStateRows[] = {
 	{QpState::init, Effect::dropped}, {QpState::rtr, Effect::dropped},
 	{QpState::rts, Effect::executed}, {QpState::sqd, Effect::executed_in_rts},
 	{QpState::err, Effect::flushed},
@@ -208,7 +208,7 @@ constexpr StateRow state_rows[] = {
 /* The first rows are those of no fault. */
 constexpr ErrorCase good(SendOpcode opcode)
 {
-	const bool receives = hca::testing::operation_bit(opcode) & hca::testing::with_receive;
+	const bool receives = hca::testing::operation_bit(opcode) & hca::testing::kWithReceive;
 	return {opcode, receives ? 0u : 1u};
 }
 
@@ -281,7 +281,7 @@ std::string state_case_name(const ::testing::TestParamInfo<RequesterStates::Para
 	       "__in_" + states[static_cast<unsigned>(row.state)];
 }
 
-constexpr SendOpcode operations[] = {
+constexpr SendOpcode kOperations[] = {
 	SendOpcode::send,
 	SendOpcode::send_imm,
 	SendOpcode::send_invalidate,
@@ -294,8 +294,8 @@ constexpr SendOpcode operations[] = {
 	SendOpcode::masked_fetch_add,
 };
 INSTANTIATE_TEST_SUITE_P(Reliable, RequesterStates,
-			 ::testing::Combine(::testing::ValuesIn(operations),
-					    ::testing::ValuesIn(state_rows)),
+			 ::testing::Combine(::testing::ValuesIn(kOperations),
+					    ::testing::ValuesIn(kStateRows)),
 			 state_case_name);
 
 TEST_P(ErrorTable, BothEndsReportWhatTheSpecificationSays)
@@ -334,8 +334,8 @@ TEST_P(ErrorTable, BothEndsReportWhatTheSpecificationSays)
 	}
 }
 
-constexpr auto cases = hca::testing::error_cases<hca::testing::all_operations>();
-INSTANTIATE_TEST_SUITE_P(Reliable, ErrorTable, ::testing::ValuesIn(cases),
+constexpr auto kCases = hca::testing::error_cases<hca::testing::kAllOperations>();
+INSTANTIATE_TEST_SUITE_P(Reliable, ErrorTable, ::testing::ValuesIn(kCases),
 			 [](const auto &each) { return hca::testing::case_name(each.param); });
 
 } // namespace weft::mlx4::transport

@@ -52,7 +52,7 @@ protected:
 /* Local keys: wrong, foreign, too short, without the right. */
 TEST_F(Errors, LocalProtection)
 {
-	Region foreign = a.region(4096, all_rights, 8);
+	Region foreign = a.region(4096, kAllRights, 8);
 	Region read_only = a.region(4096, 1);
 	for (WqeData bad :
 	     {WqeData{64, from.key ^ 1, from.address}, WqeData{64, 0xffffff00, from.address},

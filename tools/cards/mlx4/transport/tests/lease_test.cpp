@@ -17,10 +17,10 @@ namespace
 class Lease : public ConnectedPair
 {
 protected:
-	static constexpr std::byte lent{0x11}, secret{0x77};
-	static constexpr std::uint64_t size = 4096;
+	static constexpr std::byte kLent{0x11}, kSecret{0x77};
+	static constexpr std::uint64_t kSize = 4096;
 
-	Lease() { std::ranges::fill(a.bytes(from), lent); }
+	Lease() { std::ranges::fill(a.bytes(from), kLent); }
 	static std::vector<std::byte> write(const Region &to, const WqeData &data)
 	{
 		return WqeBuilder(WqeOpcode::rdma_write)
@@ -53,13 +53,13 @@ protected:
 	/* The guest uses its pages again; nothing of that arrives. */
 	void reuse_and_expect_nothing()
 	{
-		std::ranges::fill(a.bytes(from), secret);
+		std::ranges::fill(a.bytes(from), kSecret);
 		ASSERT_TRUE(run([&] { return port_b.counters().rcv_packets.load() != 0; }));
 		settle();
-		EXPECT_EQ(std::ranges::count(b.bytes(to), secret), 0);
+		EXPECT_EQ(std::ranges::count(b.bytes(to), kSecret), 0);
 	}
 
-	Region from = a.region(size), to = b.region(size);
+	Region from = a.region(kSize), to = b.region(kSize);
 };
 
 } // namespace
@@ -147,7 +147,7 @@ TEST_F(Lease, OthersAreUnaffected)
 	a.post_send(*qp_a, write(to, from.piece()));
 	a.destroy_key(other.key);
 	wait_good(a, cq_a, 1);
-	EXPECT_EQ(std::ranges::count(b.bytes(to), lent), static_cast<long>(size));
+	EXPECT_EQ(std::ranges::count(b.bytes(to), kLent), static_cast<long>(kSize));
 }
 
 /* Nor does one who asks for the end of a key that is not his to end. */
@@ -168,7 +168,7 @@ TEST_F(Lease, RejectedInvalidationEndsNothing)
 	a.post_send(stranger, WqeBuilder(WqeOpcode::local_invalidate).add(invalidate).done());
 	EXPECT_TRUE(wait_alone().is_error);
 	wait_good(a, cq_a, 1);
-	EXPECT_EQ(std::ranges::count(b.bytes(to), lent), static_cast<long>(size));
+	EXPECT_EQ(std::ranges::count(b.bytes(to), kLent), static_cast<long>(kSize));
 }
 
 /* Data sent with more keys than a QP may have leases for is copied, and arrives. */
@@ -244,21 +244,21 @@ TEST(Leases, AreCheckedOnce)
 	Qp qp(pair);
 	const auto mapping = MemoryMapping::allocate(4096);
 	std::vector<std::shared_ptr<fabric::Lease>> under_way;
-	for (std::uint32_t i = 0; i < Leases::qp_max; i++)
+	for (std::uint32_t i = 0; i < Leases::kQpMax; i++)
 		under_way.push_back(leases.get(qp, i << 8, mapping));
 	keys.asked = 0;
 	std::size_t held = 0;
 	const auto all = [&](std::uint32_t) { return ++held != 0; };
 	leases.end_keys_unless(all);
-	EXPECT_EQ(held, Leases::qp_max);
-	EXPECT_LE(keys.asked, 2 * Leases::qp_max);
+	EXPECT_EQ(held, Leases::kQpMax);
+	EXPECT_LE(keys.asked, 2 * Leases::kQpMax);
 	EXPECT_TRUE(under_way.back()->enter());
 	under_way.back()->leave();
 	under_way.clear();
 	leases.end_keys_unless(all);
 	keys.asked = 0;
 	leases.end_keys_unless(all);
-	EXPECT_EQ(held, Leases::qp_max);
+	EXPECT_EQ(held, Leases::kQpMax);
 	EXPECT_EQ(keys.asked, 0u);
 	leases.end(qp);
 }

@@ -20,12 +20,12 @@ namespace
 {
 
 /* Where the tables lie, in ICM and on the bus alike. */
-constexpr std::uint64_t dmpt_base = 0;
-constexpr unsigned log_dmpts = 12;
-constexpr std::uint64_t mtt_base = 1 << 20;
-constexpr std::uint64_t icm_size = 4 << 20;
-constexpr unsigned log_objects = 12;
-constexpr unsigned page = 4096;
+constexpr std::uint64_t kDmptBase = 0;
+constexpr unsigned kLogDmpts = 12;
+constexpr std::uint64_t kMttBase = 1 << 20;
+constexpr std::uint64_t kIcmSize = 4 << 20;
+constexpr unsigned kLogObjects = 12;
+constexpr unsigned kPage = 4096;
 
 } // namespace
 
@@ -38,12 +38,12 @@ Node::Node(fabric::Port &port, ib::Lid lid)
 							    .management = agent_,
 							    .diagnostics = diagnostics_,
 							    .ports = ports_},
-							   log_objects),
-      free_memory_(icm_size)
+							   kLogObjects),
+      free_memory_(kIcmSize)
 {
-	icm_.map(0, 0, icm_size);
+	icm_.map(0, 0, kIcmSize);
 	memory_.set_memory(&host_.dma());
-	memory_.set_layout({dmpt_base, mtt_base, log_dmpts});
+	memory_.set_layout({kDmptBase, kMttBase, kLogDmpts});
 	multicast_.reset(6, 1 << 4, 5);
 	ports_.push_back(std::make_unique<CardPort>(1, 0x1000u + lid, port));
 	ports_[0]->info().lid = lid;
@@ -96,7 +96,7 @@ bool Node::deliver()
 	bool worked = credits != 0 || !packets.empty();
 	for (auto &packet : packets)
 		transport_->receive(1, std::move(packet));
-	for (std::uint8_t vl = 0; vl < fabric::Port::vls; vl++)
+	for (std::uint8_t vl = 0; vl < fabric::Port::kVls; vl++)
 		if (credits & 1u << vl)
 			transport_->credit_available(1, vl);
 	return worked;
@@ -114,7 +114,7 @@ std::uint64_t Node::new_mtts(std::span<const std::uint64_t> pages)
 {
 	std::uint64_t offset = free_mtt_;
 	for (std::uint64_t address : pages) {
-		host_.object<ib::be64>(mtt_base + free_mtt_) = address | 1;
+		host_.object<ib::be64>(kMttBase + free_mtt_) = address | 1;
 		free_mtt_ += 8;
 	}
 	return offset;
@@ -130,7 +130,7 @@ Node::QueueMemory Node::queue_memory(std::uint64_t size)
 	}
 	std::uint64_t address = allocate(size);
 	std::vector<std::uint64_t> pages;
-	for (std::uint64_t at = 0; at < size; at += page)
+	for (std::uint64_t at = 0; at < size; at += kPage)
 		pages.push_back(address + at);
 	return {{.mtt_offset = new_mtts(pages)}, address, size};
 }
@@ -161,14 +161,14 @@ Region Node::paged_region(std::uint64_t length, std::uint64_t virtual_address,
 			  std::vector<std::uint64_t> &pages)
 {
 	pages.clear();
-	std::uint64_t count = (virtual_address % page + length + page - 1) / page;
+	std::uint64_t count = (virtual_address % kPage + length + kPage - 1) / kPage;
 	for (std::uint64_t i = 0; i < count; i++) {
-		pages.push_back(allocate(page));
-		allocate(page); /* so that no two are adjacent */
+		pages.push_back(allocate(kPage));
+		allocate(kPage); /* so that no two are adjacent */
 	}
 	Region region{virtual_address, length, next_key_++ << 8 | 0x33};
 	MptEntry entry{};
-	hw::mlx4::store_be32(entry.bytes, 0, all_rights << 10);
+	hw::mlx4::store_be32(entry.bytes, 0, kAllRights << 10);
 	MptEntry::region.set(entry.bytes, 1);
 	MptEntry::mem_key.set(entry.bytes, hw::mlx4::mpt_key(region.key));
 	MptEntry::pd.set(entry.bytes, 7);

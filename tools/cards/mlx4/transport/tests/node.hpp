@@ -65,7 +65,7 @@ struct Region {
 	WqeData piece() const { return piece(0, length); }
 };
 
-constexpr std::uint32_t all_rights = 0x3f;
+constexpr std::uint32_t kAllRights = 0x3f;
 
 struct QpOptions {
 	ServiceType service = ServiceType::rc;
@@ -114,7 +114,7 @@ public:
 	weft::testing::FakeHost &host() { return host_; }
 	MemoryTable &memory() { return memory_; }
 	/* A region whose virtual addresses are physical ones. */
-	Region region(std::uint64_t length, std::uint32_t rights = all_rights,
+	Region region(std::uint64_t length, std::uint32_t rights = kAllRights,
 		      std::uint32_t pd = 7);
 	/* One of scattered pages, at a virtual address of its own. */
 	Region paged_region(std::uint64_t length, std::uint64_t virtual_address,

@@ -19,7 +19,7 @@ namespace weft::mlx4::transport
 class Pair : public ::testing::Test
 {
 protected:
-	explicit Pair(std::uint64_t seed = fabric::Fabric::default_seed) : fabric(seed) {}
+	explicit Pair(std::uint64_t seed = fabric::Fabric::kDefaultSeed) : fabric(seed) {}
 
 	fabric::Fabric fabric;
 	fabric::Port &port_a = fabric.add_port("a");
