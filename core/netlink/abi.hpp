@@ -26,6 +26,8 @@ constexpr u16 type_of(u16 operation)
 	return static_cast<u16>(client << 10 | operation);
 }
 
+/* Linux's names without their prefixes. NOLINTBEGIN(readability-identifier-naming) */
+
 enum Operation : u16 {
 	GET = 1,
 	SET = 2,
@@ -129,5 +131,7 @@ enum Attribute : u16 {
 
 /* Context in which a kernel CQ is polled, as reported to user space. */
 enum PollContext : u8 { POLL_DIRECT, POLL_SOFTIRQ, POLL_WORKQUEUE, POLL_UNBOUND_WORKQUEUE };
+
+/* NOLINTEND(readability-identifier-naming) */
 
 } // namespace nldev::abi

@@ -234,8 +234,10 @@ private:
 	unsigned long polling_ = 0;
 	kern::Timer retry_timer_{kern::method<&ib_cq_poller::retry>, this};
 	union {
+		/* NOLINTBEGIN(readability-identifier-naming): private, as their union is. */
 		kern::Tasklet tasklet_;
 		kern::Work work_;
+		/* NOLINTEND(readability-identifier-naming) */
 	};
 	ib_wc wcs_[batch];
 };

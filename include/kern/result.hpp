@@ -97,7 +97,7 @@ public:
 private:
 	int error_;
 	union {
-		T value_;
+		T value_; // NOLINT(readability-identifier-naming): private, as its union is
 	};
 };
 

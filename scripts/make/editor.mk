@@ -5,7 +5,7 @@ compile_commands.json: modules ## How each source is compiled, modules and host 
 	@cmake -S tools -B build/editor -G Ninja -DWEFT_UNITY=OFF >/dev/null # the programs' tree compiles several sources together
 	@$(kbuild) "$(KDIR)" --compile-commands
 
-# Minutes. PATHS is a regular expression of the files to look at; the modules pass, and the host side has not been gone through.
-tidy: compile_commands.json ## Look at the modules' sources by clang-tidy (PATHS=REGEX: at others)
-	@command -v run-clang-tidy-19 >/dev/null || { echo "make tidy: apt-get install clang-tidy-19"; exit 1; }
+# Minutes. PATHS is a regular expression of the files to look at; the modules pass all checks, the host side that of names.
+tidy: check-names compile_commands.json ## Check the names of both halves, and the modules' sources by all of clang-tidy's checks (PATHS=REGEX: others)
+	@command -v run-clang-tidy-19 >/dev/null || { echo "make tidy: scripts/setup"; exit 1; }
 	@run-clang-tidy-19 -quiet -p . -j "$$(nproc)" '$(or $(PATHS),$(CURDIR)/(core|hw|ulp)/)'

@@ -12,8 +12,8 @@ modules: ## Build the modules against KDIR=; they end up in build/modules/<kerne
 modules_install: modules ## Install the modules of KDIR= (INSTALL_MOD_PATH= for another root)
 	+@$(kbuild) "$(KDIR)" $(kbuild-args) modules_install
 
-.PHONY: check check-tree check-locks check-host-locks
-check: check-tree check-locks check-host-locks docs ## Everything that needs no test run: the next three, and docs
+.PHONY: check check-tree check-locks check-host-locks check-names
+check: check-tree check-locks check-host-locks check-names docs ## Everything that needs no test run: the next four, and docs
 
 check-tree: ## Laws, licences, layout, what documents say, subjects of commits: seconds, and nothing to build
 	@scripts/check
@@ -23,3 +23,6 @@ check-locks: modules ## Check the lock annotations of all modules of KDIR= with 
 
 check-host-locks: ## Check the lock annotations of the host half with clang -Wthread-safety
 	@PYTHONPATH=scripts python3 -B -m lab.host_locks
+
+check-names: ## Check the names of both halves with clang-tidy
+	@PYTHONPATH=scripts python3 -B -m lab.naming
