@@ -183,7 +183,7 @@ void cm_03_attributes_of_qps(Test &test)
  * A REQ that was refused here leaves nothing for the next: no alternate path that the peer has
  * never heard of.
  */
-void cm_03_request_that_failed_leaves_nothing(Test &test)
+void cm_03_failed_request_leaves_no_state(Test &test)
 {
 	static constexpr u8 too_much[IB_CM_REQ_PRIVATE_DATA_SIZE + 1] = {};
 	Boxed<Pair> pair;
@@ -318,7 +318,7 @@ void cm_03_id_is_reused_after_disconnect(Test &test)
 }
 
 /* Invalid arguments are refused, and nothing is sent. */
-void cm_03_bad_arguments(Test &test)
+void cm_03_invalid_arguments_are_rejected(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -364,8 +364,9 @@ void cm_03_bad_arguments(Test &test)
 SOFT_SUITES(cm_connect, KUNIT_CASE(cm_03_connects_and_disconnects),
 	    KUNIT_CASE(cm_03_request_reaches_the_listener),
 	    KUNIT_CASE(cm_03_request_for_the_second_gid), KUNIT_CASE(cm_03_attributes_of_qps),
-	    KUNIT_CASE(cm_03_request_that_failed_leaves_nothing),
+	    KUNIT_CASE(cm_03_failed_request_leaves_no_state),
 	    KUNIT_CASE(cm_03_alternate_path_of_request), KUNIT_CASE(cm_03_data_before_ready_to_use),
 	    KUNIT_CASE(cm_03_peers_connect_simultaneously),
 	    KUNIT_CASE(cm_03_port_connects_to_itself),
-	    KUNIT_CASE(cm_03_id_is_reused_after_disconnect), KUNIT_CASE(cm_03_bad_arguments));
+	    KUNIT_CASE(cm_03_id_is_reused_after_disconnect),
+	    KUNIT_CASE(cm_03_invalid_arguments_are_rejected));

@@ -13,7 +13,7 @@ namespace
  * A handler that returns something ends its id; of a new one, -ENOMEM without a word, so that the
  * peer asks again.
  */
-void cm_07_handlers_end_ids(Test &test)
+void cm_07_handlers_may_destroy_ids(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -227,7 +227,7 @@ void cm_07_destruction_at_any_moment(Test &test)
  * Any bytes, and right messages with some bytes changed: a connection that is there and a listener
  * bear it, and go on.
  */
-void cm_01_any_bytes(Test &test)
+void cm_01_arbitrary_messages_are_handled(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<UnknownPeer> peer(u16{3});
@@ -267,8 +267,9 @@ void cm_01_any_bytes(Test &test)
 
 } // namespace
 
-SOFT_SUITES(cm_life, KUNIT_CASE(cm_07_handlers_end_ids),
+SOFT_SUITES(cm_life, KUNIT_CASE(cm_07_handlers_may_destroy_ids),
 	    KUNIT_CASE(cm_07_destroy_rejects_only_unanswered_requests),
 	    KUNIT_CASE(cm_07_destruction_waits_for_handlers),
 	    KUNIT_CASE(cm_07_listener_outlives_handlers_of_new_ids),
-	    KUNIT_CASE(cm_07_destruction_at_any_moment), KUNIT_CASE(cm_01_any_bytes));
+	    KUNIT_CASE(cm_07_destruction_at_any_moment),
+	    KUNIT_CASE(cm_01_arbitrary_messages_are_handled));

@@ -129,7 +129,7 @@ void cm_10_alternate_path(Test &test)
  * A proposal that nobody answers is given up, and the connection stays; an answer that is lost is
  * given again.
  */
-void cm_10_proposals_are_lost(Test &test)
+void cm_10_lost_proposals_are_given_up(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -173,7 +173,7 @@ void cm_10_proposals_are_lost(Test &test)
  * An answer to a proposal that was given up is none to the next one: both ends load what both have
  * agreed to.
  */
-void cm_10_late_answer(Test &test)
+void cm_10_late_response_is_ignored(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -312,6 +312,6 @@ void cm_12_counters_are_shown(Test &test)
 
 CARD_SUITE(cm_path, KUNIT_CASE(cm_09_service_is_resolved),
 	   KUNIT_CASE(cm_09_service_is_not_resolved), KUNIT_CASE(cm_10_alternate_path),
-	   KUNIT_CASE(cm_10_proposals_are_lost), KUNIT_CASE(cm_10_late_answer),
-	   KUNIT_CASE(cm_10_messages_follow_the_path), KUNIT_CASE(cm_12_messages_are_counted),
-	   KUNIT_CASE(cm_12_counters_are_shown));
+	   KUNIT_CASE(cm_10_lost_proposals_are_given_up),
+	   KUNIT_CASE(cm_10_late_response_is_ignored), KUNIT_CASE(cm_10_messages_follow_the_path),
+	   KUNIT_CASE(cm_12_messages_are_counted), KUNIT_CASE(cm_12_counters_are_shown));

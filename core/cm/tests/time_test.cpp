@@ -444,7 +444,7 @@ void cm_06_every_reject_reason(Test &test)
 }
 
 /* Rejects that the CM sends by itself, and their contents. */
-void cm_06_rejects_of_the_cm(Test &test)
+void cm_06_rejects_sent_by_the_cm(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -505,4 +505,4 @@ CARD_SUITE(
 	KUNIT_CASE(cm_05_failed_reply_is_retried), KUNIT_CASE(cm_05_failed_disconnect_is_retried),
 	KUNIT_CASE(cm_01_reply_without_qp_is_rejected), KUNIT_CASE(cm_06_stale_request_is_delayed),
 	KUNIT_CASE(cm_12_allocation_failures_are_counted), KUNIT_CASE(cm_06_every_reject_reason),
-	KUNIT_CASE(cm_06_rejects_of_the_cm));
+	KUNIT_CASE(cm_06_rejects_sent_by_the_cm));

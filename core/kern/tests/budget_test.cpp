@@ -32,7 +32,7 @@ void budget_is_never_exceeded(kern::kunit::Test &test)
 }
 
 /* A portion goes back once, with its last owner; one that is lost does not. */
-void portion_goes_back_once(kern::kunit::Test &test)
+void portion_is_returned_once(kern::kunit::Test &test)
 {
 	kern::Budget budget(2, -ENOMEM);
 	kern::Portion kept;
@@ -52,4 +52,5 @@ void portion_goes_back_once(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_budget, KUNIT_CASE(budget_is_never_exceeded), KUNIT_CASE(portion_goes_back_once));
+KUNIT_SUITE(kern_budget, KUNIT_CASE(budget_is_never_exceeded),
+	    KUNIT_CASE(portion_is_returned_once));

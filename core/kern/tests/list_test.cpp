@@ -39,7 +39,7 @@ void list_keeps_order(kern::kunit::Test &test)
 }
 
 /* The body of a loop may take out the element that it looks at. */
-void list_element_leaves_inside_the_loop(kern::kunit::Test &test)
+void list_element_is_removed_inside_the_loop(kern::kunit::Test &test)
 {
 	Elements list;
 	Element a(1), b(2), c(3), d(4);
@@ -83,4 +83,4 @@ void list_splices(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_list, KUNIT_CASE(list_keeps_order),
-	    KUNIT_CASE(list_element_leaves_inside_the_loop), KUNIT_CASE(list_splices));
+	    KUNIT_CASE(list_element_is_removed_inside_the_loop), KUNIT_CASE(list_splices));

@@ -112,7 +112,7 @@ void locked_gives_access(kern::kunit::Test &test)
 }
 
 /* Two readers are in at once; a mutex that is held is not got by trying. */
-void shared_and_try(kern::kunit::Test &test)
+void shared_lock_and_trylock(kern::kunit::Test &test)
 {
 	kern::RwLock lock(KERN_LOCK_CLASS("test.shared"));
 	kern::Mutex mutex(KERN_LOCK_CLASS("test.try"));
@@ -181,4 +181,4 @@ KUNIT_SUITE(kern_lock, KUNIT_CASE(lock_13_noio_mutex_implies_noio_allocations),
 	    KUNIT_CASE(spin_lock_excludes), KUNIT_CASE(bh_lock_excludes),
 	    KUNIT_CASE(irq_lock_excludes), KUNIT_CASE(mutex_excludes),
 	    KUNIT_CASE(rw_lock_excludes_writers), KUNIT_CASE(irq_guard_restores),
-	    KUNIT_CASE(locked_gives_access), KUNIT_CASE(shared_and_try));
+	    KUNIT_CASE(locked_gives_access), KUNIT_CASE(shared_lock_and_trylock));

@@ -45,7 +45,7 @@ void result_carries_value_or_error(kern::kunit::Test &test)
 }
 
 /* TRY gives the value, and returns the error from where it is used. */
-void try_passes_errors_on(kern::kunit::Test &test)
+void try_propagates_errors(kern::kunit::Test &test)
 {
 	EXPECT_EQ(quarter(12).value_or(0), 3);
 	EXPECT_ERROR(quarter(6), -EINVAL);
@@ -76,4 +76,4 @@ void result_destroys_its_value(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_result, KUNIT_CASE(result_carries_value_or_error),
-	    KUNIT_CASE(try_passes_errors_on), KUNIT_CASE(result_destroys_its_value));
+	    KUNIT_CASE(try_propagates_errors), KUNIT_CASE(result_destroys_its_value));

@@ -11,7 +11,7 @@ namespace
  * A thread runs until it is told to stop, and gives its result; one that has ended already does
  * too.
  */
-void thread_stops_with_its_result(kern::kunit::Test &test)
+void thread_stop_returns_its_result(kern::kunit::Test &test)
 {
 	struct Worker {
 		int run()
@@ -60,5 +60,5 @@ void seeded_numbers_repeat(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_thread, KUNIT_CASE(thread_stops_with_its_result), KUNIT_CASE(time_advances),
+KUNIT_SUITE(kern_thread, KUNIT_CASE(thread_stop_returns_its_result), KUNIT_CASE(time_advances),
 	    KUNIT_CASE(seeded_numbers_repeat));

@@ -150,7 +150,7 @@ void mgmt_01_interfaces_and_agents(Test &test)
 	rdma_destroy_ah(ah, 0);
 }
 
-void mgmt_07_receive_names_the_sender(Test &test)
+void mgmt_07_receive_reports_the_sender(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -233,7 +233,7 @@ void mgmt_03_cancel_and_modify(Test &test)
 }
 
 /* More than the send queue holds, none answered: all end when the agent goes, once. */
-void mgmt_03_unregistration_ends_each_send_once(Test &test)
+void mgmt_03_unregistration_completes_each_send_once(Test &test)
 {
 	constexpr std::size_t count = 200;
 	Pair pair;
@@ -292,7 +292,7 @@ void mgmt_03_unsolicited_response_is_dropped(Test &test)
  * A MAD goes to the one agent that registered for its class, version, method and OUI; others may
  * not claim it too.
  */
-void mgmt_03_unsolicited_are_routed(Test &test)
+void mgmt_03_unsolicited_mads_are_routed(Test &test)
 {
 	constexpr u8 oui_class = vendor_rmpp_class;
 	Node a{1}, b{2};
@@ -329,7 +329,7 @@ void mgmt_03_unsolicited_are_routed(Test &test)
 /*
  * A MAD of a wrong version is dropped; a send of a wrong class, or without an address, is refused.
  */
-void mgmt_03_malformed_is_dropped(Test &test)
+void mgmt_03_malformed_mads_are_dropped(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -511,15 +511,16 @@ void mgmt_03_send_queue_recovers(Test &test)
 
 SOFT_SUITES(mad_agent, KUNIT_CASE(mgmt_01_interfaces_and_agents),
 	    KUNIT_CASE(mgmt_03_request_is_answered), KUNIT_CASE(notify_09_mad_arrives_before_rearm),
-	    KUNIT_CASE(mgmt_07_receive_names_the_sender),
+	    KUNIT_CASE(mgmt_07_receive_reports_the_sender),
 	    KUNIT_CASE(mgmt_03_times_out_with_back_off),
 	    KUNIT_CASE(mgmt_03_retransmission_is_answered),
 	    KUNIT_CASE(mgmt_03_busy_reply_is_retried), KUNIT_CASE(mgmt_03_cancel_and_modify),
-	    KUNIT_CASE(mgmt_03_unregistration_ends_each_send_once),
+	    KUNIT_CASE(mgmt_03_unregistration_completes_each_send_once),
 	    KUNIT_CASE(mgmt_03_duplicate_transaction_ids),
 	    KUNIT_CASE(mgmt_03_same_transaction_in_both_directions),
 	    KUNIT_CASE(mgmt_03_transaction_ids_differ),
 	    KUNIT_CASE(mgmt_03_unsolicited_response_is_dropped),
-	    KUNIT_CASE(mgmt_03_unsolicited_are_routed), KUNIT_CASE(mgmt_03_malformed_is_dropped),
+	    KUNIT_CASE(mgmt_03_unsolicited_mads_are_routed),
+	    KUNIT_CASE(mgmt_03_malformed_mads_are_dropped),
 	    KUNIT_CASE(mgmt_03_snooping_sees_sends_and_receives),
 	    KUNIT_CASE(mgmt_03_send_queue_recovers));

@@ -18,7 +18,7 @@ void ignore_received(ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *wc)
 	ib_free_recv_mad(wc);
 }
 
-void allocation_mad(Test &test)
+void mad_allocations_fail_one_by_one(Test &test)
 {
 	Node node{1};
 	ASSERT_TRUE(node.ok());
@@ -48,7 +48,7 @@ void allocation_mad(Test &test)
 		});
 }
 
-void allocation_sa(Test &test)
+void sa_allocations_fail_one_by_one(Test &test)
 {
 	static constinit kern::Atomic<unsigned int> calls{};
 	Node node{1};
@@ -127,7 +127,7 @@ void allocation_sa(Test &test)
  * buffers of the receive queues, assembly, ACKs, answers of the suite's own, and what the hardware
  * needs. The send ends once, however it ends, and the next exchange succeeds.
  */
-void allocation_on_the_way(Test &test)
+void message_exchange_allocations_fail_one_by_one(Test &test)
 {
 	constexpr u8 method = 0x14;
 	Node a{1}, b{2};
@@ -161,7 +161,7 @@ void allocation_on_the_way(Test &test)
  * A device comes while memory fails anywhere in what management does for it: it is there without
  * management, and says so, or it is not there.
  */
-void allocation_device_with_management(Test &test)
+void management_device_allocations_fail_one_by_one(Test &test)
 {
 	constexpr soft_options plain = {.lid = 1};
 	bool failed = true;
@@ -192,7 +192,7 @@ void allocation_device_with_management(Test &test)
  * A client comes while memory fails: it is refused, or goes without the device; what was added is
  * removed.
  */
-void allocation_client(Test &test)
+void client_allocations_fail_one_by_one(Test &test)
 {
 	static constinit kern::Atomic<int> present{};
 	static constinit kern::Atomic<unsigned int> adds{};
@@ -223,6 +223,8 @@ void allocation_client(Test &test)
 
 } // namespace
 
-CARD_SUITE(mad_allocation, KUNIT_CASE(allocation_mad), KUNIT_CASE(allocation_sa),
-	   KUNIT_CASE(allocation_on_the_way), KUNIT_CASE(allocation_device_with_management),
-	   KUNIT_CASE(allocation_client));
+CARD_SUITE(mad_allocation, KUNIT_CASE(mad_allocations_fail_one_by_one),
+	   KUNIT_CASE(sa_allocations_fail_one_by_one),
+	   KUNIT_CASE(message_exchange_allocations_fail_one_by_one),
+	   KUNIT_CASE(management_device_allocations_fail_one_by_one),
+	   KUNIT_CASE(client_allocations_fail_one_by_one));

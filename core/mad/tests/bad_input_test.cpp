@@ -49,7 +49,7 @@ void begin(ib_mad_hdr &header, u8 mgmt_class, u8 method)
  * Lengths other than a MAD's, another base version, a class of the other interface: dropped,
  * counted, and the queue stays full.
  */
-void mgmt_03_malformed_are_counted(Test &test)
+void mgmt_03_malformed_mads_are_counted(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -80,7 +80,7 @@ void mgmt_03_malformed_are_counted(Test &test)
  * A Get or Set that nobody serves is answered so; of other methods, and of answers to nothing, the
  * sender hears nothing.
  */
-void mgmt_03_unserved_are_refused_or_counted(Test &test)
+void mgmt_03_unserved_mads_are_rejected_or_counted(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -269,7 +269,7 @@ void mgmt_12_receive_queue_absorbs_bursts(Test &test)
 }
 
 /* Registrations that do not fit together. */
-void mgmt_03_registration_refuses(Test &test)
+void mgmt_03_invalid_registrations_are_rejected(Test &test)
 {
 	Node node{1};
 	ASSERT_TRUE(node.ok());
@@ -346,7 +346,7 @@ void mgmt_03_registration_refuses(Test &test)
  * Sends that do not fit their agent, their class or themselves are refused before anything is sent,
  * and of a list what is behind them.
  */
-void mgmt_03_sends_refused(Test &test)
+void mgmt_03_invalid_sends_are_rejected(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -515,11 +515,12 @@ void mgmt_03_segments_for_a_send_only_agent(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_are_counted),
-	    KUNIT_CASE(mgmt_03_unserved_are_refused_or_counted),
+SOFT_SUITES(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_mads_are_counted),
+	    KUNIT_CASE(mgmt_03_unserved_mads_are_rejected_or_counted),
 	    KUNIT_CASE(mgmt_03_rmpp_violations_are_aborted_or_counted),
 	    KUNIT_CASE(mgmt_03_flood_is_bounded), KUNIT_CASE(mgmt_12_receive_queue_absorbs_bursts),
-	    KUNIT_CASE(mgmt_03_registration_refuses), KUNIT_CASE(mgmt_03_sends_refused),
+	    KUNIT_CASE(mgmt_03_invalid_registrations_are_rejected),
+	    KUNIT_CASE(mgmt_03_invalid_sends_are_rejected),
 	    KUNIT_CASE(mgmt_03_sends_from_unregistered_agents),
 	    KUNIT_CASE(mgmt_03_devices_without_mads), KUNIT_CASE(mgmt_03_ports_without_mads),
 	    KUNIT_CASE(mgmt_03_segments_for_a_send_only_agent));

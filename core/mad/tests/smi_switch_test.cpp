@@ -103,7 +103,7 @@ void mgmt_04_switch_forwards_by_lid(Test &test)
  * A path that begins by LID goes on from that node, or ends there, and not where it is asked from;
  * so does the answer.
  */
-void mgmt_04_route_begins_by_lid(Test &test)
+void mgmt_04_route_with_lid_routed_start(Test &test)
 {
 	Line line(note_port);
 	ASSERT_TRUE(line.ok());
@@ -126,7 +126,7 @@ void mgmt_04_route_begins_by_lid(Test &test)
 	EXPECT_EQ(line.misrouted(line.first), 1u);
 }
 
-void mgmt_04_switch_refuses(Test &test)
+void mgmt_04_switch_rejects_invalid_routes(Test &test)
 {
 	Line line(answer_in_device);
 	ASSERT_TRUE(line.ok());
@@ -143,7 +143,7 @@ void mgmt_04_switch_refuses(Test &test)
 }
 
 /* Without memory what is in transit is lost and counted; the next one passes. */
-void mgmt_04_switch_transit_fails(Test &test)
+void mgmt_04_switch_out_of_memory_drops_transit(Test &test)
 {
 	Line line(answer_in_device);
 	ASSERT_TRUE(line.ok());
@@ -159,5 +159,7 @@ void mgmt_04_switch_transit_fails(Test &test)
 
 SOFT_SUITES(mad_smi_switch, KUNIT_CASE(mgmt_04_switch_forwards), KUNIT_CASE(mgmt_04_switch_answers),
 	    KUNIT_CASE(mgmt_04_switch_agent_answers), KUNIT_CASE(mgmt_04_switch_sends_requests),
-	    KUNIT_CASE(mgmt_04_switch_forwards_by_lid), KUNIT_CASE(mgmt_04_route_begins_by_lid),
-	    KUNIT_CASE(mgmt_04_switch_refuses), KUNIT_CASE(mgmt_04_switch_transit_fails));
+	    KUNIT_CASE(mgmt_04_switch_forwards_by_lid),
+	    KUNIT_CASE(mgmt_04_route_with_lid_routed_start),
+	    KUNIT_CASE(mgmt_04_switch_rejects_invalid_routes),
+	    KUNIT_CASE(mgmt_04_switch_out_of_memory_drops_transit));

@@ -100,7 +100,7 @@ void mgmt_04_directed_route_violations(Test &test)
  * A path that begins by LID leaves its origin as it is (IBA 14.2.2.1), though it have no hops;
  * where it begins it becomes a directed one.
  */
-void mgmt_04_directed_route_behind_a_lid(Test &test)
+void mgmt_04_directed_route_after_a_lid_routed_part(Test &test)
 {
 	for (u8 hops : {0, 1, 2}) {
 		ib::Smp packet = smp(0, hops);
@@ -232,5 +232,6 @@ void mgmt_04_zero_hop_request_from_the_wire(Test &test)
 
 SOFT_SUITES(mad_smi, KUNIT_CASE(mgmt_04_directed_route_round_trip),
 	    KUNIT_CASE(mgmt_04_directed_route_violations),
-	    KUNIT_CASE(mgmt_04_directed_route_behind_a_lid), KUNIT_CASE(mgmt_04_device_answers),
-	    KUNIT_CASE(mgmt_04_agent_answers), KUNIT_CASE(mgmt_04_zero_hop_request_from_the_wire));
+	    KUNIT_CASE(mgmt_04_directed_route_after_a_lid_routed_part),
+	    KUNIT_CASE(mgmt_04_device_answers), KUNIT_CASE(mgmt_04_agent_answers),
+	    KUNIT_CASE(mgmt_04_zero_hop_request_from_the_wire));

@@ -79,7 +79,7 @@ void rcm_01_connects_and_disconnects(Test &test)
  * The same between GIDs, by a service of TCP's: in the partition that the addresses name, which has
  * to be there, or in the port's first.
  */
-void rcm_01_connects_gids(Test &test)
+void rcm_01_connects_by_gid(Test &test)
 {
 	for (u16 pkey : {u16{0}, u16{IB_DEFAULT_PKEY_FULL}}) {
 		Boxed<Pair> pair;
@@ -219,7 +219,7 @@ void rcm_02_qp_follows_the_connection(Test &test)
 }
 
 /* Nobody listens, nobody is there, the consumer does not want to: what the asking side is told. */
-void rcm_03_refusals(Test &test)
+void rcm_03_failed_connects_report_the_reason(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -429,9 +429,10 @@ void rcm_02_qp_in_use_stays_with_its_id(Test &test)
 } // namespace
 
 SOFT_SUITES(rdma_cm_connect, KUNIT_CASE(rcm_01_connects_and_disconnects),
-	    KUNIT_CASE(rcm_01_connects_gids), KUNIT_CASE(rcm_01_connect_is_retried),
+	    KUNIT_CASE(rcm_01_connects_by_gid), KUNIT_CASE(rcm_01_connect_is_retried),
 	    KUNIT_CASE(rcm_02_qp_follows_the_connection),
-	    KUNIT_CASE(rcm_02_qp_in_use_stays_with_its_id), KUNIT_CASE(rcm_03_refusals),
+	    KUNIT_CASE(rcm_02_qp_in_use_stays_with_its_id),
+	    KUNIT_CASE(rcm_03_failed_connects_report_the_reason),
 	    KUNIT_CASE(rcm_04_addresses_are_resolved), KUNIT_CASE(rcm_05_routes_are_resolved),
 	    KUNIT_CASE(rcm_05_results_are_set_before_the_event),
 	    KUNIT_CASE(rcm_14_address_change_is_reported));

@@ -130,7 +130,7 @@ constexpr ServiceCase services[] = {
  * For AF_IB addresses the service ID selects the port space, and the id then has all its bits; such
  * ports are shared with those of IP addresses.
  */
-void rcm_07_services_name_ports(Test &test)
+void rcm_07_service_ids_select_ports(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -439,7 +439,7 @@ void rcm_08_bad_requests_are_refused(Test &test)
  * Whatever a request's private data begins with is of no IP address, refused, or says the same when
  * it is made again from what was read.
  */
-void rcm_08_any_bytes(Test &test)
+void rcm_08_arbitrary_private_data_is_handled(Test &test)
 {
 	using rdma_cm::IpHeader;
 	kern::SeededRandom random(test.seed());
@@ -555,9 +555,10 @@ void rcm_08_request_event_comes_first(Test &test)
 
 SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_ports_are_chosen),
 	    KUNIT_CASE(rcm_07_programs_cannot_take_all_ports),
-	    KUNIT_CASE(rcm_07_services_name_ports), KUNIT_CASE(rcm_07_programs_bind_ports),
+	    KUNIT_CASE(rcm_07_service_ids_select_ports), KUNIT_CASE(rcm_07_programs_bind_ports),
 	    KUNIT_CASE(rcm_07_ports_are_shared),
 	    KUNIT_CASE(rcm_07_failed_listen_keeps_the_shared_port),
 	    KUNIT_CASE(rcm_08_requests_find_their_listener),
-	    KUNIT_CASE(rcm_08_bad_requests_are_refused), KUNIT_CASE(rcm_08_any_bytes),
+	    KUNIT_CASE(rcm_08_bad_requests_are_refused),
+	    KUNIT_CASE(rcm_08_arbitrary_private_data_is_handled),
 	    KUNIT_CASE(rcm_08_request_event_comes_first));

@@ -39,7 +39,7 @@ constexpr Frame frames[] = {
  * A frame that is not right is refused, by the error that the interface has for it, and nothing has
  * happened.
  */
-void ucm_refuses_frames(Test &test)
+void ucm_rejects_malformed_frames(Test &test)
 {
 	static constexpr u8 zeros[64] = {};
 	Bench bench;
@@ -112,7 +112,7 @@ struct Words {
  * For every command: a short request, a small response buffer, a tail that is not zero, an id that
  * does not exist, no longer exists, or belongs to another program.
  */
-void ucm_refuses_sizes_and_ids(Test &test)
+void ucm_rejects_invalid_sizes_and_ids(Test &test)
 {
 	Bench bench;
 	Program program(bench), stranger(bench);
@@ -510,8 +510,8 @@ void ucm_sets_options(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ucm_commands, KUNIT_CASE(ucm_refuses_frames), KUNIT_CASE(ucm_refuses_sizes_and_ids),
-	    KUNIT_CASE(ucm_rejects_bad_user_memory), KUNIT_CASE(ucm_checks_addresses),
-	    KUNIT_CASE(ucm_passes_parameters),
+KUNIT_SUITE(ucm_commands, KUNIT_CASE(ucm_rejects_malformed_frames),
+	    KUNIT_CASE(ucm_rejects_invalid_sizes_and_ids), KUNIT_CASE(ucm_rejects_bad_user_memory),
+	    KUNIT_CASE(ucm_checks_addresses), KUNIT_CASE(ucm_passes_parameters),
 	    KUNIT_CASE(rcm_16_programs_connect_their_own_queue_pairs),
 	    KUNIT_CASE(ucm_answers_queries), KUNIT_CASE(ucm_sets_options));

@@ -113,7 +113,7 @@ void ucm_bounds_memberships(Test &test)
  * With an id goes what is unread of it, in its order, and the count of what is read; the other file
  * has nothing of it any more.
  */
-void ucm_moves_ids(Test &test)
+void ucm_migrates_ids(Test &test)
 {
 	Bench bench;
 	Program from(bench), to(bench);
@@ -159,7 +159,7 @@ void ucm_moves_ids(Test &test)
  * Unread requests at a listener move with it: the program accepts each on the file where it reads
  * it. Requests already read stay.
  */
-void ucm_moves_requests(Test &test)
+void ucm_migrates_requests(Test &test)
 {
 	Bench bench;
 	Program from(bench), to(bench);
@@ -199,7 +199,7 @@ void ucm_moves_requests(Test &test)
  * A request that could not be told, since there was no memory for it, goes after its listener with
  * what it has made.
  */
-void ucm_moves_partly_reported_requests(Test &test)
+void ucm_migrates_partly_reported_requests(Test &test)
 {
 	Bench bench;
 	Program from(bench), to(bench);
@@ -223,7 +223,7 @@ void ucm_moves_partly_reported_requests(Test &test)
  * The device goes: the event is the last, rdma_cm's id ends by itself, also one that the program
  * has not accepted yet; and the number is the program's still.
  */
-void ucm_loses_devices(Test &test)
+void ucm_reports_device_removal(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -342,7 +342,7 @@ void ucm_close_at_any_moment(Test &test)
 } // namespace
 
 KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_bounds_ids), KUNIT_CASE(ucm_keeps_a_reserve_for_root),
-	    KUNIT_CASE(ucm_bounds_memberships), KUNIT_CASE(ucm_moves_ids),
-	    KUNIT_CASE(ucm_moves_requests), KUNIT_CASE(ucm_moves_partly_reported_requests),
-	    KUNIT_CASE(ucm_loses_devices), KUNIT_CASE(ucm_close_races_with_destroy),
+	    KUNIT_CASE(ucm_bounds_memberships), KUNIT_CASE(ucm_migrates_ids),
+	    KUNIT_CASE(ucm_migrates_requests), KUNIT_CASE(ucm_migrates_partly_reported_requests),
+	    KUNIT_CASE(ucm_reports_device_removal), KUNIT_CASE(ucm_close_races_with_destroy),
 	    KUNIT_CASE(ucm_close_at_any_moment));

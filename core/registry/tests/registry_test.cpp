@@ -65,7 +65,7 @@ struct Fresh {
 };
 
 /* Registering a client calls its add for every device that is there, and its remove in reverse. */
-void lock_11_client_gets_present_devices(kern::kunit::Test &test)
+void lock_11_client_gets_existing_devices(kern::kunit::Test &test)
 {
 	Fresh fresh;
 	FakeDeviceOwner a, b;
@@ -83,7 +83,7 @@ void lock_11_client_gets_present_devices(kern::kunit::Test &test)
 /*
  * Registering a device calls add of every client that is there, in the order of their registration.
  */
-void lock_11_device_gets_present_clients(kern::kunit::Test &test)
+void lock_11_device_gets_existing_clients(kern::kunit::Test &test)
 {
 	Fresh fresh;
 	FakeDeviceOwner device;
@@ -462,8 +462,8 @@ void invalid_device_is_rejected(kern::kunit::Test &test)
 KUNIT_SUITE(core_registry, KUNIT_CASE(lock_08_callbacks_may_use_the_midlayer),
 	    KUNIT_CASE(lock_09_device_is_usable_in_client_callbacks),
 	    KUNIT_CASE(lock_10_leaked_handler_is_reported),
-	    KUNIT_CASE(lock_11_client_gets_present_devices),
-	    KUNIT_CASE(lock_11_device_gets_present_clients),
+	    KUNIT_CASE(lock_11_client_gets_existing_devices),
+	    KUNIT_CASE(lock_11_device_gets_existing_clients),
 	    KUNIT_CASE(lock_11_remove_reverses_add), KUNIT_CASE(lock_11_failed_add_is_final),
 	    KUNIT_CASE(lock_09_removed_device_is_released), KUNIT_CASE(device_names_are_unique),
 	    KUNIT_CASE(devices_are_renamed),

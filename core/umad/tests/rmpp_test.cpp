@@ -11,7 +11,7 @@ namespace
  * Includes an agent that registered without RMPP: it gets every segment, the first of which is the
  * answer.
  */
-void umad_own_rmpp_gets_all_segments(Test &test)
+void umad_agent_without_rmpp_gets_all_segments(Test &test)
 {
 	constexpr u8 get_multi = 0x14;
 	constexpr u32 segments = 20, window = 8;
@@ -41,4 +41,4 @@ void umad_own_rmpp_gets_all_segments(Test &test)
 
 } // namespace
 
-SOFT_SUITES(umad_rmpp, KUNIT_CASE(umad_own_rmpp_gets_all_segments));
+SOFT_SUITES(umad_rmpp, KUNIT_CASE(umad_agent_without_rmpp_gets_all_segments));

@@ -11,7 +11,7 @@ namespace
  * Numbers are of one space for all kinds, the lowest free first; one of another kind is not taken
  * for it, and none is none.
  */
-void numbers_are_the_lowest_free(kern::kunit::Test &test)
+void lowest_free_number_is_allocated(kern::kunit::Test &test)
 {
 	Account account;
 	Owner owner;
@@ -164,7 +164,7 @@ void object_is_dropped_when_the_driver_fails_to_destroy_it(kern::kunit::Test &te
 
 } // namespace
 
-KUNIT_SUITE(uverbs_objects, KUNIT_CASE(numbers_are_the_lowest_free),
+KUNIT_SUITE(uverbs_objects, KUNIT_CASE(lowest_free_number_is_allocated),
 	    KUNIT_CASE(object_in_use_is_not_destroyed), KUNIT_CASE(failed_destroy_can_be_retried),
 	    KUNIT_CASE(objects_are_destroyed_in_reverse_order),
 	    KUNIT_CASE(dependent_objects_are_destroyed_first),

@@ -122,7 +122,7 @@ void limits_come_from_the_device(kern::kunit::Test &test)
 }
 
 /* However many users there are, a sixteenth is left for root and the kernel. */
-void many_users_leave_a_reserve(kern::kunit::Test &test)
+void reserve_is_kept_for_root_and_kernel(kern::kunit::Test &test)
 {
 	constexpr u32 users = 100, limit = 160, reserve = limit / 16;
 	const auto pools = kern::make<Pools>(kern::Gfp::kernel, attr_of(limit));
@@ -153,7 +153,7 @@ void many_users_leave_a_reserve(kern::kunit::Test &test)
  * A group's places are shared in the same way, whatever the users have elsewhere; of a group that
  * has only two, two users get one each.
  */
-void user_gets_half_of_a_group(kern::kunit::Test &test)
+void user_gets_half_of_the_places_in_a_group(kern::kunit::Test &test)
 {
 	constexpr u32 group_size = 120, half = 57, reserve = 7;
 	const ib_gid group = {.raw = {0xff, 0x12, 1}}, elsewhere = {.raw = {0xff, 0x12, 2}};
@@ -236,5 +236,7 @@ void files_of_one_user_share_a_quota(kern::kunit::Test &test)
 KUNIT_SUITE(uverbs_shares, KUNIT_CASE(user_gets_half_of_the_pds),
 	    KUNIT_CASE(user_gets_half_of_the_address_handles),
 	    KUNIT_CASE(user_gets_half_of_the_keys), KUNIT_CASE(user_gets_half_of_the_queues),
-	    KUNIT_CASE(limits_come_from_the_device), KUNIT_CASE(many_users_leave_a_reserve),
-	    KUNIT_CASE(user_gets_half_of_a_group), KUNIT_CASE(files_of_one_user_share_a_quota));
+	    KUNIT_CASE(limits_come_from_the_device),
+	    KUNIT_CASE(reserve_is_kept_for_root_and_kernel),
+	    KUNIT_CASE(user_gets_half_of_the_places_in_a_group),
+	    KUNIT_CASE(files_of_one_user_share_a_quota));

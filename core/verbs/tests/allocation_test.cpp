@@ -11,12 +11,12 @@ namespace
 constexpr soft_options plain = {.lid = 1};
 
 /* A device that registers: the cache, the tables, the registry's state. */
-void allocation_device(Test &test)
+void device_allocations_fail_one_by_one(Test &test)
 {
 	fail_each(test, [] { return outcome(soft_create(&plain), soft_destroy); });
 }
 
-void allocation_objects(Test &test)
+void object_allocations_fail_one_by_one(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -72,7 +72,7 @@ void allocation_objects(Test &test)
 }
 
 /* Objects that belong to an XRC domain. */
-void allocation_xrc(Test &test)
+void xrc_allocations_fail_one_by_one(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -98,7 +98,7 @@ void allocation_xrc(Test &test)
 	EXPECT_EQ(ib_dealloc_xrcd(xrcd), 0);
 }
 
-void allocation_on_objects(Test &test)
+void operation_allocations_fail_one_by_one(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -128,7 +128,7 @@ void allocation_on_objects(Test &test)
 }
 
 /* The owners: what has been made is unmade where there is no memory to own it. */
-void allocation_owners(Test &test)
+void owner_allocations_fail_one_by_one(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -156,7 +156,7 @@ void allocation_owners(Test &test)
  * Each method of the driver that creates something fails once: the error comes through, nothing is
  * left in use.
  */
-void failing_driver(Test &test)
+void driver_create_errors_are_returned(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -203,7 +203,7 @@ void failing_driver(Test &test)
  * The error of each method that asks or changes something comes through; what could not be undone
  * is there still.
  */
-void failing_driver_of_objects(Test &test)
+void driver_query_and_modify_errors_are_returned(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -275,7 +275,10 @@ void failing_driver_of_objects(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_allocation, KUNIT_CASE(allocation_device), KUNIT_CASE(allocation_objects),
-	    KUNIT_CASE(allocation_xrc), KUNIT_CASE(allocation_on_objects),
-	    KUNIT_CASE(allocation_owners), KUNIT_CASE(failing_driver),
-	    KUNIT_CASE(failing_driver_of_objects));
+SOFT_SUITES(verbs_allocation, KUNIT_CASE(device_allocations_fail_one_by_one),
+	    KUNIT_CASE(object_allocations_fail_one_by_one),
+	    KUNIT_CASE(xrc_allocations_fail_one_by_one),
+	    KUNIT_CASE(operation_allocations_fail_one_by_one),
+	    KUNIT_CASE(owner_allocations_fail_one_by_one),
+	    KUNIT_CASE(driver_create_errors_are_returned),
+	    KUNIT_CASE(driver_query_and_modify_errors_are_returned));

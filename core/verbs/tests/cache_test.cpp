@@ -91,7 +91,7 @@ void mgmt_10_ports_are_independent(Test &test)
 }
 
 /* Ports and indices that there are not: EINVAL; values that there are not: ENOENT. */
-void cache_refuses_bad_arguments(Test &test)
+void cache_rejects_invalid_arguments(Test &test)
 {
 	Device device(two_ports);
 	ASSERT_TRUE(device.ok());
@@ -227,6 +227,6 @@ void cache_survives_a_failed_refresh(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_cache, KUNIT_CASE(cache_reads_ports), KUNIT_CASE(mgmt_10_ports_are_independent),
-	    KUNIT_CASE(cache_refuses_bad_arguments), KUNIT_CASE(cache_finds_pkeys),
+	    KUNIT_CASE(cache_rejects_invalid_arguments), KUNIT_CASE(cache_finds_pkeys),
 	    KUNIT_CASE(event_02_handlers_see_the_new_value),
 	    KUNIT_CASE(cache_survives_a_failed_refresh));

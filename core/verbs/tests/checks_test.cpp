@@ -127,7 +127,7 @@ void lock_01_data_path_in_an_interrupt(Test &test)
 }
 
 /* A function that may sleep, called where nothing may. */
-void lock_02_called_in_atomic(Test &test)
+void lock_02_called_in_atomic_context(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -347,7 +347,7 @@ void lock_05_event_outside_the_method(Test &test)
 }
 
 /* A handler that is run while it runs. */
-void lock_06_handler_twice_at_once(Test &test)
+void lock_06_handler_runs_concurrently(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -504,7 +504,7 @@ void missing_driver_methods_are_reported(Test &test)
  * A driver that arms for flags that fit nothing, or says unasked that something was missed, is
  * found out.
  */
-void notify_04_driver_reports_missed_events_unasked(Test &test)
+void notify_04_driver_reports_unrequested_missed_events(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -552,7 +552,7 @@ void misused_use_count_saturates(Test &test)
 /*
  * Leaked objects are reported once for each kind and owner, and the device is removed nonetheless.
  */
-void lock_10_leaked_objects_are_named(Test &test)
+void lock_10_leaked_objects_are_reported(Test &test)
 {
 	const soft_options options = plain;
 	ib_device *device = soft_create(&options);
@@ -580,10 +580,12 @@ void lock_10_leaked_objects_are_named(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_checks, KUNIT_CASE(lock_01_method_sleeps), KUNIT_CASE(lock_01_any_context),
-	    KUNIT_CASE(lock_01_data_path_in_an_interrupt), KUNIT_CASE(lock_02_called_in_atomic),
-	    KUNIT_CASE(lock_02_every_function), KUNIT_CASE(lock_05_handler_inside_method),
-	    KUNIT_CASE(lock_05_event_outside_the_method), KUNIT_CASE(lock_06_handler_twice_at_once),
-	    KUNIT_CASE(lock_07_handler_sleeps), KUNIT_CASE(lock_07_event_handler_sleeps),
+	    KUNIT_CASE(lock_01_data_path_in_an_interrupt),
+	    KUNIT_CASE(lock_02_called_in_atomic_context), KUNIT_CASE(lock_02_every_function),
+	    KUNIT_CASE(lock_05_handler_inside_method), KUNIT_CASE(lock_05_event_outside_the_method),
+	    KUNIT_CASE(lock_06_handler_runs_concurrently), KUNIT_CASE(lock_07_handler_sleeps),
+	    KUNIT_CASE(lock_07_event_handler_sleeps),
 	    KUNIT_CASE(missing_driver_methods_are_reported),
-	    KUNIT_CASE(notify_04_driver_reports_missed_events_unasked),
-	    KUNIT_CASE(lock_10_leaked_objects_are_named), KUNIT_CASE(misused_use_count_saturates));
+	    KUNIT_CASE(notify_04_driver_reports_unrequested_missed_events),
+	    KUNIT_CASE(lock_10_leaked_objects_are_reported),
+	    KUNIT_CASE(misused_use_count_saturates));

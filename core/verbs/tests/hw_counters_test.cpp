@@ -43,7 +43,7 @@ void hw_counters_are_named_and_numbered(Test &test)
 }
 
 /* The device is asked again when the reading is too old, and not before; each port has its own. */
-void hw_counters_are_read_once_in_a_lifespan(Test &test)
+void hw_counters_are_read_once_per_lifespan(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -143,6 +143,6 @@ void hw_counters_driver_calls_are_serialised(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_hw_counters, KUNIT_CASE(hw_counters_are_named_and_numbered),
-	    KUNIT_CASE(hw_counters_are_read_once_in_a_lifespan),
+	    KUNIT_CASE(hw_counters_are_read_once_per_lifespan),
 	    KUNIT_CASE(hw_counters_errors_are_cached),
 	    KUNIT_CASE(hw_counters_driver_calls_are_serialised));

@@ -338,7 +338,7 @@ void notify_09_race(Test &test)
 }
 
 /* The mutant: a driver that forgets to look after arming is found out by the same race. */
-void notify_09_race_finds_the_mutant(Test &test)
+void notify_09_race_detects_a_faulty_driver(Test &test)
 {
 	Device device(hard(SOFT_NOTIFY_FORGETS));
 	ASSERT_TRUE(device.ok());
@@ -424,5 +424,5 @@ KUNIT_SUITE_BEFORE(verbs_notify, ::fixture::on_plain_devices, KUNIT_CASE(notify_
 		   KUNIT_CASE(notify_06_both_kinds),
 		   KUNIT_CASE(notify_06_armed_again_without_a_poll),
 		   KUNIT_CASE(notify_07_solicited), KUNIT_CASE(notify_08_fires_once),
-		   KUNIT_CASE(notify_09_race), KUNIT_CASE(notify_09_race_finds_the_mutant),
+		   KUNIT_CASE(notify_09_race), KUNIT_CASE(notify_09_race_detects_a_faulty_driver),
 		   KUNIT_CASE(notify_09_poller_storm));

@@ -28,7 +28,7 @@ struct Request {
 static_assert(__builtin_offsetof(Request, cqe) == 0);
 
 /* Sizes, vectors, flags and contexts that cannot be are EINVAL. */
-void cq_refuses_bad_arguments(Test &test)
+void cq_rejects_invalid_arguments(Test &test)
 {
 	Device device({.vectors = 2, .lid = 1});
 	ASSERT_TRUE(device.ok());
@@ -489,9 +489,10 @@ void cq_overrun(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_cq, KUNIT_CASE(cq_refuses_bad_arguments), KUNIT_CASE(chan_01_completion_vectors),
-	    KUNIT_CASE(chan_03_no_event_without_arm), KUNIT_CASE(chan_05_no_event_after_destroy),
-	    KUNIT_CASE(cq_resize), KUNIT_CASE(cq_moderation), KUNIT_CASE(cq_any_spreads_vectors),
+SOFT_SUITES(verbs_cq, KUNIT_CASE(cq_rejects_invalid_arguments),
+	    KUNIT_CASE(chan_01_completion_vectors), KUNIT_CASE(chan_03_no_event_without_arm),
+	    KUNIT_CASE(chan_05_no_event_after_destroy), KUNIT_CASE(cq_resize),
+	    KUNIT_CASE(cq_moderation), KUNIT_CASE(cq_any_spreads_vectors),
 	    KUNIT_CASE(mgmt_13_polling_contexts),
 	    KUNIT_CASE(notify_02_poller_recovers_from_a_failed_arm),
 	    KUNIT_CASE(poller_recovers_from_a_failed_poll),

@@ -291,7 +291,7 @@ void iwarp_stream_carries_messages(Test &test)
 /*
  * A message for which there is no buffer ends the stream: nothing like RNR lets it be tried again.
  */
-void iwarp_no_buffer_ends_the_stream(Test &test)
+void iwarp_missing_receive_ends_the_stream(Test &test)
 {
 	Rnic device;
 	ASSERT_TRUE(device.ok());
@@ -416,5 +416,6 @@ void port_protocol_follows_the_device(Test &test)
 SOFT_SUITES(weft_verbs_protocol, KUNIT_CASE(iwarp_device_has_no_subnet),
 	    KUNIT_CASE(iwarp_device_has_no_addresses), KUNIT_CASE(iwarp_qp_types),
 	    KUNIT_CASE(iwarp_qp_states_every_pair), KUNIT_CASE(iwarp_qp_attributes),
-	    KUNIT_CASE(iwarp_stream_carries_messages), KUNIT_CASE(iwarp_no_buffer_ends_the_stream),
+	    KUNIT_CASE(iwarp_stream_carries_messages),
+	    KUNIT_CASE(iwarp_missing_receive_ends_the_stream),
 	    KUNIT_CASE(port_protocol_follows_the_device));

@@ -119,7 +119,7 @@ void qp_states_attributes(Test &test)
 }
 
 /* The midlayer refuses a wrong mask before the driver hears of it. */
-void qp_modify_refuses_masks(Test &test)
+void qp_modify_rejects_invalid_masks(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -141,7 +141,7 @@ void qp_modify_refuses_masks(Test &test)
 }
 
 /* Values out of range, one by one, on the way to RTR and RTS. */
-void qp_modify_refuses_values(Test &test)
+void qp_modify_rejects_invalid_values(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -204,7 +204,7 @@ void qp_modify_refuses_values(Test &test)
 }
 
 /* Creation refuses inconsistent arguments: types, sizes, missing parts, parts of another device. */
-void qp_create_refuses(Test &test)
+void qp_create_rejects_invalid_attributes(Test &test)
 {
 	Device device(plain), other({.lid = 2});
 	ASSERT_TRUE(device.ok() && other.ok());
@@ -399,7 +399,8 @@ void event_01_affiliated(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_qp, KUNIT_CASE(qp_states_every_pair), KUNIT_CASE(qp_states_attributes),
-	    KUNIT_CASE(qp_modify_refuses_masks), KUNIT_CASE(qp_modify_refuses_values),
-	    KUNIT_CASE(qp_create_refuses), KUNIT_CASE(objects_in_use),
+	    KUNIT_CASE(qp_modify_rejects_invalid_masks),
+	    KUNIT_CASE(qp_modify_rejects_invalid_values),
+	    KUNIT_CASE(qp_create_rejects_invalid_attributes), KUNIT_CASE(objects_in_use),
 	    KUNIT_CASE(mgmt_02_special_qps), KUNIT_CASE(xrc_handles),
 	    KUNIT_CASE(event_01_affiliated));

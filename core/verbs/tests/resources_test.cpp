@@ -175,7 +175,7 @@ void other_modules_register_resources(Test &test)
 }
 
 /* Counters of ports and who shows them find each other, in either order; one of each at a time. */
-void port_counters_have_a_viewer(Test &test)
+void port_counters_reach_the_module_that_shows_them(Test &test)
 {
 	static const ib_port_counters *seen;
 	static unsigned int times;
@@ -251,7 +251,8 @@ void device_numbers_are_not_reused(Test &test)
 SOFT_SUITES(verbs_resources, KUNIT_CASE(objects_are_listed_in_creation_order),
 	    KUNIT_CASE(object_removal_waits_for_readers),
 	    KUNIT_CASE(object_reappears_when_destroy_fails),
-	    KUNIT_CASE(other_modules_register_resources), KUNIT_CASE(port_counters_have_a_viewer),
+	    KUNIT_CASE(other_modules_register_resources),
+	    KUNIT_CASE(port_counters_reach_the_module_that_shows_them),
 	    KUNIT_CASE(node_lookup_during_registration), KUNIT_CASE(device_numbers_are_not_reused));
 
 } // namespace

@@ -141,7 +141,7 @@ void contexts_are_opened_and_closed(Test &test)
  * A program's objects are its for life, have no keys of the kernel's, and refuse where those of the
  * kernel only report.
  */
-void objects_know_their_owner(Test &test)
+void objects_record_their_owner(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -351,7 +351,7 @@ void regions_are_reregistered(Test &test)
 }
 
 SOFT_SUITES(verbs_user, KUNIT_CASE(udata_is_copied_within_its_bounds),
-	    KUNIT_CASE(contexts_are_opened_and_closed), KUNIT_CASE(objects_know_their_owner),
+	    KUNIT_CASE(contexts_are_opened_and_closed), KUNIT_CASE(objects_record_their_owner),
 	    KUNIT_CASE(rcm_16_queue_pairs_belong_to_their_process),
 	    KUNIT_CASE(regions_are_reregistered));
 

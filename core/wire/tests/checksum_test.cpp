@@ -24,7 +24,7 @@ TEST(Checksum, mgmt_08_icrc_of_the_specifications_example)
 	EXPECT_EQ(0x5ab72596u, packet::icrc_of(example, 36, sizeof(example)));
 }
 
-TEST(Checksum, mgmt_08_icrc_ignores_what_a_switch_changes)
+TEST(Checksum, mgmt_08_icrc_ignores_fields_that_switches_change)
 {
 	std::vector<std::uint8_t> changed(example, example + sizeof(example));
 	changed[0] = 0x20;  // VL
@@ -34,7 +34,7 @@ TEST(Checksum, mgmt_08_icrc_ignores_what_a_switch_changes)
 	EXPECT_NE(0x5ab72596u, packet::icrc_of(changed.data(), 36, sizeof(example)));
 }
 
-TEST(Checksum, mgmt_08_icrc_of_a_global_packet_ignores_what_a_router_changes)
+TEST(Checksum, mgmt_08_icrc_of_a_global_packet_ignores_fields_that_routers_change)
 {
 	std::vector<std::uint8_t> packet(8 + 40 + 12 + 8 + 16, 0x35);
 	packet[1] = 0x03; // LNH global

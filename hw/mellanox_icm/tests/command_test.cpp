@@ -30,7 +30,7 @@ struct Gone final : CardOfMemory, mellanox_icm::FailureListener {
  * Whoever ends the use of memory by a command frees it when the card has failed: so nobody is told
  * so, the second to find out as little as the first, before the card has been cut off from memory.
  */
-void unreachable_card_is_failed(kern::kunit::Test &test)
+void unreachable_card_is_marked_failed(kern::kunit::Test &test)
 {
 	Gone card;
 	ASSERT_TRUE(card.begin());
@@ -79,5 +79,5 @@ void immediate_result_is_in_the_register(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mellanox_command, KUNIT_CASE(unreachable_card_is_failed),
+KUNIT_SUITE(mellanox_command, KUNIT_CASE(unreachable_card_is_marked_failed),
 	    KUNIT_CASE(immediate_result_is_in_the_register));

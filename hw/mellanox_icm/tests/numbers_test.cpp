@@ -41,7 +41,7 @@ static void freed_number_is_not_reused_soon(kern::kunit::Test &test)
 }
 
 /* An empty range is refused. */
-static void an_empty_range_is_refused(kern::kunit::Test &test)
+static void empty_range_is_rejected(kern::kunit::Test &test)
 {
 	EXPECT_ERROR(NumberAllocator::create(5, 5), -EINVAL);
 }
@@ -49,7 +49,7 @@ static void an_empty_range_is_refused(kern::kunit::Test &test)
 /*
  * Runs are aligned to their size and do not overlap; when all are back, the whole can be had again.
  */
-static void runs_are_aligned_and_apart(kern::kunit::Test &test)
+static void runs_are_aligned_and_disjoint(kern::kunit::Test &test)
 {
 	constexpr unsigned int log_size = 10;
 	auto buddy = Buddy::create(log_size).take();
@@ -96,7 +96,7 @@ static void runs_are_aligned_and_apart(kern::kunit::Test &test)
  * A caller that must leave some gets none of the last ones, wherever they are; others do, and freed
  * numbers count again.
  */
-static void numbers_are_reserved_for_others(kern::kunit::Test &test)
+static void last_numbers_are_reserved(kern::kunit::Test &test)
 {
 	auto buddy = Buddy::create(6).take();
 	for (u32 i = 0; i < 60; i++)
@@ -111,6 +111,6 @@ static void numbers_are_reserved_for_others(kern::kunit::Test &test)
 	ASSERT_OK(buddy->allocate(0));
 }
 
-KUNIT_SUITE(mlx4_numbers, KUNIT_CASE(numbers_are_reserved_for_others),
-	    KUNIT_CASE(numbers_are_unique), KUNIT_CASE(freed_number_is_not_reused_soon),
-	    KUNIT_CASE(an_empty_range_is_refused), KUNIT_CASE(runs_are_aligned_and_apart));
+KUNIT_SUITE(mlx4_numbers, KUNIT_CASE(last_numbers_are_reserved), KUNIT_CASE(numbers_are_unique),
+	    KUNIT_CASE(freed_number_is_not_reused_soon), KUNIT_CASE(empty_range_is_rejected),
+	    KUNIT_CASE(runs_are_aligned_and_disjoint));

@@ -39,7 +39,7 @@ TEST(ExplorerSimulation, ReportsLockOrderCycles)
 }
 TEST(ExplorerSimulation, ReportsRecursiveLocking)
 {
-	expect_reported("lock_twice", "a lock is taken twice");
+	expect_reported("lock_acquired_twice", "a lock is taken twice");
 }
 TEST(ExplorerSimulation, ReportsUnlockByAnotherTask)
 {
@@ -98,12 +98,12 @@ TEST(ExplorerSimulation, ReportsLeakedMappings)
 }
 TEST(ExplorerSimulation, ReportsUndefinedBehaviour)
 {
-	expect_reported("shifted_too_far", "undefined behaviour");
+	expect_reported("shift_out_of_range", "undefined behaviour");
 }
 
 TEST(ExplorerSimulation, ReportsEndlessRuns)
 {
-	EXPECT_EQ(failure_of("simulation_defects.endless_run", 1, {.steps = 10'000}).title,
+	EXPECT_EQ(failure_of("simulation_defects.livelock", 1, {.steps = 10'000}).title,
 		  "the run does not come to its end");
 }
 
@@ -114,7 +114,8 @@ TEST(ExplorerSimulation, FindsUseAfterGracePeriod)
 }
 TEST(ExplorerSimulation, FindsLostAdditions)
 {
-	expect_found("simulation_defects.lost_addition", "expected number.load_relaxed() == 2");
+	expect_found("simulation_defects.lost_atomic_update",
+		     "expected number.load_relaxed() == 2");
 }
 TEST(ExplorerSimulation, FindsLostWakeups)
 {
@@ -142,5 +143,5 @@ TEST(ExplorerSimulation, FindsFailedWorkAllocation)
 /* NOTIFY-09, and a driver that forgets to look after arming. */
 TEST(ExplorerSimulation, FindsLostCompletions)
 {
-	expect_found("notify_defects.forgets", "nobody can run");
+	expect_found("notify_defects.driver_skips_check_after_arming", "nobody can run");
 }

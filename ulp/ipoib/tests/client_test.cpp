@@ -202,7 +202,7 @@ u64 received(const Interface &interface)
  * User space may make several children of one partition, also of the parent's own, such as one for
  * each container. Each has a QP of its own, and they reach each other.
  */
-void ipoib_10_a_partition_has_several_children(Test &test)
+void ipoib_10_partition_may_have_several_children(Test &test)
 {
 	Port port;
 	ASSERT_TRUE(port.ok());
@@ -261,5 +261,5 @@ void ipoib_10_child_made_by_pkey_is_unique(Test &test)
 
 SOFT_SUITES(ipoib_client,
 	    KUNIT_CASE(event_02_interface_opened_during_registration_follows_its_port),
-	    KUNIT_CASE(ipoib_10_a_partition_has_several_children),
+	    KUNIT_CASE(ipoib_10_partition_may_have_several_children),
 	    KUNIT_CASE(ipoib_10_child_made_by_pkey_is_unique));

@@ -50,7 +50,7 @@ void request_response_is_not_delayed(kern::kunit::Test &test)
 }
 
 /* From a stream to questions and answers it takes one interval. */
-void the_delay_ends_with_the_stream(kern::kunit::Test &test)
+void delay_ends_with_the_stream(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	while (moderator.level() != top)
@@ -104,7 +104,7 @@ void any_input_yields_a_level(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(ipoib_moderation, KUNIT_CASE(stream_is_coalesced),
-	    KUNIT_CASE(request_response_is_not_delayed), KUNIT_CASE(the_delay_ends_with_the_stream),
+	    KUNIT_CASE(request_response_is_not_delayed), KUNIT_CASE(delay_ends_with_the_stream),
 	    KUNIT_CASE(delay_that_costs_throughput_is_dropped),
 	    KUNIT_CASE(useless_delay_is_dropped), KUNIT_CASE(sparse_traffic_resets_moderation),
 	    KUNIT_CASE(any_input_yields_a_level));

@@ -155,7 +155,7 @@ struct Owners {
  * up what a device keeps for the kernel. The broadcast group and that of all hosts are the
  * kernel's.
  */
-void ipoib_11_groups_of_programs_do_not_count_as_the_kernels(Test &test)
+void ipoib_11_user_groups_are_not_charged_to_the_kernel(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -181,4 +181,4 @@ void ipoib_11_groups_of_programs_do_not_count_as_the_kernels(Test &test)
 
 CARD_SUITE(ipoib_multicast, KUNIT_CASE(ipoib_11_work_per_group_is_constant),
 	   KUNIT_CASE(ipoib_11_rejected_joins_are_retried),
-	   KUNIT_CASE(ipoib_11_groups_of_programs_do_not_count_as_the_kernels));
+	   KUNIT_CASE(ipoib_11_user_groups_are_not_charged_to_the_kernel));

@@ -41,7 +41,7 @@ void packets_arrive_after_recovery(Test &test)
  * When unregistration returns, rtnl lock held, nothing of the device's is in use any more, whoever
  * still refers to the interface.
  */
-void verbs_objects_end_with_the_registration(Test &test)
+void verbs_objects_are_destroyed_at_unregistration(Test &test)
 {
 	if (!goes_on_on_these_devices(test))
 		return;
@@ -440,8 +440,8 @@ void restart_fails_at_any_command(Test &test)
 } // namespace
 
 SOFT_SUITES(ipoib_recovery, KUNIT_CASE(packets_arrive_after_recovery),
-	    KUNIT_CASE(verbs_objects_end_with_the_registration), KUNIT_CASE(counters_outlive_rings),
-	    KUNIT_CASE(mgmt_12_receive_queue_is_never_empty),
+	    KUNIT_CASE(verbs_objects_are_destroyed_at_unregistration),
+	    KUNIT_CASE(counters_outlive_rings), KUNIT_CASE(mgmt_12_receive_queue_is_never_empty),
 	    KUNIT_CASE(mgmt_09_qp_in_error_recovers), KUNIT_CASE(stopped_send_queue_resumes),
 	    KUNIT_CASE(send_qp_in_error_recovers),
 	    KUNIT_CASE(event_02_fatal_event_closes_the_interface),

@@ -62,7 +62,7 @@ void address_matches_the_rfc(kern::kunit::Test &test)
 }
 
 /* Every number of a QP is found again, and what is above its 24 bits is not. */
-void qp_numbers_survive(kern::kunit::Test &test)
+void qp_numbers_round_trip(kern::kunit::Test &test)
 {
 	kern::SeededRandom random(test.seed());
 	for (unsigned i = 0; i < 1000; i++) {
@@ -198,7 +198,7 @@ void ipoib_07_checksum_location(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(ipoib_wire, KUNIT_CASE(header_matches_the_rfc), KUNIT_CASE(four_protocols_are_carried),
-	    KUNIT_CASE(address_matches_the_rfc), KUNIT_CASE(qp_numbers_survive),
+	    KUNIT_CASE(address_matches_the_rfc), KUNIT_CASE(qp_numbers_round_trip),
 	    KUNIT_CASE(peer_lookup_ignores_flags), KUNIT_CASE(broadcast_group_has_the_pkey),
 	    KUNIT_CASE(groups_have_the_scope), KUNIT_CASE(mgmt_11_mtu_leaves_room_for_the_header),
 	    KUNIT_CASE(ipoib_07_checksum_location));

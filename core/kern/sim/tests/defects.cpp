@@ -33,7 +33,7 @@ void lock_order_cycle(Test &)
 	kern::Guard second(a);
 }
 
-void lock_twice(Test &)
+void lock_acquired_twice(Test &)
 {
 	kern::SpinLock lock(KERN_LOCK_CLASS("planted.lock"));
 	kern::Guard first(lock);
@@ -170,7 +170,7 @@ void use_after_grace_period(Test &test)
 }
 
 /* Two tasks add to one number by a load and a store. */
-void lost_addition(Test &test)
+void lost_atomic_update(Test &test)
 {
 	kern::Atomic<int> number{0};
 	const auto add = [&] { number.store_relaxed(number.load_relaxed() + 1); };
@@ -195,7 +195,7 @@ void lost_wakeup(Test &test)
 	EXPECT_TRUE(waits.load_relaxed());
 }
 
-void endless_run(Test &)
+void livelock(Test &)
 {
 	kern::Atomic<bool> never{false};
 	while (!never.load_relaxed())
@@ -211,7 +211,7 @@ void dma_mapping_leak(Test &)
 }
 
 /* Undefined behaviour that no address tells. */
-void shifted_too_far(Test &test)
+void shift_out_of_range(Test &test)
 {
 	kern::Atomic<int> by{64};
 	EXPECT_NE(1 << by.load_relaxed(), 7);
@@ -265,13 +265,14 @@ void missed_timeout(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(simulation_defects, KUNIT_CASE(lock_order_cycle), KUNIT_CASE(lock_twice),
+KUNIT_SUITE(simulation_defects, KUNIT_CASE(lock_order_cycle), KUNIT_CASE(lock_acquired_twice),
 	    KUNIT_CASE(lock_released_by_another_task), KUNIT_CASE(sleep_under_a_lock),
 	    KUNIT_CASE(sleep_in_rcu_section), KUNIT_CASE(allocation_in_an_interrupt),
 	    KUNIT_CASE(irq_lock_with_irqs_enabled), KUNIT_CASE(work_flushed_under_its_lock),
 	    KUNIT_CASE(leak), KUNIT_CASE(mismatched_free), KUNIT_CASE(freed_with_lock_held),
 	    KUNIT_CASE(task_exits_with_lock_held), KUNIT_CASE(task_exits_in_rcu_section),
 	    KUNIT_CASE(freed_with_pending_timer), KUNIT_CASE(use_after_grace_period),
-	    KUNIT_CASE(lost_addition), KUNIT_CASE(lost_wakeup), KUNIT_CASE(endless_run),
-	    KUNIT_CASE(dma_mapping_leak), KUNIT_CASE(shifted_too_far), KUNIT_CASE(missed_timeout),
-	    KUNIT_CASE(missing_rollback), KUNIT_CASE(failed_work_allocation));
+	    KUNIT_CASE(lost_atomic_update), KUNIT_CASE(lost_wakeup), KUNIT_CASE(livelock),
+	    KUNIT_CASE(dma_mapping_leak), KUNIT_CASE(shift_out_of_range),
+	    KUNIT_CASE(missed_timeout), KUNIT_CASE(missing_rollback),
+	    KUNIT_CASE(failed_work_allocation));

@@ -50,7 +50,7 @@ class Tree:
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def build_refuses_what_a_module_cannot_have(lab):
+def build_rejects_unsupported_language_features(lab):
     """A planted defect fails the build each time it is asked for, with the reason."""
     kdir = kernels.find(lab.kernel).kdir
     for number, (reason, source) in enumerate(PLANTS.items()):

@@ -67,40 +67,43 @@ void produced_and_polled(Test &test, soft_notify kind, ib_poll_context context)
 	EXPECT_EQ(producer.seen.load_relaxed(), total);
 }
 
-void fires_softirq(Test &test)
+void softirq_poller_when_hardware_fires(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES, IB_POLL_SOFTIRQ);
 }
-void fires_workqueue(Test &test)
+void workqueue_poller_when_hardware_fires(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES, IB_POLL_WORKQUEUE);
 }
-void reports_softirq(Test &test)
+void softirq_poller_when_hardware_reports(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_REPORTS, IB_POLL_SOFTIRQ);
 }
-void reports_workqueue(Test &test)
+void workqueue_poller_when_hardware_reports(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_REPORTS, IB_POLL_WORKQUEUE);
 }
-void fires_once_softirq(Test &test)
+void softirq_poller_when_hardware_fires_once(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES_ONCE, IB_POLL_SOFTIRQ);
 }
-void fires_once_workqueue(Test &test)
+void workqueue_poller_when_hardware_fires_once(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES_ONCE, IB_POLL_WORKQUEUE);
 }
 /* A driver that forgets to look after arming: what the explorer is to find. */
-void forgets(Test &test)
+void driver_skips_check_after_arming(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FORGETS, IB_POLL_SOFTIRQ);
 }
 
 } // namespace
 
-KUNIT_SUITE(explore_notify, KUNIT_CASE(fires_softirq), KUNIT_CASE(fires_workqueue),
-	    KUNIT_CASE(reports_softirq), KUNIT_CASE(reports_workqueue),
-	    KUNIT_CASE(fires_once_softirq), KUNIT_CASE(fires_once_workqueue));
+KUNIT_SUITE(explore_notify, KUNIT_CASE(softirq_poller_when_hardware_fires),
+	    KUNIT_CASE(workqueue_poller_when_hardware_fires),
+	    KUNIT_CASE(softirq_poller_when_hardware_reports),
+	    KUNIT_CASE(workqueue_poller_when_hardware_reports),
+	    KUNIT_CASE(softirq_poller_when_hardware_fires_once),
+	    KUNIT_CASE(workqueue_poller_when_hardware_fires_once));
 /* Not among those that are to hold. */
-KUNIT_SUITE(notify_defects, KUNIT_CASE(forgets));
+KUNIT_SUITE(notify_defects, KUNIT_CASE(driver_skips_check_after_arming));

@@ -58,7 +58,7 @@ struct Table : ResourceTable {
  * Blocks are left full, in part and empty; who is left is found in order, and nobody gets a number
  * again.
  */
-void numbers_go_up(Test &test)
+void numbers_increase(Test &test)
 {
 	constexpr u32 count = 3 * NumberBlock::size;
 	struct Objects {
@@ -204,5 +204,5 @@ void lookup_during_removal(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(explore_resources, KUNIT_CASE(numbers_go_up), KUNIT_CASE(numbers_wrap_around),
+KUNIT_SUITE(explore_resources, KUNIT_CASE(numbers_increase), KUNIT_CASE(numbers_wrap_around),
 	    KUNIT_CASE(reference_during_removal), KUNIT_CASE(lookup_during_removal));

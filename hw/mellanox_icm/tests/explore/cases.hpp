@@ -197,7 +197,7 @@ void message_round_trip(Test &test)
 }
 
 /* Whenever a completion comes, before the CQ is armed or after it, who sleeps is woken. */
-void sleeper_is_woken(Test &test)
+void completion_event_wakes_the_waiter(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.get() != nullptr);
@@ -444,7 +444,7 @@ void lock_04_address_is_not_torn(Test &test)
 
 #define EXPLORED_CASES                                                                             \
 	KUNIT_CASE(card_hotplug), KUNIT_CASE(card_hotplug_without_memory),                         \
-		KUNIT_CASE(message_round_trip), KUNIT_CASE(sleeper_is_woken),                      \
+		KUNIT_CASE(message_round_trip), KUNIT_CASE(completion_event_wakes_the_waiter),     \
 		KUNIT_CASE(armed_after_a_completion), KUNIT_CASE(armed_again_without_a_poll),      \
 		KUNIT_CASE(lock_01_calls_in_an_interrupt),                                         \
 		KUNIT_CASE(lock_04_tasks_share_a_queue_pair),                                      \

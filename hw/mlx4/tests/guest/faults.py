@@ -123,7 +123,7 @@ def card_failure(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=900)
-def faults_beside_a_stock_peer(lab):
+def faults_with_a_stock_peer(lab):
     """All of these against a peer on Debian's stack."""
     with pair(lab, stock_peer=True) as nodes:
         check_completions_and_events(*nodes)
@@ -200,7 +200,7 @@ def check_random(lab, node1, node2, fabric):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
-def faults_at_random(lab):
+def randomised_faults(lab):
     """One command of the driver's start after the other fails; then anything goes wrong now and then, for some time, while traffic is tried and the driver
     is bound anew when it has to be."""
     with pair(lab) as nodes:
@@ -211,7 +211,7 @@ def faults_at_random(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def faults_at_random_beside_a_stock_peer(lab):
+def randomised_faults_with_a_stock_peer(lab):
     """The same while the traffic is with Debian's stack."""
     with pair(lab, stock_peer=True) as nodes:
         check_random(lab, *nodes)

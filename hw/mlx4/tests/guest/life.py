@@ -149,7 +149,7 @@ def card_recovers_from_pci_errors(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def card_removed_beside_a_stock_peer(lab):
+def card_removed_with_a_stock_peer(lab):
     """Removal, failure and FLR under traffic from a peer on Debian's stack, whose requests end with an error; and the interrupt pin."""
     with pair(lab, stock_peer=True) as (ours, theirs, _):
         check_removal(theirs, ours)

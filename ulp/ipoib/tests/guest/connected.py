@@ -198,7 +198,7 @@ def connected_mode_with_the_stock_stack(lab):
 
 
 @test(kernels=("um-debug",), also=("stock", "debug", "plain"), timeout=200)
-def children_by_files(lab):
+def children_through_sysfs(lab):
     """Children are made and deleted by files of their parent's directory, and each says what its partition is."""
     with weft_pair(lab) as (node1, _node2):
         files = "/sys/class/net/ib0"

@@ -74,7 +74,7 @@ def malicious_datagrams(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def joins_that_are_refused(lab):
+def joins_are_rejected(lab):
     """Where the SA knows of no broadcast group, the interface has no carrier, says little, and goes without a trace."""
     with weft_pair(lab, REFUSING) as (node1, node2):
         interfaces_up(node1, node2)

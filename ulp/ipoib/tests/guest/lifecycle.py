@@ -136,7 +136,7 @@ enabled = false
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=400)
-def opensm_manages_instead(lab):
+def opensm_replaces_the_subnet_manager(lab):
     """A fabric without our manager: OpenSM on the peer with Debian's stack makes the subnet and its broadcast group."""
     with mixed_pair(lab, SM_OFF) as (node1, node2):
         assert json.loads(weft(lab, "--json", "fabric", "show"))["subnet_manager"] is None
