@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Calls that consumers make on an id. rdma/ib_cm.h documents them, the state table permits them. */
+/*
+ * Functions that consumers call on an ID, as documented in rdma/ib_cm.h and permitted by the state
+ * table.
+ */
 #include "device.hpp"
 
 namespace cm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* From what has happened to an id to the call of its handler. */
+/* Delivers an ID's events to its handler. */
 #include "device.hpp"
 
 #include <rdma/ib_cache.h>

@@ -2,7 +2,7 @@
 /*
  * Events not yet reported to the handler of an id, in order. The space is part of the object, and
  * messages may not use all of it: slots are reserved for events that arise without a message (an
- * error, the end of time-wait, device removal), enough for all that can occur.
+ * error, the end of time-wait, device removal), one for each that can occur.
  */
 #pragma once
 

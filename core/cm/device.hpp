@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The communication manager of one device: its ports, and its ids by all the names that peers have
- * for them.
+ * The communication manager of one device: its ports, and its IDs, indexed by every identifier that
+ * a peer can use for them.
  *
  * Locks. One mutex for each device guards its tables, the states of all its ids and the counters of
- * its ports; inside it nothing is taken but what the midlayer's own calls take. No handler is
- * called with it held. The list of what is to be freed has a lock of its own, inside of that.
+ * its ports; only locks that the midlayer's functions take are taken inside it. No handler is
+ * called with it held. The list of objects to free has a lock of its own, which nests inside the
+ * mutex.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The life of an id: what it sends, how long it waits, and how it ends. */
+/* The life cycle of an ID: the messages that it sends, its timeouts, and its end. */
 #include "device.hpp"
 
 #include <kern/time.hpp>

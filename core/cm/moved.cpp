@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Peers whose port has another LID than when the connection was made, after a restart of the subnet
- * manager for example. A message of theirs comes from nowhere that this end sends to. Anybody could
- * have sent it, so it is not believed (Id::is_from_peer()), but the subnet administration is asked
- * where the peer's port is now.
+ * Peers whose port has changed its LID since the connection was established, for example because
+ * the subnet manager restarted. Their messages come from an address that this end does not send to.
+ * Any node could have sent such a message, so it is not trusted (Id::is_from_peer()). Instead, the
+ * SA is asked for the present LID of the peer's port.
  */
 #include "device.hpp"
 

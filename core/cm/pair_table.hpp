@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Objects by what a peer calls them: a number of its choice, and its GUID. A lookup does not grow
- * with the table, which doubles as it fills; and as the keys are the peer's to choose, where they
- * fall is not: the hash has a secret.
+ * Objects by the peer's identifier for them: a number that the peer chose, and its GUID. The table
+ * doubles as it fills, so a lookup takes constant time. The peer chooses the keys, so the hash has
+ * a secret seed: a peer cannot make many keys collide.
  */
 #pragma once
 

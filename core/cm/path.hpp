@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Paths: as consumers and the SA have them, as messages have them, and the addresses they lead to.
+ * Conversions of paths between path records, CM messages and address vectors.
  */
 #pragma once
 

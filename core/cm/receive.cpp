@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Received messages: finds the id of each, and applies what it carries besides the transition. */
+/*
+ * Received messages: looks up the ID of each, and applies the contents of the message in addition
+ * to the state transition.
+ */
 #include "check.hpp"
 #include "device.hpp"
 

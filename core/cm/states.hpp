@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The one table of the communication manager: what each message, call and lapse of time leads to in
- * each state (IBA 12.9). All of an id's states change by it and nowhere else.
- * Documentation/connections.rst draws it.
+ * The state table of the communication manager: the effect of each message, call and timeout in
+ * each state (IBA 12.9). It is the only place that changes an ID's state.
+ * Documentation/connections.rst has a diagram.
  */
 #pragma once
 

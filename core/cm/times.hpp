@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Times of the communication manager: a number t of five bits stands for 4.096 us * 2^t (IBA
- * 12.6.5).
+ * Encoding of timeouts in CM messages: a value t of five bits means 4.096 us * 2^t (IBA 12.6.5).
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The calls of rdma/iw_cm.h. */
+/* Implements the functions of rdma/iw_cm.h. */
 #include "manager.hpp"
 
 using iw_cm::Id;

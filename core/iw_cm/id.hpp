@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * One id: its state, and what its handler has not been told of.
+ * One ID: its state, and the events that have not been reported to its handler yet.
  *
- * The consumer has one reference, which the end of the id takes. The driver is done with the id
- * when what it has promised is told: the end waits for that. A listener outlives the requests that
- * its handler has not been told of.
+ * The consumer has one reference, which destroying the ID drops. Destruction waits until the driver
+ * has reported every event that it still owes for the ID. A listener outlives its unreported
+ * connection requests.
  */
 #pragma once
 

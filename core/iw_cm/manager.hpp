@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// State that all ids share: how devices connect, and where handlers run.
+// State that all IDs share: how devices connect, and the work queue in which handlers run.
 #pragma once
 
 #include <kern/reaper.hpp>

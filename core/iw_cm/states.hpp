@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The one table of an id's states: what each call of the consumer's and each word of the driver's
- * leads to.
+ * The state table of an ID: the effect of each call of the consumer and each event from the driver.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A MAD agent (the base is what its consumer holds): who sends on a special QP, hears the
- * responses, and is handed the unsolicited MADs that it asked for.
+ * A MAD agent (the base is what its consumer holds): sends MADs on a special QP, and receives the
+ * responses to them and the unsolicited MADs that it registered for.
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The agents on a special QP: which of them a MAD is for. All of it is under the special QP's lock.
+ * The agents on a special QP. Finds the agent that a MAD is for. Protected by the special QP's
+ * lock.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The calls of rdma/ib_mad.h. */
+/* Implements the functions of rdma/ib_mad.h. */
 #include "device.hpp"
 
 #include "links.hpp"

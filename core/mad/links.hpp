@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The doubly linked list that struct ib_mad_recv_wc shows its consumers: its segments, in order. */
+/* The doubly linked list of segments, in order, that consumers find in struct ib_mad_recv_wc. */
 #pragma once
 
 #include <rdma/types.h>

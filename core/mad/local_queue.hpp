@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Directed-route SMPs of length zero, by which a node asks itself: they wait here until the special
- * QP's task gives them to the node's own agents, and never reach the wire (IBA 14.2.2.1). All of it
- * is under the special QP's lock.
+ * Directed-route SMPs with zero hops, which a node sends to itself. They wait here until the
+ * special QP's work item hands them to the node's own agents, and never reach the wire (IBA
+ * 14.2.2.1). Protected by the special QP's lock.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * One datagram on its way out, and one buffer for a datagram on its way in: what the special QPs
- * hand to the hardware.
+ * One outgoing datagram, and one buffer for an incoming datagram: the work requests that special
+ * QPs post.
  */
 #pragma once
 

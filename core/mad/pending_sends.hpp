@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The sends of one agent that are out: which of them a MAD is the other side's word on, and whose
- * time is over. All of it is under the lock of the agent's special QP. It decides nothing: how a
- * send ends is the special QP's affair.
+ * The outstanding sends of one agent. Finds the send that a response belongs to, and the sends that
+ * have timed out. Protected by the lock of the agent's special QP. It only searches: the special QP
+ * decides how a send ends.
  */
 #pragma once
 

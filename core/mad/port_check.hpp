@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A device whose own agent answers SMPs changes behind the midlayer's back, and not every one says
- * so by an event. Whenever its agent has dealt with a Set, the port is asked again, and what is new
- * is reported like an event of the device's own (MGMT-04, EVENT-02).
+ * If a device's own agent answers SMPs, the port can change without the midlayer's knowledge, and
+ * not every device reports that by an event. So after each Set that the agent handles, the port is
+ * queried again, and changes are reported like events of the device (MGMT-04, EVENT-02).
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * State of a special QP (recovery_state.hpp), and the steps that lead from each. It knows neither
- * packets nor agents; its owner calls it when nothing is posted.
+ * State of a special QP (recovery_state.hpp), and the steps that lead from each. It is independent
+ * of packets and agents; its owner calls it when nothing is posted.
  */
 #pragma once
 

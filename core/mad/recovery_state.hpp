@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The life of a special QP, as one enumeration and one function. recovery.cpp has the actions of
+ * The states of a special QP, as one enumeration and one function. recovery.cpp has the actions of
  * each state; the diagram is in Documentation/midlayer.rst ("Errors of the QP").
  */
 #pragma once

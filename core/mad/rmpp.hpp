@@ -2,7 +2,7 @@
 /*
  * The reliable multi-packet protocol, IBA 13.6: the windows of a sender and of a receiver. Nothing
  * here allocates, sends or waits; the callers in rmpp_send.cpp and rmpp_receive.cpp do, under their
- * own locks, and ask these what comes next.
+ * own locks, and call these functions to find out what to do next.
  */
 #pragma once
 

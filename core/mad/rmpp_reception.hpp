@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * RMPP messages on their way in, held by the agent that they are for until they are whole (IBA
- * 13.6).
+ * Incoming RMPP messages. The agent that a message is for holds it until it is complete (IBA 13.6).
  */
 #pragma once
 

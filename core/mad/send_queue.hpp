@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The send side of a special QP: the packets that wait, and those that the hardware has. All of it
- * is under the special QP's lock. It knows nothing of agents and answers: the caller handles a send
+ * The send side of a special QP: the packets that are queued, and those that are posted. Protected
+ * by the special QP's lock. It is independent of agents and responses: the caller handles a send
  * whose packet could not be posted.
  */
 #pragma once

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The life of a send from its post on, as one enumeration and one function. A peer can answer what
- * it has heard alone: so the time of its answer runs from when the last packet is out (IBA
- * 13.4.6.2), and no transmission counts as one that was not answered before it was one.
+ * The states of a send after it was posted, as one enumeration and one function. A peer can answer
+ * only what it has received. So the response timeout starts when the last packet has been sent (IBA
+ * 13.4.6.2), and a transmission counts as unanswered only after it has been sent.
  */
 #pragma once
 

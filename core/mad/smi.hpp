@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A node's part in directed-route SMPs: the rules of include/ib/smi.hpp, for an adapter that speaks
- * through a certain port, and for a switch, whose one SMI has all its ports.
+ * A node's part in directed-route SMPs: the rules of include/ib/smi.hpp, for one port of an
+ * adapter, and for a switch, whose single SMI serves all its ports.
  */
 #pragma once
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * QP0 or QP1 of one port: the SMI or GSI, with the agents on it. It keeps the receive queue full,
- * feeds the send queue, brings every MAD to the one who is due it, and brings the QP back after an
+ * posts queued sends, delivers every MAD to the agent that it is for, and recovers the QP after an
  * error.
  *
- * It puts together what parts have to do with each other, and each of them knows what is its own
- * alone: SendQueue the packets on their way out, rdma::ReceiveQueue the buffers, AgentTable who
- * wants what, each agent's PendingSends what waits for an answer and its RmppReception the messages
- * that come in, LocalQueue what a node says to itself, Recovery the QP's state.
+ * It combines parts that are independent of each other: SendQueue has the outgoing packets,
+ * rdma::ReceiveQueue the receive buffers, AgentTable the agents and their registrations, each
+ * agent's PendingSends the sends that wait for a response and its RmppReception the incoming
+ * messages, LocalQueue the SMPs that a node sends to itself, and Recovery the QP's state.
  *
- * All that may take its time is done by one work item, run(): it polls the CQ, calls every handler
- * of every agent, and takes every step of a recovery. So a handler may always sleep, none runs
- * beside another on the same special QP, and no completion comes in the middle of a recovery. All
- * the rest, which may be called from anywhere, changes lists under the lock and leaves what follows
- * to run().
+ * One work item, run(), does everything that may sleep: it polls the CQ, calls all handlers of all
+ * agents, and takes every step of a recovery. So a handler may always sleep, handlers on one
+ * special QP never run in parallel, and no completion is processed during a recovery. All other
+ * functions can be called in any context: they change lists under the lock and leave the rest to
+ * run().
  */
 #pragma once
 

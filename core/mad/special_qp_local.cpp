@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Directed-route SMPs of length zero: a node that asks itself. They never reach the wire (IBA
+ * Directed-route SMPs with zero hops, which a node sends to itself. They never reach the wire (IBA
  * 14.2.2.1).
  */
 #include "special_qp.hpp"

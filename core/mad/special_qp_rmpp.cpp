@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * RMPP over a special QP: segments in, ACKs out, and what the peer says of the segments that we
- * sent. IBA 13.6.
+ * RMPP over a special QP: received segments, the ACKs for them, and the peer's responses to
+ * segments that this end sent (IBA 13.6).
  */
 #include "special_qp.hpp"
 

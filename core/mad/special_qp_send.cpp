@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The sending half of a special QP: from post to the one completion of every send. */
+/* The send path of a special QP: from posting to the single completion of every send. */
 #include "special_qp.hpp"
 
 #include <kern/atomic.hpp>

@@ -4,9 +4,9 @@
  * which function answers it. Attributes that a request must have are checked by the function that
  * answers it; all others are ignored.
  *
- * An answer holds its device registered, and each object for the moment of a look at it; between
- * the parts of an answer for all there is, nothing is held but the place where it goes on. So a
- * device goes, and an object ends, without waiting for a program that does not read.
+ * While a response is built, its device stays registered, and each object is held only while it is
+ * read. Between the parts of a dump nothing is held, and only the position is remembered. So
+ * unregistering a device or destroying an object never waits for a program that does not read.
  */
 #pragma once
 #include <kern/netlink.hpp>

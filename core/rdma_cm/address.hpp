@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Addresses: what they are, and the services that their ports stand for (IBA A11.2). Pure
- * functions, any context.
+ * Addresses: their types, and the mapping of ports to service IDs (IBA A11.2). Pure functions, any
+ * context.
  */
 #pragma once
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Calls that consumers make on an id, except resolution (resolve.cpp), and the states of its QP. */
+/*
+ * Functions that consumers call on an ID, except resolution (resolve.cpp), and the states of its
+ * QP.
+ */
 #include <kern/log.hpp>
 #include <rdma/ib_cache.h>
 #include <rdma/objects.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Ids of connections by address, in the terms of ids of the communication manager (IBA A11.4). */
+/* Maps IDs of the RDMA CM to IDs of InfiniBand's communication manager (IBA A11.4). */
 #include "ib_transport.hpp"
 
 #include <kern/span.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * One id: its ends, its state, and what its handler has not been told of.
+ * One ID: its addresses, its state, and the events that have not been reported to its handler yet.
  *
- * The public part is written with the id's lock held. The consumer has one reference, which the end
- * of the id takes: rdma_destroy_id(), or a return of its handler. Others have one for as long as
- * they look at it.
+ * The public part is written with the ID's lock held. The consumer has one reference, which is
+ * dropped by rdma_destroy_id() or by the handler's return value. Other code holds a reference while
+ * it uses the ID.
  */
 #pragma once
 

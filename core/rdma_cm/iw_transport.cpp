@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Ids of connections by address, in the terms of ids of RNICs' connections. */
+/* Maps IDs of the RDMA CM to IDs of the iWARP connection manager. */
 #include "iw_transport.hpp"
 
 #include <rdma/ib_cache.h>

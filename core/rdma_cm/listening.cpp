@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Listening. The world's lock is not held while a device is asked, which may not answer for a long
- * time; a service's listen lock is.
+ * Listening. Only a service's listen lock is held while a device is called, because a device may
+ * take long to respond; the manager's lock is not.
  */
 #include "manager.hpp"
 

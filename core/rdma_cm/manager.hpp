@@ -3,11 +3,11 @@
  * State that all ids share: the devices, the ports that ids are bound to, and the addresses that
  * are being resolved.
  *
- * Locks, outermost first: an id's handler lock (a listener's before its new id's); an id's own
- * lock; a service's listen lock; the world's. Then what the CM and the midlayer take in their
- * calls. Nothing that waits for a handler is called with an id's own lock or the world's held, and
- * nothing that waits for a device with the world's: a device that does not answer delays only the
- * ids that use it.
+ * Locks, outermost first: an ID's handler lock (a listener's before its new ID's); an ID's own
+ * lock; a service's listen lock; the manager's lock; then locks that the CM and the midlayer take
+ * in their functions. No function that waits for a handler is called with an ID's own lock or the
+ * manager's held, and none that waits for a device with the manager's: an unresponsive device
+ * delays only the IDs that use it.
  */
 #pragma once
 
@@ -33,7 +33,7 @@ public:
 	~Device() { kern_xa_destroy(&numbers); }
 	ib_device &ib() const { return ib_; }
 
-	/* Under the world's lock, all of it. */
+	/* All members are protected by the manager's lock. */
 	kern::ListNode node;
 	kern::List<Id, &Id::device_node> ids;
 	kern::List<Id, &Id::device_node> told_ids; /* that it goes */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Groups: addresses to MGIDs as IPoIB has them (RFC 4391, 4.), and memberships by the SA. */
+/*
+ * Multicast groups: the mapping of IP addresses to MGIDs that IPoIB uses (RFC 4391, section 4), and
+ * memberships at the SA.
+ */
 #include <rdma/objects.hpp>
 
 #include "manager.hpp"

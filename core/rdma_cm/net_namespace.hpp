@@ -34,8 +34,8 @@ public:
 
 	const u64 number;
 	/*
-	 * Under the world's lock. In the order of its services: the ports that were given last, and
-	 * how many ports programs have.
+	 * Protected by the manager's lock. In the order of its services: the ports that were given
+	 * last, and how many ports programs have.
 	 */
 	u16 last_ports[4]{};
 	u32 ports_of_programs[4]{};

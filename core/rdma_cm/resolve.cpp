@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* From addresses to GIDs, and from GIDs to a path. */
+/* Resolution: from addresses to GIDs, and from GIDs to a path. */
 #include "manager.hpp"
 
 #include <rdma/ib_cache.h>

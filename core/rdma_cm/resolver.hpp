@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Where the answers about IP addresses come from: the kernel's interfaces, routes and neighbours,
- * or a test.
+ * Source of information about IP addresses: the kernel's interfaces, routes and neighbours, or a
+ * test.
  */
 #pragma once
 

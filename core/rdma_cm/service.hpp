@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A port of a port space: the ids that are bound to it, in all network namespaces, and, on each
- * device, what receives requests for those of them that listen. The namespaces share a device's
- * listener because a device has one for a service; ids of different ones share nothing else.
+ * A port of a port space: the IDs that are bound to it, in all network namespaces, and a listener
+ * on each device that receives requests for those IDs that listen. The namespaces share a device's
+ * listener because a device has only one for each service; IDs of different namespaces share
+ * nothing else.
  */
 #pragma once
 
@@ -26,7 +27,7 @@ struct Listener {
 	kern::ListNode beginning_node;
 	ib_device &device;
 	const kern::Ref<Service> service;
-	/* Under the world's lock: it has left its service, and is in the list of who ends it. */
+	/* Protected by the manager's lock: it has left its service and is to be ended. */
 	bool doomed = false;
 	/*
 	 * Its begin() has returned, and the caller that began it is done with it. To be awaited
@@ -39,7 +40,7 @@ struct Listeners : kern::List<Listener, &Listener::node> {
 };
 using BeginningListeners = kern::List<Listener, &Listener::beginning_node>;
 
-/* All under the world's lock, except where it is said. The ids have one reference together. */
+/* Protected by the manager's lock, unless stated otherwise. The IDs share one reference. */
 class Service : public kern::RefCounted<Service>
 {
 public:
@@ -49,7 +50,7 @@ public:
 	const u16 port;
 	/*
 	 * Held while an id begins to listen here, or ends: the next one waits for the devices, and
-	 * nobody else does. Inside of an id's own lock, outside of the world's.
+	 * nobody else does. Nests inside an ID's own lock, and outside the manager's.
 	 */
 	kern::NoIoMutex listen_lock{KERN_LOCK_CLASS("rdma_cm.listen")};
 	kern::List<Id, &Id::service_node> ids;

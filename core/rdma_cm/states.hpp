@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The one table of connections by address: what each call, result and word of the transport leads
- * to in each state. All of an id's states change by it and nowhere else.
- * Documentation/connections.rst draws it.
+ * The state table of the RDMA CM: the effect of each call, result and transport event in each
+ * state. It is the only place that changes an ID's state. Documentation/connections.rst has a
+ * diagram.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * The commands that programs write into /dev/infiniband/rdma_cm, version 4 of the interface:
- * numbers and layouts. In host byte order, unless a member says otherwise. `response` is where the
- * answer goes.
+ * numbers and layouts. Host byte order, unless a member's comment differs. `response` is the user
+ * address that the response is written to.
  */
 #pragma once
 #include <rdma/types.h>

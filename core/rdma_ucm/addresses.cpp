@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// From addresses to paths; what there is to ask of that, and to say beforehand.
+// Commands for address and route resolution, their queries and options.
 #include <kern/user.hpp>
 #include "commands.hpp"
 #include "convert.hpp"

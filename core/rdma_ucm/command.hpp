@@ -2,10 +2,10 @@
 /*
  * Commands: what a program writes into the file, one command in each write.
  *
- * All of them stand in one table, with the sizes of request and answer (command_table.cpp). Common
+ * One table lists all commands, with the sizes of request and response (command_table.cpp). Common
  * checks are done once, before a command runs: sizes, tails that must be zero, the owner of the id
- * and whether it has a device. A command gets its request complete, in the kernel's memory, zero
- * where the program said less; its answer is given when it holds no lock any more.
+ * and whether it has a device. A command receives its complete request in kernel memory, padded
+ * with zeroes if the program's was shorter; its response is written when it holds no lock any more.
  */
 #pragma once
 #include "file.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The commands, by their requests. A failure leaves nothing behind. Those of an id are called with
- * it and rdma_cm's, while no other command of it runs; they fill in their answer.
+ * The command handlers, overloaded by request type. A failed command leaves no state behind.
+ * Commands on an ID are called with the program's and rdma_cm's ID, while no other command on it
+ * runs; they fill in their response.
  */
 #pragma once
 #include "command.hpp"

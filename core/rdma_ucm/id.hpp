@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * An id of a program: rdma_cm's, and the number by which the program knows it.
+ * An ID of a program: rdma_cm's ID, and the number that the program uses for it.
  *
- * Commands on an id run one at a time. rdma_cm's id ends with this one, or before it, when its
- * device goes: then commands say ENXIO.
+ * Commands on an ID run one at a time. rdma_cm's ID is destroyed with this one, or earlier if its
+ * device is removed: commands then return ENXIO.
  *
  * Locks: commands_ is the outermost; then rdma_cm's handler lock; then the table's. No lock is held
- * while the program's memory is read or written, so that nobody has to wait for the program.
+ * while the program's memory is read or written, so no other task has to wait for the program.
  */
 #pragma once
 #include <kern/lock.hpp>

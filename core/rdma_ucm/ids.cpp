@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The life of ids, and what is read of them.
+// The life cycle of IDs, and reading their events.
 #include "commands.hpp"
 
 namespace rdma_ucm

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * All ids and memberships by their numbers, which are of one space for all programs; whose they
- * are; and the queues of what is unread.
+ * All IDs and memberships by number, their owners, and the queues of unread events. All programs
+ * share one number space.
  *
- * One lock for all of it, as an id may move from one file to another with what is unread of it, at
- * any moment. It is the innermost, and held for as long as something is put into a list or taken
- * out.
+ * One lock protects all of it, because an ID may migrate from one file to another with its unread
+ * events at any time. It is the innermost lock, and held only to insert into a list or to remove
+ * from it.
  */
 #pragma once
 #include <kern/budget.hpp>

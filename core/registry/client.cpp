@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A client as it sees itself: registered, and with a pointer for each device.
+// The functions that clients call: registration, and a private pointer for each device.
 #include "../verbs/verbs.hpp"
 #include "registry.hpp"
 

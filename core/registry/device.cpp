@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A device from its allocation to its end, as its driver sees it.
+// The functions that drivers call: a device from its allocation to its release.
 #include <kern/log.hpp>
 #include <kern/rcu.hpp>
 #include <rdma/ib_resources.h>

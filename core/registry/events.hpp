@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The unaffiliated events of one device, from any context to handlers that run one at a time, in
- * order, in a task (EVENT-02, EVENT-03). No kind of event is lost for want of memory, nor can a
- * storm fill it: an event for which there is none takes one of a reserve that has room for each
- * kind on each port once; if the same event is still waiting, that one moves to the end instead and
- * speaks for both.
+ * The unaffiliated events of one device. They are dispatched in any context; handlers run one at a
+ * time, in order, in process context (EVENT-02, EVENT-03). No type of event is lost if memory is
+ * short, and a storm cannot exhaust memory: an event that cannot be allocated uses a reserve with
+ * one slot for each type and port; if the same event is still pending there, it moves to the end of
+ * the queue and stands for both.
  */
 #pragma once
 #include <kern/list.hpp>

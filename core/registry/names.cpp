@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Names of devices: who may have which, and how it becomes another.
+// Names of devices: allocation and renaming.
 #include <rdma/ib_device_name.h>
 #include "registry.hpp"
 

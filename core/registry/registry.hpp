@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Devices, clients, and who has been introduced to whom (LOCK-08 … LOCK-12).
+ * Devices, clients, and which client has been added to which device (LOCK-08 … LOCK-12).
  *
- * Clients are numbered in the order of their registration, and a device remembers up to which
- * number it has been introduced. All calls of add and remove for one device are made by one task at
- * a time, its worker; whoever becomes it goes on until no client is missing. So a registration that
- * finds a device with a worker leaves the work to that one, and no lock is held while a client is
- * called: the callback may use the whole midlayer, further registrations included. Lockdep sees the
- * worker as the holder of Registry::workers_.
+ * Clients are numbered in the order of their registration, and a device remembers the number of the
+ * last client that was added to it. One task at a time, the device's worker, makes all calls of add
+ * and remove for the device, and it continues until no client is missing. So a registration that
+ * finds a worker leaves the work to it, and no lock is held while a client is called: the callback
+ * may use the whole midlayer, including further registrations. For lockdep the worker holds
+ * Registry::workers_.
  *
- * A registration for which there is no memory fails as a whole: that of the client while it has not
- * returned, otherwise that of the device.
+ * If memory runs out, one registration fails as a whole: that of the client if it has not returned
+ * yet, otherwise that of the device.
  *
- * Locks: Registry::lock_ protects everything here but events, is taken by tasks only and never held during a call out;
- * Registry::names_lock_ is held outside of it while a device is renamed, and the viewer takes its own within;
- * EventQueue::handlers_lock_ is held while handlers run, outside of the queue's own lock. The two do not nest.
+ * Locks: Registry::lock_ protects everything here except events, is taken only in process context
+ * and never held during a callback; Registry::names_lock_ is held outside of it while a device is
+ * renamed, and the module that shows devices takes its own lock inside; EventQueue::handlers_lock_
+ * is held while handlers run, outside of the queue's own lock. The two hierarchies do not nest.
  */
 #pragma once
 #include <kern/abi/net.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A port's counters, in its directory `counters`: one file each, asked of the port's performance
- * agent (IBA 16.1.3) when it is read. Names and units as Linux has them: port_xmit_data and
+ * A port's counters, in its directory `counters`: one file each. A read queries the port's
+ * performance management agent (IBA 16.1.3). Names and units are Linux's: port_xmit_data and
  * port_rcv_data count words of four bytes.
  */
 #pragma once

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Hardware counters of a device or a port, in the directory `hw_counters` of either: one file each,
- * and `lifespan`, the number of milliseconds for which values once read are shown again, so that a
- * program that reads all files causes one query.
+ * and `lifespan`, the number of milliseconds for which values are cached, so that a program that
+ * reads all files causes one query.
  */
 #pragma once
 #include <kern/memory.hpp>

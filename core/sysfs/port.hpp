@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A port's directory: what it is now, and its tables with a file for each entry. */
+/* A port's directory: its attributes, and its tables with a file for each entry. */
 #pragma once
 #include <kern/log.hpp>
 #include <kern/memory.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* An agent of a program: the midlayer's, and the number by which the program knows it. */
+/* An agent of a program: the midlayer's agent, and the number that the program uses for it. */
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/memory.hpp>

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * An opened /dev/infiniband/umadN: a program's agents on a port, what it has sent by them, and what
- * waits to be read.
+ * An open /dev/infiniband/umadN: a program's agents on a port, its outstanding sends, and the MADs
+ * that wait to be read.
  *
- * The end, of the file or of the port, is the end of the agents, which waits for the midlayer and
- * never for the program: no lock is held while the program's memory is read or written.
+ * When the file is closed or the port removed, the agents are unregistered. That waits for the
+ * midlayer and never for the program: no lock is held while the program's memory is read or
+ * written.
  *
  * Locks: agents_lock_ is the outermost here, then those of the midlayer; lock_ is innermost, and
- * all that the midlayer's handlers take.
+ * the only one that handlers called by the midlayer take.
  */
 #pragma once
 #include <kern/atomic.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A file's messages for its program: MADs that wait to be read, and sends that are under way. */
+/* A file's messages: received MADs that wait to be read, and sends that are outstanding. */
 #pragma once
 #include <kern/list.hpp>
 #include <kern/memory.hpp>

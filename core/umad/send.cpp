@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* From a program's write() to the midlayer, and what becomes of it. */
+/* The send path, from a program's write() to the midlayer, and the completion of sends. */
 #include <ib/mad.hpp>
 #include <kern/nospec.hpp>
 #include <kern/user.hpp>

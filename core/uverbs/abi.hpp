@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * The commands that programs write into /dev/infiniband/uverbsN, version 6 of the interface:
- * numbers and layouts. In host byte order, unless a member says otherwise. A plain request begins
- * with the address of the response, where there is one; of an extended one that is in the header.
- * The driver's own data follow request and response directly.
+ * numbers and layouts. Host byte order, unless a member's comment differs. A plain request begins
+ * with the address of the response, if there is one; in an extended command the header has it. The
+ * driver's private data directly follows request and response.
  */
 #pragma once
 #include <rdma/types.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The frame around a command: header, sizes, tails. The order of the checks is that in which stock
-// programs know their errors.
+// Common code around commands: header, sizes, tails. The order of the checks determines the errors
+// that stock programs expect.
 #include "methods.hpp"
 
 namespace uverbs

@@ -2,10 +2,10 @@
 /*
  * Commands: what a program writes into the file, one command in each write.
  *
- * All of them stand in one table, with the sizes of request and response (command_table.cpp).
- * Common checks are done once, before a command runs: sizes and their consistency, tails that must
- * be zero, whether device and context are there. A command gets its request complete, in the
- * kernel's memory, zero where the program said less.
+ * One table lists all commands, with the sizes of request and response (command_table.cpp). Common
+ * checks are done once, before a command runs: sizes and their consistency, tails that must be
+ * zero, and whether device and context exist. A command receives its complete request in kernel
+ * memory, padded with zeroes if the program's was shorter.
  */
 #pragma once
 #include <kern/user.hpp>

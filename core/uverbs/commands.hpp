@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The commands, by their requests. Each answers by call.respond() where it has a response; a
-// failure leaves nothing behind.
+// The command handlers, overloaded by request type. Each writes its response, if it has one, by
+// call.respond(); a failed command leaves no state behind.
 #pragma once
 #include "command.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The context, and what a program asks of the device.
+// Commands for contexts and queries of the device.
 #include <rdma/ib_cache.h>
 #include "commands.hpp"
 #include "methods.hpp"

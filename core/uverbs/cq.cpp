@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Completion queues and channels.
+// Commands for completion queues and channels.
 #include "commands.hpp"
 #include "methods.hpp"
 #include "queues.hpp"

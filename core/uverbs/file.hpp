@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * An opened /dev/infiniband/uverbsN: a program's context of the device, and all that it has made
- * there.
+ * An open /dev/infiniband/uverbsN: a program's context of the device, and the objects that it has
+ * created.
  *
- * Commands run side by side; the end, of the file or of the device, waits for those that run and
- * lets no more in. It is the same end, in either order: first the mappings, then the objects, then
- * the context. After the device has gone, a program still has handles, which it can destroy, and
+ * Commands run in parallel. Closing the file, or removing the device, waits for running commands
+ * and admits no more. Both do the same, in this order: they destroy the mappings, then the objects,
+ * then the context. After device removal a program still has handles, which it can destroy, and
  * descriptors, from which it can read events.
  *
- * Locks: commands_ is outermost; the program's memory is read, written and pinned under its shared
- * side. Methods called under mmap_lock (map) do not take it. Then making_, ObjectTable's, and those
- * of the midlayer; event_files_lock_, and within it EventFile's, are innermost.
+ * Locks: commands_ is outermost; the program's memory is read, written and pinned with it held for
+ * reading. Methods called under mmap_lock (map) do not take it. Then making_, ObjectTable's, and
+ * those of the midlayer; event_files_lock_, and within it EventFile's, are innermost.
  */
 #pragma once
 #include <kern/atomic.hpp>

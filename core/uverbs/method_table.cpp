@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The methods and their attributes, and how one is called.
+// The table of methods and their attributes, and the code that calls a method.
 #include <array>
 #include <kern/nospec.hpp>
 #include "methods.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The methods of the interface by ioctl(), which do what the commands of those names do. Each
-// answers by said.write_output(); a failure leaves nothing behind.
+// The ioctl() methods, which do the same as the commands of those names. Each returns output by
+// said.write_output(); a failed method leaves no state behind.
 #pragma once
 #include "attributes.hpp"
 #include "command.hpp"

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The objects of a program, by the numbers that it knows them by.
+ * A program's objects by their handles.
  *
- * An object is held by the commands that use it and by the objects that are made in it; it is ended
- * by whoever finds it held by nobody. It is made and ended by one alone: meanwhile others that name
- * it are told that it is busy. All objects of a file stand in the order in which they were made,
- * and so none stands behind one that it holds: in the reverse order they can all be ended.
+ * An object is held by the commands that use it and by the objects that were created in it. It can
+ * be destroyed when nothing holds it. One command at a time creates or destroys an object;
+ * meanwhile other commands that name it get EBUSY. A file lists its objects in the order of their
+ * creation, so an object comes after those that it holds, and destroying all in reverse order
+ * always works.
  *
- * The resource of the device (`end()`) may go before the object does: when the device is removed.
- * The program then still has the handles, and destroys them as usual.
+ * When the device is removed, the device's resource is released (`end()`) before the object is. The
+ * program then still has the handles, and destroys them as usual.
  */
 #pragma once
 #include <kern/atomic.hpp>

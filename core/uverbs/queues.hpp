@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The objects of a program that events come from. An object's asynchronous events go to the file's
- * own event file; a CQ's completion events to its channel, if it has one. An object remembers how
- * many of its events have been read, for the answer to its destruction: the library waits until the
- * program has acknowledged so many.
+ * A program's objects that generate events. An object's asynchronous events go to the file's own
+ * event file, a CQ's completion events to its channel, if it has one. An object counts its events
+ * that have been read. The response to its destruction contains the count: the library waits until
+ * the program has acknowledged as many.
  */
 #pragma once
 #include "event_file.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * One user's share of a device, over all files that the user has open, so that some of everything
- * is left to other users, root and the kernel (Documentation/user-verbs.rst, "Bounds"). Beyond it,
- * the error is EDQUOT.
+ * One user's share of a device, over all files that the user has open, so that resources remain for
+ * other users, root and the kernel (Documentation/user-verbs.rst, "Bounds"). Beyond the share, the
+ * error is EDQUOT.
  */
 #pragma once
 #include <kern/list.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Shared receive queues.
+// Commands for shared receive queues.
 #include "commands.hpp"
 #include "methods.hpp"
 #include "queues.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * XRC domains (IBA annex A14), which programs share by a file of any file system: who has that file
- * open gets the domain of those who had opened one by it. It lives as long as one of them has it.
+ * XRC domains (IBA annex A14). Programs share a domain through a file in any file system: all that
+ * open a domain by the same file get the same one. It exists while any program has it open.
  *
- * So do the target QPs in it, which belong to none of them: each, its maker too, has a handle on
- * one, and it ends with the last handle.
+ * Its target QPs belong to no single program: each program that uses one, including its creator,
+ * has a handle on it, and the QP is destroyed with the last handle.
  */
 #pragma once
 #include <kern/file.hpp>

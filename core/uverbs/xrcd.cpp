@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands of programs on XRC domains.
+// Commands for XRC domains.
 #include "commands.hpp"
 #include "device.hpp"
 #include "methods.hpp"

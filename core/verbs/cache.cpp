@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The cache of a port is one block that is never changed: a refresh makes a new one and puts it in
- * the place of the old, so that readers need no lock and see one moment. The old one goes when they
- * are through, and nobody waits for that: an event's handlers, who come after the refresh, would.
+ * The cache of a port is one immutable block. A refresh replaces it with a new block, so readers
+ * need no lock and see a consistent state. The old block is freed after a grace period; nothing
+ * waits for that, because it would delay the event's handlers, which run after the refresh.
  */
 #include "cache.hpp"
 #include <kern/log.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The midlayer polls (MGMT-13). A completion event schedules the CQ's poller in its context; the
- * poller runs the done function of each completion until the queue is empty or its budget used up,
- * and arms the queue only when it has found it empty, with a look at what may have slipped in
- * meanwhile (NOTIFY-03, NOTIFY-04).
+ * CQs that the midlayer polls (MGMT-13). A completion event schedules the CQ's poller in its
+ * context. The poller calls the done function of each completion until the queue is empty or its
+ * budget is used up. It arms the queue only after finding it empty, and then checks for completions
+ * that arrived in the meantime (NOTIFY-03, NOTIFY-04).
  */
 #include <kern/atomic.hpp>
 #include <kern/completion.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Draining a queue: in state ERR everything posted completes, in order, with a flush error (IBA
- * 10.3.1.5; MGMT-09). So a marker posted behind all the rest has completed when all the rest has.
+ * Draining a queue: in state ERR all posted requests complete, in order, with a flush error (IBA
+ * 10.3.1.5; MGMT-09). So when a marker request that was posted last completes, all others have.
  */
 #include <kern/completion.hpp>
 #include <kern/log.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Hardware counters of a port, or of the device, with the values last read.
+// Hardware counters of a port or of the device, with the values that were read last.
 #pragma once
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>

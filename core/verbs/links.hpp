@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The two pointers in public structures, as a ring. C sees opaque storage; only these know what is
-// in it.
+// The two pointers in public structures, used as a ring. They are opaque storage in C; only these
+// functions interpret them.
 #pragma once
 #include <kern/assert.hpp>
 #include <rdma/types.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Multicast groups of a QP (IBA 11.3). The driver sees the first attachment to a GID and the last
-// detachment: a card may know a group by its GID alone, whatever LIDs a consumer says that it has.
+// Multicast groups of a QP (IBA 11.3). The driver is called for the first attachment to a GID and
+// the last detachment: a card may identify a group by its GID only, whatever LIDs consumers pass.
 #include "checks.hpp"
 #include "qp.hpp"
 

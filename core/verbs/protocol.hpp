@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Differences between the protocols of devices, in one table. InfiniBand has subnets, whose manager
- * fills tables of P_Keys and GIDs, addresses of its own, and a QP type for each service. iWARP's
- * QPs are connections of TCP (RFC 5040): one type, no address handle, no table. InfiniBand's
- * transport over Ethernet (RoCE) would be the third row: tables that nobody manages, and addresses
- * with a GRH and a MAC.
+ * fills the P_Key and GID tables, its own addresses, and a QP type for each service. iWARP's QPs
+ * are TCP connections (RFC 5040): one type, no address handles, no tables. RoCE would be a third
+ * row: tables that no subnet manager fills, and addresses with a GRH and a MAC address.
  */
 #pragma once
 #include <rdma/iwarp.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The midlayer's state of QPs that need more than struct ib_qp; it lies behind the driver's part,
-// in one allocation.
+// The midlayer's state of QPs that need more than struct ib_qp; it follows the driver's part in the
+// same allocation.
 #pragma once
 #include <kern/lock.hpp>
 #include "device.hpp"

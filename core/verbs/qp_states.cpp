@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The QP state machine: which transitions there are, and which attributes each needs and allows, by
- * protocol and QP type. InfiniBand: IBA 11.2.5.2, table "QP State Transition Properties". For each
- * type a short list; what is not in it cannot be done. RESET and ERR can be gone to from
- * everywhere, with no attributes, and are not listed.
+ * The QP state machine: the permitted transitions, with the required and optional attributes of
+ * each, by protocol and QP type. InfiniBand: IBA 11.2.5.2, table "QP State Transition Properties".
+ * Each type has a short list; transitions that are not listed are rejected. Transitions to RESET
+ * and ERR are permitted from every state, without attributes, and are not listed.
  *
- * iWARP (RDMA Protocol Verbs Specification 1.0, 6.2; its states by their names here): a QP without
- * connection is Idle, which RESET, INIT and RTR are steps of, as consumers of both protocols take
- * them; RTS is RTS, SQD is Closing, SQE is Terminate. A connection that ends does not come back,
- * and one that lives has to end first: from RTS and SQE no way leads to RESET.
+ * iWARP (RDMA Protocol Verbs Specification 1.0, 6.2; its states by their names here): RESET, INIT
+ * and RTR are all Idle, a QP without a connection, because consumers of both protocols pass through
+ * them; RTS is RTS, SQD is Closing, SQE is Terminate. A terminated connection cannot be resumed,
+ * and an existing one has to end first: there is no transition from RTS or SQE to RESET.
  */
 #include "protocol.hpp"
 

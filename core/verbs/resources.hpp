@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The live objects of a device: whose they are, for those who ask (ib_resources.h), and what is
- * left behind (LOCK-10).
+ * Tracks the live objects of a device and their owners (ib_resources.h), and reports leaked ones
+ * (LOCK-10).
  *
- * An object has a number of its kind on its device from before the driver makes it until after the
- * driver has ended it; numbers go up, and come again only when all have been had. In between it is
- * shown: whoever looks at it holds it, and its destruction waits for him.
+ * An object has a number, unique among the objects of its kind on the device, from before the
+ * driver creates it until after the driver has destroyed it. Numbers increase, and are reused only
+ * after wrapping around. In between the object is visible: a reader holds it, and its destruction
+ * waits for the reader.
  */
 #pragma once
 #include <kern/abi/process.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Tracepoints of a device's data path. While nobody traces, the device has its driver's own
- * methods, and tracing does not add a single instruction; while somebody does, it has wrappers that
- * report and call them.
+ * Tracepoints of a device's data path. While tracing is off, the device has its driver's own
+ * methods, and tracing costs no instruction; while it is on, the device has wrappers that report
+ * the call and call the driver's method.
  */
 #pragma once
 #include <kern/trace.hpp>

@@ -2,9 +2,9 @@
 /*
  * Building and parsing the headers of a packet, from the LRH to the last extension header.
  *
- * Headers may lie apart from the payload: build() writes nothing else, parse() reads nothing else
- * and is told how long the whole packet is. Freestanding: guest modules and host tools link the
- * same code. Nothing here allocates, locks or sleeps; any context will do.
+ * The headers may be stored separately from the payload: build() writes only headers, and parse()
+ * reads only headers and takes the length of the whole packet. The code is freestanding: guest
+ * modules and host tools link it. Nothing here allocates, locks or sleeps. Context: any.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A connection from REQ to the end of its time-wait, between two nodes, and what each side is told.
+// A connection between two nodes from REQ to the end of time-wait, and the events that each side
+// receives.
 #include "fixture.hpp"
 
 using namespace cm_fixture;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Handlers and the end of ids; what any bytes from a peer do.
+// Handlers, the destruction of IDs, and arbitrary bytes from a peer.
 #include <kern/completion.hpp>
 #include <kern/thread.hpp>
 #include "fixture.hpp"

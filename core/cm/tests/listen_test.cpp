@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Listeners: by the thousand, with masks, with a backlog; and the tables behind all lookups.
+// Listeners: thousands of them, masks, the backlog, and the tables used for lookups.
 #include <kern/completion.hpp>
 #include "../pair_table.hpp"
 #include "fixture.hpp"

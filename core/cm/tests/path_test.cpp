@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Resolution of service ids, alternate paths, and what is counted.
+// Resolution of service IDs, alternate paths, and counters.
 #include <rdma/ib_port_counters.h>
 #include "fixture.hpp"
 

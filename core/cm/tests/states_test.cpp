@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The one table: what it says, and that ids do what it says, with every message in every state.
+// The state table matches the specification, and IDs follow it for every message in every state.
 #include "../states.hpp"
 #include "fixture.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Messages that are lost, duplicated, late, or never answered: repetitions and time-outs with the
-// messages' own values.
+// Lost, duplicated, late and unanswered messages: retransmission and timeouts with the values that
+// the messages carry.
 #include "../times.hpp"
 #include "fixture.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Connections between software RNICs: what each end is told, and how often. */
+/* Connections between software RNICs: the events that each end receives, and how often. */
 #include <kern/kunit.hpp>
 #include <kern/kunit_fixture.hpp>
 #include <rdma/objects.hpp>

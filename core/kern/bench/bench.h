@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Costs of an operation in C++ compared with the same in C, both measured by the same macro: the
- * smallest difference of the time-stamp counter around it, less that around nothing. Under `qemu
- * -icount shift=0` a tick is an instruction, and the results are exact.
+ * Compares the cost of an operation in C++ with the same operation in C. One macro measures both:
+ * the smallest difference of the time-stamp counter around the operation, minus the difference
+ * around nothing. Under `qemu -icount shift=0` a tick is an instruction, so the results are exact.
  */
 #pragma once
 #include <kern/types.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Opened files: of nodes, and such as have no name. */
+/* Open files: those of device nodes, and anonymous ones. */
 #include <linux/anon_inodes.h>
 #include <linux/capability.h>
 #include <linux/cred.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declarations shared by the C files of opened files and of nodes. */
+/* Declarations shared by the C files of open files and device nodes. */
 #pragma once
 #include <linux/fs.h>
 #include <linux/mutex.h>

@@ -21,7 +21,7 @@
 #include "net.h"
 #include "netdev.h"
 
-/* As long as IPv6 may be a module of its own, others reach it by stubs. */
+/* IPv6 can be built as a module, so other code calls it through stubs. */
 #if __has_include(<net/ipv6_stubs.h>)
 #include <net/ipv6_stubs.h>
 #define lookup_v6(net, flow) ipv6_stub->ipv6_dst_lookup_flow(net, NULL, flow, NULL)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A test on behalf of a process: the memory is borrowed from the first process of the machine. */
+/*
+ * Runs a test in the context of a process: the test borrows the address space of the guest's first
+ * process.
+ */
 #include <linux/cred.h>
 #include <linux/export.h>
 #include <linux/kthread.h>

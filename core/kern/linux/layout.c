@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Compiled to assembler only, for what scripts/make/kbuild/layout.mk reads out of it. */
+/* Compiled only to assembler, from which scripts/make/kbuild/layout.mk reads the layout. */
 #include <linux/kbuild.h>
 #include <linux/completion.h>
 #include <linux/errno.h>

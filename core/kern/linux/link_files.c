@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Files that scripts read and write below /sys/class/net/ib0: the settings that `ip link` has too,
- * and the older way to make and delete children.
+ * Files below /sys/class/net/ib0 that scripts read and write: settings that `ip link` offers, too,
+ * and the older way to create and delete child interfaces.
  */
 #include <linux/device.h>
 #include <linux/rtnetlink.h>

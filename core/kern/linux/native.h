@@ -3,8 +3,8 @@
 #include <linux/build_bug.h>
 
 /*
- * native_NAME(): the kernel's object inside the storage that C++ holds. The asserts compare the two
- * views of it where both are in sight.
+ * native_NAME() returns the kernel object inside the opaque storage that C++ holds. The asserts
+ * compare the size and alignment of both.
  */
 #define KERN_NATIVE(name, type)                                                                    \
 	static_assert(sizeof(struct kern_##name) >= sizeof(type));                                 \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Network namespaces, as the C files know them. */
+/* Network namespaces, for the C files. */
 #pragma once
 #include <net/net_namespace.h>
 #include <kern/abi/net.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Network interfaces: their life, their queues and NAPI. Packets are in skb.c, ethtool in
+ * Network interfaces: their life cycle, queues and NAPI. Packets are in skb.c, ethtool in
  * ethtool.c, rtnetlink in link.c.
  */
 #include <linux/etherdevice.h>

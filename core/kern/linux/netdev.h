@@ -4,7 +4,7 @@
 #include <linux/netdevice.h>
 #include <kern/abi/netdev.h>
 
-/* netdev_priv() of every interface of the suite. */
+/* netdev_priv() of every interface of weft's modules. */
 struct kern_netdev_private {
 	void *owner;
 	const struct kern_netdev_ops *ops;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Nodes in /dev/infiniband, each an entry of a class as well. */
+/* Device nodes in /dev/infiniband, each of which is also an entry of a class. */
 #include <linux/cdev.h>
 #include <linux/err.h>
 #include <linux/export.h>

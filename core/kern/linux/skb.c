@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Packets on their way out. */
+/* Outgoing packets. */
 #include <linux/dma-mapping.h>
 #include <linux/export.h>
 #include <linux/icmpv6.h>

@@ -6,7 +6,10 @@
 #include <linux/sysfs.h>
 #include <kern/abi/sysfs.h>
 
-/* Apart from the file, so that C++ need not know how large the kernel's attribute is. */
+/*
+ * The attribute is allocated separately from the file, so that C++ need not know the size of the
+ * kernel's attribute.
+ */
 struct kern_sysfs_attribute {
 	struct kobj_attribute native;
 	struct kern_sysfs_file *file;

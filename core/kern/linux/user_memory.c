@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Memory of processes, lent to devices for as long as they like. */
+/* Memory of processes that is pinned for devices. */
 #include <linux/capability.h>
 #include <linux/dma-mapping.h>
 #include <linux/export.h>
@@ -13,15 +13,14 @@
 #include <kern/abi/user_memory.h>
 
 /*
- * Program and device use the memory at the same time, and a page may be of several regions: it is
- * never handed over from one to the other. That needs a device that sees the processor's caches, as
+ * The program and the device use the memory at the same time, and a page may belong to several
+ * regions, so there is no transfer of ownership by the DMA API. This needs cache-coherent DMA, as
  * on x86.
  */
 #define SHARED DMA_ATTR_SKIP_CPU_SYNC
 
 /*
- * After so many small pieces of a region that have been gone through, or a large one, others may
- * run.
+ * Reschedule after this many small pieces of a region, or after one large piece.
  */
 static inline void let_others_run(unsigned int piece, size_t size)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The memory that a device can access, where that is not all of it: coherent memory lies in it, and
-// other memory is copied into it and back, whenever the DMA API passes ownership. A driver that
-// forgets to call it sees the old contents.
+// The memory that a device can access, if it cannot access all. Coherent memory is allocated in it;
+// other memory is copied into it and back whenever the DMA API passes ownership. A driver that
+// forgets such a call sees the old contents.
 #pragma once
 #include <cstddef>
 #include <cstdint>

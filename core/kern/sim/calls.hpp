@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Calls that somebody has asked for and that happen in lines of execution of their own: timers,
- * tasklets, interrupts, works. All of them are known by the address of the item that the caller
- * owns, which may go as soon as its call is neither due nor running; so what is known of an item is
- * kept here, not in it.
+ * Deferred calls that run in fibers of their own: timers, tasklets, interrupts, work items. Each is
+ * identified by the address of the item that the caller owns. The caller may free the item when its
+ * call is neither pending nor running, so the simulation's state is kept here and not in the item.
  */
 #pragma once
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// include/kern/abi/dma.h, and the devices of include/kern/abi/kunit.h.
+// Implements include/kern/abi/dma.h, and the devices of include/kern/abi/kunit.h.
 #include "device.hpp"
 #include <cerrno>
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The device that memory is mapped for. An address that it is given is the CPU's own: of the memory
-// itself, or of its copy in what the device reaches.
+// The device that memory is mapped for. A DMA address is a CPU address: that of the memory itself,
+// or of its copy in the device's arena.
 #pragma once
 #include <cstdint>
 #include <map>

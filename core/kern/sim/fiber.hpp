@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A line of execution of the hosted kernel, with a stack of its own: a task, or an interrupt on a
-// CPU of its own.
+// A line of execution of the simulated kernel, with a stack of its own: a task, or an interrupt on
+// a CPU of its own.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Included before everything else that is compiled for core/kern/sim (-include), so that the
- * scheduler may switch at each atomic access, too: the compiler's own operations, by which
- * include/kern/atomic.hpp and its users do them, first say where they are. A macro does not expand
- * itself again, so what follows the comma is the operation.
+ * Included first in everything that is compiled for core/kern/sim (-include), so that the scheduler
+ * can switch at each atomic access, too. The macros wrap the compiler's atomic builtins, which
+ * include/kern/atomic.hpp and its users call: they report the access, then perform it. A macro does
+ * not expand itself again, so the expression after the comma is the builtin.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The hosted kernel's units of time: it ticks a thousand times a second.
+// Time units of the simulated kernel: 1,000 ticks a second.
 #pragma once
 #include <cstdint>
 

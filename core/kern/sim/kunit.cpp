@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// include/kern/abi/kunit.h.
+// Implements include/kern/abi/kunit.h.
 #include "kunit.hpp"
 #include <cstdarg>
 #include <cstdio>

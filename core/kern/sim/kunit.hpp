@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The cases that have been compiled in, by include/kern/kunit.hpp, and what becomes of one.
+// The KUnit cases that have been compiled in (include/kern/kunit.hpp), and the result of running
+// one.
 #pragma once
 #include <string>
 #include <vector>

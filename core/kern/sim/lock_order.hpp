@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Checks lock order, whatever the interleaving: classes of locks have an order, found out as a run
- * proceeds, and a class taken in interrupts is not taken with those interrupts on. A work counts as
- * a lock that its function holds, and that waiters for it take.
+ * Checks lock order like lockdep, in any interleaving. The order of lock classes is recorded during
+ * a run, and a class that is taken in interrupts must not be taken with those interrupts enabled. A
+ * work item counts as a lock: its function holds it, and code that waits for the work item acquires
+ * it.
  */
 #pragma once
 #include <string>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// include/kern/abi/log.h and debugfs.h: text, which a run keeps for the report of its failure.
+// Implements include/kern/abi/log.h and debugfs.h. A run keeps the text for the report of its
+// failure.
 #include <cstdarg>
 #include <cstdio>
 #include <kern/abi/debugfs.h>

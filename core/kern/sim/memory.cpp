@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// include/kern/abi/memory.h, and the operators by which virtual destructors free.
+// Implements include/kern/abi/memory.h, and the delete operators that virtual destructors call.
 #include "memory.hpp"
 #include <cstdlib>
 #include <cstring>

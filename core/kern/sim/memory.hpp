@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The hosted kernel's memory: whatever is allocated in a run has been freed at its end, and nothing
-// is freed that is still in use.
+// Memory of the simulated kernel. Checks that everything allocated in a run has been freed at its
+// end, and that nothing is freed while it is in use.
 #pragma once
 #include <cstddef>
 #include <string>

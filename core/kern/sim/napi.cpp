@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/netdev.h: NAPI. A poll is a soft interrupt of its own, one at a time
-// for each struct; disabling waits for it, and so forever if it is disabled already.
+// Implements include/kern/abi/netdev.h: NAPI. A poll runs as a soft interrupt, one at a time for
+// each struct. Disabling waits for the poll to end, and waits forever if NAPI is already disabled.
 #include <kern/abi/memory.h>
 #include <kern/abi/netdev.h>
 #include <kern/abi/rcu.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The hosted kernel's network stack, as far as an interface can tell: it opens and stops, hands
- * packets over one at a time for each queue, polls, and lets go of a device some time after that
- * was unregistered. It heeds no carrier, as if it always heard of that too late.
+ * The simulated kernel's network stack, as an interface sees it: it opens and stops interfaces,
+ * transmits one packet at a time on each queue, polls, and drops its reference to a device some
+ * time after unregistration. It ignores the carrier state, like a stack that always learns of
+ * changes too late.
  */
 #pragma once
 #include <kern/abi/lock.h>

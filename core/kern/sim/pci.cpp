@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// include/kern/abi/pci.h. A window of registers is a range of addresses that nothing is at: each
-// access is a call of the function, before which others may go.
+// Implements include/kern/abi/pci.h. A register window is a range of addresses without memory
+// behind it. Each access calls the PCI function's model; other fibers may run before the access.
 #include "pci.hpp"
 #include <algorithm>
 #include <cerrno>

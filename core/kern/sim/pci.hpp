@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// PCI functions that are plugged into the hosted kernel: what a function does is the business of
-// who plugs it in (tools/explore/card.cpp).
+// PCI functions that are plugged into the simulated kernel. The code that plugs a function in
+// implements its behaviour (tools/explore/card.cpp).
 #pragma once
 #include <cstddef>
 #include <cstdint>

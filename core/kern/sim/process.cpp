@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// include/kern/abi/process.h, where there are no processes: what there is is the kernel's.
+// Implements include/kern/abi/process.h. There are no processes: the kernel owns everything.
 #include <kern/abi/process.h>
 
 extern "C" {

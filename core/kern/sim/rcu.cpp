@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// include/kern/abi/rcu.h. A grace period is over at the first moment at which it may be: when every
-// section that there was at its beginning has ended.
+// Implements include/kern/abi/rcu.h. A grace period ends at the earliest possible moment: when
+// every read-side section that existed at its beginning has ended.
 #include <vector>
 #include <kern/abi/rcu.h>
 #include "calls.hpp"

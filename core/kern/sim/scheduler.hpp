@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The hosted kernel's scheduler: one line of execution runs at a time, as if each had a CPU of its
- * own, and at each call of the seam and at each atomic access the run's strategy says which goes
- * on. Time is virtual: a step takes a tenth of a microsecond, and where nobody can run the clock
- * jumps to the next deadline. So a run is what its strategy makes it, and the same each time.
+ * The simulated kernel's scheduler. One fiber runs at a time, as if each had a CPU of its own. At
+ * each call of the kernel interface and at each atomic access, the run's strategy selects the fiber
+ * that continues. Time is virtual: a step takes a tenth of a microsecond, and if no fiber can run,
+ * the clock jumps to the next deadline. So the strategy determines a run completely, and a run can
+ * be repeated.
  */
 #pragma once
 #include <cstdint>

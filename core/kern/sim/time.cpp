@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// include/kern/abi/time.h and thread.h, in virtual time; random numbers are of the run's seed.
+// Implements include/kern/abi/time.h and thread.h in virtual time. Random numbers derive from the
+// run's seed.
 #include <cerrno>
 #include <cstring>
 #include <kern/abi/thread.h>

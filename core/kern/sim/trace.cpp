@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// include/kern/abi/trace.h, where nobody watches: no listener hears anything.
+// Implements include/kern/abi/trace.h. Tracing is never enabled, so listeners are never called.
 #include <kern/abi/trace.h>
 
 extern "C" {

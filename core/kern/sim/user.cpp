@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// include/kern/abi/user.h and user_memory.h, where there are no processes: no address is one's.
+// Implements include/kern/abi/user.h and user_memory.h. There are no processes, so every user
+// address is invalid.
 #include <cerrno>
 #include <kern/abi/user.h>
 #include <kern/abi/user_memory.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// include/kern/abi/wait.h.
+// Implements include/kern/abi/wait.h.
 #include <algorithm>
 #include <cerrno>
 #include <kern/abi/wait.h>

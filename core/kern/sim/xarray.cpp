@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// include/kern/abi/xarray.h.
+// Implements include/kern/abi/xarray.h.
 #include <cerrno>
 #include <map>
 #include <set>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Which interface a request of InfiniBand's came to. (Addresses take a guest: connections.py.)
+// Finds the interface that an InfiniBand connection request arrived on. (Tests of IP addresses need
+// a guest: connections.py.)
 #include <kern/errno.h>
 #include <kern/abi/ip.h>
 #include <kern/abi/netdev.h>

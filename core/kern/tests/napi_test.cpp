@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The end of NAPI's polls, which is waited for on another CPU.
+// napi_disable() waits for a poll on another CPU.
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>
 #include <kern/kunit_fixture.hpp>

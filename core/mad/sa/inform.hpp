@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Subscriptions of a port's consumers with the subnet administrator (IBA 13.4.8.3, 15.4.4). As with
- * multicast groups, the SA is notified of the first consumer of a trap and of the last, and again
- * of all when it may have forgotten.
+ * multicast groups, the SA is notified of the first and the last consumer of a trap, and again of
+ * all when it may have lost its state.
  */
 #pragma once
 

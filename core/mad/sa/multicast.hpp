@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Multicast memberships of a port, shared between consumers: the SA hears of the first member of a
- * kind and of the last, and of all again when it may have forgotten.
+ * Multicast memberships of a port, shared between consumers: the SA is notified of the first and
+ * the last member of a kind, and again of all when it may have lost its state.
  */
 #pragma once
 

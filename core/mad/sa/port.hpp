@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * One port's way to the subnet administrator: the agent that asks, and the address of the subnet
- * manager, kept right as it moves.
+ * One port's access to the subnet administrator: the agent that sends queries, and the address of
+ * the subnet manager, which is updated when it changes.
  */
 #pragma once
 

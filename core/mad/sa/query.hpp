@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * One question to the subnet administrator: from the request to the one call of its callback.
+ * One query to the subnet administrator, from the request to the single call of its callback.
  */
 #pragma once
 

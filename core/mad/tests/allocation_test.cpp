@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Each entry point of management that allocates, with its first allocation failing, then its
+// Every MAD and SA entry point that allocates memory, with its first allocation failing, then its
 // second, and so on.
 #include "sa_fixture.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MGMT-03: what a peer or a consumer gets wrong has a defined end: refused, answered, or dropped
-// and counted.
+// MGMT-03: every error of a peer or a consumer has a defined outcome: it is rejected, answered, or
+// dropped and counted.
 #include "fixture.hpp"
 #include "../../../hw/soft/rnic.h"
 

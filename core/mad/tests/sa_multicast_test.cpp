@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Many multicast memberships of one port: how many there may be, how many the SA is asked for at a
-// time, and that none is lost on the way.
+// Many multicast memberships of one port: the limit, the number of concurrent requests to the SA,
+// and that no membership is lost.
 #include "sa_fixture.hpp"
 
 using namespace mad_fixture;

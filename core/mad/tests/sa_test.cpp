@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MGMT-03: the SA client, against an administrator of the test's own on another node.
+// MGMT-03: the SA client, with an SA that the test implements on another node.
 #include "sa_fixture.hpp"
 
 using namespace mad_fixture;

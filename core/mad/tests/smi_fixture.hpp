@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-// Questions along directed routes, and nodes that answer them: their device, or an agent of ours.
+// Directed-route requests, and nodes whose device or agent answers them.
 #pragma once
 #include <ib/smp.hpp>
 #include "fixture.hpp"

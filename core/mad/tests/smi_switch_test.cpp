@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MGMT-04, on a switch (IBA 14.2.2): what a directed route leads through it goes on by the right
-// port, there and back; what is for it is answered; what breaks a rule is counted and goes nowhere.
+// MGMT-04 on a switch (IBA 14.2.2): SMPs are forwarded through the right port in both directions,
+// SMPs for the switch are answered, and invalid ones are counted and dropped.
 #include "smi_fixture.hpp"
 
 using namespace smi_fixture;

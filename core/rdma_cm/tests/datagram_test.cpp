@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Datagrams: the peer's QP by SIDR, and groups.
+// Datagrams: resolution of the peer's QP by SIDR, and multicast groups.
 #include "fixture.hpp"
 
 using namespace rdma_cm_fixture;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Shared by the suites of connections by address: addresses that no interface has, nodes that have
-// them, and ends that record their events.
+// Shared by the suites of connections by address: addresses without interfaces, nodes that own
+// them, and endpoints that record their events.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/kunit_fixture.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Handlers, the end of ids, and devices that go.
+// Handlers, the destruction of IDs, and device removal.
 #include <kern/completion.hpp>
 #include <kern/thread.hpp>
 #include "fixture.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The one table: every cell of it, against a list of what may happen; and calls in every state that
-// an id can be brought to.
+// The state table: every cell, compared with a list of permitted transitions; and API calls in
+// every state that an ID can reach.
 #include "fixture.hpp"
 
 using namespace rdma_cm_fixture;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Calls of rdma_cm that commands cause, and commands that are refused before.
+// The calls of rdma_cm that commands cause, and commands that are rejected before any such call.
 #include "fixture.hpp"
 
 using namespace ucm_fixture;

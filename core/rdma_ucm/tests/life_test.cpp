@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Ids that come, move, and go: with their programs, with their devices, at any moment.
+// IDs are created, migrated and destroyed, with their programs and their devices, at any moment.
 #include "fixture.hpp"
 
 using namespace ucm_fixture;

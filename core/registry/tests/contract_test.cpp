@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Registrations: the context that they need, who owns a device meanwhile, and memory that is short.
+// Registrations: the context that they require, the owner of a device during them, and failing
+// allocations.
 #include <kern/abi/net.h>
 #include <kern/kunit.hpp>
 #include <kern/lock.hpp>

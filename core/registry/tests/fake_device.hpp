@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A device with ports and no hardware, that can be registered.
+// A device with ports and without hardware that can be registered.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/kunit.hpp>

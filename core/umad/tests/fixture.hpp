@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-// Programs that open a port's node, and the nodes of the software fabric that they speak to.
+// Programs that open a port's node, and the nodes of the software fabric that they exchange MADs
+// with.
 #pragma once
 #include <kern/kunit_process.hpp>
 #include "../../mad/tests/fixture.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Programs that put messages of many segments together themselves.
+// Programs that assemble messages of many segments themselves.
 #include "fixture.hpp"
 
 using namespace umad_fixture;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Attributes of a method: what is taken, what is refused and how, and where answers go.
+// Attributes of a method: accepted and rejected ones, their errors, and where output is written.
 #include <kern/kunit_process.hpp>
 #include <kern/memory.hpp>
 #include "../attributes.hpp"

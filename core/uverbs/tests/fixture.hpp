@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Objects of no device, which end when the test lets them.
+// Objects without a device, which a test can make fail to be destroyed.
 #pragma once
 #include <kern/kunit.hpp>
 #include "../share.hpp"

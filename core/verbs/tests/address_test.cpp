@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Where messages go and where they come from: address vectors, datagrams, groups.
+// Addresses of messages: address vectors, datagrams, multicast groups.
 #include "fixture.hpp"
 
 using namespace fixture;

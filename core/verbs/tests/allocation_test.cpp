@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Each entry point that allocates, with its first allocation failing, then its second, and so on
-// until none is left.
+// Every entry point that allocates memory, with its first allocation failing, then its second, and
+// so on until none fails.
 #include "fixture.hpp"
 
 using namespace fixture;

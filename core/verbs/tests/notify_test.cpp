@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// NOTIFY: completion notification, over both kinds of hardware.
+// NOTIFY: completion notification, on both kinds of hardware.
 #include <kern/thread.hpp>
 #include "fixture.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Counts the broken rules that a debug build reports.
+// Counts the rule violations that a debug build reports.
 #pragma once
 #include <kern/atomic.hpp>
 #include "../checks.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Completion queues as objects, the midlayer's polling contexts, draining.
+// Completion queues, the midlayer's polling contexts, and draining.
 #include "fixture.hpp"
 
 using namespace fixture;

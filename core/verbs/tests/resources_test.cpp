@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Objects as others are shown them: whose they are, and that none is looked at while it ends.
+// Resource tracking: owners of objects, and that no object is read while it is destroyed.
 #include <kern/abi/net.h>
 #include <kern/kunit_process.hpp>
 #include <kern/thread.hpp>

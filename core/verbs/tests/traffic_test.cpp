@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Requests of every kind, between two QPs over the software device's fabric.
+// Requests of every kind between two QPs on the software device's fabric.
 #include "fixture.hpp"
 
 using namespace fixture;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Objects of programs: what the driver is told, what is refused, and what is left alone.
+// Objects of programs: the driver's udata, rejected operations, and objects that the kernel leaves
+// untouched.
 #include <kern/kunit_process.hpp>
 #include <kern/work.hpp>
 #include <kern/abi/user.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any bytes: parse() never reads outside them, and what it accepts build() writes back as it was.
+// Fuzzes parse(): it never reads outside its input, and build() reproduces every packet that it
+// accepts.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

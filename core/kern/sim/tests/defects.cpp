@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defects, one a case, each of which core/kern/sim reports; tools/explore/tests/simulation_test.cpp
-// says by what words.
+// Defects, one in each case, each of which core/kern/sim reports.
+// tools/explore/tests/simulation_test.cpp lists the expected reports.
 #include <kern/abi/explore.h>
 #include <kern/completion.hpp>
 #include <kern/dma.hpp>

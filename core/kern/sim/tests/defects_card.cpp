@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defects of a driver for a function on the bus, one a case, each of which core/kern/sim reports;
-// tools/explore/tests/card_test.cpp says by what words.
+// Defects of a PCI driver, one in each case, each of which core/kern/sim reports.
+// tools/explore/tests/card_test.cpp lists the expected reports.
 #include <kern/abi/dma.h>
 #include <kern/abi/explore.h>
 #include <kern/abi/pci.h>

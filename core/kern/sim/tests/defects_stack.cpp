@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defects of a network interface, one a case, each of which core/kern/sim reports;
-// tools/explore/tests/stack_test.cpp says by what words.
+// Defects of a network interface, one in each case, each of which core/kern/sim reports.
+// tools/explore/tests/stack_test.cpp lists the expected reports.
 #include <kern/abi/kunit.h>
 #include <kern/kunit.hpp>
 #include <kern/memory.hpp>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The modules' build refuses what a module cannot have, says why, and builds no more than it has to."""
+"""The build of modules rejects language features that a module cannot have, gives the reason, and rebuilds only what has changed."""
 import subprocess
 
 from lab import cache, kernels

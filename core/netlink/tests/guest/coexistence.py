@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A machine that has the suite's modules and the kernel's own: the first are loaded, whoever asks, and the second never."""
+"""A guest that has both weft's modules and the kernel's: weft's are loaded on every request, and the kernel's never."""
 import pathlib
 
 from lab.fabric import PAIR, Fabric

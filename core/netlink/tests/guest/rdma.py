@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Debian's tool `rdma` on the suite: what it tells of devices, ports and objects, and to whom."""
+"""Debian's `rdma` tool on weft's modules: the devices, ports and objects that it shows, and to which users."""
 import contextlib
 import json
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * connections ADDRESS COUNT: makes COUNT connections of one machine with itself, by
- * /dev/infiniband/rdma_cm, without a library and without queue pairs, so that what is counted is
- * the kernel's connection management alone: of both ends, and of the datagrams between them.
+ * connections ADDRESS COUNT: makes COUNT connections of a guest with itself through
+ * /dev/infiniband/rdma_cm, without a library and without queue pairs. So only the kernel's
+ * connection management is counted: both ends, and the datagrams between them.
  *
- * connections ADDRESS COUNT away: the same with another machine, on which runs
- * connections - COUNT: each counts its own end, of which a user may have twice as many.
+ * connections ADDRESS COUNT away: the same with another guest, which runs connections - COUNT. Each
+ * guest counts only its own end, so a user's limit allows twice as many connections.
  *
- * It is for a guest whose clock is its instruction counter: what passes of it is counted, less what
- * the CPU is idle for, by /proc/timer_list. This program's own part is small, and the same on each
- * stack.
+ * It is for a guest whose clock is its instruction counter: it measures elapsed time, minus the
+ * CPU's idle time as reported by /proc/timer_list. This program's own share is small, and the same
+ * on each stack.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

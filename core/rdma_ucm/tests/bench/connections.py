@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Connections: ours beside the in-tree stack (ib_cm, rdma_cm, rdma_ucm over mlx4) on the same card and kernel.
+"""Connections: weft's modules compared with the in-tree stack (ib_cm, rdma_cm, rdma_ucm over mlx4) on the same card and kernel.
 
-Two pairs of guests on one fabric, one on each stack, all up at once; samples are taken in turns, so that what else the machine does meets both alike.
+Two pairs of guests on one fabric, one on each stack, all up at once; samples are interleaved, so that other load on the host affects both alike.
 """
 import contextlib
 import re

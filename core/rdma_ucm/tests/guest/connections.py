@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Programs that make connections by IP address: those of Debian's rdma-core and perftest as any user has them."""
+"""Programs that connect by IP address: unmodified ones from Debian's rdma-core and perftest."""
 import contextlib
 import json
 import re

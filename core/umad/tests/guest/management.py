@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""MADs of programs on the suite: the diagnostics and OpenSM of Debian as any user has them, and a program that does all wrong."""
+"""User MADs on weft's modules: Debian's unmodified diagnostics and OpenSM, and an API misuse test."""
 import contextlib
 import re
 

@@ -4,10 +4,10 @@
  * /dev/infiniband/umad0: the same program on each stack.
  *
  * `counts` is for a guest whose clock is its instruction counter, so that a tick of the time-stamp
- * counter is an instruction. It counts what the calls take in the kernel: this program's own
- * ioctl() and write() are those that libibverbs calls, and it knows what passes within them. Where
- * the CPU is idle meanwhile (a command waits for the card), the clock goes on: /proc/timer_list
- * says for how long.
+ * counter is an instruction. It counts the instructions that the calls take in the kernel: it
+ * replaces the ioctl() and write() that libibverbs calls, and measures inside them. While the CPU
+ * is idle (a command waits for the card), the clock continues; /proc/timer_list reports for how
+ * long.
  */
 #define _GNU_SOURCE
 #include <errno.h>

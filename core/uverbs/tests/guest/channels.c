@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Checks CHAN-01 to 06 with stock libibverbs: three CQs on all the device's vectors share one
- * channel, each with a QP that is connected to itself; and its memory is checked after a fork.
- * Prints each failed check; the status is 1 then.
+ * Checks CHAN-01 to 06 with stock libibverbs: three CQs on all of the device's vectors share one
+ * channel, each with a QP that is connected to itself. Also checks the program's memory after a
+ * fork. Prints each failed check; the status is 1 then.
  */
 #define _GNU_SOURCE
 #include <errno.h>

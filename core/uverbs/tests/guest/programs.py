@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Programs on the suite's verbs: those of Debian's rdma-core and perftest as any user has them, and one that does all wrong."""
+"""User verbs on weft's modules: unmodified programs of Debian's rdma-core and perftest, and an API misuse test."""
 import contextlib
 import pathlib
 import re

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A MAD from its post to its completion: what the MAD layer and the CQ's work queue do around a
- * driver that does nothing.
+ * A MAD from post to completion: the cost of the MAD layer and the CQ's work queue above a driver
+ * that does nothing.
  */
 #include <rdma/ib_mad.h>
 #include "figures.h"

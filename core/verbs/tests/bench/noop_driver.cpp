@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The driver that does nothing, and the figures over it. reference/noop_driver.c is its equal in
-// the kernel's own terms.
+// The driver that does nothing, and the benchmark module over it. reference/noop_driver.c is its
+// counterpart for the kernel's API.
 #include <kern/lock.hpp>
 #include <kern/log.hpp>
 #include <kern/memory.hpp>

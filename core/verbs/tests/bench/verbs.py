@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The verbs over a driver that does nothing, beside the same over the stock kernel's ib_core: instructions per operation.
+"""Instructions per verbs operation over a driver that does nothing, compared with the stock kernel's ib_core.
 
 Both run on the stock kernel, each in a guest of its own, since both export the same names.
 """

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// LOCK-04 under the explorer: an address handle is changed by one task while another one sends to
-// it.
+// LOCK-04 under the explorer: one task changes an address handle while another sends to it.
 #include <kern/thread.hpp>
 #include "../fixture.hpp"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The kernel's layout where the kernel is core/kern/sim: what scripts/make/kbuild/layout.mk
- * generates for a real one. The sizes are those of hosted's own objects; each file that implements
- * one asserts that it fits.
+ * Sizes of kernel objects if the kernel is core/kern/sim; scripts/make/kbuild/layout.mk generates
+ * this header for a real kernel. The sizes are those of the simulation's objects; each file that
+ * implements one asserts that it fits.
  */
 #pragma once
 
@@ -50,8 +50,8 @@
 #define KERN_NETDEV_PRIVATE 512
 
 /*
- * The bits of an allocation: it may sleep; it may not, and may use the reserves; it may not and
- * does not.
+ * Allocation flags: KERNEL may sleep; ATOMIC must not sleep and may use the reserves; NOWAIT does
+ * neither.
  */
 #define KERN_GFP_DIRECT_RECLAIM 0x01u
 #define KERN_GFP_KERNEL 0x01u

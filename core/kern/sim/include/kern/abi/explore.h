@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Actions of scenarios on the kernel simulation that no kernel offers to a module: those of an
- * administrator, by names of interfaces, and those of a person at the hardware.
+ * Actions for test scenarios that no kernel offers to a module: those of an administrator, who
+ * names interfaces, and those of a person who plugs and unplugs hardware.
  */
 #pragma once
 #include <kern/abi/base.h>
