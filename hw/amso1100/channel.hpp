@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The RNIC's three fixed queues: what it is asked, what it answers, and what it says unasked.
+// The RNIC's three fixed queues: requests, replies, and unsolicited events.
 #pragma once
 #include <kern/completion.hpp>
 #include <kern/dma.hpp>

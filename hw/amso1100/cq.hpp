@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Completion queues. The card raises no event for what was in the queue before it was armed
- * (NOTIFY-06): whoever asks to be told of missed events is told by a look at the queue after
- * arming.
+ * Completion queues. The card raises no event for completions that were in the queue before it was
+ * armed (NOTIFY-06). If the consumer asks for missed events to be reported, the driver checks the
+ * queue after arming it.
  */
 #pragma once
 #include <hw/amso1100/work.hpp>

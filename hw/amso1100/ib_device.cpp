@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * The table of methods. Methods that the card does not support are left out: address handles,
- * atomics, useful SRQs, and all else that is specific to InfiniBand.
+ * atomics, SRQs, and everything that is specific to InfiniBand.
  */
 #include "ib_device.hpp"
 

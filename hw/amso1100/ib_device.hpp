@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The RNIC as the midlayer sees it.
+// The RNIC's device as registered with the midlayer.
 #pragma once
 #include <rdma/driver.hpp>
 #include "rnic.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A message of the card's, and numbers as the card has them.
+// Messages of the card, and conversions to its byte order.
 #pragma once
 #include <hw/amso1100/messages.hpp>
 #include <kern/mmio.hpp>

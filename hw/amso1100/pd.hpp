@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Protection domains: numbers of the host's, of which the card learns by what is made in them.
+// Protection domains: numbers that the driver chooses. The card learns of one when an object is
+// created in it.
 #pragma once
 #include <rdma/driver.hpp>
 

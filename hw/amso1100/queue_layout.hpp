@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Where the three fixed queues of the RNIC lie, as the register page has it.
+// Addresses and sizes of the RNIC's three fixed queues, as the register page reports them.
 #pragma once
 #include <hw/amso1100/registers.hpp>
 #include <kern/mmio.hpp>

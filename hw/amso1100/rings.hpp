@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The rings of the Ethernet function, which lie in the card's memory. No locks: who has a ring says
-// who uses it.
+// The rings of the Ethernet function, which lie in the card's memory. There are no locks: the owner
+// of a ring serialises access.
 #pragma once
 #include <hw/amso1100/registers.hpp>
 #include <kern/dma.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Posting requests, and what becomes of them. */
+/* Posting of work requests, and their completion. */
 #include "qp.hpp"
 
 namespace amso1100

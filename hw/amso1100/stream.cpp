@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A queue pair's connection: what the manager asks for, and what it is told. */
+/*
+ * A queue pair's connection: requests of the connection manager, and the events that are reported
+ * to it.
+ */
 #include "listener.hpp"
 #include "qp.hpp"
 

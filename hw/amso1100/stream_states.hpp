@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The one table of a QP's stream: what each request of ours and each word of the card leads to, and
- * what the connection manager is told then. It is told of an end once, whoever brought it about,
- * and of nothing that it was not promised.
+ * The state table of a QP's stream: the effect of each request of the driver and each event of the
+ * card, and the event that the connection manager then receives. The end of a stream is reported
+ * once, whichever side caused it, and no event is reported that the manager does not expect.
  */
 #pragma once
 

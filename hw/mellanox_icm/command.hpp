@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The command interface: one register (HCR), polled at first, then answered by events with many
-// commands in flight.
+// The command interface: one register (HCR). Commands are polled during initialisation; later,
+// events report completions and many commands can be outstanding.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/completion.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The page of registers by which a program rings its queues' doorbells.
+// The register page (UAR) through which a program rings its queues' doorbells.
 #pragma once
 #include <kern/pci.hpp>
 #include <rdma/driver.hpp>

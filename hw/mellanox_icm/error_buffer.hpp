@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The words by which firmware says that it has broken down.
+// The error buffer, in which firmware reports a fatal error.
 #pragma once
 #include <kern/mmio.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card as the midlayer sees it.
+// The card's device as registered with the midlayer.
 #pragma once
 #include <kern/log.hpp>
 #include <kern/result.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Where in ICM the tables of contexts go.
+// Allocates ICM addresses for the context tables.
 #pragma once
 #include <kern/bits.hpp>
 #include "icm_table.hpp"

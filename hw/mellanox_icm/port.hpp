@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A port: what its agents say of it, and what happens to it.
+// A port: its attributes as reported by the card's agents, and its events.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/debugfs.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Attributes of a QP to a card's context, and back: what all cards keep, if not in the same places.
-// Context and Path are a card's layouts.
+// Conversion of QP attributes to a card's context and back: fields that all cards have, although
+// not in the same places. Context and Path are a card's layouts.
 #pragma once
 #include <hw/mellanox_icm/commands.hpp>
 #include <hw/mellanox_icm/contexts.hpp>

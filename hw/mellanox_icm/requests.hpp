@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Requests to descriptors: what all cards of the family read in the same form. The fast path.
+// Converts work requests to descriptors: segments that all cards of the family read in the same
+// form. Fast path.
 #pragma once
 #include <hw/mellanox_icm/wqe.hpp>
 #include <kern/abi/trace.h>

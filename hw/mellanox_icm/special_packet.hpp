@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The headers of what goes out by QP0 and QP1: the driver writes the whole packet, from the LRH on.
+// The headers of packets sent on QP0 and QP1: the driver writes the whole packet, from the LRH on.
 #pragma once
 #include <ib/packet.hpp>
 #include <rdma/driver.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Why a request failed, from the card's number to the verbs'.
+// Maps the card's error codes of failed requests to work completion statuses.
 #pragma once
 #include <hw/mellanox_icm/cqe.hpp>
 #include <rdma/ib_verbs.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Rings of work requests: what is posted, and by which completion it is over.
+// Rings of work requests: the posted requests, and the completions that retire them.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/lock.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Address handles: an address vector as it is copied into each datagram's descriptor.
+// Address handles: an address vector in the form that is copied into each datagram's descriptor.
 #pragma once
 #include <kern/result.hpp>
 #include <rdma/driver.hpp>

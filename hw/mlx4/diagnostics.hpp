@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The card's counters for its queues (DIAG_RPRT), by their names in Linux. It counts for all of its
- * ports together; on a card with one port, counters of queue pairs are that port's, too.
+ * The card's counters for its queues (DIAG_RPRT), with their names in Linux. The card counts for
+ * all its ports together, so a card with one port reports the counters of queue pairs for that
+ * port, too.
  */
 #pragma once
 #include <kern/result.hpp>

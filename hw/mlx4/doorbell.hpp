@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Doorbell records: a few bytes of memory by which the card learns how far a queue has been filled
-// or read.
+// Doorbell records: words in memory from which the card learns how far a queue has been filled or
+// read.
 #pragma once
 #include <kern/bits.hpp>
 #include <kern/dma.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Event queues: what an interrupt is about.
+// Event queue entries.
 #pragma once
 #include <kern/budget.hpp>
 #include <kern/mmio.hpp>

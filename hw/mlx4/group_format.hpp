@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The members of a multicast group: a count, and a bit of each that does not want what it sends
-// itself.
+// The members of a multicast group: a count, and for each member a bit that blocks the loopback of
+// its own messages.
 #pragma once
 #include <hw/mlx4/contexts.hpp>
 #include "family.hpp"

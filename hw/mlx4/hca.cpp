@@ -6,7 +6,7 @@
 #include "qp.hpp"
 #include "srq.hpp"
 
-/* The module's parameter (module.c). */
+/* The module parameter (module.c). */
 extern "C" {
 unsigned int weft_mlx4_completion_vectors = ~0u;
 }

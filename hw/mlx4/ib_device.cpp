@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The table of methods: what is not the same for the whole family.
+// The table of methods that differ within the family.
 #include "ib_device.hpp"
 #include "ah.hpp"
 #include "cq.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Ports by SET_PORT, INIT_PORT and CLOSE_PORT.
+// Port configuration through SET_PORT, INIT_PORT and CLOSE_PORT.
 #pragma once
 #include "family.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The states of a QP, as commands (IBA 10.3; Documentation/connectx.rst, "Transitions").
+// QP state transitions as commands (IBA 10.3; Documentation/connectx.rst, "Transitions").
 #pragma once
 #include <kern/result.hpp>
 #include <rdma/ib_verbs.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Send requests to descriptors: the fast path. One pass, one store for the owner bit, one doorbell
-// for a list.
+// Converts send requests to descriptors. Fast path: one pass, one store for the owner bit, one
+// doorbell for a list.
 //
 // The send queue is created with prefetching off (QpContext::sq_no_prefetch): the card reads a
-// descriptor when its turn has come and not before, so no descriptor has to be stamped invalid
-// ahead of the head, and the queue can be used to the last entry.
+// descriptor only when it executes it, so the driver need not stamp descriptors ahead of the
+// producer index as invalid, and can use every entry of the queue.
 #include "../mellanox_icm/requests.hpp"
 #include "ah.hpp"
 #include "inline_data.hpp"

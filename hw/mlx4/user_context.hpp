@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A program's use of the card: a doorbell page of its own, and the pages that its doorbell records
-// lie in.
+// A program's context on the card: a doorbell page of its own, and the pages that its doorbell
+// records lie in.
 #pragma once
 #include <kern/list.hpp>
 #include <kern/lock.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The members of a multicast group: the first of its places, each marked.
+// The members of a multicast group: the slots in order, each with a valid bit.
 #pragma once
 #include <hw/mthca/contexts.hpp>
 #include "family.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The table of methods that differ within the family. Unsupported methods are left out: windows,
-// fast registration, XRC, moderation of completions, regions that change.
+// The table of methods that differ within the family. Unsupported methods are left out: memory
+// windows, fast registration, XRC, CQ moderation, reregistration.
 #include "ib_device.hpp"
 #include <ib/smp.hpp>
 #include <kern/log.hpp>

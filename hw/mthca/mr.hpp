@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory regions. The card has no fast registration and no windows: a kernel's regions are all of
-// memory, by DMA addresses.
+// Memory regions. The card has neither fast registration nor windows: a kernel region covers all
+// memory, by DMA address.
 #pragma once
 #include <kern/list.hpp>
 #include <rdma/driver.hpp>

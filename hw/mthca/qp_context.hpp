@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Attributes of a QP to the card's context, and back.
+// Conversion of QP attributes to the card's context and back.
 #pragma once
 #include <kern/result.hpp>
 #include <rdma/ib_verbs.h>

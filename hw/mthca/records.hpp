@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Doorbell records: how far a queue has been filled or read. They lie in a table in ICM, which each user access region has one of;
- * objects name theirs by an index. The card may look for those that are rung (armed CQs, send queues) from the start, for the others
- * from the end; a separator is between the two groups. (Documentation/infinihost.rst, "Doorbell records")
+ * Doorbell records: how far a queue has been filled or read. Each user access region has one table
+ * of them in ICM, and objects refer to theirs by index. The card may scan the records that
+ * doorbells refer to (armed CQs, send queues) from the start of the table, and the others from its
+ * end; a separator lies between the two groups. (Documentation/infinihost.rst, "Doorbell records")
  */
 #pragma once
 #include <kern/memory.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Requests to descriptors: the fast path.
+// Converts requests to descriptors. Fast path.
 //
-// A send is described by the descriptor before it, which the card reads when it is done with that
-// one: so a new one's own link is left alone, which may still describe a request that has not been
-// executed.
+// The descriptor before a send holds its link, which the card reads when it has executed that
+// descriptor. So the link in a new descriptor is not modified: it may still describe a request that
+// has not been executed.
 #include "../mellanox_icm/requests.hpp"
 #include "../mellanox_icm/special_packet.hpp"
 #include "ah.hpp"

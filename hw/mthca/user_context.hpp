@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A program's use of the card: a doorbell page, a table of doorbell records whose pages are the
- * program's own, and its regions, of which it says that queues lie in them.
+ * A program's context on the card: a doorbell page, a table of doorbell records in pages of the
+ * program, and the regions that the program declares to contain queues.
  */
 #pragma once
 #include <kern/list.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The states of a QP as a card knows them (IBA 10.3.1): by the state that it is in, whatever its
-// driver believes. Not derived from the midlayer's table, which it is there to contradict.
+// QP state transitions as a card checks them (IBA 10.3.1): by the QP's actual state, whatever its
+// driver assumes. Not derived from the midlayer's table, because its purpose is to find errors
+// there.
 #include "device.hpp"
 
 namespace soft

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Completion queues, and the two ways in which hardware can treat an arm that comes late
-// (NOTIFY-06).
+// Completion queues, and the two ways in which hardware can treat a late arm (NOTIFY-06).
 #include "device.hpp"
 
 namespace soft

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Protection domains, regions, windows: which memory a key opens, and to whom.
+// Protection domains, regions, windows: the memory that a key gives access to, and who may use it.
 #include <kern/abi/kunit.h>
 #include "device.hpp"
 

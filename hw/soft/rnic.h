@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The software device as an RNIC (rdma/iwarp.h): without GIDs, P_Keys and address handles. Beside
- * soft.h; valid in C and C++.
+ * The software device as an RNIC (rdma/iwarp.h): without GIDs, P_Keys and address handles.
+ * Supplements soft.h; valid in C and C++.
  */
 #pragma once
 #include <rdma/iwarp.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The software device: a second kind of hardware, for tests. All its devices share one fabric in
- * memory, on which a port is reached by its LID, or, where a datagram goes to the permissive LID,
- * by the cable that soft_connect() lays. It moves whole messages, not packets; addresses are the
- * CPU's own, unless a device is given one to map for. Module weft_soft.ko; valid in C and C++.
+ * memory, on which a port is reached by its LID or, if a datagram goes to the permissive LID, by
+ * the cable that soft_connect() adds. It moves whole messages, not packets; addresses are CPU
+ * addresses, unless a device is given a device to map for. Module weft_soft.ko; valid in C and C++.
  */
 #pragma once
 #include <rdma/ib_mad.h>

@@ -3,7 +3,7 @@
  * Big-endian integers as they lie in packets, MADs and descriptors.
  *
  * The wrappers have alignment 1: MAD attributes hold 64-bit GUIDs at offsets that are only
- * multiples of four, and a packet may start anywhere in a buffer. On the machines served here an
+ * multiples of four, and a packet may start anywhere in a buffer. On the supported processors an
  * unaligned load costs nothing.
  */
 #pragma once

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The subnet management interface's part in a directed-route SMP: where it goes next, and how its
- * hop pointer and return path change on the way (IBA 14.2.2). Pure functions over the SMP, for a
- * host's stack and for emulated nodes alike.
+ * The subnet management interface's handling of a directed-route SMP: the port it leaves by, and
+ * the changes to its hop pointer and return path (IBA 14.2.2). Pure functions on the SMP, for
+ * weft's kernel stack and for emulated nodes.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Checks: always there (KERN_WARN_ON) or only in builds with checks (kern_assert), and where a call
-// may sleep.
+// Checks: in all builds (KERN_WARN_ON) or only in debug builds (kern_assert), and whether the
+// context may sleep.
 #pragma once
 #include <kern/abi/debug.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Atomic variables and memory barriers. The kernel's orders by their usual names: READ_ONCE is
-// load_relaxed, smp_load_acquire is load_acquire, and so on. Nothing here is a call.
+// Atomic variables and memory barriers. The kernel's memory orders have their C++ names: READ_ONCE
+// is load_relaxed, smp_load_acquire is load_acquire, and so on. No function here is out of line.
 #pragma once
 #include <type_traits>
 

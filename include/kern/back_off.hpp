@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// How long to wait before the next try: twice as long after each failure, for as long as it takes.
-// A missing resource may be available later.
+// The delay before the next try: it doubles after each failure. Tries never end, because a missing
+// resource may become available later.
 #pragma once
 
 namespace kern

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A stated number of something that several share, and the portions of it that they have. Context:
- * any.
+ * A limited number of some resource that several owners share, and the portions of it that they
+ * hold. Context: any.
  */
 #pragma once
 #include <kern/atomic.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// An event that a task waits for. Each complete() lets one waiter through; complete_all() lets
-// through all, now and later.
+// An event that a task waits for. Each complete() wakes one waiter; complete_all() wakes all,
+// present and future.
 #pragma once
 #include <kern/abi/wait.h>
 

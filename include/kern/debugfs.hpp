@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Files under /sys/kernel/debug that show what goes on inside. Nothing depends on them: without
-// debugfs they are just not there.
+// Files under /sys/kernel/debug that show internal state. No code depends on them: without debugfs
+// they do not exist.
 //
 //	void show(kern::debugfs::Output &out) { out.print("%u\n", number_); }
 //	kern::debugfs::File file_{kern::method<&Device::show>, this};

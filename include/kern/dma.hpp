@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory that a device reads and writes. An address is the device's.
+// Memory that a device reads and writes. Addresses are DMA addresses.
 #pragma once
 #include <utility>
 #include <kern/abi/dma.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// An interrupt handler, bool T::handler(): true if the interrupt was its own. It runs in a hard
-// interrupt, never twice at once.
+// An interrupt handler, bool T::handler(): returns true if the interrupt was its device's. It runs
+// in hard interrupt context and never concurrently with itself.
 #pragma once
 #include <kern/abi/pci.h>
 #include <kern/method.hpp>

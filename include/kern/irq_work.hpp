@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A call in a hard interrupt, at once, on the CPU that asked for it: what a device without an
-// interrupt of its own raises.
+// A call in hard interrupt context, as soon as possible, on the CPU that queued it. For devices
+// without an interrupt of their own.
 #pragma once
 #include <kern/abi/irq_work.h>
 #include <kern/method.hpp>

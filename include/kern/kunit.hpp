@@ -13,9 +13,9 @@
 //
 //	KUNIT_SUITE(kern_list, KUNIT_CASE(list_keeps_order), …);
 //
-// A function that is not listed is an unused one, and so an error. A test that checks nothing
-// fails. The test module is `KERN_MODULE_INFO("…")` in a module.c, these files, and `ifdef
-// CONFIG_KUNIT` around its lines in the room's Kbuild.
+// A test function that no suite lists is unused, which is a compiler error. A test that checks
+// nothing fails. The test module is `KERN_MODULE_INFO("…")` in a module.c, these files, and `ifdef
+// CONFIG_KUNIT` around its lines in the directory's Kbuild.
 #pragma once
 #include <type_traits>
 #include <kern/abi/debug.h>

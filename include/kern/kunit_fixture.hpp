@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Shared by fixtures of several modules: waiting for a condition, objects that are too large for
-// the stack of a test, and a helper thread.
+// Shared by fixtures of several modules: waiting for a condition, objects that are too large for a
+// test's stack, and a helper thread.
 #pragma once
 #include <kern/completion.hpp>
 #include <kern/memory.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Locks. The contexts that a lock excludes are part of its type, so that all places take it in
-// the same way:
+// Locks. The contexts that a lock excludes are part of its type, so that all code takes it in the
+// same way:
 //
 //	SpinLock	other tasks and CPUs; never taken from an interrupt
 //	BhSpinLock	also soft interrupts (NAPI, timers, tasklets)
@@ -9,11 +9,11 @@
 //	NoIoMutex	the same, of work items and of tasks: whoever has it allocates without I/O
 //	RwLock		sleeps; many readers or one writer
 //
-// Every lock names its class at its place of declaration, which is what lockdep reports and orders:
+// Every lock names its lockdep class where it is declared:
 //
 //	kern::SpinLock lock_{KERN_LOCK_CLASS("mlx4.cmd")};
 //
-// Best of all, the data lives inside its lock:
+// Preferably, the data lives inside its lock:
 //
 //	kern::Locked<State, kern::IrqSpinLock> state_{KERN_LOCK_CLASS("registry.state"), initial...};
 //	state_.with([&](State &state) { … });

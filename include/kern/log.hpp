@@ -5,7 +5,7 @@
 //	kern_dev_error(pci.device(), "reset failed: %d\n", status);	// weft_mlx4 0000:01:00.0: …
 //	kern_warning_limited(…)					// no more than ten in five seconds from this place
 //
-// Whatever a guest, a card or the wire can cause uses a limited one. u64 is %lu.
+// Messages that a guest, a card or a packet can cause must use the rate-limited form. u64 is %lu.
 #pragma once
 #include <kern/abi/log.h>
 #include <kern/assert.hpp>

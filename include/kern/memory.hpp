@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Allocation: always asked for in the open, with the context it is asked from, and always with an
-// answer to look at.
+// Allocation: always explicit, with the caller's context as an argument, and with a result that
+// must be checked.
 //
 //	auto queue = TRY(kern::make<Queue>(kern::Gfp::kernel, args...));	// Owned<Queue>
 //	auto ring = TRY(kern::make_array<Entry>(kern::Gfp::kernel, count));	// OwnedArray<Entry>, value-initialised

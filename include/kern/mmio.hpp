@@ -3,10 +3,10 @@
 // the _be functions are for registers that the device keeps in big-endian order, as ConnectX does.
 //
 // Each access happens once, whole, and in order with the other accesses to the window and with
-// normal memory before it (writes) or after it (reads); the _relaxed ones say nothing about normal
-// memory. A write is posted: read something back to be sure that it arrived. Nothing here is a
-// call, unless the kernel implements the windows of its devices itself (CONFIG_INDIRECT_IOMEM,
-// User-Mode Linux), where they are no memory.
+// normal memory before it (writes) or after it (reads); the _relaxed ones do not order normal
+// memory. A write is posted: read a register back to be sure that it has arrived. All functions are
+// inline, unless the kernel implements device windows itself (CONFIG_INDIRECT_IOMEM, User-Mode
+// Linux), because they are not memory then.
 #pragma once
 #include <utility>
 #include <kern/abi/pci.h>

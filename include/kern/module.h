@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The one line that a module of the suite needs in C, in a module.c of its own:
+ * The only line that one of weft's modules needs in C, in a module.c of its own:
  *
  *	#include <kern/module.h>
  *	KERN_MODULE("InfiniBand midlayer", weft_core_init, weft_core_exit);

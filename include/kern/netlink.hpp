@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Questions and answers by netlink.
+// Netlink requests and responses.
 //
 //	message.begin(type);
 //	message.put(DEV_INDEX, device.index);		// u8, u32, u64 or text

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Numbers that programs give, and what stands at them in tables. A CPU runs ahead of the check that
- * refuses a number, and leaves traces of what it finds there in its caches (Spectre, variant 1): so
- * an index that a program may choose freely goes through here, behind its check.
+ * Table indices that programs choose. A CPU may execute speculatively past the bounds check of an
+ * index and leave traces of the data in its caches (Spectre, variant 1). So an index that a program
+ * may choose freely is masked by these functions after its check.
  */
 #pragma once
 #include <kern/types.h>

@@ -21,7 +21,7 @@
 #include <kern/mmio.hpp>
 #include <kern/result.hpp>
 
-/* This module, for those who are to hold it while they call it. */
+/* This module, for callers that must hold a reference while they call it. */
 extern "C" struct module __this_module;
 
 namespace kern::pci

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Reading without a lock: a writer puts the new in place, waits until nobody can still see the old,
-// then frees it.
+// Read-copy update: readers take no lock. A writer publishes a new object, waits until no reader
+// can use the old one, then frees it.
 //
 //	kern::rcu::Pointer<Table> table_;
 //	{ kern::rcu::ReadGuard reading; if (Table *table = table_.load()) … }	// does not sleep
 //	Table *old = table_.exchange(fresh); kern::rcu::synchronize(); …	// the writer, under its own lock
 //
-// A module that uses Deferred calls rcu::barrier() before it goes.
+// A module that uses Deferred calls rcu::barrier() before it is unloaded.
 #pragma once
 #include <type_traits>
 #include <kern/abi/rcu.h>

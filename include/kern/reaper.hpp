@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Ends objects that cannot end where they are given up: a work, or a handler, cannot wait for its
-// own end.
+// Destroys objects that cannot be destroyed where they are released: a work item or a handler
+// cannot wait for its own end.
 #pragma once
 
 #include <kern/list.hpp>

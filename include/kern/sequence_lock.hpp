@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A value that readers copy without a lock while writers change it: a reader whose copy a writer
-// has interfered with copies again.
+// A value that readers copy without a lock while writers change it: a reader copies again if a
+// writer interfered.
 //
 //	kern::SequenceLock lock_{KERN_LOCK_CLASS("driver.address")};
 //	kern::SharedCopy<Address> address_;

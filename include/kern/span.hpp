@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Runs of memory with their length, and copying between them.
+// Memory ranges with their length, and copying between them.
 #pragma once
 #include <cstddef>
 #include <span>

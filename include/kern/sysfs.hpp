@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Files below a device's own directory in sysfs, each one value for everybody to read, and perhaps
-// for root to write.
+// Files below a device's directory in sysfs. Each has one value, readable by everybody and
+// optionally writable by root.
 //
 //	kern::Result<> show(kern::sysfs::Output &out) { out.print("%lu\n", TRY(count())); return {}; }
 //	directory_ = TRY(kern::sysfs::Directory::create("counters", device));

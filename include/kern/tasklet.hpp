@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A call in a soft interrupt, soon, on the CPU that asked for it. It never runs twice at once;
-// asked for while it runs, it runs again.
+// A call in soft interrupt context, soon, on the CPU that scheduled it. It never runs concurrently
+// with itself; if scheduled while it runs, it runs again.
 #pragma once
 #include <kern/abi/tasklet.h>
 #include <kern/method.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A kernel thread that calls int T::run() once. Its destruction asks it to stop and waits for its
-// end.
+// A kernel thread that calls int T::run() once. The destructor asks it to stop and waits until it
+// has ended.
 #pragma once
 #include <utility>
 #include <kern/abi/thread.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Time, waiting for its own sake, and random numbers.
+// Time, delays, and random numbers.
 #pragma once
 #include <kern/abi/time.h>
 

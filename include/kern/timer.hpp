@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A call at a later time, in a soft interrupt: it must not sleep. For what may, see DelayedWork.
+// A call at a later time in soft interrupt context: it must not sleep. For a call that may sleep,
+// see DelayedWork.
 #pragma once
 #include <kern/abi/timer.h>
 #include <kern/method.hpp>

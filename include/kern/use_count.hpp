@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Counts of users that begin at zero, in structures that C shares: atomic_t, with the checks of
-// refcount_t in builds with checks.
+// Use counts that begin at zero, in structures shared with C: atomic_t, with the checks of
+// refcount_t in debug builds.
 #pragma once
 #include <kern/assert.hpp>
 

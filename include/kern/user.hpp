@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Copying from and to the program whose call is carried out. Context: process, the program's.
-// Errors: EFAULT.
+// Copying from and to the memory of the calling program. Context: process, the program's. Errors:
+// EFAULT.
 #pragma once
 #include <kern/abi/user.h>
 #include <kern/result.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory of a process, lent to a device.
+// Memory of a process, pinned for a device.
 #pragma once
 #include <span>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Waiting until a condition holds. Code that changes the condition must wake the queue.
+// Waits until a condition holds. Code that changes the condition must wake the queue.
 //
 //	queue_.wait([&] { return in_flight_.load_acquire() == 0; });
 #pragma once

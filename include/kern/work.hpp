@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Work that is done later, in a task that may sleep.
+// Deferred work in process context, which may sleep.
 //
 //	class Port {
 //		void refresh();
@@ -7,8 +7,8 @@
 //	};
 //	queue->queue(refresh_work_);
 //
-// Destroying a work cancels it and waits for its end, so it must not be destroyed from within its
-// own function.
+// Destroying a work item cancels it and waits until it has ended, so its own function must not
+// destroy it.
 #pragma once
 #include <utility>
 #include <kern/abi/work.h>

@@ -11,8 +11,8 @@
  * - A function that creates an object returns -EINVAL if the objects that belong together are of
  *   different devices, or if the domain to create it in is NULL or an error pointer. The functions
  *   of the data path do not check this.
- * - The object that a function has created belongs to the caller, who ends it before it ends the
- *   objects that it was created in, and before its client's remove returns (LOCK-10).
+ * - The caller owns an object that a function has created. It destroys the object before those
+ *   that it was created in, and before its client's remove returns (LOCK-10).
  */
 #pragma once
 #include <kern/errno.h>

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Owners of verbs objects, which end them in the right order.
+ * Owners of verbs objects, which destroy them in the right order.
  *
  *	auto pd = TRY(rdma::Pd::create(device));
  *	auto cq = TRY(rdma::CompletionQueue::create(device, this, entries, vector, IB_POLL_SOFTIRQ));
  *	auto qp = TRY(rdma::QueuePair::create(pd, cq, cq, attributes));
  *
  * PDs, CQs and SRQs are reference-counted, and each object holds the objects that it was created
- * in. So they end in the right order, however their owners are arranged. QPs, MRs, AHs and MWs have
- * one owner, which is moved and not copied. Context: process, except for address handles.
+ * in. So they are destroyed in the right order, however their owners are arranged. QPs, MRs, AHs
+ * and MWs have one owner, which is moved and not copied. Context: process, except for address
+ * handles.
  *
- * Modules whose objects end in steps of their own, with actions in between, do not use these:
- * IPoIB's queues and the special QPs of MADs have the order in their state machines.
+ * Modules that destroy their objects in steps, with actions in between, do not use these: IPoIB's
+ * queues and the special QPs of MADs have the order in their state machines.
  */
 #pragma once
 #include <utility>

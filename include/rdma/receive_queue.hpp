@@ -18,7 +18,7 @@
  *	queue_.stop(); ib_destroy_qp(qp); queue_.close();
  *
  * There is no lock: the poller of the CQ owns the queue; before that, the code that opens the QP,
- * and afterwards the code that ends it. Buffers that there is no memory for, or that the device
+ * and afterwards the code that destroys it. Buffers that cannot be allocated, or that the device
  * refuses, are missing(). That is logged, and `wake` is called in a task when the owner should call
  * make_up() again.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card that a test plays in memory: it answers what it is asked, and completes what it is told
-// to.
+// A card that a test simulates in memory: it replies to requests, and completes work as the test
+// directs.
 #pragma once
 #include <hw/amso1100/events.hpp>
 #include <kern/kunit.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Connections of an RNIC that is played in memory: what the manager's ids are told, and how often.
+ * Connections of an RNIC simulated in memory: the events that the manager's IDs receive, and how
+ * often.
  */
 #include <kern/time.hpp>
 #include <rdma/iw_cm.h>

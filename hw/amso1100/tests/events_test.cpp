@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * How what a card says unasked is heard: by turns that end, in order with what is asked, and by
- * nobody's leave of the card.
+ * Handling of a card's unsolicited events: in bounded slices, in order with replies to requests,
+ * and without trusting the card.
  */
 #include <kern/time.hpp>
 #include <rdma/iw_cm.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card whose registers are memory: a test reads what it is asked, and does what it is to do.
+// A card whose registers are memory: a test reads the driver's commands there, and simulates their
+// execution.
 #pragma once
 #include <kern/kunit.hpp>
 #include <kern/time.hpp>

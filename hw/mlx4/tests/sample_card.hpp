@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The answers of a plausible card, for tests to use and to spoil (Documentation/connectx.rst,
+// Query results of a plausible card, which tests use and modify (Documentation/connectx.rst,
 // "Reference images").
 #pragma once
 #include <hw/mlx4/commands.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * The Ammasso 1100's requests about completion queues, queue pairs, memory and connections, and
- * their replies: offsets in the message, of which the first sixteen bytes are the header, and the
- * next four, where nothing else is said, the RNIC's handle.
+ * their replies: offsets in the message. The first sixteen bytes are the header, and the next four,
+ * unless stated otherwise, the RNIC's handle.
  */
 #pragma once
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The example device, whole: what its model (tools/cards/example) and its driver (hw/example) agree
- * on.
+ * The complete interface of the example device, shared by its model (tools/cards/example) and its
+ * driver (hw/example).
  *
- * It carries bytes from one place of its machine's memory to another. It has one register, one
- * queue of requests in memory, and one interrupt (MSI-X vector 0). All numbers are little-endian.
+ * The device copies bytes within its guest's memory. It has one register, one queue of requests in
+ * memory, and one interrupt (MSI-X vector 0). All numbers are little-endian.
  *
- * A write to the doorbell says where the queue is and how many requests have been posted since the
- * queue was first named, modulo `counts`; the requests are carried out in order, each gets a
- * status, and then comes an interrupt, which may be for several.
+ * A write to the doorbell has the address of the queue, and the number of requests posted since
+ * that address was first written, modulo `counts`. The device executes the requests in order,
+ * writes a status to each, and raises an interrupt, which may stand for several.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The contexts of the card's objects, as they stand in command mailboxes and in ICM:
- * queue pairs, completion, event and shared receive queues, memory keys, page lists and
- * multicast groups. (Documentation/connectx.rst, "Contexts" and "Memory model")
+ * The contexts of the card's objects, as laid out in command mailboxes and in ICM: queue pairs,
+ * completion, event and shared receive queues, memory keys, page lists and multicast groups.
+ * (Documentation/connectx.rst, "Contexts" and "Memory model")
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Entries of the queues: send and receive requests (WQEs), completions (CQEs) and events (EQEs).
- * Segments and opcodes that the older cards have, too, are those of hw/mellanox_icm/wqe.hpp.
+ * Segments and opcodes that the older cards share are in hw/mellanox_icm/wqe.hpp.
  * (Documentation/mlx5.rst, "Send requests", "Completions", "Events")
  */
 #pragma once

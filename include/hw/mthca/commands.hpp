@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Commands of the InfiniHost III where they are not those of its family
+ * Commands of the InfiniHost III that differ from those of its family
  * (hw/mellanox_icm/commands.hpp): opcodes that only it has, and mailboxes.
  * (Documentation/infinihost.rst, "Commands")
  */

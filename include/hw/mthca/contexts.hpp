@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The contexts of the InfiniHost III's objects as they stand in command mailboxes.
+ * The contexts of the InfiniHost III's objects, as laid out in command mailboxes.
  * (Documentation/infinihost.rst, "Contexts")
  */
 #pragma once

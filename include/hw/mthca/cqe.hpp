@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Completion queue entries of the InfiniHost III. An entry is the card's as long as its owner bit
- * is set, whatever the lap; software sets it again. (Documentation/infinihost.rst, "Completions")
+ * Completion queue entries of the InfiniHost III. The card owns an entry while its owner bit is
+ * set, in every pass over the queue; software sets it again. (Documentation/infinihost.rst,
+ * "Completions")
  */
 #pragma once
 

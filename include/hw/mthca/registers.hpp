@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Registers of the InfiniHost III in memory-free mode. The command register is that of its family
- * (hw/mellanox_icm/commands.hpp, hcr), but for the toggle bit. (Documentation/infinihost.rst,
+ * (hw/mellanox_icm/commands.hpp, hcr), except for the toggle bit. (Documentation/infinihost.rst,
  * "Registers")
  */
 #pragma once

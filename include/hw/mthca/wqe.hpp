@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Work queue entries of the InfiniHost III. A WQE begins with a link that describes the one behind
- * it; segments follow, of which those of data, remote addresses and atomics are the family's
+ * Work queue entries of the InfiniHost III. A WQE begins with a link that describes the next one;
+ * segments follow. Those for data, remote addresses and atomics are the family's
  * (hw/mellanox_icm/wqe.hpp). (Documentation/infinihost.rst, "Work queues")
  */
 #pragma once

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The border between C++ and the kernel. Every header in kern/abi is read by both sides: a C file
- * of core/kern includes it beside the kernel's own headers and implements it; C++ sees only it. A
- * kernel type that C++ has to hold in memory is opaque storage, sized by generated/kern/layout.h
- * for the kernel that is built against.
+ * The interface between C++ and the kernel. Both sides include every header in kern/abi: a C file
+ * of core/kern includes it together with the kernel's headers and implements it; C++ includes
+ * nothing else. A kernel type that C++ has to hold in memory is opaque storage, sized by
+ * generated/kern/layout.h for the kernel that is built against.
  */
 #pragma once
 #include <kern/types.h>

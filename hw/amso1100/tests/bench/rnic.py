@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The RNIC beside Linux's siw over virtio-net: two pairs of guests on one Ethernet, all up at once; samples in turns.
+"""Compares the RNIC with Linux's siw over virtio-net: two pairs of guests on one Ethernet, all running at once; samples are interleaved.
 
-Of the RNIC the kernel measures (weft_talk), for there are no verbs of programs; of siw, perftest and cmtime, which do the same: messages and Writes there
-and back, and streams of them; from the call that connects to the event that says so. Messages are waited for by events, Writes there and back are polled for.
+The RNIC is measured in the kernel (weft_talk), because its driver has no user verbs; siw by perftest and cmtime. Both measure the same: the round trip of
+messages and Writes, streams of them, and the time from the connect call to its event. Messages wait for events; round trips of Writes are polled.
 """
 import contextlib
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The Ammasso's Ethernet interface between two guests. Its BARs and its pin are more than kernels that are programs have room for."""
+"""The Ammasso's Ethernet interface between two QEMU guests: User-Mode Linux has no room for its BARs and its interrupt pin."""
 import json
 
 from lab import rnic

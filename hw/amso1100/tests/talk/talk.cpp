@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A module that guest tests drive: /sys/kernel/debug/weft_talk takes a command line a write, and
- * reads as its answer:
+ * A module that guest tests drive: /sys/kernel/debug/weft_talk executes one command line for each
+ * write, and returns its output when read:
  *
  *	serve port=7174			one connection at a time
  *	serve port=7174 as=meter	the other end of measure
@@ -11,7 +11,7 @@
  *	measure a=10 … port=7174 what=echo-send|echo-write|send|write count=1000 size=64	->  ns=...
  *	connect a=10 … port=7174 count=50	->  good=50 ns=...
  *
- * They speak the protocol of librdmacm's rping, which may be either end: the client sends the
+ * Both ends use the protocol of librdmacm's rping, which may be either end: the client sends the
  * address of a text, the server reads it and reports that, receives the address of a buffer, writes
  * the text there and reports that. The client compares every byte. All connections use the RDMA CM.
  */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The example device and its driver: what Documentation/write-a-card.rst goes through, run."""
+"""Runs the example device and its driver, as described in Documentation/write-a-card.rst."""
 import json
 
 from lab.fabric import Fabric

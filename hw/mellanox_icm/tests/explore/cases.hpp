@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A driver of this family above its emulated card under the explorer, both in one process and in
-// one time: the cases that hold for each card. The file that includes this one has defined
-// `explored_card`, and makes a suite of EXPLORED_CASES.
+// Test cases that every card of this family must pass: its driver runs on the emulated card under
+// the explorer, in one process and on one virtual clock. A file that includes this one first
+// defines `explored_card`, and makes a suite of EXPLORED_CASES.
 #pragma once
 #include <kern/abi/explore.h>
 #include <kern/completion.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Instructions of each call, where a tick is one (see bench.h). The card runs beside the guest:
- * what is to be found is given time to be there, and a round that found something else does not
- * count.
+ * Instructions of each call, on a guest whose tick is an instruction (see bench.h). The card runs
+ * in parallel with the guest: the benchmark gives it time to produce the expected entries, and
+ * discards a round that found others.
  */
 #include <kern/errno.h>
 #include "loop.h"

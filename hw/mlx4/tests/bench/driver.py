@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The drivers of the Mellanox cards beside the kernel's own on the same emulated card: instructions a call, doorbells, bandwidth, latency, probe.
+"""Compares weft's drivers of the Mellanox cards with the kernel's on the same emulated card: instructions per call, doorbells, bandwidth, latency, probe.
 
-Both run on the stock kernel, each in a guest with a card of its own on one fabric; the measuring code is the same source. What is
-measured by the clock is measured in turns, so that what else the host does falls on both alike.
+Both run on the stock kernel, each in a guest with a card of its own on one fabric; the measuring code is the same source.
+Measurements of time are interleaved, so that other load on the host affects both alike.
 """
 import dataclasses
 import json

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A QP that is its own peer, by the verbs alone. It is compiled twice: against rdma/ib_verbs.h
- * of weft's stack, and, in reference/, against that of the kernel, since both have the same
- * names.
+ * A QP connected to itself, using only the verbs. It is compiled twice, because both stacks export
+ * the same names: against weft's rdma/ib_verbs.h, and, in reference/, against the kernel's.
  */
 #pragma once
 #include <rdma/ib_verbs.h>

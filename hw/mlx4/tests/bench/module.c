@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A module that measures the first device while it loads; its log has the figures. */
+/* A module that benchmarks the first device while it is being loaded, and logs the figures. */
 #include <linux/module.h>
 #include "loop.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A stream of small messages as a protocol sends them: chains of 16 with one completion each, and a
- * consumer that polls until there is nothing, arms, and waits for the event. The card counts what
- * that takes of it.
+ * A stream of small messages like that of a protocol: chains of 16 with one completion each, and a
+ * consumer that polls until the queue is empty, arms it, and waits for the event. The card counts
+ * its own work for that.
  */
 #include <kern/errno.h>
 #include "loop.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Times of requests by the clock; the consumer polls. Each figure is the time that a tenth of its
- * samples do not exceed: the others include other work of the host.
+ * Times of requests by the clock; the consumer polls. Each figure is the first decile of its
+ * samples; slower samples include other load on the host.
  */
 #include <kern/errno.h>
 #include "loop.h"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Cards that are broken on purpose: the driver says so once and fails the operation, or takes the device down and up again. The peer of a
-broken card is on our stack or on Debian's; inconsistent_capabilities and bars_too_small have no peer."""
+"""Cards that are broken on purpose: the driver reports the fault once and fails the operation, or restarts the device. The peer of a broken card
+is on weft's modules or on Debian's; inconsistent_capabilities and bars_too_small have no peer."""
 import json
 import pathlib
 import sys

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""From probe to remove. Where a peer takes part it is on our stack and, in tests of their own, on Debian's; card_hotplug
-has none."""
+"""The life cycle of a card from probe to remove. If there is a peer, it is on weft's modules or, in separate tests, on Debian's; card_hotplug has none."""
 import pathlib
 import re
 import sys

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Endpoints in guests, for tests: each is a QP that does what it is told and checks every byte. On our stack they are those of
-weft_traffic.ko, on Debian's those of weft-traffic (tools/tests/traffic); both take the same commands and give the same answers."""
+"""Endpoints in guests, for tests. Each is a QP that executes commands and checks every byte. With weft's modules they are those of weft_traffic.ko,
+with Debian's those of weft-traffic (tools/tests/traffic); both have the same commands and output."""
 import contextlib
 import json
 import os

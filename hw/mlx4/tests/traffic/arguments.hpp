@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Command lines: words, of which most are name=value.
+// Command lines: words, most of the form name=value.
 #pragma once
 #include <kern/types.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// ib_drain_qp() and ib_destroy_qp() on the device, with requests outstanding: the first needs
-// queues that the midlayer polls, which an Endpoint's are not.
+// ib_drain_qp() and ib_destroy_qp() on the device with requests outstanding. The former needs CQs
+// that the midlayer polls, so an Endpoint's cannot be used.
 #include "drain.hpp"
 #include <kern/atomic.hpp>
 #include <kern/time.hpp>

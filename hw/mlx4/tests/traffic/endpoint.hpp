@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One QP with all that it needs, and what tests make it do.
+// One QP with everything that it needs, and the operations that tests use.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/dma.hpp>

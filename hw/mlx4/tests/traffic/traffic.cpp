@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A module that guest tests drive: /sys/kernel/debug/weft_traffic/control takes a command line a
-// write, and reads as its answer:
+// A module that guest tests drive: /sys/kernel/debug/weft_traffic/control executes one command line
+// for each write, and returns its output when read:
 //
 //	open id=0 type=rc depth=64 size=65536 srq=0	->  qpn=… lid=… addr=… rkey=…
 //	connect id=0 lid=… qpn=…
@@ -8,8 +8,8 @@
 //	send id=0 op=write count=8 size=4096 addr=… rkey=…	->  done=8 failed=0 …
 //	receive id=0 count=16 size=4096 seed=0		->  good=16 failed=0
 //
-// The write's own status is the command's. All by the verbs, so that any device can be driven by
-// it: dev= is its place in the order of appearance.
+// The status of the write is that of the command. The module uses only the verbs, so it works with
+// any device: dev= is its index in the order of registration.
 #include <kern/debugfs.hpp>
 #include <kern/lock.hpp>
 #include <rdma/ib_verbs.h>

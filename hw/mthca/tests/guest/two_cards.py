@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""An InfiniHost and a ConnectX on one fabric, each under our driver for it."""
+"""An InfiniHost and a ConnectX on one fabric, each with weft's driver."""
 import contextlib
 import pathlib
 import sys
