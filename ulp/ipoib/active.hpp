@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The connections that an interface sends by (RFC 4755): at most one to each peer, made when there
- * is something to send. Beside them everything can go as a datagram that is not too long for one,
- * and does while there is no connection.
+ * The connections that an interface sends through (RFC 4755): at most one to each peer, established
+ * when there is something to send. While there is no connection, packets that fit into a datagram
+ * are sent as datagrams.
  *
- * Locks: the lock of the connections, inside which is that of the DestinationTable. Context: what a
- * function says; run() is one work's.
+ * Locks: the lock of the connections, and inside it that of the DestinationTable. Context: see each
+ * function; run() is called by one work item.
  */
 #pragma once
 

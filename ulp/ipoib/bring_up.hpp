@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A state machine whose states are the rungs of a ladder: each has all that those below it have,
- * and one thing more. From any to any other the way leads over those between, so that there is one
- * function for each step up and one for each step down, and nothing is begun or ended twice.
+ * A state machine with ordered levels: each level owns everything that the levels below it own, and
+ * one resource more. A transition passes through all levels in between, so there is one function
+ * for each step up and one for each step down, and nothing is started or stopped twice.
  *
  *	class Door {
  *		enum class State : u8 { shut, unlocked, open };
- *		kern::Result<> step_up(State to);	// to the next rung; may fail
- *		State step_down(State from);		// from a rung, be it that step_up() to it failed half-way; the rung it leads to
+ *		kern::Result<> step_up(State to);	// to the next level; may fail
+ *		State step_down(State from);		// from a level, also if step_up() to it failed half-way; returns the level below
  *		BringUp<Door, State> bring_up_{*this};
  *	};
  *
- * Context, locks: the owner's.
+ * Context and locks are the owner's.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ template<class Owner, class State>
 class BringUp
 {
 public:
-	/* Begins on the lowest rung. */
+	/* Starts at the lowest level. */
 	explicit BringUp(Owner &owner) : owner_(owner) {}
 	BringUp(const BringUp &) = delete;
 	BringUp &operator=(const BringUp &) = delete;

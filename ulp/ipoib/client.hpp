@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The module as a client of the midlayer: for every InfiniBand port an interface, and its children.
+ * The module as a client of the midlayer: an interface for every InfiniBand port, and its children.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connected mode of an interface (RFC 4755): what its connections share, which is a CQ with its
- * NAPI, an SRQ with its buffers, and the listener.
+ * Connected mode of an interface (RFC 4755): the resources that its connections share: a CQ with
+ * its NAPI, an SRQ with its buffers, and the listener.
  *
- * Context: that of the interface's ladder (rtnl lock), but for what says otherwise.
+ * Context: that of the interface's state machine (rtnl lock), unless stated otherwise.
  */
 #pragma once
 

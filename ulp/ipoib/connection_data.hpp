@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Code common to both ends of a connection: the private data of REQ and REP, and the states of the
- * QP by attributes of the CM.
- * Context: process.
+ * Code common to both ends of a connection: the private data of REQ and REP, and the QP's
+ * transitions with the attributes that the CM provides. Context: process.
  */
 #pragma once
 

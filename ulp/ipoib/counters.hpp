@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Counters of an interface. Each counter has one writer at a time (its queue's NAPI or transmit
- * lock) or is changed atomically; readers take what is there.
+ * lock) or is changed atomically; readers take no lock.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Where packets go: hardware addresses, and the address handles that reach them. Looked up without
- * a lock for every packet; made, resolved and dropped under one.
+ * Destinations of packets: hardware addresses, and the address handles for them. The lookup for
+ * each packet takes no lock; creation, resolution and removal take one.
  */
 #pragma once
 

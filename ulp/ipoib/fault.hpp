@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Faults that a queue has detected but cannot fix itself: reported to the code that can.
+ * Faults that a queue detects but cannot fix itself; they are reported to the code that can.
  */
 #pragma once
 

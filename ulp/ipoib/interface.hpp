@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * One IPoIB interface: a port and a partition of it, as a network device.
+ * One IPoIB interface: a network device for one port and partition.
  *
  * Locks, outermost first: the rtnl lock, under which its state changes; the locks of Multicast, of
- * DestinationTable and of the queries. The SA client is waited for under the first alone: its
- * callbacks do not take that.
+ * DestinationTable and of the queries. Code waits for the SA client only under the rtnl lock, which
+ * the client's callbacks do not take.
  */
 #pragma once
 

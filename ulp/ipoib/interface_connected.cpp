@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Connected mode (RFC 4755): what an interface does otherwise in it than with datagrams alone. */
+/* Connected mode (RFC 4755): what an interface does differently from datagram mode. */
 #include "interface.hpp"
 
 #include <kern/log.hpp>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* From the stack to the transmit queue: finding out where a packet goes. */
+/*
+ * The transmit path from the network stack to the transmit queue: resolution of a packet's
+ * destination.
+ */
 #include "interface.hpp"
 
 #include <kern/time.hpp>

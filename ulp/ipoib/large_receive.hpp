@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The buffers that all connections of an interface receive into: an SRQ of blocks of pages, each
- * large enough for any packet. Large packets are handed to the stack where they lie, if there is
- * another block in their place, and copied if there is none, or if they would waste a block.
+ * large enough for any packet. Large packets are handed to the stack in place if a new block can
+ * replace theirs. They are copied if not, or if they would waste a block.
  *
- * Context: NAPI of the owner, but for what says otherwise.
+ * Context: NAPI of the owner, unless stated otherwise.
  */
 #pragma once
 

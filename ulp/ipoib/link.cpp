@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* `ip link add link ib0 name ib0.8001 type ipoib pkey 0x8001`, and its undoing. */
+/* Creates and deletes children: `ip link add link ib0 name ib0.8001 type ipoib pkey 0x8001`. */
 #include "client.hpp"
 #include "interface.hpp"
 

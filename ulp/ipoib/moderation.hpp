@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * How long a completion queue's events are held back. Adaptive moderation tries the next longer
- * delay now and then, keeps it if there were fewer events for no less traffic, and goes without any
- * where events carry hardly more than one completion: then each is waited for by someone, and a
- * delay only makes that longer.
+ * Moderation of a completion queue: the time for which events are delayed. Adaptive moderation
+ * occasionally tries the next longer delay and keeps it if that gives fewer events for the same
+ * traffic. It uses no delay if events carry hardly more than one completion: then each completion
+ * is waited for, and a delay only adds latency.
  */
 #pragma once
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The groups that an interface is in: the broadcast group, which makes it an interface at all (RFC
- * 4391 section 5), those that the stack listens to, and those that somebody only sends to (section
- * 10).
+ * The multicast groups of an interface: the broadcast group, without which it cannot work (RFC 4391
+ * section 5), those that the stack listens to, and those that are only sent to (section 10).
  */
 #pragma once
 

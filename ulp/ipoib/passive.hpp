@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The connections that peers have made to an interface (RFC 4755): all receive by its one SRQ.
+ * The connections that peers have established to an interface (RFC 4755). All receive through its
+ * SRQ.
  *
- * Context: what a function says; run() is one work's.
+ * Context: see each function; run() is called by one work item.
  */
 #pragma once
 

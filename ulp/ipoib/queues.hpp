@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The queues of an interface with the verbs objects under them: one receives, and each of a few
- * transmit queues has a QP and a CQ of its own, so that CPUs do not meet there.
+ * The queues of an interface with their verbs objects: one receive queue, and several transmit
+ * queues, each with a QP and a CQ of its own, so that CPUs do not contend.
  *
- * Locks: the rtnl lock for all but what says otherwise.
+ * Locks: the rtnl lock, unless stated otherwise.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The receiving side of an interface's UD QP: a ring of halves of pages, handed to the stack
- * without a copy but for the headers, and used again when the stack is done with them. A buffer is
- * given to the stack only where there is another in its place, so that the ring never runs dry for
- * want of memory (MGMT-12).
+ * The receiving side of an interface's UD QP: a ring of half pages. They are handed to the stack
+ * without copying more than the headers, and reused when the stack has freed them. A buffer is
+ * given to the stack only if a new one replaces it, so the ring never runs dry when memory is short
+ * (MGMT-12).
  */
 #pragma once
 

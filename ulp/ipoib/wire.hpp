@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Layout of RFC 4391 on the wire and in hardware addresses.
+ * Layouts of packets and hardware addresses (RFC 4391).
  */
 #pragma once
 

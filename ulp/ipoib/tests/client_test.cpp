@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The module as a client of the midlayer: interfaces of ports, their events, and their children.
+// The module as a client of the midlayer: interfaces for ports, their events, and their children.
 #include <rdma/driver.hpp>
 #include "fixture.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Connected mode with as many connections as there may be.
+// Connected mode with the maximum number of connections.
 #include "connected_fixture.hpp"
 
 using namespace ipoib;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Connected mode: packets of any size between two interfaces, and what is done where there is no
-// connection to be had.
+// Connected mode: packets of any size between two interfaces, and the behaviour when no connection
+// can be established.
 #include "connected_fixture.hpp"
 
 using namespace ipoib;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The table of destinations under neighbours who send it addresses of their choice.
+// The table of destinations when peers send packets to addresses of their choice.
 #include "connected_fixture.hpp"
 
 using namespace ipoib;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Groups of an interface: as many as programs like, what each costs, and on whose behalf they are.
+// Groups of an interface: the limit for programs, the cost of each, and whether the kernel or a
+// program is charged for them.
 #include "fixture.hpp"
 
 using namespace ipoib;

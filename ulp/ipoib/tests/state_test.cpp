@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The states of an interface and of its queues: every way from each to each, with a failure in
-// every step of it.
+// The states of an interface and of its queues: every transition, with a failure in each of its
+// steps.
 #include "fixture.hpp"
 
 using namespace ipoib;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * datagrams: sends UDP datagrams as fast as the socket takes them, or counts those that arrive, at
- * so little cost of its own that what is measured is the kernel.
+ * datagrams: sends UDP datagrams as fast as the socket accepts them, or counts those that arrive.
+ * Its own cost is so small that it measures the kernel.
  *
  *	datagrams send ADDRESS BYTES COUNT	COUNT datagrams of BYTES to ADDRESS, port 9000; the last ones carry a mark, after
  *						which the receiver ends

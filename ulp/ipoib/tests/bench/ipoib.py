@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""IP over InfiniBand: ours beside the in-tree stack (mlx4 and ib_ipoib) on the same card and kernel, and beside virtio-net.
+"""IP over InfiniBand: weft's modules compared with the in-tree stack (mlx4 and ib_ipoib) on the same card and kernel, and with virtio-net.
 
-Two pairs of guests on one fabric, one on each stack, all up at once; samples are taken in turns, so that what else the machine
-does meets both alike.
+Two pairs of guests on one fabric, one on each stack, all up at once; samples are interleaved, so that other load on the host affects
+both alike.
 """
 import contextlib
 import dataclasses

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Destinations under the explorer: one goes while all are marked, or looked up. All are
-// in the first bucket, so that few decisions lead there.
+// Destinations under the explorer: one is removed while all are marked or looked up. All are in the
+// first bucket, so that few scheduling decisions lead there.
 #include <kern/kunit.hpp>
 #include <kern/kunit_fixture.hpp>
 #include <kern/memory.hpp>

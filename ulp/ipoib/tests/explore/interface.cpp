@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Interfaces under the explorer: what several do to one at a time. There is no administrator of the
-// subnet, so that a run is short: an interface gets as far as that its queues run, and where its
-// packets go is told by the test.
+// Interfaces under the explorer: several tasks operate on one at the same time. There is no SA, so
+// that a run is short: an interface gets as far as running queues, and the test sets the
+// destinations of its packets.
 #include <kern/abi/explore.h>
 #include <kern/completion.hpp>
 #include <kern/thread.hpp>

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""An administrator's actions on ib0, as acts of a few shell commands each, drawn from a seed.
+"""An administrator's actions on ib0, of a few shell commands each, drawn from a seed.
 
-An act is a script for bash. `try NAME command…` runs a command and prints `NAME: ok`, or `NAME: ` and the reason that Linux gives; `tell` prints
-what the command said in any case. These lines are the act's outcome, to be compared between stacks. An act that changes what others rely on
-puts it back.
+An action is a script for bash. `try NAME command…` runs a command and prints `NAME: ok`, or `NAME: ` and Linux's error message; `tell` always prints the
+command's output. These lines are the action's outcome, which is compared between stacks. An action that changes settings on which others depend restores
+them.
 """
 import re
 

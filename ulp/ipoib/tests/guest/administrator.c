@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Actions of administration tests that a shell cannot do on an interface: packet sockets, hundreds
- * of multicast groups, XDP. Prints "ok", or the name of the errno with which Linux refused.
+ * Actions of administration tests that need more than a shell: packet sockets, hundreds of
+ * multicast groups, XDP. Prints "ok", or the name of the errno that Linux returned.
  *
  *	administrator packet IFACE raw|dgram LENGTH [HEXADDRESS]   sends zeros, by send() on a bound socket, or by sendto() an address
- *	administrator listen IFACE GROUP COUNT                     joins COUNT groups from GROUP on, says so, and stays until it is killed
+ *	administrator listen IFACE GROUP COUNT                     joins COUNT groups from GROUP on, reports that, and runs until it is killed
  *	administrator receive IFACE GROUP                          joins and prints the first datagram to port 4791
- *	administrator send IFACE GROUP COUNT                       a datagram each to port 4791 of COUNT groups from GROUP on
- *	administrator checksums IFACE                              of the next UDP packet to come: "valid" if the interface has looked at its checksum
- *	administrator xdp IFACE                                    attaches a program that passes all packets, says so, and stays until it is killed
+ *	administrator send IFACE GROUP COUNT                       sends a datagram to port 4791 of each of COUNT groups from GROUP on
+ *	administrator checksums IFACE                              receives one UDP packet: prints "valid" if the interface has verified its checksum
+ *	administrator xdp IFACE                                    attaches a program that passes all packets, reports that, and runs until it is killed
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

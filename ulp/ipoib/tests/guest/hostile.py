@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A neighbour that means no good: what it sends is counted and dropped, and traffic goes on beside it."""
+"""A malicious guest: what it sends is counted and dropped, and other traffic continues."""
 import json
 import re
 import shutil

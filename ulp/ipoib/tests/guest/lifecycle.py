@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Interfaces that come and go under traffic: nothing is lost for good, stuck or leaked. Each with a peer on our stack
-and with one on Debian's own."""
+"""Interfaces that are created and removed under traffic: nothing stays lost, hangs or leaks. Each test runs with a peer on weft's modules
+and with one on Debian's in-tree stack."""
 import json
 
 from lab.echo import ping

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Debian's iPXE has drivers for the cards and an IPoIB of its own: a machine without a kernel boots over InfiniBand."""
+"""Debian's iPXE has its own drivers for the cards and its own IPoIB: a guest without a kernel boots over InfiniBand."""
 from lab import image, ipxe, kernels, machine
 from lab.fabric import PAIR
 from lab.testing import test

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Checks the kernel's part of Documentation/one-packet.rst with tracefs."""
+"""Checks the statements of Documentation/one-packet.rst about the kernel with tracefs."""
 import collections
 import re
 

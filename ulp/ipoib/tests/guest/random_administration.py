@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Random administration: acts drawn from a seed, done to ib0 of our stack under traffic, and then to that of Debian's.
+"""Randomised administration test: actions drawn from a seed are performed on ib0 of weft's stack under traffic, and then on that of Debian's.
 
-What Linux refuses must be refused alike, and what it allows must work alike, but for DIFFERENCES, which are meant. After each act the peer
-answers again, and at the end nothing has been reported or leaked. Every run does a few acts to ours, and compares what came of them with what
-is recorded of Debian's (debian_outcomes.py); a full run (scripts/test --full) does all of them, in rounds, for two hours, and the first round
-to Debian's, too.
+Both stacks must accept and reject the same actions with the same results, except for the intended DIFFERENCES. After each action the peer must answer again,
+and at the end no error may have been logged and nothing leaked. Every run performs a few actions on weft's stack, and compares their outcomes with recorded
+outcomes of Debian's (debian_outcomes.py). A full run (scripts/test --full) performs all of them, in rounds, for two hours, and the first round on Debian's
+stack, too.
 """
 import json
 import random as randoms

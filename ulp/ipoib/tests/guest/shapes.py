@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Interfaces of other shapes: a child in a partition of its own, large datagrams, other rings and moderation."""
+"""Interface configurations: a child in another partition, large datagrams, other ring sizes and moderation."""
 from lab.echo import ping
 from lab.fabric import PAIR
 from lab.testing import test
