@@ -24,7 +24,7 @@ namespace
 
 void lock_order_cycle(Test &)
 {
-	kern::SpinLock a(KERN_LOCK_CLASS("planted.a")), b(KERN_LOCK_CLASS("planted.b"));
+	kern::SpinLock a(KERN_LOCK_CLASS("injected.a")), b(KERN_LOCK_CLASS("injected.b"));
 	{
 		kern::Guard first(a);
 		kern::Guard second(b);
@@ -35,20 +35,20 @@ void lock_order_cycle(Test &)
 
 void lock_acquired_twice(Test &)
 {
-	kern::SpinLock lock(KERN_LOCK_CLASS("planted.lock"));
+	kern::SpinLock lock(KERN_LOCK_CLASS("injected.lock"));
 	kern::Guard first(lock);
 	kern::Guard second(lock);
 }
 
 void lock_released_by_another_task(Test &)
 {
-	kern::Mutex lock(KERN_LOCK_CLASS("planted.lock"));
+	kern::Mutex lock(KERN_LOCK_CLASS("injected.lock"));
 	lock.unlock();
 }
 
 void sleep_under_a_lock(Test &)
 {
-	kern::SpinLock lock(KERN_LOCK_CLASS("planted.lock"));
+	kern::SpinLock lock(KERN_LOCK_CLASS("injected.lock"));
 	kern::Guard guard(lock);
 	kern::sleep_ms(1);
 }
@@ -74,7 +74,7 @@ void irq_lock_with_irqs_enabled(Test &)
 {
 	struct Handler {
 		void run() { kern::Guard guard(lock); }
-		kern::SpinLock lock{KERN_LOCK_CLASS("planted.lock")};
+		kern::SpinLock lock{KERN_LOCK_CLASS("injected.lock")};
 		kern::IrqWork work{kern::method<&Handler::run>, this};
 	} handler;
 	handler.work.queue();
@@ -87,7 +87,7 @@ void work_flushed_under_its_lock(Test &)
 {
 	struct Port {
 		void refresh() { kern::Guard guard(lock); }
-		kern::Mutex lock{KERN_LOCK_CLASS("planted.port")};
+		kern::Mutex lock{KERN_LOCK_CLASS("injected.port")};
 		kern::Work work{kern::method<&Port::refresh>, this};
 	} port;
 	port.work.queue();
@@ -111,7 +111,7 @@ void mismatched_free(Test &)
 void freed_with_lock_held(Test &)
 {
 	struct Owner {
-		kern::SpinLock lock{KERN_LOCK_CLASS("planted.owner")};
+		kern::SpinLock lock{KERN_LOCK_CLASS("injected.owner")};
 	};
 	auto owner = kern::make<Owner>(kern::Gfp::kernel);
 	owner.value()->lock.lock();
@@ -120,7 +120,7 @@ void freed_with_lock_held(Test &)
 
 void task_exits_with_lock_held(Test &)
 {
-	kern::SpinLock lock(KERN_LOCK_CLASS("planted.lock"));
+	kern::SpinLock lock(KERN_LOCK_CLASS("injected.lock"));
 	Beside other([&] { lock.lock(); });
 }
 
@@ -204,7 +204,7 @@ void livelock(Test &)
 
 void dma_mapping_leak(Test &)
 {
-	kern::kunit::FakeDevice device("planted");
+	kern::kunit::FakeDevice device("injected");
 	auto memory = kern::make<u64>(kern::Gfp::kernel);
 	(void)kern::dma::map_single(device.native(), memory.value().get(), 8,
 				    kern::dma::Direction::both);

@@ -31,7 +31,7 @@ public:
 			return 0;
 		};
 		item_.remove = [](kern_pci_driver_item *, pci_dev *) {};
-		(void)kern_pci_driver_register(&item_, "planted", weft_mlx4_pci_ids, nullptr);
+		(void)kern_pci_driver_register(&item_, "injected", weft_mlx4_pci_ids, nullptr);
 		kern_explore_plug_card(KERN_EXPLORE_MLX4);
 	}
 	~Driver()
@@ -62,7 +62,7 @@ struct Mapped {
 
 void device_left_enabled(Test &)
 {
-	Driver driver([](pci_dev *pci) { (void)kern_pci_enable(pci, "planted", 64); });
+	Driver driver([](pci_dev *pci) { (void)kern_pci_enable(pci, "injected", 64); });
 }
 
 void interrupts_left_allocated(Test &)
@@ -98,7 +98,7 @@ void interrupts_freed_with_a_handler(Test &)
 		item.handler = [](kern_irq_item *) { return true; };
 		(void)kern_pci_alloc_msix(pci, 1, 1);
 		(void)kern_irq_request(&item, static_cast<unsigned>(kern_pci_vector_irq(pci, 0)),
-				       "planted", false);
+				       "injected", false);
 		kern_pci_free_vectors(pci);
 	});
 }
@@ -148,7 +148,7 @@ void pool_destroyed_with_allocations(Test &)
 {
 	Driver driver([](pci_dev *pci) {
 		u64 address;
-		dma_pool *pool = kern_dma_pool_create("planted", kern_pci_device(pci), size, 8);
+		dma_pool *pool = kern_dma_pool_create("injected", kern_pci_device(pci), size, 8);
 		(void)kern_dma_pool_alloc(pool, KERN_GFP_KERNEL, &address);
 		kern_dma_pool_destroy(pool);
 	});

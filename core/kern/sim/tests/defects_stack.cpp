@@ -21,7 +21,7 @@ public:
 	explicit Interface(bool transmits = false)
 	{
 		kern::RtnlGuard rtnl;
-		dev_ = kern_netdev_alloc("planted%d", 1);
+		dev_ = kern_netdev_alloc("injected%d", 1);
 		kern_netdev_config config{};
 		config.ops = &ops;
 		config.owner = this;
@@ -123,7 +123,7 @@ void packet_leak(Test &test)
 
 void packet_freed_while_device_owns_it(Test &)
 {
-	kern::kunit::FakeDevice device("planted");
+	kern::kunit::FakeDevice device("injected");
 	Interface interface;
 	interface.up();
 	(void)interface.send();

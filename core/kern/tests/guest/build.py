@@ -5,24 +5,24 @@ import subprocess
 from lab import cache, kernels
 from lab.testing import test
 
-MODULE = '#include <kern/module.h>\n\nKERN_MODULE_INFO("Planted");\n'
+MODULE = '#include <kern/module.h>\n\nKERN_MODULE_INFO("Injected");\n'
 
 # Injected defects, and the message with which the build must fail.
 PLANTS = {
     "dynamic initialisation of a global":
-        'extern "C" int source();\nint planted;\nstatic int begun = planted = source();\nint *keep() { return &begun; }\n',
+        'extern "C" int source();\nint injected;\nstatic int begun = injected = source();\nint *keep() { return &begun; }\n',
     "needs a C++ runtime that a kernel module does not have: abort":
-        "#include <optional>\nint planted(std::optional<int> value);\nint planted(std::optional<int> value) { return value.value(); }\n",
+        "#include <optional>\nint injected(std::optional<int> value);\nint injected(std::optional<int> value) { return value.value(); }\n",
     "needs a C++ runtime that a kernel module does not have: _Znwm":
-        "int *planted();\nint *planted() { return new int(3); }\n",
+        "int *injected();\nint *injected() { return new int(3); }\n",
     "objtool warnings are errors":
-        'extern "C" void planted();\nextern "C" void planted() { asm volatile("push %rax"); }\n',
+        'extern "C" void injected();\nextern "C" void injected() { asm volatile("push %rax"); }\n',
     "unused variable":
-        "void planted();\nvoid planted() { int never_used; }\n",
+        "void injected();\nvoid injected() { int never_used; }\n",
     "undefined!":
-        'extern "C" void weft_nowhere();\nvoid planted();\nvoid planted() { weft_nowhere(); }\n',
+        'extern "C" void weft_nowhere();\nvoid injected();\nvoid injected() { weft_nowhere(); }\n',
     "needs the kernel's own symbols, which core/kern alone may (rule 1 of Documentation/architecture.rst): msleep":
-        'extern "C" void msleep(unsigned int ms);\nvoid planted();\nvoid planted() { msleep(1); }\n',
+        'extern "C" void msleep(unsigned int ms);\nvoid injected();\nvoid injected() { msleep(1); }\n',
 }
 
 
@@ -51,7 +51,7 @@ class Tree:
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def build_rejects_unsupported_language_features(lab):
-    """A planted defect fails the build each time it is asked for, with the reason."""
+    """A injected defect fails the build each time it is asked for, with the reason."""
     kdir = kernels.find(lab.kernel).kdir
     for number, (reason, source) in enumerate(PLANTS.items()):
         tree = Tree(lab.directory / f"plant{number}", source)
@@ -64,7 +64,7 @@ def build_rejects_unsupported_language_features(lab):
 def build_rebuilds_what_changed(lab):
     """A second build does nothing; one after a header was touched compiles what includes it, and nothing dirties the source."""
     kernel = kernels.find(lab.kernel)
-    tree = Tree(lab.directory / "tree", "int planted();\nint planted() { return 1; }\n")
+    tree = Tree(lab.directory / "tree", "int injected();\nint injected() { return 1; }\n")
     before = sorted(tree.root.rglob("*"))
     status, output = tree.build(kernel.kdir)
     assert status == 0, output
