@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * One end of a connection, of a resolution, or a listener: its state, what it waits for, and the
- * events that have not been reported to its handler yet.
+ * One end of a connection or of a service ID resolution, or a listener: its state, the response
+ * that it waits for, and the events that have not been reported to its handler yet.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * State that all ids share: the devices, the ports that ids are bound to, and the addresses that
+ * State that all IDs share: the devices, the ports that IDs are bound to, and the addresses that
  * are being resolved.
  *
  * Locks, outermost first: an ID's handler lock (a listener's before its new ID's); an ID's own

@@ -9,8 +9,9 @@
  * descriptors, from which it can read events.
  *
  * Locks: commands_ is outermost; the program's memory is read, written and pinned with it held for
- * reading. Methods called under mmap_lock (map) do not take it. Then making_, ObjectTable's, and
- * those of the midlayer; event_files_lock_, and within it EventFile's, are innermost.
+ * reading. Methods called under mmap_lock (map) do not take it. Then come making_, ObjectTable's
+ * lock, and those of the midlayer; event_files_lock_, and inside it EventFile's lock, are
+ * innermost.
  */
 #pragma once
 #include <kern/atomic.hpp>

@@ -39,7 +39,7 @@ constexpr SmiDecision smi_start(Smp &smp)
 		return {SmiAction::discard};
 	if (h.hop_cnt == 0)
 		return {SmiAction::local};
-	/* C14-9, first case. A path that begins by LID is not ours to begin. */
+	/* C14-9, first case. A path with a LID-routed start does not begin at this node. */
 	if (h.hop_ptr != 0 || smp.dr_slid != lid_permissive)
 		return {SmiAction::discard};
 	h.hop_ptr = 1;

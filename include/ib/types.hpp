@@ -33,7 +33,7 @@ constexpr bool lid_is_multicast(Lid lid)
 
 constexpr unsigned lmc_max = 7;
 
-/* P_Keys, IBA 10.9. Bit 15 tells full from limited members; 0 in the low bits matches nothing. */
+/* P_Keys, IBA 10.9. Bit 15 is set for full members; 0 in the low bits matches nothing. */
 constexpr Pkey pkey_default_full = 0xffff;
 constexpr Pkey pkey_default_limited = 0x7fff;
 constexpr Pkey pkey_full_bit = 0x8000;

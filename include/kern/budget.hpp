@@ -15,7 +15,7 @@ class Portion;
 class Budget
 {
 public:
-	/* refusal: the error for who asks for more than is left. */
+	/* refusal: the error of a request for more than is left. */
 	constexpr Budget(u32 limit, int refusal) : limit_(limit), refusal_(refusal) {}
 
 	/*

@@ -25,7 +25,7 @@ public:
 		return kern_completion_wait_for(&native_, ms);
 	}
 	bool done() { return kern_completion_done(&native_); }
-	/* For another use, when nobody waits. */
+	/* Prepares for another use. No task may be waiting. */
 	void reinit() { kern_completion_reinit(&native_); }
 
 private:

@@ -76,7 +76,7 @@ public:
 			return (static_cast<T *>(file->context)->*Write)(text, size);
 		};
 	}
-	/* Waits for those who read or write it. */
+	/* Waits for running reads and writes. */
 	~File()
 	{
 		if (file_.entry)

@@ -63,8 +63,8 @@ class ClassDevice
 {
 public:
 	/*
-	 * Its files outlive it: so it is declared after them. parent: may be nullptr. User space is
-	 * not told of it before announce(). May sleep. Errors: EEXIST, ENOMEM.
+	 * Its files must outlive it, so it is declared after them. parent: may be nullptr. User
+	 * space is notified by announce(). May sleep. Errors: EEXIST, ENOMEM.
 	 */
 	static Result<ClassDevice> create(const DeviceClass &of, device *parent, const char *name,
 					  std::span<const kern_class_file> files)

@@ -12,7 +12,7 @@
 //	constinit kern::FileKind<Channel> kind;
 //	TRY(kind.create());
 //	auto file = TRY(kern::NewFile::create(kind, "[channel]", channel));	// its owner from now on
-//	… file.descriptor() … file.install();					// or it ends
+//	… file.descriptor() … file.install();					// or it is released
 #pragma once
 #include <utility>
 #include <kern/abi/file.h>
@@ -224,7 +224,7 @@ public:
 		Guard guard(lock_);
 		(file.*Member).unlink();
 	}
-	/* The device goes; nobody opens it any more. May sleep. */
+	/* The device is removed; the node can no longer be opened. May sleep. */
 	void leave_device()
 	{
 		while (true) {
@@ -324,8 +324,8 @@ public:
 		return *this;
 	}
 	/*
-	 * Nobody opens it any more; what is open stays so. Waits for those who open it or read its
-	 * files. May sleep.
+	 * It can no longer be opened; open files stay open. Waits for running opens and reads of
+	 * its files. May sleep.
 	 */
 	~Node()
 	{
@@ -369,7 +369,7 @@ public:
 		std::swap(native_, other.native_);
 		return *this;
 	}
-	/* Nobody opens it any more. Waits for those who do. May sleep. */
+	/* It can no longer be opened. Waits for running opens. May sleep. */
 	~MiscNode()
 	{
 		if (native_)

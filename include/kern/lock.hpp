@@ -6,7 +6,7 @@
 //	BhSpinLock	also soft interrupts (NAPI, timers, tasklets)
 //	IrqSpinLock	also hard interrupts
 //	Mutex		sleeps
-//	NoIoMutex	the same, of work items and of tasks: whoever has it allocates without I/O
+//	NoIoMutex	the same, also taken by work items: its holder allocates without I/O
 //	RwLock		sleeps; many readers or one writer
 //
 // Every lock names its lockdep class where it is declared:
@@ -207,8 +207,8 @@ private:
 };
 
 /*
- * Tells lockdep of an exclusion that is no lock, such as a task that owns an object while others
- * wait for it. The owner takes and releases it in one task.
+ * Declares to lockdep an exclusion that is not a lock, such as a task that owns an object while
+ * others wait for it. The owner takes and releases it in one task.
  */
 class Ownership
 {

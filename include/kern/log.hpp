@@ -3,7 +3,7 @@
 //
 //	kern_error("port %u: %s\n", port, text);		// weft_core: port 1: …
 //	kern_dev_error(pci.device(), "reset failed: %d\n", status);	// weft_mlx4 0000:01:00.0: …
-//	kern_warning_limited(…)					// no more than ten in five seconds from this place
+//	kern_warning_limited(…)					// at most ten in five seconds from each call site
 //
 // Messages that a guest, a card or a packet can cause must use the rate-limited form. u64 is %lu.
 #pragma once

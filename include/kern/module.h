@@ -38,8 +38,8 @@
 	module_exit(kern_module_exit)
 
 /*
- * A function, `extern "C" void name()`, after which the module is not unloaded any more: something
- * that nobody can take back may still call it. Context: any.
+ * A function, `extern "C" void name()`, after which the module cannot be unloaded, because a
+ * callback that cannot be withdrawn may still call it. Context: any.
  */
 #define KERN_MODULE_STAYS(name)                                                                    \
 	void name(void);                                                                           \

@@ -8,7 +8,7 @@
 //		…
 //	}
 //	message.end();
-//	return message.full() ? … : …;			// once something found no room, all after it is left out
+//	return message.full() ? … : …;			// after the first item without space, all others are omitted
 #pragma once
 #include <kern/abi/netlink.h>
 #include <kern/errno.h>

@@ -17,11 +17,10 @@ namespace kern
 class Quota;
 
 /*
- * No user without privileges takes everything, and all of them together do not: a sixteenth is
- * reserved for root and for the kernel, and a user who has taken something leaves at least as much
- * for other users. So the first user gets a half, the second a quarter, and so on; a single unit is
- * given to a user who has none. Privileged users take what they ask for; the device limits them.
- * Context: any.
+ * Neither one unprivileged user nor all of them together can take everything: a sixteenth is
+ * reserved for root and for the kernel, and a user must leave at least as much for other users as
+ * it has taken. So the first user gets a half, the second a quarter, and so on; a user who has
+ * nothing always gets a single unit. Privileged users are limited only by the device. Context: any.
  */
 class Pool
 {
@@ -34,7 +33,7 @@ public:
 	u32 taken() const { return taken_.load_relaxed(); }
 
 	/*
-	 * True if a user who has @own, of @taken that all users have, may take @amount of @open.
+	 * True if a user who has @own may take @amount more, where all users have @taken of @open.
 	 * For callers that do their own accounting.
 	 */
 	static bool permits(u32 open, u32 taken, u32 own, u32 amount)

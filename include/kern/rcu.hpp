@@ -62,7 +62,7 @@ public:
 
 	/* For readers, inside a ReadGuard. */
 	T *load() const { return dereference(object_); }
-	/* For the writer, who excludes other writers, or at the end when nobody reads. */
+	/* For a writer that excludes other writers, or at the end when there are no readers. */
 	T *load_exclusive() const { return __atomic_load_n(&object_, __ATOMIC_RELAXED); }
 	void store(T *object) { assign(object_, object); }
 	T *exchange(T *object) { return __atomic_exchange_n(&object_, object, __ATOMIC_ACQ_REL); }

@@ -38,7 +38,7 @@ public:
 			misused();
 		return true;
 	}
-	/* True for the one who dropped the last. */
+	/* Returns true if this was the last reference. */
 	[[nodiscard]] bool put()
 	{
 		const int old = __atomic_fetch_sub(&count_, 1, __ATOMIC_RELEASE);

@@ -107,7 +107,7 @@ public:
 			return (static_cast<T *>(file->context)->*Store)(bytes).error();
 		};
 	}
-	/* Waits for those who read or write it. May sleep. */
+	/* Waits for running reads and writes. May sleep. */
 	~File()
 	{
 		if (file_.attribute)
@@ -123,7 +123,7 @@ public:
 		return {};
 	}
 
-	/* For whoever puts it into a directory otherwise (kern::ClassDevice), and for tests. */
+	/* For code that adds it elsewhere (kern::ClassDevice), and for tests. */
 	kern_sysfs_file &native() { return file_; }
 
 private:

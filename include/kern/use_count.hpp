@@ -25,8 +25,8 @@ inline int count_up(int &count)
 }
 
 /*
- * One user less; whoever sees zero sees all that the user did. Negative, in a build with checks
- * only, if there was none.
+ * Drops one user; a reader of zero sees all effects of that user. Returns a negative value, only in
+ * debug builds, if there was none.
  */
 inline int count_down(int &count)
 {

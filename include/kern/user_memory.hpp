@@ -75,11 +75,10 @@ class UserMemory : public DescribedByPages<UserMemory>
 public:
 	UserMemory() = default;
 	/*
-	 * The pages that so many bytes from `start` on lie in (for zero bytes, the page that
-	 * `start` points into), of the calling process, to which
-	 * they are accounted until the end, whoever brings that about and whether or not the
-	 * process is still there. Context: process; may take as long as it takes to read all of it
-	 * from a disk; ends with the process.
+	 * The pages of the calling process that contain `length` bytes from `start` (for zero
+	 * bytes, the page that `start` points into). They are accounted to the process until they
+	 * are released, even by another task or after the process has exited. Context: process; may
+	 * take as long as reading all of it from a disk; is interrupted when the process is killed.
 	 * Errors: EINVAL for zero bytes at a page border, or a range that wraps; EPERM for a
 	 * process that may lock nothing; ENOMEM, also beyond RLIMIT_MEMLOCK without CAP_IPC_LOCK;
 	 * EFAULT where nothing is mapped, for a mapping that may not be written if it must be, and

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Names of devices. User space may change them, as udev's rules for stable names do. A module that
- * keeps a device refers to it by its address or number; it reads the name when it shows it to
- * people.
+ * keeps a device refers to it by its address or number; it reads the name when it has to display
+ * it.
  */
 #pragma once
 #include <rdma/ib_verbs.h>

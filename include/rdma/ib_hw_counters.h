@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Hardware counters of a device, in addition to those of the performance agents of its ports. For
- * modules that show them to people, and for drivers, whose methods hw_counters and get_hw_stats
- * read them.
+ * modules that display them, and for drivers, which provide them by the methods hw_counters and
+ * get_hw_stats.
  *
  * Linux: differs by a table of names and one sample for all readers, in place of
  * alloc_hw_device_stats and alloc_hw_port_stats.
@@ -12,7 +12,7 @@
 
 /**
  * struct rdma_hw_counters - counters of a port, or of a device
- * @names: name of each, for people; they stay while the device is registered
+ * @names: name of each, as displayed; they stay valid while the device is registered
  * @count: number of counters
  */
 struct rdma_hw_counters {

@@ -13,7 +13,7 @@
 #pragma once
 #include <rdma/ib_verbs.h>
 
-/* Kinds of objects, in the order in which they are shown to people. */
+/* Kinds of objects, in the order in which they are displayed. */
 enum ib_resource_kind {
 	IB_RESOURCE_PD,
 	IB_RESOURCE_CQ,

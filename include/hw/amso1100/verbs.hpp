@@ -204,7 +204,7 @@ inline constexpr size_t reply_port = 0x14;
 inline constexpr size_t reply_size = 0x18;
 } // namespace listen_create
 
-/* The endpoint is that of the event that told of the request. */
+/* The endpoint is that of the event that reported the request. */
 namespace request_accept
 {
 inline constexpr size_t qp_handle = 0x14;

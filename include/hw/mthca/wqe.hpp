@@ -108,7 +108,7 @@ static_assert(sizeof(WqeDatagram) == 48 && offsetof(WqeDatagram, qkey) == 36);
 
 /* The length of an inline segment has ten bits here. */
 inline constexpr std::uint32_t inline_length_mask = 0x3ff;
-/* The key that ends a receive list, whatever the byte count beside it. */
+/* The key that ends a receive list, whatever its byte count is. */
 inline constexpr std::uint32_t terminator_lkey = 0x00000100;
 
 } // namespace hw::mthca

@@ -21,7 +21,7 @@ struct kern_debugfs_file {
  */
 struct dentry *kern_debugfs_directory(const char *name, struct dentry *parent);
 void kern_debugfs_add(struct kern_debugfs_file *file, const char *name, struct dentry *parent);
-/* Waits for those who read or write it, and for all below it. */
+/* Waits for running reads and writes of it and of all entries below it. */
 void kern_debugfs_remove(struct dentry *entry);
 void kern_debugfs_print(struct seq_file *out, const char *format, __builtin_va_list args);
 

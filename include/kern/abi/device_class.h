@@ -32,8 +32,8 @@ struct kern_class *kern_class_create(const char *name, const struct kern_class_o
 void kern_class_destroy(struct kern_class *class_);
 
 /*
- * A device of a class, with its files; user space is not told of it before
- * kern_class_device_announce(). parent: may be NULL. An error pointer: ENOMEM, EEXIST.
+ * A device of a class, with its files; user space is notified by kern_class_device_announce().
+ * parent: may be NULL. An error pointer: ENOMEM, EEXIST.
  */
 struct kern_class_device *kern_class_device_create(struct kern_class *class_, struct device *parent,
 						   const char *name,
@@ -45,7 +45,7 @@ void kern_class_device_announce(struct kern_class_device *device);
  * uevent. The name has at most 63 characters. Errors: EEXIST, ENOMEM.
  */
 int kern_class_device_rename(struct kern_class_device *device, const char *name);
-/* Waits for those who read its files. */
+/* Waits for running reads of its files. */
 void kern_class_device_remove(struct kern_class_device *device);
 struct device *kern_class_device_native(struct kern_class_device *device);
 

@@ -89,11 +89,10 @@ bool kern_inode_get(int descriptor, struct kern_inode *held);
 void kern_inode_put(const struct kern_inode *held);
 
 /*
- * Mappings lose the device's registers, now and for ever: what is read there is nothing, and what
- * is written is nobody's. May sleep.
+ * Mappings lose the device's registers permanently, and map plain memory instead. May sleep.
  */
 void kern_file_revoke(struct kern_file *file);
-/* SIGIO for whoever asked for it. Any context. */
+/* Sends SIGIO to the processes that requested it. Any context. */
 void kern_file_signal(struct kern_file *file);
 void kern_poll_wait(struct kern_poll *poll, struct kern_wait_queue *queue);
 
@@ -134,7 +133,7 @@ struct kern_node *kern_node_create(struct kern_class *class_, struct device *par
 				   unsigned int count, const struct kern_node_options *options);
 void kern_node_announce(struct kern_node *node);
 /*
- * Nobody opens it any more; what is open stays so. Waits for those who open it or read its files.
+ * It can no longer be opened; open files stay open. Waits for running opens and reads of its files.
  * May sleep.
  */
 void kern_node_remove(struct kern_node *node);
@@ -151,7 +150,7 @@ struct kern_misc_node *kern_misc_node_create(const char *name, const char *abi_v
 /* Its device number. */
 unsigned int kern_misc_node_major(const struct kern_misc_node *node);
 unsigned int kern_misc_node_minor(const struct kern_misc_node *node);
-/* Nobody opens it any more; what is open stays so. Waits for those who open it. May sleep. */
+/* It can no longer be opened; open files stay open. Waits for running opens. May sleep. */
 void kern_misc_node_remove(struct kern_misc_node *node);
 
 KERN_C_END

@@ -84,16 +84,18 @@ struct net_device;
 struct kern_ip_address_watcher;
 
 /*
- * `changed` is told of each IPv4 address that an interface gets or loses, in the network's order,
- * with the rtnl lock held, once however many networks it has it in; it may sleep. NULL without
- * memory. The second may be called with it, too.
+ * `changed` is called for each IPv4 address (network byte order) that an interface gets or loses,
+ * with the rtnl lock held, and once even if the address is in several networks; it may sleep.
+ * Returns NULL without memory. The second function may also be called with the lock held.
  */
 struct kern_ip_address_watcher *kern_ip_watch_addresses(const struct net_device *dev,
 							void (*changed)(void *context, u32 address,
 									u32 mask, bool added),
 							void *context);
 void kern_ip_unwatch_addresses(struct kern_ip_address_watcher *watcher);
-/* Tells of all that the interface has, as if they came or went. With the rtnl lock held. */
+/*
+ * Reports all addresses of the interface as if they were added or removed. With the rtnl lock held.
+ */
 void kern_ip_tell_addresses(struct kern_ip_address_watcher *watcher, bool added);
 
 KERN_C_END

@@ -21,8 +21,10 @@ u64 kern_kunit_process_pinned(void);
 bool kern_kunit_process_pins_for_reading(void);
 void kern_kunit_process_limit(u64 bytes, void (*body)(void *context), void *context);
 
-/* Creates a stand-in for an opened file, without node or descriptor, which signals nobody. waits:
-   as one opened without O_NONBLOCK. NULL without memory. */
+/*
+ * Creates a stand-in for an opened file, without node or descriptor, which sends no signals. waits:
+ * as if opened without O_NONBLOCK. NULL without memory.
+ */
 struct kern_file *kern_kunit_file_create(bool waits);
 void kern_kunit_file_destroy(struct kern_file *file);
 

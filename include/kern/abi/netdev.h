@@ -121,7 +121,10 @@ struct kern_netdev_config {
 
 /* name: with at most one %d. Process context. NULL without memory. */
 struct net_device *kern_netdev_alloc(const char *name, unsigned int tx_queues);
-/* One beside another, in its namespace and by its name with a dot and a number in hexadecimal. */
+/*
+ * A child of another interface, in its namespace, named after it with a dot and a hexadecimal
+ * number.
+ */
 struct net_device *kern_netdev_alloc_child(const struct net_device *parent, unsigned int number,
 					   unsigned int tx_queues);
 void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_config *config);
@@ -182,8 +185,8 @@ void kern_txq_wake(struct netdev_queue *queue);
 bool kern_txq_stopped(const struct netdev_queue *queue);
 void kern_txq_reset(struct netdev_queue *queue);
 /*
- * A packet of so many bytes was queued. True if the hardware has to be told now: no more is coming,
- * or the queue is full.
+ * A packet of so many bytes was queued. Returns true if the doorbell has to be rung now: no packet
+ * follows, or the queue is full.
  */
 bool kern_txq_sent(struct netdev_queue *queue, unsigned int bytes);
 void kern_txq_completed(struct netdev_queue *queue, unsigned int packets, unsigned int bytes);
@@ -256,8 +259,7 @@ u16 kern_skb_protocol(const struct sk_buff *skb);
 /* Sends a packet again from the start: for one that waited for its address. */
 int kern_skb_requeue(struct sk_buff *skb, struct net_device *dev);
 /*
- * Drops a packet that is longer than the way it would go can carry, and tells its sender how much
- * that is. Process context.
+ * Drops a packet that exceeds the path MTU, and reports the MTU to its sender. Process context.
  */
 void kern_skb_too_big(struct sk_buff *skb, unsigned int mtu);
 /* budget: of the poll function that calls; 0 elsewhere. Any context. */

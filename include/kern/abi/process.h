@@ -4,7 +4,7 @@
 
 KERN_C_BEGIN
 
-/* A process, dead or alive: its number is nobody else's as long as it is held. */
+/* A process, running or exited: its number is not reused while it is held. */
 struct kern_process;
 
 /* The calling one, held. Any context of a task. */

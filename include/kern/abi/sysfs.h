@@ -32,7 +32,7 @@ void kern_sysfs_remove_directory(struct kobject *directory);
  * 0 or a negative errno. name: stays. Readable by all; what can be stored is writable by its owner.
  */
 int kern_sysfs_add(struct kern_sysfs_file *file, const char *name, struct kobject *directory);
-/* Waits for those who read it. */
+/* Waits for running reads. */
 void kern_sysfs_remove(struct kern_sysfs_file *file);
 /* As vsnprintf(), within a page that holds `used` bytes already: how many it holds then. */
 int kern_sysfs_print(char *page, int used, const char *format, __builtin_va_list args);

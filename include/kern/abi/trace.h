@@ -14,9 +14,9 @@ enum kern_trace_point {
 };
 
 /*
- * Told when somebody begins to watch a point, and when nobody does any more; what is watched when
- * it is added, at once. So that what nobody watches costs nothing: the one who is told puts the
- * report where the way leads, and takes it away again.
+ * Notified when the first listener enables a tracepoint and when the last one disables it; on
+ * registration, at once for points that are enabled. So a disabled tracepoint costs nothing: the
+ * owner of the listener inserts the report into the path, and removes it again.
  */
 struct kern_trace_listener {
 	struct {

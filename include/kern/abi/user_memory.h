@@ -14,7 +14,7 @@ struct kern_user_piece {
 	u64 size;
 };
 
-/* How far somebody has gone through the pieces; all zero, nowhere. */
+/* Position of an iteration over the pieces; all zero is the start. */
 struct kern_user_cursor {
 	struct scatterlist *next;
 	unsigned int gone;

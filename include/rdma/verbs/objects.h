@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * The objects of the verbs. A driver's own object begins with one of these; the midlayer allocates
- * it zeroed in the size that the driver states in ib_device_ops and frees it. Members are read by
- * all and written by the midlayer, except where a comment says that the driver's create method
- * fills them in.
+ * it zeroed in the size that the driver states in ib_device_ops and frees it. All code may read the
+ * members; only the midlayer writes them, except where a comment says that the driver's create
+ * method fills them in.
  */
 #pragma once
 #include <rdma/verbs/qp.h>

@@ -11,7 +11,7 @@ from lab.waiting import wait_until
 
 from pair import interfaces_up, iperf3, mixed_pair, reachable, weft, weft_pair
 
-# A partition without a broadcast group beside the default one.
+# A partition without a broadcast group, in addition to the default one.
 REFUSING = PAIR + """[sm]
 [[sm.partition]]
 name = "default"
