@@ -35,8 +35,8 @@ public:
 	~Device();
 
 	/*
-	 * The device goes: all ids end, and are told. When this has returned, nobody has anything
-	 * of it. Context: process.
+	 * The device is removed: all IDs are ended and notified. After the return nothing refers to
+	 * it. Context: process.
 	 */
 	void leave();
 

@@ -93,12 +93,15 @@ public:
 	/* Sends by this path from now on. Errors: those of the path; ENOMEM. */
 	kern::Result<> follow_peer(const sa_path_rec &path);
 
-	/* The device goes. True if nobody but the CM knows the id, which is to be freed then. */
+	/*
+	 * The device is removed. Returns true if only the CM refers to the ID; the caller then
+	 * frees it.
+	 */
 	bool lose_device();
 	/*
-	 * Ends it, with the last word to the peer that its state asks for, or none. After this only
-	 * the destructor is allowed. The lock is held. Whoever frees it calls wait_for_handlers()
-	 * before.
+	 * Ends it, with the last message to the peer that its state requires, if any. After this
+	 * only the destructor is allowed. The lock is held. The caller that frees it first calls
+	 * wait_for_handlers().
 	 */
 	void finish(bool silent = false);
 	bool ended() const { return life_ == Life::ended; }
@@ -184,8 +187,8 @@ private:
 	enum class Life : u8 { unknown /* to the consumer */, known, ended };
 
 	/*
-	 * Paths beside the one that is used: what few connections have, so it is made when the
-	 * first is heard of.
+	 * Alternate paths. Few connections have any, so this is allocated when the first is
+	 * received.
 	 */
 	struct Migration {
 		kern::Ref<Address> loaded, proposed;
@@ -198,8 +201,8 @@ private:
 	};
 
 	/*
-	 * A listener's: new ids that its handler has not returned for, and whom it is being told
-	 * of.
+	 * For a listener: new IDs for which its handler has not returned, and the one being
+	 * delivered.
 	 */
 	struct Listening {
 		unsigned int backlog = 256;

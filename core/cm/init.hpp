@@ -8,7 +8,7 @@ namespace cm
 
 /* nullptr for a device that the CM does not serve. Context: any, for a client of it. */
 kern::Ref<Device> device_of(ib_device *ib);
-/* The same for whoever is none, and may come when it goes. Context: process. */
+/* The same for callers that are not clients, which may race with its removal. Context: process. */
 kern::Ref<Device> find_device(ib_device &ib);
 
 } // namespace cm

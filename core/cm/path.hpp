@@ -10,7 +10,7 @@
 namespace cm
 {
 
-/* A path by a port of ours. */
+/* A path through a local port. */
 struct Route {
 	u32 port;
 	u16 sgid_index;
@@ -25,7 +25,7 @@ struct Route {
  */
 kern::Result<Route> find_route(ib_device &device, const sa_path_rec &path);
 
-/* For a REQ or LAP. ca_ack_delay: of our CA. */
+/* For a REQ or LAP. ca_ack_delay: of the local CA. */
 ib::CmPath to_wire(const sa_path_rec &path, u8 ca_ack_delay);
 
 /*

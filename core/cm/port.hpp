@@ -99,8 +99,8 @@ public:
 	u32 hi_tid() const { return agent_->hi_tid; }
 
 	/*
-	 * Nobody is told how it went: what matters is repeated. The device's lock is held. Errors:
-	 * ENOBUFS, counted; ENOMEM; those of ib_post_send_mad().
+	 * The outcome is not reported: messages that matter are retransmitted. The device's lock is
+	 * held. Errors: ENOBUFS, counted; ENOMEM; those of ib_post_send_mad().
 	 */
 	kern::Result<> send(const ib::Mad &mad, const kern::Ref<Address> &to, Cause cause,
 			    bool again = false);

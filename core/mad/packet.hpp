@@ -16,7 +16,7 @@ namespace mad
 
 class Send;
 
-/* The two SMP classes are one to those who serve them (IBA 14.2). */
+/* Agents treat the two SMP classes as one (IBA 14.2). */
 constexpr bool same_class(u8 a, u8 b)
 {
 	constexpr u8 directed = IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE,
@@ -54,7 +54,7 @@ private:
 
 /*
  * A receive buffer (rdma/receive_queue.hpp). While it is posted it belongs to its special QP; after
- * that to whoever handles it, in the end to the agent's handler, who gives it back by
+ * that to the code that handles it, and in the end to the agent's handler, which returns it by
  * ib_free_recv_mad().
  */
 struct Receive : ib_mad_recv_wc, ib_cqe {

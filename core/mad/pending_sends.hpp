@@ -33,10 +33,9 @@ public:
 	}
 
 	/*
-	 * The send that a MAD is the other side's word on: same transaction, same class, the other
-	 * direction, still waiting; nullptr for none. Transaction ids are the requester's: without
-	 * a look at the direction, our own answer to a peer that happens to use the same one would
-	 * do.
+	 * The send that a MAD responds to: same transaction, same class, opposite direction, still
+	 * waiting; nullptr for none. The requester chooses transaction IDs, so without the check of
+	 * the direction a local response to a peer that uses the same ID would match.
 	 */
 	Send *find(const Receive &receive) const;
 

@@ -35,7 +35,7 @@ namespace mad
 
 constexpr int receive_queue_depth = 512;
 /*
- * MADs that have come and wait for their handlers, beside those that the hardware has buffers for.
+ * Received MADs that wait for their handlers, in addition to those that fit into posted buffers.
  */
 constexpr int received_max = 4096;
 /*
@@ -88,8 +88,8 @@ public:
 	 */
 	kern::Result<> modify(Send &send, u32 timeout_ms);
 	/*
-	 * Sends a MAD back to where `receive` came from, on behalf of `agent`; nobody is told how
-	 * it went.
+	 * Sends a MAD to the sender of `receive`, on behalf of `agent`. The outcome is not
+	 * reported.
 	 */
 	void reply(Agent &agent, const Receive &receive, const ib::Mad &mad);
 

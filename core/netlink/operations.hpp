@@ -61,7 +61,7 @@ private:
 	ib_device *native_;
 };
 
-/* Where an answer for all there is goes on: what was told is before it. */
+/* Position at which a dump continues: everything before it has been sent. */
 struct Place {
 	unsigned long device;
 	unsigned long number;

@@ -234,9 +234,9 @@ private:
 
 	/*
 	 * The addresses being resolved, and the result. Readers that exclude handlers may read the
-	 * public part, so that is set only when the event is reported; before, the id is not
-	 * bound. Freed when nobody waits for them: there may be tens of thousands of connected
-	 * ids.
+	 * public part, so that is set only when the event is reported; before, the id is not bound.
+	 * Freed when no task waits for them, because there may be tens of thousands of connected
+	 * IDs.
 	 */
 	struct Route {
 		Interface interface{}; /* index 0: none */

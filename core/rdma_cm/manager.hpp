@@ -127,8 +127,8 @@ public:
 	void check_interfaces() { queue_.queue(check_work_); }
 
 	/*
-	 * For those who show ids (rdma/ib_resources.h): how many are bound to a device; the first
-	 * of a number not less. Errors: ENOENT.
+	 * For resource tracking (rdma/ib_resources.h): the number of IDs bound to a device; the
+	 * first ID whose number is not less. Errors: ENOENT.
 	 */
 	u32 count(ib_device &ib);
 	kern::Result<> show(ib_device &ib, u32 number, ib_resource_info &info);

@@ -49,8 +49,8 @@ public:
 	const rdma_ucm_port_space space;
 	const u16 port;
 	/*
-	 * Held while an id begins to listen here, or ends: the next one waits for the devices, and
-	 * nobody else does. Nests inside an ID's own lock, and outside the manager's.
+	 * Held while an ID starts to listen here, or ends: only the next such ID waits for the
+	 * devices. Nests inside an ID's own lock, and outside the manager's.
 	 */
 	kern::NoIoMutex listen_lock{KERN_LOCK_CLASS("rdma_cm.listen")};
 	kern::List<Id, &Id::service_node> ids;

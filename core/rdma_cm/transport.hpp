@@ -27,10 +27,10 @@ struct TransportEvent {
 };
 
 /*
- * An id's end of a connection, or of a resolution. Its functions are called with the id's lock
- * held, but the destructor: that waits until the id is not being told anything, and is called
- * without. Errors of all: EINVAL for the wrong moment or what does not fit; those of the verbs and
- * of the manager.
+ * An id's end of a connection, or of a resolution. Its functions are called with the ID's lock
+ * held, except the destructor, which waits until no event is being delivered to the ID and is
+ * called without it. Errors of all: EINVAL for the wrong moment or what does not fit; those of the
+ * verbs and of the manager.
  */
 class Connection
 {
@@ -52,23 +52,24 @@ public:
 
 /*
  * Has new ids made for requests for a service on a device; see Service. The destructor waits for
- * those that are being told, so it is called without locks.
+ * requests that are being delivered, so it is called without locks.
  */
 class Listening
 {
 public:
 	virtual ~Listening() = default;
 	/*
-	 * Requests may be told of from now on, also before this returns, and also if it fails: then
-	 * only stop() and the destructor are allowed. It may wait for the device, as stop() and the
-	 * destructor may: none of the three is called with a lock that ids of other services need.
-	 * Errors: those of the manager; EIO of a device that does not work any more.
+	 * Requests may be delivered from now on, even before this returns, and even if it fails.
+	 * After a failure only stop() and the destructor are allowed. It may wait for the device,
+	 * as stop() and the destructor may: none of the three is called with a lock that ids of
+	 * other services need. Errors: those of the manager; EIO of a device that does not work any
+	 * more.
 	 */
 	virtual kern::Result<> begin(unsigned int backlog) = 0;
 	virtual void set_backlog(unsigned int backlog) = 0;
 	/*
-	 * The service is free for the next; requests that are being told are told to their end.
-	 * Only the destructor is allowed then.
+	 * The service is free for the next listener; deliveries in progress are completed.
+	 * Afterwards only the destructor is allowed.
 	 */
 	virtual void stop() = 0;
 };

@@ -55,7 +55,7 @@ public:
 	static u32 end(kern::Ref<Id> id);
 	/* The same of a membership. */
 	static u32 leave(kern::Ref<Membership> membership);
-	/* An event that nobody will read. Context: process. */
+	/* Discards an event that will not be read. Context: process. */
 	static void discard(kern::Owned<Event> event);
 
 	/* Its device goes: so does rdma_cm's id. Context: process, not from a handler. */
@@ -78,7 +78,7 @@ private:
 
 	kern::Result<> take_request(rdma_cm_id &cm, const rdma_cm_event &event);
 	kern::Result<kern::Owned<Event>> make_event(const rdma_cm_event &event);
-	/* It is rdma_cm's, which ends it. Nobody else has found this id. */
+	/* rdma_cm owns its ID and destroys it. No other task has found this ID. */
 	void forget_cm() NO_THREAD_SAFETY_ANALYSIS { cm_ = nullptr; }
 
 	kern::Mutex commands_{KERN_LOCK_CLASS("rdma_ucm.commands")};

@@ -54,15 +54,15 @@ public:
 	/* Errors: ENOENT; EINVAL for another file's. */
 	kern::Result<kern::Ref<Id>> find(u32 number, const File &file);
 	/*
-	 * The same, for the caller to end it. Nobody finds it any more; an id is no file's from
-	 * then on, nor is what is unread of it.
+	 * The same, for a caller that destroys it. It can no longer be found; an ID and its unread
+	 * events belong to no file from then on.
 	 */
 	kern::Result<kern::Ref<Id>> claim(u32 number, const File &file);
 	kern::Result<kern::Ref<Membership>> claim_membership(u32 number, const File &file);
 	/* Any of the file's; empty if it has none. */
 	kern::Ref<Id> claim_any(File &file);
 	kern::Ref<Membership> claim_any(Id &id);
-	/* This one, if nobody has claimed it; empty otherwise. */
+	/* This one, if it has not been claimed; empty otherwise. */
 	kern::Ref<Id> claim(Id &id);
 	kern::Ref<Membership> claim(Membership &membership);
 
@@ -96,8 +96,8 @@ public:
 	/* The file's oldest, as read; uid and number filled in. Empty if there is none. */
 	kern::Owned<Event> pop(File &file);
 	/*
-	 * It could not be told: unread again, unless what it is of has ended meanwhile: empties the
-	 * owner then.
+	 * It could not be delivered: it is unread again, unless its source has been destroyed in
+	 * the meantime. Then the owner is emptied.
 	 */
 	void put_back(kern::Owned<Event> &event);
 	bool has_unread(const File &file);

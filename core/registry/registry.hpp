@@ -101,8 +101,8 @@ class Registry
 {
 public:
 	/*
-	 * Gives the device its name and a place, with the caller as its worker: nobody else sees it
-	 * yet, but its events are taken in. Then either introduce() or remove_device(). Errors:
+	 * Gives the device its name and a place, with the caller as its worker: it is not visible
+	 * yet, but its events are queued. Then either introduce() or remove_device(). Errors:
 	 * EEXIST.
 	 */
 	kern::Result<> enlist(kern::Owned<ib_device_registry> device, const char *name);

@@ -18,7 +18,7 @@ namespace ib_sysfs
 class Device
 {
 public:
-	/* Complete, and user space has been told. Context: process. Errors: EEXIST, ENOMEM. */
+	/* Creates all of it, and notifies user space. Context: process. Errors: EEXIST, ENOMEM. */
 	static kern::Result<kern::Owned<Device>> create(const kern::DeviceClass &device_class,
 							ib_device &device);
 

@@ -38,7 +38,7 @@ public:
 	/* For the agents' handlers. */
 	/* failed: in whatever way. */
 	void on_sent(Send &send, bool failed);
-	/* asked: the send that it answers; nullptr for what nobody has asked for. */
+	/* asked: the send that it responds to; nullptr for an unsolicited MAD. */
 	void on_received(const Agent &agent, const ib_mad_agent &mad, Send *asked,
 			 ib_mad_recv_wc *received);
 
@@ -112,8 +112,8 @@ private:
 	kern::List<Send, &Send::node> sends_ GUARDED_BY(lock_);
 	kern::List<Unread, &Unread::node> unread_ GUARDED_BY(lock_);
 	/*
-	 * MADs of sends, and in what is unread, but for one of each outcome: those are counted
-	 * beside the sends.
+	 * MADs of sends and of unread messages, except one for the outcome of each send: those are
+	 * counted separately.
 	 */
 	unsigned int sent_mads_ GUARDED_BY(lock_) = 0;
 	unsigned int unread_mads_ GUARDED_BY(lock_) = 0;

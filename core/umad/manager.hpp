@@ -18,7 +18,7 @@ public:
 	/* Context: process. Errors: ENOMEM. */
 	static kern::Result<kern::Ref<Manager>> create(ib_device &device, u32 port);
 
-	/* The port goes: nobody waits to be its manager any more. Context: process. */
+	/* The port is removed: no open waits for it any more. Context: process. */
 	void leave_device();
 
 	/*
@@ -38,7 +38,10 @@ private:
 
 	Manager(ib_device &device, u32 port) : device_(device), port_(port) {}
 	State state() const { return static_cast<State>(state_.load_acquire()); }
-	/* The one way on: tells the port, and those who wait. Errors: the driver's. */
+	/*
+	 * The only function that changes the state. Notifies the port and waiting tasks. Errors:
+	 * the driver's.
+	 */
 	kern::Result<> become(State next) REQUIRES(lock_);
 
 	/* As long as it has not gone. */

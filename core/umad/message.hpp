@@ -73,8 +73,8 @@ public:
 	/* True if the peer could take the answer of one for that of the other. */
 	bool is_mistakable_for(const Send &other) const;
 	/*
-	 * As the program reads it when nobody has answered; empty for a send that expects no
-	 * answer, and the second time.
+	 * As the program reads it if there was no response; empty for a send that expects none, and
+	 * on the second call.
 	 */
 	kern::Owned<Unread> take_outcome();
 

@@ -35,7 +35,7 @@ public:
 	static kern::Result<kern::Ref<Port>> create(ib_device &ib, u32 number);
 	~Port();
 
-	/* The device goes. When this has returned nobody has anything of it. Context: process. */
+	/* The device is removed. After the return nothing refers to it. Context: process. */
 	void leave_device();
 
 	ib_device &ib() const { return ib_; }

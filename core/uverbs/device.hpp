@@ -26,7 +26,7 @@ public:
 	create(ib_device &ib, const kern::DeviceClass &verbs_class, const kern::NodeRegion &region);
 	~Device();
 
-	/* The device goes. When this has returned nobody has anything of it. Context: process. */
+	/* The device is removed. After the return nothing refers to it. Context: process. */
 	void remove();
 
 	ib_device &ib() const { return ib_; }

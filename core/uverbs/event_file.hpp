@@ -69,8 +69,8 @@ public:
 	/* Takes out what has not been read; how many events have. Context: process. */
 	u32 forget(EventSource &source);
 	/*
-	 * Closes a channel: there will be no more events, and readers are told so after the
-	 * remaining ones. Context: process.
+	 * Closes a channel: no more events are added, and readers get an error after the remaining
+	 * ones. Context: process.
 	 */
 	void close();
 

@@ -40,7 +40,10 @@ private:
 	/* Its users: under the lock of XrcDomains. */
 	u32 users_ = 1;
 	kern::ListNode node_;
-	/* From a handle's end to that of its QP nobody else finds the QP without one. */
+	/*
+	 * Held from the destruction of a handle to that of its QP, so that no other task finds the
+	 * QP without a handle.
+	 */
 	kern::Mutex targets_lock_{KERN_LOCK_CLASS("uverbs.xrc_targets")};
 };
 

@@ -108,7 +108,7 @@ ResourceTable &table_of(const T &object)
 	return object.device->verbs->resources[static_cast<unsigned int>(kind_of<T>())];
 }
 
-/* Its number is nobody's any more. It is not shown. */
+/* Releases its number. It must not be visible. */
 template<Numbered T>
 void unlist(T &object)
 {
@@ -214,8 +214,8 @@ inline void list(ib_ah *handle, const char *owner)
 }
 
 /*
- * An object that nobody finds, nor has found, while it is ended or changed; and all find again if
- * it has not ended. Context: process; waits for those who look at it.
+ * Hides an object while it is destroyed or changed, and shows it again if it has not been
+ * destroyed. Context: process; waits for its readers.
  */
 template<Numbered T>
 class Hidden

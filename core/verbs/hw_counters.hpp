@@ -9,9 +9,9 @@ namespace verbs
 {
 
 /*
- * One reading for all who ask: anybody may, and each reading is a command of the device. It is
- * asked by one at a time, and not again before the reading is as old as it may become; one that
- * does not answer is left alone as long.
+ * One sample for all readers, because any user may read and each sample is a command of the device.
+ * One reader at a time queries the device, and only when the sample has expired; a device that does
+ * not respond is not queried again for the same time.
  */
 class HwStats
 {

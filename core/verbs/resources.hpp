@@ -42,7 +42,7 @@ public:
 		kern_assert(is_free());
 		word_.store_release(shown);
 	}
-	/* True if nobody looks at it any more. */
+	/* Returns true if it has no readers any more. */
 	bool hide()
 	{
 		const u32 before = word_.fetch_sub(shown);
@@ -145,7 +145,7 @@ public:
 		shown_.add_relaxed(1);
 		Record::of(resource).sight.show();
 	}
-	/* Waits for those who hold it. */
+	/* Waits until no reader holds it. */
 	void hide(ib_resource &resource)
 	{
 		Record &record = Record::of(resource);
@@ -164,7 +164,7 @@ public:
 	/* How many are shown. */
 	u32 count() const { return static_cast<u32>(shown_.load_relaxed()); }
 
-	/* Logs how many are left of each owner, and forgets them. Nobody holds any. */
+	/* Logs how many each owner has left, and drops them. No reader holds any. */
 	void report_leaks(const ib_device &device, const char *kind);
 
 private:
@@ -186,7 +186,7 @@ private:
 	/* Goes on to the next block, with one that is there if it can. */
 	bool go_on(kern::Owned<NumberBlock> &fresh) REQUIRES(lock_);
 	void take_out(NumberBlock &block) REQUIRES(lock_);
-	/* The number is nobody's any more. The block that went with it is the caller's to free. */
+	/* Releases the number. The caller frees the block that it returns. */
 	kern::Owned<NumberBlock> give_back(Record &record) REQUIRES(lock_);
 	/* The first of that number or a greater one. */
 	Record *find(u32 from) REQUIRES(lock_);
@@ -200,7 +200,7 @@ private:
 	const u32 first_;
 	NumberBlock *current_ GUARDED_BY(lock_) = nullptr;
 	u32 next_ GUARDED_BY(lock_) = NumberBlock::size; /* of its places, or its size */
-	/* Where the last look ended: whoever looks at all of them goes on from there. */
+	/* Where the last lookup ended: an iteration over all of them continues there. */
 	NumberBlock *found_ GUARDED_BY(lock_) = nullptr;
 	kern::Atomic<int> shown_{0};
 };

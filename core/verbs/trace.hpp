@@ -15,7 +15,7 @@ class DeviceTrace
 {
 public:
 	/*
-	 * From now on until the end, which comes when nobody uses the device any more. Context:
+	 * From construction to destruction, when the device has no users any more. Context:
 	 * process.
 	 */
 	explicit DeviceTrace(ib_device &device) : drivers_(device) {}
@@ -29,8 +29,8 @@ private:
 	static int poll_cq(ib_cq *cq, int count, ib_wc *wcs);
 
 	/*
-	 * The driver's own methods, which the device has again when nobody listens any more: it may
-	 * be registered once more.
+	 * The driver's own methods, which are restored when tracing is disabled, because the device
+	 * may be registered again.
 	 */
 	struct Drivers {
 		explicit Drivers(ib_device &device);

@@ -75,7 +75,10 @@ private:
 		u32 generation = 0;
 		kern::Completion answered;
 	};
-	/* One of the card's two: its messages in our memory, and how far we have read. */
+	/*
+	 * One of the card's two outgoing queues: its messages in host memory, and the read
+	 * position.
+	 */
 	struct Incoming {
 		kern::DmaBuffer pool;
 		u32 consumer = 0;

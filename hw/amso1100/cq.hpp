@@ -43,9 +43,9 @@ public:
 	 */
 	u32 detach(QpEntry &entry, const Cq *QpEntry::*place);
 	/*
-	 * The card has failed: all that is outstanding in a queue of the QP's is flushed here, in
-	 * its order, behind what the card has completed (MGMT-09), unless the QP has been detached.
-	 * Once nobody posts any more; any number of times.
+	 * The card has failed: all outstanding requests of a queue of the QP are flushed here, in
+	 * order, after those that the card has completed (MGMT-09), unless the QP has been
+	 * detached. Called when nothing posts any more; may be repeated.
 	 */
 	void flush(Qp &qp, const QpEntry &entry, const Cq *QpEntry::*place);
 	/* Drops the completions of a QP that stays in use. */

@@ -13,7 +13,7 @@ public:
 	/* Errors: those of requests; EPROTONOSUPPORT of what is not IPv4. May sleep. */
 	static kern::Result<kern::Owned<Listener>> create(Rnic &rnic, iw_cm_id &id,
 							  unsigned int backlog);
-	/* When it has returned, no request is told of. May sleep. */
+	/* After the return no request is reported. May sleep. */
 	~Listener();
 
 	void handle_event(const Message &event) override;

@@ -60,7 +60,7 @@ public:
 	{
 		return get_be<T>(bytes_ + offset);
 	}
-	/* Contexts, handles and numbers of domains, which nobody converts. */
+	/* Contexts, handles and domain numbers, which are opaque and not converted. */
 	template<class T>
 	void put_opaque(size_t offset, T value)
 	{

@@ -66,8 +66,8 @@ public:
 	/* The oldest that is outstanding, flushed; the same lock. False if there is none. */
 	bool flush_one(bool receives, ib_wc &wc);
 	/*
-	 * The card has failed, which posts are refused for from now on: what is posted is flushed,
-	 * and the manager told of the end. Any number of times. May sleep.
+	 * The card has failed: further posts are refused, posted requests are flushed, and the
+	 * manager is notified of the end. May be repeated. May sleep.
 	 */
 	void give_up();
 
@@ -92,7 +92,10 @@ private:
 				     u32 ird = wire::no_change);
 	/* The stream ends here and now, and all that is posted is flushed. */
 	kern::Result<> end();
-	/* Where the event leads, and the manager is told of it. False if it has no place. */
+	/*
+	 * Performs the event's transition and notifies the manager. Returns false if the state has
+	 * none.
+	 */
 	bool advance(StreamEvent event, int status = 0, const Message *said = nullptr);
 	void report(Upcall what, int status, const Message *said) REQUIRES(stream_lock_);
 	/* The manager's id has to do with this stream from now on. */
@@ -121,8 +124,8 @@ private:
 	 */
 	kern::Mutex state_lock_{KERN_LOCK_CLASS("weft_amso1100_qp")};
 	/*
-	 * Inside of it. Held while the manager is told, so that it is told in the order of the
-	 * states.
+	 * Nests inside it. Held while the manager is notified, so that notifications are in the
+	 * order of the states.
 	 */
 	kern::Mutex stream_lock_{KERN_LOCK_CLASS("weft_amso1100_stream")};
 	Stream stream_ GUARDED_BY(stream_lock_) = Stream::idle;

@@ -74,7 +74,7 @@ public:
 	void message();
 	/* The card has something to say of a queue, of this index. Hard interrupt. */
 	void hint(u32 index);
-	/* Returns when what the card has said by now has been heard. May sleep. */
+	/* Returns when all events that the card has raised so far are handled. May sleep. */
 	void flush_events();
 	/*
 	 * Refuses a request for a connection, by the card's name for it, without waiting for the
@@ -129,7 +129,7 @@ public:
 	/* Held while a QP is used that no caller of the verbs keeps: it is not freed meanwhile. */
 	kern::Mutex &users_lock() RETURN_CAPABILITY(users_lock_) { return users_lock_; }
 	kern::IdAllocator &qp_numbers() { return qp_numbers_; }
-	/* CQs and listeners by numbers of ours, and queues by the card's. */
+	/* CQs and listeners by the driver's numbers, and queues by the card's. */
 	kern::XArray<EventHandler> &handlers() { return handlers_; }
 	kern::XArray<EventHandler> &queues() { return queues_; }
 
@@ -174,7 +174,7 @@ private:
 	/* Since start() has all that an event may be of: a card may have some before. */
 	kern::Atomic<bool> hears_events_{false};
 	kern::Work events_work_{kern::method<&Rnic::handle_events>, this};
-	/* Requests that nobody takes: who hears of them cannot wait for the card. */
+	/* Requests without a listener: the handler that receives them cannot wait for the card. */
 	kern::SpinLock refusals_lock_{KERN_LOCK_CLASS("weft_amso1100_refusals")};
 	u32 refusals_[most_refusals] GUARDED_BY(refusals_lock_) = {};
 	u32 refusals_waiting_ GUARDED_BY(refusals_lock_) = 0;

@@ -66,7 +66,7 @@ constexpr StreamStep step(Stream state, StreamEvent event)
 			       ? StreamStep{Upcall::refused, ended}
 			       : StreamStep{Upcall::invalid, connecting};
 	case accepting:
-		/* Whoever asked to accept learns it by that call's error. */
+		/* The caller of accept gets its error. */
 		return event == E::made      ? StreamStep{Upcall::accepted, established}
 		       : event == E::refused ? StreamStep{Upcall::nothing, idle}
 		       : event == E::closed || event == E::end

@@ -92,7 +92,7 @@ private:
 	kern::Mutex lifecycle_lock_;
 	kern::Owned<typename Card::Hca> hca_ GUARDED_BY(lifecycle_lock_);
 	typename Card::IbDevice *device_ GUARDED_BY(lifecycle_lock_) = nullptr;
-	/* Its readers take no lock of ours. */
+	/* Its readers take no lock of the driver. */
 	bool owner_ = false;
 	bool removing_ GUARDED_BY(lifecycle_lock_) = false;
 	/*
@@ -175,7 +175,7 @@ void Adapter<Card>::shutdown()
 {
 	kern::Guard guard(lifecycle_lock_);
 	removing_ = true;
-	// Nobody is left to be told; what matters is that the next kernel finds its memory its own.
+	// No consumer has to be notified, but the card must not write to the next kernel's memory.
 	set_bus_master(false);
 }
 
@@ -252,14 +252,14 @@ void Adapter<Card>::stop()
 		Card::IbDevice::destroy(std::exchange(device_, nullptr));
 	}
 	hca_.reset();
-	// Whatever the card may still hold of ours, it can no longer reach.
+	// The card can no longer access host memory, whatever addresses it still has.
 	set_bus_master(false);
 }
 
 template<class Card>
 void Adapter<Card>::card_failed(const char *why)
 {
-	// Whoever returns from here frees what the card was given, the second as well as the first.
+	// Every caller that returns from here frees memory that the card was given.
 	set_bus_master(false);
 	if (failing_.exchange(true))
 		return;

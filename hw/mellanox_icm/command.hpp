@@ -24,14 +24,14 @@ enum class GoBit : u8 { go, go_and_toggle };
 /* How the answer to a command comes, once the card gives events. */
 enum class Answer : u8 {
 	/*
-	 * Behind all events that the card has had to tell until then. Whoever waits sleeps, and
-	 * others give commands meanwhile.
+	 * Completes after all events that the card has raised before. The caller sleeps, and other
+	 * tasks can issue commands.
 	 */
 	event,
 	/*
-	 * In the register, which its giver watches, and nobody else gets meanwhile: for what the
-	 * card does within the time that it takes to fall asleep and be woken, about an object that
-	 * no event tells of.
+	 * Polled in the register, which no other command can use in the meantime. For commands that
+	 * the card executes faster than the caller could sleep and be woken, about an object that
+	 * has no events.
 	 */
 	at_once,
 };
@@ -118,9 +118,8 @@ public:
 	void completed(u16 token, u8 status, u64 out_param);
 
 	/*
-	 * No command will be given to the card any more; those in flight end with EIO, and whoever
-	 * ends the use of memory by a command frees it: the card does not reach memory any more.
-	 * Any context.
+	 * No more commands are issued; those in flight return EIO. Callers may free memory whose
+	 * use a command was to end, because the card cannot access memory any more. Any context.
 	 */
 	void fail();
 	bool failed() const { return attention_.load_relaxed() & has_failed; }
@@ -170,7 +169,7 @@ private:
 	MailboxPool pool_;
 	kern::Mutex post_lock_;
 	u32 next_toggle_ GUARDED_BY(post_lock_) = 1;
-	/* The last command's answer was in the register: nobody need look whether it is free. */
+	/* The last command completed in the register, so it need not be checked for being free. */
 	bool known_idle_ GUARDED_BY(post_lock_) = false;
 	static constexpr u8 has_failed = 1, is_watched = 2;
 	kern::Atomic<u8> attention_{0};

@@ -24,10 +24,10 @@ namespace mellanox_icm
 {
 
 /*
- * A QP by its number. One who polls a CQ may use the QP if the entry names that CQ for the
- * direction in question: the names are written and cleared under the CQ's lock, the pointer before
- * the first and after the last. So a card that puts another's number into a CQ gets nobody to touch
- * a QP that may be going.
+ * A QP by its number. Code that polls a CQ may use the QP only if the entry names that CQ for the
+ * direction in question. The names are set and cleared under the CQ's lock; the pointer is set
+ * before the first and cleared after the last. So a card that writes another QP's number into a CQ
+ * cannot cause access to a QP that may be being destroyed.
  */
 template<class Qp>
 struct QpEntryOf {
@@ -161,7 +161,7 @@ protected:
 	};
 	kern::Result<> create_numbers(const Counts &counts);
 	/*
-	 * The asynchronous queue hears of these events, and all are armed. Errors: those of
+	 * Maps these events to the asynchronous queue, and arms all queues. Errors: those of
 	 * commands; ENOSPC. May sleep.
 	 */
 	kern::Result<> start_events(u64 events);

@@ -41,7 +41,7 @@ struct IbDevice {
 
 	/* Registers; clients may use it before this returns. */
 	kern::Result<> start();
-	/* Unregisters; nobody uses it after. */
+	/* Unregisters the device, which is not used afterwards. */
 	void stop();
 	/* Tells everybody that the card has failed. Task. */
 	void report_fatal();
@@ -92,7 +92,7 @@ struct CommonMethods {
 	static int query_pkey(ib_device *device, u32 port, u16 index, u16 *pkey);
 	static int create_ah(ib_ah *ah, rdma_ah_init_attr *init, ib_udata *);
 	static int modify_ah(ib_ah *ah, rdma_ah_attr *attr);
-	/* Told: what the card's library is told of a domain, made of its number. */
+	/* Told: the response to the card's library about a domain, constructed from its number. */
 	template<class Told>
 	static int alloc_pd(ib_pd *pd, ib_udata *udata);
 

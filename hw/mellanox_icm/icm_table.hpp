@@ -69,7 +69,7 @@ private:
 	u32 reserved_ = 0;
 	kern::Mutex lock_;
 	kern::OwnedArray<Chunk> chunks_;
-	/* Mapped, and held by nobody; or nullptr. */
+	/* Mapped and not in use; or nullptr. */
 	Chunk *spare_ GUARDED_BY(lock_) = nullptr;
 	kern::Atomic<size_t> resident_{0};
 };

@@ -64,8 +64,8 @@ private:
 	};
 	/*
 	 * Entries of a chain. The card walks it for each packet, and the driver, with the lock
-	 * held, for each change; whoever chooses MGIDs by their hash could make it as long as the
-	 * table. Where they are not so chosen, eight thousand groups have no chain of half of that.
+	 * held, for each change; a program that chooses MGIDs by their hash could make it as long
+	 * as the table. With other MGIDs, eight thousand groups have no chain of half that length.
 	 */
 	static constexpr u32 longest_chain = 32, longest_for_program = 24;
 	/* Entries behind the hash table that a program may fill. */

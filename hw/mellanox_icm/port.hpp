@@ -85,10 +85,13 @@ public:
 	kern::Result<> read_tables();
 	/*
 	 * Something has changed: the tables are read again, and then `events` (bits by
-	 * ib_event_type) told. Any context.
+	 * ib_event_type) are reported. Any context.
 	 */
 	void changed(u32 events);
-	/* To whom; nullptr for nobody, after which nobody is told any more. May sleep. */
+	/*
+	 * Sets the device to notify; nullptr for none, after which no notification is made. May
+	 * sleep.
+	 */
 	void set_device(ib_device *device);
 
 private:

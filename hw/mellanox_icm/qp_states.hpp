@@ -31,8 +31,8 @@ kern::Result<hw::mellanox_icm::Opcode> transition_command(ib_qp_state from, ib_q
 /*
  * Completion method of a transition. On the way to RTS the card only takes the QP's attributes, and
  * the events of a QP in that phase may come at any time: a connection needs four such transitions,
- * and would sleep in each. All others are followed by an event that somebody handles, or by freeing
- * memory.
+ * and would sleep in each. All others are followed by an event that must be handled first, or by
+ * freeing memory.
  */
 constexpr Answer answer_of(hw::mellanox_icm::Opcode transition)
 {
@@ -47,7 +47,7 @@ constexpr Answer answer_of(hw::mellanox_icm::Opcode transition)
 	}
 }
 
-/* Our state for the card's, and whether it is still draining. */
+/* The verbs state for the card's state, and whether it is still draining. */
 ib_qp_state verbs_state(hw::mellanox_icm::QpState state);
 
 } // namespace mellanox_icm

@@ -175,7 +175,7 @@ template<u32 head_bytes, class Hca>
 	return error;
 }
 
-/* A doorbell has been rung, and the card has failed, or somebody watches. */
+/* A doorbell has been rung, and the card has failed or tracing is enabled. */
 template<class Hca>
 [[gnu::noinline, gnu::cold]] void attend(Hca &hca, const ib_qp &qp)
 {

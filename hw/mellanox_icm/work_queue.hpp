@@ -110,7 +110,10 @@ void close_queue(Queue &queue)
 	kern::write_once(queue.head, queue.tail + queue.mask + 1);
 }
 
-/* The oldest request of a queue, which nobody will complete any more; false if there is none. */
+/*
+ * Retires the oldest request of a queue, which the card will not complete; returns false if there
+ * is none.
+ */
 inline bool retire_flushed(SendQueue &sq, ib_wc &wc)
 {
 	if (sq.tail == sq.posted_head())

@@ -131,7 +131,7 @@ private:
 		return cqe.qpn() == qp.number() && cqe.opcode() != stale_opcode &&
 		       cqe.opcode() != wire::cqe_opcode_resize;
 	}
-	/* The index behind the last entry that is ours. */
+	/* The index after the last entry that software owns. */
 	u32 end_locked() const REQUIRES(lock_);
 	/*
 	 * The receive request of an entry of a QP that has no ring of its own for them: as

@@ -52,7 +52,7 @@ private:
 
 	QueueBuffer buffer_;
 	DoorbellRecord doorbell_;
-	// Instead of the two, of a program's queue; nobody posts to it here.
+	// A program's queue uses this instead of the two; the kernel does not post to it.
 	UserQueue user_;
 	mellanox_icm::EventRoom events_room_;
 	IcmHold context_, protection_;

@@ -132,7 +132,7 @@ private:
 	/* Fills it and keeps it: how many completions. */
 	u32 bury(Qp &qp, kern::Owned<StaleCompletions> remains) REQUIRES(lock_);
 	static bool is_of(const wire::Cqe &cqe, const Qp &qp);
-	/* The index behind the last entry that is ours. */
+	/* The index after the last entry that software owns. */
 	u32 end_locked() const REQUIRES(lock_);
 	/* If the entry at this index is in the ring that follows, that is the ring from here on. */
 	bool switch_ring(u32 index) REQUIRES(lock_);
@@ -174,7 +174,7 @@ private:
 	mellanox_icm::EventRoom error_room_;
 	Number number_;
 	Record consumer_held_, arm_held_;
-	// A program's, in place of memory and records of ours.
+	// A program's queue uses this instead of kernel memory and records.
 	UserRegion user_region_;
 	UserRecord user_consumer_, user_arm_;
 	u32 user_pdn_ = 0;

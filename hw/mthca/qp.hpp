@@ -104,7 +104,7 @@ private:
 	Number qpn_;
 	kern::DmaBuffer buffer_;
 	Record sq_held_, rq_held_;
-	// A program's, in place of memory and records of ours.
+	// A program's queue uses this instead of kernel memory and records.
 	UserRegion user_region_;
 	UserRecord user_sq_, user_rq_;
 	QueuePlace user_place_{};

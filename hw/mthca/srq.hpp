@@ -48,7 +48,7 @@ private:
 	u32 base_ = 0; // the lower half of the ring's address
 	kern::DmaBuffer buffer_;
 	Record record_held_;
-	// A program's, in place of memory and record of ours.
+	// A program's queue uses this instead of kernel memory and a record.
 	UserRegion user_region_;
 	UserRecord user_record_;
 	mellanox_icm::EventRoom events_room_;

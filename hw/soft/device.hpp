@@ -199,7 +199,7 @@ private:
 	size_t solicited_ = 0;
 	/* So many of the entries, from the oldest on, have had their event. */
 	size_t notified_ = 0;
-	/* The last so many entries have come late: nobody sees them before the next arm. */
+	/* This many entries at the end are late: they become visible at the next arm. */
 	size_t hidden_ = 0;
 	int armed_ = 0;
 	unsigned int failing_arms_ = 0;

@@ -72,8 +72,8 @@ class ActiveConnections
 {
 public:
 	/*
-	 * At a time, and of these to one GID, which may have many QP numbers, and takes no more of
-	 * us if it is one of ours. Peers beyond that are sent datagrams.
+	 * Limits of concurrent connections: in all, and to one GID, which may have many QP numbers
+	 * and, if it is one of weft's, accepts no more. Peers beyond the limits are sent datagrams.
 	 */
 	static constexpr u32 connections_max = 1024;
 	static constexpr u32 of_peer_max = 8;
@@ -140,8 +140,7 @@ public:
 	/* Everything is over; run() is to follow. Context: any but hard interrupt. */
 	void end_all();
 	/*
-	 * Those are over whose destination nobody sends to any more. Context: any but hard
-	 * interrupt.
+	 * Ends connections whose destination is not used any more. Context: any but hard interrupt.
 	 */
 	void end_unused();
 

@@ -85,7 +85,7 @@ private:
 	ConnectionRoom room_{};
 	ib_cm_id *listener_ = nullptr;
 	kern::Work work_{kern::method<&Connected::end_what_is_over>, this};
-	/* So long nobody ends passive connections after some were ended. */
+	/* The minimum time between two rounds that end passive connections. */
 	static constexpr u64 round_interval_ns = 100'000'000;
 	u64 next_round_ = 0; /* the work's */
 	kern::Atomic<bool> hurries_{false};

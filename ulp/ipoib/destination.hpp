@@ -47,7 +47,7 @@ private:
 	void rest();
 };
 
-/* One peer or group. The table has a reference, and so has whoever resolves it. */
+/* One peer or group. The table has a reference, and so has the code that resolves it. */
 class Destination : public kern::RefCounted<Destination>
 {
 public:
@@ -115,9 +115,9 @@ public:
 	 */
 	static constexpr u32 capacity = 16384;
 	/*
-	 * One GID may have this part of the places that nobody needs, 256 of an empty table (a port
-	 * may have many interfaces in a partition, each with a QP number of its own). So whoever
-	 * says that he has more leaves room for others, however many GIDs he can use.
+	 * One GID may have this part of the free places, 256 of an empty table (a port may have
+	 * many interfaces in a partition, each with a QP number of its own). So a peer that claims
+	 * to have more leaves space for others, however many GIDs it can use.
 	 */
 	static constexpr u32 share = 64;
 	/* Packets that wait for one address, and for all. */
@@ -152,13 +152,13 @@ public:
 	 */
 	Action wait(const HardwareAddress &address, sk_buff *skb,
 		    kern::Ref<Destination> &destination);
-	/* True for the one who is to ask again. Context: any but hard interrupt. */
+	/* Returns true for the caller that has to query again. Context: any but hard interrupt. */
 	bool begin_refresh(Destination &destination);
 
 	/*
 	 * The outcome: a handle, or none. The waiting packets are the caller's to send or drop.
-	 * Waits for nobody: what answers of the SA are told by is one work for all of a port's
-	 * management. Context: any but hard interrupt.
+	 * Does not wait, because one work item per port delivers all responses of the SA. Context:
+	 * any but hard interrupt.
 	 */
 	kern_skb_queue resolved(Destination &destination, kern::Owned<Handle> handle,
 				kern::Owned<sa_path_rec> path = {});

@@ -10,7 +10,7 @@
 namespace ipoib
 {
 
-/* From what costs least to mend to what costs most. */
+/* In the order of the cost of the fix, cheapest first. */
 enum Fault : u32 {
 	fault_none = 0,
 	fault_look =

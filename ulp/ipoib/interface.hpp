@@ -47,7 +47,7 @@ public:
 		active, /* in its broadcast domain: carrier */
 	};
 
-	/* How it sends to those who can do either. */
+	/* How it sends to peers that support both modes. */
 	enum class Mode : u8 {
 		datagram,
 		connected, /* RFC 4755 */
@@ -104,8 +104,8 @@ public:
 	kern::ListNode port_node; /* in Port::interfaces, under the rtnl lock and the port's own */
 
 	/*
-	 * From Multicast: a group that was joined: attach it, if it is to be heard. Errors: those
-	 * of the verbs. Context: process.
+	 * Called by Multicast for a group that was joined: attaches the QP if packets of the group
+	 * are to be received. Errors: those of the verbs. Context: process.
 	 */
 	int enter_group(Group &group);
 	void resolved_group(const Group &group);

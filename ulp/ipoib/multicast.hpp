@@ -66,8 +66,8 @@ class Multicast
 {
 public:
 	/*
-	 * Groups that an interface is in because somebody sends to them, which takes no privilege.
-	 * Packets to further ones are dropped.
+	 * Groups that an interface is in only because a program sends to them, which needs no
+	 * privilege. Packets to further ones are dropped.
 	 */
 	static constexpr unsigned send_only_max = 256;
 	/*
@@ -90,13 +90,13 @@ public:
 	/* The stack's list of addresses has changed. Context: any but hard interrupt. */
 	void list_changed();
 	/*
-	 * Someone sends to a group: it is joined, and Interface::resolved() hears how that went.
+	 * A packet is sent to a group: it is joined, and Interface::resolved() gets the result.
 	 * Context: softirq or process.
 	 */
 	void want_to_send(const HardwareAddress &address);
 	/*
-	 * Leaves the groups that somebody sent to and nobody does any more: their destinations are
-	 * gone. Context: any but hard interrupt.
+	 * Leaves send-only groups that are not used any more: their destinations have been removed.
+	 * Context: any but hard interrupt.
 	 */
 	void leave_unused();
 	/* The broadcast group's record, if the interface is in it. Context: any. */

@@ -60,10 +60,10 @@ class PassiveConnections
 {
 public:
 	/*
-	 * At a time, and of these from one port of a peer; what is beyond is refused, and its
-	 * sender goes on with datagrams. The port is the one that the REQ names, which whoever may
-	 * send as QP1 may invent: such a one has the sender's place, and can keep others to
-	 * datagrams, no more.
+	 * Limits of concurrent connections: in all, and from one port of a peer. Requests beyond
+	 * them are rejected, and their senders continue with datagrams. The port is the one in the
+	 * REQ, which a sender with access to QP1 can forge: it can then take all places, and so
+	 * limit others to datagrams, but no more.
 	 */
 	static constexpr u32 connections_max = 256;
 	static constexpr u32 of_peer_max = 8;

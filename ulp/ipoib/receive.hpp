@@ -48,7 +48,9 @@ public:
 
 	ReceiveQueue() = default;
 	~ReceiveQueue();
-	/* The interface, and who hears of what the queue cannot mend; once. */
+	/*
+	 * Sets the interface, and where faults that the queue cannot fix are reported. Called once.
+	 */
 	void place(net_device *dev, Faults &faults);
 	/*
 	 * A ring. entries: a power of two; datagram_bytes: the largest MTU that the port can have.

@@ -26,7 +26,8 @@ public:
 
 	TransmitQueue() = default;
 	/*
-	 * The interface, which of its queues this is, and who hears of what it cannot mend; once.
+	 * Sets the interface, the index of this queue, and where faults that it cannot fix are
+	 * reported. Called once.
 	 */
 	void place(net_device *dev, u32 index, Faults &faults);
 	/* A ring. entries: a power of two. Context: process. Errors: ENOMEM. */

@@ -14,8 +14,8 @@ struct kern_class_device {
 	/*
 	 * The kernel frees a name when the next is there, and readers of files do not wait for it:
 	 * they get this copy. kobject_get_path() still reads the kernel's own, when root has an
-	 * event sent by writing to uevent while it is renamed; that is so for every device whose
-	 * name may change, and not for a driver to mend.
+	 * event sent by writing to uevent while it is renamed; that holds for every device whose
+	 * name may change, and a driver cannot fix it.
 	 */
 	spinlock_t name_lock;
 	char name[64];

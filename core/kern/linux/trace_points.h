@@ -10,7 +10,7 @@
 
 #define WEFT_TRACE_NAME 16
 
-/* Somebody watches, or nobody any more. */
+/* The tracepoint is enabled or disabled. */
 int kern_trace_post_send_on(void);
 void kern_trace_post_send_off(void);
 int kern_trace_doorbell_on(void);

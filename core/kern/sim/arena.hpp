@@ -22,7 +22,9 @@ public:
 	Arena &operator=(const Arena &) = delete;
 
 	explicit operator bool() const { return !memory_.empty(); }
-	/* nullptr: none is left. Nobody else has it, nor is it touched once it is released. */
+	/*
+	 * Returns nullptr if none is left. It is not shared, and not accessed after it is released.
+	 */
 	std::byte *take(std::size_t size);
 	void release(std::byte *piece);
 	/* The piece that an address lies in; its beginning and its size. */

@@ -43,7 +43,7 @@ public:
 
 	/* Makes it one that will call `body`; whatever it was before has finished. */
 	void prepare(unsigned int id, Kind kind, std::string name, std::function<void()> body);
-	/* Goes on with it; returns when somebody goes on with `from`. */
+	/* Switches to it; returns when another fiber switches to `from`. */
 	void resume(Fiber &from);
 	/*
 	 * The same for the line of execution that the program began with, which has no Fiber's

@@ -37,7 +37,7 @@ struct netdev_queue {
 	const sim::Fiber *runner;
 	// Packets that could not be handed over yet.
 	kern_skb_queue backlog;
-	// Handed over and not completed, of what kern_txq_sent() was told.
+	// Bytes reported by kern_txq_sent() and not completed yet.
 	unsigned int bytes;
 	bool stopped;
 };

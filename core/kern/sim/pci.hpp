@@ -38,7 +38,7 @@ public:
 	virtual std::span<std::byte> memory() = 0;
 };
 
-/* Its driver is told, if there is one, or will be when it comes. In a task. */
+/* Its driver is probed, now or when it is registered. In a task. */
 pci_dev *plug(Function &function, std::string name);
 /* Its driver has let go of it when this returns. In a task. */
 void unplug(pci_dev *pci);

@@ -38,7 +38,7 @@ public:
 	 */
 	void run(Strategy &strategy, std::uint64_t limit, std::function<void()> body);
 
-	/* Whoever calls this is a line of execution of a run. */
+	/* Returns whether the caller is a fiber of a run. */
 	bool inside() const { return running_ != nullptr; }
 	Fiber &current() { return *running_; }
 	std::uint64_t now() const { return now_; }
@@ -51,7 +51,7 @@ public:
 
 	/* The running one is about to make a call: others may go first. */
 	void step(const Place &place);
-	/* The same, and if anybody else can run, somebody else does. */
+	/* The same, but switches to another fiber if any can run. */
 	void yield(const Place &place);
 	/*
 	 * Stops the running one until wake() of the same address, or the deadline. False for that.

@@ -67,7 +67,7 @@ public:
 	/**
 	 * start() - send the question
 	 * @port: by which port
-	 * @client: who asks; nullptr for the SA client's own business
+	 * @client: the requesting client; nullptr for the SA client's own queries
 	 * @request: what is asked
 	 * @record: the record's bytes, @size of them
 	 *
