@@ -13,7 +13,7 @@
 enum soft_notify {
 	/* Arming a CQ that holds completions raises an event. */
 	SOFT_NOTIFY_FIRES,
-	/* It does not; the driver looks after arming, and says so. */
+	/* It does not; the driver checks after arming, and reports missed completions. */
 	SOFT_NOTIFY_REPORTS,
 	/*
 	 * Arming raises an event for completions for which none has been raised; the driver
@@ -21,8 +21,8 @@ enum soft_notify {
 	 */
 	SOFT_NOTIFY_FIRES_ONCE,
 	/*
-	 * The same, with a driver that forgets to look: a defect, for tests that prove that they
-	 * would find it.
+	 * The same, with a driver that does not check: a defect, with which tests prove that they
+	 * detect it.
 	 */
 	SOFT_NOTIFY_FORGETS,
 };

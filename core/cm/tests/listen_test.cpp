@@ -75,7 +75,7 @@ void cm_08_service_ids(Test &test)
 }
 
 /* The listener with most bits that count has it. */
-void cm_08_masks(Test &test)
+void cm_08_service_id_masks(Test &test)
 {
 	constexpr u64 range = 0x3000000000000000;
 	Boxed<Pair> pair;
@@ -262,7 +262,7 @@ void cm_08_lookup_cost_is_constant(Test &test)
 } // namespace
 
 CARD_SUITE(cm_listen, KUNIT_CASE(cm_08_thousands_of_listeners), KUNIT_CASE(cm_08_service_ids),
-	   KUNIT_CASE(cm_08_masks), KUNIT_CASE(cm_08_backlog),
+	   KUNIT_CASE(cm_08_service_id_masks), KUNIT_CASE(cm_08_backlog),
 	   KUNIT_CASE(cm_08_one_listener_does_not_take_the_whole_backlog),
 	   KUNIT_CASE(cm_08_pending_requests_are_bounded),
 	   KUNIT_CASE(cm_08_lookup_cost_is_constant));

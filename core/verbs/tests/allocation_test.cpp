@@ -128,7 +128,7 @@ void operation_allocations_fail_one_by_one(Test &test)
 }
 
 /* The owners: what has been made is unmade where there is no memory to own it. */
-void owner_allocations_fail_one_by_one(Test &test)
+void owning_class_allocations_fail_one_by_one(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -279,6 +279,6 @@ SOFT_SUITES(verbs_allocation, KUNIT_CASE(device_allocations_fail_one_by_one),
 	    KUNIT_CASE(object_allocations_fail_one_by_one),
 	    KUNIT_CASE(xrc_allocations_fail_one_by_one),
 	    KUNIT_CASE(operation_allocations_fail_one_by_one),
-	    KUNIT_CASE(owner_allocations_fail_one_by_one),
+	    KUNIT_CASE(owning_class_allocations_fail_one_by_one),
 	    KUNIT_CASE(driver_create_errors_are_returned),
 	    KUNIT_CASE(driver_query_and_modify_errors_are_returned));

@@ -337,7 +337,7 @@ void notify_09_race(Test &test)
 	}
 }
 
-/* The mutant: a driver that forgets to look after arming is found out by the same race. */
+/* The same race detects a driver that does not check for missed completions after arming. */
 void notify_09_race_detects_a_faulty_driver(Test &test)
 {
 	Device device(hard(SOFT_NOTIFY_FORGETS));

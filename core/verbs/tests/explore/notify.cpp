@@ -12,7 +12,7 @@ namespace
 
 constexpr unsigned int total = 3;
 
-/* A CQ that the midlayer polls, and a task that completes on it. */
+/* A CQ that the midlayer polls, and a task that adds completions to it. */
 struct Producer {
 	Producer(ib_device *device, ib_poll_context context)
 	{
@@ -67,31 +67,31 @@ void produced_and_polled(Test &test, soft_notify kind, ib_poll_context context)
 	EXPECT_EQ(producer.seen.load_relaxed(), total);
 }
 
-void softirq_poller_when_hardware_fires(Test &test)
+void softirq_poller_late_arm_fires(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES, IB_POLL_SOFTIRQ);
 }
-void workqueue_poller_when_hardware_fires(Test &test)
+void workqueue_poller_late_arm_fires(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES, IB_POLL_WORKQUEUE);
 }
-void softirq_poller_when_hardware_reports(Test &test)
+void softirq_poller_late_arm_reported(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_REPORTS, IB_POLL_SOFTIRQ);
 }
-void workqueue_poller_when_hardware_reports(Test &test)
+void workqueue_poller_late_arm_reported(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_REPORTS, IB_POLL_WORKQUEUE);
 }
-void softirq_poller_when_hardware_fires_once(Test &test)
+void softirq_poller_late_arm_fires_once(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES_ONCE, IB_POLL_SOFTIRQ);
 }
-void workqueue_poller_when_hardware_fires_once(Test &test)
+void workqueue_poller_late_arm_fires_once(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES_ONCE, IB_POLL_WORKQUEUE);
 }
-/* A driver that forgets to look after arming: what the explorer is to find. */
+/* A driver that does not check for missed completions after arming: the explorer must find this. */
 void driver_skips_check_after_arming(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FORGETS, IB_POLL_SOFTIRQ);
@@ -99,11 +99,11 @@ void driver_skips_check_after_arming(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(explore_notify, KUNIT_CASE(softirq_poller_when_hardware_fires),
-	    KUNIT_CASE(workqueue_poller_when_hardware_fires),
-	    KUNIT_CASE(softirq_poller_when_hardware_reports),
-	    KUNIT_CASE(workqueue_poller_when_hardware_reports),
-	    KUNIT_CASE(softirq_poller_when_hardware_fires_once),
-	    KUNIT_CASE(workqueue_poller_when_hardware_fires_once));
-/* Not among those that are to hold. */
+KUNIT_SUITE(explore_notify, KUNIT_CASE(softirq_poller_late_arm_fires),
+	    KUNIT_CASE(workqueue_poller_late_arm_fires),
+	    KUNIT_CASE(softirq_poller_late_arm_reported),
+	    KUNIT_CASE(workqueue_poller_late_arm_reported),
+	    KUNIT_CASE(softirq_poller_late_arm_fires_once),
+	    KUNIT_CASE(workqueue_poller_late_arm_fires_once));
+/* A separate suite, because the explorer must find this case to fail. */
 KUNIT_SUITE(notify_defects, KUNIT_CASE(driver_skips_check_after_arming));
