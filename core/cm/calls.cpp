@@ -186,7 +186,7 @@ kern::Result<> Id::send_rtu(kern::ConstBytes data)
 	return answer(mad, Event::got_rep, Event::send_rtu);
 }
 
-/* A connection ends whether or not the peer can be told. */
+/* A connection ends whether or not the peer can be notified. */
 kern::Result<> Id::send_dreq(kern::ConstBytes data)
 {
 	TRY(permit(Event::send_dreq));

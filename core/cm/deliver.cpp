@@ -83,7 +83,7 @@ void Id::run()
 			}
 			ends = said != 0 && life_ != Life::ended;
 			if (ends)
-				/* Only a peer that has heard nothing asks again. */
+				/* Only a peer that has received nothing sends again. */
 				finish(said == -ENOMEM && (state_ == State::req_rcvd ||
 							   state_ == State::sidr_req_rcvd));
 			else if (life_ == Life::unknown)

@@ -160,7 +160,7 @@ void Id::change(Event event)
 		forget_connection();
 }
 
-/* It is in nobody's way any more, and may begin another. */
+/* It blocks no other connection any more, and may begin a new one. */
 void Id::forget_connection()
 {
 	(resolves_ ? device_->resolutions : device_->remote_ids).erase(peer_link);
@@ -213,7 +213,9 @@ void Id::on_time()
 	wait(wait_ms_);
 }
 
-/* No answer came. A peer that is there after all is told not to go on (IBA 12.9.8.3.2). */
+/*
+ * There was no response. A REJ tells the peer, in case it exists, not to continue (IBA 12.9.8.3.2).
+ */
 void Id::give_up()
 {
 	const State before = state_;
@@ -252,8 +254,7 @@ ib::Mad Id::make_rej(ib_cm_rej_reason reason) const
 	switch (state_) {
 	case State::req_rcvd:
 		/*
-		 * The peer has not been told of our number, so it is none of a connection (IBA
-		 * 12.6.7.1).
+		 * The peer does not know the local number, so the REJ carries none (IBA 12.6.7.1).
 		 */
 		rej.local_id = 0u;
 		rej.set_subject(ib::CmSubject::req);
@@ -291,7 +292,7 @@ void Id::reject_last(ib_cm_rej_reason reason)
 void Id::finish(bool silent)
 {
 	const Action action = transition(state_, Event::destroy).action;
-	/* Those of new ids, whom nobody will be told of, end with their listener. */
+	/* New IDs that have not been delivered end with their listener. */
 	while (Id *fresh = listening_ ? listening_->new_ids.front() : nullptr) {
 		fresh->leave_listener();
 		if (!fresh->running_in_.load_relaxed()) {

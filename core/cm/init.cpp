@@ -31,7 +31,9 @@ private:
 			}
 			if (!id)
 				return;
-			/* A listener's: they have it in what they were told. */
+			/*
+			 * For a listener: handlers of new IDs have a pointer to it in their event.
+			 */
 			id->wait_for_handlers();
 			kern::destroy(id);
 		}

@@ -35,7 +35,7 @@ kern::Result<Route> find_route(ib_device &device, const sa_path_rec &path)
 	Route route{};
 	sa_path_rec rec = path;
 	route.dgid = path.dgid;
-	/* Zero is what entries of the tables hold that nobody has. */
+	/* Unused table entries are zero. */
 	if (rdma_is_zero_gid(&path.sgid) || ib::pkey_base(path.pkey.value()) == 0)
 		return kern::Error{-ENOENT};
 	TRY_ERRNO(ib_find_cached_gid(&device, &path.sgid, &route.port, &route.sgid_index));

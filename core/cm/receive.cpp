@@ -109,8 +109,8 @@ Id *Device::find(const ib::CmPair &pair)
 }
 
 /*
- * One that was given up has no number of ours, but its sender's GUID (IBA 12.6.7.2); one of a REQ
- * may have none of its sender's.
+ * A REJ for timeout has no local number, but its sender's GUID (IBA 12.6.7.2); a REJ of a REQ may
+ * have no number of its sender.
  */
 Id *Device::find_rejected(const ib::CmRej &rej)
 {
@@ -180,7 +180,7 @@ void Device::take(Port &port, Received received)
 		answer_unknown_dreq(port, received);
 }
 
-/* A connection of which the peer has forgotten, unless it is somebody else who names its QP. */
+/* Ends a connection that the peer has forgotten, unless another node named its QP. */
 void Device::end_stale(Id &old, const Received &received)
 {
 	lock_.assert_held();
@@ -262,7 +262,7 @@ kern::Result<> Device::take_req(Port &port, Received received)
 	if (Id *old = remote_qpns.find(req.qpn, req.ca_guid)) {
 		/*
 		 * The peer has forgotten that connection: its QP is in a new one (IBA 12.9.8.3.1).
-		 * If it is the peer, and not somebody who names its QP.
+		 * Only if the sender is the peer, and not another node that names its QP.
 		 */
 		reject(port, received, IB_CM_REJ_STALE_CONN);
 		end_stale(*old, received);
@@ -331,7 +331,7 @@ kern::Result<> Device::take_sidr_req(Port &port, Received received)
 		     Event::new_sidr_req);
 }
 
-/* The id is the CM's until its handler has been told. */
+/* The CM owns the ID until its handler has been called. */
 kern::Result<> Device::begin(kern::Owned<Id> id, Port &port, Received received,
 			     kern::Ref<Address> address, Id &listener, Event event)
 {
@@ -352,8 +352,7 @@ kern::Result<> Id::begin(Port &port, Received received, kern::Ref<Address> addre
 	if (connects) {
 		const auto &req = received.message<ib::CmReq>();
 		/*
-		 * Nobody but the CM knows the id yet: what is left of this at an error goes with
-		 * it.
+		 * Only the CM knows the ID yet, so an error frees everything with it.
 		 */
 		TRY(device_->remote_ids.insert(peer_link, req.local_id, req.ca_guid));
 		TRY(device_->remote_qpns.insert(remote_qpn_link, req.qpn, req.ca_guid));
@@ -399,8 +398,8 @@ void Id::take_req(const ib::CmReq &req)
 		   : req.transport() == ib::CmTransport::extended ? IB_QPT_XRC_TGT
 								  : IB_QPT_RC;
 	/*
-	 * As our side sees it. The QP has to be ready before REP goes out, so these count until REP
-	 * says others; IBA 12.7.29, 12.7.30.
+	 * From the local side's view. The QP must be ready before the REP is sent, so these values
+	 * apply until the REP has others; IBA 12.7.29, 12.7.30.
 	 */
 	responder_resources_ = req.initiator_depth;
 	initiator_depth_ = req.responder_resources;
@@ -500,8 +499,8 @@ u32 Id::rep_qpn(const ib::CmRep &rep) const
 }
 
 /*
- * The peer offers a QP that it has in another connection of ours, of which it has forgotten (IBA
- * 12.9.8.3.1). That one ends; we go on asking.
+ * The peer offers a QP that it has in another connection with this end, which it has forgotten (IBA
+ * 12.9.8.3.1). That connection ends; the request is retried.
  */
 void Id::take_stale_rep(Port &port, const Received &received)
 {
@@ -600,7 +599,7 @@ void Id::load_proposed()
 	migration.reloaded = bool(migration.loaded);
 }
 
-/* Our last answer, if it was one to this; a DREQ must be answered by whatever there is. */
+/* Repeats the last response, if it was to this message; a DREQ must always be answered. */
 void Id::repeat_answer(Port &port, const Received &received, Event event)
 {
 	const Event to = event == Event::got_lap_again ? Event::got_lap : event;

@@ -42,7 +42,7 @@ Agent *AgentTable::find(const Receive &receive)
 			continue;
 		if (agent.wants_class(header.mgmt_class))
 			return &agent;
-		/* Serves the other class of SMPs, and so this one where nobody else does. */
+		/* Serves the other class of SMPs, and so this one if no other agent does. */
 		willing = &agent;
 	}
 	return willing;

@@ -17,8 +17,8 @@ unsigned factor_of(const Send &send)
 }
 
 /*
- * True if a packet about a response of ours comes from the address to which that response went:
- * transaction ids are chosen by requesters, and two may use the same one.
+ * True if a packet about a local response comes from the address to which that response was sent:
+ * requesters choose transaction IDs, and two may use the same one.
  */
 bool comes_from_requester(const Send &send, const Receive &receive)
 {

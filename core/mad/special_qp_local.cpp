@@ -23,7 +23,7 @@ void SpecialQp::serve_local(const HandlerContext &here)
 	answer_local(here, *send);
 
 	kern::Guard guard(lock_);
-	/* Nobody answered: it ends as it would have on the wire, by its time-out. */
+	/* There was no response: it ends as it would on the wire, by its timeout. */
 	if (send->awaits_answer)
 		send->tries = static_cast<unsigned>(send->retries) + 1;
 	else

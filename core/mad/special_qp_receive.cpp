@@ -81,7 +81,7 @@ void SpecialQp::on_receive_done(ib_wc *wc)
 void SpecialQp::route(const HandlerContext &here, kern::Owned<Receive> receive)
 {
 	receive->present();
-	/* Mostly nobody looks, and then every MAD is spared the lock. */
+	/* There are usually no snooping agents, and then no MAD takes the lock. */
 	if (kern::read_once(watchers_) != 0)
 		snoop(here, *receive);
 	if (receive->header().cls() == ib::MgmtClass::subn_directed_route) {
@@ -216,8 +216,8 @@ void SpecialQp::hand_to_agent(const HandlerContext &here, kern::Owned<Receive> r
 }
 
 /*
- * A request that nobody serves is answered so (IBA 13.4.6.1), that its sender need not wait for a
- * time-out.
+ * A request that no agent serves is answered with an error (IBA 13.4.6.1), so that its sender need
+ * not wait for a timeout.
  */
 void SpecialQp::refuse(const Receive &receive)
 {

@@ -68,7 +68,7 @@ void SpecialQp::take_rmpp_data(const HandlerContext &here, Agent &agent,
 		kern::Guard guard(lock_);
 		if (receive->is_response() && segment == 1 && !agent.pending.find(*receive) &&
 		    !agent.reception.knows(*receive)) {
-			/* Nobody asked. */
+			/* No request is outstanding. */
 			__atomic_fetch_add(&counters_.no_agent, 1, __ATOMIC_RELAXED);
 			return;
 		}
@@ -151,7 +151,7 @@ void SpecialQp::answer_rmpp(Agent &agent, const Receive &receive, ib::RmppHeader
 	ib::Mad mad{};
 	mad.header = receive.header();
 	/*
-	 * The receiver of a response speaks as the one who asked, and the other way round (IBA
+	 * The receiver of a response answers with the request's method, and vice versa (IBA
 	 * 13.6.4).
 	 */
 	mad.header.method ^= ib::mad_response_bit;

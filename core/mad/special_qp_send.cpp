@@ -277,8 +277,8 @@ void SpecialQp::reply(Agent &agent, const Receive &receive, const ib::Mad &mad)
 }
 
 /*
- * Sends a packet that nobody waits for. transit: the next hop of another node's SMP; nullptr: an
- * answer to the sender of `receive`.
+ * Sends a packet whose completion is not reported. transit: the next hop of another node's SMP;
+ * nullptr: a response to the sender of `receive`.
  */
 void SpecialQp::send_unattended(Agent &agent, const Receive &receive, const ib::Mad &mad,
 				const rdma_ah_attr &address, const ib::SmiDecision *transit)

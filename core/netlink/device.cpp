@@ -85,7 +85,7 @@ const NodeKind *kind_of(const char *name)
 	return nullptr;
 }
 
-/* As programs are told of device numbers. */
+/* Device numbers in the form that programs get. */
 u64 encoded(u32 major, u32 minor)
 {
 	return (minor & 0xff) | u64{major} << 8 | u64{minor & ~0xffu} << 12;

@@ -88,7 +88,7 @@ void put_qp(const View &view, const ib_resource_info &info)
 	message.put(abi::RES_STATE, static_cast<u8>(info.qp.state));
 }
 
-/* One of no family is none, and an id with such a one is left out by who is told of it. */
+/* An address without a family is omitted, and programs ignore an ID without one. */
 void put_address(Message &message, u16 attribute, const u8 (&address)[128])
 {
 	if (address[0] | address[1])

@@ -10,7 +10,7 @@ namespace nldev
 namespace
 {
 
-/* An answer about a port: put(i) puts what is told of a counter beside its name. */
+/* A response about a port: put(i) adds the attributes of a counter in addition to its name. */
 template<class Put>
 void put_counters(const Device &device, u32 port, u16 operation, Message &message,
 		  const rdma_hw_counters &counters, Put put)

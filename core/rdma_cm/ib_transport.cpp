@@ -237,7 +237,7 @@ TransportEvent IbConnection::read_resolution(const ib_cm_event &event) const
 	return word;
 }
 
-/* The CM keeps its id whatever the consumer says: it ends with ours. */
+/* The CM keeps its ID whatever the consumer returns: it is destroyed with this one. */
 int IbConnection::on_event(ib_cm_id *cm_id, const ib_cm_event *event)
 {
 	auto &self = *static_cast<IbConnection *>(cm_id->context);

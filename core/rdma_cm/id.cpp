@@ -186,7 +186,7 @@ void Id::handle(const TransportEvent &word)
 		event.param = word.param;
 		if (word.event == Event::responded && qp) {
 			const auto connected = connect_qp();
-			/* The same as below: the connection was there, and its end will be told. */
+			/* As below: the connection existed, and its end will be reported. */
 			const bool was = connected.ok() || connection_->leads_qp();
 			event.event = was ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_ERROR;
 			event.status = was ? 0 : connected.error();
@@ -258,7 +258,7 @@ void Id::end()
 	world.stop_waiting(*this);
 	timer_.cancel();
 	world.unlisten(*this);
-	/* Ends it in the way that its state asks for, and waits for what is being told of it. */
+	/* Ends it as its state requires, and waits for events that are being delivered. */
 	kern::Owned<Connection> connection;
 	{
 		kern::Guard guard(lock_);

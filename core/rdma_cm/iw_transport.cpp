@@ -249,7 +249,7 @@ public:
 	{
 		return kern::check(iw_cm_listen(iw_id_, backlog));
 	}
-	/* The card was told once. */
+	/* The card was given it once. */
 	void set_backlog(unsigned int) override {}
 	void stop() override { iw_cm_stop_listening(iw_id_); }
 

@@ -35,9 +35,9 @@ kern::Result<> Manager::listen_on(Device &device, Service &service, BeginningLis
 }
 
 /*
- * One that could not begin may have told of a request all the same, which somebody looks at: it is
- * among the doomed, if no other caller has it among theirs. The listener is not the caller's any
- * more when this returns.
+ * A listener that failed to start may still have delivered a request that is being handled: it is
+ * then on `doomed`, unless another caller has it on its list. The caller does not own the listener
+ * after the return.
  */
 kern::Result<> Manager::begin(Listener &listener, Listeners &doomed)
 {
@@ -112,7 +112,7 @@ kern::Result<> Manager::listen(Id &id, unsigned int backlog, Listeners &doomed)
 	return made.ok() ? begun : made;
 }
 
-/* Puts its listeners on `doomed` if nobody else listens; the caller then calls stop_all(). */
+/* Puts its listeners on `doomed` if no other ID listens; the caller then calls stop_all(). */
 void Manager::stop_listening(Id &id, Listeners &doomed)
 {
 	lock_.assert_held();

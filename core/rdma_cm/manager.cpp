@@ -378,8 +378,8 @@ kern::Result<> Manager::bind_to(Id &id, u16 port)
 }
 
 /*
- * The first free one from a place that nobody can guess; not the last that was given, which its
- * peer may still know.
+ * The first free port from a random start; not the last one allocated, which its peer may still
+ * know.
  */
 kern::Result<> Manager::choose_port(Id &id)
 {

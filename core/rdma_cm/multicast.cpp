@@ -31,7 +31,7 @@ bool is_of_ipoib(const ib_gid &mgid)
 
 } // namespace
 
-/* UDP's groups have signatures of their own, so that nobody hears IPoIB's packets in them. */
+/* UDP groups have a signature of their own, so that they do not receive IPoIB's packets. */
 ib_gid mgid_of(const Address &address, rdma_ucm_port_space space, const ib_gid &broadcast)
 {
 	ib_gid mgid{};
@@ -154,7 +154,7 @@ void Id::leave(const Address &address)
 	if (!left)
 		return;
 	ib_sa_free_multicast(std::exchange(left->membership, nullptr));
-	/* Nobody posts it any more. */
+	/* It cannot be posted any more. */
 	kern::Guard telling(handler_lock_);
 	kern::Guard guard(lock_);
 	left->node.unlink();

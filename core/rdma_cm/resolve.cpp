@@ -130,7 +130,7 @@ kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
 	/* Bound to one interface, and the way leads by another. */
 	if (device && way.gid != route.addr.sgid)
 		return kern::Error{-EHOSTUNREACH};
-	/* One that has no RNIC beside it is an interface like any other. */
+	/* An Ethernet interface without an RNIC is an ordinary interface. */
 	if (way.ethernet && !world.has(net().number, way.gid))
 		return kern::Error{-ENODEV};
 	auto neighbour = world.resolver().neighbour(net().native(), destination(), way);

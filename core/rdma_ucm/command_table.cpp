@@ -16,7 +16,7 @@ constexpr u16 size_of = sizeof(T);
 template<>
 constexpr u16 size_of<None> = 0;
 
-/* From the command's function: what it is told, and what it answers. */
+/* Derived from the command's function: the types of its request and response. */
 template<class T>
 struct Shape;
 template<class T>

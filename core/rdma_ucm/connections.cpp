@@ -21,9 +21,9 @@ rdma_conn_param param_for(const rdma_cm_id &cm, const abi::ConnParam &said)
 }
 
 /*
- * A peer that hears of a QP in a new connection ends the one that it knows of it (IBA 12.9.8.3.1):
- * so nobody says that it is in his but whose it is; nor of a number that nobody has yet, for a
- * request is repeated, and then the number may be another's. Datagrams are in none.
+ * A peer that finds a QP in a new connection ends the old connection of that QP (IBA 12.9.8.3.1),
+ * so a program may pass only its own QPs. Unused numbers are refused, too, because requests are
+ * retransmitted and the number may belong to another process by then. Datagrams have no connection.
  */
 Result<> permit_qp(const rdma_cm_id &cm, const rdma_conn_param &param)
 {

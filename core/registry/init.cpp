@@ -38,7 +38,7 @@ int weft_core_init()
 	return 0;
 }
 
-/* Nobody is registered: each driver and client holds this module by its symbols. */
+/* Nothing is registered: drivers and clients hold this module through its symbols. */
 void weft_core_exit()
 {
 	kern_net_unwatch();

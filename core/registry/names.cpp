@@ -78,8 +78,8 @@ kern::Result<> Registry::rename(ib_device &device, const char *name)
 			return {};
 		if (!name_free(name))
 			return kern::Error{-EEXIST};
-		// Whoever hears of the new one from the viewer finds it everywhere. The old one may
-		// be shown for a while, or come back: nobody gets it.
+		// A program that learns the new name from sysfs finds it everywhere. The old name
+		// may be visible for a while or return, so no other device gets it.
 		__builtin_memcpy(former, device.name, sizeof(former));
 		former_name_ = former;
 		__builtin_memcpy(device.name, name, __builtin_strlen(name) + 1);

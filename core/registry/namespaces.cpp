@@ -58,8 +58,8 @@ void Registry::net_begun()
 }
 
 /*
- * Nobody moves a device into it any more: whoever did had a reference to it. One that leaves is
- * no longer found.
+ * No device can be moved into it any more, because that needs a reference to it. A device that
+ * leaves is no longer found.
  */
 void Registry::net_ended(u64 net)
 {

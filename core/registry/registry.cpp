@@ -18,8 +18,8 @@ bool Registry::inside_callback()
 }
 
 /*
- * Calls add of all clients that the device has not met, as its worker, and is its worker no more.
- * The last look and the end of the office are one step, so that no client is left to nobody.
+ * As the device's worker, calls add of all clients that have not been added to it, then stops being
+ * the worker. The last check and the end of the role are one step, so that no client is missed.
  */
 kern::Result<> Registry::introduce(ib_device_registry &device)
 {

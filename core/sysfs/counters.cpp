@@ -114,8 +114,8 @@ kern::Result<ib::PerfMad> ask(ib_device &device, u32 port, u16 attribute)
 	question.header.method = static_cast<u8>(ib::MadMethod::get);
 	question.header.attr_id = attribute;
 	/*
-	 * PortSelect is the second byte of each attribute that counts (IBA 16.1.3); nobody looks at
-	 * it in another.
+	 * PortSelect is the second byte of each attribute that counts (IBA 16.1.3); it is ignored
+	 * in all others.
 	 */
 	question.data[1] = static_cast<u8>(port);
 	const int result = ib_process_mad(&device, IB_MAD_IGNORE_ALL, port, nullptr, nullptr,

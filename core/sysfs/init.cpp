@@ -51,7 +51,7 @@ void remove(ib_device *, void *shown)
 {
 	auto *device = static_cast<Device *>(shown);
 
-	/* Whoever counts may go from now on. */
+	/* From here on the module that counts may be unloaded. */
 	kern::Guard guard(all->lock);
 	device->node.unlink();
 	device->show(nullptr);

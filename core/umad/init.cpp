@@ -79,7 +79,7 @@ constinit ib_client client = {.name = "umad", .add = add, .remove = remove, .reg
 
 int add(ib_device *device)
 {
-	/* Libraries look for a port there; without that its node is of use to nobody. */
+	/* Libraries find a port through sysfs; without that its node is useless. */
 	if (!ib_sysfs_shows(device))
 		return -EOPNOTSUPP;
 	auto made = Ports::create(*device);

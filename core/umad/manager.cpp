@@ -33,7 +33,10 @@ kern::Result<> Manager::become(State next)
 		(next == State::taken ? change.set_port_cap_mask : change.clr_port_cap_mask) =
 			IB_PORT_SM;
 		const int status = ib_modify_port(&device_, port_, 0, &change);
-		/* A port that is not told that its manager has gone has still none. */
+		/*
+		 * The port has no manager even if it could not be notified that the manager has
+		 * gone.
+		 */
 		if (next == State::taken)
 			TRY_ERRNO(status);
 	}
@@ -44,7 +47,7 @@ kern::Result<> Manager::become(State next)
 
 kern::Result<Manager *> Manager::open(kern_file &file)
 {
-	/* The node waits for those who open it before the device goes. */
+	/* The node waits for running opens before the device is removed. */
 	if (!ib_device_in_net(&device_, kern_net_number_of_caller()))
 		return kern::Error{-EPERM};
 	while (true) {

@@ -85,7 +85,7 @@ void Port::leave_device()
 {
 	ib_withdraw_node(&published_issm_);
 	ib_withdraw_node(&published_umad_);
-	/* First: the node would wait for those who wait to be the manager. */
+	/* This comes first, because the node would wait for opens that wait to become manager. */
 	if (manager_)
 		manager_->leave_device();
 	issm_ = {};

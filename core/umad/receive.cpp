@@ -96,7 +96,7 @@ bool File::push(kern::Owned<Unread> &message, Send *over)
 		kern::Guard guard(lock_);
 		if (message->unpaid_mads() && unread_mads_ >= mads_max)
 			return false;
-		/* Whoever has read it may send under the same transaction id again. */
+		/* After reading it, the program may send with the same transaction ID again. */
 		if (over)
 			over->node.unlink();
 		count_locked(*message);

@@ -29,7 +29,7 @@ int as_int(u32 number)
 
 /*
  * Requests carry the agent's half of the transaction id, by which the answer finds it; responses
- * that of whoever asked.
+ * carry that of the requester.
  */
 void own_transaction(ib_mad_hdr &mad, u32 agent_half)
 {
@@ -85,7 +85,7 @@ kern::Result<> Send::start(Agent &agent, kern::ConstBytes bytes)
 	return {};
 }
 
-/* On QP0 nobody looks at it. */
+/* It is ignored on QP0. */
 kern::Result<> Send::check_pkey(const ib_mad_agent &agent) const
 {
 	const int count = agent.device->port_immutable[agent.port_num].pkey_tbl_len;
@@ -166,7 +166,8 @@ kern::Result<size_t> File::write(u64 from, size_t count)
 	if (header.id >= agents_max)
 		return kern::Error{-EINVAL};
 	/*
-	 * All of it before any lock: whoever ends the file does not wait for the program's memory.
+	 * All of it is read before any lock is taken, so that closing the file does not wait for
+	 * the program's memory.
 	 */
 	const size_t size = count - header_bytes;
 	alignas(u64) std::byte single[IB_MGMT_MAD_SIZE];

@@ -16,7 +16,7 @@ constexpr u16 size_of = sizeof(T);
 template<>
 constexpr u16 size_of<None> = 0;
 
-/* From the command's function: what it is told, and so the size of the request. */
+/* Derived from the command's function: the type of its request, and so its size. */
 template<class T>
 struct RequestOf;
 template<class T>

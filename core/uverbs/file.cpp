@@ -72,8 +72,8 @@ void File::end(State next)
 		const bool all = objects_.end_all();
 		if (!all) {
 			/*
-			 * Lost objects may still call their handlers, which are in this module, and
-			 * use their registers: nobody else may get them.
+			 * Leaked objects may still call their handlers, which are in this module,
+			 * and use their registers, which must not be reassigned.
 			 */
 			weft_uverbs_stay();
 			context_charge_.lose();

@@ -57,7 +57,7 @@ constinit ib_client client = {.name = "uverbs", .add = add, .remove = remove, .r
 
 int add(ib_device *device)
 {
-	/* Libraries look for a device there; without that its node is of use to nobody. */
+	/* Libraries find a device through sysfs; without that its node is useless. */
 	if (!ib_sysfs_shows(device))
 		return -EOPNOTSUPP;
 	auto made = Device::create(*device, (*service)->verbs_class, (*service)->region);

@@ -164,7 +164,7 @@ Result<> check(const ib_qp &qp, const abi::ModifyQp &request)
 	return {};
 }
 
-/* The halves of XRC are told what is the other's, and need not look. */
+/* An XRC QP ignores attributes of the half that it does not have. */
 u32 attributes_of(const ib_qp &qp, u32 mask)
 {
 	switch (qp.qp_type) {

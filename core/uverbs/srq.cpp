@@ -91,7 +91,7 @@ Result<> create_xsrq(Call &call, const abi::CreateXsrq &request)
 {
 	ObjectTable &objects = call.file.objects();
 
-	/* Tag matching is none of ours. */
+	/* Tag matching is not supported. */
 	if (request.srq_type != IB_SRQT_BASIC && request.srq_type != IB_SRQT_XRC)
 		return kern::Error{-EINVAL};
 	Srq::Parents parents;

@@ -9,8 +9,8 @@ kern::Result<ib_qp *> XrcDomain::create_target(ib_qp_init_attr &attr)
 {
 	kern::Guard guard(targets_lock_);
 	/*
-	 * It outlives who makes it: its events go to those who have a handle. The driver has events
-	 * for who has a handler.
+	 * It outlives its creator, so its events go to the files that have a handle. A driver
+	 * reports events only of QPs with a handler.
 	 */
 	ib_qp_init_attr own = attr;
 	own.event_handler = [](ib_event *, void *) {};

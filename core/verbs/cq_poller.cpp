@@ -155,8 +155,8 @@ private:
 			queue_->queue(work_);
 	}
 	/*
-	 * True if called from a done function of this CQ. In a soft interrupt nobody else may call
-	 * it, so the context need not be stored.
+	 * True if called from a done function of this CQ. In a soft interrupt no other code may
+	 * call it, so the context need not be stored.
 	 */
 	bool called_by_itself() const
 	{
@@ -243,8 +243,8 @@ private:
 };
 
 /*
- * A CQ that its consumer polls by ib_process_cq_direct() has a poller by address alone: there is
- * nothing to know of one, and memory that nobody needs costs its clearing.
+ * A CQ that its consumer polls by ib_process_cq_direct() has a poller that is only an address: it
+ * has no state, and unused memory would have to be cleared.
  */
 static bool is_polled_for(const ib_cq &cq)
 {

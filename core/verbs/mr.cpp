@@ -119,7 +119,7 @@ int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 vir
 			return error;
 	if (in_use(mr))
 		return -EBUSY;
-	/* Whoever looks at it looks at its domain too. */
+	/* A reader of the region reads its domain, too. */
 	Hidden change(mr);
 	if (int error = VERBS_CALL(device, rereg_user_mr, mr, flags, start, length, virt_addr,
 				   mr_access_flags, pd, udata))

@@ -332,7 +332,7 @@ int ib_destroy_qp(struct ib_qp *qp)
 	if (is_handle(*qp))
 		return ib_close_qp(qp);
 	if (qp->xrcd) {
-		/* Out of sight first, so that nobody opens it any more. */
+		/* Hidden first, so that it cannot be opened any more. */
 		kern::Guard guard(device->verbs->xrc_lock);
 		if (in_use(qp))
 			return -EBUSY;

@@ -115,7 +115,7 @@ void ResourceTable::wait_for_readers(const Record &record)
 
 Record *ResourceTable::hold(u32 from)
 {
-	/* Before it has its number back, which takes the lock, nobody frees what is found. */
+	/* The block cannot be freed before the number is released, which takes the lock. */
 	kern::Guard guard(lock_);
 	for (Record *found = find(from); found; found = find(found->number + 1))
 		if (found->sight.hold())
@@ -125,7 +125,10 @@ Record *ResourceTable::hold(u32 from)
 
 void ResourceTable::release(Record &record)
 {
-	/* From here on whoever ends it may free it. The table is the caller's device's. */
+	/*
+	 * From here on the task that destroys it may free it. The table belongs to the caller's
+	 * device.
+	 */
 	if (record.sight.release())
 		released_.wake_all();
 }

@@ -18,7 +18,7 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr)
 {
 	if (attr.flags || attr.cqe == 0 || attr.cqe > rnic_.limits().cq_depth)
 		return kern::Error{-EINVAL};
-	/* One that is full to the last entry cannot be told from an empty one. */
+	/* A queue that is completely full cannot be distinguished from an empty one. */
 	depth_ = attr.cqe + 1;
 	ring_ = TRY(kern::DmaBuffer::create(rnic_.dma_device(),
 					    size_t{depth_} * wire::completion_slot_size));
@@ -247,7 +247,7 @@ void Cq::flush(Qp &qp, const QpEntry &entry, const Cq *QpEntry::*place)
 		end_ = produced();
 		given_up_ = true;
 	}
-	/* A QP that has been detached is ending: nobody would take its completions away. */
+	/* A detached QP is being destroyed: its completions would never be removed. */
 	if (kern::read_once(entry.*place) != this)
 		return;
 	const bool receives = place == &QpEntry::recv_cq;

@@ -156,8 +156,8 @@ int Ethernet::start_xmit(sk_buff *skb)
 	}
 	kern::Guard guard(lock_);
 	/*
-	 * As it is stopped before it is full, it is full here only if it was woken by somebody
-	 * else.
+	 * The queue is stopped before the ring is full, so the ring is full here only if other code
+	 * has woken the queue.
 	 */
 	if (transmits_.full()) {
 		kern_skb_unmap(dma_device_, skb, 0, &outgoing.piece);

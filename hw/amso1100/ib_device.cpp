@@ -186,7 +186,7 @@ kern::Result<IbDevice *> IbDevice::create(Rnic &rnic)
 	device->ib.node_guid = ib::be64(guid << 16);
 	kern_format(device->ib.node_desc, sizeof(device->ib.node_desc), "Ammasso 1100");
 	ib_set_device_ops(&device->ib, &operations);
-	/* Clients that are told of it connect by it. */
+	/* Clients that are notified of the device connect through it. */
 	if (const int status = iw_cm_add_device(&device->ib, &connection_ops)) {
 		rdma::dealloc_device(device);
 		return kern::Error{status};

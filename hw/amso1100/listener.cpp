@@ -38,7 +38,10 @@ int reject(iw_cm_id *id, const void *, u8)
 	return 0;
 }
 
-/* The QP may have gone meanwhile, and its stream with it: then all has been told. */
+/*
+ * The QP may have been destroyed with its stream in the meantime; then everything has been
+ * reported.
+ */
 void disconnect(iw_cm_id *id, bool abrupt)
 {
 	Rnic &rnic = IbDevice::rnic_of(id->device);

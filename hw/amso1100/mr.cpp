@@ -29,7 +29,7 @@ u16 flags_of(int access)
 
 kern::Result<> Mr::start_dma(int access)
 {
-	/* STag 0 is all memory, for requests of our own (the RNIC is opened for it). */
+	/* STag 0 is all memory, for local requests (the RNIC is opened with that right). */
 	verbs_.lkey = verbs_.rkey = 0;
 	if (!(access & remote_rights))
 		return {};

@@ -118,7 +118,7 @@ kern::Result<> Qp::connect(iw_cm_id &id, const iw_cm_param &param)
 	if (param.private_data_len)
 		__builtin_memcpy(message.bytes() + at::private_data, param.private_data,
 				 param.private_data_len);
-	/* Whatever becomes of it, from here on it is told. */
+	/* From here on the outcome is reported in every case. */
 	const auto posted =
 		rnic_.channel().post(message, at::private_data + param.private_data_len);
 	if (!posted)
@@ -155,7 +155,7 @@ kern::Result<> Qp::accept(iw_cm_id &id, const iw_cm_param &param)
 		(void)advance(StreamEvent::refused);
 		return accepted;
 	}
-	/* Its end may have been told before its reply was looked at here. */
+	/* The end may have been reported before the reply is processed here. */
 	return kern::check(advance(StreamEvent::made) ? 0 : -ECONNRESET);
 }
 

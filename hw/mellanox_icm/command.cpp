@@ -79,7 +79,7 @@ void CommandInterface::fail()
 {
 	if (attention_.fetch_or(has_failed) & has_failed)
 		return;
-	// Whoever waits for an answer shall not wait for the time-out.
+	// Callers that wait for completion must not have to wait for the timeout.
 	kern::Guard guard(slots_lock_);
 	for (Slot &slot : slots_)
 		if (slot.pending)

@@ -13,8 +13,8 @@ constexpr u32 guids_per_block = 8;
 constexpr u32 pkeys_per_block = 32;
 
 /*
- * The order in which simultaneous events are told: what takes away first, what the subnet manager
- * asks for last.
+ * The order in which simultaneous events are reported: losses first, requests of the subnet manager
+ * last.
  */
 constexpr ib_event_type event_order[] = {
 	IB_EVENT_PORT_ERR,  IB_EVENT_LID_CHANGE,  IB_EVENT_PKEY_CHANGE,       IB_EVENT_GID_CHANGE,
@@ -60,8 +60,8 @@ kern::Result<> Port::read_tables()
 	for (u32 first = 0; first < capabilities_.gids; first += guids_per_block) {
 		const auto got = get_attribute(commands_, number_, ib::attr_guid_info,
 					       first / guids_per_block, smp);
-		// The agent may have less than the card's tables have room for: what it refuses
-		// nobody has assigned.
+		// The agent may have fewer entries than the card's tables: entries that it refuses
+		// are not assigned.
 		if (!got && (first == 0 || got.error() != -EIO || commands_.failed()))
 			return got;
 		for (u32 i = 0; i < guids_per_block && first + i < capabilities_.gids; i++)

@@ -32,8 +32,8 @@ kern::Result<QueueBuffer> Cq::make_ring(u32 log_entries)
 {
 	auto ring = TRY(QueueBuffer::create(hca_.dma_device(), hca_.mtts(),
 					    sizeof(wire::Cqe) << log_entries));
-	// On the first lap an entry is ours when its owner bit is clear: none is, until the card
-	// has written it.
+	// On the first lap software owns an entry when its owner bit is clear. So the bits are set:
+	// software owns none before the card has written it.
 	for (u32 i = 0; i < 1u << log_entries; i++)
 		reinterpret_cast<wire::Cqe *>(ring.address())[i].owner_opcode =
 			wire::Cqe::owner_bit;
@@ -66,8 +66,8 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 	if (attr.flags || attr.cqe == 0 || attr.cqe >= 1u << hca_.capabilities().log_max_cq_size ||
 	    attr.comp_vector >= hca_.completion_vectors())
 		return kern::Error{-EINVAL};
-	// One more than asked for: a CQ that is full to the last entry cannot be told from an empty
-	// one.
+	// One more than requested: a CQ that is completely full cannot be distinguished from an
+	// empty one.
 	const u32 log_entries = kern::log2_ceil(attr.cqe + 1);
 	TRY(udata ? take_user_ring(log_entries, *udata) : make_own_ring(log_entries));
 	number_ = TRY(Number::create(hca_.cqns()));
@@ -209,7 +209,7 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 	QueueBuffer unused;
 	kern::Guard guard(lock_);
 	if (resizing_ && resized) {
-		// Nobody has polled as far as the entry in question.
+		// The entry in question has not been polled yet.
 		u32 at = consumer_;
 		auto *const ring = reinterpret_cast<wire::Cqe *>(next_buffer_.address());
 		const u32 mask = (1u << log_entries) - 1;
@@ -327,7 +327,7 @@ void Cq::give_back(const wire::Cqe &cqe, Srq *srq)
 u32 Cq::end_locked() const
 {
 	u32 end = consumer_;
-	// A program's ring is not ours to read.
+	// The kernel does not read a program's ring.
 	while (entries_ && end - consumer_ < 1u << log_entries_ && owned(entry(end), end))
 		end++;
 	kern::dma_rmb();

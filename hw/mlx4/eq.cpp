@@ -21,8 +21,8 @@ kern::Result<kern::Owned<Eq>> Eq::create(const EqResources &resources, u32 eqn, 
 	eq->buffer_ = TRY(QueueBuffer::create(resources.dma_device, resources.mtts,
 					      sizeof(wire::Eqe) << log_entries));
 	eq->entries_ = eq->buffer_.address();
-	// No entry is ours before the card has written it: on the first lap those have a clear
-	// owner bit.
+	// Software owns no entry before the card has written it: on the first lap written entries
+	// have a clear owner bit.
 	for (u32 i = 0; i < 1u << log_entries; i++)
 		wire::Eqe::owner.set(eq->entries_ + i * sizeof(wire::Eqe), 1);
 	eq->protection_ = TRY(IcmHold::create(resources.protection, eqn));

@@ -237,8 +237,8 @@ kern::Result<> Hca::create_ports()
 		TRY(port_commands_->prepare(port, capabilities));
 		ports_[port - 1] = TRY(Port::create(*commands_, *port_commands_, port, capabilities,
 						    capabilities_.log_max_message));
-		// The card's own agent answers the subnet manager: no QP0 of ours has to be there
-		// first.
+		// The card's own agent answers the subnet manager, so the driver's QP0 need not
+		// exist first.
 		TRY(ports_[port - 1]->open());
 	}
 	return {};

@@ -96,8 +96,8 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 	if (attr.flags || attr.cqe == 0 || attr.cqe >= 1u << hca_.capabilities().log_max_cq_size ||
 	    attr.comp_vector >= hca_.completion_vectors())
 		return kern::Error{-EINVAL};
-	// One more than asked for: a CQ that is full to the last entry cannot be told from an empty
-	// one.
+	// One more than requested: a CQ that is completely full cannot be distinguished from an
+	// empty one.
 	const u32 log_entries = kern::log2_ceil(attr.cqe + 1);
 	number_ = TRY(Number::create(hca_.cqns()));
 	u8 context[Context::size] = {};
@@ -212,7 +212,7 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 	{
 		kern::Guard guard(lock_);
 		if (resizing_ && resized) {
-			// Nobody has polled as far as where the card went on.
+			// Entries that the card wrote to the new ring have not been polled yet.
 			for (u32 at = consumer_, end = end_locked(); at != end; at++)
 				next_ring_.at(at) = ring_.at(at);
 			std::swap(ring_, next_ring_);

@@ -17,7 +17,7 @@ constexpr u8 unusual = 0xff;
 
 /*
  * The ib_wc_opcode of a completion, or `unusual`, by the opcode in its entry and, above that, its
- * direction. A receive is told by the low bits of its packet's opcode: last or only ones with
+ * direction. A receive is identified by the low bits of its packet's opcode: last or only ones with
  * immediate data stand out.
  */
 struct Opcodes {
@@ -266,7 +266,7 @@ u32 Cq::bury(Qp &qp, kern::Owned<StaleCompletions> room)
 		const u8 opcode = opcodes.verbs[kind];
 		const bool translated = opcode != unusual ? translate(cqe, kind, opcode, *wc)
 							  : translate_unusual(cqe, kind, *wc);
-		// Before the card hears of it.
+		// Before the card is notified.
 		kern::write_once(cqe.owner, wire::Cqe::owner_bit);
 		if (translated) [[likely]] {
 			got++;

@@ -82,7 +82,7 @@ bool Eq::interrupt()
 			sink_.completion_event(Eqe::number.get(entry));
 		else
 			sink_.async_event(entry);
-		// The card has it back when it hears of the index.
+		// The card owns it again when the index is written.
 		kern::write_once(entry[sizeof(Eqe) - 1], owner_bit);
 		at++;
 		if (at % report_interval == 0) [[unlikely]] {

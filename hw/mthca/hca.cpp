@@ -222,7 +222,8 @@ kern::Result<> Hca::create_ports()
 	for (u32 port = 1; port <= num_ports(); port++) {
 		ports_[port - 1] = TRY(Port::create(*commands_, *port_commands_, port,
 						    capabilities_.port, log_max_message));
-		// Until a QP0 of ours listens the card's own agent may answer the subnet manager.
+		// Until the driver's QP0 is ready, the card's own agent may answer the subnet
+		// manager.
 		TRY(ports_[port - 1]->open());
 	}
 	return {};

@@ -63,9 +63,9 @@ bool is_of_port(u16 attribute)
 }
 
 /*
- * The card tells of ports that go up and down, and of nothing else that the subnet manager sets:
- * what passes here is the only way to learn of it. The tables are right before anybody is told;
- * that the port has changed the midlayer sees itself.
+ * The card reports ports that go up and down, but nothing else that the subnet manager sets. SMPs
+ * that pass here are the only way to learn of that. The tables are updated before any consumer is
+ * notified; the midlayer detects changes of the port itself.
  */
 int process_mad(ib_device *device, int flags, u32 port_num, const ib_wc *wc, const ib_grh *grh,
 		const ib_mad *in, ib_mad *out, size_t *, u16 *)

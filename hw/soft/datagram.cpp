@@ -90,7 +90,7 @@ void deliver_to_qp(Datagram &datagram, ib_qp *qp, u32 port_num)
 	wc.slid = datagram.slid;
 	wc.sl = datagram.sl;
 	wc.pkey_index = pkey_index;
-	/* Only of a switch does anybody need to be told. */
+	/* Consumers need the port number only for a switch. */
 	wc.port_num = device.ib.is_switch || !device.like_a_card() ? port_num : 0;
 	if (datagram.has_grh)
 		wc.wc_flags |= IB_WC_GRH;
@@ -172,8 +172,8 @@ ib_wc_status send_datagram(QpState &qp, const SendEntry &entry)
 	if (!wr.ah || length > 4096)
 		return IB_WC_LOC_QP_OP_ERR;
 	/*
-	 * A card whose requests name a handle (InfiniHost) reads it when it comes to them; one that
-	 * is told the address has it in them.
+	 * A card whose requests refer to a handle (InfiniHost) reads it when it executes them;
+	 * other cards have the address in the request.
 	 */
 	rdma_ah_attr address = entry.address;
 	if (device.like_a_card())

@@ -9,7 +9,7 @@ namespace soft
 namespace
 {
 
-/* PDs are told apart by address; 32 bits of it do. */
+/* PDs are distinguished by address; 32 bits of it suffice. */
 u32 pd_key(const ib_pd *pd)
 {
 	return static_cast<u32>(reinterpret_cast<unsigned long>(pd) >> 4);

@@ -263,9 +263,9 @@ void ActiveConnections::send_locked(Connection &connection, sk_buff *skb,
 }
 
 /*
- * Leaves it to the peer, if that has agreed to it and finds where it belongs, or computes it. No
- * packet says so but from here, whoever has written its header. skb: begins with the encapsulation
- * header; packet: as it was with the address in front. False without memory.
+ * Leaves the checksum to the peer if it has agreed and can locate it, or computes it. Only this
+ * function may set the flag in a packet, even if another sender wrote the header. skb: begins with
+ * the encapsulation header; packet: as it was with the address in front. False without memory.
  */
 bool ActiveConnections::settle_checksum_locked(const Connection &connection, sk_buff *skb,
 					       const kern_tx_packet &packet)

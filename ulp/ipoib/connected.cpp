@@ -9,8 +9,8 @@ namespace ipoib
 {
 
 /*
- * A connection whose peer has begun a message has a buffer until it goes on: if all do, some are
- * left for who goes on.
+ * A connection whose peer has begun a message occupies a buffer until the message continues. If all
+ * have begun one, some buffers must be left for those that continue.
  */
 static_assert(LargeReceive::depth >= PassiveConnections::connections_max + 64);
 

@@ -24,8 +24,11 @@ constexpr unsigned tx_queue_len = 1000;
 /* A destination that was not used in four rounds of half a minute is forgotten. */
 constexpr unsigned tend_ms = 30'000;
 constexpr unsigned idle_rounds = 4;
-/* Rounds after which no request names an address any more: a datagram waits for nobody, and a queue that does not move for a third of a
- * round is restarted by the stack's watchdog, which ends them all. */
+/*
+ * Rounds after which no request refers to an address any more: a datagram needs no response, and
+ * the stack's watchdog restarts a queue that makes no progress for a third of a round, which ends
+ * all its requests.
+ */
 constexpr unsigned rest_rounds = 1;
 constexpr unsigned gso_max_size = 65536;
 /*
@@ -400,7 +403,7 @@ void Interface::leave_domain()
 	connected_.end_active();
 }
 
-/* Mends what the queues cannot, or tries again what has failed before. Context: work queue. */
+/* Fixes faults that the queues cannot, or retries what failed before. Context: work queue. */
 void Interface::recover()
 {
 	/*
@@ -469,7 +472,7 @@ int Interface::set_address(const HardwareAddress &wanted)
 	const bool own = rdma_query_gid(device_, port_num_, 0, &first) == 0 &&
 			 first.global.interface_id == gid.global.interface_id;
 	go_by(own ? __be64{} : gid.global.interface_id);
-	/* Children have what their parent has, until they are told otherwise. */
+	/* Children have their parent's setting until they get their own. */
 	each_child(*this, [](Interface &child) { child.go_by(child.parent_->wanted_guid_); });
 	return 0;
 }

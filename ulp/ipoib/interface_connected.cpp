@@ -78,8 +78,8 @@ bool Interface::fits_datagram(sk_buff *skb) const
 }
 
 /*
- * Its sender is told from a task: what that causes may come back here, where a queue's lock is
- * held.
+ * The sender is notified in a task, because the notification may reenter this code, where a queue's
+ * lock is held.
  */
 void Interface::report_too_big(sk_buff *skb, u32 limit)
 {

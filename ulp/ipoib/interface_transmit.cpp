@@ -102,8 +102,8 @@ void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
 }
 
 /*
- * Asks again for the way to a peer that is used meanwhile, if nobody does. Context: any but hard
- * interrupt.
+ * Queries the path to a peer again while the old one is in use, unless a query is running. Context:
+ * any but hard interrupt.
  */
 void Interface::refresh_path(Destination &destination)
 {
@@ -159,7 +159,7 @@ void Interface::begin_path_query(kern::Ref<Destination> destination)
 	query->handle = handle;
 }
 
-/* Context: process, of the SA client; or that of begin_path_query() if there was nobody to ask. */
+/* Context: process, of the SA client; or that of begin_path_query() if there was no SA. */
 void Interface::path_answered(PathQuery &query, int status, sa_path_rec *path)
 {
 	kern::Owned<Handle> handle;
@@ -211,7 +211,7 @@ void Interface::cancel_queries()
 			return;
 	}
 	queries_done_.wait();
-	/* Whoever ended the last has let go of the lock. */
+	/* Waits until the task that ended the last query has released the lock. */
 	kern::Guard guard(queries_lock_);
 }
 

@@ -259,7 +259,7 @@ void Multicast::serve(Group &group)
 		join_if_due(group);
 }
 
-/* Not put off, if somebody has asked for it to be sooner. Context: run(). */
+/* Does not postpone a run that was requested earlier. Context: run(). */
 void Multicast::schedule_next_run()
 {
 	u64 next = ~u64{0};
@@ -280,8 +280,7 @@ void Multicast::schedule_next_run()
 }
 
 /*
- * With umcast: a group that this interface is not in, and a program on the port is, hears its
- * packets itself.
+ * With umcast: the program receives the packets of a group that it is in and this interface is not.
  */
 bool Multicast::is_users(const HardwareAddress &address)
 {
@@ -414,8 +413,8 @@ void Multicast::forget_unlistened()
 }
 
 /*
- * Ends a membership that nobody needs, or not of this kind: who sent and now listens joins again.
- * True if the group is no more.
+ * Ends a membership that is not needed any more, or not of this kind: to receive instead of only
+ * sending, the interface joins again. Returns true if the group has been removed.
  */
 bool Multicast::leave_unwanted(Group &group)
 {
@@ -488,8 +487,11 @@ int Multicast::on_deletion(int status, ib_inform_info *info, ib_sa_notice *notic
 		self.refused_ = info;
 		return 0;
 	}
-	/* While a subscription was lost any of them may have ended. An SA that grants none must not cost a join a packet: there they stay until
-	 * nobody sends any more. */
+	/*
+	 * While a subscription was lost any of them may have ended. With an SA that grants no
+	 * subscription, a join must not be needed for each packet: there memberships stay until
+	 * they are not used any more.
+	 */
 	const bool lost = status == -ENETRESET;
 	if (lost) {
 		while (Group *group = self.senders_.front())
@@ -569,8 +571,8 @@ void Multicast::fail(Group &group)
 	{
 		kern::Guard guard(lock_);
 		/*
-		 * There is no such group, for nobody listens. The next packet asks for it, no
-		 * sooner than its destination allows.
+		 * There is no such group, because it has no receivers. The next packet queries it
+		 * again, no sooner than its destination allows.
 		 */
 		if (group.use == Group::Use::send) {
 			set_use_locked(group, Group::Use::none);

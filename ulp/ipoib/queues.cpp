@@ -219,7 +219,7 @@ void Queues::unmake()
 			ib_destroy_cq(cq);
 	if (ib_cq *cq = std::exchange(receive_cq_, nullptr))
 		ib_destroy_cq(cq);
-	/* Buffers that the QPs had belong to nobody now. */
+	/* The QPs do not own their buffers any more. */
 	receive_.reclaim();
 	receive_.free();
 	for (Sender &sender : senders_) {

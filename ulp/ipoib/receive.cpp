@@ -229,7 +229,8 @@ void ReceiveQueue::receive(Slot &slot, const ib_wc &wc)
 	if (wc.status != IB_WC_SUCCESS) [[unlikely]] {
 		if (wc.status == IB_WC_WR_FLUSH_ERR) {
 			/*
-			 * Nobody but we stops the QP, and not while it is polled: it is in error.
+			 * Only this driver stops the QP, and not while it is polled, so it is in
+			 * error.
 			 */
 			supply_ = Supply::cut;
 			report(fault_queue);

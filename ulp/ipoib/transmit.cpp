@@ -131,7 +131,7 @@ void TransmitQueue::send(sk_buff *skb, ib_ah *ah, u32 qpn)
 		kern_txq_stop(queue_);
 		counters_.queue_stops++;
 		last = true;
-		/* The ring must not wait for a completion that nobody asked for. */
+		/* The ring must not wait for a completion that was not requested. */
 		chain_holds_memory_ = true;
 	}
 	if (last || kern_txq_stopped(queue_))
@@ -250,7 +250,7 @@ u32 TransmitQueue::complete_to(u32 end, int budget)
 	u32 packets = 0, bytes = 0, tail = tail_;
 	for (; tail != end; tail++) {
 		Slot &done = slot(tail);
-		/* Whoever posted it consumes it, perhaps on another CPU and not yet. */
+		/* The task that posted it consumes it, perhaps on another CPU and not yet. */
 		if (done.inlined)
 			continue;
 		packets++;

@@ -195,7 +195,7 @@ EXPORT_SYMBOL_GPL(kern_class_device_create);
 void kern_class_device_announce(struct kern_class_device *device)
 {
 	dev_set_uevent_suppress(&device->native, false);
-	/* Nobody has to hear it. */
+	/* A failure to notify user space is ignored. */
 	kobject_uevent(&device->native.kobj, KOBJ_ADD);
 }
 EXPORT_SYMBOL_GPL(kern_class_device_announce);

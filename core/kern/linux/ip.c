@@ -206,7 +206,7 @@ int kern_ip_route(struct kern_net *net, const struct kern_ip_address *to,
 	if (IS_ERR(dst))
 		return PTR_ERR(dst);
 	source->interface = to->interface;
-	/* To an address of our own one gets by the interface that has it. */
+	/* A local address is reached through the interface that has it. */
 	if (find_owner(native_of(net), to, interface) != 0)
 		describe(dst->dev, interface);
 	dst_release(dst);
@@ -433,8 +433,7 @@ EXPORT_SYMBOL_GPL(kern_ip_watch);
 void kern_ip_unwatch(struct kern_ip_watcher *watcher)
 {
 	/*
-	 * This chain is atomic: whoever calls it is in an RCU section, for which unregistering
-	 * waits.
+	 * This chain is atomic: its callers are in an RCU section, for which unregistering waits.
 	 */
 	unregister_netevent_notifier(&watcher->neighbours);
 	unregister_netdevice_notifier(&watcher->interfaces);

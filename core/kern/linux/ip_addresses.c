@@ -25,7 +25,10 @@ static unsigned int count_address(const struct in_device *in_dev, __be32 local)
 	return count;
 }
 
-/* The first is in the list when it is told of, the last no more. */
+/*
+ * When the notifier is called, an added address is already in the list, and a removed one no
+ * longer.
+ */
 static int watch_addresses(struct notifier_block *block, unsigned long event, void *data)
 {
 	struct kern_ip_address_watcher *watcher =

@@ -25,8 +25,8 @@ static int change_settings(const struct kern_link_ops *ops, void *owner,
 }
 
 /*
- * Calls `act` under the rtnl lock. Whoever holds that may wait for this file's users to go, so it
- * is not waited for: the system call begins again.
+ * Calls `act` under the rtnl lock. A holder of the lock may wait for the users of this file, so
+ * this does not wait for the lock: the system call is restarted.
  */
 static ssize_t under_rtnl(struct device *device, size_t count,
 			  int (*act)(const struct kern_link_ops *ops, void *owner,

@@ -58,7 +58,7 @@ int kern_node_open(struct inode *inode, struct file *native)
 	return stream_open(inode, native);
 }
 
-/* Waits for whoever opens it. */
+/* Waits for running opens, and prevents new ones. */
 static void let_nobody_in(struct kern_node *node)
 {
 	down_write(&node->lock);

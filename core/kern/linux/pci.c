@@ -178,8 +178,8 @@ int kern_pci_enable(struct pci_dev *pci, const char *name, unsigned int dma_bits
 	if (status)
 		goto release;
 	/*
-	 * Our cards take a piece of any size, where the kernel's default cuts it at 64 KiB. One of
-	 * this size is gone through before others run.
+	 * The cards accept segments of any size, but the kernel's default limit is 64 KiB. A
+	 * segment of this size is processed without rescheduling.
 	 */
 	dma_set_max_seg_size(&pci->dev, SZ_64M);
 	pci_set_master(pci);

@@ -47,7 +47,7 @@ EXPORT_SYMBOL_GPL(kern_sysfs_directory);
 
 void kern_sysfs_remove_directory(struct kobject *directory)
 {
-	/* Off the tree at once, whoever still has it open. */
+	/* Removed from the tree at once, even if it is still open. */
 	kobject_del(directory);
 	kobject_put(directory);
 }

@@ -101,7 +101,7 @@ void *allocate(std::size_t size, unsigned int flags, Sort sort, const void *call
 	return memory;
 }
 
-/* The end of a block's life: nobody may be about to use it. */
+/* The end of a block's life: no fiber may be about to use it. */
 void release(const void *memory, Sort sort)
 {
 	const auto found = blocks().find(memory);

@@ -26,7 +26,7 @@ struct Native {
 	// It was asked for meanwhile.
 	bool missed;
 	bool enabled;
-	// Somebody waits for its last poll.
+	// A fiber waits for its last poll.
 	bool ending;
 	// It polls for what was sent.
 	bool transmits;
@@ -55,7 +55,7 @@ void run(kern_napi *napi)
 		     describe(scheduler().current().place));
 	if (work < budget_of_poll)
 		return;
-	/* All of the budget: it is polled again, unless somebody wants it to end. */
+	/* The budget is used up: it is polled again, unless it is being disabled. */
 	if (self.ending) {
 		self.scheduled = false;
 		scheduler().wake(napi);

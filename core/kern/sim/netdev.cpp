@@ -82,7 +82,7 @@ void run_queue(netdev_queue &queue)
 	kern_spin_unlock(&queue.transmit);
 }
 
-/* The interface goes down: nothing is handed over any more, and then it hears of it. */
+/* Closes the interface: first no more packets are handed over, then its stop method is called. */
 void close(net_device *dev)
 {
 	if (!std::exchange(dev->up, false))

@@ -61,7 +61,7 @@ void init(Item *item, const char *name, kern_lock_class_key *key)
 	lock_order::name(key, name);
 }
 
-/* Whoever waits for a work waits for all that it takes. */
+/* Waiting for a work item depends on all locks that it takes. */
 template<class Item>
 void take_as_lock(Item *item)
 {

@@ -52,8 +52,7 @@ u64 Port::next_tid()
 void Port::on_event(ib_event_type event)
 {
 	/*
-	 * The subnet manager that comes, or comes back, does not know what its predecessor was told
-	 * (IBA 14.4.11).
+	 * A new or restarted subnet manager does not have its predecessor's state (IBA 14.4.11).
 	 */
 	if (event == IB_EVENT_SM_CHANGE || event == IB_EVENT_CLIENT_REREGISTER ||
 	    event == IB_EVENT_LID_CHANGE)
@@ -121,9 +120,10 @@ void Port::refresh()
 }
 
 /*
- * Whoever may send as QP1 may send a report: heard are the SM's, who is the one to make them (IBA
- * 13.4.8.3), and of what the SM itself gives notice of, no word but its own (IBA 14.2.5.1). While
- * another takes over, the reports of one of them are lost: he who has, subscribes anew.
+ * Any sender with access to QP1 can send a report. Only reports of the SM are accepted, which is
+ * the one to make them (IBA 13.4.8.3), and for notices that the SM issues, only its own (IBA
+ * 14.2.5.1). While another SM takes over, the reports of one of them are lost; consumers subscribe
+ * again.
  */
 bool Port::is_managers(const Receive &receive, const ib::Notice &notice)
 {
