@@ -86,7 +86,7 @@ void cm_03_request_reaches_the_listener(Test &test)
 	EXPECT_EQ(__builtin_memcmp(pair->active.data, "reply", 6), 0);
 }
 
-/* The index of the path's GID among our port's. */
+/* The request event has the index of the path's GID in the local port's table. */
 void cm_03_request_for_the_second_gid(Test &test)
 {
 	Boxed<Pair> pair;
@@ -181,8 +181,8 @@ void cm_03_attributes_of_qps(Test &test)
 }
 
 /*
- * A REQ that was refused here leaves nothing for the next: no alternate path that the peer has
- * never heard of.
+ * A REQ that was refused locally leaves no state for the next one: no alternate path that the peer
+ * has not received.
  */
 void cm_03_failed_request_leaves_no_state(Test &test)
 {
@@ -276,7 +276,7 @@ void cm_03_peers_connect_simultaneously(Test &test)
 	EXPECT_NE(pair->active.id->local_id.value(), passive->id->local_id.value());
 }
 
-/* One device, and both ends on it (a loopback): each is told what is its own. */
+/* One device with both ends (a loopback): each end receives its own events. */
 void cm_03_port_connects_to_itself(Test &test)
 {
 	Boxed<Pair> pair;

@@ -94,7 +94,7 @@ private:
 	kern::Owned<fixture::Device> device_;
 };
 
-/* One end, and what its handler was told. */
+/* One end, and the events that its handler received. */
 class End
 {
 public:
@@ -114,7 +114,7 @@ public:
 		id = nullptr;
 		return false;
 	}
-	/* It has heard nothing then. */
+	/* Destroys the ID, and forgets its events. */
 	void close()
 	{
 		if (id)
@@ -124,7 +124,7 @@ public:
 	}
 	ib_cm_state state() const { return ib_cm_query_state(id); }
 
-	/* How often it was told so. */
+	/* The number of events of the type. */
 	unsigned int delivered(ib_cm_event_type type) const
 	{
 		return delivered_[type].load_acquire();

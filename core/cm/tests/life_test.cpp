@@ -41,8 +41,8 @@ void cm_07_handlers_may_destroy_ids(Test &test)
 }
 
 /*
- * In silence only as long as the peer has no answer: one that has got REP, or MRA, is told that it
- * comes to nothing.
+ * Destruction is silent only while the peer has no response: a peer that has received a REP or MRA
+ * gets a REJ.
  */
 void cm_07_destroy_rejects_only_unanswered_requests(Test &test)
 {
@@ -147,8 +147,8 @@ struct Leaver {
 };
 
 /*
- * The same of a listener that its own handler ends, as its device goes: what a new id is told of
- * has the listener in it.
+ * The same for a listener that its own handler destroys when the device is removed: the events of a
+ * new ID point to the listener.
  */
 void cm_07_listener_outlives_handlers_of_new_ids(Test &test)
 {
@@ -253,7 +253,7 @@ void cm_01_arbitrary_messages_are_handled(Test &test)
 	}
 	pair->active.close();
 	pair->passive.close();
-	/* With all that the stranger has begun. */
+	/* With everything that the independent peer has started. */
 	pair->listener.close();
 	pair->listener.act = nullptr;
 	pair->listener.fresh = &pair->passive;

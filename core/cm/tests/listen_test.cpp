@@ -70,7 +70,7 @@ void cm_08_service_ids(Test &test)
 	EXPECT_EQ(listen(*other, service + 1), -EINVAL);
 	ASSERT_EQ(pair->active.request(pair->a, pair->b, some_qpn, third->id->service_id), 0);
 	EXPECT_TRUE(third->receives(IB_CM_REQ_RECEIVED));
-	/* Nobody took the new id: it is the consumer's all the same. */
+	/* The new ID was not accepted, but the consumer owns it. */
 	ib_destroy_cm_id(third->newest);
 }
 
@@ -154,8 +154,8 @@ void cm_08_backlog(Test &test)
 }
 
 /*
- * A listener with the usual backlog, whose handler sleeps: of its new ids 16 are told at a time,
- * and the ids of others are not held up.
+ * A listener with the default backlog whose handler sleeps: 16 of its new IDs are delivered at a
+ * time, and IDs of other listeners are not delayed.
  */
 void cm_08_one_listener_does_not_take_the_whole_backlog(Test &test)
 {

@@ -55,7 +55,10 @@ void cm_09_service_is_resolved(Test &test)
 	EXPECT_EQ(pair->passive.state(), IB_CM_IDLE);
 }
 
-/* Nobody serves it: that is said at once. Nobody answers: it is asked again, and given up. */
+/*
+ * If no listener serves the ID, resolution fails at once. If there is no response, the request is
+ * retransmitted and then given up.
+ */
 void cm_09_service_is_not_resolved(Test &test)
 {
 	Boxed<Pair> pair;
@@ -126,8 +129,7 @@ void cm_10_alternate_path(Test &test)
 }
 
 /*
- * A proposal that nobody answers is given up, and the connection stays; an answer that is lost is
- * given again.
+ * An unanswered proposal is given up, and the connection stays; a lost response is sent again.
  */
 void cm_10_lost_proposals_are_given_up(Test &test)
 {
@@ -190,7 +192,7 @@ void cm_10_late_response_is_ignored(Test &test)
 	ASSERT_TRUE(
 		eventually([&] { return pair->a.counters().received[IB_CM_COUNTER_APR] == 1; }));
 	EXPECT_EQ(pair->active.delivered(IB_CM_APR_RECEIVED), 0u);
-	/* Repeated, the second is heard of, and answered. */
+	/* After retransmission the second is received and answered. */
 	ASSERT_TRUE(pair->passive.receives(IB_CM_LAP_RECEIVED, 2));
 	ASSERT_EQ(ib_send_cm_apr(pair->passive.id, IB_CM_APR_SUCCESS, nullptr, 0, nullptr, 0), 0);
 	ASSERT_TRUE(pair->active.receives(IB_CM_APR_RECEIVED));
@@ -266,8 +268,7 @@ void cm_12_messages_are_counted(Test &test)
 }
 
 /*
- * As long as somebody shows counters, they are those that are counted, by the names that people
- * know.
+ * While a module shows counters, they have the counted values and Linux's names.
  */
 void cm_12_counters_are_shown(Test &test)
 {

@@ -110,7 +110,7 @@ void cm_02_transitions_match_the_specification(Test &test)
 		     cm::awaits_answer(State::dreq_rcvd));
 }
 
-/* A node with the CM, and a stranger who takes one id of it to any state. */
+/* A node with the CM, and an independent peer that brings one of its IDs to any state. */
 struct Walk {
 	Node node{1};
 	UnknownPeer peer{2};
@@ -173,7 +173,7 @@ struct Walk {
 		return mad;
 	}
 
-	/* Begun by the stranger. */
+	/* Started by the independent peer. */
 	bool answer_to(State wanted)
 	{
 		if (!listener.open(node) || ib_cm_listen(listener.id, service, 0))
@@ -335,7 +335,7 @@ u64 duplicates(const Node &node)
 }
 
 /*
- * Every message in every state: one that has its effect changes the state and is told of once; any
+ * Every message in every state: a message that is valid changes the state and is reported once; any
  * other does neither.
  */
 void cm_02_every_message_in_every_state(Test &test)
@@ -377,7 +377,7 @@ void cm_02_every_message_in_every_state(Test &test)
 	EXPECT_EQ(walk->one.overlaps.load_acquire(), 0u);
 }
 
-/* A path by which nobody can be reached is for the consumer to answer, like any other. */
+/* The consumer answers a proposal of an unreachable path, like any other. */
 void cm_10_invalid_paths_are_rejected(Test &test)
 {
 	Boxed<Walk> walk;
@@ -576,8 +576,8 @@ void cm_07_destroy_in_every_state_notifies_the_peer(Test &test)
 }
 
 /*
- * The device goes while an id is in any state: it hears so, once, as its last; nothing more can be
- * asked of it.
+ * The device is removed while an ID is in any state: the ID gets the event once, as its last; all
+ * later calls fail.
  */
 void cm_11_device_removal_in_every_state(Test &test)
 {

@@ -9,7 +9,7 @@ using namespace cm_fixture;
 namespace
 {
 
-/* A node with the CM, and a stranger who says only what the test says. */
+/* A node with the CM, and an independent peer that sends only what the test sends. */
 struct Alone {
 	Node node{1};
 	UnknownPeer peer{2};
@@ -62,7 +62,7 @@ void cm_04_timeouts_are_encoded_exponentially(Test &test)
 	EXPECT_EQ(cm::ack_timeout(32, 0), 31);
 }
 
-/* As often, and as long, as the REQ said; then the peer is told that nobody waits any more. */
+/* The REQ determines the number of retries and the interval; then the peer gets a REJ. */
 void cm_04_unanswered_request_times_out(Test &test)
 {
 	Boxed<Alone> alone;
@@ -100,7 +100,7 @@ void cm_04_unanswered_reply_times_out(Test &test)
 	EXPECT_EQ(alone->passive.state(), IB_CM_IDLE);
 }
 
-/* A DREQ that nobody answers ends the connection all the same, by a time-wait. */
+/* An unanswered DREQ also ends the connection, through time-wait. */
 void cm_04_unanswered_disconnect_times_out(Test &test)
 {
 	Boxed<Alone> alone;
@@ -207,8 +207,8 @@ void cm_04_lost_messages_are_retransmitted(Test &test)
 }
 
 /*
- * A REP again means that our RTU was lost: it is sent again as it was. A REQ again gets the MRA it
- * had.
+ * A repeated REP means that the RTU was lost: the RTU is sent again unchanged. A repeated REQ gets
+ * the same MRA.
  */
 void cm_05_answers_are_repeated(Test &test)
 {
@@ -347,7 +347,7 @@ void cm_05_failed_reply_is_retried(Test &test)
 	EXPECT_EQ(ib_send_cm_rtu(alone->active.id, nullptr, 0), 0);
 }
 
-/* A connection that cannot be ended aloud ends, and who waits for that hears of it. */
+/* A connection ends even if its DREQ cannot be sent, and its consumer is notified. */
 void cm_05_failed_disconnect_is_retried(Test &test)
 {
 	Boxed<Pair> pair;

@@ -15,7 +15,7 @@ namespace
 
 constexpr u16 port = 7174;
 
-/* An id, with a QP, and what it was told. */
+/* An ID with a QP, and the events that it received. */
 struct End {
 	explicit End(unsigned int device)
 	{
@@ -138,7 +138,7 @@ struct Scene {
 	}
 };
 
-/* Private data travels both ways; each end is told of each thing once. */
+/* Private data is delivered in both directions; each end receives each event once. */
 void iwcm_01_connects_and_disconnects(Test &test)
 {
 	Scene scene;
@@ -160,7 +160,7 @@ void iwcm_01_connects_and_disconnects(Test &test)
 	EXPECT_EQ(scene.passive->count(IW_CM_EVENT_CLOSE), 1u);
 }
 
-/* Whoever connects hears why not, once, and is done. */
+/* The connecting side gets the reason of a rejection, once. */
 void rejects_reach_the_peer(Test &test)
 {
 	{
@@ -216,7 +216,7 @@ void iwcm_03_driver_errors_are_returned(Test &test)
 	EXPECT_EQ(rdma::ptr_err(none), -ENODEV);
 }
 
-/* An end in every state waits for what the driver has promised, and is told nothing after it. */
+/* Destroying an ID in any state waits for the driver's outstanding events, and no event follows. */
 void iwcm_02_ids_are_destroyed_in_every_state(Test &test)
 {
 	{

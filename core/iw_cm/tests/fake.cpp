@@ -48,7 +48,7 @@ void drop(Link *link)
 		kern::destroy(link);
 }
 
-/* The active end hears its last. */
+/* The active end gets its last event. */
 void end_active(Link *link, iw_cm_event_type type, int status)
 {
 	iw_cm_id *const id = link->active;

@@ -20,8 +20,8 @@ public:
 	static void stop();
 	static ib_device *device(unsigned int number);
 	/*
-	 * Tells who listens there of a request from 10.0.0.host, or from no address (0). False:
-	 * nobody does.
+	 * Delivers a request from 10.0.0.host, or from no address (0), to the port's listener.
+	 * False: there is none.
 	 */
 	static bool request(u16 port, u8 host);
 
@@ -37,7 +37,7 @@ public:
 	static inline kern::Atomic<ib_qp *> held_qp{nullptr};
 	/* Told of what it never promised, or twice. */
 	static inline kern::Atomic<unsigned int> rejected{0};
-	/* The network is still: nobody hears of a connect. */
+	/* The network is silent: connects get no response. */
 	static inline bool still = false;
 
 	static const iw_cm_ops ops;

@@ -41,7 +41,7 @@ void owned_destroys_once(kern::kunit::Test &test)
 	EXPECT_EQ(destroyed, 1);
 }
 
-/* A size that overflows, or that nobody has, is ENOMEM and not a small allocation. */
+/* A size that overflows or is not available gives ENOMEM and not a small allocation. */
 void array_rejects_oversized_requests(kern::kunit::Test &test)
 {
 	const volatile std::size_t count = ~std::size_t{0} / 4;

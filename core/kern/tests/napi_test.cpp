@@ -12,7 +12,7 @@ using kern::kunit::Test;
 namespace
 {
 
-/* A poll that says that it is done, and then stays until somebody is about to disable it. */
+/* A poll that reports completion, and then continues until NAPI is being disabled. */
 class Lingering : public kern::Napi<Lingering>
 {
 public:

@@ -8,8 +8,7 @@ namespace
 {
 
 /*
- * A thread runs until it is told to stop, and gives its result; one that has ended already does
- * too.
+ * A thread runs until it is asked to stop, and returns its result, even if it has already ended.
  */
 void thread_stop_returns_its_result(kern::kunit::Test &test)
 {

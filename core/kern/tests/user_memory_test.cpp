@@ -143,7 +143,7 @@ void access_rights_are_enforced(kern::kunit::Test &test)
 	EXPECT_EQ(bench.pinned(), 4u);
 }
 
-/* RLIMIT_MEMLOCK holds to the page; a process that may lock nothing is told so. */
+/* RLIMIT_MEMLOCK is exact to the page; a process that may lock nothing gets EPERM. */
 void memlock_limit_is_exact(kern::kunit::Test &test)
 {
 	Bench bench;

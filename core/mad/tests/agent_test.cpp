@@ -40,8 +40,8 @@ void mgmt_03_request_is_answered(Test &test)
 }
 
 /*
- * MADs and completions that come after the last poll and before the arm, on hardware that raises no
- * event for them: each is told, and each is answered.
+ * MADs and completions that arrive after the last poll and before the arm, on hardware that raises
+ * no event for them: each is reported, and each request answered.
  */
 void notify_09_mad_arrives_before_rearm(Test &test)
 {
@@ -267,7 +267,10 @@ void mgmt_03_duplicate_transaction_ids(Test &test)
 	EXPECT_EQ(pair.client.answers.load_acquire(), 2u);
 }
 
-/* Nobody hears a response that nobody asked for, not even one who sent without waiting for it. */
+/*
+ * An unsolicited response is delivered to no agent, not even to one that sent the request without
+ * waiting for a response.
+ */
 void mgmt_03_unsolicited_response_is_dropped(Test &test)
 {
 	Pair pair;
@@ -353,9 +356,9 @@ void mgmt_03_malformed_mads_are_dropped(Test &test)
 }
 
 /*
- * Two who ask each other under one transaction id, which is the asker's to choose: what each hears
- * of its own question is not taken for word on its answer to the other's, nor the other way round,
- * whichever is older.
+ * Two nodes send requests to each other with the same transaction ID, which the requester chooses.
+ * Responses to a node's own request are not confused with packets about its response to the other's
+ * request, whichever is older.
  */
 void mgmt_03_same_transaction_in_both_directions(Test &test)
 {
@@ -370,7 +373,7 @@ void mgmt_03_same_transaction_in_both_directions(Test &test)
 	const u64 ours = u64{here.agent->hi_tid} << 32 | low,
 		  theirs = u64{there.agent->hi_tid} << 32 | low;
 
-	/* An answer of ours that nobody acknowledges, older than our question. */
+	/* A local response that is not acknowledged, older than the local request. */
 	Sent unheard(here, 2, vendor_rmpp_class, IB_MGMT_METHOD_GET_RESP, 0, 0,
 		     2 * IB_MGMT_VENDOR_DATA);
 	Sent question(here, 2, vendor_rmpp_class, IB_MGMT_METHOD_GET, 1000, 0);
@@ -383,8 +386,8 @@ void mgmt_03_same_transaction_in_both_directions(Test &test)
 	EXPECT_EQ(here.answers.load_acquire(), 1u);
 
 	/*
-	 * A question of ours that nobody answers, older than our answer, whose ACKs are still for
-	 * the answer.
+	 * A local request that is not answered, older than the local response; ACKs still belong to
+	 * the response.
 	 */
 	Sent unanswered(here, 99, vendor_rmpp_class, IB_MGMT_METHOD_GET, 600'000, 0);
 	Sent asked(there, 1, vendor_rmpp_class, IB_MGMT_METHOD_GET, 1000, 0);

@@ -77,8 +77,8 @@ void mgmt_03_malformed_mads_are_counted(Test &test)
 }
 
 /*
- * A Get or Set that nobody serves is answered so; of other methods, and of answers to nothing, the
- * sender hears nothing.
+ * A Get or Set that no agent serves is answered with an error; other methods and unsolicited
+ * responses are not answered.
  */
 void mgmt_03_unserved_mads_are_rejected_or_counted(Test &test)
 {
@@ -154,7 +154,7 @@ void mgmt_03_rmpp_violations_are_aborted_or_counted(Test &test)
 	ASSERT_TRUE(notify(tid, 1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_LAST, 2, 221));
 	EXPECT_TRUE(spy.aborted(IB_MGMT_RMPP_STATUS_BAD_LEN));
 
-	/* One that its sender gives up is forgotten, and that is nobody's error. */
+	/* A message that its sender gives up is discarded, and not counted as an error. */
 	const u64 before = dropped(scene.b).rmpp_discarded;
 	spy.type.store_release(0);
 	ASSERT_TRUE(notify(++tid, 1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST, 1, 0));
@@ -387,7 +387,7 @@ void mgmt_03_invalid_sends_are_rejected(Test &test)
 		EXPECT_EQ(sent.post(), -EINVAL);
 	}
 
-	/* Nobody would hear how it ended, or the answer. */
+	/* There would be no handler for the completion or the response. */
 	const auto ignore_received = [](ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *wc) {
 		ib_free_recv_mad(wc);
 	};
@@ -492,7 +492,7 @@ void mgmt_03_ports_without_mads(Test &test)
 	}
 }
 
-/* Segments that answer nothing, to the number of an agent that hears nothing. */
+/* Unsolicited segments with the number of an agent that only sends. */
 void mgmt_03_segments_for_a_send_only_agent(Test &test)
 {
 	Scene scene;

@@ -56,7 +56,7 @@ private:
 	ib_pd *pd_ = nullptr;
 };
 
-/* Counts what an agent hears; may answer. */
+/* Counts the MADs that an agent receives; may answer. */
 struct Agent {
 	Node &node;
 	ib_mad_agent *agent = nullptr;

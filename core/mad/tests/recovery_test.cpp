@@ -60,7 +60,7 @@ void mgmt_03_states_of_a_send(Test &test)
 				  table[state][event]);
 }
 
-/* One who asks, and one whose QP is broken; it asks itself, too. */
+/* A node that sends requests, and one whose QP is broken, which also sends requests. */
 struct Scene {
 	Node a{1}, b{2};
 	Agent client{a}, server{b};
@@ -300,7 +300,7 @@ void mgmt_03_queued_sends_complete(Test &test)
 	EXPECT_EQ(watch.seen.load_acquire(), count - 1);
 }
 
-/* Posts a MAD again each time that it ends, and looks where it is told so. */
+/* Posts a MAD again each time it completes, and checks the context of the handler. */
 struct Insistent {
 	kern::Atomic<unsigned int> told{}, in_atomic{}, depth{}, deepest{};
 	unsigned int rounds;
@@ -324,9 +324,9 @@ struct Insistent {
 };
 
 /*
- * Handlers are called in a task, by nobody who posts or cancels (LOCK-05), whatever the QP is like:
- * here it is broken, so that every send ends as soon as it is posted. One that posts again is
- * called again, and not from within itself.
+ * Handlers are called in a task and never from a post or cancel (LOCK-05), whatever the QP's state:
+ * here it is broken, so every send completes as soon as it is posted. A handler that posts again is
+ * called again, and not recursively.
  */
 void mgmt_03_handlers_run_in_one_work_item(Test &test)
 {
@@ -377,7 +377,7 @@ void mgmt_03_handlers_run_in_one_work_item(Test &test)
 	EXPECT_TRUE(scene.is_full());
 }
 
-/* One that is cancelled under a lock is told of it elsewhere, too. */
+/* The handler of a send that is cancelled under a lock is also called in a task. */
 void mgmt_03_cancel_under_a_lock(Test &test)
 {
 	Scene scene;

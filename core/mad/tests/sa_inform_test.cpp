@@ -7,7 +7,7 @@ using namespace mad_fixture;
 namespace
 {
 
-/* A subscription, and what it heard. */
+/* A subscription, and the reports that it received. */
 struct Listening {
 	kern::Atomic<unsigned int> calls{}, reports{};
 	kern::Atomic<int> status{1};
@@ -54,8 +54,8 @@ private:
 };
 
 /*
- * Each hears of the trap that it asked for; the SA hears of the first and the last who ask; every
- * report is acknowledged.
+ * Each consumer gets reports of the trap that it subscribed to; the SA is notified of the first and
+ * the last consumer; every report is acknowledged.
  */
 void mgmt_03_sa_reports(Test &test)
 {
@@ -105,8 +105,8 @@ void mgmt_03_sa_reports(Test &test)
 }
 
 /*
- * Renewed unheard where the SM has changed or asks for it; told of when the SA will not have it any
- * more.
+ * A subscription is renewed silently if the SM has changed or requests it; its loss is reported if
+ * the SA refuses it.
  */
 void mgmt_03_sa_subscription_is_renewed_or_lost(Test &test)
 {
@@ -204,8 +204,8 @@ void mgmt_03_sa_reports_are_bounded(Test &test)
 }
 
 /*
- * A report is the subnet manager's, from one of its LIDs, or it is not heard; nor one of groups and
- * ports that are another's word.
+ * Only reports from one of the subnet manager's LIDs are accepted, and notices about groups and
+ * ports only if the SM issued them.
  */
 void mgmt_03_sa_reports_of_other_nodes_are_dropped(Test &test)
 {

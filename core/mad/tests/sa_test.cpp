@@ -94,7 +94,7 @@ void mgmt_03_sa_time_out_and_cancel(Test &test)
 	EXPECT_EQ(cancelled.calls.load_acquire(), 1u);
 }
 
-/* The subnet manager moves: questions go where it is now. Without one there is nobody to ask. */
+/* The subnet manager moves: queries go to its new LID. Without an SM they fail. */
 void mgmt_03_sa_manager_moves(Test &test)
 {
 	Node old_manager{1}, node{2}, new_manager{3};
@@ -239,7 +239,7 @@ void mgmt_03_sa_groups_have_full_and_limited_members(Test &test)
 		member->leave();
 }
 
-/* Two members share one join; the SA hears of the last one's leaving alone. */
+/* Two members share one join; the SA is notified only when the last one leaves. */
 void mgmt_03_sa_membership_is_shared(Test &test)
 {
 	Node manager{1}, node{2};
@@ -324,7 +324,7 @@ void mgmt_03_sa_membership_is_renewed_or_lost(Test &test)
 	member.leave();
 }
 
-/* A manager that takes over hears of the memberships, though none was there for a while. */
+/* A manager that takes over gets the memberships, even if there was none for a while. */
 void mgmt_03_sa_membership_follows_the_manager(Test &test)
 {
 	Node old_manager{1}, node{2}, new_manager{3};

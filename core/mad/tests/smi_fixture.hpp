@@ -115,7 +115,7 @@ inline void ask(Test &test, ib_device *device, const Route &route)
 	ib_dealloc_pd(pd);
 }
 
-/* An agent of ours answers, where the device has none. */
+/* An agent of weft answers if the device has none. */
 struct Manager {
 	u32 port_num;
 	ib_pd *pd;

@@ -39,7 +39,7 @@ void mgmt_04_switch_forwards(Test &test)
 	ASSERT_TRUE(line.ok());
 	ask(test, line.near, {.hops = 2, .ports = {1, 2}});
 	ask(test, line.near, {.hops = 3, .ports = {1, 2, 3}});
-	/* Nothing came past the rules on the way, and the switches themselves asked nobody. */
+	/* No packet bypassed the rules, and the switches sent no requests. */
 	EXPECT_EQ(line.misrouted(line.first), 0u);
 	EXPECT_EQ(line.misrouted(line.second), 0u);
 }
@@ -67,7 +67,7 @@ void mgmt_04_switch_answers(Test &test)
 	EXPECT_EQ(asked_by.load_acquire(), 2u);
 }
 
-/* An agent of ours answers for a switch whose device has none. */
+/* An agent of weft answers for a switch whose device has none. */
 void mgmt_04_switch_agent_answers(Test &test)
 {
 	Line line(nullptr);

@@ -175,9 +175,9 @@ struct Answers {
 };
 
 /*
- * A question without hops belongs to its own node and is never sent (IBA 14.2.2.1). One that comes
- * by the wire all the same is answered, by the wire, whoever answers: the device, an agent of ours,
- * or nobody; on a switch, too.
+ * A request with zero hops belongs to its own node and is never sent (IBA 14.2.2.1). If one arrives
+ * from the wire nevertheless, the response goes to the wire, whether the device, an agent of weft
+ * or the MAD layer answers; on a switch, too.
  */
 void mgmt_04_zero_hop_request_from_the_wire(Test &test)
 {

@@ -10,8 +10,7 @@ namespace
 {
 
 /*
- * Addresses, path, REQ, REP, RTU, DREQ, DREP, and what each end is told of them; by IPv4 and by
- * IPv6.
+ * Addresses, path, REQ, REP, RTU, DREQ, DREP, and the events of each end; by IPv4 and by IPv6.
  */
 void rcm_01_connects_and_disconnects(Test &test)
 {
@@ -218,7 +217,9 @@ void rcm_02_qp_follows_the_connection(Test &test)
 	}
 }
 
-/* Nobody listens, nobody is there, the consumer does not want to: what the asking side is told. */
+/*
+ * The active side gets the reason if there is no listener, no such node, or the consumer rejects.
+ */
 void rcm_03_failed_connects_report_the_reason(Test &test)
 {
 	Boxed<Pair> pair;
@@ -351,8 +352,8 @@ void rcm_05_routes_are_resolved(Test &test)
 }
 
 /*
- * Whoever keeps handlers out, as queries do, sees no half of what is found meanwhile: all of it
- * comes with its event.
+ * Code that excludes handlers, as queries do, never sees partial results: all of them appear with
+ * their event.
  */
 void rcm_05_results_are_set_before_the_event(Test &test)
 {
@@ -383,8 +384,8 @@ void rcm_05_results_are_set_before_the_event(Test &test)
 }
 
 /*
- * An interface that is on another port all at once: who is bound to it is told, and nothing else
- * happens to the connection.
+ * An interface moves to another port: IDs that are bound to it are notified, and their connections
+ * are not affected.
  */
 void rcm_14_address_change_is_reported(Test &test)
 {

@@ -14,7 +14,10 @@ bool resolve_datagrams(Pair &pair, rdma_ucm_port_space space)
 	return pair.active.open(space, IB_QPT_UD) && pair.active.resolve(ipv4(2, Pair::port));
 }
 
-/* The peer's QP, its Q_Key and its address; private data both ways; a refusal, and nobody there. */
+/*
+ * Resolves the peer's QP, Q_Key and address; private data in both directions; a rejection, and a
+ * missing peer.
+ */
 void rcm_09_datagrams_find_their_qp(Test &test)
 {
 	Boxed<Pair> pair;
@@ -33,7 +36,7 @@ void rcm_09_datagrams_find_their_qp(Test &test)
 	EXPECT_EQ(ud.qkey, RDMA_UDP_QKEY);
 	EXPECT_EQ(rdma_ah_get_dlid(&ud.ah_attr), 2u);
 	EXPECT_EQ(__builtin_memcmp(pair->active.data, "reply", 6), 0);
-	/* There is no connection that could end, and none of both is told of one. */
+	/* There is no connection to end, and neither end gets an event. */
 	EXPECT_EQ(rdma_disconnect(pair->active.id), 0);
 	EXPECT_EQ(rdma_disconnect(pair->passive.id), 0);
 	EXPECT_EQ(pair->active.delivered(RDMA_CM_EVENT_DISCONNECTED), 0u);

@@ -117,7 +117,7 @@ private:
 	bool ok_;
 };
 
-/* One id, and what its handler was told. */
+/* One ID, and the events that its handler received. */
 class End
 {
 public:
@@ -131,7 +131,7 @@ public:
 
 	bool open(rdma_ucm_port_space space = RDMA_PS_TCP, ib_qp_type type = IB_QPT_RC,
 		  bool of_process = false);
-	/* It has heard nothing then. */
+	/* Destroys the ID, and forgets its events. */
 	void close();
 
 	unsigned int delivered(rdma_cm_event_type type) const
@@ -193,7 +193,10 @@ struct Pair {
 	bool establish(const Address &to = ipv4(2, port));
 };
 
-/* Ends beside those of a pair; to be declared after it, for they leave first. */
+/*
+ * Endpoints in addition to those of a pair; declared after it, because they must be destroyed
+ * first.
+ */
 template<unsigned int count>
 struct Ends {
 	End ends[count];

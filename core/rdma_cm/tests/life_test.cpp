@@ -122,8 +122,7 @@ void rcm_12_destruction_waits_for_handlers(Test &test)
 }
 
 /*
- * Whoever has the handler lock is told nothing, whatever happens; what has happened comes when it
- * is given back.
+ * While the handler lock is held no event is delivered; pending events follow when it is released.
  */
 void rcm_12_handlers_wait_for_the_lock(Test &test)
 {
@@ -204,8 +203,8 @@ void rcm_12_destruction_at_any_moment(Test &test)
 }
 
 /*
- * A listener that ends while its request is looked at is in nobody's way: the next of the port may
- * listen at once, and hears what comes.
+ * A listener that is destroyed while its request is being handled blocks no other: the next one on
+ * the port can listen at once and receives requests.
  */
 void rcm_08_listener_address_is_reused(Test &test)
 {
@@ -238,8 +237,8 @@ void rcm_08_listener_address_is_reused(Test &test)
 }
 
 /*
- * A device that goes: every id on it is told, once, and nothing after that; it waits for their end;
- * a listener for all stays.
+ * Device removal: every ID on the device is notified once, as its last event; removal waits for
+ * their destruction; wildcard listeners stay.
  */
 void rcm_13_device_removal(Test &test)
 {

@@ -237,7 +237,7 @@ struct PortCase {
 		first.close();
 		EXPECT_EQ(rdma_listen(second.id, 1), 0);
 	}
-	/* From now on nobody shares it. */
+	/* From now on it is not shared. */
 	ASSERT_TRUE(third.open());
 	EXPECT_EQ(rdma_set_reuseaddr(third.id, 1), 0);
 	EXPECT_NE(rdma_bind_addr(third.id, &one.second), 0);
@@ -337,8 +337,8 @@ void rcm_07_failed_listen_keeps_the_shared_port(Test &test)
 }
 
 /*
- * A request goes to the listener of its address; "any" has what nobody else has, on devices that
- * come later, too.
+ * A request goes to the listener of its address; a wildcard listener gets all others, also on
+ * devices that are added later.
  */
 void rcm_08_requests_find_their_listener(Test &test)
 {
@@ -361,7 +361,7 @@ void rcm_08_requests_find_their_listener(Test &test)
 	ASSERT_TRUE(another.open() && another.resolve(ipv6(2, Pair::port)));
 	ASSERT_EQ(another.connect(0x124), 0);
 	ASSERT_TRUE(six_passive.receives(RDMA_CM_EVENT_CONNECT_REQUEST));
-	/* Nobody listens at host 1 by IPv4. */
+	/* There is no IPv4 listener on host 1. */
 	another.close();
 	ASSERT_TRUE(another.open() && another.resolve(ipv4(1, Pair::port)));
 	ASSERT_EQ(another.connect(0x125), 0);
@@ -385,8 +385,7 @@ void rcm_08_requests_find_their_listener(Test &test)
 }
 
 /*
- * The contents of a request are not trusted: other versions, other types, addresses that nobody
- * has.
+ * The contents of a request are not trusted: other versions, other types, unknown addresses.
  */
 void rcm_08_bad_requests_are_refused(Test &test)
 {

@@ -75,7 +75,10 @@ void rcm_17_id_uses_addresses_of_its_namespace(Test &test)
 	/* Without a source it leaves by an interface of the namespace. */
 	ASSERT_TRUE(there->open(end, Namespaces::second) && end.resolve(to));
 	EXPECT_TRUE(rdma_cm::same_host(end.id->route.addr.src_addr, ipv4(3)));
-	/* Ids of the kernel's consumers are in the initial one, whoever calls. */
+	/*
+	 * IDs of kernel consumers are in the initial namespace, in whatever namespace they are
+	 * created.
+	 */
 	end.close();
 	const Address at = ipv4(3);
 	ASSERT_TRUE(end.open());

@@ -45,8 +45,8 @@ struct Rnics {
 };
 
 /*
- * A driver tells of a request, and fails then: who is being told waits for what the listener has
- * locked.
+ * A driver delivers a request and then fails: the request's handler waits for a lock that the
+ * listener holds.
  */
 void rcm_08_failed_listen_waits_for_its_requests(Test &test)
 {

@@ -196,8 +196,8 @@ void ucm_migrates_requests(Test &test)
 }
 
 /*
- * A request that could not be told, since there was no memory for it, goes after its listener with
- * what it has made.
+ * A request that could not be reported for lack of memory migrates with its listener, with the
+ * objects that it has created.
  */
 void ucm_migrates_partly_reported_requests(Test &test)
 {

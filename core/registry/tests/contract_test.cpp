@@ -125,7 +125,10 @@ void lock_08_unregistration_within_a_callback_is_refused(kern::kunit::Test &test
 	ib_unregister_client(&Second::client);
 }
 
-/* Lockdep sees that whoever calls add and remove owns the device, which is no lock. */
+/*
+ * Lockdep sees the caller of add and remove as the owner of the device, although that is not a
+ * lock.
+ */
 void lock_08_lockdep_sees_the_owner_of_a_device(kern::kunit::Test &test)
 {
 	static constinit int in_add, in_remove;

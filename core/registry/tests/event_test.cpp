@@ -15,7 +15,7 @@
 namespace
 {
 
-/* A handler that counts and remembers what it heard. */
+/* A handler that counts and records its events. */
 struct Listener {
 	Listener() = default;
 	explicit Listener(std::span<ib_event> room) : events(room) {}
@@ -139,8 +139,8 @@ void event_02_affiliated_events_reach_their_object(kern::kunit::Test &test)
 }
 
 /*
- * Every registered handler of the device hears every unaffiliated event, and those of other devices
- * do not.
+ * Every registered handler of the device gets every unaffiliated event, and handlers of other
+ * devices do not.
  */
 void event_02_unaffiliated_events_reach_all_handlers(kern::kunit::Test &test)
 {
@@ -308,8 +308,7 @@ void lock_03_dispatch_from_any_context(kern::kunit::Test &test)
 }
 
 /*
- * A driver may report before and after the device is registered: nobody hears it, and nothing
- * breaks.
+ * A driver may report events before registration and after unregistration: they are dropped safely.
  */
 void events_of_unregistered_devices_are_dropped(kern::kunit::Test &test)
 {

@@ -326,9 +326,9 @@ bool is_called(const ib_device *device, const char *name)
 }
 
 /*
- * A device has another name by the time that it is shown; what the viewer refuses, or another
- * device has, is not to be had. While it is being shown nobody gets either name; afterwards the
- * old one is free.
+ * A device has its new name before sysfs shows it; a name that sysfs refuses or another device has
+ * is rejected. During the renaming no other device can get either name; afterwards the old one is
+ * free.
  */
 void devices_are_renamed(kern::kunit::Test &test)
 {

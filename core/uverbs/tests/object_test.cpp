@@ -32,8 +32,8 @@ void lowest_free_number_is_allocated(kern::kunit::Test &test)
 }
 
 /*
- * An object in use by a command, or with dependents, is not ended; nobody else gets one that is
- * being made or ended.
+ * An object in use by a command, or with dependents, is not destroyed; no other command gets one
+ * that is being created or destroyed.
  */
 void object_in_use_is_not_destroyed(kern::kunit::Test &test)
 {

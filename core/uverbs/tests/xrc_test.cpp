@@ -54,8 +54,8 @@ void raise(ib_qp &real)
 }
 
 /*
- * An event is told to each who has a handle, once; nobody is told who has given his back, not even
- * who made the QP.
+ * An event is delivered once to each file with a handle, and to none that has closed its handle,
+ * not even the QP's creator.
  */
 void xrc_target_events_reach_its_holders(kern::kunit::Test &test)
 {

@@ -223,8 +223,8 @@ void mgmt_07_datagram(Test &test)
 }
 
 /*
- * An answer's address from a GRH; a header that is none, and a destination that is not ours, are
- * refused.
+ * The address of a response from a received GRH; an invalid header and a destination that is not
+ * local are rejected.
  */
 void ah_from_grh(Test &test)
 {

@@ -448,7 +448,7 @@ void lock_07_event_handler_sleeps(Test &test)
 	EXPECT_TRUE(kern_may_sleep());
 }
 
-/* A driver that lacks what is obligatory is told what it is, and is not registered. */
+/* A driver without a mandatory method is not registered, and the method is logged. */
 void missing_driver_methods_are_reported(Test &test)
 {
 	Device whole(plain);

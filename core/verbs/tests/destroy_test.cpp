@@ -218,8 +218,8 @@ void mgmt_09_destroy_adds_no_completions(Test &test)
 }
 
 /*
- * A handler that answers each flush with another request keeps nobody from the end; each that was
- * taken completes.
+ * A handler that answers each flush with another request does not block the destruction; each
+ * accepted request completes.
  */
 void mgmt_09_destroy_while_a_handler_posts(Test &test)
 {

@@ -71,7 +71,7 @@ void hw_counters_are_read_once_per_lifespan(Test &test)
 	}
 }
 
-/* A device that does not answer is not asked by each of those who wait for it. */
+/* A device that does not respond is not queried again by each waiting reader. */
 void hw_counters_errors_are_cached(Test &test)
 {
 	Device device;

@@ -93,7 +93,8 @@ void notify_03_armed(Test &test)
 		EXPECT_TRUE(counted.complete());
 		EXPECT_EQ(counted.count(), 1u);
 		/*
-		 * With one waiting: an event comes, or the consumer is told to poll. Never neither.
+		 * With a completion in the queue, either an event follows, or the consumer is asked
+		 * to poll. One of both must happen.
 		 */
 		const int result = counted.arm(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
 		EXPECT_GE(result, 0);
@@ -185,8 +186,8 @@ void notify_06_armed_again_without_a_poll(Test &test)
 }
 
 /*
- * A solicited arm hears solicited completions and errors only. NEXT_COMP widens it, SOLICITED does
- * not narrow that.
+ * A solicited arm fires only for solicited completions and errors. NEXT_COMP widens it, SOLICITED
+ * does not narrow that.
  */
 void notify_07_solicited(Test &test)
 {

@@ -101,8 +101,8 @@ void chan_01_completion_vectors(Test &test)
 }
 
 /*
- * The kernel's half of CHAN-03: a CQ that nobody has asked to be told of is polled and armed like
- * any other.
+ * The kernel's half of CHAN-03: a CQ without a completion handler is polled and armed like any
+ * other.
  */
 void chan_03_no_event_without_arm(Test &test)
 {
@@ -427,7 +427,7 @@ void mgmt_09_flush_in_order(Test &test)
 	EXPECT_EQ(wc.status, IB_WC_WR_FLUSH_ERR);
 }
 
-/* A drained QP has completed all that was posted, whoever polls its CQ. */
+/* A drained QP has completed all posted requests, in every polling context. */
 void mgmt_09_drain(Test &test)
 {
 	for (ib_poll_context context : {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE, IB_POLL_DIRECT}) {

@@ -118,7 +118,7 @@ void qp_states_attributes(Test &test)
 	}
 }
 
-/* The midlayer refuses a wrong mask before the driver hears of it. */
+/* The midlayer rejects an invalid mask without calling the driver. */
 void qp_modify_rejects_invalid_masks(Test &test)
 {
 	Device device(plain);
@@ -312,8 +312,8 @@ void mgmt_02_special_qps(Test &test)
 }
 
 /*
- * An XRC target QP is found again by number, has its events told to every handle, and outlives none
- * of them.
+ * An XRC target QP is found by number, its events are delivered to every handle, and it is
+ * destroyed with the last one.
  */
 void xrc_handles(Test &test)
 {

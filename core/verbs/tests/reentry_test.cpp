@@ -10,8 +10,8 @@ namespace
 {
 
 /*
- * Two callers who are inside the driver at one time: whoever comes first stays until the other is
- * there, which would be never if the midlayer held a lock around the method.
+ * Two callers are inside the driver at the same time: the first waits until the second arrives,
+ * which never happens if the midlayer holds a lock around the method.
  */
 class Meeting
 {

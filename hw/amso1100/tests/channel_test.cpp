@@ -51,7 +51,9 @@ void unresponsive_card_loses_bus_mastering(Test &test)
 	EXPECT_EQ(card->cut.load_relaxed(), 1u);
 }
 
-/* Whoever changes an address of the interface does not wait for the card; whoever uses it does. */
+/*
+ * Code that changes an address of the interface does not wait for the card; code that uses it does.
+ */
 void address_changes_do_not_wait_for_the_card(Test &test)
 {
 	Boxed<Card> card;

@@ -14,7 +14,7 @@ using kern::kunit::Test;
 namespace
 {
 
-/* An id on the bed's card, and what it was told. */
+/* An ID on the fixture's card, and the events that it received. */
 struct Told {
 	explicit Told(Bed &bed) : id(iw_create_cm_id(&bed.card->ib->ib, handle, this)) {}
 	~Told() { close(); }
@@ -282,7 +282,10 @@ void reject_does_not_delay_events(Test &test)
 	bed.card->report(event);
 }
 
-/* The QP goes while the card tells of a connection that begins, or ends: each is told once. */
+/*
+ * The QP is destroyed while the card reports that a connection begins or ends: each is reported
+ * once.
+ */
 void iwcm_01_simultaneous_ends_are_reported_once(Test &test)
 {
 	Boxed<Bed> bed;

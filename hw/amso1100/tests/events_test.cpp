@@ -20,7 +20,7 @@ namespace
 	bed.card->say(event);
 }
 
-/* A card that always has one more thing to say keeps nobody who waits for the last. */
+/* A card that always has one more event does not block code that waits for the last. */
 void event_flood_is_handled_in_slices(Test &test)
 {
 	constexpr unsigned int flood = 5'000;
@@ -55,8 +55,8 @@ void events_are_handled_before_their_interrupt(Test &test)
 }
 
 /*
- * LOCK-06: of a card that has failed whoever gives it up tells, when no interrupt does any more;
- * and no interrupt of it tells again.
+ * LOCK-06: for a failed card, the recovery code calls the handlers after the last interrupt has
+ * ended, and no later interrupt calls them.
  */
 void lock_06_failed_card_calls_no_handlers(Test &test)
 {
@@ -101,7 +101,7 @@ void only_counted_hints_are_read(Test &test)
 	EXPECT_EQ(hints_for_ever(), 1u);
 }
 
-/* MGMT-09: what a CQ has no room to flush is flushed when it has some, and told of. */
+/* MGMT-09: requests that a full CQ cannot take are flushed when it has space, and reported. */
 void mgmt_09_full_cq_is_flushed_later(Test &test)
 {
 	constexpr u32 posted = 10, room = 4;

@@ -272,8 +272,8 @@ struct Left {
 }
 
 /*
- * MGMT-09: what a card that fails has not completed is flushed all the same, behind what it has, in
- * order, once; whoever waits is told; and a QP that goes leaves them.
+ * MGMT-09: requests that a failed card has not completed are flushed after those that it has, in
+ * order and once; the handler is called; and a QP that is destroyed leaves them in the CQ.
  */
 void mgmt_09_failed_card_flushes(Test &test)
 {

@@ -8,7 +8,10 @@ namespace wire = hw::mellanox_icm;
 namespace
 {
 
-/* A card that has left the bus, and who hears of it: the first stays until he is let go. */
+/*
+ * A card that has left the bus, and the failure listener: its first call blocks until it is
+ * released.
+ */
 struct Gone final : CardOfMemory, mellanox_icm::FailureListener {
 	kern::Completion told, may_return;
 	kern::Atomic<unsigned int> calls{0}, too_late{0};
@@ -27,8 +30,9 @@ struct Gone final : CardOfMemory, mellanox_icm::FailureListener {
 };
 
 /*
- * Whoever ends the use of memory by a command frees it when the card has failed: so nobody is told
- * so, the second to find out as little as the first, before the card has been cut off from memory.
+ * A caller whose command ends the use of memory frees the memory if the card has failed. So no
+ * caller, neither the first nor the second to detect the failure, gets the error before the card
+ * has lost access to memory.
  */
 void unreachable_card_is_marked_failed(kern::kunit::Test &test)
 {

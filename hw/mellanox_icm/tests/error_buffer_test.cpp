@@ -29,7 +29,7 @@ void any_error_word_is_detected(kern::kunit::Test &test)
 	EXPECT_EQ(all.look(), 0u);
 }
 
-/* No buffer says nothing; a person is told of no more than fits a screen. */
+/* Without a buffer no error is reported; at most one screen of words is logged. */
 void buffer_bounds_are_respected(kern::kunit::Test &test)
 {
 	u32 memory[32] = {};

@@ -58,8 +58,8 @@ static void inconsistent_capabilities_are_rejected(kern::kunit::Test &test)
 }
 
 /*
- * Regions lie apart, each aligned to its own size, within what the card was told; the cMPT tables
- * keep their distance.
+ * Regions do not overlap, are aligned to their size, and are inside the range that the card was
+ * given; the cMPT tables have the required spacing.
  */
 static void regions_do_not_overlap(kern::kunit::Test &test)
 {

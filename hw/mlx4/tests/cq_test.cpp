@@ -190,7 +190,7 @@ void notify_06_unpolled_entry_is_reported_after_its_event(kern::kunit::Test &tes
 	EXPECT_EQ(bench.request_notify(or_missed), 0);
 }
 
-/* NOTIFY-01: what names no event, or two, is refused, and the card hears nothing of it. */
+/* NOTIFY-01: flags that name no event, or two, are rejected, and nothing is written to the card. */
 void notify_01_bad_flags_arm_nothing(kern::kunit::Test &test)
 {
 	auto made = CqBench::create();

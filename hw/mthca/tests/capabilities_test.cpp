@@ -94,7 +94,10 @@ static void inconsistent_capabilities_are_rejected(kern::kunit::Test &test)
 		   : kern::Result<IcmLayout>(kern::Error{cap.error()});
 }
 
-/* Regions lie apart, each aligned to its own size or a page, within what the card was told. */
+/*
+ * Regions do not overlap, are aligned to their size or a page, and are inside the range that the
+ * card was given.
+ */
 static void regions_do_not_overlap(kern::kunit::Test &test)
 {
 	SampleCard card;

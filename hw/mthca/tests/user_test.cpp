@@ -64,8 +64,8 @@ void queue_layout_matches_the_provider_library(kern::kunit::Test &test)
 }
 
 /*
- * A queue that nobody asked for takes no place; beside an SRQ, one that was asked for does; the
- * send queue begins at a border of its stride.
+ * A queue that was not requested takes no space; a requested one does, even with an SRQ; the send
+ * queue starts at a multiple of its stride.
  */
 void absent_queue_takes_no_space(kern::kunit::Test &test)
 {

@@ -113,14 +113,14 @@ Cost cost_of_leaving(const Host &host)
 }
 
 /*
- * The rtnl lock is held for what the device has to do for each connection, and not for any peer:
- * that they are silent costs nothing, however many they are. Time passes in this kernel only where
- * somebody waits; grace periods, which are waited for without any connection, too, end by its tick.
+ * The rtnl lock is held for the device's work on each connection, and not for peers: silent peers
+ * cost nothing, however many they are. Time passes in this kernel only while a task waits. Grace
+ * periods, which are also awaited without connections, end at its tick.
  */
 void expect_no_waiting(Test &test, const Cost &cost, const Cost &without, u32 connections)
 {
 	constexpr u64 ticks_ns = 50'000'000;
-	/* The SA hears of groups and paths as it comes. */
+	/* The SA gets requests for groups and paths at any time. */
 	constexpr u32 messages = 16;
 	EXPECT_EQ(cost.destroyed, without.destroyed + connections);
 	EXPECT_LE(cost.posted, without.posted + connections + messages);

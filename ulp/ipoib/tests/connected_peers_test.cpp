@@ -156,7 +156,7 @@ void ipoib_05_peer_never_posts_receives(Test &test)
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 }
 
-/* A queue of receives that is in error receives for nobody: the interface makes another. */
+/* A receive queue in error receives for no connection: the interface creates another. */
 void ipoib_03_failed_receive_queue_recovers(Test &test)
 {
 	BothConnected subnet;
@@ -290,8 +290,8 @@ void ipoib_05_queued_packets_are_bounded(Test &test)
 }
 
 /*
- * Connections to one GID are bounded, however many QP numbers are said to be there: the next gets
- * datagrams, and who sends what is too long for one is told so at once.
+ * Connections to one GID are bounded, however many QP numbers it claims: the next peer gets
+ * datagrams, and the sender of a longer packet is notified at once.
  */
 void ipoib_08_connections_to_one_peer_are_bounded(Test &test)
 {

@@ -112,8 +112,8 @@ void ipoib_09_truncated_packet_is_not_sent_connected(Test &test)
 }
 
 /*
- * To a peer in datagram mode everything goes as datagrams; what is too long for one is dropped, and
- * its sender is told.
+ * All packets to a peer in datagram mode are sent as datagrams; a longer packet is dropped, and its
+ * sender notified.
  */
 void ipoib_02_peer_without_connected_mode(Test &test)
 {
@@ -274,8 +274,8 @@ void ipoib_07_checksums_are_left_to_the_peer(Test &test)
 }
 
 /*
- * An interface that is told to verify checksums itself (`rx off`) keeps no agreement that leaves
- * them out, and makes none; its peers are connected again, and go on.
+ * An interface that is set to verify checksums itself (`rx off`) ends agreements to omit them, and
+ * makes no new ones; its peers reconnect and continue.
  */
 void ipoib_07_verifying_receiver_offers_no_offload(Test &test)
 {

@@ -27,7 +27,7 @@ void notify_09_burst_arrives_before_rearm(Test &test)
 	constexpr unsigned rounds = 30, length = 1000;
 	for (const soft_notify notify : {SOFT_NOTIFY_FIRES, SOFT_NOTIFY_REPORTS}) {
 		/*
-		 * An event is heard a while after it was raised, so that there is a window at all.
+		 * Events are handled some time after they were raised, which opens the window.
 		 */
 		Pair pair(notify, SOFT_TASK);
 		ASSERT_TRUE(pair.ok());
@@ -62,7 +62,7 @@ void notify_09_burst_arrives_before_rearm(Test &test)
 			if (pair.a.counter("tx_rearms_missed") > missed && doorbells() == rung)
 				by_itself++;
 		}
-		/* Such hardware has told them so, again and again. */
+		/* Such hardware has reported missed events many times. */
 		if (notify == SOFT_NOTIFY_REPORTS) {
 			EXPECT_GT(pair.b.counter("rx_rearms_missed"), 0u);
 			EXPECT_GT(by_itself, 0u);
@@ -194,8 +194,8 @@ void address_handles_are_freed_when_queues_drain(Test &test)
 }
 
 /*
- * A group that somebody sends to is kept as long as somebody does; then it is left, as is its
- * destination.
+ * A send-only group is kept while it is used; then the interface leaves it, and its destination is
+ * removed.
  */
 void idle_group_is_left(Test &test)
 {
@@ -227,7 +227,7 @@ void idle_group_is_left(Test &test)
 	EXPECT_FALSE(pair.a.interface().sends_to(group));
 }
 
-/* One that ends before its header does is dropped, whoever hands it over. */
+/* A packet that ends within its header is dropped, whatever its source. */
 void ipoib_09_truncated_packet_is_dropped(Test &test)
 {
 	Pair pair;
@@ -242,7 +242,7 @@ void ipoib_09_truncated_packet_is_dropped(Test &test)
 		ASSERT_TRUE(pair.a.reaches(pair.b));
 		const u64 dropped = pair.a.stats().tx_dropped;
 		EXPECT_TRUE(send(length));
-		/* Beside what the stack sends by itself. */
+		/* In addition to packets that the stack sends by itself. */
 		EXPECT_GE(pair.a.stats().tx_dropped, dropped + 1);
 	}
 	EXPECT_TRUE(pair.a.reaches(pair.b));

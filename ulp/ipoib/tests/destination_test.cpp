@@ -44,7 +44,7 @@ public:
 	int handles() const { return pd_->usecnt; }
 	DestinationTable &table() { return *table_; }
 
-	/* A packet goes there; nobody knows where that is. */
+	/* Sends a packet to an unresolved address. */
 	DestinationTable::Action send(const HardwareAddress &to) { return send(to, {}); }
 	/* The same, and it is found. */
 	DestinationTable::Action send_and_find(const HardwareAddress &to)
@@ -120,7 +120,7 @@ void ipoib_08_destinations_are_bounded_by_gid(Test &test)
 	EXPECT_EQ(bench.send(address_of(1, 0xfe80, 5)), Action::send);
 }
 
-/* A flood of senders that do not exist keeps nobody out, and takes nothing that is in use. */
+/* A flood of senders that do not exist blocks no other peer, and evicts nothing that is in use. */
 void ipoib_08_unresolvable_destinations_are_evicted(Test &test)
 {
 	Bench bench;
@@ -164,8 +164,8 @@ void ipoib_08_unresolved_packets_are_bounded(Test &test)
 }
 
 /*
- * An address that is asked for again: the former handle ends after those who read it, and who
- * brings the answer does not wait for them.
+ * An address is resolved again: the former handle is destroyed after its readers are done, and the
+ * reply handler does not wait for them.
  */
 void ipoib_08_path_reply_does_not_wait_for_readers(Test &test)
 {
@@ -190,8 +190,8 @@ void ipoib_08_path_reply_does_not_wait_for_readers(Test &test)
 }
 
 /*
- * Whoever sends by a way that may be another now has it asked for again, once a second at most;
- * between, nobody takes the slow way for it. A group is joined, and never asked for.
+ * A sender on a path that may have changed causes a new query, at most once a second; in between,
+ * no packet takes the slow path for it. A group is joined, and never queried.
  */
 void ipoib_03_path_queries_are_rate_limited(Test &test)
 {

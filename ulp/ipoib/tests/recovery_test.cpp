@@ -38,8 +38,8 @@ void packets_arrive_after_recovery(Test &test)
 }
 
 /*
- * When unregistration returns, rtnl lock held, nothing of the device's is in use any more, whoever
- * still refers to the interface.
+ * When unregistration returns, with the rtnl lock held, no object of the device is in use any more,
+ * even if there are references to the interface.
  */
 void verbs_objects_are_destroyed_at_unregistration(Test &test)
 {
@@ -54,7 +54,7 @@ void verbs_objects_are_destroyed_at_unregistration(Test &test)
 	EXPECT_GT(soft_calls(pair.a.device(), SOFT_DESTROY_QP), before);
 }
 
-/* New rings are new memory, but the counters go on: whoever reads them needs no lock. */
+/* New rings are new memory, but the counters continue: readers need no lock. */
 void counters_outlive_rings(Test &test)
 {
 	if (!goes_on_on_these_devices(test))
@@ -205,8 +205,8 @@ void mgmt_09_qp_in_error_recovers(Test &test)
 void stopped_send_queue_resumes(Test &test)
 {
 	/*
-	 * For any datagram: it is the stack that keeps to the MTU, and whoever talks to the
-	 * interface past it need not.
+	 * Too long for any datagram. The stack observes the MTU, but a program that bypasses the
+	 * stack need not.
 	 */
 	constexpr unsigned too_long = 5000, behind = 4;
 	Pair pair;
@@ -330,8 +330,7 @@ struct Flood {
 };
 
 /*
- * Looks at the transmit queues when they are to be stopped, and holds up whoever polls until they
- * are.
+ * Checks the transmit queues when they are to be stopped, and delays polls until they are.
  */
 struct Watch {
 	Watch(const Host &host) : device(host.device()), dev(host.dev())

@@ -181,7 +181,7 @@ void lost_atomic_update(Test &test)
 	EXPECT_EQ(number.load_relaxed(), 2);
 }
 
-/* The end of a wait that somebody forgets, if he comes first. */
+/* A wakeup that is lost if it comes before the wait. */
 void lost_wakeup(Test &test)
 {
 	kern::Atomic<bool> waits{false};

@@ -55,8 +55,8 @@ struct Table : ResourceTable {
 };
 
 /*
- * Blocks are left full, in part and empty; who is left is found in order, and nobody gets a number
- * again.
+ * Blocks stay full, partly full and empty; the remaining objects are found in order, and no number
+ * is reused.
  */
 void numbers_increase(Test &test)
 {

@@ -211,8 +211,8 @@ void completion_event_wakes_the_waiter(Test &test)
 }
 
 /*
- * Asked for an event when a single completion has come, which nobody has polled and none follows
- * that would make up for it, the card gives it (NOTIFY-06).
+ * If the card is armed when a single completion has arrived that has not been polled, and no other
+ * follows, it raises the event (NOTIFY-06).
  */
 void armed_after_a_completion(Test &test)
 {

@@ -21,7 +21,7 @@ HardwareAddress first_bucket()
 	return HardwareAddress::make(5, {});
 }
 
-/* A table with one destination, which nobody could resolve. */
+/* A table with one destination, which could not be resolved. */
 struct OneDestination {
 	bool ok()
 	{
@@ -44,8 +44,8 @@ struct OneDestination {
 };
 
 /*
- * Nothing of one that is freed meanwhile is read: whoever walks a bucket without being a reader
- * begins under the lock.
+ * A destination that is freed in the meantime is not read: code that walks a bucket outside a
+ * read-side section starts under the lock.
  */
 void mark_during_removal(Test &test)
 {

@@ -113,8 +113,8 @@ void namespace_exit_during_join(Test &test)
 }
 
 /*
- * Nobody gets what he asks for at times: works and polls neither. Opened again with memory, it
- * joins.
+ * Allocations fail for a time, for all tasks, works and polls. Opened again with memory, the
+ * interface joins.
  */
 void join_without_memory(Test &test)
 {
