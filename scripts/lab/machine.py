@@ -46,7 +46,7 @@ def vfio_user_device(bus, path):
 
 
 def ethernet_netdev(socket):
-    """A place on a lab's Ethernet, by the station's socket, as a value of QEMU's -netdev. Without a carrier while nobody serves it."""
+    """The value of QEMU's -netdev that attaches a guest to a lab's Ethernet by the attachment's socket. It has no carrier while weftd does not serve it."""
     return f"stream,server=off,addr.type=unix,addr.path={quoted(pathlib.Path(socket).resolve())},reconnect-ms=200"
 
 

@@ -63,10 +63,10 @@ string ethernet_text(const json &ethernet)
 	for (const auto &node : ethernet.at("switches"))
 		out += fmt::format("Ethernet {:<14} knows {} addresses\n", text(node, "name"),
 				   node.at("addresses").get<unsigned>());
-	for (const auto &station : ethernet.at("stations"))
-		out += fmt::format("    {:<16} {}  {}\n", text(station, "name"),
-				   station.at("guest").get<bool>() ? "guest on" : "no guest",
-				   station.value("socket", "by its card"));
+	for (const auto &attachment : ethernet.at("attachments"))
+		out += fmt::format("    {:<16} {}  {}\n", text(attachment, "name"),
+				   attachment.at("guest").get<bool>() ? "guest on" : "no guest",
+				   attachment.value("socket", "by its card"));
 	for (const auto &link : ethernet.at("links"))
 		out += "link   " + link_text(link);
 	return out;

@@ -116,20 +116,20 @@ json describe(Host &host, const sm::Subnet *subnet)
 		{"ports", ports}};
 }
 
-json set_station(LabRuntime &runtime, const ethernet::StationState &station,
-		 const ethernet::LinkSettings &settings)
+json set_attachment(LabRuntime &runtime, const ethernet::AttachmentState &attachment,
+		    const ethernet::LinkSettings &settings)
 {
-	runtime.ethernet().set_link(station.name, settings);
-	ethernet::LinkState link = station.link;
+	runtime.ethernet().set_link(attachment.name, settings);
+	ethernet::LinkState link = attachment.link;
 	link.settings = settings;
 	return describe_ethernet_link(link);
 }
 
 json set_link_state(LabRuntime &runtime, const json &request, bool up)
 {
-	if (const auto station = runtime.find_station(text_of(request, "link"))) {
-		spdlog::info("link {}: {}", station->link.name, up ? "plugged in" : "pulled");
-		return set_station(runtime, *station, {up, station->link.settings.faults});
+	if (const auto attachment = runtime.find_attachment(text_of(request, "link"))) {
+		spdlog::info("link {}: {}", attachment->link.name, up ? "plugged in" : "pulled");
+		return set_attachment(runtime, *attachment, {up, attachment->link.settings.faults});
 	}
 	fabric::Link &link = runtime.find_link(text_of(request, "link"));
 	link.set_plugged(up);
@@ -143,14 +143,14 @@ json set_link(LabRuntime &runtime, const json &request)
 	const auto settings = request.find("settings");
 	if (settings == request.end() || !settings->is_object() || settings->empty())
 		throw BadRequest("'settings' must be an object, as in {\"loss\": \"0.01\"}");
-	if (const auto station = runtime.find_station(text_of(request, "link"))) {
-		auto wanted = station->link.settings;
+	if (const auto attachment = runtime.find_attachment(text_of(request, "link"))) {
+		auto wanted = attachment->link.settings;
 		for (const auto &[name, value] : settings->items())
 			apply_ethernet_setting(wanted, name,
 					       value.is_string() ? value.get<std::string>()
 								 : value.dump());
-		spdlog::info("link {}: set {}", station->link.name, settings->dump());
-		return set_station(runtime, *station, wanted);
+		spdlog::info("link {}: set {}", attachment->link.name, settings->dump());
+		return set_attachment(runtime, *attachment, wanted);
 	}
 	fabric::Link &link = runtime.find_link(text_of(request, "link"));
 	auto config = config_of(link);
@@ -258,9 +258,10 @@ json show(LabRuntime &runtime, const json &)
 	result["ethernet"] = describe_ethernet(ethernets);
 	for (const auto &host : runtime.hosts()) {
 		result["hosts"].push_back(describe(*host, subnet.get()));
-		for (const auto &station : ethernets.stations)
-			if (station.name == host->name + "/eth0")
-				result["hosts"].back()["ethernet"] = describe_station(station);
+		for (const auto &attachment : ethernets.attachments)
+			if (attachment.name == host->name + "/eth0")
+				result["hosts"].back()["ethernet"] =
+					describe_attachment(attachment);
 	}
 	for (const fabric::Switch *node : runtime.fabric().switches())
 		result["switches"].push_back(describe(*node));
@@ -379,11 +380,11 @@ struct ControlSession::Captures {
 				  fabric::Capture::kUnlimited);
 		const bool at_once = request.value("at_once", false);
 		const auto name = text_of(request, "link");
-		if (const auto stations = ethernet.find(name); !stations.empty()) {
-			ethernet.start(stations, file, most_bytes, at_once);
+		if (const auto attachments = ethernet.find(name); !attachments.empty()) {
+			ethernet.start(attachments, file, most_bytes, at_once);
 			json names = json::array();
-			for (const auto &station : stations)
-				names.push_back(station.link.name);
+			for (const auto &attachment : attachments)
+				names.push_back(attachment.link.name);
 			spdlog::info("capture of {} into {}", names.dump(), file.string());
 			return {{"links", names}};
 		}

@@ -51,27 +51,28 @@ json describe_ethernet_link(const ethernet::LinkState &link)
 	return result;
 }
 
-json describe_station(const ethernet::StationState &station)
+json describe_attachment(const ethernet::AttachmentState &attachment)
 {
-	json result{{"name", station.name},
-		    {"network", station.network},
-		    {"guest", station.connected},
-		    {"link", station.link.name}};
+	json result{{"name", attachment.name},
+		    {"network", attachment.network},
+		    {"guest", attachment.connected},
+		    {"link", attachment.link.name}};
 	// A card's place has none.
-	if (!station.socket.empty())
-		result["socket"] = station.socket.string();
+	if (!attachment.socket.empty())
+		result["socket"] = attachment.socket.string();
 	return result;
 }
 
 json describe_ethernet(const ethernet::NetworkState &state)
 {
-	json result{
-		{"switches", json::array()}, {"stations", json::array()}, {"links", json::array()}};
+	json result{{"switches", json::array()},
+		    {"attachments", json::array()},
+		    {"links", json::array()}};
 	for (const auto &node : state.switches)
 		result["switches"].push_back({{"name", node.name}, {"addresses", node.addresses}});
-	for (const auto &station : state.stations) {
-		result["stations"].push_back(describe_station(station));
-		result["links"].push_back(describe_ethernet_link(station.link));
+	for (const auto &attachment : state.attachments) {
+		result["attachments"].push_back(describe_attachment(attachment));
+		result["links"].push_back(describe_ethernet_link(attachment.link));
 	}
 	return result;
 }
@@ -82,9 +83,9 @@ json observe_ethernet(const ethernet::NetworkState &state)
 		{"columns", json::array()}, {"ports", json::object()}, {"links", json::object()}};
 	for (const CounterName &counter : kCounters)
 		result["columns"].push_back(counter.name);
-	for (const auto &station : state.stations) {
-		result["links"][station.link.name] = station.link.settings.up;
-		for (const auto &end : station.link.ends) {
+	for (const auto &attachment : state.attachments) {
+		result["links"][attachment.link.name] = attachment.link.settings.up;
+		for (const auto &end : attachment.link.ends) {
 			json &values = result["ports"][end.name] = json::array();
 			for (const CounterName &counter : kCounters)
 				values.push_back(end.counters.*counter.value);
@@ -96,37 +97,37 @@ json observe_ethernet(const ethernet::NetworkState &state)
 json ethernet_counters(const ethernet::NetworkState &state)
 {
 	json result = json::object();
-	for (const auto &station : state.stations)
-		for (const auto &end : station.link.ends)
+	for (const auto &attachment : state.attachments)
+		for (const auto &end : attachment.link.ends)
 			for (const CounterName &counter : kCounters)
 				result[end.name][counter.name] = end.counters.*counter.value;
 	return result;
 }
 
-std::vector<ethernet::StationState> EthernetCaptures::find(const std::string &name) const
+std::vector<ethernet::AttachmentState> EthernetCaptures::find(const std::string &name) const
 {
-	std::vector<ethernet::StationState> found = network_.state().stations;
-	std::erase_if(found, [&](const ethernet::StationState &station) {
-		return name != station.network && name != station.link.name &&
-		       name != station.link.ends[0].name && name != station.link.ends[1].name;
+	std::vector<ethernet::AttachmentState> found = network_.state().attachments;
+	std::erase_if(found, [&](const ethernet::AttachmentState &attachment) {
+		return name != attachment.network && name != attachment.link.name &&
+		       name != attachment.link.ends[0].name && name != attachment.link.ends[1].name;
 	});
 	return found;
 }
 
-void EthernetCaptures::start(const std::vector<ethernet::StationState> &stations,
+void EthernetCaptures::start(const std::vector<ethernet::AttachmentState> &attachments,
 			     const std::filesystem::path &file, std::uint64_t most_bytes,
 			     bool at_once)
 {
-	for (const auto &station : stations)
-		if (station.link.capture)
+	for (const auto &attachment : attachments)
+		if (attachment.link.capture)
 			throw std::runtime_error(
-				fmt::format("link {} is captured already", station.link.name));
+				fmt::format("link {} is captured already", attachment.link.name));
 	auto capture = std::make_shared<ethernet::Capture>(file.string(), network_.environment(),
 							   most_bytes);
 	if (at_once)
 		capture->write_at_once();
-	for (const auto &station : stations)
-		network_.set_capture(station.name, capture);
+	for (const auto &attachment : attachments)
+		network_.set_capture(attachment.name, capture);
 	running_.push_back(std::move(capture));
 }
 
@@ -148,9 +149,9 @@ bool EthernetCaptures::full() const
 void EthernetCaptures::stop()
 {
 	// A link may have gone since, or have a capture of another client's.
-	for (const auto &station : network_.state().stations)
-		if (std::ranges::find(running_, station.link.capture) != running_.end())
-			network_.set_capture(station.name, nullptr);
+	for (const auto &attachment : network_.state().attachments)
+		if (std::ranges::find(running_, attachment.link.capture) != running_.end())
+			network_.set_capture(attachment.name, nullptr);
 	for (const auto &capture : running_)
 		capture->flush();
 	running_.clear();

@@ -17,10 +17,10 @@ namespace weft::weftd
 
 // A link, as InfiniBand's are described, but for the settings that it has not.
 nlohmann::json describe_ethernet_link(const ethernet::LinkState &link);
-// "ethernet" of "fabric.show": switches, stations, links.
+// "ethernet" of "fabric.show": switches, attachments, links.
 nlohmann::json describe_ethernet(const ethernet::NetworkState &state);
-// A station's place, as its host is described with it.
-nlohmann::json describe_station(const ethernet::StationState &station);
+// Describes an attachment: "ethernet" of its host.
+nlohmann::json describe_attachment(const ethernet::AttachmentState &attachment);
 // "ethernet" of "fabric.sample": the names of what ports count, the ports with their numbers, and
 // whether each link is up.
 nlohmann::json observe_ethernet(const ethernet::NetworkState &state);
@@ -33,11 +33,11 @@ class EthernetCaptures
 public:
 	explicit EthernetCaptures(ethernet::Network &network) : network_(network) {}
 
-	// Returns the stations that @name means: one station's link, or all of the Ethernet of that
-	// name; none if there is no such.
-	std::vector<ethernet::StationState> find(const std::string &name) const;
-	// Records the links of @stations into @file. Throws std::runtime_error.
-	void start(const std::vector<ethernet::StationState> &stations,
+	// Returns the attachments that @name means: one attachment's link, or all of the Ethernet
+	// of that name; none if there is no such.
+	std::vector<ethernet::AttachmentState> find(const std::string &name) const;
+	// Records the links of @attachments into @file. Throws std::runtime_error.
+	void start(const std::vector<ethernet::AttachmentState> &attachments,
 		   const std::filesystem::path &file, std::uint64_t most_bytes, bool at_once);
 	// Frames so far, written out.
 	std::uint64_t flush() const;

@@ -200,27 +200,27 @@ LabBoot parse_boot(LabSection &section)
 }
 
 // A host's `ethernet`: the name of one, or a table with it and the link's settings.
-LabStation parse_station(LabSection &section, const std::string &host)
+LabAttachment parse_attachment(LabSection &section, const std::string &host)
 {
-	LabStation station;
-	station.host = host;
+	LabAttachment attachment;
+	attachment.host = host;
 	const toml::node &node = *section.find("ethernet");
 	if (!node.is_table()) {
-		station.network = section.text("ethernet").value_or("");
-		return station;
+		attachment.network = section.text("ethernet").value_or("");
+		return attachment;
 	}
 	LabSection table = *section.section("ethernet");
-	station.network = table.name("network");
+	attachment.network = table.name("network");
 	for (const auto name : ethernet_setting_names())
 		if (const toml::node *value = table.find(name)) {
 			try {
-				apply_ethernet_setting(station.link, name, scalar_text(*value));
+				apply_ethernet_setting(attachment.link, name, scalar_text(*value));
 			} catch (const std::invalid_argument &reason) {
 				table.fail(*value, reason.what());
 			}
 		}
 	table.finish();
-	return station;
+	return attachment;
 }
 
 // Returns true if a host's socket may have this name; some names are weftd's own.
@@ -244,15 +244,15 @@ void parse_machine(LabSection &section, LabHost &host, Lab &lab)
 	if (auto boot = section.section("boot"))
 		host.boot = parse_boot(*boot);
 	if (const toml::node *place = section.find("ethernet")) {
-		lab.stations.push_back(parse_station(section, host.name));
-		if (std::ranges::find(lab.ethernets, lab.stations.back().network,
+		lab.attachments.push_back(parse_attachment(section, host.name));
+		if (std::ranges::find(lab.ethernets, lab.attachments.back().network,
 				      &LabEthernet::name) == lab.ethernets.end())
 			section.fail(*place, fmt::format("there is no [[ethernet]] '{}'",
-							 lab.stations.back().network));
-		if (std::ranges::count(lab.stations, lab.stations.back().network,
-				       &LabStation::network) > ethernet::Switch::kMostPorts)
+							 lab.attachments.back().network));
+		if (std::ranges::count(lab.attachments, lab.attachments.back().network,
+				       &LabAttachment::network) > ethernet::Switch::kMostPorts)
 			section.fail(*place, fmt::format("Ethernet '{}' has {} places, and no more",
-							 lab.stations.back().network,
+							 lab.attachments.back().network,
 							 ethernet::Switch::kMostPorts));
 	}
 }
@@ -428,10 +428,10 @@ void check_unique(const Lab &lab, const Places &places)
 		for (unsigned port = 0; port <= host.ports; ++port)
 			claim(where, guids, host.guid + port,
 			      fmt::format("the GUID {:#018x}", host.guid + port));
-		for (const LabStation &station : lab.stations)
-			if (station.host == host.name)
-				claim(where, sockets, station.socket(),
-				      fmt::format("the socket '{}'", station.socket()));
+		for (const LabAttachment &attachment : lab.attachments)
+			if (attachment.host == host.name)
+				claim(where, sockets, attachment.socket(),
+				      fmt::format("the socket '{}'", attachment.socket()));
 	}
 	for (std::size_t i = 0; i < lab.ethernets.size(); ++i)
 		claim(places.ethernets[i], names, lab.ethernets[i].name,

@@ -83,12 +83,12 @@ struct LabEthernet {
 };
 
 // A host's place on an Ethernet.
-struct LabStation {
+struct LabAttachment {
 	std::string host;
 	std::string network;
 	ethernet::LinkSettings link;
 
-	// The station's, and the file's of its socket.
+	// The attachment's, and the file's of its socket.
 	std::string name() const { return host + "/eth0"; }
 	std::string socket() const { return host + "-eth0.sock"; }
 };
@@ -100,7 +100,7 @@ struct Lab {
 	std::vector<LabHost> hosts;
 	std::vector<LabLink> links;
 	std::vector<LabEthernet> ethernets;
-	std::vector<LabStation> stations;
+	std::vector<LabAttachment> attachments;
 	bool sm_enabled = true;
 	std::string sm_switch; // that the subnet manager is plugged into
 	sm::Config sm;

@@ -125,45 +125,46 @@ Changes changes_of(const ethernet::LinkSettings &now, const ethernet::LinkSettin
 }
 
 // A place that is a card's goes and comes with the card.
-bool is_replaced(const Lab &now, const Lab &wanted, const LabStation &station,
+bool is_replaced(const Lab &now, const Lab &wanted, const LabAttachment &attachment,
 		 const LabDifference &result)
 {
-	if (!result.hosts_out.contains(station.host))
+	if (!result.hosts_out.contains(attachment.host))
 		return false;
 	return std::ranges::any_of(std::array{&now, &wanted}, [&](const Lab *lab) {
-		const auto host = std::ranges::find(lab->hosts, station.host, &LabHost::name);
+		const auto host = std::ranges::find(lab->hosts, attachment.host, &LabHost::name);
 		return host != lab->hosts.end() && host->model->ethernet;
 	});
 }
 
-void compare_stations(const Lab &now, const Lab &wanted, LabDifference &result)
+void compare_attachments(const Lab &now, const Lab &wanted, LabDifference &result)
 {
-	std::map<string, const LabStation *> before, after;
-	for (const LabStation &station : now.stations)
-		before[station.name()] = &station;
-	for (const LabStation &station : wanted.stations)
-		after[station.name()] = &station;
-	for (const auto &[name, station] : before) {
+	std::map<string, const LabAttachment *> before, after;
+	for (const LabAttachment &attachment : now.attachments)
+		before[attachment.name()] = &attachment;
+	for (const LabAttachment &attachment : wanted.attachments)
+		after[attachment.name()] = &attachment;
+	for (const auto &[name, attachment] : before) {
 		const auto next = after.find(name);
-		if (next != after.end() && next->second->network == station->network &&
-		    !is_replaced(now, wanted, *station, result))
+		if (next != after.end() && next->second->network == attachment->network &&
+		    !is_replaced(now, wanted, *attachment, result))
 			continue;
-		result.stations_out.push_back(*station);
-		result.lines.push_back(fmt::format("- {} on Ethernet {}", name, station->network));
+		result.attachments_out.push_back(*attachment);
+		result.lines.push_back(
+			fmt::format("- {} on Ethernet {}", name, attachment->network));
 	}
-	for (const auto &[name, station] : after) {
+	for (const auto &[name, attachment] : after) {
 		const auto known = before.find(name);
-		if (known == before.end() || known->second->network != station->network ||
-		    is_replaced(now, wanted, *station, result)) {
-			result.stations_in.push_back(*station);
+		if (known == before.end() || known->second->network != attachment->network ||
+		    is_replaced(now, wanted, *attachment, result)) {
+			result.attachments_in.push_back(*attachment);
 			result.lines.push_back(
-				fmt::format("+ {} on Ethernet {}", name, station->network));
+				fmt::format("+ {} on Ethernet {}", name, attachment->network));
 			continue;
 		}
-		const Changes changes = changes_of(known->second->link, station->link);
+		const Changes changes = changes_of(known->second->link, attachment->link);
 		if (changes.empty())
 			continue;
-		result.stations_set.push_back(*station);
+		result.attachments_set.push_back(*attachment);
 		result.lines.push_back(fmt::format("~ {}: {}", name, fmt::join(changes, ", ")));
 	}
 }
@@ -181,7 +182,7 @@ void compare_ethernets(const Lab &now, const Lab &wanted, LabDifference &result)
 			result.ethernets_in.insert(name);
 			result.lines.push_back(fmt::format("+ Ethernet {}", name));
 		}
-	compare_stations(now, wanted, result);
+	compare_attachments(now, wanted, result);
 }
 
 bool touches(const LabLink &link, const std::set<string> &hosts, const std::set<string> &switches)

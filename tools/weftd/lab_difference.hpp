@@ -20,9 +20,9 @@ struct LabDifference {
 	// That stay, with their new settings.
 	std::vector<LabLink> links_set;
 	std::set<std::string> ethernets_out, ethernets_in;
-	std::vector<LabStation> stations_out, stations_in;
+	std::vector<LabAttachment> attachments_out, attachments_in;
 	// That stay, with their links' new settings.
-	std::vector<LabStation> stations_set;
+	std::vector<LabAttachment> attachments_set;
 	// The subnet manager starts, ends, or starts again.
 	bool manager = false;
 	// The same for people, a line for each change; nothing changes if there is none.

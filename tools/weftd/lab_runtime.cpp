@@ -120,10 +120,10 @@ Lab LabRuntime::lab() const
 		    found != links.end())
 			link.config = config_of(*found->second);
 	std::map<std::string, ethernet::LinkSettings> settings;
-	for (const ethernet::StationState &station : ethernet_.state().stations)
-		settings[station.name] = station.link.settings;
-	for (LabStation &station : lab.stations)
-		station.link = settings.at(station.name());
+	for (const ethernet::AttachmentState &attachment : ethernet_.state().attachments)
+		settings[attachment.name] = attachment.link.settings;
+	for (LabAttachment &attachment : lab.attachments)
+		attachment.link = settings.at(attachment.name());
 	return lab;
 }
 
@@ -214,10 +214,10 @@ void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
 
 void LabRuntime::remove_ethernets(const LabDifference &changes)
 {
-	for (const LabStation &station : changes.stations_out) {
-		ethernet_.remove_station(station.name());
-		std::erase_if(lab_.stations,
-			      [&](const auto &each) { return each.host == station.host; });
+	for (const LabAttachment &attachment : changes.attachments_out) {
+		ethernet_.remove_attachment(attachment.name());
+		std::erase_if(lab_.attachments,
+			      [&](const auto &each) { return each.host == attachment.host; });
 	}
 	for (const auto &name : changes.ethernets_out) {
 		ethernet_.remove_switch(name);
@@ -231,19 +231,20 @@ void LabRuntime::add_ethernets(const LabDifference &changes)
 		ethernet_.add_switch(name);
 		lab_.ethernets.push_back({name});
 	}
-	for (const LabStation &station : changes.stations_in) {
-		const auto host = std::ranges::find(hosts_, station.host,
+	for (const LabAttachment &attachment : changes.attachments_in) {
+		const auto host = std::ranges::find(hosts_, attachment.host,
 						    [](const auto &each) { return each->name; });
 		if ((*host)->ethernet)
-			ethernet_.add_card(station.name(), station.network, (*host)->ethernet,
-					   station.link);
+			ethernet_.add_card(attachment.name(), attachment.network, (*host)->ethernet,
+					   attachment.link);
 		else
-			ethernet_.add_station(station.name(), station.network,
-					      socket_directory_ / station.socket(), station.link);
-		lab_.stations.push_back(station);
+			ethernet_.add_guest(attachment.name(), attachment.network,
+					    socket_directory_ / attachment.socket(),
+					    attachment.link);
+		lab_.attachments.push_back(attachment);
 	}
-	for (const LabStation &station : changes.stations_set)
-		ethernet_.set_link(station.name(), station.link);
+	for (const LabAttachment &attachment : changes.attachments_set)
+		ethernet_.set_link(attachment.name(), attachment.link);
 }
 
 void LabRuntime::remove_hosts(const std::set<std::string> &names)
@@ -360,12 +361,12 @@ void LabRuntime::restrict(const LabLink &link, bool restricted)
 	}
 }
 
-std::optional<ethernet::StationState> LabRuntime::find_station(std::string_view name) const
+std::optional<ethernet::AttachmentState> LabRuntime::find_attachment(std::string_view name) const
 {
-	for (ethernet::StationState &station : ethernet_.state().stations)
-		if (name == station.link.name || name == station.link.ends[0].name ||
-		    name == station.link.ends[1].name)
-			return std::move(station);
+	for (ethernet::AttachmentState &attachment : ethernet_.state().attachments)
+		if (name == attachment.link.name || name == attachment.link.ends[0].name ||
+		    name == attachment.link.ends[1].name)
+			return std::move(attachment);
 	return std::nullopt;
 }
 

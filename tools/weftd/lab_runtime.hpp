@@ -89,9 +89,9 @@ public:
 	fabric::Link &find_link(std::string_view name) const;
 
 	ethernet::Network &ethernet() { return ethernet_; }
-	// The station whose link @name means: the link's own name ("node1/eth0-lan/1") or either
+	// The attachment whose link @name means: the link's own name ("node1/eth0-lan/1") or either
 	// port's. Nothing if none is.
-	std::optional<ethernet::StationState> find_station(std::string_view name) const;
+	std::optional<ethernet::AttachmentState> find_attachment(std::string_view name) const;
 
 private:
 	void change(const LabDifference &changes, const Lab &wanted);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The emulated Ammasso 1100: a PCI function with two stations on one cable, the host's Ethernet
+// The emulated Ammasso 1100: a PCI function with two MAC clients on one cable, the host's Ethernet
 // interface and the RNIC.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The RNIC: what the host asks of it by messages, and its own station on the cable. Opened, asked,
-// told addresses and closed; what it has while it is open is in Verbs.
+// The RNIC: its message queues to the host, and its own MAC and IP addresses on the cable. Verbs
+// has the objects that exist while it is open.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ public:
 	// Accesses at @offset from the register page, behind the fixed queues.
 	void read(std::uint64_t offset, std::span<std::byte> data);
 	void write(std::uint64_t offset, std::span<const std::byte> data);
-	// A frame for this station, or for all.
+	// A frame for the RNIC's address, or for all.
 	void receive(const ethernet::Frame &frame);
 
 	MessageQueues queues;

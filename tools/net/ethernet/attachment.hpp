@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// An attachment to an Ethernet: a port, and a guest or card behind it. On the link's loop.
+// Attachment of a guest or a card to an Ethernet segment: the port at its end of the link. All
+// methods are called on the link's loop.
 #pragma once
 
 #include <filesystem>

@@ -12,7 +12,7 @@ namespace
 
 // How long a frame waits to be overtaken before it goes on all the same.
 constexpr std::chrono::milliseconds kReorderingPatience{10};
-// Bytes that arrive before others of the loop have their turn: what stations read is written in
+// Bytes that arrive before others of the loop have their turn: what guests send is written in
 // between.
 constexpr std::size_t kAtOnce = 64 << 10;
 

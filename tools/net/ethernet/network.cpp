@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "net/ethernet/card_place.hpp"
-#include "net/ethernet/station.hpp"
+#include "net/ethernet/card_attachment.hpp"
+#include "net/ethernet/guest_attachment.hpp"
 
 namespace weft::ethernet
 {
@@ -33,17 +33,17 @@ Network::Ethernet::Ethernet(const std::string &name, std::shared_ptr<Reactor> dr
 Network::Ethernet::~Ethernet()
 {
 	loop.run([this] {
-		for (auto &[name, place] : places)
-			remove(place);
-		places.clear();
+		for (auto &[name, entry] : attached)
+			remove(entry);
+		attached.clear();
 	});
 }
 
-void Network::Ethernet::remove(Place &place)
+void Network::Ethernet::remove(AttachedLink &entry)
 {
-	place.link.reset();
-	node.remove_port(*place.facing);
-	place.station.reset();
+	entry.link.reset();
+	node.remove_port(*entry.facing);
+	entry.attachment.reset();
 }
 
 Network::Network(std::uint64_t seed, Reactor *reactor)
@@ -71,24 +71,24 @@ void Network::remove_switch(const std::string &name)
 	std::shared_ptr<Ethernet> going;
 	const MutexLock lock(mutex_);
 	going = ethernet(name);
-	if (std::ranges::any_of(stations_,
+	if (std::ranges::any_of(attachments_,
 				[&](const auto &entry) { return entry.second == going; }))
-		throw std::invalid_argument("Ethernet " + name + " has stations");
+		throw std::invalid_argument("Ethernet " + name + " has attachments");
 	ethernets_.erase(name);
 }
 
-void Network::add_station(const std::string &name, const std::string &network,
-			  const std::filesystem::path &socket, const LinkSettings &settings)
+void Network::add_guest(const std::string &name, const std::string &network,
+			const std::filesystem::path &socket, const LinkSettings &settings)
 {
 	add(name, network, settings,
-	    [&](Loop &loop) { return std::make_unique<Station>(loop, name, socket); });
+	    [&](Loop &loop) { return std::make_unique<GuestAttachment>(loop, name, socket); });
 }
 
 void Network::add_card(const std::string &name, const std::string &network,
 		       std::shared_ptr<Channel> channel, const LinkSettings &settings)
 {
 	add(name, network, settings, [&](Loop &loop) {
-		return std::make_unique<CardPlace>(loop, name, std::move(channel));
+		return std::make_unique<CardAttachment>(loop, name, std::move(channel));
 	});
 }
 
@@ -99,44 +99,45 @@ void Network::add(const std::string &name, const std::string &network, const Lin
 	{
 		const MutexLock lock(mutex_);
 		lan = ethernet(network);
-		if (!stations_.emplace(name, lan).second)
-			throw std::invalid_argument("there is a station " + name + " already");
+		if (!attachments_.emplace(name, lan).second)
+			throw std::invalid_argument("there is an attachment " + name + " already");
 	}
 	try {
 		lan->loop.run([&] {
-			Place place{make(lan->loop), nullptr, nullptr};
-			place.facing = &lan->node.add_port();
-			place.link = std::make_unique<Link>(lan->loop, place.station->port(),
-							    *place.facing, settings,
+			AttachedLink entry{make(lan->loop), nullptr, nullptr};
+			entry.facing = &lan->node.add_port();
+			entry.link = std::make_unique<Link>(lan->loop, entry.attachment->port(),
+							    *entry.facing, settings,
 							    seed_of(seed_, name));
-			lan->places.emplace(name, std::move(place));
+			lan->attached.emplace(name, std::move(entry));
 		});
 	} catch (...) {
 		const MutexLock lock(mutex_);
-		stations_.erase(name);
+		attachments_.erase(name);
 		throw;
 	}
 }
 
-void Network::remove_station(const std::string &name)
+void Network::remove_attachment(const std::string &name)
 {
 	const std::shared_ptr<Ethernet> lan = ethernet_of(name);
-	at_place(name, [&](Place &place) {
-		lan->remove(place);
-		lan->places.erase(name);
+	with_attachment(name, [&](AttachedLink &entry) {
+		lan->remove(entry);
+		lan->attached.erase(name);
 	});
 	const MutexLock lock(mutex_);
-	stations_.erase(name);
+	attachments_.erase(name);
 }
 
-void Network::set_link(const std::string &station, const LinkSettings &settings)
+void Network::set_link(const std::string &attachment, const LinkSettings &settings)
 {
-	at_place(station, [&](Place &place) { place.link->set(settings); });
+	with_attachment(attachment, [&](AttachedLink &entry) { entry.link->set(settings); });
 }
 
-void Network::set_capture(const std::string &station, std::shared_ptr<Capture> capture)
+void Network::set_capture(const std::string &attachment, std::shared_ptr<Capture> capture)
 {
-	at_place(station, [&](Place &place) { place.link->set_capture(std::move(capture)); });
+	with_attachment(attachment,
+			[&](AttachedLink &entry) { entry.link->set_capture(std::move(capture)); });
 }
 
 NetworkState Network::state() const
@@ -150,18 +151,18 @@ NetworkState Network::state() const
 	for (const auto &[network, lan] : ethernets)
 		lan->loop.run([&] {
 			result.switches.push_back({network, lan->node.addresses()});
-			for (const auto &[name, place] : lan->places) {
-				const Link &link = *place.link;
+			for (const auto &[name, entry] : lan->attached) {
+				const Link &link = *entry.link;
 				LinkState state{link.name(), {}, link.settings(), link.capture()};
 				for (const unsigned side : {0u, 1u})
 					state.ends[side] = {link.end(side).name(),
 							    link.end(side).counters};
-				result.stations.push_back({name, network, place.station->socket(),
-							   place.station->connected(),
-							   std::move(state)});
+				result.attachments.push_back(
+					{name, network, entry.attachment->socket(),
+					 entry.attachment->connected(), std::move(state)});
 			}
 		});
-	std::ranges::sort(result.stations, {}, &StationState::name);
+	std::ranges::sort(result.attachments, {}, &AttachmentState::name);
 	return result;
 }
 
@@ -173,23 +174,24 @@ std::shared_ptr<Network::Ethernet> Network::ethernet(const std::string &name) co
 	return found->second;
 }
 
-std::shared_ptr<Network::Ethernet> Network::ethernet_of(const std::string &station) const
+std::shared_ptr<Network::Ethernet> Network::ethernet_of(const std::string &attachment) const
 {
 	const MutexLock lock(mutex_);
-	const auto found = stations_.find(station);
-	if (found == stations_.end())
-		throw std::invalid_argument("there is no station " + station);
+	const auto found = attachments_.find(attachment);
+	if (found == attachments_.end())
+		throw std::invalid_argument("there is no attachment " + attachment);
 	return found->second;
 }
 
-void Network::at_place(const std::string &station, const std::function<void(Place &)> &change)
+void Network::with_attachment(const std::string &attachment,
+			      const std::function<void(AttachedLink &)> &change)
 {
-	const std::shared_ptr<Ethernet> lan = ethernet_of(station);
+	const std::shared_ptr<Ethernet> lan = ethernet_of(attachment);
 	lan->loop.run([&] {
-		const auto found = lan->places.find(station);
+		const auto found = lan->attached.find(attachment);
 		// One that is being added or removed.
-		if (found == lan->places.end())
-			throw std::invalid_argument("there is no station " + station);
+		if (found == lan->attached.end())
+			throw std::invalid_argument("there is no attachment " + attachment);
 		change(found->second);
 	});
 }

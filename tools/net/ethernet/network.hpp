@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The Ethernets of a lab: switches, stations for guests, links between them. Each Ethernet has a
-// loop of its own, so that a flood in one takes no time from another.
+// The Ethernet segments of a lab: switches, the attachments of guests and cards, and the links
+// between them. Each segment has a loop of its own, so that a flood in one takes no time from
+// another.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +32,11 @@ struct PortState {
 };
 struct LinkState {
 	std::string name;
-	PortState ends[2]; // the station's first
+	PortState ends[2]; // the attachment's first
 	LinkSettings settings;
 	std::shared_ptr<Capture> capture;
 };
-struct StationState {
+struct AttachmentState {
 	std::string name;
 	std::string network;          // its switch's name
 	std::filesystem::path socket; // empty for a card's
@@ -47,8 +48,8 @@ struct SwitchState {
 	std::size_t addresses; // that it knows
 };
 struct NetworkState {
-	std::vector<SwitchState> switches;  // by name
-	std::vector<StationState> stations; // by name
+	std::vector<SwitchState> switches;        // by name
+	std::vector<AttachmentState> attachments; // by name
 };
 
 // Any thread may call it.
@@ -63,29 +64,30 @@ public:
 	Network(const Network &) = delete;
 	Network &operator=(const Network &) = delete;
 
-	// Throw std::invalid_argument for a name that is there already, or is not. A switch must
-	// have lost its stations.
+	// Throw std::invalid_argument for a name that exists already, or that does not. A switch
+	// can be removed only if it has no attachments.
 	void add_switch(const std::string &name);
 	void remove_switch(const std::string &name);
-	// A station and its link to a switch. Throws std::system_error if @socket cannot be
-	// listened on, std::length_error if the switch has no more ports; nothing has changed then.
-	void add_station(const std::string &name, const std::string &network,
-			 const std::filesystem::path &socket, const LinkSettings &settings);
+	// Adds a guest's attachment and its link to a switch. Throws std::system_error if @socket
+	// cannot be listened on, std::length_error if the switch has no more ports; nothing has
+	// changed then.
+	void add_guest(const std::string &name, const std::string &network,
+		       const std::filesystem::path &socket, const LinkSettings &settings);
 	// The same for a card, which has the other end of @channel.
 	void add_card(const std::string &name, const std::string &network,
 		      std::shared_ptr<Channel> channel, const LinkSettings &settings);
-	// Its machine, if it has one, loses its connection.
-	void remove_station(const std::string &name);
-	void set_link(const std::string &station, const LinkSettings &settings);
+	// The guest, if there is one, loses its connection.
+	void remove_attachment(const std::string &name);
+	void set_link(const std::string &attachment, const LinkSettings &settings);
 	// Null ends the one there is.
-	void set_capture(const std::string &station, std::shared_ptr<Capture> capture);
+	void set_capture(const std::string &attachment, std::shared_ptr<Capture> capture);
 
 	NetworkState state() const;
 	Environment &environment() const { return environment_; }
 
 private:
-	struct Place {
-		std::unique_ptr<Attachment> station;
+	struct AttachedLink {
+		std::unique_ptr<Attachment> attachment;
 		Port *facing; // the switch's
 		std::unique_ptr<Link> link;
 	};
@@ -97,20 +99,21 @@ private:
 		Ethernet(const Ethernet &) = delete;
 		Ethernet &operator=(const Ethernet &) = delete;
 
-		void remove(Place &place);
+		void remove(AttachedLink &entry);
 
 		const std::shared_ptr<Reactor> reactor;
 		Loop loop;
 		// On the loop.
 		Switch node;
-		std::map<std::string, Place> places; // by the station's name
+		std::map<std::string, AttachedLink> attached; // by the name of the attachment
 	};
 
 	std::shared_ptr<Ethernet> ethernet(const std::string &name) const WEFT_REQUIRES(mutex_);
-	std::shared_ptr<Ethernet> ethernet_of(const std::string &station) const;
-	// Does @change to the place of a station, on its loop.
-	void at_place(const std::string &station, const std::function<void(Place &)> &change);
-	// @make: what is behind the place.
+	std::shared_ptr<Ethernet> ethernet_of(const std::string &attachment) const;
+	// Calls @change with an attachment's link, on its loop.
+	void with_attachment(const std::string &attachment,
+			     const std::function<void(AttachedLink &)> &change);
+	// @make: creates the attachment.
 	void add(const std::string &name, const std::string &network, const LinkSettings &settings,
 		 const std::function<std::unique_ptr<Attachment>(Loop &)> &make);
 
@@ -121,7 +124,7 @@ private:
 	mutable Mutex mutex_;
 	ReactorPool threads_ WEFT_GUARDED_BY(mutex_);
 	std::map<std::string, std::shared_ptr<Ethernet>> ethernets_ WEFT_GUARDED_BY(mutex_);
-	std::map<std::string, std::shared_ptr<Ethernet>> stations_ WEFT_GUARDED_BY(mutex_);
+	std::map<std::string, std::shared_ptr<Ethernet>> attachments_ WEFT_GUARDED_BY(mutex_);
 };
 
 } // namespace weft::ethernet

@@ -47,7 +47,7 @@ void Neighbours::learn(Ip address, Mac mac)
 
 void Neighbours::learn_anew(Ip address, Mac mac)
 {
-	if (!is_station(mac))
+	if (!is_unicast(mac))
 		return;
 	Neighbour &neighbour = place_for(address);
 	neighbour.mac = mac;
@@ -79,7 +79,7 @@ Neighbours::Neighbour &Neighbours::place_for(Ip address)
 	return known_[address];
 }
 
-// Drops the neighbour that this station wanted, and then heard of, longest ago.
+// Drops the neighbour that this host wanted longest ago, and of several, heard of longest ago.
 void Neighbours::make_room(bool unknown)
 {
 	auto oldest = known_.end();

@@ -32,18 +32,18 @@ public:
 	Neighbours(Loop &loop, std::function<void(Ip)> ask, std::function<void(Ip)> unreachable);
 
 	// Purpose of a frame: an answer, which anybody can provoke with any source address, or own
-	// traffic of this station. Answers take no place from own traffic.
+	// traffic of this host. Answers take no place from own traffic.
 	enum class For { answer, self };
 
 	// Calls @send with the neighbour's hardware address, now or when it is known, if it ever
 	// is.
 	void reach(Ip address, For what, std::function<void(Mac)> send);
-	// Somebody says who he is. It counts if he was asked, or is known.
+	// Takes an ARP reply, if the address was asked for or is known.
 	void learn(Ip address, Mac mac);
-	// The same of who asks for this station, and so is about to speak.
+	// Takes the sender of an ARP request for this host, which is about to send to it.
 	void learn_anew(Ip address, Mac mac);
 
-	// Returns true if a station has announced that it has this address.
+	// Returns true if a host has announced that it has this address.
 	bool knows(Ip address) const;
 	std::size_t size() const { return known_.size(); }
 
@@ -51,7 +51,7 @@ private:
 	struct Neighbour {
 		Mac mac = 0;                // 0: not known
 		Clock::time_point since{};  // known, or asked last
-		Clock::time_point wanted{}; // for this station itself, last
+		Clock::time_point wanted{}; // for this host itself, last
 		unsigned tries = 0;         // while it is asked for
 		std::vector<std::function<void(Mac)>> waiting{};
 	};

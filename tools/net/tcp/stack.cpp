@@ -53,7 +53,7 @@ bool Stack::add_address(Ip address, Ip mask)
 	if (!address || addresses_.size() == kMostAddresses)
 		return false;
 	addresses_.push_back({address, mask});
-	// Corrects the entry of stations that know another one by it (RFC 5227 section 2.3).
+	// Corrects the entry of hosts that know another one by it (RFC 5227 section 2.3).
 	send_(encode({kBroadcast, config_.mac, kTypeArp},
 		     Arp{false, config_.mac, 0, address, address}));
 	return true;
@@ -78,7 +78,7 @@ bool Stack::owns(Ip address) const
 				   [&](const Address &each) { return each.address == address; });
 }
 
-// Returns true if it may be one station's address, as far as the own networks tell.
+// Returns true if it may be the address of one host, as far as the own networks tell.
 bool Stack::is_host(Ip address) const
 {
 	return address && address < kFirstGroup &&
@@ -229,7 +229,7 @@ void Stack::take_arp(const Arp &arp)
 	if (arp.reply)
 		return neighbours_.learn(arp.sender, arp.sender_mac);
 	// To be answered for all is nobody's wish.
-	if (!is_station(arp.sender_mac))
+	if (!is_unicast(arp.sender_mac))
 		return;
 	if (source_towards(arp.sender) && is_host(arp.sender))
 		neighbours_.learn_anew(arp.sender, arp.sender_mac);
@@ -283,7 +283,7 @@ void Stack::make_room_for_unfinished()
 {
 	if (unfinished_.size() < kMostUnfinished)
 		return;
-	// Per address: true if no station is known to have it, and its number of connections.
+	// Per address: true if no host is known to have it, and its number of connections.
 	std::map<Ip, std::pair<bool, std::size_t>> callers;
 	for (const Pair &pair : unfinished_) {
 		const Ip address = pair.remote.address;

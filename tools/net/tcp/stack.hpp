@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A station's IPv4 and TCP over Ethernet: its addresses, its neighbours, its connections. One for
-// each card, on the card's loop; it has no thread, clock or socket of its own.
+// IPv4 and TCP over Ethernet for one host: its addresses, its neighbours, its connections. Each
+// card has one, on the card's loop; it has no thread, clock or socket of its own.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class Stack
 public:
 	static constexpr std::size_t kMostAddresses = 16;
 	// Limits of connections in all states, and of those that a listener's callers have not
-	// finished. Newer ones replace the latter: first those of addresses that no station has
+	// finished. Newer ones replace the latter: first those of addresses that no host has
 	// announced, and of these, the oldest of the address that has the most of them.
 	static constexpr std::size_t kMostConnections = 4096;
 	static constexpr std::size_t kMostUnfinished = 128;

@@ -19,8 +19,8 @@ using Mac = std::uint64_t;
 using Ip = std::uint32_t;
 
 constexpr Mac kBroadcast = 0xffffffffffff;
-// One's, not a group's.
-constexpr bool is_station(Mac mac)
+// Returns true for the address of one interface: not zero, not a group.
+constexpr bool is_unicast(Mac mac)
 {
 	return mac && !(mac >> 40 & 1);
 }

@@ -164,7 +164,7 @@ def malicious_guest_does_not_disturb_others(lab):
             # All that it disturbs is there when it comes.
             intruder = intruder or lab.start(lab.program("weft-intruder"), "--card", fabric.sockets[2], "--victim", port_of(node1),
                                              "--victim", port_of(node2),
-                                             "--station", fabric.directory / "node3-eth0.sock", "--seed", lab.seed, "--turns", len(EFFECTS) * lab.rounds(4, 400))
+                                             "--ethernet", fabric.directory / "node3-eth0.sock", "--seed", lab.seed, "--turns", len(EFFECTS) * lab.rounds(4, 400))
             rounds_beside += intruder.poll() is None
             rdma.round()
             start = time.monotonic()

@@ -32,7 +32,7 @@ struct Victim {
 struct IntruderOptions {
 	std::filesystem::path card;
 	std::vector<Victim> victims;
-	std::filesystem::path station; // the socket of its place on an Ethernet
+	std::filesystem::path ethernet; // the socket of its Ethernet attachment
 	std::uint64_t seed = 1;
 	unsigned turns = 100;
 };

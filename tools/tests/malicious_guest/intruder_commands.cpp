@@ -441,10 +441,10 @@ void Intruder::flood_ethernet()
 		stream[i] = static_cast<std::uint8_t>(size >> (24 - 8 * i));
 	std::memset(stream.data() + sizeof(size), 0xff, 6); // to all
 	stream[sizeof(size) + 6] = 0x02;                    // from one
-	const FileDescriptor station = connect_to(options_.station);
+	const FileDescriptor ethernet = connect_to(options_.ethernet);
 	for (unsigned i = 0; i < frames; ++i)
 		for (std::size_t sent = 0; sent < stream.size();) {
-			const auto bytes = ::send(station.get(), stream.data() + sent,
+			const auto bytes = ::send(ethernet.get(), stream.data() + sent,
 						  stream.size() - sent, MSG_NOSIGNAL);
 			if (bytes <= 0)
 				throw std::runtime_error("the place on the Ethernet was lost");

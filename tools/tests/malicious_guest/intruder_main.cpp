@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 		->check(CLI::ExistingFile);
 	app.add_option("--victim", victims, "LID:GUID of a port whose traffic to disturb")
 		->required();
-	app.add_option("--station", options.station, "the socket of its place on an Ethernet")
+	app.add_option("--ethernet", options.ethernet, "the socket of its Ethernet attachment")
 		->required()
 		->check(CLI::ExistingFile);
 	app.add_option("--seed", options.seed, "repeats the same turns")->capture_default_str();

@@ -202,7 +202,7 @@ json ethernet()
 {
 	const json settings{{"state", "up"}, {"delay", "1ms"}, {"loss", "0"}};
 	return {{"switches", {{{"name", "lan"}, {"addresses", 2}}}},
-		{"stations",
+		{"attachments",
 		 {{{"name", "a/eth0"}, {"guest", true}, {"socket", "/run/a-eth0.sock"}}}},
 		{"links",
 		 {{{"name", "a/eth0-lan/1"},

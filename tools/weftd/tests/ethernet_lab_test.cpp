@@ -50,12 +50,12 @@ std::string refusal_of(const std::string &text)
 TEST(EthernetLabFile, HasAttachmentsAndSettings)
 {
 	const Lab lab = parse_lab(kPair, "file");
-	ASSERT_EQ(lab.stations.size(), 2u);
-	EXPECT_EQ(lab.stations[0].network, "lan");
-	EXPECT_EQ(lab.stations[0].name(), "a/eth0");
-	EXPECT_FALSE(lab.stations[0].link.faults.any());
-	EXPECT_EQ(lab.stations[1].link.faults.loss, 0.01);
-	EXPECT_EQ(lab.stations[1].link.faults.delay, std::chrono::milliseconds(2));
+	ASSERT_EQ(lab.attachments.size(), 2u);
+	EXPECT_EQ(lab.attachments[0].network, "lan");
+	EXPECT_EQ(lab.attachments[0].name(), "a/eth0");
+	EXPECT_FALSE(lab.attachments[0].link.faults.any());
+	EXPECT_EQ(lab.attachments[1].link.faults.loss, 0.01);
+	EXPECT_EQ(lab.attachments[1].link.faults.delay, std::chrono::milliseconds(2));
 }
 
 TEST(EthernetLabFile, ErrorsNameTheLine)
@@ -245,7 +245,7 @@ TEST_F(EthernetLab, RollsBackWhenASocketIsInUse)
 		    HasSubstr("c-eth0.sock"));
 	const auto shown = ask({{"command", "fabric.show"}});
 	EXPECT_EQ(shown["hosts"].size(), 2u);
-	EXPECT_EQ(shown["ethernet"]["stations"].size(), 2u);
+	EXPECT_EQ(shown["ethernet"]["attachments"].size(), 2u);
 	EXPECT_THAT(apply(kPair), IsEmpty());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card, and a peer that is none: another revision, markers, no check, more private data than a
-// card has room for.
+// A card and a malicious peer: other MPA revisions, markers, no CRC, more private data than a card
+// has room for.
 #include <optional>
 
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@
 #include "cards/amso1100/testing/two_cards.hpp"
 #include "net/iwarp/testing/party.hpp"
 #include "net/iwarp_tcp/carrier.hpp"
-#include "net/tcp/testing/station.hpp"
+#include "net/tcp/testing/host.hpp"
 
 namespace weft::amso1100
 {
@@ -51,63 +51,63 @@ protected:
 		qp = card.create_qp(cq, cq);
 		memory = card.allocate(1 << 20);
 		stag = card.register_memory(memory, 1 << 20);
-		station.stack.add_address(station.address, Driver::kMask);
-		stranger.regions[kStag] = {pattern(kSize, 7), 0};
-		stranger.regions[1] = {Bytes(kSize), 0};
+		host.stack.add_address(host.address, Driver::kMask);
+		peer.regions[kStag] = {pattern(kSize, 7), 0};
+		peer.regions[1] = {Bytes(kSize), 0};
 	}
 	void make(const iwarp::StartFrame &start)
 	{
 		iwarp::StreamConfig config;
 		config.start = start;
-		stranger.carrier.emplace(loop, config, stranger, [this] { stranger.over = true; });
+		peer.carrier.emplace(loop, config, peer, [this] { peer.over = true; });
 	}
-	// The card is called, and takes the call.
+	// The peer connects to the card, which accepts.
 	void call(const iwarp::StartFrame &start)
 	{
 		make(start);
 		card.listen(kPort);
-		ASSERT_TRUE(stranger.carrier->connect(station.stack, {kCard, kPort}));
+		ASSERT_TRUE(peer.carrier->connect(host.stack, {kCard, kPort}));
 		const auto request = card.wait_event();
 		ASSERT_EQ(Driver::id_of(request), EventId::connection_request);
 		ASSERT_EQ(
 			card.accept(qp, Driver::field(request, wire::connection_request::endpoint)),
 			Status::ok);
-		ASSERT_TRUE(loop.run_until([&] { return stranger.reply.has_value(); }));
+		ASSERT_TRUE(loop.run_until([&] { return peer.reply.has_value(); }));
 	}
-	// The card calls, and is told what came of it.
+	// The card connects to the peer; returns the result that it reports.
 	Status call_out(const iwarp::StartFrame &start)
 	{
 		make(start);
-		station.stack.listen({0, kPort}, [this](const tcp::ConnectionPtr &connection) {
-			stranger.carrier->adopt(connection);
+		host.stack.listen({0, kPort}, [this](const tcp::ConnectionPtr &connection) {
+			peer.carrier->adopt(connection);
 		});
-		card.connect(qp, station.address, kPort);
+		card.connect(qp, host.address, kPort);
 		return Driver::result(card.wait_event());
 	}
 	// Both write and read, and both send; compared.
 	void exchange()
 	{
-		stranger.receives = {kSize};
+		peer.receives = {kSize};
 		card.receive(qp, 1, {{stag, kSize, memory}});
 		const Bytes sent = pattern(5000, 3);
-		stranger.write(pattern(kSize, 4), stag, memory + 200000);
-		stranger.read({.sink = 1,
-			       .sink_offset = 0,
-			       .length = kSize,
-			       .source = stag,
-			       .source_offset = memory + 200000});
-		stranger.send(sent);
+		peer.write(pattern(kSize, 4), stag, memory + 200000);
+		peer.read({.sink = 1,
+			   .sink_offset = 0,
+			   .length = kSize,
+			   .source = stag,
+			   .source_offset = memory + 200000});
+		peer.send(sent);
 		const auto got = card.wait(cq);
 		EXPECT_EQ(got.result, Status::ok);
 		EXPECT_EQ(got.bytes, sent.size());
-		ASSERT_TRUE(loop.run_until([&] { return stranger.done.size() == 3; }, 1min));
+		ASSERT_TRUE(loop.run_until([&] { return peer.done.size() == 3; }, 1min));
 		const auto is = [&](std::uint64_t at, const Bytes &bytes) {
 			return std::ranges::equal(card.host.memory(at, bytes.size()),
 						  std::as_bytes(std::span(bytes)));
 		};
 		EXPECT_TRUE(is(memory, sent));
 		EXPECT_TRUE(is(memory + 200000, pattern(kSize, 4)));
-		EXPECT_TRUE(stranger.regions[1].bytes == pattern(kSize, 4));
+		EXPECT_TRUE(peer.regions[1].bytes == pattern(kSize, 4));
 		card.read(qp, 2, {stag, kSize, memory + 400000}, kStag, 0);
 		card.write(qp, 3, {{stag, kSize, memory + 400000}}, 1, 0);
 		card.send(qp, 4, {{stag, 5000, memory}});
@@ -116,30 +116,30 @@ protected:
 			EXPECT_EQ(done.context, context);
 			EXPECT_EQ(done.result, Status::ok);
 		}
-		ASSERT_TRUE(loop.run_until([&] { return stranger.messages.size() == 1; }, 1min));
+		ASSERT_TRUE(loop.run_until([&] { return peer.messages.size() == 1; }, 1min));
 		EXPECT_TRUE(is(memory + 400000, pattern(kSize, 7)));
-		EXPECT_TRUE(stranger.messages[0].bytes == sent);
+		EXPECT_TRUE(peer.messages[0].bytes == sent);
 	}
 
 	VirtualEnvironment environment;
 	Reactor reactor{"test", Reactor::Drive::manual, environment};
 	Loop loop{"cable", reactor};
 	testing::Plug plug{loop, "card"};
-	tcp::testing::Station station{loop, 2};
-	ethernet::Link link{loop, plug.port, station.port, {}, 1};
+	tcp::testing::Host host{loop, 2};
+	ethernet::Link link{loop, plug.port, host.port, {}, 1};
 	Driver card{reactor, 1, plug.channel};
 	Driver::Cq cq{};
 	Driver::Qp qp{};
 	std::uint64_t memory = 0;
 	std::uint32_t stag = 0;
-	MaliciousPeer stranger; // last: it has connections of the station's
+	MaliciousPeer peer; // last: it has connections of the host's
 };
 
 // Silent callers take no place of others: neither in the host's backlog, nor, in however great a
 // number, the card's last one.
 TEST_F(Amso1100MaliciousPeer, ConnectsAndStaysSilent)
 {
-	// The station's connections outlast them.
+	// The host's connections outlast them.
 	const auto leave = [](tcp::testing::Client *client) {
 		if (client->connection)
 			client->connection->set_user(nullptr);
@@ -150,14 +150,14 @@ TEST_F(Amso1100MaliciousPeer, ConnectsAndStaysSilent)
 		for (unsigned i = 0; i < times; ++i) {
 			silent.emplace_back(new tcp::testing::Client);
 			tcp::testing::Client &client = *silent.back();
-			client.connection = station.stack.connect({kCard, kPort}, client);
+			client.connection = host.stack.connect({kCard, kPort}, client);
 			ASSERT_TRUE(loop.run_until([&] { return client.connections == 1; }));
 		}
 	};
 	card.listen(kPort, 2);
 	call_silently(300);
 	make({});
-	ASSERT_TRUE(stranger.carrier->connect(station.stack, {kCard, kPort}));
+	ASSERT_TRUE(peer.carrier->connect(host.stack, {kCard, kPort}));
 	EXPECT_EQ(Driver::id_of(card.wait_event()), EventId::connection_request);
 	// The oldest of them have given way.
 	EXPECT_TRUE(silent.front()->end);
@@ -177,13 +177,13 @@ TEST_P(Amso1100Revision, IsAnsweredInTheSameRevision)
 	if (revision == 2)
 		start.enhanced = iwarp::Enhanced{.ird = 4, .ord = 4};
 	call(start);
-	EXPECT_EQ(stranger.reply->revision, revision);
-	EXPECT_TRUE(stranger.reply->crc);
-	EXPECT_FALSE(stranger.reply->markers);
+	EXPECT_EQ(peer.reply->revision, revision);
+	EXPECT_TRUE(peer.reply->crc);
+	EXPECT_FALSE(peer.reply->markers);
 	exchange();
-	stranger.carrier->close();
+	peer.carrier->close();
 	EXPECT_EQ(Driver::id_of(card.wait_event()), EventId::close_complete);
-	ASSERT_TRUE(loop.run_until([&] { return stranger.over; }, 1min));
+	ASSERT_TRUE(loop.run_until([&] { return peer.over; }, 1min));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Amso1100Revision, ::testing::Values(0, 1, 2));
@@ -191,9 +191,9 @@ INSTANTIATE_TEST_SUITE_P(All, Amso1100Revision, ::testing::Values(0, 1, 2));
 TEST_F(Amso1100MaliciousPeer, RepliesInAnotherRevision)
 {
 	EXPECT_EQ(call_out({.markers = true, .crc = false}), Status::ok);
-	EXPECT_EQ(stranger.request->revision, 2);
-	EXPECT_TRUE(stranger.request->enhanced->peer_to_peer);
-	EXPECT_EQ(stranger.request->enhanced->ord, 16);
+	EXPECT_EQ(peer.request->revision, 2);
+	EXPECT_TRUE(peer.request->enhanced->peer_to_peer);
+	EXPECT_EQ(peer.request->enhanced->ord, 16);
 	exchange();
 }
 
@@ -204,19 +204,19 @@ TEST_F(Amso1100MaliciousPeer, SendsTooMuchPrivateData)
 	start.private_data = Bytes(wire::most_private_data + 1);
 	make(start);
 	card.listen(kPort);
-	ASSERT_TRUE(stranger.carrier->connect(station.stack, {kCard, kPort}));
-	ASSERT_TRUE(loop.run_until([&] { return stranger.over; }, 1min));
-	EXPECT_TRUE(stranger.refusal);
-	EXPECT_EQ(stranger.end, iwarp::End{iwarp::End::Kind::refused});
+	ASSERT_TRUE(peer.carrier->connect(host.stack, {kCard, kPort}));
+	ASSERT_TRUE(loop.run_until([&] { return peer.over; }, 1min));
+	EXPECT_TRUE(peer.refusal);
+	EXPECT_EQ(peer.end, iwarp::End{iwarp::End::Kind::refused});
 	EXPECT_FALSE(card.next_event());
 }
 
 TEST_F(Amso1100MaliciousPeer, RepliesWithTooMuchPrivateData)
 {
-	stranger.answer = Bytes(wire::most_private_data + 1);
+	peer.answer = Bytes(wire::most_private_data + 1);
 	EXPECT_EQ(call_out({}), Status::connection_reset);
-	ASSERT_TRUE(loop.run_until([&] { return stranger.over; }, 1min));
-	EXPECT_EQ(stranger.carrier->tcp_end(), tcp::End::reset);
+	ASSERT_TRUE(loop.run_until([&] { return peer.over; }, 1min));
+	EXPECT_EQ(peer.carrier->tcp_end(), tcp::End::reset);
 }
 
 // A peer that does not speak MPA is reset, and the host gets no event.
@@ -225,7 +225,7 @@ TEST_F(Amso1100MaliciousPeer, SendsGarbage)
 	card.listen(kPort);
 	tcp::testing::Client client;
 	client.output = Bytes(100, 'x');
-	client.connection = station.stack.connect({kCard, kPort}, client);
+	client.connection = host.stack.connect({kCard, kPort}, client);
 	ASSERT_TRUE(loop.run_until([&] { return client.connections == 1; }));
 	client.send();
 	ASSERT_TRUE(loop.run_until([&] { return client.end.has_value(); }, 1min));
@@ -239,10 +239,10 @@ TEST_F(Amso1100MaliciousPeer, NegotiatesReads)
 	start.revision = 2;
 	start.enhanced = iwarp::Enhanced{.ird = 4, .ord = 200};
 	call(start);
-	EXPECT_EQ(stranger.reply->enhanced->ird, 16);
-	EXPECT_EQ(stranger.reply->enhanced->ord, 4);
+	EXPECT_EQ(peer.reply->enhanced->ird, 16);
+	EXPECT_EQ(peer.reply->enhanced->ord, 4);
 	const Bytes there = pattern(kSize, 7);
-	stranger.write({1}, stag, memory);
+	peer.write({1}, stag, memory);
 	for (std::uint64_t i = 0; i < 12; ++i)
 		card.read(qp, i, {stag, 1000, memory + 1000 * i}, kStag, 1000 * i);
 	for (std::uint64_t i = 0; i < 12; ++i)

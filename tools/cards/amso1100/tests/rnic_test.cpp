@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The RNIC's message queues as its driver sees them, and its station on the cable.
+// The RNIC's message queues as its driver sees them, and the RNIC as a host on the Ethernet.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -100,7 +100,7 @@ TEST_F(Amso1100Rnic, IdentifiesItself)
 	EXPECT_EQ(result(ask(MessageId::rnic_query, {{0x10, handle}})), Status::invalid_rnic);
 }
 
-// A station of its own: it answers for its address with the RNIC's hardware address, and pings,
+// A host of its own: it answers for its address with the RNIC's hardware address, and pings,
 // until the address goes.
 TEST_F(Amso1100Rnic, RespondsForItsAddresses)
 {

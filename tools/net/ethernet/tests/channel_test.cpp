@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "net/ethernet/card_place.hpp"
+#include "net/ethernet/card_attachment.hpp"
 #include "net/ethernet/channel.hpp"
 #include "net/ethernet/network.hpp"
 #include "nodes.hpp"
@@ -36,7 +36,7 @@ protected:
 	Loop loop{"test", Loop::Mode::manual, environment};
 	Node other{"other"};
 	const std::shared_ptr<Channel> channel = std::make_shared<Channel>();
-	CardPlace place{loop, "card", channel};
+	CardAttachment place{loop, "card", channel};
 	Link link{loop, place.port(), other.port, {}, 1};
 	std::vector<FramePtr> arrived;
 	std::optional<Channel::End> card;
@@ -103,10 +103,10 @@ TEST(EthernetNetworkCards, AttachmentIsRemovedBeforeItsCard)
 	Channel::End card(channel, Channel::kCard, loop, [](const FramePtr &) {});
 	network.add_switch("lan");
 	network.add_card("a/eth0", "lan", channel, {});
-	EXPECT_TRUE(network.state().stations.at(0).connected);
-	EXPECT_TRUE(network.state().stations.at(0).socket.empty());
+	EXPECT_TRUE(network.state().attachments.at(0).connected);
+	EXPECT_TRUE(network.state().attachments.at(0).socket.empty());
 	EXPECT_TRUE(card.send(frame_to(kBroadcast, 0x020000000001)));
-	network.remove_station("a/eth0");
+	network.remove_attachment("a/eth0");
 	EXPECT_FALSE(card.send(frame_to(kBroadcast, 0x020000000001)));
 	network.add_card("a/eth0", "lan", channel, {});
 	EXPECT_TRUE(card.other_attends());
@@ -130,7 +130,7 @@ TEST(EthernetNetwork, EthernetsDoNotWaitForEachOther)
 	reached.get_future().wait();
 	auto idle = std::async(std::launch::async, [&] {
 		network.set_link("idle/card", {});
-		network.remove_station("idle/card");
+		network.remove_attachment("idle/card");
 		network.remove_switch("idle");
 	});
 	EXPECT_EQ(idle.wait_for(std::chrono::seconds(20)), std::future_status::ready);

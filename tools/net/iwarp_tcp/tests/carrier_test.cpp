@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Streams of RDMA between two stations, over a link with every fault, in virtual time.
+// RDMAP streams between two hosts, over a link with every fault, in virtual time.
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -10,7 +10,7 @@
 
 #include "net/iwarp/testing/party.hpp"
 #include "net/iwarp_tcp/carrier.hpp"
-#include "net/tcp/testing/station.hpp"
+#include "net/tcp/testing/host.hpp"
 
 namespace weft::iwarp
 {
@@ -18,7 +18,7 @@ namespace
 {
 
 using namespace std::chrono_literals;
-using tcp::testing::Station;
+using tcp::testing::Host;
 using testing::Memory;
 using testing::pattern;
 
@@ -42,8 +42,8 @@ class IwarpTcp : public ::testing::Test
 protected:
 	IwarpTcp()
 	{
-		for (Station *station : {&a, &b})
-			station->stack.add_address(station->address, tcp::testing::kMask);
+		for (Host *host : {&a, &b})
+			host->stack.add_address(host->address, tcp::testing::kMask);
 		server.regions[kRemote] = {pattern(kMuch, 7), 0x10000};
 		client.regions[kLocal] = {Bytes(kMuch), 0x20000};
 		make(client, {.start = {.private_data = {'h', 'i'}}});
@@ -112,7 +112,7 @@ protected:
 
 	VirtualEnvironment environment;
 	Loop loop{"test", Loop::Mode::manual, environment};
-	Station a{loop, 1}, b{loop, 2};
+	Host a{loop, 1}, b{loop, 2};
 	ethernet::Link link{loop, a.port, b.port, {}, 1};
 	Peer client, server; // last: they have connections of the stacks
 };

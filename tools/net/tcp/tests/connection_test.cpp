@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "net/tcp/testing/station.hpp"
+#include "net/tcp/testing/host.hpp"
 
 namespace weft::tcp
 {
@@ -16,7 +16,7 @@ namespace
 
 using namespace std::chrono_literals;
 using testing::Client;
-using testing::Station;
+using testing::Host;
 
 Bytes some_bytes(std::size_t size, std::uint32_t seed)
 {
@@ -31,8 +31,8 @@ class Tcp : public ::testing::Test
 protected:
 	Tcp()
 	{
-		for (Station *station : {&a, &b})
-			station->stack.add_address(station->address, testing::kMask);
+		for (Host *host : {&a, &b})
+			host->stack.add_address(host->address, testing::kMask);
 	}
 	void set(const fabric::Faults &faults, bool up = true) { link.set({up, faults}); }
 	void listen()
@@ -90,7 +90,7 @@ protected:
 	VirtualEnvironment environment;
 	Loop loop{"test", Loop::Mode::manual, environment};
 	Client client, server; // before the stacks: these may be told of an end by them
-	Station a{loop, 1}, b{loop, 2};
+	Host a{loop, 1}, b{loop, 2};
 	ethernet::Link link{loop, a.port, b.port, {}, 1};
 };
 
@@ -99,7 +99,7 @@ TEST_F(Tcp, CarriesBothWays)
 	exchange(1 << 20);
 }
 
-// A station's own address: not by the cable, and as to any other.
+// A connection to the host's own address works like any other, without the cable.
 TEST_F(Tcp, CarriesToItself)
 {
 	b.stack.listen({0, 80}, [this](const ConnectionPtr &connection) {

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "net/tcp/stack.hpp"
-#include "net/tcp/testing/station.hpp"
+#include "net/tcp/testing/host.hpp"
 
 namespace weft::tcp
 {
@@ -463,8 +463,8 @@ TEST_F(TcpPeer, BusiestCallerIsEvicted)
 	EXPECT_EQ(server.connections, 1u);
 }
 
-// So do those whom no station is: a flood of calls, each by another invented address, and more of
-// them than there are places, keeps nobody out who has said who he is.
+// So do those from spoofed addresses: a flood of SYNs, each from another invented address, and more
+// of them than there are places, keeps nobody out who has said who he is.
 TEST_F(TcpPeer, SpoofedCallersAreEvicted)
 {
 	constexpr Ip network = kOwn & 0xffff0000;
@@ -612,7 +612,7 @@ TEST_F(TcpPeer, AnswersArpAndPing)
 	EXPECT_EQ(checksum(packet->payload), 0);
 }
 
-// A station that claims every address has a bounded number of places; the newest are known.
+// A host that claims every address has a bounded number of entries; the newest are known.
 TEST_F(TcpPeer, NeighboursAreBounded)
 {
 	unsigned asked = 0, lost = 0, reached = 0;
@@ -634,7 +634,7 @@ TEST_F(TcpPeer, NeighboursAreBounded)
 }
 
 // A peer that invents addresses replaces only entries that are no better than invented, not those
-// that this station talks to; and an address that this station wants always gets a place.
+// that this host talks to; and an address that this host wants always gets an entry.
 TEST_F(TcpPeer, NeighboursInUseAreKept)
 {
 	using For = Neighbours::For;

@@ -78,19 +78,19 @@ private:
 	std::string fillers_;
 };
 
-class EthernetStation : public ::testing::Test
+class EthernetGuestAttachment : public ::testing::Test
 {
 protected:
-	EthernetStation()
+	EthernetGuestAttachment()
 	{
 		spdlog::set_level(spdlog::level::off);
 		std::filesystem::create_directory(directory);
 		network = std::make_unique<Network>(1, &loop.reactor());
 		network->add_switch("lan");
 		for (const char *name : {"a", "b", "c"})
-			network->add_station(name, "lan", directory / name, {});
+			network->add_guest(name, "lan", directory / name, {});
 	}
-	~EthernetStation() override
+	~EthernetGuestAttachment() override
 	{
 		network.reset();
 		std::filesystem::remove_all(directory);
@@ -99,28 +99,31 @@ protected:
 	Client connect(const std::string &name)
 	{
 		Client client(directory / name);
-		EXPECT_TRUE(until([&] { return station(name).connected; }));
+		EXPECT_TRUE(until([&] { return attachment(name).connected; }));
 		return client;
 	}
-	StationState station(const std::string &name)
+	AttachmentState attachment(const std::string &name)
 	{
-		for (StationState &each : network->state().stations)
+		for (AttachmentState &each : network->state().attachments)
 			if (each.name == name)
 				return each;
-		throw std::logic_error("no station " + name);
+		throw std::logic_error("no attachment " + name);
 	}
-	Counters counters(const std::string &name) { return station(name).link.ends[0].counters; }
+	Counters counters(const std::string &name)
+	{
+		return attachment(name).link.ends[0].counters;
+	}
 	bool until(const std::function<bool()> &done) { return loop.run_until(done, 5s); }
 
 	const std::filesystem::path directory = std::filesystem::temp_directory_path() /
-						("weft-station-" + std::to_string(::getpid()));
+						("weft-attachment-" + std::to_string(::getpid()));
 	Loop loop{"test", Loop::Mode::manual};
 	std::unique_ptr<Network> network;
 };
 
 constexpr Address kA = 0x02000000000a, kB = 0x02000000000b;
 
-TEST_F(EthernetStation, AcceptsFragmentedFrames)
+TEST_F(EthernetGuestAttachment, AcceptsFragmentedFrames)
 {
 	Client a = connect("a"), b = connect("b");
 	const Bytes bytes = wire(*frame_to(kBroadcast, kA, 'x'));
@@ -137,7 +140,7 @@ TEST_F(EthernetStation, AcceptsFragmentedFrames)
 	EXPECT_EQ(counters("c").rcv_discards, bytes.size() + 1);
 }
 
-TEST_F(EthernetStation, InvalidLengthsAreDropped)
+TEST_F(EthernetGuestAttachment, InvalidLengthsAreDropped)
 {
 	Client a = connect("a"), b = connect("b");
 	for (const std::size_t length :
@@ -157,14 +160,14 @@ TEST_F(EthernetStation, InvalidLengthsAreDropped)
 	EXPECT_FALSE(a.closed());
 }
 
-TEST_F(EthernetStation, ProtocolErrorEndsOnlyThatConnection)
+TEST_F(EthernetGuestAttachment, ProtocolErrorEndsOnlyThatConnection)
 {
 	Client a = connect("a"), b = connect("b"), c = connect("c");
 	const auto prefix = length_prefix(FrameReader::kMostLength + 1);
 	a.send(wire(*frame_to(kBroadcast, kA, '1')));
 	a.send(Bytes(prefix.begin(), prefix.end()));
 	a.send(Bytes(1000, 0));
-	EXPECT_TRUE(until([&] { return !station("a").connected; }));
+	EXPECT_TRUE(until([&] { return !attachment("a").connected; }));
 	b.send(frame_to(kBroadcast, kB, '2'));
 	EXPECT_TRUE(until([&] { return c.take() == "12"; })) << c.take();
 	// And may come again.
@@ -175,7 +178,7 @@ TEST_F(EthernetStation, ProtocolErrorEndsOnlyThatConnection)
 
 // One that never reads has its own frames discarded, whole, beyond the bound; the others' traffic
 // goes on.
-TEST_F(EthernetStation, ClientThatDoesNotReadHurtsOnlyItself)
+TEST_F(EthernetGuestAttachment, ClientThatDoesNotReadHurtsOnlyItself)
 {
 	Client a = connect("a"), b = connect("b"), c = connect("c");
 	constexpr int frames = 900;
@@ -196,7 +199,7 @@ TEST_F(EthernetStation, ClientThatDoesNotReadHurtsOnlyItself)
 }
 
 // Frames are the work, not bytes: others have their turn after so many, however short they are.
-TEST_F(EthernetStation, ShortFramesAreServedInSlices)
+TEST_F(EthernetGuestAttachment, ShortFramesAreServedInSlices)
 {
 	Client a = connect("a"), b = connect("b");
 	b.send(frame_to(kBroadcast, kB));
@@ -225,7 +228,7 @@ TEST_F(EthernetStation, ShortFramesAreServedInSlices)
 	EXPECT_TRUE(until([&] { return b.take() == fillers; }));
 }
 
-TEST_F(EthernetStation, OneGuestAtATime)
+TEST_F(EthernetGuestAttachment, OneGuestAtATime)
 {
 	Client first = connect("a");
 	Client second(directory / "a");
@@ -243,26 +246,26 @@ TEST_F(EthernetStation, OneGuestAtATime)
 	EXPECT_FALSE(third.closed());
 }
 
-TEST_F(EthernetStation, StationsAreAddedAndRemoved)
+TEST_F(EthernetGuestAttachment, AttachmentsAreAddedAndRemoved)
 {
 	Client a = connect("a"), b = connect("b");
 	EXPECT_THROW(network->remove_switch("lan"), std::invalid_argument);
-	EXPECT_THROW(network->add_station("a", "lan", directory / "other", {}),
+	EXPECT_THROW(network->add_guest("a", "lan", directory / "other", {}),
 		     std::invalid_argument);
-	EXPECT_THROW(network->add_station("d", "none", directory / "d", {}), std::invalid_argument);
+	EXPECT_THROW(network->add_guest("d", "none", directory / "d", {}), std::invalid_argument);
 	EXPECT_FALSE(std::filesystem::exists(directory / "d"));
-	EXPECT_THROW(network->add_station("d", "lan", directory / "a", {}), std::system_error);
-	network->remove_station("a");
+	EXPECT_THROW(network->add_guest("d", "lan", directory / "a", {}), std::system_error);
+	network->remove_attachment("a");
 	EXPECT_TRUE(until([&] { return a.closed(); }));
-	network->add_station("a", "lan", directory / "a", {});
-	EXPECT_EQ(station("a").link.name, "a-lan/1");
+	network->add_guest("a", "lan", directory / "a", {});
+	EXPECT_EQ(attachment("a").link.name, "a-lan/1");
 	Client again = connect("a");
 	again.send(frame_to(kBroadcast, kA, 'x'));
 	EXPECT_TRUE(until([&] { return b.take() == "x"; }));
 }
 
 // Machines that have gone while frames were on their way to them are no end of anybody else.
-TEST_F(EthernetStation, SurvivesDisconnectingGuests)
+TEST_F(EthernetGuestAttachment, SurvivesDisconnectingGuests)
 {
 	Client a = connect("a"), c = connect("c");
 	for (int i = 0; i < 50; ++i) {
@@ -274,7 +277,7 @@ TEST_F(EthernetStation, SurvivesDisconnectingGuests)
 		{
 			const Client gone = std::move(b);
 		}
-		ASSERT_TRUE(until([&] { return !station("b").connected; }));
+		ASSERT_TRUE(until([&] { return !attachment("b").connected; }));
 	}
 	EXPECT_TRUE(until([&] { return c.take().size() == 1000; })) << c.take().size();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card's place on an Ethernet: a port, and the network's end of the channel to the card. On one
-// loop, like its link.
+// Attachment of a card to an Ethernet segment: a port, and the network's end of the channel to the
+// card. It runs on the loop of its link.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@
 namespace weft::ethernet
 {
 
-class CardPlace final : public Attachment
+class CardAttachment final : public Attachment
 {
 public:
-	CardPlace(Loop &loop, std::string name, std::shared_ptr<Channel> channel)
+	CardAttachment(Loop &loop, std::string name, std::shared_ptr<Channel> channel)
 	    : port_(std::move(name),
 		    [this](const FramePtr &frame) {
 			    if (!end_.send(frame))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A machine's place on an Ethernet: a port, and a Unix socket for what QEMU calls `-netdev stream`.
-// One machine at a time has it. On one loop, like its link.
+// Attachment of a guest to an Ethernet segment: a port, and the Unix socket that QEMU's
+// `-netdev stream` connects to. It serves one guest at a time and runs on the loop of its link.
 #pragma once
 
 #include <cstddef>
@@ -21,22 +21,22 @@ class logger;
 namespace weft::ethernet
 {
 
-class Station final : public Attachment
+class GuestAttachment final : public Attachment
 {
 public:
-	// Bytes that wait for a machine to read them. Frames that find no room are discarded,
-	// whole.
+	// Bytes queued for a guest that has not read them. Frames that do not fit are discarded as
+	// a whole.
 	static constexpr std::size_t kMostQueued = 512 << 10;
 
 	// Throws std::system_error if @socket cannot be listened on.
-	Station(Loop &loop, std::string name, const std::filesystem::path &socket);
-	~Station() override;
-	Station(const Station &) = delete;
-	Station &operator=(const Station &) = delete;
+	GuestAttachment(Loop &loop, std::string name, const std::filesystem::path &socket);
+	~GuestAttachment() override;
+	GuestAttachment(const GuestAttachment &) = delete;
+	GuestAttachment &operator=(const GuestAttachment &) = delete;
 
 	std::filesystem::path socket() const override { return socket_; }
 	Port &port() override { return port_; }
-	bool connected() const override { return machine_ != nullptr; }
+	bool connected() const override { return guest_ != nullptr; }
 
 private:
 	class Guest;
@@ -48,7 +48,7 @@ private:
 	const std::filesystem::path socket_;
 	const std::shared_ptr<spdlog::logger> log_;
 	Port port_;
-	std::unique_ptr<Guest> machine_;
+	std::unique_ptr<Guest> guest_;
 	Acceptor acceptor_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A station with a stack, on a port of an Ethernet link; and a user of a connection that keeps what
-// it is told.
+// A host with a TCP stack, on a port of an Ethernet link; and a user of a connection that records
+// its callbacks.
 #pragma once
 
 #include <algorithm>
@@ -57,8 +57,8 @@ struct Client final : User {
 	std::optional<End> end;
 };
 
-struct Station {
-	Station(Loop &loop, unsigned number)
+struct Host {
+	Host(Loop &loop, unsigned number)
 	    : address(kNetwork | number), port(std::to_string(number),
 					       // Not within the sending of it: it may be answered.
 					       [this, &loop](const ethernet::FramePtr &frame) {

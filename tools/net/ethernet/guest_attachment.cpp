@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include "net/ethernet/station.hpp"
+#include "net/ethernet/guest_attachment.hpp"
 
 #include <algorithm>
 #include <array>
@@ -41,12 +41,12 @@ std::shared_ptr<spdlog::logger> logger_of(Loop &loop, const std::string &name)
 
 } // namespace
 
-// A connection, and what waits for it.
-class Station::Guest
+// The connection of a guest, and the frames queued for it.
+class GuestAttachment::Guest
 {
 public:
-	Guest(Loop &loop, FileDescriptor socket, Station &station)
-	    : socket_(std::move(socket)), station_(station), input_(kReadAtOnce),
+	Guest(Loop &loop, FileDescriptor socket, GuestAttachment &attachment)
+	    : socket_(std::move(socket)), attachment_(attachment), input_(kReadAtOnce),
 	      flush_(loop, [this] { contain([this] { flush(); }); }),
 	      rest_(loop, [this] { contain([this] { hand_on(); }); }),
 	      watch_(loop, socket_.get(), Watch::kReadable,
@@ -61,7 +61,8 @@ public:
 		return ::poll(&state, 1, 0) > 0 && state.revents & (POLLRDHUP | POLLHUP | POLLERR);
 	}
 
-	// False: there is no room. It goes out with what else comes in this turn of the loop.
+	// Returns false if there is no room. The frame is sent together with the others of this
+	// iteration of the loop.
 	bool queue(const Frame &frame)
 	{
 		if (output_.size() - sent_ + FrameReader::kLengthBytes + frame.size() > kMostQueued)
@@ -79,11 +80,11 @@ private:
 	template<typename Work>
 	void contain(const Work &work)
 	{
-		Station &station = station_;
+		GuestAttachment &attachment = attachment_;
 		try {
 			work();
 		} catch (const std::exception &error) {
-			station.end(error.what());
+			attachment.end(error.what());
 		}
 	}
 
@@ -91,7 +92,7 @@ private:
 	void work(unsigned ready)
 	{
 		if (ready & Watch::kWritable && !write())
-			return station_.end("the connection failed");
+			return attachment_.end("the connection failed");
 		if (ready & Watch::kReadable)
 			read();
 	}
@@ -99,26 +100,26 @@ private:
 	void flush()
 	{
 		if (!write())
-			station_.end("the connection failed");
+			attachment_.end("the connection failed");
 	}
 
 	void read()
 	{
-		// The rest of what was read has its turn.
+		// The rest of the last read comes first.
 		if (!input_left_.empty())
 			return;
 		const auto size = ::recv(socket_.get(), input_.data(), input_.size(), MSG_DONTWAIT);
 		if (size < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (size <= 0)
-			return station_.end("the guest has disconnected");
+			return attachment_.end("the guest has disconnected");
 		input_left_ = std::span(input_).first(static_cast<std::size_t>(size));
 		hand_on();
 	}
 
 	void hand_on()
 	{
-		Port &port = station_.port_;
+		Port &port = attachment_.port_;
 		bool follows = true;
 		for (std::size_t frames = 0; frames < kSlice && follows && !input_left_.empty();) {
 			const auto part =
@@ -136,7 +137,7 @@ private:
 		port.counters.xmit_oversize +=
 			reader_.oversize() - std::exchange(oversize_, reader_.oversize());
 		if (!follows)
-			station_.end("what it sends is not a stream of frames");
+			attachment_.end("it sent an invalid frame length");
 	}
 
 	// False: the connection cannot be written to any more.
@@ -176,23 +177,23 @@ private:
 	}
 
 	const FileDescriptor socket_;
-	Station &station_;
+	GuestAttachment &attachment_;
 	std::vector<std::uint8_t> input_;
-	std::span<const std::uint8_t> input_left_; // of it, that is not handed on yet
+	std::span<const std::uint8_t> input_left_; // the part that is not handed on yet
 	FrameReader reader_;
-	std::uint64_t undersize_ = 0, oversize_ = 0; // of the reader's, that are counted
+	std::uint64_t undersize_ = 0, oversize_ = 0; // those of the reader that are counted
 	std::vector<std::uint8_t> output_;
-	std::size_t sent_ = 0; // of it
-	bool blocked_ = false; // until the machine reads
+	std::size_t sent_ = 0; // bytes of output_
+	bool blocked_ = false; // until the guest reads
 	Wakeup flush_, rest_;
 	Watch watch_;
 };
 
-Station::Station(Loop &loop, std::string name, const std::filesystem::path &socket)
+GuestAttachment::GuestAttachment(Loop &loop, std::string name, const std::filesystem::path &socket)
     : loop_(loop), socket_(socket), log_(logger_of(loop, name)),
       port_(std::move(name),
 	    [this](const FramePtr &frame) {
-		    if (!machine_ || !machine_->queue(*frame))
+		    if (!guest_ || !guest_->queue(*frame))
 			    ++port_.counters.rcv_discards;
 	    }),
       acceptor_(loop, UnixListener(socket, UnixListener::Access::directory_group),
@@ -200,31 +201,31 @@ Station::Station(Loop &loop, std::string name, const std::filesystem::path &sock
 {
 }
 
-Station::~Station() = default;
+GuestAttachment::~GuestAttachment() = default;
 
-void Station::take(FileDescriptor connection)
+void GuestAttachment::take(FileDescriptor connection)
 {
-	// Another may be seen before the end of the one that was here is.
-	if (machine_ && machine_->hung_up())
+	// A new connection may be reported before the end of the previous one.
+	if (guest_ && guest_->hung_up())
 		end("the guest has disconnected");
 	// The connection of a second guest is closed here.
-	if (machine_) {
+	if (guest_) {
 		log_->warn("a second guest was refused");
 		return;
 	}
 	try {
-		machine_ = std::make_unique<Guest>(loop_, std::move(connection), *this);
+		guest_ = std::make_unique<Guest>(loop_, std::move(connection), *this);
 	} catch (const std::exception &error) {
 		log_->warn("a guest was refused: {}", error.what());
 		return;
 	}
-	log_->info("has a guest");
+	log_->info("the guest has connected");
 }
 
-void Station::end(const char *why)
+void GuestAttachment::end(const char *why)
 {
-	machine_.reset();
-	log_->info("has no guest any more: {}", why);
+	guest_.reset();
+	log_->info("the guest was disconnected: {}", why);
 }
 
 } // namespace weft::ethernet
