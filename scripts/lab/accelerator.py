@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Which accelerator guests run on: KVM only where a trial boot gets through, else QEMU's emulated CPU."""
+"""Selects the accelerator of guests: KVM if a trial boot succeeds, else QEMU's emulated CPU (TCG)."""
 import contextlib
 import functools
 import os

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs KUnit suites on a kernel that is a program (lab.uml), in virtual time: all modules in two kernels at a time, which take about as long,
-and without a word from outside, so that the same modules and the same seed give the same logs.
+"""Runs KUnit suites on User-Mode Linux (lab.uml) in virtual time. The modules are divided between two kernels so that both take about as long. No
+input comes from outside, so the same modules and the same seed give the same logs.
 
-The work is a shell script that is process 1. It says in the log where each module begins and ends. What was not well there, or left
-a report, is failed, what came after it proves nothing, and another kernel goes on with that.
+A shell script is process 1. It logs where each module begins and ends. A module whose tests fail or that leaves a kernel report has failed;
+the modules after it prove nothing any more, so another kernel continues with them.
 """
 import contextlib
 import itertools

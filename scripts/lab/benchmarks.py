@@ -7,7 +7,7 @@
     def boot(bench):
         bench.figure("boot.plain", "s", ours=[measure() for _ in range(3)])
 
-A figure is the median of its samples, beside a reference measured in the same run where there is one.
+A figure is the median of its samples, compared with a reference measured in the same run if there is one.
 """
 import dataclasses
 import fnmatch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Where a run's time went, and what each part of it may take (Documentation/testing.rst, "Time")."""
+"""Where a test run spends its time, and the time budget of each part (Documentation/testing.rst, "Time")."""
 import contextlib
 import time
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Cache of results that are expensive to make, under $XDG_CACHE_HOME/weft, named by a key of their inputs.
 
-An entry appears by one rename, after everything in it has been written: an interrupted run leaves
-nothing that a later one takes for whole, and two runs at once wait for each other.
+An entry is renamed into place after everything in it has been written: an interrupted run leaves no partial entry, and concurrent runs wait
+for each other.
 """
 import contextlib
 import fcntl

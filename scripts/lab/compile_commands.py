@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""How each source is compiled, as Kbuild and CMake have written it down, in terms that clang's tools understand."""
+"""The compile command of each source, as recorded by Kbuild and CMake, converted for clang's tools."""
 import json
 import os
 import pathlib

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """A guest's console: what its kernel and first programs print, in a file on the host.
 
-The guest writes as much as it likes. Where it is a stranger to the host (`weft run`, `weft lab`), the file is bounded: a Recorder keeps its beginning
-and its end, and takes no more bytes a second than a host can spare.
+A guest may print without limit. If it is not trusted (`weft run`, `weft lab`), the file is bounded: a Recorder keeps its beginning and its
+end, and limits the bytes per second.
 """
 import os
 import threading

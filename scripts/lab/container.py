@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The container image of scripts/ci/container, made by the steps of its Containerfile in chroots, and used by nobody, without a network and read-only.
+"""The container image of scripts/ci/container, built by the steps of its Containerfile in chroots, and run as user nobody, without a network and
+read-only.
 
-podman needs user namespaces with many users, which a test machine may not have. bubblewrap gives one user what a container without privileges has.
+podman needs a user namespace with many users, which a test host may not have. bubblewrap gives a single user the same rights as an
+unprivileged container.
 """
 import contextlib
 import pathlib

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Functions whose kernel-doc says "Context: process" check that they may sleep (LOCK-02): KERN_MIGHT_SLEEP() or may_sleep().
+"""Checks that functions whose kernel-doc says "Context: process" call KERN_MIGHT_SLEEP() or may_sleep() (LOCK-02).
 
-A definition that has neither passes if it calls another function of the same directory that has: ib_modify_qp() leaves the check to
-ib_modify_qp_user(). What the explorer and the debug kernels report at run time is thereby known to be looked for in each function.
+A definition that calls neither passes if it calls another function of the same directory that does: ib_modify_qp() leaves the check to
+ib_modify_qp_user(). So the explorer and the debug kernels check every such function at run time.
 """
 import re
 

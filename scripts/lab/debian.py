@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Debian packages without installing them: resolved by an apt of our own, unpacked into a directory.
+"""Uses Debian packages without installing them: resolved by a private apt, unpacked into a directory.
 
-Nothing here needs to be root and nothing touches the system's package state. The mirror, proxies
-and keys are those that the system's own apt uses.
+Nothing here needs root, and the system's package state is not touched. Mirror, proxies and keys are those of the system's apt.
 """
 import pathlib
 import re

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""
-Pings whose requests and answers both kernels count, so that what a link lost is told from what was never given to it.
+"""Pings whose requests and answers both kernels count, so that packets lost on the link can be distinguished from packets that were never sent.
 
-A kernel gives up answers of its own: each CPU sends them by one socket, which takes 129 kB at a time (net/ipv4/icmp.c: 57 answers of 1400
-bytes, 172 of 56), and what is beyond that it drops and counts (OutErrors). `ping -f` sends a hundred a second though none is answered, so
-where a machine that is short of CPU lets the target wait for half a second, that is what is met first. And ping itself waits for its last answers only
-twice as long as the slowest so far took.
+A kernel drops some answers itself: each CPU sends them through one socket, which takes 129 kB at a time (net/ipv4/icmp.c: 57 answers of 1400
+bytes, 172 of 56), and what exceeds that is dropped and counted (OutErrors). `ping -f` sends a hundred a second even if none is answered, so a
+target that gets no CPU for half a second reaches that limit first. ping itself waits for its last answers only twice as long as the slowest
+one so far took.
 """
 from lab.waiting import DeadlineExceeded, wait_until
 

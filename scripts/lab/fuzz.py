@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The libFuzzer targets of the host side: each gets a short run, with address and undefined-behaviour sanitizers."""
+"""The libFuzzer targets of the host half: each runs briefly, with AddressSanitizer and UndefinedBehaviorSanitizer."""
 import os
 import pathlib
 import shutil

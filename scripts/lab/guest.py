@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A guest: a virtual machine, or a kernel that is a program, that a test boots, drives by commands, and is told about when its kernel
-complains.
+"""A guest: a virtual machine or a User-Mode Linux kernel that a test boots and controls by commands, and whose kernel reports are collected.
 
-Threads: any may give commands; a Guest is started, closed and asked for its log by one. A thread of its own reads the agent's frames. What runs it is killed by
-the kernel when the thread that started it ends (PR_SET_PDEATHSIG), so guests are started from the main thread.
+Threads: any thread may run commands; one thread starts a Guest, closes it and reads its log. Another thread reads the agent's frames. The
+kernel kills QEMU or User-Mode Linux when the thread that started it ends (PR_SET_PDEATHSIG), so guests are started from the main thread.
 """
 import contextlib
 import os

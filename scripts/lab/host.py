@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The host side: its programs, and its unit tests, which ctest runs under sanitizers.
+"""The host half: its programs, and its unit tests, which ctest runs under sanitizers.
 
-Three trees are built from the same sources. The programs come from one without sanitizers, which is also the tree of the explorer and its tests:
-these have sanitizers of their own. The host tests come from a tree with AddressSanitizer and UndefinedBehaviorSanitizer; the fuzz targets are made
-there too, so that each library is compiled twice and each test once. A third tree, with ThreadSanitizer, is for `scripts/test --full`, or for tests
-that are chosen by the name of its group, host-tsan.
+Three trees are built from the same sources. The programs come from a tree without sanitizers, which is also that of the explorer and its tests
+(they enable sanitizers themselves). The host tests come from a tree with AddressSanitizer and UndefinedBehaviorSanitizer; the fuzz targets are
+built there too, so that each library is compiled twice and each test once. A third tree, with ThreadSanitizer, is for `scripts/test --full`,
+or for tests that are selected by the name of its group, host-tsan.
 """
 import dataclasses
 import json

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Lock annotations of the host half (tools/base/thread_annotations.hpp), checked by clang without a build.
 
-Only a source that includes a header with annotations can break one, since the annotated members are private: no other is compiled.
+Annotated members are private, so only a source that includes a header with annotations can violate one. No other source is compiled.
 """
 import os
 import re

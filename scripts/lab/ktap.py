@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Reads what KUnit prints on the console (KTAP version 1, as Linux 6.1 writes it). Strict: what was announced
-and did not come, or came otherwise than announced, is a failure.
+"""Reads what KUnit prints on the console (KTAP version 1, as Linux 6.1 writes it). Strict: a result that was announced and is missing, or differs
+from the announcement, is a failure.
 
     # Subtest: registry            the suite's name, one level in
-    1..2                           how many cases follow
+    1..2                           the number of cases
     # device_add: EXPECTATION …    diagnostics, for the case whose result comes next
     ok 1 device_add
     not ok 2 device_remove
-not ok 1 registry                  the suite's own result, at the margin
+not ok 1 registry                  the suite's own result, not indented
 """
 import dataclasses
 import re

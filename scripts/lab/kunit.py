@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs KUnit suites, which are modules of their own (weft_*_test.ko), in a guest.
+"""Runs KUnit suites, which are separate modules (weft_*_test.ko), in a guest.
 
-Each is inserted after what it needs; the suites run inside insmod. A crash or a hang costs the guest: the
-module's cases that did not come count as failed, and the next module gets a new guest.
+Each module is inserted after those it depends on; its suites run inside insmod. A crash or a hang ends the guest: the module's cases without a
+result count as failed, and the next module gets a new guest.
 """
 import contextlib
 import re

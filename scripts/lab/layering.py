@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Which directory may include what: the allow-list of Documentation/architecture.rst, held against every #include of the tree.
+"""Which directory may include what: checks every #include of the tree against the allow-list of Documentation/architecture.rst.
 
 A line of the list is `DIRECTORY: PERMITTED ...`. A file belongs to the longest DIRECTORY that its path begins with, or, below that, to
 `DIRECTORY/tests` if one of the directories in between holds tests. It may include its own directory, what the line permits (directories of the

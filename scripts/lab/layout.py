@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The layout of C and C++: .clang-format's of code, and comments filled to as many columns. Nothing but white space, and where lines of comments begin."""
+"""The layout of C and C++ sources: code is formatted by clang-format, comments are filled to the same column limit. Changes only white space and
+the line breaks of comments."""
 import hashlib
 import pathlib
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The suite's kernel modules as built for one kernel: where they are, and in which order they load."""
+"""weft's kernel modules as built for one kernel: where they are, and in which order they are loaded."""
 import os
 import pathlib
 import re

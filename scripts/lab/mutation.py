@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Mutants: copies of the tree with one defect each (scripts/mutations.toml), of which a named test says so.
+"""Mutants: copies of the tree with one defect each (scripts/mutations.toml), which a named test must detect.
 
-One copy of the tree is used for all: a mutant is applied, what it changes is built, its modules are put aside, and it is undone. So
-a mutant costs the compilation of the files that it touches.
+One copy of the tree is used for all: a mutant is applied, the changed files are built, its modules are set aside, and the mutant is reverted.
+So a mutant costs the compilation of the files that it changes.
 """
 import dataclasses
 import fcntl

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Runs a program that cannot make a file set-user-ID or set-group-ID: no_setuid.py PROGRAM [ARGUMENT...]
 
-A guest writes to the folder that it shares with the host through QEMU, or through the kernel that is a program, which run as the user of weft. A
-set-user-ID file that it made there would lend that user's rights to everybody on the host who may execute it. A seccomp filter refuses (EPERM) the
-system calls that would set these bits; everything else in the folder stays as the guest makes it.
+A guest writes to its shared directory through QEMU or User-Mode Linux, which run as weft's user. A set-user-ID file that a guest made there
+would give that user's rights to everybody on the host who may execute it. A seccomp filter refuses (EPERM) the system calls that would set
+these bits; the guest's other changes to the directory are not affected.
 """
 import ctypes
 import os

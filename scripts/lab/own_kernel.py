@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A kernel of the user's own, as guests boot it: a bzImage with its modules, or the tree in which it was built.
+"""A kernel supplied by the user for guests: a bzImage with its modules, or the tree in which it was built.
 
-What a guest needs of it is looked up before it boots, in its modules and in its configuration, as far as these are at hand; what only
-shows in booting is told from its console (why_not_up()).
+Before the boot, the guest's requirements are checked in its modules and its configuration, as far as these are available; other defects are
+diagnosed from the console (why_not_up()).
 """
 import dataclasses
 import mmap

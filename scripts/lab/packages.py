@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The Debian packages: built, judged by lintian, and installed, used and removed where there is nothing but Debian; and what DKMS makes of the modules,
-in machines that boot the kernel that it made them for."""
+"""The Debian packages: built, checked by lintian, and installed, used and removed on a minimal Debian; and the modules that DKMS builds, in
+guests that boot the kernel that DKMS built them for."""
 import contextlib
 import gzip
 import os

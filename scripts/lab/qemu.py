@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A stock QEMU that speaks vfio-user: the system's if it is new enough, else a private copy from Debian's backports.
+"""A stock QEMU with vfio-user: the system's if it is new enough, else a private copy from Debian's backports.
 
-The private copy brings its own C library and runs through its own dynamic linker, so that nothing of
-the system is touched.
+The private copy uses its own C library and dynamic linker, so that nothing of the system is changed.
 """
 import dataclasses
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Finds what a kernel complained about in its log: each complaint fails the test that provoked it."""
+"""Finds kernel reports (warnings, sanitizer and lockdep reports) in a log: each fails the test that caused it."""
 import re
 
 STAMP = re.compile(r"^\[\s*\d+\.\d+\](?:\[\s*[TC]\d+\])? ?")

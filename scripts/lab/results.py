@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Outcomes of tests: collected, shown as they come, counted, and written as JUnit XML."""
+"""Results of tests: collected, printed as they arrive, counted, and written as JUnit XML."""
 import dataclasses
 import re
 import sys

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A lab in virtual time: weftd and a kernel that is a program for each of its hosts share a time server (tools/virtual_time), on which one of them at a time
-has a turn, and time passes when none has anything left to do. With the same seed the same happens, to the last packet.
+"""A lab in virtual time: weftd and a User-Mode Linux guest for each host share a time server (tools/virtual_time). One of them runs at a time,
+and time advances when none has anything left to do. The same seed gives the same run, to the last packet.
 
-Nothing comes from outside while it runs: each host has a script, and what else is to happen is told weftd beforehand (weftd(1), --events). All lies in one
-folder, by names that any other folder has as well, for a kernel's command line is a part of what happens:
+Nothing comes from outside while it runs: each host has a script, and weftd gets its scheduled events beforehand (weftd(1), --events). All
+files are in one directory, under relative names, because a kernel's command line affects its behaviour:
 
     work/HOST/script    and, once it has run: out, err, status
     console-HOST.log, weftd.log

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Linux's iWARP in software, siw, which Debian's kernel is built without: of Debian's own source, as it is, for that kernel."""
+"""siw, Linux's software iWARP, which Debian's kernel is built without: built unchanged from Debian's kernel source, for that kernel."""
 import os
 
 from lab import cache, kernels

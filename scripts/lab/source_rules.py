@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The architecture rules of Documentation/architecture.rst that single sources can break: where time comes from, which mutexes are used, and how
-much C a module has. lab/layering.py checks what they include, and scripts/make/kbuild/check-object which symbols an object needs.
-"""
+"""The architecture rules of Documentation/architecture.rst that a single source can violate: the source of time, the kind of mutexes, and how
+much C a module has. lab/layering.py checks what sources include, and scripts/make/kbuild/check-object which symbols an object needs."""
 import re
 
 SOURCES = {".c", ".cpp", ".h", ".hpp"}

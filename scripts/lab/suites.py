@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Converts the output of a module of KUnit suites to results, wherever it ran (lab.kunit: in a VM, lab.batch: in User-Mode Linux)."""
+"""Converts the output of a module of KUnit suites to results, from a VM (lab.kunit) or from User-Mode Linux (lab.batch)."""
 from lab import ktap, modules
 from lab.results import FAILED, Result
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Guest tests: functions in tests/guest/*.py anywhere in the tree, driven from the host.
+"""Guest tests: functions in tests/guest/*.py anywhere in the tree, which run on the host.
 
     from lab.testing import test
 
@@ -10,7 +10,7 @@
             node1.run("insmod /share/weft_kern.ko")
             assert node1.run("lsmod").out.count("weft_") == 1
 
-A test fails by an exception. Each runs in a process of its own with a time limit; what it started is killed with it.
+A test fails by an exception. Each runs in a process of its own with a time limit; everything it started is killed with it.
 """
 import contextlib
 import dataclasses

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A kernel that is a program of this machine (User-Mode Linux): how it is started, and ended with all that it started.
+"""User-Mode Linux, the kernel as a process of the host: how it is started, and ended together with all that it started.
 
-What runs in it are processes of this machine, too, and so are its helpers. Not all of them end when the kernel is killed or
-panics, so a keeper stands above it, which ends them; it does when the kernel ends, when it is told to, and when the program that
-started it is no more.
+Its processes and helpers are processes of the host, too. Not all of them end when the kernel is killed or panics, so a supervisor process ends
+them: when the kernel ends, on request, and when the program that started it has ended.
 """
 import os
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Waiting for an observed state, with a deadline that says what was waited for."""
+"""Waits for an observed state, with a deadline whose error names the state."""
 import time
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Becomes a program that this machine gives no random numbers: without_random.py COMMAND...
+"""Runs a program without random numbers of the host: without_random.py COMMAND...
 
-A kernel that is a program mixes two things into its own: what getrandom(2) gives, and, at the start of its driver, what is read from /dev/random. Here
-the one is not implemented and the other is /dev/zero, so that they follow from its command line, its clock, and what happens in it. Programs that run
-in such a kernel call the kernel that they see."""
+User-Mode Linux mixes two things into its random pool: the result of getrandom(2), and, when its driver starts, bytes of /dev/random. Here
+getrandom(2) is not implemented and /dev/random is /dev/zero, so that random numbers follow from the command line, the clock, and the events in
+the kernel. Programs in such a guest call the guest's kernel, not the host's.
+"""
 import ctypes
 import os
 import struct

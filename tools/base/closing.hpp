@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The end of descriptors that others have sent. close() may wait for whom the file is of: for the
-// program that serves its file system, for the reader of what a socket still has to send. A thread
-// that serves a machine waits for nobody, so those are closed by threads of their own.
+// Closes descriptors that other processes have sent. close() may block: on the server of a file
+// system, or on the reader of data that a socket still has to send. The thread of a card must not
+// wait for them, so separate threads close such descriptors.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Access to the host, except its memory and sockets: time, waiting and random numbers. There is no
-// other: everything below tools/ asks its loop (loop.hpp), and that its Environment, so that a lab
-// or a test may run in virtual time, which passes only when nothing is left to do.
+// Access to the host, except its memory and sockets: time, waiting and random numbers. Everything
+// below tools/ gets them from its loop (loop.hpp), which gets them from an Environment, so that a
+// lab or a test can run in virtual time, which passes only when nothing is left to do.
 #pragma once
 
 #include <atomic>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A guest's memory as a device sees it: sections that come and go, addressed by I/O virtual
-// address. Everything that a device writes to or reads from a guest goes through here, and nothing
-// outside the mapped sections can be reached.
+// A guest's memory as a device sees it: sections that are mapped and unmapped, addressed by I/O
+// virtual address. Everything that a device writes to or reads from a guest goes through here, and
+// nothing outside the mapped sections can be reached.
 //
-// A GuestMemory belongs to the loop of its card. Segments from translate() may travel: they hold a
-// reference on their section, so the memory stays valid (though no longer the guest's) if the
-// section is unmapped meanwhile. The guest's processors change memory at any time: copy first, then
-// check.
+// A GuestMemory belongs to the loop of its card. Segments from translate() may be passed to other
+// threads: they hold a reference on their section, so the memory stays valid (though no longer the
+// guest's) if the section is unmapped meanwhile. The guest's processors can change memory at any
+// time: copy first, then check.
 #pragma once
 
 #include <atomic>

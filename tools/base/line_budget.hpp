@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Bounds how many log lines one source can cause: a guest, a port, a link. A few lines at once, and
-// then one more each interval. The next line that is logged gives the number of those that were
-// not.
+// Bounds how many log lines one source can cause: a guest, a port, a link. A source may write a
+// burst of a few lines, and then one line per interval. The next line that is logged gives the
+// number of suppressed lines.
 #pragma once
 
 #include <algorithm>

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory that others lend this process by descriptors, and how it survives the loss of it.
+// Memory that other processes share with this one by descriptors, and how this process survives its
+// loss.
 //
-// A file that is mapped may have no page where one is touched: its owner truncated it, its tmpfs is
-// full, its huge pages are used up, the memory is broken. The kernel then sends SIGBUS to whoever
-// touches it, which may be another machine's card that reads a payload. Seals (F_SEAL_SHRINK) would
-// prevent the first of these only. So a handler puts zeroed memory of the process's own in place of
-// the whole mapping, the access goes on there, and the lender is marked as failed: its card is
-// taken from it. A mapping is lost once, whatever its size, and other mappings are as before.
+// A mapped file may have no page where one is accessed: its owner truncated it, its tmpfs is full,
+// its huge pages are used up, or the memory is broken. The kernel then sends SIGBUS to the thread
+// that accesses it, which may belong to another guest's card that reads a payload. Seals
+// (F_SEAL_SHRINK) would prevent only the first of these. So the signal handler replaces the whole
+// mapping by zeroed memory, the access continues there, and the owner is marked as failed: its card
+// loses the mapping. A mapping is lost once, whatever its size, and other mappings are not
+// affected.
 #pragma once
 
 #include <atomic>

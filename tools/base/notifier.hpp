@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A descriptor of a client's by which it is told that something happened, and which it may do with
-// as it likes: fill it, never read it, and change its flags, for O_NONBLOCK belongs to the open
-// file, which both have. No ring() waits for the client all the same.
+// A descriptor that a client passes to be notified of events. The client may do anything with it:
+// fill it, never read it, and change its flags (O_NONBLOCK belongs to the open file, which both
+// processes share). ring() never waits for the client.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Text that a guest may have chosen (a node description, a line of its console, a name in a
-// message), as it may be shown in a terminal or written to a log.
+// Escapes text that a guest may have chosen (a node description, a line of its console, a name in a
+// message), so that it can be shown in a terminal or written to a log.
 #pragma once
 
 #include <string>

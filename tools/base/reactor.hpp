@@ -2,9 +2,9 @@
 // Drives loops (loop.hpp): a thread, or a test, that waits for descriptors, timers and posted
 // tasks, and runs their handlers one after the other. Many loops may share one.
 //
-// Descriptors are watched level-triggered, registered once: one that is ready costs an epoll_wait
-// and what its handler does. A post from the reactor's own thread costs no system call, and of
-// those from others only the one that finds it asleep does.
+// Descriptors are level-triggered and registered once: a ready descriptor costs an epoll_wait and
+// its handler. A post from the reactor's own thread costs no system call; a post from another
+// thread costs one only if the reactor sleeps.
 #pragma once
 
 #include <atomic>

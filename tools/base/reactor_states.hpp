@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// State that a reactor keeps of timers and watches: for reactor.cpp and loop.cpp only.
+// A reactor's state of timers and watches: for reactor.cpp and loop.cpp only.
 #pragma once
 
 #include <functional>

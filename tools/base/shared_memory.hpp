@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The table of lent memory, by which the handler of SIGBUS finds whose page was lost.
+// The table of shared mappings, in which the handler of SIGBUS finds the mapping that was lost.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A callable that is moved, not copied: what is posted to a loop may own packets and buffers.
+// A callable that can be moved but not copied: tasks that are posted to a loop may own packets and
+// buffers.
 #pragma once
 
 #include <cstddef>

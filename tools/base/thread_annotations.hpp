@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Lock contracts of the host half, which clang -Wthread-safety checks (`make check-host-locks`, and
-// every sanitized build). Other compilers ignore them. The kernel half has macros of its own in
+// Lock annotations of the host half, which clang -Wthread-safety checks (`make check-host-locks`,
+// and every sanitized build). Other compilers ignore them. The kernel half has its own macros in
 // kern/annotations.hpp.
 #pragma once
 

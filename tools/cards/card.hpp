@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card as the daemon holds it, whatever its model: a PCI function to plug into a machine, if it
-// is more than an end of the fabric, what is counted on it, and how it is broken on purpose.
-// Written by models (model.hpp), used by weftd.
+// Interface of a card of any model to the daemon: the PCI function for its guest (if it is more
+// than an end node), its counters, and its fault injection. Models implement it (model.hpp), weftd
+// uses it.
 #pragma once
 
 #include <cstdint>

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Process 1 of a test guest: runs the host's commands, sends their output back as it comes, reaps
-// orphans.
+// Process 1 of a test guest: runs the host's commands, sends back their output as it is written,
+// reaps orphans.
 //
-// It speaks frames over a virtio-serial port or a serial line, in both directions: a Header, then
+// It exchanges frames over a virtio-serial port or a serial line. A frame is a Header followed by
 // `size` bytes.
 //   from the host:  run (a command for bash), execute (a program and its arguments, a NUL after each), put (path, NUL,
 //                   contents), get (path), kill (signal: u32), start (Start, then as execute: a
 //                   program that has standard input), input (bytes for its standard input; none:
 //                   end of file), resize (Size of its terminal)
-//   to the host:    ready (kernel release), out and err (output), exit (status: u32; 128 + n after signal n; of put
-//                   and get the error's number), taken (bytes of the host's so far: u32; of a
-//                   serial line only), consumed (bytes of input that a program has been given so
+//   to the host:    ready (kernel release), out and err (output), exit (status: u32; 128 + n after signal n; for put
+//                   and get the errno), taken (bytes received from the host so far: u32; on a
+//                   serial line only), consumed (bytes of input that a program has read so
 //                   far: u32)
-// The host sends a program's input only as far as `consumed` permits: at most 64 KiB of it are here
-// (INPUT_MOST of process.py). A command's id is chosen by the host and names it in every frame
-// about it.
+// The host sends input for a program only as far as `consumed` permits: the agent holds at most 64
+// KiB of it (INPUT_MOST of process.py). The host chooses the id of a command, which is in every
+// frame about it.
 //
-// A serial line that User-Mode Linux was slow to empty is deaf from then on: its interrupt is taken
-// away when the line's buffer fills (deactivate_fd() in line_throttle()), and nothing brings it
-// back. So the host has no more on its way than the buffer holds, and is told what has left it.
+// A User-Mode Linux serial line stops receiving for good if its buffer fills up: line_throttle()
+// calls deactivate_fd(), and nothing enables the interrupt again. So the host never has more bytes
+// in flight than the buffer holds; `taken` reports how many have left it.
 #include <cerrno>
 #include <csignal>
 #include <cstdint>

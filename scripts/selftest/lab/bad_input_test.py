@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A machine that lacks something gets one clear line and a non-zero status, and nothing half-made stays."""
+"""If the host lacks something, one clear line and a non-zero status report it, and no partial results remain."""
 import contextlib
 import os
 import pathlib

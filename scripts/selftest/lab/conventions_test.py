@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A file without a licence, a document that names what is not there, and a subject without a subsystem are found."""
+"""A file without a licence, a document that names a missing file, and a subject without a subsystem are reported."""
 import pathlib
 import subprocess
 import tempfile

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A figure of a state machine that has other states than the code is reported."""
+"""A figure of a state machine whose states differ from the code's is reported."""
 import pathlib
 import tempfile
 import unittest

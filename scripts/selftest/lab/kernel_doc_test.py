@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Comments of a header are read completely, and rendered by their kind."""
+"""Kernel-doc comments are parsed completely, checked against their declarations, and rendered by kind."""
 import unittest
 
 from lab import cache, kernel_doc

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Possible matches of a choice of tests are determined before anything is built: kernels take minutes."""
+"""The suites that --only can match are known before anything is built: building kernels takes minutes."""
 import re
 import unittest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""That laying out sources changes their layout, and nothing else; and that a breach is found."""
+"""Formatting changes only the layout of sources, and violations are reported."""
 import pathlib
 import tempfile
 import unittest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The list of mutants is of this tree: each changes something, names a test there is, and the choice among them is the seed's."""
+"""The list of mutants matches the tree: each changes a file and names an existing test, and the seed selects among them."""
 import dataclasses
 import re
 import types

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The documents, and what public headers say, become pages without a warning: a table that is none, a header on no page, a link that leads nowhere end that."""
+"""The documents and the comments of public headers render without warnings: malformed tables, headers on no page and broken links fail the build."""
 import os
 import subprocess
 import unittest

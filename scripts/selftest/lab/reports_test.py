@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Complaints of a kernel are found, and its other messages are not."""
+"""Reports of a kernel are found, and its other messages are ignored."""
 import re
 import unittest
 

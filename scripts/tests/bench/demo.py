@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""How long a user waits for the demonstration when everything is built and cached."""
+"""How long the demonstration takes when everything is built and cached."""
 import re
 import subprocess
 

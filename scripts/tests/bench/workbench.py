@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The workbench itself: how long one waits for it."""
+"""How long the build and test tools take."""
 import os
 import subprocess
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The demonstration, as a new user runs it."""
+"""The demonstration, run as a new user runs it."""
 import re
 import subprocess
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A kernel that is a program does the same again."""
+"""A User-Mode Linux guest repeats its run exactly."""
 import pathlib
 import shutil
 

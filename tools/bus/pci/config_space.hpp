@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The configuration space of a type 0 PCI Express function: header, power management, PCI Express
-// and MSI-X capabilities, device serial number. Every bit has one of four natures: read-only,
-// writable, write-one-to-clear, or one of the few that act, which write() reports.
+// and MSI-X capabilities, device serial number. Every bit is read-only, writable,
+// write-one-to-clear, or has a side effect, which write() reports.
 //
-// The machine's own view of BARs is the client's business (QEMU sizes them itself); the registers
-// here behave as the PCI specification says all the same.
+// The client decodes the guest's BARs (QEMU sizes them itself); the registers here still behave as
+// the PCI specification requires.
 #pragma once
 
 #include <array>

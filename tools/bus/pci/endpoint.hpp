@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The slot that a device model is plugged into: everything of a PCI function that is not the
-// model's own. Holds configuration space, the guest's memory and the interrupts, and routes
-// accesses to regions. Knows no protocol: how interrupts travel is an Interrupts' business.
+// The slot of a device model: everything of a PCI function that does not depend on the model. It
+// holds configuration space, the guest's memory and the interrupts, and routes accesses to regions.
+// It does not depend on the protocol: Interrupts delivers interrupts.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// How the interrupts of a function reach its machine: what each protocol does in its own way.
+// Delivers the interrupts of a function to its guest; each protocol implements this interface.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Cuts the byte stream of a client into messages. Knows no socket: a socket, a test or a fuzzer
-// fills it. Knows no protocol either, but for how long a message is.
+// Splits the byte stream of a client into messages. It uses no socket: a socket, a test or a fuzzer
+// fills it. All that it knows of the protocol is the length of a message.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Bounds what a machine can have written to the log: lines beyond so many a second are counted, and
-// the count is written before the next line that goes through. All cards write to one place, and
-// one whose lines never end would fill a disk, and have the others wait for the lock.
+// Bounds the log lines that a guest can cause: lines beyond a rate are counted, and the count is
+// logged before the next line. All cards share one log, so a guest that causes lines without end
+// would fill the disk and make the others wait for the lock.
 #pragma once
 
 #include <cstddef>

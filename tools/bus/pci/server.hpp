@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Serves one device on one Unix socket, on the device's own loop: a register access is answered
-// inline, without a change of thread. One client at a time; when it goes, the next may come.
+// Serves one device on one Unix socket, on the device's own loop: a register access is handled
+// inline, without a change of thread. It serves one client at a time; after a client has left, the
+// next one may connect.
 //
-// Nothing here waits for a client: reads and writes do not block, replies that a client does not
-// take are kept up to a bound, and beyond it the client is dropped. So is one that takes back the
-// memory that it has shared (memory_mapping.hpp).
+// The server never waits for a client: reads and writes do not block, unread replies are kept up to
+// a bound, and a client that exceeds it is disconnected. So is a client that truncates the memory
+// that it has shared (memory_mapping.hpp).
 #pragma once
 
 #include <cstddef>

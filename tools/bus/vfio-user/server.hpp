@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Serves one device to QEMU: a register access is a message, answered inline.
+// Serves one device to QEMU: a register access is a message that is answered inline.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One client's conversation: takes messages, acts on the endpoint, makes replies. Knows no socket.
+// The session of one client: handles messages, operates the endpoint, and creates replies. It uses
+// no socket.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The MSI-X table of a function, and what it does with interrupts: the machine writes the table by
-// commands, and a message to it is what the table says. There is no interrupt pin.
+// The MSI-X table of a function, and the delivery of its interrupts: the guest writes the table by
+// commands, and gets the messages that the table defines. There is no interrupt pin.
 #pragma once
 
 #include <cstddef>

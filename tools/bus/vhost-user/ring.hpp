@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The device's end of a split virtqueue (virtio 1.1, 2.6). It lies in memory that the machine may
-// change at any time or take away, so each access is checked, and whatever is read is read once.
+// The device's end of a split virtqueue (virtio 1.1, 2.6). It lies in memory that the guest may
+// change or unshare at any time, so each access is checked, and every value is read once.
 #pragma once
 
 #include <cstddef>

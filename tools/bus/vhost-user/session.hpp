@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One machine's conversation: its requests, its two queues, and the calls by which it learns of
-// messages.
+// The session of one guest: its requests, its two queues, and the call descriptors by which it is
+// notified of messages.
 //
-// A machine whose queues make no sense, or which cannot be told of an error, is dropped: with its
-// next request, if that shows while it sends none.
+// A guest whose queues are invalid, or to which an error cannot be reported, is disconnected: at
+// its next request, if the error is found while it sends none.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Big-endian numbers in bytes, as all of BAR 4 has them.
+// Big-endian integers in byte arrays, the byte order of all of BAR 4.
 #pragma once
 
 #include <concepts>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A completion queue: a ring of entries in the host's memory, and what the host says of it in the
-// card's.
+// A completion queue: a ring of entries in the host's memory, and the indices that the host writes
+// to the card's memory.
 #pragma once
 
 #include <array>

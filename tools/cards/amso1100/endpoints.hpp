@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Listeners of the card, and requests for connections to them.
+// The card's listeners, and the connection requests to them.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card as an ordinary Ethernet interface: two rings of descriptors in its own memory, which the
-// driver fills and the card empties.
+// The card as an ordinary Ethernet interface: two descriptor rings in its own memory, which the
+// driver fills and the card consumes.
 #pragma once
 
 #include <array>

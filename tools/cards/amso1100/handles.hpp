@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Objects of a kind, and the handles by which the host names them: a place and how often it was
-// taken, so that a handle of one that is gone names no other for long.
+// Objects of one kind, and the handles by which the host names them: an index and a generation, so
+// that a stale handle does not soon name another object.
 #pragma once
 
 #include <array>

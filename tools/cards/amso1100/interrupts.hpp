@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's interrupts, and the registers that say what they are for: one pin for both functions,
-// as the board has it, or a message for each, which the board has not. A pin costs a machine far
-// more: it is masked and unmasked around each interrupt, and shared.
+// The card's interrupts, and their cause registers: one pin for both functions, as on the real
+// board, or one MSI for each, which the board does not have. A pin costs a guest far more: it is
+// shared, and masked and unmasked around each interrupt.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The host's memory that can be accessed by an STag: regions, as lists of pages.
+// The host's memory that can be accessed by an STag: regions, as page lists.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The fixed queues between host and RNIC: requests in the card's memory, replies in the host's, and
-// the hints that tell of them.
+// the hints that announce them.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's memory for the send and receive queues of its queue pairs, and one such queue.
+// The card's memory for the send and receive queues of its queue pairs, and access to one such
+// queue.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A queue pair's requests: what is taken from its queues, what becomes of it, and the entries that
-// say so. They come in the order of the requests; each request that the host has posted has one, or
-// is counted in the next.
+// A queue pair's requests: taking them from its queues, executing them, and writing their
+// completion entries. Entries are in the order of the requests; each request that the host has
+// posted has one, or is counted in the next one.
 #include <algorithm>
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Reports a card's counters by the names that users see.
+// Reports a card's counters under the names that users see.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's management agents behind their two doors: MAD_IFC, and SMPs from the wire.
+// The card's management agents and their two interfaces: MAD_IFC, and SMPs from the fabric.
 #pragma once
 
 #include <cstdint>

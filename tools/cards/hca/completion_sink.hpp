@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The second of the three things that the transport engine asks of a card: where completions go,
-// and events.
+// The second of the three interfaces that the transport engine needs from a card: the destination
+// of completions and events.
 #pragma once
 
 #include <cstdint>

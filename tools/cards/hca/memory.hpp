@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The third of the three things that the transport engine asks of a card: who knows keys and
-// memory.
+// The third of the three interfaces that the transport engine needs from a card: memory keys and
+// the guest's memory.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A port of a card: its addresses and tables as the subnet manager sets them, and its end of a
-// link.
+// A port of a card: the addresses and tables that the subnet manager sets, and its end of a link.
 #pragma once
 
 #include <cstdint>

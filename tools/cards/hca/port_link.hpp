@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's side of a fabric port: takes packets and link changes on any thread, and hands them on
-// on the card's loop, a bounded number at a time.
+// The card's side of a fabric port: receives packets and link changes on any thread, and passes
+// them on in the card's loop, a bounded number at a time.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The links of a card's ports, between the fabric and the card's transport and management agents.
+// The links of a card's ports: between the fabric and the card's transport engine and management
+// agents.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Work requests as the transport engine takes them: decoded and checked by the card, which alone
-// knows how they lie in memory.
+// Work requests in the transport engine's form: decoded and checked by the card, because only the
+// card knows their layout in memory.
 #pragma once
 
 #include <cstddef>

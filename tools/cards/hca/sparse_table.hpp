@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Objects by number where the numbers may reach 2^24 and few are used: two levels, the second made
-// on first use. Finding one is two array accesses.
+// Objects by number, where numbers may reach 2^24 but few are used: two levels, the second
+// allocated on first use. A lookup takes two array accesses.
 #pragma once
 
 #include <array>

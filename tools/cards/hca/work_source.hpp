@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The first of the three things that the transport engine asks of a card: where work comes from.
+// The first of the three interfaces that the transport engine needs from a card: the source of work
+// requests.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// How far a driver has brought a card up, and the memory that it has lent the firmware for that.
+// How far a driver has brought a card up, and the memory that it has given the firmware for that.
 #pragma once
 
 #include <cstdint>

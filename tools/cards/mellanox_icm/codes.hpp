@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The numbers by which the cards of this family call what every channel adapter has.
+// Encodings of states, services and other enumerations that all cards of this family use.
 #pragma once
 
 #include <optional>

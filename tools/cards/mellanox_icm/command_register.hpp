@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The command register (HCR): takes a command when its last dword is written with GO set, has it
-// executed at once, and reports by the register and, if asked to, by an event.
+// executed at once, and reports the result in the register and, if requested, by an event.
 #pragma once
 
 #include <array>

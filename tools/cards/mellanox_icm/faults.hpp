@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card that is broken on purpose, for drivers to be tried on: what it does wrong, and how often.
+// Fault injection in a card, for testing drivers: the kinds of faults, and how often they occur.
 #pragma once
 
 #include <array>

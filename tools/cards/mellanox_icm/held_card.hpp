@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card of the family as the daemon holds it.
+// Implements weftd's interface to a card (cards/card.hpp) for the family.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The card's context memory (ICM): a virtual address space of its own, backed by pages that the
-// driver lends it (MAP_ICM). Every work request looks into it several times, a driver changes it
-// seldom: what is mapped lies in an array in order, and another array says for each chunk of the
-// address space where to look in it.
+// driver maps (MAP_ICM). Every work request accesses it several times, a driver changes it seldom:
+// a sorted array holds the mappings, and another array gives the position to search from for each
+// chunk of the address space.
 #pragma once
 
 #include <cstddef>

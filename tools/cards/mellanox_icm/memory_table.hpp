@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory keys and page lists: from a key and a virtual address, or from an offset in a queue's
-// buffer, to guest memory. Entries are read from the guest's own tables at each use, as drivers
-// write them there without telling, so nothing here outlives a call.
+// Memory keys and page lists: translate a key and a virtual address, or an offset in a queue's
+// buffer, to guest memory. Entries are read from the guest's own tables at each use, because
+// drivers write them there without notifying the card; so no result is kept beyond a call.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory that a driver lends the card: the mailboxes of MAP_FA, MAP_ICM and MAP_ICM_AUX.
+// Memory that a driver maps for the card: the mailboxes of MAP_FA, MAP_ICM and MAP_ICM_AUX.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// State transitions of a queue pair: the commands, and the parameters that each must bring (IBA
+// State transitions of a queue pair: the commands, and the required parameters of each (IBA
 // 10.3.1).
 #pragma once
 

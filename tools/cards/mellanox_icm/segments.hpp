@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The segments of a send WQE, one after the other, out of a private copy.
+// Reads the segments of a send WQE one after the other, from a private copy.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The special queue pairs of a card of this family: QP0 of each port and then QP1 of each have
-// consecutive numbers, from one on that the driver chooses.
+// consecutive numbers, starting with one that the driver chooses.
 #pragma once
 
 #include <cstdint>

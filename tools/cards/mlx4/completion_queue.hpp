@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A completion queue: what is this card's own of it, its context and how it is given another
+// The parts of a completion queue that only this card has: its context, and how it gets another
 // buffer.
 #pragma once
 

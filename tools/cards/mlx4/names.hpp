@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// This card speaks of what every channel adapter and every card of its family has by short names.
+// Imports the names common to all channel adapters and to this card's family, without a prefix.
 #pragma once
 
 namespace weft::hca

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Events about ports for the driver: state changes, and settings of the subnet manager.
+// Events to the driver about ports: state changes, and changes by the subnet manager.
 #pragma once
 
 #include <cstdint>

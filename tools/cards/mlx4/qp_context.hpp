@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Between the context of a queue pair in a command mailbox and its host form.
+// Converts between the context of a queue pair in a command mailbox and its host form.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The command interface: entries of a queue in the guest's memory, each with chains of blocks for
-// what is longer than the entry. One command is executed at a time, and none waits for another.
+// The command interface: a queue of entries in the guest's memory, each with chains of blocks for
+// data longer than the entry. Commands are executed one at a time, and none waits for another.
 #pragma once
 
 #include <cstdint>

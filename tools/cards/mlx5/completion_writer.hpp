@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Where this card's completions go: entries of its completion queues, and of its event queues.
+// Writes this card's completions to its completion queues, and their events to its event queues.
 #pragma once
 
 #include <hw/mlx5/queues.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Event queues: entries in the guest's memory, arming, and which queue an event goes to.
+// Event queues: entries in the guest's memory, arming, and the mapping of events to queues.
 #pragma once
 
 #include <array>

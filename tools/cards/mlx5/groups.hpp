@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Multicast groups: by commands a queue pair enters and leaves one.
+// Multicast groups: commands attach queue pairs to them and detach them.
 #pragma once
 
 #include <cstdint>

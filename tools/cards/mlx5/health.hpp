@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's health, as drivers poll it: a counter that runs, a syndrome when the card has failed.
+// The card's health, as drivers poll it: a running counter, and a syndrome when the card has
+// failed.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// How many objects the card has and how large they may be: what its capabilities report, and what
-// bounds the memory that a guest can take of the daemon (Documentation/mlx5.rst, "Limits").
+// The number and maximum sizes of the card's objects, which its capabilities report and which bound
+// the daemon's memory that a guest can use (Documentation/mlx5.rst, "Limits").
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// ConnectX-5 as one of the models that weftd can make.
+// Registers the ConnectX-5 as a model that weftd can create.
 #include "cards/model.hpp"
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// This card uses the names of what every channel adapter has without a prefix.
+// Imports the names common to all channel adapters, without a prefix.
 #pragma once
 
 namespace weft::hca

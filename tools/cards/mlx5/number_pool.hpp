@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The numbers of one kind of object, which the card chooses. A number that was given back is given
-// out again only after all others were, so that one in a stale request seldom names a new object.
+// Allocates the numbers of one kind of object. A number that was freed is reused only after all
+// others, so that a stale request seldom names a new object.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Between a queue pair and its context as commands carry it.
+// Converts between a queue pair and its context in commands.
 #pragma once
 
 #include <cstdint>

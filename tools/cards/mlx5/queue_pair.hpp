@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The state of a queue pair that only this card has: where its work queues
-// lie.
+// Queue pair state that only this card has: the location of its work queues.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Requests of drivers for what the model does not have: each is logged once, and all are
-// counted, so that whoever brings another driver sees what is missing.
+// Driver requests that the model does not implement: each is logged once, and all are counted, so
+// that a developer who adds support for another driver sees what is missing.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Where this card's work comes from: requests as they lie in the queues of a guest.
+// The source of this card's work requests: WQEs in the queues of a guest.
 #pragma once
 
 #include "cards/hca/work_source.hpp"

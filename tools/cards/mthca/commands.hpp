@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The commands of the card. Each checks all that it is given before it changes anything.
+// The commands of the card. Each command checks all its parameters before it changes anything.
 #pragma once
 
 #include <cstddef>

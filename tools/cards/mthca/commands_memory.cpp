@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands about memory: pages lent to the card, memory keys.
+// Commands for memory: pages mapped for the card, memory keys.
 #include <algorithm>
 
 #include <hw/mthca/contexts.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands about the card as a whole: what it can do, bring-up and shut-down.
+// Commands for the card as a whole: capabilities, bring-up and shut-down.
 #include <algorithm>
 #include <iterator>
 #include <string_view>

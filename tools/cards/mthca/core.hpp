@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// All that a card is while it is plugged in: its tables and engines, put together.
+// The state of a card while it is connected: combines its tables and engines.
 #pragma once
 
 #include <array>

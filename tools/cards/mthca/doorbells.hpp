@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Doorbells: what is written to the UAR pages of BAR 2, and the registers of event queues in BAR 0.
+// Doorbells: writes to the UAR pages of BAR 2, and the registers of event queues in BAR 0.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// How large the card's objects may be, and where its registers lie that software asks for
+// The maximum sizes of the card's objects, and the addresses of the registers that software queries
 // (QUERY_FW, QUERY_DEV_LIM).
 #pragma once
 

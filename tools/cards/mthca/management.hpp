@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Selects who answers the subnet manager. The driver of this card does, by MAD_IFC, once its QP0
-// receives: it learns its LID in no other way. Until then the card's own agent answers.
+// Selects what answers the subnet manager. The driver of this card does, through MAD_IFC, once its
+// QP0 receives: it learns its LID in no other way. Until then the card's own agent answers.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// InfiniHost III as one of the models that weftd can make.
+// Registers the InfiniHost III as a model that weftd can create.
 #include "cards/model.hpp"
 
 #include "cards/mthca/card.hpp"

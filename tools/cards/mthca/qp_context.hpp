@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Queue pair contexts as they come in and go out by command mailboxes.
+// Converts queue pair contexts from and to command mailboxes.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Work queue entries, decoded and checked. They are guest memory: nothing of them is believed
-// before it is copied, and nothing is read twice.
+// Work queue entries, decoded and checked. They are guest memory: they are copied before they are
+// checked, and no field is read twice.
 #pragma once
 
 #include <cstddef>

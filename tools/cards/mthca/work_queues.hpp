@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Source of this card's work: linked WQEs, of which each is described by the one before it.
+// The source of this card's work requests: linked WQEs, each described by the one before it.
 #pragma once
 
 #include "cards/hca/work_source.hpp"

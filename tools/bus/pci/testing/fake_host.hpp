@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A machine for tests of device models: plain memory, and interrupts that are counted. Driven by
-// hand on the test's own thread: a write is followed by loop().poll() or run_until().
+// A simulated guest for tests of device models: plain memory, and interrupts that are counted. The
+// test calls it on its own thread: a write is followed by loop().poll() or run_until().
 #pragma once
 
 #include <cerrno>

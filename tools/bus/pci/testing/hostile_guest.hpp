@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // A malicious guest of a channel adapter: commands, doorbells, register accesses, queue and table
-// contents in any order and with any content, memory that goes away, links that go down. The
-// sanitizers find errors; and whatever the guest did, a reset must bring the card back.
+// contents in any order and with any content, memory that disappears, links that go down. The
+// sanitizers find errors; whatever the guest did, a reset must recover the card.
 #pragma once
 
 #include <algorithm>

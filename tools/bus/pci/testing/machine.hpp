@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A machine as the driver of a device in it sees it: the device's registers, and the machine's
-// memory.
+// A guest as the driver of a device sees it: the device's registers, and the guest's memory.
 #pragma once
 
 #include <cstdint>

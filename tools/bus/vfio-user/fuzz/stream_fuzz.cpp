@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any byte stream, with descriptors in it, to the server: no input may reach outside of a buffer, a
-// region or a mapping, or upset the loop. The first byte says how the rest is fed.
+// Sends the server any byte stream, with descriptors in it. No input may reach outside of a buffer,
+// a region or a mapping, or stall the loop. The first byte selects how the rest is sent.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Clients that come, go, and misbehave.
+// Clients that connect, disconnect, and misbehave.
 #include <algorithm>
 #include <array>
 #include <cerrno>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A machine that means no good: any requests, and queues of any content. No input may reach outside
-// of a buffer, a region or a mapping, or upset the device. The first byte says how the rest is fed.
+// A malicious guest: any requests, and queues of any content. No input may reach outside of a
+// buffer, a region or a mapping, or stall the device. The first byte selects how the rest is sent.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

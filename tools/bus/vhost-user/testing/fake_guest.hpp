@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A machine that has a function by vhost-user, for tests: what User-Mode Linux is to the server,
-// and the worse things that a process can do in its place.
+// A vhost-user front end that has a PCI function, for tests, in place of User-Mode Linux. It can
+// also misbehave as a malicious process would.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Calls of a machine that shares its time.
+// Notifications of a guest that shares its virtual time.
 #include "bus/vhost-user/channel.hpp"
 
 #include <array>

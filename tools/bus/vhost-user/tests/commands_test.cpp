@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The queue of commands: accesses to configuration space and registers, and rings that make no
-// sense.
+// The command queue: accesses to configuration space and registers, and invalid rings.
 #include <cerrno>
 
 #include "bus/vhost-user/tests/fixture.hpp"

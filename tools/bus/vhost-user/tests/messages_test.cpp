@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The queue of messages: interrupts by MSI-X, whose table is here.
+// The message queue: MSI-X interrupts, whose table the server holds.
 #include <chrono>
 #include <future>
 

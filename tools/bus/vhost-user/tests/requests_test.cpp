@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The requests by which a machine sets its card up, and what it is told when one makes no sense.
+// The requests by which a guest sets up its function, and the replies to invalid ones.
 #include <cerrno>
 
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A malicious guest of an Ammasso: requests, work requests, registers, indices in any order and
-// with any content, memory that goes away. It is connected to another card, whose guest is
+// A malicious guest of an Ammasso: requests, work requests, registers and indices in any order and
+// with any content, and memory that disappears. It is connected to another card, whose guest is
 // well-behaved. Checks that only registered memory of the other guest is written, and that a reset
-// brings the card back.
+// recovers the card.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

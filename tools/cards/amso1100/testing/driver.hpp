@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A tiny driver of the RNIC, in a machine of its own on a reactor that others share.
+// A minimal driver of the RNIC, in a simulated guest of its own, on a reactor that others share.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Two cards, each with a tiny driver: connections, what they carry, and how they end.
+// Two cards, each with a minimal driver: connections, their data transfer, and how they end.
 #include <filesystem>
 
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The example device as its driver sees it: registers, memory, interrupts; made as weftd makes it.
+// The example device as its driver sees it: registers, memory, interrupts; created in the same way
+// as in weftd.
 #include <algorithm>
 
 #include <gmock/gmock.h>

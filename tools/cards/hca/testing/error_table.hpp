@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Errors that requester and responder of a reliable connection report for each fault of a request:
-// the InfiniBand Architecture Specification's error tables (IBA 9.9.2, 9.9.3, 10.10.2 and 11.6.2),
-// as rows that the tests of each card run.
+// the error tables of the InfiniBand Architecture Specification (IBA 9.9.2, 9.9.3, 10.10.2 and
+// 11.6.2), as rows that the tests of each card run.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A data path for tests of what is in front of it.
+// A transport that records calls, for tests of the control plane.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The route headers of outgoing packets: what of LRH, GRH and BTH follows from an address.
+ * The route headers of outgoing packets: the fields of LRH, GRH and BTH that follow from an
+ * address.
  */
 #pragma once
 

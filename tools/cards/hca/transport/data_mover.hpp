@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Moving data between a guest and packets: gather lists to payloads, payloads to scatter lists.
+ * Moves data between a guest and packets: gather lists to payloads, payloads to scatter lists.
  */
 #pragma once
 

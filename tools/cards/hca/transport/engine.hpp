@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The data path of one card: what happens between a doorbell and a completion.
+ * The data path of one card: everything between a doorbell and a completion.
  *
- * All of it runs on the card's loop. Work is done in slices with a budget; when one is used up the
- * engine asks its loop to be run again, so that a protocol request of the same card never waits
- * long behind traffic. A QP with something to do is in the run queue; one that found no credit
- * leaves it until the port says that there is some.
+ * All of it runs on the card's loop. Work is done in slices with a budget; when one is used up, the
+ * engine has its loop call it again, so that a protocol request of the same card never waits long
+ * behind traffic. A QP that has work is in the run queue; a QP without credit leaves it until the
+ * port reports credit.
  */
 #pragma once
 

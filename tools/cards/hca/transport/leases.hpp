@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Guest memory that a card has lent to packets under way. Revoking access to memory ends the leases
- * that rest on it before the guest is notified: when a QP is reset or fails, or a key is
+ * Leases on guest memory that a card has granted to packets in flight. Revoking access to memory
+ * ends the leases on it before the guest is notified: when a QP is reset or fails, or a key is
  * invalidated or deregistered.
  *
- * There is a lease for each QP, key and mapping, as long as a packet refers to it. Card's loop
- * only.
+ * There is a lease for each QP, key and mapping as long as a packet refers to it. Used on the
+ * card's loop only.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The way out of the card: to the fabric, back into the card itself, or both.
+ * Sends packets out of the card: to the fabric, back into the card itself, or both.
  */
 #pragma once
 

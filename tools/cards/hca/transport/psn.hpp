@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Packet sequence numbers: 24-bit, compared in a circle, IBA 9.7.2 and 9.7.3.1.
+ * Packet sequence numbers: 24 bits, compared modulo 2^24, IBA 9.7.2 and 9.7.3.1.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Lists of QPs that one enters, leaves and finds its place in at once, without memory: a card may
- * have 65536 of them, all of which go with one command.
+ * Lists of QPs with insertion, removal and lookup in constant time and without allocation: a card
+ * may have 65536 QPs, and one command can remove all of them.
  */
 #pragma once
 

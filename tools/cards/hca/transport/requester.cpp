@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// From posted requests to packets; what comes back is in requester_responses.cpp.
+// Creates packets from posted requests; responses are handled in requester_responses.cpp.
 #include "cards/hca/transport/requester.hpp"
 
 #include <algorithm>

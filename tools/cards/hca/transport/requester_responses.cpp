@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Handles acknowledges and responses to a requester, and retries if there are none.
+// Handles acknowledges and responses to a requester, and retries if none arrive.
 #include "cards/hca/transport/requester.hpp"
 
 #include "cards/hca/transport/engine.hpp"

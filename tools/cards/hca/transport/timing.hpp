@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Encodings of time in the transport: the local ACK time-out and the RNR NAK timer.
+ * Time encodings of the transport: the local ACK timeout and the RNR NAK timer.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Taking work requests from the queues of a guest, in order: the card reads them, here is where
- * each queue has got to.
+ * Takes work requests from the queues of a guest, in order: the card reads them, this class keeps
+ * each queue's position.
  */
 #pragma once
 

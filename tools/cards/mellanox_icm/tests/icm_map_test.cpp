@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The map of context memory, compared with one that is too simple to be wrong.
+// The map of context memory, compared with a trivial implementation.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A hostile guest of a ConnectX.
+// A malicious guest of a ConnectX-2.
 #include <algorithm>
 #include <cstdint>
 #include <span>

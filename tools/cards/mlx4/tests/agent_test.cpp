@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that the agent of a card keeps the rules of every agent.
+// Proves that the agent of a card follows the rules of every agent.
 #include "net/fabric/tests/agent_rules.hpp"
 
 #include "cards/mlx4/tests/tiny_driver.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card that is broken on purpose: each fault shows where a driver looks, as often as it was asked
-// for, and a seed repeats the draws.
+// Fault injection: each fault is visible where a driver looks for it, occurs as often as requested,
+// and the seed determines its random choices.
 #include <algorithm>
 
 #include <gtest/gtest.h>

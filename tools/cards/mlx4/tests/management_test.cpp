@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Ports and their agents: what SMPs and performance MADs read and change, by MAD_IFC and from the
-// wire, and what the driver hears of it.
+// Ports and their agents: what SMPs and performance MADs read and change, through MAD_IFC and from
+// the fabric, and the events that the driver gets.
 #include <gtest/gtest.h>
 
 #include "cards/mlx4/tests/tiny_driver.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory keys: who may reach what, and that nothing else can be reached.
+// Memory keys: permitted accesses succeed, and all others are refused.
 #include <gtest/gtest.h>
 
 #include "cards/mlx4/limits.hpp"

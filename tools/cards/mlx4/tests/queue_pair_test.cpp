@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Queue pairs: what each command takes from its mailbox, and which orders of commands are refused.
+// Queue pairs: the fields that each command takes from its mailbox, and the invalid command
+// sequences.
 #include <gtest/gtest.h>
 
 #include "cards/mlx4/tests/tiny_driver.hpp"

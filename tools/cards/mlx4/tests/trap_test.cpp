@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that the card tells the subnet manager of wrong keys and changed capabilities, as often as
-// it may and until it is heard.
+// Proves that the card sends traps about wrong keys and changed capabilities to the subnet manager,
+// not faster than permitted, and until they are repressed.
 #include <gtest/gtest.h>
 
 #include <deque>

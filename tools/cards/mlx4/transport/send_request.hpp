@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A send work queue entry, decoded and checked. The WQE is guest memory: nothing of it is believed
- * before it is copied, and nothing is read twice.
+ * A send work queue entry, decoded and checked. The WQE is guest memory: it is copied before it is
+ * checked, and no field is read twice.
  */
 #pragma once
 

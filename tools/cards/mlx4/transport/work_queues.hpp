@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Source of this card's work: WQEs, shared or not, as they lie in the queues of a guest.
+ * The source of this card's work requests: WQEs in the send, receive and shared receive queues of a
+ * guest.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A hostile guest of a ConnectX-5.
+// A malicious guest of a ConnectX-5.
 #include <algorithm>
 #include <array>
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory keys: what they translate to, what they refuse, and requests that change them.
+// Memory keys: the addresses that they translate to, the accesses that they refuse, and requests
+// that change them.
 #include "cards/hca/requests.hpp"
 #include "cards/mlx5/limits.hpp"
 #include "cards/mlx5/tests/tiny_driver.hpp"

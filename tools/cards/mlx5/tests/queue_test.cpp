@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Queue pairs, completion queues and shared receive queues: their commands, and what goes through
-// them.
+// Queue pairs, completion queues and shared receive queues: their commands and data transfer.
 #include "cards/mlx5/limits.hpp"
 #include "cards/mlx5/tests/tiny_driver.hpp"
 

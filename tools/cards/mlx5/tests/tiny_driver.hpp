@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card in a fake host, with a driver small enough for a test. Packets to the port's own address
+// A card in a simulated guest, with a minimal driver for tests. Packets to the port's own address
 // stay inside the card.
 #pragma once
 

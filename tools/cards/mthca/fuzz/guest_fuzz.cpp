@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A hostile guest of an InfiniHost.
+// A malicious guest of an InfiniHost.
 #include <algorithm>
 #include <cstdint>
 #include <span>

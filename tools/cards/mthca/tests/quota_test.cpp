@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Limits of one guest on the daemon's memory by this card's commands: each is reached, and exceeded
-// by one. Code that both cards share (tools/cards/mellanox_icm) is tested with the other.
+// Limits of one guest on the daemon's memory through this card's commands: each is reached, and
+// exceeded by one. Code that both cards share (tools/cards/mellanox_icm) is tested with the other
+// one.
 #include "cards/mthca/tests/tiny_driver.hpp"
 
 namespace weft::mthca::testing

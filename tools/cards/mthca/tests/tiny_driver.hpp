@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card in a fake machine, with a driver small enough for a test. The two ports are cabled to each
+// A card in a simulated guest, with a minimal driver for tests. The two ports are cabled to each
 // other.
 #pragma once
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The emulated card under Debian's own stack: perftest between two guests, beside rdma_rxe over virtio-net between the same guests.
+"""The emulated card under Debian's own stack: perftest between two guests, compared with rdma_rxe over virtio-net between the same guests.
 
-Samples are taken in turns, so that what else the host does falls on both alike.
+Samples of the two are interleaved, so that other load on the host affects both alike.
 """
 import contextlib
 import os

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Measures the data path without a guest: two cards on one link, driven by one thread, so that a
- * figure holds the work of both ends. Also measures memcpy with the same buffers.
+ * figure includes the work of both ends. Also measures memcpy with the same buffers.
  */
 #include <algorithm>
 #include <chrono>

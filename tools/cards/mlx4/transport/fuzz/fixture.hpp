@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Two connected cards, for fuzzing, kept from input to input because making them costs more than an
- * input does. Objects that an input changes are made anew for the next one: the QPs that it used
- * and the memory keys. So an input does the same however many ran before.
+ * Two connected cards for fuzzing, reused for all inputs because creating them costs more than an
+ * input does. Objects that an input changes (the QPs that it used, and the memory keys) are
+ * recreated for the next one, so the result of an input does not depend on earlier ones.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Packets of any content from a link. Each is a byte of choices, a length, and the bytes from the
- * BTH on; LRH, destination and sequence number are made right if the choices say so, so that the
- * packet gets to a QP.
+ * Packets of any content from a link. Each consists of a byte of options, a length, and the bytes
+ * from the BTH on. The options can make LRH, destination and sequence number valid, so that the
+ * packet reaches a QP.
  */
 #include <algorithm>
 #include <cstring>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Send WQEs of any content on QPs of every service. The first byte of an input chooses the QP; each
- * WQE is a byte that says how long, and so many units. Some words are replaced by what a guest
- * would know, so that more than the first check is reached.
+ * Send WQEs of any content on QPs of every service. The first byte of an input selects the QP; each
+ * WQE is a byte with its length, and that many units. Some words are replaced by values that a
+ * guest would know, so that more than the first check is reached.
  */
 #include <algorithm>
 #include <cstring>

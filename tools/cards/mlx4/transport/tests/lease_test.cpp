@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Memory that the guest has been given back is not read any more, whatever packets refer to it are
- * still under way: the peer never sees what was written there afterwards.
+ * Memory whose access was revoked is not read any more, even if packets in flight still refer to
+ * it: the peer never sees data that was written there afterwards.
  */
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * One card's data path in a machine of plain memory, and a driver small enough for tests: it makes
- * queues and keys, posts work, and polls completions as a guest does, through guest memory.
+ * One card's data path in a simulated guest, and a minimal driver for tests: it creates queues and
+ * keys, posts work requests, and polls completions as a guest does, through guest memory.
  */
 #pragma once
 
