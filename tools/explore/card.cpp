@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// An emulated card in the hosted kernel's one bus slot, with a subnet manager at the other end
-// of its cable. They are driven by a line of execution of their own, in the run's time: what a
-// driver's access asks of the card is done within that access or by the card's own turn, as with
-// weftd; and who goes on between two of its turns a seed says.
+// An emulated card in the single bus slot of the kernel simulation, with a subnet manager at the
+// other end of its cable. Both run in a task of their own, in virtual time: an access of a driver
+// takes effect within the access or in the card's next slice, as with weftd. The seed determines
+// which task runs between two slices of the card.
 #include <cstring>
 #include <memory>
 #include <optional>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Runs in a process of their own, since a failure leaves nothing that could run again.
+// Runs a case in a child process, because a failure leaves no state in which another case could
+// run.
 #pragma once
 #include <cstdint>
 #include <optional>

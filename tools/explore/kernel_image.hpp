@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The shared object that the kernel half is compiled into. Its variables are put back before each
-// run, as a kernel's are that boots.
+// The shared object that contains the kernel half. Its variables are restored before each run, as
+// if the kernel had booted again.
 #pragma once
 
 namespace explore

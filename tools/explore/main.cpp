@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// weft-explore: cases of the kernel half under many interleavings;
+// weft-explore: runs test cases of the kernel half under many interleavings; see
 // Documentation/man/weft-explore.1.
 #include <chrono>
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A plan that fails, without what it fails without.
+// Minimises a plan that fails: removes the parts that the failure does not need.
 #pragma once
 #include <functional>
 #include <kern/sim/strategy.hpp>

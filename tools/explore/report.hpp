@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A failure as it is told: by its seed, and by the shortest interleaving that leads there.
+// Reports a failure: its seed, and the shortest interleaving that leads to it.
 #pragma once
 #include <string>
 #include "child.hpp"

@@ -9,7 +9,7 @@
 #include <kern/sim/scheduler.hpp>
 #include "kernel_image.hpp"
 
-// core/kern/sim/image/suites.cpp.
+// The entry points of the kernel half are in core/kern/sim/image/suites.cpp.
 extern "C" const void *const *const sim_suites_begin;
 extern "C" const void *const *const sim_suites_end;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One run of one case in this process: modules in, the case, modules out, and nothing left.
+// Runs one case once in this process: loads the modules, runs the case, unloads the modules, and
+// checks that nothing is left.
 #pragma once
 #include <cstdint>
 #include <string>

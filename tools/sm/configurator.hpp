@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Writes the manager's decisions into the nodes, and remembers what it wrote, so that a further
- * sweep writes only what differs.
+ * Writes the manager's configuration to the nodes, and remembers what it wrote, so that a later
+ * sweep writes only the differences.
  */
 #pragma once
 

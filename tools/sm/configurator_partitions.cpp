@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Partitions: what P_Keys a port has, and what its neighbouring switch lets through.
+// Partitions: the P_Keys of a port, and the filter of the neighbouring switch port.
 #include "sm/configurator.hpp"
 
 #include <algorithm>

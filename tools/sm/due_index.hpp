@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Keys by the time at which they are due, so that a look at what is due costs nothing while
- * nothing is.
+ * Keys ordered by the time at which they are due, so that a check costs nothing while none is due.
  */
 #pragma once
 

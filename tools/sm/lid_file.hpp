@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * LIDs by port GUID in a file, so that they last over a restart: a line for each port, "GUID LID
- * LMC". It is replaced as a whole, and what cannot be read in it is left out: a manager works
- * without it.
+ * Stores LIDs by port GUID in a file, so that they survive a restart: a line for each port, "GUID
+ * LID LMC". The file is replaced as a whole. Lines that cannot be parsed are ignored, and the
+ * manager also works without the file.
  */
 #pragma once
 

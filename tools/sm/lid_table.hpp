@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Table of the ports' LIDs. A port keeps its LIDs from sweep to sweep, even while it is away, and a
- * new manager leaves those that an earlier one assigned, as far as they are consistent.
+ * Table of the ports' LIDs. A port keeps its LIDs from sweep to sweep, even while it is missing,
+ * and a new manager keeps consistent LIDs that an earlier one assigned.
  */
 #pragma once
 

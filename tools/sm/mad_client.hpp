@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Requests and their answers over a MadPort, on one loop. Requests go out in batches, several at
- * once; lost ones are repeated. Requests of others are queued by sender (fair_queue.hpp), apart
- * from the answers to the manager's own, and are served a bounded amount of work at a time.
+ * Sends requests and receives their responses over a MadPort, on one loop. Requests are sent in
+ * batches, with several outstanding; lost ones are repeated. Incoming requests are queued by sender
+ * (fair_queue.hpp), separately from responses to the manager's own requests, and a bounded amount
+ * of work is done at a time.
  */
 #pragma once
 

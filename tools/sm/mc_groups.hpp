@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The multicast groups of the subnet and who is in them, IBA 15.2.5.17.
+ * The multicast groups of the subnet and their members, IBA 15.2.5.17.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A request whose answer may take more than one slice of work to find.
+ * A query whose result may take more than one slice of work.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A subnet administration that talks nonsense on purpose, for clients to be tried on.
+ * Corrupts replies of subnet administration on purpose, for testing clients.
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Sends answers that do not fit one MAD: the sender's half of RMPP, IBA 13.6. One thread.
+ * Sends responses that do not fit into one MAD: the sender's half of RMPP, IBA 13.6. Used on one
+ * thread.
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The subnet as one sweep found and configured it. Made by a sweep, immutable once published.
+ * The subnet as one sweep discovered and configured it. Created by a sweep, immutable once
+ * published.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Subnet administration, IBA 15: answers requests of end nodes about the subnet. Runs on the
- * manager's thread, over the subnet that the last complete sweep published. Everything that
- * requests cause is done in bounded steps that are charged for (work.hpp).
+ * manager's thread and uses the subnet that the last complete sweep published. All work for
+ * requests is done in bounded steps, whose cost is accounted (work.hpp).
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The subnet manager, IBA 14.4: a loop behind an end port of the fabric. It speaks only MADs, so
- * any other manager may take its place: while one with a higher priority (or an equal one with a
- * lower GUID) is there, this one stands by.
+ * The subnet manager, IBA 14.4: a loop behind an end port of the fabric. It uses only MADs, so any
+ * other manager may take its place: while there is one with a higher priority (or the same priority
+ * and a lower GUID), this one is standby.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * How many traps of one sender are heeded: each costs a log line, reports, and often a sweep, so
- * that without a bound one node could keep the manager from its work. A trap beyond it is not
- * answered, and so nothing is lost: an honest sender repeats until it is (IBA 13.4.9).
+ * Bounds the number of traps of one sender that are handled: each costs a log line, reports, and
+ * often a sweep, so that one node could otherwise keep the manager busy. A trap beyond the bound is
+ * not repressed, so nothing is lost: a compliant sender repeats it (IBA 13.4.9).
  */
 #pragma once
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Ways on which packets cannot wait for each other in a circle. A packet holds the buffer that it
-// is in until the next one has room; where ways go round, as on rings and tori, each can come to
-// wait for the next one, for ever.
+// Routing without deadlock. A packet holds its buffer until the next one has space; on paths that
+// form a cycle, as on rings and tori, each packet can come to wait for the next one for ever.
 #pragma once
 
 #include <cstddef>

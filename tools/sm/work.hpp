@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * How much the manager does for others at a time. Time is not measured but counted, in units of
- * about 20 ns, so that the same requests cost the same on any host and in every run.
+ * Bounds the work that the manager does for others at a time. Work is not measured in time but
+ * counted in units of about 20 ns, so that the same requests cost the same on any host and in every
+ * run.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One kernel of a time server, as far as its messages say. Knows no socket: a socket, a test or a
-// fuzzer brings what it says.
+// A time server's state of one guest, from the guest's messages. It uses no socket: a socket, a
+// test or a fuzzer passes it the messages.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Protocol of User-Mode Linux guests (time-travel=ext) and their time server: messages of one size,
-// in the host's byte order. Each is answered by an acknowledgement that has its sequence number.
-// linux/um_timetravel.h is the reference.
+// Protocol between User-Mode Linux guests (time-travel=ext) and their time server: messages of a
+// fixed size in the host's byte order. Each is answered by an acknowledgement with its sequence
+// number. linux/um_timetravel.h is the reference.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // A time server, which gives time slices to User-Mode Linux guests. One runs at a time: the one
-// whose time is due first; of several, the one with the lowest number.
+// with the earliest deadline; of several, the one with the lowest number.
 //
-// A guest that leaves ends it for all: the rest would wait for ever. So does one that violates the
-// protocol. A guest whose time server closes its connection ends.
+// A guest that leaves ends the run for all, because the others would wait for ever. So does one
+// that violates the protocol. A guest whose time server closes its connection ends.
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Time that is shared with programs outside of the process: it stands while anything is done, here
-// or there, and then jumps to whatever is due next, here or there. So the behaviour here depends
-// only on the requests and their order.
+// Virtual time that is shared with other processes: it stands still while work is being done in any
+// of them, and then jumps to the earliest deadline of all. So the behaviour here depends only on
+// the requests and their order.
 #pragma once
 
 #include <algorithm>

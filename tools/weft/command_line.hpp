@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Splits the words of a command line into weft's own and the command for a guest, and finds words
-// that weft does not know before CLI11 sees them.
+// Splits a command line into weft's own arguments and the command for a guest, and reports unknown
+// words before CLI11 sees them.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// weft: the command line of a running weftd. See weft(1).
+// weft: the command-line client of a running weftd. See weft(1).
 #include <algorithm>
 #include <cerrno>
 #include <csignal>

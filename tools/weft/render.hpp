@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A fabric, as the control socket describes it, for people to look at.
+// Renders the control socket's description of a fabric for people.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The control socket: one JSON object a line in, one a line out, as weftd(1) documents it under
+// The control socket: one JSON object per line in each direction, as weftd(1) documents it under
 // "CONTROL SOCKET".
 #pragma once
 

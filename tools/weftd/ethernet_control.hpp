@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Answers of the control socket about a lab's Ethernets.
+// Responses of the control socket about a lab's Ethernets.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Assigns each end of a lab's links a port of its node.
+// Assigns each end of a lab's links to a port of its node.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A lab that runs: the fabric, the cards on it with their servers, the subnet manager.
+// A running lab: the fabric, its cards with their servers, the subnet manager.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The settings of a link by name, as a lab file and `weft link set` give them.
+// The settings of a link by name, as in lab files and in `weft link set`.
 #pragma once
 
 #include <string>

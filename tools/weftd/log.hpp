@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The daemon's log: lines for people or for programs, so many a second, and the latest kept for who
-// asks.
+// The daemon's log: lines for people or for programs, limited in rate, with the latest ones kept
+// for clients.
 #pragma once
 
 #include <chrono>

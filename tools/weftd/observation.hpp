@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// State of a running lab that `weft top` and `weft web` poll: one answer for all ports, made
-// without a lock of the fast path, and of a size that depends on the lab only. The client computes
+// State of a running lab that `weft top` and `weft web` poll: one response for all ports, made
+// without a lock of the fast path, and of a size that depends only on the lab. The client computes
 // the rates.
 #pragma once
 

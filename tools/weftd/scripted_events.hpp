@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Requests that a lab in virtual time is to be made at their times: what a client asks for comes
-// when it likes, and would be another time in the next run.
+// Requests that are executed at scheduled times of a lab in virtual time. Requests of a client
+// would arrive at different times in each run.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Each check of the hosted kernel's bus, and of the memory that a device reaches, is seen to report
-// its planted defect (core/kern/sim/tests/defects_card.cpp).
+// Proves that each check of the simulated bus and of DMA memory reports its injected defect
+// (core/kern/sim/tests/defects_card.cpp).
 #include "explored.hpp"
 
 using namespace explore;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Result of the explorer for a case, for its own tests.
+// Runs the explorer on a case and returns its result, for the explorer's own tests.
 #pragma once
 #include <algorithm>
 #include <string>

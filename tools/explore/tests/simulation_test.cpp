@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Each check of core/kern/sim is seen to report its planted defect
-// (core/kern/sim/tests/defects.cpp), and races are found by seeds.
+// Proves that each check of core/kern/sim reports its injected defect
+// (core/kern/sim/tests/defects.cpp), and that some seeds find each race.
 #include "explored.hpp"
 
 using namespace explore;

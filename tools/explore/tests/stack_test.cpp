@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Each check of the hosted kernel's network stack is seen to report its planted defect
+// Proves that each check of the simulated network stack reports its injected defect
 // (core/kern/sim/tests/defects_stack.cpp).
 #include "explored.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Parts of the kernel half under many interleavings: a few seeds of each case in every run, at
-// least twice as many as any defect that was put back has needed, and as many as ten seconds allow
+// Parts of the kernel half under many interleavings: a few seeds of each case in every run (at
+// least twice as many as it took to find any reintroduced defect), and as many as ten seconds allow
 // with WEFT_FULL.
 #include <cstdlib>
 #include "explored.hpp"

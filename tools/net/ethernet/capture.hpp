@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A recording of Ethernet frames, without their check sequences.
+// Records Ethernet frames to a capture file, without their frame check sequences.
 #pragma once
 
 #include "base/capture_file.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Frames between two loops: that of an Ethernet, and that of a card which is plugged into it. Each
-// has an end; either may come and go while the other stays.
+// Passes frames between two loops: that of an Ethernet segment, and that of a card attached to it.
+// Each loop has an end of the channel; either may be opened and closed while the other stays open.
 #pragma once
 
 #include <array>

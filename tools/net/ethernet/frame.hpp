@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Frames on Ethernet links: from the destination's address to the end of the payload, without the
+// Ethernet frames on links: from the destination address to the end of the payload, without the
 // frame check sequence (IEEE 802.3 clause 3), as virtual machines send them.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Frames in a stream of bytes, as QEMU's `-netdev stream` has them: a length of four bytes, the
-// uppermost first, and then the frame.
+// Reads frames from a byte stream in the format of QEMU's `-netdev stream`: a big-endian length of
+// four bytes, followed by the frame.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A recording of InfiniBand packets: whole packets, LRH to VCRC, in ERF records of type InfiniBand.
+ * Records InfiniBand packets to a capture file: whole packets, LRH to VCRC, as ERF records of type
+ * InfiniBand.
  */
 #pragma once
 

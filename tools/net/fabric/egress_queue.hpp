@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Packets that wait for credit to leave by a port, in order, a queue for each VL. Used by switches
- * and by software end nodes. Thread-safe; holds no lock while a packet travels, because a packet on
- * its way may give back the credit that brings the next one here.
+ * Packets that wait for credit at an output port, in order, with a queue for each VL. Used by
+ * switches and by software end nodes. Thread-safe; no lock is held while a packet is delivered,
+ * because its delivery may return the credit that lets the next one in here.
  *
- * A thread that passes sends packets that others have left here, and it may be the thread of
- * another guest's card: so no more than kTurnBudget packets at a time, in all the queues that these
- * lead it to. The rest is sent by the next thread that passes, and by the fabric's timeline.
+ * A thread that sends through the port also sends packets that other threads have left here, and it
+ * may be the thread of another guest's card: so it sends at most kTurnBudget packets, in all the
+ * queues that they reach. The rest is sent by the next thread that uses the port, and by the
+ * fabric's timeline.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The fabric: all ports, links and switches of a lab. It knows nothing of subnet managers: a switch
- * forwards as its tables say, and they are empty until somebody's MADs fill them.
+ * The fabric: all ports, links and switches of a lab. It does not depend on a subnet manager: a
+ * switch forwards by its tables, which are empty until MADs fill them.
  */
 #pragma once
 

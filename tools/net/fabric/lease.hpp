@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The right to read bytes that stay their owner's while packets refer to them: a guest's memory.
- * The owner may end it, and may write to the bytes or give them away as soon as end() has returned;
- * a packet that is still under way then has no payload to be read, and counts as lost.
+ * The right to read bytes that their owner keeps while packets refer to them: a guest's memory. The
+ * owner may end the lease, and may write to the bytes or free them as soon as end() has returned;
+ * the payload of a packet that is still in flight then cannot be read, and the packet counts as
+ * lost.
  *
- * Any thread may read. A reader copies and does nothing else between enter() and leave(), so that
- * end() waits for one packet's copy at the most and for nothing that waits for another lease.
+ * Any thread may read. A reader only copies between enter() and leave(), so that end() waits for
+ * the copy of one packet at most, and for nothing that waits for another lease.
  */
 #pragma once
 

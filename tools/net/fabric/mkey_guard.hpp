@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The management key of a port, IBA 14.2.4: who may read and change it, what is counted, and the
- * lease after which the protection of a manager that went away ends.
+ * The management key of a port, IBA 14.2.4: which MADs may read and change attributes, the
+ * violation counter, and the lease after which the protection ends if its manager has disappeared.
  */
 #pragma once
 

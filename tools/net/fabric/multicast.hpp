@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Bounds what multicast costs nodes other than its sender. One packet may become thousands of
- * copies, and to make them all on the sender's thread would keep the cards waiting that share it.
+ * Bounds the cost of multicast for nodes other than its sender. One packet may become thousands of
+ * copies. If the sender's thread made them all, the cards that share the thread would wait.
  *
- * A packet gets a ticket at the switch port where it enters the fabric. It allows a few copies on
- * the sender's thread; switches make the others on the fabric's timeline, a few at a time, a sender
- * after the other (CopyQueue). A sender has a bounded number of tickets. Packets beyond that wait
- * at its port, where they hold its credits, which slows it down. A ticket is returned when the
- * switches have made the last copy: receivers that are slow to take theirs do not hold it.
+ * A packet gets a ticket at the switch port where it enters the fabric. The ticket allows a few
+ * copies on the sender's thread; switches make the others on the fabric's timeline, a few at a
+ * time, one sender after the other (CopyQueue). A sender has a bounded number of tickets. Packets
+ * beyond that wait at its port, where they hold its credits, which throttles the sender. A ticket
+ * is returned when the switches have made the last copy, even if slow receivers have not yet taken
+ * theirs.
  */
 #pragma once
 

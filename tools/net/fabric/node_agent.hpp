@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The subnet management agent of a switch or a software end node, with the ports that it manages:
- * any thread may ask it.
+ * The subnet management agent of a switch or a software end node, with the ports that it manages.
+ * Any thread may call it.
  */
 #pragma once
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A packet under way: its headers in wire form, inside the object, and a payload that is referred
- * to rather than copied.
+ * A packet in flight: its headers in wire format, inside the object, and a payload that is
+ * referenced rather than copied.
  *
- * The payload's pieces may lie in a guest's memory. Whoever builds a packet gives each piece an
- * owner (`keep`) that keeps the memory valid; when the last copy of the packet is gone the owner is
- * dropped, on whichever thread that happens. Memory that the guest may want back before that is
- * lent (see fabric::Lease).
+ * The pieces of the payload may lie in a guest's memory. The code that builds a packet gives each
+ * piece an owner (`keep`) that keeps the memory valid; the owner is released with the last copy of
+ * the packet, on whatever thread that happens. Memory that the guest may need back earlier is
+ * leased (see fabric::Lease).
  *
- * Both CRCs are computed only where somebody looks: by a capture, or where a fault is injected.
+ * Both CRCs are computed only where they are needed: by a capture, or where a fault is injected.
  */
 #pragma once
 

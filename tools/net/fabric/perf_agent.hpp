@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The performance management agent: ClassPortInfo, PortCounters and PortCountersExtended over the
- * Counters of a node's ports, IBA 16.1. For any model of a node.
+ * The performance management agent: ClassPortInfo, PortCounters and PortCountersExtended from the
+ * Counters of a node's ports, IBA 16.1. For nodes of any type.
  */
 #pragma once
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A port: one end of a link. A node (card, switch, subnet manager) owns what is behind it and
+ * A port: one end of a link. A node (card, switch, subnet manager) implements what is behind it and
  * attaches a PortSink; the fabric owns the Port itself, which lives as long as the fabric.
  *
- * Threads. send() may be called on any thread, several at once, and never blocks. A packet travels
+ * Threads. send() may be called on any thread, concurrently, and never blocks. A packet passes
  * through switches inline on the sender's thread unless a link has a delay or faults; so the
- * methods of a PortSink are called on other nodes' threads, with no lock of the fabric held,
- * concurrently. They must only enqueue and wake.
+ * methods of a PortSink are called on the threads of other nodes, without locks of the fabric,
+ * concurrently. They must only enqueue the packet and wake their own thread.
  *
- * Flow control. A packet that is sent takes a credit of the receiving port for its VL, and gives it
- * back when it is destroyed (or release_credit()ed) by the receiver: so a receiver's queue of
- * packets is bounded by its credits. Without a credit send() says no_credit, keeps the packet with
- * the caller, and the caller's sink gets credit_available() once. VL15 is not flow controlled: what
- * finds no room is dropped and counted by the receiver (IBA 7.9.1).
+ * Flow control. A sent packet takes a credit of the receiving port for its VL, and returns it when
+ * the receiver destroys it (or calls release_credit()): so a receiver's queue of packets is bounded
+ * by its credits. Without a credit, send() returns no_credit, leaves the packet with the caller,
+ * and the caller's sink gets credit_available() once. VL15 has no flow control: the receiver drops
+ * and counts packets for which it has no space (IBA 7.9.1).
  */
 #pragma once
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A switch: forwards packets by its linear and multicast tables, inline on the thread that brings
+ * A switch: forwards packets by its linear and multicast tables, inline on the thread that delivers
  * them, and answers subnet and performance management.
  *
  * The forwarding path takes no lock as long as output ports have credit: tables are arrays of
- * atomics. A packet without credit waits in a queue of its output port and VL, still holding its
- * credit of the input port, so that the pressure travels back to the sender; one that waits longer
- * than the head-of-queue lifetime is dropped (IBA 18.2.5.4), so that a dead end cannot stop the
- * rest.
+ * atomics. A packet without credit waits in a queue of its output port and VL and still holds its
+ * credit of the input port, so that the back pressure reaches the sender. A packet that waits
+ * longer than the head-of-queue lifetime is dropped (IBA 18.2.5.4), so that a blocked port cannot
+ * stop the others.
  */
 #pragma once
 

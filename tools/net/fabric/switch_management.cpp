@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The switch as a manager sees it: SMPs by directed route and by LID, performance MADs, traps.
+// Management of a switch: SMPs by directed route and by LID, performance MADs, traps.
 #include <algorithm>
 #include <cstring>
 #include <utility>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Things that the fabric does later: packets on a link with a delay arrive, traps are repeated.
- * One loop, made when first needed; it sleeps while there is nothing to do.
+ * Delayed work of the fabric: the arrival of packets on a link with a delay, and repeated traps. It
+ * has one loop, created when first needed, which sleeps while there is nothing to do.
  */
 #pragma once
 

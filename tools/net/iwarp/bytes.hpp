@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Numbers on the wire, the uppermost byte first.
+// Big-endian integers on the wire.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The check of FPDUs (RFC 5044 section 4.4, RFC 3720 appendix B.4).
+// The CRC of FPDUs (RFC 5044 section 4.4, RFC 3720 appendix B.4).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MPA: messages in a stream of bytes (RFC 5044; revision 2: RFC 6581). First a request and a reply,
-// then FPDUs.
+// MPA: message framing in a byte stream (RFC 5044; revision 2: RFC 6581). First a request and a
+// reply, then FPDUs.
 #pragma once
 
 #include <cstddef>

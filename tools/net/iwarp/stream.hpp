@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One end of an RDMAP stream: it makes bytes for the other end of what is asked for here, and does
-// what the other's bytes say. It knows neither time nor sockets: who has it moves the bytes, by TCP
-// or by hand.
+// One end of an RDMAP stream: encodes requests into bytes for the peer, and executes the peer's
+// messages. It depends neither on time nor on sockets: its owner moves the bytes, over TCP or in a
+// test.
 //
-// Invalid input ends the stream with a Terminate; nothing is placed that its host has not
-// permitted.
+// Invalid input ends the stream with a Terminate; data is placed only where its host has permitted
+// it.
 #pragma once
 
 #include <array>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Carries a stream of iWARP by a connection of TCP: moves the bytes, each FPDU in a segment of its
-// own, and keeps the time limits that neither of them knows.
+// Carries an iWARP stream over a TCP connection: moves the bytes, one FPDU per segment, and
+// enforces the time limits that neither of them implements.
 //
-// All on one loop. Its owner may call all functions from within its own that a stream calls; what
-// they do to the connection is done later, so that none of the three is entered twice. It must not
-// be destroyed there.
+// Everything runs on one loop. The owner may call all functions from within a callback of the
+// stream; their effects on the connection are deferred, so that owner, stream and connection are
+// not reentered. The carrier must not be destroyed in a callback.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// How much may be on its way (RFC 5681), and what is sent again of a window of which several
-// segments were lost (RFC 6582, NewReno).
+// The congestion window (RFC 5681), and the retransmissions after several segments of a window were
+// lost (RFC 6582, NewReno).
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A TCP connection (RFC 9293), as an RNIC needs one: what comes is handed on at once, so that the
-// window is always whole; what is written goes out in segments as it was written, where the window
-// and the peer's segments allow it. Without window scaling, timestamps, SACK and urgent data.
+// A TCP connection (RFC 9293), as an RNIC needs it: received data is passed on at once, so that the
+// window is always fully open; each write becomes segments with its boundaries, where the window
+// and the peer's maximum segment size allow it. Window scaling, timestamps, SACK and urgent data
+// are not implemented.
 //
-// All on one loop. A user's functions may call write(), close() and abort().
+// Everything runs on one loop. A user's callbacks may call write(), close() and abort().
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Maps IP to hardware addresses (RFC 826), and keeps frames until the address is known.
+// Maps IP addresses to hardware addresses (RFC 826), and queues frames until an address is known.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// How long to wait for an acknowledgement (RFC 6298).
+// The retransmission timeout (RFC 6298).
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// ARP (RFC 826), IPv4 (RFC 791) and TCP segments (RFC 9293 section 3.1) as they lie in Ethernet
+// Encoding of ARP (RFC 826), IPv4 (RFC 791) and TCP segments (RFC 9293 section 3.1) in Ethernet
 // frames.
 #pragma once
 

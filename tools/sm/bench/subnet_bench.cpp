@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// How long the subnet manager takes to bring a large subnet into service, and after a link has
-// flapped.
+// Measures how long the subnet manager takes to bring up a large subnet, and to recover after a
+// link has flapped.
 //
-//     subnet_bench [LEAVES HOSTS_OF_EACH SPINES]
+//     subnet_bench [LEAVES HOSTS_PER_LEAF SPINES]
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any MADs to the subnet manager and the SA from a host: afterwards it still answers.
+// Sends any MADs from a host to the subnet manager and the SA, which must still answer afterwards.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A fat tree of two levels with end nodes that only answer: each leaf has a link to each spine.
+// A two-level fat tree whose end nodes only answer management: each leaf has a link to each spine.
 #pragma once
 
 #include <memory>

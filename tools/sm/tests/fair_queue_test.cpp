@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that sources of MADs share the work fairly, whatever they send and however much of it.
+// Proves that sources of MADs share the work fairly, whatever they send and however much.
 #include <map>
 #include <vector>
 

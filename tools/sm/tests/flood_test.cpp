@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that one host that sends the most expensive requests as fast as it can delays neither the
-// answers to other hosts nor sweeps nor the end of the manager.
+// Proves that a host that sends the most expensive requests as fast as it can delays neither
+// responses to other hosts nor sweeps nor the manager's shutdown.
 #include <algorithm>
 #include <memory>
 #include <vector>

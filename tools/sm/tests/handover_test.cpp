@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that the manager shares a subnet with others as IBA 14.4.1 has it: the other one is played
-// here, order by order.
+// Proves that managers hand over as IBA 14.4.1 specifies. The test sends the other manager's SMInfo
+// messages itself.
 #include <atomic>
 
 #include <gtest/gtest.h>

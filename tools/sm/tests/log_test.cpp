@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves what guests can have the subnet manager write to the log.
+// Proves that guests can cause only escaped and bounded log lines of the subnet manager.
 #include <gtest/gtest.h>
 
 #include "sm/tests/captured_log.hpp"

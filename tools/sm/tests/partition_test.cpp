@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that a partition keeps out who is no member of it, whatever that node does to itself: its
-// datagrams die at the switch.
+// Proves that a partition excludes nodes that are not members, even if they change their own P_Key
+// tables: the switch drops their datagrams.
 #include <algorithm>
 
 #include <gtest/gtest.h>

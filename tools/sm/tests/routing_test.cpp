@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Routing of whole topologies: every end port is reached from every switch, by the fewest hops
-// where that is safe, and never so that packets could wait for each other in a circle. The judge of
-// that knows nothing of how routes are found: it follows the tables.
+// where that is safe, and without cyclic buffer dependencies. The check does not depend on the
+// routing algorithm: it follows the forwarding tables.
 #include "sm/routing.hpp"
 
 #include <map>

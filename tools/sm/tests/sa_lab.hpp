@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Three hosts on two switches, and what they ask of the subnet administration.
+// Three hosts on two switches, and their requests to subnet administration.
 #pragma once
 
 #include "sm/tests/three_hosts.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that what one port asks of the subnet administration leaves room for others.
+// Proves that one port's requests to subnet administration leave resources for others.
 #include <set>
 
 #include <gtest/gtest.h>

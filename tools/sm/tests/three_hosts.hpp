@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Three hosts on two switches that one link joins.
+// Three hosts on two switches with one link between the switches.
 #pragma once
 
 #include <gtest/gtest.h>

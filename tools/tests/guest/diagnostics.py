@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""infiniband-diags: what administrators look at a fabric with sees ours as it is."""
+"""infiniband-diags: the administrators' tools show weft's fabric as it is."""
 import json
 import re
 import tomllib

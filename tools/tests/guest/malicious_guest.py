@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A third machine that means no good: what it does at its own card takes nothing from two others on the lab."""
+"""A malicious third guest: whatever it does to its own card does not affect the other two guests of the lab."""
 import itertools
 import json
 import pathlib

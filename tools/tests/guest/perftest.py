@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""perftest: every operation by every transport that has it."""
+"""perftest: every operation over every transport that supports it."""
 import re
 
 from lab.testing import test

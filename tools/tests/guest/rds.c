@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * rds serve ADDRESS: sends back whatever comes to a reliable datagram socket, until it is killed.
- * rds ask OWN-ADDRESS ADDRESS COUNT: sends so many datagrams of many sizes, several at a time, and
- * succeeds when each has come back, in order and byte by byte.
+ * rds serve ADDRESS: sends back whatever a reliable datagram socket receives, until it is killed.
+ *
+ * rds ask OWN-ADDRESS ADDRESS COUNT: sends COUNT datagrams of many sizes, several at a time, and
+ * succeeds if each has come back, in order and with the same contents.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The judge: guests on Debian's own kernel, drivers and programs, one card each. Nothing in them is ours."""
+"""Interoperability with an independent stack: guests with Debian's own kernel, drivers and programs, and one card each. None has code of weft."""
 import contextlib
 
 from lab import echo

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Datagrams that an IPoIB interface should not be harmed by: from plain noise to packets that are
- * right but for one lie.
+ * Datagrams that must not harm an IPoIB interface: from random bytes to packets with a single
+ * invalid field.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A neighbour with a card of its own and no driver that would hold it back: what a hostile guest
-// can do to the daemon that emulates the cards of all, and to the others' traffic, in turns from a
-// seed.
+// A malicious guest with its own card and no driver that would restrict it: performs actions
+// against weftd, which emulates the cards of all guests, and against the others' traffic, in an
+// order determined by a seed.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The acts of the malicious guest.
+// The actions of the malicious guest.
 #include "tests/malicious_guest/intruder.hpp"
 
 #include <algorithm>

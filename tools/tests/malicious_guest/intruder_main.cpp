@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// weft-intruder: takes the place of a machine at one of a lab's cards and does, in turns from a
-// seed, what a hostile guest would.
+// weft-intruder: takes a guest's place at one of a lab's cards and performs the actions of a
+// malicious guest, in an order determined by a seed.
 #include <exception>
 #include <iostream>
 #include <stdexcept>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A machine with nothing in it but a card of weftd's, reached as QEMU reaches it.
+// A guest without an operating system, whose only device is a card of weftd, used in the same way
+// as by QEMU.
 #pragma once
 
 #include <chrono>

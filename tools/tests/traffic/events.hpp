@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// How often each kind of asynchronous event has come, in the words of weft_traffic.ko.
+// Counts each kind of asynchronous event, under the names of weft_traffic.ko.
 #pragma once
 
 #include <map>

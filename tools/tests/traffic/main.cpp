@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * weft-traffic: what weft_traffic.ko does with our verbs, with the verbs library of the machine it
- * runs on.
+ * weft-traffic: does what weft_traffic.ko does with weft's verbs, but with the verbs library of the
+ * guest it runs on.
  *
  *	weft-traffic COMMANDS ANSWERS
  *
  * Both are FIFOs. A command line written to the first is answered in the second by "ok ANSWER" or
- * "failed REASON"; the commands are those of the module (hw/mlx4/tests/traffic). Ends when it is
+ * "failed REASON"; the commands are those of the module (hw/mlx4/tests/traffic). Runs until it is
  * killed.
  */
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// XRC domains: who shares one, by which file, and how long it and the target QPs in it live.
+// XRC domains: which files share one, and the lifetime of the domain and of its target QPs.
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Lifetimes of objects: files closed in any order, with all that was made by them; programs that
-// die; a device that is removed.
+// Lifetimes of objects: files closed in any order with all their objects; killed programs; removal
+// of a device.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

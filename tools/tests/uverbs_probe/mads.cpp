@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MADs by /dev/infiniband/umad0 and issm0: what must be refused, what comes back and how much of
-// it, what ends when.
+// MADs through /dev/infiniband/umad0 and issm0: refused requests, received MADs and their bounds,
+// and lifetimes.
 #include <fcntl.h>
 #include <poll.h>
 #include <rdma/ib_user_mad.h>

@@ -2,24 +2,24 @@
 /*
  * weft-uverbs-probe: misuses /dev/infiniband/uverbs0, umad0 and issm0.
  *
- *	weft-uverbs-probe refusals		what must be refused, and how
- *	weft-uverbs-probe methods		the same of the interface by ioctl()
- *	weft-uverbs-probe bounds		how much of the device one user may have
+ *	weft-uverbs-probe refusals		requests that must be refused, with their errors
+ *	weft-uverbs-probe methods		the same for the ioctl() interface
+ *	weft-uverbs-probe bounds		how much of the device one user can use
  *	weft-uverbs-probe control-group		limits of the rdma controller
- *	weft-uverbs-probe limits		whether root can make all that the device announces
- *	weft-uverbs-probe random SEED COUNT	commands of which anything may be wrong, from several threads
- *	weft-uverbs-probe random-mads SEED COUNT	the same of agents and MADs
+ *	weft-uverbs-probe limits		whether root can create as much as the device reports
+ *	weft-uverbs-probe random SEED COUNT	random commands, from several threads
+ *	weft-uverbs-probe random-mads SEED COUNT	random agents and MADs
  *	weft-uverbs-probe deaths SEED TIMES	programs that are killed in each command
  *	weft-uverbs-probe ends			closing, forking, dying
- *	weft-uverbs-probe domains		XRC domains, and who shares them
- *	weft-uverbs-probe stay			makes something of each kind, says "ready", and leaves when a line has come
+ *	weft-uverbs-probe domains		XRC domains and their sharing
+ *	weft-uverbs-probe stay			creates an object of each kind, prints "ready", and exits after a line of input
  *	weft-uverbs-probe stay-in-group		the same with a QP in a multicast group
- *	weft-uverbs-probe outlive		says "ready", waits for a line, by when the device has gone
+ *	weft-uverbs-probe outlive		prints "ready", waits for a line; the device is removed meanwhile
  *	weft-uverbs-probe outlive-many		the same with a thousand objects
- *	weft-uverbs-probe mads			MADs: refusals, what comes back, bounds, closing
- *	weft-uverbs-probe mads-outlive		as outlive, of umad0 and issm0
+ *	weft-uverbs-probe mads			MADs: refusals, responses, bounds, closing
+ *	weft-uverbs-probe mads-outlive		as outlive, for umad0 and issm0
  *
- * Prints what was not as expected; its status is 1 then.
+ * Prints unexpected results; the exit status is 1 if there are any.
  */
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The interface by ioctl(): what it does, next to the one by write(), and what it must refuse, by
-// tables.
+// The ioctl() interface: its results, compared with those of write(), and the requests that it must
+// refuse, as tables.
 #include <fcntl.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_verbs.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Calls at random, from several threads on the same file: what counts is what the kernel says of
-// itself meanwhile.
+// Random calls from several threads on the same file. The test passes if the kernel reports
+// nothing.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Agents and MADs at random, from several threads on the same file: what counts is what the kernel
-// says of itself meanwhile.
+// Random agents and MADs from several threads on the same file. The test passes if the kernel
+// reports nothing.
 #include <fcntl.h>
 #include <poll.h>
 #include <rdma/ib_user_mad.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A lab that runs: weftd, and a machine for every host of it."""
+"""A running lab: weftd, and a guest for every host."""
 import contextlib
 import dataclasses
 import functools

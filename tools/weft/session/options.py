@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Options as the program weft passes them on. It alone declares and checks them (tools/weft/lab_command.cpp)."""
+"""Options as the program weft passes them on. Only weft declares and checks them (tools/weft/lab_command.cpp)."""
 import json
 import re
 

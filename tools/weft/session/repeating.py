@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""`weft run --deterministic`: a lab in virtual time, in which the same seed does the same, to the last packet. Events are scheduled beforehand."""
+"""`weft run --deterministic`: a lab in virtual time, in which the same seed gives the same run, to the last packet. Events are scheduled
+beforehand."""
 import json
 import pathlib
 import random

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""`weft run`: a lab for one command, which runs in its machines; what it printed and its status are weft's own."""
+"""`weft run`: a lab for one command, which runs in its guests. Its output and exit status become weft's own."""
 import contextlib
 import pathlib
 import re

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A lab in the background, and the socket by which commands reach its machines: `weft lab up`, `shell`, `restart`, `console`, `check` and `down`.
+"""A lab in the background, and the socket through which commands reach its guests: `weft lab up`, `shell`, `restart`, `console`, `check` and
+`down`.
 
-A client of the socket DIR/lab.sock sends one line with a JSON object. To {"settle": [HOST...]}, {"restart": [HOST...]}, {"log": HOST}, {"check": true} or {"down": true} the
-answers are JSON objects, a line each: {"err"} with text, then {"status"}, for "log" with {"path"}, or {"error"}. After {"host", "words", "terminal": [ROWS, COLUMNS] or null, "environment"} both sides speak the frames of the
-guest's agent (lab/process.py), whose number is 0: input, resize and kill from the client; out, err and consumed to it, and exit or FAILED with the
-reason at last. A client that goes away hangs its command up.
+A client of the socket DIR/lab.sock sends one line with a JSON object. {"settle": [HOST...]}, {"restart": [HOST...]}, {"log": HOST}, {"check":
+true} and {"down": true} are answered by JSON objects, one per line: {"err"} with text, then {"status"}, for "log" with {"path"}, or {"error"}.
+After {"host", "words", "terminal": [ROWS, COLUMNS] or null, "environment"} both sides exchange frames of the guest's agent (lab/process.py)
+with the number 0: input, resize and kill from the client; out, err and consumed to it, and finally exit, or FAILED with the reason. If a
+client disconnects, its command gets a hang-up.
 """
 import contextlib
 import json

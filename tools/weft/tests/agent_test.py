@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A guest controls its agent and its console: whatever they send, the session process of `weft run` and `weft lab` keeps its memory, its disk and its
-other guests."""
+"""A guest controls its agent and its console: whatever they send, the session process of `weft run` and `weft lab` bounds its memory and disk
+usage, and its other guests are not affected."""
 import os
 import pathlib
 import resource

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Proves in a real browser that `weft web` shows 18 switches and 215 hosts so that they can be read, that a click breaks a link, and that
-looking costs weftd less than 3 % of a CPU. It leaves its pictures in FOLDER: those of the documents are made by it.
+"""Proves in a real browser that `weft web` shows 18 switches and 215 hosts legibly, that a click breaks a link, and that viewing the page costs
+weftd less than 3 % of a CPU. It writes screenshots to FOLDER, from which the documents' pictures are taken.
 
     browser_test.py WEFT WEFTD FOLDER
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""`weft capture LINK -w -` writes each packet to standard output as it is recorded, and ends with its reader.
+"""`weft capture LINK -w -` writes each packet to standard output as it is recorded, and ends when its reader has gone.
 
     capture_test.py WEFT WEFTD
 """

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Which words are weft's own, which a guest's, and which are refused.
+// Which arguments belong to weft, which to the guest's command, and which are refused.
 #include "weft/command_line.hpp"
 
 #include <gmock/gmock.h>

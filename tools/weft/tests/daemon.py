@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A weftd of a test's own, without machines, and what looks at it."""
+"""A weftd for one test, without guests, and its clients."""
 import contextlib
 import os
 import pathlib

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Measures the host resources of an idle weftd with a thousand cards, under the limits that a host has by default; and of one with ten
-thousand ends of a fabric, which have no guests.
+"""Measures the host resources of an idle weftd with a thousand cards, under a host's default limits; and of one with ten thousand end nodes
+without guests.
 
     idle_test.py WEFTD
 """

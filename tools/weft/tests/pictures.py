@@ -5,7 +5,7 @@
     pictures.py lab WEFT SOCKET-DIRECTORY FOLDER    of a lab whose guests exchange packets
     pictures.py demo FOLDER                         of `make demo`
 
-It fails if a picture does not show what it is for. Documentation/pictures has copies of FOLDER's files.
+It fails if a picture does not show its subject. Documentation/pictures has copies of FOLDER's files.
 """
 import pathlib
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Pictures that state their licence, as every file of the tree does."""
+"""Writes the licence into pictures, as every file of the tree must state it."""
 import struct
 import zlib
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Terminal sessions as pictures: a program runs on a pseudo-terminal, and its screens become an SVG file."""
+"""Records terminal sessions: a program runs on a pseudo-terminal, and its screens become an SVG file."""
 import dataclasses
 import fcntl
 import html

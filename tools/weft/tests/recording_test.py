@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Terminal sessions become pictures that say what the terminal showed."""
+"""Recordings of terminal sessions show what the terminal showed."""
 import json
 import sys
 import unittest

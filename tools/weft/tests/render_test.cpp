@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that what people see of a fabric is what the control socket said of it, as text and as a
-// drawing, whatever the names are.
+// Proves that text and drawings of a fabric match the control socket's description, whatever the
+// names are.
 #include "weft/render.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests `weft lab` and `weft run`, without guests: search and checks of kernels, scripts with parts, output, refusals."""
+"""Tests `weft lab` and `weft run` without guests: finding and checking kernels, scripts with parts, output, refusals."""
 import contextlib
 import gzip
 import io

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A program in weft's place, which writes down what it is asked, for tests of what calls weft."""
+"""A stub of the program weft that records its arguments, for tests of programs that call weft."""
 import json
 import pathlib
 import tempfile

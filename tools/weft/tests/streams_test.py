@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Standard input, terminals and signals reach a command in a guest, as `ssh` passes them on. The guest's agent runs as a process of this host."""
+"""Standard input, terminals and signals reach a command in a guest, as with `ssh`. The guest's agent runs as a process of this host."""
 import contextlib
 import fcntl
 import os

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Proves that `weft top` shows the fabric on a terminal, follows keys and the terminal's size, and gives the terminal back however it ends.
+"""Proves that `weft top` shows the fabric on a terminal, handles keys and changes of the terminal's size, and restores the terminal however it
+ends.
 
     top_test.py WEFT WEFTD
 """

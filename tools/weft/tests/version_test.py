@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The version stands in debian/changelog: programs, manual pages, documents and CHANGELOG.md agree with it.
+"""The version of debian/changelog is that of programs, manual pages, documents and CHANGELOG.md.
 
     version_test.py WEFT WEFTD
 """

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Proves what `weft web` answers, and to whom: read-only unless told, no other site's wishes, no malformed request, no client too many.
+"""Proves what `weft web` serves, and to whom: it is read-only by default, refuses requests from other sites and malformed ones, and bounds its
+clients.
 
     web_test.py WEFT WEFTD
 """

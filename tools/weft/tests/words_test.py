@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that weft passes on each word of a command for guests, and nothing else.
+"""Tests that weft passes on every argument of a command for guests, and no other.
 
     words_test.py WEFT
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The text that a guest has printed, as `weft lab console` shows it. The process of the lab names the file; nothing else is opened."""
+"""The text that a guest has printed, as `weft lab console` shows it. The lab's process names the file; no other file is opened."""
 import asyncio
 import json
 import os

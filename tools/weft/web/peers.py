@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Whose program is at the other end of a connection over loopback."""
+"""Finds the user of the program at the other end of a loopback connection."""
 import ipaddress
 import pathlib
 import sys

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The pages and what they ask for.
+"""Serves the pages and their data.
 
-The pages show what the private directory of the sockets hides, so on loopback only programs of the same user and of root may read them, unless
-`--allow reading` says otherwise; on another address everybody who reaches it may. Nothing is changed unless `--allow` says so, and then only for a
-request with the token that was printed, from a page of this server. A name that another site made to mean this host is refused (Host). What guests
-print is for programs of the same user; where others may read, it takes `--allow consoles` and the token.
+The pages show what the private directory of the sockets protects, so on loopback only programs of the same user and of root may read them,
+unless `--allow reading` permits it; on another address everybody who can reach it may read them. Changes need `--allow` and a request with the
+printed token from a page of this server. Requests with another host name (Host), as in DNS rebinding, are refused. The consoles of guests are
+for programs of the same user; for others, they need `--allow consoles` and the token.
 """
 import asyncio
 import contextlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What weftd is asked on behalf of all who look: once an interval, however many there are; and what is kept of it."""
+"""Polls weftd on behalf of all viewers: once per interval, however many there are; and keeps the latest results."""
 import array
 import asyncio
 import collections

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A lab that changes while it runs.
+// Changes of a running lab.
 #include <atomic>
 #include <chrono>
 #include <filesystem>

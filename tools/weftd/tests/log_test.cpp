@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that the log says what each line is about, is one JSON object a line whatever a name
-// holds, and that what is kept of it is bounded.
+// Proves that each line of the log names its subject and is one JSON object whatever a name
+// contains, and that the history is bounded.
 #include "weftd/log.hpp"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any stream of bytes from a machine, in pieces of any size, through a link with faults to a
-// switch: no more memory than the bounds say, no frame that is none, and the sum of what was
-// counted is what was sent.
+// Any byte stream from a guest, in pieces of any size, through a link with faults to a switch.
+// Memory stays within the bounds, only valid frames are forwarded, and the counters add up to what
+// was sent.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Captures, as tshark reads them.
+// Capture files, read by tshark.
 #include <array>
 #include <cstdio>
 #include <filesystem>

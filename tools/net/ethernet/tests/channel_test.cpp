@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Frames between a card and its Ethernet: order, bounds, and ends that come and go.
+// The channel between a card and its Ethernet: order of frames, bounds, and ends that are opened
+// and closed.
 #include <chrono>
 #include <future>
 #include <memory>

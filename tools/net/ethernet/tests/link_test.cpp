@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Links: what arrives, when, in what order, and what is counted.
+// Links: delivery, delay and order of frames, faults, and counters.
 #include <chrono>
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Frames and ends of links, for the room's tests.
+// Frames and link ends for the tests of this directory.
 #pragma once
 
 #include <string>

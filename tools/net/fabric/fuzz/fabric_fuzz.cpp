@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any packets from a link into a switch and the nodes behind it: nothing crashes, hangs or leaks a
+// Any packets from a link to a switch and the nodes behind it: nothing crashes, hangs or leaks a
 // credit.
 #include <cstdint>
 #include <cstdlib>

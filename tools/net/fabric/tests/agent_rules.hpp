@@ -4,9 +4,9 @@
 //
 //   static constexpr PortKind kind;
 //   unsigned number;         the attribute modifier that names the port
-//   Answer ask(ib::Smp)      nothing if no answer comes
-//   ib::PortInfo key_port()  PortInfo of what has the node's M_Key, as the node itself knows it
-//   void settle()            what has been asked of the link has happened
+//   Answer ask(ib::Smp)      returns nothing if no answer arrives
+//   ib::PortInfo key_port()  PortInfo of the port with the node's M_Key, as stored in the node
+//   void settle()            waits until requested changes of the link have happened
 #pragma once
 
 #include <gtest/gtest.h>

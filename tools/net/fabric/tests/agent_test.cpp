@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that the agents of switches and of software end nodes keep the rules of every agent.
+// Proves that the agents of switches and of software end nodes follow the rules of every agent.
 #include "net/fabric/tests/agent_rules.hpp"
 
 #include "net/fabric/tests/test_node.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that who sends what waits for credit sends a bounded part of it, and that all of it is
-// sent in order all the same.
+// Proves that a thread that sends packets that wait for credit sends a bounded part of them, and
+// that all of them are still sent in order.
 #include <atomic>
 #include <functional>
 #include <new>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that links carry packets in order, keep to their credits, and fail as they are told to.
+// Proves that links carry packets in order, respect credits, and have the configured faults.
 #include <memory>
 #include <set>
 #include <thread>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that a management key protects as much as its level says, and not longer than its lease.
+// Proves that a management key protects as its protection level requires, and not longer than its
+// lease.
 #include <gtest/gtest.h>
 
 #include "net/fabric/mkey_guard.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any DDP segments, in FPDUs that are right: a length byte and so many bytes each.
+// Any DDP segments in valid FPDUs: each is a length byte and that many bytes.
 #include <algorithm>
 #include <cstdlib>
 

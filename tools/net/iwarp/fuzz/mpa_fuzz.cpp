@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any stream of bytes to one end, from its first on, in pieces of any size: it keeps no more than
-// an FPDU, and what it says is a stream.
+// Any byte stream to one end of a connection, from its start, in pieces of any size: the end
+// buffers at most one FPDU, and its own output is a valid stream.
 #include <algorithm>
 #include <cstdlib>
 

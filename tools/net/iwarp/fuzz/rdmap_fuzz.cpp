@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// RDMAP messages that are nearly right: two streams talk as the input says, and one of the input's
-// segments is put between theirs. Nothing is placed outside of what was given away, and each end
-// comes once.
+// Almost valid RDMAP messages: two streams exchange messages as the input directs, and one segment
+// of the input is inserted between theirs. Data is placed only in the permitted regions, and each
+// stream ends exactly once.
 #include <algorithm>
 #include <cstdlib>
 

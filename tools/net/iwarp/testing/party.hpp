@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A host of streams that has some memory, and a stream with one, for tests.
+// A stream and its host, which has some memory, for tests.
 #pragma once
 
 #include <algorithm>

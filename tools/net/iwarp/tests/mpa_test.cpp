@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MPA: start frames and FPDUs, by the byte.
+// MPA: the encoding of start frames and FPDUs.
 #include <string>
 #include <string_view>
 

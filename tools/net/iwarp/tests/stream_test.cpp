@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Two streams that face each other: what arrives, in what order, whatever way the bytes are cut;
-// and what they agree on.
+// Two connected streams: delivery and order of messages however the byte stream is fragmented, and
+// negotiation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

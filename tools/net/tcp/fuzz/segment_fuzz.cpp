@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A peer that sends anything, with right checksums: to an open connection, to a listener, and to
-// the neighbours. Checks that the data received never exceeds the data sent, that places stay
-// bounded, and that the stack ends.
+// A peer that sends any segments with valid checksums: to an open connection, to a listener, and to
+// the neighbour table. Checks that the data received never exceeds the data sent, that tables stay
+// bounded, and that the stack shuts down.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Segments that no honest peer sends, made by hand: what becomes of the connection, and what
-// anybody can take.
+// Crafted segments that no valid peer sends: their effect on the connection, and the resources that
+// anybody can use up.
 #include <chrono>
 #include <vector>
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The subnet manager on a subnet of ten thousand ends: 250 leaves of 40 hosts each, four spines. OpenSM on ibsim beside it, in turns; and what weftd
-takes for such a lab."""
+"""The subnet manager on a subnet of ten thousand hosts: 250 leaves with 40 hosts each, four spines. Its samples are interleaved with those of
+OpenSM on ibsim. Also measures weftd's resources for such a lab."""
 import contextlib
 import json
 import pathlib

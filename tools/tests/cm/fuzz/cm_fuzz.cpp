@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any bytes: what check() accepts holds the promises that the communication manager builds on, and
-// accessors read and write the same bits.
+// Any bytes: messages that check() accepts have the properties that the communication manager
+// relies on, and accessors read and write the same bits.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

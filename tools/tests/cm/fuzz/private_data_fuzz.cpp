@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any private data of a request: what A11's header and IPoIB's connections take from it holds what
-// is built on it, and nothing else is taken.
+// Any private data of a request: the fields that Annex A11's header and IPoIB connected mode take
+// from it have the properties that the code relies on.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Accepted and refused messages from the wire: each rule of each message is broken by itself.
+// Accepted and refused messages from the wire: each rule of each message is violated separately.
 #include <functional>
 #include <vector>
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Labs of weft from Python: virtual machines with RDMA cards on an emulated fabric.
+"""Labs of weft in Python: virtual machines with RDMA cards on an emulated fabric.
 
     with weft.Lab() as lab:
         print(lab["node1"].run("ping -c 3 10.1.0.2").stdout)
         with lab.link("node2").changed(loss="5%"):
             lab["node1"].run(["ib_send_bw", "10.1.0.2"])
 
-All of it is done by the program weft, whose manual page describes what it does. Methods raise WeftError with its message when it fails.
+The package runs the program weft, whose manual page describes what it does. If weft fails, methods raise WeftError with its message.
 """
 import contextlib
 import dataclasses

@@ -5,7 +5,7 @@
     def test_ping(lab):
         lab["node1"].run("ping -c 3 10.1.0.2")
 
-The marker `weft` has the arguments of weft.Lab. Tests that follow each other and ask for the same lab share it, unless one of them has failed or says
+The marker `weft` has the arguments of weft.Lab. Consecutive tests that request the same lab share it, unless one of them has failed or has
 fresh=True. A test during which a guest's kernel has reported something fails.
 """
 import os

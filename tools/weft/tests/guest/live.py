@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Labs that change under their machines, and a weftd that starts again."""
+"""Changes of a lab while its guests run, and restarts of weftd."""
 import re
 import subprocess
 

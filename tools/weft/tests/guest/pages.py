@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Pages of the documentation, done as they are written: each command succeeds, and what stands below it is in what it says."""
+"""Runs pages of the documentation: each command succeeds, and its output contains what the page shows."""
 import os
 import pathlib
 import re

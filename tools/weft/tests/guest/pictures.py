@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The documents' pictures, made anew."""
+"""Regenerates the documents' pictures."""
 import contextlib
 import subprocess
 

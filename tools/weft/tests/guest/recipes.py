@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Documentation/recipes.rst, done as it is written. What a recipe takes for the user's own is Debian's here."""
+"""Runs Documentation/recipes.rst as written. Where a recipe needs the user's own software, Debian's is used."""
 import pathlib
 import re
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Documentation/tutorials.rst, done as it is written."""
+"""Runs Documentation/tutorials.rst as written."""
 import pathlib
 import re
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A lab in virtual time: the same seed does the same, to the last packet."""
+"""A lab in virtual time: the same seed gives the same run, to the last packet."""
 import filecmp
 import re
 import subprocess
