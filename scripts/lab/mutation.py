@@ -22,7 +22,7 @@ LIST = cache.TREE / "scripts/mutations.toml"
 WORK = cache.TREE / "build/mutate"
 LIMIT = 20      # seconds for the suites of a mutant's module on a kernel that is a program, which take three; one that hangs them is found all the same
 HOST_LIMIT = 300   # seconds for one test of a host program: as long as ctest gives it
-REPAIR = "REPAIR"   # in place of a rule: what was mended once, and has no number
+REPAIR = "REPAIR"   # in place of a rule: a defect that was fixed once, and has no rule number
 
 
 @dataclasses.dataclass(frozen=True)

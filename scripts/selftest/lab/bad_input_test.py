@@ -33,19 +33,19 @@ class BadInput(unittest.TestCase):
         place = self.folder / "weft"
         return [path.name for path in place.iterdir() if not path.name.startswith(".lock")] if place.exists() else []
 
-    def test_no_network(self):
+    def test_missing_network_is_reported(self):
         """The private QEMU cannot be fetched: apt's reason, and what to look at."""
         self.fails([GUEST, "prepare", "plain"], "scripts/guest: apt-get failed", "is there a network", XDG_CACHE_HOME=str(self.folder),
                    http_proxy="http://127.0.0.1:9", https_proxy="http://127.0.0.1:9", PATH=without("qemu-system-x86_64", self.folder / "bin"))
         self.assertEqual(self.entries(), [])
 
-    def test_missing_package(self):
+    def test_missing_package_is_reported(self):
         """A program of a package that was not installed: which, and what installs it."""
         self.fails([GUEST, "prepare", "plain"], "is missing", "run scripts/setup", XDG_CACHE_HOME=str(self.folder),
                    PATH=without("apt-get", self.folder / "bin", "qemu-system-x86_64"))
         self.assertEqual(self.entries(), [])
 
-    def test_full_disk(self):
+    def test_full_disk_is_reported(self):
         """The cache is on a disk that is too small."""
         disk = self.folder / "disk"
         disk.mkdir()
@@ -55,7 +55,7 @@ class BadInput(unittest.TestCase):
         self.fails(["unshare", "-rm", "sh", "-c", mount], "MiB free", "XDG_CACHE_HOME", XDG_CACHE_HOME=str(disk),
                    PATH=without("qemu-system-x86_64", self.folder / "bin"))
 
-    def test_disk_fills_up_meanwhile(self):
+    def test_disk_that_fills_up_leaves_no_entry(self):
         """There is room at the start, and it runs out while an entry is made: nothing of it stays."""
         script = ("import pathlib, sys\nfrom lab import cache\nfrom lab.errors import reported\n"
                   "def make(work):\n    (work / 'a').write_bytes(bytes(64 << 20))\n"
@@ -71,7 +71,7 @@ class BadInput(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
         self.assertRegex(done.stderr, r"^filling: .*No space left on device.*free some space.*\n$")
 
-    def test_half_made_cache(self):
+    def test_incomplete_entries_are_rebuilt(self):
         """Leftovers of an interrupted run, and an entry that lost its file, are made anew."""
         (self.folder / "weft/.work-thing-abc/deep").mkdir(parents=True)
         (self.folder / "weft/thing-key").mkdir()
@@ -80,7 +80,7 @@ class BadInput(unittest.TestCase):
         self.assertEqual((made / "a").read_text(), "whole")
         self.assertEqual(self.entries(), ["thing-key"])
 
-    def test_interrupted_while_making(self):
+    def test_interrupted_build_leaves_no_entry(self):
         """An entry that could not be made is not there."""
         def make(work):
             (work / "a").write_text("half")
@@ -90,7 +90,7 @@ class BadInput(unittest.TestCase):
             cache.entry("thing", "key", make, need_mib=1, product="a")
         self.assertEqual(self.entries(), [])
 
-    def test_kernel_tree_without_needed_options(self):
+    def test_kernel_tree_without_required_options_is_refused(self):
         """A kernel that cannot carry the modules is refused before anything is compiled, with what it lacks."""
         tree = self.folder / "tree"
         source = kernels.find("plain").kdir
@@ -104,19 +104,19 @@ class BadInput(unittest.TestCase):
         (tree / "include/config/auto.conf").write_text(config)
         self.fails([cache.TREE / "scripts/make/kbuild/run", tree, "modules"], "lacks CONFIG_PCI_MSI")
 
-    def test_kernel_tree_that_is_none(self):
+    def test_directory_without_a_kernel_tree_is_refused(self):
         self.fails([cache.TREE / "scripts/make/kbuild/run", self.folder, "modules"], "is not a kernel tree")
 
-    def test_missing_vfio_user_server(self):
+    def test_missing_vfio_user_server_is_reported(self):
         self.fails([GUEST, "run", "--kernel", "plain", "--vfio-user", self.folder / "none", "--command", "true"], "is not a socket", "must listen")
 
-    def test_missing_share(self):
+    def test_missing_share_is_reported(self):
         self.fails([GUEST, "run", "--share", self.folder / "none", "--command", "true"], "is not a folder")
 
-    def test_only_that_matches_nothing(self):
+    def test_only_without_a_match_is_refused(self):
         self.fails([cache.TREE / "scripts/test", "--no-build", "--only", "build.no-such-test"], "no test's name matches")
 
-    def test_only_that_is_no_pattern(self):
+    def test_only_with_an_invalid_pattern_is_refused(self):
         self.fails([cache.TREE / "scripts/test", "--only", "*"], "is not a regular expression")
 
 

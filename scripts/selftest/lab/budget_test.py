@@ -15,7 +15,7 @@ class Budget(unittest.TestCase):
         with self.clock.part(part):
             self.time += seconds
 
-    def test_a_part_is_the_sum_of_its_stages(self):
+    def test_part_is_the_sum_of_its_stages(self):
         self.spend("fuzz", PARTS["fuzz"] - 10)
         self.assertFalse(any("over" in line for line in self.clock.lines([])))
         self.spend("host", 1)
@@ -24,17 +24,17 @@ class Budget(unittest.TestCase):
         self.assertEqual(len(over), 1)
         self.assertEqual(over[0].split(), ["fuzz", str(PARTS["fuzz"] + 1), str(PARTS["fuzz"]), "over"])
 
-    def test_a_part_that_fails_counts(self):
+    def test_failed_part_is_counted(self):
         with self.assertRaises(ValueError), self.clock.part("build"):
             self.time += 7
             raise ValueError
         self.assertIn(["build", "7", str(PARTS["build"])], [line.split() for line in self.clock.lines([])])
 
-    def test_the_slowest_are_named_in_order(self):
+    def test_slowest_tests_are_listed_in_order(self):
         results = [Result("guest-plain", f"test{n}", PASSED, seconds=float(n)) for n in range(20)]
         named = [line.split() for line in self.clock.lines(results)[-SLOWEST:]]
         self.assertEqual(named[0], ["19.0", "guest-plain.test19"])
         self.assertEqual(named[-1], ["10.0", "guest-plain.test10"])
 
-    def test_what_takes_no_time_is_not_named(self):
+    def test_fast_tests_are_not_listed(self):
         self.assertEqual(len(self.clock.lines([Result("host", "quick", PASSED, seconds=0.5)])), 1)

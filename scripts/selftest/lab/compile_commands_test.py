@@ -17,7 +17,7 @@ class CompileCommands(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.tree = pathlib.Path(folder.name)
 
-    def plant(self, stem, suffix=".cpp", there=True):
+    def write(self, stem, suffix=".cpp", there=True):
         source = self.tree / f"{stem}{suffix}"
         if there:
             source.write_text("")
@@ -26,8 +26,8 @@ class CompileCommands(unittest.TestCase):
         (room / f".{stem}.o.cmd").write_text(KBUILD.format(object=room / f"{stem}.o", source=source))
         return str(source)
 
-    def test_only_what_says_what_the_source_means(self):
-        source = self.plant("a")
+    def test_only_options_that_clang_needs_are_kept(self):
+        source = self.write("a")
         (found, arguments), = compile_commands.of_modules("/kernel", self.tree / "objects")
         self.assertEqual(found, source)
         text = " ".join(arguments)
@@ -35,13 +35,13 @@ class CompileCommands(unittest.TestCase):
         for word in ("ccache", "-mpreferred", "-fno-gnu", "-MMD", "objcopy"):
             self.assertNotIn(word, text)
 
-    def test_no_c_and_nothing_that_has_gone(self):
-        self.plant("module", ".c")
-        self.plant("gone", there=False)
+    def test_c_sources_and_deleted_sources_are_omitted(self):
+        self.write("module", ".c")
+        self.write("gone", there=False)
         self.assertEqual(list(compile_commands.of_modules("/kernel", self.tree / "objects")), [])
 
-    def test_both_halves(self):
-        shared = self.plant("a")
+    def test_commands_of_both_halves_are_converted(self):
+        shared = self.write("a")
         host = self.tree / "host.json"
         host.write_text(json.dumps([{"directory": "/b", "file": "/t/b.cpp",
                                      "command": "cmake -E env CCACHE_BASEDIR=/t ccache /usr/bin/c++ -DX=1 -fno-gnu-unique -std=c++20 -o b.o -c /t/b.cpp"},

@@ -23,7 +23,7 @@ class Container(unittest.TestCase):
         file.write_text("there\n")
         return file
 
-    def test_kept_kernel_is_the_stock_one(self):
+    def test_cached_kernel_is_the_stock_kernel(self):
         self.assertIsNone(kernels._kept_release())
         for release in ("6.1.0-1-amd64", "6.1.0-2-amd64"):
             directory = f"kernel-stock-{cache.key_of(kernels.STOCK_FORMAT, release)}"
@@ -32,14 +32,14 @@ class Container(unittest.TestCase):
         self.keep(directory, "vmlinux")
         self.assertEqual(kernels._kept_release()[1], "6.1.0-2-amd64")
 
-    def test_compressed_root_image_comes_first(self):
+    def test_compressed_root_image_is_preferred(self):
         self.enterContext(unittest.mock.patch("lab.image._root_key", lambda: "key"))
         raw = self.keep("guest-root-key", image.ROOT_IMAGE)
         self.assertEqual(image.root_disk(), (raw, "raw"))
         compressed = self.keep("guest-root-key", image.COMPRESSED_ROOT_IMAGE)
         self.assertEqual(image.root_disk(), (compressed, "qcow2"))
 
-    def test_containerfile_has_steps_and_files_that_exist(self):
+    def test_containerfile_names_existing_steps_and_files(self):
         environment, steps = container._settings(HERE / "Containerfile")
         self.assertEqual(environment, {"XDG_CACHE_HOME": "/var/cache"})
         known = re.findall(r'^(\w+)\) \w+ "\$2" "\$3" ;;$', (HERE / "step").read_text(), re.MULTILINE)

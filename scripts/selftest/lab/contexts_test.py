@@ -95,7 +95,7 @@ class Contexts(unittest.TestCase):
     def test_checked_functions_pass(self):
         self.assertEqual(self.complaints(calls=CHECKED, helper=HELPER), [])
 
-    def test_missing_check_is_found(self):
+    def test_missing_check_is_reported(self):
         for calls, name in ((CHECKED.replace("\tKERN_MIGHT_SLEEP();\n", ""), "take"), (CHECKED.replace("begin(it)", "0"), "make")):
             found, = self.complaints(calls=calls, helper=HELPER)
             self.assertIn(f"{name}() says", found)

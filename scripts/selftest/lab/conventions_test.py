@@ -8,49 +8,49 @@ import unittest
 from lab import cache, documents, conventions
 
 
-class Habits(unittest.TestCase):
+class Conventions(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.tree = pathlib.Path(folder.name)
 
-    def plant(self, name, text):
+    def write(self, name, text):
         path = self.tree / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def test_a_file_without_a_licence(self):
-        self.plant("core/a.cpp", f"// {conventions.LICENCE}\nint a;\n")
-        self.plant("scripts/b", f"#!/bin/sh\n# {conventions.LICENCE}\n")
-        self.plant("LICENSES/c", "text\n")
+    def test_file_without_a_licence_is_reported(self):
+        self.write("core/a.cpp", f"// {conventions.LICENCE}\nint a;\n")
+        self.write("scripts/b", f"#!/bin/sh\n# {conventions.LICENCE}\n")
+        self.write("LICENSES/c", "text\n")
         self.assertEqual(conventions.unlicensed(self.tree), [])
-        self.plant("core/late.cpp", f"\n\n\n// {conventions.LICENCE}\n")
-        self.plant("core/joined.cpp", f"// {conventions.LICENCE} What it is.\n")
-        self.plant("core/none.cpp", "int none;\n")
+        self.write("core/late.cpp", f"\n\n\n// {conventions.LICENCE}\n")
+        self.write("core/joined.cpp", f"// {conventions.LICENCE} What it is.\n")
+        self.write("core/none.cpp", "int none;\n")
         self.assertEqual([complaint.split()[0] for complaint in conventions.unlicensed(self.tree)], ["core/joined.cpp", "core/late.cpp", "core/none.cpp"])
 
-    def test_what_git_ignores_has_none(self):
+    def test_ignored_files_need_no_licence(self):
         subprocess.run(["git", "init", "-q", self.tree], check=True)
-        self.plant(".gitignore", f"# {conventions.LICENCE}\n/build/\n")
-        self.plant("build/x.cpp", "int x;\n")
+        self.write(".gitignore", f"# {conventions.LICENCE}\n/build/\n")
+        self.write("build/x.cpp", "int x;\n")
         self.assertEqual(conventions.unlicensed(self.tree), [])
-        self.plant("x.cpp", "int x;\n")
+        self.write("x.cpp", "int x;\n")
         self.assertEqual(len(conventions.unlicensed(self.tree)), 1)
 
-    def test_a_document_that_names_a_file(self):
-        self.plant("core/verbs/qp.cpp", "")
-        self.plant("Documentation/a.rst", "``core/verbs/qp.cpp``, ``core/verbs``, ``tools/ROOM/tests/``, ``core/*/Kbuild``\n")
+    def test_document_that_names_a_missing_file_is_reported(self):
+        self.write("core/verbs/qp.cpp", "")
+        self.write("Documentation/a.rst", "``core/verbs/qp.cpp``, ``core/verbs``, ``tools/ROOM/tests/``, ``core/*/Kbuild``\n")
         self.assertEqual(documents.missing_files(self.tree), [])
-        self.plant("README.md", "`core/verbs/gone.cpp`\n")
+        self.write("README.md", "`core/verbs/gone.cpp`\n")
         self.assertEqual(documents.missing_files(self.tree), ["README.md names core/verbs/gone.cpp, which does not exist"])
 
-    def test_subjects(self):
+    def test_invalid_subjects_are_refused(self):
         for subject in ("card: have room for events", "card: " + "x" * 66, "fabric, sm: agree", "hw/mlx4: poll", 'Revert "card: have room"'):
             self.assertIsNone(conventions.subject_complaint(subject), subject)
         for subject in ("", "have room", "Card: have room", "card:have room", "card: have room.", "mlx4: poll", "fabric, mlx4: agree", "card: " + "x" * 67):
             self.assertIsNotNone(conventions.subject_complaint(subject), subject)
 
-    def test_subjects_of_commits_that_main_has_not(self):
+    def test_subjects_of_unmerged_commits_are_checked(self):
         def git(*words):
             subprocess.run(["git", "-C", self.tree, "-c", "user.name=n", "-c", "user.email=e", *words], check=True, capture_output=True)
         git("init", "-q", "-b", "main")
@@ -61,7 +61,7 @@ class Habits(unittest.TestCase):
         git("commit", "--allow-empty", "-m", "bad")
         self.assertEqual(len(conventions.subjects(self.tree)), 1)
 
-    def test_this_tree(self):
+    def test_tree_follows_the_conventions(self):
         self.assertEqual(conventions.unlicensed(cache.TREE) + documents.missing_files(cache.TREE), [])
 
 

@@ -30,40 +30,40 @@ class Pings(unittest.TestCase):
         self.near, self.far = Node("near"), Node("far")
         self.echoes = Echoes(self.near, self.far)
 
-    def test_each_is_answered(self):
+    def test_answered_pings_pass(self):
         self.far.add(InEchos=3, OutEchoReps=3)
         self.near.add(InEchoReps=3)
         self.echoes.check(3)
 
-    def test_an_answer_that_the_kernel_gave_up_is_not_lost(self):
+    def test_answer_dropped_by_the_kernel_is_not_a_loss(self):
         self.far.add(InEchos=3, OutEchoReps=2, OutErrors=1)
         self.near.add(InEchoReps=2)
         self.echoes.check(3)
 
-    def test_a_lost_request(self):
+    def test_lost_request_is_reported(self):
         self.far.add(InEchos=2, OutEchoReps=2)
         self.near.add(InEchoReps=2)
         with self.assertRaisesRegex(AssertionError, "3 pings sent, 2 arrived"):
             self.echoes.check(3)
 
-    def test_a_lost_answer(self):
+    def test_lost_answer_is_reported(self):
         self.far.add(InEchos=3, OutEchoReps=2, OutErrors=1)
         self.near.add(InEchoReps=1)
         with self.assertRaisesRegex(AssertionError, "2 answers sent .* 1 arrived"):
             self.echoes.check(3)
 
-    def test_an_answer_that_nobody_counted(self):
+    def test_uncounted_answer_is_reported(self):
         self.far.add(InEchos=3, OutEchoReps=2)
         self.near.add(InEchoReps=2)
         with self.assertRaises(AssertionError):
             self.echoes.check(3)
 
-    def test_none_is_answered(self):
+    def test_unanswered_pings_are_reported(self):
         self.far.add(InEchos=3, OutErrors=3)
         with self.assertRaisesRegex(AssertionError, "no ping was answered"):
             self.echoes.check(3)
 
-    def test_pings_that_were_not_sent(self):
+    def test_unsent_pings_are_reported(self):
         with self.assertRaisesRegex(AssertionError, "3 packets transmitted"):
             ping(self.near, self.far, "10.0.0.2", 4)
 

@@ -19,14 +19,14 @@ class Figures(unittest.TestCase):
                 (tree / path).write_text(text)
             return documents.check_figures(tree)
 
-    def test_the_same_states(self):
+    def test_matching_states_pass(self):
         self.assertEqual(self.complaints('closed -> open [label="key"]; open -> closed;'), [])
 
-    def test_a_state_that_the_code_does_not_have(self):
+    def test_unknown_state_is_reported(self):
         self.assertEqual(self.complaints("closed -> open; open -> locked;"),
                          ["Documentation/door.rst draws the state locked, which State in core/door.hpp does not have"])
 
-    def test_a_state_that_is_missing(self):
+    def test_missing_state_is_reported(self):
         self.assertEqual(self.complaints("closed -> closed;"), ["Documentation/door.rst does not draw open, a state of State in core/door.hpp"])
 
 

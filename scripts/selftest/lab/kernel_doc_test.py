@@ -60,13 +60,13 @@ class KernelDoc(unittest.TestCase):
         self.assertEqual(len(blocks), 1)
         return blocks[0]
 
-    def test_a_function(self):
+    def test_function_is_parsed(self):
         block = self.only(FUNCTION)
         self.assertEqual((block.kind, block.name, block.summary), ("", "ib_take", "take *all* of it"))
         self.assertEqual(block.arguments, {"pd": "the domain, or one of its kind", "next": "see @pd"})
         self.assertEqual(block.declaration, "static inline int ib_take(struct ib_pd *pd, void (*next)(int value))")
 
-    def test_a_function_rendered(self):
+    def test_function_is_rendered(self):
         text = kernel_doc.render(self.only(FUNCTION))
         self.assertTrue(text.startswith(".. c:function:: int ib_take(struct ib_pd *pd, void (*next)(int value))\n\n"), text)
         self.assertIn("   Take \\*all\\* of it.\n", text)
@@ -74,18 +74,18 @@ class KernelDoc(unittest.TestCase):
         self.assertIn("   As ``ib_give_()`` does.\n\n   **Context:** any with ``IB_FLAG``, else process.\n\n   **Return:** 0; -EINVAL.\n", text)
         self.assertRegex(text, r"   ::\n\n +kept   as it is\n")
 
-    def test_a_structure(self):
+    def test_structure_is_rendered(self):
         text = kernel_doc.render(self.only(STRUCTURE))
         self.assertEqual(text, ".. c:struct:: ib_thing\n\n   A thing.\n\n   Its text.\n")
 
-    def test_a_method(self):
+    def test_method_is_rendered(self):
         structure, method = kernel_doc.blocks(METHODS)
         self.assertEqual((structure.kind, structure.name), ("struct", "ib_thing_ops"))
         self.assertEqual((method.kind, method.name, method.summary), ("method", "ib_thing_ops.take", "take a thing"))
         self.assertTrue(kernel_doc.render(method).startswith(
             ".. c:member:: int (*ib_thing_ops.take)(struct ib_thing *thing, void (*done)(int status))\n\n   Take a thing.\n"), kernel_doc.render(method))
 
-    def test_a_comment_without_a_title_is_a_mistake(self):
+    def test_comment_without_a_title_is_refused(self):
         with self.assertRaisesRegex(ValueError, "no title"):
             list(kernel_doc.blocks("/**\n * Takes all of it.\n */\nint ib_take(void);\n"))
 
@@ -104,34 +104,34 @@ class Complaints(unittest.TestCase):
     def lacks(self, text):
         return [complaint.removeprefix("a.h: ") for complaint in kernel_doc.complaints({"a.h": text})]
 
-    def test_a_complete_description_is_accepted(self):
+    def test_complete_description_passes(self):
         self.assertEqual(self.lacks(FUNCTION + METHODS), [])
         self.assertEqual(self.lacks("/**\n * ib_stop - stop\n *\n * Context: any.\n */\nvoid ib_stop(void);\n"), [])
 
-    def test_a_function_without_description(self):
+    def test_function_without_a_description_is_reported(self):
         self.assertEqual(self.lacks("RDMA_C_BEGIN\nint ib_take(struct ib_pd *pd);\nRDMA_C_END\n"), ["ib_take() has no kernel-doc"])
         self.assertEqual(self.lacks("namespace rdma\n{\ninline bool is_err(const void *pointer)\n{\n\treturn !pointer;\n}\n}\n"),
                          ["is_err() has no kernel-doc"])
 
-    def test_parts_of_a_function(self):
+    def test_missing_parts_of_a_description_are_reported(self):
         for part, complaint in ((" * @next: see @pd\n", "does not describe @next"), ("Context: any with", 'does not say in which context it may be called ("Context:")'),
                                 ("Return: 0; -EINVAL.", 'does not say what it returns ("Return:")'), (" take *all* of it", "has no summary")):
             self.assertIn(part, FUNCTION)
             self.assertEqual(self.lacks(FUNCTION.replace(part, "")), [f"ib_take() {complaint}"])
 
-    def test_an_argument_that_is_gone(self):
+    def test_unknown_argument_is_reported(self):
         self.assertEqual(self.lacks(FUNCTION.replace("@next:", "@last:")), ["ib_take() does not describe @next", "ib_take() describes @last, which it does not have"])
 
-    def test_a_description_of_something_else(self):
+    def test_description_of_another_function_is_reported(self):
         self.assertEqual(self.lacks(FUNCTION.replace("ib_take(", "ib_get(") + "int ib_take(struct ib_pd *pd);\n"),
                          ["ib_get() has no kernel-doc", "what is said of ib_take() stands before something else"])
 
-    def test_a_wrapper_is_described_for_the_function_behind_it(self):
+    def test_wrapper_shares_the_description_of_its_function(self):
         behind = "int __ib_take(struct ib_pd *pd, const char *caller);\n"
         self.assertEqual(self.lacks(behind), ["ib_take() has no kernel-doc"])
         self.assertEqual(self.lacks(behind + FUNCTION), [])
 
-    def test_members(self):
+    def test_members_without_a_description_are_reported(self):
         self.assertEqual(self.lacks(STRUCTURE), ["struct ib_thing does not describe @value"])
         self.assertEqual(self.lacks("struct ib_thing {\n\tint value;\n};\n"), ["struct ib_thing has no kernel-doc"])
         nested = "struct ib_thing {\n\tunion {\n\t\tu64 id;\n\t\tvoid *cookie;\n\t};\n\tstruct {\n\t\tu8 raw[16];\n\t} gid;\n\tvoid (*done)(int status);\n};\n"
@@ -139,12 +139,12 @@ class Complaints(unittest.TestCase):
         self.assertEqual(self.lacks(comment + nested), ["struct ib_thing does not describe @cookie", "struct ib_thing does not describe @gid.raw",
                                                         "struct ib_thing does not describe @done", "struct ib_thing describes @gid, which it does not have"])
 
-    def test_methods(self):
+    def test_methods_without_a_description_are_reported(self):
         self.assertEqual(self.lacks(METHODS.replace("\t * @done: called when it is taken\n", "")), ["ib_thing_ops.take does not describe @done"])
         self.assertEqual(self.lacks(METHODS.replace("/**\n\t * take", "/*\n\t * take")), ["ib_thing_ops.take has no kernel-doc"])
         self.assertEqual(self.lacks(METHODS.replace(" Return: 0.", "")), ['ib_thing_ops.take does not say what it returns ("Return:")'])
 
-    def test_the_public_headers_are_described(self):
+    def test_public_headers_are_described(self):
         headers = {str(path): path.read_text() for path in sorted((cache.TREE / "include/rdma").glob("**/*.h"))}
         self.assertGreater(sum(declared.kind == "function" for text in headers.values() for declared in kernel_doc.declarations(text)), 250)
         self.assertEqual(kernel_doc.complaints(headers), [])

@@ -11,7 +11,7 @@ def outcomes(text):
 
 
 class Ktap(unittest.TestCase):
-    def test_good_suite_with_time_stamps(self):
+    def test_suite_with_time_stamps_passes(self):
         text = ("[    1.0] noise\n[    1.2]     # Subtest: registry\n[    1.3]     1..2\n[    1.4]     ok 1 first\n"
                 "[    1.5]     ok 2 - second\n[    1.6] # registry: pass:2\n[    1.7] ok 1 registry\n")
         self.assertEqual(outcomes(text), [("first", PASSED), ("second", PASSED)])
@@ -33,19 +33,19 @@ class Ktap(unittest.TestCase):
         self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    ok 1 a\nok 1 s\n")], [PASSED, FAILED])
         self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..0\nok 1 s\n")], [FAILED])
 
-    def test_suite_that_fails_though_its_cases_pass(self):
+    def test_failed_suite_with_passed_cases_fails(self):
         self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..1\n    ok 1 a\nnot ok 1 s\n")], [PASSED, FAILED])
 
-    def test_suite_that_passes_though_a_case_fails(self):
+    def test_passed_suite_with_a_failed_case_fails(self):
         self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..1\n    not ok 1 a\nok 1 s\n")], [FAILED, FAILED])
 
     def test_wrong_number_is_a_failure(self):
         self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..1\n    ok 2 a\nok 1 s\n")], [PASSED, FAILED])
 
-    def test_more_cases_than_announced(self):
+    def test_more_cases_than_planned_fail(self):
         self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..1\n    ok 1 a\n    ok 2 b\nok 1 s\n")], [PASSED, PASSED, FAILED])
 
-    def test_skipped_case(self):
+    def test_skipped_case_is_reported_with_its_reason(self):
         self.assertEqual(outcomes("    # Subtest: s\n    1..1\n    ok 1 a # SKIP no device\nok 1 s\n"), [("a", SKIPPED)])
 
     def test_parameters_are_not_cases(self):

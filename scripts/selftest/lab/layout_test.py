@@ -10,24 +10,24 @@ WIDE = "a word and another one, and so on until the line is wider than all that 
 
 
 class Comments(unittest.TestCase):
-    def test_wide_ones_are_filled(self):
+    def test_long_comments_are_filled(self):
         for wide in (f"// {WIDE}\nint a;\n", f"\t/* {WIDE} */\n\tint a;\n", f"/*\n * {WIDE}\n * {WIDE}\n */\n", f"/**\n * f() - {WIDE}\n * @a: {WIDE}\n */\n"):
             filled = layout.fill_comments(wide)
             self.assertLessEqual(max(map(layout.width, filled.split("\n"))), layout.COLUMNS, filled)
             self.assertEqual(layout.bare(filled), layout.bare(wide))
             self.assertEqual(layout.fill_comments(filled), filled)
 
-    def test_paragraphs_stay_apart(self):
+    def test_paragraphs_stay_separate(self):
         filled = layout.fill_comments(f"/*\n * short\n *\n * - {WIDE}\n * - second\n * @arg: third\n */")
         self.assertEqual([line for line in filled.split("\n") if line in (" * short", " *", " * - second", " * @arg: third")],
                          [" * short", " *", " * - second", " * @arg: third"])
         self.assertIn("\n *   ", filled, "an item hangs")
 
-    def test_the_licence_has_its_line_alone(self):
+    def test_licence_stays_on_its_own_line(self):
         filled = layout.fill_comments(f"// {conventions.LICENCE}\n// {WIDE}\n")
         self.assertEqual(filled.split("\n")[0], f"// {conventions.LICENCE}")
 
-    def test_what_is_laid_out_by_hand_stays(self):
+    def test_manual_layout_is_preserved(self):
         for drawn in (f"// a    b    {WIDE}\n", f"/*\n * x = f({WIDE});\n */\n", f"//  │ {WIDE}\n", "// " + "x" * 120 + "\n", "// short\n// lines\n"):
             self.assertEqual(layout.fill_comments(drawn), drawn)
 
@@ -37,27 +37,27 @@ class Tree(unittest.TestCase):
         self.tree = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         (self.tree / ".clang-format").write_bytes((cache.TREE / ".clang-format").read_bytes())
 
-    def plant(self, name, text):
+    def write(self, name, text):
         path = self.tree / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"// {conventions.LICENCE}\n{text}")
 
-    def test_breaches_are_found_and_mended(self):
+    def test_violations_are_reported_and_fixed(self):
         known = self.tree / "build/known"
-        self.plant("core/good.cpp", "int f(int a)\n{\n\treturn a;\n}\n")
+        self.write("core/good.cpp", "int f(int a)\n{\n\treturn a;\n}\n")
         self.assertEqual(layout.complaints(self.tree, known), [])
-        self.plant("core/code.cpp", "int f( int a ){return a;}\n")
-        self.plant("core/words.hpp", f"// {WIDE}\nint a;\n")
+        self.write("core/code.cpp", "int f( int a ){return a;}\n")
+        self.write("core/words.hpp", f"// {WIDE}\nint a;\n")
         for _ in range(2):
             self.assertEqual([complaint.split()[0] for complaint in layout.complaints(self.tree, known)], ["core/code.cpp", "core/words.hpp"])
         self.assertEqual(layout.format_tree(self.tree), ["core/code.cpp", "core/words.hpp"])
         self.assertEqual(layout.complaints(self.tree, known), [])
         self.assertEqual(layout.format_tree(self.tree), [])
 
-    def test_this_tree_is_laid_out(self):
+    def test_tree_is_formatted(self):
         self.assertEqual(layout.complaints(cache.TREE, cache.TREE / "build/layout"), [])
 
-    def test_rows_that_are_kept(self):
+    def test_table_rows_are_preserved(self):
         rows = "// clang-format off\nint a[] = {1,  2,\n           3};\n// clang-format on\n"
-        self.plant("core/rows.cpp", rows)
+        self.write("core/rows.cpp", rows)
         self.assertEqual(layout.complaints(self.tree), [])

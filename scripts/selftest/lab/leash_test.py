@@ -27,11 +27,11 @@ class Leash(unittest.TestCase):
             runner.stdout.close()
             wait_until("QEMU to be gone", lambda: not running(log), 10)
 
-    def test_kill(self):
+    def test_qemu_ends_after_sigkill(self):
         self.end_by(signal.SIGKILL)
 
-    def test_terminate(self):
+    def test_qemu_ends_after_sigterm(self):
         self.end_by(signal.SIGTERM)
 
-    def test_interrupt(self):
+    def test_qemu_ends_after_sigint(self):
         self.end_by(signal.SIGINT)

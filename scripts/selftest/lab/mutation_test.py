@@ -15,12 +15,12 @@ PLAIN, DEBUG = (types.SimpleNamespace(checked=checked, native=False) for checked
 class Mutation(unittest.TestCase):
     mutants = mutation.load()
 
-    def test_each_is_of_this_tree(self):
+    def test_every_mutant_changes_a_file_of_the_tree(self):
         for mutant in self.mutants:
             with self.subTest(mutant.name):
                 self.assertNotEqual(mutant.text(cache.TREE), (cache.TREE / mutant.file).read_text())
 
-    def test_each_names_a_case_of_its_rule(self):
+    def test_every_mutant_names_a_case_of_its_rule(self):
         cases = set(mutation.places())
         cases |= {name for room in ("core", "tools") for path in cache.TREE.glob(f"{room}/**/*_test.cpp") for name in re.findall(r"^TEST(?:_F)?\(\w+, (\w+)\)", path.read_text(), re.M)}
         for mutant in self.mutants:
@@ -29,12 +29,12 @@ class Mutation(unittest.TestCase):
                 if mutant.rule != mutation.REPAIR:
                     self.assertIn(mutant.rule.lower().replace("-", "_"), mutant.test)
 
-    def test_each_rule_has_one(self):
+    def test_every_rule_has_a_mutant(self):
         rules = set(re.findall(r"^((?:NOTIFY|LOCK|EVENT|MGMT)-\d\d)$", (cache.TREE / "Documentation/rules.rst").read_text(), re.M))
         self.assertGreater(len(rules), 30)
         self.assertEqual(rules - {mutant.rule for mutant in self.mutants}, set())
 
-    def test_one_that_hangs_or_crashes_is_found_by_the_case_that_ran(self):
+    def test_hang_or_crash_counts_for_the_case_that_ran(self):
         mutant = next(mutant for mutant in self.mutants if mutant.test == "notify_03_armed")
         suite, before = mutation.places()[mutant.test][0]
         said = [Result("kunit-um", f"{mutant.module}.{suite}.case {before + 1 + n}", FAILED) for n in range(3)]
@@ -43,19 +43,19 @@ class Mutation(unittest.TestCase):
         self.assertFalse(mutation.ended_in(mutant, [Result("kunit-um", f"{mutant.module}.{suite}.case {before}", FAILED), *said]))
         self.assertFalse(mutation.ended_in(mutant, []))
 
-    def test_suites_may_have_cases_of_one_name(self):
+    def test_suites_may_share_case_names(self):
         mutant = next(mutant for mutant in self.mutants if mutant.test == "lock_01_data_path_in_an_interrupt")
         places = mutation.places()[mutant.test]
         self.assertGreater(len({index for _, index in places}), 1, "names are unique now: choose another")
         for suite, before in places:
             self.assertTrue(mutation.ended_in(mutant, [Result("kunit-um", f"{mutant.module}.{suite}.case {before + 1}", FAILED)]))
 
-    def test_one_that_no_longer_fits_is_refused(self):
+    def test_mutant_whose_text_is_gone_is_refused(self):
         lost = dataclasses.replace(self.mutants[0], find="nothing of the kind")
         with self.assertRaisesRegex(LabError, "finds its text 0 times"):
             lost.text(cache.TREE)
 
-    def test_choice(self):
+    def test_seed_selects_the_mutants(self):
         chosen = mutation.choose(self.mutants, PLAIN, False, None, 1)
         self.assertEqual(chosen, mutation.choose(self.mutants, PLAIN, False, None, 1))
         self.assertNotEqual(chosen, mutation.choose(self.mutants, PLAIN, False, None, 2))

@@ -8,7 +8,7 @@ from lab import cache
 
 
 class Render(unittest.TestCase):
-    def test_all_pages(self):
+    def test_all_pages_render_without_warnings(self):
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
         done = subprocess.run(["make", "--no-print-directory", "docs"], cwd=cache.TREE, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               check=False)

@@ -6,7 +6,7 @@ import unittest
 from lab import cache, reports
 
 COMPLAINTS = (
-    "BUG: KASAN: use-after-free in planted+0x3/0x10 [planted]",
+    "BUG: KASAN: use-after-free in injected+0x3/0x10 [injected]",
     "BUG: kernel NULL pointer dereference, address: 0000000000000008",
     "BUG: sleeping function called from invalid context at kernel/locking/mutex.c:580",
     "BUG: workqueue leaked lock or atomic: kworker/0:1/0x00000001/12",
@@ -59,32 +59,32 @@ REMARKS = (
 
 
 class Reports(unittest.TestCase):
-    def test_own_messages_are_those_of_the_sources(self):
+    def test_weft_messages_match_the_sources(self):
         """A message that is worded anew is matched no more, and nobody would notice."""
         sources = "".join(path.read_text() for room in ("core", "hw", "ulp") for path in (cache.TREE / room).rglob("*.[ch]*"))
         for form in reports.OWN:
             with self.subTest(form):
                 self.assertIn('"' + form.replace("\n", "\\n") + '"', sources)
 
-    def test_complaints_are_found(self):
+    def test_kernel_reports_are_found(self):
         for line in COMPLAINTS:
             with self.subTest(line):
                 self.assertEqual(len(reports.find(f"[    1.000000] before\n[   12.345678] {line}\n[   12.4] Call Trace:\n")), 1)
 
-    def test_remarks_are_not(self):
+    def test_other_messages_are_ignored(self):
         for line in REMARKS:
             with self.subTest(line):
                 self.assertEqual(reports.find(f"[    1.000000] {line}\n"), [])
 
-    def test_text_reaches_to_the_end_mark(self):
+    def test_report_extends_to_its_end_mark(self):
         log = "[ 1.0] WARNING: CPU: 0 PID: 1 at x\n[ 1.1] Call Trace:\n[ 1.2]  f+0x1\n[ 1.3] ---[ end trace 0 ]---\n[ 1.4] other\n"
         self.assertEqual(reports.find(log), ["WARNING: CPU: 0 PID: 1 at x\nCall Trace:\n f+0x1\n---[ end trace 0 ]---"])
 
-    def test_two_reports_are_two(self):
+    def test_consecutive_reports_are_separate(self):
         one = "[ 1.0] WARNING: CPU: 0 PID: 1 at x\n[ 1.1] f\n[ 1.2] g\n[ 1.3] ---[ end trace 0 ]---\n"
         self.assertEqual(len(reports.find(one + one)), 2)
 
-    def test_faults_of_uml_in_an_interrupt_are_left_out(self):
+    def test_uml_faults_in_interrupts_are_ignored(self):
         """But not those of a handler that enables interrupts."""
         lines = ["WARNING: CPU: 0 PID: 96 at kernel/locking/lockdep.c:4381 lockdep_hardirqs_on_prepare+0x3eb/0x6d0", reports.ENABLED_IN_HANDLER,
                  "CPU: 0 PID: 96 Comm: rmmod", reports.IN_FAULT, "irq event stamp: 61838", "---[ end trace 0000000000000000 ]---"]
@@ -93,5 +93,5 @@ class Reports(unittest.TestCase):
         self.assertEqual(len(reports.find(text.replace(reports.IN_FAULT, "Call Trace:"))), 1)
         self.assertEqual(len(reports.find(text.replace("hardirq_context", "softirq_context"))), 1)
 
-    def test_allowed_reports_are_left_out(self):
+    def test_allowed_reports_are_ignored(self):
         self.assertEqual(reports.find("[ 1.0] WARNING: CPU: 0 PID: 1 at x\n", [re.compile("at x$")]), [])

@@ -29,7 +29,7 @@ class SourceRules(unittest.TestCase):
     def test_tree_follows_the_rules(self):
         self.assertEqual(source_rules.complaints(cache.TREE), [])
 
-    def test_c_beyond_module_boilerplate(self):
+    def test_c_beyond_module_boilerplate_is_refused(self):
         self.assert_keeps("hw/x/module.c", MODULE)
         self.assert_keeps("hw/x/tests/recovery_module.c", MODULE)
         self.assert_breaks(1, "hw/x/tests/recovery_module.c", MODULE + "int one;\n")
@@ -37,14 +37,14 @@ class SourceRules(unittest.TestCase):
         self.assert_breaks(1, "core/verbs/exports.c", "#include <kern/export.h>\nEXPORT_SYMBOL_GPL(ib_a);\n")
         self.assert_breaks(1, "core/verbs/helper.c", "int one;\n")
 
-    def test_mutexes_without_annotations(self):
+    def test_mutexes_without_annotations_are_refused(self):
         self.assert_breaks(11, "tools/net/fabric/link.hpp", "std::mutex mutex_;\n")
         self.assert_breaks(11, "tools/net/fabric/link.cpp", "const std::lock_guard lock(mutex_);\n")
         self.assert_breaks(11, "tools/net/fabric/link.hpp", "\tmutable Mutex mutex_;\n\tint value_;\n")
         self.assert_keeps("tools/net/fabric/link.hpp", "\tmutable Mutex mutex_;\n\tint value_ WEFT_GUARDED_BY(mutex_);\n")
         self.assert_keeps("tools/base/mutex.hpp", "std::mutex mutex_;\n")
 
-    def test_time_taken_from_the_host(self):
+    def test_use_of_the_host_clock_is_refused(self):
         self.assert_breaks(10, "tools/sm/services.cpp", "const auto now = std::chrono::steady_clock::now();\n")
         self.assert_breaks(10, "tools/net/fabric/timeline.cpp", "std::thread thread(run);\n")
         self.assert_breaks(10, "tools/weftd/lab.cpp", "std::random_device random;\n")

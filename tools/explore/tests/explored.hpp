@@ -22,7 +22,7 @@ inline const sim::Case &case_of(const std::string &name)
 	return *found;
 }
 
-/* The failure of a planted case, within some seeds. */
+/* The failure of a case with an injected defect, within some seeds. */
 inline Failure failure_of(const std::string &name, std::uint64_t seeds = 200,
 			  const Limits &limits = {})
 {

@@ -28,7 +28,7 @@ bool has(const Plan &plan, std::uint32_t fiber)
 } // namespace
 
 /* Only the needed switches stay, in their order. */
-TEST(ExplorerMinimise, KeepsNeededSwitches)
+TEST(ExplorerMinimise, KeepsRequiredSwitches)
 {
 	const Plan left = minimise(plan_of(1000), 1000, [](const Plan &plan) {
 		return has(plan, 3) && has(plan, 700) && has(plan, 999);

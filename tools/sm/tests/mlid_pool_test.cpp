@@ -12,7 +12,7 @@ namespace
 {
 
 // Against a search from the first one, whatever is taken and given back.
-TEST(MlidPool, GivesTheLowestFreeOne)
+TEST(MlidPool, AllocatesTheLowestFreeMlid)
 {
 	std::minstd_rand draw;
 	std::set<ib::Lid> used;
@@ -39,7 +39,7 @@ TEST(MlidPool, GivesTheLowestFreeOne)
 }
 
 // The last one is 0xfffe; beyond it are no multicast LIDs.
-TEST(MlidPool, EndsWithTheLastOne)
+TEST(MlidPool, AllocationFailsAfterTheLastMlid)
 {
 	MlidPool pool;
 	for (unsigned i = ib::lid_multicast_first; i <= ib::lid_multicast_last; i++) {

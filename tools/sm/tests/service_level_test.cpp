@@ -61,7 +61,7 @@ struct ServiceLevel : ThreeHosts {
 	}
 };
 
-TEST_F(ServiceLevel, APathHasTheLevelOfItsPartition)
+TEST_F(ServiceLevel, PathHasTheLevelOfItsPartition)
 {
 	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
 	const struct {
@@ -90,7 +90,7 @@ TEST_F(ServiceLevel, APathHasTheLevelOfItsPartition)
 	EXPECT_EQ(ib::sa_status_no_records, level(0));
 }
 
-TEST_F(ServiceLevel, AGroupHasTheLevelOfItsPartition)
+TEST_F(ServiceLevel, GroupHasTheLevelOfItsPartition)
 {
 	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
 	ib::SaMad mad = a.request(MadMethod::get, ib::attr_mc_member_record, component(Mc::c_mgid));

@@ -76,7 +76,7 @@ TEST(SubnetManager, TwoHostsBackToBackWithoutASwitch)
 	EXPECT_NE(0, host.lid());
 }
 
-TEST(SubnetManager, TrapFindsNewHosts)
+TEST(SubnetManager, TrapCausesDiscoveryOfNewHosts)
 {
 	Lab lab;
 	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});

@@ -82,7 +82,7 @@ class Agent(unittest.TestCase):
         self.frame(number, EXIT, b"\0")
         self.assert_ends(command, "a frame of kind 19 with 1 bytes")
 
-    def test_release_that_is_no_text_is_taken(self):
+    def test_invalid_utf8_release_is_accepted(self):
         self.frame(0, READY, b"\xff\x1b[2J")
         self.guest.ready(PATIENCE)
 
@@ -122,7 +122,7 @@ class Agent(unittest.TestCase):
                 break
         self.assertEqual(taken, whole)
 
-    def test_input_is_bounded_by_what_was_given_and_taken(self):
+    def test_false_consumed_counts_do_not_enlarge_the_window(self):
         """An agent that reports more than it was given opens no window."""
         command = self.guest.start_program(["cat"])
         command.give(bytes(1000))
@@ -135,14 +135,14 @@ class Agent(unittest.TestCase):
         self.frame(command._number, process.CONSUMED, b"?")
         self.assert_ends(command, "a frame of kind 21 with 1 bytes")
 
-    def test_input_of_a_guest_that_is_closed_is_dropped(self):
+    def test_input_for_a_closed_guest_is_dropped(self):
         """Input that the caller types while the lab ends is dropped, without a traceback."""
         command = self.guest.start_program(["cat"])
         self.close_guest(lambda: None)
         with self.assertRaisesRegex(GuestDied, "node1 has been closed"):
             command.give(b"more")
 
-    def test_wait_on_a_guest_that_is_being_closed_ends_with_the_reason(self):
+    def test_wait_for_a_closing_guest_ends_with_the_reason(self):
         """It may see that the machine has ended before close() goes on."""
         command, _ = self.command()
         said = []
@@ -167,7 +167,7 @@ class Agent(unittest.TestCase):
         self.guest._keep_log = True
         self.guest.close()
 
-    def test_other_commands_go_on_once_one_is_abandoned(self):
+    def test_abandoned_command_does_not_stop_others(self):
         command, number = self.command()
         command.is_ready()
         for _ in range(process.MOST_UNREAD // 65536):
@@ -192,10 +192,10 @@ class Console(unittest.TestCase):
         recorder.join(PATIENCE)
         return self.log.read_bytes()
 
-    def test_short_console_is_kept_whole(self):
+    def test_short_console_is_kept_unchanged(self):
         self.assertEqual(self.record(b"boots\n", b"\xffis up\n"), b"boots\n\xffis up\n")
 
-    def test_full_disk_is_noticed_and_holds_nobody_up(self):
+    def test_full_disk_is_reported_and_blocks_nothing(self):
         recorder = console.Recorder("/dev/full")
         for _ in range(100):
             os.write(recorder.writer, bytes(10000))
@@ -332,7 +332,7 @@ class Confined(unittest.TestCase):
 
 
 class Printed(unittest.TestCase):
-    def test_text_of_a_guest_does_not_change_the_terminal(self):
+    def test_control_characters_of_a_guest_are_escaped(self):
         self.assertEqual(errors.printable("a\tb\n\x1b[2J\r\x9b1m\u202e\ud800 Zürich"), "a\tb\n\\x1b[2J\\x0d\\xc2\\x9b1m\\xe2\\x80\\xae\\xed\\xa0\\x80 Zürich")
 
 

@@ -28,7 +28,7 @@ def cpu_of(pid):
 
 
 class Browser(browser.TestCase):
-    def test_fat_tree(self):
+    def test_large_fat_tree_is_readable(self):
         with daemon.weftd(WEFTD, daemon.fat_tree()) as (running, directory), daemon.web(WEFT, directory) as address:
             self.open(address)
             self.assertEqual(len(self.find("#fabric .switch")), 18)
@@ -55,14 +55,14 @@ class Browser(browser.TestCase):
             png.keep(self.browser.get_screenshot_as_png(), PICTURES / "web-fat-tree.png")
             self.quiet()
 
-    def test_click(self):
+    def test_clicks_change_links(self):
         with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory, "allow+=faults", "allow+=captures", "interval:=0.2") as address:
             self.open(address)
             link = '#fabric .link[data-name="sm/1-switch1/3"]'
             daemon.await_that("a link that is up", lambda: self.find(f"{link} path.up"))
             self.click(link)
             daemon.await_that("its curve", lambda: self.find("#chart .curve"))
-            daemon.await_that("its buttons", lambda: self.texts("#actions button") == ["pull", "plug", "lose 5 %", "delay 1 ms", "mend", "capture 5 s"])
+            daemon.await_that("its buttons", lambda: self.texts("#actions button") == ["pull", "plug", "lose 5 %", "delay 1 ms", "clear faults", "capture 5 s"])
             self.find("#actions button")[0].click()
             daemon.await_that("a link that is down", lambda: self.find(f"{link} path.down"))
             self.find("#actions button")[1].click()
@@ -80,7 +80,7 @@ class Browser(browser.TestCase):
             daemon.await_that("the links", lambda: "node1/1-switch1/1" in self.find("#links")[0].text)
             self.quiet()
 
-    def test_names_are_text(self):
+    def test_names_are_escaped(self):
         """Names that are markup, and what weftd says of them, stay text."""
         lab = daemon.fat_tree(1, 1, 2, 2, 1).replace('"node1"', '"<img/src=x>"')
         try:
@@ -93,7 +93,7 @@ class Browser(browser.TestCase):
             self.open(address)
             self.assertEqual(self.find("img"), [])
 
-    def test_looking_alone(self):
+    def test_page_is_read_only_without_allow(self):
         """Without --allow there is nothing to press."""
         with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory) as address:
             self.open(address)

@@ -81,7 +81,7 @@ class Capture(unittest.TestCase):
         self.assertEqual(running.wait(daemon.PATIENCE), 0)
         self.assertFalse(self.is_captured())
 
-    def test_signal_ends_the_capture_after_what_was_recorded(self):
+    def test_signal_ends_the_capture_after_its_last_packet(self):
         running = self.capture("all", "-w", "-")
         block(running.stdout)
         self.weft("sm", "sweep")
@@ -90,7 +90,7 @@ class Capture(unittest.TestCase):
         self.assertGreater(len(running.stdout.read()), 32 + 16 + 290)
         self.assertEqual(running.wait(daemon.PATIENCE), 0)
 
-    def test_signal_ends_the_capture_of_a_reader_that_does_not_read(self):
+    def test_signal_ends_the_capture_with_a_stalled_reader(self):
         running = self.capture("all", "-w", "-")
         block(running.stdout)
         fcntl.fcntl(running.stdout, F_SETPIPE_SZ, PIPE)

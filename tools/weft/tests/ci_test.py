@@ -62,29 +62,29 @@ class Run(Ci):
             self.assertIn(f"the kernel of a: {name}", done.stdout)
             self.assertIn(name, self.case().find("failure").get("message"))
 
-    def test_lab_that_does_not_come_up(self):
+    def test_lab_that_does_not_come_up_is_reported(self):
         (self.folder / "no-up").touch()
         done = self.run_ci("--", "true")
         self.assertEqual(done.returncode, 1)
         self.assertIn("weft: there is no card", done.stderr)
         self.assertEqual(self.case().find("failure").get("message"), "the lab did not come up ")
 
-    def test_command_that_takes_too_long(self):
+    def test_timed_out_command_is_ended(self):
         done = self.run_ci("--timeout", "0.2", "--", "exec sleep 100")
         self.assertEqual(done.returncode, 124)
         self.assertIn("not done after 0.2 s", self.case().find("failure").get("message"))
         self.assertEqual(self.asked()[-1], "lab down")
 
-    def test_command_that_ignores_the_end_of_its_time(self):
+    def test_timed_out_command_that_ignores_sigterm_is_killed(self):
         done = self.run_ci("--timeout", "0.2", "--", "trap '' TERM; while :; do :; done")
         self.assertEqual(done.returncode, 124)
         self.assertIn("not done after 0.2 s", self.case().find("failure").get("message"))
         self.assertEqual(self.asked()[-1], "lab down")
 
-    def test_status_of_a_killed_command_is_its_own(self):
+    def test_status_of_a_killed_command_is_kept(self):
         self.assertEqual(self.run_ci("--timeout", "50", "--", "kill -KILL $$").returncode, 137)
 
-    def test_capture_is_ended_in_order(self):
+    def test_capture_is_ended_cleanly(self):
         self.assertEqual(self.run_ci("--capture", "all", "--", "true").returncode, 0)
         self.assertIn(f"capture all -w {self.artifacts}/capture.pcap", self.asked())
         self.assertIn("capturing", (self.artifacts / "capture.txt").read_text())
@@ -99,7 +99,7 @@ class Run(Ci):
         self.assertEqual(self.asked()[-1], "lab down")
         self.assertEqual(self.left(), [])
 
-    def test_command_line(self):
+    def test_invalid_command_lines_are_refused(self):
         for words, said in (((), "a command after --"), (("--",), "a command after --"), (("true",), "true is no option"), (("--on",), "--on needs a value")):
             done = subprocess.run([CI / "run", *words], cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False,
                                   stdin=subprocess.DEVNULL, timeout=60)
@@ -108,7 +108,7 @@ class Run(Ci):
 
 
 class Recipes(Ci):
-    def test_github_action(self):
+    def test_github_action_passes_its_inputs(self):
         action = yaml.safe_load((CI / "github/action.yml").read_text())
         inputs = {name: given.get("default", "") for name, given in action["inputs"].items()}
         (step,) = [step for step in action["runs"]["steps"] if step.get("name") == "Run the command"]
@@ -123,7 +123,7 @@ class Recipes(Ci):
         for step in action["runs"]["steps"]:
             self.assertTrue("uses" in step or step["shell"] == "bash")
 
-    def test_gitlab_template(self):
+    def test_gitlab_template_runs_the_command(self):
         job = yaml.safe_load((CI / "gitlab.yml").read_text())[".weft"]
         (line,) = job["script"]
         done = self.shell(line, WEFT_TREE=str(CI.parents[1]), WEFT_COMMAND="echo run; exit 3", WEFT_OPTIONS="--on b --memory=1G")
@@ -132,7 +132,7 @@ class Recipes(Ci):
         for path in (*job["artifacts"]["paths"], job["artifacts"]["reports"]["junit"]):
             self.assertTrue((self.folder / path).exists(), path)
 
-    def test_prepared_machine_needs_nothing(self):
+    def test_prepared_host_is_left_unchanged(self):
         self.program.write_text("#!/bin/sh\necho weft 9\n")
         done = subprocess.run([CI / "prepare"], env={**self.environment, "PATH": f"{self.folder}:{os.environ['PATH']}"}, capture_output=True, text=True, check=False,
                               stdin=subprocess.DEVNULL, timeout=60)

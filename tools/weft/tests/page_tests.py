@@ -34,7 +34,7 @@ def contrast(one, other):
 
 
 class Alarms(browser.TestCase):
-    def test_what_needs_attention_comes_first(self):
+    def test_alarms_come_first(self):
         self.open(self.serve(endpoints(12, 200, 18)))
         self.await_text("#state", "213 links up")
         self.assertFalse(self.shown("#alarms"))
@@ -77,7 +77,7 @@ class Alarms(browser.TestCase):
         self.assertNotIn("down", self.text("#state"))
         self.assertFalse(self.shown("#alarms"))
 
-    def test_guest_that_comes_is_seen(self):
+    def test_new_guest_is_shown(self):
         self.open(self.serve())
         self.await_text("#state", "2 hosts: 0 with a guest")
         with socket.socket(socket.AF_UNIX) as guest:
@@ -98,7 +98,7 @@ class Alarms(browser.TestCase):
         self.click('nav [data-view="cards"]')
         await_that("their kinds", lambda: self.texts("#cards tbody td:nth-child(2)") == ["endpoint", "endpoint", "none", "none", "none"])
 
-    def test_death_of_weftd_is_seen(self):
+    def test_end_of_weftd_is_shown(self):
         self.open(self.serve())
         self.await_text("#state", "SM master")
         self.assertFalse(self.shown("#stale"))
@@ -112,7 +112,7 @@ class Alarms(browser.TestCase):
             await_that("no notice", lambda: not self.shown("#stale"))
             self.assertEqual(self.style("main", "filter"), "none")
 
-    def test_death_of_the_server_is_seen(self):
+    def test_end_of_the_server_is_shown(self):
         _, directory = self.enter(daemon.weftd(browser.WEFTD))
         with daemon.web(browser.WEFT, directory, "interval:=0.2") as address:
             self.open(address)
@@ -120,7 +120,7 @@ class Alarms(browser.TestCase):
         self.await_text("#stale", "weft web does not answer")
 
 
-class Asking(browser.TestCase):
+class Confirmation(browser.TestCase):
     """Actions: who may do them, and which are asked about first."""
 
     def faults(self, address):
@@ -131,7 +131,7 @@ class Asking(browser.TestCase):
         self.click('#fabric .node[data-name="node1"]')
         await_that("its faults", lambda: "catastrophic" in self.texts("#actions button"))
 
-    def test_harmful_fault_is_asked_about(self):
+    def test_harmful_fault_needs_confirmation(self):
         address = self.serve(None, "allow+=faults")
         self.open_host(address)
         for leave in (lambda: self.click("#confirm .no"), lambda: self.press(Keys.ESCAPE)):
@@ -170,7 +170,7 @@ class Asking(browser.TestCase):
         self.click("#fabric .link")
         await_that("a link's", lambda: self.texts("#actions h3") == ["Link faults", "Capture"])
 
-    def test_nothing_to_press_without_the_token(self):
+    def test_no_buttons_without_the_token(self):
         address, _, token = self.serve(None, "allow+=faults").partition("#")
         self.open(address)
         self.click(f"#fabric {SM_LINK}")
@@ -198,7 +198,7 @@ class Searching(browser.TestCase):
             input.value = arguments[0];
             input.dispatchEvent(new Event('input', {bubbles: true}))""", text)
 
-    def test_thousand_hosts(self):
+    def test_search_finds_one_of_a_thousand_hosts(self):
         self.open(self.serve(endpoints(32, 1000, 32)))
         node = "777"
         fabric = await_that("LIDs", lambda: (shown := json.loads(self.weft("--json", "fabric", "show")))["hosts"][-1]["ports"][0]["lid"] and shown)
@@ -226,7 +226,7 @@ class Searching(browser.TestCase):
         self.await_text("#found", "nothing found")
         self.quiet()
 
-    def test_filter(self):
+    def test_links_are_filtered_by_state(self):
         self.open(self.serve())
         self.click('nav [data-view="links"]')
         await_that("all", lambda: self.texts("#links .count") == ["3"])
@@ -260,7 +260,7 @@ class Tables(browser.TestCase):
     def sorts(self):
         return self.run_script("return [...document.querySelectorAll('#cards th')].map((each) => each.getAttribute('aria-sort'))")
 
-    def test_sorting(self):
+    def test_tables_are_sorted_by_column(self):
         self.open(self.serve(endpoints(4, 101, 32)))
         self.click('nav [data-view="cards"]')
         names = [f"node{number}" for number in range(1, 102)]
@@ -278,7 +278,7 @@ class Tables(browser.TestCase):
         self.click("#cards th:nth-child(3) button")
         self.assertEqual(self.sorts()[:3], ["none", "none", "descending"])
 
-    def test_log_is_that_of_the_command_line(self):
+    def test_log_matches_the_command_line(self):
         self.open(self.serve())
         self.click('nav [data-view="log"]')
         self.await_text("#log pre", "sweep of")
@@ -292,8 +292,8 @@ class Tables(browser.TestCase):
         self.assertIn("text=node1", self.browser.current_url)
 
 
-class Looks(browser.TestCase):
-    def test_panel_says_what_is_configured(self):
+class Appearance(browser.TestCase):
+    def test_panel_shows_the_configuration(self):
         self.open(self.serve())
         self.await_text("#state", "SM master")
         self.click('#fabric .node[data-name="switch1"]')
@@ -310,7 +310,7 @@ class Looks(browser.TestCase):
         self.await_text("aside h2", "switch1")
         self.quiet()
 
-    def test_small_window(self):
+    def test_page_fits_a_small_window(self):
         self.resize(800, 600)
         self.open(self.serve(endpoints(12, 200, 18), "allow+=faults"))
         self.weft("link", "down", "node150")
@@ -336,7 +336,7 @@ class Looks(browser.TestCase):
         self.assertEqual(self.style(".labels text", "stroke"), self.style("body", "background-color"))
         self.assertEqual(self.find(".links text"), [])
 
-    def test_colours(self):
+    def test_colours_are_visible_and_in_the_legend(self):
         """In either scheme: lines that can be seen, and a legend that has them all."""
         self.open(self.serve())
         await_that("states", lambda: self.find(".link.empty"))
@@ -359,7 +359,7 @@ class Looks(browser.TestCase):
                 self.assertEqual(self.style(f".node.{kind} rect", "fill"), self.style(f"#colours .box[data-kind={kind}]", "background-color"))
         self.assertEqual(len(backgrounds), 2)
 
-    def test_click_beside_a_link(self):
+    def test_click_near_a_link_selects_it(self):
         self.open(self.serve())
         await_that("its state", lambda: self.find(f"{SM_LINK} path.up"))
         x, y = self.run_script("""const path = document.querySelector(arguments[0] + ' path'), matrix = path.getScreenCTM(), at = path.getTotalLength() * 0.6;
@@ -382,7 +382,7 @@ class Keyboard(browser.TestCase):
                 return
         self.fail(f"the Tab key does not lead to {name}")
 
-    def test_everything_is_reached(self):
+    def test_keyboard_reaches_all_controls(self):
         self.open(self.serve())
         await_that("states", lambda: self.find(".link.empty"))
         # One stop for all links, one for all nodes; arrows lead on.
@@ -444,7 +444,7 @@ class Consoles(browser.TestCase):
         self.choose("#console select", "node2")
         self.await_text("#console pre", "node2 has no guest with a console")
 
-    def test_consoles_that_are_not_shown(self):
+    def test_consoles_without_permission_are_hidden(self):
         self.open(self.serve())
         self.click('nav [data-view="console"]')
         self.await_text("#console pre", "There are no consoles to be seen")

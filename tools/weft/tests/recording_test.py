@@ -19,13 +19,13 @@ def texts(picture):
 
 
 class Recordings(unittest.TestCase):
-    def test_program_on_a_terminal(self):
+    def test_program_runs_on_a_terminal(self):
         program = "import sys; print(sys.stdout.isatty(), '\\x1b[31mred\\x1b[0m <&>')"
         seen, status = recording.record([sys.executable, "-c", program], rows=4, columns=40)
         self.assertEqual(status, 0)
         self.assertEqual(texts(recording.still(seen, "a title")), [["True", "red", " <&>"]])
 
-    def test_program_is_ended_when_its_screen_has_come(self):
+    def test_program_is_ended_after_the_awaited_screen(self):
         seen, status = recording.record(["sh", "-c", "echo ready; read never"], rows=4, columns=40, until=lambda screen: "ready" in screen)
         self.assertIsNone(status)
         self.assertIn("ready", seen.screen().display[0])

@@ -139,7 +139,7 @@ TEST(FabricText, OneLinePerNodePortAndLink)
 		  "subnet manager on sm: master, 7 sweeps\n");
 }
 
-TEST(FabricText, MissingManagerAndFailedSweep)
+TEST(FabricText, ShowsAMissingManagerAndAFailedSweep)
 {
 	json fabric = two_hosts();
 	fabric["subnet_manager"]["complete"] = false;
@@ -171,7 +171,7 @@ TEST(LinkText, ShowsOnlyUnusualSettings)
 }
 
 // `weft link up` answers before training has ended.
-TEST(LinkText, TellsAPolledLinkFromAPulledOne)
+TEST(LinkText, DistinguishesPollingFromUnpluggedLinks)
 {
 	json pulled = link("a/1", "s1/1", false);
 	EXPECT_THAT(link_text(pulled), HasSubstr(" down  "));
@@ -179,7 +179,7 @@ TEST(LinkText, TellsAPolledLinkFromAPulledOne)
 	EXPECT_THAT(link_text(pulled), HasSubstr(" polling  "));
 }
 
-TEST(FaultText, ShowsWhatWasArmedAndWhatHasHappened)
+TEST(FaultText, ShowsArmedAndTriggeredFaults)
 {
 	const json none{{"cqe-index", 0}, {"cqe-number", 0}};
 	EXPECT_EQ(fault_text("cqe-number", 1, none),
@@ -466,7 +466,7 @@ TEST(FabricSvg, EscapesNames)
 	EXPECT_THAT(svg, HasSubstr(">s&amp;t<"));
 }
 
-TEST(FabricSvg, EmptyFabric)
+TEST(FabricSvg, EmptyFabricIsDrawn)
 {
 	const json nothing = {{"seed", "0x1"},
 			      {"switches", json::array()},

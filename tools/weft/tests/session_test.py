@@ -73,7 +73,7 @@ class OwnKernel(Folder):
             self.write(f"lib/modules/{RELEASE}/kernel/drivers/{name}")
         return self.folder / "boot" / f"vmlinuz-{RELEASE}"
 
-    def test_tree_just_built(self):
+    def test_built_tree_provides_image_release_and_modules(self):
         """Image, release and modules are found in a tree, whichever way its modules.order names them."""
         for suffix in (".o", ".ko"):
             found = own_kernel.look(self.tree(["virtio-blk", "ext4"], ["virtio_pci"], suffix))
@@ -81,7 +81,7 @@ class OwnKernel(Folder):
             self.assertEqual([path for path, _ in found.modules], ["kernel/drivers/virtio-blk.ko", "kernel/drivers/ext4.ko"])
             self.assertIsNone(found.lack(own_kernel.CARRIES_A_GUEST[:3]))
 
-    def test_installed_kernel_brings_its_modules(self):
+    def test_installed_kernel_has_its_modules(self):
         """vmlinuz-RELEASE has its modules in ../lib/modules/RELEASE, compressed or not; --modules takes any of three folders."""
         found = own_kernel.look(self.installed("virtio_blk.ko.xz", "ext4.ko.zst", "overlay.ko"))
         self.assertIsNone(found.lack([("virtio_blk", "X", ""), ("ext4", "X", ""), ("overlay", "X", "")]))
@@ -90,7 +90,7 @@ class OwnKernel(Folder):
         for given in ("", "lib/modules", f"lib/modules/{RELEASE}"):
             self.assertEqual(len(own_kernel.look(alone, self.folder / given).modules), 3, given)
 
-    def test_each_need_is_named(self):
+    def test_missing_requirement_is_named(self):
         """For each thing that a machine needs, a kernel without it is refused in one sentence with the option and the module."""
         names = [module for module, _, _ in EVERYTHING]
         for missing, option, _ in EVERYTHING:
@@ -100,23 +100,23 @@ class OwnKernel(Folder):
             self.assertEqual(len(lack.splitlines()), 1)
         self.assertIsNone(own_kernel.look(self.tree(built_in=names)).lack(EVERYTHING))
 
-    def test_module_that_was_not_built(self):
+    def test_missing_module_is_named(self):
         """An option that is m, without its module: another sentence, for there the kernel is right and the folder is not."""
         found = own_kernel.look(self.tree(config="CONFIG_VIRTIO_CONSOLE=m\n"))
         self.assertIn("needs the module virtio_console (CONFIG_VIRTIO_CONSOLE=m)", found.lack([("virtio_console", "VIRTIO_CONSOLE", "commands")]))
         found = own_kernel.look(self.tree(config="CONFIG_VIRTIO_CONSOLE=y\n"))
         self.assertIsNone(found.lack([("virtio_console", "VIRTIO_CONSOLE", "commands")]))
 
-    def test_options_without_modules(self):
+    def test_options_are_checked_without_modules(self):
         self.assertIsNone(own_kernel.look(self.tree()).lack_of_options())
         (self.folder / "tree/.config").write_text("CONFIG_BLK_DEV_INITRD=y\n")
         self.assertIn("lacks CONFIG_DEVTMPFS", own_kernel.look(self.folder / "tree").lack_of_options())
 
-    def test_unknown_is_not_refused(self):
+    def test_unverifiable_kernel_is_accepted(self):
         """A lone bzImage cannot be checked: it is tried, and its console shows the outcome."""
         self.assertIsNone(own_kernel.look(self.write("alone/deep/bzImage", bzimage())).lack(EVERYTHING))
 
-    def test_what_is_no_kernel(self):
+    def test_other_files_are_refused(self):
         for path, said in ((self.write("text", "no kernel"), "is no kernel for x86"), (self.folder / "none", "there is no kernel"),
                            (self.write("tree/Makefile").parent, "holds no kernel that is built")):
             with self.assertRaisesRegex(LabError, said):
@@ -124,17 +124,17 @@ class OwnKernel(Folder):
         with self.assertRaisesRegex(LabError, f"no modules of the kernel {RELEASE}"):
             own_kernel.look(self.write("bzImage", bzimage()), self.folder)
 
-    def test_tree_that_is_half_built(self):
+    def test_partly_built_tree_is_refused(self):
         tree = self.tree(["ext4"])
         (tree / "drivers/ext4.ko").unlink()
         with self.assertRaisesRegex(LabError, "module drivers/ext4.ko and has not: run make modules"):
             own_kernel.look(tree)
 
-    def test_release_of_an_elf_image(self):
+    def test_release_of_an_elf_image_is_found(self):
         image_file = self.write("vmlinux", b"\x7fELF" + bytes(100) + b"Linux version 6.1.0-9-amd64 (debian)\0")
         self.assertEqual(own_kernel.release_of(image_file), "6.1.0-9-amd64")
 
-    def test_console_tells(self):
+    def test_boot_failure_is_diagnosed_from_the_console(self):
         """Some faults only show in booting, by messages of the guest's first programs and of the kernel."""
         for said, option in (("[ 1.0] x\nweft-guest: no root disk after 10 s\n", "CONFIG_VIRTIO_BLK"), ("weft-guest: no agent port after 10 s", "CONFIG_VIRTIO_CONSOLE"),
                              ("weft-guest: the overlay could not be mounted", "CONFIG_OVERLAY_FS"), ("", "CONFIG_SERIAL_8250_CONSOLE"),
@@ -144,11 +144,11 @@ class OwnKernel(Folder):
         for text in ("no root disk", "no agent port", "the overlay could not be mounted", "the root image could not be mounted"):
             self.assertIn(text, (image.HERE / "agent/init").read_text() + (image.HERE / "agent/start").read_text())
 
-    def test_compressed_modules(self):
+    def test_compressed_modules_are_unpacked(self):
         for name, data in (("a.ko", b"elf"), ("a.ko.xz", lzma.compress(b"elf")), ("a.ko.gz", gzip.compress(b"elf"))):
             self.assertEqual(image.module_bytes(self.write(name, data)), b"elf")
 
-    def test_disks_of_modules_do_not_pile_up(self):
+    def test_old_module_disks_are_removed(self):
         """Only the newest entries of a kind are kept in the cache."""
         before = os.environ.get("XDG_CACHE_HOME")
         os.environ["XDG_CACHE_HOME"] = str(self.folder)
@@ -164,13 +164,13 @@ class OwnKernel(Folder):
 
 
 class MachineTest(unittest.TestCase):
-    def test_lab_file_wins_host_by_host(self):
+    def test_lab_file_overrides_the_command_line_per_host(self):
         """The lab file's settings of a host take precedence over the command line; another kernel does not get the first one's modules."""
         machine = Machine("/linux/bzImage", "/linux/modules", "/initrd", cpus=2)
         self.assertEqual(machine.but({"memory": "2G"}), Machine("/linux/bzImage", "/linux/modules", "/initrd", cpus=2, memory="2G"))
         self.assertEqual(machine.but({"kernel": "stock"}), Machine("stock", cpus=2))
 
-    def test_named_kernel_takes_no_modules(self):
+    def test_modules_option_is_refused_for_named_kernels(self):
         with self.assertRaisesRegex(LabError, "brings its own modules"):
             Machine("stock", modules="/lib/modules").find_kernel(ib0=True)
 
@@ -202,26 +202,26 @@ class Accelerated(Folder):
 
     KVM, EMULATED = ["kvm", "host"], ["tcg,thread=multi", "max,erms=off,fsrm=off,fzrm=off,fsrs=off"]
 
-    def test_where_a_kernel_gets_through(self):
+    def test_kvm_is_used_if_a_trial_boot_succeeds(self):
         for _ in range(2):
             self.assertEqual(self.options(True, True), self.KVM)
         self.assertEqual(self.boots, 1, "one trial for each boot of the host")
 
-    def test_where_it_hangs(self):
+    def test_emulation_is_used_if_the_trial_boot_hangs(self):
         self.assertEqual(self.options(True, False), self.EMULATED)
 
-    def test_where_there_is_none(self):
+    def test_emulation_is_used_without_kvm(self):
         self.assertEqual(self.options(False, True), self.EMULATED)
         self.assertEqual(self.boots, 0)
 
-    def test_where_it_is_not_wanted(self):
+    def test_emulation_is_used_on_request(self):
         self.assertEqual(self.options(True, True, WEFT_KVM="0"), self.EMULATED)
 
 
 class Awaited(Folder):
     """Conditions that a guest waits for as it becomes a node."""
 
-    def test_what_comes_later(self):
+    def test_awaited_text_may_arrive_later(self):
         """A file that is not there, then says something else, then what is waited for; and one that says it at once."""
         file = self.folder / "state"
         script = f'{labs.AWAIT}\nawait "$1" "*ACTIVE" "no state"'
@@ -240,19 +240,19 @@ class Awaited(Folder):
 class Script(unittest.TestCase):
     HOSTS = ("node1", "node2", "node3")
 
-    def test_parts(self):
+    def test_script_is_split_by_host(self):
         parts = running.parts_of("a\n#@ node1\nb\n#@ node2 node3\nc\n", self.HOSTS)
         self.assertEqual(parts, {"node1": "a\nb\n", "node2": "a\nc\n", "node3": "a\nc\n"})
 
     def test_host_without_a_part_runs_nothing(self):
         self.assertEqual(running.parts_of("#@ node2\nb\n", self.HOSTS), {"node2": "b\n"})
 
-    def test_unknown_host(self):
+    def test_unknown_host_is_refused(self):
         for script, said in (("a\n#@ node9\nb\n", "line 2 of the script: there is no host node9"), ("#@\n", "line 1 of the script: there is no host named")):
             with self.assertRaisesRegex(LabError, said):
                 running.parts_of(script, self.HOSTS)
 
-    def test_choice_of_hosts(self):
+    def test_on_selects_hosts(self):
         def args(**given):
             return types.SimpleNamespace(**{"on": [], "script": None, "words": [], **given})
         self.assertEqual(running.scripts_of(args(words=["a b"]), ["x", "y"]), {"x": "a b", "y": "a b"})
@@ -262,7 +262,7 @@ class Script(unittest.TestCase):
 
 
 class Crashed(unittest.TestCase):
-    def test_status_names_the_signal_of_a_defect(self):
+    def test_status_of_a_crash_names_the_signal(self):
         self.assertEqual([running.crash_of(status) for status in (0, 1, 127, 128, 134, 139, 143, 255)],
                          [None, None, None, None, "SIGABRT", "SIGSEGV", None, None])
 
@@ -274,7 +274,7 @@ class Warned(unittest.TestCase):
 
 
 class Incomplete(unittest.TestCase):
-    def test_console_that_could_not_be_written_is_named(self):
+    def test_unwritable_console_is_reported(self):
         guests = [types.SimpleNamespace(name=name, log=f"/logs/{name}", console_error=lambda error=error: error) for name, error in (("a", None), ("b", "No space"))]
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
@@ -288,7 +288,7 @@ class Printed(unittest.TestCase):
         self.out, self.err = io.BytesIO(), io.BytesIO()
         return running.Printer(several, self.out, self.err)
 
-    def test_one_machine_is_as_it_is(self):
+    def test_output_of_one_guest_is_unchanged(self):
         """Bytes of one machine are passed on untouched, as they come."""
         printer = self.printer(False)
         printer.write("node1", b"\xff\x00half", b"e")
@@ -296,7 +296,7 @@ class Printed(unittest.TestCase):
         printer.finish("node1")
         self.assertEqual((self.out.getvalue(), self.err.getvalue()), (b"\xff\x00half a line", b"e"))
 
-    def test_lines_of_several_are_whole_and_named(self):
+    def test_output_of_several_guests_is_prefixed_by_line(self):
         printer = self.printer(True)
         printer.write("node1", b"one\ntw", b"")
         printer.write("node2", b"2\n", b"bad")
@@ -308,10 +308,10 @@ class Printed(unittest.TestCase):
 
 
 class Together(unittest.TestCase):
-    def test_each_gets_its_result(self):
+    def test_results_are_returned_by_name(self):
         self.assertEqual(together(["a", "b"], str.upper), {"a": "A", "b": "B"})
 
-    def test_the_first_that_fails_ends_it(self):
+    def test_first_failure_is_raised(self):
         def work(name):
             raise LabError(f"{name} fails")
         with self.assertRaisesRegex(LabError, "a fails"):
@@ -366,7 +366,7 @@ class Stack(Folder):
         lab = labs.Lab(self.folder, self.folder, None, None, Machine(), False, None)
         return lab._plan({"name": "node1", "model": model, "boot": machine}, stack.weft_modules).stack
 
-    def test_driver_of_each_model(self):
+    def test_each_model_has_a_driver(self):
         self.assertEqual(stack.in_tree_modules("mlx4")[0], "mlx4_ib")
         self.assertEqual(stack.in_tree_modules("mthca")[0], "ib_mthca")
         self.assertEqual(stack.in_tree_modules("mlx5")[0], "mlx5_ib")
@@ -412,7 +412,7 @@ class Settled(unittest.TestCase):
         self.lab.settle(replaced, self.told.append)
         return [guest.name for guest in FakeGuest.made if guest.running]
 
-    def test_machines_come_and_go(self):
+    def test_guests_follow_the_lab_file(self):
         self.assertEqual(self.settle(["a", "b"]), ["a", "b"])
         first = self.lab.guests["a"]
         self.assertEqual(self.settle(["c", "a"]), ["a", "c"])
@@ -429,7 +429,7 @@ class Settled(unittest.TestCase):
                 self.assertEqual("ACTIVE" in self.lab.guests["a"].script, awaited)
                 self.assertEqual("without a carrier until a subnet manager runs" in self.told[-1], not awaited)
 
-    def test_machine_whose_card_is_another_starts_again(self):
+    def test_guest_with_a_changed_card_is_restarted(self):
         self.settle(["a", "b"])
         first = self.lab.guests["a"]
         self.settle(["a", "b"], ["a"])
@@ -437,7 +437,7 @@ class Settled(unittest.TestCase):
         self.assertTrue(self.lab.guests["a"].running)
         self.assertEqual(self.lab._numbers, {"b": 2, "a": 1})
 
-    def test_machine_is_started_again(self):
+    def test_restart_replaces_the_guest(self):
         self.settle(["a", "b"])
         first = self.lab.guests["a"]
         self.lab.restart(["a"], self.told.append)
@@ -455,7 +455,7 @@ class Settled(unittest.TestCase):
         self.lab.restart(["a"], self.told.append)
         self.assertTrue(self.lab.guests["a"].running)
 
-    def test_machine_that_does_not_come_up_ends(self):
+    def test_guest_that_does_not_boot_is_ended(self):
         self.settle(["a"])
         with self.assertRaisesRegex(LabError, "it broke"):
             self.settle(["a", "broken"])
@@ -471,20 +471,20 @@ class Refused(Folder):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         return done.stderr
 
-    def test_nothing_to_run(self):
+    def test_missing_command_is_refused(self):
         self.assertIn("either a command after --, or --script FILE", self.fails("run"))
         self.assertIn("there is no script /none", self.fails("run", "script=/none"))
 
-    def test_paths_that_are_not_there(self):
+    def test_missing_paths_are_refused(self):
         self.assertIn("--share /none is not there", self.fails("run", "share=/none", "--", "true"))
 
-    def test_no_lab_is_up(self):
+    def test_commands_without_a_lab_are_refused(self):
         for words in (["shell", "host=node1", "--", "true"], ["restart", "--", "node1"], ["console", "host=node1"], ["check"], ["down"]):
             done = subprocess.run([sys.executable, SESSION, self.folder, *words], capture_output=True, text=True, check=False,
                                   stdin=subprocess.DEVNULL, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (1, f"weft: no lab is up in {self.folder}: `weft lab up` starts one\n"))
 
-    def test_card_of_the_default_lab(self):
+    def test_card_option_sets_the_model_of_the_default_lab(self):
         """--card is two hosts with cards of that model."""
         self.write("lab.toml", "the user's")
         weftd = self.write("weftd", '#!/bin/sh\necho "weftd: $(grep -c \'model = "mlx5"\' "$4") cards"\nexit 1\n')
@@ -493,7 +493,7 @@ class Refused(Folder):
         self.assertEqual((done.returncode, done.stderr), (1, "weft: weftd: 2 cards\n"))
         self.assertEqual((self.folder / "lab.toml").read_text(), "the user's")
 
-    def test_weftd_that_does_not_start(self):
+    def test_failure_of_weftd_is_reported(self):
         """weftd's own reason is given, and nothing stays."""
         weftd = self.write("weftd", "#!/bin/sh\necho 'weftd: lab.toml:3: no such thing'\nexit 1\n")
         weftd.chmod(0o755)
@@ -523,13 +523,13 @@ class AnotherDaemon(Folder):
         weftd.chmod(0o755)
         return weftd
 
-    def test_socket_of_a_weftd_that_was_killed_is_no_obstacle(self):
+    def test_stale_socket_is_replaced(self):
         self.listen("control.sock").close()
         done = self.session("up", f"weftd={self.weftd('echo reached; exit 1')}")
         self.assertEqual((done.returncode, done.stderr), (1, "weft lab: reached\n"))
         self.assertFalse((self.folder / "control.sock").exists())
 
-    def test_weftd_of_somebody_else_is_named(self):
+    def test_running_weftd_is_reported(self):
         self.listen("control.sock")
         for words in (("up", f"weftd={self.weftd('exit 1')}"),):
             done = self.session(*words)
@@ -537,7 +537,7 @@ class AnotherDaemon(Folder):
             self.assertRegex(done.stderr, "did not start serves .*shutdown")
         self.assertTrue((self.folder / "control.sock").exists())
 
-    def test_reason_of_the_end_is_given(self):
+    def test_reason_of_the_end_is_reported(self):
         self.write("lab-ended", "weftd was killed by SIGKILL; its log is LOG")
         for words in (("shell", "host=node1", "--", "true"), ("down",)):
             self.assertEqual(self.session(*words).stderr,
@@ -545,14 +545,14 @@ class AnotherDaemon(Folder):
         self.session("up", f"weftd={self.weftd('exit 1')}")
         self.assertNotIn("SIGKILL", self.session("down").stderr)
 
-    def test_place_that_cannot_be_written_is_named(self):
+    def test_unwritable_directory_is_reported(self):
         self.write("file")
         done = self.session("up", f"weftd={self.weftd('exit 1')}", f"logs={self.folder / 'file/logs'}")
         self.assertEqual(done.returncode, 1)
         self.assertNotIn("Traceback", done.stderr)
         self.assertIn("file/logs: Not a directory", done.stderr)
 
-    def test_reader_that_goes_away_ends_it_in_silence(self):
+    def test_closed_pipe_ends_weft_silently(self):
         # Without a buffer Python takes a write for whole that a closed pipe cut short.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         lines = subprocess.Popen([sys.executable, SESSION, self.folder, "topology", "kind=ring", "switches:=4000"], stdout=subprocess.PIPE,
@@ -601,7 +601,7 @@ class CheckedFirst(unittest.TestCase):
         self.assertEqual(booted, [])
 
 
-class OfNoEnd(Folder):
+class TimedOut(Folder):
     """A lab in virtual time that comes to no end, of which the error speaks of consoles."""
 
     def run_with(self, logs):
@@ -611,12 +611,12 @@ class OfNoEnd(Folder):
             repeating._run(lab, logs)
         return str(caught.exception)
 
-    def test_its_logs_are_where_they_were_asked_for(self):
+    def test_logs_of_a_timeout_are_in_the_given_directory(self):
         said = self.run_with(self.folder / "logs")
         self.assertIn("waited for node1", said)
         self.assertEqual((self.folder / "logs/console-node1.log").read_text(), "spins")
 
-    def test_its_logs_are_where_the_error_says(self):
+    def test_logs_of_a_timeout_are_where_the_error_says(self):
         said = self.run_with(None)
         kept = pathlib.Path(said.rpartition("logs in ")[2])
         self.addCleanup(lambda: subprocess.run(["rm", "-rf", kept], check=True))

@@ -124,7 +124,7 @@ class Agent(AgentCase):
         command.wait(PATIENCE)
         self.assertEqual(command.raw, data)
 
-    def test_input_that_is_not_read_is_bounded(self):
+    def test_unread_input_is_bounded(self):
         command = self.start("sleep", "1000")
         given = 0
         with self.assertRaises(AssertionError):
@@ -141,13 +141,13 @@ class Agent(AgentCase):
         command.kill()
         self.assertEqual(command.wait(PATIENCE, check=False).status, 137)
 
-    def test_input_of_a_command_that_reads_none_is_dropped(self):
+    def test_input_for_a_command_without_a_reader_is_dropped(self):
         command = self.start("bash", "-c", "exec <&-; read -rt 1000 <> <(:)")
         self.give_all(command, bytes(1 << 20))
         command.kill(signal.SIGTERM)
         self.assertEqual(command.wait(PATIENCE, check=False).status, 143)
 
-    def test_terminal_has_its_size_and_its_keys_send_signals(self):
+    def test_terminal_has_a_size_and_keys_send_signals(self):
         command = self.start("bash", "-c", "test -t 0 && test -t 1 && stty size; read -r; stty size; echo ready; exec sleep 1000", terminal=(31, 97), environment=("TERM=xterm",))
         command.wait_output("31 97\r\n", PATIENCE)
         command.resize(40, 120)
@@ -157,14 +157,14 @@ class Agent(AgentCase):
         command.give(b"\x03")
         self.assertEqual(command.wait(PATIENCE, check=False).status, 130)
 
-    def test_end_of_a_terminals_shell_hangs_its_jobs_up(self):
+    def test_end_of_the_shell_hangs_up_its_jobs(self):
         command = self.start("bash", "-c", "(trap 'touch %s/hung-up; exit' HUP; echo ready; while :; do sleep 0.1; done) & wait $!" % self.directory.name, terminal=(24, 80))
         command.wait_output("ready", PATIENCE)
         command.kill(signal.SIGHUP)
         command.wait(PATIENCE, check=False)
         wait_until("the job to be hung up", (pathlib.Path(self.directory.name) / "hung-up").exists, PATIENCE)
 
-    def test_output_without_end_can_be_interrupted(self):
+    def test_endless_output_can_be_interrupted(self):
         command = self.start("yes")
         self.guest.wait_for_event("output", command.is_ready, PATIENCE)
         command.kill(signal.SIGINT)
@@ -209,7 +209,7 @@ class Shell(AgentCase):
         done = self.shell("node1", "printf '\\377out'; printf '\\376err' >&2; exit 3")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (3, b"\xffout", b"\xfeerr"))
 
-    def test_script_on_standard_input_is_one_shells(self):
+    def test_script_on_standard_input_runs_in_one_shell(self):
         done = self.shell("node1", given=b"x=2\nfor i in 1 2; do\n  echo $((i + x))\ndone\ncat <<END\nhere\nEND\nexit 5\n")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (5, b"3\n4\nhere\n", b""))
 
@@ -228,7 +228,7 @@ class Shell(AgentCase):
         self.assertEqual(running.communicate(timeout=PATIENCE)[0], b"caught\n")
         self.assertEqual(running.returncode, 7)
 
-    def test_second_signal_does_not_wait_for_the_command(self):
+    def test_second_signal_ends_weft_at_once(self):
         running = subprocess.Popen(self.words("node1", "trap 'echo caught' INT TERM; echo ready; while :; do sleep 0.1; done"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         self.assertEqual(running.stdout.readline(), b"ready\n")
         running.send_signal(signal.SIGINT)
@@ -237,7 +237,7 @@ class Shell(AgentCase):
         running.communicate(timeout=PATIENCE)
         self.assertEqual(running.returncode, 143)
 
-    def test_command_is_hung_up_when_its_caller_goes(self):
+    def test_command_is_hung_up_when_its_caller_ends(self):
         mark = f"hung-up-{os.getpid()}-{random.randrange(1 << 30)}"
         running = subprocess.Popen(self.words("node1", f"echo ready; exec -a {mark} sleep 1000"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         self.assertEqual(running.stdout.readline(), b"ready\n")
@@ -246,13 +246,13 @@ class Shell(AgentCase):
         running.communicate()
         wait_until("the command to end", lambda: not self.is_running(mark), PATIENCE)
 
-    def test_reader_that_goes_ends_the_command(self):
+    def test_closed_reader_ends_the_command(self):
         done = subprocess.run(["bash", "-c", '"$@" | head -n 1; exit ${PIPESTATUS[0]}', "bash", *self.words("node1", "yes")], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
         self.assertEqual((done.stdout, done.stderr), (b"y\n", b""))
         self.assertEqual(self.shell("node1", "echo here").stdout, b"here\n")
 
-    def test_output_that_waits_for_its_reader_arrives_whole(self):
+    def test_output_for_a_slow_reader_is_complete(self):
         """More of it waits in the lab's process than one frame may have."""
         running = subprocess.Popen(self.words("node1", "for i in {1..40}; do head -c 100003 /dev/zero; sleep 0.02; done; echo end"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         wait_until("output to wait", lambda: any(process.is_full() for process in list(self.guest._processes.values())), PATIENCE)
@@ -276,7 +276,7 @@ class Shell(AgentCase):
         following.send_signal(signal.SIGINT)
         self.assertEqual((following.communicate(timeout=PATIENCE), following.returncode), ((b"", b""), 0))
 
-    def test_console_is_followed_until_its_reader_goes(self):
+    def test_console_is_followed_until_its_reader_ends(self):
         following = self.follow()
         following.stdout.close()
         self.assertEqual((following.wait(PATIENCE), following.stderr.read()), (0, b""))
@@ -296,7 +296,7 @@ class Shell(AgentCase):
         self.assertRegex(done.stderr, rb"^weft: node1 ended \(status -9\) while waiting for it to take a command: "
                                       rb"`weft lab console node1` shows why, `weft lab restart node1` starts it again\n$")
 
-    def test_guest_that_is_ended_is_reported(self):
+    def test_closed_guest_is_reported(self):
         """As by `weft lab apply`, of a lab without its host."""
         running = subprocess.Popen(self.words("node1", "echo ready; exec cat"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual(running.stdout.readline(), b"ready\n")
@@ -306,7 +306,7 @@ class Shell(AgentCase):
         _, err = running.communicate(b"more\n", timeout=PATIENCE)
         self.assertEqual((running.returncode, err), (1, b"weft: node1 has been closed\n"))
 
-    def test_guest_that_reads_nothing_delays_no_other(self):
+    def test_stalled_guest_does_not_delay_others(self):
         """A hostile guest has an agent whose port is full."""
         hostile = Guest("hostile", kernel=types.SimpleNamespace(variant="stock", native=False))
         self.addCleanup(hostile.log.unlink)
@@ -324,7 +324,7 @@ class Shell(AgentCase):
         wait_until("the port to be full", hostile._sending.locked, PATIENCE)
         self.assertEqual(self.shell("node1", "echo here").stdout, b"here\n")
 
-    def test_client_that_breaks_the_protocol_is_hung_up(self):
+    def test_client_that_violates_the_protocol_is_disconnected(self):
         for frame in (process.HEADER.pack(process.INPUT_MOST + 1, 0, process.INPUT) + bytes(process.INPUT_MOST + 1), process.HEADER.pack(0, 0, 99),
                       process.HEADER.pack(1, 0, process.KILL) + b"x", process.HEADER.pack(0xffffffff, 0, process.INPUT)):
             with socket.socket(socket.AF_UNIX) as client:
@@ -341,7 +341,7 @@ class Shell(AgentCase):
                 client.settimeout(PATIENCE)
                 client.recv(4096)
 
-    def test_terminal_is_the_guests_and_is_given_back(self):
+    def test_terminal_is_restored_after_the_command(self):
         near, far = pty.openpty()
         self.addCleanup(os.close, near)
         set_size(near, 33, 101)
@@ -379,7 +379,7 @@ class Shell(AgentCase):
         self.assertEqual(running.wait(PATIENCE), 9)
         self.assertEqual(termios.tcgetattr(near), before)
 
-    def test_terminal_is_given_back_after_a_signal(self):
+    def test_terminal_is_restored_after_a_signal(self):
         near, far = pty.openpty()
         self.addCleanup(os.close, near)
         before = termios.tcgetattr(near)
@@ -408,7 +408,7 @@ class Background(unittest.TestCase):
         self.assertEqual(running.wait(PATIENCE), 0)
         read_until(near, b"b'line\\n' True")
 
-    def test_job_in_the_background_does_not_read_the_terminal(self):
+    def test_background_job_does_not_read_the_terminal(self):
         """It would be stopped by SIGTTIN."""
         near, far = pty.openpty()
         self.addCleanup(os.close, near)

@@ -68,7 +68,7 @@ class Terminal:
 
 
 class Top(unittest.TestCase):
-    def test_keys_and_size(self):
+    def test_keys_and_resizing_are_handled(self):
         with daemon.weftd(WEFTD) as (_, directory):
             terminal = Terminal(directory)
             picture = terminal.shows("by rate")
@@ -90,7 +90,7 @@ class Top(unittest.TestCase):
             terminal.type("q")
             self.assertEqual(terminal.end(), (0, True))
 
-    def test_rates(self):
+    def test_rates_are_shown(self):
         """A sweep sends packets, and the manager's link shows them."""
         with daemon.weftd(WEFTD) as (_, directory):
             terminal = Terminal(directory)
@@ -103,7 +103,7 @@ class Top(unittest.TestCase):
             terminal.type("q")
             self.assertEqual(terminal.end(), (0, True))
 
-    def test_signals_give_the_terminal_back(self):
+    def test_signals_restore_the_terminal(self):
         with daemon.weftd(WEFTD) as (_, directory):
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 terminal = Terminal(directory)
@@ -111,7 +111,7 @@ class Top(unittest.TestCase):
                 terminal.process.send_signal(number)
                 self.assertEqual(terminal.end(), (0, True), number)
 
-    def test_weftd_that_goes(self):
+    def test_end_of_weftd_ends_top(self):
         with daemon.weftd(WEFTD) as (running, directory):
             terminal = Terminal(directory)
             terminal.shows("by rate")
@@ -119,7 +119,7 @@ class Top(unittest.TestCase):
             self.assertEqual(terminal.end(), (1, True))
             self.assertIn("weft: weftd has gone", terminal.output)
 
-    def test_without_a_terminal(self):
+    def test_screens_are_printed_without_a_terminal(self):
         """So many pictures, whole, without control characters."""
         with daemon.weftd(WEFTD) as (_, directory):
             done = subprocess.run([WEFT, "--socket-dir", directory, "top", "--interval", "0.1", "--count", "2"], capture_output=True, text=True, check=True,
@@ -128,7 +128,7 @@ class Top(unittest.TestCase):
             self.assertEqual(done.stdout.count("sm/1-switch1/3"), 2)
             self.assertNotIn("\x1b", done.stdout)
 
-    def test_log(self):
+    def test_log_is_filtered(self):
         with daemon.weftd(WEFTD) as (_, directory):
             def said(*part):
                 return subprocess.run([WEFT, "--socket-dir", directory, "log", *part], capture_output=True, text=True, check=True, timeout=daemon.PATIENCE).stdout

@@ -117,7 +117,7 @@ def hops(made):
 
 
 class Generated(unittest.TestCase):
-    def test_fat_tree(self):
+    def test_fat_trees_have_full_bandwidth(self):
         for hosts, ports in ((1, 36), (35, 36), (36, 36), (64, 36), (215, 36), (648, 36), (7, 4), (8, 4), (50, 11)):
             made = topology.fat_tree(hosts, ports)
             self.assertEqual(len(made.hosts), hosts)
@@ -129,7 +129,7 @@ class Generated(unittest.TestCase):
         with self.assertRaisesRegex(LabError, "reach 648 hosts"):
             topology.fat_tree(649, 36)
 
-    def test_fat_tree_as_told(self):
+    def test_fat_tree_with_given_dimensions(self):
         made = topology.fat_tree(100, 36, each=40, spines=4)
         self.assertEqual(degrees(made), {"leaf1": 4, "leaf2": 4, "leaf3": 4, "spine1": 3, "spine2": 3, "spine3": 3, "spine4": 3})
         made.model = "endpoint"
@@ -138,19 +138,19 @@ class Generated(unittest.TestCase):
             with self.assertRaisesRegex(LabError, "go together"):
                 topology.fat_tree(100, 36, **words)
 
-    def test_ring(self):
+    def test_rings_have_two_links_per_switch(self):
         for switches in (2, 3, 9):
             made = topology.ring(switches, switches)
             self.assertEqual(set(degrees(made).values()), {1} if switches == 2 else {2})
             self.assertEqual(hops(made), switches // 2 + 2)
 
-    def test_torus(self):
+    def test_tori_link_all_neighbours(self):
         self.assertEqual(set(degrees(topology.torus((4, 4), 16)).values()), {4})
         self.assertEqual(set(degrees(topology.torus((3, 3, 3), 27)).values()), {6})
         self.assertEqual(set(degrees(topology.torus((2, 3), 6)).values()), {3}, "two are linked once")
         self.assertEqual(hops(topology.torus((4, 4, 4), 64)), 6 + 2)
 
-    def test_dragonfly(self):
+    def test_dragonflies_have_a_diameter_of_three(self):
         for hosts, groups in ((1, 2), (6, 3), (72, 9), (73, 5), (342, 19)):
             made = topology.dragonfly(hosts)
             self.assertEqual(len({name.split("-")[0] for name in made.switches}), groups)
@@ -161,7 +161,7 @@ class Generated(unittest.TestCase):
         counted = collections.Counter(end.split("/")[0] for a, b, _ in made.links for end in (a, b) if "node" in a + b and "switch" in end)
         self.assertEqual(sorted(counted.values()), [2, 2, 3, 3])
 
-    def test_too_many(self):
+    def test_too_large_topologies_are_refused(self):
         for made in (topology.ring(4097, 1), topology.ring(1, 19456)):
             with self.assertRaisesRegex(LabError, "too many"):
                 made.text()
@@ -172,11 +172,11 @@ class Generated(unittest.TestCase):
                 topology._size(size)
 
 
-class Read(unittest.TestCase):
+class Converted(unittest.TestCase):
     def setUp(self):
         self.said = self.enterContext(contextlib.redirect_stderr(io.StringIO()))
 
-    def test_what_ibnetdiscover_printed(self):
+    def test_ibnetdiscover_output_is_converted(self):
         lab = lab_of(topology.read(DISCOVERED, "net"))
         self.assertEqual([(node["name"], node["guid"], node["ports"]) for node in lab["switch"]],
                          [("rack-1", "0x0002c90200000001", 37), ("rack-1-2", "0x0002c90200000002", 36)])
@@ -188,7 +188,7 @@ class Read(unittest.TestCase):
         self.assertEqual(self.said.getvalue(), "weft: net:33: the subnet manager of a lab is left out\n"
                          "weft: net: 1 link of FDR10: QDR instead\n")
 
-    def test_wrong_lines_are_named(self):
+    def test_invalid_lines_are_reported(self):
         for wrong, reason in ((DISCOVERED.replace('[36]\t"S-0002c90200000001"[36]', '[36]\t"S-0002c90200000001"[35]'), "does not name"),
                               (DISCOVERED.replace("Switch\t36", "Switch\t255"), "1 to 254 ports"),
                               (DISCOVERED + "Ca\t1 \"H-0002c90300000a10\"\n", "twice"),
@@ -212,7 +212,7 @@ class Read(unittest.TestCase):
         self.assertNotEqual(grouped.count("[ext 14]"), 0)
         self.assertEqual(lab_of(topology.read(grouped, "net")), lab_of(topology.read(DISCOVERED, "net")))
 
-    def test_lines_that_are_neither_are_left_out_and_named(self):
+    def test_unknown_lines_are_skipped_and_reported(self):
         noise = "ibwarn: [4711] mad_rpc: _do_madrpc failed; dport (Lid 3)\nsrc/query_smp.c:197; umad (DR path slid 0) bad status 110\n"
         self.assertEqual(lab_of(topology.read(noise + DISCOVERED, "net")), lab_of(topology.read(DISCOVERED, "net")))
         self.assertIn("weft: net:1: 'ibwarn: [4711] mad_rpc: _do_madrpc failed; dport (Lid 3)' is left out\n", self.said.getvalue())
@@ -220,7 +220,7 @@ class Read(unittest.TestCase):
         topology.read("x\n" * 100 + DISCOVERED, "net")
         self.assertIn("weft: net: 90 lines more are left out\n", self.said.getvalue())
 
-    def test_speeds_and_widths_that_a_lab_has_not_are_named(self):
+    def test_unsupported_speeds_and_widths_are_reported(self):
         text = DISCOVERED.replace("4xQDR", "4xNDR").replace("4xSDR", "2xHDR")
         lab = lab_of(topology.read(text, "net"))
         self.assertEqual(sorted((*link["ends"], link.get("width"), link.get("speed")) for link in lab["link"])[:3],
@@ -228,7 +228,7 @@ class Read(unittest.TestCase):
         self.assertIn("weft: net: 1 link of NDR: EDR, the fastest of a lab instead\n", self.said.getvalue())
         self.assertIn("weft: net: 1 link of width 2x: the width that a lab's links have instead\n", self.said.getvalue())
 
-    def test_network_of_ibsim(self):
+    def test_ibsim_network_is_converted(self):
         lab = lab_of(topology.read(IBSIM, "net"))
         self.assertEqual([(node["name"], node.get("guid"), node["ports"]) for node in lab["switch"]], [("Switch1", None, 9), ("Switch2", None, 8)])
         self.assertEqual([(node["name"], node.get("guid"), node.get("ports", 1)) for node in lab["host"]], [("Hca1", None, 1), ("Hca2", None, 2), ("third", None, 1)])
@@ -237,7 +237,7 @@ class Read(unittest.TestCase):
                           ("Switch2/5", "third/1", None)])
         self.assertEqual(self.said.getvalue(), "")
 
-    def test_names_a_lab_can_have(self):
+    def test_names_are_made_valid_and_unique(self):
         taken = set()
         names = [topology._name(text, "node1", taken) for text in ("", None, "sm", "äöü x", "...", "a" * 80, "a" * 80, "a/b\"c d")]
         self.assertEqual(len(set(names)), len(names))
@@ -245,7 +245,7 @@ class Read(unittest.TestCase):
             self.assertRegex(name, r"^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,31}$")
 
 
-class Taken(unittest.TestCase):
+class Accepted(unittest.TestCase):
     """The commands and the daemon accept the generated files."""
 
     def setUp(self):
@@ -256,7 +256,7 @@ class Taken(unittest.TestCase):
         shutil.copy(WEFT, self.weft)
         (self.folder / "tools").symlink_to(HERE.parents[1])
 
-    def test_weftd_takes_each(self):
+    def test_weftd_accepts_all_topologies(self):
         lab = self.folder / "lab.toml"
         for words in (["fat-tree", "--hosts", "64"], ["fat-tree", "--hosts=648"], ["fat-tree", "--hosts", "8", "--ports", "4"], ["ring", "--switches", "6"],
                       ["torus", "--size", "4x4"], ["torus", "--size", "2x3x4", "--hosts", "100"], ["dragonfly", "--hosts", "72"],
@@ -268,7 +268,7 @@ class Taken(unittest.TestCase):
             done = subprocess.run([WEFTD, "--check", "--lab", lab], capture_output=True, text=True, check=False, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (0, ""), words)
 
-    def test_wrong_words(self):
+    def test_invalid_arguments_are_refused(self):
         for words, reason in ((["fat-tree"], "--hosts is required"), (["ring", "--switches", "0"], "not in range"), (["torus", "--size", "4xx"], "no size"),
                               (["import", "/none"], "cannot read /none"), (["star"], "weft topology has no command 'star'")):
             done = subprocess.run([self.weft, "topology", *words], capture_output=True, text=True, check=False, timeout=60)

@@ -73,13 +73,13 @@ class Peers(unittest.TestCase):
             with served:
                 return peers.uid_of(peer, served.getsockname())
 
-    def test_each_protocol(self):
+    def test_user_of_a_connection_is_found(self):
         for ends in ((socket.AF_INET, "127.0.0.1", socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1", socket.AF_INET6, "::1"),
                      (socket.AF_INET, "127.0.0.1", socket.AF_INET6, "::ffff:127.0.0.1")):
             with self.subTest(ends):
                 self.assertEqual(self.user_of(*ends), os.getuid())
 
-    def test_client_that_is_not_here(self):
+    def test_remote_client_has_no_user(self):
         self.assertIsNone(peers.uid_of(("192.0.2.1", 1), ("192.0.2.2", 2)))
 
 
@@ -122,7 +122,7 @@ class Reading(unittest.TestCase):
         cls.addClassCleanup(context.__exit__, None, None, None)
         return value
 
-    def test_what_there_is(self):
+    def test_pages_and_data_are_served(self):
         live = self.client.get("/api/live")
         self.assertEqual(sorted(live["rates"]), sorted([LINK, "node2/1-switch1/2", "sm/1-switch1/3"]))
         self.assertIn(LINK, live["down"])
@@ -144,12 +144,12 @@ class Reading(unittest.TestCase):
             self.assertIn("default-src 'self'", headers["Content-Security-Policy"])
             self.assertNotIn("Access-Control-Allow-Origin", headers)
 
-    def test_icon(self):
+    def test_icon_is_served(self):
         for path in ("/favicon.ico", "/favicon.svg"):
             status, headers, _ = self.client.ask("GET", path)
             self.assertEqual((status, headers["Content-Type"]), (200, "image/svg+xml"))
 
-    def test_ports_and_subnet(self):
+    def test_ports_and_subnet_are_served(self):
         ports = self.client.get("/api/ports?link=sm/1-switch1/3")
         self.assertEqual(set(ports["ports"]), {"sm/1", "switch1/3"})
         self.assertGreater(ports["ports"]["sm/1"][ports["columns"].index("xmit_packets")], 0)
@@ -159,7 +159,7 @@ class Reading(unittest.TestCase):
         routes = daemon.await_that("routes", lambda: self.client.get("/api/subnet?node=switch1")["routes"])
         self.assertEqual(routes["3"], str(manager["1"]["lid"]))
 
-    def test_faults_of_links_are_told(self):
+    def test_link_faults_are_reported_at_once(self):
         """A setting of the command line is there at once, not when somebody asks for the topology."""
         self.assertNotIn("sm/1-switch1/3", self.client.get("/api/live")["faulty"])
         weft = [WEFT, "--socket-dir", self.weftd[1], "link", "set", "sm"]
@@ -168,7 +168,7 @@ class Reading(unittest.TestCase):
         subprocess.run([*weft, "delay=0"], check=True, stdout=subprocess.DEVNULL)
         daemon.await_that("its end", lambda: "sm/1-switch1/3" not in self.client.get("/api/live")["faulty"])
 
-    def test_metrics(self):
+    def test_metrics_are_valid(self):
         status, headers, body = self.client.ask("GET", "/metrics")
         self.assertEqual((status, headers["Content-Type"]), (200, "text/plain; version=0.0.4; charset=utf-8"))
         families = {family.name: family for family in text_string_to_metric_families(body.decode())}
@@ -202,7 +202,7 @@ class Reading(unittest.TestCase):
             self.assertNotRegex(name, r"(bits|milliseconds|minutes|kilobytes|counter|gauge)(_|$)")
             self.assertNotRegex(name, r"_total$" if family.type != "counter" else r"_(info|count|sum|bucket)$")
 
-    def test_nothing_is_changed(self):
+    def test_changes_are_refused_by_default(self):
         """Without --allow: refused, whoever asks."""
         for path, body in (("/api/link", {"link": LINK, "settings": {"state": "down"}}), ("/api/card", {"host": "node1", "fault": "catastrophic", "count": 1}),
                            ("/api/capture", {"link": LINK, "seconds": 1})):
@@ -211,13 +211,13 @@ class Reading(unittest.TestCase):
             self.assertEqual(self.client.ask(method, "/api/link")[0], 405)
         self.assertEqual(self.client.token, "")
 
-    def test_loopback_alone(self):
+    def test_server_listens_on_loopback_by_default(self):
         """Nobody of another machine reaches it, unless it is told so."""
         self.assertEqual(listening(self.client.where), {"0100007F"})
         with daemon.web(WEFT, self.weftd[1], "listen=127.0.0.2") as address:
             self.assertEqual(listening(Client(address).where), {"0200007F"})
 
-    def test_other_users_may_not_look(self):
+    def test_other_users_are_refused(self):
         """On loopback, what the directory of the sockets hides from other users is hidden here too."""
         if os.geteuid() != 0:
             self.skipTest("only root can ask as another user")
@@ -236,7 +236,7 @@ class Reading(unittest.TestCase):
         with daemon.web(WEFT, self.weftd[1], "listen=::1") as address:
             self.assertEqual((as_user(0, address), as_user(65534, address)), ("200", "403"))
 
-    def test_malformed_requests(self):
+    def test_malformed_requests_are_refused(self):
         for data in (b"garbage\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9.9\r\n\r\n", b"GET / HTTP/1.1\r\nno colon\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
                      b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n", b"GET /" + b"a" * 20000 + b" HTTP/1.1\r\n\r\n"):
             self.assertIn(b" 400 ", self.client.raw(data), data[:60])
@@ -247,7 +247,7 @@ class Reading(unittest.TestCase):
         for path in ("/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/api/", "/weft-web"):
             self.assertEqual(self.client.ask("GET", path)[0], 404, path)
 
-    def test_other_names(self):
+    def test_other_host_names_are_refused(self):
         """What a stranger's site calls this machine is not this server."""
         port = self.client.where.split(":")[1]
         for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1", f"[::2]:{port}", "", f"192.0.2.1:{port}"):
@@ -284,7 +284,7 @@ class Consoles(unittest.TestCase):
     def status(self, client, query="host=node1", **headers):
         return client.ask("GET", f"/api/console?{query}", **headers)[0]
 
-    def test_text_of_a_console(self):
+    def test_console_is_served(self):
         client = self.serve()
         self.assertEqual((self.status(client), client.get("/api/fabric")["consoles"]), (404, False))
         self.enter(stand_in_lab.lab(self.directory, self.paths))
@@ -303,7 +303,7 @@ class Consoles(unittest.TestCase):
         self.assertEqual(client.get("/api/console?host=node1&after=200000")["text"], "anew")
         self.assertEqual(self.status(client, "host=node2"), 404)
 
-    def test_no_other_file(self):
+    def test_other_files_are_refused(self):
         client = self.serve()
         self.enter(stand_in_lab.lab(self.directory, self.paths))
         other = self.directory / "other"
@@ -317,7 +317,7 @@ class Consoles(unittest.TestCase):
             self.paths["node1"] = path
             self.assertEqual(self.status(client), 404, path)
 
-    def test_device(self):
+    def test_device_file_is_refused(self):
         client = self.serve()
         device = self.directory / "device" / "node1.log"
         device.parent.mkdir()
@@ -330,7 +330,7 @@ class Consoles(unittest.TestCase):
         self.enter(stand_in_lab.lab(self.directory, self.paths))
         self.assertEqual(self.status(client), 404)
 
-    def test_file_of_another_user(self):
+    def test_file_of_another_user_is_refused(self):
         if os.geteuid() != 0:
             self.skipTest("only root can give a file away")
         client = self.serve()
@@ -339,7 +339,7 @@ class Consoles(unittest.TestCase):
         os.chown(self.paths["node1"], 65534, 65534)
         self.assertEqual(self.status(client), 404)
 
-    def test_who_may_look(self):
+    def test_consoles_need_permission_and_token(self):
         """Where others may read the pages, consoles take an --allow of their own, and the token."""
         self.enter(stand_in_lab.lab(self.directory, self.paths))
         client = self.serve("allow+=reading", "allow+=faults")
@@ -354,7 +354,7 @@ class Consoles(unittest.TestCase):
 
 
 class Writing(unittest.TestCase):
-    def test_who_may_write(self):
+    def test_changes_need_permission_and_token(self):
         with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory, "allow+=faults", "interval:=0.2") as address:
             client = Client(address)
             pull = {"link": "sm", "settings": {"state": "down"}}
@@ -382,7 +382,7 @@ class Writing(unittest.TestCase):
                 self.assertEqual(client.post(path, body)[0], 400, (path, body))
             self.assertEqual(client.post("/api/link", "x" * 5000)[0], 413)
 
-    def test_capture(self):
+    def test_capture_is_downloaded(self):
         with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory, "allow+=captures") as address:
             client = Client(address)
             self.assertEqual(client.post("/api/link", {"link": "sm", "settings": {"state": "down"}})[0], 403)
@@ -397,7 +397,7 @@ class Writing(unittest.TestCase):
             self.assertIn("SubnGet", decoded)
             self.assertEqual(list(pathlib.Path(directory).glob("web-*")), [])
 
-    def test_weftd_that_goes_and_comes(self):
+    def test_restarted_weftd_is_reconnected(self):
         with daemon.weftd(WEFTD) as (running, directory), daemon.web(WEFT, directory, "interval:=0.2") as address:
             client = Client(address)
             daemon.await_that("a sample", lambda: client.get("/api/live")["there"])
@@ -417,7 +417,7 @@ class Writing(unittest.TestCase):
                 numbers = [line["number"] for line in client.get("/api/log")]
                 self.assertEqual(numbers, list(range(1, len(numbers) + 1)))
 
-    def test_no_weftd(self):
+    def test_missing_weftd_is_reported(self):
         done = subprocess.run([daemon.WEB, "/nonexistent", f"weft={WEFT}"], capture_output=True, text=True, check=False, timeout=daemon.PATIENCE)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("no weftd serves /nonexistent", done.stderr)

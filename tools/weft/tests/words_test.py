@@ -34,24 +34,24 @@ class Words(unittest.TestCase):
     def words(self, *given):
         return self.run_weft(*given, check=True).stdout.splitlines()
 
-    def test_run(self):
+    def test_run_passes_on_its_command(self):
         for given, passed in ((["--", "uname -r; nproc"], ["uname -r; nproc"]), (["--", "true"], ["true"]), (["ls", "-l"], ["ls", "-l"]),
                               (["--on", "a", "--", "ls", "-l", "/x"], ["ls", "-l", "/x"]), (["--", "git", "log", "--", "x"], ["git", "log", "--", "x"]),
                               (["git", "log", "--", "x"], ["git", "log", "--", "x"])):
             words = self.words("run", *given)
             self.assertEqual(words[words.index("--") + 1:], passed)
 
-    def test_shell(self):
+    def test_shell_passes_on_its_command(self):
         for given, passed in ((["a; b"], ["a; b"]), (["ls", "-l"], ["ls", "-l"]), (["--", "ls", "-l"], ["ls", "-l"]), (["--", "--odd"], ["--odd"]),
                               (["git", "log", "--", "x"], ["git", "log", "--", "x"]), (["--", "git", "log", "--", "x"], ["git", "log", "--", "x"])):
             words = self.words("lab", "shell", "node1", *given)
             self.assertEqual(words[words.index("--") + 1:], passed)
 
-    def test_options_behind_the_command_are_the_commands(self):
+    def test_options_after_the_command_belong_to_it(self):
         words = self.words("run", "--quiet", "ls", "--quiet", "--json")
         self.assertEqual(words[words.index("--") + 1:], ["ls", "--quiet", "--json"])
 
-    def test_what_weft_does_not_know_is_refused(self):
+    def test_unknown_words_are_refused(self):
         for given, named, meant in ((("run", "--bogus", "--on", "node1", "--", "echo", "hi"), "--bogus", None),
                                     (("run", "--tiemout", "2", "--", "true"), "--tiemout", "--timeout"), (("fabrik", "show"), "fabrik", "fabric"),
                                     (("lab", "upp"), "upp", "up"), (("lab", "up", "--cpu", "2"), "--cpu", "--cpus"), (("link", "pu", "node1"), "pu", "up")):
@@ -61,7 +61,7 @@ class Words(unittest.TestCase):
                 self.assertIn(f"'{named}'", done.stderr)
                 self.assertIn(f"did you mean '{meant}'?" if meant else "--help", done.stderr)
 
-    def test_a_wrong_value_or_nothing_at_all_is_a_usage_error(self):
+    def test_invalid_values_and_missing_commands_are_usage_errors(self):
         for given in ((), ("lab",), ("run", "--timeout", "soon", "--", "true"), ("run", "--cpus"), ("capture",)):
             with self.subTest(given):
                 done = self.run_weft(*given)

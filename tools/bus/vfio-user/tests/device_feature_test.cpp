@@ -9,7 +9,7 @@ namespace
 using DeviceFeatureMessage = GreetedTest;
 
 // No feature is there, whether it is asked for, set or probed: ENOTTY, and the session goes on.
-TEST_F(DeviceFeatureMessage, HasNone)
+TEST_F(DeviceFeatureMessage, ReportsNoFeatures)
 {
 	for (std::uint32_t feature = 0; feature < 16; ++feature)
 		for (std::uint32_t action : {1u << 16, 1u << 17, 1u << 18, 7u << 16})
@@ -20,7 +20,7 @@ TEST_F(DeviceFeatureMessage, HasNone)
 	EXPECT_EQ(client().call(Command::reset).error(), 0u);
 }
 
-TEST_F(DeviceFeatureMessage, RefusesMalformed)
+TEST_F(DeviceFeatureMessage, RefusesMalformedRequests)
 {
 	EXPECT_EQ(client().call(Command::device_feature, Bytes(7)).error(), EINVAL);
 }

@@ -10,7 +10,7 @@ namespace
 using DeviceInfoMessage = GreetedTest;
 
 // The device is a PCI device that can be reset, with nine regions and five kinds of interrupts.
-TEST_F(DeviceInfoMessage, Describes)
+TEST_F(DeviceInfoMessage, DescribesTheDevice)
 {
 	const auto reply = client().call(Command::get_info, bytes_of(DeviceInfo{16, 0, 0, 0}));
 	EXPECT_EQ(reply.payload.size(), sizeof(DeviceInfo));
@@ -22,7 +22,7 @@ TEST_F(DeviceInfoMessage, Describes)
 }
 
 // A request that is too short, or has no room for the reply, is refused.
-TEST_F(DeviceInfoMessage, RefusesMalformed)
+TEST_F(DeviceInfoMessage, RefusesMalformedRequests)
 {
 	EXPECT_EQ(client().call(Command::get_info, bytes_of(DeviceInfo{15, 0, 0, 0})).error(),
 		  EINVAL);

@@ -37,7 +37,7 @@ TEST_F(DmaMapMessage, SharesMemory)
 }
 
 // A read-only section can be read only, even from a descriptor that would allow more.
-TEST_F(DmaMapMessage, KeepsReadOnly)
+TEST_F(DmaMapMessage, KeepsReadOnlyPermission)
 {
 	const auto fd = make_memory(kPage);
 	EXPECT_EQ(map({0, kDmaReadable, 0, 0, kPage}, {fd.get()}), 0u);
@@ -55,7 +55,7 @@ TEST_F(DmaMapMessage, AcceptsSectionsWithoutDescriptor)
 }
 
 // Mapping over a section is refused with EEXIST, and the section stays.
-TEST_F(DmaMapMessage, RefusesOverlap)
+TEST_F(DmaMapMessage, RefusesOverlappingSections)
 {
 	const auto fd = make_memory(4 * kPage);
 	EXPECT_EQ(map({0, 3, 0, kPage, 2 * kPage}, {fd.get()}), 0u);

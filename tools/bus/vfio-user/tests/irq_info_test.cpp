@@ -27,7 +27,7 @@ TEST_F(IrqInfoMessage, DescribesEveryKind)
 }
 
 // Kinds that do not exist and malformed requests are refused.
-TEST_F(IrqInfoMessage, RefusesMalformed)
+TEST_F(IrqInfoMessage, RefusesMalformedRequests)
 {
 	EXPECT_EQ(client().call(Command::get_irq_info, bytes_of(IrqInfo{16, 0, 5, 0})).error(),
 		  EINVAL);

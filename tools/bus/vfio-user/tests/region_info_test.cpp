@@ -28,7 +28,7 @@ TEST_F(RegionInfoMessage, DescribesEveryRegion)
 }
 
 // Regions that do not exist and malformed requests are refused.
-TEST_F(RegionInfoMessage, RefusesMalformed)
+TEST_F(RegionInfoMessage, RefusesMalformedRequests)
 {
 	const auto ask = [this](RegionInfo query) {
 		return client().call(Command::get_region_info, bytes_of(query)).error();

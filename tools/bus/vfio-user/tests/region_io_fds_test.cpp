@@ -10,7 +10,7 @@ namespace
 using RegionIoFdsMessage = GreetedTest;
 
 // No region has descriptors for its accesses.
-TEST_F(RegionIoFdsMessage, HasNone)
+TEST_F(RegionIoFdsMessage, ReturnsNoDescriptors)
 {
 	const auto reply =
 		client().call(Command::get_region_io_fds, bytes_of(RegionIoFds{16, 0, 2, 0}));
@@ -20,7 +20,7 @@ TEST_F(RegionIoFdsMessage, HasNone)
 }
 
 // Malformed requests are refused.
-TEST_F(RegionIoFdsMessage, RefusesMalformed)
+TEST_F(RegionIoFdsMessage, RefusesMalformedRequests)
 {
 	const auto ask = [this](RegionIoFds query) {
 		return client().call(Command::get_region_io_fds, bytes_of(query)).error();

@@ -40,7 +40,7 @@ TEST_F(RegionWriteMultiMessage, WritesInOrder)
 }
 
 // One bad write, or a count that is not what follows, and none is done.
-TEST_F(RegionWriteMultiMessage, RefusesMalformed)
+TEST_F(RegionWriteMultiMessage, RefusesMalformedRequests)
 {
 	const auto good = single(0, 0, 4, 1);
 	EXPECT_EQ(send(2, good, single(0, 0, 9, 1)), EINVAL);

@@ -78,7 +78,7 @@ TEST_F(RegionWriteMessage, HidesMsixStructures)
 
 // Writes outside of a region, or with more or less data than their header says, are refused and
 // have no effect; posted ones too, which get no reply.
-TEST_F(RegionWriteMessage, RefusesMalformed)
+TEST_F(RegionWriteMessage, RefusesMalformedRequests)
 {
 	EXPECT_EQ(write({FakeDevice::kBar0Size - 3, 0, 4}, 4), EINVAL);
 	EXPECT_EQ(write({~0ull - 3, 0, 8}, 8), EINVAL);

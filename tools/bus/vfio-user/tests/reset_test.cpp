@@ -28,7 +28,7 @@ TEST_F(Reset, RestoresTheFunction)
 }
 
 // Two resets in a row, as at a reboot, are two resets.
-TEST_F(Reset, TwiceAtReboot)
+TEST_F(Reset, HandlesTwoResetsAtReboot)
 {
 	EXPECT_EQ(client().call(Command::reset).error(), 0u);
 	EXPECT_EQ(client().call(Command::reset).error(), 0u);
@@ -36,7 +36,7 @@ TEST_F(Reset, TwiceAtReboot)
 }
 
 // The capability announces function-level reset; writing its bit does it, and it reads as zero.
-TEST_F(Reset, FunctionLevel)
+TEST_F(Reset, HandlesFunctionLevelReset)
 {
 	const auto express = find_capability(0x10);
 	ASSERT_NE(express, 0);

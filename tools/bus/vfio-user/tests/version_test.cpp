@@ -115,7 +115,7 @@ TEST_F(Version, IgnoresValuesOfTheWrongType)
 }
 
 // VERSION comes first, and only once.
-TEST_F(Version, ComesFirstAndOnce)
+TEST_F(Version, IsAcceptedFirstAndOnlyOnce)
 {
 	EXPECT_EQ(client().call(Command::reset).error(), EINVAL);
 	EXPECT_EQ(client().greet().error(), 0u);

@@ -108,7 +108,7 @@ TEST_F(Messages, WaitWhileMasked)
 }
 
 // A machine without room for a message has it when it makes room.
-TEST_F(Messages, WaitForRoom)
+TEST_F(Messages, WaitForFreeBuffers)
 {
 	enable();
 	set_vector(1, 71);

@@ -684,7 +684,7 @@ TEST_F(Amso1100Connections, ReuseQueuePairAfterEventsAreRead)
 }
 
 // A host that has said goodbye is written nothing more, though room for what waited comes with it.
-TEST_F(Amso1100Connections, DestroyWithoutNotice)
+TEST_F(Amso1100Connections, SendNoEventsAfterTermination)
 {
 	for (unsigned i = 0; i < 300; ++i) {
 		a.connect(client.qp, 0x0b000009, kPort);

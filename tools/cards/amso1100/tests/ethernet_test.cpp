@@ -372,7 +372,7 @@ TEST_F(Amso1100Ethernet, AcknowledgeClearsOnlyReadCauses)
 	EXPECT_FALSE(host_.intx());
 }
 
-TEST_F(Amso1100Ethernet, MasksSilenceThePin)
+TEST_F(Amso1100Ethernet, MasksSuppressThePin)
 {
 	give(0);
 	from_cable(frame_to(own(), 60, 1));

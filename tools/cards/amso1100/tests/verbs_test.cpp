@@ -227,7 +227,7 @@ TEST_F(Amso1100Verbs, RegionsAreValidated)
 }
 
 // Each length of a list around what a message holds; and the longest.
-TEST_F(Amso1100Verbs, PageListsComeInParts)
+TEST_F(Amso1100Verbs, PageListsMayBeSplit)
 {
 	for (const std::size_t pages : {1, 25, 26, 53, 54, 81, 82}) {
 		const Region region = register_pages(std::vector<std::uint64_t>(pages, 0x100000), 0,

@@ -284,7 +284,7 @@ TEST_F(CompletionQueueTest, LargestQueueIsMarkedWhileItFills)
 	}
 }
 
-TEST_F(CompletionQueueTest, ResizeRefusesWhatDoesNotFit)
+TEST_F(CompletionQueueTest, ResizeRefusesSizesThatDoNotFit)
 {
 	for (std::uint32_t i = 0; i < 10; ++i)
 		post(i);

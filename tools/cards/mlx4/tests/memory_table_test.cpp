@@ -142,7 +142,7 @@ TEST_F(MemoryTableTest, ReservedKeyNeedsPermission)
 	EXPECT_EQ(memory().resolve(use, 0x4000, 16, ranges), MemoryError::invalid_key);
 }
 
-TEST_F(MemoryTableTest, UninitialisedEntriesAreNoKeys)
+TEST_F(MemoryTableTest, UninitialisedEntriesAreInvalidKeys)
 {
 	TinyDriver other;
 	other.bring_up();

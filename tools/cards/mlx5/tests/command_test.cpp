@@ -122,7 +122,7 @@ TEST_F(Mlx5Commands, BadEntriesAreRefused)
 		<< "no entry has enabled the card";
 }
 
-TEST_F(Mlx5Commands, StagesAreInOrder)
+TEST_F(Mlx5Commands, BringUpOrderIsEnforced)
 {
 	driver.set_command_queue();
 	EXPECT_EQ(driver.command(Opcode::init_hca).status, Status::bad_system_state);
@@ -139,7 +139,7 @@ TEST_F(Mlx5Commands, StagesAreInOrder)
 }
 
 // Whoever brings a driver that wants more sees what that is.
-TEST_F(Mlx5Commands, WhatIsNotModelledIsCounted)
+TEST_F(Mlx5Commands, UnsupportedRequestsAreCounted)
 {
 	driver.enable();
 	EXPECT_EQ(driver.command(static_cast<Opcode>(0x92f)).status, Status::bad_opcode);
@@ -162,7 +162,7 @@ TEST_F(Mlx5Commands, ShortInputsAndOutputsAreRefused)
 
 // Linux sends an atomic page that is zero except for one field. Who takes it as a whole has no
 // atomic operations any more.
-TEST_F(Mlx5Commands, OnlyTheFieldsOfTheDriverAreTakenOver)
+TEST_F(Mlx5Commands, SetHcaCapChangesOnlyDriverFields)
 {
 	driver.enable();
 	Bytes page(HcaCap::size);
@@ -251,7 +251,7 @@ TEST_F(Mlx5Commands, HealthReportsAFailedCard)
 		  hw::mlx5::nic_interface::disabled);
 }
 
-TEST_F(Mlx5Commands, FrozenCounterStandsStill)
+TEST_F(Mlx5Commands, FrozenHealthCounterDoesNotAdvance)
 {
 	driver.card.freeze();
 	const std::uint32_t frozen = driver.read(segment::health_counter);
@@ -262,7 +262,7 @@ TEST_F(Mlx5Commands, FrozenCounterStandsStill)
 		[&] { return driver.read(segment::health_counter) != frozen; }));
 }
 
-TEST_F(Mlx5Commands, NumbersAreTakenBackOnce)
+TEST_F(Mlx5Commands, NumbersAreFreedOnce)
 {
 	driver.bring_up();
 	for (const auto &[alloc, dealloc] : {std::pair{Opcode::alloc_pd, Opcode::dealloc_pd},

@@ -68,7 +68,7 @@ protected:
 };
 
 // The first page is the one that contains the start, and adjacent pages are one range.
-TEST_F(Mlx5Memory, PagesAreFoundFromTheStartOfTheFirst)
+TEST_F(Mlx5Memory, StartNeedNotBePageAligned)
 {
 	const std::uint32_t key = make(context(MkeyMode::pages, 0x7000100, 0x2800),
 				       pages({0x200000, 0x201000, 0x300000}));
@@ -84,7 +84,7 @@ TEST_F(Mlx5Memory, PagesAreFoundFromTheStartOfTheFirst)
 	EXPECT_EQ(resolve(key, ~std::uint64_t{0}, 2), MemoryError::bounds);
 }
 
-TEST_F(Mlx5Memory, KeysAreCheckedWhole)
+TEST_F(Mlx5Memory, AllFieldsOfAKeyAreChecked)
 {
 	MkeyContext given = context(MkeyMode::pages, 0, 4096);
 	MkeyContext::remote_write.set(given.bytes, 0);
@@ -105,7 +105,7 @@ TEST_F(Mlx5Memory, KeysAreCheckedWhole)
 }
 
 // A list that is shorter than the range is found out where it ends.
-TEST_F(Mlx5Memory, ListsMayEndEarly)
+TEST_F(Mlx5Memory, ShortPageListsFailTranslation)
 {
 	const std::uint32_t key = make(context(MkeyMode::pages, 0, 1 << 20), pages({0x200000, 0}));
 	EXPECT_EQ(resolve(key, 0, 4096), MemoryError::none);
@@ -113,7 +113,7 @@ TEST_F(Mlx5Memory, ListsMayEndEarly)
 	EXPECT_TRUE(ranges.empty());
 }
 
-TEST_F(Mlx5Memory, ImpossibleKeysAreRefused)
+TEST_F(Mlx5Memory, InvalidKeysAreRefused)
 {
 	MkeyContext device_memory = context(MkeyMode::pages, 0, 4096);
 	MkeyContext::mode_high.set(device_memory.bytes, 1);
@@ -133,7 +133,7 @@ TEST_F(Mlx5Memory, ImpossibleKeysAreRefused)
 }
 
 // Bus mastering ends, or the guest's memory changes: packets under way must not read it any more.
-TEST_F(Mlx5Memory, NoKeyHoldsWithoutMemory)
+TEST_F(Mlx5Memory, NoKeyIsValidWithoutBusMastering)
 {
 	const MemoryKeys &memory = driver.card.context()->memory;
 	EXPECT_TRUE(memory.holds(driver.key));
@@ -144,7 +144,7 @@ TEST_F(Mlx5Memory, NoKeyHoldsWithoutMemory)
 }
 
 // Pieces of other keys, of any length; what they name is checked in every respect.
-TEST_F(Mlx5Memory, PiecesNameOtherKeys)
+TEST_F(Mlx5Memory, PiecesReferToOtherKeys)
 {
 	const std::uint32_t inner =
 		make(context(MkeyMode::pages, 0, 8192), pages({0x200000, 0x300000}));
@@ -177,7 +177,7 @@ TEST_F(Mlx5Memory, PiecesNameOtherKeys)
 
 // As for a memory window: the key that names pieces has the remote rights, each piece the local
 // ones.
-TEST_F(Mlx5Memory, PiecesNeedLocalRights)
+TEST_F(Mlx5Memory, PiecesNeedLocalAccessRights)
 {
 	MkeyContext given = context(MkeyMode::pages, 0, 4096);
 	for (const auto *right : {&MkeyContext::remote_read, &MkeyContext::remote_write})
@@ -201,7 +201,7 @@ TEST_F(Mlx5Memory, PiecesNeedLocalRights)
 
 // The transport learns that packets under way by a window must lose their memory, when that of the
 // region goes (Engine::key_gone()).
-TEST_F(Mlx5Memory, KeysLoseTheirPartsWithTheKeyOfAPart)
+TEST_F(Mlx5Memory, InvalidatedPartIsLostToItsParents)
 {
 	MemoryKeys &memory = driver.card.context()->memory;
 	const std::uint32_t region = make(context(MkeyMode::pages, 0, 4096), pages({0x200000}));
@@ -225,7 +225,7 @@ TEST_F(Mlx5Memory, KeysLoseTheirPartsWithTheKeyOfAPart)
 }
 
 // Keys that lead back to themselves end after a few steps.
-TEST_F(Mlx5Memory, CirclesOfKeysEnd)
+TEST_F(Mlx5Memory, CyclicKeysFailTranslation)
 {
 	Bytes list(16);
 	hw::mlx5::store_be32(list.data(), 0, 16);
@@ -236,7 +236,7 @@ TEST_F(Mlx5Memory, CirclesOfKeysEnd)
 	EXPECT_EQ(resolve(first, 0, 16), MemoryError::translation);
 }
 
-TEST_F(Mlx5Memory, EqualPiecesFollowFromTheirSize)
+TEST_F(Mlx5Memory, EqualPiecesAreFoundByTheirSize)
 {
 	Bytes list(16 * 2);
 	for (std::size_t at = 0; at < list.size(); at += 16) {
@@ -254,7 +254,7 @@ TEST_F(Mlx5Memory, EqualPiecesFollowFromTheirSize)
 }
 
 // Empty pieces cost nothing, however many there are.
-TEST_F(Mlx5Memory, EmptyPiecesArePassedOver)
+TEST_F(Mlx5Memory, EmptyPiecesAreSkipped)
 {
 	Bytes list(16 * 4096);
 	for (std::size_t at = 0; at < list.size(); at += 16)
@@ -317,7 +317,7 @@ protected:
 	}
 };
 
-TEST_F(Mlx5Umr, FreeKeysAreRegisteredOnce)
+TEST_F(Mlx5Umr, FreeKeysCanBeRegisteredOnce)
 {
 	const std::uint32_t key = make_free_key(4);
 	EXPECT_EQ(resolve(key, 0x5000, 8), MemoryError::invalid_key) << "it is free";
@@ -329,7 +329,7 @@ TEST_F(Mlx5Umr, FreeKeysAreRegisteredOnce)
 	EXPECT_EQ(update(request), MemoryError::bad_request) << "it is free no more";
 }
 
-TEST_F(Mlx5Umr, RoomOfTheKeyBoundsTheList)
+TEST_F(Mlx5Umr, CapacityOfTheKeyBoundsTheList)
 {
 	const std::uint32_t key = make_free_key(2);
 	UpdateKey request = registration(
@@ -347,7 +347,7 @@ TEST_F(Mlx5Umr, RoomOfTheKeyBoundsTheList)
 }
 
 // A program that may post requests on keys must not reach pages by their addresses.
-TEST_F(Mlx5Umr, ProgramsNameNoPages)
+TEST_F(Mlx5Umr, UserProgramsCannotNamePages)
 {
 	const std::uint32_t key = make_free_key(4);
 	UpdateKey request = registration(key, {0x200000});
@@ -363,7 +363,7 @@ TEST_F(Mlx5Umr, ProgramsNameNoPages)
 	driver.pd = pd;
 }
 
-TEST_F(Mlx5Umr, CutRequestsAreRefused)
+TEST_F(Mlx5Umr, TruncatedRequestsAreRefused)
 {
 	const std::uint32_t key = make_free_key(4);
 	UpdateKey request = registration(key, {0x200000});
@@ -404,7 +404,7 @@ TEST_F(Mlx5Umr, ListsAreReadFromMemory)
 	EXPECT_EQ(ranges[0].address, 0x200000u);
 }
 
-TEST_F(Mlx5Umr, InvalidationNeedsItsRight)
+TEST_F(Mlx5Umr, RemoteInvalidationNeedsPermission)
 {
 	MemoryKeys &memory = driver.card.context()->memory;
 	MkeyContext given = context(MkeyMode::pages, 0, 4096);

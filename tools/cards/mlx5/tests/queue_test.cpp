@@ -68,7 +68,7 @@ TEST_F(Mlx5Queues, TransitionsFollowTheStates)
 	EXPECT_EQ(driver.command(Opcode::destroy_qp, qp.number).status, Status::bad_resource);
 }
 
-TEST_F(Mlx5Queues, TypesThatAreNotModelledAreRefused)
+TEST_F(Mlx5Queues, UnsupportedTypesAreRefused)
 {
 	const auto cq = driver.make_cq(4);
 	TinyDriver::Qp qp;
@@ -81,7 +81,7 @@ TEST_F(Mlx5Queues, TypesThatAreNotModelledAreRefused)
 }
 
 // A port has one queue pair for each special number, which is free again after a reset.
-TEST_F(Mlx5Queues, SpecialNumbersHaveOneQueuePair)
+TEST_F(Mlx5Queues, EachSpecialNumberHasOneQueuePair)
 {
 	const auto cq = driver.make_cq(4);
 	const auto first = driver.make_qp(QpService::qp1, cq);
@@ -94,7 +94,7 @@ TEST_F(Mlx5Queues, SpecialNumbersHaveOneQueuePair)
 
 // Requests take one block or several, and one may go on at the queue's start. The index of a
 // completion is that of the request's first block.
-TEST_F(Mlx5Queues, RequestsOfSeveralBlocksGoAroundTheQueue)
+TEST_F(Mlx5Queues, LongRequestsWrapAroundTheQueue)
 {
 	const auto cq = driver.make_cq(6);
 	const auto [one, two] = driver.make_pair(cq);
@@ -136,7 +136,7 @@ TEST_F(Mlx5Queues, UnknownRequestsFail)
 }
 
 // A request that is larger than what the doorbell record has posted is not read.
-TEST_F(Mlx5Queues, RequestsThatAreNotPostedAsAWholeFail)
+TEST_F(Mlx5Queues, PartlyPostedRequestsFail)
 {
 	using hw::mlx5::WqeControl;
 	const auto cq = driver.make_cq(4);
@@ -171,7 +171,7 @@ TEST_F(Mlx5Queues, SendArrivesWithItsLengthAndIndex)
 }
 
 // QP1 has a number of its own, but packets name it by 1 at both ends. Others may send in its name.
-TEST_F(Mlx5Queues, DatagramsOfQp1NameItByOne)
+TEST_F(Mlx5Queues, PacketsNameQp1ByNumberOne)
 {
 	using hw::mlx5::WqeDatagram;
 	const auto cq = driver.make_cq(4);
@@ -207,7 +207,7 @@ TEST_F(Mlx5Queues, DatagramsOfQp1NameItByOne)
 }
 
 // A large send becomes packets with the same header, as ib_ipoib posts it.
-TEST_F(Mlx5Queues, LargeSendsAreCut)
+TEST_F(Mlx5Queues, LargeSendsAreSegmented)
 {
 	using hw::mlx5::WqeDatagram;
 	using hw::mlx5::WqeOffload;
@@ -278,7 +278,7 @@ TEST_F(Mlx5Queues, OverrunFailsTheQueueAndItsQueuePairs)
 }
 
 // The old buffer ends with an entry that says so; what comes goes to the new one, an index further.
-TEST_F(Mlx5Queues, ResizedQueueGoesOnInTheNewBuffer)
+TEST_F(Mlx5Queues, ResizedQueueContinuesInTheNewBuffer)
 {
 	using hw::mlx5::CqContext;
 	auto cq = driver.make_cq(2);

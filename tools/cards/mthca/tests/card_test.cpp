@@ -29,7 +29,7 @@ protected:
 };
 
 // Registers are named by their addresses on the bus, which is where the machine has put the BAR.
-TEST_F(Mthca, RegistersAreNamedByBusAddress)
+TEST_F(Mthca, QueryFwReturnsBusAddresses)
 {
 	const Result said = driver.command(Opcode::query_fw, 0, 0, {}, QueryFw::size);
 	ASSERT_EQ(said.status, Status::ok);
@@ -166,7 +166,7 @@ TEST_F(Mthca, KeysAreValidUntilDestroyed)
 
 // A region of pages: their list is named by its place in all of context memory, their size as its
 // power of two over 4 KiB.
-TEST_F(Mthca, PageListsAreNamedByContextAddress)
+TEST_F(Mthca, PageListsHaveContextAddresses)
 {
 	driver.bring_up();
 	using Mpt = hw::mthca::MptEntry;

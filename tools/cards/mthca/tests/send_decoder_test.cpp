@@ -117,7 +117,7 @@ TEST(SendDecoder, GathersInlineData)
 }
 
 // A link must match its WQE, and the service and the card must support the operation.
-TEST(SendDecoder, RefusesWhatDoesNotFit)
+TEST(SendDecoder, RefusesRequestsThatDoNotFit)
 {
 	SendRequest request;
 	Posted cut(WqeOpcode::send);

@@ -178,7 +178,7 @@ TEST_F(EthernetGuestAttachment, ProtocolErrorEndsOnlyThatConnection)
 
 // One that never reads has its own frames discarded, whole, beyond the bound; the others' traffic
 // goes on.
-TEST_F(EthernetGuestAttachment, ClientThatDoesNotReadHurtsOnlyItself)
+TEST_F(EthernetGuestAttachment, ClientThatDoesNotReadAffectsOnlyItself)
 {
 	Client a = connect("a"), b = connect("b"), c = connect("c");
 	constexpr int frames = 900;

@@ -337,31 +337,31 @@ TEST_F(ResponseRefusal, CorrectResponseIsAccepted)
 	EXPECT_FALSE(b.end);
 }
 
-TEST_F(ResponseRefusal, WrongSink)
+TEST_F(ResponseRefusal, WrongSinkIsRefused)
 {
 	tell(response(data, kBase, false, kWriteOnly));
 	expect(errors::kTaggedInvalidStag);
 }
 
-TEST_F(ResponseRefusal, WrongOffset)
+TEST_F(ResponseRefusal, WrongOffsetIsRefused)
 {
 	tell(response(data, kBase + 1, false));
 	expect(errors::kTaggedBounds);
 }
 
-TEST_F(ResponseRefusal, TooMuch)
+TEST_F(ResponseRefusal, LongResponseIsRefused)
 {
 	tell(response(pattern(61), kBase, true));
 	expect(errors::kTaggedBounds);
 }
 
-TEST_F(ResponseRefusal, TooLittle)
+TEST_F(ResponseRefusal, ShortResponseIsRefused)
 {
 	tell(response(pattern(59), kBase, true));
 	expect(errors::kTaggedBounds);
 }
 
-TEST_F(ResponseRefusal, SinkWasInvalidated)
+TEST_F(ResponseRefusal, InvalidatedSinkIsRefused)
 {
 	b.regions.erase(kRegion);
 	tell(response(data, kBase, false));

@@ -150,7 +150,7 @@ TEST(Stream, ResponderWaitsForTheInitiator)
 	EXPECT_EQ(a.messages.size(), 1u);
 }
 
-TEST(Stream, PrivateDataAndReject)
+TEST(Stream, RejectCarriesPrivateData)
 {
 	Pair pair(initiator({.private_data = {'h', 'i'}}));
 	auto &[a, b] = pair;
@@ -241,7 +241,7 @@ TEST(Stream, FenceWaitsForReads)
 }
 
 // RFC 6581 section 5: the responder may speak first, once a message that is nothing has come.
-TEST(Stream, PeerToPeer)
+TEST(Stream, PeerToPeerModeIsNegotiated)
 {
 	const std::pair<Enhanced, Opcode> offers[] = {
 		{{.by_send = true}, Opcode::send},
@@ -359,7 +359,7 @@ TEST(Stream, FpduWithMarkersFitsASegment)
 
 // The whole life of a stream, ended at each byte of it: in order where a message has ended, lost
 // elsewhere; and what was told before is right.
-TEST(Stream, CutAtEveryByte)
+TEST(Stream, MessagesMayBeFragmentedAtEveryByte)
 {
 	const auto talk = [](Party &a, Party &b) {
 		b.receives = {2000, 10};

@@ -148,7 +148,7 @@ TEST_F(TcpPeer, AckOfUnsentDataIsIgnored)
 }
 
 // Overlapping pieces in any order are one stream; what is beyond the window is cut off.
-TEST_F(TcpPeer, PiecesOverlap)
+TEST_F(TcpPeer, OverlappingSegmentsAreMerged)
 {
 	establish();
 	Bytes all(100);

@@ -34,7 +34,7 @@ ib::Mad right(ib::CmAttribute attribute)
 	return mad;
 }
 
-TEST(CmCheck, cm_01_least_messages_are_right)
+TEST(CmCheck, cm_01_minimal_messages_are_accepted)
 {
 	for (unsigned attribute = 0; attribute <= 0x20; attribute++) {
 		const auto known = attribute >= 0x10 && attribute < 0x10 + ib::cm_attribute_count;
@@ -44,7 +44,7 @@ TEST(CmCheck, cm_01_least_messages_are_right)
 	}
 }
 
-TEST(CmCheck, cm_01_broken_messages_are_refused)
+TEST(CmCheck, cm_01_invalid_messages_are_refused)
 {
 	using Break = std::function<void(ib::Mad &)>;
 	struct {
@@ -119,7 +119,7 @@ TEST(CmCheck, cm_01_broken_messages_are_refused)
 	}
 }
 
-TEST(CmCheck, cm_01_limits_are_right)
+TEST(CmCheck, cm_01_boundary_values_are_accepted)
 {
 	ib::Mad rej = right(ib::CmAttribute::rej), xrc = right(ib::CmAttribute::req),
 		apr = right(ib::CmAttribute::apr);

@@ -28,11 +28,11 @@ const CARD = {
 const unknown = harmful('The effect is the card model’s own; see the documentation’s page on fault injection.');
 export const cardFault = (name) => (Object.hasOwn(CARD, name) ? CARD[name] : unknown);
 
-export const MENDED = { loss: '0', delay: '0ms', jitter: '0ms', duplication: '0', reordering: '0', corruption: '0', silent_corruption: '0' };
+export const NO_FAULTS = { loss: '0', delay: '0ms', jitter: '0ms', duplication: '0', reordering: '0', corruption: '0', silent_corruption: '0' };
 export const LINK = [
   ['pull', { state: 'down' }, 'Pulls the cable: the link goes down until it is plugged in.'],
   ['plug', { state: 'up' }, 'Plugs the cable in again.'],
   ['lose 5 %', { loss: '0.05' }, 'Each packet is lost with a probability of 5 %; the receiver counts symbol errors.'],
   ['delay 1 ms', { delay: '1ms' }, 'Each packet arrives 1 ms later.'],
-  ['mend', MENDED, 'Ends loss, delay, jitter, duplication, reordering and corruption.'],
+  ['clear faults', NO_FAULTS, 'Ends loss, delay, jitter, duplication, reordering and corruption.'],
 ];

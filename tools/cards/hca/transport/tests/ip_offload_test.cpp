@@ -104,7 +104,7 @@ TEST(Checksums, FilledInChecksumsAreCorrect)
 }
 
 /* A single wrong bit anywhere behind the encapsulation is not called good. */
-TEST(Checksums, WrongOnesAreNotReported)
+TEST(Checksums, WrongChecksumsAreNotReportedAsValid)
 {
 	Bytes good = tcp_packet(32);
 	fill_checksums(good, true, true);

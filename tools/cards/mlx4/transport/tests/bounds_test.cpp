@@ -196,7 +196,7 @@ TEST_F(Bounds, LargeSendIsFlushedAndDrainedAsOne)
 }
 
 /* A QP has one timer, however often its deadline moves forth and back. */
-TEST_F(Bounds, OneTimerAQp)
+TEST_F(Bounds, EachQpHasOneTimer)
 {
 	QpOptions options;
 	options.ack_timeout = 31; /* hours */
@@ -294,7 +294,7 @@ TEST_F(Bounds, EventsCausedByPeersWaitForSpace)
  * Requests are fetched ahead of their completion up to a number a QP and a number a card; beyond
  * that a QP gets one at a time, and so gets on.
  */
-TEST_F(Bounds, RequestsFetchedAhead)
+TEST_F(Bounds, PrefetchedRequestsAreBounded)
 {
 	constexpr std::size_t qps = 40, each = 512;
 	static_assert(qps * each > Requester::kHeldAllMax + qps);
@@ -330,7 +330,7 @@ TEST_F(Bounds, RequestsFetchedAhead)
  * Data that UC has completed is kept in copies until it has arrived. The copies are bounded,
  * however large the messages, and however long nobody takes them.
  */
-TEST_F(Bounds, CopiesOfUnacknowledgedData)
+TEST_F(Bounds, CopiesOfUnacknowledgedDataAreBounded)
 {
 	QpOptions options = of(ServiceType::uc);
 	options.mtu = ib::Mtu::mtu_4096;

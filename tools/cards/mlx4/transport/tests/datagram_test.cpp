@@ -68,7 +68,7 @@ protected:
 } // namespace
 
 /* A datagram arrives behind room for the GRH, and its completion says where it is from. */
-TEST_F(Datagram, UdSend)
+TEST_F(Datagram, UdSendIsDelivered)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
 	Region data = a.region(2048), room = b.region(4096);
@@ -93,7 +93,7 @@ TEST_F(Datagram, UdSend)
  * QP0 goes by 0, on the management lane: by the number that its driver knows it by, anybody's
  * datagram would pass its checks.
  */
-TEST_F(Datagram, Qp0HasNoOtherNumber)
+TEST_F(Datagram, Qp0IsReachedByNumberZeroOnly)
 {
 	b.card().special_qps.set(kSpecialBase);
 	QpOptions options = ud();
@@ -240,7 +240,7 @@ TEST_F(Datagram, SendErrorsStopTheSendQueue)
 
 /* A vector of another domain or port is the sender's error where the driver has asked for the
  * check. */
-TEST_F(Datagram, AddressVectorsAreCheckedWhenAskedFor)
+TEST_F(Datagram, AddressVectorsAreCheckedIfEnabled)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
 	Region data = a.region(64), room = b.region(4096);
@@ -301,7 +301,7 @@ TEST_F(Datagram, SurvivesALinkChange)
  * A datagram that is longer than a QP's receive does not put the QP into the error state: the
  * request stays for the next one.
  */
-TEST_F(Datagram, TooLongForTheReceive)
+TEST_F(Datagram, DatagramLongerThanTheReceiveFails)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
 	Region data = a.region(64), room = b.region(4096);
@@ -328,7 +328,7 @@ TEST_F(Datagram, TooLongForTheReceive)
  * A datagram that is too long consumes a shared receive, because other QPs may have gone on with
  * the queue; the QP stays in its state too.
  */
-TEST_F(Datagram, TooLongForASharedReceive)
+TEST_F(Datagram, DatagramLongerThanASharedReceiveFails)
 {
 	QpOptions options = ud();
 	SharedReceiveQueue &srq = b.create_srq(4);
@@ -401,7 +401,7 @@ TEST_F(Datagram, MulticastToAnotherQpNumberIsDropped)
 }
 
 /* A datagram to the own LID comes back without a link. */
-TEST_F(Datagram, Loopback)
+TEST_F(Datagram, LoopbackNeedsNoLink)
 {
 	QueuePair &from = make(a, cq_a), &into = make(a, cq_a);
 	Region data = a.region(64), room = a.region(4096);
@@ -519,7 +519,7 @@ TEST_F(Datagram, Vl15ReachesOnlyQp0)
  * A special QP's WQE is a packet; the card supplies the source LID. It arrives on the special QP of
  * the other side, and QP1 says which P_Key let it in.
  */
-TEST_F(Datagram, SpecialQps)
+TEST_F(Datagram, SpecialQpsExchangeMads)
 {
 	for (Node *node : {&a, &b})
 		node->card().special_qps.set(kSpecialBase);

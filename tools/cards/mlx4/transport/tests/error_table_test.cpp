@@ -239,7 +239,7 @@ protected:
 
 } // namespace
 
-TEST_P(RequesterStates, ADoorbellHasTheEffectThatTheStateAllows)
+TEST_P(RequesterStates, EffectOfADoorbellDependsOnTheState)
 {
 	const auto [state, effect] = std::get<StateRow>(GetParam());
 	reach(state);
@@ -298,7 +298,7 @@ INSTANTIATE_TEST_SUITE_P(Reliable, RequesterStates,
 					    ::testing::ValuesIn(kStateRows)),
 			 state_case_name);
 
-TEST_P(ErrorTable, BothEndsReportWhatTheSpecificationSays)
+TEST_P(ErrorTable, BothEndsReportTheSpecifiedErrors)
 {
 	make_pair();
 	const auto wqe = request();

@@ -295,7 +295,7 @@ TEST_F(Errors, FastRegistration)
  * Local operations on keys fail with a memory management operation error (IBA 11.6.2); a QP that
  * may not register has no such operation.
  */
-TEST_F(Errors, OperationsOnKeysThatDoNotAllowThem)
+TEST_F(Errors, ForbiddenKeyOperationsAreRefused)
 {
 	WqeFastRegister segment{};
 	segment.key = from.key;

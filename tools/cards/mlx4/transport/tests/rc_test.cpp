@@ -198,7 +198,7 @@ TEST_F(Rc, ManyRequestsKeepTheirOrder)
 }
 
 /* Requests that ask for no completion give none; a later one shows that they are done. */
-TEST_F(Rc, UnsignalledRequestsAreSilent)
+TEST_F(Rc, UnsignalledRequestsHaveNoCompletion)
 {
 	Region from = a.region(64), to = b.region(64);
 	for (unsigned i = 0; i < 5; i++)
@@ -214,7 +214,7 @@ TEST_F(Rc, UnsignalledRequestsAreSilent)
 }
 
 /* Without a receive the sender is told to wait, tries again, and gets through. */
-TEST_F(Rc, ReceiverNotReadyIsWaitedFor)
+TEST_F(Rc, ReceiverNotReadyIsRetried)
 {
 	Region from = a.region(3000), to = b.region(3000);
 	fill(a.bytes(from));

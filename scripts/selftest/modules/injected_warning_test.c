@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The control: nothing is wrong here. */
+/* A WARN_ON, which every kernel reports. */
 #include <kunit/test.h>
 #include <linux/module.h>
 
-static void pass(struct kunit *test)
+static void warning(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, 1 + 1, 2);
+	WARN_ON(test);
 }
 
-static struct kunit_case defect_cases[] = {KUNIT_CASE(pass), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(warning), {}};
 
 static struct kunit_suite defect_suite = {
-	.name = "planted_pass",
+	.name = "injected_warning",
 	.test_cases = defect_cases,
 };
 kunit_test_suite(defect_suite);
 
-MODULE_DESCRIPTION("A planted defect");
+MODULE_DESCRIPTION("An injected defect");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A read of freed memory, which KUnit itself does not notice. */
+/* A read of freed memory, which KUnit itself does not detect. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -17,10 +17,10 @@ static void use_after_free(struct kunit *test)
 static struct kunit_case defect_cases[] = {KUNIT_CASE(use_after_free), {}};
 
 static struct kunit_suite defect_suite = {
-	.name = "planted_use_after_free",
+	.name = "injected_use_after_free",
 	.test_cases = defect_cases,
 };
 kunit_test_suite(defect_suite);
 
-MODULE_DESCRIPTION("A planted defect");
+MODULE_DESCRIPTION("An injected defect");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Memory that nothing points at any more. */
+/* A memory leak. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -16,10 +16,10 @@ static void leak(struct kunit *test)
 static struct kunit_case defect_cases[] = {KUNIT_CASE(leak), {}};
 
 static struct kunit_suite defect_suite = {
-	.name = "planted_leak",
+	.name = "injected_leak",
 	.test_cases = defect_cases,
 };
 kunit_test_suite(defect_suite);
 
-MODULE_DESCRIPTION("A planted defect");
+MODULE_DESCRIPTION("An injected defect");
 MODULE_LICENSE("Dual BSD/GPL");

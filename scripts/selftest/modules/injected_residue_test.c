@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A debugfs entry that stays when the module leaves. */
+/* A debugfs entry that is left behind when the module is unloaded. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/debugfs.h>
 
 static void residue(struct kunit *test)
 {
-	KUNIT_EXPECT_FALSE(test, IS_ERR(debugfs_create_dir("weft_planted", NULL)));
+	KUNIT_EXPECT_FALSE(test, IS_ERR(debugfs_create_dir("weft_injected", NULL)));
 }
 
 static struct kunit_case defect_cases[] = {KUNIT_CASE(residue), {}};
 
 static struct kunit_suite defect_suite = {
-	.name = "planted_residue",
+	.name = "injected_residue",
 	.test_cases = defect_cases,
 };
 kunit_test_suite(defect_suite);
 
-MODULE_DESCRIPTION("A planted defect");
+MODULE_DESCRIPTION("An injected defect");
 MODULE_LICENSE("Dual BSD/GPL");

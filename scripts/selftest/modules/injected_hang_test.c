@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A wait for what never comes. */
+/* A wait that never ends. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/completion.h>
@@ -14,10 +14,10 @@ static void hang(struct kunit *test)
 static struct kunit_case defect_cases[] = {KUNIT_CASE(hang), {}};
 
 static struct kunit_suite defect_suite = {
-	.name = "planted_hang",
+	.name = "injected_hang",
 	.test_cases = defect_cases,
 };
 kunit_test_suite(defect_suite);
 
-MODULE_DESCRIPTION("A planted defect");
+MODULE_DESCRIPTION("An injected defect");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* An access that no page backs. */
+/* An access to an unmapped page. */
 #include <kunit/test.h>
 #include <linux/module.h>
 
@@ -8,18 +8,18 @@ static void panic_here(void)
 	WRITE_ONCE(*(int *)8, 1);
 }
 
-static void planted_panic(struct kunit *test)
+static void injected_panic(struct kunit *test)
 {
 	panic_here();
 }
 
-static struct kunit_case defect_cases[] = {KUNIT_CASE(planted_panic), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(injected_panic), {}};
 
 static struct kunit_suite defect_suite = {
-	.name = "planted_panic",
+	.name = "injected_panic",
 	.test_cases = defect_cases,
 };
 kunit_test_suite(defect_suite);
 
-MODULE_DESCRIPTION("A planted defect");
+MODULE_DESCRIPTION("An injected defect");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Two locks taken in both orders, by one thread: no deadlock, but an inversion. */
+/* Two locks taken in both orders by one thread: no deadlock, but a lock inversion. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -23,10 +23,10 @@ static void inversion(struct kunit *test)
 static struct kunit_case defect_cases[] = {KUNIT_CASE(inversion), {}};
 
 static struct kunit_suite defect_suite = {
-	.name = "planted_inversion",
+	.name = "injected_inversion",
 	.test_cases = defect_cases,
 };
 kunit_test_suite(defect_suite);
 
-MODULE_DESCRIPTION("A planted defect");
+MODULE_DESCRIPTION("An injected defect");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Guest tests that must fail, and how."""
+"""Guest tests that must fail, each in its own way."""
 from lab.testing import Skip, test
 
 
@@ -13,19 +13,19 @@ def passes(lab):
 @test(kernels=("stock",))
 def asserts_wrongly(lab):
     with lab.guest() as node1:
-        assert node1.run("echo hello").out == "planted assertion"
+        assert node1.run("echo hello").out == "injected assertion"
 
 
 @test(kernels=("stock",))
 def has_a_failing_command(lab):
     with lab.guest() as node1:
-        node1.run("echo planted command; exit 3")
+        node1.run("echo injected command; exit 3")
 
 
 @test(kernels=("stock",))
 def ignores_a_kernel_report(lab):
     with lab.guest() as node1:
-        node1.run("echo WARNING: CPU: 0 planted >/dev/kmsg")
+        node1.run("echo WARNING: CPU: 0 injected >/dev/kmsg")
 
 
 @test(kernels=("stock",), timeout=12)
@@ -48,4 +48,4 @@ def dies(lab):
 
 @test(kernels=("stock",))
 def skips(lab):
-    raise Skip("planted reason")
+    raise Skip("injected reason")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Sleeping where it is forbidden. */
+/* A sleep in atomic context. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/delay.h>
@@ -17,10 +17,10 @@ static void sleep(struct kunit *test)
 static struct kunit_case defect_cases[] = {KUNIT_CASE(sleep), {}};
 
 static struct kunit_suite defect_suite = {
-	.name = "planted_sleep",
+	.name = "injected_sleep",
 	.test_cases = defect_cases,
 };
 kunit_test_suite(defect_suite);
 
-MODULE_DESCRIPTION("A planted defect");
+MODULE_DESCRIPTION("An injected defect");
 MODULE_LICENSE("Dual BSD/GPL");
