@@ -18,7 +18,7 @@ namespace
 {
 
 using namespace std::chrono_literals;
-using tcp::testing::Host;
+using TcpHost = tcp::testing::Host;
 using testing::Memory;
 using testing::pattern;
 
@@ -42,7 +42,7 @@ class IwarpTcp : public ::testing::Test
 protected:
 	IwarpTcp()
 	{
-		for (Host *host : {&a, &b})
+		for (TcpHost *host : {&a, &b})
 			host->stack.add_address(host->address, tcp::testing::kMask);
 		server.regions[kRemote] = {pattern(kMuch, 7), 0x10000};
 		client.regions[kLocal] = {Bytes(kMuch), 0x20000};
@@ -112,7 +112,7 @@ protected:
 
 	VirtualEnvironment environment;
 	Loop loop{"test", Loop::Mode::manual, environment};
-	Host a{loop, 1}, b{loop, 2};
+	TcpHost a{loop, 1}, b{loop, 2};
 	ethernet::Link link{loop, a.port, b.port, {}, 1};
 	Peer client, server; // last: they have connections of the stacks
 };
