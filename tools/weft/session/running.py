@@ -148,11 +148,8 @@ def execute(lab, args, scripts, printer_of):
             raise
     lab.tell("has run")
     together(lab.guests.values(), lambda guest: guest.sync_log())
-    for guest in lab.guests.values():
-        reports = guest.new_reports()
-        if reports:
-            print(printable(f"weft run: the kernel of {guest.name} reported:\n" + "\n".join(reports)), file=sys.stderr)
-            return KERNEL_REPORT
+    if status := report_kernels(lab.guests.values()):
+        return status
     for host in scripts:
         crash = crash_of(statuses[lab.guests[host]])
         if crash:
@@ -160,6 +157,17 @@ def execute(lab, args, scripts, printer_of):
     status = next((status for status in (statuses[lab.guests[host]] for host in scripts) if status != 0), 0)
     incomplete = report_incomplete_logs(lab.guests.values(), args.logs)
     return status or incomplete
+
+
+def report_kernels(guests, printed=""):
+    """Prints what the guests' kernels have reported, as far as it is not in `printed`; returns the status of it, or 0."""
+    status = 0
+    for guest in guests:
+        if found := guest.new_reports():
+            status = KERNEL_REPORT
+            if any(report not in printed for report in found):
+                print(printable(f"weft run: the kernel of {guest.name} reported:\n" + "\n".join(found)), file=sys.stderr)
+    return status
 
 
 def check_command(args):
@@ -192,15 +200,17 @@ def run(args, machine):
     scripts = {}
     try:
         with Lab(directory, logs, args.weftd, args.lab, machine, args.bare, tell, args.card) as lab:
-            # A host that is not there is reported before any guest boots.
-            lab.up(lambda hosts: scripts.update(scripts_of(args, hosts)))
-            status = execute(lab, args, scripts, lambda several: Printer(several, sys.stdout.buffer, sys.stderr.buffer))
+            try:
+                # A host that is not there is reported before any guest boots.
+                lab.up(lambda hosts: scripts.update(scripts_of(args, hosts)))
+                status = execute(lab, args, scripts, lambda several: Printer(several, sys.stdout.buffer, sys.stderr.buffer))
+            except GuestDied as error:
+                # Its console shows whether its kernel ended it. The consoles go with the lab.
+                print(printable(f"weft run: {error}"), file=sys.stderr)
+                status = report_kernels(lab.guests.values(), str(error)) or MACHINE_DIED
     except DeadlineExceeded as error:
         print(printable(f"weft run: {error}"), file=sys.stderr)
         status = TIMED_OUT
-    except GuestDied as error:
-        print(printable(f"weft run: {error}"), file=sys.stderr)
-        status = MACHINE_DIED
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         print("weft run: interrupted", file=sys.stderr)

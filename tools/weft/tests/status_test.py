@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Tests the exit status of `weft run`, without guests."""
+import contextlib
+import io
+import pathlib
+import sys
+import types
+import unittest
+import unittest.mock
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
+
+import running  # noqa: E402
+from lab import GuestDied  # noqa: E402
+from labs import Machine  # noqa: E402
+
+
+class Ended(unittest.TestCase):
+    """The status of `weft run` in a lab that did not come to its end."""
+
+    OOPS = "BUG: kernel NULL pointer dereference, address: 0000000000000008"
+
+    def run_lab(self, reports, error):
+        """Runs in a lab whose guest dies with `error`, and has `reports` on its console."""
+        guest = types.SimpleNamespace(name="node1", new_reports=lambda: reports)
+        lab = unittest.mock.MagicMock()
+        lab.__enter__.return_value = types.SimpleNamespace(guests={"node1": guest}, up=unittest.mock.Mock(side_effect=GuestDied(error)))
+        lab.__exit__.return_value = False
+        args = types.SimpleNamespace(script=None, words=["true"], on=None, logs=pathlib.Path("/none"), weftd=None, lab=None, bare=True, card=None, quiet=True,
+                                     timeout=None)
+        said = io.StringIO()
+        with unittest.mock.patch("running.Lab", return_value=lab), contextlib.redirect_stderr(said):
+            status = running.run(args, Machine())
+        return status, said.getvalue()
+
+    def test_oops_that_ends_a_guest_is_a_report(self):
+        status, said = self.run_lab([self.OOPS], f"node1 ended (status 1)\n{self.OOPS}")
+        self.assertEqual((status, said.count(self.OOPS)), (125, 1))
+
+    def test_report_is_printed_if_the_error_lacks_it(self):
+        status, said = self.run_lab([self.OOPS], "node2 ended (status 1)")
+        self.assertEqual((status, said.count(f"the kernel of node1 reported:\n{self.OOPS}")), (125, 1))
+
+    def test_guest_that_ends_without_a_report(self):
+        self.assertEqual(self.run_lab([], "node1 ended (status 1)"), (126, "weft run: node1 ended (status 1)\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
