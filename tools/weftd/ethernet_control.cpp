@@ -79,12 +79,16 @@ json describe_ethernet(const ethernet::NetworkState &state)
 
 json observe_ethernet(const ethernet::NetworkState &state)
 {
-	json result{
-		{"columns", json::array()}, {"ports", json::object()}, {"links", json::object()}};
+	json result{{"columns", json::array()},
+		    {"ports", json::object()},
+		    {"links", json::object()},
+		    {"attached", json::array()}};
 	for (const CounterName &counter : kCounters)
 		result["columns"].push_back(counter.name);
 	for (const auto &attachment : state.attachments) {
 		result["links"][attachment.link.name] = attachment.link.settings.up;
+		if (attachment.connected)
+			result["attached"].push_back(attachment.link.name);
 		for (const auto &end : attachment.link.ends) {
 			json &values = result["ports"][end.name] = json::array();
 			for (const CounterName &counter : kCounters)

@@ -21,8 +21,8 @@ nlohmann::json describe_ethernet_link(const ethernet::LinkState &link);
 nlohmann::json describe_ethernet(const ethernet::NetworkState &state);
 // Describes an attachment: "ethernet" of its host.
 nlohmann::json describe_attachment(const ethernet::AttachmentState &attachment);
-// "ethernet" of "fabric.sample": the names of what ports count, the ports with their numbers, and
-// whether each link is up.
+// "ethernet" of "fabric.sample": the names of what ports count, the ports with their numbers,
+// whether each link is up, and the links that have a guest or a card at their end.
 nlohmann::json observe_ethernet(const ethernet::NetworkState &state);
 // Port: counter: value.
 nlohmann::json ethernet_counters(const ethernet::NetworkState &state);

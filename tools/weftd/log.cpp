@@ -105,7 +105,7 @@ std::unique_ptr<spdlog::formatter> JsonFormatter::clone() const
 std::shared_ptr<LogHistory> set_up_log(LogForm form, spdlog::level::level_enum level)
 {
 	const auto out = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
-	if (form == LogForm::json)
+	if (form == LogForm::json_lines)
 		out->set_formatter(std::make_unique<JsonFormatter>());
 	else
 		out->set_pattern("%H:%M:%S.%e %^%-7l%$ %n: %v");

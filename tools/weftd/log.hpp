@@ -71,7 +71,7 @@ public:
 // "2026-01-31T23:59:59.123456Z".
 std::string utc_text(std::chrono::system_clock::time_point time);
 
-enum class LogForm { text, json };
+enum class LogForm { text, json_lines };
 
 // Has the default logger write to standard error in that form, and to the history that it returns.
 // The whole daemon writes so many lines a second; those beyond are counted, as RatedSink does.

@@ -87,7 +87,7 @@ Options parse(int argc, char **argv)
 		->capture_default_str();
 	app.add_option("--log-format", options.log_form, "text, or json: one object per line")
 		->transform(CLI::CheckedTransformer(std::map<std::string, weftd::LogForm>{
-			{"text", weftd::LogForm::text}, {"json", weftd::LogForm::json}}));
+			{"text", weftd::LogForm::text}, {"json", weftd::LogForm::json_lines}}));
 	app.add_flag("--check", options.check, "check the lab file and exit");
 	try {
 		app.parse(argc, argv);

@@ -14,6 +14,24 @@ import daemon
 import stand_in_lab
 from daemon import await_that
 
+# Two cards of an Ethernet and a virtio-net device, without InfiniBand.
+ETHERNET = """
+[sm]
+enabled = false
+[[ethernet]]
+name = "lan"
+[[host]]
+name = "node1"
+model = "amso1100"
+ethernet = "lan"
+[[host]]
+name = "node2"
+model = "amso1100"
+ethernet = "lan"
+[[host]]
+name = "node3"
+ethernet = "lan"
+"""
 SM_LINK = '.link[data-name="sm/1-switch1/3"]'
 # Endpoints have no guests, and their links are up.
 ENDPOINT = 'model = "endpoint"'
@@ -290,6 +308,87 @@ class Tables(browser.TestCase):
         self.click_text("#looks button", "log")
         await_that("its lines", lambda: "node1" in self.text("#log pre") and "node2" not in self.text("#log pre"))
         self.assertIn("text=node1", self.browser.current_url)
+
+
+class Ethernet(browser.TestCase):
+    FRAME = bytes.fromhex("ffffffffffff 020000000001 88b5") + bytes(986)
+
+    def column(self, view, number):
+        return self.texts(f"#{view} tbody td:nth-child({number})")
+
+    def test_links_are_rows(self):
+        self.open(self.serve(ETHERNET))
+        self.click('nav [data-view="links"]')
+        names = ["node1/eth0-lan/1", "node2/eth0-lan/2", "node3/eth0-lan/3"]
+        await_that("a row for each", lambda: self.column("links", 1) == names)
+        self.assertEqual(self.column("links", 2), ["no guest"] * 3)
+        self.assertEqual(self.column("links", 3), ["Ethernet"] * 3)
+        with socket.socket(socket.AF_UNIX) as guest, socket.socket(socket.AF_UNIX) as owner:
+            guest.connect(str(self.directory / "node3-eth0.sock"))
+            owner.connect(str(self.directory / "node1.sock"))
+            await_that("their guests", lambda: self.column("links", 2) == ["up", "no guest", "up"])
+
+            def rates():
+                guest.sendall(len(self.FRAME).to_bytes(4, "big") + self.FRAME)
+                return self.column("links", 4)[2] != "0" and self.column("links", 7)[0] != "0"
+            await_that("rates at both ends", rates)
+            # Frames for an end without a guest are no fault.
+            self.assertFalse(self.shown("#alarms"))
+            self.weft("link", "down", "node2/eth0")
+            self.weft("link", "set", "node3/eth0", "loss=5%")
+            await_that("both faults", lambda: self.texts("#alarms .alarm") == [f"{names[1]} down", f"{names[2]} loss 5 %"])
+            await_that("the order of attention", lambda: self.column("links", 1) == [names[1], names[2], names[0]])
+            self.assertEqual(self.column("links", 2), ["down", "up, loss 5 %", "up"])
+            self.assertIn("2 links up, 1 down", self.text("#state"))
+        self.choose("#links select", "infiniband")
+        await_that("no InfiniBand links", lambda: self.texts("#links .count") == ["0 of 3"])
+        self.choose("#links select", "ethernet")
+        await_that("all", lambda: self.texts("#links .count") == ["3"])
+        self.quiet()
+
+    def test_segment_is_a_row(self):
+        self.open(self.serve(ETHERNET))
+        await_that("its view", lambda: self.shown('nav [data-view="ethernet"]'))
+        self.click('nav [data-view="ethernet"]')
+        await_that("its row", lambda: self.texts("#ethernet tbody td")[:3] == ["lan", "0 of 3", "0"])
+        with socket.socket(socket.AF_UNIX) as guest:
+            guest.connect(str(self.directory / "node3-eth0.sock"))
+            guest.sendall(len(self.FRAME).to_bytes(4, "big") + self.FRAME)
+            await_that("its guest and the guest's address", lambda: self.texts("#ethernet tbody td")[:3] == ["lan", "1 of 3", "1"])
+        self.click("#ethernet tbody tr")
+        self.await_text("#ports", "rcv_group_frames")
+        self.assertEqual(self.texts("#ports th"), ["counter", "lan/1", "lan/2", "lan/3"])
+        self.assertIn("segment=lan", self.browser.current_url)
+        # From there to a link, whose counters are of its two ends, and to a host.
+        self.click_text("#looks button", "node3/eth0-lan/3")
+        await_that("its ends", lambda: self.texts("#ports th") == ["counter", "lan/3", "node3/eth0"])
+        self.assertIn("networkEthernet", self.text("#facts"))
+        self.click_text("#looks button", "lan")
+        self.click_text("#looks button", "node1/eth0-lan/1")
+        self.click_text("#looks button", "node1")
+        self.await_text("#facts", "amso1100")
+        self.quiet()
+
+    def test_faults_and_captures(self):
+        self.open(self.serve(ETHERNET, "allow+=faults", "allow+=captures"))
+        self.click('nav [data-view="links"]')
+        await_that("rows", lambda: self.find("#links tbody tr"))
+        self.click("#links tbody tr")
+        self.click_text("#actions button", "lose 5 %")
+        await_that("the loss", lambda: self.column("links", 2)[0] == "no guest, loss 5 %")
+        self.click_text("#actions button", "pull")
+        await_that("the pulled cable", lambda: self.column("links", 2)[0] == "down, loss 5 %")
+        self.click_text("#actions button", "plug")
+        self.click_text("#actions button", "mend")
+        await_that("no alarm", lambda: not self.shown("#alarms"))
+        self.click_text("#actions button", "capture 5 s")
+        self.await_text("#said", "bytes")
+        self.quiet()
+
+    def test_lab_without_ethernet(self):
+        self.open(self.serve())
+        self.await_text("#state", "SM master")
+        self.assertFalse(self.shown('nav [data-view="ethernet"]'))
 
 
 class Appearance(browser.TestCase):

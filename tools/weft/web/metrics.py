@@ -82,8 +82,8 @@ class Collector:
         yield from _ethernet(sample["ethernet"])
         down, guests = set(sample["down"]), set(sample["guests"])
         up = GaugeMetricFamily("weft_link_up", "Whether the link is up.", labels=["link"])
-        for link in watch.rates:
-            up.add_metric([link], int(link not in down))
+        for link in watch.fabric["links"]:
+            up.add_metric([link["name"]], int(link["name"] not in down))
         for link, is_up in sample["ethernet"]["links"].items():
             up.add_metric([link], int(is_up))
         yield up

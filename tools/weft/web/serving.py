@@ -190,8 +190,8 @@ class Pages:
             # The number tells those who look whether there is anything new.
             state = {"there": watch.there, "number": watch.number, "version": watch.version, "interval": watch.interval, "moment": watch.moment}
             if watch.there:
-                state |= {name: sample[name] for name in ("down", "guests", "subnet_manager")}
-                state |= {"rates": watch.rates, "faulty": watch.faulty}
+                state |= {name: sample[name] for name in ("guests", "subnet_manager")}
+                state |= {"down": watch.down(), "rates": watch.rates, "faulty": watch.faulty}
             self._live = (watch.number, json.dumps(state).encode())
         return self._json(self._live[1])
 
@@ -230,17 +230,18 @@ class Pages:
         return self._json([line for line in self._watch.log if line["number"] > after and part in (None, line["part"])])
 
     async def ports(self, request):
-        """The counters of a node's ports, or of a link's ends."""
+        """The counters of a node's or an Ethernet segment's ports, or of a link's ends."""
         self._there()
         watch = self._watch
+        if "segment" in request.query:
+            segment = _name(request, "segment", watch.segment_names())
+            return self._json(watch.counters(lambda port: port.rpartition("/")[0] == segment, ethernet=True))
         if "node" in request.query:
             node = _name(request, "node", watch.node_names())
-            found = watch.counters(lambda port: port.rpartition("/")[0] == node)
-        else:
-            link = _name(request, "link", watch.links.place)
-            ends = next(each["ends"] for each in watch.fabric["links"] if each["name"] == link)
-            found = watch.counters(ends.__contains__)
-        return self._json({"columns": watch.sample["columns"], "ports": found})
+            return self._json(watch.counters(lambda port: port.rpartition("/")[0] == node))
+        link = _name(request, "link", watch.links.place)
+        ends = next(each["ends"] for each in watch.all_links() if each["name"] == link)
+        return self._json(watch.counters(ends.__contains__, ethernet=link in watch.sample["ethernet"]["links"]))
 
     async def subnet(self, request):
         self._there()

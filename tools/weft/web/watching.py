@@ -15,7 +15,8 @@ FABRIC_AGE = 2              # seconds for which a description is good
 SETTINGS_AGE = 10           # seconds after which links' settings are read, if no line of the log told that they have changed
 SUBNET_AGE = 2              # seconds for which the subnet manager's view of a node is good
 SUBNETS_KEPT = 64           # nodes
-NO_ERRORS = {"xmit_packets", "rcv_packets", "xmit_data", "rcv_data", "multicast_xmit_packets", "multicast_rcv_packets", "xmit_wait"}
+NO_ERRORS = {"xmit_packets", "rcv_packets", "xmit_data", "rcv_data", "multicast_xmit_packets", "multicast_rcv_packets", "xmit_wait",
+             "xmit_frames", "rcv_frames", "xmit_bytes", "rcv_bytes", "rcv_group_frames"}
 # Settings that a link has by itself, unless somebody injects a fault.
 USUAL = {"state": "up", "delay": "0ms", "jitter": "0ms",
          "loss": "0", "duplication": "0", "reordering": "0", "corruption": "0", "silent_corruption": "0"}
@@ -99,7 +100,7 @@ class Watch:
         self.version = 0
         self.there = False
         self.sample = self.cards = self.fabric = None
-        self.rates = {}                     # link: [bit/s and packets/s of either end, errors, errors/s]
+        self.rates = {}                     # link, Ethernet links last: [bit/s and packets/s of either end, errors, errors/s]
         self.links = self.hosts = None      # Series
         self.faulty = {}                    # link: {setting: value} of those that are not as usual
         self.moment = None                  # of the latest sample, in seconds of the wall clock
@@ -129,8 +130,7 @@ class Watch:
             await self.describe(0)
             self._subnets.clear()
             self.version += 1
-            links = [link["name"] for link in self.fabric["links"]]
-            self.links = Series(links, 5)
+            self.links = Series([link["name"] for link in self.all_links()], 5)
             self.card_columns = sorted({name for counts in cards.values() for name in counts})
             self.hosts = Series(cards, len(self.card_columns))
             before = cards_before = None
@@ -147,9 +147,9 @@ class Watch:
             # A daemon that was started anew counts its lines from one again; those who ask here do not.
             self.log.append({**line, "number": self._lines})
         self._last_line = log["last"]
-        fabric = await self.describe(0 if any(line["part"] == "link" for line in log["lines"]) else max(SETTINGS_AGE, 5 * self.interval))
+        await self.describe(0 if any(line["part"] == "link" for line in log["lines"]) else max(SETTINGS_AGE, 5 * self.interval))
         faulty = {link["name"]: {name: value for name, value in link["settings"].items() if value != USUAL.get(name, value)}
-                  for link in fabric["links"]}
+                  for link in self.all_links()}
         self.faulty = {name: unusual for name, unusual in faulty.items() if unusual}
 
     async def describe(self, age=FABRIC_AGE):
@@ -160,14 +160,28 @@ class Watch:
                 self._fabric_taken = time.monotonic()
         return self.fabric
 
+    def all_links(self):
+        """InfiniBand links, then Ethernet links."""
+        return [*self.fabric["links"], *self.fabric["ethernet"]["links"]] if self.fabric else []
+
+    def down(self):
+        """The links that carry nothing: InfiniBand links without a trained link, Ethernet links that are unplugged or have nothing attached."""
+        ethernet = self.sample["ethernet"]
+        attached = set(ethernet["attached"])
+        return [*self.sample["down"], *(link for link, up in ethernet["links"].items() if not up or link not in attached)]
+
+    def segment_names(self):
+        return {segment["name"] for segment in self.fabric["ethernet"]["switches"]} if self.fabric else set()
+
     def node_names(self):
         fabric = self.fabric
         names = {node["name"] for kind in ("hosts", "switches") for node in fabric[kind]} if fabric else set()
         return names | ({fabric["subnet_manager"]["node"]} if fabric and fabric["subnet_manager"] else set())
 
-    def counters(self, wanted):
-        """The latest counters of the linked ports of which wanted() is true, by name."""
-        return {port: values for port, values in self.sample["ports"].items() if wanted(port)} if self.sample else {}
+    def counters(self, wanted, ethernet=False):
+        """The names of what the linked ports count, and the latest counters of those of which wanted() is true, by name."""
+        sample = self.sample["ethernet"] if ethernet else self.sample
+        return {"columns": sample["columns"], "ports": {port: values for port, values in sample["ports"].items() if wanted(port)}}
 
     async def subnet(self, node):
         """"fabric.subnet" of a node, not asked more often than it is worth."""
@@ -181,33 +195,41 @@ class Watch:
 
     def _changed(self, sample, cards):
         """True if the series are of another topology. The description may be newer than they are: others ask for it, too."""
-        links = self.fabric["links"]
-        if {end for link in links for end in link["ends"]} != set(sample["ports"]):
+        links = self.all_links()
+        if {end for link in links for end in link["ends"]} != {*sample["ports"], *sample["ethernet"]["ports"]}:
             return True
         return list(self.links.place) != [link["name"] for link in links] or list(self.hosts.place) != list(cards)
 
     def _rate(self, before, sample, seconds):
-        column = {name: number for number, name in enumerate(sample["columns"])}
-        data, packets = column["xmit_data"], column["xmit_packets"]
-        errors = [number for name, number in column.items() if name not in NO_ERRORS]
-        self.rates = {}
-        for link in self.fabric["links"]:
-            bits, sent, count, new = [0, 0], [0, 0], 0, 0
-            for side, end in enumerate(link["ends"]):
-                now = sample["ports"].get(end)
-                if not now:
-                    continue
-                wrong = sum(now[number] for number in errors)
-                count += wrong
-                if then := before and before["ports"].get(end):
-                    bits[side] = _rate(then[data], now[data], seconds) * 32     # words of four bytes
-                    sent[side] = _rate(then[packets], now[packets], seconds)
-                    new += _rate(sum(then[number] for number in errors), wrong, seconds)
-            self.rates[link["name"]] = [round(bits[0]), round(bits[1]), round(sent[0], 1), round(sent[1], 1), count, round(new, 1)]
+        # InfiniBand counts words of four bytes, an Ethernet port bytes.
+        self.rates = _rates(self.fabric["links"], before, sample, seconds, "xmit_data", 32, "xmit_packets")
+        self.rates |= _rates(self.fabric["ethernet"]["links"], before and before["ethernet"], sample["ethernet"], seconds, "xmit_bytes", 8, "xmit_frames")
 
     def close(self):
         with contextlib.suppress(OSError):
             self.control.close()
+
+
+def _rates(links, before, sample, seconds, data, bits_each, packets):
+    """link: [bit/s and packets/s of either end, errors, errors/s], of links whose ports count as `data` and `packets` say."""
+    column = {name: number for number, name in enumerate(sample["columns"])}
+    data, packets = column[data], column[packets]
+    errors = [number for name, number in column.items() if name not in NO_ERRORS]
+    rates = {}
+    for link in links:
+        bits, sent, count, new = [0, 0], [0, 0], 0, 0
+        for side, end in enumerate(link["ends"]):
+            now = sample["ports"].get(end)
+            if not now:
+                continue
+            wrong = sum(now[number] for number in errors)
+            count += wrong
+            if then := before and before["ports"].get(end):
+                bits[side] = _rate(then[data], now[data], seconds) * bits_each
+                sent[side] = _rate(then[packets], now[packets], seconds)
+                new += _rate(sum(then[number] for number in errors), wrong, seconds)
+        rates[link["name"]] = [round(bits[0]), round(bits[1]), round(sent[0], 1), round(sent[1], 1), count, round(new, 1)]
+    return rates
 
 
 def _rate(before, after, seconds):

@@ -178,6 +178,7 @@ TEST_F(EthernetLab, CountersAndSamples)
 	EXPECT_EQ(sample["ports"].size(), 4u);
 	EXPECT_EQ(sample["ports"]["a/eth0"].size(), sample["columns"].size());
 	EXPECT_EQ(sample["links"]["a/eth0-lan/1"], true);
+	EXPECT_THAT(sample["attached"], IsEmpty());
 }
 
 TEST_F(EthernetLab, CapturesAllLinks)
@@ -222,6 +223,8 @@ TEST_F(EthernetLab, CardMayBeAttached)
 	auto place = ask({{"command", "fabric.show"}})["hosts"][0]["ethernet"];
 	EXPECT_FALSE(place.contains("socket"));
 	EXPECT_EQ(place["guest"], true);
+	EXPECT_THAT(ask({{"command", "fabric.sample"}})["ethernet"]["attached"],
+		    ElementsAre("a/eth0-lan/1"));
 	EXPECT_FALSE(std::filesystem::exists(directory_ / "a-eth0.sock"));
 	EXPECT_THAT(apply(with_card), IsEmpty());
 	const auto elsewhere =

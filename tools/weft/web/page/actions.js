@@ -34,9 +34,10 @@ function section(title, ...buttons) {
 }
 
 async function download(link, seconds) {
+  const type = state.links.get(link)?.ethernet ? 'pcapng' : 'pcap';
   const blob = await (await post('api/capture', { link, seconds })).blob(), anchor = document.createElement('a');
   anchor.href = URL.createObjectURL(blob);
-  anchor.download = `${link.replaceAll('/', '_')}.pcap`;
+  anchor.download = `${link.replaceAll('/', '_')}.${type}`;
   anchor.click();
   URL.revokeObjectURL(anchor.href);
   return `${blob.size} bytes`;
@@ -65,7 +66,7 @@ export function actions() {
   if (kind === 'link' && may('captures')) {
     section('Capture', button('capture 5 s', 'Records the packets of the link for five seconds, in a file for Wireshark.', () => download(name, 5)));
   }
-  if (kind !== 'node' && !allowed.length) {
+  if ((kind === 'link' || kind === 'host') && !allowed.length) {
     const reason = locked ? 'the token is missing. Open the whole address that weft web printed.' : 'weft web was started without --allow.';
     $('#actions').append(make('p', { class: 'notice' }, `Read-only: ${reason}`));
   }

@@ -2,8 +2,8 @@
 // The part of the address behind #: which view, what is chosen, what is searched for. It can be passed on, and the browser's Back goes back.
 import { state } from './model.js';
 
-const VIEWS = ['fabric', 'links', 'cards', 'log', 'console'];
-const KINDS = ['link', 'host', 'node'];
+const VIEWS = ['fabric', 'links', 'cards', 'ethernet', 'log', 'console'];
+const KINDS = ['link', 'host', 'node', 'segment'];
 const TEXTS = { search: 'query', part: 'part', text: 'text', console: 'console' };
 
 function written() {

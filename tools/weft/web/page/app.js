@@ -6,7 +6,7 @@ import { actions } from './actions.js';
 import { colour, draw, show as showDrawn } from './drawing.js';
 import { derive, matches, state, summary, wishes } from './model.js';
 import { detail, open as openPanel } from './panel.js';
-import { attention, show as showTable } from './tables.js';
+import { attention, isTable, show as showTable } from './tables.js';
 import { showConsole, showLog } from './text.js';
 
 const MOST_ALARMS = 5;      // in the bar; all are in the table
@@ -112,7 +112,7 @@ async function show() {
   }
   if (!state.live || !state.live.there || !state.fabric) return;
   if (state.view === 'fabric') colour();
-  if (state.view === 'links' || state.view === 'cards') showTable(state.view);
+  if (isTable(state.view)) showTable(state.view);
   if (state.view === 'log') await showLog();
   if (state.view === 'console') await showConsole();
   if (state.chosen) await detail();
@@ -144,12 +144,14 @@ async function news() {
   if (live.number !== number) { number = live.number; heard = performance.now(); }
   const silent = performance.now() - heard;
   const swept = live.subnet_manager ? live.subnet_manager.sweeps : 0, another = version !== live.version;
-  if (another || swept !== sweeps || state.view === 'cards' || state.chosen || !state.fabric) state.fabric = await get('api/fabric');
+  const asked = ['cards', 'ethernet'].includes(state.view) || state.chosen;
+  if (another || swept !== sweeps || asked || !state.fabric) state.fabric = await get('api/fabric');
   if (another) await draw();
   version = live.version;
   sweeps = swept;
   state.live = live;
   derive();
+  $('nav [data-view="ethernet"]').hidden = !state.segments.size;
   stale(silent > Math.max(OLD, 3000 * live.interval) ? `weftd has told nothing new for ${Math.round(silent / 1000)} seconds` : '');
   say($('#state'), summary());
   permissions();

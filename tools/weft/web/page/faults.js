@@ -32,7 +32,7 @@ export const NO_FAULTS = { loss: '0', delay: '0ms', jitter: '0ms', duplication: 
 export const LINK = [
   ['pull', { state: 'down' }, 'Pulls the cable: the link goes down until it is plugged in.'],
   ['plug', { state: 'up' }, 'Plugs the cable in again.'],
-  ['lose 5 %', { loss: '0.05' }, 'Each packet is lost with a probability of 5 %; the receiver counts symbol errors.'],
+  ['lose 5 %', { loss: '0.05' }, 'Each packet is lost with a probability of 5 %; the receiver counts symbol errors, or FCS errors on Ethernet.'],
   ['delay 1 ms', { delay: '1ms' }, 'Each packet arrives 1 ms later.'],
   ['clear faults', NO_FAULTS, 'Ends loss, delay, jitter, duplication, reordering and corruption.'],
 ];

@@ -3,7 +3,8 @@
 import { naturally, scaled } from './base.js';
 
 export const state = {
-  live: null, fabric: null, links: new Map(), hosts: new Map(), alarms: [], view: 'fabric', chosen: null, query: '', part: '', text: '', console: '',
+  live: null, fabric: null, links: new Map(), hosts: new Map(), segments: new Map(), alarms: [],
+  view: 'fabric', chosen: null, query: '', part: '', text: '', console: '',
 };
 // Filled in by app.js, for the parts that it is made of.
 export const wishes = { choose: null, open: null };
@@ -15,23 +16,49 @@ const MOST_FOUND = 12;
 export const KINDS_OF_SETTINGS = ['width', 'speed', 'mtu', 'training'];
 
 export const nodeOf = (port) => port.slice(0, port.lastIndexOf('/'));
+export const kindOf = (name) => (state.hosts.has(name) ? 'host' : state.segments.has(name) ? 'segment' : 'node');
 
 function settingText(name, value) {
   const words = name.replace('_', ' ');
   return PROBABILITIES.has(name) && Number.isFinite(Number(value)) ? `${words} ${Number((value * 100).toPrecision(6))} %` : `${words} ${value}`;
 }
 
+// True if an end depends on a guest that is not there: the link has no reason to come up.
+const isEmpty = ({ ends }) => ends.map((end) => state.hosts.get(nodeOf(end))).some((host) => host && host.pluggable && !host.on);
+
+function linkState(link, down, pulled) {
+  if (pulled) return 'down';
+  // The server counts an Ethernet link without a guest as down. A card of an Ethernet is attached even if no guest has it.
+  if (link.ethernet) return down.has(link.name) || (link.card && isEmpty(link)) ? 'no guest' : 'up';
+  return !down.has(link.name) ? 'up' : isEmpty(link) ? 'no guest' : 'polling';
+}
+
 function linkOf(link, down) {
-  const { live } = state, { name, ends, settings } = link, rate = live.rates[name] || [0, 0, 0, 0, 0, 0];
-  const { state: pulled, ...faults } = live.faulty[name] || {};
-  // An end that only a guest's driver enables: without a guest the link has no reason to come up.
-  const empty = ends.map((end) => state.hosts.get(nodeOf(end))).some((host) => host && host.pluggable && !host.on);
-  const is = !down.has(name) ? 'up' : pulled ? 'down' : empty ? 'no guest' : 'polling';
+  const { live } = state, { name, ends, settings, ethernet = false } = link, rate = live.rates[name] || [0, 0, 0, 0, 0, 0];
+  const { state: pulled, ...faults } = live.faulty[name] || {}, is = linkState(link, down, pulled);
   const said = Object.entries(faults).map(([key, value]) => settingText(key, value));
   const bad = { down: ['down'], polling: ['does not come up'] }[is] || [];
-  const problems = [...bad, ...said, ...(rate[5] > 0 ? [`${scaled(rate[5])} errors/s`] : [])];
+  // An Ethernet switch floods frames to an end without a guest as well, where they are discarded: that is no fault.
+  const counts = rate[5] > 0 && !(ethernet && is === 'no guest');
+  const problems = [...bad, ...said, ...(counts ? [`${scaled(rate[5])} errors/s`] : [])];
   const severity = bad.length ? 2 : problems.length ? 1 : 0;
-  return { name, ends, settings, rate, is, faults: said, problems, severity, bits: Math.max(rate[0], rate[1]) };
+  return { name, ends, settings, ethernet, rate, is, faults: said, problems, severity, bits: Math.max(rate[0], rate[1]) };
+}
+
+// Links of Ethernet segments, which have the same members as InfiniBand links.
+function ethernetLinks({ links, stations }) {
+  const cards = new Set(stations.filter((station) => !station.socket).map((station) => station.link));
+  return links.map((link) => ({ ...link, ethernet: true, card: cards.has(link.name) }));
+}
+
+function segmentOf({ name, addresses }) {
+  const links = [...state.links.values()].filter((link) => link.ethernet && nodeOf(link.ends[1]) === name);
+  const sum = (value) => links.reduce((total, link) => total + value(link), 0);
+  return {
+    name, addresses, links: links.length, up: links.filter((link) => link.is === 'up').length, severity: Math.max(0, ...links.map((link) => link.severity)),
+    // Sums over all links, in either direction. The switch sends more than it receives where it floods frames.
+    rate: [0, 1, 2, 3, 4, 5].map((column) => sum((link) => link.rate[column])),
+  };
 }
 
 // A link that does not work says so itself; another one's problems follow its state.
@@ -48,7 +75,8 @@ export function derive() {
   // An endpoint's card is for no guest, and has no socket.
   state.hosts = new Map(fabric.hosts.map((host) => [host.name,
     { ...host, pluggable: host.socket !== null, on: guests.has(host.name), rate: [0, 0], severity: 0 }]));
-  state.links = new Map(fabric.links.map((link) => [link.name, linkOf(link, down)]));
+  state.links = new Map([...fabric.links, ...ethernetLinks(fabric.ethernet)].map((link) => [link.name, linkOf(link, down)]));
+  state.segments = new Map(fabric.ethernet.switches.map((segment) => [segment.name, segmentOf(segment)]));
   for (const link of state.links.values()) {
     link.ends.forEach((end, side) => {
       const host = state.hosts.get(nodeOf(end));
@@ -89,6 +117,7 @@ function nodes() {
   const { fabric } = state, manager = fabric.subnet_manager;
   return [...fabric.switches.map((node) => ({ kind: 'node', name: node.name, guid: node.guid, lids: [node.lid] })),
     ...fabric.hosts.map((host) => ({ kind: 'host', name: host.name, guid: host.guid, lids: host.ports.map((port) => port.lid) })),
+    ...fabric.ethernet.switches.map((segment) => ({ kind: 'segment', name: segment.name, guid: '', lids: [] })),
     ...(manager ? [{ kind: 'node', name: manager.node, guid: '', lids: [] }] : [])];
 }
 
@@ -107,7 +136,7 @@ export function matches() {
     }
   }
   const names = new Set(found.map((node) => node.name));
-  for (const link of state.fabric.links) {
+  for (const link of [...state.fabric.links, ...state.fabric.ethernet.links]) {
     const itself = link.name.toLowerCase().includes(query);
     if (itself) found.push({ kind: 'link', name: link.name, note: 'link', rank: link.name.toLowerCase() === query ? 1 : 5 });
     if (itself || link.ends.some((end) => names.has(nodeOf(end)))) names.add(link.name);

@@ -2,9 +2,9 @@
 // The panel at the side: what is known of the link or the node that was chosen.
 import { $, get, make, naturally, scaled } from './base.js';
 import { actions } from './actions.js';
-import { guestOf, KINDS_OF_SETTINGS, nodeOf, state, wishes } from './model.js';
+import { guestOf, kindOf, KINDS_OF_SETTINGS, nodeOf, state, wishes } from './model.js';
 
-const NO_ERRORS = /packets$|data$|^xmit_wait$/;
+const NO_ERRORS = /(packets|data|frames|bytes)$|^xmit_wait$/;
 const MOST_CURVES = 8;
 const MOST_FULL = 4;        // ports whose counters are shown one by one
 let managed = { name: null, sweeps: -1, view: null }, filled = {};
@@ -52,15 +52,16 @@ function lively(history) {
 /* --- counters of ports, and what the subnet manager has configured --- */
 
 async function counters(chosen) {
-  const { columns, ports } = await get(`api/ports?${chosen.kind === 'link' ? 'link' : 'node'}=${encodeURIComponent(chosen.name)}`);
+  const by = chosen.kind === 'host' ? 'node' : chosen.kind, { columns, ports } = await get(`api/ports?${by}=${encodeURIComponent(chosen.name)}`);
   if (state.chosen !== chosen) return;
   const names = Object.keys(ports).sort(naturally);
   const few = names.length <= MOST_FULL, at = (port, column) => ports[port][columns.indexOf(column)];
   const errors = (port) => columns.reduce((sum, column, number) => sum + (NO_ERRORS.test(column) ? 0 : ports[port][number]), 0);
+  const unit = columns.includes('xmit_frames') ? 'frames' : 'packets';
   const head = few ? ['counter', ...names] : ['port', 'sent', 'received', 'errors'];
   const counted = columns.filter((_, number) => names.some((port) => ports[port][number]));
   const rows = few ? counted.map((column) => [column, ...names.map((port) => at(port, column))])
-    : names.map((port) => [port, at(port, 'xmit_packets'), at(port, 'rcv_packets'), errors(port)]);
+    : names.map((port) => [port, at(port, `xmit_${unit}`), at(port, `rcv_${unit}`), errors(port)]);
   const bad = (row, number) => number > 0 && row[number] > 0 && (few ? !NO_ERRORS.test(row[0]) : number === 3);
   const cells = (row) => row.map((text, number) => make('td', bad(row, number) ? { class: 'bad' } : {}, String(text)));
   const table = make('table', {}, make('thead', {}, make('tr', {}, ...head.map((text) => make('th', { scope: 'col' }, text)))),
@@ -98,7 +99,8 @@ async function link(chosen) {
   if (!known) return false;
   const { rate } = known;
   facts('#facts', '', [
-    ['link', known.is, known.severity === 2], ['> bit/s', scaled(rate[0])], ['< bit/s', scaled(rate[1])], ['packets/s', scaled(rate[2] + rate[3])],
+    ['link', known.is, known.severity === 2], ['network', known.ethernet ? 'Ethernet' : ''], ['> bit/s', scaled(rate[0])], ['< bit/s', scaled(rate[1])],
+    [known.ethernet ? 'frames/s' : 'packets/s', scaled(rate[2] + rate[3])],
     ['errors', rate[4], rate[5] > 0],
     ...Object.entries(state.live.faulty[chosen.name] || {}).map(([key, value]) => [key, value, true]),
     ...KINDS_OF_SETTINGS.map((key) => [key, known.settings[key]]),
@@ -133,10 +135,20 @@ async function node(chosen) {
   return true;
 }
 
+function segment(chosen) {
+  const known = state.segments.get(chosen.name);
+  if (!known) return false;
+  const { rate, up, links, addresses, severity } = known;
+  facts('#facts', '', [['links up', `${up} of ${links}`, severity === 2], ['addresses', addresses], ['> bit/s', scaled(rate[0])], ['< bit/s', scaled(rate[1])],
+    ['frames/s', scaled(rate[2] + rate[3])], ['errors', rate[4], severity > 0 && rate[5] > 0]]);
+  chart(null);
+  return true;
+}
+
 // Ways from here: to links and nodes beside it, to its console, to its lines of the log.
 function looks() {
   const { kind, name } = state.chosen, ends = state.links.get(name)?.ends || [];
-  const beside = kind === 'link' ? ends.map(nodeOf).map((each) => [state.hosts.has(each) ? 'host' : 'node', each])
+  const beside = kind === 'link' ? ends.map(nodeOf).map((each) => [kindOf(each), each])
     : [...state.links.values()].filter((each) => each.ends.some((end) => nodeOf(end) === name)).map((each) => ['link', each.name]);
   beside.sort((a, b) => naturally(a[1], b[1]));
   const buttons = [], pluggable = kind === 'host' && state.hosts.get(name)?.pluggable;
@@ -151,7 +163,7 @@ export async function detail() {
   const { chosen } = state;
   if (!chosen) return;
   looks();
-  const there = await { link, host, node }[chosen.kind](chosen);
+  const there = await { link, host, node, segment }[chosen.kind](chosen);
   if (state.chosen !== chosen) return;
   if (there) await counters(chosen);
   else facts('#facts', '', [['state', 'there is no such thing in this lab']]);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Links and hosts in rows: sorted by a column, filtered, found by a search.
+// Links, hosts and Ethernet segments in rows: sorted by a column, filtered, found by a search.
 import { $, focusAmong, inARow, make, naturally, scaled } from './base.js';
 import { guestOf, matches, state, stateText, wishes } from './model.js';
 
 // By table: the column that its rows are sorted by, and whether downwards; none: what needs attention comes first.
-const order = { links: null, cards: null };
+const order = { links: null, cards: null, ethernet: null };
 // By table: which columns hold numbers.
-const numeric = { links: [], cards: [] };
+const numeric = { links: [], cards: [], ethernet: [] };
 const LINK_FILTERS = {
   attention: (link) => link.severity > 0, down: (link) => link.severity === 2,
   faults: (link) => link.faults.length > 0, busy: (link) => link.bits > 1e6,
+  infiniband: (link) => !link.ethernet, ethernet: (link) => link.ethernet,
 };
 const HOST_FILTERS = { guest: (host) => host.on, empty: (host) => host.pluggable && !host.on, endpoint: (host) => !host.pluggable };
 
@@ -51,7 +52,7 @@ function onKey(event) {
 
 for (const id of Object.keys(order)) {
   $(`#${id} tbody`).addEventListener('keydown', onKey);
-  $(`#${id} .bar select`).addEventListener('change', () => show(id));
+  $(`#${id} .bar select`)?.addEventListener('change', () => show(id));
 }
 
 function table(id, columns, rows, kind, all) {
@@ -89,7 +90,8 @@ function showLinks() {
   const shown = links.filter((link) => (!found || found.names.has(link.name)) && (!filter || filter(link)));
   const rows = shown.map((link) => ({
     name: link.name, severity: link.severity,
-    cells: [words(link.name), words(stateText(link), link.severity > 0), words(`${link.settings.width} ${link.settings.speed}`),
+    cells: [words(link.name), words(stateText(link), link.severity > 0),
+      words(link.ethernet ? 'Ethernet' : `${link.settings.width} ${link.settings.speed}`),
       ...link.rate.slice(0, 4).map((value) => number(value)), number(link.rate[4]), number(link.rate[5], link.rate[5] > 0)],
   }));
   table('links', ['link', 'state', 'speed', '> bit/s', '< bit/s', '> pkt/s', '< pkt/s', 'errors', 'errors/s'], rows, 'link', links.length);
@@ -109,9 +111,22 @@ function showCards() {
   table('cards', ['host', 'guest', ...(consoles ? ['console'] : []), '> bit/s', '< bit/s', ...counters], rows, 'host', hosts.length);
 }
 
+function showSegments() {
+  const found = matches(), segments = [...state.segments.values()];
+  const rows = segments.filter((segment) => !found || found.names.has(segment.name)).map(({ name, links, up, addresses, rate, severity }) => ({
+    name, severity,
+    cells: [words(name), words(`${up} of ${links}`, severity === 2), number(addresses),
+      ...rate.slice(0, 5).map((value) => number(value)), number(rate[5], severity > 0 && rate[5] > 0)],
+  }));
+  const columns = ['segment', 'links up', 'addresses', '> bit/s', '< bit/s', '> frames/s', '< frames/s', 'errors', 'errors/s'];
+  table('ethernet', columns, rows, 'segment', segments.length);
+}
+
+const TABLES = { links: showLinks, cards: showCards, ethernet: showSegments };
+export const isTable = (view) => Object.hasOwn(TABLES, view);
+
 export function show(id) {
-  if (!state.live || !state.fabric) return;
-  if (id === 'links') showLinks(); else showCards();
+  if (state.live && state.fabric) TABLES[id]();
 }
 
 // All that needs attention, as a table.
