@@ -6,6 +6,7 @@ Nothing comes from outside while it runs: each host has a script, and weftd gets
 files are in one directory, under relative names, because a kernel's command line affects its behaviour:
 
     work/HOST/script    and, once it has run: out, err, status
+    work/finished       once all have run: the guest that leaves next ends the lab in order (weftd(1), --finished-file)
     console-HOST.log, weftd.log
 """
 import contextlib
@@ -23,8 +24,10 @@ from lab import reports, uml
 from lab.errors import LabError
 from lab.waiting import wait_until
 
-SOCKETS, WORK, SHARE, ACTS = "lab", "work", "share", "acts"
-TIME_IS_UP = "an act says so"     # tools/weftd/scripted_events.cpp, of a shutdown
+SOCKETS, WORK, SHARE, ACTS, FINISHED = "lab", "work", "share", "acts", "finished"
+# Reasons of tools/weftd/scripted_events.cpp: a shutdown, and the beginning of the reason if a request failed.
+TIME_IS_UP = "a scheduled event requests it"
+EVENT_REFUSED = "a scheduled event was refused: "
 LEFT_ALONE = (re.compile("time-travel external link is broken"),)      # a kernel whose time server has ended
 GRACE = 30      # seconds of the machine's time until weftd has seen that a kernel is no more, and a kernel that its time server is none
 
@@ -50,7 +53,8 @@ class Lab:
 @dataclasses.dataclass(frozen=True)
 class Done:
     """Result for each host: its script's output, and its status; None if it did not come to its end; and the kernels' reports. reason: why the lab ended;
-    left: the hosts whose kernels did not end with it by themselves."""
+    left: the hosts whose kernels did not end with it by themselves; failed: whether weftd ended with a failure, as a guest died or a scheduled event was
+    refused."""
 
     out: dict
     err: dict
@@ -58,6 +62,7 @@ class Done:
     reports: dict
     reason: str
     left: tuple
+    failed: bool
 
 
 def _words(lab, name, number):
@@ -87,7 +92,7 @@ def _start_weftd(lab):
     if lab.share:
         (lab.directory / SHARE).symlink_to(pathlib.Path(lab.share).resolve())
     (lab.directory / ACTS).write_text("".join(json.dumps({"at": at, **request}) + "\n" for at, request in lab.acts))
-    command = ["setpriv", "--pdeathsig", "TERM", str(lab.weftd), "--time-server", "--events", ACTS, "--socket-dir", SOCKETS, "--seed", str(lab.seed),
+    command = ["setpriv", "--pdeathsig", "TERM", str(lab.weftd), "--time-server", "--events", ACTS, "--finished-file", f"{WORK}/{FINISHED}", "--socket-dir", SOCKETS, "--seed", str(lab.seed),
                "--log-level", lab.log_level]
     if lab.lab_file:
         command += ["--lab", str(pathlib.Path(lab.lab_file).resolve())]
@@ -126,6 +131,7 @@ def run(lab, timeout):
             keepers[name] = uml.start(lab.kernel, _words(lab, name, number), memory=lab.memory, log=lab.directory / f"console-{name}.log",
                                       state=pathlib.Path(f"state-{name}"), repeatable_in=lab.directory)
         _wait_for_end(lab, weftd, keepers, timeout)
+        failed = weftd.returncode != 0
         left = _left(keepers)
     finally:
         for keeper in keepers.values():
@@ -134,7 +140,7 @@ def run(lab, timeout):
         weftd.wait()
     return Done(*({name: _read(lab.directory / WORK / name / what) for name in hosts} for what in ("out", "err")),
                 {name: int(text) if (text := _read(lab.directory / WORK / name / "status")) else None for name in hosts},
-                {name: reports.find(_read(lab.directory / f"console-{name}.log"), LEFT_ALONE) for name in hosts}, _said_last(lab), left)
+                {name: reports.find(_read(lab.directory / f"console-{name}.log"), LEFT_ALONE) for name in hosts}, _said_last(lab), left, failed)
 
 
 def _wait_for_end(lab, weftd, keepers, timeout):

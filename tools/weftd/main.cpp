@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -51,6 +52,7 @@ struct Options {
 	std::optional<std::uint64_t> seed;
 	bool time_server = false;
 	std::filesystem::path events;
+	std::filesystem::path finished_file;
 	bool check = false;
 };
 
@@ -81,6 +83,9 @@ Options parse(int argc, char **argv)
 		"run in virtual time, with User-Mode Linux guests that connect to time.sock");
 	app.add_option("--events", options.events, "scheduled requests, see weftd(1)")
 		->check(CLI::ExistingFile)
+		->needs(time_server);
+	app.add_option("--finished-file", options.finished_file,
+		       "a file that a guest creates when the lab has finished, see weftd(1)")
 		->needs(time_server);
 	app.add_option("--log-level", options.log_level, "trace, debug, info, warning or error")
 		->check(CLI::IsMember({"trace", "debug", "info", "warning", "error"}))
@@ -182,8 +187,12 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 			host.bus = weftd::LabBus::vhost_user;
 	weftd::LabRuntime runtime(lab, directory, time ? &reactor : nullptr);
 	std::optional<weftd::ScriptedEvents> events;
-	const auto end = [&](const std::string &reason) {
-		spdlog::info("ends: {}", reason);
+	int status = EXIT_SUCCESS;
+	const auto end = [&](bool failed, const std::string &reason) {
+		spdlog::log(failed ? spdlog::level::err : spdlog::level::info, "ends: {}", reason);
+		// The first reason decides: after it, what is left has no time to live in.
+		if (!ended && failed)
+			status = EXIT_FAILURE;
 		ended = true;
 	};
 	if (time) {
@@ -191,9 +200,21 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 		for (const weftd::LabHost &host : lab.hosts)
 			if (host.model->pluggable)
 				names.push_back(host.name);
-		scheduler.emplace(main_loop, *time, std::move(names), directory / "time.sock", end);
+		// A guest that panics closes its connection as one does that powers off.
+		scheduler.emplace(
+			main_loop, *time, std::move(names), directory / "time.sock",
+			[&](const std::string &reason) {
+				std::error_code none;
+				end(options.finished_file.empty() ||
+					    !std::filesystem::exists(options.finished_file, none),
+				    reason);
+			});
+		using Events = weftd::ScriptedEvents;
 		if (!options.events.empty())
-			events.emplace(main_loop, runtime, weftd::load_events(options.events), end);
+			events.emplace(main_loop, runtime, weftd::load_events(options.events),
+				       [&](Events::End how, const std::string &reason) {
+					       end(how == Events::End::Failed, reason);
+				       });
 	}
 	std::optional<Loop> control_loop;
 	if (time)
@@ -209,7 +230,7 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 	while (!ended)
 		reactor.turn(Clock::time_point::max());
 	scheduler.reset(); // its members are not notified of what goes now
-	return 0;
+	return status;
 }
 
 } // namespace

@@ -46,8 +46,9 @@ std::vector<ScriptedEvent> load_events(const std::filesystem::path &file)
 }
 
 ScriptedEvents::ScriptedEvents(Loop &loop, LabRuntime &runtime, std::vector<ScriptedEvent> events,
-			       std::function<void(const std::string &)> ended)
-    : ended_(std::move(ended)), session_(runtime, [this] { ended_("an act says so"); }),
+			       Ended ended)
+    : ended_(std::move(ended)),
+      session_(runtime, [this] { ended_(End::Requested, "a scheduled event requests it"); }),
       events_(std::move(events))
 {
 	for (const ScriptedEvent &act : events_)
@@ -60,8 +61,8 @@ void ScriptedEvents::perform(const ScriptedEvent &act)
 	if (answer.at("ok").get<bool>())
 		return;
 	timers_.clear();
-	ended_(fmt::format("{} is refused: {}", act.request,
-			   answer.at("error").get<std::string>()));
+	ended_(End::Failed, fmt::format("a scheduled event was refused: {}: {}", act.request,
+					answer.at("error").get<std::string>()));
 }
 
 } // namespace weft::weftd

@@ -30,15 +30,19 @@ std::vector<ScriptedEvent> load_events(const std::filesystem::path &file);
 class ScriptedEvents
 {
 public:
-	// Begins now, on @loop. The first that is refused ends it: @ended is told which, and why.
-	// @world and @loop outlive it.
+	// How a lab ends: an event requested it, or an event was refused.
+	enum class End { Requested, Failed };
+	using Ended = std::function<void(End end, const std::string &reason)>;
+
+	// Begins now, on @loop. The first event that is refused ends it; the reason names the event.
+	// @runtime and @loop outlive it.
 	ScriptedEvents(Loop &loop, LabRuntime &runtime, std::vector<ScriptedEvent> events,
-		       std::function<void(const std::string &reason)> ended);
+		       Ended ended);
 
 private:
 	void perform(const ScriptedEvent &act);
 
-	const std::function<void(const std::string &)> ended_;
+	const Ended ended_;
 	ControlSession session_;
 	const std::vector<ScriptedEvent> events_;
 	std::deque<Timer> timers_;

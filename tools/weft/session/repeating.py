@@ -10,8 +10,8 @@ import tempfile
 
 import stack
 from lab import kernels, shared_time
-from lab.errors import LabError
-from running import KERNEL_REPORT, MACHINE_DIED, TIMED_OUT, Printer, check_command, scripts_of
+from lab.errors import LabError, printable
+from running import KERNEL_REPORT, MACHINE_DIED, REFUSED, TIMED_OUT, Printer, check_command, scripts_of
 
 DEFAULT_KERNEL = "um"
 LARGEST_SEED = 0xFFFFFFFF
@@ -91,12 +91,25 @@ def run(args, machine):
     for host in scripts:
         printer.write(host, done.out[host].encode(), done.err[host].encode())
         printer.finish(host)
+    return _status(done, scripts)
+
+
+def _status(done, scripts):
+    """Prints what went wrong; returns the status, as that of any other `weft run`."""
     cut_short = [host for host in scripts if done.status[host] is None]
     if cut_short:
         print(f"weft run: {cut_short[0]} did not come to its end: {done.reason}", file=sys.stderr)
-        return TIMED_OUT if done.reason == shared_time.TIME_IS_UP else MACHINE_DIED
+    elif done.failed:
+        print(f"weft run: the scripts have ended, and then the lab failed: {done.reason}", file=sys.stderr)
     for host, found in done.reports.items():
         if found:
-            print(f"weft run: the kernel of {host} reported:\n" + "\n".join(found), file=sys.stderr)
-            return KERNEL_REPORT
+            print(printable(f"weft run: the kernel of {host} reported:\n" + "\n".join(found)), file=sys.stderr)
+    if any(done.reports.values()):
+        return KERNEL_REPORT
+    if done.reason.startswith(shared_time.EVENT_REFUSED):
+        return REFUSED
+    if cut_short and done.reason == shared_time.TIME_IS_UP:
+        return TIMED_OUT
+    if cut_short or done.failed:
+        return MACHINE_DIED
     return next((done.status[host] for host in scripts if done.status[host]), 0)

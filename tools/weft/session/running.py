@@ -19,7 +19,7 @@ from lab.waiting import wait_until
 from labs import Lab, interruption, together
 
 PART = re.compile(r"^#@[ \t]*(.*)$")
-KERNEL_REPORT, TIMED_OUT, MACHINE_DIED, SIGNALLED = 125, 124, 126, 128
+REFUSED, KERNEL_REPORT, TIMED_OUT, MACHINE_DIED, SIGNALLED = 1, 125, 124, 126, 128
 # Signals that a program gets for a defect of its own.
 CRASHES = {int(number): number.name for number in (signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS)}
 NO_LIMIT = 1e6      # seconds, where there is no --timeout

@@ -12,8 +12,9 @@ import unittest.mock
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 
+import repeating  # noqa: E402
 import running  # noqa: E402
-from lab import GuestDied  # noqa: E402
+from lab import GuestDied, shared_time  # noqa: E402
 from labs import Machine  # noqa: E402
 
 
@@ -45,6 +46,28 @@ class Ended(unittest.TestCase):
 
     def test_guest_that_ends_without_a_report(self):
         self.assertEqual(self.run_lab([], "node1 ended (status 1)"), (126, "weft run: node1 ended (status 1)\n"))
+
+    def deterministic(self, status, reason="node1 has left the time server at 5.000000000 s", failed=True, reports=()):
+        done = shared_time.Done({}, {}, {"node1": 0, "node2": status}, {"node1": [], "node2": list(reports)}, reason, (), failed)
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            return repeating._status(done, ["node1", "node2"]), said.getvalue()
+
+    def test_virtual_time(self):
+        """The failures of weftd are the run's, also after the last script has ended."""
+        refused = f"{shared_time.EVENT_REFUSED}{{}}: there is no link"
+        for expected, arguments in (
+                (0, {"status": 0, "failed": False}), (7, {"status": 7, "failed": False}),
+                (124, {"status": None, "reason": shared_time.TIME_IS_UP, "failed": False}),
+                (126, {"status": None}), (126, {"status": 0}), (125, {"status": None, "reports": [self.OOPS]}), (125, {"status": 0, "reports": [self.OOPS]}),
+                (1, {"status": None, "reason": refused}), (1, {"status": 0, "reason": refused})):
+            with self.subTest(arguments):
+                status, said = self.deterministic(**arguments)
+                self.assertEqual(status, expected)
+                if status in (0, 7):
+                    self.assertEqual(said, "")
+                else:
+                    self.assertIn(self.OOPS if status == 125 else arguments.get("reason", "has left the time server"), said)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 
 // A lab whose time goes on when nothing is left to do.
 class ScriptedEventsTest : public ::testing::Test
@@ -64,7 +65,7 @@ protected:
 	VirtualEnvironment environment_;
 	Reactor reactor_{"test", Reactor::Drive::manual, environment_};
 	Loop loop_{"test", reactor_};
-	std::vector<std::string> ends_;
+	std::vector<std::pair<ScriptedEvents::End, std::string>> ends_;
 };
 
 TEST_F(ScriptedEventsTest, RunAtTheirTimes)
@@ -74,7 +75,9 @@ TEST_F(ScriptedEventsTest, RunAtTheirTimes)
 		loop_, runtime,
 		load("{\"at\": 2.5, \"command\": \"link.down\", \"link\": \"sm\"}\n\n{\"at\": 1, \"command\": \"fabric.show\"}\n"
 		     "{\"at\": 3.5, \"command\": \"link.up\", \"link\": \"sm\"}\n{\"at\": 4, \"command\": \"shutdown\"}\n"),
-		[this](const std::string &reason) { ends_.push_back(reason); });
+		[this](ScriptedEvents::End how, const std::string &reason) {
+			ends_.emplace_back(how, reason);
+		});
 	const fabric::Link &link = runtime.find_link("sm");
 	pass(2400ms);
 	EXPECT_TRUE(link.plugged());
@@ -84,7 +87,8 @@ TEST_F(ScriptedEventsTest, RunAtTheirTimes)
 	EXPECT_TRUE(link.plugged());
 	EXPECT_THAT(ends_, IsEmpty());
 	pass(1s);
-	EXPECT_THAT(ends_, ElementsAre("an act says so"));
+	EXPECT_THAT(ends_, ElementsAre(Pair(ScriptedEvents::End::Requested,
+					    "a scheduled event requests it")));
 }
 
 // Nothing happens after one that cannot be.
@@ -94,10 +98,13 @@ TEST_F(ScriptedEventsTest, StopAtTheFirstError)
 	ScriptedEvents events(
 		loop_, runtime,
 		load("{\"at\": 1, \"command\": \"link.down\", \"link\": \"nowhere\"}\n{\"at\": 2, \"command\": \"link.down\", \"link\": \"sm\"}\n"),
-		[this](const std::string &reason) { ends_.push_back(reason); });
+		[this](ScriptedEvents::End how, const std::string &reason) {
+			ends_.emplace_back(how, reason);
+		});
 	pass(3s);
 	EXPECT_THAT(ends_,
-		    ElementsAre(HasSubstr("is refused: there is no link, port or node 'nowhere'")));
+		    ElementsAre(Pair(ScriptedEvents::End::Failed,
+				     HasSubstr("there is no link, port or node 'nowhere'"))));
 	EXPECT_TRUE(runtime.find_link("sm").plugged());
 }
 

@@ -53,7 +53,7 @@ def runs_are_identical(lab):
     seen = [shared_time.run(_lab(lab, f"run-{number}", TRAFFIC, log_level="trace", acts=(
         (0, {"command": "capture.start", "link": "all", "file": str(capture)}), *ACTS)), 150) for number, capture in enumerate(captures)]
     seen.append(shared_time.run(_lab(lab, "bare", TRAFFIC, acts=ACTS), 150))
-    assert set(seen[0].status.values()) == {0} and not any(seen[0].reports.values()), seen[0]
+    assert set(seen[0].status.values()) == {0} and not any(seen[0].reports.values()) and not seen[0].failed, seen[0]
     assert re.search(r" 0\.00-3\.0\d +sec .* sender", seen[0].out["node2"]) and float(seen[0].out["node1"].split()[-1]) - BOOTED > 6, seen[0].out
     assert seen[0] == seen[1], f"{seen[0]}\n{seen[1]}"
     assert captures[0].stat().st_size > 4_000_000 and filecmp.cmp(*captures, shallow=False), "the captures differ"
@@ -100,7 +100,7 @@ def failing_guest_is_reported(lab):
     """A kernel that dies ends the lab, which says who it was, and when in its time. The other one ends by itself, as its time server is no more."""
     scripts = {"node1": "ping 10.0.0.2", "node2": "sleep 60; echo c >/proc/sysrq-trigger"}
     done = shared_time.run(_lab(lab, "run", scripts), 90)
-    assert done.status == {"node1": None, "node2": None}, done
+    assert done.status == {"node1": None, "node2": None} and done.failed, done
     assert done.reason.startswith("node2 has left the time server at 6"), done
     assert "sysrq" in (lab.directory / "run/console-node2.log").read_text()
     assert not done.left and "time-travel external link is broken" in (lab.directory / "run/console-node1.log").read_text(), done

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Tests with which status weftd ends in virtual time.
+
+    exit_status_test.py WEFTD
+"""
+import json
+import pathlib
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+WEFTD = sys.argv[1]
+PATIENCE = 60
+# Time goes on at once: an endpoint has no guest that would have to connect first.
+ENDPOINTS = """
+[[switch]]
+name = "switch1"
+[[host]]
+name = "node1"
+model = "endpoint"
+[[link]]
+ends = ["node1", "switch1"]
+"""
+GUEST = ENDPOINTS.replace('model = "endpoint"\n', "")
+SHUTDOWN = {"at": 1, "command": "shutdown"}
+REFUSED = {"at": 1, "command": "link.down", "link": "nowhere"}
+# Operation, sequence number, time: the first message of a guest, which has its number (tools/virtual_time/protocol.hpp).
+START = struct.pack("=IIQ", 1, 1, 1)
+
+
+class ExitStatus(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-status-")))
+        self.sockets = self.folder / "sockets"
+        self.finished = self.folder / "finished"
+
+    def start(self, lab, *events, finished=True):
+        self.sockets.mkdir(mode=0o700)
+        (self.folder / "lab.toml").write_text(lab)
+        (self.folder / "events").write_text("".join(f"{json.dumps(event)}\n" for event in events))
+        command = [WEFTD, "--time-server", "--socket-dir", self.sockets, "--lab", self.folder / "lab.toml", "--events", self.folder / "events"]
+        if finished:
+            command += ["--finished-file", self.finished]
+        weftd = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (weftd.kill(), weftd.wait(), weftd.stderr.close()))
+        return weftd
+
+    def guest(self, weftd):
+        """Connects as a guest does; returns its socket once weftd has taken it."""
+        path = self.sockets / "time.sock"
+        deadline = time.monotonic() + PATIENCE
+        while not (self.sockets / "control.sock").is_socket():
+            self.assertIsNone(weftd.poll())
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+        guest = self.enterContext(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        guest.settimeout(PATIENCE)
+        guest.connect(str(path))
+        guest.sendall(START)
+        self.assertEqual(len(guest.recv(len(START), socket.MSG_WAITALL)), len(START))
+        return guest
+
+    def check(self, weftd, status, said):
+        _, err = weftd.communicate(timeout=PATIENCE)
+        self.assertEqual(weftd.returncode, status, err)
+        self.assertIn(said, err)
+
+    def test_scheduled_shutdown(self):
+        self.check(self.start(ENDPOINTS, SHUTDOWN), 0, "ends: a scheduled event requests it")
+
+    def test_scheduled_event_that_is_refused(self):
+        """Also if a guest has reported the end: it is the events that are wrong."""
+        self.finished.touch()
+        self.check(self.start(ENDPOINTS, REFUSED, {**SHUTDOWN, "at": 2}), 1, "ends: a scheduled event was refused")
+
+    def test_guest_that_leaves(self):
+        for finished in (True, False):
+            with self.subTest(finished):
+                weftd = self.start(GUEST, finished=finished)
+                self.guest(weftd).close()
+                self.check(weftd, 1, "ends: node1 has left the time server")
+                subprocess.run(["rm", "-rf", self.sockets], check=True)
+
+    def test_guest_that_leaves_when_all_is_done(self):
+        weftd = self.start(GUEST)
+        guest = self.guest(weftd)
+        self.finished.touch()
+        guest.close()
+        self.check(weftd, 0, "ends: node1 has left the time server")
+
+    def test_signal(self):
+        weftd = self.start(GUEST)
+        self.guest(weftd)
+        weftd.send_signal(signal.SIGTERM)
+        self.check(weftd, 0, "ends on Terminated")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
