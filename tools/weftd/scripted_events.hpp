@@ -34,8 +34,8 @@ public:
 	enum class End { Requested, Failed };
 	using Ended = std::function<void(End end, const std::string &reason)>;
 
-	// Begins now, on @loop. The first event that is refused ends it; the reason names the event.
-	// @runtime and @loop outlive it.
+	// Begins now, on @loop. The first event that is refused ends it; the reason names it.
+	// @runtime and @loop outlive the object.
 	ScriptedEvents(Loop &loop, LabRuntime &runtime, std::vector<ScriptedEvent> events,
 		       Ended ended);
 
