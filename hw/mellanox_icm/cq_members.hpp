@@ -9,8 +9,7 @@ namespace mellanox_icm
 {
 
 /*
- * The QPs whose sends, or receives, complete in a CQ, and what those that are no more have left
- * there. Under the CQ's lock.
+ * The QPs whose sends, or receives, complete in a CQ. Under the CQ's lock.
  */
 template<class Hca, class Qp>
 class CqMembers
@@ -44,33 +43,14 @@ public:
 	}
 
 	/*
-	 * Moves the stale completions that were polled, for StaleCompletionList::free() without the
-	 * lock; or all.
+	 * The card has failed, and the QP is being destroyed: saves the requests that complete here
+	 * and that the card has not flushed, as far as there is room. @consumer: the next entry to
+	 * poll. Returns their number.
 	 */
-	void move_spent(StaleCompletionList::List &to) { stale_.move_spent(to); }
-	void move_all(StaleCompletionList::List &to) { stale_.move_all(to); }
-	/* How many requests of the QP a card that has failed has not flushed into the CQ. */
-	u32 unflushed(const Qp &qp) const
-	{
-		u32 count = 0;
-		if (hca_.failed() && &cq_ == qp.verbs().send_cq)
-			count += qp.sq.posted_head() - qp.sq.tail;
-		if (hca_.failed() && &cq_ == qp.verbs().recv_cq)
-			count += qp.rq.posted_head() - qp.rq.tail;
-		return count;
-	}
-	/*
-	 * Fills `room`, which may be empty, with what the QP leaves, and keeps it: how many
-	 * completions. walk(number, keep) calls keep(completion) for each of the ring's entries
-	 * that is the QP's, and puts the number where it returns true.
-	 */
-	template<class Walk>
-	u32 bury(Qp &qp, kern::Owned<StaleCompletions> room, Walk walk);
-	/* The next completion of what goes by this number; false if there is none. */
-	bool take(u32 number, ib_wc &wc) { return stale_.take(number, wc); }
-
+	u32 save_unflushed(Qp &qp, u32 consumer, StaleCompletions &stale);
 	/* After the card has failed: returns requests without entries in the ring, up to @count. */
-	[[gnu::noinline, gnu::cold]] int take_unflushed(int count, ib_wc *wc);
+	[[gnu::noinline, gnu::cold]] int take_unflushed(int count, ib_wc *wc,
+							StaleCompletions &stale);
 
 	/* For debugfs. */
 	void dump(kern::debugfs::Output &out);
@@ -94,37 +74,29 @@ private:
 	ib_cq &cq_;
 	kern::List<Qp, &Qp::send_cq_node> senders_;
 	kern::List<Qp, &Qp::recv_cq_node> receivers_;
-	StaleCompletionList stale_;
 };
 
 template<class Hca, class Qp>
-template<class Walk>
-u32 CqMembers<Hca, Qp>::bury(Qp &qp, kern::Owned<StaleCompletions> room, Walk walk)
+u32 CqMembers<Hca, Qp>::save_unflushed(Qp &qp, u32 consumer, StaleCompletions &stale)
 {
-	if (!room)
-		return 0;
-	StaleCompletions &remains = *room.release();
-	remains.number = stale_.number();
-	const auto keep = [&](ib_wc &wc) {
-		wc.qp = rdma::remaining_qp(cq_, qp.verbs());
-		return remains.push(wc);
-	};
-	walk(remains.number, keep);
-	const auto make_up = [&](const ib_cq *cq, auto &queue) {
+	u32 saved = 0;
+	const auto save = [&](const ib_cq *cq, auto &queue) {
 		ib_wc wc{};
-		while (hca_.failed() && cq == &cq_ && !remains.full() && flush(qp, queue, wc))
-			keep(wc);
+		while (cq == &cq_ && stale.has_room(consumer) && flush(qp, queue, wc)) {
+			wc.qp = rdma::remaining_qp(cq_, qp.verbs());
+			stale.add_flushed(wc);
+			saved++;
+		}
 	};
-	make_up(qp.verbs().send_cq, qp.sq);
-	make_up(qp.verbs().recv_cq, qp.rq);
-	stale_.keep(remains);
-	return remains.count;
+	save(qp.verbs().send_cq, qp.sq);
+	save(qp.verbs().recv_cq, qp.rq);
+	return saved;
 }
 
 template<class Hca, class Qp>
-int CqMembers<Hca, Qp>::take_unflushed(int count, ib_wc *wc)
+int CqMembers<Hca, Qp>::take_unflushed(int count, ib_wc *wc, StaleCompletions &stale)
 {
-	int got = stale_.take_all(count, wc);
+	int got = stale.take_flushed(count, wc);
 	const auto take = [&](Qp &qp, auto &queue) {
 		while (got < count && flush(qp, queue, wc[got]))
 			got++;

@@ -1,113 +1,99 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Completions that outlive their QP (MGMT-09).
 #pragma once
-#include <kern/list.hpp>
 #include <kern/memory.hpp>
-#include <kern/time.hpp>
 #include <rdma/driver.hpp>
 
 namespace mellanox_icm
 {
 
 /*
- * Completions that a destroyed QP has left in a CQ, in order. The first replace as many entries of
- * the ring, which refer to them by their number instead of the QP's; those that a card that has
- * failed did not flush follow.
+ * Completions of destroyed QPs that the consumer has not polled, in memory that the card cannot
+ * access. There is a slot for each entry of the CQ's ring, allocated with the ring, so that the end
+ * of a QP needs no memory. A slot has the indices of its entry, which run freely.
+ *
+ * Once the card has failed, the slots behind the last entry hold, in order, the requests of
+ * destroyed QPs that the card did not flush. Entries that the card writes there later are ignored.
+ *
+ * Protected by the CQ's lock.
  */
-struct StaleCompletions {
-	u32 number = 0;
-	u32 next = 0;
-	u32 count = 0;
-	kern::OwnedArray<ib_wc> completions;
-	kern::ListNode node;
-
-	bool push(const ib_wc &wc)
-	{
-		if (count == completions.size())
-			return false;
-		completions[count++] = wc;
-		return true;
-	}
-	bool full() const { return count == completions.size(); }
-
-	/* Room for so many. A QP's end is never refused: it waits for the memory. May sleep. */
-	static kern::Owned<StaleCompletions> create(u32 count)
-	{
-		for (;; kern::sleep_ms(1)) {
-			auto remains = kern::make<StaleCompletions>(kern::Gfp::kernel);
-			auto completions = kern::make_array<ib_wc>(kern::Gfp::kernel, count);
-			if (!remains || !completions)
-				continue;
-			remains.value()->completions = completions.take();
-			return remains.take();
-		}
-	}
-};
-
-/* All that a CQ has of them. Under the CQ's lock, but for its end. */
-class StaleCompletionList
+class StaleCompletions
 {
 public:
-	using List = kern::List<StaleCompletions, &StaleCompletions::node>;
-
-	~StaleCompletionList()
+	/* For a ring of 2^log_entries. Errors: ENOMEM. May sleep. */
+	static kern::Result<StaleCompletions> create(u32 log_entries)
 	{
-		free(remains_);
-		free(spent_);
+		StaleCompletions made;
+		made.slots_ =
+			TRY(kern::make_array<Slot>(kern::Gfp::kernel, size_t{1} << log_entries));
+		return made;
 	}
 
-	/* A number for what is about to be kept. */
-	u32 number() { return ++last_; }
-	/* Keeps it, until it is given or, if it is empty, until it is freed where one may sleep. */
-	void keep(StaleCompletions &remains)
+	/* Saves the completion of the entry at this index. */
+	void save(u32 index, const ib_wc &wc) { slot(index) = {wc, true}; }
+	/* Returns it, once. False if none was saved, whatever the card has written there. */
+	bool take(u32 index, ib_wc &wc)
 	{
-		(remains.count ? remains_ : spent_).push_back(remains);
+		Slot &from = slot(index);
+		if (!from.saved)
+			return false;
+		wc = from.wc;
+		from.saved = false;
+		return true;
 	}
-	/* The next completion of one; false if there is none. */
-	bool take(u32 number, ib_wc &wc)
+	/* The entry has moved, possibly to another ring. */
+	void move(u32 from, StaleCompletions &other, u32 to)
 	{
-		for (StaleCompletions &remains : remains_)
-			if (remains.number == number)
-				return take(remains, wc);
-		return false;
+		other.slot(to) = slot(from);
+		slot(from).saved = false;
 	}
-	/* Those that no entries stand for any more. */
-	int take_all(int count, ib_wc *wc)
+
+	/*
+	 * The card has failed: the entry before @end is the last one. Only the first call counts.
+	 */
+	void set_end(u32 end)
+	{
+		if (!has_end_)
+			end_ = first_flushed_ = last_flushed_ = end;
+		has_end_ = true;
+	}
+	/* The index behind the last entry, from which @end is what the ring's owner bits say. */
+	u32 clip(u32 consumer, u32 end) const
+	{
+		if (!has_end_ || static_cast<s32>(end - end_) <= 0)
+			return end;
+		return is_before_end(consumer) ? end_ : consumer;
+	}
+	/* Whether add_flushed() has a slot; @consumer: the next entry to poll. */
+	bool has_room(u32 consumer) const
+	{
+		return last_flushed_ - (is_before_end(consumer) ? consumer : first_flushed_) <
+		       slots_.size();
+	}
+	/* Appends a request that nobody completes any more. After set_end(). */
+	void add_flushed(const ib_wc &wc) { slot(last_flushed_++) = {wc, false}; }
+	/* Returns up to @count of these requests. */
+	int take_flushed(int count, ib_wc *wc)
 	{
 		int got = 0;
-		for (StaleCompletions &remains : remains_)
-			while (got < count && remains.node.linked() && take(remains, wc[got]))
-				got++;
+		while (got < count && first_flushed_ != last_flushed_)
+			wc[got++] = slot(first_flushed_++).wc;
 		return got;
-	}
-	/* Moves completions that were polled, for free() without the lock. */
-	void move_spent(List &to) { to.splice_back(spent_); }
-	void move_all(List &to)
-	{
-		to.splice_back(remains_);
-		to.splice_back(spent_);
-	}
-	static void free(List &list)
-	{
-		while (StaleCompletions *remains = list.pop_front())
-			kern::destroy(remains);
 	}
 
 private:
-	bool take(StaleCompletions &remains, ib_wc &wc)
-	{
-		if (remains.next == remains.count)
-			return false;
-		wc = remains.completions[remains.next++];
-		if (remains.next == remains.count) {
-			remains.node.unlink();
-			spent_.push_back(remains);
-		}
-		return true;
-	}
+	struct Slot {
+		ib_wc wc;
+		bool saved; // for the entry of the same index
+	};
 
-	List remains_, spent_;
-	u32 last_ = 0;
+	Slot &slot(u32 index) { return slots_[index & (slots_.size() - 1)]; }
+	bool is_before_end(u32 index) const { return static_cast<s32>(index - end_) < 0; }
+
+	kern::OwnedArray<Slot> slots_;
+	bool has_end_ = false;
+	u32 end_ = 0;
+	u32 first_flushed_ = 0, last_flushed_ = 0;
 };
 
 } // namespace mellanox_icm

@@ -43,6 +43,7 @@ kern::Result<QueueBuffer> Cq::make_ring(u32 log_entries)
 kern::Result<> Cq::make_own_ring(u32 log_entries)
 {
 	buffer_ = TRY(make_ring(log_entries));
+	stale_ = TRY(StaleCompletions::create(log_entries));
 	use_ring(log_entries);
 	doorbell_ = TRY(hca_.doorbells().get());
 	record_ = doorbell_.address();
@@ -120,12 +121,6 @@ void Cq::stop()
 	}
 	events_room_ = {};
 	error_room_ = {};
-	StaleCompletionList::List unwanted;
-	{
-		kern::Guard guard(lock_);
-		members_.move_all(unwanted);
-	}
-	StaleCompletionList::free(unwanted);
 }
 
 kern::Result<> Cq::moderate(u16 count, u16 period_us)
@@ -190,7 +185,10 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 	kern::Guard resizing(resize_lock_);
 	if (log_entries == log_entries_)
 		return {};
+	if (hca_.failed())
+		return kern::Error{-EIO};
 	QueueBuffer fresh = TRY(make_ring(log_entries));
+	StaleCompletions fresh_stale = TRY(StaleCompletions::create(log_entries));
 	const u32 log_page_size = fresh.log_page_size();
 	const u64 mtt_offset = fresh.mtt_offset();
 	{
@@ -202,11 +200,13 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 		if (waiting > entries)
 			return kern::Error{-EINVAL};
 		next_buffer_ = std::move(fresh);
+		next_stale_ = std::move(fresh_stale);
 		next_log_entries_ = log_entries;
 		resizing_ = true;
 	}
 	const auto resized = command_resize(log_entries, log_page_size, mtt_offset);
 	QueueBuffer unused;
+	StaleCompletions unused_stale;
 	kern::Guard guard(lock_);
 	if (resizing_ && resized) {
 		// The entry in question has not been polled yet.
@@ -215,6 +215,8 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 		const u32 mask = (1u << log_entries) - 1;
 		while (at - consumer_ < 1u << log_entries_ && owned(entry(at), at) &&
 		       entry(at)->opcode() != wire::cqe_opcode_resize) {
+			if (entry(at)->opcode() == stale_opcode)
+				stale_.move(at, next_stale_, at + 1);
 			wire::Cqe copy = *entry(at++);
 			copy.owner_opcode =
 				static_cast<u8>((copy.owner_opcode & ~wire::Cqe::owner_bit) |
@@ -230,6 +232,7 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 	resizing_ = false;
 	// The old ring, or the new one that is not wanted: freed when the lock is no longer held.
 	unused = std::move(next_buffer_);
+	unused_stale = std::move(next_stale_);
 	return resized;
 }
 
@@ -245,6 +248,7 @@ bool Cq::switch_ring()
 	if (!resizing_)
 		return false;
 	std::swap(buffer_, next_buffer_);
+	std::swap(stale_, next_stale_);
 	use_ring(next_log_entries_);
 	resizing_ = false;
 	return true;
@@ -259,19 +263,17 @@ void Cq::attach(Qp &qp, bool sends)
 u32 Cq::detach(Qp &qp, bool sends)
 {
 	kern::Guard resizing(resize_lock_);
-	auto remains = make_stale_completions(qp);
 	kern::Guard guard(lock_);
-	const u32 left = bury(qp, std::move(remains));
+	const u32 left = save_completions(qp);
 	members_.remove(qp, sends);
 	return left;
 }
 
-u32 Cq::outlive(Qp &qp)
+u32 Cq::detach_target(Qp &qp)
 {
 	kern::Guard resizing(resize_lock_);
-	auto remains = make_stale_completions(qp);
 	kern::Guard guard(lock_);
-	return bury(qp, std::move(remains));
+	return save_completions(qp);
 }
 
 void Cq::purge(Qp &qp)
@@ -334,25 +336,10 @@ u32 Cq::end_locked() const
 	return end;
 }
 
-kern::Owned<StaleCompletions> Cq::make_stale_completions(const Qp &qp)
-{
-	u32 count = 0;
-	StaleCompletionList::List spent;
-	{
-		kern::Guard guard(lock_);
-		members_.move_spent(spent);
-		for (u32 at = consumer_, end = end_locked(); at != end; at++)
-			count += is_of(*entry(at), qp);
-		count += members_.unflushed(qp);
-	}
-	StaleCompletionList::free(spent);
-	return count ? StaleCompletions::create(count) : kern::Owned<StaleCompletions>();
-}
-
 template<class Predicate>
 void Cq::purge_locked(Predicate unwanted)
 {
-	const u32 end = end_locked();
+	const u32 end = stale_.clip(consumer_, end_locked());
 	// Drop the cached QP: it may be destroyed next, and so may the SRQ by which an XRC target
 	// was found.
 	last_key_ = no_key;
@@ -363,6 +350,8 @@ void Cq::purge_locked(Predicate unwanted)
 		if (unwanted(cqe)) {
 			gone++;
 		} else if (gone) {
+			if (cqe.opcode() == stale_opcode)
+				stale_.move(at, stale_, at + gone);
 			auto &to = const_cast<wire::Cqe &>(*entry(at + gone));
 			const u8 owner = to.owner_opcode & wire::Cqe::owner_bit;
 			to = cqe;

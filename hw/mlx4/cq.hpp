@@ -61,7 +61,7 @@ public:
 	 */
 	u32 detach(Qp &qp, bool sends);
 	/* The same for an XRC target, of a domain that has SRQs here. */
-	u32 outlive(Qp &qp);
+	u32 detach_target(Qp &qp);
 	/* The card has reset a QP that goes on: what is left of it here is forgotten. May sleep. */
 	void purge(Qp &qp);
 	/* An XRC SRQ of this domain completes here. */
@@ -121,11 +121,8 @@ private:
 	bool translate_receive(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp);
 	bool translate_unusual(const wire::Cqe &cqe, ib_wc &wc) REQUIRES(lock_);
 	bool translate_error(const wire::Cqe &cqe, ib_wc &wc, Qp &qp);
-	bool take_stale_completions(const wire::Cqe &cqe, ib_wc &wc) REQUIRES(lock_);
-	/* Room for what the QP leaves, empty for nothing. */
-	kern::Owned<StaleCompletions> make_stale_completions(const Qp &qp) REQUIRES(resize_lock_);
-	/* Fills it and keeps it: how many completions. */
-	u32 bury(Qp &qp, kern::Owned<StaleCompletions> remains) REQUIRES(lock_);
+	/* Saves the QP's completions that have not been polled: returns their number. */
+	u32 save_completions(Qp &qp) REQUIRES(lock_);
 	static bool is_of(const wire::Cqe &cqe, const Qp &qp)
 	{
 		return cqe.qpn() == qp.number() && cqe.opcode() != stale_opcode &&
@@ -201,7 +198,8 @@ private:
 	Number number_;
 	DoorbellRecord doorbell_;
 	QueueBuffer buffer_;
-	// Instead of the two, of a program's queue; there are no entries_ then.
+	StaleCompletions stale_;
+	// Instead of these, of a program's queue; there are no entries_ then.
 	UserQueue user_;
 	IcmHold context_, protection_;
 	bool live_ = false;
@@ -209,6 +207,7 @@ private:
 	// A resize on its way: the ring that follows the entry that says so.
 	kern::Mutex resize_lock_;
 	QueueBuffer next_buffer_;
+	StaleCompletions next_stale_;
 	u32 next_log_entries_ = 0;
 	bool resizing_ = false;
 

@@ -175,7 +175,9 @@ bool Cq::translate_unusual(const wire::Cqe &cqe, ib_wc &wc)
 	case wire::cqe_opcode_resize:
 		return !switch_ring() && bogus(cqe, "resize that nobody asked for");
 	case stale_opcode:
-		return take_stale_completions(cqe, wc);
+		// A ring and its stale completions have the same indices.
+		return stale_.take(static_cast<u32>(&cqe - entry(0)), wc) ||
+		       bogus(cqe, "no completion was saved for this entry");
 	case wire::cqe_opcode_error:
 		break;
 	default:
@@ -242,7 +244,7 @@ Qp *Cq::qp_of(const wire::Cqe &cqe)
 	return translate_of(cqe, kind, opcode, wc, *last_qp_);
 }
 
-/* Into poll() by word of command: called from bury(), too, the compiler would not. */
+/* The attribute inlines it into poll(), which the compiler would not do for two callers. */
 [[gnu::always_inline]] inline bool Cq::translate_of(const wire::Cqe &cqe, u8 kind, u8 opcode,
 						    ib_wc &wc, Qp &qp)
 {
@@ -252,34 +254,37 @@ Qp *Cq::qp_of(const wire::Cqe &cqe)
 					  : translate_receive(cqe, opcode, wc, qp);
 }
 
-bool Cq::take_stale_completions(const wire::Cqe &cqe, ib_wc &wc)
+u32 Cq::save_completions(Qp &qp)
 {
-	return members_.take(cqe.qpn_word, wc) || bogus(cqe, "completion of nothing that remains");
-}
-
-u32 Cq::bury(Qp &qp, kern::Owned<StaleCompletions> room)
-{
+	const bool failed = hca_.failed();
+	u32 end = end_locked();
+	u32 saved = 0;
 	last_key_ = no_key;
-	return members_.bury(qp, std::move(room), [&, end = end_locked()](u32 number, auto keep) {
-		for (u32 at = consumer_; at != end; at++) {
-			auto &cqe = const_cast<wire::Cqe &>(*entry(at));
-			if (!is_of(cqe, qp))
-				continue;
-			const u8 kind = kind_of(&cqe, at);
-			const u8 opcode = opcodes.verbs[kind];
-			ib_wc wc{};
-			const bool translated = opcode == unusual
-							? cqe.opcode() == wire::cqe_opcode_error &&
-								  translate_error(cqe, wc, qp)
-							: translate_of(cqe, kind, opcode, wc, qp);
-			if (!translated || !keep(wc))
-				continue;
-			cqe.qpn_word = number;
-			kern::write_once(cqe.owner_opcode,
-					 static_cast<u8>((cqe.owner_opcode & wire::Cqe::owner_bit) |
-							 stale_opcode));
-		}
-	});
+	if (failed) {
+		stale_.set_end(end);
+		end = stale_.clip(consumer_, end);
+	}
+	for (u32 at = consumer_; at != end; at++) {
+		auto &cqe = const_cast<wire::Cqe &>(*entry(at));
+		if (!is_of(cqe, qp))
+			continue;
+		const u8 kind = kind_of(&cqe, at);
+		const u8 opcode = opcodes.verbs[kind];
+		ib_wc wc{};
+		const bool translated = opcode == unusual
+						? cqe.opcode() == wire::cqe_opcode_error &&
+							  translate_error(cqe, wc, qp)
+						: translate_of(cqe, kind, opcode, wc, qp);
+		if (!translated)
+			continue;
+		wc.qp = rdma::remaining_qp(verbs_, qp.verbs());
+		stale_.save(at, wc);
+		saved++;
+		kern::write_once(
+			cqe.owner_opcode,
+			static_cast<u8>((cqe.owner_opcode & wire::Cqe::owner_bit) | stale_opcode));
+	}
+	return failed ? saved + members_.save_unflushed(qp, consumer_, stale_) : saved;
 }
 
 [[gnu::always_inline]] inline int Cq::poll(int count, ib_wc *wc)
@@ -313,7 +318,7 @@ u32 Cq::bury(Qp &qp, kern::Owned<StaleCompletions> room)
 		report_consumer(at);
 	}
 	if (got == 0 && hca_.failed()) [[unlikely]]
-		return members_.take_unflushed(count, wc);
+		return members_.take_unflushed(count, wc, stale_);
 	return got;
 }
 

@@ -39,7 +39,7 @@ u32 XrcDomain::forget(Qp &target)
 	u32 left = 0;
 	kern::Guard guard(lock_);
 	for (Srq &srq : srqs_)
-		left += Cq::of(srq.verbs().ext.cq).outlive(target);
+		left += Cq::of(srq.verbs().ext.cq).detach_target(target);
 	return left;
 }
 

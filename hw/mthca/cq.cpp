@@ -57,6 +57,7 @@ void Cq::prepare_arming()
 kern::Result<> Cq::make_own_ring(u32 log_entries, u8 *context)
 {
 	ring_ = TRY(make_ring(log_entries, hca_.dma_device()));
+	stale_ = TRY(StaleCompletions::create(log_entries));
 	consumer_held_ = TRY(hca_.records().get(wire::record_type::cq_consumer_index, number()));
 	arm_held_ = TRY(hca_.records().get(wire::record_type::cq_arm, number()));
 	consumer_record_ = consumer_held_.words();
@@ -146,12 +147,6 @@ void Cq::stop()
 	}
 	events_room_ = {};
 	error_room_ = {};
-	StaleCompletionList::List unwanted;
-	{
-		kern::Guard guard(lock_);
-		members_.move_all(unwanted);
-	}
-	StaleCompletionList::free(unwanted);
 }
 
 kern::Result<> Cq::command_resize(u32 log_entries, u64 start, u32 lkey)
@@ -197,15 +192,20 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 			     : kern::Result<>(kern::Error{-EINVAL});
 	kern::Guard resizing(resize_lock_);
 	Ring unused;
+	StaleCompletions unused_stale;
 	if (log_entries == ring_.log_entries)
 		return {};
+	if (hca_.failed())
+		return kern::Error{-EIO};
 	Ring fresh = TRY(make_ring(log_entries, hca_.dma_device()));
+	StaleCompletions fresh_stale = TRY(StaleCompletions::create(log_entries));
 	const u64 start = fresh.memory.address();
 	{
 		kern::Guard guard(lock_);
 		if (end_locked() - consumer_ > entries)
 			return kern::Error{-EINVAL};
 		next_ring_ = std::move(fresh);
+		next_stale_ = std::move(fresh_stale);
 		resizing_ = true;
 	}
 	const auto resized = command_resize(log_entries, start, hca_.own_memory().lkey);
@@ -213,9 +213,13 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 		kern::Guard guard(lock_);
 		if (resizing_ && resized) {
 			// Entries that the card wrote to the new ring have not been polled yet.
-			for (u32 at = consumer_, end = end_locked(); at != end; at++)
+			for (u32 at = consumer_, end = end_locked(); at != end; at++) {
 				next_ring_.at(at) = ring_.at(at);
+				if (ring_.at(at).opcode == wire::Cqe::stale)
+					stale_.move(at, next_stale_, at);
+			}
 			std::swap(ring_, next_ring_);
+			std::swap(stale_, next_stale_);
 		}
 		if (resized)
 			verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
@@ -223,6 +227,7 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 		// The old ring, or the new one that is not wanted: freed when the lock is no longer
 		// held.
 		unused = std::move(next_ring_);
+		unused_stale = std::move(next_stale_);
 	}
 	return resized;
 }
@@ -232,6 +237,7 @@ bool Cq::switch_ring(u32 index)
 	if (!next_ring_.owned(index))
 		return false;
 	std::swap(ring_, next_ring_);
+	std::swap(stale_, next_stale_);
 	resizing_ = false;
 	return true;
 }
@@ -245,9 +251,8 @@ void Cq::attach(Qp &qp, bool sends)
 u32 Cq::detach(Qp &qp, bool sends)
 {
 	kern::Guard resizing(resize_lock_);
-	auto remains = make_stale_completions(qp);
 	kern::Guard guard(lock_);
-	const u32 left = bury(qp, std::move(remains));
+	const u32 left = save_completions(qp);
 	members_.remove(qp, sends);
 	return left;
 }
@@ -261,7 +266,7 @@ void Cq::purge(Qp &qp)
 
 bool Cq::is_of(const wire::Cqe &cqe, const Qp &qp)
 {
-	return cqe.qpn == qp.number() && cqe.opcode != wire::Cqe::remains;
+	return cqe.qpn == qp.number() && cqe.opcode != wire::Cqe::stale;
 }
 
 u32 Cq::end_locked() const
@@ -273,24 +278,9 @@ u32 Cq::end_locked() const
 	return end;
 }
 
-kern::Owned<StaleCompletions> Cq::make_stale_completions(const Qp &qp)
-{
-	u32 count = 0;
-	StaleCompletionList::List spent;
-	{
-		kern::Guard guard(lock_);
-		members_.move_spent(spent);
-		for (u32 at = consumer_, end = end_locked(); at != end; at++)
-			count += is_of(ring_.at(at), qp);
-		count += members_.unflushed(qp);
-	}
-	StaleCompletionList::free(spent);
-	return count ? StaleCompletions::create(count) : kern::Owned<StaleCompletions>();
-}
-
 void Cq::purge_locked(const Qp &qp)
 {
-	const u32 end = end_locked();
+	const u32 end = stale_.clip(consumer_, end_locked());
 	last_key_ = no_key;
 	// From the youngest to the oldest; what stays moves up into the places that become free.
 	u32 gone = 0;
@@ -304,6 +294,8 @@ void Cq::purge_locked(const Qp &qp)
 				(void)qp.srq->complete(cqe.wqe_address, id);
 			gone++;
 		} else if (gone) {
+			if (cqe.opcode == wire::Cqe::stale)
+				stale_.move(at, stale_, at + gone);
 			ring_.at(at + gone) = cqe;
 		}
 	}

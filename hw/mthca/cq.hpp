@@ -127,10 +127,8 @@ private:
 	bool retire_send(const wire::Cqe &cqe, Qp &qp, u64 &id);
 	/* For a QP that has no receive ring of its own. */
 	s64 retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id);
-	/* Room for what the QP leaves, empty for nothing. */
-	kern::Owned<StaleCompletions> make_stale_completions(const Qp &qp) REQUIRES(resize_lock_);
-	/* Fills it and keeps it: how many completions. */
-	u32 bury(Qp &qp, kern::Owned<StaleCompletions> remains) REQUIRES(lock_);
+	/* Saves the QP's completions that have not been polled: returns their number. */
+	u32 save_completions(Qp &qp) REQUIRES(lock_);
 	static bool is_of(const wire::Cqe &cqe, const Qp &qp);
 	/* The index after the last entry that software owns. */
 	u32 end_locked() const REQUIRES(lock_);
@@ -174,6 +172,7 @@ private:
 	mellanox_icm::EventRoom error_room_;
 	Number number_;
 	Record consumer_held_, arm_held_;
+	StaleCompletions stale_;
 	// A program's queue uses this instead of kernel memory and records.
 	UserRegion user_region_;
 	UserRecord user_consumer_, user_arm_;
@@ -184,6 +183,7 @@ private:
 	// A resize on its way: the ring in which the card goes on at the next index.
 	kern::Mutex resize_lock_;
 	Ring next_ring_;
+	StaleCompletions next_stale_;
 	bool resizing_ = false;
 
 	CqMembers<Hca, Qp> members_ GUARDED_BY(lock_);

@@ -42,7 +42,7 @@ struct Opcodes {
 		// A receive of whatever kind has used up its request.
 		for (u32 opcode = 0; opcode < sends; opcode++)
 			if (opcode != wire::Cqe::send_error && opcode != wire::Cqe::receive_error &&
-			    opcode != wire::Cqe::remains)
+			    opcode != wire::Cqe::stale)
 				verbs[opcode] = is_write_imm(opcode) ? IB_WC_RECV_RDMA_WITH_IMM
 								     : IB_WC_RECV;
 	}
@@ -151,9 +151,10 @@ s64 Cq::retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id)
 bool Cq::translate_unusual(const wire::Cqe &cqe, u32 kind, ib_wc &wc)
 {
 	const u8 opcode = static_cast<u8>(kind);
-	if (opcode == wire::Cqe::remains)
-		return members_.take(cqe.qpn, wc) ||
-		       bogus(cqe, "completion of nothing that remains");
+	// A ring and its stale completions have the same indices.
+	if (opcode == wire::Cqe::stale)
+		return stale_.take(static_cast<u32>(&cqe - ring_.entries), wc) ||
+		       bogus(cqe, "no completion was saved for this entry");
 	// An error says by its opcode alone whose request it was.
 	const bool error = opcode == wire::Cqe::send_error || opcode == wire::Cqe::receive_error;
 	Qp *qp = qp_of(cqe, error ? opcode == wire::Cqe::send_error : true);
@@ -194,7 +195,7 @@ Qp *Cq::qp_of(const wire::Cqe &cqe, bool sends)
 	return entry.qp->number() == qpn ? entry.qp : nullptr;
 }
 
-/* Into poll() by word of command: called from bury(), too, the compiler would not. */
+/* The attribute inlines it into poll(), which the compiler would not do for two callers. */
 [[gnu::always_inline]] inline bool Cq::translate_of(const wire::Cqe &cqe, u32 kind, u8 opcode,
 						    ib_wc &wc, Qp &qp)
 {
@@ -220,28 +221,35 @@ Qp *Cq::qp_of(const wire::Cqe &cqe, bool sends)
 	return translate_of(cqe, kind, opcode, wc, *last_qp_);
 }
 
-u32 Cq::bury(Qp &qp, kern::Owned<StaleCompletions> room)
+u32 Cq::save_completions(Qp &qp)
 {
+	const bool failed = hca_.failed();
+	u32 end = end_locked();
+	u32 saved = 0;
 	last_key_ = no_key;
-	return members_.bury(qp, std::move(room), [&, end = end_locked()](u32 number, auto keep) {
-		for (u32 at = consumer_; at != end; at++) {
-			wire::Cqe &cqe = ring_.at(at);
-			if (!is_of(cqe, qp))
-				continue;
-			const u32 kind = kind_of(last_word(cqe));
-			const u8 opcode = opcodes.verbs[kind];
-			ib_wc wc{};
-			const bool translated =
-				opcode != unusual
-					? translate_of(cqe, kind, opcode, wc, qp)
-					: cqe.is_error() &&
-						  translate_error(cqe, cqe.opcode, wc, qp);
-			if (!translated || !keep(wc))
-				continue;
-			cqe.qpn = number;
-			kern::write_once(cqe.opcode, wire::Cqe::remains);
-		}
-	});
+	if (failed) {
+		stale_.set_end(end);
+		end = stale_.clip(consumer_, end);
+	}
+	for (u32 at = consumer_; at != end; at++) {
+		wire::Cqe &cqe = ring_.at(at);
+		if (!is_of(cqe, qp))
+			continue;
+		const u32 kind = kind_of(last_word(cqe));
+		const u8 opcode = opcodes.verbs[kind];
+		ib_wc wc{};
+		const bool translated =
+			opcode != unusual
+				? translate_of(cqe, kind, opcode, wc, qp)
+				: cqe.is_error() && translate_error(cqe, cqe.opcode, wc, qp);
+		if (!translated)
+			continue;
+		wc.qp = rdma::remaining_qp(verbs_, qp.verbs());
+		stale_.save(at, wc);
+		saved++;
+		kern::write_once(cqe.opcode, wire::Cqe::stale);
+	}
+	return failed ? saved + members_.save_unflushed(qp, consumer_, stale_) : saved;
 }
 
 [[gnu::always_inline]] inline int Cq::poll(int count, ib_wc *wc)
@@ -281,7 +289,7 @@ u32 Cq::bury(Qp &qp, kern::Owned<StaleCompletions> room)
 		report_consumer();
 	}
 	if (got == 0 && hca_.failed()) [[unlikely]]
-		return members_.take_unflushed(count, wc);
+		return members_.take_unflushed(count, wc, stale_);
 	return got;
 }
 

@@ -30,8 +30,8 @@ public:
 	{
 		if (!begun_)
 			return;
-		if (!buried_)
-			bury();
+		if (!detached_)
+			detach();
 		Cq::Object::destruct(cq());
 		Qp::Object::destruct(qp());
 		if (has_pd_)
@@ -80,10 +80,10 @@ public:
 	u32 arm_record(u32 word) const { return __builtin_bswap32(arm_record_[word]); }
 	/* The part of the QP context that the driver writes for RESET -> INIT only. */
 	void fill_static_context(u8 *context) { queue().fill_static_context(context); }
-	/* The QP ends: how many completions it leaves. */
-	u32 bury()
+	/* The QP is destroyed: returns how many completions it leaves. */
+	u32 detach()
 	{
-		buried_ = true;
+		detached_ = true;
 		return completions().detach(queue(), true);
 	}
 	ib_qp *qp() { return aligned<ib_qp>(qp_); }
@@ -141,6 +141,7 @@ private:
 		queue.reset_queues();
 		Cq &completions = this->completions();
 		completions.ring_ = TRY(completions.make_ring(log_entries, device_.native()));
+		completions.stale_ = TRY(StaleCompletions::create(log_entries));
 		completions.number_ = TRY(Number::create(*cqns_));
 		completions.consumer_record_ = consumer_record_;
 		completions.arm_record_ = arm_record_;
@@ -152,7 +153,7 @@ private:
 		return {};
 	}
 
-	bool begun_ = false, buried_ = false, has_pd_ = false;
+	bool begun_ = false, detached_ = false, has_pd_ = false;
 	kern::Owned<NumberAllocator> cqns_, pdns_;
 	kern::kunit::FakeDevice device_{"weft-mthca-queues"};
 	std::byte qp_[sizeof(Qp::Object) + kern::cache_line] = {};
@@ -382,13 +383,70 @@ void mgmt_09_completions_outlive_their_qp(kern::kunit::Test &test)
 	bench.complete(0, Bench::qpn, send_opcode, true, 0);
 	bench.complete(1, Bench::qpn, wire::Cqe::send_error, true, 1,
 		       static_cast<u8>(wire::CqeSyndrome::flushed));
-	EXPECT_EQ(bench.bury(), 2u);
+	EXPECT_EQ(bench.detach(), 2u);
 	EXPECT_EQ(bench.poll(4, wc), 2);
 	EXPECT_EQ(wc[0].wr_id, u64{20});
 	EXPECT_EQ(wc[1].wr_id, u64{21});
 	EXPECT_EQ(wc[1].status, IB_WC_WR_FLUSH_ERR);
 	EXPECT_TRUE(wc[0].qp == nullptr);
 	EXPECT_EQ(bench.poll(4, wc), 0);
+}
+
+/* MGMT-09: a QP is destroyed without waiting for memory, as none is needed. */
+void mgmt_09_destroying_a_qp_allocates_nothing(kern::kunit::Test &test)
+{
+	auto made = Bench::create(2);
+	ASSERT_OK(made);
+	Bench &bench = *made.value();
+	const ib_send_wr *bad;
+	ib_wc wc[4];
+
+	Sends two(20, 2);
+	ASSERT_EQ(bench.queue().post_send(two.list(), &bad), 0);
+	bench.complete(0, Bench::qpn, send_opcode, true, 0);
+	bench.complete(1, Bench::qpn, send_opcode, true, 1);
+	kern_fail_allocation(1);
+	const u32 left = bench.detach();
+	const bool allocated = kern_allocation_failed();
+	kern_fail_allocation(0);
+	EXPECT_FALSE(allocated);
+	EXPECT_EQ(left, 2u);
+	EXPECT_EQ(bench.poll(4, wc), 2);
+	EXPECT_EQ(wc[0].wr_id, u64{20});
+	EXPECT_EQ(wc[1].wr_id, u64{21});
+}
+
+/*
+ * MGMT-09: the requests that a failed card did not flush are flushed in order, behind the entries
+ * that it has written. What it writes afterwards completes nothing.
+ */
+void mgmt_09_failed_card_flushes_a_destroyed_qp(kern::kunit::Test &test)
+{
+	auto made = Bench::create(2);
+	ASSERT_OK(made);
+	Bench &bench = *made.value();
+	const ib_send_wr *bad;
+	ib_wc wc[4];
+
+	Sends three(20, 3);
+	ASSERT_EQ(bench.queue().post_send(three.list(), &bad), 0);
+	bench.complete(0, Bench::qpn, send_opcode, true, 0);
+	bench.hca().commands().fail();
+	EXPECT_EQ(bench.detach(), 3u);
+	bench.complete(1, Bench::qpn, wire::Cqe::stale, true, 1);
+	bench.complete(2, Bench::qpn, send_opcode, true, 2);
+	EXPECT_EQ(bench.poll(4, wc), 1);
+	EXPECT_EQ(wc[0].wr_id, u64{20});
+	EXPECT_EQ(wc[0].status, IB_WC_SUCCESS);
+	EXPECT_EQ(bench.bogus_entries(), u64{2});
+	EXPECT_EQ(bench.poll(1, wc), 1);
+	EXPECT_EQ(bench.poll(3, wc + 1), 1);
+	EXPECT_EQ(bench.poll(1, wc + 2), 0);
+	for (u32 i = 0; i < 2; i++) {
+		EXPECT_EQ(wc[i].wr_id, u64{21} + i);
+		EXPECT_EQ(wc[i].status, IB_WC_WR_FLUSH_ERR);
+		EXPECT_TRUE(wc[i].qp == nullptr);
+	}
 }
 
 /*
@@ -644,6 +702,8 @@ KUNIT_SUITE(mthca_queues, KUNIT_CASE(send_is_linked_from_its_predecessor),
 	    KUNIT_CASE(oversized_qp_number_finds_no_qp),
 	    KUNIT_CASE(completions_are_found_by_address),
 	    KUNIT_CASE(mgmt_09_completions_outlive_their_qp),
+	    KUNIT_CASE(mgmt_09_destroying_a_qp_allocates_nothing),
+	    KUNIT_CASE(mgmt_09_failed_card_flushes_a_destroyed_qp),
 	    KUNIT_CASE(notify_05_arming_reads_no_entries),
 	    KUNIT_CASE(notify_06_unpolled_entry_is_reported_after_its_event),
 	    KUNIT_CASE(notify_01_bad_flags_arm_nothing),

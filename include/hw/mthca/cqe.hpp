@@ -36,8 +36,8 @@ struct Cqe {
 	static constexpr std::uint8_t send_bit = 0x80;
 	static constexpr std::uint8_t send_error = 0xff;
 	static constexpr std::uint8_t receive_error = 0xfe;
-	/* No completion of a card has this opcode: software's, of what stands for another. */
-	static constexpr std::uint8_t remains = 0x7f;
+	/* No card uses this opcode: the driver marks entries of destroyed QPs with it. */
+	static constexpr std::uint8_t stale = 0x7f;
 
 	constexpr void set_source(unsigned sl, bool grh, unsigned path_bits, std::uint16_t lid)
 	{

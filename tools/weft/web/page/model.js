@@ -46,8 +46,8 @@ function linkOf(link, down) {
 }
 
 // Links of Ethernet segments, which have the same members as InfiniBand links.
-function ethernetLinks({ links, stations }) {
-  const cards = new Set(stations.filter((station) => !station.socket).map((station) => station.link));
+function ethernetLinks({ links, attachments }) {
+  const cards = new Set(attachments.filter((attachment) => !attachment.socket).map((attachment) => attachment.link));
   return links.map((link) => ({ ...link, ethernet: true, card: cards.has(link.name) }));
 }
 
