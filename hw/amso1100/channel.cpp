@@ -232,4 +232,17 @@ bool Channel::next_event(Message &event)
 	return found == Found::message;
 }
 
+Channel::CardMemory Channel::card_memory()
+{
+	kern::Guard guard(lock_);
+	return {.replies = replies_.pool.as<u8>(),
+		.events = events_.pool.as<u8>(),
+		.reply_bytes = parts_.layout.replies.slot_bytes,
+		.event_bytes = parts_.layout.events.slot_bytes,
+		.hint_word = &words().hint_count.value,
+		.request_word = &words().requests.value,
+		.reply_word = &words().replies.value,
+		.event_word = &words().events.value};
+}
+
 } // namespace amso1100

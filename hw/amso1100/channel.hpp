@@ -65,10 +65,15 @@ public:
 	/* It has done what cannot be: nothing of it is believed any more. Any context. */
 	void fail(const char *why);
 
-private:
-	/* A test's. */
-	friend class Bench;
+	/* The memory that the card writes, for a test that plays the card. After start(). */
+	struct CardMemory {
+		u8 *replies, *events;
+		u32 reply_bytes, event_bytes; /* of a slot */
+		u16 *hint_word, *request_word, *reply_word, *event_word;
+	};
+	CardMemory card_memory();
 
+private:
 	static constexpr u32 most_calls = 16;
 	struct Call {
 		Message *message = nullptr; /* null: nobody waits here */

@@ -53,10 +53,20 @@ public:
 	/* How often it was looked, after arming, whether something waits (NOTIFY-05). */
 	unsigned long looks() const { return looks_; }
 
-private:
-	/* A test's. */
-	friend class Bench;
+	/* What the card accesses of it, for a test that plays the card. After start(). */
+	struct CardMemory {
+		u8 *entries;
+		u16 *producer_word;
+		const kern::Mmio &shared;
+		u32 depth;
+		u32 queue_index;
+	};
+	CardMemory card_memory() const
+	{
+		return {ring_.as<u8>(), static_cast<u16 *>(word_.memory), shared_, depth_, index_};
+	}
 
+private:
 	enum class Armed : u8 { no, solicited, next };
 	enum class Place : u8 { card, kept, forgotten };
 	/* State of a slot's entry that no longer belongs to the card. */

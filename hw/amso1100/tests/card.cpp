@@ -82,7 +82,7 @@ int Card::serve()
 				leave();
 			continue;
 		}
-		__atomic_store_n(&Bench::request_word(rnic->channel()),
+		__atomic_store_n(rnic->channel().card_memory().request_word,
 				 swap_be(static_cast<u16>(consumer_)), __ATOMIC_RELEASE);
 		interrupt();
 	}
@@ -193,20 +193,20 @@ void Card::flush(CardQp &qp)
 
 void Card::reply(const Message &message)
 {
-	Channel &channel = rnic->channel();
-	__builtin_memcpy(Bench::reply_slot(channel, replied_), message.bytes(), wire::message_size);
+	const auto memory = rnic->channel().card_memory();
+	__builtin_memcpy(memory.replies + size_t{replied_} * memory.reply_bytes, message.bytes(),
+			 wire::message_size);
 	replied_ = (replied_ + 1) % entries;
-	__atomic_store_n(&Bench::reply_word(channel), swap_be(static_cast<u16>(replied_)),
-			 __ATOMIC_RELEASE);
+	__atomic_store_n(memory.reply_word, swap_be(static_cast<u16>(replied_)), __ATOMIC_RELEASE);
 }
 
 void Card::say(const Message &event)
 {
-	Channel &channel = rnic->channel();
-	__builtin_memcpy(Bench::event_slot(channel, told_), event.bytes(), wire::message_size);
+	const auto memory = rnic->channel().card_memory();
+	__builtin_memcpy(memory.events + size_t{told_} * memory.event_bytes, event.bytes(),
+			 wire::message_size);
 	told_ = (told_ + 1) % entries;
-	__atomic_store_n(&Bench::event_word(channel), swap_be(static_cast<u16>(told_)),
-			 __ATOMIC_RELEASE);
+	__atomic_store_n(memory.event_word, swap_be(static_cast<u16>(told_)), __ATOMIC_RELEASE);
 }
 
 bool Card::complete(CardQp &qp, bool receive, u32 bytes, wire::Status status, u32 silent,
@@ -247,19 +247,20 @@ bool Card::complete_receive(u32 number, u32 bytes, wire::Status status, bool sol
 /* The reference's 5.6: an event for what comes after the arming, once, and for nothing else. */
 void Card::add_entry(Cq &cq, const u8 (&entry)[wire::completion::size], bool solicited)
 {
-	u16 &word = Bench::producer_word(cq);
-	const u32 at = swap_be(__atomic_load_n(&word, __ATOMIC_RELAXED));
-	__builtin_memcpy(Bench::completion_slot(cq, at), entry, sizeof(entry));
-	__atomic_store_n(&word, swap_be(static_cast<u16>((at + 1) % Bench::depth(cq))),
+	const auto memory = cq.card_memory();
+	const u32 at = swap_be(__atomic_load_n(memory.producer_word, __ATOMIC_RELAXED));
+	__builtin_memcpy(memory.entries + size_t{at} * wire::completion_slot_size, entry,
+			 sizeof(entry));
+	__atomic_store_n(memory.producer_word, swap_be(static_cast<u16>((at + 1) % memory.depth)),
 			 __ATOMIC_RELEASE);
-	const kern::Mmio &shared = Bench::shared(cq);
+	const kern::Mmio &shared = memory.shared;
 	if (!(shared.read8(wire::shared::armed) & wire::armed_yes))
 		return;
 	if (shared.read8(wire::shared::notification) != static_cast<u8>(wire::Notification::next) &&
 	    !solicited)
 		return;
 	shared.write8(wire::shared::armed, 0);
-	rnic->hint(Bench::queue_index(cq));
+	rnic->hint(memory.queue_index);
 }
 
 } // namespace amso1100

@@ -13,36 +13,6 @@
 namespace amso1100
 {
 
-/* Memory that the card accesses by bus addresses, and a test by the driver's. */
-class Bench
-{
-public:
-	static u16 &hint_word(Channel &channel) { return channel.words().hint_count.value; }
-	static u8 *reply_slot(Channel &channel, u32 index)
-	{
-		kern::Guard guard(channel.lock_);
-		return channel.replies_.pool.as<u8>() +
-		       size_t{index} * channel.parts_.layout.replies.slot_bytes;
-	}
-	static u16 &reply_word(Channel &channel) { return channel.words().replies.value; }
-	static u8 *event_slot(Channel &channel, u32 index)
-	{
-		return channel.events_.pool.as<u8>() +
-		       size_t{index} * channel.parts_.layout.events.slot_bytes;
-	}
-	static u16 &event_word(Channel &channel) { return channel.words().events.value; }
-	static u16 &request_word(Channel &channel) { return channel.words().requests.value; }
-
-	static u8 *completion_slot(Cq &cq, u32 index)
-	{
-		return cq.ring_.as<u8>() + size_t{index} * wire::completion_slot_size;
-	}
-	static u16 &producer_word(Cq &cq) { return *static_cast<u16 *>(cq.word_.memory); }
-	static const kern::Mmio &shared(Cq &cq) { return cq.shared_; }
-	static u32 depth(Cq &cq) { return cq.depth_; }
-	static u32 queue_index(Cq &cq) { return cq.index_; }
-};
-
 class Card final : public Machine
 {
 public:

@@ -149,7 +149,7 @@ void invalid_index_fails_the_card(Test &test)
 	ASSERT_TRUE(card->start(false));
 	Channel &channel = card->rnic->channel();
 	EXPECT_FALSE(channel.failed());
-	__atomic_store_n(&Bench::event_word(channel), swap_be(u16{Card::entries}),
+	__atomic_store_n(channel.card_memory().event_word, swap_be(u16{Card::entries}),
 			 __ATOMIC_RELEASE);
 	Message event;
 	EXPECT_FALSE(channel.next_event(event));

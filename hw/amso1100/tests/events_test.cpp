@@ -69,7 +69,7 @@ void lock_06_failed_card_calls_no_handlers(Test &test)
 	card.rnic->flush_events();
 	ASSERT_EQ(bed->count(), 1u);
 	EXPECT_GT(bed->noted, before);
-	card.registers.write32(wire::reg::host_hint, Bench::queue_index(bed->own_cq()));
+	card.registers.write32(wire::reg::host_hint, bed->own_cq().card_memory().queue_index);
 	card.interrupt();
 	EXPECT_EQ(bed->count(), 1u);
 	card.registers.write32(wire::reg::host_hint, wire::hint_none);
@@ -84,10 +84,11 @@ void only_counted_hints_are_read(Test &test)
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
 	Card &card = *bed->card;
-	u16 &counted = Bench::hint_word(card.rnic->channel());
+	u16 &counted = *card.rnic->channel().card_memory().hint_word;
 	const auto hints_for_ever = [&] {
 		const unsigned int before = bed->count();
-		card.registers.write32(wire::reg::host_hint, Bench::queue_index(bed->own_cq()));
+		card.registers.write32(wire::reg::host_hint,
+				       bed->own_cq().card_memory().queue_index);
 		card.interrupt();
 		card.registers.write32(wire::reg::host_hint, wire::hint_none);
 		return bed->count() - before;

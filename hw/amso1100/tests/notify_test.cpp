@@ -18,7 +18,7 @@ void notify_01_bad_flags_arm_nothing(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
-	const kern::Mmio &shared = Bench::shared(bed->own_cq());
+	const kern::Mmio &shared = bed->own_cq().card_memory().shared;
 	const u8 armed = shared.read8(wire::shared::armed),
 		 notification = shared.read8(wire::shared::notification);
 	for (const int bad : {0, 3, 4, 7, 9}) {

@@ -183,7 +183,7 @@ void completion_entries_are_validated(Test &test)
 	ASSERT_EQ(bed->cq->poll(1, &wc), 1);
 	EXPECT_EQ(wc.status, IB_WC_GENERAL_ERR);
 	/* An index that is none is nothing to poll. */
-	__atomic_store_n(&Bench::producer_word(bed->own_cq()), u16{0xffff}, __ATOMIC_RELEASE);
+	__atomic_store_n(bed->own_cq().card_memory().producer_word, u16{0xffff}, __ATOMIC_RELEASE);
 	EXPECT_EQ(bed->cq->poll(1, &wc), 0);
 }
 
