@@ -44,7 +44,7 @@ kern::Result<> Cq::make_own_ring(u32 log_entries)
 {
 	buffer_ = TRY(make_ring(log_entries));
 	stale_ = TRY(StaleCompletions::create(log_entries));
-	use_ring(log_entries);
+	use_ring(reinterpret_cast<wire::Cqe *>(buffer_.address()), log_entries);
 	doorbell_ = TRY(hca_.doorbells().get());
 	record_ = doorbell_.address();
 	return {};
@@ -62,6 +62,14 @@ kern::Result<> Cq::take_user_ring(u32 log_entries, ib_udata &udata)
 	return {};
 }
 
+void Cq::start_without_card(u32 number, u32 consumer, u32 *record)
+{
+	prepare_arming(number);
+	consumer_ = consumer;
+	record_ = record;
+	report_consumer(consumer);
+}
+
 kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 {
 	if (attr.flags || attr.cqe == 0 || attr.cqe >= 1u << hca_.capabilities().log_max_cq_size ||
@@ -72,7 +80,7 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 	const u32 log_entries = kern::log2_ceil(attr.cqe + 1);
 	TRY(udata ? take_user_ring(log_entries, *udata) : make_own_ring(log_entries));
 	number_ = TRY(Number::create(hca_.cqns()));
-	arm_word_ = __builtin_bswap32(number()) | arm_sequence_step;
+	prepare_arming(number());
 	protection_ = TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_cq), number()));
 	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::cqc), number()));
 	Eq &eq = hca_.completion_eq(attr.comp_vector);
@@ -236,9 +244,9 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 	return resized;
 }
 
-void Cq::use_ring(u32 log_entries)
+void Cq::use_ring(wire::Cqe *entries, u32 log_entries)
 {
-	entries_ = buffer_.address();
+	entries_ = reinterpret_cast<u8 *>(entries);
 	log_entries_ = log_entries;
 	mask_ = (1u << log_entries) - 1;
 }
@@ -249,7 +257,7 @@ bool Cq::switch_ring()
 		return false;
 	std::swap(buffer_, next_buffer_);
 	std::swap(stale_, next_stale_);
-	use_ring(next_log_entries_);
+	use_ring(reinterpret_cast<wire::Cqe *>(buffer_.address()), next_log_entries_);
 	resizing_ = false;
 	return true;
 }

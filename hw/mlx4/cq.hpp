@@ -29,6 +29,8 @@ public:
 	 * memory the queue then lies. May sleep.
 	 */
 	kern::Result<> start(const ib_cq_init_attr &attr, ib_udata *udata = nullptr);
+	/* In place of start(), for a test without a card. The record has two words. */
+	void start_without_card(u32 number, u32 consumer, u32 *record);
 	/* Takes it back; no handler runs after. May sleep. */
 	void stop();
 
@@ -74,10 +76,11 @@ public:
 	/* After the card's failure: lets the consumer come for its flushed requests. Task. */
 	void announce_failure() { verbs_.comp_handler(&verbs_, verbs_.cq_context); }
 
-private:
-	/* A test. */
-	friend class CqBench;
+	/* For tests: sets the ring; drops the oldest entry, whatever it is. */
+	void use_ring(wire::Cqe *entries, u32 log_entries);
+	void drop_entry() { report_consumer(++consumer_); }
 
+private:
 	/* No completion of a card has this opcode. */
 	static constexpr u8 stale_opcode = wire::Cqe::opcode_mask;
 
@@ -135,8 +138,6 @@ private:
 	 * retire_receive().
 	 */
 	s64 retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id);
-	/* buffer_ is the ring from here on. */
-	void use_ring(u32 log_entries);
 	bool switch_ring() REQUIRES(lock_);
 	/* Takes out the entries that `unwanted` says; it has given their receives back. */
 	template<class Predicate>
@@ -153,6 +154,11 @@ private:
 		__atomic_store_n(record_, __builtin_bswap32(index & 0xffffff), __ATOMIC_RELAXED);
 	}
 	kern::Result<QueueBuffer> make_ring(u32 log_entries);
+	/* After the number is known. */
+	void prepare_arming(u32 number)
+	{
+		arm_word_ = __builtin_bswap32(number) | arm_sequence_step;
+	}
 	kern::Result<> make_own_ring(u32 log_entries);
 	kern::Result<> take_user_ring(u32 log_entries, ib_udata &udata);
 	/*

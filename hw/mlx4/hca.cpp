@@ -27,6 +27,13 @@ Hca::Hca(kern::pci::Device pci, const kern::Mmio &bar0, const kern::Mmio &uar,
 {
 }
 
+Hca::Hca(const kern::Mmio &bar0, const kern::Mmio &uar, FailureListener &listener,
+	 kern::Owned<CommandInterface> commands)
+    : Hca(kern::pci::Device(nullptr), bar0, uar, listener)
+{
+	commands_ = std::move(commands);
+}
+
 kern::Result<kern::Owned<Hca>> Hca::create(kern::pci::Device pci, const kern::Mmio &bar0,
 					   const kern::Mmio &uar, FailureListener &listener)
 {

@@ -52,6 +52,9 @@ public:
 	static kern::Result<kern::Owned<Hca>> create(kern::pci::Device pci, const kern::Mmio &bar0,
 						     const kern::Mmio &uar,
 						     FailureListener &listener);
+	/* Without a card, for tests: CQs can be polled and armed, commands fail. */
+	Hca(const kern::Mmio &bar0, const kern::Mmio &uar, FailureListener &listener,
+	    kern::Owned<CommandInterface> commands);
 	~Hca();
 
 	const Firmware &firmware() const { return firmware_; }
@@ -83,8 +86,6 @@ public:
 
 private:
 	friend HcaBase;
-	/* A test, of what does without a card. */
-	friend class CqBench;
 	Hca(kern::pci::Device pci, const kern::Mmio &bar0, const kern::Mmio &uar,
 	    FailureListener &listener);
 

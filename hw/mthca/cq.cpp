@@ -46,9 +46,18 @@ kern::Result<Cq::Ring> Cq::make_ring(u32 log_entries, struct device *dma_device)
 	return ring;
 }
 
-void Cq::prepare_arming()
+kern::Result<> Cq::create_ring(u32 log_entries, struct device *dma_device)
+{
+	ring_ = TRY(make_ring(log_entries, dma_device));
+	stale_ = TRY(StaleCompletions::create(log_entries));
+	return {};
+}
+
+void Cq::use_records(u32 *consumer_record, u32 *arm_record)
 {
 	using Record = wire::DoorbellRecord;
+	consumer_record_ = consumer_record;
+	arm_record_ = arm_record;
 	arm_word_ = __builtin_bswap32(Record::number.in(number()) |
 				      Record::type.in(wire::record_type::cq_arm));
 	arm_doorbell_ = __builtin_bswap32(wire::uar::cq_cqn.in(number()));
@@ -56,13 +65,10 @@ void Cq::prepare_arming()
 
 kern::Result<> Cq::make_own_ring(u32 log_entries, u8 *context)
 {
-	ring_ = TRY(make_ring(log_entries, hca_.dma_device()));
-	stale_ = TRY(StaleCompletions::create(log_entries));
+	TRY(create_ring(log_entries, hca_.dma_device()));
 	consumer_held_ = TRY(hca_.records().get(wire::record_type::cq_consumer_index, number()));
 	arm_held_ = TRY(hca_.records().get(wire::record_type::cq_arm, number()));
-	consumer_record_ = consumer_held_.words();
-	arm_record_ = arm_held_.words();
-	prepare_arming();
+	use_records(consumer_held_.words(), arm_held_.words());
 	Context::start.set(context, ring_.memory.address());
 	Context::uar_page.set(context, hca_.uar_page());
 	Context::pd.set(context, hca_.own_memory().pd);
@@ -89,6 +95,17 @@ kern::Result<> Cq::take_user_ring(u32 log_entries, u8 *context, ib_udata &udata)
 	Context::lkey.set(context, command.lkey);
 	Context::ci_record.set(context, user_consumer_.index());
 	Context::arm_record.set(context, user_arm_.index());
+	return {};
+}
+
+kern::Result<> Cq::start_without_card(u32 log_entries, struct device *dma_device,
+				      u32 *consumer_record, u32 *arm_record)
+{
+	TRY(create_ring(log_entries, dma_device));
+	number_ = TRY(Number::create(hca_.cqns()));
+	use_records(consumer_record, arm_record);
+	// There is no device by whose name to log invalid entries.
+	reported_ = true;
 	return {};
 }
 

@@ -28,6 +28,12 @@ public:
 	 * sleep.
 	 */
 	kern::Result<> start(const ib_cq_init_attr &attr, ib_udata *udata);
+	/*
+	 * In place of start(), for a test without a card: the ring can be polled and armed. The
+	 * records have two words each. Errors: ENOMEM. May sleep.
+	 */
+	kern::Result<> start_without_card(u32 log_entries, struct device *dma_device,
+					  u32 *consumer_record, u32 *arm_record);
 	/* Takes it back; no handler runs after. May sleep. */
 	void stop();
 
@@ -65,10 +71,11 @@ public:
 	/* After the card's failure: lets the consumer come for its flushed requests. Task. */
 	void announce_failure() { verbs_.comp_handler(&verbs_, verbs_.cq_context); }
 
-private:
-	/* A test. */
-	friend class Bench;
+	/* For tests. */
+	wire::Cqe &entry(u32 index) { return ring_.at(index); }
+	u64 bogus_entries() const { return bogus_entries_; }
 
+private:
 	/* Matches no entry: only the direction is in the bits outside the number. */
 	static constexpr u32 no_key = ~0u;
 
@@ -97,8 +104,9 @@ private:
 		return (last & 0xff) | (last & u32{wire::Cqe::send_bit} << 8) >> 7;
 	}
 	static kern::Result<Ring> make_ring(u32 log_entries, struct device *dma_device);
+	kern::Result<> create_ring(u32 log_entries, struct device *dma_device);
 	/* After the number is known. */
-	void prepare_arming();
+	void use_records(u32 *consumer_record, u32 *arm_record);
 	/* Each puts into the context where the queue and its records lie. */
 	kern::Result<> make_own_ring(u32 log_entries, u8 *context);
 	kern::Result<> take_user_ring(u32 log_entries, u8 *context, ib_udata &udata);

@@ -27,6 +27,15 @@ Hca::Hca(kern::pci::Device pci, const kern::Mmio &bar0, const kern::Mmio &uar,
 {
 }
 
+Hca::Hca(const kern::Mmio &bar0, const kern::Mmio &uar, FailureListener &listener, Parts parts)
+    : Hca(kern::pci::Device(nullptr), bar0, uar, listener)
+{
+	commands_ = std::move(parts.commands);
+	qp_table_ = std::move(parts.qp_table);
+	cqns_ = std::move(parts.cqns);
+	capabilities_.reserved_uars = parts.reserved_uars;
+}
+
 kern::Result<kern::Owned<Hca>> Hca::create(kern::pci::Device pci, const kern::Mmio &bar0,
 					   const kern::Mmio &uar, FailureListener &listener)
 {

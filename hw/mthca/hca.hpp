@@ -40,6 +40,16 @@ public:
 	static kern::Result<kern::Owned<Hca>> create(kern::pci::Device pci, const kern::Mmio &bar0,
 						     const kern::Mmio &uar,
 						     FailureListener &listener);
+	/*
+	 * Without a card, for tests: QPs and CQs can be posted to and polled, commands fail.
+	 */
+	struct Parts {
+		kern::Owned<CommandInterface> commands;
+		kern::OwnedArray<QpEntry> qp_table;
+		kern::Owned<NumberAllocator> cqns;
+		u32 reserved_uars;
+	};
+	Hca(const kern::Mmio &bar0, const kern::Mmio &uar, FailureListener &listener, Parts parts);
 	~Hca();
 
 	const Firmware &firmware() const { return firmware_; }
@@ -70,8 +80,6 @@ public:
 
 private:
 	friend HcaBase;
-	/* A test, of what does without a card. */
-	friend class Bench;
 	Hca(kern::pci::Device pci, const kern::Mmio &bar0, const kern::Mmio &uar,
 	    FailureListener &listener);
 

@@ -206,6 +206,15 @@ u32 Qp::stop()
 	return left;
 }
 
+void Qp::start_without_card(u32 number, QpKind kind, u32 sq_base, u32 *sq_record)
+{
+	number_ = number;
+	kind_ = kind;
+	sq_base_ = sq_base;
+	sq_record_ = sq_record;
+	reset_queues();
+}
+
 void Qp::reset_queues()
 {
 	{
@@ -242,7 +251,6 @@ void Qp::reset_queues()
 	}
 }
 
-/* All that does not change after RESET -> INIT. */
 void Qp::fill_static_context(u8 *context)
 {
 	const QueuePlace lies = place();

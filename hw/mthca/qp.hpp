@@ -28,6 +28,8 @@ public:
 
 	/* udata: of a program, in whose memory the queues then lie. */
 	kern::Result<> start(ib_qp_init_attr &attr, ib_udata *udata);
+	/* In place of start(), for a test without a card that has put a ring into `sq`. */
+	void start_without_card(u32 number, QpKind kind, u32 sq_base, u32 *sq_record);
 	/*
 	 * Takes it from the card; no event of it comes after, and no completion but those that it
 	 * leaves in its CQs, whose number this is. May sleep.
@@ -55,10 +57,10 @@ public:
 	// In the lists of its CQs.
 	kern::ListNode send_cq_node, recv_cq_node;
 
-private:
-	/* A test. */
-	friend class Bench;
+	/* The part of the context that only RESET -> INIT sets. */
+	void fill_static_context(u8 *context);
 
+private:
 	int post_special(const ib_send_wr *wr, const ib_send_wr **bad);
 	/*
 	 * A whole packet, and the words of its own link: its units. Errors: EINVAL, those of
@@ -75,7 +77,6 @@ private:
 	QueuePlace place() const;
 	kern::Result<> command(wire::Opcode opcode, ib_qp_state to, const ib_qp_attr &attr,
 			       int mask);
-	void fill_static_context(u8 *context);
 	void reset_queues();
 	/* Lets the card flush all that is outstanding, and waits until it has. */
 	void flush() REQUIRES(state_lock_);

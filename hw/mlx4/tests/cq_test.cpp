@@ -15,22 +15,11 @@ public:
 		TRY(bench->begin());
 		return bench;
 	}
-	CqBench()
+	~CqBench()
 	{
-		cq()->comp_handler = [](ib_cq *, void *) {};
-		Cq::Object::construct(cq(), hca_, *cq());
-		state().arm_word_ = __builtin_bswap32(number) | Cq::arm_sequence_step;
-		state().consumer_ = consumer;
-		state().record_ = record_;
-		state().report_consumer(consumer);
-		/*
-		 * No table and no ring: whoever looks into them reads where nothing is, and that is
-		 * the end of the kernel.
-		 */
-		state().entries_ = nullptr;
-		state().qps_ = nullptr;
+		if (hca_)
+			Cq::Object::destruct(cq());
 	}
-	~CqBench() { Cq::Object::destruct(cq()); }
 
 	int request_notify(int flags)
 	{
@@ -48,9 +37,7 @@ public:
 	/* From here on the queue has a ring, in which all entries are the card's. */
 	void give_ring()
 	{
-		state().entries_ = reinterpret_cast<u8 *>(ring_);
-		state().log_entries_ = log_entries;
-		state().mask_ = entries - 1;
+		state().use_ring(ring_, log_entries);
 		for (u32 i = 0; i < entries; i++)
 			ring_[(consumer + i) & (entries - 1)].owner_opcode =
 				owner(consumer + i) ^ wire::Cqe::owner_bit;
@@ -58,11 +45,15 @@ public:
 	/* The card writes an entry, so many behind the one that is polled next. */
 	void write_entry(u32 ahead)
 	{
-		const u32 index = state().consumer_ + ahead;
+		const u32 index = consumer_ + ahead;
 		ring_[index & (entries - 1)].owner_opcode = owner(index);
 	}
-	/* Takes the oldest entry without a look at what it is. */
-	void consume() { state().report_consumer(++state().consumer_); }
+	/* Drops the oldest entry without a look at what it is. */
+	void consume()
+	{
+		state().drop_entry();
+		consumer_++;
+	}
 	/* The interrupt of the card's event. */
 	void raise_event() { state().event(); }
 	/* False if there is something to poll. */
@@ -90,8 +81,17 @@ private:
 		bar0_memory_ = TRY(
 			kern::make_array<u32>(kern::Gfp::kernel, wire::bar0::size / sizeof(u32)));
 		bar0_ = kern::Mmio::over_memory(bar0_memory_.data(), wire::bar0::size);
-		hca_.commands_ = TRY(CommandInterface::create(bar0_, device_.native(),
-							      GoBit::go_and_toggle, *this));
+		auto commands = TRY(CommandInterface::create(bar0_, device_.native(),
+							     GoBit::go_and_toggle, *this));
+		hca_ = TRY(kern::make<Hca>(kern::Gfp::kernel, none_, uar_,
+					   static_cast<FailureListener &>(*this),
+					   std::move(commands)));
+		cq()->comp_handler = [](ib_cq *, void *) {};
+		/*
+		 * It has no QP table and no ring: reading either would be a fault.
+		 */
+		Cq::Object::construct(cq(), *hca_, *cq());
+		state().start_without_card(number, consumer, record_);
 		return {};
 	}
 	void card_failed(const char *) override {}
@@ -116,7 +116,8 @@ private:
 	const kern::Mmio uar_ =
 		kern::Mmio::over_memory(reinterpret_cast<std::byte *>(registers_) - page_offset,
 					page_offset + sizeof(registers_));
-	Hca hca_{kern::pci::Device(nullptr), none_, uar_, *this};
+	kern::Owned<Hca> hca_;
+	u32 consumer_ = consumer;
 };
 
 } // namespace mlx4

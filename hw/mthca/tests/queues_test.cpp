@@ -20,10 +20,11 @@ public:
 	static constexpr u32 qpn = 0x10, cqn = 0x21, pdn = 0x31, log_stride = 7, log_entries = 4;
 	static constexpr u32 sq_base = 0x7f000000;
 
-	static kern::Result<kern::Owned<Bench>> create(u32 log_sends)
+	static kern::Result<kern::Owned<Bench>> create(u32 log_sends,
+						       QpKind kind = QpKind::connected)
 	{
 		auto bench = TRY(kern::make<Bench>(kern::Gfp::kernel));
-		TRY(bench->begin(log_sends));
+		TRY(bench->begin(log_sends, kind));
 		return bench;
 	}
 	~Bench()
@@ -38,7 +39,7 @@ public:
 			Pd::Object::destruct(pd());
 	}
 
-	Hca &hca() { return hca_; }
+	Hca &hca() { return *hca_; }
 	Qp &queue() { return Qp::of(qp()); }
 	Cq &completions() { return Cq::of(cq()); }
 	int poll(int count, ib_wc *wc) { return Cq::poll(cq(), count, wc); }
@@ -47,13 +48,12 @@ public:
 		return Cq::request_notify(cq(), static_cast<ib_cq_notify_flags>(flags));
 	}
 	/* An event has been handled. */
-	void count_event() { completions().sequence_++; }
-	void consume_to(u32 index) { completions().consumer_ = index; }
+	void count_event() { completions().event(); }
 	const wire::WqeNext &link(u32 slot) const
 	{
 		return *reinterpret_cast<const wire::WqeNext *>(&sends_[slot << log_stride]);
 	}
-	wire::Cqe &entry(u32 index) { return completions().ring_.at(index); }
+	wire::Cqe &entry(u32 index) { return completions().entry(index); }
 	/* The card has written an entry. */
 	void complete(u32 index, u32 number, u8 opcode, bool send, u32 slot, u8 syndrome = 0)
 	{
@@ -66,20 +66,16 @@ public:
 		if (syndrome)
 			cqe.set_syndrome(syndrome);
 	}
-	/* Makes the QP send datagrams. */
-	void send_datagrams() { queue().kind_ = QpKind::datagram; }
 	const wire::WqeDatagram &datagram(u32 slot) const
 	{
 		return *reinterpret_cast<const wire::WqeDatagram *>(
 			&sends_[(slot << log_stride) + sizeof(wire::WqeNext)]);
 	}
-	u64 bogus_entries() { return completions().bogus_entries_; }
+	u64 bogus_entries() { return completions().bogus_entries(); }
 	u64 doorbell(u64 offset) const { return page_.read_be64(offset); }
 	u32 send_record() const { return __builtin_bswap32(send_record_[0]); }
 	u32 consumer_record() const { return __builtin_bswap32(consumer_record_[0]); }
 	u32 arm_record(u32 word) const { return __builtin_bswap32(arm_record_[word]); }
-	/* The part of the QP context that the driver writes for RESET -> INIT only. */
-	void fill_static_context(u8 *context) { queue().fill_static_context(context); }
 	/* The QP is destroyed: returns how many completions it leaves. */
 	u32 detach()
 	{
@@ -103,7 +99,7 @@ private:
 	ib_pd *pd() { return aligned<ib_pd>(pd_); }
 	void card_failed(const char *) override {}
 
-	kern::Result<> begin(u32 log_sends)
+	kern::Result<> begin(u32 log_sends, QpKind kind)
 	{
 		if (!device_.native())
 			return kern::Error{-ENOMEM};
@@ -113,21 +109,25 @@ private:
 		sends_ = TRY(kern::make_array<u8>(kern::Gfp::kernel,
 						  size_t{1} << (log_sends + log_stride)));
 		ids_ = TRY(kern::make_array<u64>(kern::Gfp::kernel, size_t{1} << log_sends));
-		hca_.commands_ =
+		Hca::Parts parts{};
+		parts.commands =
 			TRY(CommandInterface::create(bar0_, device_.native(), GoBit::go, *this));
-		hca_.capabilities_.reserved_uars = 1;
-		hca_.qp_table_ = TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, 32));
-		Qp::Object::construct(qp(), hca_, *qp());
-		Cq::Object::construct(cq(), hca_, *cq());
+		parts.qp_table = TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, 32));
+		parts.cqns = TRY(NumberAllocator::create(cqn, cqn + 1));
+		parts.reserved_uars = 1;
+		hca_ = TRY(kern::make<Hca>(kern::Gfp::kernel, bar0_, uar_,
+					   static_cast<FailureListener &>(*this),
+					   std::move(parts)));
+		cq()->comp_handler = [](ib_cq *, void *) {};
+		Qp::Object::construct(qp(), *hca_, *qp());
+		Cq::Object::construct(cq(), *hca_, *cq());
 		begun_ = true;
-		cqns_ = TRY(NumberAllocator::create(cqn, cqn + 1));
 		pdns_ = TRY(NumberAllocator::create(pdn, pdn + 1));
 		Pd::Object::construct(pd(), Pd{TRY(Number::create(*pdns_))});
 		has_pd_ = true;
 		qp()->pd = pd();
 		qp()->send_cq = qp()->recv_cq = cq();
 		Qp &queue = this->queue();
-		queue.number_ = qpn;
 		queue.sq.log_size = log_sends;
 		queue.sq.mask = (1u << log_sends) - 1;
 		queue.sq.log_stride = log_stride;
@@ -135,26 +135,17 @@ private:
 		queue.sq.ids = ids_.data();
 		queue.sq.max_sge = 2;
 		queue.sq.max_inline = 28;
-		queue.sq_base_ = sq_base;
-		queue.sq_record_ = send_record_;
 		queue.sq.doorbell_value = __builtin_bswap32(wire::uar::send_qpn.in(qpn));
-		queue.reset_queues();
-		Cq &completions = this->completions();
-		completions.ring_ = TRY(completions.make_ring(log_entries, device_.native()));
-		completions.stale_ = TRY(StaleCompletions::create(log_entries));
-		completions.number_ = TRY(Number::create(*cqns_));
-		completions.consumer_record_ = consumer_record_;
-		completions.arm_record_ = arm_record_;
-		completions.prepare_arming();
-		// There is no device by whose name to say what cannot be.
-		completions.reported_ = true;
-		hca_.qp_entry(qpn).qp = &queue;
-		completions.attach(queue, true);
+		queue.start_without_card(qpn, kind, sq_base, send_record_);
+		TRY(completions().start_without_card(log_entries, device_.native(),
+						     consumer_record_, arm_record_));
+		hca_->qp_entry(qpn).qp = &queue;
+		completions().attach(queue, true);
 		return {};
 	}
 
 	bool begun_ = false, detached_ = false, has_pd_ = false;
-	kern::Owned<NumberAllocator> cqns_, pdns_;
+	kern::Owned<NumberAllocator> pdns_;
 	kern::kunit::FakeDevice device_{"weft-mthca-queues"};
 	std::byte qp_[sizeof(Qp::Object) + kern::cache_line] = {};
 	std::byte cq_[sizeof(Cq::Object) + kern::cache_line] = {};
@@ -169,7 +160,7 @@ private:
 	const kern::Mmio uar_ =
 		kern::Mmio::over_memory(reinterpret_cast<std::byte *>(registers_) - page_offset,
 					page_offset + sizeof(registers_));
-	Hca hca_{kern::pci::Device(nullptr), bar0_, uar_, *this};
+	kern::Owned<Hca> hca_;
 };
 
 } // namespace mthca
@@ -289,9 +280,10 @@ void rejected_requests_take_no_slot(kern::kunit::Test &test)
 	EXPECT_EQ(bench.link(3).opcode(), write_opcode);
 	EXPECT_EQ(bench.link(3).units(), 3u);
 
-	bench.send_datagrams();
-	EXPECT_EQ(bench.queue().post_send(write.list(), &bad), -EINVAL);
-	EXPECT_EQ(bench.send_record(), 5u);
+	auto datagrams = Bench::create(2, QpKind::datagram);
+	ASSERT_OK(datagrams);
+	EXPECT_EQ(datagrams.value()->queue().post_send(write.list(), &bad), -EINVAL);
+	EXPECT_EQ(datagrams.value()->send_record(), 0u);
 }
 
 /* A doorbell tells of 255 at most, and describes the first of them. */
@@ -526,7 +518,7 @@ void context_has_the_signalling_type(kern::kunit::Test &test)
 	for (const auto type : {IB_SIGNAL_ALL_WR, IB_SIGNAL_REQ_WR}) {
 		u8 context[wire::QpContext::size] = {};
 		bench.qp()->sq_sig_type = type;
-		bench.fill_static_context(context);
+		bench.queue().fill_static_context(context);
 		EXPECT_EQ(wire::QpContext::signal_all.get(context),
 			  type == IB_SIGNAL_ALL_WR ? 1u : 0u);
 	}
@@ -577,10 +569,9 @@ void address_vector_layout_matches_the_card(kern::kunit::Test &test)
  */
 void posted_request_keeps_its_address(kern::kunit::Test &test)
 {
-	auto made = Bench::create(2);
+	auto made = Bench::create(2, QpKind::datagram);
 	ASSERT_OK(made);
 	Bench &bench = *made.value();
-	bench.send_datagrams();
 
 	auto memory = kern::make_array<std::byte>(kern::Gfp::kernel,
 						  sizeof(Ah::Object) + kern::cache_line);
