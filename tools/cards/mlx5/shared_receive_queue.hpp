@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <optional>
 
-#include "cards/hca/work_source.hpp"
+#include "cards/hca/linked_receives.hpp"
 #include "cards/mlx5/event_queue.hpp"
 
 namespace weft::mlx5
 {
 
-class SharedReceiveQueue final : public hca::SharedReceiveQueue
+class SharedReceiveQueue final : public hca::LinkedReceives<SharedReceiveQueue>
 {
 public:
 	struct Settings {
@@ -32,37 +32,18 @@ public:
 
 	const Settings &settings() const { return settings_; }
 	const PageList &pages() const { return pages_; }
-	bool failed() const { return failed_; }
-	std::uint32_t size() const { return std::uint32_t{1} << settings_.log_size; }
-	std::uint32_t stride() const { return std::uint32_t{1} << settings_.log_stride; }
-	// The place of an entry in the buffer. Its first 16 bytes are the link; data segments
-	// follow.
-	std::uint64_t offset(std::uint16_t index) const
-	{
-		return std::uint64_t{index & (size() - 1)} << settings_.log_stride;
-	}
-
-	// How many entries are posted and not taken.
-	std::uint32_t available() const;
-	// Takes the next entry and returns its index, which is also what the completion names;
-	// nothing if none is posted. Raises the limit event when due, and the catastrophic event
-	// if the list cannot be read.
-	std::optional<std::uint16_t> take();
-	void arm_limit(std::uint16_t limit);
-	std::uint16_t limit() const { return limit_; }
-	std::uint16_t taken() const { return taken_; }
 
 private:
-	void check_limit();
+	friend hca::LinkedReceives<SharedReceiveQueue>;
+	std::optional<std::uint32_t> posted() const;
+	std::optional<std::uint32_t> read_link(std::uint16_t index);
+	void report_limit() { events_.raise(EventType::srq_limit, number()); }
+	void report_broken_list() { events_.raise(EventType::srq_catastrophic, number()); }
 
 	const Memory &memory_;
 	EventQueues &events_;
 	const Settings settings_;
 	const PageList pages_;
-	std::uint16_t limit_;
-	std::uint16_t head_ = 0;
-	std::uint16_t taken_ = 0;
-	bool failed_ = false;
 };
 
 } // namespace weft::mlx5

@@ -123,19 +123,12 @@ Taken WorkQueues::take_receive(const hca::QueuePair &pair, std::uint16_t &next,
 			return Taken::broken;
 	}
 	if (srq) {
-		const auto index = srq->take();
-		if (!index)
-			return srq->failed() ? Taken::broken : Taken::none;
-		work.index = *index;
-		work.pd = srq->pd();
-		if (xrc_srq) {
-			work.cqn = srq->cqn();
-			work.srqn = srq->number();
-		}
+		if (const Taken taken = srq->take(work, xrc_srq != nullptr); taken != Taken::yes)
+			return taken;
 		const std::size_t size = std::min<std::size_t>(srq->stride(), bytes.size());
 		segments = std::span(bytes).first(size - sizeof(SrqNext));
 		readable = srq->pages().read(card_.memory.memory(),
-					     srq->offset(work.index) + sizeof(SrqNext), segments);
+					     srq->wqe_offset(work.index) + sizeof(SrqNext), segments);
 	} else {
 		if (receives_posted(qp, next) == 0)
 			return Taken::none;

@@ -8,7 +8,7 @@
 
 #include <hw/mthca/contexts.hpp>
 
-#include "cards/hca/work_source.hpp"
+#include "cards/hca/linked_receives.hpp"
 #include "cards/mthca/names.hpp"
 #include "cards/mellanox_icm/event_queue.hpp"
 #include "cards/mellanox_icm/faults.hpp"
@@ -17,7 +17,7 @@
 namespace weft::mthca
 {
 
-class SharedReceiveQueue final : public hca::SharedReceiveQueue
+class SharedReceiveQueue final : public hca::LinkedReceives<SharedReceiveQueue>
 {
 public:
 	// @record: its count of posted WQEs. @faults outlives it.
@@ -25,44 +25,27 @@ public:
 			   const hw::mthca::SrqContext &context, RecordPlace record,
 			   Faults &faults);
 
-	bool failed() const { return failed_; }
-	std::uint32_t size() const { return std::uint32_t{1} << log_size_; }
-	std::uint32_t stride() const { return std::uint32_t{1} << log_stride_; }
 	const QueueBuffer &buffer() const { return buffer_; }
-	std::uint64_t wqe_offset(std::uint16_t index) const
-	{
-		return std::uint64_t{index & (size() - 1)} << log_stride_;
-	}
 	// Address of a WQE as completions report it.
 	std::uint32_t wqe_address(std::uint16_t index) const
 	{
 		return static_cast<std::uint32_t>(buffer_.start + wqe_offset(index));
 	}
-
-	// How many WQEs are posted and not taken, read from the doorbell record.
-	std::uint32_t available() const;
-	// Takes the next WQE: its place in the buffer; nothing if none is posted. Raises the limit
-	// event when due, and the catastrophic event if the list cannot be read.
-	std::optional<std::uint16_t> take();
-
-	void arm_limit(std::uint16_t limit);
 	hw::mthca::SrqContext context() const;
 
 private:
-	void check_limit();
+	friend hca::LinkedReceives<SharedReceiveQueue>;
+	std::optional<std::uint32_t> posted() const { return memory_.load_record(record_); }
+	std::optional<std::uint32_t> read_link(std::uint16_t index);
+	void report_limit() { events_.raise(EventType::srq_limit, number()); }
+	void report_broken_list() { events_.raise(EventType::srq_catastrophic, number()); }
 
 	MemoryTable &memory_;
 	EventQueues &events_;
 	const hw::mthca::SrqContext given_;
 	const QueueBuffer buffer_;
-	const std::uint8_t log_size_;
-	const std::uint8_t log_stride_;
 	const RecordPlace record_;
 	Faults &faults_;
-	std::uint16_t limit_ = 0;
-	std::uint16_t head_ = 0; // the WQE that is taken next
-	std::uint16_t taken_ = 0;
-	bool failed_ = false;
 };
 
 } // namespace weft::mthca

@@ -56,11 +56,8 @@ Taken WorkQueues::take_receive(const hca::QueuePair &pair, std::uint16_t &next,
 		SharedReceiveQueue *const srq = card_.shared_receive_queue(qp.srqn);
 		if (!srq)
 			return Taken::broken;
-		const auto index = srq->take();
-		if (!index)
-			return srq->failed() ? Taken::broken : Taken::none;
-		work.index = *index;
-		work.pd = srq->pd();
+		if (const Taken taken = srq->take(work, false); taken != Taken::yes)
+			return taken;
 		segments = std::span(bytes).first(srq->stride() - sizeof(WqeNext));
 		readable = card_.memory.read(
 			srq->buffer(), srq->wqe_offset(work.index) + sizeof(WqeNext), segments);

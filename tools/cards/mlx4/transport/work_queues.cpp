@@ -85,15 +85,8 @@ Taken WorkQueues::take_receive(const hca::QueuePair &pair, std::uint16_t &next,
 			return Taken::broken;
 	}
 	if (srq) {
-		auto index = srq->take();
-		if (!index)
-			return srq->failed() ? Taken::broken : Taken::none;
-		work.index = *index;
-		work.pd = srq->pd();
-		if (xrc_srq) {
-			work.cqn = srq->cqn();
-			work.srqn = srq->number();
-		}
+		if (const Taken taken = srq->take(work, xrc_srq != nullptr); taken != Taken::yes)
+			return taken;
 		std::size_t size = std::min<std::size_t>(srq->stride(), bytes.size());
 		segments = std::span(bytes).first(size - sizeof(SrqNext));
 		readable = card_.memory.read(
