@@ -1,61 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "cards/mthca/qp_context.hpp"
 
-#include <cstring>
 #include <optional>
 
 #include "cards/hca/port.hpp"
 #include "cards/mthca/limits.hpp"
 #include "cards/mellanox_icm/codes.hpp"
+#include "cards/mellanox_icm/qp_context.hpp"
 
 namespace weft::mthca::qp_context
 {
 
-using hw::mellanox_icm::MigrationState;
 using hw::mthca::QpContext;
 using hw::mthca::Status;
 using Path = hw::mthca::PathLayout;
+using mellanox_icm::qp_context::byte;
 namespace qp_opt = hw::mthca::qp_opt;
 
 namespace
 {
 
-std::uint8_t byte(const hw::mellanox_icm::Field &field, const std::uint8_t *base)
-{
-	return static_cast<std::uint8_t>(field.get(base));
-}
-
 // All but port, P_Key index and the time-outs, which have opt bits of their own.
 void decode_path(const std::uint8_t *layout, AddressPath &path)
 {
-	path.grh = Path::grh.get(layout);
-	path.source_path_bits = byte(Path::source_path_bits, layout);
-	path.remote_lid = static_cast<std::uint16_t>(Path::remote_lid.get(layout));
-	path.sgid_index = byte(Path::sgid_index, layout);
-	path.static_rate = byte(Path::static_rate, layout);
-	path.hop_limit = byte(Path::hop_limit, layout);
+	mellanox_icm::qp_context::decode_address<Path>(layout, path);
 	path.sl = byte(Path::sl, layout);
-	path.traffic_class = byte(Path::traffic_class, layout);
-	path.flow_label = Path::flow_label.get(layout);
-	std::memcpy(path.remote_gid.raw, layout + Path::remote_gid, sizeof(path.remote_gid.raw));
 }
 
 void encode_path(const AddressPath &path, std::uint8_t rnr_retry, std::uint8_t *layout)
 {
 	Path::port.set(layout, path.port);
-	Path::pkey_index.set(layout, path.pkey_index);
+	mellanox_icm::qp_context::encode_address<Path>(path, layout);
 	Path::rnr_retry.set(layout, rnr_retry);
-	Path::grh.set(layout, path.grh);
-	Path::source_path_bits.set(layout, path.source_path_bits);
-	Path::remote_lid.set(layout, path.remote_lid);
-	Path::ack_timeout.set(layout, path.ack_timeout);
-	Path::sgid_index.set(layout, path.sgid_index);
-	Path::static_rate.set(layout, path.static_rate);
-	Path::hop_limit.set(layout, path.hop_limit);
 	Path::sl.set(layout, path.sl);
-	Path::traffic_class.set(layout, path.traffic_class);
-	Path::flow_label.set(layout, path.flow_label);
-	std::memcpy(layout + Path::remote_gid, path.remote_gid.raw, sizeof(path.remote_gid.raw));
 }
 
 // A port of 0 says nothing (iPXE on the way to RTR); false for one that the card lacks.
@@ -136,9 +113,6 @@ Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required requ
 		if (connected && (ib::mtu_bytes(static_cast<ib::Mtu>(qp.mtu)) == 0 ||
 				  qp.mtu > static_cast<unsigned>(ib::Mtu::mtu_2048)))
 			return Status::bad_parameter;
-		qp.log_max_message = byte(QpContext::log_max_message, context);
-		qp.remote_qpn = QpContext::remote_qpn.get(context);
-		qp.initial_receive_psn = QpContext::next_receive_psn.get(context);
 	}
 	// Datagrams have no path of their own.
 	if ((to_rtr && connected) || chosen(qp_opt::primary_path)) {
@@ -149,50 +123,19 @@ Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required requ
 	}
 	if (chosen(qp_opt::port) && !decode_port(primary, ports, qp.path))
 		return Status::bad_parameter;
-	if (to_rtr || chosen(qp_opt::rra_max))
-		qp.log_responder_reads = byte(QpContext::rra_max, context);
-	if (to_rtr || chosen(qp_opt::min_rnr_timer))
-		qp.min_rnr_timer = byte(QpContext::min_rnr_timer, context);
-
-	if (to_rts) {
-		qp.initial_send_psn = QpContext::next_send_psn.get(context);
-		qp.ack_request_frequency = byte(QpContext::ack_request_frequency, context);
-	}
-	if (to_rts || chosen(qp_opt::sra_max))
-		qp.log_requester_reads = byte(QpContext::sra_max, context);
-	if (to_rts || chosen(qp_opt::retry_count))
-		qp.retry_count = byte(QpContext::retry_count, context);
 	if (to_rts || chosen(qp_opt::rnr_retry))
 		qp.rnr_retry = byte(Path::rnr_retry, primary);
-	if (to_rts || chosen(qp_opt::ack_timeout))
-		qp.path.ack_timeout = byte(Path::ack_timeout, primary);
-
-	if (chosen(qp_opt::pkey_index))
-		qp.path.pkey_index = byte(Path::pkey_index, primary);
-	if (chosen(qp_opt::qkey))
-		qp.qkey = QpContext::qkey.get(context);
-	if (chosen(qp_opt::remote_read))
-		qp.remote_read = QpContext::remote_read.get(context);
-	if (chosen(qp_opt::remote_write))
-		qp.remote_write = QpContext::remote_write.get(context);
-	if (chosen(qp_opt::remote_atomic))
-		qp.remote_atomic = QpContext::remote_atomic.get(context);
 	// Automatic path migration is not offered: a queue pair stays where such migration ends.
-	const auto migration = static_cast<MigrationState>(QpContext::migration_state.get(context));
-	if (chosen(qp_opt::alternate_path) ||
-	    (chosen(qp_opt::migration_state) && migration != MigrationState::migrated))
-		return Status::bad_parameter;
-	return Status::ok;
+	return mellanox_icm::qp_context::decode_attributes<QpContext, Path>(context, opt_mask,
+									    required, qp)
+		       ? Status::ok
+		       : Status::bad_parameter;
 }
 
 void encode(const QueuePair &qp, const QueuePairProgress &progress, std::uint8_t *context)
 {
-	QpContext::state.set(context, static_cast<std::uint32_t>(qp.state));
+	mellanox_icm::qp_context::encode_attributes<QpContext>(qp, progress, context);
 	QpContext::service_type.set(context, static_cast<std::uint32_t>(service_code(qp.service)));
-	QpContext::migration_state.set(context,
-				       static_cast<std::uint32_t>(MigrationState::migrated));
-	QpContext::mtu.set(context, qp.mtu);
-	QpContext::log_max_message.set(context, qp.log_max_message);
 	QpContext::log_sq_size.set(context, qp.send_queue.log_size);
 	QpContext::log_sq_stride.set(context, qp.send_queue.log_stride - 4u);
 	if (qp.has_receive_queue) {
@@ -200,41 +143,16 @@ void encode(const QueuePair &qp, const QueuePairProgress &progress, std::uint8_t
 		QpContext::log_rq_stride.set(context, qp.receive_queue.log_stride - 4u);
 	}
 	QpContext::uar_page.set(context, qp.uar_page);
-	QpContext::local_qpn.set(context, qp.qpn);
-	QpContext::remote_qpn.set(context, qp.remote_qpn);
 	encode_path(qp.path, qp.rnr_retry, context + QpContext::primary_path);
-	QpContext::pd.set(context, qp.pd);
 	QpContext::wqe_base_high.set(context, qp.wqe_base_high);
 	QpContext::wqe_lkey.set(context, qp.wqe_lkey);
-	QpContext::ack_request_frequency.set(context, qp.ack_request_frequency);
-	QpContext::sra_max.set(context, qp.log_requester_reads);
-	QpContext::retry_count.set(context, qp.retry_count);
-	QpContext::current_rnr_retry.set(context, progress.current_rnr_retry);
-	QpContext::current_retry.set(context, progress.current_retry);
 	QpContext::signal_all.set(context, qp.signal_all);
-	QpContext::next_send_psn.set(context, progress.next_send_psn);
-	QpContext::send_cqn.set(context, qp.send_cqn);
 	hw::mellanox_icm::store_be32(context, QpContext::send_base.offset, qp.send_queue.base);
 	QpContext::send_record.set(context, qp.send_queue.record);
-	QpContext::last_acked_psn.set(context, progress.last_acked_psn);
-	QpContext::ssn.set(context, progress.ssn);
-	QpContext::rra_max.set(context, qp.log_responder_reads);
-	QpContext::remote_read.set(context, qp.remote_read);
-	QpContext::remote_write.set(context, qp.remote_write);
-	QpContext::remote_atomic.set(context, qp.remote_atomic);
 	QpContext::invalid_credits.set(context, qp.responder_invalid_credits);
-	QpContext::min_rnr_timer.set(context, qp.min_rnr_timer);
-	QpContext::next_receive_psn.set(context, progress.next_receive_psn);
-	QpContext::receive_cqn.set(context, qp.receive_cqn);
 	hw::mellanox_icm::store_be32(context, QpContext::receive_base.offset,
 				     qp.receive_queue.base);
 	QpContext::receive_record.set(context, qp.receive_queue.record);
-	QpContext::qkey.set(context, qp.qkey);
-	QpContext::srq_enable.set(context, qp.uses_srq);
-	QpContext::srqn.set(context, qp.srqn);
-	QpContext::receive_msn.set(context, progress.receive_msn);
-	QpContext::rq_counter.set(context, progress.rq_counter);
-	QpContext::sq_counter.set(context, progress.sq_counter);
 }
 
 } // namespace weft::mthca::qp_context
