@@ -43,11 +43,13 @@ public:
 	}
 
 	/*
-	 * The card has failed, and the QP is being destroyed: saves the requests that complete here
-	 * and that the card has not flushed, as far as there is room. @consumer: the next entry to
-	 * poll. Returns their number.
+	 * The QP is being destroyed: saves its completions in the ring's entries from @consumer to
+	 * @end and, after the card has failed, the requests that it has not flushed, as far as
+	 * there is room. Returns their number. take_entry(at, wc) marks the entry as stale and
+	 * returns its completion, or returns false for one that is not the QP's.
 	 */
-	u32 save_unflushed(Qp &qp, u32 consumer, StaleCompletions &stale);
+	template<class TakeEntry>
+	u32 save(Qp &qp, u32 consumer, u32 end, StaleCompletions &stale, TakeEntry take_entry);
 	/* After the card has failed: returns requests without entries in the ring, up to @count. */
 	[[gnu::noinline, gnu::cold]] int take_unflushed(int count, ib_wc *wc,
 							StaleCompletions &stale);
@@ -56,6 +58,7 @@ public:
 	void dump(kern::debugfs::Output &out);
 
 private:
+	u32 save_unflushed(Qp &qp, u32 consumer, StaleCompletions &stale);
 	/* The oldest request of a queue, as one that was flushed; false if there is none. */
 	template<class Queue>
 	static bool flush(Qp &qp, Queue &queue, ib_wc &wc)
@@ -75,6 +78,28 @@ private:
 	kern::List<Qp, &Qp::send_cq_node> senders_;
 	kern::List<Qp, &Qp::recv_cq_node> receivers_;
 };
+
+template<class Hca, class Qp>
+template<class TakeEntry>
+u32 CqMembers<Hca, Qp>::save(Qp &qp, u32 consumer, u32 end, StaleCompletions &stale,
+			     TakeEntry take_entry)
+{
+	const bool failed = hca_.failed();
+	if (failed) {
+		stale.set_end(end);
+		end = stale.clip(consumer, end);
+	}
+	u32 saved = 0;
+	for (u32 at = consumer; at != end; at++) {
+		ib_wc wc{};
+		if (!take_entry(at, wc))
+			continue;
+		wc.qp = rdma::remaining_qp(cq_, qp.verbs());
+		stale.save(at, wc);
+		saved++;
+	}
+	return failed ? saved + save_unflushed(qp, consumer, stale) : saved;
+}
 
 template<class Hca, class Qp>
 u32 CqMembers<Hca, Qp>::save_unflushed(Qp &qp, u32 consumer, StaleCompletions &stale)

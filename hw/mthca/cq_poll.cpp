@@ -223,33 +223,21 @@ Qp *Cq::qp_of(const wire::Cqe &cqe, bool sends)
 
 u32 Cq::save_completions(Qp &qp)
 {
-	const bool failed = hca_.failed();
-	u32 end = end_locked();
-	u32 saved = 0;
 	last_key_ = no_key;
-	if (failed) {
-		stale_.set_end(end);
-		end = stale_.clip(consumer_, end);
-	}
-	for (u32 at = consumer_; at != end; at++) {
+	return members_.save(qp, consumer_, end_locked(), stale_, [&](u32 at, ib_wc &wc) {
 		wire::Cqe &cqe = ring_.at(at);
 		if (!is_of(cqe, qp))
-			continue;
+			return false;
 		const u32 kind = kind_of(last_word(cqe));
 		const u8 opcode = opcodes.verbs[kind];
-		ib_wc wc{};
 		const bool translated =
 			opcode != unusual
 				? translate_of(cqe, kind, opcode, wc, qp)
 				: cqe.is_error() && translate_error(cqe, cqe.opcode, wc, qp);
-		if (!translated)
-			continue;
-		wc.qp = rdma::remaining_qp(verbs_, qp.verbs());
-		stale_.save(at, wc);
-		saved++;
-		kern::write_once(cqe.opcode, wire::Cqe::stale);
-	}
-	return failed ? saved + members_.save_unflushed(qp, consumer_, stale_) : saved;
+		if (translated)
+			kern::write_once(cqe.opcode, wire::Cqe::stale);
+		return translated;
+	});
 }
 
 [[gnu::always_inline]] inline int Cq::poll(int count, ib_wc *wc)
