@@ -142,6 +142,44 @@ u32 put_access(u8 *context, u32 access, u32 reads)
 }
 
 /*
+ * What a driver keeps of a QP's attributes: later transitions need some again, and special QPs
+ * build their packets from others.
+ */
+struct KeptAttributes {
+	u32 port = 0;
+	u32 qkey = 0;
+	u32 psn = 0; // of the next packet of a special QP
+	u8 access_flags = 0;
+	u8 max_dest_reads = 0;
+
+	void keep(const ib_qp_attr &attr, int mask)
+	{
+		if (mask & IB_QP_PORT)
+			port = attr.port_num;
+		if (mask & IB_QP_QKEY)
+			qkey = attr.qkey;
+		if (mask & IB_QP_SQ_PSN)
+			psn = attr.sq_psn;
+		if (mask & IB_QP_ACCESS_FLAGS)
+			access_flags = static_cast<u8>(attr.qp_access_flags);
+		if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+			max_dest_reads = attr.max_dest_rd_atomic;
+	}
+	/* A change of one of both attributes, which the card takes together: as put_access(). */
+	template<class Context>
+	u32 put_access_change(u8 *context, const ib_qp_attr &attr, int mask) const
+	{
+		if (!(mask & (IB_QP_ACCESS_FLAGS | IB_QP_MAX_DEST_RD_ATOMIC)))
+			return 0;
+		return put_access<Context>(
+			context,
+			mask & IB_QP_ACCESS_FLAGS ? static_cast<u32>(attr.qp_access_flags)
+						  : access_flags,
+			mask & IB_QP_MAX_DEST_RD_ATOMIC ? attr.max_dest_rd_atomic : max_dest_reads);
+	}
+};
+
+/*
  * Has the card flush a QP's requests, and waits until it has: the QP goes to ERR, if it is not
  * there (in_error), and flushes in its own time; its counters say when it is through
  * (Documentation/connectx.rst, "Transitions"). May sleep.

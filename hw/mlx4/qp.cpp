@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "qp.hpp"
-#include "../mellanox_icm/qp_attributes.hpp"
 #include "cq.hpp"
 #include "family.hpp"
 #include "qp_transition.hpp"
@@ -107,7 +106,7 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 	events_room_ = TRY(hca_.events().take_async_room(mellanox_icm::qp_events, verbs_.res.user));
 	if (kind_ == QpKind::special) {
 		number_ = hca_.special_qpn(attr.qp_type == IB_QPT_GSI, attr.port_num);
-		port_ = attr.port_num;
+		kept_.port = attr.port_num;
 		if (hca_.find_qp(number_))
 			return kern::Error{-EBUSY};
 		verbs_.qp_num = attr.qp_type == IB_QPT_GSI;
@@ -267,9 +266,9 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, cons
 	if (opcode == Opcode::rst2init_qp)
 		fill_static_context(context);
 	Context::local_qpn.set(context, number_);
-	const u32 port = kind_ == QpKind::special ? port_
+	const u32 port = kind_ == QpKind::special ? kept_.port
 			 : mask & IB_QP_PORT      ? attr.port_num
-						  : port_;
+						  : kept_.port;
 	u32 optional = TRY(put_attributes(context, cap, attr, mask, to == IB_QPS_INIT ? 0 : port,
 					  verbs_.qp_type));
 
@@ -282,15 +281,8 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, cons
 						      : lso                    ? cap.log_max_lso
 									       : 13);
 	}
-	if ((mask & (IB_QP_ACCESS_FLAGS | IB_QP_MAX_DEST_RD_ATOMIC)) &&
-	    kind_ == QpKind::connected) {
-		const u32 access = mask & IB_QP_ACCESS_FLAGS
-					   ? static_cast<u32>(attr.qp_access_flags)
-					   : access_flags_;
-		const u32 reads =
-			mask & IB_QP_MAX_DEST_RD_ATOMIC ? attr.max_dest_rd_atomic : max_dest_reads_;
-		optional |= put_access<Context>(context, access, reads);
-	}
+	if (kind_ == QpKind::connected)
+		optional |= kept_.put_access_change<Context>(context, attr, mask);
 	wire::qp_mailbox_opt_mask.set(mailbox.bytes(), optional);
 	const bool tell = opcode == Opcode::rts2sqd_qp && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
 			  attr.en_sqd_async_notify;
@@ -321,18 +313,7 @@ kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 		TRY(command(opcode, from, to, attr, mask));
 	}
 	state_ = to;
-	if (mask & IB_QP_PORT)
-		port_ = attr.port_num;
-	if (mask & IB_QP_ACCESS_FLAGS)
-		access_flags_ = static_cast<u8>(attr.qp_access_flags);
-	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
-		max_dest_reads_ = attr.max_dest_rd_atomic;
-	if (mask & IB_QP_PKEY_INDEX)
-		pkey_index_ = attr.pkey_index;
-	if (mask & IB_QP_QKEY)
-		qkey_ = attr.qkey;
-	if (mask & IB_QP_SQ_PSN)
-		psn_ = attr.sq_psn;
+	kept_.keep(attr, mask);
 	if (to == IB_QPS_RESET) {
 		if (verbs_.recv_cq)
 			Cq::of(verbs_.recv_cq).purge(*this);
@@ -371,7 +352,7 @@ kern::Result<> Qp::query(ib_qp_attr &attr, int mask, ib_qp_init_attr &init)
 			attr.alt_pkey_index = static_cast<u16>(Path::pkey_index.get(alternate));
 			attr.alt_port_num = attr.alt_ah_attr.port_num;
 		}
-		attr.port_num = state_ == IB_QPS_INIT ? port_ : Path::sched_port.get(primary) + 1;
+		attr.port_num = state_ == IB_QPS_INIT ? kept_.port : Path::sched_port.get(primary) + 1;
 		attr.alt_timeout = static_cast<u8>(Path::ack_timeout.get(alternate));
 		attr.rnr_retry = static_cast<u8>(Context::rnr_retry.get(context));
 	}

@@ -7,6 +7,7 @@
 #include <hw/mlx4/contexts.hpp>
 #include <hw/mlx4/wqe.hpp>
 #include "hca.hpp"
+#include "../mellanox_icm/qp_attributes.hpp"
 #include "../mellanox_icm/qp_states.hpp"
 #include "../mellanox_icm/work_queue.hpp"
 #include "qp_geometry.hpp"
@@ -84,16 +85,11 @@ private:
 
 	kern::Mutex state_lock_;
 	ib_qp_state state_ GUARDED_BY(state_lock_) = IB_QPS_RESET;
-	u32 port_ = 0;
-	u16 pkey_index_ = 0;
-	u32 qkey_ = 0;
-	u32 psn_ = 0; // special QPs number their packets themselves
+	KeptAttributes kept_;
 
 	QpGeometry geometry_{};
 	ib_qp_cap cap_{};
 	u32 create_flags_ = 0;
-	u8 access_flags_ = 0;
-	u8 max_dest_reads_ = 0;
 	Number qpn_;
 	QueueBuffer buffer_;
 	DoorbellRecord doorbell_;

@@ -67,8 +67,8 @@ int Qp::post_special(const ib_send_wr *wr, const ib_send_wr **bad)
 			const bool smi = verbs_.qp_type == IB_QPT_SMI;
 			SpecialPacket packet;
 			const auto built = packet.build(
-				{.smi = smi, .qpn = verbs_.qp_num, .qkey = qkey_, .psn = psn_++},
-				hca_.port(port_), *ud_wr(wr), to.attr);
+				{.smi = smi, .qpn = verbs_.qp_num, .qkey = kept_.qkey, .psn = kept_.psn++},
+				hca_.port(kept_.port), *ud_wr(wr), to.attr);
 			if (!built) {
 				error = built.error();
 				break;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "qp.hpp"
 #include <kern/bits.hpp>
-#include "../mellanox_icm/qp_attributes.hpp"
 #include "cq.hpp"
 #include "qp_context.hpp"
 #include "srq.hpp"
@@ -142,7 +141,7 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 	events_room_ = TRY(hca_.events().take_async_room(mellanox_icm::qp_events, verbs_.res.user));
 	if (kind_ == QpKind::special) {
 		number_ = hca_.special_qpn(attr.qp_type == IB_QPT_GSI, attr.port_num);
-		port_ = attr.port_num;
+		kept_.port = attr.port_num;
 		if (hca_.find_qp(number_))
 			return kern::Error{-EBUSY};
 		verbs_.qp_num = attr.qp_type == IB_QPT_GSI;
@@ -312,24 +311,17 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state to, const ib_qp_attr &attr
 		Context::requester_atomic.set(context, 1);
 	}
 	Context::local_qpn.set(context, number_);
-	const u32 port = kind_ == QpKind::special ? port_
+	const u32 port = kind_ == QpKind::special ? kept_.port
 			 : mask & IB_QP_PORT      ? attr.port_num
-						  : port_;
+						  : kept_.port;
 	u32 optional = TRY(put_attributes(context, cap, attr, mask, port));
 
 	if (to == IB_QPS_RTR && kind_ != QpKind::connected) {
 		Context::mtu.set(context, cap.port.max_mtu);
 		Context::log_max_message.set(context, log_max_datagram);
 	}
-	if ((mask & (IB_QP_ACCESS_FLAGS | IB_QP_MAX_DEST_RD_ATOMIC)) &&
-	    kind_ == QpKind::connected) {
-		const u32 access = mask & IB_QP_ACCESS_FLAGS
-					   ? static_cast<u32>(attr.qp_access_flags)
-					   : access_flags_;
-		const u32 reads =
-			mask & IB_QP_MAX_DEST_RD_ATOMIC ? attr.max_dest_rd_atomic : max_dest_reads_;
-		optional |= put_access<Context>(context, access, reads);
-	}
+	if (kind_ == QpKind::connected)
+		optional |= kept_.put_access_change<Context>(context, attr, mask);
 	wire::qp_mailbox_opt_mask.set(mailbox.bytes(), optional);
 	const bool tell = opcode == Opcode::rts2sqd_qp && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
 			  attr.en_sqd_async_notify;
@@ -358,16 +350,7 @@ kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 		TRY(command(opcode, to, attr, mask));
 	}
 	state_ = to;
-	if (mask & IB_QP_PORT)
-		port_ = attr.port_num;
-	if (mask & IB_QP_ACCESS_FLAGS)
-		access_flags_ = static_cast<u8>(attr.qp_access_flags);
-	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
-		max_dest_reads_ = attr.max_dest_rd_atomic;
-	if (mask & IB_QP_QKEY)
-		qkey_ = attr.qkey;
-	if (mask & IB_QP_SQ_PSN)
-		psn_ = attr.sq_psn;
+	kept_.keep(attr, mask);
 	if (to == IB_QPS_RESET) {
 		Cq::of(verbs_.recv_cq).purge(*this);
 		if (verbs_.send_cq != verbs_.recv_cq)

@@ -6,6 +6,7 @@
 #include <rdma/driver.hpp>
 #include <hw/mthca/contexts.hpp>
 #include <hw/mthca/wqe.hpp>
+#include "../mellanox_icm/qp_attributes.hpp"
 #include "../mellanox_icm/qp_states.hpp"
 #include "../mellanox_icm/work_queue.hpp"
 #include "hca.hpp"
@@ -94,14 +95,10 @@ private:
 
 	kern::Mutex state_lock_;
 	ib_qp_state state_ GUARDED_BY(state_lock_) = IB_QPS_RESET;
-	u32 port_ = 0;
-	u32 qkey_ = 0;
-	u32 psn_ = 0; // special QPs number their packets themselves
+	KeptAttributes kept_;
 
 	QpGeometry geometry_{};
 	ib_qp_cap cap_{};
-	u8 access_flags_ = 0;
-	u8 max_dest_reads_ = 0;
 	Number qpn_;
 	kern::DmaBuffer buffer_;
 	Record sq_held_, rq_held_;

@@ -44,8 +44,7 @@ std::optional<std::uint32_t> SharedReceiveQueue::read_link(std::uint16_t index)
 {
 	SrqNext link;
 	if ((faults_ && faults_->strikes(Fault::srq_list)) ||
-	    !memory_.read(buffer_, wqe_offset(index),
-			  std::as_writable_bytes(std::span(&link, 1))))
+	    !memory_.read(buffer_, wqe_offset(index), std::as_writable_bytes(std::span(&link, 1))))
 		return std::nullopt;
 	return link.next_index;
 }

@@ -127,8 +127,9 @@ Taken WorkQueues::take_receive(const hca::QueuePair &pair, std::uint16_t &next,
 			return taken;
 		const std::size_t size = std::min<std::size_t>(srq->stride(), bytes.size());
 		segments = std::span(bytes).first(size - sizeof(SrqNext));
-		readable = srq->pages().read(card_.memory.memory(),
-					     srq->wqe_offset(work.index) + sizeof(SrqNext), segments);
+		readable =
+			srq->pages().read(card_.memory.memory(),
+					  srq->wqe_offset(work.index) + sizeof(SrqNext), segments);
 	} else {
 		if (receives_posted(qp, next) == 0)
 			return Taken::none;

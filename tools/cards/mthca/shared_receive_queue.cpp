@@ -28,8 +28,7 @@ std::optional<std::uint32_t> SharedReceiveQueue::read_link(std::uint16_t index)
 {
 	WqeNext link;
 	if (faults_.strikes(Fault::srq_list) ||
-	    !memory_.read(buffer_, wqe_offset(index),
-			  std::as_writable_bytes(std::span(&link, 1))))
+	    !memory_.read(buffer_, wqe_offset(index), std::as_writable_bytes(std::span(&link, 1))))
 		return std::nullopt;
 	return (link.next_address() - static_cast<std::uint32_t>(buffer_.start)) >> log_stride();
 }
