@@ -36,7 +36,7 @@ kern::Result<ib_cm_id *> create_id(ib_device *ib, ib_cm_handler handler, void *c
 	auto device = cm::device_of(ib);
 	if (!device)
 		return kern::Error{-ENODEV};
-	auto id = TRY(Id::create(device, handler, context));
+	auto id = KERN_TRY(Id::create(device, handler, context));
 	kern::Guard guard(device->lock());
 	const auto added = device->gone() ? kern::Result<>(kern::Error{-ENODEV}) : device->add(*id);
 	if (!added.ok()) {

@@ -33,7 +33,7 @@ bool right(const ib_cm_req_param &param)
 
 kern::Result<> Id::listen(u64 id, u64 mask)
 {
-	TRY(permit(Event::listen));
+	KERN_TRY(permit(Event::listen));
 	const bool assigned = id == IB_CM_ASSIGN_SERVICE_ID_HOST;
 	if (mask == 0)
 		mask = ~u64{0};
@@ -41,8 +41,8 @@ kern::Result<> Id::listen(u64 id, u64 mask)
 		return kern::Error{-EINVAL};
 	if (assigned)
 		id = device_->next_service_id++;
-	auto listening = TRY(kern::make<Listening>(kern::Gfp::kernel));
-	TRY(device_->listeners.insert(id, mask, *this));
+	auto listening = KERN_TRY(kern::make<Listening>(kern::Gfp::kernel));
+	KERN_TRY(device_->listeners.insert(id, mask, *this));
 	listening_ = std::move(listening);
 	service_id = id & mask;
 	service_mask = mask;
@@ -63,29 +63,29 @@ kern::Result<> Id::take_route(const Route &route, u32 qpn, kern::Ref<Address> &a
 	Port *port = device_->port(route.port);
 	if (!port)
 		return kern::Error{-ENODEV};
-	address =
-		TRY(Address::create(device_->pd(), route.attr, qpn, route.pkey_index, route.dgid));
+	address = KERN_TRY(
+		Address::create(device_->pd(), route.attr, qpn, route.pkey_index, route.dgid));
 	return {};
 }
 
 kern::Result<> Id::send_req(const ib_cm_req_param &param)
 {
-	TRY(permit(Event::send_req));
+	KERN_TRY(permit(Event::send_req));
 	if (!right(param))
 		return kern::Error{-EINVAL};
-	const auto data = TRY(data_of(param.private_data, param.private_data_len));
+	const auto data = KERN_TRY(data_of(param.private_data, param.private_data_len));
 	const sa_path_rec &path = *param.primary_path;
 	const u8 ack_delay = device->attrs.local_ca_ack_delay;
-	const Route route = TRY(find_route(*device, path));
+	const Route route = KERN_TRY(find_route(*device, path));
 	kern::Owned<Migration> migration;
-	TRY(take_route(route, ib::qpn_gsi, address_));
+	KERN_TRY(take_route(route, ib::qpn_gsi, address_));
 	if (param.alternate_path) {
-		migration = TRY(kern::make<Migration>(kern::Gfp::kernel));
-		TRY(take_route(TRY(find_route(*device, *param.alternate_path)), ib::qpn_gsi,
-			       migration->loaded));
+		migration = KERN_TRY(kern::make<Migration>(kern::Gfp::kernel));
+		KERN_TRY(take_route(KERN_TRY(find_route(*device, *param.alternate_path)),
+				    ib::qpn_gsi, migration->loaded));
 		migration->loaded_lifetime = param.alternate_path->packet_life_time;
 	}
-	TRY(renumber());
+	KERN_TRY(renumber());
 
 	const bool xrc = param.qp_type == IB_QPT_XRC_INI;
 	role_ = Role::active;
@@ -139,8 +139,8 @@ kern::Result<> Id::send_req(const ib_cm_req_param &param)
 	req.primary = to_wire(path, ack_delay);
 	if (param.alternate_path)
 		req.alternate = to_wire(*param.alternate_path, ack_delay);
-	TRY(fill(kern::writable_bytes_of(req.private_data), data));
-	TRY(ask(mad, Event::send_req));
+	KERN_TRY(fill(kern::writable_bytes_of(req.private_data), data));
+	KERN_TRY(ask(mad, Event::send_req));
 	/* Only a REQ that was sent may leave a migration for later. */
 	migration_ = std::move(migration);
 	return {};
@@ -148,7 +148,7 @@ kern::Result<> Id::send_req(const ib_cm_req_param &param)
 
 kern::Result<> Id::send_rep(const ib_cm_rep_param &param)
 {
-	TRY(permit(Event::send_rep));
+	KERN_TRY(permit(Event::send_rep));
 	if (param.qp_num == 0 || param.qp_num > IB_QPN_MASK || param.starting_psn > IB_QPN_MASK ||
 	    param.failover_accepted > 2 || param.rnr_retry_count > 7)
 		return kern::Error{-EINVAL};
@@ -166,11 +166,11 @@ kern::Result<> Id::send_rep(const ib_cm_rep_param &param)
 	rep.set_rnr_retry_count(param.rnr_retry_count);
 	rep.set_srq(xrc || param.srq);
 	rep.ca_guid = guid;
-	TRY(fill(kern::writable_bytes_of(rep.private_data),
-		 TRY(data_of(param.private_data, param.private_data_len))));
+	KERN_TRY(fill(kern::writable_bytes_of(rep.private_data),
+		      KERN_TRY(data_of(param.private_data, param.private_data_len))));
 
 	wait_ms_ = patience_ms_;
-	TRY(ask(mad, Event::send_rep));
+	KERN_TRY(ask(mad, Event::send_rep));
 	local_qpn_ = param.qp_num;
 	local_psn_ = param.starting_psn;
 	responder_resources_ = param.responder_resources;
@@ -180,20 +180,20 @@ kern::Result<> Id::send_rep(const ib_cm_rep_param &param)
 
 kern::Result<> Id::send_rtu(kern::ConstBytes data)
 {
-	TRY(permit(Event::send_rtu));
+	KERN_TRY(permit(Event::send_rtu));
 	ib::Mad mad = make_pair(ib::CmAttribute::rtu, tid_);
-	TRY(fill(kern::writable_bytes_of(ib::cm_message<ib::CmRtu>(mad).private_data), data));
+	KERN_TRY(fill(kern::writable_bytes_of(ib::cm_message<ib::CmRtu>(mad).private_data), data));
 	return answer(mad, Event::got_rep, Event::send_rtu);
 }
 
 /* A connection ends whether or not the peer can be notified. */
 kern::Result<> Id::send_dreq(kern::ConstBytes data)
 {
-	TRY(permit(Event::send_dreq));
+	KERN_TRY(permit(Event::send_dreq));
 	ib::Mad mad = make_pair(ib::CmAttribute::dreq, own_tid());
 	auto &dreq = ib::cm_message<ib::CmDreq>(mad);
 	dreq.remote_qpn = remote_qpn_;
-	TRY(fill(kern::writable_bytes_of(dreq.private_data), data));
+	KERN_TRY(fill(kern::writable_bytes_of(dreq.private_data), data));
 	wait_ms_ = patience_ms_;
 	const auto asked = ask(mad, Event::send_dreq);
 	if (!asked.ok()) {
@@ -207,9 +207,9 @@ kern::Result<> Id::send_dreq(kern::ConstBytes data)
 
 kern::Result<> Id::send_drep(kern::ConstBytes data)
 {
-	TRY(permit(Event::send_drep));
+	KERN_TRY(permit(Event::send_drep));
 	ib::Mad mad = make_pair(ib::CmAttribute::drep, tid_);
-	TRY(fill(kern::writable_bytes_of(ib::cm_message<ib::CmDrep>(mad).private_data), data));
+	KERN_TRY(fill(kern::writable_bytes_of(ib::cm_message<ib::CmDrep>(mad).private_data), data));
 	const auto sent = answer(mad, Event::got_dreq, Event::send_drep);
 	if (!sent.ok()) {
 		/*
@@ -223,20 +223,20 @@ kern::Result<> Id::send_drep(kern::ConstBytes data)
 
 kern::Result<> Id::send_rej(ib_cm_rej_reason reason, kern::ConstBytes info, kern::ConstBytes data)
 {
-	TRY(permit(Event::send_rej));
+	KERN_TRY(permit(Event::send_rej));
 	ib::Mad mad = make_rej(reason);
 	auto &rej = ib::cm_message<ib::CmRej>(mad);
-	TRY(fill(kern::writable_bytes_of(rej.info), info));
-	TRY(fill(kern::writable_bytes_of(rej.private_data), data));
+	KERN_TRY(fill(kern::writable_bytes_of(rej.info), info));
+	KERN_TRY(fill(kern::writable_bytes_of(rej.private_data), data));
 	rej.set_info_length(static_cast<u8>(info.size()));
-	TRY(send(mad));
+	KERN_TRY(send(mad));
 	change(Event::send_rej);
 	return {};
 }
 
 kern::Result<> Id::send_mra(u8 service_timeout, kern::ConstBytes data)
 {
-	TRY(permit(Event::send_mra));
+	KERN_TRY(permit(Event::send_mra));
 	const bool later = service_timeout & IB_CM_MRA_FLAG_DELAY;
 	const u8 time = service_timeout & ~IB_CM_MRA_FLAG_DELAY;
 	if (time > 31)
@@ -251,20 +251,20 @@ kern::Result<> Id::send_mra(u8 service_timeout, kern::ConstBytes data)
 	auto &mra = ib::cm_message<ib::CmMra>(mad);
 	mra.set_subject(subject);
 	mra.set_service_timeout(time);
-	TRY(fill(kern::writable_bytes_of(mra.private_data), data));
+	KERN_TRY(fill(kern::writable_bytes_of(mra.private_data), data));
 	if (!later)
 		return answer(mad, to, Event::send_mra);
-	TRY(keep_answer(mad, to));
+	KERN_TRY(keep_answer(mad, to));
 	change(Event::send_mra);
 	return {};
 }
 
 kern::Result<> Id::send_lap(const sa_path_rec &path, kern::ConstBytes data)
 {
-	TRY(permit(Event::send_lap));
+	KERN_TRY(permit(Event::send_lap));
 	if (role_ != Role::active)
 		return kern::Error{-EINVAL};
-	const Route route = TRY(find_route(*device, path));
+	const Route route = KERN_TRY(find_route(*device, path));
 	/* One transaction id each, by which the peer tells another from this one come again. */
 	const u64 tid = (lap_tid() ? lap_tid() : tid_) + 1;
 	ib::Mad mad =
@@ -273,13 +273,13 @@ kern::Result<> Id::send_lap(const sa_path_rec &path, kern::ConstBytes data)
 	lap.remote_qpn = remote_qpn_;
 	lap.set_remote_response_timeout(response_timeout_);
 	lap.set_path(to_wire(path, device->attrs.local_ca_ack_delay));
-	TRY(fill(kern::writable_bytes_of(lap.private_data), data));
+	KERN_TRY(fill(kern::writable_bytes_of(lap.private_data), data));
 	kern::Ref<Address> proposed;
-	TRY(take_route(route, remote_cm_qpn, proposed));
-	TRY(prepare_migration());
+	KERN_TRY(take_route(route, remote_cm_qpn, proposed));
+	KERN_TRY(prepare_migration());
 
 	wait_ms_ = response_ms(path.packet_life_time, response_timeout_);
-	TRY(ask(mad, Event::send_lap));
+	KERN_TRY(ask(mad, Event::send_lap));
 	migration_->tid = mad.header.tid;
 	migration_->proposed = std::move(proposed);
 	migration_->proposed_lifetime = path.packet_life_time;
@@ -289,26 +289,26 @@ kern::Result<> Id::send_lap(const sa_path_rec &path, kern::ConstBytes data)
 
 kern::Result<> Id::send_apr(ib_cm_apr_status status, kern::ConstBytes info, kern::ConstBytes data)
 {
-	TRY(permit(Event::send_apr));
+	KERN_TRY(permit(Event::send_apr));
 	ib::Mad mad = make_pair(ib::CmAttribute::apr, lap_tid());
 	auto &apr = ib::cm_message<ib::CmApr>(mad);
 	apr.status = static_cast<u8>(status);
-	TRY(fill(kern::writable_bytes_of(apr.info), info));
-	TRY(fill(kern::writable_bytes_of(apr.private_data), data));
+	KERN_TRY(fill(kern::writable_bytes_of(apr.info), info));
+	KERN_TRY(fill(kern::writable_bytes_of(apr.private_data), data));
 	apr.info_length = static_cast<u8>(info.size());
-	TRY(answer(mad, Event::got_lap, Event::send_apr));
+	KERN_TRY(answer(mad, Event::got_lap, Event::send_apr));
 	take_apr(apr);
 	return {};
 }
 
 kern::Result<> Id::send_sidr_req(const ib_cm_sidr_req_param &param)
 {
-	TRY(permit(Event::send_sidr_req));
+	KERN_TRY(permit(Event::send_sidr_req));
 	if (!param.path || param.timeout_ms == 0 || param.max_cm_retries > 15)
 		return kern::Error{-EINVAL};
-	const Route route = TRY(find_route(*device, *param.path));
-	TRY(take_route(route, ib::qpn_gsi, address_));
-	TRY(renumber());
+	const Route route = KERN_TRY(find_route(*device, *param.path));
+	KERN_TRY(take_route(route, ib::qpn_gsi, address_));
+	KERN_TRY(renumber());
 
 	role_ = Role::active;
 	port_ = device_->port(route.port);
@@ -324,14 +324,14 @@ kern::Result<> Id::send_sidr_req(const ib_cm_sidr_req_param &param)
 	req.request_id = local_id.value();
 	req.pkey = param.path->pkey.value();
 	req.service_id = param.service_id.value();
-	TRY(fill(kern::writable_bytes_of(req.private_data),
-		 TRY(data_of(param.private_data, param.private_data_len))));
+	KERN_TRY(fill(kern::writable_bytes_of(req.private_data),
+		      KERN_TRY(data_of(param.private_data, param.private_data_len))));
 	return ask(mad, Event::send_sidr_req);
 }
 
 kern::Result<> Id::send_sidr_rep(const ib_cm_sidr_rep_param &param)
 {
-	TRY(permit(Event::send_sidr_rep));
+	KERN_TRY(permit(Event::send_sidr_rep));
 	if (param.qp_num > IB_QPN_MASK)
 		return kern::Error{-EINVAL};
 	ib::Mad mad = make(ib::CmAttribute::sidr_rep, tid_);
@@ -341,18 +341,19 @@ kern::Result<> Id::send_sidr_rep(const ib_cm_sidr_rep_param &param)
 	rep.qpn = param.qp_num;
 	rep.service_id = service_id.value();
 	rep.qkey = param.qkey;
-	TRY(fill(kern::writable_bytes_of(rep.info), TRY(data_of(param.info, param.info_length))));
-	TRY(fill(kern::writable_bytes_of(rep.private_data),
-		 TRY(data_of(param.private_data, param.private_data_len))));
+	KERN_TRY(fill(kern::writable_bytes_of(rep.info),
+		      KERN_TRY(data_of(param.info, param.info_length))));
+	KERN_TRY(fill(kern::writable_bytes_of(rep.private_data),
+		      KERN_TRY(data_of(param.private_data, param.private_data_len))));
 	rep.info_length = param.info_length;
-	TRY(send(mad));
+	KERN_TRY(send(mad));
 	change(Event::send_sidr_rep);
 	return {};
 }
 
 kern::Result<> Id::communicates()
 {
-	TRY(permit(Event::communicates));
+	KERN_TRY(permit(Event::communicates));
 	change(Event::communicates);
 	deliver(IB_CM_USER_ESTABLISHED);
 	return {};
@@ -363,7 +364,7 @@ kern::Result<> Id::communicates()
  */
 kern::Result<> Id::migrated()
 {
-	TRY(permit(Event::migrated));
+	KERN_TRY(permit(Event::migrated));
 	if (!alternate())
 		return kern::Error{-EINVAL};
 	port_ = device_->port(rdma_ah_get_port_num(&alternate()->attr));

@@ -6,7 +6,7 @@ namespace cm
 
 kern::Result<kern::Ref<Device>> Device::create(ib_device &ib)
 {
-	auto device = TRY(kern::adopt_ref(new (kern::Gfp::kernel) Device(ib)));
+	auto device = KERN_TRY(kern::adopt_ref(new (kern::Gfp::kernel) Device(ib)));
 	if (const auto opened = device->open(); !opened) {
 		device->leave();
 		return kern::Error{opened.error()};
@@ -18,8 +18,9 @@ kern::Result<> Device::open()
 {
 	const u32 first = rdma_start_port(&ib_), last = rdma_end_port(&ib_);
 	bool serves = false;
-	auto pd = TRY(rdma::Pd::create(&ib_));
-	auto ports = TRY(kern::make_array<kern::Owned<Port>>(kern::Gfp::kernel, last - first + 1));
+	auto pd = KERN_TRY(rdma::Pd::create(&ib_));
+	auto ports =
+		KERN_TRY(kern::make_array<kern::Owned<Port>>(kern::Gfp::kernel, last - first + 1));
 	{
 		kern::Guard guard(lock_);
 		pd_ = std::move(pd);
@@ -30,7 +31,7 @@ kern::Result<> Device::open()
 			continue;
 		/* Messages come as soon as it has its agent, and wait for it to be here. */
 		kern::Guard guard(lock_);
-		ports_[number - first] = TRY(Port::create(*this, number));
+		ports_[number - first] = KERN_TRY(Port::create(*this, number));
 		serves = true;
 	}
 	return kern::check(serves ? 0 : -EOPNOTSUPP);
@@ -84,7 +85,7 @@ void Device::leave()
 kern::Result<> Device::add(Id &id)
 {
 	lock_.assert_held();
-	id.local_id = TRY(ids_.alloc_cyclic(&id, 1, ~u32{0}, next_id_));
+	id.local_id = KERN_TRY(ids_.alloc_cyclic(&id, 1, ~u32{0}, next_id_));
 	return {};
 }
 

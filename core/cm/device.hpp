@@ -42,7 +42,7 @@ public:
 
 	ib_device &ib() const { return ib_; }
 	kern::ListNode node; /* among all, as long as it is served (init.cpp) */
-	kern::NoIoMutex &lock() RETURN_CAPABILITY(lock_) { return lock_; }
+	kern::NoIoMutex &lock() KERN_RETURN_CAPABILITY(lock_) { return lock_; }
 
 	/* With the lock held, which each of them asserts. */
 	bool gone();
@@ -54,7 +54,7 @@ public:
 	 * A message; what it is of is none of the agent's business. Context: process, without the
 	 * lock.
 	 */
-	void receive(Port &port, Received received) EXCLUDES(lock_);
+	void receive(Port &port, Received received) KERN_EXCLUDES(lock_);
 
 	/* Gives an id its number. Errors: ENOMEM, EBUSY. */
 	kern::Result<> add(Id &id);
@@ -73,7 +73,7 @@ public:
 	 */
 	struct Whereabouts;
 	void peer_path_found(const Whereabouts &asked, int status, const sa_path_rec *path)
-		EXCLUDES(lock_);
+		KERN_EXCLUDES(lock_);
 
 	/* Under the lock. */
 	PairTable<Id> remote_ids;  /* connections by the peer's number */
@@ -87,30 +87,31 @@ public:
 private:
 	explicit Device(ib_device &ib) : ib_(ib), next_id_(kern::random_u32() | 1) {}
 	kern::Result<> open();
-	Id *find(u32 local_id) REQUIRES(lock_);
-	Id *find(const ib::CmPair &pair) REQUIRES(lock_);
-	Id *find_rejected(const ib::CmRej &rej) REQUIRES(lock_);
-	void take(Port &port, Received received) REQUIRES(lock_);
-	kern::Result<> take_req(Port &port, Received received) REQUIRES(lock_);
-	kern::Result<> take_sidr_req(Port &port, Received received) REQUIRES(lock_);
+	Id *find(u32 local_id) KERN_REQUIRES(lock_);
+	Id *find(const ib::CmPair &pair) KERN_REQUIRES(lock_);
+	Id *find_rejected(const ib::CmRej &rej) KERN_REQUIRES(lock_);
+	void take(Port &port, Received received) KERN_REQUIRES(lock_);
+	kern::Result<> take_req(Port &port, Received received) KERN_REQUIRES(lock_);
+	kern::Result<> take_sidr_req(Port &port, Received received) KERN_REQUIRES(lock_);
 	kern::Result<> begin(kern::Owned<Id> id, Port &port, Received received,
-			     kern::Ref<Address> address, Id &listener, Event event) REQUIRES(lock_);
+			     kern::Ref<Address> address, Id &listener, Event event)
+		KERN_REQUIRES(lock_);
 	void answer_by_itself(Port &port, const Received &received, ib::Mad &mad,
-			      ib::CmAttribute attribute) REQUIRES(lock_);
-	void ask_where_peer_is(Id &id, const Received &received, bool ends) REQUIRES(lock_);
+			      ib::CmAttribute attribute) KERN_REQUIRES(lock_);
+	void ask_where_peer_is(Id &id, const Received &received, bool ends) KERN_REQUIRES(lock_);
 	static void count_failure(Port &port, int error);
 	kern::Result<kern::Ref<Address>> address_of_sender(const Port &port,
 							   const Received &received)
-		REQUIRES(lock_);
+		KERN_REQUIRES(lock_);
 
 	ib_device &ib_;
 	kern::NoIoMutex lock_{KERN_LOCK_CLASS("cm.device")};
-	bool gone_ GUARDED_BY(lock_) = false;
-	bool asks_ GUARDED_BY(lock_) = false; /* where a peer is */
+	bool gone_ KERN_GUARDED_BY(lock_) = false;
+	bool asks_ KERN_GUARDED_BY(lock_) = false; /* where a peer is */
 	kern::Ref<rdma::Pd> pd_;
 	kern::OwnedArray<kern::Owned<Port>> ports_;
 	kern::XArray<Id> ids_;
-	u32 next_id_ GUARDED_BY(lock_);
+	u32 next_id_ KERN_GUARDED_BY(lock_);
 };
 
 /* Shared by all devices. Context: process. */

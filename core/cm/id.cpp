@@ -92,8 +92,8 @@ kern::Result<> Id::ask(const ib::Mad &mad, Event event)
 {
 	const bool begins = event == Event::send_req || event == Event::send_sidr_req ||
 			    event == Event::send_lap;
-	RetransmitBuffer asked = TRY(RetransmitBuffer::create(mad));
-	TRY(send(mad, begins ? Port::Cause::begins : Port::Cause::own));
+	RetransmitBuffer asked = KERN_TRY(RetransmitBuffer::create(mad));
+	KERN_TRY(send(mad, begins ? Port::Cause::begins : Port::Cause::own));
 	asked_ = std::move(asked);
 	tries_left_ = max_retries_;
 	change(event);
@@ -102,8 +102,8 @@ kern::Result<> Id::ask(const ib::Mad &mad, Event event)
 
 kern::Result<> Id::answer(const ib::Mad &mad, Event to, Event event)
 {
-	RetransmitBuffer answered = TRY(RetransmitBuffer::create(mad));
-	TRY(send(mad));
+	RetransmitBuffer answered = KERN_TRY(RetransmitBuffer::create(mad));
+	KERN_TRY(send(mad));
 	answered_ = std::move(answered);
 	answered_to_ = to;
 	change(event);
@@ -112,7 +112,7 @@ kern::Result<> Id::answer(const ib::Mad &mad, Event to, Event event)
 
 kern::Result<> Id::keep_answer(const ib::Mad &mad, Event to)
 {
-	answered_ = TRY(RetransmitBuffer::create(mad));
+	answered_ = KERN_TRY(RetransmitBuffer::create(mad));
 	answered_to_ = to;
 	return {};
 }
@@ -120,7 +120,7 @@ kern::Result<> Id::keep_answer(const ib::Mad &mad, Event to)
 kern::Result<> Id::prepare_migration()
 {
 	if (!migration_)
-		migration_ = TRY(kern::make<Migration>(kern::Gfp::kernel));
+		migration_ = KERN_TRY(kern::make<Migration>(kern::Gfp::kernel));
 	return {};
 }
 
@@ -180,7 +180,7 @@ kern::Result<> Id::renumber()
 {
 	const u32 old = local_id.value();
 	if (used_) {
-		TRY(device_->add(*this));
+		KERN_TRY(device_->add(*this));
 		device_->remove(old);
 	}
 	used_ = true;

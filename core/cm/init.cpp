@@ -49,7 +49,7 @@ struct Service {
 	kern::WorkQueue queue, timers;
 	kern::Owned<Reaper> reaper;
 	kern::Mutex lock{KERN_LOCK_CLASS("cm.service")};
-	kern::List<Device, &Device::node> devices GUARDED_BY(lock);
+	kern::List<Device, &Device::node> devices KERN_GUARDED_BY(lock);
 	ib_sa_client sa{};
 };
 constinit kern::Static<Service> service;
@@ -86,11 +86,11 @@ kern::Result<> start()
 	service.construct();
 	const auto begun = [&]() -> kern::Result<> {
 		/* Per CPU, as the workqueue of the MAD layer that feeds it. */
-		service->queue =
-			TRY(kern::WorkQueue::create("weft_cm", kern::WorkQueue::Kind::per_cpu));
-		service->timers = TRY(
+		service->queue = KERN_TRY(
+			kern::WorkQueue::create("weft_cm", kern::WorkQueue::Kind::per_cpu));
+		service->timers = KERN_TRY(
 			kern::WorkQueue::create("weft_cm_time", kern::WorkQueue::Kind::unbound));
-		service->reaper = TRY(kern::make<Reaper>(kern::Gfp::kernel));
+		service->reaper = KERN_TRY(kern::make<Reaper>(kern::Gfp::kernel));
 		ib_sa_register_client(&service->sa);
 		if (const int status = ib_register_client(&client)) {
 			ib_sa_unregister_client(&service->sa);

@@ -24,7 +24,7 @@ public:
 		if (!map)
 			return kern::Error{-EBUSY};
 		map->mask = mask;
-		TRY(map->listeners.insert(service_id & mask, &listener));
+		KERN_TRY(map->listeners.insert(service_id & mask, &listener));
 		map->count++;
 		return {};
 	}

@@ -25,7 +25,7 @@ kern::Result<sa_path_rec> Id::path_to_peer() const
 	if (!address_ || !port_ || rdma_is_zero_gid(&address_->gid))
 		return kern::Error{-ENOENT};
 	sa_path_rec path{};
-	TRY_ERRNO(rdma_query_gid(device, port_->number(), 0, &path.sgid));
+	KERN_TRY_ERRNO(rdma_query_gid(device, port_->number(), 0, &path.sgid));
 	path.dgid = address_->gid;
 	path.pkey = pkey_;
 	path.reversible = 1;
@@ -35,9 +35,9 @@ kern::Result<sa_path_rec> Id::path_to_peer() const
 
 kern::Result<> Id::follow_peer(const sa_path_rec &path)
 {
-	const Route route = TRY(find_route(*device, path));
+	const Route route = KERN_TRY(find_route(*device, path));
 	kern::Ref<Address> there;
-	TRY(take_route(route, remote_cm_qpn, there));
+	KERN_TRY(take_route(route, remote_cm_qpn, there));
 	address_ = std::move(there);
 	port_ = device_->port(route.port);
 	address_port_ = route.port;

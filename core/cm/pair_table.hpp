@@ -45,7 +45,8 @@ public:
 	{
 		kern_assert(!link.linked_);
 		if (buckets_.empty())
-			buckets_ = TRY(kern::make_array<Link *>(kern::Gfp::kernel, least_buckets));
+			buckets_ = KERN_TRY(
+				kern::make_array<Link *>(kern::Gfp::kernel, least_buckets));
 		else if (count_ >= buckets_.size())
 			grow();
 		link.number_ = number;

@@ -38,9 +38,10 @@ kern::Result<Route> find_route(ib_device &device, const sa_path_rec &path)
 	/* Unused table entries are zero. */
 	if (rdma_is_zero_gid(&path.sgid) || ib::pkey_base(path.pkey.value()) == 0)
 		return kern::Error{-ENOENT};
-	TRY_ERRNO(ib_find_cached_gid(&device, &path.sgid, &route.port, &route.sgid_index));
-	TRY_ERRNO(ib_find_cached_pkey(&device, route.port, path.pkey.value(), &route.pkey_index));
-	TRY_ERRNO(ib_init_ah_attr_from_path(&device, route.port, &rec, &route.attr));
+	KERN_TRY_ERRNO(ib_find_cached_gid(&device, &path.sgid, &route.port, &route.sgid_index));
+	KERN_TRY_ERRNO(
+		ib_find_cached_pkey(&device, route.port, path.pkey.value(), &route.pkey_index));
+	KERN_TRY_ERRNO(ib_init_ah_attr_from_path(&device, route.port, &rec, &route.attr));
 	return route;
 }
 

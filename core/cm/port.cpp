@@ -16,7 +16,7 @@ kern::Result<kern::Ref<Address>> Address::create(kern::Ref<rdma::Pd> pd, const r
 						 u32 qpn, u16 pkey_index, const ib_gid &gid)
 {
 	rdma_ah_attr where = attr;
-	auto ah = TRY(rdma::AddressHandle::create(std::move(pd), where));
+	auto ah = KERN_TRY(rdma::AddressHandle::create(std::move(pd), where));
 	return kern::adopt_ref(new (kern::Gfp::kernel)
 				       Address(std::move(ah), where, qpn, pkey_index, gid));
 }
@@ -28,10 +28,10 @@ kern::Result<kern::Owned<Port>> Port::create(Device &device, u32 number)
 	request.mgmt_class_version = ib::cm_class_version;
 	request.method_mask[0] = 1ul << IB_MGMT_METHOD_SEND;
 
-	auto port = TRY(kern::adopt(new (kern::Gfp::kernel) Port(device, number)));
-	port->agent_ =
-		TRY(rdma::check(ib_register_mad_agent(&device.ib(), number, IB_QPT_GSI, &request, 0,
-						      on_sent, on_received, port.get(), 0)));
+	auto port = KERN_TRY(kern::adopt(new (kern::Gfp::kernel) Port(device, number)));
+	port->agent_ = KERN_TRY(
+		rdma::check(ib_register_mad_agent(&device.ib(), number, IB_QPT_GSI, &request, 0,
+						  on_sent, on_received, port.get(), 0)));
 	port->say_whether_served(true);
 	return port;
 }
@@ -63,7 +63,7 @@ kern::Result<> Port::send(const ib::Mad &mad, const kern::Ref<Address> &to, Caus
 		counters.no_room++;
 		return kern::Error{-ENOBUFS};
 	}
-	auto *send = TRY(rdma::check(ib_create_send_mad(
+	auto *send = KERN_TRY(rdma::check(ib_create_send_mad(
 		agent_, to->qpn, to->pkey_index, 0, IB_MGMT_MAD_HDR, IB_MGMT_MAD_DATA,
 		static_cast<unsigned>(kern::Gfp::kernel), IB_MGMT_BASE_VERSION)));
 	__builtin_memcpy(send->mad, &mad, sizeof(mad));

@@ -206,8 +206,8 @@ kern::Result<kern::Ref<Address>> Device::address_of_sender(const Port &port,
 							   const Received &received)
 {
 	rdma_ah_attr attr;
-	TRY_ERRNO(ib_init_ah_attr_from_wc(&ib_, port.number(), &received.wc(), received.grh(),
-					  &attr));
+	KERN_TRY_ERRNO(ib_init_ah_attr_from_wc(&ib_, port.number(), &received.wc(), received.grh(),
+					       &attr));
 	return Address::create(pd_, attr, received.wc().src_qp, received.wc().pkey_index);
 }
 
@@ -300,9 +300,9 @@ kern::Result<> Device::take_req(Port &port, Received received)
 		reject(port, received, IB_CM_REJ_INVALID_GID, kern::bytes_of(own));
 		return {};
 	}
-	TRY_ERRNO(address.error());
-	auto id = TRY(Id::create(kern::Ref<Device>::share(*this), listener->cm_handler,
-				 listener->context));
+	KERN_TRY_ERRNO(address.error());
+	auto id = KERN_TRY(Id::create(kern::Ref<Device>::share(*this), listener->cm_handler,
+				      listener->context));
 	return begin(std::move(id), port, std::move(received), address.take(), *listener,
 		     Event::new_req);
 }
@@ -324,9 +324,9 @@ kern::Result<> Device::take_sidr_req(Port &port, Received received)
 		port.counters.no_room++;
 		return {};
 	}
-	auto address = TRY(address_of_sender(port, received));
-	auto id = TRY(Id::create(kern::Ref<Device>::share(*this), listener->cm_handler,
-				 listener->context));
+	auto address = KERN_TRY(address_of_sender(port, received));
+	auto id = KERN_TRY(Id::create(kern::Ref<Device>::share(*this), listener->cm_handler,
+				      listener->context));
 	return begin(std::move(id), port, std::move(received), std::move(address), *listener,
 		     Event::new_sidr_req);
 }
@@ -354,13 +354,14 @@ kern::Result<> Id::begin(Port &port, Received received, kern::Ref<Address> addre
 		/*
 		 * Only the CM knows the ID yet, so an error frees everything with it.
 		 */
-		TRY(device_->remote_ids.insert(peer_link, req.local_id, req.ca_guid));
-		TRY(device_->remote_qpns.insert(remote_qpn_link, req.qpn, req.ca_guid));
+		KERN_TRY(device_->remote_ids.insert(peer_link, req.local_id, req.ca_guid));
+		KERN_TRY(device_->remote_qpns.insert(remote_qpn_link, req.qpn, req.ca_guid));
 		take_req(req);
 	} else {
 		const auto &req = received.message<ib::CmSidrReq>();
 		resolves_ = true;
-		TRY(device_->resolutions.insert(peer_link, req.request_id, received.wc().slid));
+		KERN_TRY(
+			device_->resolutions.insert(peer_link, req.request_id, received.wc().slid));
 		service_id = req.service_id.value();
 		remote_id = req.request_id.value();
 	}
@@ -466,7 +467,7 @@ kern::Result<> Id::receive(Port &port, Received received, Event event)
 			take_stale_rep(port, received);
 			return {};
 		}
-		TRY(take_rep(received));
+		KERN_TRY(take_rep(received));
 		break;
 	case Event::got_mra_req:
 	case Event::got_mra_rep:
@@ -474,7 +475,7 @@ kern::Result<> Id::receive(Port &port, Received received, Event event)
 		take_mra(received.message<ib::CmMra>(), event);
 		break;
 	case Event::got_lap:
-		TRY(take_lap(received));
+		KERN_TRY(take_lap(received));
 		break;
 	case Event::got_apr:
 		take_apr(received.message<ib::CmApr>());
@@ -513,7 +514,7 @@ void Id::take_stale_rep(Port &port, const Received &received)
 kern::Result<> Id::take_rep(const Received &received)
 {
 	const auto &rep = received.message<ib::CmRep>();
-	TRY(device_->remote_ids.insert(peer_link, rep.local_id, rep.ca_guid));
+	KERN_TRY(device_->remote_ids.insert(peer_link, rep.local_id, rep.ca_guid));
 	if (const auto known =
 		    device_->remote_qpns.insert(remote_qpn_link, rep_qpn(rep), rep.ca_guid);
 	    !known) {
@@ -564,7 +565,7 @@ kern::Result<> Id::take_lap(const Received &received)
 		if (taken.error() == -ENOMEM)
 			return taken;
 	}
-	TRY(prepare_migration());
+	KERN_TRY(prepare_migration());
 	migration_->proposed = std::move(proposed);
 	migration_->path = lap.path();
 	migration_->proposed_timeout = migration_->path.ack_timeout();

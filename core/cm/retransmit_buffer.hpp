@@ -23,7 +23,8 @@ public:
 		while (!bytes.empty() && ends_in_zeroes(bytes))
 			bytes = bytes.first(bytes.size() - step);
 		RetransmitBuffer kept;
-		kept.bytes_ = TRY(kern::make_array<std::byte>(kern::Gfp::kernel, bytes.size()));
+		kept.bytes_ =
+			KERN_TRY(kern::make_array<std::byte>(kern::Gfp::kernel, bytes.size()));
 		kern::copy(kept.bytes_.span(), bytes);
 		return kept;
 	}

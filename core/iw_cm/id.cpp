@@ -47,7 +47,7 @@ kern::Result<> Id::listen(unsigned int backlog)
 {
 	backlog_ = backlog;
 	/* Requests may come before the driver has returned. */
-	TRY(begin(Event::listen));
+	KERN_TRY(begin(Event::listen));
 	const int status = ops_.create_listen(this, backlog);
 	if (status) {
 		kern::Guard guard(lock_);
@@ -66,7 +66,7 @@ kern::Result<> Id::connect(const iw_cm_param &param)
 {
 	if (!param.qp || (param.private_data_len && !param.private_data))
 		return kern::Error{-EINVAL};
-	TRY(begin(Event::connect));
+	KERN_TRY(begin(Event::connect));
 	const int status = ops_.connect(this, &param);
 	if (status) {
 		kern::Guard guard(lock_);
@@ -80,7 +80,7 @@ kern::Result<> Id::accept(const iw_cm_param &param)
 {
 	if (!param.qp || (param.private_data_len && !param.private_data))
 		return kern::Error{-EINVAL};
-	TRY(begin(Event::accept));
+	KERN_TRY(begin(Event::accept));
 	const int status = ops_.accept(this, &param);
 	if (status) {
 		kern::Guard guard(lock_);
@@ -94,7 +94,7 @@ kern::Result<> Id::reject(const void *data, u8 length)
 {
 	if (length && !data)
 		return kern::Error{-EINVAL};
-	TRY(begin(Event::reject));
+	KERN_TRY(begin(Event::reject));
 	return kern::check(ops_.reject(this, data, length));
 }
 

@@ -54,9 +54,9 @@ private:
 	static int handle_event(iw_cm_id *id, const iw_cm_event *event);
 	int handle_request(const iw_cm_event &event);
 	int handle_reply(const iw_cm_event &event, Event word);
-	bool take(Event event) REQUIRES(lock_);
+	bool take(Event event) KERN_REQUIRES(lock_);
 	kern::Result<> begin(Event event);
-	void post(iw_cm_event_type type, int status) REQUIRES(lock_);
+	void post(iw_cm_event_type type, int status) KERN_REQUIRES(lock_);
 	void run();
 	bool next(iw_cm_event &event);
 	void remember(const iw_cm_event &event);
@@ -65,12 +65,12 @@ private:
 
 	const iw_cm_ops &ops_;
 	kern::SpinLock lock_{KERN_LOCK_CLASS("iw_cm.id")};
-	State state_ GUARDED_BY(lock_) = State::idle;
-	Notice notices_[most_notices] GUARDED_BY(lock_) = {};
-	u32 posted_ GUARDED_BY(lock_) = 0, told_ GUARDED_BY(lock_) = 0;
-	bool promised_ GUARDED_BY(lock_) = false; /* the driver has something to tell yet */
+	State state_ KERN_GUARDED_BY(lock_) = State::idle;
+	Notice notices_[most_notices] KERN_GUARDED_BY(lock_) = {};
+	u32 posted_ KERN_GUARDED_BY(lock_) = 0, told_ KERN_GUARDED_BY(lock_) = 0;
+	bool promised_ KERN_GUARDED_BY(lock_) = false; /* the driver has something to tell yet */
 	/* For a listener: the requests not yet reported, and their limit. */
-	u32 untold_ GUARDED_BY(lock_) = 0, backlog_ = 0;
+	u32 untold_ KERN_GUARDED_BY(lock_) = 0, backlog_ = 0;
 	kern::WaitQueue changed_{KERN_LOCK_CLASS("iw_cm.changed")};
 	/* For a request that was not reported yet: the listener whose handler will be called. */
 	kern::Ref<Id> listener_;

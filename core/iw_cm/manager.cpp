@@ -35,7 +35,7 @@ void Manager::stop()
 
 kern::Result<> Manager::add(ib_device *device, const iw_cm_ops *ops)
 {
-	auto provider = TRY(kern::make<Provider>(kern::Gfp::kernel));
+	auto provider = KERN_TRY(kern::make<Provider>(kern::Gfp::kernel));
 	provider->device = device;
 	provider->ops = ops;
 	kern::Guard guard(lock_);

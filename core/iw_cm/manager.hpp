@@ -37,7 +37,7 @@ private:
 
 	kern::WorkQueue queue_;
 	kern::Mutex lock_{KERN_LOCK_CLASS("iw_cm.manager")};
-	kern::List<Provider, &Provider::node> providers_ GUARDED_BY(lock_);
+	kern::List<Provider, &Provider::node> providers_ KERN_GUARDED_BY(lock_);
 	kern::Reaper<Id, &Id::reap_node, &Id::end> reaper_{KERN_LOCK_CLASS("iw_cm.reaper"), queue_};
 };
 

@@ -44,7 +44,7 @@ kern::Result<> check_request(const ib_mad_reg_req &request, ib_qp_type qp_type)
 
 kern::Result<ib_mad_agent *> add_agent(SpecialQp &qp, kern::Owned<Agent> agent)
 {
-	TRY(qp.add(*agent));
+	KERN_TRY(qp.add(*agent));
 	return static_cast<ib_mad_agent *>(agent.release());
 }
 
@@ -59,15 +59,15 @@ kern::Result<ib_mad_agent *> register_agent(ib_device *device, u32 port_num, ib_
 					    ib_mad_recv_handler recv_handler, void *context,
 					    u32 flags)
 {
-	SpecialQp *qp = TRY(find_qp(device, port_num, qp_type));
+	SpecialQp *qp = KERN_TRY(find_qp(device, port_num, qp_type));
 	if ((rmpp_version != 0 && rmpp_version != IB_MGMT_RMPP_VERSION) ||
 	    (flags & ~registration_flags_known) || (!send_handler && !recv_handler) ||
 	    (request && !recv_handler))
 		return kern::Error{-EINVAL};
 	if (request)
-		TRY(check_request(*request, qp_type));
+		KERN_TRY(check_request(*request, qp_type));
 
-	auto agent = TRY(kern::make<Agent>(kern::Gfp::kernel, *qp, request));
+	auto agent = KERN_TRY(kern::make<Agent>(kern::Gfp::kernel, *qp, request));
 	agent->rmpp_version = rmpp_version;
 	agent->send_handler = send_handler;
 	agent->recv_handler = recv_handler;
@@ -80,14 +80,14 @@ kern::Result<ib_mad_agent *> register_snoop(ib_device *device, u32 port_num, ib_
 					    int flags, ib_mad_snoop_handler snoop_handler,
 					    ib_mad_recv_handler recv_handler, void *context)
 {
-	SpecialQp *qp = TRY(find_qp(device, port_num, qp_type));
+	SpecialQp *qp = KERN_TRY(find_qp(device, port_num, qp_type));
 	const bool sends = flags & IB_MAD_SNOOP_SEND_COMPLETIONS;
 	const bool receives = flags & IB_MAD_SNOOP_RECVS;
 	if ((flags & ~(IB_MAD_SNOOP_SEND_COMPLETIONS | IB_MAD_SNOOP_RECVS)) ||
 	    !(sends || receives) || (sends && !snoop_handler) || (receives && !recv_handler))
 		return kern::Error{-EINVAL};
 
-	auto agent = TRY(kern::make<Agent>(kern::Gfp::kernel, *qp, nullptr));
+	auto agent = KERN_TRY(kern::make<Agent>(kern::Gfp::kernel, *qp, nullptr));
 	agent->snoops = true;
 	agent->snoop_handler = sends ? snoop_handler : nullptr;
 	agent->recv_handler = receives ? recv_handler : nullptr;

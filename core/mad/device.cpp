@@ -46,16 +46,16 @@ Device::Device(ib_device *device) : device_(device), first_port_(rdma_start_port
 
 kern::Result<kern::Owned<Device>> Device::create(ib_device *device)
 {
-	auto created = TRY(kern::adopt(new (kern::Gfp::kernel) Device(device)));
-	TRY(created->open());
+	auto created = KERN_TRY(kern::adopt(new (kern::Gfp::kernel) Device(device)));
+	KERN_TRY(created->open());
 	return created;
 }
 
 kern::Result<> Device::open()
 {
 	const u32 count = rdma_end_port(device_) - first_port_ + 1;
-	ports_ = TRY(kern::make_array<Port>(kern::Gfp::kernel, count));
-	pd_ = TRY(rdma::check(ib_alloc_pd(device_, 0)));
+	ports_ = KERN_TRY(kern::make_array<Port>(kern::Gfp::kernel, count));
+	pd_ = KERN_TRY(rdma::check(ib_alloc_pd(device_, 0)));
 
 	u32 port_num;
 	rdma_for_each_port(device_, port_num)
@@ -64,10 +64,10 @@ kern::Result<> Device::open()
 		if (!rdma_cap_ib_mad(device_, port_num))
 			continue;
 		if (rdma_cap_ib_smi(device_, port_num))
-			port.smi = TRY(SpecialQp::create(device_, port_num, pd_, IB_QPT_SMI));
-		port.gsi = TRY(SpecialQp::create(device_, port_num, pd_, IB_QPT_GSI));
+			port.smi = KERN_TRY(SpecialQp::create(device_, port_num, pd_, IB_QPT_SMI));
+		port.gsi = KERN_TRY(SpecialQp::create(device_, port_num, pd_, IB_QPT_GSI));
 		if (rdma_cap_ib_sa(device_, port_num))
-			port.sa = TRY(sa::Port::create(*port.gsi));
+			port.sa = KERN_TRY(sa::Port::create(*port.gsi));
 	}
 
 	event_handler_.owner = this;

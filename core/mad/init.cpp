@@ -7,7 +7,7 @@ namespace
 
 kern::Result<> start()
 {
-	TRY(mad::begin_special_qps());
+	KERN_TRY(mad::begin_special_qps());
 	mad::sa::begin_queries();
 	const int status = mad::start();
 	if (status) {

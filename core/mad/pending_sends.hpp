@@ -25,7 +25,7 @@ public:
 	 * needs.
 	 */
 	template<class Look>
-	void each(Look look) const NO_THREAD_SAFETY_ANALYSIS
+	void each(Look look) const KERN_NO_THREAD_SAFETY_ANALYSIS
 	{
 		for (const SendList &bucket : outstanding_)
 			for (Send &send : bucket)

@@ -52,17 +52,17 @@ kern::Result<> Recovery::take_step(State state, bool nothing_posted)
 
 kern::Result<> Recovery::bring_up()
 {
-	TRY(move_to(IB_QPS_RESET));
+	KERN_TRY(move_to(IB_QPS_RESET));
 	ib_qp_attr attr{};
 	attr.qp_state = IB_QPS_INIT;
 	attr.pkey_index = 0;
 	attr.qkey = type_ == IB_QPT_GSI ? ib::qkey_gsi : 0;
 	attr.port_num = port_num_;
-	TRY_ERRNO(ib_modify_qp(qp_, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_QKEY));
-	TRY(move_to(IB_QPS_RTR));
+	KERN_TRY_ERRNO(ib_modify_qp(qp_, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_QKEY));
+	KERN_TRY(move_to(IB_QPS_RTR));
 	attr.qp_state = IB_QPS_RTS;
 	attr.sq_psn = 0;
-	TRY_ERRNO(ib_modify_qp(qp_, &attr, IB_QP_STATE | IB_QP_SQ_PSN));
+	KERN_TRY_ERRNO(ib_modify_qp(qp_, &attr, IB_QP_STATE | IB_QP_SQ_PSN));
 	return {};
 }
 
@@ -72,7 +72,7 @@ kern::Result<> Recovery::resume()
 	ib_qp_attr attr{};
 	attr.qp_state = IB_QPS_RTS;
 	attr.cur_qp_state = IB_QPS_SQE;
-	TRY_ERRNO(ib_modify_qp(qp_, &attr, IB_QP_STATE | IB_QP_CUR_STATE));
+	KERN_TRY_ERRNO(ib_modify_qp(qp_, &attr, IB_QP_STATE | IB_QP_CUR_STATE));
 	return {};
 }
 
@@ -80,7 +80,7 @@ kern::Result<> Recovery::move_to(ib_qp_state state)
 {
 	ib_qp_attr attr{};
 	attr.qp_state = state;
-	TRY_ERRNO(ib_modify_qp(qp_, &attr, IB_QP_STATE));
+	KERN_TRY_ERRNO(ib_modify_qp(qp_, &attr, IB_QP_STATE));
 	return {};
 }
 

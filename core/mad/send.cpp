@@ -60,20 +60,21 @@ kern::Result<kern::Owned<Send>> Send::create(Agent &agent, u32 remote_qpn, u16 p
 	if (segments > rmpp_segments_max)
 		return kern::Error{-EINVAL};
 
-	auto send = TRY(kern::make<Send>(gfp, agent));
+	auto send = KERN_TRY(kern::make<Send>(gfp, agent));
 	const auto make_packet = [&]() -> kern::Result<kern::Owned<Packet>> {
-		auto packet = TRY(kern::make<Packet>(gfp));
+		auto packet = KERN_TRY(kern::make<Packet>(gfp));
 		packet->send = send.get();
 		packet->wr.remote_qpn = remote_qpn;
 		packet->wr.remote_qkey = remote_qpn == 0 ? 0 : IB_QP_SET_QKEY;
 		packet->wr.pkey_index = pkey_index;
 		return packet;
 	};
-	send->first_packet = TRY(make_packet());
+	send->first_packet = KERN_TRY(make_packet());
 	if (segments > 1)
-		send->more_packets = TRY(kern::make_array<kern::Owned<Packet>>(gfp, segments - 1));
+		send->more_packets =
+			KERN_TRY(kern::make_array<kern::Owned<Packet>>(gfp, segments - 1));
 	for (kern::Owned<Packet> &packet : send->more_packets)
-		packet = TRY(make_packet());
+		packet = KERN_TRY(make_packet());
 	if (rmpp)
 		send->rmpp = RmppSender(segments);
 

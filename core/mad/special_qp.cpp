@@ -28,7 +28,7 @@ constinit kern::Static<kern::WorkQueue> work_queue;
 kern::Result<> begin_special_qps()
 {
 	work_queue.construct(
-		TRY(kern::WorkQueue::create("weft-mad", kern::WorkQueue::Kind::per_cpu)));
+		KERN_TRY(kern::WorkQueue::create("weft-mad", kern::WorkQueue::Kind::per_cpu)));
 	return {};
 }
 
@@ -59,8 +59,9 @@ SpecialQp::SpecialQp(ib_device *device, u32 port_num, ib_pd *pd, ib_qp_type type
 kern::Result<kern::Owned<SpecialQp>> SpecialQp::create(ib_device *device, u32 port_num, ib_pd *pd,
 						       ib_qp_type type)
 {
-	auto qp = TRY(kern::adopt(new (kern::Gfp::kernel) SpecialQp(device, port_num, pd, type)));
-	TRY(qp->open());
+	auto qp = KERN_TRY(
+		kern::adopt(new (kern::Gfp::kernel) SpecialQp(device, port_num, pd, type)));
+	KERN_TRY(qp->open());
 	return qp;
 }
 
@@ -69,7 +70,7 @@ kern::Result<> SpecialQp::open()
 	ib_cq_init_attr queue{};
 	queue.cqe = SendQueue::depth + receive_queue_depth;
 	queue.comp_vector = port_num_ % static_cast<u32>(device_->num_comp_vectors);
-	cq_ = TRY(rdma::check(ib_create_cq(
+	cq_ = KERN_TRY(rdma::check(ib_create_cq(
 		device_, [](ib_cq *, void *self) { static_cast<SpecialQp *>(self)->kick(); },
 		nullptr, this, &queue)));
 
@@ -83,18 +84,18 @@ kern::Result<> SpecialQp::open()
 	init.cap.max_recv_sge = 1;
 	init.qp_type = type_;
 	init.port_num = port_num_;
-	qp_ = TRY(rdma::check(ib_create_qp(pd_, &init)));
+	qp_ = KERN_TRY(rdma::check(ib_create_qp(pd_, &init)));
 	{
 		kern::Guard guard(lock_);
 		send_queue_.open(qp_);
 	}
 	receive_queue_.open(qp_);
 	recovery_.open(qp_);
-	TRY(recovery_.bring_up());
-	TRY(receive_queue_.fill());
+	KERN_TRY(recovery_.bring_up());
+	KERN_TRY(receive_queue_.fill());
 	/* Before the first run, which may have to answer. */
-	internal_agent_ = TRY(kern::make<Agent>(kern::Gfp::kernel, *this, nullptr));
-	TRY(add(*internal_agent_));
+	internal_agent_ = KERN_TRY(kern::make<Agent>(kern::Gfp::kernel, *this, nullptr));
+	KERN_TRY(add(*internal_agent_));
 	/*
 	 * From here on the queue is run()'s, which arms the CQ when it has looked for the first
 	 * time.
@@ -279,7 +280,7 @@ kern::Result<> SpecialQp::add(Agent &agent)
 	kern::Guard guard(lock_);
 	if (state() >= SpecialQpState::closing)
 		return kern::Error{-EBUSY};
-	TRY(agents_.add(agent));
+	KERN_TRY(agents_.add(agent));
 	agent.device = device_;
 	agent.qp = qp_;
 	agent.port_num = port_num_;
@@ -298,7 +299,7 @@ void SpecialQp::remove(Agent &agent)
 		if (agent.snoops && agent.node.linked())
 			kern::write_once(watchers_, watchers_ - 1);
 		agent.node.unlink();
-		agent.pending.each([this](Send &send) REQUIRES(lock_) {
+		agent.pending.each([this](Send &send) KERN_REQUIRES(lock_) {
 			decide_locked(send, IB_WC_WR_FLUSH_ERR);
 		});
 		while (Send *send = local_.pop_of(agent))

@@ -123,23 +123,23 @@ private:
 
 	/* Recovery. */
 	SpecialQpState state() const { return recovery_.state(); }
-	void step_locked(SpecialQpEvent event) REQUIRES(lock_);
+	void step_locked(SpecialQpEvent event) KERN_REQUIRES(lock_);
 	bool recover();
 	void retry();
 	kern::Result<bool> poll();
 	bool arm(int poll_error);
 
 	/* Sending (special_qp_send.cpp). */
-	kern::Result<> start_locked(Send &send) REQUIRES(lock_);
-	void transmit_locked(Send &send) REQUIRES(lock_);
-	void transmit_window_locked(Send &send) REQUIRES(lock_);
-	void queue_locked(Send &send, Packet &packet) REQUIRES(lock_)
+	kern::Result<> start_locked(Send &send) KERN_REQUIRES(lock_);
+	void transmit_locked(Send &send) KERN_REQUIRES(lock_);
+	void transmit_window_locked(Send &send) KERN_REQUIRES(lock_);
+	void queue_locked(Send &send, Packet &packet) KERN_REQUIRES(lock_)
 	{
 		send_queue_.add(packet);
 		send.holds++;
 	}
 	/* While the QP recovers, what is to be sent waits for the outcome. */
-	void pump_locked() REQUIRES(lock_)
+	void pump_locked() KERN_REQUIRES(lock_)
 	{
 		if (!send_queue_.is_due() || is_recovering(state()))
 			return;
@@ -147,15 +147,15 @@ private:
 			[[unlikely]]
 			pump_on_locked(lost);
 	}
-	void pump_on_locked(SendQueue::Lost lost) REQUIRES(lock_);
-	void wait_for_peer_locked(Send &send) REQUIRES(lock_);
-	void decide_locked(Send &send, ib_wc_status status) REQUIRES(lock_);
-	void abort_locked(Send &send, ib::RmppStatus status) REQUIRES(lock_);
+	void pump_on_locked(SendQueue::Lost lost) KERN_REQUIRES(lock_);
+	void wait_for_peer_locked(Send &send) KERN_REQUIRES(lock_);
+	void decide_locked(Send &send, ib_wc_status status) KERN_REQUIRES(lock_);
+	void abort_locked(Send &send, ib::RmppStatus status) KERN_REQUIRES(lock_);
 	/*
 	 * Drops one hold; with the last one a decided send goes, and any other is out. In place by
 	 * word of command: it is on the way of every MAD.
 	 */
-	[[gnu::always_inline]] void release_locked(Send &send) REQUIRES(lock_)
+	[[gnu::always_inline]] void release_locked(Send &send) KERN_REQUIRES(lock_)
 	{
 		kern_assert(send.holds > 0);
 		if (--send.holds != 0)
@@ -167,7 +167,7 @@ private:
 		send.agent_node.unlink();
 		finished_.push_back(send);
 	}
-	void expire_locked(Agent &agent, u64 now) REQUIRES(lock_);
+	void expire_locked(Agent &agent, u64 now) KERN_REQUIRES(lock_);
 	void on_send_done(ib_wc *wc);
 	void notify(const HandlerContext &here, SendList &ended);
 	void serve_local(const HandlerContext &here);
@@ -195,7 +195,7 @@ private:
 	void take_rmpp_data(const HandlerContext &here, Agent &agent, kern::Owned<Receive> receive);
 	void take_rmpp_answer(Agent &agent, const Receive &receive);
 	void on_rmpp_ack_locked(Send &send, const ib::RmppHeader &rmpp, std::uint8_t &status)
-		REQUIRES(lock_);
+		KERN_REQUIRES(lock_);
 	void answer_rmpp(Agent &agent, const Receive &receive, ib::RmppHeader::Type type,
 			 std::uint8_t status, std::uint32_t segment, std::uint32_t window);
 
@@ -208,14 +208,14 @@ private:
 	ib_qp *qp_ = nullptr;
 
 	kern::IrqSpinLock lock_;
-	AgentTable agents_ GUARDED_BY(lock_);
+	AgentTable agents_ KERN_GUARDED_BY(lock_);
 	u32 watchers_ =
 		0; /* snoopers among them, and tracefs; written under the lock, read by anyone */
 	bool traced_ = false;
-	SendQueue send_queue_ GUARDED_BY(lock_);
-	SendList finished_ GUARDED_BY(lock_); /* decided and let go, not yet told */
-	LocalQueue local_ GUARDED_BY(lock_);
-	int unattended_ GUARDED_BY(lock_) = 0;
+	SendQueue send_queue_ KERN_GUARDED_BY(lock_);
+	SendList finished_ KERN_GUARDED_BY(lock_); /* decided and let go, not yet told */
+	LocalQueue local_ KERN_GUARDED_BY(lock_);
+	int unattended_ KERN_GUARDED_BY(lock_) = 0;
 	/* Before work_, which theirs queues, and which so ends first. */
 	Recovery recovery_;
 	rdma::ReceiveQueue<Receive> receive_queue_;    /* run()'s */

@@ -47,7 +47,7 @@ kern::Result<> put_port(const Device &device, u32 port, Message &message, u16 op
 {
 	ib_port_attr attr;
 
-	TRY_ERRNO(ib_query_port(&*device, port, &attr));
+	KERN_TRY_ERRNO(ib_query_port(&*device, port, &attr));
 	message.begin(abi::type_of(operation));
 	device.name(message);
 	message.put(abi::PORT_INDEX, port);
@@ -145,7 +145,7 @@ void Device::name(Message &message) const
 
 kern::Result<> get_device(const Request &request, Message &message)
 {
-	put_device(TRY(Device::of(request)), message, abi::GET);
+	put_device(KERN_TRY(Device::of(request)), message, abi::GET);
 	return {};
 }
 
@@ -164,14 +164,14 @@ kern::Result<Rest> dump_devices(const Request &request, Message &message, Place 
 /* Its name or its network namespace: of several attributes the first counts. */
 kern::Result<> set_device(const Request &request, Message &)
 {
-	const Device device = TRY(Device::of(request));
+	const Device device = KERN_TRY(Device::of(request));
 	char name[IB_DEVICE_NAME_MAX];
 	u32 descriptor;
 
 	if (!request.has(abi::DEV_NAME)) {
 		if (!request.get(abi::NET_NS_FD, descriptor))
 			return kern::Error{request.has(abi::DEV_DIM) ? -EOPNOTSUPP : -EINVAL};
-		const kern::netlink::Net to = TRY(request.net_of(descriptor));
+		const kern::netlink::Net to = KERN_TRY(request.net_of(descriptor));
 		return kern::check(ib_move_device(&*device, request.net(), to.number()));
 	}
 	if (!request.get(abi::DEV_NAME, name) || !name[0])
@@ -181,20 +181,20 @@ kern::Result<> set_device(const Request &request, Message &)
 
 kern::Result<> get_port(const Request &request, Message &message)
 {
-	const Device device = TRY(Device::of(request));
+	const Device device = KERN_TRY(Device::of(request));
 
-	return put_port(device, TRY(device.port(request)), message, abi::GET);
+	return put_port(device, KERN_TRY(device.port(request)), message, abi::GET);
 }
 
 kern::Result<> check_device(const Request &request)
 {
-	TRY(Device::of(request));
+	KERN_TRY(Device::of(request));
 	return {};
 }
 
 kern::Result<Rest> dump_ports(const Request &request, Message &message, Place &place)
 {
-	const Device device = TRY(Device::of(request));
+	const Device device = KERN_TRY(Device::of(request));
 
 	return fill(message, place.number, [&](u32 from, u32 &found) {
 		found = from > rdma_start_port(&*device) ? from : rdma_start_port(&*device);
@@ -242,8 +242,9 @@ kern::Result<> get_node(const Request &request, Message &message)
 		return kern::Error{-EINVAL};
 	if (!kind->of_device)
 		return put_node(*kind, nullptr, 0, message);
-	const Device device = TRY(Device::of(request));
-	return put_node(*kind, &*device, kind->of_port ? TRY(device.port(request)) : 0, message);
+	const Device device = KERN_TRY(Device::of(request));
+	return put_node(*kind, &*device, kind->of_port ? KERN_TRY(device.port(request)) : 0,
+			message);
 }
 
 } // namespace nldev

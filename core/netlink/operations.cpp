@@ -68,7 +68,7 @@ kern::Result<const Operation *> find(const Request &request)
 
 kern::Result<> check(const Request &request)
 {
-	const Operation *asked = TRY(find(request));
+	const Operation *asked = KERN_TRY(find(request));
 
 	if (!asked->dump)
 		return kern::Error{-EINVAL};
@@ -86,9 +86,9 @@ int dumps(const kern_netlink_request *native)
 
 kern::Result<> answer_one(const Request &request, Message &message)
 {
-	const Operation *asked = TRY(find(request));
+	const Operation *asked = KERN_TRY(find(request));
 
-	TRY(asked->answer(request, message));
+	KERN_TRY(asked->answer(request, message));
 	if (message.full())
 		return kern::Error{-EMSGSIZE};
 	return {};

@@ -227,12 +227,12 @@ kern::Result<> find(ib_device &device, ib_resource_kind kind, u32 number, u32 po
 		    ib_resource_info &info)
 {
 	if (kind != IB_RESOURCE_QP) {
-		TRY_ERRNO(ib_next_resource(&device, kind, number, &info));
+		KERN_TRY_ERRNO(ib_next_resource(&device, kind, number, &info));
 		return kern::check(info.number == number ? 0 : -ENOENT);
 	}
 	u32 own;
-	TRY_ERRNO(ib_find_qp_resource(&device, number, port, &own));
-	TRY_ERRNO(ib_next_resource(&device, kind, own, &info));
+	KERN_TRY_ERRNO(ib_find_qp_resource(&device, number, port, &own));
+	KERN_TRY_ERRNO(ib_next_resource(&device, kind, own, &info));
 	return kern::check(info.number == own ? 0 : -ENOENT);
 }
 
@@ -277,7 +277,7 @@ void put_summary(const Device &device, Message &message)
 
 kern::Result<> get_summary(const Request &request, Message &message)
 {
-	put_summary(TRY(Device::of(request)), message);
+	put_summary(KERN_TRY(Device::of(request)), message);
 	return {};
 }
 
@@ -297,17 +297,17 @@ template<ib_resource_kind kind>
 kern::Result<> get_resource(const Request &request, Message &message)
 {
 	constexpr const Kind &form = kinds[kind];
-	const Device device = TRY(Device::of(request));
+	const Device device = KERN_TRY(Device::of(request));
 	ib_resource_info info;
 	u32 number, port = 0;
 
 	if (form.of_port)
-		port = TRY(device.port(request));
+		port = KERN_TRY(device.port(request));
 	else if (request.has(abi::PORT_INDEX))
 		return kern::Error{-EINVAL};
 	if (!request.get(form.number, number))
 		return kern::Error{-EINVAL};
-	TRY(find(*device, kind, number, port, info));
+	KERN_TRY(find(*device, kind, number, port, info));
 	message.begin(abi::type_of(form.operation));
 	device.name(message);
 	put_object({*device, message, request.may_administer()}, kind, info);
@@ -319,9 +319,10 @@ template<ib_resource_kind kind>
 kern::Result<Rest> dump_resources(const Request &request, Message &message, Place &place)
 {
 	constexpr const Kind &form = kinds[kind];
-	const Device device = TRY(Device::of(request));
-	const u32 port = form.of_port && request.has(abi::PORT_INDEX) ? TRY(device.port(request))
-								      : every_port;
+	const Device device = KERN_TRY(Device::of(request));
+	const u32 port = form.of_port && request.has(abi::PORT_INDEX)
+				 ? KERN_TRY(device.port(request))
+				 : every_port;
 	const unsigned long before = place.number;
 	const void *start = message.mark();
 

@@ -44,14 +44,14 @@ kern::Result<const rdma_hw_counters *> counters_of(const Device &device, u32 por
 /* No counters are bound to QPs or regions: STAT_RES asks for those. */
 kern::Result<> get_statistics(const Request &request, Message &message)
 {
-	const Device device = TRY(Device::of(request));
-	const u32 port = TRY(device.port(request));
-	const rdma_hw_counters *counters = TRY(counters_of(device, port));
+	const Device device = KERN_TRY(Device::of(request));
+	const u32 port = KERN_TRY(device.port(request));
+	const rdma_hw_counters *counters = KERN_TRY(counters_of(device, port));
 
 	if (request.has(abi::STAT_RES))
 		return kern::Error{-EOPNOTSUPP};
-	const auto values = TRY(kern::make_array<u64>(kern::Gfp::kernel, counters->count));
-	TRY_ERRNO(ib_get_hw_stats(&*device, port, 0, counters->count, values.data()));
+	const auto values = KERN_TRY(kern::make_array<u64>(kern::Gfp::kernel, counters->count));
+	KERN_TRY_ERRNO(ib_get_hw_stats(&*device, port, 0, counters->count, values.data()));
 	put_counters(device, port, abi::STAT_GET, message, *counters,
 		     [&](u32 i) { message.put(abi::STAT_HWCOUNTER_ENTRY_VALUE, values[i]); });
 	return {};
@@ -60,10 +60,11 @@ kern::Result<> get_statistics(const Request &request, Message &message)
 /* All of them count always: none is one that can be turned on and off. */
 kern::Result<> get_statistics_status(const Request &request, Message &message)
 {
-	const Device device = TRY(Device::of(request));
-	const u32 port = TRY(device.port(request));
+	const Device device = KERN_TRY(Device::of(request));
+	const u32 port = KERN_TRY(device.port(request));
 
-	put_counters(device, port, abi::STAT_GET_STATUS, message, *TRY(counters_of(device, port)),
+	put_counters(device, port, abi::STAT_GET_STATUS, message,
+		     *KERN_TRY(counters_of(device, port)),
 		     [&](u32 i) { message.put(abi::STAT_HWCOUNTER_INDEX, i); });
 	return {};
 }

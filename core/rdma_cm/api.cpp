@@ -43,13 +43,13 @@ void rdma_destroy_id(rdma_cm_id *cm_id)
 }
 
 /* The lock is released by rdma_unlock_handler(). */
-void rdma_lock_handler(rdma_cm_id *id) NO_THREAD_SAFETY_ANALYSIS
+void rdma_lock_handler(rdma_cm_id *id) KERN_NO_THREAD_SAFETY_ANALYSIS
 {
 	KERN_MIGHT_SLEEP();
 	(void)Id::of(id).handler_lock().lock();
 }
 
-void rdma_unlock_handler(rdma_cm_id *id) NO_THREAD_SAFETY_ANALYSIS
+void rdma_unlock_handler(rdma_cm_id *id) KERN_NO_THREAD_SAFETY_ANALYSIS
 {
 	Id::of(id).handler_lock().unlock();
 }

@@ -15,14 +15,14 @@ namespace rdma_cm
 kern::Result<> Id::listen(int backlog, Listeners &doomed)
 {
 	if (state_ == State::idle)
-		TRY(bind(any_of(RDMA_AF_INET)));
-	TRY(permit(Event::listen));
+		KERN_TRY(bind(any_of(RDMA_AF_INET)));
+	KERN_TRY(permit(Event::listen));
 	constexpr int most = 4096, usual = 256;
-	TRY(Manager::get().listen(*this,
-				  static_cast<unsigned int>(backlog <= 0     ? usual
-							    : backlog > most ? most
-									     : backlog),
-				  doomed));
+	KERN_TRY(Manager::get().listen(*this,
+				       static_cast<unsigned int>(backlog <= 0     ? usual
+								 : backlog > most ? most
+										  : backlog),
+				       doomed));
 	change(Event::listen);
 	return {};
 }
@@ -31,7 +31,8 @@ kern::Result<> Id::listen(int backlog, Listeners &doomed)
 kern::Result<> Id::make_connection()
 {
 	if (!connection_)
-		connection_ = TRY(Manager::get().transport_of(*device).create_connection(*this));
+		connection_ =
+			KERN_TRY(Manager::get().transport_of(*device).create_connection(*this));
 	return {};
 }
 
@@ -46,13 +47,13 @@ Connection *Id::connection() const
 
 kern::Result<> Id::connect(const rdma_conn_param &param)
 {
-	TRY(permit(Event::connect));
+	KERN_TRY(permit(Event::connect));
 	if (param.retry_count > 7 || param.rnr_retry_count > 7 || param.qp_num > IB_QPN_MASK)
 		return kern::Error{-EINVAL};
 	if (qp_type == IB_QPT_UD)
-		TRY(find_qkey(destination().family == RDMA_AF_IB ? param.qkey : 0));
-	TRY(make_connection());
-	TRY(connection_->connect(param));
+		KERN_TRY(find_qkey(destination().family == RDMA_AF_IB ? param.qkey : 0));
+	KERN_TRY(make_connection());
+	KERN_TRY(connection_->connect(param));
 	name_qp(param.qp_num);
 	change(Event::connect);
 	return {};
@@ -61,16 +62,16 @@ kern::Result<> Id::connect(const rdma_conn_param &param)
 /* The consumer of a new id says what it likes of the QP; a kernel QP is taken along. */
 kern::Result<> Id::accept(const rdma_conn_param *param)
 {
-	TRY(permit(Event::accept));
+	KERN_TRY(permit(Event::accept));
 	if (!connection_)
 		return kern::Error{-EINVAL};
 	const auto accepted = [&]() -> kern::Result<> {
 		if (qp_type == IB_QPT_UD) {
-			TRY(find_qkey(param ? param->qkey : 0));
+			KERN_TRY(find_qkey(param ? param->qkey : 0));
 		} else if (qp) {
-			TRY(modify_qp(IB_QPS_RTR, param));
+			KERN_TRY(modify_qp(IB_QPS_RTR, param));
 			if (!connection_->leads_qp())
-				TRY(modify_qp(IB_QPS_RTS, param));
+				KERN_TRY(modify_qp(IB_QPS_RTS, param));
 		}
 		return connection_->accept(param);
 	}();
@@ -85,7 +86,7 @@ kern::Result<> Id::accept(const rdma_conn_param *param)
 
 kern::Result<> Id::reject(const void *data, u8 length, u8 reason)
 {
-	TRY(permit(Event::reject));
+	KERN_TRY(permit(Event::reject));
 	if (!connection_ || (length && !data))
 		return kern::Error{-EINVAL};
 	return connection_->reject(data, length,
@@ -143,7 +144,7 @@ kern::Result<> Id::set_reuse(bool wanted)
 
 kern::Result<> Id::set_afonly(bool wanted)
 {
-	TRY(permit(Event::set_afonly));
+	KERN_TRY(permit(Event::set_afonly));
 	afonly = wanted;
 	has_afonly_ = true;
 	return {};
@@ -155,7 +156,8 @@ kern::Result<> Id::find_qkey(u32 wanted)
 		qkey_ = wanted;
 	} else if (ps == RDMA_PS_IPOIB) {
 		ib_sa_mcmember_rec group{};
-		TRY_ERRNO(ib_sa_get_mcmember_rec(device, port_num, &interface.broadcast, &group));
+		KERN_TRY_ERRNO(
+			ib_sa_get_mcmember_rec(device, port_num, &interface.broadcast, &group));
 		qkey_ = group.qkey.value();
 	} else {
 		qkey_ = RDMA_UDP_QKEY;
@@ -168,16 +170,16 @@ kern::Result<> Id::qp_attributes(ib_qp_attr &attr, int &mask)
 	if (!device)
 		return kern::Error{-EINVAL};
 	if (connection() && qp_type != IB_QPT_UD) {
-		TRY(connection()->qp_attributes(attr, mask));
+		KERN_TRY(connection()->qp_attributes(attr, mask));
 		if (mask & IB_QP_TIMEOUT && has_ack_timeout_)
 			attr.timeout = ack_timeout_;
 		if (mask & IB_QP_MIN_RNR_TIMER && has_min_rnr_timer_)
 			attr.min_rnr_timer = min_rnr_timer_;
 	} else {
-		TRY(Manager::get().transport_of(*device).idle_attributes(*this, attr, mask));
+		KERN_TRY(Manager::get().transport_of(*device).idle_attributes(*this, attr, mask));
 		if (qp_type == IB_QPT_UD) {
 			if (!qkey_)
-				TRY(find_qkey());
+				KERN_TRY(find_qkey());
 			attr.qkey = qkey_;
 			mask |= IB_QP_QKEY;
 		}
@@ -192,7 +194,7 @@ kern::Result<> Id::modify_qp(ib_qp_state state, const rdma_conn_param *param)
 	ib_qp_attr attr{};
 	int mask = 0;
 	attr.qp_state = state;
-	TRY(qp_attributes(attr, mask));
+	KERN_TRY(qp_attributes(attr, mask));
 	if (param && (mask & IB_QP_MAX_DEST_RD_ATOMIC))
 		attr.max_dest_rd_atomic = param->responder_resources;
 	if (param && (mask & IB_QP_MAX_QP_RD_ATOMIC))
@@ -206,15 +208,15 @@ kern::Result<> Id::create_qp(ib_pd &pd, ib_qp_init_attr &attr)
 		return kern::Error{-EINVAL};
 	if (!attr.port_num)
 		attr.port_num = port_num;
-	qp = TRY(rdma::check(ib_create_qp(&pd, &attr)));
+	qp = KERN_TRY(rdma::check(ib_create_qp(&pd, &attr)));
 	qp_number_ = qp->qp_num;
 	const auto begun = [&]() -> kern::Result<> {
-		TRY(modify_qp(IB_QPS_INIT));
+		KERN_TRY(modify_qp(IB_QPS_INIT));
 		if (qp_type != IB_QPT_UD)
 			return {};
 		ib_qp_attr next{};
 		next.qp_state = IB_QPS_RTR;
-		TRY_ERRNO(ib_modify_qp(qp, &next, IB_QP_STATE));
+		KERN_TRY_ERRNO(ib_modify_qp(qp, &next, IB_QP_STATE));
 		next.qp_state = IB_QPS_RTS;
 		return kern::check(ib_modify_qp(qp, &next, IB_QP_STATE | IB_QP_SQ_PSN));
 	}();
@@ -260,8 +262,8 @@ void Id::fail_qp()
 kern::Result<> Id::connect_qp()
 {
 	const auto connected = [&]() -> kern::Result<> {
-		TRY(modify_qp(IB_QPS_RTR));
-		TRY(modify_qp(IB_QPS_RTS));
+		KERN_TRY(modify_qp(IB_QPS_RTR));
+		KERN_TRY(modify_qp(IB_QPS_RTS));
 		return connection_->accept(nullptr);
 	}();
 	if (!connected.ok()) {
@@ -281,11 +283,11 @@ kern::Result<> Id::begin(const Ends &ends, const Interface &own, Request &reques
 		route.num_paths = 1;
 		route.addr.dgid = request.path->dgid;
 	}
-	TRY(Manager::get().attach_to(*this, *request.device, request.port_num));
+	KERN_TRY(Manager::get().attach_to(*this, *request.device, request.port_num));
 	route.addr.sgid = request.sgid;
 	route.addr.pkey = request.pkey;
 	interface = own;
-	connection_ = TRY(request.take(*this));
+	connection_ = KERN_TRY(request.take(*this));
 	change(Event::request);
 	return {};
 }

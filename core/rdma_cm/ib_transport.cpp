@@ -25,8 +25,10 @@ class IbConnection final : public Connection
 public:
 	static kern::Result<kern::Owned<Connection>> create(Id &id)
 	{
-		auto made = TRY(kern::adopt(new (kern::Gfp::kernel) IbConnection(id, nullptr)));
-		made->cm_id_ = TRY(rdma::check(ib_create_cm_id(id.device, on_event, made.get())));
+		auto made =
+			KERN_TRY(kern::adopt(new (kern::Gfp::kernel) IbConnection(id, nullptr)));
+		made->cm_id_ =
+			KERN_TRY(rdma::check(ib_create_cm_id(id.device, on_event, made.get())));
 		return kern::Owned<Connection>(std::move(made));
 	}
 	/* For a request's new id of the CM, in its handler. */
@@ -110,7 +112,7 @@ kern::Result<> IbConnection::connect(const rdma_conn_param &param)
 	if (datagrams())
 		return resolve(param);
 	PrivateData data;
-	TRY(fill(data, param, IB_CM_REQ_PRIVATE_DATA_SIZE));
+	KERN_TRY(fill(data, param, IB_CM_REQ_PRIVATE_DATA_SIZE));
 	ib_cm_req_param req{};
 	req.primary_path = &id_.route.path_rec;
 	req.service_id = service_of(id_.ps, id_.destination());
@@ -134,7 +136,7 @@ kern::Result<> IbConnection::connect(const rdma_conn_param &param)
 kern::Result<> IbConnection::resolve(const rdma_conn_param &param)
 {
 	PrivateData data;
-	TRY(fill(data, param, IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE));
+	KERN_TRY(fill(data, param, IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE));
 	ib_cm_sidr_req_param req{};
 	req.path = &id_.route.path_rec;
 	req.service_id = service_of(id_.ps, id_.destination());
@@ -328,7 +330,7 @@ public:
 	}
 	kern::Result<kern::Owned<Connection>> take(Id &id) override
 	{
-		auto made = TRY(IbConnection::create_passive(id, cm_id_));
+		auto made = KERN_TRY(IbConnection::create_passive(id, cm_id_));
 		connection_ = made.get();
 		made->take_over();
 		return kern::Owned<Connection>(std::move(made));
@@ -355,8 +357,8 @@ class IbListening final : public Listening
 public:
 	static kern::Result<kern::Owned<Listening>> create(ib_device &device, Service &service)
 	{
-		auto made = TRY(kern::adopt(new (kern::Gfp::kernel) IbListening(service)));
-		made->cm_id_ = TRY(rdma::check(ib_create_cm_id(&device, on_event, &service)));
+		auto made = KERN_TRY(kern::adopt(new (kern::Gfp::kernel) IbListening(service)));
+		made->cm_id_ = KERN_TRY(rdma::check(ib_create_cm_id(&device, on_event, &service)));
 		return kern::Owned<Listening>(std::move(made));
 	}
 	~IbListening() override
@@ -366,7 +368,8 @@ public:
 	}
 	kern::Result<> begin(unsigned int backlog) override
 	{
-		TRY_ERRNO(ib_cm_listen(cm_id_, service_of(service_.space, service_.port), u64{0}));
+		KERN_TRY_ERRNO(
+			ib_cm_listen(cm_id_, service_of(service_.space, service_.port), u64{0}));
 		set_backlog(backlog);
 		return {};
 	}
@@ -407,7 +410,7 @@ kern::Result<> IbTransport::idle_attributes(const Id &id, ib_qp_attr &attr, int 
 {
 	mask = IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT;
 	attr.port_num = id.port_num;
-	TRY_ERRNO(
+	KERN_TRY_ERRNO(
 		ib_find_cached_pkey(id.device, id.port_num, id.route.addr.pkey, &attr.pkey_index));
 	if (id.qp_type != IB_QPT_UD) {
 		attr.qp_access_flags = 0;

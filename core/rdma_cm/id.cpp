@@ -61,9 +61,9 @@ kern::Result<kern::Ref<Id>> Id::create(rdma_cm_event_handler handler, void *cont
 {
 	if (!handler || !is_port_space(space) || !is_type(type))
 		return kern::Error{-EINVAL};
-	auto net = TRY(Manager::get().namespaces().enter(of_process));
-	auto maker =
-		TRY(kern::make_ref<Maker>(kern::Gfp::kernel, caller, of_process, std::move(net)));
+	auto net = KERN_TRY(Manager::get().namespaces().enter(of_process));
+	auto maker = KERN_TRY(
+		kern::make_ref<Maker>(kern::Gfp::kernel, caller, of_process, std::move(net)));
 	return kern::adopt_ref(new (kern::Gfp::kernel)
 				       Id(handler, context, space, type, std::move(maker),
 					  KERN_LOCK_CLASS("rdma_cm.handler")));

@@ -89,8 +89,8 @@ public:
 
 	static Id &of(rdma_cm_id *id) { return *static_cast<Id *>(id); }
 
-	kern::Mutex &handler_lock() RETURN_CAPABILITY(handler_lock_) { return handler_lock_; }
-	kern::NoIoMutex &lock() RETURN_CAPABILITY(lock_) { return lock_; }
+	kern::Mutex &handler_lock() KERN_RETURN_CAPABILITY(handler_lock_) { return handler_lock_; }
+	kern::NoIoMutex &lock() KERN_RETURN_CAPABILITY(lock_) { return lock_; }
 	State state() const { return state_; }
 	NetNamespace &net() const { return *maker->net; }
 	bool in_own_handler() const;

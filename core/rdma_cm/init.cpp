@@ -18,7 +18,7 @@ kern::Result<> start()
 {
 	resolver.construct();
 	const auto begun = [&]() -> kern::Result<> {
-		TRY(Manager::start(*resolver, infiniband, iwarp));
+		KERN_TRY(Manager::start(*resolver, infiniband, iwarp));
 		const auto watching = resolver->start();
 		if (!watching.ok())
 			Manager::stop();

@@ -74,8 +74,10 @@ public:
 	{
 		if (id.qp_type != IB_QPT_RC)
 			return kern::Error{-EINVAL};
-		auto made = TRY(kern::adopt(new (kern::Gfp::kernel) IwConnection(id, nullptr)));
-		made->iw_id_ = TRY(rdma::check(iw_create_cm_id(id.device, on_event, made.get())));
+		auto made =
+			KERN_TRY(kern::adopt(new (kern::Gfp::kernel) IwConnection(id, nullptr)));
+		made->iw_id_ =
+			KERN_TRY(rdma::check(iw_create_cm_id(id.device, on_event, made.get())));
 		return kern::Owned<Connection>(std::move(made));
 	}
 	/* For a request's new id, in its handler. */
@@ -200,7 +202,7 @@ public:
 	}
 	kern::Result<kern::Owned<Connection>> take(Id &id) override
 	{
-		auto made = TRY(IwConnection::create_passive(id, iw_id_));
+		auto made = KERN_TRY(IwConnection::create_passive(id, iw_id_));
 		connection_ = made.get();
 		made->take_over();
 		return kern::Owned<Connection>(std::move(made));
@@ -219,8 +221,8 @@ public:
 		ends.local = from_iw(event_.local);
 		ends.peer = from_iw(event_.remote);
 		ends.header = 0;
-		TRY(check_ends(ends));
-		interface = TRY(resolver.incoming_ethernet(sgid, ends.local));
+		KERN_TRY(check_ends(ends));
+		interface = KERN_TRY(resolver.incoming_ethernet(sgid, ends.local));
 		return ends;
 	}
 
@@ -235,8 +237,8 @@ class IwListening final : public Listening
 public:
 	static kern::Result<kern::Owned<Listening>> create(ib_device &device, Service &service)
 	{
-		auto made = TRY(kern::adopt(new (kern::Gfp::kernel) IwListening));
-		made->iw_id_ = TRY(rdma::check(iw_create_cm_id(&device, on_event, &service)));
+		auto made = KERN_TRY(kern::adopt(new (kern::Gfp::kernel) IwListening));
+		made->iw_id_ = KERN_TRY(rdma::check(iw_create_cm_id(&device, on_event, &service)));
 		made->iw_id_->local.port = service.port;
 		return kern::Owned<Listening>(std::move(made));
 	}

@@ -57,7 +57,7 @@ kern::Result<Interface> KernelResolver::owner(kern_net &net, const Address &addr
 {
 	const kern_ip_address ip = to_ip(address);
 	kern_ip_interface found;
-	TRY_ERRNO(kern_ip_owner(&net, &ip, &found));
+	KERN_TRY_ERRNO(kern_ip_owner(&net, &ip, &found));
 	return read(found);
 }
 
@@ -66,8 +66,8 @@ kern::Result<Interface> KernelResolver::route(kern_net &net, const Address &to, 
 	const kern_ip_address ip = to_ip(to);
 	kern_ip_address from = to_ip(source);
 	kern_ip_interface found;
-	TRY_ERRNO(kern_ip_route(&net, &ip, &from, &found));
-	const Interface way = TRY(read(found));
+	KERN_TRY_ERRNO(kern_ip_route(&net, &ip, &from, &found));
+	const Interface way = KERN_TRY(read(found));
 	set_host(source, from);
 	return way;
 }
@@ -81,7 +81,7 @@ kern::Result<ib_gid> KernelResolver::neighbour(kern_net &net, const Address &to,
 	kern_ip_interface by{};
 	u8 link_address[KERN_LINK_ADDRESS_SIZE];
 	by.index = interface.index;
-	TRY_ERRNO(kern_ip_neighbour(&net, &ip, &by, link_address));
+	KERN_TRY_ERRNO(kern_ip_neighbour(&net, &ip, &by, link_address));
 	return gid_of(link_address);
 }
 
@@ -90,7 +90,7 @@ kern::Result<Interface> KernelResolver::incoming(const ib_gid &gid, u16 pkey, co
 {
 	const kern_ip_address here = to_ip(to), there = to_ip(peer);
 	kern_ip_interface found;
-	TRY_ERRNO(kern_ip_incoming(gid.raw, pkey, &here, &there, &found));
+	KERN_TRY_ERRNO(kern_ip_incoming(gid.raw, pkey, &here, &there, &found));
 	return read(found);
 }
 
@@ -98,7 +98,7 @@ kern::Result<Interface> KernelResolver::incoming_ethernet(const ib_gid &gid, con
 {
 	const kern_ip_address here = to_ip(to);
 	kern_ip_interface found;
-	TRY_ERRNO(kern_ip_incoming_ethernet(gid.raw, &here, &found));
+	KERN_TRY_ERRNO(kern_ip_incoming_ethernet(gid.raw, &here, &found));
 	return read(found);
 }
 

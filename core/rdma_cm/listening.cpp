@@ -27,8 +27,8 @@ kern::Result<> Manager::listen_on(Device &device, Service &service, BeginningLis
 		connecting = connecting || rdma_port_has(&device.ib(), port, connects);
 	if (!connecting || !transport.serves(service.space))
 		return {};
-	auto listener = TRY(kern::make<Listener>(kern::Gfp::kernel, device.ib(), service));
-	listener->listening = TRY(transport.create_listening(device.ib(), service));
+	auto listener = KERN_TRY(kern::make<Listener>(kern::Gfp::kernel, device.ib(), service));
+	listener->listening = KERN_TRY(transport.create_listening(device.ib(), service));
 	beginning.push_back(*listener);
 	service.listeners.push_back(*listener.release());
 	return {};
@@ -85,7 +85,7 @@ kern::Result<> Manager::listen(Id &id, unsigned int backlog, Listeners &doomed)
 	bool shared;
 	{
 		kern::Guard guard(lock_);
-		TRY(service.admit(id, true));
+		KERN_TRY(service.admit(id, true));
 		if (service.backlog < backlog)
 			service.backlog = backlog;
 		/* From now on requests may come; until it listens they are asked to come again. */

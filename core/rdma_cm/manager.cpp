@@ -69,7 +69,7 @@ kern::Result<> Manager::start(Resolver &resolver, Transport &infiniband, Transpo
 
 kern::Result<> Manager::open()
 {
-	queue_ = TRY(kern::WorkQueue::create("weft_rdma_cm", kern::WorkQueue::Kind::per_cpu));
+	queue_ = KERN_TRY(kern::WorkQueue::create("weft_rdma_cm", kern::WorkQueue::Kind::per_cpu));
 	ib_sa_register_client(&sa_);
 	const auto registered = kern::check(ib_register_client(&client));
 	if (!registered.ok()) {
@@ -111,7 +111,7 @@ Device *Manager::find(ib_device &ib)
 
 kern::Result<> Manager::add(ib_device &ib)
 {
-	auto device = TRY(kern::make_ref<Device>(kern::Gfp::kernel, ib));
+	auto device = KERN_TRY(kern::make_ref<Device>(kern::Gfp::kernel, ib));
 	Listeners doomed;
 	BeginningListeners beginning;
 	const auto warn = [](const Service &service) {
@@ -179,10 +179,10 @@ kern::Result<> Manager::attach_locked(Id &id, Device &device, u32 port_num)
 {
 	lock_.assert_held();
 	ib_gid gid;
-	TRY_ERRNO(rdma_query_gid(&device.ib(), port_num, 0, &gid));
-	TRY_ERRNO(kern_xa_alloc_cyclic(&device.numbers, &id.number, &id, 0, ~u32{0} - 1,
-				       &device.next_number,
-				       static_cast<unsigned int>(kern::Gfp::kernel)));
+	KERN_TRY_ERRNO(rdma_query_gid(&device.ib(), port_num, 0, &gid));
+	KERN_TRY_ERRNO(kern_xa_alloc_cyclic(&device.numbers, &id.number, &id, 0, ~u32{0} - 1,
+					    &device.next_number,
+					    static_cast<unsigned int>(kern::Gfp::kernel)));
 	id.device = &device.ib();
 	id.port_num = port_num;
 	id.route.addr.sgid = gid;
@@ -221,8 +221,8 @@ kern::Result<> Manager::attach_port(Id &id, u32 caps, u16 pkey, Suits suits)
 	if (!device)
 		return kern::Error{-ENODEV};
 	if (pkey == 0 && device->ib().port_immutable[port].pkey_tbl_len > 0)
-		TRY_ERRNO(ib_get_cached_pkey(&device->ib(), port, 0, &pkey));
-	TRY(attach_locked(id, *device, port));
+		KERN_TRY_ERRNO(ib_get_cached_pkey(&device->ib(), port, 0, &pkey));
+	KERN_TRY(attach_locked(id, *device, port));
 	id.route.addr.pkey = pkey;
 	return {};
 }
@@ -250,7 +250,7 @@ bool Manager::has(u64 net, const ib_gid &gid)
 
 kern::Result<> Manager::attach(Id &id, const ib_gid &gid, u16 pkey)
 {
-	TRY(attach_port(id, connects, pkey, owner_of(gid)));
+	KERN_TRY(attach_port(id, connects, pkey, owner_of(gid)));
 	id.route.addr.sgid = gid;
 	return {};
 }
@@ -354,7 +354,7 @@ kern::Result<> Manager::bind_to(Id &id, u16 port)
 	Service *service = services.load(port);
 	bool counts = false;
 	if (service && service->find_in(id.net())) {
-		TRY(service->admit(id, false));
+		KERN_TRY(service->admit(id, false));
 	} else {
 		u16 first, last;
 		resolver_.local_ports(id.net().native(), first, last);
@@ -365,8 +365,9 @@ kern::Result<> Manager::bind_to(Id &id, u16 port)
 			return kern::Error{-EADDRNOTAVAIL};
 	}
 	if (!service) {
-		auto made = TRY(kern::make_ref<Service>(kern::Gfp::kernel, id.port_space, port));
-		TRY(services.insert(port, made.get()));
+		auto made =
+			KERN_TRY(kern::make_ref<Service>(kern::Gfp::kernel, id.port_space, port));
+		KERN_TRY(services.insert(port, made.get()));
 		service = made.release();
 	}
 	id.counts_port = counts;
@@ -394,7 +395,7 @@ kern::Result<> Manager::choose_port(Id &id)
 		const Service *const service = services_of(id.port_space).load(port);
 		if ((service && service->find_in(id.net())) || (port == given && count > 1))
 			continue;
-		TRY(bind_to(id, port));
+		KERN_TRY(bind_to(id, port));
 		given = port;
 		return {};
 	}

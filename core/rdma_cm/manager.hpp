@@ -146,28 +146,28 @@ private:
 
 	kern::Result<> open();
 	void close();
-	Device *find(ib_device &ib) REQUIRES(lock_);
+	Device *find(ib_device &ib) KERN_REQUIRES(lock_);
 	kern::Ref<Id> look(ib_device &ib, u32 number, ib_resource_info &info);
-	kern::Result<> attach_locked(Id &id, Device &device, u32 port_num) REQUIRES(lock_);
+	kern::Result<> attach_locked(Id &id, Device &device, u32 port_num) KERN_REQUIRES(lock_);
 	template<class Suits>
-	Device *find_port(u64 net, u32 caps, u16 pkey, u32 &port, Suits suits) REQUIRES(lock_);
+	Device *find_port(u64 net, u32 caps, u16 pkey, u32 &port, Suits suits) KERN_REQUIRES(lock_);
 	template<class Suits>
 	kern::Result<> attach_port(Id &id, u32 caps, u16 pkey, Suits suits);
 	kern::XArray<Service> &services_of(rdma_ucm_port_space space);
-	kern::Result<> choose_port(Id &id) REQUIRES(lock_);
-	kern::Result<> bind_to(Id &id, u16 port) REQUIRES(lock_);
+	kern::Result<> choose_port(Id &id) KERN_REQUIRES(lock_);
+	kern::Result<> bind_to(Id &id, u16 port) KERN_REQUIRES(lock_);
 	kern::Result<> listen_on(Device &device, Service &service, BeginningListeners &beginning)
-		REQUIRES(lock_);
+		KERN_REQUIRES(lock_);
 	kern::Result<> begin(Listener &listener, Listeners &doomed);
 	kern::Result<> begin_all(const Id &id, BeginningListeners &beginning, Listeners &doomed);
-	void stop_listening(Id &id, Listeners &doomed) REQUIRES(lock_);
-	void doom(Listener &listener, Listeners &doomed) REQUIRES(lock_);
+	void stop_listening(Id &id, Listeners &doomed) KERN_REQUIRES(lock_);
+	void doom(Listener &listener, Listeners &doomed) KERN_REQUIRES(lock_);
 	static void stop_all(Listeners &doomed);
 	template<class Body>
 	void for_each_service(Body body);
 	void retry_all();
 	void check_all();
-	kern::Ref<Id> next_to_check() REQUIRES(lock_);
+	kern::Ref<Id> next_to_check() KERN_REQUIRES(lock_);
 
 	Resolver &resolver_;
 	Transport &infiniband_, &iwarp_;
@@ -176,11 +176,12 @@ private:
 	kern::WorkQueue queue_;
 	kern::NoIoMutex lock_{KERN_LOCK_CLASS("rdma_cm.world")};
 	kern::WaitQueue ids_gone_{KERN_LOCK_CLASS("rdma_cm.ids_gone")};
-	kern::List<Device, &Device::node> devices_ GUARDED_BY(lock_);
+	kern::List<Device, &Device::node> devices_ KERN_GUARDED_BY(lock_);
 	kern::XArray<Service> services_[4];
 	/* Taken from the lists of their namespaces, to be looked at again. */
-	kern::List<NeighbourWaiter, &NeighbourWaiter::waiting_node> retrying_ GUARDED_BY(lock_);
-	u32 check_ GUARDED_BY(lock_) = 0; /* counts them */
+	kern::List<NeighbourWaiter, &NeighbourWaiter::waiting_node>
+		retrying_ KERN_GUARDED_BY(lock_);
+	u32 check_ KERN_GUARDED_BY(lock_) = 0; /* counts them */
 	kern::Work retry_work_{kern::method<&Manager::retry_all>, this};
 	kern::Work check_work_{kern::method<&Manager::check_all>, this};
 	kern::Reaper<Id, &Id::reap_node, &Id::end> reaper_{KERN_LOCK_CLASS("rdma_cm.reaper"),

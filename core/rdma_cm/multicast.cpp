@@ -60,16 +60,16 @@ ib_gid mgid_of(const Address &address, rdma_ucm_port_space space, const ib_gid &
 kern::Result<> Id::join(const Address &address, u8 join_state, void *join_context)
 {
 	constexpr unsigned int most = 4096;
-	TRY(permit(Event::join));
+	KERN_TRY(permit(Event::join));
 	if (qp_type != IB_QPT_UD || qp || !device || !is_family(address.family) ||
 	    (join_state != FULLMEMBER_JOIN && join_state != SENDONLY_FULLMEMBER_JOIN))
 		return kern::Error{-EINVAL};
 	if (group_count_ >= most)
 		return kern::Error{-ENOSPC};
 	ib_sa_mcmember_rec rec{};
-	TRY_ERRNO(ib_sa_get_mcmember_rec(device, port_num, &interface.broadcast, &rec));
+	KERN_TRY_ERRNO(ib_sa_get_mcmember_rec(device, port_num, &interface.broadcast, &rec));
 	if (!qkey_)
-		TRY(find_qkey());
+		KERN_TRY(find_qkey());
 
 	rec.mgid = mgid_of(address, ps, interface.broadcast);
 	if (ps != RDMA_PS_IPOIB && is_of_ipoib(rec.mgid))
@@ -87,8 +87,8 @@ kern::Result<> Id::join(const Address &address, u8 join_state, void *join_contex
 			IB_SA_MCMEMBER_REC_MTU_SELECTOR | IB_SA_MCMEMBER_REC_MTU |
 			IB_SA_MCMEMBER_REC_HOP_LIMIT;
 	}
-	auto group = TRY(kern::make<Group>(kern::Gfp::kernel, *this, address, join_context));
-	group->membership = TRY(rdma::check(ib_sa_join_multicast(
+	auto group = KERN_TRY(kern::make<Group>(kern::Gfp::kernel, *this, address, join_context));
+	group->membership = KERN_TRY(rdma::check(ib_sa_join_multicast(
 		&Manager::get().sa(), device, port_num, &rec, mask,
 		static_cast<unsigned int>(kern::Gfp::kernel),
 		[](int status, ib_sa_multicast *multicast) {

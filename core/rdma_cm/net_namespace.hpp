@@ -80,7 +80,7 @@ private:
 
 	Resolver &resolver_;
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("rdma_cm.net_namespaces")};
-	kern::List<NetNamespace, &NetNamespace::node_> list_ GUARDED_BY(lock_);
+	kern::List<NetNamespace, &NetNamespace::node_> list_ KERN_GUARDED_BY(lock_);
 };
 
 } // namespace rdma_cm

@@ -15,8 +15,8 @@ kern::Result<> Id::bind_host(const Address &address)
 		return {};
 	if (address.family == RDMA_AF_IB)
 		return world.attach(*this, address.ib.addr, pkey_of(address));
-	const Interface own = TRY(world.resolver().owner(net().native(), address));
-	TRY(world.attach(*this, own.gid, 0));
+	const Interface own = KERN_TRY(world.resolver().owner(net().native(), address));
+	KERN_TRY(world.attach(*this, own.gid, 0));
 	interface = own;
 	route.addr.pkey = own.pkey;
 	return {};
@@ -24,17 +24,17 @@ kern::Result<> Id::bind_host(const Address &address)
 
 kern::Result<> Id::bind(const Address &address)
 {
-	TRY(permit(Event::bind));
+	KERN_TRY(permit(Event::bind));
 	if (!is_family(address.family) || (is_link_local(address) && address.in6.scope_id == 0))
 		return kern::Error{-EINVAL};
-	port_space = TRY(space_of(ps, address));
+	port_space = KERN_TRY(space_of(ps, address));
 	Manager &world = Manager::get();
 	if (!has_afonly_)
 		afonly =
 			address.family == RDMA_AF_INET || (address.family == RDMA_AF_INET6 &&
 							   world.resolver().v6only(net().native()));
 	const auto bound = [&]() -> kern::Result<> {
-		TRY(bind_host(address));
+		KERN_TRY(bind_host(address));
 		route.addr.src_addr = address;
 		return world.bind(*this);
 	}();
@@ -57,7 +57,7 @@ kern::Result<> Id::permit_service(const Address &destination) const
 	Address whole = destination;
 	if (whole.family == RDMA_AF_IB)
 		whole.ib.sid_mask = ~u64{0};
-	TRY(space_of(ps, whole));
+	KERN_TRY(space_of(ps, whole));
 	return {};
 }
 
@@ -74,13 +74,13 @@ kern::Result<> Id::resolve_addr(const Address *source, const Address &destinatio
 		any.ib.pkey = destination.family == RDMA_AF_IB ? destination.ib.pkey : any.ib.pkey;
 		if (!given && is_link_local(destination))
 			any.in6.scope_id = destination.in6.scope_id;
-		TRY(bind(given ? *source : any));
+		KERN_TRY(bind(given ? *source : any));
 	}
-	TRY(permit(Event::resolve_addr));
+	KERN_TRY(permit(Event::resolve_addr));
 	if (this->source().family != destination.family)
 		return kern::Error{-EINVAL};
 	if (maker->process)
-		TRY(permit_service(destination));
+		KERN_TRY(permit_service(destination));
 	route.addr.dst_addr = destination;
 	/* One that led nowhere is nothing to this. */
 	route_.reset();
@@ -96,7 +96,7 @@ kern::Result<> Id::resolve_addr(const Address *source, const Address &destinatio
 kern::Result<> Id::resolve_loopback()
 {
 	if (!device)
-		TRY(Manager::get().attach_any(*this, pkey_of(destination())));
+		KERN_TRY(Manager::get().attach_any(*this, pkey_of(destination())));
 	if (is_any(destination()))
 		set_loopback(route.addr.dst_addr);
 	Address self = destination();
@@ -112,8 +112,8 @@ kern::Result<> Id::resolve_loopback()
 kern::Result<> Id::resolve_gid()
 {
 	if (!device)
-		TRY(Manager::get().attach_towards(*this, destination().ib.addr,
-						  pkey_of(destination())));
+		KERN_TRY(Manager::get().attach_towards(*this, destination().ib.addr,
+						       pkey_of(destination())));
 	if (is_any(source()))
 		route.addr.src_addr.ib.addr = route.addr.sgid;
 	route.addr.dgid = destination().ib.addr;
@@ -126,7 +126,7 @@ kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
 {
 	Manager &world = Manager::get();
 	Address from = source();
-	const Interface way = TRY(world.resolver().route(net().native(), destination(), from));
+	const Interface way = KERN_TRY(world.resolver().route(net().native(), destination(), from));
 	/* Bound to one interface, and the way leads by another. */
 	if (device && way.gid != route.addr.sgid)
 		return kern::Error{-EHOSTUNREACH};
@@ -136,7 +136,7 @@ kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
 	auto neighbour = world.resolver().neighbour(net().native(), destination(), way);
 	if (!neighbour.ok() && neighbour.error() != -EAGAIN)
 		return kern::Error{neighbour.error()};
-	route_ = TRY(kern::make<Route>(kern::Gfp::kernel, way, from));
+	route_ = KERN_TRY(kern::make<Route>(kern::Gfp::kernel, way, from));
 	change(Event::resolve_addr);
 	if (neighbour.ok()) {
 		find_neighbour(neighbour.value());
@@ -168,7 +168,7 @@ kern::Result<> Id::take_way()
 	if (!way)
 		return {};
 	if (!device)
-		TRY(Manager::get().attach(*this, way->interface.gid, 0));
+		KERN_TRY(Manager::get().attach(*this, way->interface.gid, 0));
 	interface = way->interface;
 	route.addr.pkey = way->interface.pkey;
 	route.addr.src_addr = way->source;
@@ -216,11 +216,11 @@ void Id::check_address()
 kern::Result<> Id::resolve_route(unsigned long timeout_ms)
 {
 	constexpr int retries = 9;
-	TRY(permit(Event::resolve_route));
+	KERN_TRY(permit(Event::resolve_route));
 	if (timeout_ms == 0)
 		return kern::Error{-EINVAL};
 	if (!Manager::get().transport_of(*device).has_paths()) {
-		found_path_ = TRY(kern::make<sa_path_rec>(kern::Gfp::kernel));
+		found_path_ = KERN_TRY(kern::make<sa_path_rec>(kern::Gfp::kernel));
 		found_path_->sgid = route.addr.sgid;
 		found_path_->dgid = route.addr.dgid;
 		change(Event::resolve_route);
@@ -246,7 +246,7 @@ kern::Result<> Id::resolve_route(unsigned long timeout_ms)
 		wanted.traffic_class = static_cast<u8>(flow.value() >> 20);
 		mask |= IB_SA_PATH_REC_TRAFFIC_CLASS;
 	}
-	auto found = TRY(kern::make<sa_path_rec>(kern::Gfp::kernel));
+	auto found = KERN_TRY(kern::make<sa_path_rec>(kern::Gfp::kernel));
 	const unsigned long each = timeout_ms / (retries + 1);
 	auto self = kern::Ref<Id>::share(*this);
 	const int id = ib_sa_path_rec_get(
@@ -289,7 +289,7 @@ void Id::take_path()
 
 kern::Result<> Id::set_path(const sa_path_rec &path)
 {
-	TRY(permit(Event::set_path));
+	KERN_TRY(permit(Event::set_path));
 	route.path_rec = path;
 	route.num_paths = 1;
 	change(Event::set_path);

@@ -36,7 +36,7 @@ kern::Result<> Service::admit(const Id &id, bool to_listen) const
 {
 	for (const Id &other : ids)
 		if (&other != &id && &other.net() == &id.net())
-			TRY(admit_beside(id, other, to_listen));
+			KERN_TRY(admit_beside(id, other, to_listen));
 	return {};
 }
 
@@ -81,7 +81,7 @@ kern::Result<> Request::check_ends(const Ends &ends)
  */
 kern::Result<Ends> Request::arrive(const Service &service, Resolver &resolver, Interface &interface)
 {
-	Ends ends = TRY(read_header(private_data, service.space, service.port));
+	Ends ends = KERN_TRY(read_header(private_data, service.space, service.port));
 	if (ends.local.family == 0) {
 		ends.local = ends.peer = any_of(RDMA_AF_IB);
 		ends.local.ib.addr = sgid;
@@ -91,8 +91,8 @@ kern::Result<Ends> Request::arrive(const Service &service, Resolver &resolver, I
 		set_port(ends.local, service.space, service.port);
 		return ends;
 	}
-	TRY(check_ends(ends));
-	interface = TRY(resolver.incoming(sgid, pkey, ends.local, ends.peer));
+	KERN_TRY(check_ends(ends));
+	interface = KERN_TRY(resolver.incoming(sgid, pkey, ends.local, ends.peer));
 	if (is_link_local(ends.local))
 		ends.local.in6.scope_id = ends.peer.in6.scope_id = interface.index;
 	return ends;
@@ -103,7 +103,7 @@ int take_request(Service &service, Request &request)
 	Manager &world = Manager::get();
 	const auto taken = [&]() -> kern::Result<> {
 		Interface interface;
-		const Ends ends = TRY(request.arrive(service, world.resolver(), interface));
+		const Ends ends = KERN_TRY(request.arrive(service, world.resolver(), interface));
 		const auto listener = world.find_listener(service, ends, interface, *request.device,
 							  request.qp_type);
 		if (!listener)
@@ -118,7 +118,7 @@ int take_request(Service &service, Request &request)
 			return kern::Error{-ENOMEM};
 		if (listener->state() != State::listen)
 			return kern::Error{-EINVAL};
-		const auto fresh = TRY(Id::create_for(*listener, request.qp_type));
+		const auto fresh = KERN_TRY(Id::create_for(*listener, request.qp_type));
 		/* The consumer's reference, if it takes it. */
 		(void)kern::Ref<Id>(fresh).release();
 		rdma_cm_event event{};

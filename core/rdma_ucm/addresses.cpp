@@ -16,7 +16,7 @@ constexpr u32 paths_max = 8;
 Result<> resolve(Id &id, rdma_cm_id &cm, const rdma_sockaddr *from, const rdma_sockaddr &to,
 		 u32 timeout_ms)
 {
-	TRY(table().may_ask(id));
+	KERN_TRY(table().may_ask(id));
 	return kern::check(rdma_resolve_addr(&cm, from, &to, timeout_ms));
 }
 
@@ -78,7 +78,7 @@ Result<sa_path_rec> choose_path(const abi::SetOption &request)
 		return kern::Error{-EINVAL};
 	for (u32 at = 0; at < request.optlen; at += sizeof(abi::PathData)) {
 		abi::PathData offered;
-		TRY(kern::copy_in(&offered, request.optval + at, sizeof(offered)));
+		KERN_TRY(kern::copy_in(&offered, request.optval + at, sizeof(offered)));
 		if (offered.flags != abi::path_all)
 			continue;
 		sa_path_rec path{};
@@ -90,9 +90,9 @@ Result<sa_path_rec> choose_path(const abi::SetOption &request)
 
 Result<> set_path(Id &id, rdma_cm_id &cm, const sa_path_rec &path)
 {
-	TRY(check_device(cm));
-	TRY(table().may_ask(id));
-	TRY_ERRNO(rdma_set_ib_path(&cm, &path));
+	KERN_TRY(check_device(cm));
+	KERN_TRY(table().may_ask(id));
+	KERN_TRY_ERRNO(rdma_set_ib_path(&cm, &path));
 	rdma_cm_event resolved{};
 	resolved.event = RDMA_CM_EVENT_ROUTE_RESOLVED;
 	id.deliver(resolved);
@@ -125,13 +125,13 @@ Result<int> read_id_option(const abi::SetOption &request)
 	case abi::option_ack_timeout:
 		if (request.optlen != sizeof(byte))
 			return kern::Error{-EINVAL};
-		TRY(kern::copy_in(&byte, request.optval, sizeof(byte)));
+		KERN_TRY(kern::copy_in(&byte, request.optval, sizeof(byte)));
 		return byte;
 	case abi::option_reuseaddr:
 	case abi::option_afonly:
 		if (request.optlen != sizeof(value))
 			return kern::Error{-EINVAL};
-		TRY(kern::copy_in(&value, request.optval, sizeof(value)));
+		KERN_TRY(kern::copy_in(&value, request.optval, sizeof(value)));
 		return value;
 	default:
 		return kern::Error{-ENOSYS};
@@ -142,7 +142,7 @@ Result<int> read_id_option(const abi::SetOption &request)
 
 Result<> bind_ip(Id &, rdma_cm_id &cm, const abi::BindIp &request)
 {
-	const rdma_sockaddr address = TRY(address_of(request.addr));
+	const rdma_sockaddr address = KERN_TRY(address_of(request.addr));
 	return kern::check(rdma_bind_addr(&cm, &address));
 }
 
@@ -150,18 +150,18 @@ Result<> bind(Id &, rdma_cm_id &cm, const abi::Bind &request)
 {
 	if (request.reserved)
 		return kern::Error{-EINVAL};
-	const rdma_sockaddr address = TRY(address_of(request.addr, request.addr_size));
+	const rdma_sockaddr address = KERN_TRY(address_of(request.addr, request.addr_size));
 	return kern::check(rdma_bind_addr(&cm, &address));
 }
 
 Result<> resolve_ip(Id &id, rdma_cm_id &cm, const abi::ResolveIp &request)
 {
-	const rdma_sockaddr to = TRY(address_of(request.dst_addr));
+	const rdma_sockaddr to = KERN_TRY(address_of(request.dst_addr));
 
 	/* Family 0: of none. */
 	if (!request.src_addr[0] && !request.src_addr[1])
 		return resolve(id, cm, nullptr, to, request.timeout_ms);
-	const rdma_sockaddr from = TRY(address_of(request.src_addr));
+	const rdma_sockaddr from = KERN_TRY(address_of(request.src_addr));
 	return resolve(id, cm, &from, to, request.timeout_ms);
 }
 
@@ -169,16 +169,16 @@ Result<> resolve_addr(Id &id, rdma_cm_id &cm, const abi::ResolveAddr &request)
 {
 	if (request.reserved)
 		return kern::Error{-EINVAL};
-	const rdma_sockaddr to = TRY(address_of(request.dst_addr, request.dst_size));
+	const rdma_sockaddr to = KERN_TRY(address_of(request.dst_addr, request.dst_size));
 	if (!request.src_size)
 		return resolve(id, cm, nullptr, to, request.timeout_ms);
-	const rdma_sockaddr from = TRY(address_of(request.src_addr, request.src_size));
+	const rdma_sockaddr from = KERN_TRY(address_of(request.src_addr, request.src_size));
 	return resolve(id, cm, &from, to, request.timeout_ms);
 }
 
 Result<> resolve_route(Id &id, rdma_cm_id &cm, const abi::ResolveRoute &request)
 {
-	TRY(table().may_ask(id));
+	KERN_TRY(table().may_ask(id));
 	return kern::check(rdma_resolve_route(&cm, request.timeout_ms));
 }
 
@@ -206,7 +206,7 @@ Result<> query_route(Id &, rdma_cm_id &cm, const abi::Ask &, abi::Route &answer)
 
 Result<> query(Call &call, const abi::Ask &request)
 {
-	const kern::Ref<Id> id = TRY(table().find(request.id, call.file));
+	const kern::Ref<Id> id = KERN_TRY(table().find(request.id, call.file));
 	union {
 		abi::Addresses addresses;
 		abi::Paths paths;
@@ -214,7 +214,7 @@ Result<> query(Call &call, const abi::Ask &request)
 
 	switch (request.what) {
 	case abi::query_path:
-		TRY(id->with_cm([&](rdma_cm_id &cm) -> Result<> {
+		KERN_TRY(id->with_cm([&](rdma_cm_id &cm) -> Result<> {
 			const HandlerGuard guard(cm);
 			show_path(cm, answer.paths);
 			return {};
@@ -227,7 +227,7 @@ Result<> query(Call &call, const abi::Ask &request)
 	case abi::query_gid:
 		if (call.room() < sizeof(answer.addresses))
 			return kern::Error{-ENOSPC};
-		TRY(id->with_cm([&](rdma_cm_id &cm) -> Result<> {
+		KERN_TRY(id->with_cm([&](rdma_cm_id &cm) -> Result<> {
 			const HandlerGuard guard(cm);
 			(request.what == abi::query_gid ? show_gids
 							: show_addresses)(cm, answer.addresses);
@@ -241,16 +241,16 @@ Result<> query(Call &call, const abi::Ask &request)
 
 Result<> set_option(Call &call, const abi::SetOption &request)
 {
-	const kern::Ref<Id> id = TRY(table().find(request.id, call.file));
+	const kern::Ref<Id> id = KERN_TRY(table().find(request.id, call.file));
 
 	if (request.level == abi::option_id) {
-		const int value = TRY(read_id_option(request));
+		const int value = KERN_TRY(read_id_option(request));
 		return id->with_cm(
 			[&](rdma_cm_id &cm) { return set_id_option(cm, request.optname, value); });
 	}
 	if (request.level != abi::option_ib || request.optname != abi::option_path)
 		return kern::Error{-ENOSYS};
-	const sa_path_rec path = TRY(choose_path(request));
+	const sa_path_rec path = KERN_TRY(choose_path(request));
 	return id->with_cm([&](rdma_cm_id &cm) { return set_path(*id, cm, path); });
 }
 

@@ -16,7 +16,7 @@ kern::Result<> run_command(File &file, u64 from, size_t count)
 
 	if (count < sizeof(header))
 		return kern::Error{-EINVAL};
-	TRY(kern::copy_in(&header, from, sizeof(header)));
+	KERN_TRY(kern::copy_in(&header, from, sizeof(header)));
 	const size_t in = header.in;
 	if (in > count - sizeof(header))
 		return kern::Error{-EINVAL};
@@ -33,8 +33,8 @@ kern::Result<> run_command(File &file, u64 from, size_t count)
 	Call call(file);
 	const size_t known = in < command->request ? in : command->request;
 	from += sizeof(header);
-	TRY(kern::copy_in(call.request_, from, known));
-	TRY(kern::check_zero(from + known, in - known));
+	KERN_TRY(kern::copy_in(call.request_, from, known));
+	KERN_TRY(kern::check_zero(from + known, in - known));
 	call.room_ = header.out;
 	return command->run(call);
 }

@@ -52,19 +52,19 @@ template<auto Run, Needs needs>
 Result<> run_of_id(Call &call)
 {
 	const auto &request = call.request<Request<Run>>();
-	const kern::Ref<Id> id = TRY(table().find(request.id, call.file));
+	const kern::Ref<Id> id = KERN_TRY(table().find(request.id, call.file));
 	[[maybe_unused]] Answer<Run> answer{};
 
-	TRY(id->with_cm([&](rdma_cm_id &cm) -> Result<> {
+	KERN_TRY(id->with_cm([&](rdma_cm_id &cm) -> Result<> {
 		if constexpr (needs == Needs::device)
-			TRY(check_device(cm));
+			KERN_TRY(check_device(cm));
 		if constexpr (size_of<Answer<Run>> == 0)
 			return Run(*id, cm, request);
 		else
 			return Run(*id, cm, request, answer);
 	}));
 	if constexpr (size_of<Answer<Run>> != 0)
-		TRY(call.respond(request.response, answer));
+		KERN_TRY(call.respond(request.response, answer));
 	return {};
 }
 

@@ -57,7 +57,7 @@ Result<> connect(Id &, rdma_cm_id &cm, const abi::Connect &request)
 	if (!request.conn_param.valid)
 		return kern::Error{-EINVAL};
 	const rdma_conn_param param = param_for(cm, request.conn_param);
-	TRY(permit_qp(cm, param));
+	KERN_TRY(permit_qp(cm, param));
 	return kern::check(rdma_connect(&cm, &param));
 }
 
@@ -68,8 +68,8 @@ Result<> accept(Id &id, rdma_cm_id &cm, const abi::Accept &request)
 	if (!request.conn_param.valid)
 		return kern::check(rdma_accept(&cm, nullptr));
 	const rdma_conn_param param = param_for(cm, request.conn_param);
-	TRY(permit_qp(cm, param));
-	TRY_ERRNO(rdma_accept(&cm, &param));
+	KERN_TRY(permit_qp(cm, param));
+	KERN_TRY_ERRNO(rdma_accept(&cm, &param));
 	/* The first event of it can come when the guard has gone. */
 	table().set_uid(id, request.uid);
 	return {};
@@ -97,7 +97,7 @@ Result<> init_qp_attr(Id &, rdma_cm_id &cm, const abi::Ask &request, abi::QpAttr
 	ib_qp_attr attr{};
 	int mask = 0;
 	attr.qp_state = static_cast<ib_qp_state>(request.what);
-	TRY_ERRNO(rdma_init_qp_attr(&cm, &attr, &mask));
+	KERN_TRY_ERRNO(rdma_init_qp_attr(&cm, &attr, &mask));
 	show(attr, mask, answer);
 	return {};
 }

@@ -20,7 +20,7 @@ kern::FileKind<File> &file_kind()
 
 kern::Result<kern::Owned<File>> File::create(kern_file &native, const kern_user &user)
 {
-	auto share = TRY(table().enter(user));
+	auto share = KERN_TRY(table().enter(user));
 	return kern::adopt(new (kern::Gfp::kernel_account) File(native, std::move(share)));
 }
 
@@ -31,13 +31,13 @@ kern::Result<kern::Owned<Event>> File::next_event()
 			return event;
 		if (!kern_file_waits(&native_))
 			return kern::Error{-EAGAIN};
-		TRY(readers_.wait_interruptible([&] { return table().has_unread(*this); }));
+		KERN_TRY(readers_.wait_interruptible([&] { return table().has_unread(*this); }));
 	}
 }
 
 kern::Result<size_t> File::write(u64 from, size_t count)
 {
-	TRY(run_command(*this, from, count));
+	KERN_TRY(run_command(*this, from, count));
 	return count;
 }
 

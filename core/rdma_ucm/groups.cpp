@@ -29,15 +29,15 @@ void abandon(Membership &membership)
 
 Result<> join(Call &call, const Join &wanted)
 {
-	const kern::Ref<Id> id = TRY(table().find(wanted.id, call.file));
-	const auto membership = TRY(kern::make_ref<Membership>(kern::Gfp::kernel_account,
-							       wanted.uid, id, wanted.address));
+	const kern::Ref<Id> id = KERN_TRY(table().find(wanted.id, call.file));
+	const auto membership = KERN_TRY(kern::make_ref<Membership>(
+		kern::Gfp::kernel_account, wanted.uid, id, wanted.address));
 
-	TRY(table().add(*membership));
+	KERN_TRY(table().add(*membership));
 	const Result<> done = id->with_cm([&](rdma_cm_id &cm) -> Result<> {
-		TRY(check_device(cm));
+		KERN_TRY(check_device(cm));
 		/* Before the first event can come. */
-		TRY(table().publish(*membership));
+		KERN_TRY(table().publish(*membership));
 		return kern::check(
 			rdma_join_multicast(&cm, &wanted.address, wanted.state, membership.get()));
 	});
@@ -56,7 +56,7 @@ Result<> join_ip_mcast(Call &call, const abi::JoinIpMcast &request)
 	return join(call, {.response = request.response,
 			   .uid = request.uid,
 			   .id = request.id,
-			   .address = TRY(address_of(request.addr)),
+			   .address = KERN_TRY(address_of(request.addr)),
 			   .state = FULLMEMBER_JOIN});
 }
 
@@ -68,14 +68,14 @@ Result<> join_mcast(Call &call, const abi::JoinMcast &request)
 		    {.response = request.response,
 		     .uid = request.uid,
 		     .id = request.id,
-		     .address = TRY(address_of(request.addr, request.addr_size)),
+		     .address = KERN_TRY(address_of(request.addr, request.addr_size)),
 		     .state = request.join_flags == abi::join_send_only ? SENDONLY_FULLMEMBER_JOIN
 									: FULLMEMBER_JOIN});
 }
 
 Result<> leave_mcast(Call &call, const abi::DestroyId &request)
 {
-	const u32 read = Id::leave(TRY(table().claim_membership(request.id, call.file)));
+	const u32 read = Id::leave(KERN_TRY(table().claim_membership(request.id, call.file)));
 	return call.respond(request.response, abi::Ended{.events_reported = read});
 }
 

@@ -8,13 +8,13 @@ namespace rdma_ucm
 
 kern::Result<kern::Ref<Id>> Id::create(File &file, u64 uid, rdma_ucm_port_space ps, ib_qp_type type)
 {
-	auto id = TRY(kern::adopt_ref(new (kern::Gfp::kernel_account) Id(uid, type, nullptr)));
-	TRY(table().add(*id));
+	auto id = KERN_TRY(kern::adopt_ref(new (kern::Gfp::kernel_account) Id(uid, type, nullptr)));
+	KERN_TRY(table().add(*id));
 	const auto made = [&]() -> kern::Result<> {
 		{
 			kern::Guard guard(id->commands_);
 			rdma_cm_id *cm = rdma_create_user_id(on_event, id.get(), ps, type);
-			TRY_ERRNO(kern::pointer_error(cm));
+			KERN_TRY_ERRNO(kern::pointer_error(cm));
 			id->cm_ = cm;
 		}
 		return table().publish(*id, file);
@@ -28,7 +28,7 @@ kern::Result<kern::Ref<Id>> Id::create(File &file, u64 uid, rdma_ucm_port_space 
 
 kern::Result<kern::Ref<Id>> Id::create_fresh(rdma_cm_id &cm)
 {
-	auto id = TRY(kern::adopt_ref(new (kern::Gfp::kernel) Id(0, cm.qp_type, &cm)));
+	auto id = KERN_TRY(kern::adopt_ref(new (kern::Gfp::kernel) Id(0, cm.qp_type, &cm)));
 	if (const kern::Result<> added = table().add(*id); !added) {
 		id->forget_cm();
 		return kern::Error{added.error()};
@@ -83,7 +83,7 @@ void Id::discard(kern::Owned<Event> event)
 
 kern::Result<kern::Owned<Event>> Id::make_event(const rdma_cm_event &told)
 {
-	auto event = TRY(kern::make<Event>(kern::Gfp::kernel));
+	auto event = KERN_TRY(kern::make<Event>(kern::Gfp::kernel));
 
 	event->id = kern::Ref<Id>::share(*this);
 	if (told.event == RDMA_CM_EVENT_MULTICAST_JOIN ||
@@ -110,8 +110,8 @@ void Id::deliver(const rdma_cm_event &told)
 
 kern::Result<> Id::take_request(rdma_cm_id &cm, const rdma_cm_event &told)
 {
-	auto event = TRY(make_event(told));
-	event->fresh = TRY(create_fresh(cm));
+	auto event = KERN_TRY(make_event(told));
+	event->fresh = KERN_TRY(create_fresh(cm));
 	const kern::Ref<Id> fresh = event->fresh;
 
 	cm.context = fresh.get();

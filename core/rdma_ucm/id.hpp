@@ -79,10 +79,10 @@ private:
 	kern::Result<> take_request(rdma_cm_id &cm, const rdma_cm_event &event);
 	kern::Result<kern::Owned<Event>> make_event(const rdma_cm_event &event);
 	/* rdma_cm owns its ID and destroys it. No other task has found this ID. */
-	void forget_cm() NO_THREAD_SAFETY_ANALYSIS { cm_ = nullptr; }
+	void forget_cm() KERN_NO_THREAD_SAFETY_ANALYSIS { cm_ = nullptr; }
 
 	kern::Mutex commands_{KERN_LOCK_CLASS("rdma_ucm.commands")};
-	rdma_cm_id *cm_ GUARDED_BY(commands_);
+	rdma_cm_id *cm_ KERN_GUARDED_BY(commands_);
 	const ib_qp_type type_;
 
 	/*

@@ -31,9 +31,9 @@ Result<ib_qp_type> type_of(const abi::CreateId &request)
 
 Result<> create_id(Call &call, const abi::CreateId &request)
 {
-	const ib_qp_type type = TRY(type_of(request));
-	const auto id = TRY(Id::create(call.file, request.uid,
-				       static_cast<rdma_ucm_port_space>(request.ps), type));
+	const ib_qp_type type = KERN_TRY(type_of(request));
+	const auto id = KERN_TRY(Id::create(call.file, request.uid,
+					    static_cast<rdma_ucm_port_space>(request.ps), type));
 	const Result<> told = call.respond(request.response, abi::Made{.id = id->number()});
 
 	if (!told) {
@@ -46,7 +46,7 @@ Result<> create_id(Call &call, const abi::CreateId &request)
 
 Result<> destroy_id(Call &call, const abi::DestroyId &request)
 {
-	const u32 read = Id::end(TRY(table().claim(request.id, call.file)));
+	const u32 read = Id::end(KERN_TRY(table().claim(request.id, call.file)));
 	return call.respond(request.response, abi::Ended{.events_reported = read});
 }
 
@@ -56,13 +56,13 @@ Result<> migrate_id(Call &call, const abi::MigrateId &request)
 
 	if (!from)
 		return kern::Error{-EINVAL};
-	const u32 read = TRY(table().move(request.id, *from.get(), call.file));
+	const u32 read = KERN_TRY(table().move(request.id, *from.get(), call.file));
 	return call.respond(request.response, abi::Ended{.events_reported = read});
 }
 
 Result<> get_event(Call &call, const abi::GetEvent &request)
 {
-	kern::Owned<Event> event = TRY(call.file.next_event());
+	kern::Owned<Event> event = KERN_TRY(call.file.next_event());
 	const Result<> told = call.respond(request.response, event->record);
 
 	if (!told) {

@@ -19,8 +19,9 @@ public:
 	 */
 	kern::Result<> begin()
 	{
-		TRY(file_kind().create());
-		node_ = TRY(kern::MiscNode::create("rdma_cm", abi::version, file_kind(), this));
+		KERN_TRY(file_kind().create());
+		node_ = KERN_TRY(
+			kern::MiscNode::create("rdma_cm", abi::version, file_kind(), this));
 		published_.major = node_.major();
 		published_.minor = node_.minor();
 		ib_publish_node(&published_);
@@ -37,7 +38,7 @@ public:
 	/* Opens the node. */
 	kern::Result<File *> open(kern_file &native)
 	{
-		return TRY(File::create(native, kern_current_user())).release();
+		return KERN_TRY(File::create(native, kern_current_user())).release();
 	}
 
 	Table ids;

@@ -38,22 +38,22 @@ void Table::wake(File &file)
 
 kern::Result<> Table::add(Id &id)
 {
-	id.of_all_ = TRY(id_limit_.take());
-	id.number_ = TRY(ids_.alloc(&id, 0, ids_max - 1));
+	id.of_all_ = KERN_TRY(id_limit_.take());
+	id.number_ = KERN_TRY(ids_.alloc(&id, 0, ids_max - 1));
 	return {};
 }
 
 kern::Result<> Table::add(Membership &membership)
 {
-	membership.of_all_ = TRY(membership_limit_.take());
-	membership.number_ = TRY(memberships_.alloc(&membership, 0, memberships_max - 1));
+	membership.of_all_ = KERN_TRY(membership_limit_.take());
+	membership.number_ = KERN_TRY(memberships_.alloc(&membership, 0, memberships_max - 1));
 	return {};
 }
 
 kern::Result<> Table::publish(Id &id, File &file)
 {
 	kern::Guard guard(lock_);
-	id.of_user_ = TRY(file.share_->ids.take());
+	id.of_user_ = KERN_TRY(file.share_->ids.take());
 	become(id, State::known);
 	put_into(*kern::Ref<Id>::share(id).release(), file);
 	return {};
@@ -68,7 +68,7 @@ kern::Result<> Table::publish(Membership &membership)
 	for (const Membership &other : id.memberships_)
 		if (same(other.address, membership.address))
 			return kern::Error{-EADDRINUSE};
-	membership.of_user_ = TRY(id.file_->share_->memberships.take());
+	membership.of_user_ = KERN_TRY(id.file_->share_->memberships.take());
 	become(membership, State::known);
 	id.memberships_.push_back(*kern::Ref<Membership>::share(membership).release());
 	return {};
@@ -111,7 +111,7 @@ kern::Result<Id *> Table::look_up(u32 number, const File &file)
 kern::Result<kern::Ref<Id>> Table::find(u32 number, const File &file)
 {
 	kern::Guard guard(lock_);
-	return kern::Ref<Id>::share(*TRY(look_up(number, file)));
+	return kern::Ref<Id>::share(*KERN_TRY(look_up(number, file)));
 }
 
 kern::Ref<Id> Table::claim_locked(Id &id)
@@ -143,7 +143,7 @@ kern::Ref<Membership> Table::claim_locked(Membership &membership)
 kern::Result<kern::Ref<Id>> Table::claim(u32 number, const File &file)
 {
 	kern::Guard guard(lock_);
-	return claim_locked(*TRY(look_up(number, file)));
+	return claim_locked(*KERN_TRY(look_up(number, file)));
 }
 
 kern::Result<kern::Ref<Membership>> Table::claim_membership(u32 number, const File &file)
@@ -222,7 +222,7 @@ void Table::forget(Membership &membership)
 kern::Result<u32> Table::move(u32 number, File &from, File &to)
 {
 	kern::Guard guard(lock_);
-	Id &id = *TRY(look_up(number, from));
+	Id &id = *KERN_TRY(look_up(number, from));
 
 	if (&from == &to)
 		return id.read_;

@@ -111,13 +111,13 @@ public:
 
 private:
 	using State = Source::State;
-	kern::Result<Id *> look_up(u32 number, const File &file) REQUIRES(lock_);
+	kern::Result<Id *> look_up(u32 number, const File &file) KERN_REQUIRES(lock_);
 	/* Into a file where it was in none; and from one to another, with what is unread of it. */
-	void put_into(Id &id, File &file) REQUIRES(lock_);
-	void hand_over(Id &id, File &to) REQUIRES(lock_);
+	void put_into(Id &id, File &file) KERN_REQUIRES(lock_);
+	void hand_over(Id &id, File &to) KERN_REQUIRES(lock_);
 	/* The table's own reference is the caller's. */
-	kern::Ref<Id> claim_locked(Id &id) REQUIRES(lock_);
-	kern::Ref<Membership> claim_locked(Membership &membership) REQUIRES(lock_);
+	kern::Ref<Id> claim_locked(Id &id) KERN_REQUIRES(lock_);
+	kern::Ref<Membership> claim_locked(Membership &membership) KERN_REQUIRES(lock_);
 	static void become(Source &source, State next);
 	static Source &source_of(const Event &event);
 	static void wake(File &file);
@@ -126,7 +126,7 @@ private:
 	kern::SpinLock lock_{KERN_LOCK_CLASS("rdma_ucm.table")};
 	kern::XArray<Id> ids_;
 	kern::XArray<Membership> memberships_;
-	kern::List<Id, &Id::lost> lost_ GUARDED_BY(lock_);
+	kern::List<Id, &Id::lost> lost_ KERN_GUARDED_BY(lock_);
 	kern::Budget id_limit_, membership_limit_;
 	Pools pools_;
 	Shares shares_{KERN_LOCK_CLASS("rdma_ucm.shares")};

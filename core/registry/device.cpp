@@ -24,11 +24,11 @@ kern::Result<> add_device(ib_device &device, const char *name)
 {
 	if (!registry::valid_name(name, 1) || device.phys_port_cnt > max_ports)
 		return kern::Error{-EINVAL};
-	auto state = TRY(kern::make<ib_device_registry>(kern::Gfp::kernel, device));
-	TRY(state->events.create_reserve(device.phys_port_cnt));
+	auto state = KERN_TRY(kern::make<ib_device_registry>(kern::Gfp::kernel, device));
+	KERN_TRY(state->events.create_reserve(device.phys_port_cnt));
 	// From here on no event is missed: what the cache is filled with next is at least as new as
 	// the first of them.
-	TRY(registry::instance->enlist(std::move(state), name));
+	KERN_TRY(registry::instance->enlist(std::move(state), name));
 	if (auto attached = verbs::attach_device(device); !attached.ok()) {
 		(void)registry::instance->remove_device(*device.registry);
 		return kern::Error{attached.error()};

@@ -42,7 +42,7 @@ void unlink(ib_event_handler &handler)
 kern::Result<> create_event_work_queue()
 {
 	work_queue.construct(
-		TRY(kern::WorkQueue::create("weft_events", kern::WorkQueue::Kind::unbound)));
+		KERN_TRY(kern::WorkQueue::create("weft_events", kern::WorkQueue::Kind::unbound)));
 	return {};
 }
 
@@ -61,8 +61,8 @@ EventQueue::~EventQueue()
 kern::Result<> EventQueue::create_reserve(u32 ports)
 {
 	// Port 0 is what events of the whole device say.
-	reserve_ =
-		TRY(kern::make_array<Entry>(kern::Gfp::kernel, std::size_t{kinds} * (ports + 1)));
+	reserve_ = KERN_TRY(
+		kern::make_array<Entry>(kern::Gfp::kernel, std::size_t{kinds} * (ports + 1)));
 	kern::Guard guard(lock_);
 	for (Entry &entry : reserve_) {
 		entry.reserved = true;

@@ -51,21 +51,21 @@ private:
 	using Entries = kern::List<Entry, &Entry::node>;
 
 	void deliver();
-	void report_left() REQUIRES(handlers_lock_);
+	void report_left() KERN_REQUIRES(handlers_lock_);
 	bool pop(ib_event &event);
-	void give_back(Entry &entry) REQUIRES(lock_);
+	void give_back(Entry &entry) KERN_REQUIRES(lock_);
 
 	ib_device &device_;
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("registry.events")};
-	Entries pending_ GUARDED_BY(lock_);
-	Entries free_ GUARDED_BY(lock_);
+	Entries pending_ KERN_GUARDED_BY(lock_);
+	Entries free_ KERN_GUARDED_BY(lock_);
 	/* Length of pending_; written under the lock. */
 	unsigned int waiting_ = 0;
-	bool started_ GUARDED_BY(lock_) = false;
+	bool started_ KERN_GUARDED_BY(lock_) = false;
 	kern::OwnedArray<Entry> reserve_;
 	/* Held while handlers run. */
 	kern::Mutex handlers_lock_{KERN_LOCK_CLASS("registry.handlers")};
-	ib_links handlers_ GUARDED_BY(handlers_lock_);
+	ib_links handlers_ KERN_GUARDED_BY(handlers_lock_);
 	kern::Work work_{kern::method<&EventQueue::deliver>, this};
 };
 

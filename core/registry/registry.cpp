@@ -79,7 +79,7 @@ void Registry::note_failure(ib_device_registry &device, ib_client_registry &clie
 kern::Result<> Registry::call_add(ib_device_registry &device, ib_client_registry &client)
 {
 	const char *name = client.client.name;
-	Pair *pair = TRY(kern::make<Pair>(kern::Gfp::kernel, device, client)).release();
+	Pair *pair = KERN_TRY(kern::make<Pair>(kern::Gfp::kernel, device, client)).release();
 	if (auto inserted = device.by_client.insert(client.number, pair); !inserted.ok()) {
 		kern::destroy(pair);
 		return kern::Error{inserted.error()};
@@ -234,7 +234,7 @@ kern::Result<> Registry::add_client(kern::Owned<ib_client_registry> owned)
 		return {};
 	int status = 0;
 	workers_.wait();
-	wait([&]() REQUIRES(lock_) {
+	wait([&]() KERN_REQUIRES(lock_) {
 		for (ib_device_registry &device : devices_)
 			if (device.introduced < client.number && !device.leaving)
 				return false;

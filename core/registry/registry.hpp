@@ -183,30 +183,30 @@ private:
 	void remove_clients(ib_device_registry &device);
 	void end_client(ib_client_registry &client);
 	void note_failure(ib_device_registry &device, ib_client_registry &client, int status)
-		REQUIRES(lock_);
-	bool inside_callback() REQUIRES(lock_);
-	bool name_free(const char *name) REQUIRES(lock_);
-	bool choose_name(ib_device &device, const char *pattern) REQUIRES(lock_);
+		KERN_REQUIRES(lock_);
+	bool inside_callback() KERN_REQUIRES(lock_);
+	bool name_free(const char *name) KERN_REQUIRES(lock_);
+	bool choose_name(ib_device &device, const char *pattern) KERN_REQUIRES(lock_);
 
 	kern::SpinLock lock_{KERN_LOCK_CLASS("registry")};
 	kern::WaitQueue changed_{KERN_LOCK_CLASS("registry.changed")};
 	/* All workers of devices, for lockdep. */
 	kern::Ownership workers_{KERN_LOCK_CLASS("registry.worker")};
-	kern::List<ib_device_registry, &ib_device_registry::node> devices_ GUARDED_BY(lock_);
-	kern::List<ib_client_registry, &ib_client_registry::node> clients_ GUARDED_BY(lock_);
-	unsigned long last_number_ GUARDED_BY(lock_) = 0;
-	u32 next_index_ GUARDED_BY(lock_) = 0;
+	kern::List<ib_device_registry, &ib_device_registry::node> devices_ KERN_GUARDED_BY(lock_);
+	kern::List<ib_client_registry, &ib_client_registry::node> clients_ KERN_GUARDED_BY(lock_);
+	unsigned long last_number_ KERN_GUARDED_BY(lock_) = 0;
+	u32 next_index_ KERN_GUARDED_BY(lock_) = 0;
 	/* Previous name of the device that is being renamed. */
-	const char *former_name_ GUARDED_BY(lock_) = nullptr;
+	const char *former_name_ KERN_GUARDED_BY(lock_) = nullptr;
 
 	/* Other namespaces than the initial one. */
-	unsigned long nets_ GUARDED_BY(lock_) = 0;
+	unsigned long nets_ KERN_GUARDED_BY(lock_) = 0;
 	/* Tasks of all network namespaces may use all devices. */
 	kern::Atomic<bool> shared_{true};
 
 	/* One is renamed at a time; held while the viewer is called. */
 	kern::Mutex names_lock_{KERN_LOCK_CLASS("registry.names")};
-	const ib_name_viewer *viewer_ GUARDED_BY(names_lock_) = nullptr;
+	const ib_name_viewer *viewer_ KERN_GUARDED_BY(names_lock_) = nullptr;
 };
 
 extern kern::Static<Registry> instance;

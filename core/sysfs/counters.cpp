@@ -151,12 +151,12 @@ kern::Result<> Counters::start(const kern::sysfs::Directory &port)
 	for (const Counter &counter : table)
 		count += (counter.widths & width) != 0;
 
-	directory_ = TRY(kern::sysfs::Directory::create("counters", port));
-	files_ = TRY(kern::make_array<File>(kern::Gfp::kernel, count));
+	directory_ = KERN_TRY(kern::sysfs::Directory::create("counters", port));
+	files_ = KERN_TRY(kern::make_array<File>(kern::Gfp::kernel, count));
 	File *file = files_.data();
 	for (const Counter &counter : table)
 		if (counter.widths & width)
-			TRY((file++)->start(*this, counter));
+			KERN_TRY((file++)->start(*this, counter));
 	return {};
 }
 
@@ -169,7 +169,7 @@ kern::Result<> Counters::File::start(const Counters &of, const Counter &counter)
 
 kern::Result<> Counters::File::show(kern::sysfs::Output &out)
 {
-	const ib::PerfMad answer = TRY(ask(of_->device_, of_->port_, counter_->attribute));
+	const ib::PerfMad answer = KERN_TRY(ask(of_->device_, of_->port_, counter_->attribute));
 
 	out.print("%lu\n", counter_->value(answer.data));
 	return {};

@@ -47,8 +47,8 @@ constexpr const char *node_type_name(unsigned int type)
 kern::Result<kern::Owned<Device>> Device::create(const kern::DeviceClass &device_class,
 						 ib_device &device)
 {
-	auto shown = TRY(kern::adopt(new (kern::Gfp::kernel) Device(device)));
-	TRY(shown->start(device_class));
+	auto shown = KERN_TRY(kern::adopt(new (kern::Gfp::kernel) Device(device)));
+	KERN_TRY(shown->start(device_class));
 	return shown;
 }
 
@@ -71,14 +71,15 @@ kern::Result<> Device::start(const kern::DeviceClass &device_class)
 	char name[IB_DEVICE_NAME_MAX];
 
 	ib_copy_device_name(&device_, name);
-	entry_ = TRY(kern::ClassDevice::create(device_class, device_.dma_device, name,
-					       {files.data(), count}));
-	ports_directory_ = TRY(kern::sysfs::Directory::create("ports", entry_.native()));
-	ports_ = TRY(kern::make_array<kern::Owned<Port>>(kern::Gfp::kernel, device_.phys_port_cnt));
+	entry_ = KERN_TRY(kern::ClassDevice::create(device_class, device_.dma_device, name,
+						    {files.data(), count}));
+	ports_directory_ = KERN_TRY(kern::sysfs::Directory::create("ports", entry_.native()));
+	ports_ = KERN_TRY(
+		kern::make_array<kern::Owned<Port>>(kern::Gfp::kernel, device_.phys_port_cnt));
 	u32 number = rdma_start_port(&device_);
 	for (kern::Owned<Port> &port : ports_)
-		port = TRY(Port::create(device_, number++, ports_directory_));
-	TRY(hw_counters_.start(entry_.native()));
+		port = KERN_TRY(Port::create(device_, number++, ports_directory_));
+	KERN_TRY(hw_counters_.start(entry_.native()));
 	entry_.announce();
 	return {};
 }

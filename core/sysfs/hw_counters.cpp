@@ -35,11 +35,11 @@ kern::Result<u32> parse(kern::ConstBytes text)
 
 kern::Result<> HwCounters::fill()
 {
-	TRY(lifespan_.add("lifespan", directory_));
-	files_ = TRY(kern::make_array<File>(kern::Gfp::kernel, counters_->count));
+	KERN_TRY(lifespan_.add("lifespan", directory_));
+	files_ = KERN_TRY(kern::make_array<File>(kern::Gfp::kernel, counters_->count));
 	u32 counter = 0;
 	for (File &file : files_)
-		TRY(file.start(*this, counter++));
+		KERN_TRY(file.start(*this, counter++));
 	return {};
 }
 
@@ -47,14 +47,14 @@ kern::Result<> HwCounters::show_lifespan(kern::sysfs::Output &out)
 {
 	const int lifespan_ms = ib_get_hw_stats_lifespan(&device_, port_);
 
-	TRY_ERRNO(lifespan_ms < 0 ? lifespan_ms : 0);
+	KERN_TRY_ERRNO(lifespan_ms < 0 ? lifespan_ms : 0);
 	out.print("%d\n", lifespan_ms);
 	return {};
 }
 
 kern::Result<> HwCounters::set_lifespan(kern::ConstBytes text)
 {
-	return kern::check(ib_set_hw_stats_lifespan(&device_, port_, TRY(parse(text))));
+	return kern::check(ib_set_hw_stats_lifespan(&device_, port_, KERN_TRY(parse(text))));
 }
 
 kern::Result<> HwCounters::File::start(HwCounters &of, u32 counter)
@@ -68,7 +68,7 @@ kern::Result<> HwCounters::File::show(kern::sysfs::Output &out)
 {
 	u64 value;
 
-	TRY_ERRNO(ib_get_hw_stats(&of_->device_, of_->port_, counter_, 1, &value));
+	KERN_TRY_ERRNO(ib_get_hw_stats(&of_->device_, of_->port_, counter_, 1, &value));
 	out.print("%lu\n", value);
 	return {};
 }

@@ -28,7 +28,7 @@ public:
 		counters_ = ib_hw_counters(&device_, port_);
 		if (!counters_)
 			return {};
-		directory_ = TRY(kern::sysfs::Directory::create("hw_counters", parent));
+		directory_ = KERN_TRY(kern::sysfs::Directory::create("hw_counters", parent));
 		return fill();
 	}
 

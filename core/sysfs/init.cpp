@@ -19,8 +19,8 @@ constinit kern::Static<kern::DeviceClass> device_class;
  */
 struct Shown {
 	kern::Mutex lock{KERN_LOCK_CLASS("sysfs.shown")};
-	kern::List<Device, &Device::node> devices GUARDED_BY(lock);
-	const ib_port_counters *counters GUARDED_BY(lock) = nullptr;
+	kern::List<Device, &Device::node> devices KERN_GUARDED_BY(lock);
+	const ib_port_counters *counters KERN_GUARDED_BY(lock) = nullptr;
 };
 constinit kern::Static<Shown> all;
 
@@ -84,7 +84,7 @@ kern::Result<> start()
 	device_class.construct(made.take());
 	all.construct();
 	const auto begun = [&]() -> kern::Result<> {
-		TRY_ERRNO(ib_set_port_counters_viewer(&viewer));
+		KERN_TRY_ERRNO(ib_set_port_counters_viewer(&viewer));
 		auto registered = kern::check(ib_set_name_viewer(&name_viewer));
 		if (registered) {
 			registered = kern::check(ib_register_client(&client));

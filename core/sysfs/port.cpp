@@ -62,7 +62,7 @@ kern::Result<> show_gid(ib_device &device, u32 port, int index, Output &out)
 {
 	ib_gid gid;
 
-	TRY_ERRNO(rdma_query_gid(&device, port, index, &gid));
+	KERN_TRY_ERRNO(rdma_query_gid(&device, port, index, &gid));
 	for (unsigned int i = 0; i < sizeof(gid.raw); i += 2)
 		out.print("%02x%02x%c", gid.raw[i], gid.raw[i + 1],
 			  i + 2 < sizeof(gid.raw) ? ':' : '\n');
@@ -73,7 +73,7 @@ kern::Result<> show_pkey(ib_device &device, u32 port, int index, Output &out)
 {
 	u16 pkey;
 
-	TRY_ERRNO(ib_get_cached_pkey(&device, port, index, &pkey));
+	KERN_TRY_ERRNO(ib_get_cached_pkey(&device, port, index, &pkey));
 	out.print("0x%04x\n", pkey);
 	return {};
 }
@@ -82,7 +82,7 @@ kern::Result<> show_gid_type(ib_device &device, u32 port, int index, Output &out
 {
 	ib_gid gid;
 
-	TRY_ERRNO(rdma_query_gid(&device, port, index, &gid));
+	KERN_TRY_ERRNO(rdma_query_gid(&device, port, index, &gid));
 	if (gid == ib_gid{})
 		return kern::Error{-EINVAL};
 	// InfiniBand and RoCE version 1 share a type name.
@@ -134,8 +134,8 @@ kern::Result<> Port::link_layer(Output &out)
 kern::Result<kern::Owned<Port>> Port::create(ib_device &device, u32 number,
 					     const kern::sysfs::Directory &ports)
 {
-	auto port = TRY(kern::adopt(new (kern::Gfp::kernel) Port(device, number)));
-	TRY(port->start(ports));
+	auto port = KERN_TRY(kern::adopt(new (kern::Gfp::kernel) Port(device, number)));
+	KERN_TRY(port->start(ports));
 	return port;
 }
 
@@ -143,30 +143,30 @@ kern::Result<> Port::show(const ib_port_counters *counters)
 {
 	others_.reset();
 	if (counters && counters->has(&device_, number_))
-		others_ = TRY(PortCounters::create(*counters, device_, number_, directory_));
+		others_ = KERN_TRY(PortCounters::create(*counters, device_, number_, directory_));
 	return {};
 }
 
 kern::Result<> Port::start(const kern::sysfs::Directory &ports)
 {
 	kern_format(name_, sizeof(name_), "%u", number_);
-	directory_ = TRY(kern::sysfs::Directory::create(name_, ports));
-	TRY(state_.add("state", directory_));
-	TRY(phys_state_.add("phys_state", directory_));
-	TRY(rate_.add("rate", directory_));
-	TRY(lid_.add("lid", directory_));
-	TRY(sm_lid_.add("sm_lid", directory_));
-	TRY(lid_mask_count_.add("lid_mask_count", directory_));
-	TRY(sm_sl_.add("sm_sl", directory_));
-	TRY(cap_mask_.add("cap_mask", directory_));
-	TRY(link_layer_.add("link_layer", directory_));
+	directory_ = KERN_TRY(kern::sysfs::Directory::create(name_, ports));
+	KERN_TRY(state_.add("state", directory_));
+	KERN_TRY(phys_state_.add("phys_state", directory_));
+	KERN_TRY(rate_.add("rate", directory_));
+	KERN_TRY(lid_.add("lid", directory_));
+	KERN_TRY(sm_lid_.add("sm_lid", directory_));
+	KERN_TRY(lid_mask_count_.add("lid_mask_count", directory_));
+	KERN_TRY(sm_sl_.add("sm_sl", directory_));
+	KERN_TRY(cap_mask_.add("cap_mask", directory_));
+	KERN_TRY(link_layer_.add("link_layer", directory_));
 	const ib_port_immutable &fixed = device_.port_immutable[number_];
-	TRY(gids_.start("gids", directory_, fixed.gid_tbl_len));
-	TRY(pkeys_.start("pkeys", directory_, fixed.pkey_tbl_len));
-	gid_attributes_ = TRY(kern::sysfs::Directory::create("gid_attrs", directory_));
-	TRY(gid_types_.start("types", gid_attributes_, fixed.gid_tbl_len));
-	TRY(gid_interfaces_.start("ndevs", gid_attributes_, fixed.gid_tbl_len));
-	TRY(hw_counters_.start(directory_));
+	KERN_TRY(gids_.start("gids", directory_, fixed.gid_tbl_len));
+	KERN_TRY(pkeys_.start("pkeys", directory_, fixed.pkey_tbl_len));
+	gid_attributes_ = KERN_TRY(kern::sysfs::Directory::create("gid_attrs", directory_));
+	KERN_TRY(gid_types_.start("types", gid_attributes_, fixed.gid_tbl_len));
+	KERN_TRY(gid_interfaces_.start("ndevs", gid_attributes_, fixed.gid_tbl_len));
+	KERN_TRY(hw_counters_.start(directory_));
 	return counters_.start(directory_);
 }
 

@@ -27,12 +27,12 @@ public:
 	/* Once. Context: process. Errors: ENOMEM. */
 	kern::Result<> start(const char *name, const kern::sysfs::Directory &parent, int entries)
 	{
-		directory_ = TRY(kern::sysfs::Directory::create(name, parent));
-		entries_ =
-			TRY(kern::make_array<One>(kern::Gfp::kernel, static_cast<size_t>(entries)));
+		directory_ = KERN_TRY(kern::sysfs::Directory::create(name, parent));
+		entries_ = KERN_TRY(
+			kern::make_array<One>(kern::Gfp::kernel, static_cast<size_t>(entries)));
 		int index = 0;
 		for (One &entry : entries_)
-			TRY(entry.start(*this, index++));
+			KERN_TRY(entry.start(*this, index++));
 		return {};
 	}
 
@@ -94,7 +94,7 @@ private:
 	kern::Result<> show(Output &out)
 	{
 		ib_port_attr attr;
-		TRY_ERRNO(ib_query_port(&device_, number_, &attr));
+		KERN_TRY_ERRNO(ib_query_port(&device_, number_, &attr));
 		Print(attr, out);
 		return {};
 	}

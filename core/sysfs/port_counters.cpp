@@ -8,22 +8,23 @@ kern::Result<kern::Owned<PortCounters>> PortCounters::create(const ib_port_count
 							     ib_device &device, u32 port,
 							     const kern::sysfs::Directory &parent)
 {
-	auto made = TRY(kern::adopt(new (kern::Gfp::kernel) PortCounters(counters, device, port)));
-	TRY(made->start(parent));
+	auto made =
+		KERN_TRY(kern::adopt(new (kern::Gfp::kernel) PortCounters(counters, device, port)));
+	KERN_TRY(made->start(parent));
 	return made;
 }
 
 kern::Result<> PortCounters::start(const kern::sysfs::Directory &parent)
 {
-	groups_ = TRY(kern::make_array<Group>(kern::Gfp::kernel, counters_.directory_count));
+	groups_ = KERN_TRY(kern::make_array<Group>(kern::Gfp::kernel, counters_.directory_count));
 	u32 number = 0;
 	for (Group &group : groups_) {
-		group.directory =
-			TRY(kern::sysfs::Directory::create(counters_.directories[number], parent));
-		group.files = TRY(kern::make_array<File>(kern::Gfp::kernel, counters_.count));
+		group.directory = KERN_TRY(
+			kern::sysfs::Directory::create(counters_.directories[number], parent));
+		group.files = KERN_TRY(kern::make_array<File>(kern::Gfp::kernel, counters_.count));
 		u32 counter = 0;
 		for (File &file : group.files)
-			TRY(file.start(*this, number, counter++, group.directory));
+			KERN_TRY(file.start(*this, number, counter++, group.directory));
 		number++;
 	}
 	return {};
@@ -42,7 +43,7 @@ kern::Result<> PortCounters::File::show(kern::sysfs::Output &out)
 {
 	u64 value = 0;
 
-	TRY_ERRNO(of_->counters_.read(&of_->device_, of_->port_, group_, counter_, &value));
+	KERN_TRY_ERRNO(of_->counters_.read(&of_->device_, of_->port_, group_, counter_, &value));
 	out.print("%lu\n", value);
 	return {};
 }

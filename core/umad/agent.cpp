@@ -47,9 +47,9 @@ kern::Result<kern::Owned<Agent>> Agent::create(File &file, ib_device &device, u3
 	if (what.qpn > 1)
 		return kern::Error{-EINVAL};
 	if (request)
-		TRY(check_request(what));
-	auto agent = TRY(kern::adopt(new (kern::Gfp::kernel_account) Agent(file, id)));
-	agent->mad_ = TRY(rdma::check(ib_register_mad_agent(
+		KERN_TRY(check_request(what));
+	auto agent = KERN_TRY(kern::adopt(new (kern::Gfp::kernel_account) Agent(file, id)));
+	agent->mad_ = KERN_TRY(rdma::check(ib_register_mad_agent(
 		&device, port, what.qpn ? IB_QPT_GSI : IB_QPT_SMI, request, what.rmpp_version,
 		on_sent, on_received, agent.get(), what.flags)));
 	return agent;

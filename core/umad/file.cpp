@@ -92,7 +92,7 @@ kern::Result<> File::control(unsigned int command, u64 argument)
 		return register_agent2(argument);
 	case abi::unregister_agent: {
 		u32 id;
-		TRY(kern::copy_in(&id, argument, sizeof(id)));
+		KERN_TRY(kern::copy_in(&id, argument, sizeof(id)));
 		return remove_agent(id);
 	}
 	case abi::enable_pkey:
@@ -119,7 +119,8 @@ kern::Result<u32> File::add_agent(const Registration &what, bool with_pkey)
 	for (u32 id = 0; id < agents_max; id++) {
 		if (agents_[id])
 			continue;
-		agents_[id] = TRY(Agent::create(*this, owner_->ib(), owner_->number(), id, what));
+		agents_[id] =
+			KERN_TRY(Agent::create(*this, owner_->ib(), owner_->number(), id, what));
 		settle(with_pkey);
 		return id;
 	}
@@ -151,14 +152,14 @@ kern::Result<> File::register_agent(u64 argument)
 {
 	abi::RegisterAgent asked;
 
-	TRY(kern::copy_in(&asked, argument, sizeof(asked)));
+	KERN_TRY(kern::copy_in(&asked, argument, sizeof(asked)));
 	Registration what{
 		.qpn = asked.qpn, .flags = 0, .request = {}, .rmpp_version = asked.rmpp_version};
 	what.request.mgmt_class = asked.mgmt_class;
 	what.request.mgmt_class_version = asked.mgmt_class_version;
 	__builtin_memcpy(what.request.oui, asked.oui, sizeof(asked.oui));
 	__builtin_memcpy(what.request.method_mask, asked.method_mask, sizeof(asked.method_mask));
-	const u32 id = TRY(add_agent(what, false));
+	const u32 id = KERN_TRY(add_agent(what, false));
 	return answer_agent(argument + __builtin_offsetof(abi::RegisterAgent, id), id);
 }
 
@@ -166,12 +167,12 @@ kern::Result<> File::register_agent2(u64 argument)
 {
 	abi::RegisterAgent2 asked;
 
-	TRY(kern::copy_in(&asked, argument, sizeof(asked)));
+	KERN_TRY(kern::copy_in(&asked, argument, sizeof(asked)));
 	if (asked.flags & ~abi::user_rmpp) {
 		/* Says what there is instead. */
 		const u32 known = abi::user_rmpp;
-		TRY(kern::copy_out(argument + __builtin_offsetof(abi::RegisterAgent2, flags),
-				   &known, sizeof(known)));
+		KERN_TRY(kern::copy_out(argument + __builtin_offsetof(abi::RegisterAgent2, flags),
+					&known, sizeof(known)));
 		return kern::Error{-EINVAL};
 	}
 	if (asked.oui >> 24)
@@ -185,7 +186,7 @@ kern::Result<> File::register_agent2(u64 argument)
 	for (unsigned int i = 0; i < sizeof(what.request.oui); i++)
 		what.request.oui[i] = static_cast<u8>(asked.oui >> (16 - 8 * i));
 	__builtin_memcpy(what.request.method_mask, asked.method_mask, sizeof(asked.method_mask));
-	const u32 id = TRY(add_agent(what, true));
+	const u32 id = KERN_TRY(add_agent(what, true));
 	return answer_agent(argument + __builtin_offsetof(abi::RegisterAgent2, id), id);
 }
 

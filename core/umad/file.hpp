@@ -95,8 +95,8 @@ private:
 	bool push(kern::Owned<Unread> &message, Send *over);
 	void put_back(kern::Owned<Unread> message);
 	kern::Owned<Unread> pop();
-	void count_locked(const Unread &message) REQUIRES(lock_);
-	void discount_locked(const Unread &message) REQUIRES(lock_);
+	void count_locked(const Unread &message) KERN_REQUIRES(lock_);
+	void discount_locked(const Unread &message) KERN_REQUIRES(lock_);
 	kern::Result<size_t> show(const Unread &message, u64 to, size_t count) const;
 
 	const kern::Ref<Port> owner_;
@@ -106,18 +106,18 @@ private:
 	/* A State, and a Form: written under agents_lock_'s exclusive side. */
 	kern::Atomic<u8> state_{static_cast<u8>(State::opened)};
 	kern::Atomic<u8> form_{static_cast<u8>(Form::open_short)};
-	kern::Owned<Agent> agents_[agents_max] GUARDED_BY(agents_lock_);
+	kern::Owned<Agent> agents_[agents_max] KERN_GUARDED_BY(agents_lock_);
 
 	kern::SpinLock lock_{KERN_LOCK_CLASS("umad.file")};
-	kern::List<Send, &Send::node> sends_ GUARDED_BY(lock_);
-	kern::List<Unread, &Unread::node> unread_ GUARDED_BY(lock_);
+	kern::List<Send, &Send::node> sends_ KERN_GUARDED_BY(lock_);
+	kern::List<Unread, &Unread::node> unread_ KERN_GUARDED_BY(lock_);
 	/*
 	 * MADs of sends and of unread messages, except one for the outcome of each send: those are
 	 * counted separately.
 	 */
-	unsigned int sent_mads_ GUARDED_BY(lock_) = 0;
-	unsigned int unread_mads_ GUARDED_BY(lock_) = 0;
-	unsigned int unread_outcomes_ GUARDED_BY(lock_) = 0;
+	unsigned int sent_mads_ KERN_GUARDED_BY(lock_) = 0;
+	unsigned int unread_mads_ KERN_GUARDED_BY(lock_) = 0;
+	unsigned int unread_outcomes_ KERN_GUARDED_BY(lock_) = 0;
 	kern::WaitQueue readers_{KERN_LOCK_CLASS("umad.readers")};
 };
 

@@ -23,12 +23,12 @@ public:
 	 */
 	static kern::Result<kern::Owned<Service>> create()
 	{
-		auto service = TRY(kern::make<Service>(kern::Gfp::kernel));
-		TRY(file_kind().create());
-		TRY(manager_kind().create());
-		TRY(service->umad.create(major, first_umad, "infiniband_mad"));
-		TRY(service->issm.create(major, first_issm, "infiniband_mad"));
-		service->mad_class = TRY(kern::DeviceClass::create(
+		auto service = KERN_TRY(kern::make<Service>(kern::Gfp::kernel));
+		KERN_TRY(file_kind().create());
+		KERN_TRY(manager_kind().create());
+		KERN_TRY(service->umad.create(major, first_umad, "infiniband_mad"));
+		KERN_TRY(service->issm.create(major, first_issm, "infiniband_mad"));
+		service->mad_class = KERN_TRY(kern::DeviceClass::create(
 			"infiniband_mad",
 			{.abi_version = abi::version, .node_mode = 0600, .tells_name = false}));
 		return service;
@@ -48,13 +48,14 @@ class Ports
 public:
 	static kern::Result<kern::Owned<Ports>> create(ib_device &device)
 	{
-		auto ports = TRY(kern::make<Ports>(kern::Gfp::kernel));
+		auto ports = KERN_TRY(kern::make<Ports>(kern::Gfp::kernel));
 		const u32 first = rdma_start_port(&device), last = rdma_end_port(&device);
-		ports->all_ =
-			TRY(kern::make_array<kern::Ref<Port>>(kern::Gfp::kernel, last - first + 1));
+		ports->all_ = KERN_TRY(
+			kern::make_array<kern::Ref<Port>>(kern::Gfp::kernel, last - first + 1));
 		for (u32 number = first; number <= last; number++)
 			if (rdma_cap_ib_mad(&device, number))
-				ports->all_[number - first] = TRY(Port::create(device, number));
+				ports->all_[number - first] =
+					KERN_TRY(Port::create(device, number));
 		return ports;
 	}
 	~Ports()

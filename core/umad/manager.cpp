@@ -38,7 +38,7 @@ kern::Result<> Manager::become(State next)
 		 * gone.
 		 */
 		if (next == State::taken)
-			TRY_ERRNO(status);
+			KERN_TRY_ERRNO(status);
 	}
 	state_.store_release(static_cast<u8>(next));
 	waiting_.wake_all();
@@ -56,14 +56,14 @@ kern::Result<Manager *> Manager::open(kern_file &file)
 			if (state() == State::device_gone)
 				return kern::Error{-ENXIO};
 			if (state() == State::vacant) {
-				TRY(become(State::taken));
+				KERN_TRY(become(State::taken));
 				/* The opened file's own: release() gives it up. */
 				return kern::Ref<Manager>::share(*this).release();
 			}
 		}
 		if (!kern_file_waits(&file))
 			return kern::Error{-EAGAIN};
-		TRY(waiting_.wait_interruptible([&] { return state() != State::taken; }));
+		KERN_TRY(waiting_.wait_interruptible([&] { return state() != State::taken; }));
 	}
 }
 

@@ -42,7 +42,7 @@ private:
 	 * The only function that changes the state. Notifies the port and waiting tasks. Errors:
 	 * the driver's.
 	 */
-	kern::Result<> become(State next) REQUIRES(lock_);
+	kern::Result<> become(State next) KERN_REQUIRES(lock_);
 
 	/* As long as it has not gone. */
 	ib_device &device_;

@@ -10,7 +10,7 @@ namespace umad
 
 kern::Result<kern::Ref<Port>> Port::create(ib_device &ib, u32 number)
 {
-	auto port = TRY(kern::adopt_ref(new (kern::Gfp::kernel) Port(ib, number)));
+	auto port = KERN_TRY(kern::adopt_ref(new (kern::Gfp::kernel) Port(ib, number)));
 	if (const kern::Result<> started = port->start(); !started) {
 		/* One of its nodes may have been there, and opened. */
 		port->leave_device();
@@ -28,14 +28,14 @@ kern::Result<> Port::start()
 		{"port", &shown_number_.native()},
 	};
 
-	manager_ = TRY(Manager::create(ib_, number_));
-	name_ = TRY(names().numbers.alloc(0, kern::Node::limit - 1));
+	manager_ = KERN_TRY(Manager::create(ib_, number_));
+	name_ = KERN_TRY(names().numbers.alloc(0, kern::Node::limit - 1));
 	kern_format(umad_name_, sizeof(umad_name_), "umad%u", name_);
 	kern_format(issm_name_, sizeof(issm_name_), "issm%u", name_);
-	umad_ = TRY(kern::Node::create(names().mad_class, ib_.dma_device, umad_name_, files,
-				       names().umad, name_, file_kind(), this));
-	issm_ = TRY(kern::Node::create(names().mad_class, ib_.dma_device, issm_name_, files,
-				       names().issm, name_, manager_kind(), manager_.get()));
+	umad_ = KERN_TRY(kern::Node::create(names().mad_class, ib_.dma_device, umad_name_, files,
+					    names().umad, name_, file_kind(), this));
+	issm_ = KERN_TRY(kern::Node::create(names().mad_class, ib_.dma_device, issm_name_, files,
+					    names().issm, name_, manager_kind(), manager_.get()));
 	publish(published_umad_, IB_NODE_UMAD, umad_name_, names().umad);
 	publish(published_issm_, IB_NODE_ISSM, issm_name_, names().issm);
 	umad_.announce();
@@ -78,7 +78,7 @@ kern::Result<File *> Port::open(kern_file &native)
 {
 	if (!ib_device_in_net(&ib_, kern_net_number_of_caller()))
 		return kern::Error{-EPERM};
-	return files_.add(TRY(File::create(*this, native)));
+	return files_.add(KERN_TRY(File::create(*this, native)));
 }
 
 void Port::leave_device()

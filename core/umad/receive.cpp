@@ -29,8 +29,8 @@ kern::Result<> describe(const ib_mad_agent &mad, const ib_mad_recv_wc &received,
 		return {};
 
 	rdma_ah_attr back{};
-	TRY_ERRNO(ib_init_ah_attr_from_wc(mad.device, mad.port_num, &from, received.recv_buf.grh,
-					  &back));
+	KERN_TRY_ERRNO(ib_init_ah_attr_from_wc(mad.device, mad.port_num, &from,
+					       received.recv_buf.grh, &back));
 	const ib_global_route &route = *rdma_ah_read_grh(&back);
 	header.gid_index = route.sgid_index;
 	header.hop_limit = route.hop_limit;
@@ -145,7 +145,7 @@ kern::Result<size_t> File::read(u64 to, size_t count, bool wait)
 		}
 		if (!wait)
 			return kern::Error{-EAGAIN};
-		TRY(readers_.wait_interruptible([&] {
+		KERN_TRY(readers_.wait_interruptible([&] {
 			kern::Guard guard(lock_);
 			return state() != State::opened || !unread_.empty();
 		}));
@@ -160,15 +160,15 @@ kern::Result<size_t> File::show(const Unread &message, u64 to, size_t count) con
 
 	if (count < header_bytes + first)
 		return kern::Error{-EINVAL};
-	TRY(kern::copy_out(to, &message.header, header_bytes));
+	KERN_TRY(kern::copy_out(to, &message.header, header_bytes));
 	to += header_bytes;
 	if (!message.received) {
-		TRY(kern::copy_out(to, &message.unanswered, size));
+		KERN_TRY(kern::copy_out(to, &message.unanswered, size));
 		return header_bytes + size;
 	}
 
 	ib_mad_recv_wc &received = *message.received;
-	TRY(kern::copy_out(to, received.recv_buf.mad, first));
+	KERN_TRY(kern::copy_out(to, received.recv_buf.mad, first));
 	if (size > first && count < header_bytes + size)
 		return kern::Error{-ENOSPC};
 	/* Behind the first segment, each without the headers of its class. */
@@ -179,9 +179,9 @@ kern::Result<size_t> File::show(const Unread &message, u64 to, size_t count) con
 		link = link->next;
 		const size_t room = IB_MGMT_MAD_SIZE - headers,
 			     part = size - at < room ? size - at : room;
-		TRY(kern::copy_out(to + at,
-				   reinterpret_cast<const u8 *>(segment_of(link).mad) + headers,
-				   part));
+		KERN_TRY(kern::copy_out(
+			to + at, reinterpret_cast<const u8 *>(segment_of(link).mad) + headers,
+			part));
 		at += part;
 	}
 	return header_bytes + size;

@@ -42,8 +42,8 @@ void own_transaction(ib_mad_hdr &mad, u32 agent_half)
 kern::Result<kern::Owned<Send>> Send::create(Agent &agent, const abi::Header &header,
 					     kern::ConstBytes bytes)
 {
-	auto send = TRY(kern::adopt(new (kern::Gfp::kernel_account) Send(header)));
-	TRY(send->start(agent, bytes));
+	auto send = KERN_TRY(kern::adopt(new (kern::Gfp::kernel_account) Send(header)));
+	KERN_TRY(send->start(agent, bytes));
 	return send;
 }
 
@@ -63,9 +63,9 @@ kern::Result<> Send::start(Agent &agent, kern::ConstBytes bytes)
 			  (ib_get_rmpp_flags(&given.rmpp_hdr) & IB_MGMT_RMPP_FLAG_ACTIVE);
 	const int headers = ib_get_mad_data_offset(mgmt_class);
 
-	TRY(check_pkey(agent.mad()));
-	TRY(make_address(agent.mad()));
-	buffer_ = TRY(rdma::check(ib_create_send_mad(
+	KERN_TRY(check_pkey(agent.mad()));
+	KERN_TRY(make_address(agent.mad()));
+	buffer_ = KERN_TRY(rdma::check(ib_create_send_mad(
 		&agent.mad(), header_.qpn, header_.pkey_index, rmpp, headers,
 		static_cast<int>(bytes.size()) - headers,
 		static_cast<unsigned int>(kern::Gfp::kernel_account), IB_MGMT_BASE_VERSION)));
@@ -80,8 +80,8 @@ kern::Result<> Send::start(Agent &agent, kern::ConstBytes bytes)
 	 */
 	buffer_->retries = header_.timeout_ms || rmpp ? as_int(header_.retries) : 0;
 	if (header_.timeout_ms)
-		outcome_ =
-			TRY(kern::make<Unread>(kern::Gfp::kernel_account, Unread::Kind::outcome));
+		outcome_ = KERN_TRY(
+			kern::make<Unread>(kern::Gfp::kernel_account, Unread::Kind::outcome));
 	return {};
 }
 
@@ -108,7 +108,8 @@ kern::Result<> Send::make_address(ib_mad_agent &agent)
 	said.hop_limit = header_.hop_limit;
 	said.traffic_class = header_.traffic_class;
 	rdma_ah_attr to = rdma::address_of(said);
-	address_ = TRY(rdma::check(rdma_create_ah(agent.qp->pd, &to, RDMA_CREATE_AH_SLEEPABLE)));
+	address_ =
+		KERN_TRY(rdma::check(rdma_create_ah(agent.qp->pd, &to, RDMA_CREATE_AH_SLEEPABLE)));
 	return {};
 }
 
@@ -162,7 +163,7 @@ kern::Result<size_t> File::write(u64 from, size_t count)
 
 	if (count < header_bytes + IB_MGMT_RMPP_HDR || count - header_bytes > message_bytes_max)
 		return kern::Error{-EINVAL};
-	TRY(kern::copy_in(&header, from, header_bytes));
+	KERN_TRY(kern::copy_in(&header, from, header_bytes));
 	if (header.id >= agents_max)
 		return kern::Error{-EINVAL};
 	/*
@@ -175,17 +176,17 @@ kern::Result<size_t> File::write(u64 from, size_t count)
 	kern::OwnedArray<u64> several;
 	std::byte *bytes = single;
 	if (size > sizeof(single)) {
-		several = TRY(kern::make_array<u64>(kern::Gfp::kernel_account,
-						    (size + sizeof(u64) - 1) / sizeof(u64)));
+		several = KERN_TRY(kern::make_array<u64>(kern::Gfp::kernel_account,
+							 (size + sizeof(u64) - 1) / sizeof(u64)));
 		bytes = reinterpret_cast<std::byte *>(several.data());
 	}
-	TRY(kern::copy_in(bytes, from + header_bytes, size));
+	KERN_TRY(kern::copy_in(bytes, from + header_bytes, size));
 
 	kern::SharedGuard guard(agents_lock_);
 	Agent *agent = agents_[kern::index_nospec(header.id, agents_max)].get();
 	if (!agent)
 		return kern::Error{-EIO};
-	TRY(post(TRY(Send::create(*agent, header, {bytes, size})), *agent));
+	KERN_TRY(post(KERN_TRY(Send::create(*agent, header, {bytes, size})), *agent));
 	return count;
 }
 

@@ -29,13 +29,13 @@ private:
 
 Result<> create_ah(Call &call, const abi::CreateAh &request)
 {
-	auto pd = TRY(call.file.objects().find<Pd>(request.pd_handle));
+	auto pd = KERN_TRY(call.file.objects().find<Pd>(request.pd_handle));
 	ib_pd *const ib = pd->ib();
-	auto ah = TRY(Draft<Ah>::create(call.file.objects(), std::move(pd)));
+	auto ah = KERN_TRY(Draft<Ah>::create(call.file.objects(), std::move(pd)));
 	rdma_ah_attr attr = rdma::address_of(request.attr);
 
-	TRY(ah->take(ib_create_ah_user(ib, &attr, &call.udata)));
-	TRY(call.respond(abi::HandleOnly{ah->handle()}));
+	KERN_TRY(ah->take(ib_create_ah_user(ib, &attr, &call.udata)));
+	KERN_TRY(call.respond(abi::HandleOnly{ah->handle()}));
 	ah.finish();
 	return {};
 }

@@ -32,11 +32,11 @@ kern::Result<> answer_in(u64 room, size_t room_size, const void *answer, size_t 
 {
 	const size_t told = room_size < size ? room_size : size;
 
-	TRY(kern::copy_out(room, answer, told));
+	KERN_TRY(kern::copy_out(room, answer, told));
 	static constexpr u64 zeros[8] = {};
 	for (size_t at = told; at < room_size;) {
 		const size_t step = room_size - at < sizeof(zeros) ? room_size - at : sizeof(zeros);
-		TRY(kern::copy_out(room + at, zeros, step));
+		KERN_TRY(kern::copy_out(room + at, zeros, step));
 		at += step;
 	}
 	return {};
@@ -78,9 +78,9 @@ kern::Result<> Attributes::take(u64 list, size_t count)
 
 	while (count > 0) {
 		const size_t now = count < piece ? count : piece;
-		TRY(kern::copy_in(said, list, now * sizeof(*said)));
+		KERN_TRY(kern::copy_in(said, list, now * sizeof(*said)));
 		for (size_t i = 0; i < now; i++)
-			TRY(take_one(said[i], list + i * sizeof(*said)));
+			KERN_TRY(take_one(said[i], list + i * sizeof(*said)));
 		list += now * sizeof(*said);
 		count -= now;
 	}
@@ -131,7 +131,7 @@ kern::Result<> Attributes::write_output(const Slot &slot, const void *answer, si
 {
 	if (!slot.present)
 		return {};
-	TRY(answer_in(slot.at, slot.size, answer, size));
+	KERN_TRY(answer_in(slot.at, slot.size, answer, size));
 	return mark(slot);
 }
 

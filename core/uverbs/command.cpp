@@ -32,7 +32,7 @@ private:
 	kern::Result<> take_request(const Command &command, u64 from, size_t size);
 	kern::Result<> carry_out(const Command &command)
 	{
-		TRY(call_.present.check(command.needs));
+		KERN_TRY(call_.present.check(command.needs));
 		return command.run(call_);
 	}
 
@@ -62,7 +62,7 @@ kern::Result<> Framing::take_request(const Command &command, u64 from, size_t si
 {
 	const size_t known = size < command.request ? size : command.request;
 
-	TRY(kern::copy_in(call_.request_, from, known));
+	KERN_TRY(kern::copy_in(call_.request_, from, known));
 	return kern::check_zero(from + known, size - known);
 }
 
@@ -85,7 +85,7 @@ kern::Result<> Framing::read_plain(const Command &command, const abi::Header &he
 		return kern::Error{-ENOSPC};
 	/* They have it whole, and count it wrong. */
 	const size_t core = command.request;
-	TRY(take_request(command, from + sizeof(header), core));
+	KERN_TRY(take_request(command, from + sizeof(header), core));
 	size = short_of_reserved ? 0 : size - sizeof(header) - core;
 
 	if (command.response) {
@@ -106,7 +106,7 @@ kern::Result<> Framing::read_extended(const Command &command, const abi::Header 
 
 	if (count < headers)
 		return kern::Error{-EINVAL};
-	TRY(kern::copy_in(&extended, from + sizeof(header), sizeof(extended)));
+	KERN_TRY(kern::copy_in(&extended, from + sizeof(header), sizeof(extended)));
 	const size_t in = header.in_words * word, out = header.out_words * word;
 	const size_t driver_in = extended.driver_in_words * word,
 		     driver_out = extended.driver_out_words * word;
@@ -124,7 +124,7 @@ kern::Result<> Framing::read_extended(const Command &command, const abi::Header 
 	} else if (out || driver_out) {
 		return kern::Error{-EINVAL};
 	}
-	TRY(take_request(command, from + headers, in));
+	KERN_TRY(take_request(command, from + headers, in));
 	call_.response_ = extended.response;
 	call_.room_ = out;
 	call_.set_driver_parts(from + headers + in, driver_in, extended.response + out, driver_out);
@@ -137,21 +137,21 @@ kern::Result<> Framing::run(u64 from, size_t count)
 
 	if (count < sizeof(header))
 		return kern::Error{-EINVAL};
-	TRY(kern::copy_in(&header, from, sizeof(header)));
-	const Command *const command = TRY(find(header.command));
-	TRY(command->extended ? read_extended(*command, header, from, count)
-			      : read_plain(*command, header, from, count));
+	KERN_TRY(kern::copy_in(&header, from, sizeof(header)));
+	const Command *const command = KERN_TRY(find(header.command));
+	KERN_TRY(command->extended ? read_extended(*command, header, from, count)
+				   : read_plain(*command, header, from, count));
 	return carry_out(*command);
 }
 
 kern::Result<> Framing::run(u32 word, Attributes::Place in, Attributes::Place out)
 {
-	const Command *const command = TRY(find(word));
+	const Command *const command = KERN_TRY(find(word));
 
 	/* A plain request has its address of the response here as well, which says nothing. */
 	if (in.size < command->least_request || out.size < command->response)
 		return kern::Error{-ENOSPC};
-	TRY(take_request(*command, in.address, in.size));
+	KERN_TRY(take_request(*command, in.address, in.size));
 	call_.response_ = out.address;
 	call_.room_ = out.size;
 	return carry_out(*command);
@@ -168,8 +168,8 @@ kern::Result<> methods::invoke_write(Call &call, const Attributes &said)
 {
 	using namespace abi::invoke_write;
 
-	TRY(Framing(call).run(static_cast<u32>(said.number(command)), said.place(core_in),
-			      said.place(core_out)));
+	KERN_TRY(Framing(call).run(static_cast<u32>(said.number(command)), said.place(core_in),
+				   said.place(core_out)));
 	if (said.has(core_out))
 		kern::ignore(said.answered(core_out));
 	return {};

@@ -66,7 +66,7 @@ template<class T, class Last>
 Result<> destroy(Call &call, u32 handle, Last last)
 {
 	ObjectTable &objects = call.file.objects();
-	T *object = TRY(objects.claim<T>(handle));
+	T *object = KERN_TRY(objects.claim<T>(handle));
 
 	if (const Result<> ended = object->end(Reason::command); !ended) {
 		objects.leave(*object);

@@ -100,8 +100,8 @@ Result<> write_context(Call &call, const Attributes &said)
 {
 	using namespace abi::context_method;
 
-	TRY(said.write_output(num_comp_vectors,
-			      static_cast<u32>(call.file.device().num_comp_vectors)));
+	KERN_TRY(said.write_output(num_comp_vectors,
+				   static_cast<u32>(call.file.device().num_comp_vectors)));
 	return said.write_output(core_support, core_drops_optional_access);
 }
 
@@ -114,7 +114,7 @@ Result<abi::GidEntry> read_gid(ib_device &device, u32 port_num, u32 index)
 
 	if (index > 0xffff)
 		return kern::Error{-EINVAL};
-	TRY_ERRNO(rdma_query_gid(&device, port_num, static_cast<int>(index), &gid));
+	KERN_TRY_ERRNO(rdma_query_gid(&device, port_num, static_cast<int>(index), &gid));
 	__builtin_memcpy(entry.gid, gid.raw, sizeof(entry.gid));
 	return entry;
 }
@@ -132,10 +132,10 @@ bool is_used(const abi::GidEntry &entry)
 Result<> get_context(Call &call, const abi::ResponseOnly &)
 {
 	File &file = call.file;
-	auto created = TRY(EventFile::create_asynchronous(file));
+	auto created = KERN_TRY(EventFile::create_asynchronous(file));
 
-	TRY(file.make_context(call.udata, [&]() -> Result<> {
-		TRY(call.respond(abi::ContextResponse{
+	KERN_TRY(file.make_context(call.udata, [&]() -> Result<> {
+		KERN_TRY(call.respond(abi::ContextResponse{
 			.async_fd = static_cast<u32>(created.file.descriptor()),
 			.num_comp_vectors = static_cast<u32>(file.device().num_comp_vectors),
 		}));
@@ -159,10 +159,10 @@ Result<> methods::query_context(Call &call, const Attributes &said)
 
 Result<> methods::alloc_async_event(Call &call, const Attributes &said)
 {
-	auto created = TRY(EventFile::create_asynchronous(call.file));
+	auto created = KERN_TRY(EventFile::create_asynchronous(call.file));
 
-	TRY(said.write_handle(abi::alloc_async_event::fd,
-			      static_cast<u32>(created.file.descriptor())));
+	KERN_TRY(said.write_handle(abi::alloc_async_event::fd,
+				   static_cast<u32>(created.file.descriptor())));
 	call.file.use_for_events(created.events);
 	created.file.install();
 	return {};
@@ -173,7 +173,7 @@ Result<> query_device(Call &call, const abi::ResponseOnly &)
 	ib_device &device = call.file.device();
 	ib_device_attr attr;
 
-	TRY_ERRNO(ib_query_device_user(&device, &attr, nullptr));
+	KERN_TRY_ERRNO(ib_query_device_user(&device, &attr, nullptr));
 	return call.respond(describe(device, attr));
 }
 
@@ -184,7 +184,7 @@ Result<> query_device_extended(Call &call, const abi::QueryDeviceExtended &reque
 
 	if (request.comp_mask || request.reserved)
 		return kern::Error{-EINVAL};
-	TRY_ERRNO(ib_query_device_user(&device, &attr, &call.udata));
+	KERN_TRY_ERRNO(ib_query_device_user(&device, &attr, &call.udata));
 	return call.respond(abi::DeviceAttributesExtended{
 		.base = describe(device, attr),
 		.response_length = call.response_length<abi::DeviceAttributesExtended>(),
@@ -199,7 +199,7 @@ Result<> query_port(Call &call, const abi::QueryPort &request)
 	ib_device &device = call.file.device();
 	ib_port_attr attr;
 
-	TRY_ERRNO(ib_query_port(&device, request.port_num, &attr));
+	KERN_TRY_ERRNO(ib_query_port(&device, request.port_num, &attr));
 	return call.respond(describe(device, request.port_num, attr));
 }
 
@@ -210,7 +210,7 @@ Result<> methods::query_port(Call &call, const Attributes &said)
 	const u32 port = static_cast<u32>(said.number(port_num));
 	ib_port_attr attr;
 
-	TRY_ERRNO(ib_query_port(&device, port, &attr));
+	KERN_TRY_ERRNO(ib_query_port(&device, port, &attr));
 	return said.write_output(
 		response, abi::PortAttributesExtended{.base = describe(device, port, attr),
 						      .port_cap_flags2 = attr.port_cap_flags2});
@@ -228,18 +228,18 @@ Result<> methods::query_gid_table(Call &call, const Attributes &said)
 		return kern::Error{-EINVAL};
 	for (u32 port = 1; port <= device.phys_port_cnt; port++) {
 		ib_port_attr attr;
-		TRY_ERRNO(ib_query_port(&device, port, &attr));
+		KERN_TRY_ERRNO(ib_query_port(&device, port, &attr));
 		for (u32 index = 0; index < count(attr.gid_tbl_len); index++) {
-			const abi::GidEntry entry = TRY(read_gid(device, port, index));
+			const abi::GidEntry entry = KERN_TRY(read_gid(device, port, index));
 			if (!is_used(entry))
 				continue;
 			if (found == room.size / stride)
 				return kern::Error{-EINVAL};
-			TRY(answer_in(room.address + found++ * stride, stride, &entry,
-				      sizeof(entry)));
+			KERN_TRY(answer_in(room.address + found++ * stride, stride, &entry,
+					   sizeof(entry)));
 		}
 	}
-	TRY(said.write_output(used, found));
+	KERN_TRY(said.write_output(used, found));
 	return said.answered(entries);
 }
 
@@ -247,8 +247,8 @@ Result<> methods::query_gid_entry(Call &call, const Attributes &said)
 {
 	using namespace abi::query_gid_entry;
 	const abi::GidEntry found =
-		TRY(read_gid(call.file.device(), static_cast<u32>(said.number(port)),
-			     static_cast<u32>(said.number(index))));
+		KERN_TRY(read_gid(call.file.device(), static_cast<u32>(said.number(port)),
+				  static_cast<u32>(said.number(index))));
 
 	return is_used(found) ? said.write_output(entry, found) : kern::Error{-ENODATA};
 }

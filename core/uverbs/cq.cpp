@@ -67,18 +67,18 @@ Result<> create(Call &call, const CqParameters &wanted, Respond respond)
 	const ib_cq_init_attr attr = {
 		.cqe = wanted.cqe, .comp_vector = wanted.comp_vector, .flags = 0};
 
-	TRY(check_flags(wanted.flags));
+	KERN_TRY(check_flags(wanted.flags));
 	/* First, for it is the mistake that programs make. */
 	if (attr.comp_vector >= static_cast<u32>(device.num_comp_vectors))
 		return kern::Error{-EINVAL};
-	auto channel = TRY(find_channel(file, wanted.comp_channel));
-	auto events = TRY(find_events(file, wanted.event_file));
-	auto cq = TRY(Draft<Cq>::create(file.objects(), std::move(channel), std::move(events),
-					wanted.user_handle));
-	TRY(cq->take(
+	auto channel = KERN_TRY(find_channel(file, wanted.comp_channel));
+	auto events = KERN_TRY(find_events(file, wanted.event_file));
+	auto cq = KERN_TRY(Draft<Cq>::create(file.objects(), std::move(channel), std::move(events),
+					     wanted.user_handle));
+	KERN_TRY(cq->take(
 		ib_create_cq_user(&device, completed, handle_event, &*cq, &attr, &call.udata)));
-	TRY(respond(abi::CreateCqResponse{.handle = cq->handle(),
-					  .cqe = static_cast<u32>(cq->ib()->cqe)}));
+	KERN_TRY(respond(abi::CreateCqResponse{.handle = cq->handle(),
+					       .cqe = static_cast<u32>(cq->ib()->cqe)}));
 	cq.finish();
 	return {};
 }
@@ -87,7 +87,7 @@ Result<abi::DestroyCqResponse> destroy_numbered(Call &call, u32 handle)
 {
 	abi::DestroyCqResponse response{};
 
-	TRY(destroy<Cq>(call, handle, [&](Cq &cq) {
+	KERN_TRY(destroy<Cq>(call, handle, [&](Cq &cq) {
 		response = {.comp_events_reported = cq.completions.forget(),
 			    .async_events_reported = cq.events.forget()};
 	}));
@@ -105,9 +105,9 @@ Result<kern::Ref<EventFile>> find_events(File &file, s32 descriptor)
 
 Result<> create_comp_channel(Call &call, const abi::ResponseOnly &)
 {
-	auto created = TRY(EventFile::create_channel(call.file));
+	auto created = KERN_TRY(EventFile::create_channel(call.file));
 
-	TRY(call.respond(
+	KERN_TRY(call.respond(
 		abi::CreateCompChannelResponse{.fd = static_cast<u32>(created.file.descriptor())}));
 	created.file.install();
 	return {};
@@ -142,22 +142,22 @@ Result<> modify_cq(Call &call, const abi::ModifyCq &request)
 		return kern::Error{-EOPNOTSUPP};
 	if (!request.attr_mask)
 		return kern::Error{-EINVAL};
-	auto cq = TRY(call.file.objects().find<Cq>(request.handle));
+	auto cq = KERN_TRY(call.file.objects().find<Cq>(request.handle));
 
 	return kern::check(rdma_set_cq_moderation(cq->ib(), request.count, request.period));
 }
 
 Result<> resize_cq(Call &call, const abi::ResizeCq &request)
 {
-	auto cq = TRY(call.file.objects().find<Cq>(request.handle));
+	auto cq = KERN_TRY(call.file.objects().find<Cq>(request.handle));
 
-	TRY_ERRNO(ib_resize_cq_user(cq->ib(), static_cast<int>(request.cqe), &call.udata));
+	KERN_TRY_ERRNO(ib_resize_cq_user(cq->ib(), static_cast<int>(request.cqe), &call.udata));
 	return call.respond(abi::ResizeCqResponse{.cqe = static_cast<u32>(cq->ib()->cqe)});
 }
 
 Result<> destroy_cq(Call &call, const abi::Destroy &request)
 {
-	return call.respond(TRY(destroy_numbered(call, request.handle)));
+	return call.respond(KERN_TRY(destroy_numbered(call, request.handle)));
 }
 
 Result<> methods::create_cq(Call &call, const Attributes &said)
@@ -172,7 +172,7 @@ Result<> methods::create_cq(Call &call, const Attributes &said)
 		       .flags = said.number(flags),
 		       .event_file = said.descriptor(event_fd)},
 		      [&](const abi::CreateCqResponse &made) -> Result<> {
-			      TRY(said.write_output(response_cqe, made.cqe));
+			      KERN_TRY(said.write_output(response_cqe, made.cqe));
 			      return said.write_handle(handle, made.handle);
 		      });
 }
@@ -181,7 +181,7 @@ Result<> methods::destroy_cq(Call &call, const Attributes &said)
 {
 	using namespace abi::destroy_method;
 
-	return said.write_output(response, TRY(destroy_numbered(call, said.handle(handle))));
+	return said.write_output(response, KERN_TRY(destroy_numbered(call, said.handle(handle))));
 }
 
 } // namespace uverbs

@@ -14,7 +14,7 @@ kern::Result<kern::Ref<Device>> Device::create(ib_device &ib, const kern::Device
 {
 	if (!ib.ops.alloc_ucontext)
 		return kern::Error{-EOPNOTSUPP};
-	auto device = TRY(kern::adopt_ref(new (kern::Gfp::kernel) Device(ib)));
+	auto device = KERN_TRY(kern::adopt_ref(new (kern::Gfp::kernel) Device(ib)));
 	if (const kern::Result<> started = device->start(verbs_class, region); !started) {
 		/* Its node may have been there, and opened. */
 		device->files_.leave_device();
@@ -32,15 +32,15 @@ Device::~Device()
 
 kern::Result<> Device::start(const kern::DeviceClass &verbs_class, const kern::NodeRegion &region)
 {
-	number_ = TRY(numbers().alloc(0, kern::Node::limit - 1));
+	number_ = KERN_TRY(numbers().alloc(0, kern::Node::limit - 1));
 	kern_format(name_, sizeof(name_), "uverbs%u", number_);
 	const kern_class_file files[] = {
 		{"ibdev", &shown_name_.native()},
 		{"abi_version", &shown_version_.native()},
 	};
-	cgroup_ = TRY(kern::CgroupDevice::create(ib_.name));
-	node_ = TRY(kern::Node::create(verbs_class, ib_.dma_device, name_, files, region, number_,
-				       file_kind(), this));
+	cgroup_ = KERN_TRY(kern::CgroupDevice::create(ib_.name));
+	node_ = KERN_TRY(kern::Node::create(verbs_class, ib_.dma_device, name_, files, region,
+					    number_, file_kind(), this));
 	published_ = {
 		.kind = IB_NODE_UVERBS,
 		.device = &ib_,
@@ -75,7 +75,7 @@ kern::Result<File *> Device::open(kern_file &native)
 {
 	if (!ib_device_in_net(&ib_, kern_net_number_of_caller()))
 		return kern::Error{-EPERM};
-	return files_.add(TRY(File::create(*this, native)));
+	return files_.add(KERN_TRY(File::create(*this, native)));
 }
 
 void Device::remove()

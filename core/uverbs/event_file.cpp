@@ -30,8 +30,8 @@ EventFile::~EventFile()
 
 kern::Result<EventFile::Created> EventFile::finish(kern::Ref<EventFile> events, File &maker)
 {
-	auto charge = TRY(maker.share().event_files.take());
-	auto file = TRY(kern::NewFile::create(kind, "[infinibandevent]", events.get()));
+	auto charge = KERN_TRY(maker.share().event_files.take());
+	auto file = KERN_TRY(kern::NewFile::create(kind, "[infinibandevent]", events.get()));
 	/* The file's own: release() gives it up. */
 	kern::Ref<EventFile> held = events;
 	EventFile *self = held.release();
@@ -47,18 +47,18 @@ kern::Result<EventFile::Created> EventFile::finish(kern::Ref<EventFile> events, 
 
 kern::Result<EventFile::Created> EventFile::create_channel(File &maker)
 {
-	auto events =
-		TRY(kern::adopt_ref(new (kern::Gfp::kernel_account) EventFile(Kind::completion)));
+	auto events = KERN_TRY(
+		kern::adopt_ref(new (kern::Gfp::kernel_account) EventFile(Kind::completion)));
 	return finish(std::move(events), maker);
 }
 
 kern::Result<EventFile::Created> EventFile::create_asynchronous(File &maker)
 {
 	const u32 ports = maker.device().phys_port_cnt;
-	auto events =
-		TRY(kern::adopt_ref(new (kern::Gfp::kernel_account) EventFile(Kind::asynchronous)));
-	events->ports_ =
-		TRY(kern::make_array<EventSource>(kern::Gfp::kernel_account, size_t{ports} + 1));
+	auto events = KERN_TRY(
+		kern::adopt_ref(new (kern::Gfp::kernel_account) EventFile(Kind::asynchronous)));
+	events->ports_ = KERN_TRY(
+		kern::make_array<EventSource>(kern::Gfp::kernel_account, size_t{ports} + 1));
 	for (u32 port = 0; port <= ports; port++)
 		events->ports_[port].element_ = port;
 	return finish(std::move(events), maker);
@@ -146,12 +146,12 @@ kern::Result<size_t> EventFile::read(u64 to, size_t count, bool wait)
 			return kern::Error{-EIO};
 		if (!wait)
 			return kern::Error{-EAGAIN};
-		TRY(readers_.wait_interruptible([&] {
+		KERN_TRY(readers_.wait_interruptible([&] {
 			kern::Guard guard(lock_);
 			return closed_ || !queue_.empty();
 		}));
 	}
-	TRY(kern::copy_out(to, &record, record_size()));
+	KERN_TRY(kern::copy_out(to, &record, record_size()));
 	return record_size();
 }
 

@@ -111,10 +111,10 @@ private:
 	kern::Charge charge_;
 	kern::OwnedArray<EventSource> ports_;
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("uverbs.events")};
-	kern::List<EventSource, &EventSource::node_> queue_ GUARDED_BY(lock_);
-	bool closed_ GUARDED_BY(lock_) = false;
+	kern::List<EventSource, &EventSource::node_> queue_ KERN_GUARDED_BY(lock_);
+	bool closed_ KERN_GUARDED_BY(lock_) = false;
 	/* nullptr once the program has closed it. */
-	kern_file *file_ GUARDED_BY(lock_) = nullptr;
+	kern_file *file_ KERN_GUARDED_BY(lock_) = nullptr;
 	kern::WaitQueue readers_{KERN_LOCK_CLASS("uverbs.readers")};
 };
 

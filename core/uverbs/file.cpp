@@ -28,7 +28,7 @@ kern::Result<kern::CgroupCharge> File::charge_context()
 
 kern::Result<kern::Ref<File>> File::create(Device &device, kern_file &native)
 {
-	auto share = TRY(device.shares().enter(kern_current_user()));
+	auto share = KERN_TRY(device.shares().enter(kern_current_user()));
 	return kern::adopt_ref(new (kern::Gfp::kernel_account)
 				       File(device, native, std::move(share)));
 }
@@ -161,7 +161,7 @@ kern::Result<size_t> File::write(u64 from, size_t count)
 {
 	kern::SharedGuard guard(commands_);
 
-	TRY(run_command(*this, from, count, present()));
+	KERN_TRY(run_command(*this, from, count, present()));
 	return count;
 }
 
@@ -184,7 +184,7 @@ kern::Result<kern_mapping> File::map(u64 page_offset, size_t length)
 
 	if (!context)
 		return kern::Error{-EINVAL};
-	TRY_ERRNO(ib_mmap_ucontext(context, page_offset, length, &mapping));
+	KERN_TRY_ERRNO(ib_mmap_ucontext(context, page_offset, length, &mapping));
 	if (mapping.length != length)
 		return kern::Error{-EINVAL};
 	return kern_mapping{.pfn = mapping.pfn,

@@ -90,7 +90,7 @@ private:
 	void become(State next);
 	kern::Result<kern::CgroupCharge> charge_context();
 	/* Waits for the commands that run, and gives all back that is on the device. */
-	void end(State next) EXCLUDES(commands_);
+	void end(State next) KERN_EXCLUDES(commands_);
 	void close_channels();
 	/* To all files for asynchronous events: of a port, or 0 for the device. Any context. */
 	void notify_all(u32 port, ib_event_type type);
@@ -124,8 +124,8 @@ private:
 	/*
 	 * Those that the program has; the first for asynchronous events also when it has closed it.
 	 */
-	kern::List<EventFile, &EventFile::node> event_files_ GUARDED_BY(event_files_lock_);
-	kern::Ref<EventFile> events_ GUARDED_BY(event_files_lock_);
+	kern::List<EventFile, &EventFile::node> event_files_ KERN_GUARDED_BY(event_files_lock_);
+	kern::Ref<EventFile> events_ KERN_GUARDED_BY(event_files_lock_);
 };
 
 kern::FileKind<File> &file_kind();
@@ -137,10 +137,10 @@ kern::Result<> File::make_context(ib_udata &udata, Respond respond)
 	if (state() != State::opened)
 		return kern::Error{-EINVAL};
 
-	auto charge = TRY(share_->contexts.take());
-	auto cgroup_charge = TRY(charge_context());
+	auto charge = KERN_TRY(share_->contexts.take());
+	auto cgroup_charge = KERN_TRY(charge_context());
 	ib_ucontext *const context = ib_alloc_ucontext(device_, &udata);
-	TRY_ERRNO(kern::pointer_error(context));
+	KERN_TRY_ERRNO(kern::pointer_error(context));
 	if (const kern::Result<> told = respond(); !told) {
 		ib_dealloc_ucontext(context);
 		return told;

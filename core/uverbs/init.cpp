@@ -23,11 +23,11 @@ public:
 	 */
 	static kern::Result<kern::Owned<Service>> create()
 	{
-		auto service = TRY(kern::make<Service>(kern::Gfp::kernel));
-		TRY(file_kind().create());
-		TRY(event_file_kind().create());
-		TRY(service->region.create(major, first_minor, "infiniband_verbs"));
-		service->verbs_class = TRY(kern::DeviceClass::create(
+		auto service = KERN_TRY(kern::make<Service>(kern::Gfp::kernel));
+		KERN_TRY(file_kind().create());
+		KERN_TRY(event_file_kind().create());
+		KERN_TRY(service->region.create(major, first_minor, "infiniband_verbs"));
+		service->verbs_class = KERN_TRY(kern::DeviceClass::create(
 			"infiniband_verbs",
 			{.abi_version = abi::version, .node_mode = 0666, .tells_name = false}));
 		return service;

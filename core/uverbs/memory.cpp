@@ -19,10 +19,10 @@ constexpr u32 optional_access = 0x3ff00000;
 
 Result<> alloc_pd(Call &call, const abi::ResponseOnly &)
 {
-	auto pd = TRY(Draft<Pd>::create(call.file.objects()));
+	auto pd = KERN_TRY(Draft<Pd>::create(call.file.objects()));
 
-	TRY(pd->take(ib_alloc_pd_user(&call.file.device(), &call.udata)));
-	TRY(call.respond(abi::HandleOnly{pd->handle()}));
+	KERN_TRY(pd->take(ib_alloc_pd_user(&call.file.device(), &call.udata)));
+	KERN_TRY(call.respond(abi::HandleOnly{pd->handle()}));
 	pd.finish();
 	return {};
 }
@@ -34,14 +34,14 @@ Result<> dealloc_pd(Call &call, const abi::HandleOnly &request)
 
 Result<> reg_mr(Call &call, const abi::RegMr &request)
 {
-	auto pd = TRY(call.file.objects().find<Pd>(request.pd_handle));
+	auto pd = KERN_TRY(call.file.objects().find<Pd>(request.pd_handle));
 	ib_pd *const ib = pd->ib();
-	auto mr = TRY(Draft<Mr>::create(call.file.objects(), std::move(pd)));
+	auto mr = KERN_TRY(Draft<Mr>::create(call.file.objects(), std::move(pd)));
 
-	TRY(mr->take(ib_reg_user_mr_user(ib, request.start, request.length, request.hca_va,
-					 static_cast<int>(request.access_flags & ~optional_access),
-					 &call.udata)));
-	TRY(call.respond(abi::RegMrResponse{
+	KERN_TRY(mr->take(ib_reg_user_mr_user(
+		ib, request.start, request.length, request.hca_va,
+		static_cast<int>(request.access_flags & ~optional_access), &call.udata)));
+	KERN_TRY(call.respond(abi::RegMrResponse{
 		.handle = mr->handle(), .lkey = mr->ib()->lkey, .rkey = mr->ib()->rkey}));
 	mr.finish();
 	return {};
@@ -53,8 +53,8 @@ Result<> rereg_mr(Call &call, const abi::ReregMr &request)
 	Hold<Pd> pd;
 
 	if (request.flags & IB_MR_REREG_PD)
-		pd = TRY(objects.find<Pd>(request.pd_handle));
-	Mr *const mr = TRY(objects.claim<Mr>(request.handle));
+		pd = KERN_TRY(objects.find<Pd>(request.pd_handle));
+	Mr *const mr = KERN_TRY(objects.claim<Mr>(request.handle));
 	Result<> done = kern::check(ib_rereg_user_mr(
 		mr->ib(), static_cast<int>(request.flags), request.start, request.length,
 		request.hca_va, static_cast<int>(request.access_flags & ~optional_access),
@@ -78,12 +78,14 @@ Result<> dereg_mr(Call &call, const abi::HandleOnly &request)
 
 Result<> alloc_mw(Call &call, const abi::AllocMw &request)
 {
-	auto pd = TRY(call.file.objects().find<Pd>(request.pd_handle));
+	auto pd = KERN_TRY(call.file.objects().find<Pd>(request.pd_handle));
 	ib_pd *const ib = pd->ib();
-	auto mw = TRY(Draft<Mw>::create(call.file.objects(), std::move(pd)));
+	auto mw = KERN_TRY(Draft<Mw>::create(call.file.objects(), std::move(pd)));
 
-	TRY(mw->take(ib_alloc_mw_user(ib, static_cast<ib_mw_type>(request.type), &call.udata)));
-	TRY(call.respond(abi::AllocMwResponse{.handle = mw->handle(), .rkey = mw->ib()->rkey}));
+	KERN_TRY(
+		mw->take(ib_alloc_mw_user(ib, static_cast<ib_mw_type>(request.type), &call.udata)));
+	KERN_TRY(
+		call.respond(abi::AllocMwResponse{.handle = mw->handle(), .rkey = mw->ib()->rkey}));
 	mw.finish();
 	return {};
 }

@@ -35,7 +35,7 @@ public:
 	kern::Result<> end(Reason) override
 	{
 		if (ib_) {
-			TRY_ERRNO(End(ib_));
+			KERN_TRY_ERRNO(End(ib_));
 			ib_ = nullptr;
 		}
 		return {};

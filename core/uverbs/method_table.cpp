@@ -236,7 +236,7 @@ kern::Result<> run_method(File &file, u64 from, Present present)
 {
 	abi::MethodHeader header;
 
-	TRY(kern::copy_in(&header, from, sizeof(header)));
+	KERN_TRY(kern::copy_in(&header, from, sizeof(header)));
 	if (header.length > abi::longest_method ||
 	    header.length != sizeof(header) + header.attributes * sizeof(abi::Attribute))
 		return kern::Error{-EINVAL};
@@ -249,12 +249,12 @@ kern::Result<> run_method(File &file, u64 from, Present present)
 		return kern::Error{-EPROTONOSUPPORT};
 
 	Attributes said(method->attributes);
-	TRY(said.take(from + sizeof(header), header.attributes));
-	TRY(present.check(method->needs));
+	KERN_TRY(said.take(from + sizeof(header), header.attributes));
+	KERN_TRY(present.check(method->needs));
 	Call call(file, present);
 	const Attributes::Place in = said.place(abi::driver_in), out = said.place(abi::driver_out);
 	call.set_driver_parts(in.address, in.size, out.address, out.size);
-	TRY(method->run(call, said));
+	KERN_TRY(method->run(call, said));
 	/* A program that has taken its list away meanwhile has what it asked for all the same. */
 	if (out.size)
 		kern::ignore(said.answered(abi::driver_out));

@@ -32,7 +32,7 @@ kern::Result<Object *> ObjectTable::look_up(u32 handle, Kind kind)
 kern::Result<Object *> ObjectTable::find_held(u32 handle, Kind kind)
 {
 	kern::Guard guard(lock_);
-	Object *object = TRY(look_up(handle, kind));
+	Object *object = KERN_TRY(look_up(handle, kind));
 
 	if (!object->hold())
 		return kern::Error{-EBUSY};
@@ -42,7 +42,7 @@ kern::Result<Object *> ObjectTable::find_held(u32 handle, Kind kind)
 kern::Result<Object *> ObjectTable::claim_held(u32 handle, Kind kind)
 {
 	kern::Guard guard(lock_);
-	Object *object = TRY(look_up(handle, kind));
+	Object *object = KERN_TRY(look_up(handle, kind));
 	int nobody = 0;
 
 	if (!object->users_.compare_exchange(nobody, Object::alone))
@@ -52,11 +52,11 @@ kern::Result<Object *> ObjectTable::claim_held(u32 handle, Kind kind)
 
 kern::Result<> ObjectTable::add(Object &object)
 {
-	object.charge_ = TRY(share_.of(object.kind_).take());
-	object.cgroup_charge_ = TRY(kern::CgroupCharge::create(cgroup_, KERN_CGROUP_OBJECT));
+	object.charge_ = KERN_TRY(share_.of(object.kind_).take());
+	object.cgroup_charge_ = KERN_TRY(kern::CgroupCharge::create(cgroup_, KERN_CGROUP_OBJECT));
 	kern::Guard guard(lock_);
 	/* A program that has 2^31 objects has no memory long before. */
-	object.handle_ = TRY(by_handle_.alloc(&object, 0, 0x7fffffff));
+	object.handle_ = KERN_TRY(by_handle_.alloc(&object, 0, 0x7fffffff));
 	objects_.push_back(object);
 	return {};
 }

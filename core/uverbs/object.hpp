@@ -124,13 +124,13 @@ public:
 	template<class T>
 	kern::Result<Hold<T>> find(u32 handle)
 	{
-		return Hold<T>(static_cast<T *>(TRY(find_held(handle, T::kind))));
+		return Hold<T>(static_cast<T *>(KERN_TRY(find_held(handle, T::kind))));
 	}
 	/* The same, for the caller alone, until end() or leave(). EBUSY also if it is held. */
 	template<class T>
 	kern::Result<T *> claim(u32 handle)
 	{
-		return static_cast<T *>(TRY(claim_held(handle, T::kind)));
+		return static_cast<T *>(KERN_TRY(claim_held(handle, T::kind)));
 	}
 
 	/*
@@ -158,7 +158,7 @@ public:
 	void clear();
 
 private:
-	kern::Result<Object *> look_up(u32 handle, Kind kind) REQUIRES(lock_);
+	kern::Result<Object *> look_up(u32 handle, Kind kind) KERN_REQUIRES(lock_);
 	kern::Result<Object *> find_held(u32 handle, Kind kind);
 	kern::Result<Object *> claim_held(u32 handle, Kind kind);
 	/*
@@ -169,13 +169,13 @@ private:
 		bool progress = false;
 		bool complete = true;
 	};
-	Pass end_each() REQUIRES(lock_);
+	Pass end_each() KERN_REQUIRES(lock_);
 
 	Share &share_;
 	kern_cgroup_device *const cgroup_;
 	kern::Mutex lock_{KERN_LOCK_CLASS("uverbs.objects")};
 	kern::XArray<Object> by_handle_;
-	kern::List<Object, &Object::node_> objects_ GUARDED_BY(lock_);
+	kern::List<Object, &Object::node_> objects_ KERN_GUARDED_BY(lock_);
 };
 
 /* An object that is being made. Unless it is finished, it goes with this. */
@@ -187,9 +187,9 @@ public:
 	template<class... Args>
 	static kern::Result<Draft> create(ObjectTable &table, Args &&...args)
 	{
-		auto object =
-			TRY(kern::make<T>(kern::Gfp::kernel_account, std::forward<Args>(args)...));
-		TRY(table.add(*object));
+		auto object = KERN_TRY(
+			kern::make<T>(kern::Gfp::kernel_account, std::forward<Args>(args)...));
+		KERN_TRY(table.add(*object));
 		return Draft(table, object.release());
 	}
 	Draft(Draft &&other) noexcept

@@ -32,17 +32,17 @@ Result<Qp::Parents> find_parents(ObjectTable &objects, const abi::QpParameters &
 	Qp::Parents parents;
 
 	if (wanted.qp_type == IB_QPT_XRC_TGT) {
-		parents.xrcd = TRY(objects.find<Xrcd>(wanted.pd_handle));
+		parents.xrcd = KERN_TRY(objects.find<Xrcd>(wanted.pd_handle));
 		return parents;
 	}
-	parents.pd = TRY(objects.find<Pd>(wanted.pd_handle));
-	parents.send_cq = TRY(objects.find<Cq>(wanted.send_cq_handle));
+	parents.pd = KERN_TRY(objects.find<Pd>(wanted.pd_handle));
+	parents.send_cq = KERN_TRY(objects.find<Cq>(wanted.send_cq_handle));
 	if (wanted.qp_type == IB_QPT_XRC_INI)
 		return parents;
 	if (wanted.recv_cq_handle != wanted.send_cq_handle)
-		parents.recv_cq = TRY(objects.find<Cq>(wanted.recv_cq_handle));
+		parents.recv_cq = KERN_TRY(objects.find<Cq>(wanted.recv_cq_handle));
 	if (wanted.is_srq)
-		parents.srq = TRY(objects.find<Srq>(wanted.srq_handle));
+		parents.srq = KERN_TRY(objects.find<Srq>(wanted.srq_handle));
 	return parents;
 }
 
@@ -85,17 +85,17 @@ Result<> create(Call &call, const abi::QpParameters &wanted, u32 create_flags, s
 		return kern::Error{-EPERM};
 	if (!is_for_programs(wanted.qp_type))
 		return kern::Error{-EINVAL};
-	Qp::Parents parents = TRY(find_parents(objects, wanted));
+	Qp::Parents parents = KERN_TRY(find_parents(objects, wanted));
 	XrcDomain *const domain = parents.xrcd ? &parents.xrcd->domain() : nullptr;
 	ib_pd *const pd = parents.pd ? parents.pd->ib() : nullptr;
 	ib_qp_init_attr attr = make_attr(parents, wanted, create_flags);
-	auto events = TRY(find_events(file, event_file));
-	auto qp = TRY(Draft<Qp>::create(objects, std::move(parents), std::move(events),
-					wanted.user_handle));
+	auto events = KERN_TRY(find_events(file, event_file));
+	auto qp = KERN_TRY(Draft<Qp>::create(objects, std::move(parents), std::move(events),
+					     wanted.user_handle));
 	attr.qp_context = &*qp;
-	TRY(qp->take(domain ? TRY(domain->create_target(attr))
-			    : ib_create_qp_user(pd, &attr, &call.udata)));
-	TRY(respond(abi::CreateQpResponse{
+	KERN_TRY(qp->take(domain ? KERN_TRY(domain->create_target(attr))
+				 : ib_create_qp_user(pd, &attr, &call.udata)));
+	KERN_TRY(respond(abi::CreateQpResponse{
 		.handle = qp->handle(),
 		.qpn = qp->ib()->qp_num,
 		.cap = {.max_send_wr = attr.cap.max_send_wr,
@@ -112,8 +112,8 @@ Result<abi::DestroyResponse> destroy_numbered(Call &call, u32 handle)
 {
 	abi::DestroyResponse response{};
 
-	TRY(destroy<Qp>(call, handle,
-			[&](Qp &qp) { response.events_reported = qp.events.forget(); }));
+	KERN_TRY(destroy<Qp>(call, handle,
+			     [&](Qp &qp) { response.events_reported = qp.events.forget(); }));
 	return response;
 }
 
@@ -180,9 +180,9 @@ u32 attributes_of(const ib_qp &qp, u32 mask)
 
 Result<> modify(Call &call, const abi::ModifyQp &request)
 {
-	auto qp = TRY(call.file.objects().find<Qp>(request.handle));
+	auto qp = KERN_TRY(call.file.objects().find<Qp>(request.handle));
 
-	TRY(check(*qp->ib(), request));
+	KERN_TRY(check(*qp->ib(), request));
 	const bool moves = moves_with_its_path(*qp->ib(), request);
 	const u32 mask =
 		attributes_of(*qp->ib(), request.attr_mask | (moves ? u32{IB_QP_PORT} : 0));
@@ -244,11 +244,11 @@ Result<> Qp::attach(Share &share, GroupMembers &members, const ib_gid &gid, u16 
 	kern::Guard guard(groups_lock_);
 	if (find(gid, lid))
 		return {};
-	auto group = TRY(kern::make<Group>(kern::Gfp::kernel_account));
-	group->charge = TRY(share.attachments.take());
-	TRY(members.join(group->member, share, gid,
-			 static_cast<u32>(ib()->device->attrs.max_mcast_qp_attach)));
-	TRY_ERRNO(ib_attach_mcast(ib(), &gid, lid));
+	auto group = KERN_TRY(kern::make<Group>(kern::Gfp::kernel_account));
+	group->charge = KERN_TRY(share.attachments.take());
+	KERN_TRY(members.join(group->member, share, gid,
+			      static_cast<u32>(ib()->device->attrs.max_mcast_qp_attach)));
+	KERN_TRY_ERRNO(ib_attach_mcast(ib(), &gid, lid));
 	group->gid = gid;
 	group->lid = lid;
 	groups_.push_back(*group.release());
@@ -262,7 +262,7 @@ Result<> Qp::detach(const ib_gid &gid, u16 lid)
 	if (!group)
 		return kern::Error{-EINVAL};
 	if (ib())
-		TRY_ERRNO(ib_detach_mcast(ib(), &gid, lid));
+		KERN_TRY_ERRNO(ib_detach_mcast(ib(), &gid, lid));
 	group->node.unlink();
 	kern::destroy(group);
 	return {};
@@ -274,7 +274,7 @@ Result<> Qp::end(Reason reason)
 		kern::Guard guard(groups_lock_);
 		for (Group &group : groups_) {
 			if (ib())
-				TRY_ERRNO(ib_detach_mcast(ib(), &group.gid, group.lid));
+				KERN_TRY_ERRNO(ib_detach_mcast(ib(), &group.gid, group.lid));
 			group.node.unlink();
 			kern::destroy(&group);
 		}
@@ -300,17 +300,17 @@ Result<> open_qp(Call &call, const abi::OpenQp &request)
 	if (request.qp_type != IB_QPT_XRC_TGT)
 		return kern::Error{-EINVAL};
 	Qp::Parents parents;
-	parents.xrcd = TRY(file.objects().find<Xrcd>(request.xrcd_handle));
+	parents.xrcd = KERN_TRY(file.objects().find<Xrcd>(request.xrcd_handle));
 	XrcDomain &domain = parents.xrcd->domain();
-	auto qp = TRY(Draft<Qp>::create(file.objects(), std::move(parents), file.events(),
-					request.user_handle));
+	auto qp = KERN_TRY(Draft<Qp>::create(file.objects(), std::move(parents), file.events(),
+					     request.user_handle));
 	ib_qp_open_attr attr = {.event_handler = handle_event,
 				.qp_context = &*qp,
 				.qp_num = request.qpn,
 				.qp_type = IB_QPT_XRC_TGT};
 
-	TRY(qp->take(TRY(domain.open_target(attr))));
-	TRY(call.respond(
+	KERN_TRY(qp->take(KERN_TRY(domain.open_target(attr))));
+	KERN_TRY(call.respond(
 		abi::CreateQpResponse{.handle = qp->handle(), .qpn = qp->ib()->qp_num, .cap = {}}));
 	qp.finish();
 	return {};
@@ -333,11 +333,11 @@ Result<> create_qp_extended(Call &call, const abi::CreateQpExtended &request)
 
 Result<> query_qp(Call &call, const abi::QueryQp &request)
 {
-	auto qp = TRY(call.file.objects().find<Qp>(request.handle));
+	auto qp = KERN_TRY(call.file.objects().find<Qp>(request.handle));
 	ib_qp_attr attr = {};
 	ib_qp_init_attr init = {};
 
-	TRY_ERRNO(ib_query_qp(qp->ib(), &attr, static_cast<int>(request.attr_mask), &init));
+	KERN_TRY_ERRNO(ib_query_qp(qp->ib(), &attr, static_cast<int>(request.attr_mask), &init));
 	abi::QpAttributes response = {
 		.cap = {.max_send_wr = attr.cap.max_send_wr,
 			.max_recv_wr = attr.cap.max_recv_wr,
@@ -387,19 +387,19 @@ Result<> modify_qp_extended(Call &call, const abi::ModifyQpExtended &request)
 	if (request.base.attr_mask & ~static_cast<u32>(IB_QP_ATTR_STANDARD_BITS) ||
 	    request.reserved)
 		return kern::Error{-EOPNOTSUPP};
-	TRY(modify(call, request.base));
+	KERN_TRY(modify(call, request.base));
 	return call.respond(abi::ModifyQpExtendedResponse{
 		.response_length = call.response_length<abi::ModifyQpExtendedResponse>()});
 }
 
 Result<> destroy_qp(Call &call, const abi::Destroy &request)
 {
-	return call.respond(TRY(destroy_numbered(call, request.handle)));
+	return call.respond(KERN_TRY(destroy_numbered(call, request.handle)));
 }
 
 Result<> attach_mcast(Call &call, const abi::Multicast &request)
 {
-	auto qp = TRY(call.file.objects().find<Qp>(request.qp_handle));
+	auto qp = KERN_TRY(call.file.objects().find<Qp>(request.qp_handle));
 
 	return qp->attach(call.file.share(), call.file.owner().shares().group_members(),
 			  gid_of(request), request.mlid);
@@ -407,7 +407,7 @@ Result<> attach_mcast(Call &call, const abi::Multicast &request)
 
 Result<> detach_mcast(Call &call, const abi::Multicast &request)
 {
-	auto qp = TRY(call.file.objects().find<Qp>(request.qp_handle));
+	auto qp = KERN_TRY(call.file.objects().find<Qp>(request.qp_handle));
 
 	return qp->detach(gid_of(request), request.mlid);
 }
@@ -438,11 +438,11 @@ Result<> methods::create_qp(Call &call, const Attributes &said)
 		.is_srq = said.has(srq) ? u8{1} : u8{0},
 		.reserved = 0,
 	};
-	TRY(said.read(cap, wanted.cap));
+	KERN_TRY(said.read(cap, wanted.cap));
 	return create(call, wanted, wanted_flags & ~flag_sq_sig_all, said.descriptor(event_fd),
 		      [&](const abi::CreateQpResponse &made) -> Result<> {
-			      TRY(said.write_output(response_cap, made.cap));
-			      TRY(said.write_output(response_qp_num, made.qpn));
+			      KERN_TRY(said.write_output(response_cap, made.cap));
+			      KERN_TRY(said.write_output(response_qp_num, made.qpn));
 			      return said.write_handle(handle, made.handle);
 		      });
 }
@@ -451,7 +451,7 @@ Result<> methods::destroy_qp(Call &call, const Attributes &said)
 {
 	using namespace abi::destroy_method;
 
-	return said.write_output(response, TRY(destroy_numbered(call, said.handle(handle))));
+	return said.write_output(response, KERN_TRY(destroy_numbered(call, said.handle(handle))));
 }
 
 } // namespace uverbs

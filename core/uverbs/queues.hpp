@@ -120,11 +120,11 @@ private:
 		GroupMembers::Member member;
 		kern::ListNode node;
 	};
-	Group *find(const ib_gid &gid, u16 lid) REQUIRES(groups_lock_);
+	Group *find(const ib_gid &gid, u16 lid) KERN_REQUIRES(groups_lock_);
 
 	Parents parents_;
 	kern::Mutex groups_lock_{KERN_LOCK_CLASS("uverbs.groups")};
-	kern::List<Group, &Group::node> groups_ GUARDED_BY(groups_lock_);
+	kern::List<Group, &Group::node> groups_ KERN_GUARDED_BY(groups_lock_);
 };
 
 } // namespace uverbs

@@ -85,7 +85,7 @@ private:
 	void leave(Member &member);
 
 	kern::Mutex lock_{KERN_LOCK_CLASS("uverbs.group_members")};
-	Bucket bucket_[buckets] GUARDED_BY(lock_);
+	Bucket bucket_[buckets] KERN_GUARDED_BY(lock_);
 };
 
 class Share : public kern::UserShare

@@ -39,13 +39,13 @@ Result<> create(Call &call, const SrqParameters &wanted, Srq::Parents parents, R
 		attr.ext.cq = parents.cq->ib();
 		attr.ext.xrc.xrcd = &parents.xrcd->domain().ib();
 	}
-	auto events = TRY(find_events(file, wanted.event_file));
-	auto srq = TRY(Draft<Srq>::create(file.objects(), std::move(parents), std::move(events),
-					  wanted.user_handle));
+	auto events = KERN_TRY(find_events(file, wanted.event_file));
+	auto srq = KERN_TRY(Draft<Srq>::create(file.objects(), std::move(parents),
+					       std::move(events), wanted.user_handle));
 
 	attr.srq_context = &*srq;
-	TRY(srq->take(ib_create_srq_user(pd, &attr, &call.udata)));
-	TRY(respond(abi::CreateSrqResponse{
+	KERN_TRY(srq->take(ib_create_srq_user(pd, &attr, &call.udata)));
+	KERN_TRY(respond(abi::CreateSrqResponse{
 		.handle = srq->handle(),
 		.max_wr = attr.attr.max_wr,
 		.max_sge = attr.attr.max_sge,
@@ -73,8 +73,8 @@ Result<abi::DestroyResponse> destroy_numbered(Call &call, u32 handle)
 {
 	abi::DestroyResponse response{};
 
-	TRY(destroy<Srq>(call, handle,
-			 [&](Srq &srq) { response.events_reported = srq.events.forget(); }));
+	KERN_TRY(destroy<Srq>(call, handle,
+			      [&](Srq &srq) { response.events_reported = srq.events.forget(); }));
 	return response;
 }
 
@@ -82,9 +82,10 @@ Result<abi::DestroyResponse> destroy_numbered(Call &call, u32 handle)
 
 Result<> create_srq(Call &call, const abi::CreateSrq &request)
 {
-	return create(
-		call, request, IB_SRQT_BASIC,
-		{.pd = TRY(call.file.objects().find<Pd>(request.pd_handle)), .xrcd = {}, .cq = {}});
+	return create(call, request, IB_SRQT_BASIC,
+		      {.pd = KERN_TRY(call.file.objects().find<Pd>(request.pd_handle)),
+		       .xrcd = {},
+		       .cq = {}});
 }
 
 Result<> create_xsrq(Call &call, const abi::CreateXsrq &request)
@@ -95,10 +96,10 @@ Result<> create_xsrq(Call &call, const abi::CreateXsrq &request)
 	if (request.srq_type != IB_SRQT_BASIC && request.srq_type != IB_SRQT_XRC)
 		return kern::Error{-EINVAL};
 	Srq::Parents parents;
-	parents.pd = TRY(objects.find<Pd>(request.pd_handle));
+	parents.pd = KERN_TRY(objects.find<Pd>(request.pd_handle));
 	if (request.srq_type == IB_SRQT_XRC) {
-		parents.xrcd = TRY(objects.find<Xrcd>(request.xrcd_handle));
-		parents.cq = TRY(objects.find<Cq>(request.cq_handle));
+		parents.xrcd = KERN_TRY(objects.find<Xrcd>(request.xrcd_handle));
+		parents.cq = KERN_TRY(objects.find<Cq>(request.cq_handle));
 	}
 	return create(call, request, static_cast<ib_srq_type>(request.srq_type),
 		      std::move(parents));
@@ -106,7 +107,7 @@ Result<> create_xsrq(Call &call, const abi::CreateXsrq &request)
 
 Result<> modify_srq(Call &call, const abi::ModifySrq &request)
 {
-	auto srq = TRY(call.file.objects().find<Srq>(request.handle));
+	auto srq = KERN_TRY(call.file.objects().find<Srq>(request.handle));
 	ib_srq_attr attr = {.max_wr = request.max_wr, .max_sge = 0, .srq_limit = request.srq_limit};
 
 	return kern::check(ib_modify_srq_user(
@@ -115,17 +116,17 @@ Result<> modify_srq(Call &call, const abi::ModifySrq &request)
 
 Result<> query_srq(Call &call, const abi::Destroy &request)
 {
-	auto srq = TRY(call.file.objects().find<Srq>(request.handle));
+	auto srq = KERN_TRY(call.file.objects().find<Srq>(request.handle));
 	ib_srq_attr attr = {};
 
-	TRY_ERRNO(ib_query_srq(srq->ib(), &attr));
+	KERN_TRY_ERRNO(ib_query_srq(srq->ib(), &attr));
 	return call.respond(abi::QuerySrqResponse{
 		.max_wr = attr.max_wr, .max_sge = attr.max_sge, .srq_limit = attr.srq_limit});
 }
 
 Result<> destroy_srq(Call &call, const abi::Destroy &request)
 {
-	return call.respond(TRY(destroy_numbered(call, request.handle)));
+	return call.respond(KERN_TRY(destroy_numbered(call, request.handle)));
 }
 
 Result<> methods::create_srq(Call &call, const Attributes &said)
@@ -137,12 +138,12 @@ Result<> methods::create_srq(Call &call, const Attributes &said)
 
 	if (srq_type != IB_SRQT_BASIC && srq_type != IB_SRQT_XRC)
 		return kern::Error{-EINVAL};
-	parents.pd = TRY(objects.find<Pd>(said.handle(pd)));
+	parents.pd = KERN_TRY(objects.find<Pd>(said.handle(pd)));
 	if (srq_type == IB_SRQT_XRC) {
 		if (!said.has(xrcd) || !said.has(cq))
 			return kern::Error{-EINVAL};
-		parents.xrcd = TRY(objects.find<Xrcd>(said.handle(xrcd)));
-		parents.cq = TRY(objects.find<Cq>(said.handle(cq)));
+		parents.xrcd = KERN_TRY(objects.find<Xrcd>(said.handle(xrcd)));
+		parents.cq = KERN_TRY(objects.find<Cq>(said.handle(cq)));
 	}
 	return create(call,
 		      {.user_handle = said.number(user_handle),
@@ -152,9 +153,9 @@ Result<> methods::create_srq(Call &call, const Attributes &said)
 		       .type = srq_type,
 		       .event_file = said.descriptor(event_fd)},
 		      std::move(parents), [&](const abi::CreateSrqResponse &made) -> Result<> {
-			      TRY(said.write_output(response_max_wr, made.max_wr));
-			      TRY(said.write_output(response_max_sge, made.max_sge));
-			      TRY(said.write_output(response_srq_num, made.srqn));
+			      KERN_TRY(said.write_output(response_max_wr, made.max_wr));
+			      KERN_TRY(said.write_output(response_max_sge, made.max_sge));
+			      KERN_TRY(said.write_output(response_srq_num, made.srqn));
 			      return said.write_handle(handle, made.handle);
 		      });
 }
@@ -163,7 +164,7 @@ Result<> methods::destroy_srq(Call &call, const Attributes &said)
 {
 	using namespace abi::destroy_method;
 
-	return said.write_output(response, TRY(destroy_numbered(call, said.handle(handle))));
+	return said.write_output(response, KERN_TRY(destroy_numbered(call, said.handle(handle))));
 }
 
 } // namespace uverbs

@@ -16,7 +16,7 @@ kern::Result<ib_qp *> XrcDomain::create_target(ib_qp_init_attr &attr)
 	own.event_handler = [](ib_event *, void *) {};
 	own.qp_context = nullptr;
 	ib_qp *const made = ib_create_qp(nullptr, &own);
-	TRY_ERRNO(kern::pointer_error(made));
+	KERN_TRY_ERRNO(kern::pointer_error(made));
 	attr.cap = own.cap;
 	ib_qp_open_attr handle = {.event_handler = attr.event_handler,
 				  .qp_context = attr.qp_context,
@@ -34,7 +34,7 @@ kern::Result<ib_qp *> XrcDomain::open_target(ib_qp_open_attr &attr)
 {
 	kern::Guard guard(targets_lock_);
 	ib_qp *const opened = ib_open_qp(&ib_, &attr);
-	TRY_ERRNO(kern::pointer_error(opened));
+	KERN_TRY_ERRNO(kern::pointer_error(opened));
 	return opened;
 }
 
@@ -74,7 +74,7 @@ kern::Result<XrcDomain *> XrcDomains::open(ib_device &device, kern::Inode inode,
 		return kern::Error{-EAGAIN};
 	/* A program's, and so are the targets in it: none of them may what the kernel's QPs may. */
 	ib_xrcd *const made = ib_alloc_xrcd_user(&device, &udata);
-	TRY_ERRNO(kern::pointer_error(made));
+	KERN_TRY_ERRNO(kern::pointer_error(made));
 	auto *const domain = new (kern::Gfp::kernel_account) XrcDomain(*made, std::move(inode));
 	if (!domain) {
 		KERN_WARN_ON(ib_dealloc_xrcd(made));
@@ -92,7 +92,7 @@ kern::Result<> XrcDomains::close(XrcDomain &domain)
 			domain.users_--;
 			return {};
 		}
-		TRY_ERRNO(ib_dealloc_xrcd(&domain.ib_));
+		KERN_TRY_ERRNO(ib_dealloc_xrcd(&domain.ib_));
 		domain.node_.unlink();
 	}
 	/* Without the lock: the last to hold a file may have to wait for its file system. */

@@ -73,10 +73,10 @@ public:
 	kern::Result<> close(XrcDomain &domain);
 
 private:
-	XrcDomain *find(const kern::Inode &inode) REQUIRES(lock_);
+	XrcDomain *find(const kern::Inode &inode) KERN_REQUIRES(lock_);
 
 	kern::Mutex lock_{KERN_LOCK_CLASS("uverbs.xrc_domains")};
-	kern::List<XrcDomain, &XrcDomain::node_> domains_ GUARDED_BY(lock_);
+	kern::List<XrcDomain, &XrcDomain::node_> domains_ KERN_GUARDED_BY(lock_);
 };
 
 /* A program's handle of a domain. */
@@ -95,7 +95,7 @@ public:
 	kern::Result<> end(Reason) override
 	{
 		if (domain_) {
-			TRY(domains_.close(*domain_));
+			KERN_TRY(domains_.close(*domain_));
 			domain_ = nullptr;
 		}
 		return {};

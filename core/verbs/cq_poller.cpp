@@ -279,9 +279,9 @@ void verbs::destroy_poller(ib_cq &cq)
 
 kern::Result<> verbs::init_pollers()
 {
-	auto bound = TRY(kern::WorkQueue::create("weft-cq", kern::WorkQueue::Kind::per_cpu));
-	auto unbound =
-		TRY(kern::WorkQueue::create("weft-cq-unbound", kern::WorkQueue::Kind::unbound));
+	auto bound = KERN_TRY(kern::WorkQueue::create("weft-cq", kern::WorkQueue::Kind::per_cpu));
+	auto unbound = KERN_TRY(
+		kern::WorkQueue::create("weft-cq-unbound", kern::WorkQueue::Kind::unbound));
 
 	queues.construct(std::move(bound), std::move(unbound));
 	return {};

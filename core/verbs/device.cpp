@@ -157,25 +157,25 @@ int read_immutable(ib_device &device, const ProtocolTraits &traits, u32 port_num
 kern::Result<> read_device(ib_device &device, ib_device_verbs &verbs)
 {
 	if (device.ops.query_device)
-		TRY_ERRNO(VERBS_CALL(&device, query_device, &device, &device.attrs, nullptr));
+		KERN_TRY_ERRNO(VERBS_CALL(&device, query_device, &device, &device.attrs, nullptr));
 
 	const u32 numbers = rdma_end_port(&device) + 1;
-	verbs.ports = TRY(kern::make_array<Port>(kern::Gfp::kernel, numbers));
-	verbs.immutable = TRY(kern::make_array<ib_port_immutable>(kern::Gfp::kernel, numbers));
+	verbs.ports = KERN_TRY(kern::make_array<Port>(kern::Gfp::kernel, numbers));
+	verbs.immutable = KERN_TRY(kern::make_array<ib_port_immutable>(kern::Gfp::kernel, numbers));
 	device.port_immutable = verbs.immutable.data();
 	u32 port_num;
 	rdma_for_each_port(&device, port_num)
 	{
-		TRY_ERRNO(read_immutable(device, traits_of(device), port_num,
-					 verbs.immutable[port_num]));
-		TRY(refresh_port(device, verbs, port_num));
+		KERN_TRY_ERRNO(read_immutable(device, traits_of(device), port_num,
+					      verbs.immutable[port_num]));
+		KERN_TRY(refresh_port(device, verbs, port_num));
 	}
 	if (device.ops.hw_counters && device.ops.get_hw_stats) {
-		verbs.hw_stats = TRY(kern::make_array<HwStats>(kern::Gfp::kernel, numbers));
+		verbs.hw_stats = KERN_TRY(kern::make_array<HwStats>(kern::Gfp::kernel, numbers));
 		for (u32 number = 0; number < numbers; number++)
-			TRY(verbs.hw_stats[number].start(device, number));
+			KERN_TRY(verbs.hw_stats[number].start(device, number));
 	}
-	verbs.trace = TRY(kern::make<DeviceTrace>(kern::Gfp::kernel, device));
+	verbs.trace = KERN_TRY(kern::make<DeviceTrace>(kern::Gfp::kernel, device));
 	return {};
 }
 
@@ -193,7 +193,7 @@ void forget(ib_device &device)
 
 kern::Result<> verbs::init()
 {
-	TRY(init_pollers());
+	KERN_TRY(init_pollers());
 	init_checks();
 	init_looks();
 	return {};
@@ -218,7 +218,7 @@ kern::Result<> verbs::attach_device(ib_device &device)
 		return kern::Error{-EINVAL};
 	}
 
-	auto verbs = TRY(kern::make<ib_device_verbs>(kern::Gfp::kernel, protocol));
+	auto verbs = KERN_TRY(kern::make<ib_device_verbs>(kern::Gfp::kernel, protocol));
 	device.verbs = verbs.release();
 	auto result = read_device(device, *device.verbs);
 	if (!result)

@@ -30,7 +30,7 @@ kern::Result<> HwStats::start(ib_device &device, u32 port)
 
 	if (!counters)
 		return {};
-	values_ = TRY(kern::make_array<u64>(kern::Gfp::kernel, counters->count));
+	values_ = KERN_TRY(kern::make_array<u64>(kern::Gfp::kernel, counters->count));
 	device_ = &device;
 	port_ = port;
 	counters_ = counters;
@@ -56,7 +56,7 @@ kern::Result<> HwStats::read(u32 first, u32 count, u64 *values)
 	if (first > values_.size() || count > values_.size() - first)
 		return kern::Error{-EINVAL};
 	refresh();
-	TRY_ERRNO(error_);
+	KERN_TRY_ERRNO(error_);
 	for (u32 i = 0; i < count; i++)
 		values[i] = values_[first + i];
 	return {};

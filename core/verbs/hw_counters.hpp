@@ -22,13 +22,13 @@ public:
 	/* nullptr if nothing is counted. */
 	const rdma_hw_counters *counters() const { return counters_; }
 	/* So many from the first on. Context: process. Errors: EINVAL; the driver's. */
-	kern::Result<> read(u32 first, u32 count, u64 *values) EXCLUDES(lock_);
-	u32 lifespan_ms() const EXCLUDES(lock_);
+	kern::Result<> read(u32 first, u32 count, u64 *values) KERN_EXCLUDES(lock_);
+	u32 lifespan_ms() const KERN_EXCLUDES(lock_);
 	/* Errors: EINVAL for more than the longest. */
-	kern::Result<> set_lifespan_ms(u32 wanted) EXCLUDES(lock_);
+	kern::Result<> set_lifespan_ms(u32 wanted) KERN_EXCLUDES(lock_);
 
 private:
-	void refresh() REQUIRES(lock_);
+	void refresh() KERN_REQUIRES(lock_);
 
 	ib_device *device_ = nullptr;
 	u32 port_ = 0;
@@ -36,11 +36,11 @@ private:
 
 	/* Held while the device is asked. Lock order: outside of all that a driver takes. */
 	mutable kern::Mutex lock_{KERN_LOCK_CLASS("verbs.hw_stats")};
-	kern::OwnedArray<u64> values_ GUARDED_BY(lock_);
+	kern::OwnedArray<u64> values_ KERN_GUARDED_BY(lock_);
 	/* When the device was asked, 0 if never, and what it said. */
-	u64 read_at_ns_ GUARDED_BY(lock_) = 0;
-	int error_ GUARDED_BY(lock_) = 0;
-	u32 lifespan_ms_ GUARDED_BY(lock_) = 10;
+	u64 read_at_ns_ KERN_GUARDED_BY(lock_) = 0;
+	int error_ KERN_GUARDED_BY(lock_) = 0;
+	u32 lifespan_ms_ KERN_GUARDED_BY(lock_) = 10;
 };
 
 } // namespace verbs

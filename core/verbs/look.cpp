@@ -22,13 +22,13 @@ struct Shown {
 
 	/* Held while the source is called. */
 	kern::Mutex source_lock{KERN_LOCK_CLASS("verbs.source")};
-	const ib_resource_source *cm_ids GUARDED_BY(source_lock) = nullptr;
+	const ib_resource_source *cm_ids KERN_GUARDED_BY(source_lock) = nullptr;
 	/* Held while the viewer is called. */
 	kern::Mutex counter_lock{KERN_LOCK_CLASS("verbs.port_counters")};
-	const ib_port_counters *counters GUARDED_BY(counter_lock) = nullptr;
-	const ib_port_counters_viewer *viewer GUARDED_BY(counter_lock) = nullptr;
+	const ib_port_counters *counters KERN_GUARDED_BY(counter_lock) = nullptr;
+	const ib_port_counters_viewer *viewer KERN_GUARDED_BY(counter_lock) = nullptr;
 	kern::Mutex node_lock{KERN_LOCK_CLASS("verbs.nodes")};
-	ib_links nodes GUARDED_BY(node_lock);
+	ib_links nodes KERN_GUARDED_BY(node_lock);
 };
 
 constinit kern::Static<Shown> shown;

@@ -77,7 +77,7 @@ private:
 	static constexpr u32 rings = 256;
 
 	ResourceTable &table_;
-	ib_links rings_[rings] GUARDED_BY(table_.lock_);
+	ib_links rings_[rings] KERN_GUARDED_BY(table_.lock_);
 };
 
 } // namespace verbs

@@ -104,7 +104,7 @@ Record *ResourceTable::find(u32 from)
 					return {};
 			} while (go_on(fresh));
 		}
-		fresh = TRY(kern::make<NumberBlock>(kern::Gfp::kernel));
+		fresh = KERN_TRY(kern::make<NumberBlock>(kern::Gfp::kernel));
 	}
 }
 

@@ -180,28 +180,28 @@ private:
 	}
 	void wait_for_readers(const Record &record);
 	/* Gives it the next number; false if that is of another block. */
-	bool place(Record &record) REQUIRES(lock_);
+	bool place(Record &record) KERN_REQUIRES(lock_);
 	/* The same of whichever block. Errors: ENOMEM. */
 	kern::Result<> place_anywhere(Record &record);
 	/* Goes on to the next block, with one that is there if it can. */
-	bool go_on(kern::Owned<NumberBlock> &fresh) REQUIRES(lock_);
-	void take_out(NumberBlock &block) REQUIRES(lock_);
+	bool go_on(kern::Owned<NumberBlock> &fresh) KERN_REQUIRES(lock_);
+	void take_out(NumberBlock &block) KERN_REQUIRES(lock_);
 	/* Releases the number. The caller frees the block that it returns. */
-	kern::Owned<NumberBlock> give_back(Record &record) REQUIRES(lock_);
+	kern::Owned<NumberBlock> give_back(Record &record) KERN_REQUIRES(lock_);
 	/* The first of that number or a greater one. */
-	Record *find(u32 from) REQUIRES(lock_);
+	Record *find(u32 from) KERN_REQUIRES(lock_);
 
 	kern::SpinLock lock_{KERN_LOCK_CLASS("verbs.resources")};
 	kern::WaitQueue released_{KERN_LOCK_CLASS("verbs.resources.released")};
 	/*
 	 * In the order of their numbers. None is empty but the one that the next number comes from.
 	 */
-	ib_links blocks_ GUARDED_BY(lock_);
+	ib_links blocks_ KERN_GUARDED_BY(lock_);
 	const u32 first_;
-	NumberBlock *current_ GUARDED_BY(lock_) = nullptr;
-	u32 next_ GUARDED_BY(lock_) = NumberBlock::size; /* of its places, or its size */
+	NumberBlock *current_ KERN_GUARDED_BY(lock_) = nullptr;
+	u32 next_ KERN_GUARDED_BY(lock_) = NumberBlock::size; /* of its places, or its size */
 	/* Where the last lookup ended: an iteration over all of them continues there. */
-	NumberBlock *found_ GUARDED_BY(lock_) = nullptr;
+	NumberBlock *found_ KERN_GUARDED_BY(lock_) = nullptr;
 	kern::Atomic<int> shown_{0};
 };
 
@@ -250,7 +250,7 @@ private:
 		placed = place(record);
 	}
 	if (!placed) [[unlikely]]
-		TRY(place_anywhere(record));
+		KERN_TRY(place_anywhere(record));
 	if (udata) {
 		record.process = kern_process_get();
 		if (udata->context)

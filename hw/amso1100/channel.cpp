@@ -10,15 +10,15 @@ namespace amso1100
 kern::Result<> Channel::start()
 {
 	const QueueLayout &layout = parts_.layout;
-	words_ = TRY(kern::DmaBuffer::create(parts_.dev, sizeof(Words)));
+	words_ = KERN_TRY(kern::DmaBuffer::create(parts_.dev, sizeof(Words)));
 	{
-		auto pool = TRY(kern::DmaBuffer::create(
+		auto pool = KERN_TRY(kern::DmaBuffer::create(
 			parts_.dev, size_t{layout.replies.entries} * layout.replies.slot_bytes));
 		kern::Guard guard(lock_);
 		replies_.pool = std::move(pool);
 	}
-	events_.pool = TRY(kern::DmaBuffer::create(parts_.dev, size_t{layout.events.entries} *
-								       layout.events.slot_bytes));
+	events_.pool = KERN_TRY(kern::DmaBuffer::create(
+		parts_.dev, size_t{layout.events.entries} * layout.events.slot_bytes));
 
 	const auto address = [&](const Words::Word &word) {
 		return words_.address() +

@@ -98,7 +98,7 @@ private:
 	/* True if the card has seen TERM. */
 	bool has_left();
 	kern::Result<> submit(const Message &message, size_t bytes);
-	bool has_room() const REQUIRES(post_lock_);
+	bool has_room() const KERN_REQUIRES(post_lock_);
 	/* Its number, for a context. */
 	u32 take_call(Message &message);
 	void give_call(u32 number);
@@ -118,12 +118,12 @@ private:
 	kern::Atomic<bool> started_{false};
 
 	kern::Mutex post_lock_{KERN_LOCK_CLASS("weft_amso1100_post")};
-	u32 producer_ GUARDED_BY(post_lock_) = 0;
+	u32 producer_ KERN_GUARDED_BY(post_lock_) = 0;
 	/* Room for a request, or a place to wait for its reply. */
 	kern::WaitQueue room_{KERN_LOCK_CLASS("weft_amso1100_room")};
 
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("weft_amso1100_replies")};
-	Incoming replies_ GUARDED_BY(lock_);
+	Incoming replies_ KERN_GUARDED_BY(lock_);
 	Call calls_[most_calls];
 	Incoming events_;
 };

@@ -20,15 +20,15 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr)
 		return kern::Error{-EINVAL};
 	/* A queue that is completely full cannot be distinguished from an empty one. */
 	depth_ = attr.cqe + 1;
-	ring_ = TRY(kern::DmaBuffer::create(rnic_.dma_device(),
-					    size_t{depth_} * wire::completion_slot_size));
+	ring_ = KERN_TRY(kern::DmaBuffer::create(rnic_.dma_device(),
+						 size_t{depth_} * wire::completion_slot_size));
 	{
-		auto kept = TRY(kern::make_array<SavedCompletions>(kern::Gfp::kernel, depth_));
+		auto kept = KERN_TRY(kern::make_array<SavedCompletions>(kern::Gfp::kernel, depth_));
 		kern::Guard guard(lock_);
 		kept_ = std::move(kept);
 	}
-	word_ = TRY(rnic_.words().alloc(kern::Gfp::kernel));
-	number_ = TRY(rnic_.handlers().alloc(this, 1, ~0u >> 1));
+	word_ = KERN_TRY(rnic_.words().alloc(kern::Gfp::kernel));
+	number_ = KERN_TRY(rnic_.handlers().alloc(this, 1, ~0u >> 1));
 
 	namespace at = wire::cq_create;
 	Message message(wire::MessageId::cq_create);
@@ -38,7 +38,7 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr)
 	message.put_opaque(at::rnic_handle, rnic_.handle());
 	message.put(at::slot_size, u32{wire::completion_slot_size});
 	message.put(at::depth, depth_);
-	TRY(rnic_.channel().call(message, at::size));
+	KERN_TRY(rnic_.channel().call(message, at::size));
 	handle_ = message.get_opaque<u32>(at::reply_handle);
 	live_ = true;
 	index_ = message.get<u32>(at::reply_index);

@@ -76,35 +76,35 @@ private:
 		ib_wc wc;
 	};
 
-	bool translate(const u8 *entry, ib_wc &wc) REQUIRES(lock_);
-	Qp *qp_of(const u8 *entry) REQUIRES(lock_);
+	bool translate(const u8 *entry, ib_wc &wc) KERN_REQUIRES(lock_);
+	Qp *qp_of(const u8 *entry) KERN_REQUIRES(lock_);
 	const u8 *slot(u32 index) const
 	{
 		return ring_.as<u8>() + size_t{index} * wire::completion_slot_size;
 	}
 	/* Behind the last entry; of a card that says what cannot be, the first. */
-	u32 produced() REQUIRES(lock_);
+	u32 produced() KERN_REQUIRES(lock_);
 	u32 following(u32 index) const { return index + 1 == depth_ ? 0 : index + 1; }
 	template<class Body>
-	void for_each(const Qp &qp, Body body) REQUIRES(lock_);
+	void for_each(const Qp &qp, Body body) KERN_REQUIRES(lock_);
 	/* Keeps what the card has completed of a QP. */
-	void keep(Qp &qp) REQUIRES(lock_);
+	void keep(Qp &qp) KERN_REQUIRES(lock_);
 	void stop();
 
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("weft_amso1100_cq")};
-	u32 consumer_ GUARDED_BY(lock_) = 0;
+	u32 consumer_ KERN_GUARDED_BY(lock_) = 0;
 	/* Used in place of the card's index after the card has failed. */
-	u32 end_ GUARDED_BY(lock_) = 0;
-	bool given_up_ GUARDED_BY(lock_) = false;
+	u32 end_ KERN_GUARDED_BY(lock_) = 0;
+	bool given_up_ KERN_GUARDED_BY(lock_) = false;
 	/* There was no room to flush all of it. */
-	bool owes_ GUARDED_BY(lock_) = false;
-	Armed armed_ GUARDED_BY(lock_) = Armed::no;
+	bool owes_ KERN_GUARDED_BY(lock_) = false;
+	Armed armed_ KERN_GUARDED_BY(lock_) = Armed::no;
 	u32 depth_ = 0;
 	kern::Mmio shared_;
 	kern::DmaPool::Piece word_{};
 	kern::DmaBuffer ring_;
 	/* Indexed by slot; the card cannot access it. */
-	kern::OwnedArray<SavedCompletions> kept_ GUARDED_BY(lock_);
+	kern::OwnedArray<SavedCompletions> kept_ KERN_GUARDED_BY(lock_);
 	unsigned long looks_ = 0;
 	unsigned long nonsense_ = 0;
 

@@ -8,20 +8,21 @@ namespace amso1100
 
 kern::Result<kern::Owned<Device>> Device::probe(kern::pci::Device pci, unsigned long)
 {
-	auto device = TRY(kern::make<Device>(kern::Gfp::kernel, pci));
-	TRY(device->start());
+	auto device = KERN_TRY(kern::make<Device>(kern::Gfp::kernel, pci));
+	KERN_TRY(device->start());
 	return device;
 }
 
 kern::Result<> Device::start()
 {
-	enabled_ = TRY(kern::pci::Enabled::create(pci_, "weft_amso1100"));
+	enabled_ = KERN_TRY(kern::pci::Enabled::create(pci_, "weft_amso1100"));
 	if (pci_.bar_size(0) < wire::bar0_size || pci_.bar_size(4) < wire::rings_end)
 		return kern::Error{-ENODEV};
-	registers_ = TRY(pci_.map_bar(0, 0, wire::bar0_size));
-	const auto page = TRY(pci_.map_bar(4, wire::page_base, wire::page::size));
-	rings_ = TRY(pci_.map_bar(4, wire::receive_ring, wire::rings_end - wire::receive_ring));
-	page_ = TRY(read_register_page(page));
+	registers_ = KERN_TRY(pci_.map_bar(0, 0, wire::bar0_size));
+	const auto page = KERN_TRY(pci_.map_bar(4, wire::page_base, wire::page::size));
+	rings_ =
+		KERN_TRY(pci_.map_bar(4, wire::receive_ring, wire::rings_end - wire::receive_ring));
+	page_ = KERN_TRY(read_register_page(page));
 
 	/* Silent until there is who answers. */
 	registers_.write32(wire::reg::idis, 1);
@@ -29,13 +30,13 @@ kern::Result<> Device::start()
 	if (auto messages = kern::pci::InterruptVectors::create(pci_, wire::vectors, wire::vectors))
 		vectors_ = messages.take();
 	else
-		vectors_ = TRY(kern::pci::InterruptVectors::create_line(pci_));
+		vectors_ = KERN_TRY(kern::pci::InterruptVectors::create_line(pci_));
 	{
 		kern::RtnlGuard guard;
-		ethernet_ = TRY(Ethernet::create(
+		ethernet_ = KERN_TRY(Ethernet::create(
 			{pci_.dev(), &registers_, rings_.view(0, rings_.size()), &page_}));
 	}
-	TRY(request_interrupts());
+	KERN_TRY(request_interrupts());
 	registers_.write32(wire::reg::idis, 0);
 	if (const auto opened = start_rnic(page); !opened) {
 		kern_dev_error(pci_.dev(), "the RNIC cannot be used (%d)\n", opened.error());
@@ -50,10 +51,11 @@ kern::Result<> Device::request_interrupts()
 		return static_cast<unsigned int>(vector);
 	};
 	const bool shared = !has_messages();
-	TRY(irq_.request(vectors_.irq(number(wire::Vector::network)), "weft_amso1100", shared));
+	KERN_TRY(
+		irq_.request(vectors_.irq(number(wire::Vector::network)), "weft_amso1100", shared));
 	if (has_messages())
-		TRY(rnic_irq_.request(vectors_.irq(number(wire::Vector::rnic)),
-				      "weft_amso1100_rnic"));
+		KERN_TRY(rnic_irq_.request(vectors_.irq(number(wire::Vector::rnic)),
+					   "weft_amso1100_rnic"));
 	return {};
 }
 
@@ -63,18 +65,18 @@ kern::Result<> Device::start_rnic(const kern::Mmio &page)
 	constexpr unsigned int patience_ms = 20000;
 	const u64 most = wire::receive_ring - wire::page_base;
 	const u64 bytes = page_.window_size < most ? page_.window_size : most;
-	const QueueLayout layout = TRY(read_queue_layout(page, bytes));
-	window_ = TRY(pci_.map_bar(4, wire::page_base, bytes));
-	rnic_ = TRY(kern::make<Rnic>(
+	const QueueLayout layout = KERN_TRY(read_queue_layout(page, bytes));
+	window_ = KERN_TRY(pci_.map_bar(4, wire::page_base, bytes));
+	rnic_ = KERN_TRY(kern::make<Rnic>(
 		kern::Gfp::kernel,
 		Rnic::Parts{pci_.dev(), &registers_, &window_, &page_, layout, patience_ms, this}));
 	heard_.store_release(rnic_.get());
-	TRY(rnic_->start());
-	ib_.store_release(TRY(IbDevice::create(*rnic_)));
+	KERN_TRY(rnic_->start());
+	ib_.store_release(KERN_TRY(IbDevice::create(*rnic_)));
 	/* A failure before this point was not reported, so report it now. */
 	if (rnic_->channel().failed())
 		rnic_failed_.queue();
-	rdma_interface_ = TRY(RdmaInterface::create(*rnic_));
+	rdma_interface_ = KERN_TRY(RdmaInterface::create(*rnic_));
 	return {};
 }
 

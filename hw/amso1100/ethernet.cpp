@@ -38,7 +38,7 @@ kern::Result<Ethernet *> Ethernet::create(Parts parts)
 {
 	constexpr u8 everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 	device *const parent = parts.dev;
-	auto made = TRY(kern::make<Ethernet>(kern::Gfp::kernel, static_cast<Parts &&>(parts)));
+	auto made = KERN_TRY(kern::make<Ethernet>(kern::Gfp::kernel, static_cast<Parts &&>(parts)));
 	net_device *const dev = kern_netdev_alloc("eth%d", 1);
 	if (!dev)
 		return kern::Error{-ENOMEM};
@@ -91,8 +91,8 @@ kern::Result<> Ethernet::start()
 	 * Before anything takes the place of buffers that the card did not give up when the
 	 * interface was stopped.
 	 */
-	TRY(receives_.quiet());
-	TRY(receives_.allocate(dma_device_, needed > least_room ? needed : least_room));
+	KERN_TRY(receives_.quiet());
+	KERN_TRY(receives_.allocate(dma_device_, needed > least_room ? needed : least_room));
 	take_back_transmits();
 	{
 		kern::Guard guard(lock_);

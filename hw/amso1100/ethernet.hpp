@@ -65,7 +65,7 @@ private:
 
 	void reap(int budget);
 	void take_back_transmits();
-	void finish(u32 slot, int budget) REQUIRES(lock_);
+	void finish(u32 slot, int budget) KERN_REQUIRES(lock_);
 	int receive(int budget);
 	void pass_up(const u8 *bytes, u32 length);
 	void mask() const { registers_.write32(wire::reg::nimr0, ~u32{0}); }
@@ -81,9 +81,9 @@ private:
 	State state_ = State::down; /* under the rtnl lock */
 	ReceiveRing receives_;
 	kern::BhSpinLock lock_{KERN_LOCK_CLASS("weft_amso1100_transmit")};
-	TransmitRing transmits_ GUARDED_BY(lock_);
-	bool wakes_ GUARDED_BY(lock_) = false; /* the queue, when there is room again */
-	Outgoing outgoing_[wire::transmit_entries] GUARDED_BY(lock_) = {};
+	TransmitRing transmits_ KERN_GUARDED_BY(lock_);
+	bool wakes_ KERN_GUARDED_BY(lock_) = false; /* the queue, when there is room again */
+	Outgoing outgoing_[wire::transmit_entries] KERN_GUARDED_BY(lock_) = {};
 	Counts in_, out_;
 	kern::Atomic<u64> multicast_;
 	kern::Atomic<u64> length_errors_;

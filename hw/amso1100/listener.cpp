@@ -79,8 +79,8 @@ constinit const iw_cm_ops connection_ops = {
 
 kern::Result<kern::Owned<Listener>> Listener::create(Rnic &rnic, iw_cm_id &id, unsigned int backlog)
 {
-	auto listener = TRY(kern::make<Listener>(kern::Gfp::kernel, rnic, id));
-	TRY(listener->start(backlog));
+	auto listener = KERN_TRY(kern::make<Listener>(kern::Gfp::kernel, rnic, id));
+	KERN_TRY(listener->start(backlog));
 	return listener;
 }
 
@@ -91,14 +91,14 @@ kern::Result<> Listener::start(unsigned int backlog)
 		return kern::Error{-EPROTONOSUPPORT};
 	/* Those that the interface has by now. */
 	rnic_.settle_addresses();
-	number_ = TRY(rnic_.handlers().alloc(this, 1, ~0u >> 1));
+	number_ = KERN_TRY(rnic_.handlers().alloc(this, 1, ~0u >> 1));
 	Message message(wire::MessageId::listen_create);
 	message.put_opaque(at::user_context, Rnic::context_of(number_, rnic_.next_generation()));
 	message.put_opaque(at::rnic_handle, rnic_.handle());
 	__builtin_memcpy(message.bytes() + at::address, id_.local.bytes, sizeof(u32));
 	message.put(at::port, id_.local.port);
 	message.put(at::backlog, u32{backlog});
-	TRY(rnic_.channel().call(message, at::size));
+	KERN_TRY(rnic_.channel().call(message, at::size));
 	handle_ = message.get_opaque<u32>(at::reply_handle);
 	live_ = true;
 	return {};

@@ -46,7 +46,7 @@ kern::Result<> Mr::start_dma(int access)
 	message.put(at::pages_here, pages);
 	for (u32 i = 0; i < pages; i++)
 		message.put(at::pages + i * sizeof(u64), u64{i} * page_bytes);
-	TRY(rnic_.channel().call(message, at::pages + pages * sizeof(u64)));
+	KERN_TRY(rnic_.channel().call(message, at::pages + pages * sizeof(u64)));
 	stag_ = message.get<u32>(at::reply_stag);
 	/* It is no key of the peer's, whatever the card says. */
 	if (stag_ == 0)

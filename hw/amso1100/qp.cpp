@@ -33,15 +33,15 @@ kern::Result<> Qp::start(ib_qp_init_attr &init)
 		return kern::Error{-EINVAL};
 	cap_ = cap;
 	const auto started = [&]() -> kern::Result<> {
-		number_ = TRY(rnic_.qp_numbers().alloc(1, rnic_.limits().qps));
+		number_ = KERN_TRY(rnic_.qp_numbers().alloc(1, rnic_.limits().qps));
 		for (auto &word : words_)
-			word = TRY(rnic_.words().alloc(kern::Gfp::kernel));
+			word = KERN_TRY(rnic_.words().alloc(kern::Gfp::kernel));
 		sq_.depth = cap.max_send_wr + 1;
 		rq_.depth = cap.max_recv_wr + 1;
 		sq_.max_sge = cap.max_send_sge;
 		rq_.max_sge = cap.max_recv_sge;
-		sq_.posted = TRY(kern::make_array<Posted>(kern::Gfp::kernel, sq_.depth));
-		rq_.posted = TRY(kern::make_array<Posted>(kern::Gfp::kernel, rq_.depth));
+		sq_.posted = KERN_TRY(kern::make_array<Posted>(kern::Gfp::kernel, sq_.depth));
+		rq_.posted = KERN_TRY(kern::make_array<Posted>(kern::Gfp::kernel, rq_.depth));
 
 		Cq &send_cq = Cq::of(init.send_cq), &recv_cq = Cq::of(init.recv_cq);
 		QpEntry &entry = *rnic_.qp_entry(number_);
@@ -67,10 +67,10 @@ kern::Result<> Qp::start(ib_qp_init_attr &init)
 		message.put(at::ird,
 			    usual_reads < rnic_.limits().ird ? usual_reads : rnic_.limits().ird);
 		message.put_opaque(at::pd, Pd::of(verbs_.pd).number);
-		TRY(rnic_.channel().call(message, at::size));
+		KERN_TRY(rnic_.channel().call(message, at::size));
 		handle_ = message.get_opaque<u32>(at::reply_handle);
 		live_ = true;
-		TRY(take_reply(message));
+		KERN_TRY(take_reply(message));
 		entry.qp = this;
 		send_cq.attach(entry, &QpEntry::send_cq);
 		recv_cq.attach(entry, &QpEntry::recv_cq);
@@ -87,8 +87,8 @@ kern::Result<> Qp::start(ib_qp_init_attr &init)
 kern::Result<> Qp::take_reply(const Message &message)
 {
 	namespace at = wire::qp_create;
-	TRY(take_ring(sq_, message, at::reply_sq_depth, at::reply_sq_slot_size, at::reply_sq_index,
-		      at::reply_sq_start, send_bytes(sq_.max_sge)));
+	KERN_TRY(take_ring(sq_, message, at::reply_sq_depth, at::reply_sq_slot_size,
+			   at::reply_sq_index, at::reply_sq_start, send_bytes(sq_.max_sge)));
 	return take_ring(rq_, message, at::reply_rq_depth, at::reply_rq_slot_size,
 			 at::reply_rq_index, at::reply_rq_start, receive_bytes(rq_.max_sge));
 }
@@ -191,7 +191,7 @@ kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 	const u32 ord = mask & IB_QP_MAX_QP_RD_ATOMIC ? attr.max_rd_atomic : wire::no_change;
 	const u32 ird = mask & IB_QP_MAX_DEST_RD_ATOMIC ? attr.max_dest_rd_atomic : wire::no_change;
 	if (ord != wire::no_change || ird != wire::no_change)
-		TRY(request_state(wire::no_change, ord, ird));
+		KERN_TRY(request_state(wire::no_change, ord, ird));
 	if (!(mask & IB_QP_STATE))
 		return {};
 	switch (attr.qp_state) {
@@ -208,8 +208,8 @@ kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 	case IB_QPS_ERR:
 		return end();
 	case IB_QPS_RESET:
-		TRY(end());
-		TRY(request_state(static_cast<u32>(wire::QpState::idle)));
+		KERN_TRY(end());
+		KERN_TRY(request_state(static_cast<u32>(wire::QpState::idle)));
 		Cq::of(verbs_.send_cq).purge(*this);
 		Cq::of(verbs_.recv_cq).purge(*this);
 		{

@@ -97,7 +97,7 @@ private:
 	 * none.
 	 */
 	bool advance(StreamEvent event, int status = 0, const Message *said = nullptr);
-	void report(Upcall what, int status, const Message *said) REQUIRES(stream_lock_);
+	void report(Upcall what, int status, const Message *said) KERN_REQUIRES(stream_lock_);
 	/* The manager's id has to do with this stream from now on. */
 	kern::Result<> begin_stream(StreamEvent event, iw_cm_id &id);
 	kern::Result<> set_reads(const iw_cm_param &param);
@@ -128,8 +128,8 @@ private:
 	 * order of the states.
 	 */
 	kern::Mutex stream_lock_{KERN_LOCK_CLASS("weft_amso1100_stream")};
-	Stream stream_ GUARDED_BY(stream_lock_) = Stream::idle;
-	iw_cm_id *id_ GUARDED_BY(stream_lock_) = nullptr; /* until its last word */
+	Stream stream_ KERN_GUARDED_BY(stream_lock_) = Stream::idle;
+	iw_cm_id *id_ KERN_GUARDED_BY(stream_lock_) = nullptr; /* until its last word */
 	bool live_ = false;
 };
 

@@ -83,7 +83,7 @@ constinit const kern_netdev_ops rdma_netdev_ops = {
 kern::Result<RdmaInterface *> RdmaInterface::create(Rnic &rnic)
 {
 	constexpr u8 everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-	auto made = TRY(kern::make<RdmaInterface>(kern::Gfp::kernel, rnic));
+	auto made = KERN_TRY(kern::make<RdmaInterface>(kern::Gfp::kernel, rnic));
 	net_device *const dev = kern_netdev_alloc("iw%d", 1);
 	if (!dev)
 		return kern::Error{-ENOMEM};

@@ -64,10 +64,11 @@ bool TransmitRing::take_back(u32 &slot)
 
 kern::Result<> ReceiveRing::allocate(device *device, u32 room)
 {
-	auto buffers =
-		TRY(kern::make_array<kern::DmaBuffer>(kern::Gfp::kernel, wire::receive_entries));
+	auto buffers = KERN_TRY(
+		kern::make_array<kern::DmaBuffer>(kern::Gfp::kernel, wire::receive_entries));
 	for (kern::DmaBuffer &buffer : buffers)
-		buffer = TRY(kern::DmaBuffer::create(device, sizeof(wire::ReceiveHeader) + room));
+		buffer = KERN_TRY(
+			kern::DmaBuffer::create(device, sizeof(wire::ReceiveHeader) + room));
 	buffers_ = static_cast<kern::OwnedArray<kern::DmaBuffer> &&>(buffers);
 	room_ = room;
 	return {};

@@ -28,16 +28,17 @@ Rnic::Rnic(Parts parts)
 
 kern::Result<> Rnic::start()
 {
-	events_ = TRY(kern::WorkQueue::create("weft_amso1100", kern::WorkQueue::Kind::ordered));
-	words_ = TRY(kern::DmaPool::create("weft_amso1100_words", parts_.dev, 64, 64));
-	TRY(channel_.start());
+	events_ =
+		KERN_TRY(kern::WorkQueue::create("weft_amso1100", kern::WorkQueue::Kind::ordered));
+	words_ = KERN_TRY(kern::DmaPool::create("weft_amso1100_words", parts_.dev, 64, 64));
+	KERN_TRY(channel_.start());
 	Message open(wire::MessageId::rnic_open);
 	open.put_opaque(wire::rnic_open::user_context, u64{1});
 	open.put(wire::rnic_open::flags, wire::rnic_open::privileged);
-	TRY(channel_.call(open, wire::rnic_open::flags + sizeof(u32)));
+	KERN_TRY(channel_.call(open, wire::rnic_open::flags + sizeof(u32)));
 	handle_ = open.get_opaque<u32>(wire::rnic_open::reply_handle);
-	TRY(query());
-	qps_ = TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, limits_.qps + 1));
+	KERN_TRY(query());
+	qps_ = KERN_TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, limits_.qps + 1));
 	hears_events_.store_release(true);
 	events_.queue(events_work_);
 	return {};
@@ -48,7 +49,7 @@ kern::Result<> Rnic::query()
 	namespace at = wire::rnic_query;
 	Message message(wire::MessageId::rnic_query);
 	message.put_opaque(wire::rnic_handle, handle_);
-	TRY(channel_.call(message, wire::rnic_handle + sizeof(u32)));
+	KERN_TRY(channel_.call(message, wire::rnic_handle + sizeof(u32)));
 	limits_ = {
 		.firmware = u64{message.get<u32>(at::firmware_major)} << 32 |
 			    message.get<u32>(at::firmware_minor) << 16 |

@@ -127,7 +127,7 @@ public:
 	/* nullptr: there is none of this number. */
 	QpEntry *qp_entry(u32 number) { return number < qps_.size() ? &qps_[number] : nullptr; }
 	/* Held while a QP is used that no caller of the verbs keeps: it is not freed meanwhile. */
-	kern::Mutex &users_lock() RETURN_CAPABILITY(users_lock_) { return users_lock_; }
+	kern::Mutex &users_lock() KERN_RETURN_CAPABILITY(users_lock_) { return users_lock_; }
 	kern::IdAllocator &qp_numbers() { return qp_numbers_; }
 	/* CQs and listeners by the driver's numbers, and queues by the card's. */
 	kern::XArray<EventHandler> &handlers() { return handlers_; }
@@ -176,12 +176,12 @@ private:
 	kern::Work events_work_{kern::method<&Rnic::handle_events>, this};
 	/* Requests without a listener: the handler that receives them cannot wait for the card. */
 	kern::SpinLock refusals_lock_{KERN_LOCK_CLASS("weft_amso1100_refusals")};
-	u32 refusals_[most_refusals] GUARDED_BY(refusals_lock_) = {};
-	u32 refusals_waiting_ GUARDED_BY(refusals_lock_) = 0;
+	u32 refusals_[most_refusals] KERN_GUARDED_BY(refusals_lock_) = {};
+	u32 refusals_waiting_ KERN_GUARDED_BY(refusals_lock_) = 0;
 	kern::Work refusals_work_{kern::method<&Rnic::refuse_all>, this};
 	/* Address changes of the interface to be sent to the card. */
 	kern::SpinLock addresses_lock_{KERN_LOCK_CLASS("weft_amso1100_addresses")};
-	kern::List<AddressChange, &AddressChange::node> addresses_ GUARDED_BY(addresses_lock_);
+	kern::List<AddressChange, &AddressChange::node> addresses_ KERN_GUARDED_BY(addresses_lock_);
 	kern::Work addresses_work_{kern::method<&Rnic::report_addresses>, this};
 };
 

@@ -107,8 +107,8 @@ kern::Result<> Qp::connect(iw_cm_id &id, const iw_cm_param &param)
 	/* Those that the interface has by now. */
 	rnic_.settle_addresses();
 	kern::Guard guard(state_lock_);
-	TRY(set_reads(param));
-	TRY(begin_stream(StreamEvent::connect, id));
+	KERN_TRY(set_reads(param));
+	KERN_TRY(begin_stream(StreamEvent::connect, id));
 	Message message(wire::MessageId::qp_connect);
 	message.put_opaque(wire::rnic_handle, rnic_.handle());
 	message.put_opaque(at::qp_handle, handle_);
@@ -134,7 +134,7 @@ kern::Result<> Qp::accept(iw_cm_id &id, const iw_cm_param &param)
 	const auto begun = [&]() -> kern::Result<> {
 		if (param.private_data_len > wire::most_private_data)
 			return kern::Error{-EINVAL};
-		TRY(set_reads(param));
+		KERN_TRY(set_reads(param));
 		return begin_stream(StreamEvent::accept, id);
 	}();
 	if (!begun) {

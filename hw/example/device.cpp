@@ -9,22 +9,22 @@ namespace example
 
 kern::Result<kern::Owned<Device>> Device::probe(kern::pci::Device pci, unsigned long)
 {
-	auto device = TRY(kern::make<Device>(kern::Gfp::kernel, pci));
-	TRY(device->start());
-	TRY(device->try_out());
+	auto device = KERN_TRY(kern::make<Device>(kern::Gfp::kernel, pci));
+	KERN_TRY(device->start());
+	KERN_TRY(device->try_out());
 	return device;
 }
 
 kern::Result<> Device::start()
 {
-	enabled_ = TRY(kern::pci::Enabled::create(pci_, "weft_example"));
-	registers_ = TRY(pci_.map_bar(0));
+	enabled_ = KERN_TRY(kern::pci::Enabled::create(pci_, "weft_example"));
+	registers_ = KERN_TRY(pci_.map_bar(0));
 	if (registers_.size() < sizeof(u64))
 		return kern::Error{-ENODEV};
-	queue_ = TRY(kern::DmaBuffer::create(pci_.dev(), wire::counts));
-	memory_ = TRY(kern::DmaBuffer::create(pci_.dev(), memory_bytes));
-	vectors_ = TRY(kern::pci::InterruptVectors::create(pci_, 1, 1));
-	TRY(irq_.request(vectors_.irq(0), "weft_example"));
+	queue_ = KERN_TRY(kern::DmaBuffer::create(pci_.dev(), wire::counts));
+	memory_ = KERN_TRY(kern::DmaBuffer::create(pci_.dev(), memory_bytes));
+	vectors_ = KERN_TRY(kern::pci::InterruptVectors::create(pci_, 1, 1));
+	KERN_TRY(irq_.request(vectors_.irq(0), "weft_example"));
 	kern::Guard guard(lock_);
 	life_ = Life::running;
 	return {};
@@ -101,7 +101,7 @@ kern::Result<> Device::try_out()
 		for (u32 i = 0; i < length; i++)
 			bytes[i] = static_cast<u8>(i * 7 + message);
 		__builtin_memset(bytes + there, untouched, wire::most_bytes);
-		TRY(send(0, there, length));
+		KERN_TRY(send(0, there, length));
 		const bool whole = __builtin_memcmp(bytes, bytes + there, length) == 0;
 		if (!whole || (length < wire::most_bytes && bytes[there + length] != untouched)) {
 			kern_dev_error(pci_.dev(),

@@ -38,7 +38,7 @@ public:
 private:
 	kern::Result<> start();
 	kern::Result<> try_out();
-	kern::Result<> send_locked(u32 from, u32 to, u32 length) REQUIRES(lock_);
+	kern::Result<> send_locked(u32 from, u32 to, u32 length) KERN_REQUIRES(lock_);
 	bool interrupt();
 
 	static constexpr u32 memory_bytes = 2 * wire::most_bytes;
@@ -53,8 +53,12 @@ private:
 	kern::Mmio registers_;
 	kern::pci::InterruptVectors vectors_;
 	kern::Completion interrupted_;
-	u32 posted_ GUARDED_BY(lock_) = 0;
-	enum class Life : u8 { starting, running, ended } life_ GUARDED_BY(lock_) = Life::starting;
+	u32 posted_ KERN_GUARDED_BY(lock_) = 0;
+	enum class Life : u8 {
+		starting,
+		running,
+		ended
+	} life_ KERN_GUARDED_BY(lock_) = Life::starting;
 	kern::Irq irq_{kern::method<&Device::interrupt>, this};
 };
 

@@ -58,10 +58,10 @@ public:
 
 private:
 	explicit Adapter(kern::pci::Device pci);
-	kern::Result<> start() REQUIRES(lifecycle_lock_);
-	void stop() REQUIRES(lifecycle_lock_);
+	kern::Result<> start() KERN_REQUIRES(lifecycle_lock_);
+	void stop() KERN_REQUIRES(lifecycle_lock_);
 	/* The same for a card that does not answer any more: what is outstanding is flushed. */
-	void abandon() REQUIRES(lifecycle_lock_);
+	void abandon() KERN_REQUIRES(lifecycle_lock_);
 	kern::Result<> reset_card();
 	void set_bus_master(bool on);
 	void check_health();
@@ -90,18 +90,18 @@ private:
 	kern::Mmio bar0_;
 	kern::Mmio uar_;
 	kern::Mutex lifecycle_lock_;
-	kern::Owned<typename Card::Hca> hca_ GUARDED_BY(lifecycle_lock_);
-	typename Card::IbDevice *device_ GUARDED_BY(lifecycle_lock_) = nullptr;
+	kern::Owned<typename Card::Hca> hca_ KERN_GUARDED_BY(lifecycle_lock_);
+	typename Card::IbDevice *device_ KERN_GUARDED_BY(lifecycle_lock_) = nullptr;
 	/* Its readers take no lock of the driver. */
 	bool owner_ = false;
-	bool removing_ GUARDED_BY(lifecycle_lock_) = false;
+	bool removing_ KERN_GUARDED_BY(lifecycle_lock_) = false;
 	/*
 	 * Between a successful start and the next stop: what card_failed() may start a recovery of.
 	 */
 	kern::Atomic<bool> running_{false};
 	kern::Atomic<bool> failing_{false};
 	unsigned int recoveries_ = 0;
-	u64 total_recoveries_ GUARDED_BY(lifecycle_lock_) = 0;
+	u64 total_recoveries_ KERN_GUARDED_BY(lifecycle_lock_) = 0;
 	u64 first_recovery_ = 0;
 	kern::DelayedWork health_work_{kern::method<&Adapter::check_health>, this};
 	kern::Work recovery_work_{kern::method<&Adapter::recover>, this};
@@ -134,20 +134,20 @@ Adapter<Card>::Adapter(kern::pci::Device pci)
 template<class Card>
 kern::Result<kern::Owned<Adapter<Card>>> Adapter<Card>::probe(kern::pci::Device pci, unsigned long)
 {
-	auto adapter = TRY(kern::adopt(new (kern::Gfp::kernel) Adapter(pci)));
-	adapter->enabled_ = TRY(kern::pci::Enabled::create(pci, Card::name));
+	auto adapter = KERN_TRY(kern::adopt(new (kern::Gfp::kernel) Adapter(pci)));
+	adapter->enabled_ = KERN_TRY(kern::pci::Enabled::create(pci, Card::name));
 	if (pci.bar_size(0) < Card::bar0_bytes || pci.bar_size(2) < Card::bar2_bytes) {
 		kern_dev_error(pci.dev(), "BARs of %#lx and %#lx bytes are too small\n",
 			       pci.bar_size(0), pci.bar_size(2));
 		return kern::Error{-ENODEV};
 	}
-	adapter->bar0_ = TRY(pci.map_bar(0));
-	adapter->uar_ = TRY(pci.map_bar(2));
-	TRY(Card::claim(pci, adapter->bar0_));
+	adapter->bar0_ = KERN_TRY(pci.map_bar(0));
+	adapter->uar_ = KERN_TRY(pci.map_bar(2));
+	KERN_TRY(Card::claim(pci, adapter->bar0_));
 	adapter->owner_ = true;
 	{
 		kern::Guard guard(adapter->lifecycle_lock_);
-		TRY(adapter->start());
+		KERN_TRY(adapter->start());
 	}
 	adapter->directory_ = kern::debugfs::Directory(pci.name(), *DebugRoot<Card>::directory);
 	adapter->summary_file_.add("summary", adapter->directory_);
@@ -185,8 +185,8 @@ kern::Result<> Adapter<Card>::reset_card()
 	/* A card that does not answer has no state: restoring all ones would keep it lost. */
 	if (!pci_.present())
 		return kern::Error{-ENODEV};
-	TRY(pci_.save_state());
-	TRY(Card::before_reset(pci_, bar0_));
+	KERN_TRY(pci_.save_state());
+	KERN_TRY(Card::before_reset(pci_, bar0_));
 	bar0_.write_be32(reset_register, reset_bit);
 	kern::sleep_ms(quiet_after_reset_ms);
 	const auto deadline = kern::Deadline::in_ms(return_wait_ms);
@@ -217,10 +217,10 @@ template<class Card>
 kern::Result<> Adapter<Card>::start()
 {
 	const u64 begin = kern::now_ns();
-	TRY(reset_card());
+	KERN_TRY(reset_card());
 	set_bus_master(true);
 	failing_.store_relaxed(false);
-	hca_ = TRY(Card::Hca::create(pci_, bar0_, uar_, *this));
+	hca_ = KERN_TRY(Card::Hca::create(pci_, bar0_, uar_, *this));
 	auto device = Card::IbDevice::create(*hca_);
 	if (!device) {
 		hca_.reset();

@@ -23,9 +23,9 @@ public:
 	{
 		if (log_size > max_order)
 			return kern::Error{-EINVAL};
-		auto buddy = TRY(kern::adopt(new (kern::Gfp::kernel) Buddy(log_size)));
+		auto buddy = KERN_TRY(kern::adopt(new (kern::Gfp::kernel) Buddy(log_size)));
 		for (unsigned int order = 0; order <= log_size; order++)
-			buddy->free_[order] = TRY(kern::make_array<u64>(
+			buddy->free_[order] = KERN_TRY(kern::make_array<u64>(
 				kern::Gfp::kernel,
 				kern::div_round_up(1u << (log_size - order), 64)));
 		buddy->mark(log_size, 0);

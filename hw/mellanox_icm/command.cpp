@@ -65,9 +65,9 @@ kern::Result<kern::Owned<CommandInterface>> CommandInterface::create(const kern:
 								     GoBit go_bit,
 								     FailureListener &listener)
 {
-	auto commands = TRY(kern::adopt(new (kern::Gfp::kernel)
-						CommandInterface(bar0, device, go_bit, listener)));
-	auto slots = TRY(kern::make_array<Slot>(kern::Gfp::kernel, max_slots));
+	auto commands = KERN_TRY(kern::adopt(
+		new (kern::Gfp::kernel) CommandInterface(bar0, device, go_bit, listener)));
+	auto slots = KERN_TRY(kern::make_array<Slot>(kern::Gfp::kernel, max_slots));
 	{
 		kern::Guard guard(commands->slots_lock_);
 		commands->slots_ = std::move(slots);
@@ -135,7 +135,7 @@ kern::Result<u32> CommandInterface::wait_idle()
 kern::Result<> CommandInterface::post(const Command &command, u16 token, bool event)
 {
 	if (!std::exchange(known_idle_, false))
-		TRY(wait_idle());
+		KERN_TRY(wait_idle());
 	const auto write = [this](size_t offset, u32 value) {
 		bar0_.write_be32(hcr::at + offset, value);
 	};
@@ -189,7 +189,7 @@ kern::Result<u64> CommandInterface::execute_polling(const Command &command)
 		return give_up(command,
 			       answered.error() == -ENODEV ? "the card is gone" : "no answer");
 	known_idle_ = true;
-	TRY(check_status(command, static_cast<u8>(hcr::status.of(answered.value()))));
+	KERN_TRY(check_status(command, static_cast<u8>(hcr::status.of(answered.value()))));
 	if (!command.immediate)
 		return u64{0};
 	const u64 high = bar0_.read_be32(hcr::at + hcr::out_param);
@@ -265,7 +265,7 @@ kern::Result<u64> CommandInterface::execute_with_event(const Command &command)
 	return_slot(index);
 	if (!answered)
 		return give_up(command, in_time ? "the card has failed" : "no answer");
-	TRY(check_status(command, status));
+	KERN_TRY(check_status(command, status));
 	return out_param;
 }
 

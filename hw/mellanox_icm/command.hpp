@@ -153,9 +153,10 @@ private:
 	kern::Result<u64> execute_polling(const Command &command);
 	kern::Result<u64> execute_with_event(const Command &command);
 	/* Waits until the card has taken the last command, and writes this one. */
-	kern::Result<> post(const Command &command, u16 token, bool event) REQUIRES(post_lock_);
+	kern::Result<> post(const Command &command, u16 token, bool event)
+		KERN_REQUIRES(post_lock_);
 	/* Returns the register's value when idle. */
-	kern::Result<u32> wait_idle() REQUIRES(post_lock_);
+	kern::Result<u32> wait_idle() KERN_REQUIRES(post_lock_);
 	kern::Result<> check_status(const Command &command, u8 status);
 	kern::Error give_up(const Command &command, const char *why);
 	int take_slot();
@@ -168,19 +169,19 @@ private:
 	FailureListener &listener_;
 	MailboxPool pool_;
 	kern::Mutex post_lock_;
-	u32 next_toggle_ GUARDED_BY(post_lock_) = 1;
+	u32 next_toggle_ KERN_GUARDED_BY(post_lock_) = 1;
 	/* The last command completed in the register, so it need not be checked for being free. */
-	bool known_idle_ GUARDED_BY(post_lock_) = false;
+	bool known_idle_ KERN_GUARDED_BY(post_lock_) = false;
 	static constexpr u8 has_failed = 1, is_watched = 2;
 	kern::Atomic<u8> attention_{0};
 	kern::Atomic<u64> count_{0};
 
 	kern::IrqSpinLock slots_lock_;
 	kern::WaitQueue slot_freed_;
-	kern::OwnedArray<Slot> slots_ GUARDED_BY(slots_lock_);
-	u64 free_slots_ GUARDED_BY(slots_lock_) = 0;
-	unsigned int in_use_ GUARDED_BY(slots_lock_) = 0;
-	bool events_ GUARDED_BY(slots_lock_) = false;
+	kern::OwnedArray<Slot> slots_ KERN_GUARDED_BY(slots_lock_);
+	u64 free_slots_ KERN_GUARDED_BY(slots_lock_) = 0;
+	unsigned int in_use_ KERN_GUARDED_BY(slots_lock_) = 0;
+	bool events_ KERN_GUARDED_BY(slots_lock_) = false;
 	/* Last: it calls at once. */
 	kern::TraceListener doorbells_watched_{KERN_TRACE_DOORBELL,
 					       kern::method<&CommandInterface::watch>, this};

@@ -81,8 +81,8 @@ public:
 	/* Room in the first for the events that belong to no object. Errors: ENOMEM. */
 	kern::Result<> take_own_room(u32 events)
 	{
-		own_events_ = TRY(async().room().take(events));
-		async_for_programs_ = TRY(kern::make<kern::SharedPool>(
+		own_events_ = KERN_TRY(async().room().take(events));
+		async_for_programs_ = KERN_TRY(kern::make<kern::SharedPool>(
 			kern::Gfp::kernel, async_room_for_programs(), -EDQUOT,
 			KERN_LOCK_CLASS("mellanox.event_shares")));
 		return {};
@@ -97,8 +97,9 @@ public:
 	{
 		EventRoom room;
 		if (for_program)
-			room.charge = TRY(async_for_programs_->take(kern_current_user(), events));
-		room.portion = TRY(take_room(async(), events, for_program));
+			room.charge =
+				KERN_TRY(async_for_programs_->take(kern_current_user(), events));
+		room.portion = KERN_TRY(take_room(async(), events, for_program));
 		return room;
 	}
 	kern::Result<kern::Portion> take_completion_room(unsigned int vector, u32 events,
@@ -204,28 +205,29 @@ kern::Result<> EventQueues<Eq>::create(kern::pci::Device pci, u32 completions, u
 	const bool msix = interrupts_.count();
 	u32 pin = 0;
 	if (!msix) {
-		interrupts_ = TRY(kern::pci::InterruptVectors::create_line(pci));
-		pin = TRY(query_pin());
+		interrupts_ = KERN_TRY(kern::pci::InterruptVectors::create_line(pci));
+		pin = KERN_TRY(query_pin());
 	}
 
-	vectors_ = TRY(kern::make_array<kern::Owned<EventVector<Eq>>>(
+	vectors_ = KERN_TRY(kern::make_array<kern::Owned<EventVector<Eq>>>(
 		kern::Gfp::kernel, msix ? interrupts_.count() : 2));
 	const u32 log_entries = log_events_for(kern_ram_pages(), static_cast<u32>(vectors_.size()));
 	for (unsigned int i = 0; i < vectors_.size(); i++) {
-		vectors_[i] = TRY(make_largest(
+		vectors_[i] = KERN_TRY(make_largest(
 			log_entries, [&](u32 log) { return make(i, msix ? i : pin, !msix, log); }));
 		if (!msix)
 			continue;
-		TRY(vectors_[i]->request(interrupts_.irq(i), i ? names.completion : names.async));
+		KERN_TRY(vectors_[i]->request(interrupts_.irq(i),
+					      i ? names.completion : names.async));
 		if (i)
 			vectors_[i]->set_cpu((i - 1) % kern_cpu_count());
 	}
 	if (msix)
 		return {};
-	line_ = TRY(kern::make<InterruptLine<Eq>>(kern::Gfp::kernel, vectors_, clear.bar,
-						  clear.offset + (pin < 32 ? 4 : 0),
-						  1u << (pin & 31)));
-	TRY(line_->request(interrupts_.irq(0), names.line));
+	line_ = KERN_TRY(kern::make<InterruptLine<Eq>>(kern::Gfp::kernel, vectors_, clear.bar,
+						       clear.offset + (pin < 32 ? 4 : 0),
+						       1u << (pin & 31)));
+	KERN_TRY(line_->request(interrupts_.irq(0), names.line));
 	kern_dev_info(pci.dev(), "no MSI-X; all queues share the interrupt pin\n");
 	return {};
 }

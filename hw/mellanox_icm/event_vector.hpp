@@ -29,7 +29,7 @@ public:
 	template<class... Arguments>
 	static kern::Result<kern::Owned<EventVector>> create(const Arguments &...arguments)
 	{
-		auto eq = TRY(Eq::create(arguments...));
+		auto eq = KERN_TRY(Eq::create(arguments...));
 		return kern::make<EventVector>(kern::Gfp::kernel, std::move(eq));
 	}
 	explicit EventVector(kern::Owned<Eq> eq) : eq_(std::move(eq)) {}

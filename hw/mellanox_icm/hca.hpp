@@ -249,11 +249,11 @@ kern::Result<> HcaBase<Own, Cq, Eq, QpEntry>::run_firmware(u32 pages)
 {
 	using hw::mellanox_icm::Opcode;
 	if (pages) {
-		firmware_area_ = TRY(PageArea::create(dma_device(), size_t{pages} * 4096));
-		TRY(firmware_area_.map(*commands_, Opcode::map_fa));
+		firmware_area_ = KERN_TRY(PageArea::create(dma_device(), size_t{pages} * 4096));
+		KERN_TRY(firmware_area_.map(*commands_, Opcode::map_fa));
 		stage_ = Stage::firmware_mapped;
 	}
-	TRY(commands_->execute({.opcode = Opcode::run_fw}));
+	KERN_TRY(commands_->execute({.opcode = Opcode::run_fw}));
 	return {};
 }
 
@@ -262,14 +262,14 @@ kern::Result<> HcaBase<Own, Cq, Eq, QpEntry>::size_icm(u64 bytes)
 {
 	using hw::mellanox_icm::Opcode;
 	const u64 pages =
-		TRY(commands_->execute({.opcode = Opcode::set_icm_size, .in_param = bytes}));
+		KERN_TRY(commands_->execute({.opcode = Opcode::set_icm_size, .in_param = bytes}));
 	if (pages > 1 << 16) {
 		kern_dev_error(dma_device(), "the card wants %#lx auxiliary pages\n", pages);
 		return kern::Error{-EPROTO};
 	}
 	if (pages) {
-		auxiliary_area_ = TRY(PageArea::create(dma_device(), pages * 4096));
-		TRY(auxiliary_area_.map(*commands_, Opcode::map_icm_aux));
+		auxiliary_area_ = KERN_TRY(PageArea::create(dma_device(), pages * 4096));
+		KERN_TRY(auxiliary_area_.map(*commands_, Opcode::map_icm_aux));
 		stage_ = Stage::auxiliary_mapped;
 	}
 	return {};
@@ -279,11 +279,12 @@ template<class Own, class Cq, class Eq, class QpEntry>
 kern::Result<> HcaBase<Own, Cq, Eq, QpEntry>::create_mtts(IcmTable &table, u32 log_entries,
 							  u32 reserved, unsigned int least_order)
 {
-	mtt_entries_ = TRY(Buddy::create(log_entries));
-	const u32 first = TRY(mtt_entries_->allocate(kern::log2_ceil(reserved)));
+	mtt_entries_ = KERN_TRY(Buddy::create(log_entries));
+	const u32 first = KERN_TRY(mtt_entries_->allocate(kern::log2_ceil(reserved)));
 	kern_assert(first == 0);
 	(void)first;
-	mtts_ = TRY(kern::make<MttTable>(kern::Gfp::kernel, table, *mtt_entries_, least_order));
+	mtts_ = KERN_TRY(
+		kern::make<MttTable>(kern::Gfp::kernel, table, *mtt_entries_, least_order));
 	return {};
 }
 
@@ -292,16 +293,16 @@ kern::Result<> HcaBase<Own, Cq, Eq, QpEntry>::create_numbers(const Counts &count
 {
 	Own &own = static_cast<Own &>(*this);
 	const auto &has = own.capabilities();
-	qpns_ = TRY(NumberAllocator::create(counts.first_qpn, counts.qps));
-	cqns_ = TRY(NumberAllocator::create(has.reserved_cqs, counts.cqs));
-	srqns_ = TRY(NumberAllocator::create(has.reserved_srqs, counts.srqs));
-	mpts_ = TRY(NumberAllocator::create(has.reserved_mpts, counts.mpts));
+	qpns_ = KERN_TRY(NumberAllocator::create(counts.first_qpn, counts.qps));
+	cqns_ = KERN_TRY(NumberAllocator::create(has.reserved_cqs, counts.cqs));
+	srqns_ = KERN_TRY(NumberAllocator::create(has.reserved_srqs, counts.srqs));
+	mpts_ = KERN_TRY(NumberAllocator::create(has.reserved_mpts, counts.mpts));
 	// Number 0 stands for no domain.
-	pdns_ = TRY(NumberAllocator::create(has.reserved_pds + 1, 1 << 15));
+	pdns_ = KERN_TRY(NumberAllocator::create(has.reserved_pds + 1, 1 << 15));
 	// The kernel's own page is the first that one may ring by.
-	uars_ = TRY(NumberAllocator::create(own.uar_page() + 1, counts.uars));
-	qp_table_ = TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, counts.qps));
-	cq_table_ = TRY(kern::make_array<Cq *>(kern::Gfp::kernel, counts.cqs));
+	uars_ = KERN_TRY(NumberAllocator::create(own.uar_page() + 1, counts.uars));
+	qp_table_ = KERN_TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, counts.qps));
+	cq_table_ = KERN_TRY(kern::make_array<Cq *>(kern::Gfp::kernel, counts.cqs));
 	return {};
 }
 
@@ -309,11 +310,11 @@ template<class Own, class Cq, class Eq, class QpEntry>
 kern::Result<> HcaBase<Own, Cq, Eq, QpEntry>::start_events(u64 events)
 {
 	// Its own events are the answers of commands.
-	TRY(events_.take_own_room(CommandInterface::max_slots +
-				  static_cast<Own &>(*this).num_ports() * most_port_events));
-	TRY(commands_->execute({.opcode = hw::mellanox_icm::Opcode::map_eq,
-				.in_modifier = async_eq().number(),
-				.in_param = events}));
+	KERN_TRY(events_.take_own_room(CommandInterface::max_slots +
+				       static_cast<Own &>(*this).num_ports() * most_port_events));
+	KERN_TRY(commands_->execute({.opcode = hw::mellanox_icm::Opcode::map_eq,
+				     .in_modifier = async_eq().number(),
+				     .in_param = events}));
 	events_.arm();
 	return {};
 }
@@ -321,8 +322,9 @@ kern::Result<> HcaBase<Own, Cq, Eq, QpEntry>::start_events(u64 events)
 template<class Own, class Cq, class Eq, class QpEntry>
 kern::Result<u32> HcaBase<Own, Cq, Eq, QpEntry>::query_pin()
 {
-	auto mailbox = TRY(commands_->mailbox());
-	TRY(commands_->execute_out({.opcode = hw::mellanox_icm::Opcode::query_adapter}, mailbox));
+	auto mailbox = KERN_TRY(commands_->mailbox());
+	KERN_TRY(commands_->execute_out({.opcode = hw::mellanox_icm::Opcode::query_adapter},
+					mailbox));
 	const u32 pin = hw::mellanox_icm::QueryAdapter::interrupt_pin.get(mailbox.bytes());
 	// The register that clears it has a bit for each of 64, the first 32 in its second half.
 	if (pin >= 64)
@@ -333,8 +335,9 @@ kern::Result<u32> HcaBase<Own, Cq, Eq, QpEntry>::query_pin()
 template<class Own, class Cq, class Eq, class QpEntry>
 kern::Result<> HcaBase<Own, Cq, Eq, QpEntry>::check_interrupt(u32 log_max_commands)
 {
-	TRY(commands_->use_events(log_max_commands));
-	TRY(commands_->execute({.opcode = hw::mellanox_icm::Opcode::nop, .in_modifier = 0x1f}));
+	KERN_TRY(commands_->use_events(log_max_commands));
+	KERN_TRY(
+		commands_->execute({.opcode = hw::mellanox_icm::Opcode::nop, .in_modifier = 0x1f}));
 	return {};
 }
 

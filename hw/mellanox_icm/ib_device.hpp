@@ -275,9 +275,9 @@ template<class Verbs>
 kern::Result<IbDevice<Verbs> *> IbDevice<Verbs>::create(Hca &hca)
 {
 	ib::Smp smp;
-	TRY(get_attribute(hca.commands(), 1, ib::attr_node_info, 0, smp));
+	KERN_TRY(get_attribute(hca.commands(), 1, ib::attr_node_info, 0, smp));
 	const u64 node_guid = ib::smp_attribute<ib::NodeInfo>(smp).node_guid;
-	TRY(get_attribute(hca.commands(), 1, ib::attr_node_description, 0, smp));
+	KERN_TRY(get_attribute(hca.commands(), 1, ib::attr_node_description, 0, smp));
 
 	IbDevice *device = rdma::alloc_device<IbDevice>();
 	if (!device)

@@ -23,13 +23,13 @@ kern::Result<kern::Owned<IcmTable>> IcmTable::create(CommandInterface &commands,
 						     struct device *dma_device,
 						     const IcmExtent &extent, u32 reserved)
 {
-	auto table =
-		TRY(kern::adopt(new (kern::Gfp::kernel) IcmTable(commands, dma_device, extent)));
+	auto table = KERN_TRY(
+		kern::adopt(new (kern::Gfp::kernel) IcmTable(commands, dma_device, extent)));
 	const u32 entries = 1u << extent.log_entries;
-	table->chunks_ =
-		TRY(kern::make_array<Chunk>(kern::Gfp::kernel, table->chunk_of(entries - 1) + 1));
+	table->chunks_ = KERN_TRY(
+		kern::make_array<Chunk>(kern::Gfp::kernel, table->chunk_of(entries - 1) + 1));
 	if (reserved) {
-		TRY(table->get(0, reserved));
+		KERN_TRY(table->get(0, reserved));
 		table->reserved_ = reserved;
 	}
 	return table;
@@ -54,8 +54,9 @@ kern::Result<> IcmTable::get_chunk(u32 index)
 		const u64 start = u64{index} * chunk_bytes;
 		const u64 rest = kern::align_up(extent_.bytes(), card_page) - start;
 		const size_t bytes = rest < chunk_bytes ? rest : chunk_bytes;
-		PageArea area = TRY(PageArea::create(dma_device_, bytes));
-		TRY(area.map(commands_, hw::mellanox_icm::Opcode::map_icm, extent_.base + start));
+		PageArea area = KERN_TRY(PageArea::create(dma_device_, bytes));
+		KERN_TRY(area.map(commands_, hw::mellanox_icm::Opcode::map_icm,
+				  extent_.base + start));
 		chunk.area = std::move(area);
 		resident_.add_relaxed(bytes);
 	}

@@ -57,9 +57,9 @@ private:
 
 	IcmTable(CommandInterface &commands, struct device *dma_device, const IcmExtent &extent);
 
-	kern::Result<> get_chunk(u32 index) REQUIRES(lock_);
-	void put_chunk(u32 index) REQUIRES(lock_);
-	void unmap(Chunk &chunk) REQUIRES(lock_);
+	kern::Result<> get_chunk(u32 index) KERN_REQUIRES(lock_);
+	void put_chunk(u32 index) KERN_REQUIRES(lock_);
+	void unmap(Chunk &chunk) KERN_REQUIRES(lock_);
 	u32 chunk_of(u32 entry) const { return entry >> log_entries_per_chunk_; }
 
 	CommandInterface &commands_;
@@ -70,7 +70,7 @@ private:
 	kern::Mutex lock_;
 	kern::OwnedArray<Chunk> chunks_;
 	/* Mapped and not in use; or nullptr. */
-	Chunk *spare_ GUARDED_BY(lock_) = nullptr;
+	Chunk *spare_ KERN_GUARDED_BY(lock_) = nullptr;
 	kern::Atomic<size_t> resident_{0};
 };
 
@@ -81,7 +81,7 @@ public:
 	IcmHold() = default;
 	static kern::Result<IcmHold> create(IcmTable &table, u32 first, u32 count = 1)
 	{
-		TRY(table.get(first, count));
+		KERN_TRY(table.get(first, count));
 		return IcmHold(table, first, count);
 	}
 	IcmHold(IcmHold &&other) noexcept

@@ -49,9 +49,9 @@ kern::Result<Mailbox> MailboxPool::get(size_t used)
 		__builtin_memset(page->buffer.memory(), 0, used);
 		return Mailbox(*this, page);
 	}
-	auto fresh = TRY(kern::make<Mailbox::Page>(kern::Gfp::kernel));
-	fresh->buffer = TRY(kern::DmaBuffer::create(dma_device_, hw::mellanox_icm::mailbox_max,
-						    kern::Gfp::kernel));
+	auto fresh = KERN_TRY(kern::make<Mailbox::Page>(kern::Gfp::kernel));
+	fresh->buffer = KERN_TRY(kern::DmaBuffer::create(dma_device_, hw::mellanox_icm::mailbox_max,
+							 kern::Gfp::kernel));
 	return Mailbox(*this, fresh.release());
 }
 

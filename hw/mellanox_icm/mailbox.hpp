@@ -76,8 +76,8 @@ private:
 
 	struct device *dma_device_;
 	kern::SpinLock lock_;
-	Pages free_ GUARDED_BY(lock_);
-	Pages abandoned_ GUARDED_BY(lock_);
+	Pages free_ KERN_GUARDED_BY(lock_);
+	Pages abandoned_ KERN_GUARDED_BY(lock_);
 };
 
 } // namespace mellanox_icm

@@ -41,8 +41,8 @@ kern::Result<> ask_agent(CommandInterface &commands, u32 port, u8 flags, const M
 			 const void *request, void *answer)
 {
 	using Ifc = hw::mellanox_icm::MadIfc;
-	auto in = TRY(commands.mailbox());
-	auto out = TRY(commands.mailbox());
+	auto in = KERN_TRY(commands.mailbox());
+	auto out = KERN_TRY(commands.mailbox());
 	u32 modifier = Ifc::in_modifier_port.in(port);
 
 	__builtin_memcpy(in.bytes(), request, Ifc::mad_size);
@@ -60,10 +60,10 @@ kern::Result<> ask_agent(CommandInterface &commands, u32 port, u8 flags, const M
 			__builtin_memcpy(in.bytes() + 0x140, origin->grh, sizeof(ib_grh));
 		}
 	}
-	TRY(commands.execute_in_out({.opcode = hw::mellanox_icm::Opcode::mad_ifc,
-				     .in_modifier = modifier,
-				     .op_modifier = flags},
-				    in, out));
+	KERN_TRY(commands.execute_in_out({.opcode = hw::mellanox_icm::Opcode::mad_ifc,
+					  .in_modifier = modifier,
+					  .op_modifier = flags},
+					 in, out));
 	__builtin_memcpy(answer, out.bytes(), Ifc::mad_size);
 	return {};
 }
@@ -79,8 +79,8 @@ kern::Result<> get_attribute(CommandInterface &commands, u32 port, ib::SmAttribu
 	smp.header.method = static_cast<u8>(ib::MadMethod::get);
 	smp.header.attr_id = attribute;
 	smp.header.attr_mod = modifier;
-	TRY(ask_agent(commands, port, Ifc::op_ignore_mkey | Ifc::op_ignore_bkey, nullptr, &smp,
-		      &smp));
+	KERN_TRY(ask_agent(commands, port, Ifc::op_ignore_mkey | Ifc::op_ignore_bkey, nullptr, &smp,
+			   &smp));
 	if (smp.header.status.value() & ~ib::mad_status_direction)
 		return kern::Error{-EIO};
 	return {};

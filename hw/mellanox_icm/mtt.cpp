@@ -27,8 +27,8 @@ kern::Result<MttRange> MttRange::create_for_program(MttTable &table, unsigned in
 		order = table.least_order;
 	if (order > Buddy::max_order)
 		return kern::Error{-ENOSPC};
-	auto charge = TRY(table.for_programs.take(user, 1u << order));
-	auto range = TRY(create(table, order, table.entries.size() / 16));
+	auto charge = KERN_TRY(table.for_programs.take(user, 1u << order));
+	auto range = KERN_TRY(create(table, order, table.entries.size() / 16));
 	range.charge_ = std::move(charge);
 	return range;
 }
@@ -38,10 +38,10 @@ kern::Result<MttRange> MttRange::create(MttTable &table, unsigned int order, u32
 	MttRange range;
 	if (order < table.least_order)
 		order = table.least_order;
-	range.first_ = TRY(table.entries.allocate(order, keep));
+	range.first_ = KERN_TRY(table.entries.allocate(order, keep));
 	range.order_ = order;
 	range.table_ = &table;
-	range.hold_ = TRY(IcmHold::create(table.icm, range.first_, 1u << order));
+	range.hold_ = KERN_TRY(IcmHold::create(table.icm, range.first_, 1u << order));
 	return range;
 }
 
@@ -60,12 +60,13 @@ kern::Result<QueueBuffer> QueueBuffer::create(struct device *dma_device, MttTabl
 	buffer.log_bytes_ = bytes <= 4096 ? 12 : kern::log2_ceil(bytes);
 	// The kernel's coherent blocks are aligned to their size, rounded up to a power of two of
 	// pages.
-	buffer.memory_ = TRY(kern::DmaBuffer::create(dma_device, size_t{1} << buffer.log_bytes_,
-						     kern::Gfp::kernel | kern::Gfp::no_warn));
+	buffer.memory_ =
+		KERN_TRY(kern::DmaBuffer::create(dma_device, size_t{1} << buffer.log_bytes_,
+						 kern::Gfp::kernel | kern::Gfp::no_warn));
 	const u64 bus = buffer.memory_.address();
 	if (KERN_WARN_ON(bus & (buffer.size() - 1)))
 		return kern::Error{-EIO};
-	buffer.mtt_ = TRY(MttRange::create(table, 0));
+	buffer.mtt_ = KERN_TRY(MttRange::create(table, 0));
 	buffer.mtt_.write(0, bus);
 	return buffer;
 }

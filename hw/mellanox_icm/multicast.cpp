@@ -28,21 +28,22 @@ kern::Result<kern::Owned<MulticastGroups>> MulticastGroups::create(CommandInterf
 								   const IcmExtent &table,
 								   const GroupFormat &format)
 {
-	auto entry = TRY(commands.mailbox());
-	auto neighbour = TRY(commands.mailbox());
-	auto groups = TRY(kern::adopt(new (kern::Gfp::kernel) MulticastGroups(
+	auto entry = KERN_TRY(commands.mailbox());
+	auto neighbour = KERN_TRY(commands.mailbox());
+	auto groups = KERN_TRY(kern::adopt(new (kern::Gfp::kernel) MulticastGroups(
 		commands, table, format, std::move(entry), std::move(neighbour))));
 	// Groups whose hash bucket is taken go to the overflow part of the table.
-	groups->overflow_ = TRY(NumberAllocator::create(groups->hash_size_, groups->table_size_));
+	groups->overflow_ =
+		KERN_TRY(NumberAllocator::create(groups->hash_size_, groups->table_size_));
 	return groups;
 }
 
 kern::Result<u32> MulticastGroups::hash(const ib_gid &gid, Mailbox &mailbox)
 {
 	__builtin_memcpy(mailbox.bytes(), gid.raw, sizeof(gid.raw));
-	const u32 index = static_cast<u32>(
-		TRY(commands_.execute_in_immediate({.opcode = wire::Opcode::mgid_hash}, mailbox)) &
-		0xffff);
+	const u32 index = static_cast<u32>(KERN_TRY(commands_.execute_in_immediate(
+						   {.opcode = wire::Opcode::mgid_hash}, mailbox)) &
+					   0xffff);
 	if (index >= hash_size_) {
 		kern_error_limited("the card's multicast hash %#x is beyond its table\n", index);
 		return kern::Error{-EPROTO};
@@ -65,10 +66,11 @@ kern::Result<> MulticastGroups::write(u32 index, Mailbox &entry)
 /* Leaves in `entry` the group if it was found, else the last of its chain. */
 kern::Result<MulticastGroups::Place> MulticastGroups::find(const ib_gid &gid, Mailbox &entry)
 {
-	Place place{.index = TRY(hash(gid, entry)), .previous = none, .length = 1, .found = false};
+	Place place{
+		.index = KERN_TRY(hash(gid, entry)), .previous = none, .length = 1, .found = false};
 	// A chain in memory that the card can write might go round in a circle.
 	for (; place.length <= longest_chain; place.length++) {
-		TRY(read(place.index, entry));
+		KERN_TRY(read(place.index, entry));
 		const u32 present = count(entry);
 		if (present > members_)
 			return kern::Error{-EPROTO};
@@ -110,8 +112,8 @@ kern::Result<> MulticastGroups::attach(const ib_gid &gid, u32 qpn, bool block_lo
 				       ib_mcast_owner owner)
 {
 	kern::Guard guard(lock_);
-	auto entry = TRY(commands_.mailbox());
-	const Place place = TRY(find(gid, entry));
+	auto entry = KERN_TRY(commands_.mailbox());
+	const Place place = KERN_TRY(find(gid, entry));
 	const u32 count = this->count(entry);
 	const u32 word = (qpn & qpn_mask) | format_.member_flags(block_loopback);
 
@@ -132,9 +134,9 @@ kern::Result<> MulticastGroups::attach(const ib_gid &gid, u32 qpn, bool block_lo
 	const bool fresh = count != 0 || place.previous != none;
 	if (fresh && place.length >= (owner == IB_MCAST_USER ? longest_for_program : longest_chain))
 		return kern::Error{-ENOMEM};
-	auto group = TRY(commands_.mailbox());
+	auto group = KERN_TRY(commands_.mailbox());
 	if (fresh)
-		index = TRY(allocate_overflow(owner));
+		index = KERN_TRY(allocate_overflow(owner));
 	__builtin_memcpy(group.bytes() + Header::gid, gid.raw, sizeof(gid.raw));
 	wire::store_be32(member(group, 0), 0, word);
 	format_.set_count(group.bytes(), 1, members_);
@@ -164,7 +166,7 @@ kern::Result<> MulticastGroups::detach(const ib_gid &gid, u32 qpn)
 kern::Result<> MulticastGroups::leave(const ib_gid &gid, u32 qpn)
 {
 	Mailbox &entry = entry_;
-	const Place place = TRY(find(gid, entry));
+	const Place place = KERN_TRY(find(gid, entry));
 	if (!place.found)
 		return kern::Error{-EINVAL};
 	const u32 count = this->count(entry);
@@ -185,9 +187,9 @@ kern::Result<> MulticastGroups::leave(const ib_gid &gid, u32 qpn)
 	if (place.previous != none) {
 		// Out of the middle or the end of the chain.
 		Mailbox &previous = neighbour_;
-		TRY(read(place.previous, previous));
+		KERN_TRY(read(place.previous, previous));
 		Header::next.set(previous.bytes(), next);
-		TRY(write(place.previous, previous));
+		KERN_TRY(write(place.previous, previous));
 		if (place.index >= hash_size_)
 			free_overflow(place.index);
 		return {};
@@ -196,8 +198,8 @@ kern::Result<> MulticastGroups::leave(const ib_gid &gid, u32 qpn)
 	if (next >= table_size_)
 		return kern::Error{-EPROTO};
 	Mailbox &second = neighbour_;
-	TRY(read(next, second));
-	TRY(write(place.index, second));
+	KERN_TRY(read(next, second));
+	KERN_TRY(write(place.index, second));
 	if (next >= hash_size_)
 		free_overflow(next);
 	return {};

@@ -90,18 +90,18 @@ private:
 	kern::Result<> read(u32 index, Mailbox &entry);
 	kern::Result<> write(u32 index, Mailbox &entry);
 	kern::Result<Place> find(const ib_gid &gid, Mailbox &entry);
-	kern::Result<> leave(const ib_gid &gid, u32 qpn) REQUIRES(lock_);
-	kern::Result<u32> allocate_overflow(ib_mcast_owner owner) REQUIRES(lock_);
-	void free_overflow(u32 index) REQUIRES(lock_);
+	kern::Result<> leave(const ib_gid &gid, u32 qpn) KERN_REQUIRES(lock_);
+	kern::Result<u32> allocate_overflow(ib_mcast_owner owner) KERN_REQUIRES(lock_);
+	void free_overflow(u32 index) KERN_REQUIRES(lock_);
 
 	CommandInterface &commands_;
 	const GroupFormat &format_;
 	kern::Mutex lock_;
 	/* For detach(): had before they are needed. */
-	Mailbox entry_ GUARDED_BY(lock_);
-	Mailbox neighbour_ GUARDED_BY(lock_);
+	Mailbox entry_ KERN_GUARDED_BY(lock_);
+	Mailbox neighbour_ KERN_GUARDED_BY(lock_);
 	kern::Owned<NumberAllocator> overflow_;
-	u32 overflow_used_ GUARDED_BY(lock_) = 0;
+	u32 overflow_used_ KERN_GUARDED_BY(lock_) = 0;
 	u32 members_;
 	u32 hash_size_;
 	u32 table_size_;

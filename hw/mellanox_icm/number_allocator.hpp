@@ -21,7 +21,7 @@ public:
 	{
 		if (first >= end)
 			return kern::Error{-EINVAL};
-		auto words = TRY(kern::make_array<u64>(kern::Gfp::kernel, (end + 63) / 64));
+		auto words = KERN_TRY(kern::make_array<u64>(kern::Gfp::kernel, (end + 63) / 64));
 		return kern::adopt(new (kern::Gfp::kernel)
 					   NumberAllocator(std::move(words), first, end));
 	}
@@ -88,7 +88,7 @@ public:
 	Number() = default;
 	static kern::Result<Number> create(NumberAllocator &allocator)
 	{
-		return Number(allocator, TRY(allocator.allocate()));
+		return Number(allocator, KERN_TRY(allocator.allocate()));
 	}
 	Number(Number &&other) noexcept
 	    : allocator_(std::exchange(other.allocator_, nullptr)), value_(other.value_)

@@ -19,8 +19,8 @@ kern::Result<PageArea> PageArea::create(struct device *dma_device, size_t bytes)
 	// be large, so a second pass with smaller pieces starts over.
 	for (size_t piece = largest_piece; piece >= card_page; piece /= 4) {
 		PageArea area;
-		area.pieces_ = TRY(kern::make_array<Piece>(kern::Gfp::kernel,
-							   kern::div_round_up(bytes, piece)));
+		area.pieces_ = KERN_TRY(kern::make_array<Piece>(kern::Gfp::kernel,
+								kern::div_round_up(bytes, piece)));
 		while (area.bytes_ < bytes) {
 			const size_t rest = bytes - area.bytes_;
 			const size_t size =
@@ -46,7 +46,7 @@ kern::Result<> PageArea::map(CommandInterface &commands, hw::mellanox_icm::Opcod
 	constexpr unsigned int per_command =
 		hw::mellanox_icm::mailbox_max / hw::mellanox_icm::PageMapping::size;
 	for (size_t i = 0; i < count_;) {
-		auto mailbox = TRY(commands.mailbox());
+		auto mailbox = KERN_TRY(commands.mailbox());
 		unsigned int entries = 0;
 		for (; i < count_ && entries < per_command; i++, entries++) {
 			const Piece &piece = pieces_[i];
@@ -59,7 +59,7 @@ kern::Result<> PageArea::map(CommandInterface &commands, hw::mellanox_icm::Opcod
 			hw::mellanox_icm::PageMapping::log_pages.set(
 				entry, kern::log2_ceil(piece.buffer.size() / card_page));
 		}
-		TRY(commands.execute_in({.opcode = opcode, .in_modifier = entries}, mailbox));
+		KERN_TRY(commands.execute_in({.opcode = opcode, .in_modifier = entries}, mailbox));
 	}
 	return {};
 }
@@ -67,7 +67,7 @@ kern::Result<> PageArea::map(CommandInterface &commands, hw::mellanox_icm::Opcod
 kern::Result<> lend_page(CommandInterface &commands, u64 icm_address, u64 bus_address)
 {
 	using hw::mellanox_icm::PageMapping;
-	auto mailbox = TRY(commands.mailbox(PageMapping::size));
+	auto mailbox = KERN_TRY(commands.mailbox(PageMapping::size));
 	PageMapping::virtual_address.set(mailbox.bytes(), icm_address);
 	PageMapping::bus_address.set(mailbox.bytes(), bus_address);
 	return commands.execute_in({.opcode = hw::mellanox_icm::Opcode::map_icm, .in_modifier = 1},

@@ -37,10 +37,10 @@ kern::Result<kern::Owned<Port>> Port::create(CommandInterface &commands, PortCon
 					     u32 number, const PortCapabilities &capabilities,
 					     u32 log_max_message)
 {
-	auto port = TRY(kern::adopt(new (kern::Gfp::kernel) Port(commands, control, number,
-								 capabilities, log_max_message)));
-	port->tables_ = TRY(kern::make<PortTables>(kern::Gfp::kernel));
-	TRY(port->read_tables());
+	auto port = KERN_TRY(kern::adopt(new (kern::Gfp::kernel) Port(
+		commands, control, number, capabilities, log_max_message)));
+	port->tables_ = KERN_TRY(kern::make<PortTables>(kern::Gfp::kernel));
+	KERN_TRY(port->read_tables());
 	return port;
 }
 
@@ -53,9 +53,9 @@ Port::~Port()
 kern::Result<> Port::read_tables()
 {
 	kern::Guard reading(read_lock_);
-	auto fresh = TRY(kern::make<PortTables>(kern::Gfp::kernel));
+	auto fresh = KERN_TRY(kern::make<PortTables>(kern::Gfp::kernel));
 	ib::Smp smp;
-	TRY(get_attribute(commands_, number_, ib::attr_port_info, number_, smp));
+	KERN_TRY(get_attribute(commands_, number_, ib::attr_port_info, number_, smp));
 	fresh->gid_prefix = ib::smp_attribute<ib::PortInfo>(smp).gid_prefix;
 	for (u32 first = 0; first < capabilities_.gids; first += guids_per_block) {
 		const auto got = get_attribute(commands_, number_, ib::attr_guid_info,
@@ -69,8 +69,8 @@ kern::Result<> Port::read_tables()
 				got ? ib::smp_attribute<ib::GuidInfo>(smp).guid[i].value() : 0;
 	}
 	for (u32 first = 0; first < capabilities_.pkeys; first += pkeys_per_block) {
-		TRY(get_attribute(commands_, number_, ib::attr_pkey_table, first / pkeys_per_block,
-				  smp));
+		KERN_TRY(get_attribute(commands_, number_, ib::attr_pkey_table,
+				       first / pkeys_per_block, smp));
 		for (u32 i = 0; i < pkeys_per_block && first + i < capabilities_.pkeys; i++)
 			fresh->pkeys[first + i] = ib::smp_attribute<ib::PkeyTable>(smp).pkey[i];
 	}
@@ -87,7 +87,7 @@ kern::Result<> Port::open()
 	kern::Guard guard(modify_lock_);
 	if (open_)
 		return {};
-	TRY(control_.open(number_));
+	KERN_TRY(control_.open(number_));
 	open_ = true;
 	return {};
 }
@@ -105,7 +105,7 @@ void Port::close()
 kern::Result<> Port::query(ib_port_attr &attr)
 {
 	ib::Smp smp;
-	TRY(get_attribute(commands_, number_, ib::attr_port_info, number_, smp));
+	KERN_TRY(get_attribute(commands_, number_, ib::attr_port_info, number_, smp));
 	const auto &info = ib::smp_attribute<ib::PortInfo>(smp);
 	attr.subnet_prefix = info.gid_prefix;
 	attr.state = static_cast<ib_port_state>(info.state());
@@ -156,7 +156,7 @@ kern::Result<> Port::modify(int mask, const ib_port_modify &change)
 {
 	kern::Guard guard(modify_lock_);
 	ib::Smp smp;
-	TRY(get_attribute(commands_, number_, ib::attr_port_info, number_, smp));
+	KERN_TRY(get_attribute(commands_, number_, ib::attr_port_info, number_, smp));
 	const u32 now = ib::smp_attribute<ib::PortInfo>(smp).capability_mask;
 	return control_.set_capabilities(
 		number_, (now | change.set_port_cap_mask) & ~change.clr_port_cap_mask,
@@ -176,10 +176,10 @@ kern::Result<ib::PerfMad> Port::performance(ib::PerfAttribute attribute)
 	static_assert(__builtin_offsetof(ib::PortCounters, port_select) == 1 &&
 		      __builtin_offsetof(ib::PortCountersExtended, port_select) == 1);
 	mad.data[1] = static_cast<u8>(number_);
-	TRY(ask_agent(commands_, number_,
-		      hw::mellanox_icm::MadIfc::op_ignore_mkey |
-			      hw::mellanox_icm::MadIfc::op_ignore_bkey,
-		      nullptr, &mad, &mad));
+	KERN_TRY(ask_agent(commands_, number_,
+			   hw::mellanox_icm::MadIfc::op_ignore_mkey |
+				   hw::mellanox_icm::MadIfc::op_ignore_bkey,
+			   nullptr, &mad, &mad));
 	if (mad.header.status)
 		return kern::Error{-EIO};
 	return mad;
@@ -187,7 +187,7 @@ kern::Result<ib::PerfMad> Port::performance(ib::PerfAttribute attribute)
 
 kern::Result<ib::PortCountersExtended> Port::counters()
 {
-	const ib::PerfMad mad = TRY(performance(ib::attr_port_counters_extended));
+	const ib::PerfMad mad = KERN_TRY(performance(ib::attr_port_counters_extended));
 	return *reinterpret_cast<const ib::PortCountersExtended *>(mad.data);
 }
 

@@ -109,9 +109,9 @@ private:
 	kern::IrqSpinLock tables_lock_;
 	kern::Owned<PortTables> tables_;
 	kern::Mutex device_lock_;
-	ib_device *device_ GUARDED_BY(device_lock_) = nullptr;
+	ib_device *device_ KERN_GUARDED_BY(device_lock_) = nullptr;
 	kern::Mutex modify_lock_;
-	bool open_ GUARDED_BY(modify_lock_) = false;
+	bool open_ KERN_GUARDED_BY(modify_lock_) = false;
 	kern::Atomic<u32> pending_{0};
 	kern::Work refresh_work_{kern::method<&Port::refresh>, this};
 };

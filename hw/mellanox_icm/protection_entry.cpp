@@ -11,21 +11,21 @@ kern::Result<ProtectionEntry> ProtectionEntry::create(CommandInterface &commands
 						      NumberAllocator &numbers, IcmTable &table)
 {
 	ProtectionEntry entry;
-	entry.number_ = TRY(Number::create(numbers));
-	entry.hold_ = TRY(IcmHold::create(table, entry.number_.value()));
+	entry.number_ = KERN_TRY(Number::create(numbers));
+	entry.hold_ = KERN_TRY(IcmHold::create(table, entry.number_.value()));
 	entry.commands_ = &commands;
 	return entry;
 }
 
 kern::Result<> ProtectionEntry::open(const u8 *entry)
 {
-	auto mailbox = TRY(commands_->mailbox(Entry::size));
+	auto mailbox = KERN_TRY(commands_->mailbox(Entry::size));
 	__builtin_memcpy(mailbox.bytes(), entry, Entry::size);
 	Entry::mem_key.set(mailbox.bytes(), hw::mellanox_icm::mpt_key(key()));
-	TRY(commands_->execute_in({.opcode = Opcode::sw2hw_mpt,
-				   .in_modifier = number_.value(),
-				   .answer = Answer::at_once},
-				  mailbox));
+	KERN_TRY(commands_->execute_in({.opcode = Opcode::sw2hw_mpt,
+					.in_modifier = number_.value(),
+					.answer = Answer::at_once},
+				       mailbox));
 	live_ = true;
 	return {};
 }

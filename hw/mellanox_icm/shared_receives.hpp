@@ -97,17 +97,17 @@ kern::Result<> SharedReceives<Own, Hca, Context>::modify(const ib_srq_attr &attr
 		return {};
 	if (attr.srq_limit >= size_)
 		return kern::Error{-EINVAL};
-	TRY(hca_.commands().execute({.opcode = hw::mellanox_icm::Opcode::arm_srq,
-				     .in_modifier = number(),
-				     .in_param = attr.srq_limit}));
+	KERN_TRY(hca_.commands().execute({.opcode = hw::mellanox_icm::Opcode::arm_srq,
+					  .in_modifier = number(),
+					  .in_param = attr.srq_limit}));
 	return {};
 }
 
 template<class Own, class Hca, class Context>
 kern::Result<> SharedReceives<Own, Hca, Context>::query(ib_srq_attr &attr)
 {
-	auto mailbox = TRY(hca_.commands().mailbox());
-	TRY(hca_.commands().execute_out(
+	auto mailbox = KERN_TRY(hca_.commands().mailbox());
+	KERN_TRY(hca_.commands().execute_out(
 		{.opcode = hw::mellanox_icm::Opcode::query_srq, .in_modifier = number()}, mailbox));
 	attr.srq_limit = Context::limit.get(mailbox.bytes());
 	attr.max_wr = size_ - 1;

@@ -24,8 +24,8 @@ public:
 	static kern::Result<StaleCompletions> create(u32 log_entries)
 	{
 		StaleCompletions made;
-		made.slots_ =
-			TRY(kern::make_array<Slot>(kern::Gfp::kernel, size_t{1} << log_entries));
+		made.slots_ = KERN_TRY(
+			kern::make_array<Slot>(kern::Gfp::kernel, size_t{1} << log_entries));
 		return made;
 	}
 

@@ -24,7 +24,7 @@ constexpr s64 not_posted = -1;
  */
 struct SendQueue {
 	kern::IrqSpinLock lock;
-	u32 head GUARDED_BY(lock) = 0;
+	u32 head KERN_GUARDED_BY(lock) = 0;
 	u32 mask = 0;
 	u32 log_stride = 0;
 	u32 log_size = 0;
@@ -40,7 +40,7 @@ struct SendQueue {
 	explicit SendQueue(kern::LockClass &lock_class) : lock(lock_class) {}
 
 	/* The head, for those that do not hold the lock. */
-	u32 posted_head() const NO_THREAD_SAFETY_ANALYSIS
+	u32 posted_head() const KERN_NO_THREAD_SAFETY_ANALYSIS
 	{
 		return __atomic_load_n(&head, __ATOMIC_ACQUIRE);
 	}
@@ -48,7 +48,7 @@ struct SendQueue {
 
 struct ReceiveQueue {
 	kern::IrqSpinLock lock;
-	u32 head GUARDED_BY(lock) = 0;
+	u32 head KERN_GUARDED_BY(lock) = 0;
 	u32 mask = 0;
 	u32 log_stride = 0;
 	u32 max_sge = 0;
@@ -61,7 +61,7 @@ struct ReceiveQueue {
 	explicit ReceiveQueue(kern::LockClass &lock_class) : lock(lock_class) {}
 
 	/* The head, for those that do not hold the lock. */
-	u32 posted_head() const NO_THREAD_SAFETY_ANALYSIS
+	u32 posted_head() const KERN_NO_THREAD_SAFETY_ANALYSIS
 	{
 		return __atomic_load_n(&head, __ATOMIC_ACQUIRE);
 	}

@@ -30,7 +30,7 @@ Cq::~Cq()
 
 kern::Result<QueueBuffer> Cq::make_ring(u32 log_entries)
 {
-	auto ring = TRY(QueueBuffer::create(hca_.dma_device(), hca_.mtts(),
+	auto ring = KERN_TRY(QueueBuffer::create(hca_.dma_device(), hca_.mtts(),
 					    sizeof(wire::Cqe) << log_entries));
 	// On the first lap software owns an entry when its owner bit is clear. So the bits are set:
 	// software owns none before the card has written it.
@@ -42,10 +42,10 @@ kern::Result<QueueBuffer> Cq::make_ring(u32 log_entries)
 
 kern::Result<> Cq::make_own_ring(u32 log_entries)
 {
-	buffer_ = TRY(make_ring(log_entries));
-	stale_ = TRY(StaleCompletions::create(log_entries));
+	buffer_ = KERN_TRY(make_ring(log_entries));
+	stale_ = KERN_TRY(StaleCompletions::create(log_entries));
 	use_ring(reinterpret_cast<wire::Cqe *>(buffer_.address()), log_entries);
-	doorbell_ = TRY(hca_.doorbells().get());
+	doorbell_ = KERN_TRY(hca_.doorbells().get());
 	record_ = doorbell_.address();
 	return {};
 }
@@ -53,11 +53,11 @@ kern::Result<> Cq::make_own_ring(u32 log_entries)
 kern::Result<> Cq::take_user_ring(u32 log_entries, ib_udata &udata)
 {
 	user_abi::CreateQueue command;
-	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
-	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
-	user_ = TRY(UserQueue::create(hca_, UserContext::of(udata.context), command.buffer,
-				      sizeof(wire::Cqe) << log_entries, command.doorbell,
-				      wire::doorbell_record::cq_size, true));
+	KERN_TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	KERN_TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	user_ = KERN_TRY(UserQueue::create(hca_, UserContext::of(udata.context), command.buffer,
+					   sizeof(wire::Cqe) << log_entries, command.doorbell,
+					   wire::doorbell_record::cq_size, true));
 	log_entries_ = log_entries;
 	return {};
 }
@@ -78,17 +78,17 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 	// One more than requested: a CQ that is completely full cannot be distinguished from an
 	// empty one.
 	const u32 log_entries = kern::log2_ceil(attr.cqe + 1);
-	TRY(udata ? take_user_ring(log_entries, *udata) : make_own_ring(log_entries));
-	number_ = TRY(Number::create(hca_.cqns()));
+	KERN_TRY(udata ? take_user_ring(log_entries, *udata) : make_own_ring(log_entries));
+	number_ = KERN_TRY(Number::create(hca_.cqns()));
 	prepare_arming(number());
-	protection_ = TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_cq), number()));
-	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::cqc), number()));
+	protection_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_cq), number()));
+	context_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::cqc), number()));
 	Eq &eq = hca_.completion_eq(attr.comp_vector);
-	events_room_ = TRY(hca_.events().take_completion_room(attr.comp_vector,
-							      mellanox_icm::cq_events, udata));
-	error_room_ = TRY(hca_.events().take_async_room(mellanox_icm::cq_errors, udata));
+	events_room_ = KERN_TRY(hca_.events().take_completion_room(attr.comp_vector,
+								   mellanox_icm::cq_events, udata));
+	error_room_ = KERN_TRY(hca_.events().take_async_room(mellanox_icm::cq_errors, udata));
 
-	auto mailbox = TRY(hca_.commands().mailbox(Context::size));
+	auto mailbox = KERN_TRY(hca_.commands().mailbox(Context::size));
 	u8 *context = mailbox.bytes();
 	Context::log_size.set(context, log_entries);
 	const QueuePlace lies = udata ? user_.place() : place();
@@ -111,7 +111,7 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 	verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
 	if (udata) {
 		const u32 told = number();
-		TRY_ERRNO(ib_copy_to_udata(udata, &told, sizeof(told)));
+		KERN_TRY_ERRNO(ib_copy_to_udata(udata, &told, sizeof(told)));
 	}
 	return {};
 }
@@ -133,7 +133,7 @@ void Cq::stop()
 
 kern::Result<> Cq::moderate(u16 count, u16 period_us)
 {
-	auto mailbox = TRY(hca_.commands().mailbox());
+	auto mailbox = KERN_TRY(hca_.commands().mailbox());
 	Context::moderation_count.set(mailbox.bytes(), count);
 	Context::moderation_period.set(mailbox.bytes(), period_us);
 	return hca_.commands().execute_in({.opcode = wire::Opcode::modify_cq,
@@ -144,7 +144,7 @@ kern::Result<> Cq::moderate(u16 count, u16 period_us)
 
 kern::Result<> Cq::command_resize(u32 log_entries, u32 log_page_size, u64 mtt_offset)
 {
-	auto mailbox = TRY(hca_.commands().mailbox());
+	auto mailbox = KERN_TRY(hca_.commands().mailbox());
 	Context::log_size.set(mailbox.bytes(), log_entries);
 	Context::log_page_size.set(mailbox.bytes(), log_page_size);
 	Context::mtt_offset.set(mailbox.bytes(), mtt_offset);
@@ -161,16 +161,16 @@ kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
 		return {};
 	// The program's memory may be long in coming, or never come: meanwhile others, who share an
 	// XRC domain with it, find the lock free.
-	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
-	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
-	UserPages fresh = TRY(UserQueue::make_pages(hca_, command.buffer,
-						    sizeof(wire::Cqe) << log_entries, true));
+	KERN_TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	KERN_TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	UserPages fresh = KERN_TRY(UserQueue::make_pages(hca_, command.buffer,
+							 sizeof(wire::Cqe) << log_entries, true));
 	// Given back without the lock.
 	UserPages old;
 	kern::Guard resizing(resize_lock_);
 	if (log_entries == log_entries_)
 		return {};
-	TRY(command_resize(log_entries, fresh.page_shift() - 12, fresh.mtt_offset()));
+	KERN_TRY(command_resize(log_entries, fresh.page_shift() - 12, fresh.mtt_offset()));
 	// The card has written into the old ring for the last time: it goes.
 	old = user_.exchange(std::move(fresh));
 	kern::write_once(log_entries_, log_entries);
@@ -195,8 +195,8 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 		return {};
 	if (hca_.failed())
 		return kern::Error{-EIO};
-	QueueBuffer fresh = TRY(make_ring(log_entries));
-	StaleCompletions fresh_stale = TRY(StaleCompletions::create(log_entries));
+	QueueBuffer fresh = KERN_TRY(make_ring(log_entries));
+	StaleCompletions fresh_stale = KERN_TRY(StaleCompletions::create(log_entries));
 	const u32 log_page_size = fresh.log_page_size();
 	const u64 mtt_offset = fresh.mtt_offset();
 	{

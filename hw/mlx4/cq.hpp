@@ -118,36 +118,36 @@ private:
 	 * The completion of one entry into wc; false for an entry that is none. opcode: the
 	 * completion's, as ib_wc has it.
 	 */
-	bool translate(const wire::Cqe &cqe, u8 kind, u8 opcode, ib_wc &wc) REQUIRES(lock_);
+	bool translate(const wire::Cqe &cqe, u8 kind, u8 opcode, ib_wc &wc) KERN_REQUIRES(lock_);
 	bool translate_of(const wire::Cqe &cqe, u8 kind, u8 opcode, ib_wc &wc, Qp &qp);
 	bool translate_send(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp);
 	bool translate_receive(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp);
-	bool translate_unusual(const wire::Cqe &cqe, ib_wc &wc) REQUIRES(lock_);
+	bool translate_unusual(const wire::Cqe &cqe, ib_wc &wc) KERN_REQUIRES(lock_);
 	bool translate_error(const wire::Cqe &cqe, ib_wc &wc, Qp &qp);
 	/* Saves the QP's completions that have not been polled: returns their number. */
-	u32 save_completions(Qp &qp) REQUIRES(lock_);
+	u32 save_completions(Qp &qp) KERN_REQUIRES(lock_);
 	static bool is_of(const wire::Cqe &cqe, const Qp &qp)
 	{
 		return cqe.qpn() == qp.number() && cqe.opcode() != stale_opcode &&
 		       cqe.opcode() != wire::cqe_opcode_resize;
 	}
 	/* The index after the last entry that software owns. */
-	u32 end_locked() const REQUIRES(lock_);
+	u32 end_locked() const KERN_REQUIRES(lock_);
 	/*
 	 * The receive request of an entry of a QP that has no ring of its own for them: as
 	 * retire_receive().
 	 */
 	s64 retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id);
-	bool switch_ring() REQUIRES(lock_);
+	bool switch_ring() KERN_REQUIRES(lock_);
 	/* Takes out the entries that `unwanted` says; it has given their receives back. */
 	template<class Predicate>
-	void purge_locked(Predicate unwanted) REQUIRES(lock_);
-	void purge_locked(const Qp &qp) REQUIRES(lock_);
+	void purge_locked(Predicate unwanted) KERN_REQUIRES(lock_);
+	void purge_locked(const Qp &qp) KERN_REQUIRES(lock_);
 	static void give_back(const wire::Cqe &cqe, Srq *srq);
 	/* The SRQ that a receive of the QP came through, or nullptr. */
 	Srq *shared_queue(const wire::Cqe &cqe, const Qp &qp);
 	/* The QP of an entry, or nullptr. */
-	Qp *qp_of(const wire::Cqe &cqe) REQUIRES(lock_);
+	Qp *qp_of(const wire::Cqe &cqe) KERN_REQUIRES(lock_);
 	bool bogus(const wire::Cqe &cqe, const char *what);
 	void report_consumer(u32 index)
 	{
@@ -165,7 +165,7 @@ private:
 	 * A program's library moves what lies in the old ring itself. Waits for the program's
 	 * memory.
 	 */
-	kern::Result<> resize_user(u32 log_entries, ib_udata &udata) EXCLUDES(resize_lock_);
+	kern::Result<> resize_user(u32 log_entries, ib_udata &udata) KERN_EXCLUDES(resize_lock_);
 	/* Tells the card of another ring. */
 	kern::Result<> command_resize(u32 log_entries, u32 log_page_size, u64 mtt_offset);
 	QueuePlace place() const
@@ -217,7 +217,7 @@ private:
 	u32 next_log_entries_ = 0;
 	bool resizing_ = false;
 
-	CqMembers<Hca, Qp> members_ GUARDED_BY(lock_);
+	CqMembers<Hca, Qp> members_ KERN_GUARDED_BY(lock_);
 	u64 bogus_entries_ = 0;
 };
 

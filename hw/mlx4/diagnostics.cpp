@@ -69,9 +69,9 @@ const rdma_hw_counters *counters_of(const Hca &hca, u32 port)
 
 kern::Result<> read_counters(Hca &hca, const rdma_hw_counters &counters, u64 *values)
 {
-	auto mailbox = TRY(hca.commands().mailbox());
+	auto mailbox = KERN_TRY(hca.commands().mailbox());
 
-	TRY(hca.commands().execute_out(
+	KERN_TRY(hca.commands().execute_out(
 		{.opcode = wire::Opcode::diag_rprt,
 		 .op_modifier = static_cast<u8>(Report::op_transport_errors)},
 		mailbox));

@@ -69,9 +69,9 @@ public:
 		DoorbellRecord record;
 		Page *page = pages_.front();
 		if (!page || !page->free) {
-			auto fresh = TRY(kern::make<Page>(kern::Gfp::kernel));
-			fresh->buffer =
-				TRY(kern::DmaBuffer::create(dma_device_, 4096, kern::Gfp::kernel));
+			auto fresh = KERN_TRY(kern::make<Page>(kern::Gfp::kernel));
+			fresh->buffer = KERN_TRY(
+				kern::DmaBuffer::create(dma_device_, 4096, kern::Gfp::kernel));
 			fresh->free = ~u64{0};
 			page = fresh.release();
 			pages_.push_front(*page);
@@ -107,7 +107,7 @@ private:
 
 	struct device *dma_device_;
 	kern::Mutex lock_;
-	Pages pages_ GUARDED_BY(lock_);
+	Pages pages_ KERN_GUARDED_BY(lock_);
 };
 
 inline DoorbellRecord::~DoorbellRecord()

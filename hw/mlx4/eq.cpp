@@ -17,26 +17,27 @@ kern::Result<kern::Owned<Eq>> Eq::create(const EqResources &resources, u32 eqn, 
 {
 	using Context = wire::EqContext;
 
-	auto eq = TRY(kern::adopt(new (kern::Gfp::kernel) Eq(resources, eqn, vector, log_entries)));
-	eq->buffer_ = TRY(QueueBuffer::create(resources.dma_device, resources.mtts,
-					      sizeof(wire::Eqe) << log_entries));
+	auto eq = KERN_TRY(
+		kern::adopt(new (kern::Gfp::kernel) Eq(resources, eqn, vector, log_entries)));
+	eq->buffer_ = KERN_TRY(QueueBuffer::create(resources.dma_device, resources.mtts,
+						   sizeof(wire::Eqe) << log_entries));
 	eq->entries_ = eq->buffer_.address();
 	// Software owns no entry before the card has written it: on the first lap written entries
 	// have a clear owner bit.
 	for (u32 i = 0; i < 1u << log_entries; i++)
 		wire::Eqe::owner.set(eq->entries_ + i * sizeof(wire::Eqe), 1);
-	eq->protection_ = TRY(IcmHold::create(resources.protection, eqn));
-	eq->context_ = TRY(IcmHold::create(resources.contexts, eqn));
+	eq->protection_ = KERN_TRY(IcmHold::create(resources.protection, eqn));
+	eq->context_ = KERN_TRY(IcmHold::create(resources.contexts, eqn));
 
-	auto mailbox = TRY(resources.commands.mailbox());
+	auto mailbox = KERN_TRY(resources.commands.mailbox());
 	u8 *context = mailbox.bytes();
 	Context::state.set(context, wire::eq_state::armed);
 	Context::log_size.set(context, log_entries);
 	Context::vector.set(context, vector);
 	Context::log_page_size.set(context, eq->buffer_.log_page_size());
 	Context::mtt_offset.set(context, eq->buffer_.mtt_offset());
-	TRY(resources.commands.execute_in({.opcode = wire::Opcode::sw2hw_eq, .in_modifier = eqn},
-					  mailbox));
+	KERN_TRY(resources.commands.execute_in(
+		{.opcode = wire::Opcode::sw2hw_eq, .in_modifier = eqn}, mailbox));
 	eq->live_ = true;
 	return eq;
 }

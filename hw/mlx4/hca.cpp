@@ -37,8 +37,8 @@ Hca::Hca(const kern::Mmio &bar0, const kern::Mmio &uar, FailureListener &listene
 kern::Result<kern::Owned<Hca>> Hca::create(kern::pci::Device pci, const kern::Mmio &bar0,
 					   const kern::Mmio &uar, FailureListener &listener)
 {
-	auto hca = TRY(kern::adopt(new (kern::Gfp::kernel) Hca(pci, bar0, uar, listener)));
-	TRY(hca->start());
+	auto hca = KERN_TRY(kern::adopt(new (kern::Gfp::kernel) Hca(pci, bar0, uar, listener)));
+	KERN_TRY(hca->start());
 	return hca;
 }
 
@@ -49,28 +49,28 @@ Hca::~Hca()
 
 kern::Result<> Hca::start()
 {
-	commands_ =
-		TRY(CommandInterface::create(bar0_, dma_device(), GoBit::go_and_toggle, listener_));
-	TRY(start_firmware());
-	TRY(query_capabilities());
-	TRY(map_icm());
-	TRY(create_numbers());
-	TRY(init_hca());
-	TRY(create_event_queues());
-	TRY(check_interrupt(firmware_.log_max_commands));
-	TRY(commands_->execute(
+	commands_ = KERN_TRY(
+		CommandInterface::create(bar0_, dma_device(), GoBit::go_and_toggle, listener_));
+	KERN_TRY(start_firmware());
+	KERN_TRY(query_capabilities());
+	KERN_TRY(map_icm());
+	KERN_TRY(create_numbers());
+	KERN_TRY(init_hca());
+	KERN_TRY(create_event_queues());
+	KERN_TRY(check_interrupt(firmware_.log_max_commands));
+	KERN_TRY(commands_->execute(
 		{.opcode = wire::Opcode::conf_special_qp, .in_modifier = special_base_}));
 	stage_ = Stage::special_qps;
-	multicast_ =
-		TRY(MulticastGroups::create(*commands_, layout_[IcmRegion::mcg], counted_group));
+	multicast_ = KERN_TRY(
+		MulticastGroups::create(*commands_, layout_[IcmRegion::mcg], counted_group));
 	return create_ports();
 }
 
 kern::Result<> Hca::start_firmware()
 {
-	auto mailbox = TRY(commands_->mailbox());
-	TRY(commands_->execute_out({.opcode = wire::Opcode::query_fw}, mailbox));
-	firmware_ = TRY(parse_firmware(mailbox.bytes()));
+	auto mailbox = KERN_TRY(commands_->mailbox());
+	KERN_TRY(commands_->execute_out({.opcode = wire::Opcode::query_fw}, mailbox));
+	firmware_ = KERN_TRY(parse_firmware(mailbox.bytes()));
 	const u64 offset = firmware_.error_buffer_offset;
 	const u64 bytes = u64{firmware_.error_buffer_dwords} * 4;
 	if (bytes && (firmware_.error_buffer_bar != 0 || offset % 4 || offset > bar0_.size() ||
@@ -78,18 +78,18 @@ kern::Result<> Hca::start_firmware()
 		kern_dev_error(dma_device(), "the error buffer lies outside BAR 0\n");
 		return kern::Error{-EPROTO};
 	}
-	TRY(run_firmware(firmware_.pages));
+	KERN_TRY(run_firmware(firmware_.pages));
 	// Pages of 4 KiB, whatever the firmware thinks is best.
-	auto config = TRY(commands_->mailbox());
+	auto config = KERN_TRY(commands_->mailbox());
 	wire::ModStatCfg::log_page_size_valid.set(config.bytes(), 1);
 	return commands_->execute_in({.opcode = wire::Opcode::mod_stat_cfg}, config);
 }
 
 kern::Result<> Hca::query_capabilities()
 {
-	auto mailbox = TRY(commands_->mailbox());
-	TRY(commands_->execute_out({.opcode = wire::Opcode::query_dev_cap}, mailbox));
-	capabilities_ = TRY(parse_capabilities(mailbox.bytes()));
+	auto mailbox = KERN_TRY(commands_->mailbox());
+	KERN_TRY(commands_->execute_out({.opcode = wire::Opcode::query_dev_cap}, mailbox));
+	capabilities_ = KERN_TRY(parse_capabilities(mailbox.bytes()));
 	if (capabilities_.uar_bytes > uar_.size() ||
 	    capabilities_.uar_bytes / wire::uar::page_size <= wire::uar::first_usable_page) {
 		kern_dev_error(
@@ -99,21 +99,21 @@ kern::Result<> Hca::query_capabilities()
 		return kern::Error{-EPROTO};
 	}
 	for (u32 port = 1; port <= capabilities_.num_ports; port++) {
-		auto answer = TRY(commands_->mailbox());
-		TRY(commands_->execute_out(
+		auto answer = KERN_TRY(commands_->mailbox());
+		KERN_TRY(commands_->execute_out(
 			{.opcode = wire::Opcode::query_port, .in_modifier = port}, answer));
-		port_capabilities_[port - 1] = TRY(parse_port_capabilities(answer.bytes()));
+		port_capabilities_[port - 1] = KERN_TRY(parse_port_capabilities(answer.bytes()));
 	}
-	layout_ = TRY(lay_out_icm(capabilities_,
-				  {.log_mtts = mellanox_icm::log_mtts_for(
-					   kern_ram_pages(), capabilities_.log_max_mtts)}));
+	layout_ = KERN_TRY(lay_out_icm(capabilities_,
+				       {.log_mtts = mellanox_icm::log_mtts_for(
+						kern_ram_pages(), capabilities_.log_max_mtts)}));
 	special_base_ = kern::align_up(capabilities_.reserved_qps, special_qps);
 	return {};
 }
 
 kern::Result<> Hca::map_icm()
 {
-	TRY(size_icm(layout_.total_bytes));
+	KERN_TRY(size_icm(layout_.total_bytes));
 	const u32 first_qpn = special_base_ + special_qps;
 	const struct {
 		IcmRegion region;
@@ -136,8 +136,8 @@ kern::Result<> Hca::map_icm()
 		{IcmRegion::mcg, 1u << layout_[IcmRegion::mcg].log_entries},
 	};
 	for (const auto &[region, reserved] : plan)
-		tables_[static_cast<int>(region)] =
-			TRY(IcmTable::create(*commands_, dma_device(), layout_[region], reserved));
+		tables_[static_cast<int>(region)] = KERN_TRY(
+			IcmTable::create(*commands_, dma_device(), layout_[region], reserved));
 
 	return create_mtts(table(IcmRegion::mtt), layout_[IcmRegion::mtt].log_entries,
 			   capabilities_.reserved_mtts);
@@ -146,22 +146,23 @@ kern::Result<> Hca::map_icm()
 kern::Result<> Hca::create_numbers()
 {
 	const auto count = [this](IcmRegion region) { return 1u << layout_[region].log_entries; };
-	TRY(HcaBase::create_numbers(
+	KERN_TRY(HcaBase::create_numbers(
 		{.first_qpn = special_base_ + special_qps,
 		 .qps = count(IcmRegion::qpc),
 		 .cqs = count(IcmRegion::cqc),
 		 .srqs = count(IcmRegion::srqc),
 		 .mpts = count(IcmRegion::dmpt),
 		 .uars = static_cast<u32>(capabilities_.uar_bytes / wire::uar::page_size)}));
-	xrcdns_ = TRY(NumberAllocator::create(capabilities_.reserved_xrcds + 1, 1 << 15));
-	srq_table_ = TRY(kern::make_array<SrqEntry>(kern::Gfp::kernel, count(IcmRegion::srqc)));
+	xrcdns_ = KERN_TRY(NumberAllocator::create(capabilities_.reserved_xrcds + 1, 1 << 15));
+	srq_table_ =
+		KERN_TRY(kern::make_array<SrqEntry>(kern::Gfp::kernel, count(IcmRegion::srqc)));
 	return {};
 }
 
 kern::Result<> Hca::init_hca()
 {
 	using Init = wire::InitHca;
-	auto mailbox = TRY(commands_->mailbox());
+	auto mailbox = KERN_TRY(commands_->mailbox());
 	u8 *const in = mailbox.bytes();
 	const auto base = [&](wire::Field64 field, IcmRegion region) {
 		field.set(in, layout_[region].base);
@@ -201,7 +202,7 @@ kern::Result<> Hca::init_hca()
 	base(Init::mtt_base, IcmRegion::mtt);
 	base(Init::cmpt_base, IcmRegion::cmpt_qp);
 	Init::log_uars.set(in, kern::log2_ceil(capabilities_.uar_bytes / wire::uar::page_size));
-	TRY(commands_->execute_in({.opcode = wire::Opcode::init_hca}, mailbox));
+	KERN_TRY(commands_->execute_in({.opcode = wire::Opcode::init_hca}, mailbox));
 	stage_ = Stage::running;
 	return {};
 }
@@ -217,7 +218,7 @@ kern::Result<> Hca::create_event_queues()
 		return EventVector<Eq>::create(resources, capabilities_.reserved_eqs + i, vector,
 					       log_entries);
 	};
-	TRY(events_.create(
+	KERN_TRY(events_.create(
 		pci_, weft_mlx4_completion_vectors, available,
 		{"weft_mlx4", "weft_mlx4-async", "weft_mlx4-completion"},
 		{bar0_, firmware_.clear_interrupt_offset}, [this] { return query_interrupt_pin(); },
@@ -238,15 +239,15 @@ kern::Result<u32> Hca::query_interrupt_pin()
 
 kern::Result<> Hca::create_ports()
 {
-	port_commands_ = TRY(kern::make<PortCommands>(kern::Gfp::kernel, *commands_));
+	port_commands_ = KERN_TRY(kern::make<PortCommands>(kern::Gfp::kernel, *commands_));
 	for (u32 port = 1; port <= num_ports(); port++) {
 		const PortCapabilities &capabilities = port_capabilities_[port - 1];
-		TRY(port_commands_->prepare(port, capabilities));
-		ports_[port - 1] = TRY(Port::create(*commands_, *port_commands_, port, capabilities,
+		KERN_TRY(port_commands_->prepare(port, capabilities));
+		ports_[port - 1] = KERN_TRY(Port::create(*commands_, *port_commands_, port, capabilities,
 						    capabilities_.log_max_message));
 		// The card's own agent answers the subnet manager, so the driver's QP0 need not
 		// exist first.
-		TRY(ports_[port - 1]->open());
+		KERN_TRY(ports_[port - 1]->open());
 	}
 	return {};
 }

@@ -18,8 +18,8 @@ kern::Result<> Mr::start_dma(int access)
 {
 	u8 entry[Entry::size] = {};
 	put_all_memory(entry, pd_number(verbs_.pd), access);
-	entry_ = TRY(make_entry());
-	TRY(entry_.open(entry));
+	entry_ = KERN_TRY(make_entry());
+	KERN_TRY(entry_.open(entry));
 	verbs_.lkey = verbs_.rkey = entry_.key();
 	return {};
 }
@@ -30,9 +30,9 @@ kern::Result<> Mr::start_fast(u32 max_pages)
 		return kern::Error{-EINVAL};
 	const unsigned int order = kern::log2_ceil(max_pages);
 	max_pages_ = max_pages;
-	page_list_ =
-		TRY(kern::DmaBuffer::create(hca_.dma_device(), kern::page_size, kern::Gfp::kernel));
-	pages_ = TRY(MttRange::create(hca_.mtts(), order));
+	page_list_ = KERN_TRY(
+		kern::DmaBuffer::create(hca_.dma_device(), kern::page_size, kern::Gfp::kernel));
+	pages_ = KERN_TRY(MttRange::create(hca_.mtts(), order));
 
 	u8 entry[Entry::size] = {};
 	Entry::status.set(entry, wire::mpt_status::free);
@@ -44,8 +44,8 @@ kern::Result<> Mr::start_fast(u32 max_pages)
 	Entry::remote_invalidate_enable.set(entry, 1);
 	Entry::mtt_offset.set(entry, pages_.offset());
 	Entry::mtt_size.set(entry, pages_.entries());
-	entry_ = TRY(make_entry());
-	TRY(entry_.open(entry));
+	entry_ = KERN_TRY(make_entry());
+	KERN_TRY(entry_.open(entry));
 	verbs_.lkey = verbs_.rkey = entry_.key();
 	return {};
 }
@@ -63,10 +63,10 @@ kern::Result<> Mr::open_user(const UserPages &pages, u64 length, u64 iova, int a
 
 kern::Result<> Mr::start_user(UserContext *, u64 start, u64 length, u64 iova, int access)
 {
-	user_pages_ = TRY(UserPages::create(hca_.dma_device(), hca_.mtts(), start, length, iova,
-					    ib_access_writable(access)));
-	entry_ = TRY(make_entry());
-	TRY(open_user(user_pages_, length, iova, access, verbs_.pd));
+	user_pages_ = KERN_TRY(UserPages::create(hca_.dma_device(), hca_.mtts(), start, length,
+						 iova, ib_access_writable(access)));
+	entry_ = KERN_TRY(make_entry());
+	KERN_TRY(open_user(user_pages_, length, iova, access, verbs_.pd));
 	access_ = access;
 	verbs_.lkey = verbs_.rkey = entry_.key();
 	return {};
@@ -79,8 +79,8 @@ kern::Result<> Mr::change_user(int flags, u64 start, u64 length, u64 iova, int a
 		access = access_;
 	UserPages fresh;
 	if (moves) {
-		fresh = TRY(UserPages::create(hca_.dma_device(), hca_.mtts(), start, length, iova,
-					      ib_access_writable(access)));
+		fresh = KERN_TRY(UserPages::create(hca_.dma_device(), hca_.mtts(), start, length,
+						   iova, ib_access_writable(access)));
 	} else {
 		length = verbs_.length;
 		iova = verbs_.iova;
@@ -89,9 +89,9 @@ kern::Result<> Mr::change_user(int flags, u64 start, u64 length, u64 iova, int a
 			return kern::Error{-EPERM};
 	}
 	// From here on an error leaves a region that nothing can be done with.
-	TRY(entry_.close());
-	TRY(open_user(moves ? fresh : user_pages_, length, iova, access,
-		      flags & IB_MR_REREG_PD ? pd : verbs_.pd));
+	KERN_TRY(entry_.close());
+	KERN_TRY(open_user(moves ? fresh : user_pages_, length, iova, access,
+			   flags & IB_MR_REREG_PD ? pd : verbs_.pd));
 	if (moves)
 		user_pages_ = std::move(fresh);
 	access_ = access;
@@ -123,9 +123,9 @@ kern::Result<> Mw::start()
 		Entry::invalidate_enable.set(entry, 1);
 		Entry::remote_invalidate_enable.set(entry, 1);
 	}
-	entry_ = TRY(
+	entry_ = KERN_TRY(
 		ProtectionEntry::create(hca_.commands(), hca_.mpts(), hca_.table(IcmRegion::dmpt)));
-	TRY(entry_.open(entry));
+	KERN_TRY(entry_.open(entry));
 	verbs_.rkey = entry_.key();
 	return {};
 }

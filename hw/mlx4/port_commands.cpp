@@ -7,11 +7,11 @@ namespace mlx4
 kern::Result<> PortCommands::prepare(u32 port, const PortCapabilities &capabilities)
 {
 	ib::Smp smp;
-	TRY(get_attribute(commands_, port, ib::attr_port_info, port, smp));
+	KERN_TRY(get_attribute(commands_, port, ib::attr_port_info, port, smp));
 	const u32 mask = ib::smp_attribute<ib::PortInfo>(smp).capability_mask;
 
 	// As many virtual lanes as the card will have; it says "bad size" to more.
-	auto mailbox = TRY(commands_.mailbox());
+	auto mailbox = KERN_TRY(commands_.mailbox());
 	for (u32 vls = 8; vls >= 1; vls /= 2) {
 		u8 *in = mailbox.bytes();
 		wire::SetPort::mtu_valid.set(in, 1);
@@ -29,20 +29,20 @@ kern::Result<> PortCommands::prepare(u32 port, const PortCapabilities &capabilit
 
 kern::Result<> PortCommands::open(u32 port)
 {
-	TRY(commands_.execute({.opcode = wire::Opcode::init_port, .in_modifier = port}));
+	KERN_TRY(commands_.execute({.opcode = wire::Opcode::init_port, .in_modifier = port}));
 	return {};
 }
 
 kern::Result<> PortCommands::close(u32 port)
 {
-	TRY(commands_.execute({.opcode = wire::Opcode::close_port, .in_modifier = port}));
+	KERN_TRY(commands_.execute({.opcode = wire::Opcode::close_port, .in_modifier = port}));
 	return {};
 }
 
 kern::Result<> PortCommands::set_capabilities(u32 port, u32 capability_mask,
 					      bool reset_qkey_violations)
 {
-	auto mailbox = TRY(commands_.mailbox());
+	auto mailbox = KERN_TRY(commands_.mailbox());
 	wire::SetPort::reset_qkey_violations.set(mailbox.bytes(), reset_qkey_violations);
 	wire::SetPort::capability_mask.set(mailbox.bytes(), capability_mask);
 	return commands_.execute_in({.opcode = wire::Opcode::set_port, .in_modifier = port},

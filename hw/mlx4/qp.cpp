@@ -31,9 +31,10 @@ Qp::~Qp()
 
 kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 {
-	geometry_ = TRY(plan_queues(hca_.capabilities(), attr));
+	geometry_ = KERN_TRY(plan_queues(hca_.capabilities(), attr));
 	if (geometry_.bytes)
-		buffer_ = TRY(QueueBuffer::create(hca_.dma_device(), hca_.mtts(), geometry_.bytes));
+		buffer_ = KERN_TRY(
+			QueueBuffer::create(hca_.dma_device(), hca_.mtts(), geometry_.bytes));
 	if (geometry_.has_sq) {
 		sq.log_size = geometry_.log_sq_size;
 		sq.log_stride = geometry_.log_sq_stride;
@@ -41,7 +42,7 @@ kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 		sq.entries = buffer_.address() + geometry_.sq_offset;
 		sq.max_sge = geometry_.max_send_sge;
 		sq.max_inline = geometry_.max_inline;
-		sq.id_storage = TRY(kern::make_array<u64>(kern::Gfp::kernel, sq.mask + 1));
+		sq.id_storage = KERN_TRY(kern::make_array<u64>(kern::Gfp::kernel, sq.mask + 1));
 		sq.ids = sq.id_storage.data();
 		if (attr.sq_sig_type == IB_SIGNAL_ALL_WR)
 			sq.signal_all = __builtin_bswap32(wire::WqeControl::completion);
@@ -55,9 +56,9 @@ kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 		rq.entries = buffer_.address() + geometry_.rq_offset;
 		rq.max_sge = geometry_.max_recv_sge;
 		rq.posted_storage =
-			TRY(kern::make_array<PostedReceive>(kern::Gfp::kernel, rq.mask + 1));
+			KERN_TRY(kern::make_array<PostedReceive>(kern::Gfp::kernel, rq.mask + 1));
 		rq.posted = rq.posted_storage.data();
-		doorbell_ = TRY(hca_.doorbells().get());
+		doorbell_ = KERN_TRY(hca_.doorbells().get());
 		rq.record = doorbell_.address();
 		attr.cap.max_recv_wr = rq.mask + 1;
 		attr.cap.max_recv_sge = rq.max_sge;
@@ -69,13 +70,13 @@ kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 kern::Result<> Qp::take_user_queues(ib_qp_init_attr &attr, ib_udata &udata)
 {
 	user_abi::CreateQp command;
-	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
-	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
-	geometry_ = TRY(plan_user_queues(hca_.capabilities(), attr, command));
-	user_ = TRY(UserQueue::create(hca_, UserContext::of(udata.context), command.buffer,
-				      geometry_.bytes, command.doorbell,
-				      geometry_.has_rq ? wire::doorbell_record::receive_size : 0,
-				      false));
+	KERN_TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	KERN_TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	geometry_ = KERN_TRY(plan_user_queues(hca_.capabilities(), attr, command));
+	user_ = KERN_TRY(UserQueue::create(
+		hca_, UserContext::of(udata.context), command.buffer, geometry_.bytes,
+		command.doorbell, geometry_.has_rq ? wire::doorbell_record::receive_size : 0,
+		false));
 	sq_no_prefetch_ = command.sq_no_prefetch != 0;
 	if (geometry_.has_rq) {
 		attr.cap.max_recv_wr = 1u << geometry_.log_rq_size;
@@ -100,10 +101,11 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 	if (kind_ == QpKind::special && (attr.port_num < 1 || attr.port_num > cap.num_ports))
 		return kern::Error{-EINVAL};
 	// The target of XRC has no queues, and may outlive the program that made it.
-	TRY(udata && attr.qp_type != IB_QPT_XRC_TGT ? take_user_queues(attr, *udata)
-						    : make_queues(attr));
+	KERN_TRY(udata && attr.qp_type != IB_QPT_XRC_TGT ? take_user_queues(attr, *udata)
+							 : make_queues(attr));
 
-	events_room_ = TRY(hca_.events().take_async_room(mellanox_icm::qp_events, verbs_.res.user));
+	events_room_ =
+		KERN_TRY(hca_.events().take_async_room(mellanox_icm::qp_events, verbs_.res.user));
 	if (kind_ == QpKind::special) {
 		number_ = hca_.special_qpn(attr.qp_type == IB_QPT_GSI, attr.port_num);
 		kept_.port = attr.port_num;
@@ -111,17 +113,17 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 			return kern::Error{-EBUSY};
 		verbs_.qp_num = attr.qp_type == IB_QPT_GSI;
 	} else {
-		qpn_ = TRY(Number::create(hca_.qpns()));
+		qpn_ = KERN_TRY(Number::create(hca_.qpns()));
 		number_ =
 			qpn_.value() | (attr.qp_type == IB_QPT_XRC_TGT ? wire::xrc_target_qpn : 0);
 		verbs_.qp_num = number_;
 	}
 	const u32 index = number_ & hca_.qp_mask();
-	protection_ = TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_qp), index));
-	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::qpc), index));
-	auxiliary_ = TRY(IcmHold::create(hca_.table(IcmRegion::auxc), index));
-	alternate_ = TRY(IcmHold::create(hca_.table(IcmRegion::altc), index));
-	reads_ = TRY(IcmHold::create(hca_.table(IcmRegion::rdmarc), index));
+	protection_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_qp), index));
+	context_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::qpc), index));
+	auxiliary_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::auxc), index));
+	alternate_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::altc), index));
+	reads_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::rdmarc), index));
 
 	sq.doorbell_value = __builtin_bswap32(number_ << wire::send_doorbell_qpn_shift);
 	srq = verbs_.srq ? &Srq::of(verbs_.srq) : nullptr;
@@ -254,14 +256,14 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, cons
 {
 	const Capabilities &cap = hca_.capabilities();
 	if (opcode == Opcode::to_err_qp || opcode == Opcode::to_rst_qp) {
-		TRY(hca_.commands().execute(
+		KERN_TRY(hca_.commands().execute(
 			{.opcode = opcode,
 			 .in_modifier = number_,
 			 .op_modifier = static_cast<u8>(opcode == Opcode::to_rst_qp ? 2 : 0)}));
 		return {};
 	}
 
-	auto mailbox = TRY(hca_.commands().mailbox(wire::qp_mailbox_size));
+	auto mailbox = KERN_TRY(hca_.commands().mailbox(wire::qp_mailbox_size));
 	u8 *const context = mailbox.bytes() + wire::qp_mailbox_context;
 	if (opcode == Opcode::rst2init_qp)
 		fill_static_context(context);
@@ -269,8 +271,8 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, cons
 	const u32 port = kind_ == QpKind::special ? kept_.port
 			 : mask & IB_QP_PORT      ? attr.port_num
 						  : kept_.port;
-	u32 optional = TRY(put_attributes(context, cap, attr, mask, to == IB_QPS_INIT ? 0 : port,
-					  verbs_.qp_type));
+	u32 optional = KERN_TRY(put_attributes(context, cap, attr, mask,
+					       to == IB_QPS_INIT ? 0 : port, verbs_.qp_type));
 
 	if (to == IB_QPS_RTR && kind_ != QpKind::connected) {
 		// A datagram is one packet of at most the port's MTU; with large sends the limit is
@@ -303,14 +305,14 @@ kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 		return kern::Error{-EINVAL};
 	if (from == IB_QPS_RESET && to == IB_QPS_RESET)
 		return {};
-	const Opcode opcode = TRY(transition_command(from, to));
+	const Opcode opcode = KERN_TRY(transition_command(from, to));
 	// After the card has failed, only flushing and destroying are left to do.
 	if (hca_.failed() && (to == IB_QPS_ERR || to == IB_QPS_RESET)) {
 		state_ = to;
 	} else {
 		if (opcode == Opcode::rst2init_qp)
 			reset_queues();
-		TRY(command(opcode, from, to, attr, mask));
+		KERN_TRY(command(opcode, from, to, attr, mask));
 	}
 	state_ = to;
 	kept_.keep(attr, mask);
@@ -330,8 +332,8 @@ kern::Result<> Qp::query(ib_qp_attr &attr, int mask, ib_qp_init_attr &init)
 	kern::Guard guard(state_lock_);
 	attr.cur_qp_state = attr.qp_state = state_;
 	if (state_ != IB_QPS_RESET) {
-		auto mailbox = TRY(hca_.commands().mailbox());
-		TRY(hca_.commands().execute_out(
+		auto mailbox = KERN_TRY(hca_.commands().mailbox());
+		KERN_TRY(hca_.commands().execute_out(
 			{.opcode = Opcode::query_qp, .in_modifier = number_}, mailbox));
 		const u8 *const context = mailbox.bytes() + wire::qp_mailbox_context;
 		const u8 *const primary = context + Context::primary_path;
@@ -352,7 +354,8 @@ kern::Result<> Qp::query(ib_qp_attr &attr, int mask, ib_qp_init_attr &init)
 			attr.alt_pkey_index = static_cast<u16>(Path::pkey_index.get(alternate));
 			attr.alt_port_num = attr.alt_ah_attr.port_num;
 		}
-		attr.port_num = state_ == IB_QPS_INIT ? kept_.port : Path::sched_port.get(primary) + 1;
+		attr.port_num =
+			state_ == IB_QPS_INIT ? kept_.port : Path::sched_port.get(primary) + 1;
 		attr.alt_timeout = static_cast<u8>(Path::ack_timeout.get(alternate));
 		attr.rnr_retry = static_cast<u8>(Context::rnr_retry.get(context));
 	}

@@ -72,7 +72,7 @@ private:
 	void fill_static_context(u8 *context);
 	void reset_queues();
 	/* Lets the card flush all that is outstanding, and waits until it has. */
-	void flush() REQUIRES(state_lock_);
+	void flush() KERN_REQUIRES(state_lock_);
 
 	ib_qp &verbs_;
 	kern::Mmio uar_;
@@ -84,7 +84,7 @@ private:
 	bool in_tables_ = false;
 
 	kern::Mutex state_lock_;
-	ib_qp_state state_ GUARDED_BY(state_lock_) = IB_QPS_RESET;
+	ib_qp_state state_ KERN_GUARDED_BY(state_lock_) = IB_QPS_RESET;
 	KeptAttributes kept_;
 
 	QpGeometry geometry_{};

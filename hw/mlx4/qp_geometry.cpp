@@ -102,7 +102,7 @@ kern::Result<QpGeometry> plan_queues(const Capabilities &cap, const ib_qp_init_a
 			plan.max_inline += 4;
 	}
 	if (plan.has_rq)
-		TRY(plan_receives(cap, attr.cap, plan));
+		KERN_TRY(plan_receives(cap, attr.cap, plan));
 	lay_out(plan);
 	if (plan.bytes > QueueBuffer::max_bytes)
 		return kern::Error{-EINVAL};
@@ -132,7 +132,7 @@ kern::Result<QpGeometry> plan_user_queues(const Capabilities &cap, const ib_qp_i
 	if (plan.has_rq) {
 		if (attr.cap.max_recv_wr == 0 || attr.cap.max_recv_sge == 0)
 			return kern::Error{-EINVAL};
-		TRY(plan_receives(cap, attr.cap, plan));
+		KERN_TRY(plan_receives(cap, attr.cap, plan));
 	} else if (attr.cap.max_recv_wr) {
 		return kern::Error{-EINVAL};
 	}

@@ -43,10 +43,11 @@ kern::Result<u32> put_attributes(u8 *context, const Capabilities &cap, const ib_
 {
 	u8 *const primary = context + Context::primary_path;
 	u8 *const alternate = context + Context::alternate_path;
-	u32 optional = TRY((put_plain_attributes<Context, Path>(context, cap, attr, mask)));
+	u32 optional = KERN_TRY((put_plain_attributes<Context, Path>(context, cap, attr, mask)));
 
 	if (mask & IB_QP_AV) {
-		TRY(put_path(primary, cap, attr.ah_attr, mask & IB_QP_PORT ? attr.port_num : port));
+		KERN_TRY(put_path(primary, cap, attr.ah_attr,
+				  mask & IB_QP_PORT ? attr.port_num : port));
 		optional |= wire::qp_opt::primary_path | wire::qp_opt::sched_queue;
 	} else if (port) {
 		// A datagram's own address vector tells where it goes; the context says which port.
@@ -63,7 +64,7 @@ kern::Result<u32> put_attributes(u8 *context, const Capabilities &cap, const ib_
 		optional |= wire::qp_opt::pkey_index;
 	}
 	if (mask & IB_QP_ALT_PATH) {
-		TRY(put_path(alternate, cap, attr.alt_ah_attr, attr.alt_port_num));
+		KERN_TRY(put_path(alternate, cap, attr.alt_ah_attr, attr.alt_port_num));
 		Path::pkey_index.set(alternate, attr.alt_pkey_index);
 		Path::ack_timeout.set(alternate, attr.alt_timeout);
 		optional |= wire::qp_opt::alternate_path;

@@ -17,10 +17,10 @@ Srq::~Srq()
 
 kern::Result<> Srq::make_own_ring()
 {
-	entries_ = TRY(kern::make_array<Entry>(kern::Gfp::kernel, size_));
-	buffer_ = TRY(
+	entries_ = KERN_TRY(kern::make_array<Entry>(kern::Gfp::kernel, size_));
+	buffer_ = KERN_TRY(
 		QueueBuffer::create(hca_.dma_device(), hca_.mtts(), size_t{size_} << log_stride_));
-	doorbell_ = TRY(hca_.doorbells().get());
+	doorbell_ = KERN_TRY(hca_.doorbells().get());
 	descriptors_ = buffer_.address();
 	record_ = doorbell_.address();
 	link_all();
@@ -30,11 +30,11 @@ kern::Result<> Srq::make_own_ring()
 kern::Result<> Srq::take_user_ring(ib_udata &udata)
 {
 	user_abi::CreateQueue command;
-	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
-	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
-	user_ = TRY(UserQueue::create(hca_, UserContext::of(udata.context), command.buffer,
-				      u64{size_} << log_stride_, command.doorbell,
-				      wire::doorbell_record::receive_size, false));
+	KERN_TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	KERN_TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	user_ = KERN_TRY(UserQueue::create(hca_, UserContext::of(udata.context), command.buffer,
+					   u64{size_} << log_stride_, command.doorbell,
+					   wire::doorbell_record::receive_size, false));
 	return {};
 }
 
@@ -55,15 +55,15 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 	max_sge_ = ((1u << log_stride_) - sizeof(wire::SrqNext)) / sizeof(wire::WqeData);
 	if (max_sge_ > cap.max_rq_sge - 1)
 		max_sge_ = cap.max_rq_sge - 1;
-	TRY(udata ? take_user_ring(*udata) : make_own_ring());
+	KERN_TRY(udata ? take_user_ring(*udata) : make_own_ring());
 
 	events_room_ =
-		TRY(hca_.events().take_async_room(mellanox_icm::srq_events, verbs_.res.user));
-	number_ = TRY(Number::create(hca_.srqns()));
-	protection_ = TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_srq), number()));
-	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::srqc), number()));
+		KERN_TRY(hca_.events().take_async_room(mellanox_icm::srq_events, verbs_.res.user));
+	number_ = KERN_TRY(Number::create(hca_.srqns()));
+	protection_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_srq), number()));
+	context_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::srqc), number()));
 
-	auto mailbox = TRY(hca_.commands().mailbox());
+	auto mailbox = KERN_TRY(hca_.commands().mailbox());
 	u8 *context = mailbox.bytes();
 	Context::log_size.set(context, kern::log2_ceil(size_));
 	Context::srqn.set(context, number());
@@ -93,10 +93,10 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 	attr.attr.max_wr = size_ - 1;
 	attr.attr.max_sge = max_sge_;
 	if (attr.attr.srq_limit)
-		TRY(modify(attr.attr, IB_SRQ_LIMIT));
+		KERN_TRY(modify(attr.attr, IB_SRQ_LIMIT));
 	if (udata) {
 		const u32 told = number();
-		TRY_ERRNO(ib_copy_to_udata(udata, &told, sizeof(told)));
+		KERN_TRY_ERRNO(ib_copy_to_udata(udata, &told, sizeof(told)));
 	}
 	return {};
 }

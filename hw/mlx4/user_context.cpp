@@ -12,7 +12,7 @@ UserContext::UserContext(Hca &hca, ib_ucontext &)
 
 kern::Result<> UserContext::start(ib_udata &udata)
 {
-	page_ = TRY(DoorbellPage::create(hca_.uars()));
+	page_ = KERN_TRY(DoorbellPage::create(hca_.uars()));
 	const user_abi::ContextResponse response{
 		.qp_table_size = hca_.qp_mask() + 1,
 		.blueflame_register_bytes = 0,
@@ -32,9 +32,9 @@ kern::Result<UserDoorbell> UserDoorbell::create(UserContext &context, u64 addres
 		if (known.memory.start() == start && known.memory.of_caller())
 			page = &known;
 	if (!page) {
-		auto fresh = TRY(kern::make<Page>(kern::Gfp::kernel));
-		fresh->memory = TRY(kern::UserMemory::create(context.hca_.dma_device(), start,
-							     kern::page_size, false));
+		auto fresh = KERN_TRY(kern::make<Page>(kern::Gfp::kernel));
+		fresh->memory = KERN_TRY(kern::UserMemory::create(context.hca_.dma_device(), start,
+								  kern::page_size, false));
 		page = fresh.release();
 		context.doorbell_pages_.push_back(*page);
 	}

@@ -83,7 +83,7 @@ private:
 	DoorbellPage page_;
 	/* Held while a page is pinned. */
 	kern::Mutex lock_;
-	kern::List<Page, &Page::node> doorbell_pages_ GUARDED_BY(lock_);
+	kern::List<Page, &Page::node> doorbell_pages_ KERN_GUARDED_BY(lock_);
 };
 
 } // namespace mlx4

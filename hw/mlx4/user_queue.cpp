@@ -18,9 +18,9 @@ kern::Result<UserQueue> UserQueue::create(Hca &hca, UserContext &context, u64 ad
 	UserQueue queue;
 	queue.uar_page_ = context.uar_page();
 	if (bytes)
-		queue.pages_ = TRY(make_pages(hca, address, bytes, must_write));
+		queue.pages_ = KERN_TRY(make_pages(hca, address, bytes, must_write));
 	if (doorbell_bytes)
-		queue.doorbell_ = TRY(UserDoorbell::create(context, doorbell, doorbell_bytes));
+		queue.doorbell_ = KERN_TRY(UserDoorbell::create(context, doorbell, doorbell_bytes));
 	return queue;
 }
 

@@ -12,8 +12,8 @@ XrcDomain::XrcDomain(Hca &hca, ib_xrcd &verbs)
 
 kern::Result<> XrcDomain::start()
 {
-	number_ = TRY(Number::create(hca_.xrcdns()));
-	pd_ = TRY(Number::create(hca_.pdns()));
+	number_ = KERN_TRY(Number::create(hca_.xrcdns()));
+	pd_ = KERN_TRY(Number::create(hca_.pdns()));
 	return cq_.start({.cqe = 1, .comp_vector = 0, .flags = 0});
 }
 

@@ -43,7 +43,7 @@ private:
 	Cq cq_;
 	/* Outside of the locks of CQs. */
 	kern::Mutex lock_;
-	kern::List<Srq, &Srq::domain_node> srqs_ GUARDED_BY(lock_);
+	kern::List<Srq, &Srq::domain_node> srqs_ KERN_GUARDED_BY(lock_);
 };
 
 /* 0, which no domain has, for a QP without one. */

@@ -37,7 +37,7 @@ kern::Result<Cq::Ring> Cq::make_ring(u32 log_entries, struct device *dma_device)
 	const size_t bytes = sizeof(wire::Cqe) << log_entries;
 	if (bytes > max_ring_bytes)
 		return kern::Error{-EINVAL};
-	ring.memory = TRY(kern::DmaBuffer::create(dma_device, bytes, kern::Gfp::kernel));
+	ring.memory = KERN_TRY(kern::DmaBuffer::create(dma_device, bytes, kern::Gfp::kernel));
 	ring.entries = ring.memory.as<wire::Cqe>();
 	ring.log_entries = log_entries;
 	ring.mask = (1u << log_entries) - 1;
@@ -48,8 +48,8 @@ kern::Result<Cq::Ring> Cq::make_ring(u32 log_entries, struct device *dma_device)
 
 kern::Result<> Cq::create_ring(u32 log_entries, struct device *dma_device)
 {
-	ring_ = TRY(make_ring(log_entries, dma_device));
-	stale_ = TRY(StaleCompletions::create(log_entries));
+	ring_ = KERN_TRY(make_ring(log_entries, dma_device));
+	stale_ = KERN_TRY(StaleCompletions::create(log_entries));
 	return {};
 }
 
@@ -65,9 +65,10 @@ void Cq::use_records(u32 *consumer_record, u32 *arm_record)
 
 kern::Result<> Cq::make_own_ring(u32 log_entries, u8 *context)
 {
-	TRY(create_ring(log_entries, hca_.dma_device()));
-	consumer_held_ = TRY(hca_.records().get(wire::record_type::cq_consumer_index, number()));
-	arm_held_ = TRY(hca_.records().get(wire::record_type::cq_arm, number()));
+	KERN_TRY(create_ring(log_entries, hca_.dma_device()));
+	consumer_held_ =
+		KERN_TRY(hca_.records().get(wire::record_type::cq_consumer_index, number()));
+	arm_held_ = KERN_TRY(hca_.records().get(wire::record_type::cq_arm, number()));
 	use_records(consumer_held_.words(), arm_held_.words());
 	Context::start.set(context, ring_.memory.address());
 	Context::uar_page.set(context, hca_.uar_page());
@@ -81,14 +82,14 @@ kern::Result<> Cq::make_own_ring(u32 log_entries, u8 *context)
 kern::Result<> Cq::take_user_ring(u32 log_entries, u8 *context, ib_udata &udata)
 {
 	user_abi::CreateCq command;
-	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
-	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	KERN_TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	KERN_TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
 	UserContext &of = UserContext::of(udata.context);
 	// Not whatever key and domain it says: the card would write there.
-	user_region_ = TRY(UserRegion::create(of, command.lkey, command.pdn));
+	user_region_ = KERN_TRY(UserRegion::create(of, command.lkey, command.pdn));
 	user_pdn_ = command.pdn;
-	user_consumer_ = TRY(UserRecord::create(of, command.index_page, command.index_record));
-	user_arm_ = TRY(UserRecord::create(of, command.arm_page, command.arm_record));
+	user_consumer_ = KERN_TRY(UserRecord::create(of, command.index_page, command.index_record));
+	user_arm_ = KERN_TRY(UserRecord::create(of, command.arm_page, command.arm_record));
 	ring_.log_entries = log_entries;
 	Context::uar_page.set(context, of.uar_page());
 	Context::pd.set(context, command.pdn);
@@ -101,8 +102,8 @@ kern::Result<> Cq::take_user_ring(u32 log_entries, u8 *context, ib_udata &udata)
 kern::Result<> Cq::start_without_card(u32 log_entries, struct device *dma_device,
 				      u32 *consumer_record, u32 *arm_record)
 {
-	TRY(create_ring(log_entries, dma_device));
-	number_ = TRY(Number::create(hca_.cqns()));
+	KERN_TRY(create_ring(log_entries, dma_device));
+	number_ = KERN_TRY(Number::create(hca_.cqns()));
 	use_records(consumer_record, arm_record);
 	// There is no device by whose name to log invalid entries.
 	reported_ = true;
@@ -117,20 +118,20 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 	// One more than requested: a CQ that is completely full cannot be distinguished from an
 	// empty one.
 	const u32 log_entries = kern::log2_ceil(attr.cqe + 1);
-	number_ = TRY(Number::create(hca_.cqns()));
+	number_ = KERN_TRY(Number::create(hca_.cqns()));
 	u8 context[Context::size] = {};
-	TRY(udata ? take_user_ring(log_entries, context, *udata)
-		  : make_own_ring(log_entries, context));
-	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::cqc), number()));
+	KERN_TRY(udata ? take_user_ring(log_entries, context, *udata)
+		       : make_own_ring(log_entries, context));
+	context_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::cqc), number()));
 	Eq &eq = hca_.completion_eq(attr.comp_vector);
-	events_room_ = TRY(hca_.events().take_completion_room(attr.comp_vector,
-							      mellanox_icm::cq_events, udata));
-	error_room_ = TRY(hca_.events().take_async_room(mellanox_icm::cq_errors, udata));
+	events_room_ = KERN_TRY(hca_.events().take_completion_room(attr.comp_vector,
+								   mellanox_icm::cq_events, udata));
+	error_room_ = KERN_TRY(hca_.events().take_async_room(mellanox_icm::cq_errors, udata));
 
 	Context::log_size.set(context, log_entries);
 	Context::eqn.set(context, eq.number());
 	Context::cqn.set(context, number());
-	auto mailbox = TRY(hca_.commands().mailbox(Context::size));
+	auto mailbox = KERN_TRY(hca_.commands().mailbox(Context::size));
 	__builtin_memcpy(mailbox.bytes(), context, sizeof(context));
 	hca_.set_cq(number(), this);
 	live_ = true;
@@ -146,7 +147,7 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 	verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
 	if (udata) {
 		const user_abi::Number told{.value = number(), .reserved = 0};
-		TRY_ERRNO(ib_copy_to_udata(udata, &told, sizeof(told)));
+		KERN_TRY_ERRNO(ib_copy_to_udata(udata, &told, sizeof(told)));
 	}
 	return {};
 }
@@ -168,7 +169,7 @@ void Cq::stop()
 
 kern::Result<> Cq::command_resize(u32 log_entries, u64 start, u32 lkey)
 {
-	auto mailbox = TRY(hca_.commands().mailbox(wire::ResizeCq::size));
+	auto mailbox = KERN_TRY(hca_.commands().mailbox(wire::ResizeCq::size));
 	wire::ResizeCq::start.set(mailbox.bytes(), start);
 	wire::ResizeCq::log_size.set(mailbox.bytes(), log_entries);
 	wire::ResizeCq::lkey.set(mailbox.bytes(), lkey);
@@ -181,12 +182,12 @@ kern::Result<> Cq::command_resize(u32 log_entries, u64 start, u32 lkey)
 kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
 {
 	user_abi::ResizeCq command;
-	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
-	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	KERN_TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	KERN_TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
 	kern::Guard resizing(resize_lock_);
-	UserRegion region =
-		TRY(UserRegion::create(UserContext::of(udata.context), command.lkey, user_pdn_));
-	TRY(command_resize(log_entries, 0, command.lkey));
+	UserRegion region = KERN_TRY(
+		UserRegion::create(UserContext::of(udata.context), command.lkey, user_pdn_));
+	KERN_TRY(command_resize(log_entries, 0, command.lkey));
 	// The card has written into the old one for the last time.
 	user_region_ = std::move(region);
 	ring_.log_entries = log_entries;
@@ -214,8 +215,8 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 		return {};
 	if (hca_.failed())
 		return kern::Error{-EIO};
-	Ring fresh = TRY(make_ring(log_entries, hca_.dma_device()));
-	StaleCompletions fresh_stale = TRY(StaleCompletions::create(log_entries));
+	Ring fresh = KERN_TRY(make_ring(log_entries, hca_.dma_device()));
+	StaleCompletions fresh_stale = KERN_TRY(StaleCompletions::create(log_entries));
 	const u64 start = fresh.memory.address();
 	{
 		kern::Guard guard(lock_);

@@ -124,11 +124,11 @@ private:
 	 * The completion of one entry into wc; false for an entry that is none. kind: as kind_of()
 	 * says; opcode: the completion's, as ib_wc has it.
 	 */
-	bool translate(const wire::Cqe &cqe, u32 kind, u8 opcode, ib_wc &wc) REQUIRES(lock_);
+	bool translate(const wire::Cqe &cqe, u32 kind, u8 opcode, ib_wc &wc) KERN_REQUIRES(lock_);
 	bool translate_of(const wire::Cqe &cqe, u32 kind, u8 opcode, ib_wc &wc, Qp &qp);
 	bool translate_send(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp);
 	bool translate_receive(const wire::Cqe &cqe, u32 kind, u8 opcode, ib_wc &wc, Qp &qp);
-	bool translate_unusual(const wire::Cqe &cqe, u32 kind, ib_wc &wc) REQUIRES(lock_);
+	bool translate_unusual(const wire::Cqe &cqe, u32 kind, ib_wc &wc) KERN_REQUIRES(lock_);
 	/* opcode: the entry's. */
 	bool translate_error(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp);
 	/* The request of an entry: false, or not_posted, if none is outstanding there. */
@@ -136,19 +136,19 @@ private:
 	/* For a QP that has no receive ring of its own. */
 	s64 retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id);
 	/* Saves the QP's completions that have not been polled: returns their number. */
-	u32 save_completions(Qp &qp) REQUIRES(lock_);
+	u32 save_completions(Qp &qp) KERN_REQUIRES(lock_);
 	static bool is_of(const wire::Cqe &cqe, const Qp &qp);
 	/* The index after the last entry that software owns. */
-	u32 end_locked() const REQUIRES(lock_);
+	u32 end_locked() const KERN_REQUIRES(lock_);
 	/* If the entry at this index is in the ring that follows, that is the ring from here on. */
-	bool switch_ring(u32 index) REQUIRES(lock_);
+	bool switch_ring(u32 index) KERN_REQUIRES(lock_);
 	/* Takes the entries of a QP out; their receives go back to its SRQ. */
-	void purge_locked(const Qp &qp) REQUIRES(lock_);
+	void purge_locked(const Qp &qp) KERN_REQUIRES(lock_);
 	/* The QP of an entry, or nullptr. */
-	Qp *qp_of(const wire::Cqe &cqe, bool sends) REQUIRES(lock_);
+	Qp *qp_of(const wire::Cqe &cqe, bool sends) KERN_REQUIRES(lock_);
 	bool bogus(const wire::Cqe &cqe, const char *what);
 	/* Entries before `consumer_` are the card's again. */
-	void report_consumer() REQUIRES(lock_)
+	void report_consumer() KERN_REQUIRES(lock_)
 	{
 		__atomic_store_n(consumer_record_, __builtin_bswap32(consumer_), __ATOMIC_RELEASE);
 	}
@@ -194,7 +194,7 @@ private:
 	StaleCompletions next_stale_;
 	bool resizing_ = false;
 
-	CqMembers<Hca, Qp> members_ GUARDED_BY(lock_);
+	CqMembers<Hca, Qp> members_ KERN_GUARDED_BY(lock_);
 	u64 bogus_entries_ = 0;
 	u64 events_ = 0;
 };

@@ -32,15 +32,17 @@ kern::Result<kern::Owned<Eq>> Eq::create(const EqResources &resources, u32 eqn, 
 {
 	using Context = wire::EqContext;
 
-	auto eq = TRY(kern::adopt(new (kern::Gfp::kernel) Eq(resources, eqn, vector, log_entries)));
-	eq->buffer_ = TRY(kern::DmaBuffer::create(resources.dma_device, sizeof(Eqe) << log_entries,
-						  kern::Gfp::kernel | kern::Gfp::no_warn));
+	auto eq = KERN_TRY(
+		kern::adopt(new (kern::Gfp::kernel) Eq(resources, eqn, vector, log_entries)));
+	eq->buffer_ =
+		KERN_TRY(kern::DmaBuffer::create(resources.dma_device, sizeof(Eqe) << log_entries,
+						 kern::Gfp::kernel | kern::Gfp::no_warn));
 	eq->entries_ = eq->buffer_.as<u8>();
 	for (u32 i = 0; i < 1u << log_entries; i++)
 		eq->entries_[i * sizeof(Eqe) + sizeof(Eqe) - 1] = owner_bit;
-	eq->context_ = TRY(IcmHold::create(resources.contexts, eqn));
+	eq->context_ = KERN_TRY(IcmHold::create(resources.contexts, eqn));
 
-	auto mailbox = TRY(resources.commands.mailbox());
+	auto mailbox = KERN_TRY(resources.commands.mailbox());
 	u8 *context = mailbox.bytes();
 	Context::state.set(context, wire::eq_state::armed);
 	Context::start.set(context, eq->buffer_.address());
@@ -49,8 +51,8 @@ kern::Result<kern::Owned<Eq>> Eq::create(const EqResources &resources, u32 eqn, 
 	Context::vector.set(context, vector);
 	Context::pd.set(context, resources.memory.pd);
 	Context::lkey.set(context, resources.memory.lkey);
-	TRY(resources.commands.execute_in({.opcode = wire::Opcode::sw2hw_eq, .in_modifier = eqn},
-					  mailbox));
+	KERN_TRY(resources.commands.execute_in(
+		{.opcode = wire::Opcode::sw2hw_eq, .in_modifier = eqn}, mailbox));
 	eq->live_ = true;
 	return eq;
 }

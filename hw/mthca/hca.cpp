@@ -39,8 +39,8 @@ Hca::Hca(const kern::Mmio &bar0, const kern::Mmio &uar, FailureListener &listene
 kern::Result<kern::Owned<Hca>> Hca::create(kern::pci::Device pci, const kern::Mmio &bar0,
 					   const kern::Mmio &uar, FailureListener &listener)
 {
-	auto hca = TRY(kern::adopt(new (kern::Gfp::kernel) Hca(pci, bar0, uar, listener)));
-	TRY(hca->start());
+	auto hca = KERN_TRY(kern::adopt(new (kern::Gfp::kernel) Hca(pci, bar0, uar, listener)));
+	KERN_TRY(hca->start());
 	return hca;
 }
 
@@ -51,29 +51,29 @@ Hca::~Hca()
 
 kern::Result<> Hca::start()
 {
-	commands_ = TRY(CommandInterface::create(bar0_, dma_device(), GoBit::go, listener_));
-	TRY(start_firmware());
-	TRY(query_capabilities());
-	TRY(map_icm());
-	TRY(create_numbers());
-	TRY(init_hca());
-	TRY(create_own_objects());
-	TRY(create_event_queues());
-	TRY(check_interrupt(firmware_.log_max_commands));
-	TRY(configure_special_qps());
-	multicast_ =
-		TRY(MulticastGroups::create(*commands_, layout_[IcmRegion::mcg], marked_group));
+	commands_ = KERN_TRY(CommandInterface::create(bar0_, dma_device(), GoBit::go, listener_));
+	KERN_TRY(start_firmware());
+	KERN_TRY(query_capabilities());
+	KERN_TRY(map_icm());
+	KERN_TRY(create_numbers());
+	KERN_TRY(init_hca());
+	KERN_TRY(create_own_objects());
+	KERN_TRY(create_event_queues());
+	KERN_TRY(check_interrupt(firmware_.log_max_commands));
+	KERN_TRY(configure_special_qps());
+	multicast_ = KERN_TRY(
+		MulticastGroups::create(*commands_, layout_[IcmRegion::mcg], marked_group));
 	return create_ports();
 }
 
 kern::Result<> Hca::start_firmware()
 {
-	auto mailbox = TRY(commands_->mailbox());
-	TRY(commands_->execute_out({.opcode = wire::Opcode::query_fw}, mailbox));
-	firmware_ = TRY(parse_firmware(mailbox.bytes(), bar0_.size()));
+	auto mailbox = KERN_TRY(commands_->mailbox());
+	KERN_TRY(commands_->execute_out({.opcode = wire::Opcode::query_fw}, mailbox));
+	firmware_ = KERN_TRY(parse_firmware(mailbox.bytes(), bar0_.size()));
 	// Checks if the card has memory of its own, where it would keep contexts: that mode is not
 	// supported.
-	auto memory = TRY(commands_->mailbox());
+	auto memory = KERN_TRY(commands_->mailbox());
 	const auto enabled = commands_->execute_out({.opcode = wire::opcode::enable_lam}, memory);
 	if (enabled || enabled.error() != -EAGAIN) {
 		kern_dev_error(dma_device(), "the card is not in memory-free mode\n");
@@ -84,9 +84,9 @@ kern::Result<> Hca::start_firmware()
 
 kern::Result<> Hca::query_capabilities()
 {
-	auto mailbox = TRY(commands_->mailbox());
-	TRY(commands_->execute_out({.opcode = wire::opcode::query_dev_lim}, mailbox));
-	capabilities_ = TRY(parse_capabilities(mailbox.bytes()));
+	auto mailbox = KERN_TRY(commands_->mailbox());
+	KERN_TRY(commands_->execute_out({.opcode = wire::opcode::query_dev_lim}, mailbox));
+	capabilities_ = KERN_TRY(parse_capabilities(mailbox.bytes()));
 	if (capabilities_.uar_bytes > uar_.size()) {
 		kern_dev_error(
 			dma_device(),
@@ -94,16 +94,16 @@ kern::Result<> Hca::query_capabilities()
 			capabilities_.uar_bytes, uar_.size());
 		return kern::Error{-EPROTO};
 	}
-	layout_ = TRY(lay_out_icm(capabilities_,
-				  {.log_mtts = mellanox_icm::log_mtts_for(
-					   kern_ram_pages(), capabilities_.log_max_mtts)}));
+	layout_ = KERN_TRY(lay_out_icm(capabilities_,
+				       {.log_mtts = mellanox_icm::log_mtts_for(
+						kern_ram_pages(), capabilities_.log_max_mtts)}));
 	special_base_ = kern::align_up(capabilities_.reserved_qps, special_qps);
 	return {};
 }
 
 kern::Result<> Hca::map_icm()
 {
-	TRY(size_icm(layout_.total_bytes));
+	KERN_TRY(size_icm(layout_.total_bytes));
 	const u32 first_qpn = special_base_ + special_qps;
 	const struct {
 		IcmRegion region;
@@ -122,8 +122,8 @@ kern::Result<> Hca::map_icm()
 		{IcmRegion::uarc, 0},
 	};
 	for (const auto &[region, reserved] : plan)
-		tables_[static_cast<int>(region)] =
-			TRY(IcmTable::create(*commands_, dma_device(), layout_[region], reserved));
+		tables_[static_cast<int>(region)] = KERN_TRY(
+			IcmTable::create(*commands_, dma_device(), layout_[region], reserved));
 
 	return create_mtts(table(IcmRegion::mtt), layout_[IcmRegion::mtt].log_entries,
 			   capabilities_.reserved_mtts, wire::log_mtt_segment);
@@ -132,21 +132,21 @@ kern::Result<> Hca::map_icm()
 kern::Result<> Hca::create_numbers()
 {
 	const auto count = [this](IcmRegion region) { return 1u << layout_[region].log_entries; };
-	TRY(HcaBase::create_numbers(
+	KERN_TRY(HcaBase::create_numbers(
 		{.first_qpn = special_base_ + special_qps,
 		 .qps = count(IcmRegion::qpc),
 		 .cqs = count(IcmRegion::cqc),
 		 .srqs = count(IcmRegion::srqc),
 		 .mpts = count(IcmRegion::mpt),
 		 .uars = static_cast<u32>(capabilities_.uar_bytes / wire::uar::page_size)}));
-	srq_table_ = TRY(kern::make_array<Srq *>(kern::Gfp::kernel, count(IcmRegion::srqc)));
+	srq_table_ = KERN_TRY(kern::make_array<Srq *>(kern::Gfp::kernel, count(IcmRegion::srqc)));
 	return {};
 }
 
 kern::Result<> Hca::init_hca()
 {
 	using Init = wire::InitHca;
-	auto mailbox = TRY(commands_->mailbox());
+	auto mailbox = KERN_TRY(commands_->mailbox());
 	u8 *const in = mailbox.bytes();
 	const auto base = [&](wire::Field64 field, IcmRegion region) {
 		field.set(in, layout_[region].base);
@@ -181,17 +181,18 @@ kern::Result<> Hca::init_hca()
 	Init::log_uarc_pages.set(in, layout_.log_uarc_pages);
 	base(Init::uar_scratch_base, IcmRegion::uar_scratch);
 	base(Init::uarc_base, IcmRegion::uarc);
-	TRY(commands_->execute_in({.opcode = wire::Opcode::init_hca}, mailbox));
+	KERN_TRY(commands_->execute_in({.opcode = wire::Opcode::init_hca}, mailbox));
 	stage_ = Stage::running;
 	return {};
 }
 
 kern::Result<> Hca::create_own_objects()
 {
-	records_ = TRY(Records::create(table(IcmRegion::uarc), uar_page() << layout_.log_uarc_pages,
-				       layout_.log_uarc_pages));
-	own_pd_ = TRY(Number::create(*pdns_));
-	own_key_ = TRY(open_all_memory(*this, own_pd_.value(), IB_ACCESS_LOCAL_WRITE));
+	records_ = KERN_TRY(Records::create(table(IcmRegion::uarc),
+					    uar_page() << layout_.log_uarc_pages,
+					    layout_.log_uarc_pages));
+	own_pd_ = KERN_TRY(Number::create(*pdns_));
+	own_key_ = KERN_TRY(open_all_memory(*this, own_pd_.value(), IB_ACCESS_LOCAL_WRITE));
 	return {};
 }
 
@@ -205,7 +206,7 @@ kern::Result<> Hca::create_event_queues()
 		return EventVector<Eq>::create(resources, capabilities_.reserved_eqs + i, vector,
 					       by_pin, log_entries);
 	};
-	TRY(events_.create(
+	KERN_TRY(events_.create(
 		pci_, weft_mthca_completion_vectors, available,
 		{"weft_mthca", "weft_mthca-async", "weft_mthca-completion"},
 		{bar0_, firmware_.clear_interrupt_offset}, [this] { return query_pin(); }, make));
@@ -214,26 +215,26 @@ kern::Result<> Hca::create_event_queues()
 
 kern::Result<> Hca::configure_special_qps()
 {
-	TRY(commands_->execute({.opcode = wire::Opcode::conf_special_qp,
-				.in_modifier = special_qpn(false, 1),
-				.op_modifier = wire::special_smi}));
+	KERN_TRY(commands_->execute({.opcode = wire::Opcode::conf_special_qp,
+				     .in_modifier = special_qpn(false, 1),
+				     .op_modifier = wire::special_smi}));
 	stage_ = Stage::special_qps;
-	TRY(commands_->execute({.opcode = wire::Opcode::conf_special_qp,
-				.in_modifier = special_qpn(true, 1),
-				.op_modifier = wire::special_gsi}));
+	KERN_TRY(commands_->execute({.opcode = wire::Opcode::conf_special_qp,
+				     .in_modifier = special_qpn(true, 1),
+				     .op_modifier = wire::special_gsi}));
 	return {};
 }
 
 kern::Result<> Hca::create_ports()
 {
 	port_commands_ =
-		TRY(kern::make<PortCommands>(kern::Gfp::kernel, *commands_, capabilities_));
+		KERN_TRY(kern::make<PortCommands>(kern::Gfp::kernel, *commands_, capabilities_));
 	for (u32 port = 1; port <= num_ports(); port++) {
-		ports_[port - 1] = TRY(Port::create(*commands_, *port_commands_, port,
+		ports_[port - 1] = KERN_TRY(Port::create(*commands_, *port_commands_, port,
 						    capabilities_.port, log_max_message));
 		// Until the driver's QP0 is ready, the card's own agent may answer the subnet
 		// manager.
-		TRY(ports_[port - 1]->open());
+		KERN_TRY(ports_[port - 1]->open());
 	}
 	return {};
 }

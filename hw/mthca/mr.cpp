@@ -14,9 +14,9 @@ using Entry = wire::MptEntry;
 
 kern::Result<ProtectionEntry> open_entry(Hca &hca, const u8 *entry)
 {
-	auto made =
-		TRY(ProtectionEntry::create(hca.commands(), hca.mpts(), hca.table(IcmRegion::mpt)));
-	TRY(made.open(entry));
+	auto made = KERN_TRY(
+		ProtectionEntry::create(hca.commands(), hca.mpts(), hca.table(IcmRegion::mpt)));
+	KERN_TRY(made.open(entry));
 	return made;
 }
 
@@ -31,22 +31,22 @@ kern::Result<ProtectionEntry> open_all_memory(Hca &hca, u32 pd, int access)
 
 kern::Result<> Mr::start_dma(int access)
 {
-	entry_ = TRY(open_all_memory(hca_, pd(), access));
+	entry_ = KERN_TRY(open_all_memory(hca_, pd(), access));
 	verbs_.lkey = verbs_.rkey = entry_.key();
 	return {};
 }
 
 kern::Result<> Mr::start_user(UserContext *context, u64 start, u64 length, u64 iova, int access)
 {
-	pages_ = TRY(UserPages::create(hca_.dma_device(), hca_.mtts(), start, length, iova,
-				       ib_access_writable(access)));
+	pages_ = KERN_TRY(UserPages::create(hca_.dma_device(), hca_.mtts(), start, length, iova,
+					    ib_access_writable(access)));
 	u8 entry[Entry::size] = {};
 	put_region(entry, pd(), access);
 	Entry::start.set(entry, iova);
 	Entry::length.set(entry, length);
 	Entry::log_page_size.set(entry, pages_.page_shift() - 12);
 	Entry::mtt_address.set(entry, hca_.layout()[IcmRegion::mtt].base + pages_.mtt_offset());
-	entry_ = TRY(open_entry(hca_, entry));
+	entry_ = KERN_TRY(open_entry(hca_, entry));
 	verbs_.lkey = verbs_.rkey = entry_.key();
 	if (context)
 		lend(*context);
@@ -62,7 +62,7 @@ void Mr::lend(UserContext &context)
 kern::Result<> Mr::stop()
 {
 	if (context_)
-		TRY(context_->remove(*this));
+		KERN_TRY(context_->remove(*this));
 	context_ = nullptr;
 	return entry_.close();
 }

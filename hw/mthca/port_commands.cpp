@@ -6,7 +6,7 @@ namespace mthca
 
 kern::Result<> PortCommands::open(u32 port)
 {
-	auto mailbox = TRY(commands_.mailbox());
+	auto mailbox = KERN_TRY(commands_.mailbox());
 	u8 *const in = mailbox.bytes();
 	wire::InitIb::mtu.set(in, capabilities_.port.max_mtu);
 	wire::InitIb::width.set(in, capabilities_.port_width);
@@ -19,14 +19,14 @@ kern::Result<> PortCommands::open(u32 port)
 
 kern::Result<> PortCommands::close(u32 port)
 {
-	TRY(commands_.execute({.opcode = wire::opcode::close_ib, .in_modifier = port}));
+	KERN_TRY(commands_.execute({.opcode = wire::opcode::close_ib, .in_modifier = port}));
 	return {};
 }
 
 kern::Result<> PortCommands::set_capabilities(u32 port, u32 capability_mask,
 					      bool reset_qkey_violations)
 {
-	auto mailbox = TRY(commands_.mailbox());
+	auto mailbox = KERN_TRY(commands_.mailbox());
 	wire::SetIb::reset_qkey_violations.set(mailbox.bytes(), reset_qkey_violations);
 	wire::SetIb::capability_mask.set(mailbox.bytes(), capability_mask);
 	return commands_.execute_in({.opcode = wire::opcode::set_ib, .in_modifier = port}, mailbox);

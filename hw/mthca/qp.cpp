@@ -35,12 +35,12 @@ Qp::~Qp()
 
 kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 {
-	geometry_ = TRY(plan_queues(hca_.capabilities(), attr));
+	geometry_ = KERN_TRY(plan_queues(hca_.capabilities(), attr));
 	// Aligned to its size: both queues have the same upper half of their addresses, which the
 	// context has room for once.
-	buffer_ = TRY(kern::DmaBuffer::create(hca_.dma_device(),
-					      kern::round_up_power_of_two(geometry_.bytes),
-					      kern::Gfp::kernel));
+	buffer_ = KERN_TRY(kern::DmaBuffer::create(hca_.dma_device(),
+						   kern::round_up_power_of_two(geometry_.bytes),
+						   kern::Gfp::kernel));
 	sq.log_size = geometry_.log_sq_size;
 	sq.log_stride = geometry_.log_sq_stride;
 	sq.mask = (1u << sq.log_size) - 1;
@@ -52,7 +52,7 @@ kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 	sq_base_ = static_cast<u32>(buffer_.address() + geometry_.sq_offset);
 	sq.max_sge = geometry_.max_send_sge;
 	sq.max_inline = geometry_.max_inline;
-	sq.id_storage = TRY(kern::make_array<u64>(kern::Gfp::kernel, sq.mask + 1));
+	sq.id_storage = KERN_TRY(kern::make_array<u64>(kern::Gfp::kernel, sq.mask + 1));
 	sq.ids = sq.id_storage.data();
 	if (attr.sq_sig_type == IB_SIGNAL_ALL_WR)
 		sq.signal_all = __builtin_bswap32(wire::WqeNext::completion);
@@ -65,7 +65,7 @@ kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 		rq.entries = buffer_.as<u8>();
 		rq.max_sge = geometry_.max_recv_sge;
 		rq.posted_storage =
-			TRY(kern::make_array<PostedReceive>(kern::Gfp::kernel, rq.mask + 1));
+			KERN_TRY(kern::make_array<PostedReceive>(kern::Gfp::kernel, rq.mask + 1));
 		rq.posted = rq.posted_storage.data();
 		attr.cap.max_recv_wr = rq.mask + 1;
 		attr.cap.max_recv_sge = rq.max_sge;
@@ -77,13 +77,13 @@ kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 kern::Result<> Qp::take_user_queues(ib_qp_init_attr &attr, ib_udata &udata)
 {
 	user_abi::CreateQp command;
-	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
-	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
-	geometry_ = TRY(plan_user_queues(hca_.capabilities(), attr));
+	KERN_TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	KERN_TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	geometry_ = KERN_TRY(plan_user_queues(hca_.capabilities(), attr));
 	UserContext &of = UserContext::of(udata.context);
-	user_region_ = TRY(UserRegion::create(of, command.lkey, pd_number(verbs_.pd)));
-	user_sq_ = TRY(UserRecord::create(of, command.sq_page, command.sq_record));
-	user_rq_ = TRY(UserRecord::create(of, command.rq_page, command.rq_record));
+	user_region_ = KERN_TRY(UserRegion::create(of, command.lkey, pd_number(verbs_.pd)));
+	user_sq_ = KERN_TRY(UserRecord::create(of, command.sq_page, command.sq_record));
+	user_rq_ = KERN_TRY(UserRecord::create(of, command.rq_page, command.rq_record));
 	user_place_ = {.uar_page = of.uar_page(), .lkey = command.lkey, .start = 0};
 	sq_base_ = geometry_.sq_offset;
 	// The library's rings have these sizes from here on, or none.
@@ -95,11 +95,11 @@ kern::Result<> Qp::take_user_queues(ib_qp_init_attr &attr, ib_udata &udata)
 
 kern::Result<> Qp::make_records()
 {
-	sq_held_ = TRY(hca_.records().get(wire::record_type::send_queue, number_));
+	sq_held_ = KERN_TRY(hca_.records().get(wire::record_type::send_queue, number_));
 	sq_record_ = sq_held_.words();
 	sq.doorbell_value = __builtin_bswap32(wire::uar::send_qpn.in(number_));
 	if (geometry_.has_rq) {
-		rq_held_ = TRY(hca_.records().get(wire::record_type::receive_queue, number_));
+		rq_held_ = KERN_TRY(hca_.records().get(wire::record_type::receive_queue, number_));
 		rq.record = rq_held_.words();
 	}
 	return {};
@@ -136,9 +136,10 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 		return kern::Error{-EINVAL};
 	if (kind_ == QpKind::special && (attr.port_num < 1 || attr.port_num > cap.num_ports))
 		return kern::Error{-EINVAL};
-	TRY(udata ? take_user_queues(attr, *udata) : make_queues(attr));
+	KERN_TRY(udata ? take_user_queues(attr, *udata) : make_queues(attr));
 
-	events_room_ = TRY(hca_.events().take_async_room(mellanox_icm::qp_events, verbs_.res.user));
+	events_room_ =
+		KERN_TRY(hca_.events().take_async_room(mellanox_icm::qp_events, verbs_.res.user));
 	if (kind_ == QpKind::special) {
 		number_ = hca_.special_qpn(attr.qp_type == IB_QPT_GSI, attr.port_num);
 		kept_.port = attr.port_num;
@@ -146,15 +147,15 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 			return kern::Error{-EBUSY};
 		verbs_.qp_num = attr.qp_type == IB_QPT_GSI;
 	} else {
-		qpn_ = TRY(Number::create(hca_.qpns()));
+		qpn_ = KERN_TRY(Number::create(hca_.qpns()));
 		number_ = qpn_.value();
 		verbs_.qp_num = number_;
 	}
-	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::qpc), number_));
-	extended_ = TRY(IcmHold::create(hca_.table(IcmRegion::eqpc), number_));
-	reads_ = TRY(IcmHold::create(hca_.table(IcmRegion::rdb), number_));
+	context_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::qpc), number_));
+	extended_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::eqpc), number_));
+	reads_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::rdb), number_));
 	if (!udata)
-		TRY(make_records());
+		KERN_TRY(make_records());
 	srq = verbs_.srq ? &Srq::of(verbs_.srq) : nullptr;
 
 	kern::write_once(hca_.qp_entry(number_).qp, this);
@@ -288,14 +289,14 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state to, const ib_qp_attr &attr
 {
 	const Capabilities &cap = hca_.capabilities();
 	if (opcode == Opcode::to_err_qp || opcode == Opcode::to_rst_qp) {
-		TRY(hca_.commands().execute(
+		KERN_TRY(hca_.commands().execute(
 			{.opcode = opcode,
 			 .in_modifier = number_,
 			 .op_modifier = opcode == Opcode::to_rst_qp ? reset_from_any : u8{0}}));
 		return {};
 	}
 
-	auto mailbox = TRY(hca_.commands().mailbox(wire::qp_mailbox_size));
+	auto mailbox = KERN_TRY(hca_.commands().mailbox(wire::qp_mailbox_size));
 	u8 *const context = mailbox.bytes() + wire::qp_mailbox_context;
 	if (opcode == Opcode::rst2init_qp)
 		fill_static_context(context);
@@ -314,7 +315,7 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state to, const ib_qp_attr &attr
 	const u32 port = kind_ == QpKind::special ? kept_.port
 			 : mask & IB_QP_PORT      ? attr.port_num
 						  : kept_.port;
-	u32 optional = TRY(put_attributes(context, cap, attr, mask, port));
+	u32 optional = KERN_TRY(put_attributes(context, cap, attr, mask, port));
 
 	if (to == IB_QPS_RTR && kind_ != QpKind::connected) {
 		Context::mtu.set(context, cap.port.max_mtu);
@@ -342,12 +343,12 @@ kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 		return kern::Error{-EINVAL};
 	if (from == IB_QPS_RESET && to == IB_QPS_RESET)
 		return {};
-	const Opcode opcode = TRY(transition_command(from, to));
+	const Opcode opcode = KERN_TRY(transition_command(from, to));
 	// After the card has failed, only flushing and destroying are left to do.
 	if (!hca_.failed() || (to != IB_QPS_ERR && to != IB_QPS_RESET)) {
 		if (opcode == Opcode::rst2init_qp)
 			reset_queues();
-		TRY(command(opcode, to, attr, mask));
+		KERN_TRY(command(opcode, to, attr, mask));
 	}
 	state_ = to;
 	kept_.keep(attr, mask);
@@ -364,8 +365,8 @@ kern::Result<> Qp::query(ib_qp_attr &attr, int, ib_qp_init_attr &init)
 {
 	kern::Guard guard(state_lock_);
 	if (state_ != IB_QPS_RESET) {
-		auto mailbox = TRY(hca_.commands().mailbox());
-		TRY(hca_.commands().execute_out(
+		auto mailbox = KERN_TRY(hca_.commands().mailbox());
+		KERN_TRY(hca_.commands().execute_out(
 			{.opcode = Opcode::query_qp, .in_modifier = number_}, mailbox));
 		const u8 *const context = mailbox.bytes() + wire::qp_mailbox_context;
 		const auto state = static_cast<wire::QpState>(Context::state.get(context));

@@ -67,9 +67,9 @@ private:
 	 * A whole packet, and the words of its own link: its units. Errors: EINVAL, those of
 	 * SpecialPacket.
 	 */
-	kern::Result<u32> put_special(const ib_send_wr &wr, u8 *wqe) REQUIRES(sq.lock);
+	kern::Result<u32> put_special(const ib_send_wr &wr, u8 *wqe) KERN_REQUIRES(sq.lock);
 	/* Tells the card of the requests from `first` on, which `link` describes, up to `head`. */
-	void ring(const wire::WqeNext &link, u32 first, u32 head) REQUIRES(sq.lock);
+	void ring(const wire::WqeNext &link, u32 first, u32 head) KERN_REQUIRES(sq.lock);
 	u8 *send_slot(u32 index) const { return sq.entries + ((index & sq.mask) << sq.log_stride); }
 	kern::Result<> make_queues(ib_qp_init_attr &attr);
 	kern::Result<> take_user_queues(ib_qp_init_attr &attr, ib_udata &udata);
@@ -80,7 +80,7 @@ private:
 			       int mask);
 	void reset_queues();
 	/* Lets the card flush all that is outstanding, and waits until it has. */
-	void flush() REQUIRES(state_lock_);
+	void flush() KERN_REQUIRES(state_lock_);
 
 	ib_qp &verbs_;
 	kern::Mmio uar_;
@@ -89,12 +89,12 @@ private:
 	u32 sq_base_ = 0;
 	u32 *sq_record_ = nullptr;
 	// The last descriptor that was posted, which the next one is described by.
-	wire::WqeNext *last_sent_ GUARDED_BY(sq.lock) = nullptr;
+	wire::WqeNext *last_sent_ KERN_GUARDED_BY(sq.lock) = nullptr;
 	QpKind kind_ = QpKind::connected;
 	bool in_tables_ = false;
 
 	kern::Mutex state_lock_;
-	ib_qp_state state_ GUARDED_BY(state_lock_) = IB_QPS_RESET;
+	ib_qp_state state_ KERN_GUARDED_BY(state_lock_) = IB_QPS_RESET;
 	KeptAttributes kept_;
 
 	QpGeometry geometry_{};

@@ -63,9 +63,10 @@ kern::Result<u32> put_attributes(u8 *context, const Capabilities &cap, const ib_
 		return kern::Error{-EINVAL};
 	if ((mask & IB_QP_PATH_MIG_STATE) && attr.path_mig_state != IB_MIG_MIGRATED)
 		return kern::Error{-EINVAL};
-	u32 optional = TRY((put_plain_attributes<Context, Path>(context, cap, attr, mask)));
+	u32 optional = KERN_TRY((put_plain_attributes<Context, Path>(context, cap, attr, mask)));
 	if (mask & IB_QP_AV) {
-		TRY(put_path(primary, cap, attr.ah_attr, mask & IB_QP_PORT ? attr.port_num : port));
+		KERN_TRY(put_path(primary, cap, attr.ah_attr,
+				  mask & IB_QP_PORT ? attr.port_num : port));
 		optional |= wire::qp_opt::primary_path;
 	} else if (port) {
 		// A datagram's own address vector tells where it goes; the context says which port.

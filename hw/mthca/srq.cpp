@@ -28,14 +28,15 @@ kern::Result<> Srq::make_own_ring(u8 *context)
 {
 	if (u64{size_} << log_stride_ > max_queue_bytes)
 		return kern::Error{-EINVAL};
-	entries_ = TRY(kern::make_array<Entry>(kern::Gfp::kernel, size_));
-	buffer_ = TRY(kern::DmaBuffer::create(
+	entries_ = KERN_TRY(kern::make_array<Entry>(kern::Gfp::kernel, size_));
+	buffer_ = KERN_TRY(kern::DmaBuffer::create(
 		hca_.dma_device(), kern::round_up_power_of_two(size_t{size_} << log_stride_),
 		kern::Gfp::kernel));
 	descriptors_ = buffer_.as<u8>();
 	base_ = static_cast<u32>(buffer_.address());
 	link_all();
-	record_held_ = TRY(hca_.records().get(wire::record_type::shared_receive_queue, number()));
+	record_held_ =
+		KERN_TRY(hca_.records().get(wire::record_type::shared_receive_queue, number()));
 	record_ = record_held_.words();
 	Context::uar_page.set(context, hca_.uar_page());
 	Context::lkey.set(context, verbs_.pd->local_dma_lkey);
@@ -47,11 +48,11 @@ kern::Result<> Srq::make_own_ring(u8 *context)
 kern::Result<> Srq::take_user_ring(u8 *context, ib_udata &udata)
 {
 	user_abi::CreateSrq command;
-	TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
-	TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
+	KERN_TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
+	KERN_TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
 	UserContext &of = UserContext::of(udata.context);
-	user_region_ = TRY(UserRegion::create(of, command.lkey, pd_number(verbs_.pd)));
-	user_record_ = TRY(UserRecord::create(of, command.page, command.record));
+	user_region_ = KERN_TRY(UserRegion::create(of, command.lkey, pd_number(verbs_.pd)));
+	user_record_ = KERN_TRY(UserRecord::create(of, command.page, command.record));
 	Context::uar_page.set(context, of.uar_page());
 	Context::lkey.set(context, command.lkey);
 	Context::record.set(context, user_record_.index());
@@ -76,17 +77,17 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 	if (max_sge_ > cap.max_rq_sge)
 		max_sge_ = cap.max_rq_sge;
 	events_room_ =
-		TRY(hca_.events().take_async_room(mellanox_icm::srq_events, verbs_.res.user));
-	number_ = TRY(Number::create(hca_.srqns()));
-	context_ = TRY(IcmHold::create(hca_.table(IcmRegion::srqc), number()));
+		KERN_TRY(hca_.events().take_async_room(mellanox_icm::srq_events, verbs_.res.user));
+	number_ = KERN_TRY(Number::create(hca_.srqns()));
+	context_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::srqc), number()));
 
 	u8 context[Context::size] = {};
-	TRY(udata ? take_user_ring(context, *udata) : make_own_ring(context));
+	KERN_TRY(udata ? take_user_ring(context, *udata) : make_own_ring(context));
 	Context::log_size.set(context, kern::log2_ceil(size_));
 	Context::srqn.set(context, number());
 	Context::log_stride.set(context, log_stride_ - 4);
 	Context::pd.set(context, pd_number(verbs_.pd));
-	auto mailbox = TRY(hca_.commands().mailbox(Context::size));
+	auto mailbox = KERN_TRY(hca_.commands().mailbox(Context::size));
 	__builtin_memcpy(mailbox.bytes(), context, sizeof(context));
 	hca_.set_srq(number(), this);
 	const auto given = hca_.commands().execute_in(
@@ -101,10 +102,10 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 	if (!udata)
 		attr.attr.max_sge = max_sge_;
 	if (attr.attr.srq_limit)
-		TRY(modify(attr.attr, IB_SRQ_LIMIT));
+		KERN_TRY(modify(attr.attr, IB_SRQ_LIMIT));
 	if (udata) {
 		const user_abi::Number told{.value = number(), .reserved = 0};
-		TRY_ERRNO(ib_copy_to_udata(udata, &told, sizeof(told)));
+		KERN_TRY_ERRNO(ib_copy_to_udata(udata, &told, sizeof(told)));
 	}
 	return {};
 }

@@ -25,8 +25,8 @@ kern::Result<> UserContext::start(ib_udata &udata)
 {
 	const u32 pages = 1u << hca_.layout().log_uarc_pages;
 	const u32 bytes = pages << kern::page_shift;
-	page_ = TRY(DoorbellPage::create(hca_.uars()));
-	auto records = TRY(kern::make_array<Page>(kern::Gfp::kernel, pages));
+	page_ = KERN_TRY(DoorbellPage::create(hca_.uars()));
+	auto records = KERN_TRY(kern::make_array<Page>(kern::Gfp::kernel, pages));
 	{
 		kern::Guard guard(lock_);
 		record_pages_ = std::move(records);
@@ -72,14 +72,14 @@ kern::Result<UserRecord> UserRecord::create(UserContext &context, u64 page_addre
 		if (page.memory.start() != page_address || !page.memory.of_caller())
 			return kern::Error{-EINVAL};
 	} else {
-		auto memory = TRY(kern::UserMemory::create(context.hca_.dma_device(), page_address,
-							   kern::page_size, false));
+		auto memory = KERN_TRY(kern::UserMemory::create(
+			context.hca_.dma_device(), page_address, kern::page_size, false));
 		u64 bus = 0;
 		memory.for_each([&](u64 address, u64) {
 			bus = address;
 			return false;
 		});
-		TRY(lend_page(context.hca_.commands(), context.icm_address(number), bus));
+		KERN_TRY(lend_page(context.hca_.commands(), context.icm_address(number), bus));
 		page.memory = std::move(memory);
 	}
 	page.users++;

@@ -125,9 +125,9 @@ private:
 	DoorbellPage page_;
 	// Held while a page is pinned.
 	kern::Mutex lock_;
-	kern::OwnedArray<Page> record_pages_ GUARDED_BY(lock_);
+	kern::OwnedArray<Page> record_pages_ KERN_GUARDED_BY(lock_);
 	kern::Mutex regions_lock_;
-	kern::List<Mr, &Mr::node> regions_ GUARDED_BY(regions_lock_);
+	kern::List<Mr, &Mr::node> regions_ KERN_GUARDED_BY(regions_lock_);
 };
 
 } // namespace mthca

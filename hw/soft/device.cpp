@@ -129,8 +129,8 @@ kern::Result<> create_port(SoftDevice &device, u32 port_num)
 			     .phys_state = IB_PORT_PHYS_STATE_LINK_UP};
 		return {};
 	}
-	port.gids = TRY(kern::make_array<ib_gid>(kern::Gfp::kernel, options.gids));
-	port.pkeys = TRY(kern::make_array<u16>(kern::Gfp::kernel, options.pkeys));
+	port.gids = KERN_TRY(kern::make_array<ib_gid>(kern::Gfp::kernel, options.gids));
+	port.pkeys = KERN_TRY(kern::make_array<u16>(kern::Gfp::kernel, options.pkeys));
 	port.gids[0].global.subnet_prefix = default_prefix;
 	port.gids[0].global.interface_id = u64{device.ib.node_guid} + port_num;
 	port.pkeys[0] = IB_DEFAULT_PKEY_FULL;
@@ -198,7 +198,7 @@ void leave_fabric(SoftDevice &device)
 kern::Result<ib_device *> create(const soft_options &wanted, bool rnic)
 {
 	static constinit kern::Atomic<u64> next_guid{0x0002c90000000000};
-	auto parts = TRY(kern::make<Parts>(kern::Gfp::kernel));
+	auto parts = KERN_TRY(kern::make<Parts>(kern::Gfp::kernel));
 	auto *device = rdma::alloc_device<SoftDevice>();
 	if (!device)
 		return kern::Error{-ENOMEM};

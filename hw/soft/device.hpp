@@ -39,7 +39,7 @@ public:
 	explicit Ring(kern::OwnedArray<T> &&entries) : entries_(std::move(entries)) {}
 	static kern::Result<Ring> create(size_t size)
 	{
-		return Ring(TRY(kern::make_array<T>(kern::Gfp::kernel, size ? size : 1)));
+		return Ring(KERN_TRY(kern::make_array<T>(kern::Gfp::kernel, size ? size : 1)));
 	}
 
 	size_t size() const { return entries_.size(); }

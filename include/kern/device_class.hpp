@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // A class of devices in /sys/class, and its devices, each with files of its own.
 //
-//	class_ = TRY(kern::DeviceClass::create("infiniband", {.tells_name = true}));
+//	class_ = KERN_TRY(kern::DeviceClass::create("infiniband", {.tells_name = true}));
 //	kern::sysfs::File type_{kern::method<&Shown::type>, this};
 //	const kern_class_file files[] = {{"node_type", &type_.native()}};
-//	entry_ = TRY(kern::ClassDevice::create(class_, parent, "mlx4_0", files));
+//	entry_ = KERN_TRY(kern::ClassDevice::create(class_, parent, "mlx4_0", files));
 //	… directories below entry_.native() …
 //	entry_.announce();
 #pragma once

@@ -134,16 +134,16 @@ enum class Direction {
 inline Result<u64> map_single(device *device, void *memory, std::size_t size, Direction direction)
 {
 	u64 address;
-	TRY_ERRNO(kern_dma_map_single(device, memory, size,
-				      static_cast<kern_dma_direction>(direction), &address));
+	KERN_TRY_ERRNO(kern_dma_map_single(device, memory, size,
+					   static_cast<kern_dma_direction>(direction), &address));
 	return address;
 }
 inline Result<u64> map_page(device *device, page *page, std::size_t offset, std::size_t size,
 			    Direction direction)
 {
 	u64 address;
-	TRY_ERRNO(kern_dma_map_page(device, page, offset, size,
-				    static_cast<kern_dma_direction>(direction), &address));
+	KERN_TRY_ERRNO(kern_dma_map_page(device, page, offset, size,
+					 static_cast<kern_dma_direction>(direction), &address));
 	return address;
 }
 inline void unmap_single(device *device, u64 address, std::size_t size, Direction direction)
@@ -180,7 +180,7 @@ public:
 	/* Once. Errors: ENOMEM, EINVAL for none. */
 	Result<> alloc(unsigned int entries, Gfp flags = Gfp::kernel)
 	{
-		TRY_ERRNO(kern_sg_alloc(&native_, entries, static_cast<unsigned int>(flags)));
+		KERN_TRY_ERRNO(kern_sg_alloc(&native_, entries, static_cast<unsigned int>(flags)));
 		allocated_ = true;
 		return {};
 	}

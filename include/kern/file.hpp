@@ -10,8 +10,8 @@
 //		void release();			// always; its last call
 //	};
 //	constinit kern::FileKind<Channel> kind;
-//	TRY(kind.create());
-//	auto file = TRY(kern::NewFile::create(kind, "[channel]", channel));	// its owner from now on
+//	KERN_TRY(kind.create());
+//	auto file = KERN_TRY(kern::NewFile::create(kind, "[channel]", channel));	// its owner from now on
 //	… file.descriptor() … file.install();					// or it is released
 #pragma once
 #include <utility>
@@ -119,7 +119,7 @@ public:
 	static Result<NewFile> create(const FileKind<Owner> &kind, const char *name, Owner *owner)
 	{
 		NewFile made;
-		TRY_ERRNO(kern_file_create(kind.native(), name, owner, &made.native_));
+		KERN_TRY_ERRNO(kern_file_create(kind.native(), name, owner, &made.native_));
 		return made;
 	}
 	NewFile(NewFile &&other) noexcept : native_(std::exchange(other.native_, {})) {}
@@ -242,7 +242,7 @@ public:
 
 private:
 	Mutex lock_;
-	List<File, Member> files_ GUARDED_BY(lock_);
+	List<File, Member> files_ KERN_GUARDED_BY(lock_);
 };
 
 /* The device numbers of a kind of node: kern::Node says how many. */
@@ -261,7 +261,7 @@ public:
 	/* Once. name: as in /proc/devices; stays. May sleep. Errors: EBUSY, ENOMEM. */
 	Result<> create(unsigned int major, unsigned int first_minor, const char *name)
 	{
-		TRY_ERRNO(kern_node_region_register(major, first_minor, name));
+		KERN_TRY_ERRNO(kern_node_region_register(major, first_minor, name));
 		major_ = major;
 		first_minor_ = first_minor;
 		return {};

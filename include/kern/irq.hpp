@@ -34,7 +34,7 @@ public:
 	 */
 	Result<> request(unsigned int irq, const char *name, bool shared = false)
 	{
-		TRY_ERRNO(kern_irq_request(&item_, irq, name, shared));
+		KERN_TRY_ERRNO(kern_irq_request(&item_, irq, name, shared));
 		requested_ = true;
 		return {};
 	}

@@ -43,7 +43,7 @@ struct LockClass {
 		return kern_lock_class;                                                            \
 	}())
 
-class CAPABILITY("spinlock") SpinLock
+class KERN_CAPABILITY("spinlock") SpinLock
 {
 public:
 	struct State {
@@ -56,19 +56,19 @@ public:
 	SpinLock(const SpinLock &) = delete;
 	SpinLock &operator=(const SpinLock &) = delete;
 
-	State lock() ACQUIRE()
+	State lock() KERN_ACQUIRE()
 	{
 		kern_spin_lock(&native_);
 		return {};
 	}
-	void unlock(State) RELEASE() { kern_spin_unlock(&native_); }
-	void assert_held() ASSERT_CAPABILITY(this) { kern_spin_assert_held(&native_); }
+	void unlock(State) KERN_RELEASE() { kern_spin_unlock(&native_); }
+	void assert_held() KERN_ASSERT_CAPABILITY(this) { kern_spin_assert_held(&native_); }
 
 private:
 	kern_spinlock native_;
 };
 
-class CAPABILITY("spinlock") BhSpinLock
+class KERN_CAPABILITY("spinlock") BhSpinLock
 {
 public:
 	struct State {
@@ -81,19 +81,19 @@ public:
 	BhSpinLock(const BhSpinLock &) = delete;
 	BhSpinLock &operator=(const BhSpinLock &) = delete;
 
-	State lock() ACQUIRE()
+	State lock() KERN_ACQUIRE()
 	{
 		kern_spin_lock_bh(&native_);
 		return {};
 	}
-	void unlock(State) RELEASE() { kern_spin_unlock_bh(&native_); }
-	void assert_held() ASSERT_CAPABILITY(this) { kern_spin_assert_held(&native_); }
+	void unlock(State) KERN_RELEASE() { kern_spin_unlock_bh(&native_); }
+	void assert_held() KERN_ASSERT_CAPABILITY(this) { kern_spin_assert_held(&native_); }
 
 private:
 	kern_spinlock native_;
 };
 
-class CAPABILITY("spinlock") IrqSpinLock
+class KERN_CAPABILITY("spinlock") IrqSpinLock
 {
 public:
 	/* Saved interrupt state. */
@@ -108,15 +108,18 @@ public:
 	IrqSpinLock(const IrqSpinLock &) = delete;
 	IrqSpinLock &operator=(const IrqSpinLock &) = delete;
 
-	State lock() ACQUIRE() { return {kern_spin_lock_irqsave(&native_)}; }
-	void unlock(State state) RELEASE() { kern_spin_unlock_irqrestore(&native_, state.flags); }
-	void assert_held() ASSERT_CAPABILITY(this) { kern_spin_assert_held(&native_); }
+	State lock() KERN_ACQUIRE() { return {kern_spin_lock_irqsave(&native_)}; }
+	void unlock(State state) KERN_RELEASE()
+	{
+		kern_spin_unlock_irqrestore(&native_, state.flags);
+	}
+	void assert_held() KERN_ASSERT_CAPABILITY(this) { kern_spin_assert_held(&native_); }
 
 private:
 	kern_spinlock native_;
 };
 
-class CAPABILITY("mutex") Mutex
+class KERN_CAPABILITY("mutex") Mutex
 {
 public:
 	struct State {
@@ -130,14 +133,14 @@ public:
 	Mutex(const Mutex &) = delete;
 	Mutex &operator=(const Mutex &) = delete;
 
-	State lock() ACQUIRE()
+	State lock() KERN_ACQUIRE()
 	{
 		kern_mutex_lock(&native_);
 		return {};
 	}
-	bool try_lock() TRY_ACQUIRE(true) { return kern_mutex_trylock(&native_); }
-	void unlock(State = {}) RELEASE() { kern_mutex_unlock(&native_); }
-	void assert_held() ASSERT_CAPABILITY(this) { kern_mutex_assert_held(&native_); }
+	bool try_lock() KERN_TRY_ACQUIRE(true) { return kern_mutex_trylock(&native_); }
+	void unlock(State = {}) KERN_RELEASE() { kern_mutex_unlock(&native_); }
+	void assert_held() KERN_ASSERT_CAPABILITY(this) { kern_mutex_assert_held(&native_); }
 
 private:
 	kern_mutex native_;
@@ -147,7 +150,7 @@ private:
  * A mutex that work items take. Packets of IPoIB may wait for them (core/kern/linux/work.c), so a
  * task that has the mutex must not wait for such a packet to find memory.
  */
-class CAPABILITY("mutex") NoIoMutex
+class KERN_CAPABILITY("mutex") NoIoMutex
 {
 public:
 	/* Saved allocation context of the task. */
@@ -159,27 +162,30 @@ public:
 	NoIoMutex(const NoIoMutex &) = delete;
 	NoIoMutex &operator=(const NoIoMutex &) = delete;
 
-	State lock() ACQUIRE() NO_THREAD_SAFETY_ANALYSIS
+	State lock() KERN_ACQUIRE() KERN_NO_THREAD_SAFETY_ANALYSIS
 	{
 		const State state{kern_noio_enter()};
 		(void)mutex_.lock();
 		return state;
 	}
 	/* Without a change of how the task allocates; to be undone by release(). */
-	bool try_lock() TRY_ACQUIRE(true) NO_THREAD_SAFETY_ANALYSIS { return mutex_.try_lock(); }
-	void release() RELEASE() NO_THREAD_SAFETY_ANALYSIS { mutex_.unlock(); }
-	void unlock(State state) RELEASE() NO_THREAD_SAFETY_ANALYSIS
+	bool try_lock() KERN_TRY_ACQUIRE(true) KERN_NO_THREAD_SAFETY_ANALYSIS
+	{
+		return mutex_.try_lock();
+	}
+	void release() KERN_RELEASE() KERN_NO_THREAD_SAFETY_ANALYSIS { mutex_.unlock(); }
+	void unlock(State state) KERN_RELEASE() KERN_NO_THREAD_SAFETY_ANALYSIS
 	{
 		mutex_.unlock();
 		kern_noio_leave(state.former);
 	}
-	void assert_held() ASSERT_CAPABILITY(this) { mutex_.assert_held(); }
+	void assert_held() KERN_ASSERT_CAPABILITY(this) { mutex_.assert_held(); }
 
 private:
 	Mutex mutex_;
 };
 
-class CAPABILITY("rwlock") RwLock
+class KERN_CAPABILITY("rwlock") RwLock
 {
 public:
 	struct State {
@@ -192,15 +198,15 @@ public:
 	RwLock(const RwLock &) = delete;
 	RwLock &operator=(const RwLock &) = delete;
 
-	State lock() ACQUIRE()
+	State lock() KERN_ACQUIRE()
 	{
 		kern_rwsem_lock(&native_);
 		return {};
 	}
-	void unlock(State) RELEASE() { kern_rwsem_unlock(&native_); }
-	void lock_shared() ACQUIRE_SHARED() { kern_rwsem_lock_shared(&native_); }
-	void unlock_shared() RELEASE_SHARED() { kern_rwsem_unlock_shared(&native_); }
-	void assert_held() ASSERT_CAPABILITY(this) { kern_rwsem_assert_held(&native_); }
+	void unlock(State) KERN_RELEASE() { kern_rwsem_unlock(&native_); }
+	void lock_shared() KERN_ACQUIRE_SHARED() { kern_rwsem_lock_shared(&native_); }
+	void unlock_shared() KERN_RELEASE_SHARED() { kern_rwsem_unlock_shared(&native_); }
+	void assert_held() KERN_ASSERT_CAPABILITY(this) { kern_rwsem_assert_held(&native_); }
 
 private:
 	kern_rw_semaphore native_;
@@ -238,11 +244,11 @@ private:
 
 /* Holds a lock for the length of a block. */
 template<class Lock>
-class [[nodiscard]] SCOPED_CAPABILITY Guard
+class [[nodiscard]] KERN_SCOPED_CAPABILITY Guard
 {
 public:
-	explicit Guard(Lock &lock) ACQUIRE(lock) : lock_(lock), state_(lock.lock()) {}
-	~Guard() RELEASE() { lock_.unlock(state_); }
+	explicit Guard(Lock &lock) KERN_ACQUIRE(lock) : lock_(lock), state_(lock.lock()) {}
+	~Guard() KERN_RELEASE() { lock_.unlock(state_); }
 	Guard(const Guard &) = delete;
 	Guard &operator=(const Guard &) = delete;
 
@@ -252,14 +258,14 @@ private:
 };
 
 /* Holds the reading side of a RwLock for the length of a block. */
-class [[nodiscard]] SCOPED_CAPABILITY SharedGuard
+class [[nodiscard]] KERN_SCOPED_CAPABILITY SharedGuard
 {
 public:
-	explicit SharedGuard(RwLock &lock) ACQUIRE_SHARED(lock) : lock_(lock)
+	explicit SharedGuard(RwLock &lock) KERN_ACQUIRE_SHARED(lock) : lock_(lock)
 	{
 		lock.lock_shared();
 	}
-	~SharedGuard() RELEASE() { lock_.unlock_shared(); }
+	~SharedGuard() KERN_RELEASE() { lock_.unlock_shared(); }
 	SharedGuard(const SharedGuard &) = delete;
 	SharedGuard &operator=(const SharedGuard &) = delete;
 
@@ -291,7 +297,7 @@ public:
 
 private:
 	Lock lock_;
-	T value_ GUARDED_BY(lock_);
+	T value_ KERN_GUARDED_BY(lock_);
 };
 
 } // namespace kern

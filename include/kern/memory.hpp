@@ -2,8 +2,8 @@
 // Allocation: always explicit, with the caller's context as an argument, and with a result that
 // must be checked.
 //
-//	auto queue = TRY(kern::make<Queue>(kern::Gfp::kernel, args...));	// Owned<Queue>
-//	auto ring = TRY(kern::make_array<Entry>(kern::Gfp::kernel, count));	// OwnedArray<Entry>, value-initialised
+//	auto queue = KERN_TRY(kern::make<Queue>(kern::Gfp::kernel, args...));	// Owned<Queue>
+//	auto ring = KERN_TRY(kern::make_array<Entry>(kern::Gfp::kernel, count));	// OwnedArray<Entry>, value-initialised
 #pragma once
 #include <cstddef>
 #include <new>

@@ -52,19 +52,19 @@ public:
 	Result<u8> read_config8(int where) const
 	{
 		u8 value;
-		TRY_ERRNO(kern_pci_read_config8(native_, where, &value));
+		KERN_TRY_ERRNO(kern_pci_read_config8(native_, where, &value));
 		return value;
 	}
 	Result<u16> read_config16(int where) const
 	{
 		u16 value;
-		TRY_ERRNO(kern_pci_read_config16(native_, where, &value));
+		KERN_TRY_ERRNO(kern_pci_read_config16(native_, where, &value));
 		return value;
 	}
 	Result<u32> read_config32(int where) const
 	{
 		u32 value;
-		TRY_ERRNO(kern_pci_read_config32(native_, where, &value));
+		KERN_TRY_ERRNO(kern_pci_read_config32(native_, where, &value));
 		return value;
 	}
 	Result<> write_config8(int where, u8 value) const
@@ -124,7 +124,7 @@ public:
 	 */
 	static Result<Enabled> create(Device pci, const char *name, unsigned int dma_bits = 64)
 	{
-		TRY_ERRNO(kern_pci_enable(pci.native(), name, dma_bits));
+		KERN_TRY_ERRNO(kern_pci_enable(pci.native(), name, dma_bits));
 		return Enabled(pci.native());
 	}
 	Enabled(Enabled &&other) noexcept : native_(std::exchange(other.native_, nullptr)) {}
@@ -155,7 +155,7 @@ public:
 	 */
 	static Result<InterruptVectors> create_line(Device pci)
 	{
-		TRY_ERRNO(kern_pci_alloc_line(pci.native()));
+		KERN_TRY_ERRNO(kern_pci_alloc_line(pci.native()));
 		return InterruptVectors(pci.native(), 1);
 	}
 	/*
@@ -250,7 +250,7 @@ public:
 	 * before its module is there. */
 	Result<> add(const char *name, const pci_device_id *ids, module *owner = &__this_module)
 	{
-		TRY_ERRNO(kern_pci_driver_register(&item_, name, ids, owner));
+		KERN_TRY_ERRNO(kern_pci_driver_register(&item_, name, ids, owner));
 		registered_ = true;
 		return {};
 	}

@@ -3,7 +3,7 @@
 //
 //	kern::Pool qps{attr.max_qp};			// of a device
 //	kern::Quota own{qps, user, -EDQUOT};		// of one user, or of one user namespace
-//	kern::Charge charge = TRY(own.take());		// until it is destroyed
+//	kern::Charge charge = KERN_TRY(own.take());		// until it is destroyed
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/result.hpp>

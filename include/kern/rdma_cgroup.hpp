@@ -57,7 +57,7 @@ public:
 	{
 		rdma_cgroup *charged = nullptr;
 		if (device)
-			TRY_ERRNO(kern_cgroup_charge(device, resource, &charged));
+			KERN_TRY_ERRNO(kern_cgroup_charge(device, resource, &charged));
 		return CgroupCharge(device, resource, charged);
 	}
 	CgroupCharge(CgroupCharge &&other) noexcept

@@ -44,7 +44,7 @@ private:
 	}
 
 	SpinLock lock_;
-	List<T, node> ended_ GUARDED_BY(lock_);
+	List<T, node> ended_ KERN_GUARDED_BY(lock_);
 	WorkQueue &queue_;
 	Work work_{method<&Reaper::run>, this};
 };

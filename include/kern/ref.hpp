@@ -2,7 +2,7 @@
 // Counted references.
 //
 //	class Queue : public kern::RefCounted<Queue> { … };
-//	kern::Ref<Queue> queue = TRY(kern::make_ref<Queue>(kern::Gfp::kernel, args...));
+//	kern::Ref<Queue> queue = KERN_TRY(kern::make_ref<Queue>(kern::Gfp::kernel, args...));
 //
 // The last reference destroys the object, in the context in which it is dropped.
 #pragma once

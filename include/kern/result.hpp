@@ -5,13 +5,13 @@
 //	{
 //		if (entries == 0)
 //			return kern::Error{-EINVAL};
-//		auto buffer = TRY(kern::DmaBuffer::create(...));	// passes its error on
+//		auto buffer = KERN_TRY(kern::DmaBuffer::create(...));	// passes its error on
 //		...
 //	}
 //
 // A Result holds either a value or an error, which is a negative errno. The value is reached by
-// TRY, or after a look at ok(): looking at value() of an error is a bug, reported where the build
-// has checks.
+// KERN_TRY, or after a look at ok(): looking at value() of an error is a bug, reported where the
+// build has checks.
 #pragma once
 #include <new>
 #include <type_traits>
@@ -142,7 +142,7 @@ constexpr void ignore(const Result<T> &)
  * The value of a Result; an error is returned from the enclosing function, which returns a Result
  * too.
  */
-#define TRY(expression)                                                                            \
+#define KERN_TRY(expression)                                                                       \
 	({                                                                                         \
 		auto kern_try_result = (expression);                                               \
 		if (!kern_try_result.ok()) [[unlikely]]                                            \
@@ -151,7 +151,7 @@ constexpr void ignore(const Result<T> &)
 	})
 
 /* The same for a plain 0-or-negative-errno. */
-#define TRY_ERRNO(expression)                                                                      \
+#define KERN_TRY_ERRNO(expression)                                                                 \
 	do {                                                                                       \
 		if (int kern_try_status = (expression); kern_try_status < 0) [[unlikely]]          \
 			return ::kern::Error{kern_try_status};                                     \

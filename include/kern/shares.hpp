@@ -8,8 +8,8 @@
 //		kern::Quota pds;
 //	};
 //	kern::Shares<Share> shares{KERN_LOCK_CLASS("mlx4.shares")};
-//	auto member = TRY(shares.enter(kern_current_user(), pools));	// as long as the file
-//	kern::Charge charge = TRY(member->pds.take());
+//	auto member = KERN_TRY(shares.enter(kern_current_user(), pools));	// as long as the file
+//	kern::Charge charge = KERN_TRY(member->pds.take());
 #pragma once
 #include <kern/list.hpp>
 #include <kern/lock.hpp>
@@ -88,8 +88,8 @@ public:
 			if (share.user.id == user.id && share.user.privileged == user.privileged)
 				own = &share;
 		if (!own) {
-			own = TRY(make<Share>(Gfp::kernel, user,
-					      std::forward<Arguments>(arguments)...))
+			own = KERN_TRY(make<Share>(Gfp::kernel, user,
+						   std::forward<Arguments>(arguments)...))
 				      .release();
 			shares_.push_back(*own);
 		}
@@ -111,7 +111,7 @@ private:
 	}
 
 	Mutex lock_;
-	List<UserShare, &UserShare::node_> shares_ GUARDED_BY(lock_);
+	List<UserShare, &UserShare::node_> shares_ KERN_GUARDED_BY(lock_);
 };
 
 /*
@@ -130,7 +130,7 @@ public:
 	Result<Charge> take(const kern_user &user, u32 amount)
 	{
 		/* The user's share is kept as long as something is charged to it. */
-		auto member = TRY(users_.enter(user, pool_, refusal_));
+		auto member = KERN_TRY(users_.enter(user, pool_, refusal_));
 		return member->quota.take(amount);
 	}
 	u32 limit() const { return pool_.limit(); }

@@ -2,10 +2,10 @@
 // Files below a device's directory in sysfs. Each has one value, readable by everybody and
 // optionally writable by root.
 //
-//	kern::Result<> show(kern::sysfs::Output &out) { out.print("%lu\n", TRY(count())); return {}; }
-//	directory_ = TRY(kern::sysfs::Directory::create("counters", device));
+//	kern::Result<> show(kern::sysfs::Output &out) { out.print("%lu\n", KERN_TRY(count())); return {}; }
+//	directory_ = KERN_TRY(kern::sysfs::Directory::create("counters", device));
 //	kern::sysfs::File file_{kern::method<&Port::show>, this};
-//	TRY(file_.add("count", directory_));
+//	KERN_TRY(file_.add("count", directory_));
 #pragma once
 #include <cstdarg>
 #include <utility>
@@ -119,7 +119,7 @@ public:
 	/* Once. name: stays. May sleep. Errors: EEXIST, ENOMEM. */
 	Result<> add(const char *name, const Directory &directory)
 	{
-		TRY_ERRNO(kern_sysfs_add(&file_, name, directory.native()));
+		KERN_TRY_ERRNO(kern_sysfs_add(&file_, name, directory.native()));
 		return {};
 	}
 

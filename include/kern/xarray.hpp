@@ -43,8 +43,8 @@ public:
 	Result<u32> alloc(T *object, u32 min, u32 max, Gfp flags = Gfp::kernel)
 	{
 		u32 index;
-		TRY_ERRNO(kern_xa_alloc(&native_, &index, object, min, max,
-					static_cast<unsigned int>(flags)));
+		KERN_TRY_ERRNO(kern_xa_alloc(&native_, &index, object, min, max,
+					     static_cast<unsigned int>(flags)));
 		return index;
 	}
 	/*
@@ -54,8 +54,8 @@ public:
 	Result<u32> alloc_cyclic(T *object, u32 min, u32 max, u32 &next, Gfp flags = Gfp::kernel)
 	{
 		u32 index;
-		TRY_ERRNO(kern_xa_alloc_cyclic(&native_, &index, object, min, max, &next,
-					       static_cast<unsigned int>(flags)));
+		KERN_TRY_ERRNO(kern_xa_alloc_cyclic(&native_, &index, object, min, max, &next,
+						    static_cast<unsigned int>(flags)));
 		return index;
 	}
 	/* Returns the former entry. Any context. */

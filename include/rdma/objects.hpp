@@ -2,9 +2,9 @@
 /*
  * Owners of verbs objects, which destroy them in the right order.
  *
- *	auto pd = TRY(rdma::Pd::create(device));
- *	auto cq = TRY(rdma::CompletionQueue::create(device, this, entries, vector, IB_POLL_SOFTIRQ));
- *	auto qp = TRY(rdma::QueuePair::create(pd, cq, cq, attributes));
+ *	auto pd = KERN_TRY(rdma::Pd::create(device));
+ *	auto cq = KERN_TRY(rdma::CompletionQueue::create(device, this, entries, vector, IB_POLL_SOFTIRQ));
+ *	auto qp = KERN_TRY(rdma::QueuePair::create(pd, cq, cq, attributes));
  *
  * PDs, CQs and SRQs are reference-counted, and each object holds the objects that it was created
  * in. So they are destroyed in the right order, however their owners are arranged. QPs, MRs, AHs
@@ -37,7 +37,7 @@ public:
 	/* flags: enum ib_pd_flags. Errors: those of ib_alloc_pd(); ENOMEM. */
 	static kern::Result<kern::Ref<Pd>> create(ib_device *device, unsigned int flags = 0)
 	{
-		auto *pd = TRY(check(ib_alloc_pd(device, flags)));
+		auto *pd = KERN_TRY(check(ib_alloc_pd(device, flags)));
 		auto owner = kern::adopt_ref(new (kern::Gfp::kernel) Pd(pd));
 		if (!owner)
 			ib_dealloc_pd(pd);
@@ -62,7 +62,8 @@ public:
 							       int entries, int vector,
 							       ib_poll_context poll_context)
 	{
-		return own(TRY(check(ib_alloc_cq(device, context, entries, vector, poll_context))));
+		return own(KERN_TRY(
+			check(ib_alloc_cq(device, context, entries, vector, poll_context))));
 	}
 	/* Creates a CQ that the consumer polls. Errors: those of ib_create_cq(); ENOMEM. */
 	static kern::Result<kern::Ref<CompletionQueue>> create(ib_device *device,
@@ -72,7 +73,7 @@ public:
 	{
 		const ib_cq_init_attr attr = {.cqe = entries, .comp_vector = vector, .flags = 0};
 
-		return own(TRY(check(ib_create_cq(device, handler, nullptr, context, &attr))));
+		return own(KERN_TRY(check(ib_create_cq(device, handler, nullptr, context, &attr))));
 	}
 	~CompletionQueue() { end(cq_); }
 
@@ -110,7 +111,7 @@ public:
 	static kern::Result<kern::Ref<SharedReceiveQueue>> create(kern::Ref<Pd> pd,
 								  ib_srq_init_attr &attr)
 	{
-		auto *srq = TRY(check(ib_create_srq(pd->get(), &attr)));
+		auto *srq = KERN_TRY(check(ib_create_srq(pd->get(), &attr)));
 		auto owner = kern::adopt_ref(new (kern::Gfp::kernel)
 						     SharedReceiveQueue(srq, std::move(pd)));
 		if (!owner)
@@ -219,7 +220,7 @@ public:
 		attr.send_cq = send->get();
 		attr.recv_cq = recv->get();
 		attr.srq = srq ? srq->get() : nullptr;
-		auto *qp = TRY(check(ib_create_qp(pd->get(), &attr)));
+		auto *qp = KERN_TRY(check(ib_create_qp(pd->get(), &attr)));
 		return QueuePair(qp, std::move(pd), std::move(send), std::move(recv),
 				 std::move(srq));
 	}
@@ -247,14 +248,14 @@ public:
 	/* Creates a region of all DMA addresses. Errors: those of ib_get_dma_mr(). */
 	static kern::Result<MemoryRegion> all(kern::Ref<Pd> pd, int access)
 	{
-		auto *mr = TRY(check(ib_get_dma_mr(pd->get(), access)));
+		auto *mr = KERN_TRY(check(ib_get_dma_mr(pd->get(), access)));
 		return MemoryRegion(mr, std::move(pd));
 	}
 	/* Creates a region for fast registration. Errors: those of ib_alloc_mr(). */
 	static kern::Result<MemoryRegion> create(kern::Ref<Pd> pd, ib_mr_type type,
 						 u32 max_segments)
 	{
-		auto *mr = TRY(check(ib_alloc_mr(pd->get(), type, max_segments)));
+		auto *mr = KERN_TRY(check(ib_alloc_mr(pd->get(), type, max_segments)));
 		return MemoryRegion(mr, std::move(pd));
 	}
 };
@@ -267,7 +268,7 @@ public:
 	/* Errors: those of ib_alloc_mw(). */
 	static kern::Result<MemoryWindow> create(kern::Ref<Pd> pd, ib_mw_type type)
 	{
-		auto *mw = TRY(check(ib_alloc_mw(pd->get(), type)));
+		auto *mw = KERN_TRY(check(ib_alloc_mw(pd->get(), type)));
 		return MemoryWindow(mw, std::move(pd));
 	}
 };
@@ -282,7 +283,7 @@ public:
 	static kern::Result<AddressHandle> create(kern::Ref<Pd> pd, rdma_ah_attr &attr,
 						  u32 flags = 0)
 	{
-		auto *ah = TRY(check(rdma_create_ah(pd->get(), &attr, flags)));
+		auto *ah = KERN_TRY(check(rdma_create_ah(pd->get(), &attr, flags)));
 		return AddressHandle(ah, std::move(pd));
 	}
 };

@@ -78,7 +78,7 @@ public:
 	kern::Result<> fill()
 	{
 		while (!full())
-			TRY(post(TRY(Buffer::create())));
+			KERN_TRY(post(KERN_TRY(Buffer::create())));
 		return {};
 	}
 	/* As fill(); if it fails, `wake` is called after a delay that grows. Context: process. */
@@ -128,8 +128,8 @@ private:
 	{
 		buffer->done = done_;
 		buffer->dma_addr =
-			TRY(map_single(pd_->device, buffer->dma_memory(), Buffer::dma_bytes,
-				       kern::dma::Direction::from_device));
+			KERN_TRY(map_single(pd_->device, buffer->dma_memory(), Buffer::dma_bytes,
+					    kern::dma::Direction::from_device));
 
 		ib_sge sge{buffer->dma_addr, Buffer::dma_bytes, pd_->local_dma_lkey};
 		ib_recv_wr wr{};

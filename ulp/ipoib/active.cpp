@@ -37,7 +37,7 @@ void send_anew(kern_skb_queue &packets, net_device *dev)
 kern::Result<> ActiveConnections::allocate(const ConnectionRoom &room)
 {
 	room_ = room;
-	requests_ = TRY(kern::make_array<Request>(kern::Gfp::kernel, requests_max));
+	requests_ = KERN_TRY(kern::make_array<Request>(kern::Gfp::kernel, requests_max));
 	kern::Guard guard(lock_);
 	for (Request &request : requests_) {
 		request.wr.wr_id = reinterpret_cast<u64>(&request);
@@ -360,11 +360,11 @@ kern::Result<> ActiveConnections::make(Connection &connection)
 	init.cap.max_send_sge = sge < max_pieces ? sge : max_pieces;
 	init.sq_sig_type = IB_SIGNAL_REQ_WR;
 	init.qp_type = IB_QPT_RC;
-	connection.qp_ = TRY(own(ib_create_qp(room_.pd, &init)));
+	connection.qp_ = KERN_TRY(own(ib_create_qp(room_.pd, &init)));
 	send_sge_ = init.cap.max_send_sge < max_pieces ? init.cap.max_send_sge : max_pieces;
-	TRY(to_init(*connection.qp_, room_));
+	KERN_TRY(to_init(*connection.qp_, room_));
 
-	connection.id_ = TRY(own(ib_create_cm_id(room_.device, on_event, &connection)));
+	connection.id_ = KERN_TRY(own(ib_create_cm_id(room_.device, on_event, &connection)));
 	const ConnectionData data = connection_data(room_, true);
 	ib_cm_req_param req{};
 	req.primary_path = &connection.path_;
@@ -408,10 +408,10 @@ kern::Owned<Connection> ActiveConnections::owned_if_done_locked(Connection &conn
 /* The peer has agreed. Context: handler of the id. */
 kern::Result<> ActiveConnections::establish(Connection &connection, const ib_cm_event &event)
 {
-	const PeerData peer = TRY(peer_data(event));
-	TRY(to_rtr(*connection.qp_, *connection.id_));
-	TRY(to_rts(*connection.qp_, *connection.id_));
-	TRY_ERRNO(ib_send_cm_rtu(connection.id_, nullptr, 0));
+	const PeerData peer = KERN_TRY(peer_data(event));
+	KERN_TRY(to_rtr(*connection.qp_, *connection.id_));
+	KERN_TRY(to_rts(*connection.qp_, *connection.id_));
+	KERN_TRY_ERRNO(ib_send_cm_rtu(connection.id_, nullptr, 0));
 	connection.limit_ =
 		peer.receive_bytes < connected_bytes ? peer.receive_bytes : connected_bytes;
 	connection.leaves_checksums_ = peer.leaves_checksums;

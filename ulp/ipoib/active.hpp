@@ -168,19 +168,19 @@ private:
 
 	static constexpr bool leads(State from, State to);
 	bool move_locked(Connection &connection, State to, kern_skb_queue &released,
-			 PathState way = PathState::good) REQUIRES(lock_);
+			 PathState way = PathState::good) KERN_REQUIRES(lock_);
 	bool move(Connection &connection, State to, PathState way = PathState::good);
-	void release_locked(Connection &connection, kern_skb_queue &released) REQUIRES(lock_);
-	bool has_room_locked(const ib::Gid &peer) REQUIRES(lock_);
-	Connection *create_locked(Destination &destination) REQUIRES(lock_);
+	void release_locked(Connection &connection, kern_skb_queue &released) KERN_REQUIRES(lock_);
+	bool has_room_locked(const ib::Gid &peer) KERN_REQUIRES(lock_);
+	Connection *create_locked(Destination &destination) KERN_REQUIRES(lock_);
 	void send_locked(Connection &connection, sk_buff *skb, const kern_tx_packet &packet)
-		REQUIRES(lock_);
+		KERN_REQUIRES(lock_);
 	bool settle_checksum_locked(const Connection &connection, sk_buff *skb,
-				    const kern_tx_packet &packet) REQUIRES(lock_);
-	kern::Owned<Connection> owned_if_done_locked(Connection &connection) REQUIRES(lock_);
-	void drop_locked(sk_buff *skb) REQUIRES(lock_);
-	void give_up_locked(Connection &connection) REQUIRES(lock_);
-	void free_locked(Request &request) REQUIRES(lock_);
+				    const kern_tx_packet &packet) KERN_REQUIRES(lock_);
+	kern::Owned<Connection> owned_if_done_locked(Connection &connection) KERN_REQUIRES(lock_);
+	void drop_locked(sk_buff *skb) KERN_REQUIRES(lock_);
+	void give_up_locked(Connection &connection) KERN_REQUIRES(lock_);
+	void free_locked(Request &request) KERN_REQUIRES(lock_);
 	Connection *next_to_do();
 	void ask(Connection &connection);
 	kern::Result<> make(Connection &connection);
@@ -195,11 +195,11 @@ private:
 	kern::OwnedArray<Request> requests_;
 
 	kern::BhSpinLock lock_{KERN_LOCK_CLASS("ipoib.connections")};
-	kern::List<Connection, &Connection::node_> connections_ GUARDED_BY(lock_);
-	u32 count_ GUARDED_BY(lock_) = 0;
-	Request *free_ GUARDED_BY(lock_) = nullptr;
-	u32 free_count_ GUARDED_BY(lock_) = 0;
-	u32 waiting_ GUARDED_BY(lock_) = 0; /* for all connections */
+	kern::List<Connection, &Connection::node_> connections_ KERN_GUARDED_BY(lock_);
+	u32 count_ KERN_GUARDED_BY(lock_) = 0;
+	Request *free_ KERN_GUARDED_BY(lock_) = nullptr;
+	u32 free_count_ KERN_GUARDED_BY(lock_) = 0;
+	u32 waiting_ KERN_GUARDED_BY(lock_) = 0; /* for all connections */
 	TransmitCounters counters_{};
 	u64 made_ = 0, failed_ = 0, dropped_ = 0, unsummed_ = 0;
 };

@@ -73,11 +73,11 @@ DeviceInterfaces::DeviceInterfaces(ib_device *device) : device_(device)
 
 kern::Result<kern::Owned<DeviceInterfaces>> DeviceInterfaces::create(ib_device *device)
 {
-	auto all = TRY(kern::make<DeviceInterfaces>(kern::Gfp::kernel, device));
-	all->ports_ =
-		TRY(kern::make_array<kern::Owned<Port>>(kern::Gfp::kernel, device->phys_port_cnt));
+	auto all = KERN_TRY(kern::make<DeviceInterfaces>(kern::Gfp::kernel, device));
+	all->ports_ = KERN_TRY(
+		kern::make_array<kern::Owned<Port>>(kern::Gfp::kernel, device->phys_port_cnt));
 	for (kern::Owned<Port> &port : all->ports_)
-		port = TRY(kern::make<Port>(kern::Gfp::kernel));
+		port = KERN_TRY(kern::make<Port>(kern::Gfp::kernel));
 	return all;
 }
 
@@ -124,7 +124,7 @@ DeviceInterfaces::~DeviceInterfaces()
 
 kern::Result<> DeviceInterfaces::add(u32 port_num, u16 pkey, Interface *parent, net_device *dev)
 {
-	Interface *interface = TRY(Interface::create(device_, port_num, pkey, parent, dev));
+	Interface *interface = KERN_TRY(Interface::create(device_, port_num, pkey, parent, dev));
 	Port &at = *port(port_num);
 	kern::Guard guard(at.lock);
 	at.interfaces.push_back(*interface);

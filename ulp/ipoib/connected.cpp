@@ -80,7 +80,7 @@ kern::Result<> Connected::make()
 {
 	ib_cq_init_attr cq{};
 	cq.cqe = LargeReceive::depth + ActiveConnections::requests_max;
-	room_.cq = TRY(own(ib_create_cq(
+	room_.cq = KERN_TRY(own(ib_create_cq(
 		room_.device,
 		[](ib_cq *, void *self) { static_cast<Connected *>(self)->schedule(); },
 		[](ib_event *, void *self) {
@@ -95,8 +95,8 @@ kern::Result<> Connected::make()
 	srq.srq_context = this;
 	srq.attr.max_wr = LargeReceive::depth;
 	srq.attr.max_sge = 1;
-	room_.srq = TRY(own(ib_create_srq(room_.pd, &srq)));
-	TRY(active_.allocate(room_));
+	room_.srq = KERN_TRY(own(ib_create_srq(room_.pd, &srq)));
+	KERN_TRY(active_.allocate(room_));
 	passive_.set_room(room_);
 	return receive_.fill(dev_, room_.device, room_.srq, room_.pd->local_dma_lkey);
 }
@@ -120,7 +120,7 @@ kern::Result<> Connected::run()
 		return kern::Error{armed};
 	/* As ReceiveQueue::start() does. */
 	schedule_from_task();
-	listener_ = TRY(own(ib_create_cm_id(room_.device, on_request, this)));
+	listener_ = KERN_TRY(own(ib_create_cm_id(room_.device, on_request, this)));
 	return kern::check(ib_cm_listen(listener_, connection_service(room_.qpn), 0));
 }
 

@@ -82,7 +82,7 @@ inline kern::Result<> to_rtr(ib_qp &qp, ib_cm_id &id)
 	ib_qp_attr attr{};
 	int mask;
 	attr.qp_state = IB_QPS_RTR;
-	TRY_ERRNO(ib_cm_init_qp_attr(&id, &attr, &mask));
+	KERN_TRY_ERRNO(ib_cm_init_qp_attr(&id, &attr, &mask));
 	attr.min_rnr_timer = min_rnr_timer;
 	/* There are no RDMA reads. */
 	attr.max_dest_rd_atomic = 0;
@@ -95,7 +95,7 @@ inline kern::Result<> to_rts(ib_qp &qp, ib_cm_id &id)
 	ib_qp_attr attr{};
 	int mask;
 	attr.qp_state = IB_QPS_RTS;
-	TRY_ERRNO(ib_cm_init_qp_attr(&id, &attr, &mask));
+	KERN_TRY_ERRNO(ib_cm_init_qp_attr(&id, &attr, &mask));
 	attr.max_rd_atomic = 0;
 	attr.rnr_retry = attr.rnr_retry < rnr_retry_max ? attr.rnr_retry : rnr_retry_max;
 	/* 0 is for ever. */

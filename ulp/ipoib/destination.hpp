@@ -203,25 +203,25 @@ public:
 private:
 	u32 bucket_of(const HardwareAddress &address) const;
 	u32 gid_bucket_of(const ib::Gid &gid) const;
-	Destination *find_locked(const HardwareAddress &address) REQUIRES(lock_);
-	Destination *create_locked(const HardwareAddress &address) REQUIRES(lock_);
-	bool make_room_locked(const HardwareAddress &address) REQUIRES(lock_);
-	u32 take_out_locked(Destination **place) REQUIRES(lock_);
-	void forget_locked(Destination &destination) REQUIRES(lock_);
-	void set_unresolved_locked(Destination &destination, bool unresolved) REQUIRES(lock_);
+	Destination *find_locked(const HardwareAddress &address) KERN_REQUIRES(lock_);
+	Destination *create_locked(const HardwareAddress &address) KERN_REQUIRES(lock_);
+	bool make_room_locked(const HardwareAddress &address) KERN_REQUIRES(lock_);
+	u32 take_out_locked(Destination **place) KERN_REQUIRES(lock_);
+	void forget_locked(Destination &destination) KERN_REQUIRES(lock_);
+	void set_unresolved_locked(Destination &destination, bool unresolved) KERN_REQUIRES(lock_);
 	template<class Condition>
 	u32 remove_if(Condition condition);
 
 	const Secret secret_;
 	Destination *heads_[buckets]{};
 	kern::BhSpinLock lock_{KERN_LOCK_CLASS("ipoib.destinations")};
-	kern::List<Destination, &Destination::of_gid_> of_gid_[gid_buckets] GUARDED_BY(lock_);
+	kern::List<Destination, &Destination::of_gid_> of_gid_[gid_buckets] KERN_GUARDED_BY(lock_);
 	kern::List<Destination, &Destination::unresolved_>
-		unresolved_ GUARDED_BY(lock_); /* the longest first */
-	u32 count_ GUARDED_BY(lock_) = 0;
-	u32 unresolved_count_ GUARDED_BY(lock_) = 0;
-	u32 waiting_ GUARDED_BY(lock_) = 0;                           /* packets, for all */
-	kern::List<Handle, &Handle::node> resting_ GUARDED_BY(lock_); /* the longest first */
+		unresolved_ KERN_GUARDED_BY(lock_); /* the longest first */
+	u32 count_ KERN_GUARDED_BY(lock_) = 0;
+	u32 unresolved_count_ KERN_GUARDED_BY(lock_) = 0;
+	u32 waiting_ KERN_GUARDED_BY(lock_) = 0;                           /* packets, for all */
+	kern::List<Handle, &Handle::node> resting_ KERN_GUARDED_BY(lock_); /* the longest first */
 };
 
 } // namespace ipoib

@@ -58,10 +58,10 @@ Interface::~Interface()
 kern::Result<Interface *> Interface::create(ib_device *device, u32 port_num, u16 pkey,
 					    Interface *parent, net_device *dev)
 {
-	auto interface =
-		TRY(kern::adopt(new (kern::Gfp::kernel) Interface(device, port_num, pkey, parent)));
+	auto interface = KERN_TRY(
+		kern::adopt(new (kern::Gfp::kernel) Interface(device, port_num, pkey, parent)));
 	ib_port_attr attr;
-	TRY_ERRNO(ib_query_port(device, port_num, &attr));
+	KERN_TRY_ERRNO(ib_query_port(device, port_num, &attr));
 	const bool allocated = dev == nullptr;
 	if (allocated)
 		dev = parent ? kern_netdev_alloc_child(parent->dev_, pkey, transmit_queues_wanted())
@@ -180,11 +180,11 @@ Interface::State Interface::step_down(State from)
 
 kern::Result<> Interface::settle_in()
 {
-	pd_ = TRY(rdma::check(ib_alloc_pd(device_, 0)));
+	pd_ = KERN_TRY(rdma::check(ib_alloc_pd(device_, 0)));
 	queues_.set_pd(pd_);
 	connected_.place(dev_);
-	TRY(queues_.place(dev_, broadcast_.gid));
-	TRY(queues_.to(Queues::State::made));
+	KERN_TRY(queues_.place(dev_, broadcast_.gid));
+	KERN_TRY(queues_.to(Queues::State::made));
 	/* Attributes not known yet are read again when the port comes up (MGMT-10). */
 	kern::ignore(read_port());
 	address_ = own_address();
@@ -206,8 +206,8 @@ kern::Result<> Interface::start_queues()
 {
 	kern::ignore(read_port());
 	/* As soon as the queues run, packets come that want connections. */
-	TRY(start_connections());
-	TRY(queues_.to(Queues::State::running));
+	KERN_TRY(start_connections());
+	KERN_TRY(queues_.to(Queues::State::running));
 	/* Its QPs may be new. */
 	publish_address();
 	return {};
@@ -247,17 +247,17 @@ kern::Result<> Interface::read_port()
 	ib_gid gid;
 	u16 index, lid;
 
-	TRY_ERRNO(rdma_query_gid(device_, port_num_, 0, &gid));
+	KERN_TRY_ERRNO(rdma_query_gid(device_, port_num_, 0, &gid));
 	if (wanted_guid_ != 0u)
 		gid.global.interface_id = wanted_guid_;
 	port_gid_ = gid;
 	if (ib_get_cached_lid(device_, port_num_, &lid) == 0)
 		queues_.set_own_lid(lid);
-	TRY_ERRNO(ib_find_cached_pkey(device_, port_num_, pkey_, &index));
+	KERN_TRY_ERRNO(ib_find_cached_pkey(device_, port_num_, pkey_, &index));
 	pkey_index_ = index;
 	queues_.set_pkey_index(index);
 	if (wanted_guid_ != 0u)
-		TRY_ERRNO(ib_find_cached_gid_by_port(device_, &gid, port_num_, &index));
+		KERN_TRY_ERRNO(ib_find_cached_gid_by_port(device_, &gid, port_num_, &index));
 	return {};
 }
 
@@ -384,7 +384,7 @@ void Interface::refresh()
 /* Applies the attributes of its broadcast group. Context: rtnl lock. */
 kern::Result<> Interface::take_over(const ib_sa_mcmember_rec &record)
 {
-	TRY(queues_.set_qkey(record.qkey.value()));
+	KERN_TRY(queues_.set_qkey(record.qkey.value()));
 	const int datagram = ib_mtu_enum_to_int(static_cast<ib_mtu>(record.mtu));
 	if (datagram > 0) {
 		__atomic_store_n(&domain_mtu_, ip_mtu(static_cast<unsigned>(datagram)),

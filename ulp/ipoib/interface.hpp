@@ -242,11 +242,11 @@ private:
 	kern::DelayedWork tend_work_{kern::method<&Interface::tend>, this};
 
 	kern::BhSpinLock too_big_lock_{KERN_LOCK_CLASS("ipoib.too_big")};
-	kern_skb_queue too_big_ GUARDED_BY(too_big_lock_){};
+	kern_skb_queue too_big_ KERN_GUARDED_BY(too_big_lock_){};
 	kern::Work too_big_work_{kern::method<&Interface::answer_too_big>, this};
 
 	kern::BhSpinLock queries_lock_{KERN_LOCK_CLASS("ipoib.queries")};
-	kern::List<PathQuery, &PathQuery::node> queries_ GUARDED_BY(queries_lock_);
+	kern::List<PathQuery, &PathQuery::node> queries_ KERN_GUARDED_BY(queries_lock_);
 	kern::Completion queries_done_; /* each time that none is out any more */
 };
 

@@ -119,7 +119,7 @@ kern::Result<> Interface::start_connections()
 	room.device = device_;
 	room.port_num = port_num_;
 	room.pkey_index = pkey_index_;
-	TRY(queues_.to(Queues::State::made));
+	KERN_TRY(queues_.to(Queues::State::made));
 	room.qpn = qp()->qp_num;
 	room.pd = pd_;
 	return connected_.start(room);

@@ -46,10 +46,10 @@ kern::Result<> LargeReceive::fill(net_device *dev, ib_device *device, ib_srq *sr
 	dev_ = dev;
 	device_ = device;
 	srq_ = srq;
-	slots_ = TRY(kern::make_array<Slot>(kern::Gfp::kernel, depth));
+	slots_ = KERN_TRY(kern::make_array<Slot>(kern::Gfp::kernel, depth));
 	u32 index = 0;
 	for (Slot &slot : slots_) {
-		install(slot, TRY(make(kern::Gfp::kernel)));
+		install(slot, KERN_TRY(make(kern::Gfp::kernel)));
 		slot.sge.length = block_bytes;
 		slot.sge.lkey = lkey;
 		slot.wr.sg_list = &slot.sge;

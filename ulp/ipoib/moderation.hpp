@@ -93,7 +93,7 @@ private:
 
 	void end_interval(u64 completions, u64 bytes);
 	void apply();
-	int apply_locked(const kern_coalesce &wanted) REQUIRES(lock_);
+	int apply_locked(const kern_coalesce &wanted) KERN_REQUIRES(lock_);
 
 	Moderator::Level chosen() const
 	{
@@ -101,8 +101,8 @@ private:
 	}
 
 	kern::Mutex lock_{KERN_LOCK_CLASS("ipoib.moderation")}; /* for what the device is told */
-	ib_cq *cq_ GUARDED_BY(lock_) = nullptr;
-	kern_coalesce wanted_ GUARDED_BY(lock_){0, 0, true};
+	ib_cq *cq_ KERN_GUARDED_BY(lock_) = nullptr;
+	kern_coalesce wanted_ KERN_GUARDED_BY(lock_){0, 0, true};
 	u32 level_ = 0; /* of moderator_ */
 	u32 events_ = 0;
 

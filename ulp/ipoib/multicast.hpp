@@ -134,36 +134,36 @@ private:
 	static int on_join(int status, ib_sa_multicast *multicast);
 	static int on_deletion(int status, ib_inform_info *info, ib_sa_notice *notice);
 	u64 hash_of(const ib::Gid &gid) const;
-	Group *find_locked(const HardwareAddress &address) REQUIRES(lock_);
-	Group *find_locked(const ib::Gid &gid) REQUIRES(lock_);
-	void add_locked(Group &group) REQUIRES(lock_);
-	void set_use_locked(Group &group, Group::Use use) REQUIRES(lock_);
-	void attend_locked(Group &group) REQUIRES(lock_);
+	Group *find_locked(const HardwareAddress &address) KERN_REQUIRES(lock_);
+	Group *find_locked(const ib::Gid &gid) KERN_REQUIRES(lock_);
+	void add_locked(Group &group) KERN_REQUIRES(lock_);
+	void set_use_locked(Group &group, Group::Use use) KERN_REQUIRES(lock_);
+	void attend_locked(Group &group) KERN_REQUIRES(lock_);
 	void fail(Group &group);
-	void put_off_locked(Group &group) REQUIRES(lock_);
+	void put_off_locked(Group &group) KERN_REQUIRES(lock_);
 
 	Interface &interface_;
 	const kern::SecretHash hash_;
 	kern::BhSpinLock lock_{KERN_LOCK_CLASS("ipoib.multicast")};
-	kern::HashTable<Group, &Group::hash_node, 512> table_ GUARDED_BY(lock_);
-	kern::List<Group, &Group::use_node> senders_ GUARDED_BY(lock_);
+	kern::HashTable<Group, &Group::hash_node, 512> table_ KERN_GUARDED_BY(lock_);
+	kern::List<Group, &Group::use_node> senders_ KERN_GUARDED_BY(lock_);
 	/* Without the broadcast group; the latest collected last. */
-	kern::List<Group, &Group::use_node> listened_ GUARDED_BY(lock_);
-	u32 sender_count_ GUARDED_BY(lock_) = 0;
+	kern::List<Group, &Group::use_node> listened_ KERN_GUARDED_BY(lock_);
+	u32 sender_count_ KERN_GUARDED_BY(lock_) = 0;
 	/* Something has happened to them. */
-	kern::List<Group, &Group::due_node> due_ GUARDED_BY(lock_);
+	kern::List<Group, &Group::due_node> due_ KERN_GUARDED_BY(lock_);
 	/* To be joined as soon as the broadcast group is. */
-	kern::List<Group, &Group::due_node> held_ GUARDED_BY(lock_);
+	kern::List<Group, &Group::due_node> held_ KERN_GUARDED_BY(lock_);
 	/* To be joined later: a list for each delay, and so each in the order of the times. */
-	kern::List<Group, &Group::due_node> retries_[retry_steps] GUARDED_BY(lock_);
+	kern::List<Group, &Group::due_node> retries_[retry_steps] KERN_GUARDED_BY(lock_);
 	Group broadcast_; /* in the table from start() to stop(); of the object, so that there is always memory for it */
-	bool running_ GUARDED_BY(lock_) = false;
-	bool list_changed_ GUARDED_BY(lock_) = false;
-	ib_inform_info *deletions_ GUARDED_BY(lock_) =
+	bool running_ KERN_GUARDED_BY(lock_) = false;
+	bool list_changed_ KERN_GUARDED_BY(lock_) = false;
+	ib_inform_info *deletions_ KERN_GUARDED_BY(lock_) =
 		nullptr; /* the subscription to what the SA says of groups that end */
-	u64 subscribe_at_ GUARDED_BY(lock_) = 0; /* ns; not before */
-	const ib_inform_info *
-		refused_ GUARDED_BY(lock_) = nullptr; /* one that ended before it was known to be */
+	u64 subscribe_at_ KERN_GUARDED_BY(lock_) = 0; /* ns; not before */
+	const ib_inform_info *refused_ KERN_GUARDED_BY(lock_) =
+		nullptr;      /* one that ended before it was known to be */
 	u32 collections_ = 0; /* run()'s: calls of collect_listened() that looked */
 	u64 served_ = 0;      /* written by run() only */
 	kern::DelayedWork work_{kern::method<&Multicast::run>, this};

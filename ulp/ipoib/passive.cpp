@@ -124,10 +124,10 @@ kern::Result<> PassiveConnections::answer(PassiveConnection &connection)
 	init.cap.max_send_sge = 1;
 	init.sq_sig_type = IB_SIGNAL_REQ_WR;
 	init.qp_type = IB_QPT_RC;
-	connection.qp_ = TRY(own(ib_create_qp(room_.pd, &init)));
-	TRY(to_init(*connection.qp_, room_));
-	TRY(to_rtr(*connection.qp_, *connection.id_));
-	TRY(to_rts(*connection.qp_, *connection.id_));
+	connection.qp_ = KERN_TRY(own(ib_create_qp(room_.pd, &init)));
+	KERN_TRY(to_init(*connection.qp_, room_));
+	KERN_TRY(to_rtr(*connection.qp_, *connection.id_));
+	KERN_TRY(to_rts(*connection.qp_, *connection.id_));
 
 	const ConnectionData data = connection_data(room_, connection.leaves_checksums());
 	ib_cm_rep_param rep{};

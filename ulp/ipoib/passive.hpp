@@ -116,9 +116,9 @@ private:
 	using State = PassiveConnection::State;
 
 	static constexpr bool leads(State from, State to);
-	bool move_locked(PassiveConnection &connection, State to) REQUIRES(lock_);
+	bool move_locked(PassiveConnection &connection, State to) KERN_REQUIRES(lock_);
 	bool move(PassiveConnection &connection, State to);
-	bool has_room_locked(const ib_gid &peer) REQUIRES(lock_);
+	bool has_room_locked(const ib_gid &peer) KERN_REQUIRES(lock_);
 	kern::Result<> answer(PassiveConnection &connection);
 	int refuse(ib_cm_id &id, ib_cm_rej_reason reason);
 	PassiveConnection *take_over();
@@ -127,8 +127,9 @@ private:
 	kern::Work &work_;
 	ConnectionRoom room_{};
 	kern::BhSpinLock lock_{KERN_LOCK_CLASS("ipoib.passive")};
-	kern::List<PassiveConnection, &PassiveConnection::node_> connections_ GUARDED_BY(lock_);
-	u32 count_ GUARDED_BY(lock_) = 0;
+	kern::List<PassiveConnection, &PassiveConnection::node_>
+		connections_ KERN_GUARDED_BY(lock_);
+	u32 count_ KERN_GUARDED_BY(lock_) = 0;
 	bool takes_unsummed_ = true; /* written under the lock */
 	/* Between quieten() and end_quiet(), the caller's of these. */
 	kern::List<PassiveConnection, &PassiveConnection::node_> quiet_;

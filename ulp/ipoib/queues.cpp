@@ -54,7 +54,7 @@ kern::Result<> Queues::place(net_device *dev, const ib::Gid &broadcast)
 	const u32 queues =
 		at_most(at_most(kern_netdev_tx_queue_count(dev), device_->num_comp_vectors),
 			max_transmit_queues);
-	senders_ = TRY(kern::make_array<Sender>(kern::Gfp::kernel, queues));
+	senders_ = KERN_TRY(kern::make_array<Sender>(kern::Gfp::kernel, queues));
 	dev_ = dev;
 	receive_.place(dev, faults_);
 	u32 index = 0;
@@ -169,15 +169,15 @@ kern::Result<ib_qp *> Queues::make_qp(ib_cq *send_cq, u32 receive_depth, u32 tra
 kern::Result<> Queues::make_sender(u32 index, u32 receive_depth, u32 transmit_depth)
 {
 	Sender &sender = senders_[index];
-	sender.cq = TRY(make_cq(
+	sender.cq = KERN_TRY(make_cq(
 		transmit_depth, 1 + index,
 		[](ib_cq *, void *queue) { static_cast<TransmitQueue *>(queue)->on_completion(); },
 		[](ib_event *, void *queue) {
 			static_cast<TransmitQueue *>(queue)->report(fault_cq);
 		},
 		&sender.queue));
-	sender.qp = TRY(make_qp(sender.cq, index ? 0 : receive_depth, transmit_depth));
-	TRY(sender.queue.allocate(transmit_depth, pd_->local_dma_lkey));
+	sender.qp = KERN_TRY(make_qp(sender.cq, index ? 0 : receive_depth, transmit_depth));
+	KERN_TRY(sender.queue.allocate(transmit_depth, pd_->local_dma_lkey));
 	sender.queue.attach(device_, sender.qp, sender.cq, send_sge_, inline_bytes_);
 	receive_.add_own_qp(sender.qp->qp_num);
 	return {};
@@ -190,8 +190,8 @@ kern::Result<> Queues::make_sender(u32 index, u32 receive_depth, u32 transmit_de
 kern::Result<> Queues::make()
 {
 	ib_port_attr port;
-	TRY_ERRNO(ib_query_port(device_, port_num_, &port));
-	receive_cq_ = TRY(make_cq(
+	KERN_TRY_ERRNO(ib_query_port(device_, port_num_, &port));
+	receive_cq_ = KERN_TRY(make_cq(
 		receive_depth_, 0,
 		[](ib_cq *, void *queue) { static_cast<ReceiveQueue *>(queue)->on_completion(); },
 		[](ib_event *, void *queue) {
@@ -199,9 +199,9 @@ kern::Result<> Queues::make()
 		},
 		&receive_));
 	const auto datagram = static_cast<u32>(ib_mtu_enum_to_int(port.max_mtu));
-	TRY(receive_.allocate(device_, receive_depth_, datagram, pd_->local_dma_lkey));
+	KERN_TRY(receive_.allocate(device_, receive_depth_, datagram, pd_->local_dma_lkey));
 	for (u32 index = 0; index < senders_.size(); index++)
-		TRY(make_sender(index, receive_depth_, transmit_depth_));
+		KERN_TRY(make_sender(index, receive_depth_, transmit_depth_));
 	receive_.attach(senders_[0].qp, receive_cq_);
 	return {};
 }
@@ -260,11 +260,11 @@ kern::Result<> Queues::connect()
 	attr.port_num = port_num_;
 	/* Until the broadcast group says what it is. */
 	attr.qkey = 0;
-	TRY(modify(attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY));
-	TRY(to_qp_state(IB_QPS_RTR));
+	KERN_TRY(modify(attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY));
+	KERN_TRY(to_qp_state(IB_QPS_RTR));
 	attr.qp_state = IB_QPS_RTS;
 	attr.sq_psn = 0;
-	TRY(modify(attr, IB_QP_STATE | IB_QP_SQ_PSN));
+	KERN_TRY(modify(attr, IB_QP_STATE | IB_QP_SQ_PSN));
 	return receive_.fill(broadcast_);
 }
 

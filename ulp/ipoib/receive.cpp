@@ -61,8 +61,8 @@ kern::Result<> ReceiveQueue::allocate(ib_device *device, u32 entries, u32 datagr
 	device_ = device;
 	buffer_bytes_ =
 		datagram_bytes <= kern::page_size / 2 ? kern::page_size / 2 : kern::page_size;
-	grh_area_ = TRY(kern::DmaBuffer::create(device->dma_device, entries * grh_stride));
-	slots_ = TRY(kern::make_array<Slot>(kern::Gfp::kernel, entries));
+	grh_area_ = KERN_TRY(kern::DmaBuffer::create(device->dma_device, entries * grh_stride));
+	slots_ = KERN_TRY(kern::make_array<Slot>(kern::Gfp::kernel, entries));
 	mask_ = entries - 1;
 
 	u32 index = 0;

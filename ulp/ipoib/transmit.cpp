@@ -35,7 +35,7 @@ kern_tx_piece *as_pieces(ib_sge *sge)
 
 kern::Result<> TransmitQueue::allocate(u32 entries, u32 lkey)
 {
-	slots_ = TRY(kern::make_array<Slot>(kern::Gfp::kernel, entries));
+	slots_ = KERN_TRY(kern::make_array<Slot>(kern::Gfp::kernel, entries));
 	mask_ = entries - 1;
 	u32 index = 0;
 	for (Slot &slot : slots_) {

@@ -106,7 +106,7 @@ struct Block {
 
 [[gnu::noinline]] kern::Result<u64> parse_and_add(u64 input)
 {
-	return TRY(parse(input)) + 1;
+	return KERN_TRY(parse(input)) + 1;
 }
 
 [[gnu::noinline]] long result_return()

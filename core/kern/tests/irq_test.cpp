@@ -47,16 +47,16 @@ class Nic
 public:
 	static kern::Result<kern::Owned<Nic>> probe(kern::pci::Device pci, unsigned long)
 	{
-		auto nic = TRY(kern::make<Nic>(kern::Gfp::kernel));
-		nic->enabled_ = TRY(kern::pci::Enabled::create(pci, "weft_kern_test"));
-		nic->registers_ = TRY(pci.map_bar(0));
+		auto nic = KERN_TRY(kern::make<Nic>(kern::Gfp::kernel));
+		nic->enabled_ = KERN_TRY(kern::pci::Enabled::create(pci, "weft_kern_test"));
+		nic->registers_ = KERN_TRY(pci.map_bar(0));
 		/* More than it has. */
 		seen.asked_too_many = static_cast<unsigned int>(
 			-kern::pci::InterruptVectors::create(pci, 64, 64).error());
-		nic->vectors_ =
-			TRY(kern::pci::InterruptVectors::create(pci, vector_count, vector_count));
+		nic->vectors_ = KERN_TRY(
+			kern::pci::InterruptVectors::create(pci, vector_count, vector_count));
 		seen.given = nic->vectors_.count();
-		TRY(nic->interrupt());
+		KERN_TRY(nic->interrupt());
 		seen.probed++;
 		return nic;
 	}
@@ -67,7 +67,7 @@ private:
 	{
 		Line lines[vector_count];
 		for (unsigned int i = 0; i < vector_count; i++) {
-			TRY(lines[i].irq.request(vectors_.irq(i), "weft_kern_test"));
+			KERN_TRY(lines[i].irq.request(vectors_.irq(i), "weft_kern_test"));
 			lines[i].irq.set_affinity_hint(0);
 		}
 		registers_.write32(nic::imc, ~0u);

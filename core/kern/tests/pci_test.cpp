@@ -25,7 +25,7 @@ public:
 	{
 		seen.probed++;
 		seen.data = data;
-		seen.config_id = TRY(pci.read_config32(0));
+		seen.config_id = KERN_TRY(pci.read_config32(0));
 		seen.vendor = pci.vendor_id();
 		seen.device = pci.device_id();
 		seen.bad_offset_refused =

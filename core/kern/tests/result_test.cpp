@@ -22,12 +22,12 @@ kern::Result<int> half(int value)
 
 kern::Result<int> quarter(int value)
 {
-	return TRY(half(TRY(half(value))));
+	return KERN_TRY(half(KERN_TRY(half(value))));
 }
 
 kern::Result<> refuse(int status)
 {
-	TRY_ERRNO(status);
+	KERN_TRY_ERRNO(status);
 	return {};
 }
 
@@ -44,7 +44,7 @@ void result_carries_value_or_error(kern::kunit::Test &test)
 	EXPECT_EQ(half(6).value_or(7), 3);
 }
 
-/* TRY gives the value, and returns the error from where it is used. */
+/* KERN_TRY gives the value, and returns the error from where it is used. */
 void try_propagates_errors(kern::kunit::Test &test)
 {
 	EXPECT_EQ(quarter(12).value_or(0), 3);

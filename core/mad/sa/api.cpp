@@ -27,7 +27,7 @@ kern::Result<int> ask(ib_sa_client *client, ib_device *device, u32 port_num, con
 	mad::sa::Port *port = find_port(device, port_num);
 	if (!port)
 		return kern::Error{-ENODEV};
-	auto query = TRY(std::move(made));
+	auto query = KERN_TRY(std::move(made));
 	/*
 	 * Set before the answer can come; the consumer looks at it only with the id that a success
 	 * returns.

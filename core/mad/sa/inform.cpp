@@ -71,8 +71,8 @@ void Informs::kick_locked(Topic &topic)
 kern::Result<Listener *> Informs::listen(u16 trap_number, Patience patience, Callback callback,
 					 void *context)
 {
-	auto listener = TRY(kern::make<Listener>(kern::Gfp::kernel));
-	auto fresh = TRY(kern::make_ref<Topic>(kern::Gfp::kernel, trap_number));
+	auto listener = KERN_TRY(kern::make<Listener>(kern::Gfp::kernel));
+	auto fresh = KERN_TRY(kern::make_ref<Topic>(kern::Gfp::kernel, trap_number));
 	listener->owner = this;
 	listener->trap_number = trap_number;
 	listener->callback = callback;
@@ -121,7 +121,7 @@ void Informs::renew()
 
 kern::Result<> Informs::on_report(const ib::Notice &notice)
 {
-	auto report = TRY(kern::make<Report>(kern::Gfp::atomic | kern::Gfp::no_warn));
+	auto report = KERN_TRY(kern::make<Report>(kern::Gfp::atomic | kern::Gfp::no_warn));
 	unpack(notice, report->notice);
 
 	kern::Guard guard(lock_);

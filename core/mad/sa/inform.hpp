@@ -122,17 +122,17 @@ private:
 	Due next_due();
 	void notify(const Due &due);
 	void ask(Topic &topic, bool subscribing, const Patience &patience);
-	void kick_locked(Topic &topic) REQUIRES(lock_);
-	Topic *find_locked(u16 trap_number) REQUIRES(lock_);
-	Listener *who_has_not_heard_locked(const Report &report) REQUIRES(lock_);
+	void kick_locked(Topic &topic) KERN_REQUIRES(lock_);
+	Topic *find_locked(u16 trap_number) KERN_REQUIRES(lock_);
+	Listener *who_has_not_heard_locked(const Report &report) KERN_REQUIRES(lock_);
 
 	Port &port_;
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("sa.inform")};
-	kern::List<Topic, &Topic::node> topics_ GUARDED_BY(lock_);
-	kern::List<Report, &Report::node> reports_ GUARDED_BY(lock_);
-	std::size_t reports_waiting_ GUARDED_BY(lock_) = 0;
-	u64 last_report_ GUARDED_BY(lock_) = 0;
-	bool closing_ GUARDED_BY(lock_) = false;
+	kern::List<Topic, &Topic::node> topics_ KERN_GUARDED_BY(lock_);
+	kern::List<Report, &Report::node> reports_ KERN_GUARDED_BY(lock_);
+	std::size_t reports_waiting_ KERN_GUARDED_BY(lock_) = 0;
+	u64 last_report_ KERN_GUARDED_BY(lock_) = 0;
+	bool closing_ KERN_GUARDED_BY(lock_) = false;
 	kern::Work work_{kern::method<&Informs::run>, this};
 };
 

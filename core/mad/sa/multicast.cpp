@@ -145,8 +145,8 @@ kern::Result<Member *> Groups::join(const ib_sa_mcmember_rec &rec, u64 component
 	    !rdma_is_multicast_gid(&rec.mgid))
 		return kern::Error{-EINVAL};
 
-	auto member = TRY(kern::make<Member>(kern::Gfp::kernel));
-	auto fresh = TRY(kern::make_ref<Group>(kern::Gfp::kernel, rec.mgid));
+	auto member = KERN_TRY(kern::make<Member>(kern::Gfp::kernel));
+	auto fresh = KERN_TRY(kern::make_ref<Group>(kern::Gfp::kernel, rec.mgid));
 	member->owner = this;
 	member->rec = rec;
 	member->comp_mask = component_mask;
@@ -437,7 +437,7 @@ void Groups::on_answer(Group &group, bool joining, u8 states, int status,
  */
 void Groups::end_members_locked(Group &group, u8 states, int outcome)
 {
-	const auto end = [&](auto &list, bool joined) REQUIRES(lock_) {
+	const auto end = [&](auto &list, bool joined) KERN_REQUIRES(lock_) {
 		for (Member &member : list)
 			if (member.counts() && (member.rec.join_state & states) &&
 			    (member.state == Member::State::joined) == joined)

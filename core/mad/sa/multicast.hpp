@@ -131,13 +131,13 @@ private:
 	struct Step;
 	void run();
 	void serve(Group &group);
-	Step next_step_locked(Group &group) REQUIRES(lock_);
-	void settle_fresh_locked(Group &group) REQUIRES(lock_);
-	void attend_locked(Group &group) REQUIRES(lock_);
+	Step next_step_locked(Group &group) KERN_REQUIRES(lock_);
+	void settle_fresh_locked(Group &group) KERN_REQUIRES(lock_);
+	void attend_locked(Group &group) KERN_REQUIRES(lock_);
 	void decide_locked(Group &group, Member &member, Member::State state, int outcome)
-		REQUIRES(lock_);
-	void end_members_locked(Group &group, u8 states, int outcome) REQUIRES(lock_);
-	Group *find_locked(const ib_gid &mgid) REQUIRES(lock_);
+		KERN_REQUIRES(lock_);
+	void end_members_locked(Group &group, u8 states, int outcome) KERN_REQUIRES(lock_);
+	Group *find_locked(const ib_gid &mgid) KERN_REQUIRES(lock_);
 	u64 hash_of(const ib_gid &mgid) const;
 	bool mark_rejoins();
 	kern::Ref<Group> next_group();
@@ -147,16 +147,16 @@ private:
 	Port &port_;
 	const kern::SecretHash hash_;
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("sa.multicast")};
-	kern::HashTable<Group, &Group::hash_node, 512> table_ GUARDED_BY(lock_);
+	kern::HashTable<Group, &Group::hash_node, 512> table_ KERN_GUARDED_BY(lock_);
 	/* Those whose rejoins is behind rejoins_ come first. */
-	kern::List<Group, &Group::all_node> all_ GUARDED_BY(lock_);
-	kern::List<Group, &Group::due_node> due_ GUARDED_BY(lock_);
+	kern::List<Group, &Group::all_node> all_ KERN_GUARDED_BY(lock_);
+	kern::List<Group, &Group::due_node> due_ KERN_GUARDED_BY(lock_);
 	/* Have something to ask while asking_max are out. */
-	kern::List<Group, &Group::due_node> held_ GUARDED_BY(lock_);
-	u32 members_ GUARDED_BY(lock_) = 0;
-	u32 asking_ GUARDED_BY(lock_) = 0;  /* queries that are out */
-	u32 rejoins_ GUARDED_BY(lock_) = 0; /* calls of rejoin() */
-	bool closing_ GUARDED_BY(lock_) = false;
+	kern::List<Group, &Group::due_node> held_ KERN_GUARDED_BY(lock_);
+	u32 members_ KERN_GUARDED_BY(lock_) = 0;
+	u32 asking_ KERN_GUARDED_BY(lock_) = 0;  /* queries that are out */
+	u32 rejoins_ KERN_GUARDED_BY(lock_) = 0; /* calls of rejoin() */
+	bool closing_ KERN_GUARDED_BY(lock_) = false;
 	u64 served_ = 0; /* written by run() only */
 	kern::Work work_{kern::method<&Groups::run>, this};
 };

@@ -13,17 +13,17 @@ Port::Port(SpecialQp &gsi) : gsi_(gsi) {}
 
 kern::Result<kern::Owned<Port>> Port::create(SpecialQp &gsi)
 {
-	auto port = TRY(kern::make<Port>(kern::Gfp::kernel, gsi));
+	auto port = KERN_TRY(kern::make<Port>(kern::Gfp::kernel, gsi));
 	ib_mad_reg_req reports{};
 	reports.mgmt_class = IB_MGMT_CLASS_SUBN_ADM;
 	reports.mgmt_class_version = IB_SA_CLASS_VERSION;
 	reports.method_mask[0] = 1ul << IB_MGMT_METHOD_REPORT;
-	auto agent = TRY(kern::make<Agent>(kern::Gfp::kernel, gsi, &reports));
+	auto agent = KERN_TRY(kern::make<Agent>(kern::Gfp::kernel, gsi, &reports));
 	agent->send_handler = Query::on_sent;
 	agent->recv_handler = Query::on_answer;
 	agent->rmpp_version = IB_MGMT_RMPP_VERSION;
 	agent->context = port.get();
-	TRY(gsi.add(*agent));
+	KERN_TRY(gsi.add(*agent));
 	port->agent_ = std::move(agent);
 	port->refresh();
 	return port;
@@ -65,7 +65,7 @@ kern::Result<kern::Ref<SmAddress>> Port::find_manager()
 {
 	ib_port_attr attr;
 
-	TRY_ERRNO(ib_query_port(device(), port_num(), &attr));
+	KERN_TRY_ERRNO(ib_query_port(device(), port_num(), &attr));
 	if (attr.sm_lid == 0 || attr.state != IB_PORT_ACTIVE)
 		return kern::Ref<SmAddress>{};
 	/*

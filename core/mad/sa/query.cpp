@@ -68,8 +68,8 @@ kern::Result<int> Query::start(Port &port, ib_sa_client *client, const Request &
 	if (!address_)
 		return kern::Error{-EAGAIN};
 
-	auto send = TRY(Send::create(port.agent(), ib::qpn_gsi, address_->pkey_index(), false,
-				     IB_MGMT_SA_HDR, IB_MGMT_SA_DATA, request.gfp));
+	auto send = KERN_TRY(Send::create(port.agent(), ib::qpn_gsi, address_->pkey_index(), false,
+					  IB_MGMT_SA_HDR, IB_MGMT_SA_DATA, request.gfp));
 	auto &mad = *reinterpret_cast<ib::SaMad *>(send->first().bytes);
 	mad.header.base_version = ib::mad_base_version;
 	mad.header.mgmt_class = static_cast<u8>(ib::MgmtClass::subn_adm);

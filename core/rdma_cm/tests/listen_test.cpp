@@ -515,7 +515,7 @@ public:
 			can_be_told = true;
 			id.handler_lock().unlock();
 		}
-		auto made = TRY(kern::make<Loose>(kern::Gfp::kernel));
+		auto made = KERN_TRY(kern::make<Loose>(kern::Gfp::kernel));
 		return kern::Owned<rdma_cm::Connection>(std::move(made));
 	}
 	void kept() override {}

@@ -189,12 +189,12 @@ void rdma_destroy_id(rdma_cm_id *id)
 	kern::destroy(&Cm::of(id));
 }
 
-void rdma_lock_handler(rdma_cm_id *id) NO_THREAD_SAFETY_ANALYSIS
+void rdma_lock_handler(rdma_cm_id *id) KERN_NO_THREAD_SAFETY_ANALYSIS
 {
 	Cm::of(id).handling.lock();
 }
 
-void rdma_unlock_handler(rdma_cm_id *id) NO_THREAD_SAFETY_ANALYSIS
+void rdma_unlock_handler(rdma_cm_id *id) KERN_NO_THREAD_SAFETY_ANALYSIS
 {
 	Cm::of(id).handling.unlock();
 }

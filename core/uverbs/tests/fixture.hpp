@@ -87,7 +87,7 @@ using Qp = Thing<Kind::qp>;
 template<class T, class... Args>
 kern::Result<u32> make(ObjectTable &table, Account &account, u32 name, Args &&...args)
 {
-	auto draft = TRY(Draft<T>::create(table, account, name, std::forward<Args>(args)...));
+	auto draft = KERN_TRY(Draft<T>::create(table, account, name, std::forward<Args>(args)...));
 	const u32 handle = draft->handle();
 
 	draft.finish();
@@ -98,7 +98,7 @@ kern::Result<u32> make(ObjectTable &table, Account &account, u32 name, Args &&..
 template<class T>
 kern::Result<> destroy(ObjectTable &table, u32 handle)
 {
-	T *object = TRY(table.claim<T>(handle));
+	T *object = KERN_TRY(table.claim<T>(handle));
 
 	if (const kern::Result<> ended = object->end(Reason::command); !ended) {
 		table.leave(*object);

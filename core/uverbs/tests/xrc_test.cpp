@@ -28,7 +28,7 @@ struct Holder {
 					.qp_context = this,
 					.xrcd = &domain.ib(),
 					.qp_type = IB_QPT_XRC_TGT};
-		handle = TRY(domain.create_target(attr));
+		handle = KERN_TRY(domain.create_target(attr));
 		return {};
 	}
 	kern::Result<> open(XrcDomain &domain, u32 number)
@@ -37,7 +37,7 @@ struct Holder {
 					.qp_context = this,
 					.qp_num = number,
 					.qp_type = IB_QPT_XRC_TGT};
-		handle = TRY(domain.open_target(attr));
+		handle = KERN_TRY(domain.open_target(attr));
 		return {};
 	}
 	void close(XrcDomain &domain) { domain.close_target(*std::exchange(handle, nullptr)); }

@@ -11,8 +11,8 @@ class CqBench final : private FailureListener
 public:
 	static kern::Result<kern::Owned<CqBench>> create()
 	{
-		auto bench = TRY(kern::make<CqBench>(kern::Gfp::kernel));
-		TRY(bench->begin());
+		auto bench = KERN_TRY(kern::make<CqBench>(kern::Gfp::kernel));
+		KERN_TRY(bench->begin());
 		return bench;
 	}
 	~CqBench()
@@ -78,14 +78,14 @@ private:
 	{
 		if (!device_.native())
 			return kern::Error{-ENOMEM};
-		bar0_memory_ = TRY(
+		bar0_memory_ = KERN_TRY(
 			kern::make_array<u32>(kern::Gfp::kernel, wire::bar0::size / sizeof(u32)));
 		bar0_ = kern::Mmio::over_memory(bar0_memory_.data(), wire::bar0::size);
-		auto commands = TRY(CommandInterface::create(bar0_, device_.native(),
-							     GoBit::go_and_toggle, *this));
-		hca_ = TRY(kern::make<Hca>(kern::Gfp::kernel, none_, uar_,
-					   static_cast<FailureListener &>(*this),
-					   std::move(commands)));
+		auto commands = KERN_TRY(CommandInterface::create(bar0_, device_.native(),
+								  GoBit::go_and_toggle, *this));
+		hca_ = KERN_TRY(kern::make<Hca>(kern::Gfp::kernel, none_, uar_,
+						static_cast<FailureListener &>(*this),
+						std::move(commands)));
 		cq()->comp_handler = [](ib_cq *, void *) {};
 		/*
 		 * It has no QP table and no ring: reading either would be a fault.

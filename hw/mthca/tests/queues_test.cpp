@@ -23,8 +23,8 @@ public:
 	static kern::Result<kern::Owned<Bench>> create(u32 log_sends,
 						       QpKind kind = QpKind::connected)
 	{
-		auto bench = TRY(kern::make<Bench>(kern::Gfp::kernel));
-		TRY(bench->begin(log_sends, kind));
+		auto bench = KERN_TRY(kern::make<Bench>(kern::Gfp::kernel));
+		KERN_TRY(bench->begin(log_sends, kind));
 		return bench;
 	}
 	~Bench()
@@ -103,27 +103,27 @@ private:
 	{
 		if (!device_.native())
 			return kern::Error{-ENOMEM};
-		bar0_memory_ = TRY(
+		bar0_memory_ = KERN_TRY(
 			kern::make_array<u32>(kern::Gfp::kernel, wire::bar0::size / sizeof(u32)));
 		bar0_ = kern::Mmio::over_memory(bar0_memory_.data(), wire::bar0::size);
-		sends_ = TRY(kern::make_array<u8>(kern::Gfp::kernel,
-						  size_t{1} << (log_sends + log_stride)));
-		ids_ = TRY(kern::make_array<u64>(kern::Gfp::kernel, size_t{1} << log_sends));
+		sends_ = KERN_TRY(kern::make_array<u8>(kern::Gfp::kernel,
+						       size_t{1} << (log_sends + log_stride)));
+		ids_ = KERN_TRY(kern::make_array<u64>(kern::Gfp::kernel, size_t{1} << log_sends));
 		Hca::Parts parts{};
-		parts.commands =
-			TRY(CommandInterface::create(bar0_, device_.native(), GoBit::go, *this));
-		parts.qp_table = TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, 32));
-		parts.cqns = TRY(NumberAllocator::create(cqn, cqn + 1));
+		parts.commands = KERN_TRY(
+			CommandInterface::create(bar0_, device_.native(), GoBit::go, *this));
+		parts.qp_table = KERN_TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, 32));
+		parts.cqns = KERN_TRY(NumberAllocator::create(cqn, cqn + 1));
 		parts.reserved_uars = 1;
-		hca_ = TRY(kern::make<Hca>(kern::Gfp::kernel, bar0_, uar_,
-					   static_cast<FailureListener &>(*this),
-					   std::move(parts)));
+		hca_ = KERN_TRY(kern::make<Hca>(kern::Gfp::kernel, bar0_, uar_,
+						static_cast<FailureListener &>(*this),
+						std::move(parts)));
 		cq()->comp_handler = [](ib_cq *, void *) {};
 		Qp::Object::construct(qp(), *hca_, *qp());
 		Cq::Object::construct(cq(), *hca_, *cq());
 		begun_ = true;
-		pdns_ = TRY(NumberAllocator::create(pdn, pdn + 1));
-		Pd::Object::construct(pd(), Pd{TRY(Number::create(*pdns_))});
+		pdns_ = KERN_TRY(NumberAllocator::create(pdn, pdn + 1));
+		Pd::Object::construct(pd(), Pd{KERN_TRY(Number::create(*pdns_))});
 		has_pd_ = true;
 		qp()->pd = pd();
 		qp()->send_cq = qp()->recv_cq = cq();
@@ -137,8 +137,8 @@ private:
 		queue.sq.max_inline = 28;
 		queue.sq.doorbell_value = __builtin_bswap32(wire::uar::send_qpn.in(qpn));
 		queue.start_without_card(qpn, kind, sq_base, send_record_);
-		TRY(completions().start_without_card(log_entries, device_.native(),
-						     consumer_record_, arm_record_));
+		KERN_TRY(completions().start_without_card(log_entries, device_.native(),
+							  consumer_record_, arm_record_));
 		hca_->qp_entry(qpn).qp = &queue;
 		completions().attach(queue, true);
 		return {};

@@ -87,8 +87,8 @@ constinit kern::Static<kern::BhSpinLock> held;
 constexpr figures_environment world = {
 	.print = [](const char *name,
 		    long instructions) { kern_info("figure verbs.%s %ld\n", name, instructions); },
-	.hold = []() NO_THREAD_SAFETY_ANALYSIS { (void)held->lock(); },
-	.release = []() NO_THREAD_SAFETY_ANALYSIS { held->unlock({}); },
+	.hold = []() KERN_NO_THREAD_SAFETY_ANALYSIS { (void)held->lock(); },
+	.release = []() KERN_NO_THREAD_SAFETY_ANALYSIS { held->unlock({}); },
 };
 
 } // namespace

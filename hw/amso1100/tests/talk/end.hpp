@@ -51,8 +51,8 @@ public:
 	/* Queues and memory on the id's device. */
 	kern::Result<> equip()
 	{
-		pd = TRY(rdma::Pd::create(id->device));
-		cq = TRY(rdma::CompletionQueue::create(
+		pd = KERN_TRY(rdma::Pd::create(id->device));
+		cq = KERN_TRY(rdma::CompletionQueue::create(
 			id->device,
 			[](ib_cq *, void *context) {
 				auto &end = *static_cast<End *>(context);
@@ -60,11 +60,11 @@ public:
 				end.changed.wake_all();
 			},
 			this, send_depth + receive_depth));
-		memory = TRY(kern::DmaBuffer::create(id->device->dma_device,
-						     memory_bytes + 2 * sizeof(Note)));
-		all = TRY(rdma::MemoryRegion::all(pd, IB_ACCESS_LOCAL_WRITE |
-							      IB_ACCESS_REMOTE_READ |
-							      IB_ACCESS_REMOTE_WRITE));
+		memory = KERN_TRY(kern::DmaBuffer::create(id->device->dma_device,
+							  memory_bytes + 2 * sizeof(Note)));
+		all = KERN_TRY(rdma::MemoryRegion::all(pd, IB_ACCESS_LOCAL_WRITE |
+								   IB_ACCESS_REMOTE_READ |
+								   IB_ACCESS_REMOTE_WRITE));
 		ib_qp_init_attr attr{};
 		attr.send_cq = attr.recv_cq = cq->get();
 		attr.cap = {.max_send_wr = send_depth,
@@ -138,13 +138,13 @@ public:
 	kern::Result<> say(u64 address, u32 key, u32 size)
 	{
 		note(0) = Note{address, key, size}.swapped();
-		TRY(post(IB_WR_SEND, sge(memory_bytes, sizeof(Note))));
+		KERN_TRY(post(IB_WR_SEND, sge(memory_bytes, sizeof(Note))));
 		return sent();
 	}
 	/* The same, with room for what is answered. */
 	kern::Result<> report(u64 address, u32 size)
 	{
-		TRY(receive());
+		KERN_TRY(receive());
 		return say(address, all->rkey, size);
 	}
 
@@ -167,7 +167,7 @@ private:
 	kern::Result<> ended(bool receive)
 	{
 		while (!seen_[receive])
-			seen_[TRY(next()) == IB_WC_RECV]++;
+			seen_[KERN_TRY(next()) == IB_WC_RECV]++;
 		seen_[receive]--;
 		return {};
 	}

@@ -49,7 +49,7 @@ inline kern::Result<> wait_for_mark(End &end, u32 size, u32 round)
 inline kern::Result<> write(End &end, const Plan &plan, u32 round)
 {
 	end.memory.as<u8>()[half + plan.size - 1] = mark(round);
-	TRY(end.post(IB_WR_RDMA_WRITE, end.sge(half, plan.size), plan.address, plan.key));
+	KERN_TRY(end.post(IB_WR_RDMA_WRITE, end.sge(half, plan.size), plan.address, plan.key));
 	return end.sent();
 }
 
@@ -63,14 +63,14 @@ inline kern::Result<> ask_echo(End &end, const Plan &plan)
 {
 	for (u32 round = 0; round < plan.count; round++) {
 		if (plan.what == What::echo_write) {
-			TRY(write(end, plan, round));
-			TRY(wait_for_mark(end, plan.size, round));
+			KERN_TRY(write(end, plan, round));
+			KERN_TRY(wait_for_mark(end, plan.size, round));
 			continue;
 		}
-		TRY(end.receive(end.sge(0, plan.size)));
-		TRY(send(end, plan));
-		TRY(end.sent());
-		TRY(end.received());
+		KERN_TRY(end.receive(end.sge(0, plan.size)));
+		KERN_TRY(send(end, plan));
+		KERN_TRY(end.sent());
+		KERN_TRY(end.received());
 	}
 	return {};
 }
@@ -79,14 +79,14 @@ inline kern::Result<> serve_echo(End &end, const Plan &plan)
 {
 	for (u32 round = 0; round < plan.count; round++) {
 		if (plan.what == What::echo_write) {
-			TRY(wait_for_mark(end, plan.size, round));
-			TRY(write(end, plan, round));
+			KERN_TRY(wait_for_mark(end, plan.size, round));
+			KERN_TRY(write(end, plan, round));
 			continue;
 		}
-		TRY(end.received());
-		TRY(end.receive(end.sge(0, plan.size)));
-		TRY(send(end, plan));
-		TRY(end.sent());
+		KERN_TRY(end.received());
+		KERN_TRY(end.receive(end.sge(0, plan.size)));
+		KERN_TRY(send(end, plan));
+		KERN_TRY(end.sent());
 	}
 	return {};
 }
@@ -97,45 +97,45 @@ inline kern::Result<> ask_stream(End &end, const Plan &plan)
 	const bool writes = plan.what == What::write;
 	u32 credit = receives;
 	for (u32 i = 0; i < 4; i++)
-		TRY(end.receive());
+		KERN_TRY(end.receive());
 	for (u32 done = 0, posted = 0; done < plan.count;) {
 		if (posted < plan.count && posted == credit && !writes) {
-			TRY(end.received());
-			TRY(end.receive());
+			KERN_TRY(end.received());
+			KERN_TRY(end.receive());
 			credit += confirmed;
 		} else if (posted < plan.count && posted - done < window) {
-			TRY(writes ? end.post(IB_WR_RDMA_WRITE, end.sge(half, plan.size),
-					      plan.address, plan.key)
-				   : send(end, plan));
+			KERN_TRY(writes ? end.post(IB_WR_RDMA_WRITE, end.sge(half, plan.size),
+						   plan.address, plan.key)
+					: send(end, plan));
 			posted++;
 			continue;
 		}
 		if (posted > done) {
-			TRY(end.sent());
+			KERN_TRY(end.sent());
 			done++;
 		}
 	}
 	if (writes) {
-		TRY(end.say(0, 0, 0));
+		KERN_TRY(end.say(0, 0, 0));
 		return end.received();
 	}
 	/* Wait for the remaining confirmations. */
 	for (; credit < receives + plan.count / confirmed * confirmed; credit += confirmed)
-		TRY(end.received());
+		KERN_TRY(end.received());
 	return {};
 }
 
 inline kern::Result<> serve_stream(End &end, const Plan &plan)
 {
 	if (plan.what == What::write) {
-		TRY(end.received());
+		KERN_TRY(end.received());
 		return end.say(0, 0, 0);
 	}
 	for (u32 i = 1; i <= plan.count; i++) {
-		TRY(end.received());
-		TRY(end.receive(end.sge(0, plan.size)));
+		KERN_TRY(end.received());
+		KERN_TRY(end.receive(end.sge(0, plan.size)));
 		if (i % confirmed == 0)
-			TRY(end.say(0, 0, 0));
+			KERN_TRY(end.say(0, 0, 0));
 	}
 	return {};
 }
@@ -148,10 +148,10 @@ constexpr bool is_echo(What what)
 /* The server; the connection ends after it. */
 inline kern::Result<> serve(End &end)
 {
-	TRY(end.received());
+	KERN_TRY(end.received());
 	const Note memory = end.note(1).swapped();
-	TRY(end.report(end.memory.address(), half));
-	TRY(end.received());
+	KERN_TRY(end.report(end.memory.address(), half));
+	KERN_TRY(end.received());
 	const Note asked = end.note(1).swapped();
 	if (asked.size == 0 || asked.size > half ||
 	    asked.address > static_cast<u64>(static_cast<u32>(What::write)))
@@ -160,15 +160,15 @@ inline kern::Result<> serve(End &end)
 			memory.key};
 	end.spins = plan.what == What::echo_write;
 	if (plan.what == What::write)
-		TRY(end.receive());
+		KERN_TRY(end.receive());
 	else
 		for (u32 i = 0; i < (is_echo(plan.what) ? 2 : receives); i++)
-			TRY(end.receive(end.sge(0, plan.size)));
-	TRY(end.say(0, 0, 0));
-	TRY(is_echo(plan.what) ? serve_echo(end, plan) : serve_stream(end, plan));
+			KERN_TRY(end.receive(end.sge(0, plan.size)));
+	KERN_TRY(end.say(0, 0, 0));
+	KERN_TRY(is_echo(plan.what) ? serve_echo(end, plan) : serve_stream(end, plan));
 	/* Until the peer disconnects, which ends the receives that are left. */
 	end.spins = false;
-	TRY(end.receive());
+	KERN_TRY(end.receive());
 	return end.received();
 }
 
@@ -184,16 +184,16 @@ inline kern::Result<u64> ask(End &end, const traffic::Arguments &arguments)
 							 : What::write;
 	if (plan.size == 0 || plan.size > half)
 		return kern::Error{-EINVAL};
-	TRY(end.report(end.memory.address(), half));
-	TRY(end.received());
+	KERN_TRY(end.report(end.memory.address(), half));
+	KERN_TRY(end.received());
 	plan.address = end.note(1).swapped().address;
 	plan.key = end.note(1).swapped().key;
-	TRY(end.receive());
-	TRY(end.say(static_cast<u32>(plan.what), plan.count, plan.size));
-	TRY(end.received());
+	KERN_TRY(end.receive());
+	KERN_TRY(end.say(static_cast<u32>(plan.what), plan.count, plan.size));
+	KERN_TRY(end.received());
 	end.spins = plan.what == What::echo_write;
 	const u64 start = kern::now_ns();
-	TRY(is_echo(plan.what) ? ask_echo(end, plan) : ask_stream(end, plan));
+	KERN_TRY(is_echo(plan.what) ? ask_echo(end, plan) : ask_stream(end, plan));
 	return kern::now_ns() - start;
 }
 

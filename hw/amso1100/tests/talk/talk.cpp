@@ -38,19 +38,19 @@ constexpr u8 pattern(u32 round, u32 at, u32 size)
 /* The server: as many rounds as the peer wants, then the peer disconnects. */
 kern::Result<> answer(End &end)
 {
-	TRY(end.received());
+	KERN_TRY(end.received());
 	const Note from = end.note(1).swapped();
 	if (from.size > memory_bytes)
 		return kern::Error{-EINVAL};
-	TRY(end.post(IB_WR_RDMA_READ, end.sge(0, from.size), from.address, from.key));
-	TRY(end.sent());
-	TRY(end.report(0, 0));
-	TRY(end.received());
+	KERN_TRY(end.post(IB_WR_RDMA_READ, end.sge(0, from.size), from.address, from.key));
+	KERN_TRY(end.sent());
+	KERN_TRY(end.report(0, 0));
+	KERN_TRY(end.received());
 	const Note to = end.note(1).swapped();
 	if (to.size != from.size)
 		return kern::Error{-EINVAL};
-	TRY(end.post(IB_WR_RDMA_WRITE, end.sge(0, to.size), to.address, to.key));
-	TRY(end.sent());
+	KERN_TRY(end.post(IB_WR_RDMA_WRITE, end.sge(0, to.size), to.address, to.key));
+	KERN_TRY(end.sent());
 	return end.report(0, 0);
 }
 
@@ -60,11 +60,12 @@ public:
 	kern::Result<> start(u16 port, bool measures)
 	{
 		measures_ = measures;
-		id_ = TRY(rdma::check(rdma_create_id(handle_event, this, RDMA_PS_TCP, IB_QPT_RC)));
+		id_ = KERN_TRY(
+			rdma::check(rdma_create_id(handle_event, this, RDMA_PS_TCP, IB_QPT_RC)));
 		rdma_sockaddr any{};
 		any.in.family = RDMA_AF_INET;
 		any.in.port = port;
-		TRY_ERRNO(rdma_bind_addr(id_, &any));
+		KERN_TRY_ERRNO(rdma_bind_addr(id_, &any));
 		return kern::check(rdma_listen(id_, 4));
 	}
 	~Server()
@@ -178,43 +179,43 @@ public:
 		const char *const names[] = {"a", "b", "c", "d"};
 		for (u32 i = 0; i < 4; i++)
 			to.in.addr[i] = static_cast<u8>(arguments.number(names[i]));
-		end.id = TRY(
+		end.id = KERN_TRY(
 			rdma::check(rdma_create_id(handle_event, &end, RDMA_PS_TCP, IB_QPT_RC)));
-		TRY_ERRNO(rdma_resolve_addr(end.id, nullptr, &to, 2000));
-		TRY(wait(end, RDMA_CM_EVENT_ADDR_RESOLVED));
-		TRY_ERRNO(rdma_resolve_route(end.id, 2000));
-		TRY(wait(end, RDMA_CM_EVENT_ROUTE_RESOLVED));
-		TRY(end.equip());
+		KERN_TRY_ERRNO(rdma_resolve_addr(end.id, nullptr, &to, 2000));
+		KERN_TRY(wait(end, RDMA_CM_EVENT_ADDR_RESOLVED));
+		KERN_TRY_ERRNO(rdma_resolve_route(end.id, 2000));
+		KERN_TRY(wait(end, RDMA_CM_EVENT_ROUTE_RESOLVED));
+		KERN_TRY(end.equip());
 		rdma_conn_param param{};
 		param.responder_resources = param.initiator_depth = 4;
 		const u64 start = kern::now_ns();
-		TRY_ERRNO(rdma_connect(end.id, &param));
-		TRY(wait(end, RDMA_CM_EVENT_ESTABLISHED));
+		KERN_TRY_ERRNO(rdma_connect(end.id, &param));
+		KERN_TRY(wait(end, RDMA_CM_EVENT_ESTABLISHED));
 		ns = kern::now_ns() - start;
 		return {};
 	}
 	static kern::Result<> disconnect(End &end)
 	{
-		TRY_ERRNO(rdma_disconnect(end.id));
+		KERN_TRY_ERRNO(rdma_disconnect(end.id));
 		return wait(end, RDMA_CM_EVENT_DISCONNECTED);
 	}
 	static kern::Result<> run(End &end, const Arguments &arguments, u32 &good)
 	{
 		u64 ns;
-		TRY(connect(end, arguments, ns));
+		KERN_TRY(connect(end, arguments, ns));
 		const u32 count = static_cast<u32>(arguments.number("count", 1));
 		const u32 size = static_cast<u32>(arguments.number("size", 4096));
 		if (size > memory_bytes / 2)
 			return kern::Error{-EINVAL};
 		for (good = 0; good < count; good++)
-			TRY(exchange(end, good, size));
+			KERN_TRY(exchange(end, good, size));
 		return disconnect(end);
 	}
 	static kern::Result<> measure(End &end, const Arguments &arguments, u64 &ns)
 	{
 		u64 connecting;
-		TRY(connect(end, arguments, connecting));
-		ns = TRY(meter::ask(end, arguments));
+		KERN_TRY(connect(end, arguments, connecting));
+		ns = KERN_TRY(meter::ask(end, arguments));
 		return disconnect(end);
 	}
 
@@ -226,10 +227,10 @@ private:
 			bytes[i] = pattern(round, i, size);
 			bytes[size + i] = 0xff;
 		}
-		TRY(end.report(end.memory.address(), size));
-		TRY(end.received());
-		TRY(end.report(end.memory.address() + size, size));
-		TRY(end.received());
+		KERN_TRY(end.report(end.memory.address(), size));
+		KERN_TRY(end.received());
+		KERN_TRY(end.report(end.memory.address() + size, size));
+		KERN_TRY(end.received());
 		for (u32 i = 0; i < size; i++)
 			if (bytes[size + i] != pattern(round, i, size))
 				return kern::Error{-EBADMSG};
@@ -282,14 +283,14 @@ private:
 			static_cast<unsigned int>(arguments.number("patience", patience_ms));
 		auto deadline = kern::Deadline::in_ms(patience);
 		while (good_ < count) {
-			auto end = TRY(kern::make<End>(kern::Gfp::kernel));
+			auto end = KERN_TRY(kern::make<End>(kern::Gfp::kernel));
 			u64 ns;
 			const auto connected = Client::connect(*end, arguments, ns);
 			if (!connected && (connected.error() != -ECONNREFUSED || deadline.passed()))
 				return connected;
 			if (!connected)
 				continue;
-			TRY(Client::disconnect(*end));
+			KERN_TRY(Client::disconnect(*end));
 			ns_ += ns;
 			good_++;
 			deadline = kern::Deadline::in_ms(patience);

@@ -24,7 +24,7 @@ struct Queue {
 
 	kern::Result<> prepare(u32 count)
 	{
-		entries = TRY(kern::make_array<Entry>(kern::Gfp::kernel, count));
+		entries = KERN_TRY(kern::make_array<Entry>(kern::Gfp::kernel, count));
 		for (u32 i = 0; i < count; i++)
 			entries[i] = {{done}, this, i};
 		return {};
@@ -82,15 +82,15 @@ kern::Result<> drain(ib_device *device, const Arguments &arguments, Answer &answ
 	const u32 count = static_cast<u32>(arguments.number("count", 16));
 	const bool xrc = arguments.is("type", "xrc");
 	const bool polled = arguments.is("how", "poll");
-	auto drained = TRY(kern::adopt(new (kern::Gfp::kernel) Drained));
-	TRY(drained->sends.prepare(count));
-	TRY(drained->receives.prepare(count));
-	drained->pd = TRY(checked(ib_alloc_pd(device, 0)));
+	auto drained = KERN_TRY(kern::adopt(new (kern::Gfp::kernel) Drained));
+	KERN_TRY(drained->sends.prepare(count));
+	KERN_TRY(drained->receives.prepare(count));
+	drained->pd = KERN_TRY(checked(ib_alloc_pd(device, 0)));
 	const ib_cq_init_attr cq_attr{.cqe = 2 * count + 2, .comp_vector = 0, .flags = 0};
-	drained->cq =
-		TRY(checked(polled ? ib_create_cq(device, nullptr, nullptr, nullptr, &cq_attr)
-				   : ib_alloc_cq(device, nullptr, static_cast<int>(cq_attr.cqe), 0,
-						 IB_POLL_WORKQUEUE)));
+	drained->cq = KERN_TRY(
+		checked(polled ? ib_create_cq(device, nullptr, nullptr, nullptr, &cq_attr)
+			       : ib_alloc_cq(device, nullptr, static_cast<int>(cq_attr.cqe), 0,
+					     IB_POLL_WORKQUEUE)));
 	ib_qp_init_attr init{};
 	init.send_cq = drained->cq;
 	init.recv_cq = xrc ? nullptr : drained->cq;
@@ -102,9 +102,9 @@ kern::Result<> drain(ib_device *device, const Arguments &arguments, Answer &answ
 		    .max_inline_data = 0};
 	init.sq_sig_type = IB_SIGNAL_REQ_WR;
 	init.qp_type = xrc ? IB_QPT_XRC_INI : IB_QPT_RC;
-	drained->qp = TRY(checked(ib_create_qp(drained->pd, &init)));
-	TRY(connect_qp(drained->qp, 1, static_cast<u32>(arguments.number(xrc ? "target" : "qpn")),
-		       arguments));
+	drained->qp = KERN_TRY(checked(ib_create_qp(drained->pd, &init)));
+	KERN_TRY(connect_qp(drained->qp, 1,
+			    static_cast<u32>(arguments.number(xrc ? "target" : "qpn")), arguments));
 	for (u32 i = 0; i < count; i++) {
 		ib_xrc_wr send{};
 		send.wr.wr_cqe = &drained->sends.entries[i].cqe;
@@ -113,16 +113,16 @@ kern::Result<> drain(ib_device *device, const Arguments &arguments, Answer &answ
 		send.wr.send_flags = i % 2 ? 0 : IB_SEND_SIGNALED;
 		send.remote_srqn = static_cast<u32>(arguments.number("srqn"));
 		const ib_send_wr *bad_send;
-		TRY_ERRNO(ib_post_send(drained->qp, &send.wr, &bad_send));
+		KERN_TRY_ERRNO(ib_post_send(drained->qp, &send.wr, &bad_send));
 		if (xrc)
 			continue;
 		ib_recv_wr receive{};
 		receive.wr_cqe = &drained->receives.entries[i].cqe;
 		const ib_recv_wr *bad_receive;
-		TRY_ERRNO(ib_post_recv(drained->qp, &receive, &bad_receive));
+		KERN_TRY_ERRNO(ib_post_recv(drained->qp, &receive, &bad_receive));
 	}
 	if (polled || arguments.is("how", "destroy"))
-		TRY_ERRNO(destroy(*drained, polled));
+		KERN_TRY_ERRNO(destroy(*drained, polled));
 	else if (xrc)
 		ib_drain_sq(drained->qp);
 	else

@@ -51,10 +51,10 @@ Endpoint::Endpoint(ib_device *device)
 kern::Result<kern::Owned<Endpoint>> Endpoint::create(ib_device *device, const Arguments &arguments,
 						     Answer &answer)
 {
-	auto endpoint = TRY(kern::adopt(new (kern::Gfp::kernel) Endpoint(device)));
-	TRY(endpoint->open(arguments));
+	auto endpoint = KERN_TRY(kern::adopt(new (kern::Gfp::kernel) Endpoint(device)));
+	KERN_TRY(endpoint->open(arguments));
 	ib_port_attr port;
-	TRY_ERRNO(ib_query_port(device, endpoint->port_, &port));
+	KERN_TRY_ERRNO(ib_query_port(device, endpoint->port_, &port));
 	answer.add("qpn=%u lid=%u state=%d mtu=%d addr=0x%lx rkey=0x%x", endpoint->qp_->qp_num,
 		   port.lid, port.state, port.active_mtu, endpoint->recv_memory_.address(),
 		   endpoint->all_->rkey);
@@ -70,11 +70,11 @@ kern::Result<> Endpoint::open(const Arguments &arguments)
 	port_ = static_cast<u32>(arguments.number("port", 1));
 	depth_ = static_cast<u32>(arguments.number("depth", 64));
 	size_ = static_cast<u32>(arguments.number("size", 65536));
-	requests_ = TRY(kern::make_array<Request>(kern::Gfp::kernel, max_batch));
-	send_memory_ = TRY(kern::DmaBuffer::create(device_->dma_device, size_));
-	recv_memory_ = TRY(kern::DmaBuffer::create(device_->dma_device, size_));
-	pd_ = TRY(checked(ib_alloc_pd(device_, 0)));
-	all_ = TRY(checked(ib_get_dma_mr(
+	requests_ = KERN_TRY(kern::make_array<Request>(kern::Gfp::kernel, max_batch));
+	send_memory_ = KERN_TRY(kern::DmaBuffer::create(device_->dma_device, size_));
+	recv_memory_ = KERN_TRY(kern::DmaBuffer::create(device_->dma_device, size_));
+	pd_ = KERN_TRY(checked(ib_alloc_pd(device_, 0)));
+	all_ = KERN_TRY(checked(ib_get_dma_mr(
 		pd_, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |
 			     IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND)));
 	const auto handler = [](ib_cq *, void *context) {
@@ -88,11 +88,11 @@ kern::Result<> Endpoint::open(const Arguments &arguments)
 	ib_cq_init_attr cq{.cqe = static_cast<u32>(arguments.number("cqe", depth_ + 16)),
 			   .comp_vector = static_cast<u32>(arguments.number("vector")),
 			   .flags = 0};
-	send_cq_ = TRY(checked(ib_create_cq(device_, handler, event, this, &cq)));
-	recv_cq_ = TRY(checked(ib_create_cq(device_, handler, event, this, &cq)));
+	send_cq_ = KERN_TRY(checked(ib_create_cq(device_, handler, event, this, &cq)));
+	recv_cq_ = KERN_TRY(checked(ib_create_cq(device_, handler, event, this, &cq)));
 	const bool xrc = type_ == IB_QPT_XRC_INI;
 	if (xrc)
-		xrcd_ = TRY(checked(ib_alloc_xrcd(device_)));
+		xrcd_ = KERN_TRY(checked(ib_alloc_xrcd(device_)));
 	if (xrc || arguments.number("srq")) {
 		ib_srq_init_attr srq{};
 		srq.event_handler = event;
@@ -104,7 +104,7 @@ kern::Result<> Endpoint::open(const Arguments &arguments)
 			srq.ext.cq = recv_cq_;
 			srq.ext.xrc.xrcd = xrcd_;
 		}
-		srq_ = TRY(checked(ib_create_srq(pd_, &srq)));
+		srq_ = KERN_TRY(checked(ib_create_srq(pd_, &srq)));
 	}
 	ib_qp_init_attr init{};
 	init.event_handler = event;
@@ -119,7 +119,7 @@ kern::Result<> Endpoint::open(const Arguments &arguments)
 		    .max_inline_data = 128};
 	init.sq_sig_type = IB_SIGNAL_REQ_WR;
 	init.qp_type = type_;
-	qp_ = TRY(checked(ib_create_qp(pd_, &init)));
+	qp_ = KERN_TRY(checked(ib_create_qp(pd_, &init)));
 	if (xrc) {
 		init = {};
 		init.event_handler = event;
@@ -127,7 +127,7 @@ kern::Result<> Endpoint::open(const Arguments &arguments)
 		init.xrcd = xrcd_;
 		init.sq_sig_type = IB_SIGNAL_REQ_WR;
 		init.qp_type = IB_QPT_XRC_TGT;
-		target_ = TRY(checked(ib_create_qp(pd_, &init)));
+		target_ = KERN_TRY(checked(ib_create_qp(pd_, &init)));
 	}
 	return {};
 }
@@ -170,11 +170,11 @@ kern::Result<> Endpoint::connect(const Arguments &arguments)
 	if (type_ == IB_QPT_UD) {
 		rdma_ah_attr address =
 			address_of(static_cast<u32>(arguments.number("av_port", port_)), arguments);
-		ah_ = TRY(checked(rdma_create_ah(pd_, &address, RDMA_CREATE_AH_SLEEPABLE)));
+		ah_ = KERN_TRY(checked(rdma_create_ah(pd_, &address, RDMA_CREATE_AH_SLEEPABLE)));
 	}
 	if (!target_)
 		return connect_qp(qp_, port_, remote_qpn_, arguments);
-	TRY(connect_qp(qp_, port_, static_cast<u32>(arguments.number("target")), arguments));
+	KERN_TRY(connect_qp(qp_, port_, static_cast<u32>(arguments.number("target")), arguments));
 	return connect_qp(target_, port_, remote_qpn_, arguments);
 }
 
@@ -195,8 +195,8 @@ kern::Result<> connect_qp(ib_qp *qp, u32 port, u32 remote_qpn, const Arguments &
 		arguments.number("deny")
 			? 0
 			: IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC;
-	TRY(modify(attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
-				 (type == IB_QPT_UD ? IB_QP_QKEY : IB_QP_ACCESS_FLAGS)));
+	KERN_TRY(modify(attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+				      (type == IB_QPT_UD ? IB_QP_QKEY : IB_QP_ACCESS_FLAGS)));
 	attr.qp_state = IB_QPS_RTR;
 	attr.ah_attr = address_of(port, arguments);
 	attr.path_mtu = static_cast<ib_mtu>(arguments.number("mtu", IB_MTU_2048));
@@ -205,12 +205,12 @@ kern::Result<> connect_qp(ib_qp *qp, u32 port, u32 remote_qpn, const Arguments &
 	attr.max_dest_rd_atomic = 4;
 	attr.min_rnr_timer = 12;
 	if (type == IB_QPT_UD)
-		TRY(modify(attr, IB_QP_STATE));
+		KERN_TRY(modify(attr, IB_QP_STATE));
 	else
-		TRY(modify(attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
-					 IB_QP_RQ_PSN |
-					 (responds ? IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER
-						   : 0)));
+		KERN_TRY(modify(
+			attr,
+			IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+				(responds ? IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER : 0)));
 	if (arguments.is("until", "rtr"))
 		return {};
 	attr.qp_state = IB_QPS_RTS;
@@ -298,7 +298,7 @@ kern::Result<> Endpoint::post_receives(const Arguments &arguments)
 		return kern::Error{-EINVAL};
 	__builtin_memset(recv_memory_.memory(), 0xee, size_);
 	for (u32 i = 0; i < count; i++)
-		TRY(post_receive(i, receive_size_));
+		KERN_TRY(post_receive(i, receive_size_));
 	return {};
 }
 
@@ -311,7 +311,7 @@ kern::Result<> Endpoint::receive(const Arguments &arguments, Answer &answer)
 	const u32 skip = type_ == IB_QPT_UD ? grh_bytes : 0;
 	u32 good = 0, failed = 0;
 	for (u32 i = 0; i < count; i++) {
-		const ib_wc wc = TRY(wait_completion(
+		const ib_wc wc = KERN_TRY(wait_completion(
 			recv_cq_, static_cast<unsigned int>(arguments.number("ms", patience_ms))));
 		if (wc.status != IB_WC_SUCCESS) {
 			if (!failed++)
@@ -340,7 +340,7 @@ kern::Result<> Endpoint::receive(const Arguments &arguments, Answer &answer)
 		}
 		good++;
 		if (repost)
-			TRY(post_receive(static_cast<u32>(wc.wr_id), receive_size_));
+			KERN_TRY(post_receive(static_cast<u32>(wc.wr_id), receive_size_));
 	}
 	answer.add("good=%u failed=%u", good, failed);
 	return {};
@@ -393,10 +393,10 @@ kern::Result<> Endpoint::state(const Arguments &arguments, Answer &answer)
 			continue;
 		attr.qp_state = state;
 		attr.en_sqd_async_notify = 1;
-		TRY(modify(attr,
-			   IB_QP_STATE | (state == IB_QPS_SQD ? IB_QP_EN_SQD_ASYNC_NOTIFY : 0)));
+		KERN_TRY(modify(
+			attr, IB_QP_STATE | (state == IB_QPS_SQD ? IB_QP_EN_SQD_ASYNC_NOTIFY : 0)));
 	}
-	TRY_ERRNO(ib_query_qp(qp_, &attr, IB_QP_STATE, &init));
+	KERN_TRY_ERRNO(ib_query_qp(qp_, &attr, IB_QP_STATE, &init));
 	answer.add("state=%d ", attr.qp_state);
 	events_.describe(answer);
 	return {};
@@ -413,7 +413,7 @@ kern::Result<> Endpoint::limit(const Arguments &arguments)
 
 kern::Result<> Endpoint::resize(const Arguments &arguments)
 {
-	TRY_ERRNO(ib_resize_cq(recv_cq_, static_cast<int>(arguments.number("cqe"))));
+	KERN_TRY_ERRNO(ib_resize_cq(recv_cq_, static_cast<int>(arguments.number("cqe"))));
 	return kern::check(ib_resize_cq(send_cq_, static_cast<int>(arguments.number("cqe"))));
 }
 
@@ -436,7 +436,7 @@ kern::Result<> Endpoint::delay(const Arguments &arguments, Answer &answer)
 	Request &call = requests_[0];
 	describe(call, Arguments("size=64"), 0);
 	const ib_send_wr *bad;
-	TRY_ERRNO(ib_post_send(qp_, &call.wr, &bad));
+	KERN_TRY_ERRNO(ib_post_send(qp_, &call.wr, &bad));
 	const auto deadline = kern::Deadline::in_ms(patience_ms);
 	while (ib_peek_cq(recv_cq_, count) < count) {
 		if (deadline.passed())
@@ -450,7 +450,7 @@ kern::Result<> Endpoint::delay(const Arguments &arguments, Answer &answer)
 	answer.add("us=%lu", (kern::now_ns() - complete) / 1000);
 	// Taken only now: whoever waits for it may arm its CQ, and its event is not the one to be
 	// timed.
-	const ib_wc called = TRY(wait_completion(send_cq_, patience_ms));
+	const ib_wc called = KERN_TRY(wait_completion(send_cq_, patience_ms));
 	return called.status == IB_WC_SUCCESS ? kern::Result<>()
 					      : kern::Result<>(kern::Error{-EIO});
 }

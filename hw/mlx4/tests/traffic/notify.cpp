@@ -37,8 +37,8 @@ kern::Result<> Endpoint::burst(const Arguments &arguments, Answer &answer)
 			requests_[i].wr.next = i + 1 < n ? &requests_[i + 1].wr : nullptr;
 		}
 		const ib_send_wr *bad;
-		TRY_ERRNO(ib_post_send(qp_, &requests_[0].wr, &bad));
-		const ib_wc wc = TRY(wait_completion(send_cq_, patience_ms));
+		KERN_TRY_ERRNO(ib_post_send(qp_, &requests_[0].wr, &bad));
+		const ib_wc wc = KERN_TRY(wait_completion(send_cq_, patience_ms));
 		if (wc.status != IB_WC_SUCCESS) {
 			answer.add("status=%s ", ib_wc_status_msg(wc.status));
 			return kern::Error{-EIO};
@@ -70,7 +70,8 @@ kern::Result<> Endpoint::notify(const Arguments &arguments, Answer &answer)
 					answer.add("status=%s ", ib_wc_status_msg(wcs[i].status));
 					return kern::Error{-EIO};
 				}
-				TRY(post_receive(static_cast<u32>(wcs[i].wr_id), receive_size_));
+				KERN_TRY(post_receive(static_cast<u32>(wcs[i].wr_id),
+						      receive_size_));
 			}
 			received += static_cast<u32>(got);
 		}

@@ -134,7 +134,7 @@ kern::Result<> Endpoint::send(const Arguments &arguments, Answer &answer)
 	if (!slots || batch == 0 || batch > max_batch || batch > depth_)
 		return kern::Error{-EINVAL};
 	for (u64 calls = arguments.number("after"); calls; calls--)
-		TRY(wait_completion(recv_cq_, patience_ms));
+		KERN_TRY(wait_completion(recv_cq_, patience_ms));
 
 	u32 posted = 0, done = 0, failed = 0, first_status = 0;
 	const u64 begin = kern::now_ns();
@@ -148,10 +148,10 @@ kern::Result<> Endpoint::send(const Arguments &arguments, Answer &answer)
 					requests_[n - 1].wr.next = &requests_[n].wr;
 			}
 			const ib_send_wr *bad;
-			TRY_ERRNO(ib_post_send(qp_, &requests_[0].wr, &bad));
+			KERN_TRY_ERRNO(ib_post_send(qp_, &requests_[0].wr, &bad));
 			posted += n;
 		}
-		const ib_wc wc = TRY(wait_completion(
+		const ib_wc wc = KERN_TRY(wait_completion(
 			send_cq_, static_cast<unsigned int>(arguments.number("ms", patience_ms))));
 		if (wc.status != IB_WC_SUCCESS) {
 			if (!failed++)
@@ -173,8 +173,8 @@ kern::Result<ib_wc> Endpoint::perform(Request &request)
 {
 	request.wr.send_flags = IB_SEND_SIGNALED;
 	const ib_send_wr *bad;
-	TRY_ERRNO(ib_post_send(qp_, &request.wr, &bad));
-	const ib_wc wc = TRY(wait_completion(send_cq_, patience_ms));
+	KERN_TRY_ERRNO(ib_post_send(qp_, &request.wr, &bad));
+	const ib_wc wc = KERN_TRY(wait_completion(send_cq_, patience_ms));
 	if (wc.status == IB_WC_SUCCESS && wc.opcode != completion_of(request.wr.opcode))
 		return kern::Error{-EPROTO};
 	return wc;
@@ -183,7 +183,8 @@ kern::Result<ib_wc> Endpoint::perform(Request &request)
 kern::Result<> Endpoint::register_fast(const Arguments &, Answer &answer)
 {
 	if (!fast_)
-		fast_ = TRY(checked(ib_alloc_mr(pd_, IB_MR_TYPE_MEM_REG, (size_ + 4095) / 4096)));
+		fast_ = KERN_TRY(
+			checked(ib_alloc_mr(pd_, IB_MR_TYPE_MEM_REG, (size_ + 4095) / 4096)));
 	else
 		ib_update_fast_reg_key(fast_, static_cast<u8>(fast_->rkey + 1));
 	const ib_dma_segment segment{recv_memory_.address(), size_};
@@ -196,7 +197,7 @@ kern::Result<> Endpoint::register_fast(const Arguments &, Answer &answer)
 	request.reg.key = fast_->rkey;
 	request.reg.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |
 			     IB_ACCESS_REMOTE_READ | IB_ACCESS_MW_BIND;
-	const ib_wc wc = TRY(perform(request));
+	const ib_wc wc = KERN_TRY(perform(request));
 	answer.add("status=%s rkey=0x%x addr=0x%lx", ib_wc_status_msg(wc.status), fast_->rkey,
 		   fast_->iova);
 	return {};
@@ -207,7 +208,7 @@ kern::Result<> Endpoint::bind(const Arguments &arguments, Answer &answer)
 	if (!fast_)
 		return kern::Error{-EINVAL};
 	if (!window_)
-		window_ = TRY(checked(ib_alloc_mw(
+		window_ = KERN_TRY(checked(ib_alloc_mw(
 			pd_, arguments.number("type", 2) == 1 ? IB_MW_TYPE_1 : IB_MW_TYPE_2)));
 	else
 		window_->rkey = (window_->rkey & ~0xffu) | ((window_->rkey + 1) & 0xff);
@@ -221,7 +222,7 @@ kern::Result<> Endpoint::bind(const Arguments &arguments, Answer &answer)
 	request.bind.access = arguments.number("deny")
 				      ? IB_ACCESS_REMOTE_READ
 				      : IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE;
-	const ib_wc wc = TRY(perform(request));
+	const ib_wc wc = KERN_TRY(perform(request));
 	answer.add("status=%s rkey=0x%x addr=0x%lx", ib_wc_status_msg(wc.status), window_->rkey,
 		   request.bind.addr);
 	return {};
@@ -235,7 +236,7 @@ kern::Result<> Endpoint::invalidate(const Arguments &arguments, Answer &answer)
 	Request request{};
 	request.wr.opcode = IB_WR_LOCAL_INV;
 	request.wr.ex.invalidate_rkey = window ? window_->rkey : fast_->rkey;
-	const ib_wc wc = TRY(perform(request));
+	const ib_wc wc = KERN_TRY(perform(request));
 	answer.add("status=%s", ib_wc_status_msg(wc.status));
 	return {};
 }

@@ -32,10 +32,11 @@ public:
 	{
 		each_ = each;
 		requests_ = callers * each;
-		seen_ = TRY(kern::make_array<kern::Atomic<u32>>(kern::Gfp::kernel, 2 * requests_));
-		pd_ = TRY(checked(ib_alloc_pd(device, 0)));
+		seen_ = KERN_TRY(
+			kern::make_array<kern::Atomic<u32>>(kern::Gfp::kernel, 2 * requests_));
+		pd_ = KERN_TRY(checked(ib_alloc_pd(device, 0)));
 		const ib_cq_init_attr cq_attr{.cqe = 2 * depth, .comp_vector = 0, .flags = 0};
-		cq_ = TRY(checked(ib_create_cq(device, nullptr, nullptr, nullptr, &cq_attr)));
+		cq_ = KERN_TRY(checked(ib_create_cq(device, nullptr, nullptr, nullptr, &cq_attr)));
 		ib_qp_init_attr init{};
 		init.send_cq = init.recv_cq = cq_;
 		init.cap = {.max_send_wr = depth,
@@ -45,7 +46,7 @@ public:
 			    .max_inline_data = 0};
 		init.sq_sig_type = IB_SIGNAL_ALL_WR;
 		init.qp_type = IB_QPT_RC;
-		qp_ = TRY(checked(ib_create_qp(pd_, &init)));
+		qp_ = KERN_TRY(checked(ib_create_qp(pd_, &init)));
 		return connect_qp(qp_, 1, qp_->qp_num, arguments);
 	}
 
@@ -162,21 +163,21 @@ kern::Result<> share(ib_device *device, const Arguments &arguments, Answer &answ
 	const u32 callers = tasks + (arguments.number("interrupt") ? 1 : 0);
 	if (callers == 0 || callers > most_callers)
 		return kern::Error{-EINVAL};
-	auto shared = TRY(kern::adopt(new (kern::Gfp::kernel) Shared));
-	TRY(shared->open(device, callers, static_cast<u32>(arguments.number("count", 1000)),
-			 arguments));
-	auto ends = TRY(kern::make_array<Caller>(kern::Gfp::kernel, callers));
+	auto shared = KERN_TRY(kern::adopt(new (kern::Gfp::kernel) Shared));
+	KERN_TRY(shared->open(device, callers, static_cast<u32>(arguments.number("count", 1000)),
+			      arguments));
+	auto ends = KERN_TRY(kern::make_array<Caller>(kern::Gfp::kernel, callers));
 	kern::Thread threads[most_callers];
 	for (u32 i = 0; i < callers; i++) {
 		ends[i].begin(*shared, i, i >= tasks);
-		threads[i] = TRY(
+		threads[i] = KERN_TRY(
 			kern::Thread::create("weft-share", kern::method<&Caller::run>, &ends[i]));
 	}
 	const auto deadline = kern::Deadline::in_ms(patience_ms);
 	while (!shared->over() && !deadline.passed())
 		kern::sleep_ms(1);
 	for (kern::Thread &thread : threads)
-		TRY_ERRNO(thread.stop());
+		KERN_TRY_ERRNO(thread.stop());
 	shared->report(answer);
 	return {};
 }

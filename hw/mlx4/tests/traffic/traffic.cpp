@@ -90,7 +90,7 @@ private:
 		if (arguments.command("open")) {
 			if (endpoint || !devices_[device])
 				return kern::Error{-EBUSY};
-			endpoint = TRY(Endpoint::create(devices_[device], arguments, answer_));
+			endpoint = KERN_TRY(Endpoint::create(devices_[device], arguments, answer_));
 			owners_[id] = devices_[device];
 			return {};
 		}
