@@ -113,7 +113,7 @@ int rdma_listen(rdma_cm_id *cm_id, int backlog)
 {
 	rdma_cm::Listeners doomed;
 	const int status = call(cm_id, [&](Id &id) { return id.listen(backlog, doomed); });
-	Manager::bury(doomed);
+	Manager::destroy_listeners(doomed);
 	return status;
 }
 

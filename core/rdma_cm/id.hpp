@@ -101,7 +101,8 @@ public:
 	 */
 	kern::Result<> bind(const Address &address);
 	/*
-	 * Listeners begun before a failure go to @doomed, to end without locks (Manager::bury()).
+	 * Listeners begun before a failure go to @doomed, for Manager::destroy_listeners() without
+	 * a lock.
 	 */
 	kern::Result<> listen(int backlog, struct Listeners &doomed);
 	kern::Result<> set_path(const sa_path_rec &path);

@@ -153,10 +153,10 @@ void Manager::unlisten(Id &id)
 		}
 		stop_all(doomed);
 	}
-	bury(doomed);
+	destroy_listeners(doomed);
 }
 
-void Manager::bury(Listeners &doomed)
+void Manager::destroy_listeners(Listeners &doomed)
 {
 	while (Listener *listener = doomed.pop_front()) {
 		listener->settled.wait();

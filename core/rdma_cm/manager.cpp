@@ -132,7 +132,7 @@ kern::Result<> Manager::add(ib_device &ib)
 		if (!begin(*listener, doomed).ok())
 			warn(*service);
 	}
-	bury(doomed);
+	destroy_listeners(doomed);
 	(void)device.release();
 	return {};
 }
@@ -157,7 +157,7 @@ void Manager::remove(ib_device &ib)
 		});
 	}
 	/* First what makes new ids on it. */
-	bury(doomed);
+	destroy_listeners(doomed);
 	for (;;) {
 		kern::Ref<Id> id;
 		{

@@ -103,7 +103,7 @@ public:
 	 */
 	kern::Result<> listen(Id &id, unsigned int backlog, Listeners &doomed);
 	/* Ends them, and waits for handlers of requests that began before: no lock is held. */
-	static void bury(Listeners &doomed);
+	static void destroy_listeners(Listeners &doomed);
 	/* Undoes that, and waits for handlers of requests that began before: no lock is held. */
 	void unlisten(Id &id);
 	/* Undoes bind(). */
