@@ -114,6 +114,17 @@ public:
 		write(hw::mlx5::segment::command_doorbell, slots);
 		host.loop().poll();
 	}
+	// A command on the object @number, without a turn of the card's loop: packets that are
+	// under way stay so.
+	Status command_at_once(Opcode opcode, std::uint32_t number)
+	{
+		Bytes in(16);
+		hw::mlx5::InputHead::opcode.set(in.data(), static_cast<std::uint32_t>(opcode));
+		hw::mlx5::object_number.set(in.data(), number);
+		prepare(in, 16);
+		write(hw::mlx5::segment::command_doorbell, 1);
+		return answer(16).status;
+	}
 	// Reads entry @slot; delivery 0xff: the card has not answered.
 	Answer answer(std::size_t out_size, unsigned slot = 0)
 	{
@@ -366,9 +377,9 @@ public:
 		to_rts(two, one.number);
 		return {one, two};
 	}
-	// Posts @wqe at block @index of the send queue, from where it may go on at the start, and
-	// rings. Returns the index behind it.
-	std::uint32_t send(const Qp &qp, std::uint32_t index, Bytes wqe)
+	// Posts @wqe at block @index of the send queue, from where it may go on at the start.
+	// Returns the index behind it.
+	std::uint32_t post(const Qp &qp, std::uint32_t index, Bytes wqe)
 	{
 		using hw::mlx5::WqeControl;
 		WqeControl::index.set(wqe.data(), index);
@@ -380,15 +391,25 @@ public:
 		const std::uint32_t next =
 			index + static_cast<std::uint32_t>((wqe.size() + 63) / 64);
 		store(qp.record + 4, next & 0xffff);
+		return next;
+	}
+	std::uint32_t send(const Qp &qp, std::uint32_t index, Bytes wqe)
+	{
+		const std::uint32_t next = post(qp, index, std::move(wqe));
 		ring_send(qp);
 		return next;
 	}
-	void ring_send(const Qp &qp)
+	// The doorbell, without a turn of the card's loop: packets leave, and do not arrive.
+	void ring_at_once(const Qp &qp)
 	{
 		const std::uint64_t place =
 			std::uint64_t{uar} * hw::mlx5::uar::page_size + hw::mlx5::uar::blue_flame;
 		write(place, 0);
 		write(place + 4, qp.number << 8);
+	}
+	void ring_send(const Qp &qp)
+	{
+		ring_at_once(qp);
 		host.loop().poll();
 	}
 	void receive(const Qp &qp, std::uint32_t index, std::uint64_t address, std::uint32_t size)
@@ -405,6 +426,11 @@ public:
 		hw::mlx5::store_be32(place, 4, lkey);
 		hw::mlx5::store_be64(place, 8, address);
 	}
+	// Codes of send requests.
+	static constexpr std::uint32_t kSendInvalidate = 0x01, kWrite = 0x08,
+				       kWriteImmediate = 0x09, kSend = 0x0a, kSendImmediate = 0x0b,
+				       kRead = 0x10, kCompareSwap = 0x11, kFetchAdd = 0x12,
+				       kMaskedCompareSwap = 0x14, kMaskedFetchAdd = 0x15;
 	// Segments of send requests.
 	static Bytes control(std::uint32_t opcode, bool signalled = true)
 	{
