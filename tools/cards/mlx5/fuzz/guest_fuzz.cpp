@@ -18,8 +18,12 @@ namespace
 {
 
 using hw::mlx5::MkeyContext;
+using hw::mlx5::MkeyMode;
 using hw::mlx5::WqeControl;
+using hw::mlx5::WqeDatagram;
+using hw::mlx5::WqeUmr;
 using weft::testing::Input;
+namespace umr = hw::mlx5::umr;
 
 constexpr Opcode kOpcodes[] = {
 	Opcode::query_hca_cap,
@@ -79,9 +83,23 @@ constexpr Opcode kOpcodes[] = {
 	static_cast<Opcode>(0x92f), // not modelled
 };
 
-// Codes of send requests: all that the card has, and one that it does not have.
-constexpr std::uint8_t kRequests[] = {0x00, 0x01, 0x08, 0x09, 0x0a, 0x0b, 0x10,
-				      0x11, 0x12, 0x14, 0x15, 0x25, 0x77};
+// Codes of send requests: all that the card has, UMR twice, and one that it does not have.
+constexpr std::uint8_t kRequests[] = {0x00, 0x01, 0x08, 0x09, 0x0a, 0x0b, 0x0e, 0x10,
+				      0x11, 0x12, 0x14, 0x15, 0x25, 0x25, 0x77};
+
+// What UMR requests change of a key: a driver registers it, binds a window, makes it free, changes
+// its rights, moves it to another domain; everything, and nothing but the list.
+constexpr std::uint64_t kRights =
+	umr::local_read | umr::local_write | umr::remote_read | umr::remote_write | umr::atomic;
+constexpr std::uint64_t kUpdates[] = {
+	umr::length | umr::page_size | umr::start | umr::variant | umr::free | kRights,
+	umr::length | umr::start | umr::variant | umr::qpn | umr::free | kRights,
+	umr::free,
+	kRights,
+	umr::pd | umr::free,
+	~std::uint64_t{0},
+	0,
+};
 
 constexpr QpService kServices[] = {QpService::rc,     QpService::uc,  QpService::ud,
 				   QpService::xrc,    QpService::qp0, QpService::qp1,
@@ -104,19 +122,10 @@ public:
 		scratch_ = driver_.allocate(weft::testing::kHostileScratch);
 		everything_ = driver_.allocate(weft::testing::kHostileScratch);
 		cq_ = driver_.make_cq(6);
-		MkeyContext context{};
-		for (const auto *field : {&MkeyContext::free, &MkeyContext::umr_enable,
-					  &MkeyContext::remote_invalidate})
-			field->set(context.bytes, 1);
-		MkeyContext::qpn.set(context.bytes, MkeyContext::any_qp);
-		MkeyContext::pd.set(context.bytes, driver_.pd);
-		MkeyContext::octwords.set(context.bytes, 16);
-		MkeyContext::log_page_size.set(context.bytes, 12);
-		for (unsigned i = 0; i < keys_.size(); ++i) {
-			MkeyContext::mode_low.set(context.bytes,
-						  1 + i); // pages, pieces, equal ones
-			keys_[i] = driver_.make_key(context, 0, {});
-		}
+		driver_.xrc_domain = driver_.command(Opcode::alloc_xrcd).number();
+		pool_ = driver_.make_rmp();
+		xrc_srq_ = driver_.make_xrc_srq(cq_, 5);
+		make_keys();
 		set_port_active();
 	}
 
@@ -194,14 +203,19 @@ public:
 			driver_.command(Opcode::destroy_qp, qp.number);
 		const QpService service =
 			kServices[input.take<std::uint8_t>() % std::size(kServices)];
-		driver_.try_qp(service, cq_, qp, input.take<std::uint8_t>() & 1);
+		const std::uint8_t shape = input.take<std::uint8_t>();
+		const bool shares = (shape & 2) && service < QpService::xrc;
+		driver_.try_qp(service, cq_, qp, shape & 1,
+			       shape & 4 ? hw::mlx5::QpContext::ipoib_offload : 0, 0,
+			       shares ? pool_.number : 0);
+		services_[place] = service;
 		const std::uint32_t peer = qps_[input.take<std::uint8_t>() % 8].number;
 		for (const Opcode step :
 		     {Opcode::rst2init_qp, Opcode::init2rtr_qp, Opcode::rtr2rts_qp})
 			driver_.transition(step, qp, peer);
 	}
 
-	// A send request with random segments, and a receive; then the records and the doorbell.
+	// A send request, and a receive; then the records and the doorbell.
 	void post(std::uint32_t place, Input &input)
 	{
 		const TinyDriver::Qp &qp = qps_[place];
@@ -209,27 +223,197 @@ public:
 			return;
 		const std::uint8_t request =
 			kRequests[input.take<std::uint8_t>() % std::size(kRequests)];
+		const std::uint8_t shape = input.take<std::uint8_t>();
 		Bytes wqe = TinyDriver::control(request);
+		WqeControl::op_modifier.set(wqe.data(), shape & 1 ? 9 : input.take<std::uint8_t>());
 		if (request == hw::mlx5::opcode_umr || request == 0x01)
-			WqeControl::immediate.set(wqe.data(),
-						  keys_[input.take<std::uint8_t>() % keys_.size()]);
-		const auto segments = input.take(16u * (input.take<std::uint8_t>() % 12));
-		wqe.insert(wqe.end(), segments.begin(), segments.end());
-		wqe.resize((wqe.size() + 15) & ~std::size_t{15});
-		if (input.take<std::uint8_t>() & 1)
-			TinyDriver::add_data(wqe, everything_ + input.take<std::uint16_t>(),
-					     input.take<std::uint16_t>(), driver_.key);
-		driver_.receive(qp, driver_.load(qp.record) & 0xffff,
-				everything_ + input.take<std::uint16_t>(),
-				input.take<std::uint16_t>());
+			WqeControl::immediate.set(wqe.data(), any_key(input));
+		if (services_[place] == QpService::xrc) {
+			wqe.resize(wqe.size() + 16);
+			hw::mlx5::store_be32(wqe.data(), 16,
+					     shape & 2 ? xrc_srq_.number : pool_.number);
+		}
+		if (shape & 4) {
+			const auto segments = input.take(16u * (input.take<std::uint8_t>() % 12));
+			wqe.insert(wqe.end(), segments.begin(), segments.end());
+			wqe.resize((wqe.size() + 15) & ~std::size_t{15});
+		} else if (request == hw::mlx5::opcode_umr) {
+			add_update(wqe, input);
+		} else {
+			add_operands(wqe, request, services_[place], input);
+		}
+		for (unsigned pieces = shape >> 3 & 3; pieces && request != hw::mlx5::opcode_umr;
+		     --pieces)
+			TinyDriver::add_data(wqe, any_address(input),
+					     shape & 32 ? 8 : input.take<std::uint16_t>(),
+					     any_key(input));
+		post_receive(place, input);
 		driver_.send(qp, driver_.load(qp.record + 4) & 0xffff, wqe);
 	}
 
 private:
+	// Some that UMR requests register, memory windows of both types, a region that only they
+	// open, a list of parts of others, and the driver's key of all memory.
+	void make_keys()
+	{
+		MkeyContext context{};
+		for (const auto *field : {&MkeyContext::free, &MkeyContext::umr_enable,
+					  &MkeyContext::remote_invalidate})
+			field->set(context.bytes, 1);
+		MkeyContext::qpn.set(context.bytes, MkeyContext::any_qp);
+		MkeyContext::pd.set(context.bytes, driver_.pd);
+		MkeyContext::octwords.set(context.bytes, 16);
+		MkeyContext::log_page_size.set(context.bytes, 12);
+		const auto make = [&](unsigned place, MkeyMode mode, std::uint32_t octwords,
+				      const Bytes &list) {
+			MkeyContext::mode_low.set(context.bytes, static_cast<std::uint32_t>(mode));
+			keys_[place] = driver_.make_key(context, octwords, list);
+		};
+		make(kFreePages, MkeyMode::pages, 0, {});
+		make(kFreePieces, MkeyMode::pieces, 0, {});
+		make(kFreeEqualPieces, MkeyMode::equal_pieces, 0, {});
+		MkeyContext::octwords.set(context.bytes, 1);
+		make(kWindow2, MkeyMode::pieces, 0, {});
+		MkeyContext::remote_invalidate.set(context.bytes, 0);
+		make(kWindow1, MkeyMode::pieces, 0, {});
+
+		MkeyContext::free.set(context.bytes, 0);
+		for (const auto *field : {&MkeyContext::local_read, &MkeyContext::local_write})
+			field->set(context.bytes, 1);
+		MkeyContext::start.set(context.bytes, everything_);
+		MkeyContext::length.set(context.bytes, weft::testing::kHostileScratch);
+		MkeyContext::octwords.set(context.bytes, 8);
+		Bytes list;
+		driver_.append_pages(list, everything_, weft::testing::kHostileScratch);
+		make(kRegion, MkeyMode::pages, 8, list);
+		for (const auto *field :
+		     {&MkeyContext::remote_read, &MkeyContext::remote_write, &MkeyContext::atomic})
+			field->set(context.bytes, 1);
+		list.clear();
+		MkeyContext::octwords.set(context.bytes, 4);
+		for (const unsigned part : {kRegion, kRegion, kWindow1, kFreePages})
+			TinyDriver::add_data(list, everything_, 0x4000, keys_[part]);
+		make(kList, MkeyMode::pieces, 4, list);
+		keys_[kEverything] = driver_.key;
+	}
+	std::uint32_t any_key(Input &input)
+	{
+		const std::uint8_t choice = input.take<std::uint8_t>();
+		// UMR requests give keys other variants.
+		return keys_[choice % keys_.size()] ^ (choice >> 4 == 0xf ? 1 : 0);
+	}
+	std::uint64_t any_address(Input &input)
+	{
+		return everything_ + input.take<std::uint16_t>();
+	}
+
+	// The segments between the control segment and the data.
+	void add_operands(Bytes &wqe, std::uint8_t request, QpService service, Input &input)
+	{
+		if (service == QpService::ud || service == QpService::qp1) {
+			WqeDatagram address{};
+			WqeDatagram::qkey.set(address.bytes, TinyDriver::kQkey);
+			WqeDatagram::extended.set(address.bytes, 1);
+			WqeDatagram::qpn.set(address.bytes,
+					     qps_[input.take<std::uint8_t>() % 8].number);
+			WqeDatagram::dlid.set(address.bytes, TinyDriver::kLid);
+			wqe.insert(wqe.end(), address.bytes, address.bytes + sizeof(address.bytes));
+			return;
+		}
+		const bool atomic =
+			request == 0x11 || request == 0x12 || request == 0x14 || request == 0x15;
+		if (request != 0x08 && request != 0x09 && request != 0x10 && !atomic)
+			return;
+		const std::uint64_t address = any_address(input);
+		TinyDriver::add_remote(wqe, atomic ? address & ~std::uint64_t{7} : address,
+				       any_key(input));
+		if (!atomic)
+			return;
+		const auto operands = input.take(request == 0x14 ? 32 : 16);
+		wqe.insert(wqe.end(), operands.begin(), operands.end());
+		wqe.resize((wqe.size() + 15) & ~std::size_t{15});
+	}
+
+	// The segments of a UMR request: registers a key, binds a window or takes either back.
+	void add_update(Bytes &wqe, Input &input)
+	{
+		const std::uint8_t shape = input.take<std::uint8_t>();
+		const std::uint8_t fields = input.take<std::uint8_t>();
+		const unsigned octwords = shape >> 4;
+		WqeUmr head{};
+		WqeUmr::inline_list.set(head.bytes, !(shape & 1));
+		WqeUmr::fail_unless_free.set(head.bytes, shape >> 1 & 1);
+		WqeUmr::fail_if_free.set(head.bytes, shape >> 2 & 1);
+		WqeUmr::has_offset.set(head.bytes, shape >> 3 & 1);
+		WqeUmr::octwords.set(head.bytes, octwords);
+		WqeUmr::offset_low.set(head.bytes, shape & 8 ? input.take<std::uint8_t>() % 20 : 0);
+		WqeUmr::mask.set(head.bytes, kUpdates[fields % std::size(kUpdates)]);
+		MkeyContext context{};
+		const std::uint8_t rights = input.take<std::uint8_t>();
+		unsigned bit = 0;
+		for (const auto *field :
+		     {&MkeyContext::local_read, &MkeyContext::local_write,
+		      &MkeyContext::remote_read, &MkeyContext::remote_write, &MkeyContext::atomic,
+		      &MkeyContext::remote_invalidate, &MkeyContext::free})
+			field->set(context.bytes, rights >> bit++ & 1);
+		MkeyContext::qpn.set(context.bytes,
+				     rights & 0x80 ? qps_[fields % 8].number : MkeyContext::any_qp);
+		MkeyContext::pd.set(context.bytes, driver_.pd);
+		MkeyContext::start.set(context.bytes, any_address(input));
+		MkeyContext::length.set(context.bytes, input.take<std::uint16_t>());
+		MkeyContext::log_page_size.set(context.bytes,
+					       fields & 0x80 ? input.take<std::uint8_t>() : 12);
+		wqe.insert(wqe.end(), head.bytes, head.bytes + sizeof(head.bytes));
+		wqe.insert(wqe.end(), context.bytes, context.bytes + sizeof(context.bytes));
+		Bytes list;
+		for (unsigned i = 0; i < octwords; ++i)
+			// As two addresses of pages, or as a piece.
+			if (fields & 0x40)
+				driver_.append_pages(list, any_address(input) & ~0xfffull, 8192);
+			else
+				TinyDriver::add_data(list, any_address(input),
+						     input.take<std::uint16_t>(), any_key(input));
+		if (shape & 1) {
+			std::ranges::copy(list, driver_.bytes(scratch_ + 8192, list.size()));
+			TinyDriver::add_data(wqe, scratch_ + 8192,
+					     static_cast<std::uint32_t>(list.size()),
+					     any_key(input));
+		} else {
+			wqe.insert(wqe.end(), list.begin(), list.end());
+		}
+	}
+
+	void post_receive(std::uint32_t place, Input &input)
+	{
+		const std::uint64_t address = any_address(input);
+		const std::uint32_t size = input.take<std::uint16_t>();
+		const TinyDriver::Qp &qp = qps_[place];
+		if (qp.receive) {
+			driver_.receive(qp, driver_.load(qp.record) & 0xffff, address, size);
+			return;
+		}
+		const TinyDriver::Srq &srq = services_[place] == QpService::xrc ? xrc_srq_ : pool_;
+		driver_.receive(srq, driver_.load(srq.record) & 0xffff, address, size);
+	}
+
+	enum Key : unsigned {
+		kFreePages,
+		kFreePieces,
+		kFreeEqualPieces,
+		kWindow1,
+		kWindow2,
+		kRegion,
+		kList,
+		kEverything,
+		kKeys,
+	};
+
 	TinyDriver driver_;
 	TinyDriver::Cq cq_;
+	TinyDriver::Srq pool_, xrc_srq_;
 	std::array<TinyDriver::Qp, 8> qps_;
-	std::array<std::uint32_t, 3> keys_{};
+	std::array<QpService, 8> services_{};
+	std::array<std::uint32_t, kKeys> keys_{};
 	std::uint64_t scratch_ = 0, everything_ = 0;
 };
 

@@ -397,6 +397,45 @@ TEST_F(Mlx5Queues, ReceivePoolsFollowTheirLinksAndReportTheirLimit)
 	EXPECT_EQ(driver.command(Opcode::destroy_rmp, made.number()).status, Status::ok);
 }
 
+// The completion names the queue by the index that its owner has chosen, and goes to the queue's own
+// completion queue.
+TEST_F(Mlx5Queues, XrcSendsArriveInTheQueueThatTheyName)
+{
+	driver.xrc_domain = driver.command(Opcode::alloc_xrcd).number();
+	const auto cq = driver.make_cq(4), receive_cq = driver.make_cq(4);
+	const auto srq = driver.make_xrc_srq(receive_cq, 0x55);
+	const auto one = driver.make_qp(QpService::xrc, cq);
+	const auto two = driver.make_qp(QpService::xrc, cq);
+	driver.to_rts(one, two.number);
+	driver.to_rts(two, one.number);
+	const std::uint64_t data = driver.allocate(4096), place = driver.allocate(4096);
+	*driver.bytes(data, 1) = 0xab;
+	driver.receive(srq, 0, place, 64);
+	const auto send_to = [&](std::uint32_t srqn) {
+		Bytes wqe = TinyDriver::control(kSend, false);
+		wqe.resize(32);
+		hw::mlx5::store_be32(wqe.data(), 16, srqn);
+		TinyDriver::add_data(wqe, data, 8, driver.key);
+		return wqe;
+	};
+	const std::uint32_t next = driver.send(one, 0, send_to(srq.number));
+	ASSERT_TRUE(driver.run_until_entry(receive_cq, 0));
+	Cqe cqe = driver.entry(receive_cq, 0);
+	EXPECT_EQ(Cqe::opcode.get(cqe.bytes), code(CqeOpcode::responder_send));
+	EXPECT_EQ(Cqe::srqn.get(cqe.bytes), 0x55u);
+	EXPECT_EQ(Cqe::byte_count.get(cqe.bytes), 8u);
+	EXPECT_EQ(*driver.bytes(place, 1), 0xab);
+
+	driver.xrc_domain = driver.command(Opcode::alloc_xrcd).number();
+	const auto stranger = driver.make_xrc_srq(receive_cq, 0x56);
+	driver.receive(stranger, 0, place, 64);
+	driver.send(one, next, send_to(stranger.number));
+	ASSERT_TRUE(driver.run_until_entry(cq, 0));
+	cqe = driver.entry(cq, 0);
+	EXPECT_EQ(Cqe::opcode.get(cqe.bytes), code(CqeOpcode::requester_error));
+	EXPECT_EQ(Cqe::syndrome.get(cqe.bytes), 0x12u) << "a queue of another domain";
+}
+
 TEST_F(Mlx5Queues, PagesAreCountedAgainstTheBudget)
 {
 	PageBudget budget(3);

@@ -295,21 +295,30 @@ public:
 	}
 	struct Qp {
 		std::uint32_t number = 0;
-		std::uint64_t receive = 0; // of 2^kLogReceives entries of 64 bytes
+		std::uint64_t receive = 0; // of 2^kLogReceives entries of 64 bytes; 0: none
 		std::uint64_t send = 0;    // of 2^kLogBlocks blocks of 64 bytes
 		std::uint64_t record = 0;
 	};
 	static constexpr unsigned kLogReceives = 4, kLogBlocks = 4;
+	// @srqn: the shared receive queue that it has in place of its own; 0: none.
 	Answer try_qp(QpService service, const Cq &cq, Qp &qp, bool privileged = true,
-		      std::uint32_t offload_mode = 0, std::uint32_t source = 0)
+		      std::uint32_t offload_mode = 0, std::uint32_t source = 0,
+		      std::uint32_t srqn = 0)
 	{
 		using hw::mlx5::QpContext;
 		constexpr std::uint64_t receive_bytes = 64 << kLogReceives;
 		constexpr std::uint64_t size = receive_bytes + (64 << kLogBlocks);
-		qp.receive = allocate(size);
-		qp.send = qp.receive + receive_bytes;
+		const bool own_queue = service != QpService::xrc && srqn == 0;
+		const std::uint64_t buffer = allocate(size);
+		qp.receive = own_queue ? buffer : 0;
+		qp.send = own_queue ? buffer + receive_bytes : buffer;
 		qp.record = allocate(8, 8);
 		QpContext context{};
+		QpContext::receive_type.set(context.bytes, own_queue ? QpContext::own_queue
+							   : srqn    ? QpContext::shared_queue
+								     : QpContext::no_queue);
+		QpContext::srqn.set(context.bytes, srqn);
+		QpContext::xrc_domain.set(context.bytes, xrc_domain);
 		QpContext::service.set(context.bytes, static_cast<std::uint32_t>(service));
 		QpContext::pd.set(context.bytes, pd);
 		QpContext::log_rq_size.set(context.bytes, kLogReceives);
@@ -325,7 +334,7 @@ public:
 		QpContext::record.set(context.bytes, qp.record);
 		Bytes in = input_with(hw::mlx5::pages_offset, hw::mlx5::qp_command::context,
 				      context.bytes);
-		append_pages(in, qp.receive, size);
+		append_pages(in, buffer, size);
 		Answer made = command(Opcode::create_qp, std::move(in));
 		qp.number = made.status == Status::ok ? made.number() : 0;
 		return made;
@@ -419,6 +428,51 @@ public:
 		put_data(bytes(place + 16, 16), 0, 0, hw::mlx5::WqeData::terminator_lkey);
 		store(qp.record, (index + 1) & 0xffff);
 	}
+	// Shared receive queues of 2^kLogReceives entries of 64 bytes, linked in a circle.
+	struct Srq {
+		std::uint32_t number = 0;
+		std::uint64_t entries = 0;
+		std::uint64_t record = 0;
+	};
+	Srq make_rmp()
+	{
+		using hw::mlx5::WqContext;
+		namespace rmp = hw::mlx5::rmp_command;
+		Srq srq = srq_memory();
+		hw::mlx5::RmpContext context{};
+		std::uint8_t *const queue = context.bytes + hw::mlx5::RmpContext::work_queue;
+		WqContext::pd.set(queue, pd);
+		WqContext::record.set(queue, srq.record);
+		WqContext::log_stride.set(queue, 6);
+		WqContext::log_size.set(queue, kLogReceives);
+		Bytes in = input_with(rmp::pages, rmp::context, context.bytes);
+		append_pages(in, srq.entries, 64 << kLogReceives);
+		return made_srq(Opcode::create_rmp, std::move(in), srq);
+	}
+	Srq make_xrc_srq(const Cq &cq, std::uint32_t user_index)
+	{
+		using hw::mlx5::XrcSrqContext;
+		Srq srq = srq_memory();
+		XrcSrqContext context{};
+		XrcSrqContext::log_size.set(context.bytes, kLogReceives);
+		XrcSrqContext::log_stride.set(context.bytes, 2); // 64 bytes
+		XrcSrqContext::xrc_domain.set(context.bytes, xrc_domain);
+		XrcSrqContext::cqn.set(context.bytes, cq.number);
+		XrcSrqContext::user_index.set(context.bytes, user_index);
+		XrcSrqContext::pd.set(context.bytes, pd);
+		XrcSrqContext::record.set(context.bytes, srq.record);
+		Bytes in =
+			input_with(hw::mlx5::pages_offset, hw::mlx5::context_offset, context.bytes);
+		append_pages(in, srq.entries, 64 << kLogReceives);
+		return made_srq(Opcode::create_xrc_srq, std::move(in), srq);
+	}
+	void receive(const Srq &srq, std::uint32_t index, std::uint64_t address, std::uint32_t size)
+	{
+		const std::uint64_t place = srq.entries + 64 * (index & ((1u << kLogReceives) - 1));
+		put_data(bytes(place + 16, 16), address, size, key);
+		put_data(bytes(place + 32, 16), 0, 0, hw::mlx5::WqeData::terminator_lkey);
+		store(srq.record, (index + 1) & 0xffff);
+	}
 	static void put_data(std::uint8_t *place, std::uint64_t address, std::uint32_t size,
 			     std::uint32_t lkey)
 	{
@@ -467,10 +521,24 @@ public:
 	weft::testing::FakeHost host{kMemorySize};
 	Card card;
 	std::uint32_t uar = 0, pd = 0, key = 0;
+	std::uint32_t xrc_domain = 0; // of all queue pairs and queues of XRC
 	std::uint32_t async_eq = 0, completion_eq = 0;
 	std::uint64_t async_entries = 0, completion_entries = 0;
 
 private:
+	Srq srq_memory()
+	{
+		Srq srq{.entries = allocate(64 << kLogReceives), .record = allocate(8, 8)};
+		for (std::uint32_t i = 0; i < 1u << kLogReceives; ++i)
+			store(srq.entries + 64 * i, (i + 1) & ((1u << kLogReceives) - 1));
+		return srq;
+	}
+	Srq made_srq(Opcode opcode, Bytes in, Srq srq)
+	{
+		const Answer made = command(opcode, std::move(in));
+		srq.number = made.status == Status::ok ? made.number() : 0;
+		return srq;
+	}
 	// A chain of blocks that holds @data; false if there is none.
 	bool chain(std::uint64_t place, std::span<const std::uint8_t> data)
 	{
