@@ -34,6 +34,8 @@ struct WqeControl : Storage<16> {
 	static constexpr Field solicited{0x08, 1, 1};
 	static constexpr Field immediate{0x0c, 31, 0};
 	static constexpr std::uint32_t always = 2; /* completion: at least */
+	/* op_modifier of a masked atomic: 8, and the operands' size as a power of two less 2. */
+	static constexpr std::uint32_t masked_8_bytes = 9;
 };
 
 struct WqeXrc {

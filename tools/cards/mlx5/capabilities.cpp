@@ -75,7 +75,8 @@ namespace atomic
 {
 constexpr Field endianness{0x08, 31, 30};
 constexpr Field host_order_supported{0x08, 25, 25};
-constexpr Field operations{0x10, 15, 0}; // 1 compare and swap, 2 fetch and add
+// 1 compare and swap, 2 fetch and add, 4 and 8 the same with masks.
+constexpr Field operations{0x10, 15, 0};
 constexpr Field qp_sizes{0x14, 15, 0};   // a bit for each number of bytes
 } // namespace atomic
 // NOLINTEND(readability-identifier-naming)
@@ -159,7 +160,7 @@ bool Capabilities::query(std::uint32_t kind, bool current, std::span<std::uint8_
 	case Layout::kind_atomic:
 		atomic::endianness.set(out, current ? atomic_endianness_ : 1);
 		atomic::host_order_supported.set(out, 1);
-		atomic::operations.set(out, 3);
+		atomic::operations.set(out, 0xf);
 		atomic::qp_sizes.set(out, 8);
 		return true;
 	default:

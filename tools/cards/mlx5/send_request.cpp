@@ -121,6 +121,14 @@ bool take_operands(SegmentCursor &cursor, const QueuePair &qp, SendRequest &out)
 	}
 }
 
+// Masked atomics have operands of the size that the card reports and no other.
+bool size_allowed(SendOpcode opcode, std::uint32_t modifier)
+{
+	return (opcode != SendOpcode::masked_compare_swap &&
+		opcode != SendOpcode::masked_fetch_add) ||
+	       modifier == WqeControl::masked_8_bytes;
+}
+
 // Keys are changed by UMR requests only.
 bool allowed(SendOpcode opcode, const QueuePair &qp)
 {
@@ -164,7 +172,8 @@ Syndrome decode_send(std::span<const std::byte> wqe, const QueuePair &qp, SendRe
 	out.ip_checksum = out.l4_checksum = out.permissive_source = false;
 	out.immediate = WqeControl::immediate.get(control.bytes);
 	if (WqeControl::units.get(control.bytes) * hw::mlx5::wqe_unit != wqe.size() || !opcode ||
-	    !allowed(out.opcode, qp))
+	    !allowed(out.opcode, qp) ||
+	    !size_allowed(out.opcode, WqeControl::op_modifier.get(control.bytes)))
 		return Syndrome::local_qp_operation;
 	if (out.opcode == SendOpcode::update_key) {
 		take_update(wqe.subspan(sizeof(control)), out.immediate, qp, out);
