@@ -176,12 +176,19 @@ struct QpContext : Storage<0xe8> {
 	static constexpr Field sq_software_counter{0xb4, 15, 0};
 	static constexpr Field rq_hardware_counter{0xb8, 31, 0};
 	static constexpr Field rq_software_counter{0xbc, 31, 0};
+	static constexpr Field inline_response{0xc4, 15, 8};
+	static constexpr Field inline_receive{0xc4, 7, 0};
 
 	/* receive_type. */
 	static constexpr std::uint32_t own_queue = 0;
 	static constexpr std::uint32_t shared_queue = 1;
 	static constexpr std::uint32_t no_queue = 3;
 	static constexpr std::uint32_t migrated = 3;
+	/* inline_response, inline_receive: data that completions carry; 0: none. */
+	static constexpr std::uint32_t receive_32_bytes = 0x01;
+	static constexpr std::uint32_t receive_64_bytes = 0x02;
+	static constexpr std::uint32_t response_32_bytes = 0x11;
+	static constexpr std::uint32_t response_64_bytes = 0x22;
 	/* offload_mode. */
 	static constexpr std::uint32_t no_offload = 0;
 	static constexpr std::uint32_t ipoib_offload = 1;

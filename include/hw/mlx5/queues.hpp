@@ -129,10 +129,15 @@ struct Cqe : Storage<64> {
 	static constexpr Field qpn{0x38, 23, 0};
 	static constexpr Field wqe_counter{0x3c, 31, 16};
 	static constexpr Field opcode{0x3c, 7, 4};
+	static constexpr Field format{0x3c, 3, 2};
 	static constexpr Field solicited{0x3c, 1, 1};
 	static constexpr Field owner{0x3c, 0, 0};
 
 	static constexpr std::uint32_t grh_in_buffer = 1;
+	/* format: data of the message in the first half of the entry, or of a slot of 128 bytes. */
+	static constexpr std::uint32_t inline_32 = 1;
+	static constexpr std::uint32_t inline_64 = 2;
+	static constexpr std::size_t inline_size = 32;
 };
 enum class CqeOpcode : std::uint8_t {
 	requester = 0x0,

@@ -3,7 +3,9 @@
 // of completions and events.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "cards/hca/types.hpp"
 
@@ -28,11 +30,17 @@ struct ChecksumStatus {
 	bool operator==(const ChecksumStatus &) const = default;
 };
 
+// Bytes that a completion may carry at the most, in place of the memory of its request
+// (QueuePairAttributes::inline_receive).
+constexpr std::size_t completion_data_max = 64;
+
 // SendDone - a send request that is done; byte_count of reads and atomics only.
 struct SendDone {
 	std::uint16_t index = 0;
 	SendOpcode opcode = SendOpcode::nop;
 	std::uint32_t byte_count = 0;
+	// The data of a read or atomic that is not in memory; good during the call.
+	std::span<const std::byte> data{};
 };
 
 // ReceiveDone - everything about a received message that its completion tells.
@@ -51,6 +59,8 @@ struct ReceiveDone {
 	bool grh = false;
 	bool solicited = false;
 	ChecksumStatus checksums;
+	// The message if it is not in memory; good during the call.
+	std::span<const std::byte> data{};
 };
 
 // Failure - a request that has failed or was flushed.

@@ -65,6 +65,10 @@ struct QueuePairAttributes {
 	bool remote_read = false;
 	bool remote_write = false;
 	bool remote_atomic = false;
+	// Messages, and answers to reads and atomics, of up to so many bytes go into their
+	// completions and not into memory; completion_data_max at the most, 0: none.
+	std::uint8_t inline_receive = 0;
+	std::uint8_t inline_response = 0;
 
 	std::uint8_t mtu = 0; // ib::Mtu encoding
 	std::uint8_t log_max_message = 31;

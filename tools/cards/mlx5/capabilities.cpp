@@ -42,7 +42,8 @@ constexpr Field log_max_message{0x38, 28, 24};
 constexpr Field static_rates{0x3c, 31, 16};
 constexpr Field cqe_version{0x3c, 3, 0};
 constexpr Field ipoib_basic_offloads{0x40, 27, 27};
-constexpr Field umr_fence{0x40, 21, 20}; // 2: none needed
+constexpr Field umr_fence{0x40, 21, 20};      // 2: none needed
+constexpr Field inline_scatter{0x40, 10, 10}; // sctr_data_cqe
 constexpr Field atomic{0x40, 1, 1};
 constexpr Field cq_overrun_ignore{0x44, 31, 31};
 constexpr Field cq_resize{0x44, 30, 30};
@@ -77,7 +78,7 @@ constexpr Field endianness{0x08, 31, 30};
 constexpr Field host_order_supported{0x08, 25, 25};
 // 1 compare and swap, 2 fetch and add, 4 and 8 the same with masks.
 constexpr Field operations{0x10, 15, 0};
-constexpr Field qp_sizes{0x14, 15, 0};   // a bit for each number of bytes
+constexpr Field qp_sizes{0x14, 15, 0}; // a bit for each number of bytes
 } // namespace atomic
 // NOLINTEND(readability-identifier-naming)
 
@@ -106,6 +107,7 @@ constexpr struct {
 	{general::cqe_version, 1},
 	{general::ipoib_basic_offloads, 1},
 	{general::umr_fence, 2},
+	{general::inline_scatter, 1},
 	{general::atomic, 1},
 	{general::cq_overrun_ignore, 1},
 	{general::cq_resize, 1},

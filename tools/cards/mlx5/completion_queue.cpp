@@ -39,14 +39,17 @@ bool CompletionQueue::full()
 	return ((producer_ - consumer_) & kIndexMask) >= size();
 }
 
-bool CompletionQueue::store(std::uint32_t index, Cqe entry)
+bool CompletionQueue::store(std::uint32_t index, Cqe entry, std::span<const std::byte> front)
 {
 	Cqe::owner.set(entry.bytes, index >> settings_.log_size & 1);
 	const std::uint64_t slot = settings_.collapsed ? 0 : index & (size() - 1);
 	const std::uint64_t slot_size = settings_.large_slots ? 2 * Cqe::size : Cqe::size;
-	const std::uint64_t place = settings_.large_slots && !settings_.padded ? Cqe::size : 0;
-	return store_entry(services_.memory.memory(), pages_.bus_address(slot * slot_size + place),
-			   entry.bytes);
+	const std::uint64_t place = has_front() ? Cqe::size : 0;
+	GuestMemory *const memory = services_.memory.memory();
+	if (!front.empty() &&
+	    !(memory && memory->write(pages_.bus_address(slot * slot_size), front)))
+		return false;
+	return store_entry(memory, pages_.bus_address(slot * slot_size + place), entry.bytes);
 }
 
 void CompletionQueue::fail(std::uint32_t status, std::uint32_t syndrome)
@@ -55,15 +58,15 @@ void CompletionQueue::fail(std::uint32_t status, std::uint32_t syndrome)
 	services_.events.cq_error(number_, syndrome);
 }
 
-bool CompletionQueue::post(Cqe entry, bool solicited)
+bool CompletionQueue::post(Cqe entry, bool solicited, std::span<const std::byte> front)
 {
-	if (failed())
+	if (failed() || (!front.empty() && !has_front()))
 		return false;
 	if (!settings_.overrun_ignore && full()) {
 		fail(queue_status::overflow, hw::mlx5::Eqe::cq_overrun);
 		return false;
 	}
-	if (!store(producer_, entry)) {
+	if (!store(producer_, entry, front)) {
 		fail(queue_status::write_failure, hw::mlx5::Eqe::cq_access_violation);
 		return false;
 	}

@@ -2,7 +2,9 @@
 // A completion queue: entries of 64 bytes in the guest's memory, overrun, resizing.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include <hw/mlx5/queues.hpp>
 
@@ -50,7 +52,9 @@ public:
 	// Writes an entry; its owner bit is set here. All data of the work request must be in guest
 	// memory before. @solicited: it satisfies a solicited arm, as an error does. False: the
 	// queue has failed (the asynchronous event was raised here, once).
-	[[nodiscard]] bool post(hw::mlx5::Cqe entry, bool solicited);
+	// @front: for the first half of a slot of 128 bytes. False, too, if there is none.
+	[[nodiscard]] bool post(hw::mlx5::Cqe entry, bool solicited,
+				std::span<const std::byte> front = {});
 
 	// The arm doorbell.
 	void arm(bool solicited, std::uint32_t consumer_index);
@@ -72,9 +76,10 @@ public:
 
 private:
 	std::uint32_t size() const { return std::uint32_t{1} << settings_.log_size; }
+	bool has_front() const { return settings_.large_slots && !settings_.padded; }
 	void look_at_record();
 	bool full();
-	bool store(std::uint32_t index, hw::mlx5::Cqe entry);
+	bool store(std::uint32_t index, hw::mlx5::Cqe entry, std::span<const std::byte> front = {});
 	void fail(std::uint32_t status, std::uint32_t syndrome);
 
 	const Services services_;

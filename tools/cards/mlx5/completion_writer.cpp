@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "cards/mlx5/completion_writer.hpp"
 
+#include <cstring>
+
 #include "cards/mellanox_icm/codes.hpp"
 #include "cards/mlx5/card_context.hpp"
 #include "cards/mlx5/send_request.hpp"
@@ -62,7 +64,7 @@ bool CompletionWriter::sent(const hca::QueuePair &qp, const SendDone &done)
 	Cqe::wqe_opcode.set(cqe.bytes, send_code(done.opcode));
 	Cqe::qpn.set(cqe.bytes, qp.qpn);
 	Cqe::wqe_counter.set(cqe.bytes, done.index);
-	return post(qp.send_cqn, cqe, false);
+	return post(qp.send_cqn, cqe, false, done.data);
 }
 
 bool CompletionWriter::received(const hca::QueuePair &qp, std::uint32_t cqn,
@@ -86,7 +88,7 @@ bool CompletionWriter::received(const hca::QueuePair &qp, std::uint32_t cqn,
 	Cqe::qpn.set(cqe.bytes, qp.qpn);
 	Cqe::wqe_counter.set(cqe.bytes, done.index);
 	Cqe::solicited.set(cqe.bytes, done.solicited);
-	return post(cqn, cqe, done.solicited);
+	return post(cqn, cqe, done.solicited, done.data);
 }
 
 bool CompletionWriter::failed(const hca::QueuePair &qp, std::uint32_t cqn, const Failure &failure)
@@ -98,13 +100,25 @@ bool CompletionWriter::failed(const hca::QueuePair &qp, std::uint32_t cqn, const
 			  static_cast<std::uint32_t>(mellanox_icm::cqe_syndrome(failure.syndrome)));
 	Cqe::qpn.set(cqe.bytes, qp.qpn);
 	Cqe::wqe_counter.set(cqe.bytes, failure.index);
-	return post(cqn, cqe, true);
+	return post(cqn, cqe, true, {});
 }
 
-bool CompletionWriter::post(std::uint32_t cqn, const Cqe &cqe, bool solicited)
+// @data: what the entry carries. It takes the place of what only datagrams have, or the first half
+// of the entry's slot.
+bool CompletionWriter::post(std::uint32_t cqn, Cqe cqe, bool solicited,
+			    std::span<const std::byte> data)
 {
 	CompletionQueue *const queue = card_.completion_queue(cqn);
-	return queue && queue->post(cqe, solicited);
+	if (!queue)
+		return false;
+	if (data.empty() || data.size() > Cqe::inline_size) {
+		Cqe::format.set(cqe.bytes, data.empty() ? 0 : Cqe::inline_64);
+		return queue->post(cqe, solicited, data);
+	}
+	Cqe::format.set(cqe.bytes, Cqe::inline_32);
+	std::memset(cqe.bytes, 0, Cqe::inline_size);
+	std::memcpy(cqe.bytes, data.data(), data.size());
+	return queue->post(cqe, solicited);
 }
 
 bool CompletionWriter::raise(Event event, std::uint32_t qpn)

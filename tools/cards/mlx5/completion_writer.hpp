@@ -24,7 +24,8 @@ public:
 	bool raise(Event event, std::uint32_t qpn) override;
 
 private:
-	bool post(std::uint32_t cqn, const hw::mlx5::Cqe &cqe, bool solicited);
+	bool post(std::uint32_t cqn, hw::mlx5::Cqe cqe, bool solicited,
+		  std::span<const std::byte> data);
 	std::uint32_t owner_index(const hca::QueuePair &qp, std::uint32_t xrc_srqn,
 				  bool is_receive) const;
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "cards/hca/completion_sink.hpp"
 #include "cards/hca/port.hpp"
 #include "cards/mlx5/limits.hpp"
 
@@ -41,6 +42,17 @@ std::optional<ServiceType> service_of(QpService kind)
 		return ServiceType::xrc;
 	}
 	return std::nullopt;
+}
+
+// Bytes that completions carry, from the code of a direction; 0xff: there is no such code.
+std::uint8_t inline_bytes(std::uint32_t code, std::uint32_t code_32, std::uint32_t code_64)
+{
+	return code == 0 ? 0 : code == code_32 ? 32 : code == code_64 ? 64 : 0xff;
+}
+
+std::uint32_t inline_code(std::uint8_t bytes, std::uint32_t code_32, std::uint32_t code_64)
+{
+	return bytes == 0 ? 0 : bytes == 32 ? code_32 : code_64;
 }
 
 std::uint32_t state_code(QpState state)
@@ -127,6 +139,15 @@ Created create(const std::uint8_t *context, QueuePair &qp)
 	qp.has_receive_queue = receive == QpContext::own_queue && qp.service != ServiceType::xrc;
 	qp.srqn = qp.uses_srq ? QpContext::srqn.get(context) : 0;
 	qp.has_send_queue = !QpContext::no_send_queue.get(context);
+	// Only RC and UC have it.
+	if (qp.kind == QpService::rc || qp.kind == QpService::uc) {
+		qp.inline_receive =
+			inline_bytes(QpContext::inline_receive.get(context),
+				     QpContext::receive_32_bytes, QpContext::receive_64_bytes);
+		qp.inline_response =
+			inline_bytes(QpContext::inline_response.get(context),
+				     QpContext::response_32_bytes, QpContext::response_64_bytes);
+	}
 	qp.log_send_blocks = byte(QpContext::log_sq_size, context);
 	qp.log_receive_size = byte(QpContext::log_rq_size, context);
 	qp.log_receive_stride =
@@ -137,6 +158,8 @@ Created create(const std::uint8_t *context, QueuePair &qp)
 	if (source > ib::qpn_gsi || ((source || qp.ip_offload) && qp.kind != QpService::ud))
 		return Created::bad_field;
 	const bool fits = receive <= QpContext::no_queue && qp.record % 8 == 0 &&
+			  qp.inline_receive <= hca::completion_data_max &&
+			  qp.inline_response <= hca::completion_data_max &&
 			  qp.log_receive_stride <= 9; // limits::kReceiveWqeBytes
 	return fits ? Created::done : Created::bad_field;
 }
@@ -275,6 +298,12 @@ void encode(const QueuePair &qp, const QueuePairProgress &progress, std::uint8_t
 	QpContext::receive_msn.set(context, progress.receive_msn);
 	QpContext::sq_hardware_counter.set(context, progress.sq_counter);
 	QpContext::rq_hardware_counter.set(context, progress.rq_counter);
+	QpContext::inline_receive.set(context,
+				      inline_code(qp.inline_receive, QpContext::receive_32_bytes,
+						  QpContext::receive_64_bytes));
+	QpContext::inline_response.set(context,
+				       inline_code(qp.inline_response, QpContext::response_32_bytes,
+						   QpContext::response_64_bytes));
 }
 
 } // namespace weft::mlx5::qp_context

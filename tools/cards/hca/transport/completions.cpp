@@ -56,11 +56,11 @@ void count(Diagnostics &counters, Syndrome syndrome, bool is_send)
 } // namespace
 
 void Completions::sent(Qp &qp, const SendRequest &request, std::uint16_t index,
-		       std::uint32_t byte_count)
+		       std::uint32_t byte_count, std::span<const std::byte> data)
 {
 	if (request.signalled)
-		check(qp, engine_.card().completions.sent(qp.pair,
-							  {index, request.opcode, byte_count}));
+		check(qp, engine_.card().completions.sent(
+				  qp.pair, {index, request.opcode, byte_count, data}));
 }
 
 void Completions::send_failed(Qp &qp, std::uint16_t index, Syndrome syndrome)

@@ -22,7 +22,7 @@ public:
 
 	/* A send ended well; an entry is written if it was asked for. */
 	void sent(Qp &qp, const SendRequest &request, std::uint16_t index,
-		  std::uint32_t byte_count = 0);
+		  std::uint32_t byte_count = 0, std::span<const std::byte> data = {});
 	void send_failed(Qp &qp, std::uint16_t index, Syndrome syndrome);
 	void received(Qp &qp, const ReceiveWork &work, ReceiveDone done);
 	void receive_failed(Qp &qp, const ReceiveWork &work, Syndrome syndrome);

@@ -84,7 +84,9 @@ private:
 	bool acknowledge_before(Qp &qp, Psn psn);
 	SendWork *answered_by(Qp &qp, Psn psn);
 	void progress(Qp &qp);
-	void complete_front(Qp &qp, std::uint32_t byte_count = 0);
+	void complete_front(Qp &qp, std::uint32_t byte_count = 0,
+			    std::span<const std::byte> data = {});
+	static bool answer_in_completion(const Qp &qp, const SendRequest &request);
 	void retire(Qp &qp);
 	void go_back(Qp &qp, Psn psn);
 	void lost(Qp &qp);

@@ -2,6 +2,8 @@
 // Handles acknowledges and responses to a requester, and retries if none arrive.
 #include "cards/hca/transport/requester.hpp"
 
+#include <array>
+
 #include "cards/hca/transport/engine.hpp"
 
 namespace weft::hca::transport
@@ -102,14 +104,14 @@ void Requester::retire(Qp &qp)
 		engine_.schedule(qp);
 }
 
-void Requester::complete_front(Qp &qp, std::uint32_t byte_count)
+void Requester::complete_front(Qp &qp, std::uint32_t byte_count, std::span<const std::byte> data)
 {
 	RequesterState &s = qp.send;
 	auto work = release(qp);
 	if (s.cursor > 0)
 		s.cursor--;
 	s.ssn = (s.ssn + 1) & Psn::kMask;
-	engine_.completions().sent(qp, work->request, work->index, byte_count);
+	engine_.completions().sent(qp, work->request, work->index, byte_count, data);
 	recycle(std::move(work));
 }
 
@@ -240,6 +242,12 @@ SendWork *Requester::answered_by(Qp &qp, Psn psn)
 	return s.work.front().get();
 }
 
+/* Without a completion the answer goes to memory, however short it is. */
+bool Requester::answer_in_completion(const Qp &qp, const SendRequest &request)
+{
+	return request.signalled && request.length <= qp.pair.inline_response;
+}
+
 void Requester::read_response(Qp &qp, const packet::Headers &headers, const fabric::Packet &packet)
 {
 	RequesterState &s = qp.send;
@@ -261,8 +269,18 @@ void Requester::read_response(Qp &qp, const packet::Headers &headers, const fabr
 		fail_front(qp, Syndrome::bad_response);
 		return;
 	}
-	auto error = mover_.scatter(work.request.pieces, offset, payload,
-				    qp.key_use(0, KeyAccess::local_write));
+	std::array<std::byte, completion_data_max> bytes;
+	std::span<const std::byte> data;
+	auto error = MemoryError::none;
+	if (answer_in_completion(qp, work.request)) {
+		const auto room = std::span(bytes).first(payload.size());
+		if (payload.copy_to(room) != room.size())
+			error = MemoryError::taken_back;
+		data = room;
+	} else {
+		error = mover_.scatter(work.request.pieces, offset, payload,
+				       qp.key_use(0, KeyAccess::local_write));
+	}
 	if (error == MemoryError::taken_back)
 		return;
 	if (error != MemoryError::none) {
@@ -272,7 +290,7 @@ void Requester::read_response(Qp &qp, const packet::Headers &headers, const fabr
 	s.unacknowledged = psn + packets;
 	if (last) {
 		s.reads--;
-		complete_front(qp, static_cast<std::uint32_t>(work.request.length));
+		complete_front(qp, static_cast<std::uint32_t>(work.request.length), data);
 		retire(qp);
 	}
 	progress(qp);
@@ -290,15 +308,20 @@ void Requester::atomic_response(Qp &qp, const packet::Headers &headers)
 	std::uint64_t original = headers.atomic_ack.original;
 	if (engine_.card().big_endian_host)
 		original = ib::be64(original).raw();
-	auto error = mover_.scatter(work.request.pieces, 0, std::as_bytes(std::span(&original, 1)),
-				    qp.key_use(0, KeyAccess::local_write));
+	auto data = std::as_bytes(std::span(&original, 1));
+	auto error = MemoryError::none;
+	if (!answer_in_completion(qp, work.request)) {
+		error = mover_.scatter(work.request.pieces, 0, data,
+				       qp.key_use(0, KeyAccess::local_write));
+		data = {};
+	}
 	if (error != MemoryError::none) {
 		fail_front(qp, Syndrome::local_protection);
 		return;
 	}
 	s.unacknowledged = psn + 1;
 	s.reads--;
-	complete_front(qp, sizeof(original));
+	complete_front(qp, sizeof(original), data);
 	retire(qp);
 	progress(qp);
 }

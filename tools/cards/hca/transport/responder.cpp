@@ -2,6 +2,7 @@
 #include "cards/hca/transport/responder.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "cards/hca/transport/addressing.hpp"
 #include "cards/hca/transport/atomics.hpp"
@@ -262,15 +263,25 @@ Responder::Verdict Responder::send(Qp &qp, const packet::Headers &headers,
 		r.receive.used = 0;
 	if (payload.size() > r.receive.room - r.receive.used)
 		return Verdict::receive_failed_length;
-	KeyUse user = qp.key_use(0, KeyAccess::local_write);
-	user.pd = r.receive.pd;
-	switch (mover_.scatter(r.receive.pieces, r.receive.used, payload, user)) {
-	case MemoryError::none:
-		break;
-	case MemoryError::taken_back:
-		return Verdict::lost;
-	default:
-		return Verdict::receive_failed_protection;
+	std::array<std::byte, completion_data_max> bytes;
+	std::span<const std::byte> data;
+	if (traits.has(Traits::first) && traits.has(Traits::last) &&
+	    payload.size() <= qp.pair.inline_receive) {
+		const auto room = std::span(bytes).first(payload.size());
+		if (payload.copy_to(room) != room.size())
+			return Verdict::lost;
+		data = room;
+	} else {
+		KeyUse user = qp.key_use(0, KeyAccess::local_write);
+		user.pd = r.receive.pd;
+		switch (mover_.scatter(r.receive.pieces, r.receive.used, payload, user)) {
+		case MemoryError::none:
+			break;
+		case MemoryError::taken_back:
+			return Verdict::lost;
+		default:
+			return Verdict::receive_failed_protection;
+		}
 	}
 	r.receive.used += payload.size();
 	if (!traits.has(Traits::last))
@@ -293,7 +304,7 @@ Responder::Verdict Responder::send(Qp &qp, const packet::Headers &headers,
 		engine_.key_gone(headers.ieth.rkey.value() >> 8);
 	}
 	r.msn = (r.msn + 1) & Psn::kMask;
-	complete(qp, headers, opcode, static_cast<std::uint32_t>(r.receive.used));
+	complete(qp, headers, opcode, static_cast<std::uint32_t>(r.receive.used), data);
 	return Verdict::accepted;
 }
 
@@ -443,9 +454,10 @@ void Responder::remember(Qp &qp, const DoneRequest &done)
 }
 
 void Responder::complete(Qp &qp, const packet::Headers &headers, ReceiveOpcode opcode,
-			 std::uint32_t byte_count)
+			 std::uint32_t byte_count, std::span<const std::byte> data)
 {
 	ReceiveDone report;
+	report.data = data;
 	report.opcode = opcode;
 	report.immediate = opcode == ReceiveOpcode::send_invalidate ? headers.ieth.rkey.value()
 								    : headers.immdt.value.value();

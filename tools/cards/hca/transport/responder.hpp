@@ -70,7 +70,7 @@ private:
 	void refuse(Qp &qp, Verdict verdict);
 	void nak(Qp &qp, std::uint8_t syndrome);
 	void complete(Qp &qp, const packet::Headers &headers, ReceiveOpcode opcode,
-		      std::uint32_t byte_count);
+		      std::uint32_t byte_count, std::span<const std::byte> data = {});
 	void remember(Qp &qp, const DoneRequest &done);
 
 	void send_acknowledge(Qp &qp);

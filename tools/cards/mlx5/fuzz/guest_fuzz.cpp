@@ -122,6 +122,7 @@ public:
 		scratch_ = driver_.allocate(weft::testing::kHostileScratch);
 		everything_ = driver_.allocate(weft::testing::kHostileScratch);
 		cq_ = driver_.make_cq(6);
+		large_cq_ = driver_.make_cq(6, true);
 		driver_.xrc_domain = driver_.command(Opcode::alloc_xrcd).number();
 		pool_ = driver_.make_rmp();
 		xrc_srq_ = driver_.make_xrc_srq(cq_, 5);
@@ -192,7 +193,11 @@ public:
 		driver_.write(page + hw::mlx5::uar::eq_doorbell_arm,
 			      driver_.completion_eq << 24 | input.take<std::uint8_t>());
 	}
-	void consume(Input &input) { driver_.store(cq_.record, input.take<std::uint32_t>()); }
+	void consume(Input &input)
+	{
+		const bool large = input.take<std::uint8_t>() & 1;
+		driver_.store(large ? large_cq_.record : cq_.record, input.take<std::uint32_t>());
+	}
 	void set_port_active() { driver_.set_port_active(); }
 	void set_cable(bool in) { in ? driver_.port.enable() : driver_.port.disable(); }
 
@@ -205,7 +210,9 @@ public:
 			kServices[input.take<std::uint8_t>() % std::size(kServices)];
 		const std::uint8_t shape = input.take<std::uint8_t>();
 		const bool shares = (shape & 2) && service < QpService::xrc;
-		driver_.try_qp(service, cq_, qp, shape & 1,
+		driver_.inline_receive = shape >> 3 & 3;
+		driver_.inline_response = (shape >> 5 & 3) * 0x11u;
+		driver_.try_qp(service, shape & 0x80 ? large_cq_ : cq_, qp, shape & 1,
 			       shape & 4 ? hw::mlx5::QpContext::ipoib_offload : 0, 0,
 			       shares ? pool_.number : 0);
 		services_[place] = service;
@@ -409,7 +416,7 @@ private:
 	};
 
 	TinyDriver driver_;
-	TinyDriver::Cq cq_;
+	TinyDriver::Cq cq_, large_cq_;
 	TinyDriver::Srq pool_, xrc_srq_;
 	std::array<TinyDriver::Qp, 8> qps_;
 	std::array<QpService, 8> services_{};

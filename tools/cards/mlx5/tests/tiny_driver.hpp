@@ -267,16 +267,25 @@ public:
 		std::uint64_t entries = 0;
 		std::uint64_t record = 0;
 		unsigned log_size = 0;
+		bool large = false; // slots of 128 bytes, of which the second half is the entry
+		std::uint64_t slot(std::uint32_t index) const
+		{
+			return entries + (large ? 128 : 64) * (index & ((1u << log_size) - 1));
+		}
 	};
-	Cq make_cq(unsigned log_size)
+	Cq make_cq(unsigned log_size, bool large = false)
 	{
 		using hw::mlx5::CqContext;
-		const std::uint64_t size = std::uint64_t{hw::mlx5::Cqe::size} << log_size;
-		Cq cq{.entries = allocate(size), .record = allocate(8, 8), .log_size = log_size};
+		const std::uint64_t size = std::uint64_t{large ? 128u : 64u} << log_size;
+		Cq cq{.entries = allocate(size),
+		      .record = allocate(8, 8),
+		      .log_size = log_size,
+		      .large = large};
 		for (std::uint64_t at = 63; at < size; at += 64)
 			*bytes(cq.entries + at, 1) = 0xf1;
 		CqContext context{};
 		CqContext::log_size.set(context.bytes, log_size);
+		CqContext::entry_size.set(context.bytes, large);
 		CqContext::uar_page.set(context.bytes, uar);
 		CqContext::eqn.set(context.bytes, completion_eq);
 		CqContext::record.set(context.bytes, cq.record);
@@ -290,8 +299,7 @@ public:
 	// Entry @index of a queue; its opcode is 0xf before the card has written one there.
 	hw::mlx5::Cqe entry(const Cq &cq, std::uint32_t index)
 	{
-		return host.object<hw::mlx5::Cqe>(cq.entries +
-						  64 * (index & ((1u << cq.log_size) - 1)));
+		return host.object<hw::mlx5::Cqe>(cq.slot(index) + (cq.large ? 64 : 0));
 	}
 	struct Qp {
 		std::uint32_t number = 0;
@@ -318,6 +326,8 @@ public:
 							   : srqn    ? QpContext::shared_queue
 								     : QpContext::no_queue);
 		QpContext::srqn.set(context.bytes, srqn);
+		QpContext::inline_receive.set(context.bytes, inline_receive);
+		QpContext::inline_response.set(context.bytes, inline_response);
 		QpContext::xrc_domain.set(context.bytes, xrc_domain);
 		QpContext::service.set(context.bytes, static_cast<std::uint32_t>(service));
 		QpContext::pd.set(context.bytes, pd);
@@ -521,7 +531,10 @@ public:
 	weft::testing::FakeHost host{kMemorySize};
 	Card card;
 	std::uint32_t uar = 0, pd = 0, key = 0;
-	std::uint32_t xrc_domain = 0; // of all queue pairs and queues of XRC
+	// Of all queue pairs and queues of XRC that are made from now on; and codes of what queue
+	// pairs have in their completions.
+	std::uint32_t xrc_domain = 0;
+	std::uint32_t inline_receive = 0, inline_response = 0;
 	std::uint32_t async_eq = 0, completion_eq = 0;
 	std::uint64_t async_entries = 0, completion_entries = 0;
 
