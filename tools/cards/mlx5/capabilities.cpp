@@ -6,6 +6,7 @@
 
 #include <hw/mlx5/commands.hpp>
 
+#include "cards/mellanox_icm/faults.hpp"
 #include "cards/mlx5/limits.hpp"
 
 namespace weft::mlx5
@@ -139,6 +140,25 @@ constexpr struct {
 
 using Layout = hw::mlx5::HcaCap;
 
+// False values that a faulty card may report; each contradicts another answer, or arithmetic.
+using Lie = void (*)(std::uint8_t *out);
+constexpr Lie kLies[] = {
+	[](std::uint8_t *out) { general::log_max_qp.set(out, 0); },
+	[](std::uint8_t *out) { general::log_max_cq.set(out, 31); },
+	[](std::uint8_t *out) { general::log_max_cq_size.set(out, 0); },
+	[](std::uint8_t *out) { general::log_max_mkey.set(out, 0); },
+	[](std::uint8_t *out) { general::log_max_srq.set(out, 31); },
+	[](std::uint8_t *out) { general::max_eqs.set(out, 1); },
+	[](std::uint8_t *out) { general::num_ports.set(out, 0); },
+	[](std::uint8_t *out) { general::num_ports.set(out, 15); },
+	[](std::uint8_t *out) { general::log_page_size.set(out, 31); },
+	[](std::uint8_t *out) { general::max_send_wqe.set(out, 0); },
+	[](std::uint8_t *out) { general::max_receive_wqe.set(out, 0xffff); },
+	[](std::uint8_t *out) { general::log_blue_flame_size.set(out, 31); },
+	[](std::uint8_t *out) { general::log_max_pd.set(out, 0); },
+	[](std::uint8_t *out) { general::log_max_groups.set(out, 31); },
+};
+
 } // namespace
 
 void Capabilities::reset()
@@ -168,6 +188,12 @@ bool Capabilities::query(std::uint32_t kind, bool current, std::span<std::uint8_
 	default:
 		return false;
 	}
+}
+
+void Capabilities::distort(Faults &faults, std::uint32_t kind, std::span<std::uint8_t> page)
+{
+	if (kind == Layout::kind_general)
+		mellanox_icm::contradict(faults, kLies, page.data());
 }
 
 bool Capabilities::set(std::uint32_t kind, std::span<const std::uint8_t> page)

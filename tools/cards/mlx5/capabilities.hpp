@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "cards/mlx5/names.hpp"
+
 namespace weft::mlx5
 {
 
@@ -17,6 +19,8 @@ public:
 	// The page of a kind, of HcaCap::size bytes. @current: what is in force, else the most
 	// that the driver may ask for. False: there is no such kind.
 	bool query(std::uint32_t kind, bool current, std::span<std::uint8_t> page) const;
+	// Makes a page of general capabilities contradict itself, if that fault strikes.
+	static void distort(Faults &faults, std::uint32_t kind, std::span<std::uint8_t> page);
 	// Takes over what a driver may choose, and ignores the rest of the page: Linux sends pages
 	// that are zero except for what it changes. False: there is no such kind, or a value is out
 	// of range.

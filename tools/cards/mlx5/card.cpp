@@ -52,7 +52,7 @@ Card::~Card() = default;
 
 void Card::attach(PciHost &host)
 {
-	core_ = std::make_unique<Core>(config_, host, activity_, unsupported_);
+	core_ = std::make_unique<Core>(config_, host, activity_, unsupported_, faults_);
 }
 
 void Card::detach()
@@ -88,6 +88,12 @@ void Card::freeze()
 {
 	if (core_)
 		core_->health.freeze();
+}
+
+void Card::interrupt_idly()
+{
+	if (core_)
+		core_->interrupt_idly();
 }
 
 CardContext *Card::context()

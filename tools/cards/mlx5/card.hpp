@@ -10,6 +10,7 @@
 
 #include "bus/pci/device.hpp"
 #include "cards/hca/activity.hpp"
+#include "cards/mellanox_icm/faults.hpp"
 #include "cards/mlx5/names.hpp"
 #include "cards/mlx5/unsupported.hpp"
 
@@ -53,6 +54,10 @@ public:
 	// Faults, on the loop: the card reports a fatal error; its firmware hangs.
 	void break_down();
 	void freeze();
+	// An interrupt of each vector that has no cause.
+	void interrupt_idly();
+	// What goes wrong; armed on any thread.
+	Faults &faults() { return faults_; }
 
 	// On any thread.
 	const Activity &activity() const { return activity_; }
@@ -66,6 +71,7 @@ private:
 	const PciDescription description_;
 	Activity activity_;
 	Unsupported unsupported_;
+	Faults faults_;
 	std::unique_ptr<Core> core_;
 };
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "cards/mellanox_icm/faults.hpp"
 #include "cards/mlx5/limits.hpp"
 
 namespace weft::mlx5
@@ -42,8 +43,8 @@ hw::mlx5::Delivery check_block(const GuestMemory &memory, std::uint64_t address,
 
 } // namespace
 
-CommandQueue::CommandQueue(Loop &loop, Executor &executor)
-    : executor_(executor), wakeup_(loop, [this] { next(); })
+CommandQueue::CommandQueue(Loop &loop, Executor &executor, Faults &faults)
+    : executor_(executor), faults_(faults), wakeup_(loop, [this] { next(); })
 {
 }
 
@@ -85,10 +86,13 @@ void CommandQueue::execute(unsigned slot)
 	// The commands that make and end the queue of these events are polled for.
 	const auto before = executor_.completion_queue();
 	const Delivery delivery = run(entry, *memory, place);
+	if (faults_.strikes(Fault::command_lost))
+		return;
 	memory->store(place + CommandEntry::status_byte,
 		      static_cast<std::uint8_t>(static_cast<unsigned>(delivery) << 1));
 	if (before && executor_.completion_queue() == before)
-		executor_.command_done(*before, slot);
+		for (unsigned events = faults_.strikes(Fault::command_twice) ? 2 : 1; events; --events)
+			executor_.command_done(*before, slot);
 }
 
 CommandQueue::Delivery CommandQueue::run(const CommandEntry &entry, GuestMemory &memory,
@@ -113,7 +117,9 @@ CommandQueue::Delivery CommandQueue::run(const CommandEntry &entry, GuestMemory 
 			.op_modifier = InputHead::op_modifier.get(in_.data()),
 			.in = in_,
 			.out = out_};
-	const hw::mlx5::Status status = executor_.execute(command);
+	hw::mlx5::Status status = executor_.execute(command);
+	if (faults_.strikes(Fault::command_status) || faults_.strikes(Fault::command_nth))
+		status = static_cast<hw::mlx5::Status>(Faults::no_such_status);
 	if (status != hw::mlx5::Status::ok) {
 		std::ranges::fill(out_, std::uint8_t{0});
 		OutputHead::status.set(out_.data(), static_cast<std::uint32_t>(status));

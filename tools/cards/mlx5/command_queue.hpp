@@ -12,6 +12,7 @@
 
 #include "base/guest_memory.hpp"
 #include "base/loop.hpp"
+#include "cards/mlx5/names.hpp"
 
 namespace weft::mlx5
 {
@@ -39,7 +40,8 @@ public:
 		virtual void command_done(std::uint32_t eqn, unsigned slot) = 0;
 	};
 
-	CommandQueue(Loop &loop, Executor &executor);
+	// @faults: of a card that is broken on purpose.
+	CommandQueue(Loop &loop, Executor &executor, Faults &faults);
 
 	// The queue's address, from the initialization segment; 0: none yet.
 	void set_address(std::uint64_t address) { address_ = address; }
@@ -60,6 +62,7 @@ private:
 	bool write_output(GuestMemory &memory, std::uint64_t place);
 
 	Executor &executor_;
+	Faults &faults_;
 	std::uint64_t address_ = 0;
 	std::uint32_t pending_ = 0;
 	Wakeup wakeup_;

@@ -102,7 +102,8 @@ Status Commands::create_cq(Command &command)
 	auto &queue = core_.context.completion_queues.insert(
 		*number,
 		std::make_unique<CompletionQueue>(
-			CompletionQueue::Services{core_.memory, core_.events, core_.host.loop()},
+			CompletionQueue::Services{core_.memory, core_.events, core_.host.loop(),
+						  core_.faults},
 			*number, settings, std::move(pages)));
 	queue.set_moderation(static_cast<std::uint16_t>(CqContext::moderation_count.get(context)),
 			     static_cast<std::uint16_t>(CqContext::moderation_period.get(context)));

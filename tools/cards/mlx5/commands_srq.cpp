@@ -48,8 +48,8 @@ Status insert(Core &core, const SharedReceiveQueue::Settings &settings, PageList
 	if (!number)
 		return Status::no_resources;
 	core.context.shared_receive_queues.insert(
-		*number, std::make_unique<SharedReceiveQueue>(core.memory, core.events, *number,
-							      settings, std::move(pages)));
+		*number, std::make_unique<SharedReceiveQueue>(core.memory, core.events, core.faults,
+							      *number, settings, std::move(pages)));
 	hw::mlx5::object_number.set(command.out.data(), *number);
 	return Status::ok;
 }

@@ -119,8 +119,10 @@ Status Commands::query_hca_cap(Command &command)
 {
 	const std::uint32_t kind = command.op_modifier >> 1;
 	const auto page = command.out.subspan(HcaCap::offset, HcaCap::size);
-	if (core_.capabilities.query(kind, command.op_modifier & 1, page))
+	if (core_.capabilities.query(kind, command.op_modifier & 1, page)) {
+		Capabilities::distort(core_.faults, kind, page);
 		return Status::ok;
+	}
 	core_.unsupported.note(RequestKind::capabilities, kind);
 	return Status::bad_parameter;
 }

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "cards/mellanox_icm/faults.hpp"
 #include "cards/mlx5/queue_entry.hpp"
 
 namespace weft::mlx5
@@ -12,6 +13,30 @@ using hw::mlx5::Cqe;
 using hw::mlx5::CqContext;
 using hw::mlx5::CqeOpcode;
 namespace queue_status = hw::mlx5::queue_status;
+
+namespace
+{
+
+// As it comes out of a card that is broken on purpose. A queue pair's number goes with the index
+// that its owner has chosen, by which programs find it.
+Cqe distorted(Faults &faults, Cqe entry, bool &wrong_owner)
+{
+	constexpr std::uint32_t no_such_completion = 0x9;
+	if (faults.strikes(Fault::cqe_number)) {
+		const std::uint32_t other = 1 + faults.below(0xffffff);
+		Cqe::qpn.set(entry.bytes, Cqe::qpn.get(entry.bytes) ^ other);
+		Cqe::srqn.set(entry.bytes, Cqe::srqn.get(entry.bytes) ^ other);
+	}
+	if (faults.strikes(Fault::cqe_index))
+		Cqe::wqe_counter.set(entry.bytes, Cqe::wqe_counter.get(entry.bytes) ^
+							  (1 + faults.below(0xffff)));
+	if (faults.strikes(Fault::cqe_opcode))
+		Cqe::opcode.set(entry.bytes, no_such_completion);
+	wrong_owner = faults.strikes(Fault::cqe_owner);
+	return entry;
+}
+
+} // namespace
 
 CompletionQueue::CompletionQueue(const Services &services, std::uint32_t number,
 				 const Settings &settings, PageList pages)
@@ -39,9 +64,10 @@ bool CompletionQueue::full()
 	return ((producer_ - consumer_) & kIndexMask) >= size();
 }
 
-bool CompletionQueue::store(std::uint32_t index, Cqe entry, std::span<const std::byte> front)
+bool CompletionQueue::store(std::uint32_t index, Cqe entry, std::span<const std::byte> front,
+			    bool wrong_owner)
 {
-	Cqe::owner.set(entry.bytes, index >> settings_.log_size & 1);
+	Cqe::owner.set(entry.bytes, (index >> settings_.log_size & 1) ^ wrong_owner);
 	const std::uint64_t slot = settings_.collapsed ? 0 : index & (size() - 1);
 	const std::uint64_t slot_size = settings_.large_slots ? 2 * Cqe::size : Cqe::size;
 	const std::uint64_t place = has_front() ? Cqe::size : 0;
@@ -66,7 +92,10 @@ bool CompletionQueue::post(Cqe entry, bool solicited, std::span<const std::byte>
 		fail(queue_status::overflow, hw::mlx5::Eqe::cq_overrun);
 		return false;
 	}
-	if (!store(producer_, entry, front)) {
+	bool wrong_owner = false;
+	if (services_.faults.any())
+		entry = distorted(services_.faults, entry, wrong_owner);
+	if (!store(producer_, entry, front, wrong_owner)) {
 		fail(queue_status::write_failure, hw::mlx5::Eqe::cq_access_violation);
 		return false;
 	}

@@ -26,6 +26,7 @@ public:
 		const Memory &memory;
 		EventQueues &events;
 		Loop &loop;
+		Faults &faults;
 	};
 	struct Settings {
 		std::uint8_t log_size = 0;
@@ -79,7 +80,8 @@ private:
 	bool has_front() const { return settings_.large_slots && !settings_.padded; }
 	void look_at_record();
 	bool full();
-	bool store(std::uint32_t index, hw::mlx5::Cqe entry, std::span<const std::byte> front = {});
+	bool store(std::uint32_t index, hw::mlx5::Cqe entry, std::span<const std::byte> front = {},
+		   bool wrong_owner = false);
 	void fail(std::uint32_t status, std::uint32_t syndrome);
 
 	const Services services_;

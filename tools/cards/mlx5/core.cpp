@@ -48,11 +48,12 @@ fabric::NodeIdentity make_identity(const CardConfig &config)
 
 } // namespace
 
-Core::Core(const CardConfig &config, PciHost &pci_host, Activity &counted, Unsupported &missing)
-    : host(pci_host), activity(counted), unsupported(missing), trusted(config.trusted),
-      identity(make_identity(config)),
+Core::Core(const CardConfig &config, PciHost &pci_host, Activity &counted, Unsupported &missing,
+	   Faults &armed)
+    : host(pci_host), activity(counted), unsupported(missing), faults(armed),
+      trusted(config.trusted), identity(make_identity(config)),
       events(
-	      memory, [this](unsigned vector) { interrupt(vector); },
+	      memory, faults, [this](unsigned vector) { interrupt(vector); },
 	      [this](bool unreachable) {
 		      fail(unreachable ? hw::mlx5::health::eq_error : hw::mlx5::health::eq_overrun);
 	      }),
@@ -65,7 +66,7 @@ Core::Core(const CardConfig &config, PciHost &pci_host, Activity &counted, Unsup
 	       .management = agents,
 	       .diagnostics = diagnostics,
 	       .ports = ports}),
-      transport(make_transport(context)), health(host.loop()), command_queue(host.loop(), *this),
+      transport(make_transport(context)), health(host.loop()), command_queue(host.loop(), *this, faults),
       doorbells(*this), commands_(*this), original_identity_(identity),
       link_training_(host.loop(), [this] { enable_link(); }),
       links_(host.loop(), ports, *transport, agents.subnet())
@@ -246,6 +247,12 @@ void Core::destroy_qp(QueuePair &qp)
 	qpns.give(qpn);
 }
 
+void Core::interrupt_idly()
+{
+	for (unsigned vector = 0; vector < limits::kVectors; ++vector)
+		interrupt(vector);
+}
+
 void Core::interrupt(unsigned vector)
 {
 	Activity::add(activity.interrupts);
@@ -262,6 +269,8 @@ hw::mlx5::Status Core::execute(Command &command)
 	Activity::add(activity.commands);
 	if (!is_query(command.opcode))
 		await_driver();
+	if (faults.strikes(Fault::interrupt))
+		interrupt_idly();
 	return commands_.execute(command);
 }
 

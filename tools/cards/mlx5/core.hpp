@@ -11,6 +11,7 @@
 #include "cards/hca/agents.hpp"
 #include "cards/hca/port_links.hpp"
 #include "cards/hca/transport.hpp"
+#include "cards/mellanox_icm/faults.hpp"
 #include "cards/mlx5/capabilities.hpp"
 #include "cards/mlx5/card.hpp"
 #include "cards/mlx5/card_context.hpp"
@@ -32,8 +33,9 @@ enum class Stage : std::uint8_t {
 class Core final : private SubnetAgent::Host, private CommandQueue::Executor
 {
 public:
-	// @activity and @unsupported outlive it.
-	Core(const CardConfig &config, PciHost &host, Activity &activity, Unsupported &unsupported);
+	// @activity, @unsupported and @faults outlive it.
+	Core(const CardConfig &config, PciHost &host, Activity &activity, Unsupported &unsupported,
+	     Faults &faults);
 	~Core() override;
 
 	// To the state after power-on.
@@ -45,6 +47,8 @@ public:
 	// The link's training ends now, if it is in training.
 	void enable_link();
 	void set_bus_master(bool on);
+	// Interrupts of all vectors, without a cause.
+	void interrupt_idly();
 	// The card fails: health reports @syndrome, and it executes nothing any more.
 	void fail(std::uint32_t syndrome);
 
@@ -59,6 +63,7 @@ public:
 	PciHost &host;
 	Activity &activity;
 	Unsupported &unsupported;
+	Faults &faults;
 	const bool trusted; // CardConfig
 	fabric::NodeIdentity identity;
 	MemoryKeys memory;

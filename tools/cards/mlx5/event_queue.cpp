@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cards/mellanox_icm/faults.hpp"
 #include "cards/mlx5/limits.hpp"
 #include "cards/mlx5/queue_entry.hpp"
 
@@ -26,6 +27,26 @@ Eqe entry_of(EventType type)
 	return entry;
 }
 
+// As it comes out of a card that is broken on purpose.
+Eqe distorted(Faults &faults, Eqe entry, bool &wrong_owner)
+{
+	constexpr std::uint32_t no_such_event = 0xee;
+	if (faults.strikes(Fault::eqe_number)) {
+		const auto type = static_cast<EventType>(Eqe::type.get(entry.bytes));
+		const hw::mlx5::Field &number = type == EventType::command_done ? Eqe::commands
+						: type == EventType::cq_error
+							? Eqe::cq_error_number
+						: type == EventType::port_change ? Eqe::port
+										 : Eqe::number;
+		number.set(entry.bytes,
+			   number.get(entry.bytes) ^ (1 + faults.below(number.max())));
+	}
+	if (faults.strikes(Fault::eqe_type))
+		Eqe::type.set(entry.bytes, no_such_event);
+	wrong_owner = faults.strikes(Fault::eqe_owner);
+	return entry;
+}
+
 } // namespace
 
 bool EventQueue::has_room() const
@@ -34,7 +55,7 @@ bool EventQueue::has_room() const
 	       unread() + std::min(kReserve, size() / 2) < size();
 }
 
-bool EventQueue::post(Eqe entry)
+bool EventQueue::post(Eqe entry, bool wrong_owner)
 {
 	if (status_ != queue_status::ok)
 		return false;
@@ -42,7 +63,7 @@ bool EventQueue::post(Eqe entry)
 		status_ = queue_status::overflow;
 		return false;
 	}
-	Eqe::owner.set(entry.bytes, producer_ >> settings_.log_size & 1);
+	Eqe::owner.set(entry.bytes, (producer_ >> settings_.log_size & 1) ^ wrong_owner);
 	const std::uint64_t offset = std::uint64_t{producer_ & (size() - 1)} * Eqe::size;
 	if (!store_entry(memory_.memory(), pages_.bus_address(offset), entry.bytes)) {
 		status_ = queue_status::write_failure;
@@ -78,9 +99,9 @@ EqContext EventQueue::context() const
 	return context;
 }
 
-EventQueues::EventQueues(const Memory &memory, std::function<void(unsigned)> interrupt,
-			 std::function<void(bool)> lost)
-    : memory_(memory), interrupt_(std::move(interrupt)), lost_(std::move(lost)),
+EventQueues::EventQueues(const Memory &memory, Faults &faults,
+			 std::function<void(unsigned)> interrupt, std::function<void(bool)> lost)
+    : memory_(memory), faults_(faults), interrupt_(std::move(interrupt)), lost_(std::move(lost)),
       queues_(kLogNumbers), numbers_(kFirstEq, kFirstEq + limits::kEqs)
 {
 }
@@ -133,7 +154,9 @@ void EventQueues::post(std::uint32_t eqn, const Eqe &entry)
 	if (!queue)
 		return;
 	const bool well = queue->status() == queue_status::ok;
-	if (!queue->post(entry) && well)
+	bool wrong_owner = false;
+	const Eqe written = faults_.any() ? distorted(faults_, entry, wrong_owner) : entry;
+	if (!queue->post(written, wrong_owner) && well)
 		lost_(queue->status() == queue_status::write_failure);
 }
 

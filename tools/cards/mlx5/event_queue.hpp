@@ -50,8 +50,9 @@ public:
 	bool has_room() const;
 	static constexpr std::uint32_t kReserve = 64;
 
-	// Writes an entry; its owner bit is set here. False: see status().
-	bool post(Eqe entry);
+	// Writes an entry; its owner bit is set here, to the wrong value if @wrong_owner. False: see
+	// status().
+	bool post(Eqe entry, bool wrong_owner);
 	// The doorbells, with the driver's consumer index. Armed, the next entry interrupts: at
 	// once, if there is one.
 	void set_consumer(std::uint32_t index) { consumer_ = index & kIndexMask; }
@@ -80,7 +81,8 @@ class EventQueues
 public:
 	// @interrupt: sends that vector. @lost: a queue has overflowed (or its memory is not there,
 	// if the argument is true), and its owner cannot be notified by an event.
-	EventQueues(const Memory &memory, std::function<void(unsigned vector)> interrupt,
+	EventQueues(const Memory &memory, Faults &faults,
+		    std::function<void(unsigned vector)> interrupt,
 		    std::function<void(bool unreachable)> lost);
 
 	// A completion event of queue @cqn.
@@ -110,6 +112,7 @@ private:
 	void raise(const Eqe &entry);
 
 	const Memory &memory_;
+	Faults &faults_;
 	const std::function<void(unsigned)> interrupt_;
 	const std::function<void(bool)> lost_;
 	SparseTable<EventQueue> queues_;

@@ -2,6 +2,7 @@
 // Registers the ConnectX-5 as a model that weftd can create.
 #include "cards/model.hpp"
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/loop.hpp"
@@ -35,13 +36,43 @@ public:
 	}
 	std::vector<cards::Count> faults() const override
 	{
-		return {{kCatastrophic, breakdowns_.load(std::memory_order_relaxed)},
-			{kHealthStuck, freezes_.load(std::memory_order_relaxed)}};
+		std::vector<cards::Count> counts;
+		const auto names = mellanox_icm::fault_names();
+		for (unsigned kind = 0; kind < names.size(); ++kind)
+			counts.push_back(
+				{names[kind], faults_.struck(static_cast<Fault>(kind))});
+		counts.push_back({kCatastrophic, breakdowns_.load(std::memory_order_relaxed)});
+		counts.push_back({kHealthStuck, freezes_.load(std::memory_order_relaxed)});
+		return counts;
 	}
 	bool arm_fault(std::string_view name, std::uint32_t count) override
 	{
-		if (name != kCatastrophic && name != kHealthStuck)
+		if (name == kCatastrophic || name == kHealthStuck)
+			return arm_failure(name, count);
+		const auto names = mellanox_icm::fault_names();
+		const auto found = std::ranges::find(names, name);
+		if (found == names.end())
 			return false;
+		const auto fault = static_cast<Fault>(found - names.begin());
+		if (fault != Fault::interrupt) {
+			faults_.arm(fault, count);
+			return true;
+		}
+		// It has no opportunity to wait for.
+		for (std::uint32_t i = 0; i < std::min(count, kMostInterrupts); ++i)
+			loop_.post([this] { card_.interrupt_idly(); });
+		return true;
+	}
+	bool randomise_faults(std::uint64_t seed, std::uint32_t one_in) override
+	{
+		faults_.randomise(seed, one_in);
+		return true;
+	}
+
+private:
+	// The card as a whole fails.
+	bool arm_failure(std::string_view name, std::uint32_t count)
+	{
 		if (count == 0)
 			return true;
 		if (name == kCatastrophic) {
@@ -54,12 +85,14 @@ public:
 		return true;
 	}
 
-private:
+	// Idle interrupts of one request.
+	static constexpr std::uint32_t kMostInterrupts = 1000;
 	static constexpr std::string_view kCatastrophic = "catastrophic";
 	static constexpr std::string_view kHealthStuck = "health-stuck";
 
 	Loop &loop_;
 	mlx5::Card card_;
+	Faults &faults_{card_.faults()};
 	std::atomic<std::uint64_t> breakdowns_{0};
 	std::atomic<std::uint64_t> freezes_{0};
 };

@@ -3,12 +3,14 @@
 
 #include <utility>
 
+#include "cards/mellanox_icm/faults.hpp"
+
 namespace weft::mlx5
 {
 
 using hw::mlx5::SrqNext;
 
-SharedReceiveQueue::SharedReceiveQueue(const Memory &memory, EventQueues &events,
+SharedReceiveQueue::SharedReceiveQueue(const Memory &memory, EventQueues &events, Faults &faults,
 				       std::uint32_t number, const Settings &settings,
 				       PageList pages)
     : LinkedReceives{{settings.log_size, settings.log_stride, settings.limit},
@@ -16,7 +18,8 @@ SharedReceiveQueue::SharedReceiveQueue(const Memory &memory, EventQueues &events
 		     settings.pd,
 		     settings.xrc_domain,
 		     settings.cqn},
-      memory_(memory), events_(events), settings_(settings), pages_(std::move(pages))
+      memory_(memory), events_(events), faults_(faults), settings_(settings),
+      pages_(std::move(pages))
 {
 }
 
@@ -32,7 +35,8 @@ std::optional<std::uint32_t> SharedReceiveQueue::posted() const
 std::optional<std::uint32_t> SharedReceiveQueue::read_link(std::uint16_t index)
 {
 	SrqNext link;
-	if (!pages_.read(memory_.memory(), wqe_offset(index),
+	if (faults_.strikes(Fault::srq_list) ||
+	    !pages_.read(memory_.memory(), wqe_offset(index),
 			 std::as_writable_bytes(std::span(&link, 1))))
 		return std::nullopt;
 	return link.next_index;

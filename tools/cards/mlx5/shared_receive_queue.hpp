@@ -27,8 +27,8 @@ public:
 		std::uint64_t record = 0; // bus address of the count of posted entries
 	};
 
-	SharedReceiveQueue(const Memory &memory, EventQueues &events, std::uint32_t number,
-			   const Settings &settings, PageList pages);
+	SharedReceiveQueue(const Memory &memory, EventQueues &events, Faults &faults,
+			   std::uint32_t number, const Settings &settings, PageList pages);
 
 	const Settings &settings() const { return settings_; }
 	const PageList &pages() const { return pages_; }
@@ -42,6 +42,7 @@ private:
 
 	const Memory &memory_;
 	EventQueues &events_;
+	Faults &faults_;
 	const Settings settings_;
 	const PageList pages_;
 };
