@@ -91,7 +91,8 @@ void CommandQueue::execute(unsigned slot)
 	memory->store(place + CommandEntry::status_byte,
 		      static_cast<std::uint8_t>(static_cast<unsigned>(delivery) << 1));
 	if (before && executor_.completion_queue() == before)
-		for (unsigned events = faults_.strikes(Fault::command_twice) ? 2 : 1; events; --events)
+		for (unsigned events = faults_.strikes(Fault::command_twice) ? 2 : 1; events;
+		     --events)
 			executor_.command_done(*before, slot);
 }
 

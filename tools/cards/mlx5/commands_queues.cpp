@@ -100,11 +100,10 @@ Status Commands::create_cq(Command &command)
 	if (!number)
 		return Status::no_resources;
 	auto &queue = core_.context.completion_queues.insert(
-		*number,
-		std::make_unique<CompletionQueue>(
-			CompletionQueue::Services{core_.memory, core_.events, core_.host.loop(),
-						  core_.faults},
-			*number, settings, std::move(pages)));
+		*number, std::make_unique<CompletionQueue>(
+				 CompletionQueue::Services{core_.memory, core_.events,
+							   core_.host.loop(), core_.faults},
+				 *number, settings, std::move(pages)));
 	queue.set_moderation(static_cast<std::uint16_t>(CqContext::moderation_count.get(context)),
 			     static_cast<std::uint16_t>(CqContext::moderation_period.get(context)));
 	hw::mlx5::object_number.set(command.out.data(), *number);

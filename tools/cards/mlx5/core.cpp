@@ -66,9 +66,9 @@ Core::Core(const CardConfig &config, PciHost &pci_host, Activity &counted, Unsup
 	       .management = agents,
 	       .diagnostics = diagnostics,
 	       .ports = ports}),
-      transport(make_transport(context)), health(host.loop()), command_queue(host.loop(), *this, faults),
-      doorbells(*this), commands_(*this), original_identity_(identity),
-      link_training_(host.loop(), [this] { enable_link(); }),
+      transport(make_transport(context)), health(host.loop()),
+      command_queue(host.loop(), *this, faults), doorbells(*this), commands_(*this),
+      original_identity_(identity), link_training_(host.loop(), [this] { enable_link(); }),
       links_(host.loop(), ports, *transport, agents.subnet())
 {
 	context.ipoib_checksum = true;

@@ -34,12 +34,10 @@ Eqe distorted(Faults &faults, Eqe entry, bool &wrong_owner)
 	if (faults.strikes(Fault::eqe_number)) {
 		const auto type = static_cast<EventType>(Eqe::type.get(entry.bytes));
 		const hw::mlx5::Field &number = type == EventType::command_done ? Eqe::commands
-						: type == EventType::cq_error
-							? Eqe::cq_error_number
+						: type == EventType::cq_error ? Eqe::cq_error_number
 						: type == EventType::port_change ? Eqe::port
 										 : Eqe::number;
-		number.set(entry.bytes,
-			   number.get(entry.bytes) ^ (1 + faults.below(number.max())));
+		number.set(entry.bytes, number.get(entry.bytes) ^ (1 + faults.below(number.max())));
 	}
 	if (faults.strikes(Fault::eqe_type))
 		Eqe::type.set(entry.bytes, no_such_event);

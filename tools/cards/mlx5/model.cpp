@@ -39,8 +39,7 @@ public:
 		std::vector<cards::Count> counts;
 		const auto names = mellanox_icm::fault_names();
 		for (unsigned kind = 0; kind < names.size(); ++kind)
-			counts.push_back(
-				{names[kind], faults_.struck(static_cast<Fault>(kind))});
+			counts.push_back({names[kind], faults_.struck(static_cast<Fault>(kind))});
 		counts.push_back({kCatastrophic, breakdowns_.load(std::memory_order_relaxed)});
 		counts.push_back({kHealthStuck, freezes_.load(std::memory_order_relaxed)});
 		return counts;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "bus/pci/testing/fake_host.hpp"
@@ -68,6 +69,11 @@ template<class Subject>
 class HostileGuest
 {
 public:
+	template<class... Arguments>
+	explicit HostileGuest(Arguments &&...arguments)
+	    : subject_(std::forward<Arguments>(arguments)...)
+	{
+	}
 	// Kept from input to input, because making the card costs more than an input does.
 	void run(Input input)
 	{

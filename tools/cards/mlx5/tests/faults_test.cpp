@@ -112,7 +112,8 @@ TEST_F(Mlx5Faults, CommandsAreReportedTwice)
 	const auto reported = [&] {
 		unsigned count = 0;
 		while (Eqe::owner.get(
-			       driver.host.object<Eqe>(entries_of_commands + 64 * count).bytes) == 0)
+			       driver.host.object<Eqe>(entries_of_commands + 64 * count).bytes) ==
+		       0)
 			++count;
 		return count;
 	};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -46,15 +47,34 @@ public:
 	static constexpr std::uint8_t kToken = 0x5a;
 	static constexpr ib::Lid kLid = 5;
 
+	// Alone in a fabric; or at a port of another, which outlives it.
 	explicit TinyDriver(bool trusted = true)
-	    : card({"test", 0x0002c90500000100, {&port}, trusted})
+	    : own_fabric(std::make_unique<fabric::Fabric>()), port(own_fabric->add_port("test")),
+	      card({"test", 0x0002c90500000100, {&port}, trusted})
+	{
+		plug();
+	}
+	TinyDriver(fabric::Port &place, ib::Guid guid)
+	    : port(place), card({place.name(), guid, {&port}, true})
+	{
+		plug();
+	}
+	~TinyDriver() { host.unplug(); }
+	void plug()
 	{
 		host.set_bus_master(true);
 		host.set_msix_enabled(true);
 		host.plug(card);
 		host.loop().poll();
 	}
-	~TinyDriver() { host.unplug(); }
+	// Removes the card, whatever it is doing, and plugs it into a guest that begins anew.
+	void plug_again()
+	{
+		host.unplug();
+		host.clear_memory();
+		free_ = kFirstFree;
+		plug();
+	}
 
 	// The driver's memory is handed out from here on and never taken back.
 	std::uint64_t allocate(std::uint64_t size, std::uint64_t alignment = 4096)
@@ -178,6 +198,7 @@ public:
 		uar = command(Opcode::alloc_uar).number();
 		pd = command(Opcode::alloc_pd).number();
 		key = make_key();
+		async_taken = 0;
 		async_eq = make_eq(kLogEq, ~std::uint64_t{0} & ~(1ull << 0x0a), 1, async_entries);
 		completion_eq = make_eq(kLogEq, 0, 2, completion_entries);
 	}
@@ -194,7 +215,7 @@ public:
 	void set_port_active()
 	{
 		CardPort &own = *card.context()->port(1);
-		own.info().lid = kLid;
+		own.info().lid = lid;
 		own.info().set_state(ib::PortState::active);
 		own.managed().pkeys[0] = ib::pkey_default_full;
 	}
@@ -296,6 +317,19 @@ public:
 		cq.number = made.status == Status::ok ? made.number() : 0;
 		return cq;
 	}
+	// Takes the asynchronous events, so that their queue never overflows.
+	void take_async_events()
+	{
+		using hw::mlx5::Eqe;
+		const auto owner = [&] {
+			const std::uint64_t place = async_taken & ((1u << kLogEq) - 1);
+			return Eqe::owner.get(host.object<Eqe>(async_entries + 64 * place).bytes);
+		};
+		while (owner() == (async_taken >> kLogEq & 1))
+			++async_taken;
+		write(std::uint64_t{uar} * hw::mlx5::uar::page_size + hw::mlx5::uar::eq_doorbell,
+		      async_eq << 24 | (async_taken & 0xffffff));
+	}
 	// Entry @index of a queue; its opcode is 0xf before the card has written one there.
 	hw::mlx5::Cqe entry(const Cq &cq, std::uint32_t index)
 	{
@@ -363,7 +397,7 @@ public:
 		QpContext context{};
 		std::uint8_t *const path = context.bytes + QpContext::primary_path;
 		PathLayout::port.set(path, 1);
-		PathLayout::remote_lid.set(path, kLid);
+		PathLayout::remote_lid.set(path, peer_lid);
 		PathLayout::ack_timeout.set(path, 14);
 		QpContext::pd.set(context.bytes, pd);
 		QpContext::mtu.set(context.bytes, 3);
@@ -526,8 +560,9 @@ public:
 	static constexpr std::uint32_t kQkey = 0x11111111;
 	static constexpr unsigned kLogEq = 6;
 
-	fabric::Fabric fabric;
-	fabric::Port &port = fabric.add_port("test");
+	ib::Lid lid = kLid, peer_lid = kLid; // the port's, and that of the peers of queue pairs
+	std::unique_ptr<fabric::Fabric> own_fabric;
+	fabric::Port &port;
 	weft::testing::FakeHost host{kMemorySize};
 	Card card;
 	std::uint32_t uar = 0, pd = 0, key = 0;
@@ -535,7 +570,7 @@ public:
 	// pairs have in their completions.
 	std::uint32_t xrc_domain = 0;
 	std::uint32_t inline_receive = 0, inline_response = 0;
-	std::uint32_t async_eq = 0, completion_eq = 0;
+	std::uint32_t async_eq = 0, completion_eq = 0, async_taken = 0;
 	std::uint64_t async_entries = 0, completion_entries = 0;
 
 private:

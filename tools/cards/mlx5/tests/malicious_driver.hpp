@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A driver that uses its card in any way, as an input says: for the fuzzer, and for tests with
+// inputs from a seed.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "bus/pci/testing/hostile_guest.hpp"
+#include "cards/mlx5/limits.hpp"
+#include "cards/mlx5/tests/tiny_driver.hpp"
+
+namespace weft::mlx5::testing
+{
+
+using hw::mlx5::MkeyContext;
+using hw::mlx5::MkeyMode;
+using hw::mlx5::WqeControl;
+using hw::mlx5::WqeDatagram;
+using hw::mlx5::WqeUmr;
+namespace umr = hw::mlx5::umr;
+
+inline constexpr Opcode kOpcodes[] = {
+	Opcode::query_hca_cap,
+	Opcode::set_hca_cap,
+	Opcode::query_adapter,
+	Opcode::query_pages,
+	Opcode::manage_pages,
+	Opcode::query_issi,
+	Opcode::set_issi,
+	Opcode::init_hca,
+	Opcode::teardown_hca,
+	Opcode::enable_hca,
+	Opcode::disable_hca,
+	Opcode::create_mkey,
+	Opcode::query_mkey,
+	Opcode::destroy_mkey,
+	Opcode::create_eq,
+	Opcode::destroy_eq,
+	Opcode::query_eq,
+	Opcode::create_cq,
+	Opcode::destroy_cq,
+	Opcode::query_cq,
+	Opcode::modify_cq,
+	Opcode::create_qp,
+	Opcode::destroy_qp,
+	Opcode::rst2init_qp,
+	Opcode::init2rtr_qp,
+	Opcode::rtr2rts_qp,
+	Opcode::rts2rts_qp,
+	Opcode::sqerr2rts_qp,
+	Opcode::to_err_qp,
+	Opcode::to_rst_qp,
+	Opcode::query_qp,
+	Opcode::sqd2rts_qp,
+	Opcode::mad_ifc,
+	Opcode::init2init_qp,
+	Opcode::create_xrc_srq,
+	Opcode::destroy_xrc_srq,
+	Opcode::query_xrc_srq,
+	Opcode::arm_xrc_srq,
+	Opcode::query_hca_vport_context,
+	Opcode::query_hca_vport_gid,
+	Opcode::query_hca_vport_pkey,
+	Opcode::alloc_pd,
+	Opcode::dealloc_pd,
+	Opcode::alloc_uar,
+	Opcode::dealloc_uar,
+	Opcode::access_register,
+	Opcode::attach_to_mcg,
+	Opcode::detach_from_mcg,
+	Opcode::alloc_xrcd,
+	Opcode::dealloc_xrcd,
+	Opcode::create_rmp,
+	Opcode::modify_rmp,
+	Opcode::destroy_rmp,
+	Opcode::query_rmp,
+	static_cast<Opcode>(0x92f), // not modelled
+};
+
+// Codes of send requests: all that the card has, UMR twice, and one that it does not have.
+inline constexpr std::uint8_t kRequests[] = {0x00, 0x01, 0x08, 0x09, 0x0a, 0x0b, 0x0e, 0x10,
+					     0x11, 0x12, 0x14, 0x15, 0x25, 0x25, 0x77};
+
+// What UMR requests change of a key: a driver registers it, binds a window, makes it free, changes
+// its rights, moves it to another domain; everything, and nothing but the list.
+inline constexpr std::uint64_t kRights =
+	umr::local_read | umr::local_write | umr::remote_read | umr::remote_write | umr::atomic;
+inline constexpr std::uint64_t kUpdates[] = {
+	umr::length | umr::page_size | umr::start | umr::variant | umr::free | kRights,
+	umr::length | umr::start | umr::variant | umr::qpn | umr::free | kRights,
+	umr::free,
+	kRights,
+	umr::pd | umr::free,
+	~std::uint64_t{0},
+	0,
+};
+
+inline constexpr QpService kServices[] = {QpService::rc,     QpService::uc,  QpService::ud,
+					  QpService::xrc,    QpService::qp0, QpService::qp1,
+					  QpService::reg_umr};
+
+// MaliciousDriver - what HostileGuest asks for. Queue pairs are known by their places in qps_;
+// packets to the port's own address stay inside the card.
+class MaliciousDriver
+{
+	using Input = weft::testing::Input;
+
+public:
+	static constexpr std::uint64_t kMemorySize = TinyDriver::kMemorySize;
+	// There is no BAR 2; the card drops what is written to one.
+	static constexpr std::uint64_t kBarSizes[6] = {limits::kRegistersSize, 0, 4096, 0,
+						       limits::kMsixBarSize,   0};
+
+	// Alone in a fabric; or with others, of which the port with @lid is at the other end of the cable. @meanwhile: called where they have a chance to do something.
+	MaliciousDriver() = default;
+	MaliciousDriver(fabric::Port &port, ib::Guid guid, ib::Lid lid,
+			std::function<void()> meanwhile)
+	    : driver_(port, guid), victim_lid_(lid), meanwhile_(std::move(meanwhile))
+	{
+	}
+
+	void start()
+	{
+		qps_ = {};
+		driver_.bring_up();
+		if (victim_lid_)
+			set_cable(true);
+		scratch_ = driver_.allocate(weft::testing::kHostileScratch);
+		everything_ = driver_.allocate(weft::testing::kHostileScratch);
+		cq_ = driver_.make_cq(6);
+		large_cq_ = driver_.make_cq(6, true);
+		driver_.xrc_domain = driver_.command(Opcode::alloc_xrcd).number();
+		pool_ = driver_.make_rmp();
+		xrc_srq_ = driver_.make_xrc_srq(cq_, 5);
+		make_keys();
+		set_port_active();
+	}
+
+	bool comes_back()
+	{
+		set_cable(false);
+		driver_.start_over();
+		driver_.set_command_queue();
+		return driver_.command(Opcode::enable_hca).status == Status::ok;
+	}
+
+	weft::testing::FakeHost &host() { return driver_.host; }
+	Card &card() { return driver_.card; }
+	std::uint64_t scratch() const { return scratch_; }
+	std::uint64_t everything() const { return everything_; }
+	// The command queue; and what the queue pairs and their records are in.
+	std::span<std::byte> table(bool which)
+	{
+		return driver_.host.memory(which ? everything_ + weft::testing::kHostileScratch
+						 : TinyDriver::kCommandQueue,
+					   4096);
+	}
+	static Opcode any_opcode(std::uint8_t choice)
+	{
+		return kOpcodes[choice % std::size(kOpcodes)];
+	}
+	// If @in is the scratch area, its bytes are the input, in a valid chain; otherwise @in is
+	// the chain.
+	void raw(Opcode opcode, std::uint32_t modifier, std::uint32_t op_modifier, std::uint64_t in,
+		 std::uint64_t out, bool event, std::uint16_t token)
+	{
+		constexpr std::size_t lengths[] = {16, 0x50, 0x110, 0x120, 0x200, 0x1010};
+		Bytes content(lengths[token % std::size(lengths)]);
+		const bool chain = in != scratch_;
+		if (!chain)
+			std::copy_n(driver_.bytes(scratch_, content.size()), content.size(),
+				    content.begin());
+		hw::mlx5::InputHead::opcode.set(content.data(), static_cast<std::uint32_t>(opcode));
+		hw::mlx5::InputHead::op_modifier.set(content.data(), op_modifier);
+		hw::mlx5::store_be32(content.data(), 8, modifier);
+		driver_.prepare(content, token & 0x100 ? 0x1010 : 0x200, token >> 12);
+		std::uint8_t *const entry =
+			driver_.bytes(TinyDriver::kCommandQueue + 64 * (token >> 12), 64);
+		if (chain)
+			hw::mlx5::CommandEntry::input_block.set(entry, in);
+		if (out != scratch_ + 4096)
+			hw::mlx5::CommandEntry::output_block.set(entry, out);
+		driver_.ring(event ? ~std::uint32_t{0} : 1u << (token >> 12));
+	}
+	static std::uint32_t qpn(std::uint8_t choice) { return choice % 8; }
+	void ring(std::uint32_t place) { driver_.ring_send(qps_[place]); }
+	void end(std::uint32_t place, bool by_error)
+	{
+		driver_.command(by_error ? Opcode::to_err_qp : Opcode::to_rst_qp,
+				qps_[place].number);
+	}
+	void arm(Input &input)
+	{
+		const std::uint64_t page = std::uint64_t{driver_.uar} * 4096;
+		driver_.write(page + hw::mlx5::uar::cq_doorbell,
+			      std::uint32_t{input.take<std::uint8_t>()} << 24 |
+				      input.take<std::uint8_t>());
+		driver_.write(page + hw::mlx5::uar::cq_doorbell + 4, cq_.number);
+		driver_.write(page + hw::mlx5::uar::eq_doorbell_arm,
+			      driver_.completion_eq << 24 | input.take<std::uint8_t>());
+	}
+	void consume(Input &input)
+	{
+		const bool large = input.take<std::uint8_t>() & 1;
+		driver_.store(large ? large_cq_.record : cq_.record, input.take<std::uint32_t>());
+	}
+	void set_port_active() { driver_.set_port_active(); }
+	void set_cable(bool in) { in ? driver_.port.enable() : driver_.port.disable(); }
+
+	void create_qp(std::uint32_t place, Input &input)
+	{
+		TinyDriver::Qp &qp = qps_[place];
+		if (qp.number)
+			driver_.command(Opcode::destroy_qp, qp.number);
+		const QpService service =
+			kServices[input.take<std::uint8_t>() % std::size(kServices)];
+		const std::uint8_t shape = input.take<std::uint8_t>();
+		const bool shares = (shape & 2) && service < QpService::xrc;
+		driver_.peer_lid = any_lid(input);
+		driver_.inline_receive = shape >> 3 & 3;
+		driver_.inline_response = (shape >> 5 & 3) * 0x11u;
+		driver_.try_qp(service, shape & 0x80 ? large_cq_ : cq_, qp, shape & 1,
+			       shape & 4 ? hw::mlx5::QpContext::ipoib_offload : 0, 0,
+			       shares ? pool_.number : 0);
+		services_[place] = service;
+		const std::uint32_t peer = qps_[input.take<std::uint8_t>() % 8].number;
+		for (const Opcode step :
+		     {Opcode::rst2init_qp, Opcode::init2rtr_qp, Opcode::rtr2rts_qp})
+			driver_.transition(step, qp, peer);
+	}
+
+	// A send request, and a receive; then the records and the doorbell.
+	void post(std::uint32_t place, Input &input)
+	{
+		const TinyDriver::Qp &qp = qps_[place];
+		if (!qp.send)
+			return;
+		const std::uint8_t request =
+			kRequests[input.take<std::uint8_t>() % std::size(kRequests)];
+		const std::uint8_t shape = input.take<std::uint8_t>();
+		Bytes wqe = TinyDriver::control(request);
+		WqeControl::op_modifier.set(wqe.data(), shape & 1 ? 9 : input.take<std::uint8_t>());
+		if (request == hw::mlx5::opcode_umr || request == 0x01)
+			WqeControl::immediate.set(wqe.data(), any_key(input));
+		if (services_[place] == QpService::xrc) {
+			wqe.resize(wqe.size() + 16);
+			hw::mlx5::store_be32(wqe.data(), 16,
+					     shape & 2 ? xrc_srq_.number : pool_.number);
+		}
+		if (shape & 4) {
+			const auto segments = input.take(16u * (input.take<std::uint8_t>() % 12));
+			wqe.insert(wqe.end(), segments.begin(), segments.end());
+			wqe.resize((wqe.size() + 15) & ~std::size_t{15});
+		} else if (request == hw::mlx5::opcode_umr) {
+			add_update(wqe, input);
+		} else {
+			add_operands(wqe, request, services_[place], input);
+		}
+		for (unsigned pieces = shape >> 3 & 3; pieces && request != hw::mlx5::opcode_umr;
+		     --pieces)
+			TinyDriver::add_data(wqe, any_address(input),
+					     shape & 32 ? 8 : input.take<std::uint16_t>(),
+					     any_key(input));
+		post_receive(place, input);
+		if (meanwhile_)
+			meanwhile_();
+		driver_.send(qp, driver_.load(qp.record + 4) & 0xffff, wqe);
+	}
+
+private:
+	// Some that UMR requests register, memory windows of both types, a region that only they
+	// open, a list of parts of others, and the driver's key of all memory.
+	void make_keys()
+	{
+		MkeyContext context{};
+		for (const auto *field : {&MkeyContext::free, &MkeyContext::umr_enable,
+					  &MkeyContext::remote_invalidate})
+			field->set(context.bytes, 1);
+		MkeyContext::qpn.set(context.bytes, MkeyContext::any_qp);
+		MkeyContext::pd.set(context.bytes, driver_.pd);
+		MkeyContext::octwords.set(context.bytes, 16);
+		MkeyContext::log_page_size.set(context.bytes, 12);
+		const auto make = [&](unsigned place, MkeyMode mode, std::uint32_t octwords,
+				      const Bytes &list) {
+			MkeyContext::mode_low.set(context.bytes, static_cast<std::uint32_t>(mode));
+			keys_[place] = driver_.make_key(context, octwords, list);
+		};
+		make(kFreePages, MkeyMode::pages, 0, {});
+		make(kFreePieces, MkeyMode::pieces, 0, {});
+		make(kFreeEqualPieces, MkeyMode::equal_pieces, 0, {});
+		MkeyContext::octwords.set(context.bytes, 1);
+		make(kWindow2, MkeyMode::pieces, 0, {});
+		MkeyContext::remote_invalidate.set(context.bytes, 0);
+		make(kWindow1, MkeyMode::pieces, 0, {});
+
+		MkeyContext::free.set(context.bytes, 0);
+		for (const auto *field : {&MkeyContext::local_read, &MkeyContext::local_write})
+			field->set(context.bytes, 1);
+		MkeyContext::start.set(context.bytes, everything_);
+		MkeyContext::length.set(context.bytes, weft::testing::kHostileScratch);
+		MkeyContext::octwords.set(context.bytes, 8);
+		Bytes list;
+		driver_.append_pages(list, everything_, weft::testing::kHostileScratch);
+		make(kRegion, MkeyMode::pages, 8, list);
+		for (const auto *field :
+		     {&MkeyContext::remote_read, &MkeyContext::remote_write, &MkeyContext::atomic})
+			field->set(context.bytes, 1);
+		list.clear();
+		MkeyContext::octwords.set(context.bytes, 4);
+		for (const unsigned part : {kRegion, kRegion, kWindow1, kFreePages})
+			TinyDriver::add_data(list, everything_, 0x4000, keys_[part]);
+		make(kList, MkeyMode::pieces, 4, list);
+		keys_[kEverything] = driver_.key;
+	}
+	std::uint32_t any_key(Input &input)
+	{
+		const std::uint8_t choice = input.take<std::uint8_t>();
+		// UMR requests give keys other variants.
+		return keys_[choice % keys_.size()] ^ (choice >> 4 == 0xf ? 1 : 0);
+	}
+	ib::Lid any_lid(Input &input)
+	{
+		return victim_lid_ && (input.take<std::uint8_t>() & 1) ? victim_lid_
+								       : TinyDriver::kLid;
+	}
+	std::uint64_t any_address(Input &input)
+	{
+		return everything_ + input.take<std::uint16_t>();
+	}
+
+	// The segments between the control segment and the data.
+	void add_operands(Bytes &wqe, std::uint8_t request, QpService service, Input &input)
+	{
+		if (service == QpService::ud || service == QpService::qp1) {
+			WqeDatagram address{};
+			WqeDatagram::qkey.set(address.bytes, TinyDriver::kQkey);
+			WqeDatagram::extended.set(address.bytes, 1);
+			WqeDatagram::qpn.set(address.bytes,
+					     qps_[input.take<std::uint8_t>() % 8].number);
+			WqeDatagram::dlid.set(address.bytes, any_lid(input));
+			wqe.insert(wqe.end(), address.bytes, address.bytes + sizeof(address.bytes));
+			return;
+		}
+		const bool atomic =
+			request == 0x11 || request == 0x12 || request == 0x14 || request == 0x15;
+		if (request != 0x08 && request != 0x09 && request != 0x10 && !atomic)
+			return;
+		const std::uint64_t address = any_address(input);
+		TinyDriver::add_remote(wqe, atomic ? address & ~std::uint64_t{7} : address,
+				       any_key(input));
+		if (!atomic)
+			return;
+		const auto operands = input.take(request == 0x14 ? 32 : 16);
+		wqe.insert(wqe.end(), operands.begin(), operands.end());
+		wqe.resize((wqe.size() + 15) & ~std::size_t{15});
+	}
+
+	// The segments of a UMR request: registers a key, binds a window or takes either back.
+	void add_update(Bytes &wqe, Input &input)
+	{
+		const std::uint8_t shape = input.take<std::uint8_t>();
+		const std::uint8_t fields = input.take<std::uint8_t>();
+		const unsigned octwords = shape >> 4;
+		WqeUmr head{};
+		WqeUmr::inline_list.set(head.bytes, !(shape & 1));
+		WqeUmr::fail_unless_free.set(head.bytes, shape >> 1 & 1);
+		WqeUmr::fail_if_free.set(head.bytes, shape >> 2 & 1);
+		WqeUmr::has_offset.set(head.bytes, shape >> 3 & 1);
+		WqeUmr::octwords.set(head.bytes, octwords);
+		WqeUmr::offset_low.set(head.bytes, shape & 8 ? input.take<std::uint8_t>() % 20 : 0);
+		WqeUmr::mask.set(head.bytes, kUpdates[fields % std::size(kUpdates)]);
+		MkeyContext context{};
+		const std::uint8_t rights = input.take<std::uint8_t>();
+		unsigned bit = 0;
+		for (const auto *field :
+		     {&MkeyContext::local_read, &MkeyContext::local_write,
+		      &MkeyContext::remote_read, &MkeyContext::remote_write, &MkeyContext::atomic,
+		      &MkeyContext::remote_invalidate, &MkeyContext::free})
+			field->set(context.bytes, rights >> bit++ & 1);
+		MkeyContext::qpn.set(context.bytes,
+				     rights & 0x80 ? qps_[fields % 8].number : MkeyContext::any_qp);
+		MkeyContext::pd.set(context.bytes, driver_.pd);
+		MkeyContext::start.set(context.bytes, any_address(input));
+		MkeyContext::length.set(context.bytes, input.take<std::uint16_t>());
+		MkeyContext::log_page_size.set(context.bytes,
+					       fields & 0x80 ? input.take<std::uint8_t>() : 12);
+		wqe.insert(wqe.end(), head.bytes, head.bytes + sizeof(head.bytes));
+		wqe.insert(wqe.end(), context.bytes, context.bytes + sizeof(context.bytes));
+		Bytes list;
+		for (unsigned i = 0; i < octwords; ++i)
+			// As two addresses of pages, or as a piece.
+			if (fields & 0x40)
+				driver_.append_pages(list, any_address(input) & ~0xfffull, 8192);
+			else
+				TinyDriver::add_data(list, any_address(input),
+						     input.take<std::uint16_t>(), any_key(input));
+		if (shape & 1) {
+			std::ranges::copy(list, driver_.bytes(scratch_ + 8192, list.size()));
+			TinyDriver::add_data(wqe, scratch_ + 8192,
+					     static_cast<std::uint32_t>(list.size()),
+					     any_key(input));
+		} else {
+			wqe.insert(wqe.end(), list.begin(), list.end());
+		}
+	}
+
+	void post_receive(std::uint32_t place, Input &input)
+	{
+		const std::uint64_t address = any_address(input);
+		const std::uint32_t size = input.take<std::uint16_t>();
+		const TinyDriver::Qp &qp = qps_[place];
+		if (qp.receive) {
+			driver_.receive(qp, driver_.load(qp.record) & 0xffff, address, size);
+			return;
+		}
+		const TinyDriver::Srq &srq = services_[place] == QpService::xrc ? xrc_srq_ : pool_;
+		driver_.receive(srq, driver_.load(srq.record) & 0xffff, address, size);
+	}
+
+	enum Key : unsigned {
+		kFreePages,
+		kFreePieces,
+		kFreeEqualPieces,
+		kWindow1,
+		kWindow2,
+		kRegion,
+		kList,
+		kEverything,
+		kKeys,
+	};
+
+	TinyDriver driver_;
+	TinyDriver::Cq cq_, large_cq_;
+	TinyDriver::Srq pool_, xrc_srq_;
+	std::array<TinyDriver::Qp, 8> qps_;
+	std::array<QpService, 8> services_{};
+	std::array<std::uint32_t, kKeys> keys_{};
+	std::uint64_t scratch_ = 0, everything_ = 0;
+	const ib::Lid victim_lid_ = 0;
+	const std::function<void()> meanwhile_;
+};
+
+} // namespace weft::mlx5::testing
