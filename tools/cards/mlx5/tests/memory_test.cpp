@@ -127,6 +127,11 @@ TEST_F(Mlx5Memory, InvalidKeysAreRefused)
 	MkeyContext large = context(MkeyMode::pages, 0, 4096);
 	MkeyContext::octwords.set(large.bytes, limits::kMostKeyPages / 2 + 1);
 	EXPECT_EQ(driver.make_key(large, 0, {}), 0u);
+	MkeyContext many = context(MkeyMode::pieces, 0, 4096);
+	MkeyContext::octwords.set(many.bytes, (1u << limits::kLogPieces) + 1);
+	EXPECT_EQ(driver.make_key(many, 0, {}), 0u);
+	MkeyContext::octwords.set(many.bytes, 1u << limits::kLogPieces);
+	EXPECT_NE(driver.make_key(many, 0, {}), 0u);
 	MkeyContext cut = context(MkeyMode::pages, 0, 4096);
 	MkeyContext::octwords.set(cut.bytes, 8);
 	EXPECT_EQ(driver.make_key(cut, 8, pages({0x200000})), 0u) << "fewer than it says";
