@@ -206,6 +206,8 @@ struct McgMember {
 
 /* QUERY_HCA_VPORT_CONTEXT: from the start of its output. */
 struct VportContext {
+	/* In the input, as of all three queries; 0: port 1, where there is one only. */
+	static constexpr Field port_in{0x08, 19, 16};
 	static constexpr std::size_t size = 0x210;
 	static constexpr Field grh_required{0x30, 28, 28};
 	static constexpr Field has_smi{0x30, 30, 30};

@@ -102,7 +102,6 @@ constexpr struct {
 	{general::log_max_responder_reads, limits::kLogReads},
 	{general::ack_delay, limits::kAckDelay},
 	{general::port_type, 0},
-	{general::num_ports, 1},
 	{general::log_max_message, limits::kLogMessage},
 	{general::static_rates, 0x0fff},
 	{general::cqe_version, 1},
@@ -176,6 +175,7 @@ bool Capabilities::query(std::uint32_t kind, bool current, std::span<std::uint8_
 	case Layout::kind_general:
 		for (const auto &row : kGeneral)
 			row.field.set(out, row.value);
+		general::num_ports.set(out, ports_);
 		general::log_max_qp.set(out, current ? log_qps_ : limits::kLogQps);
 		general::pkey_table_size.set(out, pkey_table_code_);
 		return true;

@@ -13,7 +13,7 @@ namespace weft::mlx5
 class Capabilities
 {
 public:
-	Capabilities() { reset(); }
+	explicit Capabilities(unsigned ports) : ports_(ports) { reset(); }
 	void reset();
 
 	// The page of a kind, of HcaCap::size bytes. @current: what is in force, else the most
@@ -27,6 +27,7 @@ public:
 	bool set(std::uint32_t kind, std::span<const std::uint8_t> page);
 
 private:
+	const unsigned ports_;
 	std::uint32_t log_qps_;
 	std::uint32_t pkey_table_code_;
 	std::uint32_t atomic_endianness_; // 1: results in the host's byte order

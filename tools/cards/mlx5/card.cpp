@@ -42,8 +42,9 @@ PciDescription describe(const CardConfig &config)
 Card::Card(CardConfig config)
     : config_(std::move(config)), description_(describe(config_)), unsupported_(config_.name)
 {
-	if (config_.ports.size() != 1 || config_.ports.front() == nullptr)
-		throw std::invalid_argument(config_.name + ": this card has one port");
+	if (config_.ports.empty() || config_.ports.size() > limits::kMostPorts ||
+	    std::ranges::find(config_.ports, nullptr) != config_.ports.end())
+		throw std::invalid_argument(config_.name + ": a card has one or two ports");
 	if (config_.node_guid == 0)
 		throw std::invalid_argument(config_.name + ": the node GUID is 0");
 }

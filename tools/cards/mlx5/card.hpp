@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// An emulated ConnectX-5 with one InfiniBand port.
+// An emulated ConnectX-5 with one or two InfiniBand ports.
 #pragma once
 
 #include <memory>
@@ -27,8 +27,8 @@ struct CardContext;
 
 struct CardConfig {
 	std::string name;       // for logs, and the node description's end
-	ib::Guid node_guid = 0; // not 0, unlike that of any other node; the port has node_guid + 1
-	std::vector<fabric::Port *> ports; // one; it outlives the card
+	ib::Guid node_guid = 0; // not 0, unlike that of any other node; port n has node_guid + n
+	std::vector<fabric::Port *> ports; // one or two; they outlive the card
 	// False: its guest takes no part in managing the subnet.
 	bool trusted = true;
 };

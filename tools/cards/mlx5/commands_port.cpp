@@ -117,9 +117,19 @@ Status Commands::detach_from_mcg(Command &command)
 		       : Status::bad_resource;
 }
 
+// Linux names the port only if the card has two.
+static const CardPort *virtual_port(const Core &core, const Command &command)
+{
+	const std::uint32_t number = VportContext::port_in.get(command.in.data());
+	return core.context.port(number ? number : 1);
+}
+
 Status Commands::query_vport_context(Command &command)
 {
-	const CardPort &port = *core_.ports.front();
+	const CardPort *const found = virtual_port(core_, command);
+	if (!found)
+		return Status::bad_index;
+	const CardPort &port = *found;
 	const ib::PortInfo &info = port.info();
 	std::uint8_t *const out = command.out.data();
 	const auto state = static_cast<std::uint32_t>(info.state());
@@ -160,10 +170,12 @@ static Status table(const Command &command, unsigned entries, std::size_t entry_
 
 Status Commands::query_vport_gid(Command &command)
 {
-	const CardPort &port = *core_.ports.front();
+	const CardPort *const port = virtual_port(core_, command);
+	if (!port)
+		return Status::bad_index;
 	const Status status = table(command, CardPort::kGids, sizeof(ib::Gid),
 				    [&](unsigned index, std::uint8_t *out) {
-					    const ib::Gid gid = port.gid(index);
+					    const ib::Gid gid = port->gid(index);
 					    std::memcpy(out, gid.raw, sizeof(gid.raw));
 				    });
 	if (status == Status::ok)
@@ -173,10 +185,12 @@ Status Commands::query_vport_gid(Command &command)
 
 Status Commands::query_vport_pkey(Command &command)
 {
-	const CardPort &port = *core_.ports.front();
+	const CardPort *const port = virtual_port(core_, command);
+	if (!port)
+		return Status::bad_index;
 	return table(command, 1u << limits::kLogPkeys, sizeof(std::uint32_t),
 		     [&](unsigned index, std::uint8_t *out) {
-			     hw::mlx5::store_be32(out, 0, port.pkey(index));
+			     hw::mlx5::store_be32(out, 0, port->pkey(index));
 		     });
 }
 

@@ -140,6 +140,9 @@ Status Commands::modify_qp(Command &command)
 				transition->required, static_cast<unsigned>(core_.ports.size()),
 				qp->kind, changed))
 		return Status::bad_parameter;
+	// QP0 and QP1 are those of a port.
+	if (qp->special >= 0 && changed.path.port != qp->path.port)
+		return Status::bad_parameter;
 	changed.state = transition->to;
 	static_cast<QueuePairAttributes &>(*qp) = changed;
 	core_.transport->qp_changed(*qp, transition->from);

@@ -74,7 +74,7 @@ public:
 	Diagnostics diagnostics;
 	CardContext context;
 	std::unique_ptr<Transport> transport;
-	Capabilities capabilities;
+	Capabilities capabilities{static_cast<unsigned>(ports.size())};
 
 	Stage stage = Stage::power_on;
 	NumberPool qpns{limits::kFirstNumber, std::uint32_t{1} << limits::kLogQps};

@@ -16,6 +16,8 @@ constexpr std::uint64_t kRegistersSize = 16 << 20;
 constexpr std::uint32_t kUarPages = kRegistersSize / hw::mlx5::uar::page_size;
 constexpr std::uint32_t kFirstUar = 16;
 
+constexpr unsigned kMostPorts = 2;
+
 // BAR 4.
 constexpr std::uint16_t kVectors = 64;
 constexpr std::uint64_t kMsixBarSize = 8192;

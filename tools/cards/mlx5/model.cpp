@@ -8,6 +8,7 @@
 #include "base/loop.hpp"
 #include "cards/hca/activity_report.hpp"
 #include "cards/mlx5/card.hpp"
+#include "cards/mlx5/limits.hpp"
 
 namespace weft::mlx5
 {
@@ -98,6 +99,7 @@ private:
 
 const cards::Registration kRegistration{
 	{.name = "mlx5",
+	 .most_ports = limits::kMostPorts,
 	 .flags = {},
 	 .make = [](const cards::Settings &settings, Loop *loop) -> std::unique_ptr<cards::Card> {
 		 return std::make_unique<HeldCard>(*loop,

@@ -47,15 +47,18 @@ public:
 	static constexpr std::uint8_t kToken = 0x5a;
 	static constexpr ib::Lid kLid = 5;
 
+	static constexpr ib::Guid kGuid = 0x0002c90500000100;
+
 	// Alone in a fabric; or at a port of another, which outlives it.
-	explicit TinyDriver(bool trusted = true)
+	explicit TinyDriver(bool trusted = true, unsigned ports = 1)
 	    : own_fabric(std::make_unique<fabric::Fabric>()), port(own_fabric->add_port("test")),
-	      card({"test", 0x0002c90500000100, {&port}, trusted})
+	      port2(ports > 1 ? &own_fabric->add_port("test 2") : nullptr),
+	      card({"test", kGuid, cables(), trusted})
 	{
 		plug();
 	}
 	TinyDriver(fabric::Port &place, ib::Guid guid)
-	    : port(place), card({place.name(), guid, {&port}, true})
+	    : port(place), card({place.name(), guid, cables(), true})
 	{
 		plug();
 	}
@@ -390,13 +393,14 @@ public:
 		return qp;
 	}
 	// A transition with all that connects @qp to @peer over the port's own LID.
-	Status transition(Opcode opcode, const Qp &qp, std::uint32_t peer)
+	Status transition(Opcode opcode, const Qp &qp, std::uint32_t peer, unsigned number = 1,
+			  std::uint32_t opt_mask = 0)
 	{
 		using hw::mlx5::PathLayout;
 		using hw::mlx5::QpContext;
 		QpContext context{};
 		std::uint8_t *const path = context.bytes + QpContext::primary_path;
-		PathLayout::port.set(path, 1);
+		PathLayout::port.set(path, number);
 		PathLayout::remote_lid.set(path, peer_lid);
 		PathLayout::ack_timeout.set(path, 14);
 		QpContext::pd.set(context.bytes, pd);
@@ -414,6 +418,7 @@ public:
 		Bytes in = input_with(hw::mlx5::qp_command::size, hw::mlx5::qp_command::context,
 				      context.bytes);
 		hw::mlx5::object_number.set(in.data(), qp.number);
+		hw::mlx5::qp_command::opt_mask.set(in.data(), opt_mask);
 		return command(opcode, std::move(in)).status;
 	}
 	void to_rts(const Qp &qp, std::uint32_t peer)
@@ -563,6 +568,7 @@ public:
 	ib::Lid lid = kLid, peer_lid = kLid; // the port's, and that of the peers of queue pairs
 	std::unique_ptr<fabric::Fabric> own_fabric;
 	fabric::Port &port;
+	fabric::Port *const port2 = nullptr; // of cards with two ports
 	weft::testing::FakeHost host{kMemorySize};
 	Card card;
 	std::uint32_t uar = 0, pd = 0, key = 0;
@@ -574,6 +580,10 @@ public:
 	std::uint64_t async_entries = 0, completion_entries = 0;
 
 private:
+	std::vector<fabric::Port *> cables()
+	{
+		return port2 ? std::vector{&port, port2} : std::vector{&port};
+	}
 	Srq srq_memory()
 	{
 		Srq srq{.entries = allocate(64 << kLogReceives), .record = allocate(8, 8)};
