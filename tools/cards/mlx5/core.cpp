@@ -43,7 +43,8 @@ fabric::NodeIdentity make_identity(const CardConfig &config)
 		.system_image_guid = config.node_guid,
 		.vendor_id = 0x0002c9, // Mellanox
 		.device_id = hw::mlx5::pci_device_id,
-		.description = config.name + " ConnectX-5"};
+		.description = config.name + " ConnectX-5",
+		.extended_port_info = true}; // OpenSM asks for it
 }
 
 } // namespace
