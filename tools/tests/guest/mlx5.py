@@ -6,6 +6,8 @@ import re
 from lab.testing import test
 
 import storage
+import two_ports
+from lab.fabric import TWO_PORTS
 from stock import check, complaints, guests, ping, served
 from stock import interfaces_up as ipoib_up
 
@@ -24,6 +26,7 @@ ends = ["node1", "switch1"]
 [[link]]
 ends = ["node2", "switch1"]
 """
+TWO_PORTS_EACH = TWO_PORTS.replace("ports = 2", 'model = "mlx5"\nports = 2')
 CLIENTS = "ib_uverbs ib_umad ib_ipoib rdma_ucm"
 DRIVERS = {"mlx5": "mlx5_ib", "mlx4": "mlx4_ib"}
 EXCHANGES = 300
@@ -147,6 +150,15 @@ def remote_disks(lab):
             storage.srp(target, host)
         with check("RDS brings datagrams back"):
             storage.reliable_datagrams(lab, fabric, target, host)
+
+
+@test(kernels=(), also=("stock",), timeout=300)
+def traffic_on_either_port(lab):
+    """Two ports of one function, as two_ports.traffic_on_either_port with ConnectX-2."""
+    with guests(lab, TWO_PORTS_EACH) as (fabric, (node1, node2)):
+        for node in (node1, node2):
+            load(node, "mlx5")
+        two_ports.works(fabric, node1, node2)
 
 
 @test(kernels=(), also=("stock",), timeout=240)

@@ -60,7 +60,7 @@ def active(*nodes, ports=1, timeout=60):
 
 
 def lid(node, port=1):
-    return int(node.run(f"cat /sys/class/infiniband/mlx4_0/ports/{port}/lid").out, 16)
+    return int(node.run(f"cat /sys/class/infiniband/*/ports/{port}/lid").out, 16)
 
 
 def interfaces_up(*nodes, dev="ib0", network="10.0.0"):
