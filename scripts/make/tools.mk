@@ -3,7 +3,8 @@
 build/tools/build.ninja: tools/CMakeLists.txt
 	cmake -S tools -B build/tools -G Ninja
 
-copy-programs = mkdir -p build/bin; if [ -n "$$(ls -A build/tools/bin 2>/dev/null)" ]; then cp -u build/tools/bin/* build/bin/; fi
+copy-programs = mkdir -p build/bin build/lib/weft; if [ -n "$$(ls -A build/tools/bin 2>/dev/null)" ]; then cp -u build/tools/bin/* build/bin/; fi; \
+	if [ -d build/tools/lib/weft ]; then cp -u build/tools/lib/weft/libibumad.so.3 build/lib/weft/; fi
 
 .PHONY: tools programs programs-explore
 tools: build/tools/build.ninja ## Build weftd, weft and their libraries; programs in build/bin (TARGETS= for a part)
@@ -11,7 +12,7 @@ tools: build/tools/build.ninja ## Build weftd, weft and their libraries; program
 	@$(copy-programs)
 
 programs: build/tools/build.ninja ## Build weftd and weft alone, without their tests
-	cmake --build build/tools --target weftd weft
+	cmake --build build/tools --target weftd weft weft_ibumad
 	@$(copy-programs)
 
 programs-explore: build/tools/build.ninja ## Build weft-explore, which finds races in the kernel half

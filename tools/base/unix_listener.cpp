@@ -31,9 +31,10 @@ sockaddr_un address_of(const std::filesystem::path &path)
 	return address;
 }
 
-FileDescriptor unix_socket(int flags)
+FileDescriptor unix_socket(int flags, UnixListener::Type type = UnixListener::Type::Stream)
 {
-	FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
+	const int kind = type == UnixListener::Type::Stream ? SOCK_STREAM : SOCK_SEQPACKET;
+	FileDescriptor socket(::socket(AF_UNIX, kind | SOCK_CLOEXEC | flags, 0));
 	if (!socket)
 		throw std::system_error(errno, std::generic_category(), "socket");
 	return socket;
@@ -76,8 +77,8 @@ mode_t mode_for(const std::filesystem::path &path, UnixListener::Access access)
 
 } // namespace
 
-UnixListener::UnixListener(const std::filesystem::path &path, Access access)
-    : socket_(unix_socket(SOCK_NONBLOCK))
+UnixListener::UnixListener(const std::filesystem::path &path, Access access, Type type)
+    : socket_(unix_socket(SOCK_NONBLOCK, type))
 {
 	int error = try_bind(socket_, path);
 	if (error == EADDRINUSE && is_stale(path)) {
@@ -123,9 +124,9 @@ FileDescriptor UnixListener::accept()
 		::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
-FileDescriptor connect_unix(const std::filesystem::path &path)
+FileDescriptor connect_unix(const std::filesystem::path &path, UnixListener::Type type)
 {
-	auto socket = unix_socket(0);
+	auto socket = unix_socket(0, type);
 	if (const int error = try_connect(socket, path))
 		fail(error, path);
 	return socket;

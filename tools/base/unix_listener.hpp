@@ -8,7 +8,7 @@
 namespace weft
 {
 
-// UnixListener - a listening, non-blocking Unix stream socket and its file. The file replaces one
+// UnixListener - a listening, non-blocking Unix socket and its file. The file replaces one
 // that a dead process left, and goes with the listener.
 class UnixListener
 {
@@ -18,10 +18,13 @@ public:
 		directory_group, // to its group as well, if the directory is
 	};
 
+	enum class Type { Stream, Messages };
+
 	UnixListener() = default;
 	// Throws std::system_error: EADDRINUSE if a living process serves @path, ENAMETOOLONG if
 	// it does not fit into a socket address.
-	explicit UnixListener(const std::filesystem::path &path, Access access = Access::owner);
+	explicit UnixListener(const std::filesystem::path &path, Access access = Access::owner,
+			      Type type = Type::Stream);
 	~UnixListener();
 	UnixListener(UnixListener &&) noexcept = default;
 	UnixListener &operator=(UnixListener &&other) noexcept;
@@ -40,6 +43,7 @@ private:
 };
 
 // Connects to the socket at @path. Throws std::system_error.
-FileDescriptor connect_unix(const std::filesystem::path &path);
+FileDescriptor connect_unix(const std::filesystem::path &path,
+			    UnixListener::Type type = UnixListener::Type::Stream);
 
 } // namespace weft

@@ -13,6 +13,11 @@ namespace weft
 class PciDevice;
 }
 
+namespace weft::fabric
+{
+class LocalAccess;
+}
+
 namespace weft::cards
 {
 
@@ -30,6 +35,10 @@ public:
 	// The PCI function plugged into the guest; used on the card's loop from attach() on. Null
 	// for a model that is not pluggable.
 	virtual PciDevice *function() { return nullptr; }
+
+	// Access to the ports for programs that run on the host (weft attach), port 1 first; empty
+	// if the model has none. As long as the card.
+	virtual std::vector<fabric::LocalAccess *> local_access() { return {}; }
 
 	/* --- any thread, waiting for nobody --- */
 

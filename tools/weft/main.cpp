@@ -20,6 +20,7 @@
 
 #include "base/printable.hpp"
 #include "base/runtime_directory.hpp"
+#include "weft/attach_command.hpp"
 #include "weft/capture.hpp"
 #include "weft/command_line.hpp"
 #include "weft/control_client.hpp"
@@ -306,6 +307,7 @@ int main(int argc, char **argv)
 	cli::add_lab(app, options.socket_directory, options.as_json, guest_commands);
 	cli::add_topology(app, options.socket_directory);
 	cli::add_run(app, options.socket_directory, guest_commands);
+	cli::add_attach(app, options.socket_directory, guest_commands);
 	cli::add_web(app, options.socket_directory);
 	try {
 		auto words = cli::own_words(app, guest_commands,

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "attach/protocol.hpp"
 #include "base/memory_mapping.hpp"
 #include "net/fabric/switch.hpp"
 #include "sm/subnet_manager.hpp"
@@ -89,6 +90,10 @@ LabRuntime::LabRuntime(const Lab &lab, const std::filesystem::path &socket_direc
 		       Reactor *reactor)
     : socket_directory_(socket_directory), reactor_(reactor), threads_("cards", kMostCardThreads),
       fabric_(lab.seed, reactor), ethernet_(lab.seed, reactor),
+      attach_loop_(reactor ? nullptr : std::make_unique<Loop>("attach")),
+      attach_(reactor ? nullptr
+		      : std::make_unique<attach::Server>(*attach_loop_,
+							 socket_directory / attach::kSocketName)),
       mkey_(sm::random_mkey(environment_of(reactor)))
 {
 	lab_.name = lab.name;
@@ -167,6 +172,7 @@ void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
 		remove_link(link);
 	remove_hosts(changes.hosts_out);
 	for (const auto &name : changes.switches_out) {
+		end_attached(name);
 		if (fabric::Switch *node = fabric_.find_switch(name))
 			fabric_.remove_switch(*node);
 		std::erase_if(lab_.switches,
@@ -182,8 +188,9 @@ void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
 
 	for (const auto &config : wanted.switches)
 		if (changes.switches_in.contains(config.name)) {
-			fabric_.add_switch(config);
+			fabric::Switch &node = fabric_.add_switch(config);
 			lab_.switches.push_back(config);
+			let_attach(config.name, {&node}, 0, true);
 		}
 	for (const LabHost &config : wanted.hosts)
 		if (changes.hosts_in.contains(config.name)) {
@@ -249,6 +256,8 @@ void LabRuntime::add_ethernets(const LabDifference &changes)
 
 void LabRuntime::remove_hosts(const std::set<std::string> &names)
 {
+	for (const auto &name : names)
+		end_attached(name);
 	std::erase_if(hosts_, [&](const auto &host) { return names.contains(host->name); });
 	for (const LabHost &config : lab_.hosts)
 		for (unsigned number = 1; names.contains(config.name) && number <= config.ports;
@@ -279,7 +288,21 @@ void LabRuntime::add_hosts(const LabDifference &changes, const Lab &wanted)
 		else
 			hosts_.push_back(std::make_unique<Host>(config, std::filesystem::path(),
 								std::move(ports), nullptr, 0));
+		let_attach(config.name, hosts_.back()->card->local_access(), 1, config.trusted);
 	}
+}
+
+void LabRuntime::let_attach(const std::string &node, std::vector<fabric::LocalAccess *> ports,
+			    std::uint32_t first_number, bool trusted)
+{
+	if (attach_ && !ports.empty())
+		attach_->add_node(node, std::move(ports), first_number, trusted);
+}
+
+void LabRuntime::end_attached(const std::string &node)
+{
+	if (attach_)
+		attach_->remove_node(node);
 }
 
 std::shared_ptr<Reactor> LabRuntime::thread_for_card()

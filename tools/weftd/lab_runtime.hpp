@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/loop.hpp"
+#include "attach/server.hpp"
 #include "base/reactor_pool.hpp"
 #include "cards/card.hpp"
 #include "net/ethernet/network.hpp"
@@ -100,6 +101,10 @@ private:
 	void remove_link(const LabLink &link);
 	void add_link(const LabLink &link);
 	void start_manager();
+	// Programs may be attached to the node, or no longer.
+	void let_attach(const std::string &node, std::vector<fabric::LocalAccess *> ports,
+			std::uint32_t first_number, bool trusted);
+	void end_attached(const std::string &node);
 	void remove_ethernets(const LabDifference &changes);
 	void add_ethernets(const LabDifference &changes);
 	// Returns the number of mappings of guest memory that each added host may have. Throws
@@ -123,6 +128,9 @@ private:
 	ethernet::Network ethernet_;
 	std::vector<std::unique_ptr<Host>> hosts_;
 	std::unique_ptr<sm::SubnetManager> subnet_manager_;
+	// Attached programs, on a thread of their own; null in virtual time.
+	std::unique_ptr<Loop> attach_loop_;
+	std::unique_ptr<attach::Server> attach_;
 	// Every manager's, one after the other, where the lab names none.
 	const std::uint64_t mkey_;
 };

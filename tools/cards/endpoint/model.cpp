@@ -20,6 +20,8 @@ public:
 	{
 	}
 
+	std::vector<fabric::LocalAccess *> local_access() override { return {&port_}; }
+
 private:
 	// Answers on the threads of those who ask.
 	fabric::MadPort port_;

@@ -87,10 +87,35 @@ bool MadPort::send_directed(const ib::Smp &original)
 	}
 }
 
+void MadPort::send_mad(const MadAddress &address, std::uint8_t path_bits, const ib::Mad &mad)
+{
+	const auto &smp = reinterpret_cast<const ib::Smp &>(mad);
+	if (mad.header.cls() == ib::MgmtClass::subn_directed_route && !begins_by_lid(smp)) {
+		if (answers_itself(smp))
+			deliver({MadAddress{}, mad});
+		else
+			send_directed(smp);
+		return;
+	}
+	const ib::PortInfo info = port_info();
+	const auto path_mask = (1u << info.lmc()) - 1;
+	send_from(static_cast<ib::Lid>(info.lid | (path_bits & path_mask)), address, mad);
+}
+
+void MadPort::describe(std::function<void(PortView &&)> done)
+{
+	done(agent_.view(1));
+}
+
 bool MadPort::send(MadAddress address, const ib::Mad &mad)
 {
+	return send_from(port_info().lid, std::move(address), mad);
+}
+
+bool MadPort::send_from(ib::Lid slid, MadAddress address, const ib::Mad &mad)
+{
 	ib::PortInfo info = port_info();
-	address.slid = info.lid;
+	address.slid = slid;
 	bool smp = address.src_qp == ib::qpn_smi;
 	address.vl = smp ? ib::vl_management : agent_.sl_to_vl(1).vl(address.sl);
 	if (!smp) {
@@ -106,8 +131,8 @@ bool MadPort::send(MadAddress address, const ib::Mad &mad)
 		AddressedMad own{address, mad};
 		if (smp)
 			handle_smp(std::move(own));
-		else if (handlers_.received)
-			handlers_.received(std::move(own));
+		else
+			handle_gmp(std::move(own));
 		return true;
 	}
 	if (!smp && info.state() != ib::PortState::active)
@@ -136,8 +161,7 @@ void MadPort::loop_back(const ib::Smp &original)
 	if (outcome.verdict == SubnetAgent::Verdict::answered)
 		smp.header.status =
 			static_cast<std::uint16_t>(smp.header.status | ib::mad_status_direction);
-	if (handlers_.received)
-		handlers_.received(std::move(mad));
+	deliver(std::move(mad));
 	carry_out(outcome.link, port_, port_info());
 }
 
@@ -158,14 +182,24 @@ void MadPort::receive(Packet &&arriving)
 	}
 	if (mad->address.qkey != ib::qkey_gsi || !own_pkey(mad->address.pkey))
 		return;
-	if (mad->mad.header.cls() == ib::MgmtClass::perf && !mad->mad.header.is_response()) {
-		auto &perf = reinterpret_cast<ib::PerfMad &>(mad->mad);
+	handle_gmp(std::move(*mad));
+}
+
+void MadPort::handle_gmp(AddressedMad &&mad)
+{
+	if (mad.mad.header.cls() == ib::MgmtClass::perf && !mad.mad.header.is_response()) {
+		auto &perf = reinterpret_cast<ib::PerfMad &>(mad.mad);
 		if (answer_perf_mad(perf, 1, [this](unsigned) { return &port_.counters(); }))
-			send(mad->address.reversed(), mad->mad);
+			send(mad.address.reversed(), mad.mad);
 		return;
 	}
-	if (handlers_.received)
-		handlers_.received(std::move(*mad));
+	deliver(std::move(mad));
+}
+
+void MadPort::deliver(AddressedMad &&mad)
+{
+	if (!receiver_.offer(mad) && handlers_.received)
+		handlers_.received(std::move(mad));
 }
 
 void MadPort::handle_smp(AddressedMad &&mad)
@@ -182,8 +216,7 @@ void MadPort::handle_smp(AddressedMad &&mad)
 		return;
 	case SubnetAgent::Verdict::foreign:
 	case SubnetAgent::Verdict::trap_repress:
-		if (handlers_.received)
-			handlers_.received(std::move(mad));
+		deliver(std::move(mad));
 		return;
 	}
 	if (!directed)
@@ -196,12 +229,14 @@ void MadPort::handle_smp(AddressedMad &&mad)
 void MadPort::link_changed(bool up)
 {
 	agent_.link_changed(1, up, port_.rate(), port_.mtu_cap());
+	receiver_.port_changed();
 	if (handlers_.port_changed)
 		handlers_.port_changed();
 }
 
 void MadPort::port_info_set(const ManagedPort &, const ib::PortInfo &, bool)
 {
+	receiver_.port_changed();
 	if (handlers_.port_changed)
 		handlers_.port_changed();
 }

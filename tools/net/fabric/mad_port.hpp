@@ -9,6 +9,7 @@
 #include <string>
 
 #include "net/fabric/egress_queue.hpp"
+#include "net/fabric/local_access.hpp"
 #include "net/fabric/mad_packet.hpp"
 #include "net/fabric/port.hpp"
 #include "net/fabric/node_agent.hpp"
@@ -16,7 +17,7 @@
 namespace weft::fabric
 {
 
-class MadPort final : private PortSink, private SubnetAgentHost
+class MadPort final : public LocalAccess, private PortSink, private SubnetAgentHost
 {
 public:
 	struct Config {
@@ -62,8 +63,17 @@ public:
 	bool has_lid(ib::Lid lid) const;
 	/* The port's own P_Key that lets in packets with that one (IBA 10.9.3). */
 	std::optional<ib::Pkey> own_pkey(ib::Pkey pkey) const { return agent_.match_pkey(1, pkey); }
-	void set_is_sm(bool is_sm);
 	const Port &port() const { return port_; }
+
+	/* LocalAccess: its receiver comes before the handlers. */
+	void set_receiver(std::shared_ptr<LocalReceiver> receiver) override
+	{
+		receiver_.set(std::move(receiver));
+	}
+	void send_mad(const MadAddress &address, std::uint8_t path_bits,
+		      const ib::Mad &mad) override;
+	void describe(std::function<void(PortView &&)> done) override;
+	void set_is_sm(bool is_sm) override;
 
 private:
 	/* PortSink */
@@ -74,7 +84,16 @@ private:
 	Clock::time_point now() const override { return config_.environment->now(); }
 	void port_info_set(const ManagedPort &port, const ib::PortInfo &before,
 			   bool reregister) override;
+	void pkeys_set(const ManagedPort &, unsigned, std::uint32_t) override
+	{
+		receiver_.port_changed();
+	}
+	void guids_set(const ManagedPort &, std::uint32_t) override { receiver_.port_changed(); }
 
+	bool send_from(ib::Lid slid, MadAddress address, const ib::Mad &mad);
+	/* Hands on what the node's agents do not answer. */
+	void deliver(AddressedMad &&mad);
+	void handle_gmp(AddressedMad &&mad);
 	void handle_smp(AddressedMad &&mad);
 	/* Give a directed-route SMP to this node itself. */
 	void loop_back(const ib::Smp &smp);
@@ -83,6 +102,7 @@ private:
 	Port &port_;
 	const Config config_;
 	const Handlers handlers_;
+	ReceiverSlot receiver_;
 	NodeAgent agent_;
 	EgressQueue egress_;
 };

@@ -100,4 +100,10 @@ ib::SlToVl NodeAgent::sl_to_vl(unsigned number) const
 	return ports_.at(number).sl_to_vl;
 }
 
+PortView NodeAgent::view(unsigned number) const
+{
+	const MutexLock lock(mutex_);
+	return agent_.view(number);
+}
+
 } // namespace weft::fabric

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/mutex.hpp"
+#include "net/fabric/local_access.hpp"
 #include "net/fabric/port.hpp"
 #include "net/fabric/subnet_agent.hpp"
 
@@ -49,6 +50,7 @@ public:
 	/* The entry of a port's table that lets in packets with that P_Key (IBA 10.9.3). */
 	std::optional<ib::Pkey> match_pkey(unsigned port, ib::Pkey pkey) const;
 	ib::SlToVl sl_to_vl(unsigned port) const;
+	PortView view(unsigned port) const;
 
 private:
 	bool is_switch() const { return config_.identity.type == ib::NodeType::switch_; }

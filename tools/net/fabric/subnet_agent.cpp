@@ -92,7 +92,7 @@ ManagedPort *SubnetAgent::select_vl_arbitration(std::uint32_t modifier, unsigned
 		       : nullptr;
 }
 
-ib::NodeInfo SubnetAgent::node_info(unsigned in_port)
+ib::NodeInfo SubnetAgent::node_info(unsigned in_port) const
 {
 	const ManagedPort &port = node_port(in_port);
 	ib::NodeInfo info{};
@@ -109,6 +109,17 @@ ib::NodeInfo SubnetAgent::node_info(unsigned in_port)
 	info.local_port = static_cast<std::uint8_t>(in_port);
 	info.vendor_id = identity_.vendor_id;
 	return info;
+}
+
+PortView SubnetAgent::view(unsigned number) const
+{
+	const ManagedPort &port = *ports_[number];
+	PortView view;
+	view.node = node_info(number);
+	view.port = port.info;
+	view.pkeys.assign(port.pkeys.begin(), port.pkeys.end());
+	std::ranges::copy(port.guids, view.guids.begin());
+	return view;
 }
 
 std::uint16_t SubnetAgent::get(ib::Smp &smp, unsigned in_port)

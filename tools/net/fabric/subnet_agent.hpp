@@ -13,6 +13,7 @@
 #include <ib/smp.hpp>
 
 #include "base/environment.hpp"
+#include "net/fabric/local_access.hpp"
 #include "net/fabric/managed_port.hpp"
 
 namespace weft::fabric
@@ -105,11 +106,16 @@ public:
 	Outcome handle(ib::Smp &smp, unsigned in_port, bool own = false);
 
 	ib::SwitchInfo &switch_info() { return switch_info_; }
+	/* Attributes of an end port, or of a switch's port 0. */
+	PortView view(unsigned number) const;
 
 private:
 	bool is_switch() const { return identity_.type == ib::NodeType::switch_; }
 	/* The port that stands for the whole node as seen from in_port: it has the M_Key. */
-	ManagedPort &node_port(unsigned in_port) { return *ports_[is_switch() ? 0 : in_port]; }
+	ManagedPort &node_port(unsigned in_port) const
+	{
+		return *ports_[is_switch() ? 0 : in_port];
+	}
 	/*
 	 * The port that a modifier names, and the port and block of a table; null if there is
 	 * none. A channel adapter answers for the port addressed if that is zero.
@@ -121,7 +127,7 @@ private:
 
 	std::uint16_t get(ib::Smp &smp, unsigned in_port);
 	std::uint16_t set(const ib::Smp &smp, unsigned in_port, Outcome &outcome);
-	ib::NodeInfo node_info(unsigned in_port);
+	ib::NodeInfo node_info(unsigned in_port) const;
 	bool set_sl_to_vl(std::uint32_t modifier, const ib::SlToVl &table);
 	std::uint16_t set_switch_info(const ib::SwitchInfo &wanted);
 	std::uint16_t set_guids(ManagedPort &port, const ib::GuidInfo &wanted);

@@ -124,6 +124,7 @@ void Switch::port_info_set(const ManagedPort &port, const ib::PortInfo &, bool)
 		lid_.store(info.lid, std::memory_order_relaxed);
 		sm_lid_.store(info.sm_lid, std::memory_order_relaxed);
 		sm_sl_.store(info.sm_sl(), std::memory_order_relaxed);
+		receiver_.port_changed();
 		return;
 	}
 	PortSide &side = *sides_[port.number() - 1];
@@ -143,7 +144,9 @@ void Switch::restrict_management(unsigned number, bool restricted)
 
 void Switch::pkeys_set(const ManagedPort &port, unsigned, std::uint32_t)
 {
-	if (port.number() != 0)
+	if (port.number() == 0)
+		receiver_.port_changed();
+	else
 		for (std::size_t i = 0; i < kPkeyEntries; i++)
 			sides_[port.number() - 1]->pkeys[i].store(port.pkeys[i],
 								  std::memory_order_relaxed);
@@ -251,7 +254,7 @@ void Switch::receive(PortSide &in, Packet &&arriving)
 		return;
 	}
 	if (lrh.dlid == lid() && lid() != 0)
-		return answer_gmp(in, packet);
+		return answer_gmp(packet);
 	if (ib::lid_is_multicast(lrh.dlid))
 		return forward_multicast(in, std::move(packet));
 	forward_unicast(&in, std::move(packet));

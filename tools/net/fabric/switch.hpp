@@ -24,6 +24,7 @@
 #include "base/mutex.hpp"
 #include "net/fabric/egress_queue.hpp"
 #include "net/fabric/fabric.hpp"
+#include "net/fabric/local_access.hpp"
 #include "net/fabric/mad_packet.hpp"
 #include "net/fabric/multicast.hpp"
 #include "net/fabric/node_agent.hpp"
@@ -31,7 +32,7 @@
 namespace weft::fabric
 {
 
-class Switch final : private SubnetAgentHost
+class Switch final : public LocalAccess, private SubnetAgentHost
 {
 public:
 	static constexpr unsigned kLftEntries = ib::lid_unicast_last + 1;
@@ -62,6 +63,16 @@ public:
 		return sides_.at(number - 1)->restricted.load(std::memory_order_relaxed);
 	}
 	ib::PortInfo port_info(unsigned number) const { return agent_.port_info(number); }
+
+	/* LocalAccess: of its port 0. */
+	void set_receiver(std::shared_ptr<LocalReceiver> receiver) override
+	{
+		receiver_.set(std::move(receiver));
+	}
+	void send_mad(const MadAddress &address, std::uint8_t path_bits,
+		      const ib::Mad &mad) override;
+	void describe(std::function<void(PortView &&)> done) override { done(agent_.view(0)); }
+	void set_is_sm(bool is_sm) override;
 
 private:
 	class PortSide final : public PortSink
@@ -133,16 +144,23 @@ private:
 	bool pass_on(PortSide &in, Packet &packet);
 	void act(const ib::SmiDecision &decision, PortSide &in, AddressedMad &&mad, unsigned hops);
 	void answer_smp(PortSide &in, AddressedMad &&mad, unsigned hops);
-	void answer_gmp(PortSide &in, const Packet &packet);
+	void answer_gmp(const Packet &packet);
+	/* From a program on the switch. */
+	void send_directed(const ib::Smp &smp);
+	void send_to_self(AddressedMad &&mad);
+	/* The answer to a performance MAD, in its place; false if it has none. */
+	bool answer_perf(ib::Mad &mad);
 	void send_smp(PortSide &out, const ib::Mad &mad, unsigned hops);
 	void send_trap(std::uint64_t number);
-	void repress_trap(std::uint64_t tid);
+	/* Returns true if the trap was the switch's own. */
+	bool repress_trap(std::uint64_t tid);
 
 	const std::string name_;
 	const ib::Guid guid_;
 	Timeline &timeline_;
 	const std::vector<Port *> external_;
 	std::vector<std::unique_ptr<PortSide>> sides_;
+	ReceiverSlot receiver_;
 	NodeAgent agent_;
 
 	std::atomic<ib::Lid> lid_{0};

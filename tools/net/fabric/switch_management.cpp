@@ -125,8 +125,13 @@ void Switch::answer_smp(PortSide &in, AddressedMad &&mad, unsigned hops)
 	auto &smp = reinterpret_cast<ib::Smp &>(mad.mad);
 	bool directed = smp.header.cls() == ib::MgmtClass::subn_directed_route;
 	const SubnetAgent::Outcome outcome = agent_.handle(smp, in.number);
-	if (outcome.verdict == SubnetAgent::Verdict::trap_repress)
-		return repress_trap(smp.header.tid);
+	if (outcome.verdict == SubnetAgent::Verdict::trap_repress && repress_trap(smp.header.tid))
+		return;
+	if (outcome.verdict == SubnetAgent::Verdict::trap_repress ||
+	    outcome.verdict == SubnetAgent::Verdict::foreign) {
+		receiver_.offer(mad);
+		return;
+	}
 	if (outcome.verdict == SubnetAgent::Verdict::answered) {
 		if (directed) {
 			act(ib::smi_return(smp, static_cast<std::uint8_t>(in.number)), in,
@@ -141,25 +146,32 @@ void Switch::answer_smp(PortSide &in, AddressedMad &&mad, unsigned hops)
 		carry_out(outcome.link, port(outcome.port), agent_.port_info(outcome.port));
 }
 
-void Switch::answer_gmp(PortSide &in, const Packet &packet)
+bool Switch::answer_perf(ib::Mad &mad)
+{
+	return answer_perf_mad(reinterpret_cast<ib::PerfMad &>(mad), port_count(),
+			       [this](unsigned number) { return &port(number).counters(); });
+}
+
+void Switch::answer_gmp(const Packet &packet)
 {
 	auto mad = mad_of_packet(packet);
-	if (!mad || mad->address.dest_qp != ib::qpn_gsi ||
-	    mad->mad.header.cls() != ib::MgmtClass::perf || mad->address.qkey != ib::qkey_gsi)
+	if (!mad || mad->address.dest_qp != ib::qpn_gsi || mad->address.qkey != ib::qkey_gsi ||
+	    mad->mad.header.is_smp())
 		return;
 	const auto own_pkey = agent_.match_pkey(0, mad->address.pkey);
 	if (!own_pkey)
 		return;
-	auto &perf = reinterpret_cast<ib::PerfMad &>(mad->mad);
-	if (!answer_perf_mad(perf, port_count(),
-			     [this](unsigned number) { return &port(number).counters(); }))
+	if (mad->mad.header.cls() != ib::MgmtClass::perf || mad->mad.header.is_response()) {
+		receiver_.offer(*mad);
+		return;
+	}
+	if (!answer_perf(mad->mad))
 		return;
 	MadAddress back = mad->address.reversed();
 	back.slid = lid();
 	back.vl = 0;
 	back.qkey = ib::qkey_gsi;
 	back.pkey = *own_pkey;
-	static_cast<void>(in);
 	forward_unicast(nullptr, make_mad_packet(back, mad->mad));
 }
 
@@ -198,14 +210,106 @@ void Switch::send_trap(std::uint64_t number)
 	address.slid = lid();
 	address.dlid = sm_lid_.load(std::memory_order_relaxed);
 	spdlog::debug("switch {} LID {}: trap 128 to LID {}", name_, lid(), address.dlid);
+	/* The manager is a program on this switch. */
+	if (address.dlid == lid()) {
+		receiver_.offer({address, mad});
+		return;
+	}
 	forward_unicast(nullptr, make_mad_packet(address, mad));
 }
 
-void Switch::repress_trap(std::uint64_t tid)
+bool Switch::repress_trap(std::uint64_t tid)
 {
 	const MutexLock lock(trap_mutex_);
-	if (tid == trap_number_)
-		trap_due_ = false;
+	if (tid != trap_number_)
+		return false;
+	trap_due_ = false;
+	return true;
+}
+
+void Switch::set_is_sm(bool is_sm)
+{
+	agent_.update_port_info(0, [is_sm](ib::PortInfo &info) {
+		const std::uint32_t mask =
+			info.capability_mask & ~std::uint32_t{ib::port_cap_is_sm};
+		info.capability_mask = is_sm ? mask | ib::port_cap_is_sm : mask;
+	});
+}
+
+void Switch::send_mad(const MadAddress &to, std::uint8_t path_bits, const ib::Mad &mad)
+{
+	const auto &smp = reinterpret_cast<const ib::Smp &>(mad);
+	const bool directed = mad.header.cls() == ib::MgmtClass::subn_directed_route;
+	if (directed && !begins_by_lid(smp)) {
+		if (!answers_itself(smp))
+			return send_directed(smp);
+		receiver_.offer({MadAddress{}, mad});
+		return;
+	}
+	/* A base switch port 0 has no LMC (IBA 14.2.5.6). */
+	static_cast<void>(path_bits);
+	MadAddress address = to;
+	address.slid = lid();
+	if (address.src_qp == ib::qpn_smi) {
+		address.vl = ib::vl_management;
+	} else {
+		address.vl = 0;
+		if (address.qkey == 0)
+			address.qkey = ib::qkey_gsi;
+		const auto own = agent_.match_pkey(0, address.pkey);
+		if (!own)
+			return;
+		address.pkey = *own;
+	}
+	if (address.dlid == lid() && lid() != 0)
+		return send_to_self({address, mad});
+	forward_unicast(nullptr, make_mad_packet(address, mad));
+}
+
+void Switch::send_directed(const ib::Smp &original)
+{
+	AddressedMad mad{MadAddress{}, reinterpret_cast<const ib::Mad &>(original)};
+	auto &smp = reinterpret_cast<ib::Smp &>(mad.mad);
+	const ib::SmiDecision decision =
+		smp.returning() ? ib::smi_return(smp, 0) : ib::smi_start(smp);
+	switch (decision.action) {
+	case ib::SmiAction::local: {
+		const SubnetAgent::Outcome outcome = agent_.handle(smp, 0);
+		if (outcome.verdict == SubnetAgent::Verdict::denied)
+			return;
+		if (outcome.verdict == SubnetAgent::Verdict::answered)
+			smp.header.status = static_cast<std::uint16_t>(smp.header.status |
+								       ib::mad_status_direction);
+		receiver_.offer(mad);
+		if (outcome.link != LinkOrder::none)
+			carry_out(outcome.link, port(outcome.port), agent_.port_info(outcome.port));
+		return;
+	}
+	case ib::SmiAction::forward:
+		if (decision.port >= 1 && decision.port <= port_count())
+			send_smp(*sides_[decision.port - 1], mad.mad, 0);
+		return;
+	default:
+		return;
+	}
+}
+
+void Switch::send_to_self(AddressedMad &&mad)
+{
+	if (mad.mad.header.is_smp()) {
+		auto &smp = reinterpret_cast<ib::Smp &>(mad.mad);
+		const SubnetAgent::Outcome outcome = agent_.handle(smp, 0);
+		if (outcome.verdict == SubnetAgent::Verdict::denied)
+			return;
+		receiver_.offer(mad);
+		if (outcome.link != LinkOrder::none)
+			carry_out(outcome.link, port(outcome.port), agent_.port_info(outcome.port));
+		return;
+	}
+	if (mad.mad.header.cls() == ib::MgmtClass::perf && !mad.mad.header.is_response() &&
+	    !answer_perf(mad.mad))
+		return;
+	receiver_.offer(mad);
 }
 
 } // namespace weft::fabric

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The MADs of a port that an agent of a program gets: responses to its requests, by the high half
+// of their transaction ids, and what it has registered for.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "attach/protocol.hpp"
+#include "net/fabric/mad_packet.hpp"
+
+namespace weft::attach
+{
+
+struct Claim {
+	// Unique among the claims of a port, and not 0.
+	std::uint32_t hi_tid = 0;
+	std::uint8_t qpn = 1;
+	// 0: no unsolicited MADs.
+	std::uint8_t mgmt_class = 0;
+	std::uint8_t mgmt_class_version = 0;
+	std::uint32_t oui = 0; // of classes of the second vendor range
+	std::array<std::uint64_t, 2> methods{};
+
+	// Returns 0, or the errno that umad gives: EINVAL.
+	static int check(const AgentRequest &request);
+	static Claim of(const AgentRequest &request);
+
+	// Both would be given the same unsolicited MAD.
+	bool overlaps(const Claim &other) const;
+	// The unsolicited MAD is for it. @either_smp: SMPs of the other SMP class count.
+	bool wants(const ib::Mad &mad, std::uint32_t qpn, bool either_smp) const;
+
+private:
+	bool has_method(std::uint8_t method) const
+	{
+		return method < 128 && (methods[method / 64] >> method % 64 & 1) != 0;
+	}
+};
+
+} // namespace weft::attach

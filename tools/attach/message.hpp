@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A message of an opened port: a UserMad and the MAD or RMPP message behind it.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "attach/protocol.hpp"
+
+namespace weft::attach
+{
+
+struct Message {
+	UserMad header{};
+	std::vector<std::byte> bytes;
+	// The outcome of a send, which counts as under way until the program has it.
+	bool outcome = false;
+};
+
+// Sends @message on the socket without waiting. Returns 0 or an errno: EAGAIN if there is no room.
+int send_message(int socket, const UserMad &header, const std::byte *bytes, std::size_t size);
+
+// Receives the next message without waiting. Returns 0 or an errno: EAGAIN if there is none,
+// ECONNRESET at the end, EPROTO for one that is none.
+int receive_message(int socket, Message &message);
+
+} // namespace weft::attach

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// A port of a node with the programs that are attached to it: hands each MAD that comes in to the
+// agent that it is for.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "attach/claim.hpp"
+#include "base/loop.hpp"
+#include "net/fabric/local_access.hpp"
+
+namespace weft::attach
+{
+
+class OpenedPort;
+
+// Bounds of one port of a node, for all programs together. MADs that have come in and wait for the
+// server's thread; more are dropped.
+constexpr std::size_t kMostIncoming = 16384;
+
+// On the server's loop, except what the receiver does.
+class NodePort
+{
+public:
+	// @access outlives it. @trusted: programs may send and receive SMPs.
+	NodePort(Loop &loop, fabric::LocalAccess &access, bool trusted);
+	~NodePort();
+	NodePort(const NodePort &) = delete;
+	NodePort &operator=(const NodePort &) = delete;
+
+	bool trusted() const { return trusted_; }
+	fabric::LocalAccess &access() const { return access_; }
+	// The port's attributes as they were last known; null before they have been.
+	const fabric::PortView *view() const { return view_ ? &*view_ : nullptr; }
+	// Asks for the port's attributes and calls @known with them; never if this goes before.
+	void with_view(std::function<void(const fabric::PortView &)> known);
+
+	// Adds an agent's claim and gives it its half of the transaction ids. False: another agent
+	// has registered for one of the MADs.
+	bool add_claim(Claim &claim, OpenedPort &owner);
+	void remove_claim(std::uint32_t hi_tid);
+
+private:
+	class Receiver;
+	struct Claimed {
+		Claim claim;
+		OpenedPort *owner;
+	};
+
+	void take_incoming();
+
+	Loop &loop_;
+	fabric::LocalAccess &access_;
+	const bool trusted_;
+	std::optional<fabric::PortView> view_;
+	std::vector<std::function<void(const fabric::PortView &)>> waiting_;
+	std::vector<Claimed> claimed_;
+	std::uint32_t last_hi_tid_;
+	const std::shared_ptr<Receiver> receiver_;
+	Wakeup incoming_;
+};
+
+} // namespace weft::attach

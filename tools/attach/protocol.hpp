@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Interface between weftd and the library that stands in for libibumad in a program: messages over
+// Unix sockets of type SOCK_SEQPACKET, in the host's byte order unless a type says otherwise.
+//
+// A connection begins with one Request and its reply. That decides what it is from then on:
+//   Describe, AddAgent, RemoveAgent   the server closes it
+//   Open        an opened port, until the program closes it: each message is a UserMad with a MAD
+//               or an RMPP message behind it, in either direction. The program's agents, sends and
+//               receives end with it.
+//   BecomeSm    the program is the port's subnet manager (IsSM of PortInfo) until it closes it
+// A message of more than kMostInline bytes is a UserMad followed by nothing, and comes with the
+// descriptor of a file in memory that has the bytes that belong behind it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <ib/endian.hpp>
+
+namespace weft::attach
+{
+
+constexpr std::uint32_t kVersion = 1;
+constexpr char kSocketName[] = "attach.sock";
+// Environment of an attached program: the socket's path, and the node.
+constexpr char kSocketVariable[] = "WEFT_ATTACH_SOCKET";
+constexpr char kNodeVariable[] = "WEFT_ATTACH_NODE";
+constexpr char kCaName[] = "weft0";
+
+constexpr std::size_t kMostNodeName = 128; // with its terminating zero
+constexpr unsigned kMostPorts = 2;
+constexpr unsigned kMostPkeys = 128;
+// Agents of one opened port, as with umad.
+constexpr unsigned kMostAgents = 32;
+// Of a message, behind its UserMad. 16 MiB, as in the kernel's stack; and that much without a file.
+constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+constexpr std::size_t kMostInline = std::size_t{32} << 10;
+
+enum class Kind : std::uint32_t { Describe = 1, Open, AddAgent, RemoveAgent, BecomeSm };
+
+struct AgentRequest {
+	std::uint32_t id; // of RemoveAgent
+	std::uint8_t qpn;
+	std::uint8_t mgmt_class;
+	std::uint8_t mgmt_class_version;
+	std::uint8_t rmpp_version;
+	std::uint32_t oui;
+	std::uint32_t flags; // UMAD_USER_RMPP
+	std::uint64_t method_mask[2];
+};
+constexpr std::uint32_t kUserRmpp = 1;
+
+struct Request {
+	std::uint32_t version; // kVersion
+	Kind kind;
+	char node[kMostNodeName];
+	std::uint32_t port;
+	std::uint32_t reserved;
+	std::uint64_t token; // of AddAgent and RemoveAgent: the opened port's
+	AgentRequest agent;
+};
+static_assert(sizeof(AgentRequest) == 32 && sizeof(Request) == 184);
+
+// The reply to all but Describe.
+struct Reply {
+	std::int32_t error; // 0 or an errno
+	std::uint32_t agent;
+	std::uint64_t token;
+};
+static_assert(sizeof(Reply) == 16);
+
+struct PortDescription {
+	std::uint32_t number;
+	std::uint32_t lid, lmc, sm_lid, sm_sl, state, phys_state;
+	std::uint32_t rate; // Gb/s
+	std::uint32_t capability_mask;
+	std::uint32_t pkeys; // entries of the table
+	std::uint64_t gid_prefix, port_guid;
+	std::uint16_t pkey[kMostPkeys];
+};
+
+struct Description {
+	std::int32_t error;
+	std::uint32_t node_type;
+	std::uint32_t ports;
+	std::uint32_t device_id, revision;
+	std::uint32_t reserved;
+	std::uint64_t node_guid, system_guid;
+	PortDescription port[kMostPorts];
+};
+static_assert(sizeof(PortDescription) == 312 && sizeof(Description) == 664);
+
+// As umad has it in front of each MAD (struct ib_user_mad).
+struct UserMad {
+	std::uint32_t agent;
+	std::uint32_t status; // 0, or the errno with which a send comes back
+	std::uint32_t timeout_ms;
+	std::uint32_t retries;
+	std::uint32_t length; // of this header and what belongs behind it
+	ib::be32 qpn;
+	ib::be32 qkey;
+	ib::be16 lid;
+	std::uint8_t sl;
+	std::uint8_t path_bits;
+	std::uint8_t grh_present;
+	std::uint8_t gid_index;
+	std::uint8_t hop_limit;
+	std::uint8_t traffic_class;
+	std::uint8_t gid[16];
+	ib::be32 flow_label;
+	std::uint16_t pkey_index;
+	std::uint8_t reserved[6];
+};
+static_assert(sizeof(UserMad) == 64 && offsetof(UserMad, pkey_index) == 56);
+
+} // namespace weft::attach

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// RMPP messages on their way in to a program, held until they are whole (IBA 13.6).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "core/mad/rmpp.hpp"
+#include "net/fabric/mad_packet.hpp"
+
+namespace weft::attach
+{
+
+// Bounds of one opened port: messages under assembly, and the bytes of all of them.
+constexpr std::size_t kMostReceptions = 64;
+constexpr std::size_t kMostReceivedBytes = std::size_t{16} << 20;
+// Silence after which an unfinished message is given up, and how long repetitions of the last
+// segment are answered.
+constexpr std::chrono::seconds kReceptionSilence{40};
+constexpr std::chrono::seconds kReceptionLinger{10};
+
+class Receptions
+{
+public:
+	struct Taken {
+		// The segment belongs to no message and begins none, or there is no room for one.
+		bool discarded = false;
+		mad::RmppReceipt receipt{};
+		std::uint32_t received = 0, window_last = 0; // for an ACK
+		std::vector<std::byte> message;              // whole, with its last segment
+	};
+
+	// Takes a DATA segment.
+	Taken take(const fabric::AddressedMad &mad, Clock::time_point now);
+	// A message of this peer and transaction has begun.
+	bool knows(const fabric::AddressedMad &mad) const
+	{
+		return messages_.contains(key_of(mad));
+	}
+	// The peer gives its message up.
+	void give_up(const fabric::AddressedMad &mad);
+	void expire(Clock::time_point now);
+	// When expire() has something to do; the clock's maximum for never.
+	Clock::time_point due() const;
+
+private:
+	// Peer, class, direction and transaction.
+	using Key = std::tuple<ib::Lid, std::uint32_t, std::uint8_t, bool, std::uint64_t>;
+	struct Incoming {
+		mad::RmppReceiver receiver;
+		std::vector<std::byte> bytes;
+		Clock::time_point due;
+	};
+
+	static Key key_of(const fabric::AddressedMad &mad);
+	bool make_room();
+	void end(std::map<Key, Incoming>::iterator message);
+
+	std::map<Key, Incoming> messages_;
+	std::size_t bytes_ = 0;
+};
+
+} // namespace weft::attach

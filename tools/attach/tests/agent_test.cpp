@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Agents of programs, their sends and what they receive: as umad defines it.
+#include <cerrno>
+
+#include "attach/tests/two_nodes.hpp"
+
+namespace weft::attach
+{
+namespace
+{
+
+using testing::TwoNodes;
+using namespace std::chrono_literals;
+
+constexpr std::uint8_t kLidRouted = 0x01, kDirected = 0x81, kPerf = 0x04, kPing = 0x0a;
+constexpr std::uint8_t kGet = 0x01, kSet = 0x02, kGetResp = 0x81;
+
+class Agents : public TwoNodes
+{
+};
+
+TEST_F(Agents, SecondAgentForTheSameMethodsIsRefused)
+{
+	const auto first = open(node_a), second = open(node_a);
+	const std::uint32_t agent = add(*first, server(kPing, 1, kGet));
+	std::uint32_t id = 0;
+	EXPECT_EQ(second->add_agent(server(kPing, 1, kGet), id), EINVAL);
+	// Another method, version, class or node is another's business.
+	add(*second, server(kPing, 1, kSet));
+	add(*second, server(kPing, 2, kGet));
+	add(*second, server(kPing + 1, 1, kGet));
+	add(*open(node_b), server(kPing, 1, kGet));
+	EXPECT_EQ(first->remove_agent(agent), 0);
+	add(*second, server(kPing, 1, kGet));
+}
+
+TEST_F(Agents, EndOfAProgramFreesItsAgents)
+{
+	auto first = open(node_a);
+	add(*first, server(kPing, 1, kGet));
+	first.reset();
+	add(*open(node_a), server(kPing, 1, kGet));
+}
+
+TEST_F(Agents, RequestsThatMakeNoSenseAreRefused)
+{
+	const auto port = open(node_a);
+	std::uint32_t id = 0;
+	AgentRequest request = client(kPing, 1);
+	request.qpn = 0;
+	EXPECT_EQ(port->add_agent(request, id), EINVAL); // QP0 is for SMPs
+	request = client(kDirected, 1);
+	request.qpn = 1;
+	EXPECT_EQ(port->add_agent(request, id), EINVAL);
+	EXPECT_EQ(port->add_agent(client(0x60, 1), id), EINVAL);
+	EXPECT_EQ(port->add_agent(client(kPing, 8), id), EINVAL);
+	EXPECT_EQ(port->add_agent(client(kPing, 1, 1), id), EINVAL); // the class has no RMPP
+	EXPECT_EQ(port->add_agent(client(0x32, 1), id), EINVAL);     // nor an OUI
+	EXPECT_EQ(port->remove_agent(0), EINVAL);
+	EXPECT_EQ(port->remove_agent(kMostAgents), EINVAL);
+	for (unsigned i = 0; i < kMostAgents; ++i)
+		add(*port, client(kPerf, 1));
+	EXPECT_EQ(port->add_agent(client(kPerf, 1), id), ENOMEM);
+}
+
+TEST_F(Agents, UntrustedNodeHasNoQp0)
+{
+	const auto untrusted = std::make_shared<NodePort>(loop, a, false);
+	const auto port = open(untrusted);
+	std::uint32_t id = 0;
+	EXPECT_EQ(port->add_agent(client(kDirected, 1), id), EPERM);
+	EXPECT_EQ(port->add_agent(client(kLidRouted, 1), id), EPERM);
+	const std::uint32_t agent = add(*port, client(kPerf, 1));
+	// Nor by an agent of QP1.
+	port->take(message(agent, kLidB, mad(kLidRouted, 1, kGet, 1), 100));
+	EXPECT_EQ(next(*port).header.status, static_cast<std::uint32_t>(EINVAL));
+}
+
+TEST_F(Agents, RouteWithoutHopsIsAnsweredByTheNodeItself)
+{
+	const auto port = open(node_a);
+	const std::uint32_t agent = add(*port, client(kDirected, 1));
+	ib::Mad request = mad(kDirected, 1, kGet, 0x1234);
+	auto &smp = reinterpret_cast<ib::Smp &>(request);
+	smp.header.attr_id = std::uint16_t{ib::attr_node_info};
+	smp.dr_slid = ib::lid_permissive;
+	smp.dr_dlid = ib::lid_permissive;
+	port->take(message(agent, ib::lid_permissive, request, 100));
+	const Message answer = next(*port);
+	EXPECT_EQ(answer.header.agent, agent);
+	EXPECT_EQ(answer.header.status, 0u);
+	EXPECT_EQ(answer.header.length, sizeof(UserMad) + sizeof(ib::Mad));
+	EXPECT_EQ(mad_in(answer).header.tid & 0xffffffff, 0x1234u);
+	EXPECT_EQ(ib::smp_attribute<ib::NodeInfo>(reinterpret_cast<const ib::Smp &>(mad_in(answer)))
+			  .node_guid,
+		  0xa0u);
+
+	smp.header.tid = std::uint64_t{0x1235};
+	smp.header.hop_cnt = 1;
+	smp.initial_path[1] = 1;
+	port->take(message(agent, ib::lid_permissive, request, 100));
+	const Message other = next(*port);
+	EXPECT_EQ(ib::smp_attribute<ib::NodeInfo>(reinterpret_cast<const ib::Smp &>(mad_in(other)))
+			  .node_guid,
+		  0xb0u);
+}
+
+TEST_F(Agents, PerformanceOfAnyNodeCanBeRead)
+{
+	const auto port = open(node_a);
+	const std::uint32_t agent = add(*port, client(kPerf, 1));
+	for (const ib::Lid to : {kLidA, kLidB}) {
+		ib::Mad request = mad(kPerf, 1, kGet, to);
+		request.header.attr_id = std::uint16_t{ib::attr_class_port_info};
+		port->take(message(agent, to, request, 100));
+		const Message answer = next(*port);
+		EXPECT_EQ(answer.header.status, 0u);
+		EXPECT_EQ(answer.header.lid, to);
+		EXPECT_EQ(mad_in(answer).header.method, kGetResp);
+	}
+}
+
+TEST_F(Agents, SendsAreRepeatedAndThenComeBack)
+{
+	const auto port = open(node_a), server_port = open(node_b);
+	const std::uint32_t agent = add(*port, client(kPing, 1));
+	add(*server_port, server(kPing, 1, kGet));
+	const auto begin = loop.now();
+	port->take(message(agent, kLidB, mad(kPing, 1, kGet, 7), 200, 2));
+	const Message outcome = next(*port);
+	EXPECT_EQ(outcome.header.status, static_cast<std::uint32_t>(ETIMEDOUT));
+	EXPECT_EQ(outcome.header.length, sizeof(UserMad) + sizeof(ib::MadHeader));
+	EXPECT_EQ(mad_in(outcome).header.tid & 0xffffffff, 7u);
+	EXPECT_EQ(loop.now() - begin, 600ms);
+	for (int i = 0; i < 3; ++i)
+		EXPECT_EQ(mad_in(next(*server_port)).header.method, kGet);
+	EXPECT_EQ(server_port->first(), nullptr);
+}
+
+TEST_F(Agents, AnswerReachesTheOneWhoAsked)
+{
+	const auto port = open(node_a), other = open(node_a), server_port = open(node_b);
+	const std::uint32_t agent = add(*port, client(kPing, 1));
+	add(*other, client(kPing, 1));
+	const std::uint32_t answering = add(*server_port, server(kPing, 1, kGet));
+	port->take(message(agent, kLidB, mad(kPing, 1, kGet, 7), 200));
+	const Message request = next(*server_port);
+	EXPECT_EQ(request.header.agent, answering);
+	EXPECT_EQ(request.header.lid, kLidA);
+	EXPECT_EQ(request.header.qpn, 1u);
+	ib::Mad answer = mad_in(request);
+	answer.header.method = kGetResp;
+	server_port->take(message(answering, request.header.lid, answer));
+	EXPECT_EQ(mad_in(next(*port)).header.method, kGetResp);
+	// Nobody waits for it any more.
+	server_port->take(message(answering, request.header.lid, answer));
+	pass(1s);
+	EXPECT_EQ(port->first(), nullptr);
+	EXPECT_EQ(other->first(), nullptr);
+}
+
+TEST_F(Agents, AnswerFromAnotherNodeIsNone)
+{
+	const auto port = open(node_a), server_port = open(node_b);
+	const std::uint32_t agent = add(*port, client(kPing, 1));
+	const std::uint32_t answering = add(*server_port, server(kPing, 1, kGet));
+	port->take(message(agent, kLidB + 1, mad(kPing, 1, kGet, 7), 500));
+	const Message request = next(*server_port); // the link has no other end
+	ib::Mad answer = mad_in(request);
+	answer.header.method = kGetResp;
+	server_port->take(message(answering, request.header.lid, answer));
+	EXPECT_EQ(next(*port).header.status, static_cast<std::uint32_t>(ETIMEDOUT));
+}
+
+TEST_F(Agents, SendsThatCannotBeComeBackAtOnce)
+{
+	const auto port = open(node_a);
+	const std::uint32_t agent = add(*port, client(kPing, 1));
+	const auto begin = loop.now();
+	const auto refused = [&](const Message &sent) {
+		port->take(sent);
+		EXPECT_EQ(next(*port).header.status, static_cast<std::uint32_t>(EINVAL));
+	};
+	const ib::Mad any = mad(kPing, 1, kGet, 7);
+	refused(message(agent + 1, kLidB, any, 100));
+	refused(message(kMostAgents, kLidB, any, 100));
+	Message wrong = message(agent, kLidB, any, 100);
+	wrong.header.pkey_index = 1; // an empty entry
+	refused(wrong);
+	wrong.header.pkey_index = 9999;
+	refused(wrong);
+	wrong = message(agent, kLidB, any, 100);
+	wrong.bytes.resize(35);
+	refused(wrong);
+	wrong.bytes.resize(257);
+	refused(wrong);
+	wrong = message(agent, kLidB, any, 100);
+	wrong.header.grh_present = 1;
+	wrong.header.gid_index = 8;
+	refused(wrong);
+	refused(message(agent, kLidB, mad(kDirected, 1, kGet, 7), 100));
+	port->take(message(agent, kLidB + 1, any, 100));
+	refused(message(agent, kLidB + 1, any, 100)); // the same transaction again
+	EXPECT_EQ(loop.now(), begin);
+}
+
+TEST_F(Agents, ProgramThatDoesNotReadIsBounded)
+{
+	const auto port = open(node_a), server_port = open(node_b);
+	const std::uint32_t agent = add(*port, client(kPing, 1));
+	add(*server_port, server(kPing, 1, kGet));
+	for (std::size_t i = 0; i < kMostUnread + 100; ++i) {
+		port->take(message(agent, kLidB, mad(kPing, 1, kGet, i)));
+		loop.poll();
+	}
+	std::size_t kept = 0;
+	for (; server_port->first(); ++kept)
+		server_port->received_first();
+	EXPECT_EQ(kept, kMostUnread);
+	// It is told to wait when as many sends are under way.
+	for (std::size_t i = 0; i < kMostSends; ++i) {
+		ASSERT_TRUE(port->may_take());
+		port->take(message(agent, kLidB + 1, mad(kPing, 1, kGet, i), 100));
+	}
+	EXPECT_FALSE(port->may_take());
+	for (std::size_t i = 0; i < kMostSends; ++i)
+		next(*port);
+	EXPECT_TRUE(port->may_take());
+}
+
+TEST_F(Agents, GlobalRouteIsSentAndReported)
+{
+	const auto port = open(node_a), server_port = open(node_b);
+	const std::uint32_t agent = add(*port, client(kPing, 1));
+	add(*server_port, server(kPing, 1, kGet));
+	Message sent = message(agent, kLidB, mad(kPing, 1, kGet, 7));
+	sent.header.grh_present = 1;
+	sent.header.hop_limit = 3;
+	sent.header.traffic_class = 0x42;
+	sent.header.flow_label = 0x12345u;
+	const ib::Gid to = b.gid();
+	std::memcpy(sent.header.gid, to.raw, sizeof(to.raw));
+	port->take(sent);
+	const Message got = next(*server_port);
+	EXPECT_EQ(got.header.grh_present, 1);
+	EXPECT_EQ(got.header.hop_limit, 3);
+	EXPECT_EQ(got.header.traffic_class, 0x42);
+	EXPECT_EQ(got.header.flow_label, 0x12345u);
+	const ib::Gid from = a.gid();
+	EXPECT_EQ(std::memcmp(got.header.gid, from.raw, sizeof(from.raw)), 0);
+}
+
+} // namespace
+} // namespace weft::attach

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Messages of several MADs between programs: the server does RMPP for agents that ask for it.
+#include <cerrno>
+#include <numeric>
+
+#include "attach/tests/two_nodes.hpp"
+
+namespace weft::attach
+{
+namespace
+{
+
+using testing::TwoNodes;
+using namespace std::chrono_literals;
+
+constexpr std::uint8_t kSa = 0x03, kGetTable = 0x12, kGetTableResp = 0x92;
+
+class Rmpp : public TwoNodes
+{
+protected:
+	Rmpp()
+	{
+		agent = add(*asking, client(kSa, 2, 1));
+		serving = add(*answering, server(kSa, 2, kGetTable, 1));
+	}
+
+	// Asks, and has the request answered with so many bytes behind the headers.
+	Message ask(std::size_t size, std::uint32_t tid, std::uint32_t retries = 5)
+	{
+		asking->take(message(agent, kLidB, mad(kSa, 2, kGetTable, tid), 30000));
+		const Message request = next(*answering);
+		ib::Mad head = mad_in(request);
+		head.header.method = kGetTableResp;
+		rmpp_of(head).version = ib::RmppHeader::current_version;
+		rmpp_of(head).type = ib::RmppHeader::data;
+		rmpp_of(head).time_flags = ib::RmppHeader::active;
+		Message answer = message(serving, request.header.lid, head, 0, retries);
+		answer.bytes.resize(header_bytes(kSa) + size);
+		for (std::size_t at = 0; at < size; ++at)
+			answer.bytes[header_bytes(kSa) + at] =
+				static_cast<std::byte>(at * 7 + at / 251);
+		answering->take(answer);
+		return answer;
+	}
+
+	void expect_whole(const Message &sent)
+	{
+		const Message got = next(*asking);
+		EXPECT_EQ(got.header.status, 0u);
+		EXPECT_EQ(got.header.length, sizeof(UserMad) + sent.bytes.size());
+		ASSERT_EQ(got.bytes.size(), sent.bytes.size());
+		EXPECT_TRUE(std::equal(got.bytes.begin() + header_bytes(kSa), got.bytes.end(),
+				       sent.bytes.begin() + header_bytes(kSa)));
+		EXPECT_EQ(asking->first(), nullptr);
+	}
+
+	const std::unique_ptr<OpenedPort> asking = open(node_a), answering = open(node_b);
+	std::uint32_t agent = 0, serving = 0;
+};
+
+TEST_F(Rmpp, MessagesOfAnyLengthArriveWhole)
+{
+	std::uint32_t tid = 1;
+	for (const std::size_t size : {0u, 1u, 199u, 200u, 201u, 400u, 13000u, 300000u})
+		expect_whole(ask(size, tid++));
+}
+
+TEST_F(Rmpp, LostSegmentsAreRepeated)
+{
+	fabric::Faults faults;
+	faults.loss = 0.05;
+	const Message sent = ask(100000, 1, 50);
+	link.set_faults(faults);
+	expect_whole(ask(100000, 2, 50));
+	static_cast<void>(sent);
+}
+
+TEST_F(Rmpp, ReceiverThatHasGoneIsGivenUp)
+{
+	Message answer = ask(100000, 1, 1);
+	port_a.disable();
+	answer.header.timeout_ms = 100;
+	answering->take(answer);
+	EXPECT_EQ(next(*answering).header.status, static_cast<std::uint32_t>(EINVAL));
+	pass(1min);
+	// It is no duplicate any more, but a message that nobody acknowledges.
+	answering->take(answer);
+	EXPECT_EQ(next(*answering).header.status, static_cast<std::uint32_t>(ETIMEDOUT));
+}
+
+TEST_F(Rmpp, SegmentsThatNobodyAskedForAreDropped)
+{
+	ib::Mad segment = mad(kSa, 2, kGetTableResp, 0x777);
+	ib::RmppHeader &rmpp = rmpp_of(segment);
+	rmpp.version = ib::RmppHeader::current_version;
+	rmpp.type = ib::RmppHeader::data;
+	rmpp.time_flags = ib::RmppHeader::active | ib::RmppHeader::first | ib::RmppHeader::last;
+	rmpp.segment = 1u;
+	rmpp.length_or_window = 220u;
+	answering->take(message(serving, kLidA, segment));
+	pass(1s);
+	EXPECT_EQ(asking->first(), nullptr);
+}
+
+TEST_F(Rmpp, MessageWithoutAnEndIsBounded)
+{
+	// An agent that does RMPP itself sends first segments of ever new transactions.
+	AgentRequest raw = server(kSa, 2, 0x01, 1);
+	raw.flags = kUserRmpp;
+	const std::uint32_t flooding = add(*asking, raw);
+	ib::Mad segment = mad(kSa, 2, kGetTable, 0);
+	ib::RmppHeader &rmpp = rmpp_of(segment);
+	rmpp.version = ib::RmppHeader::current_version;
+	rmpp.type = ib::RmppHeader::data;
+	rmpp.time_flags = ib::RmppHeader::active | ib::RmppHeader::first;
+	rmpp.segment = 1u;
+	for (std::uint32_t tid = 0; tid < 10 * kMostReceptions; ++tid) {
+		segment.header.tid = std::uint64_t{tid};
+		asking->take(message(flooding, kLidB, segment));
+		loop.poll();
+	}
+	// A request of several MADs.
+	ib::Mad head = mad(kSa, 2, kGetTable, 9999);
+	rmpp_of(head).time_flags = ib::RmppHeader::active;
+	Message request = message(agent, kLidB, head);
+	request.bytes.resize(1000);
+	asking->take(request);
+	pass(5s);
+	EXPECT_EQ(answering->first(), nullptr);
+	// After the silence there is room again.
+	pass(kReceptionSilence);
+	asking->take(request);
+	EXPECT_EQ(next(*answering).bytes.size(), request.bytes.size());
+}
+
+} // namespace
+} // namespace weft::attach

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The server as a program's library meets it: by sockets, with what a broken program may send.
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <numeric>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "attach/message.hpp"
+#include "attach/server.hpp"
+#include "attach/tests/two_nodes.hpp"
+
+namespace weft::attach
+{
+namespace
+{
+
+using testing::TwoNodes;
+
+class Programs : public TwoNodes
+{
+protected:
+	Programs()
+	{
+		// Nodes of the server are its own to open.
+		node_a.reset();
+		node_b.reset();
+		server.add_node("a", {&a}, 1, true);
+		server.add_node("b", {&b}, 1, true);
+		server.add_node("limited", {&b}, 1, false);
+	}
+
+	FileDescriptor connect()
+	{
+		int ends[2];
+		EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0,
+				       ends),
+			  0);
+		server.serve(FileDescriptor(ends[0]));
+		return FileDescriptor(ends[1]);
+	}
+
+	static Request request(Kind kind, const std::string &node, std::uint32_t port = 1)
+	{
+		Request made{};
+		made.version = kVersion;
+		made.kind = kind;
+		made.port = port;
+		node.copy(made.node, sizeof(made.node) - 1);
+		return made;
+	}
+
+	static void send(const FileDescriptor &to, const void *bytes, std::size_t size)
+	{
+		ASSERT_EQ(::send(to.get(), bytes, size, MSG_NOSIGNAL), static_cast<ssize_t>(size));
+	}
+
+	// The number of bytes that come, 0 at the end of the connection.
+	ssize_t receive(const FileDescriptor &from, void *bytes, std::size_t size)
+	{
+		ssize_t got = -1;
+		loop.run_until([&] {
+			got = ::recv(from.get(), bytes, size, MSG_TRUNC);
+			return got >= 0;
+		});
+		return got;
+	}
+
+	Reply ask(const FileDescriptor &by, const Request &asked)
+	{
+		Reply reply{};
+		send(by, &asked, sizeof(asked));
+		EXPECT_EQ(receive(by, &reply, sizeof(reply)), static_cast<ssize_t>(sizeof(reply)));
+		return reply;
+	}
+	Reply ask(const Request &asked) { return ask(connect(), asked); }
+
+	bool ends(const FileDescriptor &connection)
+	{
+		char byte;
+		return receive(connection, &byte, sizeof(byte)) == 0;
+	}
+
+	std::uint32_t add_agent(std::uint64_t token, const AgentRequest &agent)
+	{
+		Request asked = request(Kind::AddAgent, "");
+		asked.token = token;
+		asked.agent = agent;
+		const Reply reply = ask(asked);
+		EXPECT_EQ(reply.error, 0);
+		return reply.agent;
+	}
+
+	Server server{loop, {}};
+};
+
+TEST_F(Programs, NodeIsDescribed)
+{
+	const auto by = connect();
+	const Request asked = request(Kind::Describe, "b");
+	Description description{};
+	send(by, &asked, sizeof(asked));
+	ASSERT_EQ(receive(by, &description, sizeof(description)),
+		  static_cast<ssize_t>(sizeof(description)));
+	EXPECT_EQ(description.error, 0);
+	EXPECT_EQ(description.ports, 1u);
+	EXPECT_EQ(description.node_guid, 0xb0u);
+	EXPECT_EQ(description.port[0].number, 1u);
+	EXPECT_EQ(description.port[0].lid, kLidB);
+	EXPECT_EQ(description.port[0].rate, 40u);
+	EXPECT_EQ(description.port[0].pkey[0], 0xffff);
+}
+
+TEST_F(Programs, RequestsForNothingAreRefused)
+{
+	EXPECT_EQ(ask(request(Kind::Open, "nobody")).error, ENODEV);
+	EXPECT_EQ(ask(request(Kind::Open, "a", 2)).error, ENODEV);
+	EXPECT_EQ(ask(request(Kind::Open, "a", 0)).error, ENODEV);
+	EXPECT_EQ(ask(request(Kind{99}, "a")).error, EPROTO);
+	EXPECT_EQ(ask(request(Kind::AddAgent, "a")).error, EIO); // no such token
+	Request old = request(Kind::Open, "a");
+	old.version = 0;
+	EXPECT_EQ(ask(old).error, EPROTO);
+	Request endless = request(Kind::Open, "a");
+	std::memset(endless.node, 'a', sizeof(endless.node));
+	EXPECT_EQ(ask(endless).error, ENODEV);
+
+	const auto by = connect();
+	send(by, "short", 5);
+	Reply reply{};
+	EXPECT_EQ(receive(by, &reply, sizeof(reply)), static_cast<ssize_t>(sizeof(reply)));
+	EXPECT_EQ(reply.error, EPROTO);
+	EXPECT_TRUE(ends(by));
+}
+
+TEST_F(Programs, MadsAndLongMessagesTravel)
+{
+	const auto asking = connect(), answering = connect();
+	const Reply first = ask(asking, request(Kind::Open, "a"));
+	const Reply second = ask(answering, request(Kind::Open, "b"));
+	ASSERT_EQ(first.error, 0);
+	ASSERT_EQ(second.error, 0);
+	const std::uint32_t agent = add_agent(first.token, client(0x03, 2, 1));
+	const std::uint32_t serving = add_agent(second.token, TwoNodes::server(0x03, 2, 0x12, 1));
+
+	const Message sent = message(agent, kLidB, mad(0x03, 2, 0x12, 5), 60000);
+	ASSERT_EQ(send_message(asking.get(), sent.header, sent.bytes.data(), sent.bytes.size()), 0);
+	Message got;
+	const auto arrives = [&](const FileDescriptor &at) {
+		return loop.run_until([&] { return receive_message(at.get(), got) == 0; });
+	};
+	ASSERT_TRUE(arrives(answering));
+	EXPECT_EQ(got.header.agent, serving);
+
+	ib::Mad head = mad_in(got);
+	head.header.method = 0x92;
+	rmpp_of(head).version = ib::RmppHeader::current_version;
+	rmpp_of(head).type = ib::RmppHeader::data;
+	rmpp_of(head).time_flags = ib::RmppHeader::active;
+	Message answer = message(serving, kLidA, head);
+	answer.bytes.resize(5 * kMostInline);
+	for (std::size_t at = header_bytes(0x03); at < answer.bytes.size(); ++at)
+		answer.bytes[at] = static_cast<std::byte>(at * 11);
+	answer.header.length = static_cast<std::uint32_t>(sizeof(UserMad) + answer.bytes.size());
+	ASSERT_EQ(send_message(answering.get(), answer.header, answer.bytes.data(),
+			       answer.bytes.size()),
+		  0);
+	ASSERT_TRUE(arrives(asking));
+	ASSERT_EQ(got.bytes.size(), answer.bytes.size());
+	EXPECT_TRUE(std::equal(got.bytes.begin() + header_bytes(0x03), got.bytes.end(),
+			       answer.bytes.begin() + header_bytes(0x03)));
+}
+
+TEST_F(Programs, FileThatMayChangeEndsTheConnection)
+{
+	for (const int seals : {0, F_SEAL_SHRINK | F_SEAL_GROW}) {
+		const auto by = connect();
+		ASSERT_EQ(ask(by, request(Kind::Open, "a")).error, 0);
+		const FileDescriptor file(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+		ASSERT_EQ(::ftruncate(file.get(), 100000), 0);
+		ASSERT_EQ(::fcntl(file.get(), F_ADD_SEALS, seals), 0);
+		UserMad header{};
+		header.length = 100000;
+		iovec part{&header, sizeof(header)};
+		union {
+			cmsghdr align;
+			char bytes[CMSG_SPACE(sizeof(int))];
+		} control{};
+		msghdr sent{};
+		sent.msg_iov = &part;
+		sent.msg_iovlen = 1;
+		sent.msg_control = control.bytes;
+		sent.msg_controllen = sizeof(control.bytes);
+		cmsghdr *const rights = CMSG_FIRSTHDR(&sent);
+		rights->cmsg_level = SOL_SOCKET;
+		rights->cmsg_type = SCM_RIGHTS;
+		rights->cmsg_len = CMSG_LEN(sizeof(int));
+		const int number = file.get();
+		std::memcpy(CMSG_DATA(rights), &number, sizeof(number));
+		ASSERT_GE(::sendmsg(by.get(), &sent, MSG_NOSIGNAL), 0);
+		EXPECT_TRUE(ends(by));
+	}
+}
+
+TEST_F(Programs, MessageThatIsNoneEndsTheConnection)
+{
+	const std::vector<std::byte> bytes(100000);
+	for (const std::size_t size : {std::size_t{1}, sizeof(UserMad) - 1, bytes.size()}) {
+		const auto by = connect();
+		ASSERT_EQ(ask(by, request(Kind::Open, "a")).error, 0);
+		send(by, bytes.data(), size);
+		EXPECT_TRUE(ends(by));
+	}
+}
+
+TEST_F(Programs, RemovedNodeEndsItsConnections)
+{
+	const auto on_a = connect(), on_b = connect();
+	ASSERT_EQ(ask(on_a, request(Kind::Open, "a")).error, 0);
+	ASSERT_EQ(ask(on_b, request(Kind::Open, "b")).error, 0);
+	server.remove_node("a");
+	EXPECT_TRUE(ends(on_a));
+	EXPECT_EQ(ask(request(Kind::Open, "a")).error, ENODEV);
+	add_agent(ask(connect(), request(Kind::Open, "b")).token, client(0x04, 1));
+}
+
+TEST_F(Programs, OneSubnetManagerAtATime)
+{
+	const auto is_sm = [&] {
+		return (a.port_info().capability_mask & ib::port_cap_is_sm) != 0;
+	};
+	EXPECT_EQ(ask(request(Kind::BecomeSm, "limited")).error, EPERM);
+	auto first = connect();
+	const auto second = connect();
+	ASSERT_EQ(ask(first, request(Kind::BecomeSm, "a")).error, 0);
+	EXPECT_TRUE(is_sm());
+	EXPECT_EQ(ask(request(Kind::BecomeSm, "a")).error, EAGAIN);
+	Request waiting = request(Kind::BecomeSm, "a");
+	waiting.reserved = 1;
+	send(second, &waiting, sizeof(waiting));
+	while (loop.poll())
+		;
+	first.reset();
+	Reply reply{};
+	EXPECT_EQ(receive(second, &reply, sizeof(reply)), static_cast<ssize_t>(sizeof(reply)));
+	EXPECT_EQ(reply.error, 0);
+	EXPECT_TRUE(is_sm());
+	EXPECT_EQ(ask(request(Kind::BecomeSm, "b")).error, 0);
+}
+
+TEST_F(Programs, TooManyConnectionsAreTurnedAway)
+{
+	std::vector<FileDescriptor> connections;
+	for (std::size_t i = 0; i < kMostConnections; ++i)
+		connections.push_back(connect());
+	EXPECT_TRUE(ends(connect()));
+	connections.pop_back();
+	while (loop.poll())
+		;
+	EXPECT_EQ(ask(request(Kind::Open, "a")).error, 0);
+}
+
+} // namespace
+} // namespace weft::attach

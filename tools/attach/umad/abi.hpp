@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// libibumad's declarations, whose definitions here programs are to find. All else is hidden.
+#pragma once
+
+#pragma GCC visibility push(default)
+#include <infiniband/umad.h>
+#include <infiniband/umad_sa.h>
+#include <infiniband/umad_sm.h>
+#include <infiniband/umad_str.h>
+#include <infiniband/umad_types.h>
+#pragma GCC visibility pop

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/*
+ * A port of a node for programs that run on the node: they send and receive MADs by its QP0 and
+ * QP1, beside the node's own agents, and read its attributes. Nodes of any type have it.
+ */
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <ib/smp.hpp>
+
+#include "base/mutex.hpp"
+#include "net/fabric/mad_packet.hpp"
+#include "net/fabric/managed_port.hpp"
+
+namespace weft::fabric
+{
+
+/* Attributes of a node and one of its ports. */
+struct PortView {
+	ib::NodeInfo node{};
+	ib::PortInfo port{};
+	std::vector<ib::Pkey> pkeys;
+	std::array<ib::Guid, guids_per_block> guids{};
+};
+
+/* Called on any thread, also within LocalAccess::send_mad(): only enqueue and wake. */
+class LocalReceiver
+{
+public:
+	virtual ~LocalReceiver() = default;
+	/*
+	 * A MAD arrived that the node's agents do not answer. True: a program takes it; otherwise
+	 * it is for whatever else is on the node, such as a guest.
+	 */
+	virtual bool receive(const AddressedMad &mad) = 0;
+	/* The port's attributes may no longer be what describe() gave. */
+	virtual void port_changed() = 0;
+};
+
+/* Any thread may call its functions, which block for nobody. */
+class LocalAccess
+{
+public:
+	virtual ~LocalAccess() = default;
+
+	/* Null: no programs. A call to the former receiver that has begun may still be running. */
+	virtual void set_receiver(std::shared_ptr<LocalReceiver> receiver) = 0;
+	/*
+	 * Sends a MAD from QP0 or QP1 (address.src_qp). An SMP by directed route that has not been
+	 * by LID before begins here; one without hops is for the node itself, and its answer comes
+	 * back to the receiver. The source LID is the port's own with @path_bits. Whatever cannot
+	 * be sent is lost.
+	 */
+	virtual void send_mad(const MadAddress &address, std::uint8_t path_bits,
+			      const ib::Mad &mad) = 0;
+	/* Calls @done with the port's attributes, on any thread, now or later; or never. */
+	virtual void describe(std::function<void(PortView &&)> done) = 0;
+	/* Sets or clears IsSM of PortInfo. */
+	virtual void set_is_sm(bool is_sm) = 0;
+};
+
+/* The receiver of a LocalAccess. */
+class ReceiverSlot
+{
+public:
+	void set(std::shared_ptr<LocalReceiver> receiver)
+	{
+		const MutexLock lock(mutex_);
+		receiver_.swap(receiver);
+	}
+	bool offer(const AddressedMad &mad) const
+	{
+		const auto receiver = get();
+		return receiver && receiver->receive(mad);
+	}
+	void port_changed() const
+	{
+		if (const auto receiver = get())
+			receiver->port_changed();
+	}
+
+private:
+	std::shared_ptr<LocalReceiver> get() const
+	{
+		const MutexLock lock(mutex_);
+		return receiver_;
+	}
+
+	mutable Mutex mutex_;
+	std::shared_ptr<LocalReceiver> receiver_ WEFT_GUARDED_BY(mutex_);
+};
+
+/* True for a directed-route SMP whose route, in its direction, begins by LID elsewhere. */
+constexpr bool begins_by_lid(const ib::Smp &smp)
+{
+	return (smp.returning() ? smp.dr_dlid : smp.dr_slid) != ib::lid_permissive;
+}
+
+/* True for the answer to a directed-route SMP that the node has sent to itself. */
+constexpr bool answers_itself(const ib::Smp &smp)
+{
+	return smp.returning() && smp.header.hop_cnt == 0 && smp.header.hop_ptr == 0;
+}
+
+} // namespace weft::fabric

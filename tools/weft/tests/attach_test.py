@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""`weft attach`: the programs of infiniband-diags and OpenSM, as they are installed, on nodes of a fabric without guests.
+
+    attach_test.py WEFT WEFTD LIBRARY
+
+LIBRARY is what programs load in place of libibumad: weft finds it by itself.
+"""
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+import daemon
+
+WEFT, WEFTD, LIBRARY = sys.argv[1:4]
+assert os.path.exists(LIBRARY)
+SYSTEM = os.pathsep.join(("/usr/sbin", "/sbin", os.environ.get("PATH", os.defpath)))
+NEEDED = ("ibnetdiscover", "opensm")
+NODES = ("node1", "node2", "node3", "node4", "switch1", "switch2", "switch3")
+
+FABRIC = """
+[[switch]]
+name = "switch1"
+ports = 8
+
+[[switch]]
+name = "switch2"
+ports = 8
+
+[[switch]]
+name = "switch3"
+ports = 8
+
+[[host]]
+name = "node1"
+model = "endpoint"
+
+[[host]]
+name = "node2"
+model = "endpoint"
+
+[[host]]
+name = "node3"
+model = "endpoint"
+
+[[host]]
+name = "node4"
+model = "endpoint"
+trusted = false
+
+[[link]]
+ends = ["node1", "switch1"]
+
+[[link]]
+ends = ["node2", "switch2"]
+
+[[link]]
+ends = ["node3", "switch3"]
+
+[[link]]
+ends = ["node4", "switch3"]
+
+[[link]]
+ends = ["switch1", "switch2"]
+
+[[link]]
+ends = ["switch2", "switch3"]
+
+[[link]]
+ends = ["switch3", "switch1"]
+"""
+OWN_MANAGER = FABRIC + """
+[sm]
+switch = "switch1"
+"""
+NO_MANAGER = FABRIC + """
+[sm]
+enabled = false
+"""
+
+
+class Attached(unittest.TestCase):
+    LAB = OWN_MANAGER
+
+    def setUp(self):
+        if missing := [name for name in NEEDED if not shutil.which(name, path=SYSTEM)]:
+            self.skipTest(f"not installed: {', '.join(missing)}")
+        self.weftd, self.directory = self.enterContext(daemon.weftd(WEFTD, self.LAB))
+
+    def command(self, node, *words):
+        return [WEFT, "--socket-dir", str(self.directory), "attach", node, "--", *words]
+
+    def run_on(self, node, *words, status=0):
+        """Standard output of a program on a node, which ends with that status."""
+        done = subprocess.run(self.command(node, *words), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                              env={**os.environ, "PATH": SYSTEM}, timeout=daemon.PATIENCE)
+        self.assertEqual(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    @contextlib.contextmanager
+    def running_on(self, node, *words, **options):
+        with daemon.process(*self.command(node, *words), env={**os.environ, "PATH": SYSTEM}, **options) as running:
+            yield running
+
+    def fabric(self):
+        """What weftd itself knows of the fabric."""
+        done = subprocess.run([WEFT, "--socket-dir", str(self.directory), "--json", "fabric", "show"], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, check=True)
+        return json.loads(done.stdout)
+
+    def lids(self):
+        """{node: its LID} of hosts and switches, as they are discovered; 0 before a manager has assigned it."""
+        text = self.run_on("node1", "ibnetdiscover")
+        found = {name: int(lid) for name, lid in re.findall(r'^Switch\s.*# "([^"]*)".* lid (\d+)', text, re.MULTILINE)}
+        for switch in self.fabric()["switches"]:
+            self.assertEqual(found[switch["name"]], switch["lid"])
+        return found | {name: int(lid) for name, lid in re.findall(r'^Ca\s.*# "([^"]*)"\n\[1\].*?# lid (\d+)', text, re.MULTILINE) if name in NODES}
+
+    def await_subnet(self):
+        def is_up():
+            return re.search(r"state:\.*Active", subprocess.run(self.command("node1", "smpquery", "portinfo", "-D", "0"), stdin=subprocess.DEVNULL,
+                             capture_output=True, text=True, check=False, env={**os.environ, "PATH": SYSTEM}).stdout, re.IGNORECASE)
+        daemon.await_that("node1's port to become active", is_up)
+
+    def opensm(self, node, *words):
+        """An OpenSM on the node, which is not stopped before the test ends."""
+        room = self.enterContext(tempfile.TemporaryDirectory(prefix="weft-opensm-"))
+        return self.enterContext(self.running_on(node, "env", f"OSM_TMP_DIR={room}", f"OSM_CACHE_DIR={room}", "opensm", "-f", f"{room}/log",
+                                                 "--dump_files_dir", room, *words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+
+class Programs(Attached):
+    def test_lists_the_port(self):
+        self.await_subnet()
+        listed = self.run_on("node1", "ibstat")
+        self.assertIn("CA 'weft0'", listed)
+        self.assertIn("Number of ports: 1", listed)
+        self.assertRegex(listed, r"State: Active\n\s+Physical state: LinkUp\n\s+Rate: 40")
+        self.assertRegex(listed, rf"Base lid: {self.lids()['node1']}\n")
+        self.assertRegex(self.run_on("switch2", "ibstat"), r"CA 'weft0'(?s:.*)Port 0:\n")
+
+    def test_exit_status_and_words_are_passed_on(self):
+        self.run_on("node1", "sh", "-c", "exit 37", status=37)
+        self.assertEqual(self.run_on("node1", "printf", "%s|", "a b", "--json"), "a b|--json|")
+        self.run_on("node1", "/nowhere", status=127)
+        self.run_on("nobody", "true", status=1)
+
+    def test_subnet_manager_is_found(self):
+        self.await_subnet()
+        self.assertRegex(self.run_on("node1", "sminfo"), r"sm lid \d+ .* state 3 SMINFO_MASTER")
+
+    def test_queries_by_route_and_by_lid(self):
+        self.await_subnet()
+        lids = self.lids()
+        self.assertRegex(self.run_on("node1", "smpquery", "nodedesc", "-D", "0"), r"node1\n")
+        self.assertRegex(self.run_on("node1", "smpquery", "nodedesc", "-D", "0,1"), r"switch1\n")
+        for node in lids:
+            self.assertRegex(self.run_on("node1", "smpquery", "nodedesc", str(lids[node])), rf"{node}\n")
+        self.assertRegex(self.run_on("switch3", "smpquery", "nodedesc", str(lids["node2"])), r"node2\n")
+        self.assertRegex(self.run_on("switch3", "smpquery", "nodeinfo", "-D", "0"), r"NodeType:\.*Switch")
+        self.assertRegex(self.run_on("node1", "smpquery", "portinfo", str(lids["switch2"]), "1"), r"LinkState:\.*Active")
+
+    def test_discovers_every_node_and_link(self):
+        self.await_subnet()
+        for origin in ("node2", "switch3"):
+            found = self.run_on(origin, "ibnetdiscover")
+            for name in NODES:
+                self.assertIn(f'"{name}"', found)
+            # Each link is printed from both ends: seven of the file, and the manager's.
+            self.assertEqual(len(re.findall(r'^\[\d+\]', found, re.MULTILINE)), 2 * len(self.fabric()["links"]))
+        links = self.run_on("node1", "iblinkinfo", "-l")
+        self.assertEqual(len(re.findall(r"Active/\s*LinkUp", links)), 2 * len(self.fabric()["links"]))
+
+    def test_counters_routes_and_records(self):
+        self.await_subnet()
+        lids = self.lids()
+        for target in ("node1", "node2", "switch3"):
+            counters = self.run_on("node1", "perfquery", str(lids[target]), "1")
+            self.assertGreater(int(re.search(r"PortXmitPkts:\.*(\d+)", counters)[1]), 0)
+        self.run_on("node1", "ibqueryerrors")
+        self.assertIn("node3", self.run_on("node1", "ibtracert", str(lids["node1"]), str(lids["node3"])))
+        self.assertRegex(self.run_on("node1", "ibroute", str(lids["switch1"])), rf"{lids['node3']:#06x} \d+")
+        # A table that takes RMPP, and one record.
+        records = self.run_on("node2", "saquery", "NR")
+        for name in ("node1", "node2", "node3", "switch1", "switch3"):
+            self.assertIn(name, records)
+        self.assertIn(f"{lids['node3']:#x}", self.run_on("node2", "saquery", "--src-to-dst", f"{lids['node2']}:{lids['node3']}"))
+
+    def test_ping_between_programs(self):
+        self.await_subnet()
+        lids = self.lids()
+        with self.running_on("node2", "ibping", "-S", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+            def answers():
+                return subprocess.run(self.command("node3", "ibping", "-c", "1", str(lids["node2"])), stdin=subprocess.DEVNULL, capture_output=True,
+                                      text=True, check=False, env={**os.environ, "PATH": SYSTEM}).returncode == 0
+            daemon.await_that("ibping's server", answers)
+            self.assertIn("2 packets transmitted, 2 received, 0% packet loss", self.run_on("node3", "ibping", "-c", "2", str(lids["node2"])))
+            # One more server of the class on the node is refused, and one on another node is not.
+            self.run_on("node2", "ibping", "-S", status=255)
+        # The agent went with the program.
+        with self.running_on("node2", "ibping", "-S", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+            daemon.await_that("the next server", answers)
+
+    def test_untrusted_node_sends_no_smps(self):
+        self.await_subnet()
+        lids = self.lids()
+        done = subprocess.run(self.command("node4", "smpquery", "nodeinfo", "-D", "0"), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              check=False, env={**os.environ, "PATH": SYSTEM})
+        self.assertNotEqual(done.returncode, 0)
+        # What needs no SMPs works.
+        self.run_on("node4", "perfquery", str(lids["node1"]), "1")
+
+
+class OpenSm(Attached):
+    LAB = NO_MANAGER
+
+    def test_manages_the_fabric(self):
+        running = self.opensm("node1")
+        daemon.await_that("LIDs of all nodes", lambda: running.poll() is not None or all(self.lids().values()))
+        self.assertIsNone(running.poll(), "OpenSM ended")
+        self.await_subnet()
+        lids = self.lids()
+        self.assertEqual(len(set(lids.values())), 7)
+        self.assertRegex(self.run_on("node3", "sminfo"), rf"sm lid {lids['node1']} .* state 3 SMINFO_MASTER")
+        # The node itself, whose SM and SA are on it, and another.
+        for node in ("node1", "node2"):
+            records = self.run_on(node, "saquery", "NR")
+            for name in lids:
+                self.assertIn(name, records)
+        self.assertIn("node4", self.run_on("node1", "ibtracert", str(lids["node2"]), str(lids["node4"])))
+        self.assertRegex(self.run_on("node2", "smpquery", "portinfo", str(lids["node1"])), r"CapMask:(?s:.*)IsSM\n")
+
+    def test_manages_from_a_switch(self):
+        running = self.opensm("switch2")
+        daemon.await_that("LIDs of all nodes", lambda: running.poll() is not None or all(self.lids().values()))
+        self.assertIsNone(running.poll(), "OpenSM ended")
+        self.await_subnet()
+        self.assertRegex(self.run_on("node3", "sminfo"), rf"sm lid {self.lids()['switch2']} .* state 3 SMINFO_MASTER")
+
+    def test_manager_may_end_and_come_back(self):
+        first = self.opensm("node1")
+        daemon.await_that("LIDs of all nodes", lambda: all(self.lids().values()))
+        self.await_subnet()
+        first.kill()
+        first.wait()
+        # Its agents and its place as the port's manager are free.
+        second = self.opensm("node1")
+        daemon.await_that("the second manager", lambda: second.poll() is not None or "SMINFO_MASTER" in subprocess.run(
+            self.command("node2", "sminfo"), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env={**os.environ, "PATH": SYSTEM}).stdout)
+        self.assertIsNone(second.poll(), "OpenSM ended")
+
+
+class Ending(Attached):
+    def test_program_notices_the_end_of_the_lab(self):
+        self.await_subnet()
+        with self.running_on("node1", "ibping", "-S", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+            subprocess.run([WEFT, "--socket-dir", str(self.directory), "shutdown"], stdin=subprocess.DEVNULL, check=True)
+            self.weftd.wait(daemon.PATIENCE)
+            server.wait(daemon.PATIENCE)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
