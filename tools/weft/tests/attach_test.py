@@ -119,8 +119,6 @@ class Attached(unittest.TestCase):
         """{node: its LID} of hosts and switches, as they are discovered; 0 before a manager has assigned it."""
         text = self.run_on("node1", "ibnetdiscover")
         found = {name: int(lid) for name, lid in re.findall(r'^Switch\s.*# "([^"]*)".* lid (\d+)', text, re.MULTILINE)}
-        for switch in self.fabric()["switches"]:
-            self.assertEqual(found[switch["name"]], switch["lid"])
         return found | {name: int(lid) for name, lid in re.findall(r'^Ca\s.*# "([^"]*)"\n\[1\].*?# lid (\d+)', text, re.MULTILINE) if name in NODES}
 
     def await_subnet(self):
@@ -144,7 +142,7 @@ class Programs(Attached):
         self.assertIn("Number of ports: 1", listed)
         self.assertRegex(listed, r"State: Active\n\s+Physical state: LinkUp\n\s+Rate: 40")
         self.assertRegex(listed, rf"Base lid: {self.lids()['node1']}\n")
-        self.assertRegex(self.run_on("switch2", "ibstat"), r"CA 'weft0'(?s:.*)Port 0:\n")
+        self.assertRegex(self.run_on("switch2", "ibstat"), r"Switch 'weft0'(?s:.*)Port 0:\n")
 
     def test_exit_status_and_words_are_passed_on(self):
         self.run_on("node1", "sh", "-c", "exit 37", status=37)
@@ -159,6 +157,7 @@ class Programs(Attached):
     def test_queries_by_route_and_by_lid(self):
         self.await_subnet()
         lids = self.lids()
+        self.assertEqual({switch["name"]: switch["lid"] for switch in self.fabric()["switches"]}, {name: lid for name, lid in lids.items() if "switch" in name})
         self.assertRegex(self.run_on("node1", "smpquery", "nodedesc", "-D", "0"), r"node1\n")
         self.assertRegex(self.run_on("node1", "smpquery", "nodedesc", "-D", "0,1"), r"switch1\n")
         for node in lids:
@@ -191,7 +190,7 @@ class Programs(Attached):
         records = self.run_on("node2", "saquery", "NR")
         for name in ("node1", "node2", "node3", "switch1", "switch3"):
             self.assertIn(name, records)
-        self.assertIn(f"{lids['node3']:#x}", self.run_on("node2", "saquery", "--src-to-dst", f"{lids['node2']}:{lids['node3']}"))
+        self.assertRegex(self.run_on("node2", "saquery", "-p", "--src-to-dst", f"{lids['node2']}:{lids['node3']}"), rf"dlid\.*{lids['node3']}\n")
 
     def test_ping_between_programs(self):
         self.await_subnet()
@@ -210,12 +209,11 @@ class Programs(Attached):
 
     def test_untrusted_node_sends_no_smps(self):
         self.await_subnet()
-        lids = self.lids()
         done = subprocess.run(self.command("node4", "smpquery", "nodeinfo", "-D", "0"), stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               check=False, env={**os.environ, "PATH": SYSTEM})
         self.assertNotEqual(done.returncode, 0)
         # What needs no SMPs works.
-        self.run_on("node4", "perfquery", str(lids["node1"]), "1")
+        self.assertIn("node1", self.run_on("node4", "saquery", "NR"))
 
 
 class OpenSm(Attached):
