@@ -44,7 +44,7 @@ std::filesystem::path library()
 	return path;
 }
 
-FileDescriptor connect(const std::filesystem::path &path)
+FileDescriptor connect_to_server(const std::filesystem::path &path)
 {
 	try {
 		return connect_unix(path, UnixListener::Type::Messages);
@@ -64,7 +64,7 @@ void check_node(const std::filesystem::path &socket, const std::string &node)
 	if (node.size() >= sizeof(request.node))
 		throw std::runtime_error("there is no node '" + node + "'");
 	node.copy(request.node, sizeof(request.node) - 1);
-	const FileDescriptor connection = connect(socket);
+	const FileDescriptor connection = connect_to_server(socket);
 	attach::Description answer{};
 	if (::send(connection.get(), &request, sizeof(request), MSG_NOSIGNAL) !=
 		    static_cast<ssize_t>(sizeof(request)) ||
