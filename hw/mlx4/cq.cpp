@@ -31,7 +31,7 @@ Cq::~Cq()
 kern::Result<QueueBuffer> Cq::make_ring(u32 log_entries)
 {
 	auto ring = KERN_TRY(QueueBuffer::create(hca_.dma_device(), hca_.mtts(),
-					    sizeof(wire::Cqe) << log_entries));
+						 sizeof(wire::Cqe) << log_entries));
 	// On the first lap software owns an entry when its owner bit is clear. So the bits are set:
 	// software owns none before the card has written it.
 	for (u32 i = 0; i < 1u << log_entries; i++)

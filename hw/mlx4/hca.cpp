@@ -243,8 +243,9 @@ kern::Result<> Hca::create_ports()
 	for (u32 port = 1; port <= num_ports(); port++) {
 		const PortCapabilities &capabilities = port_capabilities_[port - 1];
 		KERN_TRY(port_commands_->prepare(port, capabilities));
-		ports_[port - 1] = KERN_TRY(Port::create(*commands_, *port_commands_, port, capabilities,
-						    capabilities_.log_max_message));
+		ports_[port - 1] =
+			KERN_TRY(Port::create(*commands_, *port_commands_, port, capabilities,
+					      capabilities_.log_max_message));
 		// The card's own agent answers the subnet manager, so the driver's QP0 need not
 		// exist first.
 		KERN_TRY(ports_[port - 1]->open());

@@ -7,10 +7,10 @@ SOURCES = {".c", ".cpp", ".h", ".hpp"}
 # Benchmarks measure the kernel's own InfiniBand stack too, and programs for guests are no part of a module.
 EXEMPT = re.compile(r"/bench/|/tests/guest/")
 # Rule 10: calls that take time, threads or random numbers from the host, and the files that may have them: the interface to the host itself, and
-# programs that are not linked into a daemon.
+# programs and the library that are not linked into a daemon.
 HOST_CALLS = re.compile(r"\b(?:steady_clock|system_clock|high_resolution_clock)::now\b|\bstd::j?thread\b|\brandom_device\b"
                              r"|\bsleep_(?:for|until)\b|\b(?:clock_gettime|gettimeofday|nanosleep|usleep|getrandom|pthread_create)\(")
-MAY_CALL_THE_HOST = re.compile(r"tools/base/(?:environment|reactor|closing)\.|/(?:tests|testing|fuzz|bench)/|tools/(?:explore|tests)/")
+MAY_CALL_THE_HOST = re.compile(r"tools/base/(?:environment|reactor|closing)\.|/(?:tests|testing|fuzz|bench)/|tools/(?:explore|tests|attach/umad)/")
 # Rule 11: mutexes without annotations, and the declaration of one with them.
 BARE_MUTEX = re.compile(r"\bstd::(?:(?:recursive_|shared_|timed_)*mutex|lock_guard|unique_lock|scoped_lock|shared_lock|condition_variable(?:_any)?)\b")
 MAY_USE_BARE_MUTEXES = re.compile(r"tools/base/mutex\.hpp|tools/(?:explore|tests)/")

@@ -148,7 +148,7 @@ private:
 	public:
 		Connection(Impl &owner, FileDescriptor socket, Connections::iterator place)
 		    : owner_(owner), place_(place), socket_(std::move(socket)),
-		      watch_(owner.loop_, socket_.get(), Watch::Readable,
+		      watch_(owner.loop_, socket_.get(), Watch::kReadable,
 			     [this](unsigned) { work(); })
 		{
 		}
@@ -305,8 +305,8 @@ private:
 
 		void want()
 		{
-			watch_.want((opened_->may_take() ? Watch::Readable : Watch::Nothing) |
-				    (opened_->first() ? Watch::Writable : Watch::Nothing));
+			watch_.want((opened_->may_take() ? Watch::kReadable : Watch::kNothing) |
+				    (opened_->first() ? Watch::kWritable : Watch::kNothing));
 		}
 
 		bool exchange()
@@ -417,7 +417,7 @@ Server::Server(Loop &loop, const std::filesystem::path &path) : loop_(loop)
 	loop_.run([&] {
 		impl_ = std::make_unique<Impl>(loop);
 		if (!path.empty())
-			impl_->listen(UnixListener(path, UnixListener::Access::Owner,
+			impl_->listen(UnixListener(path, UnixListener::Access::owner,
 						   UnixListener::Type::Messages));
 	});
 }

@@ -25,7 +25,7 @@ void completion_moves_with_its_entry(kern::kunit::Test &test)
 	auto large = StaleCompletions::create(log_entries + 1);
 	ASSERT_OK(small);
 	ASSERT_OK(large);
-	ib_wc wc;
+	ib_wc wc{};
 
 	small.value().save(start, completion(7));
 	small.value().save(start + 1, completion(8));

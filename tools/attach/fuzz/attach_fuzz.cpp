@@ -71,7 +71,7 @@ struct Fixture {
 	}
 
 	VirtualEnvironment environment;
-	Reactor reactor{"fuzz", Reactor::Drive::Manual, environment};
+	Reactor reactor{"fuzz", Reactor::Drive::manual, environment};
 	Loop loop{"fuzz", reactor};
 	fabric::Fabric fabric{1, &reactor};
 	fabric::Port &port_a = fabric.add_port("a/1");

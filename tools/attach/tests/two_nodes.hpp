@@ -117,7 +117,7 @@ protected:
 	}
 
 	VirtualEnvironment environment;
-	Reactor reactor{"test", Reactor::Drive::Manual, environment};
+	Reactor reactor{"test", Reactor::Drive::manual, environment};
 	Loop loop{"test", reactor};
 	fabric::Fabric fabric{1, &reactor};
 	fabric::Port &port_a = fabric.add_port("a/1");

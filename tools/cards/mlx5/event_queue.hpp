@@ -50,8 +50,8 @@ public:
 	bool has_room() const;
 	static constexpr std::uint32_t kReserve = 64;
 
-	// Writes an entry; its owner bit is set here, to the wrong value if @wrong_owner. False: see
-	// status().
+	// Writes an entry; its owner bit is set here, to the wrong value if @wrong_owner. False:
+	// see status().
 	bool post(Eqe entry, bool wrong_owner);
 	// The doorbells, with the driver's consumer index. Armed, the next entry interrupts: at
 	// once, if there is one.

@@ -24,7 +24,7 @@ struct PortView {
 	ib::NodeInfo node{};
 	ib::PortInfo port{};
 	std::vector<ib::Pkey> pkeys;
-	std::array<ib::Guid, guids_per_block> guids{};
+	std::array<ib::Guid, kGuidsPerBlock> guids{};
 };
 
 /* Called on any thread, also within LocalAccess::send_mad(): only enqueue and wake. */

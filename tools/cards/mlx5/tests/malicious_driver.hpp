@@ -117,7 +117,8 @@ public:
 	static constexpr std::uint64_t kBarSizes[6] = {limits::kRegistersSize, 0, 4096, 0,
 						       limits::kMsixBarSize,   0};
 
-	// Alone in a fabric; or with others, of which the port with @lid is at the other end of the cable. @meanwhile: called where they have a chance to do something.
+	// Alone in a fabric; or with others, of which the port with @lid is at the other end of the
+	// cable. @meanwhile: called where they have a chance to do something.
 	MaliciousDriver() = default;
 	MaliciousDriver(fabric::Port &port, ib::Guid guid, ib::Lid lid,
 			std::function<void()> meanwhile)

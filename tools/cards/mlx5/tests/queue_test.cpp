@@ -397,8 +397,8 @@ TEST_F(Mlx5Queues, ReceivePoolsFollowTheirLinksAndReportTheirLimit)
 	EXPECT_EQ(driver.command(Opcode::destroy_rmp, made.number()).status, Status::ok);
 }
 
-// The completion names the queue by the index that its owner has chosen, and goes to the queue's own
-// completion queue.
+// The completion names the queue by the index that its owner has chosen, and goes to the queue's
+// own completion queue.
 TEST_F(Mlx5Queues, XrcSendsArriveInTheQueueThatTheyName)
 {
 	driver.xrc_domain = driver.command(Opcode::alloc_xrcd).number();

@@ -101,7 +101,8 @@ TEST(Capture, FileSizeIsBounded)
 	const std::vector<std::byte> packet(100);
 	// The section's header, the interface, and two blocks of 32 bytes with records of 16 + 100.
 	constexpr std::uint64_t headers = 28 + 44, packet_size = 32 + 116;
-	for (const std::uint64_t most : {headers + 2 * packet_size, headers + 3 * packet_size - 1}) {
+	for (const std::uint64_t most :
+	     {headers + 2 * packet_size, headers + 3 * packet_size - 1}) {
 		Capture capture(path.string(), most);
 		const unsigned interface = capture.add_interface("node1");
 		for (unsigned sent = 1; sent <= 3; sent++) {
