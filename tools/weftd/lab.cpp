@@ -226,8 +226,9 @@ LabAttachment parse_attachment(LabSection &section, const std::string &host)
 // Returns true if a host's socket may have this name; some names are weftd's own.
 bool is_file_name(const std::string &name)
 {
-	constexpr std::array<std::string_view, 7> taken{
-		".", "..", "control.sock", "lab.sock", "time.sock", "weftd.lock", "lids"};
+	constexpr std::array<std::string_view, 8> taken{
+		".",        "..",        "attach.sock", "control.sock",
+		"lab.sock", "time.sock", "weftd.lock",  "lids"};
 	return !name.empty() && name.find('/') == std::string::npos &&
 	       name.find('\0') == std::string::npos &&
 	       std::ranges::find(taken, name) == taken.end();
@@ -240,7 +241,6 @@ void parse_machine(LabSection &section, LabHost &host, Lab &lab)
 	host.socket = section.text("socket").value_or(host.name + ".sock");
 	if (!is_file_name(host.socket))
 		section.fail("socket must be a file name: it is made in the socket directory");
-	host.trusted = section.flag("trusted").value_or(true);
 	if (auto boot = section.section("boot"))
 		host.boot = parse_boot(*boot);
 	if (const toml::node *place = section.find("ethernet")) {
@@ -282,6 +282,7 @@ LabHost parse_host(LabSection &section, GuidChoice &guids, std::size_t index, La
 	for (const auto flag : model.flags)
 		if (section.flag(flag).value_or(false))
 			host.flags.emplace(flag);
+	host.trusted = section.flag("trusted").value_or(true);
 	if (model.pluggable)
 		parse_machine(section, host, lab);
 	section.finish();

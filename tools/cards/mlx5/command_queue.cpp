@@ -120,7 +120,7 @@ CommandQueue::Delivery CommandQueue::run(const CommandEntry &entry, GuestMemory 
 			.out = out_};
 	hw::mlx5::Status status = executor_.execute(command);
 	if (faults_.strikes(Fault::command_status) || faults_.strikes(Fault::command_nth))
-		status = static_cast<hw::mlx5::Status>(Faults::no_such_status);
+		status = static_cast<hw::mlx5::Status>(Faults::kNoSuchStatus);
 	if (status != hw::mlx5::Status::ok) {
 		std::ranges::fill(out_, std::uint8_t{0});
 		OutputHead::status.set(out_.data(), static_cast<std::uint32_t>(status));

@@ -155,8 +155,8 @@ TEST_F(Apply, EndpointsAreAddedAndRemoved)
 	EXPECT_EQ(ask({{"command", "fabric.sample"}})["result"]["guests"], json::array());
 	apply(kPair);
 	EXPECT_TRUE(managed(2));
-	for (const char *key : {"socket = \"x\"", "bus = \"vfio-user\"", "trusted = false",
-				"boot = {cpus = 1}", "ethernet = \"lan\"", "small_bars = true"})
+	for (const char *key : {"socket = \"x\"", "bus = \"vfio-user\"", "boot = {cpus = 1}",
+				"ethernet = \"lan\"", "small_bars = true"})
 		EXPECT_THAT(refusal(kPair + ("[[host]]\nname = \"e\"\nmodel = \"endpoint\"\n" +
 					     std::string(key) + "\n")),
 			    HasSubstr("there is no '"))

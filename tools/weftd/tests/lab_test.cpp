@@ -257,8 +257,8 @@ TEST(Lab, WarnsOfPartitionsWithoutASubnetManager)
 TEST(Lab, SocketIsAFileNameInTheSocketDirectory)
 {
 	for (const std::string name :
-	     {"", ".", "..", "/run/b.sock", "../b.sock", "b/c.sock", "control.sock", "lab.sock",
-	      "time.sock", "weftd.lock", "lids"})
+	     {"", ".", "..", "/run/b.sock", "../b.sock", "b/c.sock", "attach.sock", "control.sock",
+	      "lab.sock", "time.sock", "weftd.lock", "lids"})
 		EXPECT_THAT(
 			[&] {
 				parse_lab(std::string(kTwoNodes) + "socket = \"" + name + "\"\n",
