@@ -2,8 +2,8 @@
 // Rules for every node's subnet management agent, whatever the node is: one suite, which the tests
 // of each kind of node instantiate. A Node is a managed port whose link is up:
 //
-//   static constexpr PortKind kind;
-//   unsigned number;         the attribute modifier that names the port
+//   static constexpr PortKind kKind;
+//   static constexpr unsigned kNumber;   the attribute modifier that names the port
 //   Answer ask(ib::Smp)      returns nothing if no answer arrives
 //   ib::PortInfo key_port()  PortInfo of the port with the node's M_Key, as stored in the node
 //   void settle()            waits until requested changes of the link have happened
@@ -24,9 +24,9 @@ namespace weft::fabric::testing
 
 template<class Node>
 struct AgentRules : ::testing::Test {
-	static constexpr bool kIsSwitch = Node::kind != PortKind::channel_adapter;
-	static constexpr bool kHasLink = Node::kind != PortKind::switch_management;
-	static constexpr bool kEndPort = Node::kind != PortKind::switch_external;
+	static constexpr bool kIsSwitch = Node::kKind != PortKind::channel_adapter;
+	static constexpr bool kHasLink = Node::kKind != PortKind::switch_management;
+	static constexpr bool kEndPort = Node::kKind != PortKind::switch_external;
 
 	static ib::Smp smp(ib::MadMethod method, std::uint16_t attribute, std::uint32_t modifier)
 	{
@@ -59,7 +59,7 @@ struct AgentRules : ::testing::Test {
 	{
 		return answer ? answer->header.status & 0x7fffu : 0xffffu;
 	}
-	ib::PortInfo port_info() { return port_info_of(node.number); }
+	ib::PortInfo port_info() { return port_info_of(node.kNumber); }
 	ib::PortInfo port_info_of(unsigned number)
 	{
 		const auto answer = get(ib::attr_port_info, number);
@@ -74,7 +74,7 @@ struct AgentRules : ::testing::Test {
 		info.set_state(ib::PortState::nop);
 		info.set_phys_state(ib::PhysState::nop);
 		make(info);
-		return set(ib::attr_port_info, node.number, info);
+		return set(ib::attr_port_info, node.kNumber, info);
 	}
 	template<class Change>
 	void expect_refused(Change &&make)
@@ -137,7 +137,7 @@ TYPED_TEST_P(AgentRules, knows_its_attributes_and_no_others)
 
 TYPED_TEST_P(AgentRules, tables_are_what_was_set)
 {
-	const std::uint32_t port = this->kIsSwitch ? this->node.number : 0;
+	const std::uint32_t port = this->kIsSwitch ? this->node.kNumber : 0;
 	ib::PkeyTable pkeys{};
 	pkeys.pkey[0] = std::uint16_t{0xffff};
 	pkeys.pkey[7] = std::uint16_t{0x8123};
@@ -256,7 +256,7 @@ TYPED_TEST_P(AgentRules, a_port_that_is_off_stays_off_until_it_is_to_poll)
 	if (!this->kHasLink)
 		return;
 	// A node that is reached by this very port is unreachable while it is off.
-	if (!this->node.reached_otherwise)
+	if (!this->node.kReachedOtherwise)
 		return;
 	for (const ib::PhysState off : {ib::PhysState::disabled, ib::PhysState::sleep}) {
 		this->turn(off);
@@ -275,7 +275,7 @@ TYPED_TEST_P(AgentRules, a_port_that_is_off_stays_off_until_it_is_to_poll)
 TYPED_TEST_P(AgentRules, the_key_guards_what_is_set_and_traps)
 {
 	constexpr std::uint64_t key = 0x77;
-	const unsigned key_port = this->kIsSwitch ? 0 : this->node.number;
+	const unsigned key_port = this->kIsSwitch ? 0 : this->node.kNumber;
 	ib::PortInfo info = this->port_info_of(key_port);
 	info.set_state(ib::PortState::nop);
 	info.set_phys_state(ib::PhysState::nop);
@@ -289,15 +289,15 @@ TYPED_TEST_P(AgentRules, the_key_guards_what_is_set_and_traps)
 	info.set_phys_state(ib::PhysState::nop);
 	if (this->kEndPort)
 		info.mkey = key;
-	EXPECT_FALSE(this->set(ib::attr_port_info, this->node.number, info));
-	EXPECT_FALSE(this->set(ib::attr_port_info, this->node.number, info, 5));
+	EXPECT_FALSE(this->set(ib::attr_port_info, this->node.kNumber, info));
+	EXPECT_FALSE(this->set(ib::attr_port_info, this->node.kNumber, info, 5));
 	EXPECT_EQ(this->node.key_port().mkey_violations.value(), 2u);
 	/* It goes by LID, as the trap that it answers has come. */
 	ib::Smp repress = this->smp(ib::MadMethod::trap_repress, ib::attr_sm_notice, 0);
 	repress.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
 	EXPECT_FALSE(this->node.ask(repress));
 	EXPECT_EQ(this->node.key_port().mkey_violations.value(), 3u);
-	EXPECT_EQ(this->status(this->set(ib::attr_port_info, this->node.number, info, key)), 0u);
+	EXPECT_EQ(this->status(this->set(ib::attr_port_info, this->node.kNumber, info, key)), 0u);
 	EXPECT_EQ(this->status(this->get(ib::attr_node_info)), 0u) << "anybody may read";
 }
 
