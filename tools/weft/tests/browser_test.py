@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 import browser
 import daemon
 import png
-from page_tests import Alarms, Asking, Consoles, Ethernet, Keyboard, Looks, Searching, Tables  # noqa: F401: unittest finds them here
+from page_tests import Alarms, Appearance, Confirmation, Consoles, Ethernet, Keyboard, Searching, Tables  # noqa: F401: unittest finds them here
 
 WEFT, WEFTD = sys.argv[1:3]
 PICTURES = pathlib.Path(sys.argv[3])

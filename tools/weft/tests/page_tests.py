@@ -379,7 +379,7 @@ class Ethernet(browser.TestCase):
         self.click_text("#actions button", "pull")
         await_that("the pulled cable", lambda: self.column("links", 2)[0] == "down, loss 5 %")
         self.click_text("#actions button", "plug")
-        self.click_text("#actions button", "mend")
+        self.click_text("#actions button", "clear faults")
         await_that("no alarm", lambda: not self.shown("#alarms"))
         self.click_text("#actions button", "capture 5 s")
         self.await_text("#said", "bytes")
