@@ -8,8 +8,7 @@ PARTS = {
     "host": 180,            # building it, and its tests
     "host-tsan": 900,       # with --full only, and mostly compiling
     "fuzz": 60,
-    "kunit-um": 60,         # each kernel's with the building of its modules
-    "kunit-um-debug": 90,
+    "kunit-um-debug": 90,   # each kernel's with the building of its modules
     "guest-um-debug": 240,
     "guest-stock": 720,
     "build": 120,

@@ -35,13 +35,13 @@ class BadInput(unittest.TestCase):
 
     def test_missing_network_is_reported(self):
         """The private QEMU cannot be fetched: apt's reason, and what to look at."""
-        self.fails([GUEST, "prepare", "plain"], "scripts/guest: apt-get failed", "is there a network", XDG_CACHE_HOME=str(self.folder),
+        self.fails([GUEST, "prepare", "debug"], "scripts/guest: apt-get failed", "is there a network", XDG_CACHE_HOME=str(self.folder),
                    http_proxy="http://127.0.0.1:9", https_proxy="http://127.0.0.1:9", PATH=without("qemu-system-x86_64", self.folder / "bin"))
         self.assertEqual(self.entries(), [])
 
     def test_missing_package_is_reported(self):
         """A program of a package that was not installed: which, and what installs it."""
-        self.fails([GUEST, "prepare", "plain"], "is missing", "run scripts/setup", XDG_CACHE_HOME=str(self.folder),
+        self.fails([GUEST, "prepare", "debug"], "is missing", "run scripts/setup", XDG_CACHE_HOME=str(self.folder),
                    PATH=without("apt-get", self.folder / "bin", "qemu-system-x86_64"))
         self.assertEqual(self.entries(), [])
 
@@ -49,7 +49,7 @@ class BadInput(unittest.TestCase):
         """The cache is on a disk that is too small."""
         disk = self.folder / "disk"
         disk.mkdir()
-        mount = f"mount -t tmpfs -o size=20m none {disk} && exec {GUEST} prepare plain"
+        mount = f"mount -t tmpfs -o size=20m none {disk} && exec {GUEST} prepare debug"
         if subprocess.run(["unshare", "-rm", "true"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
             self.skipTest("user namespaces are not allowed here")
         self.fails(["unshare", "-rm", "sh", "-c", mount], "MiB free", "XDG_CACHE_HOME", XDG_CACHE_HOME=str(disk),
@@ -93,7 +93,7 @@ class BadInput(unittest.TestCase):
     def test_kernel_tree_without_required_options_is_refused(self):
         """A kernel that cannot carry the modules is refused before anything is compiled, with what it lacks."""
         tree = self.folder / "tree"
-        source = kernels.find("plain").kdir
+        source = kernels.find("debug").kdir
         for name in ("Makefile", "Module.symvers"):
             tree.mkdir(exist_ok=True)
             shutil.copy(source / name, tree / name)
@@ -108,7 +108,7 @@ class BadInput(unittest.TestCase):
         self.fails([cache.TREE / "scripts/make/kbuild/run", self.folder, "modules"], "is not a kernel tree")
 
     def test_missing_vfio_user_server_is_reported(self):
-        self.fails([GUEST, "run", "--kernel", "plain", "--vfio-user", self.folder / "none", "--command", "true"], "is not a socket", "must listen")
+        self.fails([GUEST, "run", "--kernel", "debug", "--vfio-user", self.folder / "none", "--command", "true"], "is not a socket", "must listen")
 
     def test_missing_share_is_reported(self):
         self.fails([GUEST, "run", "--share", self.folder / "none", "--command", "true"], "is not a folder")

@@ -18,7 +18,7 @@ class Leash(unittest.TestCase):
     def end_by(self, number):
         with tempfile.TemporaryDirectory() as folder:
             log = pathlib.Path(folder) / "console.log"
-            runner = subprocess.Popen([cache.TREE / "scripts/guest", "run", "--kernel", "plain", "--log", log, "--command", "echo up; sleep 1000"],
+            runner = subprocess.Popen([cache.TREE / "scripts/guest", "run", "--kernel", "stock", "--log", log, "--command", "echo up; sleep 1000"],
                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
             self.assertEqual(runner.stdout.readline(), b"up\n")
             self.assertTrue(running(log))

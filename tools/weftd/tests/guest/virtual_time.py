@@ -45,14 +45,14 @@ def _lab(lab, name, scripts, **options):
                            lab.seed & 0xFFFFFFFF, lab_file=file, share=lab.modules, **options)
 
 
-@test(kernels=("um",), also=("um-debug",), timeout=300)
+@test(kernels=("um-debug",), also=("um",), timeout=300)
 def runs_are_identical(lab):
     """Ping, three seconds of iperf3 and a link flap, over a link that loses packets: the captures of two runs are the same, byte by byte. So is what
     everybody saw, and when, where nothing is captured and less is logged: what was seen once is looked into by its seed."""
     captures = [lab.directory / f"{number}.pcap" for number in range(2)]
     seen = [shared_time.run(_lab(lab, f"run-{number}", TRAFFIC, log_level="trace", acts=(
-        (0, {"command": "capture.start", "link": "all", "file": str(capture)}), *ACTS)), 150) for number, capture in enumerate(captures)]
-    seen.append(shared_time.run(_lab(lab, "bare", TRAFFIC, acts=ACTS), 150))
+        (0, {"command": "capture.start", "link": "all", "file": str(capture)}), *ACTS)), 150 * lab.slowness) for number, capture in enumerate(captures)]
+    seen.append(shared_time.run(_lab(lab, "bare", TRAFFIC, acts=ACTS), 150 * lab.slowness))
     assert set(seen[0].status.values()) == {0} and not any(seen[0].reports.values()) and not seen[0].failed, seen[0]
     assert re.search(r" 0\.00-3\.0\d +sec .* sender", seen[0].out["node2"]) and float(seen[0].out["node1"].split()[-1]) - BOOTED > 6, seen[0].out
     assert seen[0] == seen[1], f"{seen[0]}\n{seen[1]}"
@@ -80,7 +80,7 @@ def run_is_traced_by_its_seed(lab):
     assert capture.stat().st_size > 1000
 
 
-@test(kernels=("um",), also=("um-debug",), timeout=90)
+@test(kernels=("um-debug",), also=("um",), timeout=120)
 def half_an_hour_without_a_manager(lab):
     """A peer that was in use when the subnet manager ended stays reachable while traffic goes on. A port that comes up meanwhile is of no use until the
     manager is back, and is then: ib0 has not given up."""
@@ -89,24 +89,24 @@ def half_an_hour_without_a_manager(lab):
                "node2": "for pause in 780 15 200 1650; do sleep $pause; cat /sys/class/net/ib0/carrier; done"}
     done = shared_time.run(_lab(lab, "run", scripts, acts=(
         (100, {"command": "sm.disable"}), (791.9, {"command": "link.down", "link": "node2"}),
-        (810, {"command": "link.up", "link": "node2"}), (2500, {"command": "sm.enable"}))), 90)
+        (810, {"command": "link.up", "link": "node2"}), (2500, {"command": "sm.enable"}))), 90 * lab.slowness)
     assert done.status == {"node1": 0, "node2": 0} and not any(done.reports.values()), done
     assert done.out["node2"].splitlines()[1:] == ["1", "0", "0", "1"], done
     assert done.out["node1"].count(" 0% packet loss") == 2, done
 
 
-@test(kernels=("um",), also=("um-debug",), timeout=90)
+@test(kernels=("um-debug",), also=("um",), timeout=120)
 def failing_guest_is_reported(lab):
     """A kernel that dies ends the lab, which says who it was, and when in its time. The other one ends by itself, as its time server is no more."""
     scripts = {"node1": "ping 10.0.0.2", "node2": "sleep 60; echo c >/proc/sysrq-trigger"}
-    done = shared_time.run(_lab(lab, "run", scripts), 90)
+    done = shared_time.run(_lab(lab, "run", scripts), 90 * lab.slowness)
     assert done.status == {"node1": None, "node2": None} and done.failed, done
     assert done.reason.startswith("node2 has left the time server at 6"), done
     assert "sysrq" in (lab.directory / "run/console-node2.log").read_text()
     assert not done.left and "time-travel external link is broken" in (lab.directory / "run/console-node1.log").read_text(), done
 
 
-@test(kernels=("um",), timeout=150)
+@test(kernels=("um-debug",), also=("um",), timeout=150)
 def weft_run_repeats_a_seed(lab):
     """weft run --deterministic prints the same for the same seed, as far as its time goes, and something else for another."""
     script = lab.directory / "script"
@@ -117,7 +117,7 @@ def weft_run_repeats_a_seed(lab):
     def run(seed, *more):
         return subprocess.run([lab.program("weft"), "run", "--deterministic", "--seed", str(seed), "--lab", file, "--kernel", lab.kernel, "--share", lab.modules,
                                "--quiet", "--at", "3.5 link set node1 loss=0.3", "--script", script, *more],
-                              check=not more, stdout=subprocess.PIPE, text=True, timeout=90)
+                              check=not more, stdout=subprocess.PIPE, text=True, timeout=90 * lab.slowness)
 
     seed = lab.seed & 0xFFFF
     first, other = (run(each).stdout for each in (seed, seed + 1))
