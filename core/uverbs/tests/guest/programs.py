@@ -20,6 +20,11 @@ def load(node, *, names=SUITE):
     node.wait_for("grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state", what="the port to be active")
 
 
+def await_active_ports(node):
+    """Until then, events of the ports arrive at programs."""
+    node.wait_for("! grep -L ACTIVE /sys/class/infiniband/mlx4_0/ports/*/state | grep -q .", timeout=60, what="both ports to be active")
+
+
 def unload(node, *, names=SUITE):
     """As nothing is left open, all can go."""
     node.run("rmmod " + " ".join(reversed(names)))
@@ -112,6 +117,7 @@ def misuse(lab):
     names = SUITE[:-1]
     with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, TWO_PORTS).sockets[:1])) as (node,):
         load(node, names=names)
+        await_active_ports(node)
         node.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
         node.run(f"chmod +x {PROBE}")
         node.run(f"{PROBE} refusals")
@@ -134,6 +140,7 @@ def misuse(lab):
             one.wait(60)
         node.insmod("/share/weft_mlx4.ko")
         node.wait_for("test -e /dev/infiniband/uverbs0", what="the node of the device that has come back")
+        await_active_ports(node)
         node.run(f"{PROBE} refusals")
 
         # A card that fails, and is a new device from then on, under another.
@@ -144,6 +151,7 @@ def misuse(lab):
         node.wait_for("ls -di /sys/class/infiniband/mlx4_0/device/infiniband_verbs/uverbs0 >/tmp/new && ! cmp -s /tmp/old /tmp/new", timeout=60, what="the device's return")
         node.run("echo go > /tmp/go")
         staying.wait(60)
+        await_active_ports(node)
         node.run(f"{PROBE} refusals")
         unload(node, names=names)
 
