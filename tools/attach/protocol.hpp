@@ -36,7 +36,7 @@ constexpr unsigned kMostAgents = 32;
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 constexpr std::size_t kMostInline = std::size_t{32} << 10;
 
-enum class Kind : std::uint32_t { Describe = 1, Open, AddAgent, RemoveAgent, BecomeSm };
+enum class Kind : std::uint32_t { describe = 1, open, add_agent, remove_agent, become_sm };
 
 struct AgentRequest {
 	std::uint32_t id; // of RemoveAgent

@@ -198,12 +198,12 @@ private:
 			if (size != sizeof(asked) || asked.version != kVersion)
 				return refuse(EPROTO);
 			switch (asked.kind) {
-			case Kind::AddAgent:
-			case Kind::RemoveAgent:
+			case Kind::add_agent:
+			case Kind::remove_agent:
 				return change_agent(asked);
-			case Kind::Describe:
-			case Kind::Open:
-			case Kind::BecomeSm:
+			case Kind::describe:
+			case Kind::open:
+			case Kind::become_sm:
 				break;
 			default:
 				return refuse(EPROTO);
@@ -212,16 +212,16 @@ private:
 						    ::strnlen(asked.node, sizeof(asked.node)));
 			const auto found = owner_.nodes_.find(name);
 			if (found == owner_.nodes_.end())
-				return asked.kind == Kind::Describe ? reply_description(ENODEV)
+				return asked.kind == Kind::describe ? reply_description(ENODEV)
 								    : refuse(ENODEV);
 			node_ = &found->second;
-			if (asked.kind == Kind::Describe)
+			if (asked.kind == Kind::describe)
 				return describe();
 			const std::uint32_t index = asked.port - node_->first_number;
 			if (index >= node_->ports.size())
 				return refuse(ENODEV);
 			port_ = &node_->ports[index];
-			return asked.kind == Kind::Open ? open()
+			return asked.kind == Kind::open ? open()
 							: become_manager(asked.reserved != 0);
 		}
 
@@ -232,7 +232,7 @@ private:
 				return refuse(EIO);
 			Reply answer{};
 			OpenedPort &port = *opened->second;
-			answer.error = asked.kind == Kind::AddAgent
+			answer.error = asked.kind == Kind::add_agent
 					       ? port.add_agent(asked.agent, answer.agent)
 					       : port.remove_agent(asked.agent.id);
 			reply(answer);
@@ -418,7 +418,7 @@ Server::Server(Loop &loop, const std::filesystem::path &path) : loop_(loop)
 		impl_ = std::make_unique<Impl>(loop);
 		if (!path.empty())
 			impl_->listen(UnixListener(path, UnixListener::Access::owner,
-						   UnixListener::Type::Messages));
+						   UnixListener::Type::messages));
 	});
 }
 

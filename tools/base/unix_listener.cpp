@@ -31,9 +31,9 @@ sockaddr_un address_of(const std::filesystem::path &path)
 	return address;
 }
 
-FileDescriptor unix_socket(int flags, UnixListener::Type type = UnixListener::Type::Stream)
+FileDescriptor unix_socket(int flags, UnixListener::Type type = UnixListener::Type::stream)
 {
-	const int kind = type == UnixListener::Type::Stream ? SOCK_STREAM : SOCK_SEQPACKET;
+	const int kind = type == UnixListener::Type::stream ? SOCK_STREAM : SOCK_SEQPACKET;
 	FileDescriptor socket(::socket(AF_UNIX, kind | SOCK_CLOEXEC | flags, 0));
 	if (!socket)
 		throw std::system_error(errno, std::generic_category(), "socket");

@@ -18,13 +18,13 @@ public:
 		directory_group, // to its group as well, if the directory is
 	};
 
-	enum class Type { Stream, Messages };
+	enum class Type { stream, messages };
 
 	UnixListener() = default;
 	// Throws std::system_error: EADDRINUSE if a living process serves @path, ENAMETOOLONG if
 	// it does not fit into a socket address.
 	explicit UnixListener(const std::filesystem::path &path, Access access = Access::owner,
-			      Type type = Type::Stream);
+			      Type type = Type::stream);
 	~UnixListener();
 	UnixListener(UnixListener &&) noexcept = default;
 	UnixListener &operator=(UnixListener &&other) noexcept;
@@ -44,6 +44,6 @@ private:
 
 // Connects to the socket at @path. Throws std::system_error.
 FileDescriptor connect_unix(const std::filesystem::path &path,
-			    UnixListener::Type type = UnixListener::Type::Stream);
+			    UnixListener::Type type = UnixListener::Type::stream);
 
 } // namespace weft

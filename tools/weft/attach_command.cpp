@@ -47,7 +47,7 @@ std::filesystem::path library()
 FileDescriptor connect_to_server(const std::filesystem::path &path)
 {
 	try {
-		return connect_unix(path, UnixListener::Type::Messages);
+		return connect_unix(path, UnixListener::Type::messages);
 	} catch (const std::system_error &error) {
 		throw std::runtime_error(
 			fmt::format("no weftd serves {} ({}); start one, or name its --socket-dir",

@@ -190,7 +190,7 @@ void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
 		if (changes.switches_in.contains(config.name)) {
 			fabric::Switch &node = fabric_.add_switch(config);
 			lab_.switches.push_back(config);
-			let_attach(config.name, {&node}, 0, true);
+			allow_attaching(config.name, {&node}, 0, true);
 		}
 	for (const LabHost &config : wanted.hosts)
 		if (changes.hosts_in.contains(config.name)) {
@@ -288,12 +288,13 @@ void LabRuntime::add_hosts(const LabDifference &changes, const Lab &wanted)
 		else
 			hosts_.push_back(std::make_unique<Host>(config, std::filesystem::path(),
 								std::move(ports), nullptr, 0));
-		let_attach(config.name, hosts_.back()->card->local_access(), 1, config.trusted);
+		allow_attaching(config.name, hosts_.back()->card->local_access(), 1,
+				config.trusted);
 	}
 }
 
-void LabRuntime::let_attach(const std::string &node, std::vector<fabric::LocalAccess *> ports,
-			    std::uint32_t first_number, bool trusted)
+void LabRuntime::allow_attaching(const std::string &node, std::vector<fabric::LocalAccess *> ports,
+				 std::uint32_t first_number, bool trusted)
 {
 	if (attach_ && !ports.empty())
 		attach_->add_node(node, std::move(ports), first_number, trusted);

@@ -102,8 +102,8 @@ private:
 	void add_link(const LabLink &link);
 	void start_manager();
 	// Programs may be attached to the node, or no longer.
-	void let_attach(const std::string &node, std::vector<fabric::LocalAccess *> ports,
-			std::uint32_t first_number, bool trusted);
+	void allow_attaching(const std::string &node, std::vector<fabric::LocalAccess *> ports,
+			     std::uint32_t first_number, bool trusted);
 	void end_attached(const std::string &node);
 	void remove_ethernets(const LabDifference &changes);
 	void add_ethernets(const LabDifference &changes);

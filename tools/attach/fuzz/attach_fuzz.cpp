@@ -48,7 +48,7 @@ struct Fixture {
 	{
 		attach::Request request{};
 		request.version = attach::kVersion;
-		request.kind = attach::Kind::Open;
+		request.kind = attach::Kind::open;
 		request.node[0] = 'a';
 		request.port = 1;
 		return ask(connection, request).token;
@@ -89,7 +89,7 @@ void expect_alive(Fixture &fixture)
 	const FileDescriptor opened(fixture.connect()), other(fixture.connect());
 	attach::Request request{};
 	request.version = attach::kVersion;
-	request.kind = attach::Kind::AddAgent;
+	request.kind = attach::Kind::add_agent;
 	request.token = fixture.open(opened.get());
 	request.agent.mgmt_class = 0x81;
 	request.agent.mgmt_class_version = 1;
@@ -150,8 +150,8 @@ void run(Fixture &fixture, Bytes input)
 		case Step::Agent: {
 			attach::Request request{};
 			request.version = attach::kVersion;
-			request.kind = (which & 0x80) != 0 ? attach::Kind::RemoveAgent
-							   : attach::Kind::AddAgent;
+			request.kind = (which & 0x80) != 0 ? attach::Kind::remove_agent
+							   : attach::Kind::add_agent;
 			request.token = token;
 			std::memcpy(&request.agent, bytes.data(),
 				    std::min(bytes.size(), sizeof(request.agent)));

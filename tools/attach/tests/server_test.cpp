@@ -87,7 +87,7 @@ protected:
 
 	std::uint32_t add_agent(std::uint64_t token, const AgentRequest &agent)
 	{
-		Request asked = request(Kind::AddAgent, "");
+		Request asked = request(Kind::add_agent, "");
 		asked.token = token;
 		asked.agent = agent;
 		const Reply reply = ask(asked);
@@ -101,7 +101,7 @@ protected:
 TEST_F(Programs, NodeIsDescribed)
 {
 	const auto by = connect();
-	const Request asked = request(Kind::Describe, "b");
+	const Request asked = request(Kind::describe, "b");
 	Description description{};
 	send(by, &asked, sizeof(asked));
 	ASSERT_EQ(receive(by, &description, sizeof(description)),
@@ -117,15 +117,15 @@ TEST_F(Programs, NodeIsDescribed)
 
 TEST_F(Programs, RequestsForNothingAreRefused)
 {
-	EXPECT_EQ(ask(request(Kind::Open, "nobody")).error, ENODEV);
-	EXPECT_EQ(ask(request(Kind::Open, "a", 2)).error, ENODEV);
-	EXPECT_EQ(ask(request(Kind::Open, "a", 0)).error, ENODEV);
+	EXPECT_EQ(ask(request(Kind::open, "nobody")).error, ENODEV);
+	EXPECT_EQ(ask(request(Kind::open, "a", 2)).error, ENODEV);
+	EXPECT_EQ(ask(request(Kind::open, "a", 0)).error, ENODEV);
 	EXPECT_EQ(ask(request(Kind{99}, "a")).error, EPROTO);
-	EXPECT_EQ(ask(request(Kind::AddAgent, "a")).error, EIO); // no such token
-	Request old = request(Kind::Open, "a");
+	EXPECT_EQ(ask(request(Kind::add_agent, "a")).error, EIO); // no such token
+	Request old = request(Kind::open, "a");
 	old.version = 0;
 	EXPECT_EQ(ask(old).error, EPROTO);
-	Request endless = request(Kind::Open, "a");
+	Request endless = request(Kind::open, "a");
 	std::memset(endless.node, 'a', sizeof(endless.node));
 	EXPECT_EQ(ask(endless).error, ENODEV);
 
@@ -140,8 +140,8 @@ TEST_F(Programs, RequestsForNothingAreRefused)
 TEST_F(Programs, MadsAndLongMessagesTravel)
 {
 	const auto asking = connect(), answering = connect();
-	const Reply first = ask(asking, request(Kind::Open, "a"));
-	const Reply second = ask(answering, request(Kind::Open, "b"));
+	const Reply first = ask(asking, request(Kind::open, "a"));
+	const Reply second = ask(answering, request(Kind::open, "b"));
 	ASSERT_EQ(first.error, 0);
 	ASSERT_EQ(second.error, 0);
 	const std::uint32_t agent = add_agent(first.token, client(0x03, 2, 1));
@@ -179,7 +179,7 @@ TEST_F(Programs, FileThatMayChangeEndsTheConnection)
 {
 	for (const int seals : {0, F_SEAL_SHRINK | F_SEAL_GROW}) {
 		const auto by = connect();
-		ASSERT_EQ(ask(by, request(Kind::Open, "a")).error, 0);
+		ASSERT_EQ(ask(by, request(Kind::open, "a")).error, 0);
 		const FileDescriptor file(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
 		ASSERT_EQ(::ftruncate(file.get(), 100000), 0);
 		ASSERT_EQ(::fcntl(file.get(), F_ADD_SEALS, seals), 0);
@@ -211,7 +211,7 @@ TEST_F(Programs, MessageThatIsNoneEndsTheConnection)
 	const std::vector<std::byte> bytes(100000);
 	for (const std::size_t size : {std::size_t{1}, sizeof(UserMad) - 1, bytes.size()}) {
 		const auto by = connect();
-		ASSERT_EQ(ask(by, request(Kind::Open, "a")).error, 0);
+		ASSERT_EQ(ask(by, request(Kind::open, "a")).error, 0);
 		send(by, bytes.data(), size);
 		EXPECT_TRUE(ends(by));
 	}
@@ -220,12 +220,12 @@ TEST_F(Programs, MessageThatIsNoneEndsTheConnection)
 TEST_F(Programs, RemovedNodeEndsItsConnections)
 {
 	const auto on_a = connect(), on_b = connect();
-	ASSERT_EQ(ask(on_a, request(Kind::Open, "a")).error, 0);
-	ASSERT_EQ(ask(on_b, request(Kind::Open, "b")).error, 0);
+	ASSERT_EQ(ask(on_a, request(Kind::open, "a")).error, 0);
+	ASSERT_EQ(ask(on_b, request(Kind::open, "b")).error, 0);
 	server.remove_node("a");
 	EXPECT_TRUE(ends(on_a));
-	EXPECT_EQ(ask(request(Kind::Open, "a")).error, ENODEV);
-	add_agent(ask(connect(), request(Kind::Open, "b")).token, client(0x04, 1));
+	EXPECT_EQ(ask(request(Kind::open, "a")).error, ENODEV);
+	add_agent(ask(connect(), request(Kind::open, "b")).token, client(0x04, 1));
 }
 
 TEST_F(Programs, OneSubnetManagerAtATime)
@@ -233,13 +233,13 @@ TEST_F(Programs, OneSubnetManagerAtATime)
 	const auto is_sm = [&] {
 		return (a.port_info().capability_mask & ib::port_cap_is_sm) != 0;
 	};
-	EXPECT_EQ(ask(request(Kind::BecomeSm, "limited")).error, EPERM);
+	EXPECT_EQ(ask(request(Kind::become_sm, "limited")).error, EPERM);
 	auto first = connect();
 	const auto second = connect();
-	ASSERT_EQ(ask(first, request(Kind::BecomeSm, "a")).error, 0);
+	ASSERT_EQ(ask(first, request(Kind::become_sm, "a")).error, 0);
 	EXPECT_TRUE(is_sm());
-	EXPECT_EQ(ask(request(Kind::BecomeSm, "a")).error, EAGAIN);
-	Request waiting = request(Kind::BecomeSm, "a");
+	EXPECT_EQ(ask(request(Kind::become_sm, "a")).error, EAGAIN);
+	Request waiting = request(Kind::become_sm, "a");
 	waiting.reserved = 1;
 	send(second, &waiting, sizeof(waiting));
 	while (loop.poll())
@@ -249,7 +249,7 @@ TEST_F(Programs, OneSubnetManagerAtATime)
 	EXPECT_EQ(receive(second, &reply, sizeof(reply)), static_cast<ssize_t>(sizeof(reply)));
 	EXPECT_EQ(reply.error, 0);
 	EXPECT_TRUE(is_sm());
-	EXPECT_EQ(ask(request(Kind::BecomeSm, "b")).error, 0);
+	EXPECT_EQ(ask(request(Kind::become_sm, "b")).error, 0);
 }
 
 TEST_F(Programs, TooManyConnectionsAreTurnedAway)
@@ -261,7 +261,7 @@ TEST_F(Programs, TooManyConnectionsAreTurnedAway)
 	connections.pop_back();
 	while (loop.poll())
 		;
-	EXPECT_EQ(ask(request(Kind::Open, "a")).error, 0);
+	EXPECT_EQ(ask(request(Kind::open, "a")).error, 0);
 }
 
 } // namespace

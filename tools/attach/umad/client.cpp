@@ -78,7 +78,7 @@ int ask(Request &request, void *reply, std::size_t size)
 	if (bytes == static_cast<ssize_t>(sizeof(request)))
 		do
 			bytes = ::recv(socket, reply, size, 0);
-		while (bytes < 0 && errno == EINTR && request.kind != Kind::BecomeSm);
+		while (bytes < 0 && errno == EINTR && request.kind != Kind::become_sm);
 	if (bytes == static_cast<ssize_t>(size))
 		return socket;
 	const int error = bytes < 0 ? errno : EIO;
@@ -89,7 +89,7 @@ int ask(Request &request, void *reply, std::size_t size)
 int describe(Description &description)
 {
 	Request request{};
-	request.kind = Kind::Describe;
+	request.kind = Kind::describe;
 	const int socket = ask(request, &description, sizeof(description));
 	if (socket < 0)
 		return -socket;

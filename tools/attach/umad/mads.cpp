@@ -216,7 +216,7 @@ int wait(int port, int timeout_ms)
 int add_agent(int port, const AgentRequest &agent)
 {
 	Request request{};
-	request.kind = Kind::AddAgent;
+	request.kind = Kind::add_agent;
 	request.agent = agent;
 	if (!token_of(port, request.token))
 		return -EBADF;
@@ -265,7 +265,7 @@ int umad_open_port(const char *ca_name, int portnum)
 	if (!opened)
 		return -ENOMEM;
 	Request request{};
-	request.kind = Kind::Open;
+	request.kind = Kind::open;
 	request.port = description.port[index].number;
 	Reply reply{};
 	const int socket = ask(request, &reply, sizeof(reply));
@@ -363,7 +363,7 @@ int umad_register2(int port_fd, umad_reg_attr *attr, uint32_t *agent_id)
 int umad_unregister(int portid, int agentid)
 {
 	Request request{};
-	request.kind = Kind::RemoveAgent;
+	request.kind = Kind::remove_agent;
 	request.agent.id = static_cast<std::uint32_t>(agentid);
 	if (!token_of(portid, request.token))
 		return -EINVAL;

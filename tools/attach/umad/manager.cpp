@@ -36,7 +36,7 @@ int become_manager(const char *number, int flags)
 		return -1;
 	}
 	Request request{};
-	request.kind = Kind::BecomeSm;
+	request.kind = Kind::become_sm;
 	request.port = static_cast<std::uint32_t>(port);
 	request.reserved = (flags & kNonBlocking) == 0;
 	Reply reply{};
