@@ -60,7 +60,7 @@ void check_node(const std::filesystem::path &socket, const std::string &node)
 {
 	attach::Request request{};
 	request.version = attach::kVersion;
-	request.kind = attach::Kind::Describe;
+	request.kind = attach::Kind::describe;
 	if (node.size() >= sizeof(request.node))
 		throw std::runtime_error("there is no node '" + node + "'");
 	node.copy(request.node, sizeof(request.node) - 1);
