@@ -147,7 +147,7 @@ class Runner:
                 begun, since = 0, time.monotonic()
                 while keeper.poll() is None:
                     if self._given_up.is_set():
-                        raise LabError("the run was given up")
+                        raise LabError("the run was aborted")
                     count = log.read_bytes().count(b"weft-batch: begin")
                     if count > begun:
                         begun, since = count, time.monotonic()

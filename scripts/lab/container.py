@@ -66,18 +66,18 @@ def image():
     packages.need_root()
     environment, steps = _settings(HERE / "Containerfile")
     if steps != ["packages", "guests", "install"]:
-        raise LabError(f"the Containerfile has the steps {' '.join(steps)}, and others are tried here")
+        raise LabError(f"the Containerfile has the steps {' '.join(steps)}, which differ from those of this test")
     # The first step has no more in it than building the packages, which has tests of its own.
     deb, bare = packages.deb_of("weft"), packages.chroot(())
     with _stage(bare, "guests", deb) as guests, _stage(bare, "install", deb, guests / "out") as root:
         size = size_mib(root)
         if size >= MOST_MIB:
-            raise LabError(f"the container image has {size} MiB, and less than {MOST_MIB} were promised")
+            raise LabError(f"the container image has {size} MiB; the limit is {MOST_MIB} MiB")
         begun = time.monotonic()
         first = _run(root, environment, "weft", "run", "--on", "node1", "--", *PING)
         took = time.monotonic() - begun
         if first.returncode != 0 or " 0% packet loss" not in first.stdout:
             raise LabError(f"no ping in the container: status {first.returncode}\n{first.stdout[-2000:]}\n{first.stderr[-2000:]}")
         if (status := _run(root, environment, "weft", "run", "--on", "node2", "--", "exit 7").returncode) != 7:
-            raise LabError(f"a command that ended with status 7 in a guest ends `weft run` in the container with {status}")
+            raise LabError(f"`weft run` in the container exits with {status} although the command exits with 7")
     print(f"   the container image has {size} MiB; the first ping came after {took:.0f} s", flush=True)

@@ -57,5 +57,5 @@ def complaints(tree):
             body = inline.get(name, "") if is_inline else ""
             calls = ["ib_checked_process_mad" if call == "RDMA_PROCESS_MAD" else call for call in re.findall(r"\b(\w+)\(", body)]
             if name not in known and not any(call in known for call in calls):
-                found.append(f"{header.relative_to(tree)}: {name}() says \"Context: process\" and does not check it")
+                found.append(f"{header.relative_to(tree)}: {name}() is documented with \"Context: process\" and does not check it")
     return found

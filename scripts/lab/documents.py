@@ -49,7 +49,7 @@ def check_rules():
             elif name.endswith("…"):
                 matching = {unit for unit in units if unit.startswith(name[:-1])}
                 if not matching:
-                    complaints.append(f"{rule} names the tests {name}, of which none exists")
+                    complaints.append(f"{rule} names the tests {name}, none of which exists")
                 for unit in matching:
                     named.setdefault(unit, set()).add(rule)
             elif TEST_OF_RULE.match(name):
@@ -57,7 +57,7 @@ def check_rules():
                     complaints.append(f"{rule} names the test {name}, which does not exist")
                 named.setdefault(name, set()).add(rule)
         if not tests and not re.search(r"No tests?\b|no tests?\b|counted by", text):
-            complaints.append(f"{rule} names no test, and does not say so")
+            complaints.append(f"{rule} neither names a test nor states that there is none")
     for unit in sorted(units):
         for word in re.findall(rf"(?:^|_)({OF_RULE})(?=_)", unit):
             rule = word.upper().replace("_", "-")
@@ -93,8 +93,8 @@ def check_full():
     texts = _texts("**/tests/guest/*.py", ("core", "hw", "ulp", "tools", "scripts"))
     there = {f"{path.stem}.{name}" for path, name, options in testing.discover() if not options.kernels}
     there |= {f"{path.stem}.py" for path, text in texts.items() if "lab.rounds(" in text or "full()" in text}
-    return ([f"testing.rst does not say that only --full has {name}" for name in sorted(there - named)]
-            + [f"testing.rst says that only --full has {name}, and it is not so" for name in sorted(named - there)])
+    return ([f"testing.rst does not list {name}, which only --full runs" for name in sorted(there - named)]
+            + [f"testing.rst lists {name} as run only with --full, which is wrong" for name in sorted(named - there)])
 
 
 # A figure of a state machine says whose: "// states: ulp/ipoib/queues.hpp State".

@@ -369,7 +369,7 @@ class Guest:
         with self.changed:
             while not condition():
                 if self._broken:
-                    raise GuestDied(f"{self.name}: its agent sent {self._broken}, and is not listened to any more")
+                    raise GuestDied(f"{self.name}: its agent sent {self._broken} and is ignored from now on")
                 if not self.alive():
                     raise GuestDied(self._obituary(what))
                 if self._boots > self._expected_boots:

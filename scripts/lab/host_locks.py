@@ -46,7 +46,7 @@ def check(tree=cache.TREE):
     with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         said = [text for text in pool.map(lambda path: complaint(path, tree), found) if text]
     if said:
-        raise LabError("clang finds locks of the host half that are not held as the annotations ask", "\n".join(said))
+        raise LabError("clang reports violations of lock annotations in the host half", "\n".join(said))
     return len(found)
 
 

@@ -195,9 +195,9 @@ def _of_function(what, block, declaration):
     lacks = [f"{what} does not describe @{name}" for name in parts if not block.arguments.get(name)]
     lacks += [f"{what} describes @{name}, which it does not have" for name in block.arguments if name not in parts]
     if not re.search(r"\bContext:\s", block.text):
-        lacks.append(f"{what} does not say in which context it may be called (\"Context:\")")
+        lacks.append(f"{what} does not describe its context (\"Context:\")")
     if not re.match(r"(?:static |inline )*void [\w(]", declaration) and not re.search(r"\bReturns?:\s", block.text):
-        lacks.append(f"{what} does not say what it returns (\"Return:\")")
+        lacks.append(f"{what} does not describe its return value (\"Return:\")")
     if not block.summary:
         lacks.append(f"{what} has no summary")
     return lacks
@@ -214,7 +214,7 @@ def complaints(headers):
                 block, name = described.get(("", declared.name.removeprefix("__"))), declared.name.removeprefix("__")
                 lacks = _of_function(f"{name}()", block, declared.text) if name == declared.name or not block else []
                 if block and name not in block.declaration:
-                    lacks = [f"what is said of {name}() stands before something else"]
+                    lacks = [f"the comment of {name}() is before something else"]
             else:
                 block, what = described.get((declared.kind, declared.name)), f"{declared.kind} {declared.name}"
                 as_methods = declared.methods if declared.name.endswith("_ops") else {}

@@ -78,7 +78,7 @@ def _unpacked_vmlinux(bzimage):
         raise LabError(f"{bzimage} is not compressed with xz", "the unpacking in scripts/lab/kernels.py must learn its format")
     image = lzma.LZMADecompressor(lzma.FORMAT_XZ).decompress(payload)
     if not image.startswith(b"\x7fELF"):
-        raise LabError(f"{bzimage} holds no ELF image", "the package may be damaged")
+        raise LabError(f"{bzimage} contains no ELF image", "the package may be damaged")
     return image
 
 
@@ -110,7 +110,7 @@ def _built(variant, build):
     directory = pathlib.Path(done.stdout.strip())
     release = directory / "include/config/kernel.release"
     if not (directory / "vmlinux").is_file() or not release.is_file():
-        raise LabError(f"{directory} is not a whole kernel tree", "remove it and run this again")
+        raise LabError(f"{directory} is not a complete kernel tree", "remove it and run this again")
     # The unpacked kernel boots sooner, through its PVH entry; but that entry runs code that KASAN has instrumented before
     # KASAN is ready, and dies of it.
     bootable = directory / ("bzImage" if variant == "debug" else "vmlinux")

@@ -41,7 +41,7 @@ class Suite:
         missing = (self.planned or 0) - len(self.cases)
         problems = list(self.errors)
         if self.planned is None:
-            problems.append("it announced no number of cases")
+            problems.append("it did not announce its number of cases")
         elif missing > 0:
             problems.append(f"{missing} of {self.planned} cases did not run")
         elif missing < 0:

@@ -66,7 +66,7 @@ def complaints(tree, rows=None):
     """The includes that the list does not permit, one line each, and the files that it does not cover."""
     rows = allowed(tree) if rows is None else rows
     if not rows:
-        return ["Documentation/architecture.rst has no list of permitted includes behind `.. layering`"]
+        return ["Documentation/architecture.rst has no list of permitted includes after `.. layering`"]
     files = {path.relative_to(tree).as_posix(): path for top in TOP for path in sorted((tree / top).rglob("*"))
              if path.suffix in SOURCES and path.is_file()}
     found = []
@@ -75,7 +75,7 @@ def complaints(tree, rows=None):
             continue
         own = component(name, rows)
         if own is None:
-            found.append(f"{name} is in no directory of the list in Documentation/architecture.rst")
+            found.append(f"{name} is in no directory that Documentation/architecture.rst lists")
             continue
         may = permitted(own, rows)
         for include in INCLUDE.findall(path.read_text()):

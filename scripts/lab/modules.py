@@ -38,14 +38,14 @@ def build(kdir):
     built = [path for path in (cache.TREE / "build/modules" / release / f"{name}.ko" for name in shipped()) if path.exists()]
     version = cache.tool(cache.TREE / "scripts/make/version").strip()
     if others := [path.name for path in built if _field(path, "version") != version]:
-        raise LabError(f"{' '.join(others)} for {release} do not say that they are of version {version}")
+        raise LabError(f"{' '.join(others)} for {release} do not have the version {version}")
     if not built:
-        raise LabError(f"none of the modules that the package has was built for {release}")
+        raise LabError(f"no module of the package was built for {release}")
 
 
 def check_locks(kdir):
     """Lets clang check the lock annotations of the modules built against that tree."""
-    make("check-locks", "clang finds locks that are not held where the annotations ask for them", f"KDIR={kdir}")
+    make("check-locks", "clang reports violations of lock annotations", f"KDIR={kdir}")
 
 
 def _field(path, name):

@@ -44,7 +44,7 @@ class Mutant:
         """The file's text with the defect."""
         text = (tree / self.file).read_text()
         if (count := text.count(self.find)) != 1:
-            raise LabError(f"the mutant {self.name} finds its text {count} times in {self.file}", "scripts/mutations.toml must say it as it is now")
+            raise LabError(f"the text of the mutant {self.name} occurs {count} times in {self.file}", "update scripts/mutations.toml")
         return text.replace(self.find, self.put)
 
     def shows_on(self, kernel):

@@ -25,8 +25,8 @@ CARRIES_A_GUEST = (
     ("virtio_pci", "VIRTIO_PCI", "its devices"),
     ("virtio_blk", "VIRTIO_BLK", "its root disk"),
     ("ext4", "EXT4_FS", "its root disk"),
-    ("overlay", "OVERLAY_FS", "a root that can be written"),
-    ("virtio_console", "VIRTIO_CONSOLE", "the commands that it is given"),
+    ("overlay", "OVERLAY_FS", "a writable root"),
+    ("virtio_console", "VIRTIO_CONSOLE", "commands from the host"),
 )
 CARRIES_A_SHARE = (("9p", "9P_FS", "the shared folder"), ("9pnet_virtio", "NET_9P_VIRTIO", "the shared folder"))
 CARRIES_IB0 = (
@@ -38,7 +38,7 @@ CARRIES_IB0 = (
 )
 # Options without a module of their own, which only a configuration tells of.
 ALWAYS_BUILT_IN = (
-    ("BLK_DEV_INITRD", "its first programs"), ("DEVTMPFS", "its device files"), ("TMPFS", "a root that can be written"), ("PCI_MSI", "the card"),
+    ("BLK_DEV_INITRD", "its first programs"), ("DEVTMPFS", "its device files"), ("TMPFS", "a writable root"), ("PCI_MSI", "the card"),
 )
 CONSOLE_SAYS = (
     (r"weft-guest: no root disk", "it finds no disk: CONFIG_VIRTIO_BLK and CONFIG_VIRTIO_PCI are missing, or their modules (--modules)"),
@@ -48,7 +48,7 @@ CONSOLE_SAYS = (
     (r"Unable to mount root fs|No working init found|No init found", "it does not start programs of its initramfs: CONFIG_BLK_DEV_INITRD, "
                                                                      "CONFIG_BINFMT_ELF or CONFIG_BINFMT_SCRIPT is missing"),
 )
-SAYS_NOTHING = "it says nothing on its console: it is no kernel for x86-64 machines, or CONFIG_SERIAL_8250_CONSOLE is missing"
+SAYS_NOTHING = "it prints nothing on its console: it is not an x86-64 kernel, or CONFIG_SERIAL_8250_CONSOLE is missing"
 
 
 def why_not_up(console):
@@ -68,7 +68,7 @@ def release_of(bzimage):
                 if said:
                     return said[1].decode()
     if data[0x202:0x206] != b"HdrS":
-        raise LabError(f"{bzimage} is no kernel for x86 machines", "name arch/x86/boot/bzImage, or the tree in which it was built")
+        raise LabError(f"{bzimage} is not an x86 kernel", "name arch/x86/boot/bzImage, or the tree in which it was built")
     start = int.from_bytes(data[0x20E:0x210], "little") + 0x200
     return data[start:data.index(b"\0", start)].decode(errors="replace").split(" ")[0]
 
@@ -92,7 +92,7 @@ class Found:
             if module in names or module in (self.builtin or ()) or said == "y":
                 continue
             if said == "m":
-                return f"the kernel {self.release} needs the module {module} (CONFIG_{option}=m) for {purpose}, and it is not among its modules: build them, or name their folder by --modules"
+                return f"the kernel {self.release} needs the module {module} (CONFIG_{option}=m) for {purpose}, which is missing: build the modules, or give their directory with --modules"
             if self.builtin is not None or self.config is not None:
                 return f"the kernel {self.release} lacks CONFIG_{option} (module {module}), for {purpose}"
         return None
@@ -118,13 +118,13 @@ def _found_in_tree(tree):
     release = tree / "include/config/kernel.release"
     bzimage = tree / "arch/x86/boot/bzImage"
     if not release.is_file() or not bzimage.is_file():
-        raise LabError(f"{tree} holds no kernel that is built for x86-64 (arch/x86/boot/bzImage)", "run make in it")
+        raise LabError(f"{tree} contains no kernel built for x86-64 (arch/x86/boot/bzImage)", "run make in it")
     order = tree / "modules.order"
     modules = []
     for line in order.read_text().split() if order.is_file() else ():
         path = pathlib.PurePath(line.removeprefix("kernel/")).with_suffix(".ko")     # it names .ko or .o, by the kernel's age
         if not (tree / path).is_file():
-            raise LabError(f"{tree} is to have the module {path} and has not", "run make modules in it")
+            raise LabError(f"{tree} lacks the module {path}", "run make modules in it")
         modules.append((f"kernel/{path}", tree / path))
     lists = tuple(path for path in (tree / "modules.builtin", tree / "modules.builtin.modinfo") if path.is_file())
     return Found(bzimage, release.read_text().strip(), tuple(modules), _builtin(tree / "modules.builtin"), _config(tree / ".config"), lists)
@@ -136,7 +136,7 @@ def _module_folder(given, release, bzimage):
         for place in (given, given / release, given / "lib/modules" / release):
             if (place / "modules.order").is_file() or (place / "modules.dep").is_file():
                 return place
-        raise LabError(f"there are no modules of the kernel {release} in {given}", "name the folder that modules_install wrote to, or lib/modules/RELEASE in it")
+        raise LabError(f"there are no modules of the kernel {release} in {given}", "give the directory that modules_install wrote to, or lib/modules/RELEASE in it")
     places = (bzimage.parent.parent / "lib/modules" / release, pathlib.Path("/lib/modules") / release)
     return next((place for place in places if (place / "modules.dep").is_file()), None)
 

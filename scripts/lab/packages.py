@@ -77,7 +77,7 @@ def _compare_versions():
         said["the modules"] = cache.tool(sources / "scripts/make/version").strip()
         said["Python"] = re.search(r"^Version: (.*)$", metadata.read_text(), re.MULTILINE)[1]
     if others := [f"{what}: {text}" for what, text in said.items() if text != version]:
-        raise LabError(f"the version is {version}, and not what is said in {', '.join(others)}")
+        raise LabError(f"the version is {version}, but {', '.join(others)} have another one")
 
 
 def _judge_service():
@@ -87,7 +87,7 @@ def _judge_service():
         found = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", f"--threshold={MOST_EXPOSURE}", unit], capture_output=True,
                                text=True, check=False)
     if found.returncode != 0:
-        raise LabError(f"the service may do too much:\n{found.stdout[-2000:]}{found.stderr}")
+        raise LabError(f"the sandbox of the service is too permissive:\n{found.stdout[-2000:]}{found.stderr}")
 
 
 # What a chroot gets after debootstrap, which knows no package by the names that others provide. No initramfs is made: machines have their own.
@@ -187,7 +187,7 @@ def _install(deb, suite):
         if left := _files(root) - before:
             raise LabError(f"removing the package weft leaves {' '.join(sorted(left)[:10])}")
         if gone := before - _files(root):
-            raise LabError(f"removing the package weft takes {' '.join(sorted(gone)[:10])} along")
+            raise LabError(f"removing the package weft also removes {' '.join(sorted(gone)[:10])}")
 
 
 def _build_needs():
@@ -220,7 +220,7 @@ def dist():
         archive = _dist()
         tree = _unpacked(archive, folder)
         if any((tree / name).exists() for name in (".git", "build")):
-            raise LabError(f"{archive} has more than sources")
+            raise LabError(f"{archive} contains files that are not sources")
         _in_archive(tree, "make", "build/tools/build.ninja")
         _in_archive(tree, "sh", "-c", "find . -type f -exec touch {} + && chmod -R go= . && git init -q && git add .")
         other = _dist(tree)
@@ -304,7 +304,7 @@ def dkms():
             said = cache.tool(cache.TREE / "build/bin/weft", "run", "--bare", "--kernel", lower / f"boot/vmlinuz-{release}", "--modules",
                               lower / "lib/modules" / release, "--share", share, "--timeout", "180", *(WITHOUT_IPV6 if each == KERNELS[-1] else ()), "--script", script)
             if f"node1: {release}" not in said.splitlines():
-                raise LabError(f"machines with the kernel {release} said:\n{said}")
+                raise LabError(f"guests with the kernel {release} reported:\n{said}")
             within(root, "dpkg --purge weft-dkms")
             if left := _files(root) - before:
                 raise LabError(f"removing the package weft-dkms leaves {' '.join(sorted(left)[:10])}")

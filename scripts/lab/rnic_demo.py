@@ -45,7 +45,7 @@ def _with_siw(demo, nodes):
     out = nodes[2].run(command, timeout=60).out
     print(out, end="", flush=True)
     if len(re.findall(r"^ping data: rdma-ping-\d:", out, re.MULTILINE)) != 10:
-        raise LabError("rping did not say what was expected")
+        raise LabError("the output of rping is not as expected")
     demo.summary.append(f"{'rping over siw':<16} connected by rdma_cm, 10 exchanges whole")
 
 

@@ -151,13 +151,13 @@ def _wait_for_end(lab, weftd, keepers, timeout):
         now = time.monotonic()
         gone = gone or next(((name, now) for name, keeper in keepers.items() if keeper.poll() is not None), None)
         if gone and now > gone[1] + GRACE:
-            raise LabError(f"{gone[0]} has ended, and the others wait for it", "its console says why")
+            raise LabError(f"{gone[0]} has ended, and the others wait for it", "see its console")
         if now > end:
             # While its machines are there: who has gone is not who was waited for.
             weftd.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 weftd.wait(GRACE)
-            raise LabError(f"the lab has not come to its end in {timeout:g} s{_awaited(lab)}", "its consoles say how far it came")
+            raise LabError(f"the lab has not finished within {timeout:g} s{_awaited(lab)}", "see the guests' consoles")
         time.sleep(0.05)
 
 

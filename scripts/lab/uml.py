@@ -55,7 +55,7 @@ def guest_words(guest, agent_fd, state):
     state: the guest's own folder."""
     for what in ("vfio_user", "spare_ports", "netdevs", "qemu_args", "icount", "firmware_script", "may_reboot"):
         if getattr(guest, what):
-            raise LabError(f"{guest.name}: a guest of kernel {guest.kernel.variant} has no {what}", "take one that QEMU boots")
+            raise LabError(f"{guest.name}: a guest of kernel {guest.kernel.variant} has no {what}", "use one that QEMU boots")
     # c: unlocked. Its lock of the whole file would tell QEMU that nobody else may read it.
     words = [f"ubd0rc={image.root_image()}", "ssl=null", f"ssl0=fd:{agent_fd}", "weft.port=/dev/ttyS0", f"weft.name={guest.name}"]
     if guest.share:

@@ -70,7 +70,7 @@ void check_node(const std::filesystem::path &socket, const std::string &node)
 		    static_cast<ssize_t>(sizeof(request)) ||
 	    ::recv(connection.get(), &answer, sizeof(answer), MSG_WAITALL) !=
 		    static_cast<ssize_t>(sizeof(answer)))
-		throw std::runtime_error("weftd has gone, or is of another version");
+		throw std::runtime_error("weftd has ended, or has another version");
 	if (answer.error)
 		throw std::runtime_error(fmt::format(
 			"there is no node '{}' to attach programs to: they run on switches and on "

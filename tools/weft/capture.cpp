@@ -160,7 +160,7 @@ void capture(const std::filesystem::path &socket_directory, const std::string &l
 	if (file == "-") {
 		if (::isatty(STDOUT_FILENO))
 			throw std::runtime_error(
-				"a capture is no text for a terminal: pass it to a "
+				"a capture cannot be shown on a terminal: pipe it to a "
 				"program, as `weft capture LINK -w - | tshark -r -`");
 		::signal(SIGPIPE, SIG_IGN);
 		follower.emplace(socket_directory);

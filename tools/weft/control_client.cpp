@@ -49,12 +49,12 @@ json ControlClient::call(const std::string &command, json arguments)
 		if (bytes < 0 && errno == EINTR)
 			continue;
 		if (bytes < 0)
-			throw std::runtime_error("weftd has gone");
+			throw std::runtime_error("weftd has ended");
 		sent += static_cast<std::size_t>(bytes);
 	}
 	const json answer = json::parse(read_line(), nullptr, false);
 	if (!answer.is_object())
-		throw std::runtime_error("what serves the socket is not weftd");
+		throw std::runtime_error("the server of the socket is not weftd");
 	if (!answer.value("ok", false))
 		throw std::runtime_error(answer.value("error", "weftd refused without a reason"));
 	return answer.value("result", json::object());
@@ -73,7 +73,7 @@ std::string ControlClient::read_line()
 		if (bytes < 0 && errno == EINTR)
 			continue;
 		if (bytes <= 0)
-			throw std::runtime_error("weftd has gone");
+			throw std::runtime_error("weftd has ended");
 		received_.append(buffer, static_cast<std::size_t>(bytes));
 	}
 }

@@ -119,7 +119,7 @@ private:
 			// In JSON's notation; a range takes others, and NaN.
 			if (const double number = option.as<double>(); std::isfinite(number))
 				return fmt::format(":={}", number);
-			throw CLI::ValidationError(option.get_name(), value + " is no number");
+			throw CLI::ValidationError(option.get_name(), value + " is not a number");
 		case Kind::flag:
 			return ":=" + value;
 		case Kind::list:
@@ -152,7 +152,7 @@ std::shared_ptr<Passed> add_guest_options(CLI::App &app)
 		->check(CLI::ExistingFile);
 	passed->text("--share", "a directory that guests see as /share")
 		->check(CLI::ExistingDirectory);
-	passed->text("--append", "more words for the kernel's command line");
+	passed->text("--append", "more parameters for the kernel's command line");
 	passed->number("--cpus", "CPUs of each guest")->check(CLI::Range(1, 64));
 	passed->text("--memory", "memory of each guest, such as 768M or 2G");
 	passed->text("--logs", "the directory for the guests' consoles and weftd's log");
@@ -238,7 +238,7 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 	});
 
 	auto *restart =
-		lab->add_subcommand("restart", "start guests again, those that have died too");
+		lab->add_subcommand("restart", "start guests again, also if they have died");
 	auto again = std::make_shared<Words>();
 	restart->add_option("HOST", *again, "hosts' names in the lab")->required();
 	restart->callback([&socket_directory, again] {
@@ -251,11 +251,11 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 			    "print what guests' kernels have reported since the last check")
 		->callback([&socket_directory] { become_session(socket_directory, {"check"}); });
 
-	auto *console = lab->add_subcommand("console", "print what a guest's kernel has printed");
+	auto *console = lab->add_subcommand("console", "print a guest's console");
 	auto printed = std::make_shared<std::string>();
 	auto follow = std::make_shared<bool>(false);
 	console->add_option("HOST", *printed, "the host's name in the lab")->required();
-	console->add_flag("--follow,-f", *follow, "go on with what it prints from now on");
+	console->add_flag("--follow,-f", *follow, "continue to print new output");
 	console->callback([&socket_directory, printed, follow] {
 		Words words{"console", "host=" + *printed};
 		if (*follow)
@@ -299,32 +299,34 @@ void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
 		return passed;
 	};
 	const auto hosts = [](Passed &passed, const char *description) {
-		passed.text("--model", "of the hosts' cards, as endpoint");
+		passed.text("--model", "model of the hosts' cards, such as endpoint");
 		return passed.number("--hosts", description)->check(CLI::Range(1, most_hosts));
 	};
-	const auto fat_tree = add("fat-tree", "leaves and spines, at full rate between any halves");
-	hosts(*fat_tree, "how many")->required();
-	fat_tree->number("--ports", "of each switch (default: 36)")
+	const auto fat_tree = add("fat-tree", "leaves and spines, with full bisection bandwidth");
+	hosts(*fat_tree, "number of hosts")->required();
+	fat_tree->number("--ports", "ports of each switch (default: 36)")
 		->check(CLI::Range(4, most_ports));
-	fat_tree->number("--each", "hosts at a leaf, which has one link to each spine")
+	fat_tree->number("--each", "hosts per leaf; each leaf has one link to each spine")
 		->check(CLI::Range(1, most_ports));
-	fat_tree->number("--spines", "how many; goes with --each")
+	fat_tree->number("--spines", "number of spines; requires --each")
 		->check(CLI::Range(1, most_ports));
 	const auto ring = add("ring", "switches in a circle");
-	ring->number("--switches", "how many")->required()->check(CLI::Range(1, most_switches));
-	hosts(*ring, "how many (default: one for each switch)");
-	const auto torus = add("torus", "switches in a grid whose ends meet");
-	torus->text("--size", "as in 4x4 or 4x4x2")->required();
-	hosts(*torus, "how many (default: one for each switch)");
-	hosts(*add("dragonfly", "groups of switches, each linked to each other one"), "how many")
-		->required();
+	ring->number("--switches", "number of switches")
+		->required()
+		->check(CLI::Range(1, most_switches));
+	hosts(*ring, "number of hosts (default: one per switch)");
+	const auto torus = add("torus", "switches in a grid with wrap-around links");
+	torus->text("--size", "dimensions, as in 4x4 or 4x4x2")->required();
+	hosts(*torus, "number of hosts (default: one per switch)");
+	hosts(*add("dragonfly", "fully linked groups of switches"), "number of hosts")->required();
 
 	auto *import = topology->add_subcommand(
-		"import", "that of a subnet, from what ibnetdiscover printed");
+		"import", "the topology of a subnet, from ibnetdiscover");
 	auto file = std::make_shared<std::string>();
-	import->add_option("FILE", *file, "what it printed; - is standard input")->required();
+	import->add_option("FILE", *file, "the output of ibnetdiscover; - is standard input")
+		->required();
 	auto passed = std::make_shared<Passed>(*import);
-	passed->text("--model", "of the hosts' cards, as endpoint");
+	passed->text("--model", "model of the hosts' cards, such as endpoint");
 	import->callback([&socket_directory, file, passed] {
 		Words words{"topology", "kind=import", "file=" + *file};
 		const Words given = passed->words();
@@ -338,7 +340,8 @@ void add_web(CLI::App &app, const std::filesystem::path &socket_directory)
 	auto *web =
 		app.add_subcommand("web", "the fabric in a browser, and metrics for Prometheus");
 	web->footer(
-		"It prints its address. Programs of the same user may look; changing takes --allow, and the whole address.");
+		"It prints its address. Programs of the same user may view it; changes need "
+		"--allow and the whole address.");
 	const auto passed = std::make_shared<Passed>(*web);
 	passed->text("--listen", "the address to listen on (default: 127.0.0.1)");
 	passed->number("--port", "the port (default: 8317); 0 is any that is free")
@@ -384,7 +387,7 @@ void add_run(CLI::App &app, const std::filesystem::path &socket_directory,
 		->needs(deterministic)
 		->type_name("FILE");
 	auto command = std::make_shared<Words>();
-	run->add_option("COMMAND", *command, "a line for bash, or a command and its words");
+	run->add_option("COMMAND", *command, "a line for bash, or a command and its arguments");
 	guest_commands.push_back({run, 0, command.get()});
 	run->callback([&socket_directory, passed, command] {
 		Words words = session_words("run", *passed);

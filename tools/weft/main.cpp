@@ -87,7 +87,7 @@ void add_link(CLI::App &app, const Options &options)
 		auto *command = link->add_subcommand(state, state == "up" ? "plug the cable in"
 									  : "pull the cable");
 		auto name = std::make_shared<std::string>();
-		command->add_option("LINK", *name, "which")->required();
+		command->add_option("LINK", *name, "the link")->required();
 		command->callback([&options, name, state] {
 			const auto result = ControlClient(options.socket_directory)
 						    .call("link." + state, {{"link", *name}});
@@ -98,8 +98,8 @@ void add_link(CLI::App &app, const Options &options)
 	auto *set = link->add_subcommand("set", "change a link's settings");
 	auto name = std::make_shared<std::string>();
 	auto settings = std::make_shared<std::vector<std::string>>();
-	set->add_option("LINK", *name, "which")->required();
-	set->add_option("SETTINGS", *settings, "what, and to what")->required();
+	set->add_option("LINK", *name, "the link")->required();
+	set->add_option("SETTINGS", *settings, "one or more SETTING=VALUE")->required();
 	set->footer(
 		"Settings: width (1x, 4x, 8x, 12x), speed (SDR, DDR, QDR, FDR, EDR), mtu,\n"
 		"state (up, down), training, delay and jitter (as in 20us, 1ms), loss, duplication,\n"
@@ -123,15 +123,14 @@ void add_link(CLI::App &app, const Options &options)
 
 void add_counters(CLI::App &app, const Options &options)
 {
-	auto *counters = app.add_subcommand("counters", "what ports have counted");
+	auto *counters = app.add_subcommand("counters", "counters of ports");
 	auto port = std::make_shared<std::string>();
 	auto all = std::make_shared<bool>(false);
 	auto cards = std::make_shared<bool>(false);
 	auto *only = counters->add_option(
 		"PORT", *port, "only this port (node1/1), or the ports of this node (node1)");
-	counters->add_flag("--all", *all, "also those that are zero");
-	counters->add_flag("--cards", *cards, "what drivers have asked of the cards instead")
-		->excludes(only);
+	counters->add_flag("--all", *all, "include zeros");
+	counters->add_flag("--cards", *cards, "counters of cards instead")->excludes(only);
 	counters->callback([&options, port, all, cards] {
 		json arguments = json::object();
 		if (!port->empty())
@@ -146,7 +145,7 @@ void add_counters(CLI::App &app, const Options &options)
 void add_card(CLI::App &app, const Options &options)
 {
 	auto *card = app.add_subcommand("card",
-					"break a card on purpose, as drivers are to be tried on");
+					"inject faults into a card, to test its driver");
 	card->require_subcommand(1);
 	auto host = std::make_shared<std::string>();
 	auto fault = std::make_shared<std::string>();
@@ -154,10 +153,10 @@ void add_card(CLI::App &app, const Options &options)
 	auto seed = std::make_shared<std::uint64_t>(1);
 	auto one_in = std::make_shared<std::uint32_t>(1000);
 
-	auto *once = card->add_subcommand("fault", "let the next things of a kind go wrong");
-	once->add_option("HOST", *host, "whose card")->required();
-	once->add_option("FAULT", *fault, "what: weft(1) lists them")->required();
-	once->add_option("--count", *count, "how many")->capture_default_str();
+	auto *once = card->add_subcommand("fault", "make the next operations of a kind fail");
+	once->add_option("HOST", *host, "the host of the card")->required();
+	once->add_option("FAULT", *fault, "the kind of fault; weft(1) lists them")->required();
+	once->add_option("--count", *count, "number of operations")->capture_default_str();
 	once->callback([&options, host, fault, count] {
 		const auto result =
 			ControlClient(options.socket_directory)
@@ -167,11 +166,11 @@ void add_card(CLI::App &app, const Options &options)
 	});
 
 	auto *random = card->add_subcommand("random-faults",
-					    "let anything go wrong now and then, from a seed");
-	random->add_option("HOST", *host, "whose card")->required();
-	random->add_option("--seed", *seed, "repeats the same draws")->capture_default_str();
+					    "make random operations fail, chosen by a seed");
+	random->add_option("HOST", *host, "the host of the card")->required();
+	random->add_option("--seed", *seed, "seed of the random choices")->capture_default_str();
 	random->add_option("--one-in", *one_in,
-			   "of so many opportunities one goes wrong; 0 ends it")
+			   "one in this number of operations fails; 0 ends it")
 		->capture_default_str();
 	random->callback([&options, host, seed, one_in] {
 		const auto result =
@@ -189,9 +188,9 @@ void add_capture(CLI::App &app, const Options &options)
 	auto link = std::make_shared<std::string>();
 	auto file = std::make_shared<std::string>();
 	auto seconds = std::make_shared<double>(0);
-	command->add_option("LINK", *link, "which, as `weft link` takes it; or all")->required();
+	command->add_option("LINK", *link, "a link, as for `weft link`, or all")->required();
 	command->add_option("-w,--write", *file, "the file; - is standard output")->required();
-	command->add_option("--seconds", *seconds, "end after so long")
+	command->add_option("--seconds", *seconds, "end after this time")
 		->check(CLI::Range(0.001, 1e6));
 	command->callback([&options, link, file, seconds] {
 		cli::capture(options.socket_directory, *link, *file, *seconds);
@@ -206,10 +205,10 @@ void add_sm(CLI::App &app, const Options &options)
 		std::string name, description;
 		std::string (*text)(const json &);
 	} commands[] = {
-		{"sweep", "look at the whole subnet again", cli::subnet_manager_text},
-		{"renumber", "give every port other LIDs, as a change of managers may",
+		{"sweep", "sweep the whole subnet again", cli::subnet_manager_text},
+		{"renumber", "assign other LIDs to all ports, as a new manager may do",
 		 cli::subnet_manager_text},
-		{"enable", "let it manage the subnet", cli::subnet_manager_setting_text},
+		{"enable", "make it manage the subnet", cli::subnet_manager_setting_text},
 		{"disable", "leave the subnet to another manager, such as OpenSM in a guest",
 		 cli::subnet_manager_setting_text},
 	};
@@ -225,10 +224,11 @@ void add_sm(CLI::App &app, const Options &options)
 		sm->add_subcommand("corrupt-replies", "make the manager send invalid responses");
 	auto seed = std::make_shared<std::uint64_t>(1);
 	auto one_in = std::make_shared<std::uint32_t>(1);
-	corrupt_replies->add_option("--seed", *seed, "repeats the same draws")
+	corrupt_replies->add_option("--seed", *seed, "seed of the random choices")
 		->capture_default_str();
 	corrupt_replies
-		->add_option("--one-in", *one_in, "of so many answers one is nonsense; 0 ends it")
+		->add_option("--one-in", *one_in,
+			     "one in this number of replies is corrupt; 0 ends it")
 		->capture_default_str();
 	corrupt_replies->callback([&options, seed, one_in] {
 		const auto result =
@@ -244,11 +244,12 @@ void add_top(CLI::App &app, const Options &options)
 	auto interval = std::make_shared<double>(1);
 	auto count = std::make_shared<unsigned>(0);
 	auto order = std::make_shared<cli::TopOrder>(cli::TopOrder::rate);
-	top->add_option("--interval", *interval, "seconds between two looks")
+	top->add_option("--interval", *interval, "seconds between two samples")
 		->check(CLI::Range(0.1, 3600.0))
 		->capture_default_str();
-	top->add_option("--count", *count, "end after so many")->check(CLI::Range(1, 1000000));
-	top->add_option("--sort", *order, "what comes first: rate, errors or name")
+	top->add_option("--count", *count, "end after this number of samples")
+		->check(CLI::Range(1, 1000000));
+	top->add_option("--sort", *order, "the sort order: rate, errors or name")
 		->transform(CLI::CheckedTransformer(
 			std::map<std::string, cli::TopOrder>{{"rate", cli::TopOrder::rate},
 							     {"errors", cli::TopOrder::errors},
@@ -284,16 +285,16 @@ void add_shutdown(CLI::App &app, const Options &options)
 
 int main(int argc, char **argv)
 {
-	CLI::App app("Looks at, and changes, the InfiniBand fabric that a weftd holds.", "weft");
+	CLI::App app("Runs labs, and shows and changes a virtual InfiniBand fabric.", "weft");
 	Options options;
-	app.add_option("--socket-dir", options.socket_directory, "where weftd has its sockets")
+	app.add_option("--socket-dir", options.socket_directory, "the directory of weftd's sockets")
 		->capture_default_str();
-	app.add_flag("--json", options.as_json, "results as weftd gives them");
+	app.add_flag("--json", options.as_json, "print results as JSON");
 	app.set_version_flag("--version", "weft " WEFT_VERSION);
 	app.require_subcommand(1);
 	// Options of weft itself may follow a command's name.
 	app.fallthrough();
-	app.footer("`weft COMMAND --help` says more of each; so does weft(1).");
+	app.footer("`weft COMMAND --help` and weft(1) describe each command.");
 	add_fabric(app, options);
 	add_link(app, options);
 	add_counters(app, options);

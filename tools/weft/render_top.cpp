@@ -197,7 +197,7 @@ string top_text(const json &fabric, const json &before, const json &now, const T
 			scaled(row.errors), scaled(row.new_errors), scaled(row.waits)));
 	}
 	if (fits < rows.size())
-		lines.push_back(fmt::format("... and {} links more", rows.size() - fits));
+		lines.push_back(fmt::format("... and {} more links", rows.size() - fits));
 	string out;
 	for (std::size_t i = 0; i < lines.size() && (!view.height || i < view.height); ++i) {
 		string line = printable(lines[i]);

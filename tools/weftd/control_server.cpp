@@ -130,8 +130,7 @@ private:
 	void serve(FileDescriptor socket)
 	{
 		if (clients_.size() >= kMostClients) {
-			spdlog::warn("control: more than {} clients, one turned away",
-				     kMostClients);
+			spdlog::warn("control: more than {} clients, one refused", kMostClients);
 			return;
 		}
 		const auto place = clients_.emplace(clients_.end());

@@ -234,7 +234,7 @@ json break_card_at_random(LabRuntime &runtime, const json &request)
 	const auto one_in =
 		static_cast<std::uint32_t>(number_of(request, "one_in", 1000, 0xffffffff));
 	if (!host.card->randomise_faults(seed, one_in))
-		throw BadRequest(fmt::format("no fault of {}'s card comes at random", host.name));
+		throw BadRequest(fmt::format("{}'s card has no random faults", host.name));
 	spdlog::info("{}: faults at random, one in {}, seed {:#x}", host.name, one_in, seed);
 	return describe(host.card->faults());
 }
@@ -292,7 +292,7 @@ json corrupt_replies(LabRuntime &runtime, const json &request)
 	const auto seed = number_of(request, "seed", 1, ~std::uint64_t{0});
 	const auto one_in = static_cast<std::uint32_t>(number_of(request, "one_in", 1, 0xffffffff));
 	reply_corrupter.randomise(seed, one_in);
-	spdlog::info("subnet administration: nonsense, one in {}, seed {:#x}", one_in, seed);
+	spdlog::info("subnet administration: corrupt replies, one in {}, seed {:#x}", one_in, seed);
 	return {{"corrupted", reply_corrupter.corrupted()}};
 }
 
@@ -316,7 +316,7 @@ json apply_lab(LabRuntime &runtime, const json &request)
 json read_log(const LabRuntime &runtime, LogHistory *log, const json &request)
 {
 	if (!log)
-		throw BadRequest("this daemon keeps no log");
+		throw BadRequest("this weftd keeps no log");
 	const auto after = number_of(request, "after", 0, ~std::uint64_t{0});
 	const auto part = request.contains("part") ? text_of(request, "part") : std::string();
 	// Lines of a host that was removed may still be there.

@@ -251,7 +251,7 @@ void parse_machine(LabSection &section, LabHost &host, Lab &lab)
 							 lab.attachments.back().network));
 		if (std::ranges::count(lab.attachments, lab.attachments.back().network,
 				       &LabAttachment::network) > ethernet::Switch::kMostPorts)
-			section.fail(*place, fmt::format("Ethernet '{}' has {} places, and no more",
+			section.fail(*place, fmt::format("Ethernet '{}' has only {} ports",
 							 lab.attachments.back().network,
 							 ethernet::Switch::kMostPorts));
 	}
@@ -272,7 +272,7 @@ LabHost parse_host(LabSection &section, GuidChoice &guids, std::size_t index, La
 	// A card's ports have the numbers after its own.
 	host.guid = section.guid("guid", guids.host(host.name, index));
 	if (host.guid > std::numeric_limits<ib::Guid>::max() - host.ports)
-		section.fail("guid must leave room for the ports' own");
+		section.fail("guid must leave space for the ports' GUIDs");
 	if (host.guid >> 56 == assigned_service_id)
 		lab.warnings.push_back(
 			fmt::format("{}: guid {:#018x} begins with 0x02: communication "
@@ -311,7 +311,7 @@ sm::Partition parse_partition(LabSection &section, const std::vector<LabHost> &h
 	if (const auto pkey = section.integer("pkey", 1, 0xffff)) {
 		/* IBA 10.9.1.1: 0 beside the bit of the membership. */
 		if (*pkey == full_member)
-			section.fail(*section.find("pkey"), "0x8000 is no P_Key");
+			section.fail(*section.find("pkey"), "0x8000 is not a P_Key");
 		partition.pkey = static_cast<ib::Pkey>(*pkey | full_member);
 	}
 	partition.ipoib = section.flag("ipoib").value_or(true);
@@ -375,7 +375,7 @@ void parse_sm(LabSection &section, Lab &lab)
 	}
 	if (!partitions.empty() && !lab.sm_enabled)
 		lab.warnings.push_back(
-			fmt::format("{}: nobody sets up the partitions: this lab has "
+			fmt::format("{}: the partitions have no effect: this lab has "
 				    "no subnet manager (enabled = false)",
 				    section.where("partition")));
 	if (!partitions.empty()) {
@@ -465,7 +465,7 @@ Lab parse_lab(std::string_view text, const std::string &source, const std::strin
 	lab.seed = running ? running->seed : seed.value_or(lab.seed);
 	if (seed && *seed != lab.seed)
 		lab.warnings.push_back(
-			fmt::format("{}: the seed is another from the next start of weftd on",
+			fmt::format("{}: the new seed takes effect at the next start of weftd",
 				    root.where("seed")));
 	lab.name = root.text("name").value_or(default_name);
 	const DefaultGuids default_guids(lab.name);

@@ -245,7 +245,7 @@ LabDifference difference(const Lab &now, const Lab &wanted)
 		if (const auto known = hosts.find(host.name);
 		    known != hosts.end() && !(known->second->boot == host.boot))
 			result.lines.push_back(fmt::format(
-				"~ host {}: what its guest boots, from the next time on",
+				"~ host {}: boot settings, at the next start of its guest",
 				host.name));
 
 	result.manager = now.sm_enabled != wanted.sm_enabled ||
@@ -254,7 +254,7 @@ LabDifference difference(const Lab &now, const Lab &wanted)
 		result.lines.push_back(wanted.sm_enabled ? "+ subnet manager" : "- subnet manager");
 	else if (result.manager)
 		result.lines.push_back(
-			"~ subnet manager: starts again, for it is told other things");
+			"~ subnet manager: restarts with other settings");
 	return result;
 }
 

@@ -147,11 +147,11 @@ LabDifference LabRuntime::apply(const Lab &wanted)
 	try {
 		change(changes, wanted);
 	} catch (const std::exception &reason) {
-		spdlog::error("lab: {}; back to what it was", reason.what());
+		spdlog::error("lab: {}; all changes undone", reason.what());
 		try {
 			change(difference(lab(), before), before);
 		} catch (const std::exception &second) {
-			throw LabError(fmt::format("{}; and the way back failed: {}", reason.what(),
+			throw LabError(fmt::format("{}; undoing changes failed: {}", reason.what(),
 						   second.what()));
 		}
 		throw LabError(reason.what());
@@ -361,7 +361,7 @@ std::size_t LabRuntime::share_of_mappings(const LabDifference &changes, const La
 							std::max(all / 2, std::min(all, enough)));
 	if (share < least)
 		throw LabError(fmt::format(
-			"{} hosts more are too many: there are {} mappings of memory left for them",
+			"cannot add {} hosts: only {} memory mappings are left for them",
 			come, left));
 	return share;
 }

@@ -66,7 +66,7 @@ T choose(const Choice<T> (&choices)[N], string_view text)
 		all += all.empty() ? "" : ", ";
 		all += choice.text;
 	}
-	throw std::invalid_argument(fmt::format("'{}' is none of {}", text, all));
+	throw std::invalid_argument(fmt::format("'{}' is not one of {}", text, all));
 }
 
 template<typename T, std::size_t N>

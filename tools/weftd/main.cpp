@@ -65,17 +65,17 @@ Options parse(int argc, char **argv)
 		   "Give QEMU the card of node1:\n"
 		   "  -device '{\"driver\":\"vfio-user-pci\",\"socket\":"
 		   "{\"type\":\"unix\",\"path\":\"DIR/node1.sock\"}}'\n"
-		   "weftd(1) says more; `weft fabric show` shows what runs.");
+		   "See weftd(1). `weft fabric show` shows the running lab.");
 	Options options;
 	app.add_option("--lab", options.lab, "the lab file, see weft-lab.toml(5)")
 		->check(CLI::ExistingFile);
 	app.add_option("--socket-dir", options.socket_directory,
-		       "where the sockets of the cards and control.sock are")
+		       "the directory for control.sock and the cards' sockets")
 		->capture_default_str();
 	app.add_flag("--group", options.group,
-		     "let the directory's group use the sockets of cards and Ethernets");
+		     "let the directory's group use the sockets of cards and networks");
 	app.add_option("--state-dir", options.state_directory,
-		       "where LIDs are kept over a restart (default: with the sockets)");
+		       "the directory for LIDs (default: the socket directory)");
 	app.add_option("--seed", options.seed,
 		       "seed of all random choices, instead of the lab file's");
 	auto *time_server = app.add_flag(

@@ -37,7 +37,8 @@ std::vector<ScriptedEvent> load_events(const std::filesystem::path &file)
 		if (!act.is_object() || at == act.end() || !at->is_number() ||
 		    at->get<double>() < 0 || at->get<double>() > kLatest)
 			throw std::runtime_error(
-				fmt::format("{}: line {} is no object with a time 'at', in seconds",
+				fmt::format("{}: line {} is not an object with a time 'at', "
+					    "in seconds",
 					    file.string(), number));
 		events.push_back(
 			{std::chrono::nanoseconds(std::llround(at->get<double>() * 1e9)), line});

@@ -114,8 +114,8 @@ class Complaints(unittest.TestCase):
                          ["is_err() has no kernel-doc"])
 
     def test_missing_parts_of_a_description_are_reported(self):
-        for part, complaint in ((" * @next: see @pd\n", "does not describe @next"), ("Context: any with", 'does not say in which context it may be called ("Context:")'),
-                                ("Return: 0; -EINVAL.", 'does not say what it returns ("Return:")'), (" take *all* of it", "has no summary")):
+        for part, complaint in ((" * @next: see @pd\n", "does not describe @next"), ("Context: any with", 'does not describe its context ("Context:")'),
+                                ("Return: 0; -EINVAL.", 'does not describe its return value ("Return:")'), (" take *all* of it", "has no summary")):
             self.assertIn(part, FUNCTION)
             self.assertEqual(self.lacks(FUNCTION.replace(part, "")), [f"ib_take() {complaint}"])
 
@@ -124,7 +124,7 @@ class Complaints(unittest.TestCase):
 
     def test_description_of_another_function_is_reported(self):
         self.assertEqual(self.lacks(FUNCTION.replace("ib_take(", "ib_get(") + "int ib_take(struct ib_pd *pd);\n"),
-                         ["ib_get() has no kernel-doc", "what is said of ib_take() stands before something else"])
+                         ["ib_get() has no kernel-doc", "the comment of ib_take() is before something else"])
 
     def test_wrapper_shares_the_description_of_its_function(self):
         behind = "int __ib_take(struct ib_pd *pd, const char *caller);\n"
@@ -142,7 +142,7 @@ class Complaints(unittest.TestCase):
     def test_methods_without_a_description_are_reported(self):
         self.assertEqual(self.lacks(METHODS.replace("\t * @done: called when it is taken\n", "")), ["ib_thing_ops.take does not describe @done"])
         self.assertEqual(self.lacks(METHODS.replace("/**\n\t * take", "/*\n\t * take")), ["ib_thing_ops.take has no kernel-doc"])
-        self.assertEqual(self.lacks(METHODS.replace(" Return: 0.", "")), ['ib_thing_ops.take does not say what it returns ("Return:")'])
+        self.assertEqual(self.lacks(METHODS.replace(" Return: 0.", "")), ['ib_thing_ops.take does not describe its return value ("Return:")'])
 
     def test_public_headers_are_described(self):
         headers = {str(path): path.read_text() for path in sorted((cache.TREE / "include/rdma").glob("**/*.h"))}

@@ -52,7 +52,7 @@ class Mutation(unittest.TestCase):
 
     def test_mutant_whose_text_is_gone_is_refused(self):
         lost = dataclasses.replace(self.mutants[0], find="nothing of the kind")
-        with self.assertRaisesRegex(LabError, "finds its text 0 times"):
+        with self.assertRaisesRegex(LabError, "occurs 0 times"):
             lost.text(cache.TREE)
 
     def test_seed_selects_the_mutants(self):

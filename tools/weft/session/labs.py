@@ -311,7 +311,7 @@ class Lab:
         own = machine.stack == stack.WEFT
         kernel = machine.find_kernel(ib0=not self._bare and not own)
         if "socket" in host.get("ethernet", {}) and kernel.native:
-            raise LabError(f"{host['name']}: a kernel that is a program has no place on an Ethernet")
+            raise LabError(f"{host['name']}: User-Mode Linux guests cannot be attached to an Ethernet segment")
         loaded = None
         if not self._bare and own:
             loaded = stack.Stack(stack.interface(host["model"]), own=own_modules(host["model"], kernel.release))
@@ -397,5 +397,5 @@ def program_beside(path):
     """The path of weftd, told by the caller: it lies beside weft."""
     path = pathlib.Path(path)
     if not path.is_file():
-        raise LabError(f"there is no {path}", "weftd lies beside weft: build both, or install the package weft")
+        raise LabError(f"there is no {path}", "weftd must be in the same directory as weft: build both, or install the package weft")
     return path

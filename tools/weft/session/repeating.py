@@ -33,13 +33,13 @@ def act(text):
             request["settings"] = dict(setting.split("=", 1) for setting in rest)
         return seconds, request
     except ValueError:
-        raise LabError(f"--at {text!r} is no time and what happens then", 'say it as in "2.5 link down node1"') from None
+        raise LabError(f"--at {text!r} is not a time and a change", 'an example is "2.5 link down node1"') from None
 
 
 def _kernel(machine):
     name = DEFAULT_KERNEL if machine.kernel == "stock" else machine.kernel
     if name not in kernels.BUILT or not kernels.is_native(name):
-        raise LabError(f"virtual time is for kernels that are programs, and {name} is none", "say --kernel um, or um-debug")
+        raise LabError(f"virtual time needs a User-Mode Linux kernel, and {name} is none", "use --kernel um or um-debug")
     return kernels.find(name)
 
 
@@ -98,7 +98,7 @@ def _status(done, scripts):
     """Prints what went wrong; returns the status, as that of any other `weft run`."""
     cut_short = [host for host in scripts if done.status[host] is None]
     if cut_short:
-        print(f"weft run: {cut_short[0]} did not come to its end: {done.reason}", file=sys.stderr)
+        print(f"weft run: {cut_short[0]} did not finish: {done.reason}", file=sys.stderr)
     elif done.failed:
         print(f"weft run: the scripts have ended, and then the lab failed: {done.reason}", file=sys.stderr)
     for host, found in done.reports.items():

@@ -173,7 +173,7 @@ def report_kernels(guests, printed=""):
 def check_command(args):
     """Checks that exactly one of a command and a script is given."""
     if bool(args.script) == bool(args.words):
-        raise LabError("either a command after --, or --script FILE")
+        raise LabError("give either a command after --, or --script FILE")
     if args.script and args.script != "-" and not pathlib.Path(args.script).is_file():
         raise LabError(f"there is no script {args.script}")
 

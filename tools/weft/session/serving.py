@@ -407,5 +407,5 @@ def down(args):
     try:
         wait_until("the lab to end", lambda: not is_served(args.socket_dir / "control.sock"), 30)
     except DeadlineExceeded:
-        raise LabError(f"a weftd serves {args.socket_dir} still", f"end it with `weft --socket-dir {args.socket_dir} shutdown`") from None
+        raise LabError(f"a weftd still serves {args.socket_dir}", f"end it with `weft --socket-dir {args.socket_dir} shutdown`") from None
     return 0

@@ -57,7 +57,7 @@ class Topology:
 
     def text(self):
         if not self.switches:
-            raise LabError("there is no switch in it")
+            raise LabError("the topology has no switch")
         if len(self.hosts) > MOST_HOSTS or len(self.switches) > MOST_SWITCHES:
             raise LabError(f"{len(self.hosts)} hosts and {len(self.switches)} switches are too many", f"a lab has up to {MOST_HOSTS} and {MOST_SWITCHES}")
         widest = max(self.switches.values(), key=lambda node: node.ports)
@@ -104,7 +104,7 @@ def fat_tree(hosts, ports, each=None, spines=None):
     up = ports - down
     leaves = [topology.switch(f"leaf{number + 1}") for number in range(math.ceil(hosts / down))]
     if len(leaves) > ports:
-        raise LabError(f"two levels of switches with {ports} ports reach {ports * down} hosts", "take larger ones by --ports")
+        raise LabError(f"two levels of switches with {ports} ports reach {ports * down} hosts", "use larger switches (--ports)")
     # Each leaf has as many links to one spine as to another.
     spines = min(count for count in range(1, up + 1) if up % count == 0 and len(leaves) * (up // count) <= ports)
     topology.populate(leaves, hosts)
@@ -206,7 +206,7 @@ class Reader:
         self._reduced = collections.Counter()
 
     def _fail(self, number, reason):
-        raise LabError(f"{self._source}:{number}: {reason}", "this is to be what ibnetdiscover prints, or a network of ibsim")
+        raise LabError(f"{self._source}:{number}: {reason}", "the file must be the output of ibnetdiscover, or a network file of ibsim")
 
     def _warn(self, text):
         print(printable(f"weft: {text}"), file=sys.stderr)
@@ -223,7 +223,7 @@ class Reader:
             self._fail(number, f"a switch has 1 to {MOST_PORTS} ports")
         guid = GUID.fullmatch(key)
         if guid and not int(guid[1], 16):
-            self._fail(number, "a GUID is not 0")
+            self._fail(number, "a GUID must not be 0")
         table = self._topology.switches if kind == "Switch" else self._topology.hosts
         name = _name(description or (None if guid else key), f"{'switch' if kind == 'Switch' else 'node'}{len(table) + 1}", self._taken)
         self._nodes[key] = table[name] = Node(name, count if kind == "Switch" else 1, f"0x{int(guid[1], 16):016x}" if guid else None)
@@ -239,7 +239,7 @@ class Reader:
                 self._node(number, node[1], int(node[2]), present, node[4])
             elif port := PORT.match(line):
                 if not self._nodes:
-                    self._fail(number, "a port stands before the first node")
+                    self._fail(number, "a port comes before the first node")
                 if self._nodes[present]:
                     width = f"{port[4]}x" if port[4] else port[5]
                     self._ports[self._nodes[present].name, int(port[1])] = Line(number, _key(port[2]), int(port[3]), width, port[6])
@@ -250,7 +250,7 @@ class Reader:
                 if self._left_out <= MOST_WARNINGS:
                     self._warn(f"{self._source}:{number}: '{line[:60]}' is left out")
         if self._left_out > MOST_WARNINGS:
-            self._warn(f"{self._source}: {self._left_out - MOST_WARNINGS} lines more are left out")
+            self._warn(f"{self._source}: {self._left_out - MOST_WARNINGS} more lines are left out")
 
     def _settings(self, line):
         """Returns a link's settings for the lab file."""
@@ -293,7 +293,7 @@ class Reader:
 
     def topology(self):
         if not self._topology.switches:
-            raise LabError(f"there is no switch in {self._source}", "this is to be what ibnetdiscover prints, or a network of ibsim")
+            raise LabError(f"there is no switch in {self._source}", "the file must be the output of ibnetdiscover, or a network file of ibsim")
         for (what, instead), count in self._reduced.items():
             self._warn(f"{self._source}: {count} link{'s' if count > 1 else ''} {what}: {instead} instead")
         return self._topology
@@ -317,7 +317,7 @@ def _size(text):
     """AxBxC"""
     size = tuple(int(part) for part in re.fullmatch(r"(\d{1,4})(x\d{1,4}){0,2}", text) and text.split("x") or ())
     if not size or min(size) < 1 or math.prod(size) > MOST_SWITCHES:
-        raise LabError(f"'{text}' is no size of a torus", f"as in 8, 4x4 or 4x4x4, and up to {MOST_SWITCHES} switches")
+        raise LabError(f"'{text}' is not the size of a torus", f"as in 8, 4x4 or 4x4x4, and up to {MOST_SWITCHES} switches")
     return size
 
 

@@ -428,7 +428,7 @@ TEST(TopText, FitsTheScreenAndEscapesText)
 		}
 	}
 	EXPECT_NE(top_text(fabric, now, now, {80, 7, TopOrder::name, ""})
-			  .find("... and 2 links more"),
+			  .find("... and 2 more links"),
 		  std::string::npos);
 	EXPECT_EQ(top_order_of('x'), std::nullopt);
 }

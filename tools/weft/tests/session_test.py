@@ -117,8 +117,8 @@ class OwnKernel(Folder):
         self.assertIsNone(own_kernel.look(self.write("alone/deep/bzImage", bzimage())).lack(EVERYTHING))
 
     def test_other_files_are_refused(self):
-        for path, said in ((self.write("text", "no kernel"), "is no kernel for x86"), (self.folder / "none", "there is no kernel"),
-                           (self.write("tree/Makefile").parent, "holds no kernel that is built")):
+        for path, said in ((self.write("text", "no kernel"), "is not an x86 kernel"), (self.folder / "none", "there is no kernel"),
+                           (self.write("tree/Makefile").parent, "contains no kernel built")):
             with self.assertRaisesRegex(LabError, said):
                 own_kernel.look(path)
         with self.assertRaisesRegex(LabError, f"no modules of the kernel {RELEASE}"):
@@ -127,7 +127,7 @@ class OwnKernel(Folder):
     def test_partly_built_tree_is_refused(self):
         tree = self.tree(["ext4"])
         (tree / "drivers/ext4.ko").unlink()
-        with self.assertRaisesRegex(LabError, "module drivers/ext4.ko and has not: run make modules"):
+        with self.assertRaisesRegex(LabError, "lacks the module drivers/ext4.ko: run make modules"):
             own_kernel.look(tree)
 
     def test_release_of_an_elf_image_is_found(self):
@@ -269,8 +269,8 @@ class Crashed(unittest.TestCase):
 
 class Warned(unittest.TestCase):
     def test_warnings_are_found_in_the_log(self):
-        log = "17:49:39.864 info    weftd: sm: sweep\n17:49:39.865 warning weftd: lab.toml:3: nobody sets up the partitions\n\nno log line\n"
-        self.assertEqual(labs.warnings_of(log), ["lab.toml:3: nobody sets up the partitions"])
+        log = "17:49:39.864 info    weftd: sm: sweep\n17:49:39.865 warning weftd: lab.toml:3: the partitions have no effect\n\nno log line\n"
+        self.assertEqual(labs.warnings_of(log), ["lab.toml:3: the partitions have no effect"])
 
 
 class Incomplete(unittest.TestCase):
@@ -472,11 +472,11 @@ class Refused(Folder):
         return done.stderr
 
     def test_missing_command_is_refused(self):
-        self.assertIn("either a command after --, or --script FILE", self.fails("run"))
+        self.assertIn("give either a command after --, or --script FILE", self.fails("run"))
         self.assertIn("there is no script /none", self.fails("run", "script=/none"))
 
     def test_missing_paths_are_refused(self):
-        self.assertIn("--share /none is not there", self.fails("run", "share=/none", "--", "true"))
+        self.assertIn("--share /none does not exist", self.fails("run", "share=/none", "--", "true"))
 
     def test_commands_without_a_lab_are_refused(self):
         for words in (["shell", "host=node1", "--", "true"], ["restart", "--", "node1"], ["console", "host=node1"], ["check"], ["down"]):

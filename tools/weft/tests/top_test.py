@@ -83,7 +83,7 @@ class Top(unittest.TestCase):
             terminal.shows("by errors")
             terminal.resize(7, 60)
             os.kill(terminal.process.pid, signal.SIGWINCH)
-            picture = terminal.shows("... and 2 links more")
+            picture = terminal.shows("... and 2 more links")
             lines = picture.split("\n")
             self.assertEqual(len(lines), 7)
             self.assertLessEqual(max(map(len, lines)), 60)
@@ -117,7 +117,7 @@ class Top(unittest.TestCase):
             terminal.shows("by rate")
             running.terminate()
             self.assertEqual(terminal.end(), (1, True))
-            self.assertIn("weft: weftd has gone", terminal.output)
+            self.assertIn("weft: weftd has ended", terminal.output)
 
     def test_screens_are_printed_without_a_terminal(self):
         """So many pictures, whole, without control characters."""

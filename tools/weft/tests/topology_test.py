@@ -168,7 +168,7 @@ class Generated(unittest.TestCase):
         with self.assertRaisesRegex(LabError, "255 ports"):
             topology.ring(1, 255).text()
         for size in ("", "0", "4x", "4x4x4x4", "x", "4096x2", "-1", "4X4"):
-            with self.assertRaisesRegex(LabError, "no size of a torus"):
+            with self.assertRaisesRegex(LabError, "not the size of a torus"):
                 topology._size(size)
 
 
@@ -218,7 +218,7 @@ class Converted(unittest.TestCase):
         self.assertIn("weft: net:1: 'ibwarn: [4711] mad_rpc: _do_madrpc failed; dport (Lid 3)' is left out\n", self.said.getvalue())
         self.assertIn("weft: net:2: ", self.said.getvalue())
         topology.read("x\n" * 100 + DISCOVERED, "net")
-        self.assertIn("weft: net: 90 lines more are left out\n", self.said.getvalue())
+        self.assertIn("weft: net: 90 more lines are left out\n", self.said.getvalue())
 
     def test_unsupported_speeds_and_widths_are_reported(self):
         text = DISCOVERED.replace("4xQDR", "4xNDR").replace("4xSDR", "2xHDR")

@@ -65,7 +65,7 @@ class Consoles:
             with open(descriptor, "rb") as file:
                 status = os.fstat(descriptor)
                 if not stat.S_ISREG(status.st_mode) or status.st_uid not in (os.getuid(), self._directory.stat().st_uid):
-                    raise NoConsole(f"{path} is no console of this lab")
+                    raise NoConsole(f"{path} is not a console of this lab")
                 begin = max(after if after <= status.st_size else 0, status.st_size - MOST)
                 file.seek(begin)
                 data = file.read(MOST)

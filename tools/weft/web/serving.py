@@ -59,7 +59,7 @@ class Guard:
         transport = request.transport
         ends = transport and (transport.get_extra_info("peername"), transport.get_extra_info("sockname"))
         if not ends or not all(ends) or peers.uid_of(*ends) not in self._users:
-            raise web.HTTPForbidden(text="this lab is another user's: its `weft web --allow reading` shows it to everybody on this host\n")
+            raise web.HTTPForbidden(text="this lab belongs to another user, who can permit access by `weft web --allow reading`\n")
 
     def has_token(self, request):
         return hmac.compare_digest(request.headers.get("X-Weft-Token", "").encode(errors="surrogateescape"), self._token.encode())
@@ -76,12 +76,12 @@ class Guard:
         else:
             name, _, port = text.partition(":")
         if port != str(self._port) and not (port == "" and self._port == 80):
-            raise web.HTTPForbidden(text="the Host of the request is not this server\n")
+            raise web.HTTPForbidden(text="the Host of the request does not name this server\n")
         if name not in self._names:
             with contextlib.suppress(ValueError):
                 if self._any and ipaddress.ip_address(name):
                     return f"http://{text}"
-            raise web.HTTPForbidden(text="the Host of the request is not this server: --name NAME adds one\n")
+            raise web.HTTPForbidden(text="the Host of the request does not name this server: --name NAME adds a name\n")
         return f"http://{text}"
 
     def write(self, request, what):
@@ -99,17 +99,17 @@ async def _body(request, **kinds):
     try:
         body = await request.json()
     except (ValueError, UnicodeDecodeError, RecursionError):
-        raise web.HTTPBadRequest(text="the body is no JSON\n") from None
+        raise web.HTTPBadRequest(text="the body is not JSON\n") from None
     # A bool is an int to Python, and no number to us.
     if not isinstance(body, dict) or set(body) != set(kinds) or not all(isinstance(body[key], kind) and not isinstance(body[key], bool) for key, kind in kinds.items()):
-        raise web.HTTPBadRequest(text=f"the body is an object of {', '.join(kinds)}\n")
+        raise web.HTTPBadRequest(text=f"the body must be an object of {', '.join(kinds)}\n")
     return body
 
 
 def _number(request, key):
     text = request.query.get(key, "0")
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise web.HTTPBadRequest(text=f"'{key}' is a number\n")
+        raise web.HTTPBadRequest(text=f"'{key}' must be a number\n")
     return int(text)
 
 

@@ -89,7 +89,7 @@ TEST(EthernetLabFile, ErrorsNameTheLine)
 			 "\"\nmodel = \"example\"\nethernet = \"lan\"\n";
 	EXPECT_EQ(refusal_of("[sm]\nenabled = false\n" + crowd), "");
 	EXPECT_THAT(refusal_of(crowd + "[[host]]\nname = \"last\"\nethernet = \"lan\"\n"),
-		    HasSubstr(":1021: Ethernet 'lan' has 254 places, and no more"));
+		    HasSubstr(":1021: Ethernet 'lan' has only 254 ports"));
 }
 
 class EthernetLab : public ::testing::Test

@@ -388,7 +388,7 @@ TEST(Lab, ErrorsNameLineAndReason)
 		{"sm = 1", "lab.toml:1: ", "a table"},
 		{"[[sm.partition]]\npkey = 5", "lab.toml:1: ", "needs a name"},
 		{"[[sm.partition]]\nname = \"p\"\npkey = 0", "lab.toml:3: ", "1 to 65535"},
-		{"[[sm.partition]]\nname = \"p\"\npkey = 0x8000", "lab.toml:3: ", "no P_Key"},
+		{"[[sm.partition]]\nname = \"p\"\npkey = 0x8000", "lab.toml:3: ", "not a P_Key"},
 		{"[[sm.partition]]\nname = \"p\"\nsl = 16", "lab.toml:3: ", "0 to 15"},
 		{"[[sm.partition]]\nname = \"p\"\nipoib = \"no\"", "lab.toml:3: ", "true or false"},
 		{"[[sm.partition]]\nname = \"p\"\nmembers = 3", "lab.toml:3: ", "members"},

@@ -113,7 +113,7 @@ TEST_F(ScriptedEventsTest, AreObjectsWithATime)
 	for (const char *line : {"no JSON", "[1]", "{\"command\": \"sm.sweep\"}", "{\"at\": -1}",
 				 "{\"at\": 1e30}", "{\"at\": \"1\"}", "{"})
 		EXPECT_THAT(trouble(std::string("{\"at\": 0}\n") + line + "\n"),
-			    HasSubstr("line 2 is no object with a time 'at'"))
+			    HasSubstr("line 2 is not an object with a time 'at'"))
 			<< line;
 	EXPECT_THROW(load_events(directory_ / "missing"), std::runtime_error);
 }
