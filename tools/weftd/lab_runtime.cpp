@@ -147,7 +147,7 @@ LabDifference LabRuntime::apply(const Lab &wanted)
 	try {
 		change(changes, wanted);
 	} catch (const std::exception &reason) {
-		spdlog::error("lab: {}; all changes undone", reason.what());
+		spdlog::error("lab: {}; undoing all changes", reason.what());
 		try {
 			change(difference(lab(), before), before);
 		} catch (const std::exception &second) {
