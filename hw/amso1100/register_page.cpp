@@ -6,7 +6,7 @@ namespace amso1100
 namespace
 {
 
-/* An address that a station may have: of one, and not none. */
+/* A valid interface address: unicast and not zero. */
 bool read_address(const kern::Mmio &page, size_t offset, u8 (&address)[6])
 {
 	u8 any = 0;

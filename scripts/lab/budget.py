@@ -12,7 +12,7 @@ PARTS = {
     "guest-um-debug": 240,
     "guest-stock": 720,
     "build": 120,
-    "kunit-debug": 240,     # of these, most beside the guests
+    "kunit-debug": 240,     # most of this concurrently with the guests
     "guest-debug": 500,
 }
 SLOWEST = 10

@@ -135,7 +135,7 @@ def format_tree(tree, names=None):
     for name in wrong:
         paths[name].write_text(before[name])
     if wrong:
-        raise LabError(f"formatting would change more than the layout of {', '.join(wrong)}; these files are left unchanged")
+        raise LabError(f"more than the layout would change in {', '.join(wrong)}, which stay as they were")
     return changed
 
 

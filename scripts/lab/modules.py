@@ -77,7 +77,7 @@ def all_of(kernel, tests):
 
 
 def needed_by(path, folder):
-    """The suite's modules that this one needs, in loading order, itself not included."""
+    """weft's modules that this one needs, in loading order, itself not included."""
     found = []
 
     def add(name):

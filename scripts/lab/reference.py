@@ -14,7 +14,7 @@ HEADERS = "include/kern/types.h", "include/kern/errno.h"     # in C, the kernel'
 
 
 def build(kernel, directory, room):
-    """Builds ROOM/reference against the kernel's headers, in a copy that sees none of the suite's, and returns where the module is."""
+    """Builds ROOM/reference against the kernel's headers, in a copy that sees none of weft's headers. Returns the path of the module."""
     tree = pathlib.Path(directory) / "reference"
     for part in (room, COUNTING):
         shutil.copytree(cache.TREE / part, tree / part)

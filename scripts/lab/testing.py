@@ -87,7 +87,7 @@ class Lab:
 
     @property
     def modules(self):
-        """The folder of the suite's modules for this kernel; a guest of lab.guest() sees it as /share."""
+        """The directory of weft's modules for this kernel; a guest of lab.guest() sees it as /share."""
         return modules.directory(kernels.find(self.kernel))
 
     def guest(self, name="node1", **options):

@@ -92,8 +92,8 @@ def start(kernel, words, *, memory, log, state, pass_fds=(), repeatable_in=None,
 
 
 def _memory_folder():
-    """Where its memory may lie, which is a file without a name: in memory, if there is room, and its pages may be executed. If it has cards,
-    weftd takes files of a disk or of its own file system beside that (is_of_the_kernel() in tools/base/memory_mapping.cpp)."""
+    """The directory for the unnamed file of its memory: in memory if there is space and pages there may be executed. If it has cards,
+    weftd also accepts files of a disk or of its own file system (is_of_the_kernel() in tools/base/memory_mapping.cpp)."""
     place = os.statvfs(SHARED_MEMORY)
     if place.f_flag & os.ST_NOEXEC or place.f_bavail * place.f_frsize < ROOM or not os.access(SHARED_MEMORY, os.W_OK):
         return None

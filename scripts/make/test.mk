@@ -16,7 +16,7 @@ mutate: ## Break one rule after the other in a copy of the tree, and check that 
 fuzz: ## Ten million inputs for every fuzz target (INPUTS=N, ONLY=NAME)
 	@scripts/fuzz --inputs $(or $(INPUTS),10000000) $(ONLY)
 
-bench: ## The figures, ours beside the reference (ONLY=NAME selects)
+bench: ## Measure weft and its references (ONLY=NAME selects)
 	@ONLY='$(ONLY)' scripts/bench
 
 doctor: ## Show what this host lacks, and how to get it

@@ -15,7 +15,7 @@ namespace
 constexpr std::uint8_t kUnreachable = 0xff;
 constexpr std::uint16_t kNoWay = std::numeric_limits<std::uint16_t>::max();
 
-/* A channel is a pair of linked switches, in one direction: links beside each other are one. */
+/* A channel is a pair of linked switches, in one direction: parallel links are one channel. */
 class Channels
 {
 public:

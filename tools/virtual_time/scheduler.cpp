@@ -189,7 +189,7 @@ private:
 			admit(peer);
 	}
 
-	// Ends a stranger, or makes it a member.
+	// Disconnects an unidentified peer, or makes it a member.
 	void admit(Peer &peer)
 	{
 		const auto at = std::ranges::find_if(
@@ -214,7 +214,7 @@ private:
 			leave(peer, "does not take what the time server says");
 	}
 
-	// Ends a stranger; or, if it is a member, the time server.
+	// Disconnects an unidentified peer; if the peer is a member, ends the time server.
 	void leave(Peer &peer, const std::string &how)
 	{
 		if (std::erase_if(strangers_,

@@ -163,7 +163,7 @@ std::shared_ptr<Passed> add_guest_options(CLI::App &app)
 // `up` or `run` with its options.
 Words session_words(const std::string &command, const Passed &passed)
 {
-	// weftd lies beside weft.
+	// weftd is in weft's directory.
 	const auto weftd = own_directory() / "weftd";
 	Words words{command, "weftd=" + weftd.string()};
 	const Words given = passed.words();

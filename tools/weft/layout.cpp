@@ -121,7 +121,7 @@ private:
 				homeless.below.push_back(i);
 			else if (tier_[*home] == 0)
 				blocks_[block_of[*home]].below.push_back(i);
-			else // beside its switch
+			else // next to its switch
 				upper_[static_cast<std::size_t>(tier_[*home]) - 1].push_back(i);
 		}
 		if (!homeless.below.empty())

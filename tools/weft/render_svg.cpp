@@ -132,7 +132,7 @@ Line line_between(const Layout &layout, const Box &from, const Box &to, int lane
 			(x1 + x2) / 2, y1 - depth / 2};
 	}
 	if (layout.compact && from.block >= 0 && to.block >= 0 && from.x == to.x) {
-		// Blocks of one column: beside those between.
+		// Blocks of one column: the line passes the blocks between them.
 		const int side = std::max(0, std::min(from.x, to.x) - layout.gutter - 4 * lane);
 		return {fmt::format("M{} {}Q{} {} {} {}", x1, y1, side, (y1 + y2) / 2, x2, y2),
 			side, (y1 + y2) / 2};

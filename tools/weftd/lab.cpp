@@ -309,7 +309,7 @@ sm::Partition parse_partition(LabSection &section, const std::vector<LabHost> &h
 	sm::Partition partition;
 	partition.name = section.name("name");
 	if (const auto pkey = section.integer("pkey", 1, 0xffff)) {
-		/* IBA 10.9.1.1: 0 beside the bit of the membership. */
+		/* IBA 10.9.1.1: 0 apart from the membership bit. */
 		if (*pkey == full_member)
 			section.fail(*section.find("pkey"), "0x8000 is not a P_Key");
 		partition.pkey = static_cast<ib::Pkey>(*pkey | full_member);

@@ -427,7 +427,7 @@ void mgmt_03_invalid_sends_are_rejected(Test &test)
 	EXPECT_EQ(ib_modify_mad(third.buf(), 10), -EINVAL);
 }
 
-/* A MAD that claims to come from a group or from nowhere is not answered, and counted. */
+/* A MAD whose source LID is a multicast LID is not answered, and is counted. */
 void mgmt_03_sends_from_unregistered_agents(Test &test)
 {
 	Scene scene;

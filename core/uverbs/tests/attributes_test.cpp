@@ -65,8 +65,8 @@ constexpr abi::Attribute well = {.id = fixed,
 				 .data = 0xffffffff00000007};
 
 /*
- * One that is wrong, beside the one that must be there. The data of what is longer than a word lie
- * behind: "address" stands for theirs.
+ * A wrong attribute, in addition to the mandatory one. Data longer than a word follows the
+ * attributes; "address" stands for its address.
  */
 constexpr u64 address = 0xadd;
 struct Case {

@@ -180,7 +180,7 @@ void errno_addresses(Test &test)
 	EXPECT_EQ(rdma_ah_get_dlid(&address), 1u);
 }
 
-/* A sender that is no place to answer at: LIDs and GIDs of groups, and none at all. */
+/* A sender that cannot be answered: LIDs and GIDs of groups, and no LID. */
 void errno_senders(Test &test)
 {
 	// clang-format off

@@ -9,7 +9,7 @@ using namespace fixture;
 namespace
 {
 
-/* Long beside what any of these tests takes. */
+/* Long compared with the time that any of these tests takes. */
 constexpr u32 long_ms = 10'000;
 
 unsigned long questions(ib_device *device)

@@ -244,7 +244,7 @@ TEST(Routing, DragonfliesDoNotDeadlock)
 	EXPECT_FALSE(goes_round(followed));
 }
 
-// A ring beside a ring: each part has a root of its own.
+// Two unconnected rings: each part has a root of its own.
 TEST(Routing, PartialTopologiesDoNotDeadlock)
 {
 	auto cables = ring(5);

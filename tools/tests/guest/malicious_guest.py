@@ -22,7 +22,7 @@ from traffic import StockNode
 
 # A frame to all of the Ethernet counts once for each of these, so that the flood is beyond its bound however slowly it is sent.
 QUIET_HOSTS = 60
-# The neighbour's card has a port at either end of the trunk that the traffic of the two takes.
+# The malicious guest's card has a port at each end of the trunk that carries the traffic of the other two guests.
 LAB = """
 [[switch]]
 name = "switch1"
@@ -59,8 +59,8 @@ ethernet = "lan"
 MEMORY_BOUND_KIB = 512 << 10
 # The control socket answers within a second; on a machine so much slower, later.
 ANSWER_S = 1.0
-# Descriptors that the daemon has left when the neighbour comes: enough for its card and for who looks at the fabric, and fewer than one message
-# may bring.
+# Descriptors that weftd has left when the malicious guest connects: enough for its card and for control clients, and fewer than one message
+# may contain.
 DESCRIPTORS = 14
 EXCHANGES = 2000
 # RDMA of one round: as much as the region that it goes to has, in messages of several packets.
@@ -137,7 +137,7 @@ def effects(output):
 
 @test(kernels=("stock",), timeout=400)
 def malicious_guest_does_not_disturb_others(lab):
-    """Beside flood pings, and sends, RDMA writes and RDMA reads whose data are compared, a neighbour cuts large sends into bytes, maps all of memory, splits windows,
+    """During flood pings, and sends, RDMA writes and RDMA reads whose data are compared, a malicious guest cuts large sends into bytes, maps all of memory, splits windows,
     truncates its memory, takes the last descriptors that the daemon has, sends traps by the thousand, joins and leaves for others, uses foreign P_Keys, VL15 and
     guessed keys, asks for all paths, sends to all by multicast and on an Ethernet, delivers a group's packets to hundreds of queue pairs, and leaves queue pairs in error, in an order drawn from the seed: no ping and no byte of the two is lost, the daemon stays within its memory, and its control socket answers."""
     fabric = Fabric(lab, LAB)
@@ -180,7 +180,7 @@ def malicious_guest_does_not_disturb_others(lab):
         output = (lab.directory / "weft-intruder.log").read_text()
         assert intruder.returncode == 0, output
         done = effects(output)
-        with check("each of the neighbour's acts had its effect, and no others than these lost it a card"):
+        with check("each action of the malicious guest had its effect, and no other action lost it a card"):
             assert done.keys() == EFFECTS.keys(), output
             for act, least in EFFECTS.items():
                 turns = done[act].pop("turns")
@@ -199,7 +199,7 @@ def malicious_guest_does_not_disturb_others(lab):
             sent = int(re.search(r"(\d+) packets transmitted", flood.kill(signal.SIGINT).wait(check=False).out)[1])
             echoes.check(sent)
         with check("sends, writes and reads went on all the time"):
-            # On a crowded machine a round may take as long as all that the neighbour does.
+            # On a busy host a round may take as long as all actions of the malicious guest.
             assert exchanges >= EXCHANGES and rounds_beside >= 1, (exchanges, rounds_beside)
         with check("the daemon stays within its memory"):
             assert largest < MEMORY_BOUND_KIB, f"{largest} KiB"

@@ -98,7 +98,7 @@ std::vector<Intruder::Act *> Intruder::draw_round()
 	for (Act &act : events_)
 		round.push_back(&act);
 	std::ranges::shuffle(round, random_);
-	// Its lack of descriptors must be logged before other acts fill the log.
+	// Its lack of descriptors must be logged before other actions fill the log.
 	if (events_.front().turns == 0)
 		std::iter_swap(std::ranges::find(round, &events_.front()), round.end() - 1);
 	return round;

@@ -89,7 +89,7 @@ void Intruder::send_giants()
 	}
 	count("requests", requests);
 	await_packets(before, enough);
-	// The rest of them must not be counted among the packets of the next act.
+	// The rest of them must not be counted among the packets of the next action.
 	must(driver_->command(Opcode::to_rst_qp, queue.qpn, 2), "2RST_QP");
 }
 

@@ -343,8 +343,8 @@ TEST_F(SchedulerTest, ReportsProtocolViolations)
 	run_until_closed(second);
 }
 
-// Strangers are turned away and end nothing: those that are no member, that come twice, that say
-// something else, or half of it.
+// Peers that are not members are rejected and end nothing: unknown numbers, numbers in use, other
+// messages, and incomplete ones.
 TEST_F(SchedulerTest, RejectsUnknownMembers)
 {
 	const auto first = join(1);

@@ -394,7 +394,7 @@ class Lab:
 
 
 def program_beside(path):
-    """The path of weftd, told by the caller: it lies beside weft."""
+    """The path of weftd, given by the caller: it is in the directory of weft."""
     path = pathlib.Path(path)
     if not path.is_file():
         raise LabError(f"there is no {path}", "weftd must be in the same directory as weft: build both, or install the package weft")

@@ -49,7 +49,7 @@ class Topology:
         self.links.append((*ends, ""))
 
     def populate(self, switches, hosts):
-        """Hosts node1 and so on, spread evenly over switches, neighbours beside each other."""
+        """Hosts node1 and so on, spread evenly over switches, consecutive ones next to each other."""
         for number in range(hosts):
             host = Node(f"node{number + 1}")
             self.hosts[host.name] = host

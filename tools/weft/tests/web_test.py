@@ -275,7 +275,7 @@ class Reading(unittest.TestCase):
             self.assertEqual(self.client.ask("GET", path)[0], 404, path)
 
     def test_other_host_names_are_refused(self):
-        """What a stranger's site calls this machine is not this server."""
+        """Host names under which a foreign site reaches this computer are refused."""
         port = self.client.where.split(":")[1]
         for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1", f"[::2]:{port}", "", f"192.0.2.1:{port}"):
             for path in ("/", "/api/live", "/metrics"):

@@ -12,7 +12,7 @@ HELP = {
     "xmit_wait": "How many times a packet of the port waited for credits: a number of waits, not a time.",
     "link_error_recovery": "How many times the link recovered from an error.",
     "link_downed": "How many times the link failed to recover, and went down.",
-    "vl15_dropped": "Packets of subnet management that the port dropped for want of room.",
+    "vl15_dropped": "Packets of subnet management that the port dropped because it had no buffer.",
 }
 # A lane carries so much data, in bit/s, after the line coding; by the name of a link's speed.
 LANE = {"SDR": 2e9, "DDR": 4e9, "QDR": 8e9, "FDR": 14.0625e9 * 64 / 66, "EDR": 25.78125e9 * 64 / 66}

@@ -135,8 +135,8 @@ TEST_F(Apply, SameFileChangesNothing)
 		<< "named the other way round before";
 }
 
-// Endpoints have no socket and no guest, and the subnet manager finds them, as they come and go
-// beside cards.
+// Endpoints have no socket and no guest, and the subnet manager finds them when they are added and
+// removed together with cards.
 TEST_F(Apply, EndpointsAreAddedAndRemoved)
 {
 	const std::string endpoint =

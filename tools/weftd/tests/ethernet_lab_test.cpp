@@ -213,8 +213,8 @@ TEST_F(EthernetLab, ChangesWhileItRuns)
 	EXPECT_FALSE(std::filesystem::exists(directory_ / "a-eth0.sock"));
 }
 
-// The card's own, not a network device's beside it: without a socket, and gone and come with the
-// card.
+// The attachment is the card's own, not that of an additional network device: it has no socket, and
+// is removed and added together with the card.
 TEST_F(EthernetLab, CardMayBeAttached)
 {
 	const auto with_card = edited(kPair, "name = \"a\"", "name = \"a\"\nmodel = \"amso1100\"");

@@ -45,7 +45,7 @@ def wanted(node, device):
 
 @test(kernels=("stock",), timeout=120)
 def weft_modules_are_loaded(lab):
-    """udev finds the card, and rdma-core's rules and services do what they do with the kernel's own: the suite's modules are loaded and no other, the device
+    """udev finds the card, and rdma-core's rules and services do what they do with the kernel's own: weft's modules are loaded and no others, the device
     has its stable name, and nodes and links are where programs look. So it is by a socket of netlink, and by a link of IPoIB."""
     with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, PAIR).sockets[:1], memory="768M")) as (node,):
         node.run("mkdir -p /lib/modules/$(uname -r)/updates && cp " + " ".join(f"/share/weft_{name}.ko" for name in MODULES)

@@ -151,7 +151,7 @@ def devices_belong_to_network_namespaces(lab):
         node.wait_for("rdma dev show mlx4_0", what="the device's return")
         assert told(node, "dev") == [device]
         node.run("ibv_devinfo -d mlx4_0")
-        # Back and forth, beside programs that ask and a driver that goes.
+        # Back and forth, while programs query the device and the driver is removed.
         asking = [node.spawn(f"while :; do rdma {what}; ibv_devinfo; done >/dev/null 2>&1") for what in ("resource show qp", "link")]
         node.run("ip netns attach first 1 && ip netns add pod && for i in 1 2 3 4 5; do rdma dev set mlx4_0 netns pod && "
                  f"{pod} rdma dev set mlx4_0 netns first || exit; done", timeout=60)

@@ -94,7 +94,7 @@ def devices_in_sysfs(lab):
 
         # A reader that holds on does not keep the device, and is told that it has gone.
         node.run(f"exec 3< {DEVICE}/ports/1/state && rmmod weft_mlx4 && ! cat <&3 && ! ls -d /sys/class/infiniband/*")
-        # In either order, beside what the driver itself shows.
+        # In either order, in addition to the files of the driver itself.
         node.insmod("/share/weft_mlx4.ko")
         node.run(f"test -e {DEVICE}/node_guid && rmmod weft_sysfs && ! test -e {DEVICE}")
         node.insmod("/share/weft_sysfs.ko")

@@ -92,7 +92,7 @@ def stock_programs(lab):
         assert max(written) <= 2, f"ibv_devinfo wrote to the node: {written}"
         with traced(node1, "ibv_rc_pingpong") as (answers, _):
             served(node1, node2, f"ibv_rc_pingpong -c -e -n {EXCHANGES}", 18515)
-        # Beside those: PD, MR, channel, CQ, QP, their changes and ends, but none for an exchange.
+        # In addition to those: PD, MR, channel, CQ, QP, their changes and ends, but none for an exchange.
         assert 15 <= len(answers) < 40 and answers.count(NO_ROOM) == 1 and set(answers) == {0, NO_ROOM}, f"answers by ioctl: {answers}"
 
         info = node1.run("ibv_devinfo -v").out

@@ -22,7 +22,7 @@ def heard(answer):
 
 
 class Node:
-    """A guest with the suite's modules, and what it has been asked to open."""
+    """A guest with weft's modules, and the objects that it has been asked to open."""
 
     in_kernel = True    # it has what only kernel modules have: fast registration, masked atomics, draining, events
 

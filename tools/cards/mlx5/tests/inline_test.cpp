@@ -155,7 +155,7 @@ TEST_F(Mlx5Inline, AnswersWithoutACompletionAreInMemory)
 	EXPECT_TRUE(memory_has(8));
 }
 
-// The queue pair fails, because its completion has no place.
+// The queue pair fails, because the data does not fit into its completion.
 TEST_F(Mlx5Inline, EntriesWithoutRoomFailTheQueuePair)
 {
 	driver.inline_receive = QpContext::receive_64_bytes;

@@ -179,7 +179,7 @@ TEST(SendDecoder, SurvivesRandomBytes)
 	EXPECT_GT(accepted, 1000u) << "the generator has lost its grip";
 }
 
-// A receive list ends at the key that stands for nothing, whatever the size beside it.
+// A receive list ends at the invalid key, whatever the size next to it.
 TEST(ReceiveDecoder, EndsAtTheTerminator)
 {
 	WqeData list[] = {

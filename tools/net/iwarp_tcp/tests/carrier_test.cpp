@@ -144,8 +144,8 @@ TEST_F(IwarpTcp, SurvivesReorderingDuplicationAndDamage)
 	exchange();
 }
 
-// Each FPDU is a segment of its own (RFC 5044 section 5): of a long Write, none is sent beside a
-// part of another.
+// Each FPDU is a segment of its own (RFC 5044 section 5): for a long Write, no segment contains
+// parts of two FPDUs.
 TEST_F(IwarpTcp, SendsEachFpduInASegment)
 {
 	establish();

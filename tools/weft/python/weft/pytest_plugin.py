@@ -42,7 +42,7 @@ class _Labs:
         options = dict(options)
         fresh = options.pop("fresh", False)
         if options.get("lab"):
-            options["lab"] = str(base / options["lab"])     # beside the test
+            options["lab"] = str(base / options["lab"])     # in the directory of the test
         options.setdefault("kernel", self._config.getoption("--weft-kernel"))
         if fresh or options != self._made_of:
             self.discard()

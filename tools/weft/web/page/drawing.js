@@ -47,7 +47,7 @@ export async function draw() {
   svg.addEventListener('keydown', onKey);
 }
 
-// Lines are thin: a wider one that is not seen takes the pointer beside them.
+// Lines are thin: a wider invisible line takes the pointer next to them.
 function hitArea(link) {
   const area = link.querySelector('path').cloneNode();
   area.setAttribute('class', 'hit');

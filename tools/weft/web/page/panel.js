@@ -145,7 +145,7 @@ function segment(chosen) {
   return true;
 }
 
-// Ways from here: to links and nodes beside it, to its console, to its lines of the log.
+// Links from the panel: to adjacent links and nodes, to the console, to the log lines.
 function looks() {
   const { kind, name } = state.chosen, ends = state.links.get(name)?.ends || [];
   const beside = kind === 'link' ? ends.map(nodeOf).map((each) => [kindOf(each), each])

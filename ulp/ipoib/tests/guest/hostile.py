@@ -64,7 +64,7 @@ def malicious_datagrams(lab):
         for dropped in ("rx_too_short", "rx_unknown_type"):
             assert after[dropped] > before[dropped], (dropped, after)
         assert log_lines(ours) - lines < 50, ours.run("dmesg | tail -100").out
-        # It lied about who has which hardware address: what the peers believe now is mended by asking again.
+        # It sent false hardware addresses: flushing the entries makes the peers resolve them again.
         for node in (ours, theirs):
             node.run("ip neigh flush dev ib0")
         reachable(theirs, "10.0.0.1")
@@ -81,7 +81,7 @@ def joins_are_rejected(lab):
         lines = log_lines(node1)
         node1.run("ip link add link ib0 name ib0.8002 type ipoib pkey 0x8002")
         node1.run("ip link set ib0.8002 up && ip addr add 10.0.2.1/24 dev ib0.8002")
-        # Long enough for several tries; traffic goes on beside it.
+        # Long enough for several attempts; traffic continues meanwhile.
         ping(node1, node2, "10.0.0.2", 30, "-i 0.2")
         assert "NO-CARRIER" in node1.run("ip link show dev ib0.8002").out
         assert log_lines(node1) - lines < 20, node1.run("dmesg | tail -30").out

@@ -39,7 +39,7 @@ def check_large_datagrams_and_a_child(node1, node2):
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
 def large_datagrams_and_a_child(lab):
-    """A broadcast group of MTU 4096 gives an interface of 4092 bytes; a child by P_Key carries traffic beside its parent."""
+    """A broadcast group of MTU 4096 gives an interface of 4092 bytes; a child by P_Key carries traffic together with its parent."""
     with weft_pair(lab, LARGE) as (node1, node2):
         check_large_datagrams_and_a_child(node1, node2)
         # Another child of the same partition, and one of the parent's, carry traffic too; one by its P_Key in sysfs is unique.

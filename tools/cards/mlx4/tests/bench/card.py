@@ -126,7 +126,7 @@ def two_guests(bench):
 
 @benchmark(figures=("card.write-*", "card.send-*", "card.rxe-*"), kernel="stock")
 def bandwidths(bench):
-    """Beside memcpy on the host, and beside rdma_rxe."""
+    """Compares the card with memcpy on the host, and with rdma_rxe."""
     memcpy = build_memcpy(bench)
     with two_guests(bench) as nodes:
         for name, size in SIZES.items():
@@ -142,7 +142,7 @@ def bandwidths(bench):
 
 @benchmark(figures=("card.latency*", "card.messages", "card.doorbell-*"), kernel="stock")
 def small_messages(bench):
-    """Beside rdma_rxe, and beside an interrupt with nothing to it."""
+    """Compares the card with rdma_rxe, and with an interrupt that does nothing."""
     with two_guests(bench) as nodes:
         card, rxe = DEVICES["card"], DEVICES["rxe"]
         samples = take_turns({
@@ -168,7 +168,7 @@ def own_memory(pid):
 
 @benchmark(figures=("card.builds-*",), kernel="stock", needs=OTHER_BUILD)
 def two_builds(bench):
-    """This build of weftd beside another one, whose path WEFTD_BEFORE gives: a change shown by the same figures, taken in turns."""
+    """Compares this build of weftd with another one, whose path is WEFTD_BEFORE: the same figures, with interleaved samples."""
     labs = {}
     with contextlib.ExitStack() as stack:
         for build, program in (("now", None), ("before", os.environ[OTHER_BUILD])):
