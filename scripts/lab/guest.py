@@ -270,7 +270,7 @@ class Guest:
         try:
             wait_until(f"{self.name}: {what or f'`{command}` to succeed'}", attempt, timeout * self.slowness, interval=0.1)
         except DeadlineExceeded as error:
-            raise DeadlineExceeded(f"{error}; it last said:\n{last[0].out[-2000:]}{last[0].err[-2000:]}") from None
+            raise DeadlineExceeded(f"{error}; its last output:\n{last[0].out[-2000:]}{last[0].err[-2000:]}") from None
         return last[0]
 
     def put(self, path, data, timeout=60, check=True):
@@ -300,7 +300,7 @@ class Guest:
         try:
             wait_until(f"{self.name}: {what or f'{path} to have {text}'}", attempt, timeout * self.slowness, interval=0.05)
         except DeadlineExceeded as error:
-            raise DeadlineExceeded(f"{error}; it last said:\n{said[0]}") from None
+            raise DeadlineExceeded(f"{error}; its last output:\n{said[0]}") from None
 
     def wait_for_carrier(self, interface="ib0", there=True, timeout=60):
         """Waits until an interface that is up has a carrier, or none."""

@@ -43,7 +43,7 @@ def resets_and_reboot(lab):
 
         with check("a card is reset by FLR under its driver, which then restarts it"):
             # It is not told. It finds out by the next command, which is not answered: after its own patience of up to a minute
-            # it takes the card for dead, resets it, and registers the device anew.
+            # it considers the card dead, resets it, and registers the device anew.
             node1.run(f"echo 1 >{CARD}/reset", timeout=60)
             assert re.search(r"node1/1 +down", fabric.weft("fabric", "show")), "a card that was reset has closed its port"
             active(node1, timeout=150)

@@ -546,7 +546,7 @@ class Consoles(browser.TestCase):
     def test_consoles_without_permission_are_hidden(self):
         self.open(self.serve())
         self.click('nav [data-view="console"]')
-        self.await_text("#console pre", "There are no consoles to be seen")
+        self.await_text("#console pre", "No console is available")
         self.click('nav [data-view="cards"]')
         await_that("the hosts", lambda: self.texts("#cards tbody td:first-child") == ["node1", "node2"])
         self.assertEqual(self.find("#cards tbody button"), [])

@@ -152,7 +152,7 @@ async function news() {
   state.live = live;
   derive();
   $('nav [data-view="ethernet"]').hidden = !state.segments.size;
-  stale(silent > Math.max(OLD, 3000 * live.interval) ? `weftd has told nothing new for ${Math.round(silent / 1000)} seconds` : '');
+  stale(silent > Math.max(OLD, 3000 * live.interval) ? `weftd has sent no new data for ${Math.round(silent / 1000)} seconds` : '');
   say($('#state'), summary());
   permissions();
   showAlarms();

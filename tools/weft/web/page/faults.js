@@ -12,8 +12,8 @@ const CARD = {
   'cqe-owner': harmless('The next completion is still marked as the card’s, and is not seen.'),
   'eqe-number': harmless('The next event is about a queue that does not exist.'),
   'eqe-type': harmless('The next event has a type that does not exist; the driver logs it.'),
-  'eqe-owner': harmful('The next event is still marked as the card’s: the event queue stands still until the card is reset.'),
-  'command-lost': harmful('The next command never completes: after 60 s the driver takes the card for dead, and resets it.'),
+  'eqe-owner': harmful('The next event is still marked as the card’s: the event queue stops until the card is reset.'),
+  'command-lost': harmful('The next command never completes: after 60 s the driver considers the card dead, and resets it.'),
   'command-twice': harmless('The next command completes twice.'),
   'command-status': harmless('The next command fails with a status that does not exist.'),
   'command-nth': harmless('The last of the next commands fails with a status that does not exist.'),
@@ -21,7 +21,7 @@ const CARD = {
   interrupt: harmless('One spurious interrupt of every vector.'),
   'srq-list': harmless('The next request of a shared receive queue cannot be read.'),
   catastrophic: harmful('The card reports a fatal error: the driver resets it, and ib0 is a new interface without its address.'),
-  'health-stuck': harmful('The card’s health counter stands still: the driver takes the card for dead.'),
+  'health-stuck': harmful('The card’s health counter stops: the driver considers the card dead.'),
 };
 
 // A fault that is not known here may do anything.

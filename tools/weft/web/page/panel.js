@@ -166,7 +166,7 @@ export async function detail() {
   const there = await { link, host, node, segment }[chosen.kind](chosen);
   if (state.chosen !== chosen) return;
   if (there) await counters(chosen);
-  else facts('#facts', '', [['state', 'there is no such thing in this lab']]);
+  else facts('#facts', '', [['state', 'not in this lab']]);
 }
 
 export function open() {

@@ -43,8 +43,8 @@ export async function showConsole() {
   choices($('#console select'), guests, state.console);
   if (shown.host !== state.console) Object.assign(shown, { host: state.console, after: 0, text: '' });
   if (!state.fabric.consoles) {
-    say(box, 'There are no consoles to be seen: `weft lab up` starts guests that have them. '
-      + 'Others than the lab’s user need `weft web --allow consoles`.');
+    say(box, 'No console is available: only guests of `weft lab up` have one. '
+      + 'Users other than the lab’s need `weft web --allow consoles`.');
     return;
   }
   const host = state.console, { after } = shown;
@@ -56,7 +56,7 @@ export async function showConsole() {
     shown.text = ((more.from === shown.after ? shown.text : '') + more.text).slice(-MOST);
     shown.after = more.to;
     follow(box, shown.text);
-    $('#console .count').textContent = 'what the guest has printed; it is read-only';
+    $('#console .count').textContent = 'output of the guest; read-only';
   } catch (error) {
     Object.assign(shown, { after: 0, text: '' });
     say(box, error.message);
