@@ -60,7 +60,7 @@ int explore_all(const Options &options)
 	}
 	if (!any)
 		throw std::runtime_error(fmt::format(
-			"no case is called '{}'; --list says which there are", options.pattern));
+			"there is no case '{}'; --list shows all cases", options.pattern));
 	return good ? 0 : 1;
 }
 

@@ -85,7 +85,7 @@ class Machine:
     def find_kernel(self, ib0):
         if self.kernel in kernels.VARIANTS:
             if self.modules or self.initrd:
-                raise LabError(f"the kernel {self.kernel} brings its own modules and initramfs", "name a kernel of your own by --kernel")
+                raise LabError(f"the kernel {self.kernel} has its own modules and initramfs", "name a kernel of your own by --kernel")
             return kernels.find(self.kernel)
         return own_kernel.find(self.kernel, self.modules, self.initrd, share=bool(self.share), ib0=ib0)
 
@@ -287,7 +287,7 @@ class Lab:
 
     def _start_machines(self, hosts, managed):
         if len(self.guests) + len(hosts) > MOST_ADDRESSES and not self._bare:
-            raise LabError(f"{len(self.guests) + len(hosts)} guests are more than 10.1.0.0/24 has addresses", "--bare gives none")
+            raise LabError(f"10.1.0.0/24 has too few addresses for {len(self.guests) + len(hosts)} guests", "--bare assigns none")
         # Whatever is missing is reported before any guest boots.
         own_modules = functools.cache(stack.weft_modules)
         plans = [self._plan(host, own_modules) for host in hosts]

@@ -86,7 +86,7 @@ def scripts_of(args, hosts):
         command = shlex.join(args.words) if len(args.words) > 1 else args.words[0]
         scripts = {host: command for host in hosts if host in chosen}
     if not scripts:
-        raise LabError("the script has nothing to run")
+        raise LabError("the script contains no commands")
     return scripts
 
 
@@ -116,7 +116,7 @@ def _collect(guest, process, deadline, timeout, printer):
 
 def _pass_on_signal(processes, tell):
     """Gives the commands the signal that has come, and waits for their ends; a second one does not wait."""
-    tell(f"{signal.Signals(interruption.number).name}: passed on; again to end the lab at once")
+    tell(f"{signal.Signals(interruption.number).name}: passed on; send it again to end the lab immediately")
     interruption.forget()
     for process in processes.values():
         if process.status is None:
@@ -182,7 +182,7 @@ def report_incomplete_logs(guests, asked_for):
     """Says whose console could not be written; the status of the whole if the logs were asked for."""
     incomplete = [guest for guest in guests if guest.console_error()]
     for guest in incomplete:
-        print(f"weft run: {guest.log} does not have all of {guest.name}'s console: {guest.console_error()}", file=sys.stderr)
+        print(f"weft run: {guest.log} does not contain the whole console of {guest.name}: {guest.console_error()}", file=sys.stderr)
     return 1 if incomplete and asked_for else 0
 
 

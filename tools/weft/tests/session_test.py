@@ -171,7 +171,7 @@ class MachineTest(unittest.TestCase):
         self.assertEqual(machine.but({"kernel": "stock"}), Machine("stock", cpus=2))
 
     def test_modules_option_is_refused_for_named_kernels(self):
-        with self.assertRaisesRegex(LabError, "brings its own modules"):
+        with self.assertRaisesRegex(LabError, "has its own modules"):
             Machine("stock", modules="/lib/modules").find_kernel(ib0=True)
 
 

@@ -6,7 +6,7 @@
         with lab.link("node2").changed(loss="5%"):
             lab["node1"].run(["ib_send_bw", "10.1.0.2"])
 
-The package runs the program weft, whose manual page describes what it does. If weft fails, methods raise WeftError with its message.
+The package runs the program weft, see weft(1). If weft fails, methods raise WeftError with its message.
 """
 import contextlib
 import dataclasses
@@ -23,11 +23,11 @@ KERNEL_REPORT, GUEST_DIED = 125, 126    # exit statuses of `weft lab check`
 
 
 class WeftError(Exception):
-    """weft could not do what it was asked; the message is its own."""
+    """A weft command failed; the message is weft's own."""
 
 
 class CommandFailed(WeftError):
-    """A command in a guest has not ended with status 0. result: what it printed."""
+    """A command in a guest ended with a status other than 0. result: its Result, with its output."""
 
     def __init__(self, host, command, result):
         super().__init__(f"{host}: `{command}` exited with status {result.status}\n{result.stdout}{result.stderr}".rstrip())
@@ -36,7 +36,7 @@ class CommandFailed(WeftError):
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """How a command in a guest has ended."""
+    """The outcome of a command in a guest."""
 
     status: int
     stdout: str
@@ -44,7 +44,7 @@ class Result:
 
 
 def find_program():
-    """The program weft: $WEFT, one in a source tree that this file is a part of, or one in $PATH."""
+    """The program weft: $WEFT, the one in the source tree of this file, or the one in $PATH."""
     built = pathlib.Path(__file__).resolve().parents[4] / "build/bin/weft"
     found = os.environ.get("WEFT") or (str(built) if built.is_file() else shutil.which("weft"))
     if not found:
@@ -104,11 +104,11 @@ class Host:
             raise
 
     def restart(self):
-        """Starts the guest again, one that has died, too."""
+        """Starts the guest again, also if it has died."""
         self._lab.call("lab", "restart", self.name)
 
     def console(self):
-        """Returns the output of its kernel to the console."""
+        """Returns the console output of its kernel."""
         return self._lab.call("lab", "console", self.name)
 
     def fault(self, fault, count=1):
@@ -117,7 +117,7 @@ class Host:
 
 
 class Link:
-    """A link, by its own name, a port's, or that of a node with one link."""
+    """A link, given by its name, by a port, or by a node with one link."""
 
     def __init__(self, lab, name):
         self._lab = lab
@@ -135,7 +135,7 @@ class Link:
 
     @property
     def settings(self):
-        """All settings as they are, by name."""
+        """The current values of all settings, by name."""
         for link in self._lab.fabric["links"]:
             ports = link["ends"]
             if self.name in (link["name"], *ports, *(port.rpartition("/")[0] for port in ports)):
@@ -144,7 +144,7 @@ class Link:
 
     @contextlib.contextmanager
     def changed(self, **settings):
-        """Has other settings as long as the context lasts."""
+        """Changes settings within a context, and restores them at its end."""
         before = self.settings
         self.set(**settings)
         try:
@@ -156,8 +156,8 @@ class Link:
 class Lab:
     """Guests and their fabric. Use as a context manager, or call up() and down().
 
-    lab: a lab file, see weft-lab.toml(5); without one there are node1 and node2 at a switch. options: those of `weft lab up` by their names, such as
-    kernel, stack, memory, cpus, share, append and bare. logs: a directory for consoles and weftd's log, which stay.
+    lab: a lab file, see weft-lab.toml(5); the default is node1 and node2 at a switch. options: the options of `weft lab up`, such as
+    kernel, stack, memory, cpus, share, append and bare. logs: a directory in which consoles and weftd's log are kept.
     """
 
     def __init__(self, lab=None, *, program=None, logs=None, **options):
@@ -176,7 +176,7 @@ class Lab:
                                 errors="replace")
 
     def call(self, *words):
-        """Runs weft with these words; returns what it prints. Raises WeftError with its message."""
+        """Runs weft with these arguments; returns its output. Raises WeftError with its message."""
         process = self.start_program(*words)
         stdout, stderr = process.communicate()
         if process.returncode != 0:
@@ -214,7 +214,7 @@ class Lab:
         return [host["name"] for host in self.fabric["hosts"]]
 
     def counters(self, *ports):
-        """Counters by port and name: of all ports, or of those named."""
+        """Counters by port and name, of all ports or of the given ones."""
         asked = [(name,) for name in ports] or [()]
         return {port: counters for words in asked for port, counters in json.loads(self.call("--json", "counters", *words)).items()}
 
@@ -226,9 +226,9 @@ class Lab:
 
     @contextlib.contextmanager
     def capture(self, link, file):
-        """Records the packets of a link, or of "all", into a file as long as the context lasts."""
+        """Records the packets of a link, or of all links ("all"), into a file within a context."""
         process = self.start_program("capture", link, "-w", str(file))
-        # Its first line of progress says that it records.
+        # Its first line of progress reports that it records.
         first = process.stderr.readline()
         try:
             if process.poll() is not None:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The pytest plugin: the fixture `lab`, a weft.Lab that is up.
+"""The pytest plugin: the fixture `lab`, a running weft.Lab.
 
     @pytest.mark.weft(lab="two-rails.toml", memory="1G")
     def test_ping(lab):
         lab["node1"].run("ping -c 3 10.1.0.2")
 
 The marker `weft` has the arguments of weft.Lab. Consecutive tests that request the same lab share it, unless one of them has failed or has
-fresh=True. A test during which a guest's kernel has reported something fails.
+fresh=True. A test fails if a guest's kernel reports an error during it.
 """
 import os
 import pathlib
@@ -21,7 +21,7 @@ CONSOLE_LINES = 60      # of each guest, in the report of a test that has failed
 def pytest_addoption(parser):
     group = parser.getgroup("weft")
     group.addoption("--weft", metavar="PROGRAM", help="the program weft; the default is $WEFT, the source tree's, or the one in $PATH")
-    group.addoption("--weft-kernel", metavar="KERNEL", help="the guests' kernel, for tests whose marker names none")
+    group.addoption("--weft-kernel", metavar="KERNEL", help="the guests' kernel, for tests whose marker has no kernel")
     group.addoption("--weft-logs", metavar="DIR", help="keep consoles and logs in directories below this one; the default is pytest's temporary directory")
 
 
@@ -30,7 +30,7 @@ def pytest_configure(config):
 
 
 class _Labs:
-    """The lab that is up, and what it is made of."""
+    """The running lab, and its options."""
 
     def __init__(self, config, folder):
         self._config = config
@@ -83,7 +83,7 @@ _REPORT = pytest.StashKey()
 
 @pytest.fixture
 def lab(request, _weft_labs):
-    """A weft.Lab that is up, as the marker `weft` describes it."""
+    """A running weft.Lab, as the marker `weft` describes it."""
     marker = request.node.get_closest_marker("weft")
     if marker and marker.args:
         raise pytest.UsageError("the marker weft takes named arguments, as in weft(lab=FILE)")
