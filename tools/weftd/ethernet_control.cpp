@@ -16,12 +16,12 @@ using nlohmann::json;
 namespace
 {
 
-struct CounterName {
+struct FrameCounter {
 	const char *name;
 	std::uint64_t ethernet::Counters::*value;
 };
 
-constexpr CounterName kCounters[] = {
+constexpr FrameCounter kFrameCounters[] = {
 	{"xmit_frames", &ethernet::Counters::xmit_frames},
 	{"xmit_bytes", &ethernet::Counters::xmit_bytes},
 	{"rcv_frames", &ethernet::Counters::rcv_frames},
@@ -83,7 +83,7 @@ json observe_ethernet(const ethernet::NetworkState &state)
 		    {"ports", json::object()},
 		    {"links", json::object()},
 		    {"attached", json::array()}};
-	for (const CounterName &counter : kCounters)
+	for (const FrameCounter &counter : kFrameCounters)
 		result["columns"].push_back(counter.name);
 	for (const auto &attachment : state.attachments) {
 		result["links"][attachment.link.name] = attachment.link.settings.up;
@@ -91,7 +91,7 @@ json observe_ethernet(const ethernet::NetworkState &state)
 			result["attached"].push_back(attachment.link.name);
 		for (const auto &end : attachment.link.ends) {
 			json &values = result["ports"][end.name] = json::array();
-			for (const CounterName &counter : kCounters)
+			for (const FrameCounter &counter : kFrameCounters)
 				values.push_back(end.counters.*counter.value);
 		}
 	}
@@ -103,7 +103,7 @@ json ethernet_counters(const ethernet::NetworkState &state)
 	json result = json::object();
 	for (const auto &attachment : state.attachments)
 		for (const auto &end : attachment.link.ends)
-			for (const CounterName &counter : kCounters)
+			for (const FrameCounter &counter : kFrameCounters)
 				result[end.name][counter.name] = end.counters.*counter.value;
 	return result;
 }
