@@ -229,7 +229,7 @@ void Id::run()
 		}
 		const bool kept = listens && cm_handler(this, &event) == 0;
 		/*
-		 * Before the listener hears of it: when that has ended the device may go, which
+		 * before the listener is notified: when that has ended the device may go, which
 		 * waits for what is on the queue by then. The end of this waits for this work.
 		 */
 		if (!kept)
@@ -247,7 +247,7 @@ void Id::run()
 
 /* The end. */
 
-void Id::let_go(State from)
+void Id::release_stream(State from)
 {
 	switch (from) {
 	case State::listening:
@@ -279,7 +279,7 @@ void Id::end()
 		const bool taken = take(Event::destroy);
 		kern_assert(taken);
 	}
-	let_go(from);
+	release_stream(from);
 	work_.cancel();
 	kern::Ref<Id>::adopt(this).reset();
 }

@@ -61,7 +61,7 @@ private:
 	bool next(iw_cm_event &event);
 	void remember(const iw_cm_event &event);
 	/* Has the driver let go, by the way that the state asks for. */
-	void let_go(State from);
+	void release_stream(State from);
 
 	const iw_cm_ops &ops_;
 	kern::SpinLock lock_{KERN_LOCK_CLASS("iw_cm.id")};

@@ -76,13 +76,13 @@ kern::Result<> Device::open()
 				      static_cast<EventHandler *>(handler)->owner->on_event(*event);
 			      });
 	ib_register_event_handler(&event_handler_);
-	hears_events_ = true;
+	handles_events_ = true;
 	return {};
 }
 
 Device::~Device()
 {
-	if (hears_events_)
+	if (handles_events_)
 		ib_unregister_event_handler(&event_handler_);
 	for (Port &port : ports_) {
 		port.sa.reset();

@@ -49,7 +49,7 @@ private:
 	ib_pd *pd_ = nullptr;
 	kern::OwnedArray<Port> ports_;
 	EventHandler event_handler_{};
-	bool hears_events_ = false;
+	bool handles_events_ = false;
 };
 
 /* Hooks the module into the registry. Context: module init and exit. */

@@ -40,7 +40,7 @@ enum class RmppAck : std::uint8_t {
 /* Actions that a DATA packet requires of the receiver. */
 struct RmppReceipt {
 	bool keep;           /* the next segment in order: keep it; otherwise it is dropped */
-	bool acknowledge;    /* the sender must hear an ACK now */
+	bool acknowledge;    /* the sender must receive an ACK now */
 	std::uint8_t status; /* other than normal: send ABORT with it, give up */
 
 	static constexpr RmppReceipt abort(ib::RmppStatus status) { return {false, false, status}; }

@@ -18,10 +18,10 @@ enum class SendState : std::uint8_t {
 };
 
 enum class SendEvent : std::uint8_t {
-	posted,  /* by its agent */
-	queued,  /* packets are put into the send queue */
-	let_out, /* the last of them is out */
-	decided, /* answered, failed, cancelled, or out of time */
+	posted,   /* by its agent */
+	queued,   /* packets are put into the send queue */
+	released, /* the last of them is out */
+	decided,  /* answered, failed, cancelled, or out of time */
 };
 
 constexpr SendState next_state(SendState state, SendEvent event)
@@ -34,7 +34,7 @@ constexpr SendState next_state(SendState state, SendEvent event)
 		return State::going;
 	case Event::queued:
 		return state == State::waiting ? State::going : state;
-	case Event::let_out:
+	case Event::released:
 		return state == State::going ? State::waiting : state;
 	case Event::decided:
 		return State::decided;

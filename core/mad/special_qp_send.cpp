@@ -146,7 +146,7 @@ void SpecialQp::wait_for_peer_locked(Send &send)
 	Agent &agent = send.agent();
 	const u64 now = kern::now_ns();
 
-	send.step(SendEvent::let_out);
+	send.step(SendEvent::released);
 	if (agent.pending.wait(send, now))
 		agent.arm_timer_locked(now);
 }

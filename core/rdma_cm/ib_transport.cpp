@@ -284,7 +284,7 @@ int IbConnection::on_event(ib_cm_id *cm_id, const ib_cm_event *event)
 		self.id_.handle(self.read_resolution(*event));
 		return 0;
 	default:
-		/* MRA is the CM's own affair; of the device ids hear by themselves. */
+		/* MRA is the CM's own affair; ids get events of the device by themselves. */
 		return 0;
 	}
 	if (self.datagrams()) {

@@ -117,7 +117,7 @@ void Id::change(Event event)
 void Id::post(Notice &notice, Event event, int status)
 {
 	lock_.assert_held();
-	/* An id that ends has nothing to hear. */
+	/* An id that ends receives no more events. */
 	if (state_ == State::destroying)
 		return;
 	/* Only the latest result of a waiting notice counts. */

@@ -9,7 +9,7 @@ namespace
 {
 
 /* May two ids have one port? */
-kern::Result<> admit_beside(const Id &id, const Id &other, bool to_listen)
+kern::Result<> check_sharing(const Id &id, const Id &other, bool to_listen)
 {
 	const Address &mine = id.source(), &theirs = other.source();
 	/* A listener has cleared reuse; one about to listen clears it when there is no conflict. */
@@ -36,7 +36,7 @@ kern::Result<> Service::admit(const Id &id, bool to_listen) const
 {
 	for (const Id &other : ids)
 		if (&other != &id && &other.net() == &id.net())
-			KERN_TRY(admit_beside(id, other, to_listen));
+			KERN_TRY(check_sharing(id, other, to_listen));
 	return {};
 }
 

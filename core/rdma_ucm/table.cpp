@@ -228,11 +228,11 @@ kern::Result<u32> Table::move(u32 number, File &from, File &to)
 		return id.read_;
 	if (&*from.share_ != &*to.share_)
 		return kern::Error{-EACCES};
-	hand_over(id, to);
+	migrate(id, to);
 	/* The program finds what its requests have made where it reads of them. */
 	for (Event &event : id.events_)
 		if (event.fresh && event.fresh->file_ == &from)
-			hand_over(*event.fresh, to);
+			migrate(*event.fresh, to);
 	wake(to);
 	return id.read_;
 }
@@ -243,7 +243,7 @@ void Table::put_into(Id &id, File &file)
 	file.ids_.push_back(id);
 }
 
-void Table::hand_over(Id &id, File &to)
+void Table::migrate(Id &id, File &to)
 {
 	id.node.unlink();
 	put_into(id, to);
@@ -346,7 +346,7 @@ void Table::put_back(kern::Owned<Event> &told)
 		event.id->waiting_++;
 		/* Its listener may have moved meanwhile. */
 		if (event.fresh->file_ && event.fresh->file_ != event.id->file_)
-			hand_over(*event.fresh, *event.id->file_);
+			migrate(*event.fresh, *event.id->file_);
 	} else {
 		source.unread_++;
 	}

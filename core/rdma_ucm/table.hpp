@@ -114,7 +114,7 @@ private:
 	kern::Result<Id *> look_up(u32 number, const File &file) KERN_REQUIRES(lock_);
 	/* Into a file where it was in none; and from one to another, with what is unread of it. */
 	void put_into(Id &id, File &file) KERN_REQUIRES(lock_);
-	void hand_over(Id &id, File &to) KERN_REQUIRES(lock_);
+	void migrate(Id &id, File &to) KERN_REQUIRES(lock_);
 	/* The table's own reference is the caller's. */
 	kern::Ref<Id> claim_locked(Id &id) KERN_REQUIRES(lock_);
 	kern::Ref<Membership> claim_locked(Membership &membership) KERN_REQUIRES(lock_);

@@ -214,7 +214,8 @@ void ib_dispatch_event(const ib_event *event)
 
 	ib_device *device = event->device;
 	if (event->element.port_num > device->phys_port_cnt) {
-		if (!verbs::notify_observer(verbs::Rule::obligation, device->name, "port_num"))
+		if (!verbs::notify_observer(verbs::Rule::mandatory_attribute, device->name,
+					    "port_num"))
 			kern_error_limited("%s: event %d of port %u, which it does not have\n",
 					   device->name, event->event, event->element.port_num);
 		return;

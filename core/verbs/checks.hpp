@@ -22,7 +22,7 @@ enum class Rule {
 	notify_04,
 	lock_10,
 	use_count,
-	obligation
+	mandatory_attribute
 };
 
 #ifdef CONFIG_WEFT_DEBUG

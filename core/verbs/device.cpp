@@ -141,7 +141,7 @@ int read_immutable(ib_device &device, const ProtocolTraits &traits, u32 port_num
 			     .max_mad_size = traits.max_mad_size};
 	}
 	if ((immutable.core_cap_flags & all_protocol_flags) != traits.port_flag) {
-		if (!notify_observer(Rule::obligation, device.name, "core_cap_flags"))
+		if (!notify_observer(Rule::mandatory_attribute, device.name, "core_cap_flags"))
 			kern_error(
 				"%s: port %u does not speak %s alone, as devices of its node_type do\n",
 				device.name, port_num, traits.name);
@@ -212,8 +212,8 @@ kern::Result<> verbs::attach_device(ib_device &device)
 {
 	Protocol protocol;
 	if (const char *unmet = missing_method(device, protocol)) {
-		if (!notify_observer(Rule::obligation, device.name, unmet))
-			kern_error("%s: its driver does not say %s, which is obligatory\n",
+		if (!notify_observer(Rule::mandatory_attribute, device.name, unmet))
+			kern_error("%s: its driver does not set %s, which is mandatory\n",
 				   device.name, unmet);
 		return kern::Error{-EINVAL};
 	}

@@ -70,7 +70,7 @@ kern::Result<> Device::start_rnic(const kern::Mmio &page)
 	rnic_ = KERN_TRY(kern::make<Rnic>(
 		kern::Gfp::kernel,
 		Rnic::Parts{pci_.dev(), &registers_, &window_, &page_, layout, patience_ms, this}));
-	heard_.store_release(rnic_.get());
+	received_.store_release(rnic_.get());
 	KERN_TRY(rnic_->start());
 	ib_.store_release(KERN_TRY(IbDevice::create(*rnic_)));
 	/* A failure before this point was not reported, so report it now. */
@@ -91,7 +91,7 @@ void Device::stop_rnic()
 	}
 	if (rnic_)
 		rnic_->stop();
-	heard_.store_release(nullptr);
+	received_.store_release(nullptr);
 	synchronize();
 	rnic_.reset();
 	rnic_failed_.cancel();
@@ -155,7 +155,7 @@ bool Device::interrupt()
 {
 	if (has_messages())
 		return ethernet_->interrupt();
-	Rnic *const rnic = heard_.load_acquire();
+	Rnic *const rnic = received_.load_acquire();
 	bool rnics = rnic && rnic->interrupt();
 	if (!rnic) {
 		/* An interrupt that a former driver left pending would assert the pin forever. */
@@ -169,7 +169,7 @@ bool Device::interrupt()
 
 bool Device::rnic_interrupt()
 {
-	if (Rnic *const rnic = heard_.load_acquire())
+	if (Rnic *const rnic = received_.load_acquire())
 		rnic->message();
 	else
 		registers_.write32(wire::reg::disr, wire::disr_hints);

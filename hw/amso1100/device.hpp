@@ -62,8 +62,8 @@ private:
 	kern::Mmio rings_;
 	kern::Mmio window_;
 	kern::pci::InterruptVectors vectors_;
-	Ethernet *ethernet_ = nullptr;        /* the stack's; null before it is there and after */
-	kern::Atomic<Rnic *> heard_{nullptr}; /* by the interrupt */
+	Ethernet *ethernet_ = nullptr; /* the stack's; null before it is there and after */
+	kern::Atomic<Rnic *> received_{nullptr}; /* by the interrupt */
 	kern::Irq irq_{kern::method<&Device::interrupt>, this};
 	kern::Irq rnic_irq_{kern::method<&Device::rnic_interrupt>, this};
 	kern::Owned<Rnic> rnic_;

@@ -39,7 +39,7 @@ kern::Result<> Rnic::start()
 	handle_ = open.get_opaque<u32>(wire::rnic_open::reply_handle);
 	KERN_TRY(query());
 	qps_ = KERN_TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, limits_.qps + 1));
-	hears_events_.store_release(true);
+	handles_events_.store_release(true);
 	events_.queue(events_work_);
 	return {};
 }
@@ -161,7 +161,7 @@ void Rnic::look(u32 status)
 	u16 pushed = channel_.hints();
 	u32 index = parts_.registers->read32(wire::reg::host_hint);
 	channel_.drain_replies();
-	if (hears_events_.load_acquire())
+	if (handles_events_.load_acquire())
 		events_.queue(events_work_);
 	/* As many as there are queues, and some: more make another interrupt. */
 	for (u32 i = 0; !(index & wire::hint_none); i++) {
@@ -189,12 +189,12 @@ void Rnic::hint(u32 index)
 void Rnic::handle_events()
 {
 	Message event;
-	u32 heard = 0;
-	while (heard < parts_.layout.events.entries && channel_.next_event(event)) {
+	u32 handled = 0;
+	while (handled < parts_.layout.events.entries && channel_.next_event(event)) {
 		handle_event(event);
-		heard++;
+		handled++;
 	}
-	if (heard == parts_.layout.events.entries)
+	if (handled == parts_.layout.events.entries)
 		events_.queue(events_work_);
 	if (channel_.failed() && (flushes_more_.exchange(false) || !given_up_)) {
 		given_up_ = true;
@@ -205,7 +205,7 @@ void Rnic::handle_events()
 void Rnic::flush_events()
 {
 	/* The interrupt may be to come. */
-	if (hears_events_.load_acquire())
+	if (handles_events_.load_acquire())
 		events_.queue(events_work_);
 	events_work_.flush();
 }

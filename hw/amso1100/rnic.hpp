@@ -172,7 +172,7 @@ private:
 	kern::XArray<EventHandler> handlers_, queues_;
 	kern::WorkQueue events_;
 	/* Since start() has all that an event may be of: a card may have some before. */
-	kern::Atomic<bool> hears_events_{false};
+	kern::Atomic<bool> handles_events_{false};
 	kern::Work events_work_{kern::method<&Rnic::handle_events>, this};
 	/* Requests without a listener: the handler that receives them cannot wait for the card. */
 	kern::SpinLock refusals_lock_{KERN_LOCK_CLASS("weft_amso1100_refusals")};

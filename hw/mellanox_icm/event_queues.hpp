@@ -25,7 +25,7 @@ namespace mellanox_icm
 constexpr u32 qp_events = 3, srq_events = 2, cq_events = 2, cq_errors = 1;
 
 /* Entries of an event queue that an object has for its events, until it ends. */
-struct EventRoom {
+struct EventCapacity {
 	kern::Portion portion;
 	/* To the user, if it is a program's object. */
 	kern::Charge charge;
@@ -93,9 +93,9 @@ public:
 	 * a part for other users (EDQUOT); of the others, the shares of CQs see to that. May sleep.
 	 * Errors: ENOMEM, EDQUOT.
 	 */
-	kern::Result<EventRoom> take_async_room(u32 events, bool for_program)
+	kern::Result<EventCapacity> take_async_room(u32 events, bool for_program)
 	{
-		EventRoom room;
+		EventCapacity room;
 		if (for_program)
 			room.charge =
 				KERN_TRY(async_for_programs_->take(kern_current_user(), events));

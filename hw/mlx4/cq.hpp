@@ -199,8 +199,8 @@ private:
 	ib_cq &verbs_;
 	Hca &hca_;
 	// Room for its completion events, and for its one asynchronous event.
-	kern::Portion events_room_;
-	mellanox_icm::EventRoom error_room_;
+	kern::Portion event_capacity_;
+	mellanox_icm::EventCapacity error_room_;
 	Number number_;
 	DoorbellRecord doorbell_;
 	QueueBuffer buffer_;

@@ -96,7 +96,7 @@ private:
 	// Instead of the two, of a program's; `sq` and `rq` are without a ring then.
 	UserQueue user_;
 	bool sq_no_prefetch_ = true;
-	mellanox_icm::EventRoom events_room_;
+	mellanox_icm::EventCapacity event_capacity_;
 	IcmHold context_, auxiliary_, alternate_, reads_, protection_;
 };
 

@@ -57,7 +57,7 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 		max_sge_ = cap.max_rq_sge - 1;
 	KERN_TRY(udata ? take_user_ring(*udata) : make_own_ring());
 
-	events_room_ =
+	event_capacity_ =
 		KERN_TRY(hca_.events().take_async_room(mellanox_icm::srq_events, verbs_.res.user));
 	number_ = KERN_TRY(Number::create(hca_.srqns()));
 	protection_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_srq), number()));

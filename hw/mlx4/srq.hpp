@@ -54,7 +54,7 @@ private:
 	DoorbellRecord doorbell_;
 	// A program's queue uses this instead of the two; the kernel does not post to it.
 	UserQueue user_;
-	mellanox_icm::EventRoom events_room_;
+	mellanox_icm::EventCapacity event_capacity_;
 	IcmHold context_, protection_;
 	bool live_ = false;
 };

@@ -124,8 +124,8 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 		       : make_own_ring(log_entries, context));
 	context_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::cqc), number()));
 	Eq &eq = hca_.completion_eq(attr.comp_vector);
-	events_room_ = KERN_TRY(hca_.events().take_completion_room(attr.comp_vector,
-								   mellanox_icm::cq_events, udata));
+	event_capacity_ = KERN_TRY(hca_.events().take_completion_room(
+		attr.comp_vector, mellanox_icm::cq_events, udata));
 	error_room_ = KERN_TRY(hca_.events().take_async_room(mellanox_icm::cq_errors, udata));
 
 	Context::log_size.set(context, log_entries);
@@ -163,7 +163,7 @@ void Cq::stop()
 		// Both its own interrupt and the asynchronous one may be about to call a handler.
 		hca_.synchronize_events();
 	}
-	events_room_ = {};
+	event_capacity_ = {};
 	error_room_ = {};
 }
 

@@ -138,7 +138,7 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 		return kern::Error{-EINVAL};
 	KERN_TRY(udata ? take_user_queues(attr, *udata) : make_queues(attr));
 
-	events_room_ =
+	event_capacity_ =
 		KERN_TRY(hca_.events().take_async_room(mellanox_icm::qp_events, verbs_.res.user));
 	if (kind_ == QpKind::special) {
 		number_ = hca_.special_qpn(attr.qp_type == IB_QPT_GSI, attr.port_num);

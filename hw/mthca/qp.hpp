@@ -106,7 +106,7 @@ private:
 	UserRegion user_region_;
 	UserRecord user_sq_, user_rq_;
 	QueuePlace user_place_{};
-	mellanox_icm::EventRoom events_room_;
+	mellanox_icm::EventCapacity event_capacity_;
 	IcmHold context_, extended_, reads_;
 };
 

@@ -51,7 +51,7 @@ private:
 	// A program's queue uses this instead of kernel memory and a record.
 	UserRegion user_region_;
 	UserRecord user_record_;
-	mellanox_icm::EventRoom events_room_;
+	mellanox_icm::EventCapacity event_capacity_;
 	IcmHold context_;
 	bool live_ = false;
 };

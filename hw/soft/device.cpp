@@ -213,8 +213,8 @@ kern::Result<ib_device *> create(const soft_options &wanted, bool rnic)
 		options.gids = 8;
 	if (options.pkeys == 0)
 		options.pkeys = 8;
-	if (options.habits == SOFT_HABITS_DEFAULT)
-		options.habits = fabric->habits.load_relaxed();
+	if (options.behaviour == SOFT_BEHAVIOUR_DEFAULT)
+		options.behaviour = fabric->behaviour.load_relaxed();
 	Parts *owned = parts.release();
 	static_assert(__builtin_offsetof(Parts, ports_lock) == 0);
 	device->ports_lock = &owned->ports_lock;
@@ -305,9 +305,10 @@ void soft_destroy(struct ib_device *ib)
 	free(device);
 }
 
-void soft_set_habits(enum soft_habits habits)
+void soft_set_behaviour(enum soft_behaviour behaviour)
 {
-	fabric->habits.store_relaxed(habits == SOFT_HABITS_DEFAULT ? SOFT_PLAIN : habits);
+	fabric->behaviour.store_relaxed(behaviour == SOFT_BEHAVIOUR_DEFAULT ? SOFT_PLAIN
+									    : behaviour);
 }
 
 unsigned int soft_posted_receives(struct ib_qp *qp)

@@ -124,7 +124,7 @@ struct SoftDevice {
 	kern::Atomic<unsigned long> interrupts[max_vectors];
 
 	bool is_rnic() const { return ib.node_type == RDMA_NODE_RNIC; }
-	bool like_a_card() const { return options.habits != SOFT_PLAIN; }
+	bool like_a_card() const { return options.behaviour != SOFT_PLAIN; }
 	/* Where the QPs and tables are that serve a port. */
 	u32 home(u32 port_num) const { return ib.is_switch ? 0 : port_num; }
 
@@ -153,7 +153,7 @@ inline SoftDevice &of(ib_device *device)
 struct Fabric {
 	kern::Mutex lock{KERN_LOCK_CLASS("soft.fabric")};
 	ib_links devices = {&devices, &devices};
-	kern::Atomic<soft_habits> habits{SOFT_PLAIN};
+	kern::Atomic<soft_behaviour> behaviour{SOFT_PLAIN};
 	kern::WorkQueue engine;
 };
 extern kern::Static<Fabric> fabric;

@@ -169,7 +169,7 @@ bool flush_some(QpState &qp)
 {
 	unsigned int limit = 128;
 
-	if (of(qp.qp->device).options.habits == SOFT_CARD_RECEIVES_FIRST)
+	if (of(qp.qp->device).options.behaviour == SOFT_CARD_RECEIVES_FIRST)
 		limit = flush_sends(qp, flush_receives(qp, limit));
 	else
 		limit = flush_receives(qp, flush_sends(qp, limit));

@@ -5,7 +5,7 @@
 
 KERN_EXPORT(soft_create);
 KERN_EXPORT(soft_destroy);
-KERN_EXPORT(soft_set_habits);
+KERN_EXPORT(soft_set_behaviour);
 KERN_EXPORT(soft_set_port);
 KERN_EXPORT(soft_set_gid);
 KERN_EXPORT(soft_set_pkey);

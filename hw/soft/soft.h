@@ -45,9 +45,9 @@ enum soft_context {
  * reads the address of a datagram when it sends it, not when that is posted; and a channel adapter
  * does not say what port a datagram came in by.
  */
-enum soft_habits {
-	/* As soft_set_habits() says. */
-	SOFT_HABITS_DEFAULT,
+enum soft_behaviour {
+	/* As soft_set_behaviour() says. */
+	SOFT_BEHAVIOUR_DEFAULT,
 	SOFT_PLAIN,
 	/* Like a card, flushing all sends before the first receive, or the other way round. */
 	SOFT_CARD_SENDS_FIRST,
@@ -101,7 +101,7 @@ enum soft_method {
  * @vectors: completion vectors, at most 16
  * @notify: enum soft_notify
  * @context: enum soft_context
- * @habits: enum soft_habits
+ * @behaviour: enum soft_behaviour
  * @lid: of port 1 (a switch: of port 0), the next for port 2, and so on; 0: the ports come up
  * without, in state INIT
  * @gids: GIDs per port, 8 by default
@@ -117,7 +117,7 @@ struct soft_options {
 	unsigned int vectors;
 	enum soft_notify notify;
 	enum soft_context context;
-	enum soft_habits habits;
+	enum soft_behaviour behaviour;
 	u16 lid;
 	unsigned int gids;
 	unsigned int pkeys;
@@ -137,10 +137,11 @@ struct ib_device *soft_create(const struct soft_options *options);
 void soft_destroy(struct ib_device *device);
 
 /*
- * The habits of devices that are created from now on and name none; at first those of a plain one.
+ * The behaviour of devices that are created from now on and name none; at first those of a plain
+ * one.
  * Context: any.
  */
-void soft_set_habits(enum soft_habits habits);
+void soft_set_behaviour(enum soft_behaviour behaviour);
 
 /*
  * The port as it shall be from now on: its attributes, a GID, a P_Key. No event; see

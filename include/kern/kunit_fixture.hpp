@@ -52,23 +52,23 @@ private:
 
 /* A thread that calls a function of the test's, and has ended where this does. */
 template<class Body>
-class Beside
+class ConcurrentThread
 {
 public:
-	explicit Beside(Body body) : body_(body)
+	explicit ConcurrentThread(Body body) : body_(body)
 	{
-		auto made = Thread::create("beside", method<&Beside::run>, this);
+		auto made = Thread::create("concurrent", method<&ConcurrentThread::run>, this);
 		if (made.ok())
 			thread_ = made.take();
 	}
 	/* A thread that is stopped before it began does not begin. */
-	~Beside()
+	~ConcurrentThread()
 	{
 		if (thread_)
 			ended_.wait();
 	}
-	Beside(const Beside &) = delete;
-	Beside &operator=(const Beside &) = delete;
+	ConcurrentThread(const ConcurrentThread &) = delete;
+	ConcurrentThread &operator=(const ConcurrentThread &) = delete;
 
 	bool ok() const { return static_cast<bool>(thread_); }
 

@@ -51,7 +51,7 @@ class Fabric:
     """A weftd that ends with the test; lab_file is a lab as weft-lab.toml(5) describes it. Its cards are for guests of the test's kernel, but
     for those hosts whose guests have another: machines gives their kernels ({"node2": "stock"})."""
 
-    def __init__(self, lab, lab_file=PAIR, log_level="info", machines=None):
+    def __init__(self, lab, lab_file=PAIR, log_level="info", kernel_of=None):
         self._lab = lab
         self.directory = lab.socket_path("control.sock").parent
         file = lab.directory / "lab.toml"

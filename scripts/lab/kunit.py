@@ -20,7 +20,7 @@ MODULE_LIMIT = 400  # seconds on a plain kernel for all suites of one module
 
 # Modules that every run repeats in a VM: their cases are about CPUs, interrupts, or contexts that must not sleep. The others behave the
 # same on User-Mode Linux, where nothing has to wait.
-OF_A_MACHINE = ("weft_context_test", "weft_core_test", "weft_kern_test", "weft_recovery_test")
+NEEDS_QEMU = ("weft_context_test", "weft_core_test", "weft_kern_test", "weft_recovery_test")
 
 
 def suites_of_sources():
@@ -155,6 +155,6 @@ def run(kernel, results, only=None, seed=0, full=False):
     if only:
         paths = [path for path in paths if only.search(f"kunit-{kernel.variant}.{path.stem}")]
     elif not kernel.native and not full:
-        paths = [path for path in paths if path.stem in OF_A_MACHINE]
+        paths = [path for path in paths if path.stem in NEEDS_QEMU]
     runner_for(kernel)(kernel, results, cache.TREE / "build/test", seed).run(paths)
     return len(paths)

@@ -54,7 +54,7 @@ def build():
         raise LabError(f"the package weft lacks {' '.join(missing)}")
     _compare_versions()
     if shutil.which("systemd-analyze"):
-        _judge_service()
+        _check_service_sandbox()
 
 
 def _compare_versions():
@@ -80,7 +80,7 @@ def _compare_versions():
         raise LabError(f"the version is {version}, but {', '.join(others)} have another one")
 
 
-def _judge_service():
+def _check_service_sandbox():
     """What the service may do, by systemd's own measure: 0 is nothing, 100 is all that root may."""
     with tempfile.TemporaryDirectory() as folder:
         unit = shutil.copy(cache.TREE / "debian/weft.weftd.service", pathlib.Path(folder) / "weftd.service")

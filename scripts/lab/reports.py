@@ -28,7 +28,7 @@ OWN = (
     "%s: no memory to add it to %s\n",
     "%s: event %d of port %u, which it does not have\n",
     "%s: %s on port %u, which it does not have\n",
-    "%s: its driver does not say %s, which is obligatory\n",
+    "%s: its driver does not set %s, which is mandatory\n",
     "%s: port %u does not speak %s alone, as devices of its node_type do\n",
     "the device does not give back an object of kind %u, which is lost\n",
     "QP %#x: its requests were not all flushed: %d\n",

@@ -24,7 +24,7 @@ from lab import reports, uml
 from lab.errors import LabError
 from lab.waiting import wait_until
 
-SOCKETS, WORK, SHARE, ACTS, FINISHED = "lab", "work", "share", "acts", "finished"
+SOCKETS, WORK, SHARE, EVENTS, FINISHED = "lab", "work", "share", "events", "finished"
 # Reasons of tools/weftd/scripted_events.cpp: a shutdown, and the beginning of the reason if a request failed.
 TIME_IS_UP = "a scheduled event requests it"
 EVENT_REFUSED = "a scheduled event was refused: "
@@ -35,7 +35,7 @@ GRACE = 30      # seconds of the machine's time until weftd has seen that a kern
 @dataclasses.dataclass(frozen=True)
 class Lab:
     """A lab to run. kernel: of lab.kernels, a native one; scripts(hosts): for each host, for bash; hosts without one wait for the others. share: a folder that
-    the hosts have as /share; acts: (seconds, request) as for weftd's control socket."""
+    the hosts have as /share; events: (seconds, request) as for weftd's control socket."""
 
     directory: pathlib.Path
     weftd: pathlib.Path
@@ -44,7 +44,7 @@ class Lab:
     seed: int
     lab_file: pathlib.Path | None = None
     share: pathlib.Path | None = None
-    acts: tuple = ()
+    events: tuple = ()
     memory: str = "384M"
     append: str = ""
     log_level: str = "info"
@@ -91,8 +91,8 @@ def _start_weftd(lab):
         (lab.directory / name).mkdir(mode=0o700, parents=True)
     if lab.share:
         (lab.directory / SHARE).symlink_to(pathlib.Path(lab.share).resolve())
-    (lab.directory / ACTS).write_text("".join(json.dumps({"at": at, **request}) + "\n" for at, request in lab.acts))
-    command = ["setpriv", "--pdeathsig", "TERM", str(lab.weftd), "--time-server", "--events", ACTS, "--finished-file", f"{WORK}/{FINISHED}", "--socket-dir", SOCKETS, "--seed", str(lab.seed),
+    (lab.directory / EVENTS).write_text("".join(json.dumps({"at": at, **request}) + "\n" for at, request in lab.events))
+    command = ["setpriv", "--pdeathsig", "TERM", str(lab.weftd), "--time-server", "--events", EVENTS, "--finished-file", f"{WORK}/{FINISHED}", "--socket-dir", SOCKETS, "--seed", str(lab.seed),
                "--log-level", lab.log_level]
     if lab.lab_file:
         command += ["--lab", str(pathlib.Path(lab.lab_file).resolve())]

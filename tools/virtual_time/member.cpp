@@ -15,7 +15,7 @@ Member::Outcome Member::take(const Message &message, std::uint64_t now, std::uin
 		return Outcome{Message{Operation::ack, message.sequence, time}};
 	};
 	switch (state_) {
-	case State::stranger:
+	case State::unidentified:
 		if (message.operation != Operation::start)
 			return {{}, "it says something else before who it is"};
 		state_ = State::ready;

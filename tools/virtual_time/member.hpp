@@ -16,8 +16,8 @@ class Member
 {
 public:
 	enum class State {
-		stranger, // has not said who it is
-		ready,    // has; the answer to that is its first turn
+		unidentified, // has not said who it is
+		ready,        // has; the answer to that is its first turn
 		running,
 		waiting,
 	};
@@ -39,7 +39,7 @@ public:
 	Message run(std::uint64_t now);
 
 private:
-	State state_ = State::stranger;
+	State state_ = State::unidentified;
 	std::uint64_t number_ = 0;
 	std::optional<std::uint64_t> due_;
 	std::uint32_t start_ = 0;     // the sequence number of what is to be answered

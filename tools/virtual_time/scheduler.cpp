@@ -111,7 +111,7 @@ private:
 	bool await_readable(int fd) override
 	{
 		const auto end = Environment::host().now() + patience_.time;
-		unsigned heard = 0;
+		unsigned messages = 0;
 		while (!members_.empty()) {
 			std::vector<pollfd> all{{fd, POLLIN, 0}};
 			for (const auto &peer : members_)
@@ -133,7 +133,7 @@ private:
 				std::find_if(all.begin() + 1, all.end(),
 					     [](const pollfd &each) { return each.revents; });
 			Peer &peer = *members_[static_cast<std::size_t>(asks - all.begin()) - 1];
-			if (++heard > patience_.messages)
+			if (++messages > patience_.messages)
 				leave(peer, "says much while an answer is waited for, and does not "
 					    "give it");
 			else
@@ -156,9 +156,9 @@ private:
 
 	void welcome(FileDescriptor fd)
 	{
-		if (strangers_.size() >= kMostStrangers)
+		if (unidentified_.size() >= kMostUnidentified)
 			return;
-		Peer &peer = *strangers_.emplace_back(std::make_unique<Peer>(std::move(fd)));
+		Peer &peer = *unidentified_.emplace_back(std::make_unique<Peer>(std::move(fd)));
 		peer.watch.emplace(loop_, peer.socket.get(), Watch::kReadable,
 				   [this, &peer](unsigned) { read(peer); });
 	}
@@ -177,7 +177,7 @@ private:
 		Message message;
 		std::memcpy(&message, peer.input.data(), sizeof(message));
 		peer.filled = 0;
-		const bool stranger = peer.member.state() == Member::State::stranger;
+		const bool unidentified = peer.member.state() == Member::State::unidentified;
 		const auto outcome =
 			peer.member.take(message, now(), count(SharedTime::kDate) + now());
 		if (outcome.trouble)
@@ -185,7 +185,7 @@ private:
 						   outcome.trouble + ")");
 		if (outcome.answer)
 			send(peer, *outcome.answer);
-		if (stranger)
+		if (unidentified)
 			admit(peer);
 	}
 
@@ -193,13 +193,14 @@ private:
 	void admit(Peer &peer)
 	{
 		const auto at = std::ranges::find_if(
-			strangers_, [&peer](const auto &each) { return each.get() == &peer; });
+			unidentified_, [&peer](const auto &each) { return each.get() == &peer; });
 		std::unique_ptr<Peer> taken = std::move(*at);
-		strangers_.erase(at);
+		unidentified_.erase(at);
 		const auto index = peer.member.number() - 1; // of 0: beyond all
 		if (index < members_.size() && !members_[index])
 			members_[index] = std::move(taken);
-		else if (peer.member.state() != Member::State::stranger && logged_++ < kMostLogged)
+		else if (peer.member.state() != Member::State::unidentified &&
+			 logged_++ < kMostLogged)
 			spdlog::warn("time server: refused a guest that says that it is number "
 				     "{} of {}, which {}",
 				     peer.member.number(), members_.size(),
@@ -217,14 +218,14 @@ private:
 	// Disconnects an unidentified peer; if the peer is a member, ends the time server.
 	void leave(Peer &peer, const std::string &how)
 	{
-		if (std::erase_if(strangers_,
+		if (std::erase_if(unidentified_,
 				  [&peer](const auto &each) { return each.get() == &peer; }))
 			return;
 		const auto reason = names_[peer.member.number() - 1] + " " + how + " at " +
 				    text(time_.passed()) + " s";
 		time_.set_outside(nullptr);
 		acceptor_.reset();
-		strangers_.clear();
+		unidentified_.clear();
 		members_.clear();
 		if (const auto ended = std::exchange(ended_, nullptr))
 			ended(reason);
@@ -238,7 +239,7 @@ private:
 	std::optional<Acceptor> acceptor_;
 	std::vector<std::unique_ptr<Peer>>
 		members_; // by number; null is not there yet; none once it has ended
-	std::vector<std::unique_ptr<Peer>> strangers_;
+	std::vector<std::unique_ptr<Peer>> unidentified_;
 	std::uint64_t turns_ = 0;
 	unsigned logged_ = 0;
 };

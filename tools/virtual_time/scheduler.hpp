@@ -34,7 +34,7 @@ class Scheduler
 {
 public:
 	// Connections at a time that have not said who they are; one more is turned away.
-	static constexpr std::size_t kMostStrangers = 8;
+	static constexpr std::size_t kMostUnidentified = 8;
 	// Strangers with a number that is no member's, or is taken, of which the log has a line.
 	static constexpr unsigned kMostLogged = 8;
 

@@ -320,8 +320,8 @@ void add_topology(CLI::App &app, const std::filesystem::path &socket_directory)
 	hosts(*torus, "number of hosts (default: one per switch)");
 	hosts(*add("dragonfly", "fully linked groups of switches"), "number of hosts")->required();
 
-	auto *import = topology->add_subcommand(
-		"import", "the topology of a subnet, from ibnetdiscover");
+	auto *import =
+		topology->add_subcommand("import", "the topology of a subnet, from ibnetdiscover");
 	auto file = std::make_shared<std::string>();
 	import->add_option("FILE", *file, "the output of ibnetdiscover; - is standard input")
 		->required();
@@ -339,9 +339,8 @@ void add_web(CLI::App &app, const std::filesystem::path &socket_directory)
 {
 	auto *web =
 		app.add_subcommand("web", "the fabric in a browser, and metrics for Prometheus");
-	web->footer(
-		"It prints its address. Programs of the same user may view it; changes need "
-		"--allow and the whole address.");
+	web->footer("It prints its address. Programs of the same user may view it; changes need "
+		    "--allow and the whole address.");
 	const auto passed = std::make_shared<Passed>(*web);
 	passed->text("--listen", "the address to listen on (default: 127.0.0.1)");
 	passed->number("--port", "the port (default: 8317); 0 is any that is free")

@@ -144,8 +144,7 @@ void add_counters(CLI::App &app, const Options &options)
 
 void add_card(CLI::App &app, const Options &options)
 {
-	auto *card = app.add_subcommand("card",
-					"inject faults into a card, to test its driver");
+	auto *card = app.add_subcommand("card", "inject faults into a card, to test its driver");
 	card->require_subcommand(1);
 	auto host = std::make_shared<std::string>();
 	auto fault = std::make_shared<std::string>();
@@ -169,8 +168,7 @@ void add_card(CLI::App &app, const Options &options)
 					    "make random operations fail, chosen by a seed");
 	random->add_option("HOST", *host, "the host of the card")->required();
 	random->add_option("--seed", *seed, "seed of the random choices")->capture_default_str();
-	random->add_option("--one-in", *one_in,
-			   "one in this number of operations fails; 0 ends it")
+	random->add_option("--one-in", *one_in, "one in this number of operations fails; 0 ends it")
 		->capture_default_str();
 	random->callback([&options, host, seed, one_in] {
 		const auto result =

@@ -253,8 +253,7 @@ LabDifference difference(const Lab &now, const Lab &wanted)
 	if (now.sm_enabled != wanted.sm_enabled)
 		result.lines.push_back(wanted.sm_enabled ? "+ subnet manager" : "- subnet manager");
 	else if (result.manager)
-		result.lines.push_back(
-			"~ subnet manager: restarts with other settings");
+		result.lines.push_back("~ subnet manager: restarts with other settings");
 	return result;
 }
 

@@ -361,8 +361,8 @@ std::size_t LabRuntime::share_of_mappings(const LabDifference &changes, const La
 							std::max(all / 2, std::min(all, enough)));
 	if (share < least)
 		throw LabError(fmt::format(
-			"cannot add {} hosts: only {} memory mappings are left for them",
-			come, left));
+			"cannot add {} hosts: only {} memory mappings are left for them", come,
+			left));
 	return share;
 }
 

@@ -32,9 +32,9 @@ std::vector<ScriptedEvent> load_events(const std::filesystem::path &file)
 	for (unsigned number = 1; std::getline(lines, line); ++number) {
 		if (line.empty())
 			continue;
-		const json act = json::parse(line, nullptr, false);
-		const auto at = act.is_object() ? act.find("at") : act.end();
-		if (!act.is_object() || at == act.end() || !at->is_number() ||
+		const json event = json::parse(line, nullptr, false);
+		const auto at = event.is_object() ? event.find("at") : event.end();
+		if (!event.is_object() || at == event.end() || !at->is_number() ||
 		    at->get<double>() < 0 || at->get<double>() > kLatest)
 			throw std::runtime_error(
 				fmt::format("{}: line {} is not an object with a time 'at', "
@@ -52,17 +52,17 @@ ScriptedEvents::ScriptedEvents(Loop &loop, LabRuntime &runtime, std::vector<Scri
       session_(runtime, [this] { ended_(End::Requested, "a scheduled event requests it"); }),
       events_(std::move(events))
 {
-	for (const ScriptedEvent &act : events_)
-		timers_.emplace_back(loop, [this, &act] { perform(act); }).arm(act.at);
+	for (const ScriptedEvent &event : events_)
+		timers_.emplace_back(loop, [this, &event] { perform(event); }).arm(event.at);
 }
 
-void ScriptedEvents::perform(const ScriptedEvent &act)
+void ScriptedEvents::perform(const ScriptedEvent &event)
 {
-	const json answer = json::parse(session_.handle(act.request));
+	const json answer = json::parse(session_.handle(event.request));
 	if (answer.at("ok").get<bool>())
 		return;
 	timers_.clear();
-	ended_(End::Failed, fmt::format("a scheduled event was refused: {}: {}", act.request,
+	ended_(End::Failed, fmt::format("a scheduled event was refused: {}: {}", event.request,
 					answer.at("error").get<std::string>()));
 }
 

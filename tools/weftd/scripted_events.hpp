@@ -40,7 +40,7 @@ public:
 		       Ended ended);
 
 private:
-	void perform(const ScriptedEvent &act);
+	void perform(const ScriptedEvent &event);
 
 	const Ended ended_;
 	ControlSession session_;

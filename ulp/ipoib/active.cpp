@@ -34,7 +34,7 @@ void send_anew(kern_skb_queue &packets, net_device *dev)
 
 } // namespace
 
-kern::Result<> ActiveConnections::allocate(const ConnectionRoom &room)
+kern::Result<> ActiveConnections::allocate(const ConnectionLimit &room)
 {
 	room_ = room;
 	requests_ = KERN_TRY(kern::make_array<Request>(kern::Gfp::kernel, requests_max));

@@ -20,7 +20,7 @@ namespace ipoib
 {
 
 /* Resources for the connections of an interface. */
-struct ConnectionRoom {
+struct ConnectionLimit {
 	net_device *dev;
 	ib_device *device;
 	u32 port_num;
@@ -104,7 +104,7 @@ public:
 	~ActiveConnections() { kern_assert(connections_.empty() && requests_.empty()); }
 
 	/* Context: process. Errors: ENOMEM. */
-	kern::Result<> allocate(const ConnectionRoom &room);
+	kern::Result<> allocate(const ConnectionLimit &room);
 	/*
 	 * Frees requests that never completed; all connections are ended, and no completions will
 	 * follow. Context: process.
@@ -190,7 +190,7 @@ private:
 
 	DestinationTable &destinations_;
 	kern::Work &work_;
-	ConnectionRoom room_{};
+	ConnectionLimit room_{};
 	u32 send_sge_ = 0;
 	kern::OwnedArray<Request> requests_;
 

@@ -40,7 +40,7 @@ void Connected::displace()
 		del();
 }
 
-kern::Result<> Connected::start(const ConnectionRoom &room)
+kern::Result<> Connected::start(const ConnectionLimit &room)
 {
 	kern_assert(state() == State::none);
 	room_ = room;

@@ -26,8 +26,8 @@ public:
 		running, /* completions are polled, peers may connect, and are connected to */
 	};
 
-	Connected(DestinationTable &destinations, kern::DelayedWork &mend)
-	    : faults_(mend), active_(destinations, work_)
+	Connected(DestinationTable &destinations, kern::DelayedWork &recovery_work)
+	    : faults_(recovery_work), active_(destinations, work_)
 	{
 	}
 	~Connected() { kern_assert(state() == State::none); }
@@ -41,7 +41,7 @@ public:
 
 	State state() const { return bring_up_.state(); }
 	/* room: without CQ and SRQ. Errors: ENOMEM, those of the verbs, of the CM. */
-	kern::Result<> start(const ConnectionRoom &room);
+	kern::Result<> start(const ConnectionLimit &room);
 	/* All connections end; nothing is sent any more. */
 	void stop() { kern::ignore(bring_up_.to(State::none)); }
 	u32 take_faults() { return faults_.take(); }
@@ -82,7 +82,7 @@ private:
 
 	net_device *dev_ = nullptr;
 	Faults faults_;
-	ConnectionRoom room_{};
+	ConnectionLimit room_{};
 	ib_cm_id *listener_ = nullptr;
 	kern::Work work_{kern::method<&Connected::end_what_is_over>, this};
 	/* The minimum time between two rounds that end passive connections. */

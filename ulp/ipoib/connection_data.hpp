@@ -32,7 +32,7 @@ kern::Result<T *> own(T *object)
 }
 
 /* leaves_checksums: see ConnectionData. */
-inline ConnectionData connection_data(const ConnectionRoom &room, bool leaves_checksums)
+inline ConnectionData connection_data(const ConnectionLimit &room, bool leaves_checksums)
 {
 	return {.qpn = room.qpn,
 		.receive_bytes = connected_bytes,
@@ -67,7 +67,7 @@ inline kern::Result<PeerData> peer_data(const ib_cm_event &event)
 				data.extension.value() == ConnectionData::leaves_checksums};
 }
 
-inline kern::Result<> to_init(ib_qp &qp, const ConnectionRoom &room)
+inline kern::Result<> to_init(ib_qp &qp, const ConnectionLimit &room)
 {
 	ib_qp_attr attr{};
 	attr.qp_state = IB_QPS_INIT;

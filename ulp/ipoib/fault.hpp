@@ -25,20 +25,20 @@ enum Fault : u32 {
 class Faults
 {
 public:
-	explicit Faults(kern::DelayedWork &mend) : mend_(mend) {}
+	explicit Faults(kern::DelayedWork &recovery_work) : recovery_work_(recovery_work) {}
 
 	/* Context: any. */
 	void report(Fault fault)
 	{
 		__atomic_fetch_or(&seen_, fault, __ATOMIC_RELEASE);
-		mend_.reschedule(0);
+		recovery_work_.reschedule(0);
 	}
 	/* Those reported since the last call, together. */
 	u32 take() { return __atomic_exchange_n(&seen_, u32{fault_none}, __ATOMIC_ACQ_REL); }
 
 private:
 	u32 seen_ = fault_none;
-	kern::DelayedWork &mend_;
+	kern::DelayedWork &recovery_work_;
 };
 
 } // namespace ipoib

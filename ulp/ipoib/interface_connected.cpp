@@ -114,7 +114,7 @@ kern::Result<> Interface::start_connections()
 {
 	if (mode() != Mode::connected)
 		return {};
-	ConnectionRoom room{};
+	ConnectionLimit room{};
 	room.dev = dev_;
 	room.device = device_;
 	room.port_num = port_num_;

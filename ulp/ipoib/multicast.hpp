@@ -27,8 +27,8 @@ struct Group {
 	/* Use that the interface makes of it. */
 	enum class Use : u8 {
 		none, /* to be left */
-		send, /* somebody sends to it: a member who never hears it and does not keep it alive, until two minutes after the last packet */
-		listen, /* the stack wants to hear it: a full member, who may send as well */
+		send, /* somebody sends to it: a member who never receives from it and does not keep it alive, until two minutes after the last packet */
+		listen, /* the stack wants to receive from it: a full member, who may send as well */
 	};
 	enum class State : u8 {
 		idle,    /* to be joined, when its time has come */

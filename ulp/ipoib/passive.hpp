@@ -76,7 +76,7 @@ public:
 	explicit PassiveConnections(kern::Work &work) : work_(work) {}
 	~PassiveConnections() { kern_assert(connections_.empty()); }
 
-	void set_room(const ConnectionRoom &room) { room_ = room; }
+	void set_room(const ConnectionLimit &room) { room_ = room; }
 	/* Handles a REQ; returns the result for the handler. Context: handler of the listener. */
 	int accept(ib_cm_id &id, const ib_cm_event &event);
 	/*
@@ -95,9 +95,9 @@ public:
 	/* Connections that are ended at a time; completions are not polled meanwhile. */
 	static constexpr u32 batch_max = 16;
 	/*
-	 * Begins to end some: they hear nothing of their peers any more. How many they are, for the
-	 * caller to end them all by end_quiet(), nothing being polled meanwhile. Context: process,
-	 * one at a time.
+	 * Begins to end some: they receive nothing from their peers any more. How many they are,
+	 * for the caller to end them all by end_quiet(), nothing being polled meanwhile. Context:
+	 * process, one at a time.
 	 */
 	u32 quieten();
 	void end_quiet();
@@ -125,7 +125,7 @@ private:
 	static int on_event(ib_cm_id *id, const ib_cm_event *event);
 
 	kern::Work &work_;
-	ConnectionRoom room_{};
+	ConnectionLimit room_{};
 	kern::BhSpinLock lock_{KERN_LOCK_CLASS("ipoib.passive")};
 	kern::List<PassiveConnection, &PassiveConnection::node_>
 		connections_ KERN_GUARDED_BY(lock_);

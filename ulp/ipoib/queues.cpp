@@ -27,8 +27,8 @@ u32 ring_of(u32 wanted, int limit)
 
 } // namespace
 
-Queues::Queues(ib_device *device, u32 port_num, kern::DelayedWork &mend)
-    : device_(device), port_num_(port_num), faults_(mend)
+Queues::Queues(ib_device *device, u32 port_num, kern::DelayedWork &recovery_work)
+    : device_(device), port_num_(port_num), faults_(recovery_work)
 {
 	set_depths(receive_depth_, transmit_depth_);
 }

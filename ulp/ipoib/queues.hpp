@@ -26,7 +26,7 @@ public:
 		running, /* completions are polled, the stack may transmit */
 	};
 
-	Queues(ib_device *device, u32 port_num, kern::DelayedWork &mend);
+	Queues(ib_device *device, u32 port_num, kern::DelayedWork &recovery_work);
 	~Queues();
 	Queues(const Queues &) = delete;
 	Queues &operator=(const Queues &) = delete;

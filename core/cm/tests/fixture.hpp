@@ -372,7 +372,7 @@ public:
 	unsigned int received(ib::CmAttribute attribute)
 	{
 		kern::Guard guard(lock_);
-		return heard_[index(attribute)];
+		return counts_[index(attribute)];
 	}
 	bool receives(ib::CmAttribute attribute, unsigned int times = 1)
 	{
@@ -405,16 +405,16 @@ private:
 		if (attribute < ib::cm_attribute_count) {
 			kern::Guard guard(self.lock_);
 			self.last_[attribute] = mad;
-			self.heard_[attribute]++;
+			self.counts_[attribute]++;
 		}
 		ib_free_recv_mad(wc);
 	}
 
 	ib_pd *pd_ = nullptr;
 	ib_mad_agent *agent_ = nullptr;
-	kern::SpinLock lock_{KERN_LOCK_CLASS("cm_test.stranger")};
+	kern::SpinLock lock_{KERN_LOCK_CLASS("cm_test.raw_node")};
 	ib::Mad last_[ib::cm_attribute_count]{}, shown_[ib::cm_attribute_count]{};
-	unsigned int heard_[ib::cm_attribute_count]{};
+	unsigned int counts_[ib::cm_attribute_count]{};
 };
 
 } // namespace cm_fixture

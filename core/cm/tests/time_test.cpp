@@ -471,18 +471,18 @@ void cm_06_rejects_sent_by_the_cm(Test &test)
 		{IB_CM_REJ_INVALID_ALT_GID, 16,
 		 [](ib::CmReq &req) { req.alternate.local_lid = 5u; }},
 	};
-	unsigned int heard = 0;
+	unsigned int rejected = 0;
 	for (const auto &one : cases) {
-		ib::Mad mad = alone->peer.make_req(alone->node, 0x100 + heard, 0x200 + heard);
+		ib::Mad mad = alone->peer.make_req(alone->node, 0x100 + rejected, 0x200 + rejected);
 		one.wrong(ib::cm_message<ib::CmReq>(mad));
 		ASSERT_TRUE(alone->peer.says(alone->node, mad));
-		ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::rej, ++heard));
+		ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::rej, ++rejected));
 		const ib::Mad &last = alone->peer.last(ib::CmAttribute::rej);
 		const auto &rej = ib::cm_message<ib::CmRej>(last);
 		EXPECT_EQ(rej.reason, one.reason);
 		EXPECT_EQ(rej.info_length(), one.info_length);
 		EXPECT_EQ(rej.local_id, 0u);
-		EXPECT_EQ(rej.remote_id, 0x100 + heard - 1);
+		EXPECT_EQ(rej.remote_id, 0x100 + rejected - 1);
 		EXPECT_EQ(rej.subject(), 0);
 		EXPECT_EQ(last.header.tid, mad.header.tid);
 	}

@@ -14,7 +14,7 @@ struct Link {
 	iw_cm_id *active, *passive;
 	ib_qp *active_qp;
 	iw_cm_address from;
-	int users; /* ids that have not heard their last */
+	int users; /* ids whose last event is not delivered */
 };
 
 constexpr unsigned int most = 8;
@@ -160,9 +160,9 @@ void disconnect(iw_cm_id *id, bool abrupt)
 
 int create_listen(iw_cm_id *id, unsigned int)
 {
-	if (const auto heard = std::exchange(Fake::asked_at_once, nullptr)) {
+	if (const auto done = std::exchange(Fake::asked_at_once, nullptr)) {
 		ask(id, 1);
-		(void)kern::kunit::eventually(heard);
+		(void)kern::kunit::eventually(done);
 	}
 	if (Fake::unanswered_port.load_acquire() == id->local.port) {
 		Fake::unanswered.fetch_add(1);

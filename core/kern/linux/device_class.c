@@ -50,7 +50,7 @@ static int event_text(KERN_CLASS_CONST struct device *native, struct kobj_uevent
 	return add_uevent_var(env, "NAME=%s", name);
 }
 
-static void tell_name(struct kern_class_device *device, const char *name)
+static void report_name(struct kern_class_device *device, const char *name)
 {
 	spin_lock(&device->name_lock);
 	strscpy(device->name, name, sizeof(device->name));
@@ -161,7 +161,7 @@ int kern_class_device_init(struct kern_class_device *device, struct kern_class *
 
 	device_initialize(&device->native);
 	spin_lock_init(&device->name_lock);
-	tell_name(device, name);
+	report_name(device, name);
 	device->class = class;
 	device->native.class = class->native;
 	device->native.parent = parent;
@@ -206,10 +206,10 @@ int kern_class_device_rename(struct kern_class_device *device, const char *name)
 
 	if (strcmp(dev_name(&device->native), name) == 0)
 		return 0;
-	tell_name(device, name);
+	report_name(device, name);
 	status = device_rename(&device->native, name);
 	if (status)
-		tell_name(device, dev_name(&device->native));
+		report_name(device, dev_name(&device->native));
 	return status;
 }
 EXPORT_SYMBOL_GPL(kern_class_device_rename);

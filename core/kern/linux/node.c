@@ -59,7 +59,7 @@ int kern_node_open(struct inode *inode, struct file *native)
 }
 
 /* Waits for running opens, and prevents new ones. */
-static void let_nobody_in(struct kern_node *node)
+static void block_open(struct kern_node *node)
 {
 	down_write(&node->lock);
 	node->present = false;
@@ -86,7 +86,7 @@ struct kern_node *kern_node_create(struct kern_class *class, struct device *pare
 		status = cdev_device_add(&node->cdev, &node->device.native);
 	if (status) {
 		/* Someone may have found it already, by its number alone. */
-		let_nobody_in(node);
+		block_open(node);
 		put_device(&node->device.native);
 		return ERR_PTR(status);
 	}
@@ -103,7 +103,7 @@ EXPORT_SYMBOL_GPL(kern_node_announce);
 void kern_node_remove(struct kern_node *node)
 {
 	cdev_device_del(&node->cdev, &node->device.native);
-	let_nobody_in(node);
+	block_open(node);
 	put_device(&node->device.native);
 }
 EXPORT_SYMBOL_GPL(kern_node_remove);

@@ -22,7 +22,7 @@
 /*
  * Reschedule after this many small pieces of a region, or after one large piece.
  */
-static inline void let_others_run(unsigned int piece, size_t size)
+static inline void resched_every(unsigned int piece, size_t size)
 {
 	if (piece % 64 == 0 || size >= SZ_1M)
 		cond_resched();
@@ -110,7 +110,7 @@ static void unpin_pages(struct kern_user_memory *memory)
 	{
 		unpin_user_page_range_dirty_lock(sg_page(at), DIV_ROUND_UP(at->length, PAGE_SIZE),
 						 memory->writable);
-		let_others_run(i, at->length);
+		resched_every(i, at->length);
 	}
 	sg_free_append_table(&memory->table);
 	memset(&memory->table, 0, sizeof(memory->table));
@@ -223,7 +223,7 @@ unsigned int kern_user_memory_pieces(struct kern_user_memory *memory,
 			pieces[count++] = (struct kern_user_piece){address, size};
 		else
 			break;
-		let_others_run(cursor->gone++, size);
+		resched_every(cursor->gone++, size);
 		at = sg_next(at);
 	}
 	cursor->next = at;

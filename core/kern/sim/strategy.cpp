@@ -125,7 +125,7 @@ public:
 	}
 	bool lets_time_pass(const Fiber &from) override
 	{
-		return decisions_.contains({Decision::What::let_time_pass, from.id, from.steps});
+		return decisions_.contains({Decision::What::advance_time, from.id, from.steps});
 	}
 	bool fails_allocation(const Fiber &from) override
 	{
@@ -166,7 +166,7 @@ bool Recorder::lets_time_pass(const Fiber &from)
 	const bool passes = inner_.lets_time_pass(from);
 
 	if (passes)
-		plan_.push_back({Decision::What::let_time_pass, from.id, from.steps, 0});
+		plan_.push_back({Decision::What::advance_time, from.id, from.steps, 0});
 	return passes;
 }
 

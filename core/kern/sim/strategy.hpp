@@ -17,7 +17,7 @@ namespace sim
  * or time goes on to the next deadline; or its allocation of that number fails.
  */
 struct Decision {
-	enum class What : std::uint32_t { give_way, let_time_pass, fail_allocation };
+	enum class What : std::uint32_t { give_way, advance_time, fail_allocation };
 	What what;
 	std::uint32_t fiber;
 	std::uint64_t at;

@@ -15,8 +15,8 @@ class CallbackGuard
 public:
 	void begin_locked() { in_callback_ = true; }
 	/*
-	 * The callback has returned. True if the consumer waits in let_go(): the object is the
-	 * consumer's.
+	 * The callback has returned. True if the consumer waits in release_stream(): the object is
+	 * the consumer's.
 	 */
 	bool end_locked()
 	{

@@ -87,7 +87,7 @@ kern::Result<Listener *> Informs::listen(u16 trap_number, Patience patience, Cal
 		topic = fresh.release();
 		topics_.push_back(*topic);
 	}
-	listener->heard = last_report_;
+	listener->notified_of = last_report_;
 	listener->topic = kern::Ref<Topic>::share(*topic);
 	topic->patience = patience;
 	topic->listeners.push_back(*listener);
@@ -140,8 +140,8 @@ void Informs::on_answer(Topic &topic, bool subscribing, int status)
 
 	topic.asking = false;
 	/*
-	 * Refused or unheard, the end of a subscription is one all the same: the SA gives a port up
-	 * that does not answer.
+	 * Rejected or unanswered, the end of a subscription is one all the same: the SA gives a
+	 * port up that does not answer.
 	 */
 	topic.subscribed = subscribing && status == 0;
 	if (subscribing && status) {
@@ -151,7 +151,7 @@ void Informs::on_answer(Topic &topic, bool subscribing, int status)
 			listener.outcome =
 				listener.state == Listener::State::subscribed ? -ENETRESET : status;
 			listener.state = Listener::State::ended;
-			listener.to_tell = true;
+			listener.to_notify = true;
 		}
 	}
 	kick_locked(topic);
@@ -193,7 +193,7 @@ void Informs::serve(Topic &topic)
 				if (listener.state != Listener::State::waiting)
 					continue;
 				listener.state = Listener::State::subscribed;
-				listener.to_tell = true;
+				listener.to_notify = true;
 			}
 		}
 		if (!topic.asking && !closing_) {
@@ -248,14 +248,14 @@ void Informs::ask(Topic &topic, bool subscribing, const Patience &patience)
 		on_answer(topic, subscribing, status);
 }
 
-Listener *Informs::who_has_not_heard_locked(const Report &report)
+Listener *Informs::next_to_notify_locked(const Report &report)
 {
 	for (Topic &topic : topics_) {
 		if (!covers(topic, report.notice))
 			continue;
 		for (Listener &listener : topic.listeners)
 			if (listener.state == Listener::State::subscribed &&
-			    listener.heard < report.number)
+			    listener.notified_of < report.number)
 				return &listener;
 	}
 	return nullptr;
@@ -266,16 +266,16 @@ Informs::Due Informs::next_due()
 	kern::Guard guard(lock_);
 	for (Topic &topic : topics_) {
 		for (Listener &listener : topic.listeners) {
-			if (!listener.to_tell)
+			if (!listener.to_notify)
 				continue;
-			listener.to_tell = false;
+			listener.to_notify = false;
 			listener.told.begin_locked();
 			return {&listener, listener.outcome, nullptr};
 		}
 	}
 	while (Report *report = reports_.front()) {
-		if (Listener *listener = who_has_not_heard_locked(*report)) {
-			listener->heard = report->number;
+		if (Listener *listener = next_to_notify_locked(*report)) {
+			listener->notified_of = report->number;
 			listener->told.begin_locked();
 			return {listener, 0, &report->notice};
 		}

@@ -43,9 +43,9 @@ public:
 	kern::Ref<Topic> topic;
 	Patience patience;
 	State state = State::waiting;
-	int outcome = 0;      /* what the callback is to be told */
-	bool to_tell = false; /* of the outcome */
-	u64 heard =
+	int outcome = 0;        /* what the callback is to be told */
+	bool to_notify = false; /* of the outcome */
+	u64 notified_of =
 		0; /* the number of the last report that it was told of, or that came before it */
 	CallbackGuard told;
 
@@ -124,7 +124,7 @@ private:
 	void ask(Topic &topic, bool subscribing, const Patience &patience);
 	void kick_locked(Topic &topic) KERN_REQUIRES(lock_);
 	Topic *find_locked(u16 trap_number) KERN_REQUIRES(lock_);
-	Listener *who_has_not_heard_locked(const Report &report) KERN_REQUIRES(lock_);
+	Listener *next_to_notify_locked(const Report &report) KERN_REQUIRES(lock_);
 
 	Port &port_;
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("sa.inform")};

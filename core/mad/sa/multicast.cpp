@@ -184,7 +184,7 @@ void Groups::leave(Member &member)
 			member.group->count(member, false);
 		member.state = Member::State::ended;
 		member.node.unlink();
-		member.tell_node.unlink();
+		member.notify_node.unlink();
 		members_--;
 		wait = member.told.leave_locked();
 		attend_locked(*member.group);
@@ -241,8 +241,8 @@ void Groups::decide_locked(Group &group, Member &member, Member::State state, in
 	member.outcome = outcome;
 	member.node.unlink();
 	group.members.push_back(member);
-	if (!member.tell_node.linked())
-		group.to_tell.push_back(member);
+	if (!member.notify_node.linked())
+		group.to_notify.push_back(member);
 }
 
 /*
@@ -362,7 +362,7 @@ void Groups::notify(Group &group)
 		Member *due = nullptr;
 		{
 			kern::Guard guard(lock_);
-			due = group.to_tell.pop_front();
+			due = group.to_notify.pop_front();
 			if (!due)
 				return;
 			due->told.begin_locked();
@@ -376,7 +376,7 @@ void Groups::notify(Group &group)
 			if (due->counts())
 				group.count(*due, false);
 			due->node.unlink();
-			due->tell_node.unlink();
+			due->notify_node.unlink();
 			members_--;
 			attend_locked(group);
 		}

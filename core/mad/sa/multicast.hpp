@@ -31,8 +31,8 @@ public:
 		ended, /* told of a failure or a loss, or being freed: counts for nothing */
 	};
 
-	kern::ListNode node;      /* in one of the lists of Group */
-	kern::ListNode tell_node; /* in Group::to_tell: the callback is due */
+	kern::ListNode node;        /* in one of the lists of Group */
+	kern::ListNode notify_node; /* in Group::to_notify: the callback is due */
 	Groups *owner;
 	kern::Ref<Group> group;
 	State state = State::waiting;
@@ -58,7 +58,7 @@ struct Group : kern::RefCounted<Group> {
 	kern::List<Member, &Member::node> fresh, waiting;
 	/* All others. */
 	kern::List<Member, &Member::node> members;
-	kern::List<Member, &Member::tell_node> to_tell;
+	kern::List<Member, &Member::notify_node> to_notify;
 	/* Members that count, for each of the four join states. */
 	u32 wanted[4]{};
 

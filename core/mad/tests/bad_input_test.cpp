@@ -428,7 +428,7 @@ void mgmt_03_invalid_sends_are_rejected(Test &test)
 }
 
 /* A MAD whose source LID is a multicast LID is not answered, and is counted. */
-void mgmt_03_sends_from_unregistered_agents(Test &test)
+void mgmt_03_multicast_source_lids_are_dropped(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -521,6 +521,6 @@ SOFT_SUITES(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_mads_are_counted),
 	    KUNIT_CASE(mgmt_03_flood_is_bounded), KUNIT_CASE(mgmt_12_receive_queue_absorbs_bursts),
 	    KUNIT_CASE(mgmt_03_invalid_registrations_are_rejected),
 	    KUNIT_CASE(mgmt_03_invalid_sends_are_rejected),
-	    KUNIT_CASE(mgmt_03_sends_from_unregistered_agents),
+	    KUNIT_CASE(mgmt_03_multicast_source_lids_are_dropped),
 	    KUNIT_CASE(mgmt_03_devices_without_mads), KUNIT_CASE(mgmt_03_ports_without_mads),
 	    KUNIT_CASE(mgmt_03_segments_for_a_send_only_agent));

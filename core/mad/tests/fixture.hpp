@@ -124,7 +124,7 @@ private:
 		const bool response = ib_response_mad(&wc->recv_buf.mad->mad_hdr);
 		if (response)
 			self.answers.fetch_add(1);
-		/* Before the answer, which may be heard and counted on another CPU at once. */
+		/* Before the answer, which may be received and counted on another CPU at once. */
 		self.received.fetch_add(1);
 		if (!response && self.answering)
 			self.answer(mad_agent, *wc);
@@ -143,7 +143,9 @@ private:
 		}
 		content_right = content_right && offset == wc.mad_len - header;
 	}
-	/* from: it may be heard and asked before open() has its result, and while close() waits. */
+	/*
+	 * from: it may be received and asked before open() has its result, and while close() waits.
+	 */
 	void answer(ib_mad_agent *from, const ib_mad_recv_wc &wc)
 	{
 		const bool rmpp = answer_bytes != 0;

@@ -47,20 +47,20 @@ int obey(ib_device *device, int, u32 port_num, const ib_wc *, const ib_grh *, co
 	return IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_REPLY;
 }
 
-struct Heard : ib_event_handler {
+struct Recorder : ib_event_handler {
 	kern::Atomic<unsigned int> events{};
 	kern::Atomic<int> last{-1};
 
-	explicit Heard(ib_device *of)
+	explicit Recorder(ib_device *of)
 	{
 		INIT_IB_EVENT_HANDLER(this, of, [](ib_event_handler *handler, ib_event *event) {
-			auto &self = *static_cast<Heard *>(handler);
+			auto &self = *static_cast<Recorder *>(handler);
 			self.last.store_release(event->event);
 			self.events.fetch_add(1);
 		});
 		ib_register_event_handler(this);
 	}
-	~Heard() { ib_unregister_event_handler(this); }
+	~Recorder() { ib_unregister_event_handler(this); }
 	bool receives(unsigned int count, ib_event_type type) const
 	{
 		return eventually([&] { return events.load_acquire() == count; }) &&
@@ -80,25 +80,25 @@ void mgmt_04_device_query_is_repeated(Test &test)
 		far({.lid = 2, .process_mad = obey});
 	ASSERT_TRUE(near.ok() && far.ok());
 	soft_connect(near, 1, far, 1);
-	Heard heard(far);
+	Recorder recorder(far);
 
 	set(test, near, Change::lid, ib::attr_port_info);
-	EXPECT_TRUE(heard.receives(1, IB_EVENT_LID_CHANGE));
+	EXPECT_TRUE(recorder.receives(1, IB_EVENT_LID_CHANGE));
 	u16 value;
 	EXPECT_EQ(ib_get_cached_lid(far, 1, &value), 0);
 	EXPECT_EQ(value, 40);
 	set(test, near, Change::manager, ib::attr_port_info);
-	EXPECT_TRUE(heard.receives(2, IB_EVENT_SM_CHANGE));
+	EXPECT_TRUE(recorder.receives(2, IB_EVENT_SM_CHANGE));
 	EXPECT_EQ(ib_get_cached_sm_lid(far, 1, &value), 0);
 	EXPECT_EQ(value, 7);
 	set(test, near, Change::link, ib::attr_port_info);
-	EXPECT_TRUE(heard.receives(3, IB_EVENT_PORT_ERR));
+	EXPECT_TRUE(recorder.receives(3, IB_EVENT_PORT_ERR));
 	set(test, near, Change::pkey, ib::attr_pkey_table);
-	EXPECT_TRUE(heard.receives(4, IB_EVENT_PKEY_CHANGE));
+	EXPECT_TRUE(recorder.receives(4, IB_EVENT_PKEY_CHANGE));
 	EXPECT_EQ(ib_get_cached_pkey(far, 1, 3, &value), 0);
 	EXPECT_EQ(value, new_pkey);
 	set(test, near, Change::gid, ib::attr_guid_info);
-	EXPECT_TRUE(heard.receives(5, IB_EVENT_GID_CHANGE));
+	EXPECT_TRUE(recorder.receives(5, IB_EVENT_GID_CHANGE));
 	ib_gid gid;
 	EXPECT_EQ(rdma_query_gid(far, 1, 2, &gid), 0);
 	EXPECT_TRUE(gid == new_gid);
@@ -114,7 +114,7 @@ void mgmt_04_device_is_queried_only_when_needed(Test &test)
 		far({.lid = 2, .process_mad = obey});
 	ASSERT_TRUE(near.ok() && far.ok());
 	soft_connect(near, 1, far, 1);
-	Heard heard(far);
+	Recorder recorder(far);
 
 	unsigned long asked = soft_calls(far, SOFT_QUERY_PKEY);
 	ask(test, near, {.hops = 1, .attribute = ib::attr_pkey_table});
@@ -127,9 +127,9 @@ void mgmt_04_device_is_queried_only_when_needed(Test &test)
 	soft_fail(far, SOFT_QUERY_PKEY, 1, -EIO);
 	set(test, near, Change::pkey, ib::attr_pkey_table);
 	EXPECT_TRUE(eventually([&] { return soft_calls(far, SOFT_QUERY_PKEY) == asked + 1; }));
-	EXPECT_EQ(heard.events.load_acquire(), 0u);
+	EXPECT_EQ(recorder.events.load_acquire(), 0u);
 	set(test, near, Change::nothing, ib::attr_pkey_table);
-	EXPECT_TRUE(heard.receives(1, IB_EVENT_PKEY_CHANGE));
+	EXPECT_TRUE(recorder.receives(1, IB_EVENT_PKEY_CHANGE));
 }
 
 } // namespace

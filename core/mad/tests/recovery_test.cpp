@@ -47,7 +47,7 @@ void mgmt_03_states_of_a_send(Test &test)
 {
 	using enum mad::SendState;
 	constexpr int states = 3, events = 4;
-	/* Columns: posted, queued, let_out, decided. */
+	/* Columns: posted, queued, released, decided. */
 	constexpr mad::SendState table[states][events] = {
 		/* decided */ {going, decided, decided, decided},
 		/* going */ {going, going, waiting, decided},
@@ -161,9 +161,10 @@ bool breaks_and_recovers(Test &test, Scene &scene, Break how, soft_method method
  */
 void mgmt_03_recovery_with_each_step_failing(Test &test)
 {
-	for (soft_habits habits : {SOFT_CARD_SENDS_FIRST, SOFT_CARD_RECEIVES_FIRST, SOFT_PLAIN}) {
-		const bool all = habits == SOFT_CARD_SENDS_FIRST;
-		soft_set_habits(habits);
+	for (soft_behaviour behaviour :
+	     {SOFT_CARD_SENDS_FIRST, SOFT_CARD_RECEIVES_FIRST, SOFT_PLAIN}) {
+		const bool all = behaviour == SOFT_CARD_SENDS_FIRST;
+		soft_set_behaviour(behaviour);
 		auto made = kern::make<Scene>(kern::Gfp::kernel);
 		ASSERT_OK(made);
 		Scene &scene = *made.value();
@@ -182,8 +183,8 @@ void mgmt_03_recovery_with_each_step_failing(Test &test)
 			EXPECT_GE(nth, how == Break::send_queue ? 2u : 5u);
 			EXPECT_LE(nth, 7u);
 			if (test.failed())
-				kern_kunit_note(test.native(), "habits %d, break %d, step %u",
-						habits, static_cast<int>(how), nth);
+				kern_kunit_note(test.native(), "behaviour %d, break %d, step %u",
+						behaviour, static_cast<int>(how), nth);
 			ASSERT_FALSE(test.failed());
 		}
 		if (!all)

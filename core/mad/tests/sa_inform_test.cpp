@@ -210,9 +210,9 @@ void mgmt_03_sa_reports_are_bounded(Test &test)
 void mgmt_03_sa_reports_of_other_nodes_are_dropped(Test &test)
 {
 	constexpr u16 by_a_node = 128; /* a link has changed: a switch says so */
-	Node manager{1}, stranger{2}, node{4};
-	ASSERT_TRUE(manager.ok() && stranger.ok() && node.ok());
-	Administrator sa(manager), other(stranger);
+	Node manager{1}, outsider{2}, node{4};
+	ASSERT_TRUE(manager.ok() && outsider.ok() && node.ok());
+	Administrator sa(manager), other(outsider);
 	ASSERT_TRUE(sa.ok() && other.ok());
 	Client client;
 	Listening all;

@@ -407,7 +407,7 @@ void rcm_08_bad_requests_are_refused(Test &test)
 		struct Answer {
 			kern::Atomic<int> reason{0};
 		} answer;
-		ib_cm_id *stranger = ib_create_cm_id(
+		ib_cm_id *outsider = ib_create_cm_id(
 			pair->a.device(),
 			[](ib_cm_id *id, const ib_cm_event *event) {
 				if (event->event == IB_CM_REJ_RECEIVED)
@@ -417,7 +417,7 @@ void rcm_08_bad_requests_are_refused(Test &test)
 				return 0;
 			},
 			&answer);
-		ASSERT_FALSE(rdma::is_err(stranger));
+		ASSERT_FALSE(rdma::is_err(outsider));
 		ib_cm_req_param req{};
 		req.primary_path = &end.id->route.path_rec;
 		req.service_id = rdma_cm::service_of(RDMA_PS_TCP, Pair::port);
@@ -426,10 +426,10 @@ void rcm_08_bad_requests_are_refused(Test &test)
 		req.private_data = bytes;
 		req.private_data_len = sizeof(header);
 		req.remote_cm_response_timeout = req.local_cm_response_timeout = 16;
-		EXPECT_EQ(ib_send_cm_req(stranger, &req), 0);
+		EXPECT_EQ(ib_send_cm_req(outsider, &req), 0);
 		EXPECT_TRUE(eventually([&] { return answer.reason.load_acquire() != 0; }));
 		EXPECT_EQ(answer.reason.load_acquire(), IB_CM_REJ_CONSUMER_DEFINED);
-		ib_destroy_cm_id(stranger);
+		ib_destroy_cm_id(outsider);
 	}
 	EXPECT_EQ(pair->listener.all() + pair->passive.all(), 0u);
 }

@@ -9,7 +9,7 @@
 
 using namespace rdma_cm_fixture;
 using iw_cm_fixture::Fake;
-using kern::kunit::Beside;
+using kern::kunit::ConcurrentThread;
 using rdma_cm::State;
 
 namespace
@@ -89,12 +89,12 @@ void rcm_18_unresponsive_device_delays_no_other_port(Test &test)
 	Fake::unanswered_port.store_release(Rnics::port);
 	kern::Completion listened, others;
 	int status = 1, others_status = 1;
-	Beside waiting([&] {
+	ConcurrentThread waiting([&] {
 		status = rdma_listen(rnics->listener.id, 1);
 		listened.complete();
 	});
 	ASSERT_TRUE(eventually([] { return Fake::unanswered.load_acquire() == 1; }));
-	Beside asking([&] {
+	ConcurrentThread asking([&] {
 		others_status = rdma_bind_addr(other.id, &at);
 		if (others_status == 0)
 			others_status = rdma_listen(other.id, 1);
@@ -129,12 +129,12 @@ void rcm_18_device_removal_during_listen(Test &test)
 	ASSERT_EQ(found(), -EINVAL);
 	Fake::unanswered_port.store_release(Rnics::port);
 	kern::Completion listened, gone;
-	Beside waiting([&] {
+	ConcurrentThread waiting([&] {
 		(void)rdma_listen(rnics->listener.id, 1);
 		listened.complete();
 	});
 	ASSERT_TRUE(eventually([] { return Fake::unanswered.load_acquire() == 1; }));
-	Beside going([&] {
+	ConcurrentThread going([&] {
 		Fake::stop();
 		gone.complete();
 	});
@@ -198,13 +198,13 @@ void iwcm_04_qp_is_held_while_connecting(Test &test)
 	Fake::holding_connect.store_release(true);
 	kern::Completion connected, destroyed;
 	int status = 1;
-	Beside connecting([&] {
+	ConcurrentThread connecting([&] {
 		status = connection->connect(End::param(number)).error();
 		connected.complete();
 	});
 	ASSERT_TRUE(eventually([] { return Fake::held_qp.load_acquire() != nullptr; }));
 	EXPECT_TRUE(Fake::held_qp.load_acquire() == qp.value().get());
-	Beside destroying([&] {
+	ConcurrentThread destroying([&] {
 		{
 			const auto ending = qp.take();
 		}

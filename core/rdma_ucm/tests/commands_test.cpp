@@ -115,8 +115,8 @@ struct Words {
 void ucm_rejects_invalid_sizes_and_ids(Test &test)
 {
 	Bench bench;
-	Program program(bench), stranger(bench);
-	ASSERT_TRUE(bench.ok() && program.ok() && stranger.ok());
+	Program program(bench), outsider(bench);
+	ASSERT_TRUE(bench.ok() && program.ok() && outsider.ok());
 	u32 stale, own, read;
 	ASSERT_EQ(program.create(own, 1), 0);
 	ASSERT_EQ(program.create(stale, 2), 0);
@@ -144,7 +144,7 @@ void ucm_rejects_invalid_sizes_and_ids(Test &test)
 			all &= EXPECT_EQ(write(program, stale, layout.whole, much), -ENOENT);
 			/* Memberships have numbers of their own. */
 			if (layout.number != abi::leave_mcast)
-				all &= EXPECT_EQ(write(stranger, own, layout.whole, much), -EINVAL);
+				all &= EXPECT_EQ(write(outsider, own, layout.whole, much), -EINVAL);
 		}
 		if (!test.expect(all, "all of that of the command", __FILE__,
 				 static_cast<int>(layout.number)))

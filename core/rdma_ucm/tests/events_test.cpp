@@ -224,8 +224,8 @@ void ucm_bounds_requests(Test &test)
 void ucm_reports_multicast_events(Test &test)
 {
 	Bench bench;
-	Program program(bench), stranger(bench);
-	ASSERT_TRUE(bench.ok() && program.ok() && stranger.ok());
+	Program program(bench), outsider(bench);
+	ASSERT_TRUE(bench.ok() && program.ok() && outsider.ok());
 	u32 id, one, other, again, read;
 	fake::Cm *cm;
 	ASSERT_EQ(program.create(id, 1, &cm, RDMA_PS_UDP), 0);
@@ -259,7 +259,7 @@ void ucm_reports_multicast_events(Test &test)
 	EXPECT_EQ(event.id, one);
 	EXPECT_EQ(event.param.ud.qp_num, u32{IB_MULTICAST_QPN});
 	EXPECT_EQ(program.read(event, nowhere), -EFAULT);
-	EXPECT_EQ(stranger.leave(one, read), -EINVAL);
+	EXPECT_EQ(outsider.leave(one, read), -EINVAL);
 	EXPECT_EQ(program.leave(one, read), 0);
 	EXPECT_EQ(read, 1u);
 	EXPECT_EQ(program.leave(one, read), -ENOENT);

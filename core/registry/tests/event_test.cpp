@@ -44,7 +44,7 @@ struct Listener {
 		self->recorded.fetch_add(1);
 		self->one_more.complete();
 	}
-	/* Waits until so many were heard, and written down. */
+	/* Waits until so many were received, and written down. */
 	bool wait_for(unsigned int number)
 	{
 		while (recorded.load_acquire() < number)
@@ -87,10 +87,10 @@ void event_01_every_event_has_a_name(kern::kunit::Test &test)
 /* Events of a CQ, a QP or an SRQ reach its own handler, before dispatch returns, and no other. */
 void event_02_affiliated_events_reach_their_object(kern::kunit::Test &test)
 {
-	struct Heard {
+	struct Recorder {
 		static void event(ib_event *event, void *context)
 		{
-			auto *self = static_cast<Heard *>(context);
+			auto *self = static_cast<Recorder *>(context);
 			self->count++;
 			self->last = event->event;
 		}
@@ -104,16 +104,16 @@ void event_02_affiliated_events_reach_their_object(kern::kunit::Test &test)
 
 	ib_cq cq{};
 	cq.device = device.ib();
-	cq.event_handler = Heard::event;
+	cq.event_handler = Recorder::event;
 	cq.cq_context = &by_cq;
 	ib_qp qp{};
 	qp.device = device.ib();
 	qp.qp_type = IB_QPT_RC;
-	qp.event_handler = Heard::event;
+	qp.event_handler = Recorder::event;
 	qp.qp_context = &by_qp;
 	ib_srq srq{};
 	srq.device = device.ib();
-	srq.event_handler = Heard::event;
+	srq.event_handler = Recorder::event;
 	srq.srq_context = &by_srq;
 
 	int expected = 0;
@@ -131,7 +131,7 @@ void event_02_affiliated_events_reach_their_object(kern::kunit::Test &test)
 	EXPECT_EQ(by_srq.count, 2);
 	EXPECT_EQ(by_srq.last, IB_EVENT_SRQ_LIMIT_REACHED);
 
-	// One that all hear comes after them, and is the only one.
+	// One that all receive comes after them, and is the only one.
 	rdma::dispatch(IB_EVENT_PORT_ERR, device.ib(), 1);
 	EXPECT_TRUE(listener.wait_for(1));
 	EXPECT_EQ(listener.events[0].event, IB_EVENT_PORT_ERR);
@@ -187,7 +187,7 @@ void event_02_cache_is_refreshed_first(kern::kunit::Test &test)
 }
 
 /*
- * Handlers hear events in the order of dispatch, one at a time, though they come from several
+ * Handlers receive events in the order of dispatch, one at a time, though they come from several
  * contexts.
  */
 void event_03_dispatch_is_ordered(kern::kunit::Test &test)
@@ -235,7 +235,7 @@ void event_03_lock_12_no_handler_after_unregistration(kern::kunit::Test &test)
 	Source source{device.ib()};
 	auto thread = kern::Thread::create("events", kern::method<&Source::run>, &source);
 	ASSERT_OK(thread);
-	unsigned int heard = 0;
+	unsigned int handled = 0;
 	for (int round = 0; round < 50; round++) {
 		Listener listener;
 		listener.slow = true;
@@ -247,10 +247,10 @@ void event_03_lock_12_no_handler_after_unregistration(kern::kunit::Test &test)
 		const unsigned int after = listener.count.load_acquire();
 		kern::sleep_us(100, 200);
 		EXPECT_EQ(listener.count.load_acquire(), after);
-		heard += after;
+		handled += after;
 	}
 	EXPECT_EQ(thread.value().stop(), 0);
-	EXPECT_GE(heard, 50u);
+	EXPECT_GE(handled, 50u);
 }
 
 /* Events may come with interrupts off and from soft interrupts; a bad port is refused there too. */
@@ -294,7 +294,7 @@ void lock_03_dispatch_from_any_context(kern::kunit::Test &test)
 	EXPECT_TRUE(timer.fired.wait_for(10000));
 	EXPECT_TRUE(listener.wait_for(2));
 	EXPECT_EQ(listener.events[1].event, IB_EVENT_LID_CHANGE);
-	EXPECT_EQ(observer.count(verbs::Rule::obligation), 1u);
+	EXPECT_EQ(observer.count(verbs::Rule::mandatory_attribute), 1u);
 	{
 		FromInterrupt interrupt{device.ib()};
 		interrupt.work.queue();

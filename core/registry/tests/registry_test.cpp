@@ -232,13 +232,13 @@ void lock_09_device_is_usable_in_client_callbacks(kern::kunit::Test &test)
  */
 void lock_10_leaked_handler_is_reported(kern::kunit::Test &test)
 {
-	static int heard;
+	static int handled;
 	ib_event_handler handler;
 	FakeDeviceOwner device;
-	heard = 0;
+	handled = 0;
 	ASSERT_EQ(device.add(), 0);
 	INIT_IB_EVENT_HANDLER(&handler, device.ib(),
-			      ([](ib_event_handler *, ib_event *) { heard++; }));
+			      ([](ib_event_handler *, ib_event *) { handled++; }));
 	ib_register_event_handler(&handler);
 	{
 		fixture::Observer observer;
@@ -251,7 +251,7 @@ void lock_10_leaked_handler_is_reported(kern::kunit::Test &test)
 	rdma::dispatch(IB_EVENT_PORT_ERR, device.ib(), 1);
 	ASSERT_EQ(device.add(), 0);
 	device.remove();
-	EXPECT_EQ(heard, 0);
+	EXPECT_EQ(handled, 0);
 }
 
 /*

@@ -270,11 +270,11 @@ void address_multicast(Test &test)
 	ASSERT_TRUE(pd.ok() && cq.ok());
 	auto attr = qp_attr(IB_QPT_UD);
 	auto member = rdma::QueuePair::create(pd.value(), cq.value(), cq.value(), attr);
-	auto stranger = rdma::QueuePair::create(pd.value(), cq.value(), cq.value(), attr);
-	ASSERT_TRUE(member.ok() && stranger.ok());
+	auto outsider = rdma::QueuePair::create(pd.value(), cq.value(), cq.value(), attr);
+	ASSERT_TRUE(member.ok() && outsider.ok());
 	Memory memory(pd.value());
 	ASSERT_TRUE(memory.ok);
-	for (auto *qp : {&member.value(), &stranger.value()}) {
+	for (auto *qp : {&member.value(), &outsider.value()}) {
 		ASSERT_EQ(connect_datagram(qp->get(), 1), 0);
 		ib_sge to = sge_of(pd.value(), memory.at(0), 100);
 		ib_recv_wr recv = {};
@@ -295,7 +295,7 @@ void address_multicast(Test &test)
 		       .ah = ah.value().get(),
 		       .remote_qpn = IB_MULTICAST_QPN,
 		       .remote_qkey = 1};
-	ASSERT_EQ(stranger.value().post_send(&wr.wr), 0);
+	ASSERT_EQ(outsider.value().post_send(&wr.wr), 0);
 	unsigned int received = 0;
 	ib_wc wc;
 	while (received < 2 && next(cq.value(), wc)) {

@@ -48,13 +48,15 @@ void mgmt_10_ports_are_independent(Test &test)
 {
 	Device device({.ports = 2});
 	ASSERT_TRUE(device.ok());
-	struct Heard : ib_event_handler {
+	struct Recorder : ib_event_handler {
 		kern::Atomic<unsigned int> of[3] = {};
-	} heard;
-	INIT_IB_EVENT_HANDLER(&heard, device.get(), [](ib_event_handler *handler, ib_event *event) {
-		static_cast<Heard *>(handler)->of[event->element.port_num].add_relaxed(1);
-	});
-	ib_register_event_handler(&heard);
+	} recorder;
+	INIT_IB_EVENT_HANDLER(
+		&recorder, device.get(), [](ib_event_handler *handler, ib_event *event) {
+			static_cast<Recorder *>(handler)->of[event->element.port_num].add_relaxed(
+				1);
+		});
+	ib_register_event_handler(&recorder);
 	auto pd = rdma::Pd::create(device);
 	EXPECT_TRUE(pd.ok());
 	const auto state_of = [&](u32 port_num) {
@@ -74,20 +76,20 @@ void mgmt_10_ports_are_independent(Test &test)
 	ib_event event = {
 		.device = device, .element = {.port_num = 2}, .event = IB_EVENT_PORT_ACTIVE};
 	ib_dispatch_event(&event);
-	EXPECT_TRUE(eventually([&] { return heard.of[2].load_relaxed() == 1; }));
+	EXPECT_TRUE(eventually([&] { return recorder.of[2].load_relaxed() == 1; }));
 	EXPECT_EQ(state_of(2).state, IB_PORT_ACTIVE);
 	EXPECT_EQ(state_of(2).lid, 22);
 	EXPECT_EQ(state_of(1).state, IB_PORT_INIT);
 	EXPECT_EQ(state_of(1).generation, 0u);
-	EXPECT_EQ(heard.of[1].load_relaxed(), 0u);
+	EXPECT_EQ(recorder.of[1].load_relaxed(), 0u);
 
 	attr.state = IB_PORT_DOWN;
 	soft_set_port(device, 2, &attr);
 	event.event = IB_EVENT_PORT_ERR;
 	ib_dispatch_event(&event);
-	EXPECT_TRUE(eventually([&] { return heard.of[2].load_relaxed() == 2; }));
+	EXPECT_TRUE(eventually([&] { return recorder.of[2].load_relaxed() == 2; }));
 	EXPECT_EQ(state_of(2).state, IB_PORT_DOWN);
-	ib_unregister_event_handler(&heard);
+	ib_unregister_event_handler(&recorder);
 }
 
 /* Ports and indices that there are not: EINVAL; values that there are not: ENOENT. */

@@ -397,7 +397,7 @@ void lock_07_event_handler_sleeps(Test &test)
 	struct Listener {
 		ib_event_handler handler{};
 		kern::Atomic<int> may_sleep{-1};
-		kern::Completion heard{};
+		kern::Completion recorder{};
 
 		static void by_object(ib_event *, void *context)
 		{
@@ -407,7 +407,7 @@ void lock_07_event_handler_sleeps(Test &test)
 		{
 			auto *self = reinterpret_cast<Listener *>(handler);
 			self->may_sleep.store_relaxed(kern_may_sleep());
-			self->heard.complete();
+			self->recorder.complete();
 		}
 	};
 	static_assert(__builtin_offsetof(Listener, handler) == 0);
@@ -438,7 +438,7 @@ void lock_07_event_handler_sleeps(Test &test)
 	rdma::dispatch(IB_EVENT_SRQ_ERR, srq);
 	rdma::dispatch(IB_EVENT_QP_FATAL, qp);
 	rdma::dispatch(IB_EVENT_LID_CHANGE, device.get(), 1);
-	EXPECT_TRUE(by_device.heard.wait_for(60'000));
+	EXPECT_TRUE(by_device.recorder.wait_for(60'000));
 	for (Listener *listener : {&by_cq, &by_srq, &by_qp, &by_device})
 		EXPECT_EQ(listener->may_sleep.load_relaxed(), 0);
 	ib_unregister_event_handler(&by_device.handler);
@@ -491,7 +491,7 @@ void missing_driver_methods_are_reported(Test &test)
 		{
 			Observer observer;
 			EXPECT_EQ(ib_register_device(device, "lacking%d", nullptr), -EINVAL);
-			EXPECT_EQ(observer.count(Rule::obligation), 1u);
+			EXPECT_EQ(observer.count(Rule::mandatory_attribute), 1u);
 			const char *said = observer.last();
 			if (!EXPECT_EQ(said ? __builtin_strcmp(said, lack.name) : -1, 0))
 				kern_kunit_note(test.native(), "%s", lack.name);

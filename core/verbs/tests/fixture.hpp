@@ -22,12 +22,12 @@ inline bool devices_are_plain = false;
 inline void on_plain_devices()
 {
 	devices_are_plain = true;
-	soft_set_habits(SOFT_PLAIN);
+	soft_set_behaviour(SOFT_PLAIN);
 }
 inline void on_devices_like_a_card()
 {
 	devices_are_plain = false;
-	soft_set_habits(SOFT_CARD_SENDS_FIRST);
+	soft_set_behaviour(SOFT_CARD_SENDS_FIRST);
 }
 
 /* A suite whose cases run on plain software devices, and again on such as behave like a card. */
@@ -70,7 +70,7 @@ inline bool sleeping_is_watched()
  * one CPU, runs: there, devices like a card show effects of CPUs and preemption. The plain devices
  * are for User-Mode Linux guests, and for guests without checks.
  */
-inline bool goes_on_on_these_devices(Test &test)
+inline bool runs_on_these_devices(Test &test)
 {
 	if (!devices_are_plain || !sleeping_is_watched())
 		return true;

@@ -48,7 +48,7 @@ private:
 	static inline constinit kern::Atomic<const char *> last_{nullptr};
 	static inline constinit kern::Atomic<const char *> last_owner_{nullptr};
 	static inline constinit kern::Atomic<unsigned int>
-		counts_[static_cast<int>(Rule::obligation) + 1] = {};
+		counts_[static_cast<int>(Rule::mandatory_attribute) + 1] = {};
 };
 
 } // namespace fixture

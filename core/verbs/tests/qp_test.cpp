@@ -319,9 +319,9 @@ void xrc_handles(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
-	static constinit kern::Atomic<unsigned int> heard{0};
-	heard.store_relaxed(0);
-	constexpr auto listen = [](ib_event *, void *) { heard.add_relaxed(1); };
+	static constinit kern::Atomic<unsigned int> recorder{0};
+	recorder.store_relaxed(0);
+	constexpr auto listen = [](ib_event *, void *) { recorder.add_relaxed(1); };
 	ib_xrcd *xrcd = ib_alloc_xrcd(device);
 	ASSERT_FALSE(rdma::is_err(xrcd));
 	auto pd = rdma::Pd::create(device);
@@ -343,7 +343,7 @@ void xrc_handles(Test &test)
 	ib_qp *handle = ib_open_qp(xrcd, &open);
 	ASSERT_FALSE(rdma::is_err(handle));
 	rdma::dispatch(IB_EVENT_COMM_EST, qp);
-	EXPECT_EQ(heard.load_relaxed(), 2u);
+	EXPECT_EQ(recorder.load_relaxed(), 2u);
 	EXPECT_EQ(ib_destroy_qp(qp), -EBUSY);
 	EXPECT_EQ(ib_close_qp(qp), -EINVAL);
 	EXPECT_EQ(ib_destroy_qp(handle), 0);
@@ -354,11 +354,11 @@ void xrc_handles(Test &test)
 /* Affiliated events reach the handler of their object, of every kind. */
 void event_01_affiliated(Test &test)
 {
-	struct Heard {
+	struct Recorder {
 		ib_event_type type;
 		const void *object;
 	};
-	static Heard last;
+	static Recorder last;
 	constexpr auto listen = [](ib_event *event, void *) {
 		last = {event->event, event->element.qp};
 	};

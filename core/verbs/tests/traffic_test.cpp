@@ -466,9 +466,9 @@ void traffic_xrc(Test &test)
 	ib_qp *target = ib_create_qp(pd->get(), &attr);
 	ASSERT_FALSE(rdma::is_err(target));
 	{
-		Receiver first, second, stranger;
+		Receiver first, second, outsider;
 		ASSERT_TRUE(first.create(device, pd, xrcd) && second.create(device, pd, xrcd) &&
-			    stranger.create(device, pd, elsewhere));
+			    outsider.create(device, pd, elsewhere));
 		EXPECT_NE(first.srq->ext.xrc.srq_num, second.srq->ext.xrc.srq_num);
 		attr = qp_attr(IB_QPT_XRC_INI);
 		auto sender = rdma::QueuePair::create(pd, cq, cq, attr);
@@ -495,7 +495,7 @@ void traffic_xrc(Test &test)
 			ASSERT_TRUE(next(cq, wc));
 			EXPECT_EQ(wc.status, IB_WC_SUCCESS);
 		}
-		EXPECT_EQ(stranger.cq->poll(1, &wc), 0);
+		EXPECT_EQ(outsider.cq->poll(1, &wc), 0);
 
 		/*
 		 * A write takes no receive, but is of the named SRQ's protection domain all the
@@ -512,7 +512,7 @@ void traffic_xrc(Test &test)
 		EXPECT_EQ(wc.status, IB_WC_SUCCESS);
 		EXPECT_EQ(__builtin_memcmp(memory.at(512), "shared", 6), 0);
 
-		write.remote_srqn = stranger.srq->ext.xrc.srq_num;
+		write.remote_srqn = outsider.srq->ext.xrc.srq_num;
 		ASSERT_EQ(sender.value().post_send(&write.wr), 0);
 		ASSERT_TRUE(next(cq, wc));
 		EXPECT_EQ(wc.status, IB_WC_REM_INV_REQ_ERR);

@@ -213,13 +213,13 @@ void objects_record_their_owner(Test &test)
 }
 
 /* A task of no process, which has no queue pair. */
-struct Stranger {
+struct OtherProcess {
 	ib_device *device;
 	u32 number = 0;
 	bool has = true;
-	kern::Work work{kern::method<&Stranger::look>, this};
+	kern::Work work{kern::method<&OtherProcess::look>, this};
 
-	explicit Stranger(ib_device *which) : device(which) {}
+	explicit OtherProcess(ib_device *which) : device(which) {}
 	void look() { has = ib_process_has_qp(device, number); }
 	bool lacks(u32 qp_num)
 	{
@@ -254,7 +254,7 @@ void rcm_16_queue_pairs_belong_to_their_process(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
-	Stranger stranger(bench.device);
+	OtherProcess outsider(bench.device);
 	const auto has = [&](u32 number) { return ib_process_has_qp(bench.device, number); };
 	ib_pd *pd = ib_alloc_pd_user(bench.device, bench.udata());
 	const ib_cq_init_attr cq_attr = {.cqe = 16, .comp_vector = 0, .flags = 0};
@@ -272,9 +272,9 @@ void rcm_16_queue_pairs_belong_to_their_process(Test &test)
 	ASSERT_FALSE(rdma::is_err(own) || rdma::is_err(kernels) || rdma::is_err(target));
 	const u32 number = own->qp_num;
 	EXPECT_TRUE(has(number));
-	EXPECT_TRUE(stranger.lacks(number));
+	EXPECT_TRUE(outsider.lacks(number));
 	EXPECT_FALSE(has(kernels->qp_num));
-	EXPECT_TRUE(stranger.lacks(kernels->qp_num));
+	EXPECT_TRUE(outsider.lacks(kernels->qp_num));
 	EXPECT_FALSE(has(0xfffffe));
 
 	ib_qp_open_attr open = {
@@ -283,7 +283,7 @@ void rcm_16_queue_pairs_belong_to_their_process(Test &test)
 	ib_qp *handle = ib_open_qp(domain, &open);
 	ASSERT_FALSE(rdma::is_err(handle));
 	EXPECT_TRUE(has(target->qp_num));
-	EXPECT_TRUE(stranger.lacks(target->qp_num));
+	EXPECT_TRUE(outsider.lacks(target->qp_num));
 	EXPECT_EQ(ib_close_qp(handle), 0);
 	EXPECT_FALSE(has(target->qp_num));
 

@@ -77,7 +77,7 @@ public:
 		say(event);
 		interrupt();
 	}
-	/* The same, heard when this returns. */
+	/* The same, recorded when this returns. */
 	void report_and_wait(Message &event)
 	{
 		report(event);

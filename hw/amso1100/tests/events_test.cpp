@@ -30,16 +30,16 @@ void event_flood_is_handled_in_slices(Test &test)
 	ASSERT_TRUE(ear.ok());
 	ear.act = [](Ear &self, Bed &on) {
 		kern::sleep_us(20, 50);
-		if (self.heard.load_acquire() < flood)
+		if (self.recorded.load_acquire() < flood)
 			say(on, self);
 	};
 	say(*bed, ear);
 	bed->card->interrupt();
 	for (unsigned int i = 0; i < 3; i++)
 		bed->card->rnic->flush_events();
-	EXPECT_LT(ear.heard.load_acquire(), flood);
+	EXPECT_LT(ear.recorded.load_acquire(), flood);
 	/* It goes on by itself. */
-	EXPECT_TRUE(eventually([&] { return ear.heard.load_acquire() == flood; }));
+	EXPECT_TRUE(eventually([&] { return ear.recorded.load_acquire() == flood; }));
 }
 
 /* A caller of flush_events() does not depend on the interrupt. */
@@ -51,7 +51,7 @@ void events_are_handled_before_their_interrupt(Test &test)
 	ASSERT_TRUE(ear.ok());
 	say(*bed, ear);
 	bed->card->rnic->flush_events();
-	EXPECT_EQ(ear.heard.load_acquire(), 1u);
+	EXPECT_EQ(ear.recorded.load_acquire(), 1u);
 }
 
 /*
@@ -135,7 +135,7 @@ void reject_does_not_wait_for_space(Test &test)
 	Ear ear(*bed);
 	ASSERT_TRUE(ear.ok());
 	ear.act = [](Ear &self, Bed &on) {
-		on.card->rnic->refuse_later(self.heard.load_acquire());
+		on.card->rnic->refuse_later(self.recorded.load_acquire());
 	};
 	card.holding.store_release(true);
 	for (u32 i = 1; i < Card::entries; i++)
@@ -144,7 +144,7 @@ void reject_does_not_wait_for_space(Test &test)
 	say(*bed, ear);
 	say(*bed, ear);
 	card.rnic->flush_events();
-	EXPECT_EQ(ear.heard.load_acquire(), 2u);
+	EXPECT_EQ(ear.recorded.load_acquire(), 2u);
 	EXPECT_LT((kern::now_ns() - begun) / 1'000'000, u64{10'000});
 	card.holding.store_release(false);
 	EXPECT_TRUE(eventually([&] {

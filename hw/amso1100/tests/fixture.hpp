@@ -116,12 +116,12 @@ public:
 	}
 	void handle_event(const Message &) override
 	{
-		heard.fetch_add(1);
+		recorded.fetch_add(1);
 		if (act)
 			act(*this, bed_);
 	}
 
-	kern::Atomic<unsigned int> heard{0};
+	kern::Atomic<unsigned int> recorded{0};
 	void (*act)(Ear &ear, Bed &bed) = nullptr;
 
 private:

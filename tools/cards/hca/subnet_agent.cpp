@@ -65,7 +65,7 @@ SubnetAgent::Verdict SubnetAgent::handle(unsigned number, ib::Smp &smp, ib::Lid 
 	return Verdict::foreign;
 }
 
-// Addresses come first: drivers read them when they hear that the port is active.
+// Addresses come first: drivers read them when they learn that the port is active.
 void SubnetAgent::port_info_set(const fabric::ManagedPort &port, const ib::PortInfo &before,
 				bool reregister)
 {

@@ -18,7 +18,7 @@ constexpr std::size_t kLeastUlpdu = 64;
 } // namespace
 
 Carrier::Carrier(Loop &loop, const StreamConfig &config, Host &owner, std::function<void()> over)
-    : config_(config), owner_(&owner), tell_over_(std::move(over)),
+    : config_(config), owner_(&owner), notify_closed_(std::move(over)),
       timer_(loop, [this] { time_is_over(); }), wakeup_(loop, [this] { run(); })
 {
 }
@@ -167,7 +167,7 @@ void Carrier::ended(tcp::End how)
 		stream_->closed(false);
 	else if (owner_)
 		std::exchange(owner_, nullptr)->ended({End::Kind::lost, errors::kConnectionLost});
-	tell_over_();
+	notify_closed_();
 }
 
 // The other has not answered, or has not closed.

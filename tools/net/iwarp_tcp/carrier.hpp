@@ -92,7 +92,7 @@ private:
 
 	StreamConfig config_;
 	Host *owner_;
-	const std::function<void()> tell_over_;
+	const std::function<void()> notify_closed_;
 	tcp::ConnectionPtr connection_;
 	std::optional<Stream> stream_; // once connected
 	Bytes pending_;                // made, and refused by the connection

@@ -127,7 +127,7 @@ TEST_F(SaTest, SubscriptionsAndReportsOfAPortAreBounded)
 	EXPECT_EQ(Subscriptions::kReportsToOne, reports.size());
 }
 
-// More ports want to hear of an event than reports are kept, and none of them answers.
+// More ports subscribe to an event than reports are kept, and none of them answers.
 TEST(SaShares, MissedReportDoesNotSuppressTheNext)
 {
 	constexpr auto silent = Subscriptions::kReportsMax / Subscriptions::kSubscriptionsOfOne;

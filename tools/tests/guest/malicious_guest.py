@@ -66,7 +66,7 @@ EXCHANGES = 2000
 # RDMA of one round: as much as the region that it goes to has, in messages of several packets.
 MESSAGES, MESSAGE = 16, 16 << 10
 
-# Minimum effects of each act in one turn, as weft-intruder counts them; it fails by itself if the card carries out what it
+# Minimum effects of each action in one turn, as weft-intruder counts them; it fails by itself if the card carries out what it
 # should refuse, or the other way round.
 EFFECTS = {
     "last-descriptors": {"cards-lost": 1},
@@ -130,7 +130,7 @@ class Rdma:
 
 
 def effects(output):
-    """Returns weft-intruder's report for each act: its turns and its effects."""
+    """Returns weft-intruder's report for each action: its turns and its effects."""
     return {name: {word: int(number) for word, number in re.findall(r"(\S+)=(\d+)", rest)}
             for name, rest in re.findall(r"^(\S+) (.*)$", output, re.M)}
 
@@ -154,7 +154,7 @@ def malicious_guest_does_not_disturb_others(lab):
         # From here on the daemon has hardly any descriptors left; the two guests have theirs already.
         rdma.round()
         leave_descriptors(fabric.process, DESCRIPTORS)
-        largest, slowest, exchanges, rounds_beside = 0, 0.0, 0, 0
+        largest, slowest, exchanges, concurrent_rounds = 0, 0.0, 0, 0
         serving = asking = intruder = None
         while not intruder or intruder.poll() is None or asking:
             if not asking:
@@ -165,7 +165,7 @@ def malicious_guest_does_not_disturb_others(lab):
             intruder = intruder or lab.start(lab.program("weft-intruder"), "--card", fabric.sockets[2], "--victim", port_of(node1),
                                              "--victim", port_of(node2),
                                              "--ethernet", fabric.directory / "node3-eth0.sock", "--seed", lab.seed, "--turns", len(EFFECTS) * lab.rounds(4, 400))
-            rounds_beside += intruder.poll() is None
+            concurrent_rounds += intruder.poll() is None
             rdma.round()
             start = time.monotonic()
             fabric.weft("fabric", "show")
@@ -182,14 +182,14 @@ def malicious_guest_does_not_disturb_others(lab):
         done = effects(output)
         with check("each action of the malicious guest had its effect, and no other action lost it a card"):
             assert done.keys() == EFFECTS.keys(), output
-            for act, least in EFFECTS.items():
-                turns = done[act].pop("turns")
+            for action, least in EFFECTS.items():
+                turns = done[action].pop("turns")
                 assert turns >= 1, output
                 for effect, number in least.items():
-                    assert done[act].get(effect, 0) >= number * turns, (act, effect, output)
-                assert done[act].get("cards-lost", 0) == least.get("cards-lost", 0) * turns, (act, output)
+                    assert done[action].get(effect, 0) >= number * turns, (action, effect, output)
+                assert done[action].get("cards-lost", 0) == least.get("cards-lost", 0) * turns, (action, output)
         with check("the daemon ran out of descriptors"):
-            # At the first turn it must have said so; later lines are lost among those of other acts, of which only so many a second are logged.
+            # At the first turn it must have said so; later lines are lost among those of other actions, of which only so many a second are logged.
             assert "no descriptor left" in fabric.log(), output
         with check("floods of the Ethernet were bounded"):
             ports = json.loads(fabric.weft("--json", "counters"))
@@ -200,7 +200,7 @@ def malicious_guest_does_not_disturb_others(lab):
             echoes.check(sent)
         with check("sends, writes and reads went on all the time"):
             # On a busy host a round may take as long as all actions of the malicious guest.
-            assert exchanges >= EXCHANGES and rounds_beside >= 1, (exchanges, rounds_beside)
+            assert exchanges >= EXCHANGES and concurrent_rounds >= 1, (exchanges, concurrent_rounds)
         with check("the daemon stays within its memory"):
             assert largest < MEMORY_BOUND_KIB, f"{largest} KiB"
         with check("the control socket answers within a second"):

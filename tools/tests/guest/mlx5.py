@@ -95,7 +95,7 @@ def works(node1, node2, fabric, peer):
 
 
 @test(kernels=("stock",), timeout=240)
-def works_beside_a_connectx_2(lab):
+def works_with_a_connectx_2(lab):
     """mlx5_core and mlx5_ib probe the card; IPoIB and every kind of queue pair work towards a ConnectX-2; the drivers reload."""
     with guests(lab, MIXED.format(peer="mlx4")) as (fabric, (node1, node2)):
         works(node1, node2, fabric, "mlx4")
@@ -162,7 +162,7 @@ def traffic_on_either_port(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=240)
-def works_beside_another(lab):
+def works_with_a_second_card(lab):
     """The same between two of them."""
     with guests(lab, MIXED.format(peer="mlx5")) as (fabric, (node1, node2)):
         works(node1, node2, fabric, "mlx5")

@@ -42,7 +42,7 @@ def joined(manager, *nodes):
 
 @test(kernels=("stock",), timeout=240)
 def opensm_manages(lab):
-    """With ours off, OpenSM brings the ports up, serves IPoIB's joins, hears of links by traps, each once, and outlives itself."""
+    """With ours off, OpenSM brings the ports up, serves IPoIB's joins, learns of links by traps, each once, and outlives itself."""
     with guests(lab, PAIR + "[sm]\nenabled = false\n", log_level="debug") as (fabric, (node1, node2)):
         load(node1, node2)
         for node in (node1, node2):
@@ -59,11 +59,11 @@ def opensm_manages(lab):
             ping(node2, node1, "10.0.0.1", 500)
             assert BROADCAST in node2.run("saquery -g").out
             assert node2.run("saquery NR").out.count("NodeRecord dump") == 3
-        with check("it hears of a link that goes and comes by trap 128, represses each, and gets none twice"):
+        with check("it learns of a link that goes and comes by trap 128, represses each, and gets none twice"):
             for state in ("down", "up"):
-                heard = node1.run(f"grep -c 'num:128' {LOG} || true").out
+                reported = node1.run(f"grep -c 'num:128' {LOG} || true").out
                 fabric.weft("link", state, "node2")
-                node1.wait_for(f"test $(grep -c 'num:128' {LOG}) -gt {int(heard)}", what="the trap")
+                node1.wait_for(f"test $(grep -c 'num:128' {LOG}) -gt {int(reported)}", what="the trap")
                 if state == "up":
                     active(node2)
             ping(node2, node1, "10.0.0.1", 100)

@@ -50,7 +50,7 @@ constexpr auto kPatience = RemoteMachine::kPatience;
 
 Intruder::Intruder(IntruderOptions options) : options_(std::move(options)), random_(options_.seed)
 {
-	events_ = {
+	actions_ = {
 		{"last-descriptors", Ending::loses_it, &Intruder::take_the_last_descriptors},
 		{"giants", Ending::keeps, &Intruder::send_giants},
 		{"all-memory", Ending::leaves, &Intruder::map_all_memory},
@@ -75,53 +75,53 @@ Intruder::~Intruder() = default;
 
 void Intruder::run()
 {
-	std::vector<Act *> round;
+	std::vector<Action *> round;
 	for (unsigned turn = 0; turn < options_.turns; ++turn) {
 		if (round.empty())
 			round = draw_round();
-		Act &act = *round.back();
+		Action &action = *round.back();
 		round.pop_back();
 		try {
 			if (!machine_)
 				plug_in();
-			carry_out(act);
+			carry_out(action);
 		} catch (const std::exception &error) {
-			throw std::runtime_error(std::string(act.name) + ", turn " +
+			throw std::runtime_error(std::string(action.name) + ", turn " +
 						 std::to_string(turn) + ": " + error.what());
 		}
 	}
 }
 
-std::vector<Intruder::Act *> Intruder::draw_round()
+std::vector<Intruder::Action *> Intruder::draw_round()
 {
-	std::vector<Act *> round;
-	for (Act &act : events_)
-		round.push_back(&act);
+	std::vector<Action *> round;
+	for (Action &action : actions_)
+		round.push_back(&action);
 	std::ranges::shuffle(round, random_);
 	// Its lack of descriptors must be logged before other actions fill the log.
-	if (events_.front().turns == 0)
-		std::iter_swap(std::ranges::find(round, &events_.front()), round.end() - 1);
+	if (actions_.front().turns == 0)
+		std::iter_swap(std::ranges::find(round, &actions_.front()), round.end() - 1);
 	return round;
 }
 
-void Intruder::carry_out(Act &act)
+void Intruder::carry_out(Action &action)
 {
-	current_ = &act;
+	current_ = &action;
 	bool hung_up = false;
 	try {
-		(this->*act.carry_out)();
-		if (act.ending == Ending::loses_it)
+		(this->*action.carry_out)();
+		if (action.ending == Ending::loses_it)
 			hung_up = machine_->client().wait_closed();
 	} catch (const HungUp &) {
 		hung_up = true;
 	}
-	if (hung_up != (act.ending == Ending::loses_it))
+	if (hung_up != (action.ending == Ending::loses_it))
 		throw std::runtime_error(hung_up ? "the daemon ended the connection"
 						 : "the daemon did not end the connection");
 	if (hung_up)
 		count("cards-lost");
-	++act.turns;
-	if (act.ending != Ending::keeps)
+	++action.turns;
+	if (action.ending != Ending::keeps)
 		unplug();
 }
 
@@ -282,7 +282,7 @@ void Intruder::reap()
 	}
 }
 
-void Intruder::let_it_work()
+void Intruder::run_card()
 {
 	// Each is answered on the card's thread, behind what it does now.
 	for (int i = 0; i < 8; ++i)
@@ -353,7 +353,7 @@ void Intruder::send_raw_packet(std::uint16_t dlid, std::uint32_t dest_qp, std::u
 void Intruder::await_completions(std::uint32_t number)
 {
 	const auto deadline = std::chrono::steady_clock::now() + kPatience;
-	for (reap(); static_cast<std::int32_t>(completed_ - number) < 0; let_it_work())
+	for (reap(); static_cast<std::int32_t>(completed_ - number) < 0; run_card())
 		if (std::chrono::steady_clock::now() > deadline)
 			throw std::runtime_error("packets do not leave");
 }

@@ -43,13 +43,13 @@ public:
 	explicit Intruder(IntruderOptions options);
 	~Intruder();
 
-	// State of the guest after an act.
+	// State of the guest after an action.
 	enum class Ending {
-		keeps,    // the next act is on the same machine
+		keeps,    // the next action is on the same machine
 		leaves,   // it goes away, with whatever it has made of its card
 		loses_it, // the daemon has to end the connection
 	};
-	struct Act {
+	struct Action {
 		const char *name;
 		Ending ending;
 		void (Intruder::*carry_out)();
@@ -58,12 +58,12 @@ public:
 		std::map<std::string, std::uint64_t> effects{};
 	};
 
-	// All turns. An act that does not end as it should, or does not have its effect, is a
+	// All turns. An action that does not end as it should, or does not have its effect, is a
 	// failure: the connection that ends where it should go on, a command that is refused where
 	// it should be carried out, or the other way round, a packet that does not leave. Throws
-	// std::runtime_error, which says in which act.
+	// std::runtime_error, which says in which action.
 	void run();
-	const std::vector<Act> &acts() const { return events_; }
+	const std::vector<Action> &actions() const { return actions_; }
 
 private:
 	using HungUp = testing::FakeClient::HungUp;
@@ -77,9 +77,9 @@ private:
 		std::uint32_t posted = 0;
 	};
 
-	void carry_out(Act &act);
-	// The acts of the next round, each once, in an order drawn from the seed.
-	std::vector<Act *> draw_round();
+	void carry_out(Action &action);
+	// The actions of the next round, each once, in an order drawn from the seed.
+	std::vector<Action *> draw_round();
 	void unplug();
 	void plug_in();
 	// Waits until the subnet manager has made the port active; returns its PortInfo.
@@ -91,14 +91,14 @@ private:
 	// Takes the completions that are there. Those of the special queue are counted.
 	void reap();
 	// Lets the card work for a little while.
-	void let_it_work();
+	void run_card();
 	// A packet of whole headers from QP1's number, as only the driver of the card may send;
 	// waits for room in the queue.
 	void send_raw_packet(std::uint16_t dlid, std::uint32_t dest_qp, std::uint16_t pkey,
 			     bool vl15, std::span<const std::byte> payload);
 	// Waits until so many of the special queue's requests have completed.
 	void await_completions(std::uint32_t number);
-	// Waits until all that send_raw_packet() was given in this act has left, and counts it.
+	// Waits until all that send_raw_packet() was given in this action has left, and counts it.
 	void await_raw_packets();
 	// The counters of a port, by PMA (IBA 16.1.4.1).
 	ib::PortCountersExtended counters_of(unsigned port);
@@ -128,7 +128,7 @@ private:
 		return options_.victims[below(static_cast<std::uint32_t>(options_.victims.size()))];
 	}
 
-	// The acts.
+	// The actions.
 	void take_the_last_descriptors();
 	void send_giants();
 	void map_all_memory();
@@ -159,8 +159,8 @@ private:
 	// Requests of the special queue: completed, and counted as an effect.
 	std::uint32_t completed_ = 0;
 	std::uint32_t counted_ = 0;
-	std::vector<Act> events_;
-	Act *current_ = nullptr;
+	std::vector<Action> actions_;
+	Action *current_ = nullptr;
 };
 
 } // namespace weft::malicious_guest

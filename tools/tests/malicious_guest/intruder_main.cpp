@@ -50,9 +50,9 @@ int main(int argc, char **argv)
 			options.victims.push_back(parse_victim(victim));
 		weft::malicious_guest::Intruder intruder(options);
 		intruder.run();
-		for (const auto &act : intruder.acts()) {
-			std::cout << act.name << " turns=" << act.turns;
-			for (const auto &[effect, number] : act.effects)
+		for (const auto &action : intruder.actions()) {
+			std::cout << action.name << " turns=" << action.turns;
+			for (const auto &[effect, number] : action.effects)
 				std::cout << ' ' << effect << '=' << number;
 			std::cout << '\n';
 		}

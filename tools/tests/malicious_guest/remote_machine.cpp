@@ -47,7 +47,7 @@ FileDescriptor connect_to(const std::filesystem::path &path)
 }
 
 RemoteMachine::RemoteMachine(const std::filesystem::path &socket, std::uint64_t memory_size)
-    : memory_size_(memory_size), memory_fd_(::memfd_create("stranger", MFD_CLOEXEC))
+    : memory_size_(memory_size), memory_fd_(::memfd_create("outsider", MFD_CLOEXEC))
 {
 	if (memory_fd_.get() < 0 || ::ftruncate(memory_fd_.get(), static_cast<off_t>(memory_size)))
 		fail("memory");

@@ -45,7 +45,7 @@ public:
 
 	std::string execute(const Arguments &arguments)
 	{
-		hear_events();
+		poll_events();
 		const auto id = arguments.number("id");
 		const auto &command = arguments.command();
 		if (command == "open") {
@@ -89,7 +89,7 @@ public:
 
 private:
 	// Those that have come; each goes to whose object it is of.
-	void hear_events()
+	void poll_events()
 	{
 		ibv_async_event event;
 		while (!ibv_get_async_event(context_.get(), &event)) {

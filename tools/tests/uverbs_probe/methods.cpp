@@ -412,7 +412,7 @@ void try_objects()
 {
 	const Caller caller;
 	const Program &program = caller.program;
-	const Program stranger;
+	const Program outsider;
 	Descriptor events, channel;
 	std::uint32_t pd, cq, other, qp, srq, mr;
 	static char memory[4096] __attribute__((aligned(4096)));
@@ -483,7 +483,7 @@ void try_objects()
 	};
 	for (const Spoilt &one : kSpoilt) {
 		const long error = create_cq(program, other, [&](Method &method) {
-			one.spoil(method, events.number(), channel.number(), stranger.events());
+			one.spoil(method, events.number(), channel.number(), outsider.events());
 		});
 		expect(std::string("a CQ with ") + one.what, error, one.expected);
 		if (!error)
@@ -496,7 +496,7 @@ void try_objects()
 	expect("a QP", create_qp(program, pd, cq, qp), 0);
 	expect("a QP without a receive CQ", create_qp(program, pd, cq, other, 0, false), EINVAL);
 	expect("a QP of a PD that there is not", create_qp(program, 99, cq, other), ENOENT);
-	expect("a QP of another's PD", create_qp(stranger, pd, cq, other), ENOENT);
+	expect("a QP of another's PD", create_qp(outsider, pd, cq, other), ENOENT);
 	expect("a QP with an unknown flag", create_qp(program, pd, cq, other, 1 << 13), EINVAL);
 	expect("a QP that signals all",
 	       create_qp(program, pd, cq, other, IB_UVERBS_QP_CREATE_SQ_SIG_ALL), 0);

@@ -139,7 +139,7 @@ void try_frames()
 
 void try_handles()
 {
-	const Program program, stranger;
+	const Program program, outsider;
 	ib_uverbs_destroy_cq_resp read;
 	std::uint32_t pd, cq, qp, other, again;
 	static char memory[8192] __attribute__((aligned(4096)));
@@ -156,15 +156,15 @@ void try_handles()
 	expect("a PD for the CQ of a QP", program.create_qp(pd, pd, other), EINVAL);
 	expect("a number of nothing", program.dealloc_pd(77), ENOENT);
 	expect("the largest number", program.dealloc_pd(0xffffffff), ENOENT);
-	expect("another file's PD", stranger.dealloc_pd(pd), ENOENT);
-	expect("another file's QP", stranger.destroy_qp(qp), ENOENT);
+	expect("another file's PD", outsider.dealloc_pd(pd), ENOENT);
+	expect("another file's QP", outsider.destroy_qp(qp), ENOENT);
 
 	expect("memory that is not there",
 	       program.register_memory(pd, reinterpret_cast<void *>(4096), 4096, other), EFAULT);
 	expect("memory that wraps",
 	       program.register_memory(pd, memory, ~std::size_t{0} - 4096, other), EINVAL);
 	expect("no memory at all", program.register_memory(pd, memory, 0, other), EINVAL);
-	expect("memory by another's PD", stranger.register_memory(pd, memory, 4096, other), ENOENT);
+	expect("memory by another's PD", outsider.register_memory(pd, memory, 4096, other), ENOENT);
 
 	/* An answer that cannot be given leaves nothing behind: the number is free again. */
 	const struct ib_uverbs_alloc_pd unanswered = {.response = 4096};
@@ -216,7 +216,7 @@ void try_address_handles()
 		 },
 		 EINVAL},
 	};
-	const Program program, stranger;
+	const Program program, outsider;
 	ib_uverbs_create_ah_resp made;
 	ib_uverbs_create_ah right{};
 	std::uint32_t pd;
@@ -241,7 +241,7 @@ void try_address_handles()
 	expect("CREATE_AH", create(program, right, made), 0);
 	expect("what was refused has no number", made.ah_handle, pd + 1);
 	expect("a PD that is used", program.dealloc_pd(pd), EBUSY);
-	expect("another file's address handle", destroy(stranger, made.ah_handle), ENOENT);
+	expect("another file's address handle", destroy(outsider, made.ah_handle), ENOENT);
 	expect("a PD for an address handle", destroy(program, pd), EINVAL);
 	expect("an address handle for a PD", program.dealloc_pd(made.ah_handle), EINVAL);
 	expect("DESTROY_AH", destroy(program, made.ah_handle), 0);
@@ -310,7 +310,7 @@ void consume_port_events(int events)
 
 void try_files()
 {
-	const Program program, stranger;
+	const Program program, outsider;
 	Descriptor channel, foreign;
 	std::uint32_t cq;
 	char bytes[16];
@@ -320,7 +320,7 @@ void try_files()
 	expect("lseek of the node", error_of(lseek(program.number(), 0, SEEK_SET)), ESPIPE);
 
 	expect("CREATE_COMP_CHANNEL", program.create_channel(channel), 0);
-	expect("CREATE_COMP_CHANNEL", stranger.create_channel(foreign), 0);
+	expect("CREATE_COMP_CHANNEL", outsider.create_channel(foreign), 0);
 	expect("closed by exec", fcntl(channel.number(), F_GETFD), FD_CLOEXEC);
 	expect("a CQ on another file's channel", program.create_cq(foreign.number(), cq), EBADF);
 	expect("a CQ on the asynchronous events", program.create_cq(program.events(), cq), EBADF);

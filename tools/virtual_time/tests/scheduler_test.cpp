@@ -406,7 +406,7 @@ TEST_F(SchedulerTest, ReportsTheAwaitedMember)
 TEST_F(SchedulerTest, BoundsUnknownConnections)
 {
 	std::vector<FileDescriptor> silent;
-	for (std::size_t i = 0; i < Scheduler::kMostStrangers; ++i)
+	for (std::size_t i = 0; i < Scheduler::kMostUnidentified; ++i)
 		silent.push_back(join());
 	run_until_closed(join());
 	for (const auto &each : silent)

@@ -249,7 +249,7 @@ class Lab:
                 self.tell(f"warning: {printable(warning)}")
         fabric = self._fabric()
         check([host["name"] for host in fabric.hosts])
-        self._start_machines(fabric.hosts, fabric.managed)
+        self._start_guests(fabric.hosts, fabric.managed)
 
     def _fabric(self):
         # The state of a subnet manager is "not active" until it has taken its first turn.
@@ -264,7 +264,7 @@ class Lab:
         for name in [name for name in self.guests if name not in names or name in replaced]:
             self._end(name)
             self.tell(f"{name}: has ended")
-        self._start_machines([host for host in fabric.hosts if host["name"] not in self.guests], fabric.managed)
+        self._start_guests([host for host in fabric.hosts if host["name"] not in self.guests], fabric.managed)
 
     def restart(self, names, tell):
         """Ends the machines of hosts, whatever state they are in, and starts them again with the same cards."""
@@ -285,7 +285,7 @@ class Lab:
         self.guests.pop(name).close()
         self._numbers.pop(name)
 
-    def _start_machines(self, hosts, managed):
+    def _start_guests(self, hosts, managed):
         if len(self.guests) + len(hosts) > MOST_ADDRESSES and not self._bare:
             raise LabError(f"10.1.0.0/24 has too few addresses for {len(self.guests) + len(hosts)} guests", "--bare assigns none")
         # Whatever is missing is reported before any guest boots.
@@ -393,7 +393,7 @@ class Lab:
             self.close()
 
 
-def program_beside(path):
+def program_in_same_directory(path):
     """The path of weftd, given by the caller: it is in the directory of weft."""
     path = pathlib.Path(path)
     if not path.is_file():

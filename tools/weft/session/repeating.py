@@ -18,7 +18,7 @@ LARGEST_SEED = 0xFFFFFFFF
 MOST_SECONDS = 600      # of this machine's time
 
 
-def act(text):
+def event(text):
     """(seconds, request) of what --at says: "2.5 link down node1", "3 link set node1 loss=0.1", or a time and a request as on the control socket."""
     when, _, what = text.partition(" ")
     try:
@@ -65,11 +65,11 @@ def run(args, machine):
     check_command(args)
     seed = args.seed if args.seed is not None else random.randrange(LARGEST_SEED)
     directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-run-"))
-    acts = [act(text) for text in args.at or ()]
+    events = [event(text) for text in args.at or ()]
     if args.capture:
-        acts.insert(0, (0, {"command": "capture.start", "link": "all", "file": str(args.capture.absolute())}))
+        events.insert(0, (0, {"command": "capture.start", "link": "all", "file": str(args.capture.absolute())}))
     if args.timeout:
-        acts.append((args.timeout, {"command": "shutdown"}))
+        events.append((args.timeout, {"command": "shutdown"}))
     try:
         scripts = {}
 
@@ -80,7 +80,7 @@ def run(args, machine):
         if args.card:
             args.lab = directory / "lab.toml"
             args.lab.write_text(stack.two_hosts(args.card))
-        lab = shared_time.Lab(directory / "lab", args.weftd, _kernel(machine), of, seed, lab_file=args.lab, share=machine.share, acts=tuple(acts),
+        lab = shared_time.Lab(directory / "lab", args.weftd, _kernel(machine), of, seed, lab_file=args.lab, share=machine.share, events=tuple(events),
                               append=machine.append, log_level="trace" if args.logs else "info")
         if not args.quiet:
             print(f"seed {seed:#x}", file=sys.stderr, flush=True)

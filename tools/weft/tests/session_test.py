@@ -590,7 +590,7 @@ class CheckedFirst(unittest.TestCase):
         lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, Machine(), True, lambda _: None)
         booted = []
         with contextlib.ExitStack() as stack:
-            for name, stand_in in (("_fabric", lambda: labs.Fabric([{"name": "node1"}], True)), ("_start_machines", lambda *each: booted.append(each))):
+            for name, stand_in in (("_fabric", lambda: labs.Fabric([{"name": "node1"}], True)), ("_start_guests", lambda *each: booted.append(each))):
                 stack.enter_context(unittest.mock.patch.object(lab, name, stand_in))
             for owner, name in ((labs, "is_served"), (labs, "wait_until"), (labs.subprocess, "Popen"), (labs.pathlib.Path, "mkdir"), (labs.pathlib.Path, "unlink")):
                 stack.enter_context(unittest.mock.patch.object(owner, name, return_value=False))

@@ -6,7 +6,7 @@
 
 using namespace ipoib;
 using namespace ipoib::fixture;
-using ::fixture::goes_on_on_these_devices;
+using ::fixture::runs_on_these_devices;
 
 namespace
 {
@@ -17,7 +17,7 @@ namespace
  */
 void packets_arrive_after_recovery(Test &test)
 {
-	if (!goes_on_on_these_devices(test))
+	if (!runs_on_these_devices(test))
 		return;
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -43,7 +43,7 @@ void packets_arrive_after_recovery(Test &test)
  */
 void verbs_objects_are_destroyed_at_unregistration(Test &test)
 {
-	if (!goes_on_on_these_devices(test))
+	if (!runs_on_these_devices(test))
 		return;
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -57,7 +57,7 @@ void verbs_objects_are_destroyed_at_unregistration(Test &test)
 /* New rings are new memory, but the counters continue: readers need no lock. */
 void counters_outlive_rings(Test &test)
 {
-	if (!goes_on_on_these_devices(test))
+	if (!runs_on_these_devices(test))
 		return;
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -97,7 +97,7 @@ void counters_outlive_rings(Test &test)
  */
 void interface_survives_failed_ring_allocation(Test &test)
 {
-	if (!goes_on_on_these_devices(test))
+	if (!runs_on_these_devices(test))
 		return;
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -129,7 +129,7 @@ void interface_survives_failed_ring_allocation(Test &test)
  */
 void mgmt_12_receive_queue_is_never_empty(Test &test)
 {
-	if (!goes_on_on_these_devices(test))
+	if (!runs_on_these_devices(test))
 		return;
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -176,7 +176,7 @@ ib_qp_state state_of(const Host &host)
 /* A QP that is in error, and completes all that it had: the interface brings it back. */
 void mgmt_09_qp_in_error_recovers(Test &test)
 {
-	if (!goes_on_on_these_devices(test))
+	if (!runs_on_these_devices(test))
 		return;
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -298,7 +298,7 @@ void send_qp_in_error_recovers(Test &test)
  */
 void event_02_fatal_event_closes_the_interface(Test &test)
 {
-	if (!goes_on_on_these_devices(test))
+	if (!runs_on_these_devices(test))
 		return;
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -414,7 +414,7 @@ void queues_stay_stopped_while_they_are_taken_down(Test &test)
 /* A restart that fails at any command leaves an interface that can be taken down and up. */
 void restart_fails_at_any_command(Test &test)
 {
-	if (!goes_on_on_these_devices(test))
+	if (!runs_on_these_devices(test))
 		return;
 	Pair pair;
 	ASSERT_TRUE(pair.ok());

@@ -80,7 +80,8 @@ public:
 		if (!module_.ok() || !host_.ok())
 			return;
 		pd_ = ib_alloc_pd(host_.device(), 0);
-		auto made = kern::make<Queues>(kern::Gfp::kernel, host_.device(), 1u, mend_);
+		auto made =
+			kern::make<Queues>(kern::Gfp::kernel, host_.device(), 1u, recovery_work_);
 		if (rdma::is_err(pd_) || !made.ok())
 			return;
 		queues_ = made.take();
@@ -149,13 +150,13 @@ public:
 private:
 	static constexpr u16 lid = 2;
 
-	void mend() {}
+	void recover() {}
 
 	Module module_;
 	Host host_;
 	ib::Gid group_{};
 	ib_pd *pd_ = nullptr;
-	kern::DelayedWork mend_{kern::method<&Bench::mend>, this};
+	kern::DelayedWork recovery_work_{kern::method<&Bench::recovery_work>, this};
 	kern::Owned<Queues> queues_;
 	bool ok_ = false;
 };

@@ -16,7 +16,7 @@
 #include <kern/work.hpp>
 #include <kern/xarray.hpp>
 
-using kern::kunit::Beside;
+using kern::kunit::ConcurrentThread;
 using kern::kunit::Test;
 
 namespace
@@ -121,12 +121,12 @@ void freed_with_lock_held(Test &)
 void task_exits_with_lock_held(Test &)
 {
 	kern::SpinLock lock(KERN_LOCK_CLASS("injected.lock"));
-	Beside other([&] { lock.lock(); });
+	ConcurrentThread other([&] { lock.lock(); });
 }
 
 void task_exits_in_rcu_section(Test &)
 {
-	Beside other([] { kern_rcu_read_lock(); });
+	ConcurrentThread other([] { kern_rcu_read_lock(); });
 }
 
 void freed_with_pending_timer(Test &)
@@ -153,7 +153,7 @@ void use_after_grace_period(Test &test)
 	kern::rcu::Pointer<Box> published(kern::make<Box>(kern::Gfp::kernel).take().release());
 	kern::Atomic<int> sum{0};
 	{
-		Beside reader([&] {
+		ConcurrentThread reader([&] {
 			Box *box;
 			{
 				kern::rcu::ReadGuard reading;
@@ -175,7 +175,7 @@ void lost_atomic_update(Test &test)
 	kern::Atomic<int> number{0};
 	const auto add = [&] { number.store_relaxed(number.load_relaxed() + 1); };
 	{
-		Beside other(add);
+		ConcurrentThread other(add);
 		add();
 	}
 	EXPECT_EQ(number.load_relaxed(), 2);
@@ -186,7 +186,7 @@ void lost_wakeup(Test &test)
 {
 	kern::Atomic<bool> waits{false};
 	kern::Completion done;
-	Beside other([&] {
+	ConcurrentThread other([&] {
 		if (waits.load_acquire())
 			done.complete();
 	});

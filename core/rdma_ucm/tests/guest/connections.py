@@ -51,7 +51,7 @@ def cm_counter(node, name):
 
 
 # Asks the address for a connection, at a port where nobody listens, by the QP whose number it is told; says how that ended. By the bare commands: a library takes a QP of its own.
-STRANGER = """
+UNRELATED_PROCESS = """
 import ctypes, os, socket, struct, sys
 node, answer = os.open("/dev/infiniband/rdma_cm", os.O_RDWR), ctypes.create_string_buffer(1024)
 def command(number, body, room=0):
@@ -74,9 +74,9 @@ except PermissionError:
 def others_queues_are_not_named(client, to):
     """A program that connects by another's QP, or by one that will be another's, would have the peer take that one's connection for dead: it is refused (RCM-16)."""
     connected, = (one for one in json.loads(client.run("rdma -j resource show cm_id").out) if one["state"] == "CONNECT")
-    client.put("/tmp/stranger.py", STRANGER)
+    client.put("/tmp/unrelated_process.py", UNRELATED_PROCESS)
     for number in connected["lqpn"], 0xfffff0:  # the last is nobody's yet
-        assert client.run(f"python3 /tmp/stranger.py {to} {number}", timeout=60).out == "refused\n", number
+        assert client.run(f"python3 /tmp/unrelated_process.py {to} {number}", timeout=60).out == "refused\n", number
     assert len([one for one in json.loads(client.run("rdma -j resource show cm_id").out) if one == connected]) == 1
 
 

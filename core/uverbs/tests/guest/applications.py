@@ -27,7 +27,7 @@ def address(number):
 @contextlib.contextmanager
 def trio(lab, numbers=(0, 1, 2)):
     """Two guests with the suite and one on Debian's stack, or those of them that are wanted, each with an address on ib0."""
-    fabric = Fabric(lab, TRIO, machines={"debian": "stock"})
+    fabric = Fabric(lab, TRIO, kernel_of={"debian": "stock"})
     guests = [lab.guest(NAMES[number], cards=[fabric.sockets[number]], **({"kernel": "stock"} if number == 2 else {})) for number in numbers]
     with lab.boot(*guests) as nodes:
         for number, node in zip(numbers, nodes):

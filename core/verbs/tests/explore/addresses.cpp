@@ -38,9 +38,9 @@ struct Changer {
 };
 
 /* Each datagram that arrives was sent to one address or the other, whole. */
-void sent_to_a_whole_address(Test &test, soft_habits habits)
+void sent_to_a_whole_address(Test &test, soft_behaviour behaviour)
 {
-	Device device({.context = SOFT_TASK, .habits = habits, .lid = 1});
+	Device device({.context = SOFT_TASK, .behaviour = behaviour, .lid = 1});
 	ASSERT_TRUE(device.ok());
 	auto pd = rdma::Pd::create(device);
 	auto cq = rdma::CompletionQueue::create(device, nullptr, nullptr, 16);

@@ -9,7 +9,7 @@
 #include "../../resources.hpp"
 
 using namespace verbs;
-using kern::kunit::Beside;
+using kern::kunit::ConcurrentThread;
 using kern::kunit::Boxed;
 using kern::kunit::Test;
 
@@ -135,7 +135,7 @@ void reference_during_removal(Test &test)
 {
 	Boxed<Table> table(NumberBlock::last);
 	ASSERT_TRUE(table.there());
-	Beside comings([&] {
+	ConcurrentThread comings([&] {
 		for (int i = 0; i < 3; i++) {
 			auto made = kern::make<Object>(kern::Gfp::kernel);
 			if (!made.ok())
@@ -175,7 +175,7 @@ void lookup_during_removal(Test &test)
 {
 	Boxed<Pairs> pairs;
 	ASSERT_TRUE(pairs.there());
-	Beside comings([&] {
+	ConcurrentThread comings([&] {
 		for (int i = 0; i < 3; i++) {
 			auto made = kern::make<Pair>(kern::Gfp::kernel);
 			if (!made.ok())

@@ -7,7 +7,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 
 from lab.fabric import TWO_PORTS, Fabric
 from lab.testing import test
-from traffic import Node, peer, peer_kernel, peer_machine
+from traffic import Node, peer, peer_kernel, peer_kernels
 
 WITH_IPOIB = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_mlx4", "weft_ipoib", "weft_traffic")
 
@@ -38,7 +38,7 @@ def load(node):
 
 
 def check_both_ports(lab, stock_peer):
-    fabric = Fabric(lab, TWO_PORTS, machines=peer_machine(stock_peer))
+    fabric = Fabric(lab, TWO_PORTS, kernel_of=peer_kernels(stock_peer))
     sockets = fabric.sockets
     with lab.boot(lab.guest("node1", cards=[sockets[0]]), lab.guest("node2", cards=[sockets[1]], **peer_kernel(stock_peer))) as guests:
         nodes = node1, node2 = Node(guests[0]), peer(lab, guests[1], stock_peer)

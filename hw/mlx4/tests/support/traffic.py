@@ -17,7 +17,7 @@ class Refused(Exception):
     """A command failed; the message holds what the module and the shell said."""
 
 
-def heard(answer):
+def parsed_events(answer):
     return {name: int(count) for name, count in re.findall(r"\[([^:\]]+): (\d+)\]", answer[""])}
 
 
@@ -54,7 +54,7 @@ class Node:
 
     def events(self):
         """Returns the number of events of the devices and their ports so far, by name."""
-        return heard(self.command("events"))
+        return parsed_events(self.command("events"))
 
     def _answer(self, text, process, timeout):
         try:
@@ -143,7 +143,7 @@ class Endpoint:
 
     def events(self):
         """Returns the number of events of this endpoint's queues so far, by name."""
-        return heard(self.state())
+        return parsed_events(self.state())
 
     @property
     def address(self):
@@ -184,7 +184,7 @@ def peer_kernel(stock):
     return {"kernel": "stock"} if stock else {}
 
 
-def peer_machine(stock):
+def peer_kernels(stock):
     """Returns the argument about such a node for lab.fabric.Fabric."""
     return {"node2": "stock"} if stock else None
 
@@ -192,7 +192,7 @@ def peer_machine(stock):
 @contextlib.contextmanager
 def pair(lab, stock_peer=False, **options):
     """Two guests on a fabric of weftd, ports active: (node, node, fabric). Both have our driver, or the second has Debian's."""
-    fabric = FaultyFabric(lab, machines=peer_machine(stock_peer))
+    fabric = FaultyFabric(lab, kernel_of=peer_kernels(stock_peer))
     with lab.boot(lab.guest("node1", cards=fabric.sockets[:1], **options),
                   lab.guest("node2", cards=fabric.sockets[1:], **peer_kernel(stock_peer), **options)) as guests:
         nodes = [Node(guests[0]), peer(lab, guests[1], stock_peer)]

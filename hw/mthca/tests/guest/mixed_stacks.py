@@ -81,25 +81,25 @@ def interoperates_with_stock_drivers(lab):
     """IP, the ping-pongs of all transports, polled and by events, and perftest pass between our driver and Debian's of either card, on hosts that are
     trusted with no subnet management; each event of a queue reaches its program, on ours as on Debian's."""
     with three(lab, STRANGE) as (fabric, nodes):
-        ours, *strangers = nodes
+        ours, *others = nodes
         with check("a program sees the card for what it is"):
             said = ours.run("ibv_devinfo -v -d mthca0").out
             for what in (r"vendor_part_id:\s+25218", r"phys_port_cnt:\s+2", r"active_mtu:\s+2048", r"fw_ver:\s+5\.3\.0", r"GID\[\s*0\]:\s+fe80:"):
                 assert re.search(what, said), f"{what} is not in:\n{said}"
-        for number, stranger in enumerate(strangers, 2):
-            ping(ours, stranger, f"10.0.0.{number}", 100, "-f -s 5000")
-            ping(stranger, ours, "10.0.0.1", 100)
-            exchange(ours, stranger, [f"{command} -n 200" for command in PING_PONGS], "200 iters in")
-            exchange(ours, stranger, [f"{command} -F -n 100" for command in (ALL_FIGURES if full() else FEW_FIGURES)], r"^\s*\d+\s+\d+\s+\d+\.\d+|^---")
+        for number, outsider in enumerate(others, 2):
+            ping(ours, outsider, f"10.0.0.{number}", 100, "-f -s 5000")
+            ping(outsider, ours, "10.0.0.1", 100)
+            exchange(ours, outsider, [f"{command} -n 200" for command in PING_PONGS], "200 iters in")
+            exchange(ours, outsider, [f"{command} -F -n 100" for command in (ALL_FIGURES if full() else FEW_FIGURES)], r"^\s*\d+\s+\d+\s+\d+\.\d+|^---")
         with check("a program that is killed leaves nothing behind"):
             ours.run("timeout -s KILL 1 ibv_rc_pingpong -d mthca0", check=False)
-            exchange(ours, strangers[0], ["ibv_rc_pingpong -c -m 2048 -n 100"], "100 iters in")
+            exchange(ours, others[0], ["ibv_rc_pingpong -c -m 2048 -n 100"], "100 iters in")
         with check("a program that does all wrong gets no further than its bounds, and leaves nothing where it dies"):
             ours.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
             ours.run(f"chmod +x {PROBE} && {PROBE} bounds", timeout=60)
             ours.run(f"{PROBE} random {lab.seed} {lab.rounds(2000, 20000)}", timeout=60)
             ours.run(f"{PROBE} deaths {lab.seed} 1", timeout=60)
-            exchange(ours, strangers[0], ["ibv_rc_pingpong -c -m 2048 -n 100"], "100 iters in")
+            exchange(ours, others[0], ["ibv_rc_pingpong -c -m 2048 -n 100"], "100 iters in")
         programs = [StockNode(node, lab.program("weft-traffic")) for node in nodes]
         for program in programs:
             program.serve()
@@ -114,8 +114,8 @@ def interoperates_with_stock_drivers(lab):
                 for node in nodes:
                     node.run(f"echo {mode} >/sys/class/net/ib0/mode && {{ test {mode} = datagram || ip link set ib0 mtu 65520; }}")
                     node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what=f"carrier of ib0 on {node.name}")
-                for number, stranger in enumerate(strangers, 2):
-                    for source, target in ((ours, f"10.0.0.{number}"), (stranger, "10.0.0.1")):
+                for number, outsider in enumerate(others, 2):
+                    for source, target in ((ours, f"10.0.0.{number}"), (outsider, "10.0.0.1")):
                         # The first may be lost to the news that they are too long for datagrams.
                         source.wait_for(f"ping -c 1 -W 5 -q -s {length} {target}", timeout=60, what=f"an answer to {length} bytes from {target}")
         with check("perfquery and saquery work by our driver"):

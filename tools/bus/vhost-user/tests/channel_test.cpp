@@ -31,7 +31,7 @@ struct AnswerMessage {
 	Integer refused;
 };
 
-// Time that the test's machine has a part in, which does something when it is to be heard.
+// Time that the test's machine has a part in, which does something while the channel waits for it.
 class Shared final : public Environment
 {
 public:
@@ -40,9 +40,9 @@ public:
 	std::uint64_t random() override { return 0; }
 	int wait(int, epoll_event *, int, Clock::time_point) override { return 0; }
 	bool is_shared() const override { return true; }
-	bool await_readable(int) override { return heard(); }
+	bool await_readable(int) override { return on_wait(); }
 
-	std::function<bool()> heard;
+	std::function<bool()> on_wait;
 };
 
 class ChannelTest : public testing::Test
@@ -78,7 +78,7 @@ protected:
 TEST_F(ChannelTest, GetsTheAcknowledgement)
 {
 	bool answered = false;
-	environment_.heard = [&] {
+	environment_.on_wait = [&] {
 		EXPECT_TRUE(take_call());
 		EXPECT_EQ(call_.header.flags, kVersion | kFlagNeedReply);
 		EXPECT_EQ(call_.state.index, 1u);
@@ -88,19 +88,19 @@ TEST_F(ChannelTest, GetsTheAcknowledgement)
 	EXPECT_TRUE(channel_->call(1));
 	EXPECT_TRUE(answered);
 	// Nothing of it is left for the next.
-	environment_.heard = [&] { return take_call(); };
+	environment_.on_wait = [&] { return take_call(); };
 	EXPECT_FALSE(channel_->call(1));
 }
 
 TEST_F(ChannelTest, ReportsAMissingReply)
 {
 	ASSERT_TRUE(channel_);
-	environment_.heard = [] { return false; };
+	environment_.on_wait = [] { return false; };
 	EXPECT_FALSE(channel_->call(0));
-	environment_.heard = [&] { return answer(77); };
+	environment_.on_wait = [&] { return answer(77); };
 	EXPECT_FALSE(channel_->call(0));
 	machine_.reset();
-	environment_.heard = [] { return true; };
+	environment_.on_wait = [] { return true; };
 	EXPECT_FALSE(channel_->call(0));
 }
 

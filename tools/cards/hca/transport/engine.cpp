@@ -583,7 +583,7 @@ void Engine::deliver_to(Qp &qp, unsigned port_number, fabric::Packet &packet)
 	}
 	const packet::Headers headers = packet.parse();
 	CardPort &port = *card_.port(port_number);
-	/* IBA 9.6.1.5: a connected QP hears only its own peer. */
+	/* IBA 9.6.1.5: a connected QP receives from its own peer only. */
 	const AddressPath &path = qp.pair.path;
 	if (path.port != port_number || path.remote_lid != headers.lrh.slid)
 		return;

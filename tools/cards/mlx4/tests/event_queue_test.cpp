@@ -102,7 +102,7 @@ TEST_F(EventQueueTest, OverrunIsShownInTheContext)
 			<< "nothing overwritten";
 }
 
-// An event that is lost may be what a driver waits for: it must hear of the loss.
+// An event that is lost may be what a driver waits for: it must learn of the loss.
 TEST_F(EventQueueTest, OverrunIsReportedToAnotherQueueOrTheErrorBuffer)
 {
 	const auto error = [&] { return driver.host.read<std::uint32_t>(0, limits::kErrorBuffer); };
@@ -120,7 +120,7 @@ TEST_F(EventQueueTest, OverrunIsReportedToAnotherQueueOrTheErrorBuffer)
 			 std::uint64_t{1} << static_cast<unsigned>(EventType::eq_overflow));
 	raise();
 	EXPECT_EQ(error(), __builtin_bswap32(limits::kErrorEventQueueLost))
-		<< "the one that is to hear is the one that is full";
+		<< "the one to be notified is the one that is full";
 }
 
 TEST_F(EventQueueTest, EventsFollowTheirMapping)

@@ -427,9 +427,9 @@ TEST_F(Mlx5Queues, XrcSendsArriveInTheQueueThatTheyName)
 	EXPECT_EQ(*driver.bytes(place, 1), 0xab);
 
 	driver.xrc_domain = driver.command(Opcode::alloc_xrcd).number();
-	const auto stranger = driver.make_xrc_srq(receive_cq, 0x56);
-	driver.receive(stranger, 0, place, 64);
-	driver.send(one, next, send_to(stranger.number));
+	const auto outsider = driver.make_xrc_srq(receive_cq, 0x56);
+	driver.receive(outsider, 0, place, 64);
+	driver.send(one, next, send_to(outsider.number));
 	ASSERT_TRUE(driver.run_until_entry(cq, 0));
 	cqe = driver.entry(cq, 0);
 	EXPECT_EQ(Cqe::opcode.get(cqe.bytes), code(CqeOpcode::requester_error));

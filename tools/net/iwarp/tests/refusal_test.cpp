@@ -37,7 +37,7 @@ protected:
 	}
 	void tell(const Segment &segment) { tell(encode(segment)); }
 	void tell(const Bytes &ulpdu) { b.stream.feed(writer.frame(ulpdu)); }
-	// The end, and what the other hears of it.
+	// The end, and what the peer receives of it.
 	void expect(const Error &error)
 	{
 		ASSERT_TRUE(b.end) << "nothing was said of it";

@@ -289,7 +289,7 @@ TEST(Stream, ClosesInOrder)
 	EXPECT_EQ(b.end, (End{End::Kind::closed}));
 	a.stream.closed(false);
 	EXPECT_EQ(a.end, (End{End::Kind::lost, errors::kConnectionLost}));
-	// It is over, and nothing that follows is heard.
+	// It is over, and nothing that follows is received.
 	b.stream.feed(pattern(100));
 	b.send({'x'});
 	EXPECT_TRUE(b.output().empty());

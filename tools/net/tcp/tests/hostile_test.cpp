@@ -34,7 +34,7 @@ protected:
 			connection->set_user(&server);
 		});
 	}
-	// The peer is heard of, by which it is known for a while.
+	// A packet of the peer makes it known for a while.
 	void announce()
 	{
 		stack.receive(encode({kBroadcast, kPeerMac, kTypeArp},
@@ -61,7 +61,7 @@ protected:
 				     Packet{from, kOwn, kProtocolTcp, bytes}));
 	}
 	// The segments that were sent since this was asked last; their payloads are gone.
-	std::vector<Segment> heard()
+	std::vector<Segment> from_stack()
 	{
 		std::vector<Segment> all;
 		for (const Bytes &frame : std::exchange(sent, {})) {
@@ -95,7 +95,7 @@ protected:
 		Segment syn = segment(kSyn, 1000);
 		syn.mss = 1460;
 		say(syn);
-		const auto answer = heard();
+		const auto answer = from_stack();
 		ASSERT_EQ(answer.size(), 1u);
 		EXPECT_EQ(answer[0].flags, kSyn | kAck);
 		EXPECT_EQ(answer[0].acknowledgement, 1001u);
@@ -120,15 +120,15 @@ TEST_F(TcpPeer, GuessedResetIsChallenged)
 {
 	establish();
 	say(segment(kRst, 1002));
-	auto answer = heard();
+	auto answer = from_stack();
 	ASSERT_EQ(answer.size(), 1u);
 	EXPECT_EQ(answer[0].flags, kAck);
 	pass(Connection::kChallenge);
 	say(segment(kRst, 500));
-	EXPECT_TRUE(heard().empty());
+	EXPECT_TRUE(from_stack().empty());
 	EXPECT_FALSE(server.end);
 	say(segment(kSyn, 1001));
-	answer = heard();
+	answer = from_stack();
 	ASSERT_EQ(answer.size(), 1u);
 	EXPECT_EQ(answer[0].flags, kAck);
 	EXPECT_FALSE(server.end);
@@ -142,7 +142,7 @@ TEST_F(TcpPeer, AckOfUnsentDataIsIgnored)
 	const Bytes payload{1, 2, 3};
 	say(segment(kAck, 1001, own + 1, payload));
 	EXPECT_TRUE(server.input.empty());
-	EXPECT_EQ(heard().size(), 1u);
+	EXPECT_EQ(from_stack().size(), 1u);
 	say(segment(kAck, 1001, own, payload));
 	EXPECT_EQ(server.input.size(), 3u);
 }
@@ -187,20 +187,20 @@ TEST_F(TcpPeer, DuplicateAcksTriggerRetransmission)
 {
 	establish();
 	EXPECT_TRUE(server.connection->write(Bytes(5 * 1460, 1)));
-	EXPECT_EQ(heard().size(), 5u);
+	EXPECT_EQ(from_stack().size(), 5u);
 	say(segment(kAck, 1001, own));
 	say(segment(kAck, 1001, own));
-	EXPECT_TRUE(heard().empty());
+	EXPECT_TRUE(from_stack().empty());
 	say(segment(kAck, 1001, own));
-	auto again = heard();
+	auto again = from_stack();
 	ASSERT_EQ(again.size(), 1u);
 	EXPECT_EQ(again[0].sequence, own);
 	say(segment(kAck, 1001, own + 2 * 1460));
-	again = heard();
+	again = from_stack();
 	ASSERT_EQ(again.size(), 1u);
 	EXPECT_EQ(again[0].sequence, own + 2 * 1460);
 	say(segment(kAck, 1001, own + 5 * 1460));
-	EXPECT_TRUE(heard().empty());
+	EXPECT_TRUE(from_stack().empty());
 }
 
 TEST_F(TcpPeer, FinBehindAGapWaits)
@@ -222,18 +222,18 @@ TEST_F(TcpPeer, ZeroWindowIsProbed)
 	shut.window = 0;
 	say(shut);
 	EXPECT_TRUE(server.connection->write(Bytes(5000, 1)));
-	EXPECT_TRUE(heard().empty());
+	EXPECT_TRUE(from_stack().empty());
 	std::size_t probes = 0;
 	for (int i = 0; i < 20; ++i) {
 		ASSERT_TRUE(loop.run_until([&] { return !sent.empty(); }, 5min));
-		probes += heard().size();
+		probes += from_stack().size();
 		say(shut);
 		announce();
 	}
 	EXPECT_EQ(probes, 20u);
 	EXPECT_FALSE(server.end);
 	say(segment(kAck, 1001, own + 1));
-	ASSERT_TRUE(loop.run_until([&] { return heard().size() >= 3; }, 5min));
+	ASSERT_TRUE(loop.run_until([&] { return from_stack().size() >= 3; }, 5min));
 }
 
 // Meanwhile what comes is acknowledged by a number that the peer takes: it has dropped the byte.
@@ -245,20 +245,20 @@ TEST_F(TcpPeer, AcknowledgesWhileAWindowIsProbed)
 	say(shut);
 	EXPECT_TRUE(server.connection->write(Bytes(10, 1)));
 	ASSERT_TRUE(loop.run_until([&] { return !sent.empty(); }, 5min));
-	heard();
+	from_stack();
 	const Bytes bytes(1460, 3);
 	for (std::uint32_t i = 0; i < 2; ++i) {
 		Segment data = segment(kAck, 1001 + 1460 * i, own, bytes);
 		data.window = 0;
 		say(data);
 	}
-	const auto answer = heard();
+	const auto answer = from_stack();
 	ASSERT_EQ(answer.size(), 1u);
 	EXPECT_EQ(answer[0].acknowledgement, 1001u + 2 * 1460);
 	EXPECT_EQ(answer[0].sequence, own);
 	EXPECT_EQ(server.input.size(), 2 * 1460u);
 	server.connection->abort();
-	EXPECT_EQ(heard().at(0).sequence, own);
+	EXPECT_EQ(from_stack().at(0).sequence, own);
 }
 
 // The peer may have had everything, and only not been heard.
@@ -266,18 +266,18 @@ TEST_F(TcpPeer, AckAfterTimeoutIsAccepted)
 {
 	establish();
 	EXPECT_TRUE(server.connection->write(Bytes(3 * 1460, 1)));
-	EXPECT_EQ(heard().size(), 3u);
+	EXPECT_EQ(from_stack().size(), 3u);
 	ASSERT_TRUE(loop.run_until([&] { return !sent.empty(); }, 5s));
-	EXPECT_EQ(heard().at(0).sequence, own);
+	EXPECT_EQ(from_stack().at(0).sequence, own);
 	const Bytes bytes(1460, 3);
 	say(segment(kAck, 1001, own, bytes));
 	say(segment(kAck, 1001 + 1460, own, bytes));
-	const auto answer = heard();
+	const auto answer = from_stack();
 	ASSERT_FALSE(answer.empty());
 	EXPECT_EQ(answer.back().acknowledgement, 1001u + 2 * 1460);
 	EXPECT_EQ(answer.back().sequence, own + 3 * 1460);
 	server.connection->abort();
-	const auto reset = heard();
+	const auto reset = from_stack();
 	ASSERT_EQ(reset.size(), 1u);
 	EXPECT_EQ(reset[0].flags, kRst | kAck);
 	EXPECT_EQ(reset[0].sequence, own + 3 * 1460);
@@ -287,7 +287,7 @@ TEST_F(TcpPeer, PeerThatNeverClosesTimesOut)
 {
 	establish();
 	server.connection->close();
-	EXPECT_EQ(heard().at(0).flags, kAck | kFin);
+	EXPECT_EQ(from_stack().at(0).flags, kAck | kFin);
 	say(segment(kAck, 1001, own + 1));
 	EXPECT_EQ(server.connection->state(), State::fin_wait2);
 	// As long as something comes it may go on.
@@ -299,7 +299,7 @@ TEST_F(TcpPeer, PeerThatNeverClosesTimesOut)
 	announce();
 	pass(2s);
 	EXPECT_EQ(server.end, End::timed_out);
-	EXPECT_EQ(heard().at(0).flags, kRst | kAck);
+	EXPECT_EQ(from_stack().at(0).flags, kRst | kAck);
 	EXPECT_EQ(stack.connections(), 0u);
 }
 
@@ -324,18 +324,18 @@ TEST_F(TcpPeer, OpenedWindowRestartsSending)
 	EXPECT_TRUE(server.connection->write(Bytes(1460, 1)));
 	for (unsigned i = 0; i < Connection::kMostTries + 5; ++i) {
 		ASSERT_TRUE(loop.run_until([&] { return !sent.empty(); }, 5min));
-		heard();
+		from_stack();
 		say(shut);
 		announce();
 	}
 	say(segment(kAck, 1001, own));
-	const auto first = heard();
+	const auto first = from_stack();
 	ASSERT_EQ(first.size(), 1u);
 	EXPECT_EQ(first[0].sequence, own);
 	// It is lost.
 	pass(10s);
 	EXPECT_FALSE(server.end);
-	EXPECT_GE(heard().size(), 2u);
+	EXPECT_GE(from_stack().size(), 2u);
 }
 
 // A time-out sends what has arrived again; the answers to it ask for nothing.
@@ -343,14 +343,14 @@ TEST_F(TcpPeer, AcksOfRetransmissionsTriggerNothing)
 {
 	establish();
 	EXPECT_TRUE(server.connection->write(Bytes(5 * 1460, 1)));
-	heard();
+	from_stack();
 	ASSERT_TRUE(loop.run_until([&] { return !sent.empty(); }, 5s));
-	heard();
+	from_stack();
 	say(segment(kAck, 1001, own + 1460));
-	EXPECT_EQ(heard().size(), 2u);
+	EXPECT_EQ(from_stack().size(), 2u);
 	for (unsigned i = 0; i < 4; ++i)
 		say(segment(kAck, 1001, own + 1460));
-	EXPECT_TRUE(heard().empty());
+	EXPECT_TRUE(from_stack().empty());
 }
 
 // A peer that remembers a connection of before is told that it is over.
@@ -358,19 +358,19 @@ TEST_F(TcpPeer, SynAckForAnotherConnectionIsReset)
 {
 	Client client;
 	client.connection = stack.connect({kPeer, 90}, client);
-	const auto syn = heard();
+	const auto syn = from_stack();
 	ASSERT_EQ(syn.size(), 1u);
 	Segment foreign = segment(kAck, 777, syn[0].sequence + 5000);
 	foreign.source = 90;
 	foreign.destination = syn[0].source;
 	say(foreign);
-	auto answer = heard();
+	auto answer = from_stack();
 	ASSERT_EQ(answer.size(), 1u);
 	EXPECT_EQ(answer[0].flags, kRst);
 	EXPECT_EQ(answer[0].sequence, foreign.acknowledgement);
 	foreign.flags |= kRst;
 	say(foreign);
-	EXPECT_TRUE(heard().empty());
+	EXPECT_TRUE(from_stack().empty());
 	Segment right = foreign;
 	right.flags = kSyn | kAck;
 	right.acknowledgement = syn[0].sequence + 1;
@@ -406,15 +406,15 @@ TEST_F(TcpPeer, ChallengeAcksAreRateLimited)
 		say(segment(kRst, 1005));
 	}
 	// One for each kind: what says nothing keeps no RST of the peer's from being asked about.
-	EXPECT_EQ(heard().size(), 2u);
+	EXPECT_EQ(from_stack().size(), 2u);
 	pass(Connection::kChallenge);
 	say(segment(kAck, 500, own));
-	EXPECT_EQ(heard().size(), 1u);
+	EXPECT_EQ(from_stack().size(), 1u);
 	// Bytes that come again have missed theirs.
 	const Bytes one{1};
 	for (unsigned i = 0; i < 3; ++i)
 		say(segment(kAck, 990, own, one));
-	EXPECT_EQ(heard().size(), 3u);
+	EXPECT_EQ(from_stack().size(), 3u);
 	EXPECT_FALSE(server.end);
 }
 
@@ -449,7 +449,7 @@ TEST_F(TcpPeer, BusiestCallerIsEvicted)
 	Segment honest = segment(kSyn, 5000);
 	honest.source = 999;
 	say(honest);
-	const std::uint32_t answered = heard().at(0).sequence;
+	const std::uint32_t answered = from_stack().at(0).sequence;
 	for (std::uint32_t i = 0; i < 3 * Stack::kMostUnfinished; ++i) {
 		Segment syn = segment(kSyn, i);
 		syn.source = static_cast<std::uint16_t>(3000 + i);
@@ -472,7 +472,7 @@ TEST_F(TcpPeer, SpoofedCallersAreEvicted)
 	Segment honest = segment(kSyn, 5000);
 	honest.source = 999;
 	say(honest);
-	const std::uint32_t answered = heard().at(0).sequence;
+	const std::uint32_t answered = from_stack().at(0).sequence;
 	for (std::uint32_t i = 0; i < 3 * Stack::kMostUnfinished; ++i)
 		say(segment(kSyn, i), network + 0x0200 + i);
 	EXPECT_EQ(stack.connections(), Stack::kMostUnfinished);
@@ -496,7 +496,7 @@ TEST_F(TcpPeer, TimeWaitConnectionsAreEvictedFirst)
 		Segment syn = segment(kSyn, 1000);
 		syn.source = static_cast<std::uint16_t>(3000 + i);
 		say(syn);
-		const auto answer = heard();
+		const auto answer = from_stack();
 		ASSERT_EQ(answer.size(), 1u) << i;
 		syn.flags = kAck;
 		syn.sequence = 1001;
@@ -506,7 +506,7 @@ TEST_F(TcpPeer, TimeWaitConnectionsAreEvictedFirst)
 		syn.flags = kAck | kFin;
 		++syn.acknowledgement;
 		say(syn);
-		heard();
+		from_stack();
 		// The user is done with it.
 		ASSERT_EQ(server.end, End::closed) << i;
 		loop.poll();
@@ -553,19 +553,19 @@ TEST_F(TcpPeer, UnknownConnectionsAreReset)
 {
 	Segment stray = segment(kAck, 5, 77);
 	say(stray);
-	auto answer = heard();
+	auto answer = from_stack();
 	ASSERT_EQ(answer.size(), 1u);
 	EXPECT_EQ(answer[0].flags, kRst);
 	EXPECT_EQ(answer[0].sequence, 77u);
 	stray = segment(kSyn, 5);
 	stray.destination = 81;
 	say(stray);
-	answer = heard();
+	answer = from_stack();
 	ASSERT_EQ(answer.size(), 1u);
 	EXPECT_EQ(answer[0].flags, kRst | kAck);
 	EXPECT_EQ(answer[0].acknowledgement, 6u);
 	say(segment(kRst, 5));
-	EXPECT_TRUE(heard().empty());
+	EXPECT_TRUE(from_stack().empty());
 }
 
 // Checks that are wrong, lengths that lie, fragments, options without an end.
@@ -579,14 +579,14 @@ TEST_F(TcpPeer, InvalidPacketsAreIgnored)
 			Bytes spoilt = good;
 			spoilt[i] ^= bit;
 			stack.receive(spoilt);
-			EXPECT_TRUE(heard().empty()) << i;
+			EXPECT_TRUE(from_stack().empty()) << i;
 		}
 	for (std::size_t size = 0; size < good.size(); ++size)
 		stack.receive(View(good).first(size));
-	EXPECT_TRUE(heard().empty());
+	EXPECT_TRUE(from_stack().empty());
 	EXPECT_EQ(stack.connections(), 0u);
 	stack.receive(good);
-	EXPECT_EQ(heard().size(), 1u);
+	EXPECT_EQ(from_stack().size(), 1u);
 }
 
 TEST_F(TcpPeer, AnswersArpAndPing)

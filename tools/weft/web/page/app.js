@@ -11,7 +11,7 @@ import { showConsole, showLog } from './text.js';
 
 const MOST_ALARMS = 5;      // in the bar; all are in the table
 const OLD = 5000;           // ms without anything new, at least, after which it is said
-let version = -1, sweeps = -1, number = -1, heard = performance.now(), mayNow = '', cameFrom = null, asking = false;
+let version = -1, sweeps = -1, number = -1, updatedAt = performance.now(), mayNow = '', cameFrom = null, asking = false;
 
 /* --- what is said above all views --- */
 
@@ -141,8 +141,8 @@ async function news() {
     say($('#state'), 'weftd does not answer');
     return;
   }
-  if (live.number !== number) { number = live.number; heard = performance.now(); }
-  const silent = performance.now() - heard;
+  if (live.number !== number) { number = live.number; updatedAt = performance.now(); }
+  const silent = performance.now() - updatedAt;
   const swept = live.subnet_manager ? live.subnet_manager.sweeps : 0, another = version !== live.version;
   const asked = ['cards', 'ethernet'].includes(state.view) || state.chosen;
   if (another || swept !== sweeps || asked || !state.fabric) state.fabric = await get('api/fabric');

@@ -33,7 +33,7 @@ TRAFFIC = {"node1": "iperf3 -s -1 >/dev/null & ping -c 10 -i 0.1 10.0.0.2; wait;
            "node2": "ping -c 10 -i 0.1 10.0.0.1; sleep 1; iperf3 -c 10.0.0.1 -t 3 -b 10M; cat /proc/interrupts; nstat -az | grep -i retrans\n"}
 # iperf3's client spins while it waits for a word of the server's, and each turn of it takes a quarter of a microsecond: nothing is lost before they have
 # begun (a lost join would have one machine begin a second after the other) and when they end, or the wait for a repetition takes minutes.
-ACTS = ((4.2, {"command": "link.set", "link": "node1", "settings": {"loss": "1%"}}),
+EVENTS = ((4.2, {"command": "link.set", "link": "node1", "settings": {"loss": "1%"}}),
         (5.1, {"command": "link.down", "link": "node2"}), (5.4, {"command": "link.up", "link": "node2"}),
         (5.9, {"command": "link.set", "link": "node1", "settings": {"loss": "0"}}))
 
@@ -50,9 +50,9 @@ def runs_are_identical(lab):
     """Ping, three seconds of iperf3 and a link flap, over a link that loses packets: the captures of two runs are the same, byte by byte. So is what
     everybody saw, and when, where nothing is captured and less is logged: what was seen once is looked into by its seed."""
     captures = [lab.directory / f"{number}.pcap" for number in range(2)]
-    seen = [shared_time.run(_lab(lab, f"run-{number}", TRAFFIC, log_level="trace", acts=(
-        (0, {"command": "capture.start", "link": "all", "file": str(capture)}), *ACTS)), 150 * lab.slowness) for number, capture in enumerate(captures)]
-    seen.append(shared_time.run(_lab(lab, "bare", TRAFFIC, acts=ACTS), 150 * lab.slowness))
+    seen = [shared_time.run(_lab(lab, f"run-{number}", TRAFFIC, log_level="trace", events=(
+        (0, {"command": "capture.start", "link": "all", "file": str(capture)}), *EVENTS)), 150 * lab.slowness) for number, capture in enumerate(captures)]
+    seen.append(shared_time.run(_lab(lab, "bare", TRAFFIC, events=EVENTS), 150 * lab.slowness))
     assert set(seen[0].status.values()) == {0} and not any(seen[0].reports.values()) and not seen[0].failed, seen[0]
     assert re.search(r" 0\.00-3\.0\d +sec .* sender", seen[0].out["node2"]) and float(seen[0].out["node1"].split()[-1]) - BOOTED > 6, seen[0].out
     assert seen[0] == seen[1], f"{seen[0]}\n{seen[1]}"
@@ -68,11 +68,11 @@ def run_is_traced_by_its_seed(lab):
         # To show it takes turns of the run's: when both have come to their ends.
         end = "date +%s.%N; sleep 10; cat /sys/kernel/tracing/trace >&2\n"
         scripts = {f"node{own}": f"{begin}ping -D -c 10 -i 0.2 10.0.0.{other}\n{end}" for own, other in ((1, 2), (2, 1))}
-        acts = ((3.0, {"command": "link.set", "link": "node1", "settings": {"loss": "20%"}}), *options.pop("acts", ()))
-        return shared_time.run(_lab(lab, name, scripts, acts=acts, **options), 90 * lab.slowness)
+        events = ((3.0, {"command": "link.set", "link": "node1", "settings": {"loss": "20%"}}), *options.pop("events", ()))
+        return shared_time.run(_lab(lab, name, scripts, events=events, **options), 90 * lab.slowness)
 
     capture = lab.directory / "traced.pcap"
-    bare, traced = run("bare", 0), run("traced", 1, log_level="trace", acts=((0, {"command": "capture.start", "link": "all", "file": str(capture)}),))
+    bare, traced = run("bare", 0), run("traced", 1, log_level="trace", events=((0, {"command": "capture.start", "link": "all", "file": str(capture)}),))
     assert set(bare.status.values()) == {0} and not any(bare.reports.values()), bare
     assert (traced.out, traced.status, traced.reports) == (bare.out, bare.status, bare.reports), f"{traced}\n{bare}"
     for node in ("node1", "node2"):
@@ -87,7 +87,7 @@ def half_an_hour_without_a_manager(lab):
     # The guests begin between 1.5 and 3 s, by the seed: each state is sampled seconds away from its change.
     scripts = {"node1": "ping -c 60 -i 10 10.0.0.2 && sleep 2060 && ping -c 1 10.0.0.2",
                "node2": "for pause in 780 15 200 1650; do sleep $pause; cat /sys/class/net/ib0/carrier; done"}
-    done = shared_time.run(_lab(lab, "run", scripts, acts=(
+    done = shared_time.run(_lab(lab, "run", scripts, events=(
         (100, {"command": "sm.disable"}), (791.9, {"command": "link.down", "link": "node2"}),
         (810, {"command": "link.up", "link": "node2"}), (2500, {"command": "sm.enable"}))), 90 * lab.slowness)
     assert done.status == {"node1": 0, "node2": 0} and not any(done.reports.values()), done

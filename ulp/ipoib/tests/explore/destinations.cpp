@@ -7,7 +7,7 @@
 #include "../../destination.hpp"
 
 using namespace ipoib;
-using kern::kunit::Beside;
+using kern::kunit::ConcurrentThread;
 using kern::kunit::Boxed;
 using kern::kunit::Test;
 
@@ -51,7 +51,7 @@ void mark_during_removal(Test &test)
 {
 	Boxed<OneDestination> one;
 	ASSERT_TRUE(one.ok());
-	Beside removal([&] { one->table.remove(first_bucket()); });
+	ConcurrentThread removal([&] { one->table.remove(first_bucket()); });
 	ASSERT_TRUE(removal.ok());
 	one->table.mark_stale();
 }
@@ -61,7 +61,7 @@ void lookup_during_destination_removal(Test &test)
 {
 	Boxed<OneDestination> one;
 	ASSERT_TRUE(one.ok());
-	Beside removal([&] { one->table.remove(first_bucket()); });
+	ConcurrentThread removal([&] { one->table.remove(first_bucket()); });
 	ASSERT_TRUE(removal.ok());
 	{
 		kern::rcu::ReadGuard reading;

@@ -53,7 +53,7 @@ private:
 };
 
 /* As far into a join as the seed says. */
-void let_it_join(Test &test)
+void wait_for_join(Test &test)
 {
 	const auto us = static_cast<unsigned>(test.seed() % join_us);
 	kern::sleep_us(us, us);
@@ -63,7 +63,7 @@ void card_removed_during_join(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_EQ(Host::up(), 0);
-	let_it_join(test);
+	wait_for_join(test);
 	host->pull();
 	EXPECT_EQ(Host::up(), -ENODEV);
 }
@@ -75,7 +75,7 @@ void card_removed_during_child_deletion(Test &test)
 	ASSERT_EQ(kern_explore_link_add(name, child_pkey), 0);
 	ASSERT_EQ(Host::up(), 0);
 	(void)Host::up(child_name);
-	let_it_join(test);
+	wait_for_join(test);
 	{
 		struct Administrator {
 			Administrator()
@@ -105,7 +105,7 @@ void namespace_exit_during_join(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_EQ(Host::up(), 0);
-	let_it_join(test);
+	wait_for_join(test);
 	ASSERT_EQ(kern_explore_namespace_end(name), 0);
 	EXPECT_FALSE(Host::has_carrier());
 	ASSERT_EQ(Host::up(), 0);
@@ -122,7 +122,7 @@ void join_without_memory(Test &test)
 	ASSERT_TRUE(host.there());
 	kern_explore_failures(KERN_EXPLORE_EVERYBODY);
 	(void)Host::up();
-	let_it_join(test);
+	wait_for_join(test);
 	kern_explore_failures(KERN_EXPLORE_NOBODY);
 	(void)Host::up(name, false);
 	ASSERT_EQ(Host::up(), 0);

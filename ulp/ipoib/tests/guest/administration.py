@@ -70,7 +70,7 @@ def packet_sockets_without_an_address(lab, node1, node2):
 
 
 def sent_to_and_then_listened_to(lab, node1, node2):
-    """A group that was only sent to is heard once someone listens."""
+    """Packets of a group that was only sent to arrive once someone joins."""
     peer = node2.spawn(f"{TOOL} listen ib0 239.1.0.1 1")
     peer.wait_output("ok")
     for _ in range(3):

@@ -57,7 +57,7 @@ def wrong_checksums(node, within=""):
 def forwarded(source, router, to):
     """
     Who forwards what came without its checksum computes it where the next interface does not, of segments that were put together and of large
-    packets: who is behind gets it right, and hears nothing of the rest. A packet socket sees it before.
+    packets: who is behind gets it right, and receives none of the others. A packet socket sees it before.
     """
     behind = "ip netns exec behind"
     router.run("echo 1 > /proc/sys/net/ipv4/ip_forward; ip netns add behind && ip link add inside type veth peer name outside netns behind && "

@@ -12,7 +12,7 @@ SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_mlx4", "weft_ipo
 
 def start_fabric(lab, lab_file=PAIR, **machines):
     """A fabric with node1 and node2; returns the cards' sockets. machines: as Fabric's."""
-    return Fabric(lab, lab_file, machines=machines).sockets
+    return Fabric(lab, lab_file, kernel_of=machines).sockets
 
 
 def weft(lab, *arguments):

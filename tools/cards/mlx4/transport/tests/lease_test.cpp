@@ -154,9 +154,9 @@ TEST_F(Lease, OthersAreUnaffected)
 TEST_F(Lease, RejectedInvalidationEndsNothing)
 {
 	reconnect({.ack_timeout = 20, .retry_count = 0});
-	QueuePair &stranger = a.create_qp({}, cq_a, cq_a), &peer = b.create_qp({}, cq_b, cq_b);
-	a.connect(stranger, b, peer, {});
-	b.connect(peer, a, stranger, {});
+	QueuePair &outsider = a.create_qp({}, cq_a, cq_a), &peer = b.create_qp({}, cq_b, cq_b);
+	a.connect(outsider, b, peer, {});
+	b.connect(peer, a, outsider, {});
 	const std::uint64_t before = port_a.counters().xmit_packets.load();
 	a.post_send(*qp_a, write(to, from.piece()));
 	while (a.poll()) {
@@ -165,7 +165,7 @@ TEST_F(Lease, RejectedInvalidationEndsNothing)
 	ASSERT_GT(port_a.counters().xmit_packets.load(), before);
 	WqeLocalInvalidate invalidate{};
 	invalidate.key = from.key;
-	a.post_send(stranger, WqeBuilder(WqeOpcode::local_invalidate).add(invalidate).done());
+	a.post_send(outsider, WqeBuilder(WqeOpcode::local_invalidate).add(invalidate).done());
 	EXPECT_TRUE(wait_alone().is_error);
 	wait_good(a, cq_a, 1);
 	EXPECT_EQ(std::ranges::count(b.bytes(to), kLent), static_cast<long>(kSize));
