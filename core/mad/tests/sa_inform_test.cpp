@@ -57,7 +57,7 @@ private:
  * Each consumer gets reports of the trap that it subscribed to; the SA is notified of the first and
  * the last consumer; every report is acknowledged.
  */
-void mgmt_03_sa_reports(Test &test)
+void mgmt_03_sa_reports_reach_every_subscriber(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -254,7 +254,7 @@ void mgmt_03_sa_reports_of_other_nodes_are_dropped(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_sa_inform, KUNIT_CASE(mgmt_03_sa_reports),
+SOFT_SUITES(mad_sa_inform, KUNIT_CASE(mgmt_03_sa_reports_reach_every_subscriber),
 	    KUNIT_CASE(mgmt_03_sa_subscription_is_renewed_or_lost),
 	    KUNIT_CASE(mgmt_03_sa_subscription_waits_for_unsubscribe),
 	    KUNIT_CASE(mgmt_03_sa_reports_are_bounded),

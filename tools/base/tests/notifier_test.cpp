@@ -157,7 +157,7 @@ TEST(Notifier, WritesMessagesToASocket)
 
 // A socket in which something waits, perhaps descriptors, one that takes connections, one of
 // datagrams and one of another family are none.
-TEST(Notifier, RejectsSocketsThatPassDescriptors)
+TEST(Notifier, RejectsUnsuitableSockets)
 {
 	const auto [ours, theirs] = make_pair();
 	ASSERT_EQ(::send(theirs.get(), "x", 1, 0), 1);

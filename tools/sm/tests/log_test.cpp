@@ -28,7 +28,7 @@ TEST(SmLog, NodeDescriptionsAreEscaped)
 }
 
 // Tables that are not acknowledged: no more than a few at a time, and the rest is refused.
-TEST_F(SaTest, RefusedTablesDoNotFillTheLog)
+TEST_F(SaTest, RefusedGetTableRequestsDoNotFloodTheLog)
 {
 	const CapturedLog log;
 	for (unsigned i = 0; i < 500; i++) {

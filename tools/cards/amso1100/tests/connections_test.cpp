@@ -812,7 +812,7 @@ TEST_F(Amso1100Connections, DetectADeadPeer)
 	expect_event(a, EventId::connection_lost, QpState::error);
 }
 
-TEST_F(Amso1100Connections, EndWithTheirAddress)
+TEST_F(Amso1100Connections, LostWhenTheLocalAddressIsRemoved)
 {
 	establish();
 	EXPECT_EQ(a.configure(a.rnic, 2, kAddressA), Status::ok);

@@ -80,7 +80,7 @@ TEST_F(CompletionQueueTest, ArmForNextFiresOnceOnTheNextEntry)
 	EXPECT_EQ(events(), 0u);
 }
 
-TEST_F(CompletionQueueTest, ArmForNextFiresAtOnceForAnEntryNotPolled)
+TEST_F(CompletionQueueTest, ArmNextFiresAtOnceIfACqeIsUnpolled)
 {
 	post();
 	driver.arm(cq, uar::cq_arm_next, 0);

@@ -88,7 +88,7 @@ protected:
 	DeafSink sink;
 };
 
-TEST_F(ManagementTest, NodeInfoNamesTheCard)
+TEST_F(ManagementTest, NodeInfoHasTheCardsGuidsAndDeviceId)
 {
 	const ib::Smp answer = ask(smp(kGet, ib::attr_node_info));
 	EXPECT_EQ(answer.header.status, 0);

@@ -184,7 +184,7 @@ TEST_F(Mlx5Lease, ReadsByAWindowEndWithIt)
 }
 
 // A UMR request of another queue pair makes the region's key free.
-TEST_F(Mlx5Lease, ReadsByAWindowEndWithTheInvalidationOfItsRegion)
+TEST_F(Mlx5Lease, InvalidatingARegionAbortsReadsThroughItsWindow)
 {
 	const auto [third, fourth] = driver.make_pair(cq);
 	begin_read(window);

@@ -177,7 +177,7 @@ TEST_F(EthernetLink, QueueIsBounded)
 }
 
 // A flood one way takes no room of what goes the other way.
-TEST_F(EthernetLink, EachDirectionHasItsOwnBound)
+TEST_F(EthernetLink, EachDirectionHasItsOwnQueueLimit)
 {
 	set({.delay = 1s});
 	while (a.port.counters.xmit_discards == 0)

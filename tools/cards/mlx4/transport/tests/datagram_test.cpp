@@ -375,7 +375,7 @@ TEST_F(Datagram, MulticastReachesMembers)
 }
 
 /* A multicast packet names the multicast QP number, and no other packet does (IBA 9.6.1.1). */
-TEST_F(Datagram, MulticastToAnotherQpNumberIsDropped)
+TEST_F(Datagram, MulticastPacketWithoutTheMulticastQpnIsDropped)
 {
 	QueuePair &sender = make(a, cq_a), &member = make(b, cq_b);
 	const ib::Gid group = ib::Gid::from_parts(0xff12401bffff0000, 7);
