@@ -29,9 +29,13 @@ CARRIES_A_GUEST = (
     ("virtio_console", "VIRTIO_CONSOLE", "commands from the host"),
 )
 CARRIES_A_SHARE = (("9p", "9P_FS", "the shared folder"), ("9pnet_virtio", "NET_9P_VIRTIO", "the shared folder"))
+# By the model of the card.
+DRIVERS = {
+    "mlx4": (("mlx4_core", "MLX4_CORE", "the card"), ("mlx4_ib", "MLX4_INFINIBAND", "the card")),
+    "mlx5": (("mlx5_core", "MLX5_CORE", "the card"), ("mlx5_ib", "MLX5_INFINIBAND", "the card")),
+    "mthca": (("ib_mthca", "INFINIBAND_MTHCA", "the card"),),
+}
 CARRIES_IB0 = (
-    ("mlx4_core", "MLX4_CORE", "the card"),
-    ("mlx4_ib", "MLX4_INFINIBAND", "the card"),
     ("ib_uverbs", "INFINIBAND_USER_ACCESS", "verbs of programs"),
     ("ib_umad", "INFINIBAND_USER_MAD", "MADs of programs"),
     ("ib_ipoib", "INFINIBAND_IPOIB", "ib0"),
@@ -194,12 +198,17 @@ def _identity(files):
     return cache.key_of(FORMAT, *(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in files))
 
 
-def find(path, modules=None, initrd=None, share=False, ib0=True):
+def required(share, card):
+    """What a guest needs: (module, its option, purpose) each. share, card: as find()'s."""
+    return CARRIES_A_GUEST + (CARRIES_A_SHARE if share else ()) + ((*DRIVERS[card], *CARRIES_IB0) if card in DRIVERS else ())
+
+
+def find(path, modules=None, initrd=None, share=False, card=None):
     """The Kernel at a path, ready to boot. modules, initrd: its modules' folder, and an initramfs to unpack before the guest's own;
-    share, ib0: whether it is to have a shared folder, and ib0 by Debian's drivers. Raises LabError with what it lacks."""
+    share: whether it is to have a shared folder; card: the model of a card that is to have ib0 by the kernel's own drivers. Raises LabError with
+    what the kernel lacks."""
     found = look(path, modules)
-    wanted = CARRIES_A_GUEST + (CARRIES_A_SHARE if share else ()) + (CARRIES_IB0 if ib0 else ())
-    lack = found.lack_of_options() or found.lack(wanted)
+    lack = found.lack_of_options() or found.lack(required(share, card))
     if lack:
         raise LabError(lack)
     identity = _identity([file for _, file in found.modules] + list(found.order))

@@ -82,12 +82,12 @@ class Machine:
             settings = {"modules": None, "initrd": None, **settings}
         return dataclasses.replace(self, **settings)
 
-    def find_kernel(self, ib0):
+    def find_kernel(self, card=None):
         if self.kernel in kernels.VARIANTS:
             if self.modules or self.initrd:
                 raise LabError(f"the kernel {self.kernel} has its own modules and initramfs", "name a kernel of your own by --kernel")
             return kernels.find(self.kernel)
-        return own_kernel.find(self.kernel, self.modules, self.initrd, share=bool(self.share), ib0=ib0)
+        return own_kernel.find(self.kernel, self.modules, self.initrd, share=bool(self.share), card=card)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -309,7 +309,7 @@ class Lab:
     def _plan(self, host, own_modules):
         machine = self._machine.but(host.get("boot", {}))
         own = machine.stack == stack.WEFT
-        kernel = machine.find_kernel(ib0=not self._bare and not own)
+        kernel = machine.find_kernel(None if self._bare or own else host["model"])
         if "socket" in host.get("ethernet", {}) and kernel.native:
             raise LabError(f"{host['name']}: User-Mode Linux guests cannot be attached to an Ethernet segment")
         loaded = None

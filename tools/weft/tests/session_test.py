@@ -28,7 +28,7 @@ from labs import Machine, together  # noqa: E402
 
 SESSION = HERE.parent / "session/weft-session"
 RELEASE = "6.18.0-mine+"
-EVERYTHING = own_kernel.CARRIES_A_GUEST + own_kernel.CARRIES_A_SHARE + own_kernel.CARRIES_IB0
+EVERYTHING = own_kernel.required(share=True, card="mlx4")
 
 
 def bzimage(release=RELEASE):
@@ -99,6 +99,16 @@ class OwnKernel(Folder):
             self.assertIn(f"lacks CONFIG_{option} (module {missing})", lack)
             self.assertEqual(len(lack.splitlines()), 1)
         self.assertIsNone(own_kernel.look(self.tree(built_in=names)).lack(EVERYTHING))
+
+    def test_kernel_needs_only_the_driver_of_its_card(self):
+        for model in own_kernel.DRIVERS:
+            found = own_kernel.look(self.tree(built_in=[name for name, _, _ in own_kernel.required(True, model)]))
+            for other in own_kernel.DRIVERS:
+                lack = found.lack(own_kernel.required(True, other))
+                if other == model:
+                    self.assertIsNone(lack)
+                else:
+                    self.assertIn(own_kernel.DRIVERS[other][0][1], lack)
 
     def test_missing_module_is_named(self):
         """An option that is m, without its module: another sentence, for there the kernel is right and the folder is not."""
@@ -172,7 +182,7 @@ class MachineTest(unittest.TestCase):
 
     def test_modules_option_is_refused_for_named_kernels(self):
         with self.assertRaisesRegex(LabError, "has its own modules"):
-            Machine("stock", modules="/lib/modules").find_kernel(ib0=True)
+            Machine("stock", modules="/lib/modules").find_kernel("mlx4")
 
 
 class Accelerated(Folder):
@@ -280,7 +290,7 @@ class Incomplete(unittest.TestCase):
         with contextlib.redirect_stderr(said):
             self.assertEqual([running.report_incomplete_logs(guests, logs) for logs in ("/logs", None)], [1, 0])
             self.assertEqual(running.report_incomplete_logs(guests[:1], "/logs"), 0)
-        self.assertEqual(said.getvalue(), "weft run: /logs/b does not have all of b's console: No space\n" * 2)
+        self.assertEqual(said.getvalue(), "weft run: /logs/b does not contain the whole console of b: No space\n" * 2)
 
 
 class Printed(unittest.TestCase):

@@ -199,7 +199,7 @@ class Converted(unittest.TestCase):
                               (IBSIM.replace('"Hca2"[2]', '"Hca3"[2]'), "the node Hca3 is not in the file"),
                               ("[1] \"S-1\"[1]\n", "before the first node"),
                               (DISCOVERED.replace('"H-0002c90300000b10"[2]', '"H-0002c90300000b19"[2]'), "not in the file"),
-                              ("Switch 8 \"S-0\"\n", "not 0"),
+                              ("Switch 8 \"S-0\"\n", "must not be 0"),
                               ("", "no switch")):
             with self.assertRaisesRegex(LabError, reason):
                 topology.read(wrong, "net")
@@ -269,7 +269,7 @@ class Accepted(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (0, ""), words)
 
     def test_invalid_arguments_are_refused(self):
-        for words, reason in ((["fat-tree"], "--hosts is required"), (["ring", "--switches", "0"], "not in range"), (["torus", "--size", "4xx"], "no size"),
+        for words, reason in ((["fat-tree"], "--hosts is required"), (["ring", "--switches", "0"], "not in range"), (["torus", "--size", "4xx"], "is not the size of a torus"),
                               (["import", "/none"], "cannot read /none"), (["star"], "weft topology has no command 'star'")):
             done = subprocess.run([self.weft, "topology", *words], capture_output=True, text=True, check=False, timeout=60)
             self.assertNotEqual(done.returncode, 0)
