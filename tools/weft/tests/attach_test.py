@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """`weft attach`: the programs of infiniband-diags and OpenSM, as they are installed, on nodes of a fabric without guests.
 
-    attach_test.py WEFT WEFTD LIBRARY
+    attach_test.py WEFT WEFTD LIBRARY [TEST...]
 
 LIBRARY is what programs load in place of libibumad: weft finds it by itself.
 """
 import contextlib
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -21,6 +22,7 @@ import daemon
 
 WEFT, WEFTD, LIBRARY = sys.argv[1:4]
 assert os.path.exists(LIBRARY)
+TREE = pathlib.Path(__file__).resolve().parents[3]
 SYSTEM = os.pathsep.join(("/usr/sbin", "/sbin", os.environ.get("PATH", os.defpath)))
 NEEDED = ("ibnetdiscover", "opensm")
 NODES = ("node1", "node2", "node3", "node4", "switch1", "switch2", "switch3")
@@ -265,5 +267,25 @@ class Ending(Attached):
             server.wait(daemon.PATIENCE)
 
 
+class PytestPlugin(unittest.TestCase):
+    def test_examples_without_guests(self):
+        if missing := [name for name in NEEDED if not shutil.which(name, path=SYSTEM)]:
+            self.skipTest(f"not installed: {', '.join(missing)}")
+        # `weft lab` finds its other half from where the program lies, as build/bin in a tree.
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-attach-")))
+        (folder / "tools").symlink_to(TREE / "tools")
+        for source, place in ((WEFT, "build/bin/weft"), (WEFTD, "build/bin/weftd"), (LIBRARY, "build/lib/weft/libibumad.so.3")):
+            (folder / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, folder / place)
+        done = subprocess.run(["/usr/bin/python3", "-B", "-m", "pytest", "-p", "weft.pytest_plugin", "-p", "no:cacheprovider", "--weft", folder / "build/bin/weft",
+                               "--weft-logs", folder / "logs", TREE / "tools/weft/python/examples/test_opensm.py"], cwd=folder,
+                              env={**os.environ, "PYTHONPATH": str(TREE / "tools/weft/python")}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              check=False, timeout=4 * daemon.PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"3 passed in")
+        # One lab served all of them.
+        self.assertEqual([path.name for path in (folder / "logs").iterdir()], ["lab1"])
+
+
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """The Python package weft and its pytest plugin, with a stub of the program weft that records its arguments."""
+import contextlib
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import unittest
+import unittest.mock
 
 from stand_in import Folder
 
@@ -20,6 +23,9 @@ class Package(Folder):
         import weft
         self.weft = weft
         self.lab = weft.Lab(program=self.program, kernel="mine", bare=True, cpus=None)
+
+    def assert_has_ended(self, file):
+        self.assertFalse(pathlib.Path(f"/proc/{file.read_text().strip()}").exists())
 
     def test_lab_comes_up_with_its_options_and_goes_down(self):
         with self.lab as lab:
@@ -48,6 +54,50 @@ class Package(Folder):
         with self.lab["a"].start("exec sleep 1000") as process:
             self.assertTrue(process.running())
         self.assertFalse(process.running())
+
+    def test_attached_program_has_its_output_status_and_input(self):
+        node = self.lab.attach("a")
+        self.assertEqual(node.run("sh", "-c", "cat; echo err >&2", input="in\n"), self.weft.Result(0, "in\n", "err\n"))
+        self.assertEqual(node.run("printf", "%s|", "a b", 7, self.folder).stdout, f"a b|7|{self.folder}|")
+        self.assertEqual(self.asked()[-1], f"attach a -- printf %s| a b 7 {self.folder}")
+        self.assertEqual(node.run("sh", "-c", "exit 3", check=False).status, 3)
+        with self.assertRaisesRegex(self.weft.CommandFailed, "a: `sh -c 'echo no; exit 4'` exited with status 4\nno"):
+            node.run("sh", "-c", "echo no; exit 4")
+
+    def test_attached_program_finds_the_programs_of_the_system(self):
+        with unittest.mock.patch.dict(os.environ, PATH="/usr/bin"):
+            self.assertEqual(self.lab.attach("a").run("sh", "-c", "echo $PATH").stdout, "/usr/bin:/usr/sbin:/sbin\n")
+
+    def test_attached_program_that_takes_too_long_is_ended(self):
+        with self.assertRaises(subprocess.TimeoutExpired):
+            self.lab.attach("a").run("sh", "-c", f"echo $$ > {self.folder}/pid; exec sleep 1000", timeout=0.5)
+        self.assert_has_ended(self.folder / "pid")
+
+    def test_started_program_ends_with_its_context(self):
+        with self.lab.attach("a").start("sleep", 1000) as process:
+            self.assertTrue(process.running())
+        self.assertFalse(process.running())
+
+    def test_started_program_ends_with_the_lab_even_if_it_ignores_sigterm(self):
+        with unittest.mock.patch.object(self.weft, "GRACE", 0.2), self.lab as lab:
+            programs = [lab.attach("a").start("sleep", 1000), lab.attach("a").start("sh", "-c", "trap '' TERM; echo; while :; do sleep 0.1; done")]
+            while not programs[1].output():
+                pass
+            self.assertTrue(all(program.running() for program in programs))
+        self.assertEqual([program.wait(timeout=10, check=False).status for program in programs], [-signal.SIGTERM, -signal.SIGKILL])
+
+    def test_program_whose_output_nobody_reads_goes_on(self):
+        process = self.lab.attach("a").start("sh", "-c", "yes | head -c 1000000")
+        self.assertEqual(len(process.wait(timeout=60).stdout), 1000000)
+
+    def test_port_that_does_not_become_active_is_reported(self):
+        (self.folder / "ibstat").write_text("#!/bin/sh\n[ -e active ] && echo State: Active || echo State: Down\n")
+        (self.folder / "ibstat").chmod(0o755)
+        with contextlib.chdir(self.folder), unittest.mock.patch.dict(os.environ, PATH=f"{self.folder}:{os.environ['PATH']}"):
+            with self.assertRaisesRegex(self.weft.WeftError, "a: the port is not active after 0 s\nState: Down"):
+                self.lab.attach("a").wait_until_active(timeout=0)
+            (self.folder / "active").touch()
+            self.lab.attach("a").wait_until_active()
 
     def test_changed_link_gets_its_settings_back(self):
         for name in ("a", "a/1", "a/1-s/1"):
@@ -106,6 +156,15 @@ def test_two(lab): pass
         self.assertIn("exited with status 5", said)
         self.assertIn("last words of the kernel", said)
         self.assertEqual(len(self.ups()), 2)
+
+    def test_hosts_without_guests_have_no_console_to_show(self):
+        (self.folder / "no-guests").touch()
+        said = self.run_tests("""
+def test_one(lab): lab.attach("a").run("sh", "-c", "exit 5")
+""")
+        self.assertIn("a: `sh -c 'exit 5'` exited with status 5", said)
+        self.assertNotIn("error", said)
+        self.assertNotIn("lab console a", self.asked())
 
     def test_kernel_report_fails_the_test(self):
         for name in ("report", "dead"):

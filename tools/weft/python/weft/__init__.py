@@ -6,6 +6,9 @@
         with lab.link("node2").changed(loss="5%"):
             lab["node1"].run(["ib_send_bw", "10.1.0.2"])
 
+    with weft.Lab("fat-tree.toml") as lab:      # of hosts without guests
+        print(lab.attach("node1").run("ibnetdiscover").stdout)
+
 The package runs the program weft, see weft(1). If weft fails, methods raise WeftError with its message.
 """
 import contextlib
@@ -18,8 +21,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
 KERNEL_REPORT, GUEST_DIED = 125, 126    # exit statuses of `weft lab check`
+GRACE = 10      # seconds that an attached program has for its end after SIGTERM
+# Debian's infiniband-diags and OpenSM, which are in a user's $PATH only if the user has added it.
+SYSTEM_PROGRAMS = ("/usr/sbin", "/sbin")
 
 
 class WeftError(Exception):
@@ -27,7 +34,7 @@ class WeftError(Exception):
 
 
 class CommandFailed(WeftError):
-    """A command in a guest ended with a status other than 0. result: its Result, with its output."""
+    """A command in a guest, or an attached program, ended with a status other than 0. result: its Result, with its output."""
 
     def __init__(self, host, command, result):
         super().__init__(f"{host}: `{command}` exited with status {result.status}\n{result.stdout}{result.stderr}".rstrip())
@@ -36,7 +43,7 @@ class CommandFailed(WeftError):
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """The outcome of a command in a guest."""
+    """The outcome of a command in a guest, or of an attached program."""
 
     status: int
     stdout: str
@@ -80,6 +87,75 @@ class Process:
 
     def __exit__(self, *_):
         self.stop()
+
+
+class AttachedProcess(Process):
+    """A program of this host that runs on a node. Its output is kept in files, so a program that prints much does not wait for a reader."""
+
+    def __init__(self, node, command, popen, stdout, stderr):
+        super().__init__(node, command, popen)
+        self._stdout, self._stderr = stdout, stderr
+        self._result = None
+
+    def wait(self, timeout=None, check=True):
+        """Waits for the program's end; returns its Result. Raises as Process.wait() does."""
+        status = self._popen.wait(timeout)
+        if not self._result:
+            self._result = Result(status, _text_of(self._stdout), _text_of(self._stderr))
+            self._stdout.close()
+            self._stderr.close()
+        if check and status != 0:
+            raise CommandFailed(self._host, self._command, self._result)
+        return self._result
+
+    def output(self):
+        """Returns what the program has printed to standard output so far."""
+        return self._result.stdout if self._result else _text_of(self._stdout)
+
+    def end(self):
+        """Sends SIGTERM, and SIGKILL to a program that still runs after GRACE seconds; returns its Result."""
+        if self.running():
+            self._popen.terminate()
+        try:
+            return self.wait(GRACE, check=False)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            return self.wait(check=False)
+
+
+def _text_of(file):
+    # The program writes at the position that it shares with this descriptor.
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
+
+
+class Attachment:
+    """A switch, or a host of the model `endpoint`, on which programs of this host run: unmodified ones that use libibumad, such as OpenSM."""
+
+    def __init__(self, lab, node):
+        self._lab = lab
+        self.node = node
+
+    def start(self, *argv, input=None):
+        """Starts a program: its name and its arguments, which may be paths and numbers. input: text for its standard input. It ends with its context, and at
+        the latest with the lab."""
+        return self._lab.start_attached(self.node, [str(word) for word in argv], input)
+
+    def run(self, *argv, check=True, timeout=None, input=None):
+        """Runs a program to its end; returns its Result. Raises CommandFailed if its status is not 0, unless check=False. After `timeout` seconds it is ended,
+        and subprocess.TimeoutExpired raised."""
+        process = self.start(*argv, input=input)
+        try:
+            return process.wait(timeout, check)
+        finally:
+            process.end()
+
+    def wait_until_active(self, timeout=60):
+        """Waits until a subnet manager has made the node's port active. Raises WeftError after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        while "State: Active" not in (state := self.run("ibstat").stdout):
+            if time.monotonic() > deadline:
+                raise WeftError(f"{self.node}: the port is not active after {timeout} s\n{state}".rstrip())
+            time.sleep(0.05)
 
 
 class Host:
@@ -154,7 +230,7 @@ class Link:
 
 
 class Lab:
-    """Guests and their fabric. Use as a context manager, or call up() and down().
+    """A fabric and the guests on it, if it has any. Use as a context manager, or call up() and down().
 
     lab: a lab file, see weft-lab.toml(5); the default is node1 and node2 at a switch. options: the options of `weft lab up`, such as
     kernel, stack, memory, cpus, share, append and bare. logs: a directory in which consoles and weftd's log are kept.
@@ -164,6 +240,7 @@ class Lab:
         self._program = program or find_program()
         # Sockets have short paths.
         self._directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-"))
+        self._attached = []     # programs that may still run
         self._words = []
         for name, value in {"lab": lab, "logs": logs, **options}.items():
             if value is True:
@@ -174,6 +251,19 @@ class Lab:
     def start_program(self, *words, stdin=subprocess.DEVNULL):
         return subprocess.Popen([self._program, "--socket-dir", self._directory, *words], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 errors="replace")
+
+    def start_attached(self, node, words, text):
+        """Starts a program on a node; Attachment has the interface for users."""
+        stdin, stdout, stderr = (tempfile.TemporaryFile() for _ in range(3))
+        with stdin:
+            stdin.write((text or "").encode())
+            stdin.seek(0)
+            path = os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_PROGRAMS))
+            popen = subprocess.Popen([self._program, "--socket-dir", self._directory, "attach", node, "--", *words], stdin=stdin, stdout=stdout, stderr=stderr,
+                                     env={**os.environ, "PATH": path})
+        process = AttachedProcess(node, shlex.join(words), popen, stdout, stderr)
+        self._attached = [process, *(other for other in self._attached if other.running())]
+        return process
 
     def call(self, *words):
         """Runs weft with these arguments; returns its output. Raises WeftError with its message."""
@@ -191,6 +281,9 @@ class Lab:
             raise
 
     def down(self):
+        """Ends attached programs, the guests and weftd."""
+        for process in self._attached:
+            process.end()
         with contextlib.suppress(WeftError):
             self.call("lab", "down")
         shutil.rmtree(self._directory, ignore_errors=True)
@@ -213,6 +306,11 @@ class Lab:
         """The names of the hosts."""
         return [host["name"] for host in self.fabric["hosts"]]
 
+    @property
+    def guests(self):
+        """The names of the hosts that have a guest: all but those of the model `endpoint`."""
+        return [host["name"] for host in self.fabric["hosts"] if host["socket"]]
+
     def counters(self, *ports):
         """Counters by port and name, of all ports or of the given ones."""
         asked = [(name,) for name in ports] or [()]
@@ -220,6 +318,9 @@ class Lab:
 
     def __getitem__(self, name):
         return Host(self, name)
+
+    def attach(self, node):
+        return Attachment(self, node)
 
     def link(self, name):
         return Link(self, name)

@@ -95,7 +95,7 @@ def lab(request, _weft_labs):
     except WeftError as error:
         problems = str(error)
     if problems or report is None or report.failed:
-        for host in _hosts(found):
+        for host in _guests(found):
             console = found[host].console().splitlines()[-CONSOLE_LINES:]
             request.node.add_report_section("teardown", f"console of {host}", "\n".join(console))
         _weft_labs.discard()
@@ -103,8 +103,8 @@ def lab(request, _weft_labs):
         pytest.fail(problems.rstrip(), pytrace=False)
 
 
-def _hosts(found):
+def _guests(found):
     try:
-        return found.hosts
+        return found.guests
     except WeftError:
         return []
