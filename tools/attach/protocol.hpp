@@ -3,11 +3,11 @@
 // Unix sockets of type SOCK_SEQPACKET, in the host's byte order unless a type says otherwise.
 //
 // A connection begins with one Request and its reply. That decides what it is from then on:
-//   Describe, AddAgent, RemoveAgent   the server closes it
-//   Open        an opened port, until the program closes it: each message is a UserMad with a MAD
+//   describe, add_agent, remove_agent   the server closes it
+//   open        an opened port, until the program closes it: each message is a UserMad with a MAD
 //               or an RMPP message behind it, in either direction. The program's agents, sends and
 //               receives end with it.
-//   BecomeSm    the program is the port's subnet manager (IsSM of PortInfo) until it closes it
+//   become_sm   the program is the port's subnet manager (IsSM of PortInfo) until it closes it
 // A message of more than kMostInline bytes is a UserMad followed by nothing, and comes with the
 // descriptor of a file in memory that has the bytes that belong behind it.
 #pragma once
@@ -39,7 +39,7 @@ constexpr std::size_t kMostInline = std::size_t{32} << 10;
 enum class Kind : std::uint32_t { describe = 1, open, add_agent, remove_agent, become_sm };
 
 struct AgentRequest {
-	std::uint32_t id; // of RemoveAgent
+	std::uint32_t id; // of remove_agent
 	std::uint8_t qpn;
 	std::uint8_t mgmt_class;
 	std::uint8_t mgmt_class_version;
@@ -56,12 +56,12 @@ struct Request {
 	char node[kMostNodeName];
 	std::uint32_t port;
 	std::uint32_t reserved;
-	std::uint64_t token; // of AddAgent and RemoveAgent: the opened port's
+	std::uint64_t token; // of add_agent and remove_agent: the opened port's
 	AgentRequest agent;
 };
 static_assert(sizeof(AgentRequest) == 32 && sizeof(Request) == 184);
 
-// The reply to all but Describe.
+// The reply to all but describe.
 struct Reply {
 	std::int32_t error; // 0 or an errno
 	std::uint32_t agent;
