@@ -87,6 +87,11 @@ class Server::Impl
 {
 public:
 	explicit Impl(Loop &loop) : loop_(loop) {}
+	~Impl()
+	{
+		for (auto &[name, node] : nodes_)
+			node.ends = true;
+	}
 
 	void listen(UnixListener listener)
 	{
@@ -110,6 +115,7 @@ public:
 		const auto found = nodes_.find(name);
 		if (found == nodes_.end())
 			return;
+		found->second.ends = true;
 		std::erase_if(connections_,
 			      [&](const auto &each) { return each->node() == &found->second; });
 		nodes_.erase(found);
@@ -139,6 +145,7 @@ private:
 	};
 	struct Node {
 		bool trusted = true;
+		bool ends = false; // nobody becomes its subnet manager any more
 		std::uint32_t first_number = 1;
 		std::vector<Port> ports;
 	};
@@ -397,7 +404,7 @@ private:
 		if (port->manager != &connection)
 			return;
 		port->manager = nullptr;
-		if (port->managers_waiting.empty())
+		if (port->managers_waiting.empty() || connection.node()->ends)
 			return port->access->set_is_sm(false);
 		Connection *const next = port->managers_waiting.front();
 		port->managers_waiting.pop_front();

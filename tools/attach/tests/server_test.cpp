@@ -252,6 +252,46 @@ TEST_F(Programs, OneSubnetManagerAtATime)
 	EXPECT_EQ(ask(request(Kind::become_sm, "b")).error, 0);
 }
 
+TEST_F(Programs, WaitingSubnetManagersEndWithTheirNode)
+{
+	Request waiting = request(Kind::become_sm, "a");
+	waiting.reserved = 1;
+	const auto first = connect(), second = connect(), third = connect();
+	ASSERT_EQ(ask(first, request(Kind::become_sm, "a")).error, 0);
+	for (const auto *each : {&second, &third})
+		send(*each, &waiting, sizeof(waiting));
+	while (loop.poll())
+		;
+	server.remove_node("a");
+	for (const auto *each : {&first, &second, &third})
+		EXPECT_TRUE(ends(*each));
+	EXPECT_EQ(a.port_info().capability_mask & ib::port_cap_is_sm, 0u);
+}
+
+TEST_F(Programs, WaitingSubnetManagersEndWithTheServer)
+{
+	auto other = std::make_unique<Server>(loop, std::filesystem::path());
+	other->add_node("a", {&a}, 1, true);
+	const auto to_other = [&] {
+		int ends[2];
+		EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0,
+				       ends),
+			  0);
+		other->serve(FileDescriptor(ends[0]));
+		return FileDescriptor(ends[1]);
+	};
+	Request waiting = request(Kind::become_sm, "a");
+	waiting.reserved = 1;
+	const auto first = to_other(), second = to_other();
+	ASSERT_EQ(ask(first, waiting).error, 0);
+	send(second, &waiting, sizeof(waiting));
+	while (loop.poll())
+		;
+	other.reset();
+	EXPECT_TRUE(ends(first));
+	EXPECT_TRUE(ends(second));
+}
+
 TEST_F(Programs, TooManyConnectionsAreTurnedAway)
 {
 	std::vector<FileDescriptor> connections;

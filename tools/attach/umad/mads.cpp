@@ -40,6 +40,14 @@ struct Opened {
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 Opened *opened_ports;
 
+// A child has only the thread that called fork(), so no other may hold the mutex then.
+[[gnu::constructor]] void prepare_for_fork()
+{
+	::pthread_atfork([] { ::pthread_mutex_lock(&mutex); },
+			 [] { ::pthread_mutex_unlock(&mutex); },
+			 [] { ::pthread_mutex_unlock(&mutex); });
+}
+
 class Lock
 {
 public:
@@ -67,6 +75,20 @@ bool token_of(int port, std::uint64_t &token)
 	return opened != nullptr;
 }
 
+// Why a message could not be received: EAGAIN if there is none. A connection that weftd has closed
+// has other errnos as well, of which umad has no equal.
+int reason()
+{
+	return errno == EAGAIN ? EAGAIN : EIO;
+}
+
+// weftd has closed the connection, and all that it sent has been received.
+bool has_ended(int port)
+{
+	char byte;
+	return ::recv(port, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 // The message that is first, without taking it. Returns 0 or an errno.
 int look(int port, UserMad &header)
 {
@@ -75,7 +97,7 @@ int look(int port, UserMad &header)
 		bytes = ::recv(port, &header, sizeof(header), MSG_PEEK | MSG_DONTWAIT);
 	while (bytes < 0 && errno == EINTR);
 	if (bytes < 0)
-		return errno;
+		return reason();
 	return bytes == static_cast<ssize_t>(sizeof(header)) ? 0 : EIO;
 }
 
@@ -110,7 +132,10 @@ int receive(int port, ib_user_mad &mad, std::size_t data)
 		bytes = ::recvmsg(port, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	while (bytes < 0 && errno == EINTR);
 	if (bytes < static_cast<ssize_t>(sizeof(UserMad)))
-		return bytes < 0 ? errno : EIO;
+		return bytes < 0 ? reason() : EIO;
+	// The program has no descriptor left for what belongs to the message.
+	if ((message.msg_flags & MSG_CTRUNC) != 0)
+		return EMFILE;
 	const cmsghdr *const part = CMSG_FIRSTHDR(&message);
 	if (!part)
 		return 0;
@@ -171,7 +196,8 @@ int send(int port, ib_user_mad &mad, std::size_t data)
 	}
 	int error = 0;
 	while (::sendmsg(port, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-		error = errno;
+		// As umad has it for a device that is gone.
+		error = errno == EPIPE || errno == ECONNRESET ? EIO : errno;
 		if (error == EAGAIN) {
 			pollfd room{port, POLLOUT, 0};
 			::poll(&room, 1, -1);
@@ -200,7 +226,10 @@ int wait(int port, int timeout_ms)
 		pollfd ready{port, POLLIN, 0};
 		const int count = ::poll(&ready, 1, timeout_ms);
 		if (count > 0)
-			return (ready.revents & POLLIN) != 0 ? 0 : -EIO;
+			return (ready.revents & POLLIN) != 0 &&
+					       ((ready.revents & POLLHUP) == 0 || !has_ended(port))
+				       ? 0
+				       : -EIO;
 		if (count == 0)
 			return -ETIMEDOUT;
 		if (errno != EINTR)

@@ -15,7 +15,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 import daemon
@@ -27,7 +29,15 @@ SYSTEM = os.pathsep.join(("/usr/sbin", "/sbin", os.environ.get("PATH", os.defpat
 NEEDED = ("ibnetdiscover", "opensm")
 NODES = ("node1", "node2", "node3", "node4", "switch1", "switch2", "switch3")
 
-FABRIC = """
+NODE1 = """
+[[host]]
+name = "node1"
+model = "endpoint"
+
+[[link]]
+ends = ["node1", "switch1"]
+"""
+FABRIC = NODE1 + """
 [[switch]]
 name = "switch1"
 ports = 8
@@ -41,10 +51,6 @@ name = "switch3"
 ports = 8
 
 [[host]]
-name = "node1"
-model = "endpoint"
-
-[[host]]
 name = "node2"
 model = "endpoint"
 
@@ -56,9 +62,6 @@ model = "endpoint"
 name = "node4"
 model = "endpoint"
 trusted = false
-
-[[link]]
-ends = ["node1", "switch1"]
 
 [[link]]
 ends = ["node2", "switch2"]
@@ -265,6 +268,185 @@ class Ending(Attached):
             subprocess.run([WEFT, "--socket-dir", str(self.directory), "shutdown"], stdin=subprocess.DEVNULL, check=True)
             self.weftd.wait(daemon.PATIENCE)
             server.wait(daemon.PATIENCE)
+
+
+class OwnProgram(Attached):
+    """attach_program.c, which uses the library in ways that stock programs do not."""
+
+    @classmethod
+    def setUpClass(cls):
+        if not shutil.which("cc") or not os.path.exists("/usr/include/infiniband/umad.h"):
+            raise unittest.SkipTest("not installed: a C compiler, libibumad-dev")
+        cls.program = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="weft-attach-"))) / "program"
+        subprocess.run(["cc", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-O1", "-o", cls.program, TREE / "tools/weft/tests/attach_program.c", "-libumad"],
+                       stdin=subprocess.DEVNULL, check=True)
+
+    def setUp(self):
+        # Memory that the sanitizer holds back is not weftd's.
+        options = os.pathsep.join(filter(None, (os.environ.get("ASAN_OPTIONS"), "quarantine_size_mb=1")))
+        self.enterContext(unittest.mock.patch.dict(os.environ, ASAN_OPTIONS=options))
+        super().setUp()
+
+    def run_program(self, node, *words):
+        return self.run_on(node, self.program, *words)
+
+    @contextlib.contextmanager
+    def program_running(self, node, *words):
+        """The program once it has printed a line; yields it and the line."""
+        with self.running_on(node, self.program, *words, stdout=subprocess.PIPE, text=True) as running:
+            yield running, running.stdout.readline().strip()
+
+    def rest_of(self, running):
+        """What it prints until its end, which comes by itself."""
+        rest = running.communicate(timeout=daemon.PATIENCE)[0]
+        return rest.splitlines()
+
+
+
+class OwnPrograms(OwnProgram):
+    """Threads, fork(), agents, the end of a lab, floods."""
+
+    def apply(self, lab):
+        file = self.directory / "applied.toml"
+        file.write_text(lab)
+        subprocess.run([WEFT, "--socket-dir", str(self.directory), "lab", "apply", file], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+
+    def test_threads_send_and_epoll_receives(self):
+        self.assertEqual(self.run_program("node1", "threads"), "threads: all responses\n")
+        self.assertEqual(self.run_program("switch1", "threads"), "threads: all responses\n")
+
+    def test_children_use_the_port_and_become_other_programs(self):
+        self.assertRegex(self.run_program("node1", "children", "ibstat", "-p"), r"^0x[0-9a-f]{16}\nchildren: done\n$")
+
+    def test_child_of_a_threaded_program_is_not_blocked(self):
+        self.assertEqual(self.run_program("node1", "fork"), "fork beside a thread: done\n")
+
+    def test_killed_program_leaves_no_agents(self):
+        # Another program on the node keeps what belongs to the port.
+        self.enterContext(self.program_running("node1", "wait", "poll"))
+        for _ in range(20):
+            with self.program_running("node1", "agents") as (running, said):
+                self.assertEqual(said, "agents: 32, and one more: ENOMEM")
+                running.kill()
+                running.wait()
+        # In the middle of its sends, too.
+        for _ in range(5):
+            with self.running_on("node1", self.program, "flood", "40", "1", "1000") as running:
+                time.sleep(0.1)
+                running.kill()
+        self.assertEqual(self.run_program("node1", "threads"), "threads: all responses\n")
+
+    def test_second_agent_for_the_same_requests_is_refused(self):
+        with self.program_running("node1", "register", "0x04", "1") as (first, said):
+            self.assertEqual(said, "umad_register: registered, umad_register2: registered")
+            self.assertEqual(self.run_program("node1", "register", "0x04", "1"), "umad_register: EPERM, umad_register2: EINVAL\n")
+            # Other methods, other classes and other nodes are free.
+            for node, *wanted in (("node1", "0x04", "2"), ("node1", "0x09", "1"), ("node2", "0x04", "1")):
+                with self.program_running(node, "register", *wanted) as (_, said):
+                    self.assertEqual(said, "umad_register: registered, umad_register2: registered")
+            first.kill()
+            first.wait()
+        with self.program_running("node1", "register", "0x04", "1") as (_, said):
+            self.assertEqual(said, "umad_register: registered, umad_register2: registered")
+
+    @staticmethod
+    def is_asleep(process):
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+
+    def check_waiting_programs(self, end):
+        """Programs on node1 that wait get errors when end() takes the node away."""
+        with contextlib.ExitStack() as stack:
+            waiting = {how: stack.enter_context(self.program_running("node1", "wait", how)) for how in ("recv", "umad_poll", "poll")}
+            managers = []
+            for _ in range(3):
+                managers.append(stack.enter_context(self.program_running("node1", "manager")))
+                if len(managers) == 1:
+                    self.assertEqual(managers[0][0].stdout.readline(), "is the manager\n")
+            self.assertEqual({said for _, said in (*waiting.values(), *managers)}, {"waits"})
+            for running, _ in (*waiting.values(), *managers):
+                daemon.await_that("the program to wait", lambda: self.is_asleep(running.pid))
+            end()
+            first = {"recv": "umad_recv: EIO", "umad_poll": "umad_poll: EIO", "poll": "poll: POLLHUP"}
+            for how, (running, _) in waiting.items():
+                self.assertEqual(self.rest_of(running), [first[how], "then: EIO EIO EIO"])
+            for running, _ in managers[1:]:
+                self.assertEqual(self.rest_of(running), ["open: EIO"])
+
+    def test_end_of_the_lab_is_an_error_for_programs_that_wait(self):
+        def end():
+            subprocess.run([WEFT, "--socket-dir", str(self.directory), "shutdown"], stdin=subprocess.DEVNULL, check=True)
+            self.weftd.wait(daemon.PATIENCE)
+        self.check_waiting_programs(end)
+
+    def test_death_of_weftd_is_an_error_for_programs_that_wait(self):
+        def end():
+            self.weftd.kill()
+            self.weftd.wait()
+        self.check_waiting_programs(end)
+
+    def test_removed_node_is_an_error_for_programs_that_wait(self):
+        self.check_waiting_programs(lambda: self.apply(self.LAB.replace(NODE1, "")))
+        self.run_on("node1", "ibstat", status=1)
+        self.apply(self.LAB)
+        self.assertEqual(self.run_program("node1", "threads"), "threads: all responses\n")
+        with self.program_running("node1", "manager") as (running, _):
+            self.assertEqual(running.stdout.readline(), "is the manager\n")
+
+    def test_flood_ends_with_an_error_when_the_lab_ends(self):
+        with self.running_on("node1", self.program, "flood", "40", "1", "1000", stdout=subprocess.PIPE, text=True) as running:
+            time.sleep(1)
+            subprocess.run([WEFT, "--socket-dir", str(self.directory), "shutdown"], stdin=subprocess.DEVNULL, check=True)
+            self.assertRegex("\n".join(self.rest_of(running)), "^umad_(send|recv): Input/output error$")
+
+    def memory(self):
+        """weftd's, in MiB."""
+        status = pathlib.Path(f"/proc/{self.weftd.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) / 1024
+
+    def time_used(self):
+        """weftd's CPU time in seconds."""
+        fields = pathlib.Path(f"/proc/{self.weftd.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def check_flood(self, timeout, retries):
+        """While a program floods the fabric, weftd's memory is bounded and others are served; it is idle after the program's end."""
+        self.await_subnet()
+        before = self.memory()
+        with self.running_on("node1", self.program, "flood", "40", timeout, retries) as running:
+            most = 0
+            for _ in range(20):
+                time.sleep(0.1)
+                most = max(most, self.memory())
+                self.assertIn("SMINFO_MASTER", self.run_on("node2", "sminfo"))
+            self.assertIsNone(running.poll())
+        self.assertLess(most - before, 48)
+        daemon.await_that("weftd to be idle", self.is_idle)
+
+    def test_flood_of_repeated_sends_is_bounded(self):
+        self.check_flood("1", "1000")
+
+    def test_flood_of_waiting_sends_is_bounded(self):
+        self.check_flood("60000", "0")
+
+    def is_idle(self):
+        before = self.time_used()
+        time.sleep(0.5)
+        return self.time_used() - before < 0.1
+
+
+class LargeTables(OwnProgram):
+    """Records of so many nodes do not fit into a message of the socket."""
+
+    HOSTS = 340
+    LAB = daemon.fat_tree(leaves=20, spines=4, hosts=HOSTS, each=17, lines=1).replace("[[host]]", '[[host]]\nmodel = "endpoint"')
+
+    def test_table_comes_whole(self):
+        self.await_subnet()
+        daemon.await_that("all nodes", lambda: len(re.findall(r"NodeDescription", self.run_on("node1", "saquery", "NR"))) == self.HOSTS + 20 + 4 + 1)
+        manager = re.search(r"sm lid (\d+)", self.run_on("node1", "sminfo"))[1]
+        nodes = self.HOSTS + 20 + 4 + 1
+        # A record has 108 bytes, padded to 112; the MAD's headers 56.
+        self.assertEqual(self.run_program("node1", "descriptors", manager), f"without a descriptor: EMFILE\nwith one: {56 + 112 * nodes} bytes\n")
 
 
 class PytestPlugin(unittest.TestCase):
