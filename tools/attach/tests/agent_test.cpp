@@ -120,6 +120,26 @@ TEST_F(Agents, PerformanceOfAnyNodeCanBeRead)
 	}
 }
 
+TEST_F(Agents, RequestThatNothingServesIsRefused)
+{
+	const auto port = open(node_a);
+	const std::uint32_t agent = add(*port, client(kPing, 1));
+	for (const ib::Lid to : {kLidA, kLidB})
+		for (const std::uint8_t method : {kGet, kSet}) {
+			port->take(message(agent, to, mad(kPing, 1, method, method), 100));
+			const Message answer = next(*port);
+			EXPECT_EQ(answer.header.status, 0u);
+			EXPECT_EQ(answer.header.lid, to);
+			EXPECT_EQ(mad_in(answer).header.method, kGetResp);
+			EXPECT_EQ(mad_in(answer).header.status,
+				  unsigned{ib::mad_status_unsupported_method_attribute});
+		}
+	// Nothing else has an answer.
+	const std::uint8_t send = static_cast<std::uint8_t>(ib::MadMethod::send);
+	port->take(message(agent, kLidB, mad(kPing, 1, send, 3), 100));
+	EXPECT_EQ(next(*port).header.status, static_cast<std::uint32_t>(ETIMEDOUT));
+}
+
 TEST_F(Agents, SendsAreRepeatedAndThenComeBack)
 {
 	const auto port = open(node_a), server_port = open(node_b);

@@ -59,4 +59,13 @@ std::optional<AddressedMad> mad_of_packet(const Packet &packet)
 	return result;
 }
 
+bool refuse_request(ib::MadHeader &header)
+{
+	if (!header.is_method(ib::MadMethod::get) && !header.is_method(ib::MadMethod::set))
+		return false;
+	header.method = static_cast<std::uint8_t>(ib::MadMethod::get_resp);
+	header.status = std::uint16_t{ib::mad_status_unsupported_method_attribute};
+	return true;
+}
+
 } // namespace weft::fabric

@@ -40,4 +40,10 @@ struct AddressedMad {
 /* The MAD in a packet; empty if it is not a UD SEND of 256 bytes to QP0 or QP1. */
 std::optional<AddressedMad> mad_of_packet(const Packet &packet);
 
+/*
+ * Turns a Get or Set of a class that nothing on the node serves into its answer, an error, as
+ * Linux does (IBA 13.4.6.1). Returns false for a MAD that has no answer.
+ */
+bool refuse_request(ib::MadHeader &header);
+
 } // namespace weft::fabric

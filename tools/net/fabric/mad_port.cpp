@@ -193,7 +193,14 @@ void MadPort::handle_gmp(AddressedMad &&mad)
 			send(mad.address.reversed(), mad.mad);
 		return;
 	}
-	deliver(std::move(mad));
+	if (receiver_.offer(mad))
+		return;
+	/* A subnet manager serves no class but the SA's. */
+	if (handlers_.received &&
+	    (!config_.is_sm || mad.mad.header.cls() == ib::MgmtClass::subn_adm))
+		handlers_.received(std::move(mad));
+	else if (refuse_request(mad.mad.header))
+		send(mad.address.reversed(), mad.mad);
 }
 
 void MadPort::deliver(AddressedMad &&mad)

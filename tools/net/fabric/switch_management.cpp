@@ -161,12 +161,12 @@ void Switch::answer_gmp(const Packet &packet)
 	const auto own_pkey = agent_.match_pkey(0, mad->address.pkey);
 	if (!own_pkey)
 		return;
-	if (mad->mad.header.cls() != ib::MgmtClass::perf || mad->mad.header.is_response()) {
-		receiver_.offer(*mad);
+	if (mad->mad.header.cls() == ib::MgmtClass::perf && !mad->mad.header.is_response()) {
+		if (!answer_perf(mad->mad))
+			return;
+	} else if (receiver_.offer(*mad) || !refuse_request(mad->mad.header)) {
 		return;
 	}
-	if (!answer_perf(mad->mad))
-		return;
 	MadAddress back = mad->address.reversed();
 	back.slid = lid();
 	back.vl = 0;
@@ -306,9 +306,12 @@ void Switch::send_to_self(AddressedMad &&mad)
 			carry_out(outcome.link, port(outcome.port), agent_.port_info(outcome.port));
 		return;
 	}
-	if (mad.mad.header.cls() == ib::MgmtClass::perf && !mad.mad.header.is_response() &&
-	    !answer_perf(mad.mad))
+	if (mad.mad.header.cls() == ib::MgmtClass::perf && !mad.mad.header.is_response()) {
+		if (!answer_perf(mad.mad))
+			return;
+	} else if (receiver_.offer(mad) || !refuse_request(mad.mad.header)) {
 		return;
+	}
 	receiver_.offer(mad);
 }
 

@@ -197,6 +197,17 @@ class Programs(Attached):
             self.assertIn(name, records)
         self.assertRegex(self.run_on("node2", "saquery", "-p", "--src-to-dst", f"{lids['node2']}:{lids['node3']}"), rf"dlid\.*{lids['node3']}\n")
 
+    def test_request_that_a_node_does_not_serve_is_refused(self):
+        self.await_subnet()
+        lids = self.lids()
+        lids["weft SM"] = int(re.search(r"sm lid (\d+)", self.run_on("node1", "sminfo"))[1])
+        # From another node, and from the node itself.
+        for origin, target in (*(("node1", target) for target in ("node1", "node2", "switch1", "switch2", "weft SM")), ("switch1", "switch1")):
+            done = subprocess.run(self.command(origin, "vendstat", "-N", str(lids[target])), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  check=False, env={**os.environ, "PATH": SYSTEM})
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(done.stderr, "vendstat: method 1, attribute 1 failure\n")     # and no time-out
+
     def test_ping_between_programs(self):
         self.await_subnet()
         lids = self.lids()
