@@ -12,6 +12,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -188,14 +189,54 @@ class Programs(Attached):
         for target in ("node1", "node2", "switch3"):
             counters = self.run_on("node1", "perfquery", str(lids[target]), "1")
             self.assertGreater(int(re.search(r"PortXmitPkts:\.*(\d+)", counters)[1]), 0)
-        self.run_on("node1", "ibqueryerrors")
-        self.assertIn("node3", self.run_on("node1", "ibtracert", str(lids["node1"]), str(lids["node3"])))
-        self.assertRegex(self.run_on("node1", "ibroute", str(lids["switch1"])), rf"{lids['node3']:#06x} \d+")
+            extended = self.run_on("node1", "perfquery", "-x", str(lids[target]), "1")
+            self.assertGreater(int(re.search(r"PortUnicastXmitPkts:\.*(\d+)", extended)[1]), 0)
+        traced = self.run_on("node1", "ibtracert", str(lids["node1"]), str(lids["node3"])).splitlines()
+        self.assertEqual([re.search(r'"(.*)"', line)[1] for line in traced], ["node1", "switch1", "switch3", "node3", "node3"])
+        routes = self.run_on("node1", "ibroute", str(lids["switch1"]))
+        for name, lid in lids.items():
+            self.assertRegex(routes, rf"{lid:#06x} \d+ : \(.* '{name}'\)")
         # A table that takes RMPP, and one record.
         records = self.run_on("node2", "saquery", "NR")
         for name in ("node1", "node2", "node3", "switch1", "switch3"):
             self.assertIn(name, records)
         self.assertRegex(self.run_on("node2", "saquery", "-p", "--src-to-dst", f"{lids['node2']}:{lids['node3']}"), rf"dlid\.*{lids['node3']}\n")
+
+    def test_errors_of_a_link_are_found(self):
+        self.await_subnet()
+        nodes = len(NODES) + 1      # and the manager's
+        self.assertRegex(self.run_on("node1", "ibqueryerrors"), rf"Summary: {nodes} nodes checked, 0 bad nodes found")
+        self.set_link("node2", "corruption=50%")
+        for _ in range(5):
+            self.await_answer("node2", "sminfo")
+        self.set_link("node2", "corruption=0")
+        # The manager may have taken the node out of the routes meanwhile.
+        self.await_answer("node1", "perfquery", "-G", self.guid_of("node2"), "1")
+        found = self.run_on("node1", "ibqueryerrors", status=1)
+        self.assertRegex(found, r'Errors for "node2"\n.*port 1: \[SymbolErrorCounter == \d+\]')
+        self.assertRegex(found, rf"Summary: {nodes} nodes checked, [1-9] bad nodes found")
+
+    def set_link(self, link, setting):
+        subprocess.run([WEFT, "--socket-dir", str(self.directory), "link", "set", link, setting], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+
+    def guid_of(self, node):
+        return re.search(r"Port GUID: (\w+)", self.run_on(node, "ibstat"))[1]
+
+    def await_answer(self, node, *words):
+        def answers():
+            return subprocess.run(self.command(node, *words), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+                                  env={**os.environ, "PATH": SYSTEM}).returncode == 0
+        daemon.await_that(f"{words} to succeed", answers)
+
+    def test_system_statistics_between_programs(self):
+        self.await_subnet()
+        lid = str(self.lids()["node2"])
+        with self.running_on("node2", "ibsysstat", "-S", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+            # A refusal of the node is an answer for it, too.
+            daemon.await_that("ibsysstat's server", lambda: self.run_on("node3", "ibsysstat", lid, "host").strip())
+            self.assertEqual(self.run_on("node3", "ibsysstat", lid), "sysstat ping succeeded\n")
+            self.assertIn(socket.gethostname().partition(".")[0], self.run_on("node3", "ibsysstat", lid, "host"))
+            self.assertRegex(self.run_on("node3", "ibsysstat", lid, "cpu"), r"^cpu 0: model .* MHZ")
 
     def test_request_that_a_node_does_not_serve_is_refused(self):
         self.await_subnet()
@@ -208,13 +249,25 @@ class Programs(Attached):
             self.assertNotEqual(done.returncode, 0)
             self.assertEqual(done.stderr, "vendstat: method 1, attribute 1 failure\n")     # and no time-out
 
+    def test_ibdiagnet_finds_no_errors(self):
+        if not shutil.which("ibdiagnet", path=SYSTEM):
+            self.skipTest("not installed: ibutils")
+        self.await_subnet()
+        room = self.enterContext(tempfile.TemporaryDirectory(prefix="weft-ibdiagnet-"))
+        said = self.run_on("node1", "ibdiagnet", "-o", room)
+        self.assertRegex(said, r"8 nodes \(3 Switches & 5 CA-s\) discovered")
+        for stage in ("Bad GUIDs/LIDs Check", "Link State Active Check", "Performance Counters Report", "Partitions Check"):
+            self.assertRegex(said, rf"{stage}\s+0\s+0")
+        with open(f"{room}/ibdiagnet.lst") as links:
+            self.assertIn("switch3", links.read())
+
     def test_ping_between_programs(self):
         self.await_subnet()
         lids = self.lids()
         with self.running_on("node2", "ibping", "-S", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
             def answers():
-                return subprocess.run(self.command("node3", "ibping", "-c", "1", str(lids["node2"])), stdin=subprocess.DEVNULL, capture_output=True,
-                                      text=True, check=False, env={**os.environ, "PATH": SYSTEM}).returncode == 0
+                # Its status is 0 without answers, too.
+                return " 1 received" in self.run_on("node3", "ibping", "-c", "1", str(lids["node2"]))
             daemon.await_that("ibping's server", answers)
             self.assertIn("2 packets transmitted, 2 received, 0% packet loss", self.run_on("node3", "ibping", "-c", "2", str(lids["node2"])))
             # One more server of the class on the node is refused, and one on another node is not.
