@@ -45,21 +45,24 @@ def net_of(topology):
 class Simulator:
     """ibsim with a subnet, and OpenSM on it."""
 
-    def __init__(self, topology, directory):
+    def __init__(self, topology, directory, net=None, host=None):
+        """net: instead of what net_of() makes, the output of ibnetdiscover; host: the node in it that programs run on."""
         self.directory = directory
         self._root = root()
         libraries = self._root / LIBRARIES
         self._environment = {**os.environ, "LD_LIBRARY_PATH": str(libraries), "IBSIM_SOCKNAME": f"weft-{os.getpid()}", "OSM_TMP_DIR": str(directory),
                              "OSM_CACHE_DIR": str(directory)}
         self._preload = libraries / "umad2sim/libumad2sim.so"
-        net = directory / "net"
-        net.write_text(net_of(topology))
+        if host:
+            self._environment["SIM_HOST"] = host
+        file = directory / "net"
+        file.write_text(net or net_of(topology))
         nodes = len(topology.hosts) + len(topology.switches)
         ports = sum(node.ports + 1 for node in topology.switches.values()) + 2 * len(topology.hosts)
         self._log = open(directory / "ibsim.log", "w")
         # It ends with its input.
         self._ibsim = subprocess.Popen([self._root / PRODUCT, "-s", "-N", str(nodes + 16), "-S", str(len(topology.switches) + 16), "-P", str(2 * ports),
-                                        str(net)], env=self._environment, stdin=subprocess.PIPE, stdout=self._log, stderr=subprocess.STDOUT)
+                                        str(file)], env=self._environment, stdin=subprocess.PIPE, stdout=self._log, stderr=subprocess.STDOUT)
 
     def ready(self):
         """Returns whether it serves; its socket exists once it waits for its next command."""
@@ -68,13 +71,24 @@ class Simulator:
         with open("/proc/net/unix", encoding="ascii", errors="replace") as sockets:
             return self._environment["IBSIM_SOCKNAME"] in sockets.read()
 
+    @property
+    def environment(self):
+        """The environment of programs on the subnet."""
+        return {**self._environment, "LD_PRELOAD": str(self._preload)}
+
+    @property
+    def process(self):
+        return self._ibsim.pid
+
+    def program(self, name):
+        return str(self._root / "usr/sbin" / name)
+
     def opensm(self, timeout):
         """Seconds that OpenSM takes from its start until the subnet is up, when it ends (-o)."""
         log = self.directory / "opensm.log"
         log.unlink(missing_ok=True)
         began = time.monotonic()
-        done = subprocess.run([self._root / "usr/sbin/opensm", "-o", "-f", log], timeout=timeout, check=False,
-                              env={**self._environment, "LD_PRELOAD": str(self._preload)}, capture_output=True, text=True)
+        done = subprocess.run([self.program("opensm"), "-o", "-f", log], timeout=timeout, check=False, env=self.environment, capture_output=True, text=True)
         took = time.monotonic() - began
         # Its status says nothing of the subnet.
         if "SUBNET UP" not in log.read_text(errors="replace"):

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Debian's OpenSM on subnets of weft and of ibsim, from a subnet in which nothing is set until it is up: fat trees and a torus, by the routing engines
+that OpenSM has for them. The subnet of ibsim is what ibnetdiscover found on weft's, with the same GUIDs. The tables that OpenSM has set are compared,
+and are looked through for loops of links that wait for each other."""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+from lab import cache, simulator
+from lab.benchmarks import benchmark
+from lab.waiting import wait_until
+
+sys.path.insert(0, str(cache.TREE / "tools/weft/session"))
+import topology  # noqa: E402
+
+TREE_ENGINES = ("minhop", "updn", "dnup", "ftree", "dor", "lash")
+TORUS_ENGINES = ("minhop", "updn", "dor", "lash", "torus-2QoS")
+# Without the help of virtual lanes.
+FREE_OF_LOOPS = {"tree": TREE_ENGINES, "torus": ("updn", "dnup")}
+ROUNDS = 3
+TIMEOUT = 600
+
+
+class Weft:
+    """weftd with a lab, and programs on its first host."""
+
+    def __init__(self, bench, lab):
+        self._weft = bench.program("weft")
+        # GUIDs depend on its path.
+        self._folder = bench.socket_path("weft")
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        path = bench.directory / "lab.toml"
+        path.write_text(lab.text().partition("[sm]")[0] + "[sm]\nenabled = false\n")
+        with open(bench.directory / "weftd.log", "w") as output:
+            self._weftd = subprocess.Popen([bench.program("weftd"), "--socket-dir", self._folder, "--lab", path], stdin=subprocess.DEVNULL, stdout=output,
+                                           stderr=output)
+        self.process = self._weftd.pid
+        self.environment = os.environ
+
+    def ready(self):
+        if not (self._folder / "control.sock").is_socket():     # the last one
+            return False
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(self._folder / "control.sock"))
+            client.sendall(b'{"command": "fabric.sample"}\n')
+            return not json.loads(client.makefile("r").readline())["result"]["down"]
+
+    def command(self, *words):
+        return [self._weft, "--socket-dir", self._folder, "attach", "node1", "--", *words]
+
+    def text(self, *words):
+        return subprocess.run(self.command(*words), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout
+
+    def close(self):
+        self._weftd.terminate()
+        self._weftd.wait()
+
+
+class Ibsim(simulator.Simulator):
+    """ibsim with the same subnet."""
+
+    def __init__(self, bench, lab, net):
+        host = re.search(r'^Ca\s.*"(H-\w+)"\s+# "node1"', net, re.MULTILINE)[1]
+        super().__init__(lab, bench.directory, net=net, host=host)
+
+    def command(self, *words):
+        return list(words)
+
+    def text(self, *words):
+        return subprocess.run(words, stdin=subprocess.DEVNULL, env=self.environment, capture_output=True, text=True, check=True).stdout
+
+
+def run_opensm(on, program, folder, engine, *options):
+    """What OpenSM takes from its start until the subnet is up, when it ends (-o): seconds, seconds of CPU, and MiB at most."""
+    shutil.rmtree(folder, ignore_errors=True)     # with the LIDs of an earlier subnet
+    folder.mkdir()
+    log = folder / "opensm.log"
+    libraries = pathlib.Path(program).parents[2] / simulator.LIBRARIES
+    began = time.monotonic()
+    words = on.command("timeout", str(TIMEOUT), program, "-o", "-f", str(log), "-R", engine, *options)
+    with open(folder / "opensm.out", "w") as output, subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                                                                     env={**on.environment, "LD_LIBRARY_PATH": str(libraries), "OSM_TMP_DIR": str(folder),
+                                                                          "OSM_CACHE_DIR": str(folder)}) as process:
+        _, _, usage = os.wait4(process.pid, 0)
+        process.returncode = 0
+    took = time.monotonic() - began
+    said = log.read_text(errors="replace") if log.exists() else ""
+    if "SUBNET UP" not in said or f"{engine} tables configured on all switches" not in said:
+        raise RuntimeError(f"OpenSM with {engine}: {said[-1000:]}")
+    return took, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def cpu(process):
+    fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory(process):
+    return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{process}/status").read_text())[1]) / 1024
+
+
+def tables(on):
+    """{GUID of a switch: {LID: port}}, as they are in the switches."""
+    found = {}
+    for block in re.split(r"^Unicast lids", on.text("/usr/sbin/dump_lfts"), flags=re.MULTILINE)[1:]:
+        guid = int(re.search(r"guid 0x(\w+)", block)[1], 16)
+        found[guid] = {int(lid, 16): int(port) for lid, port in re.findall(r"^(0x\w{4}) (\d+)", block, re.MULTILINE)}
+    return found
+
+
+def neighbours(net):
+    """{GUID of a switch: {port: (GUID of a switch, or None for a host)}}."""
+    found = {}
+    for block in re.split(r"^Switch", net, flags=re.MULTILINE)[1:]:
+        ports = found[int(re.search(r'"S-(\w+)"', block)[1], 16)] = {}
+        for port, kind, guid in re.findall(r'^\[(\d+)\]\s+"(\w)-(\w+)"', block, re.MULTILINE):
+            ports[int(port)] = int(guid, 16) if kind == "S" else None
+    return found
+
+
+def has_loop(lfts, around):
+    """Whether routes between hosts make links wait for each other in a loop, if all use one lane."""
+    waits = {}
+    leaves = [guid for guid, ports in around.items() if None in ports.values()]
+    hosts = {lid for guid in leaves for lid, port in lfts[guid].items() if port and around[guid].get(port, 0) is None}
+    for lid in hosts:
+        for at in leaves:
+            before = None
+            while (to := around[at][port := lfts[at][lid]]) is not None:
+                waits.setdefault((at, port), set())
+                if before:
+                    if (at, port) in waits[before]:
+                        break       # from here on it is another's route
+                    waits[before].add((at, port))
+                before = (at, port)
+                at = to
+    # A link that waits for none is no part of a loop, and so on.
+    waited_by = {link: [] for link in waits}
+    for link, others in waits.items():
+        for other in others:
+            waited_by[other].append(link)
+    counts = {link: len(others) for link, others in waits.items()}
+    free = [link for link, count in counts.items() if not count]
+    for link in free:
+        for other in waited_by[link]:
+            counts[other] -= 1
+            if not counts[other]:
+                free.append(other)
+    return len(free) < len(waits)
+
+
+def switches(net):
+    """{name: GUID as text}."""
+    return {name: f"0x{guid}" for guid, name in re.findall(r'^Switch\s.*"S-(\w+)"\s+# "([^"]+)"', net, re.MULTILINE)}
+
+
+def options_of(bench, engine, net, sizes):
+    """What OpenSM has to be told for an engine. sizes: those of a torus."""
+    if sizes and engine == "updn":      # which finds roots only in trees
+        roots = bench.directory / "roots"
+        roots.write_text(f"{switches(net)['switch1-1-1']}\n")
+        return ["--root_guid_file", str(roots)]
+    if engine == "torus-2QoS":          # a switch, and its neighbours
+        guids = switches(net)
+        lines = [f"torus {' '.join(map(str, sizes))}"]
+        lines += [f"{axis}p_link {guids['switch1-1-1']} {guids[f'switch{place}']}" for axis, place in (("x", "2-1-1"), ("y", "1-2-1"), ("z", "1-1-2"))]
+        torus = bench.directory / "torus.conf"
+        torus.write_text("\n".join(lines) + "\n")
+        return ["-Q", "--torus_config", str(torus)]
+    return ["-Q"] if engine == "lash" else []       # virtual lanes
+
+
+def compare(bench, lab, name, kind, engines, sizes=None):
+    lab.model = "endpoint"
+    with contextlib.closing(Weft(bench, lab)) as weft:
+        wait_until("weftd's links", weft.ready, 120)
+        net = weft.text("ibnetdiscover")
+    around = neighbours(net)
+    for engine in engines:
+        options = options_of(bench, engine, net, sizes)
+        taken, used, sizes_of = ({"weft": [], "ibsim": []} for _ in range(3))
+        set_tables = {}
+        managers = []
+        for turn in range(ROUNDS):
+            for which in taken:
+                with contextlib.closing(Weft(bench, lab) if which == "weft" else Ibsim(bench, lab, net)) as on:
+                    wait_until(f"{which} to serve", on.ready, 120)
+                    program = str(simulator.root() / "usr/sbin/opensm")
+                    if engine == "lash":    # takes the lanes that ports have from an earlier sweep
+                        run_opensm(on, program, bench.directory / f"{which}-opensm", "minhop", *options)
+                    before = cpu(on.process)
+                    took, busy, size = run_opensm(on, program, bench.directory / f"{which}-opensm", engine, *options)
+                    taken[which].append(took)
+                    used[which].append(busy + cpu(on.process) - before)
+                    sizes_of[which].append(memory(on.process))
+                    managers.append(size)
+                    if turn == 0:
+                        set_tables[which] = tables(on)
+        bench.figure(f"opensm.active-{name}-{engine}", "s", taken["weft"], taken["ibsim"])
+        bench.figure(f"opensm.cpu-{name}-{engine}", "s", used["weft"], used["ibsim"])
+        bench.figure(f"opensm.memory-{name}-{engine}", "MiB", sizes_of["weft"], sizes_of["ibsim"])
+        same = set_tables["weft"] == set_tables["ibsim"]
+        loop = has_loop(set_tables["weft"], around)
+        print(f"{name} {engine}: {'the same tables' if same else 'other tables'}, {'a loop' if loop else 'no loop'} on one lane, "
+              f"OpenSM has {max(managers):.0f} MiB", flush=True)
+        if loop and engine in FREE_OF_LOOPS[kind]:
+            raise RuntimeError(f"routes of {engine} on {name} have a loop")
+        if not same:
+            raise RuntimeError(f"routes of {engine} on {name} are others on ibsim")
+
+
+@benchmark(figures=("opensm.active-tree1000-*", "opensm.cpu-tree1000-*", "opensm.memory-tree1000-*"))
+def opensm_tree_1000(bench):
+    """A fat tree of 1,000 hosts: 50 leaves and 20 spines."""
+    compare(bench, topology.fat_tree(1000, 36, each=20, spines=20), "tree1000", "tree", TREE_ENGINES)
+
+
+@benchmark(figures=("opensm.active-tree5000-*", "opensm.cpu-tree5000-*", "opensm.memory-tree5000-*"))
+def opensm_tree_5000(bench):
+    """A fat tree of 5,000 hosts: 100 leaves and 50 spines. lash takes minutes for it."""
+    compare(bench, topology.fat_tree(5000, 36, each=50, spines=50), "tree5000", "tree", [engine for engine in TREE_ENGINES if engine != "lash"])
+
+
+@benchmark(figures=("opensm.active-tree10000-*", "opensm.cpu-tree10000-*", "opensm.memory-tree10000-*"))
+def opensm_tree_10000(bench):
+    """A fat tree of 10,000 hosts: 125 leaves and 40 spines. dump_lfts leaves out routes by ports above 127."""
+    compare(bench, topology.fat_tree(10000, 36, each=80, spines=40), "tree10000", "tree", ("minhop", "ftree"))
+
+
+@benchmark(figures=("opensm.active-torus-*", "opensm.cpu-torus-*", "opensm.memory-torus-*"))
+def opensm_torus(bench):
+    """A torus of 5x5x5 switches with 8 hosts each."""
+    compare(bench, topology.torus((5, 5, 5), 1000), "torus", "torus", TORUS_ENGINES, (5, 5, 5))
