@@ -19,7 +19,7 @@ class Agents : public TwoNodes
 {
 };
 
-TEST_F(Agents, SecondAgentForTheSameMethodsIsRefused)
+TEST_F(Agents, SecondAgentForTheSameMethodIsRefused)
 {
 	const auto first = open(node_a), second = open(node_a);
 	const std::uint32_t agent = add(*first, server(kPing, 1, kGet));
@@ -34,7 +34,7 @@ TEST_F(Agents, SecondAgentForTheSameMethodsIsRefused)
 	add(*second, server(kPing, 1, kGet));
 }
 
-TEST_F(Agents, EndOfAProgramFreesItsAgents)
+TEST_F(Agents, ClosingThePortUnregistersItsAgents)
 {
 	auto first = open(node_a);
 	add(*first, server(kPing, 1, kGet));
@@ -42,7 +42,7 @@ TEST_F(Agents, EndOfAProgramFreesItsAgents)
 	add(*open(node_a), server(kPing, 1, kGet));
 }
 
-TEST_F(Agents, RequestsThatMakeNoSenseAreRefused)
+TEST_F(Agents, InvalidAgentRegistrationsAreRefused)
 {
 	const auto port = open(node_a);
 	std::uint32_t id = 0;
@@ -63,7 +63,7 @@ TEST_F(Agents, RequestsThatMakeNoSenseAreRefused)
 	EXPECT_EQ(port->add_agent(client(kPerf, 1), id), ENOMEM);
 }
 
-TEST_F(Agents, UntrustedNodeHasNoQp0)
+TEST_F(Agents, UntrustedNodeCannotUseQp0)
 {
 	const auto untrusted = std::make_shared<NodePort>(loop, a, false);
 	const auto port = open(untrusted);
@@ -76,7 +76,7 @@ TEST_F(Agents, UntrustedNodeHasNoQp0)
 	EXPECT_EQ(next(*port).header.status, static_cast<std::uint32_t>(EINVAL));
 }
 
-TEST_F(Agents, RouteWithoutHopsIsAnsweredByTheNodeItself)
+TEST_F(Agents, ZeroHopDirectedRouteSmpIsAnsweredLocally)
 {
 	const auto port = open(node_a);
 	const std::uint32_t agent = add(*port, client(kDirected, 1));
@@ -105,7 +105,7 @@ TEST_F(Agents, RouteWithoutHopsIsAnsweredByTheNodeItself)
 		  0xb0u);
 }
 
-TEST_F(Agents, PerformanceOfAnyNodeCanBeRead)
+TEST_F(Agents, PerformanceAttributesOfBothNodesCanBeRead)
 {
 	const auto port = open(node_a);
 	const std::uint32_t agent = add(*port, client(kPerf, 1));
@@ -140,7 +140,7 @@ TEST_F(Agents, RequestThatNothingServesIsRefused)
 	EXPECT_EQ(next(*port).header.status, static_cast<std::uint32_t>(ETIMEDOUT));
 }
 
-TEST_F(Agents, SendsAreRepeatedAndThenComeBack)
+TEST_F(Agents, UnansweredSendIsRetriedAndThenTimesOut)
 {
 	const auto port = open(node_a), server_port = open(node_b);
 	const std::uint32_t agent = add(*port, client(kPing, 1));
@@ -157,7 +157,7 @@ TEST_F(Agents, SendsAreRepeatedAndThenComeBack)
 	EXPECT_EQ(server_port->first(), nullptr);
 }
 
-TEST_F(Agents, AnswerReachesTheOneWhoAsked)
+TEST_F(Agents, ResponseIsDeliveredToTheRequestingAgent)
 {
 	const auto port = open(node_a), other = open(node_a), server_port = open(node_b);
 	const std::uint32_t agent = add(*port, client(kPing, 1));
@@ -179,7 +179,7 @@ TEST_F(Agents, AnswerReachesTheOneWhoAsked)
 	EXPECT_EQ(other->first(), nullptr);
 }
 
-TEST_F(Agents, AnswerFromAnotherNodeIsNone)
+TEST_F(Agents, ResponseFromAnotherLidIsIgnored)
 {
 	const auto port = open(node_a), server_port = open(node_b);
 	const std::uint32_t agent = add(*port, client(kPing, 1));
@@ -192,7 +192,7 @@ TEST_F(Agents, AnswerFromAnotherNodeIsNone)
 	EXPECT_EQ(next(*port).header.status, static_cast<std::uint32_t>(ETIMEDOUT));
 }
 
-TEST_F(Agents, SendsThatCannotBeComeBackAtOnce)
+TEST_F(Agents, InvalidSendsFailImmediately)
 {
 	const auto port = open(node_a);
 	const std::uint32_t agent = add(*port, client(kPing, 1));
@@ -224,7 +224,7 @@ TEST_F(Agents, SendsThatCannotBeComeBackAtOnce)
 	EXPECT_EQ(loop.now(), begin);
 }
 
-TEST_F(Agents, ProgramThatDoesNotReadIsBounded)
+TEST_F(Agents, UnreadMessagesAndPendingSendsAreLimited)
 {
 	const auto port = open(node_a), server_port = open(node_b);
 	const std::uint32_t agent = add(*port, client(kPing, 1));
@@ -248,7 +248,7 @@ TEST_F(Agents, ProgramThatDoesNotReadIsBounded)
 	EXPECT_TRUE(port->may_take());
 }
 
-TEST_F(Agents, GlobalRouteIsSentAndReported)
+TEST_F(Agents, GrhIsSentAndReported)
 {
 	const auto port = open(node_a), server_port = open(node_b);
 	const std::uint32_t agent = add(*port, client(kPing, 1));

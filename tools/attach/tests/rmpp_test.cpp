@@ -58,14 +58,14 @@ protected:
 	std::uint32_t agent = 0, serving = 0;
 };
 
-TEST_F(Rmpp, MessagesOfAnyLengthArriveWhole)
+TEST_F(Rmpp, MessagesOfAnyLengthAreReassembled)
 {
 	std::uint32_t tid = 1;
 	for (const std::size_t size : {0u, 1u, 199u, 200u, 201u, 400u, 13000u, 300000u})
 		expect_whole(ask(size, tid++));
 }
 
-TEST_F(Rmpp, LostSegmentsAreRepeated)
+TEST_F(Rmpp, LostSegmentsAreRetransmitted)
 {
 	fabric::Faults faults;
 	faults.loss = 0.05;
@@ -75,7 +75,7 @@ TEST_F(Rmpp, LostSegmentsAreRepeated)
 	static_cast<void>(sent);
 }
 
-TEST_F(Rmpp, ReceiverThatHasGoneIsGivenUp)
+TEST_F(Rmpp, SendToAMissingReceiverTimesOut)
 {
 	Message answer = ask(100000, 1, 1);
 	port_a.disable();
@@ -88,7 +88,7 @@ TEST_F(Rmpp, ReceiverThatHasGoneIsGivenUp)
 	EXPECT_EQ(next(*answering).header.status, static_cast<std::uint32_t>(ETIMEDOUT));
 }
 
-TEST_F(Rmpp, SegmentsThatNobodyAskedForAreDropped)
+TEST_F(Rmpp, UnsolicitedSegmentsAreDropped)
 {
 	ib::Mad segment = mad(kSa, 2, kGetTableResp, 0x777);
 	ib::RmppHeader &rmpp = rmpp_of(segment);
@@ -102,7 +102,7 @@ TEST_F(Rmpp, SegmentsThatNobodyAskedForAreDropped)
 	EXPECT_EQ(asking->first(), nullptr);
 }
 
-TEST_F(Rmpp, MessageWithoutAnEndIsBounded)
+TEST_F(Rmpp, IncompleteMessagesAreLimited)
 {
 	// An agent that does RMPP itself sends first segments of ever new transactions.
 	AgentRequest raw = server(kSa, 2, 0x01, 1);

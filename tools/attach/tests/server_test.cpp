@@ -98,7 +98,7 @@ protected:
 	Server server{loop, {}};
 };
 
-TEST_F(Programs, NodeIsDescribed)
+TEST_F(Programs, DescribeReturnsThePortsAndGuidsOfANode)
 {
 	const auto by = connect();
 	const Request asked = request(Kind::describe, "b");
@@ -115,7 +115,7 @@ TEST_F(Programs, NodeIsDescribed)
 	EXPECT_EQ(description.port[0].pkey[0], 0xffff);
 }
 
-TEST_F(Programs, RequestsForNothingAreRefused)
+TEST_F(Programs, RequestsWithUnknownNamesOrKindsAreRefused)
 {
 	EXPECT_EQ(ask(request(Kind::open, "nobody")).error, ENODEV);
 	EXPECT_EQ(ask(request(Kind::open, "a", 2)).error, ENODEV);
@@ -137,7 +137,7 @@ TEST_F(Programs, RequestsForNothingAreRefused)
 	EXPECT_TRUE(ends(by));
 }
 
-TEST_F(Programs, MadsAndLongMessagesTravel)
+TEST_F(Programs, MadsAndRmppMessagesAreDelivered)
 {
 	const auto asking = connect(), answering = connect();
 	const Reply first = ask(asking, request(Kind::open, "a"));
@@ -175,7 +175,7 @@ TEST_F(Programs, MadsAndLongMessagesTravel)
 			       answer.bytes.begin() + header_bytes(0x03)));
 }
 
-TEST_F(Programs, FileThatMayChangeEndsTheConnection)
+TEST_F(Programs, UnsealedMemfdClosesTheConnection)
 {
 	for (const int seals : {0, F_SEAL_SHRINK | F_SEAL_GROW}) {
 		const auto by = connect();
@@ -206,7 +206,7 @@ TEST_F(Programs, FileThatMayChangeEndsTheConnection)
 	}
 }
 
-TEST_F(Programs, MessageThatIsNoneEndsTheConnection)
+TEST_F(Programs, MessageOfInvalidSizeClosesTheConnection)
 {
 	const std::vector<std::byte> bytes(100000);
 	for (const std::size_t size : {std::size_t{1}, sizeof(UserMad) - 1, bytes.size()}) {
@@ -217,7 +217,7 @@ TEST_F(Programs, MessageThatIsNoneEndsTheConnection)
 	}
 }
 
-TEST_F(Programs, RemovedNodeEndsItsConnections)
+TEST_F(Programs, RemovingANodeClosesItsConnections)
 {
 	const auto on_a = connect(), on_b = connect();
 	ASSERT_EQ(ask(on_a, request(Kind::open, "a")).error, 0);
@@ -228,7 +228,7 @@ TEST_F(Programs, RemovedNodeEndsItsConnections)
 	add_agent(ask(connect(), request(Kind::open, "b")).token, client(0x04, 1));
 }
 
-TEST_F(Programs, OneSubnetManagerAtATime)
+TEST_F(Programs, SecondSubnetManagerOnAPortIsRefused)
 {
 	const auto is_sm = [&] {
 		return (a.port_info().capability_mask & ib::port_cap_is_sm) != 0;
@@ -292,7 +292,7 @@ TEST_F(Programs, WaitingSubnetManagersEndWithTheServer)
 	EXPECT_TRUE(ends(second));
 }
 
-TEST_F(Programs, TooManyConnectionsAreTurnedAway)
+TEST_F(Programs, ConnectionsAboveTheLimitAreRefused)
 {
 	std::vector<FileDescriptor> connections;
 	for (std::size_t i = 0; i < kMostConnections; ++i)

@@ -40,7 +40,7 @@ private:
 };
 
 // A connection for which there is no descriptor neither keeps the loop busy nor is lost.
-TEST(Acceptor, WaitsForADescriptor)
+TEST(Acceptor, AcceptsTheConnectionOnceADescriptorIsFree)
 {
 	const auto path = std::filesystem::temp_directory_path() /
 			  ("weft-acceptor-" + std::to_string(::getpid()));
@@ -61,7 +61,7 @@ TEST(Acceptor, WaitsForADescriptor)
 }
 
 // The limit of descriptors goes up to what the process is granted.
-TEST(DescriptorLimit, IsRaisedToTheHardLimit)
+TEST(DescriptorLimit, SoftLimitIsRaisedToTheHardLimit)
 {
 	rlimit former{};
 	ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &former), 0);

@@ -24,7 +24,7 @@ std::vector<std::byte> pattern(std::size_t size)
 }
 
 // Reads return what was written, inside one section and across adjacent ones.
-TEST(GuestMemory, ReadsBackAcrossSections)
+TEST(GuestMemory, DataWrittenAcrossSectionsReadsBack)
 {
 	GuestMemory memory;
 	ASSERT_EQ(memory.map(kPage, kPage, true, true, MemoryMapping::allocate(kPage)),
@@ -42,7 +42,7 @@ TEST(GuestMemory, ReadsBackAcrossSections)
 
 // Nothing outside the sections is reached: not one byte before, after, around, or past the end of
 // the address space; and a write that misses in its tail has not written its head.
-TEST(GuestMemory, FailsOutsideSections)
+TEST(GuestMemory, AccessOutsideSectionsFails)
 {
 	GuestMemory memory;
 	const auto mapping = MemoryMapping::allocate(kPage);
@@ -63,7 +63,7 @@ TEST(GuestMemory, FailsOutsideSections)
 }
 
 // An empty range is always there, mapped or not.
-TEST(GuestMemory, EmptyRangesSucceed)
+TEST(GuestMemory, AccessOfLengthZeroSucceeds)
 {
 	GuestMemory memory;
 	EXPECT_TRUE(memory.read(kPage, {}));
@@ -74,7 +74,7 @@ TEST(GuestMemory, EmptyRangesSucceed)
 }
 
 // A range never wraps from the last address to address 0.
-TEST(GuestMemory, DoesNotWrapAround)
+TEST(GuestMemory, RangesThatWrapAroundAreRefused)
 {
 	GuestMemory memory;
 	ASSERT_EQ(memory.map(0, kPage, true, true, MemoryMapping::allocate(kPage)),
@@ -104,7 +104,7 @@ TEST(GuestMemory, RejectsOverlapsAndInvalidRanges)
 
 // unmap takes whole sections, one or several, and never a part of one; afterwards they are out of
 // reach.
-TEST(GuestMemory, UnmapsWholeSections)
+TEST(GuestMemory, OnlyWholeSectionsAreUnmapped)
 {
 	GuestMemory memory;
 	for (std::uint64_t at : {std::uint64_t{0}, kPage, 4 * kPage})
@@ -125,7 +125,7 @@ TEST(GuestMemory, UnmapsWholeSections)
 }
 
 // Read-only, write-only and unreachable sections allow what they say.
-TEST(GuestMemory, KeepsPermissions)
+TEST(GuestMemory, SectionPermissionsAreEnforced)
 {
 	GuestMemory memory;
 	ASSERT_EQ(memory.map(0, kPage, true, false, MemoryMapping::allocate(kPage)),
@@ -147,7 +147,7 @@ TEST(GuestMemory, KeepsPermissions)
 }
 
 // A segment stays valid memory after its section was unmapped.
-TEST(GuestMemory, SegmentsOutliveTheirSection)
+TEST(GuestMemory, SegmentsStayValidAfterTheirSectionIsUnmapped)
 {
 	GuestMemory memory;
 	ASSERT_EQ(memory.map(0, kPage, true, true, MemoryMapping::allocate(kPage)),
@@ -169,7 +169,7 @@ TEST(GuestMemory, SegmentsOutliveTheirSection)
 }
 
 // Integers are accessed whole and aligned only.
-TEST(GuestMemory, AlignedIntegers)
+TEST(GuestMemory, AlignedIntegersAreReadAndWritten)
 {
 	GuestMemory memory;
 	ASSERT_EQ(memory.map(0, kPage, true, true, MemoryMapping::allocate(kPage)),
@@ -183,7 +183,7 @@ TEST(GuestMemory, AlignedIntegers)
 }
 
 // Atomic operations return the former word and lose no update among threads.
-TEST(GuestMemory, AtomicsAreAtomic)
+TEST(GuestMemory, ConcurrentAtomicsLoseNoUpdate)
 {
 	const auto mapping = MemoryMapping::allocate(kPage);
 	GuestMemory memory;

@@ -25,7 +25,7 @@ TEST(LineBudget, AllowsABurstAndThenOneLineEachInterval)
 	EXPECT_FALSE(budget.take(now).allowed);
 }
 
-TEST(LineBudget, RefillsUpToTheBurst)
+TEST(LineBudget, BudgetRefillsUpToTheBurstSize)
 {
 	LineBudget budget;
 	Clock::time_point now{std::chrono::hours(1)};

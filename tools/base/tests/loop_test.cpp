@@ -40,7 +40,7 @@ TEST(Loop, RunsTasksInOrderOnItsThread)
 }
 
 // run() hands an exception to its caller and leaves the loop running.
-TEST(Loop, RunPassesExceptions)
+TEST(Loop, RunRethrowsExceptionsToTheCaller)
 {
 	weft::Loop loop("test");
 	EXPECT_THROW(loop.run([] { throw std::runtime_error("no"); }), std::runtime_error);
@@ -51,7 +51,7 @@ TEST(Loop, RunPassesExceptions)
 
 // An exception that escapes a handler is passed to the function set by contain(), on the loop, and
 // the loop goes on: other handlers, timers and the thread that threw.
-TEST(Loop, ContainsExceptionsOfHandlers)
+TEST(Loop, HandlerExceptionsArePassedToTheContainFunction)
 {
 	weft::Loop loop("test"), other("other");
 	std::vector<std::string> failures;
@@ -74,7 +74,7 @@ TEST(Loop, ContainsExceptionsOfHandlers)
 }
 
 // Without anybody to contain it, it ends the process.
-TEST(LoopDeathTest, UncontainedExceptionTerminates)
+TEST(LoopDeathTest, UnhandledExceptionTerminatesTheProcess)
 {
 	EXPECT_DEATH(
 		{
@@ -118,7 +118,7 @@ TEST(Timer, AdvancedTimerFiresEarly)
 }
 
 // A cancelled or destroyed timer does not fire, and one armed after a cancel does.
-TEST(Timer, CancelAndDestroy)
+TEST(Timer, CancelledAndDestroyedTimersDoNotFire)
 {
 	weft::Loop loop("test", weft::Loop::Mode::manual);
 	int cancelled = 0, destroyed = 0, rearmed = 0;
@@ -166,7 +166,7 @@ TEST(Timer, VirtualTimeJumpsToTheDeadline)
 
 // Numbers drawn follow from the seed. Those that are due at the same time fire in the order in
 // which they were armed, wherever they lie in memory.
-TEST(Timer, EqualDeadlinesKeepOrder)
+TEST(Timer, TimersWithEqualDeadlinesFireInArmingOrder)
 {
 	weft::VirtualEnvironment environment;
 	weft::Loop loop("test", weft::Loop::Mode::manual, environment);
@@ -186,7 +186,7 @@ TEST(Timer, EqualDeadlinesKeepOrder)
 	EXPECT_EQ(fired, order);
 }
 
-TEST(Environment, RandomNumbersFollowFromTheSeed)
+TEST(Environment, SameSeedGivesTheSameRandomNumbers)
 {
 	weft::VirtualEnvironment one(7), same(7), other(8);
 	const auto first = one.random();
@@ -197,7 +197,7 @@ TEST(Environment, RandomNumbersFollowFromTheSeed)
 
 // Loops may share a thread: what one lets escape is its own affair, and when one goes, what was
 // posted to it goes.
-TEST(Reactor, LoopsShareAThread)
+TEST(Reactor, SeveralLoopsRunOnOneThread)
 {
 	weft::Reactor reactor("shared", weft::Reactor::Drive::manual);
 	weft::Loop first("first", reactor);
@@ -285,7 +285,7 @@ TEST(Watch, ReportsReadyDescriptors)
 	EXPECT_EQ(loop.poll(), 0u) << "and keeps no loop busy that does not want it";
 }
 
-TEST(Watch, MayBeRemovedInAHandler)
+TEST(Watch, WatchCanBeRemovedInItsHandler)
 {
 	weft::Loop loop("test", weft::Loop::Mode::manual);
 	Pipe one, two;
@@ -305,7 +305,7 @@ TEST(Watch, MayBeRemovedInAHandler)
 }
 
 // Any number of signals before the handler runs cost one run; one during the run gives another.
-TEST(Wakeup, CoalescesSignals)
+TEST(Wakeup, SeveralSignalsCauseOneWakeup)
 {
 	weft::Loop loop("test", weft::Loop::Mode::manual);
 	int runs = 0;
@@ -325,7 +325,7 @@ TEST(Wakeup, CoalescesSignals)
 }
 
 // No signal from another thread is lost: the handler sees the last value written before one.
-TEST(Wakeup, LosesNoSignalFromAnotherThread)
+TEST(Wakeup, SignalsFromAnotherThreadAreNotLost)
 {
 	weft::Loop loop("test", weft::Loop::Mode::manual);
 	std::atomic<int> written{0};

@@ -64,7 +64,7 @@ int error_of_mapping(const FileDescriptor &file, const std::shared_ptr<MemoryLen
 }
 
 // A mapped file shares its bytes, and one that is too short is refused rather than mapped to fault.
-TEST(MemoryMapping, MapsFilesWithinTheirSize)
+TEST(MemoryMapping, MappingBeyondTheEndOfAFileIsRefused)
 {
 	const auto file = make_file(2 * kPage);
 	const auto mapping = MemoryMapping::map_file(file.get(), kPage, kPage, true);
@@ -82,7 +82,7 @@ TEST(MemoryMapping, MapsFilesWithinTheirSize)
 
 // A lender that truncates its file while it is in use loses what it has lent and is told of;
 // another lender's memory, and what it holds, are as before.
-TEST(MemoryMapping, TruncationAffectsOnlyTheOwner)
+TEST(MemoryMapping, TruncationAffectsOnlyTheOwnersMapping)
 {
 	const auto file = make_file(4 * kPage);
 	const auto other_file = make_file(kPage);
@@ -121,7 +121,7 @@ TEST(MemoryMapping, TruncationAffectsOnlyTheOwner)
 // purpose.
 
 // So it is where the first access is a write, or an atomic one, and where the memory is read-only.
-TEST(MemoryMapping, AnyAccessMayFindAMissingPage)
+TEST(MemoryMapping, ReadsWritesAndAtomicsSurviveAMissingPage)
 {
 	const auto lost = [](bool writable, auto &&access) {
 		const auto file = make_file(kPage);
@@ -143,7 +143,7 @@ TEST(MemoryMapping, AnyAccessMayFindAMissingPage)
 }
 
 // Two threads may find the same page lost at once: a card, and a peer's that reads from it.
-TEST(MemoryMapping, ThreadsMayFindAMissingPageTogether)
+TEST(MemoryMapping, ConcurrentFaultsOnAMissingPageAreHandled)
 {
 	constexpr int rounds = 200;
 	constexpr int thread_count = 4;
@@ -328,7 +328,7 @@ TEST(MemoryMapping, AcceptsFilesOfLocalFileSystems)
 }
 
 // A fault that is none of lent memory's ends the process, as it would without the handler.
-TEST(MemoryMapping, PassesOtherFaultsOn)
+TEST(MemoryMapping, SigbusInOtherMemoryEndsTheProcess)
 {
 	const auto file = make_file(kPage);
 	const auto mapping = MemoryMapping::map_file(file.get(), 0, kPage, true);
@@ -344,7 +344,7 @@ TEST(MemoryMapping, PassesOtherFaultsOn)
 }
 
 // A client has as many mappings as it may have, and another once one of them is gone.
-TEST(MemoryMapping, MappingsOfAnOwnerAreBounded)
+TEST(MemoryMapping, MappingsPerOwnerAreLimited)
 {
 	const auto file = make_file(kPage);
 	const auto lender = std::make_shared<MemoryLender>(3);
@@ -359,7 +359,7 @@ TEST(MemoryMapping, MappingsOfAnOwnerAreBounded)
 
 // Nor are they larger, all together, than a bound, however many fewer they are: memory that is not
 // there costs a client nothing, and addresses are everybody's.
-TEST(MemoryMapping, BytesOfAnOwnerAreBounded)
+TEST(MemoryMapping, MappedBytesPerOwnerAreLimited)
 {
 	constexpr std::uint64_t most = 2 * kLentBytesPerMapping;
 	const auto file = make_file(1ull << 46);
@@ -386,7 +386,7 @@ TEST(MemoryMapping, BytesOfAnOwnerAreBounded)
 
 // All clients together have half of the mappings that the kernel grants a process; each can be
 // lost, the last as well as the first.
-TEST(MemoryMapping, MappingsOfTheProcessAreBounded)
+TEST(MemoryMapping, MappingsPerProcessAreLimited)
 {
 	const auto file = make_file(kPage);
 	std::vector<std::shared_ptr<const MemoryMapping>> mappings;

@@ -110,7 +110,7 @@ TEST(Notifier, ThousandThreadsNotifyConcurrently)
 }
 
 // A message goes into a pipe whole, or not at all; the flags of the other's end are not ours.
-TEST(Notifier, WritesMessagesToAPipe)
+TEST(Notifier, MessagesAreWrittenToAPipe)
 {
 	const auto [reader, writer] = make_pipe();
 	const auto bell = Notifier::take(duplicate(writer), Notifier::Kind::channel);
@@ -131,7 +131,7 @@ TEST(Notifier, WritesMessagesToAPipe)
 
 // So it does into a socket of a pair, after which nothing comes out of it, and nothing can be put
 // in.
-TEST(Notifier, WritesMessagesToASocket)
+TEST(Notifier, MessagesAreWrittenToASocket)
 {
 	auto [ours, theirs] = make_pair();
 	const auto bell = Notifier::take(duplicate(ours), Notifier::Kind::channel);

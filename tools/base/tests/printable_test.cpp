@@ -53,13 +53,13 @@ TEST(Printable, BytesThatAreNotUtf8AreReplaced)
 	EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
 }
 
-TEST(Printable, LineBreaksAreKept)
+TEST(Printable, LineBreaksAreNotReplaced)
 {
 	EXPECT_EQ(weft::printable_lines("one\x1b\n\ntwo\r\n"), "one\\x1b\n\ntwo\\x0d\n");
 	EXPECT_EQ(weft::printable_lines(""), "");
 }
 
-TEST(Printable, SecondPassChangesNothing)
+TEST(Printable, EscapingTwiceEqualsEscapingOnce)
 {
 	std::string all;
 	for (unsigned first = 0; first < 256; ++first)

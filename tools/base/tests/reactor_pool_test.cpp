@@ -14,7 +14,7 @@ namespace
 {
 
 // Each has a thread of its own while there are threads, then each thread has as many.
-TEST(ReactorPool, SharesTheThreads)
+TEST(ReactorPool, LoopsAreSpreadEvenlyOverTheThreads)
 {
 	weft::ReactorPool pool("pool", 3);
 	std::vector<std::shared_ptr<weft::Reactor>> taken;
@@ -28,7 +28,7 @@ TEST(ReactorPool, SharesTheThreads)
 
 // A returned thread is handed out next, before another thread is made and before one is shared by
 // more users.
-TEST(ReactorPool, ReusesReturnedThreads)
+TEST(ReactorPool, ReturnedThreadsAreReused)
 {
 	weft::ReactorPool pool("pool", 3);
 	auto first = pool.take(), second = pool.take();

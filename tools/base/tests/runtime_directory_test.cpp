@@ -39,7 +39,7 @@ protected:
 };
 
 // A missing directory is created for the own user only, and opened again the next time.
-TEST_F(RuntimeDirectory, IsCreatedPrivate)
+TEST_F(RuntimeDirectory, MissingDirectoryIsCreatedWithMode0700)
 {
 	const auto path = root_ / "run" / "weft";
 	EXPECT_TRUE(opens(path));
@@ -51,7 +51,7 @@ TEST_F(RuntimeDirectory, IsCreatedPrivate)
 
 // Anything that another user may have put there is refused: a symlink, a file, a directory that
 // others can read or write, another user's directory.
-TEST_F(RuntimeDirectory, RejectsDirectoriesOfOthers)
+TEST_F(RuntimeDirectory, DirectoriesOfOtherUsersAreRefused)
 {
 	const auto own = root_ / "own";
 	ASSERT_TRUE(opens(own));
@@ -73,7 +73,7 @@ TEST_F(RuntimeDirectory, RejectsDirectoriesOfOthers)
 	EXPECT_FALSE(opens(root ? own : std::filesystem::path("/root")));
 }
 
-TEST_F(RuntimeDirectory, GroupAccessIsOptional)
+TEST_F(RuntimeDirectory, GroupAccessRequiresMode0710AndConsent)
 {
 	const auto path = root_ / "weft";
 	ASSERT_TRUE(weft::open_private_directory(path, true));
@@ -89,7 +89,7 @@ TEST_F(RuntimeDirectory, GroupAccessIsOptional)
 	}
 }
 
-TEST_F(RuntimeDirectory, SocketIsOpenToTheGroupOfItsDirectory)
+TEST_F(RuntimeDirectory, SocketModeFollowsTheGroupAccessOfItsDirectory)
 {
 	using Access = weft::UnixListener::Access;
 	const auto mode_of = [&](Access access) {

@@ -10,7 +10,7 @@ namespace
 {
 
 // A small callable and one too large for the inline storage both run, and own what they captured.
-TEST(Task, RunsAndOwnsItsCaptures)
+TEST(Task, CallableRunsAndItsCapturesAreDestroyed)
 {
 	auto witness = std::make_shared<int>(0);
 	std::array<char, 2 * weft::Task::kInline> ballast{};
@@ -27,7 +27,7 @@ TEST(Task, RunsAndOwnsItsCaptures)
 }
 
 // Moving hands the callable over and leaves the source empty; what is overwritten is destroyed.
-TEST(Task, MovesOwnership)
+TEST(Task, MoveTransfersTheCallable)
 {
 	auto first = std::make_shared<int>(0);
 	auto second = std::make_shared<int>(0);

@@ -26,7 +26,7 @@ protected:
 };
 
 // The header says who the device is, and cannot be written.
-TEST_F(Config, Header)
+TEST_F(Config, HeaderIdentifiesTheDeviceAndIsReadOnly)
 {
 	EXPECT_EQ(get<std::uint32_t>(0x00), 0x10f71af4u);
 	EXPECT_EQ(get<std::uint32_t>(0x08), 0x0c060001u);
@@ -56,7 +56,7 @@ TEST_F(Config, BarsCanBeSized)
 
 // The capability list holds power management, PCI Express and MSI-X, and leaves the two double
 // words alone that ConnectX drivers do not restore.
-TEST_F(Config, Capabilities)
+TEST_F(Config, CapabilityListHasPmPcieAndMsix)
 {
 	EXPECT_TRUE(get<std::uint16_t>(6) & 0x10);
 	EXPECT_NE(find_capability(0x01), 0);
@@ -73,7 +73,7 @@ TEST_F(Config, Capabilities)
 }
 
 // Bus Master Enable reaches the device on a change, and only then.
-TEST_F(Config, BusMaster)
+TEST_F(Config, BusMasterChangesAreReportedToTheDevice)
 {
 	set<std::uint16_t>(kPciCommand, 0x0002);
 	EXPECT_TRUE(device_.bus_master.empty());
@@ -91,7 +91,7 @@ TEST_F(Config, StatusIsWriteOneToClear)
 }
 
 // A device without interrupts, BARs or serial number has none of it.
-TEST(ConfigSpace, PlainDevice)
+TEST(ConfigSpace, MinimalDeviceHasNoPinOrCapabilities)
 {
 	const pci::ConfigSpace config(PciDescription{});
 	std::byte pin, next;

@@ -52,7 +52,7 @@ private:
 
 // When a client goes, its memory and descriptors are let go of and the device is reset; the next
 // client finds a fresh device.
-TEST_F(Connecting, NextClientGetsAResetDevice)
+TEST_F(Connecting, DeviceIsResetBetweenClients)
 {
 	const auto file = make_memory(4096);
 	const auto event = make_event();
@@ -78,7 +78,7 @@ TEST_F(Connecting, NextClientGetsAResetDevice)
 
 // A client that takes back the memory that it has shared loses the device, and nobody else does: a
 // client of another device goes on, and the next one of this device finds it fresh.
-TEST_F(Connecting, TruncatedMemoryFailsTheDevice)
+TEST_F(Connecting, TruncatedGuestMemoryDisconnectsTheClient)
 {
 	FakeDevice other_device;
 	Server other_server(loop_, other_device, "other");
@@ -138,7 +138,7 @@ TEST_F(Connecting, DescriptorExhaustionIsReported)
 
 // A device that fails takes the card from its machine, and from it alone: the server goes on, and
 // the next client finds a device that was plugged in anew.
-TEST_F(Connecting, FailingDeviceEndsItsConnection)
+TEST_F(Connecting, DeviceExceptionClosesTheConnection)
 {
 	device_.fail_next_write = true;
 	client().send(Command::region_write, bytes_of(RegionAccess{0, 0, 4}, std::uint32_t{1}));
@@ -169,7 +169,7 @@ TEST_F(Connecting, FailedDeviceCreationIsRetried)
 
 // A second client is turned away while the first is there, which does not notice; but one that
 // comes before the end of the first was seen is served.
-TEST_F(Connecting, OneClientAtATime)
+TEST_F(Connecting, SecondClientIsRefusedWhileOneIsConnected)
 {
 	auto [ours, theirs] = FakeClient::make_sockets();
 	server_.serve(std::move(theirs));
@@ -183,7 +183,7 @@ TEST_F(Connecting, OneClientAtATime)
 
 // No request has a socket in it, and a socket may be the client's own end of the connection:
 // whoever keeps that never sees the client go, however long it is dead.
-TEST_F(Connecting, ClientThatSendsASocketIsDropped)
+TEST_F(Connecting, ClientThatSendsASocketIsDisconnected)
 {
 	client().send_raw(Bytes(4), {client().fd()});
 	client().close();
@@ -227,7 +227,7 @@ struct Lingering {
 
 // A descriptor that a client has sent may not close before somebody lets it. No card waits for
 // that, this one neither; while there are many of them no more are taken from anybody.
-TEST_F(Connecting, SlowlyClosingDescriptorsAreBounded)
+TEST_F(Connecting, DescriptorsThatCloseSlowlyAreLimited)
 {
 	std::vector<FileDescriptor> readers;
 	const auto file = make_memory(4096);
@@ -258,7 +258,7 @@ TEST_F(Connecting, SlowlyClosingDescriptorsAreBounded)
 }
 
 // The log output that a client can cause is bounded, and the log says how much was left out.
-TEST_F(Connecting, LogLinesAreBounded)
+TEST_F(Connecting, LogLinesOfAClientAreLimited)
 {
 	const CapturedLog log;
 	FakeDevice other_device;
@@ -281,7 +281,7 @@ TEST_F(Connecting, LogLinesAreBounded)
 
 // A client that does not read its replies is dropped once they exceed the bound, instead of taking
 // more memory or holding up the loop.
-TEST_F(Connecting, DropsClientsThatDoNotRead)
+TEST_F(Connecting, ClientThatDoesNotReadIsDisconnected)
 {
 	const auto request = bytes_of(RegionAccess{0, 0, kMaxDataTransfer});
 	bool dropped = false;
@@ -298,7 +298,7 @@ TEST_F(Connecting, DropsClientsThatDoNotRead)
 }
 
 // A client that is slow, but reads, gets everything whole.
-TEST_F(Connecting, ServesASlowClient)
+TEST_F(Connecting, SlowClientIsServed)
 {
 	device_.memory(0)[kMaxDataTransfer - 1] = std::byte{3};
 	for (int i = 0; i < 3; ++i)
@@ -313,7 +313,7 @@ TEST_F(Connecting, ServesASlowClient)
 }
 
 // The device is detached when the server goes, with a client or without.
-TEST(ServerLife, DetachesTheDevice)
+TEST(ServerLife, DestroyingTheServerDetachesTheDevice)
 {
 	Loop loop("test", Loop::Mode::manual);
 	FakeDevice device;
@@ -328,7 +328,7 @@ TEST(ServerLife, DetachesTheDevice)
 }
 
 // On a loop with a thread of its own, and over a socket file: clients come one after the other.
-TEST(ServerLife, ServesOnASocketFile)
+TEST(ServerLife, ClientConnectsToTheSocketFile)
 {
 	const auto directory = std::filesystem::temp_directory_path() /
 			       ("weft-test-" + std::to_string(::getpid()));
@@ -359,7 +359,7 @@ TEST(ServerLife, ServesOnASocketFile)
 
 // A socket file that a dead process left behind does not stop the next start; what is not a socket
 // is never touched.
-TEST(ServerLife, ReplacesAStaleSocketFile)
+TEST(ServerLife, StaleSocketFileIsReplaced)
 {
 	const auto directory = std::filesystem::temp_directory_path() /
 			       ("weft-stale-" + std::to_string(::getpid()));

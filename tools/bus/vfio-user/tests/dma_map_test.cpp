@@ -20,7 +20,7 @@ protected:
 };
 
 // A section with a descriptor shares the client's memory, from the given offset of the file.
-TEST_F(DmaMapMessage, SharesMemory)
+TEST_F(DmaMapMessage, MappedMemoryIsSharedWithTheClient)
 {
 	const auto fd = make_memory(4 * kPage);
 	const auto reply = client().call(
@@ -37,7 +37,7 @@ TEST_F(DmaMapMessage, SharesMemory)
 }
 
 // A read-only section can be read only, even from a descriptor that would allow more.
-TEST_F(DmaMapMessage, KeepsReadOnlyPermission)
+TEST_F(DmaMapMessage, ReadOnlySectionCannotBeWritten)
 {
 	const auto fd = make_memory(kPage);
 	EXPECT_EQ(map({0, kDmaReadable, 0, 0, kPage}, {fd.get()}), 0u);
@@ -88,7 +88,7 @@ TEST_F(DmaMapMessage, RejectsInvalidRequests)
 
 // A client has as many sections as it was told that it may, within reach or not; the next is
 // refused, and possible once another is gone.
-TEST_F(DmaMapMessage, SectionsAreBounded)
+TEST_F(DmaMapMessage, NumberOfSectionsIsLimited)
 {
 	const auto fd = make_memory(kPage);
 	for (std::uint64_t i = 0; i + 1 < kMaxDmaMaps; ++i)
@@ -104,7 +104,7 @@ TEST_F(DmaMapMessage, SectionsAreBounded)
 
 // So many bytes as its sections are worth, in however few of them; one out of reach takes none of
 // the process's addresses.
-TEST_F(DmaMapMessage, BytesAreBounded)
+TEST_F(DmaMapMessage, MappedBytesAreLimited)
 {
 	constexpr std::uint64_t most = kMaxDmaMaps * kLentBytesPerMapping;
 	const auto fd = make_memory(2 * most);

@@ -27,7 +27,7 @@ protected:
 };
 
 // The section is gone when the reply, which repeats the request, is there.
-TEST_F(DmaUnmapMessage, RemovesASection)
+TEST_F(DmaUnmapMessage, UnmappedSectionCannotBeAccessed)
 {
 	const auto reply = unmap(0, 2 * kPage);
 	EXPECT_EQ(reply.error(), 0u);
@@ -55,7 +55,7 @@ TEST_F(DmaUnmapMessage, LargeSectionsAreUnmappedInSlices)
 }
 
 // Memory under a running transfer stays valid memory until the transfer lets go of it.
-TEST_F(DmaUnmapMessage, KeepsMemoryOfRunningTransfers)
+TEST_F(DmaUnmapMessage, TransferInProgressKeepsUnmappedMemoryValid)
 {
 	std::vector<MemorySegment> segments;
 	ASSERT_TRUE(memory().translate(0, kPage, Access::write, segments));
@@ -72,7 +72,7 @@ TEST_F(DmaUnmapMessage, RemovesAllSectionsInARange)
 }
 
 // With the flag of VFIO everything goes; the range must be empty then.
-TEST_F(DmaUnmapMessage, RemovesEverythingOnRequest)
+TEST_F(DmaUnmapMessage, UnmapAllRemovesEverySection)
 {
 	EXPECT_EQ(unmap(0, kPage, kDmaUnmapAll).error(), EINVAL);
 	EXPECT_EQ(unmap(0, 0, kDmaUnmapAll).error(), 0u);

@@ -17,7 +17,7 @@ protected:
 };
 
 // A message may come in pieces of any size, and many may come in one.
-TEST_F(Stream, FragmentedAndBatchedMessages)
+TEST_F(Stream, FragmentedAndBatchedMessagesAreParsed)
 {
 	for (std::byte byte : read_request(77, 0)) {
 		client().send_raw({&byte, 1});
@@ -40,7 +40,7 @@ TEST_F(Stream, FragmentedAndBatchedMessages)
 }
 
 // Identifiers are the client's own and are repeated whatever they are.
-TEST_F(Stream, RepeatsIdentifiers)
+TEST_F(Stream, RepliesHaveTheIdentifierOfTheRequest)
 {
 	for (std::uint16_t id : {0, 5, 5, 0xffff}) {
 		client().send_raw(read_request(id, 0));
@@ -49,7 +49,7 @@ TEST_F(Stream, RepeatsIdentifiers)
 }
 
 // A header that makes no sense ends the connection: nothing after it could be trusted.
-TEST_F(Stream, ClosesOnImpossibleHeaders)
+TEST_F(Stream, InvalidHeaderClosesTheConnection)
 {
 	const Header headers[] = {
 		{1, 9, 15, 0, 0},
@@ -70,7 +70,7 @@ TEST_F(Stream, ClosesOnImpossibleHeaders)
 
 // Descriptors belong to the message that they were sent with, also amid a batch and if the message
 // comes in pieces.
-TEST_F(Stream, DescriptorsFollowTheirMessage)
+TEST_F(Stream, DescriptorsBelongToTheirMessage)
 {
 	const auto file = make_memory(3 * 4096);
 	const auto map = [](std::uint64_t page) {
@@ -93,7 +93,7 @@ TEST_F(Stream, DescriptorsFollowTheirMessage)
 }
 
 // More descriptors than any message has use for end the connection, and none of them leaks.
-TEST_F(Stream, BoundsDescriptors)
+TEST_F(Stream, DescriptorsPerMessageAreLimited)
 {
 	const auto before = ::dup(0);
 	::close(before);

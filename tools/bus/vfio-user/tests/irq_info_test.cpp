@@ -10,7 +10,7 @@ namespace
 using IrqInfoMessage = GreetedTest;
 
 // INTx is one level that masks itself, MSI-X has the device's vectors, and there is nothing else.
-TEST_F(IrqInfoMessage, DescribesEveryKind)
+TEST_F(IrqInfoMessage, ReportsTheCountAndFlagsOfEachIrqType)
 {
 	const std::uint32_t counts[] = {1, 0, FakeDevice::kVectors, 0, 0};
 	const std::uint32_t flags[] = {7, 0, 1, 0, 0};

@@ -11,7 +11,7 @@ using RegionInfoMessage = GreetedTest;
 
 // Every region has its size; those that the device does not have are of size 0 and no use. None can
 // be mapped, so that the client posts writes.
-TEST_F(RegionInfoMessage, DescribesEveryRegion)
+TEST_F(RegionInfoMessage, ReportsTheSizeAndFlagsOfEachRegion)
 {
 	const std::uint64_t sizes[] = {
 		FakeDevice::kBar0Size, 0, FakeDevice::kBar2Size, 0, 8192, 0, 0, 4096, 0};

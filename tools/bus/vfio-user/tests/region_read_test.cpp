@@ -41,7 +41,7 @@ TEST_F(RegionReadMessage, ReadsLargeRanges)
 
 // The MSI-X structures are the client's; the server's table is empty, and the model never sees
 // them.
-TEST_F(RegionReadMessage, HidesMsixStructures)
+TEST_F(RegionReadMessage, MsixTableAndPbaReadAsZero)
 {
 	std::ranges::fill(device_.memory(4), std::byte{0xff});
 	EXPECT_EQ(client().read_as<std::uint64_t>(4, FakeDevice::kPbaOffset), 0u);
@@ -51,7 +51,7 @@ TEST_F(RegionReadMessage, HidesMsixStructures)
 
 // The pending bits tell of vectors that were raised before they had a descriptor, as QEMU asks for
 // them; none is pending once it is signalled.
-TEST_F(RegionReadMessage, ReportsPendingVectors)
+TEST_F(RegionReadMessage, PbaShowsPendingVectors)
 {
 	enable_msix();
 	device_.host().raise_msix(3);

@@ -27,7 +27,7 @@ protected:
 };
 
 // All writes are done, in order, each with its own size.
-TEST_F(RegionWriteMultiMessage, WritesInOrder)
+TEST_F(RegionWriteMultiMessage, WritesAreExecutedInOrder)
 {
 	const auto reply = client().call(Command::region_write_multi,
 					 bytes_of(RegionWriteMulti{3}, single(0, 4, 4, 0x11223344),
@@ -57,7 +57,7 @@ TEST_F(RegionWriteMultiMessage, RefusesMalformedRequests)
 
 // A message has no more writes than QEMU ever puts into one, and a loop's slice no more than a
 // bound, however many messages they come in: other work of the loop gets its turn between.
-TEST_F(RegionWriteMultiMessage, WritesAreBounded)
+TEST_F(RegionWriteMultiMessage, WritesPerMessageAreLimited)
 {
 	const auto many = [&](std::size_t count) {
 		return bytes_of(RegionWriteMulti{count},

@@ -16,7 +16,7 @@ protected:
 };
 
 // A write reaches the device as one access of the size that the driver used.
-TEST_F(RegionWriteMessage, ReachesTheDevice)
+TEST_F(RegionWriteMessage, WritesReachTheDevice)
 {
 	const auto data = bytes_of(std::uint64_t{0x0102030405060708});
 	const auto reply =
@@ -28,7 +28,7 @@ TEST_F(RegionWriteMessage, ReachesTheDevice)
 }
 
 // Posted writes are not answered, but are done in order before what comes after.
-TEST_F(RegionWriteMessage, PostedWritesAreInOrder)
+TEST_F(RegionWriteMessage, PostedWritesAreExecutedInOrder)
 {
 	for (std::uint32_t i = 0; i < 1000; ++i)
 		client().send(Command::region_write, bytes_of(RegionAccess{8, 0, 4}, i), {},
@@ -69,7 +69,7 @@ TEST_F(RegionWriteMessage, EmptyWritesDoNothing)
 }
 
 // Writes to the MSI-X structures do not reach the model.
-TEST_F(RegionWriteMessage, HidesMsixStructures)
+TEST_F(RegionWriteMessage, WritesToMsixTableAndPbaAreIgnored)
 {
 	EXPECT_EQ(write({FakeDevice::kTableOffset, 4, 4}, 4), 0u);
 	EXPECT_EQ(write({FakeDevice::kPbaOffset, 4, 8}, 8), 0u);

@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 
 // A reset reaches the device and puts configuration space and INTx back; memory and descriptors are
 // the client's, and stay.
-TEST_F(Reset, RestoresTheFunction)
+TEST_F(Reset, ResetRestoresConfigSpaceAndDevice)
 {
 	const auto file = make_memory(4096);
 	client().map(0, 4096, file.get());
@@ -28,7 +28,7 @@ TEST_F(Reset, RestoresTheFunction)
 }
 
 // Two resets in a row, as at a reboot, are two resets.
-TEST_F(Reset, HandlesTwoResetsAtReboot)
+TEST_F(Reset, TwoConsecutiveResetsBothReachTheDevice)
 {
 	EXPECT_EQ(client().call(Command::reset).error(), 0u);
 	EXPECT_EQ(client().call(Command::reset).error(), 0u);
@@ -36,7 +36,7 @@ TEST_F(Reset, HandlesTwoResetsAtReboot)
 }
 
 // The capability announces function-level reset; writing its bit does it, and it reads as zero.
-TEST_F(Reset, HandlesFunctionLevelReset)
+TEST_F(Reset, FunctionLevelResetResetsTheDevice)
 {
 	const auto express = find_capability(0x10);
 	ASSERT_NE(express, 0);
@@ -53,7 +53,7 @@ TEST_F(Reset, HandlesFunctionLevelReset)
 }
 
 // A payload is none of its business, but does no harm.
-TEST_F(Reset, IgnoresPayload)
+TEST_F(Reset, PayloadOfResetIsIgnored)
 {
 	EXPECT_EQ(client().call(Command::reset, Bytes(100)).error(), 0u);
 	const auto event = make_event();

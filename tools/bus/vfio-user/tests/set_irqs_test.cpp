@@ -62,7 +62,7 @@ TEST_F(SetIrqsMessage, RemovesDescriptors)
 
 // An interrupt that finds no descriptor is pending, and is delivered with the descriptor; but not
 // across a disabling of MSI-X or a reset.
-TEST_F(SetIrqsMessage, KeepsPendingInterrupts)
+TEST_F(SetIrqsMessage, PendingInterruptIsDeliveredWithItsDescriptor)
 {
 	enable_msix();
 	device_.host().raise_msix(0);
@@ -83,7 +83,7 @@ TEST_F(SetIrqsMessage, KeepsPendingInterrupts)
 }
 
 // No message is sent while MSI-X or bus mastering is disabled.
-TEST_F(SetIrqsMessage, SendsMessagesOnlyWhenEnabled)
+TEST_F(SetIrqsMessage, MsixInterruptsAreSentOnlyIfEnabled)
 {
 	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 1, {first_.get()}), 0u);
 	device_.host().raise_msix(0);
@@ -113,7 +113,7 @@ TEST_F(SetIrqsMessage, TriggersOnRequest)
 }
 
 // INTx is signalled once, masks itself, and is signalled again after an unmask if it is still high.
-TEST_F(SetIrqsMessage, IntxMasksItself)
+TEST_F(SetIrqsMessage, IntxIsMaskedAfterDeliveryUntilUnmasked)
 {
 	EXPECT_EQ(set(kIrqIntx, kTriggerByEvent, 0, 1, {first_.get()}), 0u);
 	device_.host().set_intx(true);
@@ -136,7 +136,7 @@ TEST_F(SetIrqsMessage, IntxMasksItself)
 }
 
 // INTx obeys Interrupt Disable, and Interrupt Status shows the line in any case.
-TEST_F(SetIrqsMessage, IntxObeysInterruptDisable)
+TEST_F(SetIrqsMessage, InterruptDisableBitSuppressesIntx)
 {
 	constexpr std::uint16_t status_interrupt = 1 << 3;
 	EXPECT_EQ(set(kIrqIntx, kTriggerByEvent, 0, 1, {first_.get()}), 0u);
@@ -151,7 +151,7 @@ TEST_F(SetIrqsMessage, IntxObeysInterruptDisable)
 }
 
 // A client may unmask INTx by a descriptor, as KVM does, until it takes that away.
-TEST_F(SetIrqsMessage, IntxUnmaskedByDescriptor)
+TEST_F(SetIrqsMessage, UnmaskEventfdUnmasksIntx)
 {
 	constexpr std::uint32_t unmask_by_event = kIrqSetDataEventfd | kIrqSetActionUnmask;
 	EXPECT_EQ(set(kIrqIntx, kTriggerByEvent, 0, 1, {first_.get()}), 0u);
@@ -170,7 +170,7 @@ TEST_F(SetIrqsMessage, IntxUnmaskedByDescriptor)
 
 // A descriptor whose counter is full does not hold up the device, and whether it would block is the
 // client's to say: the flag belongs to what both share.
-TEST_F(SetIrqsMessage, NeverBlocksOnADescriptor)
+TEST_F(SetIrqsMessage, FullEventfdDoesNotBlockTheServer)
 {
 	enable_msix();
 	FileDescriptor full(::eventfd(0, EFD_CLOEXEC));
@@ -191,7 +191,7 @@ TEST_F(SetIrqsMessage, NeverBlocksOnADescriptor)
 
 // Interrupts travel by eventfds, as QEMU and KVM have them; what else a client sends is not kept:
 // it could hold up the device, or keep a connection open whose client is gone.
-TEST_F(SetIrqsMessage, AcceptsEventDescriptorsOnly)
+TEST_F(SetIrqsMessage, DescriptorsOtherThanEventfdsAreRefused)
 {
 	constexpr std::uint32_t unmask_by_event = kIrqSetDataEventfd | kIrqSetActionUnmask;
 	int ends[2];
@@ -213,7 +213,7 @@ TEST_F(SetIrqsMessage, AcceptsEventDescriptorsOnly)
 
 // A descriptor that stays readable, however often it is read, is not waited for any more; nor is
 // one read that the client has read first, whatever its flag.
-TEST_F(SetIrqsMessage, UnmaskDescriptorsDoNotSpinTheLoop)
+TEST_F(SetIrqsMessage, PersistentlyReadableUnmaskEventfdIsDropped)
 {
 	constexpr std::uint32_t unmask_by_event = kIrqSetDataEventfd | kIrqSetActionUnmask;
 	const FileDescriptor endless(::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));

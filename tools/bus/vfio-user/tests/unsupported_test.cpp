@@ -10,7 +10,7 @@ namespace
 using Unsupported = GreetedTest;
 
 // Each is refused with an error of its own, whatever it carries, and the session goes on.
-TEST_F(Unsupported, GetsAnErrorReply)
+TEST_F(Unsupported, UnsupportedCommandGetsAnErrorReply)
 {
 	const auto event = make_event();
 	for (auto command : {Command::dma_read, Command::dma_write, Command::mig_data_read,

@@ -24,7 +24,7 @@ protected:
 };
 
 // The reply to QEMU's proposal is version 0.1 with the capabilities that both sides have.
-TEST_F(Version, AnswersQemu)
+TEST_F(Version, QemuVersionRequestIsAccepted)
 {
 	const auto reply = client().greet();
 	EXPECT_EQ(reply.error(), 0u);
@@ -41,7 +41,7 @@ TEST_F(Version, AnswersQemu)
 }
 
 // Only what was proposed comes back, and no more than was proposed.
-TEST_F(Version, RepliesWithASubset)
+TEST_F(Version, ReplyHasASubsetOfTheCapabilities)
 {
 	const auto reply = propose(bytes_of(
 		VersionHeader{0, 0},
@@ -52,7 +52,7 @@ TEST_F(Version, RepliesWithASubset)
 }
 
 // The version data is optional; a later minor version is answered with ours.
-TEST_F(Version, WorksWithoutData)
+TEST_F(Version, RequestWithoutCapabilitiesIsAccepted)
 {
 	const auto reply = propose(bytes_of(VersionHeader{0, 7}));
 	EXPECT_EQ(reply.error(), 0u);
@@ -61,14 +61,14 @@ TEST_F(Version, WorksWithoutData)
 }
 
 // Another major version cannot be served: the server hangs up.
-TEST_F(Version, ClosesOnAnotherMajorVersion)
+TEST_F(Version, OtherMajorVersionClosesTheConnection)
 {
 	client().send(Command::version, bytes_of(VersionHeader{1, 0}));
 	EXPECT_TRUE(client().wait_closed());
 }
 
 // Malformed version data is refused, and the client may try again.
-TEST_F(Version, RefusesMalformedData)
+TEST_F(Version, MalformedCapabilitiesAreRefused)
 {
 	const VersionHeader header{0, 1};
 	std::string deep(100000, '[');
@@ -85,7 +85,7 @@ TEST_F(Version, RefusesMalformedData)
 
 // Well-formed data is refused for its size before it is looked at: nesting as deep as a message is
 // long would take the stack of whatever copies it. A proposal of the largest size is taken.
-TEST_F(Version, DataIsBounded)
+TEST_F(Version, SizeOfCapabilitiesIsLimited)
 {
 	const VersionHeader header{0, 1};
 	constexpr std::size_t deep = 400000;
@@ -105,7 +105,7 @@ TEST_F(Version, DataIsBounded)
 }
 
 // Capability values of the wrong type do no harm.
-TEST_F(Version, IgnoresValuesOfTheWrongType)
+TEST_F(Version, CapabilitiesOfTheWrongTypeAreIgnored)
 {
 	const auto reply = propose(bytes_of(
 		VersionHeader{0, 1},
@@ -115,7 +115,7 @@ TEST_F(Version, IgnoresValuesOfTheWrongType)
 }
 
 // VERSION comes first, and only once.
-TEST_F(Version, IsAcceptedFirstAndOnlyOnce)
+TEST_F(Version, VersionMustBeTheFirstRequestAndUnique)
 {
 	EXPECT_EQ(client().call(Command::reset).error(), EINVAL);
 	EXPECT_EQ(client().greet().error(), 0u);

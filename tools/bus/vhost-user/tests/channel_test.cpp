@@ -75,7 +75,7 @@ protected:
 };
 
 // It asks for an answer, and has it when it returns.
-TEST_F(ChannelTest, GetsTheAcknowledgement)
+TEST_F(ChannelTest, CallReturnsAfterTheAcknowledgement)
 {
 	bool answered = false;
 	environment_.on_wait = [&] {

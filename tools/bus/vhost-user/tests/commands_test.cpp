@@ -19,7 +19,7 @@ constexpr std::byte kOnes{0xff};
 
 // Registers and configuration space are read and written by 1, 2, 4 and 8 bytes, before the kick is
 // acknowledged.
-TEST_F(Commands, ReachRegistersAndConfiguration)
+TEST_F(Commands, ReadsAndWritesReachBarsAndConfigSpace)
 {
 	EXPECT_EQ(guest().read_config<std::uint16_t>(2), device_.description().device);
 	guest().write<std::uint64_t>(2, 0x100, 0x1122334455667788);
@@ -33,7 +33,7 @@ TEST_F(Commands, ReachRegistersAndConfiguration)
 }
 
 // The function has no interrupt pin for such a machine: there is no way for it.
-TEST_F(Commands, ShowNoInterruptPin)
+TEST_F(Commands, InterruptPinIsNotReported)
 {
 	EXPECT_TRUE(device_.description().intx);
 	EXPECT_EQ(guest().read_config<std::uint8_t>(0x3d), 0u);
@@ -42,7 +42,7 @@ TEST_F(Commands, ShowNoInterruptPin)
 }
 
 // Where UML copies, more than a register goes in one command, up to a page.
-TEST_F(Commands, CopyAndFill)
+TEST_F(Commands, BlockReadsWritesAndFillsWork)
 {
 	Bytes data(kMaxTransfer);
 	for (std::size_t i = 0; i < data.size(); ++i)
@@ -58,7 +58,7 @@ TEST_F(Commands, CopyAndFill)
 
 // As on a bus where nobody answers: what cannot be read gives ones, what cannot be written does
 // nothing.
-TEST_F(Commands, ReadOnesOutsideTheBars)
+TEST_F(Commands, ReadsOutsideTheBarsReturnAllOnes)
 {
 	const auto refused = [&](Operation operation, std::uint8_t bar, std::uint64_t address,
 				 std::uint32_t size) {
@@ -89,7 +89,7 @@ TEST_F(Commands, ReadOnesOutsideTheBars)
 
 // Operations that are for the other direction, or that nobody knows, are given back undone; so is
 // half a command.
-TEST_F(Commands, ReturnInvalidBuffers)
+TEST_F(Commands, InvalidCommandsAreReturnedUnexecuted)
 {
 	for (const unsigned operation : {0u, 6u, 7u, 8u, 9u, 255u})
 		EXPECT_THAT(
@@ -105,7 +105,7 @@ TEST_F(Commands, ReturnInvalidBuffers)
 }
 
 // Head and data may lie apart, and an answer may be spread; one that has too little room is cut.
-TEST_F(Commands, MayBeFragmented)
+TEST_F(Commands, CommandsMaySpanSeveralDescriptors)
 {
 	device_.memory(0)[0x40] = std::byte{0x11};
 	device_.memory(0)[0x43] = std::byte{0x44};
@@ -128,7 +128,7 @@ TEST_F(Commands, MayBeFragmented)
 
 // Posted commands are called for, so that their memory is freed; an answer is looked for by who
 // waits for it.
-TEST_F(Commands, NotifyForPostedWrites)
+TEST_F(Commands, GuestIsNotifiedOfCompletedPostedWrites)
 {
 	guest().take_calls();
 	guest().write<std::uint32_t>(0, 0, 1);
@@ -143,7 +143,7 @@ TEST_F(Commands, NotifyForPostedWrites)
 }
 
 // All that a ring holds is done by one kick, in order, and goes on where its indices wrap around.
-TEST_F(Commands, WholeRings)
+TEST_F(Commands, OneKickExecutesAllCommandsInOrder)
 {
 	for (std::uint16_t i = 0; i < FakeGuest::kEntries; ++i) {
 		const auto place = FakeGuest::kBuffers + 32u * i;
@@ -166,7 +166,7 @@ TEST_F(Commands, WholeRings)
 }
 
 // Other work has its turns while a long ring is done: each of the commands may take long.
-TEST_F(Commands, LongRingIsServedInSlices)
+TEST_F(Commands, LongRingIsProcessedInSlices)
 {
 	for (std::uint16_t i = 0; i < FakeGuest::kEntries; ++i) {
 		const auto place = FakeGuest::kBuffers + 32u * i;
@@ -183,7 +183,7 @@ TEST_F(Commands, LongRingIsServedInSlices)
 }
 
 // The rest of a long ring is abandoned when its guest goes away.
-TEST_F(Commands, LongRingEndsWithItsGuest)
+TEST_F(Commands, DisconnectAbandonsTheRestOfALongRing)
 {
 	for (std::uint16_t i = 0; i < FakeGuest::kEntries; ++i) {
 		const auto place = FakeGuest::kBuffers + 32u * i;
@@ -200,7 +200,7 @@ TEST_F(Commands, LongRingEndsWithItsGuest)
 }
 
 // A queue that is disabled is left alone, and goes on where it was.
-TEST_F(Commands, DisabledQueueWaits)
+TEST_F(Commands, DisabledQueueIsNotProcessed)
 {
 	ASSERT_EQ(guest().enable(kCommandQueue, false), 0u);
 	guest().object<Command>(FakeGuest::kBuffers) = {
@@ -232,31 +232,31 @@ protected:
 	static constexpr std::uint64_t kPlace = FakeGuest::kBuffers;
 };
 
-TEST_F(BrokenRings, HeadBeyondTheRing)
+TEST_F(BrokenRings, HeadIndexBeyondTheRingDisconnects)
 {
 	expect_lost_by(FakeGuest::kEntries);
 }
 
-TEST_F(BrokenRings, NextBeyondTheRing)
+TEST_F(BrokenRings, NextIndexBeyondTheRingDisconnects)
 {
 	describe(0, {kPlace, 16, kDescriptorNext, FakeGuest::kEntries});
 	expect_lost_by(0);
 }
 
-TEST_F(BrokenRings, CyclicChain)
+TEST_F(BrokenRings, CyclicDescriptorChainDisconnects)
 {
 	describe(0, {kPlace, 0, kDescriptorNext, 1});
 	describe(1, {kPlace, 0, kDescriptorNext, 0});
 	expect_lost_by(0);
 }
 
-TEST_F(BrokenRings, IndirectDescriptor)
+TEST_F(BrokenRings, IndirectDescriptorDisconnects)
 {
 	describe(0, {kPlace, 16, kDescriptorIndirect, 0});
 	expect_lost_by(0);
 }
 
-TEST_F(BrokenRings, ChainTooLong)
+TEST_F(BrokenRings, TooManyBytesInAChainDisconnect)
 {
 	describe(0, {kPlace, kMaxTransfer + 16, kDescriptorNext, 1});
 	describe(1, {kPlace, kMaxTransfer + 1, kDescriptorWritable, 0});
@@ -269,14 +269,14 @@ TEST_F(BrokenRings, ChainTooLong)
 	expect_lost_by(0);
 }
 
-TEST_F(BrokenRings, ReadableAfterWritable)
+TEST_F(BrokenRings, ReadableAfterWritableDescriptorDisconnects)
 {
 	describe(0, {kPlace, 16, kDescriptorWritable | kDescriptorNext, 1});
 	describe(1, {kPlace, 16, 0, 0});
 	expect_lost_by(0);
 }
 
-TEST_F(BrokenRings, TooManyAvailable)
+TEST_F(BrokenRings, AvailableIndexTooFarAheadDisconnects)
 {
 	guest().object<std::uint16_t>(guest().queue(kCommandQueue).available + kRingIndex) =
 		FakeGuest::kEntries + 1;
@@ -284,7 +284,7 @@ TEST_F(BrokenRings, TooManyAvailable)
 	expect_lost();
 }
 
-TEST_F(BrokenRings, BuffersOutsideMemory)
+TEST_F(BrokenRings, BufferOutsideGuestMemoryDisconnects)
 {
 	constexpr auto end = FakeGuest::kMemory + FakeGuest::kMemorySize;
 	describe(0, {end - 8, 16, 0, 0});

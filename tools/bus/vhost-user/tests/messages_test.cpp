@@ -53,7 +53,7 @@ protected:
 };
 
 // The table is memory, masked at first; the model sees nothing of it.
-TEST_F(Messages, TableIsKeptByTheDaemon)
+TEST_F(Messages, MsixTableAccessesDoNotReachTheDevice)
 {
 	EXPECT_EQ(guest().read<std::uint32_t>(kBar, entry(31) + 12), 1u);
 	set_vector(31, 77);
@@ -66,7 +66,7 @@ TEST_F(Messages, TableIsKeptByTheDaemon)
 }
 
 // A raised vector is one message, as the table says, and one call.
-TEST_F(Messages, CarryTheTableEntry)
+TEST_F(Messages, RaisedVectorSendsItsAddressAndData)
 {
 	enable();
 	set_vector(0, 65);
@@ -85,7 +85,7 @@ TEST_F(Messages, CarryTheTableEntry)
 
 // A masked message is pending once, is shown as pending, and is sent when it is unmasked, by the
 // vector's mask or the function's.
-TEST_F(Messages, WaitWhileMasked)
+TEST_F(Messages, MaskedVectorStaysPendingUntilUnmasked)
 {
 	enable(0xc000);
 	set_vector(3, 70);
@@ -108,7 +108,7 @@ TEST_F(Messages, WaitWhileMasked)
 }
 
 // A machine without room for a message has it when it makes room.
-TEST_F(Messages, WaitForFreeBuffers)
+TEST_F(Messages, VectorStaysPendingUntilABufferIsPosted)
 {
 	enable();
 	set_vector(1, 71);
@@ -121,7 +121,7 @@ TEST_F(Messages, WaitForFreeBuffers)
 }
 
 // Nothing is sent by a function that may not, and a reset forgets all.
-TEST_F(Messages, NeedBusMasterAndMsix)
+TEST_F(Messages, RaisingNeedsBusMasteringAndMsixEnable)
 {
 	enable();
 	set_vector(2, 72);
@@ -148,7 +148,7 @@ TEST_F(Messages, NeedBusMasterAndMsix)
 
 // A pending message stays pending while the function is no bus master, whatever is unmasked, and is
 // sent when it is a master again.
-TEST_F(Messages, PendingMessagesNeedBusMaster)
+TEST_F(Messages, PendingMsixIsSentOnlyWithBusMasteringEnabled)
 {
 	enable();
 	set_vector(2, 72, true);
@@ -168,7 +168,7 @@ TEST_F(Messages, PendingMessagesNeedBusMaster)
 
 // Nor is a machine waited for that takes O_NONBLOCK off the pipe: the flag belongs to what both
 // share.
-TEST_F(Messages, DoNotBlockOnAFullPipe)
+TEST_F(Messages, FullCallPipeDoesNotBlockTheServer)
 {
 	int ends[2];
 	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
@@ -194,7 +194,7 @@ TEST_F(Messages, DoNotBlockOnAFullPipe)
 }
 
 // A machine that never reads its calls loses none that matters, and holds nobody up.
-TEST_F(Messages, UnreadNotificationsAreDropped)
+TEST_F(Messages, UnreadCallsAreDropped)
 {
 	enable();
 	set_vector(0, 80);
@@ -210,7 +210,7 @@ TEST_F(Messages, UnreadNotificationsAreDropped)
 }
 
 // A buffer that is too small for a message, or nowhere, ends it at the next request.
-TEST_F(Messages, BadBuffersEndTheConnection)
+TEST_F(Messages, InvalidMessageBufferClosesTheConnection)
 {
 	for (const Descriptor &bad :
 	     {Descriptor{FakeGuest::kBuffers, 19, kDescriptorWritable, 0},

@@ -16,7 +16,7 @@ namespace
 using Requests = ServerTest;
 
 // All offered features are implemented, and no other feature is accepted.
-TEST_F(Requests, FeaturesMatchTheImplementation)
+TEST_F(Requests, OnlyImplementedFeaturesAreOfferedAndAccepted)
 {
 	guest().agree();
 	EXPECT_EQ(guest().call(Request::get_features), 1ull << 32 | 1ull << 30);
@@ -46,14 +46,14 @@ TEST_F(Requests, RejectsInvalidRequests)
 }
 
 // An error that a machine has not agreed to be told of ends the conversation.
-TEST_F(Requests, UnreportableErrorEndsTheConnection)
+TEST_F(Requests, ErrorWithoutReplyAckClosesTheConnection)
 {
 	guest().send(static_cast<Request>(99), {}, {}, 0);
 	expect_lost();
 }
 
 // Headers of no message end it: another version, a reply, more than any message has.
-TEST_F(Requests, BadHeadersEndTheConnection)
+TEST_F(Requests, InvalidHeaderClosesTheConnection)
 {
 	for (const Header &header : {Header{1, 2, 0}, Header{1, 0, 0}, Header{1, 1 | kFlagReply, 0},
 				     Header{1, 1, kMaxPayload + 1}, Header{1, 1, ~0u}}) {
@@ -106,7 +106,7 @@ TEST_F(Requests, RingsAreValidated)
 }
 
 // A ring that works is not moved under the device, nor is its memory.
-TEST_F(Requests, RunningRingCannotBeMoved)
+TEST_F(Requests, RingCannotBeMovedWhileEnabled)
 {
 	guest().greet();
 	EXPECT_EQ(guest().call_with(Request::set_vring_num, VringState{0, 16}),
@@ -118,7 +118,7 @@ TEST_F(Requests, RunningRingCannotBeMoved)
 }
 
 // Without a way to be told of messages, or without having agreed on it, no queue is enabled.
-TEST_F(Requests, QueuesNeedAChannel)
+TEST_F(Requests, QueueCannotBeEnabledWithoutABackendChannel)
 {
 	guest().agree();
 	ASSERT_EQ(guest().share_memory(), 0u);
@@ -135,7 +135,7 @@ TEST_F(Requests, QueuesNeedAChannel)
 // A channel is the write end of a pipe, or a socket as User-Mode Linux has it, but not one that
 // would keep the connection open whose client is gone: the client's own end, or one in which that
 // is on its way.
-TEST_F(Requests, ChannelsEndWithTheirGuest)
+TEST_F(Requests, InvalidBackendChannelsAreRefused)
 {
 	guest().agree();
 	int ends[2];
@@ -150,7 +150,7 @@ TEST_F(Requests, ChannelsEndWithTheirGuest)
 	EXPECT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
 }
 
-TEST_F(Requests, SocketsThatPassDescriptorsAreRejected)
+TEST_F(Requests, SocketInAPartialMessageDoesNotKeepTheConnection)
 {
 	auto [far, near] = FakeGuest::make_sockets();
 	testing::ClientSocket(std::move(near), std::chrono::seconds(5))
@@ -164,7 +164,7 @@ TEST_F(Requests, SocketsThatPassDescriptorsAreRejected)
 
 // A machine that has gone has all its descriptors back: who reads its pipe sees the end of it,
 // although no next machine has come.
-TEST_F(Requests, StateEndsWithTheGuest)
+TEST_F(Requests, DescriptorsAreClosedWhenTheGuestDisconnects)
 {
 	guest().greet();
 	int ends[2];
@@ -226,7 +226,7 @@ TEST_F(Requests, MemoryTablesAreValidated)
 
 // When a machine goes, its memory goes and the device is reset; the next one finds it fresh, and
 // one at a time is served.
-TEST_F(Requests, GuestsConnectOneAfterTheOther)
+TEST_F(Requests, OneGuestAtATimeGetsAResetDevice)
 {
 	guest().greet();
 	guest().write_config<std::uint16_t>(4, 4);
@@ -247,7 +247,7 @@ TEST_F(Requests, GuestsConnectOneAfterTheOther)
 
 // A machine that takes its memory back loses the card, and a device that fails is taken from its
 // machine.
-TEST_F(Requests, LostMemoryEndsOnlyTheConnection)
+TEST_F(Requests, LostMemoryOrDeviceFailureDisconnectsTheGuest)
 {
 	guest().greet();
 	ASSERT_EQ(::ftruncate(guest().memory_fd(), 4096), 0);

@@ -173,7 +173,7 @@ protected:
 	std::uint32_t listener = 0;
 };
 
-TEST_F(Amso1100Connections, CarryWriteReadAndSend)
+TEST_F(Amso1100Connections, WriteReadAndSendTransferData)
 {
 	establish(text(200, 8), text(200, 9));
 	exchange();
@@ -190,7 +190,7 @@ TEST_F(Amso1100Connections, CarryWriteReadAndSend)
 	EXPECT_EQ(counted(a, "verbs-requests"), 3 + 3 + 37 + 1u);
 }
 
-TEST_F(Amso1100Connections, SurviveLossReorderingAndDuplication)
+TEST_F(Amso1100Connections, TransfersSurviveLossReorderingAndDuplication)
 {
 	fabric::Faults faults;
 	faults.loss = 0.03;
@@ -210,7 +210,7 @@ class Amso1100Flaps : public Amso1100Connections,
 
 // The cable is out for a while, in the middle of it, again and again; also in a part of the time
 // after which TCP sends again.
-TEST_P(Amso1100Flaps, ConnectionsSurvive)
+TEST_P(Amso1100Flaps, TransfersSurviveAFlappingLink)
 {
 	const std::chrono::milliseconds up(GetParam().first), down(GetParam().second);
 	fabric::Faults faults;
@@ -233,7 +233,7 @@ INSTANTIATE_TEST_SUITE_P(All, Amso1100Flaps,
 					   std::pair(80, 20)));
 
 // tshark decodes the captured traffic, and verifies the checks of each layer.
-TEST_F(Amso1100Connections, TsharkReadsTheStream)
+TEST_F(Amso1100Connections, TsharkDecodesTheStream)
 {
 	if (!iwarp::testing::has_tshark())
 		GTEST_SKIP() << "tshark is missing";
@@ -269,7 +269,7 @@ TEST_F(Amso1100Connections, TsharkReadsTheStream)
 }
 
 // The server may speak first: the card's own first message has told it that the client is ready.
-TEST_F(Amso1100Connections, CarryTheServersRequestsToo)
+TEST_F(Amso1100Connections, ServerMaySendFirst)
 {
 	establish();
 	a.receive(client.qp, 7, {client.piece(0, 100)});
@@ -282,7 +282,7 @@ TEST_F(Amso1100Connections, CarryTheServersRequestsToo)
 }
 
 // Requests without a completion of their own are counted in the next one's.
-TEST_F(Amso1100Connections, CountUnsignalledRequests)
+TEST_F(Amso1100Connections, CompletionCountsPrecedingUnsignalledRequests)
 {
 	establish();
 	for (std::uint64_t i = 0; i < 5; ++i)
@@ -296,7 +296,7 @@ TEST_F(Amso1100Connections, CountUnsignalledRequests)
 	EXPECT_EQ(second.silent, 0u);
 }
 
-TEST_F(Amso1100Connections, CloseInOrder)
+TEST_F(Amso1100Connections, OrderlyCloseCompletesOnBothSides)
 {
 	establish();
 	exchange();
@@ -317,7 +317,7 @@ TEST_F(Amso1100Connections, CloseInOrder)
 }
 
 // The host's own end: all is flushed before the answer, and there is no event; the other is told.
-TEST_F(Amso1100Connections, AbortOnRequest)
+TEST_F(Amso1100Connections, ModifyToErrorFlushesAndResetsTheConnection)
 {
 	establish();
 	a.receive(client.qp, 1, {client.piece(0, 10)});
@@ -336,7 +336,7 @@ TEST_F(Amso1100Connections, AbortOnRequest)
 }
 
 // Both ends in one machine.
-TEST_F(Amso1100Connections, ConnectToTheirOwnAddress)
+TEST_F(Amso1100Connections, CardConnectsToItsOwnAddress)
 {
 	auto other = a.create_qp(client.sq_cq, client.rq_cq);
 	a.listen(kPort);
@@ -355,7 +355,7 @@ TEST_F(Amso1100Connections, ConnectToTheirOwnAddress)
 }
 
 // Forbidden accesses have no effect, and both sides are notified of the reason.
-TEST_F(Amso1100Connections, TerminateOnRemoteAccessError)
+TEST_F(Amso1100Connections, RemoteAccessErrorTerminatesTheConnection)
 {
 	establish();
 	const auto before = text(100, 4);
@@ -385,7 +385,7 @@ class Amso1100Reach : public Amso1100Connections, public ::testing::WithParamInt
 {
 };
 
-TEST_P(Amso1100Reach, AccessOutsideTheRegionIsRefused)
+TEST_P(Amso1100Reach, UnauthorizedRemoteAccessIsRefused)
 {
 	const Reach &reach = GetParam();
 	server.qp = b.create_qp(server.sq_cq, server.rq_cq, 17,
@@ -429,7 +429,7 @@ INSTANTIATE_TEST_SUITE_P(All, Amso1100Reach,
 			 [](const auto &param) { return std::string(param.param.name); });
 
 // STag 0 is the host's alone: a peer's is of nothing.
-TEST_F(Amso1100Connections, RejectBusAddressesFromThePeer)
+TEST_F(Amso1100Connections, StagZeroFromThePeerIsRejected)
 {
 	establish();
 	std::ranges::copy(text(100, 6), client.bytes(0, 100).begin());
@@ -442,7 +442,7 @@ TEST_F(Amso1100Connections, RejectBusAddressesFromThePeer)
 }
 
 // A receive that is too small says so of itself; the others are flushed.
-TEST_F(Amso1100Connections, EndOnOversizedMessage)
+TEST_F(Amso1100Connections, OversizedMessageTerminatesTheConnection)
 {
 	establish();
 	b.receive(server.qp, 1, {server.piece(0, 99)});
@@ -455,7 +455,7 @@ TEST_F(Amso1100Connections, EndOnOversizedMessage)
 	expect_event(b, EventId::connection_reset, QpState::error);
 }
 
-TEST_F(Amso1100Connections, EndOnMissingReceive)
+TEST_F(Amso1100Connections, MissingReceiveTerminatesTheConnection)
 {
 	establish();
 	a.send(client.qp, 3, {client.piece(0, 100)});
@@ -463,7 +463,7 @@ TEST_F(Amso1100Connections, EndOnMissingReceive)
 }
 
 // A request that the host got wrong completes with its reason, after valid ones before it.
-TEST_F(Amso1100Connections, ReportTheFailedRequest)
+TEST_F(Amso1100Connections, LocalSendErrorCompletesTheFailedRequest)
 {
 	struct {
 		Driver::Piece piece;
@@ -492,7 +492,7 @@ TEST_F(Amso1100Connections, ReportTheFailedRequest)
 	}
 }
 
-TEST_F(Amso1100Connections, ReportTheFailedReceive)
+TEST_F(Amso1100Connections, LocalReceiveErrorCompletesTheFailedReceive)
 {
 	establish();
 	b.receive(server.qp, 1, {{server.stag, 100, server.memory + (4 << 20) - 50}});
@@ -502,7 +502,7 @@ TEST_F(Amso1100Connections, ReportTheFailedReceive)
 }
 
 // A Send may take an STag away, and says so; a second one that names it ends the connection.
-TEST_F(Amso1100Connections, InvalidateBySend)
+TEST_F(Amso1100Connections, SendWithInvalidateInvalidatesTheStag)
 {
 	establish();
 	const auto stag = register_by_request(0x7b);
@@ -520,7 +520,7 @@ TEST_F(Amso1100Connections, InvalidateBySend)
 
 // A peer cannot invalidate a key that it was not given: of a region that other streams may use, or
 // of one that it cannot access.
-TEST_F(Amso1100Connections, CannotInvalidateKeysOfOthers)
+TEST_F(Amso1100Connections, InvalidatingAForeignStagIsRefused)
 {
 	for (const bool shared : {true, false}) {
 		server.qp = b.create_qp(server.sq_cq, server.rq_cq, shared ? 30 : 31);
@@ -546,7 +546,7 @@ TEST_F(Amso1100Connections, CannotInvalidateKeysOfOthers)
 }
 
 // Registers by a work request: own page list, new key, invalidation ordered after earlier work.
-TEST_F(Amso1100Connections, RegisterByAWorkRequest)
+TEST_F(Amso1100Connections, FastRegisterWorkRequestMakesAnStagValid)
 {
 	establish();
 	namespace field = wire::fast_register;
@@ -586,7 +586,7 @@ TEST_F(Amso1100Connections, RegisterByAWorkRequest)
 }
 
 // Nobody listens; nobody is there; there is no way there; nobody answers; nobody accepts.
-TEST_F(Amso1100Connections, ReportWhyConnectFailed)
+TEST_F(Amso1100Connections, ConnectReportsTheCauseOfFailure)
 {
 	a.connect(client.qp, kAddressB, kPort);
 	EXPECT_EQ(failure(), Status::connection_refused);
@@ -622,7 +622,7 @@ TEST_F(Amso1100Connections, ReportWhyConnectFailed)
 }
 
 // A queue pair that is none, or that has a connection; a second accept.
-TEST_F(Amso1100Connections, AcceptOnce)
+TEST_F(Amso1100Connections, RepeatedConnectAndAcceptAreRefused)
 {
 	establish();
 	a.connect(client.qp, kAddressB, kPort);
@@ -641,7 +641,7 @@ TEST_F(Amso1100Connections, AcceptOnce)
 
 // The queue pair goes while it connects: the host is told of the one result, and reads it before
 // the answer.
-TEST_F(Amso1100Connections, ReplyAfterEventsAreRead)
+TEST_F(Amso1100Connections, DestroyReplyFollowsTheConnectEvent)
 {
 	set({}, false);
 	a.connect(client.qp, kAddressB, kPort);
@@ -666,7 +666,7 @@ TEST_F(Amso1100Connections, ReplyAfterEventsAreRead)
 }
 
 // A queue pair is not another stream's before its host has read what was said of the last one.
-TEST_F(Amso1100Connections, ReuseQueuePairAfterEventsAreRead)
+TEST_F(Amso1100Connections, QueuePairIsReusableAfterItsEventsAreRead)
 {
 	establish();
 	EXPECT_EQ(a.modify(client.qp, QpState::error), Status::ok);
@@ -684,7 +684,7 @@ TEST_F(Amso1100Connections, ReuseQueuePairAfterEventsAreRead)
 }
 
 // A host that has said goodbye is written nothing more, though room for what waited comes with it.
-TEST_F(Amso1100Connections, SendNoEventsAfterTermination)
+TEST_F(Amso1100Connections, NoEventIsWrittenAfterTerm)
 {
 	for (unsigned i = 0; i < 300; ++i) {
 		a.connect(client.qp, 0x0b000009, kPort);
@@ -701,7 +701,7 @@ TEST_F(Amso1100Connections, SendNoEventsAfterTermination)
 }
 
 // Callers are refused while a host that reads nothing has too many events pending.
-TEST_F(Amso1100Connections, BoundPendingRequestEvents)
+TEST_F(Amso1100Connections, ConnectionsAreRefusedWhileTooManyEventsArePending)
 {
 	constexpr unsigned callers = 256, rounds = 7;
 	constexpr std::uint64_t bound = MessageQueues::kMostEvents + wire::event_entries;
@@ -723,7 +723,7 @@ TEST_F(Amso1100Connections, BoundPendingRequestEvents)
 }
 
 // As many as the host has asked for wait; the next caller is turned away.
-TEST_F(Amso1100Connections, EnforceTheBacklog)
+TEST_F(Amso1100Connections, ListenBacklogIsEnforced)
 {
 	listener = b.listen(kPort, 2);
 	for (unsigned i = 0; i < 2; ++i) {
@@ -736,7 +736,7 @@ TEST_F(Amso1100Connections, EnforceTheBacklog)
 }
 
 // The limit is shared by all listeners, whatever backlog each has requested.
-TEST_F(Amso1100Connections, BoundPendingConnections)
+TEST_F(Amso1100Connections, PendingConnectionsOfAllListenersAreLimited)
 {
 	listener = b.listen(kPort, 100000);
 	const auto call = [&] {
@@ -751,7 +751,7 @@ TEST_F(Amso1100Connections, BoundPendingConnections)
 }
 
 // As many answers wait for events; then nothing more is asked until the host has read.
-TEST_F(Amso1100Connections, BoundPendingReplies)
+TEST_F(Amso1100Connections, PendingRepliesDelayFurtherRequests)
 {
 	set({}, false);
 	const auto leave = [&] {
@@ -778,7 +778,7 @@ TEST_F(Amso1100Connections, BoundPendingReplies)
 }
 
 // Requests that nobody answers are let go, though the peer would wait.
-TEST_F(Amso1100Connections, UnansweredRequestsTimeOut)
+TEST_F(Amso1100Connections, UnansweredConnectionRequestsTimeOut)
 {
 	listener = b.listen(kPort);
 	a.connect(client.qp, kAddressB, kPort);
@@ -788,7 +788,7 @@ TEST_F(Amso1100Connections, UnansweredRequestsTimeOut)
 		  Status::invalid_endpoint);
 }
 
-TEST_F(Amso1100Connections, ListenOnConfiguredAddresses)
+TEST_F(Amso1100Connections, InvalidAndDuplicateListenAddressesAreRefused)
 {
 	listener = b.listen(kPort);
 	EXPECT_EQ(Driver::result(b.try_listen(0, kPort)), Status::address_in_use);
@@ -804,7 +804,7 @@ TEST_F(Amso1100Connections, ListenOnConfiguredAddresses)
 
 // Nobody is there any more: by a cable that is out, by an address that is taken away, by a card
 // that is reset.
-TEST_F(Amso1100Connections, DetectADeadPeer)
+TEST_F(Amso1100Connections, DeadPeerIsDetectedByTimeout)
 {
 	establish();
 	set({}, false);
@@ -812,14 +812,14 @@ TEST_F(Amso1100Connections, DetectADeadPeer)
 	expect_event(a, EventId::connection_lost, QpState::error);
 }
 
-TEST_F(Amso1100Connections, LostWhenTheLocalAddressIsRemoved)
+TEST_F(Amso1100Connections, RemovingTheLocalAddressLosesItsConnections)
 {
 	establish();
 	EXPECT_EQ(a.configure(a.rnic, 2, kAddressA), Status::ok);
 	expect_event(a, EventId::connection_lost, QpState::error);
 }
 
-TEST_F(Amso1100Connections, EndWithTheCard)
+TEST_F(Amso1100Connections, UnpluggingTheCardResetsItsConnections)
 {
 	establish();
 	b.host.unplug();
@@ -833,7 +833,7 @@ TEST_F(Amso1100Connections, EndWithTheCard)
 }
 
 // A completion that has no room ends the queue pair.
-TEST_F(Amso1100Connections, EndOnCompletionQueueOverrun)
+TEST_F(Amso1100Connections, CompletionQueueOverrunEndsTheConnection)
 {
 	auto small = a.create_cq(3);
 	client.qp = a.create_qp(small, client.rq_cq);
@@ -853,7 +853,7 @@ TEST_F(Amso1100Connections, EndOnCompletionQueueOverrun)
 }
 
 // An index that is none is not followed.
-TEST_F(Amso1100Connections, EndOnInvalidIndex)
+TEST_F(Amso1100Connections, InvalidQueueIndexIsACatastrophicError)
 {
 	establish();
 	a.put<std::uint16_t>(client.qp.sq + wire::shared::index, 17);

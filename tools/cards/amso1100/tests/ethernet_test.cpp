@@ -148,7 +148,7 @@ protected:
 };
 
 // A driver finds the identification that it checks before it binds to the card.
-TEST_F(Amso1100Ethernet, IdentifiesItself)
+TEST_F(Amso1100Ethernet, AdapterPageHasMagicVersionAndMac)
 {
 	const std::string magic = "CEPHEUS";
 	for (std::size_t i = 0; i < magic.size(); ++i)
@@ -165,7 +165,7 @@ TEST_F(Amso1100Ethernet, IdentifiesItself)
 	EXPECT_EQ(get<std::uint32_t>(wire::page_base + wire::page::version), 4u);
 }
 
-TEST_F(Amso1100Ethernet, SendsFramesInOrderAndPadsThem)
+TEST_F(Amso1100Ethernet, FramesAreSentInOrderAndPadded)
 {
 	std::ranges::fill(host_.memory(kOut, 14), std::byte{0x11});
 	std::ranges::fill(host_.memory(kOut + 0x1000, 1514), std::byte{0x22});
@@ -188,7 +188,7 @@ TEST_F(Amso1100Ethernet, SendsFramesInOrderAndPadsThem)
 
 // A driver that wants messages has them instead of the pin: one until it has acknowledged what
 // there was, and another if there is something still. The RNIC's is another one.
-TEST_F(Amso1100Ethernet, UsesMsiInsteadOfThePin)
+TEST_F(Amso1100Ethernet, MsiReplacesIntxIfEnabled)
 {
 	host_.set_msix_enabled(true);
 	const auto send = [&](unsigned slot) {
@@ -219,7 +219,7 @@ TEST_F(Amso1100Ethernet, UsesMsiInsteadOfThePin)
 
 // A full ring goes out in slices and round the end; a driver that was loaded anew begins at its
 // start.
-TEST_F(Amso1100Ethernet, RingWrapsAround)
+TEST_F(Amso1100Ethernet, TransmitRingWrapsAround)
 {
 	unsigned next = 0;
 	for (std::size_t round = 1; round <= 3; ++round) {
@@ -236,7 +236,7 @@ TEST_F(Amso1100Ethernet, RingWrapsAround)
 
 // An Ethernet whose thread has no turn is waited for, and no frame is lost; one that goes meanwhile
 // is not.
-TEST_F(Amso1100Ethernet, WaitsForLinkSpace)
+TEST_F(Amso1100Ethernet, TransmitWaitsForSpaceInTheChannel)
 {
 	Loop slow("slow", Loop::Mode::manual);
 	cable_.reset();
@@ -268,7 +268,7 @@ TEST_F(Amso1100Ethernet, WaitsForLinkSpace)
 }
 
 // Invalid or unreachable frames are completed too, so that the ring does not stall.
-TEST_F(Amso1100Ethernet, DropsInvalidFrames)
+TEST_F(Amso1100Ethernet, InvalidTransmitsAreCompletedAndDropped)
 {
 	transmit(0, kOut, 13);
 	transmit(1, kOut, 9023);
@@ -279,7 +279,7 @@ TEST_F(Amso1100Ethernet, DropsInvalidFrames)
 	EXPECT_EQ(counted("bad-transmits"), 3u);
 }
 
-TEST_F(Amso1100Ethernet, NeedsBusMasterForDma)
+TEST_F(Amso1100Ethernet, NoDmaWithoutBusMastering)
 {
 	host_.set_bus_master(false);
 	transmit(0, kOut, 60);
@@ -291,7 +291,7 @@ TEST_F(Amso1100Ethernet, NeedsBusMasterForDma)
 	ASSERT_TRUE(host_.loop().run_until([&] { return sent_.size() == 1; }));
 }
 
-TEST_F(Amso1100Ethernet, ReceivesFramesForTheHost)
+TEST_F(Amso1100Ethernet, OnlyFramesForTheHostAreReceived)
 {
 	for (unsigned i = 0; i < 4; ++i)
 		give(i);
@@ -317,7 +317,7 @@ TEST_F(Amso1100Ethernet, ReceivesFramesForTheHost)
 }
 
 // No buffer, one that is too small, one that is not there: a frame is lost, and the next arrives.
-TEST_F(Amso1100Ethernet, DropsFramesWithoutBuffers)
+TEST_F(Amso1100Ethernet, FramesWithoutASuitableBufferAreDropped)
 {
 	from_cable(frame_to(own(), 60, 1));
 	ASSERT_TRUE(host_.loop().run_until([&] { return counted("missed") == 1; }));
@@ -339,7 +339,7 @@ TEST_F(Amso1100Ethernet, DropsFramesWithoutBuffers)
 }
 
 // Bit 31 takes every buffer away, and the answer is the card's own index.
-TEST_F(Amso1100Ethernet, ResetClearsBuffers)
+TEST_F(Amso1100Ethernet, QuiesceDropsPostedReceiveBuffers)
 {
 	for (unsigned i = 0; i < wire::receive_entries; ++i)
 		give(i);
@@ -372,7 +372,7 @@ TEST_F(Amso1100Ethernet, AcknowledgeClearsOnlyReadCauses)
 	EXPECT_FALSE(host_.intx());
 }
 
-TEST_F(Amso1100Ethernet, MasksSuppressThePin)
+TEST_F(Amso1100Ethernet, MaskedInterruptsDeassertIntx)
 {
 	give(0);
 	from_cable(frame_to(own(), 60, 1));

@@ -137,7 +137,7 @@ protected:
 
 // Silent callers take no place of others: neither in the host's backlog, nor, in however great a
 // number, the card's last one.
-TEST_F(Amso1100MaliciousPeer, ConnectsAndStaysSilent)
+TEST_F(Amso1100MaliciousPeer, SilentPeersDoNotUseUpTheBacklog)
 {
 	// The host's connections outlast them.
 	const auto leave = [](tcp::testing::Client *client) {
@@ -169,7 +169,7 @@ class Amso1100Revision : public Amso1100MaliciousPeer, public ::testing::WithPar
 };
 
 // Peers of each revision get answers, with and without markers, with and without CRC.
-TEST_P(Amso1100Revision, IsAnsweredInTheSameRevision)
+TEST_P(Amso1100Revision, ReplyHasTheMpaRevisionOfTheRequest)
 {
 	const auto revision = static_cast<std::uint8_t>(GetParam());
 	iwarp::StartFrame start{.markers = revision == 1, .crc = revision != 1};
@@ -188,7 +188,7 @@ TEST_P(Amso1100Revision, IsAnsweredInTheSameRevision)
 
 INSTANTIATE_TEST_SUITE_P(All, Amso1100Revision, ::testing::Values(0, 1, 2));
 
-TEST_F(Amso1100MaliciousPeer, RepliesInAnotherRevision)
+TEST_F(Amso1100MaliciousPeer, ReplyInAnotherMpaRevisionIsAccepted)
 {
 	EXPECT_EQ(call_out({.markers = true, .crc = false}), Status::ok);
 	EXPECT_EQ(peer.request->revision, 2);
@@ -198,7 +198,7 @@ TEST_F(Amso1100MaliciousPeer, RepliesInAnotherRevision)
 }
 
 // Private data that does not fit an event is refused; only its sender is notified.
-TEST_F(Amso1100MaliciousPeer, SendsTooMuchPrivateData)
+TEST_F(Amso1100MaliciousPeer, RequestWithTooMuchPrivateDataIsRejected)
 {
 	iwarp::StartFrame start;
 	start.private_data = Bytes(wire::most_private_data + 1);
@@ -211,7 +211,7 @@ TEST_F(Amso1100MaliciousPeer, SendsTooMuchPrivateData)
 	EXPECT_FALSE(card.next_event());
 }
 
-TEST_F(Amso1100MaliciousPeer, RepliesWithTooMuchPrivateData)
+TEST_F(Amso1100MaliciousPeer, ReplyWithTooMuchPrivateDataResetsTheConnection)
 {
 	peer.answer = Bytes(wire::most_private_data + 1);
 	EXPECT_EQ(call_out({}), Status::connection_reset);
@@ -220,7 +220,7 @@ TEST_F(Amso1100MaliciousPeer, RepliesWithTooMuchPrivateData)
 }
 
 // A peer that does not speak MPA is reset, and the host gets no event.
-TEST_F(Amso1100MaliciousPeer, SendsGarbage)
+TEST_F(Amso1100MaliciousPeer, InvalidMpaRequestResetsTheConnection)
 {
 	card.listen(kPort);
 	tcp::testing::Client client;
@@ -233,7 +233,7 @@ TEST_F(Amso1100MaliciousPeer, SendsGarbage)
 }
 
 // Each side limits its outstanding reads to what the peer answers; further ones wait.
-TEST_F(Amso1100MaliciousPeer, NegotiatesReads)
+TEST_F(Amso1100MaliciousPeer, OutstandingReadsAreLimitedAsNegotiated)
 {
 	iwarp::StartFrame start;
 	start.revision = 2;

@@ -47,7 +47,7 @@ protected:
 
 // The words are cleared before anything is said; then a reply comes with one hint, counted, and an
 // interrupt.
-TEST_F(Amso1100Rnic, IsInitialisedAndOpened)
+TEST_F(Amso1100Rnic, InitAndOpenAreAnsweredWithAHintAndInterrupt)
 {
 	initialise();
 	EXPECT_EQ(word(kHintCount), 0);
@@ -67,7 +67,7 @@ TEST_F(Amso1100Rnic, IsInitialisedAndOpened)
 }
 
 // Or a message of its own: one until it is acknowledged, and another for what comes after.
-TEST_F(Amso1100Rnic, UsesMsiInsteadOfThePin)
+TEST_F(Amso1100Rnic, MsiReplacesIntxIfEnabled)
 {
 	host.set_msix_enabled(true);
 	const auto vector = static_cast<unsigned>(wire::Vector::rnic);
@@ -84,7 +84,7 @@ TEST_F(Amso1100Rnic, UsesMsiInsteadOfThePin)
 	EXPECT_EQ(host.take_interrupts(static_cast<unsigned>(wire::Vector::network)), 0u);
 }
 
-TEST_F(Amso1100Rnic, IdentifiesItself)
+TEST_F(Amso1100Rnic, QueryReturnsVendorAndUserContext)
 {
 	initialise();
 	const auto handle = open();
@@ -102,7 +102,7 @@ TEST_F(Amso1100Rnic, IdentifiesItself)
 
 // A host of its own: it answers for its address with the RNIC's hardware address, and pings,
 // until the address goes.
-TEST_F(Amso1100Rnic, RespondsForItsAddresses)
+TEST_F(Amso1100Rnic, ConfiguredAddressesAnswerArpAndPing)
 {
 	initialise();
 	const auto handle = open();
@@ -151,7 +151,7 @@ TEST_F(Amso1100Rnic, RespondsForItsAddresses)
 
 // Replies are held while their queue is full, and requests behind them; none is lost, and their
 // order stays.
-TEST_F(Amso1100Rnic, HoldsRepliesWhileTheQueueIsFull)
+TEST_F(Amso1100Rnic, FullReplyQueueDelaysRepliesWithoutLoss)
 {
 	initialise();
 	std::uint16_t seen = 0;
@@ -191,7 +191,7 @@ TEST_F(Amso1100Rnic, HoldsRepliesWhileTheQueueIsFull)
 }
 
 // No context, no reply; nothing before INIT, or after TERM; an index that is none is not followed.
-TEST_F(Amso1100Rnic, IgnoresOtherAddresses)
+TEST_F(Amso1100Rnic, RequestsOutsideInitAndTermAreIgnored)
 {
 	fill(MessageId::rnic_open);
 	ring();
@@ -218,7 +218,7 @@ TEST_F(Amso1100Rnic, IgnoresOtherAddresses)
 }
 
 // A host that was killed says no TERM: the next one's INIT begins anew, wherever the last was.
-TEST_F(Amso1100Rnic, RestartsForTheNextDriver)
+TEST_F(Amso1100Rnic, InitRestartsARunningRnic)
 {
 	initialise();
 	open();
@@ -228,7 +228,7 @@ TEST_F(Amso1100Rnic, RestartsForTheNextDriver)
 }
 
 // Also where the last one had said nothing but INIT, so that the index is where it was.
-TEST_F(Amso1100Rnic, RestartsAfterPartialInitialisation)
+TEST_F(Amso1100Rnic, InitRestartsAnRnicThatWasNotOpened)
 {
 	initialise();
 	produced = 0;
@@ -238,7 +238,7 @@ TEST_F(Amso1100Rnic, RestartsAfterPartialInitialisation)
 }
 
 // The addresses that INIT names do not exist: nothing is written, and nothing else breaks.
-TEST_F(Amso1100Rnic, HostWithoutAddressesReceivesNothing)
+TEST_F(Amso1100Rnic, InvalidQueueAddressesInInitAreNotWritten)
 {
 	fill(MessageId::init, {{0x10, 0xffffffff}}, 0);
 	fill(MessageId::rnic_open);

@@ -53,7 +53,7 @@ protected:
 };
 
 // Its words are cleared; what it is called is its own; and it does not go before who uses it.
-TEST_F(Amso1100Verbs, CompletionQueuesAreCreatedAndDestroyed)
+TEST_F(Amso1100Verbs, CompletionQueueInUseCannotBeDestroyed)
 {
 	Cq cq = create_cq(), other = create_cq();
 	EXPECT_EQ(word(cq.word), 0);
@@ -66,7 +66,7 @@ TEST_F(Amso1100Verbs, CompletionQueuesAreCreatedAndDestroyed)
 	EXPECT_EQ(destroy(MessageId::cq_destroy, cq.handle), Status::invalid_cq);
 }
 
-TEST_F(Amso1100Verbs, CompletionQueuesAreBounded)
+TEST_F(Amso1100Verbs, CompletionQueueCountAndDepthAreLimited)
 {
 	EXPECT_EQ(create_cq_of(0), Status::invalid_cq_depth);
 	EXPECT_EQ(create_cq_of(1), Status::invalid_cq_depth);
@@ -78,7 +78,7 @@ TEST_F(Amso1100Verbs, CompletionQueuesAreBounded)
 }
 
 // No event for what was in the queue before it was armed; one for what comes after, once.
-TEST_F(Amso1100Verbs, ArmedQueueNotifies)
+TEST_F(Amso1100Verbs, ArmedCompletionQueueNotifiesOnce)
 {
 	Cq cq = create_cq();
 	Qp qp = create_qp(cq, cq);
@@ -104,7 +104,7 @@ TEST_F(Amso1100Verbs, ArmedQueueNotifies)
 }
 
 // However often it is armed: one hint that is not read is enough.
-TEST_F(Amso1100Verbs, QueueHasOneHintAtATime)
+TEST_F(Amso1100Verbs, CompletionQueueHasAtMostOneUnreadHint)
 {
 	Cq cq = create_cq(512);
 	Qp qp = create_qp(cq, cq);
@@ -116,7 +116,7 @@ TEST_F(Amso1100Verbs, QueueHasOneHintAtATime)
 	EXPECT_THAT(hints(), ElementsAre(cq.index));
 }
 
-TEST_F(Amso1100Verbs, FullQueueReportsOverrun)
+TEST_F(Amso1100Verbs, FullCompletionQueueReportsOverflow)
 {
 	Cq cq = create_cq(3), other = create_cq();
 	Qp qp = create_qp(other, cq);
@@ -129,7 +129,7 @@ TEST_F(Amso1100Verbs, FullQueueReportsOverrun)
 	EXPECT_TRUE(poll(cq) && poll(cq) && !poll(cq));
 }
 
-TEST_F(Amso1100Verbs, QueuePairsAreBounded)
+TEST_F(Amso1100Verbs, QueuePairCountAndDepthAreLimited)
 {
 	namespace at = wire::qp_create;
 	const Cq cq = create_cq();
@@ -168,7 +168,7 @@ TEST_F(Amso1100Verbs, QueuePairsAreBounded)
 }
 
 // The queues are the host's to write, each within its own.
-TEST_F(Amso1100Verbs, QueuesDoNotOverlap)
+TEST_F(Amso1100Verbs, WorkQueuesDoNotOverlap)
 {
 	const Cq cq = create_cq();
 	const Qp first = create_qp(cq, cq), second = create_qp(cq, cq);
@@ -203,7 +203,7 @@ TEST_F(Amso1100Verbs, StateTransitionsAreEnforced)
 	EXPECT_FALSE(next_event());
 }
 
-TEST_F(Amso1100Verbs, RegionsAreValidated)
+TEST_F(Amso1100Verbs, InvalidRegionsAreRefused)
 {
 	namespace at = wire::mr_register;
 	const std::vector<std::uint64_t> two{0x100000, 0x101000};
@@ -227,7 +227,7 @@ TEST_F(Amso1100Verbs, RegionsAreValidated)
 }
 
 // Each length of a list around what a message holds; and the longest.
-TEST_F(Amso1100Verbs, PageListsMayBeSplit)
+TEST_F(Amso1100Verbs, PageListsMaySpanSeveralMessages)
 {
 	for (const std::size_t pages : {1, 25, 26, 53, 54, 81, 82}) {
 		const Region region = register_pages(std::vector<std::uint64_t>(pages, 0x100000), 0,
@@ -245,7 +245,7 @@ TEST_F(Amso1100Verbs, PageListsMayBeSplit)
 }
 
 // A list that is too long by its parts is answered so at its end; one without an end is no memory.
-TEST_F(Amso1100Verbs, PageListsAreCounted)
+TEST_F(Amso1100Verbs, IncompleteAndExcessivePageListsAreRefused)
 {
 	namespace at = wire::mr_register;
 	namespace rest = wire::mr_page_list;
@@ -280,7 +280,7 @@ TEST_F(Amso1100Verbs, PageListsAreCounted)
 }
 
 // Entries of all lists, and regions, are counted; what is given back may be taken again.
-TEST_F(Amso1100Verbs, RegionsAreBounded)
+TEST_F(Amso1100Verbs, RegionsAndPageListEntriesAreLimited)
 {
 	const auto allocate_list = [&](std::uint32_t pages) {
 		const auto answer =
@@ -308,14 +308,14 @@ TEST_F(Amso1100Verbs, RegionsAreBounded)
 }
 
 // Listeners; those who have asked for a connection are counted in connections_test.
-TEST_F(Amso1100Verbs, ListenersAreBounded)
+TEST_F(Amso1100Verbs, NumberOfListenersIsLimited)
 {
 	for (std::uint16_t i = 0; i < 1024; ++i)
 		ASSERT_EQ(result(try_listen(0, static_cast<std::uint16_t>(1000 + i))), Status::ok);
 	EXPECT_EQ(result(try_listen(0, 5000)), Status::insufficient_resources);
 }
 
-TEST_F(Amso1100Verbs, AddressesAreBounded)
+TEST_F(Amso1100Verbs, NumberOfAddressesIsLimited)
 {
 	for (std::uint32_t i = 2; i <= 16; ++i)
 		ASSERT_EQ(configure(rnic, 1, 0x0a000000 | i), Status::ok);

@@ -74,7 +74,7 @@ protected:
 };
 
 // Bytes get from one place to the other, and an interrupt says so.
-TEST_F(Example, CarriesBytes)
+TEST_F(Example, RequestCopiesDataAndRaisesAnInterrupt)
 {
 	EXPECT_EQ(state(), State::idle);
 	std::ranges::fill(host_.memory(kSource, 100), std::byte{0x5a});
@@ -92,7 +92,7 @@ TEST_F(Example, CarriesBytes)
 
 // A full queue is served in slices, between which the machine gets its turn; and the ring goes
 // round, as the count does.
-TEST_F(Example, ServesAFullQueueInSlices)
+TEST_F(Example, FullQueueIsProcessedInSlices)
 {
 	for (std::uint32_t round = 0; round < 2 * wire::counts / wire::queue_entries; ++round) {
 		for (std::uint32_t i = 0; i < wire::queue_entries; ++i)
@@ -108,7 +108,7 @@ TEST_F(Example, ServesAFullQueueInSlices)
 }
 
 // An invalid request affects no other: it gets a status, and the next is carried out.
-TEST_F(Example, RefusesBadRequests)
+TEST_F(Example, InvalidRequestFailsWithoutAffectingOthers)
 {
 	const wire::Request &empty = put(kSource, kDestination, 0);
 	const wire::Request &longest = put(kSource, kDestination, wire::most_bytes);
@@ -126,7 +126,7 @@ TEST_F(Example, RefusesBadRequests)
 }
 
 // A driver that breaks a rule has a device that has failed, and gets it back by a reset.
-TEST_F(Example, FailsUntilAReset)
+TEST_F(Example, DriverErrorFailsTheCardUntilReset)
 {
 	const auto fails = [&](std::uint64_t queue, std::uint32_t count) {
 		ring(queue, count);
@@ -150,7 +150,7 @@ TEST_F(Example, FailsUntilAReset)
 }
 
 // Without bus mastering it reaches nothing; when that ends, the queue is forgotten.
-TEST_F(Example, QueueNeedsBusMaster)
+TEST_F(Example, QueueIsNotProcessedWithoutBusMastering)
 {
 	put(kSource, kDestination, 8);
 	ring();
@@ -163,7 +163,7 @@ TEST_F(Example, QueueNeedsBusMaster)
 }
 
 // Half of the register is none, and there is nothing behind it.
-TEST_F(Example, RejectsPartialAccesses)
+TEST_F(Example, PartialRegisterAccessesAreIgnored)
 {
 	put(kSource, kDestination, 8);
 	host_.write<std::uint32_t>(0, wire::doorbell, kQueue | 1);
@@ -174,7 +174,7 @@ TEST_F(Example, RejectsPartialAccesses)
 }
 
 // The fault that it can have: it forgets as many interrupts as it was told to, and no more.
-TEST_F(Example, LosesInterruptsOnRequest)
+TEST_F(Example, InterruptFaultDropsTheArmedNumberOfInterrupts)
 {
 	EXPECT_FALSE(card_->arm_fault("a-headache", 1));
 	EXPECT_FALSE(card_->randomise_faults(1, 1));
