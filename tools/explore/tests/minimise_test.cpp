@@ -28,7 +28,7 @@ bool has(const Plan &plan, std::uint32_t fiber)
 } // namespace
 
 /* Only the needed switches stay, in their order. */
-TEST(ExplorerMinimise, KeepsRequiredSwitches)
+TEST(ExplorerMinimise, RequiredContextSwitchesAreKept)
 {
 	const Plan left = minimise(plan_of(1000), 1000, [](const Plan &plan) {
 		return has(plan, 3) && has(plan, 700) && has(plan, 999);
@@ -40,13 +40,13 @@ TEST(ExplorerMinimise, KeepsRequiredSwitches)
 	EXPECT_EQ(left[2].fiber, 999u);
 }
 
-TEST(ExplorerMinimise, MayRemoveEverything)
+TEST(ExplorerMinimise, PlanThatAlwaysFailsBecomesEmpty)
 {
 	EXPECT_TRUE(minimise(plan_of(50), 1000, [](const Plan &) { return true; }).empty());
 }
 
 /* It tries no more often than it is told, and what it gives fails. */
-TEST(ExplorerMinimise, AttemptsAreBounded)
+TEST(ExplorerMinimise, NumberOfAttemptsIsLimited)
 {
 	unsigned int tried = 0;
 	const Plan left = minimise(plan_of(1000), 20, [&](const Plan &plan) {

@@ -63,7 +63,7 @@ TEST(ExplorerSimulation, ReportsIrqUnsafeLocking)
 	expect_reported("irq_lock_with_irqs_enabled",
 			"a lock of hard interrupts is taken with these on");
 }
-TEST(ExplorerSimulation, ReportsFlushUnderTheWorksLock)
+TEST(ExplorerSimulation, ReportsFlushOfWorkUnderItsLock)
 {
 	expect_reported("work_flushed_under_its_lock", "locks are taken in a circle");
 }
@@ -101,7 +101,7 @@ TEST(ExplorerSimulation, ReportsUndefinedBehaviour)
 	expect_reported("shift_out_of_range", "undefined behaviour");
 }
 
-TEST(ExplorerSimulation, ReportsEndlessRuns)
+TEST(ExplorerSimulation, ReportsLivelocks)
 {
 	EXPECT_EQ(failure_of("simulation_defects.livelock", 1, {.steps = 10'000}).title,
 		  "the run does not come to its end");
@@ -112,7 +112,7 @@ TEST(ExplorerSimulation, FindsUseAfterGracePeriod)
 	expect_found("simulation_defects.use_after_grace_period",
 		     "AddressSanitizer: heap-use-after-free");
 }
-TEST(ExplorerSimulation, FindsLostAdditions)
+TEST(ExplorerSimulation, FindsLostUpdates)
 {
 	expect_found("simulation_defects.lost_atomic_update",
 		     "expected number.load_relaxed() == 2");
@@ -129,7 +129,7 @@ TEST(ExplorerSimulation, FindsMissingRollback)
 {
 	expect_found("simulation_defects.missing_rollback", "memory is left");
 }
-TEST(ExplorerSimulation, NamesTheFailedAllocation)
+TEST(ExplorerSimulation, ReportsTheFailedAllocation)
 {
 	const Failure found = failure_of("simulation_defects.missing_rollback", 2000);
 	const std::string text = report(case_of("simulation_defects.missing_rollback"), found, {});

@@ -31,7 +31,7 @@ TEST(ExplorerStack, ReportsNapiDisableInRcuSection)
 {
 	expect_reported("napi_disabled_in_rcu_section", "sleeping where one must not");
 }
-TEST(ExplorerStack, ReportsPollsThatChargeSends)
+TEST(ExplorerStack, ReportsSendsChargedToTheNapiBudget)
 {
 	expect_reported("napi_budget_charged_for_sends",
 			"a poll of what is sent is charged to the budget");
@@ -53,7 +53,7 @@ TEST(ExplorerStack, ReportsLeakedInterfaces)
 {
 	expect_reported("interface_leak", "a network interface is left");
 }
-TEST(ExplorerStack, ReportsChangesWithoutRtnl)
+TEST(ExplorerStack, ReportsDeviceChangesWithoutRtnl)
 {
 	expect_reported("change_without_rtnl", "a lock is not held that should be");
 }

@@ -38,17 +38,17 @@ TEST(Explorer, Lock11RegistrySurvivesRaces)
 {
 	expect_holds("core_registry", 50);
 }
-TEST(Explorer, EventsReachAllHandlers)
+TEST(Explorer, EventsAreDeliveredToAllHandlers)
 {
 	expect_holds("core_events.event_02_unaffiliated_events_reach_all_handlers", 50);
 }
 /* Some hundred thousand steps each: two special QPs with their receive queues. */
-TEST(Explorer, RequestsAreAnswered)
+TEST(Explorer, MadRequestsAreAnswered)
 {
 	expect_holds("mad_agent.mgmt_03_request_is_answered", 4);
 }
 /* The time of one that waited to be sent ran out by the 7th seed. */
-TEST(Explorer, RequestsAreRetriedAsRequested)
+TEST(Explorer, MadRequestsAreRetriedAsRequested)
 {
 	expect_holds("mad_agent.mgmt_03_times_out_with_back_off", 14);
 	expect_holds("mad_agent.mgmt_03_retransmission_is_answered", 3);
@@ -57,17 +57,17 @@ TEST(Explorer, RequestsAreRetriedAsRequested)
 	expect_holds("mad_recovery.mgmt_03_queued_sends_complete", 3);
 }
 /* A million steps, the latter. */
-TEST(Explorer, SpecialQueuePairsRecover)
+TEST(Explorer, SpecialQueuePairsRecoverFromErrors)
 {
 	expect_holds("mad_life_card.mgmt_03_unrecoverable_qp", 2);
 	expect_holds("mad_recovery.mgmt_03_recovery_with_each_step_failing", 1);
 }
-TEST(Explorer, SendsCompleteOnceOnDeviceRemoval)
+TEST(Explorer, MadSendsCompleteOnceOnDeviceRemoval)
 {
 	expect_holds("mad_life_card.mgmt_03_device_removal", 6);
 }
 /* A walk that began before it had the lock is found by the 375th seed. */
-TEST(Explorer, DestinationsAreRemovedDuringWalks)
+TEST(Explorer, IpoibDestinationsCanBeRemovedDuringWalks)
 {
 	expect_holds("explore_destinations", 1000);
 }
@@ -83,41 +83,41 @@ TEST(Explorer, ResourceTrackingSurvivesRaces)
  * Tests an interface that goes down while it recovers, that recovers while it sends, that gets
  * other rings while it is read, and whose child is deleted while its device goes.
  */
-TEST(Explorer, InterfaceGoesDownDuringRecovery)
+TEST(Explorer, IpoibInterfaceCanGoDownDuringRecovery)
 {
 	expect_holds("explore_ipoib.down_during_recovery", 100);
 }
-TEST(Explorer, QueuesStayStoppedDuringRecovery)
+TEST(Explorer, IpoibQueuesStayStoppedDuringRecovery)
 {
 	expect_holds("explore_ipoib.queues_stay_stopped_while_it_recovers", 100);
 }
-TEST(Explorer, StatisticsDuringRingResize)
+TEST(Explorer, IpoibStatisticsCanBeReadDuringRingResize)
 {
 	expect_holds("explore_ipoib.statistics_during_ring_resize", 200);
 }
-TEST(Explorer, ChildDeletedDuringDeviceRemoval)
+TEST(Explorer, IpoibChildCanBeDeletedDuringDeviceRemoval)
 {
 	expect_holds("explore_ipoib.child_deleted_during_device_removal", 100);
 }
-TEST(Explorer, InterfaceClosedDuringJoin)
+TEST(Explorer, IpoibInterfaceCanBeClosedDuringJoin)
 {
 	expect_holds("explore_ipoib.closed_during_join", 100);
 }
 /* An allocation fails somewhere in what makes a device's agents and interface, rings, a child. */
-TEST(Explorer, InterfaceSurvivesFailedAllocations)
+TEST(Explorer, IpoibInterfaceSurvivesFailedAllocations)
 {
 	expect_holds("explore_ipoib.device_added_without_memory", 300);
 	expect_holds("explore_ipoib.ring_allocation_fails_twice", 200);
 	expect_holds("explore_ipoib.failed_child_is_recreated", 200);
 }
 /* The driver of a ConnectX or InfiniHost, the card, its link and a subnet manager in one time. */
-TEST(Explorer, CardAndDriverAgree)
+TEST(Explorer, DriverWorksWithTheEmulatedCard)
 {
 	expect_holds("explore_mlx4", 60);
 	expect_holds("explore_mthca", 60);
 }
 /* And the management agents and IP over InfiniBand above them. */
-TEST(Explorer, DeviceRemovedDuringJoin)
+TEST(Explorer, DeviceCanBeRemovedDuringJoin)
 {
 	expect_holds("explore_on_a_card", 10);
 }

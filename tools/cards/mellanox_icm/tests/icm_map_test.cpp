@@ -60,13 +60,13 @@ TEST(IcmMap, MatchesAPagewiseMap)
 }
 
 // About the end of what is looked up at once, and beyond it.
-TEST(IcmMap, LookupMatchesAPagewiseMap)
+TEST(IcmMap, LookupsMatchAPagewiseMap)
 {
 	agrees_with_a_map_of_single_pages((std::uint64_t{1} << 33) - 40 * 4096);
 	agrees_with_a_map_of_single_pages(std::uint64_t{1} << 40);
 }
 
-TEST(IcmMap, TopOfTheAddressSpace)
+TEST(IcmMap, RangesMayReachButNotWrapTheTopOfTheAddressSpace)
 {
 	IcmMap icm;
 	const std::uint64_t top = ~std::uint64_t{4095};
@@ -80,7 +80,7 @@ TEST(IcmMap, TopOfTheAddressSpace)
 	EXPECT_FALSE(icm.find(top)) << "as far as there are addresses";
 }
 
-TEST(IcmMap, PiecesAreBounded)
+TEST(IcmMap, NumberOfMappingsIsLimited)
 {
 	IcmMap icm;
 	for (std::uint64_t i = 0; i < IcmMap::kMaxPieces; ++i)
@@ -91,7 +91,7 @@ TEST(IcmMap, PiecesAreBounded)
 
 // Neither by taking a page out of the middle of a piece, nor by putting another one there, are
 // there more: what would make one too many changes nothing.
-TEST(IcmMap, SplitsAreBounded)
+TEST(IcmMap, SplittingAMappingRespectsTheLimit)
 {
 	IcmMap icm;
 	ASSERT_TRUE(icm.map(0, 0, 8 * 4096));

@@ -14,7 +14,7 @@ using hw::mlx4::Eqe;
 using hw::mlx4::QueryFw;
 namespace bar0 = hw::mlx4::bar0;
 
-TEST(CommandInterface, TogglesBitReadsZeroAfterReset)
+TEST(CommandInterface, ToggleBitReadsZeroAfterReset)
 {
 	TinyDriver driver;
 	driver.command(Opcode::query_fw, 0, 0, {}, 0x100); // leaves the bit set
@@ -22,7 +22,7 @@ TEST(CommandInterface, TogglesBitReadsZeroAfterReset)
 	EXPECT_EQ(driver.host.read<std::uint32_t>(0, bar0::hcr + hw::mlx4::hcr::control), 0u);
 }
 
-TEST(CommandInterface, QueryFwAnswersBeforeAnythingElse)
+TEST(CommandInterface, QueryFwIsAcceptedAsTheFirstCommand)
 {
 	TinyDriver driver;
 	const auto result = driver.command(Opcode::query_fw, 0, 0, {}, QueryFw::size);
@@ -73,7 +73,7 @@ TEST(CommandInterface, MailboxesOutsideGuestMemoryFail)
 	EXPECT_EQ(driver.raw(Opcode::set_port, 1, 0, ~0ull - 3, 0).status, Status::bad_parameter);
 }
 
-TEST(CommandInterface, NothingIsReadWithoutBusMaster)
+TEST(CommandInterface, MailboxesAreNotReadWithoutBusMastering)
 {
 	TinyDriver driver;
 	driver.host.set_bus_master(false);
@@ -103,7 +103,7 @@ TEST(CommandInterface, EventModeReportsTokenStatusAndResult)
 	EXPECT_EQ(driver.host.take_interrupts(0), 0u) << "not armed again";
 }
 
-TEST(CommandInterface, ClosingCommandsSucceedForMissingObjects)
+TEST(CommandInterface, DestroyingMissingObjectsSucceeds)
 {
 	TinyDriver driver;
 	for (const bool up : {false, true}) {
@@ -123,7 +123,7 @@ TEST(CommandInterface, ClosingCommandsSucceedForMissingObjects)
 	EXPECT_EQ(driver.command(Opcode::unmap_fa).status, Status::ok);
 }
 
-TEST(CommandInterface, InitHcaRefusesImpossibleTables)
+TEST(CommandInterface, InitHcaRefusesInvalidTableSizes)
 {
 	TinyDriver driver;
 	driver.bring_up();
@@ -162,7 +162,7 @@ TEST(CommandInterface, ResetClearsAllState)
 		  Status::bad_system_state);
 }
 
-TEST(CommandInterface, SemaphoreIsTakenByReadingAndGivenBackByReset)
+TEST(CommandInterface, ReadAcquiresTheSemaphoreAndResetReleasesIt)
 {
 	TinyDriver driver;
 	EXPECT_EQ(driver.host.read<std::uint32_t>(0, bar0::semaphore), 0u);
@@ -173,7 +173,7 @@ TEST(CommandInterface, SemaphoreIsTakenByReadingAndGivenBackByReset)
 	EXPECT_EQ(driver.host.read<std::uint32_t>(0, bar0::ownership), 0u);
 }
 
-TEST(CommandInterface, FailureIsShownInTheErrorBuffer)
+TEST(CommandInterface, CardFailureIsReportedInTheErrorBuffer)
 {
 	TinyDriver driver;
 	EXPECT_EQ(driver.host.read<std::uint32_t>(0, limits::kErrorBuffer), 0u);
@@ -184,7 +184,7 @@ TEST(CommandInterface, FailureIsShownInTheErrorBuffer)
 	EXPECT_EQ(driver.host.read<std::uint32_t>(0, limits::kErrorBuffer), 0u);
 }
 
-TEST(CommandInterface, InterruptsGoByInterruptLineWithoutMsix)
+TEST(CommandInterface, IntxIsUsedWithoutMsix)
 {
 	TinyDriver driver;
 	driver.bring_up_events();

@@ -62,14 +62,14 @@ TEST_F(CompletionQueueTest, OwnerBitTogglesEachLap)
 	}
 }
 
-TEST_F(CompletionQueueTest, UnarmedQueueRaisesNothing)
+TEST_F(CompletionQueueTest, UnarmedQueueRaisesNoEvent)
 {
 	post();
 	post(0, true);
 	EXPECT_EQ(events(), 0u);
 }
 
-TEST_F(CompletionQueueTest, ArmForNextFiresOnceOnTheNextEntry)
+TEST_F(CompletionQueueTest, ArmNextRaisesOneEventForTheNextCqe)
 {
 	driver.arm(cq, uar::cq_arm_next, 0);
 	EXPECT_EQ(events(), 0u);
@@ -80,7 +80,7 @@ TEST_F(CompletionQueueTest, ArmForNextFiresOnceOnTheNextEntry)
 	EXPECT_EQ(events(), 0u);
 }
 
-TEST_F(CompletionQueueTest, ArmNextFiresAtOnceIfACqeIsUnpolled)
+TEST_F(CompletionQueueTest, ArmNextFiresImmediatelyIfACqeIsUnpolled)
 {
 	post();
 	driver.arm(cq, uar::cq_arm_next, 0);
@@ -89,7 +89,7 @@ TEST_F(CompletionQueueTest, ArmNextFiresAtOnceIfACqeIsUnpolled)
 	EXPECT_EQ(events(), 0u) << "all polled";
 }
 
-TEST_F(CompletionQueueTest, EntryIsReportedOnceEvenIfArmedBeforePoll)
+TEST_F(CompletionQueueTest, CqeIsReportedOnceEvenIfRearmedBeforePoll)
 {
 	driver.arm(cq, uar::cq_arm_next, 0);
 	post(0, true);
@@ -119,7 +119,7 @@ TEST_F(CompletionQueueTest, SolicitedArmWaitsForSolicitedOrError)
 	EXPECT_EQ(events(), 1u);
 }
 
-TEST_F(CompletionQueueTest, SolicitedArmFiresAtOnceForSolicitedEntryNotPolled)
+TEST_F(CompletionQueueTest, SolicitedArmFiresImmediatelyForAnUnpolledSolicitedCqe)
 {
 	post(0, true);
 	post();
@@ -131,7 +131,7 @@ TEST_F(CompletionQueueTest, SolicitedArmFiresAtOnceForSolicitedEntryNotPolled)
 	EXPECT_EQ(events(), 1u);
 }
 
-TEST_F(CompletionQueueTest, SolicitedArmDoesNotOverrideNext)
+TEST_F(CompletionQueueTest, SolicitedArmDoesNotOverrideArmNext)
 {
 	driver.arm(cq, uar::cq_arm_next, 0);
 	driver.arm(cq, uar::cq_arm_solicited, 0);
@@ -143,7 +143,7 @@ TEST_F(CompletionQueueTest, SolicitedArmDoesNotOverrideNext)
 	EXPECT_EQ(events(), 1u) << "next widens solicited";
 }
 
-TEST_F(CompletionQueueTest, DoorbellInTwoHalvesWorks)
+TEST_F(CompletionQueueTest, DoorbellMayBeWrittenAsTwoDwords)
 {
 	const std::uint64_t page = uar::page_size * TinyDriver::kUarPage;
 	driver.host.write<std::uint32_t>(2, page + 0x20,
@@ -180,7 +180,7 @@ TEST_F(CompletionQueueTest, OverrunFailsTheQueueAndRaisesOneEvent)
 	EXPECT_TRUE(queue().failed());
 }
 
-TEST_F(CompletionQueueTest, FullQueueRereadsTheDoorbellRecord)
+TEST_F(CompletionQueueTest, FullQueueReadsTheDoorbellRecordAgain)
 {
 	for (unsigned i = 0; i < 16; ++i)
 		ASSERT_TRUE(post(i));
@@ -198,7 +198,7 @@ TEST_F(CompletionQueueTest, UnmappedBufferIsAnAccessViolation)
 	EXPECT_EQ(Eqe::syndrome.get(event->bytes), hw::mlx4::cq_error_syndrome::access_violation);
 }
 
-TEST_F(CompletionQueueTest, ModerationWaitsForTheCount)
+TEST_F(CompletionQueueTest, ModerationDelaysTheEventUntilTheCount)
 {
 	CqContext context{};
 	CqContext::moderation_count.set(context.bytes, 3);
@@ -213,7 +213,7 @@ TEST_F(CompletionQueueTest, ModerationWaitsForTheCount)
 	EXPECT_EQ(events(), 1u);
 }
 
-TEST_F(CompletionQueueTest, ModerationEndsWithThePeriod)
+TEST_F(CompletionQueueTest, ModerationPeriodRaisesTheEvent)
 {
 	CqContext context{};
 	CqContext::moderation_count.set(context.bytes, 1000);
@@ -256,7 +256,7 @@ TEST_F(CompletionQueueTest, ResizeContinuesInTheNewBuffer)
 
 // The command that makes the queue marks the entries of its first half only. Each entry that is
 // written marks another one, so that the next one is the card's whenever the driver looks at it.
-TEST_F(CompletionQueueTest, LargestQueueIsMarkedWhileItFills)
+TEST_F(CompletionQueueTest, LargestQueueInitialisesItsSecondHalfWhileItFills)
 {
 	constexpr unsigned log_size = limits::kLogMarkedEntries + 1, log_page = 23;
 	constexpr std::uint32_t size = 1u << log_size;
@@ -284,7 +284,7 @@ TEST_F(CompletionQueueTest, LargestQueueIsMarkedWhileItFills)
 	}
 }
 
-TEST_F(CompletionQueueTest, ResizeRefusesSizesThatDoNotFit)
+TEST_F(CompletionQueueTest, ResizeToAnInvalidSizeOrBufferIsRefused)
 {
 	for (std::uint32_t i = 0; i < 10; ++i)
 		post(i);
@@ -301,7 +301,7 @@ TEST_F(CompletionQueueTest, ResizeRefusesSizesThatDoNotFit)
 	EXPECT_EQ(slot(10).qpn(), 10u) << "still in the old buffer";
 }
 
-TEST_F(CompletionQueueTest, BadContextsAreRefused)
+TEST_F(CompletionQueueTest, InvalidContextsAreRefused)
 {
 	const auto create = [&](std::uint32_t cqn, auto &&change) {
 		CqContext context = driver.cq_context(driver.make_cq(cqn, 4));
@@ -323,7 +323,7 @@ TEST_F(CompletionQueueTest, BadContextsAreRefused)
 	EXPECT_EQ(create(130, none), Status::icm_error);
 }
 
-TEST_F(CompletionQueueTest, ReturnedContextHasTheIndexes)
+TEST_F(CompletionQueueTest, Hw2swCqReturnsTheProducerIndex)
 {
 	post();
 	post();

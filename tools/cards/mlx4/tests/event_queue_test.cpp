@@ -33,7 +33,7 @@ protected:
 	TinyDriver driver;
 };
 
-TEST_F(EventQueueTest, CreationMarksExactlyTheQueuesOwnEntries)
+TEST_F(EventQueueTest, CreationInitialisesOnlyTheQueuesOwnEqes)
 {
 	// An 8-entry queue in the middle of a page, as iPXE has it.
 	const auto buffer = driver.make_buffer(4096);
@@ -50,7 +50,7 @@ TEST_F(EventQueueTest, CreationMarksExactlyTheQueuesOwnEntries)
 	}
 }
 
-TEST_F(EventQueueTest, ArmedQueueInterruptsOnce)
+TEST_F(EventQueueTest, ArmedQueueRaisesOneInterrupt)
 {
 	raise();
 	raise();
@@ -66,7 +66,7 @@ TEST_F(EventQueueTest, ArmedQueueInterruptsOnce)
 	EXPECT_EQ(driver.host.take_interrupts(0), 1u);
 }
 
-TEST_F(EventQueueTest, DoorbellWithoutArmMovesTheConsumerOnly)
+TEST_F(EventQueueTest, DoorbellWithoutArmOnlyUpdatesTheConsumerIndex)
 {
 	raise();
 	driver.host.take_interrupts(0);
@@ -90,7 +90,7 @@ TEST_F(EventQueueTest, OwnerBitTogglesEachLap)
 	}
 }
 
-TEST_F(EventQueueTest, OverrunIsShownInTheContext)
+TEST_F(EventQueueTest, OverrunIsReportedInTheContext)
 {
 	for (unsigned i = 0; i < 64; ++i)
 		raise(i);
@@ -123,7 +123,7 @@ TEST_F(EventQueueTest, OverrunIsReportedToAnotherQueueOrTheErrorBuffer)
 		<< "the one to be notified is the one that is full";
 }
 
-TEST_F(EventQueueTest, EventsFollowTheirMapping)
+TEST_F(EventQueueTest, EventsAreSentToTheirMappedQueue)
 {
 	driver.immediate(Opcode::map_eq, TinyDriver::kCompletionEq, 1u << 2);
 	raise();
@@ -146,7 +146,7 @@ TEST_F(EventQueueTest, UnmappedBufferStopsTheQueue)
 	raise();
 }
 
-TEST_F(EventQueueTest, BadContextsAreRefused)
+TEST_F(EventQueueTest, InvalidContextsAreRefused)
 {
 	EqContext context{};
 	EqContext::log_size.set(context.bytes, 3);

@@ -83,7 +83,7 @@ TEST_F(FaultsTest, EventFaultsAreIndependent)
 	EXPECT_FALSE(event()) << "an event that looks like none";
 }
 
-TEST_F(FaultsTest, CommandsAreLostDuplicatedOrMisreported)
+TEST_F(FaultsTest, CommandFaultsLoseDuplicateOrMisreportCommands)
 {
 	arm(Fault::command_status);
 	EXPECT_EQ(static_cast<unsigned>(driver.command(Opcode::nop).status), 0xbdu);
@@ -101,7 +101,7 @@ TEST_F(FaultsTest, CommandsAreLostDuplicatedOrMisreported)
 	EXPECT_EQ(driver.card.faults().struck(Fault::command_twice), 1u);
 }
 
-TEST_F(FaultsTest, OneCommandOfSeveralFails)
+TEST_F(FaultsTest, NthCommandFaultFailsOnlyTheNthCommand)
 {
 	arm(Fault::command_nth, 3);
 	for (const bool fails : {false, false, true, false, false})
@@ -116,7 +116,7 @@ TEST_F(FaultsTest, OneCommandOfSeveralFails)
 	EXPECT_EQ(driver.card.faults().struck(Fault::command_nth), 2u);
 }
 
-TEST_F(FaultsTest, CapabilitiesCanBeMadeInconsistent)
+TEST_F(FaultsTest, CapabilityFaultReportsInconsistentCapabilities)
 {
 	const auto sound = driver.command(Opcode::query_dev_cap, 0, 0, {}, QueryDevCap::size);
 	arm(Fault::capabilities);
@@ -127,7 +127,7 @@ TEST_F(FaultsTest, CapabilitiesCanBeMadeInconsistent)
 		  sound.out);
 }
 
-TEST_F(FaultsTest, SpuriousInterrupt)
+TEST_F(FaultsTest, SpuriousInterruptHasNoEvent)
 {
 	driver.host.take_interrupts(1);
 	driver.card.interrupt_idly();
@@ -136,7 +136,7 @@ TEST_F(FaultsTest, SpuriousInterrupt)
 	EXPECT_FALSE(driver.poll(driver.completions));
 }
 
-TEST_F(FaultsTest, SeedRepeatsTheFaults)
+TEST_F(FaultsTest, SameSeedGivesTheSameFaults)
 {
 	auto draws = [](std::uint64_t seed) {
 		Faults faults;

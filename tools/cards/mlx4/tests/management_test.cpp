@@ -111,7 +111,7 @@ TEST_F(ManagementTest, DriverSetsTheNodeDescription)
 	EXPECT_STREQ(ib::smp_attribute<ib::NodeDescription>(answer).text, "node1 HCA-1");
 }
 
-TEST_F(ManagementTest, UnknownAttributesGetAMadStatusAndNoCommandError)
+TEST_F(ManagementTest, UnknownAttributesGiveAMadStatusNotACommandError)
 {
 	EXPECT_EQ(ask(smp(kGet, 0x0099)).header.status,
 		  ib::mad_status_unsupported_method_attribute);
@@ -131,7 +131,7 @@ TEST_F(ManagementTest, UnknownAttributesGetAMadStatusAndNoCommandError)
 		<< "there is no port 2";
 }
 
-TEST_F(ManagementTest, PortGoesToInitWhenOpenedAndDownWhenClosed)
+TEST_F(ManagementTest, InitPortMovesToInitAndClosePortToDown)
 {
 	EXPECT_EQ(port_info().state(), ib::PortState::down);
 	open();
@@ -177,7 +177,7 @@ TEST_F(ManagementTest, AddressChangesRaiseAnEvent)
 	EXPECT_FALSE(driver.poll(driver.async)) << "nothing changed";
 }
 
-TEST_F(ManagementTest, PortBecomesActiveStepwiseWithAnEvent)
+TEST_F(ManagementTest, PortBecomesActiveThroughArmedAndRaisesAnEvent)
 {
 	open();
 	EXPECT_EQ(set_port_info([](ib::PortInfo &i) { i.set_state(ib::PortState::active); }),
@@ -192,7 +192,7 @@ TEST_F(ManagementTest, PortBecomesActiveStepwiseWithAnEvent)
 	EXPECT_EQ(Eqe::port.get(event->bytes), 1u);
 }
 
-TEST_F(ManagementTest, LinkLossLeavesActive)
+TEST_F(ManagementTest, LinkLossMovesAnActivePortToDown)
 {
 	activate();
 	driver.peers[0]->disable();
@@ -205,7 +205,7 @@ TEST_F(ManagementTest, LinkLossLeavesActive)
 	EXPECT_EQ(port_info().lid, 5u);
 }
 
-TEST_F(ManagementTest, SetToDownRetrains)
+TEST_F(ManagementTest, SettingThePortDownRetrainsTheLink)
 {
 	open();
 	ib::Smp request = smp(kSet, ib::attr_port_info, 1);
@@ -249,7 +249,7 @@ TEST_F(ManagementTest, InvalidPortInfoChangesNothing)
 	EXPECT_TRUE(refused([](ib::PortInfo &i) { i.set_state(static_cast<ib::PortState>(7)); }));
 }
 
-TEST_F(ManagementTest, PkeyBlocksRaiseAnEvent)
+TEST_F(ManagementTest, SettingPkeyTableRaisesAnEvent)
 {
 	ib::Smp request = smp(kSet, ib::attr_pkey_table, 1);
 	auto &table = ib::smp_attribute<ib::PkeyTable>(request);
@@ -279,7 +279,7 @@ TEST_F(ManagementTest, FirstGuidIsReadOnly)
 	EXPECT_FALSE(port.owns_gid(ib::Gid::from_parts(0xfec0000000000000, 0x1234)));
 }
 
-TEST_F(ManagementTest, WrongMkeyGetsNoAnswer)
+TEST_F(ManagementTest, SmpWithAWrongMkeyIsNotAnswered)
 {
 	set_port_info([](ib::PortInfo &info) {
 		info.mkey = std::uint64_t{0x77};
@@ -321,7 +321,7 @@ TEST_F(ManagementTest, SetPortAlwaysSetsTheCapabilityMask)
 	EXPECT_EQ(driver.command(Opcode::set_port, 1, 1, mailbox).status, Status::bad_opcode);
 }
 
-TEST_F(ManagementTest, ResponsesFollowTheReturnPath)
+TEST_F(ManagementTest, ResponsesUseTheReturnPathOfTheRequest)
 {
 	bool handled = false;
 	ib::Smp request = smp(kGet, ib::attr_node_info);
@@ -396,7 +396,7 @@ TEST_F(ManagementTest, SmInfoAndResponsesReachTheDriver)
 	EXPECT_FALSE(handled);
 }
 
-TEST_F(ManagementTest, PerformanceCountersReadAndClear)
+TEST_F(ManagementTest, PerformanceCountersCanBeReadAndCleared)
 {
 	auto &counters = driver.context().port(1)->fabric_port().counters();
 	fabric::Counters::add(counters.xmit_packets, 70000);

@@ -61,7 +61,7 @@ protected:
 	std::vector<BusRange> ranges;
 };
 
-TEST_F(MemoryTableTest, RegionTranslatesThroughItsPageList)
+TEST_F(MemoryTableTest, RegionIsTranslatedByItsPageList)
 {
 	// The pages in another order, so that they are not adjacent.
 	driver.write_mtt(buffer.mtt_offset, (buffer.bus + 0x3000) | 1);
@@ -83,7 +83,7 @@ TEST_F(MemoryTableTest, RegionTranslatesThroughItsPageList)
 	EXPECT_EQ(segments[0].data, driver.host.memory(buffer.bus + 0x3801, 1).data());
 }
 
-TEST_F(MemoryTableTest, EveryCheckHasItsOwnError)
+TEST_F(MemoryTableTest, EachKeyViolationHasItsOwnError)
 {
 	EXPECT_EQ(resolve(KeyAccess::local_read, kStart, 1), MemoryError::invalid_key)
 		<< "before it exists";
@@ -120,7 +120,7 @@ TEST_F(MemoryTableTest, PagesOutsideTheGuestAreRejected)
 	EXPECT_TRUE(segments.empty());
 }
 
-TEST_F(MemoryTableTest, PhysicalRegionNeedsNoPageList)
+TEST_F(MemoryTableTest, PhysicalAddressRegionNeedsNoPageList)
 {
 	MptEntry::physical.set(entry.bytes, 1);
 	MptEntry::length64.set(entry.bytes, 1);
@@ -131,7 +131,7 @@ TEST_F(MemoryTableTest, PhysicalRegionNeedsNoPageList)
 	EXPECT_EQ(ranges.at(0).address, 0x123456u);
 }
 
-TEST_F(MemoryTableTest, ReservedKeyNeedsPermission)
+TEST_F(MemoryTableTest, ReservedLkeyRequiresPermission)
 {
 	KeyUse use{limits::kReservedLkey, KeyAccess::local_write, kPd, 1, true};
 	EXPECT_EQ(memory().resolve(use, 0x4000, 16, ranges), MemoryError::none);
@@ -163,7 +163,7 @@ TEST_F(MemoryTableTest, UninitialisedEntriesAreInvalidKeys)
 	EXPECT_EQ(other.context().memory.resolve(use, kStart, 1, ranges), MemoryError::invalid_key);
 }
 
-TEST_F(MemoryTableTest, InPlaceEditTakesEffectAtOnce)
+TEST_F(MemoryTableTest, InPlaceMptEditTakesEffectImmediately)
 {
 	ASSERT_EQ(create(), Status::ok);
 	driver.command(Opcode::hw2sw_mpt, kIndex, 1);
@@ -176,7 +176,7 @@ TEST_F(MemoryTableTest, InPlaceEditTakesEffectAtOnce)
 	EXPECT_EQ(resolve(KeyAccess::local_read, kStart, 1, kKey, 99), MemoryError::none);
 }
 
-TEST_F(MemoryTableTest, FastRegistrationAndInvalidation)
+TEST_F(MemoryTableTest, KeysCanBeFastRegisteredAndInvalidated)
 {
 	std::uint8_t *const e = entry.bytes;
 	MptEntry::status.set(e, mpt_status::free);
@@ -229,7 +229,7 @@ TEST_F(MemoryTableTest, OrdinaryRegionsCannotBeInvalidated)
 	EXPECT_EQ(resolve(KeyAccess::local_read, kStart, 1), MemoryError::none);
 }
 
-TEST_F(MemoryTableTest, WindowOpensPartOfARegion)
+TEST_F(MemoryTableTest, WindowGrantsAccessOnlyToItsRange)
 {
 	MptEntry::bind_enable.set(entry.bytes, 1);
 	ASSERT_EQ(create(), Status::ok);
@@ -268,7 +268,7 @@ TEST_F(MemoryTableTest, WindowOpensPartOfARegion)
 	EXPECT_EQ(driver.command(Opcode::hw2sw_mpt, kIndex, 1).status, Status::ok);
 }
 
-TEST_F(MemoryTableTest, WindowNeedsARegionThatAllowsIt)
+TEST_F(MemoryTableTest, BindingRequiresARegionWithBindEnabled)
 {
 	ASSERT_EQ(create(), Status::ok); // without bind_enable
 	MptEntry window{};
@@ -289,7 +289,7 @@ TEST_F(MemoryTableTest, WindowNeedsARegionThatAllowsIt)
 }
 
 // A page list is as long as a driver's may be, however much room the key's entry claims.
-TEST_F(MemoryTableTest, FastRegistrationListIsBounded)
+TEST_F(MemoryTableTest, FastRegistrationListIsLimited)
 {
 	MptEntry::fast_register_enable.set(entry.bytes, 1);
 	MptEntry::mtt_size.set(entry.bytes, 1u << 20);
@@ -311,7 +311,7 @@ TEST_F(MemoryTableTest, FastRegistrationListIsBounded)
 	EXPECT_EQ(memory().fast_register(transport::decoded(request), kPd), MemoryError::bounds);
 }
 
-TEST_F(MemoryTableTest, BadEntriesAreRefused)
+TEST_F(MemoryTableTest, InvalidMptCommandsAreRefused)
 {
 	EXPECT_EQ(create(15), Status::bad_resource) << "reserved";
 	EXPECT_EQ(create(kIndex + 1), Status::bad_parameter) << "another slot than its key's";

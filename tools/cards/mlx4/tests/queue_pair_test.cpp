@@ -65,7 +65,7 @@ protected:
 	Mailbox mailbox, rtr, rts;
 };
 
-TEST_F(QueuePairTest, RequiredFieldsAreTakenWithoutAnyOptMask)
+TEST_F(QueuePairTest, RequiredFieldsNeedNoOptMask)
 {
 	to_rts();
 	EXPECT_EQ(qp().state, QpState::rts);
@@ -84,7 +84,7 @@ TEST_F(QueuePairTest, RequiredFieldsAreTakenWithoutAnyOptMask)
 	EXPECT_EQ(qp().path.ack_timeout, 14u);
 }
 
-TEST_F(QueuePairTest, LaterMailboxesKeepFixedFields)
+TEST_F(QueuePairTest, LaterTransitionsKeepFieldsFixedAtCreation)
 {
 	// Drivers leave these zero in INIT2RTR and RTR2RTS (seen: Linux).
 	std::uint8_t *const c = context(mailbox);
@@ -119,7 +119,7 @@ TEST_F(QueuePairTest, OptMaskSelectsFields)
 	EXPECT_EQ(qp().path.remote_lid, 0x42u);
 }
 
-TEST_F(QueuePairTest, InvalidTransitionsAreBadQpState)
+TEST_F(QueuePairTest, InvalidTransitionsReturnBadQpState)
 {
 	EXPECT_EQ(go(Opcode::init2rtr_qp, rtr), Status::bad_qp_state);
 	EXPECT_EQ(go(Opcode::to_err_qp, {}), Status::bad_qp_state);
@@ -153,7 +153,7 @@ TEST_F(QueuePairTest, TransitionsNotifyTheTransport)
 	EXPECT_EQ(driver.context().queue_pair(kQpn), nullptr);
 }
 
-TEST_F(QueuePairTest, NumbersKeepTheirHighBits)
+TEST_F(QueuePairTest, QpNumbersKeepTheirHighBits)
 {
 	// 10 bits index the table; drivers set others at will.
 	const std::uint32_t qpn = 0xabc000 | kQpn;
@@ -198,7 +198,7 @@ TEST_F(QueuePairTest, FieldsOfAbsentQueuesAreIgnored)
 	EXPECT_TRUE(qp().send_queue.present);
 }
 
-TEST_F(QueuePairTest, CreationRejectsMissingObjects)
+TEST_F(QueuePairTest, CreationWithMissingObjectsIsRefused)
 {
 	const auto with = [&](auto &&change) {
 		Mailbox m = mailbox;
@@ -242,7 +242,7 @@ TEST_F(QueuePairTest, RefusedTransitionChangesNothing)
 	EXPECT_TRUE(driver.transport().changes.empty());
 }
 
-TEST_F(QueuePairTest, QueryReturnsTheAttributes)
+TEST_F(QueuePairTest, QueryQpReturnsTheModifiedAttributes)
 {
 	to_rts();
 	auto result = driver.command(Opcode::query_qp, kQpn, 0, {}, 0x100);

@@ -67,7 +67,7 @@ protected:
 
 // Queue pairs, completion queues and shared receive queues end, however large the tables and
 // however little memory the guest lends for them; one that goes makes room for another.
-TEST_F(Quota, ObjectsAreBounded)
+TEST_F(Quota, NumberOfQueuesIsLimitedPerKind)
 {
 	ASSERT_NO_FATAL_FAILURE(bring_up_large());
 	const auto cq = driver.make_cq(TinyDriver::kFirstCq, 0);
@@ -112,7 +112,7 @@ TEST_F(Quota, ObjectsAreBounded)
 
 // A command writes no more of a queue than its largest size: completion queues, made and resized,
 // and event queues.
-TEST_F(Quota, QueuesAreBounded)
+TEST_F(Quota, QueueSizesAreLimited)
 {
 	ASSERT_NO_FATAL_FAILURE(driver.bring_up_events());
 	static_assert((64ull << limits::kLogMarkedEntries) <= 8 << 20);
@@ -165,7 +165,7 @@ TEST_F(Quota, QueuesAreBounded)
 }
 
 // INIT_HCA takes tables of the largest size, and none beyond.
-TEST_F(Quota, TablesAreBounded)
+TEST_F(Quota, InitHcaTableSizesAreLimited)
 {
 	driver.bring_up();
 	const auto with = [&](const hw::mlx4::Field &field, unsigned value) {
@@ -185,7 +185,7 @@ TEST_F(Quota, TablesAreBounded)
 }
 
 // A table of keys lies where its entries do not cut across pages, and does not wrap around.
-TEST_F(Quota, KeyTableIsMappedAsAWhole)
+TEST_F(Quota, KeyTableMustBeAlignedAndNotWrapAround)
 {
 	driver.bring_up();
 	const auto at = [&](std::uint64_t base) {
@@ -202,7 +202,7 @@ TEST_F(Quota, KeyTableIsMappedAsAWhole)
 
 // A machine lends what it has: pages outside its memory, wholly or in part, are not mapped, and
 // nothing else of that mailbox is.
-TEST_F(Quota, ContextMemoryIsGuestMemory)
+TEST_F(Quota, ContextPagesMustBeInGuestMemory)
 {
 	driver.bring_up();
 	const std::uint64_t end = TinyDriver::kMemorySize;
@@ -235,7 +235,7 @@ TEST_F(Quota, ContextMemoryIsGuestMemory)
 
 // Mapping writes nothing, however much is mapped; yet what lies in a lent page is no key, neither
 // before the table is set up nor after its page is exchanged.
-TEST_F(Quota, ContextPagesAreNotWrittenInAdvance)
+TEST_F(Quota, MappedPagesAreNotWrittenAndHoldNoKeys)
 {
 	MptEntry key{};
 	MptEntry::region.set(key.bytes, 1);
@@ -300,7 +300,7 @@ TEST_F(Quota, ContextPagesAreNotWrittenInAdvance)
 
 // Groups that hold something end, whatever the table's size; and a packet has so many members at
 // the most, for which so many entries are looked through.
-TEST(MulticastQuota, GroupsAndMembersAreBounded)
+TEST(MulticastQuota, GroupsAndMembersAreLimited)
 {
 	MulticastTable table;
 	constexpr unsigned log_entry = 6;

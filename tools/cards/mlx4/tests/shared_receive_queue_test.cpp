@@ -59,7 +59,7 @@ protected:
 	SrqContext context{};
 };
 
-TEST_F(SharedReceiveQueueTest, WqesFollowTheLinks)
+TEST_F(SharedReceiveQueueTest, WqesAreConsumedInTheOrderOfTheLinks)
 {
 	EXPECT_FALSE(queue().take());
 	posted(3);
@@ -71,7 +71,7 @@ TEST_F(SharedReceiveQueueTest, WqesFollowTheLinks)
 	EXPECT_EQ(queue().take(), 1);
 }
 
-TEST_F(SharedReceiveQueueTest, CounterWrapsAround)
+TEST_F(SharedReceiveQueueTest, DoorbellCounterWrapsAroundAt16Bits)
 {
 	for (std::uint32_t count = 1; count < 70000; ++count) {
 		posted(count); // the driver stores 32 bits, the queue looks at 16
@@ -99,7 +99,7 @@ TEST_F(SharedReceiveQueueTest, LimitEventFiresOncePerArm)
 	EXPECT_EQ(SrqContext::limit.get(result.out.data()), 0u);
 }
 
-TEST_F(SharedReceiveQueueTest, InvalidLinksAndCountersAreBounded)
+TEST_F(SharedReceiveQueueTest, InvalidLinksAndCountersStayWithinTheQueue)
 {
 	link(0, 0xffff);
 	posted(0x8000);
@@ -110,14 +110,14 @@ TEST_F(SharedReceiveQueueTest, InvalidLinksAndCountersAreBounded)
 	EXPECT_LT(*next, 8);
 }
 
-TEST_F(SharedReceiveQueueTest, UnmappedBufferIsCatastrophicOnce)
+TEST_F(SharedReceiveQueueTest, UnmappedBufferRaisesOneCatastrophicEvent)
 {
 	posted(5);
 	driver.write_mtt(buffer.mtt_offset, 0);
 	expect_failure();
 }
 
-TEST_F(SharedReceiveQueueTest, FaultIsCatastrophicOnce)
+TEST_F(SharedReceiveQueueTest, ListFaultRaisesOneCatastrophicEvent)
 {
 	posted(5);
 	EXPECT_TRUE(queue().take());
@@ -125,7 +125,7 @@ TEST_F(SharedReceiveQueueTest, FaultIsCatastrophicOnce)
 	expect_failure();
 }
 
-TEST_F(SharedReceiveQueueTest, BadContextsAreRefused)
+TEST_F(SharedReceiveQueueTest, InvalidContextsAreRefused)
 {
 	const auto create = [&](std::uint32_t srqn) {
 		return driver.command(Opcode::sw2hw_srq, srqn, 0, context.bytes).status;
@@ -175,14 +175,14 @@ protected:
 	TinyDriver driver;
 };
 
-TEST_F(MulticastTest, FreshTableReadsZero)
+TEST_F(MulticastTest, NewTableReadsAsZero)
 {
 	const auto result = driver.command(Opcode::read_mcg, 5, 0, {}, 64);
 	ASSERT_EQ(result.status, Status::ok);
 	EXPECT_EQ(result.out, Mailbox(64, 0));
 }
 
-TEST_F(MulticastTest, MembersAreFoundAlongTheChain)
+TEST_F(MulticastTest, LookupFollowsTheHashChain)
 {
 	const ib::Gid first = gid(1);
 	const ib::Gid second = gid(2);

@@ -256,7 +256,7 @@ TEST_F(TrapTest, PkeyAndQkeyViolationsSendATrap)
 	EXPECT_EQ(trap->details<ib::BadKeyDetails>().key, 0xfeedu);
 }
 
-TEST_F(TrapTest, TrapIsRepeatedUntilRepressed)
+TEST_F(TrapTest, TrapIsRepeatedUntilTrapRepress)
 {
 	violate(ib::trap_bad_pkey);
 	const auto first = next();
@@ -272,7 +272,7 @@ TEST_F(TrapTest, TrapIsRepeatedUntilRepressed)
 	EXPECT_EQ(silence(), 0u);
 }
 
-TEST_F(TrapTest, RepressionNeedsTheManagementKey)
+TEST_F(TrapTest, TrapRepressRequiresTheMkey)
 {
 	ib::PortInfo guarded = info();
 	guarded.mkey = std::uint64_t{0x77};
@@ -286,7 +286,7 @@ TEST_F(TrapTest, RepressionNeedsTheManagementKey)
 	EXPECT_TRUE(repress(trap->smp, 0x77));
 }
 
-TEST_F(TrapTest, DriverMayForwardTheRepression)
+TEST_F(TrapTest, DriverCanPassTrapRepressToTheCard)
 {
 	violate(ib::trap_bad_pkey);
 	const auto trap = next();
@@ -318,7 +318,7 @@ TEST_F(TrapTest, TrapRateIsLimited)
 	EXPECT_EQ(last_qp, 9999u) << "the latest cause is told";
 }
 
-TEST_F(TrapTest, RepetitionEnds)
+TEST_F(TrapTest, TrapRepetitionsAreLimited)
 {
 	violate(ib::trap_bad_pkey);
 	unsigned count = 0;
@@ -330,7 +330,7 @@ TEST_F(TrapTest, RepetitionEnds)
 	EXPECT_EQ(count, 1 + TrapSender::kMaxRepeats);
 }
 
-TEST_F(TrapTest, NoTrapWithoutManagerOrCapability)
+TEST_F(TrapTest, NoTrapIsSentWithoutManagerOrCapability)
 {
 	set_capabilities(info().capability_mask & ~std::uint32_t{ib::port_cap_trap});
 	violate(ib::trap_bad_pkey);

@@ -65,7 +65,7 @@ protected:
 	std::uint32_t index = 0, entries = 0;
 };
 
-TEST_F(Mlx5Atomics, AreExecutedInTheHostsByteOrder)
+TEST_F(Mlx5Atomics, OperandsHaveTheByteOrderOfTheHost)
 {
 	word() = 41;
 	EXPECT_EQ(execute(TinyDriver::kFetchAdd, 0, {1, 0}), 0u);
@@ -75,7 +75,7 @@ TEST_F(Mlx5Atomics, AreExecutedInTheHostsByteOrder)
 	EXPECT_EQ(word(), 7u);
 }
 
-TEST_F(Mlx5Atomics, MaskedCompareSwapComparesAndChangesItsBitsOnly)
+TEST_F(Mlx5Atomics, MaskedCompareSwapAppliesMasks)
 {
 	word() = 0x1111222233334444;
 	EXPECT_EQ(execute(TinyDriver::kMaskedCompareSwap, WqeControl::masked_8_bytes,
@@ -91,7 +91,7 @@ TEST_F(Mlx5Atomics, MaskedCompareSwapComparesAndChangesItsBitsOnly)
 }
 
 // A set bit of the second operand is the highest of a field, out of which nothing is carried.
-TEST_F(Mlx5Atomics, MaskedFetchAddKeepsItsFieldsApart)
+TEST_F(Mlx5Atomics, MaskedFetchAddKeepsFieldsSeparate)
 {
 	word() = 0x00ff00ff00ff00ff;
 	EXPECT_EQ(execute(TinyDriver::kMaskedFetchAdd, WqeControl::masked_8_bytes,

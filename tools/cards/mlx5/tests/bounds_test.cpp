@@ -34,7 +34,7 @@ protected:
 };
 
 // Of the kinds that a test can use up in a moment; the others have the same pool.
-TEST_F(Mlx5Bounds, NumbersOfAKindEnd)
+TEST_F(Mlx5Bounds, ObjectNumbersOfEachTypeAreLimited)
 {
 	NumberPool pool(3, 6);
 	for (std::uint32_t number = 3; number < 6; ++number)
@@ -62,7 +62,7 @@ TEST_F(Mlx5Bounds, NumbersOfAKindEnd)
 	EXPECT_EQ(driver.command(Opcode::alloc_uar).status, Status::ok);
 }
 
-TEST_F(Mlx5Bounds, GroupsAndTheirMembersEnd)
+TEST_F(Mlx5Bounds, MulticastGroupsAndMembersAreLimited)
 {
 	const auto cq = driver.make_cq(4);
 	for (unsigned i = 0; i < limits::kMostMembers; ++i)
@@ -76,7 +76,7 @@ TEST_F(Mlx5Bounds, GroupsAndTheirMembersEnd)
 }
 
 // Nothing is read of a queue whose record claims more.
-TEST_F(Mlx5Bounds, RecordsClaimNoMoreThanTheQueueHas)
+TEST_F(Mlx5Bounds, DoorbellRecordBeyondTheQueueIsIgnored)
 {
 	driver.set_port_active();
 	const auto cq = driver.make_cq(6);
@@ -99,7 +99,7 @@ TEST_F(Mlx5Bounds, RecordsClaimNoMoreThanTheQueueHas)
 		  1u << TinyDriver::kLogReceives);
 }
 
-TEST_F(Mlx5Bounds, KindsOfUnsupportedRequestsEnd)
+TEST_F(Mlx5Bounds, RecordedUnsupportedRequestsAreLimited)
 {
 	std::ostringstream log;
 	const auto before = spdlog::default_logger();

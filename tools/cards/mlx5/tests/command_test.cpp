@@ -37,7 +37,7 @@ protected:
 	}
 };
 
-TEST_F(Mlx5Commands, SegmentDescribesTheInterface)
+TEST_F(Mlx5Commands, InitializationSegmentDescribesTheCommandInterface)
 {
 	EXPECT_EQ(driver.read(segment::interface_revision) >> 16, 5u);
 	EXPECT_EQ(driver.read(segment::initializing), 0u);
@@ -50,7 +50,7 @@ TEST_F(Mlx5Commands, SegmentDescribesTheInterface)
 		<< "an address does not change what the card says of the queue";
 }
 
-TEST_F(Mlx5Commands, NothingIsExecutedBeforeTheQueueHasAnAddress)
+TEST_F(Mlx5Commands, NoCommandIsExecutedBeforeTheQueueAddressIsSet)
 {
 	driver.prepare(Bytes(16), 16);
 	driver.ring(1);
@@ -58,7 +58,7 @@ TEST_F(Mlx5Commands, NothingIsExecutedBeforeTheQueueHasAnAddress)
 }
 
 // Longer outputs are in a chain of blocks, and each byte arrives in its place.
-TEST_F(Mlx5Commands, LongOutputsFillTheChain)
+TEST_F(Mlx5Commands, LongOutputsAreWrittenToTheMailboxChain)
 {
 	driver.enable();
 	const Answer answer = query_cap(HcaCap::kind_general, true);
@@ -70,7 +70,7 @@ TEST_F(Mlx5Commands, LongOutputsFillTheChain)
 }
 
 // An entry or a block with an error keeps the command from being executed.
-TEST_F(Mlx5Commands, BadEntriesAreRefused)
+TEST_F(Mlx5Commands, InvalidCommandEntriesAreRefused)
 {
 	driver.set_command_queue();
 	const struct {
@@ -262,7 +262,7 @@ TEST_F(Mlx5Commands, FrozenHealthCounterDoesNotAdvance)
 		[&] { return driver.read(segment::health_counter) != frozen; }));
 }
 
-TEST_F(Mlx5Commands, NumbersAreFreedOnce)
+TEST_F(Mlx5Commands, NumbersCannotBeFreedTwice)
 {
 	driver.bring_up();
 	for (const auto &[alloc, dealloc] : {std::pair{Opcode::alloc_pd, Opcode::dealloc_pd},
@@ -277,7 +277,7 @@ TEST_F(Mlx5Commands, NumbersAreFreedOnce)
 }
 
 // The link comes up when the driver has made what it makes last, or has been quiet for a second.
-TEST_F(Mlx5Commands, LinkWaitsForTheDriver)
+TEST_F(Mlx5Commands, LinkComesUpAfterTheLastSetupCommand)
 {
 	driver.bring_up();
 	EXPECT_FALSE(driver.port.enabled());

@@ -87,7 +87,7 @@ TEST_F(Mlx5Faults, EventFaultsAreIndependent)
 	EXPECT_EQ(Eqe::number.get(entry.bytes), two.number);
 }
 
-TEST_F(Mlx5Faults, CommandsAreLostOrMisreported)
+TEST_F(Mlx5Faults, CommandFaultsLoseOrMisreportCommands)
 {
 	arm(Fault::command_lost);
 	driver.prepare(Bytes(16), 16);
@@ -106,7 +106,7 @@ TEST_F(Mlx5Faults, CommandsAreLostOrMisreported)
 	EXPECT_EQ(driver.card.faults().struck(Fault::command_nth), 1u);
 }
 
-TEST_F(Mlx5Faults, CommandsAreReportedTwice)
+TEST_F(Mlx5Faults, CommandFaultReportsACommandTwice)
 {
 	std::uint64_t entries_of_commands = 0;
 	ASSERT_NE(driver.make_eq(4, 1ull << 0x0a, 3, entries_of_commands), 0u);
@@ -126,7 +126,7 @@ TEST_F(Mlx5Faults, CommandsAreReportedTwice)
 	EXPECT_EQ(reported(), before + 3);
 }
 
-TEST_F(Mlx5Faults, CapabilitiesCanBeMadeInconsistent)
+TEST_F(Mlx5Faults, CapabilityFaultReportsInconsistentCapabilities)
 {
 	const auto query = [&](std::uint32_t kind) {
 		return driver
@@ -141,7 +141,7 @@ TEST_F(Mlx5Faults, CapabilitiesCanBeMadeInconsistent)
 	EXPECT_EQ(query(HcaCap::kind_general), sound);
 }
 
-TEST_F(Mlx5Faults, SpuriousInterrupts)
+TEST_F(Mlx5Faults, SpuriousInterruptsHaveNoEvent)
 {
 	for (unsigned vector = 0; vector < limits::kVectors; ++vector)
 		driver.host.take_interrupts(vector);
@@ -153,7 +153,7 @@ TEST_F(Mlx5Faults, SpuriousInterrupts)
 	EXPECT_EQ(driver.host.take_interrupts(limits::kVectors - 1), 1u);
 }
 
-TEST_F(Mlx5Faults, SharedReceiveQueuesBreak)
+TEST_F(Mlx5Faults, SrqFaultFailsTheSharedReceiveQueue)
 {
 	const auto pool = driver.make_rmp();
 	TinyDriver::Qp target;

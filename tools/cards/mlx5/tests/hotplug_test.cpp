@@ -64,7 +64,7 @@ void use(TinyDriver &driver, unsigned cycle)
 
 } // namespace
 
-TEST(Mlx5HotPlug, CardsComeAndGoUnderTraffic)
+TEST(Mlx5HotPlug, HotPlugUnderTrafficLeaksNoDescriptorsOrMappings)
 {
 	TinyDriver driver;
 	use(driver, 0);
@@ -79,7 +79,7 @@ TEST(Mlx5HotPlug, CardsComeAndGoUnderTraffic)
 }
 
 // The whole model, as weftd makes it for each guest.
-TEST(Mlx5HotPlug, CardsAreMadeAndDestroyed)
+TEST(Mlx5HotPlug, CardDestructionLeaksNoDescriptorsOrMappings)
 {
 	{
 		TinyDriver first;

@@ -87,7 +87,7 @@ protected:
 	std::uint32_t index = 0, receives = 0, entries = 0;
 };
 
-TEST_F(Mlx5Inline, ShortMessagesAreInTheirCompletions)
+TEST_F(Mlx5Inline, ShortMessagesAreScatteredToTheCqe)
 {
 	connect(false);
 	const Cqe cqe = send(32, TinyDriver::kSendImmediate);
@@ -99,7 +99,7 @@ TEST_F(Mlx5Inline, ShortMessagesAreInTheirCompletions)
 	EXPECT_TRUE(memory_is_unchanged());
 }
 
-TEST_F(Mlx5Inline, OtherMessagesAreInMemory)
+TEST_F(Mlx5Inline, LongMessagesAndWritesAreScatteredToMemory)
 {
 	connect(false);
 	Cqe cqe = send(0);
@@ -114,7 +114,7 @@ TEST_F(Mlx5Inline, OtherMessagesAreInMemory)
 }
 
 // Entries of 128 bytes have room for 64.
-TEST_F(Mlx5Inline, LargeEntriesCarryMore)
+TEST_F(Mlx5Inline, LargeCqesHold64BytesOfData)
 {
 	driver.inline_receive = QpContext::receive_64_bytes;
 	driver.inline_response = QpContext::response_64_bytes;
@@ -133,7 +133,7 @@ TEST_F(Mlx5Inline, LargeEntriesCarryMore)
 	EXPECT_TRUE(memory_has(65));
 }
 
-TEST_F(Mlx5Inline, AnswersAreInTheirCompletions)
+TEST_F(Mlx5Inline, ReadAndAtomicResultsAreScatteredToTheCqe)
 {
 	connect(false);
 	Cqe cqe = read(17);
@@ -148,7 +148,7 @@ TEST_F(Mlx5Inline, AnswersAreInTheirCompletions)
 	EXPECT_TRUE(memory_has(33));
 }
 
-TEST_F(Mlx5Inline, AnswersWithoutACompletionAreInMemory)
+TEST_F(Mlx5Inline, UnsignalledReadResultsAreScatteredToMemory)
 {
 	connect(false);
 	read(8, TinyDriver::kRead, false);
@@ -156,7 +156,7 @@ TEST_F(Mlx5Inline, AnswersWithoutACompletionAreInMemory)
 }
 
 // The queue pair fails, because the data does not fit into its completion.
-TEST_F(Mlx5Inline, EntriesWithoutRoomFailTheQueuePair)
+TEST_F(Mlx5Inline, DataLargerThanTheCqeFailsTheQueuePair)
 {
 	driver.inline_receive = QpContext::receive_64_bytes;
 	connect(false);
@@ -168,7 +168,7 @@ TEST_F(Mlx5Inline, EntriesWithoutRoomFailTheQueuePair)
 	EXPECT_FALSE(driver.card.context()->completion_queue(cq.number)->failed());
 }
 
-TEST_F(Mlx5Inline, UnknownCodesAreRefused)
+TEST_F(Mlx5Inline, InvalidScatterToCqeCodesAreRefused)
 {
 	cq = driver.make_cq(4);
 	driver.inline_receive = 3;

@@ -149,7 +149,7 @@ protected:
 	std::uint32_t entries = 0; // of the completion queue, that were looked at
 };
 
-TEST_F(Mlx5Lease, ReadsByAWindowEndWithTheKeyOfItsRegion)
+TEST_F(Mlx5Lease, DestroyingARegionAbortsReadsThroughItsWindow)
 {
 	begin_read(window);
 	ASSERT_EQ(driver.command_at_once(Opcode::destroy_mkey, region >> 8), Status::ok);
@@ -157,7 +157,7 @@ TEST_F(Mlx5Lease, ReadsByAWindowEndWithTheKeyOfItsRegion)
 	EXPECT_NE(next_syndrome(), 0u);
 }
 
-TEST_F(Mlx5Lease, WritesByAListEndWithTheKeyOfAPart)
+TEST_F(Mlx5Lease, DestroyingARegionAbortsWritesThroughAListKey)
 {
 	begin_write(window);
 	ASSERT_EQ(driver.command_at_once(Opcode::destroy_mkey, region >> 8), Status::ok);
@@ -166,7 +166,7 @@ TEST_F(Mlx5Lease, WritesByAListEndWithTheKeyOfAPart)
 }
 
 // The same through two keys.
-TEST_F(Mlx5Lease, ListsOfListsEndWithTheInnermostKey)
+TEST_F(Mlx5Lease, DestroyingARegionAbortsWritesThroughNestedListKeys)
 {
 	begin_write(make_list(window, from));
 	ASSERT_EQ(driver.command_at_once(Opcode::destroy_mkey, region >> 8), Status::ok);
@@ -175,7 +175,7 @@ TEST_F(Mlx5Lease, ListsOfListsEndWithTheInnermostKey)
 }
 
 // A window has a key of its own, which ends as any other.
-TEST_F(Mlx5Lease, ReadsByAWindowEndWithIt)
+TEST_F(Mlx5Lease, DestroyingAWindowAbortsItsReads)
 {
 	begin_read(window);
 	ASSERT_EQ(driver.command_at_once(Opcode::destroy_mkey, window >> 8), Status::ok);
@@ -196,7 +196,7 @@ TEST_F(Mlx5Lease, InvalidatingARegionAbortsReadsThroughItsWindow)
 }
 
 // A peer's SEND, which arrives before the first packet of the write, does the same.
-TEST_F(Mlx5Lease, WritesByAListEndWithARemoteInvalidation)
+TEST_F(Mlx5Lease, RemoteInvalidationAbortsWritesThroughAListKey)
 {
 	const auto [third, fourth] = driver.make_pair(cq);
 	driver.receive(fourth, 0, to + kSize - 4096, 4096);
@@ -213,7 +213,7 @@ TEST_F(Mlx5Lease, WritesByAListEndWithARemoteInvalidation)
 
 // All list keys lose their packets, since the card does not know which of them have parts of that
 // region; those of the others are sent again.
-TEST_F(Mlx5Lease, OtherListsArriveAllTheSame)
+TEST_F(Mlx5Lease, WritesThroughOtherListKeysAreRetransmitted)
 {
 	const std::uint64_t other = driver.allocate(kSize);
 	std::fill_n(driver.bytes(other, kSize), kSize, std::uint8_t{0x22});
@@ -229,7 +229,7 @@ TEST_F(Mlx5Lease, OtherListsArriveAllTheSame)
 }
 
 // Destroying a region's key does not affect what is sent by other keys without parts.
-TEST_F(Mlx5Lease, KeysWithoutPartsAreUnaffected)
+TEST_F(Mlx5Lease, DestroyingARegionDoesNotAffectOtherRegions)
 {
 	begin_write(driver.key);
 	std::vector<BusRange> ranges;

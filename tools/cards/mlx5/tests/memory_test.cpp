@@ -68,7 +68,7 @@ protected:
 };
 
 // The first page is the one that contains the start, and adjacent pages are one range.
-TEST_F(Mlx5Memory, StartNeedNotBePageAligned)
+TEST_F(Mlx5Memory, RegionNeedNotStartAtAPageBoundary)
 {
 	const std::uint32_t key = make(context(MkeyMode::pages, 0x7000100, 0x2800),
 				       pages({0x200000, 0x201000, 0x300000}));
@@ -138,7 +138,7 @@ TEST_F(Mlx5Memory, InvalidKeysAreRefused)
 }
 
 // Bus mastering ends, or the guest's memory changes: packets under way must not read it any more.
-TEST_F(Mlx5Memory, NoKeyIsValidWithoutBusMastering)
+TEST_F(Mlx5Memory, KeysAreInvalidWithoutBusMastering)
 {
 	const MemoryKeys &memory = driver.card.context()->memory;
 	EXPECT_TRUE(memory.holds(driver.key));
@@ -149,7 +149,7 @@ TEST_F(Mlx5Memory, NoKeyIsValidWithoutBusMastering)
 }
 
 // Pieces of other keys, of any length; what they name is checked in every respect.
-TEST_F(Mlx5Memory, PiecesReferToOtherKeys)
+TEST_F(Mlx5Memory, ListEntriesReferToOtherKeys)
 {
 	const std::uint32_t inner =
 		make(context(MkeyMode::pages, 0, 8192), pages({0x200000, 0x300000}));
@@ -182,7 +182,7 @@ TEST_F(Mlx5Memory, PiecesReferToOtherKeys)
 
 // As for a memory window: the key that names pieces has the remote rights, each piece the local
 // ones.
-TEST_F(Mlx5Memory, PiecesNeedLocalAccessRights)
+TEST_F(Mlx5Memory, ListEntriesNeedLocalAccessRights)
 {
 	MkeyContext given = context(MkeyMode::pages, 0, 4096);
 	for (const auto *right : {&MkeyContext::remote_read, &MkeyContext::remote_write})
@@ -206,7 +206,7 @@ TEST_F(Mlx5Memory, PiecesNeedLocalAccessRights)
 
 // The transport learns that packets under way by a window must lose their memory, when that of the
 // region goes (Engine::key_gone()).
-TEST_F(Mlx5Memory, InvalidatedPartIsLostToItsParents)
+TEST_F(Mlx5Memory, InvalidatingAKeyNotifiesUsersOfItsParentKeys)
 {
 	MemoryKeys &memory = driver.card.context()->memory;
 	const std::uint32_t region = make(context(MkeyMode::pages, 0, 4096), pages({0x200000}));
@@ -241,7 +241,7 @@ TEST_F(Mlx5Memory, CyclicKeysFailTranslation)
 	EXPECT_EQ(resolve(first, 0, 16), MemoryError::translation);
 }
 
-TEST_F(Mlx5Memory, EqualPiecesAreFoundByTheirSize)
+TEST_F(Mlx5Memory, EqualSizedListEntriesAreIndexedBySize)
 {
 	Bytes list(16 * 2);
 	for (std::size_t at = 0; at < list.size(); at += 16) {
@@ -259,7 +259,7 @@ TEST_F(Mlx5Memory, EqualPiecesAreFoundByTheirSize)
 }
 
 // Empty pieces cost nothing, however many there are.
-TEST_F(Mlx5Memory, EmptyPiecesAreSkipped)
+TEST_F(Mlx5Memory, EmptyListEntriesAreSkipped)
 {
 	Bytes list(16 * 4096);
 	for (std::size_t at = 0; at < list.size(); at += 16)
@@ -334,7 +334,7 @@ TEST_F(Mlx5Umr, FreeKeysCanBeRegisteredOnce)
 	EXPECT_EQ(update(request), MemoryError::bad_request) << "it is free no more";
 }
 
-TEST_F(Mlx5Umr, CapacityOfTheKeyBoundsTheList)
+TEST_F(Mlx5Umr, ListIsLimitedByTheCapacityOfTheKey)
 {
 	const std::uint32_t key = make_free_key(2);
 	UpdateKey request = registration(
@@ -352,7 +352,7 @@ TEST_F(Mlx5Umr, CapacityOfTheKeyBoundsTheList)
 }
 
 // A program that may post requests on keys must not reach pages by their addresses.
-TEST_F(Mlx5Umr, UserProgramsCannotNamePages)
+TEST_F(Mlx5Umr, UserProgramsCannotRegisterPageAddresses)
 {
 	const std::uint32_t key = make_free_key(4);
 	UpdateKey request = registration(key, {0x200000});
@@ -381,7 +381,7 @@ TEST_F(Mlx5Umr, TruncatedRequestsAreRefused)
 }
 
 // The request of a queue pair for UMR requests names its list in memory.
-TEST_F(Mlx5Umr, ListsAreReadFromMemory)
+TEST_F(Mlx5Umr, NonInlineListIsReadFromMemory)
 {
 	const auto cq = driver.make_cq(4);
 	const auto qp = driver.make_qp(QpService::reg_umr, cq);
@@ -409,7 +409,7 @@ TEST_F(Mlx5Umr, ListsAreReadFromMemory)
 	EXPECT_EQ(ranges[0].address, 0x200000u);
 }
 
-TEST_F(Mlx5Umr, RemoteInvalidationNeedsPermission)
+TEST_F(Mlx5Umr, RemoteInvalidationRequiresPermission)
 {
 	MemoryKeys &memory = driver.card.context()->memory;
 	MkeyContext given = context(MkeyMode::pages, 0, 4096);

@@ -51,7 +51,7 @@ protected:
 	TinyDriver driver{true, 2};
 };
 
-TEST_F(Mlx5Ports, CapabilitiesCountThem)
+TEST_F(Mlx5Ports, HcaCapReportsTheNumberOfPorts)
 {
 	const auto ports = [](TinyDriver &asked) {
 		const Answer answer =
@@ -65,7 +65,7 @@ TEST_F(Mlx5Ports, CapabilitiesCountThem)
 	EXPECT_EQ(ports(one), 1u);
 }
 
-TEST_F(Mlx5Ports, QueriesNameThePort)
+TEST_F(Mlx5Ports, QueryReturnsAttributesOfTheRequestedPort)
 {
 	driver.card.context()->port(2)->info().lid = 7;
 	const Answer second = query(2);
@@ -84,7 +84,7 @@ TEST_F(Mlx5Ports, QueriesNameThePort)
 }
 
 // A port has its own QP0 and QP1, and they stay with it.
-TEST_F(Mlx5Ports, EachHasItsSpecialQueuePairs)
+TEST_F(Mlx5Ports, EachPortHasItsOwnQp0AndQp1)
 {
 	const auto cq = driver.make_cq(4);
 	for (const QpService kind : {QpService::qp0, QpService::qp1}) {
@@ -104,7 +104,7 @@ TEST_F(Mlx5Ports, EachHasItsSpecialQueuePairs)
 	}
 }
 
-TEST_F(Mlx5Ports, LinksComeUpTogether)
+TEST_F(Mlx5Ports, LinksOfBothPortsComeUpTogether)
 {
 	EXPECT_FALSE(driver.port.enabled() || driver.port2->enabled());
 	driver.make_qp(QpService::reg_umr, driver.make_cq(4));
@@ -114,7 +114,7 @@ TEST_F(Mlx5Ports, LinksComeUpTogether)
 }
 
 // A change of one port's LID is an event that names that port.
-TEST_F(Mlx5Ports, EventsNameThePort)
+TEST_F(Mlx5Ports, LidChangeEventReportsThePortNumber)
 {
 	ib::Smp smp{};
 	ask(smp, ib::MadMethod::get, ib::attr_port_info);
@@ -133,14 +133,14 @@ TEST_F(Mlx5Ports, EventsNameThePort)
 }
 
 // OpenSM logs an error if a ConnectX-5 does not have this attribute.
-TEST_F(Mlx5Ports, AgentHasExtendedPortInfo)
+TEST_F(Mlx5Ports, SmaSupportsMlnxExtendedPortInfo)
 {
 	ib::Smp smp{};
 	ask(smp, ib::MadMethod::get, ib::attr_mlnx_extended_port_info);
 	EXPECT_EQ(smp.data[15], 0u) << "no FDR-10";
 }
 
-TEST(Mlx5Card, HasOneOrTwoPorts)
+TEST(Mlx5Card, OnlyOneOrTwoPortsAreAccepted)
 {
 	fabric::Fabric fabric;
 	fabric::Port &port = fabric.add_port("test");

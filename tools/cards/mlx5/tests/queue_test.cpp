@@ -42,7 +42,7 @@ protected:
 	TinyDriver driver;
 };
 
-TEST_F(Mlx5Queues, TransitionsFollowTheStates)
+TEST_F(Mlx5Queues, InvalidStateTransitionsAreRefused)
 {
 	const auto cq = driver.make_cq(4);
 	const auto qp = driver.make_qp(QpService::rc, cq);
@@ -68,7 +68,7 @@ TEST_F(Mlx5Queues, TransitionsFollowTheStates)
 	EXPECT_EQ(driver.command(Opcode::destroy_qp, qp.number).status, Status::bad_resource);
 }
 
-TEST_F(Mlx5Queues, UnsupportedTypesAreRefused)
+TEST_F(Mlx5Queues, UnsupportedQueuePairTypesAreRefused)
 {
 	const auto cq = driver.make_cq(4);
 	TinyDriver::Qp qp;
@@ -81,7 +81,7 @@ TEST_F(Mlx5Queues, UnsupportedTypesAreRefused)
 }
 
 // A port has one queue pair for each special number, which is free again after a reset.
-TEST_F(Mlx5Queues, EachSpecialNumberHasOneQueuePair)
+TEST_F(Mlx5Queues, EachPortHasOneQp1UntilReset)
 {
 	const auto cq = driver.make_cq(4);
 	const auto first = driver.make_qp(QpService::qp1, cq);
@@ -94,7 +94,7 @@ TEST_F(Mlx5Queues, EachSpecialNumberHasOneQueuePair)
 
 // Requests take one block or several, and one may go on at the queue's start. The index of a
 // completion is that of the request's first block.
-TEST_F(Mlx5Queues, LongRequestsWrapAroundTheQueue)
+TEST_F(Mlx5Queues, MultiBlockWqesWrapAroundTheQueue)
 {
 	const auto cq = driver.make_cq(6);
 	const auto [one, two] = driver.make_pair(cq);
@@ -124,7 +124,7 @@ TEST_F(Mlx5Queues, LongRequestsWrapAroundTheQueue)
 	}
 }
 
-TEST_F(Mlx5Queues, UnknownRequestsFail)
+TEST_F(Mlx5Queues, UnknownOpcodesFailWithALocalQpError)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -136,7 +136,7 @@ TEST_F(Mlx5Queues, UnknownRequestsFail)
 }
 
 // A request that is larger than what the doorbell record has posted is not read.
-TEST_F(Mlx5Queues, PartlyPostedRequestsFail)
+TEST_F(Mlx5Queues, PartlyPostedWqesFail)
 {
 	using hw::mlx5::WqeControl;
 	const auto cq = driver.make_cq(4);
@@ -152,7 +152,7 @@ TEST_F(Mlx5Queues, PartlyPostedRequestsFail)
 	EXPECT_EQ(Cqe::wqe_counter.get(cqe.bytes), 0u);
 }
 
-TEST_F(Mlx5Queues, SendArrivesWithItsLengthAndIndex)
+TEST_F(Mlx5Queues, ReceiveCqeHasTheLengthAndWqeIndex)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -171,7 +171,7 @@ TEST_F(Mlx5Queues, SendArrivesWithItsLengthAndIndex)
 }
 
 // QP1 has a number of its own, but packets name it by 1 at both ends. Others may send in its name.
-TEST_F(Mlx5Queues, PacketsNameQp1ByNumberOne)
+TEST_F(Mlx5Queues, Qp1PacketsCarryQpNumberOne)
 {
 	using hw::mlx5::WqeDatagram;
 	const auto cq = driver.make_cq(4);
@@ -207,7 +207,7 @@ TEST_F(Mlx5Queues, PacketsNameQp1ByNumberOne)
 }
 
 // A large send becomes packets with the same header, as ib_ipoib posts it.
-TEST_F(Mlx5Queues, LargeSendsAreSegmented)
+TEST_F(Mlx5Queues, LsoSendsAreSegmented)
 {
 	using hw::mlx5::WqeDatagram;
 	using hw::mlx5::WqeOffload;
@@ -248,7 +248,7 @@ TEST_F(Mlx5Queues, LargeSendsAreSegmented)
 	EXPECT_EQ(received, 3u);
 }
 
-TEST_F(Mlx5Queues, DoorbellsOfOtherPagesAreDropped)
+TEST_F(Mlx5Queues, DoorbellsOnOtherUarPagesAreDropped)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -262,7 +262,7 @@ TEST_F(Mlx5Queues, DoorbellsOfOtherPagesAreDropped)
 	EXPECT_TRUE(driver.run_until_entry(cq, 0));
 }
 
-TEST_F(Mlx5Queues, OverrunFailsTheQueueAndItsQueuePairs)
+TEST_F(Mlx5Queues, CqOverrunFailsTheQueueAndItsQueuePairs)
 {
 	const auto cq = driver.make_cq(1);
 	const auto [one, two] = driver.make_pair(cq);
@@ -278,7 +278,7 @@ TEST_F(Mlx5Queues, OverrunFailsTheQueueAndItsQueuePairs)
 }
 
 // The old buffer ends with an entry that says so; what comes goes to the new one, an index further.
-TEST_F(Mlx5Queues, ResizedQueueContinuesInTheNewBuffer)
+TEST_F(Mlx5Queues, ResizedCqContinuesInTheNewBuffer)
 {
 	using hw::mlx5::CqContext;
 	auto cq = driver.make_cq(2);
@@ -313,7 +313,7 @@ TEST_F(Mlx5Queues, ResizedQueueContinuesInTheNewBuffer)
 		  Status::bad_size);
 }
 
-TEST_F(Mlx5Queues, ArmedQueueRaisesOneEvent)
+TEST_F(Mlx5Queues, ArmedCqRaisesOneEvent)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -341,7 +341,7 @@ TEST_F(Mlx5Queues, ArmedQueueRaisesOneEvent)
 	EXPECT_EQ(events(), 2u) << "armed behind an entry that was not reported";
 }
 
-TEST_F(Mlx5Queues, ReceivePoolsFollowTheirLinksAndReportTheirLimit)
+TEST_F(Mlx5Queues, RmpConsumesLinkedWqesAndRaisesLimitEvent)
 {
 	using hw::mlx5::RmpContext;
 	using hw::mlx5::WqContext;
@@ -399,7 +399,7 @@ TEST_F(Mlx5Queues, ReceivePoolsFollowTheirLinksAndReportTheirLimit)
 
 // The completion names the queue by the index that its owner has chosen, and goes to the queue's
 // own completion queue.
-TEST_F(Mlx5Queues, XrcSendsArriveInTheQueueThatTheyName)
+TEST_F(Mlx5Queues, XrcSendsArriveInTheAddressedSrq)
 {
 	driver.xrc_domain = driver.command(Opcode::alloc_xrcd).number();
 	const auto cq = driver.make_cq(4), receive_cq = driver.make_cq(4);
@@ -436,7 +436,7 @@ TEST_F(Mlx5Queues, XrcSendsArriveInTheQueueThatTheyName)
 	EXPECT_EQ(Cqe::syndrome.get(cqe.bytes), 0x12u) << "a queue of another domain";
 }
 
-TEST_F(Mlx5Queues, PagesAreCountedAgainstTheBudget)
+TEST_F(Mlx5Queues, QueuePagesAreLimitedByTheBudget)
 {
 	PageBudget budget(3);
 	const Bytes entries(8 * 8);

@@ -68,7 +68,7 @@ TEST(MthcaMemory, MemoryRemovalNotifiesTheDataPath)
 
 // A program may have pages of doorbell records come and go: who keeps keys need not look at them
 // all each time.
-TEST(MthcaMemory, NoKeySharesADoorbellRecordPage)
+TEST(MthcaMemory, ReleasingADoorbellPageInvalidatesNoKeys)
 {
 	hca::testing::RecordingTransport *transport = nullptr;
 	TinyDriver driver(true, [&](hca::Context &) {
@@ -93,7 +93,7 @@ TEST(MthcaMemory, NoKeySharesADoorbellRecordPage)
 
 // There is no memory on the card, and a command before its time, or one that the card lacks, says
 // so.
-TEST_F(Mthca, RejectsCommandsOutOfOrder)
+TEST_F(Mthca, CommandsOutOfOrderAreRefused)
 {
 	EXPECT_EQ(driver.command(opcode::enable_lam, 0, 0, {}, 0).status, Status::no_local_memory);
 	EXPECT_EQ(driver.command(opcode::query_dev_lim, 0, 0, {}, 0x100).status,
@@ -115,7 +115,7 @@ TEST_F(Mthca, RejectsCommandsOutOfOrder)
 
 // A command tells of its end by an event, with the token that it came with; an armed queue
 // interrupts once, and at once if it is armed with an entry in it.
-TEST_F(Mthca, ReportsCommandsByEvents)
+TEST_F(Mthca, CommandCompletionsAreReportedByEvents)
 {
 	driver.bring_up();
 	EXPECT_EQ(driver.command(Opcode::nop, 0x1f, 0, {}, 0, 0, true).status, Status::ok);
@@ -140,7 +140,7 @@ TEST_F(Mthca, ReportsCommandsByEvents)
 }
 
 // Keys: all 32 bits count, the domain counts, and a key that is taken back stands for nothing.
-TEST_F(Mthca, KeysAreValidUntilDestroyed)
+TEST_F(Mthca, MemoryKeysAreValidUntilDestroyed)
 {
 	driver.bring_up();
 	MemoryTable &memory = driver.context().memory;
@@ -166,7 +166,7 @@ TEST_F(Mthca, KeysAreValidUntilDestroyed)
 
 // A region of pages: their list is named by its place in all of context memory, their size as its
 // power of two over 4 KiB.
-TEST_F(Mthca, PageListsHaveContextAddresses)
+TEST_F(Mthca, PageListsAreAddressedInContextMemory)
 {
 	driver.bring_up();
 	using Mpt = hw::mthca::MptEntry;
@@ -201,7 +201,7 @@ TEST_F(Mthca, PageListsHaveContextAddresses)
 }
 
 // A card that is broken on purpose errs as often as it was asked to, where its driver looks.
-TEST_F(Mthca, InjectsFaults)
+TEST_F(Mthca, ArmedFaultsOccurTheRequestedNumberOfTimes)
 {
 	driver.bring_up();
 	Faults &faults = driver.card.faults();
@@ -228,7 +228,7 @@ TEST_F(Mthca, InjectsFaults)
 // A machine that is not trusted reads its own node, and neither sets anything nor says who it is;
 // the card answers the subnet manager itself, and what that sets the driver hears of by the one
 // event that there is.
-TEST(UntrustedMthca, CannotManageTheSubnet)
+TEST(UntrustedMthca, DriverCannotManageTheSubnet)
 {
 	TinyDriver driver(false);
 	driver.bring_up();
@@ -397,7 +397,7 @@ protected:
 
 // Two requests of one doorbell, twenty times round: data arrives, each WQE is named by its address,
 // and the lap does not matter.
-TEST_F(MthcaTraffic, LinkedRequestsWrapAround)
+TEST_F(MthcaTraffic, LinkedWqesWrapAroundTheQueue)
 {
 	const std::uint64_t from = driver.allocate(4096), to = driver.allocate(4096);
 	for (unsigned round = 0; round < 20; ++round) {
@@ -426,7 +426,7 @@ TEST_F(MthcaTraffic, LinkedRequestsWrapAround)
 }
 
 // Each fault of a completion is its own.
-TEST_F(MthcaTraffic, InjectsCompletionFaults)
+TEST_F(MthcaTraffic, CompletionFaultsAreIndependent)
 {
 	const std::uint64_t data = driver.allocate(4096);
 	const auto complete = [&](Fault fault) {
@@ -468,7 +468,7 @@ TEST_F(MthcaTraffic, InvalidDoorbellsAreIgnored)
 }
 
 // An armed queue tells of a completion once, and of one that came before at once.
-TEST_F(MthcaTraffic, ArmedQueuesNotify)
+TEST_F(MthcaTraffic, ArmedCqRaisesOneEvent)
 {
 	const std::uint64_t data = driver.allocate(4096);
 	const auto arm = [this] {
@@ -503,7 +503,7 @@ TEST_F(MthcaTraffic, ArmedQueuesNotify)
 
 // In the error state each request completes as flushed, signalled or not, and what is posted then,
 // too.
-TEST_F(MthcaTraffic, FlushesEachRequest)
+TEST_F(MthcaTraffic, ErrorStateFlushesEachRequest)
 {
 	post_receive({8, TinyDriver::kKey, 0x1000});
 	post_receive({8, TinyDriver::kKey, 0x1000});
@@ -526,7 +526,7 @@ TEST_F(MthcaTraffic, FlushesEachRequest)
 
 // An entry that has no place fails the queue, which says so once, and then the queue pair that it
 // is of; what has not been polled stays.
-TEST_F(MthcaTraffic, OverrunFailsTheQueueAndItsQueuePairs)
+TEST_F(MthcaTraffic, CqOverrunFailsTheQueueAndItsQueuePairs)
 {
 	const std::uint64_t data = driver.allocate(4096);
 	const auto send = [&] {
@@ -557,7 +557,7 @@ TEST_F(MthcaTraffic, OverrunFailsTheQueueAndItsQueuePairs)
 
 // A queue goes on in another buffer at the next index; one that is too small is refused, and the
 // old one stays.
-TEST_F(MthcaTraffic, ResizedQueuesContinue)
+TEST_F(MthcaTraffic, ResizedCqContinuesInTheNewBuffer)
 {
 	const std::uint64_t data = driver.allocate(4096);
 	const auto send = [&] {
@@ -588,7 +588,7 @@ TEST_F(MthcaTraffic, ResizedQueuesContinue)
 }
 
 // Multicast members are marked one by one, and a list ends at the first that is not.
-TEST_F(Mthca, MulticastMembersAreMarked)
+TEST_F(Mthca, MemberListEndsAtTheFirstInvalidEntry)
 {
 	driver.bring_up();
 	std::uint8_t entry[256]{};
@@ -610,7 +610,7 @@ TEST_F(Mthca, MulticastMembersAreMarked)
 
 // The subnet manager is answered by the card as long as the driver does not listen, and then by the
 // driver.
-TEST_F(Mthca, DriverAnswersTheManagerOnceItListens)
+TEST_F(Mthca, DriverAnswersSmpsOnceItsQp0Receives)
 {
 	driver.bring_up();
 	ib::Smp get{};

@@ -372,7 +372,7 @@ protected:
 };
 
 // A doorbell before RTS does nothing (IBA 10.8.2). The next one finds the request where it lies.
-TEST_P(MthcaStates, DoorbellsBeforeRtsAreDropped)
+TEST_P(MthcaStates, DoorbellsBeforeRtsAreIgnored)
 {
 	post_send();
 	if (first_state == QpState::init)

@@ -65,7 +65,7 @@ protected:
 };
 
 // Queue pairs, completion queues and shared receive queues end, however large the tables.
-TEST_F(MthcaQuota, ObjectsAreBounded)
+TEST_F(MthcaQuota, NumberOfQueuesIsLimitedPerKind)
 {
 	const CqContext cq = completion_queue(0);
 	fill(
@@ -101,7 +101,7 @@ TEST_F(MthcaQuota, ObjectsAreBounded)
 }
 
 // No completion queue is larger than the card says, made or resized.
-TEST_F(MthcaQuota, QueuesAreBounded)
+TEST_F(MthcaQuota, CompletionQueueSizesAreLimited)
 {
 	const auto make = [&](unsigned log_size) {
 		return driver.command(Opcode::sw2hw_cq, kFirst, 0, completion_queue(log_size).bytes)
@@ -116,7 +116,7 @@ TEST_F(MthcaQuota, QueuesAreBounded)
 }
 
 // INIT_HCA is refused if it asks for more than the card reports.
-TEST(MthcaTables, AreBounded)
+TEST(MthcaTables, InitHcaTableSizesAreLimited)
 {
 	TinyDriver driver;
 	driver.start_firmware();

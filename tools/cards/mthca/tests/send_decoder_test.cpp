@@ -52,7 +52,7 @@ struct Posted {
 } // namespace
 
 // A WQE is what the one before it says: opcode, size and fence are not its own.
-TEST(SendDecoder, TakesTheOpcodeFromThePreviousLink)
+TEST(SendDecoder, OpcodeIsTakenFromThePreviousWqe)
 {
 	Posted posted(WqeOpcode::rdma_write_imm, WqeNext::always | WqeNext::solicited);
 	posted.add(WqeRemoteAddress{0x1000, 0x55, 0})
@@ -72,7 +72,7 @@ TEST(SendDecoder, TakesTheOpcodeFromThePreviousLink)
 }
 
 // GID indexes of address vectors go over both ports, 32 for each.
-TEST(SendDecoder, FindsTheGidOfTheSecondPort)
+TEST(SendDecoder, GidIndexSelectsTheSecondPort)
 {
 	WqeDatagram segment{};
 	segment.address.port_pd = 2u << 24 | 0x123456;
@@ -101,7 +101,7 @@ TEST(SendDecoder, FindsTheGidOfTheSecondPort)
 }
 
 // Inline data has a length of ten bits, and comes before and between other pieces.
-TEST(SendDecoder, GathersInlineData)
+TEST(SendDecoder, InlineDataIsGathered)
 {
 	Posted posted(WqeOpcode::send);
 	struct {
@@ -117,7 +117,7 @@ TEST(SendDecoder, GathersInlineData)
 }
 
 // A link must match its WQE, and the service and the card must support the operation.
-TEST(SendDecoder, RefusesRequestsThatDoNotFit)
+TEST(SendDecoder, InvalidOrUnsupportedWqesAreRefused)
 {
 	SendRequest request;
 	Posted cut(WqeOpcode::send);
@@ -147,7 +147,7 @@ TEST(SendDecoder, RefusesRequestsThatDoNotFit)
 }
 
 // No bit pattern whatever does harm, and what is accepted is consistent.
-TEST(SendDecoder, SurvivesRandomBytes)
+TEST(SendDecoder, RandomBytesAreDecodedSafely)
 {
 	constexpr unsigned seed = 20261122;
 	std::mt19937 random(seed);
@@ -180,7 +180,7 @@ TEST(SendDecoder, SurvivesRandomBytes)
 }
 
 // A receive list ends at the invalid key, whatever the size next to it.
-TEST(ReceiveDecoder, EndsAtTheTerminator)
+TEST(ReceiveDecoder, ReceiveListEndsAtTheTerminator)
 {
 	WqeData list[] = {
 		{64, 5, 0x1000}, {0, 9, 0}, {16, 6, 0x2000}, {77, 0x100, 0}, {999, 7, 0x3000}};

@@ -38,7 +38,7 @@ protected:
 
 // A shared receive queue is a list by addresses: WQEs are taken in the order of the links, and an
 // address beyond it is cut to it.
-TEST_F(MthcaShared, QueuesFollowTheLinks)
+TEST_F(MthcaShared, WqesAreConsumedInTheOrderOfTheLinks)
 {
 	driver.bring_up();
 	const std::uint64_t buffer = make_shared_queue();
@@ -61,7 +61,7 @@ TEST_F(MthcaShared, QueuesFollowTheLinks)
 
 // Fewer than the limit are told of once, until it is set again; a list that cannot be read fails
 // the queue.
-TEST_F(MthcaShared, QueuesReportTheirLimit)
+TEST_F(MthcaShared, LimitEventIsRaisedOncePerArm)
 {
 	driver.bring_up();
 	const std::uint64_t buffer = make_shared_queue();

@@ -34,7 +34,7 @@ TEST(Atomics, MaskedFetchAddKeepsFieldsSeparate)
 }
 
 /* Operands are numbers: a guest of either byte order sees its own integers change. */
-TEST(Atomics, FollowTheByteOrderOfTheGuest)
+TEST(Atomics, OperandsHaveTheByteOrderOfTheGuest)
 {
 	for (bool big : {false, true}) {
 		GuestMemory memory;
@@ -60,7 +60,7 @@ TEST(Atomics, FollowTheByteOrderOfTheGuest)
 }
 
 /* An atomic on unmapped memory fails. */
-TEST(Atomics, RejectUnmappedMemory)
+TEST(Atomics, AtomicsOnUnmappedMemoryAreRejected)
 {
 	GuestMemory memory;
 	packet::Headers headers;

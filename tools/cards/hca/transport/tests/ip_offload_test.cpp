@@ -68,7 +68,7 @@ Bytes tcp_packet(std::size_t data)
 } // namespace
 
 /* The fast sum equals the slow one for every length and alignment. */
-TEST(OnesComplement, MatchesTheDefinition)
+TEST(OnesComplement, SumMatchesTheDefinition)
 {
 	std::mt19937 random(5);
 	Bytes bytes(600);
@@ -116,7 +116,7 @@ TEST(Checksums, WrongChecksumsAreNotReportedAsValid)
 }
 
 /* Fragments, foreign protocols and stumps are neither changed nor vouched for. */
-TEST(Checksums, IgnoreFragments)
+TEST(Checksums, FragmentsAndUnknownProtocolsAreIgnored)
 {
 	Bytes fragment = tcp_packet(100);
 	put(fragment, kIpAt + 6, 2, 0x2000);
@@ -152,7 +152,7 @@ TEST(Checksums, IgnoreFragments)
 }
 
 /* A large send gives segments that each are right, and together the data. */
-TEST(LargeSend, SegmentsAndRenumbers)
+TEST(LargeSend, SegmentsHaveConsecutiveSequenceNumbers)
 {
 	constexpr std::size_t total = 5000, mss = 1400;
 	Bytes whole = tcp_packet(total);

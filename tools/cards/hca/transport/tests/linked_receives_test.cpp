@@ -30,7 +30,7 @@ private:
 	void report_broken_list() { ++breaks_reported; }
 };
 
-TEST(LinkedReceives, FollowsTheLinks)
+TEST(LinkedReceives, WqesAreConsumedInTheOrderOfTheLinks)
 {
 	BackwardList list;
 	EXPECT_FALSE(list.take());
@@ -46,7 +46,7 @@ TEST(LinkedReceives, FollowsTheLinks)
 }
 
 /* A link or a record that cannot be right leads to an entry of the list all the same. */
-TEST(LinkedReceives, StaysWithinTheList)
+TEST(LinkedReceives, InvalidLinksAndRecordsStayWithinTheList)
 {
 	BackwardList list;
 	list.record = 0xffff;
@@ -57,7 +57,7 @@ TEST(LinkedReceives, StaysWithinTheList)
 	EXPECT_EQ(list.wqe_offset(6), 2u * list.stride());
 }
 
-TEST(LinkedReceives, ReportsTheLimitOnce)
+TEST(LinkedReceives, LimitEventIsRaisedOncePerArm)
 {
 	BackwardList list(2);
 	list.record = 3;
@@ -72,7 +72,7 @@ TEST(LinkedReceives, ReportsTheLimitOnce)
 	EXPECT_EQ(list.limit(), 0);
 }
 
-TEST(LinkedReceives, FailsForGoodAtAnUnreadableLink)
+TEST(LinkedReceives, UnreadableLinkFailsTheQueuePermanently)
 {
 	BackwardList list;
 	ReceiveWork work;
@@ -90,7 +90,7 @@ TEST(LinkedReceives, FailsForGoodAtAnUnreadableLink)
 	EXPECT_EQ(list.available(), 0u);
 }
 
-TEST(LinkedReceives, CompletesElsewhereOnlyForXrc)
+TEST(LinkedReceives, OnlyXrcReplacesTheCompletionQueue)
 {
 	BackwardList list;
 	ReceiveWork work;

@@ -16,7 +16,7 @@ TEST(Psn, WrapsAt24Bits)
 }
 
 /* A PSN that is less than half the circle behind another one is older. */
-TEST(Psn, ComparesModulo)
+TEST(Psn, ComparisonIsModulo24Bits)
 {
 	EXPECT_TRUE(Psn(0xfffff0).before(Psn(3)));
 	EXPECT_FALSE(Psn(3).before(Psn(0xfffff0)));

@@ -108,7 +108,7 @@ protected:
  * A large send is cut as its segments can leave: one of 2^18 segments takes no more of the host
  * than the packets that found credit, and another QP of the card gets its turn before it ends.
  */
-TEST_F(Bounds, LargeSendUsesAvailableCredits)
+TEST_F(Bounds, LargeSendUsesOnlyAvailableCredits)
 {
 	QueuePair &from = datagram_qp(a, cq_a), &into = datagram_qp(b, cq_b);
 	CompletionQueue &cq_other = a.create_cq();
@@ -129,7 +129,7 @@ TEST_F(Bounds, LargeSendUsesAvailableCredits)
 }
 
 /* A credit wakes those who wait for one of its VL: the others do not look in vain. */
-TEST_F(Bounds, CreditsWakeWaiters)
+TEST_F(Bounds, CreditWakesOnlyQpsWaitingForItsVl)
 {
 	a.card().port(1)->managed().sl_to_vl.set_vl(1, 1);
 	QueuePair &into = datagram_qp(b, cq_b);
@@ -196,7 +196,7 @@ TEST_F(Bounds, LargeSendIsFlushedAndDrainedAsOne)
 }
 
 /* A QP has one timer, however often its deadline moves forth and back. */
-TEST_F(Bounds, EachQpHasOneTimer)
+TEST_F(Bounds, DeadlineChangesReuseTheTimerOfTheQp)
 {
 	QpOptions options;
 	options.ack_timeout = 31; /* hours */
@@ -213,7 +213,7 @@ TEST_F(Bounds, EachQpHasOneTimer)
 }
 
 /* Those that are due at the same time are looked at in turns. */
-TEST_F(Bounds, DueTimersRunInSlices)
+TEST_F(Bounds, DueTimersAreProcessedInSlices)
 {
 	constexpr std::uint32_t qps = 200;
 	QpOptions options;
@@ -246,7 +246,7 @@ TEST_F(Bounds, DueTimersRunInSlices)
  * event queue has no room wait until it has; the queue is not lost, nor is an event, and some room
  * is left for events that the guest itself and the subnet manager cause.
  */
-TEST_F(Bounds, EventsCausedByPeersWaitForSpace)
+TEST_F(Bounds, EventsCausedByPeersWaitForEventQueueSpace)
 {
 	constexpr unsigned qps = 600, log_queue = 9;
 	QpOptions options;
@@ -294,7 +294,7 @@ TEST_F(Bounds, EventsCausedByPeersWaitForSpace)
  * Requests are fetched ahead of their completion up to a number a QP and a number a card; beyond
  * that a QP gets one at a time, and so gets on.
  */
-TEST_F(Bounds, PrefetchedRequestsAreBounded)
+TEST_F(Bounds, PrefetchedRequestsAreLimited)
 {
 	constexpr std::size_t qps = 40, each = 512;
 	static_assert(qps * each > Requester::kHeldAllMax + qps);
@@ -330,7 +330,7 @@ TEST_F(Bounds, PrefetchedRequestsAreBounded)
  * Data that UC has completed is kept in copies until it has arrived. The copies are bounded,
  * however large the messages, and however long nobody takes them.
  */
-TEST_F(Bounds, CopiesOfUnacknowledgedDataAreBounded)
+TEST_F(Bounds, CopiesOfDataInFlightAreLimited)
 {
 	QpOptions options = of(ServiceType::uc);
 	options.mtu = ib::Mtu::mtu_4096;
@@ -394,7 +394,7 @@ TEST_F(Bounds, MulticastMembersAreServedInSlices)
  * A card that serves many members of a group keeps no credit of the link meanwhile: its sender's
  * packets to others pass. Packets that the card's queue has no place for are dropped, and counted.
  */
-TEST_F(Bounds, ServingMembersKeepsNoCredit)
+TEST_F(Bounds, ReplicationToMembersHoldsNoLinkCredit)
 {
 	constexpr unsigned credits = fabric::Port::kDefaultCredits;
 	constexpr unsigned packets = 4 * credits;

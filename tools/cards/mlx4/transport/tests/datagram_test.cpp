@@ -93,7 +93,7 @@ TEST_F(Datagram, UdSendIsDelivered)
  * QP0 goes by 0, on the management lane: by the number that its driver knows it by, anybody's
  * datagram would pass its checks.
  */
-TEST_F(Datagram, Qp0IsReachedByNumberZeroOnly)
+TEST_F(Datagram, Qp0IsAddressedByQpNumberZeroOnly)
 {
 	b.card().special_qps.set(kSpecialBase);
 	QpOptions options = ud();
@@ -113,7 +113,7 @@ TEST_F(Datagram, Qp0IsReachedByNumberZeroOnly)
 }
 
 /* With a GRH it lies in the first forty bytes, for the receiver to answer to. */
-TEST_F(Datagram, GrhIsDelivered)
+TEST_F(Datagram, GrhIsDeliveredBeforeThePayload)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
 	Region data = a.region(64), room = b.region(4096);
@@ -136,7 +136,7 @@ TEST_F(Datagram, GrhIsDelivered)
  * The DGID of a unicast packet is one of the port's (IBA 9.6.1.2), whatever its LIDs: the assigned
  * prefix and the default one both count.
  */
-TEST_F(Datagram, GrhOfAnotherPortIsDropped)
+TEST_F(Datagram, DatagramWithAForeignDgidIsDropped)
 {
 	b.port().info().gid_prefix = 0xfec0000000001234;
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
@@ -162,7 +162,7 @@ TEST_F(Datagram, GrhOfAnotherPortIsDropped)
 }
 
 /* The same on a connection, where the packet is lost as any other may be. */
-TEST_F(Datagram, ConnectionsDropAGrhOfAnotherPort)
+TEST_F(Datagram, RcPacketWithAForeignDgidIsDropped)
 {
 	QpOptions options;
 	options.retry_count = 1;
@@ -240,7 +240,7 @@ TEST_F(Datagram, SendErrorsStopTheSendQueue)
 
 /* A vector of another domain or port is the sender's error where the driver has asked for the
  * check. */
-TEST_F(Datagram, AddressVectorsAreCheckedIfEnabled)
+TEST_F(Datagram, AddressVectorPortAndPdAreCheckedIfEnabled)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
 	Region data = a.region(64), room = b.region(4096);
@@ -273,7 +273,7 @@ TEST_F(Datagram, AddressVectorsAreCheckedIfEnabled)
  * Credit that comes back while a cable is replaced is told to nobody; what waited for it goes on
  * once there is another.
  */
-TEST_F(Datagram, SurvivesALinkChange)
+TEST_F(Datagram, WaitingSendsContinueAfterALinkChange)
 {
 	constexpr unsigned count = fabric::Port::kDefaultCredits + 16;
 	QpOptions options = ud();
@@ -301,7 +301,7 @@ TEST_F(Datagram, SurvivesALinkChange)
  * A datagram that is longer than a QP's receive does not put the QP into the error state: the
  * request stays for the next one.
  */
-TEST_F(Datagram, DatagramLongerThanTheReceiveFails)
+TEST_F(Datagram, DatagramLongerThanItsReceiveFails)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
 	Region data = a.region(64), room = b.region(4096);
@@ -328,7 +328,7 @@ TEST_F(Datagram, DatagramLongerThanTheReceiveFails)
  * A datagram that is too long consumes a shared receive, because other QPs may have gone on with
  * the queue; the QP stays in its state too.
  */
-TEST_F(Datagram, DatagramLongerThanASharedReceiveFails)
+TEST_F(Datagram, DatagramLongerThanItsSharedReceiveFails)
 {
 	QpOptions options = ud();
 	SharedReceiveQueue &srq = b.create_srq(4);
@@ -344,7 +344,7 @@ TEST_F(Datagram, DatagramLongerThanASharedReceiveFails)
 
 /* A multicast goes to every member on both sides, once, and to its sender only if that is not
  * blocked. */
-TEST_F(Datagram, MulticastReachesMembers)
+TEST_F(Datagram, MulticastIsDeliveredToAttachedQps)
 {
 	QueuePair &sender = make(a, cq_a), &here = make(a, cq_a);
 	QueuePair &there1 = make(b, cq_b), &there2 = make(b, cq_b), &outside = make(b, cq_b);
@@ -415,7 +415,7 @@ TEST_F(Datagram, LoopbackNeedsNoLink)
 }
 
 /* A large send gives segments with right checksums, and the receiver vouches for them. */
-TEST_F(Datagram, LargeSendAndChecksums)
+TEST_F(Datagram, LsoSegmentsHaveValidChecksums)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
 	std::vector<std::byte> header(4 + 20 + 20);

@@ -239,7 +239,7 @@ protected:
 
 } // namespace
 
-TEST_P(RequesterStates, EffectOfADoorbellDependsOnTheState)
+TEST_P(RequesterStates, DoorbellIsHandledAsTheQpStateRequires)
 {
 	const auto [state, effect] = std::get<StateRow>(GetParam());
 	reach(state);

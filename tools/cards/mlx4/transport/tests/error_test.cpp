@@ -50,7 +50,7 @@ protected:
 } // namespace
 
 /* Local keys: wrong, foreign, too short, without the right. */
-TEST_F(Errors, LocalProtection)
+TEST_F(Errors, InvalidLocalKeysGiveLocalProtectionErrors)
 {
 	Region foreign = a.region(4096, kAllRights, 8);
 	Region read_only = a.region(4096, 1);
@@ -73,7 +73,7 @@ TEST_F(Errors, LocalProtection)
 }
 
 /* Remote keys: wrong, too short, without the right; for writes, reads and atomics. */
-TEST_F(Errors, RemoteAccess)
+TEST_F(Errors, InvalidRemoteKeysGiveRemoteAccessErrors)
 {
 	expect_access_error(write(to.address, to.key ^ 1, from.piece(0, 64)));
 	expect_access_error(write(to.address + 8192 - 63, to.key, from.piece(0, 64)));
@@ -92,7 +92,7 @@ TEST_F(Errors, RemoteAccess)
 }
 
 /* The QP's own switches say no. */
-TEST_F(Errors, RemoteRightsOfTheQp)
+TEST_F(Errors, QpWithoutRemoteAccessRejectsReadsAndWrites)
 {
 	qp_b->remote_write = false;
 	EXPECT_EQ(outcome(write(to.address, to.key, from.piece(0, 64))),
@@ -107,7 +107,7 @@ TEST_F(Errors, RemoteRightsOfTheQp)
 }
 
 /* Requests that the responder rejects as invalid. */
-TEST_F(Errors, RemoteInvalidRequest)
+TEST_F(Errors, InvalidRequestsAreRejectedByTheResponder)
 {
 	b.take_events();
 	EXPECT_EQ(outcome(WqeBuilder(WqeOpcode::fetch_add)
@@ -130,7 +130,7 @@ TEST_F(Errors, RemoteInvalidRequest)
  * An invalid request in the middle of a message that has taken a receive is reported by that
  * receive, and by no event (IBA 9.9.3.1, class C).
  */
-TEST_F(Errors, InvalidRequestWithinAMessageFailsItsReceive)
+TEST_F(Errors, InvalidRequestWithinAMessageFailsTheReceive)
 {
 	Region big_from = a.region(8 << 20), big_to = b.region(8 << 20);
 	b.post_receive(*qp_b, {big_to.piece()});
@@ -148,7 +148,7 @@ TEST_F(Errors, InvalidRequestWithinAMessageFailsItsReceive)
 }
 
 /* A receive whose own memory is not there. */
-TEST_F(Errors, ReceiveProtection)
+TEST_F(Errors, ReceiveWithAnInvalidKeyFailsBothEnds)
 {
 	b.post_receive(*qp_b, {WqeData{4096, to.key ^ 1, to.address}});
 	b.post_receive(*qp_b, {to.piece()});
@@ -162,7 +162,7 @@ TEST_F(Errors, ReceiveProtection)
  * A doorbell record that claims more receives than the ring holds claims none: not one is taken or
  * flushed.
  */
-TEST_F(Errors, DoorbellRecordBeyondTheRing)
+TEST_F(Errors, DoorbellRecordBeyondTheRingPostsNothing)
 {
 	QpOptions options;
 	options.rnr_retry = 1;
@@ -197,7 +197,7 @@ TEST_F(Errors, ConnectedReceiveReportsNoGrh)
 }
 
 /* WQEs that make no sense. */
-TEST_F(Errors, LocalQpOperationAndLength)
+TEST_F(Errors, InvalidWqesGiveLocalErrors)
 {
 	EXPECT_EQ(outcome(WqeBuilder(static_cast<WqeOpcode>(0x0f)).done()),
 		  CqeSyndrome::local_qp_operation);
@@ -208,7 +208,7 @@ TEST_F(Errors, LocalQpOperationAndLength)
 }
 
 /* Requests posted before an invalid one succeed, and complete first. */
-TEST_F(Errors, KeepCompletionOrder)
+TEST_F(Errors, RequestsBeforeAnInvalidOneCompleteFirst)
 {
 	for (int i = 0; i < 3; i++)
 		a.post(*qp_a, write(to.address, to.key, from.piece()));
@@ -221,7 +221,7 @@ TEST_F(Errors, KeepCompletionOrder)
 }
 
 /* Memory that goes away under a transfer ends it with an error, and nothing worse. */
-TEST_F(Errors, MemoryUnmappedUnderATransfer)
+TEST_F(Errors, UnmappingMemoryDuringATransferFailsIt)
 {
 	for (bool at_sender : {true, false}) {
 		SCOPED_TRACE(at_sender);
@@ -249,7 +249,7 @@ TEST_F(Errors, MemoryUnmappedUnderATransfer)
 }
 
 /* Fast registration: a free key becomes a region, serves, and is taken back by either end. */
-TEST_F(Errors, FastRegistration)
+TEST_F(Errors, FastRegisteredKeyIsUsableUntilInvalidated)
 {
 	std::uint32_t key = b.free_key(4);
 	std::uint64_t pages[2] = {b.allocate(4096), b.allocate(4096 * 3) + 8192};

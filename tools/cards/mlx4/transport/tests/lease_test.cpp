@@ -65,7 +65,7 @@ protected:
 } // namespace
 
 /* HW2SW_MPT of the region, while a long link has the packet. */
-TEST_F(Lease, EndsWithItsKey)
+TEST_F(Lease, DestroyingTheKeyRevokesTheLease)
 {
 	link.set_faults({.delay = std::chrono::milliseconds(20)});
 	a.post_send(*qp_a, write(to, from.piece()));
@@ -75,7 +75,7 @@ TEST_F(Lease, EndsWithItsKey)
 }
 
 /* 2RST_QP. */
-TEST_F(Lease, EndsWithItsQp)
+TEST_F(Lease, ResettingTheQpRevokesTheLease)
 {
 	a.post_send(*qp_a, write(to, from.piece()));
 	a.destroy(*qp_a);
@@ -84,7 +84,7 @@ TEST_F(Lease, EndsWithItsQp)
 }
 
 /* 2ERR: the flushed request tells the guest that the buffer is its own again. */
-TEST_F(Lease, EndsWithAnError)
+TEST_F(Lease, MovingTheQpToErrorRevokesTheLease)
 {
 	a.post_send(*qp_a, write(to, from.piece()));
 	a.modify(*qp_a, QpState::err);
@@ -96,7 +96,7 @@ TEST_F(Lease, EndsWithAnError)
  * Bus mastering ends, or the machine takes memory back, unplugged memory say
  * (Card::memory_changed()).
  */
-TEST_F(Lease, EndsWithoutAKey)
+TEST_F(Lease, RemovingTheMemoryRevokesTheLease)
 {
 	link.set_faults({.delay = std::chrono::milliseconds(20)});
 	a.post_send(*qp_a, write(to, from.piece()));
@@ -107,7 +107,7 @@ TEST_F(Lease, EndsWithoutAKey)
 }
 
 /* The same holds for the key of memory that the other end reads. */
-TEST_F(Lease, EndsWithTheKeyOfARead)
+TEST_F(Lease, DestroyingTheKeyOfAReadRevokesTheLease)
 {
 	answer_a_read(from.key);
 	a.destroy_key(from.key);
@@ -116,7 +116,7 @@ TEST_F(Lease, EndsWithTheKeyOfARead)
 }
 
 /* A key that a request invalidates, when its completion says so. */
-TEST_F(Lease, EndsWithInvalidation)
+TEST_F(Lease, InvalidatingTheKeyRevokesTheLease)
 {
 	const std::uint32_t key = a.free_key(1);
 	const std::uint64_t list = a.allocate(8);
@@ -140,7 +140,7 @@ TEST_F(Lease, EndsWithInvalidation)
 }
 
 /* Destroying a key does not affect data that is sent with another one. */
-TEST_F(Lease, OthersAreUnaffected)
+TEST_F(Lease, DestroyingAKeyDoesNotAffectOtherKeys)
 {
 	reconnect({.ack_timeout = 20, .retry_count = 0});
 	Region other = a.region(64);
@@ -151,7 +151,7 @@ TEST_F(Lease, OthersAreUnaffected)
 }
 
 /* Nor does one who asks for the end of a key that is not his to end. */
-TEST_F(Lease, RejectedInvalidationEndsNothing)
+TEST_F(Lease, RejectedInvalidationRevokesNoLease)
 {
 	reconnect({.ack_timeout = 20, .retry_count = 0});
 	QueuePair &outsider = a.create_qp({}, cq_a, cq_a), &peer = b.create_qp({}, cq_b, cq_b);
@@ -172,7 +172,7 @@ TEST_F(Lease, RejectedInvalidationEndsNothing)
 }
 
 /* Data sent with more keys than a QP may have leases for is copied, and arrives. */
-TEST_F(Lease, DataBeyondTheBoundIsCopied)
+TEST_F(Lease, DataBeyondTheLeaseLimitIsCopied)
 {
 	constexpr unsigned count = 128, bytes = 16;
 	reconnect({.log_send = 8});
@@ -236,7 +236,7 @@ public:
  * A command that may have changed any key looks at each lease once, and not at all again at what
  * has arrived: a guest has as many as it likes, and as many such commands in a row.
  */
-TEST(Leases, AreCheckedOnce)
+TEST(Leases, EachLeaseIsCheckedOncePerCommand)
 {
 	Places keys;
 	Leases leases(keys);

@@ -31,7 +31,7 @@ unsigned count(const std::vector<Event> &events, EventType type, std::uint32_t n
 } // namespace
 
 /* UC carries sends and writes of many packets, without an answer. */
-TEST_F(Unreliable, SendAndWrite)
+TEST_F(Unreliable, UcSendsAndWritesOfManyPacketsArrive)
 {
 	Region from = a.region(10000), to = b.region(20000);
 	fill(a.bytes(from));
@@ -121,7 +121,7 @@ TEST_F(Unreliable, SendErrorsStopTheSendQueue)
 }
 
 /* Receives of a shared queue go to whichever QP needs one; the limit is told once. */
-TEST_F(Queues, SharedReceiveQueue)
+TEST_F(Queues, QpsShareReceivesAndLimitEventIsRaisedOnce)
 {
 	SharedReceiveQueue &srq = b.create_srq(4, 3);
 	b.take_events();
@@ -157,7 +157,7 @@ TEST_F(Queues, SharedReceiveQueue)
 }
 
 /* XRC: one target QP, the packet says which shared queue of the domain takes the message. */
-TEST_F(Queues, Xrc)
+TEST_F(Queues, XrcMessagesGoToTheirSrqWithinTheDomain)
 {
 	constexpr std::uint16_t domain = 9;
 	CompletionQueue &srq_cq = b.create_cq();
@@ -191,7 +191,7 @@ TEST_F(Queues, Xrc)
 
 /* The target of XRC reaches what the shared queue's protection domain holds: it has none of its
  * own. */
-TEST_F(Queues, XrcMemory)
+TEST_F(Queues, XrcTargetUsesTheProtectionDomainOfTheSrq)
 {
 	constexpr std::uint16_t domain = 9;
 	CompletionQueue &srq_cq = b.create_cq();
@@ -220,7 +220,7 @@ TEST_F(Queues, XrcMemory)
 }
 
 /* An error in the receive of an XRC target reports the shared queue. */
-TEST_F(Queues, XrcErrorNamesItsQueue)
+TEST_F(Queues, XrcReceiveErrorReportsTheSrqNumber)
 {
 	constexpr std::uint16_t domain = 9;
 	CompletionQueue &srq_cq = b.create_cq();
@@ -240,7 +240,7 @@ TEST_F(Queues, XrcErrorNamesItsQueue)
 }
 
 /* A QP moved to the error state flushes both queues in order, and what is posted later, too. */
-TEST_F(Queues, ErrorStateFlushes)
+TEST_F(Queues, ErrorStateFlushesBothQueuesInOrder)
 {
 	Region data = a.region(4096);
 	for (unsigned i = 0; i < 5; i++)
@@ -288,7 +288,7 @@ TEST_F(Queues, NothingIsSentWithoutADoorbell)
 }
 
 /* Draining lets what was started end, starts nothing more, and says when it is done. */
-TEST_F(Queues, SendQueueDrains)
+TEST_F(Queues, DrainingCompletesStartedRequestsOnly)
 {
 	Region data = a.region(100000), to = b.region(100000);
 	auto write = [&] {
@@ -326,7 +326,7 @@ TEST_F(Queues, CommunicationIsEstablishedByTheFirstPacket)
 }
 
 /* A full completion queue takes its QP down with it. */
-TEST_F(Queues, CompletionQueueOverrun)
+TEST_F(Queues, CompletionQueueOverrunFailsTheQp)
 {
 	CompletionQueue &small = a.create_cq(1);
 	QpOptions options;

@@ -26,7 +26,7 @@ WqeBuilder write(const Region &to, std::uint64_t offset = 0)
 
 /* A message of any length around the MTU arrives whole, is completed at both ends, and says its
  * length. */
-TEST_F(Rc, SendOfEveryLength)
+TEST_F(Rc, SendsOfEveryLengthArriveIntact)
 {
 	Region from = a.region(1 << 16), to = b.region(1 << 16);
 	fill(a.bytes(from));
@@ -54,7 +54,7 @@ TEST_F(Rc, SendOfEveryLength)
 }
 
 /* Writes go where they are told, between page boundaries that differ at both ends. */
-TEST_F(Rc, WriteBetweenScatteredPages)
+TEST_F(Rc, WriteBetweenScatteredPagesArrivesIntact)
 {
 	std::vector<std::uint64_t> from_pages, to_pages;
 	constexpr std::uint64_t length = 40000, from_va = 0x7000000123, to_va = 0x12345678f01;
@@ -74,7 +74,7 @@ TEST_F(Rc, WriteBetweenScatteredPages)
 }
 
 /* A read brings the other end's memory, into a scatter list. */
-TEST_F(Rc, ReadIntoAScatterList)
+TEST_F(Rc, ReadFillsAScatterList)
 {
 	Region from = b.region(10000), to = a.region(10000);
 	fill(b.bytes(from));
@@ -91,7 +91,7 @@ TEST_F(Rc, ReadIntoAScatterList)
 }
 
 /* Immediate data reach the receiver with a send and with a write, inline data both ways. */
-TEST_F(Rc, ImmediateAndInline)
+TEST_F(Rc, ImmediateAndInlineDataArrive)
 {
 	Region to = b.region(4096);
 	b.post_receive(*qp_b, {to.piece()});
@@ -120,7 +120,7 @@ TEST_F(Rc, ImmediateAndInline)
 }
 
 /* Atomics change the word once and bring its former value. */
-TEST_F(Rc, Atomics)
+TEST_F(Rc, AtomicsExecuteOnceAndReturnTheOldValue)
 {
 	Region word = b.region(64), result = a.region(64);
 	auto value = [&]() -> std::uint64_t & {
@@ -152,7 +152,7 @@ TEST_F(Rc, Atomics)
 }
 
 /* Many requests of all kinds, posted at once, complete in order and do what they say. */
-TEST_F(Rc, ManyRequestsKeepTheirOrder)
+TEST_F(Rc, ManyRequestsCompleteInOrder)
 {
 	QpOptions options;
 	options.log_send = 10;
@@ -229,7 +229,7 @@ TEST_F(Rc, ReceiverNotReadyIsRetried)
 }
 
 /* When patience is limited, the request fails, what follows is flushed, and the QP is in error. */
-TEST_F(Rc, RnrRetriesRunOut)
+TEST_F(Rc, ExhaustedRnrRetriesFailTheQp)
 {
 	QpOptions options;
 	options.rnr_retry = 2;
@@ -247,7 +247,7 @@ TEST_F(Rc, RnrRetriesRunOut)
 }
 
 /* A peer that is silent is given up after the retries. */
-TEST_F(Rc, TransportRetriesRunOut)
+TEST_F(Rc, ExhaustedTransportRetriesFailTheQp)
 {
 	QpOptions options;
 	options.ack_timeout = 4;

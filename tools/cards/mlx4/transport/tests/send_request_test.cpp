@@ -13,7 +13,7 @@ namespace weft::mlx4::transport
 using namespace hw::mlx4;
 
 /* A gather list of memory and inline data keeps its order and its sum. */
-TEST(SendRequest, GathersMemoryAndInlineData)
+TEST(SendRequest, MemoryAndInlineDataAreGathered)
 {
 	auto wqe = WqeBuilder(WqeOpcode::send)
 			   .add(WqeData{100, 0x1234, 0xabcdef000})
@@ -53,7 +53,7 @@ TEST(SendRequest, JoinsInlineDataSplitAt64Bytes)
 }
 
 /* Each service has its own opcodes; all others are a local QP operation error. */
-TEST(SendRequest, RefusesOpcodesThatTheServiceLacks)
+TEST(SendRequest, RefusesOpcodesThatTheServiceDoesNotSupport)
 {
 	SendRequest request;
 	auto refused = [&](WqeOpcode opcode, ServiceType service) {
@@ -106,7 +106,7 @@ TEST(SendRequest, RejectsInvalidResponseBuffers)
 }
 
 /* No bit pattern whatever does harm, and what is accepted is consistent. */
-TEST(SendRequest, SurvivesRandomBytes)
+TEST(SendRequest, RandomBytesAreDecodedSafely)
 {
 	constexpr unsigned seed = 20261121;
 	std::mt19937 random(seed);
@@ -140,7 +140,7 @@ TEST(SendRequest, SurvivesRandomBytes)
 }
 
 /* A receive list ends at the terminator, skips what is empty, and adds up. */
-TEST(ReceiveList, EndsAtTheTerminator)
+TEST(ReceiveList, ReceiveListEndsAtTheTerminator)
 {
 	WqeData list[] = {{64, 5, 0x1000},
 			  {0, 9, 0},
