@@ -70,7 +70,7 @@ TEST_F(FairQueueTest, SourcesShareTheWorkEqually)
 	EXPECT_GT(done[3], 4000 / 5);
 }
 
-TEST_F(FairQueueTest, SourceWithoutABacklogIsServedFirst)
+TEST_F(FairQueueTest, NewSourceIsServedBeforeBackloggedSources)
 {
 	ASSERT_TRUE(push(1, 100'000));
 	serve(1000);
@@ -79,7 +79,7 @@ TEST_F(FairQueueTest, SourceWithoutABacklogIsServedFirst)
 	EXPECT_EQ(std::vector<ib::Lid>{2}, finished);
 }
 
-TEST_F(FairQueueTest, UrgentMadsOvertakeTheRequestsOfTheirSource)
+TEST_F(FairQueueTest, UrgentMadsOvertakeRequestsOfTheSameSource)
 {
 	ASSERT_TRUE(push(1, 100'000));
 	serve(1000);
@@ -106,7 +106,7 @@ TEST_F(FairQueueTest, FullQueueHasSpaceForOtherSources)
 	EXPECT_TRUE(push(1, 10));
 }
 
-TEST_F(FairQueueTest, UnfinishedJobsAreBoundedAndAllEnd)
+TEST_F(FairQueueTest, JobsInProgressAreLimitedAndAllJobsComplete)
 {
 	constexpr ib::Lid sources = 2 * FairQueue::kJobsMax;
 	for (ib::Lid source = 1; source <= sources; source++)

@@ -87,7 +87,7 @@ struct Flood : ::testing::Test {
 	}
 };
 
-TEST_F(Flood, OtherHostsAreAnsweredFirst)
+TEST_F(Flood, OtherHostsAreAnsweredBeforeTheFlood)
 {
 	flood();
 	const auto answer = honest.ask_sa(path_request());
@@ -96,7 +96,7 @@ TEST_F(Flood, OtherHostsAreAnsweredFirst)
 	EXPECT_EQ(0u, hostile.received.size()) << "requests of the flood that were answered first";
 }
 
-TEST_F(Flood, RequestsAreServedInSlices)
+TEST_F(Flood, LargeRequestsAreProcessedInSlices)
 {
 	flood(2);
 	lab.reactor.turn(Clock::time_point::min());
@@ -108,7 +108,7 @@ TEST_F(Flood, RequestsAreServedInSlices)
 	EXPECT_EQ(2u, answers);
 }
 
-TEST_F(Flood, SweepIsNotDelayed)
+TEST_F(Flood, SweepIsNotDelayedByTheFlood)
 {
 	const auto before = sm.status();
 	flood();
@@ -118,7 +118,7 @@ TEST_F(Flood, SweepIsNotDelayed)
 }
 
 // A host sends when another one gets a new LID, in the middle of the sweep.
-TEST_F(Flood, AnswersToASweepAreNotLost)
+TEST_F(Flood, FloodDoesNotDropResponsesToTheSweep)
 {
 	fabric::Port &port = lab.fabric.add_port("burst");
 	bool armed = false;
@@ -180,7 +180,7 @@ struct Pinger {
 };
 
 // Counted in units of work, so that it does not depend on the host.
-TEST_F(Flood, OthersWaitLessThanTwiceAsLong)
+TEST_F(Flood, FloodDelaysOtherHostsByLessThanAFactorOfTwo)
 {
 	fabric::Port &port = lab.fabric.add_port("pinger");
 	Pinger pinger(*this, port);
@@ -195,7 +195,7 @@ TEST_F(Flood, OthersWaitLessThanTwiceAsLong)
 	EXPECT_EQ(0u, hostile.received.size()) << "the flood has ended";
 }
 
-TEST_F(Flood, SweepTakesLessThanTwiceAsLong)
+TEST_F(Flood, FloodSlowsTheSweepByLessThanAFactorOfTwo)
 {
 	const auto sweep = [this] {
 		const auto before = sm.status();
@@ -214,7 +214,7 @@ TEST_F(Flood, SweepTakesLessThanTwiceAsLong)
 }
 
 // A manager that is to end, and whatever else is on its loop, waits for one slice.
-TEST_F(Flood, LoopIsFreeAfterEachSlice)
+TEST_F(Flood, EventLoopRunsAfterEachSlice)
 {
 	flood();
 	const std::int64_t before = sm.status().served;
@@ -224,7 +224,7 @@ TEST_F(Flood, LoopIsFreeAfterEachSlice)
 	EXPECT_EQ(0u, hostile.received.size());
 }
 
-TEST_F(Flood, UnfinishedAnswersAreBounded)
+TEST_F(Flood, ResponsesInProgressAreLimited)
 {
 	// More ports than answers may be unfinished at a time. All are answered in the end.
 	std::vector<std::unique_ptr<Host>> hosts;

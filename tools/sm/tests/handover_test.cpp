@@ -157,7 +157,7 @@ TEST_F(Handover, StandbyTakesOverWhenTheMasterDies)
 	EXPECT_NE(0, host.lid());
 }
 
-TEST_F(Handover, StandbyWaitsForANewMaster)
+TEST_F(Handover, StandbyBecomesMasterWhenTheMasterIsNotActive)
 {
 	Peer &master = meet(9, SmState::master);
 	SubnetManager &sm = start(3);
@@ -166,7 +166,7 @@ TEST_F(Handover, StandbyWaitsForANewMaster)
 	ASSERT_TRUE(becomes(sm, SmState::master));
 }
 
-TEST_F(Handover, TheMasterHandsOverToAHigherPriority)
+TEST_F(Handover, MasterHandsOverToAHigherPriority)
 {
 	SubnetManager &sm = start(3);
 	ASSERT_TRUE(Lab::settled(sm));
@@ -183,7 +183,7 @@ TEST_F(Handover, TheMasterHandsOverToAHigherPriority)
 	EXPECT_EQ(lid, host.lid());
 }
 
-TEST_F(Handover, TheMasterKeepsTheSubnetFromALowerPriority)
+TEST_F(Handover, MasterDoesNotHandOverToALowerPriority)
 {
 	SubnetManager &sm = start(3);
 	ASSERT_TRUE(Lab::settled(sm));
@@ -200,7 +200,7 @@ TEST_F(Handover, TheMasterKeepsTheSubnetFromALowerPriority)
 	EXPECT_EQ(SmState::master, sm.status().state);
 }
 
-TEST_F(Handover, LowerGuidIsMasterAmongEquals)
+TEST_F(Handover, EqualPriorityHandsOverToTheLowerGuid)
 {
 	SubnetManager &sm = start(3);
 	ASSERT_TRUE(Lab::settled(sm));
@@ -209,7 +209,7 @@ TEST_F(Handover, LowerGuidIsMasterAmongEquals)
 	EXPECT_TRUE(becomes(sm, SmState::standby));
 }
 
-TEST_F(Handover, HigherGuidIsStandbyAmongEquals)
+TEST_F(Handover, EqualPriorityDoesNotHandOverToAHigherGuid)
 {
 	SubnetManager &sm = start(3);
 	ASSERT_TRUE(Lab::settled(sm));
@@ -221,7 +221,7 @@ TEST_F(Handover, HigherGuidIsStandbyAmongEquals)
 	EXPECT_EQ(SmState::master, sm.status().state);
 }
 
-TEST_F(Handover, NewMasterAcknowledgesWhenActive)
+TEST_F(Handover, NewMasterSendsHandoverAcknowledge)
 {
 	Peer &master = meet(9, SmState::master);
 	SubnetManager &sm = start(10);
@@ -235,7 +235,7 @@ TEST_F(Handover, NewMasterAcknowledgesWhenActive)
 	ASSERT_TRUE(sm.wait_for([&](auto &) { return host.active(); }, kPatience));
 }
 
-TEST_F(Handover, ControlMessagesMovePermittedStatesOnly)
+TEST_F(Handover, SmInfoControlIsRefusedInInvalidStates)
 {
 	constexpr unsigned refused = ib::mad_status_invalid_value;
 	Peer &other = meet(9, SmState::master);

@@ -33,7 +33,7 @@ bool operator==(const LidTable::Entry &a, const LidTable::Entry &b)
 }
 
 // The next table loads all that was stored, in the same order each time.
-TEST_F(Lids, ArePersistent)
+TEST_F(Lids, StoredLidsAreLoadedByTheNextManager)
 {
 	LidTable table;
 	table.restore({{0x20, 4, 2}, {0x10, 9, 0}});
@@ -47,7 +47,7 @@ TEST_F(Lids, ArePersistent)
 
 // A table takes none that another port has, none that there is not, and none that does not begin
 // where it has to.
-TEST_F(Lids, FreeLidsAreReused)
+TEST_F(Lids, InvalidAndDuplicateStoredLidsAreIgnored)
 {
 	LidTable table;
 	table.restore({{0x10, 4, 1},
@@ -65,7 +65,7 @@ TEST_F(Lids, FreeLidsAreReused)
 
 // A file that is damaged gives what can be read of it; none is none; one that cannot be written is
 // done without.
-TEST_F(Lids, SurviveABadFile)
+TEST_F(Lids, MissingAndDamagedLidFilesAreTolerated)
 {
 	EXPECT_TRUE(LidFile(path_).load().empty());
 	EXPECT_TRUE(LidFile("").load().empty());

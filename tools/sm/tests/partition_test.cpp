@@ -99,7 +99,7 @@ TEST_F(PartitionTest, LimitedMemberCannotBecomeFull)
 	EXPECT_FALSE(arrives(b, a, kStorageFull));
 }
 
-TEST_F(PartitionTest, HostPortsEnforceAndTrunksDoNot)
+TEST_F(PartitionTest, PartitionsAreEnforcedOnHostPortsOnly)
 {
 	constexpr auto both = ib::PortInfo::enforce_inbound | ib::PortInfo::enforce_outbound;
 	auto &sm = lab.start(left, 7, config());
@@ -165,7 +165,7 @@ private:
 };
 
 // The manager has met the node when it sets up the switch's port before it.
-TEST_F(PartitionTest, SilentPortDoesNotDisturbTheManager)
+TEST_F(PartitionTest, UnresponsivePortDoesNotBlockTheSweep)
 {
 	fabric::Port &port = lab.fabric.add_port("shy");
 	ShyNode shy(port, lab.loop);
@@ -192,7 +192,7 @@ TEST_F(PartitionTest, LimitedMembersOfTheDefaultPartitionAreServed)
 
 // Nobody but the manager changes a port that is not trusted, not even its own node; and a manager
 // behind it is none.
-TEST_F(PartitionTest, UntrustedPortHasTheManagersMkey)
+TEST_F(PartitionTest, UntrustedPortIsProtectedByTheManagersMkey)
 {
 	Config config = this->config();
 	config.untrusted = {0x2001};

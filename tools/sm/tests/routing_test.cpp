@@ -192,7 +192,7 @@ std::map<int, unsigned> deliveries(const Subnet &subnet, const McTree &tree, Por
 
 // However the cables run, who is in a group gets what another member sends once, and nobody else
 // gets any of it.
-TEST(Routing, GroupsReachEachMemberOnceAndNobodyElse)
+TEST(Routing, MulticastReachesEachMemberOnceAndNoOtherPort)
 {
 	const struct {
 		int switches;
@@ -219,7 +219,7 @@ TEST(Routing, GroupsReachEachMemberOnceAndNobodyElse)
 	}
 }
 
-TEST(Routing, RingsDoNotDeadlock)
+TEST(Routing, RoutesOnRingsAreDeadlockFree)
 {
 	for (int switches = 2; switches <= 12; switches++) {
 		const auto followed = routed(switches, ring(switches), switches);
@@ -228,7 +228,7 @@ TEST(Routing, RingsDoNotDeadlock)
 	}
 }
 
-TEST(Routing, ToriDoNotDeadlock)
+TEST(Routing, RoutesOnToriAreDeadlockFree)
 {
 	for (auto [width, height] : {Cable{3, 3}, {4, 4}, {5, 3}, {8, 8}}) {
 		const auto followed = routed(width * height, torus(width, height), width * height);
@@ -237,7 +237,7 @@ TEST(Routing, ToriDoNotDeadlock)
 	}
 }
 
-TEST(Routing, DragonfliesDoNotDeadlock)
+TEST(Routing, RoutesOnDragonfliesAreDeadlockFree)
 {
 	const auto followed = routed(9 * 4, dragonfly(9, 4), 9 * 4);
 	EXPECT_TRUE(followed.all_arrive);
@@ -245,7 +245,7 @@ TEST(Routing, DragonfliesDoNotDeadlock)
 }
 
 // Two unconnected rings: each part has a root of its own.
-TEST(Routing, PartialTopologiesDoNotDeadlock)
+TEST(Routing, RoutesOnPartialTopologiesAreDeadlockFree)
 {
 	auto cables = ring(5);
 	for (auto [one, other] : ring(6))
@@ -298,7 +298,7 @@ void follow_tree(const Subnet &subnet, const McTree &tree, Followed &followed)
 	}
 }
 
-TEST(Routing, MulticastWithUnicastDoesNotDeadlock)
+TEST(Routing, MulticastAndUnicastRoutesAreDeadlockFree)
 {
 	struct Case {
 		int switches;

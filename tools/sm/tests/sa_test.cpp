@@ -34,7 +34,7 @@ TEST_F(SaTest, IpoibBroadcastGroupExists)
 
 // On purpose: the client's answer, by its transaction, and wrong; the same nonsense from the same
 // seed.
-TEST_F(SaTest, CorruptedRepliesFollowFromTheSeed)
+TEST_F(SaTest, SameSeedGivesTheSameCorruptedReplies)
 {
 	const ib::SaMad truth = *path(a, b);
 	auto differs = [&](const ib::SaMad &answer) {
@@ -63,7 +63,7 @@ TEST_F(SaTest, CorruptedRepliesFollowFromTheSeed)
 	EXPECT_EQ(60u, sm.reply_corrupter().corrupted());
 }
 
-TEST_F(SaTest, MulticastReachesExactlyTheMembersAtOnce)
+TEST_F(SaTest, MulticastReachesExactlyTheMembersAfterTheReply)
 {
 	fabric::Port &end = lab.fabric.add_port("listener");
 	for (Host *host : {&a, &b})
@@ -99,7 +99,7 @@ TEST_F(SaTest, MulticastReachesExactlyTheMembersAtOnce)
 	EXPECT_EQ(1u, count(b));
 }
 
-TEST_F(SaTest, GroupsAreCreatedSharedAndEndWithTheLastFullMember)
+TEST_F(SaTest, GroupIsDeletedWithItsLastFullMember)
 {
 	EXPECT_EQ(ib::sa_status_insufficient_components,
 		  join(a, group(7), kJoinMask)->header.status);
@@ -135,7 +135,7 @@ TEST_F(SaTest, GroupsAreCreatedSharedAndEndWithTheLastFullMember)
 }
 
 // RFC 4391 sections 4 to 6: whose members would be refused, or talk to nobody.
-TEST_F(SaTest, IpoibGroupsMatchTheBroadcastGroup)
+TEST_F(SaTest, IpoibGroupsMustMatchTheBroadcastGroup)
 {
 	const auto create = [&](const ib::Gid &mgid, auto change) {
 		ib::SaMad mad = membership(c, MadMethod::set, c, mgid, kCreateMask);
@@ -319,7 +319,7 @@ std::size_t tables_begun(Host &host, std::size_t asked, Send send)
 	return begun.size();
 }
 
-TEST_F(SaTest, TablesInTransferAreBoundedByRequester)
+TEST_F(SaTest, RmppTransfersPerRequesterAreLimited)
 {
 	EXPECT_EQ(sm::RmppSender::kTransfersOfOne,
 		  tables_begun(a, sm::RmppSender::kTransfersOfOne + 5, [this](ib::SaMad mad) {
@@ -331,7 +331,7 @@ TEST_F(SaTest, TablesInTransferAreBoundedByRequester)
 }
 
 // A port that asks by each of its LIDs is one requester.
-TEST(SaShare, IsPerPortAndNotPerLid)
+TEST(SaShare, RmppTransferLimitIsPerPortNotPerLid)
 {
 	Lab lab;
 	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
@@ -353,7 +353,7 @@ TEST(SaShare, IsPerPortAndNotPerLid)
 		  }));
 }
 
-TEST_F(SaTest, ATableSurvivesLossInBothDirections)
+TEST_F(SaTest, RmppTransferSurvivesLossInBothDirections)
 {
 	fabric::Faults faults;
 	faults.loss = 0.2;
@@ -367,7 +367,7 @@ TEST_F(SaTest, ATableSurvivesLossInBothDirections)
 	EXPECT_EQ(22u, table->count());
 }
 
-TEST_F(SaTest, ServicesAreRegisteredFoundAndExpire)
+TEST_F(SaTest, ServiceRecordsAreFoundUntilTheirLeaseExpires)
 {
 	using Service = ib::ServiceRecord;
 	constexpr std::uint64_t mask = component(Service::c_id) | component(Service::c_gid) |
@@ -397,7 +397,7 @@ TEST_F(SaTest, ServicesAreRegisteredFoundAndExpire)
 		  a.ask_sa(service(MadMethod::get, component(Service::c_name)))->header.status);
 }
 
-TEST_F(SaTest, TrapIsRepressedAndReportedToSubscribers)
+TEST_F(SaTest, TrapIsRepressedAndForwardedToSubscribers)
 {
 	ib::SaMad mad = a.request(MadMethod::set, ib::attr_inform_info, 0);
 	auto &info = Host::record<ib::InformInfo>(mad);
@@ -498,7 +498,7 @@ TEST_F(SaTest, AnswersClassPortInfoAndRejectsUnknownAttributes)
 }
 
 // Without a rate of its own a partition's groups have what every member's link can carry.
-TEST_F(SaTest, ASlowLinkJoinsTheBroadcastGroup)
+TEST_F(SaTest, PortWithASlowLinkJoinsTheBroadcastGroup)
 {
 	const auto before = sm.status().sweeps;
 	lab.links[1]->set_rate({ib::width_1x, ib::speed_ddr, 0}, ib::Mtu::mtu_2048);
@@ -521,7 +521,7 @@ TEST_F(SaTest, ASlowLinkJoinsTheBroadcastGroup)
 }
 
 // A port that joined before does not know the new rate, and requests the rate it joined with.
-TEST_F(SaTest, JoinsSurviveALowerRate)
+TEST_F(SaTest, MembersCanRejoinAfterARateDecrease)
 {
 	const auto broadcast = ib::ipoib_broadcast_gid(0xffff);
 	const auto change = [&](fabric::LinkRate rate) {
@@ -588,7 +588,7 @@ TEST_F(SaTest, TrapFloodIsRateLimited)
 	EXPECT_GE(TrapBudget::kBurst + seconds, sm.status().sweeps - sweeps);
 }
 
-TEST(TrapBudget, RefillsOverTimePerSender)
+TEST(TrapBudget, TrapsAreRateLimitedPerSender)
 {
 	using Verdict = TrapBudget::Verdict;
 	TrapBudget budget;
@@ -608,7 +608,7 @@ TEST(TrapBudget, RefillsOverTimePerSender)
 	EXPECT_EQ(Verdict::heed_last, budget.take(5, now)) << "no more than at first";
 }
 
-TEST_F(SaTest, VanishedMembersLeaveTheirGroups)
+TEST_F(SaTest, UnreachableMembersLeaveTheirGroups)
 {
 	ASSERT_EQ(0, join(c, group(9), kCreateMask)->header.status);
 	auto before = sm.status().sweeps;

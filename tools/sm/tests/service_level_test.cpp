@@ -61,7 +61,7 @@ struct ServiceLevel : ThreeHosts {
 	}
 };
 
-TEST_F(ServiceLevel, PathHasTheLevelOfItsPartition)
+TEST_F(ServiceLevel, PathHasTheServiceLevelOfItsPartition)
 {
 	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
 	const struct {
@@ -90,7 +90,7 @@ TEST_F(ServiceLevel, PathHasTheLevelOfItsPartition)
 	EXPECT_EQ(ib::sa_status_no_records, level(0));
 }
 
-TEST_F(ServiceLevel, GroupHasTheLevelOfItsPartition)
+TEST_F(ServiceLevel, GroupHasTheServiceLevelOfItsPartition)
 {
 	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
 	ib::SaMad mad = a.request(MadMethod::get, ib::attr_mc_member_record, component(Mc::c_mgid));
@@ -110,7 +110,7 @@ TEST_F(ServiceLevel, GroupHasTheLevelOfItsPartition)
 	EXPECT_EQ(5u, record_of<Path>(*answer).sl());
 }
 
-TEST_F(ServiceLevel, TablesHoldFullAndLimitedKeys)
+TEST_F(ServiceLevel, PkeyTablesContainFullAndLimitedKeys)
 {
 	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
 	const auto has = [](Host &host, ib::Pkey pkey) {
@@ -131,7 +131,7 @@ TEST_F(ServiceLevel, TablesHoldFullAndLimitedKeys)
 	EXPECT_FALSE(has(c, 0x0020));
 }
 
-TEST_F(ServiceLevel, LimitedMembersHavePathsOnlyToFullOnes)
+TEST_F(ServiceLevel, LimitedMembersHavePathsOnlyToFullMembers)
 {
 	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
 	EXPECT_EQ(0, path_of_pkey(b, a, 0x8010)->header.status);
@@ -139,7 +139,7 @@ TEST_F(ServiceLevel, LimitedMembersHavePathsOnlyToFullOnes)
 	EXPECT_EQ(ib::sa_status_no_records, path_of_pkey(a, c, 0x8020)->header.status);
 }
 
-TEST_F(ServiceLevel, LevelsShareTheVirtualLanes)
+TEST_F(ServiceLevel, ServiceLevelsAreSpreadOverTheVirtualLanes)
 {
 	Config four = config();
 	four.vls = 3; // four lanes
@@ -155,7 +155,7 @@ TEST_F(ServiceLevel, LevelsShareTheVirtualLanes)
 
 // One SMP for all tables of a switch that takes one, and one for each pair of ports of others; the
 // tables are the same.
-TEST(VirtualLanes, SwitchTablesAreWrittenTogether)
+TEST(VirtualLanes, OptimizedSlToVlTablesAreWrittenByOneSmp)
 {
 	const auto cost = [](bool at_once) {
 		Lab lab;
@@ -186,7 +186,7 @@ TEST(VirtualLanes, SwitchTablesAreWrittenTogether)
 	EXPECT_EQ(cost(false) - cost(true), 12u * 13 - 1);
 }
 
-TEST_F(ServiceLevel, WithAnLmcThereIsAPathToEachLid)
+TEST_F(ServiceLevel, PathQueryReturnsAllLidsOfAnLmcRange)
 {
 	Config ranges = config();
 	ranges.lmc = 2;

@@ -17,7 +17,7 @@ namespace
 using namespace testing;
 
 // Whatever one port asks for, there is room for others.
-TEST_F(SaTest, ServicesOfAPortAreBounded)
+TEST_F(SaTest, ServiceRecordsPerPortAreLimited)
 {
 	using Service = ib::ServiceRecord;
 	const auto ask = [](Host &host, MadMethod method, std::size_t id) {
@@ -41,7 +41,7 @@ TEST_F(SaTest, ServicesOfAPortAreBounded)
 	EXPECT_EQ(0, ask(a, MadMethod::set, 1 << 20));
 }
 
-TEST_F(SaTest, GroupsOfAPortAreBounded)
+TEST_F(SaTest, GroupMembershipsPerPortAreLimited)
 {
 	constexpr auto all = McGroups::kMembershipsOfOne;
 	const auto status = [](const std::optional<ib::SaMad> &answer) {
@@ -109,7 +109,7 @@ std::uint16_t subscribe(Host &host, std::size_t which, std::uint8_t wanted = 1)
 	return host.ask_sa(mad)->header.status;
 }
 
-TEST_F(SaTest, SubscriptionsAndReportsOfAPortAreBounded)
+TEST_F(SaTest, SubscriptionsAndReportsPerPortAreLimited)
 {
 	for (std::size_t i = 0; i < Subscriptions::kSubscriptionsOfOne; i++)
 		ASSERT_EQ(0, subscribe(a, i)) << i;

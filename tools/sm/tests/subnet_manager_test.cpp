@@ -63,7 +63,7 @@ TEST(SubnetManager, BringsUpASwitchAndTwoHosts)
 	EXPECT_EQ(4u, subnet->end_ports.size());
 }
 
-TEST(SubnetManager, TwoHostsBackToBackWithoutASwitch)
+TEST(SubnetManager, BringsUpTwoHostsWithoutASwitch)
 {
 	Lab lab;
 	fabric::Port &own = lab.fabric.add_port("sm");
@@ -76,7 +76,7 @@ TEST(SubnetManager, TwoHostsBackToBackWithoutASwitch)
 	EXPECT_NE(0, host.lid());
 }
 
-TEST(SubnetManager, TrapCausesDiscoveryOfNewHosts)
+TEST(SubnetManager, TrapTriggersDiscoveryOfNewHosts)
 {
 	Lab lab;
 	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
@@ -102,7 +102,7 @@ TEST(SubnetManager, TrapCausesDiscoveryOfNewHosts)
 	EXPECT_EQ(lid, late.lid());
 }
 
-TEST(SubnetManager, LoopsBetweenSwitchesAreRoutedAround)
+TEST(SubnetManager, RoutesTopologiesWithLoops)
 {
 	Lab lab;
 	std::vector<fabric::Switch *> ring;
@@ -122,7 +122,7 @@ TEST(SubnetManager, LoopsBetweenSwitchesAreRoutedAround)
 	expect_all_reachable(lab);
 }
 
-TEST(SubnetManager, RandomFabricWithLossComesUp)
+TEST(SubnetManager, BringsUpARandomFabricDespiteLoss)
 {
 	constexpr std::uint64_t seed = 20;
 	SCOPED_TRACE(::testing::Message() << "seed " << seed);
@@ -167,7 +167,7 @@ TEST(SubnetManager, RandomFabricWithLossComesUp)
 	expect_all_reachable(lab);
 }
 
-TEST(SubnetManager, AThousandHostsComeUp)
+TEST(SubnetManager, BringsUpAThousandHosts)
 {
 	Lab lab;
 	constexpr unsigned spines = 10;
@@ -212,7 +212,7 @@ TEST(SubnetManager, AThousandHostsComeUp)
 		EXPECT_NEAR(1000.0 / spines, carried[port], 15) << port;
 }
 
-TEST(SubnetManager, LmcGivesEachPortARange)
+TEST(SubnetManager, LmcGivesEachPortALidRange)
 {
 	Lab lab;
 	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
@@ -229,7 +229,7 @@ TEST(SubnetManager, LmcGivesEachPortARange)
 		  sm.status().subnet->find_port(0x1001));
 }
 
-TEST(SubnetManager, RenumberingGivesEveryPortOtherLids)
+TEST(SubnetManager, RenumberingChangesTheLidsOfEveryPort)
 {
 	Lab lab;
 	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
@@ -254,7 +254,7 @@ TEST(SubnetManager, RenumberingGivesEveryPortOtherLids)
 	EXPECT_LT(a.lid(), 32);
 }
 
-TEST(SubnetManager, PartitionsAreWrittenAndKeysKeepTheirPlace)
+TEST(SubnetManager, PkeyIndexesAreStableAcrossPartitionChanges)
 {
 	Lab lab;
 	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
@@ -274,7 +274,7 @@ TEST(SubnetManager, PartitionsAreWrittenAndKeysKeepTheirPlace)
 	EXPECT_TRUE(b.mads.own_pkey(0xffff));
 }
 
-TEST(SubnetManager, HigherPriorityTakesOver)
+TEST(SubnetManager, HigherPriorityManagerTakesOver)
 {
 	Lab lab;
 	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
@@ -336,7 +336,7 @@ TEST(LargeSubnet, FlappingLinkCausesAPartialSweep)
 }
 
 // However links come and go, looking at what has changed finds what looking at everything does.
-TEST(LargeSubnet, PartialSweepFindsWhatAFullSweepFinds)
+TEST(LargeSubnet, PartialSweepGivesTheResultOfAFullSweep)
 {
 	Lab lab;
 	BigSubnet subnet(lab.fabric, 6, 3, 2);

@@ -38,7 +38,7 @@ void expect_answer(const Member::Outcome &outcome, std::uint64_t time)
 }
 
 // A member's first message is answered when it is its turn, and not before.
-TEST(Member, StartsWithItsFirstSlice)
+TEST(Member, StartIsAnsweredWithTheFirstTimeSlice)
 {
 	Member member;
 	const auto outcome = say(member, Operation::start, 3, 9);
@@ -56,7 +56,7 @@ TEST(Member, StartsWithItsFirstSlice)
 
 // It asks for a time, waits, may ask for another meanwhile, and gets its turn with the time that it
 // is.
-TEST(Member, RunsInSlices)
+TEST(Member, WaitingMemberGetsATimeSliceAtItsDeadline)
 {
 	Member member = running();
 	expect_answer(say(member, Operation::request, kNow + 50), 0);
@@ -79,7 +79,7 @@ TEST(Member, RunsInSlices)
 }
 
 // A kernel that has nothing planned asks for the end of time.
-TEST(Member, MayHaveNothingPlanned)
+TEST(Member, MemberMayHaveNoDeadline)
 {
 	Member member = running();
 	say(member, Operation::request, kNow + 1);
@@ -122,7 +122,7 @@ TEST(Member, RejectsInvalidMessages)
 
 // A member is never due before now, never answered twice for one message, and only the time server
 // gives it its turn, whatever it sends.
-TEST(Member, SurvivesRandomBytes)
+TEST(Member, RandomMessagesAreHandledSafely)
 {
 	std::mt19937_64 random(1);
 	for (unsigned round = 0; round < 20000; ++round) {

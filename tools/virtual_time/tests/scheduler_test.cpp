@@ -36,7 +36,7 @@ using weft::FileDescriptor;
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
 // Without others, time jumps to what is due here, and what is drawn follows from the seed.
-TEST(SharedTime, JumpsToTheNextDeadline)
+TEST(SharedTime, TimeJumpsToTheNextDeadline)
 {
 	SharedTime time(1), other(2);
 	weft::Reactor reactor("test", weft::Reactor::Drive::manual, time);
@@ -281,14 +281,14 @@ void SchedulerTest::flood(Patience patience)
 	kernel.join();
 }
 
-TEST_F(SchedulerTest, FloodingMemberIsBoundedInTime)
+TEST_F(SchedulerTest, WaitForAFloodingMemberIsLimitedInTime)
 {
 	flood({.time = 20ms, .messages = UINT_MAX});
 	EXPECT_TRUE(ends.empty());
 }
 
 // and so many words.
-TEST_F(SchedulerTest, FloodingMemberIsBoundedInMessages)
+TEST_F(SchedulerTest, WaitForAFloodingMemberIsLimitedInMessages)
 {
 	flood({.time = 1h, .messages = 100});
 	EXPECT_EQ(ends, std::vector<std::string>{
@@ -403,7 +403,7 @@ TEST_F(SchedulerTest, ReportsTheAwaitedMember)
 }
 
 // So many may be silent at a time; one more is turned away, and there is room again when one goes.
-TEST_F(SchedulerTest, BoundsUnknownConnections)
+TEST_F(SchedulerTest, UnidentifiedConnectionsAreLimited)
 {
 	std::vector<FileDescriptor> silent;
 	for (std::size_t i = 0; i < Scheduler::kMostUnidentified; ++i)
@@ -437,7 +437,7 @@ TEST_F(SchedulerTest, AcceptsFragmentedMessages)
 }
 
 // A member that reads nothing is dropped once its socket is full; nothing is kept for it.
-TEST_F(SchedulerTest, DropsMembersThatDoNotRead)
+TEST_F(SchedulerTest, MembersThatDoNotReadAreDisconnected)
 {
 	start({"node1"});
 	const auto deaf = join(1);

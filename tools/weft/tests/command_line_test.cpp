@@ -83,7 +83,7 @@ TEST_F(CommandLine, OptionValueIsNotACommand)
 	EXPECT_EQ(own({"capture", "-w", "-", "--json"}), (Words{"capture", "-w", "-", "--json"}));
 }
 
-TEST_F(CommandLine, UnknownOptionIsRefusedWithTheNearest)
+TEST_F(CommandLine, UnknownOptionIsRefusedWithASuggestion)
 {
 	EXPECT_THAT(refusal({"run", "--tiemout", "2", "--", "true"}),
 		    AllOf(HasSubstr("weft run has no option '--tiemout'"),
@@ -94,7 +94,7 @@ TEST_F(CommandLine, UnknownOptionIsRefusedWithTheNearest)
 	EXPECT_THAT(refusal({"run", "--on\x1b[2J"}), Not(HasSubstr("\x1b")));
 }
 
-TEST_F(CommandLine, UnknownCommandIsRefusedWithTheNearest)
+TEST_F(CommandLine, UnknownCommandIsRefusedWithASuggestion)
 {
 	EXPECT_THAT(refusal({"lab", "shlel", "node1"}),
 		    AllOf(HasSubstr("weft lab has no command 'shlel'"),
@@ -103,7 +103,7 @@ TEST_F(CommandLine, UnknownCommandIsRefusedWithTheNearest)
 	EXPECT_THAT(refusal({"quite-other"}), Not(HasSubstr("did you mean")));
 }
 
-TEST_F(CommandLine, OtherCommandsAreUnaffected)
+TEST_F(CommandLine, CommandsWithoutAGuestCommandAreUnchanged)
 {
 	const Words words{"capture", "node1", "--", "--odd"};
 	EXPECT_EQ(own(words), words);

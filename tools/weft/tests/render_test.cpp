@@ -211,7 +211,7 @@ json ethernet()
 		   {"captured_packets", 5}}}}};
 }
 
-TEST(FabricText, EthernetsFollowTheFabric)
+TEST(FabricText, EthernetsAreListedAfterTheFabric)
 {
 	json fabric = two_hosts();
 	fabric["ethernet"] = ethernet();
@@ -223,7 +223,7 @@ TEST(FabricText, EthernetsFollowTheFabric)
 			"link   a/eth0-lan/1                 up    Ethernet delay=1ms captured=5\n"));
 }
 
-TEST(CountersText, PortsWithDifferentCounters)
+TEST(CountersText, PortsMayHaveDifferentCounters)
 {
 	const json counters{{"a/1", {{"xmit_packets", 3}}}, {"a/eth0", {{"xmit_frames", 4}}}};
 	EXPECT_EQ(counters_text(counters, false),

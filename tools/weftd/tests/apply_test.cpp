@@ -120,7 +120,7 @@ protected:
 
 // The same file changes nothing, said twice; a comment and the order of the hosts are no change
 // either.
-TEST_F(Apply, SameFileChangesNothing)
+TEST_F(Apply, UnchangedFileChangesNothing)
 {
 	const Host *const a = runtime_->hosts()[0].get();
 	EXPECT_THAT(apply(kPair), IsEmpty());
@@ -207,7 +207,7 @@ ends = ["b", "s1"]
 }
 
 // The manager stays where it is while there are other ports, and makes room when there are none.
-TEST_F(Apply, ManagerMovesToAnotherPort)
+TEST_F(Apply, SubnetManagerMovesIfItsPortIsNeeded)
 {
 	std::string text = "[[switch]]\nname = \"s0\"\n" + std::string(kPair);
 	for (const char *host : {"c", "d", "e", "f", "g"})
@@ -221,7 +221,7 @@ TEST_F(Apply, ManagerMovesToAnotherPort)
 }
 
 // The manager sees the changed fabric.
-TEST_F(Apply, ManagerSettingsChange)
+TEST_F(Apply, SubnetManagerSweepsTheChangedFabric)
 {
 	// One switch and the manager: the hosts' machines are off, and so are their ports.
 	ASSERT_TRUE(managed(2));
@@ -241,7 +241,7 @@ TEST_F(Apply, ManagerSettingsChange)
 }
 
 // The LIDs that a daemon gave are those that the next one gives.
-TEST_F(Apply, LidsSurviveARestart)
+TEST_F(Apply, LidsSurviveARestartOfTheDaemon)
 {
 	auto lab = parse_lab(kPair, "pair", "test");
 	lab.sm.lids = directory_ / "lids";
@@ -264,7 +264,7 @@ TEST_F(Apply, LidsSurviveARestart)
 }
 
 // A link that stays takes its new settings; what was changed in it since counts as what it is.
-TEST_F(Apply, LinksChange)
+TEST_F(Apply, LinkSettingsAreApplied)
 {
 	ask({{"command", "link.down"}, {"link", "b"}});
 	const std::string slow = std::string(kPair) + "delay = \"1ms\"\n";
@@ -298,7 +298,7 @@ TEST_F(Apply, ChangedNodesAreReplaced)
 }
 
 // A machine that is no longer trusted is restricted, by the port at which it is and no other.
-TEST_F(Apply, TrustFollowsTheLink)
+TEST_F(Apply, UntrustedHostIsRestrictedAtItsSwitchPort)
 {
 	const auto text = [](const char *port) {
 		return std::string(
@@ -320,7 +320,7 @@ TEST_F(Apply, TrustFollowsTheLink)
 
 // A file that is wrong, in itself or for what it finds, changes nothing; nor does one that is only
 // looked at.
-TEST_F(Apply, WrongFilesChangeNothing)
+TEST_F(Apply, InvalidFileOrDryRunChangesNothing)
 {
 	const json before = shown_without_states();
 	const std::string more = std::string(kPair) + "[[host]]\nname = \"c\"\n";
@@ -350,7 +350,7 @@ TEST_F(Apply, WrongFilesChangeNothing)
 }
 
 // Two who apply at once, over the socket: one after the other, and each whole.
-TEST_F(Apply, AppliesFollowEachOther)
+TEST_F(Apply, ConcurrentAppliesAreSerialised)
 {
 	Loop loop("control");
 	const auto path = directory_ / "control.sock";
@@ -390,7 +390,7 @@ TEST_F(Apply, AppliesFollowEachOther)
 }
 
 // The mappings of memory that the process has are shared by those who come later, too.
-TEST_F(Apply, MappingsAreShared)
+TEST_F(Apply, MemoryMappingLimitIsSharedByAllHosts)
 {
 	std::size_t sum = 0;
 	std::string text = kPair;

@@ -65,7 +65,7 @@ protected:
 };
 
 // The topology is all there: nodes, ports with their links, sockets, the subnet manager.
-TEST_F(Control, ShowsTheFabric)
+TEST_F(Control, FabricShowReturnsTheWholeTopology)
 {
 	const auto fabric = result({{"command", "fabric.show"}});
 	ASSERT_EQ(fabric["hosts"].size(), 2u);
@@ -79,7 +79,7 @@ TEST_F(Control, ShowsTheFabric)
 }
 
 // LIDs, partitions and routes are those that the subnet manager's sweep gave.
-TEST_F(Control, ShowsTheManagersView)
+TEST_F(Control, FabricShowReturnsLidsPartitionsAndRoutes)
 {
 	ASSERT_TRUE(runtime_->subnet_manager()->wait_for(
 		[](const sm::SubnetManager::Status &status) {
@@ -103,7 +103,7 @@ TEST_F(Control, ShowsTheManagersView)
 }
 
 // A card that is busy does not hold up who asks for the topology.
-TEST_F(Control, ShowsTheFabricWhileACardIsBusy)
+TEST_F(Control, FabricShowDoesNotWaitForABusyCard)
 {
 	std::promise<void> busy, idle;
 	runtime_->hosts()[0]->loop->post([&busy, released = idle.get_future().share()] {
@@ -120,7 +120,7 @@ TEST_F(Control, ShowsTheFabricWhileACardIsBusy)
 }
 
 // A link is found by its own name, either way round, by a port, and by a node with one link.
-TEST_F(Control, FindsLinks)
+TEST_F(Control, LinkIsFoundByNamePortOrNode)
 {
 	for (const char *name :
 	     {"node1/1-switch1/1", "switch1/1-node1/1", "node1/1", "switch1/1", "node1"})
@@ -134,7 +134,7 @@ TEST_F(Control, FindsLinks)
 }
 
 // Pulling a cable takes the link down, plugging it in brings it up; the manager's link shows it.
-TEST_F(Control, TakesLinksDownAndUp)
+TEST_F(Control, LinkDownAndUpCommandsUnplugAndPlug)
 {
 	const json show{{"command", "fabric.show"}};
 	EXPECT_EQ(result({{"command", "link.down"}, {"link", "sm"}})["up"], false);
@@ -144,7 +144,7 @@ TEST_F(Control, TakesLinksDownAndUp)
 }
 
 // Settings take effect together or not at all.
-TEST_F(Control, SettingsAreAtomic)
+TEST_F(Control, LinkSettingsAreAppliedAtomically)
 {
 	const auto set = [&](const json &settings) {
 		return json{{"command", "link.set"}, {"link", "node1"}, {"settings", settings}};
@@ -162,7 +162,7 @@ TEST_F(Control, SettingsAreAtomic)
 }
 
 // Counters are those of every linked port, or of one.
-TEST_F(Control, ReadsCounters)
+TEST_F(Control, CountersOfOneOrAllPortsAreReturned)
 {
 	EXPECT_EQ(result({{"command", "counters"}}).size(), 6u);
 	fabric::Counters::add(runtime_->fabric().find_port("node1/1")->counters().xmit_packets, 3);
@@ -180,7 +180,7 @@ TEST_F(Control, ReadsCounters)
 
 // A sample has the counters of linked ports by column, the links that are down, and the manager's
 // state; its size grows only with the lab.
-TEST_F(Control, SamplesWatchedCounters)
+TEST_F(Control, SampleHasCountersAndDownLinks)
 {
 	fabric::Counters::add(runtime_->fabric().find_port("node1/1")->counters().xmit_packets, 3);
 	runtime_->find_link("sm").set_plugged(false);
@@ -196,7 +196,7 @@ TEST_F(Control, SamplesWatchedCounters)
 }
 
 // The log is read from a line on, whole or of one part; a daemon without one says so.
-TEST_F(Control, ReadsTheLog)
+TEST_F(Control, LogIsReadFromALineAndByComponent)
 {
 	EXPECT_THAT(refusal({{"command", "log"}}), HasSubstr("no log"));
 	const auto history = std::make_shared<LogHistory>();
@@ -223,7 +223,7 @@ TEST_F(Control, ReadsTheLog)
 }
 
 // A capture that was given a size ends there, and says so.
-TEST_F(Control, CaptureSizeIsBounded)
+TEST_F(Control, CaptureStopsAtItsSizeLimit)
 {
 	const auto file = directory_ / "small.pcap";
 	EXPECT_EQ(refusal({{"command", "capture.start"},
@@ -264,7 +264,7 @@ TEST_F(Control, CaptureEndsWithItsClient)
 }
 
 // A capture that cannot be written is refused, and captures nothing.
-TEST_F(Control, RejectsInvalidCaptures)
+TEST_F(Control, InvalidCapturesAreRefused)
 {
 	const auto start = [&](const std::string &file) {
 		return json{{"command", "capture.start"}, {"link", "node1"}, {"file", file}};
@@ -275,7 +275,7 @@ TEST_F(Control, RejectsInvalidCaptures)
 }
 
 // The subnet manager sweeps, and can be turned off and on.
-TEST_F(Control, ControlsTheSubnetManager)
+TEST_F(Control, SubnetManagerCanSweepAndBeDisabled)
 {
 	EXPECT_EQ(result({{"command", "sm.sweep"}})["node"], "sm");
 	EXPECT_EQ(result({{"command", "sm.renumber"}})["node"], "sm");
@@ -312,7 +312,7 @@ TEST_F(Control, ControlsTheSubnetManager)
 }
 
 // An invalid request gets an answer with a reason, and its id comes back unchanged.
-TEST_F(Control, RejectsInvalidRequests)
+TEST_F(Control, InvalidRequestsGetAnErrorWithTheirId)
 {
 	for (const char *line : {"", "garbage", "[]", "7", "{\"command\":", "{}",
 				 R"({"command":5})", R"({"command":"fly"})", "\xff\xfe"}) {
@@ -326,7 +326,7 @@ TEST_F(Control, RejectsInvalidRequests)
 
 // A request has 8 levels below its own at the most: what is deeper is not looked at, still less
 // sent back.
-TEST_F(Control, JsonNestingIsBounded)
+TEST_F(Control, JsonNestingDepthIsLimited)
 {
 	const auto answer = [&](std::size_t levels) {
 		return json::parse(session_->handle(R"({"command":"fly","id":)" +
@@ -339,7 +339,7 @@ TEST_F(Control, JsonNestingIsBounded)
 }
 
 // Shutdown is passed on.
-TEST_F(Control, ShutsDown)
+TEST_F(Control, ShutdownRequestIsPassedOn)
 {
 	EXPECT_TRUE(ask({{"command", "shutdown"}})["ok"]);
 	EXPECT_EQ(shutdowns_, 1);
@@ -347,7 +347,7 @@ TEST_F(Control, ShutsDown)
 
 // Over the socket: several requests in one write are answered in order; a line without end is cut
 // off; the file is gone afterwards.
-TEST_F(Control, ServesOverASocket)
+TEST_F(Control, PipelinedRequestsAreAnsweredInOrder)
 {
 	const auto path = directory_ / "control.sock";
 	{

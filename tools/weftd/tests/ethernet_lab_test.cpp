@@ -47,7 +47,7 @@ std::string refusal_of(const std::string &text)
 	return {};
 }
 
-TEST(EthernetLabFile, HasAttachmentsAndSettings)
+TEST(EthernetLabFile, AttachmentsAndLinkSettingsAreParsed)
 {
 	const Lab lab = parse_lab(kPair, "file");
 	ASSERT_EQ(lab.attachments.size(), 2u);
@@ -58,7 +58,7 @@ TEST(EthernetLabFile, HasAttachmentsAndSettings)
 	EXPECT_EQ(lab.attachments[1].link.faults.delay, std::chrono::milliseconds(2));
 }
 
-TEST(EthernetLabFile, ErrorsNameTheLine)
+TEST(EthernetLabFile, ErrorsReportTheLine)
 {
 	const std::string lan = "[[ethernet]]\nname = \"lan\"\n";
 	EXPECT_THAT(refusal_of("[[host]]\nname = \"a\"\nethernet = \"lan\"\n"),
@@ -136,7 +136,7 @@ protected:
 	std::unique_ptr<ControlSession> session_;
 };
 
-TEST_F(EthernetLab, IsShownWithItsLinks)
+TEST_F(EthernetLab, FabricShowListsEthernetsAndTheirLinks)
 {
 	const auto shown = ask({{"command", "fabric.show"}});
 	EXPECT_EQ(shown["ethernet"]["switches"][0]["name"], "lan");
@@ -150,7 +150,7 @@ TEST_F(EthernetLab, IsShownWithItsLinks)
 		std::this_thread::yield();
 }
 
-TEST_F(EthernetLab, LinksAreChangedByName)
+TEST_F(EthernetLab, LinksCanBeChangedByName)
 {
 	for (const char *name : {"a/eth0", "lan/1", "a/eth0-lan/1"}) {
 		auto link = ask({{"command", "link.set"},
@@ -171,7 +171,7 @@ TEST_F(EthernetLab, LinksAreChangedByName)
 		HasSubstr("an Ethernet link has no 'width'"));
 }
 
-TEST_F(EthernetLab, CountersAndSamples)
+TEST_F(EthernetLab, CountersAndSamplesIncludeEthernetPorts)
 {
 	EXPECT_EQ(ask({{"command", "counters"}, {"port", "lan/2"}})["lan/2"]["xmit_frames"], 0);
 	const auto sample = ask({{"command", "fabric.sample"}})["ethernet"];
@@ -181,7 +181,7 @@ TEST_F(EthernetLab, CountersAndSamples)
 	EXPECT_THAT(sample["attached"], IsEmpty());
 }
 
-TEST_F(EthernetLab, CapturesAllLinks)
+TEST_F(EthernetLab, CaptureOfASegmentRecordsAllItsLinks)
 {
 	const auto file = directory_ / "lan.pcapng";
 	EXPECT_THAT(ask({{"command", "capture.start"}, {"link", "lan"}, {"file", file}})["links"],
@@ -196,7 +196,7 @@ TEST_F(EthernetLab, CapturesAllLinks)
 	EXPECT_GT(std::filesystem::file_size(file), 28u);
 }
 
-TEST_F(EthernetLab, ChangesWhileItRuns)
+TEST_F(EthernetLab, ApplyChangesARunningEthernet)
 {
 	EXPECT_THAT(apply(kPair), IsEmpty());
 	EXPECT_THAT(apply(edited(kPair, "loss = \"1%\"", "loss = \"2%\"")),
@@ -215,7 +215,7 @@ TEST_F(EthernetLab, ChangesWhileItRuns)
 
 // The attachment is the card's own, not that of an additional network device: it has no socket, and
 // is removed and added together with the card.
-TEST_F(EthernetLab, CardMayBeAttached)
+TEST_F(EthernetLab, CardIsAttachedInsteadOfANetworkDevice)
 {
 	const auto with_card = edited(kPair, "name = \"a\"", "name = \"a\"\nmodel = \"amso1100\"");
 	EXPECT_THAT(apply(with_card), ElementsAre(HasSubstr("host a"), "- a/eth0 on Ethernet lan",
@@ -240,7 +240,7 @@ TEST_F(EthernetLab, CardMayBeAttached)
 }
 
 // A socket that another has: what was changed before is changed back.
-TEST_F(EthernetLab, RollsBackWhenASocketIsInUse)
+TEST_F(EthernetLab, ApplyIsRolledBackIfASocketIsInUse)
 {
 	const UnixListener other(directory_ / "c-eth0.sock");
 	EXPECT_THAT(apply(std::string(kPair) + "[[host]]\nname = \"c\"\nethernet = \"lan\"\n")

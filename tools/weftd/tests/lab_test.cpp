@@ -49,7 +49,7 @@ ports = 2
 
 // A host's settings for its guest are passed on; paths are relative to the file, and the name of a
 // kernel is no path.
-TEST(Lab, HasTheKernelsOfGuests)
+TEST(Lab, BootSettingsOfGuestsAreParsed)
 {
 	const auto file = std::filesystem::path(::testing::TempDir()) / "boot.toml";
 	std::ofstream(file)
@@ -80,7 +80,7 @@ TEST(Lab, HasTheKernelsOfGuests)
 }
 
 // The manager knows a host that is not trusted by the GUIDs of all its ports.
-TEST(Lab, ManagerKnowsUntrustedHosts)
+TEST(Lab, UntrustedHostsArePassedToTheSubnetManager)
 {
 	const std::string text =
 		std::string(kTwoNodes) + "guid = \"0x10\"\ntrusted = false\n[sm]\nm_key = 7\n";
@@ -93,7 +93,7 @@ TEST(Lab, ManagerKnowsUntrustedHosts)
 }
 
 // QEMU has a card unless a host says that its machine is another.
-TEST(Lab, HostSelectsTheBus)
+TEST(Lab, HostCanSelectTheBus)
 {
 	const Lab lab = parse_lab(std::string(kTwoNodes) + "bus = \"vhost-user\"\n", "lab.toml");
 	EXPECT_EQ(lab.hosts[0].bus, LabBus::vfio_user);
@@ -105,7 +105,7 @@ TEST(Lab, HostSelectsTheBus)
 }
 
 // A host has the card of its model, made with the keys that are the model's own.
-TEST(Lab, HostSelectsTheModel)
+TEST(Lab, HostCanSelectTheModel)
 {
 	const auto registers = [](const std::string &host) {
 		const Lab lab = parse_lab(
@@ -150,7 +150,7 @@ TEST(Lab, PartitionsMayHaveARate)
 }
 
 // The default lab is one switch, two hosts with the sockets that the manual names, and a manager.
-TEST(Lab, DefaultIsTwoHostsOnASwitch)
+TEST(Lab, DefaultLabIsTwoHostsOnASwitch)
 {
 	const Lab lab = default_lab();
 	ASSERT_EQ(lab.switches.size(), 1u);
@@ -186,7 +186,7 @@ TEST(Lab, DefaultGuidsHaveAVendorPrefix)
 
 // They come from the lab's name: the same at each start, others in another lab. A name in the file
 // goes before the one that the lab is given.
-TEST(Lab, DefaultGuidsDependOnTheLab)
+TEST(Lab, DefaultGuidsDependOnTheLabName)
 {
 	const auto here = guids(parse_lab(kTwoNodes, "lab.toml", "here"));
 	const auto there = guids(parse_lab(kTwoNodes, "lab.toml", "there"));
@@ -200,7 +200,7 @@ TEST(Lab, DefaultGuidsDependOnTheLab)
 }
 
 // As many nodes as there are default GUIDs for, and none beyond.
-TEST(Lab, DefaultGuidsAreBounded)
+TEST(Lab, DefaultGuidsAreUniqueAndLimited)
 {
 	const DefaultGuids ids("here");
 	std::set<ib::Guid> all;
@@ -254,7 +254,7 @@ TEST(Lab, WarnsOfPartitionsWithoutASubnetManager)
 }
 
 // A lab file makes no file outside of the socket directory, and takes no name of weftd's own there.
-TEST(Lab, SocketIsAFileNameInTheSocketDirectory)
+TEST(Lab, SocketMustBeAFileNameInTheSocketDirectory)
 {
 	for (const std::string name :
 	     {"", ".", "..", "/run/b.sock", "../b.sock", "b/c.sock", "attach.sock", "control.sock",
@@ -269,7 +269,7 @@ TEST(Lab, SocketIsAFileNameInTheSocketDirectory)
 }
 
 // Everything that a file may say arrives where it belongs.
-TEST(Lab, ReadsAllSettings)
+TEST(Lab, AllSettingsAreParsed)
 {
 	const Lab lab = parse_lab(std::string("seed = \"0x1234\"\n") + kTwoNodes + R"(
 guid = "0x0002c90300001000"
@@ -332,7 +332,7 @@ b = "full"
 }
 
 // An end without a number never takes a port that another link names, whatever their order.
-TEST(Lab, NumberedPortsComeFirst)
+TEST(Lab, NumberedPortsAreAssignedFirst)
 {
 	const Lab lab = parse_lab(std::string(kTwoNodes) + R"([[link]]
 ends = ["a", "s"]
@@ -346,7 +346,7 @@ ends = ["b", "s/1"]
 }
 
 // Each error names the file and the line that it is in, and what is wrong there.
-TEST(Lab, ErrorsNameLineAndReason)
+TEST(Lab, ErrorsReportTheLineAndReason)
 {
 	const struct {
 		const char *text;
@@ -447,7 +447,7 @@ TEST(Lab, ErrorsNameLineAndReason)
 }
 
 // Nodes, ports, GUIDs and sockets that collide are refused.
-TEST(Lab, RefusesCollisions)
+TEST(Lab, DuplicateNamesGuidsAndSocketsAreRefused)
 {
 	const std::string nodes = kTwoNodes;
 	EXPECT_EQ(complaint(nodes + "[[host]]\nname = \"s\""),
@@ -476,7 +476,7 @@ TEST(Lab, RefusesCollisions)
 }
 
 // A subnet manager needs a place; without one the lab says so, unless it does without a manager.
-TEST(Lab, SubnetManagerNeedsAPort)
+TEST(Lab, SubnetManagerRequiresAFreePort)
 {
 	const std::string back_to_back = "[[host]]\nname = \"a\"\n[[host]]\nname = \"b\"\n"
 					 "[[link]]\nends = [\"a\", \"b\"]\n";
@@ -489,7 +489,7 @@ TEST(Lab, SubnetManagerNeedsAPort)
 }
 
 // A file that is not there is refused by name.
-TEST(Lab, RefusesAMissingFile)
+TEST(Lab, MissingFileIsRefused)
 {
 	EXPECT_THROW(load_lab("/nonexistent/lab.toml"), LabError);
 }

@@ -18,7 +18,7 @@ namespace weft::weftd
 namespace
 {
 
-TEST(Log, PartIsTheCardOrTheFirstWord)
+TEST(Log, ComponentIsTheCardOrTheFirstWord)
 {
 	EXPECT_EQ(part_of("node1", "sm: said by a card"), "node1");
 	EXPECT_EQ(part_of("weftd", "sm: sweep of 3 nodes"), "sm");
@@ -76,7 +76,7 @@ TEST(Log, ControlCharactersInAMessageAreEscaped)
 }
 
 // The daemon's whole log, like a machine's, is so many lines a second; what is withheld is counted.
-TEST(Log, RateIsBounded)
+TEST(Log, LogRateIsLimited)
 {
 	VirtualEnvironment time;
 	const auto history = std::make_shared<LogHistory>();

@@ -68,7 +68,7 @@ protected:
 	std::vector<std::pair<ScriptedEvents::End, std::string>> ends_;
 };
 
-TEST_F(ScriptedEventsTest, RunAtTheirTimes)
+TEST_F(ScriptedEventsTest, EventsRunAtTheirScheduledTimes)
 {
 	LabRuntime runtime(default_lab(), directory_, &reactor_);
 	ScriptedEvents events(
@@ -92,7 +92,7 @@ TEST_F(ScriptedEventsTest, RunAtTheirTimes)
 }
 
 // Nothing happens after one that cannot be.
-TEST_F(ScriptedEventsTest, StopAtTheFirstError)
+TEST_F(ScriptedEventsTest, FirstFailedEventEndsTheScript)
 {
 	LabRuntime runtime(default_lab(), directory_, &reactor_);
 	ScriptedEvents events(
@@ -108,7 +108,7 @@ TEST_F(ScriptedEventsTest, StopAtTheFirstError)
 	EXPECT_TRUE(runtime.find_link("sm").plugged());
 }
 
-TEST_F(ScriptedEventsTest, AreObjectsWithATime)
+TEST_F(ScriptedEventsTest, EventsWithoutAValidTimeAreRefused)
 {
 	for (const char *line : {"no JSON", "[1]", "{\"command\": \"sm.sweep\"}", "{\"at\": -1}",
 				 "{\"at\": 1e30}", "{\"at\": \"1\"}", "{"})

@@ -43,7 +43,7 @@ protected:
 	VirtualEnvironment environment;
 };
 
-TEST_F(EthernetCapture, TsharkReadsTheFile)
+TEST_F(EthernetCapture, TsharkDecodesTheCaptureFile)
 {
 	if (std::system("command -v tshark >/dev/null"))
 		GTEST_SKIP() << "tshark is missing";
@@ -74,7 +74,7 @@ TEST_F(EthernetCapture, TsharkReadsTheFile)
 	EXPECT_EQ(tshark("-Y _ws.malformed -e frame.number"), "");
 }
 
-TEST_F(EthernetCapture, FileSizeIsBounded)
+TEST_F(EthernetCapture, FileSizeIsLimited)
 {
 	constexpr std::uint64_t most = 1000;
 	Capture capture(file, environment, most);
@@ -90,7 +90,7 @@ TEST_F(EthernetCapture, FileSizeIsBounded)
 	EXPECT_EQ(capture.packets(), frames);
 }
 
-TEST_F(EthernetCapture, ReportsUnwritableFiles)
+TEST_F(EthernetCapture, UnwritableFileIsReported)
 {
 	EXPECT_THROW(Capture("/nowhere/at/all", environment), std::runtime_error);
 }

@@ -43,7 +43,7 @@ protected:
 	std::optional<Channel::End> card;
 };
 
-TEST_F(EthernetChannel, CarriesBothWaysInOrder)
+TEST_F(EthernetChannel, FramesArriveInOrderInBothDirections)
 {
 	open_card();
 	EXPECT_TRUE(place.connected());
@@ -61,7 +61,7 @@ TEST_F(EthernetChannel, CarriesBothWaysInOrder)
 
 // A card whose loop does not get its turn holds a bounded amount; what is beyond is counted and
 // left out.
-TEST_F(EthernetChannel, QueueIsBounded)
+TEST_F(EthernetChannel, QueuedBytesAreLimited)
 {
 	open_card();
 	const std::size_t each = some_frame(0, 1000)->size() + Channel::kOverhead;
@@ -76,7 +76,7 @@ TEST_F(EthernetChannel, QueueIsBounded)
 }
 
 // Frames that wait for a card that goes away are not delivered to the next one.
-TEST_F(EthernetChannel, EndsAreAddedAndRemoved)
+TEST_F(EthernetChannel, QueuedFramesAreDroppedWhenAnEndCloses)
 {
 	other.port.send(some_frame('a'));
 	EXPECT_FALSE(place.connected());
@@ -94,7 +94,7 @@ TEST_F(EthernetChannel, EndsAreAddedAndRemoved)
 }
 
 // A place may be taken from a card that stays, and given back.
-TEST(EthernetNetworkCards, AttachmentIsRemovedBeforeItsCard)
+TEST(EthernetNetworkCards, AttachmentCanBeRemovedWhileItsCardStays)
 {
 	VirtualEnvironment environment;
 	Reactor reactor("test", Reactor::Drive::manual, environment);
@@ -114,7 +114,7 @@ TEST(EthernetNetworkCards, AttachmentIsRemovedBeforeItsCard)
 }
 
 // A loop that a handler of one Ethernet keeps busy is not that of another.
-TEST(EthernetNetwork, EthernetsDoNotWaitForEachOther)
+TEST(EthernetNetwork, BusySegmentDoesNotDelayOtherSegments)
 {
 	Network network(1);
 	for (const std::string name : {"busy", "idle"}) {

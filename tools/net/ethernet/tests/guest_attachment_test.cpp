@@ -140,7 +140,7 @@ TEST_F(EthernetGuestAttachment, AcceptsFragmentedFrames)
 	EXPECT_EQ(counters("c").rcv_discards, bytes.size() + 1);
 }
 
-TEST_F(EthernetGuestAttachment, InvalidLengthsAreDropped)
+TEST_F(EthernetGuestAttachment, FramesOfInvalidLengthAreDropped)
 {
 	Client a = connect("a"), b = connect("b");
 	for (const std::size_t length :
@@ -160,7 +160,7 @@ TEST_F(EthernetGuestAttachment, InvalidLengthsAreDropped)
 	EXPECT_FALSE(a.closed());
 }
 
-TEST_F(EthernetGuestAttachment, ProtocolErrorEndsOnlyThatConnection)
+TEST_F(EthernetGuestAttachment, ProtocolErrorClosesOnlyThatConnection)
 {
 	Client a = connect("a"), b = connect("b"), c = connect("c");
 	const auto prefix = length_prefix(FrameReader::kMostLength + 1);
@@ -199,7 +199,7 @@ TEST_F(EthernetGuestAttachment, ClientThatDoesNotReadAffectsOnlyItself)
 }
 
 // Frames are the work, not bytes: others have their turn after so many, however short they are.
-TEST_F(EthernetGuestAttachment, ShortFramesAreServedInSlices)
+TEST_F(EthernetGuestAttachment, ShortFramesAreProcessedInSlices)
 {
 	Client a = connect("a"), b = connect("b");
 	b.send(frame_to(kBroadcast, kB));
@@ -228,7 +228,7 @@ TEST_F(EthernetGuestAttachment, ShortFramesAreServedInSlices)
 	EXPECT_TRUE(until([&] { return b.take() == fillers; }));
 }
 
-TEST_F(EthernetGuestAttachment, OneGuestAtATime)
+TEST_F(EthernetGuestAttachment, SecondGuestIsRefusedWhileOneIsConnected)
 {
 	Client first = connect("a");
 	Client second(directory / "a");
@@ -265,7 +265,7 @@ TEST_F(EthernetGuestAttachment, AttachmentsAreAddedAndRemoved)
 }
 
 // Machines that have gone while frames were on their way to them are no end of anybody else.
-TEST_F(EthernetGuestAttachment, SurvivesDisconnectingGuests)
+TEST_F(EthernetGuestAttachment, DisconnectingGuestsDoNotAffectOthers)
 {
 	Client a = connect("a"), c = connect("c");
 	for (int i = 0; i < 50; ++i) {

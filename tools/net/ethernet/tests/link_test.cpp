@@ -42,7 +42,7 @@ protected:
 	Link link{loop, a.port, b.port, {}, 1};
 };
 
-TEST_F(EthernetLink, CarriesBothWaysAndCounts)
+TEST_F(EthernetLink, FramesArriveInBothDirectionsAndAreCounted)
 {
 	send(a, 'x');
 	send(b, 'y', 100);
@@ -55,7 +55,7 @@ TEST_F(EthernetLink, CarriesBothWaysAndCounts)
 	EXPECT_EQ(a.port.counters.rcv_group_frames, 1u);
 }
 
-TEST_F(EthernetLink, DownDropsAndCounts)
+TEST_F(EthernetLink, FramesSentWhileDownAreDroppedAndCounted)
 {
 	set({}, false);
 	send(a, 'x');
@@ -68,7 +68,7 @@ TEST_F(EthernetLink, DownDropsAndCounts)
 }
 
 // Taking a link down drops frames in flight, and the timer set for them finds none.
-TEST_F(EthernetLink, DownDropsFramesInFlight)
+TEST_F(EthernetLink, LinkDownDropsFramesInFlight)
 {
 	fabric::Faults late{.delay = 5ms};
 	set(late);
@@ -79,7 +79,7 @@ TEST_F(EthernetLink, DownDropsFramesInFlight)
 	EXPECT_EQ(b.fillers(), "");
 }
 
-TEST_F(EthernetLink, DelayKeepsOrder)
+TEST_F(EthernetLink, DelayPreservesOrder)
 {
 	set({.delay = 5ms, .jitter = 3ms});
 	send_each("abcdef");
@@ -111,7 +111,7 @@ TEST_F(EthernetLink, LossMatchesItsRate)
 	EXPECT_EQ(b.port.counters.rcv_fcs_errors, 4000u - b.arrived.size());
 }
 
-TEST_F(EthernetLink, CorruptionIsFoundByTheReceiver)
+TEST_F(EthernetLink, CorruptFramesAreDroppedWithAnFcsError)
 {
 	set({.corruption = 1});
 	send(a, 'x');
@@ -120,7 +120,7 @@ TEST_F(EthernetLink, CorruptionIsFoundByTheReceiver)
 }
 
 // One bit of what arrives differs, not of its addresses; the sender's own frame stays as it was.
-TEST_F(EthernetLink, SilentCorruptionFlipsABit)
+TEST_F(EthernetLink, SilentCorruptionFlipsOnePayloadBit)
 {
 	set({.silent_corruption = 1});
 	const FramePtr sent = frame_to(kBroadcast, 0x020000000001, 'x');
@@ -138,7 +138,7 @@ TEST_F(EthernetLink, SilentCorruptionFlipsABit)
 	EXPECT_EQ(b.arrived.size(), 200u);
 }
 
-TEST_F(EthernetLink, DuplicatesFrames)
+TEST_F(EthernetLink, DuplicationDeliversFramesTwice)
 {
 	set({.duplication = 1});
 	send_each("ab");
@@ -157,7 +157,7 @@ TEST_F(EthernetLink, ReorderingSwapsFrames)
 	EXPECT_EQ(b.fillers(), "bac");
 }
 
-TEST_F(EthernetLink, QueueIsBounded)
+TEST_F(EthernetLink, QueuedBytesAreLimited)
 {
 	set({.delay = 1s});
 	// For small frames, the overhead of each counts most.
@@ -189,7 +189,7 @@ TEST_F(EthernetLink, EachDirectionHasItsOwnQueueLimit)
 }
 
 // Frames lost with a link do not delay frames that are sent when it is up again.
-TEST_F(EthernetLink, UpAgainDeliversAtOnce)
+TEST_F(EthernetLink, LostFramesDoNotDelayFramesAfterLinkUp)
 {
 	set({.delay = 60s});
 	send(a, 'x');
@@ -218,7 +218,7 @@ TEST_F(EthernetLink, ReorderingDoesNotChangeOtherFaults)
 
 // When much is due at once, a part is delivered at a time, so that the readers' output is written
 // in between.
-TEST_F(EthernetLink, DueFramesAreDeliveredInSlices)
+TEST_F(EthernetLink, FramesDueTogetherAreDeliveredInSlices)
 {
 	set({.delay = 5ms});
 	for (int i = 0; i < 100; ++i)
@@ -229,7 +229,7 @@ TEST_F(EthernetLink, DueFramesAreDeliveredInSlices)
 	EXPECT_EQ(b.arrived.size(), 100u);
 }
 
-TEST_F(EthernetLink, SeedRepeatsTheFaults)
+TEST_F(EthernetLink, SameSeedGivesTheSameFaults)
 {
 	Node c("c"), d("d");
 	Link twin(loop, c.port, d.port, {}, 1);

@@ -105,7 +105,7 @@ TEST_F(EthernetSwitch, DoesNotLearnGroupAddresses)
 }
 
 // A port that shows a million addresses has its own table go round; what is known of others stays.
-TEST_F(EthernetSwitch, AddressesOfAPortAreBounded)
+TEST_F(EthernetSwitch, AddressesLearntPerPortAreLimited)
 {
 	b.port.send(frame_to(kBroadcast, kB));
 	for (Address i = 0; i < 10 * Switch::kMostAddresses; ++i)
@@ -136,7 +136,7 @@ std::uint64_t floods(std::uint64_t bytes, std::size_t size, unsigned ports)
 
 // The bound applies to what each port sends to all others: not to its other frames, and not to the
 // frames of other ports.
-TEST_F(EthernetSwitch, FloodsOfOnePortAreBounded)
+TEST_F(EthernetSwitch, FloodedTrafficPerPortIsLimited)
 {
 	b.port.send(frame_to(kBroadcast, kB));
 	forget();
@@ -165,7 +165,7 @@ TEST_F(EthernetSwitch, FloodsOfOnePortAreBounded)
 	EXPECT_EQ(c.arrived.size(), at_once);
 }
 
-TEST_F(EthernetSwitch, FloodBoundCountsBytes)
+TEST_F(EthernetSwitch, FloodLimitCountsBytesNotFrames)
 {
 	const auto most = [&](std::size_t size) {
 		const FramePtr frame = frame_of(size);
@@ -179,7 +179,7 @@ TEST_F(EthernetSwitch, FloodBoundCountsBytes)
 	EXPECT_EQ(most(60), 2000u);
 }
 
-TEST_F(EthernetSwitch, FloodBoundCountsPorts)
+TEST_F(EthernetSwitch, FloodLimitCountsEachEgressPort)
 {
 	std::list<Node> more;
 	for (unsigned i = 3; i < 30; ++i)
@@ -192,7 +192,7 @@ TEST_F(EthernetSwitch, FloodBoundCountsPorts)
 		links.pop_back();
 }
 
-TEST_F(EthernetSwitch, RemovedPortsLoseTheirAddresses)
+TEST_F(EthernetSwitch, RemovingAPortRemovesItsAddresses)
 {
 	Node d("d");
 	Port &port = plug(d);
@@ -207,7 +207,7 @@ TEST_F(EthernetSwitch, RemovedPortsLoseTheirAddresses)
 	EXPECT_EQ(lan.add_port().name(), "lan/4");
 }
 
-TEST_F(EthernetSwitch, PortsAreBounded)
+TEST_F(EthernetSwitch, NumberOfPortsIsLimited)
 {
 	for (unsigned number = 4; number <= Switch::kMostPorts; ++number)
 		lan.add_port();

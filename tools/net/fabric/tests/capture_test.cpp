@@ -30,7 +30,7 @@ std::string output_of(const std::string &command)
 	return text;
 }
 
-TEST(Capture, TsharkReadsEveryKindOfPacket)
+TEST(Capture, TsharkDecodesEveryTypeOfPacket)
 {
 	if (std::system("tshark --version >/dev/null 2>&1") != 0)
 		GTEST_SKIP() << "tshark is not installed";
@@ -94,7 +94,7 @@ TEST(Capture, TsharkReadsEveryKindOfPacket)
 	std::filesystem::remove(path);
 }
 
-TEST(Capture, FileSizeIsBounded)
+TEST(Capture, FileSizeIsLimited)
 {
 	const auto path = std::filesystem::temp_directory_path() /
 			  ("weft-bound-" + std::to_string(getpid()) + ".pcap");
@@ -124,7 +124,7 @@ TEST(Capture, UnwritableFileIsRejectedWithTheReason)
 	EXPECT_THROW(Capture("/nonexistent/directory/x.pcap"), std::runtime_error);
 }
 
-TEST(Wire, PacketRoundTripsThroughBytes)
+TEST(Wire, PacketIsUnchangedByEncodingAndDecoding)
 {
 	for (std::size_t bytes : {0u, 1u, 255u, 4096u}) {
 		Packet packet = ud_packet(3, 4, bytes, 77);

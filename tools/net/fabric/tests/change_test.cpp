@@ -22,7 +22,7 @@ using testing::ud_packet;
 
 // A link that is removed takes its ports down and leaves them free for others; it comes back as it
 // is told to.
-TEST(Change, LinkIsRemovedAndAdded)
+TEST(Change, RemovedLinkCanBeAddedAgain)
 {
 	Fabric fabric;
 	PacketNode a(fabric.add_port("a")), b(fabric.add_port("b")), c(fabric.add_port("c"));
@@ -52,7 +52,7 @@ TEST(Change, LinkIsRemovedAndAdded)
 }
 
 // A port is not removed from under its link; it comes back by its name, with its counters.
-TEST(Change, PortIsRemovedAndAdded)
+TEST(Change, RemovedPortCanBeAddedAgainWithItsCounters)
 {
 	Fabric fabric;
 	Port &a = fabric.add_port("a");
@@ -70,7 +70,7 @@ TEST(Change, PortIsRemovedAndAdded)
 }
 
 // State of removed parts is bounded; names that existed before are always accepted.
-TEST(Change, StateOfRemovedPartsIsBounded)
+TEST(Change, StateOfRemovedPortsIsLimited)
 {
 	Fabric fabric;
 	for (std::size_t i = 0; i < Fabric::kMostRemoved; i++)
@@ -82,7 +82,7 @@ TEST(Change, StateOfRemovedPartsIsBounded)
 }
 
 // A switch goes with its links, and what it had planned does not find it gone.
-TEST(Change, SwitchIsRemovedWithItsLinks)
+TEST(Change, RemovingASwitchRemovesItsLinks)
 {
 	Fabric fabric;
 	MadNode sm(fabric.add_port("sm"));
@@ -106,7 +106,7 @@ TEST(Change, SwitchIsRemovedWithItsLinks)
 }
 
 // Threads that send all the time, through links and switches that come and go under them.
-TEST(Change, TrafficSurvivesChanges)
+TEST(Change, TrafficContinuesWhileTheTopologyChanges)
 {
 	Fabric fabric;
 	PacketNode a(fabric.add_port("a")), b(fabric.add_port("b"));
@@ -143,7 +143,7 @@ TEST(Change, TrafficSurvivesChanges)
 }
 
 // Removing an owner drops its planned tasks, and waits for one that runs.
-TEST(Change, TimelineIsPruned)
+TEST(Change, RemovingAnOwnerCancelsItsScheduledTasks)
 {
 	Timeline timeline;
 	int owner = 0;

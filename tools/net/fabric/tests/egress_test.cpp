@@ -108,7 +108,7 @@ struct Route {
 };
 
 // Returning a credit sends a bounded number of packets, others send the rest; in order.
-TEST(Egress, SlicesAreBounded)
+TEST(Egress, CreditReturnSendsALimitedNumberOfPackets)
 {
 	Fabric fabric;
 	Route way(fabric, "a");
@@ -119,7 +119,7 @@ TEST(Egress, SlicesAreBounded)
 }
 
 // Others that add packets as fast as they are sent do not keep him.
-TEST(Egress, EndlessSenderDoesNotBlockOthers)
+TEST(Egress, ContinuousSenderDoesNotOccupyAnotherThread)
 {
 	constexpr std::uint32_t last = 20000;
 	Fabric fabric;
@@ -135,7 +135,7 @@ TEST(Egress, EndlessSenderDoesNotBlockOthers)
 }
 
 // A packet that leads to another queue brings no second turn with it.
-TEST(Egress, DownstreamQueuesShareTheSlice)
+TEST(Egress, DownstreamQueuesShareTheBudget)
 {
 	Fabric fabric;
 	Route near(fabric, "near"), far(fabric, "far");
@@ -152,7 +152,7 @@ TEST(Egress, DownstreamQueuesShareTheSlice)
 }
 
 // A neighbour that has no memory for a packet loses it alone.
-TEST(Egress, FailureDownstreamStopsNoQueue)
+TEST(Egress, DownstreamFailureDropsOnlyThatPacket)
 {
 	Fabric fabric;
 	Route way(fabric, "a");
@@ -168,7 +168,7 @@ TEST(Egress, FailureDownstreamStopsNoQueue)
 
 // Many senders, and a receiver who gives credits back when he pleases: each one's packets arrive,
 // in his order.
-TEST(Egress, NoPacketIsLostOrOvertaken)
+TEST(Egress, PacketsArriveCompleteAndInOrder)
 {
 	constexpr std::uint32_t senders = 3, each = 20000;
 	Fabric fabric;

@@ -37,7 +37,7 @@ struct TwoNodes : ::testing::Test {
 	}
 };
 
-TEST_F(TwoNodes, PacketArrivesUnchangedAndUncopied)
+TEST_F(TwoNodes, PacketArrivesUnchangedWithoutACopy)
 {
 	auto memory = std::make_shared<std::vector<std::byte>>(100, std::byte{0x5a});
 	std::weak_ptr<std::vector<std::byte>> alive = memory;
@@ -59,7 +59,7 @@ TEST_F(TwoNodes, PacketArrivesUnchangedAndUncopied)
 	EXPECT_EQ((8u + 12 + 8 + 100 + 4) / 4, b.port.counters().rcv_data);
 }
 
-TEST_F(TwoNodes, CreditsBoundTheQueueAndWakeTheSender)
+TEST_F(TwoNodes, CreditsLimitTheQueueAndWakeTheSender)
 {
 	for (std::uint32_t i = 0; i < 16; i++)
 		EXPECT_EQ(Sent::done, send(i));
@@ -78,7 +78,7 @@ TEST_F(TwoNodes, CreditsBoundTheQueueAndWakeTheSender)
 	EXPECT_EQ(1u, a.port.counters().xmit_wait);
 }
 
-TEST_F(TwoNodes, Vl15IsDroppedWithoutSpace)
+TEST_F(TwoNodes, Vl15PacketsAreDroppedWithoutSpace)
 {
 	for (unsigned i = 0; i < 20; i++) {
 		Packet packet = ud_packet(1, 2, 256, i);
@@ -108,7 +108,7 @@ TEST_F(TwoNodes, LinkDownIsReportedAtBothEnds)
 	EXPECT_EQ(2u, b.port.counters().link_downed - 1);
 }
 
-TEST_F(TwoNodes, LinkTrainsBeforeItIsUp)
+TEST_F(TwoNodes, LinkComesUpAfterTraining)
 {
 	link.set_training(20ms);
 	link.set_plugged(false);
@@ -131,7 +131,7 @@ TEST_F(TwoNodes, LinkTrainsBeforeItIsUp)
 }
 
 /* A driver may open and close its port as often as it can: that plans nothing more. */
-TEST_F(TwoNodes, CancelledTrainingIsDropped)
+TEST_F(TwoNodes, CancelledTrainingLeavesNoScheduledTask)
 {
 	link.set_training(1h);
 	link.set_plugged(false);
@@ -149,7 +149,7 @@ TEST_F(TwoNodes, CancelledTrainingIsDropped)
 		std::this_thread::yield();
 }
 
-TEST_F(TwoNodes, DelayKeepsTheOrder)
+TEST_F(TwoNodes, DelayPreservesOrder)
 {
 	link.set_faults({.delay = 2ms, .jitter = 3ms});
 	auto begin = std::chrono::steady_clock::now();
@@ -168,7 +168,7 @@ TEST_F(TwoNodes, DelayKeepsTheOrder)
 }
 
 // One that waits to be overtaken, and is not, has the link's delay before it all the same.
-TEST_F(TwoNodes, AHeldPacketKeepsItsDelay)
+TEST_F(TwoNodes, PacketHeldForReorderingIsStillDelayed)
 {
 	link.set_faults({.delay = 60ms, .reordering = 1});
 	const auto begin = std::chrono::steady_clock::now();
@@ -178,7 +178,7 @@ TEST_F(TwoNodes, AHeldPacketKeepsItsDelay)
 }
 
 // The double of one that waits goes on.
-TEST_F(TwoNodes, HeldPacketKeepsItsDuplicate)
+TEST_F(TwoNodes, PacketHeldForReorderingIsStillDuplicated)
 {
 	link.set_faults({.duplication = 1, .reordering = 1});
 	ASSERT_EQ(Sent::done, send(1));
@@ -235,7 +235,7 @@ TEST(LinkFaults, DuplicatesFollowTheirOriginal)
 	EXPECT_TRUE(std::is_sorted(outcome.psns.begin(), outcome.psns.end()));
 }
 
-TEST(LinkFaults, ChecksumsDetectCorruption)
+TEST(LinkFaults, CrcsDetectCorruption)
 {
 	Outcome on_wire = run_with({.corruption = 0.2}, 4, 2000);
 	EXPECT_NEAR(1600, static_cast<double>(on_wire.psns.size()), 100);
@@ -256,7 +256,7 @@ TEST(LinkFaults, ReorderingLosesNothing)
 	EXPECT_EQ(all.size(), outcome.psns.size());
 }
 
-TEST(Credits, ManySendersLoseNothingAndKeepOrder)
+TEST(Credits, PacketsOfManySendersArriveInOrderWithoutLoss)
 {
 	Fabric fabric;
 	Switch &sw = fabric.add_switch({.name = "sw", .ports = 8});

@@ -32,7 +32,7 @@ struct Mkey : ::testing::Test {
 	MkeyGuard::TimePoint now{};
 };
 
-TEST_F(Mkey, ZeroKeyProtectsNothing)
+TEST_F(Mkey, ZeroMkeyGivesNoProtection)
 {
 	info.mkey = std::uint64_t{0};
 	info.set_mkey_protect(3);
@@ -40,7 +40,7 @@ TEST_F(Mkey, ZeroKeyProtectsNothing)
 	EXPECT_EQ(info.mkey_violations, 0u);
 }
 
-TEST_F(Mkey, ProtectionLevels)
+TEST_F(Mkey, ProtectionLevelDeterminesTheRefusedMethods)
 {
 	for (unsigned level = 0; level < 4; level++) {
 		SCOPED_TRACE(level);
@@ -56,7 +56,7 @@ TEST_F(Mkey, ProtectionLevels)
 	}
 }
 
-TEST_F(Mkey, ProtectedKeyIsHidden)
+TEST_F(Mkey, ProtectedMkeyReadsAsZero)
 {
 	for (unsigned level = 0; level < 4; level++) {
 		SCOPED_TRACE(level);
@@ -70,7 +70,7 @@ TEST_F(Mkey, ProtectedKeyIsHidden)
 	}
 }
 
-TEST_F(Mkey, ViolationsAreCountedToTheMaximum)
+TEST_F(Mkey, ViolationCounterSaturates)
 {
 	info.set_mkey_protect(2);
 	admits(MadMethod::get, 1);
@@ -80,7 +80,7 @@ TEST_F(Mkey, ViolationsAreCountedToTheMaximum)
 	EXPECT_EQ(info.mkey_violations, 0xffffu);
 }
 
-TEST_F(Mkey, LeaseStartsAtTheFirstViolation)
+TEST_F(Mkey, LeasePeriodStartsAtTheFirstViolation)
 {
 	info.set_mkey_protect(3);
 	info.mkey_lease_period = std::uint16_t{10};
@@ -95,7 +95,7 @@ TEST_F(Mkey, LeaseStartsAtTheFirstViolation)
 	EXPECT_EQ(info.mkey, kKey);
 }
 
-TEST_F(Mkey, CorrectKeyStopsTheLease)
+TEST_F(Mkey, CorrectMkeyStopsTheLeasePeriod)
 {
 	info.set_mkey_protect(2);
 	info.mkey_lease_period = std::uint16_t{10};
@@ -108,7 +108,7 @@ TEST_F(Mkey, CorrectKeyStopsTheLease)
 	EXPECT_FALSE(admits(MadMethod::get, 5));
 }
 
-TEST_F(Mkey, APeriodOfZeroNeverEnds)
+TEST_F(Mkey, LeasePeriodOfZeroNeverExpires)
 {
 	info.set_mkey_protect(2);
 	EXPECT_FALSE(admits(MadMethod::get, 5));
@@ -117,7 +117,7 @@ TEST_F(Mkey, APeriodOfZeroNeverEnds)
 }
 
 // The same through a switch, whose port 0 holds the key for all of its ports.
-TEST(MkeyOfASwitch, IsCheckedOnEveryPort)
+TEST(MkeyOfASwitch, MkeyOfPort0ProtectsAllPorts)
 {
 	Fabric fabric;
 	Switch &sw = fabric.add_switch({.name = "sw", .ports = 4});

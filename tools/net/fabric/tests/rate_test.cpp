@@ -55,7 +55,7 @@ struct Rates : ::testing::Test {
 	}
 };
 
-TEST_F(Rates, LinkTrainsToTheEnabledWidth)
+TEST_F(Rates, LinkTrainsAtTheEnabledWidth)
 {
 	expect_rate(ib::Rate::gbps_40);
 	set(2, [](ib::PortInfo &info) { info.link_width_enabled = ib::width_1x; });
@@ -71,7 +71,7 @@ TEST_F(Rates, LinkTrainsToTheEnabledWidth)
 	expect_rate(ib::Rate::gbps_40);
 }
 
-TEST_F(Rates, LinkTrainsToTheBestEnabledSpeed)
+TEST_F(Rates, LinkTrainsAtTheFastestEnabledSpeed)
 {
 	set(2, [](ib::PortInfo &info) {
 		info.set_speed_enabled(ib::speed_sdr | ib::speed_ddr);
@@ -89,7 +89,7 @@ TEST_F(Rates, LinkTrainsToTheBestEnabledSpeed)
 	EXPECT_EQ(ib::Rate::gbps_40, rate_of(sw.port_info(1)));
 }
 
-TEST_F(Rates, LinkNeedsARateThatBothPortsEnable)
+TEST_F(Rates, LinkStaysDownWithoutACommonRate)
 {
 	set(2, [](ib::PortInfo &info) { info.link_width_enabled = ib::width_1x; });
 	b.enable_rates({.widths = ib::width_4x, .speeds = 0xf, .speeds_ext = 0});
@@ -121,7 +121,7 @@ TEST_F(Rates, ExtendedSpeedsCanBeDisabled)
 	expect_rate(ib::Rate::gbps_100);
 }
 
-TEST_F(Rates, CablesWiderThanThePortsWork)
+TEST_F(Rates, LinkTrainsAtTheFullWidthOfA12xCable)
 {
 	link_b.set_rate({ib::width_12x, ib::speed_qdr, ib::speed_ext_none}, ib::Mtu::mtu_4096);
 	expect_rate(ib::Rate::gbps_120);

@@ -49,7 +49,7 @@ public:
 } // namespace
 
 /* A run taken apart gives the packets that would have been sent one by one. */
-TEST(PacketRun, EqualsItsPackets)
+TEST(PacketRun, RunSplitsIntoTheSamePackets)
 {
 	constexpr unsigned count = 4;
 	std::vector<std::byte> bytes(count * kMtu);
@@ -78,7 +78,7 @@ TEST(PacketRun, EqualsItsPackets)
 
 /* A link that watches each packet takes a run apart; one that does not, does not. Counters agree.
  */
-TEST(PacketRun, IsSplitByALinkWithFaults)
+TEST(PacketRun, LinkWithFaultsSplitsTheRun)
 {
 	std::vector<std::byte> bytes(5 * kMtu);
 	std::uint64_t data[2];
@@ -108,7 +108,7 @@ TEST(PacketRun, IsSplitByALinkWithFaults)
 }
 
 /* Packets in the middle of a run that find no credit stay with the sender. */
-TEST(PacketRun, StopsWithoutCredits)
+TEST(PacketRun, RemainingPacketsStayWithTheSenderWithoutCredits)
 {
 	std::vector<std::byte> bytes(5 * kMtu);
 	Fabric fabric;

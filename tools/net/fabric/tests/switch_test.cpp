@@ -79,7 +79,7 @@ TEST_F(OneSwitch, ForwardsDirectedRoutes)
 	EXPECT_EQ(0x100u, ib::smp_attribute<ib::NodeInfo>(*answer).node_guid);
 }
 
-TEST_F(OneSwitch, PortStatesFollowLinkAndManager)
+TEST_F(OneSwitch, PortStateFollowsTheLinkAndSetPortInfo)
 {
 	auto state = [&](std::uint32_t port) {
 		auto answer = sm.ask({1}, MadMethod::get, ib::attr_port_info, port);
@@ -133,7 +133,7 @@ TEST_F(OneSwitch, RejectsUnknownAttributes)
 		  status(MadMethod::set, ib::attr_node_info, 0));
 }
 
-TEST_F(OneSwitch, ForwardsUnicastWhenActiveAndRouted)
+TEST_F(OneSwitch, ForwardsUnicastOnlyIfActiveAndRouted)
 {
 	PacketNode c(fabric.add_port("c"));
 	PacketNode node(b);
@@ -190,7 +190,7 @@ TEST_F(OneSwitch, Vl15CarriesOnlySmps)
 }
 
 // Responses and traps of an untrusted guest are forwarded, its requests are dropped.
-TEST_F(OneSwitch, RestrictedPortMaySendOnlyResponsesAndTraps)
+TEST_F(OneSwitch, RestrictedPortSendsOnlySmpResponsesAndTraps)
 {
 	MadNode guest(b, 0x200);
 	sw.restrict_management(2);
@@ -247,7 +247,7 @@ TEST_F(OneSwitch, RejectsInvalidPortInfo)
 	EXPECT_EQ(7, info.speed_enabled());
 }
 
-TEST_F(OneSwitch, DropsWhatExceedsTheNeighbourMtu)
+TEST_F(OneSwitch, DropsPacketsAboveTheNeighbourMtu)
 {
 	PacketNode c(fabric.add_port("c"));
 	PacketNode node(b);
@@ -265,7 +265,7 @@ TEST_F(OneSwitch, DropsWhatExceedsTheNeighbourMtu)
 
 // Each lane has buffers of its own, and what comes in on any leaves by the one that its SL has: who
 // might use them all would have fifteen times his neighbours' share of that one.
-TEST_F(OneSwitch, DropsPacketsOnInactiveLanes)
+TEST_F(OneSwitch, DropsPacketsOnInactiveVirtualLanes)
 {
 	PacketNode c(fabric.add_port("c"));
 	PacketNode node(b);
@@ -282,7 +282,7 @@ TEST_F(OneSwitch, DropsPacketsOnInactiveLanes)
 	EXPECT_EQ(14u, sw.port(2).counters().rcv_errors);
 }
 
-TEST_F(OneSwitch, ReplicatesMulticastToAllMembersButTheSender)
+TEST_F(OneSwitch, ReplicatesMulticastToAllMembersExceptTheSender)
 {
 	PacketNode node(b);
 	PacketNode c(fabric.add_port("c"));

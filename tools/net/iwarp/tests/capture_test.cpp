@@ -96,7 +96,7 @@ protected:
 
 // All kinds of messages, with and without markers: tshark names each, agrees with every check, and
 // finds nothing malformed.
-TEST_P(IwarpCapture, TsharkReadsTheFile)
+TEST_P(IwarpCapture, TsharkDecodesTheCapture)
 {
 	if (!testing::has_tshark())
 		GTEST_SKIP() << "tshark is missing";

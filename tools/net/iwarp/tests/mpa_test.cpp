@@ -55,7 +55,7 @@ std::pair<std::vector<Bytes>, std::optional<Error>> read_all(FpduReader &reader,
 	return {ulpdus, failed};
 }
 
-TEST(Crc32c, UsesTheCastagnoliPolynomial)
+TEST(Crc32c, ResultsMatchTheRfc3720TestVectors)
 {
 	EXPECT_EQ(crc32c(text("123456789")), 0xe3069283u);
 	EXPECT_EQ(crc32c(Bytes(32)), 0x8a9136aau); // RFC 3720 appendix B.4
@@ -63,7 +63,7 @@ TEST(Crc32c, UsesTheCastagnoliPolynomial)
 }
 
 // The processor's instruction gives the same CRC, for any length and start, and in pieces.
-TEST(Crc32c, InstructionMatchesTheTable)
+TEST(Crc32c, CpuInstructionMatchesTheTable)
 {
 	Bytes bytes(97);
 	for (std::size_t i = 0; i < bytes.size(); ++i)
@@ -77,7 +77,7 @@ TEST(Crc32c, InstructionMatchesTheTable)
 		}
 }
 
-TEST(Mpa, StartFrameEncoding)
+TEST(Mpa, StartFramesAreEncodedAsSpecified)
 {
 	EXPECT_EQ(encode(StartFrame{}), from_hex("4d504120494420526571204672616d65 40 01 0000"));
 	EXPECT_EQ(encode(StartFrame{.reply = true, .revision = 0}),
@@ -153,7 +153,7 @@ TEST(Mpa, InvalidStartFramesAreRejected)
 	EXPECT_TRUE(refused(enhanced)) << "enhanced, without room for it";
 }
 
-TEST(Mpa, FpduEncoding)
+TEST(Mpa, FpdusAreEncodedAsSpecified)
 {
 	FpduWriter writer(false, true);
 	const auto send = [](std::string_view data, std::uint32_t sequence,
@@ -228,7 +228,7 @@ TEST(Mpa, FragmentedFpdusAreParsed)
 
 // RFC 5044 section 4.3: every 512 bytes from the first on, and each says how far back its FPDU
 // begins.
-TEST(Mpa, MarkerPositions)
+TEST(Mpa, MarkersAreInsertedEvery512Bytes)
 {
 	FpduWriter writer(true, true);
 	Bytes stream;

@@ -92,13 +92,13 @@ protected:
 	const Bytes data = pattern(50);
 };
 
-TEST_F(Refusal, SegmentsTooShortForTheirHeaders)
+TEST_F(Refusal, TruncatedTaggedHeaderIsRefused)
 {
 	tell(Bytes{0xc1, 0x40, 0});
 	expect(errors::kDdpCatastrophic);
 }
 
-TEST_F(Refusal, UntaggedSegmentsTooShortForTheirHeaders)
+TEST_F(Refusal, TruncatedUntaggedHeaderIsRefused)
 {
 	Bytes ulpdu = encode(send({}));
 	ulpdu.resize(kUntaggedHeader - 1);
@@ -118,7 +118,7 @@ class HeaderRefusal : public Refusal, public ::testing::WithParamInterface<Edit>
 {
 };
 
-TEST_P(HeaderRefusal, EndsTheStream)
+TEST_P(HeaderRefusal, InvalidHeaderFieldTerminatesTheStream)
 {
 	const Edit &edit = GetParam();
 	Bytes ulpdu = encode(edit.tagged ? write(data, kRegion, kBase) : send(data));
@@ -151,25 +151,25 @@ INSTANTIATE_TEST_SUITE_P(
 		return name;
 	});
 
-TEST_F(Refusal, WritesBeyondTheEnd)
+TEST_F(Refusal, WriteBeyondTheRegionIsRefused)
 {
 	tell(write(data, kRegion, kBase + 951));
 	expect(errors::kTaggedBounds);
 }
 
-TEST_F(Refusal, WritesThatWrap)
+TEST_F(Refusal, WriteThatWrapsAroundIsRefused)
 {
 	tell(write(data, kRegion, ~0ull - 10));
 	expect(errors::kTaggedWrapped);
 }
 
-TEST_F(Refusal, WritesWithoutTheRight)
+TEST_F(Refusal, WriteWithoutAccessRightIsRefused)
 {
 	tell(write(data, kReadOnly, kBase));
 	expect(errors::kAccess);
 }
 
-TEST_F(Refusal, MessagesLongerThanTheirReceive)
+TEST_F(Refusal, MessageLongerThanItsReceiveIsRefused)
 {
 	tell(send(pattern(60), 1, 0, false));
 	EXPECT_FALSE(b.end);
@@ -177,21 +177,21 @@ TEST_F(Refusal, MessagesLongerThanTheirReceive)
 	expect(errors::kMessageTooLong);
 }
 
-TEST_F(Refusal, MessagesWithoutReceive)
+TEST_F(Refusal, MessageWithoutAReceiveIsRefused)
 {
 	b.receives.clear();
 	tell(send(data));
 	expect(errors::kNoBuffer);
 }
 
-TEST_F(Refusal, MessagesWithGaps)
+TEST_F(Refusal, MessageWithAGapIsRefused)
 {
 	tell(send(data, 1, 0, false));
 	tell(send(data, 1, 51));
 	expect(errors::kMessageOffset);
 }
 
-TEST_F(Refusal, MessagesThatChangeTheirOpcode)
+TEST_F(Refusal, OpcodeChangeWithinAMessageIsRefused)
 {
 	tell(send(data, 1, 0, false));
 	Segment other = send(data, 1, 50);
@@ -200,7 +200,7 @@ TEST_F(Refusal, MessagesThatChangeTheirOpcode)
 	expect(errors::kUnexpectedOpcode);
 }
 
-TEST_F(Refusal, InvalidationOfUnknownKeys)
+TEST_F(Refusal, InvalidationOfAnUnknownStagIsRefused)
 {
 	Segment segment = send(data);
 	segment.opcode = Opcode::send_invalidate;
@@ -209,34 +209,34 @@ TEST_F(Refusal, InvalidationOfUnknownKeys)
 	expect(errors::kCannotInvalidate);
 }
 
-TEST_F(Refusal, ReadsOfUnknownKeys)
+TEST_F(Refusal, ReadOfAnUnknownStagIsRefused)
 {
 	tell(ask({.sink = 1, .length = 10, .source = 0x999, .source_offset = kBase}));
 	b.output();
 	EXPECT_EQ(b.end, (End{End::Kind::failed, errors::kInvalidStag}));
 }
 
-TEST_F(Refusal, ReadsBeyondTheEnd)
+TEST_F(Refusal, ReadBeyondTheRegionIsRefused)
 {
 	tell(ask({.sink = 1, .length = 1001, .source = kRegion, .source_offset = kBase}));
 	b.output();
 	EXPECT_EQ(b.end, (End{End::Kind::failed, errors::kBounds}));
 }
 
-TEST_F(Refusal, ReadsWithoutTheRight)
+TEST_F(Refusal, ReadWithoutAccessRightIsRefused)
 {
 	tell(ask({.sink = 1, .length = 10, .source = kWriteOnly, .source_offset = kBase}));
 	b.output();
 	EXPECT_EQ(b.end, (End{End::Kind::failed, errors::kAccess}));
 }
 
-TEST_F(Refusal, ReadsThatWrap)
+TEST_F(Refusal, ReadThatWrapsAroundIsRefused)
 {
 	tell(ask({.sink = 1, .length = 100, .source = kRegion, .source_offset = ~0ull - 10}));
 	expect(errors::kWrapped);
 }
 
-TEST_F(Refusal, TooManyReads)
+TEST_F(Refusal, ReadsAboveTheNegotiatedDepthAreRefused)
 {
 	for (const std::uint32_t sequence : {1u, 2u, 3u})
 		tell(ask({.sink = 1, .length = 10, .source = kRegion, .source_offset = kBase},
@@ -244,7 +244,7 @@ TEST_F(Refusal, TooManyReads)
 	expect(errors::kNoBuffer);
 }
 
-TEST_F(Refusal, ReadRequestsOfInvalidLength)
+TEST_F(Refusal, ReadRequestOfInvalidLengthIsRefused)
 {
 	Segment segment = ask({});
 	segment.payload = View(kept).first(27);
@@ -252,7 +252,7 @@ TEST_F(Refusal, ReadRequestsOfInvalidLength)
 	expect(errors::kStreamCatastrophic);
 }
 
-TEST_F(Refusal, FragmentedReadRequests)
+TEST_F(Refusal, FragmentedReadRequestIsRefused)
 {
 	Segment segment = ask({});
 	segment.last = false;
@@ -260,7 +260,7 @@ TEST_F(Refusal, FragmentedReadRequests)
 	expect(errors::kMessageTooLong);
 }
 
-TEST_F(Refusal, CrcErrors)
+TEST_F(Refusal, CrcErrorTerminatesTheStream)
 {
 	Bytes fpdu = writer.frame(encode(write(data, kRegion, kBase)));
 	fpdu.back() ^= 1;
@@ -268,7 +268,7 @@ TEST_F(Refusal, CrcErrors)
 	expect(errors::kCrc);
 }
 
-TEST_F(Refusal, InvalidMarkers)
+TEST_F(Refusal, InvalidMarkerTerminatesTheStream)
 {
 	Party c(StreamConfig{.start = {.markers = true}});
 	c.stream.feed(encode(StartFrame{}));
@@ -279,7 +279,7 @@ TEST_F(Refusal, InvalidMarkers)
 	EXPECT_EQ(c.end, (End{End::Kind::failed, errors::kMarker}));
 }
 
-TEST_F(Refusal, BytesAfterTheRequest)
+TEST_F(Refusal, DataBeforeTheReplyIsRefused)
 {
 	Party c(StreamConfig{});
 	Bytes bytes = encode(StartFrame{});
@@ -297,7 +297,7 @@ TEST_F(Refusal, BytesAfterTheRequest)
 	EXPECT_TRUE(d.output().empty());
 }
 
-TEST_F(Refusal, ReplyOfANewerRevision)
+TEST_F(Refusal, ReplyOfANewerRevisionIsRefused)
 {
 	Party c(StreamConfig{.initiator = true});
 	c.output();
@@ -329,7 +329,7 @@ protected:
 	}
 };
 
-TEST_F(ResponseRefusal, CorrectResponseIsAccepted)
+TEST_F(ResponseRefusal, MatchingReadResponseIsAccepted)
 {
 	tell(response(pattern(50), kBase, false));
 	tell(response(pattern(10), kBase + 50, true));
@@ -337,31 +337,31 @@ TEST_F(ResponseRefusal, CorrectResponseIsAccepted)
 	EXPECT_FALSE(b.end);
 }
 
-TEST_F(ResponseRefusal, WrongSinkIsRefused)
+TEST_F(ResponseRefusal, ReadResponseToAnotherStagIsRefused)
 {
 	tell(response(data, kBase, false, kWriteOnly));
 	expect(errors::kTaggedInvalidStag);
 }
 
-TEST_F(ResponseRefusal, WrongOffsetIsRefused)
+TEST_F(ResponseRefusal, ReadResponseAtAnotherOffsetIsRefused)
 {
 	tell(response(data, kBase + 1, false));
 	expect(errors::kTaggedBounds);
 }
 
-TEST_F(ResponseRefusal, LongResponseIsRefused)
+TEST_F(ResponseRefusal, OverlongReadResponseIsRefused)
 {
 	tell(response(pattern(61), kBase, true));
 	expect(errors::kTaggedBounds);
 }
 
-TEST_F(ResponseRefusal, ShortResponseIsRefused)
+TEST_F(ResponseRefusal, ShortReadResponseIsRefused)
 {
 	tell(response(pattern(59), kBase, true));
 	expect(errors::kTaggedBounds);
 }
 
-TEST_F(ResponseRefusal, InvalidatedSinkIsRefused)
+TEST_F(ResponseRefusal, ReadResponseToAnInvalidatedStagIsRefused)
 {
 	b.regions.erase(kRegion);
 	tell(response(data, kBase, false));
@@ -369,7 +369,7 @@ TEST_F(ResponseRefusal, InvalidatedSinkIsRefused)
 	EXPECT_TRUE(b.done.empty());
 }
 
-TEST_F(Refusal, TerminateEndsTheStream)
+TEST_F(Refusal, ReceivedTerminateEndsTheStream)
 {
 	const Bytes payload = encode(errors::kTaggedBounds);
 	tell(Segment{.opcode = Opcode::terminate,
@@ -383,7 +383,7 @@ TEST_F(Refusal, TerminateEndsTheStream)
 }
 
 // A message that cannot be read is not sent in part; the FPDUs before it are whole.
-TEST_F(Refusal, FailingReadSource)
+TEST_F(Refusal, UnreadableSourceTerminatesTheStream)
 {
 	tell(write({}, 0, 0));
 	b.stream.post({.opcode = Opcode::send,

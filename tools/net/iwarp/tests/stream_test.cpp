@@ -49,7 +49,7 @@ class EveryRoute : public ::testing::TestWithParam<Route>
 {
 };
 
-TEST_P(EveryRoute, MessagesArriveIntact)
+TEST_P(EveryRoute, MessagesArriveIntactInAllMpaModes)
 {
 	const Route way = GetParam();
 	Pair pair(initiator({.markers = way.markers_a, .crc = way.crc}),
@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, EveryRoute,
 					   Route{true, false, true, 7},
 					   Route{false, true, false, 1}));
 
-TEST(Stream, SendOpcodesAreReported)
+TEST(Stream, SendOpcodesAreReportedToTheReceiver)
 {
 	Pair pair;
 	auto &[a, b] = pair;
@@ -135,7 +135,7 @@ TEST(Stream, BothSidesSendConcurrently)
 }
 
 // RFC 5044 section 7.1.2: the responder cannot know when the initiator is ready.
-TEST(Stream, ResponderWaitsForTheInitiator)
+TEST(Stream, ResponderSendsAfterTheInitiatorsFirstMessage)
 {
 	Pair pair;
 	auto &[a, b] = pair;
@@ -174,7 +174,7 @@ TEST(Stream, RejectCarriesPrivateData)
 }
 
 // If one side requests the CRC, both use it.
-TEST(Stream, EitherSideMayRequestCrc)
+TEST(Stream, CrcIsUsedIfEitherSideRequestsIt)
 {
 	for (const bool first : {false, true}) {
 		Pair pair(initiator({.crc = first}), {.start = {.crc = !first}});
@@ -189,7 +189,7 @@ TEST(Stream, EitherSideMayRequestCrc)
 }
 
 // RFC 6581 section 6: each side's Reads fit what the other answers.
-TEST(Stream, ReadDepthIsNegotiated)
+TEST(Stream, OutstandingReadsAreLimitedAsNegotiated)
 {
 	StreamConfig first = initiator({.revision = 2, .enhanced = Enhanced{.ird = 3, .ord = 9}});
 	first.ird = 3;
@@ -216,7 +216,7 @@ TEST(Stream, ReadDepthIsNegotiated)
 	EXPECT_FALSE(a.end);
 }
 
-TEST(Stream, FenceWaitsForReads)
+TEST(Stream, FencedRequestWaitsForOutstandingReads)
 {
 	Pair pair;
 	auto &[a, b] = pair;
@@ -278,7 +278,7 @@ TEST(Stream, PeerToPeerModeIsNegotiated)
 	}
 }
 
-TEST(Stream, ClosesInOrder)
+TEST(Stream, OrderlyCloseEndsBothStreams)
 {
 	Pair pair;
 	auto &[a, b] = pair;
@@ -312,7 +312,7 @@ TEST(Stream, CloseWithOutstandingReadIsAnError)
 }
 
 // A Read of one whose peer answers none would wait for ever, and all that is asked for after it.
-TEST(Stream, UnansweredReadEndsTheStream)
+TEST(Stream, ReadFromAPeerWithZeroIrdEndsTheStream)
 {
 	Pair pair(initiator({.revision = 2, .enhanced = Enhanced{.ird = 4, .ord = 4}}),
 		  {.start = {.revision = 2}, .ird = 0, .ord = 4});
@@ -343,7 +343,7 @@ TEST(Stream, CloseWithUnreadDataIsAnError)
 }
 
 // Markers are a part of the segment that an FPDU fits into.
-TEST(Stream, FpduWithMarkersFitsASegment)
+TEST(Stream, FpduWithMarkersFitsIntoASegment)
 {
 	for (const bool markers : {false, true}) {
 		Pair pair(initiator(), {.start = {.markers = markers}}, 50'000);

@@ -117,14 +117,14 @@ protected:
 	Peer client, server; // last: they have connections of the stacks
 };
 
-TEST_F(IwarpTcp, CarriesMessagesBothWays)
+TEST_F(IwarpTcp, MessagesArriveInBothDirections)
 {
 	exchange();
 	EXPECT_EQ(server.request->private_data, (Bytes{'h', 'i'}));
 	EXPECT_TRUE(server.request->crc);
 }
 
-TEST_F(IwarpTcp, SurvivesLoss)
+TEST_F(IwarpTcp, MessagesSurvivePacketLoss)
 {
 	fabric::Faults faults;
 	faults.loss = 0.05;
@@ -133,7 +133,7 @@ TEST_F(IwarpTcp, SurvivesLoss)
 	exchange();
 }
 
-TEST_F(IwarpTcp, SurvivesReorderingDuplicationAndDamage)
+TEST_F(IwarpTcp, MessagesSurviveReorderingDuplicationAndCorruption)
 {
 	fabric::Faults faults;
 	faults.reordering = 0.2;
@@ -146,7 +146,7 @@ TEST_F(IwarpTcp, SurvivesReorderingDuplicationAndDamage)
 
 // Each FPDU is a segment of its own (RFC 5044 section 5): for a long Write, no segment contains
 // parts of two FPDUs.
-TEST_F(IwarpTcp, SendsEachFpduInASegment)
+TEST_F(IwarpTcp, EachFpduIsSentInItsOwnSegment)
 {
 	establish();
 	const std::size_t before = b.frames;
@@ -157,7 +157,7 @@ TEST_F(IwarpTcp, SendsEachFpduInASegment)
 }
 
 // More is posted than TCP has room for: the rest waits, and all of it arrives.
-TEST_F(IwarpTcp, WaitsForSendSpace)
+TEST_F(IwarpTcp, MessagesWaitForSendBufferSpace)
 {
 	establish();
 	for (unsigned i = 0; i < 4; ++i)
@@ -170,7 +170,7 @@ TEST_F(IwarpTcp, WaitsForSendSpace)
 }
 
 // An error is said by a Terminate, which arrives before the end does.
-TEST_F(IwarpTcp, ReportsErrors)
+TEST_F(IwarpTcp, TerminateReportsTheErrorToThePeer)
 {
 	establish();
 	client.write({1}, kRemote + 1, 0);
@@ -179,7 +179,7 @@ TEST_F(IwarpTcp, ReportsErrors)
 	EXPECT_EQ(client.end, (End{End::Kind::terminated, errors::kTaggedInvalidStag}));
 }
 
-TEST_F(IwarpTcp, ReportsConnectionRefused)
+TEST_F(IwarpTcp, RejectIsReportedWithItsPrivateData)
 {
 	listen();
 	server.accepts = false;
@@ -192,7 +192,7 @@ TEST_F(IwarpTcp, ReportsConnectionRefused)
 }
 
 // Nobody listens, nobody is there, nobody has such an address: each is told apart.
-TEST_F(IwarpTcp, ReportsWhyConnectFailed)
+TEST_F(IwarpTcp, ConnectReportsTheCauseOfFailure)
 {
 	ASSERT_TRUE(client.carrier->connect(a.stack, {b.address, kPort}));
 	ASSERT_TRUE(until([&] { return client.over; }));
@@ -221,7 +221,7 @@ TEST_F(IwarpTcp, ReportsWhyConnectFailed)
 }
 
 // A peer that connects and sends nothing is dropped after a timeout, on either side.
-TEST_F(IwarpTcp, StartTimesOut)
+TEST_F(IwarpTcp, ConnectionWithoutMpaRequestTimesOut)
 {
 	listen();
 	tcp::testing::Client mute;
@@ -241,7 +241,7 @@ TEST_F(IwarpTcp, StartTimesOut)
 }
 
 // The other does not close: it is reset in the end. Nor does one read what is said last.
-TEST_F(IwarpTcp, CloseTimesOut)
+TEST_F(IwarpTcp, UnansweredCloseResetsTheConnection)
 {
 	establish();
 	client.carrier->close();
@@ -254,7 +254,7 @@ TEST_F(IwarpTcp, CloseTimesOut)
 }
 
 // A close leaves nothing undone that was posted before, in either direction.
-TEST_F(IwarpTcp, CloseFollowsPostedData)
+TEST_F(IwarpTcp, CloseWaitsForPostedRequests)
 {
 	establish();
 	server.receives = {10};
@@ -273,7 +273,7 @@ TEST_F(IwarpTcp, CloseFollowsPostedData)
 	EXPECT_EQ(client.end, End{End::Kind::closed});
 }
 
-TEST_F(IwarpTcp, AResetIsNotAClose)
+TEST_F(IwarpTcp, AbortIsReportedAsConnectionLost)
 {
 	establish();
 	client.carrier->abort();
@@ -283,7 +283,7 @@ TEST_F(IwarpTcp, AResetIsNotAClose)
 }
 
 // A carrier without owner places nothing, and reports nothing.
-TEST_F(IwarpTcp, PlacesNothingAfterTheOwnerIsGone)
+TEST_F(IwarpTcp, CarrierWithoutOwnerPlacesNoData)
 {
 	establish();
 	const Bytes before = server.regions[kRemote].bytes;
@@ -296,7 +296,7 @@ TEST_F(IwarpTcp, PlacesNothingAfterTheOwnerIsGone)
 }
 
 // Destroyed with a connection that is open, as with a card that goes.
-TEST_F(IwarpTcp, ResetsRemainingConnections)
+TEST_F(IwarpTcp, DestroyingACarrierResetsItsConnection)
 {
 	establish();
 	client.carrier.reset();

@@ -94,13 +94,13 @@ protected:
 	ethernet::Link link{loop, a.port, b.port, {}, 1};
 };
 
-TEST_F(Tcp, CarriesBothWays)
+TEST_F(Tcp, DataArrivesInBothDirections)
 {
 	exchange(1 << 20);
 }
 
 // A connection to the host's own address works like any other, without the cable.
-TEST_F(Tcp, CarriesToItself)
+TEST_F(Tcp, HostConnectsToItsOwnAddress)
 {
 	b.stack.listen({0, 80}, [this](const ConnectionPtr &connection) {
 		server.connection = connection;
@@ -119,7 +119,7 @@ TEST_F(Tcp, CarriesToItself)
 }
 
 // Nothing is retransmitted without loss: on a quiet link every segment is sent once.
-TEST_F(Tcp, SendsNothingTwiceOnAQuietLink)
+TEST_F(Tcp, NothingIsRetransmittedWithoutLoss)
 {
 	fabric::Faults faults;
 	faults.delay = 5ms;
@@ -129,7 +129,7 @@ TEST_F(Tcp, SendsNothingTwiceOnAQuietLink)
 	EXPECT_LT(b.port.counters.xmit_bytes, 146000u + 300 * 66);
 }
 
-TEST_F(Tcp, SurvivesLoss)
+TEST_F(Tcp, DataSurvivesLoss)
 {
 	fabric::Faults faults;
 	faults.loss = 0.05;
@@ -138,7 +138,7 @@ TEST_F(Tcp, SurvivesLoss)
 	exchange(300000);
 }
 
-TEST_F(Tcp, SurvivesReordering)
+TEST_F(Tcp, DataSurvivesReordering)
 {
 	fabric::Faults faults;
 	faults.reordering = 0.2;
@@ -147,7 +147,7 @@ TEST_F(Tcp, SurvivesReordering)
 	exchange(300000);
 }
 
-TEST_F(Tcp, SurvivesDuplicationAndDamage)
+TEST_F(Tcp, DataSurvivesDuplicationAndCorruption)
 {
 	fabric::Faults faults;
 	faults.duplication = 0.2;
@@ -158,7 +158,7 @@ TEST_F(Tcp, SurvivesDuplicationAndDamage)
 	exchange(300000);
 }
 
-TEST_F(Tcp, SurvivesEverythingAtOnce)
+TEST_F(Tcp, DataSurvivesAllFaultsCombined)
 {
 	fabric::Faults faults;
 	faults.loss = faults.duplication = faults.reordering = 0.05;
@@ -169,7 +169,7 @@ TEST_F(Tcp, SurvivesEverythingAtOnce)
 }
 
 // A part of a window that is lost is sent again soon.
-TEST_F(Tcp, RecoversSoonFromABurst)
+TEST_F(Tcp, BurstLossIsRepairedQuickly)
 {
 	establish();
 	fabric::Faults faults;
@@ -190,7 +190,7 @@ TEST_F(Tcp, RecoversSoonFromABurst)
 }
 
 // A link that is down for a while, and one that stays so.
-TEST_F(Tcp, WaitsForAFlappingLinkButNotForEver)
+TEST_F(Tcp, ConnectionSurvivesAShortOutageAndTimesOutAfterALongOne)
 {
 	establish();
 	set({}, false);
@@ -231,7 +231,7 @@ TEST_F(Tcp, RetransmissionIsNotInPhaseWithAFlappingLink)
 	EXPECT_FALSE(client.end);
 }
 
-TEST_F(Tcp, AcknowledgesSingleSegments)
+TEST_F(Tcp, SingleSegmentIsAcknowledgedAfterTheDelay)
 {
 	establish();
 	client.output = {1};
@@ -245,7 +245,7 @@ TEST_F(Tcp, AcknowledgesSingleSegments)
 }
 
 // Each piece that was written is a segment, as RFC 5044 asks for FPDUs.
-TEST_F(Tcp, KeepsSegmentBoundaries)
+TEST_F(Tcp, SegmentBoundariesArePreserved)
 {
 	establish();
 	client.output = some_bytes(700 * 20, 5);
@@ -256,7 +256,7 @@ TEST_F(Tcp, KeepsSegmentBoundaries)
 	EXPECT_EQ(b.frames - frames, 20u);
 }
 
-TEST_F(Tcp, SendBufferIsBounded)
+TEST_F(Tcp, SendBufferIsLimited)
 {
 	establish();
 	set({}, false);
@@ -268,7 +268,7 @@ TEST_F(Tcp, SendBufferIsBounded)
 	EXPECT_LT(client.connection->room(), 1000u);
 }
 
-TEST_F(Tcp, HalfClosedCarriesTheOtherWay)
+TEST_F(Tcp, HalfClosedConnectionStillReceives)
 {
 	establish();
 	server.closes_back = false;
@@ -283,7 +283,7 @@ TEST_F(Tcp, HalfClosedCarriesTheOtherWay)
 	EXPECT_EQ(client.end, End::closed);
 }
 
-TEST_F(Tcp, BothCloseAtOnce)
+TEST_F(Tcp, SimultaneousCloseEndsBothSides)
 {
 	establish();
 	fabric::Faults faults;
@@ -307,14 +307,14 @@ TEST_F(Tcp, AbortSendsReset)
 	EXPECT_EQ(server.end, End::reset);
 }
 
-TEST_F(Tcp, ConnectToAClosedPort)
+TEST_F(Tcp, ConnectToAClosedPortIsReset)
 {
 	connect();
 	ASSERT_TRUE(until([&] { return client.end.has_value(); }));
 	EXPECT_EQ(client.end, End::reset);
 }
 
-TEST_F(Tcp, ConnectToAnUnusedAddress)
+TEST_F(Tcp, ConnectToAnUnusedAddressIsUnreachable)
 {
 	client.connection = a.stack.connect({testing::kNetwork | 9, 80}, client);
 	ASSERT_TRUE(until([&] { return client.end.has_value(); }, 1min));
@@ -335,7 +335,7 @@ TEST_F(Tcp, RemovedAddressEndsItsConnections)
 	EXPECT_EQ(server.end, End::timed_out);
 }
 
-TEST_F(Tcp, OneListenerPerPort)
+TEST_F(Tcp, SecondListenerOnAPortIsRefused)
 {
 	listen();
 	EXPECT_FALSE(b.stack.listen({0, 80}, [](const ConnectionPtr &) {}));

@@ -168,7 +168,7 @@ TEST_F(TcpPeer, OverlappingSegmentsAreMerged)
 }
 
 // Bytes behind a gap are kept, but not without end.
-TEST_F(TcpPeer, OutOfOrderDataIsBounded)
+TEST_F(TcpPeer, OutOfOrderDataIsLimited)
 {
 	establish();
 	const Bytes one{9};
@@ -203,7 +203,7 @@ TEST_F(TcpPeer, DuplicateAcksTriggerRetransmission)
 	EXPECT_TRUE(from_stack().empty());
 }
 
-TEST_F(TcpPeer, FinBehindAGapWaits)
+TEST_F(TcpPeer, FinBehindAGapIsDeferred)
 {
 	establish();
 	const Bytes bytes{1, 2, 3, 4};
@@ -237,7 +237,7 @@ TEST_F(TcpPeer, ZeroWindowIsProbed)
 }
 
 // Meanwhile what comes is acknowledged by a number that the peer takes: it has dropped the byte.
-TEST_F(TcpPeer, AcknowledgesWhileAWindowIsProbed)
+TEST_F(TcpPeer, ReceivedDataIsAcknowledgedDuringZeroWindowProbes)
 {
 	establish();
 	Segment shut = segment(kAck, 1001, own);
@@ -339,7 +339,7 @@ TEST_F(TcpPeer, OpenedWindowRestartsSending)
 }
 
 // A time-out sends what has arrived again; the answers to it ask for nothing.
-TEST_F(TcpPeer, AcksOfRetransmissionsTriggerNothing)
+TEST_F(TcpPeer, AcksOfRetransmissionsTriggerNoRetransmission)
 {
 	establish();
 	EXPECT_TRUE(server.connection->write(Bytes(5 * 1460, 1)));
@@ -430,7 +430,7 @@ TEST_F(TcpPeer, DataWithAnOldAckIsRejected)
 }
 
 // Half-open connections take a bounded number of places, and none of established ones.
-TEST_F(TcpPeer, HalfOpenConnectionsAreBounded)
+TEST_F(TcpPeer, HalfOpenConnectionsAreLimited)
 {
 	establish();
 	for (std::uint32_t i = 0; i < 3 * Stack::kMostUnfinished; ++i) {
@@ -444,7 +444,7 @@ TEST_F(TcpPeer, HalfOpenConnectionsAreBounded)
 }
 
 // The one caller that is honest has one call.
-TEST_F(TcpPeer, BusiestCallerIsEvicted)
+TEST_F(TcpPeer, HalfOpenConnectionsOfTheBusiestPeerAreEvicted)
 {
 	Segment honest = segment(kSyn, 5000);
 	honest.source = 999;
@@ -465,7 +465,7 @@ TEST_F(TcpPeer, BusiestCallerIsEvicted)
 
 // So do those from spoofed addresses: a flood of SYNs, each from another invented address, and more
 // of them than there are places, keeps nobody out who has said who he is.
-TEST_F(TcpPeer, SpoofedCallersAreEvicted)
+TEST_F(TcpPeer, HalfOpenConnectionsOfSpoofedPeersAreEvicted)
 {
 	constexpr Ip network = kOwn & 0xffff0000;
 	stack.add_address(network + 0x0101, 0xffff0000);
@@ -517,7 +517,7 @@ TEST_F(TcpPeer, TimeWaitConnectionsAreEvictedFirst)
 }
 
 // An end of which the user cannot be told is one all the same, and the stack goes after it.
-TEST_F(TcpPeer, EndsAlthoughItsUserFails)
+TEST_F(TcpPeer, ConnectionEndsEvenIfItsUserThrows)
 {
 	struct Failing final : User {
 		void connected() override {}
@@ -532,7 +532,7 @@ TEST_F(TcpPeer, EndsAlthoughItsUserFails)
 }
 
 // A listener's captures are destroyed only after its callback has returned.
-TEST_F(TcpPeer, ListenerMayStopInItsCallback)
+TEST_F(TcpPeer, ListenerCanStopListeningInItsCallback)
 {
 	auto kept = std::make_shared<int>(1);
 	const std::weak_ptr<int> watched = kept;
@@ -549,7 +549,7 @@ TEST_F(TcpPeer, ListenerMayStopInItsCallback)
 	EXPECT_TRUE(watched.expired());
 }
 
-TEST_F(TcpPeer, UnknownConnectionsAreReset)
+TEST_F(TcpPeer, SegmentsForUnknownConnectionsAreReset)
 {
 	Segment stray = segment(kAck, 5, 77);
 	say(stray);
@@ -589,7 +589,7 @@ TEST_F(TcpPeer, InvalidPacketsAreIgnored)
 	EXPECT_EQ(from_stack().size(), 1u);
 }
 
-TEST_F(TcpPeer, AnswersArpAndPing)
+TEST_F(TcpPeer, ArpAndPingAreAnswered)
 {
 	stack.receive(
 		encode({kBroadcast, kPeerMac, kTypeArp}, Arp{false, kPeerMac, 0, kPeer, kOwn}));
@@ -613,7 +613,7 @@ TEST_F(TcpPeer, AnswersArpAndPing)
 }
 
 // A host that claims every address has a bounded number of entries; the newest are known.
-TEST_F(TcpPeer, NeighboursAreBounded)
+TEST_F(TcpPeer, NeighbourTableIsLimited)
 {
 	unsigned asked = 0, lost = 0, reached = 0;
 	Neighbours neighbours(loop, [&](Ip) { ++asked; }, [&](Ip) { ++lost; });
@@ -635,7 +635,7 @@ TEST_F(TcpPeer, NeighboursAreBounded)
 
 // A peer that invents addresses replaces only entries that are no better than invented, not those
 // that this host talks to; and an address that this host wants always gets an entry.
-TEST_F(TcpPeer, NeighboursInUseAreKept)
+TEST_F(TcpPeer, NeighboursInUseAreNotEvicted)
 {
 	using For = Neighbours::For;
 	unsigned reached = 0;
@@ -664,7 +664,7 @@ TEST_F(TcpPeer, NeighboursInUseAreKept)
 }
 
 // Only who can be a neighbour is one, and nobody is answered for all.
-TEST_F(TcpPeer, AnswersOnlyItsOwnAddress)
+TEST_F(TcpPeer, PacketsToOtherAddressesAreIgnored)
 {
 	const auto ask = [&](Mac mac, Ip sender) {
 		sent.clear();

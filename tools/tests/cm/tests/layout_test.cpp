@@ -16,7 +16,7 @@ const std::uint8_t *bytes_of(const Message &message)
 	return reinterpret_cast<const std::uint8_t *>(&message);
 }
 
-TEST(CmLayout, cm_01_request_layout)
+TEST(CmLayout, cm_01_req_fields_have_the_specified_layout)
 {
 	ib::CmReq req{};
 	req.set_remote_response_timeout(0x15);
@@ -51,7 +51,7 @@ TEST(CmLayout, cm_01_request_layout)
 	EXPECT_EQ(0x15 << 3 | 1, bytes_of(req)[43]);
 }
 
-TEST(CmLayout, cm_01_path_layout)
+TEST(CmLayout, cm_01_path_fields_have_the_specified_layout)
 {
 	ib::CmReq req{};
 	EXPECT_FALSE(req.has_alternate());
@@ -85,7 +85,7 @@ TEST(CmLayout, cm_01_path_layout)
 	EXPECT_EQ(7, bytes[97]);
 }
 
-TEST(CmLayout, cm_01_other_message_layouts)
+TEST(CmLayout, cm_01_other_messages_have_the_specified_layout)
 {
 	ib::CmMra mra{};
 	mra.set_subject(ib::CmSubject::other);
@@ -127,7 +127,7 @@ TEST(CmLayout, cm_01_other_message_layouts)
 	EXPECT_EQ(0x010203u, sidr.vendor_id());
 }
 
-TEST(CmLayout, cm_01_alternate_path_layout_of_lap)
+TEST(CmLayout, cm_01_lap_alternate_path_has_the_specified_layout)
 {
 	ib::CmPath path{};
 	path.local_lid = 1;
