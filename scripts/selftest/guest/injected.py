@@ -11,13 +11,13 @@ def passes(lab):
 
 
 @test(kernels=("stock",))
-def asserts_wrongly(lab):
+def fails_an_assertion(lab):
     with lab.guest() as node1:
         assert node1.run("echo hello").out == "injected assertion"
 
 
 @test(kernels=("stock",))
-def has_a_failing_command(lab):
+def runs_a_failing_command(lab):
     with lab.guest() as node1:
         node1.run("echo injected command; exit 3")
 

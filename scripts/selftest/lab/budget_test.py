@@ -15,7 +15,7 @@ class Budget(unittest.TestCase):
         with self.clock.part(part):
             self.time += seconds
 
-    def test_part_is_the_sum_of_its_stages(self):
+    def test_group_time_is_the_sum_of_its_stages(self):
         self.spend("fuzz", PARTS["fuzz"] - 10)
         self.assertFalse(any("over" in line for line in self.clock.lines([])))
         self.spend("host", 1)
@@ -24,7 +24,7 @@ class Budget(unittest.TestCase):
         self.assertEqual(len(over), 1)
         self.assertEqual(over[0].split(), ["fuzz", str(PARTS["fuzz"] + 1), str(PARTS["fuzz"]), "over"])
 
-    def test_failed_part_is_counted(self):
+    def test_time_of_a_failed_group_is_counted(self):
         with self.assertRaises(ValueError), self.clock.part("build"):
             self.time += 7
             raise ValueError

@@ -40,7 +40,7 @@ class CompileCommands(unittest.TestCase):
         self.write("gone", there=False)
         self.assertEqual(list(compile_commands.of_modules("/kernel", self.tree / "objects")), [])
 
-    def test_commands_of_both_halves_are_converted(self):
+    def test_kbuild_and_cmake_commands_are_converted(self):
         shared = self.write("a")
         host = self.tree / "host.json"
         host.write_text(json.dumps([{"directory": "/b", "file": "/t/b.cpp",

@@ -39,7 +39,7 @@ class Container(unittest.TestCase):
         compressed = self.keep("guest-root-key", image.COMPRESSED_ROOT_IMAGE)
         self.assertEqual(image.root_disk(), (compressed, "qcow2"))
 
-    def test_containerfile_names_existing_steps_and_files(self):
+    def test_containerfile_uses_existing_steps_and_files(self):
         environment, steps = container._settings(HERE / "Containerfile")
         self.assertEqual(environment, {"XDG_CACHE_HOME": "/var/cache"})
         known = re.findall(r'^(\w+)\) \w+ "\$2" "\$3" ;;$', (HERE / "step").read_text(), re.MULTILINE)

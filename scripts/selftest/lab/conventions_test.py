@@ -37,7 +37,7 @@ class Conventions(unittest.TestCase):
         self.write("x.cpp", "int x;\n")
         self.assertEqual(len(conventions.unlicensed(self.tree)), 1)
 
-    def test_document_that_names_a_missing_file_is_reported(self):
+    def test_reference_to_a_missing_file_is_reported(self):
         self.write("core/verbs/qp.cpp", "")
         self.write("Documentation/a.rst", "``core/verbs/qp.cpp``, ``core/verbs``, ``tools/ROOM/tests/``, ``core/*/Kbuild``\n")
         self.assertEqual(documents.missing_files(self.tree), [])

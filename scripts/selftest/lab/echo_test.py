@@ -35,7 +35,7 @@ class Pings(unittest.TestCase):
         self.near.add(InEchoReps=3)
         self.echoes.check(3)
 
-    def test_answer_dropped_by_the_kernel_is_not_a_loss(self):
+    def test_answer_dropped_by_the_kernel_is_not_counted_as_loss(self):
         self.far.add(InEchos=3, OutEchoReps=2, OutErrors=1)
         self.near.add(InEchoReps=2)
         self.echoes.check(3)

@@ -113,7 +113,7 @@ class Complaints(unittest.TestCase):
         self.assertEqual(self.lacks("namespace rdma\n{\ninline bool is_err(const void *pointer)\n{\n\treturn !pointer;\n}\n}\n"),
                          ["is_err() has no kernel-doc"])
 
-    def test_missing_parts_of_a_description_are_reported(self):
+    def test_missing_sections_of_a_description_are_reported(self):
         for part, complaint in ((" * @next: see @pd\n", "does not describe @next"), ("Context: any with", 'does not describe its context ("Context:")'),
                                 ("Return: 0; -EINVAL.", 'does not describe its return value ("Return:")'), (" take *all* of it", "has no summary")):
             self.assertIn(part, FUNCTION)

@@ -16,7 +16,7 @@ class Ktap(unittest.TestCase):
                 "[    1.5]     ok 2 - second\n[    1.6] # registry: pass:2\n[    1.7] ok 1 registry\n")
         self.assertEqual(outcomes(text), [("first", PASSED), ("second", PASSED)])
 
-    def test_failure_carries_its_diagnostics(self):
+    def test_failure_includes_its_diagnostics(self):
         text = "    # Subtest: s\n    1..1\n    # a: EXPECTATION FAILED at x.c:3\n    not ok 1 a\nnot ok 1 s\n"
         case = ktap.parse(text)[0].outcomes()[0]
         self.assertEqual(case.outcome, FAILED)
@@ -39,7 +39,7 @@ class Ktap(unittest.TestCase):
     def test_passed_suite_with_a_failed_case_fails(self):
         self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..1\n    not ok 1 a\nok 1 s\n")], [FAILED, FAILED])
 
-    def test_wrong_number_is_a_failure(self):
+    def test_wrong_case_number_is_a_failure(self):
         self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..1\n    ok 2 a\nok 1 s\n")], [PASSED, FAILED])
 
     def test_more_cases_than_planned_fail(self):
@@ -48,6 +48,6 @@ class Ktap(unittest.TestCase):
     def test_skipped_case_is_reported_with_its_reason(self):
         self.assertEqual(outcomes("    # Subtest: s\n    1..1\n    ok 1 a # SKIP no device\nok 1 s\n"), [("a", SKIPPED)])
 
-    def test_parameters_are_not_cases(self):
+    def test_parameters_are_not_counted_as_cases(self):
         text = "    # Subtest: s\n    1..1\n        # Subtest: a\n        ok 1 - one\n        ok 2 - two\n    ok 1 a\nok 1 s\n"
         self.assertEqual(outcomes(text), [("a", PASSED)])

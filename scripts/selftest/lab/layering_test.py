@@ -40,30 +40,30 @@ class Layering(unittest.TestCase):
     def assert_permitted(self, name, text):
         self.assertEqual(self.complaints(name, text), [])
 
-    def test_tree_includes_what_the_architecture_permits(self):
+    def test_tree_has_only_permitted_includes(self):
         self.assertEqual(layering.complaints(cache.TREE), [])
 
-    def test_every_directory_of_the_list_exists(self):
+    def test_all_directories_in_the_allow_list_exist(self):
         rows = layering.allowed(cache.TREE)
         named = set(rows) | set().union(*rows.values()) - {"linux", "libraries"}
         self.assertEqual([name for name in sorted(named) if not (cache.TREE / name.removesuffix("/tests")).exists()], [])
 
-    def test_missing_list_is_reported(self):
+    def test_missing_allow_list_is_reported(self):
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "Documentation").mkdir()
             (pathlib.Path(folder) / "Documentation/architecture.rst").write_text("Architecture\n")
             self.assertEqual(len(layering.complaints(pathlib.Path(folder))), 1)
 
-    def test_file_outside_the_list_is_reported(self):
+    def test_file_not_covered_by_the_allow_list_is_reported(self):
         self.assertEqual(len(self.complaints("tools/new/a.cpp", "")), 1)
 
-    def test_kernel_headers_are_for_permitted_directories_only(self):
+    def test_kernel_headers_need_permission(self):
         self.assert_refused("core/verbs/qp.cpp", "#include <linux/slab.h>\n", "linux")
         self.assert_refused("core/mad/tests/agent_test.cpp", "#ifdef X\n# include <kunit/test.h>\n#endif\n", "linux")
         self.assert_permitted("include/kern/export.h", "#include <linux/export.h>\n")
         self.assert_permitted("core/verbs/tests/guest/program.c", "#include <linux/if_link.h>\n")
 
-    def test_libraries_are_for_permitted_directories_only(self):
+    def test_libraries_need_permission(self):
         self.assert_refused("tools/cards/mlx4/core.cpp", "#include <fmt/format.h>\n", "libraries")
         self.assert_permitted("tools/base/text.cpp", "#include <fmt/format.h>\n#include <vector>\n")
 
@@ -82,7 +82,7 @@ class Layering(unittest.TestCase):
     def test_relative_includes_are_resolved(self):
         self.assert_refused("core/mad/agent.cpp", '#include "../verbs/qp.hpp"\n', "core/verbs")
 
-    def test_tests_may_include_what_the_tested_directory_may(self):
+    def test_tests_have_the_permissions_of_the_tested_directory(self):
         self.assert_permitted("core/mad/tests/agent_test.cpp", '#include <rdma/verbs.h>\n#include "../../verbs/tests/fixture.hpp"\n')
         self.assert_refused("core/verbs/tests/qp_test.cpp", "#include <rdma/ib_mad.h>\n", "include/rdma/ib_mad.h")
         self.assert_refused("core/mad/agent.cpp", '#include "../verbs/tests/fixture.hpp"\n', "core/verbs/tests")

@@ -10,7 +10,7 @@ WIDE = "a word and another one, and so on until the line is wider than all that 
 
 
 class Comments(unittest.TestCase):
-    def test_long_comments_are_filled(self):
+    def test_long_comments_are_reflowed(self):
         for wide in (f"// {WIDE}\nint a;\n", f"\t/* {WIDE} */\n\tint a;\n", f"/*\n * {WIDE}\n * {WIDE}\n */\n", f"/**\n * f() - {WIDE}\n * @a: {WIDE}\n */\n"):
             filled = layout.fill_comments(wide)
             self.assertLessEqual(max(map(layout.width, filled.split("\n"))), layout.COLUMNS, filled)
@@ -23,7 +23,7 @@ class Comments(unittest.TestCase):
                          [" * short", " *", " * - second", " * @arg: third"])
         self.assertIn("\n *   ", filled, "an item hangs")
 
-    def test_licence_stays_on_its_own_line(self):
+    def test_spdx_line_is_not_merged_with_a_comment(self):
         filled = layout.fill_comments(f"// {conventions.LICENCE}\n// {WIDE}\n")
         self.assertEqual(filled.split("\n")[0], f"// {conventions.LICENCE}")
 

@@ -20,7 +20,7 @@ class Mutation(unittest.TestCase):
             with self.subTest(mutant.name):
                 self.assertNotEqual(mutant.text(cache.TREE), (cache.TREE / mutant.file).read_text())
 
-    def test_every_mutant_names_a_case_of_its_rule(self):
+    def test_every_mutant_refers_to_a_test_of_its_rule(self):
         cases = set(mutation.places())
         cases |= {name for room in ("core", "tools") for path in cache.TREE.glob(f"{room}/**/*_test.cpp") for name in re.findall(r"^TEST(?:_F)?\(\w+, (\w+)\)", path.read_text(), re.M)}
         for mutant in self.mutants:
@@ -34,7 +34,7 @@ class Mutation(unittest.TestCase):
         self.assertGreater(len(rules), 30)
         self.assertEqual(rules - {mutant.rule for mutant in self.mutants}, set())
 
-    def test_hang_or_crash_counts_for_the_case_that_ran(self):
+    def test_hang_or_crash_is_attributed_to_the_running_case(self):
         mutant = next(mutant for mutant in self.mutants if mutant.test == "notify_03_armed")
         suite, before = mutation.places()[mutant.test][0]
         said = [Result("kunit-um", f"{mutant.module}.{suite}.case {before + 1 + n}", FAILED) for n in range(3)]
@@ -50,7 +50,7 @@ class Mutation(unittest.TestCase):
         for suite, before in places:
             self.assertTrue(mutation.ended_in(mutant, [Result("kunit-um", f"{mutant.module}.{suite}.case {before + 1}", FAILED)]))
 
-    def test_mutant_whose_text_is_gone_is_refused(self):
+    def test_mutant_with_outdated_source_text_is_refused(self):
         lost = dataclasses.replace(self.mutants[0], find="nothing of the kind")
         with self.assertRaisesRegex(LabError, "occurs 0 times"):
             lost.text(cache.TREE)

@@ -27,25 +27,25 @@ class Naming(unittest.TestCase):
         self.assertEqual(self.complaints(tools_a="constexpr int kMost = 1;\nenum class Kind { one_of_them };\n",
                                          core_a="constexpr int most = 1;\nenum ib_kind { IB_ONE };\n"), [])
 
-    def test_a_constant_of_the_other_half_is_reported(self):
+    def test_constant_in_the_style_of_the_other_half_is_reported(self):
         self.assertEqual(self.complaints(tools_a="constexpr int most = 1;\n", core_a="\nconstexpr int kMost = 1;\n"),
                          ["core/a.cpp:2: invalid case style for global constant 'kMost'", "tools/a.cpp:1: invalid case style for global constant 'most'"])
 
-    def test_a_function_a_type_and_a_private_member_are_reported(self):
+    def test_misnamed_functions_types_and_members_are_reported(self):
         text = "class wrong {\n\tint member = 0;\n};\nvoid alsoWrong(wrong) {}\n"
         said = self.complaints(tools_a=text)
         self.assertEqual([line.rsplit(" ", 1)[1] for line in said], ["'wrong'", "'member'", "'alsoWrong'"])
 
-    def test_sources_that_define_the_same_are_all_checked(self):
+    def test_sources_with_equal_definitions_are_all_checked(self):
         text = "namespace\n{\nstruct Same {\n\tint %s = 0;\n};\n} // namespace\nint main() { return Same{}.%s; }\n"
         said = self.complaints(tools_a=text % ("oneWrong", "oneWrong"), tools_b=text % ("twoWrong", "twoWrong"))
         self.assertEqual([line.rsplit(" ", 1)[1] for line in said], ["'oneWrong'", "'twoWrong'"])
 
-    def test_a_source_that_others_disturb_is_checked_by_itself(self):
+    def test_source_that_conflicts_with_others_is_checked_separately(self):
         first = "namespace first { struct Value {}; }\nusing namespace first;\n"
         second = "namespace second { struct Value {}; }\nusing namespace second;\nvoid use() { auto each = [](Value) { int WRONG = 0; (void)WRONG; }; (void)each; }\n"
         self.assertEqual(self.complaints(tools_a=first, tools_b=second), ["tools/b.cpp:3: invalid case style for variable 'WRONG'"])
 
-    def test_a_source_that_does_not_compile_is_an_error(self):
+    def test_source_that_does_not_compile_is_an_error(self):
         with self.assertRaisesRegex(LabError, "tools/a.cpp does not compile"):
             self.complaints(tools_a="int one = nothing;\n")

@@ -76,7 +76,7 @@ class Reports(unittest.TestCase):
             with self.subTest(line):
                 self.assertEqual(reports.find(f"[    1.000000] {line}\n"), [])
 
-    def test_report_extends_to_its_end_mark(self):
+    def test_report_extends_to_its_end_marker(self):
         log = "[ 1.0] WARNING: CPU: 0 PID: 1 at x\n[ 1.1] Call Trace:\n[ 1.2]  f+0x1\n[ 1.3] ---[ end trace 0 ]---\n[ 1.4] other\n"
         self.assertEqual(reports.find(log), ["WARNING: CPU: 0 PID: 1 at x\nCall Trace:\n f+0x1\n---[ end trace 0 ]---"])
 

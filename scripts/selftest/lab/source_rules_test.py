@@ -37,7 +37,7 @@ class SourceRules(unittest.TestCase):
         self.assert_breaks(1, "core/verbs/exports.c", "#include <kern/export.h>\nEXPORT_SYMBOL_GPL(ib_a);\n")
         self.assert_breaks(1, "core/verbs/helper.c", "int one;\n")
 
-    def test_mutexes_without_annotations_are_refused(self):
+    def test_unannotated_mutexes_are_refused(self):
         self.assert_breaks(11, "tools/net/fabric/link.hpp", "std::mutex mutex_;\n")
         self.assert_breaks(11, "tools/net/fabric/link.cpp", "const std::lock_guard lock(mutex_);\n")
         self.assert_breaks(11, "tools/net/fabric/link.hpp", "\tmutable Mutex mutex_;\n\tint value_;\n")

@@ -11,7 +11,7 @@ PROGRAMS = (("ibv_rc_pingpong", r"[\d.]+ usec"), ("ib_write_bw", r"[\d.]+ MB/s")
 
 
 @test(kernels=("stock",), timeout=240)
-def demo_ends_with_its_summary(lab):
+def demo_completes_and_prints_its_summary(lab):
     """make demo SHELL=1 pings, measures, runs programs, takes commands for both machines and the fabric, and ends in order."""
     done = subprocess.run(["make", "-C", cache.TREE, "demo", "SHELL=1"], input="hostname\nnode2 hostname\nweft counters node2/1\nexit\n",
                           capture_output=True, text=True, check=False)
@@ -25,7 +25,7 @@ def demo_ends_with_its_summary(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=240)
-def demo_with_mthca(lab):
+def demo_completes_with_mthca(lab):
     """make demo CARD=mthca does the same with another card in node1."""
     done = subprocess.run(["make", "-C", cache.TREE, "demo", "CARD=mthca"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -35,7 +35,7 @@ def demo_with_mthca(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=240)
-def demo_with_mlx5(lab):
+def demo_completes_with_mlx5(lab):
     """make demo CARD=mlx5 does the same between Debian's stack on a ConnectX-5 and weft's on a ConnectX-2."""
     done = subprocess.run(["make", "-C", cache.TREE, "demo", "CARD=mlx5"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -44,7 +44,7 @@ def demo_with_mlx5(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=240)
-def demo_with_amso1100(lab):
+def demo_completes_with_amso1100(lab):
     """make demo CARD=amso1100 connects card to card, and siw to a card."""
     done = subprocess.run(["make", "-C", cache.TREE, "demo", "CARD=amso1100"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

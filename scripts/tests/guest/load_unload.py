@@ -8,7 +8,7 @@ TRACES = "ls -d /sys/module/weft_* /sys/kernel/debug/weft* /sys/class/infiniband
 
 
 @test(kernels=("stock", "debug"), also=("plain",), timeout=240)
-def unload_leaves_nothing(lab):
+def modules_can_be_reloaded_without_leftovers(lab):
     """Every module can be inserted after those it needs, removed in reverse, and inserted again; nothing stays behind."""
     # A module of figures counts instructions for minutes while it is inserted; the benchmarks do that.
     paths = [path for path in modules.all_of(kernels.find(lab.kernel), tests=False)

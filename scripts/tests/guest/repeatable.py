@@ -40,7 +40,7 @@ def _run(lab, number, seed):
 
 
 @test(kernels=("um-debug",), timeout=330)
-def same_seed_repeats_the_guest(lab):
+def same_seed_gives_an_identical_guest_run(lab):
     """Random numbers, addresses, processes, times and the kernel's own log are the same, byte by byte, when the seed is; and others when it is not."""
     seed = lab.seed & 0xffff
     first, again, other = (_run(lab, number, each) for number, each in enumerate((seed, seed, seed + 1)))

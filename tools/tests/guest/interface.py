@@ -33,7 +33,7 @@ def sent(node):
 
 
 @test(kernels=("stock",), timeout=240)
-def packets_and_streams(lab):
+def pings_and_streams_lose_nothing(lab):
     """10,000 pings each way lose nothing; TCP and UDP stream over ib0, with checksums and segmentation by the card."""
     with pair(lab) as (_, (node1, node2)):
         interfaces_up(node1, node2)

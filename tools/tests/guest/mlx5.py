@@ -95,7 +95,7 @@ def works(node1, node2, fabric, peer):
 
 
 @test(kernels=("stock",), timeout=240)
-def works_with_a_connectx_2(lab):
+def interoperates_with_a_connectx_2(lab):
     """mlx5_core and mlx5_ib probe the card; IPoIB and every kind of queue pair work towards a ConnectX-2; the drivers reload."""
     with guests(lab, MIXED.format(peer="mlx4")) as (fabric, (node1, node2)):
         works(node1, node2, fabric, "mlx4")
@@ -111,7 +111,7 @@ def recovered(node, kind, act):
 
 
 @test(kernels=("stock",), timeout=240)
-def recovers(lab):
+def driver_recovers_from_failure_and_resets(lab):
     """mlx5_core recovers from a failed card and from a function-level reset; it is bound anew, and the function is removed and found again, under pings."""
     with guests(lab, MIXED.format(peer="mlx5"), cpus=2) as (fabric, (node1, node2)):
         for node in (node1, node2):
@@ -138,8 +138,8 @@ def recovers(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=400)
-def remote_disks(lab):
-    """NVMe over RDMA, SRP and RDS between two cards, as storage.remote_disks between two ConnectX-2."""
+def nvme_srp_and_rds_transfer_data(lab):
+    """NVMe over RDMA, SRP and RDS between two cards, as storage.nvme_srp_and_rds_transfer_data between two ConnectX-2."""
     with guests(lab, MIXED.format(peer="mlx5")) as (fabric, (target, host)):
         for node in (target, host):
             load(node, "mlx5")
@@ -153,8 +153,8 @@ def remote_disks(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=300)
-def traffic_on_either_port(lab):
-    """Two ports of one function, as two_ports.traffic_on_either_port with ConnectX-2."""
+def both_ports_carry_traffic(lab):
+    """Two ports of one function, as two_ports.both_ports_carry_traffic with ConnectX-2."""
     with guests(lab, TWO_PORTS_EACH) as (fabric, (node1, node2)):
         for node in (node1, node2):
             load(node, "mlx5")
@@ -162,14 +162,14 @@ def traffic_on_either_port(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=240)
-def works_with_a_second_card(lab):
+def two_connectx_5_interoperate(lab):
     """The same between two of them."""
     with guests(lab, MIXED.format(peer="mlx5")) as (fabric, (node1, node2)):
         works(node1, node2, fabric, "mlx5")
 
 
 @test(kernels=(), also=("stock",), timeout=400)
-def perftest_between_two_cards(lab):
+def perftest_completes_with_a_connectx_2(lab):
     """perftest's operations by RC, UC and UD, each way, between a ConnectX-5 and a ConnectX-2."""
     with guests(lab, MIXED.format(peer="mlx4")) as (_, (node1, node2)):
         load(node1, "mlx5")
@@ -185,7 +185,7 @@ def perftest_between_two_cards(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=700)
-def rdma_core_suite(lab):
+def rdma_core_tests_pass(lab):
     """rdma-core's own tests of the card: those for all providers and those for mlx5, memory windows among them."""
     with guests(lab, MIXED.format(peer="mlx4")) as (_, (node1, node2)):
         load(node1, "mlx5")

@@ -43,7 +43,7 @@ def load(node1, node2):
 
 
 @test(kernels=("stock",), timeout=180)
-def works_with_stock_ib_mthca(lab):
+def stock_ib_mthca_drives_the_card(lab):
     """ib_mthca probes the card quietly; IPoIB and every kind of queue pair work towards a ConnectX; it reloads, and the card is reset when it breaks."""
     with guests(lab, MIXED) as (fabric, (node1, node2)):
         node1.run("dmesg -C")
@@ -93,7 +93,7 @@ def works_with_stock_ib_mthca(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=240)
-def perftest_between_two_cards(lab):
+def perftest_completes_with_a_connectx(lab):
     """perftest's operations by RC, UC and UD between an InfiniHost and a ConnectX, each way."""
     with guests(lab, MIXED) as (_, (node1, node2)):
         load(node1, node2)

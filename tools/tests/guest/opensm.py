@@ -41,7 +41,7 @@ def joined(manager, *nodes):
 
 
 @test(kernels=("stock",), timeout=240)
-def opensm_manages(lab):
+def opensm_manages_the_fabric(lab):
     """With ours off, OpenSM brings the ports up, serves IPoIB's joins, learns of links by traps, each once, and outlives itself."""
     with guests(lab, PAIR + "[sm]\nenabled = false\n", log_level="debug") as (fabric, (node1, node2)):
         load(node1, node2)
@@ -81,7 +81,7 @@ def opensm_manages(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def weft_sm_hands_over(lab):
+def weft_sm_hands_over_to_opensm(lab):
     """Our manager, at priority 0, hands the fabric over to an OpenSM of a higher one, and manages again when that is gone."""
     with guests(lab, PAIR + "[sm]\nsm_key = 1\n") as (fabric, (node1, node2)):
         load(node1, node2)

@@ -17,7 +17,7 @@ def result(out, size):
 
 
 @test(kernels=("stock",), timeout=240)
-def bandwidth_and_latency(lab):
+def every_operation_completes(lab):
     """ib_{send,write,read,atomic}_{bw,lat} complete by RC, UC and UD, where there is such a thing."""
     with pair(lab) as (_, (node1, node2)):
         interfaces_up(node1, node2)

@@ -8,7 +8,7 @@ EXCHANGES = 1000
 
 
 @test(kernels=("stock",), timeout=240)
-def verbs_examples(lab):
+def pingpong_examples_validate_received_data(lab):
     """ibv_{rc,uc,ud,srq,xsrq}_pingpong run between two stock guests, polled and by events, with received data validated."""
     with pair(lab) as (_, (node1, node2)):
         interfaces_up(node1, node2)     # they tell each other their addresses over TCP

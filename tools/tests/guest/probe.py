@@ -44,7 +44,7 @@ def drivers_probe_without_warnings(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def msi_x_off(lab):
+def card_interrupts_by_intx_without_msi_x(lab):
     """With msi_x=0 the card interrupts by its pin, and nothing else is different."""
     with guests(lab) as (_, nodes):
         load(*nodes, options="msi_x=0")

@@ -11,7 +11,7 @@ CARD = "/sys/bus/pci/devices/0000:01:00.0"
 
 
 @test(kernels=("stock",), timeout=400)
-def module_reload(lab):
+def modules_can_be_reloaded_repeatedly(lab):
     """Three times over, a hundred with --full, the modules of both guests are removed and inserted, and ib0 carries packets."""
     with guests(lab) as (_, (node1, node2)):
         for _ in range(lab.rounds(3, 100)):
@@ -25,7 +25,7 @@ def module_reload(lab):
 
 
 @test(kernels=("stock",), timeout=400)
-def resets_and_reboot(lab):
+def ib0_recovers_after_flr_and_reboot(lab):
     """A card under use, a bound one and an unbound one are reset by FLR; a guest reboots; each time ib0 comes back."""
     with pair(lab, may_reboot=True) as (fabric, (node1, node2)):
         interfaces_up(node1, node2)
@@ -73,7 +73,7 @@ def resets_and_reboot(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def guests_killed(lab):
+def killed_guest_and_weftd_can_be_replaced(lab):
     """A guest killed under traffic leaves its card to the next one; a weftd killed leaves no file that stops the next."""
     fabric = Fabric(lab)
 

@@ -134,7 +134,7 @@ def reliable_datagrams(lab, fabric, server, client):
 
 
 @test(kernels=("stock",), timeout=300)
-def remote_disks(lab):
+def nvme_srp_and_rds_transfer_data(lab):
     """nvmet-rdma with nvme-rdma, and ib_srpt with ib_srp, move disks' data that compares, the former over a link that flaps, too; so do RDS's datagrams."""
     with pair(lab) as (fabric, (target, host)):
         interfaces_up(target, host)

@@ -56,7 +56,7 @@ class Agent(unittest.TestCase):
         self.reader.join(PATIENCE)
         self.assertFalse(self.reader.is_alive())
 
-    def test_frame_of_four_gibibytes_ends_the_guest(self):
+    def test_oversized_frame_ends_the_guest(self):
         command, number = self.command()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         self.frame(number, OUT, bytes(100), size=0xffffffff)
@@ -77,7 +77,7 @@ class Agent(unittest.TestCase):
         second.wait(PATIENCE)
         self.assertEqual(command.out, "well")
 
-    def test_status_of_another_size_ends_the_guest(self):
+    def test_exit_status_of_invalid_size_ends_the_guest(self):
         command, number = self.command()
         self.frame(number, EXIT, b"\0")
         self.assert_ends(command, "a frame of kind 19 with 1 bytes")
@@ -86,7 +86,7 @@ class Agent(unittest.TestCase):
         self.frame(0, READY, b"\xff\x1b[2J")
         self.guest.ready(PATIENCE)
 
-    def test_output_beyond_the_bound_fails_the_command(self):
+    def test_output_above_the_limit_fails_the_command(self):
         command, number = self.command()
         with unittest.mock.patch.object(process, "MOST_OUTPUT", 1 << 20):
             for _ in range(40):
@@ -96,7 +96,7 @@ class Agent(unittest.TestCase):
                 command.wait(PATIENCE)
         self.assertEqual(len(command.raw), 1 << 20)
 
-    def test_output_that_is_drained_waits_for_its_reader(self):
+    def test_unread_output_is_throttled_without_loss(self):
         command, number = self.command()
         self.assertFalse(command.is_ready())
         written, whole = [], 16 << 20
@@ -122,7 +122,7 @@ class Agent(unittest.TestCase):
                 break
         self.assertEqual(taken, whole)
 
-    def test_false_consumed_counts_do_not_enlarge_the_window(self):
+    def test_invalid_consumed_counts_do_not_enlarge_the_window(self):
         """An agent that reports more than it was given opens no window."""
         command = self.guest.start_program(["cat"])
         command.give(bytes(1000))
@@ -195,7 +195,7 @@ class Console(unittest.TestCase):
     def test_short_console_is_kept_unchanged(self):
         self.assertEqual(self.record(b"boots\n", b"\xffis up\n"), b"boots\n\xffis up\n")
 
-    def test_full_disk_is_reported_and_blocks_nothing(self):
+    def test_full_disk_is_reported_without_blocking(self):
         recorder = console.Recorder("/dev/full")
         for _ in range(100):
             os.write(recorder.writer, bytes(10000))
@@ -204,7 +204,7 @@ class Console(unittest.TestCase):
         self.assertFalse(recorder._thread.is_alive())
         self.assertEqual(recorder.error, "No space left on device")
 
-    def test_long_console_keeps_its_beginning_and_its_end(self):
+    def test_long_console_is_truncated_in_the_middle(self):
         with unittest.mock.patch.multiple(console, BEGINNING=1000, MOST=8000, PIECE=500, RATE=1 << 30):
             text = self.record(*(b"line %06d\n" % number for number in range(20000)))
         self.assertLessEqual(len(text), 8000)
@@ -214,7 +214,7 @@ class Console(unittest.TestCase):
         omitted = int(text.split(b"[weft: ")[1].split()[0])
         self.assertEqual(len(text) + omitted - len(console.OMISSION % omitted), 12 * 20000)
 
-    def test_marks_are_found_behind_a_position(self):
+    def test_text_after_a_position_is_returned(self):
         reader = console.Reader(self.log)
         self.assertEqual(reader.end(), 0)
         self.log.write_text("before\n")
@@ -228,7 +228,7 @@ class Console(unittest.TestCase):
 
 
 class Located(unittest.TestCase):
-    def test_path_of_a_console_is_absolute(self):
+    def test_console_path_is_absolute(self):
         """Readers have another working directory than the process whose --logs was relative."""
         told = {}
         server = types.SimpleNamespace(lab=types.SimpleNamespace(log_of=lambda host: pathlib.Path("logs", f"{host}.log")))
@@ -300,7 +300,7 @@ assert os.system("chmod 640 file") == 0
 class Confined(unittest.TestCase):
     """The programs through which a guest writes to its share."""
 
-    def test_no_file_becomes_set_user_id(self):
+    def test_set_user_id_bits_cannot_be_set(self):
         with tempfile.TemporaryDirectory(prefix="weft-share-") as folder:
             subprocess.run([sys.executable, "-B", uml.NO_SETUID, sys.executable, "-c", TRIES, folder], check=True, timeout=PATIENCE)
             path = pathlib.Path(folder, "file")

@@ -141,7 +141,7 @@ class Attached(unittest.TestCase):
 
 
 class Programs(Attached):
-    def test_lists_the_port(self):
+    def test_ibstat_lists_the_port(self):
         self.await_subnet()
         listed = self.run_on("node1", "ibstat")
         self.assertIn("CA 'weft0'", listed)
@@ -150,17 +150,17 @@ class Programs(Attached):
         self.assertRegex(listed, rf"Base lid: {self.lids()['node1']}\n")
         self.assertRegex(self.run_on("switch2", "ibstat"), r"Switch 'weft0'(?s:.*)Port 0:\n")
 
-    def test_exit_status_and_words_are_passed_on(self):
+    def test_arguments_and_exit_status_are_passed_on(self):
         self.run_on("node1", "sh", "-c", "exit 37", status=37)
         self.assertEqual(self.run_on("node1", "printf", "%s|", "a b", "--json"), "a b|--json|")
         self.run_on("node1", "/nowhere", status=127)
         self.run_on("nobody", "true", status=1)
 
-    def test_subnet_manager_is_found(self):
+    def test_sminfo_finds_the_subnet_manager(self):
         self.await_subnet()
         self.assertRegex(self.run_on("node1", "sminfo"), r"sm lid \d+ .* state 3 SMINFO_MASTER")
 
-    def test_queries_by_route_and_by_lid(self):
+    def test_smpquery_works_by_direct_route_and_by_lid(self):
         self.await_subnet()
         lids = self.lids()
         self.assertEqual({switch["name"]: switch["lid"] for switch in self.fabric()["switches"]}, {name: lid for name, lid in lids.items() if "switch" in name})
@@ -172,7 +172,7 @@ class Programs(Attached):
         self.assertRegex(self.run_on("switch3", "smpquery", "nodeinfo", "-D", "0"), r"NodeType:\.*Switch")
         self.assertRegex(self.run_on("node1", "smpquery", "portinfo", str(lids["switch2"]), "1"), r"LinkState:\.*Active")
 
-    def test_discovers_every_node_and_link(self):
+    def test_ibnetdiscover_finds_every_node_and_link(self):
         self.await_subnet()
         for origin in ("node2", "switch3"):
             found = self.run_on(origin, "ibnetdiscover")
@@ -183,7 +183,7 @@ class Programs(Attached):
         links = self.run_on("node1", "iblinkinfo", "-l")
         self.assertEqual(len(re.findall(r"Active/\s*LinkUp", links)), 2 * len(self.fabric()["links"]))
 
-    def test_counters_routes_and_records(self):
+    def test_counters_routes_and_sa_records_are_read(self):
         self.await_subnet()
         lids = self.lids()
         for target in ("node1", "node2", "switch3"):
@@ -261,7 +261,7 @@ class Programs(Attached):
         with open(f"{room}/ibdiagnet.lst") as links:
             self.assertIn("switch3", links.read())
 
-    def test_ping_between_programs(self):
+    def test_ibping_works_between_two_nodes(self):
         self.await_subnet()
         lids = self.lids()
         with self.running_on("node2", "ibping", "-S", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
@@ -276,7 +276,7 @@ class Programs(Attached):
         with self.running_on("node2", "ibping", "-S", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
             daemon.await_that("the next server", answers)
 
-    def test_untrusted_node_sends_no_smps(self):
+    def test_untrusted_node_cannot_send_smps(self):
         self.await_subnet()
         done = subprocess.run(self.command("node4", "smpquery", "nodeinfo", "-D", "0"), stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               check=False, env={**os.environ, "PATH": SYSTEM})
@@ -289,7 +289,7 @@ class Programs(Attached):
 class OpenSm(Attached):
     LAB = NO_MANAGER
 
-    def test_manages_the_fabric(self):
+    def test_opensm_manages_the_fabric_from_a_host(self):
         running = self.opensm("node1")
         daemon.await_that("LIDs of all nodes", lambda: running.poll() is not None or all(self.lids().values()))
         self.assertIsNone(running.poll(), "OpenSM ended")
@@ -305,14 +305,14 @@ class OpenSm(Attached):
         self.assertIn("node4", self.run_on("node1", "ibtracert", str(lids["node2"]), str(lids["node4"])))
         self.assertRegex(self.run_on("node2", "smpquery", "portinfo", str(lids["node1"])), r"CapMask:(?s:.*)IsSM\n")
 
-    def test_manages_from_a_switch(self):
+    def test_opensm_manages_the_fabric_from_a_switch(self):
         running = self.opensm("switch2")
         daemon.await_that("LIDs of all nodes", lambda: running.poll() is not None or all(self.lids().values()))
         self.assertIsNone(running.poll(), "OpenSM ended")
         self.await_subnet()
         self.assertRegex(self.run_on("node3", "sminfo"), rf"sm lid {self.lids()['switch2']} .* state 3 SMINFO_MASTER")
 
-    def test_manager_may_end_and_come_back(self):
+    def test_opensm_can_be_killed_and_restarted(self):
         first = self.opensm("node1")
         daemon.await_that("LIDs of all nodes", lambda: all(self.lids().values()))
         self.await_subnet()
@@ -326,7 +326,7 @@ class OpenSm(Attached):
 
 
 class Ending(Attached):
-    def test_program_notices_the_end_of_the_lab(self):
+    def test_program_exits_when_the_lab_ends(self):
         self.await_subnet()
         with self.running_on("node1", "ibping", "-S", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
             subprocess.run([WEFT, "--socket-dir", str(self.directory), "shutdown"], stdin=subprocess.DEVNULL, check=True)

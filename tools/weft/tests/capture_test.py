@@ -60,7 +60,7 @@ class Capture(unittest.TestCase):
     def is_captured(self):
         return self.captured() is not None
 
-    def test_packets_reach_standard_output_while_the_capture_runs(self):
+    def test_packets_are_written_while_the_capture_runs(self):
         running = self.capture("all", "-w", "-")
         self.assertEqual(block(running.stdout)[0], SECTION)
         for _ in range(3):
@@ -105,7 +105,7 @@ class Capture(unittest.TestCase):
         running.send_signal(signal.SIGINT)
         running.wait(daemon.PATIENCE)
 
-    def test_terminal_is_refused(self):
+    def test_capture_to_a_terminal_is_refused(self):
         master, slave = pty.openpty()
         done = subprocess.run([WEFT, "--socket-dir", self.directory, "capture", "all", "-w", "-"], stdin=subprocess.DEVNULL, stdout=slave,
                               stderr=subprocess.PIPE, text=True, timeout=daemon.PATIENCE, check=False)

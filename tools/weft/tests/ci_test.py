@@ -48,13 +48,13 @@ class Run(Ci):
         self.assertIn("said", self.case().find("system-out").text)
         self.assertEqual(self.left(), [])
 
-    def test_status_is_the_commands(self):
+    def test_exit_status_is_the_commands(self):
         done = self.run_ci("--on", "b", "--", "echo '<&\x01' ; exit 7")
         self.assertEqual(done.returncode, 7)
         self.assertEqual(self.case().find("failure").get("message"), "b: status 7 ")
         self.assertIn("<&", self.case().find("system-out").text)
 
-    def test_kernel_report_and_dead_guest_fail(self):
+    def test_kernel_report_or_dead_guest_fails_the_run(self):
         for name, status in (("report", 125), ("dead", 126)):
             (self.folder / name).touch()
             done = self.run_ci("--", "true")
@@ -89,7 +89,7 @@ class Run(Ci):
         self.assertIn(f"capture all -w {self.artifacts}/capture.pcap", self.asked())
         self.assertIn("capturing", (self.artifacts / "capture.txt").read_text())
 
-    def test_signal_takes_the_lab_down(self):
+    def test_signal_ends_the_lab(self):
         running = subprocess.Popen([CI / "run", "--artifacts", self.artifacts, "--", "echo begun; exec sleep 100"], cwd=self.folder, env=self.environment,
                                    stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, start_new_session=True)
         self.assertEqual(running.stdout.readline(), "begun\n")
@@ -132,7 +132,7 @@ class Recipes(Ci):
         for path in (*job["artifacts"]["paths"], job["artifacts"]["reports"]["junit"]):
             self.assertTrue((self.folder / path).exists(), path)
 
-    def test_prepared_host_is_left_unchanged(self):
+    def test_prepare_changes_nothing_if_weft_is_installed(self):
         self.program.write_text("#!/bin/sh\necho weft 9\n")
         done = subprocess.run([CI / "prepare"], env={**self.environment, "PATH": f"{self.folder}:{os.environ['PATH']}"}, capture_output=True, text=True, check=False,
                               stdin=subprocess.DEVNULL, timeout=60)

@@ -78,7 +78,7 @@ class Alarms(browser.TestCase):
         await_that("no alarm", lambda: not self.shown("#alarms"))
         self.quiet()
 
-    def test_many_alarms_are_a_table(self):
+    def test_many_alarms_are_shown_as_a_table(self):
         self.open(self.serve(endpoints(2, 12, 6)))
         self.await_text("#state", "15 links up · 12 hosts: 12 endpoints")
         for number in range(1, 9):
@@ -88,7 +88,7 @@ class Alarms(browser.TestCase):
         self.click("#alarms .all")
         await_that("those alone", lambda: self.texts("#links .count") == ["8 of 15"])
 
-    def test_link_without_a_guest_is_no_alarm(self):
+    def test_link_without_a_guest_raises_no_alarm(self):
         self.open(self.serve())
         self.await_text("#state", "2 hosts: 0 with a guest")
         await_that("a state", lambda: self.find('.link.empty[data-name="node1/1-switch1/1"]'))
@@ -116,7 +116,7 @@ class Alarms(browser.TestCase):
         self.click('nav [data-view="cards"]')
         await_that("their kinds", lambda: self.texts("#cards tbody td:nth-child(2)") == ["endpoint", "endpoint", "none", "none", "none"])
 
-    def test_end_of_weftd_is_shown(self):
+    def test_exit_of_weftd_is_shown(self):
         self.open(self.serve())
         self.await_text("#state", "SM master")
         self.assertFalse(self.shown("#stale"))
@@ -130,7 +130,7 @@ class Alarms(browser.TestCase):
             await_that("no notice", lambda: not self.shown("#stale"))
             self.assertEqual(self.style("main", "filter"), "none")
 
-    def test_end_of_the_server_is_shown(self):
+    def test_exit_of_the_server_is_shown(self):
         _, directory = self.enter(daemon.weftd(browser.WEFTD))
         with daemon.web(browser.WEFT, directory, "interval:=0.2") as address:
             self.open(address)
@@ -188,7 +188,7 @@ class Confirmation(browser.TestCase):
         self.click("#fabric .link")
         await_that("a link's", lambda: self.texts("#actions h3") == ["Link faults", "Capture"])
 
-    def test_no_buttons_without_the_token(self):
+    def test_buttons_are_hidden_without_the_token(self):
         address, _, token = self.serve(None, "allow+=faults").partition("#")
         self.open(address)
         self.click(f"#fabric {SM_LINK}")
@@ -252,7 +252,7 @@ class Searching(browser.TestCase):
         self.choose("#links select", "down")
         await_that("those that are down", lambda: self.texts("#links tbody td:first-child") == ["sm/1-switch1/3"])
 
-    def test_view_is_in_the_address(self):
+    def test_url_contains_the_view_and_the_search(self):
         self.open(self.serve())
         plain = self.browser.current_url
         self.click('nav [data-view="links"]')
@@ -296,7 +296,7 @@ class Tables(browser.TestCase):
         self.click("#cards th:nth-child(3) button")
         self.assertEqual(self.sorts()[:3], ["none", "none", "descending"])
 
-    def test_log_matches_the_command_line(self):
+    def test_log_view_equals_weft_log(self):
         self.open(self.serve())
         self.click('nav [data-view="log"]')
         self.await_text("#log pre", "sweep of")
@@ -316,7 +316,7 @@ class Ethernet(browser.TestCase):
     def column(self, view, number):
         return self.texts(f"#{view} tbody td:nth-child({number})")
 
-    def test_links_are_rows(self):
+    def test_ethernet_links_are_listed(self):
         self.open(self.serve(ETHERNET))
         self.click('nav [data-view="links"]')
         names = ["node1/eth0-lan/1", "node2/eth0-lan/2", "node3/eth0-lan/3"]
@@ -346,7 +346,7 @@ class Ethernet(browser.TestCase):
         await_that("all", lambda: self.texts("#links .count") == ["3"])
         self.quiet()
 
-    def test_segment_is_a_row(self):
+    def test_ethernet_segments_are_listed(self):
         self.open(self.serve(ETHERNET))
         await_that("its view", lambda: self.shown('nav [data-view="ethernet"]'))
         self.click('nav [data-view="ethernet"]')
@@ -369,7 +369,7 @@ class Ethernet(browser.TestCase):
         self.await_text("#facts", "amso1100")
         self.quiet()
 
-    def test_faults_and_captures(self):
+    def test_ethernet_links_can_be_faulted_and_captured(self):
         self.open(self.serve(ETHERNET, "allow+=faults", "allow+=captures"))
         self.click('nav [data-view="links"]')
         await_that("rows", lambda: self.find("#links tbody tr"))
@@ -385,7 +385,7 @@ class Ethernet(browser.TestCase):
         self.await_text("#said", "bytes")
         self.quiet()
 
-    def test_lab_without_ethernet(self):
+    def test_ethernet_view_is_hidden_without_ethernet(self):
         self.open(self.serve())
         self.await_text("#state", "SM master")
         self.assertFalse(self.shown('nav [data-view="ethernet"]'))
@@ -425,7 +425,7 @@ class Appearance(browser.TestCase):
                 return [box.scrollWidth, box.clientWidth]""", box)
             self.assertLessEqual(wide, width, box)
 
-    def test_label_is_not_struck_through(self):
+    def test_labels_are_drawn_above_links(self):
         self.open(self.serve())
         self.await_text(".labels text", "4x QDR")
         # All labels lie above all links, each in a margin of the page's colour.
@@ -521,7 +521,7 @@ class Keyboard(browser.TestCase):
 
 
 class Consoles(browser.TestCase):
-    def test_console_is_one_click_away(self):
+    def test_console_button_shows_the_console(self):
         address = self.serve()
         log = self.directory / "node1.log"
         log.write_text('first\n<img src="x"><script>document.title = "taken"</script>\n')

@@ -27,18 +27,18 @@ class Package(Folder):
     def assert_has_ended(self, file):
         self.assertFalse(pathlib.Path(f"/proc/{file.read_text().strip()}").exists())
 
-    def test_lab_comes_up_with_its_options_and_goes_down(self):
+    def test_lab_is_started_with_its_options_and_ended(self):
         with self.lab as lab:
             self.assertEqual(lab.hosts, ["a"])
         self.assertEqual(self.asked(), ["lab up --kernel=mine --bare", "--json fabric show", "lab down"])
 
-    def test_lab_that_does_not_come_up_says_why_and_is_taken_down(self):
+    def test_lab_that_fails_to_start_reports_why_and_is_ended(self):
         (self.folder / "no-up").touch()
         with self.assertRaisesRegex(self.weft.WeftError, "^weft: there is no card$"):
             self.lab.up()
         self.assertEqual(self.asked()[-1], "lab down")
 
-    def test_command_has_its_output_and_status(self):
+    def test_command_returns_output_and_status(self):
         host = self.lab["a"]
         self.assertEqual(host.run("echo out; echo err >&2"), self.weft.Result(0, "out\n", "err\n"))
         self.assertEqual(host.run(["printf", "%s|", "a b", "c"]).stdout, "a b|c|")
@@ -46,7 +46,7 @@ class Package(Folder):
         with self.assertRaisesRegex(self.weft.CommandFailed, "a: `echo no; exit 4` exited with status 4\nno"):
             host.run("echo no; exit 4")
 
-    def test_command_that_takes_too_long_is_ended(self):
+    def test_timed_out_command_is_ended(self):
         with self.assertRaises(subprocess.TimeoutExpired):
             self.lab["a"].run("exec sleep 1000", timeout=0.1)
 
@@ -99,7 +99,7 @@ class Package(Folder):
             (self.folder / "active").touch()
             self.lab.attach("a").wait_until_active()
 
-    def test_changed_link_gets_its_settings_back(self):
+    def test_link_settings_are_restored_after_the_context(self):
         for name in ("a", "a/1", "a/1-s/1"):
             with self.lab.link(name).changed(loss="5%"):
                 pass
@@ -112,12 +112,12 @@ class Package(Folder):
             self.assertEqual(file, self.folder / "file")
         self.assertEqual(self.asked(), [f"capture a -w {self.folder / 'file'}"])
 
-    def test_check_says_what_was_reported(self):
+    def test_check_returns_kernel_reports(self):
         self.assertEqual(self.lab.check(), "")
         (self.folder / "report").touch()
         self.assertEqual(self.lab.check(), "the kernel of a: report\n")
 
-    def test_counters_of_ports(self):
+    def test_counters_of_ports_are_returned(self):
         self.assertEqual(self.lab.counters("a/1", "s/1"), {"a/1": {"symbol_errors": 3}, "s/1": {"symbol_errors": 3}})
 
 
@@ -132,7 +132,7 @@ class Plugin(Folder):
     def ups(self):
         return [line for line in self.asked() if line.startswith("lab up")]
 
-    def test_tests_of_the_same_lab_share_it(self):
+    def test_consecutive_tests_share_a_lab(self):
         said = self.run_tests("""
 def test_one(lab): lab["a"].run("true")
 def test_two(lab): assert lab.hosts == ["a"]
@@ -147,7 +147,7 @@ def test_none(): pass
         self.assertEqual([sorted(line.split()) for line in self.ups()], [sorted(line) for line in (["lab", "up", "--kernel=um"], other, other)])
         self.assertEqual(self.asked()[-1], "lab down")
 
-    def test_lab_of_a_failed_test_is_not_used_again(self):
+    def test_lab_of_a_failed_test_is_not_reused(self):
         said = self.run_tests("""
 def test_one(lab): lab["a"].run("exit 5")
 def test_two(lab): pass
@@ -175,21 +175,21 @@ def test_one(lab): pathlib.Path({str(self.folder / name)!r}).touch()
             self.assertIn("1 passed, 1 error", said)
             self.assertIn(f"the kernel of a: {name}", said)
 
-    def test_lab_that_does_not_come_up_is_an_error_of_the_test(self):
+    def test_lab_that_fails_to_start_is_a_test_error(self):
         (self.folder / "no-up").touch()
         self.assertIn("weft: there is no card", self.run_tests("def test_one(lab): pass"))
 
-    def test_marker_takes_named_arguments(self):
+    def test_marker_with_positional_arguments_is_refused(self):
         self.assertIn("named arguments", self.run_tests("""
 @pytest.mark.weft("other.toml")
 def test_one(lab): pass
 """))
 
-    def test_logs_are_kept_where_they_are_asked_for(self):
+    def test_logs_are_kept_in_the_requested_directory(self):
         self.run_tests("def test_one(lab): pass", "--weft-logs", "logs")
         self.assertIn(f"--logs={self.folder}/logs/lab1", (self.folder / "asked").read_text())
 
-    def test_results_are_in_junit_xml(self):
+    def test_results_are_written_as_junit_xml(self):
         self.run_tests("def test_one(lab): pass", "--junitxml", "results.xml")
         self.assertIn('testcase classname="test_it" name="test_one"', (self.folder / "results.xml").read_text())
 

@@ -30,19 +30,19 @@ class Recordings(unittest.TestCase):
         self.assertIsNone(status)
         self.assertIn("ready", seen.screen().display[0])
 
-    def test_pauses_separate_frames_and_are_shortened(self):
+    def test_pauses_start_new_frames_and_are_shortened(self):
         seen = recording.Recording(3, 20, [(0.0, b"one\r\n"), (0.1, b"two\r\n"), (60.0, b"three")])
         frames = seen.frames()
         self.assertEqual([seconds for seconds, _ in frames], [recording.MOST_PAUSE, recording.LAST_FRAME])
         self.assertEqual(texts(recording.svg(frames, "")), [["one", "two"], ["one", "two", "three"]])
 
-    def test_number_of_frames_is_bounded(self):
+    def test_number_of_frames_is_limited(self):
         seen = recording.Recording(2, 9, [(float(second), b"%d\r" % second) for second in range(300)])
         frames = seen.frames()
         self.assertEqual(len(frames), recording.MOST_FRAMES)
         self.assertEqual(texts(recording.svg(frames, ""))[-1], ["299"])
 
-    def test_recording_is_an_asciicast(self):
+    def test_recording_is_a_valid_asciicast(self):
         header, event = recording.Recording(2, 9, [(0.5, b"x\n")]).asciicast().splitlines()
         self.assertEqual(json.loads(header), {"version": 2, "width": 9, "height": 2})
         self.assertEqual(json.loads(event), [0.5, "o", "x\n"])

@@ -90,7 +90,7 @@ class OwnKernel(Folder):
         for given in ("", "lib/modules", f"lib/modules/{RELEASE}"):
             self.assertEqual(len(own_kernel.look(alone, self.folder / given).modules), 3, given)
 
-    def test_missing_requirement_is_named(self):
+    def test_missing_kernel_option_is_reported(self):
         """For each thing that a machine needs, a kernel without it is refused in one sentence with the option and the module."""
         names = [module for module, _, _ in EVERYTHING]
         for missing, option, _ in EVERYTHING:
@@ -110,14 +110,14 @@ class OwnKernel(Folder):
                 else:
                     self.assertIn(own_kernel.DRIVERS[other][0][1], lack)
 
-    def test_missing_module_is_named(self):
+    def test_missing_module_is_reported(self):
         """An option that is m, without its module: another sentence, for there the kernel is right and the folder is not."""
         found = own_kernel.look(self.tree(config="CONFIG_VIRTIO_CONSOLE=m\n"))
         self.assertIn("needs the module virtio_console (CONFIG_VIRTIO_CONSOLE=m)", found.lack([("virtio_console", "VIRTIO_CONSOLE", "commands")]))
         found = own_kernel.look(self.tree(config="CONFIG_VIRTIO_CONSOLE=y\n"))
         self.assertIsNone(found.lack([("virtio_console", "VIRTIO_CONSOLE", "commands")]))
 
-    def test_options_are_checked_without_modules(self):
+    def test_kernel_options_are_checked_without_modules(self):
         self.assertIsNone(own_kernel.look(self.tree()).lack_of_options())
         (self.folder / "tree/.config").write_text("CONFIG_BLK_DEV_INITRD=y\n")
         self.assertIn("lacks CONFIG_DEVTMPFS", own_kernel.look(self.folder / "tree").lack_of_options())
@@ -126,7 +126,7 @@ class OwnKernel(Folder):
         """A lone bzImage cannot be checked: it is tried, and its console shows the outcome."""
         self.assertIsNone(own_kernel.look(self.write("alone/deep/bzImage", bzimage())).lack(EVERYTHING))
 
-    def test_other_files_are_refused(self):
+    def test_file_that_is_not_a_kernel_is_refused(self):
         for path, said in ((self.write("text", "no kernel"), "is not an x86 kernel"), (self.folder / "none", "there is no kernel"),
                            (self.write("tree/Makefile").parent, "contains no kernel built")):
             with self.assertRaisesRegex(LabError, said):
@@ -180,7 +180,7 @@ class MachineTest(unittest.TestCase):
         self.assertEqual(machine.but({"memory": "2G"}), Machine("/linux/bzImage", "/linux/modules", "/initrd", cpus=2, memory="2G"))
         self.assertEqual(machine.but({"kernel": "stock"}), Machine("stock", cpus=2))
 
-    def test_modules_option_is_refused_for_named_kernels(self):
+    def test_modules_option_is_refused_for_predefined_kernels(self):
         with self.assertRaisesRegex(LabError, "has its own modules"):
             Machine("stock", modules="/lib/modules").find_kernel("mlx4")
 
@@ -231,7 +231,7 @@ class Accelerated(Folder):
 class Awaited(Folder):
     """Conditions that a guest waits for as it becomes a node."""
 
-    def test_awaited_text_may_arrive_later(self):
+    def test_await_waits_for_the_text_to_appear(self):
         """A file that is not there, then says something else, then what is waited for; and one that says it at once."""
         file = self.folder / "state"
         script = f'{labs.AWAIT}\nawait "$1" "*ACTIVE" "no state"'
@@ -254,7 +254,7 @@ class Script(unittest.TestCase):
         parts = running.parts_of("a\n#@ node1\nb\n#@ node2 node3\nc\n", self.HOSTS)
         self.assertEqual(parts, {"node1": "a\nb\n", "node2": "a\nc\n", "node3": "a\nc\n"})
 
-    def test_host_without_a_part_runs_nothing(self):
+    def test_host_without_a_script_section_runs_nothing(self):
         self.assertEqual(running.parts_of("#@ node2\nb\n", self.HOSTS), {"node2": "b\n"})
 
     def test_unknown_host_is_refused(self):
@@ -262,7 +262,7 @@ class Script(unittest.TestCase):
             with self.assertRaisesRegex(LabError, said):
                 running.parts_of(script, self.HOSTS)
 
-    def test_on_selects_hosts(self):
+    def test_on_option_selects_hosts(self):
         def args(**given):
             return types.SimpleNamespace(**{"on": [], "script": None, "words": [], **given})
         self.assertEqual(running.scripts_of(args(words=["a b"]), ["x", "y"]), {"x": "a b", "y": "a b"})
@@ -272,7 +272,7 @@ class Script(unittest.TestCase):
 
 
 class Crashed(unittest.TestCase):
-    def test_status_of_a_crash_names_the_signal(self):
+    def test_exit_status_of_a_crash_reports_the_signal(self):
         self.assertEqual([running.crash_of(status) for status in (0, 1, 127, 128, 134, 139, 143, 255)],
                          [None, None, None, None, "SIGABRT", "SIGSEGV", None, None])
 
@@ -298,7 +298,7 @@ class Printed(unittest.TestCase):
         self.out, self.err = io.BytesIO(), io.BytesIO()
         return running.Printer(several, self.out, self.err)
 
-    def test_output_of_one_guest_is_unchanged(self):
+    def test_output_of_a_single_guest_has_no_prefix(self):
         """Bytes of one machine are passed on untouched, as they come."""
         printer = self.printer(False)
         printer.write("node1", b"\xff\x00half", b"e")
@@ -306,7 +306,7 @@ class Printed(unittest.TestCase):
         printer.finish("node1")
         self.assertEqual((self.out.getvalue(), self.err.getvalue()), (b"\xff\x00half a line", b"e"))
 
-    def test_output_of_several_guests_is_prefixed_by_line(self):
+    def test_output_lines_of_several_guests_have_a_prefix(self):
         printer = self.printer(True)
         printer.write("node1", b"one\ntw", b"")
         printer.write("node2", b"2\n", b"bad")
@@ -318,10 +318,10 @@ class Printed(unittest.TestCase):
 
 
 class Together(unittest.TestCase):
-    def test_results_are_returned_by_name(self):
+    def test_results_of_parallel_tasks_are_returned_by_name(self):
         self.assertEqual(together(["a", "b"], str.upper), {"a": "A", "b": "B"})
 
-    def test_first_failure_is_raised(self):
+    def test_first_failure_of_parallel_tasks_is_raised(self):
         def work(name):
             raise LabError(f"{name} fails")
         with self.assertRaisesRegex(LabError, "a fails"):
@@ -422,7 +422,7 @@ class Settled(unittest.TestCase):
         self.lab.settle(replaced, self.told.append)
         return [guest.name for guest in FakeGuest.made if guest.running]
 
-    def test_guests_follow_the_lab_file(self):
+    def test_guests_are_started_and_ended_as_the_lab_changes(self):
         self.assertEqual(self.settle(["a", "b"]), ["a", "b"])
         first = self.lab.guests["a"]
         self.assertEqual(self.settle(["c", "a"]), ["a", "c"])
@@ -465,7 +465,7 @@ class Settled(unittest.TestCase):
         self.lab.restart(["a"], self.told.append)
         self.assertTrue(self.lab.guests["a"].running)
 
-    def test_guest_that_does_not_boot_is_ended(self):
+    def test_guest_that_fails_to_boot_is_ended(self):
         self.settle(["a"])
         with self.assertRaisesRegex(LabError, "it broke"):
             self.settle(["a", "broken"])
@@ -547,7 +547,7 @@ class AnotherDaemon(Folder):
             self.assertRegex(done.stderr, "did not start serves .*shutdown")
         self.assertTrue((self.folder / "control.sock").exists())
 
-    def test_reason_of_the_end_is_reported(self):
+    def test_reason_why_the_lab_ended_is_reported(self):
         self.write("lab-ended", "weftd was killed by SIGKILL; its log is LOG")
         for words in (("shell", "host=node1", "--", "true"), ("down",)):
             self.assertEqual(self.session(*words).stderr,
@@ -626,7 +626,7 @@ class TimedOut(Folder):
         self.assertIn("waited for node1", said)
         self.assertEqual((self.folder / "logs/console-node1.log").read_text(), "spins")
 
-    def test_logs_of_a_timeout_are_where_the_error_says(self):
+    def test_error_of_a_timeout_reports_the_log_directory(self):
         said = self.run_with(None)
         kept = pathlib.Path(said.rpartition("logs in ")[2])
         self.addCleanup(lambda: subprocess.run(["rm", "-rf", kept], check=True))

@@ -116,7 +116,7 @@ class AgentCase(unittest.TestCase):
 
 
 class Agent(AgentCase):
-    def test_input_arrives_byte_for_byte_and_ends(self):
+    def test_input_and_its_end_arrive_unchanged(self):
         data = random.Random(1).randbytes(3 << 20)
         command = self.start("cat")
         self.give_all(command, data)
@@ -124,7 +124,7 @@ class Agent(AgentCase):
         command.wait(PATIENCE)
         self.assertEqual(command.raw, data)
 
-    def test_unread_input_is_bounded(self):
+    def test_unread_input_is_limited(self):
         command = self.start("sleep", "1000")
         given = 0
         with self.assertRaises(AssertionError):
@@ -173,7 +173,7 @@ class Agent(AgentCase):
             command.drain()
         self.assertEqual(command.wait(PATIENCE, check=False).status, 130)
 
-    def test_commands_have_the_default_action_for_a_closed_pipe(self):
+    def test_commands_have_the_default_sigpipe_action(self):
         command = self.guest.run("yes | head -n 1 >/dev/null; echo ${PIPESTATUS[0]}", PATIENCE)
         self.assertEqual(command.out, "141\n")
 
@@ -205,7 +205,7 @@ class Shell(AgentCase):
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         self.assertEqual(done.stdout, data)
 
-    def test_streams_and_status_are_the_commands(self):
+    def test_command_output_and_exit_status_are_returned(self):
         done = self.shell("node1", "printf '\\377out'; printf '\\376err' >&2; exit 3")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (3, b"\xffout", b"\xfeerr"))
 
@@ -213,11 +213,11 @@ class Shell(AgentCase):
         done = self.shell("node1", given=b"x=2\nfor i in 1 2; do\n  echo $((i + x))\ndone\ncat <<END\nhere\nEND\nexit 5\n")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (5, b"3\n4\nhere\n", b""))
 
-    def test_closed_standard_input_is_the_end_of_input(self):
+    def test_closed_standard_input_gives_end_of_file(self):
         done = subprocess.run(["bash", "-c", '"$@" <&-', "bash", *self.words("node1", "cat; echo end")], stdout=subprocess.PIPE, timeout=PATIENCE, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, b"end\n"))
 
-    def test_unknown_host_is_named(self):
+    def test_unknown_host_is_reported(self):
         done = self.shell("node9", "true")
         self.assertEqual((done.returncode, done.stderr), (1, b"weft: there is no host node9; there is node1\n"))
 
@@ -237,7 +237,7 @@ class Shell(AgentCase):
         running.communicate(timeout=PATIENCE)
         self.assertEqual(running.returncode, 143)
 
-    def test_command_is_hung_up_when_its_caller_ends(self):
+    def test_command_gets_sighup_when_its_caller_ends(self):
         mark = f"hung-up-{os.getpid()}-{random.randrange(1 << 30)}"
         running = subprocess.Popen(self.words("node1", f"echo ready; exec -a {mark} sleep 1000"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         self.assertEqual(running.stdout.readline(), b"ready\n")
@@ -252,7 +252,7 @@ class Shell(AgentCase):
         self.assertEqual((done.stdout, done.stderr), (b"y\n", b""))
         self.assertEqual(self.shell("node1", "echo here").stdout, b"here\n")
 
-    def test_output_for_a_slow_reader_is_complete(self):
+    def test_slow_reader_gets_the_complete_output(self):
         """More of it waits in the lab's process than one frame may have."""
         running = subprocess.Popen(self.words("node1", "for i in {1..40}; do head -c 100003 /dev/zero; sleep 0.02; done; echo end"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         wait_until("output to wait", lambda: any(process.is_full() for process in list(self.guest._processes.values())), PATIENCE)
@@ -396,7 +396,7 @@ class Shell(AgentCase):
 
 
 class Background(unittest.TestCase):
-    def test_terminal_of_another_session_is_read(self):
+    def test_terminal_of_another_session_can_be_read(self):
         """It cannot stop a reader, and has no foreground."""
         near, far = pty.openpty()
         self.addCleanup(os.close, near)

@@ -119,7 +119,7 @@ class Top(unittest.TestCase):
             self.assertEqual(terminal.end(), (1, True))
             self.assertIn("weft: weftd has ended", terminal.output)
 
-    def test_screens_are_printed_without_a_terminal(self):
+    def test_output_without_a_terminal_is_printed_once_per_interval(self):
         """So many pictures, whole, without control characters."""
         with daemon.weftd(WEFTD) as (_, directory):
             done = subprocess.run([WEFT, "--socket-dir", directory, "top", "--interval", "0.1", "--count", "2"], capture_output=True, text=True, check=True,

@@ -129,7 +129,7 @@ class Generated(unittest.TestCase):
         with self.assertRaisesRegex(LabError, "reach 648 hosts"):
             topology.fat_tree(649, 36)
 
-    def test_fat_tree_with_given_dimensions(self):
+    def test_fat_tree_has_the_given_dimensions(self):
         made = topology.fat_tree(100, 36, each=40, spines=4)
         self.assertEqual(degrees(made), {"leaf1": 4, "leaf2": 4, "leaf3": 4, "spine1": 3, "spine2": 3, "spine3": 3, "spine4": 3})
         made.model = "endpoint"
@@ -144,7 +144,7 @@ class Generated(unittest.TestCase):
             self.assertEqual(set(degrees(made).values()), {1} if switches == 2 else {2})
             self.assertEqual(hops(made), switches // 2 + 2)
 
-    def test_tori_link_all_neighbours(self):
+    def test_tori_link_all_adjacent_switches(self):
         self.assertEqual(set(degrees(topology.torus((4, 4), 16)).values()), {4})
         self.assertEqual(set(degrees(topology.torus((3, 3, 3), 27)).values()), {6})
         self.assertEqual(set(degrees(topology.torus((2, 3), 6)).values()), {3}, "two are linked once")
@@ -204,7 +204,7 @@ class Converted(unittest.TestCase):
             with self.assertRaisesRegex(LabError, reason):
                 topology.read(wrong, "net")
 
-    def test_grouped_output_is_the_same_lab(self):
+    def test_ibnetdiscover_grouping_gives_the_same_lab(self):
         """With --grouping there are headings, places in a chassis, and the numbers of ports on its outside."""
         grouped = DISCOVERED.replace("vendid=0x2c9\ndevid", "Chassis 1 (guid 0x2c90200000000)\n\n# Spine Nodes\nvendid=0x2c9\ndevid")
         grouped = grouped.replace("vendid=0x2c9\ncaguid", "\n# Chassis CAs\nNon-Chassis Nodes\n\nvendid=0x2c9\ncaguid")

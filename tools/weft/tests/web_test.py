@@ -163,7 +163,7 @@ class Reading(unittest.TestCase):
         routes = daemon.await_that("routes", lambda: self.client.get("/api/subnet?node=switch1")["routes"])
         self.assertEqual(routes["3"], str(manager["1"]["lid"]))
 
-    def test_ethernet(self):
+    def test_rates_and_counters_of_ethernet_links_are_served(self):
         """Rates and counters of an Ethernet link and of its segment, from frames of a program that attaches as a guest does."""
         frame = bytes.fromhex("ffffffffffff 020000000001 88b5") + bytes(986)
         with socket.socket(socket.AF_UNIX) as guest:
@@ -282,7 +282,7 @@ class Reading(unittest.TestCase):
                 self.assertEqual(self.client.ask("GET", path, Host=host)[0], 403, host)
         self.assertEqual(self.client.ask("GET", "/", Host=f"localhost:{port}")[0], 200)
 
-    def test_clients_are_bounded(self):
+    def test_number_of_clients_is_limited(self):
         host, port = self.client.where.split(":")
         held = [socket.create_connection((host, int(port)), timeout=daemon.PATIENCE) for _ in range(70)]
         try:
@@ -330,7 +330,7 @@ class Consoles(unittest.TestCase):
         self.assertEqual(client.get("/api/console?host=node1&after=200000")["text"], "anew")
         self.assertEqual(self.status(client, "host=node2"), 404)
 
-    def test_other_files_are_refused(self):
+    def test_files_other_than_consoles_are_refused(self):
         client = self.serve()
         self.enter(stand_in_lab.lab(self.directory, self.paths))
         other = self.directory / "other"
@@ -344,7 +344,7 @@ class Consoles(unittest.TestCase):
             self.paths["node1"] = path
             self.assertEqual(self.status(client), 404, path)
 
-    def test_device_file_is_refused(self):
+    def test_device_file_as_console_is_refused(self):
         client = self.serve()
         device = self.directory / "device" / "node1.log"
         device.parent.mkdir()
@@ -357,7 +357,7 @@ class Consoles(unittest.TestCase):
         self.enter(stand_in_lab.lab(self.directory, self.paths))
         self.assertEqual(self.status(client), 404)
 
-    def test_file_of_another_user_is_refused(self):
+    def test_console_owned_by_another_user_is_refused(self):
         if os.geteuid() != 0:
             self.skipTest("only root can give a file away")
         client = self.serve()
@@ -424,7 +424,7 @@ class Writing(unittest.TestCase):
             self.assertIn("SubnGet", decoded)
             self.assertEqual(list(pathlib.Path(directory).glob("web-*")), [])
 
-    def test_restarted_weftd_is_reconnected(self):
+    def test_server_reconnects_to_a_restarted_weftd(self):
         with daemon.weftd(WEFTD) as (running, directory), daemon.web(WEFT, directory, "interval:=0.2") as address:
             client = Client(address)
             daemon.await_that("a sample", lambda: client.get("/api/live")["there"])

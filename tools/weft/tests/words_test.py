@@ -34,20 +34,20 @@ class Words(unittest.TestCase):
     def words(self, *given):
         return self.run_weft(*given, check=True).stdout.splitlines()
 
-    def test_run_passes_on_its_command(self):
+    def test_run_passes_all_words_to_the_command(self):
         for given, passed in ((["--", "uname -r; nproc"], ["uname -r; nproc"]), (["--", "true"], ["true"]), (["ls", "-l"], ["ls", "-l"]),
                               (["--on", "a", "--", "ls", "-l", "/x"], ["ls", "-l", "/x"]), (["--", "git", "log", "--", "x"], ["git", "log", "--", "x"]),
                               (["git", "log", "--", "x"], ["git", "log", "--", "x"])):
             words = self.words("run", *given)
             self.assertEqual(words[words.index("--") + 1:], passed)
 
-    def test_shell_passes_on_its_command(self):
+    def test_shell_passes_all_words_to_the_command(self):
         for given, passed in ((["a; b"], ["a; b"]), (["ls", "-l"], ["ls", "-l"]), (["--", "ls", "-l"], ["ls", "-l"]), (["--", "--odd"], ["--odd"]),
                               (["git", "log", "--", "x"], ["git", "log", "--", "x"]), (["--", "git", "log", "--", "x"], ["git", "log", "--", "x"])):
             words = self.words("lab", "shell", "node1", *given)
             self.assertEqual(words[words.index("--") + 1:], passed)
 
-    def test_options_after_the_command_belong_to_it(self):
+    def test_options_after_the_command_are_passed_to_it(self):
         words = self.words("run", "--quiet", "ls", "--quiet", "--json")
         self.assertEqual(words[words.index("--") + 1:], ["ls", "--quiet", "--json"])
 

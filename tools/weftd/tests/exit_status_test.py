@@ -71,15 +71,15 @@ class ExitStatus(unittest.TestCase):
         self.assertEqual(weftd.returncode, status, err)
         self.assertIn(said, err)
 
-    def test_scheduled_shutdown(self):
+    def test_scheduled_shutdown_gives_status_0(self):
         self.check(self.start(ENDPOINTS, SHUTDOWN), 0, "ends: a scheduled event requests it")
 
-    def test_scheduled_event_that_is_refused(self):
+    def test_refused_scheduled_event_gives_status_1(self):
         """Also if a guest has reported the end: it is the events that are wrong."""
         self.finished.touch()
         self.check(self.start(ENDPOINTS, REFUSED, {**SHUTDOWN, "at": 2}), 1, "ends: a scheduled event was refused")
 
-    def test_guest_that_leaves(self):
+    def test_guest_that_leaves_early_gives_status_1(self):
         for finished in (True, False):
             with self.subTest(finished):
                 weftd = self.start(GUEST, finished=finished)
@@ -87,14 +87,14 @@ class ExitStatus(unittest.TestCase):
                 self.check(weftd, 1, "ends: node1 has left the time server")
                 subprocess.run(["rm", "-rf", self.sockets], check=True)
 
-    def test_guest_that_leaves_when_all_is_done(self):
+    def test_guest_that_leaves_when_finished_gives_status_0(self):
         weftd = self.start(GUEST)
         guest = self.guest(weftd)
         self.finished.touch()
         guest.close()
         self.check(weftd, 0, "ends: node1 has left the time server")
 
-    def test_signal(self):
+    def test_termination_by_signal_gives_status_0(self):
         weftd = self.start(GUEST)
         self.guest(weftd)
         weftd.send_signal(signal.SIGTERM)

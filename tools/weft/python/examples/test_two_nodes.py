@@ -8,14 +8,14 @@ def test_nodes_reach_each_other(lab):
     lab["node1"].run("ping -c 3 10.1.0.2")
 
 
-def test_rdma_between_programs(lab):
+def test_ibv_pingpong_exchanges_data(lab):
     with lab["node1"].start("ibv_rc_pingpong") as server:
         lab["node1"].run("until ss -ltn | grep -q :18515; do sleep 0.1; done", timeout=60)
         assert "bytes in" in lab["node2"].run("ibv_rc_pingpong 10.1.0.1").stdout
         server.wait()
 
 
-def test_pulled_cable_is_seen(lab):
+def test_unplugged_cable_is_detected(lab):
     lab.link("node2").down()
     lab["node2"].run("until ibstat | grep 'State: Down'; do sleep 0.1; done", timeout=60)
     with pytest.raises(weft.CommandFailed):
@@ -30,7 +30,7 @@ def test_lossy_link_counts_errors(lab):
     assert any(counters["symbol_errors"] for counters in lab.counters("node2/1", "switch1/2").values())
 
 
-def test_capture_has_the_ping(lab, tmp_path):
+def test_capture_contains_the_ping(lab, tmp_path):
     with lab.capture("node1", tmp_path / "ping.pcap") as file:
         lab["node1"].run("ping -c 1 10.1.0.2")
     assert file.stat().st_size > 200

@@ -37,7 +37,7 @@ DRIVER = "for module in mlx4_ib ib_umad; do modprobe $module || exit 1; done"
 
 
 @test(kernels=(), also=("stock",), timeout=180)
-def hosts_are_added_and_removed(lab):
+def lab_apply_adds_and_removes_hosts(lab):
     """`weft lab apply` gives a lab a host and a switch more: a machine is started for it and reaches the other, which has noticed nothing; and
     takes them away."""
     directory = lab.socket_path("control.sock").parent
@@ -67,7 +67,7 @@ QEMU_FAILS = "error_setv: Assertion `*errp == NULL' failed"
 
 
 @test(kernels=(), also=("stock",), timeout=240)
-def guest_outlives_its_weftd(lab):
+def guest_keeps_running_when_weftd_restarts(lab):
     """weftd is killed: the guest runs on without its card. The next weftd has the same GUID and LID for the card that is plugged in then."""
     for attempts_left in (3, 2, 1, 0):
         try:

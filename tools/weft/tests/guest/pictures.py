@@ -26,7 +26,7 @@ def made(*words):
 
 
 @test(kernels=(), also=("stock",), timeout=300)
-def pictures_of_a_lab(lab):
+def pictures_of_a_lab_are_generated(lab):
     """`weft web`, `weft top` and a capture show four guests that exchange packets; the files are in build/test/pictures."""
     directory, file = lab.socket_path("control.sock").parent, lab.directory / "lab.toml"
     file.write_text(LAB)
@@ -43,6 +43,6 @@ def pictures_of_a_lab(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=600)
-def recording_of_the_demo(lab):
+def recording_of_the_demo_is_generated(lab):
     """`make demo` on a terminal, as an animation and for asciinema."""
     made("demo")

@@ -14,7 +14,7 @@ RACES = {"test_resize_cq"}
 
 
 @test(kernels=(), also=("stock",), timeout=400)
-def rdma_core_tests(lab):
+def rdma_core_tests_pass(lab):
     """The tests of a checkout of rdma-core, for which those of the guests' package stand in: more than 80 pass, and none fails but one that races."""
     home = lab.directory / "home"
     # What is expensive to make stays where it is.
@@ -27,19 +27,19 @@ def rdma_core_tests(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=200)
-def ucx(lab):
+def ucx_perftest_between_two_guests(lab):
     """ucx_perftest by verbs."""
     follow(lab, PAGE, "UCX between two hosts")
 
 
 @test(kernels=(), also=("stock",), timeout=250)
-def open_mpi(lab):
+def open_mpi_between_two_guests(lab):
     """A rank on each of two hosts, by UCX."""
     follow(lab, PAGE, "Open MPI between two hosts")
 
 
 @test(kernels=(), also=("stock",), timeout=250)
-def nfs(lab):
+def nfs_over_rdma_has_equal_files(lab):
     """A directory exported and mounted by RDMA; both ends have the same file."""
     said = follow(lab, PAGE, "NFS over RDMA")
     sums = re.findall(r"^node[12]: ([0-9a-f]{64}) ", said, re.MULTILINE)
@@ -47,37 +47,37 @@ def nfs(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=250)
-def disks(lab):
+def nvme_and_srp_disks_transfer_data(lab):
     """NVMe by nvme-cli and SRP by srptools: discovery, login, data, logout."""
     follow(lab, PAGE, "Disks over RDMA, and blktests")
 
 
 @test(kernels=(), also=("stock",), timeout=500)
-def fat_tree(lab):
+def fat_tree_of_5000_hosts_is_discovered(lab):
     """A subnet of 5000 hosts, discovered from a guest and read back."""
     follow(lab, PAGE, "A fat tree with 5000 hosts")
 
 
 @test(kernels=(), also=("stock",), timeout=400)
-def rails(lab):
+def ucx_survives_the_failure_of_a_rail(lab):
     """UCX on both ports of a card; one of them fails."""
     follow(lab, PAGE, "Two rails")
 
 
 @test(kernels=(), also=("stock",), timeout=250)
-def debugger(lab):
+def gdb_debugs_a_program_in_a_guest(lab):
     """A verbs program in a guest, and gdb on the host."""
     follow(lab, PAGE, "Your own program under gdb")
 
 
 @test(kernels=(), also=("stock",), timeout=250)
-def module(lab):
+def own_module_and_oops(lab):
     """A module is built, crashes its guest, and is found in the oops, by its line."""
     follow(lab, PAGE, "Your own module, and its oops")
 
 
 @test(kernels=("stock",), timeout=20)
-def all_recipes(_):
+def every_recipe_has_a_test(_):
     """A recipe that no test follows is not one."""
     titles = set(sections(PAGE)) - {"Recipes"}
     followed = set(re.findall(r'PAGE, "(.+?)"[,)]', pathlib.Path(__file__).read_text()))

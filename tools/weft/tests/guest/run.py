@@ -54,7 +54,7 @@ def _folder_with_a_table(directory):
 
 
 @test(kernels=("stock",), timeout=150)
-def run_passes_output_of_guests(lab):
+def run_returns_output_and_status_of_guests(lab):
     """A kernel from a file, with its modules and an initramfs, shares a lab with Debian's; output, errors and status come back by machine, and nothing stays but the consoles."""
     stock = kernels.find("stock")
     file = lab.directory / "lab.toml"
@@ -78,7 +78,7 @@ def run_passes_output_of_guests(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def run_ends_on_ctrl_c(lab):
+def ctrl_c_ends_run_and_its_guests(lab):
     """Ctrl-C while a machine boots ends it, weftd and the sockets, with the status that a shell has for it."""
     command = subprocess.Popen([lab.program("weft"), "run", "--bare", "--logs", lab.directory / "logs", "--", "sleep", "inf"],
                                stderr=subprocess.PIPE, text=True, env=_marked(lab))
@@ -95,7 +95,7 @@ def run_ends_on_ctrl_c(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def run_passes_input_and_signals_on(lab):
+def run_forwards_input_and_signals(lab):
     """A command in one guest has the caller's standard input; Ctrl-C is the command's first."""
     command = subprocess.Popen([lab.program("weft"), "run", "--bare", "--quiet", "--on", "node1", "--logs", lab.directory / "logs", "--",
                                 "trap 'echo caught; exit 7' INT; read -r line; echo \"got $line\"; sum=$(sha256sum); echo \"$sum\"; while :; do sleep 0.1; done"],
@@ -113,7 +113,7 @@ def run_passes_input_and_signals_on(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def run_uses_wefts_stack(lab):
+def run_loads_only_wefts_modules_on_request(lab):
     """--stack weft: the guests have weft's modules and none of Linux's RDMA modules, and reach each other."""
     done = subprocess.run([lab.program("weft"), "run", "--stack", "weft", "--on", "node1", "--quiet", "--logs", lab.directory / "logs", "--",
                            "ping -c 1 -W 20 10.1.0.2 | grep -o ' 0% packet loss'; lsmod | grep -oE '^(weft_mlx4|weft_ipoib|ib_core|mlx4_core) '; ibv_devices | grep -o mlx4_0"],

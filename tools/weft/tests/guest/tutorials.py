@@ -12,19 +12,19 @@ PAGE = cache.TREE / "Documentation/tutorials.rst"
 
 
 @test(kernels=("stock",), timeout=300)
-def first_steps(lab):
+def first_tutorials_in_one_lab(lab):
     """One lab for six of them: the first steps of a new user."""
     follow(lab, PAGE, "Your first lab", "Break a link", "Crash a guest", "Watch MADs in Wireshark", "Debug a ULP", "Your own subnet manager")
 
 
 @test(kernels=(), also=("stock",), timeout=300)
-def four_guests(lab):
+def open_mpi_on_four_guests(lab):
     """The tutorial that needs a lab of its own."""
     follow(lab, PAGE, "Open MPI on 4 nodes")
 
 
 @test(kernels=("stock",), timeout=20)
-def all_tutorials(_):
+def every_tutorial_has_a_test(_):
     """Every tutorial of the page is run by a test."""
     titles = set(sections(PAGE)) - {"Tutorials"}
     followed = set(re.findall(r'"([A-Z][\w ]+)"[,)]', pathlib.Path(__file__).read_text()))

@@ -46,7 +46,7 @@ def _lab(lab, name, scripts, **options):
 
 
 @test(kernels=("um-debug",), also=("um",), timeout=300)
-def runs_are_identical(lab):
+def same_seed_gives_identical_captures(lab):
     """Ping, three seconds of iperf3 and a link flap, over a link that loses packets: the captures of two runs are the same, byte by byte. So is what
     everybody saw, and when, where nothing is captured and less is logged: what was seen once is looked into by its seed."""
     captures = [lab.directory / f"{number}.pcap" for number in range(2)]
@@ -61,7 +61,7 @@ def runs_are_identical(lab):
 
 
 @test(kernels=("um-debug",), timeout=120)
-def run_is_traced_by_its_seed(lab):
+def traced_run_is_repeated_exactly(lab):
     """A run is repeated exactly, at the same times, with captures, with all of weftd's logs, and with the kernels' tracepoints."""
     def run(name, traced, **options):
         begin = f"mount -t tracefs tracefs /sys/kernel/tracing; echo {traced} > /sys/kernel/tracing/events/weft/enable\n"
@@ -81,7 +81,7 @@ def run_is_traced_by_its_seed(lab):
 
 
 @test(kernels=("um-debug",), also=("um",), timeout=120)
-def half_an_hour_without_a_manager(lab):
+def peers_stay_reachable_without_a_subnet_manager(lab):
     """A peer that was in use when the subnet manager ended stays reachable while traffic goes on. A port that comes up meanwhile is of no use until the
     manager is back, and is then: ib0 has not given up."""
     # The guests begin between 1.5 and 3 s, by the seed: each state is sampled seconds away from its change.
@@ -107,7 +107,7 @@ def failing_guest_is_reported(lab):
 
 
 @test(kernels=("um-debug",), also=("um",), timeout=150)
-def weft_run_repeats_a_seed(lab):
+def weft_run_repeats_its_output_for_a_seed(lab):
     """weft run --deterministic prints the same for the same seed, as far as its time goes, and something else for another."""
     script = lab.directory / "script"
     script.write_text(f"{BEGIN}\n#@ node1\nping -D -c 30 -i 0.1 10.0.0.2 | grep --line-buffered seq=\ntrue\n")
