@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The MADs of a port that an agent of a program gets: responses to its requests, by the high half
-// of their transaction ids, and what it has registered for.
+// The MADs of a port that are delivered to an agent: responses to the agent's requests, found by
+// the upper half of their transaction IDs, and the requests that it has registered for.
 #pragma once
 
 #include <array>

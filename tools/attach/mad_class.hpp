@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Properties of management classes that decide how a MAD is sent and whom it is for (IBA 13.4).
+// Properties of management classes that decide how a MAD is sent and who receives it (IBA 13.4).
 #pragma once
 
 #include <cstddef>

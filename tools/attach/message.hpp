@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A message of an opened port: a UserMad and the MAD or RMPP message behind it.
+// A message on an opened port: a UserMad, followed by the MAD or RMPP message.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A port of a node with the programs that are attached to it: hands each MAD that comes in to the
-// agent that it is for.
+// A port of a node with the programs that are attached to it. Delivers each received MAD to the
+// agent that it is addressed to.
 #pragma once
 
 #include <cstdint>

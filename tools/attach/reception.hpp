@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// RMPP messages on their way in to a program, held until they are whole (IBA 13.6).
+// Incoming RMPP messages for a program, which are kept until they are complete (IBA 13.6).
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The server of attached programs: the nodes that they may run on, and their connections
+// The server for attached programs: the nodes on which programs can run, and their connections
 // (protocol.hpp).
 #pragma once
 

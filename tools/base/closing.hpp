@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Closes descriptors that other processes have sent. close() may block: on the server of a file
 // system, or on the reader of data that a socket still has to send. The thread of a card must not
-// wait for them, so separate threads close such descriptors.
+// wait for that, so separate threads close such descriptors.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Bounds how many log lines one source can cause: a guest, a port, a link. A source may write a
+// Limits how many log lines a source (a guest, a port, a link) can cause. A source may write a
 // burst of a few lines, and then one line per interval. The next line that is logged gives the
 // number of suppressed lines.
 #pragma once

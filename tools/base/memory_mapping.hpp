@@ -2,7 +2,7 @@
 // Memory that other processes share with this one by descriptors, and how this process survives its
 // loss.
 //
-// A mapped file may have no page where one is accessed: its owner truncated it, its tmpfs is full,
+// A mapped file may have no page at an accessed address: its owner truncated it, its tmpfs is full,
 // its huge pages are used up, or the memory is broken. The kernel then sends SIGBUS to the thread
 // that accesses it, which may belong to another guest's card that reads a payload. Seals
 // (F_SEAL_SHRINK) would prevent only the first of these. So the signal handler replaces the whole

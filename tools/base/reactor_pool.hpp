@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Threads for many loops that are mostly idle: each loop gets a new thread up to a maximum; further
-// loops share these threads.
+// Threads for many loops that are mostly idle. Each loop gets a new thread, up to a maximum;
+// further loops share these threads.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A reactor's state of timers and watches: for reactor.cpp and loop.cpp only.
+// State of a reactor's timers and watches. Only reactor.cpp and loop.cpp use it.
 #pragma once
 
 #include <functional>

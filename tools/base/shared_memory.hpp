@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The table of shared mappings, in which the handler of SIGBUS finds the mapping that was lost.
+// The table of shared mappings, in which the SIGBUS handler finds the mapping that was lost.
 #pragma once
 
 #include <cstddef>

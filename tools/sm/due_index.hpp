@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Keys ordered by the time at which they are due, so that a check costs nothing while none is due.
+ * Keys ordered by the time at which they are due. A check costs nothing while none is due.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * MADs that wait to be handled, by source. Each source gets an equal share of the work (deficit
- * round robin, as in RFC 8290), however many MADs it sends and whatever they cost; a source that
- * has had nothing to do for a round is served before those that have a backlog.
+ * Received MADs by source, until they are handled. Each source gets an equal share of the work
+ * (deficit round robin, as in RFC 8290), regardless of the number and cost of its MADs. A source
+ * that had no work for a round is served before sources with a backlog.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Sets of SA records, and the comparison of records by component mask (IBA 15.4.4).
+ * Lists of SA records, and the comparison of records by component mask (IBA 15.4.4).
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Bounds the number of traps of one sender that are handled: each costs a log line, reports, and
- * often a sweep, so that one node could otherwise keep the manager busy. A trap beyond the bound is
+ * Limits the rate at which traps of one sender are handled: each costs a log line, reports, and
+ * often a sweep, so that one node could otherwise keep the manager busy. A trap above the limit is
  * not repressed, so nothing is lost: a compliant sender repeats it (IBA 13.4.9).
  */
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Routing without deadlock. A packet holds its buffer until the next one has space; on paths that
-// form a cycle, as on rings and tori, each packet can come to wait for the next one for ever.
+// Deadlock-free routing (up/down). A packet holds its buffer until the next buffer has space, so
+// packets on paths that form a cycle, as on rings and tori, could block each other for ever.
 #pragma once
 
 #include <cstddef>

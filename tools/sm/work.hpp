@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Bounds the work that the manager does for others at a time. Work is not measured in time but
- * counted in units of about 20 ns, so that the same requests cost the same on any host and in every
- * run.
+ * Limits the work that the manager does at a time for other nodes. Work is not measured in time but
+ * counted in units of about 20 ns, so that a request costs the same on any host and in every run of
+ * a test.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A time server's state of one guest, from the guest's messages. It uses no socket: a socket, a
-// test or a fuzzer passes it the messages.
+// The state of one guest in a time server, as determined by the guest's messages. It uses no
+// socket: a socket, a test or a fuzzer passes it the messages.
 #pragma once
 
 #include <cstdint>

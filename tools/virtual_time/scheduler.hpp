@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A time server, which gives time slices to User-Mode Linux guests. One runs at a time: the one
-// with the earliest deadline; of several, the one with the lowest number.
+// A time server, which gives time slices to User-Mode Linux guests. One guest runs at a time: the
+// one with the earliest deadline, and among equals the one with the lowest number.
 //
-// A guest that leaves ends the run for all, because the others would wait for ever. So does one
-// that violates the protocol. A guest whose time server closes its connection ends.
+// A guest that leaves or violates the protocol ends the run for all guests, because the others
+// would wait for ever. A guest ends when its time server closes the connection.
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Virtual time that is shared with other processes: it stands still while work is being done in any
-// of them, and then jumps to the earliest deadline of all. So the behaviour here depends only on
-// the requests and their order.
+// Virtual time that is shared with other processes: it stands still while any of them has work to
+// do, and then jumps to the earliest deadline of all. The behaviour of this process therefore
+// depends only on the requests and their order.
 #pragma once
 
 #include <algorithm>

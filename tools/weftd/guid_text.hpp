@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// GUIDs as text, in answers and messages: 64 bits do not survive in every JSON reader.
+// GUIDs as text, in responses and messages, because some JSON readers lose 64-bit precision.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The daemon's log: lines for people or for programs, limited in rate, with the latest ones kept
+// The daemon's log: lines as text or as JSON, limited in rate. The latest lines are kept in memory
 // for clients.
 #pragma once
 

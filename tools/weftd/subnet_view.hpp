@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The nodes as the lab's subnet manager sees them: LIDs, partitions and routes, as its last sweep
+// The nodes as seen by the lab's subnet manager: LIDs, partitions and routes, as its last sweep
 // configured them.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any messages of programs to the server, and any MADs from the fabric to a node with programs:
-// afterwards a program still gets its answer.
+// Sends arbitrary messages from programs to the server, and arbitrary MADs from the fabric to a
+// node with programs. Afterwards a program must still get a response to its request.
 #include <array>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The server as a program's library meets it: by sockets, with what a broken program may send.
+// The server as the library in a program uses it, over sockets, including invalid messages.
 #include <array>
 #include <cerrno>
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Two end nodes with a link between them, in simulated time, and ports that programs on them have
+// Two end nodes with a link between them, in virtual time, and the ports that programs on them have
 // opened.
 #pragma once
 

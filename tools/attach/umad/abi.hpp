@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// libibumad's declarations, whose definitions here programs are to find. All else is hidden.
+// The declarations of libibumad, which this library defines and exports. All else is hidden.
 #pragma once
 
 #pragma GCC visibility push(default)

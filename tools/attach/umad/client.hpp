@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The library's connections to weftd. It is loaded into programs in C, so nothing of it needs the
-// C++ library; functions return errnos, positive where they return nothing else.
+// The library's connections to weftd. C programs load it, so it must not need the C++ library.
+// Functions return errno values, negative if they also return other values.
 #pragma once
 
 #include <cstddef>

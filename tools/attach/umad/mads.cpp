@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Functions of libibumad that open ports, register agents, and send and receive MADs. A port's
-// number is its connection's descriptor, as libibumad's is the device's.
+// Functions of libibumad that open ports, register agents, and send and receive MADs. A port ID is
+// the descriptor of its connection; in libibumad it is the descriptor of the device.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A program becomes the subnet manager of its port by holding open the file that
-// umad_get_issm_path() names. There is no such file, so open() of that name is answered here: the
-// library is preloaded.
+// A program becomes the subnet manager of its port by opening the file that umad_get_issm_path()
+// returns, until it closes it. There is no such file, so this library, which is preloaded,
+// implements open() for that name.
 #include <cerrno>
 #include <climits>
 #include <cstdarg>

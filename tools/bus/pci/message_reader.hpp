@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Splits the byte stream of a client into messages. It uses no socket: a socket, a test or a fuzzer
-// fills it. All that it knows of the protocol is the length of a message.
+// passes it the bytes. It knows only the protocol's message lengths.
 #pragma once
 
 #include <algorithm>

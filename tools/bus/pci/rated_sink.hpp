@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Bounds the log lines that a guest can cause: lines beyond a rate are counted, and the count is
-// logged before the next line. All cards share one log, so a guest that causes lines without end
-// would fill the disk and make the others wait for the lock.
+// Limits the rate of log lines that a guest can cause. Suppressed lines are counted, and the count
+// is logged before the next line. All cards share one log, so a guest without such a limit could
+// fill the disk and make the others wait for the lock.
 #pragma once
 
 #include <cstddef>

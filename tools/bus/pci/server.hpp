@@ -3,9 +3,9 @@
 // inline, without a change of thread. It serves one client at a time; after a client has left, the
 // next one may connect.
 //
-// The server never waits for a client: reads and writes do not block, unread replies are kept up to
-// a bound, and a client that exceeds it is disconnected. So is a client that truncates the memory
-// that it has shared (memory_mapping.hpp).
+// The server never waits for a client: reads and writes do not block, and unread replies are
+// queued. A client that exceeds the limit of the queue, or truncates the memory that it has shared
+// (memory_mapping.hpp), is disconnected.
 #pragma once
 
 #include <cstddef>

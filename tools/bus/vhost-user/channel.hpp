@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Descriptor by which a guest is notified about one of its queues.
+// The descriptor through which a guest is notified about its queues.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The MSI-X table of a function, and the delivery of its interrupts: the guest writes the table by
-// commands, and gets the messages that the table defines. There is no interrupt pin.
+// The MSI-X table of a function, which the guest writes by commands, and the delivery of the
+// function's interrupts as messages with the address and data of the table. INTx is not supported.
 #pragma once
 
 #include <cstddef>

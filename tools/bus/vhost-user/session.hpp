@@ -2,8 +2,8 @@
 // The session of one guest: its requests, its two queues, and the call descriptors by which it is
 // notified of messages.
 //
-// A guest whose queues are invalid, or to which an error cannot be reported, is disconnected: at
-// its next request, if the error is found while it sends none.
+// A guest is disconnected if its queues are invalid, or if an error cannot be reported to it. If
+// the error is detected between requests, this happens at the next request.
 #pragma once
 
 #include <array>

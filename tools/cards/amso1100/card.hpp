@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The emulated Ammasso 1100: a PCI function with two MAC clients on one cable, the host's Ethernet
-// interface and the RNIC.
+// The emulated Ammasso 1100: a PCI function with two MAC clients, the host's Ethernet interface and
+// the RNIC, which share one cable.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Objects of one kind, and the handles by which the host names them: an index and a generation, so
-// that a stale handle does not soon name another object.
+// Objects of one type, and the handles that the host uses for them. A handle is an index and a
+// generation, so that a stale handle does not soon refer to another object.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's interrupts, and their cause registers: one pin for both functions, as on the real
-// board, or one MSI for each, which the board does not have. A pin costs a guest far more: it is
+// The card's interrupts and their cause registers: INTx for both functions, as on the real board,
+// or one MSI for each, which the board does not have. INTx costs a guest far more: the line is
 // shared, and masked and unmasked around each interrupt.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The host's memory that can be accessed by an STag: regions, as page lists.
+// Memory regions of the host, which are accessed by STag: page lists and access rights.
 #pragma once
 
 #include <cstddef>

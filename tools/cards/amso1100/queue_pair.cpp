@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The states of a queue pair and its connection; its requests are in requests.cpp.
+// The states of a queue pair and of its connection. Work requests are handled in requests.cpp.
 #include "cards/amso1100/queue_pair.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's memory for the send and receive queues of its queue pairs, and access to one such
-// queue.
+// The card memory that holds the send and receive queues of all queue pairs, and access to one of
+// these queues.
 #pragma once
 
 #include <algorithm>

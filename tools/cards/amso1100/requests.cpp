@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A queue pair's requests: taking them from its queues, executing them, and writing their
-// completion entries. Entries are in the order of the requests; each request that the host has
-// posted has one, or is counted in the next one.
+// Work requests of a queue pair: they are read from its queues, executed, and completed.
+// Completions are written in the order of the requests. A request without a completion of its own
+// is counted in the next completion.
 #include <algorithm>
 #include <utility>
 

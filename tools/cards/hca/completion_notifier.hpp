@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// When a completion queue raises an event (IBA 11.4.2.2): arming, and moderation. The queue itself,
-// its entries and its registers are in the code of each card.
+// Decides when a completion queue raises an event (IBA 11.4.2.2): arming and moderation. The queue,
+// its CQEs and its registers are implemented by each card.
 #pragma once
 
 #include <cstdint>

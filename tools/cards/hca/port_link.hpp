@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's side of a fabric port: receives packets and link changes on any thread, and passes
-// them on in the card's loop, a bounded number at a time.
+// The card's end of a fabric link. Packets and link changes are received on any thread and handled
+// on the card's loop, a limited number at a time.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// How far a driver has brought a card up, and the memory that it has given the firmware for that.
+// The bring-up state of a card, and the memory that its driver has assigned to the firmware.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A completion queue of any card of this family: entries, arming, moderation, overrun. Each card
-// defines the format of an entry, and how a queue gets another buffer.
+// A completion queue of any card of this family: CQEs, arming, moderation, overrun. Each card
+// defines the CQE format and how a queue is resized.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's context memory (ICM): a virtual address space of its own, backed by pages that the
-// driver maps (MAP_ICM). Every work request accesses it several times, a driver changes it seldom:
-// a sorted array holds the mappings, and another array gives the position to search from for each
+// The card's context memory (ICM): a virtual address space that is backed by pages that the driver
+// maps (MAP_ICM). Every work request reads the map several times, but it seldom changes: mappings
+// are in a sorted array, and another array gives the index at which to start the search for each
 // chunk of the address space.
 #pragma once
 

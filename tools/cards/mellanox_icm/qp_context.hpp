@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the QP contexts of the family have in common. The fields have the same names in each card's
-// layout, but not the same places.
+// Conversion of the QP context fields that all cards of the family have. The fields have the same
+// names in each card's layout, but different offsets.
 #pragma once
 
 #include <cstdint>

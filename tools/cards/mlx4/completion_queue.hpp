@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The parts of a completion queue that only this card has: its context, and how it gets another
+// The card-specific part of a completion queue: its context, and how it is resized to another
 // buffer.
 #pragma once
 

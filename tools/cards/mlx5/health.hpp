@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's health, as drivers poll it: a running counter, and a syndrome when the card has
+// The card's health, as drivers poll it: a counter that advances, and a syndrome if the card has
 // failed.
 #pragma once
 

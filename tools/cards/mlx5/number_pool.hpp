@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Allocates the numbers of one kind of object. A number that was freed is reused only after all
-// others, so that a stale request seldom names a new object.
+// Allocates the numbers of one type of object. A freed number is reused only after all others, so
+// that a stale request seldom refers to a new object.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Names of requests for messages, as in the card's manual.
+// Names of requests for log messages, as in the card's manual.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Selects what answers the subnet manager. The driver of this card does, through MAD_IFC, once its
-// QP0 receives: it learns its LID in no other way. Until then the card's own agent answers.
+// Selects which agent answers the subnet manager: the driver, through MAD_IFC, as soon as its QP0
+// receives, because it cannot learn its LID otherwise; until then the card's own agent.
 #pragma once
 
 #include <functional>

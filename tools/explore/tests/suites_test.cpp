@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Parts of the kernel half under many interleavings: a few seeds of each case in every run (at
-// least twice as many as it took to find any reintroduced defect), and as many as ten seconds allow
-// with WEFT_FULL.
+// Runs suites of the kernel half under many interleavings. Every run uses a few seeds per case, at
+// least twice as many as were needed to find any reintroduced defect. With WEFT_FULL, as many seeds
+// are used as fit into ten seconds.
 #include <cstdlib>
 #include "explored.hpp"
 

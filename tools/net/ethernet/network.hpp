@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The Ethernet segments of a lab: switches, the attachments of guests and cards, and the links
-// between them. Each segment has a loop of its own, so that a flood in one takes no time from
-// another.
+// between them. Each segment has an event loop of its own, so that a flood of traffic in one
+// segment does not delay the others.
 #pragma once
 
 #include <cstdint>

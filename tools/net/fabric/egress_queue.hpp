@@ -4,10 +4,10 @@
  * switches and by software end nodes. Thread-safe; no lock is held while a packet is delivered,
  * because its delivery may return the credit that lets the next one in here.
  *
- * A thread that sends through the port also sends packets that other threads have left here, and it
- * may be the thread of another guest's card: so it sends at most kTurnBudget packets, in all the
- * queues that they reach. The rest is sent by the next thread that uses the port, and by the
- * fabric's timeline.
+ * A thread that sends through the port also sends packets that other threads have queued here. It
+ * may be the thread of another guest's card, so it sends at most kTurnBudget packets in all queues
+ * that they reach. The next thread that uses the port sends the rest, or the fabric's timeline
+ * does.
  */
 #pragma once
 

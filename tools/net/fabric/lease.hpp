@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The right to read bytes that their owner keeps while packets refer to them: a guest's memory. The
- * owner may end the lease, and may write to the bytes or free them as soon as end() has returned;
- * the payload of a packet that is still in flight then cannot be read, and the packet counts as
- * lost.
+ * Permission to read memory that its owner, such as a guest, provides while packets refer to it.
+ * The owner may end the lease. When end() has returned, the owner may write to the memory or free
+ * it. The payload of a packet that is still in flight can then no longer be read, and the packet
+ * counts as lost.
  *
  * Any thread may read. A reader only copies between enter() and leave(), so that end() waits for
  * the copy of one packet at most, and for nothing that waits for another lease.

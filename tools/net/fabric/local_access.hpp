@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A port of a node for programs that run on the node: they send and receive MADs by its QP0 and
- * QP1, beside the node's own agents, and read its attributes. Nodes of any type have it.
+ * Access to a port of a node for programs on that node, of any type: they send and receive MADs on
+ * its QP0 and QP1, in addition to the node's own agents, and read its attributes.
  */
 #pragma once
 

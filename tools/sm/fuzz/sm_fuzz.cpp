@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Sends any MADs from a host to the subnet manager and the SA, which must still answer afterwards.
+// Sends arbitrary MADs from a host to the subnet manager and the SA. Both must still respond
+// afterwards.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

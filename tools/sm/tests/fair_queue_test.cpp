@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that sources of MADs share the work fairly, whatever they send and however much.
+// Sources of MADs get equal shares of the work, regardless of the type and number of their
+// requests.
 #include <map>
 #include <vector>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that managers hand over as IBA 14.4.1 specifies. The test sends the other manager's SMInfo
-// messages itself.
+// Subnet managers hand over as IBA 14.4.1 specifies. The test sends the SMInfo messages of the
+// other manager itself.
 #include <atomic>
 
 #include <gtest/gtest.h>

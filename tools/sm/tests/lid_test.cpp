@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// LIDs that survive a restart of the manager.
+// LIDs are stored in a file and survive a restart of the manager.
 #include "sm/lid_file.hpp"
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that guests can cause only escaped and bounded log lines of the subnet manager.
+// Log lines of the subnet manager that guests cause are escaped and limited.
 #include <gtest/gtest.h>
 
 #include "sm/tests/captured_log.hpp"

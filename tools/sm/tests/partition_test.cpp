@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that a partition excludes nodes that are not members, even if they change their own P_Key
+// Nodes that are not members of a partition cannot send to it, even if they change their own P_Key
 // tables: the switch drops their datagrams.
 #include <algorithm>
 

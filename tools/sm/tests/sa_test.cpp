@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that subnet administration answers as IPoIB, rdma_cm and the diagnostic tools need it.
+// Subnet administration answers the requests of IPoIB, rdma_cm and the diagnostic tools.
 #include <algorithm>
 #include <set>
 

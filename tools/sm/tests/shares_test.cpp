@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that one port's requests to subnet administration leave resources for others.
+// Resources of subnet administration are limited per port, so that other ports can use it.
 #include <set>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that the manager brings up subnets of several topologies and keeps them up.
+// The subnet manager brings up subnets of several topologies and keeps them up.
 #include <random>
 #include <set>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A malicious guest with its own card and no driver that would restrict it: performs actions
-// against weftd, which emulates the cards of all guests, and against the others' traffic, in an
-// order determined by a seed.
+// A malicious guest with a card of its own, unrestricted by a driver. It performs actions against
+// weftd, which emulates the cards of all guests, and against other guests' traffic, in an order
+// determined by a seed.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// weft-intruder: takes a guest's place at one of a lab's cards and performs the actions of a
+// weft-intruder: connects to a card of a lab in place of a guest and performs the actions of a
 // malicious guest, in an order determined by a seed.
 #include <exception>
 #include <iostream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MADs through /dev/infiniband/umad0 and issm0: refused requests, received MADs and their bounds,
+// MADs through /dev/infiniband/umad0 and issm0: refused requests, received MADs and their limits,
 // and lifetimes.
 #include <fcntl.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Requests that a file must refuse, as tables: each line has one fault and the expected errno.
+// Requests that must be refused, as tables: each row has one invalid field and the expected errno.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Which arguments belong to weft, which to the guest's command, and which are refused.
+// Splitting of command lines: weft's arguments, the guest's command, and refused words.
 #include "weft/command_line.hpp"
 
 #include <gmock/gmock.h>

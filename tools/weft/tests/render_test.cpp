@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that text and drawings of a fabric match the control socket's description, whatever the
-// names are.
+// Text and drawings of a fabric match the description from the control socket, for any names.
 #include "weft/render.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that each line of the log names its subject and is one JSON object whatever a name
-// contains, and that the history is bounded.
+// Each log line contains its component and is one JSON object for any name, and the history is
+// limited.
 #include "weftd/log.hpp"
 
 #include <gtest/gtest.h>

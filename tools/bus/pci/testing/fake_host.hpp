@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A simulated guest for tests of device models: plain memory, and interrupts that are counted. The
-// test calls it on its own thread: a write is followed by loop().poll() or run_until().
+// A fake PCI host for tests of device models, with plain memory and counted interrupts. It has no
+// thread: after a register write the test runs the event loop by loop().poll() or run_until().
 #pragma once
 
 #include <cerrno>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A malicious guest of a channel adapter: commands, doorbells, register accesses, queue and table
-// contents in any order and with any content, memory that disappears, links that go down. The
-// sanitizers find errors; whatever the guest did, a reset must recover the card.
+// Fuzzes a channel adapter as a malicious guest: commands, doorbells, register accesses, and queue
+// and table contents in any order and with any content, lost memory, and link failures. The
+// sanitizers detect errors; a reset must always recover the card.
 #pragma once
 
 #include <algorithm>

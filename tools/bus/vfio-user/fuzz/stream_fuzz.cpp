@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Sends the server any byte stream, with descriptors in it. No input may reach outside of a buffer,
-// a region or a mapping, or stall the loop. The first byte selects how the rest is sent.
+// Sends the server an arbitrary byte stream with descriptors. No input may cause an access outside
+// of a buffer, region or mapping, or block the loop. The first byte selects how the rest is sent.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A malicious guest: any requests, and queues of any content. No input may reach outside of a
-// buffer, a region or a mapping, or stall the device. The first byte selects how the rest is sent.
+// Sends arbitrary requests and queue contents, as a malicious guest. No input may cause an access
+// outside of a buffer, region or mapping, or block the device. The first byte selects how the rest
+// is sent.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A malicious guest of an Ammasso: requests, work requests, registers and indices in any order and
-// with any content, and memory that disappears. It is connected to another card, whose guest is
-// well-behaved. Checks that only registered memory of the other guest is written, and that a reset
-// recovers the card.
+// Fuzzes an Ammasso as a malicious guest: requests, work requests, registers and indices in any
+// order and with any content, and lost memory. The card is connected to that of a well-behaved
+// guest. Only registered memory of the other guest may be written, and a reset must recover the
+// card.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Two cards, each with a minimal driver: connections, their data transfer, and how they end.
+// Connections between two cards, each with a minimal driver: data transfer, errors, and closing.
 #include <filesystem>
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card and a malicious peer: other MPA revisions, markers, no CRC, more private data than a card
-// has room for.
+// Connections with a malicious or unusual peer: other MPA revisions, markers, no CRC, and more
+// private data than the card accepts.
 #include <optional>
 
 #include <gmock/gmock.h>

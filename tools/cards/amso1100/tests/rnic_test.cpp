@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The RNIC's message queues as its driver sees them, and the RNIC as a host on the Ethernet.
+// The RNIC's message queues as its driver uses them, and the RNIC as an IP host on the Ethernet.
 #include <algorithm>
 #include <array>
 #include <memory>

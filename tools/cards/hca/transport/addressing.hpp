@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The route headers of outgoing packets: the fields of LRH, GRH and BTH that follow from an
- * address.
+ * Fills in the routing headers of outgoing packets: the fields of LRH, GRH and BTH that depend on
+ * the address path or address vector.
  */
 #pragma once
 

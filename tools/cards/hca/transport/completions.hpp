@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Completion entries of the data path.
+ * Creates the completions of the data path.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * State of a queue pair in the data path, in addition to its context.
+ * State of a queue pair in the transport engine, in addition to its context.
  */
 #pragma once
 

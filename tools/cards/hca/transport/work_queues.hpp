@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Takes work requests from the queues of a guest, in order: the card reads them, this class keeps
- * each queue's position.
+ * Takes work requests from a guest's queues in order. The card reads a request; this class keeps
+ * the position in each queue.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that the agent of a card follows the rules of every agent.
+// Runs the conformance tests for subnet management agents (agent_rules.hpp) on a card.
 #include "net/fabric/tests/agent_rules.hpp"
 
 #include "cards/mlx4/tests/tiny_driver.hpp"

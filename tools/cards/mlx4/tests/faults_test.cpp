@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fault injection: each fault is visible where a driver looks for it, occurs as often as requested,
-// and the seed determines its random choices.
+// Fault injection: each fault is visible to a driver, occurs as often as requested, and depends
+// only on the seed.
 #include <algorithm>
 
 #include <gtest/gtest.h>

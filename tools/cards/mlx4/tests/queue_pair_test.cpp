@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Queue pairs: the fields that each command takes from its mailbox, and the invalid command
-// sequences.
+// Queue pairs: the fields that each command reads from its mailbox, and invalid command sequences.
 #include <gtest/gtest.h>
 
 #include "cards/mlx4/tests/tiny_driver.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Limits of one guest on the daemon's memory and time: each is reached, and exceeded by one.
+// Limits of the daemon's memory and time that one guest can use. The tests reach each limit and
+// exceed it by one.
 #include <algorithm>
 #include <vector>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a guest can take of the daemon ends (Documentation/mlx5.rst, "Limits").
+// Limits of the daemon's resources that one guest can use (Documentation/mlx5.rst, "Limits").
 #include <memory>
 #include <sstream>
 #include <string>

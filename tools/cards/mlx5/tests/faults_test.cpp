@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card that is broken on purpose: each fault shows where a driver looks, as often as it was
-// armed.
+// Fault injection: each fault is visible to a driver, and occurs as often as it was armed.
 #include "cards/mellanox_icm/faults.hpp"
 #include "cards/mlx5/limits.hpp"
 #include "cards/mlx5/tests/tiny_driver.hpp"

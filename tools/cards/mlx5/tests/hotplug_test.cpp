@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Cards that come and go: what a guest has left is gone with its card. The sanitizer finds memory
-// that is lost; descriptors and mappings are counted here.
+// Hot-plug: unplugging a card releases all resources that its guest has used. The sanitizer detects
+// memory leaks; these tests count descriptors and mappings.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

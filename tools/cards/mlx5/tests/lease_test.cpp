@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Packets under way by a memory window or a list key lose their memory when the key of a part goes
-// (Engine::key_gone()): what the guest writes to its pages afterwards never arrives.
+// Destroying or invalidating a key aborts packets in flight that use it through a memory window or
+// a list key (Engine::key_gone()). Data that the guest writes to its pages afterwards never
+// arrives.
 #include "cards/mlx5/tests/tiny_driver.hpp"
 
 namespace weft::mlx5::testing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A driver that uses its card in any way, as an input says: for the fuzzer, and for tests with
-// inputs from a seed.
+// A driver that misuses its card as an input directs: for the fuzzer, and for tests with inputs
+// that are generated from a seed.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The specification's error table, row by row, on the queues of this card: two queue pairs of one
-// port, connected to each other.
+// The error tables of the InfiniBand specification, row by row, on queues of an InfiniHost: two
+// queue pairs of one port, connected to each other.
 #include <algorithm>
 #include <chrono>
 #include <cstring>

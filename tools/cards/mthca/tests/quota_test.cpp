@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Limits of one guest on the daemon's memory through this card's commands: each is reached, and
-// exceeded by one. Code that both cards share (tools/cards/mellanox_icm) is tested with the other
-// one.
+// Limits of the daemon's memory that one guest can use through this card's commands. The tests
+// reach each limit and exceed it by one. Code that is shared with the ConnectX-2
+// (tools/cards/mellanox_icm) is tested there.
 #include "cards/mthca/tests/tiny_driver.hpp"
 
 namespace weft::mthca::testing

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any byte stream from a guest, in pieces of any size, through a link with faults to a switch.
-// Memory stays within the bounds, only valid frames are forwarded, and the counters add up to what
-// was sent.
+// Sends an arbitrary byte stream from a guest, in fragments of any size, through a link with faults
+// to a switch. Memory use must stay limited, only valid frames may be forwarded, and the counters
+// must match the sent frames.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The channel between a card and its Ethernet: order of frames, bounds, and ends that are opened
-// and closed.
+// The channel between a card and its Ethernet: frame order, limits, and opening and closing of
+// ends.
 #include <chrono>
 #include <future>
 #include <memory>

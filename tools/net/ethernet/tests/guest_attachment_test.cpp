@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The sockets of well-behaved and malicious guests on an Ethernet with three attachments.
+// Sockets of well-behaved and malicious guests on an Ethernet with three attachments.
 #include <algorithm>
 #include <array>
 #include <chrono>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Links: delivery, delay and order of frames, faults, and counters.
+// Ethernet links: delivery, delay and order of frames, faults, and counters.
 #include <chrono>
 
 #include <gmock/gmock.h>

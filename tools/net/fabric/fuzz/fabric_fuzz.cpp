@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any packets from a link to a switch and the nodes behind it: nothing crashes, hangs or leaks a
-// credit.
+// Sends arbitrary packets from a link to a switch and the nodes behind it. No input may crash, hang
+// or leak a credit.
 #include <cstdint>
 #include <cstdlib>
 #include <optional>

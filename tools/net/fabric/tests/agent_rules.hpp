@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Rules for every node's subnet management agent, whatever the node is: one suite, which the tests
-// of each kind of node instantiate. A Node is a managed port whose link is up:
+// Conformance tests for subnet management agents: one suite, which the tests of each type of node
+// instantiate. A Node is a managed port whose link is up:
 //
 //   static constexpr PortKind kKind;
-//   static constexpr unsigned kNumber;   the attribute modifier that names the port
+//   static constexpr unsigned kNumber;   the attribute modifier of the port
 //   Answer ask(ib::Smp)      returns nothing if no answer arrives
 //   ib::PortInfo key_port()  PortInfo of the port with the node's M_Key, as stored in the node
 //   void settle()            waits until requested changes of the link have happened

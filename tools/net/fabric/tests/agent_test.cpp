@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that the agents of switches and of software end nodes follow the rules of every agent.
+// Runs the conformance tests for subnet management agents (agent_rules.hpp) on switches and on
+// software end nodes.
 #include "net/fabric/tests/agent_rules.hpp"
 
 #include "net/fabric/tests/test_node.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Changes of a fabric while packets are in flight.
+// The topology changes while packets are in flight.
 #include <atomic>
 #include <stdexcept>
 #include <thread>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that a thread that sends packets that wait for credit sends a bounded part of them, and
-// that all of them are still sent in order.
+// A thread sends only a limited number of the packets that wait for credit, and all packets are
+// eventually sent in order.
 #include <atomic>
 #include <functional>
 #include <new>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that links carry packets in order, respect credits, and have the configured faults.
+// Links deliver packets in order, respect credits, and have the configured faults.
 #include <memory>
 #include <set>
 #include <thread>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that a management key protects as its protection level requires, and not longer than its
-// lease.
+// An M_Key protects a port as its protection level requires, and no longer than its lease period.
 #include <gtest/gtest.h>
 
 #include "net/fabric/mkey_guard.hpp"

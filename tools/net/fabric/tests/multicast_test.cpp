@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that multicast to many members costs its sender's thread and other senders only a bounded
-// part of the work, and that every member gets every packet, in order.
+// A multicast packet to many members costs its sender's thread and other senders only a limited
+// amount of work, and every member gets every packet, in order.
 #include <memory>
 #include <vector>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any DDP segments in valid FPDUs: each is a length byte and that many bytes.
+// Sends arbitrary DDP segments in valid FPDUs. Each segment is a length byte and that many bytes.
 #include <algorithm>
 #include <cstdlib>
 

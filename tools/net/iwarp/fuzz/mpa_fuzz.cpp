@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any byte stream to one end of a connection, from its start, in pieces of any size: the end
-// buffers at most one FPDU, and its own output is a valid stream.
+// Sends an arbitrary byte stream, in fragments of any size, to one end of a new connection. The end
+// may buffer at most one FPDU, and its own output must be a valid stream.
 #include <algorithm>
 #include <cstdlib>
 

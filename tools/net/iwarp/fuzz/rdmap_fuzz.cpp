@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Almost valid RDMAP messages: two streams exchange messages as the input directs, and one segment
-// of the input is inserted between theirs. Data is placed only in the permitted regions, and each
-// stream ends exactly once.
+// Inserts one arbitrary segment into the messages that two streams exchange as the input directs.
+// Data may only be placed in the permitted regions, and each stream must end exactly once.
 #include <algorithm>
 #include <cstdlib>
 

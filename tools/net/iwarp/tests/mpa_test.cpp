@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MPA: the encoding of start frames and FPDUs.
+// MPA: encoding and parsing of start frames and FPDUs.
 #include <string>
 #include <string_view>
 

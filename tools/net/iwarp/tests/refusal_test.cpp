@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Invalid input from the peer: each is answered with its Terminate, and nothing is placed.
+// Invalid input from the peer is answered with the specified Terminate, and no data is placed.
 #include <cctype>
 #include <string>
 #include <string_view>

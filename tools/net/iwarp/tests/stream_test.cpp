@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Two connected streams: delivery and order of messages however the byte stream is fragmented, and
-// negotiation.
+// Two connected streams: delivery and order of messages for any fragmentation of the byte stream,
+// and negotiation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

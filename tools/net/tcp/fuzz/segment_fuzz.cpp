@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A peer that sends any segments with valid checksums: to an open connection, to a listener, and to
-// the neighbour table. Checks that the data received never exceeds the data sent, that tables stay
-// bounded, and that the stack shuts down.
+// Sends arbitrary segments with valid checksums to an open connection, a listener, and the
+// neighbour table. The data received must never exceed the data sent, tables must stay within their
+// limits, and the stack must shut down.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Crafted segments that no valid peer sends: their effect on the connection, and the resources that
-// anybody can use up.
+// Crafted segments that no valid peer sends: their effect on a connection, and limits of the
+// resources that any peer can use.
 #include <chrono>
 #include <vector>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any bytes: messages that check() accepts have the properties that the communication manager
-// relies on, and accessors read and write the same bits.
+// Fuzzes CM messages with arbitrary input. Every message that check() accepts must have the
+// properties that the CM relies on, and getters must read back what setters wrote.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Any private data of a request: the fields that Annex A11's header and IPoIB connected mode take
-// from it have the properties that the code relies on.
+// Fuzzes the private data of a CM request with arbitrary input. The fields that are parsed from it,
+// the header of Annex A11 and that of IPoIB connected mode, must have the properties that the code
+// relies on.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Send WQEs of any content on QPs of every service. The first byte of an input selects the QP; each
- * WQE is a byte with its length, and that many units. Some words are replaced by values that a
- * guest would know, so that more than the first check is reached.
+ * Posts arbitrary send WQEs on QPs of every service. The first byte of an input selects the QP;
+ * each WQE is a length byte, followed by that many 16-byte units. Some words are replaced by values
+ * that a guest would know, such as keys, so that the input passes more than the first check.
  */
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Limits on the host resources that one guest can use on the data path: the rows of
+ * Limits of the host resources that one guest can use through the data path, as listed in
  * Documentation/connectx.rst, "What one guest can take".
  */
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The specification's error table, row by row, on the queues of this card.
+ * The error tables of the InfiniBand specification, row by row, on queues of a ConnectX-2.
  */
 #include <gtest/gtest.h>
 

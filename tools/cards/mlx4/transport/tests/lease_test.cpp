@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Memory whose access was revoked is not read any more, even if packets in flight still refer to
- * it: the peer never sees data that was written there afterwards.
+ * Memory is not read any more once its access has been revoked, even if packets in flight refer to
+ * it: the peer never receives data that was written there afterwards.
  */
 #include <gtest/gtest.h>
 
