@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Where a test run spends its time, and the time budget of each part (Documentation/testing.rst, "Time")."""
+"""Measures where a test run spends its time, and checks the time budget of each group of tests (Documentation/testing.rst, "Time")."""
 import contextlib
 import time
 

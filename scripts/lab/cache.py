@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Cache of results that are expensive to make, under $XDG_CACHE_HOME/weft, named by a key of their inputs.
+"""Caches results that are expensive to produce, under $XDG_CACHE_HOME/weft, by a key that is computed from their inputs.
 
 An entry is renamed into place after everything in it has been written: an interrupted run leaves no partial entry, and concurrent runs wait
 for each other.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The compile command of each source, as recorded by Kbuild and CMake, converted for clang's tools."""
+"""Converts the compile commands that Kbuild and CMake have recorded for clang's tools."""
 import json
 import os
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Debian's iPXE as a network card's firmware: its own driver finds the card, and the guest boots what it fetches over InfiniBand."""
+"""Debian's iPXE as a network card's firmware: its own driver probes the card, and the guest boots from files fetched over InfiniBand."""
 from lab import cache, debian
 
 PACKAGE = "ipxe"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Kernel-doc comments: what they say of a declaration, and the same as reStructuredText for `make docs`.
+"""Parses kernel-doc comments, checks them against the declarations, and converts them to reStructuredText for `make docs`.
 
-A comment that begins with two stars describes what follows it:
+A comment that begins with two stars describes the declaration that follows it:
 
     /**
      * NAME - what it is                      or "struct NAME - …"
@@ -13,7 +13,7 @@ A comment that begins with two stars describes what follows it:
 A comment inside a structure, indented by a tab, describes the method (a pointer to a function) that follows it. Members of a nested structure or
 union that has a name are described as `@outer.inner`.
 
-complaints() is the check of `make check-tree`: what the headers declare and do not describe.
+complaints() is the check of `make check-tree`: it reports declarations of the headers that have no description.
 """
 import dataclasses
 import re

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs a program that cannot make a file set-user-ID or set-group-ID: no_setuid.py PROGRAM [ARGUMENT...]
+"""Runs a program and prevents it from setting the set-user-ID and set-group-ID bits of files: no_setuid.py PROGRAM [ARGUMENT...]
 
 A guest writes to its shared directory through QEMU or User-Mode Linux, which run as weft's user. A set-user-ID file that a guest made there
 would give that user's rights to everybody on the host who may execute it. A seccomp filter refuses (EPERM) the system calls that would set
-these bits; the guest's other changes to the directory are not affected.
+these bits. The guest's other changes to the directory are not affected.
 """
 import ctypes
 import os

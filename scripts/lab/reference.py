@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Measuring code of a benchmark, compiled against the kernel's own stack: the same source that is compiled against weft's."""
+"""Compiles the measuring code of a benchmark against the kernel's own stack. The same source is also compiled against weft's."""
 import pathlib
 import re
 import shutil

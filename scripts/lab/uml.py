@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""User-Mode Linux, the kernel as a process of the host: how it is started, and ended together with all that it started.
+"""Starts User-Mode Linux, a kernel that runs as a process of the host, and ends it together with all its processes.
 
-Its processes and helpers are processes of the host, too. Not all of them end when the kernel is killed or panics, so a supervisor process ends
-them: when the kernel ends, on request, and when the program that started it has ended.
+The guest's processes and helpers are processes of the host, too. Not all of them end when the kernel is killed or panics, so a supervisor
+process ends them: when the kernel ends, on request, and when the program that started the kernel has ended.
 """
 import os
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs a program without random numbers of the host: without_random.py COMMAND...
+"""Runs a program without access to the host's random numbers: without_random.py COMMAND...
 
 User-Mode Linux mixes two things into its random pool: the result of getrandom(2), and, when its driver starts, bytes of /dev/random. Here
 getrandom(2) is not implemented and /dev/random is /dev/zero, so that random numbers follow from the command line, the clock, and the events in

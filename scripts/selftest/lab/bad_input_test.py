@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""If the host lacks something, one clear line and a non-zero status report it, and no partial results remain."""
+"""Missing requirements of the host are reported by one clear line and a non-zero status, and no partial results remain."""
 import contextlib
 import os
 import pathlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A container image has no package lists and a compressed root image; both are found in its cache. Its Containerfile names existing files and
-steps."""
+"""A container image has no package lists and a compressed root image; both are found in its cache. Its Containerfile uses only existing files
+and steps."""
 import pathlib
 import re
 import tempfile

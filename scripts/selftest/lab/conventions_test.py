@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A file without a licence, a document that names a missing file, and a subject without a subsystem are reported."""
+"""Files without a licence, references to missing files in documents, and subjects without a subsystem are reported."""
 import pathlib
 import subprocess
 import tempfile

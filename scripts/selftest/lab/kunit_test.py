@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The suites that --only can match are known before anything is built: building kernels takes minutes."""
+"""Whether --only can match a KUnit suite is known before anything is built, because building kernels takes minutes."""
 import re
 import unittest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""clang-tidy reports names that are not in the style of their half, also of sources that cannot be compiled together."""
+"""clang-tidy reports names that violate the style of their half, even in sources that cannot be compiled together."""
 import pathlib
 import shutil
 import tempfile

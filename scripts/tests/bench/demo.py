@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""How long the demonstration takes when everything is built and cached, in total and by part."""
+"""Measures how long the demonstration takes when everything is built and cached, in total and by step."""
 import json
 import subprocess
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Instructions per operation, counted exactly: with -icount, one tick of the time-stamp counter is one instruction."""
+"""Counts the instructions per operation exactly: with -icount, one tick of the time-stamp counter is one instruction."""
 import re
 
 from lab import kernels, modules, reports

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""How long the build and test tools take."""
+"""Measures how long the build and test tools take."""
 import os
 import subprocess
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The demonstration, run as a new user runs it."""
+"""Runs the demonstration as a new user does."""
 import re
 import subprocess
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""infiniband-diags: the administrators' tools show weft's fabric as it is."""
+"""The diagnostic tools of infiniband-diags report weft's fabric correctly."""
 import json
 import re
 import tomllib

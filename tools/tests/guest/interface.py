@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""ib0 of Debian's ib_ipoib: packets, streams, offloads, and their encoding on the wire."""
+"""IPoIB with Debian's ib_ipoib: packets, streams, offloads, and their encoding on the wire."""
 import collections
 import contextlib
 import json

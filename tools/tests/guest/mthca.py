@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The InfiniHost under Debian's drivers and programs, connected to a ConnectX-2 under the same: neither guest has code of weft."""
+"""The InfiniHost with Debian's drivers and programs, connected to a ConnectX-2. Neither guest runs code of weft."""
 import re
 
 from lab.testing import test

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Interoperability with an independent stack: guests with Debian's own kernel, drivers and programs, and one card each. None has code of weft."""
+"""Interoperability with an independent stack: guests with Debian's own kernel, drivers and programs, and one card each. None runs code of weft."""
 import contextlib
 
 from lab import echo

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""`weft run --deterministic`: a lab in virtual time, in which the same seed gives the same run, to the last packet. Events are scheduled
+"""`weft run --deterministic`: a lab in virtual time, in which the same seed gives an identical run, down to the last packet. Events are scheduled
 beforehand."""
 import json
 import pathlib

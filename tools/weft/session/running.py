@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""`weft run`: a lab for one command, which runs in its guests. Its output and exit status become weft's own."""
+"""`weft run`: a lab for one command, which runs in the lab's guests. Its output and exit status are passed on as weft's own."""
 import contextlib
 import pathlib
 import re

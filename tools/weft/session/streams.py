@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The caller's standard input and terminal, for a command that runs in a guest."""
+"""Connects the caller's standard input and terminal to a command that runs in a guest."""
 import contextlib
 import os
 import signal

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Proves in a real browser that `weft web` shows 18 switches and 215 hosts legibly, that a click breaks a link, and that viewing the page costs
+"""Tests in a real browser that `weft web` shows 18 switches and 215 hosts legibly, that a click breaks a link, and that viewing the page costs
 weftd less than 3 % of a CPU. It writes screenshots to FOLDER, from which the documents' pictures are taken.
 
     browser_test.py WEFT WEFTD FOLDER

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Proves that a manual page documents exactly the commands and options of its program.
+"""Checks that a manual page documents exactly the commands and options of its program.
 
     manual_test.py PROGRAM PAGE
 """

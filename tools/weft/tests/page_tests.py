@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The page of `weft web` as its users see it; browser_test.py runs these tests."""
+"""Tests the page of `weft web` in a browser. browser_test.py runs these tests."""
 import json
 import re
 import socket

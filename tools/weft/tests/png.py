@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Writes the licence into pictures, as every file of the tree must state it."""
+"""Writes the licence into pictures, because every file of the tree must contain it."""
 import struct
 import zlib
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Proves that `weft top` shows the fabric on a terminal, handles keys and changes of the terminal's size, and restores the terminal however it
+"""Tests that `weft top` shows the fabric on a terminal, handles keys and changes of the terminal's size, and restores the terminal however it
 ends.
 
     top_test.py WEFT WEFTD

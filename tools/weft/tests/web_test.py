@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Proves what `weft web` serves, and to whom: it is read-only by default, refuses requests from other sites and malformed ones, and bounds its
-clients.
+"""Tests what `weft web` serves, and to whom: it is read-only by default, refuses malformed requests and requests from other sites, and limits the
+number of its clients.
 
     web_test.py WEFT WEFTD
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that weft passes on every argument of a command for guests, and no other.
+"""Tests that weft passes on all arguments of a command for guests, and no others.
 
     words_test.py WEFT
 """

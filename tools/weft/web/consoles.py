@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The text that a guest has printed, as `weft lab console` shows it. The lab's process names the file; no other file is opened."""
+"""Serves the console output of a guest, as `weft lab console` shows it. The lab's process reports the file; no other file is opened."""
 import asyncio
 import json
 import os

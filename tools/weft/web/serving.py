@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Serves the pages and their data.
 
-The pages show what the private directory of the sockets protects, so on loopback only programs of the same user and of root may read them,
-unless `--allow reading` permits it; on another address everybody who can reach it may read them. Changes need `--allow` and a request with the
-printed token from a page of this server. Requests with another host name (Host), as in DNS rebinding, are refused. The consoles of guests are
-for programs of the same user; for others, they need `--allow consoles` and the token.
+The pages show data that is otherwise accessible only through the sockets in a private directory. On loopback, therefore, only programs of the
+same user or of root may read them, unless `--allow reading` permits it to other users. On another address, everybody who can reach it may read
+them. Changes need `--allow` and a request with the printed token from a page of this server. Requests with another host name (Host), as in DNS
+rebinding, are refused. The consoles of guests are readable by programs of the same user; for others they need `--allow consoles` and the token.
 """
 import asyncio
 import contextlib

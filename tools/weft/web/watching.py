@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Polls weftd on behalf of all viewers: once per interval, however many there are; and keeps the latest results."""
+"""Polls weftd once per interval for all viewers together, and keeps the latest results."""
 import array
 import asyncio
 import collections

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests with which status weftd ends in virtual time.
+"""Tests the exit status of weftd in virtual time.
 
     exit_status_test.py WEFTD
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Changes of a lab while its guests run, and restarts of weftd."""
+"""A lab is changed while its guests run, and weftd is restarted."""
 import re
 import subprocess
 

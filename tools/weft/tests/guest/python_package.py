@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The pytest plugin with a lab: its examples, as a user runs them."""
+"""Runs the examples of the pytest plugin with a lab, as a user does."""
 import os
 import subprocess
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""`weft run`: guests for one command."""
+"""Tests `weft run`, which starts guests for one command."""
 import hashlib
 import os
 import pathlib

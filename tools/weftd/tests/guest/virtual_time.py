@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A lab in virtual time: the same seed gives the same run, to the last packet."""
+"""Labs in virtual time: the same seed gives an identical run, down to the last packet."""
 import filecmp
 import re
 import subprocess
