@@ -222,7 +222,7 @@ TEST(Reactor, SeveralLoopsRunOnOneThread)
 
 // One that shares a thread that runs may be ended from another, in the middle of what is posted to
 // it.
-TEST(Reactor, LoopsAreAddedAndRemovedWhileRunning)
+TEST(Reactor, LoopsCanBeAddedAndRemovedWhileRunning)
 {
 	weft::Reactor reactor("shared", weft::Reactor::Drive::thread);
 	weft::Loop stays("stays", reactor);

@@ -175,7 +175,7 @@ TEST(Notifier, RejectsUnsuitableSockets)
 }
 
 // kind_of() identifies each descriptor, and Notifier::take() accepts only its own kind.
-TEST(Notifier, RejectsOtherKindsOfDescriptor)
+TEST(Notifier, DescriptorsOfOtherTypesAreRejected)
 {
 	const auto event = make_event();
 	const auto [reader, writer] = make_pipe();
@@ -195,7 +195,7 @@ TEST(Notifier, RejectsOtherKindsOfDescriptor)
 }
 
 // A count is taken without waiting for one, whatever the descriptor's flags.
-TEST(Notifier, TakeCountDoesNotBlock)
+TEST(Notifier, ReadingTheCountDoesNotBlock)
 {
 	const auto event = make_event();
 	EXPECT_FALSE(take_count(event.get()));

@@ -45,7 +45,7 @@ TEST(ReactorPool, ReturnedThreadsAreReused)
 }
 
 // Loops of one reactor run on its thread, and one that goes leaves the others as they are.
-TEST(ReactorPool, LoopsAreAddedAndRemoved)
+TEST(ReactorPool, LoopsCanBeAddedAndRemoved)
 {
 	weft::ReactorPool pool("pool", 1);
 	const auto reactor = pool.take();

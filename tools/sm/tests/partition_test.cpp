@@ -179,7 +179,7 @@ TEST_F(PartitionTest, UnresponsivePortDoesNotBlockTheSweep)
 		[&](const auto &) { return a.active() && b.active() && c.active(); }, kPatience));
 }
 
-TEST_F(PartitionTest, LimitedMembersOfTheDefaultPartitionAreServed)
+TEST_F(PartitionTest, SaAnswersLimitedMembersOfTheDefaultPartition)
 {
 	Config config;
 	config.partitions[0].others = Membership::limited;

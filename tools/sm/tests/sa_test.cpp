@@ -219,7 +219,7 @@ TEST_F(SaTest, MembershipsAreNotShownToOthers)
 	EXPECT_EQ(0, a.ask_sa(mad)->header.status);
 }
 
-TEST_F(SaTest, PathHasLidsAndTheSmallestMtu)
+TEST_F(SaTest, PathRecordHasTheLidsAndTheSmallestMtu)
 {
 	auto answer = path(a, b);
 	ASSERT_TRUE(answer);
@@ -254,7 +254,7 @@ TEST_F(SaTest, PathHasLidsAndTheSmallestMtu)
 	EXPECT_EQ(ib::sa_status_invalid_gid, a.ask_sa(nobody)->header.status);
 }
 
-TEST_F(SaTest, LargeTablesAreSegmented)
+TEST_F(SaTest, LargeTablesAreSentByRmpp)
 {
 	ib::SaMad nodes = a.request(MadMethod::get_table, ib::attr_node_record, 0);
 	auto table = a.ask_table(nodes);

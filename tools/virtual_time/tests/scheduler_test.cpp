@@ -215,7 +215,7 @@ TEST_F(SchedulerTest, DefersLocalWorkWhileAMemberRuns)
 
 // One that waits is asked something, and asks for the time and for a turn before it answers:
 // nothing else is done meanwhile.
-TEST_F(SchedulerTest, WaitsForAReply)
+TEST_F(SchedulerTest, AwaitedMemberRunsAloneUntilItReplies)
 {
 	start({"node1"});
 	const auto only = join(1);

@@ -246,7 +246,7 @@ TEST_F(Control, CaptureStopsAtItsSizeLimit)
 }
 
 // A capture is one client's: it ends with the client, and a link has one at a time.
-TEST_F(Control, CaptureEndsWithItsClient)
+TEST_F(Control, CaptureEndsWhenItsClientDisconnects)
 {
 	const json start{{"command", "capture.start"},
 			 {"link", "all"},

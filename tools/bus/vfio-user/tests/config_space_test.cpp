@@ -84,7 +84,7 @@ TEST_F(Config, BusMasterChangesAreReportedToTheDevice)
 }
 
 // Error bits are cleared by writing one, never set by a write.
-TEST_F(Config, StatusIsWriteOneToClear)
+TEST_F(Config, StatusRegisterIsWriteOneToClear)
 {
 	set<std::uint16_t>(6, 0xffff);
 	EXPECT_EQ(get<std::uint16_t>(6), 0x10);

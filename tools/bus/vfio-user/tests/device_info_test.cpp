@@ -10,7 +10,7 @@ namespace
 using DeviceInfoMessage = GreetedTest;
 
 // The device is a PCI device that can be reset, with nine regions and five kinds of interrupts.
-TEST_F(DeviceInfoMessage, DescribesTheDevice)
+TEST_F(DeviceInfoMessage, ReportsFlagsAndRegionAndInterruptCounts)
 {
 	const auto reply = client().call(Command::get_info, bytes_of(DeviceInfo{16, 0, 0, 0}));
 	EXPECT_EQ(reply.payload.size(), sizeof(DeviceInfo));

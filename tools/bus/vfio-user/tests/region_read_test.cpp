@@ -18,7 +18,7 @@ protected:
 };
 
 // The reply repeats the request and brings what the device has there.
-TEST_F(RegionReadMessage, ReadsTheDevice)
+TEST_F(RegionReadMessage, ReadsReachTheDevice)
 {
 	device_.memory(2)[0x123456] = std::byte{0x5a};
 	const auto reply =
@@ -31,7 +31,7 @@ TEST_F(RegionReadMessage, ReadsTheDevice)
 }
 
 // All of configuration space in one read, as QEMU does it; and the largest transfer.
-TEST_F(RegionReadMessage, ReadsLargeRanges)
+TEST_F(RegionReadMessage, LargeReadsReturnAllBytes)
 {
 	EXPECT_EQ(client().read(kRegionConfig, 0, 4096)[0], std::byte{0xf4});
 	device_.memory(0).back() = std::byte{9};

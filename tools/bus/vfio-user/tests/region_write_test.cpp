@@ -42,7 +42,7 @@ TEST_F(RegionWriteMessage, PostedWritesAreExecutedInOrder)
 
 // A message is charged loop time for the bytes that it moves: after a large one, other work of the
 // loop runs.
-TEST_F(RegionWriteMessage, LargeWritesAreServedInSlices)
+TEST_F(RegionWriteMessage, LargeWritesAreExecutedInSlices)
 {
 	constexpr std::uint32_t bytes = 8192, writes = 8;
 	for (std::uint32_t i = 0; i < writes; ++i)

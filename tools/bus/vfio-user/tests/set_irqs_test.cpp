@@ -31,7 +31,7 @@ protected:
 };
 
 // A vector's interrupts reach the descriptor that it was given, and no other.
-TEST_F(SetIrqsMessage, AssignsVectors)
+TEST_F(SetIrqsMessage, EventfdsAreAssignedToVectors)
 {
 	enable_msix();
 	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 3, 2, {first_.get(), second_.get()}), 0u);
@@ -46,7 +46,7 @@ TEST_F(SetIrqsMessage, AssignsVectors)
 }
 
 // Eventfd data without descriptors takes them away; so does disabling all, at any time.
-TEST_F(SetIrqsMessage, RemovesDescriptors)
+TEST_F(SetIrqsMessage, EventfdsCanBeRemovedFromVectors)
 {
 	enable_msix();
 	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 2, {first_.get(), second_.get()}), 0u);
@@ -99,7 +99,7 @@ TEST_F(SetIrqsMessage, MsixInterruptsAreSentOnlyIfEnabled)
 }
 
 // A client can trigger vectors itself, all of a range or some.
-TEST_F(SetIrqsMessage, TriggersOnRequest)
+TEST_F(SetIrqsMessage, ClientCanTriggerInterrupts)
 {
 	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 2, {first_.get(), second_.get()}), 0u);
 	EXPECT_EQ(set(kIrqMsix, kIrqSetDataNone | kIrqSetActionTrigger, 0, 2), 0u);

@@ -66,7 +66,7 @@ TEST_F(Requests, InvalidHeaderClosesTheConnection)
 
 // A ring has a power of two of entries, 256 at most; it lies in memory, aligned as virtio has it;
 // and there are two.
-TEST_F(Requests, RingsAreValidated)
+TEST_F(Requests, InvalidRingsAreRefused)
 {
 	guest().agree();
 	ASSERT_EQ(guest().set_channel(), 0u);
@@ -183,7 +183,7 @@ TEST_F(Requests, DescriptorsAreClosedWhenTheGuestDisconnects)
 
 // The memory table: so many regions as the protocol has, with a descriptor each, in whole pages,
 // apart from each other. One that is refused leaves no memory.
-TEST_F(Requests, MemoryTablesAreValidated)
+TEST_F(Requests, InvalidMemoryTablesAreRefused)
 {
 	guest().agree();
 	constexpr MemoryRegion good{FakeGuest::kMemory, 4096, FakeGuest::kMemory, 0};

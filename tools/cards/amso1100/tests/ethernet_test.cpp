@@ -357,7 +357,7 @@ TEST_F(Amso1100Ethernet, QuiesceDropsPostedReceiveBuffers)
 }
 
 // The old driver acknowledges after it has looked: what came in between is not lost.
-TEST_F(Amso1100Ethernet, AcknowledgeClearsOnlyReadCauses)
+TEST_F(Amso1100Ethernet, AcknowledgingClearsOnlyTheReadCauses)
 {
 	give(0);
 	give(1);

@@ -186,7 +186,7 @@ TEST_F(Amso1100Verbs, WorkQueuesDoNotOverlap)
 	EXPECT_EQ(get<std::uint64_t>(second.sq + 64), 0x3333333333333333u);
 }
 
-TEST_F(Amso1100Verbs, StateTransitionsAreEnforced)
+TEST_F(Amso1100Verbs, InvalidStateTransitionsAreRefused)
 {
 	const Cq cq = create_cq();
 	const Qp qp = create_qp(cq, cq);

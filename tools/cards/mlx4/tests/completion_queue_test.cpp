@@ -107,7 +107,7 @@ TEST_F(CompletionQueueTest, CqeIsReportedOnceEvenIfRearmedBeforePoll)
 	EXPECT_EQ(events(), 1u);
 }
 
-TEST_F(CompletionQueueTest, SolicitedArmWaitsForSolicitedOrError)
+TEST_F(CompletionQueueTest, SolicitedArmFiresForSolicitedOrErrorCqes)
 {
 	driver.arm(cq, uar::cq_arm_solicited, 0);
 	post();

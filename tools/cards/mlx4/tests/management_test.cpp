@@ -381,7 +381,7 @@ TEST(UntrustedCard, DriverCannotManageTheSubnet)
 	EXPECT_FALSE(to_driver(ib::MadMethod::trap_repress, ib::attr_sm_notice));
 }
 
-TEST_F(ManagementTest, SmInfoAndResponsesReachTheDriver)
+TEST_F(ManagementTest, SmInfoAndResponsesAreDeliveredToTheDriver)
 {
 	auto &agent = driver.context().management;
 	bool handled = true;

@@ -164,7 +164,7 @@ TEST_F(QueuePairTest, QpNumbersKeepTheirHighBits)
 	EXPECT_EQ(go(Opcode::init2rtr_qp, rtr, qpn), Status::ok);
 }
 
-TEST_F(QueuePairTest, LargerStrideComesFirstInTheBuffer)
+TEST_F(QueuePairTest, QueueWithTheLargerStrideIsFirstInTheBuffer)
 {
 	ASSERT_EQ(go(Opcode::rst2init_qp, mailbox), Status::ok); // SQ stride 64, RQ stride 16
 	EXPECT_EQ(qp().send_queue.offset, 0u);

@@ -102,7 +102,7 @@ TEST_F(Mlx5Atomics, MaskedFetchAddKeepsFieldsSeparate)
 }
 
 // The card reports operands of 8 bytes only.
-TEST_F(Mlx5Atomics, OtherSizesAreRefused)
+TEST_F(Mlx5Atomics, OperandsOtherThan8BytesAreRefused)
 {
 	Bytes page = driver.command(Opcode::query_hca_cap, Bytes(16), HcaCap::offset + HcaCap::size,
 				    HcaCap::kind_atomic << 1)

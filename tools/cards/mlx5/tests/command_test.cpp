@@ -198,7 +198,7 @@ TEST_F(Mlx5Commands, AllEntriesOfADoorbellAreExecuted)
 
 // Drivers poll for the commands that make and end the queue of these events: only those between are
 // reported.
-TEST_F(Mlx5Commands, CompletionsAreReportedByEvents)
+TEST_F(Mlx5Commands, CommandCompletionsAreReportedByEvents)
 {
 	driver.bring_up();
 	std::uint64_t entries = 0;

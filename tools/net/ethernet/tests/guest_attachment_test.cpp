@@ -246,7 +246,7 @@ TEST_F(EthernetGuestAttachment, SecondGuestIsRefusedWhileOneIsConnected)
 	EXPECT_FALSE(third.closed());
 }
 
-TEST_F(EthernetGuestAttachment, AttachmentsAreAddedAndRemoved)
+TEST_F(EthernetGuestAttachment, AttachmentsCanBeAddedAndRemoved)
 {
 	Client a = connect("a"), b = connect("b");
 	EXPECT_THROW(network->remove_switch("lan"), std::invalid_argument);

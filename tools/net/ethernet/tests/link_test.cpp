@@ -90,7 +90,7 @@ TEST_F(EthernetLink, DelayPreservesOrder)
 }
 
 // A delay that is taken away overtakes nothing that is still on its way.
-TEST_F(EthernetLink, FramesBehindADelayedFrameWait)
+TEST_F(EthernetLink, ReducingTheDelayDoesNotReorderFrames)
 {
 	set({.delay = 5ms});
 	send(a, 'x');

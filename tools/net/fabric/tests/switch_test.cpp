@@ -166,7 +166,7 @@ TEST_F(OneSwitch, ForwardsUnicastOnlyIfActiveAndRouted)
 }
 
 // VL15 needs no state, P_Key or credit: so it is for SMPs alone.
-TEST_F(OneSwitch, Vl15CarriesOnlySmps)
+TEST_F(OneSwitch, PacketsOtherThanSmpsOnVl15AreDropped)
 {
 	PacketNode c(fabric.add_port("c"));
 	PacketNode node(b);

@@ -150,7 +150,7 @@ TEST(Stream, ResponderSendsAfterTheInitiatorsFirstMessage)
 	EXPECT_EQ(a.messages.size(), 1u);
 }
 
-TEST(Stream, RejectCarriesPrivateData)
+TEST(Stream, RejectIncludesPrivateData)
 {
 	Pair pair(initiator({.private_data = {'h', 'i'}}));
 	auto &[a, b] = pair;

@@ -167,7 +167,7 @@ TEST_F(Bounds, CreditWakesOnlyQpsWaitingForItsVl)
 }
 
 /* A large send under way is one request: it is flushed as one, and a drain waits for it. */
-TEST_F(Bounds, LargeSendIsFlushedAndDrainedAsOne)
+TEST_F(Bounds, LargeSendIsFlushedAndDrainedAsOneRequest)
 {
 	QueuePair &from = datagram_qp(a, cq_a), &into = datagram_qp(b, cq_b);
 	Region data = a.region(5000);
@@ -358,7 +358,7 @@ TEST_F(Bounds, CopiesOfDataInFlightAreLimited)
 }
 
 /* A packet for as many members as there may be leaves its turns to what comes after it. */
-TEST_F(Bounds, MulticastMembersAreServedInSlices)
+TEST_F(Bounds, MulticastIsDeliveredToMembersInSlices)
 {
 	CompletionQueue &cq = b.create_cq(14);
 	QpOptions options = of(ServiceType::ud);

@@ -40,7 +40,7 @@ protected:
  * Whatever the link does to packets, each request of a reliable connection is carried out exactly
  * once, in order, byte for byte.
  */
-TEST_P(Lossy, ReliableConnectionStaysIntact)
+TEST_P(Lossy, RcExecutesEachRequestOnceAndInOrder)
 {
 	std::random_device entropy;
 	const unsigned seed = entropy();

@@ -311,7 +311,7 @@ TEST_F(Queues, DrainingCompletesStartedRequestsOnly)
 }
 
 /* A connection is there with the first packet, even before RTS. */
-TEST_F(Queues, CommunicationIsEstablishedByTheFirstPacket)
+TEST_F(Queues, FirstPacketRaisesCommunicationEstablishedEvent)
 {
 	qp_b->state = QpState::rtr;
 	Region from = a.region(64), to = b.region(64);
