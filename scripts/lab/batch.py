@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs KUnit suites on User-Mode Linux (lab.uml) in virtual time. The modules are divided between two kernels so that both take about as long. No
-input comes from outside, so the same modules and the same seed give the same logs.
+"""Runs KUnit suites on User-Mode Linux (lab.uml) in virtual time. The modules are divided between two kernels so that both take about as long. There
+is no external input, so the same modules and the same seed give the same logs.
 
 A shell script is process 1. It logs where each module begins and ends. A module whose tests fail or that leaves a kernel report has failed;
-the modules after it prove nothing any more, so another kernel continues with them.
+the results of later modules in that kernel would not be reliable, so another kernel continues with them.
 """
 import contextlib
 import itertools

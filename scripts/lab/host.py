@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """The host half: its programs, and its unit tests, which ctest runs under sanitizers.
 
-Three trees are built from the same sources. The programs come from a tree without sanitizers, which is also that of the explorer and its tests
-(they enable sanitizers themselves). The host tests come from a tree with AddressSanitizer and UndefinedBehaviorSanitizer; the fuzz targets are
-built there too, so that each library is compiled twice and each test once. A third tree, with ThreadSanitizer, is for `scripts/test --full`,
-or for tests that are selected by the name of its group, host-tsan.
+Three trees are built from the same sources. The programs, the explorer and the explorer's tests are built without sanitizers
+(the explorer enables sanitizers itself). The host tests and the fuzz targets are built with AddressSanitizer and UndefinedBehaviorSanitizer. So
+each library is compiled twice and each test once. A third tree, with ThreadSanitizer, is only built for `scripts/test --full`, or if tests of
+its group, host-tsan, are selected by name.
 """
 import dataclasses
 import json

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The Debian packages: built, checked by lintian, and installed, used and removed on a minimal Debian; and the modules that DKMS builds, in
-guests that boot the kernel that DKMS built them for."""
+"""Builds the Debian packages, checks them with lintian, and installs, uses and removes them on a minimal Debian. Also loads the modules that
+DKMS builds, in guests that boot the kernel that they were built for."""
 import contextlib
 import gzip
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""siw, Linux's software iWARP, which Debian's kernel is built without: built unchanged from Debian's kernel source, for that kernel."""
+"""Builds siw, Linux's software iWARP, from Debian's unmodified kernel source, because Debian's kernel is configured without it."""
 import os
 
 from lab import cache, kernels

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A queue pair, as any channel adapter has it. The card's commands own it and change it; the
-// transport engine reads it, changes its state if packets require it, and attaches its own state.
-// Each card derives from it to add its own state.
+// A queue pair of any channel adapter. The card's commands own it and change it; the transport
+// engine reads it, changes its state if packets require it, and attaches its own state. Each card
+// derives a class from it to add its own state.
 #pragma once
 
 #include <cstdint>

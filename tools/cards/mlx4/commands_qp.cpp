@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands about queue pairs.
+// Queue pair commands.
 #include <utility>
 
 #include "cards/mlx4/core.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands on memory keys.
+// Memory key commands.
 #include "cards/mlx5/core.hpp"
 
 namespace weft::mlx5

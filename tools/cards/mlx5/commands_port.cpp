@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands on the port: management datagrams, registers, multicast groups, the virtual port.
+// Port commands: management datagrams, registers, multicast groups, and the virtual port.
 #include <algorithm>
 #include <cstring>
 

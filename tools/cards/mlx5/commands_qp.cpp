@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands on queue pairs.
+// Queue pair commands.
 #include <algorithm>
 #include <iterator>
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands on event and completion queues.
+// Commands for event and completion queues.
 #include <cstring>
 #include <memory>
 #include <utility>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands that bring the card up and down, capabilities, and objects that consist only of a
-// number: protection domains, XRC domains, UARs.
+// Commands that initialise and shut down the card, report its capabilities, and allocate numbers:
+// protection domains, XRC domains, UARs.
 #include <cstring>
 
 #include "cards/mlx5/core.hpp"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""perftest: every operation over every transport that supports it."""
+"""Runs every operation of perftest over every transport that supports it."""
 import re
 
 from lab.testing import test

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The examples of rdma-core: each transport and each kind of receive queue, from user space, with data checks."""
+"""Runs the example programs of rdma-core: each transport and each type of receive queue, with data checks."""
 from lab.testing import test
 
 from stock import check, interfaces_up, pair, served

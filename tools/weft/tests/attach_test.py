@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""`weft attach`: the programs of infiniband-diags and OpenSM, as they are installed, on nodes of a fabric without guests.
+"""Tests `weft attach`: the unmodified programs of infiniband-diags and OpenSM run on nodes of a fabric without guests.
 
     attach_test.py WEFT WEFTD LIBRARY [TEST...]
 
-LIBRARY is what programs load in place of libibumad: weft finds it by itself.
+LIBRARY is the library that replaces libibumad in these programs. weft finds it without this argument.
 """
 import contextlib
 import json

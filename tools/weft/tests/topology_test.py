@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Generated and converted topologies: their switches, hosts and links, and that weftd accepts each.
+"""Tests generated and converted topologies: their switches, hosts and links, and that weftd accepts each.
 
     topology_test.py WEFT WEFTD
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The version of debian/changelog is that of programs, manual pages, documents and CHANGELOG.md.
+"""Programs, manual pages, documents and CHANGELOG.md have the version of debian/changelog.
 
     version_test.py WEFT WEFTD
 """

@@ -104,7 +104,7 @@ struct AgentRules : ::testing::Test {
 };
 TYPED_TEST_SUITE_P(AgentRules);
 
-TYPED_TEST_P(AgentRules, knows_its_attributes_and_no_others)
+TYPED_TEST_P(AgentRules, UnsupportedAttributesAreRefused)
 {
 	const auto status = [this](ib::MadMethod method, std::uint16_t id, std::uint32_t modifier) {
 		return this->status(this->node.ask(this->smp(method, id, modifier)));
@@ -135,7 +135,7 @@ TYPED_TEST_P(AgentRules, knows_its_attributes_and_no_others)
 	EXPECT_EQ(this->status(this->node.ask(old)), unsigned{ib::mad_status_bad_version});
 }
 
-TYPED_TEST_P(AgentRules, tables_are_what_was_set)
+TYPED_TEST_P(AgentRules, TablesReturnTheValuesThatWereSet)
 {
 	const std::uint32_t port = this->kIsSwitch ? this->node.kNumber : 0;
 	ib::PkeyTable pkeys{};
@@ -159,7 +159,7 @@ TYPED_TEST_P(AgentRules, tables_are_what_was_set)
 	EXPECT_EQ(ib::smp_attribute<ib::SlToVl>(*answer).vl(3), 2u);
 }
 
-TYPED_TEST_P(AgentRules, the_first_guid_is_burnt_in)
+TYPED_TEST_P(AgentRules, FirstGuidIsReadOnly)
 {
 	const auto before = this->get(ib::attr_guid_info);
 	ASSERT_EQ(this->status(before), 0u);
@@ -173,7 +173,7 @@ TYPED_TEST_P(AgentRules, the_first_guid_is_burnt_in)
 	EXPECT_EQ(guids.guid[7].value(), 0x1234u);
 }
 
-TYPED_TEST_P(AgentRules, refuses_what_no_port_can_be)
+TYPED_TEST_P(AgentRules, InvalidPortInfoIsRefused)
 {
 	this->expect_refused(
 		[](ib::PortInfo &info) { info.set_neighbor_mtu(static_cast<ib::Mtu>(6)); });
@@ -200,7 +200,7 @@ TYPED_TEST_P(AgentRules, refuses_what_no_port_can_be)
 		  0u);
 }
 
-TYPED_TEST_P(AgentRules, a_port_always_has_a_width_and_a_speed)
+TYPED_TEST_P(AgentRules, UnsupportedWidthOrSpeedIsIgnored)
 {
 	const ib::PortInfo before = this->port_info();
 	const auto enabled = [this](unsigned width, unsigned speed) {
@@ -220,7 +220,7 @@ TYPED_TEST_P(AgentRules, a_port_always_has_a_width_and_a_speed)
 	EXPECT_EQ(enabled(0xff, 0xf), all) << "all that is supported";
 }
 
-TYPED_TEST_P(AgentRules, the_order_to_reregister_is_not_stored)
+TYPED_TEST_P(AgentRules, ClientReregisterIsNotStored)
 {
 	const auto answer =
 		this->change([](ib::PortInfo &info) { info.set_client_reregister(true); });
@@ -229,7 +229,7 @@ TYPED_TEST_P(AgentRules, the_order_to_reregister_is_not_stored)
 }
 
 // IBA 7.2.7 and 14.2.5.6: INIT, ARMED, ACTIVE, one after the other; and down from all of them.
-TYPED_TEST_P(AgentRules, states_follow_their_steps)
+TYPED_TEST_P(AgentRules, InvalidPortStateTransitionsAreRefused)
 {
 	if (!this->kHasLink)
 		return;
@@ -251,7 +251,7 @@ TYPED_TEST_P(AgentRules, states_follow_their_steps)
 	EXPECT_EQ(this->port_info().state(), State::init) << "polling, too, trains it";
 }
 
-TYPED_TEST_P(AgentRules, a_port_that_is_off_stays_off_until_it_is_to_poll)
+TYPED_TEST_P(AgentRules, DisabledPortStaysDownUntilSetToPolling)
 {
 	if (!this->kHasLink)
 		return;
@@ -272,7 +272,7 @@ TYPED_TEST_P(AgentRules, a_port_that_is_off_stays_off_until_it_is_to_poll)
 }
 
 // IBA 14.2.4. Port 0 holds the M_Key of a switch.
-TYPED_TEST_P(AgentRules, the_key_guards_what_is_set_and_traps)
+TYPED_TEST_P(AgentRules, MkeyProtectsSetAndTrapRepress)
 {
 	constexpr std::uint64_t key = 0x77;
 	const unsigned key_port = this->kIsSwitch ? 0 : this->node.kNumber;
@@ -301,11 +301,10 @@ TYPED_TEST_P(AgentRules, the_key_guards_what_is_set_and_traps)
 	EXPECT_EQ(this->status(this->get(ib::attr_node_info)), 0u) << "anybody may read";
 }
 
-REGISTER_TYPED_TEST_SUITE_P(AgentRules, knows_its_attributes_and_no_others, tables_are_what_was_set,
-			    the_first_guid_is_burnt_in, refuses_what_no_port_can_be,
-			    a_port_always_has_a_width_and_a_speed,
-			    the_order_to_reregister_is_not_stored, states_follow_their_steps,
-			    a_port_that_is_off_stays_off_until_it_is_to_poll,
-			    the_key_guards_what_is_set_and_traps);
+REGISTER_TYPED_TEST_SUITE_P(AgentRules, UnsupportedAttributesAreRefused,
+			    TablesReturnTheValuesThatWereSet, FirstGuidIsReadOnly,
+			    InvalidPortInfoIsRefused, UnsupportedWidthOrSpeedIsIgnored,
+			    ClientReregisterIsNotStored, InvalidPortStateTransitionsAreRefused,
+			    DisabledPortStaysDownUntilSetToPolling, MkeyProtectsSetAndTrapRepress);
 
 } // namespace weft::fabric::testing

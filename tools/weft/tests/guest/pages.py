@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs pages of the documentation: each command succeeds, and its output contains what the page shows."""
+"""Runs the commands of documentation pages and checks that their output contains what the page shows."""
 import os
 import pathlib
 import re
