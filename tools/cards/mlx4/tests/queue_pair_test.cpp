@@ -241,7 +241,7 @@ TEST_F(QueuePairTest, RefusedTransitionChangesNothing)
 	EXPECT_TRUE(driver.transport().changes.empty());
 }
 
-TEST_F(QueuePairTest, QueryQpReturnsTheModifiedAttributes)
+TEST_F(QueuePairTest, QueryQpReturnsTheQpContext)
 {
 	to_rts();
 	auto result = driver.command(Opcode::query_qp, kQpn, 0, {}, 0x100);

@@ -278,7 +278,7 @@ TEST(Stream, PeerToPeerModeIsNegotiated)
 	}
 }
 
-TEST(Stream, OrderlyCloseEndsBothStreams)
+TEST(Stream, CleanAndAbortiveCloseAreDistinguished)
 {
 	Pair pair;
 	auto &[a, b] = pair;
