@@ -5,10 +5,11 @@ import re
 
 from lab.testing import test
 
+import opensm
 import storage
 import two_ports
 from lab.fabric import TWO_PORTS
-from stock import check, complaints, guests, ping, served
+from stock import check, complaints, guests, install, ping, programs, served
 from stock import interfaces_up as ipoib_up
 
 # node2 has the card of the other model.
@@ -42,8 +43,12 @@ def unexpected(node):
     return "\n".join(line for line in complaints(node).splitlines() if not EXPECTED.search(line))
 
 
-def load(node, model):
+def load_drivers(node, model):
     node.run(f"modprobe {DRIVERS[model]} && modprobe -a {CLIENTS}", timeout=90)
+
+
+def load(node, model):
+    load_drivers(node, model)
     node.wait_for(f"grep -q ACTIVE /sys/class/infiniband/{model}_0/ports/1/state", timeout=60, what=f"an active port of {model}_0")
 
 
@@ -153,12 +158,63 @@ def nvme_srp_and_rds_transfer_data(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=300)
+def iser_transfers_data(lab):
+    """open-iscsi with ib_iser, and Linux's target with ib_isert, move a disk's data that compares."""
+    with guests(lab, MIXED.format(peer="mlx5"), share=programs(*storage.ISCSI_PROGRAMS)) as (_, (target, host)):
+        for node in (target, host):
+            load(node, "mlx5")
+        ipoib_up(target, host)
+        install(host)
+        storage.iser(target, host)
+        for node in (target, host):
+            assert complaints(node, "mlx5_ib|infiniband|iser") == "", complaints(node)
+
+
+@test(kernels=(), also=("stock",), timeout=300)
+def opensm_manages_and_fails_over(lab):
+    """OpenSM on a ConnectX-5 manages the fabric, and one on another takes over, as opensm.opensm_manages_the_fabric between two ConnectX-2."""
+    with guests(lab, MIXED.format(peer="mlx5") + opensm.UNMANAGED, log_level="debug") as (fabric, (node1, node2)):
+        for node in (node1, node2):
+            load_drivers(node, "mlx5")
+        opensm.manages(fabric, node1, node2)
+
+
+@test(kernels=(), also=("stock",), timeout=300)
 def both_ports_carry_traffic(lab):
     """Two ports of one function, as two_ports.both_ports_carry_traffic with ConnectX-2."""
     with guests(lab, TWO_PORTS_EACH) as (fabric, (node1, node2)):
         for node in (node1, node2):
             load(node, "mlx5")
         two_ports.works(fabric, node1, node2)
+
+
+# What UCX calls its transports, the options that select them, and what is the same at both ends: small and long messages, one-sided operations, atomics.
+UCX_TRANSPORTS = {"rc_v": "rc_verbs", "ud_v": "ud_verbs", "rc_x": "rc_mlx5", "ud_x": "ud_mlx5"}
+UCX_TESTS = ("tag_lat -s 8 -n 500", "tag_bw -s 1000000 -n 50", "ucp_put_bw -s 4096 -n 200", "ucp_get -s 4096 -n 200", "ucp_fadd -s 8 -n 200", "stream_bw -s 4096 -n 200")
+UCX_PORT = 13337
+
+
+@test(kernels=(), also=("stock",), timeout=400)
+def ucx_perftest_completes(lab):
+    """UCX by verbs, and by its own use of the card's queues (mlx5dv), with messages, one-sided operations and atomics."""
+    with guests(lab, MIXED.format(peer="mlx5")) as (fabric, (node1, node2)):
+        for node in (node1, node2):
+            load(node, "mlx5")
+        ipoib_up(node1, node2)
+        for option, transport in UCX_TRANSPORTS.items():
+            command = f"UCX_TLS={option},self UCX_NET_DEVICES=mlx5_0:1 UCX_LOG_LEVEL=info ucx_perftest -p {UCX_PORT}"
+            for operation in UCX_TESTS:
+                with check(f"ucx_perftest -t {operation} over {transport} completes"):
+                    serving = node1.spawn(command)
+                    node1.wait_for(f"ss -ltn | grep -q :{UCX_PORT}", what="ucx_perftest to listen")
+                    asked = node2.run(f"{command} 10.0.0.1 -f -t {operation}", timeout=60)
+                    serving.wait(60)
+                    count = operation.split()[-1]
+                    assert re.search(rf"^ +{count} +[\d.]+ ", asked.out, re.MULTILINE), asked.out
+                    assert f"{transport}/mlx5_0:1" in asked.out + asked.err, asked.out + asked.err
+        for node in ("node1", "node2"):
+            counted = json.loads(fabric.weft("--json", "counters", "--cards"))[node]
+            assert counted["unsupported"] == 0, counted
 
 
 @test(kernels=(), also=("stock",), timeout=240)

@@ -14,6 +14,7 @@ LOG = "/tmp/opensm.log"
 # One that stands by asks the master twice a second, and takes over when two answers are missing: by its defaults that would take 40 seconds.
 OPTIONS = r"force_log_flush TRUE\nsminfo_polling_timeout 500\npolling_retry_number 2\n"
 OPENSM = f"printf '{OPTIONS}' >/tmp/opensm.conf; exec opensm -F /tmp/opensm.conf -f {LOG}"
+UNMANAGED = "[sm]\nenabled = false\n"      # at the end of a lab file
 BROADCAST = "ff12:401b:ffff::ffff:ffff"          # of the default partition, IPv4
 TRAP = re.compile(r"Received Generic Notice type:1 num:(\d+).*TID:(0x\w+)")
 
@@ -36,48 +37,57 @@ def joined(manager, *nodes):
     say again what it has joined (ClientReregister, 14.2.5.6); ib_ipoib forgets its paths then, and after that it joins. Before, a flood of pings
     is no test of a link: while a path is asked for, no more than three packets wait for it.
     """
-    gids = {ipaddress.ip_address(node.run("cat /sys/class/infiniband/mlx4_0/ports/1/gids/0").out.strip()) for node in nodes}
+    gids = {ipaddress.ip_address(node.run("cat /sys/class/infiniband/*/ports/1/gids/0").out.strip()) for node in nodes}
     wait_until("all to be in the broadcast group", lambda: gids <= members(manager, BROADCAST), 30 * manager.slowness)
+
+
+def manages(fabric, node1, node2):
+    """OpenSM manages a lab without a manager whose guests have their drivers loaded: from node1 at first, then from node2."""
+    for node in (node1, node2):
+        node.wait_for("grep -q INIT /sys/class/infiniband/*/ports/1/state", what="a link that nobody manages")
+    manager = node1.spawn(f"{OPENSM} -p 2")
+    with check("OpenSM finds the fabric, activates it, and has no fault to report"):
+        active(node1, node2)
+        node1.wait_for(f"grep -q 'SUBNET UP' {LOG}", what="SUBNET UP")
+        assert f"sm lid {lid(node1)} " in node2.run("sminfo").out
+        assert faults(node1) == "", faults(node1)
+    with check("infiniband-diags in the manager's guest sees the fabric, by directed routes and by LIDs"):
+        seen = node1.run("ibnetdiscover").out
+        assert '"node1' in seen and '"node2' in seen and '"switch1' in seen and seen.count("\nCa\t") == 2, seen
+        assert "ca port" in node1.run(f"ibtracert {lid(node1)} {lid(node2)}").out
+    with check("IPoIB joins the groups that OpenSM made, and pings pass"):
+        interfaces_up(node1, node2)
+        ping(node1, node2, "10.0.0.2", 500)
+        ping(node2, node1, "10.0.0.1", 500)
+        assert BROADCAST in node2.run("saquery -g").out
+        assert node2.run("saquery NR").out.count("NodeRecord dump") == 3
+    with check("it learns of a link that goes and comes by trap 128, represses each, and gets none twice"):
+        for state in ("down", "up"):
+            reported = node1.run(f"grep -c 'num:128' {LOG} || true").out
+            fabric.weft("link", state, "node2")
+            node1.wait_for(f"test $(grep -c 'num:128' {LOG}) -gt {int(reported)}", what="the trap")
+            if state == "up":
+                active(node2)
+        ping(node2, node1, "10.0.0.1", 100)
+        node1.run("sleep 1")        # twice the time after which a trap is repeated
+        traps = collections.Counter(tid for number, tid in TRAP.findall(node1.run(f"cat {LOG}").out) if number == "128")
+        assert len(traps) >= 2 and set(traps.values()) == {1}, traps
+    with check("another OpenSM, in the other guest, stands by, and takes over when the first is killed"):
+        standby = node2.spawn(f"{OPENSM} -p 1")
+        node2.wait_for(f"sminfo {lid(node2)} | grep -q STANDBY", what="the second manager")
+        manager.kill()
+        node2.wait_for(f"sminfo {lid(node2)} | grep -q MASTER", timeout=90, what="the take-over")
+        joined(node2, node1, node2)
+        ping(node1, node2, "10.0.0.2", 100)
+        standby.kill()
 
 
 @test(kernels=("stock",), timeout=240)
 def opensm_manages_the_fabric(lab):
-    """With ours off, OpenSM brings the ports up, serves IPoIB's joins, learns of links by traps, each once, and outlives itself."""
-    with guests(lab, PAIR + "[sm]\nenabled = false\n", log_level="debug") as (fabric, (node1, node2)):
+    """With weft's subnet manager off, OpenSM brings the ports up, serves IPoIB's joins, and represses the traps of link changes. A standby takes over."""
+    with guests(lab, PAIR + UNMANAGED, log_level="debug") as (fabric, (node1, node2)):
         load(node1, node2)
-        for node in (node1, node2):
-            node.wait_for("grep -q INIT /sys/class/infiniband/mlx4_0/ports/1/state", what="a link that nobody manages")
-        manager = node1.spawn(f"{OPENSM} -p 2")
-        with check("OpenSM finds the fabric, activates it, and has no fault to report"):
-            active(node1, node2)
-            node1.wait_for(f"grep -q 'SUBNET UP' {LOG}", what="SUBNET UP")
-            assert f"sm lid {lid(node1)} " in node2.run("sminfo").out
-            assert faults(node1) == "", faults(node1)
-        with check("IPoIB joins the groups that OpenSM made, and pings pass"):
-            interfaces_up(node1, node2)
-            ping(node1, node2, "10.0.0.2", 500)
-            ping(node2, node1, "10.0.0.1", 500)
-            assert BROADCAST in node2.run("saquery -g").out
-            assert node2.run("saquery NR").out.count("NodeRecord dump") == 3
-        with check("it learns of a link that goes and comes by trap 128, represses each, and gets none twice"):
-            for state in ("down", "up"):
-                reported = node1.run(f"grep -c 'num:128' {LOG} || true").out
-                fabric.weft("link", state, "node2")
-                node1.wait_for(f"test $(grep -c 'num:128' {LOG}) -gt {int(reported)}", what="the trap")
-                if state == "up":
-                    active(node2)
-            ping(node2, node1, "10.0.0.1", 100)
-            node1.run("sleep 1")        # twice the time after which a trap is repeated
-            traps = collections.Counter(tid for number, tid in TRAP.findall(node1.run(f"cat {LOG}").out) if number == "128")
-            assert len(traps) >= 2 and set(traps.values()) == {1}, traps
-        with check("another OpenSM, in the other guest, stands by, and takes over when the first is killed"):
-            standby = node2.spawn(f"{OPENSM} -p 1")
-            node2.wait_for(f"sminfo {lid(node2)} | grep -q STANDBY", what="the second manager")
-            manager.kill()
-            node2.wait_for(f"sminfo {lid(node2)} | grep -q MASTER", timeout=90, what="the take-over")
-            joined(node2, node1, node2)
-            ping(node1, node2, "10.0.0.2", 100)
-            standby.kill()
+        manages(fabric, node1, node2)
 
 
 @test(kernels=("stock",), timeout=120)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Interoperability with an independent stack: guests with Debian's own kernel, drivers and programs, and one card each. None runs code of weft."""
 import contextlib
+import shutil
 
-from lab import echo
+from lab import cache, debian, echo
 from lab.fabric import PAIR, Fabric
 
 ULPS = ("mlx4_ib", "ib_uverbs", "ib_umad", "ib_ipoib")
@@ -23,7 +24,7 @@ def guests(lab, lab_file=PAIR, *, log_level="info", **options):
     """A fabric, and a stock guest on each of its hosts, without drivers yet: (fabric, nodes). All hosts of a lab that has Ethernets are on one."""
     fabric = Fabric(lab, lab_file, log_level)
     on_ethernet = "[[ethernet]]" in lab_file
-    machines = [lab.guest(f"node{number}", kernel="stock", share=None, vfio_user=[socket], **options,
+    machines = [lab.guest(f"node{number}", kernel="stock", vfio_user=[socket], **{"share": None, **options},
                           netdevs=[fabric.netdev(f"node{number}")] if on_ethernet else [])
                 for number, socket in enumerate(fabric.sockets, 1)]
     with lab.boot(*machines) as nodes:
@@ -37,6 +38,26 @@ def pair(lab, lab_file=PAIR, **options):
         load(*nodes)
         active(*nodes)
         yield fabric, nodes
+
+
+PROGRAMS = "root"
+
+
+def programs(*packages):
+    """The files of Debian's packages, without those that they depend on, in a folder for the guests' `share`; unpacked once, and kept in the cache."""
+    def make(directory):
+        apt = debian.Apt(directory / "apt")
+        (directory / PROGRAMS).mkdir()
+        for package in packages:
+            debian.unpack(apt.download_alone(package), directory / PROGRAMS)
+        shutil.rmtree(directory / "apt")
+    return cache.entry("guest-programs", cache.key_of(1, *packages), make, need_mib=200, product=PROGRAMS) / PROGRAMS
+
+
+def install(*nodes):
+    """Copies the shared folder's programs into the guests."""
+    for node in nodes:
+        node.run("tar -C /share -c . | tar -C / -x --keep-directory-symlink")
 
 
 def load(*nodes, options=""):

@@ -42,6 +42,36 @@ ln -s $group/lun/lun_0 $group/acls/@INITIATOR@/lun_0/disk
 echo 1 > $group/enable
 """
 
+ISCSI_NAME = "iqn.2014-08.com.example:disk"
+ISCSI_PROGRAMS = ("open-iscsi", "libopeniscsiusr", "libisns0")      # for stock.programs()
+# Any initiator may log in, without a password.
+ISER_TARGET = f"""
+modprobe -a target_core_mod iscsi_target_mod ib_isert
+mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
+cd /sys/kernel/config/target
+mkdir -p core/rd_mcp_0/iscsi_disk
+echo rd_pages={MEGABYTES << 8} > core/rd_mcp_0/iscsi_disk/control
+echo 1 > core/rd_mcp_0/iscsi_disk/enable
+mkdir -p iscsi
+group=iscsi/{ISCSI_NAME}/tpgt_1
+mkdir -p $group/np/10.0.0.1:3260 $group/lun/lun_0
+echo 1 > $group/np/10.0.0.1:3260/iser
+ln -s core/rd_mcp_0/iscsi_disk $group/lun/lun_0/disk
+echo 0 > $group/attrib/authentication
+echo 1 > $group/attrib/generate_node_acls
+echo 0 > $group/attrib/demo_mode_write_protect
+echo 1 > $group/enable
+"""
+# Not found by discovery, which goes by TCP.
+ISER_LOGIN = f"""
+mkdir -p /etc/iscsi/nodes /run/lock/iscsi
+echo InitiatorName=iqn.2014-08.com.example:host > /etc/iscsi/initiatorname.iscsi
+modprobe -a ib_iser sd_mod
+iscsid
+iscsiadm -m node -o new -T {ISCSI_NAME} -p 10.0.0.1:3260 -I iser
+iscsiadm -m node -T {ISCSI_NAME} -p 10.0.0.1:3260 -I iser --login
+"""
+
 
 def gid(node):
     """The groups of the first GID of the card's port."""
@@ -107,6 +137,17 @@ def srp(target, host):
     host.wait_for("test -b /dev/sda", timeout=30, what="the disk")
     write_and_compare(host, "/dev/sda")
     host.run("for port in /sys/class/srp_remote_ports/port-*/delete; do echo 1 > $port; done", timeout=60)
+    host.wait_for("! test -b /dev/sda", timeout=30, what="the end of the session")
+
+
+def iser(target, host):
+    """Linux's target over iSER, and open-iscsi, which the host has from a shared folder. The disk is of memory that nothing else reaches."""
+    target.run(f"set -e\n{ISER_TARGET}", timeout=60)
+    host.run(f"set -e\n{ISER_LOGIN}", timeout=90)
+    host.wait_for("test -b /dev/sda", timeout=30, what="the disk")
+    assert "Iface Transport: iser" in host.run("iscsiadm -m session -P 1").out
+    write_and_compare(host, "/dev/sda")
+    host.run(f"iscsiadm -m node -T {ISCSI_NAME} --logout", timeout=60)
     host.wait_for("! test -b /dev/sda", timeout=30, what="the end of the session")
 
 

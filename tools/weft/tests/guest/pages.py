@@ -62,8 +62,14 @@ def _succeed(shell, commands):
         assert status == 0, f"status {status} of: {command}\n{said}"
 
 
-def follow(lab, page, *titles, before=(), after=()):
-    """The sections in one folder, with commands before and after them; returns what they said. A lab that one leaves to the next is brought up and down once."""
+def follow(lab, page, *titles, before=(), after=(), replaced=()):
+    """The sections in one folder, with commands before and after them; returns what they said. A lab that one leaves to the next is brought up and down once.
+    replaced: (text, other text) in commands and in what they say, for what the page lets a user vary."""
+    def varied(text):
+        for each, other in replaced:
+            text = text.replace(each, other)
+        return text
+
     with tempfile.TemporaryDirectory(prefix="weft-") as folder:
         shell = Shell(pathlib.Path(folder), lab.program("weft"))
         try:
@@ -72,6 +78,7 @@ def follow(lab, page, *titles, before=(), after=()):
             up = False
             for title in titles:
                 for command, says in commands_of(page, title):
+                    command = varied(command)
                     if command == "weft lab up" and up or command == "weft lab down" and title != titles[-1]:
                         continue
                     up |= command == "weft lab up"
@@ -79,7 +86,7 @@ def follow(lab, page, *titles, before=(), after=()):
                     print(f"$ {command}\n{said}", flush=True)
                     everything.append(said)
                     assert status == 0, f"{title}: status {status} of: {command}\n{said}"
-                    for text in says:
+                    for text in map(varied, says):
                         assert text in said, f"{title}: no '{text}' in what this says: {command}\n{said}"
             _succeed(shell, after)
             return "".join(everything)

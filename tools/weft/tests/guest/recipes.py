@@ -11,6 +11,9 @@ from pages import follow, sections
 PAGE = cache.TREE / "Documentation/recipes.rst"
 # It resizes a completion queue without waiting for its sends, so that its result depends on the card's speed.
 RACES = {"test_resize_cq"}
+ON_MLX5 = (("weft run ", "weft run --card mlx5 "), ("mlx4_0", "mlx5_0"), ("ports = 2", 'model = "mlx5"\nports = 2'))
+# UCX's own use of the card's queues.
+BY_MLX5DV = (*ON_MLX5, ("rc_v", "rc_x"))
 
 
 @test(kernels=(), also=("stock",), timeout=400)
@@ -39,11 +42,28 @@ def open_mpi_between_two_guests(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=250)
-def nfs_over_rdma_has_equal_files(lab):
-    """A directory exported and mounted by RDMA; both ends have the same file."""
-    said = follow(lab, PAGE, "NFS over RDMA")
+def open_mpi_between_two_connectx_5(lab):
+    """The same on two ConnectX-5, by UCX's rc_mlx5."""
+    follow(lab, PAGE, "Open MPI between two hosts", replaced=BY_MLX5DV)
+
+
+def mount(lab, replaced=()):
+    """Follows the recipe of NFS; both ends have the same file."""
+    said = follow(lab, PAGE, "NFS over RDMA", replaced=replaced)
     sums = re.findall(r"^node[12]: ([0-9a-f]{64}) ", said, re.MULTILINE)
     assert len(sums) == 2 and sums[0] == sums[1], said
+
+
+@test(kernels=(), also=("stock",), timeout=250)
+def nfs_over_rdma_has_equal_files(lab):
+    """A directory exported and mounted by RDMA; both ends have the same file."""
+    mount(lab)
+
+
+@test(kernels=(), also=("stock",), timeout=250)
+def nfs_over_connectx_5_has_equal_files(lab):
+    """The same on two ConnectX-5."""
+    mount(lab, ON_MLX5)
 
 
 @test(kernels=(), also=("stock",), timeout=250)
@@ -62,6 +82,12 @@ def fat_tree_of_5000_hosts_is_discovered(lab):
 def ucx_survives_the_failure_of_a_rail(lab):
     """UCX on both ports of a card; one of them fails."""
     follow(lab, PAGE, "Two rails")
+
+
+@test(kernels=(), also=("stock",), timeout=400)
+def ucx_survives_a_rail_failure_on_connectx_5(lab):
+    """The same on two ConnectX-5."""
+    follow(lab, PAGE, "Two rails", replaced=ON_MLX5)
 
 
 @test(kernels=(), also=("stock",), timeout=250)
