@@ -68,6 +68,10 @@ class Apt:
             raise LabError(f"there is no package like {pattern}", NETWORK)
         return max(found, key=lambda text: [int(number) for number in re.findall(r"\d+", text)])
 
+    def has(self, package):
+        """Returns whether there is a package of that name."""
+        return package in cache.tool("apt-cache", *self._options, "pkgnames", package, remedy=NETWORK).split()
+
     def download_alone(self, package):
         """Downloads one package without its dependencies; returns the .deb file."""
         cache.tool("apt-get", *self._options, "download", package, cwd=self.directory, remedy=NETWORK)

@@ -6,6 +6,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 from lab import cache, debian
 from lab.errors import LabError
@@ -14,6 +15,7 @@ VARIANTS = ("stock", "plain", "debug", "um", "um-debug")
 BUILT = VARIANTS[1:]    # by scripts/kernel/build
 STOCK_FORMAT = 1
 BACKPORT_FORMAT = 1
+PACKAGED_FORMAT = 1
 BACKPORT_SUITES = ("bookworm", "bookworm-backports")
 
 
@@ -129,6 +131,27 @@ def _make_backport_headers(directory):
     (tree / "Makefile").write_text(f"include $(dir $(lastword $(MAKEFILE_LIST)))../linux-headers-{release}-common/Makefile\n")
     (directory / "tree").symlink_to(tree.relative_to(directory))
     cache.tool("rm", "-r", directory / "apt", directory / "usr/share", directory / "lib")
+
+
+def packaged(suite, pattern):
+    """The newest kernel whose package in a suite of Debian matches a pattern, as in Apt.newest(): (bzImage, directory of its modules). Kept in the cache."""
+    with tempfile.TemporaryDirectory() as folder:
+        apt = debian.Apt(pathlib.Path(folder) / "apt", (suite,))
+        release = apt.newest(pattern)
+
+        def make(directory):
+            # Until Linux 6.16 one package has the image and the modules.
+            parts = [f"linux-{part}-{release}" for part in ("binary", "modules")]
+            for package in parts if apt.has(parts[0]) else (f"linux-image-{release}",):
+                debian.unpack(apt.download_alone(package), directory)
+            modules = next(directory.glob("**/lib/modules"))
+            if modules.parent.parent != directory:
+                modules.parent.rename(directory / "lib")
+            next(path for path in directory.rglob("vmlinuz*") if path.is_file()).rename(directory / "bzImage")
+            cache.tool("depmod", "-b", directory, release)
+
+        entry = cache.entry("kernel-packaged", cache.key_of(PACKAGED_FORMAT, release), make, need_mib=1500, product="bzImage")
+    return entry / "bzImage", entry / "lib/modules" / release
 
 
 def backport_headers():

@@ -2,7 +2,9 @@
 """The ConnectX-5 with Debian's drivers and programs, connected to another ConnectX-5 and to a ConnectX-2."""
 import json
 import re
+import subprocess
 
+from lab import kernels
 from lab.testing import test
 
 import opensm
@@ -155,6 +157,44 @@ def nvme_srp_and_rds_transfer_data(lab):
             storage.srp(target, host)
         with check("RDS brings datagrams back"):
             storage.reliable_datagrams(lab, fabric, target, host)
+
+
+# Debian 13's kernel, and the newest one that is packaged for it.
+NEWER_KERNELS = (("trixie", r"linux-image-(6\.12\.\d[^-]*-amd64)"), ("trixie-backports", r"linux-image-(\d+\.\d+\.\d[^-]*-amd64)"))
+# `weft run` has loaded the drivers, and ib0 has its address. Whoever is too early gets no connection, and tries again.
+USED_ON_NEWER_KERNELS = f"""
+set -e
+{{ dmesg -l emerg,alert,crit,err,warn | grep mlx5 || true; }} > /run/complaints
+again() {{ for i in $(seq 100); do if "$@" > /run/out 2>&1; then cat /run/out; return; fi; sleep 0.2; done; cat /run/out >&2; return 1; }}
+#@ node1
+for type in rc uc ud srq; do ibv_${{type}}_pingpong -c -n {EXCHANGES} -s 1024 > /dev/null; done
+ib_write_bw -F -n 100 > /dev/null
+rping -s -C 10
+#@ node2
+uname -r
+ping -c 20 -i 0.05 10.1.0.1 | grep ' 0% packet loss'
+for type in rc uc ud srq; do again ibv_${{type}}_pingpong -c -n {EXCHANGES} -s 1024 10.1.0.1 | grep iters; done
+again ib_write_bw -F -n 100 10.1.0.1 | grep '^ 65536'
+again rping -c -v -C 10 -a 10.1.0.1 | grep -c ping
+cat /run/complaints
+"""
+
+
+@test(kernels=(), also=("stock",), timeout=900)
+def newer_kernels_drive_the_card(lab):
+    """mlx5_core, mlx5_ib and ib_ipoib of Linux 6.12 and of the newest kernel in Debian drive the card with 1, 2 and 4 CPUs."""
+    script = lab.directory / "script"
+    script.write_text(USED_ON_NEWER_KERNELS)
+    for image, modules in (kernels.packaged(*each) for each in NEWER_KERNELS):
+        for cpus in (1, 2, 4):
+            with check(f"{modules.name} with {cpus} CPUs: ping, ping-pongs, writes and connections"):
+                done = subprocess.run([lab.program("weft"), "run", "--card", "mlx5", "--kernel", image, "--modules", modules, "--cpus", str(cpus), "--timeout", "200",
+                                       "--script", script], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300 * lab.slowness)
+                assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
+                said = done.stdout
+                assert f"node2: {modules.name}\n" in said and said.count(f"{EXCHANGES} iters in") == 4 and "node2: 10\n" in said, said
+                complaints_of_mlx5 = [line for line in said.splitlines() if "mlx5" in line and modules.name not in line and not EXPECTED.search(line)]
+                assert complaints_of_mlx5 == [], complaints_of_mlx5
 
 
 @test(kernels=(), also=("stock",), timeout=300)
