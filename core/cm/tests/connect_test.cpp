@@ -87,7 +87,7 @@ void cm_03_request_reaches_the_listener(Test &test)
 }
 
 /* The request event has the index of the path's GID in the local port's table. */
-void cm_03_request_for_the_second_gid(Test &test)
+void cm_03_request_event_has_the_gid_index(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -123,7 +123,7 @@ int attributes(const End &end, ib_qp_state state, ib_qp_attr &attr, int &mask)
  * starting PSN is the one that the other side sends first (IBA 12.7, "Starting PSN"): what this
  * side has said is what its QP expects, what the peer has said is where it begins.
  */
-void cm_03_attributes_of_qps(Test &test)
+void cm_03_qp_attributes_match_each_transition(Test &test)
 {
 	Boxed<Pair> pair;
 	ib_qp_attr attr;
@@ -207,7 +207,7 @@ void cm_03_failed_request_leaves_no_state(Test &test)
 /*
  * The alternate path of a REQ is loaded if the REP says that the peer has taken it, and only then.
  */
-void cm_03_alternate_path_of_request(Test &test)
+void cm_03_alternate_path_is_loaded_only_if_accepted(Test &test)
 {
 	for (u8 failover : {0, 1, 2}) {
 		Boxed<Pair> pair;
@@ -239,7 +239,7 @@ void cm_03_alternate_path_of_request(Test &test)
  * Data that come before RTU say that the connection is there; the RTU that follows is one too many,
  * and no harm.
  */
-void cm_03_data_before_ready_to_use(Test &test)
+void cm_03_data_before_rtu_establishes_the_connection(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -257,7 +257,7 @@ void cm_03_data_before_ready_to_use(Test &test)
 }
 
 /* Two that connect to each other at once have two connections. */
-void cm_03_peers_connect_simultaneously(Test &test)
+void cm_03_simultaneous_requests_make_two_connections(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<End> active, listener, passive;
@@ -364,10 +364,12 @@ void cm_03_invalid_arguments_are_rejected(Test &test)
 
 SOFT_SUITES(cm_connect, KUNIT_CASE(cm_03_connects_and_disconnects),
 	    KUNIT_CASE(cm_03_request_reaches_the_listener),
-	    KUNIT_CASE(cm_03_request_for_the_second_gid), KUNIT_CASE(cm_03_attributes_of_qps),
+	    KUNIT_CASE(cm_03_request_event_has_the_gid_index),
+	    KUNIT_CASE(cm_03_qp_attributes_match_each_transition),
 	    KUNIT_CASE(cm_03_failed_request_leaves_no_state),
-	    KUNIT_CASE(cm_03_alternate_path_of_request), KUNIT_CASE(cm_03_data_before_ready_to_use),
-	    KUNIT_CASE(cm_03_peers_connect_simultaneously),
+	    KUNIT_CASE(cm_03_alternate_path_is_loaded_only_if_accepted),
+	    KUNIT_CASE(cm_03_data_before_rtu_establishes_the_connection),
+	    KUNIT_CASE(cm_03_simultaneous_requests_make_two_connections),
 	    KUNIT_CASE(cm_03_port_connects_to_itself),
 	    KUNIT_CASE(cm_03_id_is_reused_after_disconnect),
 	    KUNIT_CASE(cm_03_invalid_arguments_are_rejected));

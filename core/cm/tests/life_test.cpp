@@ -181,7 +181,7 @@ void cm_07_listener_outlives_handlers_of_new_ids(Test &test)
  * Each end, and the listener, destroyed at a moment drawn from the seed, in an order drawn from it,
  * while messages are on their way.
  */
-void cm_07_destruction_at_any_moment(Test &test)
+void cm_07_ids_may_be_destroyed_at_any_moment(Test &test)
 {
 	kern::SeededRandom random(test.seed());
 	for (int round = 0; round < 30; round++) {
@@ -271,5 +271,5 @@ SOFT_SUITES(cm_life, KUNIT_CASE(cm_07_handlers_may_destroy_ids),
 	    KUNIT_CASE(cm_07_destroy_rejects_only_unanswered_requests),
 	    KUNIT_CASE(cm_07_destruction_waits_for_handlers),
 	    KUNIT_CASE(cm_07_listener_outlives_handlers_of_new_ids),
-	    KUNIT_CASE(cm_07_destruction_at_any_moment),
+	    KUNIT_CASE(cm_07_ids_may_be_destroyed_at_any_moment),
 	    KUNIT_CASE(cm_01_arbitrary_messages_are_handled));

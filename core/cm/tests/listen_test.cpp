@@ -14,7 +14,7 @@ int listen(const End &end, u64 id, u64 mask = 0)
 	return ib_cm_listen(end.id, id, mask);
 }
 
-void cm_08_thousands_of_listeners(Test &test)
+void cm_08_a_thousand_listeners_are_found(Test &test)
 {
 	constexpr std::size_t count = 1000;
 	Boxed<Pair> pair;
@@ -54,7 +54,7 @@ void cm_08_thousands_of_listeners(Test &test)
 }
 
 /* Ownership and choice of service ids. */
-void cm_08_service_ids(Test &test)
+void cm_08_service_ids_are_unique_and_validated(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<End> other, third;
@@ -75,7 +75,7 @@ void cm_08_service_ids(Test &test)
 }
 
 /* The listener with most bits that count has it. */
-void cm_08_service_id_masks(Test &test)
+void cm_08_most_specific_mask_gets_the_request(Test &test)
 {
 	constexpr u64 range = 0x3000000000000000;
 	Boxed<Pair> pair;
@@ -118,7 +118,7 @@ void cm_08_service_id_masks(Test &test)
  * A flood of REQs fills the backlog of its listener, and no more; another listener is served
  * meanwhile, and after that this one again.
  */
-void cm_08_backlog(Test &test)
+void cm_08_flood_does_not_exceed_the_backlog(Test &test)
 {
 	constexpr unsigned int backlog = 8, flood = 30;
 	static constinit kern::Atomic<bool> held{};
@@ -261,8 +261,10 @@ void cm_08_lookup_cost_is_constant(Test &test)
 
 } // namespace
 
-CARD_SUITE(cm_listen, KUNIT_CASE(cm_08_thousands_of_listeners), KUNIT_CASE(cm_08_service_ids),
-	   KUNIT_CASE(cm_08_service_id_masks), KUNIT_CASE(cm_08_backlog),
+CARD_SUITE(cm_listen, KUNIT_CASE(cm_08_a_thousand_listeners_are_found),
+	   KUNIT_CASE(cm_08_service_ids_are_unique_and_validated),
+	   KUNIT_CASE(cm_08_most_specific_mask_gets_the_request),
+	   KUNIT_CASE(cm_08_flood_does_not_exceed_the_backlog),
 	   KUNIT_CASE(cm_08_one_listener_does_not_take_the_whole_backlog),
 	   KUNIT_CASE(cm_08_pending_requests_are_bounded),
 	   KUNIT_CASE(cm_08_lookup_cost_is_constant));

@@ -80,7 +80,7 @@ void cm_09_service_is_not_resolved(Test &test)
 	EXPECT_EQ(pair->active.delivered(IB_CM_SIDR_REQ_ERROR), 1u);
 }
 
-void cm_10_alternate_path(Test &test)
+void cm_10_alternate_path_is_loaded_by_lap(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -131,7 +131,7 @@ void cm_10_alternate_path(Test &test)
 /*
  * An unanswered proposal is given up, and the connection stays; a lost response is sent again.
  */
-void cm_10_lost_proposals_are_given_up(Test &test)
+void cm_10_lost_laps_are_given_up(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -312,7 +312,8 @@ void cm_12_counters_are_shown(Test &test)
 } // namespace
 
 CARD_SUITE(cm_path, KUNIT_CASE(cm_09_service_is_resolved),
-	   KUNIT_CASE(cm_09_service_is_not_resolved), KUNIT_CASE(cm_10_alternate_path),
-	   KUNIT_CASE(cm_10_lost_proposals_are_given_up),
-	   KUNIT_CASE(cm_10_late_response_is_ignored), KUNIT_CASE(cm_10_messages_follow_the_path),
-	   KUNIT_CASE(cm_12_messages_are_counted), KUNIT_CASE(cm_12_counters_are_shown));
+	   KUNIT_CASE(cm_09_service_is_not_resolved),
+	   KUNIT_CASE(cm_10_alternate_path_is_loaded_by_lap),
+	   KUNIT_CASE(cm_10_lost_laps_are_given_up), KUNIT_CASE(cm_10_late_response_is_ignored),
+	   KUNIT_CASE(cm_10_messages_follow_the_path), KUNIT_CASE(cm_12_messages_are_counted),
+	   KUNIT_CASE(cm_12_counters_are_shown));

@@ -338,7 +338,7 @@ u64 duplicates(const Node &node)
  * Every message in every state: a message that is valid changes the state and is reported once; any
  * other does neither.
  */
-void cm_02_every_message_in_every_state(Test &test)
+void cm_02_only_valid_messages_change_the_state(Test &test)
 {
 	Boxed<Walk> walk;
 	ASSERT_TRUE(walk.ok());
@@ -448,7 +448,7 @@ void cm_02_messages_of_a_third_node_are_ignored(Test &test)
 }
 
 /* Every call in every state: those that the table refuses return EINVAL, and change nothing. */
-void cm_02_every_call_in_every_state(Test &test)
+void cm_02_calls_fail_in_invalid_states(Test &test)
 {
 	Boxed<Walk> walk;
 	ASSERT_TRUE(walk.ok());
@@ -579,7 +579,7 @@ void cm_07_destroy_in_every_state_notifies_the_peer(Test &test)
  * The device is removed while an ID is in any state: the ID gets the event once, as its last; all
  * later calls fail.
  */
-void cm_11_device_removal_in_every_state(Test &test)
+void cm_11_device_removal_is_the_last_event(Test &test)
 {
 	for (std::size_t s = 0; s < cm::state_count; s++) {
 		Boxed<Walk> walk;
@@ -599,10 +599,10 @@ void cm_11_device_removal_in_every_state(Test &test)
 } // namespace
 
 CARD_SUITE(cm_states, KUNIT_CASE(cm_02_transitions_match_the_specification),
-	   KUNIT_CASE(cm_02_every_message_in_every_state),
+	   KUNIT_CASE(cm_02_only_valid_messages_change_the_state),
 	   KUNIT_CASE(cm_02_messages_of_other_connections_are_ignored),
 	   KUNIT_CASE(cm_02_messages_of_a_third_node_are_ignored),
 	   KUNIT_CASE(cm_10_invalid_paths_are_rejected),
-	   KUNIT_CASE(cm_02_every_call_in_every_state),
+	   KUNIT_CASE(cm_02_calls_fail_in_invalid_states),
 	   KUNIT_CASE(cm_07_destroy_in_every_state_notifies_the_peer),
-	   KUNIT_CASE(cm_11_device_removal_in_every_state));
+	   KUNIT_CASE(cm_11_device_removal_is_the_last_event));

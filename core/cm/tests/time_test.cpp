@@ -416,7 +416,7 @@ void cm_12_allocation_failures_are_counted(Test &test)
  * Every reason, with its information and private data, at either step, arrives as it was sent, and
  * has words.
  */
-void cm_06_every_reject_reason(Test &test)
+void cm_06_reject_reasons_reach_the_peer(Test &test)
 {
 	for (int reason = IB_CM_REJ_NO_QP; reason <= IB_CM_REJ_VENDOR_OPTION_NOT_SUPPORTED;
 	     reason++) {
@@ -444,7 +444,7 @@ void cm_06_every_reject_reason(Test &test)
 }
 
 /* Rejects that the CM sends by itself, and their contents. */
-void cm_06_rejects_sent_by_the_cm(Test &test)
+void cm_06_cm_rejects_invalid_requests(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -504,5 +504,6 @@ CARD_SUITE(
 	KUNIT_CASE(cm_05_reply_with_qp_in_use_is_rejected),
 	KUNIT_CASE(cm_05_failed_reply_is_retried), KUNIT_CASE(cm_05_failed_disconnect_is_retried),
 	KUNIT_CASE(cm_01_reply_without_qp_is_rejected), KUNIT_CASE(cm_06_stale_request_is_delayed),
-	KUNIT_CASE(cm_12_allocation_failures_are_counted), KUNIT_CASE(cm_06_every_reject_reason),
-	KUNIT_CASE(cm_06_rejects_sent_by_the_cm));
+	KUNIT_CASE(cm_12_allocation_failures_are_counted),
+	KUNIT_CASE(cm_06_reject_reasons_reach_the_peer),
+	KUNIT_CASE(cm_06_cm_rejects_invalid_requests));

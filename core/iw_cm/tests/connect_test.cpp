@@ -262,7 +262,7 @@ void iwcm_02_ids_are_destroyed_in_every_state(Test &test)
  * On every path through the table, the driver may report only the events that it promised, and an
  * id that is destroyed never leaves that state.
  */
-void iwcm_02_state_invariants(Test &test)
+void iwcm_02_driver_may_report_only_promised_events(Test &test)
 {
 	using iw_cm::Event;
 	using iw_cm::State;
@@ -295,4 +295,4 @@ void iwcm_02_state_invariants(Test &test)
 KUNIT_SUITE(iw_cm_connect, KUNIT_CASE(iwcm_01_connects_and_disconnects),
 	    KUNIT_CASE(rejects_reach_the_peer), KUNIT_CASE(iwcm_03_driver_errors_are_returned),
 	    KUNIT_CASE(iwcm_02_ids_are_destroyed_in_every_state),
-	    KUNIT_CASE(iwcm_02_state_invariants));
+	    KUNIT_CASE(iwcm_02_driver_may_report_only_promised_events));

@@ -11,7 +11,7 @@ using High = kern::Field<u32, 31, 28>;
 using Wide = kern::Field<u64, 63, 0>;
 
 /* A field is read from and put into its own bits and no others. */
-void field_touches_its_bits_only(kern::kunit::Test &test)
+void field_changes_only_its_bits(kern::kunit::Test &test)
 {
 	EXPECT_EQ(Low::get(0xabcdef12), 2u);
 	EXPECT_EQ(High::get(0xabcdef12), 0xau);
@@ -35,7 +35,7 @@ void out_of_range_index_is_rejected(kern::kunit::Test &test)
 }
 
 /* The rounding functions agree with their definitions at the edges. */
-void rounding(kern::kunit::Test &test)
+void rounding_and_masks_are_exact(kern::kunit::Test &test)
 {
 	EXPECT_EQ(kern::bit_mask<u32>(7, 4), 0xf0u);
 	EXPECT_EQ(kern::bit_mask<u32>(31, 0), ~0u);
@@ -55,5 +55,5 @@ void rounding(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_bits, KUNIT_CASE(field_touches_its_bits_only), KUNIT_CASE(rounding),
-	    KUNIT_CASE(out_of_range_index_is_rejected));
+KUNIT_SUITE(kern_bits, KUNIT_CASE(field_changes_only_its_bits),
+	    KUNIT_CASE(rounding_and_masks_are_exact), KUNIT_CASE(out_of_range_index_is_rejected));

@@ -46,7 +46,7 @@ void pool_allocations_are_aligned(kern::kunit::Test &test)
 }
 
 /* A mapping has an address, and releases it. */
-void streaming_maps(kern::kunit::Test &test)
+void streaming_mapping_is_released(kern::kunit::Test &test)
 {
 	kern::kunit::FakeDevice device("kern-dma");
 	ASSERT_TRUE(device.native() != nullptr);
@@ -109,5 +109,5 @@ void scatter_table_covers_its_pages(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_dma, KUNIT_CASE(coherent_buffer_is_zeroed),
-	    KUNIT_CASE(pool_allocations_are_aligned), KUNIT_CASE(streaming_maps),
+	    KUNIT_CASE(pool_allocations_are_aligned), KUNIT_CASE(streaming_mapping_is_released),
 	    KUNIT_CASE(scatter_table_covers_its_pages));

@@ -59,7 +59,7 @@ void list_element_is_removed_inside_the_loop(kern::kunit::Test &test)
 }
 
 /* Splicing moves all elements, in order, behind those that are there. */
-void list_splices(kern::kunit::Test &test)
+void splice_moves_all_elements_in_order(kern::kunit::Test &test)
 {
 	Elements first, second;
 	Element a(1), b(2), c(3);
@@ -83,4 +83,5 @@ void list_splices(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_list, KUNIT_CASE(list_keeps_order),
-	    KUNIT_CASE(list_element_is_removed_inside_the_loop), KUNIT_CASE(list_splices));
+	    KUNIT_CASE(list_element_is_removed_inside_the_loop),
+	    KUNIT_CASE(splice_moves_all_elements_in_order));

@@ -52,19 +52,19 @@ void excludes(kern::kunit::Test &test, kern::LockClass &lock_class)
 }
 
 /* Under each kind of lock, one at a time. */
-void spin_lock_excludes(kern::kunit::Test &test)
+void spin_lock_is_exclusive(kern::kunit::Test &test)
 {
 	excludes<kern::SpinLock>(test, KERN_LOCK_CLASS("test.spin"));
 }
-void bh_lock_excludes(kern::kunit::Test &test)
+void bh_lock_is_exclusive(kern::kunit::Test &test)
 {
 	excludes<kern::BhSpinLock>(test, KERN_LOCK_CLASS("test.bh"));
 }
-void irq_lock_excludes(kern::kunit::Test &test)
+void irq_lock_is_exclusive(kern::kunit::Test &test)
 {
 	excludes<kern::IrqSpinLock>(test, KERN_LOCK_CLASS("test.irq"));
 }
-void mutex_excludes(kern::kunit::Test &test)
+void mutex_is_exclusive(kern::kunit::Test &test)
 {
 	excludes<kern::Mutex>(test, KERN_LOCK_CLASS("test.mutex"));
 }
@@ -74,7 +74,7 @@ void rw_lock_excludes_writers(kern::kunit::Test &test)
 }
 
 /* The guard of an IrqSpinLock disables interrupts and gives back what was before. */
-void irq_guard_restores(kern::kunit::Test &test)
+void irq_guard_restores_the_interrupt_state(kern::kunit::Test &test)
 {
 	kern::IrqSpinLock outer(KERN_LOCK_CLASS("test.outer")),
 		inner(KERN_LOCK_CLASS("test.inner"));
@@ -97,7 +97,7 @@ void irq_guard_restores(kern::kunit::Test &test)
 }
 
 /* The data of a Locked is reached under the lock, and what the body returns comes out. */
-void locked_gives_access(kern::kunit::Test &test)
+void locked_data_is_accessed_under_the_lock(kern::kunit::Test &test)
 {
 	kern::Locked<int, kern::IrqSpinLock> number(KERN_LOCK_CLASS("test.locked"), 5);
 	bool off = false;
@@ -112,7 +112,7 @@ void locked_gives_access(kern::kunit::Test &test)
 }
 
 /* Two readers are in at once; a mutex that is held is not got by trying. */
-void shared_lock_and_trylock(kern::kunit::Test &test)
+void readers_share_a_lock_and_trylock_may_fail(kern::kunit::Test &test)
 {
 	kern::RwLock lock(KERN_LOCK_CLASS("test.shared"));
 	kern::Mutex mutex(KERN_LOCK_CLASS("test.try"));
@@ -178,7 +178,9 @@ void lock_13_noio_mutex_implies_noio_allocations(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_lock, KUNIT_CASE(lock_13_noio_mutex_implies_noio_allocations),
-	    KUNIT_CASE(spin_lock_excludes), KUNIT_CASE(bh_lock_excludes),
-	    KUNIT_CASE(irq_lock_excludes), KUNIT_CASE(mutex_excludes),
-	    KUNIT_CASE(rw_lock_excludes_writers), KUNIT_CASE(irq_guard_restores),
-	    KUNIT_CASE(locked_gives_access), KUNIT_CASE(shared_lock_and_trylock));
+	    KUNIT_CASE(spin_lock_is_exclusive), KUNIT_CASE(bh_lock_is_exclusive),
+	    KUNIT_CASE(irq_lock_is_exclusive), KUNIT_CASE(mutex_is_exclusive),
+	    KUNIT_CASE(rw_lock_excludes_writers),
+	    KUNIT_CASE(irq_guard_restores_the_interrupt_state),
+	    KUNIT_CASE(locked_data_is_accessed_under_the_lock),
+	    KUNIT_CASE(readers_share_a_lock_and_trylock_may_fail));

@@ -24,7 +24,7 @@ struct Derived : Other, Base {
 /*
  * An Owned destroys its object once, also through a base that does not begin where the object does.
  */
-void owned_destroys_once(kern::kunit::Test &test)
+void owned_object_is_destroyed_once(kern::kunit::Test &test)
 {
 	int destroyed = 0;
 	{
@@ -50,7 +50,7 @@ void array_rejects_oversized_requests(kern::kunit::Test &test)
 }
 
 /* The elements of an array begin as zero and are destroyed with it, the last first. */
-void array_constructs_and_destroys(kern::kunit::Test &test)
+void array_elements_are_constructed_and_destroyed(kern::kunit::Test &test)
 {
 	static int order;
 	struct Element {
@@ -126,7 +126,7 @@ void static_object_is_constructed_on_demand(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_memory, KUNIT_CASE(owned_destroys_once),
-	    KUNIT_CASE(array_rejects_oversized_requests), KUNIT_CASE(array_constructs_and_destroys),
-	    KUNIT_CASE(pages_are_aligned), KUNIT_CASE(spans_copy_and_compare),
-	    KUNIT_CASE(static_object_is_constructed_on_demand));
+KUNIT_SUITE(kern_memory, KUNIT_CASE(owned_object_is_destroyed_once),
+	    KUNIT_CASE(array_rejects_oversized_requests),
+	    KUNIT_CASE(array_elements_are_constructed_and_destroyed), KUNIT_CASE(pages_are_aligned),
+	    KUNIT_CASE(spans_copy_and_compare), KUNIT_CASE(static_object_is_constructed_on_demand));

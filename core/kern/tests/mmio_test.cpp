@@ -6,7 +6,7 @@ namespace
 {
 
 /* An access touches its bytes and no others, in the byte order that it names. */
-void mmio_touches_its_bytes(kern::kunit::Test &test)
+void mmio_accesses_only_its_bytes(kern::kunit::Test &test)
 {
 	alignas(8) u8 memory[32] = {};
 	auto window = kern::Mmio::over_memory(memory, sizeof(memory));
@@ -53,4 +53,4 @@ void mmio_copies_words(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_mmio, KUNIT_CASE(mmio_touches_its_bytes), KUNIT_CASE(mmio_copies_words));
+KUNIT_SUITE(kern_mmio, KUNIT_CASE(mmio_accesses_only_its_bytes), KUNIT_CASE(mmio_copies_words));

@@ -38,7 +38,7 @@ struct Reader {
 };
 
 /* A reader sees the old table whole or the new one whole; the old one lives until it is through. */
-void reader_sees_a_whole_table(kern::kunit::Test &test)
+void reader_sees_a_consistent_table(kern::kunit::Test &test)
 {
 	auto first = kern::make<Table>(kern::Gfp::kernel);
 	ASSERT_OK(first);
@@ -66,7 +66,7 @@ void reader_sees_a_whole_table(kern::kunit::Test &test)
 }
 
 /* A deferred call comes after the readers that were there, and barrier() waits for it. */
-void deferred_waits_for_readers(kern::kunit::Test &test)
+void deferred_callback_waits_for_readers(kern::kunit::Test &test)
 {
 	struct Object {
 		void gone() { called.store_release(true); }
@@ -84,5 +84,5 @@ void deferred_waits_for_readers(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_rcu, KUNIT_CASE(reader_sees_a_whole_table),
-	    KUNIT_CASE(deferred_waits_for_readers));
+KUNIT_SUITE(kern_rcu, KUNIT_CASE(reader_sees_a_consistent_table),
+	    KUNIT_CASE(deferred_callback_waits_for_readers));

@@ -12,7 +12,7 @@ struct Object : kern::RefCounted<Object> {
 };
 
 /* The object lives as long as the last reference, and is destroyed once. */
-void last_reference_destroys(kern::kunit::Test &test)
+void last_reference_destroys_the_object(kern::kunit::Test &test)
 {
 	int destroyed = 0;
 	auto made = kern::make_ref<Object>(kern::Gfp::kernel, destroyed);
@@ -45,5 +45,5 @@ void dying_object_cannot_be_acquired(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_ref, KUNIT_CASE(last_reference_destroys),
+KUNIT_SUITE(kern_ref, KUNIT_CASE(last_reference_destroys_the_object),
 	    KUNIT_CASE(dying_object_cannot_be_acquired));

@@ -35,7 +35,7 @@ void thread_stop_returns_its_result(kern::kunit::Test &test)
 }
 
 /* Time does not go back, and a deadline passes when its time is over and not before. */
-void time_advances(kern::kunit::Test &test)
+void deadline_passes_after_its_time(kern::kunit::Test &test)
 {
 	const u64 before = kern::now_ns();
 	const auto deadline = kern::Deadline::in_ms(20);
@@ -59,5 +59,5 @@ void seeded_numbers_repeat(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_thread, KUNIT_CASE(thread_stop_returns_its_result), KUNIT_CASE(time_advances),
-	    KUNIT_CASE(seeded_numbers_repeat));
+KUNIT_SUITE(kern_thread, KUNIT_CASE(thread_stop_returns_its_result),
+	    KUNIT_CASE(deadline_passes_after_its_time), KUNIT_CASE(seeded_numbers_repeat));

@@ -10,7 +10,7 @@ namespace
 {
 
 /* Each complete() lets one waiter through; complete_all() lets all. */
-void completion_counts(kern::kunit::Test &test)
+void each_complete_wakes_one_waiter(kern::kunit::Test &test)
 {
 	kern::Completion completion;
 	EXPECT_FALSE(completion.done());
@@ -81,5 +81,5 @@ void wait_times_out(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_wait, KUNIT_CASE(completion_counts), KUNIT_CASE(wait_queue_loses_no_wake_up),
-	    KUNIT_CASE(wait_times_out));
+KUNIT_SUITE(kern_wait, KUNIT_CASE(each_complete_wakes_one_waiter),
+	    KUNIT_CASE(wait_queue_loses_no_wake_up), KUNIT_CASE(wait_times_out));

@@ -74,7 +74,7 @@ void ordered_queue_keeps_order(kern::kunit::Test &test)
 /*
  * Delayed work runs after its delay, or at once when it is flushed, or never when it is cancelled.
  */
-void delayed_work_waits(kern::kunit::Test &test)
+void delayed_work_runs_after_its_delay(kern::kunit::Test &test)
 {
 	struct Later {
 		void run() { done.complete(); }
@@ -127,4 +127,4 @@ void lock_13_work_items_allocate_without_io(kern::kunit::Test &test)
 
 KUNIT_SUITE(kern_work, KUNIT_CASE(lock_13_work_items_allocate_without_io),
 	    KUNIT_CASE(work_runs_once), KUNIT_CASE(ordered_queue_keeps_order),
-	    KUNIT_CASE(delayed_work_waits));
+	    KUNIT_CASE(delayed_work_runs_after_its_delay));

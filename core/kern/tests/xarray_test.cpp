@@ -6,7 +6,7 @@ namespace
 {
 
 /* An object is found at its index and nowhere else, and a place is taken once. */
-void xarray_lookup(kern::kunit::Test &test)
+void xarray_finds_objects_by_index(kern::kunit::Test &test)
 {
 	kern::XArray<long> array;
 	long a = 1, b = 2;
@@ -64,5 +64,6 @@ void id_allocator_never_repeats_an_id(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_xarray, KUNIT_CASE(xarray_lookup), KUNIT_CASE(xarray_allocates_free_indices),
+KUNIT_SUITE(kern_xarray, KUNIT_CASE(xarray_finds_objects_by_index),
+	    KUNIT_CASE(xarray_allocates_free_indices),
 	    KUNIT_CASE(id_allocator_never_repeats_an_id));

@@ -76,7 +76,7 @@ void notify_09_mad_arrives_before_rearm(Test &test)
  * The interface is bound to QP0 or QP1, which have their classes and, for QP1, a Q_Key; an agent
  * answers there. A datagram to QP1 from any other QP is received if it has that Q_Key.
  */
-void mgmt_01_interfaces_and_agents(Test &test)
+void mgmt_01_agents_reply_on_qp0_and_qp1(Test &test)
 {
 	Node node{1}, other{2};
 	ASSERT_TRUE(node.ok() && other.ok());
@@ -209,7 +209,7 @@ void mgmt_03_busy_reply_is_retried(Test &test)
 	EXPECT_GE(pair.server.received.load_acquire(), 3u);
 }
 
-void mgmt_03_cancel_and_modify(Test &test)
+void mgmt_03_pending_sends_are_cancelled_and_modified(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -251,7 +251,7 @@ void mgmt_03_unregistration_completes_each_send_once(Test &test)
 }
 
 /* Two sends of one transaction id: an answer ends one of them, the earlier first. */
-void mgmt_03_duplicate_transaction_ids(Test &test)
+void mgmt_03_response_ends_the_oldest_of_duplicate_sends(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -360,7 +360,7 @@ void mgmt_03_malformed_mads_are_dropped(Test &test)
  * Responses to a node's own request are not confused with packets about its response to the other's
  * request, whichever is older.
  */
-void mgmt_03_same_transaction_in_both_directions(Test &test)
+void mgmt_03_equal_transaction_ids_of_two_nodes_do_not_mix(Test &test)
 {
 	constexpr u64 low = 0x1234;
 	Node a{1}, b{2};
@@ -512,15 +512,16 @@ void mgmt_03_send_queue_recovers(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_agent, KUNIT_CASE(mgmt_01_interfaces_and_agents),
+SOFT_SUITES(mad_agent, KUNIT_CASE(mgmt_01_agents_reply_on_qp0_and_qp1),
 	    KUNIT_CASE(mgmt_03_request_is_answered), KUNIT_CASE(notify_09_mad_arrives_before_rearm),
 	    KUNIT_CASE(mgmt_07_receive_reports_the_sender),
 	    KUNIT_CASE(mgmt_03_times_out_with_back_off),
 	    KUNIT_CASE(mgmt_03_retransmission_is_answered),
-	    KUNIT_CASE(mgmt_03_busy_reply_is_retried), KUNIT_CASE(mgmt_03_cancel_and_modify),
+	    KUNIT_CASE(mgmt_03_busy_reply_is_retried),
+	    KUNIT_CASE(mgmt_03_pending_sends_are_cancelled_and_modified),
 	    KUNIT_CASE(mgmt_03_unregistration_completes_each_send_once),
-	    KUNIT_CASE(mgmt_03_duplicate_transaction_ids),
-	    KUNIT_CASE(mgmt_03_same_transaction_in_both_directions),
+	    KUNIT_CASE(mgmt_03_response_ends_the_oldest_of_duplicate_sends),
+	    KUNIT_CASE(mgmt_03_equal_transaction_ids_of_two_nodes_do_not_mix),
 	    KUNIT_CASE(mgmt_03_transaction_ids_differ),
 	    KUNIT_CASE(mgmt_03_unsolicited_response_is_dropped),
 	    KUNIT_CASE(mgmt_03_unsolicited_mads_are_routed),

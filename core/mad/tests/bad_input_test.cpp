@@ -449,7 +449,7 @@ void mgmt_03_multicast_source_lids_are_dropped(Test &test)
 }
 
 /* On a device that has no management nothing is made for it. */
-void mgmt_03_devices_without_mads(Test &test)
+void mgmt_03_devices_without_mads_get_no_resources(Test &test)
 {
 	const soft_options options = {};
 	ib_device *rnic = soft_create_rnic(&options);
@@ -461,7 +461,7 @@ void mgmt_03_devices_without_mads(Test &test)
 }
 
 /* Ports that speak no MADs, or have no SMI. */
-void mgmt_03_ports_without_mads(Test &test)
+void mgmt_03_ports_without_mads_have_no_agents(Test &test)
 {
 	Device without_mads({.lid = 3, .lacks = RDMA_CORE_CAP_IB_MAD}),
 		without_smi({.lid = 4, .lacks = RDMA_CORE_CAP_IB_SMI});
@@ -493,7 +493,7 @@ void mgmt_03_ports_without_mads(Test &test)
 }
 
 /* Unsolicited segments with the number of an agent that only sends. */
-void mgmt_03_segments_for_a_send_only_agent(Test &test)
+void mgmt_03_segments_for_a_send_only_agent_are_dropped(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -522,5 +522,6 @@ SOFT_SUITES(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_mads_are_counted),
 	    KUNIT_CASE(mgmt_03_invalid_registrations_are_rejected),
 	    KUNIT_CASE(mgmt_03_invalid_sends_are_rejected),
 	    KUNIT_CASE(mgmt_03_multicast_source_lids_are_dropped),
-	    KUNIT_CASE(mgmt_03_devices_without_mads), KUNIT_CASE(mgmt_03_ports_without_mads),
-	    KUNIT_CASE(mgmt_03_segments_for_a_send_only_agent));
+	    KUNIT_CASE(mgmt_03_devices_without_mads_get_no_resources),
+	    KUNIT_CASE(mgmt_03_ports_without_mads_have_no_agents),
+	    KUNIT_CASE(mgmt_03_segments_for_a_send_only_agent_are_dropped));

@@ -57,7 +57,7 @@ void mgmt_03_qp_error_recovers(Test &test)
  * Where the recovery fails, sends end with an error instead of waiting for ever; it is tried again,
  * and once it succeeds all is well.
  */
-void mgmt_03_unrecoverable_qp(Test &test)
+void mgmt_03_sends_fail_while_the_qp_cannot_recover(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -88,7 +88,7 @@ void set_state(const Node &node, ib_port_state state, ib_event_type event)
  * While the port is down, sends time out and the SA cannot be asked; when it is back both go on,
  * with no agent made anew.
  */
-void mgmt_03_port_loss_and_return(Test &test)
+void mgmt_03_agents_survive_a_port_outage(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -174,7 +174,7 @@ struct Guest {
 	}
 };
 
-void mgmt_03_device_removal(Test &test)
+void mgmt_03_device_removal_ends_all_sends(Test &test)
 {
 	ib_client client{"guest", Guest::add, Guest::remove, nullptr};
 	Guest guest;
@@ -188,5 +188,7 @@ void mgmt_03_device_removal(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_life, KUNIT_CASE(mgmt_03_qp_error_recovers), KUNIT_CASE(mgmt_03_unrecoverable_qp),
-	    KUNIT_CASE(mgmt_03_port_loss_and_return), KUNIT_CASE(mgmt_03_device_removal));
+SOFT_SUITES(mad_life, KUNIT_CASE(mgmt_03_qp_error_recovers),
+	    KUNIT_CASE(mgmt_03_sends_fail_while_the_qp_cannot_recover),
+	    KUNIT_CASE(mgmt_03_agents_survive_a_port_outage),
+	    KUNIT_CASE(mgmt_03_device_removal_ends_all_sends));

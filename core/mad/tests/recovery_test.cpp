@@ -20,7 +20,7 @@ constexpr unsigned long get = 1ul << IB_MGMT_METHOD_GET;
 constexpr unsigned int receive_queue = 512;
 
 /* Every pair of state and event. */
-void mgmt_03_states_of_a_special_qp(Test &test)
+void mgmt_03_special_qp_transitions_match_the_table(Test &test)
 {
 	using enum SpecialQpState;
 	constexpr int states = 8, events = 6;
@@ -43,7 +43,7 @@ void mgmt_03_states_of_a_special_qp(Test &test)
 }
 
 /* The same of a send. */
-void mgmt_03_states_of_a_send(Test &test)
+void mgmt_03_send_transitions_match_the_table(Test &test)
 {
 	using enum mad::SendState;
 	constexpr int states = 3, events = 4;
@@ -159,7 +159,7 @@ bool breaks_and_recovers(Test &test, Scene &scene, Break how, soft_method method
  * then posting of the first receive, and of one in the middle. In the end it is as good as new: a
  * queue's length of questions is answered.
  */
-void mgmt_03_recovery_with_each_step_failing(Test &test)
+void mgmt_03_recovery_survives_failure_of_each_step(Test &test)
 {
 	for (soft_behaviour behaviour :
 	     {SOFT_CARD_SENDS_FIRST, SOFT_CARD_RECEIVES_FIRST, SOFT_PLAIN}) {
@@ -379,7 +379,7 @@ void mgmt_03_handlers_run_in_one_work_item(Test &test)
 }
 
 /* The handler of a send that is cancelled under a lock is also called in a task. */
-void mgmt_03_cancel_under_a_lock(Test &test)
+void mgmt_03_send_cancelled_under_a_lock_ends_in_a_task(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -415,11 +415,12 @@ void mgmt_03_cancel_under_a_lock(Test &test)
 
 /* These say themselves what hardware they want. */
 KUNIT_SUITE_BEFORE(mad_recovery, ::fixture::on_plain_devices,
-		   KUNIT_CASE(mgmt_03_states_of_a_special_qp), KUNIT_CASE(mgmt_03_states_of_a_send),
-		   KUNIT_CASE(mgmt_03_recovery_with_each_step_failing),
+		   KUNIT_CASE(mgmt_03_special_qp_transitions_match_the_table),
+		   KUNIT_CASE(mgmt_03_send_transitions_match_the_table),
+		   KUNIT_CASE(mgmt_03_recovery_survives_failure_of_each_step),
 		   KUNIT_CASE(mgmt_12_mad_receive_queue_refills_after_shortage),
 		   KUNIT_CASE(notify_02_special_qp_recovers_from_a_failed_arm),
 		   KUNIT_CASE(mgmt_03_timeout_starts_at_send_completion),
 		   KUNIT_CASE(mgmt_03_queued_sends_complete),
 		   KUNIT_CASE(mgmt_03_handlers_run_in_one_work_item),
-		   KUNIT_CASE(mgmt_03_cancel_under_a_lock));
+		   KUNIT_CASE(mgmt_03_send_cancelled_under_a_lock_ends_in_a_task));

@@ -31,7 +31,7 @@ u32 send_window(RmppSender &sender)
 }
 
 /* One segment goes out until the first ACK opens the window; then as many as it lets. */
-void mgmt_03_rmpp_sender_keeps_to_the_window(Test &test)
+void mgmt_03_rmpp_sender_respects_the_window(Test &test)
 {
 	RmppSender sender(10);
 	std::uint8_t status = 0;
@@ -163,7 +163,7 @@ void mgmt_03_rmpp_receiver_refuses_violations(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mad_rmpp, KUNIT_CASE(mgmt_03_rmpp_sender_keeps_to_the_window),
+KUNIT_SUITE(mad_rmpp, KUNIT_CASE(mgmt_03_rmpp_sender_respects_the_window),
 	    KUNIT_CASE(mgmt_03_rmpp_sender_bounds_the_window),
 	    KUNIT_CASE(mgmt_03_rmpp_sender_retransmits_from_the_ack),
 	    KUNIT_CASE(mgmt_03_rmpp_sender_refuses_violations),

@@ -23,7 +23,7 @@ struct Pair {
 };
 
 /* From one segment to several windows, and all lengths of a last segment near its ends. */
-void mgmt_03_rmpp_in_both_directions(Test &test)
+void mgmt_03_rmpp_carries_messages_of_all_lengths(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -47,7 +47,7 @@ void mgmt_03_rmpp_in_both_directions(Test &test)
  * More messages than are assembled at a time, each begun when the one before has ended, though
  * ended ones are remembered for a while.
  */
-void mgmt_03_rmpp_in_quick_succession(Test &test)
+void mgmt_03_rmpp_consecutive_messages_are_received(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -62,7 +62,7 @@ void mgmt_03_rmpp_in_quick_succession(Test &test)
 }
 
 /* The request's way loses and reorders; every message arrives whole. */
-void mgmt_03_rmpp_over_a_lossy_fabric(Test &test)
+void mgmt_03_rmpp_survives_loss_and_reordering(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -86,7 +86,7 @@ void mgmt_03_rmpp_over_a_lossy_fabric(Test &test)
 }
 
 /* ABORT and STOP from the peer end the message, with the peer's reason. */
-void mgmt_03_rmpp_abort_and_stop(Test &test)
+void mgmt_03_rmpp_abort_and_stop_end_the_message(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -176,7 +176,7 @@ void mgmt_03_rmpp_peers_are_distinguished(Test &test)
 }
 
 /* Agents that go while messages are under way take them along, once each. */
-void mgmt_03_rmpp_unregistration(Test &test)
+void mgmt_03_rmpp_unregistration_ends_messages_once(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -243,7 +243,7 @@ void mgmt_03_rmpp_receiver_gives_up(Test &test)
  * A sender whose ACK was lost repeats the last segment, and is answered for 10 s after the message
  * was complete, however often it does.
  */
-void mgmt_03_rmpp_receiver_lingers(Test &test)
+void mgmt_03_rmpp_receiver_repeats_the_last_ack(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -267,12 +267,13 @@ void mgmt_03_rmpp_receiver_lingers(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_in_both_directions),
-	    KUNIT_CASE(mgmt_03_rmpp_in_quick_succession),
-	    KUNIT_CASE(mgmt_03_rmpp_over_a_lossy_fabric), KUNIT_CASE(mgmt_03_rmpp_abort_and_stop),
+SOFT_SUITES(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_carries_messages_of_all_lengths),
+	    KUNIT_CASE(mgmt_03_rmpp_consecutive_messages_are_received),
+	    KUNIT_CASE(mgmt_03_rmpp_survives_loss_and_reordering),
+	    KUNIT_CASE(mgmt_03_rmpp_abort_and_stop_end_the_message),
 	    KUNIT_CASE(mgmt_03_rmpp_sender_gives_up),
 	    KUNIT_CASE(mgmt_03_rmpp_peers_are_distinguished),
-	    KUNIT_CASE(mgmt_03_rmpp_unregistration));
+	    KUNIT_CASE(mgmt_03_rmpp_unregistration_ends_messages_once));
 /* Minutes, which cost nothing where time is virtual: once is enough. */
 CARD_SUITE(mad_rmpp_silence, KUNIT_CASE(mgmt_03_rmpp_receiver_gives_up),
-	   KUNIT_CASE(mgmt_03_rmpp_receiver_lingers));
+	   KUNIT_CASE(mgmt_03_rmpp_receiver_repeats_the_last_ack));

@@ -197,7 +197,7 @@ void mgmt_03_sa_invalid_queries_are_rejected(Test &test)
  * none, and one that there is not is refused by who makes a handle of it; an answer's has none. The
  * source's path bits are those of the path, or those that were asked.
  */
-void mgmt_05_addresses_of_records(Test &test)
+void mgmt_05_address_has_the_rate_of_its_record(Test &test)
 {
 	Node node{8};
 	ASSERT_TRUE(node.ok());
@@ -276,4 +276,4 @@ void mgmt_05_addresses_of_records(Test &test)
 } // namespace
 
 SOFT_SUITES(mad_sa_errno, KUNIT_CASE(mgmt_03_sa_invalid_queries_are_rejected),
-	    KUNIT_CASE(mgmt_05_addresses_of_records));
+	    KUNIT_CASE(mgmt_05_address_has_the_rate_of_its_record));

@@ -48,7 +48,7 @@ bool knows_of_no_manager(Client &client, const Node &node)
 	});
 }
 
-void mgmt_03_sa_path(Test &test)
+void mgmt_03_sa_path_is_found_or_refused(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -67,7 +67,7 @@ void mgmt_03_sa_path(Test &test)
 	EXPECT_EQ(found.calls.load_acquire() + refused.calls.load_acquire(), 2u);
 }
 
-void mgmt_03_sa_time_out_and_cancel(Test &test)
+void mgmt_03_sa_query_times_out_or_is_cancelled(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -95,7 +95,7 @@ void mgmt_03_sa_time_out_and_cancel(Test &test)
 }
 
 /* The subnet manager moves: queries go to its new LID. Without an SM they fail. */
-void mgmt_03_sa_manager_moves(Test &test)
+void mgmt_03_sa_queries_follow_the_manager(Test &test)
 {
 	Node old_manager{1}, node{2}, new_manager{3};
 	ASSERT_TRUE(old_manager.ok() && node.ok() && new_manager.ok());
@@ -120,7 +120,7 @@ void mgmt_03_sa_manager_moves(Test &test)
 }
 
 /* Questions go by the default partition, wherever in the port's table that is. */
-void mgmt_03_sa_default_partition(Test &test)
+void mgmt_03_sa_queries_use_the_default_partition(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -368,7 +368,7 @@ void mgmt_03_sa_join_uses_the_client_timeout(Test &test)
 	member.leave();
 }
 
-void mgmt_03_sa_service_record(Test &test)
+void mgmt_03_sa_service_record_is_exchanged(Test &test)
 {
 	struct Outcome {
 		kern::Atomic<unsigned int> calls{};
@@ -425,7 +425,7 @@ void mgmt_03_sa_service_record(Test &test)
 	EXPECT_EQ(outcome.calls.load_acquire(), calls);
 }
 
-void mgmt_03_sa_class_port_info(Test &test)
+void mgmt_03_sa_class_port_info_is_queried(Test &test)
 {
 	struct Outcome {
 		kern::Atomic<unsigned int> calls{};
@@ -473,8 +473,10 @@ void mgmt_03_sa_join_is_refused(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_sa, KUNIT_CASE(mgmt_03_sa_path), KUNIT_CASE(mgmt_03_sa_time_out_and_cancel),
-	    KUNIT_CASE(mgmt_03_sa_manager_moves), KUNIT_CASE(mgmt_03_sa_default_partition),
+SOFT_SUITES(mad_sa, KUNIT_CASE(mgmt_03_sa_path_is_found_or_refused),
+	    KUNIT_CASE(mgmt_03_sa_query_times_out_or_is_cancelled),
+	    KUNIT_CASE(mgmt_03_sa_queries_follow_the_manager),
+	    KUNIT_CASE(mgmt_03_sa_queries_use_the_default_partition),
 	    KUNIT_CASE(mgmt_03_sa_manager_found_on_retry),
 	    KUNIT_CASE(mgmt_03_sa_membership_is_shared),
 	    KUNIT_CASE(mgmt_03_sa_groups_have_full_and_limited_members),
@@ -483,4 +485,5 @@ SOFT_SUITES(mad_sa, KUNIT_CASE(mgmt_03_sa_path), KUNIT_CASE(mgmt_03_sa_time_out_
 	    KUNIT_CASE(mgmt_03_sa_join_is_refused),
 	    KUNIT_CASE(mgmt_03_sa_membership_follows_the_manager),
 	    KUNIT_CASE(mgmt_03_sa_join_uses_the_client_timeout),
-	    KUNIT_CASE(mgmt_03_sa_service_record), KUNIT_CASE(mgmt_03_sa_class_port_info));
+	    KUNIT_CASE(mgmt_03_sa_service_record_is_exchanged),
+	    KUNIT_CASE(mgmt_03_sa_class_port_info_is_queried));

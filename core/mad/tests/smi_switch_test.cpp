@@ -33,7 +33,7 @@ struct Line {
 	}
 };
 
-void mgmt_04_switch_forwards(Test &test)
+void mgmt_04_switch_forwards_directed_route_smps(Test &test)
 {
 	Line line(answer_in_device);
 	ASSERT_TRUE(line.ok());
@@ -55,7 +55,7 @@ int note_port(ib_device *device, int flags, u32 port_num, const ib_wc *wc, const
 	return answer_in_device(device, flags, port_num, wc, grh, in, out, size, pkey_index);
 }
 
-void mgmt_04_switch_answers(Test &test)
+void mgmt_04_switch_agent_gets_the_ingress_port(Test &test)
 {
 	Line line(note_port);
 	ASSERT_TRUE(line.ok());
@@ -68,7 +68,7 @@ void mgmt_04_switch_answers(Test &test)
 }
 
 /* An agent of weft answers for a switch whose device has none. */
-void mgmt_04_switch_agent_answers(Test &test)
+void mgmt_04_weft_agent_replies_for_a_switch(Test &test)
 {
 	Line line(nullptr);
 	ASSERT_TRUE(line.ok());
@@ -78,7 +78,7 @@ void mgmt_04_switch_agent_answers(Test &test)
 }
 
 /* A manager on the switch itself asks: itself, and by each of its ports. */
-void mgmt_04_switch_sends_requests(Test &test)
+void mgmt_04_switch_can_send_requests(Test &test)
 {
 	Line line(answer_in_device);
 	ASSERT_TRUE(line.ok());
@@ -103,7 +103,7 @@ void mgmt_04_switch_forwards_by_lid(Test &test)
  * A path that begins by LID goes on from that node, or ends there, and not where it is asked from;
  * so does the answer.
  */
-void mgmt_04_route_with_lid_routed_start(Test &test)
+void mgmt_04_route_may_start_with_a_lid_routed_part(Test &test)
 {
 	Line line(note_port);
 	ASSERT_TRUE(line.ok());
@@ -143,7 +143,7 @@ void mgmt_04_switch_rejects_invalid_routes(Test &test)
 }
 
 /* Without memory what is in transit is lost and counted; the next one passes. */
-void mgmt_04_switch_out_of_memory_drops_transit(Test &test)
+void mgmt_04_switch_drops_forwarded_smps_when_out_of_memory(Test &test)
 {
 	Line line(answer_in_device);
 	ASSERT_TRUE(line.ok());
@@ -157,9 +157,11 @@ void mgmt_04_switch_out_of_memory_drops_transit(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_smi_switch, KUNIT_CASE(mgmt_04_switch_forwards), KUNIT_CASE(mgmt_04_switch_answers),
-	    KUNIT_CASE(mgmt_04_switch_agent_answers), KUNIT_CASE(mgmt_04_switch_sends_requests),
+SOFT_SUITES(mad_smi_switch, KUNIT_CASE(mgmt_04_switch_forwards_directed_route_smps),
+	    KUNIT_CASE(mgmt_04_switch_agent_gets_the_ingress_port),
+	    KUNIT_CASE(mgmt_04_weft_agent_replies_for_a_switch),
+	    KUNIT_CASE(mgmt_04_switch_can_send_requests),
 	    KUNIT_CASE(mgmt_04_switch_forwards_by_lid),
-	    KUNIT_CASE(mgmt_04_route_with_lid_routed_start),
+	    KUNIT_CASE(mgmt_04_route_may_start_with_a_lid_routed_part),
 	    KUNIT_CASE(mgmt_04_switch_rejects_invalid_routes),
-	    KUNIT_CASE(mgmt_04_switch_out_of_memory_drops_transit));
+	    KUNIT_CASE(mgmt_04_switch_drops_forwarded_smps_when_out_of_memory));

@@ -22,7 +22,7 @@ SmiDecision through_switch(ib::Smp &packet, u8 in_port)
 }
 
 /* There and back over one switch: the hop pointer and the return path after each step. */
-void mgmt_04_directed_route_round_trip(Test &test)
+void mgmt_04_smp_returns_along_the_directed_route(Test &test)
 {
 	ib::Smp packet = smp(0, 2);
 	packet.initial_path[2] = 5;
@@ -63,7 +63,7 @@ enum class At : u8 { adapter, fabric_switch };
 	return smi_outbound(packet, adapter).action;
 }
 
-void mgmt_04_directed_route_violations(Test &test)
+void mgmt_04_invalid_directed_routes_are_discarded(Test &test)
 {
 	EXPECT_EQ(in(At::fabric_switch, 1, 2), SmiAction::forward);
 	EXPECT_EQ(in(At::fabric_switch, 1, 64), SmiAction::discard);
@@ -100,7 +100,7 @@ void mgmt_04_directed_route_violations(Test &test)
  * A path that begins by LID leaves its origin as it is (IBA 14.2.2.1), though it have no hops;
  * where it begins it becomes a directed one.
  */
-void mgmt_04_directed_route_after_a_lid_routed_part(Test &test)
+void mgmt_04_directed_route_may_follow_a_lid_routed_part(Test &test)
 {
 	for (u8 hops : {0, 1, 2}) {
 		ib::Smp packet = smp(0, hops);
@@ -130,7 +130,7 @@ void mgmt_04_directed_route_after_a_lid_routed_part(Test &test)
 }
 
 /* The device answers: itself for itself, and over the wire. */
-void mgmt_04_device_answers(Test &test)
+void mgmt_04_device_replies_to_smps(Test &test)
 {
 	Device near({.lid = 1, .process_mad = answer_in_device}),
 		far({.lid = 2, .process_mad = answer_in_device});
@@ -140,7 +140,7 @@ void mgmt_04_device_answers(Test &test)
 	ask(test, near, {.hops = 1});
 }
 
-void mgmt_04_agent_answers(Test &test)
+void mgmt_04_agent_replies_to_smps(Test &test)
 {
 	Device near({.lid = 1}), far({.lid = 2});
 	ASSERT_TRUE(near.ok() && far.ok());
@@ -179,7 +179,7 @@ struct Answers {
  * from the wire nevertheless, the response goes to the wire, whether the device, an agent of weft
  * or the MAD layer answers; on a switch, too.
  */
-void mgmt_04_zero_hop_request_from_the_wire(Test &test)
+void mgmt_04_zero_hop_request_is_answered_on_the_wire(Test &test)
 {
 	struct {
 		bool is_switch, device_answers, agent_answers;
@@ -230,8 +230,8 @@ void mgmt_04_zero_hop_request_from_the_wire(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_smi, KUNIT_CASE(mgmt_04_directed_route_round_trip),
-	    KUNIT_CASE(mgmt_04_directed_route_violations),
-	    KUNIT_CASE(mgmt_04_directed_route_after_a_lid_routed_part),
-	    KUNIT_CASE(mgmt_04_device_answers), KUNIT_CASE(mgmt_04_agent_answers),
-	    KUNIT_CASE(mgmt_04_zero_hop_request_from_the_wire));
+SOFT_SUITES(mad_smi, KUNIT_CASE(mgmt_04_smp_returns_along_the_directed_route),
+	    KUNIT_CASE(mgmt_04_invalid_directed_routes_are_discarded),
+	    KUNIT_CASE(mgmt_04_directed_route_may_follow_a_lid_routed_part),
+	    KUNIT_CASE(mgmt_04_device_replies_to_smps), KUNIT_CASE(mgmt_04_agent_replies_to_smps),
+	    KUNIT_CASE(mgmt_04_zero_hop_request_is_answered_on_the_wire));

@@ -143,7 +143,7 @@ void rcm_12_handlers_wait_for_the_lock(Test &test)
  * Each end, and the listener, destroyed at a moment drawn from the seed, in an order drawn from it,
  * while they resolve, ask and answer.
  */
-void rcm_12_destruction_at_any_moment(Test &test)
+void rcm_12_ids_may_be_destroyed_at_any_moment(Test &test)
 {
 	kern::SeededRandom random(test.seed());
 	for (int round = 0; round < 20; round++) {
@@ -240,7 +240,7 @@ void rcm_08_listener_address_is_reused(Test &test)
  * Device removal: every ID on the device is notified once, as its last event; removal waits for
  * their destruction; wildcard listeners stay.
  */
-void rcm_13_device_removal(Test &test)
+void rcm_13_device_removal_is_the_last_event(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -335,7 +335,7 @@ int go_on(End &end, const rdma_cm_event &event)
  * A device goes at a moment drawn from the seed, under the side that asks or the one that is asked:
  * its ids hear so once, and nothing after that.
  */
-void rcm_13_device_removal_at_any_moment(Test &test)
+void rcm_13_device_may_be_removed_at_any_moment(Test &test)
 {
 	kern::SeededRandom random(test.seed());
 	for (int round = 0; round < 20; round++) {
@@ -416,8 +416,9 @@ SOFT_SUITES(rdma_cm_life, KUNIT_CASE(rcm_11_handlers_may_destroy_ids),
 	    KUNIT_CASE(rcm_11_allocation_failures_are_reported),
 	    KUNIT_CASE(rcm_12_destruction_waits_for_handlers),
 	    KUNIT_CASE(rcm_12_handlers_wait_for_the_lock),
-	    KUNIT_CASE(rcm_12_destruction_at_any_moment),
-	    KUNIT_CASE(rcm_08_listener_address_is_reused), KUNIT_CASE(rcm_13_device_removal),
+	    KUNIT_CASE(rcm_12_ids_may_be_destroyed_at_any_moment),
+	    KUNIT_CASE(rcm_08_listener_address_is_reused),
+	    KUNIT_CASE(rcm_13_device_removal_is_the_last_event),
 	    KUNIT_CASE(rcm_13_devices_wait_for_consumers),
-	    KUNIT_CASE(rcm_13_device_removal_at_any_moment),
+	    KUNIT_CASE(rcm_13_device_may_be_removed_at_any_moment),
 	    KUNIT_CASE(rcm_13_service_outlives_its_requests));

@@ -113,7 +113,7 @@ void rcm_18_unresponsive_device_delays_no_other_port(Test &test)
 }
 
 /* A device may go while it is asked, and waits for the end of that. */
-void rcm_18_device_removal_during_listen(Test &test)
+void rcm_18_device_may_be_removed_during_listen(Test &test)
 {
 	Boxed<Rnics> rnics;
 	ASSERT_TRUE(rnics.there() && rnics->ok());
@@ -229,7 +229,7 @@ void iwcm_04_qp_is_held_while_connecting(Test &test)
 
 KUNIT_SUITE(rdma_cm_rnics, KUNIT_CASE(rcm_08_failed_listen_waits_for_its_requests),
 	    KUNIT_CASE(rcm_18_unresponsive_device_delays_no_other_port),
-	    KUNIT_CASE(rcm_18_device_removal_during_listen),
+	    KUNIT_CASE(rcm_18_device_may_be_removed_during_listen),
 	    KUNIT_CASE(rcm_18_failed_device_is_skipped),
 	    KUNIT_CASE(iwcm_04_qp_is_held_while_connecting),
 	    KUNIT_CASE(rcm_08_requests_without_address_are_rejected));

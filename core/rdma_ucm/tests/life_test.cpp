@@ -258,7 +258,7 @@ void ucm_reports_device_removal(Test &test)
  * A close during the destruction of one of the file's ids ends all others; the destruction does not
  * access the file afterwards.
  */
-void ucm_close_races_with_destroy(Test &test)
+void ucm_close_during_destroy_is_safe(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -300,7 +300,7 @@ struct Asker {
  * Whatever is under way when a program dies, or ends a listener: nothing is left of it, neither ids
  * nor numbers, memberships or events.
  */
-void ucm_close_at_any_moment(Test &test)
+void ucm_close_at_any_moment_leaves_nothing_behind(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -344,5 +344,5 @@ void ucm_close_at_any_moment(Test &test)
 KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_bounds_ids), KUNIT_CASE(ucm_keeps_a_reserve_for_root),
 	    KUNIT_CASE(ucm_bounds_memberships), KUNIT_CASE(ucm_migrates_ids),
 	    KUNIT_CASE(ucm_migrates_requests), KUNIT_CASE(ucm_migrates_partly_reported_requests),
-	    KUNIT_CASE(ucm_reports_device_removal), KUNIT_CASE(ucm_close_races_with_destroy),
-	    KUNIT_CASE(ucm_close_at_any_moment));
+	    KUNIT_CASE(ucm_reports_device_removal), KUNIT_CASE(ucm_close_during_destroy_is_safe),
+	    KUNIT_CASE(ucm_close_at_any_moment_leaves_nothing_behind));

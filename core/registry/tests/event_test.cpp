@@ -254,7 +254,7 @@ void event_03_lock_12_no_handler_after_unregistration(kern::kunit::Test &test)
 }
 
 /* Events may come with interrupts off and from soft interrupts; a bad port is refused there too. */
-void lock_03_dispatch_from_any_context(kern::kunit::Test &test)
+void lock_03_events_are_dispatched_from_any_context(kern::kunit::Test &test)
 {
 	struct FromTimer {
 		void fire()
@@ -330,5 +330,5 @@ KUNIT_SUITE(core_events, KUNIT_CASE(event_01_every_event_has_a_name),
 	    KUNIT_CASE(event_02_unaffiliated_events_reach_all_handlers),
 	    KUNIT_CASE(event_02_cache_is_refreshed_first), KUNIT_CASE(event_03_dispatch_is_ordered),
 	    KUNIT_CASE(event_03_lock_12_no_handler_after_unregistration),
-	    KUNIT_CASE(lock_03_dispatch_from_any_context),
+	    KUNIT_CASE(lock_03_events_are_dispatched_from_any_context),
 	    KUNIT_CASE(events_of_unregistered_devices_are_dropped));

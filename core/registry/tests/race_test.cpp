@@ -204,7 +204,7 @@ void give_callbacks(ib_client &client)
  * remove, one after the other; who has refused is not asked again until the device has moved; when
  * an unregistration has returned, no callback of it runs or comes (LOCK-12).
  */
-void lock_11_lock_12_racing_registrations(kern::kunit::Test &test)
+void lock_11_lock_12_registrations_may_race(kern::kunit::Test &test)
 {
 	auto owned_stage = kern::make<Stage>(kern::Gfp::kernel | kern::Gfp::zero);
 	ASSERT_OK(owned_stage);
@@ -249,4 +249,4 @@ void lock_11_lock_12_racing_registrations(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(core_registry_race, KUNIT_CASE(lock_11_lock_12_racing_registrations));
+KUNIT_SUITE(core_registry_race, KUNIT_CASE(lock_11_lock_12_registrations_may_race));

@@ -33,7 +33,7 @@ int ready_to_receive(Test &test, ib_qp *qp, const ib_qp_attr &path)
  * A connected QP sends to the address and the QP that it was given, and starts at the PSNs that it
  * was given: its own, each way.
  */
-void mgmt_06_address_vector(Test &test)
+void mgmt_06_connected_qp_uses_its_address_and_psns(Test &test)
 {
 	Device here({.lid = 1}), there({.lid = 2});
 	ASSERT_TRUE(here.ok() && there.ok());
@@ -87,7 +87,7 @@ void mgmt_06_address_vector(Test &test)
  * A rate is optional in an address: none is the port's own. Given, it is kept by an address handle,
  * and by a connected QP for all that it sends; a rate that there is not is refused.
  */
-void mgmt_05_static_rate(Test &test)
+void mgmt_05_static_rate_is_kept_or_refused(Test &test)
 {
 	Device device({.lid = 1});
 	ASSERT_TRUE(device.ok());
@@ -117,7 +117,7 @@ void mgmt_05_static_rate(Test &test)
 }
 
 /* A path may have any of the five MTUs, and no other. */
-void mgmt_11_path_mtus(Test &test)
+void mgmt_11_only_defined_path_mtus_are_accepted(Test &test)
 {
 	Device device({.lid = 1});
 	ASSERT_TRUE(device.ok());
@@ -153,7 +153,7 @@ void mgmt_11_path_mtus(Test &test)
  * MGMT-05, MGMT-07: a datagram carries its sender's address; the QP's own Q_Key serves where the
  * request gives none.
  */
-void mgmt_07_datagram(Test &test)
+void mgmt_07_datagram_carries_the_senders_address(Test &test)
 {
 	Device here({.lid = 1}), there({.lid = 2});
 	ASSERT_TRUE(here.ok() && there.ok());
@@ -226,7 +226,7 @@ void mgmt_07_datagram(Test &test)
  * The address of a response from a received GRH; an invalid header and a destination that is not
  * local are rejected.
  */
-void ah_from_grh(Test &test)
+void ah_is_built_from_a_received_grh(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -261,7 +261,7 @@ void ah_from_grh(Test &test)
 }
 
 /* Datagrams to a group reach the QPs attached to it, and no others. */
-void address_multicast(Test &test)
+void group_datagrams_reach_only_members(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -311,6 +311,9 @@ void address_multicast(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_address, KUNIT_CASE(mgmt_06_address_vector), KUNIT_CASE(mgmt_05_static_rate),
-	    KUNIT_CASE(mgmt_11_path_mtus), KUNIT_CASE(mgmt_07_datagram), KUNIT_CASE(ah_from_grh),
-	    KUNIT_CASE(address_multicast));
+SOFT_SUITES(verbs_address, KUNIT_CASE(mgmt_06_connected_qp_uses_its_address_and_psns),
+	    KUNIT_CASE(mgmt_05_static_rate_is_kept_or_refused),
+	    KUNIT_CASE(mgmt_11_only_defined_path_mtus_are_accepted),
+	    KUNIT_CASE(mgmt_07_datagram_carries_the_senders_address),
+	    KUNIT_CASE(ah_is_built_from_a_received_grh),
+	    KUNIT_CASE(group_datagrams_reach_only_members));

@@ -19,7 +19,7 @@ constexpr soft_options plain = {.lid = 1};
  * A function that may sleep, called from within a method that must not: the driver's handler runs
  * inside req_notify_cq.
  */
-void lock_01_method_sleeps(Test &test)
+void lock_01_sleeping_method_in_atomic_context_is_reported(Test &test)
 {
 	Device device({.context = SOFT_INLINE, .lid = 1});
 	ASSERT_TRUE(device.ok());
@@ -42,7 +42,7 @@ void lock_01_method_sleeps(Test &test)
 }
 
 /* The any-context functions do their work in any context. */
-void lock_01_any_context(Test &test)
+void lock_01_functions_work_in_any_context(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -75,7 +75,7 @@ void lock_01_any_context(Test &test)
 }
 
 /* So do those of the data path, and the mapping of a region that is there. */
-void lock_01_data_path_in_an_interrupt(Test &test)
+void lock_01_data_path_works_in_an_interrupt(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -127,7 +127,7 @@ void lock_01_data_path_in_an_interrupt(Test &test)
 }
 
 /* A function that may sleep, called where nothing may. */
-void lock_02_called_in_atomic_context(Test &test)
+void lock_02_call_in_atomic_context_is_reported(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -146,7 +146,7 @@ void lock_02_called_in_atomic_context(Test &test)
  * Every function that may sleep says so where nothing may, whatever it was given. Each call ends
  * before it would sleep, or does what takes no sleep on this device.
  */
-void lock_02_every_function(Test &test)
+void lock_02_every_sleeping_function_checks_its_context(Test &test)
 {
 	/* Functions that search all QPs find none on the second device. */
 	Device device(plain), other(plain);
@@ -274,7 +274,7 @@ void lock_02_every_function(Test &test)
 }
 
 /* A driver that runs the completion handler from within req_notify_cq. */
-void lock_05_handler_inside_method(Test &test)
+void lock_05_handler_inside_a_method_is_reported(Test &test)
 {
 	for (soft_context context :
 	     {SOFT_INLINE, SOFT_HARD_INTERRUPT, SOFT_SOFT_INTERRUPT, SOFT_TASK}) {
@@ -302,7 +302,7 @@ void lock_05_handler_inside_method(Test &test)
  * LOCK-05 holds for events of a QP, too: what a change of its state brings about is dispatched by
  * another task than the one that changes it.
  */
-void lock_05_event_outside_the_method(Test &test)
+void lock_05_qp_events_are_dispatched_by_another_task(Test &test)
 {
 	struct Seen {
 		static void handler(ib_event *event, void *context)
@@ -347,7 +347,7 @@ void lock_05_event_outside_the_method(Test &test)
 }
 
 /* A handler that is run while it runs. */
-void lock_06_handler_runs_concurrently(Test &test)
+void lock_06_concurrent_handler_is_reported(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -370,7 +370,7 @@ void lock_06_handler_runs_concurrently(Test &test)
 }
 
 /* Inside a completion handler nothing may sleep, whatever context the driver calls it in. */
-void lock_07_handler_sleeps(Test &test)
+void lock_07_completion_handlers_must_not_sleep(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -392,7 +392,7 @@ void lock_07_handler_sleeps(Test &test)
  * Nor inside a handler of an asynchronous event, of an object or of the device, called in a task or
  * not.
  */
-void lock_07_event_handler_sleeps(Test &test)
+void lock_07_event_handlers_must_not_sleep(Test &test)
 {
 	struct Listener {
 		ib_event_handler handler{};
@@ -579,12 +579,16 @@ void lock_10_leaked_objects_are_reported(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_checks, KUNIT_CASE(lock_01_method_sleeps), KUNIT_CASE(lock_01_any_context),
-	    KUNIT_CASE(lock_01_data_path_in_an_interrupt),
-	    KUNIT_CASE(lock_02_called_in_atomic_context), KUNIT_CASE(lock_02_every_function),
-	    KUNIT_CASE(lock_05_handler_inside_method), KUNIT_CASE(lock_05_event_outside_the_method),
-	    KUNIT_CASE(lock_06_handler_runs_concurrently), KUNIT_CASE(lock_07_handler_sleeps),
-	    KUNIT_CASE(lock_07_event_handler_sleeps),
+SOFT_SUITES(verbs_checks, KUNIT_CASE(lock_01_sleeping_method_in_atomic_context_is_reported),
+	    KUNIT_CASE(lock_01_functions_work_in_any_context),
+	    KUNIT_CASE(lock_01_data_path_works_in_an_interrupt),
+	    KUNIT_CASE(lock_02_call_in_atomic_context_is_reported),
+	    KUNIT_CASE(lock_02_every_sleeping_function_checks_its_context),
+	    KUNIT_CASE(lock_05_handler_inside_a_method_is_reported),
+	    KUNIT_CASE(lock_05_qp_events_are_dispatched_by_another_task),
+	    KUNIT_CASE(lock_06_concurrent_handler_is_reported),
+	    KUNIT_CASE(lock_07_completion_handlers_must_not_sleep),
+	    KUNIT_CASE(lock_07_event_handlers_must_not_sleep),
 	    KUNIT_CASE(missing_driver_methods_are_reported),
 	    KUNIT_CASE(notify_04_driver_reports_unrequested_missed_events),
 	    KUNIT_CASE(lock_10_leaked_objects_are_reported),

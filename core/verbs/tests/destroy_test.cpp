@@ -221,7 +221,7 @@ void mgmt_09_destroy_adds_no_completions(Test &test)
  * A handler that answers each flush with another request does not block the destruction; each
  * accepted request completes.
  */
-void mgmt_09_destroy_while_a_handler_posts(Test &test)
+void mgmt_09_destroy_ends_while_a_handler_posts(Test &test)
 {
 	struct Poster {
 		ib_cqe cqe{.done = done};
@@ -293,5 +293,5 @@ void mgmt_09_destroy_calls_the_completion_handler(Test &test)
 SOFT_SUITES(verbs_destroy, KUNIT_CASE(mgmt_09_destroy_flushes_in_order),
 	    KUNIT_CASE(mgmt_09_destroy_waits_for_done),
 	    KUNIT_CASE(mgmt_09_destroy_adds_no_completions),
-	    KUNIT_CASE(mgmt_09_destroy_while_a_handler_posts),
+	    KUNIT_CASE(mgmt_09_destroy_ends_while_a_handler_posts),
 	    KUNIT_CASE(mgmt_09_destroy_calls_the_completion_handler));

@@ -100,7 +100,7 @@ ib_pd *failed_pd()
 	return rdma::err_ptr<ib_pd>(-ENOMEM);
 }
 
-void errno_ports(Test &test)
+void invalid_port_arguments_are_rejected(Test &test)
 {
 	// clang-format off
 	static constexpr Case cases[] = {
@@ -143,7 +143,7 @@ void errno_ports(Test &test)
 }
 
 /* Each thing that can be wrong with an address, in every function that takes one. */
-void errno_addresses(Test &test)
+void invalid_addresses_are_rejected(Test &test)
 {
 	constexpr void (*spoil[])(rdma_ah_attr &) = {
 		[](rdma_ah_attr &a) { a.port_num = 0; },
@@ -181,7 +181,7 @@ void errno_addresses(Test &test)
 }
 
 /* A sender that cannot be answered: LIDs and GIDs of groups, and no LID. */
-void errno_senders(Test &test)
+void invalid_senders_are_rejected(Test &test)
 {
 	// clang-format off
 	static constexpr Case cases[] = {
@@ -225,7 +225,7 @@ int modify_srq(Bench &bench, u32 max_wr, u32 limit, int mask)
 	return ib_modify_srq(bench.srq, &attr, static_cast<ib_srq_attr_mask>(mask));
 }
 
-void errno_queues(Test &test)
+void invalid_queue_arguments_are_rejected(Test &test)
 {
 	using Attr = ib_srq_init_attr;
 	// clang-format off
@@ -297,7 +297,7 @@ int attach(ib_qp *qp, u8 first_byte, u16 lid,
 	return function(qp, &gid, lid);
 }
 
-void errno_queue_pairs(Test &test)
+void invalid_qp_arguments_are_rejected(Test &test)
 {
 	using Attr = ib_qp_init_attr;
 	// clang-format off
@@ -370,7 +370,7 @@ int reg_user(Bench &bench, u64 start, u64 length, u64 iova, int access)
 	return error_of(ib_reg_user_mr(bench.pd, start, length, iova, access));
 }
 
-void errno_memory(Test &test)
+void invalid_memory_arguments_are_rejected(Test &test)
 {
 	// clang-format off
 	static constexpr Case cases[] = {
@@ -420,7 +420,7 @@ int without(Method &method, Call call)
 	return error;
 }
 
-void errno_missing_methods(Test &test)
+void missing_methods_return_eopnotsupp(Test &test)
 {
 	// clang-format off
 	static constexpr Case cases[] = {
@@ -480,6 +480,9 @@ void errno_missing_methods(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_errno, KUNIT_CASE(errno_ports), KUNIT_CASE(errno_addresses),
-	    KUNIT_CASE(errno_senders), KUNIT_CASE(errno_queues), KUNIT_CASE(errno_queue_pairs),
-	    KUNIT_CASE(errno_memory), KUNIT_CASE(errno_missing_methods));
+SOFT_SUITES(verbs_errno, KUNIT_CASE(invalid_port_arguments_are_rejected),
+	    KUNIT_CASE(invalid_addresses_are_rejected), KUNIT_CASE(invalid_senders_are_rejected),
+	    KUNIT_CASE(invalid_queue_arguments_are_rejected),
+	    KUNIT_CASE(invalid_qp_arguments_are_rejected),
+	    KUNIT_CASE(invalid_memory_arguments_are_rejected),
+	    KUNIT_CASE(missing_methods_return_eopnotsupp));

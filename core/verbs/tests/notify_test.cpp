@@ -43,7 +43,7 @@ soft_options hard(soft_notify kind)
 }
 
 /* Exactly one of SOLICITED and NEXT_COMP arms; anything else is EINVAL and arms nothing. */
-void notify_01_flags(Test &test)
+void notify_01_invalid_flags_are_rejected(Test &test)
 {
 	for (soft_notify kind : kinds) {
 		Device device(hard(kind));
@@ -69,7 +69,7 @@ void notify_01_flags(Test &test)
 }
 
 /* A request that fails arms nothing. */
-void notify_02_failure(Test &test)
+void notify_02_failed_request_arms_nothing(Test &test)
 {
 	Device device(hard(SOFT_NOTIFY_FIRES));
 	ASSERT_TRUE(device.ok());
@@ -82,7 +82,7 @@ void notify_02_failure(Test &test)
 }
 
 /* Zero with REPORT_MISSED_EVENTS: every completion since the last poll raises an event. */
-void notify_03_armed(Test &test)
+void notify_03_armed_queue_raises_an_event(Test &test)
 {
 	for (soft_notify kind : kinds) {
 		Device device(hard(kind));
@@ -103,7 +103,7 @@ void notify_03_armed(Test &test)
 }
 
 /* Positive only with REPORT_MISSED_EVENTS, and only where a completion may have been missed. */
-void notify_04_missed(Test &test)
+void notify_04_missed_completions_are_reported_on_request(Test &test)
 {
 	Device device(hard(SOFT_NOTIFY_REPORTS));
 	ASSERT_TRUE(device.ok());
@@ -146,7 +146,7 @@ void notify_05_no_queue_read_without_report_missed(Test &test)
  * Hardware that fires late does not say that something was missed; the other kind says so and does
  * not fire.
  */
-void notify_06_both_kinds(Test &test)
+void notify_06_late_arm_fires_or_reports(Test &test)
 {
 	for (soft_notify kind : kinds) {
 		Device device(hard(kind));
@@ -164,7 +164,7 @@ void notify_06_both_kinds(Test &test)
  * Armed again after the event, and without a poll: there is another event, or the answer is to
  * poll. Hardware that raises one event for a completion relies on its driver's answer.
  */
-void notify_06_armed_again_without_a_poll(Test &test)
+void notify_06_second_arm_without_a_poll_fires_or_reports(Test &test)
 {
 	constexpr auto or_missed =
 		static_cast<ib_cq_notify_flags>(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
@@ -189,7 +189,7 @@ void notify_06_armed_again_without_a_poll(Test &test)
  * A solicited arm fires only for solicited completions and errors. NEXT_COMP widens it, SOLICITED
  * does not narrow that.
  */
-void notify_07_solicited(Test &test)
+void notify_07_solicited_arm_ignores_unsolicited_completions(Test &test)
 {
 	for (soft_notify kind : kinds) {
 		Device device(hard(kind));
@@ -223,7 +223,7 @@ void notify_07_solicited(Test &test)
 }
 
 /* One arm, one event. */
-void notify_08_fires_once(Test &test)
+void notify_08_each_arm_fires_once(Test &test)
 {
 	for (soft_notify kind : kinds) {
 		Device device(hard(kind));
@@ -325,7 +325,7 @@ constexpr unsigned int a_million = 1000000;
  * None of a million completions timed into the window is lost, on either kind of hardware; a
  * smaller count is used where a million take minutes.
  */
-void notify_09_race(Test &test)
+void notify_09_no_completion_is_lost_in_the_arm_race(Test &test)
 {
 	const unsigned int count = sleeping_is_watched() ? a_million / 50 : a_million;
 	for (soft_notify kind : kinds) {
@@ -390,7 +390,7 @@ struct Storm {
 	kern::Atomic<unsigned int> seen{0};
 };
 
-void notify_09_poller_storm(Test &test)
+void notify_09_pollers_lose_no_completion_under_load(Test &test)
 {
 	for (soft_notify kind : kinds) {
 		for (ib_poll_context context :
@@ -418,12 +418,16 @@ void notify_09_poller_storm(Test &test)
 
 } // namespace
 
-KUNIT_SUITE_BEFORE(verbs_notify, ::fixture::on_plain_devices, KUNIT_CASE(notify_01_flags),
-		   KUNIT_CASE(notify_02_failure), KUNIT_CASE(notify_03_armed),
-		   KUNIT_CASE(notify_04_missed),
+KUNIT_SUITE_BEFORE(verbs_notify, ::fixture::on_plain_devices,
+		   KUNIT_CASE(notify_01_invalid_flags_are_rejected),
+		   KUNIT_CASE(notify_02_failed_request_arms_nothing),
+		   KUNIT_CASE(notify_03_armed_queue_raises_an_event),
+		   KUNIT_CASE(notify_04_missed_completions_are_reported_on_request),
 		   KUNIT_CASE(notify_05_no_queue_read_without_report_missed),
-		   KUNIT_CASE(notify_06_both_kinds),
-		   KUNIT_CASE(notify_06_armed_again_without_a_poll),
-		   KUNIT_CASE(notify_07_solicited), KUNIT_CASE(notify_08_fires_once),
-		   KUNIT_CASE(notify_09_race), KUNIT_CASE(notify_09_race_detects_a_faulty_driver),
-		   KUNIT_CASE(notify_09_poller_storm));
+		   KUNIT_CASE(notify_06_late_arm_fires_or_reports),
+		   KUNIT_CASE(notify_06_second_arm_without_a_poll_fires_or_reports),
+		   KUNIT_CASE(notify_07_solicited_arm_ignores_unsolicited_completions),
+		   KUNIT_CASE(notify_08_each_arm_fires_once),
+		   KUNIT_CASE(notify_09_no_completion_is_lost_in_the_arm_race),
+		   KUNIT_CASE(notify_09_race_detects_a_faulty_driver),
+		   KUNIT_CASE(notify_09_pollers_lose_no_completion_under_load));

@@ -51,7 +51,7 @@ void cq_rejects_invalid_arguments(Test &test)
  * A CQ names one of the device's vectors, and its events come by that one's interrupt and no
  * other's; beyond them is EINVAL.
  */
-void chan_01_completion_vectors(Test &test)
+void chan_01_events_use_the_vector_of_their_cq(Test &test)
 {
 	struct Told {
 		kern::Atomic<unsigned int> interrupts{0}, other{0};
@@ -188,7 +188,7 @@ void chan_05_no_event_after_destroy(Test &test)
 }
 
 /* A CQ keeps what is in it across a resize, which refuses to lose anything. */
-void cq_resize(Test &test)
+void cq_resize_keeps_its_entries(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -214,7 +214,7 @@ void cq_resize(Test &test)
 }
 
 /* Moderation beyond the device's limits is EINVAL. */
-void cq_moderation(Test &test)
+void cq_moderation_limits_are_enforced(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -242,7 +242,7 @@ void cq_any_spreads_vectors(Test &test)
 }
 
 /* MGMT-13: in each context every request's done function is called once, in order of completion. */
-void mgmt_13_polling_contexts(Test &test)
+void mgmt_13_done_functions_run_once_in_order(Test &test)
 {
 	for (ib_poll_context context :
 	     {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE, IB_POLL_UNBOUND_WORKQUEUE, IB_POLL_DIRECT}) {
@@ -361,7 +361,7 @@ void notify_02_allocation_fails_with_the_first_arm(Test &test)
 }
 
 /* Ending a CQ that completes all the time leaves no done function running. */
-void cq_free_while_busy(Test &test)
+void cq_free_waits_for_done_functions(Test &test)
 {
 	for (ib_poll_context context : {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE}) {
 		Device device(plain);
@@ -385,7 +385,7 @@ void cq_free_while_busy(Test &test)
  * MGMT-09: a QP put into error completes everything outstanding, once, in order, with a flush
  * error.
  */
-void mgmt_09_flush_in_order(Test &test)
+void mgmt_09_qp_in_error_flushes_in_order(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -428,7 +428,7 @@ void mgmt_09_flush_in_order(Test &test)
 }
 
 /* A drained QP has completed all posted requests, in every polling context. */
-void mgmt_09_drain(Test &test)
+void mgmt_09_drain_completes_all_requests(Test &test)
 {
 	for (ib_poll_context context : {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE, IB_POLL_DIRECT}) {
 		Device device(plain);
@@ -461,7 +461,7 @@ void mgmt_09_drain(Test &test)
 }
 
 /* A CQ that overflows says so by an event, and loses nothing that it had. */
-void cq_overrun(Test &test)
+void cq_overrun_raises_an_event(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -490,13 +490,16 @@ void cq_overrun(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_cq, KUNIT_CASE(cq_rejects_invalid_arguments),
-	    KUNIT_CASE(chan_01_completion_vectors), KUNIT_CASE(chan_03_no_event_without_arm),
-	    KUNIT_CASE(chan_05_no_event_after_destroy), KUNIT_CASE(cq_resize),
-	    KUNIT_CASE(cq_moderation), KUNIT_CASE(cq_any_spreads_vectors),
-	    KUNIT_CASE(mgmt_13_polling_contexts),
+	    KUNIT_CASE(chan_01_events_use_the_vector_of_their_cq),
+	    KUNIT_CASE(chan_03_no_event_without_arm), KUNIT_CASE(chan_05_no_event_after_destroy),
+	    KUNIT_CASE(cq_resize_keeps_its_entries), KUNIT_CASE(cq_moderation_limits_are_enforced),
+	    KUNIT_CASE(cq_any_spreads_vectors),
+	    KUNIT_CASE(mgmt_13_done_functions_run_once_in_order),
 	    KUNIT_CASE(notify_02_poller_recovers_from_a_failed_arm),
 	    KUNIT_CASE(poller_recovers_from_a_failed_poll),
 	    KUNIT_CASE(poller_stops_while_arming_fails),
 	    KUNIT_CASE(notify_02_allocation_fails_with_the_first_arm),
-	    KUNIT_CASE(cq_free_while_busy), KUNIT_CASE(mgmt_09_flush_in_order),
-	    KUNIT_CASE(mgmt_09_drain), KUNIT_CASE(cq_overrun));
+	    KUNIT_CASE(cq_free_waits_for_done_functions),
+	    KUNIT_CASE(mgmt_09_qp_in_error_flushes_in_order),
+	    KUNIT_CASE(mgmt_09_drain_completes_all_requests),
+	    KUNIT_CASE(cq_overrun_raises_an_event));

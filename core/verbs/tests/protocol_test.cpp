@@ -84,7 +84,7 @@ void iwarp_device_has_no_addresses(Test &test)
 }
 
 /* One type of QP. */
-void iwarp_qp_types(Test &test)
+void iwarp_supports_one_qp_type(Test &test)
 {
 	Rnic device;
 	ASSERT_TRUE(device.ok());
@@ -169,7 +169,7 @@ struct StreamedPair {
 };
 
 /* Each pair of states: what RDMA's verbs for iWARP allow, and not what InfiniBand does. */
-void iwarp_qp_states_every_pair(Test &test)
+void iwarp_qp_transitions_match_the_verbs(Test &test)
 {
 	constexpr int state_count = IB_QPS_ERR + 1;
 	/* Rows: from; columns: to. */
@@ -208,7 +208,7 @@ void iwarp_qp_states_every_pair(Test &test)
  * Attributes that only a subnet gives a meaning (addresses, keys, sequence numbers) are refused
  * before the driver sees them.
  */
-void iwarp_qp_attributes(Test &test)
+void iwarp_qp_rejects_infiniband_attributes(Test &test)
 {
 	Rnic device;
 	ASSERT_TRUE(device.ok());
@@ -361,7 +361,7 @@ int registered_with(u8 node_type, bool tables,
  * A port speaks what its device's kind does, and that alone; and has the tables that its protocol
  * demands, with the methods that read them.
  */
-void port_protocol_follows_the_device(Test &test)
+void port_protocol_must_match_the_node_type(Test &test)
 {
 	struct Claim {
 		u8 node_type;
@@ -414,8 +414,9 @@ void port_protocol_follows_the_device(Test &test)
 } // namespace
 
 SOFT_SUITES(weft_verbs_protocol, KUNIT_CASE(iwarp_device_has_no_subnet),
-	    KUNIT_CASE(iwarp_device_has_no_addresses), KUNIT_CASE(iwarp_qp_types),
-	    KUNIT_CASE(iwarp_qp_states_every_pair), KUNIT_CASE(iwarp_qp_attributes),
+	    KUNIT_CASE(iwarp_device_has_no_addresses), KUNIT_CASE(iwarp_supports_one_qp_type),
+	    KUNIT_CASE(iwarp_qp_transitions_match_the_verbs),
+	    KUNIT_CASE(iwarp_qp_rejects_infiniband_attributes),
 	    KUNIT_CASE(iwarp_stream_carries_messages),
 	    KUNIT_CASE(iwarp_missing_receive_ends_the_stream),
-	    KUNIT_CASE(port_protocol_follows_the_device));
+	    KUNIT_CASE(port_protocol_must_match_the_node_type));

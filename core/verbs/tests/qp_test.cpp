@@ -18,7 +18,7 @@ constexpr int state_count = IB_QPS_ERR + 1;
  * From every state, RESET and ERR can be gone to without attributes; no other transition skips a
  * state.
  */
-void qp_states_every_pair(Test &test)
+void qp_transitions_match_the_specification(Test &test)
 {
 	/*
 	 * Rows: from; columns: to. x: never; o: by every type; s: not by RC and XRC, which have no
@@ -69,7 +69,7 @@ void qp_states_every_pair(Test &test)
 /*
  * Each required attribute is required, and each that is neither required nor optional is refused.
  */
-void qp_states_attributes(Test &test)
+void qp_transitions_require_their_attributes(Test &test)
 {
 	struct Row {
 		ib_qp_type type;
@@ -239,7 +239,7 @@ void qp_create_rejects_invalid_attributes(Test &test)
 }
 
 /* Objects in use stay, and return EBUSY; all others can be destroyed. */
-void objects_in_use(Test &test)
+void objects_in_use_cannot_be_destroyed(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -291,7 +291,7 @@ void objects_in_use(Test &test)
 }
 
 /* MGMT-02: QP0 and QP1 are known by these numbers on every port; a port has one of each. */
-void mgmt_02_special_qps(Test &test)
+void mgmt_02_port_has_one_qp0_and_one_qp1(Test &test)
 {
 	Device device({.ports = 2, .lid = 1});
 	ASSERT_TRUE(device.ok());
@@ -315,7 +315,7 @@ void mgmt_02_special_qps(Test &test)
  * An XRC target QP is found by number, its events are delivered to every handle, and it is
  * destroyed with the last one.
  */
-void xrc_handles(Test &test)
+void xrc_target_lives_until_its_last_handle(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -352,7 +352,7 @@ void xrc_handles(Test &test)
 }
 
 /* Affiliated events reach the handler of their object, of every kind. */
-void event_01_affiliated(Test &test)
+void event_01_affiliated_events_reach_their_handler(Test &test)
 {
 	struct Recorder {
 		ib_event_type type;
@@ -398,9 +398,12 @@ void event_01_affiliated(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_qp, KUNIT_CASE(qp_states_every_pair), KUNIT_CASE(qp_states_attributes),
+SOFT_SUITES(verbs_qp, KUNIT_CASE(qp_transitions_match_the_specification),
+	    KUNIT_CASE(qp_transitions_require_their_attributes),
 	    KUNIT_CASE(qp_modify_rejects_invalid_masks),
 	    KUNIT_CASE(qp_modify_rejects_invalid_values),
-	    KUNIT_CASE(qp_create_rejects_invalid_attributes), KUNIT_CASE(objects_in_use),
-	    KUNIT_CASE(mgmt_02_special_qps), KUNIT_CASE(xrc_handles),
-	    KUNIT_CASE(event_01_affiliated));
+	    KUNIT_CASE(qp_create_rejects_invalid_attributes),
+	    KUNIT_CASE(objects_in_use_cannot_be_destroyed),
+	    KUNIT_CASE(mgmt_02_port_has_one_qp0_and_one_qp1),
+	    KUNIT_CASE(xrc_target_lives_until_its_last_handle),
+	    KUNIT_CASE(event_01_affiliated_events_reach_their_handler));

@@ -140,7 +140,7 @@ struct Stage {
  * Many times the depth is received, whether the consumer keeps the memory or not, and the queue
  * stays full.
  */
-void mgmt_12_refills(Test &test)
+void mgmt_12_receive_queue_stays_full(Test &test)
 {
 	for (bool keeps : {false, true}) {
 		Device device(plain);
@@ -165,7 +165,7 @@ void mgmt_12_refills(Test &test)
  * Without memory for another the queue stays full, and the message is lost; what the QP refuses is
  * missing, and is made up for when it is time.
  */
-void mgmt_12_refills_after_shortage(Test &test)
+void mgmt_12_receive_queue_refills_after_shortage(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -200,5 +200,5 @@ void mgmt_12_refills_after_shortage(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_receive_queue, KUNIT_CASE(mgmt_12_refills),
-	    KUNIT_CASE(mgmt_12_refills_after_shortage));
+SOFT_SUITES(verbs_receive_queue, KUNIT_CASE(mgmt_12_receive_queue_stays_full),
+	    KUNIT_CASE(mgmt_12_receive_queue_refills_after_shortage));

@@ -10,7 +10,7 @@ namespace
 constexpr soft_options plain = {.lid = 1};
 
 /* A send fills the peer's buffer, with immediate data where there is some. */
-void traffic_send(Test &test)
+void send_fills_the_receive_buffer(Test &test)
 {
 	for (ib_qp_type type : {IB_QPT_RC, IB_QPT_UC}) {
 		Device device(plain);
@@ -48,7 +48,7 @@ void traffic_send(Test &test)
 }
 
 /* RDMA write and read, and the atomics with their masked forms. */
-void traffic_rdma_and_atomics(Test &test)
+void rdma_and_atomics_change_remote_memory(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -110,7 +110,7 @@ void traffic_rdma_and_atomics(Test &test)
 }
 
 /* A fast-registration region opens exactly its pages, between REG_MR and LOCAL_INV. */
-void traffic_fast_registration(Test &test)
+void fast_registration_grants_exactly_its_pages(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -163,7 +163,7 @@ void traffic_fast_registration(Test &test)
  * The walk from pieces to pages: pieces that touch, that leave a gap, that are too many, and an
  * offset into the first.
  */
-void traffic_scatter_lists_to_pages(Test &test)
+void scatter_list_is_converted_to_pages(Test &test)
 {
 	struct Row {
 		ib_dma_segment pieces[3];
@@ -204,7 +204,7 @@ void traffic_scatter_lists_to_pages(Test &test)
 }
 
 /* A memory window opens a part of a region, as long as it is bound. */
-void traffic_memory_window(Test &test)
+void memory_window_grants_access_while_bound(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -241,7 +241,7 @@ void traffic_memory_window(Test &test)
 }
 
 /* Requests that the peer refuses, and the status on each side. */
-void traffic_errors(Test &test)
+void refused_requests_report_their_status(Test &test)
 {
 	struct Row {
 		u32 recv_length;
@@ -288,7 +288,7 @@ void traffic_errors(Test &test)
 }
 
 /* Keys of another protection domain open nothing, at neither end. */
-void traffic_wrong_domain(Test &test)
+void keys_of_another_domain_are_refused(Test &test)
 {
 	for (bool local_end : {true, false}) {
 		Device device(plain);
@@ -312,7 +312,7 @@ void traffic_wrong_domain(Test &test)
 }
 
 /* A list longer than the queue is posted as far as it fits; bad_wr names the first that did not. */
-void traffic_full_queues(Test &test)
+void post_to_a_full_queue_reports_the_first_rejected(Test &test)
 {
 	constexpr unsigned int room = 16;
 	Device device(plain);
@@ -346,7 +346,7 @@ void traffic_full_queues(Test &test)
 }
 
 /* Lost messages are sent again on RC; when none gets through, the retries end. */
-void traffic_loss(Test &test)
+void lost_messages_are_retransmitted(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -373,7 +373,7 @@ void traffic_loss(Test &test)
 }
 
 /* Receives of many QPs come from one SRQ; running low raises its limit event once. */
-void traffic_srq(Test &test)
+void srq_serves_many_qps_and_reports_its_limit(Test &test)
 {
 	static constinit kern::Atomic<unsigned int> limits{0};
 	limits.store_relaxed(0);
@@ -424,7 +424,7 @@ void traffic_srq(Test &test)
  * Over one XRC connection a message reaches the SRQ that it names, completes on that SRQ's CQ, and
  * opens memory of that SRQ's domain; one that names none, or one of another XRC domain, is refused.
  */
-void traffic_xrc(Test &test)
+void xrc_messages_reach_the_named_srq(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -524,8 +524,14 @@ void traffic_xrc(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_traffic, KUNIT_CASE(traffic_send), KUNIT_CASE(traffic_rdma_and_atomics),
-	    KUNIT_CASE(traffic_fast_registration), KUNIT_CASE(traffic_scatter_lists_to_pages),
-	    KUNIT_CASE(traffic_memory_window), KUNIT_CASE(traffic_errors),
-	    KUNIT_CASE(traffic_wrong_domain), KUNIT_CASE(traffic_full_queues),
-	    KUNIT_CASE(traffic_loss), KUNIT_CASE(traffic_srq), KUNIT_CASE(traffic_xrc));
+SOFT_SUITES(verbs_traffic, KUNIT_CASE(send_fills_the_receive_buffer),
+	    KUNIT_CASE(rdma_and_atomics_change_remote_memory),
+	    KUNIT_CASE(fast_registration_grants_exactly_its_pages),
+	    KUNIT_CASE(scatter_list_is_converted_to_pages),
+	    KUNIT_CASE(memory_window_grants_access_while_bound),
+	    KUNIT_CASE(refused_requests_report_their_status),
+	    KUNIT_CASE(keys_of_another_domain_are_refused),
+	    KUNIT_CASE(post_to_a_full_queue_reports_the_first_rejected),
+	    KUNIT_CASE(lost_messages_are_retransmitted),
+	    KUNIT_CASE(srq_serves_many_qps_and_reports_its_limit),
+	    KUNIT_CASE(xrc_messages_reach_the_named_srq));

@@ -31,7 +31,7 @@ void notify_01_bad_flags_arm_nothing(Test &test)
 }
 
 /* Zero: every completion since the last poll raises an event. With one that waits there is none. */
-void notify_03_armed(Test &test)
+void notify_03_armed_queue_raises_an_event(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -43,7 +43,7 @@ void notify_03_armed(Test &test)
 }
 
 /* Positive only where it was asked for, and only where something waits. */
-void notify_04_missed(Test &test)
+void notify_04_missed_completions_are_reported_on_request(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -71,7 +71,7 @@ void notify_05_no_queue_read_without_report_missed(Test &test)
 }
 
 /* The second kind of hardware: what is there when it is armed raises nothing, and is reported. */
-void notify_06_second_kind(Test &test)
+void notify_06_late_arm_reports_and_does_not_fire(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -83,7 +83,7 @@ void notify_06_second_kind(Test &test)
 }
 
 /* Solicited ones and errors alone; wider when asked, and not narrower. */
-void notify_07_solicited(Test &test)
+void notify_07_solicited_arm_ignores_unsolicited_completions(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -110,7 +110,7 @@ void notify_07_solicited(Test &test)
 }
 
 /* One arm, one event. */
-void notify_08_fires_once(Test &test)
+void notify_08_each_arm_fires_once(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -227,7 +227,7 @@ bool sleeping_is_watched()
  * None of a million completions that fall into NAPI's window is lost; a smaller count is used where
  * a million take minutes.
  */
-void notify_09_napi(Test &test)
+void notify_09_napi_loses_no_completion(Test &test)
 {
 	const u32 a_million = sleeping_is_watched() ? 20000 : 1000000;
 	Boxed<Consumer> consumer(a_million, test.seed());
@@ -247,7 +247,10 @@ void notify_09_napi(Test &test)
 } // namespace
 
 KUNIT_SUITE(amso1100_notify, KUNIT_CASE(notify_01_bad_flags_arm_nothing),
-	    KUNIT_CASE(notify_03_armed), KUNIT_CASE(notify_04_missed),
+	    KUNIT_CASE(notify_03_armed_queue_raises_an_event),
+	    KUNIT_CASE(notify_04_missed_completions_are_reported_on_request),
 	    KUNIT_CASE(notify_05_no_queue_read_without_report_missed),
-	    KUNIT_CASE(notify_06_second_kind), KUNIT_CASE(notify_07_solicited),
-	    KUNIT_CASE(notify_08_fires_once), KUNIT_CASE(notify_09_napi));
+	    KUNIT_CASE(notify_06_late_arm_reports_and_does_not_fire),
+	    KUNIT_CASE(notify_07_solicited_arm_ignores_unsolicited_completions),
+	    KUNIT_CASE(notify_08_each_arm_fires_once),
+	    KUNIT_CASE(notify_09_napi_loses_no_completion));

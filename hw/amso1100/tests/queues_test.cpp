@@ -44,7 +44,7 @@ void requests_complete_in_order(Test &test)
 }
 
 /* LOCK-01: posting, polling and arming do their work in a hard interrupt. */
-void lock_01_data_path_in_an_interrupt(Test &test)
+void lock_01_data_path_works_in_an_interrupt(Test &test)
 {
 	struct InInterrupt {
 		void run()
@@ -312,7 +312,7 @@ void mgmt_09_failed_card_flushes(Test &test)
 } // namespace
 
 KUNIT_SUITE(amso1100_queues, KUNIT_CASE(mgmt_09_failed_card_flushes),
-	    KUNIT_CASE(lock_01_data_path_in_an_interrupt), KUNIT_CASE(requests_complete_in_order),
-	    KUNIT_CASE(request_layout_matches_the_card),
+	    KUNIT_CASE(lock_01_data_path_works_in_an_interrupt),
+	    KUNIT_CASE(requests_complete_in_order), KUNIT_CASE(request_layout_matches_the_card),
 	    KUNIT_CASE(completion_entries_are_validated), KUNIT_CASE(status_codes_map_to_verbs),
 	    KUNIT_CASE(mgmt_09_completions_outlive_their_qp));

@@ -36,7 +36,7 @@ struct Flushed final : mellanox_icm::FailureListener {
  * It is asked until its counters say that nothing is left; and one that answers no more is not
  * waited for.
  */
-void card_stops_responding_during_flush(kern::kunit::Test &test)
+void flush_does_not_wait_for_an_unresponsive_card(kern::kunit::Test &test)
 {
 	Flushed flushed;
 	ASSERT_TRUE(flushed.begin());
@@ -62,4 +62,4 @@ void card_stops_responding_during_flush(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mlx4_flush, KUNIT_CASE(card_stops_responding_during_flush));
+KUNIT_SUITE(mlx4_flush, KUNIT_CASE(flush_does_not_wait_for_an_unresponsive_card));

@@ -143,5 +143,5 @@ TEST(ExplorerSimulation, FindsFailedWorkAllocation)
 /* NOTIFY-09, and a driver that forgets to look after arming. */
 TEST(ExplorerSimulation, FindsLostCompletions)
 {
-	expect_found("notify_defects.driver_skips_check_after_arming", "nobody can run");
+	expect_found("notify_defects.missing_check_after_arming_is_detected", "nobody can run");
 }

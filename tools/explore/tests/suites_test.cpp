@@ -59,12 +59,12 @@ TEST(Explorer, MadRequestsAreRetriedAsRequested)
 /* A million steps, the latter. */
 TEST(Explorer, SpecialQueuePairsRecoverFromErrors)
 {
-	expect_holds("mad_life_card.mgmt_03_unrecoverable_qp", 2);
-	expect_holds("mad_recovery.mgmt_03_recovery_with_each_step_failing", 1);
+	expect_holds("mad_life_card.mgmt_03_sends_fail_while_the_qp_cannot_recover", 2);
+	expect_holds("mad_recovery.mgmt_03_recovery_survives_failure_of_each_step", 1);
 }
 TEST(Explorer, MadSendsCompleteOnceOnDeviceRemoval)
 {
-	expect_holds("mad_life_card.mgmt_03_device_removal", 6);
+	expect_holds("mad_life_card.mgmt_03_device_removal_ends_all_sends", 6);
 }
 /* A walk that began before it had the lock is found by the 375th seed. */
 TEST(Explorer, IpoibDestinationsCanBeRemovedDuringWalks)
@@ -85,7 +85,7 @@ TEST(Explorer, ResourceTrackingSurvivesRaces)
  */
 TEST(Explorer, IpoibInterfaceCanGoDownDuringRecovery)
 {
-	expect_holds("explore_ipoib.down_during_recovery", 100);
+	expect_holds("explore_ipoib.interface_can_be_closed_during_recovery", 100);
 }
 TEST(Explorer, IpoibQueuesStayStoppedDuringRecovery)
 {
@@ -93,21 +93,21 @@ TEST(Explorer, IpoibQueuesStayStoppedDuringRecovery)
 }
 TEST(Explorer, IpoibStatisticsCanBeReadDuringRingResize)
 {
-	expect_holds("explore_ipoib.statistics_during_ring_resize", 200);
+	expect_holds("explore_ipoib.statistics_are_readable_during_ring_resize", 200);
 }
 TEST(Explorer, IpoibChildCanBeDeletedDuringDeviceRemoval)
 {
-	expect_holds("explore_ipoib.child_deleted_during_device_removal", 100);
+	expect_holds("explore_ipoib.child_can_be_deleted_during_device_removal", 100);
 }
 TEST(Explorer, IpoibInterfaceCanBeClosedDuringJoin)
 {
-	expect_holds("explore_ipoib.closed_during_join", 100);
+	expect_holds("explore_ipoib.interface_closed_during_join_leaves_all_groups", 100);
 }
 /* An allocation fails somewhere in what makes a device's agents and interface, rings, a child. */
 TEST(Explorer, IpoibInterfaceSurvivesFailedAllocations)
 {
-	expect_holds("explore_ipoib.device_added_without_memory", 300);
-	expect_holds("explore_ipoib.ring_allocation_fails_twice", 200);
+	expect_holds("explore_ipoib.failed_registration_leaves_nothing_behind", 300);
+	expect_holds("explore_ipoib.interface_survives_two_failed_ring_allocations", 200);
 	expect_holds("explore_ipoib.failed_child_is_recreated", 200);
 }
 /* The driver of a ConnectX or InfiniHost, the card, its link and a subnet manager in one time. */

@@ -128,7 +128,7 @@ void expect_no_waiting(Test &test, const Cost &cost, const Cost &without, u32 co
 }
 
 /* Every connection that there may be, made to peers that are silent. */
-void ipoib_06_mode_change_with_all_active_connections(Test &test)
+void ipoib_06_mode_change_does_not_wait_for_active_peers(Test &test)
 {
 	constexpr u32 count = ActiveConnections::connections_max;
 	Crowded subnet;
@@ -161,7 +161,7 @@ void ipoib_06_mode_change_with_all_active_connections(Test &test)
 }
 
 /* The same of those that peers have made. */
-void ipoib_06_mode_change_with_all_passive_connections(Test &test)
+void ipoib_06_mode_change_does_not_wait_for_passive_peers(Test &test)
 {
 	constexpr u32 count = PassiveConnections::connections_max;
 	Crowded subnet;
@@ -191,5 +191,5 @@ void ipoib_06_mode_change_with_all_passive_connections(Test &test)
 
 } // namespace
 
-CARD_SUITE(ipoib_connected_crowd, KUNIT_CASE(ipoib_06_mode_change_with_all_active_connections),
-	   KUNIT_CASE(ipoib_06_mode_change_with_all_passive_connections));
+CARD_SUITE(ipoib_connected_crowd, KUNIT_CASE(ipoib_06_mode_change_does_not_wait_for_active_peers),
+	   KUNIT_CASE(ipoib_06_mode_change_does_not_wait_for_passive_peers));

@@ -125,7 +125,7 @@ u64 lost(const Subnet &subnet)
  * A peer that accepts but does not receive is not reconnected again and again; and its path is
  * queried again.
  */
-void ipoib_03_peer_accepts_and_disappears(Test &test)
+void ipoib_03_unreachable_peer_is_not_reconnected_repeatedly(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -144,7 +144,7 @@ void ipoib_03_peer_accepts_and_disappears(Test &test)
 }
 
 /* A peer without a buffer that demands endless retries is retried only for a while. */
-void ipoib_05_peer_never_posts_receives(Test &test)
+void ipoib_05_rnr_retries_are_bounded(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -174,7 +174,7 @@ void ipoib_03_failed_receive_queue_recovers(Test &test)
 }
 
 /* A peer that asks for more time gets none: packets wait for it, whose number is bounded. */
-void ipoib_05_peer_extends_the_timeout(Test &test)
+void ipoib_05_mra_ends_the_connection_attempt(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -244,7 +244,7 @@ void ipoib_05_connections_are_closed_in_batches(Test &test)
 }
 
 /* A peer that has not agreed to it gets no packet without its checksum. */
-void ipoib_07_peer_requires_checksums(Test &test)
+void ipoib_07_checksums_are_sent_unless_the_peer_agrees(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -322,7 +322,7 @@ void ipoib_08_connections_to_one_peer_are_bounded(Test &test)
 }
 
 /* A packet left over from connected mode is too long for a datagram, and breaks no QP. */
-void ipoib_02_long_packets_in_datagram_mode(Test &test)
+void ipoib_02_long_packet_in_datagram_mode_is_dropped(Test &test)
 {
 	Subnet subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -353,7 +353,7 @@ void ipoib_03_path_is_resolved_again(Test &test)
 }
 
 /* A packet that comes while the parts of connected mode are being made finds none of it, or all. */
-void ipoib_06_packets_before_the_first_connection(Test &test)
+void ipoib_06_packet_sees_no_partial_mode_change(Test &test)
 {
 	Subnet subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -416,7 +416,7 @@ void ipoib_05_connections_survive_closing_of_others(Test &test)
  * A connection may be over before it has been answered: its QP receives by then, and the peer may
  * send a packet that is too long. The accepting side goes on with the id, which refuses it.
  */
-void ipoib_05_connection_closed_while_accepting(Test &test)
+void ipoib_05_connection_may_end_while_it_is_accepted(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -470,18 +470,19 @@ void ipoib_06_requested_mtu_survives_mode_changes(Test &test)
 
 } // namespace
 
-CARD_SUITE(ipoib_connected_peers, KUNIT_CASE(ipoib_03_peer_accepts_and_disappears),
-	   KUNIT_CASE(ipoib_07_peer_requires_checksums),
-	   KUNIT_CASE(ipoib_05_peer_never_posts_receives),
+CARD_SUITE(ipoib_connected_peers,
+	   KUNIT_CASE(ipoib_03_unreachable_peer_is_not_reconnected_repeatedly),
+	   KUNIT_CASE(ipoib_07_checksums_are_sent_unless_the_peer_agrees),
+	   KUNIT_CASE(ipoib_05_rnr_retries_are_bounded),
 	   KUNIT_CASE(ipoib_03_failed_receive_queue_recovers),
-	   KUNIT_CASE(ipoib_05_peer_extends_the_timeout),
+	   KUNIT_CASE(ipoib_05_mra_ends_the_connection_attempt),
 	   KUNIT_CASE(ipoib_05_one_peer_does_not_take_all_connections),
 	   KUNIT_CASE(ipoib_05_connections_are_closed_in_batches),
 	   KUNIT_CASE(ipoib_05_queued_packets_are_bounded),
 	   KUNIT_CASE(ipoib_08_connections_to_one_peer_are_bounded),
-	   KUNIT_CASE(ipoib_02_long_packets_in_datagram_mode),
+	   KUNIT_CASE(ipoib_02_long_packet_in_datagram_mode_is_dropped),
 	   KUNIT_CASE(ipoib_03_path_is_resolved_again),
-	   KUNIT_CASE(ipoib_06_packets_before_the_first_connection),
+	   KUNIT_CASE(ipoib_06_packet_sees_no_partial_mode_change),
 	   KUNIT_CASE(ipoib_05_connections_survive_closing_of_others),
-	   KUNIT_CASE(ipoib_05_connection_closed_while_accepting),
+	   KUNIT_CASE(ipoib_05_connection_may_end_while_it_is_accepted),
 	   KUNIT_CASE(ipoib_06_requested_mtu_survives_mode_changes));

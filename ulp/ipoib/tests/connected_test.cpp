@@ -10,7 +10,7 @@ namespace
 {
 
 /* Packets of all sizes get through, each way, and the large ones by one connection. */
-void ipoib_01_packets_of_all_sizes(Test &test)
+void ipoib_01_packets_of_all_sizes_arrive(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -115,7 +115,7 @@ void ipoib_09_truncated_packet_is_not_sent_connected(Test &test)
  * All packets to a peer in datagram mode are sent as datagrams; a longer packet is dropped, and its
  * sender notified.
  */
-void ipoib_02_peer_without_connected_mode(Test &test)
+void ipoib_02_datagram_peer_gets_only_datagrams(Test &test)
 {
 	Subnet subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -367,7 +367,7 @@ void ipoib_06_mode_change_is_atomic(Test &test)
 }
 
 /* A QP that cannot be had or moved, on either side, means datagrams, and nothing worse. */
-void ipoib_02_connecting_fails_at_any_command(Test &test)
+void ipoib_02_failed_connection_falls_back_to_datagrams(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -403,7 +403,7 @@ void ipoib_02_connecting_fails_at_any_command(Test &test)
 }
 
 /* A device that goes under connections of both kinds. */
-void ipoib_06_device_removal_in_connected_mode(Test &test)
+void ipoib_06_device_removal_ends_all_connections(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -418,16 +418,16 @@ void ipoib_06_device_removal_in_connected_mode(Test &test)
 } // namespace
 
 CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_09_truncated_packet_is_not_sent_connected),
-	   KUNIT_CASE(ipoib_01_packets_of_all_sizes),
+	   KUNIT_CASE(ipoib_01_packets_of_all_sizes_arrive),
 	   KUNIT_CASE(notify_09_message_arrives_before_rearm),
 	   KUNIT_CASE(notify_02_connections_recover_from_a_failed_arm),
 	   KUNIT_CASE(notify_02_connections_start_armed),
-	   KUNIT_CASE(ipoib_02_peer_without_connected_mode),
+	   KUNIT_CASE(ipoib_02_datagram_peer_gets_only_datagrams),
 	   KUNIT_CASE(ipoib_03_lost_connection_is_reestablished),
 	   KUNIT_CASE(ipoib_04_idle_connections_are_ended),
 	   KUNIT_CASE(ipoib_05_requests_are_bounded),
 	   KUNIT_CASE(ipoib_07_checksums_are_left_to_the_peer),
 	   KUNIT_CASE(ipoib_07_verifying_receiver_offers_no_offload),
 	   KUNIT_CASE(ipoib_06_mode_change_is_atomic),
-	   KUNIT_CASE(ipoib_02_connecting_fails_at_any_command),
-	   KUNIT_CASE(ipoib_06_device_removal_in_connected_mode));
+	   KUNIT_CASE(ipoib_02_failed_connection_falls_back_to_datagrams),
+	   KUNIT_CASE(ipoib_06_device_removal_ends_all_connections));

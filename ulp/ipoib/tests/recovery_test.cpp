@@ -412,7 +412,7 @@ void queues_stay_stopped_while_they_are_taken_down(Test &test)
 }
 
 /* A restart that fails at any command leaves an interface that can be taken down and up. */
-void restart_fails_at_any_command(Test &test)
+void failed_restart_leaves_a_usable_interface(Test &test)
 {
 	if (!runs_on_these_devices(test))
 		return;
@@ -446,4 +446,4 @@ SOFT_SUITES(ipoib_recovery, KUNIT_CASE(packets_arrive_after_recovery),
 	    KUNIT_CASE(event_02_fatal_event_closes_the_interface),
 	    KUNIT_CASE(queues_stay_stopped_while_they_are_taken_down),
 	    KUNIT_CASE(interface_survives_failed_ring_allocation),
-	    KUNIT_CASE(restart_fails_at_any_command));
+	    KUNIT_CASE(failed_restart_leaves_a_usable_interface));

@@ -44,7 +44,7 @@ struct Climber {
  * From each rung to each other, failing at none or at any: nothing is begun or ended twice, and a
  * step that failed is undone.
  */
-void bring_up_is_stepwise(Test &test)
+void bring_up_undoes_a_failed_step(Test &test)
 {
 	using State = Climber::State;
 	for (u8 from = 0; from < 4; from++) {
@@ -303,7 +303,7 @@ void interface_creation_is_atomic(Test &test)
 }
 
 /* An interface that cannot be opened is down, and can be opened later. */
-void opening_fails_at_any_command(Test &test)
+void failed_opening_can_be_retried(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -358,9 +358,9 @@ void failed_restart_is_retried(Test &test)
 
 } // namespace
 
-SOFT_SUITES(ipoib_states, KUNIT_CASE(bring_up_is_stepwise),
+SOFT_SUITES(ipoib_states, KUNIT_CASE(bring_up_undoes_a_failed_step),
 	    KUNIT_CASE(queues_reach_every_state_from_every_state),
 	    KUNIT_CASE(queues_survive_any_failed_allocation),
 	    KUNIT_CASE(notify_03_packet_that_arrives_before_napi_is_received),
-	    KUNIT_CASE(interface_creation_is_atomic), KUNIT_CASE(opening_fails_at_any_command),
+	    KUNIT_CASE(interface_creation_is_atomic), KUNIT_CASE(failed_opening_can_be_retried),
 	    KUNIT_CASE(failed_restart_is_retried));

@@ -144,7 +144,7 @@ void mgmt_11_mtu_leaves_room_for_the_header(kern::kunit::Test &test)
  * Where a checksum may be missing a packet's own header says: TCP's or UDP's behind an IP header of
  * its length, of a whole packet, as far as it is there. Nowhere else, whatever is asked.
  */
-void ipoib_07_checksum_location(kern::kunit::Test &test)
+void ipoib_07_checksum_is_located_in_whole_packets_only(kern::kunit::Test &test)
 {
 	u8 packet[128]{};
 	const auto place = [&](u16 type, size_t size = sizeof(packet)) {
@@ -201,4 +201,4 @@ KUNIT_SUITE(ipoib_wire, KUNIT_CASE(header_matches_the_rfc), KUNIT_CASE(four_prot
 	    KUNIT_CASE(address_matches_the_rfc), KUNIT_CASE(qp_numbers_round_trip),
 	    KUNIT_CASE(peer_lookup_ignores_flags), KUNIT_CASE(broadcast_group_has_the_pkey),
 	    KUNIT_CASE(groups_have_the_scope), KUNIT_CASE(mgmt_11_mtu_leaves_room_for_the_header),
-	    KUNIT_CASE(ipoib_07_checksum_location));
+	    KUNIT_CASE(ipoib_07_checksum_is_located_in_whole_packets_only));

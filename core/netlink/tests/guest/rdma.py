@@ -51,7 +51,7 @@ def suite(lab, memory=None):
 
 
 @test(kernels=("um-debug",), also=("stock", "plain", "debug"), timeout=150)
-def devices_and_kernel_objects(lab):
+def devices_and_kernel_objects_are_listed(lab):
     """Devices, ports and the kernel's own objects are told of as they are, to nobody what he must not know; a device goes under those who ask."""
     with suite(lab) as node:
         device, = told(node, "dev")
@@ -164,7 +164,7 @@ def devices_belong_to_network_namespaces(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=150)
-def user_objects(lab):
+def user_objects_are_listed_with_their_process(lab):
     """A program's objects are shown with the program, as long as it has them; keys are for administrators."""
     with suite(lab, memory="768M") as node:
         counts, = told(node, "resource")

@@ -98,7 +98,7 @@ def ucx(server, client, where, transport):
 
 
 @test(kernels=(), also=("stock",), timeout=600)
-def all_of_perftest_and_ucx(lab):
+def all_of_perftest_and_ucx_pass(lab):
     """All of perftest by RC, UC, UD and XRC, with events and inline, data compared, and ucx_perftest by RC and UD, between ours and with Debian's stack
     at either end."""
     with trio(lab) as nodes:
@@ -133,7 +133,7 @@ def open_mpi(nodes, numbers, program):
 
 
 @test(kernels=(), also=("stock",), timeout=300)
-def open_mpi_over_ucx(lab):
+def open_mpi_runs_over_ucx(lab):
     """Open MPI starts a rank on each of two machines, which pass messages by UCX over verbs: both on ours."""
     with trio(lab, (0, 1)) as nodes:
         said = open_mpi(nodes, (0, 1), "helloworld")

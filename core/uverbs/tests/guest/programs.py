@@ -82,7 +82,7 @@ def traced(node, program):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=240)
-def stock_programs(lab):
+def stock_programs_run_between_guests(lab):
     """ibv_devinfo, the ping-pongs of all transports, polled and by events, and perftest run between two guests, data compared."""
     with pair(lab) as (node1, node2):
         with traced(node1, "ibv_devinfo") as (answers, written):
@@ -112,7 +112,7 @@ def stock_programs(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=180)
-def misuse(lab):
+def misuse_is_refused(lab):
     """Invalid commands fail with their specific errors, random commands do not harm the kernel, and all that a program leaves is released."""
     names = SUITE[:-1]
     with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, TWO_PORTS).sockets[:1])) as (node,):
@@ -172,7 +172,7 @@ def call_at_random(lab, node, calls, limit):
 
 
 @test(kernels=(), also=("um-debug", "debug", "stock"), timeout=4000)
-def a_million_random_calls(lab):
+def a_million_random_calls_leave_nothing_behind(lab):
     """The kernel with all checks says nothing, and nothing is left of a million calls of each kind."""
     with lab.boot(lab.guest("node1", cards=Fabric(lab, PAIR).sockets[:1], allowed=OFTEN_MAPPED)) as (node,):
         load(node, names=WITH_MADS)
@@ -192,7 +192,7 @@ def completion_interrupts(node):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=120)
-def completion_channels(lab):
+def completion_channels_are_shared_by_cqs(lab):
     """A channel is shared by CQs of both vectors, read by several, polled and signalled; a CQ's end waits for its events in the library alone."""
     program = lab.directory / "channels"
     subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", CHANNELS, "-o", program, "-libverbs"], check=True)
@@ -208,7 +208,7 @@ def completion_channels(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=120)
-def bounds(lab):
+def users_leave_resources_for_others(lab):
     """A user, with all UIDs of its own user namespaces, leaves a part of a device to other users and to root, who can make what is announced. What the card does not give back is lost, and the module that it may still call stays."""
     fabric = Fabric(lab, PAIR)
     names = SUITE[:-1]
@@ -230,7 +230,7 @@ def bounds(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def rdma_cgroup(lab):
+def rdma_cgroup_limits_objects(lab):
     """rdma.max limits the contexts and objects of a control group, rdma.current counts them, and what is left of a device that goes is returned."""
     names = SUITE[:-1]
     group = "/sys/fs/cgroup/limited"
@@ -258,7 +258,7 @@ def rdma_cgroup(lab):
 
 
 @test(kernels=("um-debug",), also=("um",), timeout=60)
-def doorbell_mapping_without_mmio_pages(lab):
+def doorbell_mapping_is_refused_without_mmio_pages(lab):
     """Where the kernel implements the registers of its devices itself, a program that asks for a page of them is refused, and told why in the log."""
     with lab.boot(lab.guest("node1", cards=Fabric(lab, PAIR).sockets[:1])) as (node,):
         load(node)

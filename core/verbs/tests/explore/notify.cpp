@@ -67,43 +67,43 @@ void produced_and_polled(Test &test, soft_notify kind, ib_poll_context context)
 	EXPECT_EQ(producer.seen.load_relaxed(), total);
 }
 
-void softirq_poller_late_arm_fires(Test &test)
+void softirq_poller_gets_an_event_if_armed_after_a_completion(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES, IB_POLL_SOFTIRQ);
 }
-void workqueue_poller_late_arm_fires(Test &test)
+void workqueue_poller_gets_an_event_if_armed_after_a_completion(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES, IB_POLL_WORKQUEUE);
 }
-void softirq_poller_late_arm_reported(Test &test)
+void softirq_poller_polls_again_if_a_completion_is_reported(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_REPORTS, IB_POLL_SOFTIRQ);
 }
-void workqueue_poller_late_arm_reported(Test &test)
+void workqueue_poller_polls_again_if_a_completion_is_reported(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_REPORTS, IB_POLL_WORKQUEUE);
 }
-void softirq_poller_late_arm_fires_once(Test &test)
+void softirq_poller_gets_one_event_if_armed_after_a_completion(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES_ONCE, IB_POLL_SOFTIRQ);
 }
-void workqueue_poller_late_arm_fires_once(Test &test)
+void workqueue_poller_gets_one_event_if_armed_after_a_completion(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES_ONCE, IB_POLL_WORKQUEUE);
 }
 /* A driver that does not check for missed completions after arming: the explorer must find this. */
-void driver_skips_check_after_arming(Test &test)
+void missing_check_after_arming_is_detected(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FORGETS, IB_POLL_SOFTIRQ);
 }
 
 } // namespace
 
-KUNIT_SUITE(explore_notify, KUNIT_CASE(softirq_poller_late_arm_fires),
-	    KUNIT_CASE(workqueue_poller_late_arm_fires),
-	    KUNIT_CASE(softirq_poller_late_arm_reported),
-	    KUNIT_CASE(workqueue_poller_late_arm_reported),
-	    KUNIT_CASE(softirq_poller_late_arm_fires_once),
-	    KUNIT_CASE(workqueue_poller_late_arm_fires_once));
+KUNIT_SUITE(explore_notify, KUNIT_CASE(softirq_poller_gets_an_event_if_armed_after_a_completion),
+	    KUNIT_CASE(workqueue_poller_gets_an_event_if_armed_after_a_completion),
+	    KUNIT_CASE(softirq_poller_polls_again_if_a_completion_is_reported),
+	    KUNIT_CASE(workqueue_poller_polls_again_if_a_completion_is_reported),
+	    KUNIT_CASE(softirq_poller_gets_one_event_if_armed_after_a_completion),
+	    KUNIT_CASE(workqueue_poller_gets_one_event_if_armed_after_a_completion));
 /* A separate suite, because the explorer must find this case to fail. */
-KUNIT_SUITE(notify_defects, KUNIT_CASE(driver_skips_check_after_arming));
+KUNIT_SUITE(notify_defects, KUNIT_CASE(missing_check_after_arming_is_detected));

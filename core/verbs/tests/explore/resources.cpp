@@ -58,7 +58,7 @@ struct Table : ResourceTable {
  * Blocks stay full, partly full and empty; the remaining objects are found in order, and no number
  * is reused.
  */
-void numbers_increase(Test &test)
+void object_numbers_are_not_reused(Test &test)
 {
 	constexpr u32 count = 3 * NumberBlock::size;
 	struct Objects {
@@ -96,7 +96,7 @@ void numbers_increase(Test &test)
 }
 
 /* Behind the greatest number is 0 again, and what is still had there is left out. */
-void numbers_wrap_around(Test &test)
+void numbers_in_use_are_skipped_after_wrap_around(Test &test)
 {
 	struct Objects {
 		Object all[NumberBlock::size];
@@ -131,7 +131,7 @@ void numbers_wrap_around(Test &test)
 }
 
 /* A held object stays valid while others are added and removed concurrently. */
-void reference_during_removal(Test &test)
+void referenced_object_survives_concurrent_removal(Test &test)
 {
 	Boxed<Table> table(NumberBlock::last);
 	ASSERT_TRUE(table.there());
@@ -171,7 +171,7 @@ struct Pairs {
 };
 
 /* One that is found by its number is not ended before the look at it is over. */
-void lookup_during_removal(Test &test)
+void looked_up_object_survives_concurrent_removal(Test &test)
 {
 	Boxed<Pairs> pairs;
 	ASSERT_TRUE(pairs.there());
@@ -204,5 +204,7 @@ void lookup_during_removal(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(explore_resources, KUNIT_CASE(numbers_increase), KUNIT_CASE(numbers_wrap_around),
-	    KUNIT_CASE(reference_during_removal), KUNIT_CASE(lookup_during_removal));
+KUNIT_SUITE(explore_resources, KUNIT_CASE(object_numbers_are_not_reused),
+	    KUNIT_CASE(numbers_in_use_are_skipped_after_wrap_around),
+	    KUNIT_CASE(referenced_object_survives_concurrent_removal),
+	    KUNIT_CASE(looked_up_object_survives_concurrent_removal));

@@ -62,7 +62,7 @@ def stream(node1, node2, mebibytes):
 
 
 @test(kernels=("stock",), also=("debug",), timeout=180)
-def ping_over_the_card(lab):
+def guests_ping_over_the_card(lab):
     """Two guests ping and carry TCP over their cards, through a link that loses, over one that was taken down and up, bound anew, reset, with another
     MTU, and removed; and their RNICs connect."""
     fabric = Fabric(lab, LAB)

@@ -66,7 +66,7 @@ private:
 };
 
 /* From the reset to the registration, and back: nothing is left of it. */
-void card_hotplug(Test &test)
+void removed_card_leaves_nothing_behind(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.get() != nullptr);
@@ -75,7 +75,7 @@ void card_hotplug(Test &test)
 }
 
 /* Whatever fails of the probe is undone whole; plugged in again the card is registered. */
-void card_hotplug_without_memory(Test &test)
+void failed_probe_leaves_nothing_behind(Test &test)
 {
 	Device(KERN_EXPLORE_THIS_TASK).pull();
 	Device device;
@@ -181,7 +181,7 @@ private:
 };
 
 /* From the driver by the card and its link to the card and the driver. */
-void message_round_trip(Test &test)
+void qp_receives_its_own_message(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.get() != nullptr);
@@ -214,7 +214,7 @@ void completion_event_wakes_the_waiter(Test &test)
  * If the card is armed when a single completion has arrived that has not been polled, and no other
  * follows, it raises the event (NOTIFY-06).
  */
-void armed_after_a_completion(Test &test)
+void cq_armed_after_a_completion_raises_an_event(Test &test)
 {
 	constexpr unsigned way_us = 10'000;
 	Device device;
@@ -240,7 +240,7 @@ void armed_after_a_completion(Test &test)
  * Armed again after the event, and without a poll between: there is another event, or the answer is
  * to poll (NOTIFY-06).
  */
-void armed_again_without_a_poll(Test &test)
+void cq_armed_again_without_a_poll_fires_or_reports(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.get() != nullptr);
@@ -327,7 +327,7 @@ void lock_04_tasks_share_a_queue_pair(Test &test)
  * LOCK-01: what may be called in any context does its work in a hard interrupt, where sleeping is
  * reported: posting, polling, arming, and mapping the pages of a region that is there.
  */
-void lock_01_calls_in_an_interrupt(Test &test)
+void lock_01_card_data_path_works_in_an_interrupt(Test &test)
 {
 	struct InInterrupt {
 		void run()
@@ -443,9 +443,12 @@ void lock_04_address_is_not_torn(Test &test)
 } // namespace
 
 #define EXPLORED_CASES                                                                             \
-	KUNIT_CASE(card_hotplug), KUNIT_CASE(card_hotplug_without_memory),                         \
-		KUNIT_CASE(message_round_trip), KUNIT_CASE(completion_event_wakes_the_waiter),     \
-		KUNIT_CASE(armed_after_a_completion), KUNIT_CASE(armed_again_without_a_poll),      \
-		KUNIT_CASE(lock_01_calls_in_an_interrupt),                                         \
+	KUNIT_CASE(removed_card_leaves_nothing_behind),                                            \
+		KUNIT_CASE(failed_probe_leaves_nothing_behind),                                    \
+		KUNIT_CASE(qp_receives_its_own_message),                                           \
+		KUNIT_CASE(completion_event_wakes_the_waiter),                                     \
+		KUNIT_CASE(cq_armed_after_a_completion_raises_an_event),                           \
+		KUNIT_CASE(cq_armed_again_without_a_poll_fires_or_reports),                        \
+		KUNIT_CASE(lock_01_card_data_path_works_in_an_interrupt),                          \
 		KUNIT_CASE(lock_04_tasks_share_a_queue_pair),                                      \
 		KUNIT_CASE(lock_04_address_is_not_torn)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Cards that are broken on purpose: the driver reports the fault once and fails the operation, or restarts the device. The peer of a broken card
-is on weft's modules or on Debian's; inconsistent_capabilities and bars_too_small have no peer."""
+is on weft's modules or on Debian's; inconsistent_capabilities_do_not_break_later_probes and small_bars_are_refused have no peer."""
 import json
 import pathlib
 import sys
@@ -95,35 +95,35 @@ def check_breakdown(node1, node2, fabric):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=500)
-def invalid_completions_and_events(lab):
+def invalid_completions_and_events_are_survived(lab):
     """Completions and events of impossible numbers, kinds and owners: each is survived, and told of in few words."""
     with pair(lab) as nodes:
         check_completions_and_events(*nodes)
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=500)
-def failing_commands(lab):
+def failing_commands_are_survived(lab):
     """A command that never completes, completes twice, or with an unknown status."""
     with pair(lab) as nodes:
         check_commands(*nodes)
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=500)
-def spurious_interrupts(lab):
+def spurious_interrupts_are_ignored(lab):
     """Interrupts for nothing cost time only."""
     with pair(lab) as nodes:
         check_interrupts(*nodes)
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=500)
-def card_failure(lab):
+def card_failure_resets_the_card(lab):
     """The catastrophic error buffer is noticed, and the card is reset: the device is gone and comes back."""
     with pair(lab) as nodes:
         check_breakdown(*nodes)
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=900)
-def faults_with_a_stock_peer(lab):
+def faults_are_survived_with_a_stock_peer(lab):
     """All of these against a peer on Debian's stack."""
     with pair(lab, stock_peer=True) as nodes:
         check_completions_and_events(*nodes)
@@ -133,7 +133,7 @@ def faults_with_a_stock_peer(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=500)
-def inconsistent_capabilities(lab):
+def inconsistent_capabilities_do_not_break_later_probes(lab):
     """Answers that contradict themselves: the probe fails with a reason, or copes; the next one, of a sound card, succeeds."""
     with pair(lab) as (node1, _, fabric):
         for _ in range(lab.rounds(12, 100)):
@@ -156,7 +156,7 @@ enabled = false
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=200)
-def bars_too_small(lab):
+def small_bars_are_refused(lab):
     """A card without room for its registers is refused by the probe."""
     with lab.guest("node1", cards=Fabric(lab, SMALL).sockets[:1]) as guest:
         node = Node(guest)
@@ -200,7 +200,7 @@ def check_random(lab, node1, node2, fabric):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
-def randomised_faults(lab):
+def randomised_faults_are_survived(lab):
     """One command of the driver's start after the other fails; then anything goes wrong now and then, for some time, while traffic is tried and the driver
     is bound anew when it has to be."""
     with pair(lab) as nodes:
@@ -211,7 +211,7 @@ def randomised_faults(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def randomised_faults_with_a_stock_peer(lab):
+def randomised_faults_are_survived_with_a_stock_peer(lab):
     """The same while the traffic is with Debian's stack."""
     with pair(lab, stock_peer=True) as nodes:
         check_random(lab, *nodes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The life cycle of a card from probe to remove. If there is a peer, it is on weft's modules or, in separate tests, on Debian's; card_hotplug has none."""
+"""The life cycle of a card from probe to remove. If there is a peer, it is on weft's modules or, in separate tests, on Debian's; the repeated probes have no peer."""
 import pathlib
 import re
 import sys
@@ -73,7 +73,7 @@ def check_recovery(peer, node):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=600)
-def card_hotplug(lab):
+def repeated_probes_leave_nothing_behind(lab):
     """A hundred probes and removes leave nothing behind; each probe registers the device."""
     with lab.guest("node1", cards=Fabric(lab).sockets[:1]) as guest:
         card = guest.card
@@ -113,7 +113,7 @@ def card_works_with_intx(lab):
 
 
 @test(kernels=("debug",), also=("stock", "plain"), timeout=300)
-def card_removed_under_traffic(lab):
+def card_can_be_removed_under_traffic(lab):
     """The card is unbound, and the module removed, while messages stream; the peer's requests end with an error, nobody hangs."""
     with pair(lab) as (node1, node2, _):
         check_removal(node1, node2)
@@ -148,7 +148,7 @@ def card_recovers_from_pci_errors(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def card_removed_with_a_stock_peer(lab):
+def card_can_be_removed_with_a_stock_peer(lab):
     """Removal, failure and FLR under traffic from a peer on Debian's stack, whose requests end with an error; and the interrupt pin."""
     with pair(lab, stock_peer=True) as (ours, theirs, _):
         check_removal(theirs, ours)

@@ -339,7 +339,7 @@ def messages_arrive_intact(lab):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
-def remote_memory_access(lab):
+def remote_memory_access_respects_keys(lab):
     """RDMA write and read, atomics, masked ones too, and keys by registration and by windows do what they say, and one taken back opens nothing."""
     with pair(lab) as (node1, node2, _):
         check_memory(node1, node2, type="rc")
@@ -388,7 +388,7 @@ def lossy_link_loses_no_data(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=600)
-def all_verbs_with_the_stock_stack(lab):
+def all_verbs_work_with_the_stock_stack(lab):
     """The same against a peer on Debian's driver and verbs library, each side in both parts."""
     with pair(lab, stock_peer=True) as (ours, theirs, fabric):
         check_messages(ours, theirs)

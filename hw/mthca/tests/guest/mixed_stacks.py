@@ -132,7 +132,7 @@ def interoperates_with_stock_drivers(lab):
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=300)
-def opensm_on_mthca(lab):
+def opensm_takes_over_on_mthca(lab):
     """OpenSM, behind the card under Debian's driver and then under ours, takes the fabric over from our manager, and gives it back when it is killed."""
     with three(lab) as (_, nodes):
         ours, theirs, witness = nodes
@@ -160,7 +160,7 @@ def ping_pong(node, device, other):
 
 
 @test(kernels=(), also=("stock",), timeout=240)
-def all_cards_in_one_guest(lab):
+def all_cards_work_in_one_guest(lab):
     """Two InfiniHosts and a ConnectX in one machine, under our drivers and then under Debian's: each pair of them exchanges messages."""
     names = [*(name for name in SUITE if name not in ("weft_ipoib", "weft_umad")), "weft_mlx4"]
     with lab.guest("node1", vfio_user=Fabric(lab, THREE).sockets, memory="768M") as node:

@@ -62,7 +62,7 @@ def ping(source, target, *sizes):
 
 
 @test(kernels=("um-debug",), also=("stock", "debug", "plain", "um"), timeout=240)
-def ip_between_mlx4_and_mthca(lab):
+def ip_works_between_mlx4_and_mthca(lab):
     """ib0 comes up on both, and they ping each other, across fragmentation; the first one's driver goes and comes back, and they do again."""
     with two_cards(lab) as (nodes, _):
         for node, driver in zip(nodes, DRIVERS, strict=True):
@@ -121,7 +121,7 @@ def check_drain(node, peer):
 
 
 @test(kernels=("um-debug",), also=("stock", "debug", "plain", "um"), timeout=300)
-def verbs_between_mlx4_and_mthca(lab):
+def verbs_work_between_mlx4_and_mthca(lab):
     """Messages, memory and atomics both ways, every byte checked; what fails is named and flushed; queues that grow and shrink keep what they
     hold; each event of the InfiniHost's queues reaches its consumer; it breaks down, is reset, and comes back."""
     with two_cards(lab) as (guests, fabric):
@@ -163,7 +163,7 @@ def several_cpus_share_a_queue_pair(lab):
 
 
 @test(kernels=(), also=("um-debug", "stock", "debug", "plain"), timeout=500)
-def mthca_faults(lab):
+def mthca_faults_are_survived(lab):
     """One command of the InfiniHost's start after the other fails; anything goes wrong with it now and then while traffic with a ConnectX is tried;
     on a machine, also each fault of a completion, an event and a command by itself, and answers that contradict themselves: our driver says so, or
     copes, and comes back."""

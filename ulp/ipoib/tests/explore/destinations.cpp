@@ -47,7 +47,7 @@ struct OneDestination {
  * A destination that is freed in the meantime is not read: code that walks a bucket outside a
  * read-side section starts under the lock.
  */
-void mark_during_removal(Test &test)
+void marking_does_not_read_a_freed_destination(Test &test)
 {
 	Boxed<OneDestination> one;
 	ASSERT_TRUE(one.ok());
@@ -57,7 +57,7 @@ void mark_during_removal(Test &test)
 }
 
 /* A lookup's result is valid until the end of the section, or until its reference is dropped. */
-void lookup_during_destination_removal(Test &test)
+void looked_up_destination_is_not_freed(Test &test)
 {
 	Boxed<OneDestination> one;
 	ASSERT_TRUE(one.ok());
@@ -74,5 +74,5 @@ void lookup_during_destination_removal(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(explore_destinations, KUNIT_CASE(mark_during_removal),
-	    KUNIT_CASE(lookup_during_destination_removal));
+KUNIT_SUITE(explore_destinations, KUNIT_CASE(marking_does_not_read_a_freed_destination),
+	    KUNIT_CASE(looked_up_destination_is_not_freed));

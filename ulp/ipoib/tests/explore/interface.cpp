@@ -113,7 +113,7 @@ private:
 };
 
 /* Whatever command of the recovery fails, and whenever the administrator comes. */
-void down_during_recovery(Test &test)
+void interface_can_be_closed_during_recovery(Test &test)
 {
 	/* To ERR, RESET, INIT, RTR and RTS. */
 	constexpr unsigned commands = 5;
@@ -178,7 +178,7 @@ void queues_stay_stopped_while_it_recovers(Test &test)
 }
 
 /* New rings are new memory; who reads what was counted holds no lock, and finds it. */
-void statistics_during_ring_resize(Test &test)
+void statistics_are_readable_during_ring_resize(Test &test)
 {
 	kern::kunit::Boxed<Host> host(2u);
 	ASSERT_TRUE(host.ok());
@@ -199,7 +199,7 @@ void statistics_during_ring_resize(Test &test)
 }
 
 /* Deletion of the child waits for its last user without the lock, during removal of the device. */
-void child_deleted_during_device_removal(Test &test)
+void child_can_be_deleted_during_device_removal(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_TRUE(host.ok());
@@ -215,7 +215,7 @@ void child_deleted_during_device_removal(Test &test)
 }
 
 /* The groups that programs listen to are looked for as it is closed, and none is left then. */
-void closed_during_join(Test &test)
+void interface_closed_during_join_leaves_all_groups(Test &test)
 {
 	constexpr u8 groups = 4;
 	kern::kunit::Boxed<Host> host;
@@ -243,7 +243,7 @@ public:
 /*
  * Whatever fails of a device's registration, its agents and its interface, nothing is left of it.
  */
-void device_added_without_memory(Test &test)
+void failed_registration_leaves_nothing_behind(Test &test)
 {
 	kern::kunit::Boxed<kern::kunit::FakeDevice> dma("explored");
 	ASSERT_TRUE(dma.there() && dma->native());
@@ -260,7 +260,7 @@ void device_added_without_memory(Test &test)
 }
 
 /* Rings that twice cannot be had leave an interface that is closed, or opens and sends. */
-void ring_allocation_fails_twice(Test &test)
+void interface_survives_two_failed_ring_allocations(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_TRUE(host.ok());
@@ -303,9 +303,11 @@ void failed_child_is_recreated(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(explore_ipoib, KUNIT_CASE(down_during_recovery),
+KUNIT_SUITE(explore_ipoib, KUNIT_CASE(interface_can_be_closed_during_recovery),
 	    KUNIT_CASE(queues_stay_stopped_while_it_recovers),
-	    KUNIT_CASE(statistics_during_ring_resize),
-	    KUNIT_CASE(child_deleted_during_device_removal), KUNIT_CASE(closed_during_join),
-	    KUNIT_CASE(device_added_without_memory), KUNIT_CASE(ring_allocation_fails_twice),
+	    KUNIT_CASE(statistics_are_readable_during_ring_resize),
+	    KUNIT_CASE(child_can_be_deleted_during_device_removal),
+	    KUNIT_CASE(interface_closed_during_join_leaves_all_groups),
+	    KUNIT_CASE(failed_registration_leaves_nothing_behind),
+	    KUNIT_CASE(interface_survives_two_failed_ring_allocations),
 	    KUNIT_CASE(failed_child_is_recreated));

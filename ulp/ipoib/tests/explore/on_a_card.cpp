@@ -59,7 +59,7 @@ void wait_for_join(Test &test)
 	kern::sleep_us(us, us);
 }
 
-void card_removed_during_join(Test &test)
+void card_can_be_removed_during_join(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_EQ(Host::up(), 0);
@@ -69,7 +69,7 @@ void card_removed_during_join(Test &test)
 }
 
 /* A child, whose partition has no broadcast group, is deleted as the card goes. */
-void card_removed_during_child_deletion(Test &test)
+void card_can_be_removed_during_child_deletion(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_EQ(kern_explore_link_add(name, child_pkey), 0);
@@ -101,7 +101,7 @@ void card_removed_during_child_deletion(Test &test)
 }
 
 /* It is closed while it joins; opened again it joins, whatever the first time has left. */
-void namespace_exit_during_join(Test &test)
+void interface_rejoins_after_namespace_exit(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_EQ(Host::up(), 0);
@@ -116,7 +116,7 @@ void namespace_exit_during_join(Test &test)
  * Allocations fail for a time, for all tasks, works and polls. Opened again with memory, the
  * interface joins.
  */
-void join_without_memory(Test &test)
+void interface_joins_after_a_memory_shortage(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_TRUE(host.there());
@@ -131,6 +131,7 @@ void join_without_memory(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(explore_on_a_card, KUNIT_CASE(card_removed_during_join),
-	    KUNIT_CASE(card_removed_during_child_deletion), KUNIT_CASE(namespace_exit_during_join),
-	    KUNIT_CASE(join_without_memory));
+KUNIT_SUITE(explore_on_a_card, KUNIT_CASE(card_can_be_removed_during_join),
+	    KUNIT_CASE(card_can_be_removed_during_child_deletion),
+	    KUNIT_CASE(interface_rejoins_after_namespace_exit),
+	    KUNIT_CASE(interface_joins_after_a_memory_shortage));

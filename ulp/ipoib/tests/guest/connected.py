@@ -125,7 +125,7 @@ def other_address(node):
 
 
 @test(kernels=("um-debug",), also=("stock", "debug", "plain"), timeout=300)
-def connected_mode_between_weft_guests(lab):
+def connected_mode_works_between_weft_guests(lab):
     """Two guests on our stack in connected mode: packets of 64 KiB, by one connection each way; and both back in datagram mode."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
@@ -160,7 +160,7 @@ def connected_mode_between_weft_guests(lab):
 
 # The others have no veth.
 @test(kernels=("stock",), timeout=200)
-def checksums_left_to_the_peer(lab):
+def omitted_checksums_are_computed_when_forwarding(lab):
     """Checksums left out between two guests with weft are computed where a packet is forwarded, and no packet stays without one as either end changes its mode."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
@@ -172,7 +172,7 @@ def checksums_left_to_the_peer(lab):
 
 
 @test(kernels=("um-debug",), also=("stock", "plain", "debug"), timeout=400)
-def connected_mode_with_the_stock_stack(lab):
+def connected_mode_works_with_the_stock_stack(lab):
     """A peer on Debian's stack, both directions, each mixture of modes with connections (with --full: every one); where both are connected, by connections."""
     with mixed_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
@@ -198,7 +198,7 @@ def connected_mode_with_the_stock_stack(lab):
 
 
 @test(kernels=("um-debug",), also=("stock", "debug", "plain"), timeout=200)
-def children_through_sysfs(lab):
+def children_are_created_through_sysfs(lab):
     """Children are made and deleted by files of their parent's directory, and each says what its partition is."""
     with weft_pair(lab) as (node1, _node2):
         files = "/sys/class/net/ib0"

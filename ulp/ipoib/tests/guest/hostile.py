@@ -39,7 +39,7 @@ def lid_of(node, hardware_address):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=400)
-def malicious_datagrams(lab):
+def malicious_datagrams_do_no_harm(lab):
     """A process on the peer, on the stock verbs, feeds ib0 random datagrams by the ten thousand: no report, no leak, no flood
     of the log, and the interface still serves its neighbours."""
     share = lab.directory / "share"
@@ -89,7 +89,7 @@ def joins_are_rejected(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def unresponsive_sa(lab):
+def interface_waits_for_an_sa(lab):
     """Without a manager an interface waits, and comes up by itself once there is one; neighbours not asked for yet are found."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node2)
@@ -107,7 +107,7 @@ def unresponsive_sa(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=400)
-def corrupt_sa_replies(lab):
+def corrupt_sa_replies_do_no_harm(lab):
     """The SA answers with noise, zeros, refusals, other attributes: the interface may come up or not, but there is no report, no
     flood of the log and no leak, and once the answers are right, the interface works."""
     with weft_pair(lab) as (node1, node2):

@@ -104,7 +104,7 @@ def loss(lab, node1, node2):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=400)
-def interfaces_and_links_flap(lab):
+def interfaces_survive_link_flaps(lab):
     """An interface, a link, the subnet manager and all LIDs change under traffic, between two guests on our stack."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
@@ -113,7 +113,7 @@ def interfaces_and_links_flap(lab):
 
 
 @test(kernels=(), also=("debug", "stock", "plain"), timeout=400)
-def modules_and_cards_removed_under_traffic(lab):
+def modules_and_cards_can_be_removed_under_traffic(lab):
     """The modules are removed and inserted while pings run, and the card is taken out from under them."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
@@ -122,7 +122,7 @@ def modules_and_cards_removed_under_traffic(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=600)
-def lifecycle_with_the_stock_stack(lab):
+def lifecycle_works_with_the_stock_stack(lab):
     """The same, with a peer on Debian's stack."""
     with mixed_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)

@@ -6,7 +6,7 @@ from pair import interfaces_up, lost_sizes, weft_pair
 
 
 @test(kernels=("stock", "um-debug"), also=("debug", "plain", "um"), timeout=240)
-def ping_both_ways(lab):
+def guests_ping_both_ways(lab):
     """Two guests on our stack bring ib0 up over the fabric and ping each other, IPv4 and IPv6, across fragmentation."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)

@@ -38,7 +38,7 @@ def check_large_datagrams_and_a_child(node1, node2):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
-def large_datagrams_and_a_child(lab):
+def large_datagrams_and_a_child_carry_traffic(lab):
     """A broadcast group of MTU 4096 gives an interface of 4092 bytes; a child by P_Key carries traffic together with its parent."""
     with weft_pair(lab, LARGE) as (node1, node2):
         check_large_datagrams_and_a_child(node1, node2)
@@ -59,14 +59,14 @@ def large_datagrams_and_a_child(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def large_datagrams_and_a_child_with_the_stock_stack(lab):
+def large_datagrams_and_a_child_work_with_the_stock_stack(lab):
     """The same with a peer on Debian's stack, in both directions."""
     with mixed_pair(lab, LARGE) as (node1, node2):
         check_large_datagrams_and_a_child(node1, node2)
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def rings_and_moderation(lab):
+def ethtool_sets_rings_and_moderation(lab):
     """ethtool changes rings while the interface is down, refuses nonsense, and sets the moderation at any time."""
     with weft_pair(lab) as (node1, node2):
         assert node1.run("ethtool -G ib0 rx 1000", check=False).status != 0

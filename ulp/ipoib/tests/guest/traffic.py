@@ -80,7 +80,7 @@ def check_traffic(lab, node1, node2):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
-def traffic_between_weft_guests(lab):
+def traffic_passes_between_weft_guests(lab):
     """Pings of all sizes, floods, TCP, UDP, multicast and neighbour discovery between two guests on our stack."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
@@ -88,7 +88,7 @@ def traffic_between_weft_guests(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def traffic_with_the_stock_stack(lab):
+def traffic_passes_with_the_stock_stack(lab):
     """The same passes between our stack and the one that Debian ships, in both directions."""
     with mixed_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
