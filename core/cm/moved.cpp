@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Peers whose port has changed its LID since the connection was established, for example because
- * the subnet manager restarted. Their messages come from an address that this end does not send to.
- * Any node could have sent such a message, so it is not trusted (Id::is_from_peer()). Instead, the
- * SA is asked for the present LID of the peer's port.
+ * Peers whose port's LID has changed since the connection was established, for example because the
+ * subnet manager restarted. Their messages come from an address that does not belong to the
+ * connection. Any node could have sent such a message, so it is not trusted (Id::is_from_peer()).
+ * Instead, the CM asks the SA for the current LID of the peer's port.
  */
 #include "device.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The counters of ports in sysfs, with Linux's names.
+// Shows the counters of ports in sysfs, with Linux's names.
 #include "shown.hpp"
 
 #include <array>

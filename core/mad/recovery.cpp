@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Actions in each state of a special QP. Only SpecialQp::run() polls completions and takes steps:
- * while it takes one, no completion is processed elsewhere.
+ * What a special QP does in each state of its recovery. Only SpecialQp::run() polls completions and
+ * takes recovery steps: while it takes one, no completion is processed elsewhere.
  */
 #include "recovery.hpp"
 

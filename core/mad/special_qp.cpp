@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Opening and closing a special QP, its agents, and the work item that does everything for them. */
+/*
+ * Opens and closes a special QP, and implements its agents and the work item that does all of its
+ * work.
+ */
 #include "special_qp.hpp"
 
 #include <kern/log.hpp>

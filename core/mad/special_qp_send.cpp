@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The send path of a special QP: from posting to the single completion of every send. */
+/* The send path of a special QP, from posting to completion. Each send completes once. */
 #include "special_qp.hpp"
 
 #include <kern/atomic.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Functions that consumers call on an ID, except resolution (resolve.cpp), and the states of its
- * QP.
+ * Functions that consumers call on an ID, except resolution (resolve.cpp), and the QP states that
+ * an ID sets.
  */
 #include <kern/log.hpp>
 #include <rdma/ib_cache.h>

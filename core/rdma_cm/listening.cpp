@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Listening. Only a service's listen lock is held while a device is called, because a device may
- * take long to respond; the manager's lock is not.
+ * Listening. A device may take long to respond. While it is called, only the service's listen lock
+ * is held, not the manager's lock.
  */
 #include "manager.hpp"
 

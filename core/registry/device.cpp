@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The functions that drivers call: a device from its allocation to its release.
+// The functions that drivers call: the life cycle of a device from allocation to release.
 #include <kern/log.hpp>
 #include <kern/rcu.hpp>
 #include <rdma/ib_resources.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Common code around commands: header, sizes, tails. The order of the checks determines the errors
-// that stock programs expect.
+// Code that all commands share: header, sizes, trailing data. The order of the checks determines
+// the errors that stock programs expect.
 #include "methods.hpp"
 
 namespace uverbs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Devices and ports (IBA 11.2.1): attaching to the midlayer, queries.
+// Devices and ports (IBA 11.2.1): attaching a device to the midlayer, and queries.
 #include <kern/log.hpp>
 #include "cache.hpp"
 #include "checks.hpp"

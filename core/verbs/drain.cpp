@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Draining a queue: in state ERR all posted requests complete, in order, with a flush error (IBA
- * 10.3.1.5; MGMT-09). So when a marker request that was posted last completes, all others have.
+ * 10.3.1.5; MGMT-09). When a marker request that was posted last completes, all others have
+ * therefore completed.
  */
 #include <kern/completion.hpp>
 #include <kern/log.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Multicast groups of a QP (IBA 11.3). The driver is called for the first attachment to a GID and
-// the last detachment: a card may identify a group by its GID only, whatever LIDs consumers pass.
+// Multicast groups of a QP (IBA 11.3). The driver is called only for the first attachment to a GID
+// and for the last detachment, because a card may identify a group by its GID only, whatever LIDs
+// consumers pass.
 #include "checks.hpp"
 #include "qp.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Names of codes for messages, and conversions between codes.
+// Names of codes for messages, and conversions between codes and other representations.
 #include <rdma/ib_verbs.h>
 
 namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The table of methods. Methods that the card does not support are left out: address handles,
+ * The table of verbs methods. Methods that the card does not support are left out: address handles,
  * atomics, SRQs, and everything that is specific to InfiniBand.
  */
 #include "ib_device.hpp"

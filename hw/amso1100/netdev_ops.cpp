@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The network interface's methods, which the network stack calls. */
+/* Methods of the network interface that the network stack calls. */
 #include "ethernet.hpp"
 
 namespace amso1100

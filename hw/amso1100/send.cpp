@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Posting of work requests, and their completion. */
+/* Posts work requests and completes them. */
 #include "qp.hpp"
 
 namespace amso1100

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/*
- * A queue pair's connection: requests of the connection manager, and the events that are reported
- * to it.
- */
+/* The connection of a queue pair: requests from the connection manager, and events to it. */
 #include "listener.hpp"
 #include "qp.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The table of methods that differ within the family.
+// The table of verbs methods, for those that differ from the common ones of hw/mellanox_icm.
 #include "ib_device.hpp"
 #include "ah.hpp"
 #include "cq.hpp"

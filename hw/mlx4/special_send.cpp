@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Sends on QP0 and QP1: the driver writes the whole packet, from the LRH on
+// Sends on QP0 and QP1, for which the driver writes the whole packet, from the LRH on
 // (Documentation/connectx.rst, "MLX transport").
 #include "../mellanox_icm/requests.hpp"
 #include "../mellanox_icm/special_packet.hpp"

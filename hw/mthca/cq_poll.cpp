@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// From entries of a completion queue to work completions.
+// Converts completion queue entries to work completions.
 #include "cq.hpp"
 #include <kern/log.hpp>
 #include "../mellanox_icm/syndromes.hpp"

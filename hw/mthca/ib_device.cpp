@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The table of methods that differ within the family. Unsupported methods are left out: memory
-// windows, fast registration, XRC, CQ moderation, reregistration.
+// The table of verbs methods, for those that differ from the common ones of hw/mellanox_icm.
+// Unsupported methods are left out: memory windows, fast registration, XRC, CQ moderation,
+// reregistration.
 #include "ib_device.hpp"
 #include <ib/smp.hpp>
 #include <kern/log.hpp>

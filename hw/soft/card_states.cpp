@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// QP state transitions as a card checks them (IBA 10.3.1): by the QP's actual state, whatever its
-// driver assumes. Not derived from the midlayer's table, because its purpose is to find errors
-// there.
+// QP state transitions as a card checks them (IBA 10.3.1): by the actual state of the QP, not by
+// the state that the driver assumes. They are not derived from the midlayer's table, because they
+// are used to find errors in it.
 #include "device.hpp"
 
 namespace soft

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Completion queues, and the two ways in which hardware can treat a late arm (NOTIFY-06).
+// Completion queues. Hardware can treat a late arm in two ways (NOTIFY-06); both are implemented.
 #include "device.hpp"
 
 namespace soft

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Datagrams: UD, SMI and GSI; unicast, multicast, and by cable (directed route).
+// Datagrams of UD, SMI and GSI QPs: unicast, multicast, and along a cable (directed route).
 #include "engine.hpp"
 
 namespace soft

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Protection domains, regions, windows: the memory that a key gives access to, and who may use it.
+// Protection domains, memory regions and windows: checks which memory a key gives access to, and
+// for whom.
 #include <kern/abi/kunit.h>
 #include "device.hpp"
 

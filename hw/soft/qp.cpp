@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Queue pairs, shared receive queues, address handles: posting and states. The engine
-// executes the posted requests.
+// Queue pairs, shared receive queues and address handles: posting and states. The engine executes
+// the posted requests.
 #include "device.hpp"
 #include "rnic.h"
 

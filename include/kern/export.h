@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Exports functions to other modules, in an exports.c of each directory: in C, with the public
- * headers included, so that the symbols' versions are those of the prototypes.
+ * Exports functions to other modules. Each directory has an exports.c, written in C, that includes
+ * the public headers so that genksyms computes symbol versions from the prototypes.
  */
 #pragma once
 #include <linux/export.h>

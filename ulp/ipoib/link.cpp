@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Creates and deletes children: `ip link add link ib0 name ib0.8001 type ipoib pkey 0x8001`. */
+/*
+ * Creates and deletes child interfaces: `ip link add link ib0 name ib0.8001 type ipoib pkey
+ * 0x8001`.
+ */
 #include "client.hpp"
 #include "interface.hpp"
 

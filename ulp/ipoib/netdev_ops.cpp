@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The methods that the network stack calls, forwarded to their Interface. */
+/* Methods that the network stack calls, forwarded to their Interface. */
 #include "interface.hpp"
 
 #include <kern/log.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A connection between two nodes from REQ to the end of time-wait, and the events that each side
+// A connection between two nodes from REQ to the end of timewait, and the events that each side
 // receives.
 #include "fixture.hpp"
 

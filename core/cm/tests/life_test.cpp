@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Handlers, the destruction of IDs, and arbitrary bytes from a peer.
+// Handlers, the destruction of IDs, and random bytes from a peer.
 #include <kern/completion.hpp>
 #include <kern/thread.hpp>
 #include "fixture.hpp"

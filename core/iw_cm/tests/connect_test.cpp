@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Connections between software RNICs: the events that each end receives, and how often. */
+/*
+ * Connections between software RNICs: the events that each end receives, and that each event is
+ * delivered once.
+ */
 #include <kern/kunit.hpp>
 #include <kern/kunit_fixture.hpp>
 #include <rdma/objects.hpp>

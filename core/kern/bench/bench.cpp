@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Prints a line `figure NAME UNIT OURS REFERENCE` for each operation when the module is inserted;
-// scripts/bench reads them.
+// Benchmarks the operations of core/kern when the module is inserted. Prints a line `figure NAME
+// UNIT OURS REFERENCE` for each operation, which scripts/bench reads.
 #include <kern/atomic.hpp>
 #include <kern/lock.hpp>
 #include <kern/log.hpp>

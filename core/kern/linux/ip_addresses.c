@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The IPv4 addresses of one interface, for a device that must know them. */
+/* The IPv4 addresses of an interface, for devices that have to know them. */
 #include <linux/export.h>
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>

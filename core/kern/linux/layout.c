@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Compiled only to assembler, from which scripts/make/kbuild/layout.mk reads the layout. */
+/*
+ * Compiled to assembler only. scripts/make/kbuild/layout.mk reads the sizes of kernel objects from
+ * it.
+ */
 #include <linux/kbuild.h>
 #include <linux/completion.h>
 #include <linux/errno.h>

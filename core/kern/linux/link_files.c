@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Files below /sys/class/net/ib0 that scripts read and write: settings that `ip link` offers, too,
- * and the older way to create and delete child interfaces.
+ * Files below /sys/class/net/ib0 for scripts: settings that `ip link` also offers, and the older
+ * way to create and delete child interfaces.
  */
 #include <linux/device.h>
 #include <linux/rtnetlink.h>

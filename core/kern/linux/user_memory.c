@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Memory of processes that is pinned for devices. */
+/* Memory of processes, pinned for access by devices. */
 #include <linux/capability.h>
 #include <linux/dma-mapping.h>
 #include <linux/export.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The memory that a device can access, if it cannot access all. Coherent memory is allocated in it;
-// other memory is copied into it and back whenever the DMA API passes ownership. A driver that
-// forgets such a call sees the old contents.
+// DMA-able memory of a device that cannot reach all memory (a bounce buffer, like swiotlb).
+// Coherent memory is allocated in it; other memory is copied into it and back whenever the DMA API
+// passes ownership. A driver that omits a dma_sync call sees stale data.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/debug.h, the atomic accesses of instrument.h, and branches.
+// Implements include/kern/abi/debug.h, and the atomic accesses and branches of instrument.h.
 #include <kern/abi/debug.h>
 #include "failure.hpp"
 #include "lock_order.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/log.h and debugfs.h. A run keeps the text for the report of its
-// failure.
+// Implements include/kern/abi/log.h and debugfs.h. A run keeps its log, which becomes part of the
+// report if the run fails.
 #include <cstdarg>
 #include <cstdio>
 #include <kern/abi/debugfs.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/netdev.h: interfaces, their life cycle and queues, and an
-// administrator's actions on them.
+// Implements include/kern/abi/netdev.h: interfaces with their life cycle and queues, and what an
+// administrator does to them.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/netdev.h: outgoing packets, all linear. Each is allocated by
-// kern_alloc(), so that a leak is reported; no other code may access it while the device owns it.
+// Implements include/kern/abi/netdev.h: outgoing packets, all linear. A packet is allocated with
+// kern_alloc(), so that a leak is reported. No other code may access it while the device owns it.
 #include <cerrno>
 #include <cstring>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/process.h. There are no processes: the kernel owns everything.
+// Implements include/kern/abi/process.h. There are no processes: the kernel owns all objects.
 #include <kern/abi/process.h>
 
 extern "C" {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/work.h. Each work item runs in a task of its own; those of an ordered
-// queue run one after the other.
+// Implements include/kern/abi/work.h. Each work item runs in a task of its own; work items of an
+// ordered queue run one after the other.
 #include <algorithm>
 #include <deque>
 #include <memory>

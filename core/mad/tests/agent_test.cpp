@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MGMT-03 and MGMT-07: agents, and the outcome of each send.
+// MGMT-03 and MGMT-07: agents, and the result of each send.
 #include "fixture.hpp"
 
 using namespace mad_fixture;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MGMT-03: every error of a peer or a consumer has a defined outcome: it is rejected, answered, or
+// MGMT-03: every error of a peer or a consumer has a defined result: it is rejected, answered, or
 // dropped and counted.
 #include "fixture.hpp"
 #include "../../../hw/soft/rnic.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MGMT-03: special QPs that enter the error state, on each kind of hardware and with each step of
-// the recovery failing once, or whose sends are delayed; and the guarantees to consumers meanwhile.
+// MGMT-03: recovery of special QPs from the error state, on each kind of hardware, with each step
+// of the recovery failing once and with delayed sends; and the guarantees to consumers meanwhile.
 #include "../recovery_state.hpp"
 #include "../send_state.hpp"
 #include "fixture.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Many multicast memberships of one port: the limit, the number of concurrent requests to the SA,
+// Many multicast memberships of one port: their limit, the limit of concurrent requests to the SA,
 // and that no membership is lost.
 #include "sa_fixture.hpp"
 

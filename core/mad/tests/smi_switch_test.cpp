@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // MGMT-04 on a switch (IBA 14.2.2): SMPs are forwarded through the right port in both directions,
-// SMPs for the switch are answered, and invalid ones are counted and dropped.
+// SMPs to the switch itself are answered, and invalid SMPs are counted and dropped.
 #include "smi_fixture.hpp"
 
 using namespace smi_fixture;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The state table: every cell, compared with a list of permitted transitions; and API calls in
-// every state that an ID can reach.
+// The state table: every cell is compared with a list of permitted transitions, and API calls are
+// made in every state that an ID can reach.
 #include "fixture.hpp"
 
 using namespace rdma_cm_fixture;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// IDs are created, migrated and destroyed, with their programs and their devices, at any moment.
+// IDs that are created, migrated and destroyed while their programs exit and their devices are
+// removed, at any moment.
 #include "fixture.hpp"
 
 using namespace ucm_fixture;

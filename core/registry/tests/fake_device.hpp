@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A device with ports and without hardware that can be registered.
+// A registrable fake device that has ports but no hardware.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/kunit.hpp>

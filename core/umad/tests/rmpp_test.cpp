@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Programs that assemble messages of many segments themselves.
+// Programs that reassemble RMPP messages themselves.
 #include "fixture.hpp"
 
 using namespace umad_fixture;

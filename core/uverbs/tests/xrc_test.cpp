@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Target QPs of shared XRC domains: their lifetime, and the programs that receive their events.
+// Target QPs of shared XRC domains: their lifetime, and which programs receive their events.
 #include "../../verbs/tests/fixture.hpp"
 #include "../xrc.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The rules that debug builds check, each violated once.
+// Each rule that debug builds check is violated once.
 #include <kern/irq_work.hpp>
 #include <kern/lock.hpp>
 #include <rdma/ib_resources.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Invalid arguments of each function of rdma/ib_verbs.h, and the errno that the function's comment
-// documents. Queue pairs' states and values are in qp_test.cpp, completions in error in
-// traffic_test.cpp, CQs in poller_test.cpp, the cache in cache_test.cpp.
+// Invalid arguments of each function of rdma/ib_verbs.h must return the errno that the function's
+// comment documents. QP states and attributes are tested in qp_test.cpp, completions in error in
+// traffic_test.cpp, CQs in poller_test.cpp, and the cache in cache_test.cpp.
 #include "fixture.hpp"
 
 using namespace fixture;

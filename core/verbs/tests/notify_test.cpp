@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// NOTIFY: completion notification, on both kinds of hardware.
+// The NOTIFY rules on hardware that raises an event for a late arm, and on hardware that only
+// reports it.
 #include <kern/thread.hpp>
 #include "fixture.hpp"
 

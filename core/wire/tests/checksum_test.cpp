@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that the CRCs are those of the specification, by its own example packet and by a plain
-// bitwise computation that the tables are compared with.
+// Checks the CRCs against the specification's example packet, and the lookup tables against a
+// bitwise computation.
 #include <random>
 #include <vector>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Proves that accessors of the wire structures touch the bits that the specification gives them.
+// Accessors of the wire structures must use exactly the bits that the specification defines.
 #include <cstring>
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Connections of an RNIC simulated in memory: the events that the manager's IDs receive, and how
- * often.
+ * Connections of an RNIC that is simulated in memory: the events that the connection manager's IDs
+ * receive, and that each event is delivered once.
  */
 #include <kern/time.hpp>
 #include <rdma/iw_cm.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Handling of a card's unsolicited events: in bounded slices, in order with replies to requests,
- * and without trusting the card.
+ * Events of the card are handled in bounded slices, in order with replies to requests, and without
+ * trusting the card.
  */
 #include <kern/time.hpp>
 #include <rdma/iw_cm.h>

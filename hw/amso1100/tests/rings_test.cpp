@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The Ethernet rings and the register page, on memory in which the test simulates the card. */
+/*
+ * The Ethernet rings and the register page. They are plain memory, in which the test simulates the
+ * card.
+ */
 #include <kern/kunit.hpp>
 #include "../register_page.hpp"
 #include "../rings.hpp"

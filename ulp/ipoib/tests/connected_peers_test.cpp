@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Connected mode with misbehaving peers, which accept and do not receive, do not answer, or request
-// too much; and races in which a message arrives too early.
+// too many resources; and races in which a message arrives too early.
 #include <rdma/driver.hpp>
 #include "connected_fixture.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Connected mode: packets of any size between two interfaces, and the behaviour when no connection
+// Connected mode: packets of all sizes between two interfaces, and the behaviour if no connection
 // can be established.
 #include "connected_fixture.hpp"
 

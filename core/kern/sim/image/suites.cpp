@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Part of the object that weft's modules are linked into: the bounds of the section that
-// KUNIT_SUITE puts suites into. The linker defines these symbols for that object only.
+// Defines the bounds of the section in which KUNIT_SUITE places suites. It is part of the object
+// into which weft's modules are linked; the linker defines these symbols for that object only.
 extern "C" const void *const __start_sim_suites[];
 extern "C" const void *const __stop_sim_suites[];
 

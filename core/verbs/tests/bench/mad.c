@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A MAD from post to completion: the cost of the MAD layer and the CQ's work queue above a driver
- * that does nothing.
+ * Benchmarks a MAD from post to completion: the cost of the MAD layer and of the CQ's work queue,
+ * with a driver that does nothing.
  */
 #include <rdma/ib_mad.h>
 #include "figures.h"

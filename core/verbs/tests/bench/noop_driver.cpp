@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The driver that does nothing, and the benchmark module over it. reference/noop_driver.c is its
+// A driver that does nothing, and the benchmark module that uses it. reference/noop_driver.c is its
 // counterpart for the kernel's API.
 #include <kern/lock.hpp>
 #include <kern/log.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Instructions of each call, on a guest whose tick is an instruction (see bench.h). The card runs
- * in parallel with the guest: the benchmark gives it time to produce the expected entries, and
- * discards a round that found others.
+ * Counts the instructions of each call, on a guest whose clock tick is an instruction (see
+ * bench.h). The card runs in parallel with the guest, so the benchmark gives it time to produce the
+ * expected entries, and discards a round that found a different number of entries.
  */
 #include <kern/errno.h>
 #include "loop.h"

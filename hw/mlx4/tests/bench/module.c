@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A module that benchmarks the first device while it is being loaded, and logs the figures. */
+/* A module that benchmarks the first device when it is loaded, and logs the results. */
 #include <linux/module.h>
 #include "loop.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Times of requests by the clock; the consumer polls. Each figure is the first decile of its
- * samples; slower samples include other load on the host.
+ * Measures request times with the clock, with a polling consumer. Each figure is the first decile
+ * of its samples, because slower samples include other load on the host.
  */
 #include <kern/errno.h>
 #include "loop.h"

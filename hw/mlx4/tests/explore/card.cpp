@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// This card's driver on the emulated card, under the explorer.
+// The mlx4 driver on the emulated card, under the explorer.
 #include <kern/abi/explore.h>
 
 static constexpr kern_explore_card explored_card = KERN_EXPLORE_MLX4;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The life cycle of a card from probe to remove. If there is a peer, it is on weft's modules or, in separate tests, on Debian's; the repeated probes have no peer."""
+"""The life cycle of a card from probe to remove. If there is a peer, it is on weft's modules or, in separate tests, on Debian's;
+the repeated probes have no peer."""
 import pathlib
 import re
 import sys

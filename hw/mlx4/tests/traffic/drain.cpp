@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// ib_drain_qp() and ib_destroy_qp() on the device with requests outstanding. The former needs CQs
-// that the midlayer polls, so an Endpoint's cannot be used.
+// Tests ib_drain_qp() and ib_destroy_qp() on the device with outstanding requests. ib_drain_qp()
+// needs CQs that the midlayer polls, so an Endpoint's CQs cannot be used.
 #include "drain.hpp"
 #include <kern/atomic.hpp>
 #include <kern/time.hpp>

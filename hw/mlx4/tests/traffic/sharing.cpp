@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Data-path methods called on one object by several CPUs and in an interrupt at the same time.
+// Calls data-path methods on one object from several CPUs and in an interrupt at the same time.
 #include "sharing.hpp"
 #include <kern/irq_work.hpp>
 #include <kern/thread.hpp>

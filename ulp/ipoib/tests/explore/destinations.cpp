@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Destinations under the explorer: one is removed while all are marked or looked up. All are in the
-// first bucket, so that few scheduling decisions lead there.
+// Destinations under the explorer: one is removed while all are marked or looked up. All
+// destinations are in the first bucket, so that few scheduling decisions are needed to reach a
+// race.
 #include <kern/kunit.hpp>
 #include <kern/kunit_fixture.hpp>
 #include <kern/memory.hpp>

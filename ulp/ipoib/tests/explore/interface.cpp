@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Interfaces under the explorer: several tasks operate on one at the same time. There is no SA, so
-// that a run is short: an interface gets as far as running queues, and the test sets the
+// Interfaces under the explorer: several tasks operate on one interface at the same time. There is
+// no SA, so that a run is short: the interface only reaches running queues, and the test sets the
 // destinations of its packets.
 #include <kern/abi/explore.h>
 #include <kern/completion.hpp>
