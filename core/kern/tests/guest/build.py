@@ -51,7 +51,7 @@ class Tree:
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def build_rejects_unsupported_language_features(lab):
-    """A injected defect fails the build each time it is asked for, with the reason."""
+    """Each injected defect fails the build every time it is built, with the reason."""
     kdir = kernels.find(lab.kernel).kdir
     for number, (reason, source) in enumerate(PLANTS.items()):
         tree = Tree(lab.directory / f"plant{number}", source)
@@ -62,7 +62,7 @@ def build_rejects_unsupported_language_features(lab):
 
 @test(kernels=("stock",), also=("plain",), timeout=120)
 def build_rebuilds_what_changed(lab):
-    """A second build does nothing; one after a header was touched compiles what includes it, and nothing dirties the source."""
+    """A second build does nothing. A build after a header was touched compiles only the sources that include it. No build changes the source tree."""
     kernel = kernels.find(lab.kernel)
     tree = Tree(lab.directory / "tree", "int injected();\nint injected() { return 1; }\n")
     before = sorted(tree.root.rglob("*"))
@@ -78,7 +78,7 @@ def build_rebuilds_what_changed(lab):
 
 @test(kernels=("stock",), also=("plain",), timeout=60)
 def build_reports_unusable_kernel_trees(lab):
-    """One line that says what and what to do, for a KDIR that cannot be built against."""
+    """For a KDIR that cannot be used, the build prints one line with the reason and the remedy."""
     tree = Tree(lab.directory / "tree", "")
     empty = lab.directory / "empty"
     empty.mkdir()

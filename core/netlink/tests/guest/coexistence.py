@@ -45,8 +45,8 @@ def wanted(node, device):
 
 @test(kernels=("stock",), timeout=120)
 def weft_modules_are_loaded(lab):
-    """udev finds the card, and rdma-core's rules and services do what they do with the kernel's own: weft's modules are loaded and no others, the device
-    has its stable name, and nodes and links are where programs look. So it is by a socket of netlink, and by a link of IPoIB."""
+    """udev finds the card, and rdma-core's rules and services work as on the kernel's own stack: only weft's modules are loaded, the device has its
+    stable name, and nodes and links are where programs look for them. A netlink socket or an IPoIB link also causes weft's modules to be loaded."""
     with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, PAIR).sockets[:1], memory="768M")) as (node,):
         node.run("mkdir -p /lib/modules/$(uname -r)/updates && cp " + " ".join(f"/share/weft_{name}.ko" for name in MODULES)
                  + " /lib/modules/$(uname -r)/updates && depmod")
@@ -99,8 +99,8 @@ def weft_modules_are_loaded(lab):
 
 @test(kernels=(), also=("stock",), timeout=120)
 def modules_are_loaded_or_refused(lab):
-    """A program that looks for a node by netlink finds it, though nothing has loaded its module. Linux's consumers of RDMA are refused, and modprobe
-    says why."""
+    """A program that looks up a device node by netlink finds it, although nothing has loaded the node's module before. Linux's RDMA consumers are
+    refused, and modprobe prints the reason."""
     with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, PAIR).sockets[:1], memory="768M")) as (node,):
         node.run("mkdir -p /lib/modules/$(uname -r)/updates && cp " + " ".join(f"/share/weft_{name}.ko" for name in MODULES)
                  + " /lib/modules/$(uname -r)/updates && depmod")

@@ -52,7 +52,8 @@ def suite(lab, memory=None):
 
 @test(kernels=("um-debug",), also=("stock", "plain", "debug"), timeout=150)
 def devices_and_kernel_objects_are_listed(lab):
-    """Devices, ports and the kernel's own objects are told of as they are, to nobody what he must not know; a device goes under those who ask."""
+    """`rdma` lists devices, ports and the kernel's own objects correctly, and shows protected values only to privileged users. A device can be
+    removed while it is listed."""
     with suite(lab) as node:
         device, = told(node, "dev")
         for name, value in (("ifname", "mlx4_0"), ("node_type", "ca")):
@@ -105,7 +106,8 @@ def devices_and_kernel_objects_are_listed(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=150)
 def devices_belong_to_network_namespaces(lab):
-    """Devices are shared by all network namespaces, or each belongs to one: nobody else sees it by netlink or opens its nodes."""
+    """Devices are shared by all network namespaces, or each belongs to one. In the latter case other namespaces neither see it by netlink nor open
+    its nodes."""
     with suite(lab, memory="768M") as node:
         pod = "ip netns exec pod"
 
@@ -165,7 +167,7 @@ def devices_belong_to_network_namespaces(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=150)
 def user_objects_are_listed_with_their_process(lab):
-    """A program's objects are shown with the program, as long as it has them; keys are for administrators."""
+    """A program's objects are listed with their process as long as they exist. Only administrators see keys."""
     with suite(lab, memory="768M") as node:
         counts, = told(node, "resource")
         server = node.spawn("exec ibv_srq_pingpong -q 3")

@@ -12,41 +12,41 @@ def check(lab, one, other, programs=ALL):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=240)
 def ucmatose_connects_mthcas(lab):
-    """ucmatose connects two InfiniHosts on weft's stack, one connection and a hundred, and takes every completion."""
+    """ucmatose connects two InfiniHosts on weft's stack with one connection and with a hundred, and receives every completion."""
     check(lab, End("mthca"), End("mthca"), UCMATOSE)
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=900)
 def programs_connect_mthcas(lab):
-    """All programs between two InfiniHosts on weft's stack."""
+    """All programs connect two InfiniHosts on weft's stack."""
     check(lab, End("mthca"), End("mthca"))
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=900)
 def programs_connect_mthcas_of_two_stacks(lab):
-    """All programs between two InfiniHosts, one on weft's stack and one on Linux's."""
+    """All programs connect two InfiniHosts, one on weft's stack and one on Linux's."""
     check(lab, End("mthca"), End("mthca", "linux"), WITH_FOUR_READS)
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=900)
 def programs_connect_two_cards(lab):
-    """All programs between an InfiniHost and a ConnectX on weft's stack."""
+    """All programs connect an InfiniHost and a ConnectX on weft's stack."""
     check(lab, End("mthca"), End("mlx4"))
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=900)
 def programs_connect_two_cards_and_stacks(lab):
-    """All programs between a ConnectX on weft's stack and an InfiniHost on Linux's."""
+    """All programs connect a ConnectX on weft's stack and an InfiniHost on Linux's."""
     check(lab, End("mlx4"), End("mthca", "linux"), WITH_FOUR_READS)
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=900)
 def programs_connect_on_the_in_tree_stack(lab):
-    """All programs between two ConnectX on Linux's stack: they pass there too."""
+    """For comparison, all programs connect two ConnectX cards on Linux's stack."""
     check(lab, End("mlx4", "linux"), End("mlx4", "linux"))
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=900)
 def programs_connect_mthcas_on_the_in_tree_stack(lab):
-    """All programs between two InfiniHosts on Linux's stack: they pass there too."""
+    """For comparison, all programs connect two InfiniHosts on Linux's stack."""
     check(lab, End("mthca", "linux"), End("mthca", "linux"))

@@ -199,7 +199,7 @@ def devices_connect_in_their_own_namespace(node, peer):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=240)
 def stock_programs_connect_two_guests(lab):
-    """rping, ucmatose, udaddy, perftest with -R, cmtime, rstream and mckey connect two guests, data compared, and leave nothing behind."""
+    """rping, ucmatose, udaddy, perftest with -R, cmtime, rstream and mckey connect two guests. They compare the data, and leave nothing behind."""
     with pair(lab) as (node1, node2):
         assert node1.run("stat -c %a /dev/infiniband/rdma_cm; cat /sys/class/misc/rdma_cm/abi_version").out == "666\n4\n"
         # Nobody has an address where there is no IPv6.
@@ -236,6 +236,6 @@ def stock_programs_connect_two_guests(lab):
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=600)
 def all_programs_connect_weft_guests(lab):
-    """All programs that program the two stacks against each other, between two guests of ours, either as the server."""
+    """All programs that the tests of two stacks run also connect two guests with weft's stack, with either guest as the server."""
     with pair(lab, ipv6=True) as nodes:
         check_programs(nodes, ALL)

@@ -11,7 +11,7 @@ OURS_AND_DEBIANS = (End(stack="weft"), End(stack="linux"))
 
 @test(kernels=(), also=("stock", "plain"), timeout=600)
 def programs_connect_two_stacks(lab):
-    """Programs on the suite and on Debian's stack connect to each other by IPv4 and IPv6, either of them as the server."""
+    """Programs on weft's stack and on Debian's connect to each other by IPv4 and IPv6, with either end as the server."""
     with two_guests(lab, *OURS_AND_DEBIANS) as (_fabric, nodes):
         check_programs(nodes, ALL)
 
@@ -32,7 +32,8 @@ def bandwidth(server, client, address, meanwhile, count):
 
 @test(kernels=(), also=("stock", "plain"), timeout=2400)
 def bandwidth_test_survives_bad_links(lab):
-    """ib_send_bw -R between the suite and Debian's stack, either as the server, comes to its end while a link loses 1 %, reorders, and goes down and up."""
+    """ib_send_bw -R between weft's stack and Debian's, with either end as the server, completes while a link loses 1 %, reorders packets, and goes
+    down and up."""
     with two_guests(lab, *OURS_AND_DEBIANS) as (fabric, nodes):
         def flap(asking):
             asking.wait_output("local address", 60)

@@ -73,8 +73,8 @@ def other_facts(node):
 
 @test(kernels=(), also=("stock",), timeout=240)
 def tree_matches_the_stock_stack(lab):
-    """Linux's stack and weft's, one after the other on one card, show the same files but for those with a reason; and the same board, firmware
-    and ports. The exporter of metrics finds all that it needs."""
+    """Linux's stack and weft's, one after the other on the same card, show the same files, except for differences with a documented reason. Board,
+    firmware and ports are the same, and the metrics exporter finds all files that it needs."""
     with lab.boot(lab.guest("node1", cards=Fabric(lab, TWO_PORTS).sockets[:1], memory="768M")) as (node,):
         seen = []
         for stock in (True, False):

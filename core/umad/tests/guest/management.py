@@ -79,7 +79,7 @@ def says(node, command, *patterns):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=180)
 def stock_programs_manage_the_fabric(lab):
-    """OpenSM manages the fabric, all of infiniband-diags tell of it what it is, and a second OpenSM takes over."""
+    """OpenSM manages the fabric, all of infiniband-diags report it correctly, and a second OpenSM can take over."""
     with guests(lab, PAIR + "[sm]\nenabled = false\n", 2) as (node1, node2):
         for name, text in (("abi_version", "5"), ("umad0/ibdev", "mlx4_0"), ("umad0/port", "1"), ("issm0/port", "1")):
             assert node1.run(f"cat /sys/class/infiniband_mad/{name}").out == text + "\n", name
@@ -142,7 +142,8 @@ def a_second_manager_takes_over(manager, node1, node2):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=180)
 def misuse_is_refused(lab):
-    """Invalid requests are refused, queues are bounded, all that a program leaves is released, and removal of a port does not wait for programs."""
+    """Invalid requests are refused, queues are bounded, everything that a program leaves behind is released, and removal of a port does not wait for
+    programs."""
     with guests(lab, PAIR, 1) as (node,):
         active(node)
         node.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())

@@ -99,8 +99,8 @@ def ucx(server, client, where, transport):
 
 @test(kernels=(), also=("stock",), timeout=600)
 def all_of_perftest_and_ucx_pass(lab):
-    """All of perftest by RC, UC, UD and XRC, with events and inline, data compared, and ucx_perftest by RC and UD, between ours and with Debian's stack
-    at either end."""
+    """All of perftest with RC, UC, UD and XRC, with events and inline data, with the data compared; and ucx_perftest with RC and UD. Both run between
+    two guests with weft's stack, and with Debian's stack at either end."""
     with trio(lab) as nodes:
         turns = itertools.cycle(PAIRINGS)
         for line in perftest_lines():
@@ -134,7 +134,7 @@ def open_mpi(nodes, numbers, program):
 
 @test(kernels=(), also=("stock",), timeout=300)
 def open_mpi_runs_over_ucx(lab):
-    """Open MPI starts a rank on each of two machines, which pass messages by UCX over verbs: both on ours."""
+    """Open MPI starts a rank in each of two guests with weft's stack. The ranks exchange messages through UCX over verbs."""
     with trio(lab, (0, 1)) as nodes:
         said = open_mpi(nodes, (0, 1), "helloworld")
         for rank in (0, 1):

@@ -83,7 +83,7 @@ def traced(node, program):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=240)
 def stock_programs_run_between_guests(lab):
-    """ibv_devinfo, the ping-pongs of all transports, polled and by events, and perftest run between two guests, data compared."""
+    """ibv_devinfo, the ping-pong programs of all transports (polling and with events) and perftest run between two guests, with the data compared."""
     with pair(lab) as (node1, node2):
         with traced(node1, "ibv_devinfo") as (answers, written):
             node1.run("ibv_devinfo")
@@ -113,7 +113,8 @@ def stock_programs_run_between_guests(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=180)
 def misuse_is_refused(lab):
-    """Invalid commands fail with their specific errors, random commands do not harm the kernel, and all that a program leaves is released."""
+    """Invalid commands fail with their specific errors, random commands do no harm to the kernel, and everything that a program leaves behind is
+    released."""
     names = SUITE[:-1]
     with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, TWO_PORTS).sockets[:1])) as (node,):
         load(node, names=names)
@@ -173,7 +174,7 @@ def call_at_random(lab, node, calls, limit):
 
 @test(kernels=(), also=("um-debug", "debug", "stock"), timeout=4000)
 def a_million_random_calls_leave_nothing_behind(lab):
-    """The kernel with all checks says nothing, and nothing is left of a million calls of each kind."""
+    """A million random calls of each kind cause no report of a kernel with all checks, and leave nothing behind."""
     with lab.boot(lab.guest("node1", cards=Fabric(lab, PAIR).sockets[:1], allowed=OFTEN_MAPPED)) as (node,):
         load(node, names=WITH_MADS)
         call_at_random(lab, node, lab.rounds(20000, 1000000), lab.rounds(200, 3600))
@@ -193,7 +194,8 @@ def completion_interrupts(node):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=120)
 def completion_channels_are_shared_by_cqs(lab):
-    """A channel is shared by CQs of both vectors, read by several, polled and signalled; a CQ's end waits for its events in the library alone."""
+    """CQs of both vectors share a channel, which has several readers and is also used with poll() and SIGIO. Destroying a CQ waits for its
+    unacknowledged events in the library only."""
     program = lab.directory / "channels"
     subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", CHANNELS, "-o", program, "-libverbs"], check=True)
     names = SUITE[:-1]
@@ -209,7 +211,8 @@ def completion_channels_are_shared_by_cqs(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=120)
 def users_leave_resources_for_others(lab):
-    """A user, with all UIDs of its own user namespaces, leaves a part of a device to other users and to root, who can make what is announced. What the card does not give back is lost, and the module that it may still call stays."""
+    """A user, including all UIDs of its user namespaces, leaves a part of a device's resources to other users and to root, who can create as many
+    objects as are reported. A resource that the card does not release is lost, and the module that the card may still call stays loaded."""
     fabric = Fabric(lab, PAIR)
     names = SUITE[:-1]
     with lab.boot(lab.guest("node1", vfio_user=[fabric.sockets[0]], allowed=["which is lost$"])) as (node,):
@@ -231,7 +234,8 @@ def users_leave_resources_for_others(lab):
 
 @test(kernels=("stock",), timeout=120)
 def rdma_cgroup_limits_objects(lab):
-    """rdma.max limits the contexts and objects of a control group, rdma.current counts them, and what is left of a device that goes is returned."""
+    """rdma.max limits the contexts and objects of a control group, rdma.current counts them, and the objects of a removed device are no longer
+    counted."""
     names = SUITE[:-1]
     group = "/sys/fs/cgroup/limited"
 
@@ -259,7 +263,7 @@ def rdma_cgroup_limits_objects(lab):
 
 @test(kernels=("um-debug",), also=("um",), timeout=60)
 def doorbell_mapping_is_refused_without_mmio_pages(lab):
-    """Where the kernel implements the registers of its devices itself, a program that asks for a page of them is refused, and told why in the log."""
+    """If the kernel emulates the registers of its devices itself, mapping a page of them is refused, and the log has the reason."""
     with lab.boot(lab.guest("node1", cards=Fabric(lab, PAIR).sockets[:1])) as (node,):
         load(node)
         said = node.run("ibv_devinfo", check=False)

@@ -63,8 +63,8 @@ def stream(node1, node2, mebibytes):
 
 @test(kernels=("stock",), also=("debug",), timeout=180)
 def guests_ping_over_the_card(lab):
-    """Two guests ping and carry TCP over their cards, through a link that loses, over one that was taken down and up, bound anew, reset, with another
-    MTU, and removed; and their RNICs connect."""
+    """Two guests ping and use TCP over their cards: over a lossy link, over a link that went down and up, after rebinding and resetting the driver,
+    with another MTU, and after removal. Their RNICs also connect."""
     fabric = Fabric(lab, LAB)
     with lab.boot(lab.guest("node1", cards=[fabric.sockets[0]]), lab.guest("node2", cards=[fabric.sockets[1]])) as (node1, node2):
         for number, guest in ((1, node1), (2, node2)):

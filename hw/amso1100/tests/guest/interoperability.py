@@ -115,8 +115,8 @@ def discards(fabric):
 
 @test(kernels=("stock",), timeout=180)
 def interoperates_with_siw(lab):
-    """rping over siw connects to the RNIC and is connected to, and what has come back is what was sent; as tshark reads it, over a link that loses,
-    reorders and doubles, and through one that is pulled."""
+    """rping on siw connects to the RNIC and accepts connections from it, and the returned data is the data that was sent. tshark checks the packets.
+    The test also runs over a link that loses, reorders and duplicates packets, and over one that is unplugged."""
     fabric = Fabric(lab, rnic.lab("node1", others=("node2",)))
     with lab.boot(lab.guest("node1", cards=[fabric.sockets[0]]), lab.guest("node2", netdevs=[fabric.netdev("node2")])) as (ours, theirs):
         pair = Pair(lab, fabric, ours, theirs)

@@ -22,7 +22,7 @@ def bound(guest):
 
 @test(kernels=("um-debug",), also=("um", "stock", "debug", "plain"), timeout=120)
 def driver_works_on_the_device(lab):
-    """The driver sends messages through the device, is taken off and put on again, and refuses a device that tells it nothing."""
+    """The driver sends messages through the device, can be unbound and bound again, and refuses a device that does not respond."""
     fabric = Fabric(lab, LAB)
     with lab.guest("node1", cards=fabric.sockets) as guest:
         guest.run(MODULES)

@@ -96,35 +96,35 @@ def check_breakdown(node1, node2, fabric):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=500)
 def invalid_completions_and_events_are_survived(lab):
-    """Completions and events of impossible numbers, kinds and owners: each is survived, and told of in few words."""
+    """Completions and events with invalid numbers, types and owners are survived and reported in a few lines."""
     with pair(lab) as nodes:
         check_completions_and_events(*nodes)
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=500)
 def failing_commands_are_survived(lab):
-    """A command that never completes, completes twice, or with an unknown status."""
+    """A command that never completes, completes twice, or returns an unknown status is survived."""
     with pair(lab) as nodes:
         check_commands(*nodes)
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=500)
 def spurious_interrupts_are_ignored(lab):
-    """Interrupts for nothing cost time only."""
+    """Spurious interrupts cost only time."""
     with pair(lab) as nodes:
         check_interrupts(*nodes)
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=500)
 def card_failure_resets_the_card(lab):
-    """The catastrophic error buffer is noticed, and the card is reset: the device is gone and comes back."""
+    """The driver detects a catastrophic error and resets the card: the device is removed and registered again."""
     with pair(lab) as nodes:
         check_breakdown(*nodes)
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=900)
 def faults_are_survived_with_a_stock_peer(lab):
-    """All of these against a peer on Debian's stack."""
+    """All of these faults with a peer on Debian's stack."""
     with pair(lab, stock_peer=True) as nodes:
         check_completions_and_events(*nodes)
         check_commands(*nodes)
@@ -134,7 +134,7 @@ def faults_are_survived_with_a_stock_peer(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=500)
 def inconsistent_capabilities_do_not_break_later_probes(lab):
-    """Answers that contradict themselves: the probe fails with a reason, or copes; the next one, of a sound card, succeeds."""
+    """If a query returns inconsistent results, the probe fails with a reason or succeeds. The next probe, of a correct card, succeeds."""
     with pair(lab) as (node1, _, fabric):
         for _ in range(lab.rounds(12, 100)):
             fabric.fault("node1", "capabilities")
@@ -157,7 +157,7 @@ enabled = false
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=200)
 def small_bars_are_refused(lab):
-    """A card without room for its registers is refused by the probe."""
+    """The probe refuses a card whose BARs are too small for its registers."""
     with lab.guest("node1", cards=Fabric(lab, SMALL).sockets[:1]) as guest:
         node = Node(guest)
         node.load()
@@ -201,8 +201,8 @@ def check_random(lab, node1, node2, fabric):
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
 def randomised_faults_are_survived(lab):
-    """One command of the driver's start after the other fails; then anything goes wrong now and then, for some time, while traffic is tried and the driver
-    is bound anew when it has to be."""
+    """Each command of the driver's start fails once. Then random faults occur for some time under traffic, and the driver is bound again when
+    necessary."""
     with pair(lab) as nodes:
         check_start(lab, nodes[0], nodes[-1])
         check_random(lab, *nodes)
@@ -212,6 +212,6 @@ def randomised_faults_are_survived(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def randomised_faults_are_survived_with_a_stock_peer(lab):
-    """The same while the traffic is with Debian's stack."""
+    """The same with traffic to a peer on Debian's stack."""
     with pair(lab, stock_peer=True) as nodes:
         check_random(lab, *nodes)

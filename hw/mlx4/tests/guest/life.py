@@ -99,7 +99,7 @@ def repeated_probes_leave_nothing_behind(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def card_works_with_intx(lab):
-    """Where there is no MSI-X one line serves commands, port events and completions; removal ends that, too."""
+    """Without MSI-X, one interrupt line serves commands, port events and completions, also during removal."""
     with pair(lab, append="pci=nomsi") as (node1, node2, _):
         one, two = node1.open(type="rc"), node2.open(type="rc")
         one.join(two)
@@ -115,15 +115,15 @@ def card_works_with_intx(lab):
 
 @test(kernels=("debug",), also=("stock", "plain"), timeout=300)
 def card_can_be_removed_under_traffic(lab):
-    """The card is unbound, and the module removed, while messages stream; the peer's requests end with an error, nobody hangs."""
+    """The driver is unbound, and the module removed, under traffic. The peer's requests end with an error, and nothing hangs."""
     with pair(lab) as (node1, node2, _):
         check_removal(node1, node2)
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
 def failed_card_recovers(lab):
-    """A card that fails under traffic, or that the kernel resets by FLR: what was queued is flushed, the device is registered anew, and carries
-    traffic again; each time who listens is told that the device has failed."""
+    """If the card fails under traffic, or the kernel resets it by FLR, queued requests are flushed, the device is registered again, and carries
+    traffic. Each time, event handlers are notified of the failure."""
     with pair(lab) as (node1, node2, _):
         check_recovery(node1, node2)
         assert node2.events()["device fatal error"] == 3, node2.events()
@@ -131,8 +131,8 @@ def failed_card_recovers(lab):
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=300)
 def card_recovers_from_pci_errors(lab):
-    """Errors that the root port above the card reports and that leave its link up: each time the card is stopped, restarted, and carries traffic
-    again. Not errors that reset the link: QEMU's root port does not report the link as active after it, and Linux gives the device up."""
+    """After a PCI error that the root port reports and that leaves the link up, the card is stopped and restarted and carries traffic again. Errors
+    that reset the link are not tested: QEMU's root port does not report the link as active afterwards, and Linux disables the device."""
     with pair(lab) as (node1, node2, _):
         # The port that the card is behind, by the name that QEMU's command line gives it.
         ports = [device["qdev_id"] for bus in node2.guest.qmp("query-pci") for device in bus["devices"] if "pci_bridge" in device

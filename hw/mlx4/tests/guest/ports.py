@@ -91,12 +91,12 @@ def check_both_ports(lab, stock_peer):
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
 def both_ports_carry_traffic(lab):
-    """Both ports of a card come up with a LID each, and RC, UD, QP1 and IP pass by either; one that goes down leaves the other alone, and
-    who listens is told."""
+    """Each port of a card gets a LID, and RC, UD, QP1 and IP traffic passes through both. If one goes down, the other is not affected, and event
+    handlers are notified."""
     check_both_ports(lab, stock_peer=False)
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def both_ports_carry_traffic_with_the_stock_stack(lab):
-    """The same against a peer on Debian's stack."""
+    """The same with a peer on Debian's stack."""
     check_both_ports(lab, stock_peer=True)

@@ -333,14 +333,15 @@ def check_bad_link(lab, one, two, fabric):
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
 def messages_arrive_intact(lab):
-    """RC, UC and UD carry messages of all sizes, with and without SRQ, immediate data and inline data, byte for byte."""
+    """RC, UC and UD carry messages of all sizes unchanged, with and without SRQ, immediate data and inline data."""
     with pair(lab) as (node1, node2, _):
         check_messages(node1, node2)
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
 def remote_memory_access_respects_keys(lab):
-    """RDMA write and read, atomics, masked ones too, and keys by registration and by windows do what they say, and one taken back opens nothing."""
+    """RDMA write and read, atomics (also masked), and keys of registrations and windows work as specified. A key that has been invalidated grants no
+    access."""
     with pair(lab) as (node1, node2, _):
         check_memory(node1, node2, type="rc")
         check_memory(node1, node2, type="xrc")
@@ -349,7 +350,8 @@ def remote_memory_access_respects_keys(lab):
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
 def errors_are_reported_and_flushed(lab):
-    """A wrong key, no right, no receiver and no peer each end with their own status, and the card counts them; what else is queued is flushed, in order."""
+    """A wrong key, a missing right, a missing receive and a missing peer each complete with their own status, and the card counts them. Other queued
+    requests are flushed in order."""
     with pair(lab) as (node1, node2, _):
         for node in (node1, node2):
             node.guest.insmod("/share/weft_sysfs.ko")
@@ -362,7 +364,7 @@ def errors_are_reported_and_flushed(lab):
 
 @test(kernels=("stock", "um-debug"), also=("debug", "plain"), timeout=300)
 def events_reach_their_consumer(lab):
-    """Each affiliated asynchronous event that a consumer can bring about reaches the handler of its QP, SRQ or CQ, once, and no other."""
+    """Each affiliated asynchronous event that a consumer can cause reaches the handler of its QP, SRQ or CQ once, and no other handler."""
     with pair(lab) as (node1, node2, fabric):
         check_events(lab, node1, node2, fabric)
         check_no_migration(node1, node2)
@@ -371,8 +373,8 @@ def events_reach_their_consumer(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def queues_keep_their_contents(lab):
-    """Completions that wait while their CQ grows or shrinks are still there, in order; moderated events come, and late; no event is
-    lost; a QP that is drained or destroyed holds nothing."""
+    """Completions stay in their CQ, in order, while it grows or shrinks. Moderated events are delayed but not lost. A QP that has been drained or
+    destroyed has no outstanding requests."""
     with pair(lab) as (node1, node2, _):
         check_resize(node1, node2)
         check_moderation(node1, node2)
@@ -382,14 +384,14 @@ def queues_keep_their_contents(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=400)
 def lossy_link_loses_no_data(lab):
-    """With losses and corruption on the link, RC traffic arrives whole and in order."""
+    """With loss and corruption on the link, RC traffic arrives complete and in order."""
     with pair(lab) as (node1, node2, fabric):
         check_bad_link(lab, node1.open(type="rc"), node2.open(type="rc"), fabric)
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=600)
 def all_verbs_work_with_the_stock_stack(lab):
-    """The same against a peer on Debian's driver and verbs library, each side in both parts."""
+    """The same with a peer on Debian's driver and verbs library, with each side in both roles."""
     with pair(lab, stock_peer=True) as (ours, theirs, fabric):
         check_messages(ours, theirs)
         check_keys(theirs, ours)

@@ -78,8 +78,8 @@ def exchange(one, other, commands, says):
 
 @test(kernels=("stock",), also=("plain",), timeout=400)
 def interoperates_with_stock_drivers(lab):
-    """IP, the ping-pongs of all transports, polled and by events, and perftest pass between our driver and Debian's of either card, on hosts that are
-    trusted with no subnet management; each event of a queue reaches its program, on ours as on Debian's."""
+    """IP, the ping-pong programs of all transports (polling and with events) and perftest work between weft's driver and Debian's drivers for both
+    cards, on hosts that are not trusted with subnet management. Each event of a queue reaches its program on both stacks."""
     with three(lab, STRANGE) as (fabric, nodes):
         ours, *others = nodes
         with check("a program sees the card for what it is"):
@@ -133,7 +133,8 @@ def interoperates_with_stock_drivers(lab):
 
 @test(kernels=(), also=("stock", "plain"), timeout=300)
 def opensm_takes_over_on_mthca(lab):
-    """OpenSM, behind the card under Debian's driver and then under ours, takes the fabric over from our manager, and gives it back when it is killed."""
+    """OpenSM on the card, first with Debian's driver and then with weft's, takes over from weft's subnet manager, which takes over again when OpenSM
+    is killed."""
     with three(lab) as (_, nodes):
         ours, theirs, witness = nodes
         for manager in (theirs, ours):
@@ -161,7 +162,7 @@ def ping_pong(node, device, other):
 
 @test(kernels=(), also=("stock",), timeout=240)
 def all_cards_work_in_one_guest(lab):
-    """Two InfiniHosts and a ConnectX in one machine, under our drivers and then under Debian's: each pair of them exchanges messages."""
+    """Two InfiniHosts and a ConnectX in one guest, first with weft's drivers and then with Debian's: each pair of them exchanges messages."""
     names = [*(name for name in SUITE if name not in ("weft_ipoib", "weft_umad")), "weft_mlx4"]
     with lab.guest("node1", vfio_user=Fabric(lab, THREE).sockets, memory="768M") as node:
         for whose, begin, end in (("our", lambda: node.insmod(*(f"/share/{name}.ko" for name in names)), "rmmod " + " ".join(reversed(names))),

@@ -63,7 +63,8 @@ def ping(source, target, *sizes):
 
 @test(kernels=("um-debug",), also=("stock", "debug", "plain", "um"), timeout=240)
 def ip_works_between_mlx4_and_mthca(lab):
-    """ib0 comes up on both, and they ping each other, across fragmentation; the first one's driver goes and comes back, and they do again."""
+    """ib0 comes up on both cards, and they ping each other, also with fragmented packets, and again after the driver of the first one has been
+    reloaded."""
     with two_cards(lab) as (nodes, _):
         for node, driver in zip(nodes, DRIVERS, strict=True):
             load(node, driver)
@@ -122,8 +123,9 @@ def check_drain(node, peer):
 
 @test(kernels=("um-debug",), also=("stock", "debug", "plain", "um"), timeout=300)
 def verbs_work_between_mlx4_and_mthca(lab):
-    """Messages, memory and atomics both ways, every byte checked; what fails is named and flushed; queues that grow and shrink keep what they
-    hold; each event of the InfiniHost's queues reaches its consumer; it breaks down, is reset, and comes back."""
+    """Messages, RDMA and atomics work in both directions, with every byte checked. Failures are reported and other requests flushed. Queues keep
+    their contents while they are resized. Each event of the InfiniHost's queues reaches its consumer. The InfiniHost recovers from a failure and a
+    reset."""
     with two_cards(lab) as (guests, fabric):
         nodes = [Node(guest) for guest in guests]
         for node, driver in zip(nodes, DRIVERS, strict=True):
@@ -151,7 +153,8 @@ def check_sharing(node, count):
 
 @test(kernels=("debug",), also=("stock", "plain", "um-debug"), timeout=240)
 def several_cpus_share_a_queue_pair(lab):
-    """On both cards two CPUs and a hard interrupt use one queue pair and one completion queue at once, and no request is lost or completes twice."""
+    """On both cards, two CPUs and a hard interrupt use the same queue pair and completion queue at the same time. No request is lost or completes
+    twice."""
     with two_cards(lab, **({} if lab.kernel.startswith("um") else {"cpus": 2})) as (guests, _):
         nodes = [Node(guest) for guest in guests]
         for node, driver in zip(nodes, DRIVERS, strict=True):
@@ -164,9 +167,9 @@ def several_cpus_share_a_queue_pair(lab):
 
 @test(kernels=(), also=("um-debug", "stock", "debug", "plain"), timeout=500)
 def mthca_faults_are_survived(lab):
-    """One command of the InfiniHost's start after the other fails; anything goes wrong with it now and then while traffic with a ConnectX is tried;
-    on a machine, also each fault of a completion, an event and a command by itself, and answers that contradict themselves: our driver says so, or
-    copes, and comes back."""
+    """Each command of the InfiniHost's start fails once, and then random faults occur under traffic with a ConnectX. In a QEMU guest, each fault of a
+    completion, an event and a command, and inconsistent query results, are also injected one by one. weft's driver reports or tolerates them, and
+    recovers."""
     with two_cards(lab) as (guests, fabric):
         nodes = [Node(guest) for guest in guests]
         for node, driver in zip(nodes, DRIVERS, strict=True):

@@ -126,7 +126,8 @@ def other_address(node):
 
 @test(kernels=("um-debug",), also=("stock", "debug", "plain"), timeout=300)
 def connected_mode_works_between_weft_guests(lab):
-    """Two guests on our stack in connected mode: packets of 64 KiB, by one connection each way; and both back in datagram mode."""
+    """Two guests with weft's stack in connected mode exchange packets of 64 KiB over one connection in each direction, and then return to datagram
+    mode."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
         for node in (node1, node2):
@@ -161,7 +162,8 @@ def connected_mode_works_between_weft_guests(lab):
 # The others have no veth.
 @test(kernels=("stock",), timeout=200)
 def omitted_checksums_are_computed_when_forwarding(lab):
-    """Checksums left out between two guests with weft are computed where a packet is forwarded, and no packet stays without one as either end changes its mode."""
+    """A checksum that is omitted between two guests with weft is computed when the packet is forwarded. No packet remains without one when either end
+    changes its mode."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
         for node in (node1, node2):
@@ -173,7 +175,8 @@ def omitted_checksums_are_computed_when_forwarding(lab):
 
 @test(kernels=("um-debug",), also=("stock", "plain", "debug"), timeout=400)
 def connected_mode_works_with_the_stock_stack(lab):
-    """A peer on Debian's stack, both directions, each mixture of modes with connections (with --full: every one); where both are connected, by connections."""
+    """Traffic in both directions with a peer on Debian's stack, in each combination of modes that uses connections (with --full: in every
+    combination). If both are in connected mode, they use connections."""
     with mixed_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
         for ours, theirs in itertools.product(MODES, MODES):
@@ -199,7 +202,7 @@ def connected_mode_works_with_the_stock_stack(lab):
 
 @test(kernels=("um-debug",), also=("stock", "debug", "plain"), timeout=200)
 def children_are_created_through_sysfs(lab):
-    """Children are made and deleted by files of their parent's directory, and each says what its partition is."""
+    """Files in the parent's directory create and delete children, and each child shows its partition."""
     with weft_pair(lab) as (node1, _node2):
         files = "/sys/class/net/ib0"
         assert node1.run(f"cat {files}/pkey").out.strip() == "0xffff"

@@ -40,8 +40,8 @@ def lid_of(node, hardware_address):
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=400)
 def malicious_datagrams_do_no_harm(lab):
-    """A process on the peer, on the stock verbs, feeds ib0 random datagrams by the ten thousand: no report, no leak, no flood
-    of the log, and the interface still serves its neighbours."""
+    """A process of the peer, on stock verbs, sends tens of thousands of random datagrams to ib0. There is no kernel report, no leak and no flood of
+    the log, and the interface still serves other guests."""
     share = lab.directory / "share"
     share.mkdir()
     shutil.copy(lab.program("weft-malicious-guest"), share)
@@ -75,7 +75,7 @@ def malicious_datagrams_do_no_harm(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def joins_are_rejected(lab):
-    """Where the SA knows of no broadcast group, the interface has no carrier, says little, and goes without a trace."""
+    """If the SA has no broadcast group, the interface has no carrier, logs little, and can be removed completely."""
     with weft_pair(lab, REFUSING) as (node1, node2):
         interfaces_up(node1, node2)
         lines = log_lines(node1)
@@ -90,7 +90,7 @@ def joins_are_rejected(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def interface_waits_for_an_sa(lab):
-    """Without a manager an interface waits, and comes up by itself once there is one; neighbours not asked for yet are found."""
+    """Without a subnet manager an interface waits. It comes up automatically when there is one, and resolves neighbours that are new to it."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node2)
         weft(lab, "sm", "disable")
@@ -108,8 +108,8 @@ def interface_waits_for_an_sa(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=400)
 def corrupt_sa_replies_do_no_harm(lab):
-    """The SA answers with noise, zeros, refusals, other attributes: the interface may come up or not, but there is no report, no
-    flood of the log and no leak, and once the answers are right, the interface works."""
+    """The SA replies with random data, zeros, refusals and wrong attributes. The interface may or may not come up, but there is no kernel report, no
+    flood of the log and no leak. Once the replies are correct, the interface works."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
         reachable(node1, "10.0.0.2")

@@ -105,7 +105,7 @@ def loss(lab, node1, node2):
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=400)
 def interfaces_survive_link_flaps(lab):
-    """An interface, a link, the subnet manager and all LIDs change under traffic, between two guests on our stack."""
+    """An interface, a link, the subnet manager and all LIDs change under traffic between two guests with weft's stack."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
         for check in (down_and_up, link_flaps, manager_changes, loss):
@@ -114,7 +114,7 @@ def interfaces_survive_link_flaps(lab):
 
 @test(kernels=(), also=("debug", "stock", "plain"), timeout=400)
 def modules_and_cards_can_be_removed_under_traffic(lab):
-    """The modules are removed and inserted while pings run, and the card is taken out from under them."""
+    """The modules are removed and inserted under pings, and the card is removed while they are loaded."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
         for check in (modules_reload, card_leaves):
@@ -123,7 +123,7 @@ def modules_and_cards_can_be_removed_under_traffic(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=600)
 def lifecycle_works_with_the_stock_stack(lab):
-    """The same, with a peer on Debian's stack."""
+    """The same with a peer on Debian's stack."""
     with mixed_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
         for check in (down_and_up, link_flaps, manager_changes, loss, modules_reload, card_leaves):
@@ -137,7 +137,7 @@ enabled = false
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=400)
 def opensm_replaces_the_subnet_manager(lab):
-    """A fabric without our manager: OpenSM on the peer with Debian's stack makes the subnet and its broadcast group."""
+    """In a fabric without weft's subnet manager, OpenSM on the peer with Debian's stack sets up the subnet and its broadcast group."""
     with mixed_pair(lab, SM_OFF) as (node1, node2):
         assert json.loads(weft(lab, "--json", "fabric", "show"))["subnet_manager"] is None
         node2.run("modprobe ib_umad")

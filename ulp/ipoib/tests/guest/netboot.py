@@ -33,7 +33,7 @@ def boots_from(lab, server, socket, driver="weft_mlx4"):
 
 @test(kernels=(), also=("plain", "debug"), timeout=300)
 def guest_boots_over_weft_ib0(lab):
-    """The server is on our stack."""
+    """A guest boots from a server on weft's stack."""
     sockets = start_fabric(lab)
     with lab.boot(lab.guest("node1", cards=[sockets[0]])) as (server,):
         load_suite(server)
@@ -44,7 +44,7 @@ def guest_boots_over_weft_ib0(lab):
 
 @test(kernels=(), also=("plain", "debug"), timeout=300)
 def guest_boots_over_stock_ib0(lab):
-    """The server is on Debian's stack: neither end of the transfer is ours, only the cards and the fabric."""
+    """A guest boots from a server on Debian's stack. Only the cards and the fabric are weft's."""
     sockets = start_fabric(lab)
     with lab.boot(lab.guest("node1", cards=[sockets[0]], kernel="stock")) as (server,):
         load_stock(server)
@@ -54,7 +54,7 @@ def guest_boots_over_stock_ib0(lab):
 
 @test(kernels=(), also=("plain", "debug"), timeout=300)
 def mthca_guest_boots_over_stock_ib0(lab):
-    """The same with iPXE's driver for the other card: what it fetches comes from a ConnectX on Debian's stack."""
+    """The same with iPXE's driver for the InfiniHost, from a server with a ConnectX on Debian's stack."""
     sockets = start_fabric(lab, MTHCA)
     with lab.boot(lab.guest("node1", cards=[sockets[0]], kernel="stock")) as (server,):
         load_stock(server)

@@ -46,7 +46,8 @@ def receives(lines):
 
 @test(kernels=("um-debug",), also=("debug", "stock"), timeout=120)
 def one_packet_is_traced(lab):
-    """A ping is posted, rung for, received and answered; the joins before it are MADs, the port's coming up an event; and who does not look sees none."""
+    """The trace shows a ping being posted, the doorbell, the reception and the reply. It shows the joins before it as MADs, and the port's activation
+    as an event. Without tracing nothing is recorded."""
     sockets = start_fabric(lab)
     guests = [lab.guest(f"node{number}", cards=[socket]) for number, socket in enumerate(sockets, 1)]
     with lab.boot(*guests) as (node1, node2):

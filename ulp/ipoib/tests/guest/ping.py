@@ -7,7 +7,7 @@ from pair import interfaces_up, lost_sizes, weft_pair
 
 @test(kernels=("stock", "um-debug"), also=("debug", "plain", "um"), timeout=240)
 def guests_ping_both_ways(lab):
-    """Two guests on our stack bring ib0 up over the fabric and ping each other, IPv4 and IPv6, across fragmentation."""
+    """Two guests with weft's stack bring ib0 up and ping each other with IPv4 and IPv6, also with fragmented packets."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
         for source, target in ((node1, "10.0.0.2"), (node2, "10.0.0.1")):

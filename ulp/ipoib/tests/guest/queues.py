@@ -16,7 +16,8 @@ def from_self(node):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def each_cpu_has_its_own_queue(lab):
-    """Each CPU sends through its own queue, an interface created later has as many, and no queue's multicast is received by its sender."""
+    """Each CPU sends through its own queue, an interface that is created later has as many queues, and no queue receives its own multicast
+    packets."""
     with weft_pair(lab, cpus=CPUS) as (node1, node2):
         node1.run("ip link add link ib0 name child type ipoib pkey 0x8001")
         for dev in ("ib0", "child"):

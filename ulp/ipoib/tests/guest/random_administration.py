@@ -152,7 +152,8 @@ class Administrator:
 
 @test(kernels=("um-debug",), also=("stock", "debug"), timeout=300, full_timeout=2 * HOURS_S)
 def random_administration_matches_the_stock_stack(lab):
-    """Whatever an administrator does to ib0, it ends as it does on Debian's stack, traffic returns, and nothing is reported."""
+    """Each action of an administrator on ib0 has the same outcome as on Debian's stack. Traffic continues afterwards, and the kernel reports
+    nothing."""
     with mixed_pair(lab) as (node1, node2):
         install_tool(lab, node1, node2)
         interfaces_up(node1, node2)

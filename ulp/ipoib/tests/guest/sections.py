@@ -45,8 +45,8 @@ class LongSections:
 
 @test(kernels=(), also=("debug",), timeout=900)
 def many_groups_do_not_block_softirqs(lab):
-    """A program joins 20,000 groups and leaves them: no section of the stack's with interrupts, soft interrupts or preemption off takes longer than
-    2 ms, and packets get through meanwhile."""
+    """A program joins 20,000 groups and leaves them. The stack never disables interrupts, soft interrupts or preemption for longer than 2 ms, and
+    packets are delivered meanwhile."""
     with weft_pair(lab, PAIR) as (node1, node2):
         install_tool(lab, node1)
         interfaces_up(node1, node2)

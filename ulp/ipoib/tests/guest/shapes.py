@@ -39,7 +39,8 @@ def check_large_datagrams_and_a_child(node1, node2):
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
 def large_datagrams_and_a_child_carry_traffic(lab):
-    """A broadcast group of MTU 4096 gives an interface of 4092 bytes; a child by P_Key carries traffic together with its parent."""
+    """A broadcast group with MTU 4096 gives the interface an MTU of 4092. A child in another partition carries traffic at the same time as its
+    parent."""
     with weft_pair(lab, LARGE) as (node1, node2):
         check_large_datagrams_and_a_child(node1, node2)
         # Another child of the same partition, and one of the parent's, carry traffic too; one by its P_Key in sysfs is unique.
@@ -67,7 +68,7 @@ def large_datagrams_and_a_child_work_with_the_stock_stack(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def ethtool_sets_rings_and_moderation(lab):
-    """ethtool changes rings while the interface is down, refuses nonsense, and sets the moderation at any time."""
+    """ethtool changes ring sizes while the interface is down, rejects invalid values, and sets the moderation at any time."""
     with weft_pair(lab) as (node1, node2):
         assert node1.run("ethtool -G ib0 rx 1000", check=False).status != 0
         node1.run("ethtool -G ib0 rx 128 tx 256")
