@@ -44,7 +44,7 @@ void cm_03_connects_and_disconnects(Test &test)
 	EXPECT_EQ(pair->listener.all(), 0u);
 }
 
-/* The contents of a REQ arrive, seen from the other side. */
+/* The listener's event has the contents of the REQ, from the passive side's point of view. */
 void cm_03_request_reaches_the_listener(Test &test)
 {
 	Boxed<Pair> pair;
@@ -119,9 +119,10 @@ int attributes(const End &end, ib_qp_state state, ib_qp_attr &attr, int &mask)
 }
 
 /*
- * IBA 11.2.5.2: what each transition of the QP needs, on both sides, and when it is known. A
- * starting PSN is the one that the other side sends first (IBA 12.7, "Starting PSN"): what this
- * side has said is what its QP expects, what the peer has said is where it begins.
+ * IBA 11.2.5.2: the attributes that each QP transition needs, on both sides, and when they are
+ * known. A starting PSN is the first PSN that the receiver of the message sends (IBA 12.7,
+ * "Starting PSN"): the local QP expects the PSN that this side announced, and starts with the PSN
+ * that the peer announced.
  */
 void cm_03_qp_attributes_match_each_transition(Test &test)
 {
@@ -181,8 +182,8 @@ void cm_03_qp_attributes_match_each_transition(Test &test)
 }
 
 /*
- * A REQ that was refused locally leaves no state for the next one: no alternate path that the peer
- * has not received.
+ * A REQ that is refused locally leaves no state for the next one, such as an alternate path that
+ * the peer has not received.
  */
 void cm_03_failed_request_leaves_no_state(Test &test)
 {
@@ -204,9 +205,7 @@ void cm_03_failed_request_leaves_no_state(Test &test)
 	EXPECT_EQ(mask & IB_QP_PATH_MIG_STATE, 0);
 }
 
-/*
- * The alternate path of a REQ is loaded if the REP says that the peer has taken it, and only then.
- */
+/* The alternate path of a REQ is loaded only if the REP reports that the peer has accepted it. */
 void cm_03_alternate_path_is_loaded_only_if_accepted(Test &test)
 {
 	for (u8 failover : {0, 1, 2}) {
@@ -236,8 +235,8 @@ void cm_03_alternate_path_is_loaded_only_if_accepted(Test &test)
 }
 
 /*
- * Data that come before RTU say that the connection is there; the RTU that follows is one too many,
- * and no harm.
+ * Data that arrives before the RTU establishes the connection. The RTU that follows counts as a
+ * duplicate.
  */
 void cm_03_data_before_rtu_establishes_the_connection(Test &test)
 {
@@ -256,7 +255,7 @@ void cm_03_data_before_rtu_establishes_the_connection(Test &test)
 	EXPECT_EQ(pair->passive.state(), IB_CM_ESTABLISHED);
 }
 
-/* Two that connect to each other at once have two connections. */
+/* Two nodes that connect to each other at the same time get two connections. */
 void cm_03_simultaneous_requests_make_two_connections(Test &test)
 {
 	Boxed<Pair> pair;
@@ -295,9 +294,7 @@ void cm_03_port_connects_to_itself(Test &test)
 	EXPECT_TRUE(pair->passive.receives(IB_CM_DREP_RECEIVED));
 }
 
-/*
- * An id that has been in a connection may begin another, under a number that the peer has not seen.
- */
+/* An ID can be used for another connection, with a number that the peer has not seen. */
 void cm_03_id_is_reused_after_disconnect(Test &test)
 {
 	Boxed<Pair> pair;

@@ -10,8 +10,8 @@ namespace
 {
 
 /*
- * A handler that returns something ends its id; of a new one, -ENOMEM without a word, so that the
- * peer asks again.
+ * A handler that returns a nonzero value destroys its ID. -ENOMEM destroys a new ID without a
+ * message, so that the peer retries.
  */
 void cm_07_handlers_may_destroy_ids(Test &test)
 {
@@ -92,7 +92,10 @@ struct Destroyer {
 	}
 };
 
-/* ib_destroy_cm_id() waits for the handler of the id, and, of a listener, for those of new ids. */
+/*
+ * ib_destroy_cm_id() waits for the handler of the ID and, for a listener, for the handlers of new
+ * IDs.
+ */
 void cm_07_destruction_waits_for_handlers(Test &test)
 {
 	static constinit kern::Atomic<bool> held{};
@@ -178,8 +181,8 @@ void cm_07_listener_outlives_handlers_of_new_ids(Test &test)
 }
 
 /*
- * Each end, and the listener, destroyed at a moment drawn from the seed, in an order drawn from it,
- * while messages are on their way.
+ * Both ends and the listener are destroyed at moments and in an order that the seed determines,
+ * while messages are in flight.
  */
 void cm_07_ids_may_be_destroyed_at_any_moment(Test &test)
 {
@@ -224,8 +227,8 @@ void cm_07_ids_may_be_destroyed_at_any_moment(Test &test)
 }
 
 /*
- * Any bytes, and right messages with some bytes changed: a connection that is there and a listener
- * bear it, and go on.
+ * Random messages, and valid messages with some bytes changed: an existing connection and a
+ * listener continue to work.
  */
 void cm_01_arbitrary_messages_are_handled(Test &test)
 {

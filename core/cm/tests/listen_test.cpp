@@ -53,7 +53,7 @@ void cm_08_a_thousand_listeners_are_found(Test &test)
 	EXPECT_EQ(pair->active.last.param.rej_rcvd.reason, IB_CM_REJ_INVALID_SERVICE_ID);
 }
 
-/* Ownership and choice of service ids. */
+/* Service IDs in use and invalid ones are refused; assigned ones are unique. */
 void cm_08_service_ids_are_unique_and_validated(Test &test)
 {
 	Boxed<Pair> pair;
@@ -74,7 +74,7 @@ void cm_08_service_ids_are_unique_and_validated(Test &test)
 	ib_destroy_cm_id(third->newest);
 }
 
-/* The listener with most bits that count has it. */
+/* The listener whose mask has the most bits gets the request. */
 void cm_08_most_specific_mask_gets_the_request(Test &test)
 {
 	constexpr u64 range = 0x3000000000000000;
@@ -115,8 +115,8 @@ void cm_08_most_specific_mask_gets_the_request(Test &test)
 }
 
 /*
- * A flood of REQs fills the backlog of its listener, and no more; another listener is served
- * meanwhile, and after that this one again.
+ * A flood of REQs fills only the backlog of its listener. Other listeners are served meanwhile, and
+ * this one afterwards.
  */
 void cm_08_flood_does_not_exceed_the_backlog(Test &test)
 {
@@ -189,8 +189,9 @@ void cm_08_one_listener_does_not_take_the_whole_backlog(Test &test)
 }
 
 /*
- * Ids that end before what they have asked has gone out make no room for more of it: who makes and
- * ends them as fast as he can has so much on its way and no more. After that, one connects.
+ * The messages of destroyed IDs still count against the limit until they have been sent. A consumer
+ * that creates and destroys IDs in a loop therefore cannot exceed it. Afterwards a connection
+ * succeeds.
  */
 void cm_08_pending_requests_are_bounded(Test &test)
 {
@@ -216,7 +217,7 @@ void cm_08_pending_requests_are_bounded(Test &test)
 	EXPECT_TRUE(pair->passive.receives(IB_CM_REQ_RECEIVED));
 }
 
-/* Whatever numbers peers choose, a lookup among ten thousand looks at a few. */
+/* Whatever numbers peers choose, a lookup among ten thousand IDs compares only a few. */
 void cm_08_lookup_cost_is_constant(Test &test)
 {
 	struct Known {

@@ -86,7 +86,7 @@ struct Moving {
 	}
 };
 
-/* The peer's DREQ is accepted from its new LID, and is answered there. */
+/* A DREQ from the peer's new LID is accepted, and the reply goes to that LID. */
 void cm_13_peer_with_new_lid_disconnects(Test &test)
 {
 	Boxed<Moving> moving;
@@ -96,7 +96,7 @@ void cm_13_peer_with_new_lid_disconnects(Test &test)
 	EXPECT_TRUE(moving->peer.receives(ib::CmAttribute::drep));
 }
 
-/* A peer that begins anew from its new LID with the same QP ends the old connection. */
+/* A peer that connects again from its new LID with the same QP ends the old connection. */
 void cm_13_peer_with_new_lid_reconnects(Test &test)
 {
 	Boxed<Moving> moving;
@@ -111,7 +111,7 @@ void cm_13_peer_with_new_lid_reconnects(Test &test)
 	EXPECT_TRUE(moving->passive.receives(IB_CM_REQ_RECEIVED));
 }
 
-/* A node that is not where the peer's port is ends no connection of the peer. */
+/* A node that does not have the LID of the peer's port cannot end the connection. */
 void cm_13_message_from_another_node_is_dropped(Test &test)
 {
 	Boxed<Moving> moving;

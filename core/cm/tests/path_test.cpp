@@ -56,8 +56,8 @@ void cm_09_service_is_resolved(Test &test)
 }
 
 /*
- * If no listener serves the ID, resolution fails at once. If there is no response, the request is
- * retransmitted and then given up.
+ * If no listener serves the service ID, resolution fails at once. If there is no response, the
+ * request is retransmitted and then fails.
  */
 void cm_09_service_is_not_resolved(Test &test)
 {
@@ -128,9 +128,7 @@ void cm_10_alternate_path_is_loaded_by_lap(Test &test)
 	EXPECT_FALSE(mask & IB_QP_ALT_PATH);
 }
 
-/*
- * An unanswered proposal is given up, and the connection stays; a lost response is sent again.
- */
+/* An unanswered LAP is given up, and the connection stays. A lost APR is sent again. */
 void cm_10_lost_laps_are_given_up(Test &test)
 {
 	Boxed<Pair> pair;
@@ -172,8 +170,8 @@ void cm_10_lost_laps_are_given_up(Test &test)
 }
 
 /*
- * An answer to a proposal that was given up is none to the next one: both ends load what both have
- * agreed to.
+ * A late APR to a LAP that was given up is not taken for the response to the next LAP: both ends
+ * load the path on which both have agreed.
  */
 void cm_10_late_response_is_ignored(Test &test)
 {
@@ -205,7 +203,7 @@ void cm_10_late_response_is_ignored(Test &test)
 	}
 }
 
-/* Two ports: after a migration messages go by the port of the path that the connection is on. */
+/* With two ports: after a migration, messages use the port of the connection's current path. */
 void cm_10_messages_follow_the_path(Test &test)
 {
 	Boxed<Node> a(u16{1}, u32{0}, 2u), b(u16{11}, u32{0}, 2u);

@@ -335,8 +335,8 @@ u64 duplicates(const Node &node)
 }
 
 /*
- * Every message in every state: a message that is valid changes the state and is reported once; any
- * other does neither.
+ * Every message in every state: a valid message changes the state and is reported once. An invalid
+ * one does neither.
  */
 void cm_02_only_valid_messages_change_the_state(Test &test)
 {
@@ -377,7 +377,7 @@ void cm_02_only_valid_messages_change_the_state(Test &test)
 	EXPECT_EQ(walk->one.overlaps.load_acquire(), 0u);
 }
 
-/* The consumer answers a proposal of an unreachable path, like any other. */
+/* The consumer responds to a LAP with an unreachable path as to any other. */
 void cm_10_invalid_paths_are_rejected(Test &test)
 {
 	Boxed<Walk> walk;
@@ -397,7 +397,7 @@ void cm_10_invalid_paths_are_rejected(Test &test)
 	walk->end();
 }
 
-/* The same with numbers that are no connection's: nothing happens to the id that is there. */
+/* Messages with IDs that belong to no connection do not affect the existing one. */
 void cm_02_messages_of_other_connections_are_ignored(Test &test)
 {
 	Boxed<Walk> walk;
@@ -423,8 +423,8 @@ void cm_02_messages_of_other_connections_are_ignored(Test &test)
 }
 
 /*
- * The same with the right numbers, by a node that the connection has nothing to do with; nor does
- * the old connection end if that one says it has its peer's QP.
+ * Messages with the right IDs, from a node that does not belong to the connection, are ignored. If
+ * that node claims to have the peer's QP, the old connection does not end.
  */
 void cm_02_messages_of_a_third_node_are_ignored(Test &test)
 {
@@ -447,7 +447,7 @@ void cm_02_messages_of_a_third_node_are_ignored(Test &test)
 	}
 }
 
-/* Every call in every state: those that the table refuses return EINVAL, and change nothing. */
+/* Every call in every state: calls that the table refuses return EINVAL and change nothing. */
 void cm_02_calls_fail_in_invalid_states(Test &test)
 {
 	Boxed<Walk> walk;
@@ -527,7 +527,7 @@ void cm_02_calls_fail_in_invalid_states(Test &test)
 		}
 }
 
-/* Messages sent when an id is destroyed, in every state. */
+/* The message that is sent when an ID is destroyed, for every state. */
 void cm_07_destroy_in_every_state_notifies_the_peer(Test &test)
 {
 	Boxed<Walk> walk;

@@ -85,7 +85,7 @@ void cm_04_unanswered_request_times_out(Test &test)
 	EXPECT_EQ(alone->active.state(), IB_CM_IDLE);
 }
 
-/* A REP waits as long as the REQ said that its sender takes. */
+/* A REP times out after the response timeout that the sender of the REQ has announced. */
 void cm_04_unanswered_reply_times_out(Test &test)
 {
 	Boxed<Alone> alone;
@@ -100,7 +100,7 @@ void cm_04_unanswered_reply_times_out(Test &test)
 	EXPECT_EQ(alone->passive.state(), IB_CM_IDLE);
 }
 
-/* An unanswered DREQ also ends the connection, through time-wait. */
+/* An unanswered DREQ also ends the connection, by way of timewait. */
 void cm_04_unanswered_disconnect_times_out(Test &test)
 {
 	Boxed<Alone> alone;
@@ -112,7 +112,7 @@ void cm_04_unanswered_disconnect_times_out(Test &test)
 	EXPECT_TRUE(alone->active.receives(IB_CM_TIMEWAIT_EXIT));
 }
 
-/* MRA: so long for the answer, from now on and for each repetition. */
+/* After an MRA, the ID waits for the announced time, now and after each retry. */
 void cm_04_peer_extends_the_timeout(Test &test)
 {
 	Boxed<Alone> alone;
@@ -138,10 +138,7 @@ void cm_04_peer_extends_the_timeout(Test &test)
 	EXPECT_EQ(alone->peer.received(ib::CmAttribute::req), 4u);
 }
 
-/*
- * A peer that asks for 2.4 hours, again and again, gets 90 seconds for each of the tries that there
- * are.
- */
+/* A peer that repeatedly requests 2.4 hours gets 90 seconds for each retry. */
 void cm_04_timeout_extension_is_bounded(Test &test)
 {
 	Boxed<Alone> alone;
@@ -164,7 +161,10 @@ void cm_04_timeout_extension_is_bounded(Test &test)
 	EXPECT_EQ(alone->node.counters().duplicates[IB_CM_COUNTER_MRA], 9u);
 }
 
-/* Each message of a connection lost once, or twice: it comes about, and ends. */
+/*
+ * Each message of a connection is lost once or twice: the connection is established and ended
+ * nevertheless.
+ */
 void cm_04_lost_messages_are_retransmitted(Test &test)
 {
 	struct Loss {
@@ -236,7 +236,7 @@ void cm_05_answers_are_repeated(Test &test)
 	EXPECT_EQ(ib::cm_message<ib::CmMra>(mra).remote_id, 0x55u);
 }
 
-/* A DREQ again gets the DREP it had. */
+/* A repeated DREQ gets the same DREP. */
 void cm_05_repeated_disconnect_gets_a_reply(Test &test)
 {
 	Boxed<Alone> alone;
@@ -266,7 +266,7 @@ void cm_05_repeated_disconnect_gets_a_reply(Test &test)
 	EXPECT_EQ(ib::cm_message<ib::CmDrep>(drep).remote_id, 0x77u);
 }
 
-/* A DREQ for another QP than the connection's is none of it. */
+/* A DREQ for another QP than the connection's is ignored. */
 void cm_05_disconnect_for_another_qp_is_ignored(Test &test)
 {
 	Boxed<Alone> alone;
@@ -280,8 +280,8 @@ void cm_05_disconnect_for_another_qp_is_ignored(Test &test)
 }
 
 /*
- * A peer that comes back with the same QP: its REQ is refused as stale, and the old connection
- * ends. After that it may connect.
+ * A peer connects again with the same QP: its REQ is rejected as stale, and the old connection
+ * ends. After that it can connect.
  */
 void cm_05_peer_reconnects_with_the_same_qp(Test &test)
 {
@@ -302,7 +302,10 @@ void cm_05_peer_reconnects_with_the_same_qp(Test &test)
 	EXPECT_TRUE(alone->passive.receives(IB_CM_REQ_RECEIVED));
 }
 
-/* The same by a REP: it is refused, the old connection ends, and the new one goes on asking. */
+/*
+ * A REP with a QP that is in use is rejected, the old connection ends, and the new ID continues to
+ * send its REQ.
+ */
 void cm_05_reply_with_qp_in_use_is_rejected(Test &test)
 {
 	Boxed<Alone> alone;
@@ -322,9 +325,7 @@ void cm_05_reply_with_qp_in_use_is_rejected(Test &test)
 	EXPECT_EQ(alone->active.state(), IB_CM_DREQ_SENT);
 }
 
-/*
- * An answer that could not be sent is none: the REP that comes again is answered by what has been.
- */
+/* If a response could not be sent, the next repetition of the REP causes it to be sent again. */
 void cm_05_failed_reply_is_retried(Test &test)
 {
 	Boxed<Alone> alone;
@@ -361,7 +362,7 @@ void cm_05_failed_disconnect_is_retried(Test &test)
 	EXPECT_EQ(pair->passive.state(), IB_CM_ESTABLISHED);
 }
 
-/* A REP with no QP is no REP; the id goes on asking. */
+/* A REP without a QP is invalid; the ID continues to send its REQ. */
 void cm_01_reply_without_qp_is_rejected(Test &test)
 {
 	Boxed<Alone> alone;
@@ -377,7 +378,7 @@ void cm_01_reply_without_qp_is_rejected(Test &test)
 }
 
 /*
- * A REQ that is refused as stale leads to a time-wait of the path that it asked for: 2^19 * 4.096
+ * After a REQ has been rejected as stale, timewait lasts as long as its path requires: 2^19 * 4.096
  * us = 2.1 s.
  */
 void cm_06_stale_request_is_delayed(Test &test)
@@ -398,8 +399,8 @@ void cm_06_stale_request_is_delayed(Test &test)
 }
 
 /*
- * Messages that could not be answered for lack of memory are counted as such, not as malformed
- * messages.
+ * Messages that could not be answered because memory was short are counted as such, not as
+ * malformed messages.
  */
 void cm_12_allocation_failures_are_counted(Test &test)
 {
@@ -413,8 +414,8 @@ void cm_12_allocation_failures_are_counted(Test &test)
 }
 
 /*
- * Every reason, with its information and private data, at either step, arrives as it was sent, and
- * has words.
+ * Every reject reason arrives unchanged with its information and private data, before and after the
+ * REP, and has a text.
  */
 void cm_06_reject_reasons_reach_the_peer(Test &test)
 {

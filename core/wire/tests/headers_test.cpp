@@ -196,7 +196,7 @@ TEST(PacketHeaders, mgmt_08_malformed_packets_are_rejected_with_the_reason)
 	EXPECT_EQ(Error::bad_pad, parse(empty));
 }
 
-TEST(PacketHeaders, mgmt_08_payload_limits)
+TEST(PacketHeaders, mgmt_08_invalid_payload_lengths_are_rejected)
 {
 	Headers h;
 	std::uint8_t bytes[ib::headers_max];

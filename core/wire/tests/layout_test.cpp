@@ -21,7 +21,7 @@ Structure from_bytes(std::initializer_list<int> bytes)
 	return result;
 }
 
-TEST(WireLayout, lrh)
+TEST(WireLayout, lrh_fields_match_the_specification)
 {
 	auto lrh = from_bytes<ib::Lrh>({0xf0, 0x52, 0x12, 0x34, 0xf8, 0x48, 0x56, 0x78});
 	EXPECT_EQ(15, lrh.vl());
@@ -36,7 +36,7 @@ TEST(WireLayout, lrh)
 	EXPECT_EQ(0xffff, lrh.length_word);
 }
 
-TEST(WireLayout, bth)
+TEST(WireLayout, bth_fields_match_the_specification)
 {
 	auto bth = from_bytes<ib::Bth>(
 		{0x64, 0xd0, 0xff, 0xff, 0xc0, 0x01, 0x02, 0x03, 0x80, 0x0a, 0x0b, 0x0c});
@@ -55,7 +55,7 @@ TEST(WireLayout, bth)
 	EXPECT_EQ(0xffffffu, bth.psn_word);
 }
 
-TEST(WireLayout, port_info)
+TEST(WireLayout, port_info_fields_match_the_specification)
 {
 	ib::PortInfo info{};
 	info.set_state(ib::PortState::active);
@@ -78,7 +78,7 @@ TEST(WireLayout, port_info)
 	EXPECT_EQ(ib::Mtu::mtu_4096, info.neighbor_mtu());
 }
 
-TEST(WireLayout, mc_member_record)
+TEST(WireLayout, mc_member_record_fields_match_the_specification)
 {
 	ib::McMemberRecord record{};
 	record.set_sl_flow_hop(5, 0x12345, 7);
@@ -90,7 +90,7 @@ TEST(WireLayout, mc_member_record)
 	EXPECT_EQ(0x21, record.scope_join_state);
 }
 
-TEST(WireLayout, mtu_and_rate_encodings)
+TEST(WireLayout, mtus_and_rates_are_converted)
 {
 	EXPECT_EQ(256u, ib::mtu_bytes(ib::Mtu::mtu_256));
 	EXPECT_EQ(4096u, ib::mtu_bytes(ib::Mtu::mtu_4096));
@@ -103,7 +103,7 @@ TEST(WireLayout, mtu_and_rate_encodings)
 	EXPECT_EQ(ib::Rate::gbps_100, ib::link_rate(ib::width_4x, ib::speed_qdr, ib::speed_edr));
 }
 
-TEST(WireLayout, pkey_matching)
+TEST(WireLayout, pkeys_match_if_one_is_a_full_member)
 {
 	EXPECT_TRUE(ib::pkey_match(0xffff, 0x7fff));
 	EXPECT_FALSE(ib::pkey_match(0x7fff, 0x7fff));

@@ -173,7 +173,10 @@ void ipoib_03_failed_receive_queue_recovers(Test &test)
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 }
 
-/* A peer that asks for more time gets none: packets wait for it, whose number is bounded. */
+/*
+ * A peer that requests more time does not get it, because packets wait for the connection, and
+ * their number is bounded.
+ */
 void ipoib_05_mra_ends_the_connection_attempt(Test &test)
 {
 	BothConnected subnet;
@@ -187,7 +190,10 @@ void ipoib_05_mra_ends_the_connection_attempt(Test &test)
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 }
 
-/* One who does not receive, with as many connections as he may have, leaves places to others. */
+/*
+ * A peer that does not receive, with as many connections as it may have, leaves connections to
+ * others.
+ */
 void ipoib_05_one_peer_does_not_take_all_connections(Test &test)
 {
 	using All = ActiveConnections;
@@ -212,7 +218,9 @@ void ipoib_05_one_peer_does_not_take_all_connections(Test &test)
 	EXPECT_EQ(none.largest(2044), 2044u);
 }
 
-/* A peer that makes and ends connections all the time has the others received nonetheless. */
+/*
+ * Packets of other peers are received while one peer establishes and ends connections all the time.
+ */
 void ipoib_05_connections_are_closed_in_batches(Test &test)
 {
 	constexpr u32 rounds = 4;
@@ -243,7 +251,7 @@ void ipoib_05_connections_are_closed_in_batches(Test &test)
 	EXPECT_GE(ends.least_ns, interval_ns);
 }
 
-/* A peer that has not agreed to it gets no packet without its checksum. */
+/* A peer that has not agreed to omit checksums gets no packet without one. */
 void ipoib_07_checksums_are_sent_unless_the_peer_agrees(Test &test)
 {
 	BothConnected subnet;
@@ -256,7 +264,7 @@ void ipoib_07_checksums_are_sent_unless_the_peer_agrees(Test &test)
 	EXPECT_EQ(subnet.a.counter("connected_tx_unsummed"), 0u);
 }
 
-/* Packets that wait for peers that never answer are bounded, for one and for all. */
+/* Packets that wait for peers that never respond are bounded, for each peer and in total. */
 void ipoib_05_queued_packets_are_bounded(Test &test)
 {
 	BothConnected subnet;
@@ -321,7 +329,10 @@ void ipoib_08_connections_to_one_peer_are_bounded(Test &test)
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 }
 
-/* A packet left over from connected mode is too long for a datagram, and breaks no QP. */
+/*
+ * A packet that was queued in connected mode and is too long for a datagram is dropped, and causes
+ * no QP error.
+ */
 void ipoib_02_long_packet_in_datagram_mode_is_dropped(Test &test)
 {
 	Subnet subnet;
@@ -338,7 +349,7 @@ void ipoib_02_long_packet_in_datagram_mode_is_dropped(Test &test)
 	EXPECT_TRUE(subnet.a.reaches(subnet.b));
 }
 
-/* The way of a peer that is only sent to by a connection is asked for again, too. */
+/* The path to a peer that is reached only by a connection is queried again, too. */
 void ipoib_03_path_is_resolved_again(Test &test)
 {
 	BothConnected subnet;
@@ -352,7 +363,10 @@ void ipoib_03_path_is_resolved_again(Test &test)
 	EXPECT_EQ(subnet.a.counter("connections_made"), 1u);
 }
 
-/* A packet that comes while the parts of connected mode are being made finds none of it, or all. */
+/*
+ * A packet that is sent while the resources of connected mode are being created uses either none or
+ * all of them.
+ */
 void ipoib_06_packet_sees_no_partial_mode_change(Test &test)
 {
 	Subnet subnet;
@@ -375,7 +389,9 @@ void ipoib_06_packet_sees_no_partial_mode_change(Test &test)
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 }
 
-/* While one peer's connection is ended, which may take long, the others' go on. */
+/*
+ * While one peer's connection is being ended, which may take long, those of other peers continue.
+ */
 void ipoib_05_connections_survive_closing_of_others(Test &test)
 {
 	BothConnected subnet;
@@ -413,8 +429,8 @@ void ipoib_05_connections_survive_closing_of_others(Test &test)
 }
 
 /*
- * A connection may be over before it has been answered: its QP receives by then, and the peer may
- * send a packet that is too long. The accepting side goes on with the id, which refuses it.
+ * A connection may end before the REP has been sent: its QP already receives, and the peer may send
+ * a packet that is too long. The accepting side continues with the ID, which refuses the REP.
  */
 void ipoib_05_connection_may_end_while_it_is_accepted(Test &test)
 {

@@ -9,7 +9,7 @@ using namespace ipoib::fixture;
 namespace
 {
 
-/* Packets of all sizes get through, each way, and the large ones by one connection. */
+/* Packets of all sizes arrive in both directions, and large ones use one connection. */
 void ipoib_01_packets_of_all_sizes_arrive(Test &test)
 {
 	BothConnected subnet;
@@ -35,7 +35,7 @@ void ipoib_01_packets_of_all_sizes_arrive(Test &test)
 }
 
 /*
- * Messages whose completions come after the last poll and before the arm: all are received, on
+ * Messages whose completions arrive after the last poll and before the arm are all received, on
  * hardware that raises no event for them.
  */
 void notify_09_message_arrives_before_rearm(Test &test)
@@ -58,8 +58,8 @@ void notify_09_message_arrives_before_rearm(Test &test)
 }
 
 /*
- * Connections whose CQ cannot be armed have no event to wait for: the interface restarts, and its
- * peer connects again.
+ * If the CQ of the connections cannot be armed, there is no event to wait for: the interface
+ * restarts, and its peer connects again.
  */
 void notify_02_connections_recover_from_a_failed_arm(Test &test)
 {
@@ -95,7 +95,7 @@ void notify_02_connections_start_armed(Test &test)
 	EXPECT_TRUE(subnet.a.runs());
 }
 
-/* One that ends before its header does is dropped by a connection, too. */
+/* A packet that ends within its header is dropped by a connection, too. */
 void ipoib_09_truncated_packet_is_not_sent_connected(Test &test)
 {
 	BothConnected subnet;
@@ -140,7 +140,7 @@ void ipoib_02_datagram_peer_gets_only_datagrams(Test &test)
 	EXPECT_TRUE(eventually([&] { return subnet.b.stats().rx_packets > received; }));
 }
 
-/* A connection whose other end goes is made anew by what is sent next. */
+/* If the other end of a connection disappears, the next packet creates a new connection. */
 void ipoib_03_lost_connection_is_reestablished(Test &test)
 {
 	BothConnected subnet;
@@ -187,8 +187,8 @@ void ipoib_04_idle_connections_are_ended(Test &test)
 }
 
 /*
- * A REQ is believed nothing, and one peer's are bounded; both are answered, and neither is in
- * others' way.
+ * A REQ is not trusted, and one peer's REQs are bounded. Both cases are answered, and do not affect
+ * other peers.
  */
 void ipoib_05_requests_are_bounded(Test &test)
 {
@@ -336,7 +336,7 @@ void ipoib_07_verifying_receiver_offers_no_offload(Test &test)
 	EXPECT_TRUE(eventually([&] { return subnet.b.counter("connected_rx_unsummed") == 2; }));
 }
 
-/* A mode that cannot be had, whatever fails, leaves the interface as it was, and working. */
+/* If a mode change fails at any step, the interface keeps its mode and works. */
 void ipoib_06_mode_change_is_atomic(Test &test)
 {
 	Subnet subnet;
@@ -366,7 +366,7 @@ void ipoib_06_mode_change_is_atomic(Test &test)
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 }
 
-/* A QP that cannot be had or moved, on either side, means datagrams, and nothing worse. */
+/* If a QP cannot be created or modified, on either side, packets are sent as datagrams. */
 void ipoib_02_failed_connection_falls_back_to_datagrams(Test &test)
 {
 	BothConnected subnet;
@@ -402,7 +402,7 @@ void ipoib_02_failed_connection_falls_back_to_datagrams(Test &test)
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 }
 
-/* A device that goes under connections of both kinds. */
+/* The device is removed while there are active and passive connections. */
 void ipoib_06_device_removal_ends_all_connections(Test &test)
 {
 	BothConnected subnet;

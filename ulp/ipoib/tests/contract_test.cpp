@@ -19,8 +19,8 @@ namespace
 {
 
 /*
- * Bursts whose completions come after the last poll and before the arm: all are received, and all
- * that was sent is given back.
+ * Bursts whose completions arrive after the last poll and before the arm are all received, and all
+ * sent packets are completed.
  */
 void notify_09_burst_arrives_before_rearm(Test &test)
 {
@@ -89,8 +89,8 @@ bool recovers(const Pair &pair, const Host &host, unsigned long before)
 }
 
 /*
- * A receive queue whose CQ cannot be armed has no event to wait for: the interface restarts it. It
- * waits, and tries again, if the CQ cannot be armed then either.
+ * If the CQ of a receive queue cannot be armed, there is no event to wait for: the interface
+ * restarts the queue. If the CQ cannot be armed then either, the interface waits and tries again.
  */
 void notify_02_receive_queue_recovers_from_a_failed_arm(Test &test)
 {
@@ -105,7 +105,7 @@ void notify_02_receive_queue_recovers_from_a_failed_arm(Test &test)
 	}
 }
 
-/* The same for a transmit queue, which takes back what it has sent. */
+/* The same for a transmit queue, whose sent packets are completed. */
 void notify_02_transmit_queue_recovers_from_a_failed_arm(Test &test)
 {
 	Pair pair;
@@ -143,8 +143,8 @@ void notify_02_opening_fails_with_the_first_arm(Test &test)
 constexpr unsigned some = 8;
 
 /*
- * An interface that forgets where its packets go, for its addresses are void, does not end what
- * those on their way go by.
+ * An interface whose addresses become invalid forgets its destinations, but does not destroy
+ * address handles that outstanding sends use.
  */
 void address_handle_outlives_its_sends(Test &test)
 {
@@ -168,7 +168,7 @@ void address_handle_outlives_its_sends(Test &test)
 	EXPECT_TRUE(pair.a.reaches(pair.b));
 }
 
-/* The same when it is taken down; and then all are ended. */
+/* The same when the interface is brought down. Then all address handles are destroyed. */
 void address_handles_are_freed_when_queues_drain(Test &test)
 {
 	Pair pair;
@@ -194,7 +194,7 @@ void address_handles_are_freed_when_queues_drain(Test &test)
 }
 
 /*
- * A send-only group is kept while it is used; then the interface leaves it, and its destination is
+ * A send-only group is kept while it is used. Then the interface leaves it, and its destination is
  * removed.
  */
 void idle_group_is_left(Test &test)

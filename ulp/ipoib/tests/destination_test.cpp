@@ -83,8 +83,8 @@ private:
 using Action = DestinationTable::Action;
 
 /*
- * Addresses that differ so that it cancels out between the parts, or in one part only: where they
- * fall is not the neighbour's to choose.
+ * Addresses whose differences cancel out between their parts, or that differ in one part only: a
+ * peer cannot choose their hash buckets.
  */
 void ipoib_08_hash_chains_are_bounded(Test &test)
 {
@@ -104,7 +104,7 @@ void ipoib_08_hash_chains_are_bounded(Test &test)
 	EXPECT_LE(ids.table().longest(), most);
 }
 
-/* A peer with many QP numbers, real or not, has them in its share; others get in as ever. */
+/* A peer with many QP numbers, real or not, cannot exceed its share; others still get entries. */
 void ipoib_08_destinations_are_bounded_by_gid(Test &test)
 {
 	constexpr u32 share = DestinationTable::capacity / DestinationTable::share;
@@ -120,7 +120,7 @@ void ipoib_08_destinations_are_bounded_by_gid(Test &test)
 	EXPECT_EQ(bench.send(address_of(1, 0xfe80, 5)), Action::send);
 }
 
-/* A flood of senders that do not exist blocks no other peer, and evicts nothing that is in use. */
+/* A flood of senders that do not exist blocks no other peer, and evicts no entry that is in use. */
 void ipoib_08_unresolvable_destinations_are_evicted(Test &test)
 {
 	Bench bench;
@@ -138,7 +138,10 @@ void ipoib_08_unresolvable_destinations_are_evicted(Test &test)
 		bench.table().get(address_of(1, 0xfe81, DestinationTable::capacity - 1))));
 }
 
-/* Packets that wait for addresses are bounded for all; the address is asked for all the same. */
+/*
+ * Packets that wait for address resolution are bounded in total. The address is resolved
+ * nevertheless.
+ */
 void ipoib_08_unresolved_packets_are_bounded(Test &test)
 {
 	constexpr u32 each = DestinationTable::waiting_max,

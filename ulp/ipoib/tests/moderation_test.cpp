@@ -28,7 +28,7 @@ u32 alone(Moderator &moderator)
 	return moderator.interval(5 * ms, 64, 64, 64 * 100);
 }
 
-/* Traffic that flows as fast with fewer events gets the longest delay there is. */
+/* A stream that has the same throughput with fewer events gets the longest delay. */
 void stream_is_coalesced(kern::kunit::Test &test)
 {
 	Moderator moderator;
@@ -38,7 +38,7 @@ void stream_is_coalesced(kern::kunit::Test &test)
 	EXPECT_EQ(moderator.level(), top);
 }
 
-/* Where each event has one completion, delays are tried seldom, and more seldom each time. */
+/* If each event has one completion, delays are tried rarely, and less often each time. */
 void request_response_is_not_delayed(kern::kunit::Test &test)
 {
 	Moderator moderator;
@@ -49,7 +49,7 @@ void request_response_is_not_delayed(kern::kunit::Test &test)
 	EXPECT_LT(delayed, 15u);
 }
 
-/* From a stream to questions and answers it takes one interval. */
+/* The change from a stream to request-response traffic is detected within one interval. */
 void delay_ends_with_the_stream(kern::kunit::Test &test)
 {
 	Moderator moderator;
@@ -58,7 +58,7 @@ void delay_ends_with_the_stream(kern::kunit::Test &test)
 	EXPECT_EQ(alone(moderator), 0u);
 }
 
-/* A delay that costs throughput is given up. */
+/* A delay that reduces throughput is dropped. */
 void delay_that_costs_throughput_is_dropped(kern::kunit::Test &test)
 {
 	Moderator moderator;
@@ -69,7 +69,7 @@ void delay_that_costs_throughput_is_dropped(kern::kunit::Test &test)
 	EXPECT_EQ(moderator.interval(10 * ms, 32, 512, 512'000), 0u);
 }
 
-/* A delay that gathers nothing is given up, too. */
+/* A delay that does not coalesce completions is dropped as well. */
 void useless_delay_is_dropped(kern::kunit::Test &test)
 {
 	Moderator moderator;
@@ -80,7 +80,7 @@ void useless_delay_is_dropped(kern::kunit::Test &test)
 	EXPECT_EQ(moderator.interval(10 * ms, 64, 640, 640'000), 0u);
 }
 
-/* Thin traffic is at once what it was in the beginning. */
+/* Sparse traffic resets moderation to its initial state at once. */
 void sparse_traffic_resets_moderation(kern::kunit::Test &test)
 {
 	Moderator moderator;
@@ -89,7 +89,7 @@ void sparse_traffic_resets_moderation(kern::kunit::Test &test)
 	EXPECT_EQ(moderator.interval(200 * ms, 64, 6400, 6'400'000), 0u);
 }
 
-/* Whatever comes, the level is one that there is. */
+/* Every input gives a valid moderation level. */
 void any_input_yields_a_level(kern::kunit::Test &test)
 {
 	Moderator moderator;

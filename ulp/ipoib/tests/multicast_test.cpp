@@ -44,8 +44,8 @@ bool is_joined(const Host &host, const HardwareAddress &address)
 }
 
 /*
- * A user may have the stack listen to 20,000 groups. The first of them are joined, up to the bound;
- * each is looked at a few times, by lookups that compare a few; and all are left.
+ * A user makes the stack listen to 20,000 groups. The first ones, up to the bound, are joined. Each
+ * group is visited a few times, by lookups that compare a few groups, and all are left.
  */
 void ipoib_11_work_per_group_is_constant(Test &test)
 {
@@ -83,9 +83,7 @@ void ipoib_11_work_per_group_is_constant(Test &test)
 	EXPECT_LE(multicast.served() - served, 2 * looks_at_each * all);
 }
 
-/*
- * Groups that could not be joined are tried again, each after its own time, and the rest goes on.
- */
+/* Joins that failed are retried, each after its own delay, while other joins proceed. */
 void ipoib_11_rejected_joins_are_retried(Test &test)
 {
 	constexpr u32 count = 100;
@@ -152,9 +150,9 @@ struct Owners {
 };
 
 /*
- * Groups that programs may have the stack listen to count as a program's, so that they cannot use
- * up what a device keeps for the kernel. The broadcast group and that of all hosts are the
- * kernel's.
+ * Groups that programs make the stack listen to are charged to programs, so that they cannot use up
+ * the part of a device's table that is reserved for the kernel. The broadcast group and the
+ * all-hosts group are the kernel's.
  */
 void ipoib_11_user_groups_are_not_charged_to_the_kernel(Test &test)
 {

@@ -12,8 +12,8 @@ namespace
 {
 
 /*
- * Packets of all sizes get through: the whole data path, on a device that reads memory by what was
- * mapped.
+ * Packets of all sizes use the whole data path, on a device that accesses memory by its DMA
+ * mappings.
  */
 void packets_arrive_after_recovery(Test &test)
 {
@@ -54,7 +54,7 @@ void verbs_objects_are_destroyed_at_unregistration(Test &test)
 	EXPECT_GT(soft_calls(pair.a.device(), SOFT_DESTROY_QP), before);
 }
 
-/* New rings are new memory, but the counters continue: readers need no lock. */
+/* New rings are in new memory, but the counters continue. Readers need no lock. */
 void counters_outlive_rings(Test &test)
 {
 	if (!runs_on_these_devices(test))
@@ -92,8 +92,8 @@ void counters_outlive_rings(Test &test)
 }
 
 /*
- * Rings that cannot be had, and then not even the former ones: the interface says what it would
- * have, and has it when it is opened.
+ * New rings cannot be allocated, and then not even the former ones. The interface reports the
+ * requested sizes, and has them when it is opened.
  */
 void interface_survives_failed_ring_allocation(Test &test)
 {
@@ -124,8 +124,8 @@ void interface_survives_failed_ring_allocation(Test &test)
 }
 
 /*
- * A receiver without memory drops, but keeps its buffers; one whose QP refused them all gets them
- * back.
+ * A receiver without memory drops packets but keeps its buffers. If a QP has refused all of them,
+ * they are posted again.
  */
 void mgmt_12_receive_queue_is_never_empty(Test &test)
 {
@@ -173,7 +173,7 @@ ib_qp_state state_of(const Host &host)
 									     : attr.qp_state;
 }
 
-/* A QP that is in error, and completes all that it had: the interface brings it back. */
+/* A QP enters the error state and completes all of its requests. The interface recovers it. */
 void mgmt_09_qp_in_error_recovers(Test &test)
 {
 	if (!runs_on_these_devices(test))
@@ -199,8 +199,8 @@ void mgmt_09_qp_in_error_recovers(Test &test)
 }
 
 /*
- * A send that fails stops its queue alone (SQE, IBA 10.3.1.6): one command sets that going again,
- * and what waited behind the request comes back.
+ * A failed send stops only its send queue (SQE, IBA 10.3.1.6). One command restarts the queue, and
+ * the requests after the failed one complete.
  */
 void stopped_send_queue_resumes(Test &test)
 {
@@ -252,7 +252,7 @@ void stopped_send_queue_resumes(Test &test)
 	EXPECT_EQ(soft_calls(device, SOFT_MODIFY_QP), before);
 }
 
-/* A QP that only sends tells of its error by nothing but what is sent by it. */
+/* A QP that only sends shows its error only by the completions of its sends. */
 void send_qp_in_error_recovers(Test &test)
 {
 	if (!test.needs_another_cpu())
@@ -293,7 +293,7 @@ void send_qp_in_error_recovers(Test &test)
 }
 
 /*
- * Asynchronous events of the QP or of a CQ are received (EVENT-02), and handled. A CQ in error is
+ * Asynchronous events of the QP and of a CQ are received (EVENT-02) and handled. A CQ in error is
  * replaced.
  */
 void event_02_fatal_event_closes_the_interface(Test &test)
@@ -389,8 +389,8 @@ struct Watch {
 };
 
 /*
- * While the queues are taken down no packet is handed over: completions that come meanwhile do not
- * open them again.
+ * While the queues are being taken down, no packet is passed to them: completions that arrive
+ * meanwhile do not restart them.
  */
 void queues_stay_stopped_while_they_are_taken_down(Test &test)
 {
@@ -411,7 +411,7 @@ void queues_stay_stopped_while_they_are_taken_down(Test &test)
 	EXPECT_TRUE(pair.a.reaches(pair.b));
 }
 
-/* A restart that fails at any command leaves an interface that can be taken down and up. */
+/* After a restart that has failed at any command, the interface can be brought down and up. */
 void failed_restart_leaves_a_usable_interface(Test &test)
 {
 	if (!runs_on_these_devices(test))

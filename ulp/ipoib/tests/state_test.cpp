@@ -41,8 +41,8 @@ struct Climber {
 };
 
 /*
- * From each rung to each other, failing at none or at any: nothing is begun or ended twice, and a
- * step that failed is undone.
+ * From each state to each other state, with no failure or a failure at any state: no step is taken
+ * or undone twice, and a failed step is undone.
  */
 void bring_up_undoes_a_failed_step(Test &test)
 {
@@ -249,9 +249,9 @@ void queues_survive_any_failed_allocation(Test &test)
 }
 
 /*
- * The CQ is armed since the queues ran before; a packet that arrives before NAPI is on again uses
- * up that arm, and its event leads nowhere. It is received all the same, also on hardware that
- * raises no second event for it.
+ * The CQ is still armed from the last time that the queues ran. A packet that arrives before NAPI
+ * is enabled uses up this arm, and its event has no effect. The packet is received nevertheless,
+ * also on hardware that raises no second event for it.
  */
 void notify_03_packet_that_arrives_before_napi_is_received(Test &test)
 {
@@ -272,7 +272,7 @@ void notify_03_packet_that_arrives_before_napi_is_received(Test &test)
 	}
 }
 
-/* An interface is made, or not, whatever fails on the way. */
+/* If any step of creating an interface fails, nothing is left of it. */
 void interface_creation_is_atomic(Test &test)
 {
 	Module module;
@@ -302,7 +302,7 @@ void interface_creation_is_atomic(Test &test)
 	}
 }
 
-/* An interface that cannot be opened is down, and can be opened later. */
+/* An interface that could not be opened is down, and can be opened later. */
 void failed_opening_can_be_retried(Test &test)
 {
 	Pair pair;
@@ -334,7 +334,10 @@ void failed_opening_can_be_retried(Test &test)
 	EXPECT_TRUE(pair.begin());
 }
 
-/* One that could not be restarted says so by its carrier, and goes on by itself. */
+/*
+ * An interface that could not be restarted has no carrier, and is restarted later without a
+ * command.
+ */
 void failed_restart_is_retried(Test &test)
 {
 	Pair pair;

@@ -17,8 +17,8 @@ constexpr ib::Gid port_gid{
 	{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x02, 0x02, 0xc9, 0x03, 0x00, 0x4e, 0x8a, 0x11}};
 
 /*
- * The encapsulation header is the protocol's number in the order of the wire, and two bytes of
- * nothing (RFC 4391 section 6).
+ * The encapsulation header has the protocol number in network byte order and two reserved bytes
+ * (RFC 4391 section 6).
  */
 void header_matches_the_rfc(kern::kunit::Test &test)
 {
@@ -33,7 +33,7 @@ void header_matches_the_rfc(kern::kunit::Test &test)
 	EXPECT_EQ(raw[3], u8{0});
 }
 
-/* The four protocols that the RFC names are carried, and no other. */
+/* The four protocols that the RFC lists are carried, and no others. */
 void four_protocols_are_carried(kern::kunit::Test &test)
 {
 	unsigned carried = 0;
@@ -61,7 +61,7 @@ void address_matches_the_rfc(kern::kunit::Test &test)
 	EXPECT_FALSE(address.is_multicast());
 }
 
-/* Every number of a QP is found again, and what is above its 24 bits is not. */
+/* Every QP number is read back unchanged; bits above its 24 bits are ignored. */
 void qp_numbers_round_trip(kern::kunit::Test &test)
 {
 	kern::SeededRandom random(test.seed());
@@ -106,8 +106,8 @@ void broadcast_group_has_the_pkey(kern::kunit::Test &test)
 }
 
 /*
- * A group belongs to the domain if its QP number, scope and partition do, whatever its signature
- * and group.
+ * A group belongs to the broadcast domain if its QP number, scope and partition match, whatever its
+ * signature and group ID.
  */
 void groups_have_the_scope(kern::kunit::Test &test)
 {
@@ -130,7 +130,7 @@ void groups_have_the_scope(kern::kunit::Test &test)
 	EXPECT_FALSE(is_group_of(wrong, broadcast));
 }
 
-/* The MTU of IP is that of the datagram less the encapsulation header (RFC 4391 section 7). */
+/* The IP MTU is the datagram's MTU minus the encapsulation header (RFC 4391 section 7). */
 void mgmt_11_mtu_leaves_room_for_the_header(kern::kunit::Test &test)
 {
 	EXPECT_EQ(ip_mtu(256), 252u);
@@ -141,8 +141,9 @@ void mgmt_11_mtu_leaves_room_for_the_header(kern::kunit::Test &test)
 }
 
 /*
- * Where a checksum may be missing a packet's own header says: TCP's or UDP's behind an IP header of
- * its length, of a whole packet, as far as it is there. Nowhere else, whatever is asked.
+ * The packet's own header determines where a checksum may be missing: in a TCP or UDP header that
+ * follows an IP header of its full length, in an unfragmented packet, as far as the packet contains
+ * it. No other place is accepted.
  */
 void ipoib_07_checksum_is_located_in_whole_packets_only(kern::kunit::Test &test)
 {

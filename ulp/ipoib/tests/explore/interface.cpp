@@ -112,7 +112,10 @@ private:
 	bool ok_ = false;
 };
 
-/* Whatever command of the recovery fails, and whenever the administrator comes. */
+/*
+ * The administrator closes the interface at any moment of a recovery, any command of which may
+ * fail.
+ */
 void interface_can_be_closed_during_recovery(Test &test)
 {
 	/* To ERR, RESET, INIT, RTR and RTS. */
@@ -154,7 +157,7 @@ struct Watch {
 	kern::Atomic<unsigned> commands{};
 };
 
-/* Completions that come while the queues are taken down do not open them again. */
+/* Completions that arrive while the queues are being taken down do not restart them. */
 void queues_stay_stopped_while_it_recovers(Test &test)
 {
 	constexpr unsigned commands = 5;
@@ -177,7 +180,7 @@ void queues_stay_stopped_while_it_recovers(Test &test)
 	(void)host->up(false);
 }
 
-/* New rings are new memory; who reads what was counted holds no lock, and finds it. */
+/* New rings are in new memory. A reader of the statistics holds no lock, and still finds them. */
 void statistics_are_readable_during_ring_resize(Test &test)
 {
 	kern::kunit::Boxed<Host> host(2u);
@@ -198,7 +201,9 @@ void statistics_are_readable_during_ring_resize(Test &test)
 	}
 }
 
-/* Deletion of the child waits for its last user without the lock, during removal of the device. */
+/*
+ * Deleting the child waits for its last user without the lock, while the device is being removed.
+ */
 void child_can_be_deleted_during_device_removal(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
@@ -214,7 +219,10 @@ void child_can_be_deleted_during_device_removal(Test &test)
 	}
 }
 
-/* The groups that programs listen to are looked for as it is closed, and none is left then. */
+/*
+ * The interface is closed while it joins the groups that programs listen to. No group remains
+ * joined.
+ */
 void interface_closed_during_join_leaves_all_groups(Test &test)
 {
 	constexpr u8 groups = 4;
@@ -241,7 +249,7 @@ public:
 };
 
 /*
- * Whatever fails of a device's registration, its agents and its interface, nothing is left of it.
+ * If any step of registering a device, its agents and its interface fails, nothing is left of them.
  */
 void failed_registration_leaves_nothing_behind(Test &test)
 {
@@ -259,7 +267,7 @@ void failed_registration_leaves_nothing_behind(Test &test)
 	}
 }
 
-/* Rings that twice cannot be had leave an interface that is closed, or opens and sends. */
+/* If rings cannot be allocated twice, the interface is closed, or can be opened and sends. */
 void interface_survives_two_failed_ring_allocations(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
@@ -286,7 +294,7 @@ void interface_survives_two_failed_ring_allocations(Test &test)
 	(void)host->up(false);
 }
 
-/* A child that could not be made can be made afterwards. */
+/* A child whose creation failed can be created afterwards. */
 void failed_child_is_recreated(Test &test)
 {
 	kern::kunit::Boxed<Host> host;

@@ -52,7 +52,7 @@ private:
 	bool there_ = true;
 };
 
-/* As far into a join as the seed says. */
+/* Waits until the join has reached a point that the seed determines. */
 void wait_for_join(Test &test)
 {
 	const auto us = static_cast<unsigned>(test.seed() % join_us);
@@ -68,7 +68,7 @@ void card_can_be_removed_during_join(Test &test)
 	EXPECT_EQ(Host::up(), -ENODEV);
 }
 
-/* A child, whose partition has no broadcast group, is deleted as the card goes. */
+/* A child, whose partition has no broadcast group, is deleted while the card is removed. */
 void card_can_be_removed_during_child_deletion(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
@@ -100,7 +100,10 @@ void card_can_be_removed_during_child_deletion(Test &test)
 	EXPECT_EQ(Host::up(child_name), -ENODEV);
 }
 
-/* It is closed while it joins; opened again it joins, whatever the first time has left. */
+/*
+ * The interface is closed while it joins. When it is opened again it joins, whatever the first
+ * attempt has left.
+ */
 void interface_rejoins_after_namespace_exit(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
@@ -113,8 +116,8 @@ void interface_rejoins_after_namespace_exit(Test &test)
 }
 
 /*
- * Allocations fail for a time, for all tasks, works and polls. Opened again with memory, the
- * interface joins.
+ * Allocations fail for a time in all tasks, work items and polls. When the interface is opened
+ * again with enough memory, it joins.
  */
 void interface_joins_after_a_memory_shortage(Test &test)
 {
