@@ -73,8 +73,8 @@ void notify_09_mad_arrives_before_rearm(Test &test)
 }
 
 /*
- * The interface is bound to QP0 or QP1, which have their classes and, for QP1, a Q_Key; an agent
- * answers there. A datagram to QP1 from any other QP is received if it has that Q_Key.
+ * Agents are bound to QP0 or QP1, which have their own classes and, for QP1, a Q_Key. A datagram to
+ * QP1 from any QP is received if it has that Q_Key.
  */
 void mgmt_01_agents_reply_on_qp0_and_qp1(Test &test)
 {
@@ -164,7 +164,7 @@ void mgmt_07_receive_reports_the_sender(Test &test)
 	EXPECT_EQ(pair.client.last_length, static_cast<int>(IB_MGMT_MAD_SIZE));
 }
 
-/* Three transmissions that wait one, two and three times the time-out. */
+/* Three transmissions, which wait for one, two and three times the timeout. */
 void mgmt_03_times_out_with_back_off(Test &test)
 {
 	Pair pair;
@@ -194,7 +194,7 @@ void mgmt_03_retransmission_is_answered(Test &test)
 	EXPECT_GE(watch.seen.load_acquire(), 3u);
 }
 
-/* A busy answer is none while there are retries left; it is the answer after that. */
+/* A busy reply is ignored while retries remain, and is the final reply after that. */
 void mgmt_03_busy_reply_is_retried(Test &test)
 {
 	Pair pair;
@@ -232,7 +232,10 @@ void mgmt_03_pending_sends_are_cancelled_and_modified(Test &test)
 	EXPECT_EQ(cancelled.completions(), 1u);
 }
 
-/* More than the send queue holds, none answered: all end when the agent goes, once. */
+/*
+ * More sends than the send queue holds, none of them answered: each completes once when the agent
+ * is unregistered.
+ */
 void mgmt_03_unregistration_completes_each_send_once(Test &test)
 {
 	constexpr std::size_t count = 200;
@@ -250,7 +253,7 @@ void mgmt_03_unregistration_completes_each_send_once(Test &test)
 	}
 }
 
-/* Two sends of one transaction id: an answer ends one of them, the earlier first. */
+/* Two sends with the same transaction ID: a response ends only one of them, the earlier one. */
 void mgmt_03_response_ends_the_oldest_of_duplicate_sends(Test &test)
 {
 	Pair pair;
@@ -330,7 +333,8 @@ void mgmt_03_unsolicited_mads_are_routed(Test &test)
 }
 
 /*
- * A MAD of a wrong version is dropped; a send of a wrong class, or without an address, is refused.
+ * A MAD with a wrong version is dropped. A send with a wrong class or without an address is
+ * refused.
  */
 void mgmt_03_malformed_mads_are_dropped(Test &test)
 {
@@ -403,7 +407,7 @@ void mgmt_03_equal_transaction_ids_of_two_nodes_do_not_mix(Test &test)
 }
 
 /*
- * The upper half of the transaction ids differs between the agents of a special QP, and, but for
+ * The upper half of the transaction ID differs between the agents of a special QP and, except by
  * chance, between nodes.
  */
 void mgmt_03_transaction_ids_differ(Test &test)
@@ -462,8 +466,8 @@ void mgmt_03_snooping_sees_sends_and_receives(Test &test)
 }
 
 /*
- * An error on the send queue stops it (IBA 10.3.1). A bad request is put among the MADs while the
- * fabric is held up; those behind it are flushed, and go out when the queue is back.
+ * An error stops the send queue (IBA 10.3.1). An invalid request is posted between MADs while the
+ * fabric is stopped. The MADs after it are flushed, and are sent when the queue has recovered.
  */
 void mgmt_03_send_queue_recovers(Test &test)
 {

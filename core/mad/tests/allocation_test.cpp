@@ -123,9 +123,9 @@ void sa_allocations_fail_one_by_one(Test &test)
 }
 
 /*
- * A message and its answer, with each allocation that either side makes on the way failing once:
- * buffers of the receive queues, assembly, ACKs, answers of the suite's own, and what the hardware
- * needs. The send ends once, however it ends, and the next exchange succeeds.
+ * A message and its response, with each allocation on either side failing once: receive buffers,
+ * reassembly, ACKs, responses of the stack itself, and what the hardware needs. The send completes
+ * once, with any status, and the next exchange succeeds.
  */
 void message_exchange_allocations_fail_one_by_one(Test &test)
 {
@@ -158,8 +158,8 @@ void message_exchange_allocations_fail_one_by_one(Test &test)
 }
 
 /*
- * A device comes while memory fails anywhere in what management does for it: it is there without
- * management, and says so, or it is not there.
+ * A device is registered while any allocation of the MAD layer fails: either the device is
+ * registered without management, which is reported, or its registration fails.
  */
 void management_device_allocations_fail_one_by_one(Test &test)
 {
@@ -189,8 +189,8 @@ void management_device_allocations_fail_one_by_one(Test &test)
 }
 
 /*
- * A client comes while memory fails: it is refused, or goes without the device; what was added is
- * removed.
+ * A client is registered while memory is short: it is refused, or is not added to the device. A
+ * client that was added is removed.
  */
 void client_allocations_fail_one_by_one(Test &test)
 {

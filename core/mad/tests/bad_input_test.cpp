@@ -46,8 +46,8 @@ void begin(ib_mad_hdr &header, u8 mgmt_class, u8 method)
 }
 
 /*
- * Lengths other than a MAD's, another base version, a class of the other interface: dropped,
- * counted, and the queue stays full.
+ * MADs with a wrong length, another base version, or a class of the other interface are dropped and
+ * counted, and the receive queue stays full.
  */
 void mgmt_03_malformed_mads_are_counted(Test &test)
 {
@@ -77,8 +77,8 @@ void mgmt_03_malformed_mads_are_counted(Test &test)
 }
 
 /*
- * A Get or Set that no agent serves is answered with an error; other methods and unsolicited
- * responses are not answered.
+ * A Get or Set that no agent serves gets an error response. Other methods and unsolicited responses
+ * get none.
  */
 void mgmt_03_unserved_mads_are_rejected_or_counted(Test &test)
 {
@@ -105,8 +105,8 @@ void mgmt_03_unserved_mads_are_rejected_or_counted(Test &test)
 }
 
 /*
- * Segments that break the protocol are answered by ABORT with the reason; those of no message, and
- * ACKs of none, are dropped.
+ * Segments that violate the protocol are answered by ABORT with the reason. Segments and ACKs that
+ * belong to no message are dropped.
  */
 void mgmt_03_rmpp_violations_are_aborted_or_counted(Test &test)
 {
@@ -190,8 +190,8 @@ ib_mad_agent *take_sends(ib_device *device, ib_mad_recv_handler handler, void *c
 }
 
 /*
- * A flood upon a consumer that does not keep up takes no more than a receive queue of memory, and
- * ends with it.
+ * A flood to a slow consumer uses no more memory than a receive queue has, and the memory is freed
+ * when the flood ends.
  */
 void mgmt_03_flood_is_bounded(Test &test)
 {
@@ -268,7 +268,7 @@ void mgmt_12_receive_queue_absorbs_bursts(Test &test)
 	ib_unregister_mad_agent(agent);
 }
 
-/* Registrations that do not fit together. */
+/* Registrations with inconsistent arguments are rejected. */
 void mgmt_03_invalid_registrations_are_rejected(Test &test)
 {
 	Node node{1};
@@ -343,8 +343,8 @@ void mgmt_03_invalid_registrations_are_rejected(Test &test)
 }
 
 /*
- * Sends that do not fit their agent, their class or themselves are refused before anything is sent,
- * and of a list what is behind them.
+ * Sends that are inconsistent, or do not match their agent or class, are refused before anything is
+ * sent, together with the rest of their list.
  */
 void mgmt_03_invalid_sends_are_rejected(Test &test)
 {
@@ -448,7 +448,7 @@ void mgmt_03_multicast_source_lids_are_dropped(Test &test)
 	EXPECT_TRUE(scene.answers());
 }
 
-/* On a device that has no management nothing is made for it. */
+/* On a device without MADs, the MAD layer creates no resources. */
 void mgmt_03_devices_without_mads_get_no_resources(Test &test)
 {
 	const soft_options options = {};
@@ -460,7 +460,7 @@ void mgmt_03_devices_without_mads_get_no_resources(Test &test)
 	soft_destroy(rnic);
 }
 
-/* Ports that speak no MADs, or have no SMI. */
+/* Ports that do not support MADs, or have no SMI, have no agents for them. */
 void mgmt_03_ports_without_mads_have_no_agents(Test &test)
 {
 	Device without_mads({.lid = 3, .lacks = RDMA_CORE_CAP_IB_MAD}),
@@ -492,7 +492,7 @@ void mgmt_03_ports_without_mads_have_no_agents(Test &test)
 	}
 }
 
-/* Unsolicited segments with the number of an agent that only sends. */
+/* Unsolicited segments with the ID of an agent that only sends are dropped. */
 void mgmt_03_segments_for_a_send_only_agent_are_dropped(Test &test)
 {
 	Scene scene;

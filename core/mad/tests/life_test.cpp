@@ -30,8 +30,8 @@ struct Pair {
 };
 
 /*
- * A QP that falls into error as a whole is made anew; what waited to be sent goes out, and the
- * receive queue is full again.
+ * A QP that enters the error state is recovered: queued MADs are sent, and the receive queue is
+ * full again.
  */
 void mgmt_03_qp_error_recovers(Test &test)
 {
@@ -54,8 +54,8 @@ void mgmt_03_qp_error_recovers(Test &test)
 }
 
 /*
- * Where the recovery fails, sends end with an error instead of waiting for ever; it is tried again,
- * and once it succeeds all is well.
+ * While the recovery fails, sends end with an error instead of waiting forever. The recovery is
+ * retried, and once it succeeds, sends succeed.
  */
 void mgmt_03_sends_fail_while_the_qp_cannot_recover(Test &test)
 {
@@ -85,8 +85,8 @@ void set_state(const Node &node, ib_port_state state, ib_event_type event)
 }
 
 /*
- * While the port is down, sends time out and the SA cannot be asked; when it is back both go on,
- * with no agent made anew.
+ * While the port is down, sends time out and SA queries fail. When it is up again, both succeed
+ * with the same agents.
  */
 void mgmt_03_agents_survive_a_port_outage(Test &test)
 {

@@ -105,7 +105,7 @@ void mgmt_04_device_query_is_repeated(Test &test)
 }
 
 /*
- * Only what may have changed is asked for, and nothing is said where nothing did. A port that
+ * Only attributes that may have changed are queried, and only changes are reported. A port that
  * cannot be read is read later.
  */
 void mgmt_04_device_is_queried_only_when_needed(Test &test)

@@ -19,7 +19,7 @@ namespace
 constexpr unsigned long get = 1ul << IB_MGMT_METHOD_GET;
 constexpr unsigned int receive_queue = 512;
 
-/* Every pair of state and event. */
+/* Every pair of state and event of a special QP. */
 void mgmt_03_special_qp_transitions_match_the_table(Test &test)
 {
 	using enum SpecialQpState;
@@ -42,7 +42,7 @@ void mgmt_03_special_qp_transitions_match_the_table(Test &test)
 				  table[state][event]);
 }
 
-/* The same of a send. */
+/* Every pair of state and event of a send. */
 void mgmt_03_send_transitions_match_the_table(Test &test)
 {
 	using enum mad::SendState;
@@ -154,10 +154,10 @@ bool breaks_and_recovers(Test &test, Scene &scene, Break how, soft_method method
 }
 
 /*
- * Each way to break, on hardware like a card; and those where hardware may differ, on others: the
- * first change of state on the way back fails, then the second, until there is none left to fail;
- * then posting of the first receive, and of one in the middle. In the end it is as good as new: a
- * queue's length of questions is answered.
+ * Each kind of error, on hardware like a card, and those with different behaviour on other
+ * hardware. The first QP transition of the recovery fails, then the second, and so on; then posting
+ * the first receive, and one in the middle. Afterwards as many requests as a queue holds are
+ * answered.
  */
 void mgmt_03_recovery_survives_failure_of_each_step(Test &test)
 {
@@ -198,8 +198,8 @@ void mgmt_03_recovery_survives_failure_of_each_step(Test &test)
 }
 
 /*
- * Receive buffers that the hardware does not take for a while are made up for (MGMT-12), also if
- * nothing comes in any more.
+ * Receive buffers that the hardware refuses for a while are posted later (MGMT-12), even if no MAD
+ * arrives.
  */
 void mgmt_12_mad_receive_queue_refills_after_shortage(Test &test)
 {
@@ -214,7 +214,7 @@ void mgmt_12_mad_receive_queue_refills_after_shortage(Test &test)
 }
 
 /*
- * A special QP whose CQ cannot be armed, or polled, for a while has no event to wait for: it looks
+ * A special QP whose CQ cannot be armed or polled for a while has no event to wait for: it polls
  * again by itself, and arms the CQ when that is possible.
  */
 void notify_02_special_qp_recovers_from_a_failed_arm(Test &test)
@@ -246,8 +246,8 @@ bool lets_time_pass(Scene &scene)
 }
 
 /*
- * A request that the send queue delays is sent as often as any other, with the same time-out: both
- * are counted from its send completion.
+ * A request that the send queue delays is sent as often as any other, with the same timeout, which
+ * starts at each send completion.
  */
 void mgmt_03_timeout_starts_at_send_completion(Test &test)
 {
@@ -270,8 +270,8 @@ void mgmt_03_timeout_starts_at_send_completion(Test &test)
 }
 
 /*
- * Sends that are delayed forever complete nonetheless: at once when cancelled, if the hardware does
- * not have them, and otherwise by an error of the QP, after which they are sent like any other.
+ * Sends that are delayed forever complete nevertheless: if they are cancelled before they are
+ * posted, at once, and otherwise by an error of the QP. Later sends succeed.
  */
 void mgmt_03_queued_sends_complete(Test &test)
 {

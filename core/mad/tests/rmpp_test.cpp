@@ -30,7 +30,10 @@ u32 send_window(RmppSender &sender)
 	return sent;
 }
 
-/* One segment goes out until the first ACK opens the window; then as many as it lets. */
+/*
+ * The sender sends one segment until the first ACK opens the window, and then as many as the window
+ * permits.
+ */
 void mgmt_03_rmpp_sender_respects_the_window(Test &test)
 {
 	RmppSender sender(10);
@@ -47,7 +50,9 @@ void mgmt_03_rmpp_sender_respects_the_window(Test &test)
 	EXPECT_EQ(status, 0);
 }
 
-/* However wide a receiver says that its window is: what one ACK lets out is bounded. */
+/*
+ * The number of segments that one ACK permits is bounded, whatever window the receiver announces.
+ */
 void mgmt_03_rmpp_sender_bounds_the_window(Test &test)
 {
 	RmppSender sender(3 * rmpp_send_window);
@@ -63,10 +68,7 @@ void mgmt_03_rmpp_sender_bounds_the_window(Test &test)
 	EXPECT_EQ(status, 0);
 }
 
-/*
- * Without an ACK it goes back to the first that is not acknowledged; what was acknowledged stays
- * so.
- */
+/* Without an ACK, the sender continues with the first segment that is not acknowledged. */
 void mgmt_03_rmpp_sender_retransmits_from_the_ack(Test &test)
 {
 	RmppSender sender(8);
@@ -101,8 +103,8 @@ void mgmt_03_rmpp_sender_refuses_violations(Test &test)
 }
 
 /*
- * Segments are taken in order; the first, the last of a window and the last of all are
- * acknowledged.
+ * Segments are accepted in order. The first one, the last of a window and the last of the message
+ * are acknowledged.
  */
 void mgmt_03_rmpp_receiver_accepts_in_order(Test &test)
 {
@@ -123,7 +125,10 @@ void mgmt_03_rmpp_receiver_accepts_in_order(Test &test)
 	EXPECT_EQ(receiver.last_length(), 33u);
 }
 
-/* Past a gap, or again: dropped, and answered with what is there. */
+/*
+ * Segments after a gap and repeated segments are dropped, and the receiver acknowledges what it has
+ * received.
+ */
 void mgmt_03_rmpp_receiver_drops_out_of_order_segments(Test &test)
 {
 	RmppReceiver receiver;

@@ -22,7 +22,10 @@ struct Pair {
 	}
 };
 
-/* From one segment to several windows, and all lengths of a last segment near its ends. */
+/*
+ * Messages from one segment to several windows, with all lengths of the last segment near its
+ * limits.
+ */
 void mgmt_03_rmpp_carries_messages_of_all_lengths(Test &test)
 {
 	Pair pair;
@@ -44,8 +47,8 @@ void mgmt_03_rmpp_carries_messages_of_all_lengths(Test &test)
 }
 
 /*
- * More messages than are assembled at a time, each begun when the one before has ended, though
- * ended ones are remembered for a while.
+ * More messages than can be assembled at the same time. Each starts when the previous one has
+ * ended, although completed messages are remembered for a while.
  */
 void mgmt_03_rmpp_consecutive_messages_are_received(Test &test)
 {
@@ -61,7 +64,7 @@ void mgmt_03_rmpp_consecutive_messages_are_received(Test &test)
 	}
 }
 
-/* The request's way loses and reorders; every message arrives whole. */
+/* The path of the request loses and reorders packets; every message arrives complete. */
 void mgmt_03_rmpp_survives_loss_and_reordering(Test &test)
 {
 	Pair pair;
@@ -113,8 +116,8 @@ void mgmt_03_rmpp_abort_and_stop_end_the_message(Test &test)
 }
 
 /*
- * A sender that is not acknowledged gives up, and says so to its peer; one that lacks only the
- * answer has nothing to take back.
+ * A sender that gets no ACK gives up and notifies its peer. A sender that misses only the response
+ * sends no ABORT.
  */
 void mgmt_03_rmpp_sender_gives_up(Test &test)
 {
@@ -144,8 +147,8 @@ void mgmt_03_rmpp_sender_gives_up(Test &test)
 }
 
 /*
- * Two nodes ask under one transaction id; each gets its own answer, and the answers' ACKs are not
- * mixed up.
+ * Two nodes send requests with the same transaction ID. Each gets its own response, and the ACKs of
+ * the responses are not confused.
  */
 void mgmt_03_rmpp_peers_are_distinguished(Test &test)
 {
@@ -175,7 +178,7 @@ void mgmt_03_rmpp_peers_are_distinguished(Test &test)
 	EXPECT_EQ(pair.server.answers_failed.load_acquire(), 0u);
 }
 
-/* Agents that go while messages are under way take them along, once each. */
+/* If an agent is unregistered, each of its messages in transfer ends once. */
 void mgmt_03_rmpp_unregistration_ends_messages_once(Test &test)
 {
 	Pair pair;
@@ -212,8 +215,8 @@ bool send_segment(Raw &raw, u32 id, u32 number)
 }
 
 /*
- * A message whose peer falls silent is given up after 40 s, not before; what comes of it then
- * begins nothing.
+ * A message whose peer stops sending is given up after 40 s and not before. Its later segments do
+ * not start a new one.
  */
 void mgmt_03_rmpp_receiver_gives_up(Test &test)
 {
@@ -240,8 +243,8 @@ void mgmt_03_rmpp_receiver_gives_up(Test &test)
 }
 
 /*
- * A sender whose ACK was lost repeats the last segment, and is answered for 10 s after the message
- * was complete, however often it does.
+ * A sender whose ACK was lost repeats the last segment. It gets an ACK for 10 s after the message
+ * was complete, however often it repeats it.
  */
 void mgmt_03_rmpp_receiver_repeats_the_last_ack(Test &test)
 {

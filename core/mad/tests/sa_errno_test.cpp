@@ -193,9 +193,9 @@ void mgmt_03_sa_invalid_queries_are_rejected(Test &test)
 }
 
 /*
- * MGMT-05: the address of a path or a group has the rate that the record has, none if that has
- * none, and one that there is not is refused by who makes a handle of it; an answer's has none. The
- * source's path bits are those of the path, or those that were asked.
+ * MGMT-05: the address of a path or a group has the rate of its record, or none if the record has
+ * none. Creating an address handle with an undefined rate fails. The address of a response has no
+ * rate. The source path bits are those of the path, or the requested ones.
  */
 void mgmt_05_address_has_the_rate_of_its_record(Test &test)
 {

@@ -137,7 +137,10 @@ void mgmt_03_sa_subscription_is_renewed_or_lost(Test &test)
 	EXPECT_EQ(new_sa.ends.load_acquire() + old_sa.ends.load_acquire(), 0u);
 }
 
-/* A listener that starts while the SA is notified of the last one's end is subscribed anew. */
+/*
+ * A subscriber that is added while the SA processes the last one's unsubscription is subscribed
+ * again.
+ */
 void mgmt_03_sa_subscription_waits_for_unsubscribe(Test &test)
 {
 	Node manager{1}, node{2};
@@ -162,8 +165,8 @@ void mgmt_03_sa_subscription_waits_for_unsubscribe(Test &test)
 }
 
 /*
- * A flood while a listener is busy: so many are kept, the others not acknowledged, and none is lost
- * of those that were.
+ * In a flood of reports to a busy subscriber, a bounded number is kept. The others are not
+ * acknowledged, and no acknowledged report is lost.
  */
 void mgmt_03_sa_reports_are_bounded(Test &test)
 {

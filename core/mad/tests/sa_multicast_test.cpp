@@ -107,8 +107,8 @@ struct Requests {
 };
 
 /*
- * The SA is asked for so many groups at a time, however many are wanted: where it is silent no more
- * requests are sent than those that are asked again. All are joined once it answers.
+ * The number of outstanding joins at the SA is bounded, however many groups are wanted. While the
+ * SA does not respond, only these are retried. All groups are joined once it responds.
  */
 void mgmt_03_sa_limits_concurrent_joins(Test &test)
 {
@@ -133,8 +133,8 @@ void mgmt_03_sa_limits_concurrent_joins(Test &test)
 }
 
 /*
- * A port has so many memberships and no more: a further one is refused with ENOBUFS, and granted
- * when another has been given up. An SM that comes back is asked for all of them again.
+ * The number of memberships of a port is bounded. A further one is refused with ENOBUFS, and
+ * succeeds when another one has been left. An SM that returns gets joins for all of them.
  */
 void mgmt_03_sa_memberships_are_bounded(Test &test)
 {
@@ -166,8 +166,8 @@ void mgmt_03_sa_memberships_are_bounded(Test &test)
 }
 
 /*
- * Many members of one group are one join, and one leave. Each is looked at when it comes and when
- * the SA has answered.
+ * Many members of one group cause one join and one leave. Each is visited when it is added and when
+ * the SA has responded.
  */
 void mgmt_03_sa_members_of_one_group_share_a_join(Test &test)
 {

@@ -94,7 +94,7 @@ void mgmt_03_sa_query_times_out_or_is_cancelled(Test &test)
 	EXPECT_EQ(cancelled.calls.load_acquire(), 1u);
 }
 
-/* The subnet manager moves: queries go to its new LID. Without an SM they fail. */
+/* When the subnet manager moves, queries go to its new LID. Without an SM they fail. */
 void mgmt_03_sa_queries_follow_the_manager(Test &test)
 {
 	Node old_manager{1}, node{2}, new_manager{3};
@@ -119,7 +119,7 @@ void mgmt_03_sa_queries_follow_the_manager(Test &test)
 	EXPECT_TRUE(knows_of_no_manager(client, node));
 }
 
-/* Questions go by the default partition, wherever in the port's table that is. */
+/* Queries use the default partition, at any index of the port's table. */
 void mgmt_03_sa_queries_use_the_default_partition(Test &test)
 {
 	Node manager{1}, node{2};
@@ -138,8 +138,8 @@ void mgmt_03_sa_queries_use_the_default_partition(Test &test)
 }
 
 /*
- * An address of the subnet manager that could not be had at first is had a little later, without
- * another event.
+ * If an address handle for the subnet manager cannot be created at first, it is created a little
+ * later without another event.
  */
 void mgmt_03_sa_manager_found_on_retry(Test &test)
 {
@@ -217,7 +217,9 @@ private:
 	}
 };
 
-/* Full and limited members of a partition are in its groups, members of another one are not. */
+/*
+ * Full and limited members of a partition can join its groups; members of another partition cannot.
+ */
 void mgmt_03_sa_groups_have_full_and_limited_members(Test &test)
 {
 	Node manager{1}, node{2};
@@ -273,8 +275,8 @@ void mgmt_03_sa_membership_is_shared(Test &test)
 }
 
 /*
- * A member that joins while the SA is notified of the last one's leave is joined anew: the SA will
- * have dropped the old membership.
+ * A member that joins while the SA processes the last one's leave is joined again, because the SA
+ * will have dropped the old membership.
  */
 void mgmt_03_sa_join_waits_for_a_leave(Test &test)
 {
@@ -300,8 +302,8 @@ void mgmt_03_sa_join_waits_for_a_leave(Test &test)
 }
 
 /*
- * After a client reregister the group is joined again, unheard by its members; one that comes back
- * different is lost to them.
+ * After a client reregistration the group is joined again without notifying its members. If its
+ * attributes have changed, the members lose it.
  */
 void mgmt_03_sa_membership_is_renewed_or_lost(Test &test)
 {
@@ -324,7 +326,7 @@ void mgmt_03_sa_membership_is_renewed_or_lost(Test &test)
 	member.leave();
 }
 
-/* A manager that takes over gets the memberships, even if there was none for a while. */
+/* A subnet manager that takes over gets the memberships, even if there was none for a while. */
 void mgmt_03_sa_membership_follows_the_manager(Test &test)
 {
 	Node old_manager{1}, node{2}, new_manager{3};
@@ -345,7 +347,7 @@ void mgmt_03_sa_membership_follows_the_manager(Test &test)
 	EXPECT_TRUE(eventually([&] { return new_sa.leaves.load_acquire() == 1; }));
 }
 
-/* A join is asked for as often as its client says, and ends when that was in vain. */
+/* A join is retried as often as its client specifies, and then fails. */
 void mgmt_03_sa_join_uses_the_client_timeout(Test &test)
 {
 	Node manager{1}, node{2};

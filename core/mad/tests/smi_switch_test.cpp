@@ -67,7 +67,7 @@ void mgmt_04_switch_agent_gets_the_ingress_port(Test &test)
 	EXPECT_EQ(asked_by.load_acquire(), 2u);
 }
 
-/* An agent of weft answers for a switch whose device has none. */
+/* An agent of weft replies for a switch whose device has none. */
 void mgmt_04_weft_agent_replies_for_a_switch(Test &test)
 {
 	Line line(nullptr);
@@ -77,7 +77,7 @@ void mgmt_04_weft_agent_replies_for_a_switch(Test &test)
 	ask(test, line.near, {.hops = 2, .ports = {1, 2}});
 }
 
-/* A manager on the switch itself asks: itself, and by each of its ports. */
+/* A manager on the switch sends requests to the switch itself and through each of its ports. */
 void mgmt_04_switch_can_send_requests(Test &test)
 {
 	Line line(answer_in_device);
@@ -88,8 +88,8 @@ void mgmt_04_switch_can_send_requests(Test &test)
 }
 
 /*
- * At the end of the directed part a switch sends on by LID; the answer comes to it by LID, and goes
- * back by the route.
+ * At the end of the directed part, a switch forwards by LID. The response reaches it by LID, and
+ * returns along the directed route.
  */
 void mgmt_04_switch_forwards_by_lid(Test &test)
 {
@@ -100,8 +100,8 @@ void mgmt_04_switch_forwards_by_lid(Test &test)
 }
 
 /*
- * A path that begins by LID goes on from that node, or ends there, and not where it is asked from;
- * so does the answer.
+ * A route that starts with a LID-routed part continues or ends at the node with that LID, not at
+ * the requester. The same holds for the response.
  */
 void mgmt_04_route_may_start_with_a_lid_routed_part(Test &test)
 {
@@ -142,7 +142,10 @@ void mgmt_04_switch_rejects_invalid_routes(Test &test)
 	EXPECT_EQ(line.misrouted(line.first), 3u);
 }
 
-/* Without memory what is in transit is lost and counted; the next one passes. */
+/*
+ * An SMP that cannot be forwarded for lack of memory is dropped and counted. The next one is
+ * forwarded.
+ */
 void mgmt_04_switch_drops_forwarded_smps_when_out_of_memory(Test &test)
 {
 	Line line(answer_in_device);

@@ -21,7 +21,7 @@ SmiDecision through_switch(ib::Smp &packet, u8 in_port)
 	return ib::smi_receive(packet, true, in_port, 8);
 }
 
-/* There and back over one switch: the hop pointer and the return path after each step. */
+/* The hop pointer and the return path after each step, in both directions through one switch. */
 void mgmt_04_smp_returns_along_the_directed_route(Test &test)
 {
 	ib::Smp packet = smp(0, 2);
@@ -97,8 +97,8 @@ void mgmt_04_invalid_directed_routes_are_discarded(Test &test)
 }
 
 /*
- * A path that begins by LID leaves its origin as it is (IBA 14.2.2.1), though it have no hops;
- * where it begins it becomes a directed one.
+ * A route that starts with a LID-routed part leaves its origin unchanged (IBA 14.2.2.1), even if it
+ * has no hops. It becomes a directed route at the end of that part.
  */
 void mgmt_04_directed_route_may_follow_a_lid_routed_part(Test &test)
 {
@@ -129,7 +129,7 @@ void mgmt_04_directed_route_may_follow_a_lid_routed_part(Test &test)
 	EXPECT_EQ(smi_inbound(packet, adapter, 1).action, SmiAction::local);
 }
 
-/* The device answers: itself for itself, and over the wire. */
+/* The device replies to SMPs of its own node and to SMPs from the wire. */
 void mgmt_04_device_replies_to_smps(Test &test)
 {
 	Device near({.lid = 1, .process_mad = answer_in_device}),

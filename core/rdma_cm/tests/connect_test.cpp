@@ -9,9 +9,7 @@ using rdma_cm::State;
 namespace
 {
 
-/*
- * Addresses, path, REQ, REP, RTU, DREQ, DREP, and the events of each end; by IPv4 and by IPv6.
- */
+/* Addresses, path, REQ, REP, RTU, DREQ, DREP, and the events at each end; with IPv4 and IPv6. */
 void rcm_01_connects_and_disconnects(Test &test)
 {
 	for (bool v6 : {false, true}) {
@@ -75,8 +73,8 @@ void rcm_01_connects_and_disconnects(Test &test)
 }
 
 /*
- * The same between GIDs, by a service of TCP's: in the partition that the addresses name, which has
- * to be there, or in the port's first.
+ * The same between GIDs, with a service ID of the TCP port space: in the partition that the
+ * addresses specify, which must exist, or in the port's first.
  */
 void rcm_01_connects_by_gid(Test &test)
 {
@@ -117,8 +115,8 @@ void rcm_01_connects_by_gid(Test &test)
 }
 
 /*
- * A connection that could not be asked for has not begun: there is nothing to end, a QP begins as
- * before, and one may ask again.
+ * A connection whose request could not be sent has not started: there is nothing to end, the QP is
+ * as before, and the call can be repeated.
  */
 void rcm_01_connect_is_retried(Test &test)
 {
@@ -175,8 +173,8 @@ ib_qp_state state_of(ib_qp *qp)
 }
 
 /*
- * A QP of the id's own goes along with the connection, to both its ends, and data go through it:
- * the packet numbers are right.
+ * The ID's own QP changes its state with the connection at both ends, and data passes through it,
+ * so the PSNs are right.
  */
 void rcm_02_qp_follows_the_connection(Test &test)
 {
@@ -251,7 +249,7 @@ void rcm_03_failed_connects_report_the_reason(Test &test)
 	EXPECT_EQ(pair->listener.delivered(RDMA_CM_EVENT_CONNECT_REQUEST), 1u);
 }
 
-/* An address that is known at once, later, or never; a route that there is not. */
+/* An address that is resolved at once, later, or never; a missing route. */
 void rcm_04_addresses_are_resolved(Test &test)
 {
 	Boxed<Pair> pair;
@@ -329,7 +327,7 @@ void rcm_04_addresses_are_resolved(Test &test)
 	EXPECT_EQ(late.all(), 0u);
 }
 
-/* The SA says no, or nothing: an error, after which one may ask again. */
+/* If the SA refuses or does not respond, resolution fails and can be repeated. */
 void rcm_05_routes_are_resolved(Test &test)
 {
 	Boxed<Pair> pair;
@@ -403,7 +401,7 @@ void rcm_14_address_change_is_reported(Test &test)
 	EXPECT_EQ(pair->passive.all(), before + 1);
 }
 
-/* A QP that cannot be destroyed yet is not lost. */
+/* A QP that cannot be destroyed yet stays with its ID. */
 void rcm_02_qp_in_use_stays_with_its_id(Test &test)
 {
 	Boxed<Pair> pair;

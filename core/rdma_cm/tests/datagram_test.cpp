@@ -66,7 +66,7 @@ bool is(const ib_gid &gid, std::initializer_list<u8> bytes)
 	return __builtin_memcmp(gid.raw, bytes.begin(), 16) == 0;
 }
 
-/* RFC 4391, 4., and its likes for UDP: from the address of a group to its MGID. */
+/* Maps the address of a group to its MGID: RFC 4391, section 4, and its equivalent for UDP. */
 void rcm_10_groups_have_mgids(Test &test)
 {
 	ib_gid base;
@@ -98,7 +98,7 @@ void rcm_10_groups_have_mgids(Test &test)
 	}()));
 }
 
-/* Joining, which needs IPoIB's group; what it says; the loss of the group; leaving. */
+/* Joining, which needs IPoIB's group; its event; the loss of the group; leaving. */
 void rcm_10_groups_are_joined_and_left(Test &test)
 {
 	Boxed<Pair> pair;

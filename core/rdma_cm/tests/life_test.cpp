@@ -11,8 +11,8 @@ namespace
 {
 
 /*
- * A handler that returns something ends its id; of a new one, -ENOMEM without a word, so that the
- * peer asks again.
+ * A handler that returns a nonzero value destroys its ID. -ENOMEM destroys a new ID without a
+ * message, so that the peer retries.
  */
 void rcm_11_handlers_may_destroy_ids(Test &test)
 {
@@ -41,7 +41,7 @@ void rcm_11_handlers_may_destroy_ids(Test &test)
 	EXPECT_TRUE(pair->passive.id == nullptr);
 }
 
-/* -ENOMEM for a request keeps silent: it is not refused. */
+/* After -ENOMEM a request is not rejected, so that the peer retries. */
 void rcm_11_allocation_failures_are_reported(Test &test)
 {
 	Boxed<Pair> pair;
@@ -79,7 +79,10 @@ struct Destroyer {
 	}
 };
 
-/* rdma_destroy_id() waits for the handler of the id; a listener's for that of a new id. */
+/*
+ * rdma_destroy_id() waits for the handler of the ID and, for a listener, for the handler of a new
+ * ID.
+ */
 void rcm_12_destruction_waits_for_handlers(Test &test)
 {
 	static constinit kern::Atomic<bool> held{};
@@ -140,8 +143,8 @@ void rcm_12_handlers_wait_for_the_lock(Test &test)
 }
 
 /*
- * Each end, and the listener, destroyed at a moment drawn from the seed, in an order drawn from it,
- * while they resolve, ask and answer.
+ * Both ends and the listener are destroyed at moments and in an order that the seed determines,
+ * during resolution and connection.
  */
 void rcm_12_ids_may_be_destroyed_at_any_moment(Test &test)
 {
@@ -275,7 +278,7 @@ void rcm_13_device_removal_is_the_last_event(Test &test)
 	EXPECT_TRUE(pair->establish());
 }
 
-/* It waits for a consumer that keeps its id for a while. */
+/* Device removal waits for a consumer that keeps its ID for a while. */
 void rcm_13_devices_wait_for_consumers(Test &test)
 {
 	struct Going {
@@ -332,8 +335,8 @@ int go_on(End &end, const rdma_cm_event &event)
 }
 
 /*
- * A device goes at a moment drawn from the seed, under the side that asks or the one that is asked:
- * its ids hear so once, and nothing after that.
+ * The device of either side is removed at a moment that the seed determines: its IDs get the event
+ * once, and no event after it.
  */
 void rcm_13_device_may_be_removed_at_any_moment(Test &test)
 {
@@ -382,8 +385,8 @@ struct Remover {
 };
 
 /*
- * The device goes, and the listener meanwhile, while a request is looked at: what it asks for is
- * there until that has been done.
+ * The device is removed and the listener destroyed while a request is being processed: the objects
+ * that it uses exist until then.
  */
 void rcm_13_service_outlives_its_requests(Test &test)
 {

@@ -15,7 +15,9 @@ u16 bound_port(const End &end)
 	return rdma_cm::port_of(end.id->route.addr.src_addr);
 }
 
-/* Programs cannot have all of the ports that are chosen from, whether chosen or named. */
+/*
+ * Programs cannot take all port numbers of the automatic range, whether automatically or by number.
+ */
 void rcm_07_programs_cannot_take_all_ports(Test &test)
 {
 	Boxed<Pair> pair;
@@ -46,8 +48,8 @@ void rcm_07_programs_cannot_take_all_ports(Test &test)
 }
 
 /*
- * Chosen ports are of the range, no two alike, and there is an end to them; low ports are for the
- * privileged.
+ * Automatic port numbers are in the range and unique, until none is left. Low port numbers need a
+ * privilege.
  */
 void rcm_07_ports_are_chosen(Test &test)
 {
@@ -127,8 +129,8 @@ constexpr ServiceCase services[] = {
 };
 
 /*
- * For AF_IB addresses the service ID selects the port space, and the id then has all its bits; such
- * ports are shared with those of IP addresses.
+ * In AF_IB addresses the service ID selects the port space, and the ID gets the complete service
+ * ID. Such port numbers are shared with those of IP addresses.
  */
 void rcm_07_service_ids_select_ports(Test &test)
 {
@@ -161,8 +163,8 @@ void rcm_07_service_ids_select_ports(Test &test)
 }
 
 /*
- * A program asks for ports alone, of the spaces that its id may have: other services are the
- * kernels' own. A mask opens none of them.
+ * A program can bind only port numbers, in the port spaces that its ID may use: other services
+ * belong to the kernel. A mask gives access to none of them.
  */
 void rcm_07_programs_bind_ports(Test &test)
 {
@@ -244,8 +246,8 @@ struct PortCase {
 }
 
 /*
- * One port for several ids: of different hosts or families, or as both agree to it; and never with
- * one that listens.
+ * Several IDs can share a port number if they have different addresses or families, or if all
+ * permit it; never with a listener.
  */
 void rcm_07_ports_are_shared(Test &test)
 {
@@ -293,7 +295,7 @@ struct Apart {
 template<class Call>
 Apart(Call) -> Apart<Call>;
 
-/* An id whose listen is about to fail shares its port with others all the while. */
+/* An ID whose listen fails keeps sharing its port number with others meanwhile. */
 void rcm_07_failed_listen_keeps_the_shared_port(Test &test)
 {
 	constexpr u16 low = 700;
@@ -385,7 +387,8 @@ void rcm_08_requests_find_their_listener(Test &test)
 }
 
 /*
- * The contents of a request are not trusted: other versions, other types, unknown addresses.
+ * The contents of a request are not trusted: other versions, other types and unknown addresses are
+ * refused.
  */
 void rcm_08_bad_requests_are_refused(Test &test)
 {
@@ -435,8 +438,8 @@ void rcm_08_bad_requests_are_refused(Test &test)
 }
 
 /*
- * Whatever a request's private data begins with is of no IP address, refused, or says the same when
- * it is made again from what was read.
+ * Random private data is not taken for an IP address, is refused, or is the same when it is encoded
+ * again from the decoded values.
  */
 void rcm_08_arbitrary_private_data_is_handled(Test &test)
 {
@@ -528,8 +531,8 @@ public:
 };
 
 /*
- * A new id gets events about its interface only after that of the request; an id that is refused
- * gets none.
+ * A new ID gets events about its interface only after the event of its request. An ID that is
+ * rejected gets none.
  */
 void rcm_08_request_event_comes_first(Test &test)
 {

@@ -117,7 +117,7 @@ void rcm_17_namespaces_have_separate_ports(Test &test)
 	EXPECT_EQ(rdma_bind_addr(other.id, &any), 0);
 }
 
-/* A shared port of programs counts until the last of them has left it. */
+/* A port number that programs share counts until the last ID has released it. */
 void rcm_17_shared_ports_are_counted_once(Test &test)
 {
 	Boxed<Namespaces> there;
@@ -179,7 +179,7 @@ void rcm_17_requests_reach_listeners_of_their_namespace(Test &test)
 }
 
 /*
- * Where devices are not shared, an id uses those of its own namespace only, wherever the interfaces
+ * If devices are not shared, an ID uses only those of its own namespace, wherever the interfaces
  * are.
  */
 void rcm_17_devices_of_other_namespaces_are_not_used(Test &test)
@@ -239,7 +239,7 @@ void rcm_17_neighbours_are_per_namespace(Test &test)
 	EXPECT_TRUE(end.receives(RDMA_CM_EVENT_ADDR_RESOLVED));
 }
 
-/* A namespace is held as long as one of its ids is there, and once for all of them. */
+/* A namespace is held while it has an ID, and only once for all of its IDs. */
 void rcm_17_ids_hold_their_namespace(Test &test)
 {
 	Boxed<Namespaces> there;

@@ -75,7 +75,9 @@ void rcm_08_requests_without_address_are_rejected(Test &test)
 	EXPECT_TRUE(eventually(Rnics::looked));
 }
 
-/* An RNIC that does not answer delays only the port that it is asked for. */
+/*
+ * An RNIC that does not respond delays only operations on the port number for which it was called.
+ */
 void rcm_18_unresponsive_device_delays_no_other_port(Test &test)
 {
 	Boxed<Rnics> rnics;
@@ -112,7 +114,7 @@ void rcm_18_unresponsive_device_delays_no_other_port(Test &test)
 	EXPECT_EQ(others_status, 0);
 }
 
-/* A device may go while it is asked, and waits for the end of that. */
+/* A device can be removed while it is called; the removal waits for the end of the call. */
 void rcm_18_device_may_be_removed_during_listen(Test &test)
 {
 	Boxed<Rnics> rnics;
@@ -146,7 +148,10 @@ void rcm_18_device_may_be_removed_during_listen(Test &test)
 	EXPECT_EQ(rnics->listener.state(), State::listen);
 }
 
-/* One that has failed is no reason to refuse a listener for all devices, but for its own. */
+/*
+ * A failed device does not prevent a listener for all devices, but a listener for that device
+ * fails.
+ */
 void rcm_18_failed_device_is_skipped(Test &test)
 {
 	Boxed<Rnics> rnics;
@@ -169,7 +174,7 @@ void rcm_18_failed_device_is_skipped(Test &test)
 	own.id->device = nullptr;
 }
 
-/* The QP by whose number a consumer connects is there until the driver is done with the call. */
+/* The QP that a consumer connects by number exists until the driver has finished the call. */
 void iwcm_04_qp_is_held_while_connecting(Test &test)
 {
 	Boxed<Rnics> rnics;

@@ -26,8 +26,8 @@ struct Look {
 };
 
 /*
- * Those that are bound to a device, with their ends and QPs; not those of no device, nor those that
- * have ended.
+ * IDs that are bound to a device are shown with their addresses and QPs. IDs without a device and
+ * destroyed IDs are not.
  */
 void rcm_15_ids_of_a_device_are_shown(Test &test)
 {
@@ -60,7 +60,7 @@ void rcm_15_ids_of_a_device_are_shown(Test &test)
 	EXPECT_EQ(ib_count_resources(a, IB_RESOURCE_CM_ID), 0u);
 }
 
-/* A process's id says whose it is, and so does what a listener of it has got. */
+/* A process's ID is shown with the process, and so are IDs that its listener has received. */
 void rcm_15_ids_are_shown_with_their_process(Test &test)
 {
 	Boxed<Pair> pair;

@@ -36,10 +36,7 @@ constexpr Frame frames[] = {
 	{"more than there is to say, of zeros", abi::destroy_id, 32, 4, header + 32, -ENOENT},
 };
 
-/*
- * A frame that is not right is refused, by the error that the interface has for it, and nothing has
- * happened.
- */
+/* An invalid frame is rejected with the error that the interface defines, and has no effect. */
 void ucm_rejects_malformed_frames(Test &test)
 {
 	static constexpr u8 zeros[64] = {};
@@ -156,7 +153,8 @@ void ucm_rejects_invalid_sizes_and_ids(Test &test)
 }
 
 /*
- * Memory that is not there, for the request or for the answer: refused, and nothing is left behind.
+ * If the memory of the request or of the response is invalid, the command fails and leaves nothing
+ * behind.
  */
 void ucm_rejects_bad_user_memory(Test &test)
 {
@@ -214,10 +212,7 @@ void ucm_rejects_bad_user_memory(Test &test)
 	EXPECT_EQ(fake::alive(), 0u);
 }
 
-/*
- * Addresses of just their family's size, of a family that there is, and nothing in what is
- * reserved.
- */
+/* Addresses must have the exact size of a known family, and reserved fields must be zero. */
 void ucm_checks_addresses(Test &test)
 {
 	Bench bench;
@@ -266,7 +261,8 @@ void ucm_checks_addresses(Test &test)
 }
 
 /*
- * A connection by another's queue pair is no connection of this program's; datagrams are in none.
+ * A program cannot connect the queue pair of another process. Datagram queue pairs are not checked,
+ * because they have no connection.
  */
 void rcm_16_programs_connect_their_own_queue_pairs(Test &test)
 {
@@ -299,7 +295,7 @@ void rcm_16_programs_connect_their_own_queue_pairs(Test &test)
 	EXPECT_EQ(program.command(abi::accept, request), 0);
 }
 
-/* A program's connection parameters reach rdma_cm; out-of-range values are cut, or refused. */
+/* A program's connection parameters reach rdma_cm. Values out of range are limited or refused. */
 void ucm_passes_parameters(Test &test)
 {
 	Bench bench;
@@ -367,8 +363,8 @@ void ucm_passes_parameters(Test &test)
 }
 
 /*
- * Queries return what an id knows of its ends, in three ways, and of its path; without a device
- * that is little.
+ * Queries return what an ID knows about its ends, in three formats, and about its path. Without a
+ * device they return little.
  */
 void ucm_answers_queries(Test &test)
 {
@@ -450,8 +446,8 @@ void ucm_answers_queries(Test &test)
 }
 
 /*
- * Options of just their size; of paths the first that does for all is the route, and the event says
- * so.
+ * Options must have the exact size. Of several paths, the first one that is suitable for all purposes
+ * becomes the route, and the event reports it.
  */
 void ucm_sets_options(Test &test)
 {

@@ -11,8 +11,8 @@ namespace
 {
 
 /*
- * The oldest first, with the program's own number for the id, and what came from the peer; the end
- * of an id says how many have been read.
+ * The oldest event is reported first, with the program's number for the ID and the peer's data.
+ * Destroying an ID returns the number of its events that have been read.
  */
 void ucm_reports_events_in_order(Test &test)
 {
@@ -78,8 +78,8 @@ void ucm_reports_events_in_order(Test &test)
 }
 
 /*
- * A program that asks again and again, and does not read, is refused; what comes by itself has room
- * beyond, and then no more.
+ * A program that repeats calls without reading events is refused. Events that occur by themselves
+ * have a limit beyond that.
  */
 void ucm_bounds_unread_events(Test &test)
 {
@@ -127,8 +127,8 @@ void ucm_bounds_unread_events(Test &test)
 }
 
 /*
- * A request is an event of the listener, and brings a new id; events of that come when the program
- * has said what it calls it.
+ * A request is an event of the listener, with a new ID. Events of the new ID are reported after the
+ * program has set its own number for it.
  */
 void ucm_reports_requests(Test &test)
 {
@@ -177,8 +177,8 @@ void ucm_reports_requests(Test &test)
 }
 
 /*
- * As many requests wait to be read as the program has said, and at most as many as is stated; no
- * more come to be by listening again.
+ * The number of unread requests is limited by the program's backlog, and by the documented maximum.
+ * Listening again does not extend it.
  */
 void ucm_bounds_requests(Test &test)
 {
@@ -218,8 +218,8 @@ void ucm_bounds_requests(Test &test)
 }
 
 /*
- * Events of a membership have its number and what the program calls it; when it ends, those that
- * have not been read go. Those that have, count for the membership and for its id.
+ * Events of a membership have its number and the program's own. Unread events are dropped when it
+ * ends. Events that have been read count for the membership and for its ID.
  */
 void ucm_reports_multicast_events(Test &test)
 {

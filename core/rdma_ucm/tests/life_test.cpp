@@ -9,8 +9,8 @@ namespace
 {
 
 /*
- * The lowest free number; a half of all for one user, by all files together. A request beyond that
- * is as if it had been lost.
+ * The lowest free number is allocated. A user may have half of all IDs, over all files together. A
+ * request beyond that is dropped as if it had been lost.
  */
 void ucm_bounds_ids(Test &test)
 {
@@ -45,10 +45,7 @@ void ucm_bounds_ids(Test &test)
 	EXPECT_EQ(rdma_ucm::table().ids(), 1u);
 }
 
-/*
- * However many users take as many ids as they get, a sixteenth is left for root, who may have all
- * that there are.
- */
+/* However many users take their maximum of IDs, a sixteenth is left for root, who may have all. */
 void ucm_keeps_a_reserve_for_root(Test &test)
 {
 	constexpr u32 of_all = 160, reserve = 10, users = 12;
@@ -81,8 +78,8 @@ void ucm_keeps_a_reserve_for_root(Test &test)
 }
 
 /*
- * The same of memberships. Those that have ended, by themselves or with their program, count no
- * more.
+ * The same for memberships. Those that have ended, by themselves or with their program, no longer
+ * count.
  */
 void ucm_bounds_memberships(Test &test)
 {
@@ -111,8 +108,8 @@ void ucm_bounds_memberships(Test &test)
 }
 
 /*
- * With an id goes what is unread of it, in its order, and the count of what is read; the other file
- * has nothing of it any more.
+ * An ID migrates with its unread events, in order, and with the number of events that have been
+ * read. The old file keeps none of them.
  */
 void ucm_migrates_ids(Test &test)
 {
@@ -221,8 +218,8 @@ void ucm_migrates_partly_reported_requests(Test &test)
 }
 
 /*
- * The device goes: the event is the last, rdma_cm's id ends by itself, also one that the program
- * has not accepted yet; and the number is the program's still.
+ * When the device is removed, the event is the last one, and the ID of rdma_cm is destroyed
+ * automatically, even if the program has not accepted it yet. The program keeps the number.
  */
 void ucm_reports_device_removal(Test &test)
 {
@@ -298,8 +295,8 @@ struct Asker {
 };
 
 /*
- * Whatever is under way when a program dies, or ends a listener: nothing is left of it, neither ids
- * nor numbers, memberships or events.
+ * A program exits or destroys a listener during any operation: no ID, number, membership or event
+ * is left.
  */
 void ucm_close_at_any_moment_leaves_nothing_behind(Test &test)
 {

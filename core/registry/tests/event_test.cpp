@@ -73,7 +73,7 @@ constexpr ib_event_type unaffiliated[] = {
 	IB_EVENT_CLIENT_REREGISTER, IB_EVENT_GID_CHANGE,
 };
 
-/* Every kind of event has a name of its own. */
+/* Every kind of event has a distinct name. */
 void event_01_every_event_has_a_name(kern::kunit::Test &test)
 {
 	for (int event = IB_EVENT_CQ_ERR; event < IB_EVENT_WQ_FATAL; event++)
@@ -168,7 +168,7 @@ void event_02_unaffiliated_events_reach_all_handlers(kern::kunit::Test &test)
 	EXPECT_EQ(elsewhere.count.load_relaxed(), 0u);
 }
 
-/* A handler that looks into the cache sees what the event was about. */
+/* A handler that reads the cache sees the values after the event. */
 void event_02_cache_is_refreshed_first(kern::kunit::Test &test)
 {
 	FakeDeviceOwner device;
@@ -212,8 +212,8 @@ void event_03_dispatch_is_ordered(kern::kunit::Test &test)
 }
 
 /*
- * When its unregistration has returned, a handler does not run and is not called, though events
- * keep coming.
+ * After its unregistration has returned, a handler does not run and is not called, although events
+ * continue to arrive.
  */
 void event_03_lock_12_no_handler_after_unregistration(kern::kunit::Test &test)
 {
@@ -253,7 +253,10 @@ void event_03_lock_12_no_handler_after_unregistration(kern::kunit::Test &test)
 	EXPECT_GE(handled, 50u);
 }
 
-/* Events may come with interrupts off and from soft interrupts; a bad port is refused there too. */
+/*
+ * Events can be reported with interrupts disabled and from soft interrupts. An invalid port is
+ * refused there, too.
+ */
 void lock_03_events_are_dispatched_from_any_context(kern::kunit::Test &test)
 {
 	struct FromTimer {

@@ -200,9 +200,9 @@ void give_callbacks(ib_client &client)
 }
 
 /*
- * Clients and devices that come and go at random: each pair sees one add and then at most one
- * remove, one after the other; who has refused is not asked again until the device has moved; when
- * an unregistration has returned, no callback of it runs or comes (LOCK-12).
+ * Clients and devices are registered and unregistered at random: each pair sees one add and then at
+ * most one remove, which do not overlap. A client whose add failed is not called again until the
+ * device has moved. After an unregistration has returned, none of its callbacks runs (LOCK-12).
  */
 void lock_11_lock_12_registrations_may_race(kern::kunit::Test &test)
 {

@@ -64,7 +64,10 @@ struct Fresh {
 	}
 };
 
-/* Registering a client calls its add for every device that is there, and its remove in reverse. */
+/*
+ * Registering a client calls its add for every existing device, and unregistering it calls remove
+ * in reverse order.
+ */
 void lock_11_client_gets_existing_devices(kern::kunit::Test &test)
 {
 	Fresh fresh;
@@ -80,9 +83,7 @@ void lock_11_client_gets_existing_devices(kern::kunit::Test &test)
 	EXPECT_EQ(diary.count.load_relaxed(), 4u);
 }
 
-/*
- * Registering a device calls add of every client that is there, in the order of their registration.
- */
+/* Registering a device calls add of every existing client, in the order of their registration. */
 void lock_11_device_gets_existing_clients(kern::kunit::Test &test)
 {
 	Fresh fresh;
@@ -227,7 +228,7 @@ void lock_09_device_is_usable_in_client_callbacks(kern::kunit::Test &test)
 }
 
 /*
- * A handler that was left behind is reported with its owner. The device goes all the same, and the
+ * A leaked handler is reported with its owner. The device is unregistered nevertheless, and the
  * handler is not called any more.
  */
 void lock_10_leaked_handler_is_reported(kern::kunit::Test &test)
@@ -255,8 +256,8 @@ void lock_10_leaked_handler_is_reported(kern::kunit::Test &test)
 }
 
 /*
- * A name is the lowest free one of its pattern, once; a bad one is refused and nothing is left of
- * the attempt.
+ * A device gets the lowest free name of its pattern. An invalid name is refused, and nothing is
+ * left of the attempt.
  */
 void device_names_are_unique(kern::kunit::Test &test)
 {
@@ -375,8 +376,8 @@ void devices_are_renamed(kern::kunit::Test &test)
 }
 
 /*
- * Devices that are not shared belong to one network namespace. In another one all clients get the
- * device anew, one that has refused it included.
+ * Devices that are not shared belong to one network namespace. After a move all clients are called
+ * to add the device again, including one that refused it before.
  */
 void lock_14_device_moves_between_network_namespaces(kern::kunit::Test &test)
 {
@@ -417,7 +418,10 @@ void lock_14_device_moves_between_network_namespaces(kern::kunit::Test &test)
 	ib_unregister_client(&One::client);
 }
 
-/* A device that has gone, or has never come, cannot be kept, as long as its memory is there. */
+/*
+ * A device that has been removed, or has never been registered, cannot be referenced, while its
+ * memory still exists.
+ */
 void lock_09_removed_device_is_released(kern::kunit::Test &test)
 {
 	Fresh fresh;
@@ -431,8 +435,8 @@ void lock_09_removed_device_is_released(kern::kunit::Test &test)
 }
 
 /*
- * A device that cannot say what it is, or lacks what every device has, is not registered and no
- * client sees it.
+ * A device with an unknown type, or without mandatory parts, is not registered, and no client sees
+ * it.
  */
 void invalid_device_is_rejected(kern::kunit::Test &test)
 {

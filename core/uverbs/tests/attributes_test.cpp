@@ -127,7 +127,7 @@ void invalid_attributes_are_rejected(Test &test)
 	}
 }
 
-/* Mandatory attributes that are missing, and unreadable ones. */
+/* Missing mandatory attributes and unreadable attributes are rejected. */
 void missing_attributes_are_rejected(Test &test)
 {
 	Program program;
@@ -141,7 +141,7 @@ void missing_attributes_are_rejected(Test &test)
 	EXPECT_ERROR(said.take(16, 1), -EFAULT);
 }
 
-/* Input is read as written, whatever follows it; missing input reads as zero. */
+/* Input is read as written, whatever follows it. Missing input reads as zero. */
 void input_attributes_are_read(Test &test)
 {
 	Program program;
@@ -172,8 +172,8 @@ void input_attributes_are_read(Test &test)
 }
 
 /*
- * An answer is in its room, with nothing behind it, and the program's list says so; the number of
- * what is made is in the list.
+ * Output is written to its buffer and not beyond, and the program's list has its length. The number
+ * of a new object is in the list.
  */
 void output_attributes_are_written(Test &test)
 {

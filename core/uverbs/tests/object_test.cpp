@@ -8,8 +8,8 @@ namespace
 {
 
 /*
- * Numbers are of one space for all kinds, the lowest free first; one of another kind is not taken
- * for it, and none is none.
+ * All kinds of objects share one number space, and the lowest free number is allocated first. An
+ * object of another kind is not found by its number.
  */
 void lowest_free_number_is_allocated(kern::kunit::Test &test)
 {
@@ -65,7 +65,7 @@ void object_in_use_is_not_destroyed(kern::kunit::Test &test)
 	EXPECT_EQ(account.alive, 0u);
 }
 
-/* A command that the device refuses has changed nothing: it may come again. */
+/* A command that the device refuses changes nothing and can be repeated. */
 void failed_destroy_can_be_retried(kern::kunit::Test &test)
 {
 	Account account;
@@ -82,8 +82,8 @@ void failed_destroy_can_be_retried(kern::kunit::Test &test)
 }
 
 /*
- * At the end objects go in the reverse order of their making; numbers stay until they are given
- * back.
+ * When a file is closed, objects are destroyed in the reverse order of their creation. Numbers stay
+ * allocated until they are released.
  */
 void objects_are_destroyed_in_reverse_order(kern::kunit::Test &test)
 {
@@ -106,7 +106,9 @@ void objects_are_destroyed_in_reverse_order(kern::kunit::Test &test)
 	EXPECT_EQ(account.alive, 0u);
 }
 
-/* An object blocked by another is ended in a later round, as long as any can be ended. */
+/*
+ * An object that another one blocks is destroyed in a later round, as long as any can be destroyed.
+ */
 void dependent_objects_are_destroyed_first(kern::kunit::Test &test)
 {
 	Account account;
@@ -126,8 +128,9 @@ void dependent_objects_are_destroyed_first(kern::kunit::Test &test)
 }
 
 /*
- * An object that the device keeps is lost: neither it nor its parents are freed or found any more,
- * as the device may still call it. The rest goes. It still counts for the user.
+ * An object that the driver fails to destroy is lost: neither it nor its parents are freed or found
+ * any more, because the device may still use it. The others are destroyed. It still counts for the
+ * user.
  */
 void object_is_dropped_when_the_driver_fails_to_destroy_it(kern::kunit::Test &test)
 {

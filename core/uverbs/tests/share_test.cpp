@@ -88,7 +88,7 @@ void user_gets_half_of_the_address_handles(kern::kunit::Test &test)
 	try_bound<test::Ah>(test, &Pools::ahs, &Share::ahs);
 }
 
-/* Regions and windows are of the same numbers. */
+/* Regions and windows share a limit. */
 void user_gets_half_of_the_keys(kern::kunit::Test &test)
 {
 	try_bound<Mr, Mw>(test, &Pools::keys, &Share::keys);
@@ -103,7 +103,7 @@ void user_gets_half_of_the_queues(kern::kunit::Test &test)
 	try_bound<test::Qp>(test, &Pools::qps, &Share::qps);
 }
 
-/* The device's limits are the limits of root, and of all users together. */
+/* The device's limits apply to root, and to all users together. */
 void limits_come_from_the_device(kern::kunit::Test &test)
 {
 	ib_device_attr attr{};
@@ -150,8 +150,8 @@ void reserve_is_kept_for_root_and_kernel(kern::kunit::Test &test)
 }
 
 /*
- * A group's places are shared in the same way, whatever the users have elsewhere; of a group that
- * has only two, two users get one each.
+ * The members of a group are shared in the same way, whatever the users have elsewhere. In a group
+ * with only two members, two users get one each.
  */
 void user_gets_half_of_the_places_in_a_group(kern::kunit::Test &test)
 {
@@ -199,8 +199,8 @@ void user_gets_half_of_the_places_in_a_group(kern::kunit::Test &test)
 }
 
 /*
- * All files of a user have one share, except privileged ones. It is kept as long as something of it
- * is lost.
+ * All files of a user share a quota, except privileged ones. The quota exists as long as something
+ * that counts against it is lost.
  */
 void files_of_one_user_share_a_quota(kern::kunit::Test &test)
 {

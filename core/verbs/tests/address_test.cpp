@@ -30,8 +30,8 @@ int ready_to_receive(Test &test, ib_qp *qp, const ib_qp_attr &path)
 }
 
 /*
- * A connected QP sends to the address and the QP that it was given, and starts at the PSNs that it
- * was given: its own, each way.
+ * A connected QP sends to the address and QP that it was given, and starts with its own PSN in each
+ * direction.
  */
 void mgmt_06_connected_qp_uses_its_address_and_psns(Test &test)
 {
@@ -84,8 +84,8 @@ void mgmt_06_connected_qp_uses_its_address_and_psns(Test &test)
 }
 
 /*
- * A rate is optional in an address: none is the port's own. Given, it is kept by an address handle,
- * and by a connected QP for all that it sends; a rate that there is not is refused.
+ * A static rate is optional in an address; without one, the port's own rate applies. An address
+ * handle, and a connected QP, keep the rate. An undefined rate is refused.
  */
 void mgmt_05_static_rate_is_kept_or_refused(Test &test)
 {
@@ -116,7 +116,7 @@ void mgmt_05_static_rate_is_kept_or_refused(Test &test)
 	}
 }
 
-/* A path may have any of the five MTUs, and no other. */
+/* A path may have any of the five defined MTUs, and no other. */
 void mgmt_11_only_defined_path_mtus_are_accepted(Test &test)
 {
 	Device device({.lid = 1});
@@ -150,8 +150,8 @@ void mgmt_11_only_defined_path_mtus_are_accepted(Test &test)
 }
 
 /*
- * MGMT-05, MGMT-07: a datagram carries its sender's address; the QP's own Q_Key serves where the
- * request gives none.
+ * MGMT-05, MGMT-07: a datagram carries its sender's address. The QP's own Q_Key is used if the
+ * request has none.
  */
 void mgmt_07_datagram_carries_the_senders_address(Test &test)
 {

@@ -127,7 +127,7 @@ void operation_allocations_fail_one_by_one(Test &test)
 	EXPECT_EQ(ib_dealloc_xrcd(xrcd), 0);
 }
 
-/* The owners: what has been made is unmade where there is no memory to own it. */
+/* The owning classes: an object is destroyed if there is no memory for its owner. */
 void owning_class_allocations_fail_one_by_one(Test &test)
 {
 	Device device(plain);
@@ -153,8 +153,7 @@ void owning_class_allocations_fail_one_by_one(Test &test)
 }
 
 /*
- * Each method of the driver that creates something fails once: the error comes through, nothing is
- * left in use.
+ * Each creating method of the driver fails once: the error is returned, and nothing remains in use.
  */
 void driver_create_errors_are_returned(Test &test)
 {
@@ -200,8 +199,8 @@ void driver_create_errors_are_returned(Test &test)
 }
 
 /*
- * The error of each method that asks or changes something comes through; what could not be undone
- * is there still.
+ * The error of each method that queries or modifies is returned. An object that could not be
+ * destroyed still exists.
  */
 void driver_query_and_modify_errors_are_returned(Test &test)
 {

@@ -41,8 +41,8 @@ void cache_reads_ports(Test &test)
 }
 
 /*
- * A device registers with its links down, and can be used; each port's link comes, goes and is read
- * again by itself, and an event names the port that it is about.
+ * A device registers with its links down, and can be used. Each port's link changes and is queried
+ * independently, and an event reports the port to which it belongs.
  */
 void mgmt_10_ports_are_independent(Test &test)
 {
@@ -92,7 +92,7 @@ void mgmt_10_ports_are_independent(Test &test)
 	ib_unregister_event_handler(&recorder);
 }
 
-/* Ports and indices that there are not: EINVAL; values that there are not: ENOENT. */
+/* Ports and indices that do not exist return EINVAL; values that are not found return ENOENT. */
 void cache_rejects_invalid_arguments(Test &test)
 {
 	Device device(two_ports);
@@ -118,7 +118,7 @@ void cache_rejects_invalid_arguments(Test &test)
 	EXPECT_EQ(ib_find_exact_cached_pkey(device, 1, 0x7fff, &value), -ENOENT);
 }
 
-/* Full membership is found before partial; the exact search heeds the bit. */
+/* A full member is found before a limited one. The exact search compares the membership bit. */
 void cache_finds_pkeys(Test &test)
 {
 	Device device(two_ports);
@@ -203,8 +203,8 @@ void event_02_handlers_see_the_new_value(Test &test)
 }
 
 /*
- * A port that cannot be read keeps its old values; the event is delivered all the same, and the
- * next one heals.
+ * If a port cannot be queried, the cache keeps its old values. The event is delivered nevertheless,
+ * and the next one updates the cache.
  */
 void cache_survives_a_failed_refresh(Test &test)
 {

@@ -16,8 +16,8 @@ namespace
 constexpr soft_options plain = {.lid = 1};
 
 /*
- * A function that may sleep, called from within a method that must not: the driver's handler runs
- * inside req_notify_cq.
+ * A function that may sleep is called from within a method that must not: the driver calls the
+ * handler inside req_notify_cq.
  */
 void lock_01_sleeping_method_in_atomic_context_is_reported(Test &test)
 {
@@ -41,7 +41,7 @@ void lock_01_sleeping_method_in_atomic_context_is_reported(Test &test)
 	EXPECT_EQ(observer.total(), 2u);
 }
 
-/* The any-context functions do their work in any context. */
+/* Functions for any context work in each context. */
 void lock_01_functions_work_in_any_context(Test &test)
 {
 	Device device(plain);
@@ -126,7 +126,7 @@ void lock_01_data_path_works_in_an_interrupt(Test &test)
 	(void)ib_dereg_mr(mr);
 }
 
-/* A function that may sleep, called where nothing may. */
+/* A function that may sleep is called in atomic context. */
 void lock_02_call_in_atomic_context_is_reported(Test &test)
 {
 	Device device(plain);
@@ -143,8 +143,8 @@ void lock_02_call_in_atomic_context_is_reported(Test &test)
 }
 
 /*
- * Every function that may sleep says so where nothing may, whatever it was given. Each call ends
- * before it would sleep, or does what takes no sleep on this device.
+ * Every function that may sleep reports a call in atomic context, whatever its arguments are. Each
+ * call returns before it would sleep, or does not sleep on this device.
  */
 void lock_02_every_sleeping_function_checks_its_context(Test &test)
 {
@@ -273,7 +273,7 @@ void lock_02_every_sleeping_function_checks_its_context(Test &test)
 	ib_dealloc_pd(objects.pd);
 }
 
-/* A driver that runs the completion handler from within req_notify_cq. */
+/* A driver calls the completion handler from within req_notify_cq. */
 void lock_05_handler_inside_a_method_is_reported(Test &test)
 {
 	for (soft_context context :
@@ -299,8 +299,8 @@ void lock_05_handler_inside_a_method_is_reported(Test &test)
 }
 
 /*
- * LOCK-05 holds for events of a QP, too: what a change of its state brings about is dispatched by
- * another task than the one that changes it.
+ * LOCK-05 holds for events of a QP, too: events that a state change causes are dispatched by
+ * another task than the one that changes the state.
  */
 void lock_05_qp_events_are_dispatched_by_another_task(Test &test)
 {
@@ -346,7 +346,7 @@ void lock_05_qp_events_are_dispatched_by_another_task(Test &test)
 	ib_dealloc_pd(pd);
 }
 
-/* A handler that is run while it runs. */
+/* A handler is called again while it runs. */
 void lock_06_concurrent_handler_is_reported(Test &test)
 {
 	Device device(plain);
@@ -369,7 +369,7 @@ void lock_06_concurrent_handler_is_reported(Test &test)
 	EXPECT_EQ(observer.count(Rule::lock_06), 1u);
 }
 
-/* Inside a completion handler nothing may sleep, whatever context the driver calls it in. */
+/* A completion handler must not sleep, whatever context the driver calls it in. */
 void lock_07_completion_handlers_must_not_sleep(Test &test)
 {
 	Device device(plain);
@@ -389,8 +389,8 @@ void lock_07_completion_handlers_must_not_sleep(Test &test)
 }
 
 /*
- * Nor inside a handler of an asynchronous event, of an object or of the device, called in a task or
- * not.
+ * A handler of an asynchronous event must not sleep either, for an object or for the device, in a
+ * task or not.
  */
 void lock_07_event_handlers_must_not_sleep(Test &test)
 {
@@ -501,8 +501,7 @@ void missing_driver_methods_are_reported(Test &test)
 }
 
 /*
- * A driver that arms for flags that fit nothing, or says unasked that something was missed, is
- * found out.
+ * A driver that arms for invalid flags, or reports missed events without being asked, is detected.
  */
 void notify_04_driver_reports_unrequested_missed_events(Test &test)
 {
@@ -520,8 +519,8 @@ void notify_04_driver_reports_unrequested_missed_events(Test &test)
 }
 
 /*
- * A use count that goes below zero is reported, and sticks: the object counts as used from then on,
- * and is not freed.
+ * A use count that drops below zero is reported and saturates: the object counts as used from then
+ * on, and is not freed.
  */
 void misused_use_count_saturates(Test &test)
 {

@@ -142,7 +142,7 @@ void invalid_port_arguments_are_rejected(Test &test)
 	expect_each(test, cases);
 }
 
-/* Each thing that can be wrong with an address, in every function that takes one. */
+/* Each kind of invalid address, in every function that takes one. */
 void invalid_addresses_are_rejected(Test &test)
 {
 	constexpr void (*spoil[])(rdma_ah_attr &) = {
@@ -180,7 +180,7 @@ void invalid_addresses_are_rejected(Test &test)
 	EXPECT_EQ(rdma_ah_get_dlid(&address), 1u);
 }
 
-/* A sender that cannot be answered: LIDs and GIDs of groups, and no LID. */
+/* Senders to which no response can be sent: LIDs and GIDs of groups, and a missing LID. */
 void invalid_senders_are_rejected(Test &test)
 {
 	// clang-format off

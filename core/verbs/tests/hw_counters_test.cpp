@@ -43,7 +43,7 @@ void hw_counters_are_named_and_numbered(Test &test)
 	EXPECT_EQ(ib_set_hw_stats_lifespan(device, 3, 1), -EOPNOTSUPP);
 }
 
-/* The device is asked again when the reading is too old, and not before; each port has its own. */
+/* The device is queried again only when the sample is too old. Each port has its own sample. */
 void hw_counters_are_read_once_per_lifespan(Test &test)
 {
 	Device device;
@@ -111,7 +111,7 @@ struct Question {
 	kern::Completion begun, may_end;
 };
 
-/* A reader that arrives during a query waits for its answer, and sends no query itself. */
+/* A reader that arrives during a query waits for its result, and sends no query itself. */
 void hw_counters_driver_calls_are_serialised(Test &test)
 {
 	Device device;

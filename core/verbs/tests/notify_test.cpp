@@ -82,7 +82,10 @@ void notify_02_failed_request_arms_nothing(Test &test)
 	EXPECT_EQ(counted.count(), 0u);
 }
 
-/* Zero with REPORT_MISSED_EVENTS: every completion since the last poll raises an event. */
+/*
+ * If arming with REPORT_MISSED_EVENTS returns zero, every completion since the last poll raises an
+ * event.
+ */
 void notify_03_armed_queue_raises_an_event(Test &test)
 {
 	for (soft_notify kind : kinds) {
@@ -103,7 +106,10 @@ void notify_03_armed_queue_raises_an_event(Test &test)
 	}
 }
 
-/* Positive only with REPORT_MISSED_EVENTS, and only where a completion may have been missed. */
+/*
+ * Arming returns a positive value only with REPORT_MISSED_EVENTS, and only if a completion may have
+ * been missed.
+ */
 void notify_04_missed_completions_are_reported_on_request(Test &test)
 {
 	Device device(hard(SOFT_NOTIFY_REPORTS));
@@ -118,10 +124,7 @@ void notify_04_missed_completions_are_reported_on_request(Test &test)
 	EXPECT_EQ(counted.arm(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS), 0);
 }
 
-/*
- * Without REPORT_MISSED_EVENTS an arm is one call of the driver, which does not look whether
- * something waits.
- */
+/* Without REPORT_MISSED_EVENTS, arming does not check whether there is a completion. */
 void notify_05_no_queue_read_without_report_missed(Test &test)
 {
 	for (soft_notify kind : kinds) {
@@ -144,8 +147,8 @@ void notify_05_no_queue_read_without_report_missed(Test &test)
 }
 
 /*
- * Hardware that fires late does not say that something was missed; the other kind says so and does
- * not fire.
+ * Hardware that raises an event for a late arm does not report missed events. The other kind
+ * reports them and raises no event.
  */
 void notify_06_late_arm_fires_or_reports(Test &test)
 {
@@ -162,8 +165,9 @@ void notify_06_late_arm_fires_or_reports(Test &test)
 }
 
 /*
- * Armed again after the event, and without a poll: there is another event, or the answer is to
- * poll. Hardware that raises one event for a completion relies on its driver's answer.
+ * Armed again after the event without a poll: there is another event, or the return value requests
+ * a poll. On hardware that raises only one event for a completion, the driver has to return this
+ * value.
  */
 void notify_06_second_arm_without_a_poll_fires_or_reports(Test &test)
 {
@@ -187,8 +191,8 @@ void notify_06_second_arm_without_a_poll_fires_or_reports(Test &test)
 }
 
 /*
- * A solicited arm fires only for solicited completions and errors. NEXT_COMP widens it, SOLICITED
- * does not narrow that.
+ * A solicited arm fires only for solicited completions and errors. NEXT_COMP widens it, and
+ * SOLICITED does not narrow NEXT_COMP.
  */
 void notify_07_solicited_arm_ignores_unsolicited_completions(Test &test)
 {
@@ -223,7 +227,7 @@ void notify_07_solicited_arm_ignores_unsolicited_completions(Test &test)
 	}
 }
 
-/* One arm, one event. */
+/* Each arm raises only one event. */
 void notify_08_each_arm_fires_once(Test &test)
 {
 	for (soft_notify kind : kinds) {
@@ -323,8 +327,8 @@ private:
 constexpr unsigned int a_million = 1000000;
 
 /*
- * None of a million completions timed into the window is lost, on either kind of hardware; a
- * smaller count is used where a million take minutes.
+ * None of a million completions that arrive between the last poll and the arm is lost, on either
+ * kind of hardware. Slow kernels use a smaller number.
  */
 void notify_09_no_completion_is_lost_in_the_arm_race(Test &test)
 {

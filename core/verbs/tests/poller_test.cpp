@@ -27,7 +27,7 @@ struct Request {
 };
 static_assert(__builtin_offsetof(Request, cqe) == 0);
 
-/* Sizes, vectors, flags and contexts that cannot be are EINVAL. */
+/* Invalid sizes, vectors, flags and contexts return EINVAL. */
 void cq_rejects_invalid_arguments(Test &test)
 {
 	Device device({.vectors = 2, .lid = 1});
@@ -48,8 +48,8 @@ void cq_rejects_invalid_arguments(Test &test)
 }
 
 /*
- * A CQ names one of the device's vectors, and its events come by that one's interrupt and no
- * other's; beyond them is EINVAL.
+ * A CQ uses one of the device's vectors, and its events arrive by that vector's interrupt only.
+ * Other vectors return EINVAL.
  */
 void chan_01_events_use_the_vector_of_their_cq(Test &test)
 {
@@ -187,7 +187,7 @@ void chan_05_no_event_after_destroy(Test &test)
 	}
 }
 
-/* A CQ keeps what is in it across a resize, which refuses to lose anything. */
+/* A CQ keeps its entries when it is resized. A size that is too small for them is refused. */
 void cq_resize_keeps_its_entries(Test &test)
 {
 	Device device(plain);
@@ -213,7 +213,7 @@ void cq_resize_keeps_its_entries(Test &test)
 	EXPECT_EQ(ib_poll_cq(raw, 1, &wc), 0);
 }
 
-/* Moderation beyond the device's limits is EINVAL. */
+/* Moderation beyond the device's limits returns EINVAL. */
 void cq_moderation_limits_are_enforced(Test &test)
 {
 	Device device(plain);
@@ -225,7 +225,7 @@ void cq_moderation_limits_are_enforced(Test &test)
 	EXPECT_EQ(rdma_set_cq_moderation(cq.value()->get(), 0, 1001), -EINVAL);
 }
 
-/* Vectors are given out in turn. */
+/* Vectors are assigned in turn. */
 void cq_any_spreads_vectors(Test &test)
 {
 	Device device({.vectors = 3, .lid = 1});
@@ -349,7 +349,7 @@ void poller_stops_while_arming_fails(Test &test)
 	}
 }
 
-/* A CQ whose first arm fails would never be polled: it is not made. */
+/* A CQ whose first arm fails would never be polled, so it is not created. */
 void notify_02_allocation_fails_with_the_first_arm(Test &test)
 {
 	for (ib_poll_context context : polled_contexts) {
@@ -360,7 +360,7 @@ void notify_02_allocation_fails_with_the_first_arm(Test &test)
 	}
 }
 
-/* Ending a CQ that completes all the time leaves no done function running. */
+/* After a CQ with continuous completions has been freed, no done function runs. */
 void cq_free_waits_for_done_functions(Test &test)
 {
 	for (ib_poll_context context : {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE}) {
@@ -382,7 +382,7 @@ void cq_free_waits_for_done_functions(Test &test)
 }
 
 /*
- * MGMT-09: a QP put into error completes everything outstanding, once, in order, with a flush
+ * MGMT-09: a QP in the error state completes all outstanding requests once, in order, with a flush
  * error.
  */
 void mgmt_09_qp_in_error_flushes_in_order(Test &test)
@@ -460,7 +460,7 @@ void mgmt_09_drain_completes_all_requests(Test &test)
 	}
 }
 
-/* A CQ that overflows says so by an event, and loses nothing that it had. */
+/* A CQ that overflows raises an event, and loses none of its entries. */
 void cq_overrun_raises_an_event(Test &test)
 {
 	Device device(plain);

@@ -36,8 +36,7 @@ private:
 };
 
 /*
- * An RNIC registers without GIDs and P_Keys, and says what it is; nothing of a subnet is found on
- * it.
+ * An RNIC registers without GIDs and P_Keys and reports its type. It has no attributes of a subnet.
  */
 void iwarp_device_has_no_subnet(Test &test)
 {
@@ -70,7 +69,10 @@ void iwarp_device_has_no_subnet(Test &test)
 	}));
 }
 
-/* No address handle is made on it; the driver, which has no methods for them, is not asked. */
+/*
+ * Creating an address handle on an RNIC fails without calling the driver, which has no such
+ * methods.
+ */
 void iwarp_device_has_no_addresses(Test &test)
 {
 	Rnic device;
@@ -83,7 +85,7 @@ void iwarp_device_has_no_addresses(Test &test)
 	EXPECT_EQ(rdma::AddressHandle::create(pd.value(), attr).error(), -EOPNOTSUPP);
 }
 
-/* One type of QP. */
+/* An RNIC supports only RC QPs. */
 void iwarp_supports_one_qp_type(Test &test)
 {
 	Rnic device;
@@ -168,7 +170,7 @@ struct StreamedPair {
 	rdma::QueuePair qp_a, qp_b;
 };
 
-/* Each pair of states: what RDMA's verbs for iWARP allow, and not what InfiniBand does. */
+/* Each pair of states: exactly the transitions that the RDMA verbs for iWARP permit. */
 void iwarp_qp_transitions_match_the_verbs(Test &test)
 {
 	constexpr int state_count = IB_QPS_ERR + 1;
@@ -205,8 +207,8 @@ void iwarp_qp_transitions_match_the_verbs(Test &test)
 }
 
 /*
- * Attributes that only a subnet gives a meaning (addresses, keys, sequence numbers) are refused
- * before the driver sees them.
+ * Attributes that have a meaning only in a subnet (addresses, keys, sequence numbers) are refused
+ * before the driver is called.
  */
 void iwarp_qp_rejects_infiniband_attributes(Test &test)
 {
@@ -228,8 +230,8 @@ void iwarp_qp_rejects_infiniband_attributes(Test &test)
 }
 
 /*
- * A QP without a stream is not connected; messages go by the stream, and an end of it is an error
- * for both.
+ * A QP without a stream is not connected. Messages use the stream, and its end is an error for both
+ * sides.
  */
 void iwarp_stream_carries_messages(Test &test)
 {
@@ -288,9 +290,7 @@ void iwarp_stream_carries_messages(Test &test)
 	EXPECT_EQ(wc.status, IB_WC_WR_FLUSH_ERR);
 }
 
-/*
- * A message for which there is no buffer ends the stream: nothing like RNR lets it be tried again.
- */
+/* A message without a posted receive ends the stream, because iWARP has no RNR retry. */
 void iwarp_missing_receive_ends_the_stream(Test &test)
 {
 	Rnic device;
@@ -358,8 +358,8 @@ int registered_with(u8 node_type, bool tables,
 }
 
 /*
- * A port speaks what its device's kind does, and that alone; and has the tables that its protocol
- * demands, with the methods that read them.
+ * A port may support only the protocol of its device's node type. It must have the tables that the
+ * protocol requires, with the methods that read them.
  */
 void port_protocol_must_match_the_node_type(Test &test)
 {

@@ -15,7 +15,7 @@ constexpr ib_qp_type types[] = {IB_QPT_SMI, IB_QPT_GSI,     IB_QPT_RC,     IB_QP
 constexpr int state_count = IB_QPS_ERR + 1;
 
 /*
- * From every state, RESET and ERR can be gone to without attributes; no other transition skips a
+ * RESET and ERR can be reached from every state without attributes. No other transition skips a
  * state.
  */
 void qp_transitions_match_the_specification(Test &test)
@@ -67,7 +67,8 @@ void qp_transitions_match_the_specification(Test &test)
 }
 
 /*
- * Each required attribute is required, and each that is neither required nor optional is refused.
+ * Required attributes must be present, and attributes that are neither required nor optional are
+ * refused.
  */
 void qp_transitions_require_their_attributes(Test &test)
 {
@@ -203,7 +204,10 @@ void qp_modify_rejects_invalid_values(Test &test)
 	EXPECT_EQ(queried.qp_type, IB_QPT_RC);
 }
 
-/* Creation refuses inconsistent arguments: types, sizes, missing parts, parts of another device. */
+/*
+ * Creation refuses inconsistent attributes: types, sizes, missing objects, objects of another
+ * device.
+ */
 void qp_create_rejects_invalid_attributes(Test &test)
 {
 	Device device(plain), other({.lid = 2});
@@ -238,7 +242,7 @@ void qp_create_rejects_invalid_attributes(Test &test)
 	EXPECT_EQ(soft_calls(device, SOFT_CREATE_QP), 0ul);
 }
 
-/* Objects in use stay, and return EBUSY; all others can be destroyed. */
+/* Destroying an object in use returns EBUSY; all others can be destroyed. */
 void objects_in_use_cannot_be_destroyed(Test &test)
 {
 	Device device(plain);
@@ -290,7 +294,7 @@ void objects_in_use_cannot_be_destroyed(Test &test)
 	ib_dealloc_pd(pd);
 }
 
-/* MGMT-02: QP0 and QP1 are known by these numbers on every port; a port has one of each. */
+/* MGMT-02: QP0 and QP1 have these numbers on every port, and a port has one of each. */
 void mgmt_02_port_has_one_qp0_and_one_qp1(Test &test)
 {
 	Device device({.ports = 2, .lid = 1});

@@ -137,8 +137,8 @@ struct Stage {
 };
 
 /*
- * Many times the depth is received, whether the consumer keeps the memory or not, and the queue
- * stays full.
+ * Many times the queue's depth is received, whether the consumer keeps the memory or not, and the
+ * queue stays full.
  */
 void mgmt_12_receive_queue_stays_full(Test &test)
 {
@@ -162,8 +162,8 @@ void mgmt_12_receive_queue_stays_full(Test &test)
 }
 
 /*
- * Without memory for another the queue stays full, and the message is lost; what the QP refuses is
- * missing, and is made up for when it is time.
+ * If there is no memory for a replacement, the message is dropped and the queue stays full.
+ * Receives that the QP refuses are posted again later.
  */
 void mgmt_12_receive_queue_refills_after_shortage(Test &test)
 {

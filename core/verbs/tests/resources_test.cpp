@@ -174,7 +174,10 @@ void other_modules_register_resources(Test &test)
 	EXPECT_EQ(ib_next_resource(device, IB_RESOURCE_CM_ID, 0, &*info), -ENOENT);
 }
 
-/* Counters of ports and who shows them find each other, in either order; one of each at a time. */
+/*
+ * The module with port counters and the module that shows them can be loaded in either order. There
+ * is one of each.
+ */
 void port_counters_reach_the_module_that_shows_them(Test &test)
 {
 	static const ib_port_counters *seen;

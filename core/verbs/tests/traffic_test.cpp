@@ -9,7 +9,7 @@ namespace
 
 constexpr soft_options plain = {.lid = 1};
 
-/* A send fills the peer's buffer, with immediate data where there is some. */
+/* A send fills the peer's buffer, with and without immediate data. */
 void send_fills_the_receive_buffer(Test &test)
 {
 	for (ib_qp_type type : {IB_QPT_RC, IB_QPT_UC}) {
@@ -109,7 +109,7 @@ void rdma_and_atomics_change_remote_memory(Test &test)
 	}
 }
 
-/* A fast-registration region opens exactly its pages, between REG_MR and LOCAL_INV. */
+/* A fast registration grants access to exactly its pages, between REG_MR and LOCAL_INV. */
 void fast_registration_grants_exactly_its_pages(Test &test)
 {
 	Device device(plain);
@@ -160,8 +160,8 @@ void fast_registration_grants_exactly_its_pages(Test &test)
 }
 
 /*
- * The walk from pieces to pages: pieces that touch, that leave a gap, that are too many, and an
- * offset into the first.
+ * DMA segments are converted to pages: adjacent segments, gaps, too many segments, and an offset
+ * into the first.
  */
 void scatter_list_is_converted_to_pages(Test &test)
 {
@@ -203,7 +203,7 @@ void scatter_list_is_converted_to_pages(Test &test)
 	EXPECT_EQ(ib_map_mr_sg(region.value().get(), rows[0].pieces, 2, &offset, 4096), -EINVAL);
 }
 
-/* A memory window opens a part of a region, as long as it is bound. */
+/* A memory window grants access to a part of a region while it is bound. */
 void memory_window_grants_access_while_bound(Test &test)
 {
 	Device device(plain);
@@ -287,7 +287,7 @@ void refused_requests_report_their_status(Test &test)
 	}
 }
 
-/* Keys of another protection domain open nothing, at neither end. */
+/* Keys of another protection domain grant no access at either end. */
 void keys_of_another_domain_are_refused(Test &test)
 {
 	for (bool local_end : {true, false}) {
@@ -311,7 +311,10 @@ void keys_of_another_domain_are_refused(Test &test)
 	}
 }
 
-/* A list longer than the queue is posted as far as it fits; bad_wr names the first that did not. */
+/*
+ * A list that is longer than the queue is posted as far as it fits. bad_wr is the first request
+ * that was not posted.
+ */
 void post_to_a_full_queue_reports_the_first_rejected(Test &test)
 {
 	constexpr unsigned int room = 16;
@@ -345,7 +348,7 @@ void post_to_a_full_queue_reports_the_first_rejected(Test &test)
 	EXPECT_EQ(pair.cq_a->poll(1, &wc) + pair.cq_b->poll(1, &wc), 0);
 }
 
-/* Lost messages are sent again on RC; when none gets through, the retries end. */
+/* Lost messages are retransmitted on RC. If none arrives, the request fails after its retries. */
 void lost_messages_are_retransmitted(Test &test)
 {
 	Device device(plain);
@@ -372,7 +375,7 @@ void lost_messages_are_retransmitted(Test &test)
 	EXPECT_TRUE(wc.status == IB_WC_RETRY_EXC_ERR || wc.status == IB_WC_WR_FLUSH_ERR);
 }
 
-/* Receives of many QPs come from one SRQ; running low raises its limit event once. */
+/* Many QPs receive from one SRQ. When it falls below its limit, it raises the limit event once. */
 void srq_serves_many_qps_and_reports_its_limit(Test &test)
 {
 	static constinit kern::Atomic<unsigned int> limits{0};
@@ -421,8 +424,9 @@ void srq_serves_many_qps_and_reports_its_limit(Test &test)
 }
 
 /*
- * Over one XRC connection a message reaches the SRQ that it names, completes on that SRQ's CQ, and
- * opens memory of that SRQ's domain; one that names none, or one of another XRC domain, is refused.
+ * A message on an XRC connection reaches the SRQ that it names, completes on that SRQ's CQ, and
+ * accesses memory of that SRQ's domain. A message that names no SRQ, or one of another XRC domain,
+ * is refused.
  */
 void xrc_messages_reach_the_named_srq(Test &test)
 {

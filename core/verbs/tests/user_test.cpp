@@ -139,8 +139,8 @@ void contexts_are_opened_and_closed(Test &test)
 }
 
 /*
- * A program's objects are its for life, have no keys of the kernel's, and refuse where those of the
- * kernel only report.
+ * A program's objects belong to it for life and have no keys of the kernel. They refuse operations
+ * that the kernel's objects only report.
  */
 void objects_record_their_owner(Test &test)
 {
@@ -249,7 +249,9 @@ struct Ending {
 	static inline bool found;
 };
 
-/* A queue pair is whose process has made it, or opened it; the kernel's are no process's. */
+/*
+ * A queue pair belongs to the process that created or opened it; the kernel's belong to no process.
+ */
 void rcm_16_queue_pairs_belong_to_their_process(Test &test)
 {
 	Bench bench;

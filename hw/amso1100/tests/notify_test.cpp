@@ -30,7 +30,10 @@ void notify_01_bad_flags_arm_nothing(Test &test)
 	EXPECT_EQ(bed->count(), 0u);
 }
 
-/* Zero: every completion since the last poll raises an event. With one that waits there is none. */
+/*
+ * If arming with REPORT_MISSED_EVENTS returns zero, every completion since the last poll raises an
+ * event.
+ */
 void notify_03_armed_queue_raises_an_event(Test &test)
 {
 	Boxed<Bed> bed;
@@ -42,7 +45,10 @@ void notify_03_armed_queue_raises_an_event(Test &test)
 	EXPECT_TRUE(result > 0 || bed->count() == 2);
 }
 
-/* Positive only where it was asked for, and only where something waits. */
+/*
+ * Arming returns a positive value only with REPORT_MISSED_EVENTS, and only if a completion may have
+ * been missed.
+ */
 void notify_04_missed_completions_are_reported_on_request(Test &test)
 {
 	Boxed<Bed> bed;
@@ -55,7 +61,7 @@ void notify_04_missed_completions_are_reported_on_request(Test &test)
 	EXPECT_EQ(bed->arm(next_or_missed), 0);
 }
 
-/* Without IB_CQ_REPORT_MISSED_EVENTS, neither the queue nor the card is read. */
+/* Without REPORT_MISSED_EVENTS, arming does not check whether there is a completion. */
 void notify_05_no_queue_read_without_report_missed(Test &test)
 {
 	Boxed<Bed> bed;
@@ -82,7 +88,10 @@ void notify_06_late_arm_reports_and_does_not_fire(Test &test)
 	EXPECT_EQ(bed->count(), 1u);
 }
 
-/* Solicited ones and errors alone; wider when asked, and not narrower. */
+/*
+ * A solicited arm fires only for solicited completions and errors. NEXT_COMP widens it, and
+ * SOLICITED does not narrow NEXT_COMP.
+ */
 void notify_07_solicited_arm_ignores_unsolicited_completions(Test &test)
 {
 	Boxed<Bed> bed;
@@ -109,7 +118,7 @@ void notify_07_solicited_arm_ignores_unsolicited_completions(Test &test)
 	EXPECT_EQ(bed->count(), 4u);
 }
 
-/* One arm, one event. */
+/* Each arm raises only one event. */
 void notify_08_each_arm_fires_once(Test &test)
 {
 	Boxed<Bed> bed;

@@ -89,7 +89,7 @@ void lock_04_datagram_address_is_not_torn(Test &test)
 {
 	sent_to_a_whole_address(test, SOFT_PLAIN);
 }
-/* Such a device reads the address when it sends. */
+/* The same on a device that reads the address when it sends. */
 void lock_04_card_address_is_not_torn(Test &test)
 {
 	sent_to_a_whole_address(test, SOFT_CARD_SENDS_FIRST);

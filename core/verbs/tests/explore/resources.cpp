@@ -95,7 +95,7 @@ void object_numbers_are_not_reused(Test &test)
 	EXPECT_EQ(table.look(0), IB_NO_RESOURCE);
 }
 
-/* Behind the greatest number is 0 again, and what is still had there is left out. */
+/* The number after the greatest is 0. Numbers that are still in use there are skipped. */
 void numbers_in_use_are_skipped_after_wrap_around(Test &test)
 {
 	struct Objects {
@@ -170,7 +170,7 @@ struct Pairs {
 	QpNumbers numbers{table};
 };
 
-/* One that is found by its number is not ended before the look at it is over. */
+/* An object that was found by its number is not destroyed before its reader has finished. */
 void looked_up_object_survives_concurrent_removal(Test &test)
 {
 	Boxed<Pairs> pairs;
