@@ -446,8 +446,8 @@ void ucm_answers_queries(Test &test)
 }
 
 /*
- * Options must have the exact size. Of several paths, the first one that is suitable for all purposes
- * becomes the route, and the event reports it.
+ * Options must have the exact size. Of several paths, the first one that is suitable for all
+ * purposes becomes the route, and the event reports it.
  */
 void ucm_sets_options(Test &test)
 {

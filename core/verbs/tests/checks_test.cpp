@@ -74,7 +74,7 @@ void lock_01_functions_work_in_any_context(Test &test)
 	EXPECT_EQ(observer.total(), 0u);
 }
 
-/* So do those of the data path, and the mapping of a region that is there. */
+/* LOCK-01: posting, polling and arming work in a hard interrupt. */
 void lock_01_data_path_works_in_an_interrupt(Test &test)
 {
 	Device device(plain);

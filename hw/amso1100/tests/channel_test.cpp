@@ -10,7 +10,10 @@ using kern::kunit::Test;
 namespace
 {
 
-/* Requests and their replies go round the ends of their queues; what the card says is an errno. */
+/*
+ * Requests and replies wrap around the ends of their queues. The card's status is returned as an
+ * errno.
+ */
 void requests_are_answered(Test &test)
 {
 	Boxed<Card> card;
@@ -35,7 +38,10 @@ void requests_are_answered(Test &test)
 	}
 }
 
-/* A card that does not answer is cut off from memory, once, and not asked again. */
+/*
+ * If a card does not reply, its bus mastering is disabled once, and no further request is sent to
+ * it.
+ */
 void unresponsive_card_loses_bus_mastering(Test &test)
 {
 	Boxed<Card> card(300u);
@@ -76,8 +82,8 @@ void address_changes_do_not_wait_for_the_card(Test &test)
 }
 
 /*
- * A card that refuses a step of the start, or does not answer to it: what was begun is undone, and
- * one that is silent is asked no more.
+ * A card refuses a step of the start or does not reply to it: completed steps are undone. A card
+ * that does not reply gets no further requests.
  */
 void every_start_step_may_fail(Test &test)
 {
@@ -99,8 +105,8 @@ void every_start_step_may_fail(Test &test)
 }
 
 /*
- * The memory that it reaches is given back when the card has taken notice that its driver goes; one
- * that does not, wherever in its queue that stands, has lost the bus by then.
+ * The memory of the queues is freed when the card has noticed that its driver stops. If the card
+ * does not notice, at any position of its queue, bus mastering has been disabled by then.
  */
 void card_that_does_not_stop_loses_bus_mastering(Test &test)
 {
@@ -142,7 +148,7 @@ void rejected_requests_leave_no_state(Test &test)
 	EXPECT_TRUE(bed->add(qp, IB_SIGNAL_ALL_WR));
 }
 
-/* An index that is none ends the belief in all of it. */
+/* An invalid index makes the driver treat the card as failed. */
 void invalid_index_fails_the_card(Test &test)
 {
 	Boxed<Card> card;
@@ -157,7 +163,7 @@ void invalid_index_fails_the_card(Test &test)
 	EXPECT_EQ(card->cut.load_relaxed(), 1u);
 }
 
-/* The queues lie in the window, and hold messages. Each word wrong in turn. */
+/* The queues must be inside the window and hold messages. Each word of the reply is wrong once. */
 void queue_replies_are_validated(Test &test)
 {
 	auto words = kern::make_array<u64>(kern::Gfp::kernel, 16);
@@ -215,7 +221,7 @@ void create_queue_replies_are_validated(Test &test)
 	EXPECT_TRUE(bed->add(qp, IB_SIGNAL_ALL_WR));
 }
 
-/* Local keys are of all memory; what the peer may use is a region that the card knows. */
+/* Local keys cover all memory. A peer can use only a region that is registered with the card. */
 void regions_are_registered(Test &test)
 {
 	Boxed<Bed> bed;

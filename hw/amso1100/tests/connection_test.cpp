@@ -101,7 +101,10 @@ void report(Bed &bed, Message &event)
 	return told.receives(IW_CM_EVENT_CONNECT_REPLY) && told.status == 0;
 }
 
-/* Requests to the card, and events of the id; the close comes once, however often reported. */
+/*
+ * Requests to the card, and events of the ID. The close event is delivered once, however often the
+ * card reports it.
+ */
 void iwcm_01_connection_ends_once(Test &test)
 {
 	Boxed<Bed> bed;
@@ -141,7 +144,7 @@ void iwcm_01_connection_ends_once(Test &test)
 	EXPECT_EQ(told.count(IW_CM_EVENT_CONNECT_REPLY), 1u);
 }
 
-/* A QP that ends tells of its connection's end, in each state. */
+/* Destroying a QP reports the end of its connection, in each state. */
 void iwcm_01_qp_destroy_is_reported(Test &test)
 {
 	for (const bool established : {true, false}) {
@@ -194,7 +197,7 @@ void failed_connect_reports_its_reason(Test &test)
 	EXPECT_EQ(iw_cm_connect(told.id, &param), -EINVAL);
 }
 
-/* Requests come to the listener, and are accepted, refused, or too much to be believed. */
+/* Connection requests reach the listener and are accepted or rejected; invalid ones are refused. */
 void iwcm_03_requests_are_accepted_and_refused(Test &test)
 {
 	Boxed<Bed> bed;
@@ -283,8 +286,8 @@ void reject_does_not_delay_events(Test &test)
 }
 
 /*
- * The QP is destroyed while the card reports that a connection begins or ends: each is reported
- * once.
+ * The QP is destroyed while the card reports that a connection has started or ended: each is
+ * reported once.
  */
 void iwcm_01_simultaneous_ends_are_reported_once(Test &test)
 {
@@ -350,7 +353,7 @@ void iwcm_01_events_of_an_old_stream_are_ignored(Test &test)
 	EXPECT_EQ(second.status, 0);
 }
 
-/* Nothing comes of a card that has failed; its connections end all the same, each once. */
+/* A failed card reports nothing. Its connections end nevertheless, each once. */
 void iwcm_01_card_failure_ends_connections(Test &test)
 {
 	for (const bool established : {true, false}) {

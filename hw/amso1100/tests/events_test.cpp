@@ -20,7 +20,7 @@ namespace
 	bed.card->say(event);
 }
 
-/* A card that always has one more event does not block code that waits for the last. */
+/* A card that always has another event does not block code that waits for the last event. */
 void event_flood_is_handled_in_slices(Test &test)
 {
 	constexpr unsigned int flood = 5'000;
@@ -76,8 +76,8 @@ void lock_06_failed_card_calls_no_handlers(Test &test)
 }
 
 /*
- * Counted hints are read, and nothing more to detect the end. Hints from before the card began to
- * count make no difference once there are none left.
+ * Only counted hints are read; the driver does not read one more to detect the end. Hints from
+ * before the card started to count have no effect once they have been consumed.
  */
 void only_counted_hints_are_read(Test &test)
 {
@@ -102,7 +102,7 @@ void only_counted_hints_are_read(Test &test)
 	EXPECT_EQ(hints_for_ever(), 1u);
 }
 
-/* MGMT-09: requests that a full CQ cannot take are flushed when it has space, and reported. */
+/* MGMT-09: requests that do not fit into a full CQ are flushed and reported when it has space. */
 void mgmt_09_full_cq_is_flushed_later(Test &test)
 {
 	constexpr u32 posted = 10, room = 4;
@@ -126,7 +126,10 @@ void mgmt_09_full_cq_is_flushed_later(Test &test)
 	EXPECT_GT(bed->count(), 1u);
 }
 
-/* Refusing waits for no room to ask the card in, which may take none until events are read. */
+/*
+ * A reject does not wait for space in the card's request queue, because there may be none until
+ * events have been read.
+ */
 void reject_does_not_wait_for_space(Test &test)
 {
 	Boxed<Bed> bed;

@@ -13,7 +13,9 @@ namespace
 constexpr auto next_or_missed =
 	static_cast<ib_cq_notify_flags>(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
 
-/* Flags that name no event, or two, are refused, and the words that the card reads stay. */
+/*
+ * NOTIFY-01: flags that select no event, or both, are refused, and nothing is written to the card.
+ */
 void notify_01_bad_flags_arm_nothing(Test &test)
 {
 	Boxed<Bed> bed;
@@ -76,7 +78,10 @@ void notify_05_no_queue_read_without_report_missed(Test &test)
 	EXPECT_EQ(cq.looks(), 1ul);
 }
 
-/* The second kind of hardware: what is there when it is armed raises nothing, and is reported. */
+/*
+ * Hardware that raises no event for a late arm: completions that are already in the queue are
+ * reported.
+ */
 void notify_06_late_arm_reports_and_does_not_fire(Test &test)
 {
 	Boxed<Bed> bed;
@@ -233,8 +238,8 @@ bool sleeping_is_watched()
 }
 
 /*
- * None of a million completions that fall into NAPI's window is lost; a smaller count is used where
- * a million take minutes.
+ * None of a million completions that arrive between NAPI's last poll and the arm is lost. Slow
+ * kernels use a smaller number.
  */
 void notify_09_napi_loses_no_completion(Test &test)
 {

@@ -43,7 +43,7 @@ void requests_complete_in_order(Test &test)
 	EXPECT_EQ(bed->cq->poll(1, &wc), 0);
 }
 
-/* LOCK-01: posting, polling and arming do their work in a hard interrupt. */
+/* LOCK-01: posting, polling and arming work in a hard interrupt. */
 void lock_01_data_path_works_in_an_interrupt(Test &test)
 {
 	struct InInterrupt {
@@ -76,7 +76,7 @@ void lock_01_data_path_works_in_an_interrupt(Test &test)
 	EXPECT_EQ(wc.wr_id, u64{2});
 }
 
-/* Descriptors that the card reads for each kind of request; unsupported requests are refused. */
+/* Each kind of request has the layout that the card reads. Unsupported requests are refused. */
 void request_layout_matches_the_card(Test &test)
 {
 	Boxed<Bed> bed;
@@ -143,7 +143,7 @@ void request_layout_matches_the_card(Test &test)
 	EXPECT_EQ(bed->qp.post_send(&wr.wr, &bad), -EINVAL);
 }
 
-/* Entries that complete nothing which was posted are left out, and do no harm to others. */
+/* Entries that do not belong to a posted request are ignored, and do not affect other entries. */
 void completion_entries_are_validated(Test &test)
 {
 	Boxed<Bed> bed;
@@ -187,7 +187,7 @@ void completion_entries_are_validated(Test &test)
 	EXPECT_EQ(bed->cq->poll(1, &wc), 0);
 }
 
-/* Status codes of the card for completed requests. */
+/* The status of a completed request, for each status code of the card. */
 void status_codes_map_to_verbs(Test &test)
 {
 	Boxed<Bed> bed;
@@ -272,8 +272,9 @@ struct Left {
 }
 
 /*
- * MGMT-09: requests that a failed card has not completed are flushed after those that it has, in
- * order and once; the handler is called; and a QP that is destroyed leaves them in the CQ.
+ * MGMT-09: requests that a failed card has not completed are flushed once, in order, after those
+ * that it has completed. The handler is called, and a QP that is destroyed leaves its completions
+ * in the CQ.
  */
 void mgmt_09_failed_card_flushes(Test &test)
 {

@@ -52,8 +52,8 @@ u64 transmit_entry(u32 slot)
 } // namespace
 
 /*
- * A descriptor is whole when the card may take it, and slots come back in their order, round the
- * end.
+ * A descriptor is complete when the card may take it. Slots are reused in order, also at the end of
+ * the ring.
  */
 static void transmits_complete_in_order(kern::kunit::Test &test)
 {
@@ -86,7 +86,7 @@ static void transmits_complete_in_order(kern::kunit::Test &test)
 	}
 }
 
-/* After a reset the card has nothing, and what it had is given back, once. */
+/* After a reset the card has no frames, and those that it had are freed once. */
 static void transmits_are_reclaimed(kern::kunit::Test &test)
 {
 	Memory memory;
@@ -106,7 +106,7 @@ static void transmits_are_reclaimed(kern::kunit::Test &test)
 	EXPECT_TRUE(ring.empty());
 }
 
-/* The card's descriptor of a buffer decides, but is not trusted beyond the buffer's end. */
+/* The length in the card's descriptor is used, but not beyond the end of the buffer. */
 static void receive_descriptors_are_validated(kern::kunit::Test &test)
 {
 	constexpr u32 room = 1544;
@@ -152,7 +152,7 @@ static void receive_descriptors_are_validated(kern::kunit::Test &test)
 	EXPECT_EQ(memory.be16(word_at + 2), 2u);
 }
 
-/* A card that never gives its buffers up is waited for, but not for ever. */
+/* The driver waits for a card that does not release its buffers, but not forever. */
 static void unresponsive_card_times_out(kern::kunit::Test &test)
 {
 	Memory memory;
@@ -162,7 +162,7 @@ static void unresponsive_card_times_out(kern::kunit::Test &test)
 	EXPECT_EQ(memory.be16(word_at), 0x8000u);
 }
 
-/* Required contents of the shared page; each word is wrong in turn. */
+/* The required contents of the shared page. Each word is wrong once. */
 static void shared_page_is_validated(kern::kunit::Test &test)
 {
 	Memory memory;

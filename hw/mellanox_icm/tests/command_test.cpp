@@ -65,7 +65,7 @@ struct Slow final : CardOfMemory, mellanox_icm::FailureListener {
 };
 
 /*
- * A command whose answer is in the register asks for no event, and waits for none, though other
+ * A command whose result is in the register requests no event and waits for none, although other
  * commands do.
  */
 void immediate_result_is_in_the_register(kern::kunit::Test &test)

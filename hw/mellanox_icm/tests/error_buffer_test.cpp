@@ -10,8 +10,7 @@ namespace
 constexpr u32 said = 0x03000001;
 
 /*
- * A card that has broken down says so in whichever word it likes of those that count, and in none
- * that are details.
+ * A failed card may set any word of the error buffer that counts. Words with details do not count.
  */
 void any_error_word_is_detected(kern::kunit::Test &test)
 {

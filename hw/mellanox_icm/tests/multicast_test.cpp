@@ -156,8 +156,8 @@ private:
 };
 
 /*
- * Groups that programs have joined, by a QP of their own or by an interface of the kernel's, leave
- * the kernel a quarter of the table behind the hash table.
+ * Groups that programs have joined, with a QP of their own or through an interface of the kernel,
+ * leave a quarter of the overflow part of the table to the kernel.
  */
 void ipoib_11_programs_cannot_fill_the_multicast_table(kern::kunit::Test &test)
 {
@@ -183,8 +183,8 @@ void ipoib_11_programs_cannot_fill_the_multicast_table(kern::kunit::Test &test)
 }
 
 /*
- * A user gets a half of the page entries that programs may have, the next user a half of the rest,
- * and root all; what is returned can be had again.
+ * A user gets half of the page entries that programs may have, the next user half of the rest, and
+ * root all. Released entries can be allocated again.
  */
 void user_gets_half_of_the_page_entries(kern::kunit::Test &test)
 {
@@ -205,8 +205,8 @@ void user_gets_half_of_the_page_entries(kern::kunit::Test &test)
 }
 
 /*
- * The table of page lists grows with the host's memory, to twice what two registrations of all of
- * it take, as far as the card has room.
+ * The size of the page list table grows with the host's memory: to twice what two registrations of
+ * all memory need, as far as the card permits.
  */
 void page_lists_grow_with_memory(kern::kunit::Test &test)
 {

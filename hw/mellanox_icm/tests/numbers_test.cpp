@@ -7,7 +7,7 @@
 using mellanox_icm::Buddy;
 using mellanox_icm::NumberAllocator;
 
-/* Every number of the range is given once, then there is none. */
+/* Every number of the range is allocated once. Then allocation fails. */
 static void numbers_are_unique(kern::kunit::Test &test)
 {
 	auto made = NumberAllocator::create(70, 201);
@@ -29,7 +29,7 @@ static void numbers_are_unique(kern::kunit::Test &test)
 	EXPECT_EQ(again.value(), 133u);
 }
 
-/* A number that comes back is the last to be given again. */
+/* A freed number is reused only after all other free numbers. */
 static void freed_number_is_not_reused_soon(kern::kunit::Test &test)
 {
 	auto numbers = NumberAllocator::create(0, 64).take();
@@ -47,7 +47,8 @@ static void empty_range_is_rejected(kern::kunit::Test &test)
 }
 
 /*
- * Runs are aligned to their size and do not overlap; when all are back, the whole can be had again.
+ * Ranges are aligned to their size and do not overlap. When all have been freed, the whole range
+ * can be allocated again.
  */
 static void runs_are_aligned_and_disjoint(kern::kunit::Test &test)
 {
@@ -93,8 +94,8 @@ static void runs_are_aligned_and_disjoint(kern::kunit::Test &test)
 }
 
 /*
- * A caller that must leave some gets none of the last ones, wherever they are; others do, and freed
- * numbers count again.
+ * A caller without access to the reserve does not get the last numbers, wherever they are. Others
+ * do, and freed numbers count again.
  */
 static void last_numbers_are_reserved(kern::kunit::Test &test)
 {

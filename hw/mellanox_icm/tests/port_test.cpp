@@ -45,10 +45,7 @@ struct Ported final : mellanox_icm::FailureListener, mellanox_icm::PortControl {
 	int read() { return port->read_tables().error(); }
 };
 
-/*
- * A later read of the tables has seen more of what happened: no earlier read overtakes it to put
- * older contents in their place.
- */
+/* A later read of the tables must not be overwritten by an earlier read with older contents. */
 void table_reads_are_serialised(kern::kunit::Test &test)
 {
 	auto made = kern::make<Ported>(kern::Gfp::kernel);

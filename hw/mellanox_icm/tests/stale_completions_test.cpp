@@ -18,7 +18,7 @@ ib_wc completion(u64 id)
 	return wc;
 }
 
-/* A completion is returned once, at the index of its entry, wherever that moves. */
+/* A completion is returned once, at the index of its entry, wherever the entry has moved. */
 void completion_moves_with_its_entry(kern::kunit::Test &test)
 {
 	auto small = StaleCompletions::create(log_entries);
@@ -40,7 +40,7 @@ void completion_moves_with_its_entry(kern::kunit::Test &test)
 	EXPECT_EQ(wc.wr_id, u64{7});
 }
 
-/* Flushed requests take the slots behind the last entry, and no other's. */
+/* Flushed requests use the slots after the last entry, and no others. */
 void flushed_requests_follow_the_last_entry(kern::kunit::Test &test)
 {
 	auto made = StaleCompletions::create(log_entries);

@@ -8,7 +8,7 @@ using namespace mlx4;
 using mlx4::test::SampleCard;
 using Cap = wire::QueryDevCap;
 
-/* The sample card is understood as its tables say. */
+/* The capabilities of the sample card are decoded correctly. */
 static void valid_capabilities_are_accepted(kern::kunit::Test &test)
 {
 	SampleCard card;
@@ -26,7 +26,7 @@ static void valid_capabilities_are_accepted(kern::kunit::Test &test)
 	EXPECT_EQ(cap.max_icm_bytes, u64{1} << 40);
 }
 
-/* Answers that contradict themselves, or that no driver could work with, are refused. */
+/* Capabilities that are inconsistent, or with which no driver could work, are rejected. */
 static void inconsistent_capabilities_are_rejected(kern::kunit::Test &test)
 {
 	const struct {
@@ -83,7 +83,7 @@ static void regions_do_not_overlap(kern::kunit::Test &test)
 	EXPECT_EQ(layout[IcmRegion::cmpt_eq].base, layout[IcmRegion::cmpt_qp].base + 3 * stride);
 }
 
-/* The tables are as large as those that users are offered (Documentation/user-verbs.rst). */
+/* The tables have the sizes that are documented for users (Documentation/user-verbs.rst). */
 static void tables_have_their_stated_sizes(kern::kunit::Test &test)
 {
 	SampleCard card;

@@ -191,7 +191,9 @@ void notify_06_unpolled_entry_is_reported_after_its_event(kern::kunit::Test &tes
 	EXPECT_EQ(bench.request_notify(or_missed), 0);
 }
 
-/* NOTIFY-01: flags that name no event, or two, are rejected, and nothing is written to the card. */
+/*
+ * NOTIFY-01: flags that select no event, or both, are refused, and nothing is written to the card.
+ */
 void notify_01_bad_flags_arm_nothing(kern::kunit::Test &test)
 {
 	auto made = CqBench::create();

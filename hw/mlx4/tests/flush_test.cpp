@@ -33,8 +33,8 @@ struct Flushed final : mellanox_icm::FailureListener {
 };
 
 /*
- * It is asked until its counters say that nothing is left; and one that answers no more is not
- * waited for.
+ * The driver queries the card until its counters show that nothing is outstanding. It does not wait
+ * for a card that stops responding.
  */
 void flush_does_not_wait_for_an_unresponsive_card(kern::kunit::Test &test)
 {

@@ -65,7 +65,7 @@ static void transitions_match_the_specification(kern::kunit::Test &test)
 	EXPECT_EQ(found, sizeof(legal) / sizeof(legal[0]));
 }
 
-/* An address path says the same when it is read back. */
+/* An address path is read back unchanged from the context. */
 static void path_round_trips_through_the_context(kern::kunit::Test &test)
 {
 	const Capabilities cap = sample_capabilities();
@@ -98,7 +98,7 @@ static void path_round_trips_through_the_context(kern::kunit::Test &test)
 }
 
 /*
- * Only what is named goes into the mask of optional parameters, and values out of range are
+ * Only the given attributes are in the mask of optional parameters, and values out of range are
  * refused.
  */
 static void attributes_are_validated(kern::kunit::Test &test)
@@ -170,8 +170,8 @@ static void queue_sizes_cover_the_request(kern::kunit::Test &test)
 }
 
 /*
- * Inline data of any length is found again by the card's rule: no piece crosses a multiple of 64,
- * each begins on a unit.
+ * Inline data of any length can be read by the card's rule: no piece crosses a multiple of 64
+ * bytes, and each begins on a unit.
  */
 static void inline_data_round_trips(kern::kunit::Test &test)
 {
@@ -207,7 +207,7 @@ static void inline_data_round_trips(kern::kunit::Test &test)
 	}
 }
 
-/* A rate that the card lacks becomes the next lower one; no limit stays none. */
+/* A rate that the card lacks becomes the next lower one. "No limit" is unchanged. */
 static void rates_are_clamped_to_the_card(kern::kunit::Test &test)
 {
 	Capabilities cap = sample_capabilities();

@@ -29,7 +29,7 @@ constexpr user_abi::CreateQp said{.buffer = 0x10000,
 				  .reserved = 0,
 				  .inline_receive_bytes = 0};
 
-/* The queues lie as the library has laid them out: its buffer has no word on where. */
+/* The driver computes the same queue layout as the library, whose command does not contain it. */
 void queue_layout_matches_the_provider_library(kern::kunit::Test &test)
 {
 	SampleCard card;
@@ -50,8 +50,8 @@ void queue_layout_matches_the_provider_library(kern::kunit::Test &test)
 }
 
 /*
- * The receive queue comes first if its stride is the larger; a type without one has the send queue
- * alone.
+ * The receive queue comes first if its stride is larger. A type without a receive queue has only
+ * the send queue.
  */
 void larger_stride_comes_first(kern::kunit::Test &test)
 {
@@ -72,7 +72,10 @@ void larger_stride_comes_first(kern::kunit::Test &test)
 	EXPECT_EQ(sends.value().bytes, 32u << 7);
 }
 
-/* Whatever a program says, a plan is one that the card's contexts can name, or there is none. */
+/*
+ * Whatever values a program passes, the resulting layout fits into the card's contexts, or the
+ * values are refused.
+ */
 void user_values_are_bounded(kern::kunit::Test &test)
 {
 	SampleCard card;

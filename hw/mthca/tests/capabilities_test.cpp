@@ -9,7 +9,7 @@ using mthca::test::SampleCard;
 using mthca::test::SampleFirmware;
 using Lim = wire::QueryDevLim;
 
-/* The sample card is understood as its tables say. */
+/* The capabilities of the sample card are decoded correctly. */
 static void valid_capabilities_are_accepted(kern::kunit::Test &test)
 {
 	SampleCard card;
@@ -32,7 +32,7 @@ static void valid_capabilities_are_accepted(kern::kunit::Test &test)
 	EXPECT_EQ(cap.max_icm_bytes, u64{1} << 40);
 }
 
-/* Registers are named by addresses on the bus, wherever the BAR lies there. */
+/* Registers are located by bus addresses, wherever the BAR is. */
 static void registers_are_located_by_address(kern::kunit::Test &test)
 {
 	SampleFirmware firmware;
@@ -44,7 +44,7 @@ static void registers_are_located_by_address(kern::kunit::Test &test)
 	EXPECT_EQ(parsed.value().error_buffer_offset, u64{0x1f000});
 }
 
-/* The last word of the BAR, and an odd place. */
+/* A table that starts at the last word of the BAR or at an unaligned address is refused. */
 static void registers_outside_the_bar_are_refused(kern::kunit::Test &test)
 {
 	SampleFirmware firmware;
@@ -54,7 +54,7 @@ static void registers_outside_the_bar_are_refused(kern::kunit::Test &test)
 	}
 }
 
-/* Answers that contradict themselves, or that no driver could work with, are refused. */
+/* Capabilities that are inconsistent, or with which no driver could work, are rejected. */
 static void inconsistent_capabilities_are_rejected(kern::kunit::Test &test)
 {
 	const struct {
@@ -116,7 +116,7 @@ static void regions_do_not_overlap(kern::kunit::Test &test)
 	}
 }
 
-/* The tables are as large as those that users are offered (Documentation/user-verbs.rst). */
+/* The tables have the sizes that are documented for users (Documentation/user-verbs.rst). */
 static void tables_have_their_stated_sizes(kern::kunit::Test &test)
 {
 	SampleCard card;

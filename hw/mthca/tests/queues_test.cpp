@@ -194,8 +194,8 @@ struct Sends {
 };
 
 /*
- * A descriptor is described by the one before it, the first one by the last of the ring, and once
- * more by the doorbell.
+ * The descriptor before it describes a send; for the first send, this is the last descriptor of the
+ * ring. The doorbell describes it as well.
  */
 void send_is_linked_from_its_predecessor(kern::kunit::Test &test)
 {
@@ -227,8 +227,7 @@ void send_is_linked_from_its_predecessor(kern::kunit::Test &test)
 }
 
 /*
- * The link in a slot to the next one stays while that may not have been executed, though the slot
- * itself is reused.
+ * The link in a reused slot is kept while the request that it describes may not have been executed.
  */
 void reused_slot_keeps_its_link(kern::kunit::Test &test)
 {
@@ -286,7 +285,7 @@ void rejected_requests_take_no_slot(kern::kunit::Test &test)
 	EXPECT_EQ(datagrams.value()->send_record(), 0u);
 }
 
-/* A doorbell tells of 255 at most, and describes the first of them. */
+/* A doorbell covers at most 255 requests, and describes the first of them. */
 void long_list_rings_several_doorbells(kern::kunit::Test &test)
 {
 	auto made = Bench::create(9);
@@ -309,8 +308,8 @@ void long_list_rings_several_doorbells(kern::kunit::Test &test)
 }
 
 /*
- * A card names a QP of which there can be none, in each way that looks like "the one before" to a
- * CQ that has had none.
+ * The card reports a QP number that cannot exist, in each way that a CQ without previous
+ * completions could take for its last QP.
  */
 void oversized_qp_number_finds_no_qp(kern::kunit::Test &test)
 {
@@ -328,8 +327,8 @@ void oversized_qp_number_finds_no_qp(kern::kunit::Test &test)
 }
 
 /*
- * Entries become completions by the addresses of their requests; those before, which did not ask
- * for one, are over with them.
+ * Entries are matched with requests by address. Earlier requests that did not ask for a completion
+ * are complete as well.
  */
 void completions_are_found_by_address(kern::kunit::Test &test)
 {
@@ -384,7 +383,7 @@ void mgmt_09_completions_outlive_their_qp(kern::kunit::Test &test)
 	EXPECT_EQ(bench.poll(4, wc), 0);
 }
 
-/* MGMT-09: a QP is destroyed without waiting for memory, as none is needed. */
+/* MGMT-09: destroying a QP needs no memory, so it does not wait for any. */
 void mgmt_09_destroying_a_qp_allocates_nothing(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
@@ -409,8 +408,8 @@ void mgmt_09_destroying_a_qp_allocates_nothing(kern::kunit::Test &test)
 }
 
 /*
- * MGMT-09: the requests that a failed card did not flush are flushed in order, behind the entries
- * that it has written. What it writes afterwards completes nothing.
+ * MGMT-09: requests that a failed card has not flushed are flushed in order, after the entries that
+ * it has written. Entries that it writes later complete nothing.
  */
 void mgmt_09_failed_card_flushes_a_destroyed_qp(kern::kunit::Test &test)
 {
@@ -489,7 +488,9 @@ void notify_06_unpolled_entry_is_reported_after_its_event(kern::kunit::Test &tes
 	EXPECT_EQ(bench.request_notify(or_missed), 0);
 }
 
-/* NOTIFY-01: flags that name no event, or two, are refused, and neither word changes. */
+/*
+ * NOTIFY-01: flags that select no event, or both, are refused, and nothing is written to the card.
+ */
 void notify_01_bad_flags_arm_nothing(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
@@ -524,7 +525,10 @@ void context_has_the_signalling_type(kern::kunit::Test &test)
 	}
 }
 
-/* An address vector counts GIDs over both ports; rates are parts of the port's own. */
+/*
+ * GIDs are numbered across both ports in an address vector, and rates are fractions of the port's
+ * rate.
+ */
 void address_vector_layout_matches_the_card(kern::kunit::Test &test)
 {
 	SampleCard card;
@@ -565,7 +569,8 @@ void address_vector_layout_matches_the_card(kern::kunit::Test &test)
 }
 
 /*
- * A request has its own copy of the address: its handle may change, or go, as soon as it is posted.
+ * A request has its own copy of the address, so the handle may be changed or destroyed once the
+ * request is posted.
  */
 void posted_request_keeps_its_address(kern::kunit::Test &test)
 {
@@ -637,7 +642,7 @@ void queue_sizes_cover_the_request(kern::kunit::Test &test)
 	}
 }
 
-/* The members of a group are the first of its places, each marked. */
+/* The members of a group occupy its first entries, each with the member flag. */
 void multicast_members_are_marked(kern::kunit::Test &test)
 {
 	constexpr u32 room = 4;
@@ -654,8 +659,9 @@ void multicast_members_are_marked(kern::kunit::Test &test)
 }
 
 /*
- * The region that a program names for its queue must be its own, by key and by domain; and it stays
- * as long as the queue does, or the card would write into the next user of the key.
+ * The region that a program specifies for its queue must belong to it, by key and by protection
+ * domain. It exists as long as the queue; otherwise the card could write to the memory of the key's
+ * next user.
  */
 void user_queue_is_inside_its_region(kern::kunit::Test &test)
 {

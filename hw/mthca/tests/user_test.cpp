@@ -29,7 +29,7 @@ ib_qp_init_attr asked(ib_qp_type type)
 	return attr;
 }
 
-/* The queues lie as the library has laid them out: its buffer has no word on where. */
+/* The driver computes the same queue layout as the library, whose command does not contain it. */
 void queue_layout_matches_the_provider_library(kern::kunit::Test &test)
 {
 	const Capabilities cap = capabilities_of_a_sound_card();
@@ -64,7 +64,7 @@ void queue_layout_matches_the_provider_library(kern::kunit::Test &test)
 }
 
 /*
- * A queue that was not requested takes no space; a requested one does, even with an SRQ; the send
+ * A queue that was not requested takes no space. A requested one does, even with an SRQ. The send
  * queue starts at a multiple of its stride.
  */
 void absent_queue_takes_no_space(kern::kunit::Test &test)
@@ -96,7 +96,8 @@ void absent_queue_takes_no_space(kern::kunit::Test &test)
 }
 
 /*
- * Whatever a program asks for, a plan is one that the card's contexts can name, or there is none.
+ * Whatever values a program passes, the resulting layout fits into the card's contexts, or the
+ * values are refused.
  */
 void user_values_are_bounded(kern::kunit::Test &test)
 {

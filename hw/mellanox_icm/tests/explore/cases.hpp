@@ -65,7 +65,7 @@ private:
 	bool there_ = true;
 };
 
-/* From the reset to the registration, and back: nothing is left of it. */
+/* From reset to registration and back: nothing is left behind. */
 void removed_card_leaves_nothing_behind(Test &test)
 {
 	Device device;
@@ -74,7 +74,10 @@ void removed_card_leaves_nothing_behind(Test &test)
 	EXPECT_TRUE(device.get() == nullptr);
 }
 
-/* Whatever fails of the probe is undone whole; plugged in again the card is registered. */
+/*
+ * Whatever step of the probe fails, everything is undone. When the card is plugged in again, it is
+ * registered.
+ */
 void failed_probe_leaves_nothing_behind(Test &test)
 {
 	Device(KERN_EXPLORE_THIS_TASK).pull();
@@ -180,7 +183,7 @@ private:
 	bool ok_ = false;
 };
 
-/* From the driver by the card and its link to the card and the driver. */
+/* A message from the driver through the card and its link back to the card and the driver. */
 void qp_receives_its_own_message(Test &test)
 {
 	Device device;
@@ -196,7 +199,7 @@ void qp_receives_its_own_message(Test &test)
 	EXPECT_TRUE(round->arrived());
 }
 
-/* Whenever a completion comes, before the CQ is armed or after it, who sleeps is woken. */
+/* A completion before or after the CQ is armed wakes the waiting task. */
 void completion_event_wakes_the_waiter(Test &test)
 {
 	Device device;
@@ -211,8 +214,8 @@ void completion_event_wakes_the_waiter(Test &test)
 }
 
 /*
- * If the card is armed when a single completion has arrived that has not been polled, and no other
- * follows, it raises the event (NOTIFY-06).
+ * If the CQ is armed after a single completion that has not been polled, and no other completion
+ * follows, the card raises the event (NOTIFY-06).
  */
 void cq_armed_after_a_completion_raises_an_event(Test &test)
 {
@@ -237,8 +240,8 @@ void cq_armed_after_a_completion_raises_an_event(Test &test)
 }
 
 /*
- * Armed again after the event, and without a poll between: there is another event, or the answer is
- * to poll (NOTIFY-06).
+ * Armed again after the event without a poll: there is another event, or the return value requests
+ * a poll (NOTIFY-06).
  */
 void cq_armed_again_without_a_poll_fires_or_reports(Test &test)
 {
@@ -324,8 +327,8 @@ void lock_04_tasks_share_a_queue_pair(Test &test)
 }
 
 /*
- * LOCK-01: what may be called in any context does its work in a hard interrupt, where sleeping is
- * reported: posting, polling, arming, and mapping the pages of a region that is there.
+ * LOCK-01: functions for any context work in a hard interrupt, where sleeping is reported: posting,
+ * polling, arming, and mapping the pages of an existing region.
  */
 void lock_01_card_data_path_works_in_an_interrupt(Test &test)
 {
@@ -405,7 +408,7 @@ bool is_whole(const rdma_ah_attr &attr)
 	return false;
 }
 
-/* LOCK-04: an address that one task changes is read whole by another. */
+/* LOCK-04: if one task changes an address, another reads either the old or the new one. */
 void lock_04_address_is_not_torn(Test &test)
 {
 	struct Writer {
