@@ -4,9 +4,9 @@
  * (LOCK-10).
  *
  * An object has a number, unique among the objects of its kind on the device, from before the
- * driver creates it until after the driver has destroyed it. Numbers increase, and are reused only
- * after wrapping around. In between the object is visible: a reader holds it, and its destruction
- * waits for the reader.
+ * driver creates it until after the driver has destroyed it. In between it can be looked up by that
+ * number; a reader holds it, and destruction waits until all readers have released it. Numbers
+ * increase, and are reused only after wrapping around.
  */
 #pragma once
 #include <kern/abi/process.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The card's counters for its queues (DIAG_RPRT), with their names in Linux. The card counts for
- * all its ports together, so a card with one port reports the counters of queue pairs for that
- * port, too.
+ * The card's counters for its queues (DIAG_RPRT), with their names in Linux. They cover the whole
+ * card, not single ports. If the card has only one port, the counters of queue pairs are therefore
+ * also reported for the port.
  */
 #pragma once
 #include <kern/result.hpp>

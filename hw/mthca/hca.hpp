@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// State of one card between two resets: firmware, tables, numbers, event queues.
+// State of one card between two resets: firmware, ICM tables, allocators of object numbers, EQs.
 #pragma once
 #include <kern/memory.hpp>
 #include <kern/mmio.hpp>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Converts the output of a module of KUnit suites to results, from a VM (lab.kunit) or from User-Mode Linux (lab.batch)."""
+"""Parses the KUnit output of a test module into results. The module ran in a VM (lab.kunit) or in User-Mode Linux (lab.batch)."""
 from lab import ktap, modules
 from lab.results import FAILED, Result
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The table of shared mappings, in which the SIGBUS handler finds the mapping that was lost.
+// Table of shared mappings, where the SIGBUS handler looks up a mapping whose file was truncated.
 #pragma once
 
 #include <cstddef>

@@ -103,7 +103,7 @@ void only_counted_hints_are_read(Test &test)
 }
 
 /* MGMT-09: requests that do not fit into a full CQ are flushed and reported when it has space. */
-void mgmt_09_full_cq_is_flushed_later(Test &test)
+void mgmt_09_flush_completions_wait_for_space_in_the_cq(Test &test)
 {
 	constexpr u32 posted = 10, room = 4;
 	Boxed<Bed> bed;
@@ -161,5 +161,6 @@ void reject_does_not_wait_for_space(Test &test)
 KUNIT_SUITE(amso1100_events, KUNIT_CASE(event_flood_is_handled_in_slices),
 	    KUNIT_CASE(events_are_handled_before_their_interrupt),
 	    KUNIT_CASE(lock_06_failed_card_calls_no_handlers),
-	    KUNIT_CASE(only_counted_hints_are_read), KUNIT_CASE(mgmt_09_full_cq_is_flushed_later),
+	    KUNIT_CASE(only_counted_hints_are_read),
+	    KUNIT_CASE(mgmt_09_flush_completions_wait_for_space_in_the_cq),
 	    KUNIT_CASE(reject_does_not_wait_for_space));

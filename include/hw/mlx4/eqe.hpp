@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Event queue entries: those of the family. (Documentation/connectx.rst, "EQ and EQE")
+ * Event queue entries, common to all adapters with ICM (Documentation/connectx.rst, "EQ and EQE").
  */
 #pragma once
 

@@ -90,7 +90,7 @@ TEST_F(FairQueueTest, UrgentMadsOvertakeRequestsOfTheSameSource)
 	EXPECT_TRUE(finished.empty());
 }
 
-TEST_F(FairQueueTest, FullQueueHasSpaceForOtherSources)
+TEST_F(FairQueueTest, EachSourceHasReservedSpaceWhenTheQueueIsFull)
 {
 	std::size_t kept = 0;
 	for (unsigned i = 0; i < 10'000; i++)

@@ -48,7 +48,7 @@ class Run(Ci):
         self.assertIn("said", self.case().find("system-out").text)
         self.assertEqual(self.left(), [])
 
-    def test_exit_status_is_the_commands(self):
+    def test_exit_status_of_the_command_is_returned(self):
         done = self.run_ci("--on", "b", "--", "echo '<&\x01' ; exit 7")
         self.assertEqual(done.returncode, 7)
         self.assertEqual(self.case().find("failure").get("message"), "b: status 7 ")

@@ -396,7 +396,7 @@ class Shell(AgentCase):
 
 
 class Background(unittest.TestCase):
-    def test_terminal_of_another_session_can_be_read(self):
+    def test_terminal_that_is_not_the_controlling_terminal_is_read(self):
         """It cannot stop a reader, and has no foreground."""
         near, far = pty.openpty()
         self.addCleanup(os.close, near)

@@ -252,7 +252,7 @@ void ipoib_05_connections_are_closed_in_batches(Test &test)
 }
 
 /* A peer that has not agreed to omit checksums gets no packet without one. */
-void ipoib_07_checksums_are_sent_unless_the_peer_agrees(Test &test)
+void ipoib_07_checksums_are_omitted_only_if_the_peer_allows_it(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -488,7 +488,7 @@ void ipoib_06_requested_mtu_survives_mode_changes(Test &test)
 
 CARD_SUITE(ipoib_connected_peers,
 	   KUNIT_CASE(ipoib_03_unreachable_peer_is_not_reconnected_repeatedly),
-	   KUNIT_CASE(ipoib_07_checksums_are_sent_unless_the_peer_agrees),
+	   KUNIT_CASE(ipoib_07_checksums_are_omitted_only_if_the_peer_allows_it),
 	   KUNIT_CASE(ipoib_05_rnr_retries_are_bounded),
 	   KUNIT_CASE(ipoib_03_failed_receive_queue_recovers),
 	   KUNIT_CASE(ipoib_05_mra_ends_the_connection_attempt),

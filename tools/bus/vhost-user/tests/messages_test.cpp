@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The message queue: MSI-X interrupts, whose table the server holds.
+// Delivery of MSI-X interrupts by the message virtqueue. The server keeps the MSI-X table.
 #include <chrono>
 #include <future>
 
@@ -194,7 +194,7 @@ TEST_F(Messages, FullCallPipeDoesNotBlockTheServer)
 }
 
 // A machine that never reads its calls loses none that matters, and holds nobody up.
-TEST_F(Messages, UnreadCallsAreDropped)
+TEST_F(Messages, GuestThatIgnoresInterruptsDoesNotBlockTheDevice)
 {
 	enable();
 	set_vector(0, 80);

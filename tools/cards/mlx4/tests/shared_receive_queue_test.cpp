@@ -99,7 +99,7 @@ TEST_F(SharedReceiveQueueTest, LimitEventFiresOncePerArm)
 	EXPECT_EQ(SrqContext::limit.get(result.out.data()), 0u);
 }
 
-TEST_F(SharedReceiveQueueTest, InvalidLinksAndCountersStayWithinTheQueue)
+TEST_F(SharedReceiveQueueTest, OutOfRangeLinksAndCountersAreClampedToTheQueue)
 {
 	link(0, 0xffff);
 	posted(0x8000);

@@ -81,7 +81,7 @@ TEST_F(Mlx5Queues, UnsupportedQueuePairTypesAreRefused)
 }
 
 // A port has one queue pair for each special number, which is free again after a reset.
-TEST_F(Mlx5Queues, EachPortHasOneQp1UntilReset)
+TEST_F(Mlx5Queues, OnlyOneQpCanBeQp1OfAPortAndResetReleasesIt)
 {
 	const auto cq = driver.make_cq(4);
 	const auto first = driver.make_qp(QpService::qp1, cq);

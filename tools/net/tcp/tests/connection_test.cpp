@@ -314,7 +314,7 @@ TEST_F(Tcp, ConnectToAClosedPortIsReset)
 	EXPECT_EQ(client.end, End::reset);
 }
 
-TEST_F(Tcp, ConnectToAnUnusedAddressIsUnreachable)
+TEST_F(Tcp, ConnectingToAnUnusedAddressFailsAsUnreachable)
 {
 	client.connection = a.stack.connect({testing::kNetwork | 9, 80}, client);
 	ASSERT_TRUE(until([&] { return client.end.has_value(); }, 1min));

@@ -46,7 +46,7 @@ TEST(LinkedReceives, WqesAreConsumedInTheOrderOfTheLinks)
 }
 
 /* A link or a record that cannot be right leads to an entry of the list all the same. */
-TEST(LinkedReceives, InvalidLinksAndRecordsStayWithinTheList)
+TEST(LinkedReceives, InvalidLinkOrRecordNeverLeadsOutsideTheQueue)
 {
 	BackwardList list;
 	list.record = 0xffff;
