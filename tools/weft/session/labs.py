@@ -25,7 +25,7 @@ exec {never}<> <(:)
 await() {
 	tries=0
 	until read -r said 2>/dev/null <"$1" && [[ $said == $2 ]]; do
-		((++tries < 3000)) || { echo "$3 within 30 s" >&2; exit 1; }
+		((++tries < 6000)) || { echo "$3 within 60 s" >&2; exit 1; }
 		read -rt 0.01 -u $never
 	done
 	return 0	# not that of the last read
