@@ -98,7 +98,7 @@ class Contexts(unittest.TestCase):
     def test_missing_check_is_reported(self):
         for calls, name in ((CHECKED.replace("\tKERN_MIGHT_SLEEP();\n", ""), "take"), (CHECKED.replace("begin(it)", "0"), "make")):
             found, = self.complaints(calls=calls, helper=HELPER)
-            self.assertIn(f"{name}() says", found)
+            self.assertIn(f"{name}() is documented", found)
 
     def test_tree_passes(self):
         self.assertEqual(contexts.complaints(cache.TREE), [])
