@@ -128,10 +128,12 @@ class Attached(unittest.TestCase):
         return found | {name: int(lid) for name, lid in re.findall(r'^Ca\s.*# "([^"]*)"\n\[1\].*?# lid (\d+)', text, re.MULTILINE) if name in NODES}
 
     def await_subnet(self):
+        """Waits until all links that are up are active: then all nodes have LIDs and routes."""
         def is_up():
-            return re.search(r"state:\.*Active", subprocess.run(self.command("node1", "smpquery", "portinfo", "-D", "0"), stdin=subprocess.DEVNULL,
-                             capture_output=True, text=True, check=False, env={**os.environ, "PATH": SYSTEM}).stdout, re.IGNORECASE)
-        daemon.await_that("node1's port to become active", is_up)
+            links = subprocess.run(self.command("node1", "iblinkinfo"), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                                   env={**os.environ, "PATH": SYSTEM}).stdout
+            return links.count("LinkUp") == links.count("Active/") > 0
+        daemon.await_that("all links to become active", is_up)
 
     def opensm(self, node, *words):
         """An OpenSM on the node, which is not stopped before the test ends."""
