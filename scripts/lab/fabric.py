@@ -49,15 +49,15 @@ BY_VHOST_USER = '\nbus = "vhost-user"'
 
 class Fabric:
     """A weftd that ends with the test; lab_file is a lab as weft-lab.toml(5) describes it. Its cards are for guests of the test's kernel, but
-    for those hosts whose guests have another: machines gives their kernels ({"node2": "stock"})."""
+    for those hosts whose guests have another: kernel_of gives those ({"node2": "stock"})."""
 
     def __init__(self, lab, lab_file=PAIR, log_level="info", kernel_of=None):
         self._lab = lab
         self.directory = lab.socket_path("control.sock").parent
         file = lab.directory / "lab.toml"
-        kernel_of = {host: (machines or {}).get(host, lab.kernel) for host in HOST.findall(lab_file)}
-        file.write_text(HOST.sub(lambda host: host[0] + (BY_VHOST_USER if kernels.is_native(kernel_of[host[1]]) else ""), lab_file))
-        self.sockets = [self.directory / f"{host}.sock" for host in kernel_of]
+        chosen = {host: (kernel_of or {}).get(host, lab.kernel) for host in HOST.findall(lab_file)}
+        file.write_text(HOST.sub(lambda host: host[0] + (BY_VHOST_USER if kernels.is_native(chosen[host[1]]) else ""), lab_file))
+        self.sockets = [self.directory / f"{host}.sock" for host in chosen]
         self.process = lab.start(lab.program("weftd"), "--lab", file, "--socket-dir", self.directory, "--seed", lab.seed & 0xffffffff,
                                  "--log-level", log_level, until=self._answers)
 

@@ -156,7 +156,7 @@ private:
 	Host host_;
 	ib::Gid group_{};
 	ib_pd *pd_ = nullptr;
-	kern::DelayedWork recovery_work_{kern::method<&Bench::recovery_work>, this};
+	kern::DelayedWork recovery_work_{kern::method<&Bench::recover>, this};
 	kern::Owned<Queues> queues_;
 	bool ok_ = false;
 };

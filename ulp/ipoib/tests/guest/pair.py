@@ -10,9 +10,9 @@ from lab.waiting import DeadlineExceeded
 SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_mlx4", "weft_ipoib")
 
 
-def start_fabric(lab, lab_file=PAIR, **machines):
-    """A fabric with node1 and node2; returns the cards' sockets. machines: as Fabric's."""
-    return Fabric(lab, lab_file, kernel_of=machines).sockets
+def start_fabric(lab, lab_file=PAIR, **kernel_of):
+    """A fabric with node1 and node2; returns the cards' sockets. kernel_of: as Fabric's."""
+    return Fabric(lab, lab_file, kernel_of=kernel_of).sockets
 
 
 def weft(lab, *arguments):
