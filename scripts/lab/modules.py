@@ -30,12 +30,12 @@ def shipped():
     return re.findall(r'^BUILT_MODULE_NAME\[\d+\]="(\w+)"$', (cache.TREE / "debian/weft-dkms.dkms").read_text(), re.MULTILINE)
 
 
-def build(kdir):
-    """Builds all modules against that kernel tree; the build's output goes to the terminal."""
-    make("modules", f"the modules do not build against {kdir}", f"KDIR={kdir}")
+def build(kdir, names=()):
+    """Builds all modules, or those with these names, against that kernel tree; the build's output goes to the terminal."""
+    make("modules", f"the modules do not build against {kdir}", f"KDIR={kdir}", *([f"MODULES={' '.join(names)}"] if names else []))
     # As scripts/make/kbuild/run names the directory. A kernel that is a program has not all of the modules.
     release = re.search(r'"(.*)"', (kdir / "include/generated/utsrelease.h").read_text())[1]
-    built = [path for path in (cache.TREE / "build/modules" / release / f"{name}.ko" for name in shipped()) if path.exists()]
+    built = [path for path in (cache.TREE / "build/modules" / release / f"{name}.ko" for name in names or shipped()) if path.exists()]
     version = cache.tool(cache.TREE / "scripts/make/version").strip()
     if others := [path.name for path in built if _field(path, "version") != version]:
         raise LabError(f"{' '.join(others)} for {release} do not have the version {version}")

@@ -2,10 +2,10 @@
 # The kernel half. KDIR names the kernel tree; everything that Kbuild makes stays in build/kbuild/<kernel release>.
 KDIR ?= $(shell scripts/make/kbuild/default-kdir)
 kbuild := scripts/make/kbuild/run
-kbuild-args = $(if $(DEBUG),WEFT_DEBUG=$(DEBUG)) $(if $(V),V=$(V))
+kbuild-args = $(if $(DEBUG),WEFT_DEBUG=$(DEBUG)) $(if $(V),V=$(V)) $(if $(MODULES),WEFT_MODULES="$(MODULES)")
 
 .PHONY: modules
-modules: ## Build the modules against KDIR=; they end up in build/modules/<kernel release> (DEBUG=1: with checks)
+modules: ## Build the modules against KDIR=; they end up in build/modules/<kernel release> (DEBUG=1: with checks; MODULES=: only these)
 	+@$(kbuild) "$(KDIR)" $(kbuild-args) modules
 
 .PHONY: modules_install

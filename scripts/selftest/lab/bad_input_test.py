@@ -45,6 +45,14 @@ class BadInput(unittest.TestCase):
                    PATH=without("apt-get", self.folder / "bin", "qemu-system-x86_64"))
         self.assertEqual(self.entries(), [])
 
+    def test_unknown_module_name_is_reported(self):
+        """`make modules MODULES=` refuses a name that no Kbuild has, before it builds anything."""
+        done = subprocess.run(["make", "-C", cache.TREE, "modules", "MODULES=weft_kern weft_kernel", f"KDIR={kernels.find('stock').kdir}"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("MODULES names weft_kernel, which is not a module", done.stderr)
+        self.assertNotIn("CXX", done.stdout)
+
     def test_full_disk_is_reported(self):
         """The cache is on a disk that is too small."""
         disk = self.folder / "disk"
