@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Tests OpenSM's configuration files on a fabric without guests: partitions, QoS, routing, and several subnet managers.
+
+    opensm_test.py WEFT WEFTD [TEST...]
+"""
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+import daemon
+from attached import FABRIC, NO_MANAGER, Attached
+
+# A standby asks the master twice a second, and takes over when two answers are missing; its default is 40 seconds.
+STANDBY = "sminfo_polling_timeout 500\npolling_retry_number 2\n"
+UNMANAGED = "[sm]\nenabled = false\n"
+RING = "".join(f'[[switch]]\nname = "switch{number}"\nports = 8\n[[host]]\nname = "node{number}"\nmodel = "endpoint"\n'
+               f'[[link]]\nends = ["node{number}", "switch{number}"]\n[[link]]\nends = ["switch{number}", "switch{number % 4 + 1}"]\n'
+               for number in range(1, 5)) + UNMANAGED
+# Two switches with two links between them.
+PARALLEL = "".join(f'[[switch]]\nname = "switch{number}"\nports = 8\n' for number in (1, 2)) + "".join(
+    f'[[host]]\nname = "node{number}"\nmodel = "endpoint"\n[[link]]\nends = ["node{number}", "switch{switch}"]\n'
+    for number, switch in ((1, 1), (2, 2), (3, 2))) + '[[link]]\nends = ["switch1", "switch2"]\n' * 2 + UNMANAGED
+# Its priority is below that of the OpenSM which the tests start with 10.
+PASSIVE_MANAGER = FABRIC + '[sm]\nswitch = "switch1"\npriority = 5\n'
+
+
+class Configured(Attached):
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-opensm-")))
+
+    def file(self, name, text):
+        (self.folder / name).write_text(text)
+        return str(self.folder / name)
+
+    def lid(self, node):
+        return int(re.search(r"Base lid: (\d+)", self.run_on(node, "ibstat"))[1])
+
+    def answer(self, node, *words):
+        """What a program on a node prints, or nothing if it fails."""
+        done = subprocess.run(self.command(node, *words), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=self.environment(),
+                              timeout=daemon.PATIENCE)
+        return done.stdout if done.returncode == 0 else ""
+
+    def path_record(self, source, destination, *options):
+        """{field: value} of the SA's record of a path, or nothing."""
+        text = self.answer(source, "saquery", "-p", "--src-to-dst", f"{self.lid(source)}:{self.lid(destination)}", *options)
+        return dict(re.findall(r"(\w+)\.+(\S+)", text))
+
+    def route(self, source, destination):
+        """The switches on the way between two nodes, by the routing tables; nothing if they do not lead there."""
+        return re.findall(r'switch port .* "(switch\d+)"', self.answer(source, "ibtracert", str(self.lid(source)), str(self.lid(destination))))
+
+    def await_managed(self, *nodes):
+        """Waits until all these nodes have LIDs and can reach one another."""
+        daemon.await_that("LIDs", lambda: all(self.lid(node) for node in nodes))
+        daemon.await_that("routes", lambda: all(self.route(source, destination) for source in nodes for destination in nodes if source != destination))
+
+    def end(self, manager):
+        manager.kill()
+        manager.wait()
+
+
+class Files(Configured):
+    LAB = NO_MANAGER
+
+    def test_partitions_are_assigned_and_limit_paths(self):
+        guids = {node: self.guid_of(node) for node in ("node1", "node2")}
+        partitions = self.file("partitions.conf", f"Default=0x7fff, ipoib: ALL=full;\nblue=0x8001, ipoib: {guids['node1']}=full, {guids['node2']}=limited;\n")
+        self.opensm("node1", "-P", partitions)
+        self.await_managed("node1", "node2", "node3")
+        for node, expected in (("node1", "0xffff 0x8001 0x0000"), ("node2", "0xffff 0x0001 0x0000"), ("node3", "0xffff 0x0000 0x0000")):
+            self.assertIn(f"0: {expected} ", self.run_on("node1", "smpquery", "pkeys", str(self.lid(node))))
+        groups = self.run_on("node3", "saquery", "-g")
+        self.assertIn("ff12:401b:ffff::ffff:ffff", groups)
+        self.assertIn("ff12:401b:8001::ffff:ffff", self.run_on("node1", "saquery", "-g"))
+        self.assertEqual(self.path_record("node1", "node2", "--pkey", "0x8001").get("pkey"), "0x8001")
+        self.assertEqual(self.path_record("node1", "node3", "--pkey", "0x8001"), {})
+
+    def test_qos_policy_selects_service_levels_and_sets_the_tables(self):
+        policy = self.file("qos-policy.conf", f"qos-ulps\n default : 0\n any, target-port-guid {self.guid_of('node3')} : 3\nend-qos-ulps\n")
+        options = self.file("opensm.conf", f"qos TRUE\nqos_policy_file {policy}\nqos_max_vls 4\nqos_high_limit 10\nqos_vlarb_high 0:64,1:32,2:16,3:8\n"
+                            "qos_vlarb_low 0:4,1:4,2:4,3:4\nqos_sl2vl 0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3\n")
+        manager = self.opensm("node1", "-F", options)
+        self.await_managed("node2", "node3")
+        self.assertEqual(self.path_record("node2", "node3")["sl"], "0x3")
+        self.assertEqual(self.path_record("node3", "node2")["sl"], "0x0")
+        switch = str(self.lid("switch3"))
+
+        def maps_to_four_lanes():
+            # OpenSM computes the tables before it raises OperationalVLs: they are complete after another sweep only.
+            manager.send_signal(signal.SIGHUP)
+            return "| 0| 1| 2| 3| 0| 1| 2| 3| 0| 1| 2| 3| 0| 1| 2| 3|" in self.answer("node1", "smpquery", "sl2vl", switch, "1")
+        daemon.await_that("SL to VL tables for four lanes", maps_to_four_lanes)
+        self.assertRegex(self.run_on("node1", "smpquery", "vlarb", switch, "1"), r"High priority(?s:.*)\nWEIGHT: \|0x40\|0x20\|0x10\|0x8 \|")
+        self.assertRegex(self.run_on("node1", "smpquery", "portinfo", switch, "1"), r"VLHighLimit:\.*10\n")
+
+
+class Ring(Configured):
+    LAB = RING
+
+    def test_root_of_updn_decides_the_routes(self):
+        """Up*/Down* forbids a way that goes down and up again: between two neighbours of the root, all routes pass the root."""
+        for root, through in (("switch1", ("node2", "node4")), ("switch2", ("node1", "node3"))):
+            manager = self.opensm("node1", "-R", "updn", "-a", self.file("roots", self.guid_of(root) + "\n"))
+            ends = [f"switch{node[-1]}" for node in through]
+            daemon.await_that(f"routes through {root}", lambda: all(self.lid(node) for node in through) and all(
+                self.route(source, destination) == [way[0], root, way[1]]
+                for source, destination, way in ((*through, ends), (*through[::-1], ends[::-1]))))
+            self.end(manager)
+
+
+class Parallel(Configured):
+    LAB = PARALLEL
+
+    def test_routing_order_decides_which_link_a_destination_gets(self):
+        ports = {}
+        for order in (("node2", "node3"), ("node3", "node2")):
+            guids = self.file("order", "".join(f"{self.guid_of(node)}\n" for node in order))
+            manager = self.opensm("node1", "-r", "--guid_routing_order_file", guids)
+            self.await_managed("node1", "node2", "node3")
+            table = self.run_on("node1", "ibroute", str(self.lid("switch1")))
+            ports[order] = [re.search(rf"{self.lid(node):#06x} (\d+) :", table)[1] for node in order]
+            self.assertEqual(len(set(ports[order])), 2, table)
+            self.end(manager)
+        first, second = ports.values()
+        self.assertEqual(first, second)
+
+
+class Managers(Configured):
+    LAB = NO_MANAGER
+
+    def test_standby_takes_over_when_the_master_ends(self):
+        options = self.file("opensm.conf", STANDBY)
+        master = self.opensm("node1", "-F", options, "-p", "10")
+        self.await_managed("node1", "node2", "node3")
+        self.opensm("node2", "-F", options, "-p", "5")
+        daemon.await_that("a standby", lambda: "SMINFO_STANDBY" in self.answer("node3", "sminfo", str(self.lid("node2"))))
+        self.assertRegex(self.run_on("node3", "sminfo"), rf"sm lid {self.lid('node1')} ")
+        lids = self.lids()
+        self.end(master)
+        daemon.await_that("the take-over", lambda: re.search(rf"sm lid {self.lid('node2')} .*SMINFO_MASTER", self.answer("node3", "sminfo")))
+        self.await_managed("node1", "node2", "node3")
+        self.assertEqual(self.lids(), lids)
+
+
+class WithOwnManager(Configured):
+    LAB = PASSIVE_MANAGER
+
+    def test_opensm_of_higher_priority_replaces_wefts_manager_until_it_ends(self):
+        self.await_subnet()
+        own = int(re.search(r"sm lid (\d+)", self.run_on("node3", "sminfo"))[1])
+        manager = self.opensm("node1", "-F", self.file("opensm.conf", STANDBY), "-p", "10")
+        daemon.await_that("OpenSM to be master", lambda: re.search(rf"sm lid {self.lid('node1')} .*SMINFO_MASTER", self.answer("node3", "sminfo")))
+        self.assertIn("SMINFO_STANDBY", self.run_on("node3", "sminfo", str(own)))
+        self.assertIn("standby", str(self.fabric()))
+        self.end(manager)
+        daemon.await_that("weft's manager to be master again", lambda: re.search(rf"sm lid {own} .*SMINFO_MASTER", self.answer("node3", "sminfo")))
+        self.await_managed("node1", "node2", "node3")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
