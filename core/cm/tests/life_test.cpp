@@ -230,7 +230,7 @@ void cm_07_ids_may_be_destroyed_at_any_moment(Test &test)
  * Random messages, and valid messages with some bytes changed: an existing connection and a
  * listener continue to work.
  */
-void cm_01_arbitrary_messages_are_handled(Test &test)
+void cm_01_random_messages_do_not_affect_connections(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<UnknownPeer> peer(u16{3});
@@ -275,4 +275,4 @@ SOFT_SUITES(cm_life, KUNIT_CASE(cm_07_handlers_may_destroy_ids),
 	    KUNIT_CASE(cm_07_destruction_waits_for_handlers),
 	    KUNIT_CASE(cm_07_listener_outlives_handlers_of_new_ids),
 	    KUNIT_CASE(cm_07_ids_may_be_destroyed_at_any_moment),
-	    KUNIT_CASE(cm_01_arbitrary_messages_are_handled));
+	    KUNIT_CASE(cm_01_random_messages_do_not_affect_connections));

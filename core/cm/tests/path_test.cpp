@@ -22,7 +22,7 @@ int resolve(End &end, const Node &from, const Node &to, u64 which = service,
 	return ib_send_cm_sidr_req(end.id, &param);
 }
 
-void cm_09_service_is_resolved(Test &test)
+void cm_09_service_id_is_resolved_to_a_qp(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -59,7 +59,7 @@ void cm_09_service_is_resolved(Test &test)
  * If no listener serves the service ID, resolution fails at once. If there is no response, the
  * request is retransmitted and then fails.
  */
-void cm_09_service_is_not_resolved(Test &test)
+void cm_09_failed_resolution_is_reported(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<UnknownPeer> mute(u16{3});
@@ -129,7 +129,7 @@ void cm_10_alternate_path_is_loaded_by_lap(Test &test)
 }
 
 /* An unanswered LAP is given up, and the connection stays. A lost APR is sent again. */
-void cm_10_lost_laps_are_given_up(Test &test)
+void cm_10_unanswered_lap_keeps_the_connection(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -173,7 +173,7 @@ void cm_10_lost_laps_are_given_up(Test &test)
  * A late APR to a LAP that was given up is not taken for the response to the next LAP: both ends
  * load the path on which both have agreed.
  */
-void cm_10_late_response_is_ignored(Test &test)
+void cm_10_late_apr_is_ignored(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -204,7 +204,7 @@ void cm_10_late_response_is_ignored(Test &test)
 }
 
 /* With two ports: after a migration, messages use the port of the connection's current path. */
-void cm_10_messages_follow_the_path(Test &test)
+void cm_10_messages_use_the_migrated_path(Test &test)
 {
 	Boxed<Node> a(u16{1}, u32{0}, 2u), b(u16{11}, u32{0}, 2u);
 	Boxed<End> active, listener, passive;
@@ -268,7 +268,7 @@ void cm_12_messages_are_counted(Test &test)
 /*
  * While a module shows counters, they have the counted values and Linux's names.
  */
-void cm_12_counters_are_shown(Test &test)
+void cm_12_counters_are_exported_under_linux_names(Test &test)
 {
 	static const ib_port_counters *seen;
 	static constexpr ib_port_counters_viewer viewer = {
@@ -309,9 +309,10 @@ void cm_12_counters_are_shown(Test &test)
 
 } // namespace
 
-CARD_SUITE(cm_path, KUNIT_CASE(cm_09_service_is_resolved),
-	   KUNIT_CASE(cm_09_service_is_not_resolved),
+CARD_SUITE(cm_path, KUNIT_CASE(cm_09_service_id_is_resolved_to_a_qp),
+	   KUNIT_CASE(cm_09_failed_resolution_is_reported),
 	   KUNIT_CASE(cm_10_alternate_path_is_loaded_by_lap),
-	   KUNIT_CASE(cm_10_lost_laps_are_given_up), KUNIT_CASE(cm_10_late_response_is_ignored),
-	   KUNIT_CASE(cm_10_messages_follow_the_path), KUNIT_CASE(cm_12_messages_are_counted),
-	   KUNIT_CASE(cm_12_counters_are_shown));
+	   KUNIT_CASE(cm_10_unanswered_lap_keeps_the_connection),
+	   KUNIT_CASE(cm_10_late_apr_is_ignored), KUNIT_CASE(cm_10_messages_use_the_migrated_path),
+	   KUNIT_CASE(cm_12_messages_are_counted),
+	   KUNIT_CASE(cm_12_counters_are_exported_under_linux_names));

@@ -210,7 +210,7 @@ void cm_04_lost_messages_are_retransmitted(Test &test)
  * A repeated REP means that the RTU was lost: the RTU is sent again unchanged. A repeated REQ gets
  * the same MRA.
  */
-void cm_05_answers_are_repeated(Test &test)
+void cm_05_duplicate_messages_are_answered_again(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -381,7 +381,7 @@ void cm_01_reply_without_qp_is_rejected(Test &test)
  * After a REQ has been rejected as stale, timewait lasts as long as its path requires: 2^19 * 4.096
  * us = 2.1 s.
  */
-void cm_06_stale_request_is_delayed(Test &test)
+void cm_06_stale_request_enters_a_full_timewait(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -492,19 +492,22 @@ void cm_06_cm_rejects_invalid_requests(Test &test)
 
 } // namespace
 
-CARD_SUITE(
-	cm_time, KUNIT_CASE(cm_04_timeouts_are_encoded_exponentially),
-	KUNIT_CASE(cm_04_unanswered_request_times_out),
-	KUNIT_CASE(cm_04_unanswered_reply_times_out),
-	KUNIT_CASE(cm_04_unanswered_disconnect_times_out),
-	KUNIT_CASE(cm_04_peer_extends_the_timeout), KUNIT_CASE(cm_04_timeout_extension_is_bounded),
-	KUNIT_CASE(cm_04_lost_messages_are_retransmitted), KUNIT_CASE(cm_05_answers_are_repeated),
-	KUNIT_CASE(cm_05_repeated_disconnect_gets_a_reply),
-	KUNIT_CASE(cm_05_disconnect_for_another_qp_is_ignored),
-	KUNIT_CASE(cm_05_peer_reconnects_with_the_same_qp),
-	KUNIT_CASE(cm_05_reply_with_qp_in_use_is_rejected),
-	KUNIT_CASE(cm_05_failed_reply_is_retried), KUNIT_CASE(cm_05_failed_disconnect_is_retried),
-	KUNIT_CASE(cm_01_reply_without_qp_is_rejected), KUNIT_CASE(cm_06_stale_request_is_delayed),
-	KUNIT_CASE(cm_12_allocation_failures_are_counted),
-	KUNIT_CASE(cm_06_reject_reasons_reach_the_peer),
-	KUNIT_CASE(cm_06_cm_rejects_invalid_requests));
+CARD_SUITE(cm_time, KUNIT_CASE(cm_04_timeouts_are_encoded_exponentially),
+	   KUNIT_CASE(cm_04_unanswered_request_times_out),
+	   KUNIT_CASE(cm_04_unanswered_reply_times_out),
+	   KUNIT_CASE(cm_04_unanswered_disconnect_times_out),
+	   KUNIT_CASE(cm_04_peer_extends_the_timeout),
+	   KUNIT_CASE(cm_04_timeout_extension_is_bounded),
+	   KUNIT_CASE(cm_04_lost_messages_are_retransmitted),
+	   KUNIT_CASE(cm_05_duplicate_messages_are_answered_again),
+	   KUNIT_CASE(cm_05_repeated_disconnect_gets_a_reply),
+	   KUNIT_CASE(cm_05_disconnect_for_another_qp_is_ignored),
+	   KUNIT_CASE(cm_05_peer_reconnects_with_the_same_qp),
+	   KUNIT_CASE(cm_05_reply_with_qp_in_use_is_rejected),
+	   KUNIT_CASE(cm_05_failed_reply_is_retried),
+	   KUNIT_CASE(cm_05_failed_disconnect_is_retried),
+	   KUNIT_CASE(cm_01_reply_without_qp_is_rejected),
+	   KUNIT_CASE(cm_06_stale_request_enters_a_full_timewait),
+	   KUNIT_CASE(cm_12_allocation_failures_are_counted),
+	   KUNIT_CASE(cm_06_reject_reasons_reach_the_peer),
+	   KUNIT_CASE(cm_06_cm_rejects_invalid_requests));

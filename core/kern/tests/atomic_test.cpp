@@ -41,7 +41,7 @@ void atomic_adds_are_not_lost(kern::kunit::Test &test)
 }
 
 /* compare_exchange changes the variable only from the expected value, and says what it found. */
-void compare_exchange_returns_success(kern::kunit::Test &test)
+void compare_exchange_succeeds_only_on_the_expected_value(kern::kunit::Test &test)
 {
 	kern::Atomic<int> variable{3};
 	int expected = 4;
@@ -62,4 +62,4 @@ void compare_exchange_returns_success(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_atomic, KUNIT_CASE(atomic_adds_are_not_lost),
-	    KUNIT_CASE(compare_exchange_returns_success));
+	    KUNIT_CASE(compare_exchange_succeeds_only_on_the_expected_value));

@@ -32,7 +32,7 @@ void budget_is_never_exceeded(kern::kunit::Test &test)
 }
 
 /* A portion goes back once, with its last owner; one that is lost does not. */
-void portion_is_returned_once(kern::kunit::Test &test)
+void budget_portion_is_returned_once(kern::kunit::Test &test)
 {
 	kern::Budget budget(2, -ENOMEM);
 	kern::Portion kept;
@@ -53,4 +53,4 @@ void portion_is_returned_once(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_budget, KUNIT_CASE(budget_is_never_exceeded),
-	    KUNIT_CASE(portion_is_returned_once));
+	    KUNIT_CASE(budget_portion_is_returned_once));

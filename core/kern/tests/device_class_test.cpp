@@ -52,7 +52,7 @@ void device_class_entries_are_added_and_removed(kern::kunit::Test &test)
 }
 
 /* Written data reach the object, and its error the writer. */
-void device_class_file_is_stored(kern::kunit::Test &test)
+void device_class_file_passes_writes_to_its_object(kern::kunit::Test &test)
 {
 	Value value;
 	kern::sysfs::File file(kern::method<&Value::show>, kern::method<&Value::store>, &value);
@@ -92,4 +92,4 @@ void misc_nodes_are_added_and_removed(kern::kunit::Test &test)
 
 KUNIT_SUITE(kern_device_class, KUNIT_CASE(misc_nodes_are_added_and_removed),
 	    KUNIT_CASE(device_class_entries_are_added_and_removed),
-	    KUNIT_CASE(device_class_file_is_stored));
+	    KUNIT_CASE(device_class_file_passes_writes_to_its_object));

@@ -72,7 +72,7 @@ void streaming_mapping_is_released(kern::kunit::Test &test)
 }
 
 /* A mapped scatter table covers all its pages, in order. */
-void scatter_table_covers_its_pages(kern::kunit::Test &test)
+void scatter_table_maps_all_pages_in_order(kern::kunit::Test &test)
 {
 	constexpr unsigned int count = 300; // more than one chained piece of the kernel's
 	kern::kunit::FakeDevice device("kern-dma");
@@ -110,4 +110,4 @@ void scatter_table_covers_its_pages(kern::kunit::Test &test)
 
 KUNIT_SUITE(kern_dma, KUNIT_CASE(coherent_buffer_is_zeroed),
 	    KUNIT_CASE(pool_allocations_are_aligned), KUNIT_CASE(streaming_mapping_is_released),
-	    KUNIT_CASE(scatter_table_covers_its_pages));
+	    KUNIT_CASE(scatter_table_maps_all_pages_in_order));

@@ -21,7 +21,7 @@ struct Shown {
 };
 
 /* A file shows what its object prints, but no more than a page, and hands on its error. */
-void sysfs_file_shows_a_page(kern::kunit::Test &test)
+void sysfs_output_is_limited_to_a_page(kern::kunit::Test &test)
 {
 	auto page = kern::make_array<char>(kern::Gfp::kernel, kern::page_size);
 	ASSERT_TRUE(page.ok());
@@ -58,5 +58,5 @@ void sysfs_entries_are_added_and_removed(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_sysfs, KUNIT_CASE(sysfs_file_shows_a_page),
+KUNIT_SUITE(kern_sysfs, KUNIT_CASE(sysfs_output_is_limited_to_a_page),
 	    KUNIT_CASE(sysfs_entries_are_added_and_removed));

@@ -47,7 +47,7 @@ void deadline_passes_after_its_time(kern::kunit::Test &test)
 }
 
 /* The same seed gives the same numbers, inside their limits. */
-void seeded_numbers_repeat(kern::kunit::Test &test)
+void same_seed_gives_the_same_numbers(kern::kunit::Test &test)
 {
 	kern::SeededRandom a(test.seed()), b(test.seed());
 	for (int i = 0; i < 1000; i++) {
@@ -60,4 +60,5 @@ void seeded_numbers_repeat(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_thread, KUNIT_CASE(thread_stop_returns_its_result),
-	    KUNIT_CASE(deadline_passes_after_its_time), KUNIT_CASE(seeded_numbers_repeat));
+	    KUNIT_CASE(deadline_passes_after_its_time),
+	    KUNIT_CASE(same_seed_gives_the_same_numbers));

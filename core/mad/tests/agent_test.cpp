@@ -43,7 +43,7 @@ void mgmt_03_request_is_answered(Test &test)
  * MADs and completions that arrive after the last poll and before the arm, on hardware that raises
  * no event for them: each is reported, and each request answered.
  */
-void notify_09_mad_arrives_before_rearm(Test &test)
+void notify_09_mad_between_poll_and_arm_is_received(Test &test)
 {
 	Node asking{1, SOFT_NOTIFY_REPORTS, SOFT_TASK}, asked{2, SOFT_NOTIFY_REPORTS, SOFT_TASK};
 	ASSERT_TRUE(asking.ok() && asked.ok());
@@ -165,7 +165,7 @@ void mgmt_07_receive_reports_the_sender(Test &test)
 }
 
 /* Three transmissions, which wait for one, two and three times the timeout. */
-void mgmt_03_times_out_with_back_off(Test &test)
+void mgmt_03_unanswered_send_times_out_with_back_off(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -517,9 +517,10 @@ void mgmt_03_send_queue_recovers(Test &test)
 } // namespace
 
 SOFT_SUITES(mad_agent, KUNIT_CASE(mgmt_01_agents_reply_on_qp0_and_qp1),
-	    KUNIT_CASE(mgmt_03_request_is_answered), KUNIT_CASE(notify_09_mad_arrives_before_rearm),
+	    KUNIT_CASE(mgmt_03_request_is_answered),
+	    KUNIT_CASE(notify_09_mad_between_poll_and_arm_is_received),
 	    KUNIT_CASE(mgmt_07_receive_reports_the_sender),
-	    KUNIT_CASE(mgmt_03_times_out_with_back_off),
+	    KUNIT_CASE(mgmt_03_unanswered_send_times_out_with_back_off),
 	    KUNIT_CASE(mgmt_03_retransmission_is_answered),
 	    KUNIT_CASE(mgmt_03_busy_reply_is_retried),
 	    KUNIT_CASE(mgmt_03_pending_sends_are_cancelled_and_modified),

@@ -48,7 +48,7 @@ bool knows_of_no_manager(Client &client, const Node &node)
 	});
 }
 
-void mgmt_03_sa_path_is_found_or_refused(Test &test)
+void mgmt_03_sa_path_query_returns_a_path_or_an_error(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -95,7 +95,7 @@ void mgmt_03_sa_query_times_out_or_is_cancelled(Test &test)
 }
 
 /* When the subnet manager moves, queries go to its new LID. Without an SM they fail. */
-void mgmt_03_sa_queries_follow_the_manager(Test &test)
+void mgmt_03_sa_queries_go_to_the_new_manager(Test &test)
 {
 	Node old_manager{1}, node{2}, new_manager{3};
 	ASSERT_TRUE(old_manager.ok() && node.ok() && new_manager.ok());
@@ -141,7 +141,7 @@ void mgmt_03_sa_queries_use_the_default_partition(Test &test)
  * If an address handle for the subnet manager cannot be created at first, it is created a little
  * later without another event.
  */
-void mgmt_03_sa_manager_found_on_retry(Test &test)
+void mgmt_03_sa_failed_manager_address_is_retried(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -327,7 +327,7 @@ void mgmt_03_sa_membership_is_renewed_or_lost(Test &test)
 }
 
 /* A subnet manager that takes over gets the memberships, even if there was none for a while. */
-void mgmt_03_sa_membership_follows_the_manager(Test &test)
+void mgmt_03_sa_membership_is_renewed_at_a_new_manager(Test &test)
 {
 	Node old_manager{1}, node{2}, new_manager{3};
 	ASSERT_TRUE(old_manager.ok() && node.ok() && new_manager.ok());
@@ -456,7 +456,7 @@ void mgmt_03_sa_class_port_info_is_queried(Test &test)
 	EXPECT_EQ(outcome.capabilities, u16{ib::sa_cap_ud_multicast});
 }
 
-void mgmt_03_sa_join_is_refused(Test &test)
+void mgmt_03_sa_refused_join_is_reported(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -475,17 +475,17 @@ void mgmt_03_sa_join_is_refused(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_sa, KUNIT_CASE(mgmt_03_sa_path_is_found_or_refused),
+SOFT_SUITES(mad_sa, KUNIT_CASE(mgmt_03_sa_path_query_returns_a_path_or_an_error),
 	    KUNIT_CASE(mgmt_03_sa_query_times_out_or_is_cancelled),
-	    KUNIT_CASE(mgmt_03_sa_queries_follow_the_manager),
+	    KUNIT_CASE(mgmt_03_sa_queries_go_to_the_new_manager),
 	    KUNIT_CASE(mgmt_03_sa_queries_use_the_default_partition),
-	    KUNIT_CASE(mgmt_03_sa_manager_found_on_retry),
+	    KUNIT_CASE(mgmt_03_sa_failed_manager_address_is_retried),
 	    KUNIT_CASE(mgmt_03_sa_membership_is_shared),
 	    KUNIT_CASE(mgmt_03_sa_groups_have_full_and_limited_members),
 	    KUNIT_CASE(mgmt_03_sa_join_waits_for_a_leave),
 	    KUNIT_CASE(mgmt_03_sa_membership_is_renewed_or_lost),
-	    KUNIT_CASE(mgmt_03_sa_join_is_refused),
-	    KUNIT_CASE(mgmt_03_sa_membership_follows_the_manager),
+	    KUNIT_CASE(mgmt_03_sa_refused_join_is_reported),
+	    KUNIT_CASE(mgmt_03_sa_membership_is_renewed_at_a_new_manager),
 	    KUNIT_CASE(mgmt_03_sa_join_uses_the_client_timeout),
 	    KUNIT_CASE(mgmt_03_sa_service_record_is_exchanged),
 	    KUNIT_CASE(mgmt_03_sa_class_port_info_is_queried));

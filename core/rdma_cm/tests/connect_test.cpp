@@ -176,7 +176,7 @@ ib_qp_state state_of(ib_qp *qp)
  * The ID's own QP changes its state with the connection at both ends, and data passes through it,
  * so the PSNs are right.
  */
-void rcm_02_qp_follows_the_connection(Test &test)
+void rcm_02_qp_state_follows_the_connection(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -402,7 +402,7 @@ void rcm_14_address_change_is_reported(Test &test)
 }
 
 /* A QP that cannot be destroyed yet stays with its ID. */
-void rcm_02_qp_in_use_stays_with_its_id(Test &test)
+void rcm_02_qp_that_cannot_be_destroyed_stays_with_its_id(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<Ends<1>> one;
@@ -429,8 +429,8 @@ void rcm_02_qp_in_use_stays_with_its_id(Test &test)
 
 SOFT_SUITES(rdma_cm_connect, KUNIT_CASE(rcm_01_connects_and_disconnects),
 	    KUNIT_CASE(rcm_01_connects_by_gid), KUNIT_CASE(rcm_01_connect_is_retried),
-	    KUNIT_CASE(rcm_02_qp_follows_the_connection),
-	    KUNIT_CASE(rcm_02_qp_in_use_stays_with_its_id),
+	    KUNIT_CASE(rcm_02_qp_state_follows_the_connection),
+	    KUNIT_CASE(rcm_02_qp_that_cannot_be_destroyed_stays_with_its_id),
 	    KUNIT_CASE(rcm_03_failed_connects_report_the_reason),
 	    KUNIT_CASE(rcm_04_addresses_are_resolved), KUNIT_CASE(rcm_05_routes_are_resolved),
 	    KUNIT_CASE(rcm_05_results_are_set_before_the_event),

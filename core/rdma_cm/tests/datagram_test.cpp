@@ -18,7 +18,7 @@ bool resolve_datagrams(Pair &pair, rdma_ucm_port_space space)
  * Resolves the peer's QP, Q_Key and address; private data in both directions; a rejection, and a
  * missing peer.
  */
-void rcm_09_datagrams_find_their_qp(Test &test)
+void rcm_09_sidr_resolves_the_peers_qp(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -67,7 +67,7 @@ bool is(const ib_gid &gid, std::initializer_list<u8> bytes)
 }
 
 /* Maps the address of a group to its MGID: RFC 4391, section 4, and its equivalent for UDP. */
-void rcm_10_groups_have_mgids(Test &test)
+void rcm_10_group_addresses_map_to_mgids(Test &test)
 {
 	ib_gid base;
 	__builtin_memcpy(base.raw, broadcast, sizeof(broadcast));
@@ -183,5 +183,6 @@ void rcm_10_groups_are_joined_and_left(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_datagram, KUNIT_CASE(rcm_09_datagrams_find_their_qp),
-	    KUNIT_CASE(rcm_10_groups_have_mgids), KUNIT_CASE(rcm_10_groups_are_joined_and_left));
+SOFT_SUITES(rdma_cm_datagram, KUNIT_CASE(rcm_09_sidr_resolves_the_peers_qp),
+	    KUNIT_CASE(rcm_10_group_addresses_map_to_mgids),
+	    KUNIT_CASE(rcm_10_groups_are_joined_and_left));

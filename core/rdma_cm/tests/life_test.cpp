@@ -127,7 +127,7 @@ void rcm_12_destruction_waits_for_handlers(Test &test)
 /*
  * While the handler lock is held no event is delivered; pending events follow when it is released.
  */
-void rcm_12_handlers_wait_for_the_lock(Test &test)
+void rcm_12_events_wait_for_the_handler_lock(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -279,7 +279,7 @@ void rcm_13_device_removal_is_the_last_event(Test &test)
 }
 
 /* Device removal waits for a consumer that keeps its ID for a while. */
-void rcm_13_devices_wait_for_consumers(Test &test)
+void rcm_13_device_removal_waits_for_consumers(Test &test)
 {
 	struct Going {
 		kern::Owned<Node> node;
@@ -388,7 +388,7 @@ struct Remover {
  * The device is removed and the listener destroyed while a request is being processed: the objects
  * that it uses exist until then.
  */
-void rcm_13_service_outlives_its_requests(Test &test)
+void rcm_13_listener_objects_outlive_pending_requests(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -418,10 +418,10 @@ void rcm_13_service_outlives_its_requests(Test &test)
 SOFT_SUITES(rdma_cm_life, KUNIT_CASE(rcm_11_handlers_may_destroy_ids),
 	    KUNIT_CASE(rcm_11_allocation_failures_are_reported),
 	    KUNIT_CASE(rcm_12_destruction_waits_for_handlers),
-	    KUNIT_CASE(rcm_12_handlers_wait_for_the_lock),
+	    KUNIT_CASE(rcm_12_events_wait_for_the_handler_lock),
 	    KUNIT_CASE(rcm_12_ids_may_be_destroyed_at_any_moment),
 	    KUNIT_CASE(rcm_08_listener_address_is_reused),
 	    KUNIT_CASE(rcm_13_device_removal_is_the_last_event),
-	    KUNIT_CASE(rcm_13_devices_wait_for_consumers),
+	    KUNIT_CASE(rcm_13_device_removal_waits_for_consumers),
 	    KUNIT_CASE(rcm_13_device_may_be_removed_at_any_moment),
-	    KUNIT_CASE(rcm_13_service_outlives_its_requests));
+	    KUNIT_CASE(rcm_13_listener_objects_outlive_pending_requests));

@@ -51,7 +51,7 @@ void rcm_07_programs_cannot_take_all_ports(Test &test)
  * Automatic port numbers are in the range and unique, until none is left. Low port numbers need a
  * privilege.
  */
-void rcm_07_ports_are_chosen(Test &test)
+void rcm_07_automatic_ports_are_unique_and_in_range(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -132,7 +132,7 @@ constexpr ServiceCase services[] = {
  * In AF_IB addresses the service ID selects the port space, and the ID gets the complete service
  * ID. Such port numbers are shared with those of IP addresses.
  */
-void rcm_07_service_ids_select_ports(Test &test)
+void rcm_07_service_id_selects_the_port_space(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -166,7 +166,7 @@ void rcm_07_service_ids_select_ports(Test &test)
  * A program can bind only port numbers, in the port spaces that its ID may use: other services
  * belong to the kernel. A mask gives access to none of them.
  */
-void rcm_07_programs_bind_ports(Test &test)
+void rcm_07_programs_can_bind_only_port_numbers(Test &test)
 {
 	struct {
 		rdma_ucm_port_space of;
@@ -342,7 +342,7 @@ void rcm_07_failed_listen_keeps_the_shared_port(Test &test)
  * A request goes to the listener of its address; a wildcard listener gets all others, also on
  * devices that are added later.
  */
-void rcm_08_requests_find_their_listener(Test &test)
+void rcm_08_requests_reach_the_listener_of_their_address(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -390,7 +390,7 @@ void rcm_08_requests_find_their_listener(Test &test)
  * The contents of a request are not trusted: other versions, other types and unknown addresses are
  * refused.
  */
-void rcm_08_bad_requests_are_refused(Test &test)
+void rcm_08_invalid_requests_are_rejected(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -441,7 +441,7 @@ void rcm_08_bad_requests_are_refused(Test &test)
  * Random private data is not taken for an IP address, is refused, or is the same when it is encoded
  * again from the decoded values.
  */
-void rcm_08_arbitrary_private_data_is_handled(Test &test)
+void rcm_08_random_private_data_is_refused_or_decoded_exactly(Test &test)
 {
 	using rdma_cm::IpHeader;
 	kern::SeededRandom random(test.seed());
@@ -555,12 +555,13 @@ void rcm_08_request_event_comes_first(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_ports_are_chosen),
+SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_automatic_ports_are_unique_and_in_range),
 	    KUNIT_CASE(rcm_07_programs_cannot_take_all_ports),
-	    KUNIT_CASE(rcm_07_service_ids_select_ports), KUNIT_CASE(rcm_07_programs_bind_ports),
+	    KUNIT_CASE(rcm_07_service_id_selects_the_port_space),
+	    KUNIT_CASE(rcm_07_programs_can_bind_only_port_numbers),
 	    KUNIT_CASE(rcm_07_ports_are_shared),
 	    KUNIT_CASE(rcm_07_failed_listen_keeps_the_shared_port),
-	    KUNIT_CASE(rcm_08_requests_find_their_listener),
-	    KUNIT_CASE(rcm_08_bad_requests_are_refused),
-	    KUNIT_CASE(rcm_08_arbitrary_private_data_is_handled),
+	    KUNIT_CASE(rcm_08_requests_reach_the_listener_of_their_address),
+	    KUNIT_CASE(rcm_08_invalid_requests_are_rejected),
+	    KUNIT_CASE(rcm_08_random_private_data_is_refused_or_decoded_exactly),
 	    KUNIT_CASE(rcm_08_request_event_comes_first));

@@ -29,7 +29,7 @@ struct Look {
  * IDs that are bound to a device are shown with their addresses and QPs. IDs without a device and
  * destroyed IDs are not.
  */
-void rcm_15_ids_of_a_device_are_shown(Test &test)
+void rcm_15_ids_of_a_device_are_listed(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<Look> look;
@@ -61,7 +61,7 @@ void rcm_15_ids_of_a_device_are_shown(Test &test)
 }
 
 /* A process's ID is shown with the process, and so are IDs that its listener has received. */
-void rcm_15_ids_are_shown_with_their_process(Test &test)
+void rcm_15_ids_are_listed_with_their_process(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<Look> look;
@@ -90,5 +90,5 @@ void rcm_15_ids_are_shown_with_their_process(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_shown, KUNIT_CASE(rcm_15_ids_of_a_device_are_shown),
-	    KUNIT_CASE(rcm_15_ids_are_shown_with_their_process));
+SOFT_SUITES(rdma_cm_shown, KUNIT_CASE(rcm_15_ids_of_a_device_are_listed),
+	    KUNIT_CASE(rcm_15_ids_are_listed_with_their_process));

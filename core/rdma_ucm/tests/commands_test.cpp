@@ -213,7 +213,7 @@ void ucm_rejects_bad_user_memory(Test &test)
 }
 
 /* Addresses must have the exact size of a known family, and reserved fields must be zero. */
-void ucm_checks_addresses(Test &test)
+void ucm_rejects_malformed_addresses(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -264,7 +264,7 @@ void ucm_checks_addresses(Test &test)
  * A program cannot connect the queue pair of another process. Datagram queue pairs are not checked,
  * because they have no connection.
  */
-void rcm_16_programs_connect_their_own_queue_pairs(Test &test)
+void rcm_16_programs_cannot_connect_queue_pairs_of_others(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -296,7 +296,7 @@ void rcm_16_programs_connect_their_own_queue_pairs(Test &test)
 }
 
 /* A program's connection parameters reach rdma_cm. Values out of range are limited or refused. */
-void ucm_passes_parameters(Test &test)
+void ucm_passes_connection_parameters_to_rdma_cm(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -366,7 +366,7 @@ void ucm_passes_parameters(Test &test)
  * Queries return what an ID knows about its ends, in three formats, and about its path. Without a
  * device they return little.
  */
-void ucm_answers_queries(Test &test)
+void ucm_queries_return_addresses_and_paths(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -449,7 +449,7 @@ void ucm_answers_queries(Test &test)
  * Options must have the exact size. Of several paths, the first one that is suitable for all
  * purposes becomes the route, and the event reports it.
  */
-void ucm_sets_options(Test &test)
+void ucm_validates_and_applies_options(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -509,6 +509,8 @@ void ucm_sets_options(Test &test)
 
 KUNIT_SUITE(ucm_commands, KUNIT_CASE(ucm_rejects_malformed_frames),
 	    KUNIT_CASE(ucm_rejects_invalid_sizes_and_ids), KUNIT_CASE(ucm_rejects_bad_user_memory),
-	    KUNIT_CASE(ucm_checks_addresses), KUNIT_CASE(ucm_passes_parameters),
-	    KUNIT_CASE(rcm_16_programs_connect_their_own_queue_pairs),
-	    KUNIT_CASE(ucm_answers_queries), KUNIT_CASE(ucm_sets_options));
+	    KUNIT_CASE(ucm_rejects_malformed_addresses),
+	    KUNIT_CASE(ucm_passes_connection_parameters_to_rdma_cm),
+	    KUNIT_CASE(rcm_16_programs_cannot_connect_queue_pairs_of_others),
+	    KUNIT_CASE(ucm_queries_return_addresses_and_paths),
+	    KUNIT_CASE(ucm_validates_and_applies_options));

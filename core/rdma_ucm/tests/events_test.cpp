@@ -130,7 +130,7 @@ void ucm_bounds_unread_events(Test &test)
  * A request is an event of the listener, with a new ID. Events of the new ID are reported after the
  * program has set its own number for it.
  */
-void ucm_reports_requests(Test &test)
+void ucm_reports_connection_requests_with_a_new_id(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -180,7 +180,7 @@ void ucm_reports_requests(Test &test)
  * The number of unread requests is limited by the program's backlog, and by the documented maximum.
  * Listening again does not extend it.
  */
-void ucm_bounds_requests(Test &test)
+void ucm_limits_unread_connection_requests(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -275,5 +275,7 @@ void ucm_reports_multicast_events(Test &test)
 } // namespace
 
 KUNIT_SUITE(ucm_events, KUNIT_CASE(ucm_reports_events_in_order),
-	    KUNIT_CASE(ucm_bounds_unread_events), KUNIT_CASE(ucm_reports_requests),
-	    KUNIT_CASE(ucm_bounds_requests), KUNIT_CASE(ucm_reports_multicast_events));
+	    KUNIT_CASE(ucm_bounds_unread_events),
+	    KUNIT_CASE(ucm_reports_connection_requests_with_a_new_id),
+	    KUNIT_CASE(ucm_limits_unread_connection_requests),
+	    KUNIT_CASE(ucm_reports_multicast_events));

@@ -12,7 +12,7 @@ namespace
  * The lowest free number is allocated. A user may have half of all IDs, over all files together. A
  * request beyond that is dropped as if it had been lost.
  */
-void ucm_bounds_ids(Test &test)
+void ucm_limits_ids_per_user(Test &test)
 {
 	constexpr u32 of_all = 160, half = 75;
 	Bench bench(of_all);
@@ -157,7 +157,7 @@ void ucm_migrates_ids(Test &test)
  * Unread requests at a listener move with it: the program accepts each on the file where it reads
  * it. Requests already read stay.
  */
-void ucm_migrates_requests(Test &test)
+void ucm_migrates_unread_connection_requests(Test &test)
 {
 	Bench bench;
 	Program from(bench), to(bench);
@@ -339,8 +339,9 @@ void ucm_close_at_any_moment_leaves_nothing_behind(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_bounds_ids), KUNIT_CASE(ucm_keeps_a_reserve_for_root),
+KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_limits_ids_per_user), KUNIT_CASE(ucm_keeps_a_reserve_for_root),
 	    KUNIT_CASE(ucm_bounds_memberships), KUNIT_CASE(ucm_migrates_ids),
-	    KUNIT_CASE(ucm_migrates_requests), KUNIT_CASE(ucm_migrates_partly_reported_requests),
+	    KUNIT_CASE(ucm_migrates_unread_connection_requests),
+	    KUNIT_CASE(ucm_migrates_partly_reported_requests),
 	    KUNIT_CASE(ucm_reports_device_removal), KUNIT_CASE(ucm_close_during_destroy_is_safe),
 	    KUNIT_CASE(ucm_close_at_any_moment_leaves_nothing_behind));

@@ -11,12 +11,12 @@ namespace
 constexpr soft_options plain = {.lid = 1};
 
 /* A device that registers: the cache, the tables, the registry's state. */
-void device_allocations_fail_one_by_one(Test &test)
+void device_registration_survives_each_failed_allocation(Test &test)
 {
 	fail_each(test, [] { return outcome(soft_create(&plain), soft_destroy); });
 }
 
-void object_allocations_fail_one_by_one(Test &test)
+void object_creation_survives_each_failed_allocation(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -72,7 +72,7 @@ void object_allocations_fail_one_by_one(Test &test)
 }
 
 /* Objects that belong to an XRC domain. */
-void xrc_allocations_fail_one_by_one(Test &test)
+void xrc_functions_survive_each_failed_allocation(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -98,7 +98,7 @@ void xrc_allocations_fail_one_by_one(Test &test)
 	EXPECT_EQ(ib_dealloc_xrcd(xrcd), 0);
 }
 
-void operation_allocations_fail_one_by_one(Test &test)
+void verbs_operations_survive_each_failed_allocation(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -128,7 +128,7 @@ void operation_allocations_fail_one_by_one(Test &test)
 }
 
 /* The owning classes: an object is destroyed if there is no memory for its owner. */
-void owning_class_allocations_fail_one_by_one(Test &test)
+void owning_classes_survive_each_failed_allocation(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -274,10 +274,10 @@ void driver_query_and_modify_errors_are_returned(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_allocation, KUNIT_CASE(device_allocations_fail_one_by_one),
-	    KUNIT_CASE(object_allocations_fail_one_by_one),
-	    KUNIT_CASE(xrc_allocations_fail_one_by_one),
-	    KUNIT_CASE(operation_allocations_fail_one_by_one),
-	    KUNIT_CASE(owning_class_allocations_fail_one_by_one),
+SOFT_SUITES(verbs_allocation, KUNIT_CASE(device_registration_survives_each_failed_allocation),
+	    KUNIT_CASE(object_creation_survives_each_failed_allocation),
+	    KUNIT_CASE(xrc_functions_survive_each_failed_allocation),
+	    KUNIT_CASE(verbs_operations_survive_each_failed_allocation),
+	    KUNIT_CASE(owning_classes_survive_each_failed_allocation),
 	    KUNIT_CASE(driver_create_errors_are_returned),
 	    KUNIT_CASE(driver_query_and_modify_errors_are_returned));

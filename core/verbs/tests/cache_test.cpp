@@ -11,7 +11,7 @@ namespace
 constexpr soft_options two_ports = {.ports = 2, .lid = 10};
 
 /* Values read at registration can be read back for each port; other queries fail. */
-void cache_reads_ports(Test &test)
+void cache_has_the_attributes_of_each_port(Test &test)
 {
 	Device device(two_ports);
 	ASSERT_TRUE(device.ok());
@@ -44,7 +44,7 @@ void cache_reads_ports(Test &test)
  * A device registers with its links down, and can be used. Each port's link changes and is queried
  * independently, and an event reports the port to which it belongs.
  */
-void mgmt_10_ports_are_independent(Test &test)
+void mgmt_10_each_port_has_its_own_link_and_events(Test &test)
 {
 	Device device({.ports = 2});
 	ASSERT_TRUE(device.ok());
@@ -119,7 +119,7 @@ void cache_rejects_invalid_arguments(Test &test)
 }
 
 /* A full member is found before a limited one. The exact search compares the membership bit. */
-void cache_finds_pkeys(Test &test)
+void cache_finds_full_pkeys_before_limited_ones(Test &test)
 {
 	Device device(two_ports);
 	ASSERT_TRUE(device.ok());
@@ -228,7 +228,9 @@ void cache_survives_a_failed_refresh(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_cache, KUNIT_CASE(cache_reads_ports), KUNIT_CASE(mgmt_10_ports_are_independent),
-	    KUNIT_CASE(cache_rejects_invalid_arguments), KUNIT_CASE(cache_finds_pkeys),
+SOFT_SUITES(verbs_cache, KUNIT_CASE(cache_has_the_attributes_of_each_port),
+	    KUNIT_CASE(mgmt_10_each_port_has_its_own_link_and_events),
+	    KUNIT_CASE(cache_rejects_invalid_arguments),
+	    KUNIT_CASE(cache_finds_full_pkeys_before_limited_ones),
 	    KUNIT_CASE(event_02_handlers_see_the_new_value),
 	    KUNIT_CASE(cache_survives_a_failed_refresh));

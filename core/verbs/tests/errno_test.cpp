@@ -181,7 +181,7 @@ void invalid_addresses_are_rejected(Test &test)
 }
 
 /* Senders to which no response can be sent: LIDs and GIDs of groups, and a missing LID. */
-void invalid_senders_are_rejected(Test &test)
+void replies_to_invalid_senders_are_rejected(Test &test)
 {
 	// clang-format off
 	static constexpr Case cases[] = {
@@ -481,7 +481,8 @@ void missing_methods_return_eopnotsupp(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_errno, KUNIT_CASE(invalid_port_arguments_are_rejected),
-	    KUNIT_CASE(invalid_addresses_are_rejected), KUNIT_CASE(invalid_senders_are_rejected),
+	    KUNIT_CASE(invalid_addresses_are_rejected),
+	    KUNIT_CASE(replies_to_invalid_senders_are_rejected),
 	    KUNIT_CASE(invalid_queue_arguments_are_rejected),
 	    KUNIT_CASE(invalid_qp_arguments_are_rejected),
 	    KUNIT_CASE(invalid_memory_arguments_are_rejected),

@@ -226,7 +226,7 @@ void cq_moderation_limits_are_enforced(Test &test)
 }
 
 /* Vectors are assigned in turn. */
-void cq_any_spreads_vectors(Test &test)
+void cq_any_uses_vectors_round_robin(Test &test)
 {
 	Device device({.vectors = 3, .lid = 1});
 	ASSERT_TRUE(device.ok());
@@ -493,7 +493,7 @@ SOFT_SUITES(verbs_cq, KUNIT_CASE(cq_rejects_invalid_arguments),
 	    KUNIT_CASE(chan_01_events_use_the_vector_of_their_cq),
 	    KUNIT_CASE(chan_03_no_event_without_arm), KUNIT_CASE(chan_05_no_event_after_destroy),
 	    KUNIT_CASE(cq_resize_keeps_its_entries), KUNIT_CASE(cq_moderation_limits_are_enforced),
-	    KUNIT_CASE(cq_any_spreads_vectors),
+	    KUNIT_CASE(cq_any_uses_vectors_round_robin),
 	    KUNIT_CASE(mgmt_13_done_functions_run_once_in_order),
 	    KUNIT_CASE(notify_02_poller_recovers_from_a_failed_arm),
 	    KUNIT_CASE(poller_recovers_from_a_failed_poll),

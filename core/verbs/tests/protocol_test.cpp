@@ -38,7 +38,7 @@ private:
 /*
  * An RNIC registers without GIDs and P_Keys and reports its type. It has no attributes of a subnet.
  */
-void iwarp_device_has_no_subnet(Test &test)
+void iwarp_device_registers_without_gids_and_pkeys(Test &test)
 {
 	Rnic device;
 	ASSERT_TRUE(device.ok());
@@ -73,7 +73,7 @@ void iwarp_device_has_no_subnet(Test &test)
  * Creating an address handle on an RNIC fails without calling the driver, which has no such
  * methods.
  */
-void iwarp_device_has_no_addresses(Test &test)
+void iwarp_device_rejects_address_handles(Test &test)
 {
 	Rnic device;
 	ASSERT_TRUE(device.ok());
@@ -413,8 +413,9 @@ void port_protocol_must_match_the_node_type(Test &test)
 
 } // namespace
 
-SOFT_SUITES(weft_verbs_protocol, KUNIT_CASE(iwarp_device_has_no_subnet),
-	    KUNIT_CASE(iwarp_device_has_no_addresses), KUNIT_CASE(iwarp_supports_one_qp_type),
+SOFT_SUITES(weft_verbs_protocol, KUNIT_CASE(iwarp_device_registers_without_gids_and_pkeys),
+	    KUNIT_CASE(iwarp_device_rejects_address_handles),
+	    KUNIT_CASE(iwarp_supports_one_qp_type),
 	    KUNIT_CASE(iwarp_qp_transitions_match_the_verbs),
 	    KUNIT_CASE(iwarp_qp_rejects_infiniband_attributes),
 	    KUNIT_CASE(iwarp_stream_carries_messages),

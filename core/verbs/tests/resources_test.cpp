@@ -155,7 +155,7 @@ int one_id(ib_device *, u32 number, ib_resource_info *info)
 	return number > 3 ? -ENOENT : 0;
 }
 
-void other_modules_register_resources(Test &test)
+void resources_of_other_modules_are_listed(Test &test)
 {
 	static constexpr ib_resource_source source = {.count = count_ids, .next = one_id};
 	Device device;
@@ -208,7 +208,7 @@ void port_counters_reach_the_module_that_shows_them(Test &test)
 	EXPECT_EQ(times, 3u);
 }
 
-void node_lookup_during_registration(Test &test)
+void device_node_is_found_while_published(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -254,8 +254,9 @@ void device_numbers_are_not_reused(Test &test)
 SOFT_SUITES(verbs_resources, KUNIT_CASE(objects_are_listed_in_creation_order),
 	    KUNIT_CASE(object_removal_waits_for_readers),
 	    KUNIT_CASE(object_reappears_when_destroy_fails),
-	    KUNIT_CASE(other_modules_register_resources),
+	    KUNIT_CASE(resources_of_other_modules_are_listed),
 	    KUNIT_CASE(port_counters_reach_the_module_that_shows_them),
-	    KUNIT_CASE(node_lookup_during_registration), KUNIT_CASE(device_numbers_are_not_reused));
+	    KUNIT_CASE(device_node_is_found_while_published),
+	    KUNIT_CASE(device_numbers_are_not_reused));
 
 } // namespace

@@ -14,7 +14,7 @@ namespace
  * Requests and replies wrap around the ends of their queues. The card's status is returned as an
  * errno.
  */
-void requests_are_answered(Test &test)
+void card_status_is_returned_as_errno(Test &test)
 {
 	Boxed<Card> card;
 	ASSERT_TRUE(card->start(false));
@@ -222,7 +222,7 @@ void create_queue_replies_are_validated(Test &test)
 }
 
 /* Local keys cover all memory. A peer can use only a region that is registered with the card. */
-void regions_are_registered(Test &test)
+void remote_access_requires_a_registered_region(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -278,11 +278,12 @@ void iwcm_01_stream_ends_once(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(amso1100_channel, KUNIT_CASE(requests_are_answered),
+KUNIT_SUITE(amso1100_channel, KUNIT_CASE(card_status_is_returned_as_errno),
 	    KUNIT_CASE(address_changes_do_not_wait_for_the_card),
 	    KUNIT_CASE(unresponsive_card_loses_bus_mastering),
 	    KUNIT_CASE(every_start_step_may_fail),
 	    KUNIT_CASE(card_that_does_not_stop_loses_bus_mastering),
 	    KUNIT_CASE(rejected_requests_leave_no_state), KUNIT_CASE(invalid_index_fails_the_card),
 	    KUNIT_CASE(queue_replies_are_validated), KUNIT_CASE(create_queue_replies_are_validated),
-	    KUNIT_CASE(regions_are_registered), KUNIT_CASE(iwcm_01_stream_ends_once));
+	    KUNIT_CASE(remote_access_requires_a_registered_region),
+	    KUNIT_CASE(iwcm_01_stream_ends_once));

@@ -43,7 +43,7 @@ void event_flood_is_handled_in_slices(Test &test)
 }
 
 /* A caller of flush_events() does not depend on the interrupt. */
-void events_are_handled_before_their_interrupt(Test &test)
+void flush_events_does_not_wait_for_the_interrupt(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -79,7 +79,7 @@ void lock_06_failed_card_calls_no_handlers(Test &test)
  * Only counted hints are read; the driver does not read one more to detect the end. Hints from
  * before the card started to count have no effect once they have been consumed.
  */
-void only_counted_hints_are_read(Test &test)
+void hints_beyond_the_count_are_not_read(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -130,7 +130,7 @@ void mgmt_09_flush_completions_wait_for_space_in_the_cq(Test &test)
  * A reject does not wait for space in the card's request queue, because there may be none until
  * events have been read.
  */
-void reject_does_not_wait_for_space(Test &test)
+void reject_does_not_wait_for_request_queue_space(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -159,8 +159,8 @@ void reject_does_not_wait_for_space(Test &test)
 } // namespace
 
 KUNIT_SUITE(amso1100_events, KUNIT_CASE(event_flood_is_handled_in_slices),
-	    KUNIT_CASE(events_are_handled_before_their_interrupt),
+	    KUNIT_CASE(flush_events_does_not_wait_for_the_interrupt),
 	    KUNIT_CASE(lock_06_failed_card_calls_no_handlers),
-	    KUNIT_CASE(only_counted_hints_are_read),
+	    KUNIT_CASE(hints_beyond_the_count_are_not_read),
 	    KUNIT_CASE(mgmt_09_flush_completions_wait_for_space_in_the_cq),
-	    KUNIT_CASE(reject_does_not_wait_for_space));
+	    KUNIT_CASE(reject_does_not_wait_for_request_queue_space));

@@ -188,7 +188,7 @@ void completion_entries_are_validated(Test &test)
 }
 
 /* The status of a completed request, for each status code of the card. */
-void status_codes_map_to_verbs(Test &test)
+void status_codes_are_converted_to_wc_status(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -315,5 +315,6 @@ void mgmt_09_failed_card_flushes(Test &test)
 KUNIT_SUITE(amso1100_queues, KUNIT_CASE(mgmt_09_failed_card_flushes),
 	    KUNIT_CASE(lock_01_data_path_works_in_an_interrupt),
 	    KUNIT_CASE(requests_complete_in_order), KUNIT_CASE(request_layout_matches_the_card),
-	    KUNIT_CASE(completion_entries_are_validated), KUNIT_CASE(status_codes_map_to_verbs),
+	    KUNIT_CASE(completion_entries_are_validated),
+	    KUNIT_CASE(status_codes_are_converted_to_wc_status),
 	    KUNIT_CASE(mgmt_09_completions_outlive_their_qp));

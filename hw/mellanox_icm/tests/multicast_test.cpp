@@ -208,7 +208,7 @@ void user_gets_half_of_the_page_entries(kern::kunit::Test &test)
  * The size of the page list table grows with the host's memory: to twice what two registrations of
  * all memory need, as far as the card permits.
  */
-void page_lists_grow_with_memory(kern::kunit::Test &test)
+void mtt_table_size_scales_with_host_memory(kern::kunit::Test &test)
 {
 	constexpr u64 pages_of_gib = 1u << 18;
 
@@ -226,4 +226,4 @@ void page_lists_grow_with_memory(kern::kunit::Test &test)
 KUNIT_SUITE(mellanox_shared, KUNIT_CASE(leaving_a_group_needs_no_memory),
 	    KUNIT_CASE(ipoib_11_programs_cannot_fill_the_multicast_table),
 	    KUNIT_CASE(user_gets_half_of_the_page_entries),
-	    KUNIT_CASE(page_lists_grow_with_memory));
+	    KUNIT_CASE(mtt_table_size_scales_with_host_memory));

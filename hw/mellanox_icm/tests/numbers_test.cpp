@@ -97,7 +97,7 @@ static void runs_are_aligned_and_disjoint(kern::kunit::Test &test)
  * A caller without access to the reserve does not get the last numbers, wherever they are. Others
  * do, and freed numbers count again.
  */
-static void last_numbers_are_reserved(kern::kunit::Test &test)
+static void reserved_numbers_need_access_to_the_reserve(kern::kunit::Test &test)
 {
 	auto buddy = Buddy::create(6).take();
 	for (u32 i = 0; i < 60; i++)
@@ -112,6 +112,6 @@ static void last_numbers_are_reserved(kern::kunit::Test &test)
 	ASSERT_OK(buddy->allocate(0));
 }
 
-KUNIT_SUITE(mlx4_numbers, KUNIT_CASE(last_numbers_are_reserved), KUNIT_CASE(numbers_are_unique),
-	    KUNIT_CASE(freed_number_is_not_reused_soon), KUNIT_CASE(empty_range_is_rejected),
-	    KUNIT_CASE(runs_are_aligned_and_disjoint));
+KUNIT_SUITE(mlx4_numbers, KUNIT_CASE(reserved_numbers_need_access_to_the_reserve),
+	    KUNIT_CASE(numbers_are_unique), KUNIT_CASE(freed_number_is_not_reused_soon),
+	    KUNIT_CASE(empty_range_is_rejected), KUNIT_CASE(runs_are_aligned_and_disjoint));

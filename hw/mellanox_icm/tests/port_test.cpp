@@ -46,7 +46,7 @@ struct Ported final : mellanox_icm::FailureListener, mellanox_icm::PortControl {
 };
 
 /* A later read of the tables must not be overwritten by an earlier read with older contents. */
-void table_reads_are_serialised(kern::kunit::Test &test)
+void older_table_read_does_not_overwrite_a_newer_one(kern::kunit::Test &test)
 {
 	auto made = kern::make<Ported>(kern::Gfp::kernel);
 	ASSERT_OK(made);
@@ -75,4 +75,4 @@ void table_reads_are_serialised(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mellanox_port, KUNIT_CASE(table_reads_are_serialised));
+KUNIT_SUITE(mellanox_port, KUNIT_CASE(older_table_read_does_not_overwrite_a_newer_one));

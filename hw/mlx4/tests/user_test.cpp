@@ -53,7 +53,7 @@ void queue_layout_matches_the_provider_library(kern::kunit::Test &test)
  * The receive queue comes first if its stride is larger. A type without a receive queue has only
  * the send queue.
  */
-void larger_stride_comes_first(kern::kunit::Test &test)
+void queue_with_the_larger_stride_comes_first(kern::kunit::Test &test)
 {
 	SampleCard card;
 	const Capabilities cap = parse_capabilities(card.capabilities).take();
@@ -76,7 +76,7 @@ void larger_stride_comes_first(kern::kunit::Test &test)
  * Whatever values a program passes, the resulting layout fits into the card's contexts, or the
  * values are refused.
  */
-void user_values_are_bounded(kern::kunit::Test &test)
+void user_queue_layout_fits_or_is_refused(kern::kunit::Test &test)
 {
 	SampleCard card;
 	const Capabilities cap = parse_capabilities(card.capabilities).take();
@@ -124,6 +124,7 @@ void user_values_are_bounded(kern::kunit::Test &test)
 }
 
 KUNIT_SUITE(mlx4_user, KUNIT_CASE(queue_layout_matches_the_provider_library),
-	    KUNIT_CASE(larger_stride_comes_first), KUNIT_CASE(user_values_are_bounded));
+	    KUNIT_CASE(queue_with_the_larger_stride_comes_first),
+	    KUNIT_CASE(user_queue_layout_fits_or_is_refused));
 
 } // namespace

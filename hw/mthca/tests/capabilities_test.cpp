@@ -98,7 +98,7 @@ static void inconsistent_capabilities_are_rejected(kern::kunit::Test &test)
  * Regions do not overlap, are aligned to their size or a page, and are inside the range that the
  * card was given.
  */
-static void regions_do_not_overlap(kern::kunit::Test &test)
+static void icm_regions_do_not_overlap(kern::kunit::Test &test)
 {
 	SampleCard card;
 	const auto laid = layout_of(card);
@@ -117,7 +117,7 @@ static void regions_do_not_overlap(kern::kunit::Test &test)
 }
 
 /* The tables have the sizes that are documented for users (Documentation/user-verbs.rst). */
-static void tables_have_their_stated_sizes(kern::kunit::Test &test)
+static void tables_have_their_documented_sizes(kern::kunit::Test &test)
 {
 	SampleCard card;
 	const auto laid = layout_of(card);
@@ -148,7 +148,7 @@ static void card_with_small_bars_is_rejected(kern::kunit::Test &test)
 KUNIT_SUITE(mthca_capabilities, KUNIT_CASE(valid_capabilities_are_accepted),
 	    KUNIT_CASE(registers_are_located_by_address),
 	    KUNIT_CASE(registers_outside_the_bar_are_refused),
-	    KUNIT_CASE(inconsistent_capabilities_are_rejected), KUNIT_CASE(regions_do_not_overlap),
-	    KUNIT_CASE(tables_have_their_stated_sizes),
+	    KUNIT_CASE(inconsistent_capabilities_are_rejected),
+	    KUNIT_CASE(icm_regions_do_not_overlap), KUNIT_CASE(tables_have_their_documented_sizes),
 	    KUNIT_CASE(card_without_free_resources_is_rejected),
 	    KUNIT_CASE(card_with_small_bars_is_rejected));

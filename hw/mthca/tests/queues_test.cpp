@@ -510,7 +510,7 @@ void notify_01_bad_flags_arm_nothing(kern::kunit::Test &test)
  * The QP context has the signaling type: the library of a program sets the flag of a request only
  * where the program has asked for that request's completion.
  */
-void context_has_the_signalling_type(kern::kunit::Test &test)
+void qp_context_has_the_signalling_type(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -572,7 +572,7 @@ void address_vector_layout_matches_the_card(kern::kunit::Test &test)
  * A request has its own copy of the address, so the handle may be changed or destroyed once the
  * request is posted.
  */
-void posted_request_keeps_its_address(kern::kunit::Test &test)
+void posted_request_has_its_own_copy_of_the_address(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2, QpKind::datagram);
 	ASSERT_OK(made);
@@ -643,7 +643,7 @@ void queue_sizes_cover_the_request(kern::kunit::Test &test)
 }
 
 /* The members of a group occupy its first entries, each with the member flag. */
-void multicast_members_are_marked(kern::kunit::Test &test)
+void multicast_members_occupy_the_first_entries(kern::kunit::Test &test)
 {
 	constexpr u32 room = 4;
 	u8 entry[sizeof(wire::McgHeader) + room * wire::McgMember::size] = {};
@@ -705,6 +705,8 @@ KUNIT_SUITE(mthca_queues, KUNIT_CASE(send_is_linked_from_its_predecessor),
 	    KUNIT_CASE(notify_06_unpolled_entry_is_reported_after_its_event),
 	    KUNIT_CASE(notify_01_bad_flags_arm_nothing),
 	    KUNIT_CASE(address_vector_layout_matches_the_card),
-	    KUNIT_CASE(posted_request_keeps_its_address),
-	    KUNIT_CASE(context_has_the_signalling_type), KUNIT_CASE(queue_sizes_cover_the_request),
-	    KUNIT_CASE(multicast_members_are_marked), KUNIT_CASE(user_queue_is_inside_its_region));
+	    KUNIT_CASE(posted_request_has_its_own_copy_of_the_address),
+	    KUNIT_CASE(qp_context_has_the_signalling_type),
+	    KUNIT_CASE(queue_sizes_cover_the_request),
+	    KUNIT_CASE(multicast_members_occupy_the_first_entries),
+	    KUNIT_CASE(user_queue_is_inside_its_region));

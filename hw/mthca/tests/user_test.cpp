@@ -67,7 +67,7 @@ void queue_layout_matches_the_provider_library(kern::kunit::Test &test)
  * A queue that was not requested takes no space. A requested one does, even with an SRQ. The send
  * queue starts at a multiple of its stride.
  */
-void absent_queue_takes_no_space(kern::kunit::Test &test)
+void unrequested_queue_takes_no_space(kern::kunit::Test &test)
 {
 	const Capabilities cap = capabilities_of_a_sound_card();
 	ib_srq srq{};
@@ -99,7 +99,7 @@ void absent_queue_takes_no_space(kern::kunit::Test &test)
  * Whatever values a program passes, the resulting layout fits into the card's contexts, or the
  * values are refused.
  */
-void user_values_are_bounded(kern::kunit::Test &test)
+void user_queue_layout_fits_or_is_refused(kern::kunit::Test &test)
 {
 	const Capabilities cap = capabilities_of_a_sound_card();
 	const auto refused = [&](auto change) {
@@ -131,6 +131,7 @@ void user_values_are_bounded(kern::kunit::Test &test)
 }
 
 KUNIT_SUITE(mthca_user, KUNIT_CASE(queue_layout_matches_the_provider_library),
-	    KUNIT_CASE(absent_queue_takes_no_space), KUNIT_CASE(user_values_are_bounded));
+	    KUNIT_CASE(unrequested_queue_takes_no_space),
+	    KUNIT_CASE(user_queue_layout_fits_or_is_refused));
 
 } // namespace

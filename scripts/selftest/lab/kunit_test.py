@@ -12,10 +12,10 @@ class CouldChoose(unittest.TestCase):
 
     def test_patterns_for_kunit_suites_are_accepted(self):
         for pattern in (r"^kunit-um\.", r"^kunit-um\.weft_ipoib_test", "weft_mad_test.kernel-log", "ipoib_09_truncated_packet", r"^kunit-um\.unload",
-                        r"mad_agent_card\.mgmt_03_request_is_answered", r"weft_amso1100_test\.amso1100_channel\.requests_are_answered"):
+                        r"mad_agent_card\.mgmt_03_request_is_answered", r"weft_amso1100_test\.amso1100_channel\.card_status_is_returned_as_errno"):
             self.assertTrue(self.could(pattern), pattern)
         self.assertTrue(kunit.could_choose("um", None))
 
     def test_patterns_for_other_tests_are_ignored(self):
-        for pattern in (r"tutorials\.open_mpi_on_four_guests", r"^kunit-um-debug\.", r"guest-stock\.probe", r"kunit-um\.weft_nothing_test"):
+        for pattern in (r"tutorials\.open_mpi_runs_on_four_guests", r"^kunit-um-debug\.", r"guest-stock\.probe", r"kunit-um\.weft_nothing_test"):
             self.assertFalse(self.could(pattern), pattern)

@@ -50,11 +50,11 @@ TEST(Explorer, MadRequestsAreAnswered)
 /* The time of one that waited to be sent ran out by the 7th seed. */
 TEST(Explorer, MadRequestsAreRetriedAsRequested)
 {
-	expect_holds("mad_agent.mgmt_03_times_out_with_back_off", 14);
+	expect_holds("mad_agent.mgmt_03_unanswered_send_times_out_with_back_off", 14);
 	expect_holds("mad_agent.mgmt_03_retransmission_is_answered", 3);
 	expect_holds("mad_agent.mgmt_03_busy_reply_is_retried", 3);
 	expect_holds("mad_recovery.mgmt_03_timeout_starts_at_send_completion", 3);
-	expect_holds("mad_recovery.mgmt_03_queued_sends_complete", 3);
+	expect_holds("mad_recovery.mgmt_03_stalled_sends_complete", 3);
 }
 /* A million steps, the latter. */
 TEST(Explorer, SpecialQueuePairsRecoverFromErrors)

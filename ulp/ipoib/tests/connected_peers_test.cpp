@@ -221,7 +221,7 @@ void ipoib_05_one_peer_does_not_take_all_connections(Test &test)
 /*
  * Packets of other peers are received while one peer establishes and ends connections all the time.
  */
-void ipoib_05_connections_are_closed_in_batches(Test &test)
+void ipoib_05_connection_churn_does_not_block_other_peers(Test &test)
 {
 	constexpr u32 rounds = 4;
 	constexpr u64 interval_ns = 100'000'000;
@@ -493,7 +493,7 @@ CARD_SUITE(ipoib_connected_peers,
 	   KUNIT_CASE(ipoib_03_failed_receive_queue_recovers),
 	   KUNIT_CASE(ipoib_05_mra_ends_the_connection_attempt),
 	   KUNIT_CASE(ipoib_05_one_peer_does_not_take_all_connections),
-	   KUNIT_CASE(ipoib_05_connections_are_closed_in_batches),
+	   KUNIT_CASE(ipoib_05_connection_churn_does_not_block_other_peers),
 	   KUNIT_CASE(ipoib_05_queued_packets_are_bounded),
 	   KUNIT_CASE(ipoib_08_connections_to_one_peer_are_bounded),
 	   KUNIT_CASE(ipoib_02_long_packet_in_datagram_mode_is_dropped),

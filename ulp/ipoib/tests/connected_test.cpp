@@ -38,7 +38,7 @@ void ipoib_01_packets_of_all_sizes_arrive(Test &test)
  * Messages whose completions arrive after the last poll and before the arm are all received, on
  * hardware that raises no event for them.
  */
-void notify_09_message_arrives_before_rearm(Test &test)
+void notify_09_message_between_poll_and_arm_is_received(Test &test)
 {
 	constexpr unsigned rounds = 30, length = 30'000;
 	BothConnected subnet(SOFT_TASK, SOFT_NOTIFY_REPORTS);
@@ -77,7 +77,7 @@ void notify_02_connections_recover_from_a_failed_arm(Test &test)
 }
 
 /* An interface is not opened in connected mode if the CQ of its connections cannot be armed. */
-void notify_02_connections_start_armed(Test &test)
+void notify_02_connected_opening_fails_with_the_first_arm(Test &test)
 {
 	Subnet subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -190,7 +190,7 @@ void ipoib_04_idle_connections_are_ended(Test &test)
  * A REQ is not trusted, and one peer's REQs are bounded. Both cases are answered, and do not affect
  * other peers.
  */
-void ipoib_05_requests_are_bounded(Test &test)
+void ipoib_05_connection_requests_are_bounded(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -230,7 +230,7 @@ void ipoib_05_requests_are_bounded(Test &test)
  * Between two hosts with weft a packet may be sent without its checksum, if the header can describe
  * its place. An impossible description is not trusted.
  */
-void ipoib_07_checksums_are_left_to_the_peer(Test &test)
+void ipoib_07_checksums_are_omitted_between_weft_hosts(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -277,7 +277,7 @@ void ipoib_07_checksums_are_left_to_the_peer(Test &test)
  * An interface that is set to verify checksums itself (`rx off`) ends agreements to omit them, and
  * makes no new ones; its peers reconnect and continue.
  */
-void ipoib_07_verifying_receiver_offers_no_offload(Test &test)
+void ipoib_07_checksums_are_sent_if_the_receiver_verifies_them(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -419,15 +419,15 @@ void ipoib_06_device_removal_ends_all_connections(Test &test)
 
 CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_09_truncated_packet_is_not_sent_connected),
 	   KUNIT_CASE(ipoib_01_packets_of_all_sizes_arrive),
-	   KUNIT_CASE(notify_09_message_arrives_before_rearm),
+	   KUNIT_CASE(notify_09_message_between_poll_and_arm_is_received),
 	   KUNIT_CASE(notify_02_connections_recover_from_a_failed_arm),
-	   KUNIT_CASE(notify_02_connections_start_armed),
+	   KUNIT_CASE(notify_02_connected_opening_fails_with_the_first_arm),
 	   KUNIT_CASE(ipoib_02_datagram_peer_gets_only_datagrams),
 	   KUNIT_CASE(ipoib_03_lost_connection_is_reestablished),
 	   KUNIT_CASE(ipoib_04_idle_connections_are_ended),
-	   KUNIT_CASE(ipoib_05_requests_are_bounded),
-	   KUNIT_CASE(ipoib_07_checksums_are_left_to_the_peer),
-	   KUNIT_CASE(ipoib_07_verifying_receiver_offers_no_offload),
+	   KUNIT_CASE(ipoib_05_connection_requests_are_bounded),
+	   KUNIT_CASE(ipoib_07_checksums_are_omitted_between_weft_hosts),
+	   KUNIT_CASE(ipoib_07_checksums_are_sent_if_the_receiver_verifies_them),
 	   KUNIT_CASE(ipoib_06_mode_change_is_atomic),
 	   KUNIT_CASE(ipoib_02_failed_connection_falls_back_to_datagrams),
 	   KUNIT_CASE(ipoib_06_device_removal_ends_all_connections));

@@ -22,7 +22,7 @@ namespace
  * Bursts whose completions arrive after the last poll and before the arm are all received, and all
  * sent packets are completed.
  */
-void notify_09_burst_arrives_before_rearm(Test &test)
+void notify_09_burst_between_poll_and_arm_is_received(Test &test)
 {
 	constexpr unsigned rounds = 30, length = 1000;
 	for (const soft_notify notify : {SOFT_NOTIFY_FIRES, SOFT_NOTIFY_REPORTS}) {
@@ -197,7 +197,7 @@ void address_handles_are_freed_when_queues_drain(Test &test)
  * A send-only group is kept while it is used. Then the interface leaves it, and its destination is
  * removed.
  */
-void idle_group_is_left(Test &test)
+void idle_send_only_group_is_left(Test &test)
 {
 	constexpr unsigned rounds = 8;
 	Pair pair;
@@ -251,10 +251,10 @@ void ipoib_09_truncated_packet_is_dropped(Test &test)
 } // namespace
 
 SOFT_SUITES(ipoib_contract, KUNIT_CASE(ipoib_09_truncated_packet_is_dropped),
-	    KUNIT_CASE(notify_09_burst_arrives_before_rearm),
+	    KUNIT_CASE(notify_09_burst_between_poll_and_arm_is_received),
 	    KUNIT_CASE(notify_02_receive_queue_recovers_from_a_failed_arm),
 	    KUNIT_CASE(notify_02_transmit_queue_recovers_from_a_failed_arm),
 	    KUNIT_CASE(notify_02_opening_fails_with_the_first_arm),
 	    KUNIT_CASE(address_handle_outlives_its_sends),
 	    KUNIT_CASE(address_handles_are_freed_when_queues_drain),
-	    KUNIT_CASE(idle_group_is_left));
+	    KUNIT_CASE(idle_send_only_group_is_left));

@@ -90,7 +90,7 @@ void sparse_traffic_resets_moderation(kern::kunit::Test &test)
 }
 
 /* Every input gives a valid moderation level. */
-void any_input_yields_a_level(kern::kunit::Test &test)
+void any_input_yields_a_valid_level(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	kern::SeededRandom random(test.seed());
@@ -107,4 +107,4 @@ KUNIT_SUITE(ipoib_moderation, KUNIT_CASE(stream_is_coalesced),
 	    KUNIT_CASE(request_response_is_not_delayed), KUNIT_CASE(delay_ends_with_the_stream),
 	    KUNIT_CASE(delay_that_costs_throughput_is_dropped),
 	    KUNIT_CASE(useless_delay_is_dropped), KUNIT_CASE(sparse_traffic_resets_moderation),
-	    KUNIT_CASE(any_input_yields_a_level));
+	    KUNIT_CASE(any_input_yields_a_valid_level));

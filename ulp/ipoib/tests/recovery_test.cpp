@@ -55,7 +55,7 @@ void verbs_objects_are_destroyed_at_unregistration(Test &test)
 }
 
 /* New rings are in new memory, but the counters continue. Readers need no lock. */
-void counters_outlive_rings(Test &test)
+void counters_survive_ring_replacement(Test &test)
 {
 	if (!runs_on_these_devices(test))
 		return;
@@ -440,7 +440,8 @@ void failed_restart_leaves_a_usable_interface(Test &test)
 
 SOFT_SUITES(ipoib_recovery, KUNIT_CASE(packets_arrive_after_recovery),
 	    KUNIT_CASE(verbs_objects_are_destroyed_at_unregistration),
-	    KUNIT_CASE(counters_outlive_rings), KUNIT_CASE(mgmt_12_receive_queue_is_never_empty),
+	    KUNIT_CASE(counters_survive_ring_replacement),
+	    KUNIT_CASE(mgmt_12_receive_queue_is_never_empty),
 	    KUNIT_CASE(mgmt_09_qp_in_error_recovers), KUNIT_CASE(stopped_send_queue_resumes),
 	    KUNIT_CASE(send_qp_in_error_recovers),
 	    KUNIT_CASE(event_02_fatal_event_closes_the_interface),

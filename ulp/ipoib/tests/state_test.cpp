@@ -273,7 +273,7 @@ void notify_03_packet_that_arrives_before_napi_is_received(Test &test)
 }
 
 /* If any step of creating an interface fails, nothing is left of it. */
-void interface_creation_is_atomic(Test &test)
+void failed_interface_creation_leaves_nothing_behind(Test &test)
 {
 	Module module;
 	kern::kunit::FakeDevice dma{"ipoib_making"};
@@ -365,5 +365,5 @@ SOFT_SUITES(ipoib_states, KUNIT_CASE(bring_up_undoes_a_failed_step),
 	    KUNIT_CASE(queues_reach_every_state_from_every_state),
 	    KUNIT_CASE(queues_survive_any_failed_allocation),
 	    KUNIT_CASE(notify_03_packet_that_arrives_before_napi_is_received),
-	    KUNIT_CASE(interface_creation_is_atomic), KUNIT_CASE(failed_opening_can_be_retried),
-	    KUNIT_CASE(failed_restart_is_retried));
+	    KUNIT_CASE(failed_interface_creation_leaves_nothing_behind),
+	    KUNIT_CASE(failed_opening_can_be_retried), KUNIT_CASE(failed_restart_is_retried));

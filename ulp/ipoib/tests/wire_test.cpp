@@ -34,7 +34,7 @@ void header_matches_the_rfc(kern::kunit::Test &test)
 }
 
 /* The four protocols that the RFC lists are carried, and no others. */
-void four_protocols_are_carried(kern::kunit::Test &test)
+void only_the_four_protocols_of_the_rfc_are_carried(kern::kunit::Test &test)
 {
 	unsigned carried = 0;
 	for (u32 type = 0; type <= 0xffff; type++)
@@ -95,7 +95,7 @@ void peer_lookup_ignores_flags(kern::kunit::Test &test)
  * The broadcast address of a partition: all QPs, and ff12:401b:PKEY::ffff:ffff with the
  * full-membership bit (RFC 4391 section 4).
  */
-void broadcast_group_has_the_pkey(kern::kunit::Test &test)
+void broadcast_address_contains_the_full_member_pkey(kern::kunit::Test &test)
 {
 	constexpr u8 expected[] = {0, 0xff, 0xff, 0xff, 0xff, 0x12, 0x40, 0x1b, 0x81, 0x23,
 				   0, 0,    0,    0,    0,    0,    0xff, 0xff, 0xff, 0xff};
@@ -109,7 +109,7 @@ void broadcast_group_has_the_pkey(kern::kunit::Test &test)
  * A group belongs to the broadcast domain if its QP number, scope and partition match, whatever its
  * signature and group ID.
  */
-void groups_have_the_scope(kern::kunit::Test &test)
+void group_matches_by_qpn_scope_and_pkey(kern::kunit::Test &test)
 {
 	const auto broadcast = broadcast_address(0x8001);
 	EXPECT_TRUE(is_group_of(broadcast, broadcast));
@@ -198,8 +198,11 @@ void ipoib_07_checksum_is_located_in_whole_packets_only(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ipoib_wire, KUNIT_CASE(header_matches_the_rfc), KUNIT_CASE(four_protocols_are_carried),
+KUNIT_SUITE(ipoib_wire, KUNIT_CASE(header_matches_the_rfc),
+	    KUNIT_CASE(only_the_four_protocols_of_the_rfc_are_carried),
 	    KUNIT_CASE(address_matches_the_rfc), KUNIT_CASE(qp_numbers_round_trip),
-	    KUNIT_CASE(peer_lookup_ignores_flags), KUNIT_CASE(broadcast_group_has_the_pkey),
-	    KUNIT_CASE(groups_have_the_scope), KUNIT_CASE(mgmt_11_mtu_leaves_room_for_the_header),
+	    KUNIT_CASE(peer_lookup_ignores_flags),
+	    KUNIT_CASE(broadcast_address_contains_the_full_member_pkey),
+	    KUNIT_CASE(group_matches_by_qpn_scope_and_pkey),
+	    KUNIT_CASE(mgmt_11_mtu_leaves_room_for_the_header),
 	    KUNIT_CASE(ipoib_07_checksum_is_located_in_whole_packets_only));
