@@ -113,7 +113,7 @@ class Programs(Attached):
                                   env={**os.environ, "PATH": SYSTEM}).returncode == 0
         daemon.await_that(f"{words} to succeed", answers)
 
-    def test_system_statistics_between_programs(self):
+    def test_ibsysstat_queries_a_program_on_another_node(self):
         self.await_subnet()
         lid = str(self.lids()["node2"])
         with self.running_on("node2", "ibsysstat", "-S", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
@@ -389,7 +389,7 @@ class LargeTables(OwnProgram):
     HOSTS = 340
     LAB = daemon.fat_tree(leaves=20, spines=4, hosts=HOSTS, each=17, lines=1).replace("[[host]]", '[[host]]\nmodel = "endpoint"')
 
-    def test_table_comes_whole(self):
+    def test_large_sa_table_is_received_completely(self):
         self.await_subnet()
         daemon.await_that("all nodes", lambda: len(re.findall(r"NodeDescription", self.run_on("node1", "saquery", "NR"))) == self.HOSTS + 20 + 4 + 1)
         manager = re.search(r"sm lid (\d+)", self.run_on("node1", "sminfo"))[1]
@@ -399,7 +399,7 @@ class LargeTables(OwnProgram):
 
 
 class PytestPlugin(unittest.TestCase):
-    def test_examples_without_guests(self):
+    def test_plugin_examples_pass_without_guests(self):
         if missing := [name for name in NEEDED if not shutil.which(name, path=SYSTEM)]:
             self.skipTest(f"not installed: {', '.join(missing)}")
         # `weft lab` finds its other half from where the program lies, as build/bin in a tree.

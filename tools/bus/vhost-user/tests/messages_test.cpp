@@ -121,7 +121,7 @@ TEST_F(Messages, VectorStaysPendingUntilABufferIsPosted)
 }
 
 // Nothing is sent by a function that may not, and a reset forgets all.
-TEST_F(Messages, RaisingNeedsBusMasteringAndMsixEnable)
+TEST_F(Messages, InterruptsNeedBusMasteringAndMsixEnable)
 {
 	enable();
 	set_vector(2, 72);

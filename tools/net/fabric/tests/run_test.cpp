@@ -49,7 +49,7 @@ public:
 } // namespace
 
 /* A run taken apart gives the packets that would have been sent one by one. */
-TEST(PacketRun, RunSplitsIntoTheSamePackets)
+TEST(PacketRun, SplitRunGivesTheSamePackets)
 {
 	constexpr unsigned count = 4;
 	std::vector<std::byte> bytes(count * kMtu);

@@ -42,7 +42,7 @@ def test_opensm_routes_around_a_broken_link(lab, opensm):
     link.up()
 
 
-def test_program_has_status_and_input(lab):
+def test_program_returns_output_and_raises_on_failure(lab):
     assert lab.attach("leaf1").run("ibstat", "-p").stdout.startswith("0x")
     with pytest.raises(weft.CommandFailed, match="failed"):
         lab.attach("node1").run("smpquery", "nodeinfo", "-D", "0,2")

@@ -12,13 +12,13 @@ PAGE = cache.TREE / "Documentation/tutorials.rst"
 
 
 @test(kernels=("stock",), timeout=300)
-def first_tutorials_in_one_lab(lab):
+def first_tutorials_pass_in_one_lab(lab):
     """One lab for six of them: the first steps of a new user."""
     follow(lab, PAGE, "Your first lab", "Break a link", "Crash a guest", "Watch MADs in Wireshark", "Debug a ULP", "Your own subnet manager")
 
 
 @test(kernels=(), also=("stock",), timeout=300)
-def open_mpi_on_four_guests(lab):
+def open_mpi_runs_on_four_guests(lab):
     """The tutorial that needs a lab of its own."""
     follow(lab, PAGE, "Open MPI on 4 nodes")
 
