@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A MAD agent (the base is what its consumer holds): sends MADs on a special QP, and receives the
- * responses to them and the unsolicited MADs that it registered for.
+ * A MAD agent: sends MADs on a special QP, and receives the responses to them and the unsolicited
+ * MADs that it registered for. Its consumer holds a pointer to the base, struct ib_mad_agent.
  */
 #pragma once
 

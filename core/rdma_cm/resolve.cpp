@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Resolution: from addresses to GIDs, and from GIDs to a path. */
+/* Resolves IP addresses to GIDs, and GIDs to a path from the SA. */
 #include "manager.hpp"
 
 #include <rdma/ib_cache.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Events that wait to be read, and their sources. */
+/* Events that wait until the program reads them, and the objects that raise them. */
 #pragma once
 #include <kern/budget.hpp>
 #include <kern/list.hpp>

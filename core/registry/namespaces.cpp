@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Devices in network namespaces.
+// Moves devices between network namespaces, and shares them or assigns each to one.
 #include <rdma/ib_namespaces.h>
 #include "registry.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Address handles (IBA 11.2.2).
+// Implements the verbs for address handles (IBA 11.2.2).
 #include "checks.hpp"
 #include "device.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Checks in debug builds; see checks.hpp.
+// Implements the checks of the locking and context rules in debug builds (checks.hpp).
 #include "checks.hpp"
 #include <kern/atomic.hpp>
 #include <kern/lock.hpp>

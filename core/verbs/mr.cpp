@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory regions and windows (IBA 10.6, 11.2.7).
+// Implements the verbs for memory regions and windows (IBA 10.6, 11.2.7).
 #include <kern/bits.hpp>
 #include "checks.hpp"
 #include "device.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Protection domains and XRC domains.
+// Implements the verbs for protection domains and XRC domains.
 #include <kern/log.hpp>
 #include "checks.hpp"
 #include "device.hpp"

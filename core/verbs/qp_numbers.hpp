@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The queue pairs of a device by QP number.
+// Finds the queue pairs of a device by QP number.
 #pragma once
 #include <kern/lock.hpp>
 #include <rdma/ib_verbs.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Posts work requests and completes them. */
+/* Writes work requests to the card's queues, and converts the card's completions. */
 #include "qp.hpp"
 
 namespace amso1100

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// All event queues of a card.
+// All event queues of a card, with sizes that suffice for the events of all objects.
 #pragma once
 #include <kern/abi/debug.h>
 #include <kern/budget.hpp>

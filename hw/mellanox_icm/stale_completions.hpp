@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Completions that outlive their QP (MGMT-09).
+// Keeps completions of destroyed QPs until the consumer polls them (MGMT-09).
 #pragma once
 #include <kern/memory.hpp>
 #include <rdma/driver.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A program's memory as page lists for the card.
+// Pins a program's memory, and describes it to the card by page lists.
 #pragma once
 #include <kern/user_memory.hpp>
 #include "mtt.hpp"

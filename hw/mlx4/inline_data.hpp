@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Inline data in descriptors.
+// Writes inline data into send descriptors.
 #pragma once
 #include <rdma/ib_verbs.h>
 #include <hw/mlx4/wqe.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A queue in a program's memory.
+// A queue in a program's memory, as its library describes it to the driver.
 #pragma once
 #include "../mellanox_icm/user_pages.hpp"
 #include "family.hpp"

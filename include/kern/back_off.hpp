@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The delay before the next try: it doubles after each failure. Tries never end, because a missing
-// resource may become available later.
+// The delay before the next retry: it doubles after each failure. Retries never end, because a
+// missing resource may become available later.
 #pragma once
 
 namespace kern

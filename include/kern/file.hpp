@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Files that programs open: nodes in /dev/infiniband, and files that have no name but a descriptor.
+// Files that programs open: nodes in /dev/infiniband, and anonymous files with only a descriptor.
 //
-//	class Channel {				// what a file's owner may have, by these names:
+//	class Channel {				// methods that the owner of a file may define:
 //		kern::Result<size_t> read(u64 to, size_t count, bool wait);
 //		kern::Result<size_t> write(u64 from, size_t count);
 //		kern::Result<> control(unsigned int command, u64 argument);
 //		unsigned int poll(kern::Poll &poll);
 //		kern::Result<kern_mapping> map(u64 page_offset, size_t length);
-//		void release();			// always; its last call
+//		void release();			// required; the last call
 //	};
 //	constinit kern::FileKind<Channel> kind;
 //	KERN_TRY(kind.create());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests on behalf of a process.
+// Lets a KUnit case run as a process, so that it can test access to user memory.
 #pragma once
 #include <kern/abi/kunit_process.h>
 #include <kern/kunit.hpp>

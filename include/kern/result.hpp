@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Errors that cannot be dropped.
+// The result of a function that may fail: the compiler warns if it is ignored.
 //
 //	kern::Result<kern::Ref<Queue>> Queue::create(u32 entries)
 //	{
@@ -9,9 +9,9 @@
 //		...
 //	}
 //
-// A Result holds either a value or an error, which is a negative errno. The value is reached by
-// KERN_TRY, or after a look at ok(): looking at value() of an error is a bug, reported where the
-// build has checks.
+// A Result holds either a value or an error, which is a negative errno. The value is available by
+// KERN_TRY, or by value() after a check of ok(): value() of an error is a bug, which debug builds
+// report.
 #pragma once
 #include <new>
 #include <type_traits>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory of a process, pinned for a device.
+// Pins the memory of a process, so that a device can access it.
 #pragma once
 #include <span>
 #include <utility>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Subnet administration (SA) for its clients (IBA 15). */
+/* The SA client: queries, memberships and subscriptions at subnet administration (IBA 15). */
 #pragma once
 #include <rdma/ib_mad.h>
 

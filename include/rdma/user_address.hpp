@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Addresses in the ABIs for programs: of address handles, paths of QPs, and MADs. The structures
-// have the same members, in several orders.
+// Conversions of addresses in the ABIs for programs: those of address handles, of QP paths and of
+// MADs. Their structures have the same members in different orders.
 #pragma once
 #include <rdma/ib_verbs.h>
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-# The demonstration. `make demo SHELL=1` uses the name of make's own variable for the shell of recipes: take the word away
-# from make, and from the makes below it, before a recipe is run by a shell called "1".
+# The demonstration. SHELL in `make demo SHELL=1` is also make's variable for the shell of recipes. Here it is removed from make's
+# variables, so that neither this make nor those that it starts run recipes by a shell called "1".
 ifeq ($(origin SHELL),command line)
 demo-shell := $(SHELL)
 override SHELL := /bin/sh

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-# The documents, rendered. A warning is an error: a page that Sphinx cannot make sense of is fixed, not published.
+# Renders the documents. Warnings are errors, so that no page is published that Sphinx cannot parse.
 .PHONY: docs html
 html: docs
 docs: ## Render Documentation/ and the kernel-doc of the public headers into build/docs/html

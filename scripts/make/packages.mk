@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-# Debian packages of what is built. scripts/packages/packages.list names what this takes.
+# Builds the Debian packages. scripts/packages/packages.list has the packages that this requires.
 .PHONY: packages dist
 packages: ## Build the Debian packages weft and weft-dkms, into build/packages
 	@rm -f build/packages/*.deb

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// GUIDs of nodes without a GUID in the lab file.
+// Derives GUIDs for nodes that have none in the lab file.
 #pragma once
 
 #include <cstddef>

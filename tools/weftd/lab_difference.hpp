@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Changes that turn one lab into another.
+// Computes the changes that turn a running lab into that of a new lab file.
 #pragma once
 
 #include <set>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Open files: those of device nodes, and anonymous files. */
+/* Open files: device nodes, and anonymous files, which have only a descriptor. */
 #include <linux/anon_inodes.h>
 #include <linux/capability.h>
 #include <linux/cred.h>

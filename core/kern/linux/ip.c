@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* IP addresses: interfaces, routes and neighbours. */
+/* Looks up IP addresses in the kernel's interfaces, routes and neighbours. */
 #include <linux/capability.h>
 #include <linux/export.h>
 #include <linux/if_arp.h>

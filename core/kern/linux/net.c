@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Network namespaces. */
+/* Implements include/kern/abi/net.h: references to network namespaces, and their numbers. */
 #include <linux/export.h>
 #include <linux/mutex.h>
 #include <linux/nsproxy.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Outgoing packets. */
+/* Implements the functions of include/kern/abi/netdev.h for outgoing packets (sk_buff). */
 #include <linux/dma-mapping.h>
 #include <linux/export.h>
 #include <linux/icmpv6.h>

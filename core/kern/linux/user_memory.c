@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Memory of processes, pinned for access by devices. */
+/* Pins the memory of processes, so that devices can access it. */
 #include <linux/capability.h>
 #include <linux/dma-mapping.h>
 #include <linux/export.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Event queue entries. (Documentation/connectx.rst, "EQ and EQE")
+ * Event queue entries of the family's cards. (Documentation/connectx.rst, "EQ and EQE")
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Event queue entries, common to all adapters with ICM (Documentation/connectx.rst, "EQ and EQE").
+ * Imports event queue entries, which the family has in common (hw/mellanox_icm/eqe.hpp).
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The family's way to describe big-endian structures, under this card's name.
+// Imports the bit fields of big-endian structures (hw/mellanox_icm/field.hpp) for this card.
 #pragma once
 
 #include <hw/mellanox_icm/field.hpp>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #
-# Sizes, alignments and offsets of the kernel's own types, as this kernel was configured, for C++ which cannot read
-# the kernel's headers: core/kern/linux/layout.c becomes generated/kern/layout.h.
+# Generates kern/layout.h from core/kern/linux/layout.c: the sizes, alignments and offsets of kernel types in the
+# configuration of this kernel, for C++ code, which cannot include the kernel's headers.
 layout := $(obj)/generated/kern/layout.h
 
 targets += core/kern/linux/layout.s generated/kern/layout.h

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A memory leak. */
+/* Injected defect: a memory leak. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/slab.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The control, without a defect. */
+/* The control for the injected defects: a suite that passes. */
 #include <kunit/test.h>
 #include <linux/module.h>
 

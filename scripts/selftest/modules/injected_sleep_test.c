@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A sleep in atomic context. */
+/* Injected defect: a sleep in atomic context. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/delay.h>

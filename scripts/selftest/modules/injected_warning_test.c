@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A WARN_ON, which every kernel reports. */
+/* Injected defect: a WARN_ON, which every kernel reports. */
 #include <kunit/test.h>
 #include <linux/module.h>
 

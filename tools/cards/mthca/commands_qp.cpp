@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Queue pair commands.
+// Commands that create, change and query queue pairs.
 #include <utility>
 
 #include "cards/mthca/core.hpp"

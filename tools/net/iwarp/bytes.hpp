@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Big-endian integers on the wire.
+// Reads and writes big-endian integers in byte arrays.
 #pragma once
 
 #include <cstddef>

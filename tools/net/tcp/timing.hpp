@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The retransmission timeout (RFC 6298).
+// Computes the retransmission timeout from measured round trips (RFC 6298).
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A guest that has both weft's modules and the kernel's: weft's are loaded on every request, and the kernel's never."""
+"""In a guest with both weft's modules and the in-tree ones, each request to load an RDMA module loads weft's."""
 import pathlib
 
 from lab.fabric import PAIR, Fabric

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Debian's OpenSM on subnets of weft and of ibsim, from a subnet in which nothing is set until it is up: fat trees and a torus, by the routing engines
-that OpenSM has for them. The subnet of ibsim is what ibnetdiscover found on weft's, with the same GUIDs. The tables that OpenSM has set are compared,
-and are looked through for loops of links that wait for each other."""
+"""Measures how long Debian's OpenSM takes to bring up fat trees and a torus of weft and of ibsim, with each routing engine that supports them. The
+subnet of ibsim is generated from the output of ibnetdiscover on weft's, with the same GUIDs. The forwarding tables of both are compared, and checked
+for cyclic buffer dependencies (deadlocks)."""
 import contextlib
 import json
 import os

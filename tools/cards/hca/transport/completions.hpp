@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Creates the completions of the data path.
+ * Creates the completions of requests and receives, and fails a QP if that is impossible.
  */
 #pragma once
 

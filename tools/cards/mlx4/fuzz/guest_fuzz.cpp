@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A malicious guest of a ConnectX-2.
+// Fuzzes an emulated ConnectX-2 as a malicious guest (hostile_guest.hpp).
 #include <algorithm>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A malicious guest of a ConnectX-5.
+// Fuzzes an emulated ConnectX-5 as a malicious guest (hostile_guest.hpp).
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Capture files, read by tshark.
+// tshark reads the captures of an Ethernet, and their size is limited.
 #include <array>
 #include <cstdio>
 #include <filesystem>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Regenerates the documents' pictures."""
+"""Regenerates the pictures of the documents from a running lab and the demonstration."""
 import contextlib
 import subprocess
 

@@ -5,7 +5,7 @@
  *
  *	datagrams send ADDRESS BYTES COUNT	COUNT datagrams of BYTES to ADDRESS, port 9000; the last ones carry a mark, after
  *						which the receiver ends
- *	datagrams receive			prints "COUNT NANOSECONDS": what came between the first and the last that arrived
+ *	datagrams receive			prints "COUNT NANOSECONDS" of the received datagrams, from first to last
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Two nodes on one link, and the loop that runs both.
+ * Fixture: two nodes on one link, and the loop that runs both.
  */
 #pragma once
 
