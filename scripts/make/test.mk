@@ -7,7 +7,7 @@ test: ## Everything that must pass: host tests, KUnit suites, guest tests (ONLY=
 test-debug: ## KUnit suites and guest tests on the kernel with KASAN, lockdep and kmemleak
 	@ONLY='$(ONLY)' scripts/test --debug
 
-selftest: ## Plant defects, and check that the tests report each of them
+selftest: ## Inject defects, and check that the tests report each of them
 	@scripts/test-selftest
 
 mutate: ## Break one rule after the other in a copy of the tree, and check that the named test of each fails

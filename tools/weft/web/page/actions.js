@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Actions on what is chosen, as far as `weft web --allow` and the token permit them. Harmful faults are asked about first.
+// Actions on the selected link or node, if `weft web --allow` and the token permit them. Harmful faults need a confirmation.
 import { $, make, post } from './base.js';
 import { cardFault, LINK } from './faults.js';
 import { state } from './model.js';
 
-// Resolves to whether it was agreed to. Esc and Cancel do not.
+// Resolves to true if the user confirms, and to false for Esc and Cancel.
 function agreed(title, text) {
   const dialog = $('#confirm');
   dialog.querySelector('h2').textContent = title;

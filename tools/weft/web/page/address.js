@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The part of the address behind #: which view, what is chosen, what is searched for. It can be passed on, and the browser's Back goes back.
+// The fragment of the page's URL: the view, the selection and the search, so that links to them and the browser's Back button work.
 import { state } from './model.js';
 
 const VIEWS = ['fabric', 'links', 'cards', 'ethernet', 'log', 'console'];
@@ -10,11 +10,11 @@ function written() {
   const words = new URLSearchParams({ view: state.view });
   if (state.chosen) words.set(state.chosen.kind, state.chosen.name);
   for (const [word, key] of Object.entries(TEXTS)) if (state[key]) words.set(word, state[key]);
-  // A slash needs no escape there, and is in every link's name.
+  // Slashes are not escaped: a fragment may contain them, and every link name does.
   return `#${words.toString().replaceAll('%2F', '/')}`;
 }
 
-// What is typed letter by letter is one step of the history.
+// Typing a search adds only one entry to the browser's history.
 export function write(typed) {
   const hash = written();
   if (hash !== location.hash) history[typed || !location.hash ? 'replaceState' : 'pushState'](null, '', hash);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Looks once an interval, as the server does; asks for the topology when that has changed, for the rest when it is on the page.
+// The main loop: polls the server once per interval, and requests the topology only after changes and other data only while it is shown.
 import { $, get, make, Refusal, say, takeToken } from './base.js';
 import * as address from './address.js';
 import { actions } from './actions.js';
@@ -13,11 +13,11 @@ const MOST_ALARMS = 5;      // in the bar; all are in the table
 const OLD = 5000;           // ms without anything new, at least, after which it is said
 let version = -1, sweeps = -1, number = -1, updatedAt = performance.now(), mayNow = '', cameFrom = null, asking = false;
 
-/* --- what is said above all views --- */
+/* --- the bar above all views --- */
 
 const clock = (moment) => (moment ? new Date(moment * 1000).toLocaleTimeString('en-GB') : 'the start');
 
-// The page stays as it was last; it does not look like what is live.
+// Without a server the page keeps its last contents, but marks them as outdated.
 function stale(reason) {
   document.body.classList.toggle('stale', Boolean(reason));
   $('#stale').hidden = !reason;
@@ -57,7 +57,7 @@ function endSearch() {
   refresh();
 }
 
-// A click into the list takes the keyboard from the field first, and is to arrive.
+// A click into the list moves the focus away from the field first, so the list must stay until the click arrives.
 function leaveSearch() {
   setTimeout(() => { if (!$('#search').contains(document.activeElement)) $('#found').hidden = true; }, 100);
 }
@@ -76,7 +76,7 @@ function searchKey(event) {
   event.preventDefault();
 }
 
-/* --- what is looked at --- */
+/* --- views and selection --- */
 
 function choose(kind, name, move) {
   if (!state.chosen) cameFrom = document.activeElement;
@@ -92,7 +92,7 @@ function close() {
   state.chosen = null;
   address.write();
   openPanel();
-  // Back to where the keyboard was before the panel was opened.
+  // Returns the focus to the element that had it before the panel was opened.
   if (cameFrom && cameFrom.isConnected) cameFrom.focus();
   refresh();
 }
@@ -135,7 +135,7 @@ function permissions() {
 async function news() {
   const live = await get('api/live');
   if (!live.there) {
-    // The moment of the last sample is the page's own if the server has none any more.
+    // If the server no longer has a sample, this is the time of the page's last one.
     state.live = { ...(state.live || live), there: false, moment: live.moment || (state.live && state.live.moment) };
     stale('weftd does not answer');
     say($('#state'), 'weftd does not answer');
@@ -173,7 +173,7 @@ async function look() {
 }
 
 function readAddress() {
-  // With another token, everything that was asked for with the one before is asked for anew.
+  // After a change of the token, all data is requested again.
   if (takeToken()) {
     history.replaceState(null, '', location.pathname);
     location.reload();
@@ -186,7 +186,7 @@ function readAddress() {
   if (!asking) refresh();
 }
 
-/* --- and the keyboard --- */
+/* --- the keyboard --- */
 
 function onKey(event) {
   const typing = event.target.matches('input, select, textarea');

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Requests to the server, and what every part of the page needs. Names and texts from the lab become text nodes and nothing else.
+// Requests to the server, and functions that all parts of the page use. Names and texts from the lab only ever become text nodes.
 
 const KEY = 'weft-token';
 const PATIENCE = 15000;     // ms for an answer
 
 export const $ = (query) => document.querySelector(query);
 
-// The printed address ends in the token, which is kept for this tab. The view takes its place: an address may be passed on.
+// The printed URL ends in the token. It is stored for this tab and replaced by the view, so that the URL can be given to others.
 export function takeToken() {
   const hash = location.hash.slice(1);
   if (!hash || hash.includes('=')) return false;
@@ -16,7 +16,7 @@ export function takeToken() {
 
 const headers = (more) => ({ 'X-Weft-Token': sessionStorage.getItem(KEY) || '', ...more });
 
-// The server's own reason, as opposed to that of a server that is not there.
+// A refusal by the server, as opposed to a server that does not respond.
 export class Refusal extends Error {}
 
 async function answered(request) {
@@ -41,7 +41,7 @@ export function make(tag, attributes, ...content) {
   return made;
 }
 
-// The text of an element, left alone where it is the same: a selection in it stays.
+// Sets the text of an element. Unchanged text is not replaced, so that a selection in it is kept.
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -52,10 +52,10 @@ export function scaled(value) {
   return (value / 1000 ** unit).toPrecision(3) + ['', 'k', 'M', 'G', 'T'][unit];
 }
 
-// node2 comes before node100.
+// Compares numbers in names by value: node2 comes before node100.
 export const naturally = new Intl.Collator('en', { numeric: true }).compare;
 
-// One of many is a stop of the Tab key; arrow keys go on from there, to the one that next() names.
+// Of many elements, one can be reached by the Tab key; arrow keys move from there to the one that next() returns.
 export function focusAmong(items, wanted) {
   const current = wanted || items.find((item) => item.tabIndex === 0) || items[0];
   for (const item of items) item.setAttribute('tabindex', item === current ? 0 : -1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The drawing that `weft fabric show --svg` makes, with states, rates and a search in it.
+// The drawing of the fabric, from the same SVG as `weft fabric show --svg`; this file adds states, rates and search results.
 import { $, fetched, focusAmong, inARow, naturally, scaled } from './base.js';
 import { guestOf, matches, nodeOf, state, stateText, wishes } from './model.js';
 
@@ -18,14 +18,14 @@ const kindOf = (node) => (node.classList.contains('host') ? 'host' : 'node');
 const opens = (item) => wishes.choose(item.matches('.link') ? 'link' : kindOf(item), item.dataset.name);
 
 export async function draw() {
-  // Its style is in style.css: the page allows none of its own, not even in what is only read.
+  // Its style is in style.css, because the page's security policy permits no inline styles.
   const text = (await (await fetched('api/drawing')).text()).replace(/<style>[^<]*<\/style>/, '');
   const drawn = new DOMParser().parseFromString(text, 'image/svg+xml').documentElement;
   if (drawn.nodeName !== 'svg') throw new Error('no drawing');
   const svg = document.importNode(drawn, true);
   svg.removeAttribute('width');
   svg.removeAttribute('height');
-  // One group, for all to be moved by. In it, from below: what makes links easier to hit, links, their labels, nodes.
+  // One group, so that everything can be moved together. It has, from the bottom: wide invisible lines for clicks, links, labels, nodes.
   group = document.createElementNS(SVG, 'g');
   group.append(...svg.childNodes);
   svg.append(group);
@@ -47,7 +47,7 @@ export async function draw() {
   svg.addEventListener('keydown', onKey);
 }
 
-// Lines are thin: a wider invisible line takes the pointer next to them.
+// Lines are thin, so a wider invisible line receives clicks next to them.
 function hitArea(link) {
   const area = link.querySelector('path').cloneNode();
   area.setAttribute('class', 'hit');
@@ -56,7 +56,7 @@ function hitArea(link) {
   return area;
 }
 
-// Above all links, so that no line runs through it.
+// Labels are drawn above all links, so that no line crosses them.
 function label(link) {
   const text = link.querySelector('text');
   if (!text) return [];
@@ -69,7 +69,7 @@ function middle(node) {
   return [of('x') + of('width') / 2, of('y') + of('height') / 2];
 }
 
-// The nearest node in a direction; sideways is further.
+// The nearest node in a direction. Sideways distances count more.
 function towards(from, key) {
   const [x, y] = middle(from), way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key];
   if (!way) return null;
@@ -99,7 +99,7 @@ function onKey(event) {
   focusAmong(next.matches('.node') ? nodes : links, next);
 }
 
-// Those that need attention are drawn above the others, however many there are.
+// Links that need attention are drawn above the others.
 function raise() {
   const up = links.filter(severity), key = up.map((link) => link.dataset.name).join(' ');
   if (key === raised) return;
@@ -120,7 +120,7 @@ function named(item, text) {
   }
 }
 
-// Lines of a label, one below the other.
+// The lines of a label, one below the other.
 function write(text, lines) {
   if (text.dataset.lines === lines.join('\n')) return;
   text.dataset.lines = lines.join('\n');
@@ -146,7 +146,7 @@ export function colour() {
       busy: link.bits > 1e6, busier: link.bits > 1e9, chosen: isChosen(name), found: isFound(name) });
     element.querySelector('path').setAttribute('class', down ? 'down' : 'up');
     named(element, `${name}: ${stateText(link)}; > ${scaled(rate[0])} < ${scaled(rate[1])} bit/s, ${scaled(rate[4])} errors`);
-    // A lab of few links has them labelled.
+    // In a lab with few links, all of them have labels.
     const is = link.severity === 2 ? ` ${link.is}` : '';
     const live = !down && link.bits >= 1000 ? [`> ${scaled(rate[0])} < ${scaled(rate[1])}`] : [];
     if (labels.has(name)) write(labels.get(name), [`${link.settings.width} ${link.settings.speed}${is}`, ...live, ...link.faults]);
@@ -167,7 +167,7 @@ export function colour() {
   raise();
 }
 
-// Moves what a search has found into the middle, large enough to be read.
+// Moves the search results to the centre, and scales them to a readable size.
 export function show(kind, name) {
   if (!group || state.view !== 'fabric') return;
   const link = kind === 'link' && state.links.get(name), wanted = link ? link.ends.map(nodeOf) : [name];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Short words for each fault; Documentation/fault-injection.rst says what drivers make of them.
+// Descriptions of the faults, for buttons; Documentation/fault-injection.rst documents how drivers react to them.
 
-// A harmful one is asked about first: after it, a guest may be dead, or its card be reset or stand still.
+// A harmful fault needs a confirmation: it may crash a guest, or reset or stop its card.
 const harmful = (text) => ({ text, harmful: true });
 const harmless = (text) => ({ text, harmful: false });
 
@@ -24,7 +24,7 @@ const CARD = {
   'health-stuck': harmful('The card’s health counter stops: the driver considers the card dead.'),
 };
 
-// A fault that is not known here may do anything.
+// An unknown fault counts as harmful.
 const unknown = harmful('The effect is the card model’s own; see the documentation’s page on fault injection.');
 export const cardFault = (name) => (Object.hasOwn(CARD, name) ? CARD[name] : unknown);
 

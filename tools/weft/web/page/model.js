@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The latest that the server told, and what follows from it: states of links and hosts, what needs attention, and what a search finds.
+// The latest data from the server, and values derived from it: the states of links and hosts, alarms, and search results.
 import { naturally, scaled } from './base.js';
 
 export const state = {
   live: null, fabric: null, links: new Map(), hosts: new Map(), segments: new Map(), alarms: [],
   view: 'fabric', chosen: null, query: '', part: '', text: '', console: '',
 };
-// Filled in by app.js, for the parts that it is made of.
+// Functions that app.js provides for the other modules.
 export const wishes = { choose: null, open: null };
 
 const PROBABILITIES = new Set(['loss', 'duplication', 'reordering', 'corruption', 'silent_corruption']);
 const MOST_FOUND = 12;
 
-// Settings that say how a link is, not what was done to it.
+// Properties of a link's type, as opposed to injected faults.
 export const KINDS_OF_SETTINGS = ['width', 'speed', 'mtu', 'training'];
 
 export const nodeOf = (port) => port.slice(0, port.lastIndexOf('/'));
@@ -23,7 +23,7 @@ function settingText(name, value) {
   return PROBABILITIES.has(name) && Number.isFinite(Number(value)) ? `${words} ${Number((value * 100).toPrecision(6))} %` : `${words} ${value}`;
 }
 
-// True if an end depends on a guest that is not there: the link has no reason to come up.
+// True if a guest at one end is missing: then the link being down is no alarm.
 const isEmpty = ({ ends }) => ends.map((end) => state.hosts.get(nodeOf(end))).some((host) => host && host.pluggable && !host.on);
 
 function linkState(link, down, pulled) {
@@ -38,7 +38,7 @@ function linkOf(link, down) {
   const { state: pulled, ...faults } = live.faulty[name] || {}, is = linkState(link, down, pulled);
   const said = Object.entries(faults).map(([key, value]) => settingText(key, value));
   const bad = { down: ['down'], polling: ['does not come up'] }[is] || [];
-  // An Ethernet switch floods frames to an end without a guest as well, where they are discarded: that is no fault.
+  // An Ethernet switch also floods frames to ends without a guest, which discard them. These drops are no alarm.
   const counts = rate[5] > 0 && !(ethernet && is === 'no guest');
   const problems = [...bad, ...said, ...(counts ? [`${scaled(rate[5])} errors/s`] : [])];
   const severity = bad.length ? 2 : problems.length ? 1 : 0;
@@ -56,12 +56,12 @@ function segmentOf({ name, addresses }) {
   const sum = (value) => links.reduce((total, link) => total + value(link), 0);
   return {
     name, addresses, links: links.length, up: links.filter((link) => link.is === 'up').length, severity: Math.max(0, ...links.map((link) => link.severity)),
-    // Sums over all links, in either direction. The switch sends more than it receives where it floods frames.
+    // Sums over all links, for each direction. A switch that floods frames sends more than it receives.
     rate: [0, 1, 2, 3, 4, 5].map((column) => sum((link) => link.rate[column])),
   };
 }
 
-// A link that does not work says so itself; another one's problems follow its state.
+// For a link that is down, this is the state; otherwise, problems follow the state.
 export const stateText = (link) => [...(link.severity === 2 ? [] : [link.is]), ...link.problems].join(', ');
 
 function managerProblem(manager) {
@@ -72,7 +72,7 @@ function managerProblem(manager) {
 
 export function derive() {
   const { live, fabric } = state, down = new Set(live.down), guests = new Set(live.guests);
-  // An endpoint's card is for no guest, and has no socket.
+  // An endpoint has no guest, so its card has no socket.
   state.hosts = new Map(fabric.hosts.map((host) => [host.name,
     { ...host, pluggable: host.socket !== null, on: guests.has(host.name), rate: [0, 0], severity: 0 }]));
   state.links = new Map([...fabric.links, ...ethernetLinks(fabric.ethernet)].map((link) => [link.name, linkOf(link, down)]));
@@ -121,7 +121,7 @@ function nodes() {
     ...(manager ? [{ kind: 'node', name: manager.node, guid: '', lids: [] }] : [])];
 }
 
-// The names of what a search means: by a part of the name or of the GUID, or by a whole LID. Null means everything.
+// The names that match a search: a part of a name or GUID, or a complete LID. Null means everything.
 let cached = {};
 export function matches() {
   const query = state.query.trim().toLowerCase();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The panel at the side: what is known of the link or the node that was chosen.
+// The side panel: details of the selected link or node.
 import { $, get, make, naturally, scaled } from './base.js';
 import { actions } from './actions.js';
 import { guestOf, kindOf, KINDS_OF_SETTINGS, nodeOf, state, wishes } from './model.js';
@@ -9,7 +9,7 @@ const MOST_CURVES = 8;
 const MOST_FULL = 4;        // ports whose counters are shown one by one
 let managed = { name: null, sweeps: -1, view: null }, filled = {};
 
-// Replaces what is in an element if it is to be something else: what is selected or has the keyboard stays.
+// Replaces the contents of an element only if they change, so that selection and focus are kept.
 function fill(query, key, ...content) {
   const text = JSON.stringify(key);
   if (filled[query] === text) return;
@@ -43,13 +43,13 @@ function chart(history, shown) {
   });
 }
 
-// The columns in which something happened, the busiest first, as many as colours can tell apart.
+// The counters that changed, the fastest first, at most as many as there are distinguishable colours.
 function lively(history) {
   const most = history.columns.map((_, number) => d3.max(history.samples, (sample) => sample[number + 1]) || 0);
   return d3.range(most.length).filter((number) => most[number]).sort((a, b) => most[b] - most[a]).slice(0, MOST_CURVES);
 }
 
-/* --- counters of ports, and what the subnet manager has configured --- */
+/* --- counters of ports, and their configuration by the subnet manager --- */
 
 async function counters(chosen) {
   const by = chosen.kind === 'host' ? 'node' : chosen.kind, { columns, ports } = await get(`api/ports?${by}=${encodeURIComponent(chosen.name)}`);
@@ -76,7 +76,7 @@ function portText({ lid, lmc, pkeys }) {
 async function subnet(chosen) {
   const { name } = chosen;
   const sweeps = state.live.subnet_manager ? state.live.subnet_manager.sweeps : 0;
-  // It changes with a sweep only.
+  // This changes only with a sweep.
   if (managed.name !== name || managed.sweeps !== sweeps) {
     const view = await get(`api/subnet?node=${encodeURIComponent(name)}`);
     if (state.chosen !== chosen) return;
@@ -87,7 +87,7 @@ async function subnet(chosen) {
   facts('#subnet', Object.keys(routes).length ? 'Subnet and routes' : 'Subnet', pairs);
 }
 
-/* --- each kind: it returns whether there is such a thing --- */
+/* --- one function per kind of object: it returns whether the object exists --- */
 
 async function history(chosen, shown) {
   const kept = await get(`api/history?${chosen.kind}=${encodeURIComponent(chosen.name)}`);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Links, hosts and Ethernet segments in rows: sorted by a column, filtered, found by a search.
+// The tables of links, hosts and Ethernet segments, which can be sorted, filtered and searched.
 import { $, focusAmong, inARow, make, naturally, scaled } from './base.js';
 import { guestOf, matches, state, stateText, wishes } from './model.js';
 
-// By table: the column that its rows are sorted by, and whether downwards; none: what needs attention comes first.
+// For each table: the column by which it is sorted, and the direction. By default, rows that need attention come first.
 const order = { links: null, cards: null, ethernet: null };
-// By table: which columns hold numbers.
+// For each table: the columns that contain numbers.
 const numeric = { links: [], cards: [], ethernet: [] };
 const LINK_FILTERS = {
   attention: (link) => link.severity > 0, down: (link) => link.severity === 2,
@@ -26,7 +26,7 @@ function compare(id) {
 
 function sort(id, column) {
   const by = order[id];
-  // Numbers begin with the largest, names with the first.
+  // Numbers are sorted in descending order first, names in ascending order.
   order[id] = by && by.column === column ? { column, down: !by.down } : { column, down: Boolean(numeric[id][column]) };
   show(id);
 }
@@ -67,17 +67,17 @@ function table(id, columns, rows, kind, all) {
   cells.enter().append('td');
   cells.exit().remove();
   cells.each(function (cell) {
-    // Left alone where it is the same: a thousand rows are gone through every second.
+    // Unchanged cells are not written, because a thousand rows are updated every second.
     if (this.textContent !== cell.text) this.replaceChildren(cell.opens ? opener(cell) : cell.text);
     this.classList.toggle('bad', Boolean(cell.bad));
   });
   focusAmong([...$(`#${id} tbody`).children]);
-  // A row that has moved has lost the keyboard.
+  // A row that is moved loses the focus.
   if (focused !== document.activeElement && focused.isConnected && $(`#${id}`).contains(focused)) focused.focus();
   $(`#${id} .count`).textContent = rows.length === all ? `${all}` : `${rows.length} of ${all}`;
 }
 
-// The button's click is not the row's.
+// A click on the button must not select the row.
 function opener(cell) {
   return make('button', { onclick: (event) => { event.stopPropagation(); cell.opens(); } }, cell.text);
 }
@@ -129,7 +129,7 @@ export function show(id) {
   if (state.live && state.fabric) TABLES[id]();
 }
 
-// All that needs attention, as a table.
+// The table of all alarms.
 export function attention() {
   $('#links .bar select').value = 'attention';
   wishes.open('links', {});

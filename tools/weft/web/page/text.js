@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Long texts: weftd's log, and the consoles of guests.
+// Views of long texts: weftd's log and the consoles of guests.
 import { $, get, naturally, say } from './base.js';
 import { state } from './model.js';
 
@@ -7,7 +7,7 @@ const MOST = 256 << 10;     // characters of a console that are kept on the page
 const PARTS = ['sm', 'link', 'switch', 'fabric', 'control', 'weftd'];
 const shown = { host: null, after: 0, text: '' };
 
-// The end stays in sight for those who look at the end.
+// A view that is scrolled to the end follows new lines.
 function follow(box, text) {
   const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 30 || !box.textContent;
   say(box, text);
@@ -23,7 +23,7 @@ function choices(select, values, chosen) {
   select.value = chosen;
 }
 
-// As `weft log` prints it: the oldest first.
+// The oldest line comes first, as in `weft log`.
 export async function showLog() {
   const lines = await get('api/log'), { part, text } = state, wanted = text.toLowerCase();
   const others = new Set([...lines.map((line) => line.part), part].filter((each) => each && !PARTS.includes(each)));
@@ -50,9 +50,9 @@ export async function showConsole() {
   const host = state.console, { after } = shown;
   try {
     const more = await get(`api/console?host=${encodeURIComponent(host)}&after=${after}`);
-    // Another request may have been answered first.
+    // A later request may have been answered earlier.
     if (host !== state.console || host !== shown.host || after !== shown.after) return;
-    // A file that was shortened, or of which much was left out, begins anew.
+    // If the file was truncated, or much of it was skipped, the view shows only the new text.
     shown.text = ((more.from === shown.after ? shown.text : '') + more.text).slice(-MOST);
     shown.after = more.to;
     follow(box, shown.text);
