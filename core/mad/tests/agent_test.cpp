@@ -76,7 +76,7 @@ void notify_09_mad_between_poll_and_arm_is_received(Test &test)
  * Agents are bound to QP0 or QP1, which have their own classes and, for QP1, a Q_Key. A datagram to
  * QP1 from any QP is received if it has that Q_Key.
  */
-void mgmt_01_agents_reply_on_qp0_and_qp1(Test &test)
+void mgmt_01_agents_receive_mads_on_qp0_and_qp1(Test &test)
 {
 	Node node{1}, other{2};
 	ASSERT_TRUE(node.ok() && other.ok());
@@ -410,7 +410,7 @@ void mgmt_03_equal_transaction_ids_of_two_nodes_do_not_mix(Test &test)
  * The upper half of the transaction ID differs between the agents of a special QP and, except by
  * chance, between nodes.
  */
-void mgmt_03_transaction_ids_differ(Test &test)
+void mgmt_03_agents_have_different_transaction_ids(Test &test)
 {
 	Node a{1}, b{2}, c{3};
 	ASSERT_TRUE(a.ok() && b.ok() && c.ok());
@@ -516,7 +516,7 @@ void mgmt_03_send_queue_recovers(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_agent, KUNIT_CASE(mgmt_01_agents_reply_on_qp0_and_qp1),
+SOFT_SUITES(mad_agent, KUNIT_CASE(mgmt_01_agents_receive_mads_on_qp0_and_qp1),
 	    KUNIT_CASE(mgmt_03_request_is_answered),
 	    KUNIT_CASE(notify_09_mad_between_poll_and_arm_is_received),
 	    KUNIT_CASE(mgmt_07_receive_reports_the_sender),
@@ -527,7 +527,7 @@ SOFT_SUITES(mad_agent, KUNIT_CASE(mgmt_01_agents_reply_on_qp0_and_qp1),
 	    KUNIT_CASE(mgmt_03_unregistration_completes_each_send_once),
 	    KUNIT_CASE(mgmt_03_response_ends_the_oldest_of_duplicate_sends),
 	    KUNIT_CASE(mgmt_03_equal_transaction_ids_of_two_nodes_do_not_mix),
-	    KUNIT_CASE(mgmt_03_transaction_ids_differ),
+	    KUNIT_CASE(mgmt_03_agents_have_different_transaction_ids),
 	    KUNIT_CASE(mgmt_03_unsolicited_response_is_dropped),
 	    KUNIT_CASE(mgmt_03_unsolicited_mads_are_routed),
 	    KUNIT_CASE(mgmt_03_malformed_mads_are_dropped),

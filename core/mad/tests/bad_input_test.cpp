@@ -193,7 +193,7 @@ ib_mad_agent *take_sends(ib_device *device, ib_mad_recv_handler handler, void *c
  * A flood to a slow consumer uses no more memory than a receive queue has, and the memory is freed
  * when the flood ends.
  */
-void mgmt_03_flood_is_bounded(Test &test)
+void mgmt_03_flood_uses_limited_memory(Test &test)
 {
 	struct Slow {
 		kern::Completion gate;
@@ -518,7 +518,8 @@ void mgmt_03_segments_for_a_send_only_agent_are_dropped(Test &test)
 SOFT_SUITES(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_mads_are_counted),
 	    KUNIT_CASE(mgmt_03_unserved_mads_are_rejected_or_counted),
 	    KUNIT_CASE(mgmt_03_rmpp_violations_are_aborted_or_counted),
-	    KUNIT_CASE(mgmt_03_flood_is_bounded), KUNIT_CASE(mgmt_12_receive_queue_absorbs_bursts),
+	    KUNIT_CASE(mgmt_03_flood_uses_limited_memory),
+	    KUNIT_CASE(mgmt_12_receive_queue_absorbs_bursts),
 	    KUNIT_CASE(mgmt_03_invalid_registrations_are_rejected),
 	    KUNIT_CASE(mgmt_03_invalid_sends_are_rejected),
 	    KUNIT_CASE(mgmt_03_multicast_source_lids_are_dropped),

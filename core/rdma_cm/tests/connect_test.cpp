@@ -118,7 +118,7 @@ void rcm_01_connects_by_gid(Test &test)
  * A connection whose request could not be sent has not started: there is nothing to end, the QP is
  * as before, and the call can be repeated.
  */
-void rcm_01_connect_is_retried(Test &test)
+void rcm_01_failed_connect_call_can_be_repeated(Test &test)
 {
 	static constexpr u8 data[RDMA_CM_REQ_PRIVATE_DATA_SIZE + 1] = {};
 	Boxed<Pair> pair;
@@ -353,7 +353,7 @@ void rcm_05_routes_are_resolved(Test &test)
  * Code that excludes handlers, as queries do, never sees partial results: all of them appear with
  * their event.
  */
-void rcm_05_results_are_set_before_the_event(Test &test)
+void rcm_05_results_appear_together_with_their_event(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -428,10 +428,11 @@ void rcm_02_qp_that_cannot_be_destroyed_stays_with_its_id(Test &test)
 } // namespace
 
 SOFT_SUITES(rdma_cm_connect, KUNIT_CASE(rcm_01_connects_and_disconnects),
-	    KUNIT_CASE(rcm_01_connects_by_gid), KUNIT_CASE(rcm_01_connect_is_retried),
+	    KUNIT_CASE(rcm_01_connects_by_gid),
+	    KUNIT_CASE(rcm_01_failed_connect_call_can_be_repeated),
 	    KUNIT_CASE(rcm_02_qp_state_follows_the_connection),
 	    KUNIT_CASE(rcm_02_qp_that_cannot_be_destroyed_stays_with_its_id),
 	    KUNIT_CASE(rcm_03_failed_connects_report_the_reason),
 	    KUNIT_CASE(rcm_04_addresses_are_resolved), KUNIT_CASE(rcm_05_routes_are_resolved),
-	    KUNIT_CASE(rcm_05_results_are_set_before_the_event),
+	    KUNIT_CASE(rcm_05_results_appear_together_with_their_event),
 	    KUNIT_CASE(rcm_14_address_change_is_reported));

@@ -42,7 +42,7 @@ void rcm_11_handlers_may_destroy_ids(Test &test)
 }
 
 /* After -ENOMEM a request is not rejected, so that the peer retries. */
-void rcm_11_allocation_failures_are_reported(Test &test)
+void rcm_11_request_is_not_rejected_when_memory_is_short(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -416,7 +416,7 @@ void rcm_13_listener_objects_outlive_pending_requests(Test &test)
 } // namespace
 
 SOFT_SUITES(rdma_cm_life, KUNIT_CASE(rcm_11_handlers_may_destroy_ids),
-	    KUNIT_CASE(rcm_11_allocation_failures_are_reported),
+	    KUNIT_CASE(rcm_11_request_is_not_rejected_when_memory_is_short),
 	    KUNIT_CASE(rcm_12_destruction_waits_for_handlers),
 	    KUNIT_CASE(rcm_12_events_wait_for_the_handler_lock),
 	    KUNIT_CASE(rcm_12_ids_may_be_destroyed_at_any_moment),

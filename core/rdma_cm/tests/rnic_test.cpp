@@ -152,7 +152,7 @@ void rcm_18_device_may_be_removed_during_listen(Test &test)
  * A failed device does not prevent a listener for all devices, but a listener for that device
  * fails.
  */
-void rcm_18_failed_device_is_skipped(Test &test)
+void rcm_18_failed_device_does_not_prevent_listening(Test &test)
 {
 	Boxed<Rnics> rnics;
 	Boxed<Ends<1>> one;
@@ -175,7 +175,7 @@ void rcm_18_failed_device_is_skipped(Test &test)
 }
 
 /* The QP that a consumer connects by number exists until the driver has finished the call. */
-void iwcm_04_qp_is_held_while_connecting(Test &test)
+void iwcm_04_qp_exists_until_the_connect_call_returns(Test &test)
 {
 	Boxed<Rnics> rnics;
 	Boxed<Ends<1>> one;
@@ -235,6 +235,6 @@ void iwcm_04_qp_is_held_while_connecting(Test &test)
 KUNIT_SUITE(rdma_cm_rnics, KUNIT_CASE(rcm_08_failed_listen_waits_for_its_requests),
 	    KUNIT_CASE(rcm_18_unresponsive_device_delays_no_other_port),
 	    KUNIT_CASE(rcm_18_device_may_be_removed_during_listen),
-	    KUNIT_CASE(rcm_18_failed_device_is_skipped),
-	    KUNIT_CASE(iwcm_04_qp_is_held_while_connecting),
+	    KUNIT_CASE(rcm_18_failed_device_does_not_prevent_listening),
+	    KUNIT_CASE(iwcm_04_qp_exists_until_the_connect_call_returns),
 	    KUNIT_CASE(rcm_08_requests_without_address_are_rejected));

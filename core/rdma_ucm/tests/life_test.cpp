@@ -197,7 +197,7 @@ void ucm_migrates_unread_connection_requests(Test &test)
  * A request that could not be reported for lack of memory migrates with its listener, with the
  * objects that it has created.
  */
-void ucm_migrates_partly_reported_requests(Test &test)
+void ucm_migrates_connection_requests_after_a_memory_shortage(Test &test)
 {
 	Bench bench;
 	Program from(bench), to(bench);
@@ -342,6 +342,6 @@ void ucm_close_at_any_moment_leaves_nothing_behind(Test &test)
 KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_limits_ids_per_user), KUNIT_CASE(ucm_keeps_a_reserve_for_root),
 	    KUNIT_CASE(ucm_bounds_memberships), KUNIT_CASE(ucm_migrates_ids),
 	    KUNIT_CASE(ucm_migrates_unread_connection_requests),
-	    KUNIT_CASE(ucm_migrates_partly_reported_requests),
+	    KUNIT_CASE(ucm_migrates_connection_requests_after_a_memory_shortage),
 	    KUNIT_CASE(ucm_reports_device_removal), KUNIT_CASE(ucm_close_during_destroy_is_safe),
 	    KUNIT_CASE(ucm_close_at_any_moment_leaves_nothing_behind));

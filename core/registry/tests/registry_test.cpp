@@ -127,7 +127,7 @@ void lock_11_remove_reverses_add(kern::kunit::Test &test)
  * A client whose add failed is neither removed nor called again for that device, and has no data
  * with it.
  */
-void lock_11_failed_add_is_final(kern::kunit::Test &test)
+void lock_11_client_is_not_called_again_after_a_failed_add(kern::kunit::Test &test)
 {
 	Fresh fresh;
 	FakeDeviceOwner device;
@@ -468,7 +468,8 @@ KUNIT_SUITE(core_registry, KUNIT_CASE(lock_08_callbacks_may_use_the_midlayer),
 	    KUNIT_CASE(lock_10_leaked_handler_is_reported),
 	    KUNIT_CASE(lock_11_client_gets_existing_devices),
 	    KUNIT_CASE(lock_11_device_gets_existing_clients),
-	    KUNIT_CASE(lock_11_remove_reverses_add), KUNIT_CASE(lock_11_failed_add_is_final),
+	    KUNIT_CASE(lock_11_remove_reverses_add),
+	    KUNIT_CASE(lock_11_client_is_not_called_again_after_a_failed_add),
 	    KUNIT_CASE(lock_09_removed_device_is_released), KUNIT_CASE(device_names_are_unique),
 	    KUNIT_CASE(devices_are_renamed),
 	    KUNIT_CASE(lock_14_device_moves_between_network_namespaces),

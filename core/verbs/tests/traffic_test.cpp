@@ -428,7 +428,7 @@ void srq_serves_many_qps_and_reports_its_limit(Test &test)
  * accesses memory of that SRQ's domain. A message that names no SRQ, or one of another XRC domain,
  * is refused.
  */
-void xrc_messages_reach_the_named_srq(Test &test)
+void xrc_messages_reach_the_addressed_srq(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -538,4 +538,4 @@ SOFT_SUITES(verbs_traffic, KUNIT_CASE(send_fills_the_receive_buffer),
 	    KUNIT_CASE(post_to_a_full_queue_reports_the_first_rejected),
 	    KUNIT_CASE(lost_messages_are_retransmitted),
 	    KUNIT_CASE(srq_serves_many_qps_and_reports_its_limit),
-	    KUNIT_CASE(xrc_messages_reach_the_named_srq));
+	    KUNIT_CASE(xrc_messages_reach_the_addressed_srq));

@@ -85,7 +85,7 @@ void address_changes_do_not_wait_for_the_card(Test &test)
  * A card refuses a step of the start or does not reply to it: completed steps are undone. A card
  * that does not reply gets no further requests.
  */
-void every_start_step_may_fail(Test &test)
+void failed_start_step_is_undone(Test &test)
 {
 	using enum wire::MessageId;
 	for (const auto step : {rnic_open, rnic_query})
@@ -281,7 +281,7 @@ void iwcm_01_stream_ends_once(Test &test)
 KUNIT_SUITE(amso1100_channel, KUNIT_CASE(card_status_is_returned_as_errno),
 	    KUNIT_CASE(address_changes_do_not_wait_for_the_card),
 	    KUNIT_CASE(unresponsive_card_loses_bus_mastering),
-	    KUNIT_CASE(every_start_step_may_fail),
+	    KUNIT_CASE(failed_start_step_is_undone),
 	    KUNIT_CASE(card_that_does_not_stop_loses_bus_mastering),
 	    KUNIT_CASE(rejected_requests_leave_no_state), KUNIT_CASE(invalid_index_fails_the_card),
 	    KUNIT_CASE(queue_replies_are_validated), KUNIT_CASE(create_queue_replies_are_validated),

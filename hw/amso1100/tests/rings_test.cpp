@@ -87,7 +87,7 @@ static void transmits_complete_in_order(kern::kunit::Test &test)
 }
 
 /* After a reset the card has no frames, and those that it had are freed once. */
-static void transmits_are_reclaimed(kern::kunit::Test &test)
+static void reset_frees_queued_transmits_once(kern::kunit::Test &test)
 {
 	Memory memory;
 	TransmitRing ring;
@@ -203,5 +203,6 @@ static void shared_page_is_validated(kern::kunit::Test &test)
 }
 
 KUNIT_SUITE(amso1100_rings, KUNIT_CASE(transmits_complete_in_order),
-	    KUNIT_CASE(transmits_are_reclaimed), KUNIT_CASE(receive_descriptors_are_validated),
-	    KUNIT_CASE(unresponsive_card_times_out), KUNIT_CASE(shared_page_is_validated));
+	    KUNIT_CASE(reset_frees_queued_transmits_once),
+	    KUNIT_CASE(receive_descriptors_are_validated), KUNIT_CASE(unresponsive_card_times_out),
+	    KUNIT_CASE(shared_page_is_validated));

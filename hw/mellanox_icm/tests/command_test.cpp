@@ -68,7 +68,7 @@ struct Slow final : CardOfMemory, mellanox_icm::FailureListener {
  * A command whose result is in the register requests no event and waits for none, although other
  * commands do.
  */
-void immediate_result_is_in_the_register(kern::kunit::Test &test)
+void immediate_result_is_read_from_the_register(kern::kunit::Test &test)
 {
 	Slow card;
 	ASSERT_TRUE(card.begin());
@@ -84,4 +84,4 @@ void immediate_result_is_in_the_register(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(mellanox_command, KUNIT_CASE(unreachable_card_is_marked_failed),
-	    KUNIT_CASE(immediate_result_is_in_the_register));
+	    KUNIT_CASE(immediate_result_is_read_from_the_register));

@@ -12,7 +12,7 @@ constexpr u32 said = 0x03000001;
 /*
  * A failed card may set any word of the error buffer that counts. Words with details do not count.
  */
-void any_error_word_is_detected(kern::kunit::Test &test)
+void any_error_word_marks_the_card_as_failed(kern::kunit::Test &test)
 {
 	u32 memory[20] = {};
 	const kern::Mmio bar = kern::Mmio::over_memory(memory, sizeof(memory));
@@ -41,7 +41,7 @@ void buffer_bounds_are_respected(kern::kunit::Test &test)
 	EXPECT_EQ(told, 16u);
 }
 
-KUNIT_SUITE(mellanox_error_buffer, KUNIT_CASE(any_error_word_is_detected),
+KUNIT_SUITE(mellanox_error_buffer, KUNIT_CASE(any_error_word_marks_the_card_as_failed),
 	    KUNIT_CASE(buffer_bounds_are_respected));
 
 } // namespace

@@ -8,7 +8,7 @@ using mellanox_icm::Buddy;
 using mellanox_icm::NumberAllocator;
 
 /* Every number of the range is allocated once. Then allocation fails. */
-static void numbers_are_unique(kern::kunit::Test &test)
+static void each_number_is_allocated_once(kern::kunit::Test &test)
 {
 	auto made = NumberAllocator::create(70, 201);
 	ASSERT_OK(made);
@@ -113,5 +113,5 @@ static void reserved_numbers_need_access_to_the_reserve(kern::kunit::Test &test)
 }
 
 KUNIT_SUITE(mlx4_numbers, KUNIT_CASE(reserved_numbers_need_access_to_the_reserve),
-	    KUNIT_CASE(numbers_are_unique), KUNIT_CASE(freed_number_is_not_reused_soon),
+	    KUNIT_CASE(each_number_is_allocated_once), KUNIT_CASE(freed_number_is_not_reused_soon),
 	    KUNIT_CASE(empty_range_is_rejected), KUNIT_CASE(runs_are_aligned_and_disjoint));

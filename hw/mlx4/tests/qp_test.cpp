@@ -101,7 +101,7 @@ static void path_round_trips_through_the_context(kern::kunit::Test &test)
  * Only the given attributes are in the mask of optional parameters, and values out of range are
  * refused.
  */
-static void attributes_are_validated(kern::kunit::Test &test)
+static void invalid_qp_attributes_are_rejected(kern::kunit::Test &test)
 {
 	const Capabilities cap = sample_capabilities();
 	alignas(8) u8 context[wire::QpContext::size] = {};
@@ -208,7 +208,7 @@ static void inline_data_round_trips(kern::kunit::Test &test)
 }
 
 /* A rate that the card lacks becomes the next lower one. "No limit" is unchanged. */
-static void rates_are_clamped_to_the_card(kern::kunit::Test &test)
+static void unsupported_rates_become_the_next_lower_rate(kern::kunit::Test &test)
 {
 	Capabilities cap = sample_capabilities();
 	cap.static_rates = 1u << (5 + IB_RATE_2_5_GBPS) | 1u << (5 + IB_RATE_20_GBPS);
@@ -219,6 +219,7 @@ static void rates_are_clamped_to_the_card(kern::kunit::Test &test)
 }
 
 KUNIT_SUITE(mlx4_qp, KUNIT_CASE(transitions_match_the_specification),
-	    KUNIT_CASE(path_round_trips_through_the_context), KUNIT_CASE(attributes_are_validated),
+	    KUNIT_CASE(path_round_trips_through_the_context),
+	    KUNIT_CASE(invalid_qp_attributes_are_rejected),
 	    KUNIT_CASE(queue_sizes_cover_the_request), KUNIT_CASE(inline_data_round_trips),
-	    KUNIT_CASE(rates_are_clamped_to_the_card));
+	    KUNIT_CASE(unsupported_rates_become_the_next_lower_rate));

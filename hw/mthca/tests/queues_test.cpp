@@ -330,7 +330,7 @@ void oversized_qp_number_finds_no_qp(kern::kunit::Test &test)
  * Entries are matched with requests by address. Earlier requests that did not ask for a completion
  * are complete as well.
  */
-void completions_are_found_by_address(kern::kunit::Test &test)
+void completions_are_matched_with_requests_by_address(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -663,7 +663,7 @@ void multicast_members_occupy_the_first_entries(kern::kunit::Test &test)
  * domain. It exists as long as the queue; otherwise the card could write to the memory of the key's
  * next user.
  */
-void user_queue_is_inside_its_region(kern::kunit::Test &test)
+void user_queue_keeps_its_region_alive(kern::kunit::Test &test)
 {
 	const auto bench = Bench::create(4);
 	ASSERT_OK(bench);
@@ -697,7 +697,7 @@ KUNIT_SUITE(mthca_queues, KUNIT_CASE(send_is_linked_from_its_predecessor),
 	    KUNIT_CASE(reused_slot_keeps_its_link), KUNIT_CASE(rejected_requests_take_no_slot),
 	    KUNIT_CASE(long_list_rings_several_doorbells),
 	    KUNIT_CASE(oversized_qp_number_finds_no_qp),
-	    KUNIT_CASE(completions_are_found_by_address),
+	    KUNIT_CASE(completions_are_matched_with_requests_by_address),
 	    KUNIT_CASE(mgmt_09_completions_outlive_their_qp),
 	    KUNIT_CASE(mgmt_09_destroying_a_qp_allocates_nothing),
 	    KUNIT_CASE(mgmt_09_failed_card_flushes_a_destroyed_qp),
@@ -709,4 +709,4 @@ KUNIT_SUITE(mthca_queues, KUNIT_CASE(send_is_linked_from_its_predecessor),
 	    KUNIT_CASE(qp_context_has_the_signalling_type),
 	    KUNIT_CASE(queue_sizes_cover_the_request),
 	    KUNIT_CASE(multicast_members_occupy_the_first_entries),
-	    KUNIT_CASE(user_queue_is_inside_its_region));
+	    KUNIT_CASE(user_queue_keeps_its_region_alive));

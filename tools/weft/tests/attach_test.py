@@ -90,7 +90,7 @@ class Programs(Attached):
             self.assertIn(name, records)
         self.assertRegex(self.run_on("node2", "saquery", "-p", "--src-to-dst", f"{lids['node2']}:{lids['node3']}"), rf"dlid\.*{lids['node3']}\n")
 
-    def test_errors_of_a_link_are_found(self):
+    def test_ibqueryerrors_finds_errors_of_a_link(self):
         self.await_subnet()
         nodes = len(NODES) + 1      # and the manager's
         self.assertRegex(self.run_on("node1", "ibqueryerrors"), rf"Summary: {nodes} nodes checked, 0 bad nodes found")
@@ -264,7 +264,7 @@ class OwnPrograms(OwnProgram):
         self.assertEqual(self.run_program("node1", "threads"), "threads: all responses\n")
         self.assertEqual(self.run_program("switch1", "threads"), "threads: all responses\n")
 
-    def test_children_use_the_port_and_become_other_programs(self):
+    def test_child_processes_use_the_port_and_can_exec(self):
         self.assertRegex(self.run_program("node1", "children", "ibstat", "-p"), r"^0x[0-9a-f]{16}\nchildren: done\n$")
 
     def test_child_of_a_threaded_program_is_not_blocked(self):

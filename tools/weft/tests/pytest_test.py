@@ -32,7 +32,7 @@ class Package(Folder):
             self.assertEqual(lab.hosts, ["a"])
         self.assertEqual(self.asked(), ["lab up --kernel=mine --bare", "--json fabric show", "lab down"])
 
-    def test_lab_that_fails_to_start_reports_why_and_is_ended(self):
+    def test_lab_that_fails_to_start_reports_the_reason_and_is_ended(self):
         (self.folder / "no-up").touch()
         with self.assertRaisesRegex(self.weft.WeftError, "^weft: there is no card$"):
             self.lab.up()
@@ -86,7 +86,7 @@ class Package(Folder):
             self.assertTrue(all(program.running() for program in programs))
         self.assertEqual([program.wait(timeout=10, check=False).status for program in programs], [-signal.SIGTERM, -signal.SIGKILL])
 
-    def test_program_whose_output_nobody_reads_goes_on(self):
+    def test_program_with_unread_output_keeps_running(self):
         process = self.lab.attach("a").start("sh", "-c", "yes | head -c 1000000")
         self.assertEqual(len(process.wait(timeout=60).stdout), 1000000)
 
@@ -157,7 +157,7 @@ def test_two(lab): pass
         self.assertIn("last words of the kernel", said)
         self.assertEqual(len(self.ups()), 2)
 
-    def test_hosts_without_guests_have_no_console_to_show(self):
+    def test_hosts_without_guests_have_no_console(self):
         (self.folder / "no-guests").touch()
         said = self.run_tests("""
 def test_one(lab): lab.attach("a").run("sh", "-c", "exit 5")

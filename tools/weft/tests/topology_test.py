@@ -204,7 +204,7 @@ class Converted(unittest.TestCase):
             with self.assertRaisesRegex(LabError, reason):
                 topology.read(wrong, "net")
 
-    def test_ibnetdiscover_grouping_gives_the_same_lab(self):
+    def test_ibnetdiscover_output_with_grouping_gives_the_same_lab(self):
         """With --grouping there are headings, places in a chassis, and the numbers of ports on its outside."""
         grouped = DISCOVERED.replace("vendid=0x2c9\ndevid", "Chassis 1 (guid 0x2c90200000000)\n\n# Spine Nodes\nvendid=0x2c9\ndevid")
         grouped = grouped.replace("vendid=0x2c9\ncaguid", "\n# Chassis CAs\nNon-Chassis Nodes\n\nvendid=0x2c9\ncaguid")

@@ -432,7 +432,7 @@ void ipoib_05_connections_survive_closing_of_others(Test &test)
  * A connection may end before the REP has been sent: its QP already receives, and the peer may send
  * a packet that is too long. The accepting side continues with the ID, which refuses the REP.
  */
-void ipoib_05_connection_may_end_while_it_is_accepted(Test &test)
+void ipoib_05_accept_survives_the_end_of_its_connection(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -500,5 +500,5 @@ CARD_SUITE(ipoib_connected_peers,
 	   KUNIT_CASE(ipoib_03_path_is_resolved_again),
 	   KUNIT_CASE(ipoib_06_packet_sees_no_partial_mode_change),
 	   KUNIT_CASE(ipoib_05_connections_survive_closing_of_others),
-	   KUNIT_CASE(ipoib_05_connection_may_end_while_it_is_accepted),
+	   KUNIT_CASE(ipoib_05_accept_survives_the_end_of_its_connection),
 	   KUNIT_CASE(ipoib_06_requested_mtu_survives_mode_changes));

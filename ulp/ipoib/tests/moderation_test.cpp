@@ -29,7 +29,7 @@ u32 alone(Moderator &moderator)
 }
 
 /* A stream that has the same throughput with fewer events gets the longest delay. */
-void stream_is_coalesced(kern::kunit::Test &test)
+void stream_gets_the_longest_delay(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	EXPECT_EQ(moderator.level(), 0u);
@@ -103,7 +103,7 @@ void any_input_yields_a_valid_level(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ipoib_moderation, KUNIT_CASE(stream_is_coalesced),
+KUNIT_SUITE(ipoib_moderation, KUNIT_CASE(stream_gets_the_longest_delay),
 	    KUNIT_CASE(request_response_is_not_delayed), KUNIT_CASE(delay_ends_with_the_stream),
 	    KUNIT_CASE(delay_that_costs_throughput_is_dropped),
 	    KUNIT_CASE(useless_delay_is_dropped), KUNIT_CASE(sparse_traffic_resets_moderation),

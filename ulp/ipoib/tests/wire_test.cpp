@@ -20,7 +20,7 @@ constexpr ib::Gid port_gid{
  * The encapsulation header has the protocol number in network byte order and two reserved bytes
  * (RFC 4391 section 6).
  */
-void header_matches_the_rfc(kern::kunit::Test &test)
+void encapsulation_header_matches_the_rfc(kern::kunit::Test &test)
 {
 	Header header{};
 	header.type = type_ipv6;
@@ -48,7 +48,7 @@ void only_the_four_protocols_of_the_rfc_are_carried(kern::kunit::Test &test)
  * A hardware address is a byte of flags, the QP's number from its highest byte on, and the GID (RFC
  * 4391 section 9.1.1).
  */
-void address_matches_the_rfc(kern::kunit::Test &test)
+void hardware_address_matches_the_rfc(kern::kunit::Test &test)
 {
 	const auto address = HardwareAddress::make(0x123456, port_gid);
 	const u8 *raw = bytes_of(address);
@@ -62,7 +62,7 @@ void address_matches_the_rfc(kern::kunit::Test &test)
 }
 
 /* Every QP number is read back unchanged; bits above its 24 bits are ignored. */
-void qp_numbers_round_trip(kern::kunit::Test &test)
+void qp_numbers_are_read_back_from_the_address(kern::kunit::Test &test)
 {
 	kern::SeededRandom random(test.seed());
 	for (unsigned i = 0; i < 1000; i++) {
@@ -198,9 +198,10 @@ void ipoib_07_checksum_is_located_in_whole_packets_only(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ipoib_wire, KUNIT_CASE(header_matches_the_rfc),
+KUNIT_SUITE(ipoib_wire, KUNIT_CASE(encapsulation_header_matches_the_rfc),
 	    KUNIT_CASE(only_the_four_protocols_of_the_rfc_are_carried),
-	    KUNIT_CASE(address_matches_the_rfc), KUNIT_CASE(qp_numbers_round_trip),
+	    KUNIT_CASE(hardware_address_matches_the_rfc),
+	    KUNIT_CASE(qp_numbers_are_read_back_from_the_address),
 	    KUNIT_CASE(peer_lookup_ignores_flags),
 	    KUNIT_CASE(broadcast_address_contains_the_full_member_pkey),
 	    KUNIT_CASE(group_matches_by_qpn_scope_and_pkey),

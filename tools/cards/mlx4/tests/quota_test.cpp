@@ -236,7 +236,7 @@ TEST_F(Quota, ContextPagesMustBeInGuestMemory)
 
 // Mapping writes nothing, however much is mapped; yet what lies in a lent page is no key, neither
 // before the table is set up nor after its page is exchanged.
-TEST_F(Quota, MappedPagesAreNotWrittenAndHoldNoKeys)
+TEST_F(Quota, MappingWritesNoPagesAndCreatesNoKeys)
 {
 	MptEntry key{};
 	MptEntry::region.set(key.bytes, 1);
