@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Requests about the resources of a device and their owners.
+// Answers requests about the resources of a device and their owners.
 #include "operations.hpp"
 
 namespace nldev

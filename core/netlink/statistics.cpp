@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Requests about the hardware counters of a port.
+// Answers requests about the hardware counters of a port.
 #include <kern/memory.hpp>
 #include <rdma/ib_hw_counters.h>
 #include "operations.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Addresses: their types, and the mapping of ports to service IDs (IBA A11.2). Pure functions, any
- * context.
+ * Socket addresses: their types, and the mapping of ports to service IDs (IBA A11.2). Pure
+ * functions for any context.
  */
 #pragma once
 

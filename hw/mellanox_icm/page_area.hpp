@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Host memory lent to the card, in pieces as large as can be allocated.
+// Host memory that the driver gives to the card, in pieces as large as can be allocated.
 #pragma once
 #include <kern/dma.hpp>
 #include <kern/memory.hpp>

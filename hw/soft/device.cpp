@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The device, its ports, and the API for tests.
+// The software device and its ports, and the functions by which tests control it.
 #include "device.hpp"
 #include <rdma/ib_hw_counters.h>
 #include "rnic.h"

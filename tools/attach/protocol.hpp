@@ -2,14 +2,14 @@
 // Interface between weftd and the library that stands in for libibumad in a program: messages over
 // Unix sockets of type SOCK_SEQPACKET, in the host's byte order unless a type says otherwise.
 //
-// A connection begins with one Request and its reply. That decides what it is from then on:
+// A connection begins with one Request and its reply. The request determines its further use:
 //   describe, add_agent, remove_agent   the server closes it
 //   open        an opened port, until the program closes it: each message is a UserMad with a MAD
 //               or an RMPP message behind it, in either direction. The program's agents, sends and
 //               receives end with it.
 //   become_sm   the program is the port's subnet manager (IsSM of PortInfo) until it closes it
-// A message of more than kMostInline bytes is a UserMad followed by nothing, and comes with the
-// descriptor of a file in memory that has the bytes that belong behind it.
+// In a message of more than kMostInline bytes, only the UserMad is sent inline; the remaining bytes
+// are in a memfd, whose descriptor is sent with it.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The settings of a link by name, as in lab files and in `weft link set`.
+// Reads and applies the settings of a link, by their names in lab files and `weft link set`.
 #pragma once
 
 #include <string>

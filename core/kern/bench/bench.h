@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Compares the cost of an operation in C++ with the same operation in C. One macro measures both:
- * the smallest difference of the time-stamp counter around the operation, minus the difference
- * around nothing. Under `qemu -icount shift=0` a tick is an instruction, so the results are exact.
+ * the smallest difference of the time-stamp counter around the operation, minus that of an
+ * empty operation. Under `qemu -icount shift=0` a tick is an instruction, so the results are exact.
  */
 #pragma once
 #include <kern/types.h>
