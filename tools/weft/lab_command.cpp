@@ -94,10 +94,12 @@ public:
 	Words words() const
 	{
 		Words result;
-		for (const auto &[option, kind] : options_)
+		for (const auto &[option, kind] : options_) {
+			std::string name = option->get_single_name();
+			std::ranges::replace(name, '-', '_');
 			for (const auto &value : option->results())
-				result.push_back(option->get_single_name() +
-						 passed(*option, kind, value));
+				result.push_back(name + passed(*option, kind, value));
+		}
 		return result;
 	}
 
@@ -157,6 +159,7 @@ std::shared_ptr<Passed> add_guest_options(CLI::App &app)
 	passed->text("--memory", "memory of each guest, such as 768M or 2G");
 	passed->text("--logs", "the directory for the guests' consoles and weftd's log");
 	passed->flag("--bare", "load no driver, and assign no address");
+	passed->flag("--no-restart", "end the lab if weftd crashes, instead of restarting weftd");
 	return passed;
 }
 
@@ -245,6 +248,18 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 		Words words{"restart", "--"};
 		words.insert(words.end(), again->begin(), again->end());
 		become_session(socket_directory, words);
+	});
+
+	auto *upgrade = lab->add_subcommand(
+		"upgrade", "replace the running weftd, and hot-plug the guests' cards again");
+	auto program = std::make_shared<std::string>();
+	upgrade->add_option("--weftd", *program, "the new weftd (default: the one beside weft)")
+		->type_name("BINARY")
+		->check(CLI::ExistingFile);
+	upgrade->callback([&socket_directory, program] {
+		const auto wanted =
+			program->empty() ? (own_directory() / "weftd").string() : *program;
+		become_session(socket_directory, {"upgrade", "weftd=" + wanted});
 	});
 
 	lab->add_subcommand("check",

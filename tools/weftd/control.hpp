@@ -17,14 +17,16 @@ namespace weft::weftd
 
 class LogHistory;
 class LabRuntime;
+class StateFile;
 
 // Requests and running captures of one client. Independent of sockets.
 class ControlSession
 {
 public:
-	// @log, which may be null, is what the client may read of the daemon's log.
+	// @log, which may be null, is what the client may read of the daemon's log. @state, which
+	// may be null, records the client's changes.
 	ControlSession(LabRuntime &runtime, std::function<void()> shut_down,
-		       std::shared_ptr<LogHistory> log = {});
+		       std::shared_ptr<LogHistory> log = {}, std::shared_ptr<StateFile> state = {});
 	// Ends the captures that the client began.
 	~ControlSession();
 
@@ -37,6 +39,7 @@ private:
 	LabRuntime &runtime_;
 	std::function<void()> shut_down_;
 	const std::shared_ptr<LogHistory> log_;
+	const std::shared_ptr<StateFile> state_;
 	std::unique_ptr<Captures> captures_;
 };
 
@@ -47,7 +50,8 @@ public:
 	// Throws std::system_error as UnixListener does. Made and destroyed on any thread but the
 	// loop's; @world and @loop outlive it.
 	ControlServer(Loop &loop, LabRuntime &runtime, const std::filesystem::path &path,
-		      std::function<void()> shut_down, std::shared_ptr<LogHistory> log = {});
+		      std::function<void()> shut_down, std::shared_ptr<LogHistory> log = {},
+		      std::shared_ptr<StateFile> state = {});
 	~ControlServer();
 
 private:

@@ -32,8 +32,9 @@ class ControlServer::Impl
 {
 public:
 	Impl(Loop &loop, LabRuntime &runtime, std::function<void()> shut_down,
-	     std::shared_ptr<LogHistory> log)
-	    : loop_(loop), runtime_(runtime), shut_down_(std::move(shut_down)), log_(std::move(log))
+	     std::shared_ptr<LogHistory> log, std::shared_ptr<StateFile> state)
+	    : loop_(loop), runtime_(runtime), shut_down_(std::move(shut_down)),
+	      log_(std::move(log)), state_(std::move(state))
 	{
 	}
 
@@ -51,8 +52,9 @@ private:
 	public:
 		Client(Loop &loop, FileDescriptor socket, LabRuntime &runtime,
 		       const std::function<void()> &shut_down,
-		       const std::shared_ptr<LogHistory> &log, std::function<void()> gone)
-		    : socket_(std::move(socket)), session_(runtime, shut_down, log),
+		       const std::shared_ptr<LogHistory> &log,
+		       const std::shared_ptr<StateFile> &state, std::function<void()> gone)
+		    : socket_(std::move(socket)), session_(runtime, shut_down, log, state),
 		      gone_(std::move(gone)),
 		      watch_(loop, socket_.get(), Watch::kReadable, [this](unsigned) { work(); })
 		{
@@ -135,23 +137,27 @@ private:
 		}
 		const auto place = clients_.emplace(clients_.end());
 		*place = std::make_unique<Client>(loop_, std::move(socket), runtime_, shut_down_,
-						  log_, [this, place] { clients_.erase(place); });
+						  log_, state_,
+						  [this, place] { clients_.erase(place); });
 	}
 
 	Loop &loop_;
 	LabRuntime &runtime_;
 	std::function<void()> shut_down_;
 	const std::shared_ptr<LogHistory> log_;
+	const std::shared_ptr<StateFile> state_;
 	std::optional<Acceptor> acceptor_;
 	std::list<std::unique_ptr<Client>> clients_;
 };
 
 ControlServer::ControlServer(Loop &loop, LabRuntime &runtime, const std::filesystem::path &path,
-			     std::function<void()> shut_down, std::shared_ptr<LogHistory> log)
+			     std::function<void()> shut_down, std::shared_ptr<LogHistory> log,
+			     std::shared_ptr<StateFile> state)
     : loop_(loop)
 {
 	loop_.run([&] {
-		impl_ = std::make_unique<Impl>(loop, runtime, std::move(shut_down), std::move(log));
+		impl_ = std::make_unique<Impl>(loop, runtime, std::move(shut_down), std::move(log),
+					       std::move(state));
 		impl_->listen(UnixListener(path));
 	});
 }

@@ -16,6 +16,7 @@
 #include "weftd/link_settings.hpp"
 #include "weftd/log.hpp"
 #include "weftd/observation.hpp"
+#include "weftd/state_file.hpp"
 #include "weftd/subnet_view.hpp"
 #include "weftd/lab_runtime.hpp"
 
@@ -462,9 +463,9 @@ json parse_request(std::string_view line)
 } // namespace
 
 ControlSession::ControlSession(LabRuntime &runtime, std::function<void()> shut_down,
-			       std::shared_ptr<LogHistory> log)
+			       std::shared_ptr<LogHistory> log, std::shared_ptr<StateFile> state)
     : runtime_(runtime), shut_down_(std::move(shut_down)), log_(std::move(log)),
-      captures_(std::make_unique<Captures>(runtime))
+      state_(std::move(state)), captures_(std::make_unique<Captures>(runtime))
 {
 }
 
@@ -518,6 +519,9 @@ std::string ControlSession::handle(std::string_view line)
 		if (command == commands.end())
 			throw BadRequest(fmt::format("there is no command '{}'", name));
 		answer["result"] = command->second(request);
+		// Before the client is answered: what it knows of is restored.
+		if (state_)
+			state_->record(request, answer["result"]);
 		answer["ok"] = true;
 	} catch (const std::exception &reason) {
 		answer["error"] = reason.what();

@@ -501,14 +501,20 @@ Lab parse_lab(std::string_view text, const std::string &source, const std::strin
 	return lab;
 }
 
-Lab load_lab(const std::filesystem::path &file, const std::string &default_name)
+LabText read_lab_text(const std::filesystem::path &file)
 {
 	std::ifstream stream(file);
 	if (!stream)
 		throw LabError(file.string() + ": cannot be read");
-	const std::string text((std::istreambuf_iterator<char>(stream)), {});
-	Lab lab = parse_lab(text, file.string(), default_name);
-	resolve_paths(lab, std::filesystem::absolute(file).parent_path());
+	return {file.string(), std::filesystem::absolute(file).parent_path().string(),
+		std::string((std::istreambuf_iterator<char>(stream)), {})};
+}
+
+Lab load_lab(const std::filesystem::path &file, const std::string &default_name)
+{
+	const LabText read = read_lab_text(file);
+	Lab lab = parse_lab(read.text, read.source, default_name);
+	resolve_paths(lab, read.folder);
 	return lab;
 }
 

@@ -107,6 +107,15 @@ struct Lab {
 	std::vector<std::string> warnings; // "FILE:LINE: what may not be meant"
 };
 
+// A lab file's contents. Paths in it are relative to the folder.
+struct LabText {
+	std::string source; // names it in errors
+	std::string folder;
+	std::string text;
+};
+
+// Reads the file. Throws LabError.
+LabText read_lab_text(const std::filesystem::path &file);
 // Reads @text; @source names it in errors. @default_name is the lab's name if the file gives none:
 // GUIDs that it does not give are made from the name. @running: a lab that this one is to take the
 // place of: nodes of the same name keep their GUIDs and links their ports where the file gives

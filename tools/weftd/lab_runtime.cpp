@@ -70,7 +70,7 @@ Environment &environment_of(Reactor *reactor)
 
 Host::Host(const LabHost &config, std::filesystem::path socket_path,
 	   std::vector<fabric::Port *> fabric_ports, std::shared_ptr<Reactor> thread,
-	   std::size_t mappings)
+	   std::size_t mappings, pci::Keeper *keeper)
     : name(config.name), guid(config.guid), model(config.model->name),
       socket(std::move(socket_path)), most_mappings(mappings), boot(config.boot),
       ports(std::move(fabric_ports)),
@@ -82,14 +82,17 @@ Host::Host(const LabHost &config, std::filesystem::path socket_path,
 	      loop.get())),
       server(make_server(config, loop.get(), card->function(), most_mappings))
 {
-	if (server)
-		server->listen(socket);
+	if (!server)
+		return;
+	if (keeper)
+		server->keep(*keeper);
+	server->listen(socket);
 }
 
 LabRuntime::LabRuntime(const Lab &lab, const std::filesystem::path &socket_directory,
-		       Reactor *reactor)
-    : socket_directory_(socket_directory), reactor_(reactor), threads_("cards", kMostCardThreads),
-      fabric_(lab.seed, reactor), ethernet_(lab.seed, reactor),
+		       Reactor *reactor, pci::Keeper *keeper)
+    : socket_directory_(socket_directory), reactor_(reactor), keeper_(keeper),
+      threads_("cards", kMostCardThreads), fabric_(lab.seed, reactor), ethernet_(lab.seed, reactor),
       attach_loop_(reactor ? nullptr : std::make_unique<Loop>("attach")),
       attach_(reactor ? nullptr
 		      : std::make_unique<attach::Server>(*attach_loop_,
@@ -284,10 +287,11 @@ void LabRuntime::add_hosts(const LabDifference &changes, const Lab &wanted)
 		if (config.model->pluggable)
 			hosts_.push_back(std::make_unique<Host>(
 				config, socket_directory_ / config.socket, std::move(ports),
-				thread_for_card(), most_mappings));
+				thread_for_card(), most_mappings, keeper_));
 		else
 			hosts_.push_back(std::make_unique<Host>(config, std::filesystem::path(),
-								std::move(ports), nullptr, 0));
+								std::move(ports), nullptr, 0,
+								nullptr));
 		allow_attaching(config.name, hosts_.back()->card->local_access(), 1,
 				config.trusted);
 	}

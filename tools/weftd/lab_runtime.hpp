@@ -33,7 +33,7 @@ namespace weft::weftd
 struct Host {
 	Host(const LabHost &config, std::filesystem::path socket_path,
 	     std::vector<fabric::Port *> fabric_ports, std::shared_ptr<Reactor> thread,
-	     std::size_t mappings);
+	     std::size_t mappings, pci::Keeper *keeper);
 
 	// Returns true if a guest has its card.
 	bool has_guest() const { return server && server->connected(); }
@@ -62,9 +62,10 @@ class LabRuntime
 public:
 	// Builds @lab and listens for machines in @socket_directory. Throws LabError for what only
 	// shows in building, std::system_error for sockets. All of it is driven by @reactor, in its
-	// time; null: each card by a thread of its own, in the machine's.
+	// time; null: each card by a thread of its own, in the machine's. @keeper, which may be
+	// null, is told of the cards' clients.
 	LabRuntime(const Lab &lab, const std::filesystem::path &socket_directory,
-		   Reactor *reactor = nullptr);
+		   Reactor *reactor = nullptr, pci::Keeper *keeper = nullptr);
 	~LabRuntime();
 	LabRuntime(const LabRuntime &) = delete;
 	LabRuntime &operator=(const LabRuntime &) = delete;
@@ -117,6 +118,7 @@ private:
 
 	const std::filesystem::path socket_directory_;
 	Reactor *const reactor_;
+	pci::Keeper *const keeper_;
 	// Threads of the cards: if there are few cards, each has its own.
 	ReactorPool threads_;
 	// The present lab, at each moment of a change; a host that could not be made may be in it

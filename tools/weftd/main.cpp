@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
 #include "base/descriptor_limit.hpp"
@@ -32,7 +33,9 @@
 #include "virtual_time/scheduler.hpp"
 #include "virtual_time/shared_time.hpp"
 #include "weftd/scripted_events.hpp"
+#include "weftd/state_file.hpp"
 #include "weftd/control.hpp"
+#include "weftd/keeper_socket.hpp"
 #include "weftd/lab.hpp"
 #include "weftd/log.hpp"
 #include "weftd/lab_runtime.hpp"
@@ -47,6 +50,8 @@ struct Options {
 	std::filesystem::path socket_directory = default_socket_directory();
 	bool group = false;
 	std::filesystem::path state_directory;
+	std::filesystem::path state;
+	int keeper = -1;
 	std::string log_level = "info";
 	weftd::LogForm log_form = weftd::LogForm::text;
 	std::optional<std::uint64_t> seed;
@@ -76,11 +81,19 @@ Options parse(int argc, char **argv)
 		     "let the directory's group use the sockets of cards and networks");
 	app.add_option("--state-dir", options.state_directory,
 		       "the directory for LIDs (default: the socket directory)");
+	auto *state = app.add_option(
+		"--state", options.state,
+		"a file that records changes; if it is there, its lab is continued, see weftd(1)");
+	auto *keeper = app.add_option(
+		"--keeper", options.keeper,
+		"the descriptor of a socket to a program that keeps QEMU's connections, see weftd(1)");
 	app.add_option("--seed", options.seed,
 		       "seed of all random choices, instead of the lab file's");
 	auto *time_server = app.add_flag(
 		"--time-server", options.time_server,
 		"run in virtual time, with User-Mode Linux guests that connect to time.sock");
+	state->excludes(time_server);
+	keeper->excludes(time_server)->check(CLI::NonNegativeNumber);
 	app.add_option("--events", options.events, "scheduled requests, see weftd(1)")
 		->check(CLI::ExistingFile)
 		->needs(time_server);
@@ -93,7 +106,7 @@ Options parse(int argc, char **argv)
 	app.add_option("--log-format", options.log_form, "text, or json: one object per line")
 		->transform(CLI::CheckedTransformer(std::map<std::string, weftd::LogForm>{
 			{"text", weftd::LogForm::text}, {"json", weftd::LogForm::json_lines}}));
-	app.add_flag("--check", options.check, "check the lab file and exit");
+	app.add_flag("--check", options.check, "check the lab file and exit")->excludes(state);
 	try {
 		app.parse(argc, argv);
 	} catch (const CLI::ParseError &error) {
@@ -140,14 +153,48 @@ std::string place_of_lab(const std::filesystem::path &directory)
 	return std::string(host.data()) + ":" + directory.string();
 }
 
+// The file of the lab to start with: of the one that @state continues, or the one given. Nothing
+// for the default lab.
+std::optional<weftd::LabText> choose_lab(const Options &options, const weftd::StateFile *state)
+{
+	if (state && state->continues())
+		return state->lab();
+	if (!options.lab.empty())
+		return weftd::read_lab_text(options.lab);
+	return std::nullopt;
+}
+
+weftd::Lab make_lab(const std::optional<weftd::LabText> &text, const std::string &name)
+{
+	if (!text)
+		return weftd::default_lab(name);
+	auto lab = weftd::parse_lab(text->text, text->source, name);
+	weftd::resolve_paths(lab, text->folder);
+	return lab;
+}
+
+// Repeats the changes to a lab that is continued.
+void restore(weftd::LabRuntime &runtime, const weftd::StateFile &state)
+{
+	weftd::ControlSession session(runtime, [] {});
+	for (const std::string &request : state.requests()) {
+		const auto answer = nlohmann::json::parse(session.handle(request));
+		if (!answer.at("ok").get<bool>())
+			spdlog::warn("state: {} could not be repeated: {}", request,
+				     answer.at("error").get<std::string>());
+	}
+}
+
 int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 {
 	const auto directory =
 		std::filesystem::absolute(options.socket_directory).lexically_normal();
 	// A lab that does the same again has its GUIDs again, wherever it runs.
 	const auto name = options.time_server ? "time server" : place_of_lab(directory);
-	auto lab =
-		options.lab.empty() ? weftd::default_lab(name) : weftd::load_lab(options.lab, name);
+	const auto state =
+		options.state.empty() ? nullptr : std::make_shared<weftd::StateFile>(options.state);
+	auto text = choose_lab(options, state.get());
+	auto lab = make_lab(text, name);
 	lab.sm.lids = std::filesystem::absolute(options.state_directory.empty()
 							? directory
 							: options.state_directory) /
@@ -182,10 +229,17 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 	});
 
 	const auto lock = claim(directory, options.group);
+	if (state && !state->continues())
+		state->begin(std::move(text));
 	for (weftd::LabHost &host : lab.hosts)
 		if (time)
 			host.bus = weftd::LabBus::vhost_user;
-	weftd::LabRuntime runtime(lab, directory, time ? &reactor : nullptr);
+	const auto keeper = options.keeper < 0
+				    ? nullptr
+				    : std::make_unique<weftd::KeeperSocket>(options.keeper);
+	weftd::LabRuntime runtime(lab, directory, time ? &reactor : nullptr, keeper.get());
+	if (state)
+		restore(runtime, *state);
 	std::optional<weftd::ScriptedEvents> events;
 	int status = EXIT_SUCCESS;
 	const auto end = [&](bool failed, const std::string &reason) {
@@ -224,11 +278,15 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 	// Last, so that it says that all the others are there.
 	weftd::ControlServer control(
 		*control_loop, runtime, directory / "control.sock",
-		[&] { main_loop.post([&] { ended = true; }); }, log);
+		[&] { main_loop.post([&] { ended = true; }); }, log, state);
+	if (keeper)
+		keeper->begin(*control_loop, runtime);
 	spdlog::info("{} hosts, {} switches, {} links; control socket {}", lab.hosts.size(),
 		     lab.switches.size(), lab.links.size(), (directory / "control.sock").string());
 	while (!ended)
 		reactor.turn(Clock::time_point::max());
+	if (keeper)
+		keeper->end();
 	scheduler.reset(); // its members are not notified of what goes now
 	return status;
 }

@@ -52,6 +52,9 @@ public:
 
 	virtual const Framing &framing() const = 0;
 	virtual Interrupts &interrupts() = 0;
+	// Returns true if the session of a client depends on a message of this kind even after the
+	// device is reset.
+	virtual bool is_setup(const Message &) const { return false; }
 	// A client came: one at a time, each with a session of its own.
 	virtual std::unique_ptr<Session> begin(Endpoint &endpoint,
 					       std::shared_ptr<spdlog::logger> log) = 0;

@@ -42,7 +42,7 @@ class Server::Impl
 public:
 	Impl(Loop &loop, PciDevice &device, const std::string &name, MakeProtocol make_protocol,
 	     std::size_t most_mappings)
-	    : loop_(loop), device_(device), make_protocol_(std::move(make_protocol)),
+	    : loop_(loop), device_(device), name_(name), make_protocol_(std::move(make_protocol)),
 	      most_mappings_(most_mappings), log_(make_log(loop, name)),
 	      retry_(std::in_place, loop, [this] { plug_again(); })
 	{
@@ -59,32 +59,31 @@ public:
 
 	void serve(FileDescriptor socket)
 	{
-		if (!endpoint_)
-			return;
-		// A new client may be seen before the end of the old one is.
-		if (connection_ && connection_->hung_up())
-			connection_->drop("it closed the connection");
-		if (connection_) {
-			log_->warn("another client refused: the card is in use");
-			return;
-		}
-		try {
-			endpoint_->admit();
-		} catch (const std::system_error &error) {
-			log_->warn("a client refused: {}", error.what());
-			return;
-		}
-		log_->info("client connected");
-		session_ = protocol_->begin(*endpoint_, log_);
-		Connection::Callbacks callbacks;
-		callbacks.message = [this](Message &message) { return handle(message); };
-		callbacks.closed = [this](const std::string &reason) { client_gone(reason); };
-		connection_ = std::make_shared<Connection>(
-			loop_, std::move(socket), protocol_->framing(), std::move(callbacks));
-		connected_.store(true, std::memory_order_relaxed);
-		connection_->start();
-		watch_memory();
+		const int fd = socket.get();
+		if (begin(std::move(socket)) && keeper_)
+			keeper_->connected(name_, fd);
 	}
+
+	// The keeper has what it was told by the other process.
+	void adopt(FileDescriptor socket, std::vector<KeptMessage> setup)
+	{
+		if (!begin(std::move(socket)))
+			return;
+		const std::size_t header_size = protocol_->framing().header_size;
+		for (KeptMessage &kept : setup) {
+			const std::span<const std::byte> bytes(kept.bytes);
+			if (bytes.size() < header_size)
+				continue;
+			Message message{bytes.first(header_size), bytes.subspan(header_size),
+					std::move(kept.fds)};
+			// The client has its answer.
+			session_->handle(message);
+			if (session_->ended())
+				return connection_->drop(session_->end_reason());
+		}
+	}
+
+	void keep(Keeper &keeper) { keeper_ = &keeper; }
 
 	bool connected() const { return connected_.load(std::memory_order_relaxed); }
 
@@ -97,6 +96,37 @@ public:
 	}
 
 private:
+	// Returns true if a client is served over @socket from now on.
+	bool begin(FileDescriptor socket)
+	{
+		if (!endpoint_)
+			return false;
+		// A new client may be seen before the end of the old one is.
+		if (connection_ && connection_->hung_up())
+			connection_->drop("it closed the connection");
+		if (connection_) {
+			log_->warn("another client refused: the card is in use");
+			return false;
+		}
+		try {
+			endpoint_->admit();
+		} catch (const std::system_error &error) {
+			log_->warn("a client refused: {}", error.what());
+			return false;
+		}
+		log_->info("client connected");
+		session_ = protocol_->begin(*endpoint_, log_);
+		Connection::Callbacks callbacks;
+		callbacks.message = [this](Message &message) { return handle(message); };
+		callbacks.closed = [this](const std::string &reason) { client_gone(reason); };
+		connection_ = std::make_shared<Connection>(
+			loop_, std::move(socket), protocol_->framing(), std::move(callbacks));
+		connected_.store(true, std::memory_order_relaxed);
+		connection_->start();
+		watch_memory();
+		return true;
+	}
+
 	// The border of a card's thread: whatever goes wrong in it comes here. The device may be in
 	// any state, so it is unplugged and plugged in anew, which takes the card from its machine;
 	// the next machine finds it after power-on. Nobody else notices.
@@ -138,6 +168,8 @@ private:
 
 	std::span<const std::byte> handle(Message &message)
 	{
+		if (keeper_ && protocol_->is_setup(message))
+			keeper_->received(name_, message);
 		const auto reply = session_->handle(message);
 		if (session_->ended())
 			connection_->drop(session_->end_reason());
@@ -159,6 +191,8 @@ private:
 	void client_gone(const std::string &reason)
 	{
 		log_->info("client gone: {}", reason);
+		if (keeper_)
+			keeper_->gone(name_);
 		unwatch_memory();
 		connection_.reset();
 		endpoint_->release();
@@ -168,6 +202,8 @@ private:
 
 	Loop &loop_;
 	PciDevice &device_;
+	const std::string name_;
+	Keeper *keeper_ = nullptr;
 	const MakeProtocol make_protocol_;
 	const std::size_t most_mappings_;
 	std::shared_ptr<spdlog::logger> log_;
@@ -205,6 +241,16 @@ void Server::listen(const std::filesystem::path &path)
 void Server::serve(FileDescriptor socket)
 {
 	loop_.run([&] { impl_->serve(std::move(socket)); });
+}
+
+void Server::keep(Keeper &keeper)
+{
+	loop_.run([&] { impl_->keep(keeper); });
+}
+
+void Server::adopt(FileDescriptor socket, std::vector<KeptMessage> setup)
+{
+	loop_.run([&] { impl_->adopt(std::move(socket), std::move(setup)); });
 }
 
 bool Server::connected() const

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/file_descriptor.hpp"
+#include "bus/pci/keeper.hpp"
 #include "bus/pci/protocol.hpp"
 
 namespace weft::pci
@@ -37,6 +38,11 @@ public:
 	void listen(const std::filesystem::path &path);
 	// Serves a client over a connected socket.
 	void serve(FileDescriptor socket);
+	// Has @keeper, which outlives the server, told of the clients from now on.
+	void keep(Keeper &keeper);
+	// Goes on with a client of another process, with the messages that have set up its session.
+	// It finds the device as after power-on.
+	void adopt(FileDescriptor socket, std::vector<KeptMessage> setup);
 	// Returns true if a client is connected. Callable from any thread; never blocks.
 	bool connected() const;
 

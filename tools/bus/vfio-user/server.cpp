@@ -22,6 +22,19 @@ public:
 
 	const pci::Framing &framing() const override { return kFraming; }
 	pci::Interrupts &interrupts() override { return interrupts_; }
+	// A client maps its memory once. It sets up MSI-X again when its driver starts.
+	bool is_setup(const Message &message) const override
+	{
+		switch (static_cast<Command>(message.header<Header>().command)) {
+		case Command::version:
+		case Command::dma_map:
+		case Command::dma_unmap:
+		case Command::set_irqs:
+			return true;
+		default:
+			return false;
+		}
+	}
 	std::unique_ptr<pci::Session> begin(pci::Endpoint &endpoint,
 					    std::shared_ptr<spdlog::logger> log) override
 	{

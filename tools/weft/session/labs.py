@@ -9,15 +9,15 @@ import pathlib
 import queue
 import signal
 import socket
-import subprocess
 import threading
 import time
 
 import stack
+from daemon import Daemon, is_served
 from lab import CommandFailed, DeadlineExceeded, Guest, GuestDied, kernels, own_kernel
 from lab.errors import LabError, printable
+from lab.guest import BUSYBOX
 from lab.machine import ethernet_netdev
-from lab.waiting import wait_until
 
 # Waits for a line of a file. In bash alone: on an emulated CPU it takes longer to start a program than what is waited for.
 AWAIT = """
@@ -51,6 +51,22 @@ await "$(echo /sys/class/infiniband/*/ports/1/state)" "*ACTIVE" "the port did no
 """ + SET_UP + """
 await /sys/class/net/$interface/carrier 1 "$interface did not get a carrier"
 """
+# The same as NODE_SETUP for a card that is back: its driver is loaded, and works on it meanwhile. The first argument is 1 if the subnet has a manager.
+SETUP_AGAIN = AWAIT + """
+managed=$1
+address=$2
+interface=$3
+appear() {
+	tries=0
+	until compgen -G "$1" >/dev/null; do
+		((++tries < 6000)) || { echo "$2 did not appear within 60 s" >&2; exit 1; }
+		read -rt 0.01 -u $never
+	done
+}
+appear "/sys/class/infiniband/*/ports/1/state" "the card"
+[ $managed = 0 ] || await "$(echo /sys/class/infiniband/*/ports/1/state)" "*ACTIVE" "the port did not become active"
+appear /sys/class/net/$interface "$interface"
+""" + SET_UP
 # The same without a subnet manager: the port becomes active when one comes, and the interface gets its carrier then.
 UNMANAGED_SETUP = LOAD + SET_UP
 # Allocated pages are not zeroed, which takes 0.4 s of the 4.4 s that an emulated CPU needs to boot; and the initramfs loads Debian's driver first.
@@ -61,6 +77,8 @@ ETHERNET_SETUP = "modprobe -q virtio_net; ip address add {address}/24 dev eth0 &
 MOST_ADDRESSES = 254    # of 10.1.0.0/24, and of 10.2.0.0/24
 BOOT_TIMEOUT = 120      # seconds, of a machine with an emulated CPU
 SETUP_TIMEOUT = 120
+CARRIER_TIMEOUTS = (5, 20, 60)  # seconds until ib0 of a card that is back has a carrier; its link is pulled and plugged in again after each but the last
+RELEASE_TIMEOUT = 60    # seconds that a driver may take to release a card whose server has ended
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,11 +126,14 @@ class Plan:
     stack: stack.Stack | None
 
 
-def ask_weftd(directory, command):
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-        client.connect(str(directory / "control.sock"))
-        client.sendall(json.dumps({"command": command}).encode() + b"\n")
-        answer = json.loads(client.makefile("rb").readline())
+def ask_weftd(directory, command, **arguments):
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            client.connect(str(directory / "control.sock"))
+            client.sendall(json.dumps({"command": command, **arguments}).encode() + b"\n")
+            answer = json.loads(client.makefile("rb").readline())
+    except (OSError, ValueError):
+        raise LabError("weftd has ended") from None
     if not answer["ok"]:
         raise LabError(f"weftd: {answer['error']}")
     return answer["result"]
@@ -121,16 +142,6 @@ def ask_weftd(directory, command):
 def warnings_of(log):
     """The texts of the warnings in weftd's log, whose lines are a time, a level, who says it, and the text."""
     return [line.split(None, 3)[3] for line in log.splitlines() if line.split()[1:2] == ["warning"] and len(line.split()) > 3]
-
-
-def is_served(path):
-    """Returns whether a process accepts connections at a socket; the file outlives a process that was killed."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-        try:
-            client.connect(str(path))
-        except OSError:
-            return False
-    return True
 
 
 class Interruption:
@@ -174,17 +185,19 @@ class Interruption:
 interruption = Interruption()
 
 
-def _next(done):
+def _next(done, meanwhile):
     """The next result. A signal may have woken another thread than the main thread, on which its handler runs: twice a second this one wakes too."""
     while True:
         try:
             return done.get(timeout=0.5)
         except queue.Empty:
             interruption.check()
+            meanwhile()
 
 
-def together(guests, work):
-    """Calls work(guest) for all at once, a thread each, on the main thread; returns what each returned. The first that fails ends it."""
+def together(guests, work, meanwhile=lambda: None):
+    """Calls work(guest) for all at once, a thread each, on the main thread; returns what each returned. The first that fails ends it, and so does
+    meanwhile(), which is called on the main thread about twice a second, if it raises."""
     done = queue.SimpleQueue()
 
     def one(guest):
@@ -197,7 +210,7 @@ def together(guests, work):
         threading.Thread(target=one, args=(guest,), daemon=True).start()
     results = {}
     for _ in guests:
-        guest, result, error = _next(done)
+        guest, result, error = _next(done, meanwhile)
         if error:
             raise error
         results[guest] = result
@@ -207,19 +220,19 @@ def together(guests, work):
 class Lab:
     """weftd and the machines. Made, brought up and closed on the main thread. tell(text): is told what happens meanwhile."""
 
-    def __init__(self, directory, logs, weftd, lab_file, machine, bare, tell, card=None):
+    def __init__(self, directory, logs, weftd, lab_file, machine, bare, tell, card=None, restart=True):
         self.directory = directory
         self.logs = logs
         self.guests = {}
         self._numbers = {}      # the last part of each machine's address, for as long as it is there
-        self._weftd_program = weftd
+        self._loaded = {}       # the stack.Stack of each guest, or None
+        self.weftd = Daemon(weftd, directory, logs, restart)
         self._lab_file = lab_file
         self._card = card       # without a lab file: the model of its hosts' cards
         self._machine = machine
         self._bare = bare
         self._tell = tell
         self._begun = time.monotonic()
-        self._weftd = None
 
     def tell(self, text):
         self._tell(f"[{time.monotonic() - self._begun:5.1f} s] {text}")
@@ -228,23 +241,15 @@ class Lab:
         """Starts weftd and the machines. check(names of hosts): called before any machine boots, may raise."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.logs.mkdir(parents=True, exist_ok=True)
-        control = self.directory / "control.sock"
-        if is_served(control):
+        if is_served(self.weftd.control):
             raise LabError(f"a weftd that this command did not start serves {self.directory}",
                            f"end it with `weft --socket-dir {self.directory} shutdown`, or choose another --socket-dir")
-        control.unlink(missing_ok=True)     # of a weftd that was killed
-        command = ["setpriv", "--pdeathsig", "TERM", self._weftd_program, "--socket-dir", str(self.directory)]
         if self._card:
             # No name that a user gives a file: the directory may be one of the user's.
             self._lab_file = self.directory / ".weft-card.toml"
             self._lab_file.write_text(stack.two_hosts(self._card))
-        if self._lab_file:
-            command += ["--lab", str(self._lab_file)]
-        with open(self.logs / "weftd.log", "w") as log:
-            # Ctrl-C is for this program, which then ends what it started.
-            self._weftd = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0)
-        wait_until("weftd to serve", self._weftd_serves, 30)
-        with open(self.logs / "weftd.log") as log:
+        self.weftd.start(self._lab_file)
+        with open(self.weftd.log) as log:
             for warning in warnings_of(log.read()):
                 self.tell(f"warning: {printable(warning)}")
         fabric = self._fabric()
@@ -281,9 +286,101 @@ class Lab:
             raise LabError(f"there is no host {name}", f"there is {', '.join(self.guests)}")
         return path
 
+    def look_after(self, tell=None):
+        """If weftd has ended, starts it again with the state that it had, and gives the guests cards again. tell(text) is told what was lost. Raises
+        LabError if weftd is not to be started again, or ends too often."""
+        while not self.weftd.alive():
+            tell = tell or self.tell
+            tell(self.weftd.start_again())
+            try:
+                self._give_cards_again(tell)
+            except LabError:
+                if self.weftd.alive():
+                    raise
+
+    def upgrade(self, program, tell):
+        """Replaces weftd by another program, or by a new process of the same."""
+        self._tell = tell
+        self.tell(self.weftd.replace(program))
+        self._give_cards_again(self.tell)
+        self.look_after(self.tell)
+
+    def _give_cards_again(self, tell):
+        """Each guest removes its card from its kernel, and finds one again after weftd has got its connection. Ends early if weftd has ended again."""
+        fabric = self._fabric()
+        # No port becomes active whose cable somebody has pulled.
+        pulled = {link["name"] for link in ask_weftd(self.directory, "fabric.show")["links"] if link["settings"]["state"] == "down"}
+        for host in fabric.hosts:
+            guest = self.guests.get(host["name"])
+            if not guest or guest.alive() and not guest.kernel.native:
+                continue
+            why = "User-Mode Linux cannot connect again" if guest.alive() else "the guest has ended"
+            tell(f"{guest.name}: has lost its card: {why}; `weft lab restart {guest.name}` starts the guest again")
+
+        hosts = {guest: host for host in fabric.hosts if (guest := self.guests.get(host["name"])) and guest.alive() and not guest.kernel.native}
+
+        def give(guest):
+            try:
+                if address := self._give_card_again(guest, hosts[guest], fabric.managed and hosts[guest]["ports"][0]["link"] not in pulled):
+                    tell(f"{guest.name}: has its card again{address}")
+            except (CommandFailed, DeadlineExceeded, GuestDied, LabError) as error:
+                if self.weftd.alive():
+                    reason, _, _ = str(error).partition("\n")
+                    tell(f"{guest.name}: has lost its card: {reason}; `weft lab restart {guest.name}` starts the guest again")
+
+        together(hosts, give)
+
+    def _give_card_again(self, guest, host, managed):
+        """Returns what to add to the message about it; None if weftd has ended meanwhile."""
+        if not self.weftd.keeper.has(guest.name):
+            raise LabError("its connection is not known")
+
+        def waited_for(process, what, seconds):
+            guest.wait_for_event(what, lambda: process.status is not None or not self.weftd.alive(), seconds)
+            return process.status is not None
+
+        # The driver finds that the card has failed, and that it is another one then.
+        removal = guest.spawn([BUSYBOX, "sh", "-c", f"if [ -e {guest.card} ]; then echo 1 >{guest.card}/remove; fi"])
+        if not waited_for(removal, "its driver to release the card", RELEASE_TIMEOUT):
+            return None
+        try:
+            self.weftd.keeper.pass_on(guest.name)
+        except OSError:
+            return None
+        if not waited_for(guest.spawn([BUSYBOX, "sh", "-c", "echo 1 >/sys/bus/pci/rescan"]), "its driver to find the card", SETUP_TIMEOUT):
+            return None
+        loaded = self._loaded.get(guest.name)
+        if not loaded:
+            return " "
+        waits = managed or loaded.interface != stack.IPOIB
+        port = host["ports"][0]["name"]
+        address = f"10.1.0.{self._numbers[guest.name]}"
+        process = guest.spawn(f"set -- {int(waits)} {address} {loaded.interface}\n{SETUP_AGAIN}")
+        if not waited_for(process, "its card to work again", SETUP_TIMEOUT):
+            process.kill()
+            return None
+        if process.status != 0:
+            raise LabError(f"no {loaded.interface}: {(process.err or process.out).strip() or f'status {process.status}'}")
+        for timeout in CARRIER_TIMEOUTS if waits else ():
+            try:
+                guest.wait_for_carrier(loaded.interface, timeout=timeout)
+                break
+            except DeadlineExceeded:
+                # Linux's SA client learns from a change of the port where the subnet manager is. If it comes after the port has become active, it misses that.
+                if timeout == CARRIER_TIMEOUTS[-1]:
+                    raise
+                for command in ("link.down", "link.up"):
+                    ask_weftd(self.directory, command, link=port)
+        return f", {address} on {loaded.interface}"
+
+    def _weftd_is_there(self):
+        if not self.weftd.alive():
+            raise LabError(self.weftd.how_it_ended())
+
     def _end(self, name):
         self.guests.pop(name).close()
         self._numbers.pop(name)
+        self._loaded.pop(name, None)
 
     def _start_guests(self, hosts, managed):
         if len(self.guests) + len(hosts) > MOST_ADDRESSES and not self._bare:
@@ -297,10 +394,10 @@ class Lab:
             self.guests[guest.name] = guest
             self._numbers[guest.name] = next(number for number in itertools.count(1) if number not in self._numbers.values())
             guest.start()
-            started[guest] = plan.stack
+            started[guest] = self._loaded[guest.name] = plan.stack
             self.tell(f"{guest.name}: boots {plan.kernel.release}, {'as a program' if plan.kernel.native else guest.accelerator}")
         try:
-            together(started, lambda guest: self._bring_up(guest, started[guest], self._numbers[guest.name], managed))
+            together(started, lambda guest: self._bring_up(guest, started[guest], self._numbers[guest.name], managed), self._weftd_is_there)
         except BaseException:
             for guest in started:
                 self._end(guest.name)
@@ -358,30 +455,10 @@ class Lab:
             raise LabError(f"{guest.name}: {error}\n(its console: {guest.log})") from None
         self.tell(f"{guest.name}: has weft's modules")
 
-    def _weftd_serves(self):
-        if not self.alive():
-            raise LabError((self.logs / "weftd.log").read_text().strip() or "weftd ended")
-        return is_served(self.directory / "control.sock")
-
-    def alive(self):
-        return self._weftd.poll() is None
-
-    def how_weftd_ended(self):
-        """For a user: by which signal or with which status, and where its log is."""
-        status = self._weftd.poll()
-        how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-        return f"weftd {how}; its log is {self.logs / 'weftd.log'}"
-
     def close(self):
         for guest in self.guests.values():
             guest.close()
-        if self._weftd:
-            self._weftd.terminate()
-            try:
-                self._weftd.wait(10)
-            except subprocess.TimeoutExpired:
-                self._weftd.kill()
-                self._weftd.wait()
+        self.weftd.end()
         if self._card and self._lab_file:
             self._lab_file.unlink(missing_ok=True)
 

@@ -142,7 +142,7 @@ def execute(lab, args, scripts, printer_of):
             streams.feed(process.guest.changed, process.window.space, lambda: process.status is not None, process.give)
         try:
             statuses = together([lab.guests[host] for host in scripts],
-                                lambda guest: _collect(guest, processes[guest.name], deadline, timeout, printer))
+                                lambda guest: _collect(guest, processes[guest.name], deadline, timeout, printer), lambda: lab.look_after(_warn))
         except KeyboardInterrupt:
             _pass_on_signal(processes, lab.tell)
             raise
@@ -157,6 +157,11 @@ def execute(lab, args, scripts, printer_of):
     status = next((status for status in (statuses[lab.guests[host]] for host in scripts) if status != 0), 0)
     incomplete = report_incomplete_logs(lab.guests.values(), args.logs)
     return status or incomplete
+
+
+def _warn(text):
+    """Prints what has happened to weftd, with --quiet, too."""
+    print(printable(f"weft run: {text}"), file=sys.stderr, flush=True)
 
 
 def report_kernels(guests, printed=""):
@@ -199,7 +204,7 @@ def run(args, machine):
     status = None
     scripts = {}
     try:
-        with Lab(directory, logs, args.weftd, args.lab, machine, args.bare, tell, args.card) as lab:
+        with Lab(directory, logs, args.weftd, args.lab, machine, args.bare, tell, args.card, not args.no_restart) as lab:
             try:
                 # A host that is not there is reported before any guest boots.
                 lab.up(lambda hosts: scripts.update(scripts_of(args, hosts)))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A lab in the background, and the socket through which commands reach its guests: `weft lab up`, `shell`, `restart`, `console`, `check` and
-`down`.
+"""A lab in the background, and the socket through which commands reach its guests: `weft lab up`, `shell`, `restart`, `console`, `check`, `upgrade`
+and `down`.
 
 A client of the socket DIR/lab.sock sends one line with a JSON object. {"settle": [HOST...]}, {"restart": [HOST...]}, {"log": HOST}, {"check":
-true} and {"down": true} are answered by JSON objects, one per line: {"err"} with text, then {"status"}, for "log" with {"path"}, or {"error"}.
+true}, {"upgrade": PROGRAM or null} and {"down": true} are answered by JSON objects, one per line: {"err"} with text, then {"status"}, for "log" with {"path"}, or {"error"}.
 After {"host", "words", "terminal": [ROWS, COLUMNS] or null, "environment"} both sides exchange frames of the guest's agent (lab/process.py)
 with the number 0: input, resize and kill from the client; out, err and consumed to it, and finally exit, or FAILED with the reason. If a
 client disconnects, its command gets a hang-up.
@@ -19,13 +19,15 @@ import socket
 import struct
 import sys
 import threading
+import time
 
 import streams
 from lab import DeadlineExceeded, GuestDied
 from lab.errors import LabError, in_one_line, printable
 from lab.process import CONSUMED, ERR, EXIT, HEADER, INPUT, KILL, OUT, RESIZE, SIZE, BadFrame, InputWindow, read_frame
 from lab.waiting import wait_until
-from labs import Lab, interruption, is_served
+from daemon import is_served
+from labs import Lab, interruption, program_in_same_directory
 from running import KERNEL_REPORT, MACHINE_DIED
 from streams import Terminal
 
@@ -35,6 +37,9 @@ FAILED = 32     # a frame with the reason why there is no status
 IS_UP = "up"
 # Says why the last lab of the directory ended, if nobody asked for it.
 ENDED = "lab-ended"
+LOG = "lab.log"         # what has happened to weftd
+MOST_MESSAGES = 100     # for one check
+WAKE = object()
 
 
 def _read(path):
@@ -77,18 +82,26 @@ class Server:
         self.path = path
         self.done = threading.Event()
         self.checking = threading.Lock()
-        self.changes = queue.SimpleQueue()  # (Lab.settle or Lab.restart, hosts, send, event): machines are started on the main thread
+        self.changes = queue.SimpleQueue()  # (Lab.settle, restart or upgrade, what for, send, event): processes are started on the main thread; WAKE
+        self.messages = []      # about weftd, which the next check() passes on
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.bind(str(path))
         self.listener.listen()
 
     def serve(self):
-        """Until a client says so, or weftd ends."""
+        """Until a client ends it, or weftd has ended and is not started again; returns why in the latter case."""
+        self.lab.weftd.notify = lambda: self.changes.put(WAKE)
         threading.Thread(target=self.accept, daemon=True).start()
-        while not self.done.is_set() and self.lab.alive() and not interruption.came:
+        while not self.done.is_set() and not interruption.came:
+            try:
+                self.lab.look_after(self.note)
+            except (DeadlineExceeded, LabError) as error:
+                return str(error)
             try:
                 asked = self.changes.get(timeout=1)
             except queue.Empty:
+                continue
+            if asked is WAKE:
                 continue
             if not asked:
                 break
@@ -100,6 +113,15 @@ class Server:
                 send(error=str(error))
             finally:
                 changed.set()
+
+        return None
+
+    def note(self, text):
+        """Keeps a message for the log, and for the next check()."""
+        with self.checking:
+            self.messages = [*self.messages, text][-MOST_MESSAGES:]
+        with contextlib.suppress(OSError), open(self.lab.logs / LOG, "a") as log:
+            log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {printable(text)}\n")
 
     def accept(self):
         while True:
@@ -118,7 +140,7 @@ class Server:
                     self.done.set()
                     self.changes.put(None)
                     return send(status=0)
-                for name in ("settle", "restart"):
+                for name in ("settle", "restart", "upgrade"):
                     if name in message:
                         return self.change(getattr(self.lab, name), message[name], quietly(send))
                 if "log" in message:
@@ -135,9 +157,13 @@ class Server:
         changed.wait()
 
     def check(self, send):
-        """Sends what kernels have reported since the last check, and which guests have ended. The status is as that of `weft run`."""
+        """Sends what kernels have reported since the last check, which guests have ended, and whether weftd has. The status is as that of `weft run`."""
         status = 0
         with self.checking:
+            for text in self.messages:
+                send(err=f"{printable(text)}\n")
+                status = MACHINE_DIED
+            self.messages = []
             for guest in list(self.lab.guests.values()):
                 if guest.alive():
                     with contextlib.suppress(GuestDied, DeadlineExceeded):
@@ -238,7 +264,7 @@ def up(args, machine):
     signal.signal(signal.SIGTERM, _leave)
     with os.fdopen(writer, "w", buffering=1) as told:
         lab = Lab(args.socket_dir, args.logs or args.socket_dir, args.weftd, args.lab, machine, args.bare,
-                  lambda text: told.write(f"{text}\n"), args.card)
+                  lambda text: told.write(f"{text}\n"), args.card, not args.no_restart)
         try:
             lab.up()
             server = Server(lab, path)
@@ -254,11 +280,10 @@ def up(args, machine):
         for number in range(3):
             os.dup2(nothing.fileno(), number)
     try:
-        server.serve()
-    finally:
-        if not server.done.is_set() and not interruption.came and not lab.alive():
+        if why := server.serve():
             with contextlib.suppress(OSError):
-                (args.socket_dir / ENDED).write_text(lab.how_weftd_ended())
+                (args.socket_dir / ENDED).write_text(why)
+    finally:
         path.unlink(missing_ok=True)
         lab.close()
     return 0
@@ -291,6 +316,11 @@ def settle(args):
 
 def restart(args):
     return _pass_on(args, {"restart": args.words})["status"]
+
+
+def upgrade(args):
+    """Without a program: the weftd in the directory of weft."""
+    return _pass_on(args, {"upgrade": str(program_in_same_directory(args.weftd).absolute())})["status"]
 
 
 def check(args):

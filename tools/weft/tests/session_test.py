@@ -582,7 +582,7 @@ class Dies:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGTERM)
 signal.signal(signal.SIGTERM, serving._leave)
-server = serving.Server(types.SimpleNamespace(alive=lambda: True), PATH)
+server = serving.Server(types.SimpleNamespace(look_after=lambda _: None, weftd=types.SimpleNamespace()), PATH)
 Dies()
 server.serve()
 print("ended")
@@ -602,7 +602,7 @@ class CheckedFirst(unittest.TestCase):
         with contextlib.ExitStack() as stack:
             for name, stand_in in (("_fabric", lambda: labs.Fabric([{"name": "node1"}], True)), ("_start_guests", lambda *each: booted.append(each))):
                 stack.enter_context(unittest.mock.patch.object(lab, name, stand_in))
-            for owner, name in ((labs, "is_served"), (labs, "wait_until"), (labs.subprocess, "Popen"), (labs.pathlib.Path, "mkdir"), (labs.pathlib.Path, "unlink")):
+            for owner, name in ((labs, "is_served"), (labs.Daemon, "start"), (labs.pathlib.Path, "mkdir"), (labs.pathlib.Path, "unlink")):
                 stack.enter_context(unittest.mock.patch.object(owner, name, return_value=False))
             stack.enter_context(unittest.mock.patch.object(labs, "open", unittest.mock.mock_open(), create=True))
             args = types.SimpleNamespace(on=["node3"], script=None, words=["true"])

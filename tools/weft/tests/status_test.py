@@ -29,7 +29,7 @@ class Ended(unittest.TestCase):
         lab = unittest.mock.MagicMock()
         lab.__enter__.return_value = types.SimpleNamespace(guests={"node1": guest}, up=unittest.mock.Mock(side_effect=GuestDied(error)))
         lab.__exit__.return_value = False
-        args = types.SimpleNamespace(script=None, words=["true"], on=None, logs=pathlib.Path("/none"), weftd=None, lab=None, bare=True, card=None, quiet=True,
+        args = types.SimpleNamespace(script=None, words=["true"], on=None, logs=pathlib.Path("/none"), weftd=None, lab=None, bare=True, card=None, quiet=True, no_restart=None,
                                      timeout=None)
         said = io.StringIO()
         with unittest.mock.patch("running.Lab", return_value=lab), contextlib.redirect_stderr(said):

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""weftd as a child process of the session: it is started, watched, started again after it has ended, and replaced by another program."""
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+from keeping import Keeper
+from lab.errors import LabError
+from lab.waiting import DeadlineExceeded, wait_until
+
+STATE = "weftd-state.json"
+MOST_RESTARTS = 10
+WITHIN = 60             # seconds: if weftd ends more often within them, it is not started again
+MOST_LOGS = 10          # of ended weftds, the newest
+START_TIMEOUT = 30      # seconds
+END_TIMEOUT = 10
+CORE_PATTERN = "/proc/sys/kernel/core_pattern"
+
+
+def is_served(path):
+    """Returns whether a process accepts connections at a socket; the file outlives a process that was killed."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        try:
+            client.connect(str(path))
+        except OSError:
+            return False
+    return True
+
+
+class Daemon:
+    """Started and ended on the main thread: the kernel ends weftd when the thread that started it ends (PR_SET_PDEATHSIG)."""
+
+    def __init__(self, program, directory, logs, restart):
+        self.control = directory / "control.sock"
+        self.log = logs / "weftd.log"
+        self.notify = lambda: None      # called on another thread when weftd has ended
+        self.restarts = 0               # all of them
+        self.keeper = Keeper()
+        self._program = program
+        self._directory = directory
+        self._restart = restart
+        self._lab_file = None
+        self._process = None
+        self._ended = threading.Event()
+        self._dumped = False            # core
+        self._ends = []                 # the times of its latest ends
+
+    def start(self, lab_file):
+        """Starts it with a new lab."""
+        self._lab_file = lab_file
+        (self._directory / STATE).unlink(missing_ok=True)
+        self._start()
+
+    def start_again(self):
+        """After its end: starts it with the same lab, links and faults; returns what happened, for the user. Raises LabError if it may not be started, or ends
+        too often."""
+        how = self.how_it_ended()
+        while True:
+            # 0: by `weft shutdown`, or a SIGTERM.
+            if not self._restart or self._process.returncode == 0:
+                raise LabError(self.how_it_ended())
+            self._count_end()
+            kept = self._keep_log()
+            try:
+                self._start()
+            except (LabError, DeadlineExceeded):
+                self.end()
+                continue
+            self.restarts += 1
+            return (f"{how.partition(';')[0]} and was started again; its log until then is {kept}. Counters start from zero, and captures, attached "
+                    "programs, armed faults of cards and connections of guests are lost")
+
+    def replace(self, program):
+        """Ends it and starts a program in its place (None: the same one), which continues its lab; returns what happened. If that fails, the former program
+        is started again, and LabError is raised."""
+        before, self._program = self._program, program or self._program
+        self.end()
+        self._keep_log()
+        try:
+            self._start()
+        except (LabError, DeadlineExceeded) as error:
+            self.end()
+            self._program = before
+            self._start()
+            raise LabError(f"{program or before} does not serve the lab: {error}", "the former weftd was started again") from None
+        return f"weftd was replaced by {self._program}"
+
+    def alive(self):
+        return self._process is not None and not self._ended.is_set()
+
+    def how_it_ended(self):
+        """For a user: by which signal or with which status, and where its log is."""
+        status = self._process.returncode
+        how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        core = f" (with a core dump, see {CORE_PATTERN})" if self._dumped else ""
+        return f"weftd {how}{core}; its log is {self.log}"
+
+    def end(self):
+        if not self._process:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(END_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _start(self):
+        self.control.unlink(missing_ok=True)     # of a weftd that was killed
+        command = ["setpriv", "--pdeathsig", "TERM", self._program, "--socket-dir", str(self._directory)]
+        if self._lab_file:
+            command += ["--lab", str(self._lab_file)]
+        command += ["--state", str(self._directory / STATE)]
+        with open(self.log, "w") as log, self.keeper.open() as keeper:
+            command += ["--keeper", str(keeper.fileno())]
+            # Ctrl-C is for this program, which then ends what it started.
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0, pass_fds=[keeper.fileno()])
+        self._ended = threading.Event()
+        threading.Thread(target=self._watch, args=(self._process, self._ended), daemon=True).start()
+        wait_until("weftd to serve", self._serves, START_TIMEOUT)
+
+    def _watch(self, process, ended):
+        try:
+            # It is left for the Popen object, which does not tell of a core dump.
+            self._dumped = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT).si_code == os.CLD_DUMPED
+        except ChildProcessError:
+            self._dumped = False    # end() was faster
+        process.wait()
+        self.keeper.stand_in()
+        ended.set()
+        self.notify()
+
+    def _serves(self):
+        if not self.alive():
+            raise LabError(self.log.read_text().strip() or "weftd ended")
+        return is_served(self.control)
+
+    def _count_end(self):
+        now = time.monotonic()
+        self._ends = [each for each in self._ends if now - each < WITHIN] + [now]
+        if len(self._ends) > MOST_RESTARTS:
+            raise LabError(f"{self.how_it_ended()}; it ended {len(self._ends)} times within {WITHIN} s and is not started again")
+
+    def _keep_log(self):
+        """Renames the log; returns the new path."""
+        numbers = sorted(int(path.stem.rpartition("-")[2]) for path in self.log.parent.glob("weftd-*.log") if path.stem.rpartition("-")[2].isdecimal())
+        for number in numbers[:-MOST_LOGS + 1]:
+            pathlib.Path(self.log.with_name(f"weftd-{number}.log")).unlink(missing_ok=True)
+        kept = self.log.with_name(f"weftd-{numbers[-1] + 1 if numbers else 1}.log")
+        self.log.rename(kept)
+        return kept

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Keeps the connections of QEMUs to their cards while weftd is replaced. QEMU does not connect again, and often aborts if a connection closes.
+
+weftd passes each connection on to the session as it is made, with the messages that set it up (weftd(1), "RESTART"). While there is no weftd, the session
+answers in its place as a card that has failed: reads give all ones, writes do nothing. The next weftd gets the connection and those messages.
+"""
+import array
+import contextlib
+import os
+import select
+import socket
+import struct
+import threading
+
+MOST_DESCRIPTORS = 16
+LONGEST_RECORD = 16 << 10
+LONGEST_MESSAGE = 2 << 20
+# The protocol (tools/bus/vfio-user/protocol.hpp).
+HEADER = struct.Struct("<HHIII")
+VERSION, DMA_MAP, DMA_UNMAP, SET_IRQS, REGION_READ, REGION_WRITE, RESET, REGION_WRITE_MULTI = 1, 2, 3, 8, 9, 10, 13, 15
+REPLY, NO_REPLY, ERROR = 1, 0x10, 0x20
+MAP = struct.Struct("<IIQQQ")
+UNMAP = struct.Struct("<IIQQ")
+UNMAP_ALL = 2
+IRQS = struct.Struct("<IIIII")
+EVENTFD, TRIGGER = 1 << 2, 1 << 5
+INTX = 0
+ACCESS = struct.Struct("<QII")
+ENOTSUP = 95
+
+
+def _receive(connection, size):
+    """Returns (bytes, descriptors) of one read."""
+    numbers = array.array("i")
+    data, ancillary, _, _ = connection.recvmsg(size, socket.CMSG_SPACE(MOST_DESCRIPTORS * numbers.itemsize), socket.MSG_CMSG_CLOEXEC)
+    for level, kind, part in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            numbers.frombytes(part[:len(part) - len(part) % numbers.itemsize])
+    return data, list(numbers)
+
+
+def _close(numbers):
+    for number in numbers:
+        os.close(number)
+
+
+class Card:
+    """A guest's connection to its card: the socket, and the messages with which a server must begin that goes on with it."""
+
+    def __init__(self, descriptor):
+        self._socket = socket.socket(fileno=descriptor)
+        self._version = None
+        self._maps = {}         # by address: (size, message, descriptors)
+        self._intx = None       # (message, descriptors)
+        self._dead = None       # the thread that answers in the place of weftd, and what stops it
+        self._wake = None
+
+    def close(self):
+        self.stop()
+        self._socket.close()
+        for _, _, descriptors in self._maps.values():
+            _close(descriptors)
+        if self._intx:
+            _close(self._intx[1])
+
+    def note(self, message, descriptors):
+        """Notes a message of the guest's QEMU that sets its session up, or undoes what one did. Takes the descriptors."""
+        _, command, *_ = HEADER.unpack_from(message)
+        body = message[HEADER.size:]
+        if command == VERSION:
+            self._version = message
+        elif command == DMA_MAP and len(body) >= MAP.size:
+            _, _, _, address, size = MAP.unpack_from(body)
+            _close(self._maps.pop(address, (0, b"", []))[2])
+            self._maps[address] = (size, message, descriptors)
+            return
+        elif command == DMA_UNMAP and len(body) >= UNMAP.size:
+            _, flags, address, size = UNMAP.unpack_from(body)
+            gone = [each for each, (length, *_) in self._maps.items() if flags & UNMAP_ALL or address <= each and each + length <= address + size]
+            for each in gone:
+                _close(self._maps.pop(each)[2])
+        elif command == SET_IRQS and len(body) >= IRQS.size:
+            _, flags, index, _, count = IRQS.unpack_from(body)
+            if index == INTX and flags & TRIGGER and (descriptors or not count):
+                if self._intx:
+                    _close(self._intx[1])
+                self._intx = (message, descriptors) if descriptors else None
+                return
+        _close(descriptors)
+
+    def pass_on(self, name, keeper):
+        """Gives the connection to the weftd at the other end of the keeper's socket."""
+        self.stop()
+
+        def send(verb, message, descriptors):
+            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+            keeper.sendmsg([f"{verb} {name}\n".encode() + message], rights)
+
+        for message, descriptors in [(self._version, []), *((message, held) for _, message, held in self._maps.values()), *([self._intx] if self._intx else [])]:
+            send("restore", message, descriptors)
+        send("adopt", b"", [self._socket.fileno()])
+
+    # -- in the place of weftd ------------------------------------------------------------------
+
+    def stand_in(self):
+        """Begins to answer as a card that has failed."""
+        if not self._dead:
+            self._wake = os.eventfd(0)
+            self._dead = threading.Thread(target=self._answer, daemon=True)
+            self._dead.start()
+
+    def stop(self):
+        if self._dead:
+            os.eventfd_write(self._wake, 1)
+            self._dead.join()
+            os.close(self._wake)
+            self._dead = None
+
+    def _answer(self):
+        poller = select.poll()
+        poller.register(self._socket, select.POLLIN)
+        poller.register(self._wake, select.POLLIN)
+        with contextlib.suppress(OSError, struct.error):
+            while not any(number == self._wake for number, _ in poller.poll()):
+                if not self._answer_one():
+                    break
+
+    def _answer_one(self):
+        """Answers a message. False: there are no more."""
+        message, descriptors = self._read(HEADER.size)
+        if not message:
+            return False
+        number, command, size, flags, _ = HEADER.unpack(message)
+        if not HEADER.size <= size <= LONGEST_MESSAGE:
+            return False
+        body, more = self._read(size - HEADER.size)
+        answer, error = self._answer_to(command, body)
+        self.note(message + body, descriptors + more)
+        if not flags & NO_REPLY:
+            self._socket.sendall(HEADER.pack(number, command, HEADER.size + len(answer), REPLY | (ERROR if error else 0), error) + answer)
+        return True
+
+    def _read(self, size):
+        data, descriptors = b"", []
+        while len(data) < size:
+            piece, more = _receive(self._socket, size - len(data))
+            if not piece:
+                return b"", []
+            data += piece
+            descriptors += more
+        return data, descriptors
+
+    @staticmethod
+    def _answer_to(command, body):
+        """Returns (what follows the header, the error's number)."""
+        if command == REGION_READ:
+            _, _, count = ACCESS.unpack_from(body)
+            return body[:ACCESS.size] + b"\xff" * min(count, LONGEST_MESSAGE), 0
+        if command == REGION_WRITE:
+            return body[:ACCESS.size], 0
+        if command == REGION_WRITE_MULTI:
+            return body[:8], 0
+        if command == DMA_UNMAP:
+            return body[:UNMAP.size], 0
+        return b"", 0 if command in (DMA_MAP, SET_IRQS, RESET) else ENOTSUP
+
+
+class Keeper:
+    """All connections of a lab."""
+
+    def __init__(self):
+        self._cards = {}        # by host
+        self._lock = threading.Lock()
+        self._socket = None
+        self._reader = None
+
+    def open(self):
+        """For a weftd that is to be started: returns its end of a new socket."""
+        if self._socket:
+            self._socket.close()
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._reader = threading.Thread(target=self._read, args=(self._socket,), daemon=True)
+        self._reader.start()
+        return theirs
+
+    def stand_in(self):
+        """After the end of weftd: answers in its place."""
+        self._reader.join()     # until all that it has passed on is known
+        with self._lock:
+            for card in self._cards.values():
+                card.stand_in()
+
+    def close(self):
+        for host in list(self._cards):
+            self.forget(host)
+        if self._socket:
+            self._socket.close()
+
+    def has(self, host):
+        return host in self._cards
+
+    def pass_on(self, host):
+        """Gives a guest's connection to the present weftd. OSError: it has ended."""
+        with self._lock:
+            self._cards[host].pass_on(host, self._socket)
+
+    def forget(self, host):
+        """The guest has ended."""
+        with self._lock:
+            if card := self._cards.pop(host, None):
+                card.close()
+
+    def _read(self, connection):
+        with contextlib.suppress(OSError):
+            while True:
+                record, descriptors = _receive(connection, LONGEST_RECORD)
+                if not record:
+                    break
+                line, _, message = record.partition(b"\n")
+                verb, _, host = line.decode(errors="replace").partition(" ")
+                self._take(verb, host, message, descriptors)
+
+    def _take(self, verb, host, message, descriptors):
+        if verb == "connected" and len(descriptors) == 1:
+            self.forget(host)
+            with self._lock:
+                self._cards[host] = Card(descriptors[0])
+        elif verb == "gone":
+            self.forget(host)
+        elif verb == "received" and host in self._cards and len(message) >= HEADER.size:
+            self._cards[host].note(message, descriptors)
+        else:
+            _close(descriptors)

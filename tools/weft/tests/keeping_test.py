@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Tests what answers QEMU, and what the next weftd gets, after the end of weftd."""
+import array
+import os
+import pathlib
+import socket
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
+
+import keeping  # noqa: E402
+from keeping import ACCESS, HEADER, IRQS, MAP, UNMAP, Keeper  # noqa: E402
+
+
+def message(command, body=b"", number=7, flags=0):
+    return HEADER.pack(number, command, HEADER.size + len(body), flags, 0) + body
+
+
+def mapping(address, size=0x1000):
+    return message(keeping.DMA_MAP, MAP.pack(MAP.size, 3, 0, address, size))
+
+
+def unmapping(address, size, flags=0):
+    return message(keeping.DMA_UNMAP, UNMAP.pack(UNMAP.size, flags, address, size))
+
+
+def irqs(index, count):
+    return message(keeping.SET_IRQS, IRQS.pack(IRQS.size, keeping.EVENTFD | keeping.TRIGGER, index, 0, count))
+
+
+VERSION = message(keeping.VERSION, b"\0\0\1\0{}\0")
+
+
+class Kept(unittest.TestCase):
+    def setUp(self):
+        self.keeper = Keeper()
+        self.weftd = self.enterContext(self.keeper.open())
+        self.qemu, theirs = socket.socketpair()
+        self.enterContext(self.qemu)
+        self.qemu.settimeout(60)
+        self.tell("connected", [theirs.fileno()])
+        theirs.close()
+        self.addCleanup(self.end)
+
+    def end(self):
+        self.weftd.close()
+        self.keeper.stand_in()
+        self.keeper.close()
+
+    def tell(self, verb, descriptors=(), body=b""):
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+        self.weftd.sendmsg([f"{verb} node1\n".encode() + body], rights)
+
+    def memory(self):
+        number = os.memfd_create("guest")
+        self.addCleanup(os.close, number)
+        return number
+
+    def die(self):
+        """weftd ends."""
+        self.weftd.close()
+        self.keeper.stand_in()
+
+    def ask(self, request):
+        self.qemu.sendall(request)
+        return self.answer()
+
+    def answer(self):
+        header = self.qemu.recv(HEADER.size, socket.MSG_WAITALL)
+        number, command, size, flags, error = HEADER.unpack(header)
+        body = self.qemu.recv(size - HEADER.size, socket.MSG_WAITALL) if size > HEADER.size else b""
+        return number, command, flags, error, body
+
+    def passed_on(self):
+        """What the next weftd gets: (records, the number of descriptors of each)."""
+        theirs = self.enterContext(self.keeper.open())
+        theirs.settimeout(60)
+        self.keeper.pass_on("node1")
+        records = []
+        while not records or not records[-1][0].startswith(b"adopt"):
+            record, descriptors = keeping._receive(theirs, keeping.LONGEST_RECORD)
+            keeping._close(descriptors)
+            records.append((record, len(descriptors)))
+        theirs.close()
+        return records
+
+    def test_connection_outlives_weftd(self):
+        self.die()
+        self.qemu.sendall(message(keeping.RESET))
+        self.assertEqual(self.answer(), (7, keeping.RESET, keeping.REPLY, 0, b""))
+
+    def test_reads_give_all_ones_and_writes_are_answered(self):
+        self.die()
+        access = ACCESS.pack(0x10, 0, 4)
+        self.assertEqual(self.ask(message(keeping.REGION_READ, access)), (7, keeping.REGION_READ, keeping.REPLY, 0, access + b"\xff" * 4))
+        self.assertEqual(self.ask(message(keeping.REGION_WRITE, access + b"data")), (7, keeping.REGION_WRITE, keeping.REPLY, 0, access))
+        # A posted write has no answer: the next one is to the request after it.
+        self.qemu.sendall(message(keeping.REGION_WRITE, access + b"data", 8, keeping.NO_REPLY))
+        self.assertEqual(self.ask(message(keeping.RESET, number=9))[0], 9)
+        self.assertEqual(self.ask(message(99))[2:], (keeping.REPLY | keeping.ERROR, keeping.ENOTSUP, b""))
+
+    def test_requests_in_pieces_are_answered(self):
+        self.die()
+        request = message(keeping.REGION_READ, ACCESS.pack(0, 0, 8))
+        for position in range(len(request)):
+            self.qemu.sendall(request[position:position + 1])
+        self.assertEqual(self.answer()[4][-8:], b"\xff" * 8)
+
+    def test_next_weftd_gets_connection_memory_and_interrupt_pin(self):
+        """What was unmapped is left out, also by requests while there was no weftd, and MSI-X, which the driver sets up again."""
+        self.tell("received", body=VERSION)
+        for address in (0x0, 0x1000, 0x2000):
+            self.tell("received", [self.memory()], mapping(address))
+        self.tell("received", body=unmapping(0x1000, 0x1000))
+        self.tell("received", [self.memory()], irqs(keeping.INTX, 1))
+        self.tell("received", [self.memory()] * 3, irqs(2, 3))
+        self.die()
+        self.assertEqual(self.ask(unmapping(0x2000, 0x1000))[3], 0)
+        self.qemu.sendmsg([mapping(0x8000)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [self.memory()]))])
+        self.assertEqual(self.answer()[3], 0)
+        self.assertEqual(self.passed_on(), [(b"restore node1\n" + VERSION, 0), (b"restore node1\n" + mapping(0), 1),
+                                            (b"restore node1\n" + mapping(0x8000), 1), (b"restore node1\n" + irqs(keeping.INTX, 1), 1), (b"adopt node1\n", 1)])
+
+    def test_descriptors_do_not_pile_up(self):
+        """Mapping and unmapping for a long time leaves nothing open, nor does a guest that has gone."""
+        self.tell("received", body=VERSION)
+        before = len(os.listdir("/proc/self/fd"))
+        memory = self.memory()
+        for _ in range(100):
+            self.tell("received", [memory], mapping(0))
+            self.tell("received", [memory], irqs(keeping.INTX, 1))
+            self.tell("received", body=unmapping(0, 0, keeping.UNMAP_ALL))
+            self.tell("received", [memory], b"short")
+            self.tell("nonsense", [memory])
+        self.tell("gone")
+        self.die()
+        # The connection and weftd's socket have gone, the memory has come.
+        self.assertLessEqual(len(os.listdir("/proc/self/fd")), before)
+        self.assertFalse(self.keeper.has("node1"))
+
+    def test_invalid_messages_end_the_stand_in(self):
+        self.die()
+        self.qemu.sendall(HEADER.pack(1, keeping.RESET, 3, 0, 0))
+        thread = self.keeper._cards["node1"]._dead
+        thread.join(60)
+        self.assertFalse(thread.is_alive())
+
+
+if __name__ == "__main__":
+    unittest.main()

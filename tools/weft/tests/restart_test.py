@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Tests that `weft lab` starts weftd again after it has ended, in a lab without guests.
+
+    restart_test.py WEFT WEFTD
+"""
+import json
+import os
+import pathlib
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+SESSION = HERE.parent / "session/weft-session"
+PATIENCE = 60 * float(os.environ.get("WEFT_SLOWNESS", "1"))
+MOST_RESTARTS = 10      # as the manual states it
+LAB = """
+[[switch]]
+name = "s1"
+ports = 8
+[[host]]
+name = "a"
+model = "endpoint"
+[[host]]
+name = "b"
+model = "endpoint"
+[[link]]
+ends = ["a", "s1"]
+[[link]]
+ends = ["b", "s1"]
+"""
+
+
+def await_that(what, condition):
+    """Returns the first true value of condition()."""
+    deadline = time.monotonic() + PATIENCE
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited in vain for {what}")
+        time.sleep(0.02)
+    return value
+
+
+class Restart(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-again-")))
+        self.folder.chmod(0o700)
+        self.lab = self.folder / "lab.toml"
+        self.lab.write_text(LAB)
+        self.addCleanup(self.weft, "lab", "down", status=None)
+
+    def weft(self, *words, status=0):
+        done = subprocess.run([WEFT, "--socket-dir", self.folder, *words], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=PATIENCE)
+        if status is not None:
+            self.assertEqual(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    def up(self, *options, weftd=None):
+        done = subprocess.run([sys.executable, SESSION, self.folder, "up", f"weftd={weftd or WEFTD}", f"lab={self.lab}", *options],
+                              capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def pid(self):
+        """The process that serves the lab's control socket, or None."""
+        with socket.socket(socket.AF_UNIX) as client:
+            try:
+                client.connect(str(self.folder / "control.sock"))
+            except OSError:
+                return None
+            return struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+
+    def kill(self, number=signal.SIGKILL):
+        before = self.pid()
+        os.kill(before, number)
+        return await_that("another weftd", lambda: (now := self.pid()) and now != before and now)
+
+    def shown(self):
+        """The lab's nodes and links once all that are to be up have LIDs."""
+        def settled():
+            fabric = json.loads(self.weft("--json", "fabric", "show"))
+            ports = [port for host in fabric["hosts"] for port in host["ports"]]
+            up = {link["name"]: link["settings"]["state"] == "up" for link in fabric["links"]}
+            if all(port["lid"] for port in ports if up[port["link"]]) and all(link["up"] == up[link["name"]] for link in fabric["links"]):
+                return {"hosts": fabric["hosts"], "links": fabric["links"], "guids": [node["guid"] for node in fabric["switches"]]}
+            return None
+        return await_that("the subnet to be managed", settled)
+
+    def test_state_survives_kills(self):
+        """Links, GUIDs and LIDs are the same after each of several kills, also of a lab that was changed while it ran."""
+        self.up()
+        self.weft("link", "set", "a", "loss=0.25", "delay=1ms")
+        self.weft("sm", "corrupt-replies", "--one-in", "1000000")
+        self.assertIn("+ host c", self.weft("lab", "apply", self.more()))
+        self.weft("link", "down", "b")
+        self.lab.write_text("not a lab any more")
+        before = self.shown()
+        for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGKILL):
+            self.kill(number)
+            self.assertEqual(self.shown(), before)
+        said = self.weft("lab", "check", status=126)
+        self.assertEqual(said.count("weftd was killed by SIGKILL"), 2, said)
+        self.assertEqual(said.count("weftd was killed by SIGSEGV"), 1, said)
+        self.assertIn("Counters start from zero", said)
+        self.assertEqual(self.weft("lab", "check"), "")
+        self.assertEqual(len(list(self.folder.glob("weftd-*.log"))), 3)
+        self.assertIn("was started again", (self.folder / "lab.log").read_text())
+
+    def more(self):
+        more = self.folder / "more.toml"
+        more.write_text(LAB.replace('[[host]]\nname = "a"', '[[host]]\nname = "c"\nmodel = "endpoint"\n[[host]]\nname = "a"') + '[[link]]\nends = ["c", "s1"]\n')
+        return more
+
+    def test_weftd_that_ends_too_often_is_given_up(self):
+        self.up()
+        for _ in range(MOST_RESTARTS):
+            self.kill()
+        os.kill(self.pid(), signal.SIGKILL)
+        await_that("the lab to end", lambda: not (self.folder / "lab.sock").exists())
+        self.assertIn(f"it ended {MOST_RESTARTS + 1} times within 60 s and is not started again", self.weft("lab", "check", status=1))
+
+    def test_weftd_that_does_not_start_again_is_given_up(self):
+        """It crashes immediately, as one does on whose socket something else is, and the reason is kept."""
+        weftd = self.folder / "weftd"
+        weftd.write_text(f'#!/bin/sh\n[ -e "{self.folder}/broken" ] && {{ echo "weftd: it is broken"; kill -SEGV $$; }}\nexec "{WEFTD}" "$@"\n')
+        weftd.chmod(0o755)
+        self.up(weftd=weftd)
+        (self.folder / "broken").touch()
+        os.kill(self.pid(), signal.SIGKILL)
+        await_that("the lab to end", lambda: not (self.folder / "lab.sock").exists())
+        self.assertIn(f"weftd was killed by SIGSEGV; its log is {self.folder}/weftd.log; it ended {MOST_RESTARTS + 1} times", self.weft("lab", "check", status=1))
+        self.assertEqual((self.folder / "weftd.log").read_text(), "weftd: it is broken\n")
+
+    def test_no_restart_ends_the_lab(self):
+        self.up("no_restart:=true")
+        os.kill(self.pid(), signal.SIGKILL)
+        await_that("the lab to end", lambda: not (self.folder / "lab.sock").exists())
+        self.assertIn(f"no lab is up in {self.folder}, since weftd was killed by SIGKILL", self.weft("lab", "check", status=1))
+
+    def test_shutdown_ends_the_lab(self):
+        self.up()
+        self.weft("shutdown")
+        await_that("the lab to end", lambda: not (self.folder / "lab.sock").exists())
+        self.assertIn("since weftd ended with status 0", self.weft("lab", "check", status=1))
+
+    def test_upgrade_keeps_the_state(self):
+        self.up()
+        self.weft("link", "down", "b")
+        before, first = self.shown(), self.pid()
+        self.assertIn(f"weftd was replaced by {WEFTD}", self.weft("lab", "upgrade", "--weftd", WEFTD))
+        self.assertNotEqual(self.pid(), first)
+        self.assertEqual(self.shown(), before)
+        self.assertEqual(self.weft("lab", "check"), "")
+
+    def test_failed_upgrade_returns_to_the_former_weftd(self):
+        self.up()
+        self.weft("link", "down", "b")
+        before = self.shown()
+        for script, reason in (("echo 'weftd: no such option'; exit 1", "weftd: no such option"), ("exit 0", "weftd ended")):
+            other = self.folder / "other"
+            other.write_text(f"#!/bin/sh\n{script}\n")
+            other.chmod(0o755)
+            self.assertIn(f"{other} does not serve the lab: {reason}: the former weftd was started again",
+                          self.weft("lab", "upgrade", "--weftd", other, status=1))
+            self.assertEqual(self.shown(), before)
+
+    def test_clients_get_an_error_or_go_on(self):
+        """A capture ends, a program that is attached ends, and `weft top` ends; none hangs."""
+        self.up()
+        self.shown()
+        clients = {words: subprocess.Popen([WEFT, "--socket-dir", self.folder, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                           stderr=subprocess.PIPE, text=True)
+                   for words in (("capture", "a", "-w", str(self.folder / "a.pcapng")), ("top", "--count", "1000", "--interval", "0.1"))}
+        self.addCleanup(lambda: [(client.kill(), client.wait(), client.stderr.close()) for client in clients.values()])
+        self.assertIn("capturing", clients["capture", "a", "-w", str(self.folder / "a.pcapng")].stderr.readline())
+        self.kill()
+        for words, client in clients.items():
+            self.assertEqual(client.wait(PATIENCE), 1, words)
+            self.assertIn("weftd has ended", client.stderr.read(), words)
+
+
+if __name__ == "__main__":
+    WEFT, WEFTD = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:3])
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])

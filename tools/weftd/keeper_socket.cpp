@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "weftd/keeper_socket.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <spdlog/spdlog.h>
+
+#include "weftd/lab_runtime.hpp"
+
+namespace weft::weftd
+{
+
+namespace
+{
+
+// A record is a line with a verb and the card's name, and the message if it is about one. The
+// largest message is that with the client's version.
+constexpr std::size_t kLongestRecord = 16 << 10;
+constexpr std::string_view kConnected = "connected", kReceived = "received", kGone = "gone",
+			   kRestore = "restore", kAdopt = "adopt";
+
+} // namespace
+
+KeeperSocket::KeeperSocket(int fd) : socket_(fd)
+{
+	int type = 0;
+	socklen_t size = sizeof(type);
+	if (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size))
+		throw std::system_error(errno, std::generic_category(), "--keeper");
+	if (type != SOCK_SEQPACKET)
+		throw std::system_error(EPROTOTYPE, std::generic_category(), "--keeper");
+	::fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+KeeperSocket::~KeeperSocket() = default;
+
+void KeeperSocket::connected(const std::string &name, int socket)
+{
+	send(kConnected, name, {}, {socket});
+}
+
+void KeeperSocket::received(const std::string &name, const pci::Message &message)
+{
+	std::vector<int> fds;
+	for (const FileDescriptor &fd : message.fds)
+		fds.push_back(fd.get());
+	send(kReceived, name, {message.head, message.payload}, fds);
+}
+
+void KeeperSocket::gone(const std::string &name)
+{
+	send(kGone, name, {}, {});
+}
+
+// Waits if the program is slow: it has to know of a message before the client is answered.
+void KeeperSocket::send(std::string_view what, const std::string &name,
+			const std::vector<std::span<const std::byte>> &parts,
+			const std::vector<int> &fds)
+{
+	std::string line = fmt::format("{} {}\n", what, name);
+	std::vector<iovec> data{{line.data(), line.size()}};
+	for (const auto part : parts)
+		data.push_back({const_cast<std::byte *>(part.data()), part.size()});
+	alignas(cmsghdr) char control[CMSG_SPACE(pci::kMaxMessageFds * sizeof(int))] = {};
+	msghdr header{};
+	header.msg_iov = data.data();
+	header.msg_iovlen = data.size();
+	if (!fds.empty() && fds.size() <= pci::kMaxMessageFds) {
+		header.msg_control = control;
+		header.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
+		cmsghdr *const part = CMSG_FIRSTHDR(&header);
+		part->cmsg_level = SOL_SOCKET;
+		part->cmsg_type = SCM_RIGHTS;
+		part->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+		std::memcpy(CMSG_DATA(part), fds.data(), fds.size() * sizeof(int));
+	}
+	while (::sendmsg(socket_.get(), &header, MSG_NOSIGNAL) < 0)
+		if (errno != EINTR) {
+			spdlog::warn("keeper: {} of {} could not be passed on ({})", what, name,
+				     std::strerror(errno));
+			break;
+		}
+}
+
+void KeeperSocket::begin(Loop &loop, LabRuntime &runtime)
+{
+	loop_ = &loop;
+	loop.run([&] {
+		watch_ = std::make_unique<Watch>(loop, socket_.get(), Watch::kReadable,
+						 [this, &runtime](unsigned) { receive(runtime); });
+	});
+}
+
+void KeeperSocket::end()
+{
+	if (loop_)
+		loop_->run([this] { watch_.reset(); });
+	loop_ = nullptr;
+}
+
+void KeeperSocket::receive(LabRuntime &runtime)
+{
+	std::array<char, kLongestRecord> record;
+	iovec data{record.data(), record.size()};
+	alignas(cmsghdr) char control[CMSG_SPACE(pci::kMaxMessageFds * sizeof(int))];
+	msghdr header{};
+	header.msg_iov = &data;
+	header.msg_iovlen = 1;
+	header.msg_control = control;
+	header.msg_controllen = sizeof(control);
+	const auto size = ::recvmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (size < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (size <= 0) {
+		spdlog::info("keeper: it has ended");
+		watch_->want(Watch::kNothing);
+		return;
+	}
+	std::vector<FileDescriptor> fds;
+	for (auto *part = CMSG_FIRSTHDR(&header); part; part = CMSG_NXTHDR(&header, part)) {
+		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (std::size_t i = 0; i < (part->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
+			int fd;
+			std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
+			fds.emplace_back(fd);
+		}
+	}
+	take(runtime, std::string_view(record.data(), static_cast<std::size_t>(size)),
+	     std::move(fds));
+}
+
+void KeeperSocket::take(LabRuntime &runtime, std::string_view record,
+			std::vector<FileDescriptor> fds)
+{
+	const auto line = record.substr(0, record.find('\n'));
+	const auto verb = line.substr(0, line.find(' '));
+	const std::string name(line.substr(std::min(verb.size() + 1, line.size())));
+	if (verb == kRestore) {
+		const auto body = record.substr(std::min(line.size() + 1, record.size()));
+		const auto bytes = std::as_bytes(std::span(body));
+		setup_[name].push_back({{bytes.begin(), bytes.end()}, std::move(fds)});
+		return;
+	}
+	const auto host = std::ranges::find(runtime.hosts(), name,
+					    [](const auto &each) { return each->name; });
+	if (verb != kAdopt || fds.size() != 1 || host == runtime.hosts().end() ||
+	    !(*host)->server) {
+		spdlog::warn("keeper: it sent an invalid record, '{}'", line);
+		return;
+	}
+	(*host)->server->adopt(std::move(fds.front()), std::move(setup_[name]));
+	setup_.erase(name);
+}
+
+} // namespace weft::weftd

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Connection to the program that started weftd and keeps the cards' clients while weftd is
+// replaced, as weftd(1) documents it under "RESTART".
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/loop.hpp"
+#include "bus/pci/keeper.hpp"
+
+namespace weft::weftd
+{
+
+class LabRuntime;
+
+class KeeperSocket final : public pci::Keeper
+{
+public:
+	// @fd is a connected socket of the type SOCK_SEQPACKET, which this owns. Throws
+	// std::system_error if it is none.
+	explicit KeeperSocket(int fd);
+	~KeeperSocket() override;
+
+	void connected(const std::string &name, int socket) override;
+	void received(const std::string &name, const pci::Message &message) override;
+	void gone(const std::string &name) override;
+
+	// Serves the clients that the program passes on, from now to end(). @runtime is used on
+	// @loop.
+	void begin(Loop &loop, LabRuntime &runtime);
+	void end();
+
+private:
+	void send(std::string_view what, const std::string &name,
+		  const std::vector<std::span<const std::byte>> &parts,
+		  const std::vector<int> &fds);
+	void receive(LabRuntime &runtime);
+	void take(LabRuntime &runtime, std::string_view record, std::vector<FileDescriptor> fds);
+
+	const FileDescriptor socket_;
+	Loop *loop_ = nullptr;
+	std::unique_ptr<Watch> watch_;
+	// Of clients that are about to be adopted, by card.
+	std::map<std::string, std::vector<pci::KeptMessage>, std::less<>> setup_;
+};
+
+} // namespace weft::weftd

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "weftd/state_file.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "weftd/control.hpp"
+#include "weftd/lab.hpp"
+#include "weftd/lab_runtime.hpp"
+
+namespace weft::weftd
+{
+namespace
+{
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char *kTwoHosts = R"(
+[[switch]]
+name = "s1"
+ports = 8
+[[host]]
+name = "a"
+[[host]]
+name = "b"
+[[link]]
+ends = ["a", "s1"]
+[[link]]
+ends = ["b", "s1"]
+)";
+// Its host c comes first, so that a and b only keep their GUIDs because they had them.
+constexpr const char *kThreeHosts = R"(
+[[switch]]
+name = "s1"
+ports = 8
+[[host]]
+name = "c"
+[[host]]
+name = "b"
+[[host]]
+name = "a"
+[[link]]
+ends = ["c", "s1"]
+[[link]]
+ends = ["b", "s1"]
+[[link]]
+ends = ["a", "s1"]
+)";
+
+class State : public ::testing::Test
+{
+protected:
+	State()
+	    : directory_(std::filesystem::temp_directory_path() /
+			 ("weft-state-" + std::to_string(::getpid())))
+	{
+		std::filesystem::remove_all(directory_);
+		std::filesystem::create_directory(directory_);
+		state_ = std::make_shared<StateFile>(file());
+		state_->begin(LabText{"pair", "/labs", kTwoHosts});
+		start();
+	}
+	~State() override
+	{
+		stop();
+		std::filesystem::remove_all(directory_);
+	}
+
+	std::filesystem::path file() const { return directory_ / "state"; }
+
+	void start()
+	{
+		runtime_ = std::make_unique<LabRuntime>(
+			parse_lab(state_->lab()->text, state_->lab()->source, "test"), directory_);
+		for (const auto &request : state_->requests()) {
+			const auto answer =
+				json::parse(ControlSession(*runtime_, [] {}).handle(request));
+			EXPECT_TRUE(answer["ok"]) << answer;
+		}
+		session_ = std::make_unique<ControlSession>(*runtime_, [] {}, nullptr, state_);
+	}
+	void stop()
+	{
+		session_.reset();
+		runtime_.reset();
+	}
+	// As after a SIGKILL: only the file is left.
+	void start_again()
+	{
+		stop();
+		state_ = std::make_shared<StateFile>(file());
+		EXPECT_TRUE(state_->continues());
+		start();
+	}
+
+	json ask(const json &request) { return json::parse(session_->handle(request.dump())); }
+	json result(const json &request)
+	{
+		const auto answer = ask(request);
+		EXPECT_TRUE(answer["ok"]) << answer;
+		return answer["result"];
+	}
+	json apply(const char *text, bool dry_run = false)
+	{
+		return result({{"command", "lab.apply"},
+			       {"source", "new"},
+			       {"folder", "/labs"},
+			       {"text", text},
+			       {"dry_run", dry_run}});
+	}
+	// All that is to be the same after a restart.
+	json shown()
+	{
+		json fabric = result({{"command", "fabric.show"}});
+		fabric.erase("subnet_manager");
+		for (const char *kind : {"hosts", "switches"})
+			for (json &node : fabric[kind]) {
+				node.erase("lid");
+				for (json &port : node["ports"])
+					port.erase("lid");
+			}
+		for (json &link : fabric["links"])
+			link.erase("up"); // trained meanwhile or not; the setting remains
+		for (const char *kind : {"hosts", "switches"})
+			for (json &node : fabric[kind])
+				for (json &port : node["ports"])
+					port.erase("up");
+		return fabric;
+	}
+
+	std::filesystem::path directory_;
+	std::shared_ptr<StateFile> state_;
+	std::unique_ptr<LabRuntime> runtime_;
+	std::unique_ptr<ControlSession> session_;
+};
+
+TEST_F(State, RestartRestoresLinkSettings)
+{
+	const json before = shown();
+	result({{"command", "link.down"}, {"link", "a"}});
+	result({{"command", "link.set"},
+		{"link", "b/1"},
+		{"settings", {{"loss", "0.25"}, {"delay", "1500ns"}, {"speed", "EDR"}}}});
+	const json changed = shown();
+	EXPECT_NE(before, changed);
+	start_again();
+	EXPECT_EQ(changed, shown());
+
+	result({{"command", "link.up"}, {"link", "a"}});
+	EXPECT_EQ(2u, state_->requests().size()) << "one for each link";
+	start_again();
+	EXPECT_EQ("up", result({{"command", "fabric.show"}})["links"][0]["settings"]["state"]);
+}
+
+TEST_F(State, RestartRestoresGuidsOfAppliedLab)
+{
+	result({{"command", "link.down"}, {"link", "b"}});
+	apply(kThreeHosts);
+	result({{"command", "link.set"}, {"link", "c"}, {"settings", {{"loss", "1"}}}});
+	const json changed = shown();
+	start_again();
+	EXPECT_EQ(changed, shown());
+}
+
+TEST_F(State, DryRunAndUnchangedLabAreNotRecorded)
+{
+	apply(kThreeHosts, true);
+	apply(kTwoHosts);
+	EXPECT_THAT(state_->requests(), IsEmpty());
+}
+
+TEST_F(State, RefusedRequestIsNotRecorded)
+{
+	EXPECT_FALSE(ask({{"command", "link.down"}, {"link", "x"}})["ok"]);
+	EXPECT_THAT(state_->requests(), IsEmpty());
+}
+
+TEST_F(State, RestartRestoresSettingsOfManagerAndCards)
+{
+	result({{"command", "sm.disable"}});
+	result({{"command", "sm.corrupt-replies"}, {"one_in", 7}});
+	result({{"command", "card.random_faults"}, {"host", "a"}, {"one_in", 1000000}});
+	const auto recorded = state_->requests();
+	EXPECT_EQ(3u, recorded.size());
+	start_again();
+	EXPECT_EQ(recorded, state_->requests());
+	// The last word counts.
+	result({{"command", "sm.enable"}});
+	EXPECT_EQ(3u, state_->requests().size());
+	EXPECT_THAT(state_->requests().back(), HasSubstr("sm.enable"));
+}
+
+TEST_F(State, AppliedFilesAreBounded)
+{
+	for (unsigned i = 0; i < StateFile::kMostApplied; ++i)
+		apply(i % 2 ? kTwoHosts : kThreeHosts);
+	apply(kThreeHosts);
+	EXPECT_EQ(StateFile::kMostApplied, state_->requests().size());
+	EXPECT_THAT(state_->requests().back(), HasSubstr("name = \\\"c\\\""));
+}
+
+TEST_F(State, InvalidFileIsRefused)
+{
+	for (const char *text : {"", "{", "[]", "{\"version\": 1}", "{\"version\": 2}",
+				 R"({"version": 1, "lab": 3, "requests": []})",
+				 R"({"version": 1, "lab": null, "requests": [{}]})"}) {
+		std::ofstream(file(), std::ios::trunc) << text;
+		EXPECT_THROW(StateFile{file()}, std::runtime_error) << text;
+	}
+	EXPECT_FALSE(StateFile(directory_ / "none").continues());
+}
+
+// A change takes effect whether it can be recorded or not.
+TEST_F(State, UnwritableFileDoesNotRefuseRequests)
+{
+	state_ = std::make_shared<StateFile>(directory_ / "no-folder/state");
+	state_->begin(LabText{"pair", "/labs", kTwoHosts});
+	stop();
+	start();
+	EXPECT_EQ("down", result({{"command", "link.down"}, {"link", "a"}})["settings"]["state"]);
+}
+
+} // namespace
+} // namespace weft::weftd
