@@ -92,6 +92,10 @@ class Daemon:
     def alive(self):
         return self._process is not None and not self._ended.is_set()
 
+    def ends_soon(self):
+        """Waits a little for its end; returns whether it has ended. Its sockets close before that."""
+        return self._ended.wait(END_TIMEOUT)
+
     def how_it_ended(self):
         """For a user: by which signal or with which status, and where its log is."""
         status = self._process.returncode

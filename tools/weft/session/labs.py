@@ -295,7 +295,7 @@ class Lab:
             try:
                 self._give_cards_again(tell)
             except LabError:
-                if self.weftd.alive():
+                if not self.weftd.ends_soon():
                     raise
 
     def upgrade(self, program, tell):

@@ -26,7 +26,7 @@ def _pid(directory):
         return struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
 
 
-@test(kernels=("stock",), timeout=240)
+@test(kernels=(), also=("stock",), timeout=240)
 def guests_survive_kills_of_weftd(lab):
     """weftd is killed at random moments under a flood of pings and RDMA writes: twice with two guests, a hundred times with three with --full. Each time all
     guests ping again, none has ended, no kernel has reported anything, and a link that was down is down."""
