@@ -24,7 +24,7 @@ from lab import reports, uml
 from lab.errors import LabError
 from lab.waiting import wait_until
 
-SOCKETS, WORK, SHARE, EVENTS, FINISHED = "lab", "work", "share", "events", "finished"
+SOCKETS, WORK, SHARE, MODULES, EVENTS, FINISHED = "lab", "work", "share", "modules", "events", "finished"
 # Reasons of tools/weftd/scripted_events.cpp: a shutdown, and the beginning of the reason if a request failed.
 TIME_IS_UP = "a scheduled event requests it"
 EVENT_REFUSED = "a scheduled event was refused: "
@@ -32,10 +32,14 @@ LEFT_ALONE = (re.compile("time-travel external link is broken"),)      # a kerne
 GRACE = 30      # seconds of the machine's time until weftd has seen that a kernel is no more, and a kernel that its time server is none
 
 
+class Stopped(Exception):
+    """The caller ended the lab."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Lab:
-    """A lab to run. kernel: of lab.kernels, a native one; scripts(hosts): for each host, for bash; hosts without one wait for the others. share: a folder that
-    the hosts have as /share; events: (seconds, request) as for weftd's control socket."""
+    """A lab to run. kernel: of lab.kernels, a native one; scripts(fabric): for each host, for bash; hosts without one wait for the others. share: a folder that
+    the hosts have as /share; modules: one that a script may mount; events: (seconds, request) as for weftd's control socket."""
 
     directory: pathlib.Path
     weftd: pathlib.Path
@@ -44,6 +48,7 @@ class Lab:
     seed: int
     lab_file: pathlib.Path | None = None
     share: pathlib.Path | None = None
+    modules: pathlib.Path | None = None
     events: tuple = ()
     memory: str = "384M"
     append: str = ""
@@ -73,8 +78,13 @@ def _words(lab, name, number):
     return [*words, *lab.append.split()]
 
 
-def _hosts(lab):
-    """The names of those that have machines, in the lab's order. To look changes nothing."""
+def hosts_of(fabric):
+    """The hosts that have guests, in the lab's order."""
+    return [host for host in fabric["hosts"] if host["socket"]]
+
+
+def _fabric(lab):
+    """The fabric as weftd shows it. The request changes nothing."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         here = os.open(lab.directory / SOCKETS, os.O_PATH)
         try:
@@ -82,15 +92,15 @@ def _hosts(lab):
         finally:
             os.close(here)
         client.sendall(b'{"command": "fabric.show"}\n')
-        answer = json.loads(client.makefile("rb").readline())
-    return [host["name"] for host in answer["result"]["hosts"] if host["socket"]]
+        return json.loads(client.makefile("rb").readline())["result"]
 
 
 def _start_weftd(lab):
     for name in (SOCKETS, WORK):
         (lab.directory / name).mkdir(mode=0o700, parents=True)
-    if lab.share:
-        (lab.directory / SHARE).symlink_to(pathlib.Path(lab.share).resolve())
+    for name, folder in ((SHARE, lab.share), (MODULES, lab.modules)):
+        if folder:
+            (lab.directory / name).symlink_to(pathlib.Path(folder).resolve())
     (lab.directory / EVENTS).write_text("".join(json.dumps({"at": at, **request}) + "\n" for at, request in lab.events))
     command = ["setpriv", "--pdeathsig", "TERM", str(lab.weftd), "--time-server", "--events", EVENTS, "--finished-file", f"{WORK}/{FINISHED}", "--socket-dir", SOCKETS, "--seed", str(lab.seed),
                "--log-level", lab.log_level]
@@ -112,16 +122,18 @@ def _awaited(lab):
     return f"; waited for {said[-1]}" if said else ""
 
 
-def run(lab, timeout):
-    """Runs it to its end, that of the first host to see that all scripts have ended; returns Done. timeout: seconds of the machine's time."""
+def run(lab, timeout, stopped=lambda: False):
+    """Runs it to its end, that of the first host to see that all scripts have ended; returns Done. timeout: seconds of the machine's time; stopped: returns
+    True to end the lab early, by Stopped."""
     weftd = _start_weftd(lab)
     keepers = {}
     try:
         wait_until("weftd to serve", lambda: weftd.poll() is not None or (lab.directory / SOCKETS / "control.sock").is_socket(), 30)
         if weftd.poll() is not None:
             raise LabError(_said_last(lab))
-        hosts = _hosts(lab)
-        scripts = lab.scripts(hosts)
+        fabric = _fabric(lab)
+        hosts = [host["name"] for host in hosts_of(fabric)]
+        scripts = lab.scripts(fabric)
         for name in hosts:
             own = lab.directory / WORK / name
             own.mkdir()
@@ -130,7 +142,7 @@ def run(lab, timeout):
             (lab.directory / f"state-{name}").mkdir()
             keepers[name] = uml.start(lab.kernel, _words(lab, name, number), memory=lab.memory, log=lab.directory / f"console-{name}.log",
                                       state=pathlib.Path(f"state-{name}"), repeatable_in=lab.directory)
-        _wait_for_end(lab, weftd, keepers, timeout)
+        _wait_for_end(lab, weftd, keepers, timeout, stopped)
         failed = weftd.returncode != 0
         left = _left(keepers)
     finally:
@@ -143,11 +155,13 @@ def run(lab, timeout):
                 {name: reports.find(_read(lab.directory / f"console-{name}.log"), LEFT_ALONE) for name in hosts}, _said_last(lab), left, failed)
 
 
-def _wait_for_end(lab, weftd, keepers, timeout):
+def _wait_for_end(lab, weftd, keepers, timeout, stopped):
     """A kernel that ends on the time server ends it. One that never came to it is missed by nobody but here."""
     gone = None
     end = time.monotonic() + timeout
     while weftd.poll() is None:
+        if stopped():
+            raise Stopped
         now = time.monotonic()
         gone = gone or next(((name, now) for name, keeper in keepers.items() if keeper.poll() is not None), None)
         if gone and now > gone[1] + GRACE:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 import stack
+from guest_setup import Setup
 from lab import kernels, shared_time
 from lab.errors import LabError, printable
 from running import KERNEL_REPORT, MACHINE_DIED, REFUSED, TIMED_OUT, Printer, check_command, scripts_of
@@ -52,10 +53,10 @@ def _run(lab, logs):
         raise LabError(f"{error}; logs in {logs}") from None
     finally:
         if logs:
-            _keep(lab, logs)
+            keep(lab, logs)
 
 
-def _keep(lab, folder):
+def keep(lab, folder):
     folder.mkdir(parents=True, exist_ok=True)
     for log in lab.directory.glob("*.log"):
         (folder / log.name).write_bytes(log.read_bytes())
@@ -72,16 +73,19 @@ def run(args, machine):
         events.append((args.timeout, {"command": "shutdown"}))
     try:
         scripts = {}
+        kernel = _kernel(machine)
+        setup = Setup(args.stack, kernel, directory / "modules") if args.stack and not args.bare else None
 
-        def of(hosts):
-            scripts.update(scripts_of(args, hosts))
-            return scripts
+        def of(fabric):
+            scripts.update(scripts_of(args, [host["name"] for host in shared_time.hosts_of(fabric)]))
+            before = setup.scripts(fabric) if setup else {}
+            return {host: before.get(host, "") + scripts.get(host, "true\n") for host in {**before, **scripts}}
 
         if args.card:
             args.lab = directory / "lab.toml"
             args.lab.write_text(stack.two_hosts(args.card))
-        lab = shared_time.Lab(directory / "lab", args.weftd, _kernel(machine), of, seed, lab_file=args.lab, share=machine.share, events=tuple(events),
-                              append=machine.append, log_level="trace" if args.logs else "info")
+        lab = shared_time.Lab(directory / "lab", args.weftd, kernel, of, seed, lab_file=args.lab, share=machine.share,
+                              modules=setup and setup.modules, events=tuple(events), append=machine.append, log_level="trace" if args.logs else "info")
         if not args.quiet:
             print(f"seed {seed:#x}", file=sys.stderr, flush=True)
         done = _run(lab, args.logs)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What guests in virtual time load for their cards: a script for each, which runs before the guest's own, and the directory of the modules in it."""
+import pathlib
+
+import stack
+from lab import image, shared_time
+from lab.errors import LabError
+from labs import NODE_SETUP, UNMANAGED_SETUP
+
+DIRECTORY = '"/usr/lib/modules/$(uname -r)"'
+# The directory of modules is one of the host. The guest sees it where modprobe looks for modules.
+MOUNT = f"mkdir -p {DIRECTORY} && mount -t hostfs -o /proc/self/cwd/{shared_time.MODULES} modules {DIRECTORY} || exit 1\n"
+
+
+def _in_tree(kernel, model):
+    """The names of the kernel's own modules for a card, all of which it has."""
+    names = stack.in_tree_modules(model)
+    lists = [kernel.modules / name for name in ("modules.dep", "modules.builtin")] if kernel.modules else []
+    known = {image.module_name(line.partition(":")[0]) for file in lists if file.is_file() for line in file.read_text().splitlines()}
+    if missing := [name for name in names if name not in known]:
+        raise LabError(f"the kernel {kernel.release} has no module {missing[0]}, which --stack linux loads for {model}", "use another --card, or --stack weft")
+    return names
+
+
+class Setup:
+    """Modules of one stack for the guests of a lab. Those of weft are copied into a directory of the lab's, as the kernel's own directory has none of them."""
+
+    def __init__(self, name, kernel, directory):
+        self._name = name
+        self._kernel = kernel
+        self.modules = kernel.modules if name == stack.LINUX else pathlib.Path(directory)
+
+    def _load(self, model):
+        """(lines that load modules, names for modprobe)."""
+        if self._name == stack.LINUX:
+            return "", _in_tree(self._kernel, model)
+        modules = stack.weft_modules(model, self._kernel.release)
+        self.modules.mkdir(parents=True, exist_ok=True)
+        for name, contents in modules:
+            (self.modules / f"{name}.ko").write_bytes(contents)
+        return "".join(f"insmod {DIRECTORY}/{name}.ko || exit 1\n" for name, _ in modules), ()
+
+    def scripts(self, fabric):
+        """The script of each host, given the fabric as weftd shows it. It ends with the addresses of `weft run`."""
+        result = {}
+        for number, host in enumerate(shared_time.hosts_of(fabric), 1):
+            lines, names = self._load(host["model"])
+            interface = stack.interface(host["model"])
+            waits = fabric["subnet_manager"] is not None or interface != stack.IPOIB
+            result[host["name"]] = (f"(\n{MOUNT}{lines}set -- 10.1.0.{number} {interface} {' '.join(names)}\n"
+                                    f"{NODE_SETUP if waits else UNMANAGED_SETUP}) || exit 1\n")
+        return result
