@@ -411,4 +411,51 @@ void add_run(CLI::App &app, const std::filesystem::path &socket_directory,
 	});
 }
 
+void add_hunt(CLI::App &app, const std::filesystem::path &socket_directory)
+{
+	auto *hunt = app.add_subcommand(
+		"hunt", "look for kernel bugs by random schedules, each repeated by its seed");
+	hunt->require_subcommand(1);
+	const auto add = [&](const std::string &name, const std::string &description,
+			     const std::string &action, bool takes_file) {
+		auto *command = hunt->add_subcommand(name, description);
+		auto passed = std::make_shared<Passed>(*command);
+		auto file = std::make_shared<std::string>();
+		if (takes_file)
+			command->add_option("FILE", *file, "the schedule, as a hunt writes it")
+				->required()
+				->check(CLI::ExistingFile);
+		command->callback([&socket_directory, name, action, file, passed] {
+			Words words = session_words("hunt", *passed);
+			words.insert(words.end(),
+				     {"action=" + action, "scenario=" + name, "file=" + *file});
+			become_session(socket_directory, words);
+		});
+		return passed;
+	};
+
+	const auto ipoib =
+		add("ipoib", "administration of IPoIB, with failing allocations and links", "run",
+		    false);
+	ipoib->number("--seeds", "number of seeds (default: 100)")->check(CLI::Range(1, 1000000));
+	ipoib->number("--seed", "the first seed (default: 0)")->check(CLI::Range(0u, 0xffffffffu));
+	ipoib->number("--jobs", "labs that run at a time (default: one for each CPU)")
+		->check(CLI::Range(1, 256));
+	ipoib->text("--out", "the directory of the results (default: hunt-ipoib); a hunt that was "
+			     "interrupted continues there")
+		->type_name("DIR");
+	ipoib->text("--stack", "the RDMA stack: linux (the default) or weft")
+		->check(CLI::IsMember({"linux", "weft"}));
+	ipoib->text("--card", "the model of the cards, mlx4 (the default) or mthca")
+		->check(CLI::IsMember({"mlx4", "mthca"}));
+	add("replay", "run one schedule, and compare its report with the expected one", "replay",
+	    true)
+		->text("--logs", "the directory for the guests' consoles and weftd's log");
+	add("reduce", "remove the steps of a schedule without which its report still comes",
+	    "reduce", true)
+		->text("--out", "the file for the shorter schedule")
+		->type_name("FILE")
+		->required();
+}
+
 } // namespace weft::cli

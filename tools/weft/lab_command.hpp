@@ -26,6 +26,8 @@ void add_topology(CLI::App &app, const std::filesystem::path &socket_directory);
 // Adds `weft run`, likewise.
 void add_run(CLI::App &app, const std::filesystem::path &socket_directory,
 	     std::vector<GuestCommand> &guest_commands);
+// Adds `weft hunt`, likewise.
+void add_hunt(CLI::App &app, const std::filesystem::path &socket_directory);
 // Adds `weft web`.
 void add_web(CLI::App &app, const std::filesystem::path &socket_directory);
 

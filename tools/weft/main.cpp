@@ -306,6 +306,7 @@ int main(int argc, char **argv)
 	cli::add_lab(app, options.socket_directory, options.as_json, guest_commands);
 	cli::add_topology(app, options.socket_directory);
 	cli::add_run(app, options.socket_directory, guest_commands);
+	cli::add_hunt(app, options.socket_directory);
 	cli::add_attach(app, options.socket_directory, guest_commands);
 	cli::add_web(app, options.socket_directory);
 	try {

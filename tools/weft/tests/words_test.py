@@ -51,6 +51,14 @@ class Words(unittest.TestCase):
         words = self.words("run", "--quiet", "ls", "--quiet", "--json")
         self.assertEqual(words[words.index("--") + 1:], ["ls", "--quiet", "--json"])
 
+    def test_hunt_passes_its_options_and_the_file(self):
+        words = self.words("hunt", "ipoib", "--seeds", "7", "--seed", "4294967295", "--out", "a b")
+        self.assertEqual(words[1], "hunt")
+        self.assertTrue({"seeds:=7", "seed:=4294967295", "out=a b", "action=run", "scenario=ipoib"} <= set(words), words)
+        self.assertTrue({"action=replay", f"file={__file__}", "logs=x"} <= set(self.words("hunt", "replay", __file__, "--logs", "x")))
+        for given in (("ipoib", "--seeds", "0"), ("reduce", __file__), ("replay", "/none"), ("replay",), ("ipoib", "--card", "mlx5"), ()):
+            self.assertNotEqual(self.run_weft("hunt", *given).returncode, 0, given)
+
     def test_unknown_words_are_refused(self):
         for given, named, meant in ((("run", "--bogus", "--on", "node1", "--", "echo", "hi"), "--bogus", None),
                                     (("run", "--tiemout", "2", "--", "true"), "--tiemout", "--timeout"), (("fabrik", "show"), "fabrik", "fabric"),

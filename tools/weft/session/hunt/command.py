@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""`weft hunt`: many seeds of a scenario, several at a time; and the replay and the reduction of one schedule."""
+import collections
+import contextlib
+import os
+import pathlib
+import queue
+import sys
+import threading
+import time
+
+from hunt import reduction, scenarios, schedule as schedules, signature, trial
+from hunt.corpus import Corpus
+from lab import image, kernels, shared_time
+from lab.errors import LabError, printable
+from labs import interruption
+from stack import NAMES
+
+NOT_REPEATED, FOUND, SIGNALLED = 3, 125, 128
+
+
+class Jobs:
+    """Calls work(seed, stopped) for all seeds, several at a time, in threads. A thread starts its guests itself, as they end with it."""
+
+    def __init__(self, seeds, jobs, work):
+        self._left = collections.deque(seeds)
+        self._count = len(self._left)
+        self._stop = threading.Event()
+        self._done = queue.SimpleQueue()
+        self._work = work
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(min(jobs, self._count))]
+
+    def results(self):
+        """Yields (seed, result) as each ends. However this is left, all labs have ended afterwards."""
+        for thread in self._threads:
+            thread.start()
+        try:
+            for _ in range(self._count):
+                yield self._next()
+        finally:
+            self._stop.set()
+            for thread in self._threads:
+                thread.join()
+
+    def _next(self):
+        while True:
+            interruption.check()
+            with contextlib.suppress(queue.Empty):
+                seed, result, error = self._done.get(timeout=0.5)
+                if error:
+                    raise error
+                return seed, result
+
+    def _run(self):
+        while self._left and not self._stop.is_set():
+            with contextlib.suppress(IndexError, shared_time.Stopped):
+                seed = self._left.popleft()
+                try:
+                    self._done.put((seed, self._work(seed, self._stop.is_set), None))
+                except (LabError, OSError) as error:
+                    self._done.put((seed, None, error))
+
+
+def _tell(text):
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def _prepare():
+    """Makes what all labs need, before several of them would."""
+    image.initramfs(kernels.find(trial.KERNEL))
+    image.root_tree()
+
+
+def _line(verdict):
+    told = {trial.PASSED: "passed", trial.REPORT: verdict["signature"]}.get(verdict["verdict"], f"{verdict['verdict']}: {verdict['signature']}")
+    known = f" (known: {verdict['page']})" if verdict["page"] else ""
+    return f"{told}{known}, {verdict['virtual']:.1f} s of virtual time in {verdict['real']:.1f} s"
+
+
+def _summary(verdicts):
+    """Prints how often each signature came, with its first seed; returns whether one is new."""
+    passed = sum(verdict["verdict"] == trial.PASSED for verdict in verdicts.values())
+    print(f"{len(verdicts)} seeds, {passed} passed")
+    by_signature = collections.defaultdict(list)
+    for seed, verdict in sorted(verdicts.items()):
+        if verdict["verdict"] != trial.PASSED:
+            by_signature[verdict["signature"], verdict["page"]].append(seed)
+    for (name, page), seeds in sorted(by_signature.items(), key=lambda item: -len(item[1])):
+        print(printable(f"{len(seeds)} of {'known' if page else 'new'}: {name}; first seed {seeds[0]}{f'; {page}' if page else ''}"))
+    return any(page is None for _, page in by_signature)
+
+
+def hunt(args):
+    """Runs the seeds that have no verdict yet."""
+    directory = pathlib.Path(args.out or f"hunt-{args.scenario}")
+    settings = {"stack": args.stack or NAMES[0], "card": args.card or "mlx4"}
+    corpus = Corpus(directory, {"scenario": args.scenario, **settings})
+    first = args.seed or 0
+    seeds = range(first, first + (args.seeds or 100))
+    if seeds[-1] > schedules.LARGEST_SEED:
+        raise LabError(f"seeds are at most {schedules.LARGEST_SEED}")
+    verdicts = {seed: verdict for seed in seeds if (verdict := corpus.verdict(seed))}
+    table = signature.known()
+    _prepare()
+    began = time.monotonic()
+
+    def one(seed, stopped):
+        schedule = scenarios.draw(args.scenario, seed, **settings)
+        outcome = trial.run(schedule, args.weftd, corpus.found / str(seed), stopped, table)
+        verdict = {"seed": seed, "verdict": outcome.verdict, "signature": outcome.signature, "page": signature.page_of(outcome.signature, table),
+                   "virtual": round(outcome.virtual, 3), "real": round(outcome.real, 1), "until": outcome.until, "report": outcome.report}
+        corpus.add(seed, verdict, schedule.but(expect=outcome.signature))
+        return verdict
+
+    for seed, verdict in Jobs([seed for seed in seeds if seed not in verdicts], args.jobs or os.cpu_count(), one).results():
+        verdicts[seed] = verdict
+        _tell(f"[{time.monotonic() - began:7.1f} s] seed {seed}: {_line(verdict)}; {len(verdicts)} of {len(seeds)}")
+    return FOUND if _summary(verdicts) else 0
+
+
+def replay(args):
+    """Runs the schedule of a file; the status tells whether what the file expects came."""
+    schedule = schedules.read(pathlib.Path(args.file))
+    _prepare()
+    outcome = trial.run(schedule, args.weftd, args.logs, interruption_came, keep_passed=True)
+    if outcome.report:
+        print(printable(outcome.report))
+    _tell(f"{outcome.verdict}{f': {outcome.signature}' if outcome.signature else ''}")
+    if outcome.signature == schedule.expect:
+        return 0
+    _tell(f"expected: {schedule.expect or trial.PASSED}")
+    return NOT_REPEATED
+
+
+def reduce(args):
+    """Reduces the schedule of a file to the steps without which its report does not come."""
+    schedule = schedules.read(pathlib.Path(args.file))
+    _prepare()
+    whole = trial.run(schedule, args.weftd, None, interruption_came)
+    if whole.verdict == trial.PASSED:
+        raise LabError(f"{args.file} passes", "only a schedule that leads to a report can be reduced")
+    schedule = schedule.but(expect=whole.signature)
+    _tell(f"{len(schedule.steps)} steps: {whole.signature}")
+
+    def fails(part):
+        outcome = trial.run(part, args.weftd, None, interruption_came)
+        same = outcome.signature == whole.signature
+        _tell(f"{len(part.steps)} steps: {'the same' if same else outcome.signature or outcome.verdict}, {outcome.real:.1f} s")
+        if same:
+            pathlib.Path(args.out).write_text(str(part))
+        return same
+
+    shortest = reduction.shortest(schedule, whole.until, fails)
+    pathlib.Path(args.out).write_text(str(shortest))
+    print(shortest, end="")
+    return 0
+
+
+def interruption_came():
+    interruption.check()
+    return False
+
+
+ACTIONS = {"replay": replay, "reduce": reduce}
+
+
+def run(args):
+    try:
+        return ACTIONS.get(args.action, hunt)(args)
+    except KeyboardInterrupt:
+        _tell("weft hunt: interrupted; the same command continues" if args.action == "run" else "weft hunt: interrupted")
+        return SIGNALLED + interruption.number

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Reduction of a schedule: steps are removed as long as the same report comes, until none can go (delta debugging)."""
+
+
+def reduce(steps, fails):
+    """The smallest part of a sequence, in its order, of which no element can be removed so that fails(part) stays true. It begins with large parts.
+
+    fails(part): has been seen to be true for all of it; it is not called twice for one part.
+    """
+    tried = {}
+
+    def still_fails(part):
+        if part not in tried:
+            tried[part] = fails(part)
+        return tried[part]
+
+    steps = tuple(steps)
+    size = max(1, len(steps) // 2)
+    while steps:
+        before = steps
+        # From the end: what a report takes often begins early, and goes on for long.
+        for end in range(len(steps), 0, -size):
+            shorter = steps[:max(0, end - size)] + steps[end:]
+            if still_fails(shorter):
+                steps = shorter
+        if size == 1 and steps == before:
+            break
+        size = max(1, size // 2)
+    return steps
+
+
+def candidates(schedule, until):
+    """Schedules that may do, the shortest first: without the check, without what came after the report, and without one host."""
+    if until is not None:
+        schedule = schedule.but(steps=tuple(step for step in schedule.steps if step.at <= until), check=False)
+    for host in schedule.hosts:
+        own = tuple(step for step in schedule.steps if step.host == host)
+        yield schedule.but(steps=own)
+    yield schedule
+
+
+def shortest(schedule, until, fails):
+    """The reduced schedule. fails(schedule): whether it leads to the same report. until: when the step began in which the report came, or None."""
+    schedule = next((each for each in candidates(schedule, until) if each.steps and fails(each)), schedule)
+    return schedule.but(steps=reduce(schedule.steps, lambda steps: bool(steps) and fails(schedule.but(steps=steps))))

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Scenarios: for each a table of actions, from which a seed draws a schedule, and a script with their functions, which guests run.
+
+An action knows the state in which its host would be if nothing had failed. This keeps most draws sensible; a step that does not apply because an earlier
+one failed is an error of its program, which is ignored.
+"""
+import dataclasses
+import pathlib
+import random
+import typing
+
+from hunt.schedule import FABRIC, Schedule, Step
+from lab.errors import LabError
+
+HERE = pathlib.Path(__file__).resolve().parent
+HOSTS = ("node1", "node2")
+STEPS = 40          # of administration, on both hosts
+BEGIN = 4.0         # seconds; by then ib0 is up
+LONGEST_PAUSE = 1.0
+FAILS = 0.5         # probability that a step has a failing allocation
+LARGEST_FAIL = 9    # the logarithm of its largest number, to base 2
+
+
+class State:
+    """What a host would have by the steps that were drawn for it."""
+
+    def __init__(self):
+        self.bound = True
+        self.children = {}      # interface: P_Key
+
+    def interfaces(self):
+        return ["ib0", *self.children]
+
+
+@dataclasses.dataclass(frozen=True)
+class Action:
+    """draw(random, state): the step's words, or None if the state does not permit it; changes the state."""
+
+    weight: int
+    draw: typing.Callable
+
+
+def _bind(_, state):
+    if state.bound:
+        return None
+    state.bound = True
+    return ("bind",)
+
+
+def _unbind(_, state):
+    if not state.bound:
+        return None
+    state.bound = False
+    state.children.clear()
+    return ("unbind",)
+
+
+def _add(name, interface):
+    def draw(drawn, state):
+        pkey = drawn.choice(PKEYS)
+        child = interface.format(pkey)
+        if not state.bound or child in state.children:
+            return None
+        state.children[child] = pkey
+        return (name, pkey)
+    return Action(4, draw)
+
+
+def _delete(name, interface):
+    def draw(drawn, state):
+        pkey = drawn.choice(PKEYS)
+        if state.children.pop(interface.format(pkey), None) is None:
+            return None
+        return (name, pkey)
+    return Action(3, draw)
+
+
+def _on_interface(name, *values):
+    def draw(drawn, state):
+        if not state.bound:
+            return None
+        return (name, drawn.choice(state.interfaces()), *((drawn.choice(values),) if values else ()))
+    return draw
+
+
+PKEYS = ("8001", "8002", "8003")    # the subnet manager gives the first to all ports, and the others to none
+BY_SYSFS, BY_NETLINK = "ib0.{}", "p{}"
+IPOIB = (
+    Action(6, _bind), Action(1, _unbind),
+    _add("create_child", BY_SYSFS), _delete("delete_child", BY_SYSFS), _add("add_link", BY_NETLINK), _delete("delete_link", BY_NETLINK),
+    Action(4, _on_interface("up")), Action(2, _on_interface("down")), Action(1, _on_interface("mtu", "2044", "1500", "600")),
+    Action(1, _on_interface("address")), Action(1, _on_interface("flush")),
+)
+TABLES = {"ipoib": IPOIB}
+
+
+def script(name):
+    """The file with the functions of a scenario's steps."""
+    if name not in TABLES:
+        raise LabError(f"there is no scenario {name}", f"there is {', '.join(TABLES)}")
+    return (HERE / f"{name}.sh").read_text()
+
+
+def _fault(drawn, at):
+    """A change of a link, and its end."""
+    host = drawn.choice(HOSTS)
+    end = round(at + drawn.uniform(0.05, 3), 3)
+    if drawn.random() < 0.5:
+        return Step(at, FABRIC, ("link", "down", host)), Step(end, FABRIC, ("link", "up", host))
+    return Step(at, FABRIC, ("link", "set", host, f"loss={drawn.choice((1, 10, 50))}%")), Step(end, FABRIC, ("link", "set", host, "loss=0"))
+
+
+def draw(name, seed, **settings):
+    """The schedule of a seed."""
+    table = TABLES[name]
+    drawn = random.Random(f"{name} {seed}")
+    states = {host: State() for host in HOSTS}
+    at = BEGIN
+    steps = [Step(BEGIN, host, ("traffic",)) for host in HOSTS]
+    while len(steps) < STEPS:
+        at = round(at + drawn.uniform(0.01, LONGEST_PAUSE), 3)
+        if drawn.random() < 0.1:
+            steps += _fault(drawn, at)
+            continue
+        host = drawn.choice(HOSTS)
+        (action,) = drawn.choices(table, [action.weight for action in table])
+        if words := action.draw(drawn, states[host]):
+            fail = int(2 ** drawn.uniform(0, LARGEST_FAIL)) if drawn.random() < FAILS else 0
+            steps.append(Step(at, host, words, fail))
+    return Schedule(name, seed, tuple(sorted(steps, key=lambda step: step.at)), **settings)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""A schedule: what is done in a lab, and when. Its file has one line for each step, and is written by hand as easily as by `weft hunt`:
+
+    scenario ipoib
+    seed 17
+    expect NULL dereference: __netif_schedule, ipoib_flush_paths
+    6.250 node1 create_child 0x8001 fail=37
+    7.000 fabric link down node1
+
+A step is a time (seconds since the start of the lab), a host or `fabric`, and a function of the scenario's script with its arguments, or a change as in
+`weft run --at`. fail=N fails the Nth allocation of the step.
+"""
+import dataclasses
+import re
+
+from lab.errors import LabError
+from stack import NAMES
+
+FABRIC = "fabric"
+HOST = re.compile(r"node[1-9]")
+WORD = re.compile(r"[\w.=%:-]+")
+STEP = re.compile(r"(?P<at>\d{1,5}(?:\.\d{1,6})?) (?P<host>\w+) (?P<words>.*?)(?: fail=(?P<fail>\d{1,6}))?")
+SETTINGS = {"scenario": "", "seed": "0", "stack": "linux", "card": "mlx4", "check": "yes", "expect": ""}
+MOST_STEPS = 10000
+LARGEST_SEED = 0xFFFFFFFF
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    at: float
+    host: str
+    words: tuple
+    fail: int = 0
+
+    def __str__(self):
+        return " ".join((f"{self.at:.3f}", self.host, *self.words, *((f"fail={self.fail}",) if self.fail else ())))
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """check: whether the lab is checked after the last step (the script's function `check`); expect: the signature of the report that it led to."""
+
+    scenario: str
+    seed: int
+    steps: tuple
+    stack: str = SETTINGS["stack"]
+    card: str = SETTINGS["card"]
+    check: bool = True
+    expect: str = ""
+
+    def but(self, **changes):
+        return dataclasses.replace(self, **changes)
+
+    @property
+    def hosts(self):
+        """The hosts that its steps name. The lab has no others."""
+        named = {word for step in self.steps for word in (step.host, *step.words) if HOST.fullmatch(word)}
+        return sorted(named) or ["node1"]
+
+    def __str__(self):
+        settings = {"scenario": self.scenario, "seed": self.seed, "stack": self.stack, "card": self.card, "check": "yes" if self.check else "no",
+                    "expect": self.expect}
+        lines = [f"{name} {value}" for name, value in settings.items() if str(value) != SETTINGS[name]]
+        return "\n".join([*lines, *map(str, self.steps)]) + "\n"
+
+
+def _step(line):
+    found = STEP.fullmatch(line)
+    if not found:
+        raise LabError("it is neither a setting nor a step", 'a step is like "6.250 node1 create_child 0x8001 fail=37"')
+    words = tuple(found["words"].split())
+    if not words or not all(WORD.fullmatch(word) for word in words):
+        raise LabError("a step has words of letters, digits and .=%:-")
+    if found["host"] != FABRIC and not HOST.fullmatch(found["host"]):
+        raise LabError(f"there is no host {found['host']}", "there are node1 to node9, and fabric")
+    return Step(float(found["at"]), found["host"], words, int(found["fail"] or 0))
+
+
+def read(file):
+    """The schedule in a file, whose errors are reported with the number of the line."""
+    settings, steps = dict(SETTINGS), []
+    for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
+        line = line.partition("#")[0].strip()
+        name, _, value = line.partition(" ")
+        try:
+            if name in SETTINGS:
+                settings[name] = value
+            elif line:
+                steps.append(_step(line))
+        except LabError as error:
+            raise LabError(f"{file}:{number}: {error}") from None
+    if not settings["seed"].isdecimal() or int(settings["seed"]) > LARGEST_SEED:
+        raise LabError(f"{file}: the seed {settings['seed']} is not a number below 2^32")
+    for name, values in (("stack", NAMES), ("card", ("mlx4", "mthca"))):
+        if settings[name] not in values:
+            raise LabError(f"{file}: {name} is one of {', '.join(values)}")
+    if settings["check"] not in ("yes", "no"):
+        raise LabError(f"{file}: check is yes or no")
+    if len(steps) > MOST_STEPS:
+        raise LabError(f"{file}: it has more than {MOST_STEPS} steps")
+    return Schedule(settings["scenario"], int(settings["seed"]), tuple(sorted(steps, key=lambda step: step.at)), settings["stack"], settings["card"],
+                    settings["check"] == "yes", settings["expect"])

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Signatures of kernel reports: what was reported, and the functions at the top of the stack. Two reports with one signature are taken for one bug."""
+import pathlib
+import re
+
+KNOWN = pathlib.Path(__file__).resolve().parent / "known.txt"
+FRAMES = 4
+FRAME = re.compile(r"^\s*(?:\[<[0-9a-f]+>\]\s*)?(?P<maybe>\? )?(?P<name>[a-zA-Z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+")
+# Functions that report, on the way from the defect to the message.
+REPORTING = re.compile(r"(?:show_stack|dump_stack|print_|kasan_|__asan_|__kasan|panic|segv|sig_handler|hard_handler|hard_sig|relay_signal|fatal_sig|bad_segv"
+                       r"|__warn|warn_slowpath|report_bug|lock_acquire|__lock_acquire|validate_chain|check_|mark_lock|get_signal|userspace|set_signals|unblock"
+                       r"|__schedule|schedule|block_signals|do_op|_printk|vprintk|memset|memcpy|memmove)\w*")
+
+
+def _kind(line):
+    """The first line of a report without what differs from run to run: addresses, numbers, names of files and processes."""
+    kind = re.sub(r"^WARNING: CPU.* at ([^ :]+):.*", r"WARNING at \1", line)
+    kind = re.sub(r"^(?:BUG|INFO|WARNING|Kernel panic - not syncing): ", "", kind)
+    kind = re.sub(r" (?:in|at addr|by task) .*", "", kind)
+    kind = re.sub(r"\b0x[0-9a-f]+\b|\b[0-9a-f]{8,}\b", "N", kind)
+    return re.sub(r"[0-9]+", "N", kind).strip(" :.")
+
+
+def of(report):
+    """The signature of a report of lab.reports: its kind and the top of its stack."""
+    lines = report.splitlines()
+    frames = [match for match in map(FRAME.match, lines) if match and not REPORTING.fullmatch(match["name"].partition(".")[0])]
+    certain = [frame for frame in frames if not frame["maybe"]]
+    names = list(dict.fromkeys(frame["name"].partition(".")[0] for frame in certain or frames))
+    return f"{_kind(lines[0])}: {', '.join(names[:FRAMES])}" if names else _kind(lines[0])
+
+
+def known():
+    """[(beginning of a signature, page that describes it)]."""
+    rows = [line.partition(" ") for line in KNOWN.read_text().splitlines() if line and not line.startswith("#")]
+    return [(begin, page) for page, _, begin in rows]
+
+
+def page_of(signature, table):
+    """The page that describes a known report, or None."""
+    return next((page for begin, page in table if signature.startswith(begin)), None)

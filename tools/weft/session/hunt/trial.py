@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""One run of a schedule, and its verdict."""
+import dataclasses
+import pathlib
+import re
+import subprocess
+import tempfile
+import time
+
+import repeating
+from guest_setup import Setup
+from hunt import scenarios, signature
+from hunt.schedule import FABRIC
+from lab import kernels, shared_time
+from lab.errors import LabError
+
+KERNEL = "um-debug"     # has KASAN, lockdep and failing allocations
+TIME_FOR_CHECK = 400    # virtual seconds after the last step
+MOST_SECONDS = 600      # of this machine's time
+STAMP = re.compile(r"^\[ *(\d+\.\d+)\]")
+COMPLAINT = re.compile(r"weft-hunt: complaint: (.*)")
+DONE = re.compile(r"weft-hunt: (\d+\.\d+) ")
+PASSED, REPORT, STUCK, NO_END = "passed", "report", "stuck", "no end"
+
+LAB = """
+[[switch]]
+name = "switch1"
+[[sm.partition]]
+name = "default"
+pkey = 0xffff
+[[sm.partition]]
+name = "child"
+pkey = 0x8001
+"""
+HOST = """
+[[host]]
+name = "{name}"
+model = "{model}"
+ports = {ports}
+[[link]]
+ends = ["{name}/1", "switch1"]
+"""
+GUEST = pathlib.Path(__file__).resolve().parent / "guest.sh"
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """virtual, real: seconds; until: when, in virtual seconds, the step began in which the report came, or None."""
+
+    verdict: str
+    signature: str = ""
+    report: str = ""
+    virtual: float = 0.0
+    real: float = 0.0
+    until: float | None = None
+
+
+def lab_file(schedule):
+    ports = 2 if schedule.card == "mthca" else 1
+    return LAB + "".join(HOST.format(name=name, model=schedule.card, ports=ports) for name in schedule.hosts)
+
+
+def script(schedule, host):
+    """What a guest runs once its stack is loaded."""
+    steps = "".join(f"at {step.at:.6f} {step.fail} {' '.join(step.words)}\n" for step in schedule.steps if step.host == host)
+    check = f"at {schedule.steps[-1].at + 5:.6f} 0 check\n" if schedule.check and schedule.steps else ""
+    return f"hosts={len(schedule.hosts)}\n{GUEST.read_text()}{scenarios.script(schedule.scenario)}{steps}{check}log end\n"
+
+
+def _events(schedule):
+    last = schedule.steps[-1].at if schedule.steps else 0
+    given = [repeating.event(f"{step.at} {' '.join(step.words)}") for step in schedule.steps if step.host == FABRIC]
+    return (*given, (last + TIME_FOR_CHECK, {"command": "shutdown"}))
+
+
+def _seconds(console):
+    """The last time on a console; the guest's clock and the lab's begin together."""
+    return max((float(match[1]) for match in map(STAMP.match, console.splitlines()) if match), default=0.0)
+
+
+def _judge(done, consoles, table):
+    """(verdict, signature, report, time of the step). A report that is not known comes before one that is, and a report before a complaint."""
+    found = [(signature.of(report), report.partition("\nkeeper: ")[0], host) for host, reports in done.reports.items() for report in reports]
+    found.sort(key=lambda each: signature.page_of(each[0], table) is not None)
+    if found:
+        name, report, host = found[0]
+        before = consoles[host].partition(report.splitlines()[0])[0]
+        return REPORT, name, report, max(map(float, DONE.findall(before)), default=None)
+    for host, console in consoles.items():
+        if complaint := COMPLAINT.search(console):
+            return STUCK, complaint[1], f"{host}: {complaint[1]}", None
+    if any(status is None for status in done.status.values()):
+        return (STUCK if done.reason == shared_time.TIME_IS_UP else NO_END), f"not finished: {re.sub(r'[0-9.]+ s', 'N s', done.reason)}", done.reason, None
+    return PASSED, "", "", None
+
+
+def run(schedule, weftd, logs=None, stopped=lambda: False, table=(), keep_passed=False):
+    """Runs a schedule in a lab of its own; returns its Outcome. logs: a directory for the consoles, if it does not pass or keep_passed is set."""
+    scenarios.script(schedule.scenario)
+    began = time.monotonic()
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-hunt-"))
+    try:
+        file = directory / "lab.toml"
+        file.write_text(lab_file(schedule))
+        kernel = kernels.find(KERNEL)
+        setup = Setup(schedule.stack, kernel, directory / "modules")
+
+        def scripts(fabric):
+            return {host: before + script(schedule, host) for host, before in setup.scripts(fabric).items()}
+
+        lab = shared_time.Lab(directory / "lab", weftd, kernel, scripts, schedule.seed, lab_file=file, modules=setup.modules, events=_events(schedule))
+        try:
+            done = shared_time.run(lab, MOST_SECONDS, stopped)
+            consoles = {host: (lab.directory / f"console-{host}.log").read_text(errors="replace") for host in schedule.hosts}
+            verdict, name, report, until = _judge(done, consoles, table)
+        except LabError as error:
+            consoles = {path.stem: path.read_text(errors="replace") for path in lab.directory.glob("console-*.log")}
+            if not consoles:
+                raise
+            verdict, name, report, until = NO_END, re.sub(r"; see .*| within .* s", "", str(error)), str(error), None
+        if logs and (keep_passed or verdict != PASSED):
+            repeating.keep(lab, logs)
+        return Outcome(verdict, name, report, max(map(_seconds, consoles.values())), time.monotonic() - began, until)
+    finally:
+        subprocess.run(["rm", "-rf", directory], check=False)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""`weft hunt` with guests: a known report is replayed, found and reduced."""
+import json
+import re
+import signal
+import subprocess
+
+from lab import cache
+from lab.testing import test
+from lab.waiting import wait_until
+
+KNOWN = cache.TREE / "Documentation/reports/ipoib-child-registration.hunt"
+
+
+def _hunt(lab, *words, status):
+    done = subprocess.run([lab.program("weft"), "hunt", *words], capture_output=True, text=True, check=False, timeout=600 * lab.slowness)
+    assert done.returncode == status, f"status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done
+
+
+@test(kernels=("um-debug",), timeout=60)
+def known_oops_is_replayed(lab):
+    """The shortest schedule of the known oops of ib_ipoib leads to it, with the expected signature."""
+    logs = lab.directory / "logs"
+    done = _hunt(lab, "replay", KNOWN, "--logs", logs, status=0)
+    assert "ipoib_flush_paths" in done.stdout and "Kernel mode fault" in done.stdout, done.stdout
+    assert "forcing a failure" in (logs / "console-node1.log").read_text()
+
+
+@test(kernels=(), also=("um-debug",), timeout=300)
+def report_is_reduced_to_its_step(lab):
+    """A schedule with more steps than its report takes is reduced to the one that matters, on one host; a schedule without that step passes."""
+    wanted = [line for line in KNOWN.read_text().splitlines() if " node1 " in line]
+    padded, short, harmless = (lab.directory / name for name in ("padded", "short", "harmless"))
+    steps = ["3.500 node2 up ib0", "3.600 node1 mtu ib0 1500", *wanted, "9.000 node1 up ib0"]
+    padded.write_text("\n".join(["scenario ipoib", "seed 5", *steps]) + "\n")
+    _hunt(lab, "reduce", padded, "--out", short, status=0)
+    assert [line for line in short.read_text().splitlines() if " node1 " in line] == wanted, short.read_text()
+    assert "check no" in short.read_text() and "node2" not in short.read_text(), short.read_text()
+    harmless.write_text("\n".join(["scenario ipoib", "seed 5", *(step for step in steps if step not in wanted)]) + "\n")
+    _hunt(lab, "replay", harmless, status=0)
+
+
+@test(kernels=(), also=("um-debug",), timeout=600)
+def interrupted_hunt_continues(lab):
+    """Ctrl-C ends a hunt and its labs; the same command runs the seeds that have no verdict, on Linux's stack and on weft's. No new report comes."""
+    for stack in ("linux", "weft"):
+        out = lab.directory / stack
+        words = ("ipoib", "--seeds", "4", "--jobs", "2", "--stack", stack, "--out", out)
+        first = subprocess.Popen([lab.program("weft"), "hunt", *words], stderr=subprocess.PIPE, text=True)
+        wait_until("the first verdict", lambda: list(out.glob("seeds/*.json")), 300 * lab.slowness)
+        first.send_signal(signal.SIGINT)
+        said = first.communicate(timeout=60)[1]
+        assert first.returncode == 130 and "the same command continues" in said, said
+        ready = {path.name: path.stat().st_mtime_ns for path in out.glob("seeds/*.json")}
+        assert 0 < len(ready) < 4, ready
+        done = _hunt(lab, *words, status=0)
+        assert re.match(r"4 seeds, \d passed", done.stdout), done.stdout
+        assert all((out / "seeds" / name).stat().st_mtime_ns == when for name, when in ready.items()), "a seed ran again"
+        assert {json.loads(path.read_text())["seed"] for path in out.glob("seeds/*.json")} == set(range(4))

@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Tests `weft hunt` without guests: schedules, signatures, the corpus, reduction, exit status."""
+import contextlib
+import io
+import json
+import pathlib
+import sys
+import tempfile
+import types
+import unittest
+import unittest.mock
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
+sys.dont_write_bytecode = True
+
+from hunt import command, reduction, scenarios, schedule, signature, trial  # noqa: E402
+from hunt.corpus import Corpus  # noqa: E402
+from lab.errors import LabError  # noqa: E402
+
+SEEDS = range(50)
+OOPS = """BUG: KASAN: null-ptr-deref in __netif_schedule+0x1f/0x60
+Write of size 8 at addr 0000000000000098 by task bash/77
+CPU: 0 PID: 77 Comm: bash Not tainted 6.1.192-weft-um-debug #1
+Call Trace:
+ [<6001c2d8>] show_stack+0x138/0x14a
+ [<606c9e5d>] dump_stack_lvl+0x5d/0x68
+ [<60217cda>] ? kasan_report+0xba/0xe0
+ [<6051a2bf>] __netif_schedule+0x1f/0x60
+ [<61c0b3a1>] ipoib_flush_paths+0x2c1/0x310 [ib_ipoib]
+ [<61c0b3a1>] ? ipoib_noise+0x2c1/0x310 [ib_ipoib]
+ [<61c0c4a2>] ipoib_ib_dev_cleanup.part.0+0x52/0x120 [ib_ipoib]"""
+
+
+def file_of(text, test):
+    folder = pathlib.Path(test.enterContext(tempfile.TemporaryDirectory(prefix="weft-hunt-")))
+    (folder / "a.hunt").write_text(text)
+    return folder / "a.hunt"
+
+
+class Schedules(unittest.TestCase):
+    def test_file_of_a_schedule_is_read_back(self):
+        for seed in SEEDS:
+            drawn = scenarios.draw("ipoib", seed, stack="weft", card="mthca").but(expect="some report: f, g", check=False)
+            self.assertEqual(schedule.read(file_of(str(drawn), self)), drawn)
+
+    def test_same_seed_draws_the_same_schedule(self):
+        self.assertEqual(scenarios.draw("ipoib", 3), scenarios.draw("ipoib", 3))
+        self.assertEqual(len({str(scenarios.draw("ipoib", seed).steps) for seed in SEEDS}), len(SEEDS))
+
+    def test_all_actions_are_drawn_and_have_a_function(self):
+        script = scenarios.script("ipoib")
+        steps = [step for seed in SEEDS for step in scenarios.draw("ipoib", seed).steps]
+        names = {step.words[0] for step in steps if step.host != schedule.FABRIC}
+        self.assertEqual(len(names), len(scenarios.IPOIB) + 1, names)
+        for name in names:
+            self.assertIn(f"\n{name}() {{", script)
+        self.assertTrue(any(step.fail for step in steps) and any(not step.fail for step in steps))
+
+    def test_preconditions_hold_in_the_drawn_order(self):
+        for seed in SEEDS:
+            for host in scenarios.HOSTS:
+                bound, children = True, set()
+                for step in scenarios.draw("ipoib", seed).steps:
+                    if step.host != host:
+                        continue
+                    name, *arguments = step.words
+                    if name in ("bind", "unbind"):
+                        self.assertEqual(bound, name == "unbind")
+                        bound, children = not bound, set()
+                    elif name in ("create_child", "delete_child"):
+                        self.assertEqual(arguments[0] in children, name == "delete_child")
+                        children ^= set(arguments)
+
+    def test_lab_has_the_hosts_that_steps_name(self):
+        steps = (schedule.Step(1, "fabric", ("link", "down", "node2")),)
+        self.assertEqual(schedule.Schedule("ipoib", 1, steps).hosts, ["node2"])
+        self.assertEqual(schedule.Schedule("ipoib", 1, ()).hosts, ["node1"])
+
+    def test_errors_in_a_file_are_reported_with_their_line(self):
+        for text, said in (("scenario ipoib\nhello\n", "a.hunt:2: it is neither"), ("1.0 node1 up $(reboot)\n", "a.hunt:1: a step has words"),
+                           ("1.0 host up ib0\n", "a.hunt:1: there is no host host"), ("seed x\n", "the seed x"), ("seed 4294967296\n", "the seed 4294967296"),
+                           ("check maybe\n", "check is yes or no"), ("1 node1 up ib0\n" * 10001, "more than 10000 steps"), ("card mlx9\n", "card is one of"),
+                           ("1.0 node1  fail=3\n", "a.hunt:1: a step has words")):
+            with self.subTest(text[:30]), self.assertRaisesRegex(LabError, said.replace("(", r"\(")):
+                schedule.read(file_of(text, self))
+
+    def test_unknown_scenario_is_reported(self):
+        with self.assertRaisesRegex(LabError, "there is no scenario x: there is ipoib"):
+            trial.run(schedule.Schedule("x", 1, ()), None)
+
+
+class Signatures(unittest.TestCase):
+    def test_signature_is_the_kind_and_the_top_of_the_stack(self):
+        self.assertEqual(signature.of(OOPS), "KASAN: null-ptr-deref: __netif_schedule, ipoib_flush_paths, ipoib_ib_dev_cleanup")
+
+    def test_signature_is_the_same_for_other_addresses_and_processes(self):
+        other = OOPS.replace("6051a2bf", "6051a2c0").replace("bash/77", "ip/1234").replace("+0x1f/0x60", "+0x2f/0x70")
+        self.assertEqual(signature.of(OOPS), signature.of(other))
+
+    def test_warning_has_its_file_and_no_line(self):
+        self.assertEqual(signature.of("WARNING: CPU: 0 PID: 9 at net/core/dev.c:1234 f+0x1/0x2"), "WARNING at net/core/dev.c")
+
+    def test_panic_has_the_reason_and_no_address(self):
+        report = ("Kernel panic - not syncing: Kernel mode fault at addr 0x148, ip 0x60da697a\nCall Trace:\n [<61593c50>] ? debug_lockdep_rcu_enabled+0x0/0x50\n"
+                  " [<60db2cd9>] netif_schedule_queue+0xd9/0x160")
+        self.assertEqual(signature.of(report), "Kernel mode fault: netif_schedule_queue")
+
+    def test_report_without_a_stack_is_its_first_line(self):
+        self.assertEqual(signature.of("INFO: task ip:77 blocked for more than 120 seconds."), "task ip:N blocked for more than N seconds")
+
+    def test_known_reports_are_found_by_the_beginning(self):
+        table = [("KASAN: null-ptr-deref: __netif_schedule", "page")]
+        self.assertEqual(signature.page_of(signature.of(OOPS), table), "page")
+        self.assertIsNone(signature.page_of("KASAN: null-ptr-deref: other", table))
+
+    def test_table_of_known_reports_names_pages_that_exist(self):
+        for begin, page in signature.known():
+            self.assertTrue(begin)
+            self.assertTrue((HERE.parents[2] / page).is_file(), page)
+
+
+class Verdicts(unittest.TestCase):
+    def judge(self, reports=(), console="", status=0, reason="", table=()):
+        done = types.SimpleNamespace(reports={"node1": list(reports)}, status={"node1": status}, reason=reason)
+        return trial._judge(done, {"node1": console}, table)
+
+    def test_report_comes_with_the_time_of_its_step(self):
+        console = f"[    9.1] weft-hunt: 9.100000 up ib0 fail=0\n[    9.5] weft-hunt: 9.500000 bind fail=2\n{OOPS}\n[   11.0] weft-hunt: 11.000000 unbind fail=0\n"
+        self.assertEqual(self.judge([OOPS], console), ("report", signature.of(OOPS), OOPS, 9.5))
+
+    def test_new_report_comes_before_a_known_one(self):
+        other = "WARNING: CPU: 0 PID: 9 at net/core/dev.c:1234 f+0x1/0x2"
+        self.assertEqual(self.judge([OOPS, other], f"{OOPS}\n{other}", table=[(signature.of(OOPS), "page")])[1], signature.of(other))
+
+    def test_lab_without_an_answer_is_stuck(self):
+        self.assertEqual(self.judge(console="[ 80.0] weft-hunt: complaint: the peer did not answer\n")[:2], ("stuck", "the peer did not answer"))
+
+    def test_script_that_does_not_end_is_stuck(self):
+        self.assertEqual(self.judge(status=None, reason="a scheduled event requests it")[0], "stuck")
+        self.assertEqual(self.judge(status=None, reason="node1 has left the time server at 61.5 s")[0:2],
+                         ("no end", "not finished: node1 has left the time server at N s"))
+
+    def test_lab_without_a_report_passes(self):
+        self.assertEqual(self.judge(), ("passed", "", "", None))
+
+
+class Reduction(unittest.TestCase):
+    def test_steps_that_a_report_does_not_take_are_removed(self):
+        for needed in ((0,), (19,), (3, 4), (0, 7, 19), tuple(range(20))):
+            tried = []
+
+            def fails(part):
+                tried.append(part)
+                return set(needed) <= set(part)
+            self.assertEqual(reduction.reduce(range(20), fails), needed)
+            self.assertEqual(len(tried), len(set(tried)), "a part was tried twice")
+
+    def test_no_step_of_the_result_can_be_removed(self):
+        """A report that either of two pairs leads to."""
+        def fails(part):
+            return {1, 15} <= set(part) or {8, 9} <= set(part)
+        found = reduction.reduce(range(20), fails)
+        self.assertTrue(fails(found))
+        self.assertFalse(any(fails(found[:each] + found[each + 1:]) for each in range(len(found))))
+
+    def test_check_and_other_hosts_are_removed_first(self):
+        drawn = scenarios.draw("ipoib", 1)
+        wanted = next(step for step in drawn.steps if step.host == "node2" and step.at > 10)
+        found = reduction.shortest(drawn, 20, lambda part: wanted in part.steps)
+        self.assertEqual((found.steps, found.check, found.hosts), ((wanted,), False, ["node2"]))
+
+    def test_check_stays_if_the_report_needs_it(self):
+        drawn = scenarios.draw("ipoib", 1)
+        self.assertTrue(reduction.shortest(drawn, None, lambda part: part.check).check)
+
+
+class Hunting(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-hunt-")))
+        self.ran = []
+        self.enterContext(unittest.mock.patch.object(command, "_prepare"))
+        self.enterContext(unittest.mock.patch.object(trial, "run", self.outcome))
+        self.enterContext(unittest.mock.patch.object(signature, "known", lambda: [("known", "page.rst")]))
+        self.by_seed = {}
+
+    def outcome(self, drawn, weftd, logs=None, stopped=None, table=(), keep_passed=False):
+        self.ran.append(drawn.seed)
+        name = self.by_seed.get(drawn.seed, "")
+        if isinstance(name, BaseException):
+            raise name
+        return trial.Outcome("report" if name else "passed", name, name, 50.0, 1.0)
+
+    def hunt(self, action="run", **options):
+        given = {"action": action, "scenario": "ipoib", "out": str(self.folder / "out"), "jobs": 2, "seeds": 5, "seed": None, "stack": None, "card": None}
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()) as self.said:
+            status = command.run(types.SimpleNamespace(weftd=None, logs=None, **{**given, **options}))
+        return status, printed.getvalue()
+
+    def test_status_tells_whether_a_new_report_came(self):
+        self.assertEqual(self.hunt(), (0, "5 seeds, 5 passed\n"))
+        self.by_seed = {7: "known: f", 8: "known: f"}
+        self.assertEqual(self.hunt(seed=5), (0, "5 seeds, 3 passed\n2 of known: known: f; first seed 7; page.rst\n"))
+        self.by_seed = {11: "other"}
+        self.assertEqual(self.hunt(seed=10), (125, "5 seeds, 4 passed\n1 of new: other; first seed 11\n"))
+
+    def test_hunt_continues_with_the_seeds_that_are_left(self):
+        self.hunt(seeds=3)
+        self.by_seed = {1: "other"}
+        self.ran.clear()
+        self.assertEqual(self.hunt(seeds=5)[0], 0)
+        self.assertEqual(sorted(self.ran), [3, 4])
+
+    def test_schedule_of_a_report_is_kept(self):
+        self.by_seed = {2: "other: f"}
+        self.hunt()
+        self.assertEqual([path.name for path in (self.folder / "out/found").iterdir()], ["2.hunt"])
+        self.assertEqual(schedule.read(self.folder / "out/found/2.hunt"), scenarios.draw("ipoib", 2).but(expect="other: f"))
+        self.assertEqual(json.loads((self.folder / "out/seeds/2.json").read_text())["signature"], "other: f")
+
+    def test_directory_of_another_hunt_is_refused(self):
+        self.hunt()
+        with self.assertRaisesRegex(LabError, "has the results of another hunt.*--out"):
+            self.hunt(stack="weft")
+
+    def test_damaged_verdict_is_reported(self):
+        self.hunt()
+        (self.folder / "out/seeds/2.json").write_text("{")
+        with self.assertRaisesRegex(LabError, "2.json is damaged"):
+            self.hunt()
+
+    def test_error_of_a_lab_ends_the_hunt(self):
+        self.by_seed = {2: LabError("no space")}
+        with self.assertRaisesRegex(LabError, "no space"):
+            self.hunt()
+
+    def test_seeds_beyond_the_last_are_refused(self):
+        with self.assertRaisesRegex(LabError, "seeds are at most"):
+            self.hunt(seed=0xFFFFFFFF)
+
+    def test_interruption_is_the_status(self):
+        with unittest.mock.patch.object(command.interruption, "check", side_effect=KeyboardInterrupt):
+            self.assertEqual(self.hunt()[0], 130)
+        self.assertIn("interrupted", self.said.getvalue())
+
+    def test_replay_compares_with_the_expected_report(self):
+        file = file_of(str(scenarios.draw("ipoib", 2).but(expect="other")), self)
+        self.by_seed = {2: "other"}
+        self.assertEqual(self.hunt("replay", file=file)[0], 0)
+        self.by_seed = {2: "different"}
+        self.assertEqual(self.hunt("replay", file=file)[0], 3)
+        self.assertIn("expected: other", self.said.getvalue())
+
+    def test_reduced_schedule_is_written(self):
+        file = file_of(str(scenarios.draw("ipoib", 2)), self)
+        self.by_seed = {2: "other"}
+        self.assertEqual(self.hunt("reduce", file=file, out=str(self.folder / "short"))[0], 0)
+        short = schedule.read(self.folder / "short")
+        self.assertEqual((len(short.steps), short.expect), (1, "other"))
+
+    def test_schedule_that_passes_is_not_reduced(self):
+        with self.assertRaisesRegex(LabError, "passes"):
+            self.hunt("reduce", file=file_of(str(scenarios.draw("ipoib", 2)), self), out=str(self.folder / "short"))
+
+
+if __name__ == "__main__":
+    unittest.main()
