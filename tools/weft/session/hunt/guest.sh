@@ -30,13 +30,19 @@ put() {
 	echo "$1" >&"$file"
 }
 # by_ip WORD… gives a command to a program that has started: the allocations that fail are those of the command. Time advances only when it waits for it.
+# It waits for its answer for ever if the kernel had no memory for that, so it is killed after five seconds.
 by_ip() {
+	local tries=0
 	exec {command}> >(exec ip -force -batch -)
 	pause 0.001
 	arm $!
 	echo "$*" >&"$command"
 	exec {command}>&-
-	wait $!
+	while kill -0 $! 2>/dev/null; do
+		((++tries < 250)) || kill -KILL $!
+		((tries < 260)) || break
+		pause 0.02
+	done
 }
 
 # at SECONDS FAIL STEP…: the guest's clock began at 1700000000.
