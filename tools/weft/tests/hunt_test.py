@@ -181,6 +181,8 @@ class Hunting(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-hunt-")))
         self.ran = []
         self.enterContext(unittest.mock.patch.object(command, "_prepare"))
+        kernel = types.SimpleNamespace(kdir=pathlib.Path("/um-debug-1"))
+        self.enterContext(unittest.mock.patch.object(command.kernels, "find", lambda _: kernel))
         self.enterContext(unittest.mock.patch.object(trial, "run", self.outcome))
         self.enterContext(unittest.mock.patch.object(signature, "known", lambda: [("known", "page.rst")]))
         self.by_seed = {}
@@ -224,6 +226,9 @@ class Hunting(unittest.TestCase):
         self.hunt()
         with self.assertRaisesRegex(LabError, "has the results of another hunt.*--out"):
             self.hunt(stack="weft")
+        for owner, name, value in ((scenarios, "version", "other"), (command.kernels, "find", types.SimpleNamespace(kdir=pathlib.Path("/um-debug-2")))):
+            with self.subTest(name), unittest.mock.patch.object(owner, name, lambda _, value=value: value), self.assertRaisesRegex(LabError, "another hunt"):
+                self.hunt()
 
     def test_damaged_verdict_is_reported(self):
         self.hunt()

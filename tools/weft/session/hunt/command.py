@@ -94,14 +94,15 @@ def hunt(args):
     """Runs the seeds that have no verdict yet."""
     directory = pathlib.Path(args.out or f"hunt-{args.scenario}")
     settings = {"stack": args.stack or NAMES[0], "card": args.card or "mlx4"}
-    corpus = Corpus(directory, {"scenario": args.scenario, **settings})
+    # The verdicts of other kernels or other steps would be of other runs.
+    _prepare()
+    corpus = Corpus(directory, {"scenario": args.scenario, "version": scenarios.version(args.scenario), "kernel": kernels.find(trial.KERNEL).kdir.name, **settings})
     first = args.seed or 0
     seeds = range(first, first + (args.seeds or 100))
     if seeds[-1] > schedules.LARGEST_SEED:
         raise LabError(f"seeds are at most {schedules.LARGEST_SEED}")
     verdicts = {seed: verdict for seed in seeds if (verdict := corpus.verdict(seed))}
     table = signature.known()
-    _prepare()
     began = time.monotonic()
 
     def one(seed, stopped):

@@ -18,7 +18,7 @@ down() { by_ip link set "$1" down; }
 mtu() { by_ip link set "$1" mtu "$2"; }
 address() { by_ip address replace "10.1.0.${HOSTNAME#node}/24" dev "$1"; }
 flush() { by_ip neighbour flush dev "$1"; }
-traffic() { while :; do ping -q -i 0.1 -c 50 -W 1 "$peer" || pause 0.5; done & }
+traffic() { while :; do ping -q -i 0.2 -c 25 -W 1 "$peer" || pause 0.5; done & }
 
 # After the last step everything is done again without failures: then the interface must have a carrier, and the peer must answer.
 check() {

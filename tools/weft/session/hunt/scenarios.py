@@ -5,6 +5,7 @@ An action knows the state in which its host would be if nothing had failed. This
 one failed is an error of its program, which is ignored.
 """
 import dataclasses
+import hashlib
 import pathlib
 import random
 import typing
@@ -14,11 +15,11 @@ from lab.errors import LabError
 
 HERE = pathlib.Path(__file__).resolve().parent
 HOSTS = ("node1", "node2")
-STEPS = 40          # of administration, on both hosts
+STEPS = 80          # on both hosts
 BEGIN = 4.0         # seconds; by then ib0 is up
-LONGEST_PAUSE = 1.0
-FAILS = 0.5         # probability that a step has a failing allocation
-LARGEST_FAIL = 9    # the logarithm of its largest number, to base 2
+LONGEST_PAUSE = 0.5
+FAILS = 0.6         # probability that a step has a failing allocation
+ALLOCATIONS = (20, 100, 450)    # the largest number of the failing one: the creation of an interface takes some 400
 
 
 class State:
@@ -94,6 +95,12 @@ IPOIB = (
 TABLES = {"ipoib": IPOIB}
 
 
+def version(name):
+    """Identifies what a seed draws, and what the guests do with it."""
+    files = (HERE / "scenarios.py", HERE / "guest.sh", HERE / f"{name}.sh")
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+
+
 def script(name):
     """The file with the functions of a scenario's steps."""
     if name not in TABLES:
@@ -125,6 +132,6 @@ def draw(name, seed, **settings):
         host = drawn.choice(HOSTS)
         (action,) = drawn.choices(table, [action.weight for action in table])
         if words := action.draw(drawn, states[host]):
-            fail = int(2 ** drawn.uniform(0, LARGEST_FAIL)) if drawn.random() < FAILS else 0
+            fail = drawn.randint(1, drawn.choice(ALLOCATIONS)) if drawn.random() < FAILS else 0
             steps.append(Step(at, host, words, fail))
     return Schedule(name, seed, tuple(sorted(steps, key=lambda step: step.at)), **settings)
