@@ -240,6 +240,9 @@ class Hunting(unittest.TestCase):
         self.by_seed = {2: LabError("no space")}
         with self.assertRaisesRegex(LabError, "no space"):
             self.hunt()
+        self.by_seed = {13: KeyError("a defect")}
+        with self.assertRaisesRegex(KeyError, "a defect"):
+            self.hunt(seed=10)
 
     def test_seeds_beyond_the_last_are_refused(self):
         with self.assertRaisesRegex(LabError, "seeds are at most"):

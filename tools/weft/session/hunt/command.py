@@ -52,13 +52,17 @@ class Jobs:
                 return seed, result
 
     def _run(self):
-        while self._left and not self._stop.is_set():
-            with contextlib.suppress(IndexError, shared_time.Stopped):
+        while not self._stop.is_set():
+            try:
                 seed = self._left.popleft()
-                try:
-                    self._done.put((seed, self._work(seed, self._stop.is_set), None))
-                except (LabError, OSError) as error:
-                    self._done.put((seed, None, error))
+            except IndexError:
+                return
+            try:
+                self._done.put((seed, self._work(seed, self._stop.is_set), None))
+            except shared_time.Stopped:
+                return
+            except Exception as error:     # any: the main thread raises it
+                self._done.put((seed, None, error))
 
 
 def _tell(text):
