@@ -173,7 +173,9 @@ class Reduction(unittest.TestCase):
 
     def test_check_stays_if_the_report_needs_it(self):
         drawn = scenarios.draw("ipoib", 1)
-        self.assertTrue(reduction.shortest(drawn, None, lambda part: part.check).check)
+        for until in (None, drawn.steps[-1].at + 5):
+            found = reduction.shortest(drawn, until, lambda part: part.check and len(part.steps) > 2)
+            self.assertEqual((found.check, len(found.steps)), (True, 3))
 
 
 class Hunting(unittest.TestCase):

@@ -30,8 +30,8 @@ def reduce(steps, fails):
 
 
 def candidates(schedule, until):
-    """Schedules that may do, the shortest first: without the check, without what came after the report, and without one host."""
-    if until is not None:
+    """Schedules that may do, the shortest first: without what came after the report (the check, too, unless it came there), and without one host."""
+    if until is not None and until <= schedule.steps[-1].at:
         schedule = schedule.but(steps=tuple(step for step in schedule.steps if step.at <= until), check=False)
     for host in schedule.hosts:
         own = tuple(step for step in schedule.steps if step.host == host)
