@@ -107,6 +107,13 @@ class Signatures(unittest.TestCase):
                   " [<60db2cd9>] netif_schedule_queue+0xd9/0x160")
         self.assertEqual(signature.of(report), "Kernel mode fault: netif_schedule_queue")
 
+    def test_dma_mapping_that_was_left_has_the_stack_that_made_it(self):
+        report = "WARNING: CPU: 0 PID: 1 at kernel/dma/debug.c:859 dma_debug_device_change+0x2ff/0x460\nCall Trace:\n [<6011d5b0>] notifier_call_chain+0xa0/0x1d0"
+        console = (f"{report}\n[    2.5] ---[ end trace 0 ]---\n[    2.5] DMA-API: Mapped at:\n[    2.5]  debug_dma_map_page+0x70/0x3a0\n"
+                   "[    2.5]  ipoib_alloc_rx_skb+0x265/0x6a0 [ib_ipoib]\n[    2.6] weft-hunt: 2.6 bind fail=0\n[    2.7]  other+0x1/0x2\n")
+        self.assertEqual(signature.of(signature.with_mapping(report, console)), "WARNING at kernel/dma/debug.c: ipoib_alloc_rx_skb")
+        self.assertEqual(signature.with_mapping(OOPS, console), OOPS)
+
     def test_report_without_a_stack_is_its_first_line(self):
         self.assertEqual(signature.of("INFO: task ip:77 blocked for more than 120 seconds."), "task ip:N blocked for more than N seconds")
 

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Signatures of kernel reports: what was reported, and the functions at the top of the stack. Two reports with one signature are taken for one bug."""
+import itertools
 import pathlib
 import re
 
+from lab.reports import message
+
 KNOWN = pathlib.Path(__file__).resolve().parent / "known.txt"
 FRAMES = 4
+MAPPED = "DMA-API: Mapped at:"
 FRAME = re.compile(r"^\s*(?:\[<[0-9a-f]+>\]\s*)?(?P<maybe>\? )?(?P<name>[a-zA-Z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+")
 # Functions that report, on the way from the defect to the message.
 REPORTING = re.compile(r"(?:show_stack|dump_stack|print_|kasan_|__asan_|__kasan|panic|segv|sig_handler|hard_handler|hard_sig|relay_signal|fatal_sig|bad_segv"
                        r"|__warn|warn_slowpath|report_bug|lock_acquire|__lock_acquire|validate_chain|check_|mark_lock|get_signal|userspace|set_signals|unblock"
-                       r"|__schedule|schedule|block_signals|do_op|_printk|vprintk|memset|memcpy|memmove)\w*")
+                       r"|__schedule|schedule|block_signals|do_op|debug_dma|dma_map|_printk|vprintk|memset|memcpy|memmove)\w*")
 
 
 def _kind(line):
@@ -24,10 +28,20 @@ def _kind(line):
 def of(report):
     """The signature of a report of lab.reports: its kind and the top of its stack."""
     lines = report.splitlines()
-    frames = [match for match in map(FRAME.match, lines) if match and not REPORTING.fullmatch(match["name"].partition(".")[0])]
+    # Of a mapping that was left, the stack that made it tells more than that of its discovery.
+    stack = report.partition(MAPPED)[2].splitlines() or lines
+    frames = [match for match in map(FRAME.match, stack) if match and not REPORTING.fullmatch(match["name"].partition(".")[0])]
     certain = [frame for frame in frames if not frame["maybe"]]
     names = list(dict.fromkeys(frame["name"].partition(".")[0] for frame in certain or frames))
     return f"{_kind(lines[0])}: {', '.join(names[:FRAMES])}" if names else _kind(lines[0])
+
+
+def with_mapping(report, console):
+    """A report of dma-debug with the stack of the mapping, which follows it on the console."""
+    if "dma_debug_device_change" not in report:
+        return report
+    rest = [message(line) for line in console.partition(report.splitlines()[0])[2].partition(MAPPED)[2].splitlines()[1:]]
+    return "\n".join((report, MAPPED, *itertools.takewhile(FRAME.match, rest)))
 
 
 def known():

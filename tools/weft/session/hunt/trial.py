@@ -80,7 +80,8 @@ def _seconds(console):
 
 def _judge(done, consoles, table):
     """(verdict, signature, report, time of the step). A report that is not known comes before one that is, and a report before a complaint."""
-    found = [(signature.of(report), report.partition("\nkeeper: ")[0], host) for host, reports in done.reports.items() for report in reports]
+    every = [(signature.with_mapping(report.partition("\nkeeper: ")[0], consoles[host]), host) for host, reports in done.reports.items() for report in reports]
+    found = [(signature.of(report), report, host) for report, host in every]
     found.sort(key=lambda each: signature.page_of(each[0], table) is not None)
     if found:
         name, report, host = found[0]

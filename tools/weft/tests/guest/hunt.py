@@ -9,7 +9,8 @@ from lab import cache
 from lab.testing import test
 from lab.waiting import wait_until
 
-KNOWN = cache.TREE / "Documentation/reports/ipoib-child-registration.hunt"
+REPORTS = cache.TREE / "Documentation/reports"
+KNOWN = REPORTS / "ipoib-child-registration.hunt"
 
 
 def _hunt(lab, *words, status):
@@ -25,6 +26,13 @@ def known_oops_is_replayed(lab):
     done = _hunt(lab, "replay", KNOWN, "--logs", logs, status=0)
     assert "ipoib_flush_paths" in done.stdout and "Kernel mode fault" in done.stdout, done.stdout
     assert "forcing a failure" in (logs / "console-node1.log").read_text()
+
+
+@test(kernels=("um-debug",), timeout=60)
+def known_leak_is_replayed(lab):
+    """The schedule of the leak of ib_ipoib's receive buffers leads to the report of dma-debug, which names what mapped them."""
+    done = _hunt(lab, "replay", REPORTS / "ipoib-open-receive-leak.hunt", status=0)
+    assert "pending DMA allocations" in done.stdout and "ipoib_alloc_rx_skb" in done.stdout, done.stdout
 
 
 @test(kernels=(), also=("um-debug",), timeout=300)
