@@ -27,8 +27,9 @@ class FakeHost final : public PciHost, public Machine
 {
 public:
 	// One section of @memory_size bytes at @memory_base.
-	explicit FakeHost(std::uint64_t memory_size = 16 << 20, std::uint64_t memory_base = 0)
-	    : loop_("fake host", Loop::Mode::manual), base_(memory_base),
+	explicit FakeHost(std::uint64_t memory_size = 16 << 20, std::uint64_t memory_base = 0,
+			  Environment &environment = Environment::host())
+	    : loop_("fake host", Loop::Mode::manual, environment), base_(memory_base),
 	      ram_(MemoryMapping::allocate(memory_size))
 	{
 		dma_.map(memory_base, memory_size, true, true, ram_);

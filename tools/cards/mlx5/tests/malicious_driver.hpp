@@ -117,12 +117,13 @@ public:
 	static constexpr std::uint64_t kBarSizes[6] = {limits::kRegistersSize, 0, 4096, 0,
 						       limits::kMsixBarSize,   0};
 
-	// Alone in a fabric; or with others, of which the port with @lid is at the other end of the
-	// cable. @meanwhile: called where they have a chance to do something.
+	// Alone in a fabric; or next to a victim, whose port with @lid is at the other end of the
+	// cable, and whose third queue pair receives datagrams. @meanwhile: called where the victim
+	// has a chance to do something.
 	MaliciousDriver() = default;
 	MaliciousDriver(fabric::Port &port, ib::Guid guid, ib::Lid lid,
-			std::function<void()> meanwhile)
-	    : driver_(port, guid), victim_lid_(lid), meanwhile_(std::move(meanwhile))
+			std::function<void()> meanwhile, Environment &environment)
+	    : driver_(port, guid, environment), victim_lid_(lid), meanwhile_(std::move(meanwhile))
 	{
 	}
 
@@ -141,6 +142,8 @@ public:
 		xrc_srq_ = driver_.make_xrc_srq(cq_, 5);
 		make_keys();
 		set_port_active();
+		if (victim_lid_)
+			connect_to_victim();
 	}
 
 	bool comes_back()
@@ -242,9 +245,14 @@ public:
 		const TinyDriver::Qp &qp = qps_[place];
 		if (!qp.send)
 			return;
-		const std::uint8_t request =
-			kRequests[input.take<std::uint8_t>() % std::size(kRequests)];
-		const std::uint8_t shape = input.take<std::uint8_t>();
+		std::uint8_t request = kRequests[input.take<std::uint8_t>() % std::size(kRequests)];
+		std::uint8_t shape = input.take<std::uint8_t>();
+		// A short SEND is valid on most kinds of queue pairs, so it often reaches the
+		// victim.
+		if (victim_lid_ && (shape & 64)) {
+			request = TinyDriver::kSend;
+			shape = static_cast<std::uint8_t>((shape & ~4u) | 32);
+		}
 		Bytes wqe = TinyDriver::control(request);
 		WqeControl::op_modifier.set(wqe.data(), shape & 1 ? 9 : input.take<std::uint8_t>());
 		if (request == hw::mlx5::opcode_umr || request == 0x01)
@@ -275,6 +283,23 @@ public:
 	}
 
 private:
+	// Most kinds of queue pairs, connected to queue pairs of the victim. Numbers are assigned
+	// in the order of creation, so the victim's first queue pairs have the same numbers.
+	void connect_to_victim()
+	{
+		driver_.peer_lid = victim_lid_;
+		driver_.inline_receive = driver_.inline_response = 0;
+		for (std::uint32_t place = 0; place < qps_.size(); ++place) {
+			TinyDriver::Qp &qp = qps_[place];
+			services_[place] =
+				place < kDatagramPlaces ? kServices[place] : QpService::ud;
+			driver_.try_qp(services_[place], cq_, qp);
+			for (const Opcode step :
+			     {Opcode::rst2init_qp, Opcode::init2rtr_qp, Opcode::rtr2rts_qp})
+				driver_.transition(step, qp, qps_[place % 2].number);
+		}
+		victim_datagram_qpn_ = qps_[2].number; // as in Victim
+	}
 	// Some that UMR requests register, memory windows of both types, a region that only they
 	// open, a list of parts of others, and the driver's key of all memory.
 	void make_keys()
@@ -327,7 +352,7 @@ private:
 	}
 	ib::Lid any_lid(Input &input)
 	{
-		return victim_lid_ && (input.take<std::uint8_t>() & 1) ? victim_lid_
+		return victim_lid_ && (input.take<std::uint8_t>() & 3) ? victim_lid_
 								       : TinyDriver::kLid;
 	}
 	std::uint64_t any_address(Input &input)
@@ -342,8 +367,10 @@ private:
 			WqeDatagram address{};
 			WqeDatagram::qkey.set(address.bytes, TinyDriver::kQkey);
 			WqeDatagram::extended.set(address.bytes, 1);
-			WqeDatagram::qpn.set(address.bytes,
-					     qps_[input.take<std::uint8_t>() % 8].number);
+			const std::uint8_t choice = input.take<std::uint8_t>();
+			WqeDatagram::qpn.set(address.bytes, victim_lid_ && (choice & 0x18)
+								    ? victim_datagram_qpn_
+								    : qps_[choice % 8].number);
 			WqeDatagram::dlid.set(address.bytes, any_lid(input));
 			wqe.insert(wqe.end(), address.bytes, address.bytes + sizeof(address.bytes));
 			return;
@@ -436,6 +463,8 @@ private:
 		kKeys,
 	};
 
+	static constexpr std::uint32_t kDatagramPlaces = 6; // from here on
+
 	TinyDriver driver_;
 	TinyDriver::Cq cq_, large_cq_;
 	TinyDriver::Srq pool_, xrc_srq_;
@@ -444,6 +473,7 @@ private:
 	std::array<std::uint32_t, kKeys> keys_{};
 	std::uint64_t scratch_ = 0, everything_ = 0;
 	const ib::Lid victim_lid_ = 0;
+	std::uint32_t victim_datagram_qpn_ = 0;
 	const std::function<void()> meanwhile_;
 };
 

@@ -57,8 +57,10 @@ public:
 	{
 		plug();
 	}
-	TinyDriver(fabric::Port &place, ib::Guid guid)
-	    : port(place), card({place.name(), guid, cables(), true})
+	TinyDriver(fabric::Port &place, ib::Guid guid,
+		   Environment &environment = Environment::host())
+	    : port(place), host(kMemorySize, 0, environment),
+	      card({place.name(), guid, cables(), true})
 	{
 		plug();
 	}
