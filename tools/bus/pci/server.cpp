@@ -140,6 +140,10 @@ private:
 	void plug_again()
 	{
 		try {
+			// A program that keeps the connection would keep it open, and the machine
+			// would wait for answers.
+			if (keeper_ && connection_)
+				keeper_->gone(name_);
 			unplug();
 			plug();
 		} catch (const std::exception &again) {

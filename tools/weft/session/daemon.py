@@ -13,8 +13,8 @@ from lab.errors import LabError
 from lab.waiting import DeadlineExceeded, wait_until
 
 STATE = "weftd-state.json"
-MOST_RESTARTS = 10
-WITHIN = 60             # seconds: if weftd ends more often within them, it is not started again
+MOST_RESTARTS = 10      # in a row, of a weftd that ends SOON each time; then it is not started again
+SOON = 10               # seconds after it began to serve
 MOST_LOGS = 10          # of ended weftds, the newest
 START_TIMEOUT = 30      # seconds
 END_TIMEOUT = 10
@@ -47,7 +47,9 @@ class Daemon:
         self._process = None
         self._ended = threading.Event()
         self._dumped = False            # core
-        self._ends = []                 # the times of its latest ends
+        self._served_since = 0.0        # when the present weftd began to serve; 0: it does not yet
+        self._ended_at = 0.0
+        self._early_ends = 0            # in a row
 
     def start(self, lab_file):
         """Starts it with a new lab."""
@@ -56,8 +58,8 @@ class Daemon:
         self._start()
 
     def start_again(self):
-        """After its end: starts it with the same lab, links and faults; returns what happened, for the user. Raises LabError if it may not be started, or ends
-        too often."""
+        """After its end: starts it with the same lab, links and faults; returns what happened, for the user. Raises LabError if it may not be started, or has
+        ended too often soon after its start."""
         how = self.how_it_ended()
         while True:
             # 0: by `weft shutdown`, or a SIGTERM.
@@ -125,7 +127,9 @@ class Daemon:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0, pass_fds=[keeper.fileno()])
         self._ended = threading.Event()
         threading.Thread(target=self._watch, args=(self._process, self._ended), daemon=True).start()
+        self._served_since = 0.0
         wait_until("weftd to serve", self._serves, START_TIMEOUT)
+        self._served_since = time.monotonic()
 
     def _watch(self, process, ended):
         try:
@@ -134,6 +138,7 @@ class Daemon:
         except ChildProcessError:
             self._dumped = False    # end() was faster
         process.wait()
+        self._ended_at = time.monotonic()
         self.keeper.stand_in()
         ended.set()
         self.notify()
@@ -144,10 +149,10 @@ class Daemon:
         return is_served(self.control)
 
     def _count_end(self):
-        now = time.monotonic()
-        self._ends = [each for each in self._ends if now - each < WITHIN] + [now]
-        if len(self._ends) > MOST_RESTARTS:
-            raise LabError(f"{self.how_it_ended()}; it ended {len(self._ends)} times within {WITHIN} s and is not started again")
+        served = self._ended_at - self._served_since if self._served_since else 0
+        self._early_ends = self._early_ends + 1 if served < SOON else 1
+        if self._early_ends > MOST_RESTARTS:
+            raise LabError(f"{self.how_it_ended()}; it ended {self._early_ends} times in a row within {SOON} s and is not started again")
 
     def _keep_log(self):
         """Renames the log; returns the new path."""

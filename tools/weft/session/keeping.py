@@ -15,6 +15,7 @@ import threading
 MOST_DESCRIPTORS = 16
 LONGEST_RECORD = 16 << 10
 LONGEST_MESSAGE = 2 << 20
+MOST_MAPS = 256         # of a card; weftd itself accepts 64 or fewer
 # The protocol (tools/bus/vfio-user/protocol.hpp).
 HEADER = struct.Struct("<HHIII")
 VERSION, DMA_MAP, DMA_UNMAP, SET_IRQS, REGION_READ, REGION_WRITE, RESET, REGION_WRITE_MULTI = 1, 2, 3, 8, 9, 10, 13, 15
@@ -72,8 +73,9 @@ class Card:
         elif command == DMA_MAP and len(body) >= MAP.size:
             _, _, _, address, size = MAP.unpack_from(body)
             _close(self._maps.pop(address, (0, b"", []))[2])
-            self._maps[address] = (size, message, descriptors)
-            return
+            if len(self._maps) < MOST_MAPS:
+                self._maps[address] = (size, message, descriptors)
+                return
         elif command == DMA_UNMAP and len(body) >= UNMAP.size:
             _, flags, address, size = UNMAP.unpack_from(body)
             gone = [each for each, (length, *_) in self._maps.items() if flags & UNMAP_ALL or address <= each and each + length <= address + size]

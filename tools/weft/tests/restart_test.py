@@ -122,7 +122,7 @@ class Restart(unittest.TestCase):
             self.kill()
         os.kill(self.pid(), signal.SIGKILL)
         await_that("the lab to end", lambda: not (self.folder / "lab.sock").exists())
-        self.assertIn(f"it ended {MOST_RESTARTS + 1} times within 60 s and is not started again", self.weft("lab", "check", status=1))
+        self.assertIn(f"it ended {MOST_RESTARTS + 1} times in a row within 10 s and is not started again", self.weft("lab", "check", status=1))
 
     def test_weftd_that_does_not_start_again_is_given_up(self):
         """It crashes immediately, as one does on whose socket something else is, and the reason is kept."""
