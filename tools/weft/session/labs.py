@@ -13,11 +13,11 @@ import threading
 import time
 
 import stack
-from daemon import Daemon, is_served
 from lab import CommandFailed, DeadlineExceeded, Guest, GuestDied, kernels, own_kernel
 from lab.errors import LabError, printable
 from lab.guest import BUSYBOX
 from lab.machine import ethernet_netdev
+from weftd_process import Daemon, is_served
 
 # Waits for a line of a file. In bash alone: on an emulated CPU it takes longer to start a program than what is waited for.
 AWAIT = """

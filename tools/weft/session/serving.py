@@ -26,10 +26,10 @@ from lab import DeadlineExceeded, GuestDied
 from lab.errors import LabError, in_one_line, printable
 from lab.process import CONSUMED, ERR, EXIT, HEADER, INPUT, KILL, OUT, RESIZE, SIZE, BadFrame, InputWindow, read_frame
 from lab.waiting import wait_until
-from daemon import is_served
 from labs import Lab, interruption, program_in_same_directory
 from running import KERNEL_REPORT, MACHINE_DIED
 from streams import Terminal
+from weftd_process import is_served
 
 FOLLOW_INTERVAL = 0.5   # seconds between two looks at a console's file
 OUTPUT_PIECE = 64 << 10     # bytes of output in one frame
