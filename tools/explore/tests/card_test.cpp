@@ -15,50 +15,55 @@ void expect_reported(const std::string &name, const std::string &title)
 
 } // namespace
 
-TEST(ExplorerCard, ReportsDevicesLeftEnabled)
+TEST(ExplorerCard, ReportsDevicesNotDisabledOnRemoval)
 {
-	expect_reported("device_left_enabled", "a driver goes and leaves its device enabled");
+	expect_reported("device_not_disabled_on_removal_is_reported",
+			"a driver goes and leaves its device enabled");
 }
 TEST(ExplorerCard, ReportsLeakedInterrupts)
 {
-	expect_reported("interrupts_left_allocated",
+	expect_reported("leaked_vectors_are_reported",
 			"a driver goes and leaves its interrupts allocated");
 }
 TEST(ExplorerCard, ReportsLeakedMappings)
 {
-	expect_reported("memory_left_mapped", "a driver goes and leaves memory mapped");
+	expect_reported("memory_not_unmapped_on_removal_is_reported",
+			"a driver goes and leaves memory mapped");
 }
 TEST(ExplorerCard, ReportsLeakedMmio)
 {
-	expect_reported("mmio_left_mapped", "a driver goes and leaves registers mapped");
+	expect_reported("leaked_mmio_mapping_is_reported",
+			"a driver goes and leaves registers mapped");
 }
 TEST(ExplorerCard, ReportsUnmappedMmio)
 {
-	expect_reported("mmio_after_unmap", "a register is used that is not mapped");
+	expect_reported("mmio_access_after_unmap_is_reported",
+			"a register is used that is not mapped");
 }
-TEST(ExplorerCard, ReportsInterruptsFreedWithHandlers)
+TEST(ExplorerCard, ReportsVectorsFreedWhileHandlersAreInstalled)
 {
-	expect_reported("interrupts_freed_with_a_handler", "an interrupt goes that has a handler");
+	expect_reported("vectors_freed_with_a_handler_are_reported",
+			"an interrupt goes that has a handler");
 }
 TEST(ExplorerCard, ReportsSyncOfUnmappedMemory)
 {
-	expect_reported("sync_of_unmapped_memory", "what is not mapped changes hands");
+	expect_reported("sync_of_unmapped_memory_is_reported", "what is not mapped changes hands");
 }
 TEST(ExplorerCard, ReportsSyncBeyondTheMapping)
 {
-	expect_reported("sync_beyond_the_mapping", "more changes hands than is mapped");
+	expect_reported("sync_beyond_the_mapping_is_reported", "more changes hands than is mapped");
 }
 TEST(ExplorerCard, ReportsDoubleUnmap)
 {
-	expect_reported("unmapped_twice", "what is not mapped is unmapped");
+	expect_reported("double_dma_unmap_is_reported", "what is not mapped is unmapped");
 }
 TEST(ExplorerCard, ReportsDoubleFreeOfCoherentMemory)
 {
-	expect_reported("coherent_memory_freed_twice",
+	expect_reported("double_free_of_coherent_memory_is_reported",
 			"coherent memory is freed that was not allocated");
 }
 TEST(ExplorerCard, ReportsPoolsDestroyedInUse)
 {
-	expect_reported("pool_destroyed_with_allocations",
+	expect_reported("destruction_of_a_pool_in_use_is_reported",
 			"a pool goes, and pieces of it are in use");
 }

@@ -35,110 +35,117 @@ void expect_found(const std::string &name, const std::string &title)
 
 TEST(ExplorerSimulation, ReportsLockOrderCycles)
 {
-	expect_reported("lock_order_cycle", "locks are taken in a circle");
+	expect_reported("lock_order_cycle_is_reported", "locks are taken in a circle");
 }
 TEST(ExplorerSimulation, ReportsRecursiveLocking)
 {
-	expect_reported("lock_acquired_twice", "a lock is taken twice");
+	expect_reported("recursive_locking_is_reported", "a lock is taken twice");
 }
 TEST(ExplorerSimulation, ReportsUnlockByAnotherTask)
 {
-	expect_reported("lock_released_by_another_task",
+	expect_reported("lock_release_by_another_task_is_reported",
 			"a lock is released by one who does not hold it");
 }
 TEST(ExplorerSimulation, ReportsSleepingUnderASpinLock)
 {
-	expect_reported("sleep_under_a_lock", "sleeping where one must not");
+	expect_reported("sleep_under_a_spinlock_is_reported", "sleeping where one must not");
 }
 TEST(ExplorerSimulation, ReportsSleepingInRcuSections)
 {
-	expect_reported("sleep_in_rcu_section", "sleeping where one must not");
+	expect_reported("sleep_in_rcu_section_is_reported", "sleeping where one must not");
 }
 TEST(ExplorerSimulation, ReportsSleepingAllocationInInterrupts)
 {
-	expect_reported("allocation_in_an_interrupt", "sleeping where one must not");
+	expect_reported("sleeping_allocation_in_an_interrupt_is_reported",
+			"sleeping where one must not");
 }
 TEST(ExplorerSimulation, ReportsIrqUnsafeLocking)
 {
-	expect_reported("irq_lock_with_irqs_enabled",
+	expect_reported("irq_lock_with_irqs_enabled_is_reported",
 			"a lock of hard interrupts is taken with these on");
 }
 TEST(ExplorerSimulation, ReportsFlushOfWorkUnderItsLock)
 {
-	expect_reported("work_flushed_under_its_lock", "locks are taken in a circle");
+	expect_reported("flush_of_work_under_its_lock_is_reported", "locks are taken in a circle");
 }
 TEST(ExplorerSimulation, ReportsLeaks)
 {
-	expect_reported("leak", "memory is left");
+	expect_reported("memory_leak_is_reported", "memory is left");
 }
 TEST(ExplorerSimulation, ReportsMismatchedFree)
 {
-	expect_reported("mismatched_free", "memory is freed by another function");
+	expect_reported("mismatched_free_is_reported", "memory is freed by another function");
 }
 TEST(ExplorerSimulation, ReportsFreeWithLockHeld)
 {
-	expect_reported("freed_with_lock_held", "memory is freed while a lock in it is held");
+	expect_reported("free_with_lock_held_is_reported",
+			"memory is freed while a lock in it is held");
 }
 TEST(ExplorerSimulation, ReportsExitWithLockHeld)
 {
-	expect_reported("task_exits_with_lock_held", "a lock is held at the end of its task");
+	expect_reported("task_exit_with_lock_held_is_reported",
+			"a lock is held at the end of its task");
 }
 TEST(ExplorerSimulation, ReportsExitInRcuSection)
 {
-	expect_reported("task_exits_in_rcu_section",
+	expect_reported("task_exit_in_rcu_section_is_reported",
 			"a section is still open at the end of its task");
 }
 TEST(ExplorerSimulation, ReportsFreeWithPendingTimer)
 {
-	expect_reported("freed_with_pending_timer", "memory is freed while a call in it is due");
+	expect_reported("free_with_pending_timer_is_reported",
+			"memory is freed while a call in it is due");
 }
 TEST(ExplorerSimulation, ReportsLeakedMappings)
 {
-	expect_reported("dma_mapping_leak", "memory is mapped for a device that goes");
+	expect_reported("leaked_dma_mapping_is_reported",
+			"memory is mapped for a device that goes");
 }
 TEST(ExplorerSimulation, ReportsUndefinedBehaviour)
 {
-	expect_reported("shift_out_of_range", "undefined behaviour");
+	expect_reported("shift_out_of_range_is_reported", "undefined behaviour");
 }
 
 TEST(ExplorerSimulation, ReportsLivelocks)
 {
-	EXPECT_EQ(failure_of("simulation_defects.livelock", 1, {.steps = 10'000}).title,
+	EXPECT_EQ(failure_of("simulation_defects.livelock_is_reported", 1, {.steps = 10'000}).title,
 		  "the run does not come to its end");
 }
 
 TEST(ExplorerSimulation, FindsUseAfterGracePeriod)
 {
-	expect_found("simulation_defects.use_after_grace_period",
+	expect_found("simulation_defects.use_after_grace_period_is_reported",
 		     "AddressSanitizer: heap-use-after-free");
 }
 TEST(ExplorerSimulation, FindsLostUpdates)
 {
-	expect_found("simulation_defects.lost_atomic_update",
+	expect_found("simulation_defects.lost_atomic_update_is_reported",
 		     "expected number.load_relaxed() == 2");
 }
 TEST(ExplorerSimulation, FindsLostWakeups)
 {
-	expect_found("simulation_defects.lost_wakeup", "nobody can run");
+	expect_found("simulation_defects.lost_wakeup_is_reported", "nobody can run");
 }
 TEST(ExplorerSimulation, FindsMissedTimeouts)
 {
-	expect_found("simulation_defects.missed_timeout", "expected not race.late");
+	expect_found("simulation_defects.missed_timeout_is_reported", "expected not race.late");
 }
 TEST(ExplorerSimulation, FindsMissingRollback)
 {
-	expect_found("simulation_defects.missing_rollback", "memory is left");
+	expect_found("simulation_defects.missing_rollback_is_reported", "memory is left");
 }
 TEST(ExplorerSimulation, ReportsTheFailedAllocation)
 {
-	const Failure found = failure_of("simulation_defects.missing_rollback", 2000);
-	const std::string text = report(case_of("simulation_defects.missing_rollback"), found, {});
+	const Failure found = failure_of("simulation_defects.missing_rollback_is_reported", 2000);
+	const std::string text =
+		report(case_of("simulation_defects.missing_rollback_is_reported"), found, {});
 
 	EXPECT_NE(text.find("an allocation fails in "), std::string::npos) << text;
 }
 TEST(ExplorerSimulation, FindsFailedWorkAllocation)
 {
-	expect_found("simulation_defects.failed_work_allocation", "expected port.sum == 1");
+	expect_found("simulation_defects.unhandled_allocation_failure_in_work_is_reported",
+		     "expected port.sum == 1");
 }
 /* NOTIFY-09, and a driver that forgets to look after arming. */
 TEST(ExplorerSimulation, FindsLostCompletions)

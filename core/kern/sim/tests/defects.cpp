@@ -22,7 +22,7 @@ using kern::kunit::Test;
 namespace
 {
 
-void lock_order_cycle(Test &)
+void lock_order_cycle_is_reported(Test &)
 {
 	kern::SpinLock a(KERN_LOCK_CLASS("injected.a")), b(KERN_LOCK_CLASS("injected.b"));
 	{
@@ -33,33 +33,33 @@ void lock_order_cycle(Test &)
 	kern::Guard second(a);
 }
 
-void lock_acquired_twice(Test &)
+void recursive_locking_is_reported(Test &)
 {
 	kern::SpinLock lock(KERN_LOCK_CLASS("injected.lock"));
 	kern::Guard first(lock);
 	kern::Guard second(lock);
 }
 
-void lock_released_by_another_task(Test &)
+void lock_release_by_another_task_is_reported(Test &)
 {
 	kern::Mutex lock(KERN_LOCK_CLASS("injected.lock"));
 	lock.unlock();
 }
 
-void sleep_under_a_lock(Test &)
+void sleep_under_a_spinlock_is_reported(Test &)
 {
 	kern::SpinLock lock(KERN_LOCK_CLASS("injected.lock"));
 	kern::Guard guard(lock);
 	kern::sleep_ms(1);
 }
 
-void sleep_in_rcu_section(Test &)
+void sleep_in_rcu_section_is_reported(Test &)
 {
 	kern::rcu::ReadGuard reading;
 	kern::rcu::synchronize();
 }
 
-void allocation_in_an_interrupt(Test &)
+void sleeping_allocation_in_an_interrupt_is_reported(Test &)
 {
 	struct Handler {
 		void run() { (void)kern::make<int>(kern::Gfp::kernel); }
@@ -70,7 +70,7 @@ void allocation_in_an_interrupt(Test &)
 }
 
 /* A lock that an interrupt takes, too, is taken with interrupts on. */
-void irq_lock_with_irqs_enabled(Test &)
+void irq_lock_with_irqs_enabled_is_reported(Test &)
 {
 	struct Handler {
 		void run() { kern::Guard guard(lock); }
@@ -83,7 +83,7 @@ void irq_lock_with_irqs_enabled(Test &)
 }
 
 /* Waiting for a work under a lock that it takes. */
-void work_flushed_under_its_lock(Test &)
+void flush_of_work_under_its_lock_is_reported(Test &)
 {
 	struct Port {
 		void refresh() { kern::Guard guard(lock); }
@@ -96,19 +96,19 @@ void work_flushed_under_its_lock(Test &)
 	port.work.cancel();
 }
 
-void leak(Test &test)
+void memory_leak_is_reported(Test &test)
 {
 	auto made = kern::make<u64>(kern::Gfp::kernel);
 	ASSERT_OK(made);
 	(void)made.take().release();
 }
 
-void mismatched_free(Test &)
+void mismatched_free_is_reported(Test &)
 {
 	kern_free(kern_alloc_large(1, sizeof(u64), KERN_GFP_KERNEL));
 }
 
-void freed_with_lock_held(Test &)
+void free_with_lock_held_is_reported(Test &)
 {
 	struct Owner {
 		kern::SpinLock lock{KERN_LOCK_CLASS("injected.owner")};
@@ -118,18 +118,18 @@ void freed_with_lock_held(Test &)
 	kern_free(owner.take().release());
 }
 
-void task_exits_with_lock_held(Test &)
+void task_exit_with_lock_held_is_reported(Test &)
 {
 	kern::SpinLock lock(KERN_LOCK_CLASS("injected.lock"));
 	ConcurrentThread other([&] { lock.lock(); });
 }
 
-void task_exits_in_rcu_section(Test &)
+void task_exit_in_rcu_section_is_reported(Test &)
 {
 	ConcurrentThread other([] { kern_rcu_read_lock(); });
 }
 
-void freed_with_pending_timer(Test &)
+void free_with_pending_timer_is_reported(Test &)
 {
 	struct Owner {
 		void tick() {}
@@ -145,7 +145,7 @@ void freed_with_pending_timer(Test &)
  * A pointer is used behind the section in which it was read: a race, since the writer must have got
  * that far.
  */
-void use_after_grace_period(Test &test)
+void use_after_grace_period_is_reported(Test &test)
 {
 	struct Box {
 		int value = 1;
@@ -170,7 +170,7 @@ void use_after_grace_period(Test &test)
 }
 
 /* Two tasks add to one number by a load and a store. */
-void lost_atomic_update(Test &test)
+void lost_atomic_update_is_reported(Test &test)
 {
 	kern::Atomic<int> number{0};
 	const auto add = [&] { number.store_relaxed(number.load_relaxed() + 1); };
@@ -182,7 +182,7 @@ void lost_atomic_update(Test &test)
 }
 
 /* A wakeup that is lost if it comes before the wait. */
-void lost_wakeup(Test &test)
+void lost_wakeup_is_reported(Test &test)
 {
 	kern::Atomic<bool> waits{false};
 	kern::Completion done;
@@ -195,14 +195,14 @@ void lost_wakeup(Test &test)
 	EXPECT_TRUE(waits.load_relaxed());
 }
 
-void livelock(Test &)
+void livelock_is_reported(Test &)
 {
 	kern::Atomic<bool> never{false};
 	while (!never.load_relaxed())
 		;
 }
 
-void dma_mapping_leak(Test &)
+void leaked_dma_mapping_is_reported(Test &)
 {
 	kern::kunit::FakeDevice device("injected");
 	auto memory = kern::make<u64>(kern::Gfp::kernel);
@@ -211,14 +211,14 @@ void dma_mapping_leak(Test &)
 }
 
 /* Undefined behaviour that no address tells. */
-void shift_out_of_range(Test &test)
+void shift_out_of_range_is_reported(Test &test)
 {
 	kern::Atomic<int> by{64};
 	EXPECT_NE(1 << by.load_relaxed(), 7);
 }
 
 /* The second of two allocations fails, and the first is leaked. */
-void missing_rollback(Test &test)
+void missing_rollback_is_reported(Test &test)
 {
 	kern_explore_failures(KERN_EXPLORE_THIS_TASK);
 	auto first = kern::make<u64>(kern::Gfp::kernel);
@@ -231,7 +231,7 @@ void missing_rollback(Test &test)
 }
 
 /* A work does other than it should where there is not what it asks for. */
-void failed_work_allocation(Test &test)
+void unhandled_allocation_failure_in_work_is_reported(Test &test)
 {
 	struct Port {
 		void refresh()
@@ -250,7 +250,7 @@ void failed_work_allocation(Test &test)
 }
 
 /* A timer fires before what it times has ended, though it has a second. */
-void missed_timeout(Test &test)
+void missed_timeout_is_reported(Test &test)
 {
 	struct Race {
 		void tick() { late.store_relaxed(true); }
@@ -265,14 +265,22 @@ void missed_timeout(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(simulation_defects, KUNIT_CASE(lock_order_cycle), KUNIT_CASE(lock_acquired_twice),
-	    KUNIT_CASE(lock_released_by_another_task), KUNIT_CASE(sleep_under_a_lock),
-	    KUNIT_CASE(sleep_in_rcu_section), KUNIT_CASE(allocation_in_an_interrupt),
-	    KUNIT_CASE(irq_lock_with_irqs_enabled), KUNIT_CASE(work_flushed_under_its_lock),
-	    KUNIT_CASE(leak), KUNIT_CASE(mismatched_free), KUNIT_CASE(freed_with_lock_held),
-	    KUNIT_CASE(task_exits_with_lock_held), KUNIT_CASE(task_exits_in_rcu_section),
-	    KUNIT_CASE(freed_with_pending_timer), KUNIT_CASE(use_after_grace_period),
-	    KUNIT_CASE(lost_atomic_update), KUNIT_CASE(lost_wakeup), KUNIT_CASE(livelock),
-	    KUNIT_CASE(dma_mapping_leak), KUNIT_CASE(shift_out_of_range),
-	    KUNIT_CASE(missed_timeout), KUNIT_CASE(missing_rollback),
-	    KUNIT_CASE(failed_work_allocation));
+KUNIT_SUITE(simulation_defects, KUNIT_CASE(lock_order_cycle_is_reported),
+	    KUNIT_CASE(recursive_locking_is_reported),
+	    KUNIT_CASE(lock_release_by_another_task_is_reported),
+	    KUNIT_CASE(sleep_under_a_spinlock_is_reported),
+	    KUNIT_CASE(sleep_in_rcu_section_is_reported),
+	    KUNIT_CASE(sleeping_allocation_in_an_interrupt_is_reported),
+	    KUNIT_CASE(irq_lock_with_irqs_enabled_is_reported),
+	    KUNIT_CASE(flush_of_work_under_its_lock_is_reported),
+	    KUNIT_CASE(memory_leak_is_reported), KUNIT_CASE(mismatched_free_is_reported),
+	    KUNIT_CASE(free_with_lock_held_is_reported),
+	    KUNIT_CASE(task_exit_with_lock_held_is_reported),
+	    KUNIT_CASE(task_exit_in_rcu_section_is_reported),
+	    KUNIT_CASE(free_with_pending_timer_is_reported),
+	    KUNIT_CASE(use_after_grace_period_is_reported),
+	    KUNIT_CASE(lost_atomic_update_is_reported), KUNIT_CASE(lost_wakeup_is_reported),
+	    KUNIT_CASE(livelock_is_reported), KUNIT_CASE(leaked_dma_mapping_is_reported),
+	    KUNIT_CASE(shift_out_of_range_is_reported), KUNIT_CASE(missed_timeout_is_reported),
+	    KUNIT_CASE(missing_rollback_is_reported),
+	    KUNIT_CASE(unhandled_allocation_failure_in_work_is_reported));

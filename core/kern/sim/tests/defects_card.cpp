@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defects of a PCI driver, one in each case, each of which core/kern/sim reports.
+// Each case contains one defect of a PCI driver that core/kern/sim must report.
 // tools/explore/tests/card_test.cpp lists the expected reports.
 #include <kern/abi/dma.h>
 #include <kern/abi/explore.h>
@@ -60,29 +60,29 @@ struct Mapped {
 	u64 address = 0;
 };
 
-void device_left_enabled(Test &)
+void device_not_disabled_on_removal_is_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) { (void)kern_pci_enable(pci, "injected", 64); });
 }
 
-void interrupts_left_allocated(Test &)
+void leaked_vectors_are_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) { (void)kern_pci_alloc_msix(pci, 1, 1); });
 }
 
-void memory_left_mapped(Test &)
+void memory_not_unmapped_on_removal_is_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) { (void)Mapped(pci); });
 }
 
-void mmio_left_mapped(Test &)
+void leaked_mmio_mapping_is_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) {
 		(void)kern_pci_map_bar(pci, 0, 0, kern_pci_bar_size(pci, 0), false);
 	});
 }
 
-void mmio_after_unmap(Test &)
+void mmio_access_after_unmap_is_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) {
 		void *window = kern_pci_map_bar(pci, 0, 0, kern_pci_bar_size(pci, 0), false);
@@ -91,7 +91,7 @@ void mmio_after_unmap(Test &)
 	});
 }
 
-void interrupts_freed_with_a_handler(Test &)
+void vectors_freed_with_a_handler_are_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) {
 		static constinit kern_irq_item item{};
@@ -103,7 +103,7 @@ void interrupts_freed_with_a_handler(Test &)
 	});
 }
 
-void sync_of_unmapped_memory(Test &)
+void sync_of_unmapped_memory_is_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) {
 		Mapped mapped(pci);
@@ -114,7 +114,7 @@ void sync_of_unmapped_memory(Test &)
 	});
 }
 
-void sync_beyond_the_mapping(Test &)
+void sync_beyond_the_mapping_is_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) {
 		Mapped mapped(pci);
@@ -123,7 +123,7 @@ void sync_beyond_the_mapping(Test &)
 	});
 }
 
-void unmapped_twice(Test &)
+void double_dma_unmap_is_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) {
 		Mapped mapped(pci);
@@ -133,7 +133,7 @@ void unmapped_twice(Test &)
 	});
 }
 
-void coherent_memory_freed_twice(Test &)
+void double_free_of_coherent_memory_is_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) {
 		u64 address;
@@ -144,7 +144,7 @@ void coherent_memory_freed_twice(Test &)
 	});
 }
 
-void pool_destroyed_with_allocations(Test &)
+void destruction_of_a_pool_in_use_is_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) {
 		u64 address;
@@ -156,9 +156,14 @@ void pool_destroyed_with_allocations(Test &)
 
 } // namespace
 
-KUNIT_SUITE(card_defects, KUNIT_CASE(device_left_enabled), KUNIT_CASE(interrupts_left_allocated),
-	    KUNIT_CASE(memory_left_mapped), KUNIT_CASE(mmio_left_mapped),
-	    KUNIT_CASE(mmio_after_unmap), KUNIT_CASE(interrupts_freed_with_a_handler),
-	    KUNIT_CASE(sync_of_unmapped_memory), KUNIT_CASE(sync_beyond_the_mapping),
-	    KUNIT_CASE(unmapped_twice), KUNIT_CASE(coherent_memory_freed_twice),
-	    KUNIT_CASE(pool_destroyed_with_allocations));
+KUNIT_SUITE(card_defects, KUNIT_CASE(device_not_disabled_on_removal_is_reported),
+	    KUNIT_CASE(leaked_vectors_are_reported),
+	    KUNIT_CASE(memory_not_unmapped_on_removal_is_reported),
+	    KUNIT_CASE(leaked_mmio_mapping_is_reported),
+	    KUNIT_CASE(mmio_access_after_unmap_is_reported),
+	    KUNIT_CASE(vectors_freed_with_a_handler_are_reported),
+	    KUNIT_CASE(sync_of_unmapped_memory_is_reported),
+	    KUNIT_CASE(sync_beyond_the_mapping_is_reported),
+	    KUNIT_CASE(double_dma_unmap_is_reported),
+	    KUNIT_CASE(double_free_of_coherent_memory_is_reported),
+	    KUNIT_CASE(destruction_of_a_pool_in_use_is_reported));

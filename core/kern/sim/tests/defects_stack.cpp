@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defects of a network interface, one in each case, each of which core/kern/sim reports.
+// Each case contains one defect of a network interface that core/kern/sim must report.
 // tools/explore/tests/stack_test.cpp lists the expected reports.
 #include <kern/abi/kunit.h>
 #include <kern/kunit.hpp>
@@ -72,7 +72,7 @@ private:
 	net_device *dev_;
 };
 
-void napi_disabled_twice(Test &)
+void napi_disabled_twice_is_reported(Test &)
 {
 	Interface interface;
 	interface.enable();
@@ -80,14 +80,14 @@ void napi_disabled_twice(Test &)
 	interface.disable();
 }
 
-void napi_enabled_twice(Test &)
+void napi_enabled_twice_is_reported(Test &)
 {
 	Interface interface;
 	interface.enable();
 	interface.enable();
 }
 
-void napi_deleted_while_enabled(Test &)
+void napi_deleted_while_enabled_is_reported(Test &)
 {
 	Interface interface;
 	interface.enable();
@@ -95,7 +95,7 @@ void napi_deleted_while_enabled(Test &)
 }
 
 /* A poll that has more to do is not waited for under a lock that forbids sleeping. */
-void napi_disabled_in_rcu_section(Test &)
+void napi_disabled_in_rcu_section_is_reported(Test &)
 {
 	Interface interface;
 	interface.enable();
@@ -104,7 +104,7 @@ void napi_disabled_in_rcu_section(Test &)
 }
 
 /* The budget of a poll is for received packets. */
-void napi_budget_charged_for_sends(Test &)
+void napi_budget_charged_for_sends_is_reported(Test &)
 {
 	Interface interface(true);
 	interface.work = 1;
@@ -113,7 +113,7 @@ void napi_budget_charged_for_sends(Test &)
 	interface.disable();
 }
 
-void packet_leak(Test &test)
+void leaked_packet_is_reported(Test &test)
 {
 	Interface interface;
 	interface.up();
@@ -121,7 +121,7 @@ void packet_leak(Test &test)
 	interface.remove();
 }
 
-void packet_freed_while_device_owns_it(Test &)
+void packet_freed_while_device_owns_it_is_reported(Test &)
 {
 	kern::kunit::FakeDevice device("injected");
 	Interface interface;
@@ -132,20 +132,20 @@ void packet_freed_while_device_owns_it(Test &)
 	kern_skb_drop(interface.kept);
 }
 
-void more_completed_than_sent(Test &)
+void completion_of_unsent_bytes_is_reported(Test &)
 {
 	Interface interface;
 	(void)kern_txq_sent(interface.queue(), 100);
 	kern_txq_completed(interface.queue(), 1, 101);
 }
 
-void interface_leak(Test &test)
+void leaked_interface_is_reported(Test &test)
 {
 	Interface interface;
 	EXPECT_EQ(interface.index(), 1);
 }
 
-void change_without_rtnl(Test &)
+void device_change_without_rtnl_is_reported(Test &)
 {
 	Interface interface;
 	(void)kern_netdev_use_tx_queues(nullptr, 1);
@@ -153,8 +153,13 @@ void change_without_rtnl(Test &)
 
 } // namespace
 
-KUNIT_SUITE(stack_defects, KUNIT_CASE(napi_disabled_twice), KUNIT_CASE(napi_enabled_twice),
-	    KUNIT_CASE(napi_deleted_while_enabled), KUNIT_CASE(napi_disabled_in_rcu_section),
-	    KUNIT_CASE(napi_budget_charged_for_sends), KUNIT_CASE(packet_leak),
-	    KUNIT_CASE(packet_freed_while_device_owns_it), KUNIT_CASE(more_completed_than_sent),
-	    KUNIT_CASE(interface_leak), KUNIT_CASE(change_without_rtnl));
+KUNIT_SUITE(stack_defects, KUNIT_CASE(napi_disabled_twice_is_reported),
+	    KUNIT_CASE(napi_enabled_twice_is_reported),
+	    KUNIT_CASE(napi_deleted_while_enabled_is_reported),
+	    KUNIT_CASE(napi_disabled_in_rcu_section_is_reported),
+	    KUNIT_CASE(napi_budget_charged_for_sends_is_reported),
+	    KUNIT_CASE(leaked_packet_is_reported),
+	    KUNIT_CASE(packet_freed_while_device_owns_it_is_reported),
+	    KUNIT_CASE(completion_of_unsent_bytes_is_reported),
+	    KUNIT_CASE(leaked_interface_is_reported),
+	    KUNIT_CASE(device_change_without_rtnl_is_reported));
