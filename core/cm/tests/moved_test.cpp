@@ -96,8 +96,8 @@ void cm_13_disconnect_from_the_peers_new_lid_is_accepted(Test &test)
 	EXPECT_TRUE(moving->peer.receives(ib::CmAttribute::drep));
 }
 
-/* A peer that connects again from its new LID with the same QP ends the old connection. */
-void cm_13_reconnect_from_a_new_lid_ends_the_old_connection(Test &test)
+/* A peer that connects again from its new LID with the same QP closes the old connection. */
+void cm_13_reconnect_from_a_new_lid_closes_the_old_connection(Test &test)
 {
 	Boxed<Moving> moving;
 	ASSERT_TRUE(moving.ok() && moving->move());
@@ -138,5 +138,5 @@ void cm_13_message_from_another_node_is_dropped(Test &test)
 } // namespace
 
 KUNIT_SUITE(cm_moved, KUNIT_CASE(cm_13_disconnect_from_the_peers_new_lid_is_accepted),
-	    KUNIT_CASE(cm_13_reconnect_from_a_new_lid_ends_the_old_connection),
+	    KUNIT_CASE(cm_13_reconnect_from_a_new_lid_closes_the_old_connection),
 	    KUNIT_CASE(cm_13_message_from_another_node_is_dropped));

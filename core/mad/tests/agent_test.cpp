@@ -253,8 +253,8 @@ void mgmt_03_unregistration_completes_each_send_once(Test &test)
 	}
 }
 
-/* Two sends with the same transaction ID: a response ends only one of them, the earlier one. */
-void mgmt_03_response_ends_the_oldest_of_duplicate_sends(Test &test)
+/* A response completes only the earlier of two sends with the same transaction ID. */
+void mgmt_03_response_completes_the_oldest_of_duplicate_sends(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -525,7 +525,7 @@ SOFT_SUITES(mad_agent, KUNIT_CASE(mgmt_01_agents_receive_mads_on_qp0_and_qp1),
 	    KUNIT_CASE(mgmt_03_busy_reply_is_retried),
 	    KUNIT_CASE(mgmt_03_pending_sends_are_cancelled_and_modified),
 	    KUNIT_CASE(mgmt_03_unregistration_completes_each_send_once),
-	    KUNIT_CASE(mgmt_03_response_ends_the_oldest_of_duplicate_sends),
+	    KUNIT_CASE(mgmt_03_response_completes_the_oldest_of_duplicate_sends),
 	    KUNIT_CASE(mgmt_03_equal_transaction_ids_of_two_nodes_do_not_mix),
 	    KUNIT_CASE(mgmt_03_agents_have_different_transaction_ids),
 	    KUNIT_CASE(mgmt_03_unsolicited_response_is_dropped),

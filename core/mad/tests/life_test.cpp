@@ -174,7 +174,7 @@ struct Guest {
 	}
 };
 
-void mgmt_03_device_removal_ends_all_sends(Test &test)
+void mgmt_03_device_removal_flushes_all_sends(Test &test)
 {
 	ib_client client{"guest", Guest::add, Guest::remove, nullptr};
 	Guest guest;
@@ -191,4 +191,4 @@ void mgmt_03_device_removal_ends_all_sends(Test &test)
 SOFT_SUITES(mad_life, KUNIT_CASE(mgmt_03_qp_error_recovers),
 	    KUNIT_CASE(mgmt_03_sends_fail_while_the_qp_cannot_recover),
 	    KUNIT_CASE(mgmt_03_agents_survive_a_port_outage),
-	    KUNIT_CASE(mgmt_03_device_removal_ends_all_sends));
+	    KUNIT_CASE(mgmt_03_device_removal_flushes_all_sends));

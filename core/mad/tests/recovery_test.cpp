@@ -379,7 +379,7 @@ void mgmt_03_handlers_run_in_one_work_item(Test &test)
 }
 
 /* The handler of a send that is cancelled under a lock is also called in a task. */
-void mgmt_03_send_cancelled_under_a_lock_ends_in_a_task(Test &test)
+void mgmt_03_send_cancelled_under_a_lock_completes_in_a_task(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -423,4 +423,4 @@ KUNIT_SUITE_BEFORE(mad_recovery, ::fixture::on_plain_devices,
 		   KUNIT_CASE(mgmt_03_timeout_starts_at_send_completion),
 		   KUNIT_CASE(mgmt_03_stalled_sends_complete),
 		   KUNIT_CASE(mgmt_03_handlers_run_in_one_work_item),
-		   KUNIT_CASE(mgmt_03_send_cancelled_under_a_lock_ends_in_a_task));
+		   KUNIT_CASE(mgmt_03_send_cancelled_under_a_lock_completes_in_a_task));

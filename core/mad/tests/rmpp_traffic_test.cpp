@@ -88,8 +88,8 @@ void mgmt_03_rmpp_survives_loss_and_reordering(Test &test)
 	soft_disturb(pair.b.device(), 0, 0, 0);
 }
 
-/* ABORT and STOP from the peer end the message, with the peer's reason. */
-void mgmt_03_rmpp_abort_and_stop_end_the_message(Test &test)
+/* ABORT and STOP from the peer terminate the transfer, with the peer's reason. */
+void mgmt_03_rmpp_abort_and_stop_terminate_the_transfer(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -178,8 +178,8 @@ void mgmt_03_rmpp_peers_are_distinguished(Test &test)
 	EXPECT_EQ(pair.server.answers_failed.load_acquire(), 0u);
 }
 
-/* If an agent is unregistered, each of its messages in transfer ends once. */
-void mgmt_03_rmpp_unregistration_ends_messages_once(Test &test)
+/* If an agent is unregistered, each of its messages in transfer is flushed once. */
+void mgmt_03_rmpp_unregistration_flushes_each_message_once(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -273,10 +273,10 @@ void mgmt_03_rmpp_receiver_repeats_the_last_ack(Test &test)
 SOFT_SUITES(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_carries_messages_of_all_lengths),
 	    KUNIT_CASE(mgmt_03_rmpp_consecutive_messages_are_received),
 	    KUNIT_CASE(mgmt_03_rmpp_survives_loss_and_reordering),
-	    KUNIT_CASE(mgmt_03_rmpp_abort_and_stop_end_the_message),
+	    KUNIT_CASE(mgmt_03_rmpp_abort_and_stop_terminate_the_transfer),
 	    KUNIT_CASE(mgmt_03_rmpp_sender_gives_up),
 	    KUNIT_CASE(mgmt_03_rmpp_peers_are_distinguished),
-	    KUNIT_CASE(mgmt_03_rmpp_unregistration_ends_messages_once));
+	    KUNIT_CASE(mgmt_03_rmpp_unregistration_flushes_each_message_once));
 /* Minutes, which cost nothing where time is virtual: once is enough. */
 CARD_SUITE(mad_rmpp_silence, KUNIT_CASE(mgmt_03_rmpp_receiver_gives_up),
 	   KUNIT_CASE(mgmt_03_rmpp_receiver_repeats_the_last_ack));

@@ -194,10 +194,10 @@ void ucm_migrates_unread_connection_requests(Test &test)
 }
 
 /*
- * A request that could not be reported for lack of memory migrates with its listener, with the
- * objects that it has created.
+ * If a connection request could not be delivered for lack of memory, it migrates with its listener,
+ * including the objects created for it.
  */
-void ucm_migrates_connection_requests_after_a_memory_shortage(Test &test)
+void ucm_migrates_a_connection_request_whose_delivery_failed(Test &test)
 {
 	Bench bench;
 	Program from(bench), to(bench);
@@ -342,6 +342,6 @@ void ucm_close_at_any_moment_leaves_nothing_behind(Test &test)
 KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_limits_ids_per_user), KUNIT_CASE(ucm_keeps_a_reserve_for_root),
 	    KUNIT_CASE(ucm_bounds_memberships), KUNIT_CASE(ucm_migrates_ids),
 	    KUNIT_CASE(ucm_migrates_unread_connection_requests),
-	    KUNIT_CASE(ucm_migrates_connection_requests_after_a_memory_shortage),
+	    KUNIT_CASE(ucm_migrates_a_connection_request_whose_delivery_failed),
 	    KUNIT_CASE(ucm_reports_device_removal), KUNIT_CASE(ucm_close_during_destroy_is_safe),
 	    KUNIT_CASE(ucm_close_at_any_moment_leaves_nothing_behind));

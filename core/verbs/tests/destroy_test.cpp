@@ -127,7 +127,7 @@ void mgmt_09_destroy_flushes_in_order(Test &test)
  * On a CQ that the midlayer polls, every done function has returned by then, and had the QP set;
  * other QPs are unaffected.
  */
-void mgmt_09_destroy_waits_for_done_functions(Test &test)
+void mgmt_09_destroy_waits_for_running_done_callbacks(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -221,7 +221,7 @@ void mgmt_09_destroy_adds_no_completions_to_a_drained_qp(Test &test)
  * A handler that answers each flush with another request does not block the destruction; each
  * accepted request completes.
  */
-void mgmt_09_destroy_ends_even_if_a_handler_keeps_posting(Test &test)
+void mgmt_09_destroy_returns_even_if_a_handler_keeps_posting(Test &test)
 {
 	struct Poster {
 		ib_cqe cqe{.done = done};
@@ -291,7 +291,7 @@ void mgmt_09_destroy_calls_the_completion_handler(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_destroy, KUNIT_CASE(mgmt_09_destroy_flushes_in_order),
-	    KUNIT_CASE(mgmt_09_destroy_waits_for_done_functions),
+	    KUNIT_CASE(mgmt_09_destroy_waits_for_running_done_callbacks),
 	    KUNIT_CASE(mgmt_09_destroy_adds_no_completions_to_a_drained_qp),
-	    KUNIT_CASE(mgmt_09_destroy_ends_even_if_a_handler_keeps_posting),
+	    KUNIT_CASE(mgmt_09_destroy_returns_even_if_a_handler_keeps_posting),
 	    KUNIT_CASE(mgmt_09_destroy_calls_the_completion_handler));

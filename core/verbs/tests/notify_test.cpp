@@ -70,7 +70,7 @@ void notify_01_invalid_flags_are_rejected(Test &test)
 }
 
 /* A request that fails arms nothing. */
-void notify_02_failed_request_arms_nothing(Test &test)
+void notify_02_failed_arm_request_does_not_arm_the_queue(Test &test)
 {
 	Device device(hard(SOFT_NOTIFY_FIRES));
 	ASSERT_TRUE(device.ok());
@@ -425,7 +425,7 @@ void notify_09_pollers_lose_no_completion_under_load(Test &test)
 
 KUNIT_SUITE_BEFORE(verbs_notify, ::fixture::on_plain_devices,
 		   KUNIT_CASE(notify_01_invalid_flags_are_rejected),
-		   KUNIT_CASE(notify_02_failed_request_arms_nothing),
+		   KUNIT_CASE(notify_02_failed_arm_request_does_not_arm_the_queue),
 		   KUNIT_CASE(notify_03_armed_queue_raises_an_event),
 		   KUNIT_CASE(notify_04_missed_completions_are_reported_on_request),
 		   KUNIT_CASE(notify_05_no_queue_read_without_report_missed),

@@ -242,7 +242,7 @@ void cq_any_uses_vectors_round_robin(Test &test)
 }
 
 /* MGMT-13: in each context every request's done function is called once, in order of completion. */
-void mgmt_13_done_functions_run_once_in_order(Test &test)
+void mgmt_13_done_callbacks_run_once_in_order(Test &test)
 {
 	for (ib_poll_context context :
 	     {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE, IB_POLL_UNBOUND_WORKQUEUE, IB_POLL_DIRECT}) {
@@ -350,7 +350,7 @@ void poller_stops_while_arming_fails(Test &test)
 }
 
 /* A CQ whose first arm fails would never be polled, so it is not created. */
-void notify_02_allocation_fails_with_the_first_arm(Test &test)
+void notify_02_allocation_fails_if_the_first_arm_fails(Test &test)
 {
 	for (ib_poll_context context : polled_contexts) {
 		Device device(plain);
@@ -361,7 +361,7 @@ void notify_02_allocation_fails_with_the_first_arm(Test &test)
 }
 
 /* After a CQ with continuous completions has been freed, no done function runs. */
-void cq_free_waits_for_done_functions(Test &test)
+void cq_free_waits_for_running_done_callbacks(Test &test)
 {
 	for (ib_poll_context context : {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE}) {
 		Device device(plain);
@@ -494,12 +494,12 @@ SOFT_SUITES(verbs_cq, KUNIT_CASE(cq_rejects_invalid_arguments),
 	    KUNIT_CASE(chan_03_no_event_without_arm), KUNIT_CASE(chan_05_no_event_after_destroy),
 	    KUNIT_CASE(cq_resize_keeps_its_entries), KUNIT_CASE(cq_moderation_limits_are_enforced),
 	    KUNIT_CASE(cq_any_uses_vectors_round_robin),
-	    KUNIT_CASE(mgmt_13_done_functions_run_once_in_order),
+	    KUNIT_CASE(mgmt_13_done_callbacks_run_once_in_order),
 	    KUNIT_CASE(notify_02_poller_recovers_from_a_failed_arm),
 	    KUNIT_CASE(poller_recovers_from_a_failed_poll),
 	    KUNIT_CASE(poller_stops_while_arming_fails),
-	    KUNIT_CASE(notify_02_allocation_fails_with_the_first_arm),
-	    KUNIT_CASE(cq_free_waits_for_done_functions),
+	    KUNIT_CASE(notify_02_allocation_fails_if_the_first_arm_fails),
+	    KUNIT_CASE(cq_free_waits_for_running_done_callbacks),
 	    KUNIT_CASE(mgmt_09_qp_in_error_flushes_in_order),
 	    KUNIT_CASE(mgmt_09_drain_completes_all_requests),
 	    KUNIT_CASE(cq_overrun_raises_an_event));

@@ -290,8 +290,8 @@ void iwarp_stream_carries_messages(Test &test)
 	EXPECT_EQ(wc.status, IB_WC_WR_FLUSH_ERR);
 }
 
-/* A message without a posted receive ends the stream, because iWARP has no RNR retry. */
-void iwarp_missing_receive_ends_the_stream(Test &test)
+/* A message without a posted receive terminates the stream, because iWARP has no RNR retry. */
+void iwarp_missing_receive_terminates_the_stream(Test &test)
 {
 	Rnic device;
 	ASSERT_TRUE(device.ok());
@@ -419,5 +419,5 @@ SOFT_SUITES(weft_verbs_protocol, KUNIT_CASE(iwarp_device_registers_without_gids_
 	    KUNIT_CASE(iwarp_qp_transitions_match_the_verbs),
 	    KUNIT_CASE(iwarp_qp_rejects_infiniband_attributes),
 	    KUNIT_CASE(iwarp_stream_carries_messages),
-	    KUNIT_CASE(iwarp_missing_receive_ends_the_stream),
+	    KUNIT_CASE(iwarp_missing_receive_terminates_the_stream),
 	    KUNIT_CASE(port_protocol_must_match_the_node_type));

@@ -248,7 +248,7 @@ void remote_access_requires_a_registered_region(Test &test)
 /*
  * On every path through the table, each promised event is reported, and at most one close.
  */
-void iwcm_01_stream_ends_once(Test &test)
+void iwcm_01_stream_close_is_reported_once(Test &test)
 {
 	kern::SeededRandom random(test.seed());
 	for (unsigned int run = 0; run < 2000; run++) {
@@ -286,4 +286,4 @@ KUNIT_SUITE(amso1100_channel, KUNIT_CASE(card_status_is_returned_as_errno),
 	    KUNIT_CASE(rejected_requests_leave_no_state), KUNIT_CASE(invalid_index_fails_the_card),
 	    KUNIT_CASE(queue_replies_are_validated), KUNIT_CASE(create_queue_replies_are_validated),
 	    KUNIT_CASE(remote_access_requires_a_registered_region),
-	    KUNIT_CASE(iwcm_01_stream_ends_once));
+	    KUNIT_CASE(iwcm_01_stream_close_is_reported_once));

@@ -105,7 +105,7 @@ void report(Bed &bed, Message &event)
  * Requests to the card, and events of the ID. The close event is delivered once, however often the
  * card reports it.
  */
-void iwcm_01_connection_ends_once(Test &test)
+void iwcm_01_close_event_is_delivered_once(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -286,10 +286,10 @@ void reject_does_not_delay_events(Test &test)
 }
 
 /*
- * The QP is destroyed while the card reports that a connection has started or ended: each is
- * reported once.
+ * The QP is destroyed while the card reports that a connection is established or lost: each event
+ * is delivered once.
  */
-void iwcm_01_simultaneous_ends_are_reported_once(Test &test)
+void iwcm_01_simultaneous_closes_are_reported_once(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -353,8 +353,8 @@ void iwcm_01_events_of_an_old_stream_are_ignored(Test &test)
 	EXPECT_EQ(second.status, 0);
 }
 
-/* A failed card reports nothing. Its connections end nevertheless, each once. */
-void iwcm_01_card_failure_ends_connections(Test &test)
+/* A failed card reports nothing. Its connections are closed nevertheless, each once. */
+void iwcm_01_card_failure_closes_connections(Test &test)
 {
 	for (const bool established : {true, false}) {
 		Boxed<Bed> bed;
@@ -375,9 +375,10 @@ void iwcm_01_card_failure_ends_connections(Test &test)
 } // namespace
 
 KUNIT_SUITE(amso1100_connections, KUNIT_CASE(reject_does_not_delay_events),
-	    KUNIT_CASE(iwcm_01_simultaneous_ends_are_reported_once),
+	    KUNIT_CASE(iwcm_01_simultaneous_closes_are_reported_once),
 	    KUNIT_CASE(iwcm_01_events_of_an_old_stream_are_ignored),
-	    KUNIT_CASE(iwcm_01_card_failure_ends_connections),
-	    KUNIT_CASE(iwcm_01_connection_ends_once), KUNIT_CASE(iwcm_01_qp_destroy_is_reported),
+	    KUNIT_CASE(iwcm_01_card_failure_closes_connections),
+	    KUNIT_CASE(iwcm_01_close_event_is_delivered_once),
+	    KUNIT_CASE(iwcm_01_qp_destroy_is_reported),
 	    KUNIT_CASE(failed_connect_reports_its_reason),
 	    KUNIT_CASE(iwcm_03_requests_are_accepted_and_refused));

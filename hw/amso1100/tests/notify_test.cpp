@@ -16,7 +16,7 @@ constexpr auto next_or_missed =
 /*
  * NOTIFY-01: flags that select no event, or both, are refused, and nothing is written to the card.
  */
-void notify_01_bad_flags_arm_nothing(Test &test)
+void notify_01_invalid_flags_do_not_arm_the_queue(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -260,7 +260,7 @@ void notify_09_napi_loses_no_completion(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(amso1100_notify, KUNIT_CASE(notify_01_bad_flags_arm_nothing),
+KUNIT_SUITE(amso1100_notify, KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_queue),
 	    KUNIT_CASE(notify_03_armed_queue_raises_an_event),
 	    KUNIT_CASE(notify_04_missed_completions_are_reported_on_request),
 	    KUNIT_CASE(notify_05_no_queue_read_without_report_missed),

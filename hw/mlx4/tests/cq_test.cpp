@@ -194,7 +194,7 @@ void notify_06_unpolled_entry_is_reported_after_its_event(kern::kunit::Test &tes
 /*
  * NOTIFY-01: flags that select no event, or both, are refused, and nothing is written to the card.
  */
-void notify_01_bad_flags_arm_nothing(kern::kunit::Test &test)
+void notify_01_invalid_flags_do_not_arm_the_queue(kern::kunit::Test &test)
 {
 	auto made = CqBench::create();
 	ASSERT_OK(made);
@@ -212,4 +212,4 @@ void notify_01_bad_flags_arm_nothing(kern::kunit::Test &test)
 
 KUNIT_SUITE(mlx4_cq, KUNIT_CASE(notify_05_arming_reads_no_entries),
 	    KUNIT_CASE(notify_06_unpolled_entry_is_reported_after_its_event),
-	    KUNIT_CASE(notify_01_bad_flags_arm_nothing));
+	    KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_queue));

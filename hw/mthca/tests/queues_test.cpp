@@ -491,7 +491,7 @@ void notify_06_unpolled_entry_is_reported_after_its_event(kern::kunit::Test &tes
 /*
  * NOTIFY-01: flags that select no event, or both, are refused, and nothing is written to the card.
  */
-void notify_01_bad_flags_arm_nothing(kern::kunit::Test &test)
+void notify_01_invalid_flags_do_not_arm_the_queue(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -703,7 +703,7 @@ KUNIT_SUITE(mthca_queues, KUNIT_CASE(send_is_linked_from_its_predecessor),
 	    KUNIT_CASE(mgmt_09_failed_card_flushes_a_destroyed_qp),
 	    KUNIT_CASE(notify_05_arming_reads_no_entries),
 	    KUNIT_CASE(notify_06_unpolled_entry_is_reported_after_its_event),
-	    KUNIT_CASE(notify_01_bad_flags_arm_nothing),
+	    KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_queue),
 	    KUNIT_CASE(address_vector_layout_matches_the_card),
 	    KUNIT_CASE(posted_request_has_its_own_copy_of_the_address),
 	    KUNIT_CASE(qp_context_has_the_signalling_type),

@@ -64,7 +64,7 @@ TEST(Explorer, SpecialQueuePairsRecoverFromErrors)
 }
 TEST(Explorer, MadSendsCompleteOnceOnDeviceRemoval)
 {
-	expect_holds("mad_life_card.mgmt_03_device_removal_ends_all_sends", 6);
+	expect_holds("mad_life_card.mgmt_03_device_removal_flushes_all_sends", 6);
 }
 /* A walk that began before it had the lock is found by the 375th seed. */
 TEST(Explorer, IpoibDestinationsCanBeRemovedDuringWalks)

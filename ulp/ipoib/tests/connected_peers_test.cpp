@@ -177,7 +177,7 @@ void ipoib_03_failed_receive_queue_recovers(Test &test)
  * A peer that requests more time does not get it, because packets wait for the connection, and
  * their number is bounded.
  */
-void ipoib_05_mra_ends_the_connection_attempt(Test &test)
+void ipoib_05_mra_aborts_the_connection_attempt(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -429,10 +429,10 @@ void ipoib_05_connections_survive_closing_of_others(Test &test)
 }
 
 /*
- * A connection may end before the REP has been sent: its QP already receives, and the peer may send
+ * A connection may fail before the REP has been sent: its QP already receives, and the peer may send
  * a packet that is too long. The accepting side continues with the ID, which refuses the REP.
  */
-void ipoib_05_accept_survives_the_end_of_its_connection(Test &test)
+void ipoib_05_accept_survives_the_failure_of_its_connection(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -491,7 +491,7 @@ CARD_SUITE(ipoib_connected_peers,
 	   KUNIT_CASE(ipoib_07_checksums_are_omitted_only_if_the_peer_allows_it),
 	   KUNIT_CASE(ipoib_05_rnr_retries_are_bounded),
 	   KUNIT_CASE(ipoib_03_failed_receive_queue_recovers),
-	   KUNIT_CASE(ipoib_05_mra_ends_the_connection_attempt),
+	   KUNIT_CASE(ipoib_05_mra_aborts_the_connection_attempt),
 	   KUNIT_CASE(ipoib_05_one_peer_does_not_take_all_connections),
 	   KUNIT_CASE(ipoib_05_connection_churn_does_not_block_other_peers),
 	   KUNIT_CASE(ipoib_05_queued_packets_are_bounded),
@@ -500,5 +500,5 @@ CARD_SUITE(ipoib_connected_peers,
 	   KUNIT_CASE(ipoib_03_path_is_resolved_again),
 	   KUNIT_CASE(ipoib_06_packet_sees_no_partial_mode_change),
 	   KUNIT_CASE(ipoib_05_connections_survive_closing_of_others),
-	   KUNIT_CASE(ipoib_05_accept_survives_the_end_of_its_connection),
+	   KUNIT_CASE(ipoib_05_accept_survives_the_failure_of_its_connection),
 	   KUNIT_CASE(ipoib_06_requested_mtu_survives_mode_changes));

@@ -77,7 +77,7 @@ void notify_02_connections_recover_from_a_failed_arm(Test &test)
 }
 
 /* An interface is not opened in connected mode if the CQ of its connections cannot be armed. */
-void notify_02_connected_opening_fails_with_the_first_arm(Test &test)
+void notify_02_connected_open_fails_if_the_first_arm_fails(Test &test)
 {
 	Subnet subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -162,7 +162,7 @@ void ipoib_03_lost_connection_is_reestablished(Test &test)
 }
 
 /* Unused connections are ended, on the active side and on the passive side. */
-void ipoib_04_idle_connections_are_ended(Test &test)
+void ipoib_04_idle_connections_are_closed(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -403,7 +403,7 @@ void ipoib_02_failed_connection_falls_back_to_datagrams(Test &test)
 }
 
 /* The device is removed while there are active and passive connections. */
-void ipoib_06_device_removal_ends_all_connections(Test &test)
+void ipoib_06_device_removal_closes_all_connections(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -421,13 +421,13 @@ CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_09_truncated_packet_is_not_sent_con
 	   KUNIT_CASE(ipoib_01_packets_of_all_sizes_arrive),
 	   KUNIT_CASE(notify_09_message_between_poll_and_arm_is_received),
 	   KUNIT_CASE(notify_02_connections_recover_from_a_failed_arm),
-	   KUNIT_CASE(notify_02_connected_opening_fails_with_the_first_arm),
+	   KUNIT_CASE(notify_02_connected_open_fails_if_the_first_arm_fails),
 	   KUNIT_CASE(ipoib_02_datagram_peer_gets_only_datagrams),
 	   KUNIT_CASE(ipoib_03_lost_connection_is_reestablished),
-	   KUNIT_CASE(ipoib_04_idle_connections_are_ended),
+	   KUNIT_CASE(ipoib_04_idle_connections_are_closed),
 	   KUNIT_CASE(ipoib_05_connection_requests_are_bounded),
 	   KUNIT_CASE(ipoib_07_checksums_are_omitted_between_weft_hosts),
 	   KUNIT_CASE(ipoib_07_checksums_are_sent_if_the_receiver_verifies_them),
 	   KUNIT_CASE(ipoib_06_failed_mode_change_keeps_the_mode),
 	   KUNIT_CASE(ipoib_02_failed_connection_falls_back_to_datagrams),
-	   KUNIT_CASE(ipoib_06_device_removal_ends_all_connections));
+	   KUNIT_CASE(ipoib_06_device_removal_closes_all_connections));

@@ -127,7 +127,7 @@ void notify_02_transmit_queue_recovers_from_a_failed_arm(Test &test)
 }
 
 /* An interface whose CQ cannot be armed does not open, and can be opened later. */
-void notify_02_opening_fails_with_the_first_arm(Test &test)
+void notify_02_open_fails_if_the_first_arm_fails(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -254,7 +254,7 @@ SOFT_SUITES(ipoib_contract, KUNIT_CASE(ipoib_09_truncated_packet_is_dropped),
 	    KUNIT_CASE(notify_09_burst_between_poll_and_arm_is_received),
 	    KUNIT_CASE(notify_02_receive_queue_recovers_from_a_failed_arm),
 	    KUNIT_CASE(notify_02_transmit_queue_recovers_from_a_failed_arm),
-	    KUNIT_CASE(notify_02_opening_fails_with_the_first_arm),
+	    KUNIT_CASE(notify_02_open_fails_if_the_first_arm_fails),
 	    KUNIT_CASE(address_handle_outlives_its_sends),
 	    KUNIT_CASE(address_handles_are_freed_when_queues_drain),
 	    KUNIT_CASE(idle_send_only_group_is_left));

@@ -50,7 +50,7 @@ void request_response_is_not_delayed(kern::kunit::Test &test)
 }
 
 /* The change from a stream to request-response traffic is detected within one interval. */
-void delay_ends_with_the_stream(kern::kunit::Test &test)
+void delay_is_removed_when_the_stream_stops(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	while (moderator.level() != top)
@@ -104,7 +104,8 @@ void any_input_yields_a_valid_level(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(ipoib_moderation, KUNIT_CASE(stream_gets_the_longest_delay),
-	    KUNIT_CASE(request_response_is_not_delayed), KUNIT_CASE(delay_ends_with_the_stream),
+	    KUNIT_CASE(request_response_is_not_delayed),
+	    KUNIT_CASE(delay_is_removed_when_the_stream_stops),
 	    KUNIT_CASE(delay_that_costs_throughput_is_dropped),
 	    KUNIT_CASE(useless_delay_is_dropped), KUNIT_CASE(sparse_traffic_resets_moderation),
 	    KUNIT_CASE(any_input_yields_a_valid_level));

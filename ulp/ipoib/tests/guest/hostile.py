@@ -74,7 +74,7 @@ def malicious_datagrams_do_no_harm(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def no_carrier_without_broadcast_group(lab):
+def interface_has_no_carrier_without_a_broadcast_group(lab):
     """If the SA has no broadcast group, the interface has no carrier, logs little, and can be removed completely."""
     with weft_pair(lab, REFUSING) as (node1, node2):
         interfaces_up(node1, node2)
