@@ -4,48 +4,48 @@ from lab.testing import Skip, test
 
 
 @test(kernels=("stock",))
-def passes(lab):
+def passing_test_passes(lab):
     """The control."""
     with lab.guest() as node1:
         assert node1.run("echo hello").out == "hello\n"
 
 
 @test(kernels=("stock",))
-def fails_an_assertion(lab):
+def failed_assertion_fails_the_test(lab):
     with lab.guest() as node1:
         assert node1.run("echo hello").out == "injected assertion"
 
 
 @test(kernels=("stock",))
-def runs_a_failing_command(lab):
+def failing_command_fails_the_test(lab):
     with lab.guest() as node1:
         node1.run("echo injected command; exit 3")
 
 
 @test(kernels=("stock",))
-def ignores_a_kernel_report(lab):
+def kernel_report_fails_the_test(lab):
     with lab.guest() as node1:
         node1.run("echo WARNING: CPU: 0 injected >/dev/kmsg")
 
 
 @test(kernels=("stock",), timeout=12)
-def hangs(lab):
+def hang_fails_the_test(lab):
     with lab.guest() as node1:
         node1.run("sleep 1000", timeout=2000)
 
 
 @test(kernels=("stock",))
-def panics(lab):
+def panic_fails_the_test(lab):
     with lab.guest() as node1:
         node1.run("echo c >/proc/sysrq-trigger")
 
 
 @test(kernels=("stock",))
-def dies(lab):
+def death_of_the_test_process_fails_the_test(lab):
     import os
     os._exit(0)
 
 
 @test(kernels=("stock",))
-def skips(lab):
+def skip_is_reported_as_skipped(lab):
     raise Skip("injected reason")
