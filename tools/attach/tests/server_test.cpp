@@ -252,7 +252,7 @@ TEST_F(Programs, SecondSubnetManagerOnAPortIsRefused)
 	EXPECT_EQ(ask(request(Kind::become_sm, "b")).error, 0);
 }
 
-TEST_F(Programs, WaitingSubnetManagersEndWithTheirNode)
+TEST_F(Programs, WaitingSubnetManagersAreDisconnectedWithTheirNode)
 {
 	Request waiting = request(Kind::become_sm, "a");
 	waiting.reserved = 1;
@@ -268,7 +268,7 @@ TEST_F(Programs, WaitingSubnetManagersEndWithTheirNode)
 	EXPECT_EQ(a.port_info().capability_mask & ib::port_cap_is_sm, 0u);
 }
 
-TEST_F(Programs, WaitingSubnetManagersEndWithTheServer)
+TEST_F(Programs, WaitingSubnetManagersAreDisconnectedWithTheServer)
 {
 	auto other = std::make_unique<Server>(loop, std::filesystem::path());
 	other->add_node("a", {&a}, 1, true);

@@ -327,8 +327,8 @@ TEST(MemoryMapping, AcceptsFilesOfLocalFileSystems)
 	EXPECT_EQ(error_of_mapping(device, lender, mappings), EOPNOTSUPP);
 }
 
-// A fault that is none of lent memory's ends the process, as it would without the handler.
-TEST(MemoryMapping, SigbusInOtherMemoryEndsTheProcess)
+// A fault outside the memory of a MemoryMapping kills the process, as without the handler.
+TEST(MemoryMapping, SigbusInOtherMemoryKillsTheProcess)
 {
 	const auto file = make_file(kPage);
 	const auto mapping = MemoryMapping::map_file(file.get(), 0, kPage, true);

@@ -245,8 +245,8 @@ TEST_F(SchedulerTest, AwaitedMemberRunsAloneUntilItReplies)
 	EXPECT_EQ(done, 1u);
 }
 
-// One that dies instead of answering is not waited for, and named.
-TEST_F(SchedulerTest, StopsWaitingForADeadMember)
+// A member that disconnects instead of answering is not waited for, and is reported.
+TEST_F(SchedulerTest, StopsWaitingForAMemberThatDisconnects)
 {
 	auto [only, here, there] = call();
 	only.reset();
@@ -296,8 +296,9 @@ TEST_F(SchedulerTest, WaitForAFloodingMemberIsLimitedInMessages)
 				"it at 0.000000000 s"});
 }
 
-// A member that dies is named, with the time, and the others are let go, so that they end.
-TEST_F(SchedulerTest, ReportsADeadMemberAndEndsTheOthers)
+// The report names the disconnected member and the time. The others are disconnected, so that they
+// exit.
+TEST_F(SchedulerTest, ReportsADisconnectedMemberAndDisconnectsTheOthers)
 {
 	const auto first = join(1);
 	auto second = join(2);
@@ -315,8 +316,8 @@ TEST_F(SchedulerTest, ReportsADeadMemberAndEndsTheOthers)
 	run_until_closed(first);
 }
 
-// So is one that waits.
-TEST_F(SchedulerTest, ReportsAMemberThatDiedWaiting)
+// A member that waits is reported as well.
+TEST_F(SchedulerTest, ReportsAMemberThatDisconnectsWhileItWaits)
 {
 	auto first = join(1);
 	const auto second = join(2);

@@ -321,19 +321,19 @@ class OwnPrograms(OwnProgram):
             for running, _ in managers[1:]:
                 self.assertEqual(self.rest_of(running), ["open: EIO"])
 
-    def test_end_of_the_lab_is_an_error_for_programs_that_wait(self):
+    def test_waiting_programs_get_an_error_when_the_lab_ends(self):
         def end():
             subprocess.run([WEFT, "--socket-dir", str(self.directory), "shutdown"], stdin=subprocess.DEVNULL, check=True)
             self.weftd.wait(daemon.PATIENCE)
         self.check_waiting_programs(end)
 
-    def test_death_of_weftd_is_an_error_for_programs_that_wait(self):
+    def test_waiting_programs_get_an_error_when_weftd_dies(self):
         def end():
             self.weftd.kill()
             self.weftd.wait()
         self.check_waiting_programs(end)
 
-    def test_removed_node_is_an_error_for_programs_that_wait(self):
+    def test_waiting_programs_get_an_error_when_their_node_is_removed(self):
         self.check_waiting_programs(lambda: self.apply(self.LAB.replace(NODE1, "")))
         self.run_on("node1", "ibstat", status=1)
         self.apply(self.LAB)
@@ -341,7 +341,7 @@ class OwnPrograms(OwnProgram):
         with self.program_running("node1", "manager") as (running, _):
             self.assertEqual(running.stdout.readline(), "is the manager\n")
 
-    def test_flood_ends_with_an_error_when_the_lab_ends(self):
+    def test_flooding_program_gets_an_error_when_the_lab_ends(self):
         with self.running_on("node1", self.program, "flood", "40", "1", "1000", stdout=subprocess.PIPE, text=True) as running:
             time.sleep(1)
             subprocess.run([WEFT, "--socket-dir", str(self.directory), "shutdown"], stdin=subprocess.DEVNULL, check=True)

@@ -45,11 +45,11 @@ class Schedules(unittest.TestCase):
             drawn = scenarios.draw("ipoib", seed, stack="weft", card="mthca").but(expect="some report: f, g", check=False)
             self.assertEqual(schedule.read(file_of(str(drawn), self)), drawn)
 
-    def test_same_seed_draws_the_same_schedule(self):
+    def test_same_seed_generates_the_same_schedule(self):
         self.assertEqual(scenarios.draw("ipoib", 3), scenarios.draw("ipoib", 3))
         self.assertEqual(len({str(scenarios.draw("ipoib", seed).steps) for seed in SEEDS}), len(SEEDS))
 
-    def test_all_actions_are_drawn_and_have_a_function(self):
+    def test_all_actions_are_generated_and_have_a_function(self):
         script = scenarios.script("ipoib")
         steps = [step for seed in SEEDS for step in scenarios.draw("ipoib", seed).steps]
         names = {step.words[0] for step in steps if step.host != schedule.FABRIC}
@@ -58,7 +58,7 @@ class Schedules(unittest.TestCase):
             self.assertIn(f"\n{name}() {{", script)
         self.assertTrue(any(step.fail for step in steps) and any(not step.fail for step in steps))
 
-    def test_preconditions_hold_in_the_drawn_order(self):
+    def test_random_order_satisfies_the_preconditions_of_each_step(self):
         for seed in SEEDS:
             for host in scenarios.HOSTS:
                 bound, children = True, set()
@@ -107,7 +107,7 @@ class Signatures(unittest.TestCase):
                   " [<60db2cd9>] netif_schedule_queue+0xd9/0x160")
         self.assertEqual(signature.of(report), "Kernel mode fault: netif_schedule_queue")
 
-    def test_dma_mapping_that_was_left_has_the_stack_that_made_it(self):
+    def test_leaked_dma_mapping_is_attributed_to_the_function_that_mapped_it(self):
         report = "WARNING: CPU: 0 PID: 1 at kernel/dma/debug.c:859 dma_debug_device_change+0x2ff/0x460\nCall Trace:\n [<6011d5b0>] notifier_call_chain+0xa0/0x1d0"
         console = (f"{report}\n[    2.5] ---[ end trace 0 ]---\n[    2.5] DMA-API: Mapped at:\n[    2.5]  debug_dma_map_page+0x70/0x3a0\n"
                    "[    2.5]  ipoib_alloc_rx_skb+0x265/0x6a0 [ib_ipoib]\n[    2.6] weft-hunt: 2.6 bind fail=0\n[    2.7]  other+0x1/0x2\n")
@@ -117,7 +117,7 @@ class Signatures(unittest.TestCase):
     def test_report_without_a_stack_is_its_first_line(self):
         self.assertEqual(signature.of("INFO: task ip:77 blocked for more than 120 seconds."), "task ip:N blocked for more than N seconds")
 
-    def test_known_reports_are_found_by_the_beginning(self):
+    def test_known_reports_are_matched_by_prefix(self):
         table = [("KASAN: null-ptr-deref: __netif_schedule", "page")]
         self.assertEqual(signature.page_of(signature.of(OOPS), table), "page")
         self.assertIsNone(signature.page_of("KASAN: null-ptr-deref: other", table))
@@ -133,18 +133,18 @@ class Verdicts(unittest.TestCase):
         done = types.SimpleNamespace(reports={"node1": list(reports)}, status={"node1": status}, reason=reason)
         return trial._judge(done, {"node1": console}, table)
 
-    def test_report_comes_with_the_time_of_its_step(self):
+    def test_report_includes_the_time_of_its_step(self):
         console = f"[    9.1] weft-hunt: 9.100000 up ib0 fail=0\n[    9.5] weft-hunt: 9.500000 bind fail=2\n{OOPS}\n[   11.0] weft-hunt: 11.000000 unbind fail=0\n"
         self.assertEqual(self.judge([OOPS], console), ("report", signature.of(OOPS), OOPS, 9.5))
 
-    def test_new_report_comes_before_a_known_one(self):
+    def test_new_report_takes_precedence_over_a_known_one(self):
         other = "WARNING: CPU: 0 PID: 9 at net/core/dev.c:1234 f+0x1/0x2"
         self.assertEqual(self.judge([OOPS, other], f"{OOPS}\n{other}", table=[(signature.of(OOPS), "page")])[1], signature.of(other))
 
-    def test_lab_without_an_answer_is_stuck(self):
+    def test_peer_that_does_not_answer_is_reported_as_stuck(self):
         self.assertEqual(self.judge(console="[ 80.0] weft-hunt: complaint: the peer did not answer\n")[:2], ("stuck", "the peer did not answer"))
 
-    def test_script_that_does_not_end_is_stuck(self):
+    def test_script_that_does_not_finish_is_reported_as_stuck(self):
         self.assertEqual(self.judge(status=None, reason="a scheduled event requests it")[0], "stuck")
         self.assertEqual(self.judge(status=None, reason="node1 has left the time server at 61.5 s")[0:2],
                          ("no end", "not finished: node1 has left the time server at N s"))
@@ -154,7 +154,7 @@ class Verdicts(unittest.TestCase):
 
 
 class Reduction(unittest.TestCase):
-    def test_steps_that_a_report_does_not_take_are_removed(self):
+    def test_steps_that_the_report_does_not_need_are_removed(self):
         for needed in ((0,), (19,), (3, 4), (0, 7, 19), tuple(range(20))):
             tried = []
 
@@ -178,7 +178,7 @@ class Reduction(unittest.TestCase):
         found = reduction.shortest(drawn, 20, lambda part: wanted in part.steps)
         self.assertEqual((found.steps, found.check, found.hosts), ((wanted,), False, ["node2"]))
 
-    def test_check_stays_if_the_report_needs_it(self):
+    def test_check_is_kept_if_the_report_needs_it(self):
         drawn = scenarios.draw("ipoib", 1)
         for until in (None, drawn.steps[-1].at + 5):
             found = reduction.shortest(drawn, until, lambda part: part.check and len(part.steps) > 2)
@@ -210,14 +210,14 @@ class Hunting(unittest.TestCase):
             status = command.run(types.SimpleNamespace(weftd=None, logs=None, **{**given, **options}))
         return status, printed.getvalue()
 
-    def test_status_tells_whether_a_new_report_came(self):
+    def test_exit_status_reports_whether_a_new_report_was_found(self):
         self.assertEqual(self.hunt(), (0, "5 seeds, 5 passed\n"))
         self.by_seed = {7: "known: f", 8: "known: f"}
         self.assertEqual(self.hunt(seed=5), (0, "5 seeds, 3 passed\n2 of known: known: f; first seed 7; page.rst\n"))
         self.by_seed = {11: "other"}
         self.assertEqual(self.hunt(seed=10), (125, "5 seeds, 4 passed\n1 of new: other; first seed 11\n"))
 
-    def test_hunt_continues_with_the_seeds_that_are_left(self):
+    def test_hunt_continues_with_the_remaining_seeds(self):
         self.hunt(seeds=3)
         self.by_seed = {1: "other"}
         self.ran.clear()
@@ -245,7 +245,7 @@ class Hunting(unittest.TestCase):
         with self.assertRaisesRegex(LabError, "2.json is damaged"):
             self.hunt()
 
-    def test_error_of_a_lab_ends_the_hunt(self):
+    def test_lab_error_stops_the_hunt(self):
         self.by_seed = {2: LabError("no space")}
         with self.assertRaisesRegex(LabError, "no space"):
             self.hunt()
@@ -257,7 +257,7 @@ class Hunting(unittest.TestCase):
         with self.assertRaisesRegex(LabError, "seeds are at most"):
             self.hunt(seed=0xFFFFFFFF)
 
-    def test_interruption_is_the_status(self):
+    def test_interrupted_hunt_exits_with_status_130(self):
         with unittest.mock.patch.object(command.interruption, "check", side_effect=KeyboardInterrupt):
             self.assertEqual(self.hunt()[0], 130)
         self.assertIn("interrupted", self.said.getvalue())

@@ -141,7 +141,7 @@ class Kept(unittest.TestCase):
         self.assertLessEqual(len(os.listdir("/proc/self/fd")), before)
         self.assertFalse(self.keeper.has("node1"))
 
-    def test_invalid_messages_end_the_stand_in(self):
+    def test_invalid_messages_stop_the_stand_in(self):
         self.die()
         self.qemu.sendall(HEADER.pack(1, keeping.RESET, 3, 0, 0))
         thread = self.keeper._cards["node1"]._dead

@@ -136,7 +136,7 @@ class Parallel(Configured):
 class Managers(Configured):
     LAB = NO_MANAGER
 
-    def test_standby_takes_over_when_the_master_ends(self):
+    def test_standby_takes_over_when_the_master_exits(self):
         options = self.file("opensm.conf", STANDBY)
         master = self.opensm("node1", "-F", options, "-p", "10")
         self.await_managed("node1", "node2", "node3")
@@ -153,7 +153,7 @@ class Managers(Configured):
 class WithOwnManager(Configured):
     LAB = PASSIVE_MANAGER
 
-    def test_opensm_of_higher_priority_replaces_wefts_manager_until_it_ends(self):
+    def test_opensm_of_higher_priority_replaces_wefts_manager_until_it_exits(self):
         self.await_subnet()
         own = int(re.search(r"sm lid (\d+)", self.run_on("node3", "sminfo"))[1])
         manager = self.opensm("node1", "-F", self.file("opensm.conf", STANDBY), "-p", "10")

@@ -52,7 +52,7 @@ def contrast(one, other):
 
 
 class Alarms(browser.TestCase):
-    def test_alarms_come_first(self):
+    def test_alarms_are_listed_first(self):
         self.open(self.serve(endpoints(12, 200, 18)))
         self.await_text("#state", "213 links up")
         self.assertFalse(self.shown("#alarms"))

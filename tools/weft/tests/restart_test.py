@@ -116,7 +116,7 @@ class Restart(unittest.TestCase):
         more.write_text(LAB.replace('[[host]]\nname = "a"', '[[host]]\nname = "c"\nmodel = "endpoint"\n[[host]]\nname = "a"') + '[[link]]\nends = ["c", "s1"]\n')
         return more
 
-    def test_weftd_that_ends_too_often_is_given_up(self):
+    def test_weftd_that_crashes_too_often_is_not_restarted(self):
         self.up()
         for _ in range(MOST_RESTARTS):
             self.kill()
@@ -124,7 +124,7 @@ class Restart(unittest.TestCase):
         await_that("the lab to end", lambda: not (self.folder / "lab.sock").exists())
         self.assertIn(f"it ended {MOST_RESTARTS + 1} times in a row within 10 s and is not started again", self.weft("lab", "check", status=1))
 
-    def test_weftd_that_does_not_start_again_is_given_up(self):
+    def test_lab_ends_if_weftd_crashes_at_each_restart(self):
         """It crashes immediately, as one does on whose socket something else is, and the reason is kept."""
         weftd = self.folder / "weftd"
         weftd.write_text(f'#!/bin/sh\n[ -e "{self.folder}/broken" ] && {{ echo "weftd: it is broken"; kill -SEGV $$; }}\nexec "{WEFTD}" "$@"\n')
@@ -136,7 +136,7 @@ class Restart(unittest.TestCase):
         self.assertIn(f"weftd was killed by SIGSEGV; its log is {self.folder}/weftd.log; it ended {MOST_RESTARTS + 1} times", self.weft("lab", "check", status=1))
         self.assertEqual((self.folder / "weftd.log").read_text(), "weftd: it is broken\n")
 
-    def test_no_restart_ends_the_lab(self):
+    def test_crash_ends_the_lab_with_no_restart_option(self):
         self.up("no_restart:=true")
         os.kill(self.pid(), signal.SIGKILL)
         await_that("the lab to end", lambda: not (self.folder / "lab.sock").exists())
@@ -169,7 +169,7 @@ class Restart(unittest.TestCase):
                           self.weft("lab", "upgrade", "--weftd", other, status=1))
             self.assertEqual(self.shown(), before)
 
-    def test_clients_get_an_error_or_go_on(self):
+    def test_clients_get_an_error_or_continue(self):
         """A capture ends, a program that is attached ends, and `weft top` ends; none hangs."""
         self.up()
         self.shown()

@@ -117,7 +117,7 @@ class OwnKernel(Folder):
         found = own_kernel.look(self.tree(config="CONFIG_VIRTIO_CONSOLE=y\n"))
         self.assertIsNone(found.lack([("virtio_console", "VIRTIO_CONSOLE", "commands")]))
 
-    def test_kernel_options_are_checked_without_modules(self):
+    def test_required_kernel_options_are_checked_even_if_no_modules_are_found(self):
         self.assertIsNone(own_kernel.look(self.tree()).lack_of_options())
         (self.folder / "tree/.config").write_text("CONFIG_BLK_DEV_INITRD=y\n")
         self.assertIn("lacks CONFIG_DEVTMPFS", own_kernel.look(self.folder / "tree").lack_of_options())
@@ -562,7 +562,7 @@ class AnotherDaemon(Folder):
         self.assertNotIn("Traceback", done.stderr)
         self.assertIn("file/logs: Not a directory", done.stderr)
 
-    def test_closed_pipe_ends_weft_silently(self):
+    def test_weft_exits_silently_when_its_output_pipe_is_closed(self):
         # Without a buffer Python takes a write for whole that a closed pipe cut short.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         lines = subprocess.Popen([sys.executable, SESSION, self.folder, "topology", "kind=ring", "switches:=4000"], stdout=subprocess.PIPE,

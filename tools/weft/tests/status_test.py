@@ -36,7 +36,7 @@ class Ended(unittest.TestCase):
             status = running.run(args, Machine())
         return status, said.getvalue()
 
-    def test_oops_that_ends_a_guest_gives_status_125(self):
+    def test_guest_that_exits_after_an_oops_gives_status_125(self):
         status, said = self.run_lab([self.OOPS], f"node1 ended (status 1)\n{self.OOPS}")
         self.assertEqual((status, said.count(self.OOPS)), (125, 1))
 
@@ -44,7 +44,7 @@ class Ended(unittest.TestCase):
         status, said = self.run_lab([self.OOPS], "node2 ended (status 1)")
         self.assertEqual((status, said.count(f"the kernel of node1 reported:\n{self.OOPS}")), (125, 1))
 
-    def test_guest_that_ends_without_a_report_gives_status_126(self):
+    def test_guest_that_exits_without_a_report_gives_status_126(self):
         self.assertEqual(self.run_lab([], "node1 ended (status 1)"), (126, "weft run: node1 ended (status 1)\n"))
 
     def deterministic(self, status, reason="node1 has left the time server at 5.000000000 s", failed=True, reports=()):

@@ -157,7 +157,7 @@ class Agent(AgentCase):
         command.give(b"\x03")
         self.assertEqual(command.wait(PATIENCE, check=False).status, 130)
 
-    def test_end_of_the_shell_hangs_up_its_jobs(self):
+    def test_exit_of_the_shell_hangs_up_its_jobs(self):
         command = self.start("bash", "-c", "(trap 'touch %s/hung-up; exit' HUP; echo ready; while :; do sleep 0.1; done) & wait $!" % self.directory.name, terminal=(24, 80))
         command.wait_output("ready", PATIENCE)
         command.kill(signal.SIGHUP)
@@ -228,7 +228,7 @@ class Shell(AgentCase):
         self.assertEqual(running.communicate(timeout=PATIENCE)[0], b"caught\n")
         self.assertEqual(running.returncode, 7)
 
-    def test_second_signal_ends_weft_at_once(self):
+    def test_weft_exits_at_once_on_a_second_signal(self):
         running = subprocess.Popen(self.words("node1", "trap 'echo caught' INT TERM; echo ready; while :; do sleep 0.1; done"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         self.assertEqual(running.stdout.readline(), b"ready\n")
         running.send_signal(signal.SIGINT)
@@ -237,7 +237,7 @@ class Shell(AgentCase):
         running.communicate(timeout=PATIENCE)
         self.assertEqual(running.returncode, 143)
 
-    def test_command_gets_sighup_when_its_caller_ends(self):
+    def test_command_gets_sighup_when_its_caller_exits(self):
         mark = f"hung-up-{os.getpid()}-{random.randrange(1 << 30)}"
         running = subprocess.Popen(self.words("node1", f"echo ready; exec -a {mark} sleep 1000"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         self.assertEqual(running.stdout.readline(), b"ready\n")
@@ -246,7 +246,7 @@ class Shell(AgentCase):
         running.communicate()
         wait_until("the command to end", lambda: not self.is_running(mark), PATIENCE)
 
-    def test_closed_reader_ends_the_command(self):
+    def test_closed_output_pipe_stops_the_command(self):
         done = subprocess.run(["bash", "-c", '"$@" | head -n 1; exit ${PIPESTATUS[0]}', "bash", *self.words("node1", "yes")], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
         self.assertEqual((done.stdout, done.stderr), (b"y\n", b""))
@@ -276,7 +276,7 @@ class Shell(AgentCase):
         following.send_signal(signal.SIGINT)
         self.assertEqual((following.communicate(timeout=PATIENCE), following.returncode), ((b"", b""), 0))
 
-    def test_console_is_followed_until_its_reader_ends(self):
+    def test_console_is_followed_until_its_reader_closes_the_pipe(self):
         following = self.follow()
         following.stdout.close()
         self.assertEqual((following.wait(PATIENCE), following.stderr.read()), (0, b""))

@@ -111,7 +111,7 @@ class Top(unittest.TestCase):
                 terminal.process.send_signal(number)
                 self.assertEqual(terminal.end(), (0, True), number)
 
-    def test_end_of_weftd_ends_top(self):
+    def test_top_exits_when_weftd_exits(self):
         with daemon.weftd(WEFTD) as (running, directory):
             terminal = Terminal(directory)
             terminal.shows("by rate")

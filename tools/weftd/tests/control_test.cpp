@@ -245,8 +245,9 @@ TEST_F(Control, CaptureStopsAtItsSizeLimit)
 	EXPECT_LE(std::filesystem::file_size(file), 2000u);
 }
 
-// A capture is one client's: it ends with the client, and a link has one at a time.
-TEST_F(Control, CaptureEndsWhenItsClientDisconnects)
+// A capture belongs to the client that started it, and stops when that client disconnects. A link
+// has at most one capture at a time.
+TEST_F(Control, CaptureStopsWhenItsClientDisconnects)
 {
 	const json start{{"command", "capture.start"},
 			 {"link", "all"},

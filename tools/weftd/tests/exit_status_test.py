@@ -79,7 +79,7 @@ class ExitStatus(unittest.TestCase):
         self.finished.touch()
         self.check(self.start(ENDPOINTS, REFUSED, {**SHUTDOWN, "at": 2}), 1, "ends: a scheduled event was refused")
 
-    def test_guest_that_leaves_early_gives_status_1(self):
+    def test_guest_that_exits_early_gives_status_1(self):
         for finished in (True, False):
             with self.subTest(finished):
                 weftd = self.start(GUEST, finished=finished)
@@ -87,7 +87,7 @@ class ExitStatus(unittest.TestCase):
                 self.check(weftd, 1, "ends: node1 has left the time server")
                 subprocess.run(["rm", "-rf", self.sockets], check=True)
 
-    def test_guest_that_leaves_when_finished_gives_status_0(self):
+    def test_guest_that_exits_when_finished_gives_status_0(self):
         weftd = self.start(GUEST)
         guest = self.guest(weftd)
         self.finished.touch()

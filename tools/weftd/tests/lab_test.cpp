@@ -199,8 +199,8 @@ TEST(Lab, DefaultGuidsDependOnTheLabName)
 	EXPECT_NE(guids(parse_lab(named, "lab.toml", "here")), here);
 }
 
-// As many nodes as there are default GUIDs for, and none beyond.
-TEST(Lab, DefaultGuidsAreUniqueAndLimited)
+// A lab can have as many nodes as there are default GUIDs, and no more.
+TEST(Lab, DefaultGuidsAreUniqueAndLimitedInNumber)
 {
 	const DefaultGuids ids("here");
 	std::set<ib::Guid> all;

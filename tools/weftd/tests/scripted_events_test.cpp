@@ -91,8 +91,8 @@ TEST_F(ScriptedEventsTest, EventsRunAtTheirScheduledTimes)
 					    "a scheduled event requests it")));
 }
 
-// Nothing happens after one that cannot be.
-TEST_F(ScriptedEventsTest, FirstFailedEventEndsTheScript)
+// After an event that fails, no further event runs.
+TEST_F(ScriptedEventsTest, FirstFailedEventStopsTheScript)
 {
 	LabRuntime runtime(default_lab(), directory_, &reactor_);
 	ScriptedEvents events(

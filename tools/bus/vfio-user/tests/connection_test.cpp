@@ -181,9 +181,9 @@ TEST_F(Connecting, SecondClientIsRefusedWhileOneIsConnected)
 	EXPECT_EQ(connect().greet().error(), 0u);
 }
 
-// No request has a socket in it, and a socket may be the client's own end of the connection:
-// whoever keeps that never sees the client go, however long it is dead.
-TEST_F(Connecting, ClientThatSendsASocketIsDisconnected)
+// No request contains a socket. A socket may be the client's own end of the connection: while the
+// server held it, it would not notice that the client has exited.
+TEST_F(Connecting, ClientThatPassesASocketDescriptorIsDisconnected)
 {
 	client().send_raw(Bytes(4), {client().fd()});
 	client().close();

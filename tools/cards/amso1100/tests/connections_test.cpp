@@ -812,7 +812,7 @@ TEST_F(Amso1100Connections, DeadPeerIsDetectedByTimeout)
 	expect_event(a, EventId::connection_lost, QpState::error);
 }
 
-TEST_F(Amso1100Connections, RemovingTheLocalAddressLosesItsConnections)
+TEST_F(Amso1100Connections, RemovingTheLocalAddressReportsItsConnectionsAsLost)
 {
 	establish();
 	EXPECT_EQ(a.configure(a.rnic, 2, kAddressA), Status::ok);
@@ -832,8 +832,9 @@ TEST_F(Amso1100Connections, UnpluggingTheCardResetsItsConnections)
 	EXPECT_EQ(b.modify(anew.qp, QpState::idle), Status::ok);
 }
 
-// A completion that has no room ends the queue pair.
-TEST_F(Amso1100Connections, CompletionQueueOverrunEndsTheConnection)
+// If a completion does not fit into the queue, the connection is reset and the QP enters the error
+// state.
+TEST_F(Amso1100Connections, CompletionQueueOverrunResetsTheConnection)
 {
 	auto small = a.create_cq(3);
 	client.qp = a.create_qp(small, client.rq_cq);

@@ -47,7 +47,7 @@ private:
 	std::uint64_t index_ = 0;
 };
 
-TEST_F(FaultsTest, CompletionFaultsAreIndependent)
+TEST_F(FaultsTest, EachCompletionFaultChangesOnlyItsOwnField)
 {
 	arm(Fault::cqe_number);
 	Cqe entry = complete();
@@ -69,7 +69,7 @@ TEST_F(FaultsTest, CompletionFaultsAreIndependent)
 	EXPECT_FALSE(entry.owner());
 }
 
-TEST_F(FaultsTest, EventFaultsAreIndependent)
+TEST_F(FaultsTest, EachEventFaultChangesItsField)
 {
 	arm(Fault::eqe_number);
 	auto entry = event();

@@ -44,7 +44,7 @@ protected:
 	std::uint32_t index = 0, entries = 0, events = 0;
 };
 
-TEST_F(Mlx5Faults, CompletionFaultsAreIndependent)
+TEST_F(Mlx5Faults, EachCompletionFaultChangesOnlyItsOwnField)
 {
 	arm(Fault::cqe_number);
 	Cqe cqe = complete();

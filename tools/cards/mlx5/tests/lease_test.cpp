@@ -167,7 +167,7 @@ TEST_F(Mlx5Lease, DestroyingARegionAbortsWritesThroughAListKey)
 }
 
 // The same through two keys.
-TEST_F(Mlx5Lease, DestroyingARegionAbortsWritesThroughNestedListKeys)
+TEST_F(Mlx5Lease, DestroyingARegionAbortsWritesThroughNestedKlmMkeys)
 {
 	begin_write(make_list(window, from));
 	ASSERT_EQ(driver.command_at_once(Opcode::destroy_mkey, region >> 8), Status::ok);
@@ -176,7 +176,7 @@ TEST_F(Mlx5Lease, DestroyingARegionAbortsWritesThroughNestedListKeys)
 }
 
 // A window has a key of its own, which ends as any other.
-TEST_F(Mlx5Lease, DestroyingAWindowAbortsItsReads)
+TEST_F(Mlx5Lease, DestroyingAMemoryWindowAbortsReadsThroughIt)
 {
 	begin_read(window);
 	ASSERT_EQ(driver.command_at_once(Opcode::destroy_mkey, window >> 8), Status::ok);

@@ -425,8 +425,8 @@ TEST_F(MthcaTraffic, LinkedWqesWrapAroundTheQueue)
 	}
 }
 
-// Each fault of a completion is its own.
-TEST_F(MthcaTraffic, CompletionFaultsAreIndependent)
+// Each completion fault changes its own field and no other.
+TEST_F(MthcaTraffic, EachCompletionFaultChangesOnlyItsOwnField)
 {
 	const std::uint64_t data = driver.allocate(4096);
 	const auto complete = [&](Fault fault) {

@@ -369,7 +369,7 @@ TEST_F(ResponseRefusal, ReadResponseToAnInvalidatedStagIsRefused)
 	EXPECT_TRUE(b.done.empty());
 }
 
-TEST_F(Refusal, ReceivedTerminateEndsTheStream)
+TEST_F(Refusal, ReceivedTerminateClosesTheStream)
 {
 	const Bytes payload = encode(errors::kTaggedBounds);
 	tell(Segment{.opcode = Opcode::terminate,

@@ -311,8 +311,8 @@ TEST(Stream, CloseWithOutstandingReadIsAnError)
 	EXPECT_TRUE(a.done.empty());
 }
 
-// A Read of one whose peer answers none would wait for ever, and all that is asked for after it.
-TEST(Stream, ReadFromAPeerWithZeroIrdEndsTheStream)
+// A Read would wait forever if the peer answers none, and so would all later requests.
+TEST(Stream, ReadFromAPeerWithZeroIrdClosesTheStream)
 {
 	Pair pair(initiator({.revision = 2, .enhanced = Enhanced{.ird = 4, .ord = 4}}),
 		  {.start = {.revision = 2}, .ird = 0, .ord = 4});

@@ -283,7 +283,7 @@ TEST_F(Tcp, HalfClosedConnectionStillReceives)
 	EXPECT_EQ(client.end, End::closed);
 }
 
-TEST_F(Tcp, SimultaneousCloseEndsBothSides)
+TEST_F(Tcp, SimultaneousCloseClosesBothSides)
 {
 	establish();
 	fabric::Faults faults;
@@ -322,7 +322,7 @@ TEST_F(Tcp, ConnectingToAnUnusedAddressFailsAsUnreachable)
 	EXPECT_EQ(a.stack.connect({0x0b000001, 80}, client), nullptr);
 }
 
-TEST_F(Tcp, RemovedAddressEndsItsConnections)
+TEST_F(Tcp, RemovingAnAddressClosesItsConnections)
 {
 	establish();
 	a.stack.remove_address(a.address);

@@ -516,8 +516,8 @@ TEST_F(TcpPeer, TimeWaitConnectionsAreEvictedFirst)
 	EXPECT_EQ(stack.connections(), 0u);
 }
 
-// An end of which the user cannot be told is one all the same, and the stack goes after it.
-TEST_F(TcpPeer, ConnectionEndsEvenIfItsUserThrows)
+// The connection is removed even if its user cannot be notified.
+TEST_F(TcpPeer, ConnectionIsClosedEvenIfItsUserThrows)
 {
 	struct Failing final : User {
 		void connected() override {}

@@ -30,19 +30,19 @@ def rdma_core_tests_pass(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=200)
-def ucx_perftest_between_two_guests(lab):
+def ucx_perftest_runs_between_two_guests(lab):
     """ucx_perftest by verbs."""
     follow(lab, PAGE, "UCX between two hosts")
 
 
 @test(kernels=(), also=("stock",), timeout=250)
-def open_mpi_between_two_guests(lab):
+def open_mpi_runs_between_two_guests(lab):
     """A rank on each of two hosts, by UCX."""
     follow(lab, PAGE, "Open MPI between two hosts")
 
 
 @test(kernels=(), also=("stock",), timeout=250)
-def open_mpi_between_two_connectx_5(lab):
+def open_mpi_runs_between_two_connectx_5(lab):
     """The same on two ConnectX-5, by UCX's rc_mlx5."""
     follow(lab, PAGE, "Open MPI between two hosts", replaced=BY_MLX5DV)
 
@@ -97,7 +97,7 @@ def gdb_debugs_a_program_in_a_guest(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=250)
-def own_module_and_oops(lab):
+def own_module_is_built_and_its_oops_is_located(lab):
     """A module is built, crashes its guest, and is found in the oops, by its line."""
     follow(lab, PAGE, "Your own module, and its oops")
 

@@ -325,10 +325,10 @@ TEST_F(Datagram, DatagramLongerThanItsReceiveFails)
 }
 
 /*
- * A datagram that is too long consumes a shared receive, because other QPs may have gone on with
- * the queue; the QP stays in its state too.
+ * A datagram that is too long completes the receive request of the SRQ with an error, because other
+ * QPs may already have taken later requests of the queue. The QP stays in its state.
  */
-TEST_F(Datagram, DatagramLongerThanItsSharedReceiveFails)
+TEST_F(Datagram, DatagramLongerThanItsSrqReceiveFailsTheReceiveRequest)
 {
 	QpOptions options = ud();
 	SharedReceiveQueue &srq = b.create_srq(4);
