@@ -42,16 +42,16 @@ def file_of(text, test):
 class Schedules(unittest.TestCase):
     def test_file_of_a_schedule_is_read_back(self):
         for seed in SEEDS:
-            drawn = scenarios.draw("ipoib", seed, stack="weft", card="mthca").but(expect="some report: f, g", check=False)
-            self.assertEqual(schedule.read(file_of(str(drawn), self)), drawn)
+            generated = scenarios.generate("ipoib", seed, stack="weft", card="mthca").but(expect="some report: f, g", check=False)
+            self.assertEqual(schedule.read(file_of(str(generated), self)), generated)
 
     def test_same_seed_generates_the_same_schedule(self):
-        self.assertEqual(scenarios.draw("ipoib", 3), scenarios.draw("ipoib", 3))
-        self.assertEqual(len({str(scenarios.draw("ipoib", seed).steps) for seed in SEEDS}), len(SEEDS))
+        self.assertEqual(scenarios.generate("ipoib", 3), scenarios.generate("ipoib", 3))
+        self.assertEqual(len({str(scenarios.generate("ipoib", seed).steps) for seed in SEEDS}), len(SEEDS))
 
     def test_all_actions_are_generated_and_have_a_function(self):
         script = scenarios.script("ipoib")
-        steps = [step for seed in SEEDS for step in scenarios.draw("ipoib", seed).steps]
+        steps = [step for seed in SEEDS for step in scenarios.generate("ipoib", seed).steps]
         names = {step.words[0] for step in steps if step.host != schedule.FABRIC}
         self.assertEqual(len(names), len(scenarios.IPOIB) + 1, names)
         for name in names:
@@ -62,7 +62,7 @@ class Schedules(unittest.TestCase):
         for seed in SEEDS:
             for host in scenarios.HOSTS:
                 bound, children = True, set()
-                for step in scenarios.draw("ipoib", seed).steps:
+                for step in scenarios.generate("ipoib", seed).steps:
                     if step.host != host:
                         continue
                     name, *arguments = step.words
@@ -165,7 +165,7 @@ class Reduction(unittest.TestCase):
             self.assertEqual(len(tried), len(set(tried)), "a part was tried twice")
 
     def test_no_step_of_the_result_can_be_removed(self):
-        """A report that either of two pairs leads to."""
+        """Either of two pairs of steps causes the report."""
         def fails(part):
             return {1, 15} <= set(part) or {8, 9} <= set(part)
         found = reduction.reduce(range(20), fails)
@@ -173,15 +173,15 @@ class Reduction(unittest.TestCase):
         self.assertFalse(any(fails(found[:each] + found[each + 1:]) for each in range(len(found))))
 
     def test_check_and_other_hosts_are_removed_first(self):
-        drawn = scenarios.draw("ipoib", 1)
-        wanted = next(step for step in drawn.steps if step.host == "node2" and step.at > 10)
-        found = reduction.shortest(drawn, 20, lambda part: wanted in part.steps)
+        generated = scenarios.generate("ipoib", 1)
+        wanted = next(step for step in generated.steps if step.host == "node2" and step.at > 10)
+        found = reduction.shortest(generated, 20, lambda part: wanted in part.steps)
         self.assertEqual((found.steps, found.check, found.hosts), ((wanted,), False, ["node2"]))
 
     def test_check_is_kept_if_the_report_needs_it(self):
-        drawn = scenarios.draw("ipoib", 1)
-        for until in (None, drawn.steps[-1].at + 5):
-            found = reduction.shortest(drawn, until, lambda part: part.check and len(part.steps) > 2)
+        generated = scenarios.generate("ipoib", 1)
+        for until in (None, generated.steps[-1].at + 5):
+            found = reduction.shortest(generated, until, lambda part: part.check and len(part.steps) > 2)
             self.assertEqual((found.check, len(found.steps)), (True, 3))
 
 
@@ -196,9 +196,9 @@ class Hunting(unittest.TestCase):
         self.enterContext(unittest.mock.patch.object(signature, "known", lambda: [("known", "page.rst")]))
         self.by_seed = {}
 
-    def outcome(self, drawn, weftd, logs=None, stopped=None, table=(), keep_passed=False):
-        self.ran.append(drawn.seed)
-        name = self.by_seed.get(drawn.seed, "")
+    def outcome(self, generated, weftd, logs=None, stopped=None, table=(), keep_passed=False):
+        self.ran.append(generated.seed)
+        name = self.by_seed.get(generated.seed, "")
         if isinstance(name, BaseException):
             raise name
         return trial.Outcome("report" if name else "passed", name, name, 50.0, 1.0)
@@ -228,7 +228,7 @@ class Hunting(unittest.TestCase):
         self.by_seed = {2: "other: f"}
         self.hunt()
         self.assertEqual([path.name for path in (self.folder / "out/found").iterdir()], ["2.hunt"])
-        self.assertEqual(schedule.read(self.folder / "out/found/2.hunt"), scenarios.draw("ipoib", 2).but(expect="other: f"))
+        self.assertEqual(schedule.read(self.folder / "out/found/2.hunt"), scenarios.generate("ipoib", 2).but(expect="other: f"))
         self.assertEqual(json.loads((self.folder / "out/seeds/2.json").read_text())["signature"], "other: f")
 
     def test_directory_of_another_hunt_is_refused(self):
@@ -263,7 +263,7 @@ class Hunting(unittest.TestCase):
         self.assertIn("interrupted", self.said.getvalue())
 
     def test_replay_compares_with_the_expected_report(self):
-        file = file_of(str(scenarios.draw("ipoib", 2).but(expect="other")), self)
+        file = file_of(str(scenarios.generate("ipoib", 2).but(expect="other")), self)
         self.by_seed = {2: "other"}
         self.assertEqual(self.hunt("replay", file=file)[0], 0)
         self.by_seed = {2: "different"}
@@ -271,7 +271,7 @@ class Hunting(unittest.TestCase):
         self.assertIn("expected: other", self.said.getvalue())
 
     def test_reduced_schedule_is_written(self):
-        file = file_of(str(scenarios.draw("ipoib", 2)), self)
+        file = file_of(str(scenarios.generate("ipoib", 2)), self)
         self.by_seed = {2: "other"}
         self.assertEqual(self.hunt("reduce", file=file, out=str(self.folder / "short"))[0], 0)
         short = schedule.read(self.folder / "short")
@@ -279,7 +279,7 @@ class Hunting(unittest.TestCase):
 
     def test_schedule_that_passes_is_not_reduced(self):
         with self.assertRaisesRegex(LabError, "passes"):
-            self.hunt("reduce", file=file_of(str(scenarios.draw("ipoib", 2)), self), out=str(self.folder / "short"))
+            self.hunt("reduce", file=file_of(str(scenarios.generate("ipoib", 2)), self), out=str(self.folder / "short"))
 
 
 if __name__ == "__main__":

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""`weft hunt`: schedules drawn from seeds, run in virtual time until a guest's kernel reports something, and reduced to the steps that it takes."""
+"""Implements `weft hunt`. It generates random schedules from seeds, runs them in virtual time until a guest's kernel reports an error,
+and reduces a schedule to the steps that the report needs."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""`weft hunt`: many seeds of a scenario, several at a time; and the replay and the reduction of one schedule."""
+"""Implements the commands of `weft hunt`: it runs many seeds of a scenario, several at a time, and replays or reduces one schedule."""
 import collections
 import contextlib
 import os
@@ -20,7 +20,8 @@ NOT_REPEATED, FOUND, SIGNALLED = 3, 125, 128
 
 
 class Jobs:
-    """Calls work(seed, stopped) for all seeds, several at a time, in threads. A thread starts its guests itself, as they end with it."""
+    """Calls work(seed, stopped) for all seeds, several at a time, in threads. Each thread starts its own guests, because the kernel kills a guest when
+    the thread that started it exits."""
 
     def __init__(self, seeds, jobs, work):
         self._left = collections.deque(seeds)
@@ -31,7 +32,7 @@ class Jobs:
         self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(min(jobs, self._count))]
 
     def results(self):
-        """Yields (seed, result) as each ends. However this is left, all labs have ended afterwards."""
+        """Yields (seed, result) as each run finishes. All labs have stopped when the generator is closed, also after an exception."""
         for thread in self._threads:
             thread.start()
         try:
@@ -61,7 +62,7 @@ class Jobs:
                 self._done.put((seed, self._work(seed, self._stop.is_set), None))
             except shared_time.Stopped:
                 return
-            except Exception as error:     # any: the main thread raises it
+            except Exception as error:     # of any type: the main thread raises it
                 self._done.put((seed, None, error))
 
 
@@ -70,7 +71,7 @@ def _tell(text):
 
 
 def _prepare():
-    """Makes what all labs need, before several of them would."""
+    """Builds the images that all labs need, before several labs would build them at the same time."""
     image.initramfs(kernels.find(trial.KERNEL))
     image.root_tree()
 
@@ -82,7 +83,7 @@ def _line(verdict):
 
 
 def _summary(verdicts):
-    """Prints how often each signature came, with its first seed; returns whether one is new."""
+    """Prints how often each signature was reported, with its first seed; returns whether one is new."""
     passed = sum(verdict["verdict"] == trial.PASSED for verdict in verdicts.values())
     print(f"{len(verdicts)} seeds, {passed} passed")
     by_signature = collections.defaultdict(list)
@@ -98,7 +99,7 @@ def hunt(args):
     """Runs the seeds that have no verdict yet."""
     directory = pathlib.Path(args.out or f"hunt-{args.scenario}")
     settings = {"stack": args.stack or NAMES[0], "card": args.card or "mlx4"}
-    # The verdicts of other kernels or other steps would be of other runs.
+    # Verdicts of another kernel or another version of the scenario are not comparable.
     _prepare()
     corpus = Corpus(directory, {"scenario": args.scenario, "version": scenarios.version(args.scenario), "kernel": kernels.find(trial.KERNEL).kdir.name, **settings})
     first = args.seed or 0
@@ -110,7 +111,7 @@ def hunt(args):
     began = time.monotonic()
 
     def one(seed, stopped):
-        schedule = scenarios.draw(args.scenario, seed, **settings)
+        schedule = scenarios.generate(args.scenario, seed, **settings)
         outcome = trial.run(schedule, args.weftd, corpus.found / str(seed), stopped, table)
         verdict = {"seed": seed, "verdict": outcome.verdict, "signature": outcome.signature, "page": signature.page_of(outcome.signature, table),
                    "virtual": round(outcome.virtual, 3), "real": round(outcome.real, 1), "until": outcome.until, "report": outcome.report}
@@ -124,7 +125,7 @@ def hunt(args):
 
 
 def replay(args):
-    """Runs the schedule of a file; the status tells whether what the file expects came."""
+    """Runs the schedule of a file; the exit status reports whether the run had the expected signature."""
     schedule = schedules.read(pathlib.Path(args.file))
     _prepare()
     outcome = trial.run(schedule, args.weftd, args.logs, interruption_came, keep_passed=True)
@@ -138,7 +139,7 @@ def replay(args):
 
 
 def reduce(args):
-    """Reduces the schedule of a file to the steps without which its report does not come."""
+    """Reduces the schedule of a file to the steps that its report needs."""
     schedule = schedules.read(pathlib.Path(args.file))
     _prepare()
     whole = trial.run(schedule, args.weftd, None, interruption_came)

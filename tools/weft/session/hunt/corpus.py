@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The directory of a hunt: hunt.json (what is hunted with), seeds/N.json (the verdict of each seed), and found/N.hunt with the consoles in found/N."""
+"""Reads and writes the directory of a hunt: its settings in hunt.json, the verdict of seed N in seeds/N.json, and, if it did not pass, its
+schedule in found/N.hunt and its consoles in found/N."""
 import json
 import os
 
@@ -7,7 +8,7 @@ from lab.errors import LabError
 
 
 class Corpus:
-    """A hunt that was interrupted continues with the seeds that have no verdict. settings: what all its seeds have in common."""
+    """A hunt that was interrupted continues with the seeds that have no verdict. settings: those that all its seeds share."""
 
     def __init__(self, directory, settings):
         self.found = directory / "found"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-# What carries out a schedule in a guest, for bash: the lines that follow call `at` for each step. The console has a line for each.
+# Performs the steps of a schedule in a guest, in bash. The lines appended to this file call `at` for each step. Each step is logged on the console.
 exec {never}<> <(:)
 pause() { read -rt "$1" -u $never; }
 log() { echo "weft-hunt: $*" >/dev/kmsg; }
@@ -7,7 +7,7 @@ complain() {
 	log "complaint: $*"
 	exit 1
 }
-# A condition, which may take a minute.
+# Waits up to a minute for a condition.
 await() {
 	local what=$1 tries=0
 	shift
@@ -16,21 +16,21 @@ await() {
 		pause 1
 	done
 }
-# Allocations fail that may sleep, too.
+# Allocations that may sleep fail as well.
 for kind in failslab fail_page_alloc; do
 	[ ! -e /sys/kernel/debug/$kind ] || echo N >/sys/kernel/debug/$kind/ignore-gfp-wait
 done
 
-# Has the Nth allocation of a process fail from here on.
+# Makes the Nth allocation of a process fail, counted from now.
 arm() { [ "$fail" = 0 ] || echo "$fail" >"/proc/$1/fail-nth"; }
-# put WORD FILE
+# put WORD FILE: writes a word to a file.
 put() {
 	exec {file}>"$2" || return
 	arm $BASHPID
 	echo "$1" >&"$file"
 }
-# by_ip WORD… gives a command to a program that has started: the allocations that fail are those of the command. Time advances only when it waits for it.
-# It waits for its answer for ever if the kernel had no memory for that, so it is killed after five seconds.
+# by_ip WORD…: passes a command to an ip process that is already running, so that only allocations of the command fail. The pause gives
+# the process time to start waiting for the command. If the kernel has no memory for the answer, ip waits forever, so it is killed after five seconds.
 by_ip() {
 	local tries=0
 	exec {command}> >(exec ip -force -batch -)
@@ -45,7 +45,7 @@ by_ip() {
 	done
 }
 
-# at SECONDS FAIL STEP…: the guest's clock began at 1700000000.
+# at SECONDS FAIL STEP…: performs a step at a time since the start of the lab, when the guest's clock was 1700000000.
 at() {
 	local seconds=$1 now=${EPOCHREALTIME/./}
 	local due=$((1700000000000000 + ${seconds/./}))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-# Steps of the scenario ipoib, for bash in a guest. Each runs in a process of its own. put and by_ip (guest.sh) fail the Nth allocation of what it does.
+# Defines the steps of the scenario ipoib, for bash in a guest. Each step runs in its own process. put and by_ip (guest.sh) make the step's Nth
+# allocation fail.
 net=/sys/class/net
 for device in /sys/class/infiniband/*/device; do
 	slot=$(basename "$(readlink -f "$device")")
@@ -20,7 +21,7 @@ address() { by_ip address replace "10.1.0.${HOSTNAME#node}/24" dev "$1"; }
 flush() { by_ip neighbour flush dev "$1"; }
 traffic() { while :; do ping -q -i 0.2 -c 25 -W 1 "$peer" || pause 0.5; done & }
 
-# After the last step everything is done again without failures: then the interface must have a carrier, and the peer must answer.
+# After the last step the card is bound again without failures. Then the interface must get a carrier, and the peer must answer.
 check() {
 	[ ! -e "$driver/$slot" ] || unbind
 	bind || complain "the card cannot be bound"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Reduction of a schedule: steps are removed as long as the same report comes, until none can go (delta debugging)."""
+"""Reduces a schedule by delta debugging: removes steps until no single step can be removed without losing the report."""
 
 
 def reduce(steps, fails):
@@ -18,7 +18,7 @@ def reduce(steps, fails):
     size = max(1, len(steps) // 2)
     while steps:
         before = steps
-        # From the end: what a report takes often begins early, and goes on for long.
+        # From the end, because the steps that a report needs often begin early.
         for end in range(len(steps), 0, -size):
             shorter = steps[:max(0, end - size)] + steps[end:]
             if still_fails(shorter):
@@ -30,7 +30,8 @@ def reduce(steps, fails):
 
 
 def candidates(schedule, until):
-    """Schedules that may do, the shortest first: without what came after the report (the check, too, unless it came there), and without one host."""
+    """Schedules that may suffice, the shortest first: without the steps after the report (and without the check, unless the report occurred there),
+    and without the other hosts."""
     if until is not None and until <= schedule.steps[-1].at:
         schedule = schedule.but(steps=tuple(step for step in schedule.steps if step.at <= until), check=False)
     for host in schedule.hosts:
@@ -40,6 +41,7 @@ def candidates(schedule, until):
 
 
 def shortest(schedule, until, fails):
-    """The reduced schedule. fails(schedule): whether it leads to the same report. until: when the step began in which the report came, or None."""
+    """The reduced schedule. fails(schedule): whether it leads to the same report. until: the time of the step in which
+    the report occurred, or None."""
     schedule = next((each for each in candidates(schedule, until) if each.steps and fails(each)), schedule)
     return schedule.but(steps=reduce(schedule.steps, lambda steps: bool(steps) and fails(schedule.but(steps=steps))))

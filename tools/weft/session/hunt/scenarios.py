@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Scenarios: for each a table of actions, from which a seed draws a schedule, and a script with their functions, which guests run.
+"""Generates the schedules of a scenario. A scenario has a table of actions, from which steps are chosen at random, and a script with the functions
+of the steps, which guests run.
 
-An action knows the state in which its host would be if nothing had failed. This keeps most draws sensible; a step that does not apply because an earlier
-one failed is an error of its program, which is ignored.
+An action knows the state in which its host would be if nothing had failed, so most steps apply. If a step does not apply because an earlier one
+failed, its program fails, which is ignored.
 """
 import dataclasses
 import hashlib
@@ -23,7 +24,7 @@ ALLOCATIONS = (20, 100, 450)    # the largest number of the failing one: the cre
 
 
 class State:
-    """What a host would have by the steps that were drawn for it."""
+    """The state that a host would have if all steps generated for it had succeeded."""
 
     def __init__(self):
         self.bound = True
@@ -35,10 +36,10 @@ class State:
 
 @dataclasses.dataclass(frozen=True)
 class Action:
-    """draw(random, state): the step's words, or None if the state does not permit it; changes the state."""
+    """generate(rng, state): returns the step's words, or None if the state does not permit it; updates the state."""
 
     weight: int
-    draw: typing.Callable
+    generate: typing.Callable
 
 
 def _bind(_, state):
@@ -57,31 +58,31 @@ def _unbind(_, state):
 
 
 def _add(name, interface):
-    def draw(drawn, state):
-        pkey = drawn.choice(PKEYS)
+    def generate(rng, state):
+        pkey = rng.choice(PKEYS)
         child = interface.format(pkey)
         if not state.bound or child in state.children:
             return None
         state.children[child] = pkey
         return (name, pkey)
-    return Action(4, draw)
+    return Action(4, generate)
 
 
 def _delete(name, interface):
-    def draw(drawn, state):
-        pkey = drawn.choice(PKEYS)
+    def generate(rng, state):
+        pkey = rng.choice(PKEYS)
         if state.children.pop(interface.format(pkey), None) is None:
             return None
         return (name, pkey)
-    return Action(3, draw)
+    return Action(3, generate)
 
 
 def _on_interface(name, *values):
-    def draw(drawn, state):
+    def generate(rng, state):
         if not state.bound:
             return None
-        return (name, drawn.choice(state.interfaces()), *((drawn.choice(values),) if values else ()))
-    return draw
+        return (name, rng.choice(state.interfaces()), *((rng.choice(values),) if values else ()))
+    return generate
 
 
 PKEYS = ("8001", "8002", "8003")    # the subnet manager gives the first to all ports, and the others to none
@@ -96,7 +97,7 @@ TABLES = {"ipoib": IPOIB}
 
 
 def version(name):
-    """Identifies what a seed draws, and what the guests do with it."""
+    """Identifies the code that generates schedules and runs them in guests."""
     files = (HERE / "scenarios.py", HERE / "guest.sh", HERE / f"{name}.sh")
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
@@ -108,30 +109,30 @@ def script(name):
     return (HERE / f"{name}.sh").read_text()
 
 
-def _fault(drawn, at):
-    """A change of a link, and its end."""
-    host = drawn.choice(HOSTS)
-    end = round(at + drawn.uniform(0.05, 3), 3)
-    if drawn.random() < 0.5:
+def _fault(rng, at):
+    """Returns the steps that inject a fault of a link and remove it."""
+    host = rng.choice(HOSTS)
+    end = round(at + rng.uniform(0.05, 3), 3)
+    if rng.random() < 0.5:
         return Step(at, FABRIC, ("link", "down", host)), Step(end, FABRIC, ("link", "up", host))
-    return Step(at, FABRIC, ("link", "set", host, f"loss={drawn.choice((1, 10, 50))}%")), Step(end, FABRIC, ("link", "set", host, "loss=0"))
+    return Step(at, FABRIC, ("link", "set", host, f"loss={rng.choice((1, 10, 50))}%")), Step(end, FABRIC, ("link", "set", host, "loss=0"))
 
 
-def draw(name, seed, **settings):
-    """The schedule of a seed."""
+def generate(name, seed, **settings):
+    """Returns the schedule of a seed."""
     table = TABLES[name]
-    drawn = random.Random(f"{name} {seed}")
+    rng = random.Random(f"{name} {seed}")
     states = {host: State() for host in HOSTS}
     at = BEGIN
     steps = [Step(BEGIN, host, ("traffic",)) for host in HOSTS]
     while len(steps) < STEPS:
-        at = round(at + drawn.uniform(0.01, LONGEST_PAUSE), 3)
-        if drawn.random() < 0.1:
-            steps += _fault(drawn, at)
+        at = round(at + rng.uniform(0.01, LONGEST_PAUSE), 3)
+        if rng.random() < 0.1:
+            steps += _fault(rng, at)
             continue
-        host = drawn.choice(HOSTS)
-        (action,) = drawn.choices(table, [action.weight for action in table])
-        if words := action.draw(drawn, states[host]):
-            fail = drawn.randint(1, drawn.choice(ALLOCATIONS)) if drawn.random() < FAILS else 0
+        host = rng.choice(HOSTS)
+        (action,) = rng.choices(table, [action.weight for action in table])
+        if words := action.generate(rng, states[host]):
+            fail = rng.randint(1, rng.choice(ALLOCATIONS)) if rng.random() < FAILS else 0
             steps.append(Step(at, host, words, fail))
     return Schedule(name, seed, tuple(sorted(steps, key=lambda step: step.at)), **settings)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A schedule: what is done in a lab, and when. Its file has one line for each step, and is written by hand as easily as by `weft hunt`:
+"""Reads and writes schedules. A schedule is a list of steps that are performed in a lab at given times. Its file has one line for each step;
+it can also be written by hand:
 
     scenario ipoib
     seed 17
@@ -38,7 +39,7 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """check: whether the lab is checked after the last step (the script's function `check`); expect: the signature of the report that it led to."""
+    """check: whether the lab is checked after the last step (the script's function `check`); expect: the signature of the expected report."""
 
     scenario: str
     seed: int
@@ -53,7 +54,7 @@ class Schedule:
 
     @property
     def hosts(self):
-        """The hosts that its steps name. The lab has no others."""
+        """The hosts that the steps mention. The lab has no others."""
         named = {word for step in self.steps for word in (step.host, *step.words) if HOST.fullmatch(word)}
         return sorted(named) or ["node1"]
 

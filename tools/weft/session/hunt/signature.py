@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Signatures of kernel reports: what was reported, and the functions at the top of the stack. Two reports with one signature are taken for one bug."""
+"""Computes the signature of a kernel report: the kind of the report, and the functions at the top of the stack. Two reports with the same
+signature are counted as one bug."""
 import itertools
 import pathlib
 import re
@@ -28,7 +29,7 @@ def _kind(line):
 def of(report):
     """The signature of a report of lab.reports: its kind and the top of its stack."""
     lines = report.splitlines()
-    # Of a mapping that was left, the stack that made it tells more than that of its discovery.
+    # For a leaked mapping, the stack that created it is more useful than the stack that detected it.
     stack = report.partition(MAPPED)[2].splitlines() or lines
     frames = [match for match in map(FRAME.match, stack) if match and not REPORTING.fullmatch(match["name"].partition(".")[0])]
     certain = [frame for frame in frames if not frame["maybe"]]
@@ -37,7 +38,7 @@ def of(report):
 
 
 def with_mapping(report, console):
-    """A report of dma-debug with the stack of the mapping, which follows it on the console."""
+    """Returns a report of dma-debug with the stack of the mapping, which follows the report on the console."""
     if "dma_debug_device_change" not in report:
         return report
     rest = [message(line) for line in console.partition(report.splitlines()[0])[2].partition(MAPPED)[2].splitlines()[1:]]
@@ -45,11 +46,11 @@ def with_mapping(report, console):
 
 
 def known():
-    """[(beginning of a signature, page that describes it)]."""
+    """Returns a list of (beginning of a signature, page that describes it)."""
     rows = [line.partition(" ") for line in KNOWN.read_text().splitlines() if line and not line.startswith("#")]
     return [(begin, page) for page, _, begin in rows]
 
 
 def page_of(signature, table):
-    """The page that describes a known report, or None."""
+    """Returns the page that describes a known report, or None."""
     return next((page for begin, page in table if signature.startswith(begin)), None)

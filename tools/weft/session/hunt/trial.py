@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""One run of a schedule, and its verdict."""
+"""Runs a schedule once, and determines its verdict."""
 import dataclasses
 import pathlib
 import re
@@ -45,7 +45,7 @@ GUEST = pathlib.Path(__file__).resolve().parent / "guest.sh"
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """virtual, real: seconds; until: when, in virtual seconds, the step began in which the report came, or None."""
+    """virtual, real: durations in seconds; until: the virtual time at which the step with the report began, or None."""
 
     verdict: str
     signature: str = ""
@@ -61,7 +61,7 @@ def lab_file(schedule):
 
 
 def script(schedule, host):
-    """What a guest runs once its stack is loaded."""
+    """Returns the script that a guest runs once its stack is loaded."""
     steps = "".join(f"at {step.at:.6f} {step.fail} {' '.join(step.words)}\n" for step in schedule.steps if step.host == host)
     check = f"at {schedule.steps[-1].at + 5:.6f} 0 check\n" if schedule.check and schedule.steps else ""
     return f"hosts={len(schedule.hosts)}\n{GUEST.read_text()}{scenarios.script(schedule.scenario)}{steps}{check}log end\n"
@@ -74,12 +74,12 @@ def _events(schedule):
 
 
 def _seconds(console):
-    """The last time on a console; the guest's clock and the lab's begin together."""
+    """Returns the last time stamp on a console; the guest's clock and the lab's start together."""
     return max((float(match[1]) for match in map(STAMP.match, console.splitlines()) if match), default=0.0)
 
 
 def _judge(done, consoles, table):
-    """(verdict, signature, report, time of the step). A report that is not known comes before one that is, and a report before a complaint."""
+    """Returns (verdict, signature, report, time of the step). A new report takes precedence over a known one, and a report over a complaint."""
     every = [(signature.with_mapping(report.partition("\nkeeper: ")[0], consoles[host]), host) for host, reports in done.reports.items() for report in reports]
     found = [(signature.of(report), report, host) for report, host in every]
     found.sort(key=lambda each: signature.page_of(each[0], table) is not None)
@@ -96,7 +96,7 @@ def _judge(done, consoles, table):
 
 
 def run(schedule, weftd, logs=None, stopped=lambda: False, table=(), keep_passed=False):
-    """Runs a schedule in a lab of its own; returns its Outcome. logs: a directory for the consoles, if it does not pass or keep_passed is set."""
+    """Runs a schedule in its own lab and returns its Outcome. logs: a directory for the consoles, if the run does not pass or keep_passed is set."""
     scenarios.script(schedule.scenario)
     began = time.monotonic()
     directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-hunt-"))

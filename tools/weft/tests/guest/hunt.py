@@ -21,7 +21,7 @@ def _hunt(lab, *words, status):
 
 @test(kernels=("um-debug",), timeout=60)
 def known_oops_is_replayed(lab):
-    """The shortest schedule of the known oops of ib_ipoib leads to it, with the expected signature."""
+    """The shortest schedule for the known oops of ib_ipoib reproduces it, with the expected signature."""
     logs = lab.directory / "logs"
     done = _hunt(lab, "replay", KNOWN, "--logs", logs, status=0)
     assert "ipoib_flush_paths" in done.stdout and "Kernel mode fault" in done.stdout, done.stdout
@@ -30,14 +30,14 @@ def known_oops_is_replayed(lab):
 
 @test(kernels=("um-debug",), timeout=60)
 def known_leak_is_replayed(lab):
-    """The schedule of the leak of ib_ipoib's receive buffers leads to the report of dma-debug, which names what mapped them."""
+    """The schedule for the leak of ib_ipoib's receive buffers reproduces the report of dma-debug, which names the function that mapped them."""
     done = _hunt(lab, "replay", REPORTS / "ipoib-open-receive-leak.hunt", status=0)
     assert "pending DMA allocations" in done.stdout and "ipoib_alloc_rx_skb" in done.stdout, done.stdout
 
 
 @test(kernels=(), also=("um-debug",), timeout=300)
 def report_is_reduced_to_its_step(lab):
-    """A schedule with more steps than its report takes is reduced to the one that matters, on one host; a schedule without that step passes."""
+    """A schedule is reduced to the only step that its report needs, on one host; a schedule without that step passes."""
     wanted = [line for line in KNOWN.read_text().splitlines() if " node1 " in line]
     padded, short, harmless = (lab.directory / name for name in ("padded", "short", "harmless"))
     steps = ["3.500 node2 up ib0", "3.600 node1 mtu ib0 1500", *wanted, "9.000 node1 up ib0"]
@@ -51,7 +51,8 @@ def report_is_reduced_to_its_step(lab):
 
 @test(kernels=(), also=("um-debug",), timeout=600)
 def interrupted_hunt_continues(lab):
-    """Ctrl-C ends a hunt and its labs; the same command runs the seeds that have no verdict, on Linux's stack and on weft's. No new report comes."""
+    """Ctrl-C stops a hunt and its labs. The same command then runs the seeds that have no verdict, on Linux's stack and on
+    weft's. There is no new report."""
     for stack in ("linux", "weft"):
         out = lab.directory / stack
         words = ("ipoib", "--seeds", "4", "--jobs", "2", "--stack", stack, "--out", out)
