@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The life cycle of an ID: the messages that it sends, its timeouts, and its end. */
+/* Implements the life cycle of an ID: its messages, its timeouts, and its destruction. */
 #include "device.hpp"
 
 #include <kern/time.hpp>

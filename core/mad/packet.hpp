@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * One outgoing datagram, and one buffer for an incoming datagram: the work requests that special
- * QPs post.
+ * The work requests that special QPs post: one outgoing datagram, or one buffer for an incoming
+ * datagram.
  */
 #pragma once
 

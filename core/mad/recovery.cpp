@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * What a special QP does in each state of its recovery. Only SpecialQp::run() polls completions and
- * takes recovery steps: while it takes one, no completion is processed elsewhere.
+ * Implements the recovery of a special QP, state by state. Only SpecialQp::run() polls completions
+ * and takes recovery steps: while it takes one, no completion is processed elsewhere.
  */
 #include "recovery.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The page by which the card identifies itself.
+// Reads and checks the register page by which the card identifies itself.
 #pragma once
 #include <hw/amso1100/registers.hpp>
 #include <kern/mmio.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Private data between the mlx4 library and a driver of its card, in addition to the verbs: version
- * 3, in host byte order. A later version adds capabilities to the response that opens a device;
- * none of them exist here.
+ * The driver-specific part of the user verbs ABI, which the mlx4 library (rdma-core's provider) and
+ * the driver exchange with each command. This is version 3, in host byte order. A later version
+ * adds capabilities to the response that opens a device; this driver has none of them.
  */
 #pragma once
 #include <rdma/types.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Private data between the mthca library and a driver of its card, in addition to the verbs:
-// version 1, in host byte order.
+// The driver-specific part of the user verbs ABI, which the mthca library (rdma-core's provider)
+// and the driver exchange with each command. This is version 1, in host byte order.
 #pragma once
 #include <rdma/types.h>
 
@@ -10,7 +10,7 @@ namespace mthca::user_abi
 inline constexpr unsigned long version = 1;
 
 struct ContextResponse {
-	/* The library finds a QP by as many low bits of its number. */
+	/* The library looks up a QP by the low bits of its number, in a table of this size. */
 	u32 qp_table_size;
 	u32 record_table_bytes; /* 0: a card with memory of its own */
 };
@@ -24,8 +24,8 @@ struct Number {
 static_assert(sizeof(Number) == 8);
 
 /*
- * Buffers are named by the keys of regions that the library has registered them as, from address 0
- * on; records by their index and page.
+ * A buffer is identified by the key of the region that the library has registered for it, which
+ * starts at address 0; a doorbell record is identified by its index and its page.
  */
 struct CreateCq {
 	u32 lkey;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A call at a later time in soft interrupt context: it must not sleep. For a call that may sleep,
-// see DelayedWork.
+// Calls a function at a later time, in soft interrupt context, where it must not sleep. If the
+// function may sleep, use DelayedWork.
 #pragma once
 #include <kern/abi/timer.h>
 #include <kern/method.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Conversions of addresses in the ABIs for programs: those of address handles, of QP paths and of
-// MADs. Their structures have the same members in different orders.
+// Converts addresses between the kernel's form and the user-space ABIs. Address handles, QP paths
+// and MADs each have a structure with the same members in a different order.
 #pragma once
 #include <rdma/ib_verbs.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Values that path records and multicast groups share: the packet lifetime that is announced, and
- * the order of the codes that selectors compare (IBA volume 1, 15.2.5.16 and 15.2.5.17).
+ * Defines the packet lifetime that path records and multicast groups report, and the order in which
+ * their selectors compare rates, MTUs and lifetimes (IBA volume 1, 15.2.5.16 and 15.2.5.17).
  */
 #pragma once
 
@@ -20,7 +20,7 @@ inline unsigned rate_order(unsigned code)
 {
 	return ib::rate_tenths(static_cast<ib::Rate>(code));
 }
-/* Codes of MTUs and lifetimes are. */
+/* The codes of MTUs and of lifetimes are in the order of the values. */
 inline unsigned plain_order(unsigned code)
 {
 	return code;

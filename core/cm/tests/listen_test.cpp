@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Listeners: thousands of them, masks, the backlog, and the tables used for lookups.
+// Tests listeners: thousands of them, masks, the backlog, and the lookup tables.
 #include <kern/completion.hpp>
 #include "../pair_table.hpp"
 #include "fixture.hpp"

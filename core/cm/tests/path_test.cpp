@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Resolution of service IDs, alternate paths, and counters.
+// Tests the resolution of service IDs, alternate paths, and the counters.
 #include <rdma/ib_port_counters.h>
 #include "fixture.hpp"
 

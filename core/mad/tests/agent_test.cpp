@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MGMT-03 and MGMT-07: agents, and the result of each send.
+// Checks MGMT-03 and MGMT-07: each send of an agent has a result.
 #include "fixture.hpp"
 
 using namespace mad_fixture;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MGMT-03: RMPP messages of many segments, in both directions.
+// Checks MGMT-03 with RMPP messages of many segments, in both directions.
 #include "fixture.hpp"
 
 using namespace mad_fixture;

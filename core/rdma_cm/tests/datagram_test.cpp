@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Datagrams: resolution of the peer's QP by SIDR, and multicast groups.
+// Tests datagrams: the peer's QP is resolved by SIDR, and multicast groups are joined.
 #include "fixture.hpp"
 
 using namespace rdma_cm_fixture;

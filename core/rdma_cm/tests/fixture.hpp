@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Shared by the suites of connections by address: addresses without interfaces, nodes that own
-// them, and endpoints that record their events.
+// Fixtures for the test suites of the RDMA CM (rdma_cm): IP addresses that need no network
+// interface, nodes that have these addresses, and endpoints that record their events.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/kunit_fixture.hpp>

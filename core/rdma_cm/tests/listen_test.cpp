@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Port numbers: which IDs may bind and share one, and which listener receives a request.
+// Tests which IDs may bind and share a port number, and which listener gets a request.
 #include <kern/completion.hpp>
 #include <kern/thread.hpp>
 #include "fixture.hpp"

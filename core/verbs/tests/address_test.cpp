@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Addresses of messages: address vectors, datagrams, multicast groups.
+// Tests address vectors, and the addresses of datagrams and multicast groups.
 #include "fixture.hpp"
 
 using namespace fixture;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Queue pairs: the state machine, and validation of arguments.
+// Tests the state machine of queue pairs, and the validation of arguments.
 #include <rdma/driver.hpp>
 #include "fixture.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What is needed to serve a client from another process if this one ends: a client that sees its
-// connection close does not connect again.
+// The interface by which another process can take over a client when this process exits. The client
+// must not see its connection close, because it would not connect again.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ struct KeptMessage {
 	std::vector<FileDescriptor> fds;
 };
 
-// Keeper - is told of the clients of servers, by the servers' names. Called on the loops of the
-// servers.
+// Keeper - is notified of the clients of all servers; a client is identified by the name of its
+// server. The methods are called on the servers' loops.
 class Keeper
 {
 public:

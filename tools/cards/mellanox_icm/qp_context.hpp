@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Conversion of the QP context fields that all cards of the family have. The fields have the same
+// Converts the QP context fields that all cards of the family have. The fields have the same
 // names in each card's layout, but different offsets.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// State transitions of a queue pair: the commands, and the required parameters of each (IBA
-// 10.3.1).
+// Lists the commands that change the state of a queue pair, and the parameters that each requires
+// (IBA 10.3.1).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Selects which agent answers the subnet manager: the driver, through MAD_IFC, as soon as its QP0
-// receives, because it cannot learn its LID otherwise; until then the card's own agent.
+// Selects the agent that answers the subnet manager: the card's own until the driver's QP0 can
+// receive, then the driver, through MAD_IFC. Otherwise the driver could not learn its LID.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// LOCK-04 under the explorer: one task changes an address handle while another sends to it.
+// Checks LOCK-04 in weft-explore: one task changes an address handle while another sends to it.
 #include <kern/thread.hpp>
 #include "../fixture.hpp"
 

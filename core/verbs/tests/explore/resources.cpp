@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Object numbers under the explorer: at the end of a block and of the number space, and while other
-// tasks create, destroy and read objects.
+// Checks in weft-explore that object numbers are allocated correctly at the end of a block and of
+// the number space, and while other tasks create, destroy and read objects.
 #include <kern/kunit.hpp>
 #include <kern/kunit_fixture.hpp>
 #include <kern/memory.hpp>

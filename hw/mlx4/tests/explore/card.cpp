@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The mlx4 driver on the emulated card, under the explorer.
+// Runs the mlx4 driver on the emulated card in weft-explore.
 #include <kern/abi/explore.h>
 
 static constexpr kern_explore_card explored_card = KERN_EXPLORE_MLX4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Completion queues: entries, the exact arming rule, moderation, resize, overrun.
+// Tests completion queues: entries, the exact arming rule, moderation, resize, overrun.
 #include <gtest/gtest.h>
 
 #include "cards/mlx4/limits.hpp"

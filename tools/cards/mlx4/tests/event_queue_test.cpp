@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Event queues: buffers, arming, interrupts, overrun.
+// Tests event queues: buffers, arming, interrupts, overrun.
 #include <gtest/gtest.h>
 
 #include "cards/mlx4/limits.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fault injection: each fault is visible to a driver, occurs as often as requested, and depends
+// Tests that each injected fault is visible to a driver, occurs as often as requested, and depends
 // only on the seed.
 #include <algorithm>
 

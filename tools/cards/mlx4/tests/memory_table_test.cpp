@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory keys: permitted accesses succeed, and all others are refused.
+// Tests that permitted accesses by memory keys succeed, and that all others are refused.
 #include <gtest/gtest.h>
 
 #include "cards/mlx4/limits.hpp"

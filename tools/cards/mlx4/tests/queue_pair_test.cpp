@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Queue pairs: the fields that each command reads from its mailbox, and invalid command sequences.
+// Tests the fields that each queue pair command reads, and invalid command sequences.
 #include <gtest/gtest.h>
 
 #include "cards/mlx4/tests/tiny_driver.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Accepted and refused messages from the wire: each rule of each message is violated separately.
+// Tests which messages from the wire are accepted. Each rule of each message is violated
+// separately.
 #include <functional>
 #include <vector>
 

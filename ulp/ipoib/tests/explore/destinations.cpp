@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Destinations under the explorer: one is removed while all are marked or looked up. All
+// Removes a destination in weft-explore while all are marked or looked up. All
 // destinations are in the first bucket, so that few scheduling decisions are needed to reach a
 // race.
 #include <kern/kunit.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Interfaces under the explorer: several tasks operate on one interface at the same time. There is
+// Several tasks operate on one interface at the same time in weft-explore. There is
 // no SA, so that a run is short: the interface only reaches running queues, and the test sets the
 // destinations of its packets.
 #include <kern/abi/explore.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The error tables of the InfiniBand specification, row by row, on queues of a ConnectX-2.
+ * Tests each row of the InfiniBand specification's error tables on queues of a ConnectX-2.
  */
 #include <gtest/gtest.h>
 
