@@ -104,7 +104,7 @@ void chan_01_events_use_the_vector_of_their_cq(Test &test)
  * The kernel's half of CHAN-03: a CQ without a completion handler is polled and armed like any
  * other.
  */
-void chan_03_no_event_without_arm(Test &test)
+void chan_03_unarmed_queue_raises_no_event(Test &test)
 {
 	for (soft_notify notify : {SOFT_NOTIFY_FIRES, SOFT_NOTIFY_REPORTS}) {
 		Device device({.notify = notify, .lid = 1});
@@ -130,7 +130,7 @@ void chan_03_no_event_without_arm(Test &test)
  * The kernel's half of CHAN-05: a CQ's end waits for its handler or discards the event; no handler
  * runs afterwards.
  */
-void chan_05_no_event_after_destroy(Test &test)
+void chan_05_destroyed_queue_raises_no_event(Test &test)
 {
 	struct Consumer {
 		kern::Atomic<bool> entered{}, ended{};
@@ -491,7 +491,8 @@ void cq_overrun_raises_an_event(Test &test)
 
 SOFT_SUITES(verbs_cq, KUNIT_CASE(cq_rejects_invalid_arguments),
 	    KUNIT_CASE(chan_01_events_use_the_vector_of_their_cq),
-	    KUNIT_CASE(chan_03_no_event_without_arm), KUNIT_CASE(chan_05_no_event_after_destroy),
+	    KUNIT_CASE(chan_03_unarmed_queue_raises_no_event),
+	    KUNIT_CASE(chan_05_destroyed_queue_raises_no_event),
 	    KUNIT_CASE(cq_resize_keeps_its_entries), KUNIT_CASE(cq_moderation_limits_are_enforced),
 	    KUNIT_CASE(cq_any_uses_vectors_round_robin),
 	    KUNIT_CASE(mgmt_13_done_callbacks_run_once_in_order),

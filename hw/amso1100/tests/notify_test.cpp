@@ -64,7 +64,7 @@ void notify_04_missed_completions_are_reported_on_request(Test &test)
 }
 
 /* Without REPORT_MISSED_EVENTS, arming does not check whether there is a completion. */
-void notify_05_no_queue_read_without_report_missed(Test &test)
+void notify_05_queue_is_not_read_without_report_missed(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -263,7 +263,7 @@ void notify_09_napi_loses_no_completion(Test &test)
 KUNIT_SUITE(amso1100_notify, KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_queue),
 	    KUNIT_CASE(notify_03_armed_queue_raises_an_event),
 	    KUNIT_CASE(notify_04_missed_completions_are_reported_on_request),
-	    KUNIT_CASE(notify_05_no_queue_read_without_report_missed),
+	    KUNIT_CASE(notify_05_queue_is_not_read_without_report_missed),
 	    KUNIT_CASE(notify_06_late_arm_reports_and_does_not_fire),
 	    KUNIT_CASE(notify_07_solicited_arm_ignores_unsolicited_completions),
 	    KUNIT_CASE(notify_08_each_arm_fires_once),

@@ -56,7 +56,7 @@ class Agent(unittest.TestCase):
         self.reader.join(PATIENCE)
         self.assertFalse(self.reader.is_alive())
 
-    def test_oversized_frame_ends_the_guest(self):
+    def test_oversized_frame_is_a_protocol_error(self):
         command, number = self.command()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         self.frame(number, OUT, bytes(100), size=0xffffffff)
@@ -77,7 +77,7 @@ class Agent(unittest.TestCase):
         second.wait(PATIENCE)
         self.assertEqual(command.out, "well")
 
-    def test_exit_status_of_invalid_size_ends_the_guest(self):
+    def test_exit_status_of_invalid_size_is_a_protocol_error(self):
         command, number = self.command()
         self.frame(number, EXIT, b"\0")
         self.assert_ends(command, "a frame of kind 19 with 1 bytes")
@@ -142,7 +142,7 @@ class Agent(unittest.TestCase):
         with self.assertRaisesRegex(GuestDied, "node1 has been closed"):
             command.give(b"more")
 
-    def test_wait_for_a_closing_guest_ends_with_the_reason(self):
+    def test_wait_for_a_closing_guest_fails_with_the_reason(self):
         """It may see that the machine has ended before close() goes on."""
         command, _ = self.command()
         said = []

@@ -73,7 +73,7 @@ class Capture(unittest.TestCase):
             self.assertEqual(body[20 + 8], 21)
         self.assertEqual(list(self.directory.glob("capture-*")), [])
 
-    def test_closed_pipe_ends_the_capture(self):
+    def test_capture_stops_when_its_pipe_is_closed(self):
         running = self.capture("all", "-w", "-")
         block(running.stdout)
         self.assertTrue(self.is_captured())
@@ -81,7 +81,7 @@ class Capture(unittest.TestCase):
         self.assertEqual(running.wait(daemon.PATIENCE), 0)
         self.assertFalse(self.is_captured())
 
-    def test_signal_ends_the_capture_after_its_last_packet(self):
+    def test_signal_stops_the_capture_after_its_last_packet(self):
         running = self.capture("all", "-w", "-")
         block(running.stdout)
         self.weft("sm", "sweep")
@@ -90,7 +90,7 @@ class Capture(unittest.TestCase):
         self.assertGreater(len(running.stdout.read()), 32 + 16 + 290)
         self.assertEqual(running.wait(daemon.PATIENCE), 0)
 
-    def test_signal_ends_the_capture_with_a_stalled_reader(self):
+    def test_signal_stops_the_capture_with_a_stalled_reader(self):
         running = self.capture("all", "-w", "-")
         block(running.stdout)
         fcntl.fcntl(running.stdout, F_SETPIPE_SZ, PIPE)

@@ -69,7 +69,7 @@ class Run(Ci):
         self.assertIn("weft: there is no card", done.stderr)
         self.assertEqual(self.case().find("failure").get("message"), "the lab did not come up ")
 
-    def test_timed_out_command_is_ended(self):
+    def test_timed_out_command_is_terminated(self):
         done = self.run_ci("--timeout", "0.2", "--", "exec sleep 100")
         self.assertEqual(done.returncode, 124)
         self.assertIn("not done after 0.2 s", self.case().find("failure").get("message"))
@@ -84,12 +84,12 @@ class Run(Ci):
     def test_status_of_a_killed_command_is_kept(self):
         self.assertEqual(self.run_ci("--timeout", "50", "--", "kill -KILL $$").returncode, 137)
 
-    def test_capture_is_ended_cleanly(self):
+    def test_capture_is_stopped_cleanly(self):
         self.assertEqual(self.run_ci("--capture", "all", "--", "true").returncode, 0)
         self.assertIn(f"capture all -w {self.artifacts}/capture.pcap", self.asked())
         self.assertIn("capturing", (self.artifacts / "capture.txt").read_text())
 
-    def test_signal_ends_the_lab(self):
+    def test_signal_stops_the_lab(self):
         running = subprocess.Popen([CI / "run", "--artifacts", self.artifacts, "--", "echo begun; exec sleep 100"], cwd=self.folder, env=self.environment,
                                    stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, start_new_session=True)
         self.assertEqual(running.stdout.readline(), "begun\n")

@@ -27,12 +27,12 @@ class Package(Folder):
     def assert_has_ended(self, file):
         self.assertFalse(pathlib.Path(f"/proc/{file.read_text().strip()}").exists())
 
-    def test_lab_is_started_with_its_options_and_ended(self):
+    def test_lab_is_started_with_its_options_and_stopped(self):
         with self.lab as lab:
             self.assertEqual(lab.hosts, ["a"])
         self.assertEqual(self.asked(), ["lab up --kernel=mine --bare", "--json fabric show", "lab down"])
 
-    def test_lab_that_fails_to_start_reports_the_reason_and_is_ended(self):
+    def test_lab_that_fails_to_start_reports_the_reason_and_is_stopped(self):
         (self.folder / "no-up").touch()
         with self.assertRaisesRegex(self.weft.WeftError, "^weft: there is no card$"):
             self.lab.up()
@@ -46,11 +46,11 @@ class Package(Folder):
         with self.assertRaisesRegex(self.weft.CommandFailed, "a: `echo no; exit 4` exited with status 4\nno"):
             host.run("echo no; exit 4")
 
-    def test_timed_out_command_is_ended(self):
+    def test_timed_out_command_is_terminated(self):
         with self.assertRaises(subprocess.TimeoutExpired):
             self.lab["a"].run("exec sleep 1000", timeout=0.1)
 
-    def test_started_command_ends_with_its_context(self):
+    def test_started_command_is_stopped_with_its_context(self):
         with self.lab["a"].start("exec sleep 1000") as process:
             self.assertTrue(process.running())
         self.assertFalse(process.running())
@@ -68,17 +68,17 @@ class Package(Folder):
         with unittest.mock.patch.dict(os.environ, PATH="/usr/bin"):
             self.assertEqual(self.lab.attach("a").run("sh", "-c", "echo $PATH").stdout, "/usr/bin:/usr/sbin:/sbin\n")
 
-    def test_attached_program_that_takes_too_long_is_ended(self):
+    def test_attached_program_that_takes_too_long_is_stopped(self):
         with self.assertRaises(subprocess.TimeoutExpired):
             self.lab.attach("a").run("sh", "-c", f"echo $$ > {self.folder}/pid; exec sleep 1000", timeout=0.5)
         self.assert_has_ended(self.folder / "pid")
 
-    def test_started_program_ends_with_its_context(self):
+    def test_started_program_is_stopped_with_its_context(self):
         with self.lab.attach("a").start("sleep", 1000) as process:
             self.assertTrue(process.running())
         self.assertFalse(process.running())
 
-    def test_started_program_ends_with_the_lab_even_if_it_ignores_sigterm(self):
+    def test_started_program_is_stopped_with_the_lab_even_if_it_ignores_sigterm(self):
         with unittest.mock.patch.object(self.weft, "GRACE", 0.2), self.lab as lab:
             programs = [lab.attach("a").start("sleep", 1000), lab.attach("a").start("sh", "-c", "trap '' TERM; echo; while :; do sleep 0.1; done")]
             while not programs[1].output():
@@ -107,7 +107,7 @@ class Package(Folder):
         with self.assertRaisesRegex(self.weft.WeftError, "there is no link b"):
             _ = self.lab.link("b").settings
 
-    def test_capture_ends_with_its_context(self):
+    def test_capture_is_stopped_with_its_context(self):
         with self.lab.capture("a", self.folder / "file") as file:
             self.assertEqual(file, self.folder / "file")
         self.assertEqual(self.asked(), [f"capture a -w {self.folder / 'file'}"])

@@ -25,7 +25,7 @@ class Recordings(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertEqual(texts(recording.still(seen, "a title")), [["True", "red", " <&>"]])
 
-    def test_program_is_ended_after_the_awaited_screen(self):
+    def test_program_is_stopped_after_the_awaited_screen(self):
         seen, status = recording.record(["sh", "-c", "echo ready; read never"], rows=4, columns=40, until=lambda screen: "ready" in screen)
         self.assertIsNone(status)
         self.assertIn("ready", seen.screen().display[0])

@@ -124,7 +124,7 @@ class Restart(unittest.TestCase):
         await_that("the lab to end", lambda: not (self.folder / "lab.sock").exists())
         self.assertIn(f"it ended {MOST_RESTARTS + 1} times in a row within 10 s and is not started again", self.weft("lab", "check", status=1))
 
-    def test_lab_ends_if_weftd_crashes_at_each_restart(self):
+    def test_lab_stops_if_weftd_crashes_at_each_restart(self):
         """It crashes immediately, as one does on whose socket something else is, and the reason is kept."""
         weftd = self.folder / "weftd"
         weftd.write_text(f'#!/bin/sh\n[ -e "{self.folder}/broken" ] && {{ echo "weftd: it is broken"; kill -SEGV $$; }}\nexec "{WEFTD}" "$@"\n')
@@ -142,7 +142,7 @@ class Restart(unittest.TestCase):
         await_that("the lab to end", lambda: not (self.folder / "lab.sock").exists())
         self.assertIn(f"no lab is up in {self.folder}, since weftd was killed by SIGKILL", self.weft("lab", "check", status=1))
 
-    def test_shutdown_ends_the_lab(self):
+    def test_shutdown_stops_the_lab(self):
         self.up()
         self.weft("shutdown")
         await_that("the lab to end", lambda: not (self.folder / "lab.sock").exists())

@@ -422,7 +422,7 @@ class Settled(unittest.TestCase):
         self.lab.settle(replaced, self.told.append)
         return [guest.name for guest in FakeGuest.made if guest.running]
 
-    def test_guests_are_started_and_ended_as_the_lab_changes(self):
+    def test_guests_are_started_and_stopped_as_the_lab_changes(self):
         self.assertEqual(self.settle(["a", "b"]), ["a", "b"])
         first = self.lab.guests["a"]
         self.assertEqual(self.settle(["c", "a"]), ["a", "c"])
@@ -465,7 +465,7 @@ class Settled(unittest.TestCase):
         self.lab.restart(["a"], self.told.append)
         self.assertTrue(self.lab.guests["a"].running)
 
-    def test_guest_that_fails_to_boot_is_ended(self):
+    def test_guest_that_fails_to_boot_is_stopped(self):
         self.settle(["a"])
         with self.assertRaisesRegex(LabError, "it broke"):
             self.settle(["a", "broken"])
@@ -588,7 +588,7 @@ server.serve()
 print("ended")
 """
 
-    def test_a_signal_in_a_finalizer_ends_the_lab(self):
+    def test_a_signal_in_a_finalizer_stops_the_lab(self):
         """Python drops the exception that a handler raises while a finalizer runs."""
         script = f"import pathlib, sys\nsys.path[:0] = {sys.path[:2]!r}\nPATH = pathlib.Path({str(self.folder / 'lab.sock')!r})\n{self.SCRIPT}"
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=30)

@@ -116,7 +116,7 @@ class AgentCase(unittest.TestCase):
 
 
 class Agent(AgentCase):
-    def test_input_and_its_end_arrive_unchanged(self):
+    def test_input_and_end_of_file_arrive_unchanged(self):
         data = random.Random(1).randbytes(3 << 20)
         command = self.start("cat")
         self.give_all(command, data)

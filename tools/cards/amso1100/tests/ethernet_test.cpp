@@ -279,7 +279,7 @@ TEST_F(Amso1100Ethernet, InvalidTransmitsAreCompletedAndDropped)
 	EXPECT_EQ(counted("bad-transmits"), 3u);
 }
 
-TEST_F(Amso1100Ethernet, NoDmaWithoutBusMastering)
+TEST_F(Amso1100Ethernet, CardDoesNoDmaWithoutBusMastering)
 {
 	host_.set_bus_master(false);
 	transmit(0, kOut, 60);

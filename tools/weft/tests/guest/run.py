@@ -78,7 +78,7 @@ def run_returns_output_and_status_of_guests(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def ctrl_c_ends_run_and_its_guests(lab):
+def ctrl_c_stops_run_and_its_guests(lab):
     """Ctrl-C while a machine boots ends it, weftd and the sockets, with the status that a shell has for it."""
     command = subprocess.Popen([lab.program("weft"), "run", "--bare", "--logs", lab.directory / "logs", "--", "sleep", "inf"],
                                stderr=subprocess.PIPE, text=True, env=_marked(lab))
