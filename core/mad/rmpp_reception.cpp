@@ -98,7 +98,7 @@ RmppReception::Taken RmppReception::take(kern::Owned<Receive> &receive, std::uin
 	return taken;
 }
 
-/* Makes one received message of the segments: the first stands for all. */
+/* Makes one received message of the segments: the first represents all. */
 kern::Owned<Receive> RmppReception::assemble(Transaction &transaction, std::uint32_t header_bytes)
 {
 	auto message = kern::Owned<Receive>::adopt(transaction.segments.pop_front());

@@ -55,7 +55,7 @@ struct Command {
 	u16 request;
 	u16 least_request;
 	u16 least_answer;
-	/* nullptr where the number stands for nothing. */
+	/* nullptr for numbers without a command. */
 	kern::Result<> (*run)(Call &call);
 };
 
@@ -64,7 +64,7 @@ const Command *find_command(u32 number);
 
 /*
  * Carries out a command of `count` bytes in the program's memory. Context: process, the program's. Errors: EINVAL for sizes, numbers and ids that are not right;
- * ENOSYS for a number that stands for nothing; EOPNOTSUPP for a tail that is not zero; ENOSPC without room for the answer; EFAULT; of the command.
+ * ENOSYS for a number without a command; EOPNOTSUPP for a tail that is not zero; ENOSPC without room for the answer; EFAULT; of the command.
  */
 kern::Result<> run_command(File &file, u64 from, size_t count);
 

@@ -297,7 +297,7 @@ kern::Result<> HcaBase<Own, Cq, Eq, QpEntry>::create_numbers(const Counts &count
 	cqns_ = KERN_TRY(NumberAllocator::create(has.reserved_cqs, counts.cqs));
 	srqns_ = KERN_TRY(NumberAllocator::create(has.reserved_srqs, counts.srqs));
 	mpts_ = KERN_TRY(NumberAllocator::create(has.reserved_mpts, counts.mpts));
-	// Number 0 stands for no domain.
+	// Number 0 means no domain.
 	pdns_ = KERN_TRY(NumberAllocator::create(has.reserved_pds + 1, 1 << 15));
 	// The kernel's own page is the first that one may ring by.
 	uars_ = KERN_TRY(NumberAllocator::create(own.uar_page() + 1, counts.uars));

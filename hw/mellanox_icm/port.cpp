@@ -127,7 +127,7 @@ kern::Result<> Port::query(ib_port_attr &attr)
 	attr.init_type_reply = static_cast<u8>(info.init_reply_mtu_cap >> 4);
 	attr.active_width = info.link_width_active;
 	attr.phys_state = static_cast<u8>(info.phys_state());
-	// A link that is down has no speed; the slowest stands for it.
+	// A link that is down has no speed; the slowest is reported.
 	attr.active_speed =
 		attr.state == IB_PORT_DOWN ? static_cast<u16>(IB_SPEED_SDR) : info.speed_active();
 	return {};

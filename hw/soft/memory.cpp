@@ -198,7 +198,7 @@ int dealloc_xrcd(ib_xrcd *xrcd, ib_udata *)
 	return of(xrcd->device).fault(SOFT_DEALLOC_XRCD);
 }
 
-/* The region that a local key names; the device's own key stands for all memory. */
+/* The region of a local key; the device's own key covers all memory. */
 bool local(SoftDevice &device, const ib_pd &pd, u32 lkey, int access, Region &region)
 {
 	if (lkey == local_dma_lkey) {

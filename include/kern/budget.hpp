@@ -56,7 +56,7 @@ public:
 			budget_->taken_.fetch_sub(amount_);
 	}
 
-	/* It never goes back: what it stands for is lost. */
+	/* It is never returned, because its object is lost. */
 	void lose() { budget_ = nullptr; }
 	u32 amount() const { return budget_ ? amount_ : 0; }
 

@@ -68,7 +68,7 @@ public:
 	}
 	inline ~Charge();
 
-	/* It is never returned: the thing that it stands for is lost. */
+	/* It is never returned, because its object is lost. */
 	void lose() { quota_ = nullptr; }
 
 private:

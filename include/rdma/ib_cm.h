@@ -550,7 +550,7 @@ void ib_destroy_cm_id(struct ib_cm_id *cm_id);
  * ib_cm_listen - listen for REQ and SIDR_REQ
  * @cm_id: an idle ID
  * @service_id: the service; with IB_CM_ASSIGN_SERVICE_ID_HOST, the CM assigns one to @cm_id
- * @service_mask: the bits of it that count; 0 stands for all
+ * @service_mask: the bits of it that count; 0 means all
  *
  * If several listeners match a request, the one with most bits that count gets it.
  *

@@ -287,7 +287,7 @@ struct ib_sa_client_state;
 /**
  * struct ib_sa_client - a module that queries the SA
  * @state: for the midlayer
- * @timeout_ms: milliseconds that joins and subscriptions wait for the SA's response; 0 stands for
+ * @timeout_ms: milliseconds that joins and subscriptions wait for the SA's response; 0 means
  * one second and three retries
  * @retries: repetitions of joins and subscriptions without a response
  *

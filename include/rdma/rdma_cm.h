@@ -117,7 +117,7 @@ struct rdma_sockaddr_ib {
 
 /**
  * union rdma_sockaddr - an address
- * @family: enum rdma_cm_address_family; 0 stands for no address
+ * @family: enum rdma_cm_address_family; 0 means no address
  * @in: the address, with RDMA_AF_INET
  * @in6: the address, with RDMA_AF_INET6
  * @ib: the address, with RDMA_AF_IB
@@ -172,7 +172,7 @@ struct rdma_route {
  * @rnr_retry_count: RNR retries of the peer's QP, 0 to 7
  * @srq: whether the QP has an SRQ; ignored for an ID that has its QP from rdma_create_qp()
  * @qp_num: number of the QP, 24 bits; ignored for an ID that has its QP from rdma_create_qp()
- * @qkey: Q_Key of an ID of datagrams with AF_IB addresses; 0 stands for RDMA_UDP_QKEY
+ * @qkey: Q_Key of an ID of datagrams with AF_IB addresses; 0 means RDMA_UDP_QKEY
  */
 struct rdma_conn_param {
 	const void *private_data;
@@ -519,7 +519,7 @@ RDMA_MUST_CHECK int rdma_accept(struct rdma_cm_id *id, const struct rdma_conn_pa
  * @private_data: private data for the peer, or NULL
  * @private_data_len: bytes of it, 0 to IB_CM_REJ_PRIVATE_DATA_SIZE; for datagrams 0 to
  * IB_CM_SIDR_REP_PRIVATE_DATA_SIZE
- * @reason: enum ib_cm_rej_reason; 0 stands for IB_CM_REJ_CONSUMER_DEFINED
+ * @reason: enum ib_cm_rej_reason; 0 means IB_CM_REJ_CONSUMER_DEFINED
  *
  * Context: process. Return: 0; -EINVAL if the state of the ID does not allow it, or for private
  * data that do not fit; the errors of ib_send_cm_rej(), ib_send_cm_sidr_rep() and iw_cm_reject().

@@ -87,14 +87,14 @@ struct ib_dma_segment {
 namespace rdma
 {
 
-/* Pointers that may be an error: the last 4095 addresses stand for negative error numbers. */
+/* Pointers that may be an error: the last 4095 addresses represent negative error numbers. */
 inline constexpr unsigned long max_errno = 4095;
 
 /**
  * is_err - test for an error pointer
  * @pointer: the result of a function that returns a pointer
  *
- * Context: any. Return: true if @pointer stands for an errno of 1 to 4095.
+ * Context: any. Return: true if @pointer represents an errno of 1 to 4095.
  */
 inline bool is_err(const void *pointer)
 {

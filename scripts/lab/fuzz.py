@@ -41,7 +41,7 @@ def _run(name, seed):
     directory = cache.TREE / "build/test/fuzz" / name
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    # A seed of 0 would be drawn anew.
+    # With a seed of 0, libFuzzer would choose a random seed.
     command = [BUILD / "fuzz" / name, f"-max_total_time={SECONDS}", f"-seed={seed % 0xffffffff + 1}", "-max_len=512", f"-rss_limit_mb={MEMORY}",
                "-timeout=60", "-print_final_stats=1", f"-artifact_prefix={directory}/"]
     begun = time.monotonic()

@@ -3,7 +3,7 @@
 from lab import ktap, modules
 from lab.results import FAILED, Result
 
-SEED = "/sys/module/weft_kern/parameters/kunit_seed"     # for the cases that draw random numbers
+SEED = "/sys/module/weft_kern/parameters/kunit_seed"     # for the cases that use random numbers
 
 
 def add_results(results, group, path, text, problem, reports, seconds=0.0):

@@ -48,7 +48,7 @@ public:
 	virtual std::vector<Count> faults() const { return {}; }
 	// Lets the next @count opportunities of a fault go wrong. False: it has no such fault.
 	virtual bool arm_fault(std::string_view, std::uint32_t) { return false; }
-	// From now on one opportunity in @one_in goes wrong, drawn from @seed; 0 ends it. False:
+	// From now on one opportunity in @one_in fails, chosen by @seed; 0 stops this. False:
 	// this model has no faults that come at random.
 	virtual bool randomise_faults(std::uint64_t, std::uint32_t) { return false; }
 };

@@ -56,7 +56,7 @@ struct Config {
 	 * and what is written to them only a manager with the M_Key changes.
 	 */
 	std::set<ib::Guid> untrusted{};
-	/* The M_Key of those ports; 0: one drawn at random. */
+	/* The M_Key of those ports; 0: a random one. */
 	std::uint64_t mkey = 0;
 	/* The key that a Set to that port takes; 0 for none. */
 	std::uint64_t key_of(ib::Guid port_guid) const

@@ -18,7 +18,7 @@ class ReplyCorrupter
 {
 public:
 	/*
-	 * From now on one answer in `one_in` is nonsense, drawn from `seed`; 0 ends it. Any thread.
+	 * From now on one answer in `one_in` is corrupted, by `seed`; 0 stops this. Any thread.
 	 */
 	void randomise(std::uint64_t seed, std::uint32_t one_in);
 	/* How many answers were nonsense. Any thread. */

@@ -34,7 +34,7 @@ struct ConnectionLimit {
 class Connection
 {
 public:
-	/* Documentation/ipoib.rst draws it. */
+	/* Documentation/ipoib.rst has a diagram. */
 	enum class State : u8 {
 		wanted, /* to be asked for */
 		asking, /* REQ is out */

@@ -19,7 +19,7 @@ namespace ipoib
 class Connected : public kern::Napi<Connected>
 {
 public:
-	/* Each has what the one before has. Documentation/ipoib.rst draws it. */
+	/* Each has what the one before has. Documentation/ipoib.rst has a diagram. */
 	enum class State : u8 {
 		none,    /* as in datagram mode: nothing is made */
 		made,    /* CQ and SRQ, which has all its buffers */

@@ -38,7 +38,7 @@ public:
 			<< 2, /* the QP itself is bound to what changed: it is taken down and up */
 	};
 
-	/* Each has what the one before has. Documentation/ipoib.rst draws it. */
+	/* Each has what the one before has. Documentation/ipoib.rst has a diagram. */
 	enum class State : u8 {
 		gone, /* not registered yet, or not any more; nothing of the device's is in use */
 		down, /* the administrator does not want it; its QPs are made, and so it has a hardware address */

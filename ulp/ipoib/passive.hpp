@@ -15,7 +15,7 @@ namespace ipoib
 class PassiveConnection
 {
 public:
-	/* Documentation/ipoib.rst draws it. */
+	/* Documentation/ipoib.rst has a diagram. */
 	enum class State : u8 {
 		answered, /* made, or being made; REP is out, or about to be */
 		up,       /* the peer has it */

@@ -58,7 +58,7 @@ public:
 	 */
 	virtual void has_spun(Fiber &) {}
 
-	/* For what else is chosen in a run, such as the numbers that tests draw. */
+	/* For what else is chosen in a run, such as random numbers of tests. */
 	std::uint64_t seed() const { return seed_; }
 
 protected:

@@ -24,7 +24,7 @@ struct task_struct {
 namespace
 {
 
-// Drawn from a run's own seed, so that a run draws the same again.
+// Generated from the run's own seed, so that a repeated run gets the same numbers.
 std::uint64_t draw()
 {
 	static std::uint64_t state;

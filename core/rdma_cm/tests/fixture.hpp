@@ -89,7 +89,7 @@ private:
 	kern::Result<Interface> find(const Address &address, Suits suits);
 	kern::Result<Interface> find_in(kern_net &net, const Address &address);
 
-	/* The address of an element stands for the namespace of that number. */
+	/* The address of an element represents the namespace of that number. */
 	u8 nets_[2]{};
 	kern::Mutex lock_{KERN_LOCK_CLASS("rdma_cm_test.addresses")};
 	Entry entries_[4];

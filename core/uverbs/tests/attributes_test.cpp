@@ -67,7 +67,7 @@ constexpr abi::Attribute well = {.id = fixed,
 
 /*
  * A wrong attribute, in addition to the mandatory one. Data longer than a word follows the
- * attributes; "address" stands for its address.
+ * attributes; "address" means its address.
  */
 constexpr u64 address = 0xadd;
 struct Case {

@@ -8,7 +8,7 @@
  *
  * A write to the doorbell has the address of the queue, and the number of requests posted since
  * that address was first written, modulo `counts`. The device executes the requests in order,
- * writes a status to each, and raises an interrupt, which may stand for several.
+ * writes a status to each, and raises an interrupt, perhaps one for several.
  */
 #pragma once
 

@@ -160,7 +160,7 @@ struct ib_atomic_wr {
  * @hlen: IB_WR_LSO only: bytes of @header
  * @mss: IB_WR_LSO only: bytes of payload of a segment
  * @remote_qpn: number of the remote QP, 24 bits
- * @remote_qkey: its Q_Key; one with the top bit set stands for the QP's own (MGMT-05)
+ * @remote_qkey: its Q_Key; one with the top bit set selects the QP's own (MGMT-05)
  * @pkey_index: SMI and GSI only: index of the P_Key
  * @port_num: SMI and GSI of a switch only: the port that sends
  */

@@ -164,7 +164,7 @@ TEST(Timer, VirtualTimeJumpsToTheDeadline)
 	EXPECT_EQ(loop.now() - begin, 24h);
 }
 
-// Numbers drawn follow from the seed. Those that are due at the same time fire in the order in
+// Random numbers depend only on the seed. Those that are due at the same time fire in the order in
 // which they were armed, wherever they lie in memory.
 TEST(Timer, TimersWithEqualDeadlinesFireInArmingOrder)
 {

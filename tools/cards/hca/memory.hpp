@@ -43,7 +43,7 @@ struct KeyUse {
 	KeyAccess access = KeyAccess::local_read;
 	std::uint32_t pd = 0;
 	std::uint32_t qpn = 0;
-	// The QP may use the reserved lkey, which stands for bus addresses (local access only).
+	// The QP may use the reserved lkey, which covers bus addresses (local access only).
 	bool reserved_lkey = false;
 };
 
@@ -101,7 +101,7 @@ public:
 				      std::vector<MemorySegment> &out) const = 0;
 	// Returns true if @key is still in use, by whatever object.
 	virtual bool holds(std::uint32_t key) const = 0;
-	// Returns true if @key stands for parts of other keys' memory.
+	// Returns true if @key refers to parts of other keys' memory.
 	virtual bool has_parts(std::uint32_t /* key */) const { return false; }
 	// Returns true, once, after a key that others have parts of was destroyed or changed.
 	virtual bool take_lost_parts() { return false; }

@@ -50,7 +50,7 @@ public:
 	// The next @count opportunities of this kind go wrong; of command_nth, the @count-th from
 	// here, and none for 0.
 	void arm(Fault fault, std::uint32_t count);
-	// From now on one opportunity in @one_in goes wrong, drawn from @seed; capabilities are
+	// From now on one opportunity in @one_in fails, chosen by @seed; capabilities are
 	// left alone, so that a driver can come up again, and what is counted. 0 ends it.
 	void randomise(std::uint64_t seed, std::uint32_t one_in);
 

@@ -81,7 +81,7 @@ public:
 	static constexpr std::size_t kMostInFlight = 4 << 20;
 	static constexpr std::size_t kOverhead = 160;
 
-	// All that is drawn follows from @seed.
+	// All random choices depend on @seed.
 	Link(Loop &loop, Port &a, Port &b, const LinkSettings &settings, std::uint64_t seed);
 	// Frames in flight are lost.
 	~Link();

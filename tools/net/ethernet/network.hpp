@@ -56,7 +56,7 @@ struct NetworkState {
 class Network
 {
 public:
-	// All that is drawn follows from @seed. @reactor: drives it; null: threads of its own, one
+	// All random choices depend on @seed. @reactor: drives it; null: threads of its own, one
 	// for each Ethernet up to kMostThreads.
 	static constexpr std::size_t kMostThreads = 16;
 	explicit Network(std::uint64_t seed, Reactor *reactor = nullptr);

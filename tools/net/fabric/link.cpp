@@ -282,7 +282,7 @@ void Link::arrive(Port &to, Packet &&packet)
 
 bool Link::chance(double probability)
 {
-	/* Nothing is drawn for a fault that is off: one fault's draws do not shift another's. */
+	/* No random number is used for a fault that is off, so it does not change other faults. */
 	return probability > 0 && std::uniform_real_distribution<>(0, 1)(random_) < probability;
 }
 

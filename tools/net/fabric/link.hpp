@@ -24,7 +24,7 @@ namespace weft::fabric
 class Capture;
 class Timeline;
 
-/* Faults of a link, drawn for each packet separately. Probabilities from 0 to 1. */
+/* Faults of a link, chosen for each packet separately. Probabilities from 0 to 1. */
 struct Faults {
 	std::chrono::nanoseconds delay{0};
 	/* Added to the delay, evenly from 0 to this. Order is kept unless reordering is asked for.

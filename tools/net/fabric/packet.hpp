@@ -121,7 +121,7 @@ public:
 	static Payload owning(std::shared_ptr<const std::vector<std::byte>> bytes);
 
 	void append(Piece piece);
-	/* A piece of memory that the lease stands for. */
+	/* A piece of memory that the lease covers. */
 	void append(std::span<const std::byte> bytes, const std::shared_ptr<Lease> &lease);
 	std::uint32_t size() const { return size_; }
 	/*
@@ -217,7 +217,7 @@ private:
 /*
  * A packet. Moved, and copied only by clone(). Must be gone before the fabric it travels in.
  *
- * One object may stand for a run of packets that follow each other within a message, so that a long
+ * One object may represent a run of packets that follow each other within a message, so that a long
  * message costs what its bytes cost, not what its packets do. The headers are those of the first;
  * the others are MIDDLE packets with the next PSNs, and all carry equally many bytes. A message's
  * LAST packet is in no run. If the first asks for an acknowledge it is the run's last that does. A

@@ -111,7 +111,7 @@ public:
 
 private:
 	bool is_switch() const { return identity_.type == ib::NodeType::switch_; }
-	/* The port that stands for the whole node as seen from in_port: it has the M_Key. */
+	/* The port that represents the whole node as seen from in_port: it has the M_Key. */
 	ManagedPort &node_port(unsigned in_port) const
 	{
 		return *ports_[is_switch() ? 0 : in_port];

@@ -78,7 +78,7 @@ private:
 	};
 
 	void carry_out(Action &action);
-	// The actions of the next round, each once, in an order drawn from the seed.
+	// The actions of the next round, each once, in an order that the seed determines.
 	std::vector<Action *> draw_round();
 	void unplug();
 	void plug_in();

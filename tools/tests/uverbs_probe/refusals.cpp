@@ -21,7 +21,7 @@ struct Answer {
 };
 
 /*
- * A plain command, word by word: header, then the request; "response" stands for the address of
+ * A plain command, word by word: header, then the request; "response" means the address of
  * room for an answer.
  */
 struct Frame {

@@ -35,7 +35,7 @@ using weft::FileDescriptor;
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-// Without others, time jumps to what is due here, and what is drawn follows from the seed.
+// Without other members, time jumps to the next deadline, and random numbers depend on the seed.
 TEST(SharedTime, TimeJumpsToTheNextDeadline)
 {
 	SharedTime time(1), other(2);

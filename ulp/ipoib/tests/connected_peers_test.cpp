@@ -429,8 +429,8 @@ void ipoib_05_connections_survive_closing_of_others(Test &test)
 }
 
 /*
- * A connection may fail before the REP has been sent: its QP already receives, and the peer may send
- * a packet that is too long. The accepting side continues with the ID, which refuses the REP.
+ * A connection may fail before the REP has been sent: its QP already receives, and the peer may
+ * send a packet that is too long. The accepting side continues with the ID, which refuses the REP.
  */
 void ipoib_05_accept_survives_the_failure_of_its_connection(Test &test)
 {

@@ -50,7 +50,7 @@ bool is_joined(const Host &host, const HardwareAddress &address)
 void ipoib_11_work_per_group_is_constant(Test &test)
 {
 	constexpr u64 looks_at_each = 4;
-	/* For 8,192 in 512 buckets; no draw of the secret comes near. */
+	/* For 8,192 in 512 buckets; no value of the secret comes near. */
 	constexpr std::size_t longest = 80;
 	Pair pair;
 	ASSERT_TRUE(pair.ok());

@@ -139,7 +139,7 @@ TEST_F(Mthca, CommandCompletionsAreReportedByEvents)
 	}
 }
 
-// Keys: all 32 bits count, the domain counts, and a key that is taken back stands for nothing.
+// Keys: all 32 bits count, the domain counts, and a key that is taken back is invalid.
 TEST_F(Mthca, MemoryKeysAreValidUntilDestroyed)
 {
 	driver.bring_up();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""An administrator's actions on ib0, of a few shell commands each, drawn from a seed.
+"""An administrator's actions on ib0, of a few shell commands each, in a random order that depends on a seed.
 
 An action is a script for bash. `try NAME command…` runs a command and prints `NAME: ok`, or `NAME: ` and Linux's error message; `tell` always prints the
 command's output. These lines are the action's outcome, which is compared between stacks. An action that changes settings on which others depend restores
@@ -247,7 +247,7 @@ SCRIPTS = {
 
 
 def drawn(random):
-    """A round: each act once, in the order of a draw. (name, needs, script)"""
+    """Returns a round of all acts in random order: (name, needs, script)."""
     for act in random.sample(list(SCRIPTS), len(SCRIPTS)):
         yield act.__name__, SCRIPTS[act], act(random)
 
