@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Shared by the connection suites: nodes with the CM, endpoints that record their events, and an
+// Fixtures for the connection suites: nodes with the CM, endpoints that record their events, and an
 // independent peer that builds its own messages.
 #pragma once
 #include <ib/cm.hpp>

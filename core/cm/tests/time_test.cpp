@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Lost, duplicated, late and unanswered messages: they are retransmitted and time out as the values
-// in the messages require.
+// Tests that lost, duplicated, late and unanswered messages are retransmitted and time out as the
+// values in the messages require.
 #include "../times.hpp"
 #include "fixture.hpp"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Connections between software RNICs: the events that each end receives, and that each event is
- * delivered once.
+ * Connects software RNICs, and checks that each end receives the right events, each of them once.
  */
 #include <kern/kunit.hpp>
 #include <kern/kunit_fixture.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MSI-X vectors and their handlers, with the interrupts of a network controller that QEMU models:
-// an Intel 82574L, which raises an interrupt when software writes the bit of its cause.
+// Tests MSI-X vectors and their handlers with the interrupts of a network controller that QEMU
+// models, an Intel 82574L. It raises an interrupt when software writes the bit of its cause.
 #include <kern/completion.hpp>
 #include <kern/irq.hpp>
 #include <kern/kunit.hpp>

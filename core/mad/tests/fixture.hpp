@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Shared by the suites of management datagrams: nodes on the software fabric, agents on them, and
+// Fixtures for the management datagram suites: nodes on the software fabric, agents on them, and
 // sends that count their completions.
 #pragma once
 #include <kern/atomic.hpp>

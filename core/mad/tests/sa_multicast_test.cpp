@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Many multicast memberships of one port: their limit, the limit of concurrent requests to the SA,
-// and that no membership is lost.
+// Tests many multicast memberships of one port. They and the concurrent requests to the SA are
+// limited, and no membership is lost.
 #include "sa_fixture.hpp"
 
 using namespace mad_fixture;

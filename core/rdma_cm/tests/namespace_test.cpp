@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Network namespaces: an ID uses only the addresses and ports of its creator's namespace.
+// Tests that an ID uses only the addresses and ports of its creator's namespace.
 #include <kern/abi/net.h>
 #include <rdma/ib_namespaces.h>
 #include "fixture.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The state table: every cell is compared with a list of permitted transitions, and API calls are
-// made in every state that an ID can reach.
+// Compares every cell of the state table with a list of permitted transitions, and makes API calls
+// in every state that an ID can reach.
 #include "fixture.hpp"
 
 using namespace rdma_cm_fixture;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands of a program: valid commands call the right functions of rdma_cm with the right
-// arguments, and invalid commands are rejected before they call any.
+// Tests the commands of a program: valid commands call the right functions of rdma_cm with the
+// right arguments, and invalid commands are rejected before they call any.
 #include "fixture.hpp"
 
 using namespace ucm_fixture;

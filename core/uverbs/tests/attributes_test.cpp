@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Attributes of a method: which are accepted, the errors of those that are rejected, and where
-// output is written.
+// Tests which attributes a method accepts, the errors for those that it rejects, and where output
+// is written.
 #include <kern/kunit_process.hpp>
 #include <kern/memory.hpp>
 #include "../attributes.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Target QPs of shared XRC domains: their lifetime, and which programs receive their events.
+// Tests the lifetime of target QPs of shared XRC domains, and which programs receive their events.
 #include "../../verbs/tests/fixture.hpp"
 #include "../xrc.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Requests of a QP that is destroyed (MGMT-09): each completes once, in order, before the
+// Tests that each request of a destroyed QP (MGMT-09) completes once, in order, before the
 // destruction returns.
 #include <kern/atomic.hpp>
 #include <kern/work.hpp>

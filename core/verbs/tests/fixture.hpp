@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Shared by the verbs suites: a software device that exists for one test, and objects on it.
+// Fixtures for the verbs suites: a software device that exists for one test, and objects on it.
 #pragma once
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>

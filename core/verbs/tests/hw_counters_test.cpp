@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Hardware counters: all readers share one query, whose result is cached for the counters'
-// lifespan.
+// Tests that all readers of hardware counters share one query, whose result is cached for the
+// counters' lifespan.
 #include <kern/thread.hpp>
 #include <rdma/ib_hw_counters.h>
 #include "fixture.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Devices other than InfiniBand: the methods that the midlayer calls on an RNIC, and the operations
-// that it permits on one.
+// Tests devices other than InfiniBand: the methods that the midlayer calls on an RNIC, and the
+// operations that it permits on one.
 #include <rdma/driver.hpp>
 #include "fixture.hpp"
 #include "observer.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Resource tracking: owners of objects, and that no object is read while it is destroyed.
+// Tests resource tracking: objects have the right owner, and no object is read while it is
+// destroyed.
 #include <kern/abi/net.h>
 #include <kern/kunit_process.hpp>
 #include <kern/thread.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Objects of programs: the driver's udata, contexts, owners of objects, rejected operations, and
-// reregistration.
+// Tests objects of programs: the driver's udata, contexts, owners of objects, rejected operations,
+// and reregistration.
 #include <kern/kunit_process.hpp>
 #include <kern/work.hpp>
 #include <kern/abi/user.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Agents of programs: registration, sends and received MADs, with the semantics of umad.
+// Tests that agents of programs register, send and receive MADs with the semantics of umad.
 #include <cerrno>
 
 #include "attach/tests/two_nodes.hpp"

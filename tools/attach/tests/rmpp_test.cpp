@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// RMPP messages between programs: the server implements RMPP for the agents that request it.
+// Tests RMPP messages between programs: the server implements RMPP for the agents that request it.
 #include <cerrno>
 #include <numeric>
 

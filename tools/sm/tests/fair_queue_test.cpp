@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Sources of MADs get equal shares of the work, regardless of the type and number of their
-// requests.
+// Tests that sources of MADs get equal shares of the work, regardless of the type and number of
+// their requests.
 #include <map>
 #include <vector>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Routing of whole topologies: every end port is reached from every switch, by the fewest hops
-// where that is safe, and without cyclic buffer dependencies. The check does not depend on the
+// Tests the routing of whole topologies: every end port is reached from every switch, by the fewest
+// hops where that is safe, and without cyclic buffer dependencies. The check does not depend on the
 // routing algorithm: it follows the forwarding tables.
 #include "sm/routing.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Partitions, service levels and LMC are applied as configured: in the ports' tables, and in the
-// SA's responses.
+// Tests that partitions, service levels and LMC are applied as configured, in the ports' tables and
+// in the SA's responses.
 #include <algorithm>
 #include <set>
 

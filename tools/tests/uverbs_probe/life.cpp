@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Lifetimes of objects: files are closed in any order with all their objects, programs are killed,
-// and a device is removed.
+// Checks the lifetimes of objects: files are closed in any order with all their objects, programs
+// are killed, and a device is removed.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MADs through /dev/infiniband/umad0 and issm0: refused requests, received MADs and their limits,
-// and lifetimes.
+// Checks MADs through /dev/infiniband/umad0 and issm0: refused requests, limits on received MADs,
+// and the lifetimes of agents.
 #include <fcntl.h>
 #include <poll.h>
 #include <rdma/ib_user_mad.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Splitting of command lines: weft's arguments, the guest's command, and refused words.
+// Tests how command lines are split: weft's arguments, the guest's command, and refused words.
 #include "weft/command_line.hpp"
 
 #include <gmock/gmock.h>

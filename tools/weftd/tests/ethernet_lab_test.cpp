@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Ethernets in a lab: the lab file, changes of a running lab, and the control socket.
+// Tests Ethernets in a lab: the lab file, changes of a running lab, and the control socket.
 #include <filesystem>
 #include <memory>
 #include <string>

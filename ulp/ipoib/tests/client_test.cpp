@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The module as a client of the midlayer: it creates interfaces for ports and children, and handles
-// their events.
+// Tests the module as a client of the midlayer: it creates interfaces for ports and children, and
+// handles their events.
 #include <rdma/driver.hpp>
 #include "fixture.hpp"
 

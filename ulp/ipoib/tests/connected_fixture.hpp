@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Shared by the suites of connected mode: a subnet whose SA resolves all paths.
+// Fixture for the connected mode suites: a subnet whose SA resolves all paths.
 #pragma once
 #include "fixture.hpp"
 

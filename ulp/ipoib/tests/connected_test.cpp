@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Connected mode: packets of all sizes between two interfaces, and the behaviour if no connection
-// can be established.
+// Tests connected mode: packets of all sizes arrive, and interfaces continue to work if no
+// connection can be established.
 #include "connected_fixture.hpp"
 
 using namespace ipoib;

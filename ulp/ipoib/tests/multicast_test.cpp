@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Multicast groups of an interface: the limit for programs, the cost of each group, and whether the
-// kernel or a program is charged for it.
+// Tests multicast groups of an interface: the limit for programs, the cost of each group, and
+// whether the kernel or a program is charged for it.
 #include "fixture.hpp"
 
 using namespace ipoib;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The states of an interface and of its queues: every transition is made, with a failure in each of
-// its steps.
+// Tests the states of an interface and of its queues. Every transition is made, with a failure in
+// each of its steps.
 #include "fixture.hpp"
 
 using namespace ipoib;

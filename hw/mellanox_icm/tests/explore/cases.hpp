@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Test cases that every card of this family must pass: its driver runs on the emulated card under
-// the explorer, in one process and on one virtual clock. A file that includes this one first
+// Test cases that every card of this family must pass: its driver runs on the emulated card in
+// weft-explore, in one process and on one virtual clock. A file that includes this one first
 // defines `explored_card`, and makes a suite of EXPLORED_CASES.
 #pragma once
 #include <kern/abi/explore.h>

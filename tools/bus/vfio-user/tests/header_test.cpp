@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The byte stream: headers, fragments, descriptors.
+// Tests the byte stream: headers, fragments, descriptors.
 #include "bus/vfio-user/tests/fixture.hpp"
 
 namespace weft::vfio_user

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Notifications of a guest that shares virtual time: each waits for its acknowledgement.
+// Tests that each notification of a guest in virtual time waits for its acknowledgement.
 #include "bus/vhost-user/channel.hpp"
 
 #include <array>

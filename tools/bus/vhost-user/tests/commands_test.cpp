@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The command queue: accesses to configuration space and registers, and invalid rings.
+// Tests the command queue: accesses to configuration space and registers, and invalid rings.
 #include <cerrno>
 
 #include "bus/vhost-user/tests/fixture.hpp"

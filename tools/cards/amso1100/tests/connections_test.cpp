@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Connections between two cards, each with a minimal driver: data transfer, errors, and closing.
+// Tests connections between two cards, each with a minimal driver: data transfer, errors, and
+// closing.
 #include <filesystem>
 
 #include <gmock/gmock.h>

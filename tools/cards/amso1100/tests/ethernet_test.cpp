@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's Ethernet interface as its driver sees it: a minimal driver, with a channel in place of
-// the cable.
+// Tests the card's Ethernet interface by a minimal driver, with a channel in place of the cable.
 #include <algorithm>
 #include <memory>
 #include <optional>

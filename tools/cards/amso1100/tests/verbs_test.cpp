@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Objects of an open RNIC that need no connection: queues and memory regions, and their limits.
+// Tests objects of an open RNIC that need no connection: queues and memory regions, and their
+// limits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

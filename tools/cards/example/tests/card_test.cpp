@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The example device as its driver sees it: registers, memory, interrupts; created in the same way
-// as in weftd.
+// Tests the example device through its registers, memory and interrupts. It is created in the same
+// way as in weftd.
 #include <algorithm>
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The command register: how commands are accepted and completed, and which are refused.
+// Tests the command register: how commands are accepted and completed, and which are refused.
 #include <gtest/gtest.h>
 
 #include "cards/mlx4/limits.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Ports and their management agents: the attributes that SMPs and performance MADs read and set,
-// through MAD_IFC and from the fabric, and the resulting events to the driver.
+// Tests ports and their management agents: the attributes that SMPs and performance MADs read and
+// set, through MAD_IFC and from the fabric, and the resulting events to the driver.
 #include <gtest/gtest.h>
 
 #include "cards/mlx4/tests/tiny_driver.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The error tables of the InfiniBand specification, row by row, on queues of an InfiniHost: two
+// Tests each row of the InfiniBand specification's error tables on queues of an InfiniHost: two
 // queue pairs of one port, connected to each other.
 #include <algorithm>
 #include <chrono>

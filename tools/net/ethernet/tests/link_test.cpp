@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Ethernet links: delivery, delay and order of frames, faults, and counters.
+// Tests Ethernet links: delivery, delay and order of frames, faults, and counters.
 #include <chrono>
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The learning switch: forwarding, flooding, address learning, and their limits.
+// Tests the learning switch: forwarding, flooding, address learning, and the limits of each.
 #include <chrono>
 #include <list>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MPA: encoding and parsing of start frames and FPDUs.
+// Tests the encoding and parsing of MPA start frames and FPDUs.
 #include <string>
 #include <string_view>
 

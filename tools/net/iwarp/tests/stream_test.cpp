@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Two connected streams: delivery and order of messages for any fragmentation of the byte stream,
-// and negotiation.
+// Tests two connected streams: messages are delivered in order for any fragmentation of the byte
+// stream, and parameters are negotiated.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

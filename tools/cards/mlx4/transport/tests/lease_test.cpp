@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Memory is not read any more once its access has been revoked, even if packets in flight refer to
- * it: the peer never receives data that was written there afterwards.
+ * Tests that memory is not read any more once its access has been revoked, even if packets in
+ * flight refer to it. The peer never receives data that was written there afterwards.
  */
 #include <gtest/gtest.h>
 
