@@ -23,7 +23,7 @@ public:
 	/* nullptr: none. */
 	const iw_cm_ops *find(const ib_device *device);
 	kern::WorkQueue &queue() { return queue_; }
-	/* Ends an id that its handler has given back: its own work cannot. */
+	/* Destroys an id that its handler has released: its own work cannot. */
 	void reap(Id &id) { reaper_.add(id); }
 
 	Manager() = default;

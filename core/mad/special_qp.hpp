@@ -71,7 +71,7 @@ public:
 
 	/*
 	 * Errors: EINVAL if another agent has claimed one of the MADs it wants; EBUSY while the
-	 * device goes away.
+	 * device is removed.
 	 */
 	kern::Result<> add(Agent &agent);
 	/* Completes all of the agent's sends with a flush error; when it returns, no handler of it runs or will run.

@@ -92,7 +92,7 @@ void Manager::stop()
 
 void Manager::close()
 {
-	/* Ids that handlers have given back. */
+	/* Ids that handlers have released. */
 	queue_.flush();
 	ib_unregister_client(&client);
 	ib_sa_unregister_client(&sa_);

@@ -133,7 +133,7 @@ public:
 	u32 count(ib_device &ib);
 	kern::Result<> show(ib_device &ib, u32 number, ib_resource_info &info);
 
-	/* Ends an id that a handler has given back: a handler cannot wait for its own end. */
+	/* Destroys an id that a handler has released: a handler cannot wait for itself. */
 	void reap(Id &id) { reaper_.add(id); }
 
 private:

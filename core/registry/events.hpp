@@ -31,7 +31,7 @@ public:
 	void start();
 	/*
 	 * Nothing is pushed any more. Waits for a handler that runs, drops what waits, reports
-	 * handlers left behind. Context: process.
+	 * leaked handlers. Context: process.
 	 */
 	void stop();
 	/* Context: any. */

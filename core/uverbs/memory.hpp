@@ -26,10 +26,10 @@ public:
 		ib_ = made;
 		return {};
 	}
-	/* nullptr before it is made, and once it has been given back. */
+	/* nullptr before it is created, and once it has been freed. */
 	Verbs *ib() const { return ib_; }
 
-	/* It is the caller's to give back. */
+	/* The caller has to free it. */
 	Verbs *give_up() { return std::exchange(ib_, nullptr); }
 
 	kern::Result<> end(Reason) override

@@ -31,7 +31,7 @@ class Share;
 enum class Reason : u8 {
 	/* The program says so: it is refused where something of its making is in the way. */
 	command,
-	/* The program, or the device, has gone. */
+	/* The program has exited, or the device was removed. */
 	gone,
 };
 

@@ -45,7 +45,7 @@ void XrcDomain::close_target(ib_qp &handle)
 
 	KERN_WARN_ON(ib_close_qp(&handle));
 	/*
-	 * Busy as long as another has it. One that the device does not give back keeps the domain
+	 * Busy as long as another has it. One that the device fails to destroy keeps the domain
 	 * from its end, which says so.
 	 */
 	(void)ib_destroy_qp(target);

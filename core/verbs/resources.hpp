@@ -274,7 +274,7 @@ template<class Also>
 	forget(record);
 }
 
-/* All address handles of a device, for what is left behind. Context: any. Lock order: innermost. */
+/* All address handles of a device, to find leaked ones. Context: any. Lock order: innermost. */
 class ResourceList
 {
 public:

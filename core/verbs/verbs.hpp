@@ -30,7 +30,7 @@ void exit_looks();
 kern::Result<> attach_device(ib_device &device);
 
 /*
- * Reports what was left behind (LOCK-10), and frees the midlayer's part of a device. Context:
+ * Reports leaked objects (LOCK-10), and frees the midlayer's part of a device. Context:
  * process.
  */
 void detach_device(ib_device &device);

@@ -18,7 +18,7 @@ public:
 	virtual void cut_off() = 0;
 	/* Waits for an interrupt that is being handled. May sleep. */
 	virtual void synchronize() = 0;
-	/* The RNIC is given up. Any context. */
+	/* Marks the RNIC as failed. Any context. */
 	virtual void failed() = 0;
 
 protected:

@@ -72,7 +72,7 @@ private:
 	/* State of a slot's entry that no longer belongs to the card. */
 	struct SavedCompletions {
 		Place place;
-		bool left; /* counted, of a QP that has gone */
+		bool left; /* counted, of a destroyed QP */
 		ib_wc wc;
 	};
 

@@ -123,7 +123,7 @@ void Ethernet::stop()
 		empty = transmits_.empty();
 	}
 	take_back_transmits();
-	/* Memory that a card may still write is not given back. */
+	/* Memory that a card may still write is not freed. */
 	if (receives_.quiet().ok())
 		receives_.release();
 	else

@@ -65,7 +65,7 @@ public:
 	 * Opens it; interrupts are handed on already. Errors: those of requests; ENOMEM. May sleep.
 	 */
 	kern::Result<> start();
-	/* Closes it. Everything on it has gone; interrupts are still handed on. May sleep. */
+	/* Closes it. It has no objects any more; interrupts are still handled. May sleep. */
 	void stop();
 
 	/* For the pin: true if it was the RNIC's interrupt. Hard interrupt. */

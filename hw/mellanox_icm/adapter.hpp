@@ -81,7 +81,7 @@ private:
 	static constexpr unsigned int quiet_after_reset_ms = 100;
 	static constexpr unsigned int return_wait_ms = 2000;
 	static constexpr unsigned int health_interval_ms = 2000;
-	/* A card that fails so often in so long is left alone. */
+	/* A card that fails so often in this time is not restarted again. */
 	static constexpr unsigned int max_recoveries = 5;
 	static constexpr u64 recovery_window_ns = 60ull * 1000 * 1000 * 1000;
 

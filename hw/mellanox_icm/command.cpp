@@ -100,7 +100,7 @@ kern::Error CommandInterface::give_up(const Command &command, const char *why)
 	if (!failed())
 		kern_dev_error(device_, "command %#x: %s\n", static_cast<u32>(command.opcode), why);
 	// In this order: with failed() commands that end the use of memory return at once, and the
-	// memory is given back.
+	// memory is freed.
 	listener_.card_failed(why);
 	fail();
 	return kern::Error{-EIO};

@@ -31,7 +31,7 @@ public:
 	u8 *bytes() const;
 	u64 bus_address() const;
 	/*
-	 * The card may still write to it, as a command that uses it was given up on: it is kept
+	 * The card may still write to it, because a command that uses it timed out: it is kept
 	 * from reuse until the pool ends, which is after the card's reset.
 	 */
 	void abandon();

@@ -53,7 +53,7 @@ private:
 	unsigned int index_ = 0;
 };
 
-/* Pages of records; a page without records in use is given back. */
+/* Pages of records; a page without records in use is freed. */
 class DoorbellPool
 {
 public:

@@ -60,7 +60,7 @@ private:
 				eq_doorbell_arm.in(arm) | eq_doorbell_consumer_index.in(consumer_));
 	}
 
-	/* The card has to be told of progress well before the queue is full. */
+	/* The card must be notified of progress well before the queue is full. */
 	static constexpr u32 report_interval = 128;
 
 	u8 *entries_;

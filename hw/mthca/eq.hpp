@@ -62,7 +62,7 @@ private:
 	Eq(const EqResources &resources, u32 eqn, u32 vector, u32 log_entries);
 	void report() { index_register_.write_be32(0, consumer_); }
 
-	/* The card has to be told of progress well before the queue is full. */
+	/* The card must be notified of progress well before the queue is full. */
 	static constexpr u32 report_interval = 128;
 
 	u8 *entries_ = nullptr;

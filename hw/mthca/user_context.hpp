@@ -51,7 +51,7 @@ private:
 };
 
 /*
- * A region that a queue lies in: it stays until the queue has gone, for the card would take
+ * A region that a queue lies in: it stays until the queue is destroyed; the card would take
  * whatever has its key then.
  */
 class UserRegion

@@ -91,7 +91,7 @@ public:
 		std::swap(pool_, other.pool_);
 		return *this;
 	}
-	/* All pieces have been given back. */
+	/* All pieces have been freed. */
 	~DmaPool()
 	{
 		if (pool_)

@@ -583,7 +583,7 @@ RDMA_MUST_CHECK int ib_cm_set_backlog(struct ib_cm_id *cm_id, unsigned int backl
  *
  * Ends by the event REP_RECEIVED, REJ_RECEIVED or REQ_ERROR.
  *
- * Linux: differs by a REJ (reason 4) to the peer when the REQ is given up, and by a new number of
+ * Linux: differs by a REJ (reason 4) to the peer when the REQ is abandoned, and by a new number of
  * an ID that is used again.
  *
  * Context: process.

@@ -384,7 +384,7 @@ typedef void (*ib_mad_send_handler)(struct ib_mad_agent *mad_agent,
  * ib_mad_recv_handler - called with a received MAD
  * @mad_agent: the agent
  * @send_buf: the send that the MAD is a response to; NULL for an unsolicited MAD
- * @mad_recv_wc: the MAD, which the handler gives back by ib_free_recv_mad()
+ * @mad_recv_wc: the MAD, which the handler frees by ib_free_recv_mad()
  *
  * Context: process, without locks.
  */

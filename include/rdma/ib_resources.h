@@ -198,7 +198,7 @@ u32 ib_device_index(const struct ib_device *device);
  * @net: number of the network namespace whose tasks may use it, ib_device_in_net()
  *
  * Context: process. Return: the device with the least number that is not less than @index, which
- * the caller gives back by ib_device_put(); NULL if there is none.
+ * the caller releases by ib_device_put(); NULL if there is none.
  */
 struct ib_device *ib_device_get_from(u32 index, u64 net);
 

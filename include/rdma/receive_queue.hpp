@@ -56,7 +56,7 @@ public:
 	/* When this has returned, `wake` is not called any more. Context: process. */
 	void stop() { retry_.cancel(); }
 	/*
-	 * Frees the buffers that the hardware did not give back. The QP has been destroyed, so that
+	 * Frees the buffers that the hardware did not return. The QP has been destroyed, so that
 	 * nothing can write to them. Context: process.
 	 */
 	void close()

@@ -19,7 +19,7 @@ namespace weft::attach
 // Bounds of one opened port: messages under assembly, and the bytes of all of them.
 constexpr std::size_t kMostReceptions = 64;
 constexpr std::size_t kMostReceivedBytes = std::size_t{16} << 20;
-// Silence after which an unfinished message is given up, and how long repetitions of the last
+// Silence after which an unfinished message is abandoned, and how long repetitions of the last
 // segment are answered.
 constexpr std::chrono::seconds kReceptionSilence{40};
 constexpr std::chrono::seconds kReceptionLinger{10};

@@ -103,7 +103,7 @@ void cm_08_most_specific_mask_gets_the_request(Test &test)
 	}
 	EXPECT_EQ(all->all() + some->all() + one->all(), 3u);
 
-	/* Eight masks, and no ninth; one that is given up makes room. */
+	/* Eight masks, and no ninth; one that is released makes room. */
 	Boxed<End> masks[5];
 	for (unsigned i = 0; i < 5; i++) {
 		ASSERT_TRUE(masks[i]->open(pair->b));

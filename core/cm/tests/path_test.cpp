@@ -128,7 +128,7 @@ void cm_10_alternate_path_is_loaded_by_lap(Test &test)
 	EXPECT_FALSE(mask & IB_QP_ALT_PATH);
 }
 
-/* An unanswered LAP is given up, and the connection stays. A lost APR is sent again. */
+/* An unanswered LAP is abandoned, and the connection stays. A lost APR is sent again. */
 void cm_10_unanswered_lap_keeps_the_connection(Test &test)
 {
 	Boxed<Pair> pair;
@@ -170,7 +170,7 @@ void cm_10_unanswered_lap_keeps_the_connection(Test &test)
 }
 
 /*
- * A late APR to a LAP that was given up is not taken for the response to the next LAP: both ends
+ * A late APR to an abandoned LAP is not taken for the response to the next LAP: both ends
  * load the path on which both have agreed.
  */
 void cm_10_late_apr_is_ignored(Test &test)

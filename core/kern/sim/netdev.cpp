@@ -30,7 +30,7 @@ namespace
 
 // Under the rtnl lock, like all that is not said to be otherwise.
 std::vector<net_device *> devices;
-// Unregistered by who holds the rtnl lock: it has gone when he has let go of that.
+// Unregistered under the rtnl lock: it is gone once the lock has been released.
 std::vector<net_device *> ending;
 kern_mutex rtnl;
 kern_lock_class_key rtnl_class, transmit_class;

@@ -73,7 +73,7 @@ void rw_lock_excludes_writers(kern::kunit::Test &test)
 	excludes<kern::RwLock>(test, KERN_LOCK_CLASS("test.rw"));
 }
 
-/* The guard of an IrqSpinLock disables interrupts and gives back what was before. */
+/* The guard of an IrqSpinLock disables interrupts and restores the previous state. */
 void irq_guard_restores_the_interrupt_state(kern::kunit::Test &test)
 {
 	kern::IrqSpinLock outer(KERN_LOCK_CLASS("test.outer")),

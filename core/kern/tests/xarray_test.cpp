@@ -47,7 +47,7 @@ void xarray_allocates_free_indices(kern::kunit::Test &test)
 		EXPECT_EQ(array.erase(index), &object);
 }
 
-/* A number is given once until it is given back. */
+/* A number is allocated once until it is freed. */
 void id_allocator_never_repeats_an_id(kern::kunit::Test &test)
 {
 	kern::IdAllocator ids;

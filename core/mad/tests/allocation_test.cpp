@@ -71,7 +71,7 @@ void sa_functions_survive_each_failed_allocation(Test &test)
 			[](int, sa_path_rec *, void *) { calls.fetch_add(1); }, nullptr, &query);
 		return end(id, query);
 	};
-	/* Lost, so that none is answered before it is given up. */
+	/* Lost, so that none is answered before it is abandoned. */
 	Watch watch(device, ~0ul);
 	fail_each(test, [&] {
 		ib_sa_register_client(&client);

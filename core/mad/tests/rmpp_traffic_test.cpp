@@ -215,7 +215,7 @@ bool send_segment(Raw &raw, u32 id, u32 number)
 }
 
 /*
- * A message whose peer stops sending is given up after 40 s and not before. Its later segments do
+ * A message whose peer stops sending is abandoned after 40 s and not before. Its later segments do
  * not start a new one.
  */
 void mgmt_03_rmpp_receiver_gives_up(Test &test)

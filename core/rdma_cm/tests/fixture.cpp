@@ -180,7 +180,7 @@ int End::handle(rdma_cm_id *id, rdma_cm_event *event)
 		datagrams ? event->param.ud.private_data_len : event->param.conn.private_data_len;
 	if (data)
 		__builtin_memcpy(end->data, data, length);
-	/* A new id that nobody asked for is given back. */
+	/* An unexpected new id is released. */
 	const bool wanted = event->event != RDMA_CM_EVENT_CONNECT_REQUEST || end->id == id;
 	const int said = end->act ? end->act(*end, *event) : wanted ? 0 : -EPERM;
 	if (said && end->id == id)

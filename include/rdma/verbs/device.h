@@ -835,7 +835,7 @@ RDMA_MUST_CHECK int ib_register_device(struct ib_device *device, const char *nam
  *
  * Calls remove of all clients, and waits for ib_device_put() of all who keep the device. When this
  * has returned, no client uses the device and no handler of it runs (LOCK-12). Objects that clients
- * left behind are reported by owner and count (LOCK-10).
+ * leaked are reported by owner and count (LOCK-10).
  *
  * Linux: differs by refusing a call from within an add or remove that it would wait for: it warns,
  * and the device stays registered (LOCK-08). Linux deadlocks there.
@@ -865,7 +865,7 @@ void ib_device_put(struct ib_device *device);
  * ib_device_get_by_name - find a registered device
  * @name: the present name of the device
  *
- * Context: process. Return: the device, which the caller gives back by ib_device_put(); NULL if no
+ * Context: process. Return: the device, which the caller releases by ib_device_put(); NULL if no
  * device has that name.
  */
 RDMA_MUST_CHECK struct ib_device *ib_device_get_by_name(const char *name);

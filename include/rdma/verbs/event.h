@@ -56,7 +56,7 @@ struct ib_event {
  * @device: the device
  * @handler: called in the order of dispatch, one event at a time for each device (EVENT-03). It
  * must not sleep (LOCK-07), and must not register or unregister handlers of the same device
- * @owner: name of the module, by which a handler that is left behind is reported (LOCK-10)
+ * @owner: name of the module, by which a leaked handler is reported (LOCK-10)
  * @links: for the midlayer
  *
  * The consumer owns the structure and keeps it until ib_unregister_event_handler() has returned.
@@ -92,7 +92,7 @@ inline void ib_init_event_handler(ib_event_handler *handler, ib_device *device,
  * @device: the device
  * @function: the function that is called with each event
  *
- * Linux: differs by recording the module that uses it, so that a handler which is left behind is
+ * Linux: differs by recording the module that uses it, so that a leaked handler is
  * reported with its owner (LOCK-10).
  *
  * Context: any.

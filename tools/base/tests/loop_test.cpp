@@ -250,8 +250,8 @@ struct Pipe {
 	int ends[2];
 };
 
-// A descriptor is told of as long as it is ready and wanted, its end too, and no more once the
-// watch is gone: its own handler may end it, or another's in the same turn.
+// A descriptor is reported as long as it is ready and watched, also at end of file, but not once
+// the watch is removed, which its own handler may do, or another one in the same iteration.
 TEST(Watch, ReportsReadyDescriptors)
 {
 	weft::Loop loop("test", weft::Loop::Mode::manual);

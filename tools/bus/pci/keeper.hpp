@@ -30,7 +30,7 @@ public:
 	virtual void connected(const std::string &name, int socket) = 0;
 	// The client has sent a message that sets up its session (Protocol::is_setup()).
 	virtual void received(const std::string &name, const Message &message) = 0;
-	// The client has gone.
+	// The client has disconnected.
 	virtual void gone(const std::string &name) = 0;
 };
 

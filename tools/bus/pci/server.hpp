@@ -38,7 +38,7 @@ public:
 	void listen(const std::filesystem::path &path);
 	// Serves a client over a connected socket.
 	void serve(FileDescriptor socket);
-	// Has @keeper, which outlives the server, told of the clients from now on.
+	// Notifies @keeper, which outlives the server, of the clients from now on.
 	void keep(Keeper &keeper);
 	// Goes on with a client of another process, with the messages that have set up its session.
 	// It finds the device as after power-on.

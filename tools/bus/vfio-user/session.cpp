@@ -207,7 +207,7 @@ int Session::dma_map(Message &message)
 	if (section.flags & ~(kDmaReadable | kDmaWritable) || !section.size ||
 	    (section.address | section.size) % kPageSize)
 		return EINVAL;
-	// A descriptor is given up when its request ends: the mapping keeps the memory.
+	// A descriptor is closed when its request is complete: the mapping keeps the memory.
 	const int fd = message.fds.empty() ? -1 : message.fds[0].get();
 	try {
 		const auto result = endpoint_.map({section.address, section.size, section.offset,

@@ -53,7 +53,7 @@ public:
 
 	std::uint32_t entries() const { return entries_; }
 
-	// The next chain. The total of its lengths is @most at most. It is given back before the
+	// The next chain. The total of its lengths is @most at most. It is returned before the
 	// next is taken.
 	Taken take(Chain &chain, std::uint64_t most);
 	const char *trouble() const { return trouble_; }

@@ -92,7 +92,7 @@ def sysfs_files_have_the_expected_format(lab):
                 node.run(f"test -e {DEVICE}/ports/1/cm_rx_msgs/req")
             node.run(f"exec 3< {DEVICE}/ports/1/cm_tx_msgs/req && rmmod weft_cm && ! cat <&3 && ! ls -d {DEVICE}/ports/1/cm_*")
 
-        # A reader that holds on does not keep the device, and is told that it has gone.
+        # A reader that keeps a file open does not keep the device, and gets an error after the removal.
         node.run(f"exec 3< {DEVICE}/ports/1/state && rmmod weft_mlx4 && ! cat <&3 && ! ls -d /sys/class/infiniband/*")
         # In either order, in addition to the files of the driver itself.
         node.insmod("/share/weft_mlx4.ko")

@@ -116,7 +116,7 @@ private:
 			return 0;
 		}
 		u32 stage = Stage::asked;
-		/* Its device goes, or its peer has gone. */
+		/* Its device is being removed, or its peer has disconnected. */
 		if (event->event != RDMA_CM_EVENT_ADDR_CHANGE &&
 		    self.stage_.compare_exchange(stage, Stage::lost))
 			self.work_.queue();

@@ -194,7 +194,7 @@ def check_errors(lab, node1, node2):
     assert (wrong["done"], wrong["failed"], wrong["status"]) == ("0", "3", "remote access error"), wrong[""]
     assert one.state()["state"] == "6"
     two.state(to="err")
-    if node2.in_kernel:    # what a kernel module is told of, too
+    if node2.in_kernel:    # of which a kernel module is notified, too
         wait_until("the responder's event", lambda: "QP access error" in two.events(), 10 * lab.slowness)
 
     one, two = fresh(deny=1)
@@ -234,7 +234,7 @@ def check_events(lab, node1, node2, fabric, srq_error="SRQ error"):
         return one, two
 
     def told(endpoint, *names):
-        """It is told of these, once each, and of nothing else."""
+        """It is notified of these events, once each, and of no others."""
         wait_until(f"the events {names}", lambda: set(names) <= set(endpoint.events()), 10 * lab.slowness)
         assert endpoint.events() == {name: 1 for name in names}, endpoint.events()
 

@@ -64,7 +64,7 @@ public:
 	/* Checks the receiving region from `offset` on, byte for byte. */
 	kern::Result<> verify(const Arguments &arguments, Answer &answer);
 	/*
-	 * Takes the QP to=err, reset, sqd (which is to be told of) or rts; says where it is, and
+	 * Takes the QP to=err, reset, sqd (which raises an event) or rts; says where it is, and
 	 * what events have come.
 	 */
 	kern::Result<> state(const Arguments &arguments, Answer &answer);

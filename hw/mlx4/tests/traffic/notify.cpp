@@ -61,7 +61,7 @@ kern::Result<> Endpoint::notify(const Arguments &arguments, Answer &answer)
 	u32 received = 0, arms = 0, missed = 0, waits = 0;
 	for (;;) {
 		// Before the poll: an arm that is still in force may tell of what comes after it,
-		// and nothing is told of twice.
+		// and nothing is reported twice.
 		const u32 seen = interrupts_.load_acquire();
 		ib_wc wcs[8];
 		for (int got; (got = ib_poll_cq(recv_cq_, 8, wcs)) > 0;) {

@@ -357,7 +357,7 @@ TEST(ServerLife, ClientConnectsToTheSocketFile)
 	std::filesystem::remove_all(directory);
 }
 
-// A socket file that a dead process left behind does not stop the next start; what is not a socket
+// A stale socket file of a dead process does not stop the next start; what is not a socket
 // is never touched.
 TEST(ServerLife, StaleSocketFileIsReplaced)
 {

@@ -38,7 +38,7 @@ TEST_F(DmaUnmapMessage, UnmappedSectionCannotBeAccessed)
 	EXPECT_EQ(device_.memory_changes, 3u);
 }
 
-// To give back a large section takes a while: others of the loop get their turn after it.
+// Unmapping a large section takes a while, so other tasks of the loop run in between.
 TEST_F(DmaUnmapMessage, LargeSectionsAreUnmappedInSlices)
 {
 	constexpr std::uint64_t address = 1 << 30, size = 64 << 20;

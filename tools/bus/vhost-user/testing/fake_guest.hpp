@@ -73,7 +73,7 @@ public:
 			    const vhost_user::Descriptor &descriptor);
 	// Makes the chain that begins at @head available, without a kick.
 	void make_available(std::uint32_t queue, std::uint16_t head);
-	// Returns the next element that was given back and not yet taken, if any.
+	// Returns the next used element that was not yet taken, if any.
 	std::optional<vhost_user::UsedElement> take_used(std::uint32_t queue);
 	// The queues of the calls that came since the last call.
 	std::vector<std::uint32_t> take_calls();

@@ -87,7 +87,7 @@ TEST_F(Commands, ReadsOutsideTheBarsReturnAllOnes)
 	EXPECT_THAT(device_.bus_master, IsEmpty());
 }
 
-// Operations that are for the other direction, or that nobody knows, are given back undone; so is
+// Operations for the other direction, and unknown ones, are returned unexecuted; so is
 // half a command.
 TEST_F(Commands, InvalidCommandsAreReturnedUnexecuted)
 {
@@ -182,7 +182,7 @@ TEST_F(Commands, LongRingIsProcessedInSlices)
 	EXPECT_THAT(device_.writes, SizeIs(FakeGuest::kEntries));
 }
 
-// The rest of a long ring is abandoned when its guest goes away.
+// The rest of a long ring is abandoned when its guest disconnects.
 TEST_F(Commands, DisconnectAbandonsTheRestOfALongRing)
 {
 	for (std::uint16_t i = 0; i < FakeGuest::kEntries; ++i) {
