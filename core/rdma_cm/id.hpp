@@ -47,7 +47,7 @@ public:
 
 	char module[sizeof(
 		ib_resource_info::
-			owner)]{}; /* a copy: a released id may outlive its module */
+			owner)]{}; /* a copy: an id that was released may outlive its module */
 	kern_process *const process;
 	const kern::Ref<NetNamespace> net; /* the process's; a module's own ids: the initial one */
 };

@@ -48,7 +48,7 @@ BY_VHOST_USER = '\nbus = "vhost-user"'
 
 
 class Fabric:
-    """A weftd that ends with the test; lab_file is a lab as weft-lab.toml(5) describes it. Its cards are for guests of the test's kernel, but
+    """A weftd that is stopped with the test; lab_file is a lab as weft-lab.toml(5) describes it. Its cards are for guests of the test's kernel, but
     for those hosts whose guests have another: kernel_of gives those ({"node2": "stock"})."""
 
     def __init__(self, lab, lab_file=PAIR, log_level="info", kernel_of=None):

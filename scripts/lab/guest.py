@@ -34,7 +34,7 @@ def slowness(kernel):
 
 
 class GuestDied(Exception):
-    """The guest ended by itself: a panic, or QEMU failed. The message has the log's last lines."""
+    """The guest exited unexpectedly: its kernel panicked, or QEMU failed. The message has the log's last lines."""
 
 
 class KernelReport(Exception):
@@ -42,7 +42,7 @@ class KernelReport(Exception):
 
 
 class Guest:
-    """A virtual machine. Use as a context manager: leaving it ends it, and raises if the kernel reported anything.
+    """A virtual machine. Use as a context manager: leaving the context stops the guest, and raises if its kernel reported anything.
 
     name        host name, and what messages call it
     kernel      "stock" (Debian's), "plain" (KUnit) or "debug" (KASAN, lockdep, kmemleak…); "um" and "um-debug"
@@ -176,7 +176,7 @@ class Guest:
         return self.qmp("device_add", id=f"plugged-{bus}", **machine.vfio_user_device(bus, path))
 
     def close(self):
-        """Ends it at once. Nothing in the guest is told: it is a power cut."""
+        """Kills the guest at once, like a power cut: nothing in the guest is notified."""
         self._closed = True
         if self._machine:
             if self.kernel.native:
@@ -357,7 +357,7 @@ class Guest:
         return f"/dev/fd/{self._recorder.writer}" if self._recorder else self.log
 
     def closed(self):
-        """Returns whether close() has ended it, or is about to."""
+        """Returns whether close() has stopped the guest, or is about to."""
         return self._closed
 
     def alive(self):
@@ -440,7 +440,7 @@ class Guest:
             self._boots += 1
         elif kind == TAKEN:
             self._taken = struct.unpack("<I", data)[0]
-        # Belongs to a command that has ended, or that does not exist.
+        # Belongs to a command that has exited, or that does not exist.
         elif (process := self._processes.get(number)) is None:
             pass
         elif kind in (OUT, ERR):

@@ -50,7 +50,7 @@ class Tree:
 PLAIN = Tree(cache.TREE / "build/tools")
 SANITIZED = Tree(cache.TREE / "build/sanitized", options=("-DWEFT_SANITIZE=address,undefined", "-DWEFT_FUZZ=ON"))
 THREADS = Tree(cache.TREE / "build/tsan", group="host-tsan", options=("-DWEFT_SANITIZE=thread",))
-# A report ends the test, and is its output.
+# A report stops the test, and is its output.
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",

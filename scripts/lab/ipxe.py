@@ -31,7 +31,7 @@ def network_boot(address, server, files, command_line):
     kernel, initramfs = (f"http://{server}/{file}" for file in files)
     return "\n".join((
         "#!ipxe", "ifopen net0", f"set net0/ip {address}", "set net0/netmask 255.255.255.0",
-        # A script whose last command fails ends, and with it the machine.
+        # If the last command of the script fails, the script exits, and the machine stops.
         ":kernel", f"kernel {kernel} {command_line} || goto kernel",
         ":initramfs", f"initrd {initramfs} || goto initramfs",
         "ifstat", "boot", ""))

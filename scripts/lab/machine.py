@@ -13,7 +13,7 @@ _nics = itertools.count(1)
 
 KERNEL_WORDS = (
     "console=ttyS0,115200", "earlyprintk=ttyS0,115200", "ignore_loglevel",
-    "oops=panic", "panic=-1",                       # a crash ends the machine at once, and is noticed
+    "oops=panic", "panic=-1",                       # a crash stops the machine at once, and is noticed
     "no_timer_check",                               # which panics where an emulated CPU gets too little time
     # The kernel forgets for a moment, with interrupts on, that its CPU has five levels of page tables: KASAN then takes all memory for wild.
     "no5lvl",

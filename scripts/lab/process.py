@@ -70,7 +70,7 @@ class InputWindow:
 
 
 class Process:
-    """A command that runs in a guest. `out` and `err` grow while it runs; `status` is None until it ended."""
+    """A command that runs in a guest. `out` and `err` grow while it runs; `status` is None until it has exited."""
 
     def __init__(self, guest, number, command):
         self.guest = guest
@@ -93,7 +93,7 @@ class Process:
         self._dropped += max(0, len(data) - room)
 
     def give(self, data):
-        """Gives it input, no more than there is space in the window; of a command that has ended it is dropped. b"" is the end of the input. Any thread."""
+        """Gives it input, no more than there is space in the window; after the command has exited it is dropped. b"": end of file. Any thread."""
         if self.status is None:
             self.window.give(len(data))
             self.guest.send(self._number, INPUT, data)
@@ -108,7 +108,7 @@ class Process:
         return self._drained and not self._abandoned and len(self._out) + len(self._err) >= MOST_UNREAD
 
     def is_ready(self):
-        """Returns whether there is output, or it has ended. From the first call on its output is drained, and the guest waits for it."""
+        """Returns whether there is output, or the command has exited. From the first call on its output is drained, and the guest waits for it."""
         self._drained = True
         return bool(self._out or self._err or self.status is not None)
 
@@ -136,7 +136,7 @@ class Process:
             return taken
 
     def abandon(self):
-        """Ends it; what it still writes is dropped."""
+        """Kills the command; its further output is dropped."""
         with self.guest.changed:
             self._abandoned = True
             self.guest.changed.notify_all()

@@ -28,12 +28,12 @@ SOCKETS, WORK, SHARE, MODULES, EVENTS, FINISHED = "lab", "work", "share", "modul
 # Reasons of tools/weftd/scripted_events.cpp: a shutdown, and the beginning of the reason if a request failed.
 TIME_IS_UP = "a scheduled event requests it"
 EVENT_REFUSED = "a scheduled event was refused: "
-LEFT_ALONE = (re.compile("time-travel external link is broken"),)      # a kernel whose time server has ended
+LEFT_ALONE = (re.compile("time-travel external link is broken"),)      # a kernel whose time server has exited
 GRACE = 30      # seconds of the machine's time until weftd has seen that a kernel is no more, and a kernel that its time server is none
 
 
 class Stopped(Exception):
-    """The caller ended the lab."""
+    """The caller stopped the lab."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Lab:
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-    """Result for each host: its script's output, and its status; None if it did not come to its end; and the kernels' reports. reason: why the lab ended;
+    """Result for each host: its script's output, and its status; None if it did not finish; and the kernels' reports. reason: why the lab ended;
     left: the hosts whose kernels did not end with it by themselves; failed: whether weftd ended with a failure, as a guest died or a scheduled event was
     refused."""
 
@@ -156,7 +156,7 @@ def run(lab, timeout, stopped=lambda: False):
 
 
 def _wait_for_end(lab, weftd, keepers, timeout, stopped):
-    """A kernel that ends on the time server ends it. One that never came to it is missed by nobody but here."""
+    """Waits until weftd exits, which it does when a connected guest exits. A guest that never connected is detected only here."""
     gone = None
     end = time.monotonic() + timeout
     while weftd.poll() is None:
@@ -176,7 +176,7 @@ def _wait_for_end(lab, weftd, keepers, timeout, stopped):
 
 
 def _left(keepers):
-    """Those that have not ended with their time server, though they were given the time."""
+    """Returns the guests that have not exited with their time server within the time limit."""
     end = time.monotonic() + GRACE
     while (left := tuple(name for name, keeper in keepers.items() if keeper.poll() is None)) and time.monotonic() < end:
         time.sleep(0.05)

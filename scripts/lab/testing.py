@@ -137,7 +137,7 @@ class Lab:
 
 
 def _end(process):
-    """Ends a host program: politely at first, since sanitizers and coverage report at the end."""
+    """Stops a host program, first by SIGTERM, because sanitizers and coverage report when it exits."""
     if process.poll() is None:
         process.terminate()
         try:
@@ -199,7 +199,7 @@ def run_one(path, name, options, kernel, seed):
         try:
             child.wait(limit)
         except subprocess.TimeoutExpired:
-            # The first signal ends it with a trace of where it waited; the second needs no co-operation.
+            # The first signal makes it print a trace and exit; the second kills it.
             child.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(20)

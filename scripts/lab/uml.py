@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Starts User-Mode Linux, a kernel that runs as a process of the host, and ends it together with all its processes.
+"""Starts User-Mode Linux, a kernel that runs as a process of the host, and kills it together with all its processes.
 
 The guest's processes and helpers are processes of the host, too. Not all of them end when the kernel is killed or panics, so a supervisor
 process ends them: when the kernel ends, on request, and when the program that started the kernel has ended.
@@ -20,7 +20,7 @@ KEEPER = """ulimit -c 0; set -m; "$@" & kernel=$!; trap 'kill -KILL -- -$kernel 
 
 KERNEL_WORDS = (
     "console=tty0", "con=null", "con0=null,fd:1", "ignore_loglevel", "printk.devkmsg=on",
-    "oops=panic", "panic=-1", "noreboot",           # a crash ends it at once, and is noticed
+    "oops=panic", "panic=-1", "noreboot",           # a crash stops it at once, and is noticed
     "watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=120",     # a kernel that gets no processor is no lock-up
 )
 
@@ -101,7 +101,7 @@ def _memory_folder():
 
 
 def end(keeper):
-    """Ends a kernel at once. Nothing in it is told: it is a power cut."""
+    """Kills a kernel at once, like a power cut: nothing in it is notified."""
     if keeper.poll() is None:
         keeper.terminate()
         keeper.wait()

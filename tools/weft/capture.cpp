@@ -154,7 +154,7 @@ int left_of(const Clock::time_point *end)
 void capture(const std::filesystem::path &socket_directory, const std::string &link,
 	     const std::string &file, double seconds)
 {
-	// The capture is ended in order, and the file is whole.
+	// The capture is stopped cleanly, and the file is complete.
 	const auto signals = signal_descriptor({SIGINT, SIGTERM, SIGHUP});
 	std::optional<Follower> follower;
 	if (file == "-") {

@@ -8,8 +8,8 @@
 namespace weft::cli
 {
 
-// Until a signal comes, weftd ends or @seconds (0: no limit) are over. @file "-": to standard
-// output, each packet as it is recorded; a reader that closes its end ends the capture.
+// Until a signal arrives, weftd exits or @seconds (0: no limit) are over. @file "-": to standard
+// output, each packet as it is recorded; a reader that closes the pipe stops the capture.
 void capture(const std::filesystem::path &socket_directory, const std::string &link,
 	     const std::string &file, double seconds);
 

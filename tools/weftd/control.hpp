@@ -27,7 +27,7 @@ public:
 	// may be null, records the client's changes.
 	ControlSession(LabRuntime &runtime, std::function<void()> shut_down,
 		       std::shared_ptr<LogHistory> log = {}, std::shared_ptr<StateFile> state = {});
-	// Ends the captures that the client began.
+	// Stops the captures that the client started.
 	~ControlSession();
 
 	// Answers one line, without its end. Never throws for what the line says.

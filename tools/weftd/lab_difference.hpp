@@ -23,7 +23,7 @@ struct LabDifference {
 	std::vector<LabAttachment> attachments_out, attachments_in;
 	// That stay, with their links' new settings.
 	std::vector<LabAttachment> attachments_set;
-	// The subnet manager starts, ends, or starts again.
+	// The subnet manager starts, stops, or restarts.
 	bool manager = false;
 	// The same for people, a line for each change; nothing changes if there is none.
 	std::vector<std::string> lines;

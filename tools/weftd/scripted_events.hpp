@@ -30,11 +30,11 @@ std::vector<ScriptedEvent> load_events(const std::filesystem::path &file);
 class ScriptedEvents
 {
 public:
-	// How a lab ends: an event requested it, or an event was refused.
+	// Why a lab stops: an event requested it, or an event was refused.
 	enum class End { Requested, Failed };
 	using Ended = std::function<void(End end, const std::string &reason)>;
 
-	// Begins now, on @loop. The first event that is refused ends it; the reason names it.
+	// Begins now, on @loop. The first event that is refused stops it; the reason names it.
 	// @runtime and @loop outlive the object.
 	ScriptedEvents(Loop &loop, LabRuntime &runtime, std::vector<ScriptedEvent> events,
 		       Ended ended);

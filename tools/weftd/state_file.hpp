@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What a weftd that takes the place of one that has ended needs to continue its lab: the lab file
+// The state with which a new weftd continues the lab of one that has exited: the lab file
 // as it was at the start, and the requests since then that still have an effect.
 #pragma once
 

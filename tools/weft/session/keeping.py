@@ -202,12 +202,12 @@ class Keeper:
         return host in self._cards
 
     def pass_on(self, host):
-        """Gives a guest's connection to the present weftd. OSError: it has ended."""
+        """Passes a guest's connection to the running weftd. OSError: weftd has exited."""
         with self._lock:
             self._cards[host].pass_on(host, self._socket)
 
     def forget(self, host):
-        """The guest has ended."""
+        """The guest has exited."""
         with self._lock:
             if card := self._cards.pop(host, None):
                 card.close()

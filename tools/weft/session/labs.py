@@ -78,7 +78,7 @@ MOST_ADDRESSES = 254    # of 10.1.0.0/24, and of 10.2.0.0/24
 BOOT_TIMEOUT = 120      # seconds, of a machine with an emulated CPU
 SETUP_TIMEOUT = 120
 CARRIER_TIMEOUTS = (5, 20, 60)  # seconds until ib0 of a card that is back has a carrier; its link is pulled and plugged in again after each but the last
-RELEASE_TIMEOUT = 60    # seconds that a driver may take to release a card whose server has ended
+RELEASE_TIMEOUT = 60    # seconds that a driver may take to release a card whose server has exited
 
 
 @dataclasses.dataclass(frozen=True)
@@ -272,7 +272,7 @@ class Lab:
         self._start_guests([host for host in fabric.hosts if host["name"] not in self.guests], fabric.managed)
 
     def restart(self, names, tell):
-        """Ends the machines of hosts, whatever state they are in, and starts them again with the same cards."""
+        """Stops the guests of hosts, whatever state they are in, and starts them again with the same cards."""
         hosts = [host["name"] for host in self._fabric().hosts]
         unknown = [name for name in names if name not in hosts]
         if unknown:
@@ -280,15 +280,15 @@ class Lab:
         self.settle(names, tell)
 
     def log_of(self, name):
-        """The path of a host's console, of one that has ended too."""
+        """The path of a host's console, also after its guest has exited."""
         path = self.logs / f"{name}.log"
         if name not in self.guests and not path.is_file():
             raise LabError(f"there is no host {name}", f"there is {', '.join(self.guests)}")
         return path
 
     def look_after(self, tell=None):
-        """If weftd has ended, starts it again with the state that it had, and gives the guests cards again. tell(text) is told what was lost. Raises
-        LabError if weftd is not to be started again, or ends too often."""
+        """If weftd has exited, starts it again with the state that it had, and gives the guests cards again. tell(text) reports what was lost. Raises
+        LabError if weftd is not to be started again, or exits too often."""
         while not self.weftd.alive():
             tell = tell or self.tell
             tell(self.weftd.start_again())
@@ -306,7 +306,7 @@ class Lab:
         self.look_after(self.tell)
 
     def _give_cards_again(self, tell):
-        """Each guest removes its card from its kernel, and finds one again after weftd has got its connection. Ends early if weftd has ended again."""
+        """Each guest removes its card from its kernel, and finds one again after weftd has got its connection. Stops early if weftd exits again."""
         fabric = self._fabric()
         # No port becomes active whose cable somebody has pulled.
         pulled = {link["name"] for link in ask_weftd(self.directory, "fabric.show")["links"] if link["settings"]["state"] == "down"}
@@ -331,7 +331,7 @@ class Lab:
         together(hosts, give)
 
     def _give_card_again(self, guest, host, managed):
-        """Returns what to add to the message about it; None if weftd has ended meanwhile."""
+        """Returns what to add to the message about it; None if weftd has exited meanwhile."""
         if not self.weftd.keeper.has(guest.name):
             raise LabError("its connection is not known")
 

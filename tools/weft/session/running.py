@@ -44,7 +44,7 @@ def parts_of(script, hosts):
 
 
 def crash_of(status):
-    """The name of the signal that ended a program with a defect, by its exit status; None after any other end."""
+    """The name of the signal that killed a defective program, by its exit status; None if it exited otherwise."""
     return CRASHES.get(status - SIGNALLED)
 
 
@@ -101,7 +101,7 @@ def _start(guest, script, alone, from_input):
 
 
 def _collect(guest, process, deadline, timeout, printer):
-    """Prints what the script prints until it ends; returns its status."""
+    """Prints the output of the script until it exits; returns its status."""
     ended = False
     while not ended:
         try:
@@ -115,7 +115,7 @@ def _collect(guest, process, deadline, timeout, printer):
 
 
 def _pass_on_signal(processes, tell):
-    """Gives the commands the signal that has come, and waits for their ends; a second one does not wait."""
+    """Passes the received signal on to the commands, and waits until they exit; a second signal does not wait."""
     tell(f"{signal.Signals(interruption.number).name}: passed on; send it again to end the lab immediately")
     interruption.forget()
     for process in processes.values():
@@ -210,7 +210,7 @@ def run(args, machine):
                 lab.up(lambda hosts: scripts.update(scripts_of(args, hosts)))
                 status = execute(lab, args, scripts, lambda several: Printer(several, sys.stdout.buffer, sys.stderr.buffer))
             except GuestDied as error:
-                # Its console shows whether its kernel ended it. The consoles go with the lab.
+                # Its console shows whether its kernel crashed. The consoles are removed with the lab.
                 print(printable(f"weft run: {error}"), file=sys.stderr)
                 status = report_kernels(lab.guests.values(), str(error)) or MACHINE_DIED
     except DeadlineExceeded as error:

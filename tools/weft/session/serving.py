@@ -35,7 +35,7 @@ FOLLOW_INTERVAL = 0.5   # seconds between two looks at a console's file
 OUTPUT_PIECE = 64 << 10     # bytes of output in one frame
 FAILED = 32     # a frame with the reason why there is no status
 IS_UP = "up"
-# Says why the last lab of the directory ended, if nobody asked for it.
+# Contains the reason why the last lab of the directory stopped, unless a client requested it.
 ENDED = "lab-ended"
 LOG = "lab.log"         # what has happened to weftd
 MOST_MESSAGES = 100     # for one check
@@ -89,7 +89,7 @@ class Server:
         self.listener.listen()
 
     def serve(self):
-        """Until a client ends it, or weftd has ended and is not started again; returns why in the latter case."""
+        """Serves until a client stops the lab, or weftd has exited and is not started again; returns the reason in the latter case."""
         self.lab.weftd.notify = lambda: self.changes.put(WAKE)
         threading.Thread(target=self.accept, daemon=True).start()
         while not self.done.is_set() and not interruption.came:
@@ -157,7 +157,7 @@ class Server:
         changed.wait()
 
     def check(self, send):
-        """Sends what kernels have reported since the last check, which guests have ended, and whether weftd has. The status is as that of `weft run`."""
+        """Sends what kernels have reported since the last check, which guests have exited, and whether weftd has. The status is that of `weft run`."""
         status = 0
         with self.checking:
             for text in self.messages:
@@ -206,7 +206,7 @@ class Server:
 
     @staticmethod
     def report(guest, process, send):
-        """Sends what a command prints and takes, until it ends; a client that has gone ends it."""
+        """Sends what a command prints and takes, until it exits; it is stopped if the client disconnects."""
         taken, ended = 0, False
         try:
             while not ended:
@@ -295,7 +295,7 @@ def _leave(*_):
 
 
 def _wait_until_up(reader, child):
-    """The one that was called: it ends when the lab is up, or has failed and said why. Ctrl-C ends the lab that is not up yet."""
+    """Runs in the process that the user called. It exits when the lab is up, or has failed with a message. Ctrl-C stops a lab that is not up yet."""
     try:
         with os.fdopen(reader) as told:
             for line in told:
@@ -384,7 +384,7 @@ class Client:
         self._send(RESIZE, SIZE.pack(rows, columns))
 
     def run(self):
-        """Passes everything on until the command ends; returns its status. The first signal is the command's, the second one ends this."""
+        """Passes everything on until the command exits; returns its status. The first signal goes to the command, the second stops waiting."""
         streams.feed(self._changed, self._window.space, lambda: self._ended, self._give)
         stream = self._socket.makefile("rb")
         with interruption.diverted(self._on_signal):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""weftd as a child process of the session: it is started, watched, started again after it has ended, and replaced by another program."""
+"""Runs weftd as a child process of the session: starts and watches it, restarts it after a crash, and replaces it by another program."""
 import os
 import pathlib
 import signal
@@ -13,9 +13,9 @@ from lab.errors import LabError
 from lab.waiting import DeadlineExceeded, wait_until
 
 STATE = "weftd-state.json"
-MOST_RESTARTS = 10      # in a row, of a weftd that ends SOON each time; then it is not started again
+MOST_RESTARTS = 10      # in a row, of a weftd that exits SOON each time; then it is not started again
 SOON = 10               # seconds after it began to serve
-MOST_LOGS = 10          # of ended weftds, the newest
+MOST_LOGS = 10          # of weftds that have exited, the newest
 START_TIMEOUT = 30      # seconds
 END_TIMEOUT = 10
 CORE_PATTERN = "/proc/sys/kernel/core_pattern"
@@ -32,12 +32,12 @@ def is_served(path):
 
 
 class Daemon:
-    """Started and ended on the main thread: the kernel ends weftd when the thread that started it ends (PR_SET_PDEATHSIG)."""
+    """Started and stopped on the main thread: the kernel kills weftd when the thread that started it exits (PR_SET_PDEATHSIG)."""
 
     def __init__(self, program, directory, logs, restart):
         self.control = directory / "control.sock"
         self.log = logs / "weftd.log"
-        self.notify = lambda: None      # called on another thread when weftd has ended
+        self.notify = lambda: None      # called on another thread when weftd has exited
         self.restarts = 0               # all of them
         self.keeper = Keeper()
         self._program = program
@@ -59,7 +59,7 @@ class Daemon:
 
     def start_again(self):
         """After its end: starts it with the same lab, links and faults; returns what happened, for the user. Raises LabError if it may not be started, or has
-        ended too often soon after its start."""
+        exited too often soon after its start."""
         how = self.how_it_ended()
         while True:
             # 0: by `weft shutdown`, or a SIGTERM.
@@ -77,7 +77,7 @@ class Daemon:
                     "programs, armed faults of cards and connections of guests are lost")
 
     def replace(self, program):
-        """Ends it and starts a program in its place (None: the same one), which continues its lab; returns what happened. If that fails, the former program
+        """Replaces weftd by a program (None: the same one), which continues its lab; returns what happened. If that fails, the former program
         is started again, and LabError is raised."""
         before, self._program = self._program, program or self._program
         self.end()
@@ -95,7 +95,7 @@ class Daemon:
         return self._process is not None and not self._ended.is_set()
 
     def ends_soon(self):
-        """Waits a little for its end; returns whether it has ended. Its sockets close before that."""
+        """Waits briefly for weftd to exit; returns whether it has. Its sockets close before that."""
         return self._ended.wait(END_TIMEOUT)
 
     def how_it_ended(self):

@@ -222,7 +222,7 @@ TEST_F(Control, LogIsReadFromALineAndByComponent)
 	EXPECT_THAT(ask({{"part", "nonsense"}})["error"].dump(), HasSubstr("no part 'nonsense'"));
 }
 
-// A capture that was given a size ends there, and says so.
+// A capture with a size limit stops at the limit, and reports this.
 TEST_F(Control, CaptureStopsAtItsSizeLimit)
 {
 	const auto file = directory_ / "small.pcap";

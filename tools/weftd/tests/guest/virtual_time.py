@@ -28,7 +28,7 @@ ip address add 10.0.0.${HOSTNAME#node}/24 dev ib0; ip link set ib0 up
 until [ "$(cat /sys/class/net/ib0/carrier 2>/dev/null)" = 1 ]; do sleep 0.1; done
 date +%s.%N
 """
-# Output that depends on time, on which packets were lost, and on the order of execution. The server's part ends with the client's.
+# Output that depends on time, on which packets were lost, and on the order of execution. The server exits with the client.
 TRAFFIC = {"node1": "iperf3 -s -1 >/dev/null & ping -c 10 -i 0.1 10.0.0.2; wait; nstat -az | grep -i retrans; date +%s.%N\n",
            "node2": "ping -c 10 -i 0.1 10.0.0.1; sleep 1; iperf3 -c 10.0.0.1 -t 3 -b 10M; cat /proc/interrupts; nstat -az | grep -i retrans\n"}
 # iperf3's client spins while it waits for a word of the server's, and each turn of it takes a quarter of a microsecond: nothing is lost before they have
@@ -83,7 +83,7 @@ def traced_run_is_repeated_exactly(lab):
 
 @test(kernels=("um-debug",), also=("um",), timeout=120)
 def peers_in_use_stay_reachable_without_a_subnet_manager(lab):
-    """A peer that was in use when the subnet manager ended stays reachable while traffic goes on. A port that comes up meanwhile is of no use until the
+    """A peer that was in use when the subnet manager stopped stays reachable under traffic. A port that comes up meanwhile is of no use until the
     manager is back, and is then: ib0 has not given up."""
     # The guests begin between 1.5 and 3 s, by the seed: each state is sampled seconds away from its change.
     scripts = {"node1": "ping -c 60 -i 10 10.0.0.2 && sleep 2060 && ping -c 1 10.0.0.2",
@@ -98,7 +98,7 @@ def peers_in_use_stay_reachable_without_a_subnet_manager(lab):
 
 @test(kernels=("um-debug",), also=("um",), timeout=120)
 def failing_guest_is_reported(lab):
-    """A kernel that dies ends the lab, which says who it was, and when in its time. The other one ends by itself, as its time server is no more."""
+    """If a guest dies, the lab stops and reports which guest and at which virtual time. The other guest exits because its time server has exited."""
     scripts = {"node1": "ping 10.0.0.2", "node2": "sleep 60; echo c >/proc/sysrq-trigger"}
     done = shared_time.run(_lab(lab, "run", scripts), 90 * lab.slowness)
     assert done.status == {"node1": None, "node2": None} and done.failed, done
