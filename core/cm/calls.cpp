@@ -186,7 +186,7 @@ kern::Result<> Id::send_rtu(kern::ConstBytes data)
 	return answer(mad, Event::got_rep, Event::send_rtu);
 }
 
-/* A connection ends whether or not the peer can be notified. */
+/* A connection is closed whether or not the peer can be notified. */
 kern::Result<> Id::send_dreq(kern::ConstBytes data)
 {
 	KERN_TRY(permit(Event::send_dreq));
@@ -213,7 +213,7 @@ kern::Result<> Id::send_drep(kern::ConstBytes data)
 	const auto sent = answer(mad, Event::got_dreq, Event::send_drep);
 	if (!sent.ok()) {
 		/*
-		 * The connection has ended all the same, and the DREQ that comes again gets this.
+		 * The connection is closed nevertheless, and a repeated DREQ gets this.
 		 */
 		kern::ignore(keep_answer(mad, Event::got_dreq));
 		change(Event::send_drep);

@@ -64,7 +64,7 @@ public:
 	void reject(Port &port, const Received &received, ib_cm_rej_reason reason,
 		    kern::ConstBytes info = {});
 	void answer_unknown_dreq(Port &port, const Received &received);
-	/* Ends a connection whose peer has its QP in a new one. */
+	/* Closes a connection whose peer has its QP in a new one. */
 	void end_stale(Id &old, const Received &received);
 
 	/*

@@ -180,7 +180,7 @@ void Device::take(Port &port, Received received)
 		answer_unknown_dreq(port, received);
 }
 
-/* Ends a connection that the peer has forgotten, unless another node named its QP. */
+/* Closes a connection that the peer has forgotten, unless another node sent its QP number. */
 void Device::end_stale(Id &old, const Received &received)
 {
 	lock_.assert_held();
@@ -501,7 +501,7 @@ u32 Id::rep_qpn(const ib::CmRep &rep) const
 
 /*
  * The peer offers a QP that it has in another connection with this end, which it has forgotten (IBA
- * 12.9.8.3.1). That connection ends; the request is retried.
+ * 12.9.8.3.1). That connection is closed; the request is retried.
  */
 void Id::take_stale_rep(Port &port, const Received &received)
 {

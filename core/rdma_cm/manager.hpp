@@ -69,7 +69,7 @@ public:
 	kern::WorkQueue &queue() { return queue_; }
 
 	kern::Result<> add(ib_device &ib);
-	/* Returns when all ids of the device have ended. */
+	/* Returns when all ids of the device have been destroyed. */
 	void remove(ib_device &ib);
 
 	/*

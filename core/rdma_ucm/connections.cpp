@@ -21,7 +21,7 @@ rdma_conn_param param_for(const rdma_cm_id &cm, const abi::ConnParam &said)
 }
 
 /*
- * A peer that finds a QP in a new connection ends the old connection of that QP (IBA 12.9.8.3.1),
+ * A peer that finds a QP in a new connection closes the old connection of that QP (IBA 12.9.8.3.1),
  * so a program may pass only its own QPs. Unused numbers are refused, too, because requests are
  * retransmitted and the number may belong to another process by then. Datagrams have no connection.
  */

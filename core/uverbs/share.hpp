@@ -73,7 +73,7 @@ public:
 
 	GroupMembers() = default;
 	~GroupMembers();
-	/* Until the member ends. group_size: QPs of all users and the kernel. Errors: EDQUOT. */
+	/* While the member exists. group_size: QPs of all users and the kernel. Errors: EDQUOT. */
 	kern::Result<> join(Member &member, const kern::UserShare &user, const ib_gid &gid,
 			    u32 group_size);
 

@@ -220,7 +220,7 @@ kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 			kern::Guard posting(rq_.lock);
 			rq_.tail = rq_.head;
 		}
-		/* Events of the stream that has ended must not reach the next one. */
+		/* Events of the closed stream must not reach the next one. */
 		rnic_.flush_events();
 		(void)advance(StreamEvent::reset);
 		return {};

@@ -90,7 +90,7 @@ private:
 				 u32 least_bytes);
 	kern::Result<> request_state(u32 state, u32 ord = wire::no_change,
 				     u32 ird = wire::no_change);
-	/* The stream ends here and now, and all that is posted is flushed. */
+	/* Closes the stream at once, and flushes all posted requests. */
 	kern::Result<> end();
 	/*
 	 * Performs the event's transition and notifies the manager. Returns false if the state has

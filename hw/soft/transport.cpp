@@ -110,7 +110,7 @@ Outcome not_ready(QpState &qp, SendEntry &entry, ib_wc_status &status)
 {
 	if (qp.qp->qp_type == IB_QPT_UC)
 		return Outcome::done;
-	/* TCP knows no such answer: the stream ends (RFC 5041, 7.1). */
+	/* TCP has no such answer: the stream is terminated (RFC 5041, 7.1). */
 	if (of(qp.qp->device).is_rnic()) {
 		set_error(*qp.stream);
 		status = IB_WC_REM_OP_ERR;

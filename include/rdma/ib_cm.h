@@ -629,7 +629,7 @@ RDMA_MUST_CHECK int ib_send_cm_rtu(struct ib_cm_id *cm_id, const void *private_d
  * @private_data_len: bytes of it, 0 to IB_CM_DREQ_PRIVATE_DATA_SIZE
  *
  * Ends by the event DREP_RECEIVED, DREQ_RECEIVED or DREQ_ERROR, and after the time-wait (IBA
- * 12.9.8.2) by TIMEWAIT_EXIT. If the DREQ cannot be sent, the connection ends nevertheless: the ID
+ * 12.9.8.2) by TIMEWAIT_EXIT. If the DREQ cannot be sent, the connection closes anyway: the ID
  * is in time-wait and gets DREQ_ERROR.
  *
  * Context: process. Return: as ib_send_cm_rep().
@@ -643,7 +643,7 @@ RDMA_MUST_CHECK int ib_send_cm_dreq(struct ib_cm_id *cm_id, const void *private_
  * @private_data: private data for the peer, or NULL
  * @private_data_len: bytes of it, 0 to IB_CM_DREP_PRIVATE_DATA_SIZE
  *
- * If the DREP cannot be sent, the connection ends nevertheless.
+ * If the DREP cannot be sent, the connection is closed nevertheless.
  *
  * Context: process. Return: as ib_send_cm_rep().
  */
@@ -759,7 +759,7 @@ RDMA_MUST_CHECK int ib_cm_notify(struct ib_cm_id *cm_id, enum ib_event_type even
  * LAP.
  *
  * Context: process. Return: 0; -EINVAL for another state of the QP, an ID that has no connection or
- * whose connection has ended, or RTR and RTS before the REP; -ENODEV if the device is being
+ * whose connection is closed, or RTR and RTS before the REP; -ENODEV if the device is being
  * removed.
  */
 RDMA_MUST_CHECK int ib_cm_init_qp_attr(struct ib_cm_id *cm_id, struct ib_qp_attr *qp_attr,

@@ -392,7 +392,7 @@ typedef void (*ib_mad_recv_handler)(struct ib_mad_agent *mad_agent,
 				    struct ib_mad_send_buf *send_buf,
 				    struct ib_mad_recv_wc *mad_recv_wc);
 /**
- * ib_mad_snoop_handler - called when a send of another agent has ended
+ * ib_mad_snoop_handler - called when a send of another agent has completed
  * @mad_agent: the agent from ib_register_mad_snoop()
  * @send_buf: the send; valid during the call
  * @mad_send_wc: the result; valid during the call

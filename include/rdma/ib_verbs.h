@@ -641,7 +641,7 @@ RDMA_MUST_CHECK struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *priv
  * @comp_vector: completion vector, less than num_comp_vectors of the device
  * @poll_ctx: the context that the done functions of the requests (struct ib_cqe) run in
  *
- * Every request that completes here must have a wr_cqe. ib_free_cq() ends the queue.
+ * Every request that completes here must have a wr_cqe. ib_free_cq() frees the queue.
  *
  * Context: process. Return: as ib_create_cq(); -EINVAL for an unknown @poll_ctx; the driver's error
  * if the queue cannot be armed.
@@ -665,7 +665,7 @@ RDMA_MUST_CHECK struct ib_cq *__ib_alloc_cq_any(struct ib_device *device, void *
  * @nr_cqe: completions that it must hold, 1 to max_cqe of the device
  * @poll_ctx: the context that the done functions run in
  *
- * The vectors of the device are used in turn. ib_free_cq() ends the queue.
+ * The vectors of the device are used in turn. ib_free_cq() frees the queue.
  *
  * Context: process. Return: as ib_alloc_cq().
  */

@@ -31,7 +31,7 @@ enum iw_cm_event_type {
 	IW_CM_EVENT_CONNECT_REPLY,
 	/* A connection that was accepted is established. */
 	IW_CM_EVENT_ESTABLISHED,
-	/* A connection has ended, by any side; once. */
+	/* A connection was closed, by either side; once. */
 	IW_CM_EVENT_CLOSE,
 };
 
@@ -210,7 +210,7 @@ struct iw_cm_id *iw_create_cm_id(struct ib_device *device, iw_cm_handler cm_hand
 
 /**
  * iw_destroy_cm_id - end an ID
- * @id: the ID. Its connection ends abruptly, a request is refused, and a listener stops listening
+ * @id: the ID. Its connection is reset, a request is refused, and a listener stops listening
  *
  * When this has returned, the handler does not run and will not run (IWCM-02).
  *

@@ -541,7 +541,7 @@ RDMA_MUST_CHECK int rdma_notify(struct rdma_cm_id *id, enum ib_event_type event)
  * @id: the ID; its QP of rdma_create_qp() goes to state ERR
  *
  * After DISCONNECTED, the consumer calls this, too, or destroys the ID: that answers the peer. The
- * side that ends the connection first gets DISCONNECTED. On InfiniBand, TIMEWAIT_EXIT comes after
+ * side that closes the connection first gets DISCONNECTED. On InfiniBand, TIMEWAIT_EXIT comes after
  * the time-wait (IBA 12.9.8.2). With datagrams, only the QP changes, and no event comes.
  *
  * Context: process. Return: 0; -EINVAL for an ID that has neither sent nor received a request; the

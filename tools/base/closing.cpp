@@ -79,7 +79,7 @@ void close_descriptor(int fd) noexcept
 		under_way.fetch_sub(1);
 	};
 	try {
-		// It may never end: whoever ends the process does not wait for it.
+		// It may never return, so the exit of the process does not wait for it.
 		std::thread(close).detach();
 	} catch (...) {
 		close();

@@ -419,7 +419,7 @@ kern::Result<> ActiveConnections::establish(Connection &connection, const ib_cm_
 	return {};
 }
 
-/* It never ends the id: run() does, when the connection is over. */
+/* It never destroys the id: run() does, when the connection is closed. */
 int ActiveConnections::on_event(ib_cm_id *id, const ib_cm_event *event)
 {
 	auto &connection = *static_cast<Connection *>(id->context);

@@ -106,7 +106,7 @@ public:
 	/* Context: process. Errors: ENOMEM. */
 	kern::Result<> allocate(const ConnectionLimit &room);
 	/*
-	 * Frees requests that never completed; all connections are ended, and no completions will
+	 * Frees requests that never completed; all connections are closed, and no completions will
 	 * follow. Context: process.
 	 */
 	void reclaim();

@@ -42,7 +42,7 @@ public:
 	State state() const { return bring_up_.state(); }
 	/* room: without CQ and SRQ. Errors: ENOMEM, those of the verbs, of the CM. */
 	kern::Result<> start(const ConnectionLimit &room);
-	/* All connections end; nothing is sent any more. */
+	/* Closes all connections; nothing is sent any more. */
 	void stop() { kern::ignore(bring_up_.to(State::none)); }
 	u32 take_faults() { return faults_.take(); }
 

@@ -74,7 +74,7 @@ u32 PassiveConnections::size()
 int PassiveConnections::refuse(ib_cm_id &id, ib_cm_rej_reason reason)
 {
 	count(refused_);
-	/* If that fails, the CM refuses it when it ends the id. */
+	/* If that fails, the CM refuses it when it destroys the id. */
 	(void)ib_send_cm_rej(&id, reason, nullptr, 0, nullptr, 0);
 	return -ECONNREFUSED;
 }
@@ -141,7 +141,7 @@ kern::Result<> PassiveConnections::answer(PassiveConnection &connection)
 	return kern::check(ib_send_cm_rep(connection.id_, &rep));
 }
 
-/* It never ends the id: run() does, when the connection is over. */
+/* It never destroys the id: run() does, when the connection is closed. */
 int PassiveConnections::on_event(ib_cm_id *id, const ib_cm_event *event)
 {
 	auto &connection = *static_cast<PassiveConnection *>(id->context);

@@ -100,7 +100,7 @@ void cm_04_unanswered_reply_times_out(Test &test)
 	EXPECT_EQ(alone->passive.state(), IB_CM_IDLE);
 }
 
-/* An unanswered DREQ also ends the connection, by way of timewait. */
+/* An unanswered DREQ also closes the connection, by way of timewait. */
 void cm_04_unanswered_disconnect_times_out(Test &test)
 {
 	Boxed<Alone> alone;
@@ -303,8 +303,8 @@ void cm_05_peer_reconnects_with_the_same_qp(Test &test)
 }
 
 /*
- * A REP with a QP that is in use is rejected, the old connection ends, and the new ID continues to
- * send its REQ.
+ * A REP with a QP that is in use is rejected, the old connection is closed, and the new ID
+ * continues to send its REQ.
  */
 void cm_05_reply_with_qp_in_use_is_rejected(Test &test)
 {
@@ -348,7 +348,7 @@ void cm_05_failed_reply_is_retried(Test &test)
 	EXPECT_EQ(ib_send_cm_rtu(alone->active.id, nullptr, 0), 0);
 }
 
-/* A connection ends even if its DREQ cannot be sent, and its consumer is notified. */
+/* A connection is closed even if its DREQ cannot be sent, and its consumer is notified. */
 void cm_05_failed_disconnect_is_retried(Test &test)
 {
 	Boxed<Pair> pair;

@@ -230,7 +230,7 @@ struct OtherProcess {
 	}
 };
 
-/* A device whose driver looks, while it ends a queue pair, whether that is found yet. */
+/* A device whose driver checks, while it destroys a queue pair, whether it can be found. */
 struct Ending {
 	explicit Ending(ib_device *which) : device(which)
 	{

@@ -73,7 +73,7 @@ TEST(Loop, HandlerExceptionsArePassedToTheContainFunction)
 	EXPECT_FALSE(ran);
 }
 
-// Without anybody to contain it, it ends the process.
+// Without a function that contains it, it terminates the process.
 TEST(LoopDeathTest, UnhandledExceptionTerminatesTheProcess)
 {
 	EXPECT_DEATH(

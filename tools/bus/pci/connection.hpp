@@ -42,7 +42,7 @@ public:
 	bool hung_up();
 
 private:
-	// Result of a read: more data may follow, all was read, or the connection has ended.
+	// Result of a read: more data may follow, all was read, or the connection was closed.
 	enum class Received { more, all, end };
 
 	void hang_up();

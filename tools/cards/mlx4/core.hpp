@@ -37,7 +37,7 @@ public:
 
 	// Returns to the state after power-on.
 	void reset();
-	// Ends all queues and forgets INIT_HCA; the card stays running, ICM mapped.
+	// Destroys all queues and undoes INIT_HCA; the card stays running, ICM mapped.
 	void close();
 	void set_bus_master(bool on);
 	void break_down(std::uint32_t code);

@@ -327,7 +327,7 @@ std::optional<Error> Stream::take_send(const Segment &segment)
 	return std::nullopt;
 }
 
-// A Terminate ends the stream, whatever its contents.
+// A Terminate closes the stream, whatever its contents.
 void Stream::take_terminate(const Segment &segment)
 {
 	Error told = errors::kStreamCatastrophic;

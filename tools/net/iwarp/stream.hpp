@@ -3,7 +3,7 @@
 // messages. It depends neither on time nor on sockets: its owner moves the bytes, over TCP or in a
 // test.
 //
-// Invalid input ends the stream with a Terminate; data is placed only where its host has permitted
+// Invalid input causes a Terminate; data is placed only where its host has permitted
 // it.
 #pragma once
 
@@ -26,7 +26,7 @@ namespace weft::iwarp
 // Result of an access to the memory of the stream's host.
 enum class Access { done, invalid_stag, bounds, refused };
 
-// How a stream has ended.
+// How a stream was closed.
 struct End {
 	enum class Kind {
 		closed,  // by the other, with nothing left undone
@@ -116,7 +116,7 @@ public:
 	void accept(const Bytes &private_data);
 	void reject(const Bytes &private_data);
 
-	// In order. Nobody bounds how many but who posts. Ignored once the stream has ended.
+	// In order. The caller has to bound their number. Ignored once the stream is closed.
 	void post(Request request);
 
 	// The other's bytes; what comes after the end is ignored.

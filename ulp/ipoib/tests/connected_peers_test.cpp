@@ -402,7 +402,7 @@ void ipoib_05_connections_survive_closing_of_others(Test &test)
 		const Subnet &subnet;
 		kern::Atomic<u32> arrived{0};
 	} during{subnet};
-	/* The other direction's connection ends at the second host. */
+	/* The other direction's connection closes at the second host. */
 	soft_interpose(
 		subnet.b.device(), SOFT_MODIFY_QP,
 		[](void *context) {

@@ -161,7 +161,7 @@ void ipoib_03_lost_connection_is_reestablished(Test &test)
 	EXPECT_GE(subnet.a.counter("connections_made"), 4u);
 }
 
-/* Unused connections are ended, on the active side and on the passive side. */
+/* Unused connections are closed, on the active side and on the passive side. */
 void ipoib_04_idle_connections_are_closed(Test &test)
 {
 	BothConnected subnet;

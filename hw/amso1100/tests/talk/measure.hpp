@@ -145,7 +145,7 @@ constexpr bool is_echo(What what)
 	return what == What::echo_send || what == What::echo_write;
 }
 
-/* The server; the connection ends after it. */
+/* The server; the connection is closed after it. */
 inline kern::Result<> serve(End &end)
 {
 	KERN_TRY(end.received());

@@ -48,7 +48,7 @@ TEST_F(Stream, RepliesHaveTheIdentifierOfTheRequest)
 	}
 }
 
-// A header that makes no sense ends the connection: nothing after it could be trusted.
+// An invalid header closes the connection, because nothing after it could be trusted.
 TEST_F(Stream, InvalidHeaderClosesTheConnection)
 {
 	const Header headers[] = {

@@ -502,7 +502,7 @@ TEST_F(Amso1100Connections, LocalReceiveErrorCompletesTheFailedReceive)
 	expect_event(b, EventId::connection_reset, QpState::error);
 }
 
-// A Send may take an STag away, and says so; a second one that names it ends the connection.
+// A Send may invalidate an STag, and reports this; a second one with it terminates the connection.
 TEST_F(Amso1100Connections, SendWithInvalidateInvalidatesTheStag)
 {
 	establish();
