@@ -301,7 +301,7 @@ TEST_F(Datagram, WaitingSendsContinueAfterALinkChange)
  * A datagram that is longer than a QP's receive does not put the QP into the error state: the
  * request stays for the next one.
  */
-TEST_F(Datagram, DatagramLongerThanItsReceiveFails)
+TEST_F(Datagram, DatagramLongerThanItsReceiveIsDropped)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
 	Region data = a.region(64), room = b.region(4096);
