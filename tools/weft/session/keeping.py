@@ -186,7 +186,7 @@ class Keeper:
         return theirs
 
     def stand_in(self):
-        """After the end of weftd: answers in its place."""
+        """Answers QEMU in place of weftd after weftd has exited."""
         self._reader.join()     # until all that it has passed on is known
         with self._lock:
             for card in self._cards.values():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests what answers QEMU, and what the next weftd gets, after the end of weftd."""
+"""Tests that the session answers QEMU after weftd has exited, and passes the connection on to the next weftd."""
 import array
 import os
 import pathlib
