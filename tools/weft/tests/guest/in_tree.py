@@ -17,7 +17,7 @@ def _run(lab, *options, status=0):
 
 
 @test(kernels=("um-debug",), also=("um",), timeout=120)
-def guests_load_the_kernels_own_stack(lab):
+def guests_load_the_in_tree_stack(lab):
     """Guests have ib0 with an address, on mlx4_ib of their kernel, before the command runs. A card that the kernel has no driver for is refused."""
     done = _run(lab, "--stack", "linux", "--on", "node1", "--", LIST + PING)
     driver, modules, *answers = done.stdout.splitlines()
@@ -29,7 +29,7 @@ def guests_load_the_kernels_own_stack(lab):
 
 
 @test(kernels=(), also=("um-debug", "um"), timeout=240)
-def same_seed_repeats_the_kernels_own_stack(lab):
+def same_seed_repeats_in_tree_stack(lab):
     """Two runs of a seed print the same times, and record the same packets; so do two runs of weft's stack."""
     for stack in ("linux", "weft"):
         captures = [lab.directory / f"{stack}-{number}.pcap" for number in range(2)]
