@@ -4,7 +4,7 @@ build/tools/build.ninja: tools/CMakeLists.txt
 	cmake -S tools -B build/tools -G Ninja
 
 copy-programs = mkdir -p build/bin build/lib/weft; if [ -n "$$(ls -A build/tools/bin 2>/dev/null)" ]; then cp -u build/tools/bin/* build/bin/; fi; \
-	if [ -d build/tools/lib/weft ]; then cp -u build/tools/lib/weft/libibumad.so.3 build/lib/weft/; fi
+	if [ -e build/tools/lib/weft/libibumad.so.3 ]; then cp -u build/tools/lib/weft/libibumad.so.3 build/lib/weft/; fi
 
 .PHONY: tools programs programs-explore
 tools: build/tools/build.ninja ## Build weftd, weft and their libraries; programs in build/bin (TARGETS= for a part)
