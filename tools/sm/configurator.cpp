@@ -112,6 +112,15 @@ void Configurator::forget_restarted(const Subnet &subnet)
 {
 	for (std::size_t i = 0; i < subnet.nodes.size(); i++) {
 		const Node &node = subnet.nodes[i];
+		/*
+		 * Port 0 is always active. A switch that has lost its LID has lost its tables, too.
+		 */
+		if (node.is_switch() && node.ports[0].known && node.ports[0].info.lid == 0) {
+			tables_.erase(node.guid);
+			sl_to_vl_written_.erase(node.guid);
+			registered_.erase(node.ports[0].guid);
+			pkeys_.erase({node.guid, std::uint8_t{0}});
+		}
 		for (std::size_t number = 0; number < node.ports.size(); number++) {
 			const PortData &port = node.ports[number];
 			if (!port.known || port.info.state() != PortState::init)

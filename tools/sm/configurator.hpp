@@ -70,7 +70,10 @@ private:
 	/* Requests that were answered well; the others are logged and make the sweep incomplete. */
 	void perform(std::vector<SmpRequest> &batch, const Subnet &subnet,
 		     const std::vector<PortRef> &about);
-	/* A port that came up anew, perhaps after a reset, has nothing of what was written. */
+	/*
+	 * A port or switch that came up anew, perhaps after a reset, has nothing of what was
+	 * written.
+	 */
 	void forget_restarted(const Subnet &subnet);
 	void write_addresses(Subnet &subnet, ib::Lid sm_lid);
 	void write_switch_info(Subnet &subnet);

@@ -102,6 +102,41 @@ TEST(SubnetManager, TrapTriggersDiscoveryOfNewHosts)
 	EXPECT_EQ(lid, late.lid());
 }
 
+// It has lost its tables, whether a sweep has missed it meanwhile or not.
+TEST(SubnetManager, SwitchThatRestartedGetsItsTablesAgain)
+{
+	const fabric::SwitchConfig config{.name = "far", .ports = 8, .guid = 0x7700};
+	Lab lab;
+	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
+	auto *far = &lab.fabric.add_switch(config);
+	lab.fabric.connect(sw.port(1), far->port(1));
+	lab.add_host(sw, 2);
+	Host &host = lab.add_host(*far, 2);
+	lab.add_host(*far, 3);
+	SubnetManager &sm = lab.start(sw, 8);
+	ASSERT_TRUE(Lab::settled(sm));
+	expect_all_reachable(lab);
+	for (const bool missed : {false, true}) {
+		SCOPED_TRACE(missed);
+		lab.fabric.remove_switch(*far);
+		if (missed) {
+			ASSERT_TRUE(sm.wait_for(
+				[](const auto &status) {
+					return status.subnet && !status.subnet->find_port(0x7700);
+				},
+				kPatience));
+		}
+		const auto before = sm.status().sweeps;
+		far = &lab.fabric.add_switch(config);
+		lab.fabric.connect(sw.port(1), far->port(1));
+		lab.fabric.connect(*lab.fabric.find_port("host2"), far->port(2));
+		lab.fabric.connect(*lab.fabric.find_port("host3"), far->port(3));
+		ASSERT_TRUE(Lab::settled(sm, before));
+		ASSERT_TRUE(sm.wait_for([&](auto &) { return host.active(); }, kPatience));
+		expect_all_reachable(lab);
+	}
+}
+
 TEST(SubnetManager, RoutesTopologiesWithLoops)
 {
 	Lab lab;
