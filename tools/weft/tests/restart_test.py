@@ -14,12 +14,13 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
+
+sys.dont_write_bytecode = True
+from daemon import PATIENCE, await_that
 
 HERE = pathlib.Path(__file__).resolve().parent
 SESSION = HERE.parent / "session/weft-session"
-PATIENCE = 60 * float(os.environ.get("WEFT_SLOWNESS", "1"))
 MOST_RESTARTS = 10      # as the manual states it
 LAB = """
 [[switch]]
@@ -36,16 +37,6 @@ ends = ["a", "s1"]
 [[link]]
 ends = ["b", "s1"]
 """
-
-
-def await_that(what, condition):
-    """Returns the first true value of condition()."""
-    deadline = time.monotonic() + PATIENCE
-    while not (value := condition()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited in vain for {what}")
-        time.sleep(0.02)
-    return value
 
 
 class Restart(unittest.TestCase):
