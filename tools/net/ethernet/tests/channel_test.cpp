@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Tests the channel between a card and its Ethernet segment: the order of frames, the limits, and
-// what happens when either end opens or closes the channel.
+// the effects of opening and closing the channel at either end.
 #include <chrono>
 #include <future>
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Tests the effect of crafted segments, which no valid peer sends, on a connection, and the limits
-// of the resources that any peer can use.
+// on the resources that a peer can use.
 #include <chrono>
 #include <vector>
 
