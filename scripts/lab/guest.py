@@ -25,6 +25,7 @@ from lab.process import (BEGIN, CONSUMED, ERR, EXECUTE, EXIT, GET, HEADER, LINE_
                          Process, read_frame)
 from lab.waiting import DeadlineExceeded, wait_until
 
+PANIC = "Kernel panic - not syncing"
 BUSYBOX = "/.weft/busybox"      # a program without libraries, which begins several times as fast
 
 
@@ -94,6 +95,7 @@ class Guest:
         self._bounded_log = bounded_log
         self._recorder = None       # what writes the log, if that is bounded
         self._console = Reader(self.log)
+        self._boot_begins = 0   # where the console of the boot begins that ready() waits for
         self._errors = tempfile.TemporaryFile()
         self.changed = threading.Condition()
         self._broken = None         # why nothing more is read from the agent
@@ -151,13 +153,21 @@ class Guest:
         return self
 
     def ready(self, timeout=90):
-        """Waits until the guest takes commands."""
-        self.wait_for_event("the guest to be up", lambda: self._boots >= self._expected_boots, timeout)
+        """Waits until the guest takes commands. A kernel that panics before it has parsed its command line does not know panic=, and stays there."""
+        what = "the guest to be up"
+
+        def up():
+            if self._boots < self._expected_boots and PANIC in self._console.since(self._boot_begins):
+                raise GuestDied(self._obituary(what))
+            return self._boots >= self._expected_boots
+
+        self.wait_for_event(what, up, timeout)
         return self
 
     def reboot(self, timeout=90):
         """Reboots the guest (made with may_reboot) as `reboot -f` does, and waits until it takes commands again."""
         self._expected_boots += 1
+        self._boot_begins = self._console.end()
         self.spawn([BUSYBOX, "reboot", "-f"])
         return self.ready(timeout)
 
@@ -415,7 +425,9 @@ class Guest:
             return f"{self.name} has been closed"
         found = reports.find(self.console(), self.allowed)
         tail = "\n".join(found) or "\n".join(self.console().splitlines()[-15:])
-        return f"{self.name} ended (status {self._machine.poll()}) while waiting for {what}\n{said}\n{tail}".strip()
+        status = self._machine.poll()
+        ended = "has panicked" if status is None else f"ended (status {status})"
+        return f"{self.name} {ended} while waiting for {what}\n{said}\n{tail}".strip()
 
     def _read_frames(self, agent):
         """Reads the agent's frames, until one is invalid. On a thread of its own."""

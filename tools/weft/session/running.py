@@ -196,6 +196,7 @@ def run(args, machine):
     # Sockets have short paths; consoles are kept where that was asked for, or where something went wrong.
     directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-run-"))
     logs = args.logs or directory / "logs"
+    keeping = args.logs is None
 
     def tell(text):
         if not args.quiet:
@@ -213,6 +214,10 @@ def run(args, machine):
                 # Its console shows whether its kernel crashed. The consoles are removed with the lab.
                 print(printable(f"weft run: {error}"), file=sys.stderr)
                 status = report_kernels(lab.guests.values(), str(error)) or MACHINE_DIED
+    except LabError as error:
+        # The console that it may speak of moves.
+        kept = keeping and not interruption.came and _keep(logs)
+        raise LabError(str(error).replace(str(logs), str(kept)) if kept else str(error)) from None
     except DeadlineExceeded as error:
         print(printable(f"weft run: {error}"), file=sys.stderr)
         status = TIMED_OUT
@@ -221,14 +226,19 @@ def run(args, machine):
         print("weft run: interrupted", file=sys.stderr)
         status = SIGNALLED + interruption.number
     finally:
-        _tidy(directory, logs, keep=args.logs is None and status != 0 and not interruption.came and logs.is_dir())
+        if keeping and status and not interruption.came:
+            _keep(logs)
+        subprocess.run(["rm", "-rf", directory], check=False)
     return status
 
 
-def _tidy(directory, logs, keep):
-    if keep:
-        kept = pathlib.Path(tempfile.mkdtemp(prefix="weft-logs-"))
-        for file in logs.iterdir():
-            shutil.copy(file, kept)
-        print(f"weft run: consoles are kept in {kept}", file=sys.stderr)
-    subprocess.run(["rm", "-rf", directory], check=False)
+def _keep(logs):
+    """Copies the logs to a directory that stays, and returns it; None if no guest has booted."""
+    files = list(logs.iterdir()) if logs.is_dir() else []
+    if all(file.name == "weftd.log" for file in files):
+        return None
+    kept = pathlib.Path(tempfile.mkdtemp(prefix="weft-logs-"))
+    for file in files:
+        shutil.copy(file, kept)
+    print(f"weft run: consoles are kept in {kept}", file=sys.stderr)
+    return kept

@@ -4,6 +4,7 @@
 import contextlib
 import io
 import pathlib
+import shutil
 import sys
 import types
 import unittest
@@ -15,6 +16,7 @@ sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 import repeating  # noqa: E402
 import running  # noqa: E402
 from lab import GuestDied, shared_time  # noqa: E402
+from lab.errors import LabError  # noqa: E402
 from labs import Machine  # noqa: E402
 
 
@@ -46,6 +48,36 @@ class Ended(unittest.TestCase):
 
     def test_guest_that_exits_without_a_report_gives_status_126(self):
         self.assertEqual(self.run_lab([], "node1 ended (status 1)"), (126, "weft run: node1 ended (status 1)\n"))
+
+    def run_and_fail(self, logs_written):
+        """Runs in a lab that fails after it has written these logs; returns the error and what was printed."""
+        def lab_in(directory, logs, *_):
+            def fail(_):
+                logs.mkdir()
+                for name in logs_written:
+                    (logs / name).write_text("the console")
+                raise LabError(f"node1: no ib0 (its console: {logs}/node1.log)")
+            lab = unittest.mock.MagicMock()
+            lab.__enter__.return_value = types.SimpleNamespace(guests={}, up=fail)
+            lab.__exit__.return_value = False
+            return lab
+
+        args = types.SimpleNamespace(script=None, words=["true"], on=None, logs=None, weftd=None, lab=None, bare=True, card=None, quiet=True, no_restart=None,
+                                     timeout=None)
+        said = io.StringIO()
+        with unittest.mock.patch("running.Lab", side_effect=lab_in), contextlib.redirect_stderr(said), self.assertRaises(LabError) as caught:
+            running.run(args, Machine())
+        return str(caught.exception), said.getvalue()
+
+    def test_error_reports_where_the_console_was_moved_to(self):
+        error, said = self.run_and_fail(["weftd.log", "node1.log"])
+        kept = pathlib.Path(said.rstrip("\n").rpartition(" in ")[2])
+        self.addCleanup(shutil.rmtree, kept)
+        self.assertEqual(error, f"node1: no ib0 (its console: {kept}/node1.log)")
+        self.assertEqual((kept / "node1.log").read_text(), "the console")
+
+    def test_no_logs_are_kept_if_no_guest_has_booted(self):
+        self.assertEqual(self.run_and_fail(["weftd.log"])[1], "")
 
     def deterministic(self, status, reason="node1 has left the time server at 5.000000000 s", failed=True, reports=()):
         done = shared_time.Done({}, {}, {"node1": 0, "node2": status}, {"node1": [], "node2": list(reports)}, reason, (), failed)
