@@ -104,7 +104,7 @@ def _stock():
 def _built(variant, build):
     script = cache.TREE / "scripts/kernel/build"
     done = subprocess.run([script, variant] + ([] if build else ["--path"]), stdout=subprocess.PIPE,
-                          text=True, stdin=subprocess.DEVNULL, check=False)
+                          stderr=None if build else subprocess.DEVNULL, text=True, stdin=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
         if build:
             raise LabError(f"the {variant} kernel could not be built", "see the lines above")
