@@ -7,7 +7,7 @@ from lab.testing import test
 TRACES = "ls -d /sys/module/weft_* /sys/kernel/debug/weft* /sys/class/infiniband /sys/bus/pci/drivers/weft* 2>/dev/null || true"
 
 
-@test(kernels=("stock", "debug"), also=("plain",), timeout=240)
+@test(kernels=("debug",), also=("stock", "plain"), timeout=240)
 def modules_can_be_reloaded_without_leftovers(lab):
     """Every module can be inserted after those it needs, removed in reverse, and inserted again; nothing stays behind."""
     # A module of figures counts instructions for minutes while it is inserted; the benchmarks do that.

@@ -124,7 +124,7 @@ def other_address(node):
     node.wait_for_carrier()
 
 
-@test(kernels=("um-debug",), also=("stock", "debug", "plain"), timeout=300)
+@test(kernels=(), also=("um-debug", "stock", "debug", "plain"), timeout=300)
 def connected_mode_works_between_weft_guests(lab):
     """Two guests with weft's stack in connected mode exchange packets of 64 KiB over one connection in each direction, and then return to datagram
     mode."""

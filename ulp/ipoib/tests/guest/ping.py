@@ -5,7 +5,7 @@ from lab.testing import test
 from pair import interfaces_up, lost_sizes, weft_pair
 
 
-@test(kernels=("stock", "um-debug"), also=("debug", "plain", "um"), timeout=240)
+@test(kernels=("um-debug",), also=("stock", "debug", "plain", "um"), timeout=240)
 def guests_ping_both_ways(lab):
     """Two guests with weft's stack bring ib0 up and ping each other with IPv4 and IPv6, also with fragmented packets."""
     with weft_pair(lab) as (node1, node2):
