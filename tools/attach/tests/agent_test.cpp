@@ -15,11 +15,11 @@ using namespace std::chrono_literals;
 constexpr std::uint8_t kLidRouted = 0x01, kDirected = 0x81, kPerf = 0x04, kPing = 0x0a;
 constexpr std::uint8_t kGet = 0x01, kSet = 0x02, kGetResp = 0x81;
 
-class Agents : public TwoNodes
+class MadAgents : public TwoNodes
 {
 };
 
-TEST_F(Agents, SecondAgentForTheSameMethodIsRefused)
+TEST_F(MadAgents, SecondAgentForTheSameMethodIsRefused)
 {
 	const auto first = open(node_a), second = open(node_a);
 	const std::uint32_t agent = add(*first, server(kPing, 1, kGet));
@@ -34,7 +34,7 @@ TEST_F(Agents, SecondAgentForTheSameMethodIsRefused)
 	add(*second, server(kPing, 1, kGet));
 }
 
-TEST_F(Agents, ClosingThePortUnregistersItsAgents)
+TEST_F(MadAgents, ClosingThePortUnregistersItsAgents)
 {
 	auto first = open(node_a);
 	add(*first, server(kPing, 1, kGet));
@@ -42,7 +42,7 @@ TEST_F(Agents, ClosingThePortUnregistersItsAgents)
 	add(*open(node_a), server(kPing, 1, kGet));
 }
 
-TEST_F(Agents, InvalidAgentRegistrationsAreRefused)
+TEST_F(MadAgents, InvalidAgentRegistrationsAreRefused)
 {
 	const auto port = open(node_a);
 	std::uint32_t id = 0;
@@ -63,7 +63,7 @@ TEST_F(Agents, InvalidAgentRegistrationsAreRefused)
 	EXPECT_EQ(port->add_agent(client(kPerf, 1), id), ENOMEM);
 }
 
-TEST_F(Agents, UntrustedNodeCannotUseQp0)
+TEST_F(MadAgents, UntrustedNodeCannotUseQp0)
 {
 	const auto untrusted = std::make_shared<NodePort>(loop, a, false);
 	const auto port = open(untrusted);
@@ -76,7 +76,7 @@ TEST_F(Agents, UntrustedNodeCannotUseQp0)
 	EXPECT_EQ(next(*port).header.status, static_cast<std::uint32_t>(EINVAL));
 }
 
-TEST_F(Agents, ZeroHopDirectedRouteSmpIsAnsweredLocally)
+TEST_F(MadAgents, ZeroHopDirectedRouteSmpIsAnsweredLocally)
 {
 	const auto port = open(node_a);
 	const std::uint32_t agent = add(*port, client(kDirected, 1));
@@ -105,7 +105,7 @@ TEST_F(Agents, ZeroHopDirectedRouteSmpIsAnsweredLocally)
 		  0xb0u);
 }
 
-TEST_F(Agents, PerformanceAttributesOfBothNodesCanBeRead)
+TEST_F(MadAgents, PerformanceAttributesOfBothNodesCanBeRead)
 {
 	const auto port = open(node_a);
 	const std::uint32_t agent = add(*port, client(kPerf, 1));
@@ -120,7 +120,7 @@ TEST_F(Agents, PerformanceAttributesOfBothNodesCanBeRead)
 	}
 }
 
-TEST_F(Agents, RequestThatNothingServesIsRefused)
+TEST_F(MadAgents, UnsupportedRequestGetsAnErrorResponse)
 {
 	const auto port = open(node_a);
 	const std::uint32_t agent = add(*port, client(kPing, 1));
@@ -140,7 +140,7 @@ TEST_F(Agents, RequestThatNothingServesIsRefused)
 	EXPECT_EQ(next(*port).header.status, static_cast<std::uint32_t>(ETIMEDOUT));
 }
 
-TEST_F(Agents, UnansweredSendIsRetriedAndThenTimesOut)
+TEST_F(MadAgents, UnansweredSendIsRetriedAndThenTimesOut)
 {
 	const auto port = open(node_a), server_port = open(node_b);
 	const std::uint32_t agent = add(*port, client(kPing, 1));
@@ -157,7 +157,7 @@ TEST_F(Agents, UnansweredSendIsRetriedAndThenTimesOut)
 	EXPECT_EQ(server_port->first(), nullptr);
 }
 
-TEST_F(Agents, ResponseIsDeliveredToTheRequestingAgent)
+TEST_F(MadAgents, MadResponseIsDeliveredToTheRequestingAgent)
 {
 	const auto port = open(node_a), other = open(node_a), server_port = open(node_b);
 	const std::uint32_t agent = add(*port, client(kPing, 1));
@@ -179,7 +179,7 @@ TEST_F(Agents, ResponseIsDeliveredToTheRequestingAgent)
 	EXPECT_EQ(other->first(), nullptr);
 }
 
-TEST_F(Agents, ResponseFromAnotherLidIsIgnored)
+TEST_F(MadAgents, ResponseFromAnotherLidIsIgnored)
 {
 	const auto port = open(node_a), server_port = open(node_b);
 	const std::uint32_t agent = add(*port, client(kPing, 1));
@@ -192,7 +192,7 @@ TEST_F(Agents, ResponseFromAnotherLidIsIgnored)
 	EXPECT_EQ(next(*port).header.status, static_cast<std::uint32_t>(ETIMEDOUT));
 }
 
-TEST_F(Agents, InvalidSendsFailImmediately)
+TEST_F(MadAgents, InvalidMadSendsFailImmediately)
 {
 	const auto port = open(node_a);
 	const std::uint32_t agent = add(*port, client(kPing, 1));
@@ -224,7 +224,7 @@ TEST_F(Agents, InvalidSendsFailImmediately)
 	EXPECT_EQ(loop.now(), begin);
 }
 
-TEST_F(Agents, UnreadMessagesAndPendingSendsAreLimited)
+TEST_F(MadAgents, UnreadMadsAndPendingSendsAreLimited)
 {
 	const auto port = open(node_a), server_port = open(node_b);
 	const std::uint32_t agent = add(*port, client(kPing, 1));
@@ -248,7 +248,7 @@ TEST_F(Agents, UnreadMessagesAndPendingSendsAreLimited)
 	EXPECT_TRUE(port->may_take());
 }
 
-TEST_F(Agents, GrhIsSentAndReported)
+TEST_F(MadAgents, GrhIsSentAndReported)
 {
 	const auto port = open(node_a), server_port = open(node_b);
 	const std::uint32_t agent = add(*port, client(kPing, 1));

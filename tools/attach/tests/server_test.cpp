@@ -21,10 +21,10 @@ namespace
 
 using testing::TwoNodes;
 
-class Programs : public TwoNodes
+class AttachServer : public TwoNodes
 {
 protected:
-	Programs()
+	AttachServer()
 	{
 		// Nodes of the server are its own to open.
 		node_a.reset();
@@ -98,7 +98,7 @@ protected:
 	Server server{loop, {}};
 };
 
-TEST_F(Programs, DescribeReturnsThePortsAndGuidsOfANode)
+TEST_F(AttachServer, DescribeReturnsThePortsAndGuidsOfANode)
 {
 	const auto by = connect();
 	const Request asked = request(Kind::describe, "b");
@@ -115,7 +115,7 @@ TEST_F(Programs, DescribeReturnsThePortsAndGuidsOfANode)
 	EXPECT_EQ(description.port[0].pkey[0], 0xffff);
 }
 
-TEST_F(Programs, RequestsWithUnknownNamesOrKindsAreRefused)
+TEST_F(AttachServer, RequestsWithUnknownNamesOrKindsAreRefused)
 {
 	EXPECT_EQ(ask(request(Kind::open, "nobody")).error, ENODEV);
 	EXPECT_EQ(ask(request(Kind::open, "a", 2)).error, ENODEV);
@@ -137,7 +137,7 @@ TEST_F(Programs, RequestsWithUnknownNamesOrKindsAreRefused)
 	EXPECT_TRUE(ends(by));
 }
 
-TEST_F(Programs, MadsAndRmppMessagesAreDelivered)
+TEST_F(AttachServer, MadsAndRmppMessagesAreDelivered)
 {
 	const auto asking = connect(), answering = connect();
 	const Reply first = ask(asking, request(Kind::open, "a"));
@@ -175,7 +175,7 @@ TEST_F(Programs, MadsAndRmppMessagesAreDelivered)
 			       answer.bytes.begin() + header_bytes(0x03)));
 }
 
-TEST_F(Programs, UnsealedMemfdClosesTheConnection)
+TEST_F(AttachServer, UnsealedMemfdClosesTheConnection)
 {
 	for (const int seals : {0, F_SEAL_SHRINK | F_SEAL_GROW}) {
 		const auto by = connect();
@@ -206,7 +206,7 @@ TEST_F(Programs, UnsealedMemfdClosesTheConnection)
 	}
 }
 
-TEST_F(Programs, MessageOfInvalidSizeClosesTheConnection)
+TEST_F(AttachServer, MessageOfInvalidSizeClosesTheConnection)
 {
 	const std::vector<std::byte> bytes(100000);
 	for (const std::size_t size : {std::size_t{1}, sizeof(UserMad) - 1, bytes.size()}) {
@@ -217,7 +217,7 @@ TEST_F(Programs, MessageOfInvalidSizeClosesTheConnection)
 	}
 }
 
-TEST_F(Programs, RemovingANodeClosesItsConnections)
+TEST_F(AttachServer, RemovingANodeClosesItsConnections)
 {
 	const auto on_a = connect(), on_b = connect();
 	ASSERT_EQ(ask(on_a, request(Kind::open, "a")).error, 0);
@@ -228,7 +228,7 @@ TEST_F(Programs, RemovingANodeClosesItsConnections)
 	add_agent(ask(connect(), request(Kind::open, "b")).token, client(0x04, 1));
 }
 
-TEST_F(Programs, SecondSubnetManagerOnAPortIsRefused)
+TEST_F(AttachServer, SecondSubnetManagerOnAPortIsRefused)
 {
 	const auto is_sm = [&] {
 		return (a.port_info().capability_mask & ib::port_cap_is_sm) != 0;
@@ -252,7 +252,7 @@ TEST_F(Programs, SecondSubnetManagerOnAPortIsRefused)
 	EXPECT_EQ(ask(request(Kind::become_sm, "b")).error, 0);
 }
 
-TEST_F(Programs, WaitingSubnetManagersAreDisconnectedWithTheirNode)
+TEST_F(AttachServer, RemovingANodeDisconnectsWaitingSubnetManagers)
 {
 	Request waiting = request(Kind::become_sm, "a");
 	waiting.reserved = 1;
@@ -268,7 +268,7 @@ TEST_F(Programs, WaitingSubnetManagersAreDisconnectedWithTheirNode)
 	EXPECT_EQ(a.port_info().capability_mask & ib::port_cap_is_sm, 0u);
 }
 
-TEST_F(Programs, WaitingSubnetManagersAreDisconnectedWithTheServer)
+TEST_F(AttachServer, StoppingTheServerDisconnectsWaitingSubnetManagers)
 {
 	auto other = std::make_unique<Server>(loop, std::filesystem::path());
 	other->add_node("a", {&a}, 1, true);
@@ -292,7 +292,7 @@ TEST_F(Programs, WaitingSubnetManagersAreDisconnectedWithTheServer)
 	EXPECT_TRUE(ends(second));
 }
 
-TEST_F(Programs, ConnectionsAboveTheLimitAreRefused)
+TEST_F(AttachServer, ConnectionsAboveTheLimitAreRefused)
 {
 	std::vector<FileDescriptor> connections;
 	for (std::size_t i = 0; i < kMostConnections; ++i)

@@ -40,7 +40,7 @@ private:
 };
 
 // A connection for which there is no descriptor neither keeps the loop busy nor is lost.
-TEST(Acceptor, AcceptsTheConnectionOnceADescriptorIsFree)
+TEST(Acceptor, PendingConnectionIsAcceptedOnceADescriptorIsFree)
 {
 	const auto path = std::filesystem::temp_directory_path() /
 			  ("weft-acceptor-" + std::to_string(::getpid()));

@@ -104,7 +104,7 @@ TEST(GuestMemory, RejectsOverlapsAndInvalidRanges)
 
 // unmap takes whole sections, one or several, and never a part of one; afterwards they are out of
 // reach.
-TEST(GuestMemory, OnlyWholeSectionsAreUnmapped)
+TEST(GuestMemory, UnmappingPartOfASectionIsRefused)
 {
 	GuestMemory memory;
 	for (std::uint64_t at : {std::uint64_t{0}, kPage, 4 * kPage})

@@ -51,7 +51,7 @@ TEST(Loop, RunRethrowsExceptionsToTheCaller)
 
 // An exception that escapes a handler is passed to the function set by contain(), on the loop, and
 // the loop goes on: other handlers, timers and the thread that threw.
-TEST(Loop, HandlerExceptionsArePassedToTheContainFunction)
+TEST(Loop, HandlerExceptionsArePassedToTheErrorCallback)
 {
 	weft::Loop loop("test"), other("other");
 	std::vector<std::string> failures;
@@ -86,7 +86,7 @@ TEST(LoopDeathTest, UnhandledExceptionTerminatesTheProcess)
 }
 
 // A timer that is moved forward fires once, at the last deadline.
-TEST(Timer, PostponedTimerFiresOnceAtTheLastDeadline)
+TEST(Timer, TimerRearmedWithALongerDelayFiresOnce)
 {
 	weft::Loop loop("test", weft::Loop::Mode::manual);
 	int fired = 0;
@@ -107,7 +107,7 @@ TEST(Timer, PostponedTimerFiresOnceAtTheLastDeadline)
 }
 
 // A timer that is moved back fires at the earlier deadline.
-TEST(Timer, AdvancedTimerFiresEarly)
+TEST(Timer, TimerRearmedWithAShorterDelayFiresEarlier)
 {
 	weft::Loop loop("test", weft::Loop::Mode::manual);
 	int fired = 0;

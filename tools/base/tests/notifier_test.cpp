@@ -64,7 +64,7 @@ std::uint64_t count_of(const FileDescriptor &event)
 }
 
 // Each ring counts, thousands without anybody reading them too; a counter that is full is let be.
-TEST(Notifier, CountsNotifications)
+TEST(Notifier, EventfdCountsEachNotification)
 {
 	const auto event = make_event();
 	const auto bell = Notifier::take(duplicate(event), Notifier::Kind::event);
@@ -195,7 +195,7 @@ TEST(Notifier, DescriptorsOfOtherTypesAreRejected)
 }
 
 // A count is taken without waiting for one, whatever the descriptor's flags.
-TEST(Notifier, ReadingTheCountDoesNotBlock)
+TEST(Notifier, ReadingAnEventfdCountDoesNotBlock)
 {
 	const auto event = make_event();
 	EXPECT_FALSE(take_count(event.get()));

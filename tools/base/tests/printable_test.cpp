@@ -31,7 +31,7 @@ TEST(Printable, ControlCharactersAreReplaced)
 }
 
 // A terminal takes U+009B for ESC [ ; others change where the text that follows is shown.
-TEST(Printable, InvisibleCharactersOfUnicodeAreReplaced)
+TEST(Printable, InvisibleUnicodeCharactersAreReplaced)
 {
 	EXPECT_EQ(printable("\xc2\x9b"
 			    "2J"),
@@ -41,7 +41,7 @@ TEST(Printable, InvisibleCharactersOfUnicodeAreReplaced)
 	EXPECT_EQ(printable("\xe2\x81\xa6"), "\\xe2\\x81\\xa6");
 }
 
-TEST(Printable, BytesThatAreNotUtf8AreReplaced)
+TEST(Printable, InvalidUtf8BytesAreReplaced)
 {
 	EXPECT_EQ(printable("\xff\x80z"), "\\xff\\x80z");
 	EXPECT_EQ(printable("\xc3"), "\\xc3");

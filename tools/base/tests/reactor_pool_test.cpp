@@ -28,7 +28,7 @@ TEST(ReactorPool, LoopsAreSpreadEvenlyOverTheThreads)
 
 // A returned thread is handed out next, before another thread is made and before one is shared by
 // more users.
-TEST(ReactorPool, ReturnedThreadsAreReused)
+TEST(ReactorPool, ReleasedThreadsAreReused)
 {
 	weft::ReactorPool pool("pool", 3);
 	auto first = pool.take(), second = pool.take();
