@@ -91,7 +91,7 @@ TEST_F(Config, StatusRegisterIsWriteOneToClear)
 }
 
 // A device without interrupts, BARs or serial number has none of it.
-TEST(ConfigSpace, MinimalDeviceHasNoPinOrCapabilities)
+TEST(ConfigSpace, MinimalDeviceHasNoInterruptPinOrCapabilities)
 {
 	const pci::ConfigSpace config(PciDescription{});
 	std::byte pin, next;

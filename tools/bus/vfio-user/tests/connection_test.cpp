@@ -26,7 +26,7 @@ namespace
 {
 
 using ::testing::ElementsAre;
-using Connecting = GreetedTest;
+using ClientConnection = GreetedTest;
 
 // Captures the log output of servers that are created during its lifetime.
 class CapturedLog
@@ -52,7 +52,7 @@ private:
 
 // When a client goes, its memory and descriptors are let go of and the device is reset; the next
 // client finds a fresh device.
-TEST_F(Connecting, DeviceIsResetBetweenClients)
+TEST_F(ClientConnection, DeviceIsResetBetweenClients)
 {
 	const auto file = make_memory(4096);
 	const auto event = make_event();
@@ -78,7 +78,7 @@ TEST_F(Connecting, DeviceIsResetBetweenClients)
 
 // A client that takes back the memory that it has shared loses the device, and nobody else does: a
 // client of another device goes on, and the next one of this device finds it fresh.
-TEST_F(Connecting, TruncatedGuestMemoryDisconnectsTheClient)
+TEST_F(ClientConnection, TruncatedGuestMemoryDisconnectsTheClient)
 {
 	FakeDevice other_device;
 	Server other_server(loop_, other_device, "other");
@@ -112,7 +112,7 @@ TEST_F(Connecting, TruncatedGuestMemoryDisconnectsTheClient)
 
 // A client whose descriptors this process has no number for is told nothing, but the log says whose
 // fault it was: not the client's, which sent one.
-TEST_F(Connecting, DescriptorExhaustionIsReported)
+TEST_F(ClientConnection, FileDescriptorExhaustionIsReported)
 {
 	const CapturedLog log;
 	{
@@ -138,7 +138,7 @@ TEST_F(Connecting, DescriptorExhaustionIsReported)
 
 // A device that fails takes the card from its machine, and from it alone: the server goes on, and
 // the next client finds a device that was plugged in anew.
-TEST_F(Connecting, DeviceExceptionClosesTheConnection)
+TEST_F(ClientConnection, DeviceExceptionClosesTheConnection)
 {
 	device_.fail_next_write = true;
 	client().send(Command::region_write, bytes_of(RegionAccess{0, 0, 4}, std::uint32_t{1}));
@@ -153,7 +153,7 @@ TEST_F(Connecting, DeviceExceptionClosesTheConnection)
 
 // A device that cannot be plugged in anew is not lost: it is tried again until it can be had, and
 // knows of no machine meanwhile.
-TEST_F(Connecting, FailedDeviceCreationIsRetried)
+TEST_F(ClientConnection, FailedDeviceCreationIsRetried)
 {
 	device_.fail_next_write = true;
 	device_.failing_resets = ~0u;
@@ -169,7 +169,7 @@ TEST_F(Connecting, FailedDeviceCreationIsRetried)
 
 // A second client is turned away while the first is there, which does not notice; but one that
 // comes before the end of the first was seen is served.
-TEST_F(Connecting, SecondClientIsRefusedWhileOneIsConnected)
+TEST_F(ClientConnection, SecondClientIsRefusedWhileOneIsConnected)
 {
 	auto [ours, theirs] = FakeClient::make_sockets();
 	server_.serve(std::move(theirs));
@@ -183,7 +183,7 @@ TEST_F(Connecting, SecondClientIsRefusedWhileOneIsConnected)
 
 // No request contains a socket. A socket may be the client's own end of the connection: while the
 // server held it, it would not notice that the client has exited.
-TEST_F(Connecting, ClientThatPassesASocketDescriptorIsDisconnected)
+TEST_F(ClientConnection, ClientThatPassesASocketDescriptorIsDisconnected)
 {
 	client().send_raw(Bytes(4), {client().fd()});
 	client().close();
@@ -227,7 +227,7 @@ struct Lingering {
 
 // A descriptor that a client has sent may not close before somebody lets it. No card waits for
 // that, this one neither; while there are many of them no more are taken from anybody.
-TEST_F(Connecting, DescriptorsThatCloseSlowlyAreLimited)
+TEST_F(ClientConnection, SlowlyClosingFileDescriptorsAreLimited)
 {
 	std::vector<FileDescriptor> readers;
 	const auto file = make_memory(4096);
@@ -258,7 +258,7 @@ TEST_F(Connecting, DescriptorsThatCloseSlowlyAreLimited)
 }
 
 // The log output that a client can cause is bounded, and the log says how much was left out.
-TEST_F(Connecting, LogLinesOfAClientAreLimited)
+TEST_F(ClientConnection, LogLinesPerClientAreLimited)
 {
 	const CapturedLog log;
 	FakeDevice other_device;
@@ -281,7 +281,7 @@ TEST_F(Connecting, LogLinesOfAClientAreLimited)
 
 // A client that does not read its replies is dropped once they exceed the bound, instead of taking
 // more memory or holding up the loop.
-TEST_F(Connecting, ClientThatDoesNotReadIsDisconnected)
+TEST_F(ClientConnection, ClientThatDoesNotReadIsDisconnected)
 {
 	const auto request = bytes_of(RegionAccess{0, 0, kMaxDataTransfer});
 	bool dropped = false;
@@ -298,7 +298,7 @@ TEST_F(Connecting, ClientThatDoesNotReadIsDisconnected)
 }
 
 // A client that is slow, but reads, gets everything whole.
-TEST_F(Connecting, SlowClientIsServed)
+TEST_F(ClientConnection, SlowClientIsServed)
 {
 	device_.memory(0)[kMaxDataTransfer - 1] = std::byte{3};
 	for (int i = 0; i < 3; ++i)
@@ -313,7 +313,7 @@ TEST_F(Connecting, SlowClientIsServed)
 }
 
 // The device is detached when the server goes, with a client or without.
-TEST(ServerLife, DestroyingTheServerDetachesTheDevice)
+TEST(ServerLifetime, DestroyingTheServerDetachesTheDevice)
 {
 	Loop loop("test", Loop::Mode::manual);
 	FakeDevice device;
@@ -328,7 +328,7 @@ TEST(ServerLife, DestroyingTheServerDetachesTheDevice)
 }
 
 // On a loop with a thread of its own, and over a socket file: clients come one after the other.
-TEST(ServerLife, ClientConnectsToTheSocketFile)
+TEST(ServerLifetime, ClientConnectsToTheSocketFile)
 {
 	const auto directory = std::filesystem::temp_directory_path() /
 			       ("weft-test-" + std::to_string(::getpid()));
@@ -359,7 +359,7 @@ TEST(ServerLife, ClientConnectsToTheSocketFile)
 
 // A stale socket file of a dead process does not stop the next start; what is not a socket
 // is never touched.
-TEST(ServerLife, StaleSocketFileIsReplaced)
+TEST(ServerLifetime, StaleSocketFileIsReplaced)
 {
 	const auto directory = std::filesystem::temp_directory_path() /
 			       ("weft-stale-" + std::to_string(::getpid()));

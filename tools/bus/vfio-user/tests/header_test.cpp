@@ -70,7 +70,7 @@ TEST_F(Stream, InvalidHeaderClosesTheConnection)
 
 // Descriptors belong to the message that they were sent with, also amid a batch and if the message
 // comes in pieces.
-TEST_F(Stream, DescriptorsBelongToTheirMessage)
+TEST_F(Stream, FileDescriptorsStayWithTheirMessage)
 {
 	const auto file = make_memory(3 * 4096);
 	const auto map = [](std::uint64_t page) {

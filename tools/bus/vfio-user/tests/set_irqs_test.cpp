@@ -62,7 +62,7 @@ TEST_F(SetIrqsMessage, EventfdsCanBeRemovedFromVectors)
 
 // An interrupt that finds no descriptor is pending, and is delivered with the descriptor; but not
 // across a disabling of MSI-X or a reset.
-TEST_F(SetIrqsMessage, PendingInterruptIsDeliveredWithItsDescriptor)
+TEST_F(SetIrqsMessage, PendingInterruptIsDeliveredWhenItsEventfdIsSet)
 {
 	enable_msix();
 	device_.host().raise_msix(0);

@@ -115,7 +115,7 @@ TEST_F(Version, CapabilitiesOfTheWrongTypeAreIgnored)
 }
 
 // VERSION comes first, and only once.
-TEST_F(Version, VersionMustBeTheFirstRequestAndUnique)
+TEST_F(Version, VersionMustBeTheFirstRequestAndSentOnce)
 {
 	EXPECT_EQ(client().call(Command::reset).error(), EINVAL);
 	EXPECT_EQ(client().greet().error(), 0u);

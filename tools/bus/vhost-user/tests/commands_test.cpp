@@ -33,7 +33,7 @@ TEST_F(Commands, ReadsAndWritesReachBarsAndConfigSpace)
 }
 
 // The function has no interrupt pin for such a machine: there is no way for it.
-TEST_F(Commands, InterruptPinIsNotReported)
+TEST_F(Commands, GuestSeesNoInterruptPinOrIntxStatus)
 {
 	EXPECT_TRUE(device_.description().intx);
 	EXPECT_EQ(guest().read_config<std::uint8_t>(0x3d), 0u);
@@ -42,7 +42,7 @@ TEST_F(Commands, InterruptPinIsNotReported)
 }
 
 // Where UML copies, more than a register goes in one command, up to a page.
-TEST_F(Commands, BlockReadsWritesAndFillsWork)
+TEST_F(Commands, BlocksOfMemoryCanBeReadWrittenAndFilled)
 {
 	Bytes data(kMaxTransfer);
 	for (std::size_t i = 0; i < data.size(); ++i)
@@ -183,7 +183,7 @@ TEST_F(Commands, LongRingIsProcessedInSlices)
 }
 
 // The rest of a long ring is abandoned when its guest disconnects.
-TEST_F(Commands, DisconnectAbandonsTheRestOfALongRing)
+TEST_F(Commands, DisconnectStopsProcessingOfALongRing)
 {
 	for (std::uint16_t i = 0; i < FakeGuest::kEntries; ++i) {
 		const auto place = FakeGuest::kBuffers + 32u * i;
@@ -215,7 +215,7 @@ TEST_F(Commands, DisabledQueueIsNotProcessed)
 }
 
 // Handling of malformed rings.
-class BrokenRings : public GreetedTest
+class InvalidRings : public GreetedTest
 {
 protected:
 	// Makes @head available and kicks; the machine is to be lost.
@@ -232,31 +232,31 @@ protected:
 	static constexpr std::uint64_t kPlace = FakeGuest::kBuffers;
 };
 
-TEST_F(BrokenRings, HeadIndexBeyondTheRingDisconnects)
+TEST_F(InvalidRings, HeadIndexBeyondTheRingDisconnectsTheGuest)
 {
 	expect_lost_by(FakeGuest::kEntries);
 }
 
-TEST_F(BrokenRings, NextIndexBeyondTheRingDisconnects)
+TEST_F(InvalidRings, NextIndexBeyondTheRingDisconnectsTheGuest)
 {
 	describe(0, {kPlace, 16, kDescriptorNext, FakeGuest::kEntries});
 	expect_lost_by(0);
 }
 
-TEST_F(BrokenRings, CyclicDescriptorChainDisconnects)
+TEST_F(InvalidRings, CyclicDescriptorChainDisconnectsTheGuest)
 {
 	describe(0, {kPlace, 0, kDescriptorNext, 1});
 	describe(1, {kPlace, 0, kDescriptorNext, 0});
 	expect_lost_by(0);
 }
 
-TEST_F(BrokenRings, IndirectDescriptorDisconnects)
+TEST_F(InvalidRings, IndirectDescriptorDisconnectsTheGuest)
 {
 	describe(0, {kPlace, 16, kDescriptorIndirect, 0});
 	expect_lost_by(0);
 }
 
-TEST_F(BrokenRings, TooManyBytesInAChainDisconnect)
+TEST_F(InvalidRings, OversizedDescriptorChainDisconnectsTheGuest)
 {
 	describe(0, {kPlace, kMaxTransfer + 16, kDescriptorNext, 1});
 	describe(1, {kPlace, kMaxTransfer + 1, kDescriptorWritable, 0});
@@ -269,14 +269,14 @@ TEST_F(BrokenRings, TooManyBytesInAChainDisconnect)
 	expect_lost_by(0);
 }
 
-TEST_F(BrokenRings, ReadableAfterWritableDescriptorDisconnects)
+TEST_F(InvalidRings, ReadableAfterWritableDescriptorDisconnectsTheGuest)
 {
 	describe(0, {kPlace, 16, kDescriptorWritable | kDescriptorNext, 1});
 	describe(1, {kPlace, 16, 0, 0});
 	expect_lost_by(0);
 }
 
-TEST_F(BrokenRings, AvailableIndexTooFarAheadDisconnects)
+TEST_F(InvalidRings, AvailableIndexTooFarAheadDisconnectsTheGuest)
 {
 	guest().object<std::uint16_t>(guest().queue(kCommandQueue).available + kRingIndex) =
 		FakeGuest::kEntries + 1;
@@ -284,7 +284,7 @@ TEST_F(BrokenRings, AvailableIndexTooFarAheadDisconnects)
 	expect_lost();
 }
 
-TEST_F(BrokenRings, BufferOutsideGuestMemoryDisconnects)
+TEST_F(InvalidRings, BufferOutsideGuestMemoryDisconnectsTheGuest)
 {
 	constexpr auto end = FakeGuest::kMemory + FakeGuest::kMemorySize;
 	describe(0, {end - 8, 16, 0, 0});

@@ -16,7 +16,7 @@ namespace
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class Messages : public GreetedTest
+class MsixMessages : public GreetedTest
 {
 protected:
 	static constexpr std::uint8_t kBar = 4;
@@ -53,7 +53,7 @@ protected:
 };
 
 // The table is memory, masked at first; the model sees nothing of it.
-TEST_F(Messages, MsixTableAccessesDoNotReachTheDevice)
+TEST_F(MsixMessages, MsixTableAccessesDoNotReachTheDevice)
 {
 	EXPECT_EQ(guest().read<std::uint32_t>(kBar, entry(31) + 12), 1u);
 	set_vector(31, 77);
@@ -66,7 +66,7 @@ TEST_F(Messages, MsixTableAccessesDoNotReachTheDevice)
 }
 
 // A raised vector is one message, as the table says, and one call.
-TEST_F(Messages, RaisedVectorSendsItsAddressAndData)
+TEST_F(MsixMessages, RaisedMsixVectorSendsItsAddressAndData)
 {
 	enable();
 	set_vector(0, 65);
@@ -85,7 +85,7 @@ TEST_F(Messages, RaisedVectorSendsItsAddressAndData)
 
 // A masked message is pending once, is shown as pending, and is sent when it is unmasked, by the
 // vector's mask or the function's.
-TEST_F(Messages, MaskedVectorStaysPendingUntilUnmasked)
+TEST_F(MsixMessages, MaskedVectorStaysPendingUntilUnmasked)
 {
 	enable(0xc000);
 	set_vector(3, 70);
@@ -108,7 +108,7 @@ TEST_F(Messages, MaskedVectorStaysPendingUntilUnmasked)
 }
 
 // A machine without room for a message has it when it makes room.
-TEST_F(Messages, VectorStaysPendingUntilABufferIsPosted)
+TEST_F(MsixMessages, VectorStaysPendingUntilABufferIsPosted)
 {
 	enable();
 	set_vector(1, 71);
@@ -121,7 +121,7 @@ TEST_F(Messages, VectorStaysPendingUntilABufferIsPosted)
 }
 
 // Nothing is sent by a function that may not, and a reset forgets all.
-TEST_F(Messages, InterruptsNeedBusMasteringAndMsixEnable)
+TEST_F(MsixMessages, InterruptsNeedBusMasteringAndMsixEnable)
 {
 	enable();
 	set_vector(2, 72);
@@ -148,7 +148,7 @@ TEST_F(Messages, InterruptsNeedBusMasteringAndMsixEnable)
 
 // A pending message stays pending while the function is no bus master, whatever is unmasked, and is
 // sent when it is a master again.
-TEST_F(Messages, PendingMsixIsSentOnlyWithBusMasteringEnabled)
+TEST_F(MsixMessages, PendingMsixIsSentOnlyWithBusMasteringEnabled)
 {
 	enable();
 	set_vector(2, 72, true);
@@ -168,7 +168,7 @@ TEST_F(Messages, PendingMsixIsSentOnlyWithBusMasteringEnabled)
 
 // Nor is a machine waited for that takes O_NONBLOCK off the pipe: the flag belongs to what both
 // share.
-TEST_F(Messages, FullCallPipeDoesNotBlockTheServer)
+TEST_F(MsixMessages, FullBackendChannelDoesNotBlockTheServer)
 {
 	int ends[2];
 	ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
@@ -194,7 +194,7 @@ TEST_F(Messages, FullCallPipeDoesNotBlockTheServer)
 }
 
 // A machine that never reads its calls loses none that matters, and holds nobody up.
-TEST_F(Messages, GuestThatIgnoresInterruptsDoesNotBlockTheDevice)
+TEST_F(MsixMessages, GuestThatIgnoresInterruptsDoesNotBlockTheDevice)
 {
 	enable();
 	set_vector(0, 80);
@@ -210,7 +210,7 @@ TEST_F(Messages, GuestThatIgnoresInterruptsDoesNotBlockTheDevice)
 }
 
 // A buffer that is too small for a message, or nowhere, ends it at the next request.
-TEST_F(Messages, InvalidMessageBufferClosesTheConnection)
+TEST_F(MsixMessages, InvalidInterruptBufferClosesTheConnection)
 {
 	for (const Descriptor &bad :
 	     {Descriptor{FakeGuest::kBuffers, 19, kDescriptorWritable, 0},

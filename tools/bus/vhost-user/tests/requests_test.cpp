@@ -150,7 +150,7 @@ TEST_F(Requests, InvalidBackendChannelsAreRefused)
 	EXPECT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
 }
 
-TEST_F(Requests, SocketInAPartialMessageDoesNotKeepTheConnection)
+TEST_F(Requests, SocketSentInAPartialMessageDoesNotPreventDisconnect)
 {
 	auto [far, near] = FakeGuest::make_sockets();
 	testing::ClientSocket(std::move(near), std::chrono::seconds(5))
@@ -164,7 +164,7 @@ TEST_F(Requests, SocketInAPartialMessageDoesNotKeepTheConnection)
 
 // A machine that has gone has all its descriptors back: who reads its pipe sees the end of it,
 // although no next machine has come.
-TEST_F(Requests, DescriptorsAreClosedWhenTheGuestDisconnects)
+TEST_F(Requests, FileDescriptorsAreClosedWhenTheGuestDisconnects)
 {
 	guest().greet();
 	int ends[2];
@@ -226,7 +226,7 @@ TEST_F(Requests, InvalidMemoryTablesAreRefused)
 
 // When a machine goes, its memory goes and the device is reset; the next one finds it fresh, and
 // one at a time is served.
-TEST_F(Requests, OneGuestAtATimeGetsAResetDevice)
+TEST_F(Requests, SecondGuestIsRefusedAndTheNextGetsAResetDevice)
 {
 	guest().greet();
 	guest().write_config<std::uint16_t>(4, 4);
@@ -247,7 +247,7 @@ TEST_F(Requests, OneGuestAtATimeGetsAResetDevice)
 
 // A machine that takes its memory back loses the card, and a device that fails is taken from its
 // machine.
-TEST_F(Requests, LostMemoryOrDeviceFailureDisconnectsTheGuest)
+TEST_F(Requests, TruncatedMemoryOrDeviceFailureDisconnectsTheGuest)
 {
 	guest().greet();
 	ASSERT_EQ(::ftruncate(guest().memory_fd(), 4096), 0);
