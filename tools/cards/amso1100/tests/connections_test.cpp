@@ -382,11 +382,11 @@ struct Reach {
 	EventId event;
 };
 
-class Amso1100Reach : public Amso1100Connections, public ::testing::WithParamInterface<Reach>
+class Amso1100RemoteAccess : public Amso1100Connections, public ::testing::WithParamInterface<Reach>
 {
 };
 
-TEST_P(Amso1100Reach, UnauthorizedRemoteAccessIsRefused)
+TEST_P(Amso1100RemoteAccess, UnauthorizedRemoteAccessIsRefused)
 {
 	const Reach &reach = GetParam();
 	server.qp = b.create_qp(server.sq_cq, server.rq_cq, 17,
@@ -408,7 +408,7 @@ TEST_P(Amso1100Reach, UnauthorizedRemoteAccessIsRefused)
 	EXPECT_FALSE(std::ranges::equal(client.bytes(0, 100), before));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Amso1100Reach,
+INSTANTIATE_TEST_SUITE_P(All, Amso1100RemoteAccess,
 			 ::testing::Values(Reach{"WriteOfNone", false, 0x7b, 0x2f, 0x100,
 						 Driver::kPd, EventId::tagged_invalid_stag},
 					   Reach{"WriteByAnotherKey", false, 0x7b, 0x2f, 1,
@@ -456,7 +456,7 @@ TEST_F(Amso1100Connections, OversizedMessageTerminatesTheConnection)
 	expect_event(b, EventId::connection_reset, QpState::error);
 }
 
-TEST_F(Amso1100Connections, MissingReceiveTerminatesTheConnection)
+TEST_F(Amso1100Connections, SendWithoutAPostedReceiveTerminatesTheConnection)
 {
 	establish();
 	a.send(client.qp, 3, {client.piece(0, 100)});
@@ -464,7 +464,7 @@ TEST_F(Amso1100Connections, MissingReceiveTerminatesTheConnection)
 }
 
 // A request that the host got wrong completes with its reason, after valid ones before it.
-TEST_F(Amso1100Connections, LocalSendErrorCompletesTheFailedRequest)
+TEST_F(Amso1100Connections, LocalSendErrorIsReportedInTheCompletion)
 {
 	struct {
 		Driver::Piece piece;
@@ -493,7 +493,7 @@ TEST_F(Amso1100Connections, LocalSendErrorCompletesTheFailedRequest)
 	}
 }
 
-TEST_F(Amso1100Connections, LocalReceiveErrorCompletesTheFailedReceive)
+TEST_F(Amso1100Connections, LocalReceiveErrorIsReportedInTheCompletion)
 {
 	establish();
 	b.receive(server.qp, 1, {{server.stag, 100, server.memory + (4 << 20) - 50}});
@@ -521,7 +521,7 @@ TEST_F(Amso1100Connections, SendWithInvalidateInvalidatesTheStag)
 
 // A peer cannot invalidate a key that it was not given: of a region that other streams may use, or
 // of one that it cannot access.
-TEST_F(Amso1100Connections, InvalidatingAForeignStagIsRefused)
+TEST_F(Amso1100Connections, RemoteInvalidationWithoutPermissionIsRefused)
 {
 	for (const bool shared : {true, false}) {
 		server.qp = b.create_qp(server.sq_cq, server.rq_cq, shared ? 30 : 31);
@@ -752,7 +752,7 @@ TEST_F(Amso1100Connections, PendingConnectionsOfAllListenersAreLimited)
 }
 
 // As many answers wait for events; then nothing more is asked until the host has read.
-TEST_F(Amso1100Connections, PendingRepliesDelayFurtherRequests)
+TEST_F(Amso1100Connections, RequestsWaitWhileTooManyRepliesArePending)
 {
 	set({}, false);
 	const auto leave = [&] {

@@ -290,7 +290,7 @@ TEST_F(Amso1100Ethernet, CardDoesNoDmaWithoutBusMastering)
 	ASSERT_TRUE(host_.loop().run_until([&] { return sent_.size() == 1; }));
 }
 
-TEST_F(Amso1100Ethernet, OnlyFramesForTheHostAreReceived)
+TEST_F(Amso1100Ethernet, FramesToOtherUnicastAddressesAreDropped)
 {
 	for (unsigned i = 0; i < 4; ++i)
 		give(i);
@@ -338,7 +338,7 @@ TEST_F(Amso1100Ethernet, FramesWithoutASuitableBufferAreDropped)
 }
 
 // Bit 31 takes every buffer away, and the answer is the card's own index.
-TEST_F(Amso1100Ethernet, QuiesceDropsPostedReceiveBuffers)
+TEST_F(Amso1100Ethernet, QuiesceBitDropsAllPostedReceiveBuffers)
 {
 	for (unsigned i = 0; i < wire::receive_entries; ++i)
 		give(i);
@@ -356,7 +356,7 @@ TEST_F(Amso1100Ethernet, QuiesceDropsPostedReceiveBuffers)
 }
 
 // The old driver acknowledges after it has looked: what came in between is not lost.
-TEST_F(Amso1100Ethernet, AcknowledgingClearsOnlyTheReadCauses)
+TEST_F(Amso1100Ethernet, InterruptCausesRaisedAfterTheStatusReadStayPending)
 {
 	give(0);
 	give(1);

@@ -47,7 +47,7 @@ protected:
 
 // The words are cleared before anything is said; then a reply comes with one hint, counted, and an
 // interrupt.
-TEST_F(Amso1100Rnic, InitAndOpenAreAnsweredWithAHintAndInterrupt)
+TEST_F(Amso1100Rnic, OpenReplyRaisesAHostHintAndAnInterrupt)
 {
 	initialise();
 	EXPECT_EQ(word(kHintCount), 0);
@@ -191,7 +191,7 @@ TEST_F(Amso1100Rnic, FullReplyQueueDelaysRepliesWithoutLoss)
 }
 
 // No context, no reply; nothing before INIT, or after TERM; an index that is none is not followed.
-TEST_F(Amso1100Rnic, RequestsOutsideInitAndTermAreIgnored)
+TEST_F(Amso1100Rnic, RequestsBeforeInitOrAfterTermAreIgnored)
 {
 	fill(MessageId::rnic_open);
 	ring();
@@ -238,7 +238,7 @@ TEST_F(Amso1100Rnic, InitRestartsAnRnicThatWasNotOpened)
 }
 
 // The addresses that INIT names do not exist: nothing is written, and nothing else breaks.
-TEST_F(Amso1100Rnic, InvalidQueueAddressesInInitAreNotWritten)
+TEST_F(Amso1100Rnic, InitWithInvalidQueueAddressesWritesNothing)
 {
 	fill(MessageId::init, {{0x10, 0xffffffff}}, 0);
 	fill(MessageId::rnic_open);

@@ -204,7 +204,7 @@ TEST_F(Amso1100Verbs, InvalidStateTransitionsAreRefused)
 	EXPECT_FALSE(next_event());
 }
 
-TEST_F(Amso1100Verbs, InvalidRegionsAreRefused)
+TEST_F(Amso1100Verbs, InvalidMemoryRegionsAreRefused)
 {
 	namespace at = wire::mr_register;
 	const std::vector<std::uint64_t> two{0x100000, 0x101000};
@@ -281,7 +281,7 @@ TEST_F(Amso1100Verbs, IncompleteAndExcessivePageListsAreRefused)
 }
 
 // Entries of all lists, and regions, are counted; what is given back may be taken again.
-TEST_F(Amso1100Verbs, RegionsAndPageListEntriesAreLimited)
+TEST_F(Amso1100Verbs, MemoryRegionsAndPageListEntriesAreLimited)
 {
 	const auto allocate_list = [&](std::uint32_t pages) {
 		const auto answer =
@@ -326,7 +326,7 @@ TEST_F(Amso1100Verbs, NumberOfAddressesIsLimited)
 }
 
 // Answers that wait for events hold up no others, but are counted: then nothing more is asked.
-TEST_F(Amso1100Verbs, UnreadEventsDelayRequests)
+TEST_F(Amso1100Verbs, RequestsWaitWhileTooManyEventsAreUnread)
 {
 	const Cq cq = create_cq();
 	const Qp qp = create_qp(cq, cq);

@@ -108,7 +108,7 @@ TEST_F(Example, FullQueueIsProcessedInSlices)
 }
 
 // An invalid request affects no other: it gets a status, and the next is carried out.
-TEST_F(Example, InvalidRequestFailsWithoutAffectingOthers)
+TEST_F(Example, InvalidRequestDoesNotAffectOtherRequests)
 {
 	const wire::Request &empty = put(kSource, kDestination, 0);
 	const wire::Request &longest = put(kSource, kDestination, wire::most_bytes);
