@@ -54,13 +54,13 @@ void agrees_with_a_map_of_single_pages(std::uint64_t start)
 	}
 }
 
-TEST(IcmMap, MatchesAPagewiseMap)
+TEST(IcmMap, RandomMappingsMatchAReferenceMap)
 {
 	agrees_with_a_map_of_single_pages(0);
 }
 
 // About the end of what is looked up at once, and beyond it.
-TEST(IcmMap, LookupsMatchAPagewiseMap)
+TEST(IcmMap, RandomMappingsAtHighAddressesMatchAReferenceMap)
 {
 	agrees_with_a_map_of_single_pages((std::uint64_t{1} << 33) - 40 * 4096);
 	agrees_with_a_map_of_single_pages(std::uint64_t{1} << 40);

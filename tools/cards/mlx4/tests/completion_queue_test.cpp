@@ -256,7 +256,7 @@ TEST_F(CompletionQueueTest, ResizeContinuesInTheNewBuffer)
 
 // The command that makes the queue marks the entries of its first half only. Each entry that is
 // written marks another one, so that the next one is the card's whenever the driver looks at it.
-TEST_F(CompletionQueueTest, LargestQueueInitialisesItsSecondHalfWhileItFills)
+TEST_F(CompletionQueueTest, SecondHalfOfTheLargestCqIsInitialisedAsItFills)
 {
 	constexpr unsigned log_size = limits::kLogMarkedEntries + 1, log_page = 23;
 	constexpr std::uint32_t size = 1u << log_size;

@@ -47,7 +47,7 @@ private:
 	std::uint64_t index_ = 0;
 };
 
-TEST_F(FaultsTest, EachCompletionFaultChangesOnlyItsOwnField)
+TEST_F(FaultsTest, EachCqeFaultCorruptsOnlyItsField)
 {
 	arm(Fault::cqe_number);
 	Cqe entry = complete();
@@ -69,7 +69,7 @@ TEST_F(FaultsTest, EachCompletionFaultChangesOnlyItsOwnField)
 	EXPECT_FALSE(entry.owner());
 }
 
-TEST_F(FaultsTest, EachEventFaultChangesItsField)
+TEST_F(FaultsTest, EachEqeFaultCorruptsItsField)
 {
 	arm(Fault::eqe_number);
 	auto entry = event();
@@ -127,7 +127,7 @@ TEST_F(FaultsTest, CapabilityFaultReportsInconsistentCapabilities)
 		  sound.out);
 }
 
-TEST_F(FaultsTest, SpuriousInterruptHasNoEvent)
+TEST_F(FaultsTest, SpuriousInterruptIsRaisedWithoutAnEqe)
 {
 	driver.host.take_interrupts(1);
 	driver.card.interrupt_idly();

@@ -111,7 +111,7 @@ TEST_F(ManagementTest, DriverSetsTheNodeDescription)
 	EXPECT_STREQ(ib::smp_attribute<ib::NodeDescription>(answer).text, "node1 HCA-1");
 }
 
-TEST_F(ManagementTest, UnknownAttributesGiveAMadStatusNotACommandError)
+TEST_F(ManagementTest, UnknownAttributesReturnAMadStatusNotACommandError)
 {
 	EXPECT_EQ(ask(smp(kGet, 0x0099)).header.status,
 		  ib::mad_status_unsupported_method_attribute);
@@ -131,7 +131,7 @@ TEST_F(ManagementTest, UnknownAttributesGiveAMadStatusNotACommandError)
 		<< "there is no port 2";
 }
 
-TEST_F(ManagementTest, InitPortMovesToInitAndClosePortToDown)
+TEST_F(ManagementTest, InitPortMovesThePortToInitAndClosePortToDown)
 {
 	EXPECT_EQ(port_info().state(), ib::PortState::down);
 	open();
@@ -154,7 +154,7 @@ TEST_F(ManagementTest, UnconnectedPortHasNoLink)
 	EXPECT_EQ(port_info().state(), ib::PortState::init);
 }
 
-TEST_F(ManagementTest, AddressChangesRaiseAnEvent)
+TEST_F(ManagementTest, LidAndSmLidChangesRaiseAnEvent)
 {
 	open();
 	EXPECT_EQ(set_port_info([](ib::PortInfo &info) {
@@ -321,7 +321,7 @@ TEST_F(ManagementTest, SetPortAlwaysSetsTheCapabilityMask)
 	EXPECT_EQ(driver.command(Opcode::set_port, 1, 1, mailbox).status, Status::bad_opcode);
 }
 
-TEST_F(ManagementTest, ResponsesUseTheReturnPathOfTheRequest)
+TEST_F(ManagementTest, DirectedRouteResponsesTakeTheReturnPath)
 {
 	bool handled = false;
 	ib::Smp request = smp(kGet, ib::attr_node_info);

@@ -61,7 +61,7 @@ protected:
 	std::vector<BusRange> ranges;
 };
 
-TEST_F(MemoryTableTest, RegionIsTranslatedByItsPageList)
+TEST_F(MemoryTableTest, VirtualAddressesAreTranslatedByThePageList)
 {
 	// The pages in another order, so that they are not adjacent.
 	driver.write_mtt(buffer.mtt_offset, (buffer.bus + 0x3000) | 1);
@@ -109,7 +109,7 @@ TEST_F(MemoryTableTest, EachKeyViolationHasItsOwnError)
 	EXPECT_EQ(resolve(read, kStart, 1), MemoryError::invalid_key) << "after it has gone";
 }
 
-TEST_F(MemoryTableTest, PagesOutsideTheGuestAreRejected)
+TEST_F(MemoryTableTest, PagesOutsideGuestMemoryAreRejected)
 {
 	driver.write_mtt(buffer.mtt_offset, TinyDriver::kMemorySize | 1);
 	ASSERT_EQ(create(), Status::ok);
@@ -120,7 +120,7 @@ TEST_F(MemoryTableTest, PagesOutsideTheGuestAreRejected)
 	EXPECT_TRUE(segments.empty());
 }
 
-TEST_F(MemoryTableTest, PhysicalAddressRegionNeedsNoPageList)
+TEST_F(MemoryTableTest, PhysicalAddressMrNeedsNoPageList)
 {
 	MptEntry::physical.set(entry.bytes, 1);
 	MptEntry::length64.set(entry.bytes, 1);
@@ -142,7 +142,7 @@ TEST_F(MemoryTableTest, ReservedLkeyRequiresPermission)
 	EXPECT_EQ(memory().resolve(use, 0x4000, 16, ranges), MemoryError::invalid_key);
 }
 
-TEST_F(MemoryTableTest, UninitialisedEntriesAreInvalidKeys)
+TEST_F(MemoryTableTest, UninitialisedMptEntriesAreInvalidKeys)
 {
 	TinyDriver other;
 	other.bring_up();
@@ -222,14 +222,14 @@ TEST_F(MemoryTableTest, KeysCanBeFastRegisteredAndInvalidated)
 	EXPECT_EQ(resolve(KeyAccess::remote_read, 0x11000, 16, new_key), MemoryError::invalid_key);
 }
 
-TEST_F(MemoryTableTest, OrdinaryRegionsCannotBeInvalidated)
+TEST_F(MemoryTableTest, OrdinaryMemoryRegionsCannotBeInvalidated)
 {
 	ASSERT_EQ(create(), Status::ok);
 	EXPECT_EQ(memory().invalidate(kKey, kPd, 1, false), MemoryError::bad_request);
 	EXPECT_EQ(resolve(KeyAccess::local_read, kStart, 1), MemoryError::none);
 }
 
-TEST_F(MemoryTableTest, WindowGrantsAccessOnlyToItsRange)
+TEST_F(MemoryTableTest, MemoryWindowGrantsAccessOnlyToItsRange)
 {
 	MptEntry::bind_enable.set(entry.bytes, 1);
 	ASSERT_EQ(create(), Status::ok);
@@ -268,7 +268,7 @@ TEST_F(MemoryTableTest, WindowGrantsAccessOnlyToItsRange)
 	EXPECT_EQ(driver.command(Opcode::hw2sw_mpt, kIndex, 1).status, Status::ok);
 }
 
-TEST_F(MemoryTableTest, BindingRequiresARegionWithBindEnabled)
+TEST_F(MemoryTableTest, BindingAMemoryWindowRequiresAnMrWithBindEnabled)
 {
 	ASSERT_EQ(create(), Status::ok); // without bind_enable
 	MptEntry window{};
@@ -289,7 +289,7 @@ TEST_F(MemoryTableTest, BindingRequiresARegionWithBindEnabled)
 }
 
 // A page list is as long as a driver's may be, however much room the key's entry claims.
-TEST_F(MemoryTableTest, FastRegistrationListIsLimited)
+TEST_F(MemoryTableTest, FastRegistrationPageListIsLimited)
 {
 	MptEntry::fast_register_enable.set(entry.bytes, 1);
 	MptEntry::mtt_size.set(entry.bytes, 1u << 20);
@@ -321,7 +321,7 @@ TEST_F(MemoryTableTest, InvalidMptCommandsAreRefused)
 }
 
 // The data path is notified of a removed key before the command has completed.
-TEST_F(MemoryTableTest, KeyRemovalNotifiesTheDataPath)
+TEST_F(MemoryTableTest, DestroyingAKeyNotifiesTheTransport)
 {
 	ASSERT_EQ(create(), Status::ok);
 	EXPECT_TRUE(memory().holds(kKey));
@@ -340,7 +340,7 @@ TEST_F(MemoryTableTest, KeyRemovalNotifiesTheDataPath)
 
 // So they are of memory that the machine takes away or adds: no key holds for a moment, and then
 // those that did.
-TEST_F(MemoryTableTest, MemoryRemovalNotifiesTheDataPath)
+TEST_F(MemoryTableTest, RemovingGuestMemoryNotifiesTheTransport)
 {
 	constexpr std::uint64_t elsewhere = 1ull << 40;
 	ASSERT_EQ(create(), Status::ok);

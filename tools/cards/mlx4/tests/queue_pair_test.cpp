@@ -152,7 +152,7 @@ TEST_F(QueuePairTest, TransitionsNotifyTheTransport)
 	EXPECT_EQ(driver.context().queue_pair(kQpn), nullptr);
 }
 
-TEST_F(QueuePairTest, QpNumbersKeepTheirHighBits)
+TEST_F(QueuePairTest, QpnsThatDifferInHighBitsAreDifferentQps)
 {
 	// 10 bits index the table; drivers set others at will.
 	const std::uint32_t qpn = 0xabc000 | kQpn;
@@ -180,7 +180,7 @@ TEST_F(QueuePairTest, QueueWithTheLargerStrideIsFirstInTheBuffer)
 	EXPECT_EQ(qp().send_queue.offset, 0u);
 }
 
-TEST_F(QueuePairTest, FieldsOfAbsentQueuesAreIgnored)
+TEST_F(QueuePairTest, ReceiveQueueFieldsAreIgnoredIfAnSrqIsUsed)
 {
 	hw::mlx4::SrqContext srq{};
 	hw::mlx4::SrqContext::log_size.set(srq.bytes, 4);
@@ -197,7 +197,7 @@ TEST_F(QueuePairTest, FieldsOfAbsentQueuesAreIgnored)
 	EXPECT_TRUE(qp().send_queue.present);
 }
 
-TEST_F(QueuePairTest, CreationWithMissingObjectsIsRefused)
+TEST_F(QueuePairTest, CreationWithUnknownObjectsIsRefused)
 {
 	const auto with = [&](auto &&change) {
 		Mailbox m = mailbox;
@@ -258,7 +258,7 @@ TEST_F(QueuePairTest, QueryQpReturnsTheQpContext)
 	EXPECT_EQ(AddressPathLayout::ack_timeout.get(c + QpContext::primary_path), 14u);
 }
 
-TEST_F(QueuePairTest, SpecialQueuePairsBelongToTheirPorts)
+TEST_F(QueuePairTest, SpecialQpsAreNumberedFromTheConfiguredBase)
 {
 	EXPECT_EQ(driver.command(Opcode::conf_special_qp, 132).status, Status::bad_index);
 	EXPECT_EQ(driver.command(Opcode::conf_special_qp, 1024).status, Status::bad_index);

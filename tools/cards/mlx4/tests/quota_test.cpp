@@ -68,7 +68,7 @@ protected:
 
 // Queue pairs, completion queues and shared receive queues end, however large the tables and
 // however little memory the guest lends for them; one that goes makes room for another.
-TEST_F(Quota, NumberOfQueuesIsLimitedPerKind)
+TEST_F(Quota, NumberOfQueuesOfEachTypeIsLimited)
 {
 	ASSERT_NO_FATAL_FAILURE(bring_up_large());
 	const auto cq = driver.make_cq(TinyDriver::kFirstCq, 0);
@@ -203,7 +203,7 @@ TEST_F(Quota, KeyTableMustBeAlignedAndNotWrapAround)
 
 // A machine lends what it has: pages outside its memory, wholly or in part, are not mapped, and
 // nothing else of that mailbox is.
-TEST_F(Quota, ContextPagesMustBeInGuestMemory)
+TEST_F(Quota, MappedIcmPagesMustBeInGuestMemory)
 {
 	driver.bring_up();
 	const std::uint64_t end = TinyDriver::kMemorySize;
@@ -236,7 +236,7 @@ TEST_F(Quota, ContextPagesMustBeInGuestMemory)
 
 // Mapping writes nothing, however much is mapped; yet what lies in a lent page is no key, neither
 // before the table is set up nor after its page is exchanged.
-TEST_F(Quota, MappingWritesNoPagesAndCreatesNoKeys)
+TEST_F(Quota, MappingIcmWritesNoPagesAndCreatesNoKeys)
 {
 	MptEntry key{};
 	MptEntry::region.set(key.bytes, 1);

@@ -59,7 +59,7 @@ protected:
 	SrqContext context{};
 };
 
-TEST_F(SharedReceiveQueueTest, WqesAreConsumedInTheOrderOfTheLinks)
+TEST_F(SharedReceiveQueueTest, LinkedWqesAreConsumedInLinkOrder)
 {
 	EXPECT_FALSE(queue().take());
 	posted(3);
@@ -117,7 +117,7 @@ TEST_F(SharedReceiveQueueTest, UnmappedBufferRaisesOneCatastrophicEvent)
 	expect_failure();
 }
 
-TEST_F(SharedReceiveQueueTest, ListFaultRaisesOneCatastrophicEvent)
+TEST_F(SharedReceiveQueueTest, InjectedSrqFaultRaisesOneCatastrophicEvent)
 {
 	posted(5);
 	EXPECT_TRUE(queue().take());
@@ -175,7 +175,7 @@ protected:
 	TinyDriver driver;
 };
 
-TEST_F(MulticastTest, NewTableReadsAsZero)
+TEST_F(MulticastTest, NewMulticastTableReadsAsZero)
 {
 	const auto result = driver.command(Opcode::read_mcg, 5, 0, {}, 64);
 	ASSERT_EQ(result.status, Status::ok);
@@ -202,7 +202,7 @@ TEST_F(MulticastTest, LookupFollowsTheHashChain)
 	EXPECT_TRUE(members(first).empty());
 }
 
-TEST_F(MulticastTest, CyclicChainsAndInvalidCountsTerminate)
+TEST_F(MulticastTest, LookupEndsOnCyclicChainsAndInvalidCounts)
 {
 	const ib::Gid group = gid(1);
 	const std::uint32_t at = hash(group);

@@ -174,7 +174,7 @@ TEST_F(TrapTest, CapabilityChangeSendsATrap)
 	EXPECT_EQ(details.change_flags, 0u);
 }
 
-TEST_F(TrapTest, DescriptionChangeSendsATrap)
+TEST_F(TrapTest, NodeDescriptionChangeSendsATrap)
 {
 	Mailbox text(64, 0);
 	text[0] = 'x';
@@ -286,7 +286,7 @@ TEST_F(TrapTest, TrapRepressRequiresTheMkey)
 	EXPECT_TRUE(repress(trap->smp, 0x77));
 }
 
-TEST_F(TrapTest, DriverCanPassTrapRepressToTheCard)
+TEST_F(TrapTest, TrapRepressPassedByTheDriverStopsTheTrap)
 {
 	violate(ib::trap_bad_pkey);
 	const auto trap = next();
@@ -330,7 +330,7 @@ TEST_F(TrapTest, TrapRepetitionsAreLimited)
 	EXPECT_EQ(count, 1 + TrapSender::kMaxRepeats);
 }
 
-TEST_F(TrapTest, NoTrapIsSentWithoutManagerOrCapability)
+TEST_F(TrapTest, NoTrapIsSentWithoutSmLidOrTrapCapability)
 {
 	set_capabilities(info().capability_mask & ~std::uint32_t{ib::port_cap_trap});
 	violate(ib::trap_bad_pkey);
@@ -347,7 +347,7 @@ TEST_F(TrapTest, NoTrapIsSentWithoutManagerOrCapability)
 	EXPECT_EQ(silence(), 0u);
 }
 
-TEST_F(TrapTest, ClosedPortDropsItsTraps)
+TEST_F(TrapTest, ClosingAPortStopsItsTraps)
 {
 	violate(ib::trap_bad_pkey);
 	ASSERT_TRUE(next());

@@ -65,7 +65,7 @@ protected:
 	std::uint32_t index = 0, entries = 0;
 };
 
-TEST_F(Mlx5Atomics, OperandsHaveTheByteOrderOfTheHost)
+TEST_F(Mlx5Atomics, OperandsAreInHostByteOrder)
 {
 	word() = 41;
 	EXPECT_EQ(execute(TinyDriver::kFetchAdd, 0, {1, 0}), 0u);
@@ -91,7 +91,7 @@ TEST_F(Mlx5Atomics, MaskedCompareSwapAppliesMasks)
 }
 
 // A set bit of the second operand is the highest of a field, out of which nothing is carried.
-TEST_F(Mlx5Atomics, MaskedFetchAddKeepsFieldsSeparate)
+TEST_F(Mlx5Atomics, MaskedFetchAddDoesNotCarryAcrossFields)
 {
 	word() = 0x00ff00ff00ff00ff;
 	EXPECT_EQ(execute(TinyDriver::kMaskedFetchAdd, WqeControl::masked_8_bytes,

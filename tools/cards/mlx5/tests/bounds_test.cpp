@@ -34,7 +34,7 @@ protected:
 };
 
 // Of the kinds that a test can use up in a moment; the others have the same pool.
-TEST_F(Mlx5Bounds, ObjectNumbersOfEachTypeAreLimited)
+TEST_F(Mlx5Bounds, NumberOfObjectsOfEachTypeIsLimited)
 {
 	NumberPool pool(3, 6);
 	for (std::uint32_t number = 3; number < 6; ++number)
@@ -99,7 +99,7 @@ TEST_F(Mlx5Bounds, DoorbellRecordBeyondTheQueueIsIgnored)
 		  1u << TinyDriver::kLogReceives);
 }
 
-TEST_F(Mlx5Bounds, RecordedUnsupportedRequestsAreLimited)
+TEST_F(Mlx5Bounds, LoggedUnsupportedRequestsAreLimited)
 {
 	std::ostringstream log;
 	const auto before = spdlog::default_logger();

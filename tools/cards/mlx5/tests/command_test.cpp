@@ -153,7 +153,7 @@ TEST_F(Mlx5Commands, UnsupportedRequestsAreCounted)
 	EXPECT_EQ(driver.card.unsupported().count(), 2u);
 }
 
-TEST_F(Mlx5Commands, ShortInputsAndOutputsAreRefused)
+TEST_F(Mlx5Commands, CommandsWithShortInputsOrOutputsAreRefused)
 {
 	driver.bring_up();
 	EXPECT_EQ(driver.command(Opcode::create_cq, Bytes(64)).status, Status::bad_input_length);
@@ -262,7 +262,7 @@ TEST_F(Mlx5Commands, FrozenHealthCounterDoesNotAdvance)
 		[&] { return driver.read(segment::health_counter) != frozen; }));
 }
 
-TEST_F(Mlx5Commands, NumbersCannotBeFreedTwice)
+TEST_F(Mlx5Commands, PdsXrcDomainsAndUarsCannotBeFreedTwice)
 {
 	driver.bring_up();
 	for (const auto &[alloc, dealloc] : {std::pair{Opcode::alloc_pd, Opcode::dealloc_pd},

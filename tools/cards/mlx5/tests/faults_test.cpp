@@ -44,7 +44,7 @@ protected:
 	std::uint32_t index = 0, entries = 0, events = 0;
 };
 
-TEST_F(Mlx5Faults, EachCompletionFaultChangesOnlyItsOwnField)
+TEST_F(Mlx5Faults, EachCqeFaultCorruptsOnlyItsField)
 {
 	arm(Fault::cqe_number);
 	Cqe cqe = complete();
@@ -68,7 +68,7 @@ TEST_F(Mlx5Faults, EachCompletionFaultChangesOnlyItsOwnField)
 	EXPECT_EQ(Cqe::owner.get(cqe.bytes), 0u);
 }
 
-TEST_F(Mlx5Faults, EventFaultsAreIndependent)
+TEST_F(Mlx5Faults, EachEqeFaultCorruptsOnlyItsField)
 {
 	arm(Fault::eqe_number);
 	Eqe entry = event();
@@ -140,7 +140,7 @@ TEST_F(Mlx5Faults, CapabilityFaultReportsInconsistentCapabilities)
 	EXPECT_EQ(query(HcaCap::kind_general), sound);
 }
 
-TEST_F(Mlx5Faults, SpuriousInterruptsHaveNoEvent)
+TEST_F(Mlx5Faults, SpuriousInterruptReachesAsyncAndCompletionVectors)
 {
 	for (unsigned vector = 0; vector < limits::kVectors; ++vector)
 		driver.host.take_interrupts(vector);

@@ -150,7 +150,7 @@ protected:
 	std::uint32_t entries = 0; // of the completion queue, that were looked at
 };
 
-TEST_F(Mlx5Lease, DestroyingARegionAbortsReadsThroughItsWindow)
+TEST_F(Mlx5Lease, DestroyingAnMrAbortsReadsThroughItsMemoryWindow)
 {
 	begin_read(window);
 	ASSERT_EQ(driver.command_at_once(Opcode::destroy_mkey, region >> 8), Status::ok);
@@ -158,7 +158,7 @@ TEST_F(Mlx5Lease, DestroyingARegionAbortsReadsThroughItsWindow)
 	EXPECT_NE(next_syndrome(), 0u);
 }
 
-TEST_F(Mlx5Lease, DestroyingARegionAbortsWritesThroughAListKey)
+TEST_F(Mlx5Lease, DestroyingAnMrAbortsWritesThroughAKlmMkey)
 {
 	begin_write(window);
 	ASSERT_EQ(driver.command_at_once(Opcode::destroy_mkey, region >> 8), Status::ok);
@@ -167,7 +167,7 @@ TEST_F(Mlx5Lease, DestroyingARegionAbortsWritesThroughAListKey)
 }
 
 // The same through two keys.
-TEST_F(Mlx5Lease, DestroyingARegionAbortsWritesThroughNestedKlmMkeys)
+TEST_F(Mlx5Lease, DestroyingAnMrAbortsWritesThroughNestedKlmMkeys)
 {
 	begin_write(make_list(window, from));
 	ASSERT_EQ(driver.command_at_once(Opcode::destroy_mkey, region >> 8), Status::ok);
@@ -185,7 +185,7 @@ TEST_F(Mlx5Lease, DestroyingAMemoryWindowAbortsReadsThroughIt)
 }
 
 // A UMR request of another queue pair makes the region's key free.
-TEST_F(Mlx5Lease, InvalidatingARegionAbortsReadsThroughItsWindow)
+TEST_F(Mlx5Lease, InvalidatingAnMrAbortsReadsThroughItsMemoryWindow)
 {
 	const auto [third, fourth] = driver.make_pair(cq);
 	begin_read(window);
@@ -197,7 +197,7 @@ TEST_F(Mlx5Lease, InvalidatingARegionAbortsReadsThroughItsWindow)
 }
 
 // A peer's SEND, which arrives before the first packet of the write, does the same.
-TEST_F(Mlx5Lease, RemoteInvalidationAbortsWritesThroughAListKey)
+TEST_F(Mlx5Lease, RemoteInvalidationAbortsWritesThroughAKlmMkey)
 {
 	const auto [third, fourth] = driver.make_pair(cq);
 	driver.receive(fourth, 0, to + kSize - 4096, 4096);
@@ -214,7 +214,7 @@ TEST_F(Mlx5Lease, RemoteInvalidationAbortsWritesThroughAListKey)
 
 // All list keys lose their packets, since the card does not know which of them have parts of that
 // region; those of the others are sent again.
-TEST_F(Mlx5Lease, WritesThroughOtherListKeysAreRetransmitted)
+TEST_F(Mlx5Lease, WritesThroughOtherKlmMkeysAreRetransmitted)
 {
 	const std::uint64_t other = driver.allocate(kSize);
 	std::fill_n(driver.bytes(other, kSize), kSize, std::uint8_t{0x22});
@@ -230,7 +230,7 @@ TEST_F(Mlx5Lease, WritesThroughOtherListKeysAreRetransmitted)
 }
 
 // Destroying a region's key does not affect what is sent by other keys without parts.
-TEST_F(Mlx5Lease, DestroyingARegionDoesNotAffectOtherRegions)
+TEST_F(Mlx5Lease, DestroyingAnMrDoesNotAffectOtherMrs)
 {
 	begin_write(driver.key);
 	std::vector<BusRange> ranges;

@@ -67,7 +67,7 @@ protected:
 };
 
 // The first page is the one that contains the start, and adjacent pages are one range.
-TEST_F(Mlx5Memory, RegionNeedNotStartAtAPageBoundary)
+TEST_F(Mlx5Memory, MemoryRegionMayStartWithinAPage)
 {
 	const std::uint32_t key = make(context(MkeyMode::pages, 0x7000100, 0x2800),
 				       pages({0x200000, 0x201000, 0x300000}));
@@ -83,7 +83,7 @@ TEST_F(Mlx5Memory, RegionNeedNotStartAtAPageBoundary)
 	EXPECT_EQ(resolve(key, ~std::uint64_t{0}, 2), MemoryError::bounds);
 }
 
-TEST_F(Mlx5Memory, AllFieldsOfAKeyAreChecked)
+TEST_F(Mlx5Memory, MkeyVariantRightsPdAndQpAreChecked)
 {
 	MkeyContext given = context(MkeyMode::pages, 0, 4096);
 	MkeyContext::remote_write.set(given.bytes, 0);
@@ -104,7 +104,7 @@ TEST_F(Mlx5Memory, AllFieldsOfAKeyAreChecked)
 }
 
 // A list that is shorter than the range is found out where it ends.
-TEST_F(Mlx5Memory, ShortPageListsFailTranslation)
+TEST_F(Mlx5Memory, AccessBeyondAShortPageListFailsTranslation)
 {
 	const std::uint32_t key = make(context(MkeyMode::pages, 0, 1 << 20), pages({0x200000, 0}));
 	EXPECT_EQ(resolve(key, 0, 4096), MemoryError::none);
@@ -112,7 +112,7 @@ TEST_F(Mlx5Memory, ShortPageListsFailTranslation)
 	EXPECT_TRUE(ranges.empty());
 }
 
-TEST_F(Mlx5Memory, InvalidKeysAreRefused)
+TEST_F(Mlx5Memory, InvalidMkeysAreRefused)
 {
 	MkeyContext device_memory = context(MkeyMode::pages, 0, 4096);
 	MkeyContext::mode_high.set(device_memory.bytes, 1);
@@ -137,7 +137,7 @@ TEST_F(Mlx5Memory, InvalidKeysAreRefused)
 }
 
 // Bus mastering ends, or the guest's memory changes: packets under way must not read it any more.
-TEST_F(Mlx5Memory, KeysAreInvalidWithoutBusMastering)
+TEST_F(Mlx5Memory, MkeysAreInvalidWithoutBusMastering)
 {
 	const MemoryKeys &memory = driver.card.context()->memory;
 	EXPECT_TRUE(memory.holds(driver.key));
@@ -148,7 +148,7 @@ TEST_F(Mlx5Memory, KeysAreInvalidWithoutBusMastering)
 }
 
 // Pieces of other keys, of any length; what they name is checked in every respect.
-TEST_F(Mlx5Memory, ListEntriesReferToOtherKeys)
+TEST_F(Mlx5Memory, KlmEntriesReferToOtherMkeys)
 {
 	const std::uint32_t inner =
 		make(context(MkeyMode::pages, 0, 8192), pages({0x200000, 0x300000}));
@@ -181,7 +181,7 @@ TEST_F(Mlx5Memory, ListEntriesReferToOtherKeys)
 
 // As for a memory window: the key that names pieces has the remote rights, each piece the local
 // ones.
-TEST_F(Mlx5Memory, ListEntriesNeedLocalAccessRights)
+TEST_F(Mlx5Memory, KlmEntriesNeedLocalAccessRights)
 {
 	MkeyContext given = context(MkeyMode::pages, 0, 4096);
 	for (const auto *right : {&MkeyContext::remote_read, &MkeyContext::remote_write})
@@ -205,7 +205,7 @@ TEST_F(Mlx5Memory, ListEntriesNeedLocalAccessRights)
 
 // The transport learns that packets under way by a window must lose their memory, when that of the
 // region goes (Engine::key_gone()).
-TEST_F(Mlx5Memory, InvalidatingAKeyNotifiesUsersOfItsParentKeys)
+TEST_F(Mlx5Memory, InvalidatingAnMkeyIsNotedIfUsedThroughAKlmMkey)
 {
 	MemoryKeys &memory = driver.card.context()->memory;
 	const std::uint32_t region = make(context(MkeyMode::pages, 0, 4096), pages({0x200000}));
@@ -229,7 +229,7 @@ TEST_F(Mlx5Memory, InvalidatingAKeyNotifiesUsersOfItsParentKeys)
 }
 
 // Keys that lead back to themselves end after a few steps.
-TEST_F(Mlx5Memory, CyclicKeysFailTranslation)
+TEST_F(Mlx5Memory, CyclicKlmMkeysFailTranslation)
 {
 	Bytes list(16);
 	hw::mlx5::store_be32(list.data(), 0, 16);
@@ -240,7 +240,7 @@ TEST_F(Mlx5Memory, CyclicKeysFailTranslation)
 	EXPECT_EQ(resolve(first, 0, 16), MemoryError::translation);
 }
 
-TEST_F(Mlx5Memory, EqualSizedListEntriesAreIndexedBySize)
+TEST_F(Mlx5Memory, EqualSizedKlmEntriesAreIndexedBySize)
 {
 	Bytes list(16 * 2);
 	for (std::size_t at = 0; at < list.size(); at += 16) {
@@ -258,7 +258,7 @@ TEST_F(Mlx5Memory, EqualSizedListEntriesAreIndexedBySize)
 }
 
 // Empty pieces cost nothing, however many there are.
-TEST_F(Mlx5Memory, EmptyListEntriesAreSkipped)
+TEST_F(Mlx5Memory, EmptyKlmEntriesAreSkipped)
 {
 	Bytes list(16 * 4096);
 	for (std::size_t at = 0; at < list.size(); at += 16)
@@ -321,7 +321,7 @@ protected:
 	}
 };
 
-TEST_F(Mlx5Umr, FreeKeysCanBeRegisteredOnce)
+TEST_F(Mlx5Umr, FreeMkeyCanBeRegisteredOnce)
 {
 	const std::uint32_t key = make_free_key(4);
 	EXPECT_EQ(resolve(key, 0x5000, 8), MemoryError::invalid_key) << "it is free";
@@ -333,7 +333,7 @@ TEST_F(Mlx5Umr, FreeKeysCanBeRegisteredOnce)
 	EXPECT_EQ(update(request), MemoryError::bad_request) << "it is free no more";
 }
 
-TEST_F(Mlx5Umr, ListIsLimitedByTheCapacityOfTheKey)
+TEST_F(Mlx5Umr, PageListIsLimitedByTheCapacityOfTheMkey)
 {
 	const std::uint32_t key = make_free_key(2);
 	UpdateKey request = registration(
@@ -380,7 +380,7 @@ TEST_F(Mlx5Umr, TruncatedRequestsAreRefused)
 }
 
 // The request of a queue pair for UMR requests names its list in memory.
-TEST_F(Mlx5Umr, NonInlineListIsReadFromMemory)
+TEST_F(Mlx5Umr, NonInlinePageListIsReadFromMemory)
 {
 	const auto cq = driver.make_cq(4);
 	const auto qp = driver.make_qp(QpService::reg_umr, cq);

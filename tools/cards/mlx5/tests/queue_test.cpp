@@ -436,7 +436,7 @@ TEST_F(Mlx5Queues, XrcSendsArriveInTheAddressedSrq)
 	EXPECT_EQ(Cqe::syndrome.get(cqe.bytes), 0x12u) << "a queue of another domain";
 }
 
-TEST_F(Mlx5Queues, QueuePagesAreLimitedByTheBudget)
+TEST_F(Mlx5Queues, TotalPagesOfAllQueuesAreLimited)
 {
 	PageBudget budget(3);
 	const Bytes entries(8 * 8);

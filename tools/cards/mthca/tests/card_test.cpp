@@ -42,7 +42,7 @@ TEST_F(Mthca, QueryFwReturnsBusAddresses)
 }
 
 // Packets under way must not read what the machine has taken back, whoever holds them.
-TEST(MthcaMemory, MemoryRemovalNotifiesTheDataPath)
+TEST(MthcaMemory, RemovingGuestMemoryNotifiesTheTransport)
 {
 	constexpr std::uint64_t elsewhere = 1ull << 40;
 	fabric::Fabric fabric;
@@ -68,7 +68,7 @@ TEST(MthcaMemory, MemoryRemovalNotifiesTheDataPath)
 
 // A program may have pages of doorbell records come and go: who keeps keys need not look at them
 // all each time.
-TEST(MthcaMemory, ReleasingADoorbellPageInvalidatesNoKeys)
+TEST(MthcaMemory, UnmappingADoorbellRecordPageInvalidatesNoKeys)
 {
 	hca::testing::RecordingTransport *transport = nullptr;
 	TinyDriver driver(true, [&](hca::Context &) {
@@ -166,7 +166,7 @@ TEST_F(Mthca, MemoryKeysAreValidUntilDestroyed)
 
 // A region of pages: their list is named by its place in all of context memory, their size as its
 // power of two over 4 KiB.
-TEST_F(Mthca, PageListsAreAddressedInContextMemory)
+TEST_F(Mthca, PageListsAreFoundByTheirIcmAddress)
 {
 	driver.bring_up();
 	using Mpt = hw::mthca::MptEntry;
@@ -426,7 +426,7 @@ TEST_F(MthcaTraffic, LinkedWqesWrapAroundTheQueue)
 }
 
 // Each completion fault changes its own field and no other.
-TEST_F(MthcaTraffic, EachCompletionFaultChangesOnlyItsOwnField)
+TEST_F(MthcaTraffic, EachCqeFaultCorruptsOnlyItsField)
 {
 	const std::uint64_t data = driver.allocate(4096);
 	const auto complete = [&](Fault fault) {
@@ -588,7 +588,7 @@ TEST_F(MthcaTraffic, ResizedCqContinuesInTheNewBuffer)
 }
 
 // Multicast members are marked one by one, and a list ends at the first that is not.
-TEST_F(Mthca, MemberListEndsAtTheFirstInvalidEntry)
+TEST_F(Mthca, MulticastMemberListEndsAtTheFirstInvalidEntry)
 {
 	driver.bring_up();
 	std::uint8_t entry[256]{};
@@ -610,7 +610,7 @@ TEST_F(Mthca, MemberListEndsAtTheFirstInvalidEntry)
 
 // The subnet manager is answered by the card as long as the driver does not listen, and then by the
 // driver.
-TEST_F(Mthca, DriverAnswersSmpsOnceItsQp0Receives)
+TEST_F(Mthca, CardAnswersSmpsUntilTheDriversQp0Receives)
 {
 	driver.bring_up();
 	ib::Smp get{};

@@ -391,7 +391,7 @@ INSTANTIATE_TEST_SUITE_P(Reliable, MthcaStates, ::testing::Values(QpState::init,
 				 return each.param == QpState::init ? "init" : "rtr";
 			 });
 
-TEST_P(MthcaErrors, BothEndsReportTheSpecifiedErrors)
+TEST_P(MthcaErrors, RequesterAndResponderReportTheSpecifiedErrors)
 {
 	const auto memory = driver.host.memory(to.address, 8192);
 	std::ranges::fill(memory, std::byte{0x5a});

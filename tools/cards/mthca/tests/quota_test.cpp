@@ -65,7 +65,7 @@ protected:
 };
 
 // Queue pairs, completion queues and shared receive queues end, however large the tables.
-TEST_F(MthcaQuota, NumberOfQueuesIsLimitedPerKind)
+TEST_F(MthcaQuota, NumberOfQueuesOfEachTypeIsLimited)
 {
 	const CqContext cq = completion_queue(0);
 	fill(

@@ -180,7 +180,7 @@ TEST(SendDecoder, RandomBytesAreDecodedSafely)
 }
 
 // A receive list ends at the invalid key, whatever the size next to it.
-TEST(ReceiveDecoder, ReceiveListEndsAtTheTerminator)
+TEST(ReceiveDecoder, ScatterListEndsAtTheInvalidLkey)
 {
 	WqeData list[] = {
 		{64, 5, 0x1000}, {0, 9, 0}, {16, 6, 0x2000}, {77, 0x100, 0}, {999, 7, 0x3000}};

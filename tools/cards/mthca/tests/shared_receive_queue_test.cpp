@@ -38,7 +38,7 @@ protected:
 
 // A shared receive queue is a list by addresses: WQEs are taken in the order of the links, and an
 // address beyond it is cut to it.
-TEST_F(MthcaShared, WqesAreConsumedInTheOrderOfTheLinks)
+TEST_F(MthcaShared, LinkedWqesAreConsumedInLinkOrder)
 {
 	driver.bring_up();
 	const std::uint64_t buffer = make_shared_queue();

@@ -18,7 +18,7 @@ TEST(Atomics, MaskedCompareSwapAppliesMasks)
 }
 
 /* No carry leaves a field; without a boundary it is plain addition. */
-TEST(Atomics, MaskedFetchAddKeepsFieldsSeparate)
+TEST(Atomics, MaskedFetchAddDoesNotCarryAcrossFields)
 {
 	std::mt19937_64 random(11);
 	for (int i = 0; i < 1000; i++) {
@@ -34,7 +34,7 @@ TEST(Atomics, MaskedFetchAddKeepsFieldsSeparate)
 }
 
 /* Operands are numbers: a guest of either byte order sees its own integers change. */
-TEST(Atomics, OperandsHaveTheByteOrderOfTheGuest)
+TEST(Atomics, OperandsMayBeLittleOrBigEndian)
 {
 	for (bool big : {false, true}) {
 		GuestMemory memory;

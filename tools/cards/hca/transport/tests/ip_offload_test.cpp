@@ -116,7 +116,7 @@ TEST(Checksums, WrongChecksumsAreNotReportedAsValid)
 }
 
 /* Fragments, foreign protocols and stumps are neither changed nor vouched for. */
-TEST(Checksums, FragmentsAndUnknownProtocolsAreIgnored)
+TEST(Checksums, FragmentsAndTruncatedPacketsAreNotChecksummed)
 {
 	Bytes fragment = tcp_packet(100);
 	put(fragment, kIpAt + 6, 2, 0x2000);

@@ -30,7 +30,7 @@ private:
 	void report_broken_list() { ++breaks_reported; }
 };
 
-TEST(LinkedReceives, WqesAreConsumedInTheOrderOfTheLinks)
+TEST(LinkedReceives, LinkedWqesAreConsumedInLinkOrder)
 {
 	BackwardList list;
 	EXPECT_FALSE(list.take());
@@ -46,7 +46,7 @@ TEST(LinkedReceives, WqesAreConsumedInTheOrderOfTheLinks)
 }
 
 /* A link or a record that cannot be right leads to an entry of the list all the same. */
-TEST(LinkedReceives, InvalidLinkOrRecordNeverLeadsOutsideTheQueue)
+TEST(LinkedReceives, InvalidLinkOrDoorbellRecordIsClampedToTheQueue)
 {
 	BackwardList list;
 	list.record = 0xffff;
@@ -90,7 +90,7 @@ TEST(LinkedReceives, UnreadableLinkFailsTheQueuePermanently)
 	EXPECT_EQ(list.available(), 0u);
 }
 
-TEST(LinkedReceives, OnlyXrcReplacesTheCompletionQueue)
+TEST(LinkedReceives, NonXrcReceiveUsesTheCompletionQueueOfItsQp)
 {
 	BackwardList list;
 	ReceiveWork work;

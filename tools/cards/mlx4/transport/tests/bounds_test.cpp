@@ -196,7 +196,7 @@ TEST_F(Bounds, LargeSendIsFlushedAndDrainedAsOneRequest)
 }
 
 /* A QP has one timer, however often its deadline moves forth and back. */
-TEST_F(Bounds, DeadlineChangesReuseTheTimerOfTheQp)
+TEST_F(Bounds, RetriesReuseTheTimerOfTheQp)
 {
 	QpOptions options;
 	options.ack_timeout = 31; /* hours */
@@ -294,7 +294,7 @@ TEST_F(Bounds, EventsCausedByPeersWaitForEventQueueSpace)
  * Requests are fetched ahead of their completion up to a number a QP and a number a card; beyond
  * that a QP gets one at a time, and so gets on.
  */
-TEST_F(Bounds, PrefetchedRequestsAreLimited)
+TEST_F(Bounds, PrefetchedSendRequestsAreLimited)
 {
 	constexpr std::size_t qps = 40, each = 512;
 	static_assert(qps * each > Requester::kHeldAllMax + qps);
@@ -358,7 +358,7 @@ TEST_F(Bounds, CopiesOfDataInFlightAreLimited)
 }
 
 /* A packet for as many members as there may be leaves its turns to what comes after it. */
-TEST_F(Bounds, MulticastIsDeliveredToMembersInSlices)
+TEST_F(Bounds, MulticastIsDeliveredToGroupMembersInSlices)
 {
 	CompletionQueue &cq = b.create_cq(14);
 	QpOptions options = of(ServiceType::ud);
@@ -394,7 +394,7 @@ TEST_F(Bounds, MulticastIsDeliveredToMembersInSlices)
  * A card that serves many members of a group keeps no credit of the link meanwhile: its sender's
  * packets to others pass. Packets that the card's queue has no place for are dropped, and counted.
  */
-TEST_F(Bounds, ReplicationToMembersHoldsNoLinkCredit)
+TEST_F(Bounds, MulticastReplicationHoldsNoLinkCredit)
 {
 	constexpr unsigned credits = fabric::Port::kDefaultCredits;
 	constexpr unsigned packets = 4 * credits;

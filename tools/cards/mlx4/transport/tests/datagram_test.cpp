@@ -136,7 +136,7 @@ TEST_F(Datagram, GrhIsDeliveredBeforeThePayload)
  * The DGID of a unicast packet is one of the port's (IBA 9.6.1.2), whatever its LIDs: the assigned
  * prefix and the default one both count.
  */
-TEST_F(Datagram, DatagramWithAForeignDgidIsDropped)
+TEST_F(Datagram, DatagramToAnotherDgidIsDropped)
 {
 	b.port().info().gid_prefix = 0xfec0000000001234;
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
@@ -162,7 +162,7 @@ TEST_F(Datagram, DatagramWithAForeignDgidIsDropped)
 }
 
 /* The same on a connection, where the packet is lost as any other may be. */
-TEST_F(Datagram, RcPacketWithAForeignDgidIsDropped)
+TEST_F(Datagram, RcPacketToAnotherDgidIsDropped)
 {
 	QpOptions options;
 	options.retry_count = 1;
@@ -181,7 +181,7 @@ TEST_F(Datagram, RcPacketWithAForeignDgidIsDropped)
 }
 
 /* Wrong keys, strange QP numbers and missing receives drop the packet and are counted. */
-TEST_F(Datagram, RefusedDatagramsAreDropped)
+TEST_F(Datagram, UndeliverableDatagramsAreDroppedAndCounted)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
 	Region data = a.region(64), room = b.region(4096);
@@ -212,7 +212,7 @@ TEST_F(Datagram, RefusedDatagramsAreDropped)
 }
 
 /* A sender's error completes in error; its send queue stops, receiving goes on. */
-TEST_F(Datagram, SendErrorsStopTheSendQueue)
+TEST_F(Datagram, LocalSendErrorMovesTheQpToSqe)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
 	Region data = a.region(8192);
@@ -273,7 +273,7 @@ TEST_F(Datagram, AddressVectorPortAndPdAreCheckedIfEnabled)
  * Credit that comes back while a cable is replaced is told to nobody; what waited for it goes on
  * once there is another.
  */
-TEST_F(Datagram, WaitingSendsContinueAfterALinkChange)
+TEST_F(Datagram, SendsWaitingForCreditsContinueAfterALinkChange)
 {
 	constexpr unsigned count = fabric::Port::kDefaultCredits + 16;
 	QpOptions options = ud();
@@ -301,7 +301,7 @@ TEST_F(Datagram, WaitingSendsContinueAfterALinkChange)
  * A datagram that is longer than a QP's receive does not put the QP into the error state: the
  * request stays for the next one.
  */
-TEST_F(Datagram, DatagramLongerThanItsReceiveIsDropped)
+TEST_F(Datagram, DatagramLongerThanTheReceiveBufferIsDropped)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
 	Region data = a.region(64), room = b.region(4096);
@@ -328,7 +328,7 @@ TEST_F(Datagram, DatagramLongerThanItsReceiveIsDropped)
  * A datagram that is too long completes the receive request of the SRQ with an error, because other
  * QPs may already have taken later requests of the queue. The QP stays in its state.
  */
-TEST_F(Datagram, DatagramLongerThanItsSrqReceiveFailsTheReceiveRequest)
+TEST_F(Datagram, DatagramLongerThanTheSrqBufferFailsTheReceive)
 {
 	QpOptions options = ud();
 	SharedReceiveQueue &srq = b.create_srq(4);
@@ -483,7 +483,7 @@ TEST_F(Datagram, SpecialQpsSendDatagramsOnly)
  * The management lane leads to QP0 alone: what a special QP sends there to another number has
  * passed no check of partition or state on its way, and is dropped.
  */
-TEST_F(Datagram, Vl15ReachesOnlyQp0)
+TEST_F(Datagram, Vl15PacketsReachOnlyQp0)
 {
 	a.card().special_qps.set(kSpecialBase);
 	QpOptions options = ud();

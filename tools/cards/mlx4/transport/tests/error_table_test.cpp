@@ -239,7 +239,7 @@ protected:
 
 } // namespace
 
-TEST_P(RequesterStates, DoorbellIsHandledAsTheQpStateRequires)
+TEST_P(RequesterStates, SendDoorbellHasTheSpecifiedEffectInEachQpState)
 {
 	const auto [state, effect] = std::get<StateRow>(GetParam());
 	reach(state);
@@ -298,7 +298,7 @@ INSTANTIATE_TEST_SUITE_P(Reliable, RequesterStates,
 					    ::testing::ValuesIn(kStateRows)),
 			 state_case_name);
 
-TEST_P(ErrorTable, BothEndsReportTheSpecifiedErrors)
+TEST_P(ErrorTable, RequesterAndResponderReportTheSpecifiedErrors)
 {
 	make_pair();
 	const auto wqe = request();

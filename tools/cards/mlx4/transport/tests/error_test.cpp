@@ -130,7 +130,7 @@ TEST_F(Errors, InvalidRequestsAreRejectedByTheResponder)
  * An invalid request in the middle of a message that has taken a receive is reported by that
  * receive, and by no event (IBA 9.9.3.1, class C).
  */
-TEST_F(Errors, InvalidRequestWithinAMessageFailsTheReceive)
+TEST_F(Errors, InvalidPacketWithinAMessageFailsTheReceive)
 {
 	Region big_from = a.region(8 << 20), big_to = b.region(8 << 20);
 	b.post_receive(*qp_b, {big_to.piece()});
@@ -148,7 +148,7 @@ TEST_F(Errors, InvalidRequestWithinAMessageFailsTheReceive)
 }
 
 /* A receive whose own memory is not there. */
-TEST_F(Errors, ReceiveWithAnInvalidKeyFailsBothEnds)
+TEST_F(Errors, ReceiveWithAnInvalidKeyFailsBothQps)
 {
 	b.post_receive(*qp_b, {WqeData{4096, to.key ^ 1, to.address}});
 	b.post_receive(*qp_b, {to.piece()});
@@ -182,7 +182,7 @@ TEST_F(Errors, DoorbellRecordBeyondTheRingPostsNothing)
 }
 
 /* That a GRH lies in front of the data is reported for datagrams only (IBA 11.4.2.1). */
-TEST_F(Errors, ConnectedReceiveReportsNoGrh)
+TEST_F(Errors, RcReceiveCompletionReportsNoGrh)
 {
 	for (QueuePair *qp : {qp_a, qp_b})
 		qp->path.grh = true;
@@ -208,7 +208,7 @@ TEST_F(Errors, InvalidWqesGiveLocalErrors)
 }
 
 /* Requests posted before an invalid one succeed, and complete first. */
-TEST_F(Errors, RequestsBeforeAnInvalidOneCompleteFirst)
+TEST_F(Errors, RequestsPostedBeforeAnInvalidRequestComplete)
 {
 	for (int i = 0; i < 3; i++)
 		a.post(*qp_a, write(to.address, to.key, from.piece()));
@@ -221,7 +221,7 @@ TEST_F(Errors, RequestsBeforeAnInvalidOneCompleteFirst)
 }
 
 /* Memory that goes away under a transfer ends it with an error, and nothing worse. */
-TEST_F(Errors, UnmappingMemoryDuringATransferFailsIt)
+TEST_F(Errors, UnmappingGuestMemoryFailsTransfersThatUseIt)
 {
 	for (bool at_sender : {true, false}) {
 		SCOPED_TRACE(at_sender);

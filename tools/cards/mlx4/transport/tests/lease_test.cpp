@@ -14,13 +14,13 @@ namespace weft::mlx4::transport
 namespace
 {
 
-class Lease : public ConnectedPair
+class GuestMemoryLease : public ConnectedPair
 {
 protected:
 	static constexpr std::byte kLent{0x11}, kSecret{0x77};
 	static constexpr std::uint64_t kSize = 4096;
 
-	Lease() { std::ranges::fill(a.bytes(from), kLent); }
+	GuestMemoryLease() { std::ranges::fill(a.bytes(from), kLent); }
 	static std::vector<std::byte> write(const Region &to, const WqeData &data)
 	{
 		return WqeBuilder(WqeOpcode::rdma_write)
@@ -65,7 +65,7 @@ protected:
 } // namespace
 
 /* HW2SW_MPT of the region, while a long link has the packet. */
-TEST_F(Lease, DestroyingTheKeyRevokesTheLease)
+TEST_F(GuestMemoryLease, DestroyingTheKeyRevokesTheLease)
 {
 	link.set_faults({.delay = std::chrono::milliseconds(20)});
 	a.post_send(*qp_a, write(to, from.piece()));
@@ -75,7 +75,7 @@ TEST_F(Lease, DestroyingTheKeyRevokesTheLease)
 }
 
 /* 2RST_QP. */
-TEST_F(Lease, ResettingTheQpRevokesTheLease)
+TEST_F(GuestMemoryLease, ResettingTheQpRevokesTheLease)
 {
 	a.post_send(*qp_a, write(to, from.piece()));
 	a.destroy(*qp_a);
@@ -84,7 +84,7 @@ TEST_F(Lease, ResettingTheQpRevokesTheLease)
 }
 
 /* 2ERR: the flushed request tells the guest that the buffer is its own again. */
-TEST_F(Lease, MovingTheQpToErrorRevokesTheLease)
+TEST_F(GuestMemoryLease, MovingTheQpToErrorRevokesTheLease)
 {
 	a.post_send(*qp_a, write(to, from.piece()));
 	a.modify(*qp_a, QpState::err);
@@ -96,7 +96,7 @@ TEST_F(Lease, MovingTheQpToErrorRevokesTheLease)
  * Bus mastering ends, or the machine takes memory back, unplugged memory say
  * (Card::memory_changed()).
  */
-TEST_F(Lease, RemovingTheMemoryRevokesTheLease)
+TEST_F(GuestMemoryLease, RemovingTheMemoryRevokesTheLease)
 {
 	link.set_faults({.delay = std::chrono::milliseconds(20)});
 	a.post_send(*qp_a, write(to, from.piece()));
@@ -107,7 +107,7 @@ TEST_F(Lease, RemovingTheMemoryRevokesTheLease)
 }
 
 /* The same holds for the key of memory that the other end reads. */
-TEST_F(Lease, DestroyingTheKeyOfAReadRevokesTheLease)
+TEST_F(GuestMemoryLease, DestroyingTheKeyReadByAPeerRevokesTheLease)
 {
 	answer_a_read(from.key);
 	a.destroy_key(from.key);
@@ -116,7 +116,7 @@ TEST_F(Lease, DestroyingTheKeyOfAReadRevokesTheLease)
 }
 
 /* A key that a request invalidates, when its completion says so. */
-TEST_F(Lease, InvalidatingTheKeyRevokesTheLease)
+TEST_F(GuestMemoryLease, InvalidatingTheKeyRevokesTheLease)
 {
 	const std::uint32_t key = a.free_key(1);
 	const std::uint64_t list = a.allocate(8);
@@ -140,7 +140,7 @@ TEST_F(Lease, InvalidatingTheKeyRevokesTheLease)
 }
 
 /* Destroying a key does not affect data that is sent with another one. */
-TEST_F(Lease, DestroyingAKeyDoesNotAffectOtherKeys)
+TEST_F(GuestMemoryLease, DestroyingAKeyDoesNotAffectOtherKeys)
 {
 	reconnect({.ack_timeout = 20, .retry_count = 0});
 	Region other = a.region(64);
@@ -151,7 +151,7 @@ TEST_F(Lease, DestroyingAKeyDoesNotAffectOtherKeys)
 }
 
 /* Nor does one who asks for the end of a key that is not his to end. */
-TEST_F(Lease, RejectedInvalidationRevokesNoLease)
+TEST_F(GuestMemoryLease, RejectedInvalidationRevokesNoLease)
 {
 	reconnect({.ack_timeout = 20, .retry_count = 0});
 	QueuePair &outsider = a.create_qp({}, cq_a, cq_a), &peer = b.create_qp({}, cq_b, cq_b);
@@ -172,7 +172,7 @@ TEST_F(Lease, RejectedInvalidationRevokesNoLease)
 }
 
 /* Data sent with more keys than a QP may have leases for is copied, and arrives. */
-TEST_F(Lease, DataBeyondTheLeaseLimitIsCopied)
+TEST_F(GuestMemoryLease, DataBeyondTheLeaseLimitIsCopied)
 {
 	constexpr unsigned count = 128, bytes = 16;
 	reconnect({.log_send = 8});

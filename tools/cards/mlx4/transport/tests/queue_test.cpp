@@ -11,10 +11,10 @@ using hw::mlx4::CqeReceiveOpcode;
 namespace
 {
 
-class Unreliable : public ConnectedPair
+class UnreliableConnection : public ConnectedPair
 {
 protected:
-	Unreliable() : ConnectedPair({.service = ServiceType::uc}) {}
+	UnreliableConnection() : ConnectedPair({.service = ServiceType::uc}) {}
 };
 
 class Queues : public ConnectedPair
@@ -31,7 +31,7 @@ unsigned count(const std::vector<Event> &events, EventType type, std::uint32_t n
 } // namespace
 
 /* UC carries sends and writes of many packets, without an answer. */
-TEST_F(Unreliable, UcSendsAndWritesOfManyPacketsArrive)
+TEST_F(UnreliableConnection, MultiPacketUcSendsAndWritesArrive)
 {
 	Region from = a.region(10000), to = b.region(20000);
 	fill(a.bytes(from));
@@ -49,7 +49,7 @@ TEST_F(Unreliable, UcSendsAndWritesOfManyPacketsArrive)
 }
 
 /* The buffer of a completed request is the guest's again, whatever is still under way. */
-TEST_F(Unreliable, DataIsReadBeforeCompletion)
+TEST_F(UnreliableConnection, SendDataIsReadBeforeTheCompletion)
 {
 	Region from = a.region(64), to = b.region(64);
 	std::ranges::fill(a.bytes(from), std::byte{1});
@@ -62,7 +62,7 @@ TEST_F(Unreliable, DataIsReadBeforeCompletion)
 }
 
 /* A message with a hole is dropped as a whole; its receive serves the next one. */
-TEST_F(Unreliable, IncompleteMessagesAreDropped)
+TEST_F(UnreliableConnection, IncompleteMessagesAreDropped)
 {
 	link.set_faults({.loss = 0.3});
 	Region from = a.region(4096), to = b.region(4096);
@@ -92,7 +92,7 @@ TEST_F(Unreliable, IncompleteMessagesAreDropped)
  * A send that fails stops the send queue alone: what follows is flushed, receives go on, and the
  * driver may start the queue again (IBA 10.3.1.6).
  */
-TEST_F(Unreliable, SendErrorsStopTheSendQueue)
+TEST_F(UnreliableConnection, LocalSendErrorMovesTheQpToSqe)
 {
 	Region from = a.region(4096), to = b.region(4096), back = a.region(4096);
 	auto send = [&](const WqeData &data) {
@@ -121,7 +121,7 @@ TEST_F(Unreliable, SendErrorsStopTheSendQueue)
 }
 
 /* Receives of a shared queue go to whichever QP needs one; the limit is told once. */
-TEST_F(Queues, QpsShareReceivesAndLimitEventIsRaisedOnce)
+TEST_F(Queues, QpsShareAnSrqThatRaisesOneLimitEvent)
 {
 	SharedReceiveQueue &srq = b.create_srq(4, 3);
 	b.take_events();
@@ -157,7 +157,7 @@ TEST_F(Queues, QpsShareReceivesAndLimitEventIsRaisedOnce)
 }
 
 /* XRC: one target QP, the packet says which shared queue of the domain takes the message. */
-TEST_F(Queues, XrcMessagesGoToTheirSrqWithinTheDomain)
+TEST_F(Queues, XrcSendsReachOnlySrqsOfTheirXrcDomain)
 {
 	constexpr std::uint16_t domain = 9;
 	CompletionQueue &srq_cq = b.create_cq();
@@ -288,7 +288,7 @@ TEST_F(Queues, NothingIsSentWithoutADoorbell)
 }
 
 /* Draining lets what was started end, starts nothing more, and says when it is done. */
-TEST_F(Queues, DrainingCompletesStartedRequestsOnly)
+TEST_F(Queues, SqDrainingCompletesOnlyStartedRequests)
 {
 	Region data = a.region(100000), to = b.region(100000);
 	auto write = [&] {

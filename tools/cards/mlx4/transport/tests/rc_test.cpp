@@ -54,7 +54,7 @@ TEST_F(Rc, SendsOfEveryLengthArriveIntact)
 }
 
 /* Writes go where they are told, between page boundaries that differ at both ends. */
-TEST_F(Rc, WriteBetweenScatteredPagesArrivesIntact)
+TEST_F(Rc, WriteBetweenNonContiguousPagesArrivesIntact)
 {
 	std::vector<std::uint64_t> from_pages, to_pages;
 	constexpr std::uint64_t length = 40000, from_va = 0x7000000123, to_va = 0x12345678f01;

@@ -140,7 +140,7 @@ TEST(SendRequest, RandomBytesAreDecodedSafely)
 }
 
 /* A receive list ends at the terminator, skips what is empty, and adds up. */
-TEST(ReceiveList, ReceiveListEndsAtTheTerminator)
+TEST(ReceiveList, ScatterListEndsAtTheInvalidLkey)
 {
 	WqeData list[] = {{64, 5, 0x1000},
 			  {0, 9, 0},
