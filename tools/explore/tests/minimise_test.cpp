@@ -40,7 +40,7 @@ TEST(ExplorerMinimise, RequiredContextSwitchesAreKept)
 	EXPECT_EQ(left[2].fiber, 999u);
 }
 
-TEST(ExplorerMinimise, PlanThatAlwaysFailsBecomesEmpty)
+TEST(ExplorerMinimise, PlanIsEmptyIfNoContextSwitchIsNeededToFail)
 {
 	EXPECT_TRUE(minimise(plan_of(50), 1000, [](const Plan &) { return true; }).empty());
 }

@@ -64,11 +64,11 @@ TEST(ExplorerSimulation, ReportsIrqUnsafeLocking)
 	expect_reported("irq_lock_with_irqs_enabled_is_reported",
 			"a lock of hard interrupts is taken with these on");
 }
-TEST(ExplorerSimulation, ReportsFlushOfWorkUnderItsLock)
+TEST(ExplorerSimulation, ReportsFlushOfWorkThatTakesAHeldLock)
 {
 	expect_reported("flush_of_work_under_its_lock_is_reported", "locks are taken in a circle");
 }
-TEST(ExplorerSimulation, ReportsLeaks)
+TEST(ExplorerSimulation, ReportsMemoryLeaks)
 {
 	expect_reported("memory_leak_is_reported", "memory is left");
 }
@@ -76,27 +76,27 @@ TEST(ExplorerSimulation, ReportsMismatchedFree)
 {
 	expect_reported("mismatched_free_is_reported", "memory is freed by another function");
 }
-TEST(ExplorerSimulation, ReportsFreeWithLockHeld)
+TEST(ExplorerSimulation, ReportsFreeOfAHeldLock)
 {
 	expect_reported("free_with_lock_held_is_reported",
 			"memory is freed while a lock in it is held");
 }
-TEST(ExplorerSimulation, ReportsExitWithLockHeld)
+TEST(ExplorerSimulation, ReportsTaskExitWithLockHeld)
 {
 	expect_reported("task_exit_with_lock_held_is_reported",
 			"a lock is held at the end of its task");
 }
-TEST(ExplorerSimulation, ReportsExitInRcuSection)
+TEST(ExplorerSimulation, ReportsTaskExitInRcuSection)
 {
 	expect_reported("task_exit_in_rcu_section_is_reported",
 			"a section is still open at the end of its task");
 }
-TEST(ExplorerSimulation, ReportsFreeWithPendingTimer)
+TEST(ExplorerSimulation, ReportsFreeOfAPendingTimer)
 {
 	expect_reported("free_with_pending_timer_is_reported",
 			"memory is freed while a call in it is due");
 }
-TEST(ExplorerSimulation, ReportsLeakedMappings)
+TEST(ExplorerSimulation, ReportsLeakedDmaMappings)
 {
 	expect_reported("leaked_dma_mapping_is_reported",
 			"memory is mapped for a device that goes");
@@ -112,7 +112,7 @@ TEST(ExplorerSimulation, ReportsLivelocks)
 		  "the run does not come to its end");
 }
 
-TEST(ExplorerSimulation, FindsUseAfterGracePeriod)
+TEST(ExplorerSimulation, FindsUseAfterTheRcuGracePeriod)
 {
 	expect_found("simulation_defects.use_after_grace_period_is_reported",
 		     "AddressSanitizer: heap-use-after-free");
@@ -130,11 +130,11 @@ TEST(ExplorerSimulation, FindsMissedTimeouts)
 {
 	expect_found("simulation_defects.missed_timeout_is_reported", "expected not race.late");
 }
-TEST(ExplorerSimulation, FindsMissingRollback)
+TEST(ExplorerSimulation, FindsMissingRollbackAfterAFailedAllocation)
 {
 	expect_found("simulation_defects.missing_rollback_is_reported", "memory is left");
 }
-TEST(ExplorerSimulation, ReportsTheFailedAllocation)
+TEST(ExplorerSimulation, ReportsWhichAllocationFailed)
 {
 	const Failure found = failure_of("simulation_defects.missing_rollback_is_reported", 2000);
 	const std::string text =
@@ -142,7 +142,7 @@ TEST(ExplorerSimulation, ReportsTheFailedAllocation)
 
 	EXPECT_NE(text.find("an allocation fails in "), std::string::npos) << text;
 }
-TEST(ExplorerSimulation, FindsFailedWorkAllocation)
+TEST(ExplorerSimulation, FindsUnhandledAllocationFailureInWork)
 {
 	expect_found("simulation_defects.unhandled_allocation_failure_in_work_is_reported",
 		     "expected port.sum == 1");

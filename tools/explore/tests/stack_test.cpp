@@ -47,16 +47,16 @@ TEST(ExplorerStack, ReportsPacketsFreedInFlight)
 	expect_reported("packet_freed_while_device_owns_it_is_reported",
 			"a packet is freed while the device has it");
 }
-TEST(ExplorerStack, ReportsMoreCompletedThanSent)
+TEST(ExplorerStack, ReportsCompletionOfUnsentBytes)
 {
 	expect_reported("completion_of_unsent_bytes_is_reported",
 			"more is completed than was handed over");
 }
-TEST(ExplorerStack, ReportsLeakedInterfaces)
+TEST(ExplorerStack, ReportsLeakedNetworkInterfaces)
 {
 	expect_reported("leaked_interface_is_reported", "a network interface is left");
 }
-TEST(ExplorerStack, ReportsDeviceChangesWithoutRtnl)
+TEST(ExplorerStack, ReportsNetDeviceChangesWithoutRtnl)
 {
 	expect_reported("device_change_without_rtnl_is_reported",
 			"a lock is not held that should be");

@@ -34,7 +34,7 @@ TEST(Explorer, Notify09PollerLosesNoCompletion)
 {
 	expect_holds("explore_notify", 200);
 }
-TEST(Explorer, Lock11RegistrySurvivesRaces)
+TEST(Explorer, Lock11DeviceRegistrySurvivesRaces)
 {
 	expect_holds("core_registry", 50);
 }
@@ -67,7 +67,7 @@ TEST(Explorer, MadSendsCompleteOnceOnDeviceRemoval)
 	expect_holds("mad_life_card.mgmt_03_device_removal_flushes_all_sends", 6);
 }
 /* A walk that began before it had the lock is found by the 375th seed. */
-TEST(Explorer, IpoibDestinationsCanBeRemovedDuringWalks)
+TEST(Explorer, IpoibDestinationsCanBeRemovedDuringIteration)
 {
 	expect_holds("explore_destinations", 1000);
 }
