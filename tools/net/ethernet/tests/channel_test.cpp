@@ -76,7 +76,7 @@ TEST_F(EthernetChannel, QueuedBytesAreLimited)
 }
 
 // Frames that wait for a card that goes away are not delivered to the next one.
-TEST_F(EthernetChannel, QueuedFramesAreDroppedWhenAnEndCloses)
+TEST_F(EthernetChannel, QueuedFramesAreDroppedWhenEitherSideCloses)
 {
 	other.port.send(some_frame('a'));
 	EXPECT_FALSE(place.connected());
@@ -94,7 +94,7 @@ TEST_F(EthernetChannel, QueuedFramesAreDroppedWhenAnEndCloses)
 }
 
 // A place may be taken from a card that stays, and given back.
-TEST(EthernetNetworkCards, AttachmentCanBeRemovedWhileItsCardStays)
+TEST(EthernetNetworkCards, CardCanBeDetachedFromTheNetworkAndReattached)
 {
 	VirtualEnvironment environment;
 	Reactor reactor("test", Reactor::Drive::manual, environment);

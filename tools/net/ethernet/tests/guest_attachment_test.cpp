@@ -265,7 +265,7 @@ TEST_F(EthernetGuestAttachment, AttachmentsCanBeAddedAndRemoved)
 }
 
 // Machines that have gone while frames were on their way to them are no end of anybody else.
-TEST_F(EthernetGuestAttachment, DisconnectingGuestsDoNotAffectOthers)
+TEST_F(EthernetGuestAttachment, DisconnectingGuestsDoNotAffectOtherGuests)
 {
 	Client a = connect("a"), c = connect("c");
 	for (int i = 0; i < 50; ++i) {

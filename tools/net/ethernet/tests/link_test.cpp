@@ -201,7 +201,7 @@ TEST_F(EthernetLink, LostFramesDoNotDelayFramesAfterLinkUp)
 }
 
 // One that waits to be overtaken has its delay all the same, and its double.
-TEST_F(EthernetLink, ReorderingDoesNotChangeOtherFaults)
+TEST_F(EthernetLink, ReorderedFramesAreStillDelayedAndDuplicated)
 {
 	set({.delay = 100ms, .reordering = 1});
 	send(a, 'x');

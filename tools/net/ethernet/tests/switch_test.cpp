@@ -51,7 +51,7 @@ protected:
 	std::list<Link> links;
 };
 
-TEST_F(EthernetSwitch, FloodsUnknownAddressesAndLearns)
+TEST_F(EthernetSwitch, FloodsUnknownAddressesAndLearnsSources)
 {
 	a.port.send(frame_to(kB, kA, '1'));
 	EXPECT_EQ(b.fillers() + "|" + c.fillers() + "|" + a.fillers(), "1|1|");
@@ -63,7 +63,7 @@ TEST_F(EthernetSwitch, FloodsUnknownAddressesAndLearns)
 	EXPECT_EQ(lan.addresses(), 2u);
 }
 
-TEST_F(EthernetSwitch, BroadcastAndMulticastReachAllOthers)
+TEST_F(EthernetSwitch, BroadcastAndMulticastReachAllOtherPorts)
 {
 	a.port.send(frame_to(kBroadcast, kA, '1'));
 	a.port.send(frame_to(0x01005e000001, kA, '2'));
@@ -88,7 +88,7 @@ TEST_F(EthernetSwitch, LearnsMovedAddresses)
 	EXPECT_EQ(lan.addresses(), 2u);
 }
 
-TEST_F(EthernetSwitch, AgesAddresses)
+TEST_F(EthernetSwitch, ForgetsAddressesAfterTheAgeingTime)
 {
 	a.port.send(frame_to(kBroadcast, kA));
 	pass(Switch::kAgeing + 1s);

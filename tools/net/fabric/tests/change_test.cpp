@@ -22,7 +22,7 @@ using testing::ud_packet;
 
 // A link that is removed takes its ports down and leaves them free for others; it comes back as it
 // is told to.
-TEST(Change, RemovedLinkCanBeAddedAgain)
+TEST(TopologyChange, RemovedLinkCanBeAddedAgain)
 {
 	Fabric fabric;
 	PacketNode a(fabric.add_port("a")), b(fabric.add_port("b")), c(fabric.add_port("c"));
@@ -52,7 +52,7 @@ TEST(Change, RemovedLinkCanBeAddedAgain)
 }
 
 // A port is not removed from under its link; it comes back by its name, with its counters.
-TEST(Change, RemovedPortCanBeAddedAgainWithItsCounters)
+TEST(TopologyChange, RemovedPortCanBeAddedAgainWithItsCounters)
 {
 	Fabric fabric;
 	Port &a = fabric.add_port("a");
@@ -70,7 +70,7 @@ TEST(Change, RemovedPortCanBeAddedAgainWithItsCounters)
 }
 
 // State of removed parts is bounded; names that existed before are always accepted.
-TEST(Change, StateOfRemovedPortsIsLimited)
+TEST(TopologyChange, StateOfRemovedPortsIsLimited)
 {
 	Fabric fabric;
 	for (std::size_t i = 0; i < Fabric::kMostRemoved; i++)
@@ -82,7 +82,7 @@ TEST(Change, StateOfRemovedPortsIsLimited)
 }
 
 // A switch goes with its links, and what it had planned does not find it gone.
-TEST(Change, RemovingASwitchRemovesItsLinks)
+TEST(TopologyChange, RemovingASwitchRemovesItsLinks)
 {
 	Fabric fabric;
 	MadNode sm(fabric.add_port("sm"));
@@ -106,7 +106,7 @@ TEST(Change, RemovingASwitchRemovesItsLinks)
 }
 
 // Threads that send all the time, through links and switches that come and go under them.
-TEST(Change, TrafficContinuesWhileTheTopologyChanges)
+TEST(TopologyChange, TrafficContinuesWhileTheTopologyChanges)
 {
 	Fabric fabric;
 	PacketNode a(fabric.add_port("a")), b(fabric.add_port("b"));
@@ -143,7 +143,7 @@ TEST(Change, TrafficContinuesWhileTheTopologyChanges)
 }
 
 // Removing an owner drops its planned tasks, and waits for one that runs.
-TEST(Change, RemovingAnOwnerCancelsItsScheduledTasks)
+TEST(TopologyChange, RemovingAnOwnerCancelsItsScheduledTasks)
 {
 	Timeline timeline;
 	int owner = 0;

@@ -135,7 +135,7 @@ TEST(Egress, ContinuousSenderDoesNotOccupyAnotherThread)
 }
 
 // A packet that leads to another queue brings no second turn with it.
-TEST(Egress, DownstreamQueuesShareTheBudget)
+TEST(Egress, DownstreamQueuesShareThePacketBudgetOfASend)
 {
 	Fabric fabric;
 	Route near(fabric, "near"), far(fabric, "far");

@@ -32,7 +32,7 @@ Payload lent(const Memory &memory, const std::shared_ptr<Lease> &lease)
 /*
  * A payload of lent bytes can be read until the lease ends, and then none of it, nor of its parts.
  */
-TEST(MemoryLease, EndedLeaseMakesAllReferencesUnreadable)
+TEST(MemoryLease, RevokedLeaseMakesAllReferencesUnreadable)
 {
 	const Memory memory(1000, std::byte{1}), other(10, std::byte{2});
 	auto lease = std::make_shared<Lease>(nullptr), kept = std::make_shared<Lease>(nullptr);
@@ -59,7 +59,7 @@ TEST(MemoryLease, EndedLeaseMakesAllReferencesUnreadable)
  * Ending a lease releases its memory on the owner's thread, though packets still refer to the
  * lease: unmapping a guest's memory takes long, and packets end on other guests' threads.
  */
-TEST(MemoryLease, EndReleasesTheMemoryImmediately)
+TEST(MemoryLease, RevocationReleasesTheMemoryImmediately)
 {
 	auto memory = std::make_shared<Memory>(100, std::byte{1});
 	const std::weak_ptr<Memory> alive = memory;
@@ -74,7 +74,7 @@ TEST(MemoryLease, EndReleasesTheMemoryImmediately)
 }
 
 /* A reader that is active while the lease ends is done before end() returns. */
-TEST(MemoryLease, EndWaitsForActiveReaders)
+TEST(MemoryLease, RevocationWaitsForActiveReaders)
 {
 	constexpr unsigned rounds = 200;
 	for (unsigned i = 0; i < rounds; i++) {

@@ -78,7 +78,7 @@ TEST_F(TwoNodes, CreditsLimitTheQueueAndWakeTheSender)
 	EXPECT_EQ(1u, a.port.counters().xmit_wait);
 }
 
-TEST_F(TwoNodes, Vl15PacketsAreDroppedWithoutSpace)
+TEST_F(TwoNodes, Vl15PacketsAreDroppedIfTheReceiverIsFull)
 {
 	for (unsigned i = 0; i < 20; i++) {
 		Packet packet = ud_packet(1, 2, 256, i);
@@ -89,7 +89,7 @@ TEST_F(TwoNodes, Vl15PacketsAreDroppedWithoutSpace)
 	EXPECT_EQ(4u, b.port.counters().vl15_dropped);
 }
 
-TEST_F(TwoNodes, LinkDownIsReportedAtBothEnds)
+TEST_F(TwoNodes, LinkDownIsReportedToBothPorts)
 {
 	EXPECT_EQ(true, a.links.next());
 	EXPECT_EQ(true, b.links.next());
@@ -131,7 +131,7 @@ TEST_F(TwoNodes, LinkComesUpAfterTraining)
 }
 
 /* A driver may open and close its port as often as it can: that plans nothing more. */
-TEST_F(TwoNodes, CancelledTrainingLeavesNoScheduledTask)
+TEST_F(TwoNodes, CancelledLinkTrainingsDoNotAccumulateTasks)
 {
 	link.set_training(1h);
 	link.set_plugged(false);
@@ -313,7 +313,7 @@ TEST(Credits, PacketsOfManySendersArriveInOrderWithoutLoss)
 	EXPECT_EQ(0u, sw.port(7).counters().xmit_discards);
 }
 
-TEST(Credits, BlockedReceiverDoesNotBlockOthers)
+TEST(Credits, BlockedReceiverDoesNotBlockOtherReceivers)
 {
 	Fabric fabric;
 	Switch &sw = fabric.add_switch({.name = "sw", .ports = 8});

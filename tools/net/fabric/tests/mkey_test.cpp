@@ -116,7 +116,7 @@ TEST_F(Mkey, LeasePeriodOfZeroNeverExpires)
 }
 
 // The same through a switch, whose port 0 holds the key for all of its ports.
-TEST(MkeyOfASwitch, MkeyOfPort0ProtectsAllPorts)
+TEST(SwitchMkey, MkeyOfPort0ProtectsAllPorts)
 {
 	Fabric fabric;
 	Switch &sw = fabric.add_switch({.name = "sw", .ports = 4});

@@ -144,7 +144,7 @@ struct MulticastStorm : ::testing::Test {
 	}
 };
 
-TEST_F(MulticastStorm, SenderThreadMakesALimitedNumberOfCopies)
+TEST_F(MulticastStorm, SendingThreadMakesALimitedNumberOfCopies)
 {
 	ASSERT_EQ(Sent::done, send(*first, 5, 0));
 	EXPECT_LE(delivered(5), 16u) << "copies made on the sender's thread";
@@ -166,7 +166,7 @@ TEST_F(MulticastStorm, SenderIsThrottledWithoutLoss)
 		EXPECT_TRUE(member->in_order);
 }
 
-TEST_F(MulticastStorm, SendersShareTheCopyingFairly)
+TEST_F(MulticastStorm, MulticastReplicationIsFairToEachSender)
 {
 	unsigned sent = 0;
 	while (sent < 300 && send(*first, 5, sent) == Sent::done)

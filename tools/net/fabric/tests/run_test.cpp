@@ -49,7 +49,7 @@ public:
 } // namespace
 
 /* A run taken apart gives the packets that would have been sent one by one. */
-TEST(PacketRun, SplitRunGivesTheSamePackets)
+TEST(PacketRun, PacketRunSplitsIntoTheSamePackets)
 {
 	constexpr unsigned count = 4;
 	std::vector<std::byte> bytes(count * kMtu);
@@ -78,7 +78,7 @@ TEST(PacketRun, SplitRunGivesTheSamePackets)
 
 /* A link that watches each packet takes a run apart; one that does not, does not. Counters agree.
  */
-TEST(PacketRun, LinkWithFaultsSplitsTheRun)
+TEST(PacketRun, LinkWithFaultsSplitsThePacketRun)
 {
 	std::vector<std::byte> bytes(5 * kMtu);
 	std::uint64_t data[2];
@@ -108,7 +108,7 @@ TEST(PacketRun, LinkWithFaultsSplitsTheRun)
 }
 
 /* Packets in the middle of a run that find no credit stay with the sender. */
-TEST(PacketRun, RemainingPacketsStayWithTheSenderWithoutCredits)
+TEST(PacketRun, PacketsWithoutCreditsStayWithTheSender)
 {
 	std::vector<std::byte> bytes(5 * kMtu);
 	Fabric fabric;

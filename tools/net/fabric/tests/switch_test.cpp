@@ -190,7 +190,7 @@ TEST_F(OneSwitch, PacketsOtherThanSmpsOnVl15AreDropped)
 }
 
 // Responses and traps of an untrusted guest are forwarded, its requests are dropped.
-TEST_F(OneSwitch, RestrictedPortSendsOnlySmpResponsesAndTraps)
+TEST_F(OneSwitch, RestrictedPortForwardsOnlySmpResponsesAndTraps)
 {
 	MadNode guest(b, 0x200);
 	sw.restrict_management(2);

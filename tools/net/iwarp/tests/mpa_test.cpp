@@ -63,7 +63,7 @@ TEST(Crc32c, ResultsMatchTheRfc3720TestVectors)
 }
 
 // The processor's instruction gives the same CRC, for any length and start, and in pieces.
-TEST(Crc32c, CpuInstructionMatchesTheTable)
+TEST(Crc32c, CrcInstructionMatchesTheTableImplementation)
 {
 	Bytes bytes(97);
 	for (std::size_t i = 0; i < bytes.size(); ++i)

@@ -279,7 +279,7 @@ TEST_F(Refusal, InvalidMarkerTerminatesTheStream)
 	EXPECT_EQ(c.end, (End{End::Kind::failed, errors::kMarker}));
 }
 
-TEST_F(Refusal, DataBeforeTheReplyIsRefused)
+TEST_F(Refusal, DataBeforeTheMpaReplyIsRefused)
 {
 	Party c(StreamConfig{});
 	Bytes bytes = encode(StartFrame{});
@@ -297,7 +297,7 @@ TEST_F(Refusal, DataBeforeTheReplyIsRefused)
 	EXPECT_TRUE(d.output().empty());
 }
 
-TEST_F(Refusal, ReplyOfANewerRevisionIsRefused)
+TEST_F(Refusal, MpaReplyWithANewerRevisionIsRefused)
 {
 	Party c(StreamConfig{.initiator = true});
 	c.output();
@@ -383,7 +383,7 @@ TEST_F(Refusal, ReceivedTerminateClosesTheStream)
 }
 
 // A message that cannot be read is not sent in part; the FPDUs before it are whole.
-TEST_F(Refusal, UnreadableSourceTerminatesTheStream)
+TEST_F(Refusal, UnreadableSendSourceTerminatesTheStream)
 {
 	tell(write({}, 0, 0));
 	b.stream.post({.opcode = Opcode::send,

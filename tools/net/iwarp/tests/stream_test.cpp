@@ -45,11 +45,11 @@ struct Route {
 	std::size_t most;
 };
 
-class EveryRoute : public ::testing::TestWithParam<Route>
+class MpaModes : public ::testing::TestWithParam<Route>
 {
 };
 
-TEST_P(EveryRoute, MessagesArriveIntactInAllMpaModes)
+TEST_P(MpaModes, MessagesArriveIntactInAllMpaModes)
 {
 	const Route way = GetParam();
 	Pair pair(initiator({.markers = way.markers_a, .crc = way.crc}),
@@ -79,7 +79,7 @@ TEST_P(EveryRoute, MessagesArriveIntactInAllMpaModes)
 	EXPECT_FALSE(a.end || b.end);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, EveryRoute,
+INSTANTIATE_TEST_SUITE_P(Ways, MpaModes,
 			 ::testing::Values(Route{false, false, true, SIZE_MAX},
 					   Route{false, false, false, 1000},
 					   Route{true, true, true, 999},
@@ -150,7 +150,7 @@ TEST(Stream, ResponderSendsAfterTheInitiatorsFirstMessage)
 	EXPECT_EQ(a.messages.size(), 1u);
 }
 
-TEST(Stream, RejectIncludesPrivateData)
+TEST(Stream, MpaRejectIncludesPrivateData)
 {
 	Pair pair(initiator({.private_data = {'h', 'i'}}));
 	auto &[a, b] = pair;

@@ -283,7 +283,7 @@ TEST_F(IwarpTcp, AbortIsReportedAsConnectionLost)
 }
 
 // A carrier without owner places nothing, and reports nothing.
-TEST_F(IwarpTcp, CarrierWithoutOwnerPlacesNoData)
+TEST_F(IwarpTcp, ConnectionWithoutOwnerPlacesNoData)
 {
 	establish();
 	const Bytes before = server.regions[kRemote].bytes;

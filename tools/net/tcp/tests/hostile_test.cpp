@@ -116,7 +116,7 @@ protected:
 
 // Only the very next number resets; a guess within the window is asked about, one outside of it
 // too, but for a RST.
-TEST_F(TcpPeer, GuessedResetIsChallenged)
+TEST_F(TcpPeer, ResetWithAGuessedSequenceGetsAChallengeAck)
 {
 	establish();
 	say(segment(kRst, 1002));
@@ -203,7 +203,7 @@ TEST_F(TcpPeer, DuplicateAcksTriggerRetransmission)
 	EXPECT_TRUE(from_stack().empty());
 }
 
-TEST_F(TcpPeer, FinBehindAGapIsDeferred)
+TEST_F(TcpPeer, FinAfterMissingDataIsDeferred)
 {
 	establish();
 	const Bytes bytes{1, 2, 3, 4};
@@ -517,7 +517,7 @@ TEST_F(TcpPeer, TimeWaitConnectionsAreEvictedFirst)
 }
 
 // The connection is removed even if its user cannot be notified.
-TEST_F(TcpPeer, ConnectionIsClosedEvenIfItsUserThrows)
+TEST_F(TcpPeer, ConnectionIsClosedEvenIfItsCallbackThrows)
 {
 	struct Failing final : User {
 		void connected() override {}
