@@ -140,7 +140,7 @@ struct Handover : ::testing::Test {
 	}
 };
 
-TEST_F(Handover, StandbyTakesOverWhenTheMasterDies)
+TEST_F(Handover, StandbyTakesOverWhenTheMasterStopsResponding)
 {
 	Peer &master = meet(9, SmState::master);
 	SubnetManager &sm = start(3);

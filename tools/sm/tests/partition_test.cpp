@@ -165,7 +165,7 @@ private:
 };
 
 // The manager has met the node when it sets up the switch's port before it.
-TEST_F(PartitionTest, UnresponsivePortDoesNotBlockTheSweep)
+TEST_F(PartitionTest, UnresponsivePortDoesNotBlockTheSubnetSweep)
 {
 	fabric::Port &port = lab.fabric.add_port("shy");
 	ShyNode shy(port, lab.loop);

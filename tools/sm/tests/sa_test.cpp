@@ -63,7 +63,7 @@ TEST_F(SaTest, SameSeedGivesTheSameCorruptedReplies)
 	EXPECT_EQ(60u, sm.reply_corrupter().corrupted());
 }
 
-TEST_F(SaTest, MulticastReachesExactlyTheMembersAfterTheReply)
+TEST_F(SaTest, MulticastReachesOnlyMembersOnceTheJoinIsAnswered)
 {
 	fabric::Port &end = lab.fabric.add_port("listener");
 	for (Host *host : {&a, &b})
@@ -170,7 +170,7 @@ TEST_F(SaTest, IpoibGroupsMustMatchTheBroadcastGroup)
 }
 
 // IBA 15.2.5.17: whose membership it is says the PortGID, who asks says the packet.
-TEST_F(SaTest, HostsCannotJoinOrLeaveForOthers)
+TEST_F(SaTest, HostsCannotJoinOrLeaveOnBehalfOfOtherPorts)
 {
 	auto request = [&](MadMethod method, Host &member, const ib::Gid &mgid) {
 		return membership(c, method, member, mgid, kCreateMask);
@@ -206,7 +206,7 @@ TEST_F(SaTest, HostsCannotJoinOrLeaveForOthers)
 }
 
 // IBA 15.4.1.2: memberships are shown to their owner and to the trusted.
-TEST_F(SaTest, MembershipsAreNotShownToOthers)
+TEST_F(SaTest, MembershipsAreHiddenFromOtherHosts)
 {
 	ASSERT_EQ(0, join(b, group(7), kCreateMask)->header.status);
 	ib::SaMad mad = a.request(MadMethod::get, ib::attr_mc_member_record,
@@ -331,7 +331,7 @@ TEST_F(SaTest, RmppTransfersPerRequesterAreLimited)
 }
 
 // A port that asks by each of its LIDs is one requester.
-TEST(SaShare, RmppTransferLimitIsPerPortNotPerLid)
+TEST(SaLimits, RmppTransferLimitIsPerPortNotPerLid)
 {
 	Lab lab;
 	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
@@ -498,7 +498,7 @@ TEST_F(SaTest, AnswersClassPortInfoAndRejectsUnknownAttributes)
 }
 
 // Without a rate of its own a partition's groups have what every member's link can carry.
-TEST_F(SaTest, PortWithASlowLinkJoinsTheBroadcastGroup)
+TEST_F(SaTest, PortWithASlowLinkCanJoinTheBroadcastGroup)
 {
 	const auto before = sm.status().sweeps;
 	lab.links[1]->set_rate({ib::width_1x, ib::speed_ddr, 0}, ib::Mtu::mtu_2048);
@@ -608,7 +608,7 @@ TEST(TrapBudget, TrapsAreRateLimitedPerSender)
 	EXPECT_EQ(Verdict::heed_last, budget.take(5, now)) << "no more than at first";
 }
 
-TEST_F(SaTest, UnreachableMembersLeaveTheirGroups)
+TEST_F(SaTest, UnreachableMembersAreRemovedFromTheirGroups)
 {
 	ASSERT_EQ(0, join(c, group(9), kCreateMask)->header.status);
 	auto before = sm.status().sweeps;

@@ -76,7 +76,7 @@ TEST_F(SaTest, GroupMembershipsPerPortAreLimited)
 }
 
 // IBA 15.2.5.17.2: the SA's choice is one that nobody has, whatever somebody made by hand.
-TEST_F(SaTest, AssignedMgidIsUnused)
+TEST_F(SaTest, SaAssignsAnMgidThatIsNotInUse)
 {
 	const auto made = join(a, group(1), kCreateMask);
 	ASSERT_EQ(0, made->header.status);
@@ -128,7 +128,7 @@ TEST_F(SaTest, SubscriptionsAndReportsPerPortAreLimited)
 }
 
 // More ports subscribe to an event than reports are kept, and none of them answers.
-TEST(SaShares, MissedReportDoesNotSuppressTheNext)
+TEST(SaLimits, UnsentReportDoesNotSuppressTheNextReport)
 {
 	constexpr auto silent = Subscriptions::kReportsMax / Subscriptions::kSubscriptionsOfOne;
 	Lab lab;

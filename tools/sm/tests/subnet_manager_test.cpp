@@ -103,7 +103,7 @@ TEST(SubnetManager, TrapTriggersDiscoveryOfNewHosts)
 }
 
 // It has lost its tables, whether a sweep has missed it meanwhile or not.
-TEST(SubnetManager, SwitchThatRestartedGetsItsTablesAgain)
+TEST(SubnetManager, RestartedSwitchGetsItsForwardingTablesAgain)
 {
 	const fabric::SwitchConfig config{.name = "far", .ports = 8, .guid = 0x7700};
 	Lab lab;
@@ -371,7 +371,7 @@ TEST(LargeSubnet, FlappingLinkCausesAPartialSweep)
 }
 
 // However links come and go, looking at what has changed finds what looking at everything does.
-TEST(LargeSubnet, PartialSweepGivesTheResultOfAFullSweep)
+TEST(LargeSubnet, PartialSweepHasTheSameResultAsAFullSweep)
 {
 	Lab lab;
 	BigSubnet subnet(lab.fabric, 6, 3, 2);

@@ -164,7 +164,7 @@ protected:
 
 // Nobody begins before all are there; then one runs at a time, in order of number, then of time;
 // what the process has planned takes part.
-TEST_F(SchedulerTest, RunsOneMemberAtATime)
+TEST_F(SchedulerTest, RunsOnlyOneMemberAtATime)
 {
 	const auto second = join(2);
 	std::vector<std::chrono::nanoseconds> fired;
@@ -384,7 +384,7 @@ TEST_F(SchedulerTest, LogsWrongMemberNumbers)
 }
 
 // The awaited member is reported by name, for the error message of a lab that hangs.
-TEST_F(SchedulerTest, ReportsTheAwaitedMember)
+TEST_F(SchedulerTest, ReportsWhichMemberIsAwaited)
 {
 	EXPECT_EQ(scheduler->awaited(), "node1, node2, not yet on the time server");
 	const auto first = join(1);
