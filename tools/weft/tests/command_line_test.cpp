@@ -75,7 +75,7 @@ TEST_F(CommandLine, GuestCommandBeginsAtTheFirstUnknownWord)
 	EXPECT_EQ(command_, (Words{"--odd"}));
 }
 
-TEST_F(CommandLine, OptionValueIsNotACommand)
+TEST_F(CommandLine, OptionValueIsNotTakenAsTheGuestCommand)
 {
 	EXPECT_EQ(own({"--socket-dir", "run", "run", "--timeout", "-1", "--on=x", "true"}),
 		  (Words{"--socket-dir", "run", "run", "--timeout", "-1", "--on=x"}));
@@ -103,7 +103,7 @@ TEST_F(CommandLine, UnknownCommandIsRefusedWithASuggestion)
 	EXPECT_THAT(refusal({"quite-other"}), Not(HasSubstr("did you mean")));
 }
 
-TEST_F(CommandLine, CommandsWithoutAGuestCommandAreUnchanged)
+TEST_F(CommandLine, OtherCommandsKeepTheirDoubleDash)
 {
 	const Words words{"capture", "node1", "--", "--odd"};
 	EXPECT_EQ(own(words), words);

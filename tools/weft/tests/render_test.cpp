@@ -111,7 +111,7 @@ std::map<std::string, int> elements(const std::string &document)
 }
 
 // A host that no guest can use shows its model instead of a socket.
-TEST(FabricText, HostWithoutGuestShowsItsModel)
+TEST(FabricText, HostWithoutGuestShowsItsCardModel)
 {
 	json fabric = two_hosts();
 	fabric["hosts"][1]["socket"] = nullptr;
@@ -120,7 +120,7 @@ TEST(FabricText, HostWithoutGuestShowsItsModel)
 		    HasSubstr("host   b                0x0002c90300000100  no guest  endpoint\n"));
 }
 
-TEST(FabricText, OneLinePerNodePortAndLink)
+TEST(FabricText, HasOneLinePerNodePortAndLink)
 {
 	EXPECT_EQ(fabric_text(two_hosts()),
 		  "seed 0x77656674\n"
@@ -159,7 +159,7 @@ TEST(LogText, EscapesControlCharacters)
 		  "now info    sm: node \\x1b[2J\\x0anow error weftd: forged \\xc2\\x9b\n");
 }
 
-TEST(LinkText, ShowsOnlyUnusualSettings)
+TEST(LinkText, ShowsOnlyNonDefaultSettings)
 {
 	json faulty = link("a/1", "s1/1");
 	faulty["settings"]["loss"] = "0.01";
@@ -273,7 +273,7 @@ void expect_inside_and_apart(const std::string &svg, const std::vector<Place> &b
 	}
 }
 
-TEST(FabricSvg, OneBoxPerNodeAndOneLinePerLink)
+TEST(FabricSvg, HasOneBoxPerNodeAndOneLinePerLink)
 {
 	const std::string svg = fabric_svg(two_hosts());
 	auto count = elements(svg);
@@ -465,7 +465,7 @@ TEST(FabricSvg, EscapesNames)
 	EXPECT_THAT(svg, HasSubstr(">s&amp;t<"));
 }
 
-TEST(FabricSvg, EmptyFabricIsDrawn)
+TEST(FabricSvg, EmptyFabricIsRendered)
 {
 	const json nothing = {{"seed", "0x1"},
 			      {"switches", json::array()},

@@ -120,7 +120,7 @@ protected:
 
 // The same file changes nothing, said twice; a comment and the order of the hosts are no change
 // either.
-TEST_F(Apply, UnchangedFileChangesNothing)
+TEST_F(Apply, UnchangedLabFileChangesNothing)
 {
 	const Host *const a = runtime_->hosts()[0].get();
 	EXPECT_THAT(apply(kPair), IsEmpty());
@@ -137,7 +137,7 @@ TEST_F(Apply, UnchangedFileChangesNothing)
 
 // Endpoints have no socket and no guest, and the subnet manager finds them when they are added and
 // removed together with cards.
-TEST_F(Apply, EndpointsAreAddedAndRemoved)
+TEST_F(Apply, EndpointHostsAreAddedAndRemoved)
 {
 	const std::string endpoint =
 		"[[host]]\nname = \"e\"\nmodel = \"endpoint\"\n[[link]]\nends = [\"e\", \"s1\"]\n";
@@ -320,7 +320,7 @@ TEST_F(Apply, UntrustedHostIsRestrictedAtItsSwitchPort)
 
 // A file that is wrong, in itself or for what it finds, changes nothing; nor does one that is only
 // looked at.
-TEST_F(Apply, InvalidFileOrDryRunChangesNothing)
+TEST_F(Apply, InvalidLabFileOrDryRunChangesNothing)
 {
 	const json before = shown_without_states();
 	const std::string more = std::string(kPair) + "[[host]]\nname = \"c\"\n";

@@ -180,7 +180,7 @@ TEST_F(Control, CountersOfOneOrAllPortsAreReturned)
 
 // A sample has the counters of linked ports by column, the links that are down, and the manager's
 // state; its size grows only with the lab.
-TEST_F(Control, SampleHasCountersAndDownLinks)
+TEST_F(Control, SampleContainsCountersAndDownLinks)
 {
 	fabric::Counters::add(runtime_->fabric().find_port("node1/1")->counters().xmit_packets, 3);
 	runtime_->find_link("sm").set_plugged(false);
@@ -196,7 +196,7 @@ TEST_F(Control, SampleHasCountersAndDownLinks)
 }
 
 // The log is read from a line on, whole or of one part; a daemon without one says so.
-TEST_F(Control, LogIsReadFromALineAndByComponent)
+TEST_F(Control, LogIsFilteredByFirstLineAndComponent)
 {
 	EXPECT_THAT(refusal({{"command", "log"}}), HasSubstr("no log"));
 	const auto history = std::make_shared<LogHistory>();
@@ -340,7 +340,7 @@ TEST_F(Control, JsonNestingDepthIsLimited)
 }
 
 // Shutdown is passed on.
-TEST_F(Control, ShutdownRequestIsPassedOn)
+TEST_F(Control, ShutdownRequestIsPassedToTheDaemon)
 {
 	EXPECT_TRUE(ask({{"command", "shutdown"}})["ok"]);
 	EXPECT_EQ(shutdowns_, 1);

@@ -44,7 +44,7 @@ TEST(Log, LineIsAJsonObject)
 	EXPECT_EQ(object["text"], "link \"a\"\n\xef\xbf\xbd/1: up");
 }
 
-TEST(Log, HistoryKeepsTheLatestLinesAndTruncatesThem)
+TEST(Log, HistoryKeepsTheLatestLinesAndTruncatesLongLines)
 {
 	LogHistory history;
 	const std::string lengthy(10'000, 'x');

@@ -169,14 +169,14 @@ TEST_F(State, RestartRestoresGuidsOfAppliedLab)
 	EXPECT_EQ(changed, shown());
 }
 
-TEST_F(State, DryRunAndUnchangedLabAreNotRecorded)
+TEST_F(State, DryRunAndUnchangedLabAreNotSaved)
 {
 	apply(kThreeHosts, true);
 	apply(kTwoHosts);
 	EXPECT_THAT(state_->requests(), IsEmpty());
 }
 
-TEST_F(State, RefusedRequestIsNotRecorded)
+TEST_F(State, RefusedRequestIsNotSavedInTheStateFile)
 {
 	EXPECT_FALSE(ask({{"command", "link.down"}, {"link", "x"}})["ok"]);
 	EXPECT_THAT(state_->requests(), IsEmpty());
@@ -197,7 +197,7 @@ TEST_F(State, RestartRestoresSettingsOfManagerAndCards)
 	EXPECT_THAT(state_->requests().back(), HasSubstr("sm.enable"));
 }
 
-TEST_F(State, AppliedFilesAreBounded)
+TEST_F(State, NumberOfAppliedLabFilesIsLimited)
 {
 	for (unsigned i = 0; i < StateFile::kMostApplied; ++i)
 		apply(i % 2 ? kTwoHosts : kThreeHosts);
@@ -218,7 +218,7 @@ TEST_F(State, InvalidFileIsRefused)
 }
 
 // A change takes effect whether it can be recorded or not.
-TEST_F(State, UnwritableFileDoesNotRefuseRequests)
+TEST_F(State, RequestsSucceedIfTheStateFileIsUnwritable)
 {
 	state_ = std::make_shared<StateFile>(directory_ / "no-folder/state");
 	state_->begin(LabText{"pair", "/labs", kTwoHosts});
