@@ -64,22 +64,17 @@ public:
 			keeper_->connected(name_, fd);
 	}
 
-	// The keeper has what it was told by the other process.
+	// The keeper has what it was told by the other process. An error of the card is not one of
+	// the caller, who adopts the clients of other cards as well.
 	void adopt(FileDescriptor socket, std::vector<KeptMessage> setup)
 	{
-		if (!begin(std::move(socket)))
-			return;
-		const std::size_t header_size = protocol_->framing().header_size;
-		for (KeptMessage &kept : setup) {
-			const std::span<const std::byte> bytes(kept.bytes);
-			if (bytes.size() < header_size)
-				continue;
-			Message message{bytes.first(header_size), bytes.subspan(header_size),
-					std::move(kept.fds)};
-			// The client has its answer.
-			session_->handle(message);
-			if (session_->ended())
-				return connection_->drop(session_->end_reason());
+		try {
+			if (begin(std::move(socket)))
+				repeat(setup);
+			else if (keeper_ && !connection_)
+				keeper_->gone(name_);
+		} catch (const std::exception &error) {
+			failed(error.what());
 		}
 	}
 
@@ -125,6 +120,22 @@ private:
 		connection_->start();
 		watch_memory();
 		return true;
+	}
+
+	// Handles what the client has sent to another process, which has answered it.
+	void repeat(std::vector<KeptMessage> &setup)
+	{
+		const std::size_t header_size = protocol_->framing().header_size;
+		for (KeptMessage &kept : setup) {
+			const std::span<const std::byte> bytes(kept.bytes);
+			if (bytes.size() < header_size)
+				continue;
+			Message message{bytes.first(header_size), bytes.subspan(header_size),
+					std::move(kept.fds)};
+			session_->handle(message);
+			if (session_->ended())
+				return connection_->drop(session_->end_reason());
+		}
 	}
 
 	// The border of a card's thread: whatever goes wrong in it comes here. The device may be in

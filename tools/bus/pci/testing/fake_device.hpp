@@ -68,7 +68,12 @@ public:
 			throw std::bad_alloc();
 		resets.push_back(kind);
 	}
-	void memory_changed() override { ++memory_changes; }
+	void memory_changed() override
+	{
+		if (std::exchange(fail_next_memory_change, false))
+			throw std::bad_alloc();
+		++memory_changes;
+	}
 	void bus_master_changed(bool on) override { bus_master.push_back(on); }
 
 	PciHost &host() { return *host_; }
@@ -92,6 +97,8 @@ public:
 	unsigned memory_changes = 0;
 	// The next write finds no memory left in the host.
 	bool fail_next_write = false;
+	// Nor does the next change of the machine's memory.
+	bool fail_next_memory_change = false;
 	// So many resets find none either.
 	unsigned failing_resets = 0;
 	// Called in the middle of the next write.

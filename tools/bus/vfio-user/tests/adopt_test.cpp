@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Clients that another process hands over, and what a keeper is told of clients.
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bus/pci/keeper.hpp"
+#include "bus/vfio-user/tests/fixture.hpp"
+
+namespace weft::vfio_user
+{
+namespace
+{
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::size_t kFewMappings = 3;
+
+class RecordingKeeper final : public pci::Keeper
+{
+public:
+	void connected(const std::string &name, int) override { told.push_back("+" + name); }
+	void received(const std::string &, const pci::Message &message) override
+	{
+		told.push_back(std::to_string(message.header<Header>().command) + "/" +
+			       std::to_string(message.fds.size()));
+	}
+	void gone(const std::string &name) override { told.push_back("-" + name); }
+
+	std::vector<std::string> told;
+};
+
+class Adopting : public ::testing::Test
+{
+protected:
+	Adopting() { server_.keep(keeper_); }
+
+	static FileDescriptor copy_of(const FileDescriptor &fd)
+	{
+		return FileDescriptor(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+	}
+	static FileDescriptor make_event()
+	{
+		return FileDescriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+	}
+	static FileDescriptor make_memory(std::uint64_t size)
+	{
+		FileDescriptor fd(::memfd_create("guest", MFD_CLOEXEC));
+		if (::ftruncate(fd.get(), static_cast<off_t>(size)))
+			throw std::system_error(errno, std::generic_category(), "ftruncate");
+		return fd;
+	}
+	// Notes a message that the client has sent to the former process.
+	void note(Command command, const Bytes &payload, std::vector<FileDescriptor> fds = {})
+	{
+		const auto size = static_cast<std::uint32_t>(sizeof(Header) + payload.size());
+		const Header header{77, static_cast<std::uint16_t>(command), size, 0, 0};
+		setup_.push_back({bytes_of(header, payload), std::move(fds)});
+	}
+	void note_version(std::uint16_t major = kVersionMajor)
+	{
+		note(Command::version, bytes_of(VersionHeader{major, kVersionMinor}));
+	}
+	void note_memory(std::uint64_t address, std::uint64_t size, const FileDescriptor &file)
+	{
+		std::vector<FileDescriptor> fds;
+		fds.push_back(copy_of(file));
+		note(Command::dma_map, bytes_of(DmaMap{sizeof(DmaMap), 3, 0, address, size}),
+		     std::move(fds));
+	}
+	// Hands the client over with what was noted.
+	FakeClient &adopt()
+	{
+		auto [ours, theirs] = FakeClient::make_sockets();
+		client_.emplace(loop_, std::move(ours));
+		server_.adopt(std::move(theirs), std::exchange(setup_, {}));
+		return *client_;
+	}
+	FakeClient &client() { return *client_; }
+	GuestMemory &memory() { return device_.host().dma(); }
+	// The server serves whoever comes next.
+	void expect_serving()
+	{
+		auto [ours, theirs] = FakeClient::make_sockets();
+		client_.emplace(loop_, std::move(ours));
+		server_.serve(std::move(theirs));
+		EXPECT_EQ(client_->greet().error(), 0u);
+	}
+
+	Loop loop_{"test", Loop::Mode::manual};
+	FakeDevice device_;
+	RecordingKeeper keeper_;
+	Server server_{loop_, device_, "card", kFewMappings};
+	std::vector<pci::KeptMessage> setup_;
+	std::optional<FakeClient> client_;
+};
+
+// The client goes on with its memory and its interrupt pin; it is sent no reply a second time, and
+// the device is as after power-on.
+TEST_F(Adopting, ClientGoesOnWithMemoryAndInterrupt)
+{
+	const auto file = make_memory(2 * kPage), event = make_event();
+	note_version();
+	note_memory(0x10000, 2 * kPage, file);
+	std::vector<FileDescriptor> pin;
+	pin.push_back(copy_of(event));
+	note(Command::set_irqs,
+	     bytes_of(IrqSet{20, kIrqSetDataEventfd | kIrqSetActionTrigger, kIrqIntx, 0, 1}),
+	     std::move(pin));
+	adopt();
+	EXPECT_TRUE(client().quiet());
+	EXPECT_TRUE(server_.connected());
+	EXPECT_THAT(device_.resets, ElementsAre(PciReset::bus));
+
+	ASSERT_TRUE(memory().write_as<std::uint32_t>(0x11004, 0xabcdef01));
+	std::uint32_t seen = 0;
+	ASSERT_EQ(::pread(file.get(), &seen, sizeof(seen), kPage + 4), 4);
+	EXPECT_EQ(seen, 0xabcdef01);
+	device_.host().set_intx(true);
+	std::uint64_t count = 0;
+	ASSERT_EQ(::read(event.get(), &count, sizeof(count)), 8);
+	EXPECT_EQ(count, 1u);
+
+	EXPECT_EQ(client().read_as<std::uint16_t>(kRegionConfig, 0), 0x1af4);
+	EXPECT_EQ(client().greet().error(), EINVAL) << "it was greeted by the former process";
+	client().map(0, kPage, file.get());
+	EXPECT_THAT(keeper_.told, ElementsAre("1/0", "2/1"))
+		<< "the keeper knows of the client and of what it was handed over with";
+}
+
+// The client's memory and its descriptors are let go of when it goes, and the keeper is told.
+TEST_F(Adopting, AdoptedClientThatLeavesIsForgotten)
+{
+	const auto file = make_memory(kPage);
+	note_version();
+	note_memory(0, kPage, file);
+	adopt();
+	EXPECT_EQ(memory().sections(), 1u);
+	client().close();
+	ASSERT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
+	EXPECT_EQ(memory().sections(), 0u);
+	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	expect_serving();
+}
+
+// Sections beyond the bound are refused as those of any client are. The others stay.
+TEST_F(Adopting, SectionsBeyondTheLimitAreLeftOut)
+{
+	const auto file = make_memory(kPage);
+	note_version();
+	for (std::uint64_t i = 0; i < kFewMappings + 2; ++i)
+		note_memory(i * kPage, kPage, file);
+	adopt();
+	EXPECT_EQ(memory().sections(), kFewMappings);
+	EXPECT_TRUE(memory().covers((kFewMappings - 1) * kPage, 1, Access::write));
+	EXPECT_FALSE(memory().covers(kFewMappings * kPage, 1, Access::read));
+	EXPECT_TRUE(client().quiet());
+	EXPECT_EQ(client().call(Command::reset).error(), 0u);
+}
+
+// Messages that are malformed, too short, twice there or without their descriptor have no effect;
+// those after them do.
+TEST_F(Adopting, InvalidMessagesAreSkipped)
+{
+	const auto file = make_memory(kPage), event = make_event();
+	setup_.push_back({Bytes(), {}});
+	setup_.push_back({Bytes(sizeof(Header) - 1), {}});
+	note_version();
+	note_version();
+	note(Command::dma_map, Bytes(sizeof(DmaMap) - 1));
+	note(static_cast<Command>(99), {});
+	note_memory(1, kPage, file);
+	note_memory(kPage, 2 * kPage, file);
+	note_memory(kPage, kPage, event);
+	note(Command::set_irqs, Bytes(sizeof(IrqSet) - 1));
+	note_memory(0, kPage, file);
+	adopt();
+	EXPECT_EQ(memory().sections(), 1u);
+	EXPECT_TRUE(memory().covers(0, kPage, Access::write));
+	EXPECT_TRUE(client().quiet());
+	EXPECT_EQ(client().call(Command::reset).error(), 0u);
+}
+
+// Who was handed over without a version is not greeted, and may not do anything else.
+TEST_F(Adopting, MessagesWithoutVersionAreRefused)
+{
+	const auto file = make_memory(kPage);
+	note_memory(0, kPage, file);
+	adopt();
+	EXPECT_EQ(memory().sections(), 0u);
+	EXPECT_EQ(client().call(Command::reset).error(), EINVAL);
+	EXPECT_EQ(client().greet().error(), 0u);
+}
+
+// A client that cannot be served is disconnected, and the keeper lets go of the connection, so that
+// the client does not wait for answers.
+TEST_F(Adopting, ClientOfAnotherProtocolVersionIsDisconnected)
+{
+	const auto file = make_memory(kPage);
+	note_version(kVersionMajor + 1);
+	note_memory(0, kPage, file);
+	adopt();
+	EXPECT_TRUE(client().wait_closed());
+	EXPECT_FALSE(server_.connected());
+	EXPECT_EQ(memory().sections(), 0u);
+	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	expect_serving();
+}
+
+// A card that fails while it gets the memory takes its client with it, not its caller, which hands
+// over the clients of other cards as well.
+TEST_F(Adopting, CardThatFailsLosesItsClientOnly)
+{
+	const auto file = make_memory(kPage);
+	device_.fail_next_memory_change = true;
+	note_version();
+	note_memory(0, kPage, file);
+	EXPECT_NO_THROW(adopt());
+	EXPECT_TRUE(client().wait_closed());
+	EXPECT_FALSE(server_.connected());
+	EXPECT_TRUE(device_.attached());
+	EXPECT_EQ(memory().sections(), 0u);
+	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	expect_serving();
+}
+
+// The keeper would keep the connection of a client open that no card can be had for.
+TEST_F(Adopting, CardThatCannotBeHadRefusesTheClient)
+{
+	device_.fail_next_memory_change = true;
+	device_.failing_resets = ~0u;
+	const auto file = make_memory(kPage);
+	note_version();
+	note_memory(0, kPage, file);
+	adopt();
+	ASSERT_FALSE(device_.attached());
+	keeper_.told.clear();
+	note_version();
+	EXPECT_TRUE(adopt().wait_closed());
+	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	device_.failing_resets = 0;
+	ASSERT_TRUE(loop_.run_until([&] { return device_.attached(); }));
+	expect_serving();
+}
+
+// A client that came meanwhile keeps the card. The keeper knows of it alone.
+TEST_F(Adopting, ClientOfACardInUseIsRefused)
+{
+	expect_serving();
+	auto &present = client();
+	keeper_.told.clear();
+	auto [ours, theirs] = FakeClient::make_sockets();
+	FakeClient late(loop_, std::move(ours));
+	note_version();
+	server_.adopt(std::move(theirs), std::exchange(setup_, {}));
+	EXPECT_TRUE(late.wait_closed());
+	EXPECT_EQ(present.call(Command::reset).error(), 0u);
+	EXPECT_THAT(keeper_.told, IsEmpty());
+}
+
+// A client that has gone before it is handed over takes nothing with it.
+TEST_F(Adopting, ClientThatHasLeftIsForgotten)
+{
+	const auto file = make_memory(kPage);
+	auto [ours, theirs] = FakeClient::make_sockets();
+	ours.reset();
+	note_version();
+	note_memory(0, kPage, file);
+	server_.adopt(std::move(theirs), std::exchange(setup_, {}));
+	ASSERT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
+	EXPECT_EQ(memory().sections(), 0u);
+	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	expect_serving();
+}
+
+} // namespace
+} // namespace weft::vfio_user
