@@ -134,6 +134,10 @@ void KeeperSocket::receive(LabRuntime &runtime)
 			fds.emplace_back(fd);
 		}
 	}
+	if (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+		spdlog::warn("keeper: it sent a record that is too long");
+		return;
+	}
 	take(runtime, std::string_view(record.data(), static_cast<std::size_t>(size)),
 	     std::move(fds));
 }
@@ -144,17 +148,18 @@ void KeeperSocket::take(LabRuntime &runtime, std::string_view record,
 	const auto line = record.substr(0, record.find('\n'));
 	const auto verb = line.substr(0, line.find(' '));
 	const std::string name(line.substr(std::min(verb.size() + 1, line.size())));
-	if (verb == kRestore) {
+	const auto host = std::ranges::find(runtime.hosts(), name,
+					    [](const auto &each) { return each->name; });
+	const bool served = host != runtime.hosts().end() && (*host)->server;
+	if (served && verb == kRestore) {
 		const auto body = record.substr(std::min(line.size() + 1, record.size()));
 		const auto bytes = std::as_bytes(std::span(body));
 		setup_[name].push_back({{bytes.begin(), bytes.end()}, std::move(fds)});
 		return;
 	}
-	const auto host = std::ranges::find(runtime.hosts(), name,
-					    [](const auto &each) { return each->name; });
-	if (verb != kAdopt || fds.size() != 1 || host == runtime.hosts().end() ||
-	    !(*host)->server) {
+	if (!served || verb != kAdopt || fds.size() != 1) {
 		spdlog::warn("keeper: it sent an invalid record, '{}'", line);
+		setup_.erase(name);
 		return;
 	}
 	(*host)->server->adopt(std::move(fds.front()), std::move(setup_[name]));
