@@ -81,7 +81,7 @@ protected:
 	}
 	FakeClient &client() { return *client_; }
 	GuestMemory &memory() { return device_.host().dma(); }
-	// The server serves whoever comes next.
+	// Checks that the server accepts another client.
 	void expect_serving()
 	{
 		auto [ours, theirs] = FakeClient::make_sockets();
@@ -184,7 +184,7 @@ TEST_F(Adopting, InvalidMessagesAreSkipped)
 	EXPECT_EQ(client().call(Command::reset).error(), 0u);
 }
 
-// Who was handed over without a version is not greeted, and may not do anything else.
+// A client that was handed over without its VERSION message must send one before any other request.
 TEST_F(Adopting, MessagesWithoutVersionAreRefused)
 {
 	const auto file = make_memory(kPage);
