@@ -155,13 +155,20 @@ class Guest:
     def ready(self, timeout=90):
         """Waits until the guest takes commands. A kernel that panics before it has parsed its command line does not know panic=, and stays there."""
         what = "the guest to be up"
+        read = self._boot_begins
 
         def up():
-            if self._boots < self._expected_boots and PANIC in self._console.since(self._boot_begins):
+            nonlocal read
+            end = self._console.end()
+            fresh, read = self._console.since(read, end), max(self._boot_begins, end - len(PANIC))
+            if self._boots < self._expected_boots and PANIC in fresh:
                 raise GuestDied(self._obituary(what))
             return self._boots >= self._expected_boots
 
-        self.wait_for_event(what, up, timeout)
+        try:
+            self.wait_for_event(what, up, timeout)
+        except DeadlineExceeded as error:
+            raise DeadlineExceeded("\n".join([str(error), *self.console().splitlines()[-15:]])) from None
         return self
 
     def reboot(self, timeout=90):
