@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "cards/hca/requests.hpp"
 #include "cards/hca/types.hpp"
 
 namespace weft::hca
@@ -59,6 +60,7 @@ struct ReceiveDone {
 	bool grh = false;
 	bool solicited = false;
 	ChecksumStatus checksums;
+	Steering steering; // of a steered queue pair only
 	// The message if it is not in memory; good during the call.
 	std::span<const std::byte> data{};
 };

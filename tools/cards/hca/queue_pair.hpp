@@ -48,8 +48,11 @@ struct QueuePairAttributes {
 	QpState state = QpState::reset;
 	ServiceType service = ServiceType::rc;
 	std::int8_t special = -1; // 0: QP0 of its port, 1: QP1, -1: an ordinary one
-	// Its datagrams have QP1 as their source, so that answers go there.
-	bool sends_as_qp1 = false;
+	// The source QP number of its datagrams, to which answers go; 0: its own number.
+	std::uint32_t sends_as = 0;
+	// The card chooses the receive queue of each datagram by the datagram's headers
+	// (WorkSource::take_datagram()).
+	bool steered = false;
 
 	std::uint32_t pd = 0;
 	std::uint32_t send_cqn = 0;
@@ -87,7 +90,7 @@ struct QueuePairAttributes {
 	{
 		if (special >= 0)
 			return static_cast<std::uint32_t>(special);
-		return sends_as_qp1 ? ib::qpn_gsi : qpn;
+		return sends_as ? sends_as : qpn;
 	}
 	// Requests may be posted from RTS on (IBA 10.8.2). A send doorbell before that is dropped:
 	// the requests stay in their queue, and the next doorbell finds them.

@@ -133,6 +133,15 @@ struct SendRequest {
 	}
 };
 
+// Steering - the receive queue that the card has chosen for a datagram, and the results of its look
+// at the datagram that go into the completion.
+struct Steering {
+	std::uint32_t queue = 0;
+	std::uint32_t hash = 0;
+	std::uint8_t hash_kind = 0;
+	std::uint16_t sum = 0; // one's complement, of all bytes after the encapsulation header
+};
+
 // ReceiveWork - a receive request in use.
 struct ReceiveWork {
 	bool taken = false;
@@ -144,6 +153,7 @@ struct ReceiveWork {
 	std::vector<Piece> pieces;
 	std::uint64_t room = 0;
 	std::uint64_t used = 0;
+	Steering steering; // of a steered queue pair only
 };
 
 // Returns true if queue pairs of this service have the operation.

@@ -3,7 +3,9 @@
 // requests.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "cards/hca/requests.hpp"
 
@@ -71,6 +73,21 @@ public:
 	 */
 	virtual Taken take_receive(const QueuePair &qp, std::uint16_t &next,
 				   SharedReceiveQueue *xrc_srq, ReceiveWork &work) = 0;
+	/**
+	 * take_datagram() - take a receive request for a datagram of a steered queue pair
+	 * @payload: of the datagram, all of it
+	 * @bytes: for which the request must have room
+	 * @work: filled in, up to the pieces and with what was found
+	 *
+	 * Returns none if no queue has one for it. A queue that cannot be read stops by itself.
+	 */
+	virtual Taken take_datagram(const QueuePair &, std::span<const std::byte> /* payload */,
+				    std::uint64_t /* bytes */, ReceiveWork & /* work */)
+	{
+		return Taken::none;
+	}
+	// Stops the queue of a request of take_datagram(), because its memory cannot be written.
+	virtual void stop_receives(const QueuePair &, const ReceiveWork &) {}
 	// Null: does not exist.
 	virtual SharedReceiveQueue *shared_receive_queue(std::uint32_t srqn) const = 0;
 };

@@ -125,7 +125,7 @@ Created create(const std::uint8_t *context, QueuePair &qp)
 	qp.uar_page = QpContext::uar_page.get(context);
 	qp.user_index = QpContext::user_index.get(context);
 	const std::uint32_t source = QpContext::datagram_source.get(context);
-	qp.sends_as_qp1 = source == ib::qpn_gsi;
+	qp.sends_as = source == ib::qpn_gsi ? source : 0;
 	qp.send_cqn = QpContext::send_cqn.get(context);
 	qp.receive_cqn = QpContext::receive_cqn.get(context);
 	qp.record = QpContext::record.get(context);
@@ -277,7 +277,7 @@ void encode(const QueuePair &qp, const QueuePairProgress &progress, std::uint8_t
 	QpContext::current_retry.set(context, progress.current_retry);
 	QpContext::next_send_psn.set(context, progress.next_send_psn);
 	QpContext::send_cqn.set(context, qp.send_cqn);
-	QpContext::datagram_source.set(context, qp.sends_as_qp1 ? ib::qpn_gsi : 0);
+	QpContext::datagram_source.set(context, qp.sends_as);
 	QpContext::last_acked_psn.set(context, progress.last_acked_psn);
 	QpContext::ssn.set(context, progress.ssn);
 	QpContext::log_responder_reads.set(context, qp.log_responder_reads);

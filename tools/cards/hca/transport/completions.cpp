@@ -75,6 +75,7 @@ void Completions::received(Qp &qp, const ReceiveWork &work, ReceiveDone done)
 {
 	done.index = work.index;
 	done.srqn = work.srqn;
+	done.steering = work.steering;
 	check(qp, engine_.card().completions.received(qp.pair, work.cqn, done));
 }
 

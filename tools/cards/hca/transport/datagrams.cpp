@@ -273,8 +273,18 @@ void Datagrams::receive(Qp &qp, unsigned port_number, const fabric::Packet &pack
 		return;
 	}
 
+	const fabric::Payload &payload = packet.payload();
+	const std::uint64_t total = std::uint64_t{kGrhRoom} + payload.size();
+	std::array<std::byte, ib::payload_max> flat;
+	std::span<const std::byte> whole;
+	if (qp.pair.steered || (special < 0 && card.ipoib_checksum)) {
+		whole = payload.together();
+		if (whole.empty())
+			whole = std::span(flat).first(payload.copy_to(flat));
+	}
 	const std::uint16_t due = qp.receive.next_wqe;
-	switch (take_receive(card, qp, nullptr, receive_)) {
+	switch (qp.pair.steered ? card.work.take_datagram(qp.pair, whole, total, receive_)
+				: take_receive(card, qp, nullptr, receive_)) {
 	case Taken::none:
 		card.diagnostics.rq_ud_discarded++;
 		return;
@@ -287,8 +297,6 @@ void Datagrams::receive(Qp &qp, unsigned port_number, const fabric::Packet &pack
 	case Taken::yes:
 		break;
 	}
-	const fabric::Payload &payload = packet.payload();
-	std::uint64_t total = std::uint64_t{kGrhRoom} + payload.size();
 	if (total > receive_.room) {
 		too_long(qp, due);
 		return;
@@ -305,7 +313,10 @@ void Datagrams::receive(Qp &qp, unsigned port_number, const fabric::Packet &pack
 	receive_.taken = false;
 	if (syndrome != Syndrome::none) {
 		engine_.completions().receive_failed(qp, receive_, syndrome);
-		engine_.fail(qp);
+		if (qp.pair.steered)
+			card.work.stop_receives(qp.pair, receive_);
+		else
+			engine_.fail(qp);
 		return;
 	}
 
@@ -324,13 +335,8 @@ void Datagrams::receive(Qp &qp, unsigned port_number, const fabric::Packet &pack
 			static_cast<std::uint8_t>(headers.lrh.dlid & ((1u << port.lmc()) - 1));
 	report.grh = headers.has_grh;
 	report.solicited = headers.bth.solicited();
-	if (special < 0 && engine_.card().ipoib_checksum) {
-		std::array<std::byte, ib::payload_max> flat;
-		std::span<const std::byte> bytes = payload.together();
-		if (bytes.empty())
-			bytes = std::span(flat).first(payload.copy_to(flat));
-		report.checksums = check_checksums(bytes);
-	}
+	if (special < 0 && card.ipoib_checksum)
+		report.checksums = check_checksums(whole);
 	engine_.completions().received(qp, receive_, report);
 }
 
