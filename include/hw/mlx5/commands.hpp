@@ -112,6 +112,10 @@ enum class Opcode : std::uint16_t {
 	query_hca_vport_context = 0x762,
 	query_hca_vport_gid = 0x764,
 	query_hca_vport_pkey = 0x765,
+	query_vport_counter = 0x770,
+	alloc_q_counter = 0x771,
+	dealloc_q_counter = 0x772,
+	query_q_counter = 0x773,
 	alloc_pd = 0x800,
 	dealloc_pd = 0x801,
 	alloc_uar = 0x802,
@@ -122,10 +126,36 @@ enum class Opcode : std::uint16_t {
 	nop = 0x80d,
 	alloc_xrcd = 0x80e,
 	dealloc_xrcd = 0x80f,
+	alloc_transport_domain = 0x816,
+	dealloc_transport_domain = 0x817,
+	create_tir = 0x900,
+	modify_tir = 0x901,
+	destroy_tir = 0x902,
+	create_sq = 0x904,
+	modify_sq = 0x905,
+	destroy_sq = 0x906,
+	query_sq = 0x907,
+	create_rq = 0x908,
+	modify_rq = 0x909,
+	destroy_rq = 0x90a,
+	query_rq = 0x90b,
 	create_rmp = 0x90c,
 	modify_rmp = 0x90d,
 	destroy_rmp = 0x90e,
 	query_rmp = 0x90f,
+	create_tis = 0x912,
+	destroy_tis = 0x914,
+	create_rqt = 0x916,
+	modify_rqt = 0x917,
+	destroy_rqt = 0x918,
+	set_flow_table_root = 0x92f,
+	create_flow_table = 0x930,
+	destroy_flow_table = 0x931,
+	create_flow_group = 0x933,
+	destroy_flow_group = 0x934,
+	set_flow_table_entry = 0x936,
+	delete_flow_table_entry = 0x938,
+	modify_flow_table = 0x93c,
 };
 
 /* The heads of all inputs and outputs. */
@@ -165,6 +195,8 @@ struct HcaCap {
 	static constexpr std::size_t size = 0x1000;
 	static constexpr std::uint32_t kind_general = 0;
 	static constexpr std::uint32_t kind_atomic = 3;
+	static constexpr std::uint32_t kind_enhanced_ipoib = 6;
+	static constexpr std::uint32_t kind_flow_tables = 7;
 };
 
 struct QueryAdapter {
@@ -192,10 +224,46 @@ struct AccessRegister {
 	static constexpr std::uint32_t node_description = 0x6001;
 	static constexpr std::size_t node_description_size = 64;
 	static constexpr std::uint32_t port_capabilities = 0x5001;
+	static constexpr std::uint32_t port_mtu = 0x5003;
+	static constexpr std::uint32_t port_speed = 0x5004;
+	static constexpr std::uint32_t port_counters = 0x5008;
 	/* From the start of its data. */
+	static constexpr Field port{0x00, 23, 16};
 	static constexpr Field pcap_port{0x00, 23, 16};
 	static constexpr Field pcap_mask{0x04, 31, 0};
 	static constexpr std::size_t pcap_size = 20;
+	static constexpr std::size_t mtu_size = 0x10;
+	static constexpr Field mtu_most{0x04, 31, 16};
+	static constexpr Field mtu_wanted{0x08, 31, 16};
+	static constexpr Field mtu_used{0x0c, 31, 16};
+	static constexpr std::size_t speed_size = 0x40;
+	static constexpr Field speed_protocols{0x00, 2, 0};
+	static constexpr std::uint32_t speed_infiniband = 1;
+	static constexpr Field widths_possible{0x10, 31, 16};
+	static constexpr Field speeds_possible{0x10, 15, 0};
+	static constexpr Field widths_wanted{0x1c, 31, 16};
+	static constexpr Field speeds_wanted{0x1c, 15, 0};
+	static constexpr Field width{0x28, 31, 16};
+	static constexpr Field speed{0x28, 15, 0};
+	static constexpr std::size_t counters_size = 0x100;
+	static constexpr Field counters_group{0x00, 5, 0};
+	static constexpr std::uint32_t group_ieee_802_3 = 0;
+	static constexpr Field64 frames_sent{0x08, 63, 0};
+	static constexpr Field64 frames_received{0x10, 63, 0};
+	static constexpr Field64 octets_sent{0x28, 63, 0};
+	static constexpr Field64 octets_received{0x30, 63, 0};
+};
+
+/* QUERY_VPORT_COUNTER: offsets of the packet counters; each is followed by a counter of octets. */
+struct VportCounter {
+	static constexpr std::size_t in_size = 0x20;
+	static constexpr std::size_t size = 0x210;
+	static constexpr Field port{0x08, 19, 16};
+	static constexpr std::size_t octets = 8;
+	static constexpr std::size_t unicast_received = 0x30;
+	static constexpr std::size_t unicast_sent = 0x40;
+	static constexpr std::size_t multicast_received = 0x50;
+	static constexpr std::size_t multicast_sent = 0x60;
 };
 
 struct McgMember {

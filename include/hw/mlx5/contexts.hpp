@@ -192,6 +192,7 @@ struct QpContext : Storage<0xe8> {
 	/* offload_mode. */
 	static constexpr std::uint32_t no_offload = 0;
 	static constexpr std::uint32_t ipoib_offload = 1;
+	static constexpr std::uint32_t enhanced_ipoib = 2;
 	/* Completions name the queue pair and no index of the driver's choice. */
 	static constexpr std::uint32_t no_user_index = 0xffffff;
 };
@@ -239,6 +240,7 @@ struct WqContext : Storage<0xc0> {
 	static constexpr Field log_page_size{0x20, 12, 8};
 	static constexpr Field log_size{0x20, 4, 0};
 	static constexpr std::uint32_t linked_list = 0;
+	static constexpr std::uint32_t cyclic = 1;
 };
 
 /* A receive memory pool: a shared receive queue of RC, UC and UD. */

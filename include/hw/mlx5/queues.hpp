@@ -111,6 +111,8 @@ struct SrqNext {
 static_assert(sizeof(SrqNext) == 16);
 
 struct Cqe : Storage<64> {
+	static constexpr Field hash{0x0c, 31, 0};
+	static constexpr Field hash_kind{0x10, 31, 24};
 	static constexpr Field path_bits{0x10, 22, 16};
 	static constexpr Field checksum{0x14, 31, 16};
 	static constexpr Field source_lid{0x14, 15, 0};
@@ -134,6 +136,11 @@ struct Cqe : Storage<64> {
 	static constexpr Field owner{0x3c, 0, 0};
 
 	static constexpr std::uint32_t grh_in_buffer = 1;
+	/* hash_kind: the hashed protocols. */
+	static constexpr std::uint32_t hash_ipv4 = 1u << 2;
+	static constexpr std::uint32_t hash_ipv6 = 2u << 2;
+	static constexpr std::uint32_t hash_tcp = 1u << 6;
+	static constexpr std::uint32_t hash_udp = 2u << 6;
 	/* format: data of the message in the first half of the entry, or of a slot of 128 bytes. */
 	static constexpr std::uint32_t inline_32 = 1;
 	static constexpr std::uint32_t inline_64 = 2;

@@ -42,6 +42,7 @@ constexpr Field num_ports{0x34, 7, 0};
 constexpr Field log_max_message{0x38, 28, 24};
 constexpr Field static_rates{0x3c, 31, 16};
 constexpr Field cqe_version{0x3c, 3, 0};
+constexpr Field ipoib_enhanced_offloads{0x40, 28, 28};
 constexpr Field ipoib_basic_offloads{0x40, 27, 27};
 constexpr Field umr_fence{0x40, 21, 20};      // 2: none needed
 constexpr Field inline_scatter{0x40, 10, 10}; // sctr_data_cqe
@@ -67,7 +68,14 @@ constexpr Field max_group_members{0x5c, 24, 0};
 constexpr Field log_max_groups{0x60, 7, 0};
 constexpr Field log_max_pd{0x64, 20, 16};
 constexpr Field log_max_xrc_domain{0x64, 4, 0};
+constexpr Field log_max_transport_domain{0x64, 28, 24};
+constexpr Field log_max_rq{0x6c, 28, 24};
+constexpr Field log_max_sq{0x6c, 20, 16};
+constexpr Field log_max_tir{0x6c, 12, 8};
+constexpr Field log_max_tis{0x6c, 4, 0};
 constexpr Field log_max_rmp{0x70, 28, 24};
+constexpr Field log_max_rqt{0x70, 20, 16};
+constexpr Field log_max_rqt_size{0x70, 12, 8};
 constexpr Field log_max_wq_size{0x78, 4, 0};
 constexpr Field max_eqs{0x8c, 15, 0};
 constexpr Field uars_per_page{0xa4, 31, 0};
@@ -81,6 +89,38 @@ constexpr Field host_order_supported{0x08, 25, 25};
 constexpr Field operations{0x10, 15, 0};
 constexpr Field qp_sizes{0x14, 15, 0}; // a bit for each number of bytes
 } // namespace atomic
+
+namespace enhanced_ipoib
+{
+constexpr Field checksums{0x00, 31, 31};
+constexpr Field loopback_modifiable{0x00, 23, 23};
+constexpr Field log_max_large_send{0x00, 20, 16};
+constexpr Field log_max_rqt_size{0x00, 11, 8};
+} // namespace enhanced_ipoib
+
+// Properties of the flow tables for received packets.
+namespace flow_tables
+{
+constexpr Field supported{0x40, 31, 31};
+constexpr Field entry_modify{0x40, 28, 28};
+constexpr Field root_modify{0x40, 27, 27};
+constexpr Field miss_table{0x40, 26, 26};
+constexpr Field table_modify{0x40, 25, 25};
+constexpr Field log_max_size{0x44, 29, 24};
+constexpr Field max_level{0x44, 7, 0};
+constexpr Field log_max_tables{0x4c, 7, 0};
+constexpr Field log_max_destinations{0x50, 7, 0};
+constexpr Field log_max_entries{0x54, 7, 0};
+// Header fields that groups may match, as a whole and by a mask.
+constexpr Field fields{0x60, 31, 0};
+constexpr Field field_bits{0x70, 31, 0};
+constexpr std::uint32_t modelled_fields = 1u << 29 | 1u << 28 |            // ethertype, IP version
+					  1u << 24 | 1u << 19 | 1u << 18 | // hop limit, addresses
+					  1u << 17 | 1u << 16 |            // fragment, protocol
+					  1u << 15 | 1u << 14 |            // ECN, DSCP
+					  1u << 13 | 1u << 12 | 1u << 11 | 1u << 10 |
+					  1u << 9; // ports, flags of TCP
+} // namespace flow_tables
 // NOLINTEND(readability-identifier-naming)
 
 constexpr struct {
@@ -137,7 +177,48 @@ constexpr struct {
 	{general::uars_per_page, 1},
 };
 
+// Further general capabilities of a card with enhanced IPoIB.
+constexpr struct {
+	Field field;
+	std::uint32_t value;
+} kGeneralEnhanced[] = {
+	{general::ipoib_enhanced_offloads, 1},
+	{general::log_max_transport_domain, limits::kLogTransportDomains},
+	{general::log_max_rq, limits::kLogRawQueues},
+	{general::log_max_sq, limits::kLogRawQueues},
+	{general::log_max_tir, limits::kLogReceiveInterfaces},
+	{general::log_max_tis, limits::kLogSendInterfaces},
+	{general::log_max_rqt, limits::kLogQueueTables},
+	{general::log_max_rqt_size, limits::kLogQueueTableSize},
+};
+
 using Layout = hw::mlx5::HcaCap;
+
+void put_enhanced_ipoib(std::uint8_t *out)
+{
+	namespace offload = enhanced_ipoib;
+	offload::checksums.set(out, 1);
+	offload::loopback_modifiable.set(out, 1);
+	offload::log_max_large_send.set(out, limits::kLogLargeSend);
+	offload::log_max_rqt_size.set(out, limits::kLogQueueTableSize);
+}
+
+void put_flow_tables(std::uint8_t *out)
+{
+	namespace tables = flow_tables;
+	tables::supported.set(out, 1);
+	tables::entry_modify.set(out, 1);
+	tables::root_modify.set(out, 1);
+	tables::miss_table.set(out, 1);
+	tables::table_modify.set(out, 1);
+	tables::log_max_size.set(out, limits::kLogFlowTableSize);
+	tables::max_level.set(out, limits::kMostFlowLevel);
+	tables::log_max_tables.set(out, limits::kLogFlowTables);
+	tables::log_max_destinations.set(out, 0);
+	tables::log_max_entries.set(out, limits::kLogFlowEntries);
+	tables::fields.set(out, tables::modelled_fields);
+	tables::field_bits.set(out, tables::modelled_fields);
+}
 
 // False values that a faulty card may report; each contradicts another answer, or arithmetic.
 using Lie = void (*)(std::uint8_t *out);
@@ -175,6 +256,9 @@ bool Capabilities::query(std::uint32_t kind, bool current, std::span<std::uint8_
 	case Layout::kind_general:
 		for (const auto &row : kGeneral)
 			row.field.set(out, row.value);
+		if (enhanced_ipoib_)
+			for (const auto &row : kGeneralEnhanced)
+				row.field.set(out, row.value);
 		general::num_ports.set(out, ports_);
 		general::log_max_qp.set(out, current ? log_qps_ : limits::kLogQps);
 		general::pkey_table_size.set(out, pkey_table_code_);
@@ -185,6 +269,14 @@ bool Capabilities::query(std::uint32_t kind, bool current, std::span<std::uint8_
 		atomic::operations.set(out, 0xf);
 		atomic::qp_sizes.set(out, 8);
 		return true;
+	case Layout::kind_enhanced_ipoib:
+		if (enhanced_ipoib_)
+			put_enhanced_ipoib(out);
+		return enhanced_ipoib_;
+	case Layout::kind_flow_tables:
+		if (enhanced_ipoib_)
+			put_flow_tables(out);
+		return enhanced_ipoib_;
 	default:
 		return false;
 	}

@@ -13,7 +13,11 @@ namespace weft::mlx5
 class Capabilities
 {
 public:
-	explicit Capabilities(unsigned ports) : ports_(ports) { reset(); }
+	Capabilities(unsigned ports, bool enhanced_ipoib)
+	    : ports_(ports), enhanced_ipoib_(enhanced_ipoib)
+	{
+		reset();
+	}
 	void reset();
 
 	// The page of a kind, of HcaCap::size bytes. @current: what is in force, else the most
@@ -28,6 +32,7 @@ public:
 
 private:
 	const unsigned ports_;
+	const bool enhanced_ipoib_;
 	std::uint32_t log_qps_;
 	std::uint32_t pkey_table_code_;
 	std::uint32_t atomic_endianness_; // 1: results in the host's byte order

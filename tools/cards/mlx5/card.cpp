@@ -45,6 +45,9 @@ Card::Card(CardConfig config)
 	if (config_.ports.empty() || config_.ports.size() > limits::kMostPorts ||
 	    std::ranges::find(config_.ports, nullptr) != config_.ports.end())
 		throw std::invalid_argument(config_.name + ": a card has one or two ports");
+	if (config_.enhanced_ipoib && config_.ports.size() != 1)
+		throw std::invalid_argument(config_.name +
+					    ": enhanced_ipoib needs a card with one port");
 	if (config_.node_guid == 0)
 		throw std::invalid_argument(config_.name + ": the node GUID is 0");
 }

@@ -31,6 +31,10 @@ struct CardConfig {
 	std::vector<fabric::Port *> ports; // one or two; they outlive the card
 	// False: its guest takes no part in managing the subnet.
 	bool trusted = true;
+	// The card reports the capability with which Linux uses mlx5_core's own network device for
+	// IPoIB. The card must have one port, because the driver supports one such device for each
+	// card.
+	bool enhanced_ipoib = false;
 };
 
 // The PCI function. State lives from attach() to detach(); everything is on the host's loop.

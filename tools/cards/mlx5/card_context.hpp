@@ -15,7 +15,9 @@
 #include "cards/mlx5/limits.hpp"
 #include "cards/mlx5/memory_keys.hpp"
 #include "cards/mlx5/queue_pair.hpp"
+#include "cards/mlx5/raw_queues.hpp"
 #include "cards/mlx5/shared_receive_queue.hpp"
+#include "cards/mlx5/steering.hpp"
 #include "cards/mlx5/work_queues.hpp"
 
 namespace weft::mlx5
@@ -29,6 +31,8 @@ struct CardContext final : hca::Context {
 		MemoryKeys &memory;
 		EventQueues &events;
 		MulticastGroups &groups;
+		RawQueues &raw;
+		FlowTables &flows;
 		ManagementAgent &management;
 		Diagnostics &diagnostics;
 		std::vector<std::unique_ptr<CardPort>> &ports;
@@ -38,8 +42,8 @@ struct CardContext final : hca::Context {
 	    : hca::Context{parts.name,        parts.loop,        work_queues,
 			   completion_writer, parts.memory,      parts.groups,
 			   parts.management,  parts.diagnostics, parts.ports},
-	      memory(parts.memory), events(parts.events), multicast(parts.groups),
-	      work_queues(*this), completion_writer(*this)
+	      memory(parts.memory), events(parts.events), multicast(parts.groups), raw(parts.raw),
+	      flows(parts.flows), work_queues(*this), completion_writer(*this)
 	{
 	}
 
@@ -61,6 +65,8 @@ struct CardContext final : hca::Context {
 	MemoryKeys &memory;
 	EventQueues &events;
 	MulticastGroups &multicast;
+	RawQueues &raw;
+	FlowTables &flows;
 	SparseTable<CompletionQueue> completion_queues{0};
 	SparseTable<SharedReceiveQueue> shared_receive_queues{0};
 	WorkQueues work_queues;

@@ -2,7 +2,7 @@
 #include "cards/mlx5/commands.hpp"
 
 #include <algorithm>
-#include <iterator>
+#include <span>
 
 #include "cards/mlx5/core.hpp"
 
@@ -21,6 +21,8 @@ constexpr std::size_t kHead = 8;
 constexpr std::size_t kShort = 0x10;
 constexpr std::size_t kObject = hw::mlx5::pages_offset;
 constexpr std::size_t kQp = hw::mlx5::qp_command::size;
+constexpr std::size_t kRaw = hw::mlx5::raw_command::size;
+constexpr std::size_t kFlow = hw::mlx5::flow::command_size;
 constexpr std::size_t kPage = hw::mlx5::HcaCap::offset + hw::mlx5::HcaCap::size;
 
 } // namespace
@@ -105,10 +107,64 @@ const Commands::Entry Commands::kTable[] = {
 	 hw::mlx5::rmp_command::context + hw::mlx5::RmpContext::size, &Commands::query_rmp},
 };
 
+// Commands that only a card with enhanced IPoIB has, in the same order.
+const Commands::Entry Commands::kEnhancedIpoib[] = {
+	{Opcode::query_vport_counter, Stage::initialised, hw::mlx5::VportCounter::in_size,
+	 hw::mlx5::VportCounter::size, &Commands::query_vport_counter},
+	{Opcode::alloc_q_counter, Stage::initialised, kHead, kShort, &Commands::alloc_q_counter},
+	{Opcode::dealloc_q_counter, Stage::initialised, kShort, kHead,
+	 &Commands::dealloc_q_counter},
+	{Opcode::query_q_counter, Stage::initialised, hw::mlx5::CounterSet::query_size,
+	 hw::mlx5::CounterSet::size, &Commands::query_q_counter},
+	{Opcode::alloc_transport_domain, Stage::initialised, kHead, kShort,
+	 &Commands::alloc_number},
+	{Opcode::dealloc_transport_domain, Stage::initialised, kShort, kHead,
+	 &Commands::dealloc_number},
+	{Opcode::create_tir, Stage::initialised, kRaw, kShort, &Commands::create_tir},
+	{Opcode::modify_tir, Stage::initialised, kRaw, kHead, &Commands::modify_tir},
+	{Opcode::destroy_tir, Stage::initialised, kShort, kHead, &Commands::destroy_tir},
+	{Opcode::create_sq, Stage::initialised, kRaw, kShort, &Commands::create_sq},
+	{Opcode::modify_sq, Stage::initialised, kRaw, kHead, &Commands::modify_sq},
+	{Opcode::destroy_sq, Stage::initialised, kShort, kHead, &Commands::destroy_sq},
+	{Opcode::query_sq, Stage::initialised, kShort, kRaw, &Commands::query_sq},
+	{Opcode::create_rq, Stage::initialised, kRaw, kShort, &Commands::create_rq},
+	{Opcode::modify_rq, Stage::initialised, kRaw, kHead, &Commands::modify_rq},
+	{Opcode::destroy_rq, Stage::initialised, kShort, kHead, &Commands::destroy_rq},
+	{Opcode::query_rq, Stage::initialised, kShort, kRaw, &Commands::query_rq},
+	{Opcode::create_tis, Stage::initialised, hw::mlx5::raw_command::tis_size, kShort,
+	 &Commands::create_tis},
+	{Opcode::destroy_tis, Stage::initialised, kShort, kHead, &Commands::destroy_tis},
+	{Opcode::create_rqt, Stage::initialised, kRaw, kShort, &Commands::create_rqt},
+	{Opcode::modify_rqt, Stage::initialised, kRaw, kHead, &Commands::modify_rqt},
+	{Opcode::destroy_rqt, Stage::initialised, kShort, kHead, &Commands::destroy_rqt},
+	{Opcode::set_flow_table_root, Stage::initialised, kFlow, kHead,
+	 &Commands::set_flow_table_root},
+	{Opcode::create_flow_table, Stage::initialised, kFlow, kShort,
+	 &Commands::create_flow_table},
+	{Opcode::destroy_flow_table, Stage::initialised, kFlow, kHead,
+	 &Commands::destroy_flow_table},
+	{Opcode::create_flow_group, Stage::initialised, hw::mlx5::FlowGroup::size, kShort,
+	 &Commands::create_flow_group},
+	{Opcode::destroy_flow_group, Stage::initialised, kFlow, kHead,
+	 &Commands::destroy_flow_group},
+	{Opcode::set_flow_table_entry, Stage::initialised, hw::mlx5::FlowEntry::list, kHead,
+	 &Commands::set_flow_table_entry},
+	{Opcode::delete_flow_table_entry, Stage::initialised, kFlow, kHead,
+	 &Commands::delete_flow_table_entry},
+	{Opcode::modify_flow_table, Stage::initialised, kFlow, kHead, &Commands::modify_flow_table},
+};
+
 Status Commands::execute(Command &command)
 {
-	const auto entry = std::ranges::lower_bound(kTable, command.opcode, {}, &Entry::code);
-	if (entry == std::end(kTable) || entry->code != command.opcode) {
+	const auto find = [&](std::span<const Entry> table) {
+		const auto entry =
+			std::ranges::lower_bound(table, command.opcode, {}, &Entry::code);
+		return entry == table.end() || entry->code != command.opcode ? nullptr : &*entry;
+	};
+	const Entry *entry = find(kTable);
+	if (!entry && core_.enhanced_ipoib)
+		entry = find(kEnhancedIpoib);
+	if (!entry) {
 		core_.unsupported.note(RequestKind::command,
 				       static_cast<std::uint32_t>(command.opcode));
 		return Status::bad_opcode;

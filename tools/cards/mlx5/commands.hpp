@@ -25,6 +25,7 @@ private:
 	using Status = hw::mlx5::Status;
 	struct Entry;
 	static const Entry kTable[];
+	static const Entry kEnhancedIpoib[];
 
 	// The page list at @offset of the input.
 	Status make_pages(const Command &command, std::size_t offset, const PageLayout &layout,
@@ -86,6 +87,40 @@ private:
 	Status query_vport_context(Command &command);
 	Status query_vport_gid(Command &command);
 	Status query_vport_pkey(Command &command);
+
+	// commands_raw.cpp
+	Status create_rq(Command &command);
+	Status modify_rq(Command &command);
+	Status destroy_rq(Command &command);
+	Status query_rq(Command &command);
+	Status create_sq(Command &command);
+	Status modify_sq(Command &command);
+	Status destroy_sq(Command &command);
+	Status query_sq(Command &command);
+
+	// commands_interfaces.cpp
+	Status create_tis(Command &command);
+	Status destroy_tis(Command &command);
+	Status create_tir(Command &command);
+	Status modify_tir(Command &command);
+	Status destroy_tir(Command &command);
+	Status create_rqt(Command &command);
+	Status modify_rqt(Command &command);
+	Status destroy_rqt(Command &command);
+	Status alloc_q_counter(Command &command);
+	Status dealloc_q_counter(Command &command);
+	Status query_q_counter(Command &command);
+	Status query_vport_counter(Command &command);
+
+	// commands_steering.cpp
+	Status create_flow_table(Command &command);
+	Status modify_flow_table(Command &command);
+	Status destroy_flow_table(Command &command);
+	Status set_flow_table_root(Command &command);
+	Status create_flow_group(Command &command);
+	Status destroy_flow_group(Command &command);
+	Status set_flow_table_entry(Command &command);
+	Status delete_flow_table_entry(Command &command);
 
 	Core &core_;
 };

@@ -47,7 +47,21 @@ const Transition *find_transition(Opcode opcode, QpState from)
 
 QueuePair *named(Core &core, const Command &command)
 {
-	return core.context.queue_pair(hw::mlx5::object_number.get(command.in.data()));
+	QueuePair *const qp =
+		core.context.queue_pair(hw::mlx5::object_number.get(command.in.data()));
+	return qp && !qp->is_send_queue ? qp : nullptr;
+}
+
+// Copies the port, P_Key and Q_Key of @sender to the send queues that send as it.
+void update_send_queues(Core &core, const QueuePair &sender)
+{
+	core.context.queue_pairs.for_each([&](hca::QueuePair &pair) {
+		auto &queue = static_cast<QueuePair &>(pair);
+		if (queue.is_send_queue && queue.sends_as == sender.qpn) {
+			queue.path = sender.path;
+			queue.qkey = sender.qkey;
+		}
+	});
 }
 
 } // namespace
@@ -59,7 +73,9 @@ Status Commands::create_qp(Command &command)
 	auto qp = std::make_unique<QueuePair>();
 	switch (qp_context::create(context, *qp)) {
 	case qp_context::Created::done:
-		break;
+		if (!qp->steered || core_.enhanced_ipoib)
+			break;
+		[[fallthrough]];
 	case qp_context::Created::not_modelled:
 		core_.unsupported.note(RequestKind::queue_pair_type,
 				       QpContext::service.get(context));
@@ -123,6 +139,8 @@ Status Commands::rst2init_qp(Command &command)
 	changed.state = QpState::init;
 	static_cast<QueuePairAttributes &>(*qp) = changed;
 	core_.transport->qp_created(*qp);
+	if (qp->steered)
+		update_send_queues(core_, *qp);
 	return Status::ok;
 }
 
@@ -146,6 +164,8 @@ Status Commands::modify_qp(Command &command)
 	changed.state = transition->to;
 	static_cast<QueuePairAttributes &>(*qp) = changed;
 	core_.transport->qp_changed(*qp, transition->from);
+	if (qp->steered)
+		update_send_queues(core_, *qp);
 	return Status::ok;
 }
 

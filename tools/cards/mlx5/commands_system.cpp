@@ -29,6 +29,8 @@ struct Numbers {
 constexpr Numbers kNumbers[] = {
 	{Opcode::alloc_pd, Opcode::dealloc_pd, &Core::pds, &Core::pds_used},
 	{Opcode::alloc_xrcd, Opcode::dealloc_xrcd, &Core::xrc_domains, &Core::xrc_domains_used},
+	{Opcode::alloc_transport_domain, Opcode::dealloc_transport_domain, &Core::transport_domains,
+	 &Core::transport_domains_used},
 	{Opcode::alloc_uar, Opcode::dealloc_uar, &Core::uars, &Core::uars_used},
 };
 

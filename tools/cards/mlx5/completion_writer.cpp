@@ -82,6 +82,11 @@ bool CompletionWriter::received(const hca::QueuePair &qp, std::uint32_t cqn,
 		Cqe::pkey.set(cqe.bytes, done.pkey);
 	else
 		Cqe::immediate.set(cqe.bytes, done.immediate);
+	if (qp.steered) {
+		Cqe::checksum.set(cqe.bytes, done.steering.sum);
+		Cqe::hash.set(cqe.bytes, done.steering.hash);
+		Cqe::hash_kind.set(cqe.bytes, done.steering.hash_kind);
+	}
 	Cqe::l3_ok.set(cqe.bytes, done.checksums.ip_checksum_ok || done.checksums.ipv6);
 	Cqe::l4_ok.set(cqe.bytes, done.checksums.l4_checksum_ok());
 	Cqe::byte_count.set(cqe.bytes, done.byte_count);

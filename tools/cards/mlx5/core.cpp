@@ -52,7 +52,8 @@ fabric::NodeIdentity make_identity(const CardConfig &config)
 Core::Core(const CardConfig &config, PciHost &pci_host, Activity &counted, Unsupported &missing,
 	   Faults &armed)
     : host(pci_host), activity(counted), unsupported(missing), faults(armed),
-      trusted(config.trusted), identity(make_identity(config)),
+      trusted(config.trusted), enhanced_ipoib(config.enhanced_ipoib),
+      identity(make_identity(config)),
       events(
 	      memory, faults, [this](unsigned vector) { interrupt(vector); },
 	      [this](bool unreachable) {
@@ -64,6 +65,8 @@ Core::Core(const CardConfig &config, PciHost &pci_host, Activity &counted, Unsup
 	       .memory = memory,
 	       .events = events,
 	       .groups = groups,
+	       .raw = raw,
+	       .flows = flows,
 	       .management = agents,
 	       .diagnostics = diagnostics,
 	       .ports = ports}),
@@ -122,12 +125,17 @@ void Core::close()
 	context.shared_receive_queues.resize(limits::kLogSrqs);
 	events.reset();
 	groups.reset();
+	raw.reset();
+	flows.reset();
 	memory.reset();
 	transport->keys_changed();
-	for (NumberPool *pool : {&qpns, &cqns, &srqns, &pds, &xrc_domains, &uars})
+	for (NumberPool *pool :
+	     {&qpns, &cqns, &srqns, &pds, &xrc_domains, &transport_domains, &uars})
 		pool->reset();
 	pds_used.assign(std::size_t{1} << limits::kLogPds, false);
 	xrc_domains_used.assign(std::size_t{1} << limits::kLogXrcDomains, false);
+	transport_domains_used.assign(
+		limits::kFirstNumber + (std::size_t{1} << limits::kLogTransportDomains), false);
 	uars_used.assign(limits::kUarPages, false);
 	doorbells.reset();
 	if (stage == Stage::initialised)

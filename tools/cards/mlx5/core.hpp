@@ -64,17 +64,20 @@ public:
 	Activity &activity;
 	Unsupported &unsupported;
 	Faults &faults;
-	const bool trusted; // CardConfig
+	const bool trusted;        // CardConfig
+	const bool enhanced_ipoib; // CardConfig
 	fabric::NodeIdentity identity;
 	MemoryKeys memory;
 	EventQueues events;
 	MulticastGroups groups;
+	RawQueues raw;
+	FlowTables flows;
 	std::vector<std::unique_ptr<CardPort>> ports;
 	Agents agents;
 	Diagnostics diagnostics;
 	CardContext context;
 	std::unique_ptr<Transport> transport;
-	Capabilities capabilities{static_cast<unsigned>(ports.size())};
+	Capabilities capabilities{static_cast<unsigned>(ports.size()), enhanced_ipoib};
 
 	Stage stage = Stage::power_on;
 	NumberPool qpns{limits::kFirstNumber, std::uint32_t{1} << limits::kLogQps};
@@ -82,10 +85,14 @@ public:
 	NumberPool srqns{limits::kFirstNumber, std::uint32_t{1} << limits::kLogSrqs};
 	NumberPool pds{limits::kFirstNumber, std::uint32_t{1} << limits::kLogPds};
 	NumberPool xrc_domains{limits::kFirstNumber, std::uint32_t{1} << limits::kLogXrcDomains};
+	NumberPool transport_domains{limits::kFirstNumber,
+				     limits::kFirstNumber +
+					     (std::uint32_t{1} << limits::kLogTransportDomains)};
 	NumberPool uars{limits::kFirstUar, limits::kUarPages};
 	// Numbers in use, of the kinds that have no object behind them.
 	std::vector<bool> pds_used;
 	std::vector<bool> xrc_domains_used;
+	std::vector<bool> transport_domains_used;
 	std::vector<bool> uars_used;
 
 	Health health;

@@ -88,7 +88,7 @@ public:
 	// A completion event of queue @cqn.
 	void completion(std::uint32_t eqn, std::uint32_t cqn);
 	// An asynchronous event of the object @number of a kind.
-	enum class Kind : std::uint8_t { queue_pair = 0 };
+	enum class Kind : std::uint8_t { queue_pair = 0, receive_queue = 1 };
 	void raise(EventType type, std::uint32_t number, Kind kind = Kind::queue_pair);
 	// The same of what peers cause. False, and nothing happens, where there is no room for it.
 	[[nodiscard]] bool raise_if_room(EventType type, std::uint32_t number);

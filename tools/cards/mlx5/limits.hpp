@@ -66,6 +66,23 @@ constexpr unsigned kMostIndirections = 4;
 constexpr unsigned kLogGroups = 13;
 constexpr unsigned kMostMembers = 240;
 
+// Enhanced IPoIB: send queues, and as many receive queues; transport interfaces and tables of
+// queues; flow tables. The bounds of groups and entries are for all tables together.
+constexpr unsigned kLogRawQueues = 10;
+constexpr unsigned kLogSendInterfaces = 7;
+constexpr unsigned kLogReceiveInterfaces = 10;
+constexpr unsigned kLogQueueTables = 8;
+constexpr unsigned kLogQueueTableSize = 8;
+constexpr unsigned kLogTransportDomains = 6;
+constexpr std::uint32_t kCounterSets = 32;
+constexpr unsigned kLogFlowTables = 6;
+constexpr unsigned kMostFlowLevel = 128; // Linux 6.12 creates a table above level 64
+constexpr unsigned kLogFlowTableSize = 16;
+constexpr unsigned kLogFlowGroups = 8;
+constexpr unsigned kLogFlowEntries = 10;
+// Maximum size of a large send in bytes, in powers of two.
+constexpr unsigned kLogLargeSend = 16;
+
 constexpr unsigned kLogPkeys = 7;
 constexpr unsigned kLogMessage = 30;
 constexpr unsigned kLogReads = 4; // and atomics, outstanding at a queue pair, either way

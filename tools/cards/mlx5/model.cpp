@@ -97,14 +97,17 @@ private:
 	std::atomic<std::uint64_t> freezes_{0};
 };
 
+constexpr std::string_view kEnhancedIpoib = "enhanced_ipoib";
+
 const cards::Registration kRegistration{
 	{.name = "mlx5",
 	 .most_ports = limits::kMostPorts,
-	 .flags = {},
+	 .flags = {kEnhancedIpoib},
 	 .make = [](const cards::Settings &settings, Loop *loop) -> std::unique_ptr<cards::Card> {
-		 return std::make_unique<HeldCard>(*loop,
-						   CardConfig{settings.name, settings.guid,
-							      settings.ports, settings.trusted});
+		 return std::make_unique<HeldCard>(
+			 *loop,
+			 CardConfig{settings.name, settings.guid, settings.ports, settings.trusted,
+				    settings.flags.contains(kEnhancedIpoib)});
 	 }}};
 
 } // namespace

@@ -133,6 +133,7 @@ Created create(const std::uint8_t *context, QueuePair &qp)
 	qp.block_loopback = QpContext::block_loopback.get(context);
 	const std::uint32_t offload = QpContext::offload_mode.get(context);
 	qp.ip_offload = offload == QpContext::ipoib_offload;
+	qp.steered = offload == QpContext::enhanced_ipoib;
 	qp.xrc_domain = static_cast<std::uint16_t>(QpContext::xrc_domain.get(context));
 	const std::uint32_t receive = QpContext::receive_type.get(context);
 	qp.uses_srq = receive == QpContext::shared_queue;
@@ -152,11 +153,14 @@ Created create(const std::uint8_t *context, QueuePair &qp)
 	qp.log_receive_size = byte(QpContext::log_rq_size, context);
 	qp.log_receive_stride =
 		static_cast<std::uint8_t>(4 + byte(QpContext::log_rq_stride, context));
-	// The other modes belong to enhanced IPoIB.
-	if (offload > QpContext::ipoib_offload)
+	if (offload > QpContext::enhanced_ipoib)
 		return Created::not_modelled;
-	if (source > ib::qpn_gsi || ((source || qp.ip_offload) && qp.kind != QpService::ud))
+	if (source > ib::qpn_gsi ||
+	    ((source || qp.ip_offload || qp.steered) && qp.kind != QpService::ud))
 		return Created::bad_field;
+	// Separate objects, RQs and SQs, are its queues.
+	if (qp.steered)
+		qp.has_send_queue = qp.has_receive_queue = qp.uses_srq = false;
 	const bool fits = receive <= QpContext::no_queue && qp.record % 8 == 0 &&
 			  qp.inline_receive <= hca::completion_data_max &&
 			  qp.inline_response <= hca::completion_data_max &&
@@ -247,8 +251,9 @@ void encode(const QueuePair &qp, const QueuePairProgress &progress, std::uint8_t
 	QpContext::no_send_queue.set(context, !qp.has_send_queue);
 	QpContext::log_sq_size.set(context, qp.log_send_blocks);
 	QpContext::reserved_lkey.set(context, qp.reserved_lkey);
-	QpContext::offload_mode.set(context, qp.ip_offload ? QpContext::ipoib_offload
-							   : QpContext::no_offload);
+	QpContext::offload_mode.set(context, qp.steered      ? QpContext::enhanced_ipoib
+					     : qp.ip_offload ? QpContext::ipoib_offload
+							     : QpContext::no_offload);
 	QpContext::uar_page.set(context, qp.uar_page);
 	QpContext::user_index.set(context, qp.user_index);
 	QpContext::log_page_size.set(context, qp.buffer.log_page_size());

@@ -59,7 +59,8 @@ bool take_datagram(SegmentCursor &cursor, SendRequest &out)
 	return true;
 }
 
-bool take_offload(SegmentCursor &cursor, SendRequest &out)
+// @inline_header: the segment may contain the first bytes of a datagram that is not a large send.
+bool take_offload(SegmentCursor &cursor, bool inline_header, SendRequest &out)
 {
 	WqeOffload offload;
 	std::span<const std::byte> header;
@@ -69,8 +70,14 @@ bool take_offload(SegmentCursor &cursor, SendRequest &out)
 		return false;
 	out.ip_checksum = WqeOffload::l3_checksum.get(offload.bytes);
 	out.l4_checksum = WqeOffload::l4_checksum.get(offload.bytes);
-	if (out.opcode != SendOpcode::lso)
-		return header.empty();
+	if (out.opcode != SendOpcode::lso) {
+		if (header.empty())
+			return true;
+		out.pieces.push_back({0, 0, static_cast<std::uint32_t>(header.size()), true});
+		out.inline_data.assign(header.begin(), header.end());
+		out.length = header.size();
+		return inline_header;
+	}
 	out.mss = WqeOffload::mss.get(offload.bytes);
 	out.lso_header.assign(header.begin(), header.end());
 	return out.mss != 0 && !header.empty();
@@ -106,7 +113,7 @@ bool take_operands(SegmentCursor &cursor, const QueuePair &qp, SendRequest &out)
 	case SendOpcode::lso:
 		return qp.service != ServiceType::ud ||
 		       (take_datagram(cursor, out) &&
-			(!qp.ip_offload || take_offload(cursor, out)));
+			(!qp.ip_offload || take_offload(cursor, qp.is_send_queue, out)));
 	case SendOpcode::rdma_write:
 	case SendOpcode::rdma_write_imm:
 	case SendOpcode::rdma_read:
@@ -132,6 +139,9 @@ bool size_allowed(SendOpcode opcode, std::uint32_t modifier)
 // Keys are changed by UMR requests only.
 bool allowed(SendOpcode opcode, const QueuePair &qp)
 {
+	if (qp.is_send_queue)
+		return opcode == SendOpcode::nop || opcode == SendOpcode::send ||
+		       opcode == SendOpcode::lso;
 	switch (opcode) {
 	case SendOpcode::lso:
 		return qp.ip_offload;

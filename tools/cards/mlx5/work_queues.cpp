@@ -51,6 +51,15 @@ bool read_send(const CardContext &card, const QueuePair &qp, std::uint16_t index
 	       qp.buffer.read(memory, qp.send_offset(), out.subspan(first));
 }
 
+// True if the queue pair of the send queue's interface exists and may send.
+bool has_sender(const CardContext &card, const QueuePair &queue)
+{
+	const SendInterface *const tis = card.raw.send_interfaces.find(queue.tis);
+	const QueuePair *const sender = tis ? card.queue_pair(tis->underlay_qpn) : nullptr;
+	return sender && sender->steered && sender->state == QpState::rts &&
+	       sender->qpn == queue.sends_as;
+}
+
 } // namespace
 
 hca::SharedReceiveQueue *WorkQueues::shared_receive_queue(std::uint32_t srqn) const
@@ -87,7 +96,7 @@ Taken WorkQueues::take_send(const hca::QueuePair &pair, std::uint16_t index, Sen
 			    std::span(bytes).subspan(sizeof(control), size - sizeof(control))))
 		return Taken::broken;
 	failure = decode_send(std::span(bytes).first(size), qp, request);
-	if (!whole)
+	if (!whole || (qp.is_send_queue && !request.is_local() && !has_sender(card_, qp)))
 		failure = Syndrome::local_qp_operation;
 	request.slots = static_cast<std::uint16_t>(whole ? blocks : waiting);
 	return Taken::yes;
@@ -145,6 +154,46 @@ Taken WorkQueues::take_receive(const hca::QueuePair &pair, std::uint16_t &next,
 		return Taken::broken;
 	work.room = decode_receive(segments, work.pieces);
 	return Taken::yes;
+}
+
+Taken WorkQueues::take_datagram(const hca::QueuePair &pair, std::span<const std::byte> payload,
+				std::uint64_t bytes, ReceiveWork &work)
+{
+	const hw::mlx5::FlowHeaders headers = read_headers(payload);
+	const auto tir = card_.flows.steer(own(pair).root_table, headers);
+	const auto choice = tir ? card_.raw.choose(*tir, headers) : std::nullopt;
+	ReceiveQueue *const queue = choice ? card_.raw.receive_queues.find(choice->rqn) : nullptr;
+	if (!queue)
+		return Taken::none;
+	work.used = 0;
+	work.room = 0;
+	work.pieces.clear();
+	work.srqn = 0;
+	work.steering = {.queue = choice->rqn,
+			 .hash = choice->hash.value,
+			 .hash_kind = choice->hash.kind,
+			 .sum = sum_of(payload)};
+	switch (queue->take(card_.memory.memory(), bytes, work)) {
+	case Taken::yes:
+		return Taken::yes;
+	case Taken::none:
+		card_.raw.count_drop(*queue);
+		return Taken::none;
+	case Taken::broken:
+		stop_receives(pair, work);
+		return Taken::none;
+	}
+	return Taken::none;
+}
+
+void WorkQueues::stop_receives(const hca::QueuePair &, const ReceiveWork &work)
+{
+	ReceiveQueue *const queue = card_.raw.receive_queues.find(work.steering.queue);
+	if (!queue || queue->state() == RawState::error)
+		return;
+	queue->set_state(RawState::error);
+	card_.events.raise(EventType::wq_catastrophic, work.steering.queue,
+			   EventQueues::Kind::receive_queue);
 }
 
 } // namespace weft::mlx5

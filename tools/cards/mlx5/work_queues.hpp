@@ -21,6 +21,9 @@ public:
 	std::uint32_t receives_posted(const hca::QueuePair &qp, std::uint16_t next) const override;
 	Taken take_receive(const hca::QueuePair &qp, std::uint16_t &next,
 			   hca::SharedReceiveQueue *xrc_srq, ReceiveWork &work) override;
+	Taken take_datagram(const hca::QueuePair &qp, std::span<const std::byte> payload,
+			    std::uint64_t bytes, ReceiveWork &work) override;
+	void stop_receives(const hca::QueuePair &qp, const ReceiveWork &work) override;
 	hca::SharedReceiveQueue *shared_receive_queue(std::uint32_t srqn) const override;
 
 private:

@@ -422,6 +422,8 @@ TEST(Lab, ErrorsReportTheLineAndReason)
 		 "lab.toml:4: ", "ports must be 0 to 0"},
 		{"[[host]]\nname = \"h\"\nmodel = \"example\"\nsmall_bars = true",
 		 "lab.toml:4: ", "'small_bars'"},
+		{"[[host]]\nname = \"h\"\nenhanced_ipoib = true",
+		 "lab.toml:3: ", "'enhanced_ipoib'"},
 		{"[[host]]\nname = \"h\"\nports = true", "lab.toml:3: ", "an integer"},
 		{"[[host]]\nname = \"h\"\nsmall_bars = 1", "lab.toml:3: ", "true or false"},
 		{"[[host]]\nname = \"h\"\nsocket = 7", "lab.toml:3: ", "a string"},

@@ -13,13 +13,14 @@
 
 #include "bus/pci/testing/hostile_guest.hpp"
 #include "cards/mlx5/limits.hpp"
-#include "cards/mlx5/tests/tiny_driver.hpp"
+#include "cards/mlx5/tests/raw_driver.hpp"
 
 namespace weft::mlx5::testing
 {
 
 using hw::mlx5::MkeyContext;
 using hw::mlx5::MkeyMode;
+using hw::mlx5::RawState;
 using hw::mlx5::WqeControl;
 using hw::mlx5::WqeDatagram;
 using hw::mlx5::WqeUmr;
@@ -67,6 +68,10 @@ inline constexpr Opcode kOpcodes[] = {
 	Opcode::query_hca_vport_context,
 	Opcode::query_hca_vport_gid,
 	Opcode::query_hca_vport_pkey,
+	Opcode::query_vport_counter,
+	Opcode::alloc_q_counter,
+	Opcode::dealloc_q_counter,
+	Opcode::query_q_counter,
 	Opcode::alloc_pd,
 	Opcode::dealloc_pd,
 	Opcode::alloc_uar,
@@ -76,11 +81,37 @@ inline constexpr Opcode kOpcodes[] = {
 	Opcode::detach_from_mcg,
 	Opcode::alloc_xrcd,
 	Opcode::dealloc_xrcd,
+	Opcode::alloc_transport_domain,
+	Opcode::dealloc_transport_domain,
+	Opcode::create_tir,
+	Opcode::modify_tir,
+	Opcode::destroy_tir,
+	Opcode::create_sq,
+	Opcode::modify_sq,
+	Opcode::destroy_sq,
+	Opcode::query_sq,
+	Opcode::create_rq,
+	Opcode::modify_rq,
+	Opcode::destroy_rq,
+	Opcode::query_rq,
 	Opcode::create_rmp,
 	Opcode::modify_rmp,
 	Opcode::destroy_rmp,
 	Opcode::query_rmp,
-	static_cast<Opcode>(0x92f), // not modelled
+	Opcode::create_tis,
+	Opcode::destroy_tis,
+	Opcode::create_rqt,
+	Opcode::modify_rqt,
+	Opcode::destroy_rqt,
+	Opcode::set_flow_table_root,
+	Opcode::create_flow_table,
+	Opcode::destroy_flow_table,
+	Opcode::create_flow_group,
+	Opcode::destroy_flow_group,
+	Opcode::set_flow_table_entry,
+	Opcode::delete_flow_table_entry,
+	Opcode::modify_flow_table,
+	static_cast<Opcode>(0x93d), // not modelled
 };
 
 // Codes of send requests: all that the card has, UMR twice, and one that it does not have.
@@ -144,6 +175,8 @@ public:
 		set_port_active();
 		if (victim_lid_)
 			connect_to_victim();
+		sends_ = {};
+		interface_ = driver_.make_interface(cq_.number);
 	}
 
 	bool comes_back()
@@ -196,6 +229,11 @@ public:
 	void ring(std::uint32_t place) { driver_.ring_send(qps_[place]); }
 	void end(std::uint32_t place, bool by_error)
 	{
+		if (sends_[place]) {
+			driver_.modify(Opcode::modify_sq, qps_[place].number, RawState::ready,
+				       by_error ? RawState::error : RawState::reset);
+			return;
+		}
 		driver_.command(by_error ? Opcode::to_err_qp : Opcode::to_rst_qp,
 				qps_[place].number);
 	}
@@ -221,9 +259,16 @@ public:
 	{
 		TinyDriver::Qp &qp = qps_[place];
 		if (qp.number)
-			driver_.command(Opcode::destroy_qp, qp.number);
-		const QpService service =
-			kServices[input.take<std::uint8_t>() % std::size(kServices)];
+			driver_.command(sends_[place] ? Opcode::destroy_sq : Opcode::destroy_qp,
+					qp.number);
+		// The last kind is a send queue (SQ).
+		const unsigned kind = input.take<std::uint8_t>() % (std::size(kServices) + 1);
+		sends_[place] = kind == std::size(kServices);
+		if (sends_[place]) {
+			make_send_queue(place);
+			return;
+		}
+		const QpService service = kServices[kind];
 		const std::uint8_t shape = input.take<std::uint8_t>();
 		const bool shares = (shape & 2) && service < QpService::xrc;
 		driver_.peer_lid = any_lid(input);
@@ -269,7 +314,7 @@ public:
 		} else if (request == hw::mlx5::opcode_umr) {
 			add_update(wqe, input);
 		} else {
-			add_operands(wqe, request, services_[place], input);
+			add_operands(wqe, request, place, input);
 		}
 		for (unsigned pieces = shape >> 3 & 3; pieces && request != hw::mlx5::opcode_umr;
 		     --pieces)
@@ -361,18 +406,24 @@ private:
 	}
 
 	// The segments between the control segment and the data.
-	void add_operands(Bytes &wqe, std::uint8_t request, QpService service, Input &input)
+	void add_operands(Bytes &wqe, std::uint8_t request, std::uint32_t place, Input &input)
 	{
+		const QpService service = services_[place];
 		if (service == QpService::ud || service == QpService::qp1) {
 			WqeDatagram address{};
 			WqeDatagram::qkey.set(address.bytes, TinyDriver::kQkey);
 			WqeDatagram::extended.set(address.bytes, 1);
 			const std::uint8_t choice = input.take<std::uint8_t>();
-			WqeDatagram::qpn.set(address.bytes, victim_lid_ && (choice & 0x18)
-								    ? victim_datagram_qpn_
-								    : qps_[choice % 8].number);
+			std::uint32_t to = qps_[choice % 8].number;
+			if (victim_lid_ && (choice & 0x18))
+				to = victim_datagram_qpn_;
+			else if (choice & 0x80)
+				to = interface_.underlay.number;
+			WqeDatagram::qpn.set(address.bytes, to);
 			WqeDatagram::dlid.set(address.bytes, any_lid(input));
 			wqe.insert(wqe.end(), address.bytes, address.bytes + sizeof(address.bytes));
+			if (sends_[place])
+				add_packet(wqe, input);
 			return;
 		}
 		const bool atomic =
@@ -438,11 +489,44 @@ private:
 		}
 	}
 
+	void make_send_queue(std::uint32_t place)
+	{
+		RawDriver::Queue queue;
+		driver_.try_sq(cq_.number, interface_.tis, queue);
+		driver_.modify(Opcode::modify_sq, queue.number, RawState::reset, RawState::ready);
+		qps_[place] = queue.as_qp();
+		services_[place] = QpService::ud;
+	}
+	// The segment of offloads, with the beginning of a packet.
+	void add_packet(Bytes &wqe, Input &input)
+	{
+		using hw::mlx5::WqeOffload;
+		const std::uint8_t shape = input.take<std::uint8_t>();
+		Bytes header = RawDriver::ipv4(shape & 1 ? 6 : 17, 1, 2, shape, 4);
+		const auto changed = input.take(shape >> 1 & 31);
+		std::memcpy(header.data(), changed.data(), std::min(changed.size(), header.size()));
+		const std::size_t offload = wqe.size();
+		wqe.resize(offload + WqeOffload::header);
+		std::uint8_t *const segment = wqe.data() + offload;
+		WqeOffload::mss.set(segment, input.take<std::uint8_t>());
+		WqeOffload::l3_checksum.set(segment, shape >> 6 & 1);
+		WqeOffload::l4_checksum.set(segment, shape >> 7);
+		WqeOffload::header_size.set(segment, static_cast<std::uint32_t>(header.size()));
+		wqe.insert(wqe.end(), header.begin(), header.end());
+		wqe.resize((wqe.size() + 15) & ~std::size_t{15});
+	}
+
 	void post_receive(std::uint32_t place, Input &input)
 	{
 		const std::uint64_t address = any_address(input);
 		const std::uint32_t size = input.take<std::uint16_t>();
 		const TinyDriver::Qp &qp = qps_[place];
+		if (sends_[place]) {
+			const RawDriver::Queue &queue = interface_.queues[size & 1];
+			driver_.post_receive(queue, driver_.load(queue.record) & 0xffff, address,
+					     size);
+			return;
+		}
 		if (qp.receive) {
 			driver_.receive(qp, driver_.load(qp.record) & 0xffff, address, size);
 			return;
@@ -465,11 +549,13 @@ private:
 
 	static constexpr std::uint32_t kDatagramPlaces = 6; // from here on
 
-	TinyDriver driver_;
+	RawDriver driver_;
 	TinyDriver::Cq cq_, large_cq_;
 	TinyDriver::Srq pool_, xrc_srq_;
 	std::array<TinyDriver::Qp, 8> qps_;
 	std::array<QpService, 8> services_{};
+	std::array<bool, 8> sends_{}; // true for send queues (SQ)
+	RawDriver::Interface interface_;
 	std::array<std::uint32_t, kKeys> keys_{};
 	std::uint64_t scratch_ = 0, everything_ = 0;
 	const ib::Lid victim_lid_ = 0;

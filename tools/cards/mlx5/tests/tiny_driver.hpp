@@ -50,17 +50,17 @@ public:
 	static constexpr ib::Guid kGuid = 0x0002c90500000100;
 
 	// Alone in a fabric; or at a port of another, which outlives it.
-	explicit TinyDriver(bool trusted = true, unsigned ports = 1)
+	explicit TinyDriver(bool trusted = true, unsigned ports = 1, bool enhanced_ipoib = false)
 	    : own_fabric(std::make_unique<fabric::Fabric>()), port(own_fabric->add_port("test")),
 	      port2(ports > 1 ? &own_fabric->add_port("test 2") : nullptr),
-	      card({"test", kGuid, cables(), trusted})
+	      card({"test", kGuid, cables(), trusted, enhanced_ipoib})
 	{
 		plug();
 	}
 	TinyDriver(fabric::Port &place, ib::Guid guid,
-		   Environment &environment = Environment::host())
+		   Environment &environment = Environment::host(), bool enhanced_ipoib = false)
 	    : port(place), host(kMemorySize, 0, environment),
-	      card({place.name(), guid, cables(), true})
+	      card({place.name(), guid, cables(), true, enhanced_ipoib})
 	{
 		plug();
 	}

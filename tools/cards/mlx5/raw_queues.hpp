@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Receive queues without a queue pair, and the objects by which the card selects one of them:
+// transport interfaces (TIR) with a hash, and tables of queues (RQT). Objects refer to each other
+// by number. If a number refers to no object, the datagram is dropped.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <hw/mlx5/raw_queues.hpp>
+
+#include "cards/hca/work_source.hpp"
+#include "cards/mlx5/flow_headers.hpp"
+#include "cards/mlx5/limits.hpp"
+#include "cards/mlx5/names.hpp"
+#include "cards/mlx5/number_pool.hpp"
+#include "cards/mlx5/page_list.hpp"
+
+namespace weft::mlx5
+{
+
+using hw::mlx5::RawState;
+
+// Numbered - a limited number of objects of one type, by number.
+template<typename T>
+class Numbered
+{
+public:
+	explicit Numbered(std::size_t most) : most_(most) {}
+
+	bool full() const { return objects_.size() >= most_; }
+	void insert(std::uint32_t number, T object)
+	{
+		objects_.insert_or_assign(number, std::move(object));
+	}
+	T *find(std::uint32_t number)
+	{
+		const auto found = objects_.find(number);
+		return found == objects_.end() ? nullptr : &found->second;
+	}
+	const T *find(std::uint32_t number) const
+	{
+		const auto found = objects_.find(number);
+		return found == objects_.end() ? nullptr : &found->second;
+	}
+	bool remove(std::uint32_t number) { return objects_.erase(number) != 0; }
+	void clear() { objects_.clear(); }
+
+private:
+	const std::size_t most_;
+	std::map<std::uint32_t, T> objects_;
+};
+
+// An RQ: a cyclic queue. The driver posts entries by a counter in guest memory.
+class ReceiveQueue
+{
+public:
+	struct Settings {
+		std::uint8_t log_size = 0;
+		std::uint8_t log_stride = 4;
+		std::uint32_t pd = 0;
+		std::uint32_t cqn = 0;
+		std::uint32_t user_index = 0;
+		std::uint32_t counter_set = 0;
+		std::uint64_t record = 0; // bus address of the count of posted entries
+	};
+
+	ReceiveQueue(const Settings &settings, PageList pages)
+	    : settings_(settings), pages_(std::move(pages))
+	{
+	}
+
+	const Settings &settings() const { return settings_; }
+	const PageList &pages() const { return pages_; }
+	RawState state() const { return state_; }
+	// Resetting the queue makes entry 0 the next one.
+	void set_state(RawState state);
+	std::uint16_t next() const { return next_; }
+	// Takes the next entry, if it has space for @bytes. Otherwise, the entry remains posted.
+	Taken take(const GuestMemory *memory, std::uint64_t bytes, ReceiveWork &work);
+
+	static std::uint64_t bytes_of(const Settings &settings)
+	{
+		return std::uint64_t{1} << (settings.log_size + settings.log_stride);
+	}
+
+private:
+	Settings settings_;
+	PageList pages_;
+	RawState state_ = RawState::reset;
+	std::uint16_t next_ = 0; // free-running
+};
+
+// A TIS: the queue pair as which send queues send.
+struct SendInterface {
+	std::uint32_t underlay_qpn = 0;
+};
+
+// A TIR: one receive queue, or a table of them that is indexed by a hash.
+struct ReceiveInterface {
+	bool indirect = false;
+	std::uint32_t rqn = 0;
+	std::uint32_t rqt = 0;
+	HashRule rule;
+};
+
+// An RQT.
+struct QueueTable {
+	std::size_t most = 0;
+	std::vector<std::uint32_t> queues; // not empty
+};
+
+class RawQueues
+{
+public:
+	void reset();
+
+	struct Choice {
+		std::uint32_t rqn = 0;
+		Hash hash;
+	};
+	// Selects the queue for a packet. Nothing: the interface or its table does not exist.
+	std::optional<Choice> choose(std::uint32_t tir, const hw::mlx5::FlowHeaders &headers) const;
+	// Counts a datagram for which @queue had no entry.
+	void count_drop(const ReceiveQueue &queue);
+
+	// RQs, and send queues, which the transport sees as queue pairs, have numbers from the pool
+	// of queue pairs.
+	Numbered<ReceiveQueue> receive_queues{std::size_t{1} << limits::kLogRawQueues};
+	std::size_t send_queues = 0;
+	Numbered<SendInterface> send_interfaces{std::size_t{1} << limits::kLogSendInterfaces};
+	Numbered<ReceiveInterface> receive_interfaces{std::size_t{1}
+						      << limits::kLogReceiveInterfaces};
+	Numbered<QueueTable> tables{std::size_t{1} << limits::kLogQueueTables};
+	// Datagrams without a receive request, for each set of counters.
+	Numbered<std::uint32_t> counter_sets{limits::kCounterSets};
+
+	NumberPool tis_numbers{limits::kFirstNumber,
+			       limits::kFirstNumber + (1u << limits::kLogSendInterfaces)};
+	NumberPool tir_numbers{limits::kFirstNumber,
+			       limits::kFirstNumber + (1u << limits::kLogReceiveInterfaces)};
+	NumberPool rqt_numbers{limits::kFirstNumber,
+			       limits::kFirstNumber + (1u << limits::kLogQueueTables)};
+	NumberPool counter_numbers{1, 1 + limits::kCounterSets};
+};
+
+} // namespace weft::mlx5
