@@ -7,6 +7,7 @@ import subprocess
 from lab import kernels
 from lab.testing import test
 
+import interface
 import opensm
 import storage
 import two_ports
@@ -157,6 +158,152 @@ def nvme_srp_and_rds_transfer_data(lab):
             storage.srp(target, host)
         with check("RDS brings datagrams back"):
             storage.reliable_datagrams(lab, fabric, target, host)
+
+
+# node1 has enhanced IPoIB. The MTU is the largest that both cards support, and there is a second partition.
+ENHANCED = MIXED.replace('model = "mlx5"', 'model = "mlx5"\nenhanced_ipoib = true') + '''
+[[sm.partition]]
+name = "default"
+mtu = {mtu}
+[[sm.partition]]
+name = "second"
+pkey = 1
+'''
+ENCAPSULATION, HEADERS = 4, 28    # of IPoIB; of IPv4 and ICMP
+CHECKSUM_ERRORS = ("TcpInCsumErrors", "UdpInCsumErrors", "IcmpInCsumErrors", "IpExtInCsumErrors")
+
+
+def enhanced(node):
+    """The counters of `ethtool -S ib0`; fails if ib0 is not a device of mlx5_core."""
+    assert "driver: mlx5_core[ib_ipoib]" in node.run("ethtool -i ib0").out, "ib0 is no device of mlx5_core"
+    return {name.strip(): int(value) for name, value in re.findall(r"^(.*): (\d+)$", node.run("ethtool -S ib0").out, re.MULTILINE)}
+
+
+def streams(server, client, address, devices):
+    """TCP over one connection and over four, both ways. `devices`: the nodes whose ib0 is a device of mlx5_core."""
+    for options in ("-n 8M", "-n 8M -R", "-n 8M -P 4"):
+        end = interface.iperf3(server, client, options, address)
+        assert end["sum_received"]["bytes"] > 1_000_000, end
+    for node in (server, client):
+        counters = dict(line.split()[:2] for line in node.run("nstat -asz").out.splitlines() if not line.startswith("#"))
+        assert all(counters[name] == "0" for name in CHECKSUM_ERRORS), counters
+    for node in devices:
+        counted = enhanced(node)
+        for name in ("tx_tso_packets", "tx_csum_partial", "rx_csum_complete"):
+            assert counted[name] > 0, counted
+        assert counted["rx_wqe_err"] == counted["tx_cqe_err"] == 0, counted
+
+
+def rules_of_ethtool(node1, node2):
+    """Rules in flow tables: one selects a queue for a port, one drops packets."""
+    node1.run("ethtool -N ib0 flow-type tcp4 dst-port 5201 action 1 loc 0")
+    before = enhanced(node1)
+    interface.iperf3(node1, node2, "-n 4M")
+    after = enhanced(node1)
+    assert after["rx1_packets"] - before["rx1_packets"] > 100 > after["rx0_packets"] - before["rx0_packets"], (before, after)
+    node1.run("ethtool -N ib0 flow-type ip4 src-ip 10.0.0.2 action -1 loc 1")
+    assert node2.run("ping -q -c 3 -i 0.1 -W 1 10.0.0.1", check=False).status == 1, "a rule drops them"
+    node1.run("ethtool -N ib0 delete 1 && ethtool -N ib0 delete 0")
+    ping(node2, node1, "10.0.0.1", 20)
+
+
+def second_partition(node1, node2, devices):
+    for node in (node1, node2):
+        node.run("ip link add link ib0 name ib0.8001 type ipoib pkey 0x8001")
+    ipoib_up(node1, node2, dev="ib0.8001", network="10.1.0")
+    for node in devices:
+        assert "mlx5_core[ib_ipoib]" in node.run("ethtool -i ib0.8001").out
+    ping(node1, node2, "10.1.0.2", 20)
+    ping(node2, node1, "10.1.0.1", 20, "-f -s 5000")
+    assert interface.iperf3(node1, node2, "-n 4M", "10.1.0.1")["sum_received"]["bytes"] > 1_000_000
+
+
+def carries_ipoib(fabric, node1, node2, peer, devices, mtu):
+    whole = mtu - ENCAPSULATION
+    fits = whole - HEADERS
+    for node, model in ((node1, "mlx5"), (node2, peer)):
+        load(node, model)
+        node.run("dmesg -C")
+    ipoib_up(node1, node2)
+    with check("pings of every size pass either way, in fragments too, and over IPv6"):
+        for size in (0, 56, 1500, fits - 1, fits, fits + 1, 8000, 20000):
+            ping(node1, node2, "10.0.0.2", 20, f"-i 0.01 -s {size} -p a55a")
+            ping(node2, node1, "10.0.0.1", 20, f"-i 0.01 -s {size} -p a55a")
+        scoped = node2.run("ip -6 -br addr show dev ib0 scope link").out.split()[2].split("/")[0] + "%ib0"
+        node1.wait_for(f"ping -q -c 1 -W 1 {scoped}", what="a first answer")
+        assert " 0% packet loss" in node1.run(f"ping -q -c 20 -i 0.01 -s 1000 {scoped}").out
+    with check("TCP streams either way, with checksums and segmentation by the card"):
+        streams(node1, node2, "10.0.0.1", devices)
+        streams(node2, node1, "10.0.0.2", devices)
+    with check("UDP streams"):
+        end = interface.iperf3(node1, node2, "-n 1M -u -b 5M -l 1400")
+        assert end["sum"]["packets"] - end["sum"]["lost_packets"] > 500, end
+    with check("connections are spread over the queues by their hash"):
+        for node in devices:
+            interface.iperf3(node, node2 if node is node1 else node1, "-n 4M -P 8", "10.0.0.1" if node is node1 else "10.0.0.2")
+            counted = enhanced(node)
+            assert counted["rx0_packets"] > 100 and counted["rx1_packets"] > 100, counted
+    with check("the MTU changes under traffic"):
+        pinging = node2.spawn("ping -q -i 0.01 -c 400 -s 1000 10.0.0.1")
+        for size in (1280, 1500, whole):
+            for node in devices:
+                node.run(f"ip link set ib0 mtu {size}")
+        pinging.wait(60, check=False)
+        ping(node1, node2, "10.0.0.2", 20, f"-i 0.01 -s {fits} -M do")
+        streams(node1, node2, "10.0.0.1", devices)
+    with check("rules of ethtool steer and drop packets"):
+        rules_of_ethtool(node1, node2)
+    with check("the number of queues changes"):
+        node1.run("ethtool -L ib0 combined 1")
+        ping(node2, node1, "10.0.0.1", 20)
+        node1.run("ethtool -L ib0 combined 2")
+        streams(node1, node2, "10.0.0.1", devices)
+    with check("an interface of another partition shares the queues"):
+        second_partition(node1, node2, devices)
+    with check("the link goes down and comes up"):
+        fabric.weft("link", "down", "node1/1")
+        node1.wait_for_carrier(there=False)
+        fabric.weft("link", "up", "node1/1")
+        node1.wait_for_carrier()
+        ping(node1, node2, "10.0.0.2", 20)
+        ping(node2, node1, "10.0.0.1", 20)
+    with check("the device goes down and up"):
+        node1.run("ip link set ib0 down && ip link set ib0 up")
+        node1.wait_for_carrier()
+        ping(node2, node1, "10.0.0.1", 20)
+    with check("the driver has nothing to complain of, and asked for nothing that the card does not have"):
+        for number, node in enumerate((node1, node2), 1):
+            assert unexpected(node) == "", unexpected(node)
+            if node in devices:
+                counted = json.loads(fabric.weft("--json", "counters", "--cards"))[f"node{number}"]
+                assert counted["unsupported"] == 0, counted
+    with check("the modules unload under traffic, and load again"):
+        pinging = node2.spawn("ping -q -f -w 60 10.0.0.1")
+        try:
+            node1.run("modprobe -r ib_ipoib rdma_ucm ib_umad mlx5_ib; modprobe -r mlx5_core", timeout=90)
+            load(node1, "mlx5")
+            ipoib_up(node1)
+            node1.run("ip neigh flush dev ib0")
+            ping(node1, node2, "10.0.0.2", 20)
+        finally:
+            pinging.kill()
+            pinging.wait(30, check=False)
+        assert unexpected(node1) == "", unexpected(node1)
+
+
+@test(kernels=(), also=("stock",), timeout=600)
+def enhanced_ipoib_carries_traffic(lab):
+    """IPoIB over mlx5_core's own network device, with several queues and offloads by the card, to a ConnectX-2."""
+    with guests(lab, ENHANCED.format(peer="mlx4", mtu=2048), cpus=2) as (fabric, (node1, node2)):
+        carries_ipoib(fabric, node1, node2, "mlx4", (node1,), 2048)
+
+
+@test(kernels=(), also=("stock",), timeout=600)
+def two_enhanced_ipoib_devices_interoperate(lab):
+    """The same between two such devices."""
+    lab_file = ENHANCED.replace('model = "{peer}"', 'model = "mlx5"\nenhanced_ipoib = true').format(mtu=4096)
+    with guests(lab, lab_file, cpus=2) as (fabric, (node1, node2)):
+        carries_ipoib(fabric, node1, node2, "mlx5", (node1, node2), 4096)
 
 
 # Debian 13's kernel, and the newest one that is packaged for it.
