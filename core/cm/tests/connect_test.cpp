@@ -8,7 +8,7 @@ using namespace cm_fixture;
 namespace
 {
 
-void cm_03_connects_and_disconnects(Test &test)
+void cm_03_both_ends_connect_disconnect_and_leave_timewait(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -45,7 +45,7 @@ void cm_03_connects_and_disconnects(Test &test)
 }
 
 /* The listener's event has the contents of the REQ, from the passive side's point of view. */
-void cm_03_request_reaches_the_listener(Test &test)
+void cm_03_req_and_rep_fields_are_passed_to_the_peer(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -87,7 +87,7 @@ void cm_03_request_reaches_the_listener(Test &test)
 }
 
 /* The request event has the index of the path's GID in the local port's table. */
-void cm_03_request_event_has_the_gid_index(Test &test)
+void cm_03_req_event_has_the_gid_index_of_the_path(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -185,7 +185,7 @@ void cm_03_qp_attributes_match_each_transition(Test &test)
  * A REQ that is refused locally leaves no state for the next one, such as an alternate path that
  * the peer has not received.
  */
-void cm_03_failed_request_leaves_no_state(Test &test)
+void cm_03_refused_req_leaves_no_alternate_path(Test &test)
 {
 	static constexpr u8 too_much[IB_CM_REQ_PRIVATE_DATA_SIZE + 1] = {};
 	Boxed<Pair> pair;
@@ -206,7 +206,7 @@ void cm_03_failed_request_leaves_no_state(Test &test)
 }
 
 /* The alternate path of a REQ is loaded only if the REP reports that the peer has accepted it. */
-void cm_03_alternate_path_is_loaded_only_if_accepted(Test &test)
+void cm_03_alternate_path_is_loaded_only_if_the_peer_accepts_it(Test &test)
 {
 	for (u8 failover : {0, 1, 2}) {
 		Boxed<Pair> pair;
@@ -295,7 +295,7 @@ void cm_03_port_connects_to_itself(Test &test)
 }
 
 /* An ID can be used for another connection, with a number that the peer has not seen. */
-void cm_03_id_is_reused_after_disconnect(Test &test)
+void cm_03_rejected_id_sends_its_next_req_with_a_new_local_id(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -316,7 +316,7 @@ void cm_03_id_is_reused_after_disconnect(Test &test)
 }
 
 /* Invalid arguments are refused, and nothing is sent. */
-void cm_03_invalid_arguments_are_rejected(Test &test)
+void cm_03_req_with_invalid_arguments_is_not_sent(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -359,14 +359,14 @@ void cm_03_invalid_arguments_are_rejected(Test &test)
 
 } // namespace
 
-SOFT_SUITES(cm_connect, KUNIT_CASE(cm_03_connects_and_disconnects),
-	    KUNIT_CASE(cm_03_request_reaches_the_listener),
-	    KUNIT_CASE(cm_03_request_event_has_the_gid_index),
+SOFT_SUITES(cm_connect, KUNIT_CASE(cm_03_both_ends_connect_disconnect_and_leave_timewait),
+	    KUNIT_CASE(cm_03_req_and_rep_fields_are_passed_to_the_peer),
+	    KUNIT_CASE(cm_03_req_event_has_the_gid_index_of_the_path),
 	    KUNIT_CASE(cm_03_qp_attributes_match_each_transition),
-	    KUNIT_CASE(cm_03_failed_request_leaves_no_state),
-	    KUNIT_CASE(cm_03_alternate_path_is_loaded_only_if_accepted),
+	    KUNIT_CASE(cm_03_refused_req_leaves_no_alternate_path),
+	    KUNIT_CASE(cm_03_alternate_path_is_loaded_only_if_the_peer_accepts_it),
 	    KUNIT_CASE(cm_03_data_before_rtu_establishes_the_connection),
 	    KUNIT_CASE(cm_03_simultaneous_requests_make_two_connections),
 	    KUNIT_CASE(cm_03_port_connects_to_itself),
-	    KUNIT_CASE(cm_03_id_is_reused_after_disconnect),
-	    KUNIT_CASE(cm_03_invalid_arguments_are_rejected));
+	    KUNIT_CASE(cm_03_rejected_id_sends_its_next_req_with_a_new_local_id),
+	    KUNIT_CASE(cm_03_req_with_invalid_arguments_is_not_sent));

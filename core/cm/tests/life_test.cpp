@@ -13,7 +13,7 @@ namespace
  * A handler that returns a nonzero value destroys its ID. -ENOMEM destroys a new ID without a
  * message, so that the peer retries.
  */
-void cm_07_handlers_may_destroy_ids(Test &test)
+void cm_07_handler_that_returns_nonzero_destroys_its_id(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -44,7 +44,7 @@ void cm_07_handlers_may_destroy_ids(Test &test)
  * Destruction is silent only while the peer has no response: a peer that has received a REP or MRA
  * gets a REJ.
  */
-void cm_07_destroy_rejects_only_unanswered_requests(Test &test)
+void cm_07_enomem_sends_a_rej_only_after_a_response_was_sent(Test &test)
 {
 	for (bool replies : {true, false}) {
 		Boxed<Pair> pair;
@@ -96,7 +96,7 @@ struct Destroyer {
  * ib_destroy_cm_id() waits for the handler of the ID and, for a listener, for the handlers of new
  * IDs.
  */
-void cm_07_destruction_waits_for_handlers(Test &test)
+void cm_07_destroy_waits_for_running_handlers(Test &test)
 {
 	static constinit kern::Atomic<bool> held{};
 	for (bool of_listener : {false, true}) {
@@ -184,7 +184,7 @@ void cm_07_listener_outlives_handlers_of_new_ids(Test &test)
  * Both ends and the listener are destroyed at moments and in an order that the seed determines,
  * while messages are in flight.
  */
-void cm_07_ids_may_be_destroyed_at_any_moment(Test &test)
+void cm_07_ids_can_be_destroyed_while_messages_are_in_flight(Test &test)
 {
 	kern::SeededRandom random(test.seed());
 	for (int round = 0; round < 30; round++) {
@@ -230,7 +230,7 @@ void cm_07_ids_may_be_destroyed_at_any_moment(Test &test)
  * Random messages, and valid messages with some bytes changed: an existing connection and a
  * listener continue to work.
  */
-void cm_01_random_messages_do_not_affect_connections(Test &test)
+void cm_01_connecting_succeeds_after_random_messages(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<UnknownPeer> peer(u16{3});
@@ -270,9 +270,9 @@ void cm_01_random_messages_do_not_affect_connections(Test &test)
 
 } // namespace
 
-SOFT_SUITES(cm_life, KUNIT_CASE(cm_07_handlers_may_destroy_ids),
-	    KUNIT_CASE(cm_07_destroy_rejects_only_unanswered_requests),
-	    KUNIT_CASE(cm_07_destruction_waits_for_handlers),
+SOFT_SUITES(cm_life, KUNIT_CASE(cm_07_handler_that_returns_nonzero_destroys_its_id),
+	    KUNIT_CASE(cm_07_enomem_sends_a_rej_only_after_a_response_was_sent),
+	    KUNIT_CASE(cm_07_destroy_waits_for_running_handlers),
 	    KUNIT_CASE(cm_07_listener_outlives_handlers_of_new_ids),
-	    KUNIT_CASE(cm_07_ids_may_be_destroyed_at_any_moment),
-	    KUNIT_CASE(cm_01_random_messages_do_not_affect_connections));
+	    KUNIT_CASE(cm_07_ids_can_be_destroyed_while_messages_are_in_flight),
+	    KUNIT_CASE(cm_01_connecting_succeeds_after_random_messages));

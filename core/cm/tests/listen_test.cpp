@@ -14,7 +14,7 @@ int listen(const End &end, u64 id, u64 mask = 0)
 	return ib_cm_listen(end.id, id, mask);
 }
 
-void cm_08_a_thousand_listeners_are_found(Test &test)
+void cm_08_req_reaches_its_listener_among_a_thousand(Test &test)
 {
 	constexpr std::size_t count = 1000;
 	Boxed<Pair> pair;
@@ -54,7 +54,7 @@ void cm_08_a_thousand_listeners_are_found(Test &test)
 }
 
 /* Service IDs in use and invalid ones are refused; assigned ones are unique. */
-void cm_08_service_ids_are_unique_and_validated(Test &test)
+void cm_08_listen_rejects_invalid_and_busy_service_ids(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<End> other, third;
@@ -157,7 +157,7 @@ void cm_08_flood_does_not_exceed_the_backlog(Test &test)
  * A listener with the default backlog whose handler sleeps: 16 of its new IDs are delivered at a
  * time, and IDs of other listeners are not delayed.
  */
-void cm_08_one_listener_does_not_take_the_whole_backlog(Test &test)
+void cm_08_slow_listener_does_not_delay_other_listeners(Test &test)
 {
 	constexpr unsigned int backlog = 256, flood = 300, turns = 16;
 	static constinit kern::Atomic<bool> held{};
@@ -193,7 +193,7 @@ void cm_08_one_listener_does_not_take_the_whole_backlog(Test &test)
  * that creates and destroys IDs in a loop therefore cannot exceed it. Afterwards a connection
  * succeeds.
  */
-void cm_08_pending_requests_are_bounded(Test &test)
+void cm_08_unsent_messages_of_destroyed_ids_are_bounded(Test &test)
 {
 	constexpr unsigned int most = 4096, flood = most + 1000;
 	Boxed<Pair> pair;
@@ -218,7 +218,7 @@ void cm_08_pending_requests_are_bounded(Test &test)
 }
 
 /* Whatever numbers peers choose, a lookup among ten thousand IDs compares only a few. */
-void cm_08_lookup_cost_is_constant(Test &test)
+void cm_08_hash_chains_stay_short_for_any_choice_of_ids(Test &test)
 {
 	struct Known {
 		cm::PairTable<Known>::Link link{*this};
@@ -262,10 +262,10 @@ void cm_08_lookup_cost_is_constant(Test &test)
 
 } // namespace
 
-CARD_SUITE(cm_listen, KUNIT_CASE(cm_08_a_thousand_listeners_are_found),
-	   KUNIT_CASE(cm_08_service_ids_are_unique_and_validated),
+CARD_SUITE(cm_listen, KUNIT_CASE(cm_08_req_reaches_its_listener_among_a_thousand),
+	   KUNIT_CASE(cm_08_listen_rejects_invalid_and_busy_service_ids),
 	   KUNIT_CASE(cm_08_most_specific_mask_gets_the_request),
 	   KUNIT_CASE(cm_08_flood_does_not_exceed_the_backlog),
-	   KUNIT_CASE(cm_08_one_listener_does_not_take_the_whole_backlog),
-	   KUNIT_CASE(cm_08_pending_requests_are_bounded),
-	   KUNIT_CASE(cm_08_lookup_cost_is_constant));
+	   KUNIT_CASE(cm_08_slow_listener_does_not_delay_other_listeners),
+	   KUNIT_CASE(cm_08_unsent_messages_of_destroyed_ids_are_bounded),
+	   KUNIT_CASE(cm_08_hash_chains_stay_short_for_any_choice_of_ids));

@@ -80,7 +80,7 @@ void cm_09_failed_resolution_is_reported(Test &test)
 	EXPECT_EQ(pair->active.delivered(IB_CM_SIDR_REQ_ERROR), 1u);
 }
 
-void cm_10_alternate_path_is_loaded_by_lap(Test &test)
+void cm_10_alternate_path_is_loaded_after_apr_accepts_it(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -129,7 +129,7 @@ void cm_10_alternate_path_is_loaded_by_lap(Test &test)
 }
 
 /* An unanswered LAP is abandoned, and the connection stays. A lost APR is sent again. */
-void cm_10_unanswered_lap_keeps_the_connection(Test &test)
+void cm_10_connection_survives_an_unanswered_lap(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -204,7 +204,7 @@ void cm_10_late_apr_is_ignored(Test &test)
 }
 
 /* With two ports: after a migration, messages use the port of the connection's current path. */
-void cm_10_messages_use_the_migrated_path(Test &test)
+void cm_10_messages_use_the_new_path_after_migration(Test &test)
 {
 	Boxed<Node> a(u16{1}, u32{0}, 2u), b(u16{11}, u32{0}, 2u);
 	Boxed<End> active, listener, passive;
@@ -235,7 +235,7 @@ void cm_10_messages_use_the_migrated_path(Test &test)
 	EXPECT_TRUE(active->receives(IB_CM_DREP_RECEIVED));
 }
 
-void cm_12_messages_are_counted(Test &test)
+void cm_12_each_message_is_counted_as_sent_and_received(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -311,8 +311,9 @@ void cm_12_counters_are_exported_under_linux_names(Test &test)
 
 CARD_SUITE(cm_path, KUNIT_CASE(cm_09_service_id_is_resolved_to_a_qp),
 	   KUNIT_CASE(cm_09_failed_resolution_is_reported),
-	   KUNIT_CASE(cm_10_alternate_path_is_loaded_by_lap),
-	   KUNIT_CASE(cm_10_unanswered_lap_keeps_the_connection),
-	   KUNIT_CASE(cm_10_late_apr_is_ignored), KUNIT_CASE(cm_10_messages_use_the_migrated_path),
-	   KUNIT_CASE(cm_12_messages_are_counted),
+	   KUNIT_CASE(cm_10_alternate_path_is_loaded_after_apr_accepts_it),
+	   KUNIT_CASE(cm_10_connection_survives_an_unanswered_lap),
+	   KUNIT_CASE(cm_10_late_apr_is_ignored),
+	   KUNIT_CASE(cm_10_messages_use_the_new_path_after_migration),
+	   KUNIT_CASE(cm_12_each_message_is_counted_as_sent_and_received),
 	   KUNIT_CASE(cm_12_counters_are_exported_under_linux_names));

@@ -378,7 +378,7 @@ void cm_02_only_valid_messages_change_the_state(Test &test)
 }
 
 /* The consumer responds to a LAP with an unreachable path as to any other. */
-void cm_10_invalid_paths_are_rejected(Test &test)
+void cm_10_lap_with_invalid_path_is_passed_to_the_consumer(Test &test)
 {
 	Boxed<Walk> walk;
 	ASSERT_TRUE(walk.ok());
@@ -426,7 +426,7 @@ void cm_02_messages_of_other_connections_are_ignored(Test &test)
  * Messages with the right IDs, from a node that does not belong to the connection, are ignored. If
  * that node claims to have the peer's QP, the old connection does not end.
  */
-void cm_02_messages_of_a_third_node_are_ignored(Test &test)
+void cm_02_messages_from_a_third_node_are_ignored(Test &test)
 {
 	Boxed<Walk> walk;
 	Boxed<UnknownPeer> third(u16{3});
@@ -528,7 +528,7 @@ void cm_02_calls_fail_in_invalid_states(Test &test)
 }
 
 /* The message that is sent when an ID is destroyed, for every state. */
-void cm_07_destroy_in_every_state_notifies_the_peer(Test &test)
+void cm_07_destroy_sends_the_message_that_each_state_requires(Test &test)
 {
 	Boxed<Walk> walk;
 	ASSERT_TRUE(walk.ok());
@@ -601,8 +601,8 @@ void cm_11_device_removal_is_the_last_event(Test &test)
 CARD_SUITE(cm_states, KUNIT_CASE(cm_02_transitions_match_the_specification),
 	   KUNIT_CASE(cm_02_only_valid_messages_change_the_state),
 	   KUNIT_CASE(cm_02_messages_of_other_connections_are_ignored),
-	   KUNIT_CASE(cm_02_messages_of_a_third_node_are_ignored),
-	   KUNIT_CASE(cm_10_invalid_paths_are_rejected),
+	   KUNIT_CASE(cm_02_messages_from_a_third_node_are_ignored),
+	   KUNIT_CASE(cm_10_lap_with_invalid_path_is_passed_to_the_consumer),
 	   KUNIT_CASE(cm_02_calls_fail_in_invalid_states),
-	   KUNIT_CASE(cm_07_destroy_in_every_state_notifies_the_peer),
+	   KUNIT_CASE(cm_07_destroy_sends_the_message_that_each_state_requires),
 	   KUNIT_CASE(cm_11_device_removal_is_the_last_event));

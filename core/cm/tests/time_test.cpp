@@ -41,7 +41,7 @@ struct Alone {
 	}
 };
 
-void cm_04_timeouts_are_encoded_exponentially(Test &test)
+void cm_04_timeouts_are_computed_from_their_exponents(Test &test)
 {
 	/* 4.096 us * 2^t, rounded up to milliseconds. */
 	EXPECT_EQ(cm::wait_ms(cm::time_ns(0)), 1u);
@@ -113,7 +113,7 @@ void cm_04_unanswered_disconnect_times_out(Test &test)
 }
 
 /* After an MRA, the ID waits for the announced time, now and after each retry. */
-void cm_04_peer_extends_the_timeout(Test &test)
+void cm_04_mra_extends_the_timeout_of_each_retry(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -139,7 +139,7 @@ void cm_04_peer_extends_the_timeout(Test &test)
 }
 
 /* A peer that repeatedly requests 2.4 hours gets 90 seconds for each retry. */
-void cm_04_timeout_extension_is_bounded(Test &test)
+void cm_04_mra_extends_a_timeout_by_at_most_90_seconds(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -210,7 +210,7 @@ void cm_04_lost_messages_are_retransmitted(Test &test)
  * A repeated REP means that the RTU was lost: the RTU is sent again unchanged. A repeated REQ gets
  * the same MRA.
  */
-void cm_05_duplicate_messages_are_answered_again(Test &test)
+void cm_05_duplicate_rep_and_req_are_answered_again(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -237,7 +237,7 @@ void cm_05_duplicate_messages_are_answered_again(Test &test)
 }
 
 /* A repeated DREQ gets the same DREP. */
-void cm_05_repeated_disconnect_gets_a_reply(Test &test)
+void cm_05_repeated_dreq_gets_a_drep_even_after_destroy(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -283,7 +283,7 @@ void cm_05_disconnect_for_another_qp_is_ignored(Test &test)
  * A peer connects again with the same QP: its REQ is rejected as stale, and the old connection
  * ends. After that it can connect.
  */
-void cm_05_peer_reconnects_with_the_same_qp(Test &test)
+void cm_05_req_with_a_connected_qp_closes_the_old_connection(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -326,7 +326,7 @@ void cm_05_reply_with_qp_in_use_is_rejected(Test &test)
 }
 
 /* If a response could not be sent, the next repetition of the REP causes it to be sent again. */
-void cm_05_failed_reply_is_retried(Test &test)
+void cm_05_duplicate_rep_gets_an_mra_after_the_rtu_failed(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -349,7 +349,7 @@ void cm_05_failed_reply_is_retried(Test &test)
 }
 
 /* A connection is closed even if its DREQ cannot be sent, and its consumer is notified. */
-void cm_05_failed_disconnect_is_retried(Test &test)
+void cm_05_connection_is_closed_even_if_its_dreq_fails(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -363,7 +363,7 @@ void cm_05_failed_disconnect_is_retried(Test &test)
 }
 
 /* A REP without a QP is invalid; the ID continues to send its REQ. */
-void cm_01_reply_without_qp_is_rejected(Test &test)
+void cm_01_rep_without_qp_is_dropped_as_malformed(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -381,7 +381,7 @@ void cm_01_reply_without_qp_is_rejected(Test &test)
  * After a REQ has been rejected as stale, timewait lasts as long as its path requires: 2^19 * 4.096
  * us = 2.1 s.
  */
-void cm_06_stale_request_enters_a_full_timewait(Test &test)
+void cm_06_stale_reject_starts_a_full_timewait(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -402,7 +402,7 @@ void cm_06_stale_request_enters_a_full_timewait(Test &test)
  * Messages that could not be answered because memory was short are counted as such, not as
  * malformed messages.
  */
-void cm_12_allocation_failures_are_counted(Test &test)
+void cm_12_allocation_failures_are_not_counted_as_malformed(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -445,7 +445,7 @@ void cm_06_reject_reasons_reach_the_peer(Test &test)
 }
 
 /* Rejects that the CM sends by itself, and their contents. */
-void cm_06_cm_rejects_invalid_requests(Test &test)
+void cm_06_invalid_req_is_rejected_with_its_reason(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
@@ -492,22 +492,22 @@ void cm_06_cm_rejects_invalid_requests(Test &test)
 
 } // namespace
 
-CARD_SUITE(cm_time, KUNIT_CASE(cm_04_timeouts_are_encoded_exponentially),
+CARD_SUITE(cm_time, KUNIT_CASE(cm_04_timeouts_are_computed_from_their_exponents),
 	   KUNIT_CASE(cm_04_unanswered_request_times_out),
 	   KUNIT_CASE(cm_04_unanswered_reply_times_out),
 	   KUNIT_CASE(cm_04_unanswered_disconnect_times_out),
-	   KUNIT_CASE(cm_04_peer_extends_the_timeout),
-	   KUNIT_CASE(cm_04_timeout_extension_is_bounded),
+	   KUNIT_CASE(cm_04_mra_extends_the_timeout_of_each_retry),
+	   KUNIT_CASE(cm_04_mra_extends_a_timeout_by_at_most_90_seconds),
 	   KUNIT_CASE(cm_04_lost_messages_are_retransmitted),
-	   KUNIT_CASE(cm_05_duplicate_messages_are_answered_again),
-	   KUNIT_CASE(cm_05_repeated_disconnect_gets_a_reply),
+	   KUNIT_CASE(cm_05_duplicate_rep_and_req_are_answered_again),
+	   KUNIT_CASE(cm_05_repeated_dreq_gets_a_drep_even_after_destroy),
 	   KUNIT_CASE(cm_05_disconnect_for_another_qp_is_ignored),
-	   KUNIT_CASE(cm_05_peer_reconnects_with_the_same_qp),
+	   KUNIT_CASE(cm_05_req_with_a_connected_qp_closes_the_old_connection),
 	   KUNIT_CASE(cm_05_reply_with_qp_in_use_is_rejected),
-	   KUNIT_CASE(cm_05_failed_reply_is_retried),
-	   KUNIT_CASE(cm_05_failed_disconnect_is_retried),
-	   KUNIT_CASE(cm_01_reply_without_qp_is_rejected),
-	   KUNIT_CASE(cm_06_stale_request_enters_a_full_timewait),
-	   KUNIT_CASE(cm_12_allocation_failures_are_counted),
+	   KUNIT_CASE(cm_05_duplicate_rep_gets_an_mra_after_the_rtu_failed),
+	   KUNIT_CASE(cm_05_connection_is_closed_even_if_its_dreq_fails),
+	   KUNIT_CASE(cm_01_rep_without_qp_is_dropped_as_malformed),
+	   KUNIT_CASE(cm_06_stale_reject_starts_a_full_timewait),
+	   KUNIT_CASE(cm_12_allocation_failures_are_not_counted_as_malformed),
 	   KUNIT_CASE(cm_06_reject_reasons_reach_the_peer),
-	   KUNIT_CASE(cm_06_cm_rejects_invalid_requests));
+	   KUNIT_CASE(cm_06_invalid_req_is_rejected_with_its_reason));

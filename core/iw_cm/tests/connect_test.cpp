@@ -141,7 +141,7 @@ struct Scene {
 };
 
 /* Private data is delivered in both directions; each end receives each event once. */
-void iwcm_01_connects_and_disconnects(Test &test)
+void iwcm_01_both_ends_get_each_connection_event_once(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -163,7 +163,7 @@ void iwcm_01_connects_and_disconnects(Test &test)
 }
 
 /* The connecting side gets the reason of a rejection, once. */
-void rejects_reach_the_peer(Test &test)
+void connect_reply_event_has_the_status_of_a_reject(Test &test)
 {
 	{
 		Scene scene;
@@ -195,7 +195,7 @@ void rejects_reach_the_peer(Test &test)
 }
 
 /* A call that the driver refuses changes nothing. */
-void iwcm_03_driver_errors_are_returned(Test &test)
+void iwcm_03_driver_errors_are_returned_to_the_caller(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -219,7 +219,7 @@ void iwcm_03_driver_errors_are_returned(Test &test)
 }
 
 /* Destroying an ID in any state waits for the driver's outstanding events, and no event follows. */
-void iwcm_02_ids_are_destroyed_in_every_state(Test &test)
+void iwcm_02_no_event_follows_the_destruction_of_an_id(Test &test)
 {
 	{
 		Scene scene;
@@ -264,7 +264,7 @@ void iwcm_02_ids_are_destroyed_in_every_state(Test &test)
  * On every path through the table, the driver may report only the events that it promised, and an
  * id that is destroyed never leaves that state.
  */
-void iwcm_02_driver_may_report_only_promised_events(Test &test)
+void iwcm_02_only_expected_driver_events_change_the_state(Test &test)
 {
 	using iw_cm::Event;
 	using iw_cm::State;
@@ -294,7 +294,8 @@ void iwcm_02_driver_may_report_only_promised_events(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(iw_cm_connect, KUNIT_CASE(iwcm_01_connects_and_disconnects),
-	    KUNIT_CASE(rejects_reach_the_peer), KUNIT_CASE(iwcm_03_driver_errors_are_returned),
-	    KUNIT_CASE(iwcm_02_ids_are_destroyed_in_every_state),
-	    KUNIT_CASE(iwcm_02_driver_may_report_only_promised_events));
+KUNIT_SUITE(iw_cm_connect, KUNIT_CASE(iwcm_01_both_ends_get_each_connection_event_once),
+	    KUNIT_CASE(connect_reply_event_has_the_status_of_a_reject),
+	    KUNIT_CASE(iwcm_03_driver_errors_are_returned_to_the_caller),
+	    KUNIT_CASE(iwcm_02_no_event_follows_the_destruction_of_an_id),
+	    KUNIT_CASE(iwcm_02_only_expected_driver_events_change_the_state));
