@@ -4,14 +4,14 @@
 //	#include <kern/kunit.hpp>
 //
 //	/* A list gives its elements in the order in which they were put in. */
-//	static void list_keeps_order(kern::kunit::Test &test)
+//	static void list_iterates_in_insertion_order(kern::kunit::Test &test)
 //	{
 //		…
 //		ASSERT_OK(result);		// a failure of ASSERT_… returns from the function: destructors run
 //		EXPECT_EQ(list.size(), 2u);
 //	}
 //
-//	KUNIT_SUITE(kern_list, KUNIT_CASE(list_keeps_order), …);
+//	KUNIT_SUITE(kern_list, KUNIT_CASE(list_iterates_in_insertion_order), …);
 //
 // A test function that no suite lists is unused, which is a compiler error. A test that checks
 // nothing fails. The test module is `KERN_MODULE_INFO("…")` in a module.c, these files, and `ifdef

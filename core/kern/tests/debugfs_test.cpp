@@ -19,7 +19,7 @@ struct Shown {
 };
 
 /* A file shows what its object prints, and hands on what is written, with the object's answer. */
-void debugfs_file_reads_and_writes(kern::kunit::Test &test)
+void debugfs_file_passes_reads_and_writes_to_its_object(kern::kunit::Test &test)
 {
 	Shown shown;
 	kern::debugfs::File file(kern::method<&Shown::show>, kern::method<&Shown::write>, &shown);
@@ -35,7 +35,7 @@ void debugfs_file_reads_and_writes(kern::kunit::Test &test)
 }
 
 /* Directories and files come and go as their owners do, under names that are then free again. */
-void debugfs_entries_are_added_and_removed(kern::kunit::Test &test)
+void debugfs_names_can_be_reused_after_removal(kern::kunit::Test &test)
 {
 	Shown shown;
 	for (int round = 0; round < 2; round++) {
@@ -53,5 +53,5 @@ void debugfs_entries_are_added_and_removed(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_debugfs, KUNIT_CASE(debugfs_file_reads_and_writes),
-	    KUNIT_CASE(debugfs_entries_are_added_and_removed));
+KUNIT_SUITE(kern_debugfs, KUNIT_CASE(debugfs_file_passes_reads_and_writes_to_its_object),
+	    KUNIT_CASE(debugfs_names_can_be_reused_after_removal));

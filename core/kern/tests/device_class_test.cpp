@@ -24,7 +24,7 @@ struct Value {
 };
 
 /* A class and its devices come and go; a name is taken while its owner is there, and free again. */
-void device_class_entries_are_added_and_removed(kern::kunit::Test &test)
+void device_class_name_can_be_reused_after_removal(kern::kunit::Test &test)
 {
 	kern::kunit::FakeDevice parent("weft-kern-test-class");
 	ASSERT_TRUE(parent.native() != nullptr);
@@ -72,7 +72,7 @@ struct Opener {
 };
 
 /* A node of no device comes and goes; its name is taken while it is there, and free again. */
-void misc_nodes_are_added_and_removed(kern::kunit::Test &test)
+void misc_node_name_can_be_reused_only_after_removal(kern::kunit::Test &test)
 {
 	kern::FileKind<Opened> kind, other;
 	Opener opener;
@@ -90,6 +90,6 @@ void misc_nodes_are_added_and_removed(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_device_class, KUNIT_CASE(misc_nodes_are_added_and_removed),
-	    KUNIT_CASE(device_class_entries_are_added_and_removed),
+KUNIT_SUITE(kern_device_class, KUNIT_CASE(misc_node_name_can_be_reused_only_after_removal),
+	    KUNIT_CASE(device_class_name_can_be_reused_after_removal),
 	    KUNIT_CASE(device_class_file_passes_writes_to_its_object));

@@ -7,7 +7,7 @@ namespace
 {
 
 /* A coherent buffer is zeroed, aligned to a page, and has one owner. */
-void coherent_buffer_is_zeroed(kern::kunit::Test &test)
+void coherent_buffer_is_zeroed_and_page_aligned(kern::kunit::Test &test)
 {
 	kern::kunit::FakeDevice device("kern-dma");
 	ASSERT_TRUE(device.native() != nullptr);
@@ -25,7 +25,7 @@ void coherent_buffer_is_zeroed(kern::kunit::Test &test)
 }
 
 /* Pieces of a pool are aligned and apart. */
-void pool_allocations_are_aligned(kern::kunit::Test &test)
+void dma_pool_allocations_are_aligned_and_disjoint(kern::kunit::Test &test)
 {
 	kern::kunit::FakeDevice device("kern-dma");
 	ASSERT_TRUE(device.native() != nullptr);
@@ -46,7 +46,7 @@ void pool_allocations_are_aligned(kern::kunit::Test &test)
 }
 
 /* A mapping has an address, and releases it. */
-void streaming_mapping_is_released(kern::kunit::Test &test)
+void streaming_mapping_keeps_the_offset_within_the_page(kern::kunit::Test &test)
 {
 	kern::kunit::FakeDevice device("kern-dma");
 	ASSERT_TRUE(device.native() != nullptr);
@@ -72,7 +72,7 @@ void streaming_mapping_is_released(kern::kunit::Test &test)
 }
 
 /* A mapped scatter table covers all its pages, in order. */
-void scatter_table_maps_all_pages_in_order(kern::kunit::Test &test)
+void scatter_table_mapping_covers_all_its_pages(kern::kunit::Test &test)
 {
 	constexpr unsigned int count = 300; // more than one chained piece of the kernel's
 	kern::kunit::FakeDevice device("kern-dma");
@@ -108,6 +108,7 @@ void scatter_table_maps_all_pages_in_order(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_dma, KUNIT_CASE(coherent_buffer_is_zeroed),
-	    KUNIT_CASE(pool_allocations_are_aligned), KUNIT_CASE(streaming_mapping_is_released),
-	    KUNIT_CASE(scatter_table_maps_all_pages_in_order));
+KUNIT_SUITE(kern_dma, KUNIT_CASE(coherent_buffer_is_zeroed_and_page_aligned),
+	    KUNIT_CASE(dma_pool_allocations_are_aligned_and_disjoint),
+	    KUNIT_CASE(streaming_mapping_keeps_the_offset_within_the_page),
+	    KUNIT_CASE(scatter_table_mapping_covers_all_its_pages));

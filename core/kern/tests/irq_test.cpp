@@ -106,7 +106,7 @@ private:
 };
 
 /* Each vector runs its own handler, and none after it has been freed. */
-void irq_vectors_reach_their_handlers(kern::kunit::Test &test)
+void each_irq_vector_runs_only_its_own_handler(kern::kunit::Test &test)
 {
 	seen = {};
 	kern::pci::Driver<Nic> driver;
@@ -126,4 +126,4 @@ void irq_vectors_reach_their_handlers(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_irq, KUNIT_CASE(irq_vectors_reach_their_handlers));
+KUNIT_SUITE(kern_irq, KUNIT_CASE(each_irq_vector_runs_only_its_own_handler));

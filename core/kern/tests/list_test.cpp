@@ -14,7 +14,7 @@ struct Element {
 using Elements = kern::List<Element, &Element::node>;
 
 /* A list gives its elements in the order in which they were put in, from both ends. */
-void list_keeps_order(kern::kunit::Test &test)
+void list_iterates_in_insertion_order(kern::kunit::Test &test)
 {
 	Elements list;
 	Element a(1), b(2), c(3);
@@ -39,7 +39,7 @@ void list_keeps_order(kern::kunit::Test &test)
 }
 
 /* The body of a loop may take out the element that it looks at. */
-void list_element_is_removed_inside_the_loop(kern::kunit::Test &test)
+void list_element_can_be_removed_during_iteration(kern::kunit::Test &test)
 {
 	Elements list;
 	Element a(1), b(2), c(3), d(4);
@@ -82,6 +82,6 @@ void splice_moves_all_elements_in_order(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_list, KUNIT_CASE(list_keeps_order),
-	    KUNIT_CASE(list_element_is_removed_inside_the_loop),
+KUNIT_SUITE(kern_list, KUNIT_CASE(list_iterates_in_insertion_order),
+	    KUNIT_CASE(list_element_can_be_removed_during_iteration),
 	    KUNIT_CASE(splice_moves_all_elements_in_order));

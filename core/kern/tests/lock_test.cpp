@@ -68,7 +68,7 @@ void mutex_is_exclusive(kern::kunit::Test &test)
 {
 	excludes<kern::Mutex>(test, KERN_LOCK_CLASS("test.mutex"));
 }
-void rw_lock_excludes_writers(kern::kunit::Test &test)
+void rw_lock_has_one_writer_at_a_time(kern::kunit::Test &test)
 {
 	excludes<kern::RwLock>(test, KERN_LOCK_CLASS("test.rw"));
 }
@@ -112,7 +112,7 @@ void locked_data_is_accessed_under_the_lock(kern::kunit::Test &test)
 }
 
 /* Two readers are in at once; a mutex that is held is not got by trying. */
-void readers_share_a_lock_and_trylock_may_fail(kern::kunit::Test &test)
+void readers_share_a_lock_and_trylock_of_a_held_mutex_fails(kern::kunit::Test &test)
 {
 	kern::RwLock lock(KERN_LOCK_CLASS("test.shared"));
 	kern::Mutex mutex(KERN_LOCK_CLASS("test.try"));
@@ -180,7 +180,7 @@ void lock_13_noio_mutex_implies_noio_allocations(kern::kunit::Test &test)
 KUNIT_SUITE(kern_lock, KUNIT_CASE(lock_13_noio_mutex_implies_noio_allocations),
 	    KUNIT_CASE(spin_lock_is_exclusive), KUNIT_CASE(bh_lock_is_exclusive),
 	    KUNIT_CASE(irq_lock_is_exclusive), KUNIT_CASE(mutex_is_exclusive),
-	    KUNIT_CASE(rw_lock_excludes_writers),
+	    KUNIT_CASE(rw_lock_has_one_writer_at_a_time),
 	    KUNIT_CASE(irq_guard_restores_the_interrupt_state),
 	    KUNIT_CASE(locked_data_is_accessed_under_the_lock),
-	    KUNIT_CASE(readers_share_a_lock_and_trylock_may_fail));
+	    KUNIT_CASE(readers_share_a_lock_and_trylock_of_a_held_mutex_fails));

@@ -42,7 +42,7 @@ void owned_object_is_destroyed_once(kern::kunit::Test &test)
 }
 
 /* A size that overflows or is not available gives ENOMEM and not a small allocation. */
-void array_rejects_oversized_requests(kern::kunit::Test &test)
+void oversized_array_allocation_returns_enomem(kern::kunit::Test &test)
 {
 	const volatile std::size_t count = ~std::size_t{0} / 4;
 	EXPECT_ERROR(kern::make_array<u64>(kern::Gfp::atomic | kern::Gfp::no_warn, count), -ENOMEM);
@@ -50,7 +50,7 @@ void array_rejects_oversized_requests(kern::kunit::Test &test)
 }
 
 /* The elements of an array begin as zero and are destroyed with it, the last first. */
-void array_elements_are_constructed_and_destroyed(kern::kunit::Test &test)
+void array_elements_are_zeroed_and_destroyed_in_reverse(kern::kunit::Test &test)
 {
 	static int order;
 	struct Element {
@@ -86,7 +86,7 @@ void array_elements_are_constructed_and_destroyed(kern::kunit::Test &test)
 }
 
 /* A block of pages has the size and the alignment of its order. */
-void pages_are_aligned(kern::kunit::Test &test)
+void page_block_is_aligned_and_has_the_size_of_its_order(kern::kunit::Test &test)
 {
 	auto made = kern::Pages::create(3, kern::Gfp::kernel | kern::Gfp::zero);
 	ASSERT_OK(made);
@@ -101,7 +101,7 @@ void pages_are_aligned(kern::kunit::Test &test)
 }
 
 /* Bytes are copied as far as there are any, and compared by length too. */
-void spans_copy_and_compare(kern::kunit::Test &test)
+void byte_spans_are_equal_only_if_length_and_bytes_match(kern::kunit::Test &test)
 {
 	u32 from = 0x01020304, to = 0;
 	kern::copy(kern::writable_bytes_of(to), kern::bytes_of(from));
@@ -114,7 +114,7 @@ void spans_copy_and_compare(kern::kunit::Test &test)
 }
 
 /* A Static lives from construct() to destruct(). */
-void static_object_is_constructed_on_demand(kern::kunit::Test &test)
+void static_object_lives_from_construct_to_destruct(kern::kunit::Test &test)
 {
 	static constinit kern::Static<Derived> object;
 	int destroyed = 0;
@@ -127,6 +127,8 @@ void static_object_is_constructed_on_demand(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_memory, KUNIT_CASE(owned_object_is_destroyed_once),
-	    KUNIT_CASE(array_rejects_oversized_requests),
-	    KUNIT_CASE(array_elements_are_constructed_and_destroyed), KUNIT_CASE(pages_are_aligned),
-	    KUNIT_CASE(spans_copy_and_compare), KUNIT_CASE(static_object_is_constructed_on_demand));
+	    KUNIT_CASE(oversized_array_allocation_returns_enomem),
+	    KUNIT_CASE(array_elements_are_zeroed_and_destroyed_in_reverse),
+	    KUNIT_CASE(page_block_is_aligned_and_has_the_size_of_its_order),
+	    KUNIT_CASE(byte_spans_are_equal_only_if_length_and_bytes_match),
+	    KUNIT_CASE(static_object_lives_from_construct_to_destruct));

@@ -6,7 +6,7 @@ namespace
 {
 
 /* An access touches its bytes and no others, in the byte order that it names. */
-void mmio_accesses_only_its_bytes(kern::kunit::Test &test)
+void mmio_access_changes_only_its_bytes(kern::kunit::Test &test)
 {
 	alignas(8) u8 memory[32] = {};
 	auto window = kern::Mmio::over_memory(memory, sizeof(memory));
@@ -33,7 +33,7 @@ void mmio_accesses_only_its_bytes(kern::kunit::Test &test)
 }
 
 /* A copy moves whole words, in order, and the window knows its size. */
-void mmio_copies_words(kern::kunit::Test &test)
+void mmio_copy_writes_whole_words_in_order(kern::kunit::Test &test)
 {
 	u64 memory[4] = {};
 	const u64 from[2] = {0x1111, 0x2222};
@@ -53,4 +53,5 @@ void mmio_copies_words(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_mmio, KUNIT_CASE(mmio_accesses_only_its_bytes), KUNIT_CASE(mmio_copies_words));
+KUNIT_SUITE(kern_mmio, KUNIT_CASE(mmio_access_changes_only_its_bytes),
+	    KUNIT_CASE(mmio_copy_writes_whole_words_in_order));

@@ -40,7 +40,7 @@ private:
 };
 
 /* A driver is given the devices of its table with their data, and its objects end with it. */
-void driver_probes_and_removes(kern::kunit::Test &test)
+void pci_driver_is_probed_for_and_removed_from_its_devices(kern::kunit::Test &test)
 {
 	seen = {};
 	{
@@ -60,4 +60,4 @@ void driver_probes_and_removes(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_pci, KUNIT_CASE(driver_probes_and_removes));
+KUNIT_SUITE(kern_pci, KUNIT_CASE(pci_driver_is_probed_for_and_removed_from_its_devices));

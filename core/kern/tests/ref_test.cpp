@@ -33,7 +33,7 @@ void last_reference_destroys_the_object(kern::kunit::Test &test)
 }
 
 /* A count that reached zero is not raised again. */
-void dying_object_cannot_be_acquired(kern::kunit::Test &test)
+void ref_count_of_zero_cannot_be_incremented(kern::kunit::Test &test)
 {
 	kern::RefCount count;
 	EXPECT_TRUE(count.get_unless_zero());
@@ -46,4 +46,4 @@ void dying_object_cannot_be_acquired(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_ref, KUNIT_CASE(last_reference_destroys_the_object),
-	    KUNIT_CASE(dying_object_cannot_be_acquired));
+	    KUNIT_CASE(ref_count_of_zero_cannot_be_incremented));

@@ -57,7 +57,7 @@ void try_propagates_errors(kern::kunit::Test &test)
 }
 
 /* A value with a destructor is destroyed as often as it was made, whichever way it leaves. */
-void result_destroys_its_value(kern::kunit::Test &test)
+void result_destroys_its_value_exactly_once(kern::kunit::Test &test)
 {
 	int alive = 0;
 	{
@@ -76,4 +76,4 @@ void result_destroys_its_value(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_result, KUNIT_CASE(result_carries_value_or_error),
-	    KUNIT_CASE(try_propagates_errors), KUNIT_CASE(result_destroys_its_value));
+	    KUNIT_CASE(try_propagates_errors), KUNIT_CASE(result_destroys_its_value_exactly_once));

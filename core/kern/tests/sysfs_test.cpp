@@ -40,7 +40,7 @@ void sysfs_output_is_limited_to_a_page(kern::kunit::Test &test)
  * Directories and files come and go as their owners do; a name is taken while it is there, and free
  * again.
  */
-void sysfs_entries_are_added_and_removed(kern::kunit::Test &test)
+void sysfs_names_can_be_reused_after_removal(kern::kunit::Test &test)
 {
 	kern::kunit::FakeDevice device("weft-kern-test-sysfs");
 	ASSERT_TRUE(device.native() != nullptr);
@@ -59,4 +59,4 @@ void sysfs_entries_are_added_and_removed(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_sysfs, KUNIT_CASE(sysfs_output_is_limited_to_a_page),
-	    KUNIT_CASE(sysfs_entries_are_added_and_removed));
+	    KUNIT_CASE(sysfs_names_can_be_reused_after_removal));

@@ -10,7 +10,7 @@ namespace
 /*
  * A thread runs until it is asked to stop, and returns its result, even if it has already ended.
  */
-void thread_stop_returns_its_result(kern::kunit::Test &test)
+void thread_stop_returns_the_result_of_its_function(kern::kunit::Test &test)
 {
 	struct Worker {
 		int run()
@@ -59,6 +59,6 @@ void same_seed_gives_the_same_numbers(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_thread, KUNIT_CASE(thread_stop_returns_its_result),
+KUNIT_SUITE(kern_thread, KUNIT_CASE(thread_stop_returns_the_result_of_its_function),
 	    KUNIT_CASE(deadline_passes_after_its_time),
 	    KUNIT_CASE(same_seed_gives_the_same_numbers));

@@ -39,7 +39,7 @@ void timer_fires_after_its_time(kern::kunit::Test &test)
 }
 
 /* A cancelled timer does not fire, and a restarted one fires at its new time. */
-void timer_is_cancelled_and_rescheduled(kern::kunit::Test &test)
+void cancelled_timer_does_not_fire_and_a_restarted_one_does(kern::kunit::Test &test)
 {
 	auto made = kern::make<Alarm>(kern::Gfp::kernel);
 	ASSERT_OK(made);
@@ -57,4 +57,4 @@ void timer_is_cancelled_and_rescheduled(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_timer, KUNIT_CASE(timer_fires_after_its_time),
-	    KUNIT_CASE(timer_is_cancelled_and_rescheduled));
+	    KUNIT_CASE(cancelled_timer_does_not_fire_and_a_restarted_one_does));

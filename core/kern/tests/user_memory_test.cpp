@@ -26,7 +26,7 @@ struct Bench {
 /*
  * The device sees the process's bytes and the process the device's, in the order of the addresses.
  */
-void pinned_pages_are_shared_with_the_program(kern::kunit::Test &test)
+void pinned_pages_are_shared_by_device_and_process(kern::kunit::Test &test)
 {
 	constexpr unsigned int count = 600; // more pages than are pinned in one step
 	Bench bench;
@@ -67,7 +67,7 @@ void pinned_pages_are_shared_with_the_program(kern::kunit::Test &test)
 	EXPECT_EQ(bench.pinned(), 0u);
 }
 
-void invalid_ranges_are_rejected(kern::kunit::Test &test)
+void pinning_of_invalid_address_ranges_is_rejected(kern::kunit::Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench);
@@ -93,7 +93,7 @@ void invalid_ranges_are_rejected(kern::kunit::Test &test)
  * Zero bytes within a page pin that page, so that the region has a valid address. At a page border
  * they name no page, and are refused as by Linux.
  */
-void zero_length_pins_one_page(kern::kunit::Test &test)
+void zero_length_within_a_page_pins_that_page(kern::kunit::Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench);
@@ -116,7 +116,7 @@ void zero_length_pins_one_page(kern::kunit::Test &test)
  * The device may read memory that the process may not write, if it is the process's own copy, or,
  * from Linux 6.2 on, a shared page.
  */
-void access_rights_are_enforced(kern::kunit::Test &test)
+void pinning_read_only_memory_for_writing_is_rejected(kern::kunit::Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench);
@@ -144,7 +144,7 @@ void access_rights_are_enforced(kern::kunit::Test &test)
 }
 
 /* RLIMIT_MEMLOCK is exact to the page; a process that may lock nothing gets EPERM. */
-void memlock_limit_is_exact(kern::kunit::Test &test)
+void rlimit_memlock_is_enforced_to_the_page(kern::kunit::Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench);
@@ -192,7 +192,7 @@ struct Pieces : kern::DescribedByPages<Pieces> {
 };
 
 /* A page table lists as few pages as can be, and by it the device finds each byte where it is. */
-void largest_page_size_is_used(kern::kunit::Test &test)
+void page_table_uses_the_largest_possible_page_size(kern::kunit::Test &test)
 {
 	static constexpr struct {
 		const char *what;
@@ -282,9 +282,11 @@ void largest_page_size_is_used(kern::kunit::Test &test)
 	}
 }
 
-KUNIT_SUITE(kern_user_memory, KUNIT_CASE(pinned_pages_are_shared_with_the_program),
-	    KUNIT_CASE(invalid_ranges_are_rejected), KUNIT_CASE(zero_length_pins_one_page),
-	    KUNIT_CASE(access_rights_are_enforced), KUNIT_CASE(memlock_limit_is_exact),
-	    KUNIT_CASE(largest_page_size_is_used));
+KUNIT_SUITE(kern_user_memory, KUNIT_CASE(pinned_pages_are_shared_by_device_and_process),
+	    KUNIT_CASE(pinning_of_invalid_address_ranges_is_rejected),
+	    KUNIT_CASE(zero_length_within_a_page_pins_that_page),
+	    KUNIT_CASE(pinning_read_only_memory_for_writing_is_rejected),
+	    KUNIT_CASE(rlimit_memlock_is_enforced_to_the_page),
+	    KUNIT_CASE(page_table_uses_the_largest_possible_page_size));
 
 } // namespace

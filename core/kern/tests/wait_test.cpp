@@ -68,7 +68,7 @@ void wait_queue_loses_no_wake_up(kern::kunit::Test &test)
 }
 
 /* Waiting ends when its time is over, and not before. */
-void wait_times_out(kern::kunit::Test &test)
+void wait_returns_false_no_earlier_than_its_timeout(kern::kunit::Test &test)
 {
 	kern::WaitQueue queue(KERN_LOCK_CLASS("test.timeout"));
 	/* In the limit's own unit; a clock's may go on while jiffies are made up for. */
@@ -82,4 +82,5 @@ void wait_times_out(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_wait, KUNIT_CASE(each_complete_wakes_one_waiter),
-	    KUNIT_CASE(wait_queue_loses_no_wake_up), KUNIT_CASE(wait_times_out));
+	    KUNIT_CASE(wait_queue_loses_no_wake_up),
+	    KUNIT_CASE(wait_returns_false_no_earlier_than_its_timeout));

@@ -23,7 +23,7 @@ struct Job {
 };
 
 /* Queued work runs once, in a context that may sleep, and flush() waits for it. */
-void work_runs_once(kern::kunit::Test &test)
+void queued_work_runs_once_before_flush_returns(kern::kunit::Test &test)
 {
 	auto made = kern::make<Job>(kern::Gfp::kernel);
 	ASSERT_OK(made);
@@ -40,7 +40,7 @@ void work_runs_once(kern::kunit::Test &test)
 }
 
 /* An ordered queue runs its works one at a time and in the order of queueing. */
-void ordered_queue_keeps_order(kern::kunit::Test &test)
+void ordered_queue_runs_work_in_queueing_order(kern::kunit::Test &test)
 {
 	struct Step {
 		void run()
@@ -126,5 +126,6 @@ void lock_13_work_items_allocate_without_io(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_work, KUNIT_CASE(lock_13_work_items_allocate_without_io),
-	    KUNIT_CASE(work_runs_once), KUNIT_CASE(ordered_queue_keeps_order),
+	    KUNIT_CASE(queued_work_runs_once_before_flush_returns),
+	    KUNIT_CASE(ordered_queue_runs_work_in_queueing_order),
 	    KUNIT_CASE(delayed_work_runs_after_its_delay));

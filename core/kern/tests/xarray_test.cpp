@@ -48,7 +48,7 @@ void xarray_allocates_free_indices(kern::kunit::Test &test)
 }
 
 /* A number is allocated once until it is freed. */
-void id_allocator_never_repeats_an_id(kern::kunit::Test &test)
+void id_allocator_returns_no_id_that_is_in_use(kern::kunit::Test &test)
 {
 	kern::IdAllocator ids;
 
@@ -66,4 +66,4 @@ void id_allocator_never_repeats_an_id(kern::kunit::Test &test)
 
 KUNIT_SUITE(kern_xarray, KUNIT_CASE(xarray_finds_objects_by_index),
 	    KUNIT_CASE(xarray_allocates_free_indices),
-	    KUNIT_CASE(id_allocator_never_repeats_an_id));
+	    KUNIT_CASE(id_allocator_returns_no_id_that_is_in_use));
