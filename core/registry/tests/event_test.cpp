@@ -74,7 +74,7 @@ constexpr ib_event_type unaffiliated[] = {
 };
 
 /* Every kind of event has a distinct name. */
-void event_01_every_event_has_a_name(kern::kunit::Test &test)
+void event_01_every_event_has_a_distinct_name(kern::kunit::Test &test)
 {
 	for (int event = IB_EVENT_CQ_ERR; event < IB_EVENT_WQ_FATAL; event++)
 		for (int other = IB_EVENT_CQ_ERR; other < event; other++)
@@ -85,7 +85,7 @@ void event_01_every_event_has_a_name(kern::kunit::Test &test)
 }
 
 /* Events of a CQ, a QP or an SRQ reach its own handler, before dispatch returns, and no other. */
-void event_02_affiliated_events_reach_their_object(kern::kunit::Test &test)
+void event_02_affiliated_event_reaches_only_its_objects_handler(kern::kunit::Test &test)
 {
 	struct Recorder {
 		static void event(ib_event *event, void *context)
@@ -142,7 +142,7 @@ void event_02_affiliated_events_reach_their_object(kern::kunit::Test &test)
  * Every registered handler of the device gets every unaffiliated event, and handlers of other
  * devices do not.
  */
-void event_02_unaffiliated_events_reach_all_handlers(kern::kunit::Test &test)
+void event_02_unaffiliated_event_reaches_every_device_handler(kern::kunit::Test &test)
 {
 	FakeDeviceOwner device, other;
 	auto made = kern::make_array<Listener>(kern::Gfp::kernel, 3);
@@ -169,7 +169,7 @@ void event_02_unaffiliated_events_reach_all_handlers(kern::kunit::Test &test)
 }
 
 /* A handler that reads the cache sees the values after the event. */
-void event_02_cache_is_refreshed_first(kern::kunit::Test &test)
+void event_02_cache_is_refreshed_before_handlers_run(kern::kunit::Test &test)
 {
 	FakeDeviceOwner device;
 	Listener listener;
@@ -190,7 +190,7 @@ void event_02_cache_is_refreshed_first(kern::kunit::Test &test)
  * Handlers receive events in the order of dispatch, one at a time, though they come from several
  * contexts.
  */
-void event_03_dispatch_is_ordered(kern::kunit::Test &test)
+void event_03_handlers_get_events_in_dispatch_order(kern::kunit::Test &test)
 {
 	constexpr unsigned int count = 200;
 	FakeDeviceOwner device;
@@ -215,7 +215,7 @@ void event_03_dispatch_is_ordered(kern::kunit::Test &test)
  * After its unregistration has returned, a handler does not run and is not called, although events
  * continue to arrive.
  */
-void event_03_lock_12_no_handler_after_unregistration(kern::kunit::Test &test)
+void event_03_lock_12_no_handler_runs_after_its_unregistration(kern::kunit::Test &test)
 {
 	struct Source {
 		int run()
@@ -257,7 +257,7 @@ void event_03_lock_12_no_handler_after_unregistration(kern::kunit::Test &test)
  * Events can be reported with interrupts disabled and from soft interrupts. An invalid port is
  * refused there, too.
  */
-void lock_03_events_are_dispatched_from_any_context(kern::kunit::Test &test)
+void lock_03_events_can_be_dispatched_from_any_context(kern::kunit::Test &test)
 {
 	struct FromTimer {
 		void fire()
@@ -328,10 +328,11 @@ void events_of_unregistered_devices_are_dropped(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(core_events, KUNIT_CASE(event_01_every_event_has_a_name),
-	    KUNIT_CASE(event_02_affiliated_events_reach_their_object),
-	    KUNIT_CASE(event_02_unaffiliated_events_reach_all_handlers),
-	    KUNIT_CASE(event_02_cache_is_refreshed_first), KUNIT_CASE(event_03_dispatch_is_ordered),
-	    KUNIT_CASE(event_03_lock_12_no_handler_after_unregistration),
-	    KUNIT_CASE(lock_03_events_are_dispatched_from_any_context),
+KUNIT_SUITE(core_events, KUNIT_CASE(event_01_every_event_has_a_distinct_name),
+	    KUNIT_CASE(event_02_affiliated_event_reaches_only_its_objects_handler),
+	    KUNIT_CASE(event_02_unaffiliated_event_reaches_every_device_handler),
+	    KUNIT_CASE(event_02_cache_is_refreshed_before_handlers_run),
+	    KUNIT_CASE(event_03_handlers_get_events_in_dispatch_order),
+	    KUNIT_CASE(event_03_lock_12_no_handler_runs_after_its_unregistration),
+	    KUNIT_CASE(lock_03_events_can_be_dispatched_from_any_context),
 	    KUNIT_CASE(events_of_unregistered_devices_are_dropped));

@@ -68,7 +68,7 @@ struct Fresh {
  * Registering a client calls its add for every existing device, and unregistering it calls remove
  * in reverse order.
  */
-void lock_11_client_gets_existing_devices(kern::kunit::Test &test)
+void lock_11_new_client_gets_existing_devices(kern::kunit::Test &test)
 {
 	Fresh fresh;
 	FakeDeviceOwner a, b;
@@ -84,7 +84,7 @@ void lock_11_client_gets_existing_devices(kern::kunit::Test &test)
 }
 
 /* Registering a device calls add of every existing client, in the order of their registration. */
-void lock_11_device_gets_existing_clients(kern::kunit::Test &test)
+void lock_11_new_device_is_added_to_existing_clients(kern::kunit::Test &test)
 {
 	Fresh fresh;
 	FakeDeviceOwner device;
@@ -102,7 +102,7 @@ void lock_11_device_gets_existing_clients(kern::kunit::Test &test)
 }
 
 /* Remove runs in the reverse order of add. */
-void lock_11_remove_reverses_add(kern::kunit::Test &test)
+void lock_11_remove_runs_in_reverse_order_of_add(kern::kunit::Test &test)
 {
 	Fresh fresh;
 	FakeDeviceOwner device;
@@ -175,7 +175,7 @@ struct Inviter {
 		.name = "inviter", .add = add, .remove = remove, .registry = nullptr};
 };
 
-void lock_08_callbacks_may_use_the_midlayer(kern::kunit::Test &test)
+void lock_08_callbacks_can_register_clients_and_find_devices(kern::kunit::Test &test)
 {
 	Fresh fresh;
 	FakeDeviceOwner device;
@@ -259,7 +259,7 @@ void lock_10_leaked_handler_is_reported(kern::kunit::Test &test)
  * A device gets the lowest free name of its pattern. An invalid name is refused, and nothing is
  * left of the attempt.
  */
-void device_names_are_unique(kern::kunit::Test &test)
+void device_gets_the_lowest_free_name_of_its_pattern(kern::kunit::Test &test)
 {
 	Fresh fresh;
 	FakeDeviceOwner a, b, c;
@@ -331,7 +331,7 @@ bool is_called(const ib_device *device, const char *name)
  * is rejected. During the renaming no other device can get either name; afterwards the old one is
  * free.
  */
-void devices_are_renamed(kern::kunit::Test &test)
+void device_rename_reserves_both_names_until_it_is_finished(kern::kunit::Test &test)
 {
 	Viewer::answer = 0;
 	Viewer::asked = 0;
@@ -379,7 +379,7 @@ void devices_are_renamed(kern::kunit::Test &test)
  * Devices that are not shared belong to one network namespace. After a move all clients are called
  * to add the device again, including one that refused it before.
  */
-void lock_14_device_moves_between_network_namespaces(kern::kunit::Test &test)
+void lock_14_moved_device_is_added_to_all_clients_again(kern::kunit::Test &test)
 {
 	constexpr u64 other = 7;
 	Fresh fresh;
@@ -422,7 +422,7 @@ void lock_14_device_moves_between_network_namespaces(kern::kunit::Test &test)
  * A device that has been removed, or has never been registered, cannot be referenced, while its
  * memory still exists.
  */
-void lock_09_removed_device_is_released(kern::kunit::Test &test)
+void lock_09_removed_device_cannot_be_referenced(kern::kunit::Test &test)
 {
 	Fresh fresh;
 	FakeDeviceOwner device;
@@ -438,7 +438,7 @@ void lock_09_removed_device_is_released(kern::kunit::Test &test)
  * A device with an unknown type, or without mandatory parts, is not registered, and no client sees
  * it.
  */
-void invalid_device_is_rejected(kern::kunit::Test &test)
+void invalid_device_is_not_registered_or_shown_to_clients(kern::kunit::Test &test)
 {
 	Fresh fresh;
 	fixture::Observer observer;
@@ -463,14 +463,15 @@ void invalid_device_is_rejected(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(core_registry, KUNIT_CASE(lock_08_callbacks_may_use_the_midlayer),
+KUNIT_SUITE(core_registry, KUNIT_CASE(lock_08_callbacks_can_register_clients_and_find_devices),
 	    KUNIT_CASE(lock_09_device_is_usable_in_client_callbacks),
 	    KUNIT_CASE(lock_10_leaked_handler_is_reported),
-	    KUNIT_CASE(lock_11_client_gets_existing_devices),
-	    KUNIT_CASE(lock_11_device_gets_existing_clients),
-	    KUNIT_CASE(lock_11_remove_reverses_add),
+	    KUNIT_CASE(lock_11_new_client_gets_existing_devices),
+	    KUNIT_CASE(lock_11_new_device_is_added_to_existing_clients),
+	    KUNIT_CASE(lock_11_remove_runs_in_reverse_order_of_add),
 	    KUNIT_CASE(lock_11_client_is_not_called_again_after_a_failed_add),
-	    KUNIT_CASE(lock_09_removed_device_is_released), KUNIT_CASE(device_names_are_unique),
-	    KUNIT_CASE(devices_are_renamed),
-	    KUNIT_CASE(lock_14_device_moves_between_network_namespaces),
-	    KUNIT_CASE(invalid_device_is_rejected));
+	    KUNIT_CASE(lock_09_removed_device_cannot_be_referenced),
+	    KUNIT_CASE(device_gets_the_lowest_free_name_of_its_pattern),
+	    KUNIT_CASE(device_rename_reserves_both_names_until_it_is_finished),
+	    KUNIT_CASE(lock_14_moved_device_is_added_to_all_clients_again),
+	    KUNIT_CASE(invalid_device_is_not_registered_or_shown_to_clients));

@@ -40,7 +40,7 @@ TEST(Explorer, Lock11DeviceRegistrySurvivesRaces)
 }
 TEST(Explorer, EventsAreDeliveredToAllHandlers)
 {
-	expect_holds("core_events.event_02_unaffiliated_events_reach_all_handlers", 50);
+	expect_holds("core_events.event_02_unaffiliated_event_reaches_every_device_handler", 50);
 }
 /* Some hundred thousand steps each: two special QPs with their receive queues. */
 TEST(Explorer, MadRequestsAreAnswered)
