@@ -10,7 +10,7 @@ namespace
 {
 
 /* Addresses, path, REQ, REP, RTU, DREQ, DREP, and the events at each end; with IPv4 and IPv6. */
-void rcm_01_connects_and_disconnects(Test &test)
+void rcm_01_both_ends_get_each_event_of_a_connection_once(Test &test)
 {
 	for (bool v6 : {false, true}) {
 		Boxed<Pair> pair;
@@ -76,7 +76,7 @@ void rcm_01_connects_and_disconnects(Test &test)
  * The same between GIDs, with a service ID of the TCP port space: in the partition that the
  * addresses specify, which must exist, or in the port's first.
  */
-void rcm_01_connects_by_gid(Test &test)
+void rcm_01_ids_connect_by_gid_in_the_requested_partition(Test &test)
 {
 	for (u16 pkey : {u16{0}, u16{IB_DEFAULT_PKEY_FULL}}) {
 		Boxed<Pair> pair;
@@ -250,7 +250,7 @@ void rcm_03_failed_connects_report_the_reason(Test &test)
 }
 
 /* An address that is resolved at once, later, or never; a missing route. */
-void rcm_04_addresses_are_resolved(Test &test)
+void rcm_04_address_resolution_is_retried_until_its_timeout(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -328,7 +328,7 @@ void rcm_04_addresses_are_resolved(Test &test)
 }
 
 /* If the SA refuses or does not respond, resolution fails and can be repeated. */
-void rcm_05_routes_are_resolved(Test &test)
+void rcm_05_failed_route_resolution_can_be_repeated(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -385,7 +385,7 @@ void rcm_05_results_appear_together_with_their_event(Test &test)
  * An interface moves to another port: IDs that are bound to it are notified, and their connections
  * are not affected.
  */
-void rcm_14_address_change_is_reported(Test &test)
+void rcm_14_address_change_is_reported_without_disconnecting(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -427,12 +427,13 @@ void rcm_02_qp_that_cannot_be_destroyed_stays_with_its_id(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_connect, KUNIT_CASE(rcm_01_connects_and_disconnects),
-	    KUNIT_CASE(rcm_01_connects_by_gid),
+SOFT_SUITES(rdma_cm_connect, KUNIT_CASE(rcm_01_both_ends_get_each_event_of_a_connection_once),
+	    KUNIT_CASE(rcm_01_ids_connect_by_gid_in_the_requested_partition),
 	    KUNIT_CASE(rcm_01_failed_connect_call_can_be_repeated),
 	    KUNIT_CASE(rcm_02_qp_state_follows_the_connection),
 	    KUNIT_CASE(rcm_02_qp_that_cannot_be_destroyed_stays_with_its_id),
 	    KUNIT_CASE(rcm_03_failed_connects_report_the_reason),
-	    KUNIT_CASE(rcm_04_addresses_are_resolved), KUNIT_CASE(rcm_05_routes_are_resolved),
+	    KUNIT_CASE(rcm_04_address_resolution_is_retried_until_its_timeout),
+	    KUNIT_CASE(rcm_05_failed_route_resolution_can_be_repeated),
 	    KUNIT_CASE(rcm_05_results_appear_together_with_their_event),
-	    KUNIT_CASE(rcm_14_address_change_is_reported));
+	    KUNIT_CASE(rcm_14_address_change_is_reported_without_disconnecting));

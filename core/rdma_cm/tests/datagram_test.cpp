@@ -99,7 +99,7 @@ void rcm_10_group_addresses_map_to_mgids(Test &test)
 }
 
 /* Joining, which needs IPoIB's group; its event; the loss of the group; leaving. */
-void rcm_10_groups_are_joined_and_left(Test &test)
+void rcm_10_join_requires_the_ipoib_group_and_is_reported(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -185,4 +185,4 @@ void rcm_10_groups_are_joined_and_left(Test &test)
 
 SOFT_SUITES(rdma_cm_datagram, KUNIT_CASE(rcm_09_sidr_resolves_the_peers_qp),
 	    KUNIT_CASE(rcm_10_group_addresses_map_to_mgids),
-	    KUNIT_CASE(rcm_10_groups_are_joined_and_left));
+	    KUNIT_CASE(rcm_10_join_requires_the_ipoib_group_and_is_reported));

@@ -14,7 +14,7 @@ namespace
  * A handler that returns a nonzero value destroys its ID. -ENOMEM destroys a new ID without a
  * message, so that the peer retries.
  */
-void rcm_11_handlers_may_destroy_ids(Test &test)
+void rcm_11_handler_that_returns_nonzero_destroys_its_id(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
@@ -83,7 +83,7 @@ struct Destroyer {
  * rdma_destroy_id() waits for the handler of the ID and, for a listener, for the handler of a new
  * ID.
  */
-void rcm_12_destruction_waits_for_handlers(Test &test)
+void rcm_12_destroy_waits_for_running_handlers(Test &test)
 {
 	static constinit kern::Atomic<bool> held{};
 	for (bool of_listener : {false, true}) {
@@ -146,7 +146,7 @@ void rcm_12_events_wait_for_the_handler_lock(Test &test)
  * Both ends and the listener are destroyed at moments and in an order that the seed determines,
  * during resolution and connection.
  */
-void rcm_12_ids_may_be_destroyed_at_any_moment(Test &test)
+void rcm_12_ids_can_be_destroyed_while_they_connect(Test &test)
 {
 	kern::SeededRandom random(test.seed());
 	for (int round = 0; round < 20; round++) {
@@ -209,7 +209,7 @@ void rcm_12_ids_may_be_destroyed_at_any_moment(Test &test)
  * A listener that is destroyed while its request is being handled blocks no other: the next one on
  * the port can listen at once and receives requests.
  */
-void rcm_08_listener_address_is_reused(Test &test)
+void rcm_08_address_of_a_listener_being_destroyed_can_be_reused(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<Ends<2>> two;
@@ -279,7 +279,7 @@ void rcm_13_device_removal_is_the_last_event(Test &test)
 }
 
 /* Device removal waits for a consumer that keeps its ID for a while. */
-void rcm_13_device_removal_waits_for_consumers(Test &test)
+void rcm_13_device_removal_waits_until_ids_are_destroyed(Test &test)
 {
 	struct Going {
 		kern::Owned<Node> node;
@@ -338,7 +338,7 @@ int go_on(End &end, const rdma_cm_event &event)
  * The device of either side is removed at a moment that the seed determines: its IDs get the event
  * once, and no event after it.
  */
-void rcm_13_device_may_be_removed_at_any_moment(Test &test)
+void rcm_13_device_can_be_removed_while_ids_connect(Test &test)
 {
 	kern::SeededRandom random(test.seed());
 	for (int round = 0; round < 20; round++) {
@@ -415,13 +415,13 @@ void rcm_13_listener_objects_outlive_pending_requests(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_life, KUNIT_CASE(rcm_11_handlers_may_destroy_ids),
+SOFT_SUITES(rdma_cm_life, KUNIT_CASE(rcm_11_handler_that_returns_nonzero_destroys_its_id),
 	    KUNIT_CASE(rcm_11_request_is_not_rejected_when_memory_is_short),
-	    KUNIT_CASE(rcm_12_destruction_waits_for_handlers),
+	    KUNIT_CASE(rcm_12_destroy_waits_for_running_handlers),
 	    KUNIT_CASE(rcm_12_events_wait_for_the_handler_lock),
-	    KUNIT_CASE(rcm_12_ids_may_be_destroyed_at_any_moment),
-	    KUNIT_CASE(rcm_08_listener_address_is_reused),
+	    KUNIT_CASE(rcm_12_ids_can_be_destroyed_while_they_connect),
+	    KUNIT_CASE(rcm_08_address_of_a_listener_being_destroyed_can_be_reused),
 	    KUNIT_CASE(rcm_13_device_removal_is_the_last_event),
-	    KUNIT_CASE(rcm_13_device_removal_waits_for_consumers),
-	    KUNIT_CASE(rcm_13_device_may_be_removed_at_any_moment),
+	    KUNIT_CASE(rcm_13_device_removal_waits_until_ids_are_destroyed),
+	    KUNIT_CASE(rcm_13_device_can_be_removed_while_ids_connect),
 	    KUNIT_CASE(rcm_13_listener_objects_outlive_pending_requests));

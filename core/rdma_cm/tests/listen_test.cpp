@@ -166,7 +166,7 @@ void rcm_07_service_id_selects_the_port_space(Test &test)
  * A program can bind only port numbers, in the port spaces that its ID may use: other services
  * belong to the kernel. A mask gives access to none of them.
  */
-void rcm_07_programs_can_bind_only_port_numbers(Test &test)
+void rcm_07_programs_can_use_only_service_ids_of_port_numbers(Test &test)
 {
 	struct {
 		rdma_ucm_port_space of;
@@ -249,7 +249,7 @@ struct PortCase {
  * Several IDs can share a port number if they have different addresses or families, or if all
  * permit it; never with a listener.
  */
-void rcm_07_ports_are_shared(Test &test)
+void rcm_07_port_is_shared_by_distinct_or_reusable_addresses(Test &test)
 {
 	constexpr u16 port = 7000;
 	const Address any4 = [] {
@@ -534,7 +534,7 @@ public:
  * A new ID gets events about its interface only after the event of its request. An ID that is
  * rejected gets none.
  */
-void rcm_08_request_event_comes_first(Test &test)
+void rcm_08_request_event_is_the_first_event_of_a_new_id(Test &test)
 {
 	for (bool wanted : {true, false}) {
 		Boxed<Pair> pair;
@@ -558,10 +558,10 @@ void rcm_08_request_event_comes_first(Test &test)
 SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_automatic_ports_are_unique_and_in_range),
 	    KUNIT_CASE(rcm_07_programs_cannot_take_all_ports),
 	    KUNIT_CASE(rcm_07_service_id_selects_the_port_space),
-	    KUNIT_CASE(rcm_07_programs_can_bind_only_port_numbers),
-	    KUNIT_CASE(rcm_07_ports_are_shared),
+	    KUNIT_CASE(rcm_07_programs_can_use_only_service_ids_of_port_numbers),
+	    KUNIT_CASE(rcm_07_port_is_shared_by_distinct_or_reusable_addresses),
 	    KUNIT_CASE(rcm_07_failed_listen_keeps_the_shared_port),
 	    KUNIT_CASE(rcm_08_requests_reach_the_listener_of_their_address),
 	    KUNIT_CASE(rcm_08_invalid_requests_are_rejected),
 	    KUNIT_CASE(rcm_08_random_private_data_is_refused_or_decoded_exactly),
-	    KUNIT_CASE(rcm_08_request_event_comes_first));
+	    KUNIT_CASE(rcm_08_request_event_is_the_first_event_of_a_new_id));

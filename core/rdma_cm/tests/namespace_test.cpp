@@ -216,7 +216,7 @@ void rcm_17_devices_of_other_namespaces_are_not_used(Test &test)
 }
 
 /* Neighbour updates in one namespace do not wake ids of another. */
-void rcm_17_neighbours_are_per_namespace(Test &test)
+void rcm_17_neighbour_updates_wake_only_ids_of_their_namespace(Test &test)
 {
 	Boxed<Namespaces> there;
 	ASSERT_TRUE(there.there() && there->ok());
@@ -265,5 +265,5 @@ SOFT_SUITES(rdma_cm_namespaces, KUNIT_CASE(rcm_17_id_uses_addresses_of_its_names
 	    KUNIT_CASE(rcm_17_shared_ports_are_counted_once),
 	    KUNIT_CASE(rcm_17_requests_reach_listeners_of_their_namespace),
 	    KUNIT_CASE(rcm_17_devices_of_other_namespaces_are_not_used),
-	    KUNIT_CASE(rcm_17_neighbours_are_per_namespace),
+	    KUNIT_CASE(rcm_17_neighbour_updates_wake_only_ids_of_their_namespace),
 	    KUNIT_CASE(rcm_17_namespace_is_held_while_it_has_ids));

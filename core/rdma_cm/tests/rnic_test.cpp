@@ -115,7 +115,7 @@ void rcm_18_unresponsive_device_delays_no_other_port(Test &test)
 }
 
 /* A device can be removed while it is called; the removal waits for the end of the call. */
-void rcm_18_device_may_be_removed_during_listen(Test &test)
+void rcm_18_device_removal_waits_for_the_listen_call(Test &test)
 {
 	Boxed<Rnics> rnics;
 	ASSERT_TRUE(rnics.there() && rnics->ok());
@@ -152,7 +152,7 @@ void rcm_18_device_may_be_removed_during_listen(Test &test)
  * A failed device does not prevent a listener for all devices, but a listener for that device
  * fails.
  */
-void rcm_18_failed_device_does_not_prevent_listening(Test &test)
+void rcm_18_failed_device_does_not_prevent_wildcard_listen(Test &test)
 {
 	Boxed<Rnics> rnics;
 	Boxed<Ends<1>> one;
@@ -234,7 +234,7 @@ void iwcm_04_qp_exists_until_the_connect_call_returns(Test &test)
 
 KUNIT_SUITE(rdma_cm_rnics, KUNIT_CASE(rcm_08_failed_listen_waits_for_its_requests),
 	    KUNIT_CASE(rcm_18_unresponsive_device_delays_no_other_port),
-	    KUNIT_CASE(rcm_18_device_may_be_removed_during_listen),
-	    KUNIT_CASE(rcm_18_failed_device_does_not_prevent_listening),
+	    KUNIT_CASE(rcm_18_device_removal_waits_for_the_listen_call),
+	    KUNIT_CASE(rcm_18_failed_device_does_not_prevent_wildcard_listen),
 	    KUNIT_CASE(iwcm_04_qp_exists_until_the_connect_call_returns),
 	    KUNIT_CASE(rcm_08_requests_without_address_are_rejected));

@@ -29,7 +29,7 @@ struct Look {
  * IDs that are bound to a device are shown with their addresses and QPs. IDs without a device and
  * destroyed IDs are not.
  */
-void rcm_15_ids_of_a_device_are_listed(Test &test)
+void rcm_15_only_ids_bound_to_the_device_are_listed(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<Look> look;
@@ -90,5 +90,5 @@ void rcm_15_ids_are_listed_with_their_process(Test &test)
 
 } // namespace
 
-SOFT_SUITES(rdma_cm_shown, KUNIT_CASE(rcm_15_ids_of_a_device_are_listed),
+SOFT_SUITES(rdma_cm_shown, KUNIT_CASE(rcm_15_only_ids_bound_to_the_device_are_listed),
 	    KUNIT_CASE(rcm_15_ids_are_listed_with_their_process));

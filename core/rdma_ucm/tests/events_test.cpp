@@ -81,7 +81,7 @@ void ucm_reports_events_in_order(Test &test)
  * A program that repeats calls without reading events is refused. Events that occur by themselves
  * have a limit beyond that.
  */
-void ucm_bounds_unread_events(Test &test)
+void ucm_refuses_calls_while_too_many_events_are_unread(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -221,7 +221,7 @@ void ucm_limits_unread_connection_requests(Test &test)
  * Events of a membership have its number and the program's own. Unread events are dropped when it
  * ends. Events that have been read count for the membership and for its ID.
  */
-void ucm_reports_multicast_events(Test &test)
+void ucm_reports_multicast_events_with_their_membership(Test &test)
 {
 	Bench bench;
 	Program program(bench), outsider(bench);
@@ -275,7 +275,7 @@ void ucm_reports_multicast_events(Test &test)
 } // namespace
 
 KUNIT_SUITE(ucm_events, KUNIT_CASE(ucm_reports_events_in_order),
-	    KUNIT_CASE(ucm_bounds_unread_events),
+	    KUNIT_CASE(ucm_refuses_calls_while_too_many_events_are_unread),
 	    KUNIT_CASE(ucm_reports_connection_requests_with_a_new_id),
 	    KUNIT_CASE(ucm_limits_unread_connection_requests),
-	    KUNIT_CASE(ucm_reports_multicast_events));
+	    KUNIT_CASE(ucm_reports_multicast_events_with_their_membership));

@@ -81,7 +81,7 @@ void ucm_keeps_a_reserve_for_root(Test &test)
  * The same for memberships. Those that have ended, by themselves or with their program, no longer
  * count.
  */
-void ucm_bounds_memberships(Test &test)
+void ucm_limits_memberships_per_user(Test &test)
 {
 	constexpr u32 of_all = 160, half = 75;
 	Bench bench(rdma_ucm::Table::ids_max, of_all);
@@ -111,7 +111,7 @@ void ucm_bounds_memberships(Test &test)
  * An ID migrates with its unread events, in order, and with the number of events that have been
  * read. The old file keeps none of them.
  */
-void ucm_migrates_ids(Test &test)
+void ucm_migrates_ids_with_their_unread_events(Test &test)
 {
 	Bench bench;
 	Program from(bench), to(bench);
@@ -221,7 +221,7 @@ void ucm_migrates_a_connection_request_whose_delivery_failed(Test &test)
  * When the device is removed, the event is the last one, and the ID of rdma_cm is destroyed
  * automatically, even if the program has not accepted it yet. The program keeps the number.
  */
-void ucm_reports_device_removal(Test &test)
+void ucm_reports_device_removal_as_the_last_event(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -256,7 +256,7 @@ void ucm_reports_device_removal(Test &test)
  * A close during the destruction of one of the file's ids ends all others; the destruction does not
  * access the file afterwards.
  */
-void ucm_close_during_destroy_is_safe(Test &test)
+void ucm_close_during_destroy_destroys_all_other_ids(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -340,8 +340,10 @@ void ucm_close_at_any_moment_leaves_nothing_behind(Test &test)
 } // namespace
 
 KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_limits_ids_per_user), KUNIT_CASE(ucm_keeps_a_reserve_for_root),
-	    KUNIT_CASE(ucm_bounds_memberships), KUNIT_CASE(ucm_migrates_ids),
+	    KUNIT_CASE(ucm_limits_memberships_per_user),
+	    KUNIT_CASE(ucm_migrates_ids_with_their_unread_events),
 	    KUNIT_CASE(ucm_migrates_unread_connection_requests),
 	    KUNIT_CASE(ucm_migrates_a_connection_request_whose_delivery_failed),
-	    KUNIT_CASE(ucm_reports_device_removal), KUNIT_CASE(ucm_close_during_destroy_is_safe),
+	    KUNIT_CASE(ucm_reports_device_removal_as_the_last_event),
+	    KUNIT_CASE(ucm_close_during_destroy_destroys_all_other_ids),
 	    KUNIT_CASE(ucm_close_at_any_moment_leaves_nothing_behind));

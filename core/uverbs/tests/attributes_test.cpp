@@ -142,7 +142,7 @@ void missing_attributes_are_rejected(Test &test)
 }
 
 /* Input is read as written, whatever follows it. Missing input reads as zero. */
-void input_attributes_are_read(Test &test)
+void input_attributes_are_read_as_the_program_wrote_them(Test &test)
 {
 	Program program;
 	Attributes said(known);
@@ -175,7 +175,7 @@ void input_attributes_are_read(Test &test)
  * Output is written to its buffer and not beyond, and the program's list has its length. The number
  * of a new object is in the list.
  */
-void output_attributes_are_written(Test &test)
+void output_attributes_are_written_within_their_buffer(Test &test)
 {
 	Program program;
 	Attributes said(known);
@@ -202,5 +202,6 @@ void output_attributes_are_written(Test &test)
 } // namespace
 
 KUNIT_SUITE(uverbs_attributes, KUNIT_CASE(invalid_attributes_are_rejected),
-	    KUNIT_CASE(missing_attributes_are_rejected), KUNIT_CASE(input_attributes_are_read),
-	    KUNIT_CASE(output_attributes_are_written));
+	    KUNIT_CASE(missing_attributes_are_rejected),
+	    KUNIT_CASE(input_attributes_are_read_as_the_program_wrote_them),
+	    KUNIT_CASE(output_attributes_are_written_within_their_buffer));

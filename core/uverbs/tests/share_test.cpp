@@ -104,7 +104,7 @@ void user_gets_half_of_the_queues(kern::kunit::Test &test)
 }
 
 /* The device's limits apply to root, and to all users together. */
-void limits_come_from_the_device(kern::kunit::Test &test)
+void object_limits_come_from_the_device_attributes(kern::kunit::Test &test)
 {
 	ib_device_attr attr{};
 	attr.max_pd = 100;
@@ -236,7 +236,7 @@ void files_of_one_user_share_a_quota(kern::kunit::Test &test)
 KUNIT_SUITE(uverbs_shares, KUNIT_CASE(user_gets_half_of_the_pds),
 	    KUNIT_CASE(user_gets_half_of_the_address_handles),
 	    KUNIT_CASE(user_gets_half_of_the_keys), KUNIT_CASE(user_gets_half_of_the_queues),
-	    KUNIT_CASE(limits_come_from_the_device),
+	    KUNIT_CASE(object_limits_come_from_the_device_attributes),
 	    KUNIT_CASE(reserve_is_kept_for_root_and_kernel),
 	    KUNIT_CASE(user_gets_half_of_the_members_of_a_group),
 	    KUNIT_CASE(files_of_one_user_share_a_quota));

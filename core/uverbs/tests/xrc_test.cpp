@@ -57,7 +57,7 @@ void raise(ib_qp &real)
  * An event is delivered once to each file with a handle, and to none that has closed its handle,
  * not even the QP's creator.
  */
-void xrc_target_events_reach_its_holders(kern::kunit::Test &test)
+void xrc_target_events_reach_each_holder_of_a_handle_once(kern::kunit::Test &test)
 {
 	const Device device;
 	ASSERT_TRUE(device.ok());
@@ -98,4 +98,4 @@ void xrc_target_events_reach_its_holders(kern::kunit::Test &test)
 
 } // namespace
 
-SOFT_SUITES(uverbs_xrc, KUNIT_CASE(xrc_target_events_reach_its_holders));
+SOFT_SUITES(uverbs_xrc, KUNIT_CASE(xrc_target_events_reach_each_holder_of_a_handle_once));
