@@ -24,7 +24,7 @@ struct Pair {
 	}
 };
 
-void mgmt_03_request_is_answered(Test &test)
+void mgmt_03_each_request_completes_once_and_gets_its_response(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -76,7 +76,7 @@ void notify_09_mad_between_poll_and_arm_is_received(Test &test)
  * Agents are bound to QP0 or QP1, which have their own classes and, for QP1, a Q_Key. A datagram to
  * QP1 from any QP is received if it has that Q_Key.
  */
-void mgmt_01_agents_receive_mads_on_qp0_and_qp1(Test &test)
+void mgmt_01_class_selects_qp0_or_qp1_and_qp1_checks_its_qkey(Test &test)
 {
 	Node node{1}, other{2};
 	ASSERT_TRUE(node.ok() && other.ok());
@@ -150,7 +150,7 @@ void mgmt_01_agents_receive_mads_on_qp0_and_qp1(Test &test)
 	rdma_destroy_ah(ah, 0);
 }
 
-void mgmt_07_receive_reports_the_sender(Test &test)
+void mgmt_07_receive_reports_lid_and_qp_of_the_sender(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -181,7 +181,7 @@ void mgmt_03_unanswered_send_times_out_with_back_off(Test &test)
 	EXPECT_EQ(sent.completions(), 1u);
 }
 
-void mgmt_03_retransmission_is_answered(Test &test)
+void mgmt_03_request_succeeds_after_two_lost_transmissions(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -195,7 +195,7 @@ void mgmt_03_retransmission_is_answered(Test &test)
 }
 
 /* A busy reply is ignored while retries remain, and is the final reply after that. */
-void mgmt_03_busy_reply_is_retried(Test &test)
+void mgmt_03_request_is_retried_after_a_busy_reply(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -209,7 +209,7 @@ void mgmt_03_busy_reply_is_retried(Test &test)
 	EXPECT_GE(pair.server.received.load_acquire(), 3u);
 }
 
-void mgmt_03_pending_sends_are_cancelled_and_modified(Test &test)
+void mgmt_03_pending_send_can_be_cancelled_or_get_a_new_timeout(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -298,7 +298,7 @@ void mgmt_03_unsolicited_response_is_dropped(Test &test)
  * A MAD goes to the one agent that registered for its class, version, method and OUI; others may
  * not claim it too.
  */
-void mgmt_03_unsolicited_mads_are_routed(Test &test)
+void mgmt_03_unsolicited_mad_goes_to_the_agent_of_its_class(Test &test)
 {
 	constexpr u8 oui_class = vendor_rmpp_class;
 	Node a{1}, b{2};
@@ -336,7 +336,7 @@ void mgmt_03_unsolicited_mads_are_routed(Test &test)
  * A MAD with a wrong version is dropped. A send with a wrong class or without an address is
  * refused.
  */
-void mgmt_03_malformed_mads_are_dropped(Test &test)
+void mgmt_03_wrong_version_is_dropped_and_wrong_class_refused(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -448,7 +448,7 @@ struct Snooped {
 	}
 };
 
-void mgmt_03_snooping_sees_sends_and_receives(Test &test)
+void mgmt_03_each_snoop_agent_sees_sends_and_receives(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -469,7 +469,7 @@ void mgmt_03_snooping_sees_sends_and_receives(Test &test)
  * An error stops the send queue (IBA 10.3.1). An invalid request is posted between MADs while the
  * fabric is stopped. The MADs after it are flushed, and are sent when the queue has recovered.
  */
-void mgmt_03_send_queue_recovers(Test &test)
+void mgmt_03_flushed_mads_are_sent_after_a_send_queue_error(Test &test)
 {
 	struct Gate {
 		kern::Completion reached, open;
@@ -516,20 +516,20 @@ void mgmt_03_send_queue_recovers(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_agent, KUNIT_CASE(mgmt_01_agents_receive_mads_on_qp0_and_qp1),
-	    KUNIT_CASE(mgmt_03_request_is_answered),
+SOFT_SUITES(mad_agent, KUNIT_CASE(mgmt_01_class_selects_qp0_or_qp1_and_qp1_checks_its_qkey),
+	    KUNIT_CASE(mgmt_03_each_request_completes_once_and_gets_its_response),
 	    KUNIT_CASE(notify_09_mad_between_poll_and_arm_is_received),
-	    KUNIT_CASE(mgmt_07_receive_reports_the_sender),
+	    KUNIT_CASE(mgmt_07_receive_reports_lid_and_qp_of_the_sender),
 	    KUNIT_CASE(mgmt_03_unanswered_send_times_out_with_back_off),
-	    KUNIT_CASE(mgmt_03_retransmission_is_answered),
-	    KUNIT_CASE(mgmt_03_busy_reply_is_retried),
-	    KUNIT_CASE(mgmt_03_pending_sends_are_cancelled_and_modified),
+	    KUNIT_CASE(mgmt_03_request_succeeds_after_two_lost_transmissions),
+	    KUNIT_CASE(mgmt_03_request_is_retried_after_a_busy_reply),
+	    KUNIT_CASE(mgmt_03_pending_send_can_be_cancelled_or_get_a_new_timeout),
 	    KUNIT_CASE(mgmt_03_unregistration_completes_each_send_once),
 	    KUNIT_CASE(mgmt_03_response_completes_the_oldest_of_duplicate_sends),
 	    KUNIT_CASE(mgmt_03_equal_transaction_ids_of_two_nodes_do_not_mix),
 	    KUNIT_CASE(mgmt_03_agents_have_different_transaction_ids),
 	    KUNIT_CASE(mgmt_03_unsolicited_response_is_dropped),
-	    KUNIT_CASE(mgmt_03_unsolicited_mads_are_routed),
-	    KUNIT_CASE(mgmt_03_malformed_mads_are_dropped),
-	    KUNIT_CASE(mgmt_03_snooping_sees_sends_and_receives),
-	    KUNIT_CASE(mgmt_03_send_queue_recovers));
+	    KUNIT_CASE(mgmt_03_unsolicited_mad_goes_to_the_agent_of_its_class),
+	    KUNIT_CASE(mgmt_03_wrong_version_is_dropped_and_wrong_class_refused),
+	    KUNIT_CASE(mgmt_03_each_snoop_agent_sees_sends_and_receives),
+	    KUNIT_CASE(mgmt_03_flushed_mads_are_sent_after_a_send_queue_error));

@@ -49,7 +49,7 @@ void begin(ib_mad_hdr &header, u8 mgmt_class, u8 method)
  * MADs with a wrong length, another base version, or a class of the other interface are dropped and
  * counted, and the receive queue stays full.
  */
-void mgmt_03_malformed_mads_are_counted(Test &test)
+void mgmt_03_malformed_mads_are_dropped_and_counted(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -193,7 +193,7 @@ ib_mad_agent *take_sends(ib_device *device, ib_mad_recv_handler handler, void *c
  * A flood to a slow consumer uses no more memory than a receive queue has, and the memory is freed
  * when the flood ends.
  */
-void mgmt_03_flood_uses_limited_memory(Test &test)
+void mgmt_03_flood_keeps_at_most_a_receive_queue_of_mads(Test &test)
 {
 	struct Slow {
 		kern::Completion gate;
@@ -229,7 +229,7 @@ void mgmt_03_flood_uses_limited_memory(Test &test)
  * MADs that wait for handlers do not occupy the receive queue: two bursts, each of nearly a queue,
  * while a handler is slow.
  */
-void mgmt_12_receive_queue_absorbs_bursts(Test &test)
+void mgmt_12_bursts_are_received_while_a_handler_is_slow(Test &test)
 {
 	constexpr unsigned int burst = 500;
 	struct Slow {
@@ -428,7 +428,7 @@ void mgmt_03_invalid_sends_are_rejected(Test &test)
 }
 
 /* A MAD whose source LID is a multicast LID is not answered, and is counted. */
-void mgmt_03_multicast_source_lids_are_dropped(Test &test)
+void mgmt_03_mads_from_a_multicast_lid_are_dropped(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -515,14 +515,14 @@ void mgmt_03_segments_for_a_send_only_agent_are_dropped(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_mads_are_counted),
+SOFT_SUITES(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_mads_are_dropped_and_counted),
 	    KUNIT_CASE(mgmt_03_unserved_mads_are_rejected_or_counted),
 	    KUNIT_CASE(mgmt_03_rmpp_violations_are_aborted_or_counted),
-	    KUNIT_CASE(mgmt_03_flood_uses_limited_memory),
-	    KUNIT_CASE(mgmt_12_receive_queue_absorbs_bursts),
+	    KUNIT_CASE(mgmt_03_flood_keeps_at_most_a_receive_queue_of_mads),
+	    KUNIT_CASE(mgmt_12_bursts_are_received_while_a_handler_is_slow),
 	    KUNIT_CASE(mgmt_03_invalid_registrations_are_rejected),
 	    KUNIT_CASE(mgmt_03_invalid_sends_are_rejected),
-	    KUNIT_CASE(mgmt_03_multicast_source_lids_are_dropped),
+	    KUNIT_CASE(mgmt_03_mads_from_a_multicast_lid_are_dropped),
 	    KUNIT_CASE(mgmt_03_devices_without_mads_get_no_resources),
 	    KUNIT_CASE(mgmt_03_ports_without_mads_have_no_agents),
 	    KUNIT_CASE(mgmt_03_segments_for_a_send_only_agent_are_dropped));

@@ -33,7 +33,7 @@ struct Pair {
  * A QP that enters the error state is recovered: queued MADs are sent, and the receive queue is
  * full again.
  */
-void mgmt_03_qp_error_recovers(Test &test)
+void mgmt_03_qp_in_error_recovers_and_sends_queued_mads(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -188,7 +188,7 @@ void mgmt_03_device_removal_flushes_all_sends(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_life, KUNIT_CASE(mgmt_03_qp_error_recovers),
+SOFT_SUITES(mad_life, KUNIT_CASE(mgmt_03_qp_in_error_recovers_and_sends_queued_mads),
 	    KUNIT_CASE(mgmt_03_sends_fail_while_the_qp_cannot_recover),
 	    KUNIT_CASE(mgmt_03_agents_survive_a_port_outage),
 	    KUNIT_CASE(mgmt_03_device_removal_flushes_all_sends));

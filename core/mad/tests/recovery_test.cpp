@@ -273,7 +273,7 @@ void mgmt_03_timeout_starts_at_send_completion(Test &test)
  * Sends that are delayed forever complete nevertheless: if they are cancelled before they are
  * posted, at once, and otherwise by an error of the QP. Later sends succeed.
  */
-void mgmt_03_stalled_sends_complete(Test &test)
+void mgmt_03_stalled_sends_complete_when_the_qp_fails(Test &test)
 {
 	constexpr std::size_t count = 130; /* the hardware takes 128 */
 	Scene scene;
@@ -329,7 +329,7 @@ struct Insistent {
  * here it is broken, so every send completes as soon as it is posted. A handler that posts again is
  * called again, and not recursively.
  */
-void mgmt_03_handlers_run_in_one_work_item(Test &test)
+void mgmt_03_handlers_run_in_a_task_and_never_recursively(Test &test)
 {
 	constexpr unsigned int rounds = 10;
 	Scene scene;
@@ -421,6 +421,6 @@ KUNIT_SUITE_BEFORE(mad_recovery, ::fixture::on_plain_devices,
 		   KUNIT_CASE(mgmt_12_mad_receive_queue_refills_after_shortage),
 		   KUNIT_CASE(notify_02_special_qp_recovers_from_a_failed_arm),
 		   KUNIT_CASE(mgmt_03_timeout_starts_at_send_completion),
-		   KUNIT_CASE(mgmt_03_stalled_sends_complete),
-		   KUNIT_CASE(mgmt_03_handlers_run_in_one_work_item),
+		   KUNIT_CASE(mgmt_03_stalled_sends_complete_when_the_qp_fails),
+		   KUNIT_CASE(mgmt_03_handlers_run_in_a_task_and_never_recursively),
 		   KUNIT_CASE(mgmt_03_send_cancelled_under_a_lock_completes_in_a_task));

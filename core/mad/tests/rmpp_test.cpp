@@ -69,7 +69,7 @@ void mgmt_03_rmpp_sender_bounds_the_window(Test &test)
 }
 
 /* Without an ACK, the sender continues with the first segment that is not acknowledged. */
-void mgmt_03_rmpp_sender_retransmits_from_the_ack(Test &test)
+void mgmt_03_rmpp_sender_resumes_after_the_last_acked_segment(Test &test)
 {
 	RmppSender sender(8);
 	std::uint8_t status = 0;
@@ -106,7 +106,7 @@ void mgmt_03_rmpp_sender_refuses_violations(Test &test)
  * Segments are accepted in order. The first one, the last of a window and the last of the message
  * are acknowledged.
  */
-void mgmt_03_rmpp_receiver_accepts_in_order(Test &test)
+void mgmt_03_rmpp_receiver_accepts_segments_in_order(Test &test)
 {
 	RmppReceiver receiver;
 
@@ -170,8 +170,8 @@ void mgmt_03_rmpp_receiver_refuses_violations(Test &test)
 
 KUNIT_SUITE(mad_rmpp, KUNIT_CASE(mgmt_03_rmpp_sender_respects_the_window),
 	    KUNIT_CASE(mgmt_03_rmpp_sender_bounds_the_window),
-	    KUNIT_CASE(mgmt_03_rmpp_sender_retransmits_from_the_ack),
+	    KUNIT_CASE(mgmt_03_rmpp_sender_resumes_after_the_last_acked_segment),
 	    KUNIT_CASE(mgmt_03_rmpp_sender_refuses_violations),
-	    KUNIT_CASE(mgmt_03_rmpp_receiver_accepts_in_order),
+	    KUNIT_CASE(mgmt_03_rmpp_receiver_accepts_segments_in_order),
 	    KUNIT_CASE(mgmt_03_rmpp_receiver_drops_out_of_order_segments),
 	    KUNIT_CASE(mgmt_03_rmpp_receiver_refuses_violations));

@@ -119,7 +119,7 @@ void mgmt_03_rmpp_abort_and_stop_terminate_the_transfer(Test &test)
  * A sender that gets no ACK gives up and notifies its peer. A sender that misses only the response
  * sends no ABORT.
  */
-void mgmt_03_rmpp_sender_gives_up(Test &test)
+void mgmt_03_rmpp_sender_aborts_if_no_segment_is_acknowledged(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -150,7 +150,7 @@ void mgmt_03_rmpp_sender_gives_up(Test &test)
  * Two nodes send requests with the same transaction ID. Each gets its own response, and the ACKs of
  * the responses are not confused.
  */
-void mgmt_03_rmpp_peers_are_distinguished(Test &test)
+void mgmt_03_rmpp_responses_reach_peers_with_equal_tids(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -218,7 +218,7 @@ bool send_segment(Raw &raw, u32 id, u32 number)
  * A message whose peer stops sending is abandoned after 40 s and not before. Its later segments do
  * not start a new one.
  */
-void mgmt_03_rmpp_receiver_gives_up(Test &test)
+void mgmt_03_rmpp_receiver_abandons_a_message_after_40_s(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -246,7 +246,7 @@ void mgmt_03_rmpp_receiver_gives_up(Test &test)
  * A sender whose ACK was lost repeats the last segment. It gets an ACK for 10 s after the message
  * was complete, however often it repeats it.
  */
-void mgmt_03_rmpp_receiver_repeats_the_last_ack(Test &test)
+void mgmt_03_rmpp_receiver_repeats_the_last_ack_for_10_s(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -274,9 +274,9 @@ SOFT_SUITES(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_carries_messages_of_all_le
 	    KUNIT_CASE(mgmt_03_rmpp_consecutive_messages_are_received),
 	    KUNIT_CASE(mgmt_03_rmpp_survives_loss_and_reordering),
 	    KUNIT_CASE(mgmt_03_rmpp_abort_and_stop_terminate_the_transfer),
-	    KUNIT_CASE(mgmt_03_rmpp_sender_gives_up),
-	    KUNIT_CASE(mgmt_03_rmpp_peers_are_distinguished),
+	    KUNIT_CASE(mgmt_03_rmpp_sender_aborts_if_no_segment_is_acknowledged),
+	    KUNIT_CASE(mgmt_03_rmpp_responses_reach_peers_with_equal_tids),
 	    KUNIT_CASE(mgmt_03_rmpp_unregistration_flushes_each_message_once));
 /* Minutes, which cost nothing where time is virtual: once is enough. */
-CARD_SUITE(mad_rmpp_silence, KUNIT_CASE(mgmt_03_rmpp_receiver_gives_up),
-	   KUNIT_CASE(mgmt_03_rmpp_receiver_repeats_the_last_ack));
+CARD_SUITE(mad_rmpp_silence, KUNIT_CASE(mgmt_03_rmpp_receiver_abandons_a_message_after_40_s),
+	   KUNIT_CASE(mgmt_03_rmpp_receiver_repeats_the_last_ack_for_10_s));

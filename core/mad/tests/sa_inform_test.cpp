@@ -108,7 +108,7 @@ void mgmt_03_sa_reports_reach_every_subscriber(Test &test)
  * A subscription is renewed silently if the SM has changed or requests it; its loss is reported if
  * the SA refuses it.
  */
-void mgmt_03_sa_subscription_is_renewed_or_lost(Test &test)
+void mgmt_03_sa_subscription_loss_is_reported_if_renewal_fails(Test &test)
 {
 	Node old_manager{1}, node{2}, new_manager{3};
 	ASSERT_TRUE(old_manager.ok() && node.ok() && new_manager.ok());
@@ -168,7 +168,7 @@ void mgmt_03_sa_subscription_waits_for_unsubscribe(Test &test)
  * In a flood of reports to a busy subscriber, a bounded number is kept. The others are not
  * acknowledged, and no acknowledged report is lost.
  */
-void mgmt_03_sa_reports_are_bounded(Test &test)
+void mgmt_03_sa_reports_beyond_the_limit_are_not_acknowledged(Test &test)
 {
 	constexpr unsigned int kept = 64, flood = kept + 20;
 	Node manager{1}, node{2};
@@ -258,7 +258,7 @@ void mgmt_03_sa_reports_of_other_nodes_are_dropped(Test &test)
 } // namespace
 
 SOFT_SUITES(mad_sa_inform, KUNIT_CASE(mgmt_03_sa_reports_reach_every_subscriber),
-	    KUNIT_CASE(mgmt_03_sa_subscription_is_renewed_or_lost),
+	    KUNIT_CASE(mgmt_03_sa_subscription_loss_is_reported_if_renewal_fails),
 	    KUNIT_CASE(mgmt_03_sa_subscription_waits_for_unsubscribe),
-	    KUNIT_CASE(mgmt_03_sa_reports_are_bounded),
+	    KUNIT_CASE(mgmt_03_sa_reports_beyond_the_limit_are_not_acknowledged),
 	    KUNIT_CASE(mgmt_03_sa_reports_of_other_nodes_are_dropped));

@@ -242,7 +242,7 @@ void mgmt_03_sa_groups_have_full_and_limited_members(Test &test)
 }
 
 /* Two members share one join; the SA is notified only when the last one leaves. */
-void mgmt_03_sa_membership_is_shared(Test &test)
+void mgmt_03_sa_group_is_left_only_by_its_last_member(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -305,7 +305,7 @@ void mgmt_03_sa_join_waits_for_a_leave(Test &test)
  * After a client reregistration the group is joined again without notifying its members. If its
  * attributes have changed, the members lose it.
  */
-void mgmt_03_sa_membership_is_renewed_or_lost(Test &test)
+void mgmt_03_sa_membership_is_lost_if_the_group_has_changed(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -348,7 +348,7 @@ void mgmt_03_sa_membership_is_renewed_at_a_new_manager(Test &test)
 }
 
 /* A join is retried as often as its client specifies, and then fails. */
-void mgmt_03_sa_join_uses_the_client_timeout(Test &test)
+void mgmt_03_sa_join_is_retried_as_its_client_specifies(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -370,7 +370,7 @@ void mgmt_03_sa_join_uses_the_client_timeout(Test &test)
 	member.leave();
 }
 
-void mgmt_03_sa_service_record_is_exchanged(Test &test)
+void mgmt_03_sa_service_record_is_returned_to_the_client(Test &test)
 {
 	struct Outcome {
 		kern::Atomic<unsigned int> calls{};
@@ -427,7 +427,7 @@ void mgmt_03_sa_service_record_is_exchanged(Test &test)
 	EXPECT_EQ(outcome.calls.load_acquire(), calls);
 }
 
-void mgmt_03_sa_class_port_info_is_queried(Test &test)
+void mgmt_03_sa_class_port_info_query_returns_capabilities(Test &test)
 {
 	struct Outcome {
 		kern::Atomic<unsigned int> calls{};
@@ -480,12 +480,12 @@ SOFT_SUITES(mad_sa, KUNIT_CASE(mgmt_03_sa_path_query_returns_a_path_or_an_error)
 	    KUNIT_CASE(mgmt_03_sa_queries_go_to_the_new_manager),
 	    KUNIT_CASE(mgmt_03_sa_queries_use_the_default_partition),
 	    KUNIT_CASE(mgmt_03_sa_failed_manager_address_is_retried),
-	    KUNIT_CASE(mgmt_03_sa_membership_is_shared),
+	    KUNIT_CASE(mgmt_03_sa_group_is_left_only_by_its_last_member),
 	    KUNIT_CASE(mgmt_03_sa_groups_have_full_and_limited_members),
 	    KUNIT_CASE(mgmt_03_sa_join_waits_for_a_leave),
-	    KUNIT_CASE(mgmt_03_sa_membership_is_renewed_or_lost),
+	    KUNIT_CASE(mgmt_03_sa_membership_is_lost_if_the_group_has_changed),
 	    KUNIT_CASE(mgmt_03_sa_refused_join_is_reported),
 	    KUNIT_CASE(mgmt_03_sa_membership_is_renewed_at_a_new_manager),
-	    KUNIT_CASE(mgmt_03_sa_join_uses_the_client_timeout),
-	    KUNIT_CASE(mgmt_03_sa_service_record_is_exchanged),
-	    KUNIT_CASE(mgmt_03_sa_class_port_info_is_queried));
+	    KUNIT_CASE(mgmt_03_sa_join_is_retried_as_its_client_specifies),
+	    KUNIT_CASE(mgmt_03_sa_service_record_is_returned_to_the_client),
+	    KUNIT_CASE(mgmt_03_sa_class_port_info_query_returns_capabilities));

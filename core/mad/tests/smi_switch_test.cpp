@@ -78,7 +78,7 @@ void mgmt_04_weft_agent_replies_for_a_switch(Test &test)
 }
 
 /* A manager on the switch sends requests to the switch itself and through each of its ports. */
-void mgmt_04_switch_can_send_requests(Test &test)
+void mgmt_04_switch_sends_smps_to_itself_and_its_ports(Test &test)
 {
 	Line line(answer_in_device);
 	ASSERT_TRUE(line.ok());
@@ -91,7 +91,7 @@ void mgmt_04_switch_can_send_requests(Test &test)
  * At the end of the directed part, a switch forwards by LID. The response reaches it by LID, and
  * returns along the directed route.
  */
-void mgmt_04_switch_forwards_by_lid(Test &test)
+void mgmt_04_switch_forwards_by_lid_after_the_directed_part(Test &test)
 {
 	Line line(answer_in_device);
 	ASSERT_TRUE(line.ok());
@@ -126,7 +126,7 @@ void mgmt_04_route_may_start_with_a_lid_routed_part(Test &test)
 	EXPECT_EQ(line.misrouted(line.first), 1u);
 }
 
-void mgmt_04_switch_rejects_invalid_routes(Test &test)
+void mgmt_04_switch_drops_and_counts_smps_with_invalid_routes(Test &test)
 {
 	Line line(answer_in_device);
 	ASSERT_TRUE(line.ok());
@@ -163,8 +163,8 @@ void mgmt_04_switch_drops_forwarded_smps_when_out_of_memory(Test &test)
 SOFT_SUITES(mad_smi_switch, KUNIT_CASE(mgmt_04_switch_forwards_directed_route_smps),
 	    KUNIT_CASE(mgmt_04_switch_agent_gets_the_ingress_port),
 	    KUNIT_CASE(mgmt_04_weft_agent_replies_for_a_switch),
-	    KUNIT_CASE(mgmt_04_switch_can_send_requests),
-	    KUNIT_CASE(mgmt_04_switch_forwards_by_lid),
+	    KUNIT_CASE(mgmt_04_switch_sends_smps_to_itself_and_its_ports),
+	    KUNIT_CASE(mgmt_04_switch_forwards_by_lid_after_the_directed_part),
 	    KUNIT_CASE(mgmt_04_route_may_start_with_a_lid_routed_part),
-	    KUNIT_CASE(mgmt_04_switch_rejects_invalid_routes),
+	    KUNIT_CASE(mgmt_04_switch_drops_and_counts_smps_with_invalid_routes),
 	    KUNIT_CASE(mgmt_04_switch_drops_forwarded_smps_when_out_of_memory));

@@ -130,7 +130,7 @@ void mgmt_04_directed_route_may_follow_a_lid_routed_part(Test &test)
 }
 
 /* The device replies to SMPs of its own node and to SMPs from the wire. */
-void mgmt_04_device_replies_to_smps(Test &test)
+void mgmt_04_device_replies_to_local_and_remote_smps(Test &test)
 {
 	Device near({.lid = 1, .process_mad = answer_in_device}),
 		far({.lid = 2, .process_mad = answer_in_device});
@@ -140,7 +140,7 @@ void mgmt_04_device_replies_to_smps(Test &test)
 	ask(test, near, {.hops = 1});
 }
 
-void mgmt_04_agent_replies_to_smps(Test &test)
+void mgmt_04_agent_replies_to_smps_if_the_device_does_not(Test &test)
 {
 	Device near({.lid = 1}), far({.lid = 2});
 	ASSERT_TRUE(near.ok() && far.ok());
@@ -233,5 +233,6 @@ void mgmt_04_zero_hop_request_is_answered_on_the_wire(Test &test)
 SOFT_SUITES(mad_smi, KUNIT_CASE(mgmt_04_smp_returns_along_the_directed_route),
 	    KUNIT_CASE(mgmt_04_invalid_directed_routes_are_discarded),
 	    KUNIT_CASE(mgmt_04_directed_route_may_follow_a_lid_routed_part),
-	    KUNIT_CASE(mgmt_04_device_replies_to_smps), KUNIT_CASE(mgmt_04_agent_replies_to_smps),
+	    KUNIT_CASE(mgmt_04_device_replies_to_local_and_remote_smps),
+	    KUNIT_CASE(mgmt_04_agent_replies_to_smps_if_the_device_does_not),
 	    KUNIT_CASE(mgmt_04_zero_hop_request_is_answered_on_the_wire));

@@ -45,16 +45,16 @@ TEST(Explorer, EventsAreDeliveredToAllHandlers)
 /* Some hundred thousand steps each: two special QPs with their receive queues. */
 TEST(Explorer, MadRequestsAreAnswered)
 {
-	expect_holds("mad_agent.mgmt_03_request_is_answered", 4);
+	expect_holds("mad_agent.mgmt_03_each_request_completes_once_and_gets_its_response", 4);
 }
 /* The time of one that waited to be sent ran out by the 7th seed. */
 TEST(Explorer, MadRequestsAreRetriedAsRequested)
 {
 	expect_holds("mad_agent.mgmt_03_unanswered_send_times_out_with_back_off", 14);
-	expect_holds("mad_agent.mgmt_03_retransmission_is_answered", 3);
-	expect_holds("mad_agent.mgmt_03_busy_reply_is_retried", 3);
+	expect_holds("mad_agent.mgmt_03_request_succeeds_after_two_lost_transmissions", 3);
+	expect_holds("mad_agent.mgmt_03_request_is_retried_after_a_busy_reply", 3);
 	expect_holds("mad_recovery.mgmt_03_timeout_starts_at_send_completion", 3);
-	expect_holds("mad_recovery.mgmt_03_stalled_sends_complete", 3);
+	expect_holds("mad_recovery.mgmt_03_stalled_sends_complete_when_the_qp_fails", 3);
 }
 /* A million steps, the latter. */
 TEST(Explorer, SpecialQueuePairsRecoverFromErrors)
