@@ -153,7 +153,7 @@ void mgmt_11_only_defined_path_mtus_are_accepted(Test &test)
  * MGMT-05, MGMT-07: a datagram carries its sender's address. The QP's own Q_Key is used if the
  * request has none.
  */
-void mgmt_07_datagram_carries_the_senders_address(Test &test)
+void mgmt_07_datagram_completion_reports_the_senders_address(Test &test)
 {
 	Device here({.lid = 1}), there({.lid = 2});
 	ASSERT_TRUE(here.ok() && there.ok());
@@ -314,6 +314,6 @@ void group_datagrams_reach_only_members(Test &test)
 SOFT_SUITES(verbs_address, KUNIT_CASE(mgmt_06_connected_qp_uses_its_address_and_psns),
 	    KUNIT_CASE(mgmt_05_static_rate_is_kept_or_refused),
 	    KUNIT_CASE(mgmt_11_only_defined_path_mtus_are_accepted),
-	    KUNIT_CASE(mgmt_07_datagram_carries_the_senders_address),
+	    KUNIT_CASE(mgmt_07_datagram_completion_reports_the_senders_address),
 	    KUNIT_CASE(ah_is_built_from_a_received_grh),
 	    KUNIT_CASE(group_datagrams_reach_only_members));

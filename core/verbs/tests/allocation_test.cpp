@@ -155,7 +155,7 @@ void owning_classes_survive_each_failed_allocation(Test &test)
 /*
  * Each creating method of the driver fails once: the error is returned, and nothing remains in use.
  */
-void driver_create_errors_are_returned(Test &test)
+void driver_create_errors_are_returned_and_leave_no_object(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -279,5 +279,5 @@ SOFT_SUITES(verbs_allocation, KUNIT_CASE(device_registration_survives_each_faile
 	    KUNIT_CASE(xrc_functions_survive_each_failed_allocation),
 	    KUNIT_CASE(verbs_operations_survive_each_failed_allocation),
 	    KUNIT_CASE(owning_classes_survive_each_failed_allocation),
-	    KUNIT_CASE(driver_create_errors_are_returned),
+	    KUNIT_CASE(driver_create_errors_are_returned_and_leave_no_object),
 	    KUNIT_CASE(driver_query_and_modify_errors_are_returned));

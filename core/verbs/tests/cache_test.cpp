@@ -11,7 +11,7 @@ namespace
 constexpr soft_options two_ports = {.ports = 2, .lid = 10};
 
 /* Values read at registration can be read back for each port; other queries fail. */
-void cache_has_the_attributes_of_each_port(Test &test)
+void cache_returns_the_attributes_of_each_port(Test &test)
 {
 	Device device(two_ports);
 	ASSERT_TRUE(device.ok());
@@ -93,7 +93,7 @@ void mgmt_10_each_port_has_its_own_link_and_events(Test &test)
 }
 
 /* Ports and indices that do not exist return EINVAL; values that are not found return ENOENT. */
-void cache_rejects_invalid_arguments(Test &test)
+void cache_lookup_of_unknown_ports_and_values_fails(Test &test)
 {
 	Device device(two_ports);
 	ASSERT_TRUE(device.ok());
@@ -172,7 +172,7 @@ struct FromInterrupt {
 };
 
 /* On each event that changes a port, a handler reads the new value. */
-void event_02_handlers_see_the_new_value(Test &test)
+void event_02_handlers_read_the_new_value_from_the_cache(Test &test)
 {
 	constexpr ib_event_type events[] = {IB_EVENT_PORT_ACTIVE, IB_EVENT_PORT_ERR,
 					    IB_EVENT_LID_CHANGE,  IB_EVENT_PKEY_CHANGE,
@@ -206,7 +206,7 @@ void event_02_handlers_see_the_new_value(Test &test)
  * If a port cannot be queried, the cache keeps its old values. The event is delivered nevertheless,
  * and the next one updates the cache.
  */
-void cache_survives_a_failed_refresh(Test &test)
+void cache_keeps_old_values_after_a_failed_refresh(Test &test)
 {
 	Device device(two_ports);
 	ASSERT_TRUE(device.ok());
@@ -228,9 +228,9 @@ void cache_survives_a_failed_refresh(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_cache, KUNIT_CASE(cache_has_the_attributes_of_each_port),
+SOFT_SUITES(verbs_cache, KUNIT_CASE(cache_returns_the_attributes_of_each_port),
 	    KUNIT_CASE(mgmt_10_each_port_has_its_own_link_and_events),
-	    KUNIT_CASE(cache_rejects_invalid_arguments),
+	    KUNIT_CASE(cache_lookup_of_unknown_ports_and_values_fails),
 	    KUNIT_CASE(cache_finds_full_pkeys_before_limited_ones),
-	    KUNIT_CASE(event_02_handlers_see_the_new_value),
-	    KUNIT_CASE(cache_survives_a_failed_refresh));
+	    KUNIT_CASE(event_02_handlers_read_the_new_value_from_the_cache),
+	    KUNIT_CASE(cache_keeps_old_values_after_a_failed_refresh));

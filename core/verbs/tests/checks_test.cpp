@@ -146,7 +146,7 @@ void lock_02_call_in_atomic_context_is_reported(Test &test)
  * Every function that may sleep reports a call in atomic context, whatever its arguments are. Each
  * call returns before it would sleep, or does not sleep on this device.
  */
-void lock_02_every_sleeping_function_checks_its_context(Test &test)
+void lock_02_every_sleeping_function_reports_atomic_context(Test &test)
 {
 	/* Functions that search all QPs find none on the second device. */
 	Device device(plain), other(plain);
@@ -274,7 +274,7 @@ void lock_02_every_sleeping_function_checks_its_context(Test &test)
 }
 
 /* A driver calls the completion handler from within req_notify_cq. */
-void lock_05_handler_inside_a_method_is_reported(Test &test)
+void lock_05_handler_call_in_req_notify_cq_is_reported(Test &test)
 {
 	for (soft_context context :
 	     {SOFT_INLINE, SOFT_HARD_INTERRUPT, SOFT_SOFT_INTERRUPT, SOFT_TASK}) {
@@ -449,7 +449,7 @@ void lock_07_event_handlers_must_not_sleep(Test &test)
 }
 
 /* A driver without a mandatory method is not registered, and the method is logged. */
-void missing_driver_methods_are_reported(Test &test)
+void missing_mandatory_methods_are_reported_at_registration(Test &test)
 {
 	Device whole(plain);
 	ASSERT_TRUE(whole.ok());
@@ -522,7 +522,7 @@ void notify_04_driver_reports_unrequested_missed_events(Test &test)
  * A use count that drops below zero is reported and saturates: the object counts as used from then
  * on, and is not freed.
  */
-void misused_use_count_saturates(Test &test)
+void use_count_below_zero_is_reported_and_saturates(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -582,13 +582,13 @@ SOFT_SUITES(verbs_checks, KUNIT_CASE(lock_01_sleeping_method_in_atomic_context_i
 	    KUNIT_CASE(lock_01_functions_work_in_any_context),
 	    KUNIT_CASE(lock_01_data_path_works_in_an_interrupt),
 	    KUNIT_CASE(lock_02_call_in_atomic_context_is_reported),
-	    KUNIT_CASE(lock_02_every_sleeping_function_checks_its_context),
-	    KUNIT_CASE(lock_05_handler_inside_a_method_is_reported),
+	    KUNIT_CASE(lock_02_every_sleeping_function_reports_atomic_context),
+	    KUNIT_CASE(lock_05_handler_call_in_req_notify_cq_is_reported),
 	    KUNIT_CASE(lock_05_qp_events_are_dispatched_by_another_task),
 	    KUNIT_CASE(lock_06_concurrent_handler_is_reported),
 	    KUNIT_CASE(lock_07_completion_handlers_must_not_sleep),
 	    KUNIT_CASE(lock_07_event_handlers_must_not_sleep),
-	    KUNIT_CASE(missing_driver_methods_are_reported),
+	    KUNIT_CASE(missing_mandatory_methods_are_reported_at_registration),
 	    KUNIT_CASE(notify_04_driver_reports_unrequested_missed_events),
 	    KUNIT_CASE(lock_10_leaked_objects_are_reported),
-	    KUNIT_CASE(misused_use_count_saturates));
+	    KUNIT_CASE(use_count_below_zero_is_reported_and_saturates));

@@ -264,7 +264,7 @@ void mgmt_09_destroy_returns_even_if_a_handler_keeps_posting(Test &test)
 }
 
 /* A consumer that requested notification is notified once of a destroyed QP's completions. */
-void mgmt_09_destroy_calls_the_completion_handler(Test &test)
+void mgmt_09_destroy_calls_an_armed_completion_handler_once(Test &test)
 {
 	for (soft_context context : {SOFT_HARD_INTERRUPT, SOFT_SOFT_INTERRUPT, SOFT_TASK}) {
 		Device device({.context = context, .lid = 1});
@@ -294,4 +294,4 @@ SOFT_SUITES(verbs_destroy, KUNIT_CASE(mgmt_09_destroy_flushes_in_order),
 	    KUNIT_CASE(mgmt_09_destroy_waits_for_running_done_callbacks),
 	    KUNIT_CASE(mgmt_09_destroy_adds_no_completions_to_a_drained_qp),
 	    KUNIT_CASE(mgmt_09_destroy_returns_even_if_a_handler_keeps_posting),
-	    KUNIT_CASE(mgmt_09_destroy_calls_the_completion_handler));
+	    KUNIT_CASE(mgmt_09_destroy_calls_an_armed_completion_handler_once));

@@ -181,7 +181,7 @@ void invalid_addresses_are_rejected(Test &test)
 }
 
 /* Senders to which no response can be sent: LIDs and GIDs of groups, and a missing LID. */
-void replies_to_invalid_senders_are_rejected(Test &test)
+void address_handle_for_a_group_sender_is_rejected(Test &test)
 {
 	// clang-format off
 	static constexpr Case cases[] = {
@@ -420,7 +420,7 @@ int without(Method &method, Call call)
 	return error;
 }
 
-void missing_methods_return_eopnotsupp(Test &test)
+void missing_optional_methods_return_eopnotsupp(Test &test)
 {
 	// clang-format off
 	static constexpr Case cases[] = {
@@ -482,8 +482,8 @@ void missing_methods_return_eopnotsupp(Test &test)
 
 SOFT_SUITES(verbs_errno, KUNIT_CASE(invalid_port_arguments_are_rejected),
 	    KUNIT_CASE(invalid_addresses_are_rejected),
-	    KUNIT_CASE(replies_to_invalid_senders_are_rejected),
+	    KUNIT_CASE(address_handle_for_a_group_sender_is_rejected),
 	    KUNIT_CASE(invalid_queue_arguments_are_rejected),
 	    KUNIT_CASE(invalid_qp_arguments_are_rejected),
 	    KUNIT_CASE(invalid_memory_arguments_are_rejected),
-	    KUNIT_CASE(missing_methods_return_eopnotsupp));
+	    KUNIT_CASE(missing_optional_methods_return_eopnotsupp));

@@ -18,7 +18,7 @@ unsigned long questions(ib_device *device)
 	return soft_calls(device, SOFT_GET_HW_STATS);
 }
 
-void hw_counters_are_named_and_numbered(Test &test)
+void hw_counters_are_read_by_port_and_index(Test &test)
 {
 	Device device({.ports = 2});
 	ASSERT_TRUE(device.ok());
@@ -73,7 +73,7 @@ void hw_counters_are_read_once_per_lifespan(Test &test)
 }
 
 /* A device that does not respond is not queried again by each waiting reader. */
-void hw_counters_errors_are_cached(Test &test)
+void hw_counter_errors_are_cached_for_the_lifespan(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -112,7 +112,7 @@ struct Question {
 };
 
 /* A reader that arrives during a query waits for its result, and sends no query itself. */
-void hw_counters_driver_calls_are_serialised(Test &test)
+void concurrent_hw_counter_readers_share_one_query(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -143,7 +143,7 @@ void hw_counters_driver_calls_are_serialised(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_hw_counters, KUNIT_CASE(hw_counters_are_named_and_numbered),
+SOFT_SUITES(verbs_hw_counters, KUNIT_CASE(hw_counters_are_read_by_port_and_index),
 	    KUNIT_CASE(hw_counters_are_read_once_per_lifespan),
-	    KUNIT_CASE(hw_counters_errors_are_cached),
-	    KUNIT_CASE(hw_counters_driver_calls_are_serialised));
+	    KUNIT_CASE(hw_counter_errors_are_cached_for_the_lifespan),
+	    KUNIT_CASE(concurrent_hw_counter_readers_share_one_query));

@@ -104,7 +104,7 @@ void chan_01_events_use_the_vector_of_their_cq(Test &test)
  * The kernel's half of CHAN-03: a CQ without a completion handler is polled and armed like any
  * other.
  */
-void chan_03_unarmed_queue_raises_no_event(Test &test)
+void chan_03_queue_without_a_handler_can_be_polled_and_armed(Test &test)
 {
 	for (soft_notify notify : {SOFT_NOTIFY_FIRES, SOFT_NOTIFY_REPORTS}) {
 		Device device({.notify = notify, .lid = 1});
@@ -130,7 +130,7 @@ void chan_03_unarmed_queue_raises_no_event(Test &test)
  * The kernel's half of CHAN-05: a CQ's end waits for its handler or discards the event; no handler
  * runs afterwards.
  */
-void chan_05_destroyed_queue_raises_no_event(Test &test)
+void chan_05_no_handler_runs_after_the_queue_is_destroyed(Test &test)
 {
 	struct Consumer {
 		kern::Atomic<bool> entered{}, ended{};
@@ -214,7 +214,7 @@ void cq_resize_keeps_its_entries(Test &test)
 }
 
 /* Moderation beyond the device's limits returns EINVAL. */
-void cq_moderation_limits_are_enforced(Test &test)
+void cq_moderation_beyond_the_device_limits_is_rejected(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -226,7 +226,7 @@ void cq_moderation_limits_are_enforced(Test &test)
 }
 
 /* Vectors are assigned in turn. */
-void cq_any_uses_vectors_round_robin(Test &test)
+void cq_alloc_any_assigns_vectors_round_robin(Test &test)
 {
 	Device device({.vectors = 3, .lid = 1});
 	ASSERT_TRUE(device.ok());
@@ -327,7 +327,7 @@ void poller_recovers_from_a_failed_poll(Test &test)
 }
 
 /* A CQ that is freed while its poller waits to try again leaves nothing behind. */
-void poller_stops_while_arming_fails(Test &test)
+void poller_does_not_arm_a_freed_cq_again(Test &test)
 {
 	for (ib_poll_context context : polled_contexts) {
 		Device device(plain);
@@ -428,7 +428,7 @@ void mgmt_09_qp_in_error_flushes_in_order(Test &test)
 }
 
 /* A drained QP has completed all posted requests, in every polling context. */
-void mgmt_09_drain_completes_all_requests(Test &test)
+void mgmt_09_drain_completes_all_requests_as_flushed(Test &test)
 {
 	for (ib_poll_context context : {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEUE, IB_POLL_DIRECT}) {
 		Device device(plain);
@@ -461,7 +461,7 @@ void mgmt_09_drain_completes_all_requests(Test &test)
 }
 
 /* A CQ that overflows raises an event, and loses none of its entries. */
-void cq_overrun_raises_an_event(Test &test)
+void cq_overrun_raises_one_event_and_loses_no_entry(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -491,16 +491,17 @@ void cq_overrun_raises_an_event(Test &test)
 
 SOFT_SUITES(verbs_cq, KUNIT_CASE(cq_rejects_invalid_arguments),
 	    KUNIT_CASE(chan_01_events_use_the_vector_of_their_cq),
-	    KUNIT_CASE(chan_03_unarmed_queue_raises_no_event),
-	    KUNIT_CASE(chan_05_destroyed_queue_raises_no_event),
-	    KUNIT_CASE(cq_resize_keeps_its_entries), KUNIT_CASE(cq_moderation_limits_are_enforced),
-	    KUNIT_CASE(cq_any_uses_vectors_round_robin),
+	    KUNIT_CASE(chan_03_queue_without_a_handler_can_be_polled_and_armed),
+	    KUNIT_CASE(chan_05_no_handler_runs_after_the_queue_is_destroyed),
+	    KUNIT_CASE(cq_resize_keeps_its_entries),
+	    KUNIT_CASE(cq_moderation_beyond_the_device_limits_is_rejected),
+	    KUNIT_CASE(cq_alloc_any_assigns_vectors_round_robin),
 	    KUNIT_CASE(mgmt_13_done_callbacks_run_once_in_order),
 	    KUNIT_CASE(notify_02_poller_recovers_from_a_failed_arm),
 	    KUNIT_CASE(poller_recovers_from_a_failed_poll),
-	    KUNIT_CASE(poller_stops_while_arming_fails),
+	    KUNIT_CASE(poller_does_not_arm_a_freed_cq_again),
 	    KUNIT_CASE(notify_02_allocation_fails_if_the_first_arm_fails),
 	    KUNIT_CASE(cq_free_waits_for_running_done_callbacks),
 	    KUNIT_CASE(mgmt_09_qp_in_error_flushes_in_order),
-	    KUNIT_CASE(mgmt_09_drain_completes_all_requests),
-	    KUNIT_CASE(cq_overrun_raises_an_event));
+	    KUNIT_CASE(mgmt_09_drain_completes_all_requests_as_flushed),
+	    KUNIT_CASE(cq_overrun_raises_one_event_and_loses_no_entry));

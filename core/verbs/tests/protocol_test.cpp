@@ -86,7 +86,7 @@ void iwarp_device_rejects_address_handles(Test &test)
 }
 
 /* An RNIC supports only RC QPs. */
-void iwarp_supports_one_qp_type(Test &test)
+void iwarp_supports_only_rc_queue_pairs(Test &test)
 {
 	Rnic device;
 	ASSERT_TRUE(device.ok());
@@ -233,7 +233,7 @@ void iwarp_qp_rejects_infiniband_attributes(Test &test)
  * A QP without a stream is not connected. Messages use the stream, and its end is an error for both
  * sides.
  */
-void iwarp_stream_carries_messages(Test &test)
+void iwarp_messages_need_a_stream_and_are_flushed_at_its_end(Test &test)
 {
 	Rnic device;
 	ASSERT_TRUE(device.ok());
@@ -415,9 +415,9 @@ void port_protocol_must_match_the_node_type(Test &test)
 
 SOFT_SUITES(weft_verbs_protocol, KUNIT_CASE(iwarp_device_registers_without_gids_and_pkeys),
 	    KUNIT_CASE(iwarp_device_rejects_address_handles),
-	    KUNIT_CASE(iwarp_supports_one_qp_type),
+	    KUNIT_CASE(iwarp_supports_only_rc_queue_pairs),
 	    KUNIT_CASE(iwarp_qp_transitions_match_the_verbs),
 	    KUNIT_CASE(iwarp_qp_rejects_infiniband_attributes),
-	    KUNIT_CASE(iwarp_stream_carries_messages),
+	    KUNIT_CASE(iwarp_messages_need_a_stream_and_are_flushed_at_its_end),
 	    KUNIT_CASE(iwarp_missing_receive_terminates_the_stream),
 	    KUNIT_CASE(port_protocol_must_match_the_node_type));

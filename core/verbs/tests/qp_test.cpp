@@ -70,7 +70,7 @@ void qp_transitions_match_the_specification(Test &test)
  * Required attributes must be present, and attributes that are neither required nor optional are
  * refused.
  */
-void qp_transitions_require_their_attributes(Test &test)
+void qp_transitions_require_exactly_their_attributes(Test &test)
 {
 	struct Row {
 		ib_qp_type type;
@@ -243,7 +243,7 @@ void qp_create_rejects_invalid_attributes(Test &test)
 }
 
 /* Destroying an object in use returns EBUSY; all others can be destroyed. */
-void objects_in_use_cannot_be_destroyed(Test &test)
+void destroying_an_object_in_use_returns_ebusy(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -319,7 +319,7 @@ void mgmt_02_port_has_one_qp0_and_one_qp1(Test &test)
  * An XRC target QP is found by number, its events are delivered to every handle, and it is
  * destroyed with the last one.
  */
-void xrc_target_lives_until_its_last_handle(Test &test)
+void xrc_target_cannot_be_destroyed_before_its_handles(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -356,7 +356,7 @@ void xrc_target_lives_until_its_last_handle(Test &test)
 }
 
 /* Affiliated events reach the handler of their object, of every kind. */
-void event_01_affiliated_events_reach_their_handler(Test &test)
+void event_01_affiliated_events_report_their_object(Test &test)
 {
 	struct Recorder {
 		ib_event_type type;
@@ -403,11 +403,11 @@ void event_01_affiliated_events_reach_their_handler(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_qp, KUNIT_CASE(qp_transitions_match_the_specification),
-	    KUNIT_CASE(qp_transitions_require_their_attributes),
+	    KUNIT_CASE(qp_transitions_require_exactly_their_attributes),
 	    KUNIT_CASE(qp_modify_rejects_invalid_masks),
 	    KUNIT_CASE(qp_modify_rejects_invalid_values),
 	    KUNIT_CASE(qp_create_rejects_invalid_attributes),
-	    KUNIT_CASE(objects_in_use_cannot_be_destroyed),
+	    KUNIT_CASE(destroying_an_object_in_use_returns_ebusy),
 	    KUNIT_CASE(mgmt_02_port_has_one_qp0_and_one_qp1),
-	    KUNIT_CASE(xrc_target_lives_until_its_last_handle),
-	    KUNIT_CASE(event_01_affiliated_events_reach_their_handler));
+	    KUNIT_CASE(xrc_target_cannot_be_destroyed_before_its_handles),
+	    KUNIT_CASE(event_01_affiliated_events_report_their_object));

@@ -140,7 +140,7 @@ struct Stage {
  * Many times the queue's depth is received, whether the consumer keeps the memory or not, and the
  * queue stays full.
  */
-void mgmt_12_receive_queue_stays_full(Test &test)
+void mgmt_12_receive_queue_stays_full_while_it_receives(Test &test)
 {
 	for (bool keeps : {false, true}) {
 		Device device(plain);
@@ -200,5 +200,5 @@ void mgmt_12_receive_queue_refills_after_shortage(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_receive_queue, KUNIT_CASE(mgmt_12_receive_queue_stays_full),
+SOFT_SUITES(verbs_receive_queue, KUNIT_CASE(mgmt_12_receive_queue_stays_full_while_it_receives),
 	    KUNIT_CASE(mgmt_12_receive_queue_refills_after_shortage));

@@ -19,7 +19,7 @@ u32 next_pd(ib_device *device, u32 from, ib_resource_info &info)
 	return ib_next_resource(device, IB_RESOURCE_PD, from, &info) ? IB_NO_RESOURCE : info.number;
 }
 
-void objects_are_listed_in_creation_order(Test &test)
+void objects_are_listed_in_creation_order_with_their_owner(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -156,7 +156,7 @@ int one_id(ib_device *, u32 number, ib_resource_info *info)
 	return number > 3 ? -ENOENT : 0;
 }
 
-void resources_of_other_modules_are_listed(Test &test)
+void resources_of_a_registered_module_are_listed(Test &test)
 {
 	static constexpr ib_resource_source source = {.count = count_ids, .next = one_id};
 	Device device;
@@ -252,10 +252,10 @@ void device_numbers_are_not_reused(Test &test)
 	EXPECT_TRUE(ib_device_get_from(ib_device_index(device) + 1, KERN_NET_INITIAL) == nullptr);
 }
 
-SOFT_SUITES(verbs_resources, KUNIT_CASE(objects_are_listed_in_creation_order),
+SOFT_SUITES(verbs_resources, KUNIT_CASE(objects_are_listed_in_creation_order_with_their_owner),
 	    KUNIT_CASE(object_removal_waits_for_readers),
 	    KUNIT_CASE(object_reappears_when_destroy_fails),
-	    KUNIT_CASE(resources_of_other_modules_are_listed),
+	    KUNIT_CASE(resources_of_a_registered_module_are_listed),
 	    KUNIT_CASE(port_counters_reach_the_module_that_shows_them),
 	    KUNIT_CASE(device_node_is_found_while_published),
 	    KUNIT_CASE(device_numbers_are_not_reused));

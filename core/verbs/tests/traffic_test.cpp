@@ -10,7 +10,7 @@ namespace
 constexpr soft_options plain = {.lid = 1};
 
 /* A send fills the peer's buffer, with and without immediate data. */
-void send_fills_the_receive_buffer(Test &test)
+void send_with_immediate_data_fills_the_receive_buffer(Test &test)
 {
 	for (ib_qp_type type : {IB_QPT_RC, IB_QPT_UC}) {
 		Device device(plain);
@@ -241,7 +241,7 @@ void memory_window_grants_access_while_bound(Test &test)
 }
 
 /* Requests that the peer refuses, and the status on each side. */
-void refused_requests_report_their_status(Test &test)
+void refused_requests_report_their_status_and_stop_the_qp(Test &test)
 {
 	struct Row {
 		u32 recv_length;
@@ -349,7 +349,7 @@ void post_to_a_full_queue_reports_the_first_rejected(Test &test)
 }
 
 /* Lost messages are retransmitted on RC. If none arrives, the request fails after its retries. */
-void lost_messages_are_retransmitted(Test &test)
+void lost_message_fails_after_its_retransmissions(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -528,14 +528,14 @@ void xrc_messages_reach_the_addressed_srq(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_traffic, KUNIT_CASE(send_fills_the_receive_buffer),
+SOFT_SUITES(verbs_traffic, KUNIT_CASE(send_with_immediate_data_fills_the_receive_buffer),
 	    KUNIT_CASE(rdma_and_atomics_change_remote_memory),
 	    KUNIT_CASE(fast_registration_grants_exactly_its_pages),
 	    KUNIT_CASE(scatter_list_is_converted_to_pages),
 	    KUNIT_CASE(memory_window_grants_access_while_bound),
-	    KUNIT_CASE(refused_requests_report_their_status),
+	    KUNIT_CASE(refused_requests_report_their_status_and_stop_the_qp),
 	    KUNIT_CASE(keys_of_another_domain_are_refused),
 	    KUNIT_CASE(post_to_a_full_queue_reports_the_first_rejected),
-	    KUNIT_CASE(lost_messages_are_retransmitted),
+	    KUNIT_CASE(lost_message_fails_after_its_retransmissions),
 	    KUNIT_CASE(srq_serves_many_qps_and_reports_its_limit),
 	    KUNIT_CASE(xrc_messages_reach_the_addressed_srq));

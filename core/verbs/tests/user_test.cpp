@@ -120,7 +120,7 @@ void udata_is_copied_within_its_bounds(Test &test)
 	EXPECT_EQ(ib_check_udata_tail(&udata, 8), -EFAULT);
 }
 
-void contexts_are_opened_and_closed(Test &test)
+void context_is_unchanged_if_the_driver_refuses_another(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -142,7 +142,7 @@ void contexts_are_opened_and_closed(Test &test)
  * A program's objects belong to it for life and have no keys of the kernel. They refuse operations
  * that the kernel's objects only report.
  */
-void objects_record_their_owner(Test &test)
+void user_objects_record_their_process(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -310,7 +310,7 @@ void rcm_16_queue_pairs_belong_to_their_process(Test &test)
 	EXPECT_EQ(ib_dealloc_pd_user(pd), 0);
 }
 
-void regions_are_reregistered(Test &test)
+void failed_reregistration_leaves_the_region_unchanged(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -354,8 +354,9 @@ void regions_are_reregistered(Test &test)
 }
 
 SOFT_SUITES(verbs_user, KUNIT_CASE(udata_is_copied_within_its_bounds),
-	    KUNIT_CASE(contexts_are_opened_and_closed), KUNIT_CASE(objects_record_their_owner),
+	    KUNIT_CASE(context_is_unchanged_if_the_driver_refuses_another),
+	    KUNIT_CASE(user_objects_record_their_process),
 	    KUNIT_CASE(rcm_16_queue_pairs_belong_to_their_process),
-	    KUNIT_CASE(regions_are_reregistered));
+	    KUNIT_CASE(failed_reregistration_leaves_the_region_unchanged));
 
 } // namespace
