@@ -42,7 +42,7 @@ void card_status_is_returned_as_errno(Test &test)
  * If a card does not reply, its bus mastering is disabled once, and no further request is sent to
  * it.
  */
-void unresponsive_card_loses_bus_mastering(Test &test)
+void unresponsive_card_loses_bus_mastering_once(Test &test)
 {
 	Boxed<Card> card(300u);
 	ASSERT_TRUE(card->start(false));
@@ -85,7 +85,7 @@ void address_changes_do_not_wait_for_the_card(Test &test)
  * A card refuses a step of the start or does not reply to it: completed steps are undone. A card
  * that does not reply gets no further requests.
  */
-void failed_start_step_is_undone(Test &test)
+void failed_start_undoes_completed_steps(Test &test)
 {
 	using enum wire::MessageId;
 	for (const auto step : {rnic_open, rnic_query})
@@ -125,7 +125,7 @@ void card_that_does_not_stop_loses_bus_mastering(Test &test)
 }
 
 /* An object that the card refuses to create does not exist, and does not block the next one. */
-void rejected_requests_leave_no_state(Test &test)
+void rejected_creation_does_not_block_the_next_one(Test &test)
 {
 	using enum wire::MessageId;
 	Boxed<Bed> bed;
@@ -149,7 +149,7 @@ void rejected_requests_leave_no_state(Test &test)
 }
 
 /* An invalid index makes the driver treat the card as failed. */
-void invalid_index_fails_the_card(Test &test)
+void invalid_queue_index_marks_the_card_as_failed(Test &test)
 {
 	Boxed<Card> card;
 	ASSERT_TRUE(card->start(false));
@@ -164,7 +164,7 @@ void invalid_index_fails_the_card(Test &test)
 }
 
 /* The queues must be inside the window and hold messages. Each word of the reply is wrong once. */
-void queue_replies_are_validated(Test &test)
+void invalid_queue_layouts_are_rejected(Test &test)
 {
 	auto words = kern::make_array<u64>(kern::Gfp::kernel, 16);
 	ASSERT_OK(words);
@@ -200,7 +200,7 @@ void queue_replies_are_validated(Test &test)
 }
 
 /* Replies with attributes of new queues are validated; on failure, creation is undone. */
-void create_queue_replies_are_validated(Test &test)
+void invalid_create_replies_undo_the_creation(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -222,7 +222,7 @@ void create_queue_replies_are_validated(Test &test)
 }
 
 /* Local keys cover all memory. A peer can use only a region that is registered with the card. */
-void remote_access_requires_a_registered_region(Test &test)
+void only_regions_with_remote_access_are_registered(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -280,10 +280,12 @@ void iwcm_01_stream_close_is_reported_once(Test &test)
 
 KUNIT_SUITE(amso1100_channel, KUNIT_CASE(card_status_is_returned_as_errno),
 	    KUNIT_CASE(address_changes_do_not_wait_for_the_card),
-	    KUNIT_CASE(unresponsive_card_loses_bus_mastering),
-	    KUNIT_CASE(failed_start_step_is_undone),
+	    KUNIT_CASE(unresponsive_card_loses_bus_mastering_once),
+	    KUNIT_CASE(failed_start_undoes_completed_steps),
 	    KUNIT_CASE(card_that_does_not_stop_loses_bus_mastering),
-	    KUNIT_CASE(rejected_requests_leave_no_state), KUNIT_CASE(invalid_index_fails_the_card),
-	    KUNIT_CASE(queue_replies_are_validated), KUNIT_CASE(create_queue_replies_are_validated),
-	    KUNIT_CASE(remote_access_requires_a_registered_region),
+	    KUNIT_CASE(rejected_creation_does_not_block_the_next_one),
+	    KUNIT_CASE(invalid_queue_index_marks_the_card_as_failed),
+	    KUNIT_CASE(invalid_queue_layouts_are_rejected),
+	    KUNIT_CASE(invalid_create_replies_undo_the_creation),
+	    KUNIT_CASE(only_regions_with_remote_access_are_registered),
 	    KUNIT_CASE(iwcm_01_stream_close_is_reported_once));

@@ -145,7 +145,7 @@ void iwcm_01_close_event_is_delivered_once(Test &test)
 }
 
 /* Destroying a QP reports the end of its connection, in each state. */
-void iwcm_01_qp_destroy_is_reported(Test &test)
+void iwcm_01_destroying_a_qp_reports_the_end_of_its_connection(Test &test)
 {
 	for (const bool established : {true, false}) {
 		Boxed<Bed> bed;
@@ -171,7 +171,7 @@ void iwcm_01_qp_destroy_is_reported(Test &test)
 }
 
 /* Errors of a failed connect; the QP may connect again. */
-void failed_connect_reports_its_reason(Test &test)
+void failed_connect_reports_its_reason_and_can_be_repeated(Test &test)
 {
 	const struct {
 		wire::Status said;
@@ -198,7 +198,7 @@ void failed_connect_reports_its_reason(Test &test)
 }
 
 /* Connection requests reach the listener and are accepted or rejected; invalid ones are refused. */
-void iwcm_03_requests_are_accepted_and_refused(Test &test)
+void iwcm_03_valid_requests_are_delivered_and_others_rejected(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -257,7 +257,7 @@ void iwcm_03_requests_are_accepted_and_refused(Test &test)
  * A reject sent from the event handler does not wait for its reply: the card may hold back all
  * replies until its events are read.
  */
-void reject_does_not_delay_events(Test &test)
+void reject_does_not_wait_for_its_reply(Test &test)
 {
 	Boxed<Bed> bed(200u);
 	ASSERT_TRUE(bed.ok());
@@ -289,7 +289,7 @@ void reject_does_not_delay_events(Test &test)
  * The QP is destroyed while the card reports that a connection is established or lost: each event
  * is delivered once.
  */
-void iwcm_01_simultaneous_closes_are_reported_once(Test &test)
+void iwcm_01_events_during_qp_destroy_are_reported_once(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -354,7 +354,7 @@ void iwcm_01_events_of_an_old_stream_are_ignored(Test &test)
 }
 
 /* A failed card reports nothing. Its connections are closed nevertheless, each once. */
-void iwcm_01_card_failure_closes_connections(Test &test)
+void iwcm_01_card_failure_closes_each_connection_once(Test &test)
 {
 	for (const bool established : {true, false}) {
 		Boxed<Bed> bed;
@@ -374,11 +374,11 @@ void iwcm_01_card_failure_closes_connections(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(amso1100_connections, KUNIT_CASE(reject_does_not_delay_events),
-	    KUNIT_CASE(iwcm_01_simultaneous_closes_are_reported_once),
+KUNIT_SUITE(amso1100_connections, KUNIT_CASE(reject_does_not_wait_for_its_reply),
+	    KUNIT_CASE(iwcm_01_events_during_qp_destroy_are_reported_once),
 	    KUNIT_CASE(iwcm_01_events_of_an_old_stream_are_ignored),
-	    KUNIT_CASE(iwcm_01_card_failure_closes_connections),
+	    KUNIT_CASE(iwcm_01_card_failure_closes_each_connection_once),
 	    KUNIT_CASE(iwcm_01_close_event_is_delivered_once),
-	    KUNIT_CASE(iwcm_01_qp_destroy_is_reported),
-	    KUNIT_CASE(failed_connect_reports_its_reason),
-	    KUNIT_CASE(iwcm_03_requests_are_accepted_and_refused));
+	    KUNIT_CASE(iwcm_01_destroying_a_qp_reports_the_end_of_its_connection),
+	    KUNIT_CASE(failed_connect_reports_its_reason_and_can_be_repeated),
+	    KUNIT_CASE(iwcm_03_valid_requests_are_delivered_and_others_rejected));

@@ -21,7 +21,7 @@ namespace
 }
 
 /* A card that always has another event does not block code that waits for the last event. */
-void event_flood_is_handled_in_slices(Test &test)
+void event_flood_does_not_block_flush_events(Test &test)
 {
 	constexpr unsigned int flood = 5'000;
 	Boxed<Bed> bed;
@@ -58,7 +58,7 @@ void flush_events_does_not_wait_for_the_interrupt(Test &test)
  * LOCK-06: for a failed card, the recovery code calls the handlers after the last interrupt has
  * ended, and no later interrupt calls them.
  */
-void lock_06_failed_card_calls_no_handlers(Test &test)
+void lock_06_interrupts_of_a_failed_card_call_no_handlers(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -158,9 +158,9 @@ void reject_does_not_wait_for_request_queue_space(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(amso1100_events, KUNIT_CASE(event_flood_is_handled_in_slices),
+KUNIT_SUITE(amso1100_events, KUNIT_CASE(event_flood_does_not_block_flush_events),
 	    KUNIT_CASE(flush_events_does_not_wait_for_the_interrupt),
-	    KUNIT_CASE(lock_06_failed_card_calls_no_handlers),
+	    KUNIT_CASE(lock_06_interrupts_of_a_failed_card_call_no_handlers),
 	    KUNIT_CASE(hints_beyond_the_count_are_not_read),
 	    KUNIT_CASE(mgmt_09_flush_completions_wait_for_space_in_the_cq),
 	    KUNIT_CASE(reject_does_not_wait_for_request_queue_space));

@@ -241,7 +241,7 @@ bool sleeping_is_watched()
  * None of a million completions that arrive between NAPI's last poll and the arm is lost. Slow
  * kernels use a smaller number.
  */
-void notify_09_napi_loses_no_completion(Test &test)
+void notify_09_napi_loses_no_completion_in_the_arm_race(Test &test)
 {
 	const u32 a_million = sleeping_is_watched() ? 20000 : 1000000;
 	Boxed<Consumer> consumer(a_million, test.seed());
@@ -267,4 +267,4 @@ KUNIT_SUITE(amso1100_notify, KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_q
 	    KUNIT_CASE(notify_06_late_arm_reports_and_does_not_fire),
 	    KUNIT_CASE(notify_07_solicited_arm_ignores_unsolicited_completions),
 	    KUNIT_CASE(notify_08_each_arm_fires_once),
-	    KUNIT_CASE(notify_09_napi_loses_no_completion));
+	    KUNIT_CASE(notify_09_napi_loses_no_completion_in_the_arm_race));

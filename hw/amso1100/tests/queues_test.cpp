@@ -11,7 +11,7 @@ namespace
 {
 
 /* Requests complete in order, including unsignaled ones; the ring takes no more than its depth. */
-void requests_complete_in_order(Test &test)
+void requests_complete_in_order_and_within_the_ring_depth(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -144,7 +144,7 @@ void request_layout_matches_the_card(Test &test)
 }
 
 /* Entries that do not belong to a posted request are ignored, and do not affect other entries. */
-void completion_entries_are_validated(Test &test)
+void invalid_completion_entries_are_ignored(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -215,7 +215,7 @@ void status_codes_are_converted_to_wc_status(Test &test)
  * MGMT-09: a QP that ends leaves its completions, in their order, and those that the end flushes;
  * another's are not touched, and a new QP of the same number has nothing of them.
  */
-void mgmt_09_completions_outlive_their_qp(Test &test)
+void mgmt_09_completions_can_be_polled_after_qp_destroy(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -276,7 +276,7 @@ struct Left {
  * that it has completed. The handler is called, and a QP that is destroyed leaves its completions
  * in the CQ.
  */
-void mgmt_09_failed_card_flushes(Test &test)
+void mgmt_09_failed_card_flushes_each_request_in_order(Test &test)
 {
 	constexpr Left left[] = {{1, IB_WC_SUCCESS},
 				 {2, IB_WC_WR_FLUSH_ERR},
@@ -312,9 +312,10 @@ void mgmt_09_failed_card_flushes(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(amso1100_queues, KUNIT_CASE(mgmt_09_failed_card_flushes),
+KUNIT_SUITE(amso1100_queues, KUNIT_CASE(mgmt_09_failed_card_flushes_each_request_in_order),
 	    KUNIT_CASE(lock_01_data_path_works_in_an_interrupt),
-	    KUNIT_CASE(requests_complete_in_order), KUNIT_CASE(request_layout_matches_the_card),
-	    KUNIT_CASE(completion_entries_are_validated),
+	    KUNIT_CASE(requests_complete_in_order_and_within_the_ring_depth),
+	    KUNIT_CASE(request_layout_matches_the_card),
+	    KUNIT_CASE(invalid_completion_entries_are_ignored),
 	    KUNIT_CASE(status_codes_are_converted_to_wc_status),
-	    KUNIT_CASE(mgmt_09_completions_outlive_their_qp));
+	    KUNIT_CASE(mgmt_09_completions_can_be_polled_after_qp_destroy));

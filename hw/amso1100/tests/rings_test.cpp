@@ -55,7 +55,7 @@ u64 transmit_entry(u32 slot)
  * A descriptor is complete when the card may take it. Slots are reused in order, also at the end of
  * the ring.
  */
-static void transmits_complete_in_order(kern::kunit::Test &test)
+static void transmits_complete_in_ring_order(kern::kunit::Test &test)
 {
 	Memory memory;
 	TransmitRing ring;
@@ -107,7 +107,7 @@ static void reset_frees_queued_transmits_once(kern::kunit::Test &test)
 }
 
 /* The length in the card's descriptor is used, but not beyond the end of the buffer. */
-static void receive_descriptors_are_validated(kern::kunit::Test &test)
+static void invalid_receive_descriptors_are_rejected(kern::kunit::Test &test)
 {
 	constexpr u32 room = 1544;
 	Memory memory;
@@ -153,7 +153,7 @@ static void receive_descriptors_are_validated(kern::kunit::Test &test)
 }
 
 /* The driver waits for a card that does not release its buffers, but not forever. */
-static void unresponsive_card_times_out(kern::kunit::Test &test)
+static void waiting_for_an_unresponsive_card_times_out(kern::kunit::Test &test)
 {
 	Memory memory;
 	ReceiveRing ring;
@@ -163,7 +163,7 @@ static void unresponsive_card_times_out(kern::kunit::Test &test)
 }
 
 /* The required contents of the shared page. Each word is wrong once. */
-static void shared_page_is_validated(kern::kunit::Test &test)
+static void invalid_shared_pages_are_rejected(kern::kunit::Test &test)
 {
 	Memory memory;
 	const auto window = memory.window(0, 0x78);
@@ -202,7 +202,8 @@ static void shared_page_is_validated(kern::kunit::Test &test)
 	EXPECT_OK(read_register_page(window));
 }
 
-KUNIT_SUITE(amso1100_rings, KUNIT_CASE(transmits_complete_in_order),
+KUNIT_SUITE(amso1100_rings, KUNIT_CASE(transmits_complete_in_ring_order),
 	    KUNIT_CASE(reset_frees_queued_transmits_once),
-	    KUNIT_CASE(receive_descriptors_are_validated), KUNIT_CASE(unresponsive_card_times_out),
-	    KUNIT_CASE(shared_page_is_validated));
+	    KUNIT_CASE(invalid_receive_descriptors_are_rejected),
+	    KUNIT_CASE(waiting_for_an_unresponsive_card_times_out),
+	    KUNIT_CASE(invalid_shared_pages_are_rejected));

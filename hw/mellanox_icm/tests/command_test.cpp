@@ -34,7 +34,7 @@ struct Gone final : CardOfMemory, mellanox_icm::FailureListener {
  * caller, neither the first nor the second to detect the failure, gets the error before the card
  * has lost access to memory.
  */
-void unreachable_card_is_marked_failed(kern::kunit::Test &test)
+void no_caller_gets_an_error_before_the_card_lost_dma(kern::kunit::Test &test)
 {
 	Gone card;
 	ASSERT_TRUE(card.begin());
@@ -83,5 +83,5 @@ void immediate_result_is_read_from_the_register(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mellanox_command, KUNIT_CASE(unreachable_card_is_marked_failed),
+KUNIT_SUITE(mellanox_command, KUNIT_CASE(no_caller_gets_an_error_before_the_card_lost_dma),
 	    KUNIT_CASE(immediate_result_is_read_from_the_register));

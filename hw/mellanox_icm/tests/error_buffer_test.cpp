@@ -29,7 +29,7 @@ void any_error_word_marks_the_card_as_failed(kern::kunit::Test &test)
 }
 
 /* Without a buffer no error is reported; at most one screen of words is logged. */
-void buffer_bounds_are_respected(kern::kunit::Test &test)
+void error_buffer_is_not_read_beyond_its_bounds(kern::kunit::Test &test)
 {
 	u32 memory[32] = {};
 	const kern::Mmio bar = kern::Mmio::over_memory(memory, sizeof(memory));
@@ -42,6 +42,6 @@ void buffer_bounds_are_respected(kern::kunit::Test &test)
 }
 
 KUNIT_SUITE(mellanox_error_buffer, KUNIT_CASE(any_error_word_marks_the_card_as_failed),
-	    KUNIT_CASE(buffer_bounds_are_respected));
+	    KUNIT_CASE(error_buffer_is_not_read_beyond_its_bounds));
 
 } // namespace

@@ -48,7 +48,7 @@ struct Groups final : CardOfMemory, mellanox_icm::FailureListener {
  * QP, and all that it uses, would be lost forever. The card is asked, and its status reports that
  * the QP is in no group.
  */
-void leaving_a_group_needs_no_memory(kern::kunit::Test &test)
+void leaving_a_group_allocates_no_memory(kern::kunit::Test &test)
 {
 	Groups card;
 	ASSERT_TRUE(card.begin());
@@ -186,7 +186,7 @@ void ipoib_11_programs_cannot_fill_the_multicast_table(kern::kunit::Test &test)
  * A user gets half of the page entries that programs may have, the next user half of the rest, and
  * root all. Released entries can be allocated again.
  */
-void user_gets_half_of_the_page_entries(kern::kunit::Test &test)
+void user_gets_half_of_the_mtt_entries(kern::kunit::Test &test)
 {
 	constexpr u32 table = 1u << 20, half = 15u << 15;
 	kern::SharedPool pool(table, -EDQUOT, KERN_LOCK_CLASS("mellanox.page_shares_test"));
@@ -223,7 +223,7 @@ void mtt_table_size_scales_with_host_memory(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mellanox_shared, KUNIT_CASE(leaving_a_group_needs_no_memory),
+KUNIT_SUITE(mellanox_shared, KUNIT_CASE(leaving_a_group_allocates_no_memory),
 	    KUNIT_CASE(ipoib_11_programs_cannot_fill_the_multicast_table),
-	    KUNIT_CASE(user_gets_half_of_the_page_entries),
+	    KUNIT_CASE(user_gets_half_of_the_mtt_entries),
 	    KUNIT_CASE(mtt_table_size_scales_with_host_memory));

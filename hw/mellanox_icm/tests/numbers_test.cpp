@@ -30,7 +30,7 @@ static void each_number_is_allocated_once(kern::kunit::Test &test)
 }
 
 /* A freed number is reused only after all other free numbers. */
-static void freed_number_is_not_reused_soon(kern::kunit::Test &test)
+static void freed_number_is_reused_after_all_other_free_numbers(kern::kunit::Test &test)
 {
 	auto numbers = NumberAllocator::create(0, 64).take();
 	const u32 first = numbers->allocate().take();
@@ -41,7 +41,7 @@ static void freed_number_is_not_reused_soon(kern::kunit::Test &test)
 }
 
 /* An empty range is refused. */
-static void empty_range_is_rejected(kern::kunit::Test &test)
+static void empty_number_range_is_rejected(kern::kunit::Test &test)
 {
 	EXPECT_ERROR(NumberAllocator::create(5, 5), -EINVAL);
 }
@@ -50,7 +50,7 @@ static void empty_range_is_rejected(kern::kunit::Test &test)
  * Ranges are aligned to their size and do not overlap. When all have been freed, the whole range
  * can be allocated again.
  */
-static void runs_are_aligned_and_disjoint(kern::kunit::Test &test)
+static void buddy_ranges_are_aligned_and_disjoint(kern::kunit::Test &test)
 {
 	constexpr unsigned int log_size = 10;
 	auto buddy = Buddy::create(log_size).take();
@@ -113,5 +113,7 @@ static void reserved_numbers_need_access_to_the_reserve(kern::kunit::Test &test)
 }
 
 KUNIT_SUITE(mlx4_numbers, KUNIT_CASE(reserved_numbers_need_access_to_the_reserve),
-	    KUNIT_CASE(each_number_is_allocated_once), KUNIT_CASE(freed_number_is_not_reused_soon),
-	    KUNIT_CASE(empty_range_is_rejected), KUNIT_CASE(runs_are_aligned_and_disjoint));
+	    KUNIT_CASE(each_number_is_allocated_once),
+	    KUNIT_CASE(freed_number_is_reused_after_all_other_free_numbers),
+	    KUNIT_CASE(empty_number_range_is_rejected),
+	    KUNIT_CASE(buddy_ranges_are_aligned_and_disjoint));

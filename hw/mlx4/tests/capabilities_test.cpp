@@ -9,7 +9,7 @@ using mlx4::test::SampleCard;
 using Cap = wire::QueryDevCap;
 
 /* The capabilities of the sample card are decoded correctly. */
-static void valid_capabilities_are_accepted(kern::kunit::Test &test)
+static void capabilities_of_the_sample_card_are_decoded(kern::kunit::Test &test)
 {
 	SampleCard card;
 	const auto parsed = parse_capabilities(card.capabilities);
@@ -61,7 +61,7 @@ static void inconsistent_capabilities_are_rejected(kern::kunit::Test &test)
  * Regions do not overlap, are aligned to their size, and are inside the range that the card was
  * given; the cMPT tables have the required spacing.
  */
-static void icm_regions_do_not_overlap(kern::kunit::Test &test)
+static void icm_regions_are_aligned_and_do_not_overlap(kern::kunit::Test &test)
 {
 	SampleCard card;
 	const auto cap = parse_capabilities(card.capabilities);
@@ -99,7 +99,7 @@ static void tables_have_their_documented_sizes(kern::kunit::Test &test)
 }
 
 /* A card whose reserved objects fill its tables is refused. */
-static void card_without_free_resources_is_rejected(kern::kunit::Test &test)
+static void card_whose_reserved_objects_fill_a_table_is_rejected(kern::kunit::Test &test)
 {
 	SampleCard card;
 	card.set(Cap::log_reserved_qps, 15);
@@ -110,7 +110,7 @@ static void card_without_free_resources_is_rejected(kern::kunit::Test &test)
 }
 
 /* A card whose ICM is too small is refused. */
-static void card_with_small_bars_is_rejected(kern::kunit::Test &test)
+static void card_with_too_little_icm_is_rejected(kern::kunit::Test &test)
 {
 	SampleCard card;
 	Cap::max_icm_size.set(card.capabilities, 1 << 20);
@@ -119,8 +119,9 @@ static void card_with_small_bars_is_rejected(kern::kunit::Test &test)
 	EXPECT_ERROR(lay_out_icm(cap.value(), {}), -ENOSPC);
 }
 
-KUNIT_SUITE(mlx4_capabilities, KUNIT_CASE(valid_capabilities_are_accepted),
+KUNIT_SUITE(mlx4_capabilities, KUNIT_CASE(capabilities_of_the_sample_card_are_decoded),
 	    KUNIT_CASE(inconsistent_capabilities_are_rejected),
-	    KUNIT_CASE(icm_regions_do_not_overlap), KUNIT_CASE(tables_have_their_documented_sizes),
-	    KUNIT_CASE(card_without_free_resources_is_rejected),
-	    KUNIT_CASE(card_with_small_bars_is_rejected));
+	    KUNIT_CASE(icm_regions_are_aligned_and_do_not_overlap),
+	    KUNIT_CASE(tables_have_their_documented_sizes),
+	    KUNIT_CASE(card_whose_reserved_objects_fill_a_table_is_rejected),
+	    KUNIT_CASE(card_with_too_little_icm_is_rejected));

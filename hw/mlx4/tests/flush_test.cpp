@@ -36,7 +36,7 @@ struct Flushed final : mellanox_icm::FailureListener {
  * The driver queries the card until its counters show that nothing is outstanding. It does not wait
  * for a card that stops responding.
  */
-void flush_does_not_wait_for_an_unresponsive_card(kern::kunit::Test &test)
+void flush_waits_for_the_counters_but_not_for_a_failed_card(kern::kunit::Test &test)
 {
 	Flushed flushed;
 	ASSERT_TRUE(flushed.begin());
@@ -62,4 +62,4 @@ void flush_does_not_wait_for_an_unresponsive_card(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mlx4_flush, KUNIT_CASE(flush_does_not_wait_for_an_unresponsive_card));
+KUNIT_SUITE(mlx4_flush, KUNIT_CASE(flush_waits_for_the_counters_but_not_for_a_failed_card));

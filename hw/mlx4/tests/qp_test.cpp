@@ -21,7 +21,7 @@ Capabilities sample_capabilities()
 } // namespace
 
 /* Each transition of the specification has its command, and no other has one. */
-static void transitions_match_the_specification(kern::kunit::Test &test)
+static void qp_transition_commands_match_the_specification(kern::kunit::Test &test)
 {
 	using wire::Opcode;
 	const struct {
@@ -66,7 +66,7 @@ static void transitions_match_the_specification(kern::kunit::Test &test)
 }
 
 /* An address path is read back unchanged from the context. */
-static void path_round_trips_through_the_context(kern::kunit::Test &test)
+static void address_path_is_read_back_from_the_context(kern::kunit::Test &test)
 {
 	const Capabilities cap = sample_capabilities();
 	rdma_ah_attr address{};
@@ -101,7 +101,7 @@ static void path_round_trips_through_the_context(kern::kunit::Test &test)
  * Only the given attributes are in the mask of optional parameters, and values out of range are
  * refused.
  */
-static void invalid_qp_attributes_are_rejected(kern::kunit::Test &test)
+static void out_of_range_qp_attributes_are_rejected(kern::kunit::Test &test)
 {
 	const Capabilities cap = sample_capabilities();
 	alignas(8) u8 context[wire::QpContext::size] = {};
@@ -125,7 +125,7 @@ static void invalid_qp_attributes_are_rejected(kern::kunit::Test &test)
 /*
  * Queues hold at least what was asked for, lie apart, the larger stride first; too much is refused.
  */
-static void queue_sizes_cover_the_request(kern::kunit::Test &test)
+static void planned_queues_hold_the_requested_entries(kern::kunit::Test &test)
 {
 	const Capabilities cap = sample_capabilities();
 	const ib_qp_type types[] = {IB_QPT_RC, IB_QPT_UD, IB_QPT_GSI, IB_QPT_UC};
@@ -173,7 +173,7 @@ static void queue_sizes_cover_the_request(kern::kunit::Test &test)
  * Inline data of any length can be read by the card's rule: no piece crosses a multiple of 64
  * bytes, and each begins on a unit.
  */
-static void inline_data_round_trips(kern::kunit::Test &test)
+static void inline_segments_do_not_cross_64_byte_boundaries(kern::kunit::Test &test)
 {
 	for (u32 offset = 16; offset <= 64; offset += 16) {
 		for (u32 length = 1; length <= 300; length++) {
@@ -218,8 +218,9 @@ static void unsupported_rates_become_the_next_lower_rate(kern::kunit::Test &test
 	EXPECT_EQ(static_rate(cap, IB_RATE_40_GBPS), static_cast<u8>(5 + IB_RATE_20_GBPS));
 }
 
-KUNIT_SUITE(mlx4_qp, KUNIT_CASE(transitions_match_the_specification),
-	    KUNIT_CASE(path_round_trips_through_the_context),
-	    KUNIT_CASE(invalid_qp_attributes_are_rejected),
-	    KUNIT_CASE(queue_sizes_cover_the_request), KUNIT_CASE(inline_data_round_trips),
+KUNIT_SUITE(mlx4_qp, KUNIT_CASE(qp_transition_commands_match_the_specification),
+	    KUNIT_CASE(address_path_is_read_back_from_the_context),
+	    KUNIT_CASE(out_of_range_qp_attributes_are_rejected),
+	    KUNIT_CASE(planned_queues_hold_the_requested_entries),
+	    KUNIT_CASE(inline_segments_do_not_cross_64_byte_boundaries),
 	    KUNIT_CASE(unsupported_rates_become_the_next_lower_rate));

@@ -10,7 +10,7 @@ using mthca::test::SampleFirmware;
 using Lim = wire::QueryDevLim;
 
 /* The capabilities of the sample card are decoded correctly. */
-static void valid_capabilities_are_accepted(kern::kunit::Test &test)
+static void capabilities_of_the_sample_card_are_decoded(kern::kunit::Test &test)
 {
 	SampleCard card;
 	const auto parsed = parse_capabilities(card.limits);
@@ -33,7 +33,7 @@ static void valid_capabilities_are_accepted(kern::kunit::Test &test)
 }
 
 /* Registers are located by bus addresses, wherever the BAR is. */
-static void registers_are_located_by_address(kern::kunit::Test &test)
+static void registers_are_located_by_bus_address(kern::kunit::Test &test)
 {
 	SampleFirmware firmware;
 	const auto parsed = parse_firmware(firmware.answer, firmware.bar0_bytes);
@@ -98,7 +98,7 @@ static void inconsistent_capabilities_are_rejected(kern::kunit::Test &test)
  * Regions do not overlap, are aligned to their size or a page, and are inside the range that the
  * card was given.
  */
-static void icm_regions_do_not_overlap(kern::kunit::Test &test)
+static void icm_regions_are_aligned_and_do_not_overlap(kern::kunit::Test &test)
 {
 	SampleCard card;
 	const auto laid = layout_of(card);
@@ -130,7 +130,7 @@ static void tables_have_their_documented_sizes(kern::kunit::Test &test)
 }
 
 /* A card whose reserved objects fill its tables is refused. */
-static void card_without_free_resources_is_rejected(kern::kunit::Test &test)
+static void card_whose_reserved_objects_fill_a_table_is_rejected(kern::kunit::Test &test)
 {
 	SampleCard card;
 	card.set(Lim::log_reserved_qps, 13);
@@ -138,17 +138,18 @@ static void card_without_free_resources_is_rejected(kern::kunit::Test &test)
 }
 
 /* A card whose ICM is too small is refused. */
-static void card_with_small_bars_is_rejected(kern::kunit::Test &test)
+static void card_with_too_little_icm_is_rejected(kern::kunit::Test &test)
 {
 	SampleCard card;
 	Lim::max_icm_size.set(card.limits, 1 << 20);
 	EXPECT_ERROR(layout_of(card), -ENOSPC);
 }
 
-KUNIT_SUITE(mthca_capabilities, KUNIT_CASE(valid_capabilities_are_accepted),
-	    KUNIT_CASE(registers_are_located_by_address),
+KUNIT_SUITE(mthca_capabilities, KUNIT_CASE(capabilities_of_the_sample_card_are_decoded),
+	    KUNIT_CASE(registers_are_located_by_bus_address),
 	    KUNIT_CASE(registers_outside_the_bar_are_refused),
 	    KUNIT_CASE(inconsistent_capabilities_are_rejected),
-	    KUNIT_CASE(icm_regions_do_not_overlap), KUNIT_CASE(tables_have_their_documented_sizes),
-	    KUNIT_CASE(card_without_free_resources_is_rejected),
-	    KUNIT_CASE(card_with_small_bars_is_rejected));
+	    KUNIT_CASE(icm_regions_are_aligned_and_do_not_overlap),
+	    KUNIT_CASE(tables_have_their_documented_sizes),
+	    KUNIT_CASE(card_whose_reserved_objects_fill_a_table_is_rejected),
+	    KUNIT_CASE(card_with_too_little_icm_is_rejected));

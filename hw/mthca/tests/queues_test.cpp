@@ -197,7 +197,7 @@ struct Sends {
  * The descriptor before it describes a send; for the first send, this is the last descriptor of the
  * ring. The doorbell describes it as well.
  */
-void send_is_linked_from_its_predecessor(kern::kunit::Test &test)
+void send_is_described_by_its_predecessor(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -229,7 +229,7 @@ void send_is_linked_from_its_predecessor(kern::kunit::Test &test)
 /*
  * The link in a reused slot is kept while the request that it describes may not have been executed.
  */
-void reused_slot_keeps_its_link(kern::kunit::Test &test)
+void reused_slot_keeps_the_link_to_its_successor(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -311,7 +311,7 @@ void long_list_rings_several_doorbells(kern::kunit::Test &test)
  * The card reports a QP number that cannot exist, in each way that a CQ without previous
  * completions could take for its last QP.
  */
-void oversized_qp_number_finds_no_qp(kern::kunit::Test &test)
+void completion_with_an_invalid_qp_number_is_counted(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -361,7 +361,7 @@ void completions_are_matched_with_requests_by_address(kern::kunit::Test &test)
 }
 
 /* MGMT-09: what a QP leaves in the queue is given after it, in its place among the others. */
-void mgmt_09_completions_outlive_their_qp(kern::kunit::Test &test)
+void mgmt_09_completions_can_be_polled_after_qp_destroy(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -510,7 +510,7 @@ void notify_01_invalid_flags_do_not_arm_the_queue(kern::kunit::Test &test)
  * The QP context has the signaling type: the library of a program sets the flag of a request only
  * where the program has asked for that request's completion.
  */
-void qp_context_has_the_signalling_type(kern::kunit::Test &test)
+void qp_context_has_the_signaling_type_of_the_qp(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -603,7 +603,7 @@ void posted_request_has_its_own_copy_of_the_address(kern::kunit::Test &test)
  * Queues are powers of two that hold what is asked for, and more than the card's descriptors hold
  * is refused.
  */
-void queue_sizes_cover_the_request(kern::kunit::Test &test)
+void planned_queues_hold_the_requested_entries(kern::kunit::Test &test)
 {
 	SampleCard card;
 	const auto cap = parse_capabilities(card.limits);
@@ -693,12 +693,13 @@ void user_queue_keeps_its_region_alive(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mthca_queues, KUNIT_CASE(send_is_linked_from_its_predecessor),
-	    KUNIT_CASE(reused_slot_keeps_its_link), KUNIT_CASE(rejected_requests_take_no_slot),
+KUNIT_SUITE(mthca_queues, KUNIT_CASE(send_is_described_by_its_predecessor),
+	    KUNIT_CASE(reused_slot_keeps_the_link_to_its_successor),
+	    KUNIT_CASE(rejected_requests_take_no_slot),
 	    KUNIT_CASE(long_list_rings_several_doorbells),
-	    KUNIT_CASE(oversized_qp_number_finds_no_qp),
+	    KUNIT_CASE(completion_with_an_invalid_qp_number_is_counted),
 	    KUNIT_CASE(completions_are_matched_with_requests_by_address),
-	    KUNIT_CASE(mgmt_09_completions_outlive_their_qp),
+	    KUNIT_CASE(mgmt_09_completions_can_be_polled_after_qp_destroy),
 	    KUNIT_CASE(mgmt_09_destroying_a_qp_allocates_nothing),
 	    KUNIT_CASE(mgmt_09_failed_card_flushes_a_destroyed_qp),
 	    KUNIT_CASE(notify_05_arming_reads_no_entries),
@@ -706,7 +707,7 @@ KUNIT_SUITE(mthca_queues, KUNIT_CASE(send_is_linked_from_its_predecessor),
 	    KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_queue),
 	    KUNIT_CASE(address_vector_layout_matches_the_card),
 	    KUNIT_CASE(posted_request_has_its_own_copy_of_the_address),
-	    KUNIT_CASE(qp_context_has_the_signalling_type),
-	    KUNIT_CASE(queue_sizes_cover_the_request),
+	    KUNIT_CASE(qp_context_has_the_signaling_type_of_the_qp),
+	    KUNIT_CASE(planned_queues_hold_the_requested_entries),
 	    KUNIT_CASE(multicast_members_occupy_the_first_entries),
 	    KUNIT_CASE(user_queue_keeps_its_region_alive));

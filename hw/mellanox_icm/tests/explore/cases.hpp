@@ -200,7 +200,7 @@ void qp_receives_its_own_message(Test &test)
 }
 
 /* A completion before or after the CQ is armed wakes the waiting task. */
-void completion_event_wakes_the_waiter(Test &test)
+void completion_before_or_after_the_arm_wakes_the_waiter(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.get() != nullptr);
@@ -307,7 +307,7 @@ private:
 	bool good_ = true;
 };
 
-void lock_04_tasks_share_a_queue_pair(Test &test)
+void lock_04_tasks_that_share_a_qp_get_all_completions(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.get() != nullptr);
@@ -409,7 +409,7 @@ bool is_whole(const rdma_ah_attr &attr)
 }
 
 /* LOCK-04: if one task changes an address, another reads either the old or the new one. */
-void lock_04_address_is_not_torn(Test &test)
+void lock_04_query_ah_never_mixes_two_addresses(Test &test)
 {
 	struct Writer {
 		int run()
@@ -449,9 +449,9 @@ void lock_04_address_is_not_torn(Test &test)
 	KUNIT_CASE(removed_card_leaves_nothing_behind),                                            \
 		KUNIT_CASE(failed_probe_leaves_nothing_behind),                                    \
 		KUNIT_CASE(qp_receives_its_own_message),                                           \
-		KUNIT_CASE(completion_event_wakes_the_waiter),                                     \
+		KUNIT_CASE(completion_before_or_after_the_arm_wakes_the_waiter),                   \
 		KUNIT_CASE(cq_armed_after_a_completion_raises_an_event),                           \
 		KUNIT_CASE(cq_armed_again_without_a_poll_fires_or_reports),                        \
 		KUNIT_CASE(lock_01_card_data_path_works_in_an_interrupt),                          \
-		KUNIT_CASE(lock_04_tasks_share_a_queue_pair),                                      \
-		KUNIT_CASE(lock_04_address_is_not_torn)
+		KUNIT_CASE(lock_04_tasks_that_share_a_qp_get_all_completions),                     \
+		KUNIT_CASE(lock_04_query_ah_never_mixes_two_addresses)
