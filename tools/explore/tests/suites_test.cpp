@@ -89,7 +89,7 @@ TEST(Explorer, IpoibInterfaceCanGoDownDuringRecovery)
 }
 TEST(Explorer, IpoibQueuesStayStoppedDuringRecovery)
 {
-	expect_holds("explore_ipoib.queues_stay_stopped_while_it_recovers", 100);
+	expect_holds("explore_ipoib.transmit_queues_stay_stopped_during_recovery", 100);
 }
 TEST(Explorer, IpoibStatisticsCanBeReadDuringRingResize)
 {
@@ -108,7 +108,7 @@ TEST(Explorer, IpoibInterfaceSurvivesFailedAllocations)
 {
 	expect_holds("explore_ipoib.failed_registration_leaves_nothing_behind", 300);
 	expect_holds("explore_ipoib.interface_survives_two_failed_ring_allocations", 200);
-	expect_holds("explore_ipoib.failed_child_is_recreated", 200);
+	expect_holds("explore_ipoib.child_can_be_created_after_a_failed_attempt", 200);
 }
 /* The driver of a ConnectX or InfiniHost, the card, its link and a subnet manager in one time. */
 TEST(Explorer, DriverWorksWithTheEmulatedCard)

@@ -203,7 +203,7 @@ u64 received(const Interface &interface)
  * User space may make several children of one partition, also of the parent's own, such as one for
  * each container. Each has a QP of its own, and they reach each other.
  */
-void ipoib_10_partition_may_have_several_children(Test &test)
+void ipoib_10_children_of_one_partition_reach_each_other(Test &test)
 {
 	Port port;
 	ASSERT_TRUE(port.ok());
@@ -235,7 +235,7 @@ void ipoib_10_partition_may_have_several_children(Test &test)
 /*
  * A child that sysfs makes is known by its P_Key, so that a partition has one, and the parent none.
  */
-void ipoib_10_child_made_by_pkey_is_unique(Test &test)
+void ipoib_10_sysfs_creates_one_child_per_partition(Test &test)
 {
 	constexpr u16 pkey = 0x8001;
 	Port port;
@@ -262,5 +262,5 @@ void ipoib_10_child_made_by_pkey_is_unique(Test &test)
 
 SOFT_SUITES(ipoib_client,
 	    KUNIT_CASE(event_02_interface_opened_during_registration_follows_its_port),
-	    KUNIT_CASE(ipoib_10_partition_may_have_several_children),
-	    KUNIT_CASE(ipoib_10_child_made_by_pkey_is_unique));
+	    KUNIT_CASE(ipoib_10_children_of_one_partition_reach_each_other),
+	    KUNIT_CASE(ipoib_10_sysfs_creates_one_child_per_partition));

@@ -157,7 +157,7 @@ void ipoib_05_rnr_retries_are_bounded(Test &test)
 }
 
 /* A receive queue in error receives for no connection: the interface creates another. */
-void ipoib_03_failed_receive_queue_recovers(Test &test)
+void ipoib_03_receive_queue_in_error_is_replaced(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -194,7 +194,7 @@ void ipoib_05_mra_aborts_the_connection_attempt(Test &test)
  * A peer that does not receive, with as many connections as it may have, leaves connections to
  * others.
  */
-void ipoib_05_one_peer_does_not_take_all_connections(Test &test)
+void ipoib_05_one_peer_leaves_send_requests_to_others(Test &test)
 {
 	using All = ActiveConnections;
 	u32 left = All::requests_max;
@@ -221,7 +221,7 @@ void ipoib_05_one_peer_does_not_take_all_connections(Test &test)
 /*
  * Packets of other peers are received while one peer establishes and ends connections all the time.
  */
-void ipoib_05_connection_churn_does_not_block_other_peers(Test &test)
+void ipoib_05_ended_connections_are_destroyed_at_intervals(Test &test)
 {
 	constexpr u32 rounds = 4;
 	constexpr u64 interval_ns = 100'000'000;
@@ -265,7 +265,7 @@ void ipoib_07_checksums_are_omitted_only_if_the_peer_allows_it(Test &test)
 }
 
 /* Packets that wait for peers that never respond are bounded, for each peer and in total. */
-void ipoib_05_queued_packets_are_bounded(Test &test)
+void ipoib_05_packets_waiting_for_connections_are_bounded(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -350,7 +350,7 @@ void ipoib_02_long_packet_in_datagram_mode_is_dropped(Test &test)
 }
 
 /* The path to a peer that is reached only by a connection is queried again, too. */
-void ipoib_03_path_is_resolved_again(Test &test)
+void ipoib_03_path_is_queried_again_after_an_sm_change(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -392,7 +392,7 @@ void ipoib_06_packet_sees_no_partial_mode_change(Test &test)
 /*
  * While one peer's connection is being ended, which may take long, those of other peers continue.
  */
-void ipoib_05_connections_survive_closing_of_others(Test &test)
+void ipoib_05_packets_arrive_while_another_connection_closes(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -490,15 +490,15 @@ CARD_SUITE(ipoib_connected_peers,
 	   KUNIT_CASE(ipoib_03_unreachable_peer_is_not_reconnected_repeatedly),
 	   KUNIT_CASE(ipoib_07_checksums_are_omitted_only_if_the_peer_allows_it),
 	   KUNIT_CASE(ipoib_05_rnr_retries_are_bounded),
-	   KUNIT_CASE(ipoib_03_failed_receive_queue_recovers),
+	   KUNIT_CASE(ipoib_03_receive_queue_in_error_is_replaced),
 	   KUNIT_CASE(ipoib_05_mra_aborts_the_connection_attempt),
-	   KUNIT_CASE(ipoib_05_one_peer_does_not_take_all_connections),
-	   KUNIT_CASE(ipoib_05_connection_churn_does_not_block_other_peers),
-	   KUNIT_CASE(ipoib_05_queued_packets_are_bounded),
+	   KUNIT_CASE(ipoib_05_one_peer_leaves_send_requests_to_others),
+	   KUNIT_CASE(ipoib_05_ended_connections_are_destroyed_at_intervals),
+	   KUNIT_CASE(ipoib_05_packets_waiting_for_connections_are_bounded),
 	   KUNIT_CASE(ipoib_08_connections_to_one_peer_are_bounded),
 	   KUNIT_CASE(ipoib_02_long_packet_in_datagram_mode_is_dropped),
-	   KUNIT_CASE(ipoib_03_path_is_resolved_again),
+	   KUNIT_CASE(ipoib_03_path_is_queried_again_after_an_sm_change),
 	   KUNIT_CASE(ipoib_06_packet_sees_no_partial_mode_change),
-	   KUNIT_CASE(ipoib_05_connections_survive_closing_of_others),
+	   KUNIT_CASE(ipoib_05_packets_arrive_while_another_connection_closes),
 	   KUNIT_CASE(ipoib_05_accept_survives_the_failure_of_its_connection),
 	   KUNIT_CASE(ipoib_06_requested_mtu_survives_mode_changes));

@@ -10,7 +10,7 @@ namespace
 {
 
 /* Packets of all sizes arrive in both directions, and large ones use one connection. */
-void ipoib_01_packets_of_all_sizes_arrive(Test &test)
+void ipoib_01_packets_of_all_sizes_arrive_over_one_connection(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -190,7 +190,7 @@ void ipoib_04_idle_connections_are_closed(Test &test)
  * A REQ is not trusted, and one peer's REQs are bounded. Both cases are answered, and do not affect
  * other peers.
  */
-void ipoib_05_connection_requests_are_bounded(Test &test)
+void ipoib_05_invalid_and_excess_requests_are_rejected(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -418,14 +418,14 @@ void ipoib_06_device_removal_closes_all_connections(Test &test)
 } // namespace
 
 CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_09_truncated_packet_is_not_sent_connected),
-	   KUNIT_CASE(ipoib_01_packets_of_all_sizes_arrive),
+	   KUNIT_CASE(ipoib_01_packets_of_all_sizes_arrive_over_one_connection),
 	   KUNIT_CASE(notify_09_message_between_poll_and_arm_is_received),
 	   KUNIT_CASE(notify_02_connections_recover_from_a_failed_arm),
 	   KUNIT_CASE(notify_02_connected_open_fails_if_the_first_arm_fails),
 	   KUNIT_CASE(ipoib_02_datagram_peer_gets_only_datagrams),
 	   KUNIT_CASE(ipoib_03_lost_connection_is_reestablished),
 	   KUNIT_CASE(ipoib_04_idle_connections_are_closed),
-	   KUNIT_CASE(ipoib_05_connection_requests_are_bounded),
+	   KUNIT_CASE(ipoib_05_invalid_and_excess_requests_are_rejected),
 	   KUNIT_CASE(ipoib_07_checksums_are_omitted_between_weft_hosts),
 	   KUNIT_CASE(ipoib_07_checksums_are_sent_if_the_receiver_verifies_them),
 	   KUNIT_CASE(ipoib_06_failed_mode_change_keeps_the_mode),

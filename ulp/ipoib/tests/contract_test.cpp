@@ -169,7 +169,7 @@ void address_handle_outlives_its_sends(Test &test)
 }
 
 /* The same when the interface is brought down. Then all address handles are destroyed. */
-void address_handles_are_freed_when_queues_drain(Test &test)
+void address_handles_are_freed_when_the_interface_goes_down(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -256,5 +256,5 @@ SOFT_SUITES(ipoib_contract, KUNIT_CASE(ipoib_09_truncated_packet_is_dropped),
 	    KUNIT_CASE(notify_02_transmit_queue_recovers_from_a_failed_arm),
 	    KUNIT_CASE(notify_02_open_fails_if_the_first_arm_fails),
 	    KUNIT_CASE(address_handle_outlives_its_sends),
-	    KUNIT_CASE(address_handles_are_freed_when_queues_drain),
+	    KUNIT_CASE(address_handles_are_freed_when_the_interface_goes_down),
 	    KUNIT_CASE(idle_send_only_group_is_left));

@@ -86,7 +86,7 @@ using Action = DestinationTable::Action;
  * Addresses whose differences cancel out between their parts, or that differ in one part only: a
  * peer cannot choose their hash buckets.
  */
-void ipoib_08_hash_chains_are_bounded(Test &test)
+void ipoib_08_hash_chains_of_chosen_addresses_stay_short(Test &test)
 {
 	constexpr u32 count = 4096;
 	/* Four to a bucket; with a chance of 1:10^15 one has as many. */
@@ -105,7 +105,7 @@ void ipoib_08_hash_chains_are_bounded(Test &test)
 }
 
 /* A peer with many QP numbers, real or not, cannot exceed its share; others still get entries. */
-void ipoib_08_destinations_are_bounded_by_gid(Test &test)
+void ipoib_08_destinations_of_one_gid_are_bounded(Test &test)
 {
 	constexpr u32 share = DestinationTable::capacity / DestinationTable::share;
 	Bench bench;
@@ -142,7 +142,7 @@ void ipoib_08_unresolvable_destinations_are_evicted(Test &test)
  * Packets that wait for address resolution are bounded in total. The address is resolved
  * nevertheless.
  */
-void ipoib_08_unresolved_packets_are_bounded(Test &test)
+void ipoib_08_packets_waiting_for_a_path_are_bounded(Test &test)
 {
 	constexpr u32 each = DestinationTable::waiting_max,
 		      peers = DestinationTable::waiting_of_all_max / each;
@@ -228,9 +228,9 @@ void ipoib_03_path_queries_are_rate_limited(Test &test)
 
 } // namespace
 
-CARD_SUITE(ipoib_destinations, KUNIT_CASE(ipoib_08_hash_chains_are_bounded),
-	   KUNIT_CASE(ipoib_08_destinations_are_bounded_by_gid),
+CARD_SUITE(ipoib_destinations, KUNIT_CASE(ipoib_08_hash_chains_of_chosen_addresses_stay_short),
+	   KUNIT_CASE(ipoib_08_destinations_of_one_gid_are_bounded),
 	   KUNIT_CASE(ipoib_08_unresolvable_destinations_are_evicted),
-	   KUNIT_CASE(ipoib_08_unresolved_packets_are_bounded),
+	   KUNIT_CASE(ipoib_08_packets_waiting_for_a_path_are_bounded),
 	   KUNIT_CASE(ipoib_08_path_reply_does_not_wait_for_readers),
 	   KUNIT_CASE(ipoib_03_path_queries_are_rate_limited));

@@ -39,7 +39,7 @@ void stream_gets_the_longest_delay(kern::kunit::Test &test)
 }
 
 /* If each event has one completion, delays are tried rarely, and less often each time. */
-void request_response_is_not_delayed(kern::kunit::Test &test)
+void request_response_traffic_is_rarely_delayed(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	unsigned delayed = 0;
@@ -90,7 +90,7 @@ void sparse_traffic_resets_moderation(kern::kunit::Test &test)
 }
 
 /* Every input gives a valid moderation level. */
-void any_input_yields_a_valid_level(kern::kunit::Test &test)
+void any_input_yields_a_valid_moderation_level(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	kern::SeededRandom random(test.seed());
@@ -104,8 +104,8 @@ void any_input_yields_a_valid_level(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(ipoib_moderation, KUNIT_CASE(stream_gets_the_longest_delay),
-	    KUNIT_CASE(request_response_is_not_delayed),
+	    KUNIT_CASE(request_response_traffic_is_rarely_delayed),
 	    KUNIT_CASE(delay_is_removed_when_the_stream_stops),
 	    KUNIT_CASE(delay_that_costs_throughput_is_dropped),
 	    KUNIT_CASE(useless_delay_is_dropped), KUNIT_CASE(sparse_traffic_resets_moderation),
-	    KUNIT_CASE(any_input_yields_a_valid_level));
+	    KUNIT_CASE(any_input_yields_a_valid_moderation_level));

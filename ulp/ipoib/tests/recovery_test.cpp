@@ -15,7 +15,7 @@ namespace
  * Packets of all sizes use the whole data path, on a device that accesses memory by its DMA
  * mappings.
  */
-void packets_arrive_after_recovery(Test &test)
+void datagrams_of_all_sizes_arrive_without_errors(Test &test)
 {
 	if (!runs_on_these_devices(test))
 		return;
@@ -41,7 +41,7 @@ void packets_arrive_after_recovery(Test &test)
  * When unregistration returns, with the rtnl lock held, no object of the device is in use any more,
  * even if there are references to the interface.
  */
-void verbs_objects_are_destroyed_at_unregistration(Test &test)
+void queue_pairs_are_destroyed_before_unregistration_returns(Test &test)
 {
 	if (!runs_on_these_devices(test))
 		return;
@@ -92,10 +92,10 @@ void counters_survive_ring_replacement(Test &test)
 }
 
 /*
- * New rings cannot be allocated, and then not even the former ones. The interface reports the
- * requested sizes, and has them when it is opened.
+ * If neither new rings nor the former ones can be allocated, the interface reports the former
+ * sizes, and can be opened once there is memory.
  */
-void interface_survives_failed_ring_allocation(Test &test)
+void failed_ring_allocation_keeps_the_ring_sizes(Test &test)
 {
 	if (!runs_on_these_devices(test))
 		return;
@@ -127,7 +127,7 @@ void interface_survives_failed_ring_allocation(Test &test)
  * A receiver without memory drops packets but keeps its buffers. If a QP has refused all of them,
  * they are posted again.
  */
-void mgmt_12_receive_queue_is_never_empty(Test &test)
+void mgmt_12_receiver_recovers_from_a_buffer_shortage(Test &test)
 {
 	if (!runs_on_these_devices(test))
 		return;
@@ -202,7 +202,7 @@ void mgmt_09_qp_in_error_recovers(Test &test)
  * A failed send stops only its send queue (SQE, IBA 10.3.1.6). One command restarts the queue, and
  * the requests after the failed one complete.
  */
-void stopped_send_queue_resumes(Test &test)
+void stopped_send_queue_is_restarted_with_one_command(Test &test)
 {
 	/*
 	 * Too long for any datagram. The stack observes the MTU, but a program that bypasses the
@@ -296,7 +296,7 @@ void send_qp_in_error_recovers(Test &test)
  * Asynchronous events of the QP and of a CQ are received (EVENT-02) and handled. A CQ in error is
  * replaced.
  */
-void event_02_fatal_event_closes_the_interface(Test &test)
+void event_02_interface_recovers_after_a_qp_or_cq_error_event(Test &test)
 {
 	if (!runs_on_these_devices(test))
 		return;
@@ -392,7 +392,7 @@ struct Watch {
  * While the queues are being taken down, no packet is passed to them: completions that arrive
  * meanwhile do not restart them.
  */
-void queues_stay_stopped_while_they_are_taken_down(Test &test)
+void queues_are_not_restarted_while_they_are_taken_down(Test &test)
 {
 	if (!test.needs_another_cpu())
 		return;
@@ -412,7 +412,7 @@ void queues_stay_stopped_while_they_are_taken_down(Test &test)
 }
 
 /* After a restart that has failed at any command, the interface can be brought down and up. */
-void failed_restart_leaves_a_usable_interface(Test &test)
+void interface_can_be_reopened_after_a_failed_restart(Test &test)
 {
 	if (!runs_on_these_devices(test))
 		return;
@@ -438,13 +438,14 @@ void failed_restart_leaves_a_usable_interface(Test &test)
 
 } // namespace
 
-SOFT_SUITES(ipoib_recovery, KUNIT_CASE(packets_arrive_after_recovery),
-	    KUNIT_CASE(verbs_objects_are_destroyed_at_unregistration),
+SOFT_SUITES(ipoib_recovery, KUNIT_CASE(datagrams_of_all_sizes_arrive_without_errors),
+	    KUNIT_CASE(queue_pairs_are_destroyed_before_unregistration_returns),
 	    KUNIT_CASE(counters_survive_ring_replacement),
-	    KUNIT_CASE(mgmt_12_receive_queue_is_never_empty),
-	    KUNIT_CASE(mgmt_09_qp_in_error_recovers), KUNIT_CASE(stopped_send_queue_resumes),
+	    KUNIT_CASE(mgmt_12_receiver_recovers_from_a_buffer_shortage),
+	    KUNIT_CASE(mgmt_09_qp_in_error_recovers),
+	    KUNIT_CASE(stopped_send_queue_is_restarted_with_one_command),
 	    KUNIT_CASE(send_qp_in_error_recovers),
-	    KUNIT_CASE(event_02_fatal_event_closes_the_interface),
-	    KUNIT_CASE(queues_stay_stopped_while_they_are_taken_down),
-	    KUNIT_CASE(interface_survives_failed_ring_allocation),
-	    KUNIT_CASE(failed_restart_leaves_a_usable_interface));
+	    KUNIT_CASE(event_02_interface_recovers_after_a_qp_or_cq_error_event),
+	    KUNIT_CASE(queues_are_not_restarted_while_they_are_taken_down),
+	    KUNIT_CASE(failed_ring_allocation_keeps_the_ring_sizes),
+	    KUNIT_CASE(interface_can_be_reopened_after_a_failed_restart));

@@ -203,7 +203,7 @@ void walk_failing(Test &test, Bench &bench, Arm arm, Disarm disarm)
 	}
 }
 
-void queues_reach_every_state_from_every_state(Test &test)
+void queues_reach_every_state_despite_failed_commands(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -338,7 +338,7 @@ void failed_opening_can_be_retried(Test &test)
  * An interface that could not be restarted has no carrier, and is restarted later without a
  * command.
  */
-void failed_restart_is_retried(Test &test)
+void failed_restart_is_retried_without_a_command(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -362,8 +362,9 @@ void failed_restart_is_retried(Test &test)
 } // namespace
 
 SOFT_SUITES(ipoib_states, KUNIT_CASE(bring_up_undoes_a_failed_step),
-	    KUNIT_CASE(queues_reach_every_state_from_every_state),
+	    KUNIT_CASE(queues_reach_every_state_despite_failed_commands),
 	    KUNIT_CASE(queues_survive_any_failed_allocation),
 	    KUNIT_CASE(notify_03_packet_that_arrives_before_napi_is_received),
 	    KUNIT_CASE(failed_interface_creation_leaves_nothing_behind),
-	    KUNIT_CASE(failed_opening_can_be_retried), KUNIT_CASE(failed_restart_is_retried));
+	    KUNIT_CASE(failed_opening_can_be_retried),
+	    KUNIT_CASE(failed_restart_is_retried_without_a_command));

@@ -20,7 +20,7 @@ constexpr ib::Gid port_gid{
  * The encapsulation header has the protocol number in network byte order and two reserved bytes
  * (RFC 4391 section 6).
  */
-void encapsulation_header_matches_the_rfc(kern::kunit::Test &test)
+void encapsulation_header_matches_rfc_4391(kern::kunit::Test &test)
 {
 	Header header{};
 	header.type = type_ipv6;
@@ -34,7 +34,7 @@ void encapsulation_header_matches_the_rfc(kern::kunit::Test &test)
 }
 
 /* The four protocols that the RFC lists are carried, and no others. */
-void only_the_four_protocols_of_the_rfc_are_carried(kern::kunit::Test &test)
+void only_the_four_protocols_of_rfc_4391_are_carried(kern::kunit::Test &test)
 {
 	unsigned carried = 0;
 	for (u32 type = 0; type <= 0xffff; type++)
@@ -48,7 +48,7 @@ void only_the_four_protocols_of_the_rfc_are_carried(kern::kunit::Test &test)
  * A hardware address is a byte of flags, the QP's number from its highest byte on, and the GID (RFC
  * 4391 section 9.1.1).
  */
-void hardware_address_matches_the_rfc(kern::kunit::Test &test)
+void hardware_address_matches_rfc_4391(kern::kunit::Test &test)
 {
 	const auto address = HardwareAddress::make(0x123456, port_gid);
 	const u8 *raw = bytes_of(address);
@@ -77,7 +77,7 @@ void qp_numbers_are_read_back_from_the_address(kern::kunit::Test &test)
  * A peer is identified by its QP number and its GID; the flags, which have its other capabilities,
  * do not count.
  */
-void peer_lookup_ignores_flags(kern::kunit::Test &test)
+void peers_are_compared_by_qpn_and_gid_without_flags(kern::kunit::Test &test)
 {
 	const auto address = HardwareAddress::make(0x48, port_gid);
 	auto other = address;
@@ -131,7 +131,7 @@ void group_matches_by_qpn_scope_and_pkey(kern::kunit::Test &test)
 }
 
 /* The IP MTU is the datagram's MTU minus the encapsulation header (RFC 4391 section 7). */
-void mgmt_11_mtu_leaves_room_for_the_header(kern::kunit::Test &test)
+void mgmt_11_ip_mtu_leaves_room_for_the_header(kern::kunit::Test &test)
 {
 	EXPECT_EQ(ip_mtu(256), 252u);
 	EXPECT_EQ(ip_mtu(1024), 1020u);
@@ -198,12 +198,12 @@ void ipoib_07_checksum_is_located_in_whole_packets_only(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ipoib_wire, KUNIT_CASE(encapsulation_header_matches_the_rfc),
-	    KUNIT_CASE(only_the_four_protocols_of_the_rfc_are_carried),
-	    KUNIT_CASE(hardware_address_matches_the_rfc),
+KUNIT_SUITE(ipoib_wire, KUNIT_CASE(encapsulation_header_matches_rfc_4391),
+	    KUNIT_CASE(only_the_four_protocols_of_rfc_4391_are_carried),
+	    KUNIT_CASE(hardware_address_matches_rfc_4391),
 	    KUNIT_CASE(qp_numbers_are_read_back_from_the_address),
-	    KUNIT_CASE(peer_lookup_ignores_flags),
+	    KUNIT_CASE(peers_are_compared_by_qpn_and_gid_without_flags),
 	    KUNIT_CASE(broadcast_address_contains_the_full_member_pkey),
 	    KUNIT_CASE(group_matches_by_qpn_scope_and_pkey),
-	    KUNIT_CASE(mgmt_11_mtu_leaves_room_for_the_header),
+	    KUNIT_CASE(mgmt_11_ip_mtu_leaves_room_for_the_header),
 	    KUNIT_CASE(ipoib_07_checksum_is_located_in_whole_packets_only));

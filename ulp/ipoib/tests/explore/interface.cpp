@@ -158,7 +158,7 @@ struct Watch {
 };
 
 /* Completions that arrive while the queues are being taken down do not restart them. */
-void queues_stay_stopped_while_it_recovers(Test &test)
+void transmit_queues_stay_stopped_during_recovery(Test &test)
 {
 	constexpr unsigned commands = 5;
 	kern::kunit::Boxed<Host> host;
@@ -295,7 +295,7 @@ void interface_survives_two_failed_ring_allocations(Test &test)
 }
 
 /* A child whose creation failed can be created afterwards. */
-void failed_child_is_recreated(Test &test)
+void child_can_be_created_after_a_failed_attempt(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
 	ASSERT_TRUE(host.ok());
@@ -312,10 +312,10 @@ void failed_child_is_recreated(Test &test)
 } // namespace
 
 KUNIT_SUITE(explore_ipoib, KUNIT_CASE(interface_can_be_closed_during_recovery),
-	    KUNIT_CASE(queues_stay_stopped_while_it_recovers),
+	    KUNIT_CASE(transmit_queues_stay_stopped_during_recovery),
 	    KUNIT_CASE(statistics_are_readable_during_ring_resize),
 	    KUNIT_CASE(child_can_be_deleted_during_device_removal),
 	    KUNIT_CASE(interface_closed_during_join_leaves_all_groups),
 	    KUNIT_CASE(failed_registration_leaves_nothing_behind),
 	    KUNIT_CASE(interface_survives_two_failed_ring_allocations),
-	    KUNIT_CASE(failed_child_is_recreated));
+	    KUNIT_CASE(child_can_be_created_after_a_failed_attempt));
