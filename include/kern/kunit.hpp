@@ -3,7 +3,7 @@
 //
 //	#include <kern/kunit.hpp>
 //
-//	/* A list gives its elements in the order in which they were put in. */
+//	/* Iteration returns the elements of a list in insertion order. */
 //	static void list_iterates_in_insertion_order(kern::kunit::Test &test)
 //	{
 //		…

@@ -40,7 +40,10 @@ void atomic_adds_are_not_lost(kern::kunit::Test &test)
 	EXPECT_EQ(counter.load_relaxed(), u64{4} * rounds);
 }
 
-/* compare_exchange changes the variable only from the expected value, and says what it found. */
+/*
+ * compare_exchange() changes the variable only from the expected value, and returns the value that
+ * it found.
+ */
 void compare_exchange_succeeds_only_on_the_expected_value(kern::kunit::Test &test)
 {
 	kern::Atomic<int> variable{3};

@@ -22,7 +22,10 @@ void field_changes_only_its_bits(kern::kunit::Test &test)
 	EXPECT_EQ(Wide::get(~u64{0}), ~u64{0});
 }
 
-/* An index below the size is itself; any other is 0, whatever the branch before it was. */
+/*
+ * index_nospec() returns an index below the size unchanged, and 0 for any other, without a branch
+ * that could be mispredicted.
+ */
 void index_nospec_maps_out_of_range_indices_to_zero(kern::kunit::Test &test)
 {
 	for (size_t size : {size_t{1}, size_t{2}, size_t{1000}, size_t{1} << 40, ~size_t{0}}) {

@@ -31,7 +31,7 @@ void budget_is_never_exceeded(kern::kunit::Test &test)
 	EXPECT_OK(budget.take(7, 3));
 }
 
-/* A portion goes back once, with its last owner; one that is lost does not. */
+/* A portion is returned once, by its last owner. A lost portion is not returned. */
 void budget_portion_is_returned_once(kern::kunit::Test &test)
 {
 	kern::Budget budget(2, -ENOMEM);

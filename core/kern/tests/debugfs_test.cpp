@@ -18,7 +18,10 @@ struct Shown {
 	int number = 7;
 };
 
-/* A file shows what its object prints, and hands on what is written, with the object's answer. */
+/*
+ * A read returns what the object prints. Written data are passed to the object, and its result is
+ * returned.
+ */
 void debugfs_file_passes_reads_and_writes_to_its_object(kern::kunit::Test &test)
 {
 	Shown shown;
@@ -34,7 +37,7 @@ void debugfs_file_passes_reads_and_writes_to_its_object(kern::kunit::Test &test)
 	EXPECT_EQ(shown.number, 3);
 }
 
-/* Directories and files come and go as their owners do, under names that are then free again. */
+/* Directories and files are removed with their owners. Afterwards their names can be used again. */
 void debugfs_names_can_be_reused_after_removal(kern::kunit::Test &test)
 {
 	Shown shown;

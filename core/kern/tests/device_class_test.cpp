@@ -23,7 +23,9 @@ struct Value {
 	unsigned int value = 0;
 };
 
-/* A class and its devices come and go; a name is taken while its owner is there, and free again. */
+/*
+ * A class and its devices are removed with their owners. Afterwards their names can be used again.
+ */
 void device_class_name_can_be_reused_after_removal(kern::kunit::Test &test)
 {
 	kern::kunit::FakeDevice parent("weft-kern-test-class");
@@ -51,7 +53,7 @@ void device_class_name_can_be_reused_after_removal(kern::kunit::Test &test)
 	}
 }
 
-/* Written data reach the object, and its error the writer. */
+/* Written data are passed to the object, and its error is returned to the writer. */
 void device_class_file_passes_writes_to_its_object(kern::kunit::Test &test)
 {
 	Value value;
@@ -71,7 +73,7 @@ struct Opener {
 	kern::Result<Opened *> open(kern_file &) { return kern::Error{-ENXIO}; }
 };
 
-/* A node of no device comes and goes; its name is taken while it is there, and free again. */
+/* The name of a node without a device is in use until the node is removed. */
 void misc_node_name_can_be_reused_only_after_removal(kern::kunit::Test &test)
 {
 	kern::FileKind<Opened> kind, other;

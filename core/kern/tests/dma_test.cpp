@@ -24,7 +24,7 @@ void coherent_buffer_is_zeroed_and_page_aligned(kern::kunit::Test &test)
 	EXPECT_TRUE(static_cast<bool>(moved));
 }
 
-/* Pieces of a pool are aligned and apart. */
+/* Allocations of a pool are aligned and do not overlap. */
 void dma_pool_allocations_are_aligned_and_disjoint(kern::kunit::Test &test)
 {
 	kern::kunit::FakeDevice device("kern-dma");
@@ -45,7 +45,7 @@ void dma_pool_allocations_are_aligned_and_disjoint(kern::kunit::Test &test)
 	pool.free(one.value());
 }
 
-/* A mapping has an address, and releases it. */
+/* A whole page and a part of a page can be mapped; the part keeps its offset within the page. */
 void streaming_mapping_keeps_the_offset_within_the_page(kern::kunit::Test &test)
 {
 	kern::kunit::FakeDevice device("kern-dma");
@@ -71,7 +71,7 @@ void streaming_mapping_keeps_the_offset_within_the_page(kern::kunit::Test &test)
 	kern::dma::unmap_page(device.native(), part.value(), 512, kern::dma::Direction::to_device);
 }
 
-/* A mapped scatter table covers all its pages, in order. */
+/* The segments of a mapped scatter table cover all its pages. */
 void scatter_table_mapping_covers_all_its_pages(kern::kunit::Test &test)
 {
 	constexpr unsigned int count = 300; // more than one chained piece of the kernel's

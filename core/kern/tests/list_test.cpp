@@ -13,7 +13,7 @@ struct Element {
 };
 using Elements = kern::List<Element, &Element::node>;
 
-/* A list gives its elements in the order in which they were put in, from both ends. */
+/* Iteration returns the elements in insertion order, or in reverse. */
 void list_iterates_in_insertion_order(kern::kunit::Test &test)
 {
 	Elements list;
@@ -38,7 +38,7 @@ void list_iterates_in_insertion_order(kern::kunit::Test &test)
 	EXPECT_EQ(list.pop_back(), nullptr);
 }
 
-/* The body of a loop may take out the element that it looks at. */
+/* The body of a loop may remove the current element. */
 void list_element_can_be_removed_during_iteration(kern::kunit::Test &test)
 {
 	Elements list;
@@ -58,7 +58,7 @@ void list_element_can_be_removed_during_iteration(kern::kunit::Test &test)
 	EXPECT_TRUE(c.node.linked());
 }
 
-/* Splicing moves all elements, in order, behind those that are there. */
+/* Splicing appends all elements of the other list, in order. */
 void splice_moves_all_elements_in_order(kern::kunit::Test &test)
 {
 	Elements first, second;

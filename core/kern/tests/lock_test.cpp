@@ -51,7 +51,7 @@ void excludes(kern::kunit::Test &test, kern::LockClass &lock_class)
 	EXPECT_EQ(contended.count, threads * rounds);
 }
 
-/* Under each kind of lock, one at a time. */
+/* Only one task at a time holds a lock, whatever its kind. */
 void spin_lock_is_exclusive(kern::kunit::Test &test)
 {
 	excludes<kern::SpinLock>(test, KERN_LOCK_CLASS("test.spin"));
@@ -96,7 +96,7 @@ void irq_guard_restores_the_interrupt_state(kern::kunit::Test &test)
 	EXPECT_FALSE(kern_irqs_disabled());
 }
 
-/* The data of a Locked is reached under the lock, and what the body returns comes out. */
+/* The data of a Locked are accessed under the lock, and with() returns the result of its body. */
 void locked_data_is_accessed_under_the_lock(kern::kunit::Test &test)
 {
 	kern::Locked<int, kern::IrqSpinLock> number(KERN_LOCK_CLASS("test.locked"), 5);
@@ -111,7 +111,7 @@ void locked_data_is_accessed_under_the_lock(kern::kunit::Test &test)
 	EXPECT_FALSE(kern_irqs_disabled());
 }
 
-/* Two readers are in at once; a mutex that is held is not got by trying. */
+/* Two readers hold a lock at the same time, and try_lock() of a held mutex fails. */
 void readers_share_a_lock_and_trylock_of_a_held_mutex_fails(kern::kunit::Test &test)
 {
 	kern::RwLock lock(KERN_LOCK_CLASS("test.shared"));
@@ -157,7 +157,7 @@ void readers_share_a_lock_and_trylock_of_a_held_mutex_fails(kern::kunit::Test &t
 	}
 }
 
-/* A task that has a mutex of work items allocates as they do. */
+/* A task that holds a NoIoMutex allocates without I/O, as work items do. */
 void lock_13_noio_mutex_implies_noio_allocations(kern::kunit::Test &test)
 {
 	kern::NoIoMutex outer{KERN_LOCK_CLASS("kern_test.noio_outer")};

@@ -41,7 +41,10 @@ void owned_object_is_destroyed_once(kern::kunit::Test &test)
 	EXPECT_EQ(destroyed, 1);
 }
 
-/* A size that overflows or is not available gives ENOMEM and not a small allocation. */
+/*
+ * If the size overflows or is not available, the allocation fails with ENOMEM. It does not return a
+ * smaller array.
+ */
 void oversized_array_allocation_returns_enomem(kern::kunit::Test &test)
 {
 	const volatile std::size_t count = ~std::size_t{0} / 4;
@@ -49,7 +52,7 @@ void oversized_array_allocation_returns_enomem(kern::kunit::Test &test)
 	EXPECT_ERROR(kern::make_array<u64>(kern::Gfp::kernel | kern::Gfp::no_warn, count), -ENOMEM);
 }
 
-/* The elements of an array begin as zero and are destroyed with it, the last first. */
+/* The elements of an array are initialised to zero, and destroyed in reverse order. */
 void array_elements_are_zeroed_and_destroyed_in_reverse(kern::kunit::Test &test)
 {
 	static int order;
@@ -85,7 +88,7 @@ void array_elements_are_zeroed_and_destroyed_in_reverse(kern::kunit::Test &test)
 	EXPECT_EQ(any, 0u);
 }
 
-/* A block of pages has the size and the alignment of its order. */
+/* A block of pages has the size of its order and is aligned to a page. */
 void page_block_is_aligned_and_has_the_size_of_its_order(kern::kunit::Test &test)
 {
 	auto made = kern::Pages::create(3, kern::Gfp::kernel | kern::Gfp::zero);
@@ -100,7 +103,7 @@ void page_block_is_aligned_and_has_the_size_of_its_order(kern::kunit::Test &test
 	EXPECT_TRUE(moved.get() != nullptr);
 }
 
-/* Bytes are copied as far as there are any, and compared by length too. */
+/* Two spans are equal only if they have the same length and the same bytes. */
 void byte_spans_are_equal_only_if_length_and_bytes_match(kern::kunit::Test &test)
 {
 	u32 from = 0x01020304, to = 0;

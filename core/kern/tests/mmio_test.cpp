@@ -5,7 +5,7 @@
 namespace
 {
 
-/* An access touches its bytes and no others, in the byte order that it names. */
+/* An access changes only its own bytes, in the byte order that the function's name specifies. */
 void mmio_access_changes_only_its_bytes(kern::kunit::Test &test)
 {
 	alignas(8) u8 memory[32] = {};
@@ -32,7 +32,7 @@ void mmio_access_changes_only_its_bytes(kern::kunit::Test &test)
 	EXPECT_EQ(memory[30], 0);
 }
 
-/* A copy moves whole words, in order, and the window knows its size. */
+/* A copy writes whole words in order. */
 void mmio_copy_writes_whole_words_in_order(kern::kunit::Test &test)
 {
 	u64 memory[4] = {};

@@ -39,7 +39,10 @@ private:
 	Probe() { seen.alive++; }
 };
 
-/* A driver is given the devices of its table with their data, and its objects end with it. */
+/*
+ * A driver is probed for the devices of its table, with their data. Its objects are destroyed when
+ * it is removed.
+ */
 void pci_driver_is_probed_for_and_removed_from_its_devices(kern::kunit::Test &test)
 {
 	seen = {};

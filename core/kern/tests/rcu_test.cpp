@@ -37,7 +37,10 @@ struct Reader {
 	kern::Atomic<int> reads;
 };
 
-/* A reader sees the old table whole or the new one whole; the old one lives until it is through. */
+/*
+ * A reader sees either the old table or the new one, never a mixture. The old one exists until its
+ * readers have finished.
+ */
 void reader_sees_a_consistent_table(kern::kunit::Test &test)
 {
 	auto first = kern::make<Table>(kern::Gfp::kernel);
@@ -65,7 +68,7 @@ void reader_sees_a_consistent_table(kern::kunit::Test &test)
 	kern::destroy(table.load_exclusive());
 }
 
-/* A deferred call comes after the readers that were there, and barrier() waits for it. */
+/* A deferred callback runs after the existing readers have finished, and barrier() waits for it. */
 void deferred_callback_waits_for_readers(kern::kunit::Test &test)
 {
 	struct Object {

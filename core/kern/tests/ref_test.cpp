@@ -11,7 +11,7 @@ struct Object : kern::RefCounted<Object> {
 	int &destroyed;
 };
 
-/* The object lives as long as the last reference, and is destroyed once. */
+/* The object is destroyed once, with its last reference. */
 void last_reference_destroys_the_object(kern::kunit::Test &test)
 {
 	int destroyed = 0;
@@ -32,7 +32,7 @@ void last_reference_destroys_the_object(kern::kunit::Test &test)
 	EXPECT_EQ(destroyed, 1);
 }
 
-/* A count that reached zero is not raised again. */
+/* A count that has reached zero cannot be incremented again. */
 void ref_count_of_zero_cannot_be_incremented(kern::kunit::Test &test)
 {
 	kern::RefCount count;

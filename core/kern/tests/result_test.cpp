@@ -44,7 +44,7 @@ void result_carries_value_or_error(kern::kunit::Test &test)
 	EXPECT_EQ(half(6).value_or(7), 3);
 }
 
-/* KERN_TRY gives the value, and returns the error from where it is used. */
+/* KERN_TRY evaluates to the value, or returns the error from the function that uses it. */
 void try_propagates_errors(kern::kunit::Test &test)
 {
 	EXPECT_EQ(quarter(12).value_or(0), 3);
@@ -56,7 +56,10 @@ void try_propagates_errors(kern::kunit::Test &test)
 	EXPECT_OK(kern::check(5));
 }
 
-/* A value with a destructor is destroyed as often as it was made, whichever way it leaves. */
+/*
+ * A value with a destructor is destroyed as often as it was constructed, whether it is taken or
+ * moved.
+ */
 void result_destroys_its_value_exactly_once(kern::kunit::Test &test)
 {
 	int alive = 0;

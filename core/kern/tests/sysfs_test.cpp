@@ -20,7 +20,7 @@ struct Shown {
 	int error = 0;
 };
 
-/* A file shows what its object prints, but no more than a page, and hands on its error. */
+/* A read returns at most a page of what the object prints, or the object's error. */
 void sysfs_output_is_limited_to_a_page(kern::kunit::Test &test)
 {
 	auto page = kern::make_array<char>(kern::Gfp::kernel, kern::page_size);
@@ -36,10 +36,7 @@ void sysfs_output_is_limited_to_a_page(kern::kunit::Test &test)
 	EXPECT_EQ(file.native().show(&file.native(), text), -EIO);
 }
 
-/*
- * Directories and files come and go as their owners do; a name is taken while it is there, and free
- * again.
- */
+/* Directories and files are removed with their owners. Afterwards their names can be used again. */
 void sysfs_names_can_be_reused_after_removal(kern::kunit::Test &test)
 {
 	kern::kunit::FakeDevice device("weft-kern-test-sysfs");

@@ -34,7 +34,7 @@ void thread_stop_returns_the_result_of_its_function(kern::kunit::Test &test)
 	}
 }
 
-/* Time does not go back, and a deadline passes when its time is over and not before. */
+/* Time is monotonic, and a deadline does not pass before its time. */
 void deadline_passes_after_its_time(kern::kunit::Test &test)
 {
 	const u64 before = kern::now_ns();

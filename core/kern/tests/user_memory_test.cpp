@@ -23,9 +23,7 @@ struct Bench {
 	u64 pinned() const { return process.pinned_pages() - pinned_before; }
 };
 
-/*
- * The device sees the process's bytes and the process the device's, in the order of the addresses.
- */
+/* The device and the process see each other's writes, in the order of the addresses. */
 void pinned_pages_are_shared_by_device_and_process(kern::kunit::Test &test)
 {
 	constexpr unsigned int count = 600; // more pages than are pinned in one step
@@ -191,7 +189,10 @@ struct Pieces : kern::DescribedByPages<Pieces> {
 	}
 };
 
-/* A page table lists as few pages as can be, and by it the device finds each byte where it is. */
+/*
+ * A page table uses the largest page size that the memory permits, and maps each byte to its
+ * address.
+ */
 void page_table_uses_the_largest_possible_page_size(kern::kunit::Test &test)
 {
 	static constexpr struct {

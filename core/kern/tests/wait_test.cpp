@@ -9,7 +9,7 @@
 namespace
 {
 
-/* Each complete() lets one waiter through; complete_all() lets all. */
+/* Each complete() wakes one waiter; complete_all() wakes all. */
 void each_complete_wakes_one_waiter(kern::kunit::Test &test)
 {
 	kern::Completion completion;
@@ -27,7 +27,7 @@ void each_complete_wakes_one_waiter(kern::kunit::Test &test)
 	EXPECT_FALSE(completion.wait_for(1));
 }
 
-/* Two threads that hand a ball to and fro: no wake-up is lost. */
+/* Two threads wake each other alternately, and no wake-up is lost. */
 void wait_queue_loses_no_wake_up(kern::kunit::Test &test)
 {
 	constexpr int rounds = 500;
@@ -67,7 +67,7 @@ void wait_queue_loses_no_wake_up(kern::kunit::Test &test)
 	EXPECT_EQ(ball.load_relaxed(), 0);
 }
 
-/* Waiting ends when its time is over, and not before. */
+/* A wait does not time out before its time. */
 void wait_returns_false_no_earlier_than_its_timeout(kern::kunit::Test &test)
 {
 	kern::WaitQueue queue(KERN_LOCK_CLASS("test.timeout"));

@@ -39,7 +39,7 @@ void queued_work_runs_once_before_flush_returns(kern::kunit::Test &test)
 	EXPECT_EQ(job.runs.load_acquire(), 2);
 }
 
-/* An ordered queue runs its works one at a time and in the order of queueing. */
+/* An ordered queue runs its work items one at a time, in the order of queueing. */
 void ordered_queue_runs_work_in_queueing_order(kern::kunit::Test &test)
 {
 	struct Step {
@@ -101,7 +101,10 @@ void delayed_work_runs_after_its_delay(kern::kunit::Test &test)
 	EXPECT_FALSE(later.work.cancel());
 }
 
-/* Packets that write out memory may wait for a work item, so it does not wait for such a write. */
+/*
+ * A work item allocates without I/O, because I/O that frees memory may itself wait for the work
+ * item.
+ */
 void lock_13_work_items_allocate_without_io(kern::kunit::Test &test)
 {
 	struct Allocating {

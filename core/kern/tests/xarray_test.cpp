@@ -5,7 +5,7 @@
 namespace
 {
 
-/* An object is found at its index and nowhere else, and a place is taken once. */
+/* An object is found only at its index, and no other object can be inserted there. */
 void xarray_finds_objects_by_index(kern::kunit::Test &test)
 {
 	kern::XArray<long> array;
@@ -28,7 +28,7 @@ void xarray_finds_objects_by_index(kern::kunit::Test &test)
 	EXPECT_TRUE(array.empty());
 }
 
-/* Allocated indices lie in their range, are not given twice, and run out. */
+/* Allocated indices are unique and in their range. When all are in use, allocation fails. */
 void xarray_allocates_free_indices(kern::kunit::Test &test)
 {
 	kern::XArray<long> array;
@@ -47,7 +47,7 @@ void xarray_allocates_free_indices(kern::kunit::Test &test)
 		EXPECT_EQ(array.erase(index), &object);
 }
 
-/* A number is allocated once until it is freed. */
+/* A number in use is not allocated again until it has been freed. */
 void id_allocator_returns_no_id_that_is_in_use(kern::kunit::Test &test)
 {
 	kern::IdAllocator ids;

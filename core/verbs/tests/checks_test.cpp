@@ -503,7 +503,7 @@ void missing_mandatory_methods_are_reported_at_registration(Test &test)
 /*
  * A driver that arms for invalid flags, or reports missed events without being asked, is detected.
  */
-void notify_04_driver_reports_unrequested_missed_events(Test &test)
+void notify_04_unrequested_report_of_missed_events_is_detected(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -589,6 +589,6 @@ SOFT_SUITES(verbs_checks, KUNIT_CASE(lock_01_sleeping_method_in_atomic_context_i
 	    KUNIT_CASE(lock_07_completion_handlers_must_not_sleep),
 	    KUNIT_CASE(lock_07_event_handlers_must_not_sleep),
 	    KUNIT_CASE(missing_mandatory_methods_are_reported_at_registration),
-	    KUNIT_CASE(notify_04_driver_reports_unrequested_missed_events),
+	    KUNIT_CASE(notify_04_unrequested_report_of_missed_events_is_detected),
 	    KUNIT_CASE(lock_10_leaked_objects_are_reported),
 	    KUNIT_CASE(use_count_below_zero_is_reported_and_saturates));

@@ -212,8 +212,9 @@ void status_codes_are_converted_to_wc_status(Test &test)
 }
 
 /*
- * MGMT-09: a QP that ends leaves its completions, in their order, and those that the end flushes;
- * another's are not touched, and a new QP of the same number has nothing of them.
+ * MGMT-09: the completions of a destroyed QP stay in the CQ, in order, followed by its flushed
+ * requests. Completions of other QPs are not affected, and a new QP with the same number gets none
+ * of them.
  */
 void mgmt_09_completions_can_be_polled_after_qp_destroy(Test &test)
 {

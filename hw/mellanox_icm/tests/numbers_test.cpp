@@ -112,7 +112,7 @@ static void reserved_numbers_need_access_to_the_reserve(kern::kunit::Test &test)
 	ASSERT_OK(buddy->allocate(0));
 }
 
-KUNIT_SUITE(mlx4_numbers, KUNIT_CASE(reserved_numbers_need_access_to_the_reserve),
+KUNIT_SUITE(mellanox_numbers, KUNIT_CASE(reserved_numbers_need_access_to_the_reserve),
 	    KUNIT_CASE(each_number_is_allocated_once),
 	    KUNIT_CASE(freed_number_is_reused_after_all_other_free_numbers),
 	    KUNIT_CASE(empty_number_range_is_rejected),

@@ -123,7 +123,8 @@ static void out_of_range_qp_attributes_are_rejected(kern::kunit::Test &test)
 }
 
 /*
- * Queues hold at least what was asked for, lie apart, the larger stride first; too much is refused.
+ * Queues hold at least the requested number of entries and do not overlap. The one with the larger
+ * stride comes first. A request beyond the card's limits is refused.
  */
 static void planned_queues_hold_the_requested_entries(kern::kunit::Test &test)
 {

@@ -360,7 +360,9 @@ void completions_are_matched_with_requests_by_address(kern::kunit::Test &test)
 		EXPECT_EQ(bench.entry(i).owner, wire::Cqe::owner_bit);
 }
 
-/* MGMT-09: what a QP leaves in the queue is given after it, in its place among the others. */
+/*
+ * MGMT-09: completions that a destroyed QP has left in the CQ can still be polled, in their order.
+ */
 void mgmt_09_completions_can_be_polled_after_qp_destroy(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
@@ -600,8 +602,8 @@ void posted_request_has_its_own_copy_of_the_address(kern::kunit::Test &test)
 }
 
 /*
- * Queues are powers of two that hold what is asked for, and more than the card's descriptors hold
- * is refused.
+ * The sizes of queues are powers of two that hold the requested entries. A request for more than
+ * the card's descriptors can hold is refused.
  */
 void planned_queues_hold_the_requested_entries(kern::kunit::Test &test)
 {

@@ -27,7 +27,7 @@ TEST(ExplorerCard, ReportsLeakedInterruptVectors)
 }
 TEST(ExplorerCard, ReportsLeakedDmaMappings)
 {
-	expect_reported("memory_not_unmapped_on_removal_is_reported",
+	expect_reported("dma_mapping_left_on_driver_removal_is_reported",
 			"a driver goes and leaves memory mapped");
 }
 TEST(ExplorerCard, ReportsLeakedMmioMappings)

@@ -43,7 +43,7 @@ TEST(ExplorerSimulation, ReportsRecursiveLocking)
 }
 TEST(ExplorerSimulation, ReportsUnlockByAnotherTask)
 {
-	expect_reported("lock_release_by_another_task_is_reported",
+	expect_reported("release_of_a_lock_that_is_not_held_is_reported",
 			"a lock is released by one who does not hold it");
 }
 TEST(ExplorerSimulation, ReportsSleepingUnderASpinLock)

@@ -127,7 +127,7 @@ void expect_no_waiting(Test &test, const Cost &cost, const Cost &without, u32 co
 	EXPECT_LE(cost.waited_ns, without.waited_ns + ticks_ns);
 }
 
-/* Every connection that there may be, made to peers that are silent. */
+/* The interface has the maximum number of connections, all to peers that do not respond. */
 void ipoib_06_mode_change_does_not_wait_for_active_peers(Test &test)
 {
 	constexpr u32 count = ActiveConnections::connections_max;
@@ -160,7 +160,7 @@ void ipoib_06_mode_change_does_not_wait_for_active_peers(Test &test)
 	EXPECT_TRUE(subnet.a.reaches(subnet.b));
 }
 
-/* The same of those that peers have made. */
+/* The same holds for the maximum number of connections that peers have established. */
 void ipoib_06_mode_change_does_not_wait_for_passive_peers(Test &test)
 {
 	constexpr u32 count = PassiveConnections::connections_max;

@@ -219,7 +219,8 @@ void ipoib_05_one_peer_leaves_send_requests_to_others(Test &test)
 }
 
 /*
- * Packets of other peers are received while one peer establishes and ends connections all the time.
+ * If a peer establishes and ends connections all the time, their QPs are destroyed at most once per
+ * interval, so that packets of other peers are received in between.
  */
 void ipoib_05_ended_connections_are_destroyed_at_intervals(Test &test)
 {

@@ -40,7 +40,7 @@ void recursive_locking_is_reported(Test &)
 	kern::Guard second(lock);
 }
 
-void lock_release_by_another_task_is_reported(Test &)
+void release_of_a_lock_that_is_not_held_is_reported(Test &)
 {
 	kern::Mutex lock(KERN_LOCK_CLASS("injected.lock"));
 	lock.unlock();
@@ -69,7 +69,7 @@ void sleeping_allocation_in_an_interrupt_is_reported(Test &)
 	handler.work.wait();
 }
 
-/* A lock that an interrupt takes, too, is taken with interrupts on. */
+/* A lock that an interrupt handler takes as well is taken with interrupts enabled. */
 void irq_lock_with_irqs_enabled_is_reported(Test &)
 {
 	struct Handler {
@@ -82,7 +82,7 @@ void irq_lock_with_irqs_enabled_is_reported(Test &)
 	kern::Guard guard(handler.lock);
 }
 
-/* Waiting for a work under a lock that it takes. */
+/* cancel() waits for a work item under a lock that the work item takes. */
 void flush_of_work_under_its_lock_is_reported(Test &)
 {
 	struct Port {
@@ -142,8 +142,8 @@ void free_with_pending_timer_is_reported(Test &)
 }
 
 /*
- * A pointer is used behind the section in which it was read: a race, since the writer must have got
- * that far.
+ * A pointer is used after the read-side section in which it was read. The defect is a race: it
+ * shows only if the writer has freed the object by then.
  */
 void use_after_grace_period_is_reported(Test &test)
 {
@@ -210,7 +210,7 @@ void leaked_dma_mapping_is_reported(Test &)
 				    kern::dma::Direction::both);
 }
 
-/* Undefined behaviour that no address tells. */
+/* This undefined behaviour uses no invalid address. */
 void shift_out_of_range_is_reported(Test &test)
 {
 	kern::Atomic<int> by{64};
@@ -230,7 +230,7 @@ void missing_rollback_is_reported(Test &test)
 		(void)first.take().release();
 }
 
-/* A work does other than it should where there is not what it asks for. */
+/* A work item computes a wrong result if its allocation fails. */
 void unhandled_allocation_failure_in_work_is_reported(Test &test)
 {
 	struct Port {
@@ -249,7 +249,7 @@ void unhandled_allocation_failure_in_work_is_reported(Test &test)
 	EXPECT_EQ(port.sum, 1u);
 }
 
-/* A timer fires before what it times has ended, though it has a second. */
+/* A timer may fire before the loop that it limits has ended. */
 void missed_timeout_is_reported(Test &test)
 {
 	struct Race {
@@ -267,7 +267,7 @@ void missed_timeout_is_reported(Test &test)
 
 KUNIT_SUITE(simulation_defects, KUNIT_CASE(lock_order_cycle_is_reported),
 	    KUNIT_CASE(recursive_locking_is_reported),
-	    KUNIT_CASE(lock_release_by_another_task_is_reported),
+	    KUNIT_CASE(release_of_a_lock_that_is_not_held_is_reported),
 	    KUNIT_CASE(sleep_under_a_spinlock_is_reported),
 	    KUNIT_CASE(sleep_in_rcu_section_is_reported),
 	    KUNIT_CASE(sleeping_allocation_in_an_interrupt_is_reported),

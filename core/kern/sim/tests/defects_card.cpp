@@ -70,7 +70,7 @@ void leaked_vectors_are_reported(Test &)
 	Driver driver([](pci_dev *pci) { (void)kern_pci_alloc_msix(pci, 1, 1); });
 }
 
-void memory_not_unmapped_on_removal_is_reported(Test &)
+void dma_mapping_left_on_driver_removal_is_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) { (void)Mapped(pci); });
 }
@@ -158,7 +158,7 @@ void destruction_of_a_pool_in_use_is_reported(Test &)
 
 KUNIT_SUITE(card_defects, KUNIT_CASE(device_not_disabled_on_removal_is_reported),
 	    KUNIT_CASE(leaked_vectors_are_reported),
-	    KUNIT_CASE(memory_not_unmapped_on_removal_is_reported),
+	    KUNIT_CASE(dma_mapping_left_on_driver_removal_is_reported),
 	    KUNIT_CASE(leaked_mmio_mapping_is_reported),
 	    KUNIT_CASE(mmio_access_after_unmap_is_reported),
 	    KUNIT_CASE(vectors_freed_with_a_handler_are_reported),

@@ -94,7 +94,7 @@ void napi_deleted_while_enabled_is_reported(Test &)
 	interface.del();
 }
 
-/* A poll that has more to do is not waited for under a lock that forbids sleeping. */
+/* Disabling NAPI may wait for a poll, and so may sleep, which a read-side section forbids. */
 void napi_disabled_in_rcu_section_is_reported(Test &)
 {
 	Interface interface;

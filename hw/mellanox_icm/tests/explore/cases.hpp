@@ -65,7 +65,7 @@ private:
 	bool there_ = true;
 };
 
-/* From reset to registration and back: nothing is leaked. */
+/* Probing and removing a card leaks nothing. */
 void removed_card_leaves_nothing_behind(Test &test)
 {
 	Device device;
