@@ -89,7 +89,7 @@ void user_gets_half_of_the_address_handles(kern::kunit::Test &test)
 }
 
 /* Regions and windows share a limit. */
-void user_gets_half_of_the_keys(kern::kunit::Test &test)
+void user_gets_half_of_the_memory_keys(kern::kunit::Test &test)
 {
 	try_bound<Mr, Mw>(test, &Pools::keys, &Share::keys);
 }
@@ -235,7 +235,7 @@ void files_of_one_user_share_a_quota(kern::kunit::Test &test)
 
 KUNIT_SUITE(uverbs_shares, KUNIT_CASE(user_gets_half_of_the_pds),
 	    KUNIT_CASE(user_gets_half_of_the_address_handles),
-	    KUNIT_CASE(user_gets_half_of_the_keys), KUNIT_CASE(user_gets_half_of_the_queues),
+	    KUNIT_CASE(user_gets_half_of_the_memory_keys), KUNIT_CASE(user_gets_half_of_the_queues),
 	    KUNIT_CASE(object_limits_come_from_the_device_attributes),
 	    KUNIT_CASE(reserve_is_kept_for_root_and_kernel),
 	    KUNIT_CASE(user_gets_half_of_the_members_of_a_group),

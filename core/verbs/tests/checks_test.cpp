@@ -42,7 +42,7 @@ void lock_01_sleeping_method_in_atomic_context_is_reported(Test &test)
 }
 
 /* Functions for any context work in each context. */
-void lock_01_functions_work_in_any_context(Test &test)
+void lock_01_address_handle_calls_work_in_an_interrupt(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -579,7 +579,7 @@ void lock_10_leaked_objects_are_reported(Test &test)
 } // namespace
 
 SOFT_SUITES(verbs_checks, KUNIT_CASE(lock_01_sleeping_method_in_atomic_context_is_reported),
-	    KUNIT_CASE(lock_01_functions_work_in_any_context),
+	    KUNIT_CASE(lock_01_address_handle_calls_work_in_an_interrupt),
 	    KUNIT_CASE(lock_01_data_path_works_in_an_interrupt),
 	    KUNIT_CASE(lock_02_call_in_atomic_context_is_reported),
 	    KUNIT_CASE(lock_02_every_sleeping_function_reports_atomic_context),

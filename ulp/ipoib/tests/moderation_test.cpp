@@ -70,7 +70,7 @@ void delay_that_costs_throughput_is_dropped(kern::kunit::Test &test)
 }
 
 /* A delay that does not coalesce completions is dropped as well. */
-void useless_delay_is_dropped(kern::kunit::Test &test)
+void delay_that_coalesces_nothing_is_dropped(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	u32 level = 0;
@@ -107,5 +107,6 @@ KUNIT_SUITE(ipoib_moderation, KUNIT_CASE(stream_gets_the_longest_delay),
 	    KUNIT_CASE(request_response_traffic_is_rarely_delayed),
 	    KUNIT_CASE(delay_is_removed_when_the_stream_stops),
 	    KUNIT_CASE(delay_that_costs_throughput_is_dropped),
-	    KUNIT_CASE(useless_delay_is_dropped), KUNIT_CASE(sparse_traffic_resets_moderation),
+	    KUNIT_CASE(delay_that_coalesces_nothing_is_dropped),
+	    KUNIT_CASE(sparse_traffic_resets_moderation),
 	    KUNIT_CASE(any_input_yields_a_valid_moderation_level));

@@ -58,7 +58,7 @@ void marking_does_not_read_a_freed_destination(Test &test)
 }
 
 /* A lookup's result is valid until the end of the section, or until its reference is dropped. */
-void looked_up_destination_is_not_freed(Test &test)
+void looked_up_destination_outlives_its_removal(Test &test)
 {
 	Boxed<OneDestination> one;
 	ASSERT_TRUE(one.ok());
@@ -76,4 +76,4 @@ void looked_up_destination_is_not_freed(Test &test)
 } // namespace
 
 KUNIT_SUITE(explore_destinations, KUNIT_CASE(marking_does_not_read_a_freed_destination),
-	    KUNIT_CASE(looked_up_destination_is_not_freed));
+	    KUNIT_CASE(looked_up_destination_outlives_its_removal));
