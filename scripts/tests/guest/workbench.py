@@ -6,7 +6,7 @@ from lab.testing import test
 
 
 @test(kernels=("um-debug",), also=("stock",), timeout=120)
-def files_of_any_size_are_transferred(lab):
+def files_of_any_size_are_transferred_intact(lab):
     """Files of any size go in and come out whole, and the guest answers after each: what it is told waits while it is slow."""
     with lab.boot(lab.guest("node1")) as (node,):
         for size in (100, 5_000, 70_000, 1_000_000):

@@ -16,7 +16,7 @@ def counters(text):
 
 
 @test(kernels=("stock",), timeout=300)
-def diagnostics_match_the_fabric(lab):
+def infiniband_diags_report_the_fabric_correctly(lab):
     """ibnetdiscover, iblinkinfo, ibtracert, ibroute, smpquery, sminfo, saquery, perfquery and ibping agree with the lab."""
     with pair(lab) as (fabric, (node1, node2)):
         interfaces_up(node1, node2)

@@ -129,7 +129,7 @@ def ethernet_dissected(file):
 
 
 @test(kernels=("stock",), timeout=120)
-def tshark_reads_a_capture(lab):
+def tshark_finds_no_malformed_packet_in_a_capture(lab):
     """`weft capture` of a ping, from the load of the drivers on, and of the lab's Ethernet: tshark names every packet and finds none malformed."""
     if not shutil.which("tshark"):
         raise Skip("tshark is missing: run scripts/setup")

@@ -103,7 +103,7 @@ def works(node1, node2, fabric, peer):
 
 
 @test(kernels=("stock",), timeout=240)
-def interoperates_with_a_connectx_2(lab):
+def connectx_5_interoperates_with_a_connectx_2(lab):
     """mlx5_core and mlx5_ib probe the card; IPoIB and every kind of queue pair work towards a ConnectX-2; the drivers reload."""
     with guests(lab, MIXED.format(peer="mlx4")) as (fabric, (node1, node2)):
         works(node1, node2, fabric, "mlx4")
@@ -119,7 +119,7 @@ def recovered(node, kind, act):
 
 
 @test(kernels=("stock",), timeout=240)
-def driver_recovers_from_failure_and_resets(lab):
+def mlx5_core_recovers_from_failure_flr_and_rebind(lab):
     """mlx5_core recovers from a failed card and from a function-level reset; it is bound anew, and the function is removed and found again, under pings."""
     with guests(lab, MIXED.format(peer="mlx5"), cpus=2) as (fabric, (node1, node2)):
         for node in (node1, node2):
@@ -359,7 +359,7 @@ def iser_transfers_data(lab):
 
 @test(kernels=(), also=("stock",), timeout=300)
 def opensm_manages_and_fails_over(lab):
-    """OpenSM on a ConnectX-5 manages the fabric, and one on another takes over, as opensm.opensm_manages_the_fabric between two ConnectX-2."""
+    """OpenSM on a ConnectX-5 manages the fabric, and one on another takes over, as opensm.opensm_manages_the_fabric_and_fails_over between two ConnectX-2."""
     with guests(lab, MIXED.format(peer="mlx5") + opensm.UNMANAGED, log_level="debug") as (fabric, (node1, node2)):
         for node in (node1, node2):
             load_drivers(node, "mlx5")
@@ -368,7 +368,7 @@ def opensm_manages_and_fails_over(lab):
 
 @test(kernels=(), also=("stock",), timeout=300)
 def both_ports_carry_traffic(lab):
-    """Two ports of one function, as two_ports.both_ports_carry_traffic with ConnectX-2."""
+    """Two ports of one function, as two_ports.both_ports_carry_traffic_independently with ConnectX-2."""
     with guests(lab, TWO_PORTS_EACH) as (fabric, (node1, node2)):
         for node in (node1, node2):
             load(node, "mlx5")

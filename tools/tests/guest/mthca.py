@@ -43,7 +43,7 @@ def load(node1, node2):
 
 
 @test(kernels=("stock",), timeout=180)
-def stock_ib_mthca_drives_the_card(lab):
+def stock_ib_mthca_interoperates_with_a_connectx(lab):
     """ib_mthca probes the card quietly; IPoIB and every kind of queue pair work towards a ConnectX; it reloads, and the card is reset when it breaks."""
     with guests(lab, MIXED) as (fabric, (node1, node2)):
         node1.run("dmesg -C")

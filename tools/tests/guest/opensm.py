@@ -83,7 +83,7 @@ def manages(fabric, node1, node2):
 
 
 @test(kernels=("stock",), timeout=240)
-def opensm_manages_the_fabric(lab):
+def opensm_manages_the_fabric_and_fails_over(lab):
     """With weft's subnet manager off, OpenSM brings the ports up, serves IPoIB's joins, and represses the traps of link changes. A standby takes over."""
     with guests(lab, PAIR + UNMANAGED, log_level="debug") as (fabric, (node1, node2)):
         load(node1, node2)

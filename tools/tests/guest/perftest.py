@@ -17,7 +17,7 @@ def result(out, size):
 
 
 @test(kernels=("stock",), timeout=240)
-def every_operation_completes(lab):
+def every_perftest_operation_completes(lab):
     """ib_{send,write,read,atomic}_{bw,lat} complete by RC, UC and UD, where there is such a thing."""
     with pair(lab) as (_, (node1, node2)):
         interfaces_up(node1, node2)
@@ -42,7 +42,7 @@ def every_operation_completes(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def data_arrives_intact(lab):
+def perftest_transfers_data_intact(lab):
     """Data that ib_{send,write,read}_bw moved is equal at its destination, byte by byte: their buffers are files that both sides show."""
     with pair(lab) as (_, (node1, node2)):
         interfaces_up(node1, node2)

@@ -42,7 +42,7 @@ def works(fabric, node1, node2):
 
 
 @test(kernels=("stock",), timeout=180)
-def both_ports_carry_traffic(lab):
+def both_ports_carry_traffic_independently(lab):
     """Both ports of both cards are active, each with a LID of its own; ib0 and ib1 and verbs carry traffic; a port may be down alone."""
     with guests(lab, TWO_PORTS) as (fabric, (node1, node2)):
         load(node1, node2)

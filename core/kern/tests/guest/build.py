@@ -61,7 +61,7 @@ def build_rejects_unsupported_language_features(lab):
 
 
 @test(kernels=("stock",), also=("plain",), timeout=120)
-def build_rebuilds_what_changed(lab):
+def touched_header_rebuilds_only_its_users(lab):
     """A second build does nothing. A build after a header was touched compiles only the sources that include it. No build changes the source tree."""
     kernel = kernels.find(lab.kernel)
     tree = Tree(lab.directory / "tree", "int injected();\nint injected() { return 1; }\n")

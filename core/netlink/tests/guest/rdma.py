@@ -51,7 +51,7 @@ def suite(lab, memory=None):
 
 
 @test(kernels=("um-debug",), also=("stock", "plain", "debug"), timeout=150)
-def devices_and_kernel_objects_are_listed(lab):
+def rdma_tool_lists_devices_and_kernel_objects(lab):
     """`rdma` lists devices, ports and the kernel's own objects correctly, and shows protected values only to privileged users. A device can be
     removed while it is listed."""
     with suite(lab) as node:
@@ -105,7 +105,7 @@ def devices_and_kernel_objects_are_listed(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=150)
-def devices_belong_to_network_namespaces(lab):
+def exclusive_device_is_hidden_from_other_namespaces(lab):
     """Devices are shared by all network namespaces, or each belongs to one. In the latter case other namespaces neither see it by netlink nor open
     its nodes."""
     with suite(lab, memory="768M") as node:
@@ -166,7 +166,7 @@ def devices_belong_to_network_namespaces(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=150)
-def user_objects_are_listed_with_their_process(lab):
+def rdma_tool_lists_user_objects_with_their_process(lab):
     """A program's objects are listed with their process as long as they exist. Only administrators see keys."""
     with suite(lab, memory="768M") as node:
         counts, = told(node, "resource")

@@ -10,7 +10,7 @@ OURS_AND_DEBIANS = (End(stack="weft"), End(stack="linux"))
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=600)
-def programs_connect_two_stacks(lab):
+def programs_connect_weft_and_debian_guests_in_both_roles(lab):
     """Programs on weft's stack and on Debian's connect to each other by IPv4 and IPv6, with either end as the server."""
     with two_guests(lab, *OURS_AND_DEBIANS) as (_fabric, nodes):
         check_programs(nodes, ALL)
@@ -31,7 +31,7 @@ def bandwidth(server, client, address, meanwhile, count):
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=2400)
-def bandwidth_test_survives_bad_links(lab):
+def ib_send_bw_completes_over_lossy_and_flapping_links(lab):
     """ib_send_bw -R between weft's stack and Debian's, with either end as the server, completes while a link loses 1 %, reorders packets, and goes
     down and up."""
     with two_guests(lab, *OURS_AND_DEBIANS) as (fabric, nodes):

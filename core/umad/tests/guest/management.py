@@ -78,7 +78,7 @@ def says(node, command, *patterns):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=180)
-def stock_programs_manage_the_fabric(lab):
+def opensm_and_diagnostics_work_through_weft_umad(lab):
     """OpenSM manages the fabric, all of infiniband-diags report it correctly, and a second OpenSM can take over."""
     with guests(lab, PAIR + "[sm]\nenabled = false\n", 2) as (node1, node2):
         for name, text in (("abi_version", "5"), ("umad0/ibdev", "mlx4_0"), ("umad0/port", "1"), ("issm0/port", "1")):
@@ -141,7 +141,7 @@ def a_second_manager_takes_over(manager, node1, node2):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=180)
-def misuse_is_refused(lab):
+def invalid_mad_requests_are_refused_and_leave_nothing_behind(lab):
     """Invalid requests are refused, queues are bounded, everything that a program leaves behind is released, and removal of a port does not wait for
     programs."""
     with guests(lab, PAIR, 1) as (node,):

@@ -82,7 +82,7 @@ def traced(node, program):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=240)
-def stock_programs_run_between_guests(lab):
+def pingpong_and_perftest_run_between_weft_guests(lab):
     """ibv_devinfo, the ping-pong programs of all transports (polling and with events) and perftest run between two guests, with the data compared."""
     with pair(lab) as (node1, node2):
         with traced(node1, "ibv_devinfo") as (answers, written):
@@ -112,7 +112,7 @@ def stock_programs_run_between_guests(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=180)
-def misuse_is_refused(lab):
+def invalid_verbs_commands_are_refused_and_leave_nothing_behind(lab):
     """Invalid commands fail with their specific errors, random commands do no harm to the kernel, and everything that a program leaves behind is
     released."""
     names = SUITE[:-1]
@@ -173,7 +173,7 @@ def call_at_random(lab, node, calls, limit):
 
 
 @test(kernels=(), also=("um-debug", "debug", "stock"), timeout=4000)
-def a_million_random_calls_leave_nothing_behind(lab):
+def random_calls_cause_no_kernel_report_and_no_leak(lab):
     """A million random calls of each kind cause no report of a kernel with all checks, and leave nothing behind."""
     with lab.boot(lab.guest("node1", cards=Fabric(lab, PAIR).sockets[:1], allowed=OFTEN_MAPPED)) as (node,):
         load(node, names=WITH_MADS)
@@ -193,7 +193,7 @@ def completion_interrupts(node):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=120)
-def completion_channels_are_shared_by_cqs(lab):
+def cqs_of_both_vectors_share_a_completion_channel(lab):
     """CQs of both vectors share a channel, which has several readers and is also used with poll() and SIGIO. Destroying a CQ waits for its
     unacknowledged events in the library only."""
     program = lab.directory / "channels"
@@ -210,7 +210,7 @@ def completion_channels_are_shared_by_cqs(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=120)
-def users_leave_resources_for_others(lab):
+def one_user_cannot_take_all_resources_of_a_device(lab):
     """A user, including all UIDs of its user namespaces, leaves a part of a device's resources to other users and to root, who can create as many
     objects as are reported. A resource that the card does not release is lost, and the module that the card may still call stays loaded."""
     fabric = Fabric(lab, PAIR)

@@ -114,7 +114,7 @@ def discards(fabric):
 
 
 @test(kernels=("stock",), timeout=180)
-def interoperates_with_siw(lab):
+def rping_connects_rnic_and_siw_in_both_directions(lab):
     """rping on siw connects to the RNIC and accepts connections from it, and the returned data is the data that was sent. tshark checks the packets.
     The test also runs over a link that loses, reorders and duplicates packets, and over one that is unplugged."""
     fabric = Fabric(lab, rnic.lab("node1", others=("node2",)))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Cards that are broken on purpose: the driver reports the fault once and fails the operation, or restarts the device. The peer of a broken card
-is on weft's modules or on Debian's; inconsistent_capabilities_do_not_break_later_probes and small_bars_are_refused have no peer."""
+is on weft's modules or on Debian's; inconsistent_capabilities_do_not_break_later_probes and probe_refuses_a_card_with_small_bars have no peer."""
 import json
 import pathlib
 import sys
@@ -156,7 +156,7 @@ enabled = false
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=200)
-def small_bars_are_refused(lab):
+def probe_refuses_a_card_with_small_bars(lab):
     """The probe refuses a card whose BARs are too small for its registers."""
     with lab.guest("node1", cards=Fabric(lab, SMALL).sockets[:1]) as guest:
         node = Node(guest)

@@ -98,7 +98,7 @@ def repeated_probes_leave_nothing_behind(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def card_works_with_intx(lab):
+def all_events_share_one_interrupt_with_intx(lab):
     """Without MSI-X, one interrupt line serves commands, port events and completions, also during removal."""
     with pair(lab, append="pci=nomsi") as (node1, node2, _):
         one, two = node1.open(type="rc"), node2.open(type="rc")
@@ -121,7 +121,7 @@ def card_can_be_removed_under_traffic(lab):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
-def failed_card_recovers(lab):
+def failed_card_is_reset_and_carries_traffic_again(lab):
     """If the card fails under traffic, or the kernel resets it by FLR, queued requests are flushed, the device is registered again, and carries
     traffic. Each time, event handlers are notified of the failure."""
     with pair(lab) as (node1, node2, _):
@@ -149,7 +149,7 @@ def card_recovers_from_pci_errors(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def card_can_be_removed_with_a_stock_peer(lab):
+def removal_failure_and_intx_work_with_a_stock_peer(lab):
     """Removal, failure and FLR under traffic from a peer on Debian's stack, whose requests end with an error; and the interrupt pin."""
     with pair(lab, stock_peer=True) as (ours, theirs, _):
         check_removal(theirs, ours)

@@ -349,7 +349,7 @@ def remote_memory_access_respects_keys(lab):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
-def errors_are_reported_and_flushed(lab):
+def failed_request_reports_its_status_and_flushes_the_queue(lab):
     """A wrong key, a missing right, a missing receive and a missing peer each complete with their own status, and the card counts them. Other queued
     requests are flushed in order."""
     with pair(lab) as (node1, node2, _):
@@ -363,7 +363,7 @@ def errors_are_reported_and_flushed(lab):
 
 
 @test(kernels=("um-debug",), also=("stock", "debug", "plain"), timeout=300)
-def events_reach_their_consumer(lab):
+def async_events_reach_only_their_consumer(lab):
     """Each affiliated asynchronous event that a consumer can cause reaches the handler of its QP, SRQ or CQ once, and no other handler."""
     with pair(lab) as (node1, node2, fabric):
         check_events(lab, node1, node2, fabric)
@@ -372,7 +372,7 @@ def events_reach_their_consumer(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def queues_keep_their_contents(lab):
+def resize_moderation_and_drain_lose_no_completion(lab):
     """Completions stay in their CQ, in order, while it grows or shrinks. Moderated events are delayed but not lost. A QP that has been drained or
     destroyed has no outstanding requests."""
     with pair(lab) as (node1, node2, _):
@@ -383,7 +383,7 @@ def queues_keep_their_contents(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=400)
-def lossy_link_loses_no_data(lab):
+def rc_data_arrives_complete_over_a_lossy_link(lab):
     """With loss and corruption on the link, RC traffic arrives complete and in order."""
     with pair(lab) as (node1, node2, fabric):
         check_bad_link(lab, node1.open(type="rc"), node2.open(type="rc"), fabric)

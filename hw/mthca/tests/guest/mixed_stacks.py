@@ -77,7 +77,7 @@ def exchange(one, other, commands, says):
 
 
 @test(kernels=("stock",), also=("plain",), timeout=400)
-def interoperates_with_stock_drivers(lab):
+def mthca_interoperates_with_stock_drivers(lab):
     """IP, the ping-pong programs of all transports (polling and with events) and perftest work between weft's driver and Debian's drivers for both
     cards, on hosts that are not trusted with subnet management. Each event of a queue reaches its program on both stacks."""
     with three(lab, STRANGE) as (fabric, nodes):
@@ -132,7 +132,7 @@ def interoperates_with_stock_drivers(lab):
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=300)
-def opensm_takes_over_on_mthca(lab):
+def opensm_on_mthca_takes_over_the_fabric(lab):
     """OpenSM on the card, first with Debian's driver and then with weft's, takes over from weft's subnet manager, which takes over again when OpenSM
     is killed."""
     with three(lab) as (_, nodes):
@@ -161,7 +161,7 @@ def ping_pong(node, device, other):
 
 
 @test(kernels=(), also=("stock",), timeout=240)
-def all_cards_work_in_one_guest(lab):
+def three_cards_in_one_guest_exchange_messages(lab):
     """Two InfiniHosts and a ConnectX in one guest, first with weft's drivers and then with Debian's: each pair of them exchanges messages."""
     names = [*(name for name in SUITE if name not in ("weft_ipoib", "weft_umad")), "weft_mlx4"]
     with lab.guest("node1", vfio_user=Fabric(lab, THREE).sockets, memory="768M") as node:

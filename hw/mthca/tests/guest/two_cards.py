@@ -62,7 +62,7 @@ def ping(source, target, *sizes):
 
 
 @test(kernels=("um-debug",), also=("stock", "debug", "plain", "um"), timeout=240)
-def ip_works_between_mlx4_and_mthca(lab):
+def mlx4_and_mthca_ping_each_other(lab):
     """ib0 comes up on both cards, and they ping each other, also with fragmented packets, and again after the driver of the first one has been
     reloaded."""
     with two_cards(lab) as (nodes, _):

@@ -36,7 +36,7 @@ def known_leak_is_replayed(lab):
 
 
 @test(kernels=(), also=("um-debug",), timeout=300)
-def report_is_reduced_to_its_step(lab):
+def schedule_is_reduced_to_the_step_that_causes_the_report(lab):
     """A schedule is reduced to the only step that its report needs, on one host; a schedule without that step passes."""
     wanted = [line for line in KNOWN.read_text().splitlines() if " node1 " in line]
     padded, short, harmless = (lab.directory / name for name in ("padded", "short", "harmless"))
@@ -50,7 +50,7 @@ def report_is_reduced_to_its_step(lab):
 
 
 @test(kernels=(), also=("um-debug",), timeout=600)
-def interrupted_hunt_continues(lab):
+def interrupted_hunt_continues_without_repeating_seeds(lab):
     """Ctrl-C stops a hunt and its labs. The same command then runs the seeds that have no verdict, on Linux's stack and on
     weft's. There is no new report."""
     for stack in ("linux", "weft"):

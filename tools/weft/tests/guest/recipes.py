@@ -55,13 +55,13 @@ def mount(lab, replaced=()):
 
 
 @test(kernels=(), also=("stock",), timeout=250)
-def nfs_over_rdma_has_equal_files(lab):
+def nfs_over_rdma_shows_the_same_file_at_both_ends(lab):
     """A directory exported and mounted by RDMA; both ends have the same file."""
     mount(lab)
 
 
 @test(kernels=(), also=("stock",), timeout=250)
-def nfs_over_connectx_5_has_equal_files(lab):
+def nfs_over_connectx_5_shows_the_same_file_at_both_ends(lab):
     """The same on two ConnectX-5."""
     mount(lab, ON_MLX5)
 
@@ -97,7 +97,7 @@ def gdb_debugs_a_program_in_a_guest(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=250)
-def own_module_is_built_and_its_oops_is_located(lab):
+def own_module_is_built_and_its_oops_names_its_line(lab):
     """A module is built, crashes its guest, and is found in the oops, by its line."""
     follow(lab, PAGE, "Your own module, and its oops")
 

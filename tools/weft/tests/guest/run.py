@@ -113,7 +113,7 @@ def run_forwards_input_and_signals(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def run_loads_only_wefts_modules_on_request(lab):
+def run_loads_only_weft_modules_with_stack_weft(lab):
     """--stack weft: the guests have weft's modules and none of Linux's RDMA modules, and reach each other."""
     done = subprocess.run([lab.program("weft"), "run", "--stack", "weft", "--on", "node1", "--quiet", "--logs", lab.directory / "logs", "--",
                            "ping -c 1 -W 20 10.1.0.2 | grep -o ' 0% packet loss'; lsmod | grep -oE '^(weft_mlx4|weft_ipoib|ib_core|mlx4_core) '; ibv_devices | grep -o mlx4_0"],

@@ -12,7 +12,7 @@ PAGE = cache.TREE / "Documentation/tutorials.rst"
 
 
 @test(kernels=("stock",), timeout=300)
-def first_tutorials_pass_in_one_lab(lab):
+def first_tutorials_show_the_documented_output(lab):
     """One lab for six of them: the first steps of a new user."""
     follow(lab, PAGE, "Your first lab", "Break a link", "Crash a guest", "Watch MADs in Wireshark", "Debug a ULP", "Your own subnet manager")
 

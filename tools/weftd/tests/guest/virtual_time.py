@@ -47,7 +47,7 @@ def _lab(lab, name, scripts, **options):
 
 
 @test(kernels=("um-debug",), also=("um",), timeout=300)
-def same_seed_same_captures(lab):
+def same_seed_gives_identical_captures(lab):
     """Ping, three seconds of iperf3 and a link flap, over a link that loses packets: the captures of two runs are the same, byte by byte. So is what
     everybody saw, and when, where nothing is captured and less is logged: what was seen once is looked into by its seed."""
     captures = [lab.directory / f"{number}.pcap" for number in range(2)]
@@ -82,7 +82,7 @@ def traced_run_is_repeated_exactly(lab):
 
 
 @test(kernels=("um-debug",), also=("um",), timeout=120)
-def peers_reachable_without_sm(lab):
+def peer_stays_reachable_without_sm(lab):
     """A peer that was in use when the subnet manager stopped stays reachable under traffic. A port that comes up meanwhile is of no use until the
     manager is back, and is then: ib0 has not given up."""
     # The guests begin between 1.5 and 3 s, by the seed: each state is sampled seconds away from its change.

@@ -167,7 +167,7 @@ CHECKS = (no_vlan, checksums_as_told, sent_to_and_then_listened_to, send_only_me
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=200)
-def common_ip_link_commands_work(lab):
+def administration_behaves_as_on_the_stock_stack(lab):
     """Network namespaces, packet sockets, multicast, VLANs, checksums and removal behave as on Linux's stack."""
     with mixed_pair(lab, OPEN) as (node1, node2):
         install_tool(lab, node1, node2)

@@ -39,7 +39,7 @@ def lid_of(node, hardware_address):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=400)
-def malicious_datagrams_do_no_harm(lab):
+def malicious_datagrams_do_not_disturb_other_traffic(lab):
     """A process of the peer, on stock verbs, sends tens of thousands of random datagrams to ib0. There is no kernel report, no leak and no flood of
     the log, and the interface still serves other guests."""
     share = lab.directory / "share"
@@ -89,7 +89,7 @@ def interface_has_no_carrier_without_a_broadcast_group(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def interface_waits_for_an_sa(lab):
+def interface_comes_up_once_there_is_an_sa(lab):
     """Without a subnet manager an interface waits. It comes up automatically when there is one, and resolves neighbours that are new to it."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node2)
@@ -107,7 +107,7 @@ def interface_waits_for_an_sa(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=400)
-def corrupt_sa_replies_do_no_harm(lab):
+def interface_recovers_from_corrupt_sa_replies(lab):
     """The SA replies with random data, zeros, refusals and wrong attributes. The interface may or may not come up, but there is no kernel report, no
     flood of the log and no leak. Once the replies are correct, the interface works."""
     with weft_pair(lab) as (node1, node2):

@@ -104,7 +104,7 @@ def loss(lab, node1, node2):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=400)
-def interfaces_survive_link_flaps(lab):
+def interfaces_survive_link_sm_and_lid_changes(lab):
     """An interface, a link, the subnet manager and all LIDs change under traffic between two guests with weft's stack."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
@@ -122,7 +122,7 @@ def modules_and_cards_can_be_removed_under_traffic(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=600)
-def lifecycle_works_with_the_stock_stack(lab):
+def interfaces_survive_changes_with_a_stock_peer(lab):
     """The same with a peer on Debian's stack."""
     with mixed_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
@@ -136,7 +136,7 @@ enabled = false
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=400)
-def opensm_replaces_the_subnet_manager(lab):
+def opensm_on_a_stock_peer_brings_ib0_up(lab):
     """In a fabric without weft's subnet manager, OpenSM on the peer with Debian's stack sets up the subnet and its broadcast group."""
     with mixed_pair(lab, SM_OFF) as (node1, node2):
         assert json.loads(weft(lab, "--json", "fabric", "show"))["subnet_manager"] is None

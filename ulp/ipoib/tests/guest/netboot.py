@@ -32,7 +32,7 @@ def boots_from(lab, server, socket, driver="weft_mlx4"):
 
 
 @test(kernels=(), also=("plain", "debug"), timeout=300)
-def guest_boots_over_weft_ib0(lab):
+def guest_boots_from_a_server_on_weft_stack(lab):
     """A guest boots from a server on weft's stack."""
     sockets = start_fabric(lab)
     with lab.boot(lab.guest("node1", cards=[sockets[0]])) as (server,):
@@ -43,7 +43,7 @@ def guest_boots_over_weft_ib0(lab):
 
 
 @test(kernels=(), also=("plain", "debug"), timeout=300)
-def guest_boots_over_stock_ib0(lab):
+def guest_boots_from_a_server_on_debian_stack(lab):
     """A guest boots from a server on Debian's stack. Only the cards and the fabric are weft's."""
     sockets = start_fabric(lab)
     with lab.boot(lab.guest("node1", cards=[sockets[0]], kernel="stock")) as (server,):
@@ -53,7 +53,7 @@ def guest_boots_over_stock_ib0(lab):
 
 
 @test(kernels=(), also=("plain", "debug"), timeout=300)
-def mthca_guest_boots_over_stock_ib0(lab):
+def mthca_guest_boots_from_a_server_on_debian_stack(lab):
     """The same with iPXE's driver for the InfiniHost, from a server with a ConnectX on Debian's stack."""
     sockets = start_fabric(lab, MTHCA)
     with lab.boot(lab.guest("node1", cards=[sockets[0]], kernel="stock")) as (server,):

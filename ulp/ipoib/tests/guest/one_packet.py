@@ -45,7 +45,7 @@ def receives(lines):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock"), timeout=120)
-def one_packet_is_traced(lab):
+def tracepoints_show_each_step_of_a_ping(lab):
     """The trace shows a ping being posted, the doorbell, the reception and the reply. It shows the joins before it as MADs, and the port's activation
     as an event. Without tracing nothing is recorded."""
     sockets = start_fabric(lab)
