@@ -53,7 +53,7 @@ class BadInput(unittest.TestCase):
         self.assertIn("MODULES names weft_kernel, which is not a module", done.stderr)
         self.assertNotIn("CXX", done.stdout)
 
-    def test_full_disk_is_reported(self):
+    def test_disk_that_is_too_small_for_the_cache_is_reported(self):
         """The cache is on a disk that is too small."""
         disk = self.folder / "disk"
         disk.mkdir()
@@ -63,7 +63,7 @@ class BadInput(unittest.TestCase):
         self.fails(["unshare", "-rm", "sh", "-c", mount], "MiB free", "XDG_CACHE_HOME", XDG_CACHE_HOME=str(disk),
                    PATH=without("qemu-system-x86_64", self.folder / "bin"))
 
-    def test_disk_that_fills_up_leaves_no_entry(self):
+    def test_disk_that_fills_up_leaves_no_cache_entry(self):
         """There is room at the start, and it runs out while an entry is made: nothing of it stays."""
         script = ("import pathlib, sys\nfrom lab import cache\nfrom lab.errors import reported\n"
                   "def make(work):\n    (work / 'a').write_bytes(bytes(64 << 20))\n"
@@ -79,7 +79,7 @@ class BadInput(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
         self.assertRegex(done.stderr, r"^filling: .*No space left on device.*free some space.*\n$")
 
-    def test_incomplete_entries_are_rebuilt(self):
+    def test_incomplete_cache_entries_are_rebuilt(self):
         """Leftovers of an interrupted run, and an entry that lost its file, are made anew."""
         (self.folder / "weft/.work-thing-abc/deep").mkdir(parents=True)
         (self.folder / "weft/thing-key").mkdir()
@@ -88,7 +88,7 @@ class BadInput(unittest.TestCase):
         self.assertEqual((made / "a").read_text(), "whole")
         self.assertEqual(self.entries(), ["thing-key"])
 
-    def test_interrupted_build_leaves_no_entry(self):
+    def test_interrupted_build_leaves_no_cache_entry(self):
         """An entry that could not be made is not there."""
         def make(work):
             (work / "a").write_text("half")
@@ -121,10 +121,10 @@ class BadInput(unittest.TestCase):
     def test_missing_share_is_reported(self):
         self.fails([GUEST, "run", "--share", self.folder / "none", "--command", "true"], "is not a folder")
 
-    def test_only_without_a_match_is_refused(self):
+    def test_only_option_without_a_match_is_refused(self):
         self.fails([cache.TREE / "scripts/test", "--no-build", "--only", "build.no-such-test"], "no test's name matches")
 
-    def test_only_with_an_invalid_pattern_is_refused(self):
+    def test_only_option_with_an_invalid_regex_is_refused(self):
         self.fails([cache.TREE / "scripts/test", "--only", "*"], "is not a regular expression")
 
 

@@ -92,13 +92,13 @@ class Contexts(unittest.TestCase):
                 (tree / f"core/it/{name}.cpp").write_text(text)
             return contexts.complaints(tree)
 
-    def test_checked_functions_pass(self):
+    def test_functions_that_check_their_context_pass(self):
         self.assertEqual(self.complaints(calls=CHECKED, helper=HELPER), [])
 
-    def test_missing_check_is_reported(self):
+    def test_function_without_a_context_check_is_reported(self):
         for calls, name in ((CHECKED.replace("\tKERN_MIGHT_SLEEP();\n", ""), "take"), (CHECKED.replace("begin(it)", "0"), "make")):
             found, = self.complaints(calls=calls, helper=HELPER)
             self.assertIn(f"{name}() is documented", found)
 
-    def test_tree_has_no_missing_check(self):
+    def test_all_functions_of_the_tree_check_their_context(self):
         self.assertEqual(contexts.complaints(cache.TREE), [])

@@ -32,10 +32,10 @@ class HostLocks(unittest.TestCase):
             path.write_text(SOURCE.format(lock=lock))
             return host_locks.complaint(path)
 
-    def test_use_without_the_mutex_is_reported(self):
+    def test_member_used_without_its_mutex_is_reported(self):
         self.assertIn("writing variable 'value_' requires holding mutex 'mutex_'", self.complaint(""))
 
-    def test_use_with_the_mutex_passes(self):
+    def test_member_used_with_its_mutex_passes(self):
         self.assertEqual(self.complaint("const weft::MutexLock lock(mutex_);"), "")
 
     def test_sources_of_annotated_classes_are_compiled(self):

@@ -104,7 +104,7 @@ class Complaints(unittest.TestCase):
     def lacks(self, text):
         return [complaint.removeprefix("a.h: ") for complaint in kernel_doc.complaints({"a.h": text})]
 
-    def test_complete_description_passes(self):
+    def test_completely_described_function_passes(self):
         self.assertEqual(self.lacks(FUNCTION + METHODS), [])
         self.assertEqual(self.lacks("/**\n * ib_stop - stop\n *\n * Context: any.\n */\nvoid ib_stop(void);\n"), [])
 

@@ -42,7 +42,7 @@ class Ktap(unittest.TestCase):
     def test_wrong_case_number_is_a_failure(self):
         self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..1\n    ok 2 a\nok 1 s\n")], [PASSED, FAILED])
 
-    def test_exceeding_the_plan_is_a_failure(self):
+    def test_more_cases_than_planned_is_a_failure(self):
         self.assertEqual([o for _, o in outcomes("    # Subtest: s\n    1..1\n    ok 1 a\n    ok 2 b\nok 1 s\n")], [PASSED, PASSED, FAILED])
 
     def test_skipped_case_is_reported_with_its_reason(self):

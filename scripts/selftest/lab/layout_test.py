@@ -17,7 +17,7 @@ class Comments(unittest.TestCase):
             self.assertEqual(layout.bare(filled), layout.bare(wide))
             self.assertEqual(layout.fill_comments(filled), filled)
 
-    def test_paragraphs_stay_separate(self):
+    def test_paragraphs_and_list_items_stay_separate(self):
         filled = layout.fill_comments(f"/*\n * short\n *\n * - {WIDE}\n * - second\n * @arg: third\n */")
         self.assertEqual([line for line in filled.split("\n") if line in (" * short", " *", " * - second", " * @arg: third")],
                          [" * short", " *", " * - second", " * @arg: third"])

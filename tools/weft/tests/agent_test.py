@@ -195,7 +195,7 @@ class Console(unittest.TestCase):
     def test_short_console_is_kept_unchanged(self):
         self.assertEqual(self.record(b"boots\n", b"\xffis up\n"), b"boots\n\xffis up\n")
 
-    def test_full_disk_is_reported_without_blocking(self):
+    def test_console_on_a_full_disk_is_reported_without_blocking(self):
         recorder = console.Recorder("/dev/full")
         for _ in range(100):
             os.write(recorder.writer, bytes(10000))
@@ -309,7 +309,7 @@ class Confined(unittest.TestCase):
             path.chmod(0o4755)
             self.assertEqual(path.stat().st_mode & 0o7777, 0o4755)
 
-    def test_guest_with_a_share_is_confined(self):
+    def test_guest_with_a_share_runs_under_the_setuid_filter(self):
         for native in (False, True):
             for share in (None, self.enterContext(tempfile.TemporaryDirectory(prefix="weft share-"))):
                 kernel = types.SimpleNamespace(variant="um" if native else "stock", native=native, image="kernel", checked=False, modules_disk=None)

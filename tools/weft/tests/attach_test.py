@@ -260,14 +260,14 @@ class OwnPrograms(OwnProgram):
         file.write_text(lab)
         subprocess.run([WEFT, "--socket-dir", str(self.directory), "lab", "apply", file], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
 
-    def test_threads_send_and_epoll_receives(self):
+    def test_threads_and_epoll_get_all_responses(self):
         self.assertEqual(self.run_program("node1", "threads"), "threads: all responses\n")
         self.assertEqual(self.run_program("switch1", "threads"), "threads: all responses\n")
 
     def test_child_processes_use_the_port_and_can_exec(self):
         self.assertRegex(self.run_program("node1", "children", "ibstat", "-p"), r"^0x[0-9a-f]{16}\nchildren: done\n$")
 
-    def test_child_of_a_threaded_program_is_not_blocked(self):
+    def test_child_forked_by_a_threaded_program_can_send(self):
         self.assertEqual(self.run_program("node1", "fork"), "fork beside a thread: done\n")
 
     def test_killed_program_leaves_no_agents(self):

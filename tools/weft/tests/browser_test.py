@@ -28,7 +28,7 @@ def cpu_of(pid):
 
 
 class Browser(browser.TestCase):
-    def test_large_fat_tree_is_readable(self):
+    def test_large_fat_tree_is_legible_and_costs_little_cpu(self):
         with daemon.weftd(WEFTD, daemon.fat_tree()) as (running, directory), daemon.web(WEFT, directory) as address:
             self.open(address)
             self.assertEqual(len(self.find("#fabric .switch")), 18)
@@ -55,7 +55,7 @@ class Browser(browser.TestCase):
             png.keep(self.browser.get_screenshot_as_png(), PICTURES / "web-fat-tree.png")
             self.quiet()
 
-    def test_clicks_change_links(self):
+    def test_buttons_of_a_link_change_its_state_and_loss(self):
         with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory, "allow+=faults", "allow+=captures", "interval:=0.2") as address:
             self.open(address)
             link = '#fabric .link[data-name="sm/1-switch1/3"]'
@@ -80,7 +80,7 @@ class Browser(browser.TestCase):
             daemon.await_that("the links", lambda: "node1/1-switch1/1" in self.find("#links")[0].text)
             self.quiet()
 
-    def test_names_are_escaped(self):
+    def test_markup_in_host_names_is_escaped(self):
         """Names that are markup, and what weftd says of them, stay text."""
         lab = daemon.fat_tree(1, 1, 2, 2, 1).replace('"node1"', '"<img/src=x>"')
         try:
@@ -93,7 +93,7 @@ class Browser(browser.TestCase):
             self.open(address)
             self.assertEqual(self.find("img"), [])
 
-    def test_page_is_read_only_without_allow(self):
+    def test_page_has_no_buttons_without_the_allow_option(self):
         """Without --allow there is nothing to press."""
         with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory) as address:
             self.open(address)

@@ -40,7 +40,7 @@ def file_of(text, test):
 
 
 class Schedules(unittest.TestCase):
-    def test_file_of_a_schedule_is_read_back(self):
+    def test_schedule_in_a_file_is_read_back_unchanged(self):
         for seed in SEEDS:
             generated = scenarios.generate("ipoib", seed, stack="weft", card="mthca").but(expect="some report: f, g", check=False)
             self.assertEqual(schedule.read(file_of(str(generated), self)), generated)
@@ -73,7 +73,7 @@ class Schedules(unittest.TestCase):
                         self.assertEqual(arguments[0] in children, name == "delete_child")
                         children ^= set(arguments)
 
-    def test_lab_has_the_hosts_that_steps_name(self):
+    def test_lab_has_only_the_hosts_that_the_steps_use(self):
         steps = (schedule.Step(1, "fabric", ("link", "down", "node2")),)
         self.assertEqual(schedule.Schedule("ipoib", 1, steps).hosts, ["node2"])
         self.assertEqual(schedule.Schedule("ipoib", 1, ()).hosts, ["node1"])
@@ -99,10 +99,10 @@ class Signatures(unittest.TestCase):
         other = OOPS.replace("6051a2bf", "6051a2c0").replace("bash/77", "ip/1234").replace("+0x1f/0x60", "+0x2f/0x70")
         self.assertEqual(signature.of(OOPS), signature.of(other))
 
-    def test_warning_has_its_file_and_no_line(self):
+    def test_signature_of_a_warning_has_its_file_without_the_line(self):
         self.assertEqual(signature.of("WARNING: CPU: 0 PID: 9 at net/core/dev.c:1234 f+0x1/0x2"), "WARNING at net/core/dev.c")
 
-    def test_panic_has_the_reason_and_no_address(self):
+    def test_signature_of_a_panic_has_the_reason_without_the_address(self):
         report = ("Kernel panic - not syncing: Kernel mode fault at addr 0x148, ip 0x60da697a\nCall Trace:\n [<61593c50>] ? debug_lockdep_rcu_enabled+0x0/0x50\n"
                   " [<60db2cd9>] netif_schedule_queue+0xd9/0x160")
         self.assertEqual(signature.of(report), "Kernel mode fault: netif_schedule_queue")
@@ -114,7 +114,7 @@ class Signatures(unittest.TestCase):
         self.assertEqual(signature.of(signature.with_mapping(report, console)), "WARNING at kernel/dma/debug.c: ipoib_alloc_rx_skb")
         self.assertEqual(signature.with_mapping(OOPS, console), OOPS)
 
-    def test_report_without_a_stack_is_its_first_line(self):
+    def test_signature_without_a_stack_is_the_first_line(self):
         self.assertEqual(signature.of("INFO: task ip:77 blocked for more than 120 seconds."), "task ip:N blocked for more than N seconds")
 
     def test_known_reports_are_matched_by_prefix(self):
@@ -144,7 +144,7 @@ class Verdicts(unittest.TestCase):
     def test_peer_that_does_not_answer_is_reported_as_stuck(self):
         self.assertEqual(self.judge(console="[ 80.0] weft-hunt: complaint: the peer did not answer\n")[:2], ("stuck", "the peer did not answer"))
 
-    def test_script_that_does_not_finish_is_reported_as_stuck(self):
+    def test_unfinished_script_is_reported_as_stuck_or_no_end(self):
         self.assertEqual(self.judge(status=None, reason="a scheduled event requests it")[0], "stuck")
         self.assertEqual(self.judge(status=None, reason="node1 has left the time server at 61.5 s")[0:2],
                          ("no end", "not finished: node1 has left the time server at N s"))
@@ -172,7 +172,7 @@ class Reduction(unittest.TestCase):
         self.assertTrue(fails(found))
         self.assertFalse(any(fails(found[:each] + found[each + 1:]) for each in range(len(found))))
 
-    def test_check_and_other_hosts_are_removed_first(self):
+    def test_check_and_hosts_without_steps_are_removed(self):
         generated = scenarios.generate("ipoib", 1)
         wanted = next(step for step in generated.steps if step.host == "node2" and step.at > 10)
         found = reduction.shortest(generated, 20, lambda part: wanted in part.steps)
@@ -217,14 +217,14 @@ class Hunting(unittest.TestCase):
         self.by_seed = {11: "other"}
         self.assertEqual(self.hunt(seed=10), (125, "5 seeds, 4 passed\n1 of new: other; first seed 11\n"))
 
-    def test_hunt_continues_with_the_remaining_seeds(self):
+    def test_repeated_hunt_runs_only_seeds_without_a_verdict(self):
         self.hunt(seeds=3)
         self.by_seed = {1: "other"}
         self.ran.clear()
         self.assertEqual(self.hunt(seeds=5)[0], 0)
         self.assertEqual(sorted(self.ran), [3, 4])
 
-    def test_schedule_of_a_report_is_kept(self):
+    def test_schedule_of_a_new_report_is_saved(self):
         self.by_seed = {2: "other: f"}
         self.hunt()
         self.assertEqual([path.name for path in (self.folder / "out/found").iterdir()], ["2.hunt"])
@@ -245,7 +245,7 @@ class Hunting(unittest.TestCase):
         with self.assertRaisesRegex(LabError, "2.json is damaged"):
             self.hunt()
 
-    def test_lab_error_stops_the_hunt(self):
+    def test_error_of_a_trial_stops_the_hunt(self):
         self.by_seed = {2: LabError("no space")}
         with self.assertRaisesRegex(LabError, "no space"):
             self.hunt()
@@ -262,7 +262,7 @@ class Hunting(unittest.TestCase):
             self.assertEqual(self.hunt()[0], 130)
         self.assertIn("interrupted", self.said.getvalue())
 
-    def test_replay_compares_with_the_expected_report(self):
+    def test_replay_fails_if_the_report_is_not_the_expected_one(self):
         file = file_of(str(scenarios.generate("ipoib", 2).but(expect="other")), self)
         self.by_seed = {2: "other"}
         self.assertEqual(self.hunt("replay", file=file)[0], 0)

@@ -87,7 +87,7 @@ class Kept(unittest.TestCase):
         theirs.close()
         return records
 
-    def test_connection_outlives_weftd(self):
+    def test_qemu_gets_replies_after_weftd_has_exited(self):
         self.die()
         self.qemu.sendall(message(keeping.RESET))
         self.assertEqual(self.answer(), (7, keeping.RESET, keeping.REPLY, 0, b""))
@@ -124,7 +124,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(self.passed_on(), [(b"restore node1\n" + VERSION, 0), (b"restore node1\n" + mapping(0), 1),
                                             (b"restore node1\n" + mapping(0x8000), 1), (b"restore node1\n" + irqs(keeping.INTX, 1), 1), (b"adopt node1\n", 1)])
 
-    def test_descriptors_do_not_pile_up(self):
+    def test_descriptors_of_old_mappings_are_closed(self):
         """Mapping and unmapping for a long time leaves nothing open, nor does a guest that has gone."""
         self.tell("received", body=VERSION)
         before = len(os.listdir("/proc/self/fd"))
@@ -141,7 +141,7 @@ class Kept(unittest.TestCase):
         self.assertLessEqual(len(os.listdir("/proc/self/fd")), before)
         self.assertFalse(self.keeper.has("node1"))
 
-    def test_invalid_messages_stop_the_stand_in(self):
+    def test_invalid_message_from_qemu_ends_the_replies(self):
         self.die()
         self.qemu.sendall(HEADER.pack(1, keeping.RESET, 3, 0, 0))
         thread = self.keeper._cards["node1"]._dead

@@ -105,7 +105,7 @@ class Files(Configured):
 class Ring(Configured):
     LAB = RING
 
-    def test_root_of_updn_decides_the_routes(self):
+    def test_updn_routes_pass_through_the_configured_root(self):
         """Up*/Down* forbids a way that goes down and up again: between two neighbours of the root, all routes pass the root."""
         for root, through in (("switch1", ("node2", "node4")), ("switch2", ("node1", "node3"))):
             manager = self.opensm("node1", "-R", "updn", "-a", self.file("roots", self.guid_of(root) + "\n"))
@@ -119,7 +119,7 @@ class Ring(Configured):
 class Parallel(Configured):
     LAB = PARALLEL
 
-    def test_routing_order_decides_which_link_a_destination_gets(self):
+    def test_guid_routing_order_selects_the_link_of_a_destination(self):
         ports = {}
         for order in (("node2", "node3"), ("node3", "node2")):
             guids = self.file("order", "".join(f"{self.guid_of(node)}\n" for node in order))

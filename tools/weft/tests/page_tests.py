@@ -95,7 +95,7 @@ class Alarms(browser.TestCase):
         self.assertNotIn("down", self.text("#state"))
         self.assertFalse(self.shown("#alarms"))
 
-    def test_new_guest_is_shown(self):
+    def test_connected_guest_is_shown_as_running(self):
         self.open(self.serve())
         self.await_text("#state", "2 hosts: 0 with a guest")
         with socket.socket(socket.AF_UNIX) as guest:
@@ -130,7 +130,7 @@ class Alarms(browser.TestCase):
             await_that("no notice", lambda: not self.shown("#stale"))
             self.assertEqual(self.style("main", "filter"), "none")
 
-    def test_exit_of_the_server_is_shown(self):
+    def test_exit_of_weft_web_is_shown(self):
         _, directory = self.enter(daemon.weftd(browser.WEFTD))
         with daemon.web(browser.WEFT, directory, "interval:=0.2") as address:
             self.open(address)
@@ -172,7 +172,7 @@ class Confirmation(browser.TestCase):
         self.assertFalse(self.shown("#confirm"))
         self.quiet()
 
-    def test_buttons_are_explained(self):
+    def test_every_fault_button_has_a_tooltip(self):
         """All models' faults have words of their own."""
         lab = daemon.fat_tree(1, 1, 3, 3, 1)
         for host, model in (("node2", "mlx5"), ("node3", "mthca")):
@@ -216,7 +216,7 @@ class Searching(browser.TestCase):
             input.value = arguments[0];
             input.dispatchEvent(new Event('input', {bubbles: true}))""", text)
 
-    def test_search_finds_one_of_a_thousand_hosts(self):
+    def test_search_finds_a_host_by_name_guid_or_lid(self):
         self.open(self.serve(endpoints(32, 1000, 32)))
         node = "777"
         fabric = await_that("LIDs", lambda: (shown := json.loads(self.weft("--json", "fabric", "show")))["hosts"][-1]["ports"][0]["lid"] and shown)
@@ -252,7 +252,7 @@ class Searching(browser.TestCase):
         self.choose("#links select", "down")
         await_that("those that are down", lambda: self.texts("#links tbody td:first-child") == ["sm/1-switch1/3"])
 
-    def test_url_contains_the_view_and_the_search(self):
+    def test_url_restores_the_view_the_selection_and_the_search(self):
         self.open(self.serve())
         plain = self.browser.current_url
         self.click('nav [data-view="links"]')
@@ -392,7 +392,7 @@ class Ethernet(browser.TestCase):
 
 
 class Appearance(browser.TestCase):
-    def test_panel_shows_the_configuration(self):
+    def test_panel_shows_routes_pkeys_and_counters(self):
         self.open(self.serve())
         self.await_text("#state", "SM master")
         self.click('#fabric .node[data-name="switch1"]')
@@ -435,7 +435,7 @@ class Appearance(browser.TestCase):
         self.assertEqual(self.style(".labels text", "stroke"), self.style("body", "background-color"))
         self.assertEqual(self.find(".links text"), [])
 
-    def test_colours_are_visible_and_in_the_legend(self):
+    def test_colours_have_contrast_and_are_in_the_legend(self):
         """In either scheme: lines that can be seen, and a legend that has them all."""
         self.open(self.serve())
         await_that("states", lambda: self.find(".link.empty"))

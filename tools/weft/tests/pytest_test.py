@@ -64,7 +64,7 @@ class Package(Folder):
         with self.assertRaisesRegex(self.weft.CommandFailed, "a: `sh -c 'echo no; exit 4'` exited with status 4\nno"):
             node.run("sh", "-c", "echo no; exit 4")
 
-    def test_attached_program_finds_the_programs_of_the_system(self):
+    def test_attached_program_has_sbin_directories_in_its_path(self):
         with unittest.mock.patch.dict(os.environ, PATH="/usr/bin"):
             self.assertEqual(self.lab.attach("a").run("sh", "-c", "echo $PATH").stdout, "/usr/bin:/usr/sbin:/sbin\n")
 

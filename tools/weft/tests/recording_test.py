@@ -42,7 +42,7 @@ class Recordings(unittest.TestCase):
         self.assertEqual(len(frames), recording.MOST_FRAMES)
         self.assertEqual(texts(recording.svg(frames, ""))[-1], ["299"])
 
-    def test_recording_is_a_valid_asciicast(self):
+    def test_recording_is_written_as_asciicast_version_2(self):
         header, event = recording.Recording(2, 9, [(0.5, b"x\n")]).asciicast().splitlines()
         self.assertEqual(json.loads(header), {"version": 2, "width": 9, "height": 2})
         self.assertEqual(json.loads(event), [0.5, "o", "x\n"])

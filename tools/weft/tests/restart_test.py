@@ -83,7 +83,7 @@ class Restart(unittest.TestCase):
             return None
         return await_that("the subnet to be managed", settled)
 
-    def test_state_survives_kills(self):
+    def test_fabric_state_survives_kills_of_weftd(self):
         """Links, GUIDs and LIDs are the same after each of several kills, also of a lab that was changed while it ran."""
         self.up()
         self.weft("link", "set", "a", "loss=0.25", "delay=1ms")
@@ -140,7 +140,7 @@ class Restart(unittest.TestCase):
         await_that("the lab to end", lambda: not (self.folder / "lab.sock").exists())
         self.assertIn("since weftd ended with status 0", self.weft("lab", "check", status=1))
 
-    def test_upgrade_keeps_the_state(self):
+    def test_upgrade_of_weftd_keeps_the_fabric_state(self):
         self.up()
         self.weft("link", "down", "b")
         before, first = self.shown(), self.pid()
@@ -161,7 +161,7 @@ class Restart(unittest.TestCase):
                           self.weft("lab", "upgrade", "--weftd", other, status=1))
             self.assertEqual(self.shown(), before)
 
-    def test_clients_get_an_error_or_continue(self):
+    def test_capture_and_top_exit_with_an_error_if_weftd_is_killed(self):
         """A capture and `weft top` end with an error; neither hangs."""
         self.up()
         self.shown()

@@ -321,7 +321,7 @@ class Together(unittest.TestCase):
     def test_results_of_parallel_tasks_are_returned_by_name(self):
         self.assertEqual(together(["a", "b"], str.upper), {"a": "A", "b": "B"})
 
-    def test_first_failure_of_parallel_tasks_is_raised(self):
+    def test_failure_of_a_parallel_task_is_raised(self):
         def work(name):
             raise LabError(f"{name} fails")
         with self.assertRaisesRegex(LabError, "a fails"):
@@ -376,7 +376,7 @@ class Stack(Folder):
         lab = labs.Lab(self.folder, self.folder, None, None, Machine(), False, None)
         return lab._plan({"name": "node1", "model": model, "boot": machine}, stack.weft_modules).stack
 
-    def test_each_model_has_a_driver(self):
+    def test_each_card_model_has_its_in_tree_driver(self):
         self.assertEqual(stack.in_tree_modules("mlx4")[0], "mlx4_ib")
         self.assertEqual(stack.in_tree_modules("mthca")[0], "ib_mthca")
         self.assertEqual(stack.in_tree_modules("mlx5")[0], "mlx5_ib")
@@ -394,7 +394,7 @@ class Stack(Folder):
         with self.assertRaisesRegex(LabError, "not built for the kernel 6.1.0-test: there is no weft_mthca.ko: run `make modules"):
             self.prepare("mthca", stack="weft")
 
-    def test_modules_are_in_loading_order(self):
+    def test_weft_modules_are_in_loading_order(self):
         self.build(*stack.BELOW, "weft_mlx4", "weft_mthca", "weft_ipoib")
         found = self.prepare("mlx4", stack="weft")
         self.assertEqual(found, stack.Stack("ib0", own=tuple((name, name.encode()) for name in (*stack.BELOW, "weft_mlx4", "weft_ipoib"))))
@@ -447,7 +447,7 @@ class Settled(unittest.TestCase):
         self.assertTrue(self.lab.guests["a"].running)
         self.assertEqual(self.lab._numbers, {"b": 2, "a": 1})
 
-    def test_restart_replaces_the_guest(self):
+    def test_restart_replaces_the_guest_and_keeps_its_address(self):
         self.settle(["a", "b"])
         first = self.lab.guests["a"]
         self.lab.restart(["a"], self.told.append)
@@ -481,11 +481,11 @@ class Refused(Folder):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         return done.stderr
 
-    def test_missing_command_is_refused(self):
+    def test_missing_command_or_script_is_refused(self):
         self.assertIn("give either a command after --, or --script FILE", self.fails("run"))
         self.assertIn("there is no script /none", self.fails("run", "script=/none"))
 
-    def test_missing_paths_are_refused(self):
+    def test_missing_share_is_refused(self):
         self.assertIn("--share /none does not exist", self.fails("run", "share=/none", "--", "true"))
 
     def test_commands_without_a_lab_are_refused(self):
@@ -539,7 +539,7 @@ class AnotherDaemon(Folder):
         self.assertEqual((done.returncode, done.stderr), (1, "weft lab: reached\n"))
         self.assertFalse((self.folder / "control.sock").exists())
 
-    def test_running_weftd_is_reported(self):
+    def test_socket_of_a_running_weftd_is_reported_and_kept(self):
         self.listen("control.sock")
         for words in (("up", f"weftd={self.weftd('exit 1')}"),):
             done = self.session(*words)
@@ -588,7 +588,7 @@ server.serve()
 print("ended")
 """
 
-    def test_a_signal_in_a_finalizer_stops_the_lab(self):
+    def test_signal_in_a_finalizer_stops_the_lab(self):
         """Python drops the exception that a handler raises while a finalizer runs."""
         script = f"import pathlib, sys\nsys.path[:0] = {sys.path[:2]!r}\nPATH = pathlib.Path({str(self.folder / 'lab.sock')!r})\n{self.SCRIPT}"
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=30)

@@ -90,7 +90,7 @@ class Top(unittest.TestCase):
             terminal.type("q")
             self.assertEqual(terminal.end(), (0, True))
 
-    def test_rates_are_shown(self):
+    def test_rate_of_a_busy_link_is_shown(self):
         """A sweep sends packets, and the manager's link shows them."""
         with daemon.weftd(WEFTD) as (_, directory):
             terminal = Terminal(directory)
@@ -128,7 +128,7 @@ class Top(unittest.TestCase):
             self.assertEqual(done.stdout.count("sm/1-switch1/3"), 2)
             self.assertNotIn("\x1b", done.stdout)
 
-    def test_log_is_filtered(self):
+    def test_weft_log_shows_only_the_requested_part(self):
         with daemon.weftd(WEFTD) as (_, directory):
             def said(*part):
                 return subprocess.run([WEFT, "--socket-dir", directory, "log", *part], capture_output=True, text=True, check=True, timeout=daemon.PATIENCE).stdout

@@ -193,7 +193,7 @@ class Reading(unittest.TestCase):
         subprocess.run([*weft, "delay=0"], check=True, stdout=subprocess.DEVNULL)
         daemon.await_that("its end", lambda: "sm/1-switch1/3" not in self.client.get("/api/live")["faulty"])
 
-    def test_metrics_are_valid(self):
+    def test_metrics_match_the_fabric_and_prometheus_conventions(self):
         status, headers, body = self.client.ask("GET", "/metrics")
         self.assertEqual((status, headers["Content-Type"]), (200, "text/plain; version=0.0.4; charset=utf-8"))
         families = {family.name: family for family in text_string_to_metric_families(body.decode())}
