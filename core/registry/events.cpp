@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Queues asynchronous events of devices, and passes them to the registered handlers.
 #include <kern/log.hpp>
 #include <kern/rcu.hpp>
 #include "../verbs/checks.hpp"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Counters of ports that do not come from a driver, but from another module: the communication
- * manager. The module that shows ports in sysfs has them in each port's directory while the other
- * module registers them; the two may be loaded in any order.
+ * manager. While they are registered, the module that shows ports in sysfs has a directory for
+ * them in each port's directory. The two modules may be loaded in any order.
  */
 #pragma once
 #include <rdma/ib_verbs.h>

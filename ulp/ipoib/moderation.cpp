@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Measures the traffic of a CQ, and sets the CQ to the delay that Moderator chooses.
 #include "moderation.hpp"
 
 #include <kern/time.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Chooses the delay of adaptive moderation.
 #include "moderation.hpp"
 
 namespace ipoib

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The benchmarks in C, with Linux's own functions, to which the C++ wrappers are compared.
 #include <linux/io.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>

@@ -74,7 +74,7 @@ void set(Test &test, ib_device *device, Change change, u16 attribute)
 	ask(test, device, {.hops = 1, .method = IB_MGMT_METHOD_SET, .attribute = attribute});
 }
 
-void mgmt_04_changes_by_set_are_reported_as_events(Test &test)
+void mgmt_04_changes_by_set_mads_are_reported_as_events(Test &test)
 {
 	Device near({.lid = 1, .process_mad = answer_in_device}),
 		far({.lid = 2, .process_mad = obey});
@@ -134,5 +134,5 @@ void mgmt_04_device_is_queried_only_when_needed(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_port_check, KUNIT_CASE(mgmt_04_changes_by_set_are_reported_as_events),
+SOFT_SUITES(mad_port_check, KUNIT_CASE(mgmt_04_changes_by_set_mads_are_reported_as_events),
 	    KUNIT_CASE(mgmt_04_device_is_queried_only_when_needed));

@@ -222,7 +222,7 @@ void invalid_create_replies_undo_the_creation(Test &test)
 }
 
 /* Local keys cover all memory. A peer can use only a region that is registered with the card. */
-void only_regions_with_remote_access_are_registered(Test &test)
+void only_regions_with_remote_access_are_registered_with_the_card(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -287,5 +287,5 @@ KUNIT_SUITE(amso1100_channel, KUNIT_CASE(card_status_is_returned_as_errno),
 	    KUNIT_CASE(invalid_queue_index_marks_the_card_as_failed),
 	    KUNIT_CASE(invalid_queue_layouts_are_rejected),
 	    KUNIT_CASE(invalid_create_replies_undo_the_creation),
-	    KUNIT_CASE(only_regions_with_remote_access_are_registered),
+	    KUNIT_CASE(only_regions_with_remote_access_are_registered_with_the_card),
 	    KUNIT_CASE(iwcm_01_stream_close_is_reported_once));

@@ -21,7 +21,7 @@ namespace
 }
 
 /* A card that always has another event does not block code that waits for the last event. */
-void event_flood_does_not_block_flush_events(Test &test)
+void flush_events_returns_during_an_event_flood(Test &test)
 {
 	constexpr unsigned int flood = 5'000;
 	Boxed<Bed> bed;
@@ -158,7 +158,7 @@ void reject_does_not_wait_for_request_queue_space(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(amso1100_events, KUNIT_CASE(event_flood_does_not_block_flush_events),
+KUNIT_SUITE(amso1100_events, KUNIT_CASE(flush_events_returns_during_an_event_flood),
 	    KUNIT_CASE(flush_events_does_not_wait_for_the_interrupt),
 	    KUNIT_CASE(lock_06_interrupts_of_a_failed_card_call_no_handlers),
 	    KUNIT_CASE(hints_beyond_the_count_are_not_read),

@@ -413,7 +413,7 @@ void mgmt_09_destroying_a_qp_allocates_nothing(kern::kunit::Test &test)
  * MGMT-09: requests that a failed card has not flushed are flushed in order, after the entries that
  * it has written. Entries that it writes later complete nothing.
  */
-void mgmt_09_failed_card_flushes_a_destroyed_qp(kern::kunit::Test &test)
+void mgmt_09_destroying_a_qp_of_a_failed_card_flushes_it(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -703,7 +703,7 @@ KUNIT_SUITE(mthca_queues, KUNIT_CASE(send_is_described_by_its_predecessor),
 	    KUNIT_CASE(completions_are_matched_with_requests_by_address),
 	    KUNIT_CASE(mgmt_09_completions_can_be_polled_after_qp_destroy),
 	    KUNIT_CASE(mgmt_09_destroying_a_qp_allocates_nothing),
-	    KUNIT_CASE(mgmt_09_failed_card_flushes_a_destroyed_qp),
+	    KUNIT_CASE(mgmt_09_destroying_a_qp_of_a_failed_card_flushes_it),
 	    KUNIT_CASE(notify_05_arming_reads_no_entries),
 	    KUNIT_CASE(notify_06_unpolled_entry_is_reported_after_its_event),
 	    KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_queue),

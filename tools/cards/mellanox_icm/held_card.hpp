@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements weftd's interface to a card (cards/card.hpp) for the family.
+// Implements weftd's interface to a card (cards/card.hpp) for mlx4 and mthca.
 #pragma once
 
 #include <algorithm>

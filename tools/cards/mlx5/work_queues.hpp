@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The source of this card's work requests: WQEs in the queues of a guest.
+// Reads work requests for the HCA engine from the WQEs in a guest's queues (implements WorkSource).
 #pragma once
 
 #include "cards/hca/work_source.hpp"

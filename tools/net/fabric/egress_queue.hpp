@@ -2,12 +2,12 @@
 /*
  * Packets that wait for credit at an output port, in order, with a queue for each VL. Used by
  * switches and by software end nodes. Thread-safe; no lock is held while a packet is delivered,
- * because its delivery may return the credit that lets the next one in here.
+ * because its delivery may return the credit for the next packet of this queue.
  *
  * A thread that sends through the port also sends packets that other threads have queued here. It
- * may be the thread of another guest's card, so it sends at most kTurnBudget packets in all queues
- * that they reach. The next thread that uses the port sends the rest, or the fabric's timeline
- * does.
+ * may be the thread of another guest's card, so it sends at most kTurnBudget packets of others,
+ * including those that it sends from the queues of further switches in the same call. The next
+ * thread that uses the port sends the rest, or the fabric's timeline does.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A guest controls its agent and its console: whatever they send, the session process of `weft run` and `weft lab` bounds its memory and disk
-usage, and its other guests are not affected."""
+"""Tests that a malicious guest, which controls its agent and its console, cannot make the session process of `weft run` or `weft lab` use unbounded
+memory or disk space, and cannot disturb other guests."""
 import os
 import pathlib
 import resource

@@ -203,7 +203,7 @@ void walk_failing(Test &test, Bench &bench, Arm arm, Disarm disarm)
 	}
 }
 
-void queues_reach_every_state_despite_failed_commands(Test &test)
+void queues_change_state_after_a_failed_command(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -362,7 +362,7 @@ void failed_restart_is_retried_without_a_command(Test &test)
 } // namespace
 
 SOFT_SUITES(ipoib_states, KUNIT_CASE(bring_up_undoes_a_failed_step),
-	    KUNIT_CASE(queues_reach_every_state_despite_failed_commands),
+	    KUNIT_CASE(queues_change_state_after_a_failed_command),
 	    KUNIT_CASE(queues_survive_any_failed_allocation),
 	    KUNIT_CASE(notify_03_packet_that_arrives_before_napi_is_received),
 	    KUNIT_CASE(failed_interface_creation_leaves_nothing_behind),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Sends from a QP to itself with each verb that is measured (see loop.h).
 #include <kern/errno.h>
 #include "loop.h"
 #include "../../../../core/kern/bench/bench.h"

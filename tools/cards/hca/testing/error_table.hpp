@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Errors that requester and responder of a reliable connection report for each fault of a request:
-// the error tables of the InfiniBand Architecture Specification (IBA 9.9.2, 9.9.3, 10.10.2 and
-// 11.6.2), as rows that the tests of each card run.
+// The errors that the requester and the responder of a reliable connection report for each fault of
+// a request (IBA 9.9.2, 9.9.3, 10.10.2 and 11.6.2), as a table. The tests of each card try every
+// row.
 #pragma once
 
 #include <array>

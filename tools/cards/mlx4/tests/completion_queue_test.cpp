@@ -226,7 +226,7 @@ TEST_F(CompletionQueueTest, ModerationPeriodRaisesTheEvent)
 	EXPECT_TRUE(driver.host.loop().run_until([&] { return (seen += events()) == 1; }));
 }
 
-TEST_F(CompletionQueueTest, ResizeContinuesInTheNewBuffer)
+TEST_F(CompletionQueueTest, ResizedQueueContinuesInTheNewBuffer)
 {
 	// 5 is in the first lap of the old and 20 in the second; both sizes must fit both.
 	for (const std::uint32_t posted : {5u, 20u}) {

@@ -116,7 +116,7 @@ TEST_F(FaultsTest, NthCommandFaultFailsOnlyTheNthCommand)
 	EXPECT_EQ(driver.card.faults().struck(Fault::command_nth), 2u);
 }
 
-TEST_F(FaultsTest, CapabilityFaultReportsInconsistentCapabilities)
+TEST_F(FaultsTest, CapabilityFaultMakesTheCardReportInconsistentCapabilities)
 {
 	const auto sound = driver.command(Opcode::query_dev_cap, 0, 0, {}, QueryDevCap::size);
 	arm(Fault::capabilities);

@@ -125,7 +125,7 @@ TEST_F(Mlx5Faults, CommandFaultReportsACommandTwice)
 	EXPECT_EQ(reported(), before + 3);
 }
 
-TEST_F(Mlx5Faults, CapabilityFaultReportsInconsistentCapabilities)
+TEST_F(Mlx5Faults, CapabilityFaultMakesTheCardReportInconsistentCapabilities)
 {
 	const auto query = [&](std::uint32_t kind) {
 		return driver

@@ -107,7 +107,7 @@ TEST(Stream, SendOpcodesAreReportedToTheReceiver)
 	EXPECT_THAT(a.done, ElementsAre(1, 2, 3, 4));
 }
 
-TEST(Stream, BothSidesSendConcurrently)
+TEST(Stream, AllMessagesArriveIfBothSidesSendConcurrently)
 {
 	Pair pair;
 	auto &[a, b] = pair;

@@ -37,7 +37,7 @@ TEST(Timing, AckTimeoutIsExponential)
 }
 
 /* The RNR timer follows IBA table 45: ascending but for code 0, which is the longest. */
-TEST(Timing, RnrDelaysIncrease)
+TEST(Timing, RnrDelayIncreasesWithTheTimerCodeExceptZero)
 {
 	for (unsigned code = 2; code < 32; code++)
 		EXPECT_GT(rnr_delay(code), rnr_delay(code - 1)) << code;
