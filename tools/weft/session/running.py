@@ -221,6 +221,14 @@ def run(args, machine):
     except DeadlineExceeded as error:
         print(printable(f"weft run: {error}"), file=sys.stderr)
         status = TIMED_OUT
+    except BrokenPipeError:
+        raise   # the reader of the output has enough
+    except Exception:
+        # It is a defect of weft, or an error of the host. The consoles show what the guests did until then.
+        if keeping and not interruption.came:
+            with contextlib.suppress(OSError):      # the file system may be full, which the first error says
+                _keep(logs)
+        raise
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         print("weft run: interrupted", file=sys.stderr)

@@ -49,14 +49,14 @@ class Ended(unittest.TestCase):
     def test_guest_that_exits_without_a_report_gives_status_126(self):
         self.assertEqual(self.run_lab([], "node1 ended (status 1)"), (126, "weft run: node1 ended (status 1)\n"))
 
-    def run_and_fail(self, logs_written):
+    def run_and_fail(self, logs_written, kind=LabError):
         """Runs in a lab that fails after it has written these logs; returns the error and what was printed."""
         def lab_in(directory, logs, *_):
             def fail(_):
                 logs.mkdir()
                 for name in logs_written:
                     (logs / name).write_text("the console")
-                raise LabError(f"node1: no ib0 (its console: {logs}/node1.log)")
+                raise kind(f"node1: no ib0 (its console: {logs}/node1.log)")
             lab = unittest.mock.MagicMock()
             lab.__enter__.return_value = types.SimpleNamespace(guests={}, up=fail)
             lab.__exit__.return_value = False
@@ -65,19 +65,33 @@ class Ended(unittest.TestCase):
         args = types.SimpleNamespace(script=None, words=["true"], on=None, logs=None, weftd=None, lab=None, bare=True, card=None, quiet=True, no_restart=None,
                                      timeout=None)
         said = io.StringIO()
-        with unittest.mock.patch("running.Lab", side_effect=lab_in), contextlib.redirect_stderr(said), self.assertRaises(LabError) as caught:
+        with unittest.mock.patch("running.Lab", side_effect=lab_in), contextlib.redirect_stderr(said), self.assertRaises(kind) as caught:
             running.run(args, Machine())
         return str(caught.exception), said.getvalue()
 
-    def test_error_reports_where_the_console_was_moved_to(self):
-        error, said = self.run_and_fail(["weftd.log", "node1.log"])
+    def kept(self, said):
+        """The directory that weft run has printed; it is removed after the test."""
+        self.assertRegex(said, r"^weft run: consoles are kept in /\S+/weft-logs-\w+\n$")
         kept = pathlib.Path(said.rstrip("\n").rpartition(" in ")[2])
         self.addCleanup(shutil.rmtree, kept)
+        return kept
+
+    def test_error_reports_where_the_console_was_moved_to(self):
+        error, said = self.run_and_fail(["weftd.log", "node1.log"])
+        kept = self.kept(said)
         self.assertEqual(error, f"node1: no ib0 (its console: {kept}/node1.log)")
         self.assertEqual((kept / "node1.log").read_text(), "the console")
 
+    def test_logs_are_kept_after_an_unexpected_exception(self):
+        _, said = self.run_and_fail(["weftd.log", "node1.log"], ZeroDivisionError)
+        self.assertEqual({path.name: path.read_text() for path in self.kept(said).iterdir()}, dict.fromkeys(("weftd.log", "node1.log"), "the console"))
+
     def test_no_logs_are_kept_if_no_guest_has_booted(self):
-        self.assertEqual(self.run_and_fail(["weftd.log"])[1], "")
+        for kind in (LabError, ZeroDivisionError):
+            self.assertEqual(self.run_and_fail(["weftd.log"], kind)[1], "")
+
+    def test_no_logs_are_kept_after_the_reader_of_the_output_has_exited(self):
+        self.assertEqual(self.run_and_fail(["weftd.log", "node1.log"], BrokenPipeError)[1], "")
 
     def deterministic(self, status, reason="node1 has left the time server at 5.000000000 s", failed=True, reports=()):
         done = shared_time.Done({}, {}, {"node1": 0, "node2": status}, {"node1": [], "node2": list(reports)}, reason, (), failed)
