@@ -12,7 +12,7 @@ PROGRAMS = (("ibv_rc_pingpong", r"[\d.]+ usec"), ("ib_write_bw", r"[\d.]+ MB/s")
 
 @test(kernels=("stock",), timeout=240)
 def demo_completes_and_prints_its_summary(lab):
-    """make demo SHELL=1 pings, measures, runs programs, takes commands for both machines and the fabric, and ends in order."""
+    """make demo SHELL=1 pings, measures, runs programs, accepts commands for both guests and the fabric, and exits with status 0."""
     done = subprocess.run(["make", "-C", cache.TREE, "demo", "SHELL=1"], input="hostname\nnode2 hostname\nweft counters node2/1\nexit\n",
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -26,7 +26,7 @@ def demo_completes_and_prints_its_summary(lab):
 
 @test(kernels=(), also=("stock",), timeout=240)
 def demo_completes_with_mthca(lab):
-    """make demo CARD=mthca does the same with another card in node1."""
+    """make demo CARD=mthca pings and runs the programs with an InfiniHost in node1."""
     done = subprocess.run(["make", "-C", cache.TREE, "demo", "CARD=mthca"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"ib0: .* mtu 2044 ", done.stdout), done.stdout
@@ -36,7 +36,7 @@ def demo_completes_with_mthca(lab):
 
 @test(kernels=(), also=("stock",), timeout=240)
 def demo_completes_with_mlx5(lab):
-    """make demo CARD=mlx5 does the same between Debian's stack on a ConnectX-5 and weft's on a ConnectX-2."""
+    """make demo CARD=mlx5 runs the programs between Debian's stack on a ConnectX-5 and weft's on a ConnectX-2."""
     done = subprocess.run(["make", "-C", cache.TREE, "demo", "CARD=mlx5"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     for program, said in (*PROGRAMS, ("kernel logs", "clean")):

@@ -9,7 +9,7 @@ TRACES = "ls -d /sys/module/weft_* /sys/kernel/debug/weft* /sys/class/infiniband
 
 @test(kernels=("debug",), also=("stock", "plain"), timeout=240)
 def modules_can_be_reloaded_without_leftovers(lab):
-    """Every module can be inserted after those it needs, removed in reverse, and inserted again; nothing stays behind."""
+    """Every module can be inserted after those it needs, removed in reverse order and inserted again. No trace or leak remains."""
     # A module of figures counts instructions for minutes while it is inserted; the benchmarks do that.
     paths = [path for path in modules.all_of(kernels.find(lab.kernel), tests=False)
              if not path.stem.endswith(("_bench", "_figures"))]

@@ -7,14 +7,14 @@ from lab.testing import test
 
 @test(kernels=("um-debug",), also=("stock",), timeout=120)
 def files_of_any_size_are_transferred_intact(lab):
-    """Files of any size go in and come out whole, and the guest answers after each: what it is told waits while it is slow."""
+    """Files of any size are transferred intact to the guest and back, and the guest answers after each. Input waits while the guest is slow."""
     with lab.boot(lab.guest("node1")) as (node,):
         for size in (100, 5_000, 70_000, 1_000_000):
             data = lab.random.randbytes(size)
             node.put("/tmp/file", data)
             assert node.run("sha256sum </tmp/file", timeout=20).out.split()[0] == hashlib.sha256(data).hexdigest(), size
         assert node.get("/tmp/file") == data
-        # Words of the shell's, and many at once that nobody waits for.
+        # Long command lines, and many at once, are transferred too.
         assert node.run(f"echo {'x' * 20_000} | wc -c").out.strip() == "20001"
         for process in [node.spawn(f"echo {'x' * 500}") for _ in range(40)]:
             assert process.wait(20).out.strip() == "x" * 500

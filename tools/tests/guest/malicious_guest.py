@@ -161,7 +161,7 @@ def malicious_guest_does_not_disturb_others(lab):
                 serving = node1.spawn(f"ibv_rc_pingpong -c -n {EXCHANGES}")
                 node1.wait_for("ss -ltn | grep -q :18515", timeout=30, what="ibv_rc_pingpong to listen")
                 asking = node2.spawn(f"ibv_rc_pingpong -c -n {EXCHANGES} 10.0.0.1")
-            # All that it disturbs is there when it comes.
+            # The malicious guest starts only now, when all the traffic that it could disturb is running.
             intruder = intruder or lab.start(lab.program("weft-intruder"), "--card", fabric.sockets[2], "--victim", port_of(node1),
                                              "--victim", port_of(node2),
                                              "--ethernet", fabric.directory / "node3-eth0.sock", "--seed", lab.seed, "--turns", len(EFFECTS) * lab.rounds(4, 400))

@@ -147,16 +147,16 @@ def mlx5_core_recovers_from_failure_flr_and_rebind(lab):
 
 @test(kernels=(), also=("stock",), timeout=400)
 def nvme_srp_and_rds_transfer_data(lab):
-    """NVMe over RDMA, SRP and RDS between two cards, as storage.nvme_srp_and_rds_transfer_data between two ConnectX-2."""
+    """NVMe over RDMA, SRP and RDS transfer data between two ConnectX-5, as in storage.nvme_srp_and_rds_transfer_data."""
     with guests(lab, MIXED.format(peer="mlx5")) as (fabric, (target, host)):
         for node in (target, host):
             load(node, "mlx5")
         ipoib_up(target, host)
-        with check("NVMe over RDMA moves a disk's data"):
+        with check("NVMe over RDMA transfers a disk's data unchanged"):
             storage.nvme_over_rdma(fabric, target, host)
-        with check("SRP moves a disk's data"):
+        with check("SRP transfers a disk's data unchanged"):
             storage.srp(target, host)
-        with check("RDS brings datagrams back"):
+        with check("RDS returns every datagram"):
             storage.reliable_datagrams(lab, fabric, target, host)
 
 
@@ -346,7 +346,7 @@ def newer_kernels_drive_the_card(lab):
 
 @test(kernels=(), also=("stock",), timeout=300)
 def iser_transfers_data(lab):
-    """open-iscsi with ib_iser, and Linux's target with ib_isert, move a disk's data that compares."""
+    """open-iscsi with ib_iser and Linux's target with ib_isert transfer a disk's data unchanged."""
     with guests(lab, MIXED.format(peer="mlx5"), share=programs(*storage.ISCSI_PROGRAMS)) as (_, (target, host)):
         for node in (target, host):
             load(node, "mlx5")
@@ -359,7 +359,7 @@ def iser_transfers_data(lab):
 
 @test(kernels=(), also=("stock",), timeout=300)
 def opensm_manages_and_fails_over(lab):
-    """OpenSM on a ConnectX-5 manages the fabric, and one on another takes over, as opensm.opensm_manages_the_fabric_and_fails_over between two ConnectX-2."""
+    """OpenSM on a ConnectX-5 manages the fabric, and one on another takes over, as in opensm.opensm_manages_the_fabric_and_fails_over."""
     with guests(lab, MIXED.format(peer="mlx5") + opensm.UNMANAGED, log_level="debug") as (fabric, (node1, node2)):
         for node in (node1, node2):
             load_drivers(node, "mlx5")
@@ -368,7 +368,7 @@ def opensm_manages_and_fails_over(lab):
 
 @test(kernels=(), also=("stock",), timeout=300)
 def both_ports_carry_traffic(lab):
-    """Two ports of one function, as two_ports.both_ports_carry_traffic_independently with ConnectX-2."""
+    """Two ports of one PCI function carry traffic, as in two_ports.both_ports_carry_traffic_independently."""
     with guests(lab, TWO_PORTS_EACH) as (fabric, (node1, node2)):
         for node in (node1, node2):
             load(node, "mlx5")
@@ -383,7 +383,7 @@ UCX_PORT = 13337
 
 @test(kernels=(), also=("stock",), timeout=400)
 def ucx_perftest_completes(lab):
-    """UCX by verbs, and by its own use of the card's queues (mlx5dv), with messages, one-sided operations and atomics."""
+    """ucx_perftest completes messages, one-sided operations and atomics over verbs and over the card's own interface (mlx5dv)."""
     with guests(lab, MIXED.format(peer="mlx5")) as (fabric, (node1, node2)):
         for node in (node1, node2):
             load(node, "mlx5")
@@ -406,14 +406,14 @@ def ucx_perftest_completes(lab):
 
 @test(kernels=(), also=("stock",), timeout=240)
 def two_connectx_5_interoperate(lab):
-    """The same between two of them."""
+    """IPoIB and every kind of queue pair work between two ConnectX-5, and the drivers reload."""
     with guests(lab, MIXED.format(peer="mlx5")) as (fabric, (node1, node2)):
         works(node1, node2, fabric, "mlx5")
 
 
 @test(kernels=(), also=("stock",), timeout=400)
 def perftest_completes_with_a_connectx_2(lab):
-    """perftest's operations by RC, UC and UD, each way, between a ConnectX-5 and a ConnectX-2."""
+    """perftest's operations over RC, UC, UD and XRC complete in both directions between a ConnectX-5 and a ConnectX-2."""
     with guests(lab, MIXED.format(peer="mlx4")) as (_, (node1, node2)):
         load(node1, "mlx5")
         load(node2, "mlx4")
@@ -429,7 +429,7 @@ def perftest_completes_with_a_connectx_2(lab):
 
 @test(kernels=(), also=("stock",), timeout=700)
 def rdma_core_tests_pass(lab):
-    """rdma-core's own tests of the card: those for all providers and those for mlx5, memory windows among them."""
+    """Of rdma-core's own tests for all providers and for mlx5, only the known ones fail."""
     with guests(lab, MIXED.format(peer="mlx4")) as (_, (node1, node2)):
         load(node1, "mlx5")
         load(node2, "mlx4")

@@ -44,13 +44,14 @@ def load(node1, node2):
 
 @test(kernels=("stock",), timeout=180)
 def stock_ib_mthca_interoperates_with_a_connectx(lab):
-    """ib_mthca probes the card quietly; IPoIB and every kind of queue pair work towards a ConnectX; it reloads, and the card is reset when it breaks."""
+    """ib_mthca probes the card without a warning, and IPoIB and every kind of queue pair work with a ConnectX. It reloads, and it resets a failed
+    card."""
     with guests(lab, MIXED) as (fabric, (node1, node2)):
         node1.run("dmesg -C")
         load(node1, node2)
-        with check("the driver finds nothing to complain of"):
+        with check("the driver logs no warning"):
             assert complaints(node1) == "", complaints(node1)
-        with check("it sees the card for what it is"):
+        with check("ibv_devinfo shows the attributes of the card"):
             said = node1.run("ibv_devinfo -v -d mthca0").out
             for what in ("vendor_part_id:\t\t\t25218", "phys_port_cnt:\t\t\t2", "active_mtu:\t\t2048", "fw_ver:\t\t\t\t5.3.0", "max_srq_wr:\t\t\t16384"):
                 assert what in said, said
@@ -80,7 +81,7 @@ def stock_ib_mthca_interoperates_with_a_connectx(lab):
             node1.run("timeout -s KILL 1 ibv_rc_pingpong -d mthca0", check=False)
             for out in served(node1, node2, "ibv_rc_pingpong -c -n 100"):
                 assert "100 iters in" in out, out
-        with check("the driver resets a card that has broken down, and the port comes back"):
+        with check("the driver resets a card with a catastrophic error, and the port becomes active again"):
             fabric.weft("card", "fault", "node1", "catastrophic")
             node1.wait_for("dmesg | grep -q 'Catastrophic error detected'", timeout=30, what="the driver to see the fault")
             node1.wait_for("! test -e /sys/class/infiniband/mthca0 || grep -q ACTIVE /sys/class/infiniband/mthca0/ports/1/state", timeout=60,
@@ -94,7 +95,7 @@ def stock_ib_mthca_interoperates_with_a_connectx(lab):
 
 @test(kernels=(), also=("stock",), timeout=240)
 def perftest_completes_with_a_connectx(lab):
-    """perftest's operations by RC, UC and UD between an InfiniHost and a ConnectX, each way."""
+    """perftest's operations over RC, UC and UD complete in both directions between an InfiniHost and a ConnectX."""
     with guests(lab, MIXED) as (_, (node1, node2)):
         load(node1, node2)
         ipoib_up(node1, node2)

@@ -84,7 +84,7 @@ def manages(fabric, node1, node2):
 
 @test(kernels=("stock",), timeout=240)
 def opensm_manages_the_fabric_and_fails_over(lab):
-    """With weft's subnet manager off, OpenSM brings the ports up, serves IPoIB's joins, and represses the traps of link changes. A standby takes over."""
+    """Without weft's subnet manager, OpenSM brings ports up, serves IPoIB's joins and represses traps of link changes. A standby takes over."""
     with guests(lab, PAIR + UNMANAGED, log_level="debug") as (fabric, (node1, node2)):
         load(node1, node2)
         manages(fabric, node1, node2)
@@ -92,7 +92,7 @@ def opensm_manages_the_fabric_and_fails_over(lab):
 
 @test(kernels=("stock",), timeout=120)
 def weft_sm_hands_over_to_opensm(lab):
-    """Our manager, at priority 0, hands the fabric over to an OpenSM of a higher one, and manages again when that is gone."""
+    """weft's subnet manager, at priority 0, hands the fabric over to an OpenSM of higher priority, and is the master again when OpenSM is killed."""
     with guests(lab, PAIR + "[sm]\nsm_key = 1\n") as (fabric, (node1, node2)):
         load(node1, node2)
         active(node1, node2)
@@ -101,11 +101,11 @@ def weft_sm_hands_over_to_opensm(lab):
         lids = lid(node1), lid(node2)
         manager = node1.spawn(f"{OPENSM} -p 14")
         node2.wait_for(f"sminfo | grep -q 'sm lid {lids[0]} .*MASTER'", timeout=60, what="OpenSM to be the master")
-        assert (lid(node1), lid(node2)) == lids, "a hand-over renumbers nobody"
+        assert (lid(node1), lid(node2)) == lids, "the handover changed a LID"
         joined(node2, node1, node2)
         ping(node1, node2, "10.0.0.2", 500)
         manager.kill()
-        # Ours finds that the master is gone, and manages again.
-        node2.wait_for(f"sminfo | grep 'MASTER' | grep -vq 'sm lid {lids[0]} '", timeout=60, what="our manager to be back")
+        # weft's subnet manager detects that the master is gone, and becomes the master again.
+        node2.wait_for(f"sminfo | grep 'MASTER' | grep -vq 'sm lid {lids[0]} '", timeout=60, what="weft's manager to be the master again")
         joined(node2, node1, node2)
         ping(node2, node1, "10.0.0.1", 100)

@@ -18,7 +18,7 @@ def result(out, size):
 
 @test(kernels=("stock",), timeout=240)
 def every_perftest_operation_completes(lab):
-    """ib_{send,write,read,atomic}_{bw,lat} complete by RC, UC and UD, where there is such a thing."""
+    """ib_{send,write,read,atomic}_{bw,lat} complete over each of RC, UC and UD that supports the operation."""
     with pair(lab) as (_, (node1, node2)):
         interfaces_up(node1, node2)
         for operation, transports in (("send", "RC UC UD"), ("write", "RC UC"), ("read", "RC"), ("atomic", "RC")):
@@ -33,7 +33,7 @@ def every_perftest_operation_completes(lab):
         with check("ib_send_bw with a shared receive queue, several queue pairs and events completes"):
             result(served(node1, node2, "ib_send_bw -F --use-srq -q 4 -e -n 300 -s 8192")[1], 8192)
         for test, size in (("send_lat -s 2", 2), ("read_lat -s 64", 64), ("atomic_lat", 8)):
-            with check(f"ib_{test} by events, which takes each for a completion, completes"):
+            with check(f"ib_{test} with events, which expects a completion for each event, completes"):
                 result(served(node1, node2, f"ib_{test} -F -e -n 300")[1], size)
         with check("ib_send_bw over XRC completes"):
             result(served(node1, node2, "ib_send_bw -F -c XRC --use-srq -n 300 -s 8192")[1], 8192)
@@ -43,7 +43,7 @@ def every_perftest_operation_completes(lab):
 
 @test(kernels=("stock",), timeout=120)
 def perftest_transfers_data_intact(lab):
-    """Data that ib_{send,write,read}_bw moved is equal at its destination, byte by byte: their buffers are files that both sides show."""
+    """Data that ib_{send,write,read}_bw transferred is equal at its destination; the buffers are files that the test compares."""
     with pair(lab) as (_, (node1, node2)):
         interfaces_up(node1, node2)
         for operation, transport, size in (("send", "RC", 65536), ("send", "UC", 65536), ("write", "RC", 65536), ("write", "UC", 65536),

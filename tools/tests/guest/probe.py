@@ -14,21 +14,21 @@ def field(text, name):
 
 @test(kernels=("stock",), timeout=120)
 def drivers_probe_without_warnings(lab):
-    """mlx4_core, mlx4_ib and ib_ipoib probe without a word of complaint; ibstat and ibv_devinfo -v see an active card."""
+    """mlx4_core, mlx4_ib and ib_ipoib probe without a warning, and ibstat and ibv_devinfo -v show an active card."""
     with guests(lab) as (_, nodes):
         for node in nodes:
             node.run("dmesg -C")
         load(*nodes)
         active(*nodes)
         for node in nodes:
-            with check("no driver, nor the bus, warns while the card is probed"):
+            with check("neither the drivers nor the PCI bus log a warning during the probe"):
                 assert complaints(node) == "", complaints(node)
             with check("ibstat shows an active port with a LID"):
                 said = node.run("ibstat").out
                 assert field(said, "State") == "Active" and field(said, "Physical state") == "LinkUp", said
                 assert field(said, "CA type") == "MT26428" and field(said, "Rate") == "40", said
                 assert 0 < int(field(said, "Base lid")) < 0xc000 and 0 < int(field(said, "SM lid")) < 0xc000, said
-            with check("ibv_devinfo -v shows what the card offers"):
+            with check("ibv_devinfo -v shows the attributes of the card"):
                 said = node.run("ibv_devinfo -v").out
                 guid = field(said, "node_guid")
                 assert re.fullmatch("0002:c903:[0-9a-f]{4}:[0-9a-f]{4}", guid) and field(said, "vendor_part_id") == "26428", said
@@ -45,7 +45,7 @@ def drivers_probe_without_warnings(lab):
 
 @test(kernels=("stock",), timeout=120)
 def card_interrupts_by_intx_without_msi_x(lab):
-    """With msi_x=0 the card interrupts by its pin, and nothing else is different."""
+    """With msi_x=0 the card uses INTx, and 500 pings are answered."""
     with guests(lab) as (_, nodes):
         load(*nodes, options="msi_x=0")
         active(*nodes)

@@ -12,7 +12,7 @@ CARD = "/sys/bus/pci/devices/0000:01:00.0"
 
 @test(kernels=("stock",), timeout=400)
 def modules_can_be_reloaded_repeatedly(lab):
-    """Three times over, a hundred with --full, the modules of both guests are removed and inserted, and ib0 carries packets."""
+    """The modules of both guests are removed and inserted three times (a hundred with --full), and ib0 carries packets each time."""
     with guests(lab) as (_, (node1, node2)):
         for _ in range(lab.rounds(3, 100)):
             load(node1, node2)
@@ -26,7 +26,7 @@ def modules_can_be_reloaded_repeatedly(lab):
 
 @test(kernels=("stock",), timeout=400)
 def ib0_recovers_after_flr_and_reboot(lab):
-    """A card under use, a bound one and an unbound one are reset by FLR; a guest reboots; each time ib0 comes back."""
+    """After an FLR of an unbound and of a bound card, and after a reboot of a guest, ib0 works again."""
     with pair(lab, may_reboot=True) as (fabric, (node1, node2)):
         interfaces_up(node1, node2)
         ping(node1, node2, "10.0.0.2", 20)
@@ -42,7 +42,7 @@ def ib0_recovers_after_flr_and_reboot(lab):
             ping(node1, node2, "10.0.0.2", 20)
 
         with check("a card is reset by FLR under its driver, which then restarts it"):
-            # It is not told. It finds out by the next command, which is not answered: after its own patience of up to a minute
+            # The driver is not notified. Its next command is not answered: after its own timeout of up to a minute
             # it considers the card dead, resets it, and registers the device anew.
             node1.run(f"echo 1 >{CARD}/reset", timeout=60)
             assert re.search(r"node1/1 +down", fabric.weft("fabric", "show")), "a card that was reset has closed its port"
@@ -68,13 +68,13 @@ def ib0_recovers_after_flr_and_reboot(lab):
             ping(node1, node2, "10.0.0.2", 20)
             ping(node2, node1, "10.0.0.1", 20)
 
-        with check("each kept its LID through all this"):
+        with check("both ports have kept their LIDs"):
             assert (lid(node1), lid(node2)) == lids
 
 
 @test(kernels=("stock",), timeout=120)
 def killed_guest_and_weftd_can_be_replaced(lab):
-    """A guest killed under traffic leaves its card to the next one; a weftd killed leaves no file that stops the next."""
+    """A card is usable by a new guest after its guest was killed under traffic, and weftd starts again after it was killed."""
     fabric = Fabric(lab)
 
     def machine(name, socket):
@@ -92,5 +92,5 @@ def killed_guest_and_weftd_can_be_replaced(lab):
                 # Leaving the block kills QEMU by the signal that nothing can catch.
     fabric.process.kill()
     fabric.process.wait()
-    assert all(path.is_socket() for path in fabric.sockets), "a killed weftd leaves what the next one must cope with"
+    assert all(path.is_socket() for path in fabric.sockets), "the sockets of the killed weftd are missing"
     assert "node1" in Fabric(lab).weft("fabric", "show")

@@ -176,12 +176,13 @@ def reliable_datagrams(lab, fabric, server, client):
 
 @test(kernels=("stock",), timeout=300)
 def nvme_srp_and_rds_transfer_data(lab):
-    """nvmet-rdma with nvme-rdma, and ib_srpt with ib_srp, move disks' data that compares, the former over a link that flaps, too; so do RDS's datagrams."""
+    """nvmet-rdma with nvme-rdma and ib_srpt with ib_srp transfer disks' data unchanged, the former also over a link that flaps. RDS returns every
+    datagram."""
     with pair(lab) as (fabric, (target, host)):
         interfaces_up(target, host)
-        with check("NVMe over RDMA moves a disk's data"):
+        with check("NVMe over RDMA transfers a disk's data unchanged"):
             nvme_over_rdma(fabric, target, host)
-        with check("SRP moves a disk's data"):
+        with check("SRP transfers a disk's data unchanged"):
             srp(target, host)
-        with check("RDS brings datagrams back"):
+        with check("RDS returns every datagram"):
             reliable_datagrams(lab, fabric, target, host)

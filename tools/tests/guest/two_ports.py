@@ -7,7 +7,7 @@ from stock import active, check, guests, interfaces_up, lid, load, ping, served
 
 
 def works(fabric, node1, node2):
-    """What the test's sentence says, between guests that have their drivers loaded."""
+    """Checks both ports between guests that have their drivers loaded."""
     active(node1, node2, ports=2)
     assert len({lid(node, port) for node in (node1, node2) for port in (1, 2)}) == 4
     assert node1.run("ibstat").out.count("State: Active") == 2
@@ -43,7 +43,7 @@ def works(fabric, node1, node2):
 
 @test(kernels=("stock",), timeout=180)
 def both_ports_carry_traffic_independently(lab):
-    """Both ports of both cards are active, each with a LID of its own; ib0 and ib1 and verbs carry traffic; a port may be down alone."""
+    """Both ports of both cards are active, each with its own LID, and carry traffic of ib0, ib1 and verbs. One works while the other is down."""
     with guests(lab, TWO_PORTS) as (fabric, (node1, node2)):
         load(node1, node2)
         works(fabric, node1, node2)

@@ -38,7 +38,7 @@ STABLE = "ibp1s0"
 
 
 def wanted(node, device):
-    """The services that systemd would start for a device, by what udev tells it."""
+    """Returns the services that systemd would start for a device, according to udev's properties."""
     out = node.run(f"udevadm info --query=property --property=SYSTEMD_WANTS --value /sys/class/infiniband/{device}").out
     return set(out.split())
 
@@ -50,7 +50,7 @@ def only_weft_modules_are_loaded_for_a_card(lab):
     with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, PAIR).sockets[:1], memory="768M")) as (node,):
         node.run("mkdir -p /lib/modules/$(uname -r)/updates && cp " + " ".join(f"/share/weft_{name}.ko" for name in MODULES)
                  + " /lib/modules/$(uname -r)/updates && depmod")
-        # So it is without: the service's first wish brings it.
+        # Without weft's modprobe.d file, ib_uverbs would load the in-tree ib_core.
         assert "/ib_core.ko" in node.run("modprobe -n -v ib_uverbs").out
 
         node.put("/etc/modprobe.d/weft.conf", (SCRIPTS / "modprobe.d/weft.conf").read_bytes())
@@ -71,17 +71,17 @@ def only_weft_modules_are_loaded_for_a_card(lab):
         assert {f"weft_{name}" for name in MODULES} <= loaded, loaded
         assert not loaded & {"ib_core", "ib_cm", "ib_uverbs", "mlx4_core", "mlx4_ib", "rdma_cm"}, loaded
 
-        # Nodes with their modes, and what udev makes of them.
+        # The device nodes have their modes, and udev has made its links to them.
         modes = dict(line.split() for line in node.run(f"cd {NODES} && stat -c '%n %a' *").out.splitlines())
         assert modes == {"uverbs0": "666", "umad0": "600", "issm0": "600", "rdma_cm": "666", "by-ibdev": "755", "by-path": "755"}, modes
         assert node.run(f"readlink -f {NODES}/by-ibdev/* {NODES}/by-path/*").out.split() == [f"{NODES}/uverbs0"] * 2
         assert node.run(f"ls {NODES}/by-ibdev").out.split() == [f"uverbs-{STABLE}"]
-        # ibdev2netdev reads an interface's card, and its port.
+        # ibdev2netdev reads an interface's card and port from these files.
         assert node.run("ls /sys/class/net/ib0/device/infiniband").out.split() == [STABLE]
         assert node.run("cat /sys/class/net/ib0/dev_port").out.strip() == "0"
         for shown in ("infiniband_verbs/uverbs0", "infiniband_mad/umad0", "infiniband_mad/issm0"):
             assert node.run(f"cat /sys/class/{shown}/ibdev").out.strip() == STABLE, shown
-        # Programs know it by that name alone.
+        # Programs find the device by its stable name.
         assert f"link {STABLE}/1 " in node.run("rdma link").out
         node.wait_for(f"ibv_devinfo -d {STABLE} | grep -q PORT_ACTIVE", timeout=60, what="the port to be active")
         assert f"CA '{STABLE}'" in node.run("ibstat").out
@@ -89,10 +89,10 @@ def only_weft_modules_are_loaded_for_a_card(lab):
         node.wait_for(f"grep -q 'node1 {STABLE}' /sys/class/infiniband/{STABLE}/node_desc", timeout=30, what="rdma-ndd's description")
         describing.kill()
 
-        # It goes with all that udev made of it, and comes again by the same name.
+        # When the driver is removed, so are the links of udev; when it is loaded again, the device gets the same name.
         node.run(f"modprobe -r weft_mlx4 && udevadm settle && test \"$(ls {NODES})\" = rdma_cm && ! ls /sys/class/infiniband/*", timeout=30)
         node.run("modprobe weft_mlx4 && udevadm settle", timeout=30)
-        # Its node may have come before the name.
+        # The node may exist before udev has renamed the device.
         node.wait_for(f"ibv_devinfo -d {STABLE}", timeout=30, what="the device with its name")
         node.run("udevadm control --exit", timeout=30)
 

@@ -40,7 +40,7 @@ def told(node, what, by=""):
 
 @contextlib.contextmanager
 def suite(lab, memory=None):
-    """A guest with all that answers, which can go in the end."""
+    """Yields a guest with weft's modules loaded; they can be unloaded at the end."""
     options = {"memory": memory} if memory else {}
     with lab.boot(lab.guest("node1", cards=Fabric(lab, PAIR).sockets[:1], **options)) as (node,):
         node.insmod(*(f"/share/{name}.ko" for name in SUITE))
@@ -52,7 +52,7 @@ def suite(lab, memory=None):
 
 @test(kernels=("um-debug",), also=("stock", "plain", "debug"), timeout=150)
 def rdma_tool_lists_devices_and_kernel_objects(lab):
-    """`rdma` lists devices, ports and the kernel's own objects correctly, and shows protected values only to privileged users. A device can be
+    """`rdma` lists devices, ports and the kernel's own objects correctly, and only privileged users can rename a device. A device can be
     removed while it is listed."""
     with suite(lab) as node:
         device, = told(node, "dev")
@@ -67,7 +67,7 @@ def rdma_tool_lists_devices_and_kernel_objects(lab):
             assert link[name] == int(node.run(f"cat {DEVICE}/ports/1/{name}").out, 16), (name, link)
         assert "netns shared" in node.run("rdma system").out
 
-        # The management agents, and what they need.
+        # The objects of the management agents are listed.
         counts, = told(node, "resource")
         queues = told(node, "resource show qp")
         assert {queue["type"] for queue in queues} == {"SMI", "GSI"} and {queue["comm"] for queue in queues} == {"weft_mad"}, queues
@@ -77,7 +77,7 @@ def rdma_tool_lists_devices_and_kernel_objects(lab):
         one, = told(node, f"resource show cq cqn {told(node, 'resource show cq')[0]['cqn']}")
         assert one["comm"] == "weft_mad", one
 
-        # The hardware counters of the port are those of the files.
+        # `rdma statistic` shows the same hardware counters as sysfs.
         counted, = told(node, "statistic show")
         assert (counted.pop("ifname"), counted.pop("port")) == ("mlx4_0", 1), counted
         shown = node.run(f"cd {DEVICE}/ports/1/hw_counters && grep -H . *_num_*").out.split()
@@ -119,7 +119,7 @@ def exclusive_device_is_hidden_from_other_namespaces(lab):
         node.run("ip netns add pod")
         assert told(node, "dev", pod) == told(node, "dev")
         node.run(f"{pod} ibv_devinfo -d mlx4_0")
-        # As long as another namespace exists, nothing changes for it; and no device moves.
+        # As long as another namespace exists, the mode cannot be changed, and no device can be moved.
         assert "busy" in refused("rdma system set netns exclusive")
         assert "not supported" in refused("rdma dev set mlx4_0 netns pod")
         node.run("ip netns del pod")
@@ -136,7 +136,7 @@ def exclusive_device_is_hidden_from_other_namespaces(lab):
         assert "not permitted" in refused("unshare --user --map-root-user rdma dev set mlx4_0 netns pod")
         assert "busy" in refused("rdma system set netns shared")
 
-        # A program loses its device, as if it had been removed; the other namespace has all of it.
+        # A program loses its device as if it had been removed; the other namespace can use all of it.
         program = node.spawn("exec ibv_rc_pingpong")
         node.wait_for("rdma resource show qp | grep -q pingpong", timeout=20, what="the program's queue pair")
         node.run("rdma dev set mlx4_0 netns pod")
@@ -148,12 +148,12 @@ def exclusive_device_is_hidden_from_other_namespaces(lab):
             assert "Operation not permitted" in refused(f"dd of=/dev/infiniband/{path} count=0 conv=notrunc"), path
         program.kill()
 
-        # When the namespace ends, so does what its programs have; the device is the first namespace's again.
+        # When the namespace is deleted, the objects of its programs are released, and the device returns to the first namespace.
         node.run("ip netns del pod")
         node.wait_for("rdma dev show mlx4_0", what="the device's return")
         assert told(node, "dev") == [device]
         node.run("ibv_devinfo -d mlx4_0")
-        # Back and forth, while programs query the device and the driver is removed.
+        # The device is moved back and forth while programs query it, and the driver is removed.
         asking = [node.spawn(f"while :; do rdma {what}; ibv_devinfo; done >/dev/null 2>&1") for what in ("resource show qp", "link")]
         node.run("ip netns attach first 1 && ip netns add pod && for i in 1 2 3 4 5; do rdma dev set mlx4_0 netns pod && "
                  f"{pod} rdma dev set mlx4_0 netns first || exit; done", timeout=60)
@@ -185,7 +185,7 @@ def rdma_tool_lists_user_objects_with_their_process(lab):
         assert {one["type"] for one in queues} == {"RC"} and {one["state"] for one in queues} == {"INIT"}, queues
         found, = told(node, f"resource show qp lqpn {queues[1]['lqpn']}")
         assert found["pid"] == pid, found
-        # Numbers that follow each other are one range.
+        # Consecutive QP numbers are listed as one range.
         takers = json.dumps(of_program("srq")[0]["lqpn"])
         assert str(queues[0]["lqpn"]) in takers, (takers, queues)
         region, = of_program("mr")
@@ -193,7 +193,7 @@ def rdma_tool_lists_user_objects_with_their_process(lab):
         region, = of_program("mr", NOBODY)
         assert region["mrlen"] == 4096 and not region.keys() & {"rkey", "lkey"}, region
 
-        # Which counters count: all, always, of a port that has some.
+        # All counters of a port that has counters are always enabled.
         device, = told(node, "dev")
         counters = [name for name in told(node, "statistic show")[0] if name not in ("ifname", "port")]
         assert "rq_num_wrfe" in counters, counters

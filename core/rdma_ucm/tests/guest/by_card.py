@@ -12,7 +12,7 @@ def check(lab, one, other, programs=ALL):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=240)
 def ucmatose_connects_two_mthca_cards(lab):
-    """ucmatose connects two InfiniHosts on weft's stack with one connection and with a hundred, and receives every completion."""
+    """ucmatose makes one connection, and then a hundred, between two InfiniHosts on weft's stack, and receives every completion."""
     check(lab, End("mthca"), End("mthca"), UCMATOSE)
 
 

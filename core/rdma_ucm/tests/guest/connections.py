@@ -27,7 +27,7 @@ node1 = "full"
 
 @contextlib.contextmanager
 def pair(lab, ipv6=False):
-    """Two guests with the suite, each at 10.0.0.N on ib0; ipv6: and at fd00::N, else the second is without IPv6."""
+    """Yields two guests with weft's modules, each at 10.0.0.N on ib0. With ipv6 each also has fd00::N; without it, the second has no IPv6."""
     fabric = Fabric(lab, PARTITIONS)
     guests = [lab.guest(f"node{number}", vfio_user=[socket], memory="768M", append=append)
               for number, (socket, append) in enumerate(zip(fabric.sockets, ("", "" if ipv6 else "ipv6.disable=1")), 1)]
@@ -50,7 +50,8 @@ def cm_counter(node, name):
     return int(node.run(f"cat /sys/class/infiniband/*/ports/1/{name}").out)
 
 
-# Asks the address for a connection, at a port where nobody listens, by the QP whose number it is told; says how that ended. By the bare commands: a library takes a QP of its own.
+# Tries to connect to a port without a listener, with the given QP number, and prints the outcome. It writes the commands itself, because librdmacm
+# would create its own QP.
 UNRELATED_PROCESS = """
 import ctypes, os, socket, struct, sys
 node, answer = os.open("/dev/infiniband/rdma_cm", os.O_RDWR), ctypes.create_string_buffer(1024)
@@ -71,17 +72,17 @@ except PermissionError:
 """
 
 
-def others_queues_are_not_named(client, to):
-    """A program that connects by another's QP, or by one that will be another's, would have the peer take that one's connection for dead: it is refused (RCM-16)."""
+def connecting_with_the_qp_of_another_program_is_refused(client, to):
+    """A program cannot connect with a QP number that it does not own, because the peer would then take the owner's connection for dead (RCM-16)."""
     connected, = (one for one in json.loads(client.run("rdma -j resource show cm_id").out) if one["state"] == "CONNECT")
     client.put("/tmp/unrelated_process.py", UNRELATED_PROCESS)
-    for number in connected["lqpn"], 0xfffff0:  # the last is nobody's yet
+    for number in connected["lqpn"], 0xfffff0:  # no program has the last one yet
         assert client.run(f"python3 /tmp/unrelated_process.py {to} {number}", timeout=60).out == "refused\n", number
     assert len([one for one in json.loads(client.run("rdma -j resource show cm_id").out) if one == connected]) == 1
 
 
-def connections_are_told_of(server, client):
-    """Whoever administrates either end sees the connection, whose it is, and the messages that made it."""
+def connections_are_listed_with_their_process(server, client):
+    """`rdma` lists the connection and its process at either end, and the counters count the messages that set it up."""
     before, doubled = cm_counter(server, "cm_rx_msgs/req"), cm_counter(server, "cm_rx_duplicates/req")
     listening = server.spawn("rping -s -a 10.0.0.1")
     server.wait_for(LISTENS, timeout=20, what="rping to listen")
@@ -97,10 +98,10 @@ def connections_are_told_of(server, client):
     assert queue["pid"] == connected["pid"], (queue, connected)
     summary, = json.loads(server.run("rdma -j resource").out)
     assert summary["cm_id"] == 2, summary
-    # A slow server is asked again.
+    # The client repeats its REQ if the server is slow.
     again = cm_counter(server, "cm_rx_duplicates/req") - doubled
     assert cm_counter(server, "cm_rx_msgs/req") == before + 1 + again and cm_counter(client, "cm_tx_msgs/req") > 0
-    others_queues_are_not_named(client, "10.0.0.1")
+    connecting_with_the_qp_of_another_program_is_refused(client, "10.0.0.1")
     asking.kill(2)
     asking.wait(20, check=False)
     listening.kill(2)
@@ -108,8 +109,8 @@ def connections_are_told_of(server, client):
     server.wait_for("! rdma resource show cm_id | grep -q .", timeout=20, what="the end of all ids")
 
 
-def module_goes_while_ids_are_shown(node):
-    """Ids of a killed program that are still being read do not block unloading of weft_rdma_ucm, and showing them needs nothing of it."""
+def module_is_unloaded_while_ids_are_listed(node):
+    """IDs of a killed program that are still being listed do not block unloading of weft_rdma_ucm."""
     looking = node.spawn("until test -e /tmp/seen_enough; do rdma -j resource show cm_id > /dev/null || exit 1; done")
     node.run("for round in 1 2 3 4 5 6 7 8; do\n"
              "    rping -s -a 10.0.0.1 & listening=$!\n"
@@ -154,7 +155,7 @@ def namespaces_have_their_own_addresses_and_ports(node, peer):
 
     node.run("ip link set ib0 netns pod && ip -n pod link set ib0 up && ip -n pod addr add 10.0.0.1/24 dev ib0")
     peer.wait_for("ping -c 1 -W 1 -q 10.0.0.1", timeout=60, what="an answer from the namespace")
-    # The same port is another one in the first namespace, where the address is gone.
+    # The same port number is a separate port in the first namespace, which no longer has the address.
     outside = node.spawn("rping -s")
     node.wait_for(LISTENS, timeout=20, what="rping to listen outside of the namespace")
     refused = node.run("rping -s -a 10.0.0.1 2>&1 || true", timeout=20).out
@@ -202,7 +203,7 @@ def stock_programs_connect_two_weft_guests(lab):
     """rping, ucmatose, udaddy, perftest with -R, cmtime, rstream and mckey connect two guests. They compare the data, and leave nothing behind."""
     with pair(lab) as (node1, node2):
         assert node1.run("stat -c %a /dev/infiniband/rdma_cm; cat /sys/class/misc/rdma_cm/abi_version").out == "666\n4\n"
-        # Nobody has an address where there is no IPv6.
+        # A guest without IPv6 has no such address.
         refused = node2.run("ucmatose -f ip -b 2001:db8::1 2>&1 || true").out
         assert "Cannot assign requested address" in refused, refused
         listening = node1.spawn("rping -s -v -C 20 -a 10.0.0.1")
@@ -227,11 +228,11 @@ def stock_programs_connect_two_weft_guests(lab):
         out = node2.run(f"ucmatose -c 10 -f gid -b {gids[1]} -s {gids[0]}", timeout=60).out
         assert "return status 0" in out and "return status 0" in listening.wait(60).out, out
         check_programs((node1, node2), FEW, roles=(1,))
-        connections_are_told_of(node1, node2)
+        connections_are_listed_with_their_process(node1, node2)
         limited_members_connect_to_full_ones(node1, node2)
         namespaces_have_their_own_addresses_and_ports(node1, node2)
         devices_connect_in_their_own_namespace(node1, node2)
-        module_goes_while_ids_are_shown(node1)
+        module_is_unloaded_while_ids_are_listed(node1)
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=600)

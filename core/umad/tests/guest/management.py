@@ -48,7 +48,7 @@ DIAGNOSTICS = (
 
 @contextlib.contextmanager
 def guests(lab, lab_file, count, **options):
-    """So many guests with the suite; in the end all of it can go."""
+    """Yields `count` guests with weft's modules, which can be unloaded at the end."""
     fabric = Fabric(lab, lab_file)
     with lab.boot(*(lab.guest(f"node{number}", vfio_user=[socket], **options)
                     for number, socket in enumerate(fabric.sockets[:count], 1))) as nodes:
@@ -85,7 +85,7 @@ def opensm_and_diagnostics_work_through_weft_umad(lab):
             assert node1.run(f"cat /sys/class/infiniband_mad/{name}").out == text + "\n", name
         assert node1.run("stat -c '%a %t:%T' /dev/infiniband/umad0 /dev/infiniband/issm0").out == "600 e7:0\n600 e7:40\n"
 
-        # Nobody manages the fabric yet: the port's neighbours are found by directed routes alone.
+        # No subnet manager runs yet, so the port's neighbours are found only by directed routes.
         says(node1, "smpquery -D nodeinfo 0", r"NodeType:\.+Channel Adapter$")
         says(node1, "smpquery -D nodeinfo 0,1", r"NodeType:\.+Switch$")
         manager = node1.spawn(f"{OPENSM} -p 2")
@@ -103,7 +103,7 @@ def opensm_and_diagnostics_work_through_weft_umad(lab):
         assert len(re.findall(r"^Ca\s", out, re.MULTILINE)) == 2, out
         out = node2.run("iblinkinfo --switches-only").out
         assert len(re.findall(r"Active/  LinkUp", out)) == 2, out
-        # Tables of several segments, asked of a program on the other node and on the own one.
+        # Tables of several RMPP segments are read from the OpenSM on the same node and on the other one.
         for node in (node1, node2):
             assert node.run("saquery NR").out.count("NodeRecord dump") == 3
             assert node.run("saquery PIR").out.count("PortInfoRecord dump") >= 4
@@ -122,11 +122,11 @@ def opensm_and_diagnostics_work_through_weft_umad(lab):
         wrong = [f"{command}: status {said.status}, {pattern} sought in\n{said.out}" for command, pattern, said in heard
                  if said.status != 0 or not re.search(pattern, said.out, re.MULTILINE)]
         assert not wrong, "\n".join(wrong)
-        a_second_manager_takes_over(manager, node1, node2)
+        standby_opensm_takes_over(manager, node1, node2)
 
 
-def a_second_manager_takes_over(manager, node1, node2):
-    """An OpenSM on each; the first is killed."""
+def standby_opensm_takes_over(manager, node1, node2):
+    """When the OpenSM of node1 is killed, a second one on node2 becomes the master."""
     standby = node2.spawn(f"{OPENSM} -p 1")
     node2.wait_for(f"sminfo {lid(node2)} | grep -q STANDBY", timeout=60, what="the second manager to stand by")
     manager.kill()
@@ -159,5 +159,5 @@ def invalid_mad_requests_are_refused_and_leave_nothing_behind(lab):
         node.insmod("/share/weft_mlx4.ko")
         node.wait_for("test -c /dev/infiniband/umad0", what="the node of the device that has come back")
         active(node)
-        # Nothing is asked of the port afterwards, which may have been told anything.
+        # The port is not used afterwards, because random MADs may have changed its configuration.
         node.run(f"{PROBE} random-mads {lab.seed} 2000", timeout=60)

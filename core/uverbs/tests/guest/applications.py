@@ -50,7 +50,7 @@ def trio(lab, numbers=(0, 1, 2)):
 
 @contextlib.contextmanager
 def between(pairing, what):
-    """A failure says of which program, and between whom."""
+    """Adds the program and the two guests to the message of a failure."""
     try:
         yield
     except Exception as error:
@@ -88,7 +88,7 @@ def perftest(server, client, where, operation, transport, kind, options):
 
 
 def ucx(server, client, where, transport):
-    """UCX by one of the transports that it makes of verbs."""
+    """Runs ucx_perftest over one of UCX's verbs transports."""
     environment = f"UCX_TLS={transport},self UCX_NET_DEVICES=mlx4_0:1"
     listening = server.spawn(f"{environment} ucx_perftest -p {UCX_PORT}")
     server.wait_for(f"ss -ltn | grep -q :{UCX_PORT}", what="ucx_perftest to listen")
@@ -119,7 +119,7 @@ RSHD = "exec socat -t 60 TCP-LISTEN:10022,fork,reuseaddr EXEC:bash"
 
 
 def open_mpi(nodes, numbers, program):
-    """Two ranks, the first of them where it is started; TCP is for the daemons alone."""
+    """Runs a program in two ranks, the first of them on the node that starts it. Only Open MPI's daemons use TCP."""
     first, second = (nodes[number] for number in numbers)
     hosts = "".join(f"{address(number)} {NAMES[number]}\n" for number in numbers)
     for node in (first, second):

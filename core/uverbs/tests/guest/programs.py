@@ -87,12 +87,12 @@ def pingpong_and_perftest_run_between_weft_guests(lab):
     with pair(lab) as (node1, node2):
         with traced(node1, "ibv_devinfo") as (answers, written):
             node1.run("ibv_devinfo")
-        # Once to ask; then context, its events, what the provider asks of the device, the port.
+        # The first call only probes for ioctl() commands; the others open the context and its event file and query the device and the port.
         assert len(answers) >= 5 and answers.count(NO_ROOM) == 1 and set(answers) == {0, NO_ROOM}, f"answers by ioctl: {answers}"
         assert max(written) <= 2, f"ibv_devinfo wrote to the node: {written}"
         with traced(node1, "ibv_rc_pingpong") as (answers, _):
             served(node1, node2, f"ibv_rc_pingpong -c -e -n {EXCHANGES}", 18515)
-        # In addition to those: PD, MR, channel, CQ, QP, their changes and ends, but none for an exchange.
+        # In addition, PD, MR, channel, CQ and QP are created, modified and destroyed; the exchanges need no call.
         assert 15 <= len(answers) < 40 and answers.count(NO_ROOM) == 1 and set(answers) == {0, NO_ROOM}, f"answers by ioctl: {answers}"
 
         info = node1.run("ibv_devinfo -v").out
@@ -128,7 +128,7 @@ def invalid_verbs_commands_are_refused_and_leave_nothing_behind(lab):
         node.run(f"{PROBE} deaths {lab.seed} {lab.rounds(1, 20)}", timeout=60 * lab.rounds(1, 10))
         node.run(f"{PROBE} ends")
 
-        # A device that goes under open contexts, one of which has a thousand objects.
+        # The device is removed under open contexts, one of which has a thousand objects.
         outliving = []
         for what in ("outlive", "outlive-many"):
             node.run(f"mkfifo /tmp/{what}")
@@ -144,7 +144,7 @@ def invalid_verbs_commands_are_refused_and_leave_nothing_behind(lab):
         await_active_ports(node)
         node.run(f"{PROBE} refusals")
 
-        # A card that fails, and is a new device from then on, under another.
+        # The card fails under an open context, and is registered again as a new device.
         node.run("mkfifo /tmp/go")
         staying = node.spawn(f"exec 3<>/tmp/go; {PROBE} stay <&3")
         staying.wait_output("ready")
@@ -174,11 +174,11 @@ def call_at_random(lab, node, calls, limit):
 
 @test(kernels=(), also=("um-debug", "debug", "stock"), timeout=4000)
 def random_calls_cause_no_kernel_report_and_no_leak(lab):
-    """A million random calls of each kind cause no report of a kernel with all checks, and leave nothing behind."""
+    """Random calls of each kind, a million with --full, cause no kernel report and leak nothing. lockdep is still active at the end."""
     with lab.boot(lab.guest("node1", cards=Fabric(lab, PAIR).sockets[:1], allowed=OFTEN_MAPPED)) as (node,):
         load(node, names=WITH_MADS)
         call_at_random(lab, node, lab.rounds(20000, 1000000), lab.rounds(200, 3600))
-        # Not until a report of anybody's switched it off.
+        # lockdep switches itself off after any report.
         if lab.kernel != "stock":
             node.run("grep -q 'debug_locks: *1$' /proc/lockdep_stats")
         leaks = node.find_leaks()

@@ -110,7 +110,7 @@ def failing_commands_are_survived(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=500)
 def spurious_interrupts_are_ignored(lab):
-    """Spurious interrupts cost only time."""
+    """Traffic continues during 200 spurious interrupts."""
     with pair(lab) as nodes:
         check_interrupts(*nodes)
 
@@ -124,7 +124,7 @@ def card_failure_resets_the_card(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=900)
 def faults_are_survived_with_a_stock_peer(lab):
-    """All of these faults with a peer on Debian's stack."""
+    """The driver survives all of these faults if the peer is on Debian's stack."""
     with pair(lab, stock_peer=True) as nodes:
         check_completions_and_events(*nodes)
         check_commands(*nodes)
@@ -212,6 +212,6 @@ def randomised_faults_are_survived(lab):
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=300)
 def randomised_faults_are_survived_with_a_stock_peer(lab):
-    """The same with traffic to a peer on Debian's stack."""
+    """The driver survives random faults under traffic to a peer on Debian's stack."""
     with pair(lab, stock_peer=True) as nodes:
         check_random(lab, *nodes)

@@ -150,7 +150,8 @@ def card_recovers_from_pci_errors(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def removal_failure_and_intx_work_with_a_stock_peer(lab):
-    """Removal, failure and FLR under traffic from a peer on Debian's stack, whose requests end with an error; and the interrupt pin."""
+    """When the card is removed, fails or is reset by FLR under traffic from a peer on Debian's stack, the peer's requests complete with an error.
+    The card also works with INTx."""
     with pair(lab, stock_peer=True) as (ours, theirs, _):
         check_removal(theirs, ours)
         check_recovery(theirs, ours)

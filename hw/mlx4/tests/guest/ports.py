@@ -98,5 +98,5 @@ def both_ports_carry_traffic(lab):
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=300)
 def both_ports_carry_traffic_with_the_stock_stack(lab):
-    """The same with a peer on Debian's stack."""
+    """Both ports carry traffic to a peer on Debian's stack."""
     check_both_ports(lab, stock_peer=True)

@@ -274,13 +274,13 @@ def check_events(lab, node1, node2, fabric, srq_error="SRQ error"):
     assert one.send(op="write", size=64, addr=two.memory["addr"], rkey="0x7fffff00")["status"] == "remote access error"
     told(two, "QP access error")
 
-    # More completions than there is room for, which ends the queue that they are of, too.
+    # A CQ overflow also moves the QP to the error state.
     one, two = fresh(cqe=7)
     two.post(count=16, size=64)
     one.send(count=16, size=64)
     told(two, "CQ error", "QP fatal error")
 
-    # An SRQ that the card can no longer read, which ends the queue pair that needed it, too.
+    # If the card cannot read an SRQ, the QP that needed it also fails.
     one, two = fresh(srq=1)
     two.post(count=8, size=64)
     fabric.fault(node2.guest.name, "srq-list")
@@ -289,7 +289,7 @@ def check_events(lab, node1, node2, fabric, srq_error="SRQ error"):
 
 
 def check_no_migration(node1, node2):
-    # The card has no automatic path migration: there is no alternate path, and so no event of one.
+    # The card does not support automatic path migration, so an alternate path is refused.
     one, two = node1.open(type="rc"), node2.open(type="rc")
     try:
         one.connect(**two.address, alternate=two.answer["lid"])
@@ -391,7 +391,7 @@ def rc_data_arrives_complete_over_a_lossy_link(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=600)
 def all_verbs_work_with_the_stock_stack(lab):
-    """The same with a peer on Debian's driver and verbs library, with each side in both roles."""
+    """All verbs work between weft's driver and Debian's driver and verbs library, with each side in both roles."""
     with pair(lab, stock_peer=True) as (ours, theirs, fabric):
         check_messages(ours, theirs)
         check_keys(theirs, ours)

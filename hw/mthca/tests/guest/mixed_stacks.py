@@ -67,7 +67,7 @@ def three(lab, lab_file=THREE):
 
 
 def exchange(one, other, commands, says):
-    """Each command between the two, who serve by turns; what they say is measured."""
+    """Runs each command between the two guests, which alternate as the server, and checks the output."""
     ends = ((one, other), (other, one))
     for number, command in enumerate(commands):
         server, client = ends[number % 2]
@@ -82,7 +82,7 @@ def mthca_interoperates_with_stock_drivers(lab):
     cards, on hosts that are not trusted with subnet management. Each event of a queue reaches its program on both stacks."""
     with three(lab, STRANGE) as (fabric, nodes):
         ours, *others = nodes
-        with check("a program sees the card for what it is"):
+        with check("ibv_devinfo shows the attributes of the card"):
             said = ours.run("ibv_devinfo -v -d mthca0").out
             for what in (r"vendor_part_id:\s+25218", r"phys_port_cnt:\s+2", r"active_mtu:\s+2048", r"fw_ver:\s+5\.3\.0", r"GID\[\s*0\]:\s+fe80:"):
                 assert re.search(what, said), f"{what} is not in:\n{said}"
@@ -94,7 +94,7 @@ def mthca_interoperates_with_stock_drivers(lab):
         with check("a program that is killed leaves nothing behind"):
             ours.run("timeout -s KILL 1 ibv_rc_pingpong -d mthca0", check=False)
             exchange(ours, others[0], ["ibv_rc_pingpong -c -m 2048 -n 100"], "100 iters in")
-        with check("a program that does all wrong gets no further than its bounds, and leaves nothing where it dies"):
+        with check("limits hold, random commands do no harm, and a killed program leaves nothing behind"):
             ours.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
             ours.run(f"chmod +x {PROBE} && {PROBE} bounds", timeout=60)
             ours.run(f"{PROBE} random {lab.seed} {lab.rounds(2000, 20000)}", timeout=60)
@@ -105,23 +105,23 @@ def mthca_interoperates_with_stock_drivers(lab):
             program.serve()
         # Debian's ib_mthca has no case for an SRQ's failure: "Unhandled event 12".
         for told, srq_error in ((programs[0], "SRQ error"), (programs[1], None)):
-            with check(f"what happens to queues on {told.guest.name} is told to the program that has them"):
+            with check(f"events of queues on {told.guest.name} reach the program that owns them"):
                 verbs.check_events(lab, programs[2], told, fabric, srq_error)
         for program in programs:
             program.unload()
-        with check("ib0 carries 60,000 bytes in connected mode, and what went before passes in datagram mode again"):
+        with check("ib0 carries 60,000 bytes in connected mode, and 56 bytes after it returns to datagram mode"):
             for mode, length in (("connected", 60000), ("datagram", 56)):
                 for node in nodes:
                     node.run(f"echo {mode} >/sys/class/net/ib0/mode && {{ test {mode} = datagram || ip link set ib0 mtu 65520; }}")
                     node.wait_for("ip link show dev ib0 | grep -q LOWER_UP", timeout=60, what=f"carrier of ib0 on {node.name}")
                 for number, outsider in enumerate(others, 2):
                     for source, target in ((ours, f"10.0.0.{number}"), (outsider, "10.0.0.1")):
-                        # The first may be lost to the news that they are too long for datagrams.
+                        # The first ones may be dropped because they are too long for a datagram.
                         source.wait_for(f"ping -c 1 -W 5 -q -s {length} {target}", timeout=60, what=f"an answer to {length} bytes from {target}")
-        with check("perfquery and saquery work by our driver"):
+        with check("perfquery and saquery work with weft's driver"):
             assert re.search(r"PortXmitPkts:\.*[1-9]", ours.run("perfquery -x").out)
             assert ours.run("saquery NR").out.count("NodeRecord dump") >= 4
-        with check("a card that breaks down is reset by its register, and comes back"):
+        with check("a card with a catastrophic error is reset and works again"):
             starts = "dmesg | grep -c 'started in'"
             before = int(ours.run(starts).out)
             fabric.weft("card", "fault", "node1", "catastrophic")
@@ -138,21 +138,21 @@ def opensm_on_mthca_takes_over_the_fabric(lab):
     with three(lab) as (_, nodes):
         ours, theirs, witness = nodes
         for manager in (theirs, ours):
-            with check(f"OpenSM of {manager.name} manages"):
+            with check(f"OpenSM on {manager.name} is the master until it is killed"):
                 own = int(manager.run("cat /sys/class/infiniband/mthca0/ports/1/lid").out, 16)
                 running = manager.spawn(f"{OPENSM} -p 14")
                 witness.wait_for(f"sminfo | grep -q 'sm lid {own} .*MASTER'", timeout=60, what="OpenSM to be the master")
                 for node in (ours, theirs):
                     node.wait_for("ping -q -c 1 -W 1 10.0.0.3", timeout=60, what="an answer of node3")
                 running.kill()
-                witness.wait_for(f"sminfo | grep MASTER | grep -vq 'sm lid {own} '", timeout=60, what="our manager to be back")
+                witness.wait_for(f"sminfo | grep MASTER | grep -vq 'sm lid {own} '", timeout=60, what="weft's manager to be the master again")
                 for node in (ours, theirs):
                     node.wait_for("ping -q -c 1 -W 1 10.0.0.3", timeout=60, what="an answer of node3")
         ours.run("rmmod " + " ".join(reversed(SUITE)))
 
 
 def ping_pong(node, device, other):
-    """Between two cards of one machine."""
+    """Runs a ping-pong between two cards of one guest."""
     command = "ibv_rc_pingpong -c -m 2048 -n 100 -d"
     serving = node.spawn(f"{command} {device}")
     node.wait_for("ss -ltn | grep -q :18515", timeout=20, what=f"the server on {device}")

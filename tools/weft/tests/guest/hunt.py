@@ -37,7 +37,7 @@ def known_leak_is_replayed(lab):
 
 @test(kernels=(), also=("um-debug",), timeout=300)
 def schedule_is_reduced_to_the_step_that_causes_the_report(lab):
-    """A schedule is reduced to the only step that its report needs, on one host; a schedule without that step passes."""
+    """A schedule is reduced to the only step that its report needs, with one host. A schedule without that step passes."""
     wanted = [line for line in KNOWN.read_text().splitlines() if " node1 " in line]
     padded, short, harmless = (lab.directory / name for name in ("padded", "short", "harmless"))
     steps = ["3.500 node2 up ib0", "3.600 node1 mtu ib0 1500", *wanted, "9.000 node1 up ib0"]

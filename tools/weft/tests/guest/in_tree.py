@@ -30,7 +30,7 @@ def guests_load_the_in_tree_stack(lab):
 
 @test(kernels=(), also=("um-debug", "um"), timeout=240)
 def same_seed_gives_identical_captures_on_both_stacks(lab):
-    """Two runs of a seed print the same times, and record the same packets; so do two runs of weft's stack."""
+    """Two runs with the same seed print the same times and record the same packets, on Linux's stack and on weft's."""
     for stack in ("linux", "weft"):
         captures = [lab.directory / f"{stack}-{number}.pcap" for number in range(2)]
         said = [_run(lab, "--stack", stack, "--capture", capture, "--on", "node1", "--", PING).stdout for capture in captures]

@@ -38,8 +38,7 @@ DRIVER = "for module in mlx4_ib ib_umad; do modprobe $module || exit 1; done"
 
 @test(kernels=(), also=("stock",), timeout=180)
 def lab_apply_adds_and_removes_hosts(lab):
-    """`weft lab apply` gives a lab a host and a switch more: a machine is started for it and reaches the other, which has noticed nothing; and
-    takes them away."""
+    """`weft lab apply` adds a host and a switch to a lab and starts a guest that reaches the other one, which keeps running; it also removes them."""
     directory = lab.socket_path("control.sock").parent
     small, large = lab.directory / "one.toml", lab.directory / "two.toml"
     small.write_text(ONE)
@@ -57,7 +56,7 @@ def lab_apply_adds_and_removes_hosts(lab):
         weft("lab", "shell", "right", "ping -c 1 -W 20 10.1.0.1")
         assert weft("lab", "apply", large) == []
         assert weft("lab", "apply", small) == ["- switch more", "- host right", "- link right/1-more/1", "- link more/2-leaf/3"]
-        assert weft("lab", "shell", "left", "cat /run/mark") == ["here"], "the same guest all the time"
+        assert weft("lab", "shell", "left", "cat /run/mark") == ["here"], "the guest was restarted"
     finally:
         weft("lab", "down")
 
@@ -68,7 +67,7 @@ QEMU_FAILS = "error_setv: Assertion `*errp == NULL' failed"
 
 @test(kernels=(), also=("stock",), timeout=240)
 def guest_keeps_running_when_weftd_restarts(lab):
-    """weftd is killed: the guest runs on without its card. The next weftd has the same GUID and LID for the card that is plugged in then."""
+    """If weftd is killed, the guest runs on without its card. The next weftd has the same GUID and LID for the card that is plugged in then."""
     for attempts_left in (3, 2, 1, 0):
         try:
             return _outlive(lab)

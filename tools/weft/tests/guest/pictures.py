@@ -44,5 +44,5 @@ def pictures_of_a_lab_are_generated(lab):
 
 @test(kernels=(), also=("stock",), timeout=600)
 def recording_of_the_demo_is_generated(lab):
-    """`make demo` on a terminal, as an animation and for asciinema."""
+    """`make demo` is recorded on a terminal, as an animation and for asciinema."""
     made("demo")

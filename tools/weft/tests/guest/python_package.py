@@ -11,7 +11,7 @@ PACKAGE = cache.TREE / "tools/weft/python"
 
 @test(kernels=("stock",), timeout=200)
 def pytest_plugin_examples_pass(lab):
-    """The examples pass in one lab; each shows a part of what the fixture has."""
+    """All examples of the pytest plugin pass, and they share one lab."""
     done = subprocess.run(["/usr/bin/python3", "-B", "-m", "pytest", "-p", "weft.pytest_plugin", "-p", "no:cacheprovider", "--weft", lab.program("weft"),
                            "--weft-logs", lab.directory / "logs", "--junitxml", lab.directory / "results.xml", PACKAGE / "examples/test_two_nodes.py"],
                           cwd=lab.directory, env={**os.environ, "PYTHONPATH": str(PACKAGE)}, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

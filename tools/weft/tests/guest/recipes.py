@@ -18,9 +18,9 @@ BY_MLX5DV = (*ON_MLX5, ("rc_v", "rc_x"))
 
 @test(kernels=(), also=("stock",), timeout=400)
 def rdma_core_tests_pass(lab):
-    """The tests of a checkout of rdma-core, for which those of the guests' package stand in: more than 80 pass, and none fails but one that races."""
+    """More than 80 of rdma-core's tests pass, and only a known racy one may fail. The tests of the guests' package are used instead of a checkout."""
     home = lab.directory / "home"
-    # What is expensive to make stays where it is.
+    # The cache stays where it is, because it takes long to build.
     checkout = f"export XDG_CACHE_HOME=${{XDG_CACHE_HOME:-$HOME/.cache}} HOME={home} && mkdir -p ~/rdma-core && cp -r {image.root_tree() / image.PYVERBS_TESTS} ~/rdma-core/tests"
     follow(lab, PAGE, "rdma-core's own tests", before=(checkout,), after=(f"cp rdma-core.log {lab.directory}",))
     log = (lab.directory / "rdma-core.log").read_text()
@@ -31,19 +31,19 @@ def rdma_core_tests_pass(lab):
 
 @test(kernels=(), also=("stock",), timeout=200)
 def ucx_perftest_runs_between_two_guests(lab):
-    """ucx_perftest by verbs."""
+    """ucx_perftest runs over verbs between two guests."""
     follow(lab, PAGE, "UCX between two hosts")
 
 
 @test(kernels=(), also=("stock",), timeout=250)
 def open_mpi_runs_between_two_guests(lab):
-    """A rank on each of two hosts, by UCX."""
+    """Open MPI runs one rank on each of two hosts over UCX."""
     follow(lab, PAGE, "Open MPI between two hosts")
 
 
 @test(kernels=(), also=("stock",), timeout=250)
 def open_mpi_runs_between_two_connectx_5(lab):
-    """The same on two ConnectX-5, by UCX's rc_mlx5."""
+    """Open MPI runs on two ConnectX-5 over UCX's rc_mlx5."""
     follow(lab, PAGE, "Open MPI between two hosts", replaced=BY_MLX5DV)
 
 
@@ -56,55 +56,55 @@ def mount(lab, replaced=()):
 
 @test(kernels=(), also=("stock",), timeout=250)
 def nfs_over_rdma_shows_the_same_file_at_both_ends(lab):
-    """A directory exported and mounted by RDMA; both ends have the same file."""
+    """A directory is exported and mounted over RDMA, and both ends show the same file."""
     mount(lab)
 
 
 @test(kernels=(), also=("stock",), timeout=250)
 def nfs_over_connectx_5_shows_the_same_file_at_both_ends(lab):
-    """The same on two ConnectX-5."""
+    """A directory is exported and mounted over RDMA between two ConnectX-5, and both ends show the same file."""
     mount(lab, ON_MLX5)
 
 
 @test(kernels=(), also=("stock",), timeout=250)
 def nvme_and_srp_disks_transfer_data(lab):
-    """NVMe by nvme-cli and SRP by srptools: discovery, login, data, logout."""
+    """nvme-cli and srptools discover a disk, log in, transfer data and log out."""
     follow(lab, PAGE, "Disks over RDMA, and blktests")
 
 
 @test(kernels=(), also=("stock",), timeout=500)
 def fat_tree_of_5000_hosts_is_discovered(lab):
-    """A subnet of 5000 hosts, discovered from a guest and read back."""
+    """A guest discovers a subnet of 5000 hosts, and weft reads the result back."""
     follow(lab, PAGE, "A fat tree with 5000 hosts")
 
 
 @test(kernels=(), also=("stock",), timeout=400)
 def ucx_survives_the_failure_of_a_rail(lab):
-    """UCX on both ports of a card; one of them fails."""
+    """UCX uses both ports of a card, and continues when one of them fails."""
     follow(lab, PAGE, "Two rails")
 
 
 @test(kernels=(), also=("stock",), timeout=400)
 def ucx_survives_a_rail_failure_on_connectx_5(lab):
-    """The same on two ConnectX-5."""
+    """UCX uses both ports of a ConnectX-5, and continues when one of them fails."""
     follow(lab, PAGE, "Two rails", replaced=ON_MLX5)
 
 
 @test(kernels=(), also=("stock",), timeout=250)
 def gdb_debugs_a_program_in_a_guest(lab):
-    """A verbs program in a guest, and gdb on the host."""
+    """gdb on the host debugs a verbs program in a guest."""
     follow(lab, PAGE, "Your own program under gdb")
 
 
 @test(kernels=(), also=("stock",), timeout=250)
 def own_module_is_built_and_its_oops_names_its_line(lab):
-    """A module is built, crashes its guest, and is found in the oops, by its line."""
+    """A module is built and crashes its guest, and the source line is found from the oops."""
     follow(lab, PAGE, "Your own module, and its oops")
 
 
 @test(kernels=("stock",), timeout=20)
 def every_recipe_has_a_test(_):
-    """A recipe that no test follows is not one."""
+    """A test follows every recipe of the page."""
     titles = set(sections(PAGE)) - {"Recipes"}
     followed = set(re.findall(r'PAGE, "(.+?)"[,)]', pathlib.Path(__file__).read_text()))
     assert titles == followed, titles ^ followed

@@ -28,8 +28,8 @@ def _pid(directory):
 
 @test(kernels=(), also=("stock",), timeout=240)
 def guests_survive_kills_of_weftd(lab):
-    """weftd is killed at random moments under a flood of pings and RDMA writes: twice with two guests, a hundred times with three with --full. Each time all
-    guests ping again, none has ended, no kernel has reported anything, and a link that was down is down."""
+    """weftd is killed at random moments under flood pings and RDMA writes: twice with two guests, with --full a hundred times with three. Each
+    time all guests ping again, none has exited, no kernel has reported anything, and a link that was down is still down."""
     directory = lab.socket_path("control.sock").parent
     hosts = ["node1", "node2", "node3"][:lab.rounds(2, 3)]
     file = lab.directory / "lab.toml"

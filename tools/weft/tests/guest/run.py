@@ -55,7 +55,8 @@ def _folder_with_a_table(directory):
 
 @test(kernels=("stock",), timeout=150)
 def run_returns_output_and_status_of_guests(lab):
-    """A kernel from a file, with its modules and an initramfs, shares a lab with Debian's; output, errors and status come back by machine, and nothing stays but the consoles."""
+    """A guest with a kernel, modules and an initramfs from files shares a lab with one on Debian's kernel. weft run returns the output of each and
+    the exit status of the failed one, and leaves only the logs behind."""
     stock = kernels.find("stock")
     file = lab.directory / "lab.toml"
     initrd = lab.directory / "initrd"
@@ -79,7 +80,7 @@ def run_returns_output_and_status_of_guests(lab):
 
 @test(kernels=("stock",), timeout=120)
 def ctrl_c_stops_run_and_its_guests(lab):
-    """Ctrl-C while a machine boots ends it, weftd and the sockets, with the status that a shell has for it."""
+    """Ctrl-C while a guest boots stops the guest and weftd, and weft run exits with status 130."""
     command = subprocess.Popen([lab.program("weft"), "run", "--bare", "--logs", lab.directory / "logs", "--", "sleep", "inf"],
                                stderr=subprocess.PIPE, text=True, env=_marked(lab))
     said = []
@@ -96,7 +97,7 @@ def ctrl_c_stops_run_and_its_guests(lab):
 
 @test(kernels=("stock",), timeout=120)
 def run_forwards_input_and_signals(lab):
-    """A command in one guest has the caller's standard input; Ctrl-C is the command's first."""
+    """A command in one guest reads the caller's standard input. Ctrl-C first signals the command, and weft run exits with status 130."""
     command = subprocess.Popen([lab.program("weft"), "run", "--bare", "--quiet", "--on", "node1", "--logs", lab.directory / "logs", "--",
                                 "trap 'echo caught; exit 7' INT; read -r line; echo \"got $line\"; sum=$(sha256sum); echo \"$sum\"; while :; do sleep 0.1; done"],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_marked(lab))
@@ -114,7 +115,7 @@ def run_forwards_input_and_signals(lab):
 
 @test(kernels=("stock",), timeout=120)
 def run_loads_only_weft_modules_with_stack_weft(lab):
-    """--stack weft: the guests have weft's modules and none of Linux's RDMA modules, and reach each other."""
+    """With --stack weft the guests have weft's modules and none of Linux's RDMA modules, and reach each other."""
     done = subprocess.run([lab.program("weft"), "run", "--stack", "weft", "--on", "node1", "--quiet", "--logs", lab.directory / "logs", "--",
                            "ping -c 1 -W 20 10.1.0.2 | grep -o ' 0% packet loss'; lsmod | grep -oE '^(weft_mlx4|weft_ipoib|ib_core|mlx4_core) '; ibv_devices | grep -o mlx4_0"],
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=_marked(lab))

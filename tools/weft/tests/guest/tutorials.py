@@ -13,13 +13,13 @@ PAGE = cache.TREE / "Documentation/tutorials.rst"
 
 @test(kernels=("stock",), timeout=300)
 def first_tutorials_show_the_documented_output(lab):
-    """One lab for six of them: the first steps of a new user."""
+    """The first six tutorials, which share one lab, produce the output that the page shows."""
     follow(lab, PAGE, "Your first lab", "Break a link", "Crash a guest", "Watch MADs in Wireshark", "Debug a ULP", "Your own subnet manager")
 
 
 @test(kernels=(), also=("stock",), timeout=300)
 def open_mpi_runs_on_four_guests(lab):
-    """The tutorial that needs a lab of its own."""
+    """The tutorial about Open MPI, which needs its own lab, produces the output that the page shows."""
     follow(lab, PAGE, "Open MPI on 4 nodes")
 
 

@@ -48,8 +48,8 @@ def _lab(lab, name, scripts, **options):
 
 @test(kernels=("um-debug",), also=("um",), timeout=300)
 def same_seed_gives_identical_captures(lab):
-    """Ping, three seconds of iperf3 and a link flap, over a link that loses packets: the captures of two runs are the same, byte by byte. With --full, a
-    third run without captures and with less logging has the same output at the same times, which traced_run_is_repeated_exactly checks in every run."""
+    """Two runs with the same seed give identical captures and output, with ping, iperf3 and a link flap over a lossy link. With --full, a third run
+    without captures and with less logging has the same output at the same times, which traced_run_is_repeated_exactly checks in every run."""
     captures = [lab.directory / f"{number}.pcap" for number in range(2)]
     seen = [shared_time.run(_lab(lab, f"run-{number}", TRAFFIC, log_level="trace", events=(
         (0, {"command": "capture.start", "link": "all", "file": str(capture)}), *EVENTS)), 150 * lab.slowness) for number, capture in enumerate(captures)]
@@ -67,7 +67,7 @@ def traced_run_is_repeated_exactly(lab):
     """A run is repeated exactly, at the same times, with captures, with all of weftd's logs, and with the kernels' tracepoints."""
     def run(name, traced, **options):
         begin = f"mount -t tracefs tracefs /sys/kernel/tracing; echo {traced} > /sys/kernel/tracing/events/weft/enable\n"
-        # To show it takes turns of the run's: when both have come to their ends.
+        # Printing the trace takes virtual time, so the guests do it after both have finished.
         end = "date +%s.%N; sleep 10; cat /sys/kernel/tracing/trace >&2\n"
         scripts = {f"node{own}": f"{begin}ping -D -c 10 -i 0.2 10.0.0.{other}\n{end}" for own, other in ((1, 2), (2, 1))}
         events = ((3.0, {"command": "link.set", "link": "node1", "settings": {"loss": "20%"}}), *options.pop("events", ()))
@@ -84,8 +84,8 @@ def traced_run_is_repeated_exactly(lab):
 
 @test(kernels=("um-debug",), also=("um",), timeout=120)
 def peer_stays_reachable_without_sm(lab):
-    """A peer that was in use when the subnet manager stopped stays reachable under traffic. A port that comes up meanwhile is of no use until the
-    manager is back, and is then: ib0 has not given up."""
+    """A peer that was in use when the subnet manager stopped stays reachable under traffic. A port that comes up meanwhile has no carrier until the
+    manager is back."""
     # The guests begin between 1.5 and 3 s, by the seed: each state is sampled seconds away from its change.
     scripts = {"node1": "ping -c 60 -i 10 10.0.0.2 && sleep 2060 && ping -c 1 10.0.0.2",
                "node2": "for pause in 780 15 200 1650; do sleep $pause; cat /sys/class/net/ib0/carrier; done"}
@@ -110,7 +110,7 @@ def failing_guest_is_reported(lab):
 
 @test(kernels=("um-debug",), also=("um",), timeout=150)
 def weft_run_repeats_its_output_for_a_seed(lab):
-    """weft run --deterministic prints the same for the same seed, as far as its time goes, and something else for another."""
+    """weft run --deterministic prints the same for the same seed, up to its --timeout, and something else for another seed."""
     script = lab.directory / "script"
     script.write_text(f"{BEGIN}\n#@ node1\nping -D -c 30 -i 0.1 10.0.0.2 | grep --line-buffered seq=\ntrue\n")
     file = lab.directory / "lab.toml"
@@ -124,7 +124,7 @@ def weft_run_repeats_its_output_for_a_seed(lab):
     seed = lab.seed & 0xFFFF
     first, other = (run(each).stdout for each in (seed, seed + 1))
     assert first.count("seq=") > 2 and other != first, f"{first}\n{other}"
-    # Not to its end, but to the third answer.
+    # The second run stops after the third answer.
     third = [float(at) for at in re.findall(r"\[(\d+\.\d+)\]", first)][2] - BOOTED
     begun = run(seed, "--timeout", f"{third + 0.05:.3f}")
     assert begun.returncode == 124, "the time is not up"

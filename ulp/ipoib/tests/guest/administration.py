@@ -35,7 +35,7 @@ def tool(node, *arguments):
 
 
 def memberships(peer, node):
-    """The join states that the SA has noted of a node's port, by MGID; asked by the peer."""
+    """Returns the join states that the SA has recorded for a node's port, by MGID, as the peer queries them."""
     guid = node.run("cat /sys/class/net/ib0/address").out.strip().replace(":", "")[-16:]
     records = re.findall(r"MGID\.*(\S+).*?PortGid\.*(\S+).*?ScopeState\.*0x(\w+)", peer.run(f"saquery --smkey {SM_KEY} --timeout 20000 -m", timeout=30).out, re.DOTALL)
 
@@ -50,15 +50,15 @@ def of_groups(states, second):
     return {mgid: state for mgid, state in states.items() if re.search(rf":f{second:02x}:\w+$", mgid)}
 
 
-def a_namespace_goes_with_ib0_in_it(lab, node1, node2):
-    """The port's own interface returns to the first namespace, from where it can be used again."""
+def ib0_returns_when_its_namespace_is_deleted(lab, node1, node2):
+    """The port's own interface returns to the first namespace, where it can be used again."""
     node1.run("ip netns add away && ip link set ib0 netns away && ip -n away link set ib0 up && ip netns del away")
     node1.wait_for("ip link show dev ib0", what="ib0 back in the first namespace")
     node1.run("ip link set ib0 up && ip addr add 10.0.0.1/24 dev ib0")
     reachable(node1, "10.0.0.2")
 
 
-def packet_sockets_without_an_address(lab, node1, node2):
+def packets_without_a_hardware_address_are_refused(lab, node1, node2):
     """Packets without a link-layer address, or too short to have one, are refused; packets with one are sent."""
     broadcast = node1.run("cat /sys/class/net/ib0/broadcast").out.strip().replace(":", "")
     assert tool(node1, "packet", "ib0", "dgram", 64) == "EINVAL"
@@ -69,8 +69,8 @@ def packet_sockets_without_an_address(lab, node1, node2):
     reachable(node1, "10.0.0.2")
 
 
-def sent_to_and_then_listened_to(lab, node1, node2):
-    """Packets of a group that was only sent to arrive once someone joins."""
+def joined_group_is_received_after_sending_to_it(lab, node1, node2):
+    """A program that joins a group receives its packets, although the port has been a send-only member of it before."""
     peer = node2.spawn(f"{TOOL} listen ib0 239.1.0.1 1")
     peer.wait_output("ok")
     for _ in range(3):
@@ -84,8 +84,8 @@ def sent_to_and_then_listened_to(lab, node1, node2):
     peer.kill()
 
 
-def send_only_memberships(lab, node1, node2):
-    """A sender becomes a SendOnlyNonMember, of at most the stated number of groups; a group that has ended is left."""
+def number_of_send_only_memberships_is_bounded(lab, node1, node2):
+    """A sender becomes a SendOnlyNonMember of at most SEND_ONLY_MAX groups, and leaves a group that has no full member."""
     wanted = SEND_ONLY_MAX + 40
     peer = node2.spawn(f"{TOOL} listen ib0 239.2.0.0 {wanted}")
     peer.wait_output("ok", timeout=60)
@@ -102,10 +102,10 @@ def send_only_memberships(lab, node1, node2):
     assert set(found.values()) == {4}, found
     assert len(found) <= SEND_ONLY_MAX, len(found)
     peer.kill()
-    # The last full members are gone, and with them the groups.
+    # Without full members the groups are deleted.
     wait_until("the end of the groups", lambda: not of_groups(memberships(node2, node1), 2), 60 * lab.slowness, interval=0.5)
     if full():
-        # Two minutes of silence end a membership of a group that lives on.
+        # After two minutes without a packet, the port leaves a group that still exists.
         peer = node2.spawn(f"{TOOL} listen ib0 239.3.0.0 1")
         peer.wait_output("ok")
         wait_until("the peer's join", lambda: of_groups(memberships(node2, node2), 3), 30 * lab.slowness, interval=0.5)
@@ -116,17 +116,17 @@ def send_only_memberships(lab, node1, node2):
         peer.kill()
 
 
-def no_vlan(lab, node1, node2):
-    """IPoIB frames have no place for a VLAN's tag, and the interface says so."""
+def vlan_is_refused(lab, node1, node2):
+    """IPoIB frames have no field for a VLAN tag, so the interface refuses a VLAN device."""
     assert "vlan-challenged: on" in node1.run("ethtool -k ib0").out
     if lab.kernel == "stock":
         refused = node1.run("modprobe 8021q && ip link add link ib0 name tagged type vlan id 5", check=False)
         assert refused.status != 0 and "not supported" in refused.err, refused.err
 
 
-def checksums_as_told(lab, node1, node2):
-    """ethtool -K rx says whether the stack is told of checksums that the card has looked at."""
-    # Which looks at them itself.
+def ethtool_rx_selects_checksum_offload(lab, node1, node2):
+    """Received packets are marked as verified by the card only if ethtool -K rx is on."""
+    # GRO verifies checksums itself.
     node1.run("ethtool -K ib0 gro off")
     for state, seen in (("off", "not looked at"), ("on", "valid")):
         node1.run(f"ethtool -K ib0 rx {state}")
@@ -139,8 +139,8 @@ def checksums_as_told(lab, node1, node2):
     node1.run("ethtool -K ib0 gro on")
 
 
-def leaving_does_not_wait_for_the_sa(lab, node1, node2):
-    """Questions that a silent SA has not answered are given up when the interface goes."""
+def removal_does_not_wait_for_the_sa(lab, node1, node2):
+    """SA queries that a silent SA has not answered are cancelled when the interface is removed."""
     weft(lab, "sm", "disable")
     times = []
     nobody = "00:00:05:5f:fe:80:00:00:00:00:00:00:02:02:c9:03:00:de:ad:01"
@@ -158,12 +158,13 @@ def leaving_does_not_wait_for_the_sa(lab, node1, node2):
     node1.insmod(f"/share/{SUITE[-1]}.ko")
     interfaces_up(node1)
     reachable(node1, "10.0.0.2")
-    # One question goes on for three seconds.
+    # An SA query times out only after three seconds.
     assert min(times) < 2000, times
 
 
-CHECKS = (no_vlan, checksums_as_told, sent_to_and_then_listened_to, send_only_memberships, leaving_does_not_wait_for_the_sa,
-          packet_sockets_without_an_address, a_namespace_goes_with_ib0_in_it)
+CHECKS = (vlan_is_refused, ethtool_rx_selects_checksum_offload, joined_group_is_received_after_sending_to_it,
+          number_of_send_only_memberships_is_bounded, removal_does_not_wait_for_the_sa, packets_without_a_hardware_address_are_refused,
+          ib0_returns_when_its_namespace_is_deleted)
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=200)

@@ -138,17 +138,17 @@ def connected_mode_works_between_weft_guests(lab):
         assert not lost_sizes(node1, "10.0.0.2", 3 * (CONNECTED_MTU - 28,), "-M do")
         for node in (node1, node2):
             assert counter(node, "connections_made") == 1 and counter(node, "connections_accepted") == 1
-        # It ends when all is handed to TCP, whose buffers hold some megabytes: what is asked for is much more than these.
+        # iperf3 ends when TCP has accepted all data. Its buffers hold some megabytes, so the test sends much more.
         end = iperf3(node2, node1, "10.0.0.2", "-P 2", amount="-n 32M")
         assert end["sum_received"]["bytes"] > 1_000_000, end
-        # Two of ours leave TCP's checksums to the connection's own.
+        # Two guests with weft's stack omit TCP's checksums, because the connection has its own.
         assert counter(node1, "connected_tx_unsummed") > 0 and counter(node2, "connected_rx_unsummed") > 0
-        # Unless one is told to verify them itself.
+        # With ethtool -K rx off, a guest requires checksums.
         node2.run("ethtool -K ib0 rx off")
         unsummed, received = (counter(node2, f"connected_rx{what}") for what in ("_unsummed", ""))
         assert iperf3(node2, node1, "10.0.0.2", amount="-n 8M")["sum_received"]["bytes"] > 1_000_000
         assert counter(node2, "connected_rx_unsummed") == unsummed and counter(node2, "connected_rx") > received
-        # With a name from rtnetlink, which has the mode as well.
+        # rtnetlink also shows and sets the mode.
         node1.run("ip link set ib0 type ipoib mode datagram umcast 1")
         shown = node1.run("ip -d link show dev ib0").out
         assert re.search(r"\bmode +datagram +umcast +0*1\b", shown), shown
@@ -159,7 +159,7 @@ def connected_mode_works_between_weft_guests(lab):
         reachable(node1, "10.0.0.2")
 
 
-# The others have no veth.
+# The other kernels have no veth.
 @test(kernels=("stock",), timeout=200)
 def omitted_checksums_are_computed_when_forwarding(lab):
     """A checksum that is omitted between two guests with weft is computed when the packet is forwarded. No packet remains without one when either end
@@ -184,7 +184,7 @@ def connected_mode_works_with_the_stock_stack(lab):
                 continue  # what all other tests are about
             set_mode(node1, ours)
             set_mode(node2, theirs)
-            # Their neighbour entries may be from before.
+            # The neighbour entries may be from the previous mode.
             for node in (node1, node2):
                 node.run("ip neigh flush dev ib0; ip route flush cache")
             sent, received = (counter(node1, f"connected_{way}") for way in ("tx", "rx"))
@@ -193,7 +193,7 @@ def connected_mode_works_with_the_stock_stack(lab):
             assert (counter(node1, "connected_tx") > sent) == (ours == "connected"), (ours, theirs)
             assert (counter(node1, "connected_rx") > received) == (ours == theirs == "connected"), (ours, theirs)
             if ours == "connected":
-                # With a checksum that is missing, or wrong, nothing of it would arrive.
+                # If a checksum were missing or wrong, no data would arrive.
                 for server, client, to in ((node2, node1, "10.0.0.2"), (node1, node2, "10.0.0.1")):
                     end = iperf3(server, client, to, amount="-n 16M")
                     assert end["sum_received"]["bytes"] > 1_000_000, end

@@ -116,7 +116,7 @@ def interface_recovers_from_corrupt_sa_replies(lab):
         lines = log_lines(node1)
         corrupted = 0
         for round_ in range(lab.rounds(6, 50)):
-            # Each answer at first, so that the join itself is nonsense; then half of them, so that much of what follows a join is.
+            # Corrupt first all replies, including those to the join, and then half of them, so that a join may succeed and a later query fail.
             one_in = 1 + round_ % 2
             weft(lab, "sm", "corrupt-replies", "--seed", lab.seed + round_, "--one-in", one_in)
             node1.run("ip link set ib0 down && ip link set ib0 up")
@@ -125,9 +125,9 @@ def interface_recovers_from_corrupt_sa_replies(lab):
             node1.run("ip maddr del 01:00:5e:01:02:03 dev ib0")
             now = json.loads(weft(lab, "sm", "corrupt-replies", "--one-in", 0))["corrupted"]
             # If half of the replies are corrupted, that may be none: a round requests five to ten.
-            assert now > corrupted or one_in > 1, "nothing was asked of the SA"
+            assert now > corrupted or one_in > 1, "the SA received no request"
             corrupted = now
-        # A record that was wrong and taken for right is forgotten when the interface goes down.
+        # A corrupt record that the interface has accepted is dropped when the interface goes down.
         for node in (node1, node2):
             node.run("ip link set ib0 down && ip link set ib0 up")
         for source, target in ((node1, "10.0.0.2"), (node2, "10.0.0.1")):

@@ -123,7 +123,7 @@ def modules_and_cards_can_be_removed_under_traffic(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=600)
 def interfaces_survive_changes_with_a_stock_peer(lab):
-    """The same with a peer on Debian's stack."""
+    """Interfaces survive all of these changes if the peer is on Debian's stack."""
     with mixed_pair(lab) as (node1, node2):
         interfaces_up(node1, node2)
         for check in (down_and_up, link_flaps, manager_changes, loss, modules_reload, card_leaves):

@@ -54,7 +54,7 @@ def guest_boots_from_a_server_on_debian_stack(lab):
 
 @test(kernels=(), also=("plain", "debug"), timeout=300)
 def mthca_guest_boots_from_a_server_on_debian_stack(lab):
-    """The same with iPXE's driver for the InfiniHost, from a server with a ConnectX on Debian's stack."""
+    """A guest with iPXE's driver for the InfiniHost boots from a server with a ConnectX on Debian's stack."""
     sockets = start_fabric(lab, MTHCA)
     with lab.boot(lab.guest("node1", cards=[sockets[0]], kernel="stock")) as (server,):
         load_stock(server)

@@ -59,7 +59,7 @@ def tracepoints_show_each_step_of_a_ping(lab):
         for node in (node1, node2):
             before = trace(node)
             after(before, "async_event", rf"^{DEVICE} event \d+ \(port active\) of 0x1$")
-            # The join of the broadcast group: Set of MCMemberRecord, and what the SA says to it.
+            # The port joins the broadcast group by a Set of MCMemberRecord, and the SA responds.
             _, asked = after(before, "mad_sent", r"QP 1 class 0x3 method 0x2 attribute 0x38 transaction (0x\w+) status 0 ")
             after(before, "mad_received", rf"QP 1 class 0x3 method 0x81 attribute 0x38 transaction {asked[1]} ")
         assert " 0% packet loss" in node1.run("ping -c 1 -W 5 10.0.0.2").out
@@ -70,7 +70,7 @@ def tracepoints_show_each_step_of_a_ping(lab):
         receives(sends(there))
         sends(receives(back))
 
-        # Taken away again, the reports end, and the way goes on.
+        # With tracing disabled again, traffic continues and nothing is recorded.
         for node in (node1, node2):
             node.run(f"echo 0 > {EVENTS}")
             trace(node)

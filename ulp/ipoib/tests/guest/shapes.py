@@ -61,7 +61,7 @@ def mtu_4092_and_a_child_carry_traffic(lab):
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
 def mtu_4092_and_a_child_work_with_a_stock_peer(lab):
-    """The same with a peer on Debian's stack, in both directions."""
+    """Large datagrams and a child carry traffic in both directions to a peer on Debian's stack."""
     with mixed_pair(lab, LARGE) as (node1, node2):
         check_large_datagrams_and_a_child(node1, node2)
 
