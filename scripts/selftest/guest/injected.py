@@ -5,7 +5,7 @@ from lab.testing import Skip, test
 
 @test(kernels=("stock",))
 def passing_test_passes(lab):
-    """The control."""
+    """A test without a defect passes."""
     with lab.guest() as node1:
         assert node1.run("echo hello").out == "hello\n"
 

@@ -34,13 +34,13 @@ class BadInput(unittest.TestCase):
         return [path.name for path in place.iterdir() if not path.name.startswith(".lock")] if place.exists() else []
 
     def test_missing_network_is_reported(self):
-        """The private QEMU cannot be fetched: apt's reason, and what to look at."""
+        """If the private QEMU cannot be fetched, the message contains apt's error and advice."""
         self.fails([GUEST, "prepare", "debug"], "scripts/guest: apt-get failed", "is there a network", XDG_CACHE_HOME=str(self.folder),
                    http_proxy="http://127.0.0.1:9", https_proxy="http://127.0.0.1:9", PATH=without("qemu-system-x86_64", self.folder / "bin"))
         self.assertEqual(self.entries(), [])
 
     def test_missing_package_is_reported(self):
-        """A program of a package that was not installed: which, and what installs it."""
+        """If a program is missing because its package is not installed, the message names the program and the script that installs it."""
         self.fails([GUEST, "prepare", "debug"], "is missing", "run scripts/setup", XDG_CACHE_HOME=str(self.folder),
                    PATH=without("apt-get", self.folder / "bin", "qemu-system-x86_64"))
         self.assertEqual(self.entries(), [])
@@ -54,7 +54,7 @@ class BadInput(unittest.TestCase):
         self.assertNotIn("CXX", done.stdout)
 
     def test_disk_that_is_too_small_for_the_cache_is_reported(self):
-        """The cache is on a disk that is too small."""
+        """If the cache is on a disk that is too small, the message contains the free space and the variable that moves the cache."""
         disk = self.folder / "disk"
         disk.mkdir()
         mount = f"mount -t tmpfs -o size=20m none {disk} && exec {GUEST} prepare debug"
@@ -64,7 +64,7 @@ class BadInput(unittest.TestCase):
                    PATH=without("qemu-system-x86_64", self.folder / "bin"))
 
     def test_disk_that_fills_up_leaves_no_cache_entry(self):
-        """There is room at the start, and it runs out while an entry is made: nothing of it stays."""
+        """If the disk fills up while an entry is made, no part of the entry remains."""
         script = ("import pathlib, sys\nfrom lab import cache\nfrom lab.errors import reported\n"
                   "def make(work):\n    (work / 'a').write_bytes(bytes(64 << 20))\n"
                   "with reported('filling'):\n    cache.entry('thing', 'key', make, need_mib=1, product='a')\n")
@@ -80,7 +80,7 @@ class BadInput(unittest.TestCase):
         self.assertRegex(done.stderr, r"^filling: .*No space left on device.*free some space.*\n$")
 
     def test_incomplete_cache_entries_are_rebuilt(self):
-        """Leftovers of an interrupted run, and an entry that lost its file, are made anew."""
+        """The remains of an interrupted run are removed, and an entry without its file is made again."""
         (self.folder / "weft/.work-thing-abc/deep").mkdir(parents=True)
         (self.folder / "weft/thing-key").mkdir()
         with environment(XDG_CACHE_HOME=str(self.folder)):
@@ -89,7 +89,7 @@ class BadInput(unittest.TestCase):
         self.assertEqual(self.entries(), ["thing-key"])
 
     def test_interrupted_build_leaves_no_cache_entry(self):
-        """An entry that could not be made is not there."""
+        """If making an entry is interrupted, no entry exists."""
         def make(work):
             (work / "a").write_text("half")
             raise KeyboardInterrupt
@@ -99,7 +99,7 @@ class BadInput(unittest.TestCase):
         self.assertEqual(self.entries(), [])
 
     def test_kernel_tree_without_required_options_is_refused(self):
-        """A kernel that cannot carry the modules is refused before anything is compiled, with what it lacks."""
+        """A kernel tree without an option that the modules need is refused before anything is compiled, and the message names the option."""
         tree = self.folder / "tree"
         source = kernels.find("debug").kdir
         for name in ("Makefile", "Module.symvers"):

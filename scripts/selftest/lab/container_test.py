@@ -28,7 +28,7 @@ class Container(unittest.TestCase):
         for release in ("6.1.0-1-amd64", "6.1.0-2-amd64"):
             directory = f"kernel-stock-{cache.key_of(kernels.STOCK_FORMAT, release)}"
             self.keep(directory, f"lib/modules/{release}/modules.dep")
-        # Without its image, an entry is none.
+        # An entry without its image is ignored.
         self.keep(directory, "vmlinux")
         self.assertEqual(kernels._kept_release()[1], "6.1.0-2-amd64")
 

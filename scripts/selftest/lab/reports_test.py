@@ -60,7 +60,7 @@ REMARKS = (
 
 class Reports(unittest.TestCase):
     def test_known_weft_messages_occur_in_the_sources(self):
-        """A message that is worded anew is matched no more, and nobody would notice."""
+        """If the wording of a message changed, its pattern would no longer match, and no other test would fail."""
         sources = "".join(path.read_text() for room in ("core", "hw", "ulp") for path in (cache.TREE / room).rglob("*.[ch]*"))
         for form in reports.OWN:
             with self.subTest(form):
@@ -85,7 +85,7 @@ class Reports(unittest.TestCase):
         self.assertEqual(len(reports.find(one + one)), 2)
 
     def test_uml_faults_in_interrupts_are_ignored(self):
-        """But not those of a handler that enables interrupts."""
+        """A report from a handler that enables interrupts is not ignored."""
         lines = ["WARNING: CPU: 0 PID: 96 at kernel/locking/lockdep.c:4381 lockdep_hardirqs_on_prepare+0x3eb/0x6d0", reports.ENABLED_IN_HANDLER,
                  "CPU: 0 PID: 96 Comm: rmmod", reports.IN_FAULT, "irq event stamp: 61838", "---[ end trace 0000000000000000 ]---"]
         text = "\n".join(f"[   40.530000] {line}" for line in lines)

@@ -29,7 +29,7 @@ OUT, EXIT, READY, TAKEN = process.OUT, process.EXIT, process.READY, process.TAKE
 
 
 class Agent(unittest.TestCase):
-    """A guest without a kernel, whose agent is the test."""
+    """A guest without a kernel. The test acts as its agent."""
 
     def setUp(self):
         self.guest = Guest("node1", kernel=types.SimpleNamespace(variant="stock", native=False))
@@ -46,7 +46,7 @@ class Agent(unittest.TestCase):
         self.far.sendall(struct.pack("<III", len(data) if size is None else size, number, kind) + data)
 
     def command(self):
-        """A command that has been given to the agent, and its number."""
+        """Returns a command that has been sent to the agent, and its number."""
         command = self.guest.spawn("true")
         return command, command._number
 
@@ -123,7 +123,7 @@ class Agent(unittest.TestCase):
         self.assertEqual(taken, whole)
 
     def test_invalid_consumed_counts_do_not_enlarge_the_window(self):
-        """An agent that reports more than it was given opens no window."""
+        """An agent that reports more consumed bytes than it was sent does not enlarge the window."""
         command = self.guest.start_program(["cat"])
         command.give(bytes(1000))
         for count in (1001, 0xffffffff, 1000, 999, 0):
@@ -143,7 +143,7 @@ class Agent(unittest.TestCase):
             command.give(b"more")
 
     def test_wait_for_a_closing_guest_fails_with_the_reason(self):
-        """It may see that the machine has ended before close() goes on."""
+        """The waiter may see the exit of the guest's process before close() continues."""
         command, _ = self.command()
         said = []
 
@@ -222,7 +222,7 @@ class Console(unittest.TestCase):
         self.log.write_text("before\nafter\nlater\n")
         self.assertEqual(reader.since(end, end + 6), "after\n")
         self.assertEqual(reader.since(end), "after\nlater\n")
-        # It has been shortened.
+        # The file has been truncated.
         self.log.write_text("x\n")
         self.assertEqual(reader.since(end), "x\n")
 
@@ -305,7 +305,7 @@ class Confined(unittest.TestCase):
             subprocess.run([sys.executable, "-B", uml.NO_SETUID, sys.executable, "-c", TRIES, folder], check=True, timeout=PATIENCE)
             path = pathlib.Path(folder, "file")
             self.assertEqual(path.stat().st_mode & 0o7777, 0o640)
-            # The filter, and nothing else, has refused it.
+            # Only the filter refuses it: without the filter, the bits can be set.
             path.chmod(0o4755)
             self.assertEqual(path.stat().st_mode & 0o7777, 0o4755)
 

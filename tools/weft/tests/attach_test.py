@@ -117,7 +117,7 @@ class Programs(Attached):
         self.await_subnet()
         lid = str(self.lids()["node2"])
         with self.running_on("node2", "ibsysstat", "-S", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
-            # A refusal of the node is an answer for it, too.
+            # The node's own refusal also counts as an answer for ibsysstat, so wait for text.
             daemon.await_that("ibsysstat's server", lambda: self.run_on("node3", "ibsysstat", lid, "host").strip())
             self.assertEqual(self.run_on("node3", "ibsysstat", lid), "sysstat ping succeeded\n")
             self.assertIn(socket.gethostname().partition(".")[0], self.run_on("node3", "ibsysstat", lid, "host"))
@@ -127,7 +127,7 @@ class Programs(Attached):
         self.await_subnet()
         lids = self.lids()
         lids["weft SM"] = int(re.search(r"sm lid (\d+)", self.run_on("node1", "sminfo"))[1])
-        # From another node, and from the node itself.
+        # The requests come from another node and from the node itself.
         for origin, target in (*(("node1", target) for target in ("node1", "node2", "switch1", "switch2", "weft SM")), ("switch1", "switch1")):
             done = subprocess.run(self.command(origin, "vendstat", "-N", str(lids[target])), stdin=subprocess.DEVNULL, capture_output=True, text=True,
                                   check=False, env={**os.environ, "PATH": SYSTEM})
@@ -151,13 +151,13 @@ class Programs(Attached):
         lids = self.lids()
         with self.running_on("node2", "ibping", "-S", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
             def answers():
-                # Its status is 0 without answers, too.
+                # Its status is also 0 without answers.
                 return " 1 received" in self.run_on("node3", "ibping", "-c", "1", str(lids["node2"]))
             daemon.await_that("ibping's server", answers)
             self.assertIn("2 packets transmitted, 2 received, 0% packet loss", self.run_on("node3", "ibping", "-c", "2", str(lids["node2"])))
             # One more server of the class on the node is refused, and one on another node is not.
             self.run_on("node2", "ibping", "-S", status=255)
-        # The agent went with the program.
+        # The agent was removed with the program.
         with self.running_on("node2", "ibping", "-S", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
             daemon.await_that("the next server", answers)
 
@@ -166,7 +166,7 @@ class Programs(Attached):
         done = subprocess.run(self.command("node4", "smpquery", "nodeinfo", "-D", "0"), stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               check=False, env={**os.environ, "PATH": SYSTEM})
         self.assertNotEqual(done.returncode, 0)
-        # What needs no SMPs works, as soon as the port knows its subnet manager.
+        # Programs that need no SMPs work as soon as the port knows its subnet manager.
         daemon.await_that("node4's subnet manager", lambda: "SM lid: 0" not in self.run_on("node4", "ibstat"))
         self.assertIn("node1", self.run_on("node4", "saquery", "NR"))
 
@@ -182,7 +182,7 @@ class OpenSm(Attached):
         lids = self.lids()
         self.assertEqual(len(set(lids.values())), 7)
         self.assertRegex(self.run_on("node3", "sminfo"), rf"sm lid {lids['node1']} .* state 3 SMINFO_MASTER")
-        # The node itself, whose SM and SA are on it, and another.
+        # The SA is queried from its own node and from another one.
         for node in ("node1", "node2"):
             records = self.run_on(node, "saquery", "NR")
             for name in lids:
@@ -203,7 +203,7 @@ class OpenSm(Attached):
         self.await_subnet()
         first.kill()
         first.wait()
-        # Its agents and its place as the port's manager are free.
+        # The agents and the IsSM capability of the killed program have been released.
         second = self.opensm("node1")
         daemon.await_that("the second manager", lambda: second.poll() is not None or "SMINFO_MASTER" in subprocess.run(
             self.command("node2", "sminfo"), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env={**os.environ, "PATH": SYSTEM}).stdout)
@@ -246,7 +246,7 @@ class OwnProgram(Attached):
             yield running, running.stdout.readline().strip()
 
     def rest_of(self, running):
-        """What it prints until its end, which comes by itself."""
+        """Returns what the program prints until it exits by itself."""
         rest = running.communicate(timeout=daemon.PATIENCE)[0]
         return rest.splitlines()
 
@@ -278,7 +278,7 @@ class OwnPrograms(OwnProgram):
                 self.assertEqual(said, "agents: 32, and one more: ENOMEM")
                 running.kill()
                 running.wait()
-        # In the middle of its sends, too.
+        # The same holds for programs that are killed while they send.
         for _ in range(5):
             with self.running_on("node1", self.program, "flood", "40", "1", "1000") as running:
                 time.sleep(0.1)
@@ -348,7 +348,7 @@ class OwnPrograms(OwnProgram):
             self.assertRegex("\n".join(self.rest_of(running)), "^umad_(send|recv): Input/output error$")
 
     def memory(self):
-        """weftd's, in MiB."""
+        """Returns weftd's memory in MiB."""
         status = pathlib.Path(f"/proc/{self.weftd.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) / 1024
 

@@ -34,7 +34,7 @@ class Browser(browser.TestCase):
             self.assertEqual(len(self.find("#fabric .switch")), 18)
             self.assertEqual(len(self.find("#fabric .host")), 215)
             self.assertEqual(len(self.find("#fabric .link")), 215 + 216 + 1)
-            # Within the window, none over another, and letters of a size to be read.
+            # All nodes are within the window, none covers another, and the text is large enough to read.
             places = self.browser.execute_script("""return [...document.querySelectorAll('#fabric .node rect')].map((box) => {
                 const place = box.getBoundingClientRect(); return [place.left, place.top, place.right, place.bottom]; })""")
             size = self.browser.execute_script("return [innerWidth, innerHeight, document.querySelector('#fabric .host text').getBoundingClientRect().height]")
@@ -44,7 +44,7 @@ class Browser(browser.TestCase):
                     self.assertTrue(right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top)
             self.assertGreater(size[2], 9)
             daemon.await_that("the sweep's end", lambda: "SM master" in self.find("#state")[0].text)
-            for _ in range(10):     # until it is not slowed down by what else the machine does
+            for _ in range(10):     # repeat, because other load on the host distorts the measurement
                 begun, before = time.monotonic(), cpu_of(running.pid)
                 daemon.await_that("five seconds", lambda begun=begun: time.monotonic() - begun > 5)
                 share = (cpu_of(running.pid) - before) / (time.monotonic() - begun)
@@ -81,20 +81,20 @@ class Browser(browser.TestCase):
             self.quiet()
 
     def test_markup_in_host_names_is_escaped(self):
-        """Names that are markup, and what weftd says of them, stay text."""
+        """A host name that is markup is shown as text."""
         lab = daemon.fat_tree(1, 1, 2, 2, 1).replace('"node1"', '"<img/src=x>"')
         try:
             serving = daemon.weftd(WEFTD, lab)
             _, directory = serving.__enter__()
         except AssertionError:
-            return  # such a name is none to weftd
+            return  # weftd refuses such a name
         self.addCleanup(serving.__exit__, None, None, None)
         with daemon.web(WEFT, directory) as address:
             self.open(address)
             self.assertEqual(self.find("img"), [])
 
     def test_page_has_no_buttons_without_the_allow_option(self):
-        """Without --allow there is nothing to press."""
+        """Without --allow the page has no buttons that change anything."""
         with daemon.weftd(WEFTD) as (_, directory), daemon.web(WEFT, directory) as address:
             self.open(address)
             for node in ('.link[data-name="sm/1-switch1/3"]', '.node[data-name="node1"]'):

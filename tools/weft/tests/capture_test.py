@@ -99,7 +99,7 @@ class Capture(unittest.TestCase):
             self.weft("sm", "sweep")
             return self.captured() * 300 > 4 * PIPE
         daemon.await_that("packets", more_than_a_pipe_holds)
-        # The first asks for the end, the second does not wait for the reader.
+        # The first signal stops the capture; after the second, weft does not wait for the reader.
         running.send_signal(signal.SIGINT)
         daemon.await_that("the end of the capture", lambda: not self.is_captured())
         running.send_signal(signal.SIGINT)

@@ -165,7 +165,7 @@ class Reduction(unittest.TestCase):
             self.assertEqual(len(tried), len(set(tried)), "a part was tried twice")
 
     def test_no_step_of_the_result_can_be_removed(self):
-        """Either of two pairs of steps causes the report."""
+        """The result is minimal even if either of two pairs of steps causes the report."""
         def fails(part):
             return {1, 15} <= set(part) or {8, 9} <= set(part)
         found = reduction.reduce(range(20), fails)

@@ -40,7 +40,7 @@ class Idle(unittest.TestCase):
             proc = pathlib.Path("/proc", str(process.pid))
             said = dict(re.findall(r"^(\w+):\s+(\d+)", (proc / "status").read_text(), re.MULTILINE))
             descriptors = len(os.listdir(proc / "fd"))
-            for _ in range(10):     # until what starting left to do is done
+            for _ in range(10):     # repeat until the work of the start is done
                 began = self.cpu_seconds(proc)
                 time.sleep(SECONDS)     # the time over which is measured
                 spent = (self.cpu_seconds(proc) - began) / SECONDS

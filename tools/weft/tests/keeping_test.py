@@ -97,7 +97,7 @@ class Kept(unittest.TestCase):
         access = ACCESS.pack(0x10, 0, 4)
         self.assertEqual(self.ask(message(keeping.REGION_READ, access)), (7, keeping.REGION_READ, keeping.REPLY, 0, access + b"\xff" * 4))
         self.assertEqual(self.ask(message(keeping.REGION_WRITE, access + b"data")), (7, keeping.REGION_WRITE, keeping.REPLY, 0, access))
-        # A posted write has no answer: the next one is to the request after it.
+        # A posted write has no reply; the next reply belongs to the next request.
         self.qemu.sendall(message(keeping.REGION_WRITE, access + b"data", 8, keeping.NO_REPLY))
         self.assertEqual(self.ask(message(keeping.RESET, number=9))[0], 9)
         self.assertEqual(self.ask(message(99))[2:], (keeping.REPLY | keeping.ERROR, keeping.ENOTSUP, b""))
@@ -110,7 +110,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(self.answer()[4][-8:], b"\xff" * 8)
 
     def test_next_weftd_gets_connection_memory_and_interrupt_pin(self):
-        """What was unmapped is left out, also by requests while there was no weftd, and MSI-X, which the driver sets up again."""
+        """The next weftd does not get memory that was unmapped, before or after weftd exited, nor MSI-X, which the driver sets up again."""
         self.tell("received", body=VERSION)
         for address in (0x0, 0x1000, 0x2000):
             self.tell("received", [self.memory()], mapping(address))
@@ -125,7 +125,7 @@ class Kept(unittest.TestCase):
                                             (b"restore node1\n" + mapping(0x8000), 1), (b"restore node1\n" + irqs(keeping.INTX, 1), 1), (b"adopt node1\n", 1)])
 
     def test_descriptors_of_old_mappings_are_closed(self):
-        """Mapping and unmapping for a long time leaves nothing open, nor does a guest that has gone."""
+        """Many mappings and unmappings leave no descriptor open, and neither does a guest that has disconnected."""
         self.tell("received", body=VERSION)
         before = len(os.listdir("/proc/self/fd"))
         memory = self.memory()
@@ -137,7 +137,7 @@ class Kept(unittest.TestCase):
             self.tell("nonsense", [memory])
         self.tell("gone")
         self.die()
-        # The connection and weftd's socket have gone, the memory has come.
+        # The descriptors of the connection and of weftd's socket are closed; the one of the memory is new.
         self.assertLessEqual(len(os.listdir("/proc/self/fd")), before)
         self.assertFalse(self.keeper.has("node1"))
 

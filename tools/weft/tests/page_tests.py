@@ -61,7 +61,7 @@ class Alarms(browser.TestCase):
         self.weft("link", "set", "node7", "loss=5%")
         await_that("both alarms", lambda: self.texts("#alarms .alarm") == [f"{pulled} down", f"{lossy} loss 5 %"])
         self.assertEqual(self.browser.title, "(2) weft")
-        # Above all others, and unlike them.
+        # Their links are drawn above all others, with other colours and widths.
         last = "return [...document.querySelectorAll('.links .link')].slice(-2).map((link) => link.dataset.name)"
         await_that("both on top", lambda: set(self.run_script(last)) == {pulled, lossy})
         colours, widths = ([self.style(f'.link[data-name="{name}"] path', what) for name in (pulled, lossy, plain)] for what in ("stroke", "stroke-width"))
@@ -70,7 +70,7 @@ class Alarms(browser.TestCase):
         self.click('nav [data-view="links"]')
         await_that("the first rows", lambda: self.texts("#links tbody tr td:first-child")[:2] == [pulled, lossy])
         self.assertEqual(self.texts("#links tbody tr td:nth-child(2)")[:3], ["down", "up, loss 5 %", "up"])
-        # A click leads there.
+        # A click on an alarm opens the panel of its link.
         self.click("#alarms .alarm")
         self.await_text("aside h2", pulled)
         self.weft("link", "up", "node150")
@@ -103,7 +103,7 @@ class Alarms(browser.TestCase):
             self.await_text("#state", "2 hosts: 1 with a guest")
             await_that("its colour", lambda: self.style('.node[data-name="node1"] rect', "fill") == self.style("#colours .box[data-kind=on]", "background-color"))
             self.assertEqual(self.text('.node[data-name="node1"] .detail'), "guest running")
-            # Its driver has not enabled the port, and that is worth a look.
+            # Its driver has not enabled the port, which raises an alarm.
             await_that("its link", lambda: self.texts("#alarms .alarm") == ["node1/1-switch1/1 does not come up"])
         await_that("no guest", lambda: not self.shown("#alarms"))
 
@@ -125,7 +125,7 @@ class Alarms(browser.TestCase):
         self.assertRegex(self.text("#stale"), r"weftd does not answer\. Everything below is as it was at \d\d:\d\d:\d\d")
         self.assertNotEqual(self.style("main", "filter"), "none")
         self.weftd.wait()
-        # Another one is live again.
+        # The page is live again with another weftd.
         with daemon.weftd(browser.WEFTD, None, self.directory):
             await_that("no notice", lambda: not self.shown("#stale"))
             self.assertEqual(self.style("main", "filter"), "none")
@@ -139,7 +139,7 @@ class Alarms(browser.TestCase):
 
 
 class Confirmation(browser.TestCase):
-    """Actions: who may do them, and which are asked about first."""
+    """Actions need a permission, and harmful ones a confirmation."""
 
     def faults(self, address):
         return json.load(urllib.request.urlopen(urllib.parse.urldefrag(address).url + "api/fabric"))["hosts"][0]["faults"]
@@ -159,21 +159,21 @@ class Confirmation(browser.TestCase):
             leave()
             self.await_text("#said", "not injected")
             self.assertEqual(self.faults(address)["catastrophic"], 0)
-            # Esc has closed the question alone.
+            # Esc has closed only the question.
             self.assertTrue(self.shown("aside"))
         self.click_text("#actions button", "catastrophic")
         await_that("the question", lambda: self.shown("#confirm"))
         self.click("#confirm .yes")
         self.await_text("#said", "catastrophic: injected")
         await_that("the fault", lambda: self.faults(address)["catastrophic"] == 1)
-        # A harmless one is not worth a question.
+        # A harmless fault needs no confirmation.
         self.click_text("#actions button", "interrupt")
         self.await_text("#said", "interrupt: injected")
         self.assertFalse(self.shown("#confirm"))
         self.quiet()
 
     def test_every_fault_button_has_a_tooltip(self):
-        """All models' faults have words of their own."""
+        """The faults of every model have a description in their tooltip."""
         lab = daemon.fat_tree(1, 1, 3, 3, 1)
         for host, model in (("node2", "mlx5"), ("node3", "mthca")):
             lab = lab.replace(f'[[host]]\nname = "{host}"', f'[[host]]\nmodel = "{model}"\nname = "{host}"')
@@ -195,7 +195,7 @@ class Confirmation(browser.TestCase):
         self.await_text("#actions .notice", "the token is missing")
         self.assertEqual(self.find("#actions button"), [])
         self.assertTrue(self.shown("#readonly"))
-        # The token makes the buttons, is kept for the tab, and is not left in the address.
+        # With the token the page has buttons. The token is kept for the tab and removed from the address.
         self.browser.get(f"{address}#{token}")
         for _ in range(2):
             await_that("the drawing", lambda: self.find(f"#fabric {SM_LINK}"))
@@ -230,7 +230,7 @@ class Searching(browser.TestCase):
         self.press(Keys.ENTER)
         self.await_text("aside h2", f"node{node}")
         self.assertFalse(self.shown("#found"))
-        # It is in the middle of the drawing, and the others stand back.
+        # The host is centred in the drawing, and only it is highlighted.
         place, size = self.run_script("""return [arguments[0], '#drawing'].map((each) => document.querySelector(each).getBoundingClientRect())
             .map((box) => [box.x + box.width / 2, box.y + box.height / 2])""", f".node[data-name=node{node}] rect")
         self.assertLess(max(abs(place[0] - size[0]), abs(place[1] - size[1])), 5)
@@ -292,7 +292,7 @@ class Tables(browser.TestCase):
         self.assertEqual(self.texts("#cards tbody td:first-child"), names[::-1])
         self.assertEqual(self.sorts()[0], "descending")
         self.assertIn("▼", self.run_script("return getComputedStyle(document.querySelector('#cards th button'), '::after').content"))
-        # A number begins with the largest.
+        # A column of numbers is sorted in descending order first.
         self.click("#cards th:nth-child(3) button")
         self.assertEqual(self.sorts()[:3], ["none", "none", "descending"])
 
@@ -303,7 +303,7 @@ class Tables(browser.TestCase):
         self.weft("link", "down", "sm")
         await_that("the same lines", lambda: self.text("#log pre") == self.weft("log").strip())
         self.assertRegex(self.text("#log pre"), r"node1: waits")
-        # A way leads there from a node, to its lines alone.
+        # A button of a node opens the log with only the node's lines.
         self.click('#fabric .node[data-name="node1"]')
         self.click_text("#looks button", "log")
         await_that("its lines", lambda: "node1" in self.text("#log pre") and "node2" not in self.text("#log pre"))
@@ -332,7 +332,7 @@ class Ethernet(browser.TestCase):
                 guest.sendall(len(self.FRAME).to_bytes(4, "big") + self.FRAME)
                 return self.column("links", 4)[2] != "0" and self.column("links", 7)[0] != "0"
             await_that("rates at both ends", rates)
-            # Frames for an end without a guest are no fault.
+            # Frames for an end without a guest raise no alarm.
             self.assertFalse(self.shown("#alarms"))
             self.weft("link", "down", "node2/eth0")
             self.weft("link", "set", "node3/eth0", "loss=5%")
@@ -359,7 +359,7 @@ class Ethernet(browser.TestCase):
         self.await_text("#ports", "rcv_group_frames")
         self.assertEqual(self.texts("#ports th"), ["counter", "lan/1", "lan/2", "lan/3"])
         self.assertIn("segment=lan", self.browser.current_url)
-        # From there to a link, whose counters are of its two ends, and to a host.
+        # Buttons lead to a link, which shows the counters of both ends, and to a host.
         self.click_text("#looks button", "node3/eth0-lan/3")
         await_that("its ends", lambda: self.texts("#ports th") == ["counter", "lan/3", "node3/eth0"])
         self.assertIn("networkEthernet", self.text("#facts"))
@@ -404,7 +404,7 @@ class Appearance(browser.TestCase):
         await_that("the manager's LID", lambda: re.search(r"port 1LID \d+, P_Key 0xffff", self.text("#subnet")))
         self.click(f"#fabric {SM_LINK}")
         await_that("both ends' counters", lambda: self.texts("#ports th") == ["counter", "sm/1", "switch1/3"])
-        # From one thing to the next.
+        # A button leads from the link to the switch.
         self.click_text("#looks button", "switch1")
         self.await_text("aside h2", "switch1")
         self.quiet()
@@ -417,9 +417,9 @@ class Appearance(browser.TestCase):
         self.click('#fabric .node[data-name="node7"]')
         self.await_text("#ports", "xmit_packets")
         self.assertLess(self.run_script("return document.querySelector('aside').getBoundingClientRect().width"), 0.4 * 800)
-        # Many words wrap, in the legend of the curves too.
+        # Long text wraps, also in the legend of the curves.
         for box in ("html", "aside", "#legend", "#colours", "header", "#alarms"):
-            # At one moment: the page makes the legend anew.
+            # Use one script, because the page rebuilds the legend.
             wide, width = self.run_script("""const legend = document.querySelector('#legend'), box = document.querySelector(arguments[0]);
                 for (let number = 0; number < 20; number += 1) legend.append(Object.assign(document.createElement('span'), {textContent: 'send_doorbells/s'}));
                 return [box.scrollWidth, box.clientWidth]""", box)
@@ -428,7 +428,7 @@ class Appearance(browser.TestCase):
     def test_labels_are_drawn_above_links(self):
         self.open(self.serve())
         self.await_text(".labels text", "4x QDR")
-        # All labels lie above all links, each in a margin of the page's colour.
+        # All labels are drawn above all links, each with an outline in the background colour.
         layers = self.run_script("return [...document.querySelector('#drawing svg > g').children].map((each) => each.getAttribute('class')).filter(Boolean)")
         self.assertEqual(layers, ["background", "hits", "links", "labels", "nodes"])
         self.assertEqual(self.style(".labels text", "paint-order"), "stroke")
@@ -436,7 +436,7 @@ class Appearance(browser.TestCase):
         self.assertEqual(self.find(".links text"), [])
 
     def test_colours_have_contrast_and_are_in_the_legend(self):
-        """In either scheme: lines that can be seen, and a legend that has them all."""
+        """In both colour schemes, lines have enough contrast, and the legend shows all of them."""
         self.open(self.serve())
         await_that("states", lambda: self.find(".link.empty"))
         backgrounds = set()
@@ -447,7 +447,7 @@ class Appearance(browser.TestCase):
             self.assertEqual(self.style("#drawing rect.background", "fill"), background)
             self.assertGreater(contrast(self.style("body", "color"), background), 7)
             for kind in ("idle", "busy", "busier", "errors", "lossy", "down", "empty"):
-                # At one moment: the page gives the link its own classes back soon.
+                # Use one script, because the page soon restores the classes of the link.
                 line, swatch = self.run_script("""const link = document.querySelector('.link');
                     link.setAttribute('class', `link ${arguments[0]}`);
                     const swatch = document.querySelector(`#colours .line[data-kind=${arguments[0]}]`);
@@ -484,7 +484,7 @@ class Keyboard(browser.TestCase):
     def test_keyboard_reaches_all_controls(self):
         self.open(self.serve())
         await_that("states", lambda: self.find(".link.empty"))
-        # One stop for all links, one for all nodes; arrows lead on.
+        # Tab reaches all links as one stop and all nodes as another; the arrow keys move within them.
         self.tab_to("node1/1-switch1/1")
         self.press(Keys.ARROW_DOWN)
         self.assertEqual(self.focused(), "node2/1-switch1/2")
@@ -502,7 +502,7 @@ class Keyboard(browser.TestCase):
         self.await_text("aside h2", "node1")
         self.press(Keys.ESCAPE)
         self.assertFalse(self.shown("aside"))
-        # Rows, and the search.
+        # The keyboard also reaches the rows of a table and the search.
         self.click('nav [data-view="links"]')
         await_that("rows", lambda: self.find("#links tbody tr"))
         self.tab_to("node1/1-switch1/1")
@@ -531,7 +531,7 @@ class Consoles(browser.TestCase):
         await_that("its button", lambda: self.texts("#cards tbody tr:first-child button") == ["console"])
         self.click("#cards tbody tr:first-child button")
         self.await_text("#console pre", "first")
-        # The guest's text is text, and goes on.
+        # The guest's output is shown as text, and new output is appended.
         self.assertIn('<img src="x">', self.text("#console pre"))
         self.assertEqual(self.find("#console pre *"), [])
         self.assertEqual(self.browser.title, "weft")

@@ -117,7 +117,7 @@ class Restart(unittest.TestCase):
         self.assertIn(f"it ended {MOST_RESTARTS + 1} times in a row within 10 s and is not started again", self.weft("lab", "check", status=1))
 
     def test_lab_stops_if_weftd_crashes_at_each_restart(self):
-        """It crashes immediately, as one does on whose socket something else is, and the reason is kept."""
+        """The lab stops if every new weftd crashes at its start, and the reason is reported."""
         weftd = self.folder / "weftd"
         weftd.write_text(f'#!/bin/sh\n[ -e "{self.folder}/broken" ] && {{ echo "weftd: it is broken"; kill -SEGV $$; }}\nexec "{WEFTD}" "$@"\n')
         weftd.chmod(0o755)

@@ -91,7 +91,7 @@ class OwnKernel(Folder):
             self.assertEqual(len(own_kernel.look(alone, self.folder / given).modules), 3, given)
 
     def test_missing_kernel_option_is_reported(self):
-        """For each thing that a machine needs, a kernel without it is refused in one sentence with the option and the module."""
+        """A kernel without any one of the options that a guest needs is refused in one line with the option and the module."""
         names = [module for module, _, _ in EVERYTHING]
         for missing, option, _ in EVERYTHING:
             found = own_kernel.look(self.tree(built_in=[name for name in names if name != missing]))
@@ -111,7 +111,7 @@ class OwnKernel(Folder):
                     self.assertIn(own_kernel.DRIVERS[other][0][1], lack)
 
     def test_missing_module_is_reported(self):
-        """An option that is m, without its module: another sentence, for there the kernel is right and the folder is not."""
+        """If an option is m and its module is missing, the message says that the module is needed, not that the option is missing."""
         found = own_kernel.look(self.tree(config="CONFIG_VIRTIO_CONSOLE=m\n"))
         self.assertIn("needs the module virtio_console (CONFIG_VIRTIO_CONSOLE=m)", found.lack([("virtio_console", "VIRTIO_CONSOLE", "commands")]))
         found = own_kernel.look(self.tree(config="CONFIG_VIRTIO_CONSOLE=y\n"))
@@ -123,7 +123,7 @@ class OwnKernel(Folder):
         self.assertIn("lacks CONFIG_DEVTMPFS", own_kernel.look(self.folder / "tree").lack_of_options())
 
     def test_unverifiable_kernel_is_accepted(self):
-        """A lone bzImage cannot be checked: it is tried, and its console shows the outcome."""
+        """A bzImage without a tree and modules cannot be checked, so it is accepted, and its console shows the outcome."""
         self.assertIsNone(own_kernel.look(self.write("alone/deep/bzImage", bzimage())).lack(EVERYTHING))
 
     def test_file_that_is_not_a_kernel_is_refused(self):
@@ -145,7 +145,7 @@ class OwnKernel(Folder):
         self.assertEqual(own_kernel.release_of(image_file), "6.1.0-9-amd64")
 
     def test_boot_failure_is_diagnosed_from_the_console(self):
-        """Some faults only show in booting, by messages of the guest's first programs and of the kernel."""
+        """A fault that shows only during the boot is recognised from messages of the init programs and of the kernel."""
         for said, option in (("[ 1.0] x\nweft-guest: no root disk after 10 s\n", "CONFIG_VIRTIO_BLK"), ("weft-guest: no agent port after 10 s", "CONFIG_VIRTIO_CONSOLE"),
                              ("weft-guest: the overlay could not be mounted", "CONFIG_OVERLAY_FS"), ("", "CONFIG_SERIAL_8250_CONSOLE"),
                              ("Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)", "CONFIG_BLK_DEV_INITRD")):
@@ -186,7 +186,7 @@ class MachineTest(unittest.TestCase):
 
 
 class Accelerated(Folder):
-    """KVM is used where it is, which a trial boot tells: of QEMU's command line."""
+    """QEMU's command line selects KVM if a trial boot with it succeeds."""
 
     def setUp(self):
         super().setUp()
@@ -201,7 +201,7 @@ class Accelerated(Folder):
         return self.gets_through
 
     def options(self, flags, gets_through, **environment):
-        """The -accel and -cpu of a machine on a processor that says it has KVM, or not, on which a kernel gets through, or not."""
+        """Returns the options -accel and -cpu, depending on whether there is KVM and whether a trial boot succeeds."""
         self.gets_through = gets_through
         accelerator.kvm_works.cache_clear()
         guest = types.SimpleNamespace(name="node1", memory="768M", cpus=1, log_target=lambda: "log", firmware_script=None, icount=False, may_reboot=False, vfio_user=[], spare_ports=0,
@@ -232,7 +232,7 @@ class Awaited(Folder):
     """Conditions that a guest waits for as it becomes a node."""
 
     def test_await_waits_for_the_text_to_appear(self):
-        """A file that is not there, then says something else, then what is waited for; and one that says it at once."""
+        """await waits while the file does not exist or has other text, and returns at once if the text is already there."""
         file = self.folder / "state"
         script = f'{labs.AWAIT}\nawait "$1" "*ACTIVE" "no state"'
         waiting = subprocess.Popen(["bash", "-c", script, "bash", file], stderr=subprocess.PIPE)
@@ -299,7 +299,7 @@ class Printed(unittest.TestCase):
         return running.Printer(several, self.out, self.err)
 
     def test_output_of_a_single_guest_has_no_prefix(self):
-        """Bytes of one machine are passed on untouched, as they come."""
+        """The bytes of a single guest are passed on unchanged."""
         printer = self.printer(False)
         printer.write("node1", b"\xff\x00half", b"e")
         printer.write("node1", b" a line", b"")
@@ -329,7 +329,7 @@ class Together(unittest.TestCase):
 
 
 class FakeGuest:
-    """A machine that is up at once, or never."""
+    """A guest that is up at once or never."""
 
     made = []
     broken = {"broken"}
@@ -401,7 +401,7 @@ class Stack(Folder):
 
 
 class Settled(unittest.TestCase):
-    """Machines follow the hosts of a lab that is changed."""
+    """Guests are started and stopped when the hosts of a lab change."""
 
     def setUp(self):
         FakeGuest.made = []
@@ -427,7 +427,7 @@ class Settled(unittest.TestCase):
         first = self.lab.guests["a"]
         self.assertEqual(self.settle(["c", "a"]), ["a", "c"])
         self.assertIs(self.lab.guests["a"], first)
-        self.assertEqual(self.lab._numbers, {"a": 1, "c": 2})     # an address that is free is given again
+        self.assertEqual(self.lab._numbers, {"a": 1, "c": 2})     # a free address is reused
 
     def test_port_is_not_awaited_without_a_subnet_manager(self):
         self.lab._bare = False
@@ -453,11 +453,11 @@ class Settled(unittest.TestCase):
         self.lab.restart(["a"], self.told.append)
         self.assertFalse(first.running)
         self.assertEqual([guest.name for guest in FakeGuest.made if guest.running], ["b", "a"])
-        self.assertEqual(self.lab._numbers, {"b": 2, "a": 1})     # its own address
+        self.assertEqual(self.lab._numbers, {"b": 2, "a": 1})     # it keeps its address
         with self.assertRaisesRegex(LabError, "there is no host c: there is a, b"):
             self.lab.restart(["b", "c"], self.told.append)
         self.assertEqual([guest.name for guest in FakeGuest.made if guest.name], ["a", "b", "a"])
-        # One that did not come up again is a host still.
+        # A host whose guest failed to restart can be restarted again.
         FakeGuest.broken = {"a"}
         with self.assertRaisesRegex(LabError, "it broke"):
             self.lab.restart(["a"], self.told.append)
@@ -495,7 +495,7 @@ class Refused(Folder):
             self.assertEqual((done.returncode, done.stderr), (1, f"weft: no lab is up in {self.folder}: `weft lab up` starts one\n"))
 
     def test_card_option_sets_the_model_of_the_default_lab(self):
-        """--card is two hosts with cards of that model."""
+        """With --card the lab has two hosts with cards of that model, and the user's lab.toml is unchanged."""
         self.write("lab.toml", "the user's")
         weftd = self.write("weftd", '#!/bin/sh\necho "weftd: $(grep -c \'model = "mlx5"\' "$4") cards"\nexit 1\n')
         weftd.chmod(0o755)
@@ -504,7 +504,7 @@ class Refused(Folder):
         self.assertEqual((self.folder / "lab.toml").read_text(), "the user's")
 
     def test_failure_of_weftd_is_reported(self):
-        """weftd's own reason is given, and nothing stays."""
+        """weftd's own error is reported, and no temporary directory remains."""
         weftd = self.write("weftd", "#!/bin/sh\necho 'weftd: lab.toml:3: no such thing'\nexit 1\n")
         weftd.chmod(0o755)
         logs = self.folder / "logs"
@@ -563,7 +563,7 @@ class AnotherDaemon(Folder):
         self.assertIn("file/logs: Not a directory", done.stderr)
 
     def test_weft_exits_silently_when_its_output_pipe_is_closed(self):
-        # Without a buffer Python takes a write for whole that a closed pipe cut short.
+        # Without a buffer, Python does not detect that a closed pipe has truncated a write.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         lines = subprocess.Popen([sys.executable, SESSION, self.folder, "topology", "kind=ring", "switches:=4000"], stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True, env=environment)
@@ -612,7 +612,7 @@ class CheckedFirst(unittest.TestCase):
 
 
 class TimedOut(Folder):
-    """A lab in virtual time that comes to no end, of which the error speaks of consoles."""
+    """The error of a lab in virtual time that does not finish refers to the consoles."""
 
     def run_with(self, logs):
         lab = types.SimpleNamespace(directory=self.folder / "lab")

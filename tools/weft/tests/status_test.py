@@ -21,7 +21,7 @@ from labs import Machine  # noqa: E402
 
 
 class Ended(unittest.TestCase):
-    """The status of `weft run` in a lab that did not come to its end."""
+    """The exit status of `weft run` in a lab that failed."""
 
     OOPS = "BUG: kernel NULL pointer dereference, address: 0000000000000008"
 
@@ -100,7 +100,7 @@ class Ended(unittest.TestCase):
             return repeating._status(done, ["node1", "node2"]), said.getvalue()
 
     def test_failures_in_virtual_time_set_the_exit_status(self):
-        """The failures of weftd are the run's, also after the last script has ended."""
+        """A failure of weftd sets the exit status of the run, also after the last script has finished."""
         refused = f"{shared_time.EVENT_REFUSED}{{}}: there is no link"
         for expected, arguments in (
                 (0, {"status": 0, "failed": False}), (7, {"status": 7, "failed": False}),

@@ -136,7 +136,7 @@ class Agent(AgentCase):
                 command.give(bytes(process.INPUT_PIECE))
                 given += process.INPUT_PIECE
         self.assertLess(given, 1 << 20)
-        # The agent serves others meanwhile.
+        # The agent continues to serve other commands.
         self.assertEqual(self.guest.run(["echo", "here"], PATIENCE).out, "here\n")
         command.kill()
         self.assertEqual(command.wait(PATIENCE, check=False).status, 137)
@@ -152,7 +152,7 @@ class Agent(AgentCase):
         command.wait_output("31 97\r\n", PATIENCE)
         command.resize(40, 120)
         command.give(b"\r")
-        # A shell that waits for a program leaves Ctrl-C to it, and goes on if it does.
+        # A shell that waits for a program lets the program handle Ctrl-C.
         command.wait_output("40 120\r\nready", PATIENCE)
         command.give(b"\x03")
         self.assertEqual(command.wait(PATIENCE, check=False).status, 130)
@@ -253,7 +253,7 @@ class Shell(AgentCase):
         self.assertEqual(self.shell("node1", "echo here").stdout, b"here\n")
 
     def test_slow_reader_gets_the_complete_output(self):
-        """More of it waits in the lab's process than one frame may have."""
+        """The output that waits in the lab's process exceeds the maximum size of a frame."""
         running = subprocess.Popen(self.words("node1", "for i in {1..40}; do head -c 100003 /dev/zero; sleep 0.02; done; echo end"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         wait_until("output to wait", lambda: any(process.is_full() for process in list(self.guest._processes.values())), PATIENCE)
         out, err = running.communicate(timeout=PATIENCE)
@@ -297,7 +297,7 @@ class Shell(AgentCase):
                                       rb"`weft lab console node1` shows why, `weft lab restart node1` starts it again\n$")
 
     def test_closed_guest_is_reported(self):
-        """As by `weft lab apply`, of a lab without its host."""
+        """A guest is closed, for instance, if `weft lab apply` removes its host."""
         running = subprocess.Popen(self.words("node1", "echo ready; exec cat"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual(running.stdout.readline(), b"ready\n")
         self.guest._monitor = types.SimpleNamespace(close=lambda: None)
@@ -307,7 +307,7 @@ class Shell(AgentCase):
         self.assertEqual((running.returncode, err), (1, b"weft: node1 has been closed\n"))
 
     def test_stalled_guest_does_not_delay_others(self):
-        """A hostile guest has an agent whose port is full."""
+        """The agent of a malicious guest does not read, so its port is full."""
         hostile = Guest("hostile", kernel=types.SimpleNamespace(variant="stock", native=False))
         self.addCleanup(hostile.log.unlink)
         self.addCleanup(hostile._errors.close)
@@ -368,7 +368,7 @@ class Shell(AgentCase):
         os.kill(running.pid, signal.SIGWINCH)
         os.write(near, b"until [ \"$(stty size)\" = '20 60' ]; do sleep 0.1; done; echo re''sized\r")
         expect(b"resized\r\n")
-        # Ctrl-C ends the job in the guest, neither its shell nor this client.
+        # Ctrl-C stops the job in the guest, but neither its shell nor the client.
         mark = f"terminal-{os.getpid()}-{random.randrange(1 << 30)}"
         os.write(near, f"(exec -a {mark} sleep 1000)\r".encode())
         wait_until("the job to run", lambda: self.is_running(mark), PATIENCE)
@@ -397,7 +397,7 @@ class Shell(AgentCase):
 
 class Background(unittest.TestCase):
     def test_terminal_that_is_not_the_controlling_terminal_is_read(self):
-        """It cannot stop a reader, and has no foreground."""
+        """Such a terminal has no foreground process group and does not stop a reader, so it is read."""
         near, far = pty.openpty()
         self.addCleanup(os.close, near)
         program = f"import sys; sys.path[:0] = {sys.path[:2]!r}; import streams, threading; done = threading.Event()\n" \
@@ -409,7 +409,7 @@ class Background(unittest.TestCase):
         read_until(near, b"b'line\\n' True")
 
     def test_background_job_does_not_read_the_terminal(self):
-        """It would be stopped by SIGTTIN."""
+        """Reading would stop the job by SIGTTIN, so weft treats the input as empty."""
         near, far = pty.openpty()
         self.addCleanup(os.close, near)
         program = f"import sys; sys.path[:0] = {sys.path[:2]!r}; import streams, threading; given = []; done = threading.Event()\n" \

@@ -46,7 +46,7 @@ class Terminal:
             self.output += os.read(self._master, 65536).decode()
 
     def pictures(self):
-        """The screens so far that are whole, as text."""
+        """Returns the complete screens so far, as text."""
         self._read()
         return [ESCAPE.sub("", picture).replace("\r", "") for picture in self.output.split("\x1b[H")[1:] if "\x1b[J" in picture]
 
@@ -55,7 +55,7 @@ class Terminal:
         return self.pictures()[-1]
 
     def end(self):
-        """The exit status, and whether the terminal is as it was."""
+        """Returns the exit status, and whether the terminal's settings were restored."""
         def ended():
             self._read()
             return self.process.poll() is not None
@@ -74,7 +74,7 @@ class Top(unittest.TestCase):
             picture = terminal.shows("by rate")
             for text in ("sm/1-switch1/3", "4x QDR", "guests 0 of 2", "sm master"):
                 terminal.shows(text)
-            # A host's port is down until a machine enables it.
+            # A host's port is down until a guest enables it.
             self.assertRegex(picture, r"node1/1-switch1/1 +DOWN")
             terminal.shows("links 1 up, 2 down")
             terminal.type("n")
@@ -120,7 +120,7 @@ class Top(unittest.TestCase):
             self.assertIn("weft: weftd has ended", terminal.output)
 
     def test_output_without_a_terminal_is_printed_once_per_interval(self):
-        """So many pictures, whole, without control characters."""
+        """weft top --count 2 prints two complete screens without control characters."""
         with daemon.weftd(WEFTD) as (_, directory):
             done = subprocess.run([WEFT, "--socket-dir", directory, "top", "--interval", "0.1", "--count", "2"], capture_output=True, text=True, check=True,
                                   stdin=subprocess.DEVNULL, timeout=daemon.PATIENCE)

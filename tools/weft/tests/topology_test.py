@@ -205,7 +205,7 @@ class Converted(unittest.TestCase):
                 topology.read(wrong, "net")
 
     def test_ibnetdiscover_output_with_grouping_gives_the_same_lab(self):
-        """With --grouping there are headings, places in a chassis, and the numbers of ports on its outside."""
+        """The output of ibnetdiscover --grouping has additional headings, chassis positions and external port numbers, which are ignored."""
         grouped = DISCOVERED.replace("vendid=0x2c9\ndevid", "Chassis 1 (guid 0x2c90200000000)\n\n# Spine Nodes\nvendid=0x2c9\ndevid")
         grouped = grouped.replace("vendid=0x2c9\ncaguid", "\n# Chassis CAs\nNon-Chassis Nodes\n\nvendid=0x2c9\ncaguid")
         grouped = grouped.replace("(2c90200000001)\n", "(2c90200000001)\t# Chassis 1 \n").replace("[2]\t\"H", "[2][ext 14]\t\"H").replace("[2]\t\t# lid", "[2][ext 14]\t\t# lid")

@@ -63,7 +63,7 @@ class Client:
 
 
 class Peers(unittest.TestCase):
-    """Whose a client is, by the protocol of its socket."""
+    """The user of a client is found by the socket's addresses."""
 
     def user_of(self, family, address, client_family, client_address):
         with socket.socket(family) as listener, socket.socket(client_family) as client:
@@ -127,7 +127,7 @@ class Reading(unittest.TestCase):
         live = self.client.get("/api/live")
         self.assertEqual(sorted(live["rates"]), sorted([LINK, "node2/1-switch1/2", "sm/1-switch1/3", *ETHERNET_LINKS]))
         self.assertIn(LINK, live["down"])
-        # One has no guest, the other one is unplugged.
+        # One link has no guest, and the other one is unplugged.
         self.assertTrue(set(ETHERNET_LINKS) <= set(live["down"]))
         self.assertEqual(live["faulty"]["node2/eth0-lan/2"], {"state": "down"})
         self.assertEqual(live["subnet_manager"]["node"], "sm")
@@ -174,7 +174,7 @@ class Reading(unittest.TestCase):
                 guest.sendall(len(frame).to_bytes(4, "big") + frame)
                 return self.client.get("/api/live")["rates"][ETHERNET_LINKS[0]]
             bits, _, frames, *_ = daemon.await_that("a rate", lambda: (found := rate())[0] and found)
-            # Each is rounded.
+            # Both rates are rounded.
             self.assertAlmostEqual(bits / frames, 8000, delta=8000 * 0.1 / frames)
         daemon.await_that("no guest", lambda: ETHERNET_LINKS[0] in self.client.get("/api/live")["down"])
         by_link = self.client.get(f"/api/ports?link={ETHERNET_LINKS[0]}")
@@ -185,7 +185,7 @@ class Reading(unittest.TestCase):
         self.assertTrue(any(bits for _, bits, *_ in self.client.get(f"/api/history?link={ETHERNET_LINKS[0]}")["samples"]))
 
     def test_link_faults_are_reported_at_once(self):
-        """A setting of the command line is there at once, not when somebody asks for the topology."""
+        """A setting made on the command line is reported by /api/live without a request for the topology."""
         self.assertNotIn("sm/1-switch1/3", self.client.get("/api/live")["faulty"])
         weft = [WEFT, "--socket-dir", self.weftd[1], "link", "set", "sm"]
         subprocess.run([*weft, "delay=1ms"], check=True, stdout=subprocess.DEVNULL)
@@ -201,7 +201,7 @@ class Reading(unittest.TestCase):
         self.assertEqual(families["weft_port_transmit_bytes"].type, "counter")
         sent = {sample.labels["port"]: sample.value for sample in families["weft_port_transmit_bytes"].samples}
         self.assertGreater(sent["sm/1"], 0)
-        # Words on the control socket, bytes here.
+        # The control socket counts words of four bytes, the metrics count bytes.
         words = json.loads(subprocess.run([WEFT, "--socket-dir", self.weftd[1], "--json", "counters", "sm/1"], capture_output=True, check=True).stdout)["sm/1"]["xmit_data"]
         self.assertLessEqual(sent["sm/1"], 4 * words)
         self.assertGreaterEqual(sent["sm/1"], words)
@@ -222,7 +222,7 @@ class Reading(unittest.TestCase):
         self.assertEqual([sample.labels for sample in families["weft_link_info"].samples if sample.labels["link"] == LINK],
                          [{"link": LINK, "width": "4x", "speed": "QDR", "mtu": "4096"}])
         self.assertIn("not a time", families["weft_port_transmit_wait"].documentation)
-        # As `promtool check metrics` wants them: help for all, no other units than the base ones, no type in a name.
+        # The checks of `promtool check metrics`: every metric has help text, a base unit and no type in its name.
         for name, family in families.items():
             self.assertRegex(name, r"^weft_[a-z0-9_]+$")
             self.assertRegex(family.documentation, r"^[A-Z].*[.01]$", name)
@@ -230,7 +230,7 @@ class Reading(unittest.TestCase):
             self.assertNotRegex(name, r"_total$" if family.type != "counter" else r"_(info|count|sum|bucket)$")
 
     def test_changes_are_refused_by_default(self):
-        """Without --allow: refused, whoever asks."""
+        """Without --allow, all requests for changes are refused."""
         for path, body in (("/api/link", {"link": LINK, "settings": {"state": "down"}}), ("/api/card", {"host": "node1", "fault": "catastrophic", "count": 1}),
                            ("/api/capture", {"link": LINK, "seconds": 1})):
             self.assertEqual(self.client.post(path, body)[0], 403)
@@ -239,13 +239,13 @@ class Reading(unittest.TestCase):
         self.assertEqual(self.client.token, "")
 
     def test_server_listens_on_loopback_by_default(self):
-        """Nobody of another machine reaches it, unless it is told so."""
+        """The server cannot be reached from another host unless --listen is given."""
         self.assertEqual(listening(self.client.where), {"0100007F"})
         with daemon.web(WEFT, self.weftd[1], "listen=127.0.0.2") as address:
             self.assertEqual(listening(Client(address).where), {"0200007F"})
 
     def test_other_users_are_refused(self):
-        """On loopback, what the directory of the sockets hides from other users is hidden here too."""
+        """On loopback, other users are refused, because they cannot access the socket directory either."""
         if os.geteuid() != 0:
             self.skipTest("only root can ask as another user")
         asks = ["/usr/bin/python3", "-c", "import sys, urllib.request as u, urllib.error as e\n"
@@ -286,7 +286,7 @@ class Reading(unittest.TestCase):
         host, port = self.client.where.split(":")
         held = [socket.create_connection((host, int(port)), timeout=daemon.PATIENCE) for _ in range(70)]
         try:
-            # All 64 places are taken, by clients that say nothing.
+            # All 64 places are taken by clients that send nothing.
             daemon.await_that("a client too many", lambda: b" 503 " in self.client.raw(f"GET / HTTP/1.1\r\nHost: {self.client.where}\r\n\r\n".encode()))
         finally:
             for each in held:
@@ -295,7 +295,7 @@ class Reading(unittest.TestCase):
 
 
 class Consoles(unittest.TestCase):
-    """Guests' consoles, and no other file."""
+    """Only consoles of guests are served, and no other file."""
 
     def setUp(self):
         self.enter = lambda context: [context.__enter__(), self.addCleanup(context.__exit__, None, None, None)][0]
@@ -317,12 +317,12 @@ class Consoles(unittest.TestCase):
         self.enter(stand_in_lab.lab(self.directory, self.paths))
         self.assertTrue(client.get("/api/fabric")["consoles"])
         got = client.get("/api/console?host=node1")
-        # Nothing in it steers a terminal, or turns the direction of what is read.
+        # Control characters and characters that change the text direction are replaced.
         self.assertEqual(got["text"], "Linux version 6\n\ufffd\ufffd<b>\ufffd\n")
         with self.paths["node1"].open("ab") as file:
             file.write(b"more\n")
         self.assertEqual(client.get(f"/api/console?host=node1&after={got['to']}"), {"from": got["to"], "to": got["to"] + 5, "text": "more\n"})
-        # Much is left out; a file that has been shortened is read anew.
+        # Only the end of a long console is served; a truncated file is read from its start.
         self.paths["node1"].write_bytes(b"x" * 200000)
         tail = client.get("/api/console?host=node1&after=5")
         self.assertEqual((tail["from"], tail["to"], len(tail["text"])), (200000 - 65536, 200000, 65536))
@@ -367,7 +367,7 @@ class Consoles(unittest.TestCase):
         self.assertEqual(self.status(client), 404)
 
     def test_consoles_need_permission_and_token(self):
-        """Where others may read the pages, consoles take an --allow of their own, and the token."""
+        """If other users may read the pages, consoles need --allow consoles and the token."""
         self.enter(stand_in_lab.lab(self.directory, self.paths))
         client = self.serve("allow+=reading", "allow+=faults")
         self.assertEqual((self.status(client, X_Weft_Token=client.token), client.get("/api/fabric")["consoles"]), (403, False))
@@ -376,7 +376,7 @@ class Consoles(unittest.TestCase):
         self.assertEqual(self.status(client), 403)
         self.assertEqual(self.status(client, X_Weft_Token=client.token[:-1]), 403)
         self.assertEqual(self.status(client, X_Weft_Token=client.token), 200)
-        # To look at consoles is not to change anything.
+        # The permission to read consoles does not permit changes.
         self.assertEqual(client.post("/api/link", {"link": "sm", "settings": {"state": "down"}})[0], 403)
 
 
@@ -397,11 +397,11 @@ class Writing(unittest.TestCase):
             daemon.await_that("a link that is down", lambda: "sm/1-switch1/3" in client.get("/api/live")["down"])
             self.assertEqual(client.post("/api/card", {"host": "node1", "fault": "catastrophic", "count": 1})[0], 200)
             self.assertEqual(client.get("/api/fabric")["hosts"][0]["name"], "node1")
-            # A page learns what it may do, and shows nothing that would be refused.
+            # The page gets the list of permitted actions, so that it offers no others.
             self.assertEqual([client.get("/api/fabric")[key] for key in ("allowed", "locked")], [[], True])
             told = json.loads(client.ask("GET", "/api/fabric", X_Weft_Token=client.token)[2])
             self.assertEqual([told[key] for key in ("allowed", "locked")], [["faults"], False])
-            # What weftd refuses, and what is no request.
+            # Requests that weftd refuses, and malformed ones, return 400.
             for path, body in (("/api/link", {"link": "nowhere", "settings": {"state": "up"}}), ("/api/link", {"link": "sm", "settings": {"loss": "9"}}),
                                ("/api/card", {"host": "node1", "fault": "a-headache", "count": 1}), ("/api/card", {"host": "node1", "fault": "catastrophic", "count": True}),
                                ("/api/card", {"host": "node1", "fault": "catastrophic", "count": -1}), ("/api/link", "no json"), ("/api/link", b"\xff\xfe"),
@@ -439,7 +439,7 @@ class Writing(unittest.TestCase):
             with daemon.weftd(WEFTD, daemon.fat_tree(2, 1, 4, 2, 1), directory):
                 daemon.await_that("the other fabric", lambda: "node4/1-leaf2/2" in client.get("/api/live").get("rates", {}))
                 self.assertGreater(client.get("/api/live")["version"], gone["version"])
-                # Its lines follow those of the one before.
+                # The log lines of the new weftd follow those of the old one.
                 daemon.await_that("lines of its log", lambda: client.get(f"/api/log?after={last}"))
                 numbers = [line["number"] for line in client.get("/api/log")]
                 self.assertEqual(numbers, list(range(1, len(numbers) + 1)))

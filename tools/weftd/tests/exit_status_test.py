@@ -75,7 +75,7 @@ class ExitStatus(unittest.TestCase):
         self.check(self.start(ENDPOINTS, SHUTDOWN), 0, "ends: a scheduled event requests it")
 
     def test_refused_scheduled_event_gives_status_1(self):
-        """Also if a guest has reported the end: it is the events that are wrong."""
+        """The status is also 1 if a guest has finished, because the event is wrong."""
         self.finished.touch()
         self.check(self.start(ENDPOINTS, REFUSED, {**SHUTDOWN, "at": 2}), 1, "ends: a scheduled event was refused")
 
