@@ -19,7 +19,7 @@ IN_TREE = ("ib_uverbs", "ib_umad", "ib_ipoib", "rdma_ucm")
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """One of two guests: its card, and the stack that it runs, weft's or Linux's own."""
+    """The card and the stack (weft's or Linux's) of one of the two guests."""
     card: str = "mlx4"
     stack: str = "weft"
 
@@ -32,7 +32,7 @@ class End:
 
 
 def lab_file(ends):
-    """One switch, and a host for each end, by its first port."""
+    """Returns a lab file with one switch and one host for each end, connected by its first port."""
     return '[[switch]]\nname = "switch1"\n' + "".join(
         f'[[host]]\nname = "node{number}"\nmodel = "{end.card}"\n{"ports = 2" if end.card == "mthca" else ""}\n'
         f'[[link]]\nends = ["node{number}{"/1" if end.card == "mthca" else ""}", "switch1"]\n' for number, end in enumerate(ends, 1))
@@ -40,7 +40,7 @@ def lab_file(ends):
 
 @contextlib.contextmanager
 def two_guests(lab, *ends):
-    """A fabric, and a guest for each end at 10.0.0.N and fd00::N on ib0."""
+    """Yields a fabric and a guest for each end, with 10.0.0.N and fd00::N on ib0."""
     fabric = Fabric(lab, lab_file(ends))
     with lab.boot(*(lab.guest(f"node{number}", vfio_user=[socket], memory="768M") for number, socket in enumerate(fabric.sockets, 1))) as nodes:
         for number, (node, end) in enumerate(zip(nodes, ends, strict=True), 1):
@@ -59,8 +59,8 @@ class Program:
     server: str
     client: str
     says: str = ""              # what the client's output has to match
-    ready: str = LISTENS        # how the server's guest knows that it listens
-    prints: str = ""            # or what the server says then
+    ready: str = LISTENS        # the command that succeeds when the server listens
+    prints: str = ""            # or what the server prints then
     endless: bool = False       # the server does not end by itself
 
 
@@ -69,7 +69,7 @@ def perftest(words, **options):
 
 
 def stream(name, client, server, **options):
-    """Both ends have to be told how much there is to come."""
+    """Both ends get the number and the size of the transfers as options."""
     return Program(f"{name} -C 20 -S 4096 {server}", f"{name} -C 20 -S 4096 {client}", r"^custom +4k +20 ", **options)
 
 
@@ -131,7 +131,7 @@ def program(server, client, number, one):
         if not one.endless:
             serving.wait(LIMIT)
     except Exception as error:
-        error.add_note(f"`{one.client}` from {client.name} to {server.name}, whose program said:\n{serving.out[-2000:]}{serving.err[-2000:]}")
+        error.add_note(f"`{one.client}` from {client.name} to {server.name}, whose program printed:\n{serving.out[-2000:]}{serving.err[-2000:]}")
         raise
     finally:
         serving.kill()
@@ -139,7 +139,7 @@ def program(server, client, number, one):
 
 
 def check_programs(nodes, programs, roles=(1, 2)):
-    """Each program, with each of the nodes that `roles` numbers as the server. All are heard, and what they complain of is told together."""
+    """Runs each program with each node in `roles` as the server, and reports all failures together at the end."""
     failed = []
     for one in programs:
         for number in roles:

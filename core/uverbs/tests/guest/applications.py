@@ -26,7 +26,7 @@ def address(number):
 
 @contextlib.contextmanager
 def trio(lab, numbers=(0, 1, 2)):
-    """Two guests with the suite and one on Debian's stack, or those of them that are wanted, each with an address on ib0."""
+    """Yields two guests with weft's stack and one with Debian's, or those of them in `numbers`, each with an address on ib0."""
     fabric = Fabric(lab, TRIO, kernel_of={"debian": "stock"})
     guests = [lab.guest(NAMES[number], cards=[fabric.sockets[number]], **({"kernel": "stock"} if number == 2 else {})) for number in numbers]
     with lab.boot(*guests) as nodes:
@@ -59,7 +59,7 @@ def between(pairing, what):
 
 
 def perftest_lines():
-    """Every operation by every transport: latency, inline where there is such a thing; bandwidth by events."""
+    """Yields every operation with every transport: latency tests, with inline data where supported, and bandwidth tests with events."""
     for operation, transports in TRANSPORTS.items():
         for transport in transports:
             inline = "-I 64" if operation in ("send", "write") else ""
@@ -69,8 +69,8 @@ def perftest_lines():
 
 
 def perftest(server, client, where, operation, transport, kind, options):
-    """Runs it; where it moves data in bulk, the bytes are compared: its buffers are files, half to send from and half to receive into, that each
-    side fills at random."""
+    """Runs one program of perftest. The data of RC and UC bandwidth tests is compared: their buffers are files that each side fills with random
+    bytes, one half to send from and one to receive into."""
     bulk = 2048 if transport == "UD" else 65536
     size = 8 if operation == "atomic" else bulk if kind == "bw" else 32
     compared = kind == "bw" and operation != "atomic" and transport in ("RC", "UC")

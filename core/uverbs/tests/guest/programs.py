@@ -21,19 +21,19 @@ def load(node, *, names=SUITE):
 
 
 def await_active_ports(node):
-    """Until then, events of the ports arrive at programs."""
+    """Waits for the ports, because programs receive port events until they are active."""
     node.wait_for("! grep -L ACTIVE /sys/class/infiniband/mlx4_0/ports/*/state | grep -q .", timeout=60, what="both ports to be active")
 
 
 def unload(node, *, names=SUITE):
-    """As nothing is left open, all can go."""
+    """Unloads the modules, which works because no program has a device open."""
     node.run("rmmod " + " ".join(reversed(names)))
     node.run("! ls -d /dev/infiniband/uverbs* /sys/class/infiniband_verbs /sys/class/infiniband")
 
 
 @contextlib.contextmanager
 def pair(lab):
-    """Two guests with the suite, each at 10.0.0.N on ib0: programs tell each other by TCP who they are."""
+    """Yields two guests with weft's stack, each at 10.0.0.N on ib0, because the programs exchange their addresses over TCP."""
     fabric = Fabric(lab, PAIR)
     guests = [lab.guest(f"node{number}", vfio_user=[socket], memory="768M") for number, socket in enumerate(fabric.sockets, 1)]
     with lab.boot(*guests) as nodes:
@@ -57,12 +57,12 @@ def served(server, client, command, port, timeout=60, address="10.0.0.1"):
 
 TRACING = "/sys/kernel/tracing"
 VERBS_IOCTL = 0xc0181b01
-NO_ROOM = -28       # ENOSPC: libibverbs asks so whether commands go by ioctl
+NO_ROOM = -28       # ENOSPC: libibverbs probes in this way whether commands can use ioctl()
 
 
 @contextlib.contextmanager
 def traced(node, program):
-    """The answers to a program's verbs by ioctl(), and the descriptors that it writes to, as the kernel's own tracing of system calls tells them."""
+    """Yields the results of a program's verbs calls by ioctl() and the descriptors that it writes to, from the kernel's trace of system calls."""
     node.run(f"mountpoint -q {TRACING} || mount -t tracefs none {TRACING}")
     events = [f"events/syscalls/{event}/enable" for event in ("sys_enter_ioctl", "sys_exit_ioctl", "sys_enter_write")]
     node.run(f"cd {TRACING} && echo > trace && for event in {' '.join(events)}; do echo 1 > $event; done")
@@ -159,12 +159,12 @@ def invalid_verbs_commands_are_refused_and_leave_nothing_behind(lab):
 
 # With MADs, and without IPoIB.
 WITH_MADS = (*SUITE[:-2], "weft_umad", "weft_mlx4")
-# The kernel's own look at mappings for devices counts no further; a program may register a page as often as it likes.
+# dma-debug counts at most 7 mappings of a page, but a program may register a page any number of times.
 OFTEN_MAPPED = ("DMA-API: exceeded 7 overlapping mappings", "WARNING: .* add_dma_entry")
 
 
 def call_at_random(lab, node, calls, limit):
-    """Four threads, on one file after the other, as they should and as they should not, and four that send MADs."""
+    """Runs four threads that call verbs with valid and invalid arguments on one open file after the other, and four that send MADs."""
     node.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
     node.run(f"chmod +x {PROBE}")
     calling = [node.spawn(f"{PROBE} {what} {lab.seed} {calls}") for what in ("random", "random-mads")]

@@ -11,10 +11,10 @@ from programs import load, unload
 
 NAMES = ("ours", "debian")
 PAIR = '[[switch]]\nname = "switch1"\n' + "".join(f'[[host]]\nname = "{name}"\n[[link]]\nends = ["{name}", "switch1"]\n' for name in NAMES)
-OURS = (*SUITE, "weft_netlink")     # by netlink libibverbs hears that a forked child has copies of pinned pages
+OURS = (*SUITE, "weft_netlink")     # libibverbs asks by netlink whether a forked child gets copies of pinned pages
 TESTS = "/usr/share/rdma-core/tests"
 WRITES = "/tmp/writes.so"
-# libibverbs writes its commands where the kernel has no such ioctl(); everybody else's goes through.
+# libibverbs uses write() if the kernel does not support this ioctl(); other ioctl() requests are passed on.
 WITHOUT_IOCTL = """
 #include <errno.h>
 #include <stdarg.h>
@@ -36,27 +36,27 @@ int ioctl(int file, unsigned long request, ...)
 	return syscall(SYS_ioctl, file, request, argument);
 }
 """
-# As unittest tells it, with the time that each took.
+# Prints the outcome and the duration of each test.
 RUNNER = f"""
 import sys, time, unittest
 sys.path.insert(0, "{TESTS}")
 from args_parser import parser
 from importlib.machinery import SourceFileLoader
 
-class Told(unittest.TestResult):
+class Outcomes(unittest.TestResult):
     def startTest(self, test):
         super().startTest(test)
         self.begun = time.monotonic()
-    def tell(self, test, what):
+    def print_outcome(self, test, what):
         print("outcome", test.id(), f"{{time.monotonic() - self.begun:.1f}}", what.strip().splitlines()[-1], flush=True)
     def addSuccess(self, test):
-        self.tell(test, "passed")
+        self.print_outcome(test, "passed")
     def addSkip(self, test, reason):
-        self.tell(test, f"skipped: {{reason}}")
+        self.print_outcome(test, f"skipped: {{reason}}")
     def addFailure(self, test, error):
-        self.tell(test, "failed: " + self._exc_info_to_string(error, test))
+        self.print_outcome(test, "failed: " + self._exc_info_to_string(error, test))
     def addError(self, test, error):
-        self.tell(test, "failed: " + self._exc_info_to_string(error, test))
+        self.print_outcome(test, "failed: " + self._exc_info_to_string(error, test))
 
 def each(suite):
     for part in suite:
@@ -67,7 +67,7 @@ sys.argv = ["run", "--dev", "mlx4_0"]
 parser.parse_args()
 tests = SourceFileLoader("tests", "{TESTS}/__init__.py").load_module()
 all_tests = each(unittest.defaultTestLoader.loadTestsFromModule(tests))
-unittest.TestSuite(test for test in all_tests if not wanted or test.id() in wanted).run(Told())
+unittest.TestSuite(test for test in all_tests if not wanted or test.id() in wanted).run(Outcomes())
 """
 ATTEMPTS = 5
 OUTCOME = re.compile(r"^outcome (\S+) ([\d.]+) (.*)$", re.MULTILINE)

@@ -18,8 +18,8 @@ CONNECTING = "; ".join(f"insmod /share/{name}.ko" for name in ("weft_mad", "weft
 
 
 def talk(node1, node2):
-    """Two RNICs connect by the RDMA CM, by address: messages, reads and writes, every byte compared; and again, and to nobody; and while the driver of
-    either leaves."""
+    """Two RNICs connect by the RDMA CM and exchange messages, reads and writes with every byte compared. A connection to a port without a
+    listener fails, and so do connections whose driver is unbound."""
     for number, guest in ((1, node1), (2, node2)):
         # The kernel must not answer on the other interface for addresses that the card answers for.
         guest.run(f"{CONNECTING}; sysctl -qw net.ipv4.conf.all.arp_ignore=1; ip address add 10.3.0.{number}/24 dev iw0; ip link set iw0 up; "
@@ -31,7 +31,7 @@ def talk(node1, node2):
         assert f"good={count} " in node1.run(f"cat {TALK}").out
         node2.wait_for(f"grep -q 'connections={number} ended={number}' {TALK}", what=f"the end of connection {number}")
     assert node1.run(f"echo talk {to} port=7175 count=1 size=1 > {TALK}", check=False).status != 0
-    # The card's address goes with the last network that it is in, and the device is found by whatever its interface is called.
+    # The card loses an address only with its last prefix, and the device is found whatever name its interface has.
     node2.run("ip address add 10.3.0.2/16 dev iw0; ip address del 10.3.0.2/16 dev iw0; ip link set iw0 down; ip link set iw0 name rdma0; ip link set rdma0 up")
     node1.run(f"echo talk {to} port=7174 count=1 size=64 > {TALK}", timeout=90)
     for going, address in ((node1, "10.3.0.1/24"), (node2, "10.3.0.2/24")):
@@ -39,7 +39,8 @@ def talk(node1, node2):
 
 
 def leave(node1, node2, going, address):
-    """The driver leaves a card while connections begin and end on it: who connects is told, and the driver comes back, and connections with it."""
+    """If the driver is unbound while connections are set up and torn down, the connecting guest gets an error. After it is bound again,
+    connections work."""
     before = rnic.said(node2)["connections"]
     connecting = node1.spawn(f"echo connect a=10 b=3 c=0 d=2 port=7174 count=1000 patience=5000 > {TALK}")
     node2.wait_for(f"[ $(sed 's/.*connections=//; s/ .*//' {TALK}) -ge {before + 3} ]", what="connections")
@@ -52,11 +53,11 @@ def leave(node1, node2, going, address):
 
 
 def stream(node1, node2, mebibytes):
-    """iperf3 by TCP; returns what it says at its end."""
+    """Runs iperf3 over TCP and returns its final report."""
     node2.run("iperf3 -s -D --one-off; until ss -ltn | grep -q :5201; do sleep 0.1; done")
     end = json.loads(node1.run(f"iperf3 -J -n {mebibytes}M -c 10.2.0.2", timeout=120).out)["end"]
     node2.wait_for("! pgrep -x iperf3", what="the server's end")
-    # It ends when the sender's TCP has taken the last byte, not when that has arrived: what it may hold is 4 MiB (net.ipv4.tcp_wmem).
+    # iperf3 ends when the sender's TCP has accepted the last byte, before it has arrived; up to 4 MiB may be buffered (net.ipv4.tcp_wmem).
     assert end["sum_received"]["bytes"] >= mebibytes << 19, end
     return end
 
@@ -86,7 +87,7 @@ def ethernet_survives_loss_link_flaps_rebind_and_reset(lab):
         card = node1.run(f"cd {DRIVER}; ls -d 0000:*").out.strip()
         node1.run(f"echo {card} > {DRIVER}/unbind; echo {card} > {DRIVER}/bind; {UP.format(1)}")
         ping(node1, node2, "10.2.0.2", 8, "-i 0.05")
-        # Reset, both halves go and come again.
+        # After a reset, the Ethernet interface and the RNIC are registered again.
         node1.run(f"echo 1 > /sys/bus/pci/devices/{card}/reset; {UP.format(1)}")
         ping(node1, node2, "10.2.0.2", 8, "-i 0.05")
         talk(node1, node2)

@@ -12,13 +12,13 @@ from lab.waiting import wait_until
 
 SIZE = 40000
 ATTEMPTS = 4
-# The payload is of no protocol; to RPC over RDMA, four bytes may look like its own.
+# The payload has no protocol, but tshark may take four bytes of it for RPC over RDMA.
 READ = ("tshark", "-n", "--enable-heuristic", "iwarp_mpa_tcp", "--disable-protocol", "rpcordma", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-r")
 WRONG = "_ws.malformed || _ws.expert.severity == error || iwarp_mpa.bad_length"
 
 
 class Pair:
-    """node1, whose kernel talks by our RNIC, and node2, whose rping does by siw."""
+    """node1, whose kernel module uses weft's RNIC, and node2, whose rping uses siw."""
 
     def __init__(self, lab, fabric, ours, theirs):
         self.lab, self.fabric, self.ours, self.theirs = lab, fabric, ours, theirs
@@ -40,8 +40,8 @@ class Pair:
         self.they_connected(self.spawn_theirs(count), count)
 
     def we_connect(self, count):
-        """siw looks at what arrives from when it has said that it accepts. What has come in between it never looks at, and is asked again, if that is
-        what the cable says; returns the captures."""
+        """Connects to siw and returns the captures. siw never processes data that arrives before it has finished accepting the connection; the
+        attempt is repeated if the capture shows that this happened."""
         files = []
         while len(files) < ATTEMPTS:
             serving = self.theirs.spawn(f"rping -s -S {SIZE} -a 10.2.0.2")
@@ -62,11 +62,11 @@ class Pair:
 
 
 class Conversation:
-    """The one connection to siw in a capture."""
+    """The only connection to siw in a capture."""
 
     def __init__(self, file):
         def ends(who):
-            """How far the bytes go that it has sent, and those that it has acknowledged."""
+            """Returns the last sequence number that an address has sent, and the last one that it has acknowledged."""
             lines = said(file, "-Y", f"tcp.port == {rnic.PORT} && tcp.flags.ack == 1 && ip.src == {who}", "-T", "fields",
                          "-e", "tcp.seq", "-e", "tcp.len", "-e", "tcp.ack").splitlines()
             rows = [[int(field) for field in line.split()] for line in lines]
@@ -77,7 +77,7 @@ class Conversation:
         self.sends = said(file, "-Y", "ip.src == 10.2.0.1", "-V").count("OpCode: Send")
 
     def siw_sleeps(self):
-        """It has agreed to the connection, and sent nothing since; our first Send has come to it, with all that was before."""
+        """Returns True if siw has accepted the connection and acknowledged the first Send, but has sent nothing since."""
         return self.reply > 0 and self.sends > 0 and self.answered == 1 + self.reply and self.acknowledged >= self.sent
 
     def __str__(self):
@@ -86,7 +86,7 @@ class Conversation:
 
 @contextlib.contextmanager
 def capture(lab, fabric, link):
-    """Records a link, into the file that it yields."""
+    """Captures a link into the file that it yields."""
     file = lab.directory / f"capture{len(list(lab.directory.glob('capture*.pcapng')))}.pcapng"
     recorder = lab.start(lab.program("weft"), "--socket-dir", fabric.directory, "capture", link, "--write", file, until=file.exists)
     yield file
@@ -99,7 +99,7 @@ def said(file, *options):
 
 
 def read(files):
-    """tshark finds nothing wrong, the start of two connections, and every kind of message, each with a check that is right."""
+    """Checks that tshark finds no error, the MPA frames of two connections, and every kind of message, each with a correct CRC."""
     for file in files:
         assert not (wrong := said(file, "-Y", WRONG)), wrong
     text = "".join(said(file, "-V") for file in files)
@@ -109,7 +109,7 @@ def read(files):
 
 
 def discards(fabric):
-    """Frames that a link had not taken, because it was pulled."""
+    """Returns the number of frames that were discarded because the link was down."""
     return sum(port["xmit_discards"] for port in json.loads(fabric.weft("--json", "counters")).values())
 
 
@@ -128,13 +128,13 @@ def rping_connects_rnic_and_siw_in_both_directions(lab):
         pair.we_connect(5)
         fabric.weft("link", "set", "node2/eth0", "loss=0%", "reordering=0%", "duplication=0%")
 
-        rounds = 200        # so many that they are not over before the link is
+        rounds = 200        # enough to last until the link goes down
         asking = pair.spawn_theirs(rounds)
         asking.wait_output("rdma-ping-1:")
         for _ in range(2):
             before = discards(fabric)
             fabric.weft("link", "down", "node2/eth0")
-            wait_until("what is sent to be lost", lambda before=before: discards(fabric) >= before + 2, 20)
+            wait_until("frames to be discarded", lambda before=before: discards(fabric) >= before + 2, 20)
             fabric.weft("link", "up", "node2/eth0")
         pair.they_connected(asking, rounds)
         for guest in (ours, theirs):

@@ -19,14 +19,14 @@ def log_lines(guest):
 
 
 def rebind(guest, check=True):
-    """A fresh probe, which a broken card may not survive, of the one driver of ours that is there."""
+    """Probes the card again with the only driver of weft that is loaded. The probe of a broken card may fail."""
     driver = guest.run("echo /sys/bus/pci/drivers/weft_*").out.strip()
     guest.run(f"[ ! -e {guest.card}/driver ] || echo {guest.card.name} > {driver}/unbind", timeout=90)
     guest.run(f"echo {guest.card.name} > {driver}/bind", timeout=120, check=check)
 
 
 def heal(node1, fabric):
-    """A card that is well again, and a driver that begins anew: traffic flows."""
+    """Probes the card again after its faults, and waits for its port to be active."""
     rebind(node1.guest)
     node1.wait_active(60)
 
@@ -44,7 +44,7 @@ def check_flow(node1, node2):
 
 
 def provoke(node1, node2, kind, fabric):
-    """Traffic into the fault; what becomes of it is the card's fault, but the command must come back."""
+    """Sends messages into the fault. They may fail, but the command must return."""
     one, two = node1.open(type="rc"), node2.open(type="rc")
     one.join(two)
     two.post(count=8, size=100)
@@ -167,8 +167,8 @@ def probe_refuses_a_card_with_small_bars(lab):
 
 
 def check_start(lab, node1, fabric):
-    """One command of a start after the other fails, in a run of usual length some of them: the card is refused or comes up, and the next start comes to
-    where the next command fails; the last one comes to its end."""
+    """Lets the commands of the driver's start fail, one per start (without --full only some of them). The probe may fail or succeed, but the next
+    start must reach the next command."""
     stride = lab.rounds(20, 1)
     nth = 1 + lab.seed % stride
     while True:
@@ -179,7 +179,7 @@ def check_start(lab, node1, fabric):
         if fabric.struck("node1")["command-nth"] == before:
             break
         nth += stride
-    # Commands of the start itself, not of what is asked of the card afterwards.
+    # The start itself has this many commands; later ones do not count.
     assert nth > 60, nth
     fabric.fault("node1", "command-nth", count=0)
     heal(node1, fabric)
@@ -188,7 +188,7 @@ def check_start(lab, node1, fabric):
 def check_random(lab, node1, node2, fabric):
     fabric.random_faults("node1", lab.seed, 50)
     end = time.monotonic() + lab.rounds(20, 600)
-    # Some seeds have nothing go wrong for long.
+    # With some seeds, no fault occurs for a long time.
     while time.monotonic() < end or not sum(fabric.struck("node1").values()):
         try:
             check_flow(node1, node2)

@@ -15,7 +15,7 @@ DRIVER = "/sys/bus/pci/drivers/weft_mlx4"
 
 
 def stream(sender, receiver):
-    """Messages without end from one node to the other, until something ends them; both endpoints, and each command as it was begun."""
+    """Starts endless messages from one node to the other; returns both endpoints and the two running commands."""
     one, two = sender.open(type="rc"), receiver.open(type="rc")
     one.join(two, retry=2)
     two.post(count=16, size=4000)
@@ -41,7 +41,7 @@ def check_messages(one, two):
 
 
 def check_removal(peer, node):
-    """The node's card goes under traffic from its peer, in three ways, and comes back."""
+    """Removes the node's card under traffic from its peer in three ways, and adds it again."""
     card = node.guest.card
     for way, back in ((f"echo {card.name} > {DRIVER}/unbind", f"echo {card.name} > {DRIVER}/bind"),
                       (f"echo 1 > {card}/remove", "echo 1 > /sys/bus/pci/rescan"),

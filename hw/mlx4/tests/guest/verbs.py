@@ -67,7 +67,7 @@ def check_memory(node1, node2, **options):
 
 
 def check_keys(node1, node2):
-    """The first has the use of what the second gives it a key for, and as long."""
+    """The first node can access the second's memory only with a valid key, and only where the key permits it."""
     def opens(key, status="success", **options):
         done = one.send(op="write", count=1, size=4096, seed=40, addr=key["addr"], rkey=key["rkey"], **options)
         assert done["status"] == status, done[""]
@@ -85,7 +85,7 @@ def check_keys(node1, node2):
     assert two.invalidate()["status"] == "success"
     opens(key, "remote access error")
 
-    # A window opens its part alone, to its own peer, for what it was bound for.
+    # A window gives access only to its part of the region, to the peer of its QP, and with the rights it was bound with.
     one, two, key = fresh()
     window = two.bind(offset=8192, size=4096)
     assert window["status"] == "success" and window["rkey"] != key["rkey"], window[""]
@@ -103,7 +103,7 @@ def check_keys(node1, node2):
         one, two, key = fresh()
         window = two.bind(offset=8192, size=4096, **bound)
         opens({"addr": hex(int(window["addr"], 16) + beyond), "rkey": window["rkey"]}, "remote access error")
-    # One of type 1 opens its part to every QP of its domain, moves when it is bound again, and is no key to invalidate.
+    # A window of type 1 gives access to every QP of its PD, moves when it is bound again, and cannot be invalidated.
     one, two, key = fresh()
     window = two.bind(type=1, offset=8192, size=4096)
     assert window["status"] == "success", window[""]
@@ -118,12 +118,12 @@ def check_keys(node1, node2):
     assert two.bind(type=1, offset=0, size=4096)["status"] == "success"
     kept = two.invalidate(window=1)
     assert kept["status"] == "memory window bind error", kept[""]
-    # One may not be bound beyond its region.
+    # A window cannot be bound beyond its region.
     one, two, key = fresh()
     refused = two.bind(offset=61440, size=8192)
     assert refused["status"] == "memory window bind error", refused[""]
 
-    # A send takes a key away, and the receiver is told which.
+    # A send with invalidate invalidates a key, and the receiver's completion contains it.
     for take in ("register", "bind"):
         one, two, key = fresh()
         if take == "bind":
@@ -137,12 +137,12 @@ def check_keys(node1, node2):
 
 
 def check_moderation(node1, node2):
-    """Events of the second's CQ wait for others, and neither for ever nor for what is more than enough."""
+    """Events of the second's CQ are delayed until their count or the period is reached."""
     one, two = node1.open(type="rc"), node2.open(type="rc")
     one.join(two)
 
     def delays(sent, right, **moderation):
-        """A machine that is busy delays this or that as well, so that one right measurement of ten will do."""
+        """A busy host also delays events, so one correct measurement of ten suffices."""
         two.moderate(**moderation)
         seen = []
         while not seen or not right(seen[-1]):
@@ -155,13 +155,13 @@ def check_moderation(node1, node2):
 
 
 def check_notification(lab, node1, node2):
-    """The second never sleeps over a message that has come, however polling, arming and messages fall together (NOTIFY-03, -06, -07, -08)."""
+    """The second never waits while a message has arrived, however polling, arming and messages are interleaved (NOTIFY-03, -06, -07, -08)."""
     one, two = node1.open(type="rc", depth=128), node2.open(type="rc", depth=128)
     one.join(two)
     two.post(count=128, size=16)
     count = lab.rounds(20000, 1000000)
     patience = int(20000 * lab.slowness)
-    # It is stress where the receiver has slept, and has also been told not to: which is a matter of who is how fast.
+    # The test is meaningful only if the receiver has waited, and if arming has also reported missed events, which depends on timing.
     for attempt in range(5):
         receiver = two.start(f"notify count={count} seed={lab.seed + attempt & 0xffffffff} ms={patience}")
         one.burst(patience=1200, count=count, size=16, seed=(lab.seed >> 8) + attempt & 0xffffffff)
@@ -173,7 +173,7 @@ def check_notification(lab, node1, node2):
 
 
 def check_drain(node1, node2):
-    """A queue that is drained, or destroyed with requests in it, has given all back, in order; of more than the card flushes at once, too."""
+    """Draining or destroying a QP completes all its requests in order, even if there are more than the card flushes at once."""
     for how, count in (("drain", 30), ("destroy", 30), ("destroy", 200), ("poll", 200)):
         for kind in ("rc", "xrc"):
             silent = node2.open(type=kind)
@@ -183,7 +183,7 @@ def check_drain(node1, node2):
 
 
 def check_errors(lab, node1, node2):
-    """The first is told what the second refuses."""
+    """The first gets the completion status of requests that the second refuses."""
     def fresh(**options):
         one, two = node1.open(type="rc"), node2.open(type="rc")
         one.join(two, **options)
@@ -218,7 +218,7 @@ def check_errors(lab, node1, node2):
 
 
 def check_counters(node, *names):
-    """The card has counted these, and of its only port, too."""
+    """The counters of the card and of its only port are equal and above 0."""
     for name in names:
         device, port = node.guest.run(f"cd /sys/class/infiniband/mlx4_0 && echo 0 >hw_counters/lifespan && cat hw_counters/{name} ports/1/hw_counters/{name}").out.split()
         assert int(device) == int(port) > 0, (name, device, port)

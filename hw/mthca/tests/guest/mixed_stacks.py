@@ -17,7 +17,7 @@ from opensm import OPENSM
 from stock import check, interfaces_up, ping, served
 from traffic import FaultyFabric, StockNode
 
-# Ours, Debian's ib_mthca, Debian's mlx4.
+# weft's driver, Debian's ib_mthca and Debian's mlx4 driver.
 THREE = """
 [[switch]]
 name = "switch1"

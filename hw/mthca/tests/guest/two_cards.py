@@ -42,7 +42,7 @@ def unload(node, driver):
 
 @contextlib.contextmanager
 def two_cards(lab, **options):
-    """Their machines, without modules, and the fabric."""
+    """Yields the two guests, without modules loaded, and the fabric."""
     fabric = FaultyFabric(lab, MIXED)
     with lab.boot(*(lab.guest(f"node{number}", cards=[socket], **options) for number, socket in enumerate(fabric.sockets, 1))) as guests:
         yield guests, fabric
@@ -97,7 +97,7 @@ def check_messages(one_node, two_node):
 
 
 def check_memory(one_node, two_node):
-    """The first reaches the second's, by all that both cards have."""
+    """The first node accesses the second's memory with all operations that both cards have."""
     one, two = one_node.open(type="rc"), two_node.open(type="rc")
     one.join(two)
     assert one.send(op="write", count=4, size=16384, seed=3, **two.memory)["done"] == "4"
@@ -112,7 +112,7 @@ def check_memory(one_node, two_node):
 
 
 def check_drain(node, peer):
-    """MGMT-09: a queue that is drained, or destroyed with requests in it, has given all back, in order."""
+    """MGMT-09: draining or destroying a queue completes all its requests in order."""
     for how, count in (("drain", 30), ("destroy", 30), ("destroy", 200), ("poll", 200)):
         silent = peer.open(type="rc")
         address = "".join(f" {name}={value}" for name, value in silent.address.items())
