@@ -129,7 +129,7 @@ class BadInput(unittest.TestCase):
 
 
 def without(program, folder, *more):
-    """A PATH on which everything is but the named programs."""
+    """Returns a PATH with all programs except the given ones."""
     folder.mkdir()
     hidden = {program, *more}
     for place in os.environ["PATH"].split(":") + ["/usr/sbin"]:

@@ -9,7 +9,7 @@ NAMES = "InEchos", "InEchoReps", "OutErrors", "OutEchoReps"
 
 
 class Node:
-    """Has what /proc/net/snmp says of ICMP, as a test sets it."""
+    """A node whose ICMP counters in /proc/net/snmp are set by the test."""
     slowness = 0    # nothing is waited for
 
     def __init__(self, name):

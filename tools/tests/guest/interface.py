@@ -27,7 +27,7 @@ def iperf3(server, client, options="-t 1", address="10.0.0.1"):
 
 
 def sent(node):
-    """Bytes and packets that ib0 was given to send."""
+    """Returns the numbers of bytes and packets that the stack has passed to ib0."""
     stats = json.loads(node.run("ip -j -s link show dev ib0").out)[0]["stats64"]["tx"]
     return stats["bytes"], stats["packets"]
 
@@ -75,8 +75,8 @@ def pings_and_streams_lose_nothing(lab):
 
 
 def dissect(file, *options):
-    """tshark's reading of a capture: each packet a line."""
-    # It refuses privileges that it does not need; checksums are not looked at unless asked for.
+    """Returns tshark's output for a capture, one line for each packet."""
+    # As root, tshark prints a warning to standard error. It verifies checksums only if requested.
     done = subprocess.run(["tshark", "-n", "-r", file, "-o", "ip.check_checksum:TRUE", *options],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, check=True)
     return done.stdout.splitlines()
@@ -84,7 +84,7 @@ def dissect(file, *options):
 
 @contextlib.contextmanager
 def captured(lab, fabric, link, file):
-    """Records a link, or an Ethernet, meanwhile."""
+    """Captures a link or an Ethernet within a context."""
     before = fabric.weft("fabric", "show").count("captured=")
     capture = lab.start(lab.program("weft"), "--socket-dir", fabric.directory, "capture", link, "--write", file,
                         until=lambda: fabric.weft("fabric", "show").count("captured=") > before)
@@ -94,7 +94,7 @@ def captured(lab, fabric, link, file):
 
 
 def ethernet(lab, fabric, node1, node2, file):
-    """The two on the lab's Ethernet, by virtio-net."""
+    """Lets the two guests communicate by virtio-net over the lab's Ethernet, and captures it."""
     for node in (node1, node2):
         node.run("modprobe virtio_net")
     interfaces_up(node1, node2, dev="eth0", network="10.2.0")
@@ -104,12 +104,12 @@ def ethernet(lab, fabric, node1, node2, file):
             ping(node2, node1, "10.2.0.1", 200)
         with check("iperf3 streams over it"):
             assert iperf3(node1, node2, "-n 4M", "10.2.0.1")["sum_received"]["bytes"] > 1_000_000
-    with check("a TCP stream comes through loss and reordering"):
+    with check("a TCP stream completes under loss and reordering"):
         fabric.weft("link", "set", "node2/eth0", "loss=1%", "reordering=1%")
         end = iperf3(node1, node2, "-n 4M", "10.2.0.1")
         assert end["sum_received"]["bytes"] > 1_000_000 and end["sum_sent"]["retransmits"] > 0, end
         fabric.weft("link", "set", "node2/eth0", "loss=0", "reordering=0")
-    with check("a link that is down carries nothing, and is counted; up, it carries again"):
+    with check("frames on a link that is down are discarded and counted, and pass again once it is up"):
         fabric.weft("link", "down", "node1/eth0")
         assert node2.run("ping -q -c 3 -i 0.01 -W 1 10.2.0.1", check=False).status == 1
         counted = fabric.weft("counters", "lan/1")
@@ -122,7 +122,7 @@ def ethernet_dissected(file):
     options = ("-o", "tcp.check_checksum:TRUE")
     malformed = dissect(file, *options, "-Y", "_ws.malformed || ip.checksum.status == 0 || tcp.checksum.status == 0 || icmp.checksum.status == 0")
     assert not malformed, "\n".join(malformed)
-    # On both links.
+    # The packets are captured on both links.
     for wanted, least in (("icmp.type == 8", 800), ("icmp.type == 0", 800), ("arp", 4), ('tcp && frame.interface_name == "node1/eth0-lan/1"', 100)):
         found = dissect(file, "-Y", wanted)
         assert len(found) >= least, f"{wanted}: {len(found)} frames"

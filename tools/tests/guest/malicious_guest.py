@@ -57,7 +57,7 @@ ethernet = "lan"
 # Limit for the daemon's memory for the cards of three guests, without the guests' own memory: see "What one guest can take" in
 # Documentation/connectx.rst.
 MEMORY_BOUND_KIB = 512 << 10
-# The control socket answers within a second; on a machine so much slower, later.
+# The control socket answers within a second, on a slow host within a multiple of it.
 ANSWER_S = 1.0
 # Descriptors that weftd has left when the malicious guest connects: enough for its card and for control clients, and fewer than one message
 # may contain.
@@ -96,20 +96,20 @@ def anonymous_memory(process):
 
 
 def leave_descriptors(process, number):
-    """Has the process run out of descriptors when it takes so many more."""
+    """Limits the process to so many more descriptors."""
     taken = sorted(int(entry.name) for entry in pathlib.Path(f"/proc/{process.pid}/fd").iterdir())
     limit = next(limit for limit in itertools.count(number) if limit - sum(fd < limit for fd in taken) == number)
     resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (limit, limit))
 
 
 def port_of(node):
-    """LID:GUID, as weft-intruder wants to have it."""
+    """Returns LID:GUID, as weft-intruder expects it."""
     gid = node.run("cat /sys/class/infiniband/mlx4_0/ports/1/gids/0").out.strip()
     return f"{lid(node)}:{''.join(gid.split(':')[4:])}"
 
 
 class Rdma:
-    """Writes into the memory of another machine and reads back from it; each byte is compared, on either side."""
+    """Writes to the other guest's memory and reads it back; each byte is compared at both ends."""
 
     def __init__(self, lab, *nodes):
         self._nodes = [StockNode(node, lab.program("weft-traffic")) for node in nodes]

@@ -35,7 +35,7 @@ CLIENTS = "ib_uverbs ib_umad ib_ipoib rdma_ucm"
 DRIVERS = {"mlx5": "mlx5_ib", "mlx4": "mlx4_ib"}
 EXCHANGES = 300
 SUITE = "/usr/share/rdma-core/tests"
-# They use a clock, and paging on demand, without asking whether the card has it.
+# These tests use a clock and on-demand paging without a check whether the card has them.
 SUITE_FAILS = {"test_query_rt_values", "test_timestamp_free_running_rc_traffic", "test_odp_dc_traffic"}
 SUITE_PASSES = 119
 # Messages of mlx5_core about a card without a vendor-specific capability and without a clock; a real card of the model has both.
@@ -104,13 +104,13 @@ def works(node1, node2, fabric, peer):
 
 @test(kernels=("stock",), timeout=240)
 def connectx_5_interoperates_with_a_connectx_2(lab):
-    """mlx5_core and mlx5_ib probe the card; IPoIB and every kind of queue pair work towards a ConnectX-2; the drivers reload."""
+    """mlx5_core and mlx5_ib probe the card, IPoIB and every kind of queue pair work with a ConnectX-2, and the drivers reload."""
     with guests(lab, MIXED.format(peer="mlx4")) as (fabric, (node1, node2)):
         works(node1, node2, fabric, "mlx4")
 
 
 def recovered(node, kind, act):
-    """The driver finds the fault when it polls the card's health, resets the card, and has its port back."""
+    """Waits until the driver has found the fault by polling the card's health, has reset the card, and the port is active again."""
     node.run("dmesg -C")
     with check(f"the driver recovers from {kind}"):
         act()
@@ -120,14 +120,14 @@ def recovered(node, kind, act):
 
 @test(kernels=("stock",), timeout=240)
 def mlx5_core_recovers_from_failure_flr_and_rebind(lab):
-    """mlx5_core recovers from a failed card and from a function-level reset; it is bound anew, and the function is removed and found again, under pings."""
+    """mlx5_core recovers from a fatal error, from a function-level reset, and, under pings, from unbind and bind and from removal and rescan."""
     with guests(lab, MIXED.format(peer="mlx5"), cpus=2) as (fabric, (node1, node2)):
         for node in (node1, node2):
             load(node, "mlx5")
         ipoib_up(node1, node2)
         device = node1.run("basename $(readlink -f /sys/class/infiniband/mlx5_0/device)").out.strip()
         recovered(node1, "a fatal error", lambda: fabric.weft("card", "fault", "node1", "catastrophic"))
-        # Use the other card: Linux lets 20 minutes pass before it recovers the same one again.
+        # Use the other card, because Linux recovers the same card again only after 20 minutes.
         recovered(node2, "a function-level reset", lambda: node2.run(f"echo 1 > /sys/bus/pci/devices/{device}/reset", timeout=60))
         ipoib_up(node1, node2)
         pinging = node2.spawn("ping -q -f -w 120 10.0.0.1")
@@ -308,7 +308,7 @@ def two_enhanced_ipoib_devices_interoperate(lab):
 
 # Debian 13's kernel, and the newest one that is packaged for it.
 NEWER_KERNELS = (("trixie", r"linux-image-(6\.12\.\d[^-]*-amd64)"), ("trixie-backports", r"linux-image-(\d+\.\d+\.\d[^-]*-amd64)"))
-# `weft run` has loaded the drivers, and ib0 has its address. Whoever is too early gets no connection, and tries again.
+# `weft run` has loaded the drivers, and ib0 has its address. A client that connects before its server listens tries again.
 USED_ON_NEWER_KERNELS = f"""
 set -e
 {{ dmesg -l emerg,alert,crit,err,warn | grep mlx5 || true; }} > /run/complaints

@@ -25,17 +25,17 @@ def faults(node):
 
 
 def members(manager, group):
-    """The GIDs of the ports that have joined a group at the subnet manager that serves this node."""
-    shown = manager.run("saquery --smkey 1 -m").out             # without the key it shows whose groups there are, and nobody in them
+    """Returns the GIDs of the ports that have joined a group at the subnet manager that serves this node."""
+    shown = manager.run("saquery --smkey 1 -m").out             # without the key, it shows the groups without their members
     records = re.findall(r"MGID\.*(\S+)\s+Mlid\S+\s+PortGid\.*(\S+)", shown)
     return {ipaddress.ip_address(port) for mgid, port in records if mgid == group}
 
 
 def joined(manager, *nodes):
     """
-    Returns when all nodes are in the broadcast group of the manager that serves this one. A manager that takes over knows of no member and has every port
-    say again what it has joined (ClientReregister, 14.2.5.6); ib_ipoib forgets its paths then, and after that it joins. Before, a flood of pings
-    is no test of a link: while a path is asked for, no more than three packets wait for it.
+    Returns when all nodes are in the broadcast group of the manager that serves this one. A manager that takes over knows no member and requests all
+    ports to register again (ClientReregister, 14.2.5.6); ib_ipoib then flushes its paths and joins again. Before that, a flood ping would lose
+    packets, because at most three packets wait for a path query.
     """
     gids = {ipaddress.ip_address(node.run("cat /sys/class/infiniband/*/ports/1/gids/0").out.strip()) for node in nodes}
     wait_until("all to be in the broadcast group", lambda: gids <= members(manager, BROADCAST), 30 * manager.slowness)
@@ -44,9 +44,9 @@ def joined(manager, *nodes):
 def manages(fabric, node1, node2):
     """OpenSM manages a lab without a manager whose guests have their drivers loaded: from node1 at first, then from node2."""
     for node in (node1, node2):
-        node.wait_for("grep -q INIT /sys/class/infiniband/*/ports/1/state", what="a link that nobody manages")
+        node.wait_for("grep -q INIT /sys/class/infiniband/*/ports/1/state", what="a link without a subnet manager")
     manager = node1.spawn(f"{OPENSM} -p 2")
-    with check("OpenSM finds the fabric, activates it, and has no fault to report"):
+    with check("OpenSM discovers and activates the fabric, and logs no error"):
         active(node1, node2)
         node1.wait_for(f"grep -q 'SUBNET UP' {LOG}", what="SUBNET UP")
         assert f"sm lid {lid(node1)} " in node2.run("sminfo").out
@@ -61,7 +61,7 @@ def manages(fabric, node1, node2):
         ping(node2, node1, "10.0.0.1", 500)
         assert BROADCAST in node2.run("saquery -g").out
         assert node2.run("saquery NR").out.count("NodeRecord dump") == 3
-    with check("it learns of a link that goes and comes by trap 128, represses each, and gets none twice"):
+    with check("OpenSM gets a trap 128 when a link goes down or up, represses each, and gets none twice"):
         for state in ("down", "up"):
             reported = node1.run(f"grep -c 'num:128' {LOG} || true").out
             fabric.weft("link", state, "node2")
@@ -72,7 +72,7 @@ def manages(fabric, node1, node2):
         node1.run("sleep 1")        # twice the time after which a trap is repeated
         traps = collections.Counter(tid for number, tid in TRAP.findall(node1.run(f"cat {LOG}").out) if number == "128")
         assert len(traps) >= 2 and set(traps.values()) == {1}, traps
-    with check("another OpenSM, in the other guest, stands by, and takes over when the first is killed"):
+    with check("a second OpenSM in the other guest is a standby, and takes over when the first is killed"):
         standby = node2.spawn(f"{OPENSM} -p 1")
         node2.wait_for(f"sminfo {lid(node2)} | grep -q STANDBY", what="the second manager")
         manager.kill()

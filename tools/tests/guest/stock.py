@@ -21,7 +21,7 @@ def check(sentence):
 
 @contextlib.contextmanager
 def guests(lab, lab_file=PAIR, *, log_level="info", **options):
-    """A fabric, and a stock guest on each of its hosts, without drivers yet: (fabric, nodes). All hosts of a lab that has Ethernets are on one."""
+    """Yields a fabric and a stock guest on each of its hosts, without drivers: (fabric, nodes). If the lab has an Ethernet, all hosts are on it."""
     fabric = Fabric(lab, lab_file, log_level)
     on_ethernet = "[[ethernet]]" in lab_file
     machines = [lab.guest(f"node{number}", kernel="stock", vfio_user=[socket], **{"share": None, **options},
@@ -33,7 +33,7 @@ def guests(lab, lab_file=PAIR, *, log_level="info", **options):
 
 @contextlib.contextmanager
 def pair(lab, lab_file=PAIR, **options):
-    """The same with the drivers loaded and the ports active."""
+    """Yields the same as guests(), with the drivers loaded and the ports active."""
     with guests(lab, lab_file, **options) as (fabric, nodes):
         load(*nodes)
         active(*nodes)
@@ -44,7 +44,7 @@ PROGRAMS = "root"
 
 
 def programs(*packages):
-    """The files of Debian's packages, without those that they depend on, in a folder for the guests' `share`; unpacked once, and kept in the cache."""
+    """Returns a cached folder with the files of Debian's packages, without their dependencies, for use as the guests' `share`."""
     def make(directory):
         apt = debian.Apt(directory / "apt")
         (directory / PROGRAMS).mkdir()
@@ -67,7 +67,7 @@ def load(*nodes, options=""):
 
 
 def unload(*nodes):
-    """The stock drivers and what they depend on, gone; in use, they would stay and this would fail."""
+    """Unloads the stock drivers and their dependencies; fails if one is still in use."""
     for node in nodes:
         node.run("modprobe -r ib_ipoib ib_umad; modprobe -r mlx4_ib && modprobe -r mlx4_core; modprobe -r ib_core", timeout=60, check=False)
         left = node.run("grep -E '^(mlx4|ib_)' /proc/modules", check=False).out
@@ -85,7 +85,7 @@ def lid(node, port=1):
 
 
 def interfaces_up(*nodes, dev="ib0", network="10.0.0"):
-    """An address on each; returns when each is in its broadcast group."""
+    """Sets the interface up with an address on each node; returns when each has joined its broadcast group."""
     for number, node in enumerate(nodes, 1):
         node.wait_for(f"test -e /sys/class/net/{dev}", timeout=20, what=dev)
         node.run(f"ip addr add {network}.{number}/24 dev {dev} && ip link set {dev} up")
@@ -94,15 +94,15 @@ def interfaces_up(*nodes, dev="ib0", network="10.0.0"):
 
 
 def ping(source, target, address, count, options="-f", timeout=120):
-    """None of count packets is lost, once the addresses are resolved: while they are not, ib_ipoib keeps no more than three."""
+    """Checks that none of count packets is lost. It first resolves the addresses, because ib_ipoib queues at most three packets meanwhile."""
     source.wait_for(f"ping -q -c 1 -W 1 {address}", timeout=30, what=f"a first answer of {address}")
     echo.ping(source, target, address, count, options, timeout)
 
 
 def served(server, client, command, server_command=None, address="10.0.0.1", port=18515, timeout=120):
-    """Runs a program that has a serving and an asking side; both must succeed. Returns (server's, client's) output."""
+    """Runs a program as a server and as a client; both must succeed. Returns (server's, client's) output."""
     serving = server.spawn(server_command or command)
-    # A try-out connection would be taken for the client's.
+    # Do not connect to find out whether it listens: the server would take that for the client.
     server.wait_for(f"ss -ltn | grep -q :{port}", timeout=30, what=f"`{serving.command}` to listen")
     asking = client.run(f"{command} {address}", timeout)
     return serving.wait(timeout).out, asking.out

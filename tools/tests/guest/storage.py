@@ -74,7 +74,7 @@ iscsiadm -m node -T {ISCSI_NAME} -p 10.0.0.1:3260 -I iser --login
 
 
 def gid(node):
-    """The groups of the first GID of the card's port."""
+    """Returns the groups of digits of the port's first GID."""
     return node.run("cat /sys/class/infiniband/*/ports/1/gids/0").out.strip().split(":")
 
 
@@ -94,7 +94,7 @@ def compare(node, device):
 
 
 def same(target, device, host):
-    """The target's disk holds the host's data; read past the cache, which the target's driver does not fill."""
+    """Checks that the target's disk contains the host's data, with direct I/O because the target's driver does not update the page cache."""
     digest = target.run(f"dd if={device} bs=256k count={MEGABYTES << 2} iflag=direct status=none | sha256sum").out
     assert digest == host.run("sha256sum < /tmp/data").out, digest
 
@@ -105,9 +105,9 @@ def nvme_over_rdma(fabric, target, host):
     host.run(f"echo transport=rdma,traddr=10.0.0.1,trsvcid=4420,nqn={NQN},nr_io_queues=1,reconnect_delay=1 > /dev/nvme-fabrics", timeout=60)
     host.wait_for("test -b /dev/nvme0n1", timeout=30, what="the disk")
     write_and_compare(host, "/dev/nvme0n1")
-    with check("the target's own disk has what was written"):
+    with check("the target's own disk contains the written data"):
         same(target, "/dev/ram0", host)
-    with check("a link that flaps while it is written to costs nothing"):
+    with check("no data is lost if the link flaps during writes"):
         random_data(host)
         # The last round begins after the last flap: all of the disk is new.
         writer = host.spawn("while :; do last=; test -e /tmp/stop && last=1; "
@@ -125,7 +125,7 @@ def nvme_over_rdma(fabric, target, host):
 
 
 def srp(target, host):
-    """The target's disk is of memory that nothing but SRP reaches: what is read back has been there."""
+    """The target's disk is a RAM disk that is accessible only by SRP, so data that is read back has been transferred by SRP."""
     listener, initiator = (":".join(gid(node)[4:]) for node in (target, host))
     guid = target.run("cat /sys/class/infiniband/*/node_guid").out.strip().replace(":", "")
     target.run("set -e\n" + SRP_TARGET.replace("@TARGET@", listener).replace("@INITIATOR@", initiator), timeout=60)
@@ -141,7 +141,7 @@ def srp(target, host):
 
 
 def iser(target, host):
-    """Linux's target over iSER, and open-iscsi, which the host has from a shared folder. The disk is of memory that nothing else reaches."""
+    """Linux's target over iSER, and open-iscsi from the host's shared folder, transfer data of a RAM disk that is accessible only by iSER."""
     target.run(f"set -e\n{ISER_TARGET}", timeout=60)
     host.run(f"set -e\n{ISER_LOGIN}", timeout=90)
     host.wait_for("test -b /dev/sda", timeout=30, what="the disk")
@@ -152,7 +152,7 @@ def iser(target, host):
 
 
 def reliable_datagrams(lab, fabric, server, client):
-    """rds_rdma brings back each datagram, of up to 64 KiB, in order and byte by byte; its connection outlives a flap."""
+    """rds_rdma returns each datagram of up to 64 KiB unchanged and in order, and its connection survives a link flap."""
     program = lab.directory / "rds"
     source = cache.TREE / "tools/tests/guest/rds.c"
     subprocess.run(["gcc", "-O2", "-static", "-Wall", "-Wextra", "-Werror", source, "-o", program], stdin=subprocess.DEVNULL, check=True)

@@ -32,7 +32,7 @@ EVERYTHING = own_kernel.required(share=True, card="mlx4")
 
 
 def bzimage(release=RELEASE):
-    """The head of a bzImage: the boot protocol's magic, and where the version is."""
+    """Returns the header of a bzImage, with the boot protocol's magic number and the offset of the version."""
     data = bytearray(4096)
     data[0x202:0x206] = b"HdrS"
     data[0x20E:0x210] = (0x600).to_bytes(2, "little")
@@ -515,7 +515,7 @@ class Refused(Folder):
 
 
 class AnotherDaemon(Folder):
-    """Files in a lab's directory that are left by a weftd that was killed, or belong to one that somebody else started."""
+    """Files in a lab's directory that a killed weftd has left behind, or that belong to another running weftd."""
 
     def session(self, *words, **more):
         return subprocess.run([sys.executable, SESSION, self.folder, *words], capture_output=True, text=True, check=False,

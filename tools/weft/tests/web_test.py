@@ -85,7 +85,7 @@ class Peers(unittest.TestCase):
 
 
 def listening(where):
-    """The addresses at which somebody of this machine listens on a port, as the kernel has them: loopback is 0100007F."""
+    """Returns the addresses at which a process listens on a port, in the format of /proc/net/tcp: loopback is 0100007F."""
     port = f"{int(where.split(':')[1]):04X}"
     lines = [line.split() for file in ("tcp", "tcp6") for line in pathlib.Path("/proc/net", file).read_text().splitlines()[1:]]
     return {local.split(":")[0] for _, local, _, state, *_ in lines if state == "0A" and local.endswith(f":{port}")}

@@ -10,15 +10,15 @@ DONE = "weft-page-done"
 
 
 def sections(page):
-    """{title: text} of a page."""
+    """Returns the sections of a page as {title: text}."""
     parts = re.split(r"^(.+)\n=+\n", page.read_text(), flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2]))
 
 
 def commands_of(page, title):
-    """[(command, [text that it says])] of a section."""
+    """Returns the commands of a section and the output that it shows: [(command, [text])]."""
     commands = []
-    of_commands = False     # a block of something else is to be read, not to be done
+    of_commands = False     # other blocks contain no commands
     for line in sections(page)[title].splitlines():
         if not line.startswith("    "):
             of_commands &= not line
@@ -34,14 +34,14 @@ def commands_of(page, title):
 
 
 class Shell:
-    """A user's shell: what it says of a command, and its status."""
+    """A user's shell, which returns the output and the status of each command."""
 
     def __init__(self, directory, program):
         environment = {**os.environ, "PATH": f"{pathlib.Path(program).parent}:{os.environ['PATH']}", "XDG_RUNTIME_DIR": str(directory)}
         self._bash = subprocess.Popen(["bash"], cwd=directory, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def run(self, command):
-        # The command reads nothing, or it would read the next one.
+        # The command gets no standard input; otherwise it would read the next command.
         self._bash.stdin.write(f"{{ {command}\n}} </dev/null\nstatus=$?; echo; echo {DONE} $status\n")
         self._bash.stdin.flush()
         said = []

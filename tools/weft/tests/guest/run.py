@@ -11,7 +11,7 @@ from lab import kernels
 from lab.testing import test
 from lab.waiting import wait_until
 
-# One host has what the command line says, the other a kernel of its own: which is Debian's, taken as any file with a folder of modules.
+# One host uses the kernel of the command line, the other one a kernel from the lab file: Debian's, given as a file and a folder of modules.
 LAB = """
 [[switch]]
 name = "leaf"
@@ -40,12 +40,12 @@ until ip neighbour show dev ib0 | grep -q 10.1.0.1; do sleep 0.1; done
 """
 
 
-# A part of an initramfs that is visible once its files have gone: an ACPI table (Linux, Documentation/admin-guide/acpi/initrd_table_override.rst).
+# An ACPI table in an initramfs is visible after the files are gone (Linux, Documentation/admin-guide/acpi/initrd_table_override.rst).
 TABLE = "kernel/firmware/acpi/weft.aml"
 
 
 def _folder_with_a_table(directory):
-    """The folder of an SSDT that says nothing (ACPI 6.5, 5.2.6): its header, the bytes of which add up to 0."""
+    """Returns a folder with an empty SSDT (ACPI 6.5, 5.2.6), which consists of a header whose bytes add up to 0."""
     header = b"SSDT" + (36).to_bytes(4, "little") + b"\x02\0WEFT  NOTHING " + (1).to_bytes(4, "little") + b"WEFT" + (1).to_bytes(4, "little")
     path = directory / "tables" / TABLE
     path.parent.mkdir(parents=True)

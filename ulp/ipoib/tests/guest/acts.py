@@ -73,7 +73,7 @@ def packet_sockets(random):
 tell raw $A packet ib0 raw {length}
 tell empty $A packet ib0 raw 0
 tell short $A packet ib0 raw {random.randrange(1, 24)}
-# Debian's module reads the address that there is none of, and takes the kernel with it.
+# Debian's module reads the missing address and crashes the kernel.
 test $NUMBER = 1 && tell dgram-nowhere $A packet ib0 dgram {length}
 tell dgram-broadcast $A packet ib0 dgram {length} $broadcast
 tell dgram-nobody $A packet ib0 dgram {length} {nobody}
@@ -145,7 +145,7 @@ home"""
 
 
 def attributes(random):
-    """Draws from all attributes of `ip link set`. The kernel decides about unusual values."""
+    """Chooses at random from all attributes of `ip link set`. The kernel decides about unusual values."""
     sets = ["mtu 68", "mtu 67", "mtu 1500", "mtu 2044", "mtu 2045", "mtu 4092", "mtu 65520", "mtu 65521", "mtu 0", "txqueuelen 0", "txqueuelen 1", "txqueuelen 5000",
             "alias somebody", "group 7", "group 0", "arp off", "arp on", "multicast off", "multicast on", "dynamic on", "dynamic off",
             "carrier off", "protodown on", "mode dormant", "mode default", "state up", "vf 0 mac 00:11:22:33:44:55", "addrgenmode none",
@@ -237,7 +237,7 @@ await 'test -e /sys/class/net/ib0'
 home"""
 
 
-# With what the kernel must have: a symbol of its configuration.
+# Each action, and the configuration symbol that the kernel must have for it.
 SCRIPTS = {
     namespace_with_ib0: None, namespace_with_a_child: None, children: None, packet_sockets: None, vlan: "VLAN_8021Q", bridge: "BRIDGE",
     macvlan: "MACVLAN", bonding: "BONDING", traffic_control: "NET_SCHED", xdp: "BPF_SYSCALL", promiscuous: None, up_and_down: None,
@@ -247,7 +247,7 @@ SCRIPTS = {
 
 
 def drawn(random):
-    """Returns a round of all acts in random order: (name, needs, script)."""
+    """Returns a round of all actions in random order: (name, needs, script)."""
     for act in random.sample(list(SCRIPTS), len(SCRIPTS)):
         yield act.__name__, SCRIPTS[act], act(random)
 

@@ -12,7 +12,7 @@ from lab.waiting import DeadlineExceeded, wait_until
 from pair import SUITE, interfaces_up, mixed_pair, reachable, weft
 
 TOOL = "/tmp/administrator"
-# An SM that shows all memberships to who knows its key.
+# A subnet manager that shows all memberships to clients with its key.
 SM_KEY = 1
 OPEN = PAIR + f"""[sm]
 sm_key = {SM_KEY}
@@ -21,7 +21,7 @@ SEND_ONLY_MAX = 256     # Multicast::send_only_max
 
 
 def install_tool(lab, *nodes):
-    """Compiles administrator.c (see there), and puts it into the guests as TOOL."""
+    """Compiles administrator.c and copies it into the guests as TOOL."""
     program = lab.directory / "administrator"
     source = cache.TREE / "ulp/ipoib/tests/guest/administrator.c"
     subprocess.run(["gcc", "-O2", "-static", "-Wall", "-Wextra", "-Werror", source, "-o", program], stdin=subprocess.DEVNULL, check=True)
@@ -94,7 +94,7 @@ def number_of_send_only_memberships_is_bounded(lab, node1, node2):
         return len(of_groups(memberships(node2, node2), 2)) == wanted
 
     wait_until("the peer's joins", joined_by_the_peer, 30 * lab.slowness, interval=0.5)
-    # Two at a time: the first packet to a group waits for it, and may be dropped where it does not exist yet.
+    # The first packet to a group waits for the join, and may be dropped if the group does not exist yet.
     tool(node1, "send", "ib0", "239.2.0.0", wanted)
     wait_until("joins for sending", lambda: len(of_groups(memberships(node2, node1), 2)) >= SEND_ONLY_MAX - 10, 30 * lab.slowness, interval=0.5)
     reachable(node1, "10.0.0.2")

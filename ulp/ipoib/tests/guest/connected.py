@@ -10,14 +10,14 @@ from pair import interfaces_up, iperf3, lost_sizes, mixed_pair, reachable, weft_
 
 MODES = ("connected", "datagram")
 CONNECTED_MTU = 65520
-# Across a datagram, what is copied and what is not, and the largest packet.
+# Sizes around a datagram and around the copy limit, and the largest packet.
 SIZES = (56, 1987, 2017, 8200, 60000, 65492)
 
 
 def set_mode(node, mode):
     node.put("/sys/class/net/ib0/mode", f"{mode}\n")
     assert node.read("/sys/class/net/ib0/mode") == mode
-    # The broadcast domain is joined anew.
+    # The interface joins the broadcast group again.
     node.wait_for_carrier()
 
 
@@ -40,7 +40,7 @@ def address_of(node):
 def pings(source, target):
     reachable(source, target)
     for size in SIZES:
-        # The first of those that are too long may be lost to the news that they are.
+        # The first packets that are too long may be dropped until the sender knows the path MTU.
         source.wait_for(f"ping -c 1 -W 5 -q -s {size} {target}", timeout=60, what=f"an answer to {size} bytes")
 
 
@@ -50,15 +50,13 @@ def between(ours, theirs):
 
 
 def wrong_checksums(node, within=""):
-    """How many segments of TCP were dropped for theirs."""
+    """Returns the number of TCP segments that were dropped because of their checksum."""
     return int(re.search(r"TcpInCsumErrors\s+(\d+)", node.run(f"{within} nstat -az TcpInCsumErrors").out)[1])
 
 
 def forwarded(source, router, to):
-    """
-    Who forwards what came without its checksum computes it where the next interface does not, of segments that were put together and of large
-    packets: who is behind gets it right, and receives none of the others. A packet socket sees it before.
-    """
+    """A router that forwards packets received without a checksum computes it if the next interface does not, also for merged segments and large
+    packets. The receiver behind it gets only correct checksums. A packet socket on ib0 sees the packets without one."""
     behind = "ip netns exec behind"
     router.run("echo 1 > /proc/sys/net/ipv4/ip_forward; ip netns add behind && ip link add inside type veth peer name outside netns behind && "
                "ethtool -K inside tx off >/dev/null && ip addr add 10.0.9.1/24 dev inside && ip link set inside up && "
@@ -84,7 +82,7 @@ def forwarded(source, router, to):
 
 
 def modes_change_under_traffic(source, target):
-    """Each end goes to datagrams and back while TCP sends: it goes on, and nothing of it arrives with a wrong checksum."""
+    """Each end changes to datagram mode and back while TCP sends. TCP continues, and no segment arrives with a wrong checksum."""
     listener = target.spawn("iperf3 -s -1")
     target.wait_for("ss -ltn | grep -q :5201", timeout=20, what="iperf3 to listen")
     sending = source.spawn(f"iperf3 -c {address_of(target)} -t 600")
@@ -92,7 +90,7 @@ def modes_change_under_traffic(source, target):
         received = octets(target)
         target.wait_for(f"test $(cat /sys/class/net/ib0/statistics/rx_bytes) -gt {received + 1_000_000}", timeout=60, what="a megabyte")
         set_mode(node, mode)
-        # Their neighbour entries are from before.
+        # The neighbour entries are from the previous mode.
         for other in (source, target):
             other.run("ip neigh flush dev ib0")
     sent = counter(source, "connected_tx_unsummed")
@@ -104,8 +102,8 @@ def modes_change_under_traffic(source, target):
 
 
 def other_address(node):
-    """An administrator may name another GID of the port's, and nothing else; until the port has it there is no carrier. Children have it too, those that
-    are there and those that are made later."""
+    """An administrator can set another GUID in the interface's address, and nothing else. There is no carrier until the port has it. Existing and
+    later children get it too."""
     def guids(*devices):
         return {node.read(f"/sys/class/net/{dev}/address")[-23:] for dev in devices}
 
@@ -134,7 +132,7 @@ def connected_mode_works_between_weft_guests(lab):
             set_mode(node, "connected")
             assert mtu(node) == CONNECTED_MTU
         between(node1, node2)
-        # Not a fragment among them.
+        # No packet is fragmented.
         assert not lost_sizes(node1, "10.0.0.2", 3 * (CONNECTED_MTU - 28,), "-M do")
         for node in (node1, node2):
             assert counter(node, "connections_made") == 1 and counter(node, "connections_accepted") == 1
@@ -181,7 +179,7 @@ def connected_mode_works_with_the_stock_stack(lab):
         interfaces_up(node1, node2)
         for ours, theirs in itertools.product(MODES, MODES):
             if ours == theirs == "datagram" and not full():
-                continue  # what all other tests are about
+                continue  # all other tests use this combination
             set_mode(node1, ours)
             set_mode(node2, theirs)
             # The neighbour entries may be from the previous mode.
@@ -189,7 +187,7 @@ def connected_mode_works_with_the_stock_stack(lab):
                 node.run("ip neigh flush dev ib0; ip route flush cache")
             sent, received = (counter(node1, f"connected_{way}") for way in ("tx", "rx"))
             between(node1, node2)
-            # The in-tree stack takes connections in either mode, and makes them in one.
+            # The in-tree stack accepts connections in either mode, but makes them only in connected mode.
             assert (counter(node1, "connected_tx") > sent) == (ours == "connected"), (ours, theirs)
             assert (counter(node1, "connected_rx") > received) == (ours == theirs == "connected"), (ours, theirs)
             if ours == "connected":

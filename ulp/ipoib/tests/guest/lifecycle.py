@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Interfaces that are created and removed under traffic: nothing stays lost, hangs or leaks. Each test runs with a peer on weft's modules
+"""Interfaces are created and removed under traffic; traffic recovers, nothing hangs and nothing leaks. Each test runs with a peer on weft's modules
 and with one on Debian's in-tree stack."""
 import json
 
@@ -20,13 +20,13 @@ def down_and_up(lab, node1, node2):
     node1.run("ip -batch /tmp/flaps", timeout=300)
     reachable(node1, "10.0.0.2")
     flood.kill()
-    # In the middle of joining and resolving, too.
+    # The interface also goes down while it joins groups and resolves paths.
     node1.run("for i in $(seq 10); do ip link set ib0 down; ip link set ib0 up; sleep 0.1; done", timeout=300)
     reachable(node1, "10.0.0.2")
 
 
 def link_flaps(lab, node1, node2):
-    """The carrier follows the cable, and traffic returns with it."""
+    """The carrier follows the state of the link, and traffic resumes with it."""
     reachable(node1, "10.0.0.2")
     flood = node2.spawn("ping -f -q -w 3000 10.0.0.1")
     for _ in range(lab.rounds(5, 100)):
@@ -40,7 +40,7 @@ def link_flaps(lab, node1, node2):
 
 
 def renumber(lab):
-    """Has the manager give every port other LIDs, and waits until it has."""
+    """Lets the subnet manager assign other LIDs to all ports, and waits for the end of it."""
     def state():
         fabric = json.loads(weft(lab, "--json", "fabric", "show"))
         return fabric["subnet_manager"]["sweeps"], fabric["switches"][0]["lid"]
@@ -51,7 +51,7 @@ def renumber(lab):
 
 
 def manager_changes(lab, node1, node2):
-    """Pings go on while the manager is away; after it comes back, and after every LID has changed, all is found again."""
+    """Pings continue while the subnet manager is disabled. The guests reach each other after it is enabled, and after all LIDs have changed."""
     weft(lab, "sm", "disable")
     ping(node1, node2, "10.0.0.2", 5, "-i 0.2")
     weft(lab, "sm", "enable")
@@ -66,7 +66,7 @@ def manager_changes(lab, node1, node2):
 
 
 def modules_reload(lab, node1, node2):
-    """The modules go and come while pings run."""
+    """The modules are removed and inserted while pings run."""
     for _ in range(lab.rounds(3, 100)):
         flood = node1.spawn("ping -f -q -w 600 10.0.0.2")
         back = node2.spawn("ping -f -q -w 600 10.0.0.1")
@@ -80,7 +80,7 @@ def modules_reload(lab, node1, node2):
 
 
 def card_leaves(lab, node1, node2):
-    """The card is taken out from under the interface, and from under a child that goes at that moment."""
+    """The card is removed while the interface is in use and while a child interface is being deleted."""
     node1.run("ip link add link ib0 name ib0.8001 type ipoib pkey 0x8001 && ip link set ib0.8001 up")
     back = node2.spawn("ping -f -q -w 600 10.0.0.1")
     flood = node1.spawn("ping -f -q -w 600 10.0.0.2")

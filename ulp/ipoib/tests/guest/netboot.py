@@ -7,7 +7,7 @@ from lab.testing import test
 from pair import interfaces_up, load_stock, load_suite, reachable, start_fabric, unload_suite
 
 FILES = ("kernel", "initramfs")
-# The machine that boots has an InfiniHost, which takes two ports for granted.
+# The guest that boots has an InfiniHost; iPXE's driver requires two ports.
 MTHCA = PAIR.replace('name = "node2"\n', 'name = "node2"\nmodel = "mthca"\nports = 2\n').replace('"node2", ', '"node2/1", ')
 
 

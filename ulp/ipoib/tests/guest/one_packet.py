@@ -17,14 +17,14 @@ Line = collections.namedtuple("Line", "point text")
 
 
 def trace(node):
-    """The reports since the last time, in order."""
+    """Returns the trace events since the last call, in order."""
     out = node.run("cat /sys/kernel/tracing/trace; echo > /sys/kernel/tracing/trace").out
     found = re.findall(r"^.*?\d+\.\d+: (\w+): (.*)$", out, re.MULTILINE)
     return [Line(point, text) for point, text in found if point in POINTS]
 
 
 def after(lines, point, pattern):
-    """The lines behind the first report of a point that the pattern finds, and that report."""
+    """Returns the lines after the first event of a tracepoint that matches the pattern, and the match."""
     for index, line in enumerate(lines):
         if line.point == point and (match := re.search(pattern, line.text)):
             return lines[index + 1:], match

@@ -11,12 +11,12 @@ SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_mlx4", "weft_ipo
 
 
 def start_fabric(lab, lab_file=PAIR, **kernel_of):
-    """A fabric with node1 and node2; returns the cards' sockets. kernel_of: as Fabric's."""
+    """Starts a fabric with node1 and node2; returns the cards' sockets. kernel_of: see Fabric."""
     return Fabric(lab, lab_file, kernel_of=kernel_of).sockets
 
 
 def weft(lab, *arguments):
-    """The command line, on the test's fabric."""
+    """Runs the program weft on the test's fabric."""
     return subprocess.run([lab.program("weft"), "--socket-dir", lab.socket_path("x").parent, *map(str, arguments)],
                           check=True, capture_output=True, text=True, timeout=60).stdout
 
@@ -26,7 +26,7 @@ def load_suite(node, driver="weft_mlx4"):
 
 
 def load_stock(node, driver="mlx4_ib"):
-    """Debian's own modules."""
+    """Loads Debian's in-tree modules."""
     node.run(f"modprobe {driver} && modprobe ib_ipoib", timeout=60)
     node.wait_for("ip link show dev ib0", timeout=60, what="ib0 of the stock stack")
 
@@ -37,7 +37,7 @@ def unload_suite(node, driver="weft_mlx4"):
 
 @contextlib.contextmanager
 def weft_pair(lab, lab_file=PAIR, **options):
-    """Both guests with the suite loaded; without a failure, it is unloaded at the end."""
+    """Yields two guests with weft's modules loaded, and unloads them at the end unless the test fails."""
     sockets = start_fabric(lab, lab_file)
     guests = [lab.guest(f"node{number}", cards=[socket], **options) for number, socket in enumerate(sockets, 1)]
     with lab.boot(*guests) as nodes:
@@ -50,7 +50,7 @@ def weft_pair(lab, lab_file=PAIR, **options):
 
 @contextlib.contextmanager
 def mixed_pair(lab, lab_file=PAIR, peer_share=None):
-    """The first guest on our stack, the second on Debian's kernel and its own modules, with a folder as its /share."""
+    """Yields one guest with weft's stack and one with Debian's kernel and its in-tree modules, which has peer_share as its /share."""
     sockets = start_fabric(lab, lab_file, node2="stock")
     ours = lab.guest("node1", cards=[sockets[0]])
     theirs = lab.guest("node2", cards=[sockets[1]], kernel="stock", share=peer_share)
@@ -66,13 +66,13 @@ def reachable(source, target, timeout=60):
 
 
 def lost_sizes(source, target, sizes, options=""):
-    """Those of the sizes to which there is no answer. One at a time: of several, ping waits for the last only twice as long as the others took."""
+    """Returns the sizes without an answer. Each gets its own ping, because ping waits for a last packet only twice as long as the others took."""
     words = " ".join(map(str, sizes))
     return source.run(f"for size in {words}; do ping -c 1 -W 5 -q -s $size {options} {target} >/dev/null || echo $size; done", timeout=60 + 5 * len(sizes)).out.split()
 
 
 def interfaces_up(*nodes, dev="ib0", network="10.0.0"):
-    """ib0 up with an address on each, and running: its port is active and it is in its broadcast group."""
+    """Sets ib0 up with an address on each node, and waits until it has a carrier: its port is active and it has joined the broadcast group."""
     for number, node in enumerate(nodes, 1):
         node.run(f"ip link set {dev} up && ip addr add {network}.{number}/24 dev {dev}")
     for node in nodes:

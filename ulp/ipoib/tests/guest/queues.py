@@ -35,7 +35,7 @@ def each_cpu_sends_through_its_own_queue(lab):
             node2.run("sysctl -q net.ipv4.icmp_echo_ignore_broadcasts=0")
             out = node1.run(f"taskset -c {cpu} ping -c 3 -i 0.2 -W 5 -L -I ib0 224.0.0.1", check=False).out
             assert "10.0.0.2" in out and "10.0.0.1:" not in out, out
-            # The card keeps back from a group what its own QP sent to it, but not what our other QPs send.
+            # The card does not deliver multicast packets to the QP that sent them, but to the interface's other QPs.
             assert cpu == 0 or from_self(node1) - before >= 3
         for options in ("-P 4", "-P 4 -R"):
             assert iperf3(node2, node1, "10.0.0.2", options)["sum_received"]["bytes"] > 1_000_000

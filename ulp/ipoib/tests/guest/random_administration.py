@@ -20,11 +20,11 @@ from administration import install_tool
 from debian_outcomes import OUTCOMES
 from pair import interfaces_up, mixed_pair, reachable, weft
 
-SHORT = 8               # acts of every run
+SHORT = 8               # actions of every run
 HOURS_S = 2 * 3600      # with --full no round begins later
 
 
-# Act, what of it, the outcome with ours, with Debian's (regular expressions; "-": no such line), and why.
+# Action, part of it, outcome on weft's stack, on Debian's (regular expressions; "-": no such line), and the reason.
 DIFFERENCES = (
     ("packet_sockets", "dgram-nowhere", "EINVAL", "-", "Debian's oopses; not tried there"),
     ("attributes", "mtu (0|67)", "Error: mtu less than device minimum.", "ok|.*: Invalid argument", "IPv4 asks for 68 at the least"),
@@ -38,7 +38,7 @@ DIFFERENCES = (
 )
 
 
-# Not run on Debian's stack: its module crashes the kernel if a join ends during removal, by using a queue pair that was destroyed with the card.
+# Not run on Debian's stack: if a join ends during removal, its module crashes the kernel, as it uses a queue pair that was destroyed with the card.
 OURS_ALONE = ("driver_unbound",)
 
 
@@ -48,7 +48,7 @@ def explained(act, what, one, two):
 
 
 def unrecorded(ours):
-    """Where the outcomes are not those that are recorded of Debian's, or what an act waited for never was."""
+    """Returns the outcomes that differ from the recorded ones of Debian's stack, and the actions that timed out."""
     found = []
     for (number, act), outcome in ours.items():
         for what, one in outcome.items():
@@ -59,7 +59,7 @@ def unrecorded(ours):
 
 
 def unexplained(ours, theirs):
-    """Where the outcomes differ and no row of DIFFERENCES says why."""
+    """Returns the outcomes that differ between the stacks and that no row of DIFFERENCES explains."""
     found = []
     for (number, act), outcome in ours.items():
         if act in OURS_ALONE:
@@ -73,12 +73,12 @@ def unexplained(ours, theirs):
 
 
 class Administrator:
-    """One stack's side of it: the acts on one node, with the other as its peer."""
+    """Performs the actions on one node, with the other one as its peer."""
 
     def __init__(self, lab, node, number, peer, must_answer=True):
         self.lab, self.node, self.number, self.peer, self.must_answer = lab, node, number, peer, must_answer
         config = node.run("zcat /proc/config.gz 2>/dev/null || true").out
-        # Debian's kernel has all of it.
+        # Debian's kernel has all configuration symbols.
         self.has = (lambda option: f"CONFIG_{option}=" in config) if config else lambda option: True
 
     def script(self, script):
@@ -86,7 +86,7 @@ class Administrator:
         return self.node.run(f"NUMBER={self.number} PEER={target}{acts.PRELUDE}{script}\ntrue", timeout=120)
 
     def answers(self):
-        """The peer answers. Debian's stack may have missed that its port came up (a race of its own): then the port does it again."""
+        """Waits until the peer answers. If Debian's stack has missed that its port came up (a race), the port is taken down and up again."""
         target = f"{acts.ADDRESS}.{3 - self.number}"
         try:
             reachable(self.node, target, timeout=60 if self.must_answer else 5)
@@ -110,7 +110,7 @@ class Administrator:
         weft(self.lab, "sm", "sweep")
 
     def rounds(self):
-        """The seed's rounds of all acts, those that are done from outside among them: lists of (name, needs, script, or none for a method)."""
+        """Yields rounds of all actions in the seed's order as lists of (name, needs, script); the script is None for a method of this class."""
         draw = randoms.Random(self.lab.seed)
         while True:
             listing = [act for act in acts.drawn(draw) if not act[1] or self.has(act[1])]
@@ -119,7 +119,7 @@ class Administrator:
             yield listing
 
     def one(self, number, name, script):
-        """One act, after which the peer answers; its outcome."""
+        """Performs one action, waits until the peer answers, and returns the outcome."""
         outcome = {}
         print(self.node.name, number, name, flush=True)
         if script is None:
@@ -131,7 +131,7 @@ class Administrator:
         return outcome
 
     def run(self, listing, without=()):
-        """Acts but some, under traffic, which goes on until it is ended; {(number, act): outcome}."""
+        """Performs all actions except some, under traffic; returns {(number, action): outcome}."""
         outcomes, done = {}, []
         traffic = self.peer.spawn(f"ping -i 0.02 -q {acts.ADDRESS}.{self.number}")
         reader = self.node.spawn("while :; do cat /proc/net/dev /sys/class/net/ib0/statistics/* /sys/class/net/ib0/mtu; ip -s link show; sleep 0.05; done >/dev/null 2>&1")

@@ -13,7 +13,7 @@ TRACING = "/sys/kernel/tracing"
 
 
 def begin_tracing(node, longest_us):
-    """Records each section that is longer than that; the trace shows the last one, with its stack."""
+    """Traces sections that are longer than a limit; the trace shows the last one with its call stack."""
     node.run(f"mountpoint -q {TRACING} || mount -t tracefs none {TRACING}")
     node.run(f"cd {TRACING} && echo 0 >tracing_on && echo {longest_us} >tracing_thresh && echo preemptirqsoff >current_tracer && echo 1 >tracing_on")
 
@@ -23,8 +23,8 @@ def end_tracing(node):
 
 
 class LongSections:
-    """The sections of the stack's that were too long. The host may take the CPU from a guest in the middle of any section: one of the stack's own
-    is found again and again, and so counts from the third time on."""
+    """The sections of weft's stack that were too long. Because the host may preempt a guest in any section, a section counts only if it was too
+    long at least three times."""
     times = 3
 
     def __init__(self, node):

@@ -43,7 +43,7 @@ def mtu_4092_and_a_child_carry_traffic(lab):
     parent."""
     with weft_pair(lab, LARGE) as (node1, node2):
         check_large_datagrams_and_a_child(node1, node2)
-        # Another child of the same partition, and one of the parent's, carry traffic too; one by its P_Key in sysfs is unique.
+        # Another child of the same partition and one of the parent's partition also carry traffic; sysfs creates only one child for each P_Key.
         for number, (name, words) in enumerate((("again", "pkey 0x8001"), ("pod1", "")), 2):
             node1.run(f"ip link add link ib0 name {name} type ipoib {words}")
             node1.run(f"ip link set {name} up; ip address add 10.0.{number}.1/24 dev {name}")

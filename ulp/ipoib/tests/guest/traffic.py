@@ -7,7 +7,7 @@ from lab.testing import test
 
 from pair import interfaces_up, iperf3, lost_sizes, mixed_pair, weft_pair
 
-# Across the edges of the link's 2044 bytes, of IP fragments, and of a page.
+# Sizes around the link's MTU of 2044, around fragments, and around a page.
 SIZES = (0, 1, 55, 1400, 2015, 2016, 2017, 4031, 4032, 4033, 4096, 16000, 65507)
 
 
@@ -57,7 +57,7 @@ def segmented(node):
 
 
 def check_ipv6_offloads(node1, node2):
-    """TCP by IPv6 is cut into segments and summed up by the card; the receiver's stack looks itself whether that was done right."""
+    """The card segments TCP over IPv6 and computes the checksums, and the receiver's stack verifies them in software."""
     features = node1.run("ethtool -k ib0").out
     for name in ("tx-checksum-ipv4", "tx-checksum-ipv6", "tx-tcp-segmentation", "tx-tcp6-segmentation"):
         assert f"{name}: on" in features, features
