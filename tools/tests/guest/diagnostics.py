@@ -21,7 +21,7 @@ def infiniband_diags_report_the_fabric_correctly(lab):
     with pair(lab) as (fabric, (node1, node2)):
         interfaces_up(node1, node2)
         one, two = lid(node1), lid(node2)
-        with check("ibnetdiscover finds the switch and every end port, cabled as the lab says"):
+        with check("ibnetdiscover finds the switch and every end port, connected as in the lab file"):
             out = node1.run("ibnetdiscover").out
             assert re.search(r'^Switch\s+36 "S-\w+"\s+# "switch1" base port 0 lid \d+', out, re.MULTILINE), out
             guids = {host["name"]: host["guid"] for host in json.loads(fabric.weft("--json", "fabric", "show"))["hosts"]}
@@ -39,7 +39,7 @@ def infiniband_diags_report_the_fabric_correctly(lab):
         with check("iblinkinfo shows three active links, at 4X QDR"):
             out = node1.run("iblinkinfo --switches-only").out
             assert len(re.findall(r"4X\s+10\.0 Gbps Active/  LinkUp", out)) == 3 and "Down/" in out, out
-        with check("a cable that is pulled is seen as down, and as active once it is back"):
+        with check("iblinkinfo shows a link that is down, and shows it as active once it is up again"):
             fabric.weft("link", "down", "node2")
             node1.wait_for("iblinkinfo --switches-only | grep -c Active | grep -qx 2", what="two links left")
             assert '"node2' not in node1.run("ibnetdiscover").out
@@ -61,7 +61,7 @@ def infiniband_diags_report_the_fabric_correctly(lab):
             assert re.search(rf"dlid\.+{two}\b", node1.run(f"saquery PR --src-to-dst {one}:{two}").out)
             assert "ff12:401b:ffff::ffff:ffff" in node1.run("saquery -g").out
             assert node1.run("saquery MCMR --gid-prefix 0 -m 0xc000 || true").status == 0
-        with check("perfquery counts what was sent, and resets"):
+        with check("perfquery shows the packets and bytes sent, and resets the counters"):
             before = counters(node1.run("perfquery -x").out)
             ping(node1, node2, "10.0.0.2", 500, "-f -s 1000")
             after = counters(node1.run("perfquery -x").out)

@@ -37,22 +37,22 @@ def pings_and_streams_lose_nothing(lab):
     """No ping in either direction is lost, and TCP and UDP work over ib0 with and without checksum and segmentation offload."""
     with pair(lab) as (_, (node1, node2)):
         interfaces_up(node1, node2)
-        with check(f"{PINGS} pings each way, none lost"):
+        with check(f"none of {PINGS} pings in each direction is lost"):
             ping(node1, node2, "10.0.0.2", PINGS)
             ping(node2, node1, "10.0.0.1", PINGS)
-        with check("pings of every size around a packet's limits, their patterns checked, none lost"):
+        with check("pings of sizes around the limits of a packet arrive with an unchanged pattern"):
             for size in (0, 1, 2015, 2016, 2017, 8000, 65000):
                 ping(node1, node2, "10.0.0.2", 10, f"-i 0.01 -s {size} -p a55a")
-        with check("iperf3 streams both ways over TCP"):
+        with check("iperf3 streams over TCP in both directions"):
             for options in ("-n 8M", "-n 8M -R", "-n 8M -P 4"):
                 end = iperf3(node1, node2, options)
                 assert end["sum_received"]["bytes"] > 1_000_000, end
-        with check("iperf3 streams over UDP, and the receiver finds its counters in order"):
+        with check("iperf3 streams over UDP, and most packets arrive"):
             end = iperf3(node1, node2, "-n 1M -u -b 5M -l 1400")
             assert end["sum"]["packets"] - end["sum"]["lost_packets"] > 500, end
 
         features = dict(line.strip().split(": ", 1) for line in node2.run("ethtool -k ib0").out.splitlines() if ": " in line)
-        with check("the driver offers segmentation and checksums by the card, and TCP uses them"):
+        with check("segmentation and checksum offload are on, and TCP uses segmentation offload"):
             assert features["tcp-segmentation-offload"] == features["rx-checksumming"] == features["tx-checksumming"] == "on", features
             before = sent(node2)
             iperf3(node1, node2)
@@ -63,7 +63,7 @@ def pings_and_streams_lose_nothing(lab):
                 counters = collections.Counter({name: int(value) for name, value in (
                     line.split()[:2] for line in node.run("nstat -az").out.splitlines() if not line.startswith("#"))})
                 assert not any(counters[name] for name in ("TcpInCsumErrors", "UdpInCsumErrors", "IcmpInCsumErrors", "IpExtInCsumErrors")), counters
-        with check("TCP streams with the offloads off, too: software finds the same checksums right"):
+        with check("TCP streams without offloads have correct checksums"):
             node1.run("ethtool -K ib0 rx off")
             node2.run("ethtool -K ib0 tso off tx off")
             end = iperf3(node1, node2, "-n 8M")
@@ -99,10 +99,10 @@ def ethernet(lab, fabric, node1, node2, file):
         node.run("modprobe virtio_net")
     interfaces_up(node1, node2, dev="eth0", network="10.2.0")
     with captured(lab, fabric, "lan", file):
-        with check("200 pings each way over the lab's Ethernet, none lost"):
+        with check("none of 200 pings in each direction over the lab's Ethernet is lost"):
             ping(node1, node2, "10.2.0.2", 200)
             ping(node2, node1, "10.2.0.1", 200)
-        with check("iperf3 streams over it"):
+        with check("iperf3 streams over the lab's Ethernet"):
             assert iperf3(node1, node2, "-n 4M", "10.2.0.1")["sum_received"]["bytes"] > 1_000_000
     with check("a TCP stream completes under loss and reordering"):
         fabric.weft("link", "set", "node2/eth0", "loss=1%", "reordering=1%")

@@ -51,11 +51,11 @@ def manages(fabric, node1, node2):
         node1.wait_for(f"grep -q 'SUBNET UP' {LOG}", what="SUBNET UP")
         assert f"sm lid {lid(node1)} " in node2.run("sminfo").out
         assert faults(node1) == "", faults(node1)
-    with check("infiniband-diags in the manager's guest sees the fabric, by directed routes and by LIDs"):
+    with check("infiniband-diags in OpenSM's guest finds the fabric, by directed routes and by LIDs"):
         seen = node1.run("ibnetdiscover").out
         assert '"node1' in seen and '"node2' in seen and '"switch1' in seen and seen.count("\nCa\t") == 2, seen
         assert "ca port" in node1.run(f"ibtracert {lid(node1)} {lid(node2)}").out
-    with check("IPoIB joins the groups that OpenSM made, and pings pass"):
+    with check("IPoIB joins the groups that OpenSM has created, and pings pass"):
         interfaces_up(node1, node2)
         ping(node1, node2, "10.0.0.2", 500)
         ping(node2, node1, "10.0.0.1", 500)

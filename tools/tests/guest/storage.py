@@ -129,7 +129,7 @@ def srp(target, host):
     listener, initiator = (":".join(gid(node)[4:]) for node in (target, host))
     guid = target.run("cat /sys/class/infiniband/*/node_guid").out.strip().replace(":", "")
     target.run("set -e\n" + SRP_TARGET.replace("@TARGET@", listener).replace("@INITIATOR@", initiator), timeout=60)
-    with check("the target listens on its node's default GUID, which the communication manager does not take for an identifier of its own"):
+    with check("the target listens on its node's GUID, which the communication manager does not take for a service ID of its own"):
         assert complaints(target, "ib_cm_listen|ib_srpt.*failed") == ""
     host.run("modprobe -a sd_mod ib_srp")
     login = f"id_ext={guid},ioc_guid={guid},dgid={''.join(gid(target))},pkey=ffff,service_id={guid}"
