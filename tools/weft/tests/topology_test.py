@@ -237,7 +237,7 @@ class Converted(unittest.TestCase):
                           ("Switch2/5", "third/1", None)])
         self.assertEqual(self.said.getvalue(), "")
 
-    def test_names_are_made_valid_and_unique(self):
+    def test_names_of_imported_nodes_are_made_valid_and_unique(self):
         taken = set()
         names = [topology._name(text, "node1", taken) for text in ("", None, "sm", "äöü x", "...", "a" * 80, "a" * 80, "a/b\"c d")]
         self.assertEqual(len(set(names)), len(names))

@@ -274,7 +274,7 @@ class Reading(unittest.TestCase):
         for path in ("/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/api/", "/weft-web"):
             self.assertEqual(self.client.ask("GET", path)[0], 404, path)
 
-    def test_other_host_names_are_refused(self):
+    def test_requests_for_other_host_names_are_refused(self):
         """Host names under which a foreign site reaches this computer are refused."""
         port = self.client.where.split(":")[1]
         for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1", f"[::2]:{port}", "", f"192.0.2.1:{port}"):

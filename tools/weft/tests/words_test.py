@@ -59,7 +59,7 @@ class Words(unittest.TestCase):
         for given in (("ipoib", "--seeds", "0"), ("reduce", __file__), ("replay", "/none"), ("replay",), ("ipoib", "--card", "mlx5"), ()):
             self.assertNotEqual(self.run_weft("hunt", *given).returncode, 0, given)
 
-    def test_unknown_words_are_refused_with_a_suggestion(self):
+    def test_unknown_words_are_refused_with_a_hint(self):
         for given, named, meant in ((("run", "--bogus", "--on", "node1", "--", "echo", "hi"), "--bogus", None),
                                     (("run", "--tiemout", "2", "--", "true"), "--tiemout", "--timeout"), (("fabrik", "show"), "fabrik", "fabric"),
                                     (("lab", "upp"), "upp", "up"), (("lab", "up", "--cpu", "2"), "--cpu", "--cpus"), (("link", "pu", "node1"), "pu", "up")):
