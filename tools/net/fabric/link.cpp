@@ -105,13 +105,33 @@ void Link::settle_locked()
 		wanted = false;
 	if (!wanted)
 		in_training_ = false;
-	if (wanted == up_.load(std::memory_order_relaxed) || in_training_)
-		return;
-	if (!wanted || training_.count() == 0)
-		return change_locked(wanted);
-	in_training_ = true;
-	training_ends_ = timeline_.now() + training_;
-	look_later_locked();
+	/* Where a far end in another process goes down, this half trains anew, too. */
+	if (!wanted || (up_.load(std::memory_order_relaxed) && withheld()))
+		trained_ = false;
+	if (!trained_ && up_.load(std::memory_order_relaxed))
+		change_locked(false);
+	if (wanted && !trained_ && !in_training_) {
+		in_training_ = training_.count() != 0;
+		trained_ = !in_training_;
+		if (in_training_) {
+			training_ends_ = timeline_.now() + training_;
+			look_later_locked();
+		}
+	}
+	come_up_locked();
+}
+
+void Link::come_up_locked()
+{
+	for (Port *port : ends_)
+		port->announce_settled(trained_);
+	if (trained_ && !up_.load(std::memory_order_relaxed) && !withheld())
+		change_locked(true);
+}
+
+bool Link::withheld() const
+{
+	return ends_[0]->withheld() || ends_[1]->withheld();
 }
 
 /*
@@ -137,7 +157,8 @@ void Link::look(Clock::time_point when)
 	if (timeline_.now() < training_ends_)
 		return look_later_locked();
 	in_training_ = false;
-	change_locked(true);
+	trained_ = true;
+	come_up_locked();
 }
 
 std::optional<LinkRate> Link::negotiated() const
@@ -150,8 +171,10 @@ void Link::change_locked(bool up)
 	if (up) {
 		const auto agreed = negotiated();
 		/* No longer, since the training began. */
-		if (!agreed)
+		if (!agreed) {
+			trained_ = false;
 			return;
+		}
 		const MutexLock lock(mutex_);
 		trained_rate_ = *agreed;
 	}
@@ -170,6 +193,7 @@ void Link::retrain()
 	if (!up_.load(std::memory_order_relaxed))
 		return;
 	up_.store(false, std::memory_order_release);
+	trained_ = false;
 	for (Port *port : ends_)
 		port->announce(false);
 	settle_locked();

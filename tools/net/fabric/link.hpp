@@ -133,6 +133,9 @@ private:
 	unsigned side_of(const Port &port) const { return ends_[0] == &port ? 0 : 1; }
 	/* Bring the link up or down as its ends and cable say. */
 	void settle_locked() WEFT_REQUIRES(state_mutex_);
+	/* Bring the link up if it has trained and neither end is withheld. */
+	void come_up_locked() WEFT_REQUIRES(state_mutex_);
+	bool withheld() const;
 	/* The rate that both ends agree on; nothing if they do not. */
 	std::optional<LinkRate> negotiated() const;
 	/* Notify both ends. */
@@ -153,6 +156,8 @@ private:
 	bool plugged_ WEFT_GUARDED_BY(state_mutex_);
 	std::chrono::nanoseconds training_ WEFT_GUARDED_BY(state_mutex_);
 	bool in_training_ WEFT_GUARDED_BY(state_mutex_) = false;
+	/* It is up, or only withheld (see Port::withhold()). */
+	bool trained_ WEFT_GUARDED_BY(state_mutex_) = false;
 	LineBudget log_budget_ WEFT_GUARDED_BY(state_mutex_);
 	Clock::time_point training_ends_ WEFT_GUARDED_BY(state_mutex_);
 	/* When the timeline will look next whether one is over; none: not at all. */

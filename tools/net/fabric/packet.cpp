@@ -244,6 +244,54 @@ std::optional<Packet> Packet::from_wire(std::span<const std::byte> bytes, packet
 	return result;
 }
 
+namespace
+{
+
+/* Returns true if a packet of this opcode can be the first of a run. */
+bool begins_run(std::uint8_t opcode)
+{
+	switch (ib::opcode_operation(opcode)) {
+	case ib::Operation::send_first:
+	case ib::Operation::send_middle:
+	case ib::Operation::write_first:
+	case ib::Operation::write_middle:
+	case ib::Operation::read_response_first:
+	case ib::Operation::read_response_middle:
+		return true;
+	default:
+		return false;
+	}
+}
+
+} // namespace
+
+std::optional<Packet> Packet::from_headers(std::span<const std::byte> bytes, Payload payload,
+					   unsigned packets, bool icrc_error, std::uint8_t hops)
+{
+	const auto *data = reinterpret_cast<const std::uint8_t *>(bytes.data());
+	const auto size = static_cast<unsigned>(bytes.size());
+	std::optional<Packet> result(std::in_place);
+	if (size < sizeof(ib::Lrh) || size > result->headers_.size() || packets == 0 ||
+	    packets > UINT16_MAX || payload.size() % packets != 0)
+		return std::nullopt;
+	std::memcpy(result->headers_.data(), data, size);
+	packet::Headers headers;
+	packet::Layout layout{};
+	if (packet::parse(data, size, result->wire_bytes(), headers, layout) !=
+		    packet::Error::none ||
+	    layout.header_bytes != size || layout.payload_bytes != payload.size() / packets)
+		return std::nullopt;
+	if (packets > 1 &&
+	    (!begins_run(headers.bth.opcode) || payload.empty() || layout.pad_bytes != 0))
+		return std::nullopt;
+	result->header_size_ = static_cast<std::uint8_t>(size);
+	result->packets_ = static_cast<std::uint16_t>(packets);
+	result->payload_ = std::move(payload);
+	result->icrc_error_ = icrc_error;
+	result->hops_ = hops;
+	return result;
+}
+
 Packet Packet::clone() const
 {
 	Packet copy;

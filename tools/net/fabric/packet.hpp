@@ -257,6 +257,16 @@ public:
 	static std::optional<Packet> from_wire(std::span<const std::byte> bytes,
 					       packet::Error *error = nullptr);
 
+	/*
+	 * Take a packet, or a run, from header bytes that another process has sent, which are
+	 * checked as from_wire() checks them. No ICRC comes with them: @icrc_error is what the
+	 * sender knows of it, and @hops are the switches that the packet has passed. Empty if the
+	 * headers are malformed, do not fit the payload, or cannot be those of a run.
+	 */
+	static std::optional<Packet> from_headers(std::span<const std::byte> headers,
+						  Payload payload, unsigned packets,
+						  bool icrc_error, std::uint8_t hops);
+
 	/* A second packet with the same headers and a share of the payload; it holds no credit. */
 	Packet clone() const;
 
@@ -304,6 +314,16 @@ public:
 	/* True if the ICRC is wrong: an end port must drop it (IBA 7.8.1), and the fabric does. */
 	bool icrc_error() const { return icrc_error_; }
 	void set_icrc_error() { icrc_error_ = true; }
+
+	/* Switches that the packet has passed. */
+	std::uint8_t hops() const { return hops_; }
+
+	/* Keep only the headers and the credit, where the packet itself has gone on elsewhere. */
+	void strip()
+	{
+		payload_.clear();
+		ticket_.reset();
+	}
 
 	/*
 	 * The credit for a place in the receiving port's buffer. Returned when the packet is

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "net/fabric/port.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <thread>
 #include <utility>
@@ -75,6 +76,8 @@ Port::~Port() = default;
 void Port::attach(PortSink &sink)
 {
 	enable_rates({});
+	withhold(false);
+	limit_mtu(ib::Mtu::mtu_4096);
 	[[maybe_unused]] PortSink *before = sink_.exchange(&sink, std::memory_order_seq_cst);
 	assert(before == nullptr);
 }
@@ -130,7 +133,14 @@ LinkRate Port::rate() const
 ib::Mtu Port::mtu_cap() const
 {
 	Link *l = link();
-	return l ? l->mtu() : ib::Mtu::mtu_4096;
+	return l ? std::min(l->mtu(), l->other(*this).mtu_limit_.load(std::memory_order_acquire))
+		 : ib::Mtu::mtu_4096;
+}
+
+void Port::settle()
+{
+	if (Link *l = link())
+		l->update();
 }
 
 Port *Port::peer() const
@@ -239,6 +249,12 @@ void Port::announce(bool up)
 		Counters::add(counters_.link_downed);
 	if (SinkCall sink(*this); sink)
 		sink->link_changed(up);
+}
+
+void Port::announce_settled(bool trained)
+{
+	if (SinkCall sink(*this); sink)
+		sink->link_settled(trained);
 }
 
 } // namespace weft::fabric

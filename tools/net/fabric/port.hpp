@@ -54,6 +54,12 @@ public:
 	 * state is locked meanwhile, so that enabling, disabling or retraining from here deadlocks.
 	 */
 	virtual void link_changed(bool up) = 0;
+	/*
+	 * For a port that represents a remote one (see Port::withhold()): the link's state was
+	 * looked at, and it has trained, so that only withhold() keeps it down, or it has not.
+	 * Called as link_changed() is.
+	 */
+	virtual void link_settled(bool trained) { static_cast<void>(trained); }
 	/* A send() on this VL that was refused for want of credit may be tried again. */
 	virtual void credit_available(std::uint8_t vl) { static_cast<void>(vl); }
 	/* True for a switch, which passes on packets with a wrong ICRC; an end port drops them. */
@@ -126,6 +132,20 @@ public:
 	ib::Mtu mtu_cap() const;
 
 	/*
+	 * For a port that represents one in another process, with which its node exchanges packets
+	 * (net/trunk). While it is withheld, its link trains but stays down: the far end has not
+	 * agreed to come up. Takes effect when the link's state is looked at next, by settle() at
+	 * the latest, so that a sink may withhold its port from within link_changed().
+	 */
+	void withhold(bool withheld) { withheld_.store(withheld, std::memory_order_release); }
+	bool withheld() const { return withheld_.load(std::memory_order_acquire); }
+	void settle();
+	/*
+	 * The largest MTU of the port that it represents. Takes effect when the link trains next.
+	 */
+	void limit_mtu(ib::Mtu mtu) { mtu_limit_.store(mtu, std::memory_order_release); }
+
+	/*
 	 * Send a packet on the VL that its LRH names.
 	 * Unless the answer is no_credit the packet is gone from `packet`.
 	 */
@@ -148,6 +168,7 @@ private:
 	/* The link's last step: count, check the ICRC, hand to the sink. */
 	void deliver(Packet &&packet);
 	void announce(bool up);
+	void announce_settled(bool trained);
 
 	/* Entered around each call into the sink, so that detach() can wait for it. */
 	class SinkCall;
@@ -159,6 +180,8 @@ private:
 	std::atomic<unsigned> sink_calls_{0};
 	std::atomic<bool> enabled_{false};
 	std::atomic<EnabledRates> enabled_rates_{EnabledRates{}};
+	std::atomic<bool> withheld_{false};
+	std::atomic<ib::Mtu> mtu_limit_{ib::Mtu::mtu_4096};
 	std::array<std::atomic<int>, kVls> credits_;
 	/* The peer waits for a credit of this VL. */
 	std::array<std::atomic<bool>, kVls> starved_{};

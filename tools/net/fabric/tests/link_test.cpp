@@ -130,6 +130,28 @@ TEST_F(TwoNodes, LinkComesUpAfterTraining)
 	EXPECT_FALSE(link.up());
 }
 
+/* The far end in another process has not agreed; it goes down, and this end trains anew. */
+TEST_F(TwoNodes, WithheldPortKeepsTheLinkDown)
+{
+	b.port.withhold(true);
+	EXPECT_TRUE(link.up()) << "not before the state is looked at";
+	b.port.settle();
+	EXPECT_FALSE(link.up());
+	EXPECT_EQ(1u, a.port.counters().link_downed);
+	link.set_plugged(false);
+	link.set_plugged(true);
+	EXPECT_FALSE(link.up());
+	link.set_training(1h);
+	b.port.withhold(false);
+	b.port.settle();
+	EXPECT_TRUE(link.up()) << "it has trained already";
+	b.port.withhold(true);
+	b.port.settle();
+	b.port.withhold(false);
+	b.port.settle();
+	EXPECT_FALSE(link.up()) << "it trains";
+}
+
 /* A driver may open and close its port as often as it can: that plans nothing more. */
 TEST_F(TwoNodes, CancelledLinkTrainingsDoNotAccumulateTasks)
 {
