@@ -12,7 +12,7 @@ INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"]", re.MULTI
 SOURCES = {".c", ".cpp", ".h", ".hpp"}
 TOP = ("core", "hw", "ulp", "include", "tools")
 KERNEL = re.compile(r"(?:linux|asm|asm-generic|net|uapi|trace|kunit|crypto)/")
-LIBRARIES = re.compile(r"(?:fmt|spdlog|nlohmann|CLI|toml\+\+|gtest|gmock|ibverbs|infiniband)/")
+LIBRARIES = re.compile(r"(?:fmt|spdlog|nlohmann|CLI|toml\+\+|gtest|gmock|ibverbs|infiniband)/|sodium\.h$")
 TESTS = {"tests", "testing", "fuzz", "bench"}
 # Benchmarks measure the kernel's own InfiniBand stack too, and programs for guests are no part of a module.
 EXEMPT = re.compile(r"(?:core|hw|ulp)/.*/bench/|.*/tests/guest/")

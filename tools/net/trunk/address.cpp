@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "net/trunk/address.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <system_error>
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <fmt/format.h>
+
+namespace weft::trunk
+{
+
+namespace
+{
+
+void set_option(const FileDescriptor &socket, int level, int option)
+{
+	const int on = 1;
+	if (::setsockopt(socket.get(), level, option, &on, sizeof(on)))
+		throw std::system_error(errno, std::generic_category(), "setsockopt");
+}
+
+} // namespace
+
+Address Address::parse(const std::string &text)
+{
+	const auto colon = text.rfind(':');
+	const std::string port = colon == std::string::npos ? "" : text.substr(colon + 1);
+	std::string host = text.substr(0, colon);
+	const bool bracketed = host.size() >= 2 && host.front() == '[' && host.back() == ']';
+	if (bracketed)
+		host = host.substr(1, host.size() - 2);
+	addrinfo hints{};
+	hints.ai_family = bracketed ? AF_INET6 : AF_INET;
+	hints.ai_socktype = SOCK_STREAM;
+	hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+	addrinfo *found = nullptr;
+	if (host.empty() || port.empty() || port.size() > 5 ||
+	    port.find_first_not_of("0123456789") != std::string::npos || std::stoi(port) > 65535 ||
+	    ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found))
+		throw std::invalid_argument(
+			fmt::format("'{}' is not an IP address with a TCP port, as in "
+				    "\"192.0.2.1:7470\" or \"[2001:db8::1]:7470\"",
+				    text));
+	const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, ::freeaddrinfo);
+	Address address;
+	std::memcpy(&address.storage_, found->ai_addr, found->ai_addrlen);
+	address.size_ = found->ai_addrlen;
+	return address;
+}
+
+Address Address::local(int socket)
+{
+	Address address;
+	address.size_ = sizeof(address.storage_);
+	if (::getsockname(socket, reinterpret_cast<sockaddr *>(&address.storage_), &address.size_))
+		address.size_ = 0;
+	return address;
+}
+
+Address Address::peer(int socket)
+{
+	Address address;
+	address.size_ = sizeof(address.storage_);
+	if (::getpeername(socket, reinterpret_cast<sockaddr *>(&address.storage_), &address.size_))
+		address.size_ = 0;
+	return address;
+}
+
+std::string Address::text() const
+{
+	std::array<char, NI_MAXHOST> host{};
+	std::array<char, NI_MAXSERV> port{};
+	if (size_ == 0 ||
+	    ::getnameinfo(reinterpret_cast<const sockaddr *>(&storage_), size_, host.data(),
+			  host.size(), port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV))
+		return "unknown";
+	return storage_.ss_family == AF_INET6 ? fmt::format("[{}]:{}", host.data(), port.data())
+					      : fmt::format("{}:{}", host.data(), port.data());
+}
+
+FileDescriptor Address::make_socket() const
+{
+	FileDescriptor socket(::socket(storage_.ss_family,
+				       SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
+	if (!socket)
+		throw std::system_error(errno, std::generic_category(), "socket");
+	return socket;
+}
+
+FileDescriptor Address::listen(int backlog) const
+{
+	FileDescriptor socket = make_socket();
+	set_option(socket, SOL_SOCKET, SO_REUSEADDR);
+	if (storage_.ss_family == AF_INET6)
+		set_option(socket, IPPROTO_IPV6, IPV6_V6ONLY);
+	if (::bind(socket.get(), reinterpret_cast<const sockaddr *>(&storage_), size_) ||
+	    ::listen(socket.get(), backlog))
+		throw std::system_error(errno, std::generic_category(), text());
+	return socket;
+}
+
+FileDescriptor Address::connect() const
+{
+	FileDescriptor socket = make_socket();
+	if (::connect(socket.get(), reinterpret_cast<const sockaddr *>(&storage_), size_) &&
+	    errno != EINPROGRESS)
+		throw std::system_error(errno, std::generic_category(), text());
+	return socket;
+}
+
+} // namespace weft::trunk

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// One connection of a trunk: a stream socket, the handshake on it, then frames in both directions.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/file_descriptor.hpp"
+#include "base/loop.hpp"
+#include "net/trunk/frame.hpp"
+#include "net/trunk/handshake.hpp"
+
+namespace weft::trunk
+{
+
+// Time for the connection and the handshake.
+constexpr std::chrono::seconds kHandshakeTime{5};
+// An end that has nothing to send sends a sign of life so often.
+constexpr std::chrono::seconds kAlivePeriod{1};
+// An end from which nothing comes for so long is lost.
+constexpr std::chrono::seconds kSilenceTime{10};
+// Bytes that wait for the socket, beyond which no packets are taken from the fabric.
+constexpr std::size_t kMostUnsent = 256 << 10;
+
+// Made, used and destroyed on the loop's thread.
+class Connection
+{
+public:
+	struct Handlers {
+		// The peer has proved that it has the key. The handler may destroy other
+		// connections, but not this one.
+		std::function<void()> authenticated;
+		// A frame of the authenticated peer's. Returns what is wrong with it, or null.
+		std::function<const char *(const Frame &)> frame;
+		// Appends frames to be sent, with about @room bytes of packets; returns their
+		// bytes.
+		std::function<std::size_t(std::deque<Buffer> &out, std::size_t room)> fill;
+		// The connection has ended; @violation: the peer broke the protocol. The handler
+		// destroys it.
+		std::function<void(const std::string &why, bool violation)> ended;
+	};
+
+	// @socket: connected to @peer, which is an address for people, or on its way there. @name:
+	// the trunk's; @key outlives it.
+	Connection(Loop &loop, FileDescriptor socket, std::string peer, Role role,
+		   const std::string &name, const Key &key, Handlers handlers);
+	Connection(const Connection &) = delete;
+	Connection &operator=(const Connection &) = delete;
+
+	bool authenticated() const { return authenticated_; }
+	const std::string &peer() const { return peer_; }
+	// There is something to send: calls fill() until it has no more, or the socket is full.
+	void send();
+	// Notifies the peer of the reason, if the socket takes it. The owner destroys the
+	// connection then.
+	void say_goodbye(Reason reason) noexcept;
+
+private:
+	void ready(unsigned what);
+	// Each returns false once the connection has ended, and may have been destroyed.
+	bool read();
+	bool take(const Frame &frame);
+	bool greet(const Frame &frame);
+	bool flush();
+	bool end(const std::string &why, Reason reason);
+	void tick();
+
+	Loop &loop_;
+	const FileDescriptor socket_;
+	const std::string peer_;
+	const Key &key_;
+	const Handlers handlers_;
+	Handshake handshake_;
+	FrameReader reader_;
+	std::deque<Buffer> out_;
+	std::size_t unsent_ = 0;     // bytes in out_
+	std::size_t first_sent_ = 0; // bytes of out_'s first frame that have been sent
+	bool authenticated_ = false;
+	bool sent_lately_ = false; // since the last tick
+	Clock::time_point last_received_;
+	Timer timer_;
+	Watch watch_;
+};
+
+} // namespace weft::trunk

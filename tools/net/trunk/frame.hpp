@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The wire protocol between the two ends of a trunk (Documentation/trunks.rst). A connection
+// carries frames: a header of eight bytes and a body. Integers are big-endian. All of this is
+// independent of sockets.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <ib/endian.hpp>
+
+#include "net/fabric/packet.hpp"
+#include "net/fabric/port.hpp"
+
+namespace weft::trunk
+{
+
+// Version of everything in this header. Daemons of different versions refuse each other.
+constexpr std::uint16_t kVersion = 1;
+constexpr std::string_view kMagic = "weft-trk";
+
+constexpr std::size_t kMostName = 32;
+constexpr std::size_t kNonceBytes = 32;
+constexpr std::size_t kMacBytes = 32;
+
+// Packets of one virtual lane that a sender may have outstanding. A run counts as many packets as
+// it stands for.
+constexpr unsigned kWindow = 256;
+constexpr std::size_t kMostRunBytes = 64 << 10;
+
+enum class FrameType : std::uint8_t {
+	hello = 1,
+	proof = 2,
+	packet = 3,
+	credits = 4,
+	link = 5,
+	alive = 6,
+	bye = 7,
+};
+
+// Why an end closes the connection, for the other end's log.
+enum class Reason : std::uint8_t {
+	none = 0,
+	version = 1,  // it speaks another version of the protocol
+	role = 2,     // both ends listen, or both connect
+	name = 3,     // it has another trunk's name
+	key = 4,      // it does not have the key
+	protocol = 5, // it broke the protocol
+	silence = 6,  // nothing came from it for too long
+	replaced = 7, // its counterpart has connected anew
+	ended = 8,    // the trunk was removed or its daemon ends
+};
+constexpr Reason kLastReason = Reason::ended;
+std::string_view text_of(Reason reason);
+
+struct FrameHeader {
+	ib::be32 body_bytes;
+	FrameType type;
+	std::uint8_t zero[3];
+};
+static_assert(sizeof(FrameHeader) == 8);
+
+enum class Role : std::uint8_t { connects = 1, listens = 2 };
+
+struct HelloBody {
+	char magic[8];
+	ib::be16 version;
+	Role role;
+	std::uint8_t name_bytes;
+	char name[kMostName]; // the rest is zero
+	std::uint8_t nonce[kNonceBytes];
+};
+static_assert(sizeof(HelloBody) == 76);
+
+struct ProofBody {
+	std::uint8_t mac[kMacBytes];
+};
+
+// Followed by the headers and the payload without its pad.
+struct PacketBody {
+	ib::be16 packets;
+	std::uint8_t hops;
+	std::uint8_t icrc_error; // 0 or 1
+	std::uint8_t header_bytes;
+	std::uint8_t zero[3];
+};
+static_assert(sizeof(PacketBody) == 8);
+
+struct CreditsBody {
+	std::uint8_t vl;
+	std::uint8_t zero;
+	ib::be16 packets;
+};
+static_assert(sizeof(CreditsBody) == 4);
+
+// State of one end's half of the link. A half that goes down begins a new attempt. Both come up
+// when each is ready and has seen the other's present attempt.
+struct LinkBody {
+	ib::be32 attempt;
+	ib::be32 seen; // the last attempt of the other end
+	std::uint8_t ready;
+	// What the half can train to: bits of PortInfo.
+	std::uint8_t widths;
+	std::uint8_t speeds;
+	std::uint8_t speeds_ext;
+	std::uint8_t mtu; // PortInfo's encoding
+	std::uint8_t zero[3];
+};
+static_assert(sizeof(LinkBody) == 16);
+
+struct ByeBody {
+	Reason reason;
+	std::uint8_t zero[3];
+};
+static_assert(sizeof(ByeBody) == 4);
+
+// Largest bodies before and after the peer has proved that it has the key.
+constexpr std::size_t kMostHandshakeBody = 256;
+constexpr std::size_t kMostBody = sizeof(PacketBody) + ib::headers_max + kMostRunBytes;
+
+using Buffer = std::vector<std::byte>;
+
+// A received frame; its body is valid until the reader is given more bytes.
+struct Frame {
+	FrameType type;
+	std::span<const std::byte> body;
+};
+
+// Returns a frame with this body.
+Buffer make_frame(FrameType type, std::span<const std::byte> body = {});
+template<class Body>
+Buffer make_frame(FrameType type, const Body &body)
+{
+	return make_frame(type, std::as_bytes(std::span(&body, 1)));
+}
+// Returns the frame of a packet or run, with a copy of the payload; nothing if the payload's owner
+// has taken it back.
+std::optional<Buffer> make_packet_frame(const fabric::Packet &packet);
+
+// Read the bodies; nothing if one is malformed.
+std::optional<fabric::Packet> read_packet(std::span<const std::byte> body);
+std::optional<CreditsBody> read_credits(std::span<const std::byte> body);
+std::optional<LinkBody> read_link(std::span<const std::byte> body);
+std::optional<Reason> read_bye(std::span<const std::byte> body);
+
+// Takes a stream of bytes apart. Its memory is bounded by the largest frame that it admits.
+class FrameReader
+{
+public:
+	// Admits only frames of the handshake at first.
+	FrameReader() { admit(kMostHandshakeBody); }
+	// Admits bodies of this size from now on; no less than before.
+	void admit(std::size_t most_body);
+
+	// Where the next bytes of the stream go; never empty while next() has no frame.
+	std::span<std::byte> room();
+	void added(std::size_t bytes) { end_ += bytes; }
+
+	// The next whole frame. Nothing if more bytes are needed, or if the stream is malformed:
+	// then malformed() holds, and nothing more can be read.
+	std::optional<Frame> next();
+	bool malformed() const { return malformed_; }
+
+private:
+	std::size_t most_body_ = 0;
+	Buffer buffer_;
+	std::size_t begin_ = 0, end_ = 0;
+	bool malformed_ = false;
+};
+
+} // namespace weft::trunk

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Gives a trunk arbitrary bytes of its peer's: first in the handshake, then of a peer that has
+// authenticated itself. No input may crash or hang, or bring the link up without a connection.
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <spdlog/spdlog.h>
+
+#include "net/fabric/fabric.hpp"
+#include "net/fabric/switch.hpp"
+#include "net/trunk/handshake.hpp"
+#include "net/trunk/trunk_port.hpp"
+
+namespace
+{
+
+using namespace weft;
+using namespace weft::trunk;
+
+class Sink : public fabric::PortSink
+{
+public:
+	void receive(fabric::Packet &&packet) override
+	{
+		fabric::Packet dropped(std::move(packet));
+	}
+	void link_changed(bool) override {}
+};
+
+// A switch between the trunk and a node.
+struct Fixture {
+	Fixture()
+	{
+		fabric.connect(far, sw.port(1));
+		fabric.connect(end, sw.port(2));
+		end.attach(sink);
+		end.enable();
+		trunk.emplace(far, [] {});
+	}
+	~Fixture()
+	{
+		trunk.reset();
+		end.detach();
+	}
+
+	fabric::Fabric fabric;
+	fabric::Switch &sw = fabric.add_switch({.name = "sw", .ports = 2});
+	fabric::Port &far = fabric.add_port("trunk/1");
+	fabric::Port &end = fabric.add_port("end");
+	Sink sink;
+	std::optional<TrunkPort> trunk;
+};
+
+// Gives the reader the input in portions, and each frame to @take until that returns false.
+template<class Take>
+void feed(FrameReader &reader, std::span<const std::byte> input, Take &&take)
+{
+	while (!input.empty() && !reader.malformed()) {
+		const auto room = reader.room();
+		if (room.empty())
+			std::abort();
+		const auto part = std::min({room.size(), input.size(), std::size_t{97}});
+		std::ranges::copy(input.first(part), room.begin());
+		reader.added(part);
+		input = input.subspan(part);
+		while (const auto frame = reader.next())
+			if (!take(*frame))
+				return;
+	}
+}
+
+void greet(std::span<const std::byte> input)
+{
+	static const Key key(std::vector<std::byte>(Key::kLeastBytes, std::byte{1}));
+	const Role role =
+		input.empty() || input[0] < std::byte{0x80} ? Role::connects : Role::listens;
+	Handshake handshake(role, "west", key, Nonce{});
+	FrameReader reader;
+	std::vector<Buffer> answers;
+	feed(reader, input.subspan(std::min<std::size_t>(1, input.size())),
+	     [&](const Frame &frame) {
+		     const auto progress = handshake.take(frame, answers);
+		     // Nobody finds the key.
+		     if (progress == Handshake::Progress::done)
+			     std::abort();
+		     return progress == Handshake::Progress::goes_on;
+	     });
+	if (answers.size() > 1)
+		std::abort();
+}
+
+// Returns true if the fixture is unchanged: only management packets change it.
+bool exchange(TrunkPort &trunk, std::span<const std::byte> input)
+{
+	FrameReader reader;
+	reader.admit(kMostBody);
+	std::deque<Buffer> out;
+	bool unchanged = true;
+	trunk.connected();
+	trunk.serve(out, kMostBody);
+	feed(reader, input, [&](const Frame &frame) {
+		const auto packet =
+			frame.type == FrameType::packet ? read_packet(frame.body) : std::nullopt;
+		unchanged = unchanged && (!packet || packet->lrh().vl() != ib::vl_management);
+		if (trunk.take(frame))
+			return false;
+		trunk.serve(out, kMostBody);
+		out.clear();
+		return true;
+	});
+	trunk.disconnected();
+	if (trunk.link_up())
+		std::abort();
+	return unchanged;
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerInitialize(int *, char ***)
+{
+	spdlog::set_level(spdlog::level::off);
+	return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
+{
+	// Making it costs a hundred times what an input does, so it is made anew only when it has
+	// changed.
+	static std::optional<Fixture> fixture;
+	if (!fixture)
+		fixture.emplace();
+	const auto input = std::as_bytes(std::span(data, size));
+	greet(input);
+	if (!exchange(*fixture->trunk, input))
+		fixture.reset();
+	return 0;
+}

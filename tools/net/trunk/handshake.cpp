@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "net/trunk/handshake.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace weft::trunk
+{
+
+namespace
+{
+
+// Keeps these proofs apart from any other use of the key.
+constexpr std::string_view kPurpose = "weft trunk proof 1";
+
+template<class T>
+std::span<const std::byte> bytes_of(const T &object)
+{
+	return std::as_bytes(std::span(&object, 1));
+}
+
+} // namespace
+
+Handshake::Handshake(Role role, const std::string &name, const Key &key, const Nonce &nonce)
+    : key_(key)
+{
+	std::ranges::copy(kMagic, own_.magic);
+	own_.version = kVersion;
+	own_.role = role;
+	own_.name_bytes = static_cast<std::uint8_t>(std::min(name.size(), kMostName));
+	std::copy_n(name.begin(), own_.name_bytes, own_.name);
+	std::memcpy(own_.nonce, nonce.data(), nonce.size());
+}
+
+Handshake::Progress Handshake::refuse(Reason reason)
+{
+	reason_ = reason;
+	return Progress::refused;
+}
+
+Handshake::Progress Handshake::take(const Frame &frame, std::vector<Buffer> &answers)
+{
+	switch (frame.type) {
+	case FrameType::hello:
+		return greeted_ ? refuse(Reason::protocol) : take_hello(frame.body, answers);
+	case FrameType::proof:
+		return greeted_ ? take_proof(frame.body, answers) : refuse(Reason::protocol);
+	default:
+		return refuse(Reason::protocol);
+	}
+}
+
+Handshake::Progress Handshake::take_hello(std::span<const std::byte> body,
+					  std::vector<Buffer> &answers)
+{
+	// Other versions have these two, and may differ in the rest.
+	constexpr std::size_t version_end = offsetof(HelloBody, role);
+	if (body.size() < version_end || std::memcmp(body.data(), own_.magic, kMagic.size()) != 0)
+		return refuse(Reason::protocol);
+	std::memcpy(&peer_, body.data(), std::min(body.size(), sizeof(peer_)));
+	if (peer_.version != kVersion)
+		return refuse(Reason::version);
+	if (body.size() != sizeof(peer_))
+		return refuse(Reason::protocol);
+	if (peer_.role == own_.role)
+		return refuse(Reason::role);
+	if (peer_.role != Role::connects && peer_.role != Role::listens)
+		return refuse(Reason::protocol);
+	if (peer_.name_bytes != own_.name_bytes ||
+	    std::memcmp(peer_.name, own_.name, kMostName) != 0)
+		return refuse(Reason::name);
+	greeted_ = true;
+	if (own_.role == Role::connects)
+		answers.push_back(own_proof());
+	return Progress::goes_on;
+}
+
+Handshake::Progress Handshake::take_proof(std::span<const std::byte> body,
+					  std::vector<Buffer> &answers)
+{
+	Mac given;
+	if (body.size() != given.size())
+		return refuse(Reason::protocol);
+	std::ranges::copy(body, given.begin());
+	if (!equal(given, proof_of(peer_.role)))
+		return refuse(Reason::key);
+	if (own_.role == Role::listens)
+		answers.push_back(own_proof());
+	return Progress::done;
+}
+
+Mac Handshake::proof_of(Role role) const
+{
+	const bool connects = own_.role == Role::connects;
+	return key_.authenticate({std::as_bytes(std::span(kPurpose)), bytes_of(role),
+				  bytes_of(connects ? own_ : peer_),
+				  bytes_of(connects ? peer_ : own_)});
+}
+
+Buffer Handshake::own_proof() const
+{
+	return make_frame(FrameType::proof, proof_of(own_.role));
+}
+
+} // namespace weft::trunk

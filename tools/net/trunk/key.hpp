@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The key that the two ends of a trunk share, and what they prove with it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <filesystem>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "net/trunk/frame.hpp"
+
+namespace weft::trunk
+{
+
+using Mac = std::array<std::byte, kMacBytes>;
+
+// A secret. It is not copied, not printed, and wiped when it goes.
+class Key
+{
+public:
+	static constexpr std::size_t kLeastBytes = 32;
+	static constexpr std::size_t kMostBytes = 1024;
+
+	// Throws std::invalid_argument if there are too few or too many bytes.
+	explicit Key(std::vector<std::byte> bytes);
+	// All the bytes of @file, which only its owner may be able to read. Throws
+	// std::invalid_argument with the reason.
+	static Key load(const std::filesystem::path &file);
+	Key(Key &&) noexcept = default;
+	Key &operator=(Key &&) = delete;
+	Key(const Key &) = delete;
+	Key &operator=(const Key &) = delete;
+	~Key();
+
+	// HMAC-SHA-256 of the parts, one behind the other.
+	Mac authenticate(std::initializer_list<std::span<const std::byte>> parts) const;
+
+private:
+	std::vector<std::byte> bytes_;
+};
+
+// Takes as long wherever they differ.
+bool equal(const Mac &a, const Mac &b);
+
+} // namespace weft::trunk

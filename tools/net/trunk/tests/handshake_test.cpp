@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "net/trunk/handshake.hpp"
+
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weft::trunk
+{
+
+namespace
+{
+
+using Progress = Handshake::Progress;
+
+Key key_of(std::uint8_t fill)
+{
+	return Key(std::vector<std::byte>(Key::kLeastBytes, std::byte{fill}));
+}
+
+Nonce nonce_of(std::uint8_t fill)
+{
+	Nonce nonce;
+	nonce.fill(std::byte{fill});
+	return nonce;
+}
+
+Frame frame_of(const Buffer &bytes)
+{
+	FrameHeader header;
+	std::memcpy(&header, bytes.data(), sizeof(header));
+	return {header.type, std::span(bytes).subspan(sizeof(header))};
+}
+
+// Two ends, and what the second one makes of the other's hello after @change.
+struct Pair {
+	Key key = key_of(1), other_key = key_of(1);
+	Handshake connects{Role::connects, "west", key, nonce_of(1)};
+	Handshake listens{Role::listens, "west", other_key, nonce_of(2)};
+	std::vector<Buffer> from_connects, from_listens;
+};
+
+} // namespace
+
+TEST(TrunkHandshake, EndsWithTheSameKeyAcceptEachOther)
+{
+	Pair pair;
+	EXPECT_EQ(pair.listens.take(frame_of(pair.connects.hello()), pair.from_listens),
+		  Progress::goes_on);
+	EXPECT_TRUE(pair.from_listens.empty()) << "a listener proves nothing to a stranger";
+	EXPECT_EQ(pair.connects.take(frame_of(pair.listens.hello()), pair.from_connects),
+		  Progress::goes_on);
+	ASSERT_EQ(pair.from_connects.size(), 1u);
+	EXPECT_EQ(pair.listens.take(frame_of(pair.from_connects[0]), pair.from_listens),
+		  Progress::done);
+	ASSERT_EQ(pair.from_listens.size(), 1u);
+	EXPECT_EQ(pair.connects.take(frame_of(pair.from_listens[0]), pair.from_connects),
+		  Progress::done);
+}
+
+TEST(TrunkHandshake, OtherKeyIsRefused)
+{
+	const Key key = key_of(1), other = key_of(2);
+	Handshake connects(Role::connects, "west", other, nonce_of(1));
+	Handshake listens(Role::listens, "west", key, nonce_of(2));
+	std::vector<Buffer> proof, none;
+	listens.take(frame_of(connects.hello()), none);
+	connects.take(frame_of(listens.hello()), proof);
+	EXPECT_EQ(listens.take(frame_of(proof.at(0)), none), Progress::refused);
+	EXPECT_EQ(listens.reason(), Reason::key);
+	EXPECT_TRUE(none.empty());
+}
+
+// An end without the key sends back what it gets, or what it got on another connection.
+TEST(TrunkHandshake, ReflectedOrRepeatedProofIsRefused)
+{
+	const Key key = key_of(1);
+	Handshake connects(Role::connects, "west", key, nonce_of(1));
+	Handshake listens(Role::listens, "west", key, nonce_of(2));
+	std::vector<Buffer> proof, none;
+	listens.take(frame_of(connects.hello()), none);
+	connects.take(frame_of(listens.hello()), proof);
+	EXPECT_EQ(connects.take(frame_of(proof.at(0)), none), Progress::refused);
+	EXPECT_EQ(connects.reason(), Reason::key);
+
+	Handshake again(Role::listens, "west", key, nonce_of(3));
+	again.take(frame_of(connects.hello()), none);
+	EXPECT_EQ(again.take(frame_of(proof.at(0)), none), Progress::refused);
+	EXPECT_EQ(again.reason(), Reason::key);
+}
+
+TEST(TrunkHandshake, HelloThatDoesNotFitIsRefusedWithItsReason)
+{
+	const Key key = key_of(1);
+	const Buffer good = Handshake(Role::connects, "west", key, nonce_of(1)).hello();
+	const auto reason_for = [&](auto &&change) {
+		Buffer hello = good;
+		change(hello);
+		Handshake listens(Role::listens, "west", key, nonce_of(2));
+		std::vector<Buffer> answers;
+		const auto progress = listens.take(frame_of(hello), answers);
+		EXPECT_TRUE(answers.empty());
+		return progress == Progress::refused ? listens.reason() : Reason::none;
+	};
+	const auto set = [](std::size_t at, std::uint8_t value) {
+		return [=](Buffer &hello) {
+			hello[sizeof(FrameHeader) + at] = static_cast<std::byte>(value);
+		};
+	};
+	EXPECT_EQ(reason_for(set(0, 'w')), Reason::none) << "the hello is good as it is";
+	EXPECT_EQ(reason_for(set(0, 'x')), Reason::protocol);
+	EXPECT_EQ(reason_for(set(9, kVersion + 1)), Reason::version);
+	EXPECT_EQ(reason_for([&](Buffer &hello) {
+			  set(9, kVersion + 1)(hello);
+			  hello.resize(sizeof(FrameHeader) + 10);
+		  }),
+		  Reason::version)
+		<< "whatever else the other version says";
+	EXPECT_EQ(reason_for(set(10, static_cast<std::uint8_t>(Role::listens))), Reason::role);
+	EXPECT_EQ(reason_for(set(10, 3)), Reason::protocol);
+	EXPECT_EQ(reason_for(set(11, 3)), Reason::name);
+	EXPECT_EQ(reason_for(set(11, 255)), Reason::name);
+	EXPECT_EQ(reason_for(set(12, 'e')), Reason::name);
+	EXPECT_EQ(reason_for([](Buffer &hello) { hello.pop_back(); }), Reason::protocol);
+	EXPECT_EQ(reason_for([](Buffer &hello) { hello.resize(sizeof(FrameHeader)); }),
+		  Reason::protocol);
+}
+
+TEST(TrunkHandshake, FramesOutOfOrderAreRefused)
+{
+	const Key key = key_of(1);
+	std::vector<Buffer> none;
+	Handshake early(Role::listens, "west", key, nonce_of(2));
+	EXPECT_EQ(early.take(frame_of(make_frame(FrameType::proof, ProofBody{})), none),
+		  Progress::refused);
+	Handshake twice(Role::listens, "west", key, nonce_of(2));
+	const Buffer hello = Handshake(Role::connects, "west", key, nonce_of(1)).hello();
+	EXPECT_EQ(twice.take(frame_of(hello), none), Progress::goes_on);
+	EXPECT_EQ(twice.take(frame_of(hello), none), Progress::refused);
+	Handshake other(Role::listens, "west", key, nonce_of(2));
+	EXPECT_EQ(other.take(frame_of(make_frame(FrameType::alive)), none), Progress::refused);
+	EXPECT_EQ(other.reason(), Reason::protocol);
+}
+
+// RFC 4231, test case 3, whose key of 20 bytes is filled up with zeroes, as HMAC does it.
+TEST(TrunkKey, AuthenticatesByHmacSha256)
+{
+	std::vector<std::byte> bytes(20, std::byte{0xaa});
+	bytes.resize(Key::kLeastBytes);
+	const std::vector<std::byte> data(25, std::byte{0xdd});
+	const Mac mac = Key(std::move(bytes)).authenticate({data, data});
+	EXPECT_EQ(mac[0], std::byte{0x77});
+	EXPECT_EQ(mac[1], std::byte{0x3e});
+	EXPECT_EQ(mac[30], std::byte{0x65});
+	EXPECT_EQ(mac[31], std::byte{0xfe});
+}
+
+TEST(TrunkKey, FilesThatAreNoKeysAreRefused)
+{
+	const auto directory = std::filesystem::path(::testing::TempDir()) /
+			       ("trunk-key." + std::to_string(::getpid()));
+	std::filesystem::create_directory(directory);
+	const auto file = directory / "key";
+	const auto write = [&](std::size_t size, mode_t mode) {
+		std::ofstream(file, std::ios::trunc) << std::string(size, 'k');
+		::chmod(file.c_str(), mode);
+	};
+	const auto error = [&]() -> std::string {
+		try {
+			Key::load(file);
+		} catch (const std::invalid_argument &reason) {
+			return reason.what();
+		}
+		return "";
+	};
+	EXPECT_THAT(error(), ::testing::HasSubstr("No such file"));
+	write(32, 0600);
+	EXPECT_EQ(error(), "");
+	write(32, 0640);
+	EXPECT_THAT(error(), ::testing::HasSubstr("chmod 600"));
+	write(31, 0600);
+	EXPECT_THAT(error(), ::testing::HasSubstr("32 to 1024 bytes"));
+	write(1025, 0600);
+	EXPECT_THAT(error(), ::testing::HasSubstr("32 to 1024 bytes"));
+	std::filesystem::remove(file);
+	ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+	EXPECT_THAT(error(), ::testing::HasSubstr("no regular file"));
+	std::filesystem::remove_all(directory);
+}
+
+} // namespace weft::trunk

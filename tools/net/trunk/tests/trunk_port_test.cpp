@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Two fabrics with a trunk between them, and frames that the test carries.
+#include "net/trunk/trunk_port.hpp"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "net/fabric/tests/test_node.hpp"
+
+namespace weft::trunk
+{
+
+namespace
+{
+
+using namespace fabric;
+using fabric::testing::PacketNode;
+using fabric::testing::ud_packet;
+
+constexpr int kCredits = Port::kDefaultCredits;
+constexpr std::size_t kRoom = 1 << 20;
+
+// A node, linked to the far end that the trunk puts there.
+struct Side {
+	explicit Side(const LinkConfig &config = {}) : link(fabric.connect(port, far, config)) {}
+
+	Fabric fabric;
+	Port &port = fabric.add_port("node/1");
+	Port &far = fabric.add_port("trunk/1");
+	Link &link;
+	PacketNode node{port};
+	TrunkPort trunk{far, [] {}};
+};
+
+Frame frame_of(const Buffer &bytes)
+{
+	FrameHeader header;
+	std::memcpy(&header, bytes.data(), sizeof(header));
+	return {header.type, std::span(bytes).subspan(sizeof(header))};
+}
+
+class TrunkPortTest : public ::testing::Test
+{
+protected:
+	void build(const LinkConfig &a_config = {}, const LinkConfig &b_config = {})
+	{
+		a = std::make_unique<Side>(a_config);
+		b = std::make_unique<Side>(b_config);
+	}
+	void connect()
+	{
+		a->trunk.connected();
+		b->trunk.connected();
+		pump();
+	}
+	void disconnect()
+	{
+		a->trunk.disconnected();
+		b->trunk.disconnected();
+	}
+	// Carries frames until there are none.
+	void pump()
+	{
+		while (carry(*a, *b) + carry(*b, *a) != 0) {
+		}
+	}
+	static std::size_t carry(Side &from, Side &to)
+	{
+		std::deque<Buffer> frames;
+		from.trunk.serve(frames, kRoom);
+		for (const Buffer &frame : frames) {
+			const char *wrong = to.trunk.take(frame_of(frame));
+			EXPECT_EQ(wrong, nullptr) << wrong;
+		}
+		return frames.size();
+	}
+	bool both_up() const { return a->link.up() && b->link.up(); }
+	bool both_down() const { return !a->link.up() && !b->link.up(); }
+	// Sends until there is no credit; returns the number of packets.
+	static int fill(Port &port)
+	{
+		for (int sent = 0;; sent++) {
+			Packet packet = ud_packet(1, 2, 64, static_cast<std::uint32_t>(sent));
+			if (port.send(packet) != Sent::done)
+				return sent;
+		}
+	}
+
+	std::unique_ptr<Side> a, b;
+};
+
+} // namespace
+
+TEST_F(TrunkPortTest, LinkIsDownUntilBothEndsAgree)
+{
+	build();
+	EXPECT_TRUE(both_down());
+	a->trunk.connected();
+	b->trunk.connected();
+	carry(*a, *b);
+	EXPECT_TRUE(both_down()) << "b has not answered";
+	pump();
+	EXPECT_TRUE(both_up());
+}
+
+TEST_F(TrunkPortTest, PacketsCrossInOrderAndAreCounted)
+{
+	build();
+	connect();
+	for (std::uint32_t i = 0; i < 100; i++) {
+		Packet packet = ud_packet(1, 2, 200, i);
+		const auto wire = packet.to_wire();
+		ASSERT_EQ(a->port.send(packet), Sent::done);
+		pump();
+		const auto received = b->node.packets.next();
+		ASSERT_TRUE(received);
+		EXPECT_EQ(received->to_wire(), wire);
+	}
+	for (const Port *port : {&a->port, &b->far})
+		EXPECT_EQ(port->counters().xmit_packets, 100u) << port->name();
+	for (const Port *port : {&a->far, &b->port})
+		EXPECT_EQ(port->counters().rcv_packets, 100u) << port->name();
+}
+
+TEST_F(TrunkPortTest, RunCrossesAsOne)
+{
+	build();
+	connect();
+	packet::Headers headers;
+	headers.bth.opcode = ib::opcode(ib::Transport::rc, ib::Operation::write_first);
+	const std::vector<std::byte> bytes(16 * 4096, std::byte{7});
+	Packet run = std::move(*Packet::make_run(headers, Payload::copy_of(bytes), 16));
+	ASSERT_EQ(a->port.send(run), Sent::done);
+	pump();
+	const auto received = b->node.packets.next();
+	ASSERT_TRUE(received);
+	EXPECT_EQ(received->packets(), 16u);
+	EXPECT_EQ(b->port.counters().rcv_packets, 16u);
+}
+
+// The receiver's buffer is full, then the window of the trunk; then the sender waits.
+TEST_F(TrunkPortTest, CreditsStopTheSenderAndComeBackWithTheReceivers)
+{
+	build();
+	connect();
+	int sent = 0;
+	for (int more = 1; more != 0; sent += more) {
+		more = fill(a->port);
+		pump();
+	}
+	EXPECT_EQ(sent, 2 * kCredits);
+	a->node.credits.clear();
+	// A sender of another lane is not held up.
+	Packet other = ud_packet(1, 2, 64);
+	other.lrh().set_vl(1);
+	EXPECT_EQ(a->port.send(other), Sent::done);
+	pump();
+	EXPECT_EQ(b->node.packets.size(), static_cast<std::size_t>(kCredits + 1));
+	EXPECT_EQ(a->node.credits.size(), 0u);
+
+	b->node.packets.next();
+	pump();
+	EXPECT_EQ(a->node.credits.size(), 1u);
+	EXPECT_EQ(fill(a->port), 1);
+}
+
+TEST_F(TrunkPortTest, CreditsAreWholeAfterTheConnectionWasLost)
+{
+	build();
+	connect();
+	for (int round = 0; round < 3; round++) {
+		int sent = 0;
+		for (int more = 1; more != 0; sent += more) {
+			more = fill(a->port);
+			pump();
+		}
+		EXPECT_EQ(sent, 2 * kCredits) << round;
+		disconnect();
+		EXPECT_TRUE(both_down());
+		b->node.packets.clear();
+		connect();
+		EXPECT_TRUE(both_up());
+		EXPECT_EQ(b->node.packets.size(), 0u) << "what waited is lost";
+	}
+	EXPECT_EQ(a->port.counters().link_downed, 3u);
+	EXPECT_EQ(b->port.counters().link_downed, 3u);
+}
+
+TEST_F(TrunkPortTest, ManagementPacketsWithoutSpaceAreDropped)
+{
+	build();
+	connect();
+	for (int i = 0; i < kCredits + 44; i++) {
+		Packet packet = ud_packet(1, 2, 256);
+		packet.lrh().set_vl(ib::vl_management);
+		ASSERT_EQ(a->port.send(packet), Sent::done);
+	}
+	EXPECT_EQ(a->far.counters().vl15_dropped, 44u);
+	pump();
+	EXPECT_EQ(b->node.packets.size(), static_cast<std::size_t>(kCredits));
+}
+
+TEST_F(TrunkPortTest, WhatHappensToOneEndHappensToTheOther)
+{
+	build();
+	connect();
+	ASSERT_TRUE(both_up());
+	a->port.disable();
+	pump();
+	EXPECT_TRUE(both_down()) << "a disabled";
+	a->port.enable();
+	pump();
+	EXPECT_TRUE(both_up()) << "a enabled";
+	b->link.set_plugged(false);
+	pump();
+	EXPECT_TRUE(both_down()) << "b pulled";
+	b->link.set_plugged(true);
+	pump();
+	EXPECT_TRUE(both_up()) << "b plugged in";
+
+	b->node.links.clear();
+	a->port.retrain();
+	EXPECT_FALSE(a->link.up()) << "not before b knows";
+	pump();
+	EXPECT_TRUE(both_up());
+	EXPECT_EQ(b->node.links.next(), false);
+	EXPECT_EQ(b->node.links.next(), true);
+}
+
+TEST_F(TrunkPortTest, BothEndsRetrainingAtOnceComeUp)
+{
+	build();
+	connect();
+	for (int round = 0; round < 10; round++) {
+		a->port.retrain();
+		b->port.retrain();
+		if (round % 2 == 1)
+			carry(*a, *b);
+		b->port.retrain();
+		pump();
+		EXPECT_TRUE(both_up()) << round;
+	}
+}
+
+// Packets that were sent before an end went down do not arrive after it came up.
+TEST_F(TrunkPortTest, PacketsOfAnEarlierAttemptAreLost)
+{
+	build();
+	connect();
+	Packet packet = ud_packet(1, 2, 64);
+	ASSERT_EQ(a->port.send(packet), Sent::done);
+	a->port.retrain();
+	pump();
+	ASSERT_TRUE(both_up());
+	EXPECT_EQ(b->node.packets.size(), 0u);
+	int sent = 0;
+	for (int more = 1; more != 0; sent += more) {
+		more = fill(a->port);
+		pump();
+	}
+	EXPECT_EQ(sent, 2 * kCredits);
+}
+
+TEST_F(TrunkPortTest, EndsTrainToWhatBothCan)
+{
+	LinkConfig slow;
+	slow.rate = {ib::width_1x, ib::speed_ddr};
+	slow.mtu = ib::Mtu::mtu_2048;
+	build({}, slow);
+	connect();
+	for (const Side *side : {a.get(), b.get()}) {
+		EXPECT_EQ(side->port.rate(), slow.rate);
+		EXPECT_EQ(side->port.mtu_cap(), ib::Mtu::mtu_2048);
+	}
+	// What a manager enables at one end counts at the other.
+	a->port.enable_rates({ib::width_1x, ib::speed_sdr, 0});
+	a->port.retrain();
+	pump();
+	ASSERT_TRUE(both_up());
+	EXPECT_EQ(b->port.rate().speed, ib::speed_sdr);
+	a->port.enable_rates({ib::width_4x, ib::speed_qdr, 0});
+	a->port.retrain();
+	pump();
+	EXPECT_TRUE(both_down()) << "they have no width in common";
+	a->port.enable_rates({});
+	pump();
+	EXPECT_TRUE(both_up());
+	EXPECT_EQ(b->port.rate(), slow.rate);
+}
+
+TEST_F(TrunkPortTest, MoreThanTheWindowIsAViolation)
+{
+	build();
+	connect();
+	const auto frame = make_packet_frame(ud_packet(1, 2, 64));
+	for (int i = 0; i < 2 * kCredits; i++)
+		ASSERT_EQ(b->trunk.take(frame_of(*frame)), nullptr) << i;
+	EXPECT_STREQ(b->trunk.take(frame_of(*frame)), "a packet without credit");
+}
+
+TEST_F(TrunkPortTest, FramesThatHaveNoPlaceAreViolations)
+{
+	build();
+	connect();
+	const auto wrong = [&](const Buffer &frame) { return b->trunk.take(frame_of(frame)); };
+	EXPECT_STREQ(wrong(make_frame(FrameType::credits, CreditsBody{0, 0, 1})),
+		     "credits for packets that were not sent");
+	EXPECT_STREQ(wrong(make_frame(FrameType::credits)), "malformed credits");
+	EXPECT_STREQ(wrong(make_frame(FrameType::link)), "a malformed state of the link");
+	EXPECT_STREQ(wrong(make_frame(FrameType::packet)), "a malformed packet");
+	EXPECT_STREQ(wrong(make_frame(FrameType::hello, HelloBody{})),
+		     "a frame that has no place here");
+	EXPECT_STREQ(wrong(make_frame(FrameType::alive, ByeBody{})), "a malformed sign of life");
+	EXPECT_EQ(wrong(make_frame(FrameType::alive)), nullptr);
+}
+
+} // namespace weft::trunk

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Trunks over TCP between two fabrics of this process.
+#include "net/trunk/trunk.hpp"
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "net/fabric/tests/test_node.hpp"
+#include "net/trunk/connection.hpp"
+
+namespace weft::trunk
+{
+
+namespace
+{
+
+using namespace fabric;
+using fabric::testing::MadNode;
+
+Key key_of(std::uint8_t fill = 1)
+{
+	return Key(std::vector<std::byte>(Key::kLeastBytes, std::byte{fill}));
+}
+
+// Other threads do the work, so the state is asked for.
+bool becomes_true(const std::function<bool()> &condition)
+{
+	using namespace std::chrono_literals;
+	Loop waiting("test", Loop::Mode::manual);
+	Timer timer(waiting, [&] { timer.arm(1ms); });
+	timer.arm(1ms);
+	return waiting.run_until(condition, 30s);
+}
+
+// A node, a switch, and a trunk on its port 2.
+struct Side {
+	explicit Side(ib::Guid guid)
+	    : sw(fabric.add_switch({.name = "switch", .ports = 2, .guid = guid})),
+	      node_link(fabric.connect(port, sw.port(1))),
+	      trunk_link(fabric.connect(sw.port(2), far)), node(port, guid + 0x10)
+	{
+	}
+	void start(Role role, const std::string &address, Key key = key_of(),
+		   const std::string &name = "west")
+	{
+		trunk.emplace(loop, far, Config{name, role, Address::parse(address)},
+			      std::move(key));
+	}
+
+	Fabric fabric;
+	Switch &sw;
+	Port &port = fabric.add_port("node/1");
+	Port &far = fabric.add_port("west/1");
+	Link &node_link;
+	Link &trunk_link;
+	MadNode node;
+	Loop loop{"trunk"};
+	std::optional<Trunk> trunk;
+};
+
+class TrunkTest : public ::testing::Test
+{
+protected:
+	void listen() { a.start(Role::listens, "127.0.0.1:0"); }
+	std::string address() { return a.trunk->state().address; }
+	bool comes_up()
+	{
+		return becomes_true([&] { return a.trunk_link.up() && b.trunk_link.up(); });
+	}
+
+	Side a{0x100}, b{0x200};
+};
+
+// A client that is no weftd.
+class Stranger
+{
+public:
+	explicit Stranger(const std::string &address) : socket_(Address::parse(address).connect())
+	{
+	}
+	void say(std::span<const std::byte> bytes) const
+	{
+		becomes_true([&] {
+			return ::send(socket_.get(), bytes.data(), bytes.size(),
+				      MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+		});
+	}
+	bool was_closed() const
+	{
+		std::array<std::byte, 256> bytes{};
+		for (;;) {
+			const auto got =
+				::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+			if (got <= 0)
+				return got == 0 || errno == ECONNRESET;
+		}
+	}
+
+private:
+	FileDescriptor socket_;
+};
+
+} // namespace
+
+TEST_F(TrunkTest, ManagementReachesTheOtherFabric)
+{
+	listen();
+	b.start(Role::connects, address());
+	ASSERT_TRUE(comes_up());
+	const auto answer = a.node.ask({1, 2}, ib::MadMethod::get, ib::attr_node_info);
+	ASSERT_TRUE(answer);
+	ib::NodeInfo info;
+	std::memcpy(&info, answer->data, sizeof(info));
+	EXPECT_EQ(info.node_guid, 0x200u);
+	const auto beyond = a.node.ask({1, 2, 1}, ib::MadMethod::get, ib::attr_node_info);
+	ASSERT_TRUE(beyond);
+	std::memcpy(&info, beyond->data, sizeof(info));
+	EXPECT_EQ(info.node_guid, 0x210u);
+}
+
+TEST_F(TrunkTest, LostEndIsAPulledCableAndComesBack)
+{
+	listen();
+	const std::string place = address();
+	b.start(Role::connects, place);
+	ASSERT_TRUE(comes_up());
+	for (unsigned round = 1; round <= 2; round++) {
+		a.trunk.reset();
+		EXPECT_TRUE(becomes_true([&] { return !b.trunk_link.up(); })) << round;
+		EXPECT_FALSE(b.trunk->state().connected);
+		a.start(Role::listens, place);
+		ASSERT_TRUE(comes_up()) << round;
+		EXPECT_EQ(b.sw.port(2).counters().link_downed, round);
+	}
+	b.trunk.reset();
+	EXPECT_TRUE(becomes_true([&] { return !a.trunk_link.up(); }));
+	EXPECT_THAT(a.trunk->state().last_reason, ::testing::HasSubstr("daemon ended"));
+}
+
+TEST_F(TrunkTest, OtherKeyOrNameIsRefused)
+{
+	listen();
+	b.start(Role::connects, address(), key_of(2));
+	EXPECT_TRUE(becomes_true([&] { return a.trunk->state().refused != 0; }));
+	EXPECT_THAT(a.trunk->state().last_reason, ::testing::HasSubstr("different keys"));
+	EXPECT_TRUE(becomes_true([&] { return b.trunk->state().refused != 0; }));
+	EXPECT_THAT(b.trunk->state().last_reason, ::testing::HasSubstr("different keys"));
+	b.trunk.reset();
+	b.start(Role::connects, address(), key_of(), "east");
+	EXPECT_TRUE(becomes_true([&] {
+		return a.trunk->state().last_reason.find("different trunk names") !=
+		       std::string::npos;
+	}));
+	EXPECT_FALSE(a.trunk_link.up());
+	EXPECT_EQ(a.trunk->state().connections, 0u);
+	b.trunk.reset();
+	b.start(Role::connects, address());
+	EXPECT_TRUE(comes_up());
+}
+
+TEST_F(TrunkTest, StrangersDoNotDisturbAConnection)
+{
+	listen();
+	b.start(Role::connects, address());
+	ASSERT_TRUE(comes_up());
+	const std::vector<std::byte> noise(1000, std::byte{0x5a});
+	const Stranger loud(address());
+	loud.say(noise);
+	EXPECT_TRUE(becomes_true([&] { return loud.was_closed(); }));
+	EXPECT_EQ(a.trunk->state().violations, 1u);
+	// More than may be in the handshake: the oldest goes.
+	std::vector<std::unique_ptr<Stranger>> silent;
+	for (std::size_t i = 0; i <= kMostHandshakes; i++)
+		silent.push_back(std::make_unique<Stranger>(address()));
+	EXPECT_TRUE(becomes_true([&] { return silent.front()->was_closed(); }));
+	EXPECT_TRUE(a.trunk_link.up());
+	EXPECT_TRUE(a.node.ask({1, 2}, ib::MadMethod::get, ib::attr_node_info));
+	EXPECT_EQ(a.sw.port(2).counters().link_downed, 0u);
+}
+
+TEST_F(TrunkTest, AddressInUseIsAnError)
+{
+	listen();
+	EXPECT_THROW(b.start(Role::listens, address()), std::system_error);
+}
+
+// In virtual time, which passes while nothing happens.
+TEST(TrunkConnection, SilentPeerIsDisconnected)
+{
+	VirtualEnvironment environment;
+	Reactor reactor("test", Reactor::Drive::manual, environment);
+	Loop loop("test", reactor);
+	std::array<int, 2> pair{};
+	ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()), 0);
+	const FileDescriptor silent(pair[0]);
+	const Key key = key_of();
+	std::string why;
+	std::optional<Connection> connection;
+	const auto begin = loop.now();
+	connection.emplace(loop, FileDescriptor(pair[1]), "peer", Role::listens, "west", key,
+			   Connection::Handlers{
+				   .authenticated = [] {},
+				   .frame = [](const Frame &) -> const char * { return nullptr; },
+				   .fill = [](auto &, std::size_t) { return std::size_t{0}; },
+				   .ended = [&](const std::string &reason, bool) { why = reason; },
+			   });
+	while (why.empty())
+		reactor.turn(Clock::time_point::max());
+	EXPECT_EQ(why, "no handshake in time");
+	EXPECT_EQ(loop.now() - begin, kHandshakeTime);
+	connection.reset();
+}
+
+TEST(TrunkConnection, AuthenticatedPeersKeepEachOtherAliveUntilOneIsSilent)
+{
+	VirtualEnvironment environment;
+	Reactor reactor("test", Reactor::Drive::manual, environment);
+	Loop loop("test", reactor);
+	std::array<int, 2> pair{};
+	ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair.data()),
+		  0);
+	const Key key = key_of();
+	unsigned authenticated = 0;
+	std::array<std::string, 2> why;
+	std::array<std::optional<Connection>, 2> ends;
+	for (const unsigned side : {0u, 1u})
+		ends[side].emplace(
+			loop, FileDescriptor(pair[side]), "peer",
+			side ? Role::listens : Role::connects, "west", key,
+			Connection::Handlers{
+				.authenticated = [&] { authenticated++; },
+				.frame = [](const Frame &) -> const char * { return nullptr; },
+				.fill = [](auto &, std::size_t) { return std::size_t{0}; },
+				.ended = [&, side](const std::string &reason,
+						   bool) { why[side] = reason; },
+			});
+	const auto begin = loop.now();
+	while (loop.now() - begin < 2 * kSilenceTime)
+		reactor.turn(begin + 2 * kSilenceTime);
+	EXPECT_EQ(authenticated, 2u);
+	EXPECT_EQ(why[0], "");
+	EXPECT_EQ(why[1], "");
+	// A host that is lost does not even close the connection.
+	const FileDescriptor open(::dup(pair[0]));
+	ends[0].reset();
+	const auto lost = loop.now();
+	while (why[1].empty())
+		reactor.turn(Clock::time_point::max());
+	EXPECT_THAT(why[1], ::testing::HasSubstr("too long"));
+	EXPECT_GE(loop.now() - lost, kSilenceTime - kAlivePeriod);
+	EXPECT_LE(loop.now() - lost, kSilenceTime + kAlivePeriod);
+	ends[1].reset();
+}
+
+} // namespace weft::trunk

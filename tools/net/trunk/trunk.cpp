@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "net/trunk/trunk.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <list>
+#include <optional>
+#include <system_error>
+
+#include <sys/socket.h>
+
+#include <spdlog/spdlog.h>
+
+#include "base/line_budget.hpp"
+#include "base/mutex.hpp"
+#include "net/trunk/connection.hpp"
+#include "net/trunk/trunk_port.hpp"
+
+namespace weft::trunk
+{
+
+// On the loop, but for state().
+class Trunk::Impl
+{
+public:
+	Impl(Loop &loop, fabric::Port &port, Config config, Key key);
+	~Impl();
+
+	void start(FileDescriptor socket, std::string peer);
+	State state() const
+	{
+		const MutexLock lock(mutex_);
+		return state_;
+	}
+
+private:
+	using Connections = std::list<Connection>;
+
+	void accept();
+	void connect();
+	void authenticated(Connections::iterator connection);
+	void ended(Connections::iterator connection, const std::string &why, bool violation);
+	void retry_later();
+	void log_failure(const std::string &peer, const std::string &why);
+	template<class Change>
+	void change(Change &&change_of)
+	{
+		const MutexLock lock(mutex_);
+		change_of(state_);
+	}
+
+	Loop &loop_;
+	const Config config_;
+	const Key key_;
+	Wakeup wakeup_;
+	TrunkPort port_;
+	// Those in the handshake, oldest first, and the one that is in use.
+	Connections connections_;
+	Connection *current_ = nullptr;
+	FileDescriptor listener_;
+	std::optional<Watch> listening_;
+	unsigned accepted_ = 0; // in this second
+	// The one that listens: the second is over; the one that connects: tries again.
+	Timer timer_;
+	std::chrono::milliseconds retry_ = kFirstRetry;
+	LineBudget log_budget_;
+
+	mutable Mutex mutex_;
+	State state_ WEFT_GUARDED_BY(mutex_);
+};
+
+Trunk::Impl::Impl(Loop &loop, fabric::Port &port, Config config, Key key)
+    : loop_(loop), config_(std::move(config)), key_(std::move(key)),
+      wakeup_(loop,
+	      [this] {
+		      if (current_)
+			      current_->send();
+	      }),
+      port_(port, [this] { wakeup_.signal(); }), timer_(loop, [this] {
+	      if (config_.role == Role::connects)
+		      return connect();
+	      accepted_ = 0;
+	      listening_->want(Watch::kReadable);
+      })
+{
+	change([&](State &state) {
+		state.address = config_.address.text();
+		state.last_reason = "it has not been connected yet";
+	});
+	if (config_.role == Role::connects) {
+		connect();
+		return;
+	}
+	listener_ = config_.address.listen(kBacklog);
+	change([&](State &state) { state.address = Address::local(listener_.get()).text(); });
+	spdlog::info("trunk {}: listens at {}", config_.name, state().address);
+	listening_.emplace(loop, listener_.get(), Watch::kReadable, [this](unsigned) { accept(); });
+}
+
+Trunk::Impl::~Impl()
+{
+	for (Connection &connection : connections_)
+		connection.say_goodbye(Reason::ended);
+}
+
+void Trunk::Impl::accept()
+{
+	if (accepted_++ == 0)
+		timer_.arm(std::chrono::seconds(1));
+	if (accepted_ > kHandshakesPerSecond)
+		return listening_->want(Watch::kNothing);
+	FileDescriptor socket(
+		::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+	if (socket) {
+		std::string peer = Address::peer(socket.get()).text();
+		return start(std::move(socket), std::move(peer));
+	}
+	// Without a descriptor or memory for it the connection stays in the queue.
+	if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+		listening_->want(Watch::kNothing);
+}
+
+void Trunk::Impl::connect()
+{
+	try {
+		start(config_.address.connect(), config_.address.text());
+	} catch (const std::system_error &reason) {
+		log_failure(config_.address.text(), reason.code().message());
+		retry_later();
+	}
+}
+
+void Trunk::Impl::retry_later()
+{
+	timer_.arm(retry_);
+	retry_ = std::min(2 * retry_, kLastRetry);
+}
+
+void Trunk::Impl::start(FileDescriptor socket, std::string peer)
+{
+	const auto in_handshake = [this] { return connections_.size() - (current_ ? 1 : 0); };
+	if (in_handshake() >= kMostHandshakes) {
+		const auto oldest = std::ranges::find_if(
+			connections_, [this](const auto &each) { return &each != current_; });
+		ended(oldest, "too many connections are in the handshake", false);
+	}
+	const auto place = connections_.end();
+	// The handlers need the iterator, which exists once the connection does.
+	const auto self = std::make_shared<Connections::iterator>();
+	connections_.emplace(
+		place, loop_, std::move(socket), std::move(peer), config_.role, config_.name, key_,
+		Connection::Handlers{
+			.authenticated = [this, self] { authenticated(*self); },
+			.frame = [this](const Frame &frame) { return port_.take(frame); },
+			.fill =
+				[this, self](std::deque<Buffer> &out, std::size_t room) {
+					return &**self == current_ ? port_.serve(out, room)
+								   : std::size_t{0};
+				},
+			.ended = [this, self](const std::string &why,
+					      bool violation) { ended(*self, why, violation); }});
+	*self = std::prev(connections_.end());
+}
+
+void Trunk::Impl::authenticated(Connections::iterator connection)
+{
+	if (current_) {
+		current_->say_goodbye(Reason::replaced);
+		const auto old = std::ranges::find_if(
+			connections_, [this](const auto &each) { return &each == current_; });
+		ended(old, std::string(text_of(Reason::replaced)), false);
+	}
+	current_ = &*connection;
+	retry_ = kFirstRetry;
+	const std::string peer = connection->peer();
+	change([&](State &state) {
+		state.connected = true;
+		state.peer = peer;
+		state.last_reason.clear();
+		state.connections++;
+	});
+	spdlog::info("trunk {}: connected to {}", config_.name, peer);
+	port_.connected();
+}
+
+void Trunk::Impl::ended(Connections::iterator connection, const std::string &why, bool violation)
+{
+	const std::string peer = connection->peer();
+	const bool was_current = &*connection == current_;
+	if (was_current) {
+		current_ = nullptr;
+		port_.disconnected();
+	}
+	connections_.erase(connection);
+	change([&](State &state) {
+		if (!current_)
+			state.last_reason = why;
+		state.violations += violation;
+		state.refused += !was_current;
+		if (was_current) {
+			state.connected = false;
+			state.peer.clear();
+		}
+	});
+	log_failure(peer, why);
+	if (config_.role == Role::connects && connections_.empty())
+		retry_later();
+}
+
+// Whoever reaches the listener causes these lines.
+void Trunk::Impl::log_failure(const std::string &peer, const std::string &why)
+{
+	if (const auto taken = log_budget_.take(loop_.now()); taken.allowed)
+		spdlog::warn("trunk {}: {}: {}{}", config_.name, peer, why,
+			     withheld_text(taken.withheld));
+}
+
+Trunk::Trunk(Loop &loop, fabric::Port &port, Config config, Key key)
+    : loop_(loop), role_(config.role)
+{
+	loop.run([&] {
+		impl_ = std::make_unique<Impl>(loop, port, std::move(config), std::move(key));
+	});
+}
+
+Trunk::~Trunk()
+{
+	loop_.run([this] { impl_.reset(); });
+}
+
+State Trunk::state() const
+{
+	return impl_->state();
+}
+
+} // namespace weft::trunk

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The end of a trunk that the local fabric sees: a node on a port, which stands for the port at the
+// other end of the trunk in another daemon. The port has an ordinary link, with its rate, delay,
+// faults, capture and counters, to the port that the lab names.
+//
+// Credits. A packet that the fabric sends takes a credit of this port, as at any link, and holds it
+// until the peer reports that the packet has entered the buffer of the port at its end. So the back
+// pressure of the remote port reaches the sender, and whatever is lost with a connection gives its
+// credits back at once.
+//
+// State of the link. Both halves train by themselves. A half that has trained is withheld until the
+// peer's is ready, too, and each knows the other's present attempt (LinkBody). It goes down when
+// the peer's does, or when the connection is lost.
+//
+// Independent of sockets: the owner of the connection moves frames.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "net/fabric/port.hpp"
+#include "net/trunk/frame.hpp"
+
+namespace weft::trunk
+{
+
+class TrunkPort final : private fabric::PortSink
+{
+public:
+	// Attaches to @port and enables it. @wake: serve() has something to do; called on any
+	// thread, with locks held: it only notifies the owner. Both outlive this.
+	TrunkPort(fabric::Port &port, std::function<void()> wake);
+	~TrunkPort() override;
+	TrunkPort(const TrunkPort &) = delete;
+	TrunkPort &operator=(const TrunkPort &) = delete;
+
+	// All of the following on one thread, the owner's.
+
+	// There is a connection to an authenticated peer; or no longer, and then all that was under
+	// way is lost and all credits are whole.
+	void connected();
+	void disconnected();
+	// Takes a frame of the peer's. Returns what is wrong with it, after which the owner
+	// disconnects; null if it is in order.
+	const char *take(const Frame &frame);
+	// Does what has become due, and appends frames to be sent while they have fewer than @room
+	// bytes. Returns the number of bytes appended.
+	std::size_t serve(std::deque<Buffer> &out, std::size_t room);
+
+	bool link_up() const { return port_.link_up(); }
+
+private:
+	static constexpr unsigned kVls = fabric::Port::kVls;
+
+	// A packet that has been made into a frame.
+	struct Outgoing {
+		Buffer frame;
+		fabric::Packet credit; // stripped
+		unsigned packets;
+	};
+	// A frame that was sent, until the peer has returned its credits.
+	struct Outstanding {
+		fabric::Packet credit;
+		unsigned packets;
+	};
+	using Queues = std::array<std::deque<Outgoing>, kVls>;
+
+	// fabric::PortSink, on any thread
+	void receive(fabric::Packet &&packet) override;
+	void link_changed(bool up) override;
+	void link_settled(bool trained) override;
+	void credit_available(std::uint8_t vl) override;
+	bool forwards() const override { return true; }
+
+	void went_down_locked() WEFT_REQUIRES(mutex_);
+
+	const char *take_packet(const Frame &frame);
+	const char *take_credits(const Frame &frame);
+	const char *take_link(const Frame &frame);
+	// Sends a packet into the fabric; false if there is no credit for it, or its rest.
+	bool enter(std::uint8_t vl, fabric::Packet &packet);
+	void enter_waiting(std::uint8_t vl);
+	struct Half {
+		std::uint32_t attempt;
+		bool ready;
+	};
+	// Returns the state of this half, after what it has lost by going down is dropped.
+	Half own_half();
+	void drop_queued();
+	LinkBody offer(const Half &half) const;
+	// Lets the link come up, or takes it down, as both halves are.
+	void agree(const Half &half);
+
+	fabric::Port &port_;
+	const std::function<void()> wake_;
+
+	Mutex mutex_;
+	bool connected_ WEFT_GUARDED_BY(mutex_) = false;
+	bool ready_ WEFT_GUARDED_BY(mutex_) = false;
+	// Changes each time that this half goes down. 0 is none.
+	std::uint32_t attempt_ WEFT_GUARDED_BY(mutex_) = 1;
+	Queues queues_ WEFT_GUARDED_BY(mutex_);
+	// A bit for each VL of which the port's peer has credit again.
+	std::atomic<std::uint32_t> credit_back_{0};
+
+	// The owner's thread.
+	std::array<std::deque<Outstanding>, kVls> outstanding_;
+	std::array<unsigned, kVls> outstanding_packets_{};
+	// Packets of the peer's that wait for a credit of the port at this end.
+	std::array<std::deque<fabric::Packet>, kVls> waiting_;
+	std::array<unsigned, kVls> waiting_packets_{};
+	// Credits to be returned to the peer.
+	std::array<unsigned, kVls> owed_{};
+	std::optional<LinkBody> sent_, received_;
+	std::uint32_t dropped_to_ = 1; // the attempt that drop_queued() has been called for
+	// The peer's attempt that this half is up with; nothing while it is withheld.
+	std::optional<std::uint32_t> agreed_;
+};
+
+} // namespace weft::trunk
