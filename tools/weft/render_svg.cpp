@@ -180,6 +180,12 @@ string fabric_svg(const json &fabric)
 		if (guest)
 			on.insert(nodes.back().name);
 	}
+	if (const auto trunks = fabric.find("trunks"); trunks != fabric.end())
+		for (const auto &trunk : *trunks)
+			nodes.push_back({trunk.at("name").get<string>(), NodeKind::host,
+					 trunk.at("connected").get<bool>()
+						 ? "trunk, connected"
+						 : "trunk, not connected"});
 	if (const auto &manager = fabric.at("subnet_manager"); !manager.is_null())
 		nodes.push_back(
 			{manager.at("node").get<string>(), NodeKind::manager, "subnet manager"});

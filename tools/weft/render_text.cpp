@@ -57,6 +57,19 @@ void add_ports(string &out, const json &node)
 					   text(port, "link"));
 }
 
+string trunk_text(const json &trunk)
+{
+	string out = fmt::format("trunk  {:<16} {} {}  ", text(trunk, "name"), text(trunk, "role"),
+				 text(trunk, "address"));
+	out += trunk.at("connected").get<bool>()
+		       ? fmt::format("connected to {}", text(trunk, "peer"))
+		       : fmt::format("not connected: {}", text(trunk, "reason"));
+	for (const char *const count : {"refused", "violations"})
+		if (const auto number = trunk.at(count).get<std::uint64_t>(); number != 0)
+			out += fmt::format(" {}={}", count, number);
+	return out + '\n';
+}
+
 string ethernet_text(const json &ethernet)
 {
 	string out;
@@ -107,6 +120,9 @@ string fabric_text(const json &fabric)
 	}
 	for (const auto &link : fabric.at("links"))
 		out += "link   " + link_text(link);
+	if (const auto trunks = fabric.find("trunks"); trunks != fabric.end())
+		for (const auto &trunk : *trunks)
+			out += trunk_text(trunk);
 	if (const auto ethernet = fabric.find("ethernet"); ethernet != fabric.end())
 		out += ethernet_text(*ethernet);
 	if (const auto &manager = fabric.at("subnet_manager"); !manager.is_null())

@@ -117,6 +117,20 @@ json describe(Host &host, const sm::Subnet *subnet)
 		{"ports", ports}};
 }
 
+json describe(const RunningTrunk &running)
+{
+	const trunk::State state = running.trunk.state();
+	return {{"name", running.name},
+		{"role", running.trunk.role() == trunk::Role::listens ? "listens" : "connects"},
+		{"address", state.address},
+		{"connected", state.connected},
+		{"peer", state.connected ? json(state.peer) : json()},
+		{"reason", state.connected ? json() : json(state.last_reason)},
+		{"connections", state.connections},
+		{"refused", state.refused},
+		{"violations", state.violations}};
+}
+
 json set_attachment(LabRuntime &runtime, const ethernet::AttachmentState &attachment,
 		    const ethernet::LinkSettings &settings)
 {
@@ -253,6 +267,7 @@ json show(LabRuntime &runtime, const json &)
 		    {"hosts", json::array()},
 		    {"switches", json::array()},
 		    {"links", json::array()},
+		    {"trunks", json::array()},
 		    {"subnet_manager", json()}};
 	const auto ethernets = runtime.ethernet().state();
 	const auto subnet = managed_subnet(runtime);
@@ -268,6 +283,8 @@ json show(LabRuntime &runtime, const json &)
 		result["switches"].push_back(describe(*node));
 	for (const fabric::Link *link : runtime.fabric().links())
 		result["links"].push_back(describe(*link));
+	for (const auto &trunk : runtime.trunks())
+		result["trunks"].push_back(describe(*trunk));
 	if (const auto *manager = runtime.subnet_manager())
 		result["subnet_manager"] = state_of(*manager);
 	return result;
@@ -326,7 +343,7 @@ json read_log(const LabRuntime &runtime, LogHistory *log, const json &request)
 				 [&](const auto &host) { return host->name == part; }) &&
 	    log->after(0, part).empty())
 		throw BadRequest(fmt::format("the log has no part '{}'; its parts are sm, link, "
-					     "switch, fabric, control, weftd, and the hosts",
+					     "trunk, switch, fabric, control, weftd, and the hosts",
 					     part));
 	// Before the lines are taken: one that comes meanwhile is told once more, not left out.
 	json result{{"last", log->last()}, {"lines", json::array()}};

@@ -83,21 +83,59 @@ LabEnd parse_end(const LabSection &section, const toml::node &node)
 	return end;
 }
 
+void parse_settings(LabSection &section, LabLink &link)
+{
+	link.where = section.where();
+	link.config.training = kTraining;
+	for (const auto name : link_setting_names())
+		if (const toml::node *node = section.find(name))
+			section.setting(link.config, name, *node, scalar_text(*node));
+}
+
 LabLink parse_link(LabSection &section)
 {
 	LabLink link;
-	link.where = section.where();
-	link.config.training = kTraining;
+	parse_settings(section, link);
 	const toml::node *ends = section.find("ends");
 	if (!ends || !ends->is_array() || ends->as_array()->size() != 2)
 		section.fail("a link needs ends = [\"NODE\", \"NODE\"]");
 	for (std::size_t i = 0; i < 2; ++i)
 		link.ends[i] = parse_end(section, *ends->as_array()->get(i));
-	for (const auto name : link_setting_names())
-		if (const toml::node *node = section.find(name))
-			section.setting(link.config, name, *node, scalar_text(*node));
 	section.finish();
 	return link;
+}
+
+// A trunk, and the link between it and its end.
+void parse_trunk(LabSection &section, Lab &lab)
+{
+	LabTrunk trunk;
+	trunk.where = section.where();
+	trunk.name = section.name("name");
+	const auto listen = section.text("listen"), connect = section.text("connect");
+	if (listen.has_value() == connect.has_value())
+		section.fail("a trunk needs either listen = \"ADDRESS:PORT\" or connect = "
+			     "\"ADDRESS:PORT\"");
+	trunk.role = listen ? trunk::Role::listens : trunk::Role::connects;
+	const char *const key = listen ? "listen" : "connect";
+	try {
+		trunk.address = trunk::Address::parse(listen ? *listen : *connect);
+	} catch (const std::invalid_argument &reason) {
+		section.fail(*section.find(key), fmt::format("{}: {}", key, reason.what()));
+	}
+	const auto file = section.text("key-file");
+	if (!file || file->empty())
+		section.fail("a trunk needs a key-file, which both ends share");
+	trunk.key_file = *file;
+	LabLink link;
+	parse_settings(section, link);
+	const toml::node *end = section.find("end");
+	if (!end)
+		section.fail("a trunk needs end = \"NODE\"");
+	link.ends[0] = parse_end(section, *end);
+	link.ends[1] = {trunk.name, 1};
+	section.finish();
+	lab.trunks.push_back(std::move(trunk));
+	lab.links.push_back(std::move(link));
 }
 
 /*
@@ -434,6 +472,8 @@ void check_unique(const Lab &lab, const Places &places)
 				claim(where, sockets, attachment.socket(),
 				      fmt::format("the socket '{}'", attachment.socket()));
 	}
+	for (const LabTrunk &trunk : lab.trunks)
+		claim(trunk.where, names, trunk.name, fmt::format("the name '{}'", trunk.name));
 	for (std::size_t i = 0; i < lab.ethernets.size(); ++i)
 		claim(places.ethernets[i], names, lab.ethernets[i].name,
 		      fmt::format("the name '{}'", lab.ethernets[i].name));
@@ -491,6 +531,8 @@ Lab parse_lab(std::string_view text, const std::string &source, const std::strin
 			lab.sm.untrusted.insert(host.guid + port);
 	for (LabSection &section : root.sections("link"))
 		lab.links.push_back(parse_link(section));
+	for (LabSection &section : root.sections("trunk"))
+		parse_trunk(section, lab);
 	if (auto section = root.section("sm")) {
 		places.sm = section->where();
 		parse_sm(*section, lab);
@@ -529,6 +571,8 @@ void resolve_paths(Lab &lab, const std::filesystem::path &folder)
 		if (boot.kernel && boot.kernel->find('/') != std::string::npos)
 			boot.kernel = (folder / *boot.kernel).lexically_normal().string();
 	}
+	for (LabTrunk &trunk : lab.trunks)
+		trunk.key_file = (folder / trunk.key_file).lexically_normal().string();
 }
 
 Lab default_lab(const std::string &name)

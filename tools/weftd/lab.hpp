@@ -17,6 +17,7 @@
 #include "cards/model.hpp"
 #include "net/ethernet/link.hpp"
 #include "net/fabric/fabric.hpp"
+#include "net/trunk/trunk.hpp"
 #include "sm/config.hpp"
 
 namespace weft::weftd
@@ -77,6 +78,16 @@ struct LabLink {
 	std::string name() const;
 };
 
+// The far end of a link whose other half is in another daemon. Its own half is one of the lab's
+// links, to port 1 of the trunk.
+struct LabTrunk {
+	std::string name;
+	trunk::Role role = trunk::Role::connects;
+	trunk::Address address;
+	std::string key_file;
+	std::string where; // FILE:LINE, for errors that show later
+};
+
 // An Ethernet: a switch, and the hosts that are on it.
 struct LabEthernet {
 	std::string name;
@@ -99,6 +110,7 @@ struct Lab {
 	std::vector<fabric::SwitchConfig> switches;
 	std::vector<LabHost> hosts;
 	std::vector<LabLink> links;
+	std::vector<LabTrunk> trunks;
 	std::vector<LabEthernet> ethernets;
 	std::vector<LabAttachment> attachments;
 	bool sm_enabled = true;

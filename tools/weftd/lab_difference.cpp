@@ -56,6 +56,19 @@ Changes changes_of(const fabric::SwitchConfig &now, const fabric::SwitchConfig &
 	return changes;
 }
 
+Changes changes_of(const LabTrunk &now, const LabTrunk &wanted)
+{
+	const auto place = [](const LabTrunk &trunk) {
+		return fmt::format("{} {}",
+				   trunk.role == trunk::Role::listens ? "listen" : "connect",
+				   trunk.address.text());
+	};
+	Changes changes;
+	compare(changes, "address", place(now), place(wanted));
+	compare(changes, "key-file", now.key_file, wanted.key_file);
+	return changes;
+}
+
 Changes changes_of(const fabric::LinkConfig &now, const fabric::LinkConfig &wanted)
 {
 	Changes changes;
@@ -185,10 +198,12 @@ void compare_ethernets(const Lab &now, const Lab &wanted, LabDifference &result)
 	compare_attachments(now, wanted, result);
 }
 
-bool touches(const LabLink &link, const std::set<string> &hosts, const std::set<string> &switches)
+bool touches(const LabLink &link, const std::set<string> &hosts, const std::set<string> &switches,
+	     const std::set<string> &trunks)
 {
 	return std::ranges::any_of(link.ends, [&](const LabEnd &end) {
-		return hosts.contains(end.node) || switches.contains(end.node);
+		return hosts.contains(end.node) || switches.contains(end.node) ||
+		       trunks.contains(end.node);
 	});
 }
 
@@ -208,6 +223,8 @@ LabDifference difference(const Lab &now, const Lab &wanted)
 		      result.switches_out, result.switches_in, result.lines);
 	compare_nodes(now.hosts, wanted.hosts, "host", "its guest loses the card", result.hosts_out,
 		      result.hosts_in, result.lines);
+	compare_nodes(now.trunks, wanted.trunks, "trunk", "its link goes down meanwhile",
+		      result.trunks_out, result.trunks_in, result.lines);
 
 	std::map<std::pair<string, string>, const LabLink *> before, after;
 	for (const LabLink &link : now.links)
@@ -216,7 +233,8 @@ LabDifference difference(const Lab &now, const Lab &wanted)
 		after[ends_of(link)] = &link;
 	for (const LabLink &link : now.links) {
 		const bool stays = after.contains(ends_of(link));
-		if (!stays || touches(link, result.hosts_out, result.switches_out))
+		if (!stays ||
+		    touches(link, result.hosts_out, result.switches_out, result.trunks_out))
 			result.links_out.push_back(link);
 		if (!stays)
 			result.lines.push_back(fmt::format("- link {}", link.name()));
@@ -229,7 +247,7 @@ LabDifference difference(const Lab &now, const Lab &wanted)
 			continue;
 		}
 		const Changes changes = changes_of(known->second->config, link.config);
-		if (touches(link, result.hosts_in, result.switches_in))
+		if (touches(link, result.hosts_in, result.switches_in, result.trunks_in))
 			result.links_in.push_back(link);
 		else if (!changes.empty())
 			result.links_set.push_back(link);

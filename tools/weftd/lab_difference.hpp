@@ -16,6 +16,7 @@ namespace weft::weftd
 struct LabDifference {
 	std::set<std::string> hosts_out, hosts_in;
 	std::set<std::string> switches_out, switches_in;
+	std::set<std::string> trunks_out, trunks_in;
 	std::vector<LabLink> links_out, links_in;
 	// That stay, with their new settings.
 	std::vector<LabLink> links_set;

@@ -26,6 +26,8 @@ public:
 			taken_[config.name].resize(config.ports);
 		for (const auto &host : lab.hosts)
 			taken_[host.name].resize(host.ports);
+		for (const auto &trunk : lab.trunks)
+			taken_[trunk.name].resize(1);
 	}
 
 	// Returns the ports of a node, which must exist.

@@ -89,6 +89,12 @@ Host::Host(const LabHost &config, std::filesystem::path socket_path,
 	server->listen(socket);
 }
 
+RunningTrunk::RunningTrunk(const LabTrunk &config, fabric::Port &port, trunk::Key key)
+    : name(config.name), loop("trunk " + config.name),
+      trunk(loop, port, {config.name, config.role, config.address}, std::move(key))
+{
+}
+
 LabRuntime::LabRuntime(const Lab &lab, const std::filesystem::path &socket_directory,
 		       Reactor *reactor, pci::Keeper *keeper)
     : socket_directory_(socket_directory), reactor_(reactor), keeper_(keeper),
@@ -138,6 +144,9 @@ Lab LabRuntime::lab() const
 LabDifference LabRuntime::compare(const Lab &wanted) const
 {
 	check_trust(wanted);
+	if (reactor_ && !wanted.trunks.empty())
+		throw LabError(fmt::format("{}: a lab in virtual time cannot have trunks",
+					   wanted.trunks.front().where));
 	LabDifference changes = difference(lab(), wanted);
 	share_of_mappings(changes, wanted);
 	return changes;
@@ -173,6 +182,7 @@ void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
 	remove_ethernets(changes);
 	for (const LabLink &link : changes.links_out)
 		remove_link(link);
+	remove_trunks(changes.trunks_out);
 	remove_hosts(changes.hosts_out);
 	for (const auto &name : changes.switches_out) {
 		end_attached(name);
@@ -203,11 +213,17 @@ void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
 			for (unsigned number = 1; number <= config.ports; ++number)
 				fabric_.add_port(fmt::format("{}/{}", config.name, number));
 		}
+	for (const LabTrunk &config : wanted.trunks)
+		if (changes.trunks_in.contains(config.name)) {
+			lab_.trunks.push_back(config);
+			fabric_.add_port(fmt::format("{}/1", config.name));
+		}
 	for (const LabLink &link : changes.links_in)
 		add_link(link);
 	for (const LabLink &link : changes.links_set)
 		change_link(*port_of(link.ends[0], link.where).link(), link.config);
 	add_hosts(changes, wanted);
+	add_trunks(changes, wanted);
 	add_ethernets(changes);
 	std::map<std::string_view, const LabHost *> places;
 	for (const LabHost &config : wanted.hosts)
@@ -294,6 +310,33 @@ void LabRuntime::add_hosts(const LabDifference &changes, const Lab &wanted)
 								nullptr));
 		allow_attaching(config.name, hosts_.back()->card->local_access(), 1,
 				config.trusted);
+	}
+}
+
+void LabRuntime::remove_trunks(const std::set<std::string> &names)
+{
+	std::erase_if(trunks_, [&](const auto &trunk) { return names.contains(trunk->name); });
+	for (const auto &name : names)
+		if (fabric::Port *port = fabric_.find_port(fmt::format("{}/1", name)))
+			fabric_.remove_port(*port);
+	std::erase_if(lab_.trunks,
+		      [&](const LabTrunk &config) { return names.contains(config.name); });
+}
+
+// The trunks' links are there already.
+void LabRuntime::add_trunks(const LabDifference &changes, const Lab &wanted)
+{
+	for (const LabTrunk &config : wanted.trunks) {
+		if (!changes.trunks_in.contains(config.name))
+			continue;
+		fabric::Port &port = port_of({config.name, 1}, config.where);
+		try {
+			trunks_.push_back(std::make_unique<RunningTrunk>(
+				config, port, trunk::Key::load(config.key_file)));
+		} catch (const std::exception &reason) {
+			throw LabError(fmt::format("{}: trunk '{}': {}", config.where, config.name,
+						   reason.what()));
+		}
 	}
 }
 

@@ -16,6 +16,7 @@
 #include "cards/card.hpp"
 #include "net/ethernet/network.hpp"
 #include "net/fabric/fabric.hpp"
+#include "net/trunk/trunk.hpp"
 #include "bus/pci/server.hpp"
 #include "weftd/lab.hpp"
 #include "weftd/lab_difference.hpp"
@@ -53,6 +54,15 @@ struct Host {
 	const std::unique_ptr<pci::Server> server;
 };
 
+// A trunk, on a thread of its own: its packets enter the fabric there.
+struct RunningTrunk {
+	RunningTrunk(const LabTrunk &config, fabric::Port &port, trunk::Key key);
+
+	const std::string name;
+	Loop loop;
+	trunk::Trunk trunk;
+};
+
 /*
  * Called by one thread at a time: the control loop, once there is one. Its parts exist until the
  * next apply().
@@ -83,6 +93,7 @@ public:
 	Environment &environment() const;
 	fabric::Fabric &fabric() { return fabric_; }
 	const std::vector<std::unique_ptr<Host>> &hosts() const { return hosts_; }
+	const std::vector<std::unique_ptr<RunningTrunk>> &trunks() const { return trunks_; }
 	// Null if the lab has none.
 	sm::SubnetManager *subnet_manager() { return subnet_manager_.get(); }
 
@@ -99,6 +110,8 @@ private:
 	void change(const LabDifference &changes, const Lab &wanted);
 	void remove_hosts(const std::set<std::string> &names);
 	void add_hosts(const LabDifference &changes, const Lab &wanted);
+	void remove_trunks(const std::set<std::string> &names);
+	void add_trunks(const LabDifference &changes, const Lab &wanted);
 	void remove_link(const LabLink &link);
 	void add_link(const LabLink &link);
 	void start_manager();
@@ -129,6 +142,7 @@ private:
 	fabric::Fabric fabric_;
 	ethernet::Network ethernet_;
 	std::vector<std::unique_ptr<Host>> hosts_;
+	std::vector<std::unique_ptr<RunningTrunk>> trunks_;
 	std::unique_ptr<sm::SubnetManager> subnet_manager_;
 	// Attached programs, on a thread of their own; null in virtual time.
 	std::unique_ptr<Loop> attach_loop_;

@@ -22,7 +22,8 @@ namespace
 {
 
 constexpr const char *kDaemon = "weftd";
-constexpr std::array<std::string_view, 5> kParts{"sm", "link", "switch", "fabric", "control"};
+constexpr std::array<std::string_view, 6> kParts{"sm",     "link",   "trunk",
+						 "switch", "fabric", "control"};
 
 std::string_view view(spdlog::string_view_t text)
 {

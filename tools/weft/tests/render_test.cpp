@@ -138,6 +138,32 @@ TEST(FabricText, HasOneLinePerNodePortAndLink)
 		  "subnet manager on sm: master, 7 sweeps\n");
 }
 
+TEST(FabricText, ShowsTrunksAndWhyTheyAreNotConnected)
+{
+	json fabric = two_hosts();
+	json trunk{{"name", "west"},
+		   {"role", "listens"},
+		   {"address", "127.0.0.1:7470"},
+		   {"connected", true},
+		   {"peer", "127.0.0.1:5000"},
+		   {"reason", nullptr},
+		   {"connections", 1},
+		   {"refused", 0},
+		   {"violations", 0}};
+	fabric["trunks"] = json::array({trunk});
+	EXPECT_THAT(fabric_text(fabric),
+		    HasSubstr("trunk  west             listens 127.0.0.1:7470  "
+			      "connected to 127.0.0.1:5000\n"));
+	elements(fabric_svg(fabric));
+	trunk["connected"] = false;
+	trunk["peer"] = nullptr;
+	trunk["reason"] = "Connection refused";
+	trunk["refused"] = 2;
+	fabric["trunks"] = json::array({trunk});
+	EXPECT_THAT(fabric_text(fabric),
+		    HasSubstr("not connected: Connection refused refused=2\n"));
+}
+
 TEST(FabricText, ShowsAMissingManagerAndAFailedSweep)
 {
 	json fabric = two_hosts();

@@ -277,6 +277,37 @@ TEST_F(Apply, LinkSettingsAreApplied)
 
 // A card that is to be another is replaced, and so it is said; a switch with other ports is, with
 // its links.
+TEST_F(Apply, TrunksAreAddedChangedAndRemoved)
+{
+	const auto key = directory_ / "key";
+	std::ofstream(key) << std::string(32, 'k');
+	std::filesystem::permissions(key, std::filesystem::perms::owner_read);
+	const auto open_key = directory_ / "open-key";
+	std::filesystem::copy_file(key, open_key);
+	std::filesystem::permissions(open_key, std::filesystem::perms::all);
+	const auto lab = [&](const std::string &address, const std::filesystem::path &file) {
+		return std::string(kPair) + "[[trunk]]\nname = \"west\"\nend = \"s1/8\"\n" +
+		       address + "\nkey-file = \"" + file.string() + "\"\n";
+	};
+	const std::string listen = "listen = \"127.0.0.1:0\"";
+	const std::string before = shown_without_states().dump();
+	EXPECT_THAT(apply(lab(listen, key)), ElementsAre("+ trunk west", "+ link s1/8-west/1"));
+	const json trunk = shown()["trunks"].at(0);
+	EXPECT_EQ(trunk["role"], "listens");
+	EXPECT_FALSE(trunk["connected"]);
+	EXPECT_THAT(apply(lab(listen, key)), IsEmpty());
+	// Nobody listens at port 1.
+	EXPECT_THAT(apply(lab("connect = \"127.0.0.1:1\"", key)),
+		    ElementsAre(HasSubstr("~ trunk west")));
+	EXPECT_EQ(shown()["trunks"].at(0)["role"], "connects");
+	EXPECT_EQ(shown()["links"].size(), 4u);
+
+	EXPECT_THAT(refusal(lab(listen, open_key)), HasSubstr("chmod 600"));
+	EXPECT_EQ(shown()["trunks"].at(0)["role"], "connects");
+	EXPECT_THAT(apply(kPair), ElementsAre("- trunk west", "- link s1/8-west/1"));
+	EXPECT_EQ(shown_without_states().dump(), before);
+}
+
 TEST_F(Apply, ChangedNodesAreReplaced)
 {
 	const std::string text = kPair;

@@ -496,5 +496,60 @@ TEST(Lab, MissingFileIsRefused)
 	EXPECT_THROW(load_lab("/nonexistent/lab.toml"), LabError);
 }
 
+constexpr const char *kTrunk = R"([[trunk]]
+name = "west"
+end = "s/4"
+listen = "127.0.0.1:7470"
+key-file = "key"
+)";
+
+// A trunk is the far end of an ordinary link.
+TEST(Lab, TrunkHasALinkWithItsSettings)
+{
+	const auto file = std::filesystem::path(::testing::TempDir()) / "trunk.toml";
+	std::ofstream(file) << kTwoNodes << kTrunk << "delay = \"2ms\"\n"
+			    << "[[trunk]]\nname = \"east\"\nend = \"s\"\nconnect = \"[::1]:1\"\n"
+			    << "key-file = \"/etc/key\"\n";
+	const Lab lab = load_lab(file);
+	ASSERT_EQ(lab.trunks.size(), 2u);
+	EXPECT_EQ(lab.trunks[0].role, trunk::Role::listens);
+	EXPECT_EQ(lab.trunks[0].address.text(), "127.0.0.1:7470");
+	EXPECT_EQ(lab.trunks[0].key_file, (file.parent_path() / "key").string());
+	EXPECT_EQ(lab.trunks[1].role, trunk::Role::connects);
+	EXPECT_EQ(lab.trunks[1].address.text(), "[::1]:1");
+	EXPECT_EQ(lab.trunks[1].key_file, "/etc/key");
+	EXPECT_EQ(lab.links.at(0).name(), "s/4-west/1");
+	EXPECT_EQ(lab.links.at(0).config.faults.delay, std::chrono::milliseconds(2));
+	EXPECT_EQ(lab.links.at(1).name(), "s/1-east/1");
+}
+
+TEST(Lab, TrunkErrorsNameTheirLine)
+{
+	const std::string good = std::string(kTwoNodes) + kTrunk;
+	EXPECT_EQ(complaint(good), "");
+	const auto with = [&](std::string from, const std::string &to) {
+		std::string text = good;
+		text.replace(text.find(from), from.size(), to);
+		return complaint(text);
+	};
+	const std::string listen = "listen = \"127.0.0.1:7470\"\n";
+	EXPECT_THAT(with(listen, ""),
+		    AllOf(StartsWith("lab.toml:9: "), HasSubstr("either listen")));
+	EXPECT_THAT(with(listen, listen + "connect = \"127.0.0.1:1\"\n"),
+		    HasSubstr("either listen"));
+	for (const char *wrong : {"", "127.0.0.1", "127.0.0.1:", ":7470", "host:7470", "::1:7470",
+				  "127.0.0.1:65536", "127.0.0.1:-1", "[127.0.0.1]:1", "[::1]"})
+		EXPECT_THAT(with("127.0.0.1:7470", wrong),
+			    AllOf(StartsWith("lab.toml:12: "), HasSubstr("is not an IP address")))
+			<< wrong;
+	EXPECT_THAT(with("key-file = \"key\"\n", ""), HasSubstr("needs a key-file"));
+	EXPECT_THAT(with("end = \"s/4\"\n", ""), HasSubstr("needs end"));
+	EXPECT_THAT(with("s/4", "s/5"), HasSubstr("'s' has 4 ports"));
+	EXPECT_THAT(with("s/4", "nowhere"), HasSubstr("there is no node 'nowhere'"));
+	EXPECT_THAT(with("\"west\"", "\"a\""), HasSubstr("the name 'a' is given twice"));
+	EXPECT_THAT(with("listen =", "lissten = 1\nlisten ="), HasSubstr("there is no 'lissten'"));
+	EXPECT_THAT(with("s/4", "west/1"), HasSubstr("port west/1 has a link already"));
+}
+
 } // namespace
 } // namespace weft::weftd
