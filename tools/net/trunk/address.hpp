@@ -23,7 +23,6 @@ public:
 	static Address peer(int socket);
 
 	std::string text() const;
-	bool operator==(const Address &other) const { return text() == other.text(); }
 
 	// Both non-blocking. Throw std::system_error. A connection that is under way is no error.
 	FileDescriptor listen(int backlog) const;

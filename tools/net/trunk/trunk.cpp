@@ -187,11 +187,8 @@ void Trunk::Impl::ended(Connections::iterator connection, const std::string &why
 {
 	const std::string peer = connection->peer();
 	const bool was_current = &*connection == current_;
-	if (was_current) {
+	if (was_current)
 		current_ = nullptr;
-		port_.disconnected();
-	}
-	connections_.erase(connection);
 	change([&](State &state) {
 		if (!current_)
 			state.last_reason = why;
@@ -202,6 +199,10 @@ void Trunk::Impl::ended(Connections::iterator connection, const std::string &why
 			state.peer.clear();
 		}
 	});
+	// Who sees the link go down finds the reason.
+	if (was_current)
+		port_.disconnected();
+	connections_.erase(connection);
 	log_failure(peer, why);
 	if (config_.role == Role::connects && connections_.empty())
 		retry_later();

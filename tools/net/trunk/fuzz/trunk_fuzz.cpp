@@ -95,6 +95,53 @@ void greet(std::span<const std::byte> input)
 		std::abort();
 }
 
+// Answers the state of the link that the trunk has sent first, so that the link comes up.
+void bring_up(TrunkPort &trunk, const Buffer &frame)
+{
+	auto state = read_link(std::span(frame).subspan(sizeof(FrameHeader)));
+	if (!state)
+		std::abort();
+	state->seen = state->attempt;
+	state->ready = 1;
+	const Buffer answer = make_frame(FrameType::link, *state);
+	if (trunk.take({FrameType::link, std::span(answer).subspan(sizeof(FrameHeader))}) ||
+	    !trunk.link_up())
+		std::abort();
+}
+
+// Gives the trunk packets and runs with fields of the input and lengths that fit, which arbitrary
+// bytes rarely are. Returns true if the fixture is unchanged.
+bool exchange_packets(TrunkPort &trunk, std::span<const std::byte> input)
+{
+	constexpr unsigned most_packets = 17;
+	struct Fields {
+		ib::Lrh lrh;
+		ib::Bth bth;
+		std::uint8_t size, packets;
+	} fields;
+	bool unchanged = true;
+	std::deque<Buffer> out;
+	for (; input.size() >= sizeof(fields); input = input.subspan(sizeof(fields))) {
+		std::memcpy(&fields, input.data(), sizeof(fields));
+		packet::Headers headers;
+		headers.lrh = fields.lrh;
+		headers.bth = fields.bth;
+		const unsigned packets = 1 + fields.packets % most_packets;
+		const std::vector<std::byte> bytes(std::size_t{fields.size} * 16 * packets);
+		const auto packet =
+			fabric::Packet::make_run(headers, fabric::Payload::copy_of(bytes), packets);
+		if (!packet)
+			continue;
+		unchanged = unchanged && packet->lrh().vl() != ib::vl_management;
+		const Buffer frame = *make_packet_frame(*packet);
+		if (trunk.take({FrameType::packet, std::span(frame).subspan(sizeof(FrameHeader))}))
+			break;
+		trunk.serve(out, kMostBody);
+		out.clear();
+	}
+	return unchanged;
+}
+
 // Returns true if the fixture is unchanged: only management packets change it.
 bool exchange(TrunkPort &trunk, std::span<const std::byte> input)
 {
@@ -104,16 +151,25 @@ bool exchange(TrunkPort &trunk, std::span<const std::byte> input)
 	bool unchanged = true;
 	trunk.connected();
 	trunk.serve(out, kMostBody);
-	feed(reader, input, [&](const Frame &frame) {
-		const auto packet =
-			frame.type == FrameType::packet ? read_packet(frame.body) : std::nullopt;
-		unchanged = unchanged && (!packet || packet->lrh().vl() != ib::vl_management);
-		if (trunk.take(frame))
-			return false;
-		trunk.serve(out, kMostBody);
-		out.clear();
-		return true;
-	});
+	const std::byte choice = input.empty() ? std::byte{} : input[0];
+	if ((choice & std::byte{1}) != std::byte{})
+		bring_up(trunk, out.front());
+	if ((choice & std::byte{2}) != std::byte{})
+		unchanged = exchange_packets(trunk, input.subspan(1));
+	else
+		feed(reader, input.subspan(std::min<std::size_t>(1, input.size())),
+		     [&](const Frame &frame) {
+			     const auto packet = frame.type == FrameType::packet
+							 ? read_packet(frame.body)
+							 : std::nullopt;
+			     unchanged = unchanged &&
+					 (!packet || packet->lrh().vl() != ib::vl_management);
+			     if (trunk.take(frame))
+				     return false;
+			     trunk.serve(out, kMostBody);
+			     out.clear();
+			     return true;
+		     });
 	trunk.disconnected();
 	if (trunk.link_up())
 		std::abort();
