@@ -16,15 +16,17 @@ class Address
 {
 public:
 	Address() = default;
-	// Throws std::invalid_argument with the reason. Names are not resolved: that may take long.
+	// Throws std::invalid_argument with the reason. Names are not resolved, because that can
+	// block.
 	static Address parse(const std::string &text);
-	// Returns the address that a connected socket has here, or at its other end.
+	// Return the local or remote address of a socket.
 	static Address local(int socket);
 	static Address peer(int socket);
 
 	std::string text() const;
 
-	// Both non-blocking. Throw std::system_error. A connection that is under way is no error.
+	// Both return non-blocking sockets and throw std::system_error. connect() does not wait for
+	// the connection.
 	FileDescriptor listen(int backlog) const;
 	FileDescriptor connect() const;
 

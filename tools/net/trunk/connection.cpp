@@ -45,11 +45,11 @@ Connection::Connection(Loop &loop, FileDescriptor socket, std::string peer, Role
 		       const std::string &name, const Key &key, Handlers handlers)
     : loop_(loop), socket_(std::move(socket)), peer_(std::move(peer)), key_(key),
       handlers_(std::move(handlers)), handshake_(role, name, key_, draw_nonce(loop)),
-      last_received_(loop.now()), timer_(loop, [this] { tick(); }),
+      last_received_(loop.now()), last_sent_(loop.now()), timer_(loop, [this] { tick(); }),
       watch_(loop, socket_.get(), static_cast<Watch::Ready>(Watch::kReadable | Watch::kWritable),
 	     [this](unsigned what) { ready(what); })
 {
-	// A packet is sent at once. Not for a Unix socket, as tests use.
+	// Packets must not wait for more data. This fails for Unix sockets, which tests use.
 	const int on = 1;
 	::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	out_.push_back(handshake_.hello());
@@ -71,16 +71,16 @@ bool Connection::read()
 		const auto got = ::recv(socket_.get(), room.data(), room.size(), MSG_DONTWAIT);
 		if (got < 0 && (errno == EAGAIN || errno == EINTR))
 			return true;
-		// A connection that is still on its way.
+		// It is still connecting.
 		if (got < 0 && errno == ENOTCONN)
 			return true;
 		if (got < 0)
-			return end(text_of_error(errno), Reason::none);
+			return close(text_of_error(errno), Reason::none);
 		if (got == 0)
-			return end(authenticated_ ? "the peer closed the connection"
-						  : "the peer closed the connection in the "
-						    "handshake",
-				   Reason::none);
+			return close(authenticated_ ? "the peer closed the connection"
+						    : "the peer closed the connection in the "
+						      "handshake",
+				     Reason::none);
 		last_received_ = loop_.now();
 		const bool partial = static_cast<std::size_t>(got) < room.size();
 		reader_.added(static_cast<std::size_t>(got));
@@ -88,7 +88,7 @@ bool Connection::read()
 			if (!take(*frame))
 				return false;
 		if (reader_.malformed())
-			return end("a malformed frame", Reason::protocol);
+			return close("a malformed frame", Reason::protocol);
 		if (partial)
 			return true;
 	}
@@ -100,13 +100,13 @@ bool Connection::take(const Frame &frame)
 	if (frame.type == FrameType::bye) {
 		const auto reason = read_bye(frame.body);
 		if (!reason)
-			return end("a malformed goodbye", Reason::protocol);
-		return end(fmt::format("the peer says: {}", text_of(*reason)), Reason::none);
+			return close("a malformed goodbye", Reason::protocol);
+		return close(fmt::format("the peer says: {}", text_of(*reason)), Reason::none);
 	}
 	if (!authenticated_)
 		return greet(frame);
 	if (const char *wrong = handlers_.frame(frame))
-		return end(wrong, Reason::protocol);
+		return close(wrong, Reason::protocol);
 	return true;
 }
 
@@ -122,12 +122,13 @@ bool Connection::greet(const Frame &frame)
 	case Handshake::Progress::goes_on:
 		break;
 	case Handshake::Progress::refused:
-		return end(std::string(text_of(handshake_.reason())), handshake_.reason());
+		return close(std::string(text_of(handshake_.reason())), handshake_.reason());
 	case Handshake::Progress::done:
+		if (const Reason refusal = handlers_.authenticated(); refusal != Reason::none)
+			return close(std::string(text_of(refusal)), refusal);
 		authenticated_ = true;
 		reader_.admit(kMostBody);
 		timer_.arm(kAlivePeriod);
-		handlers_.authenticated();
 		break;
 	}
 	return true;
@@ -165,7 +166,7 @@ bool Connection::flush()
 	if (sent < 0) {
 		if (errno == EAGAIN || errno == EINTR || errno == ENOTCONN)
 			return true;
-		return end(text_of_error(errno), Reason::none);
+		return close(text_of_error(errno), Reason::none);
 	}
 	sent_lately_ = true;
 	unsent_ -= static_cast<std::size_t>(sent);
@@ -181,15 +182,22 @@ bool Connection::flush()
 void Connection::tick()
 {
 	if (!authenticated_) {
-		end("no handshake in time", Reason::silence);
+		close("no handshake in time", Reason::silence);
 		return;
 	}
 	if (loop_.now() - last_received_ >= kSilenceTime) {
-		end(std::string(text_of(Reason::silence)), Reason::silence);
+		close(std::string(text_of(Reason::silence)), Reason::silence);
+		return;
+	}
+	const bool sent = std::exchange(sent_lately_, false);
+	if (sent || unsent_ == 0)
+		last_sent_ = loop_.now();
+	if (loop_.now() - last_sent_ >= kSilenceTime) {
+		close("the peer reads nothing", Reason::stalled);
 		return;
 	}
 	timer_.arm(kAlivePeriod);
-	if (!std::exchange(sent_lately_, false) && unsent_ == 0) {
+	if (!sent && unsent_ == 0) {
 		out_.push_back(make_frame(FrameType::alive));
 		unsent_ += out_.back().size();
 	}
@@ -198,7 +206,7 @@ void Connection::tick()
 
 void Connection::say_goodbye(Reason reason) noexcept
 {
-	// In the middle of a frame it would be taken for a part of it.
+	// In the middle of a frame the peer would take it for a part of that.
 	if (first_sent_ != 0)
 		return;
 	try {
@@ -206,18 +214,18 @@ void Connection::say_goodbye(Reason reason) noexcept
 		static_cast<void>(::send(socket_.get(), frame.data(), frame.size(),
 					 MSG_NOSIGNAL | MSG_DONTWAIT));
 	} catch (const std::bad_alloc &) {
-		// The peer sees the connection end.
+		// The peer only sees that the connection is closed.
 	}
 }
 
-bool Connection::end(const std::string &why, Reason reason)
+bool Connection::close(const std::string &why, Reason reason)
 {
 	if (reason != Reason::none)
 		say_goodbye(reason);
 	timer_.cancel();
 	watch_.want(Watch::kNothing);
-	// The last: it destroys the connection.
-	handlers_.ended(why, reason == Reason::protocol);
+	// This comes last, because it destroys the connection.
+	handlers_.closed(why, reason == Reason::protocol);
 	return false;
 }
 

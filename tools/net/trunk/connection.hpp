@@ -17,13 +17,13 @@
 namespace weft::trunk
 {
 
-// Time for the connection and the handshake.
+// Limit for connecting and the handshake together.
 constexpr std::chrono::seconds kHandshakeTime{5};
-// An end that has nothing to send sends a sign of life so often.
+// An end that has nothing else to send sends a keepalive at this interval.
 constexpr std::chrono::seconds kAlivePeriod{1};
-// An end from which nothing comes for so long is lost.
+// A peer that sends nothing, or reads nothing of what waits for it, is lost after this time.
 constexpr std::chrono::seconds kSilenceTime{10};
-// Bytes that wait for the socket, beyond which no packets are taken from the fabric.
+// Once so many bytes wait for the socket, no more packets are taken from the fabric.
 constexpr std::size_t kMostUnsent = 256 << 10;
 
 // Made, used and destroyed on the loop's thread.
@@ -31,21 +31,22 @@ class Connection
 {
 public:
 	struct Handlers {
-		// The peer has proved that it has the key. The handler may destroy other
-		// connections, but not this one.
-		std::function<void()> authenticated;
-		// A frame of the authenticated peer's. Returns what is wrong with it, or null.
+		// The peer has proved that it has the key. Returns a reason to refuse it
+		// nevertheless, or `none`. The handler may destroy other connections, but not this
+		// one.
+		std::function<Reason()> authenticated;
+		// The authenticated peer has sent a frame. Returns what is wrong with it, or null.
 		std::function<const char *(const Frame &)> frame;
 		// Appends frames to be sent, with about @room bytes of packets; returns their
 		// bytes.
 		std::function<std::size_t(std::deque<Buffer> &out, std::size_t room)> fill;
-		// The connection has ended; @violation: the peer broke the protocol. The handler
+		// The connection is closed; @violation: the peer broke the protocol. The handler
 		// destroys it.
-		std::function<void(const std::string &why, bool violation)> ended;
+		std::function<void(const std::string &why, bool violation)> closed;
 	};
 
-	// @socket: connected to @peer, which is an address for people, or on its way there. @name:
-	// the trunk's; @key outlives it.
+	// @socket: connected or connecting to @peer, an address for messages. @name: the trunk's;
+	// @key outlives it.
 	Connection(Loop &loop, FileDescriptor socket, std::string peer, Role role,
 		   const std::string &name, const Key &key, Handlers handlers);
 	Connection(const Connection &) = delete;
@@ -53,6 +54,7 @@ public:
 
 	bool authenticated() const { return authenticated_; }
 	const std::string &peer() const { return peer_; }
+	Clock::time_point last_received() const { return last_received_; }
 	// There is something to send: calls fill() until it has no more, or the socket is full.
 	void send();
 	// Notifies the peer of the reason, if the socket takes it. The owner destroys the
@@ -61,12 +63,12 @@ public:
 
 private:
 	void ready(unsigned what);
-	// Each returns false once the connection has ended, and may have been destroyed.
+	// Each returns false if the connection is closed, and perhaps destroyed.
 	bool read();
 	bool take(const Frame &frame);
 	bool greet(const Frame &frame);
 	bool flush();
-	bool end(const std::string &why, Reason reason);
+	bool close(const std::string &why, Reason reason);
 	void tick();
 
 	Loop &loop_;
@@ -82,6 +84,7 @@ private:
 	bool authenticated_ = false;
 	bool sent_lately_ = false; // since the last tick
 	Clock::time_point last_received_;
+	Clock::time_point last_sent_; // or nothing was waiting
 	Timer timer_;
 	Watch watch_;
 };

@@ -59,8 +59,12 @@ std::string_view text_of(Reason reason)
 		return "nothing was received for too long";
 	case Reason::replaced:
 		return "a new connection replaced this one";
-	case Reason::ended:
-		return "the trunk was removed or its daemon ended";
+	case Reason::removed:
+		return "the trunk was removed or its daemon exited";
+	case Reason::in_use:
+		return "another daemon is connected";
+	case Reason::stalled:
+		return "nothing was read for too long";
 	}
 	return "unknown reason";
 }

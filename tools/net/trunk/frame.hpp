@@ -52,10 +52,12 @@ enum class Reason : std::uint8_t {
 	key = 4,      // it does not have the key
 	protocol = 5, // it broke the protocol
 	silence = 6,  // nothing came from it for too long
-	replaced = 7, // its counterpart has connected anew
-	ended = 8,    // the trunk was removed or its daemon ends
+	replaced = 7, // its counterpart has opened a new connection
+	removed = 8,  // the trunk was removed or its daemon exits
+	in_use = 9,   // another daemon is connected
+	stalled = 10, // it did not read what was sent to it
 };
-constexpr Reason kLastReason = Reason::ended;
+constexpr Reason kLastReason = Reason::stalled;
 std::string_view text_of(Reason reason);
 
 struct FrameHeader {
@@ -139,16 +141,16 @@ Buffer make_frame(FrameType type, const Body &body)
 	return make_frame(type, std::as_bytes(std::span(&body, 1)));
 }
 // Returns the frame of a packet or run, with a copy of the payload; nothing if the payload's owner
-// has taken it back.
+// has withdrawn it.
 std::optional<Buffer> make_packet_frame(const fabric::Packet &packet);
 
-// Read the bodies; nothing if one is malformed.
+// These read the bodies; they return nothing if one is malformed.
 std::optional<fabric::Packet> read_packet(std::span<const std::byte> body);
 std::optional<CreditsBody> read_credits(std::span<const std::byte> body);
 std::optional<LinkBody> read_link(std::span<const std::byte> body);
 std::optional<Reason> read_bye(std::span<const std::byte> body);
 
-// Takes a stream of bytes apart. Its memory is bounded by the largest frame that it admits.
+// Splits a stream of bytes into frames. Its memory is bounded by the largest frame that it admits.
 class FrameReader
 {
 public:

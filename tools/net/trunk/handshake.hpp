@@ -2,9 +2,10 @@
 // How the two ends of a trunk prove to each other that they have the same key, without sending it.
 //
 // Each end sends a hello with a random number, its role and the trunk's name. Each then proves that
-// it has the key with an HMAC of its role and both hellos, first the end that connected: an end
-// that listens answers nobody who has not the key. The random numbers make each proof valid for
-// this connection only, and the role makes an end's proof useless to its counterpart.
+// it has the key with an HMAC of its role and both hellos. The end that connected goes first, so
+// the end that listens proves nothing to a client without the key. The random numbers make each
+// proof valid for this connection only, and the role makes an end's proof useless to its
+// counterpart.
 #pragma once
 
 #include <string>
@@ -28,8 +29,8 @@ public:
 	Buffer hello() const { return make_frame(FrameType::hello, own_); }
 
 	enum class Progress { goes_on, done, refused };
-	// Takes the peer's next frame and appends what it has to be sent for it. After `refused`
-	// the connection ends.
+	// Takes the peer's next frame and appends the frames that answer it. After `refused` the
+	// owner closes the connection.
 	Progress take(const Frame &frame, std::vector<Buffer> &answers);
 	// Why it is refused.
 	Reason reason() const { return reason_; }
@@ -43,7 +44,7 @@ private:
 
 	const Key &key_;
 	HelloBody own_{}, peer_{};
-	bool greeted_ = false; // peer_ has come
+	bool greeted_ = false; // peer_ was received
 	Reason reason_ = Reason::none;
 };
 

@@ -16,7 +16,7 @@ namespace weft::trunk
 
 using Mac = std::array<std::byte, kMacBytes>;
 
-// A secret. It is not copied, not printed, and wiped when it goes.
+// A secret. It is not copied, not printed, and is overwritten when destroyed.
 class Key
 {
 public:
@@ -25,7 +25,7 @@ public:
 
 	// Throws std::invalid_argument if there are too few or too many bytes.
 	explicit Key(std::vector<std::byte> bytes);
-	// All the bytes of @file, which only its owner may be able to read. Throws
+	// Returns all bytes of @file, which must be accessible only to its owner. Throws
 	// std::invalid_argument with the reason.
 	static Key load(const std::filesystem::path &file);
 	Key(Key &&) noexcept = default;
@@ -34,14 +34,14 @@ public:
 	Key &operator=(const Key &) = delete;
 	~Key();
 
-	// HMAC-SHA-256 of the parts, one behind the other.
+	// Returns the HMAC-SHA-256 of the concatenated parts.
 	Mac authenticate(std::initializer_list<std::span<const std::byte>> parts) const;
 
 private:
 	std::vector<std::byte> bytes_;
 };
 
-// Takes as long wherever they differ.
+// Takes the same time wherever they differ.
 bool equal(const Mac &a, const Mac &b);
 
 } // namespace weft::trunk

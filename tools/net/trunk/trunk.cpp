@@ -19,7 +19,7 @@
 namespace weft::trunk
 {
 
-// On the loop, but for state().
+// Runs on the loop, except state().
 class Trunk::Impl
 {
 public:
@@ -38,8 +38,8 @@ private:
 
 	void accept();
 	void connect();
-	void authenticated(Connections::iterator connection);
-	void ended(Connections::iterator connection, const std::string &why, bool violation);
+	Reason authenticated(Connections::iterator connection);
+	void closed(Connections::iterator connection, const std::string &why, bool violation);
 	void retry_later();
 	void log_failure(const std::string &peer, const std::string &why);
 	template<class Change>
@@ -54,13 +54,13 @@ private:
 	const Key key_;
 	Wakeup wakeup_;
 	TrunkPort port_;
-	// Those in the handshake, oldest first, and the one that is in use.
+	// Connections in the handshake, oldest first, and the one that is in use.
 	Connections connections_;
 	Connection *current_ = nullptr;
 	FileDescriptor listener_;
 	std::optional<Watch> listening_;
 	unsigned accepted_ = 0; // in this second
-	// The one that listens: the second is over; the one that connects: tries again.
+	// At the end that listens: a second has passed. At the other end: time to connect again.
 	Timer timer_;
 	std::chrono::milliseconds retry_ = kFirstRetry;
 	LineBudget log_budget_;
@@ -100,7 +100,7 @@ Trunk::Impl::Impl(Loop &loop, fabric::Port &port, Config config, Key key)
 Trunk::Impl::~Impl()
 {
 	for (Connection &connection : connections_)
-		connection.say_goodbye(Reason::ended);
+		connection.say_goodbye(Reason::removed);
 }
 
 void Trunk::Impl::accept()
@@ -142,7 +142,7 @@ void Trunk::Impl::start(FileDescriptor socket, std::string peer)
 	if (in_handshake() >= kMostHandshakes) {
 		const auto oldest = std::ranges::find_if(
 			connections_, [this](const auto &each) { return &each != current_; });
-		ended(oldest, "too many connections are in the handshake", false);
+		closed(oldest, "too many connections are in the handshake", false);
 	}
 	const auto place = connections_.end();
 	// The handlers need the iterator, which exists once the connection does.
@@ -150,25 +150,27 @@ void Trunk::Impl::start(FileDescriptor socket, std::string peer)
 	connections_.emplace(
 		place, loop_, std::move(socket), std::move(peer), config_.role, config_.name, key_,
 		Connection::Handlers{
-			.authenticated = [this, self] { authenticated(*self); },
+			.authenticated = [this, self] { return authenticated(*self); },
 			.frame = [this](const Frame &frame) { return port_.take(frame); },
 			.fill =
 				[this, self](std::deque<Buffer> &out, std::size_t room) {
 					return &**self == current_ ? port_.serve(out, room)
 								   : std::size_t{0};
 				},
-			.ended = [this, self](const std::string &why,
-					      bool violation) { ended(*self, why, violation); }});
+			.closed = [this, self](const std::string &why,
+					       bool violation) { closed(*self, why, violation); }});
 	*self = std::prev(connections_.end());
 }
 
-void Trunk::Impl::authenticated(Connections::iterator connection)
+Reason Trunk::Impl::authenticated(Connections::iterator connection)
 {
 	if (current_) {
+		if (loop_.now() - current_->last_received() < kReplaceTime)
+			return Reason::in_use;
 		current_->say_goodbye(Reason::replaced);
 		const auto old = std::ranges::find_if(
 			connections_, [this](const auto &each) { return &each == current_; });
-		ended(old, std::string(text_of(Reason::replaced)), false);
+		closed(old, std::string(text_of(Reason::replaced)), false);
 	}
 	current_ = &*connection;
 	retry_ = kFirstRetry;
@@ -181,9 +183,10 @@ void Trunk::Impl::authenticated(Connections::iterator connection)
 	});
 	spdlog::info("trunk {}: connected to {}", config_.name, peer);
 	port_.connected();
+	return Reason::none;
 }
 
-void Trunk::Impl::ended(Connections::iterator connection, const std::string &why, bool violation)
+void Trunk::Impl::closed(Connections::iterator connection, const std::string &why, bool violation)
 {
 	const std::string peer = connection->peer();
 	const bool was_current = &*connection == current_;
@@ -199,7 +202,7 @@ void Trunk::Impl::ended(Connections::iterator connection, const std::string &why
 			state.peer.clear();
 		}
 	});
-	// Who sees the link go down finds the reason.
+	// After the state, so that a client that sees the link go down finds the reason.
 	if (was_current)
 		port_.disconnected();
 	connections_.erase(connection);
@@ -208,7 +211,7 @@ void Trunk::Impl::ended(Connections::iterator connection, const std::string &why
 		retry_later();
 }
 
-// Whoever reaches the listener causes these lines.
+// Clients that have not been authenticated can cause these lines.
 void Trunk::Impl::log_failure(const std::string &peer, const std::string &why)
 {
 	if (const auto taken = log_budget_.take(loop_.now()); taken.allowed)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // A trunk: a link of the fabric whose other end is in another weftd, which is reached over TCP.
 //
-// One end listens, the other connects and tries again for as long as there is no connection. A
-// connection that authenticates itself replaces an older one: its counterpart knows better if that
-// has been lost.
+// One end listens. The other connects, and tries again as long as there is no connection. A new
+// authenticated connection replaces one that has been silent; while that one is alive, the new one
+// comes from another daemon with the same trunk, and is refused.
 #pragma once
 
 #include <chrono>
@@ -20,14 +20,16 @@
 namespace weft::trunk
 {
 
-// Connections in the handshake; one more ends the oldest.
+// Connections in the handshake; one more closes the oldest.
 constexpr std::size_t kMostHandshakes = 4;
-// Connections that are accepted in a second. More wait in the listener's queue of kBacklog.
+// Connections that are accepted in a second; kBacklog more wait in the kernel.
 constexpr unsigned kHandshakesPerSecond = 10;
 constexpr int kBacklog = 16;
-// Pause between two attempts to connect: doubled from the first to the second.
+// Delay before another attempt to connect: doubles from the first to the last.
 constexpr std::chrono::milliseconds kFirstRetry{250};
 constexpr std::chrono::milliseconds kLastRetry{4000};
+// Silence after which a connection may be replaced: a peer sends something every kAlivePeriod.
+constexpr std::chrono::seconds kReplaceTime{3};
 
 struct Config {
 	std::string name; // the same at both ends
@@ -35,23 +37,23 @@ struct Config {
 	Address address; // to connect to, or to listen at
 };
 
-// For people and tests.
+// For users and tests.
 struct State {
 	bool connected = false;
 	std::string address;           // that it listens at or connects to
 	std::string peer;              // of the connection
-	std::string last_reason;       // why there is no connection, or why the last one ended
-	std::uint64_t connections = 0; // that have been authenticated
-	std::uint64_t refused = 0;     // connections that were not
-	std::uint64_t violations = 0;  // connections that ended because the peer broke the protocol
+	std::string last_reason;       // why there is no connection, or why the last was closed
+	std::uint64_t connections = 0; // accepted after authentication
+	std::uint64_t refused = 0;     // not accepted
+	std::uint64_t violations = 0;  // closed because the peer broke the protocol
 };
 
 class Trunk
 {
 public:
-	// Stands for the remote port at @port. All of it runs on @loop, which outlives it, as does
-	// @port. Throws std::system_error if it cannot listen. Made and destroyed on any thread but
-	// the loop's.
+	// @port represents the remote port. The trunk runs on @loop; both outlive it. Throws
+	// std::system_error if it cannot listen. Created and destroyed on any thread except the
+	// loop's.
 	Trunk(Loop &loop, fabric::Port &port, Config config, Key key);
 	~Trunk();
 	Trunk(const Trunk &) = delete;

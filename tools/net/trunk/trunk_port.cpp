@@ -45,8 +45,8 @@ TrunkPort::~TrunkPort()
 	disconnected();
 }
 
-// A packet is made into bytes here, on the sender's thread: its payload may be lent, and is not
-// referred to while the network is waited for.
+// The packet is serialized here, on the sender's thread: its payload may be leased, and must not be
+// referred to while waiting for the network.
 void TrunkPort::receive(fabric::Packet &&arriving)
 {
 	fabric::Packet packet(std::move(arriving));
@@ -74,7 +74,7 @@ void TrunkPort::receive(fabric::Packet &&arriving)
 void TrunkPort::went_down_locked()
 {
 	attempt_++;
-	// Now, so that the link does not come up again before the peer knows.
+	// At once, so that the link does not come up again before the peer knows.
 	port_.withhold(true);
 }
 
@@ -97,7 +97,7 @@ void TrunkPort::link_settled(bool trained)
 			went_down_locked();
 		ready_ = trained;
 	}
-	// Even if nothing of this has changed: what the port at this end can do may have.
+	// Even if none of this has changed, because the capabilities of the port may have.
 	wake_();
 }
 
@@ -125,7 +125,7 @@ void TrunkPort::disconnected()
 	drop_queued();
 	for (unsigned vl = 0; vl < kVls; vl++) {
 		outstanding_packets_[vl] = waiting_packets_[vl] = owed_[vl] = 0;
-		// Emptied before the packets go: the credits that they return bring others.
+		// Emptied before the packets are destroyed, because their credits let others enter.
 		auto sent = std::exchange(outstanding_[vl], {});
 		auto arrived = std::exchange(waiting_[vl], {});
 	}
@@ -150,9 +150,9 @@ const char *TrunkPort::take(const Frame &frame)
 	case FrameType::link:
 		return take_link(frame);
 	case FrameType::alive:
-		return frame.body.empty() ? nullptr : "a malformed sign of life";
+		return frame.body.empty() ? nullptr : "a malformed keepalive";
 	default:
-		return "a frame that has no place here";
+		return "an unexpected frame";
 	}
 }
 
@@ -174,7 +174,7 @@ const char *TrunkPort::take_packet(const Frame &frame)
 bool TrunkPort::enter(std::uint8_t vl, fabric::Packet &packet)
 {
 	const unsigned before = packet.packets();
-	// A run may be taken apart on its way, and its rest find no credit.
+	// A run may be split on its way, and its rest find no credit.
 	const bool entered = port_.send(packet) != fabric::Sent::no_credit;
 	const unsigned gone = entered ? before : before - packet.packets();
 	waiting_packets_[vl] -= gone;
@@ -206,7 +206,7 @@ const char *TrunkPort::take_credits(const Frame &frame)
 		first.packets -= returned;
 		if (first.packets != 0)
 			break;
-		// Its credit may bring the next packet here at once.
+		// Returning its credit may call receive() with the next packet.
 		const Outstanding done = std::move(first);
 		outstanding.pop_front();
 	}
@@ -223,7 +223,7 @@ const char *TrunkPort::take_link(const Frame &frame)
 	const fabric::EnabledRates rates{link->widths, link->speeds, link->speeds_ext};
 	if (rates != port_.enabled_rates())
 		port_.enable_rates(rates);
-	// At once: packets of the peer's may follow.
+	// At once, because packets may follow.
 	agree(own_half());
 	return nullptr;
 }
@@ -274,7 +274,7 @@ void TrunkPort::agree(const Half &half)
 		return;
 	{
 		const MutexLock lock(mutex_);
-		// It went down meanwhile: serve() is going to be called again.
+		// It went down meanwhile, and serve() will be called again.
 		if (attempt_ != half.attempt)
 			return;
 		port_.withhold(false);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The end of a trunk that the local fabric sees: a node on a port, which stands for the port at the
+// The end of a trunk that the local fabric sees: a node on a port, which represents the port at the
 // other end of the trunk in another daemon. The port has an ordinary link, with its rate, delay,
 // faults, capture and counters, to the port that the lab names.
 //
 // Credits. A packet that the fabric sends takes a credit of this port, as at any link, and holds it
-// until the peer reports that the packet has entered the buffer of the port at its end. So the back
-// pressure of the remote port reaches the sender, and whatever is lost with a connection gives its
-// credits back at once.
+// until the peer reports that the packet has entered the buffer of the port at its end. So
+// back-pressure of the remote port reaches the sender, and packets that are lost with a connection
+// return their credits at once.
 //
-// State of the link. Both halves train by themselves. A half that has trained is withheld until the
-// peer's is ready, too, and each knows the other's present attempt (LinkBody). It goes down when
-// the peer's does, or when the connection is lost.
+// State of the link. Each half trains by itself. A half that has trained is withheld until the
+// peer's is ready too and each knows the other's present attempt (LinkBody). It goes down when the
+// peer's does, or when the connection is lost.
 //
 // Independent of sockets: the owner of the connection moves frames.
 #pragma once
@@ -42,12 +42,12 @@ public:
 
 	// All of the following on one thread, the owner's.
 
-	// There is a connection to an authenticated peer; or no longer, and then all that was under
-	// way is lost and all credits are whole.
+	// A connection to an authenticated peer exists, or no longer exists. Then all packets in
+	// transit are lost, and all credits are available again.
 	void connected();
 	void disconnected();
-	// Takes a frame of the peer's. Returns what is wrong with it, after which the owner
-	// disconnects; null if it is in order.
+	// Takes a frame from the peer. Returns what is wrong with it, and the owner disconnects;
+	// null if it is valid.
 	const char *take(const Frame &frame);
 	// Does what has become due, and appends frames to be sent while they have fewer than @room
 	// bytes. Returns the number of bytes appended.
@@ -58,7 +58,7 @@ public:
 private:
 	static constexpr unsigned kVls = fabric::Port::kVls;
 
-	// A packet that has been made into a frame.
+	// A packet in the form of a frame.
 	struct Outgoing {
 		Buffer frame;
 		fabric::Packet credit; // stripped
@@ -90,11 +90,11 @@ private:
 		std::uint32_t attempt;
 		bool ready;
 	};
-	// Returns the state of this half, after what it has lost by going down is dropped.
+	// Returns the state of this half, after dropping what it has lost by going down.
 	Half own_half();
 	void drop_queued();
 	LinkBody offer(const Half &half) const;
-	// Lets the link come up, or takes it down, as both halves are.
+	// Brings the link up or down according to both halves.
 	void agree(const Half &half);
 
 	fabric::Port &port_;
@@ -112,7 +112,7 @@ private:
 	// The owner's thread.
 	std::array<std::deque<Outstanding>, kVls> outstanding_;
 	std::array<unsigned, kVls> outstanding_packets_{};
-	// Packets of the peer's that wait for a credit of the port at this end.
+	// Packets from the peer that wait for a credit of the port at this end.
 	std::array<std::deque<fabric::Packet>, kVls> waiting_;
 	std::array<unsigned, kVls> waiting_packets_{};
 	// Credits to be returned to the peer.

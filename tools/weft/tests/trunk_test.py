@@ -7,12 +7,15 @@
 LIBRARY is the library that replaces libibumad in these programs. weft finds it without this argument.
 """
 import contextlib
+import hmac
 import json
 import os
 import pathlib
 import re
 import secrets
 import shutil
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -95,6 +98,63 @@ class Daemon:
         return found | {name: int(lid) for name, lid in re.findall(r'^Ca\s.*# "([^"]*)"\n\[1\].*?# lid (\d+)', text, re.MULTILINE)}
 
 
+HELLO, PROOF, PACKET, CREDITS, LINK, ALIVE, BYE = range(1, 8)
+BYE_KEY, BYE_PROTOCOL, BYE_IN_USE = 4, 5, 9
+CONNECTS, LISTENS = 1, 2
+
+
+def frame(kind, body=b""):
+    return struct.pack(">IB3x", len(body), kind) + body
+
+
+class Peer:
+    """An independent implementation of the end that connects, after Documentation/trunks.rst. It has exchanged hellos."""
+
+    def __init__(self, test, address, key, hello=None):
+        self.key = key
+        host, port = address.rsplit(":", 1)
+        self.socket = test.enterContext(socket.create_connection((host, int(port)), timeout=daemon.PATIENCE))
+        self.hello = hello or struct.pack(">8sHBB32s32s", b"weft-trk", 1, CONNECTS, 4, b"west", secrets.token_bytes(32))
+        self.socket.sendall(frame(HELLO, self.hello))
+        kind, self.their_hello = self.receive()
+        test.assertEqual(kind, HELLO)
+
+    def receive(self):
+        """(type, body) of the next frame; None at the end of the stream."""
+        if (header := self.read(8)) is None:
+            return None
+        size, kind = struct.unpack(">IB3x", header)
+        return kind, self.read(size)
+
+    def read(self, size):
+        data = b""
+        while len(data) < size:
+            try:
+                more = self.socket.recv(size - len(data))
+            except ConnectionResetError:
+                more = b""
+            if not more:
+                return None
+            data += more
+        return data
+
+    def goodbye(self):
+        """The reason with which weftd closes the connection; frames before it are ignored."""
+        reason = None
+        while (received := self.receive()) is not None:
+            if received[0] == BYE:
+                reason = received[1][0]
+        return reason
+
+    def proof(self, role):
+        return hmac.digest(self.key, b"weft trunk proof 1" + bytes([role]) + self.hello + self.their_hello, "sha256")
+
+    def authenticate(self):
+        """Returns True if weftd has proved that it has the key, too."""
+        self.socket.sendall(frame(PROOF, self.proof(CONNECTS)))
+        return self.receive() == (PROOF, self.proof(LISTENS))
+
+
 class Trunk(unittest.TestCase):
     def setUp(self):
         if missing := [name for name in NEEDED if not shutil.which(name, path=SYSTEM)]:
@@ -169,6 +229,66 @@ class Trunk(unittest.TestCase):
             self.assertIn("the two ends have different keys", second.weft("fabric", "show"))
             self.assertFalse(first.link_is_up())
             self.assertEqual(first.trunk()["connections"], 0)
+
+    def test_unauthenticated_clients_do_not_disturb_the_link(self):
+        first = self.first()
+        with self.second(first).start() as second:
+            self.await_subnet(first, second)
+            address, key = first.trunk()["address"], self.key.read_bytes()
+            self.assertEqual(self.refusal_of_proof(address, secrets.token_bytes(32)), BYE_KEY)
+            # Another daemon with the key, as when a lab file was copied.
+            other = Peer(self, address, key)
+            other.socket.sendall(frame(PROOF, recorded := other.proof(CONNECTS)))
+            self.assertEqual(other.goodbye(), BYE_IN_USE)
+            # Its frames, repeated by a client that has recorded them.
+            replay = Peer(self, address, key, hello=other.hello)
+            replay.socket.sendall(frame(PROOF, recorded))
+            self.assertEqual(replay.goodbye(), BYE_KEY)
+            early = Peer(self, address, key)
+            early.socket.sendall(frame(LINK, bytes(16)))
+            self.assertEqual(early.goodbye(), BYE_PROTOCOL)
+            cut = Peer(self, address, key)
+            cut.socket.sendall(frame(PROOF, bytes(32))[:20])
+            cut.socket.close()
+            daemon.await_that("the refusals to be counted", lambda: first.trunk()["refused"] == 5)
+            self.assertTrue(first.link_is_up())
+            self.assertEqual(first.counter("link_downed"), 0)
+            self.assertEqual((first.trunk()["connections"], first.trunk()["violations"]), (1, 1))
+
+    def refusal_of_proof(self, address, key):
+        peer = Peer(self, address, key)
+        peer.socket.sendall(frame(PROOF, peer.proof(CONNECTS)))
+        return peer.goodbye()
+
+    def test_authenticated_peer_that_breaks_the_protocol_is_disconnected(self):
+        first = self.first()
+        address, key = first.trunk()["address"], self.key.read_bytes()
+        descriptors = pathlib.Path(f"/proc/{first.process.pid}/fd")
+        before = len(list(descriptors.iterdir()))
+        wrong = {
+            "unknown type": frame(42),
+            "body beyond the largest": struct.pack(">IB3x", 1 << 30, PACKET),
+            "second hello": frame(HELLO, bytes(76)),
+            "packet without headers": frame(PACKET, struct.pack(">HBBB3x", 1, 0, 0, 0)),
+            "credits for nothing": frame(CREDITS, struct.pack(">BxH", 0, 1)),
+            "link without an MTU": frame(LINK, struct.pack(">IIBBBBB3x", 1, 1, 1, 3, 7, 0, 0)),
+        }
+        for count, (name, sent) in enumerate(wrong.items(), start=1):
+            with self.subTest(name):
+                peer = Peer(self, address, key)
+                self.assertTrue(peer.authenticate())
+                peer.socket.sendall(sent)
+                self.assertEqual(peer.goodbye(), BYE_PROTOCOL)
+                self.assertEqual((first.trunk()["connections"], first.trunk()["violations"]), (count, count))
+        cut = Peer(self, address, key)
+        self.assertTrue(cut.authenticate())
+        cut.socket.sendall(frame(PACKET, bytes(100))[:50])
+        cut.socket.close()
+        daemon.await_that("the cut connection to be noticed", lambda: not first.trunk()["connected"])
+        self.assertEqual(first.trunk()["violations"], len(wrong))
+        daemon.await_that("the descriptors to be closed", lambda: len(list(descriptors.iterdir())) == before)
+        with self.second(first).start() as second:
+            self.await_subnet(first, second)
 
     def test_settings_of_one_half_hold_for_the_link(self):
         first = self.first()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Gives a trunk arbitrary bytes of its peer's: first in the handshake, then of a peer that has
-// authenticated itself. No input may crash or hang, or bring the link up without a connection.
+// Gives a trunk arbitrary bytes from its peer: first in the handshake, then from an authenticated
+// peer. No input may crash or hang, or bring the link up without a connection.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -86,7 +86,7 @@ void greet(std::span<const std::byte> input)
 	feed(reader, input.subspan(std::min<std::size_t>(1, input.size())),
 	     [&](const Frame &frame) {
 		     const auto progress = handshake.take(frame, answers);
-		     // Nobody finds the key.
+		     // The input cannot contain a valid proof.
 		     if (progress == Handshake::Progress::done)
 			     std::abort();
 		     return progress == Handshake::Progress::goes_on;
@@ -186,8 +186,8 @@ extern "C" int LLVMFuzzerInitialize(int *, char ***)
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
-	// Making it costs a hundred times what an input does, so it is made anew only when it has
-	// changed.
+	// Creating it takes a hundred times longer than an input, so it is created again only when
+	// it has changed.
 	static std::optional<Fixture> fixture;
 	if (!fixture)
 		fixture.emplace();

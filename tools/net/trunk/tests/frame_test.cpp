@@ -85,7 +85,7 @@ TEST(TrunkFrame, RunIsTheSameAtTheOtherEnd)
 }
 
 // An owner that has ended its lease may use the memory for something else.
-TEST(TrunkFrame, PacketWhosePayloadWasTakenBackIsNotSent)
+TEST(TrunkFrame, PacketWithAWithdrawnPayloadIsNotSent)
 {
 	const auto memory = std::make_shared<std::vector<std::byte>>(64);
 	const auto lease = std::make_shared<fabric::Lease>(memory);
@@ -143,13 +143,13 @@ TEST(TrunkFrame, OtherMalformedBodiesAreRefused)
 	EXPECT_FALSE(read_link(bytes(LinkBody{1, 0, 1, 3, 7, 0, 5, {1, 0, 0}})));
 	EXPECT_FALSE(read_link(bytes(link).first(15)));
 	EXPECT_EQ(read_bye(bytes(ByeBody{Reason::key, {}})), Reason::key);
-	EXPECT_FALSE(read_bye(bytes(ByeBody{static_cast<Reason>(9), {}})));
+	EXPECT_FALSE(read_bye(bytes(ByeBody{static_cast<Reason>(11), {}})));
 	EXPECT_FALSE(read_bye(bytes(ByeBody{Reason::key, {0, 0, 1}})));
 }
 
-TEST(TrunkFrameReader, FramesComeOutHoweverTheBytesArrive)
+TEST(TrunkFrameReader, FramesAreReadFromSingleBytes)
 {
-	const Buffer bye = make_frame(FrameType::bye, ByeBody{Reason::ended, {}});
+	const Buffer bye = make_frame(FrameType::bye, ByeBody{Reason::removed, {}});
 	const Buffer alive = make_frame(FrameType::alive);
 	Buffer stream = bye;
 	stream.insert(stream.end(), alive.begin(), alive.end());

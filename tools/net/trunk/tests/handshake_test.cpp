@@ -53,7 +53,8 @@ TEST(TrunkHandshake, EndsWithTheSameKeyAcceptEachOther)
 	Pair pair;
 	EXPECT_EQ(pair.listens.take(frame_of(pair.connects.hello()), pair.from_listens),
 		  Progress::goes_on);
-	EXPECT_TRUE(pair.from_listens.empty()) << "a listener proves nothing to a stranger";
+	EXPECT_TRUE(pair.from_listens.empty())
+		<< "a listener proves nothing to an unauthenticated client";
 	EXPECT_EQ(pair.connects.take(frame_of(pair.listens.hello()), pair.from_connects),
 		  Progress::goes_on);
 	ASSERT_EQ(pair.from_connects.size(), 1u);
@@ -77,7 +78,7 @@ TEST(TrunkHandshake, OtherKeyIsRefused)
 	EXPECT_TRUE(none.empty());
 }
 
-// An end without the key sends back what it gets, or what it got on another connection.
+// An end without the key returns what it receives, or what it received on another connection.
 TEST(TrunkHandshake, ReflectedOrRepeatedProofIsRefused)
 {
 	const Key key = key_of(1);
@@ -95,7 +96,7 @@ TEST(TrunkHandshake, ReflectedOrRepeatedProofIsRefused)
 	EXPECT_EQ(again.reason(), Reason::key);
 }
 
-TEST(TrunkHandshake, HelloThatDoesNotFitIsRefusedWithItsReason)
+TEST(TrunkHandshake, MismatchedHelloIsRefusedWithItsReason)
 {
 	const Key key = key_of(1);
 	const Buffer good = Handshake(Role::connects, "west", key, nonce_of(1)).hello();
@@ -148,7 +149,7 @@ TEST(TrunkHandshake, FramesOutOfOrderAreRefused)
 	EXPECT_EQ(other.reason(), Reason::protocol);
 }
 
-// RFC 4231, test case 3, whose key of 20 bytes is filled up with zeroes, as HMAC does it.
+// RFC 4231, test case 3. Its key of 20 bytes is padded with zeroes, as in HMAC.
 TEST(TrunkKey, AuthenticatesByHmacSha256)
 {
 	std::vector<std::byte> bytes(20, std::byte{0xaa});
@@ -161,7 +162,7 @@ TEST(TrunkKey, AuthenticatesByHmacSha256)
 	EXPECT_EQ(mac[31], std::byte{0xfe});
 }
 
-TEST(TrunkKey, FilesThatAreNoKeysAreRefused)
+TEST(TrunkKey, UnsuitableKeyFilesAreRefused)
 {
 	const auto directory = std::filesystem::path(::testing::TempDir()) /
 			       ("trunk-key." + std::to_string(::getpid()));

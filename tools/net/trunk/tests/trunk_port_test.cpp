@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Two fabrics with a trunk between them, and frames that the test carries.
+// Two fabrics with a trunk between them; the test carries the frames.
 #include "net/trunk/trunk_port.hpp"
 
 #include <cstring>
@@ -126,7 +126,7 @@ TEST_F(TrunkPortTest, PacketsCrossInOrderAndAreCounted)
 		EXPECT_EQ(port->counters().rcv_packets, 100u) << port->name();
 }
 
-TEST_F(TrunkPortTest, RunCrossesAsOne)
+TEST_F(TrunkPortTest, RunCrossesUnsplit)
 {
 	build();
 	connect();
@@ -143,7 +143,7 @@ TEST_F(TrunkPortTest, RunCrossesAsOne)
 }
 
 // The receiver's buffer is full, then the window of the trunk; then the sender waits.
-TEST_F(TrunkPortTest, CreditsStopTheSenderAndComeBackWithTheReceivers)
+TEST_F(TrunkPortTest, SenderWaitsUntilTheReceiverReturnsCredits)
 {
 	build();
 	connect();
@@ -154,7 +154,7 @@ TEST_F(TrunkPortTest, CreditsStopTheSenderAndComeBackWithTheReceivers)
 	}
 	EXPECT_EQ(sent, 2 * kCredits);
 	a->node.credits.clear();
-	// A sender of another lane is not held up.
+	// Senders on other lanes do not wait.
 	Packet other = ud_packet(1, 2, 64);
 	other.lrh().set_vl(1);
 	EXPECT_EQ(a->port.send(other), Sent::done);
@@ -168,7 +168,7 @@ TEST_F(TrunkPortTest, CreditsStopTheSenderAndComeBackWithTheReceivers)
 	EXPECT_EQ(fill(a->port), 1);
 }
 
-TEST_F(TrunkPortTest, CreditsAreWholeAfterTheConnectionWasLost)
+TEST_F(TrunkPortTest, AllCreditsReturnWhenTheConnectionIsLost)
 {
 	build();
 	connect();
@@ -204,7 +204,7 @@ TEST_F(TrunkPortTest, ManagementPacketsWithoutSpaceAreDropped)
 	EXPECT_EQ(b->node.packets.size(), static_cast<std::size_t>(kCredits));
 }
 
-TEST_F(TrunkPortTest, WhatHappensToOneEndHappensToTheOther)
+TEST_F(TrunkPortTest, LinkGoesDownAndUpAtBothEnds)
 {
 	build();
 	connect();
@@ -246,8 +246,8 @@ TEST_F(TrunkPortTest, BothEndsRetrainingAtOnceComeUp)
 	}
 }
 
-// Packets that were sent before an end went down do not arrive after it came up.
-TEST_F(TrunkPortTest, PacketsOfAnEarlierAttemptAreLost)
+// Packets sent before an end went down must not arrive after it came up.
+TEST_F(TrunkPortTest, PacketsSentBeforeRetrainingAreDropped)
 {
 	build();
 	connect();
@@ -265,7 +265,7 @@ TEST_F(TrunkPortTest, PacketsOfAnEarlierAttemptAreLost)
 	EXPECT_EQ(sent, 2 * kCredits);
 }
 
-TEST_F(TrunkPortTest, EndsTrainToWhatBothCan)
+TEST_F(TrunkPortTest, EndsTrainToTheBestCommonRateAndMtu)
 {
 	LinkConfig slow;
 	slow.rate = {ib::width_1x, ib::speed_ddr};
@@ -276,7 +276,7 @@ TEST_F(TrunkPortTest, EndsTrainToWhatBothCan)
 		EXPECT_EQ(side->port.rate(), slow.rate);
 		EXPECT_EQ(side->port.mtu_cap(), ib::Mtu::mtu_2048);
 	}
-	// What a manager enables at one end counts at the other.
+	// Rates that a manager enables at one end limit the other, too.
 	a->port.enable_rates({ib::width_1x, ib::speed_sdr, 0});
 	a->port.retrain();
 	pump();
@@ -302,7 +302,7 @@ TEST_F(TrunkPortTest, MoreThanTheWindowIsAViolation)
 	EXPECT_STREQ(b->trunk.take(frame_of(*frame)), "a packet without credit");
 }
 
-TEST_F(TrunkPortTest, FramesThatHaveNoPlaceAreViolations)
+TEST_F(TrunkPortTest, UnexpectedFramesAreViolations)
 {
 	build();
 	connect();
@@ -312,9 +312,8 @@ TEST_F(TrunkPortTest, FramesThatHaveNoPlaceAreViolations)
 	EXPECT_STREQ(wrong(make_frame(FrameType::credits)), "malformed credits");
 	EXPECT_STREQ(wrong(make_frame(FrameType::link)), "a malformed state of the link");
 	EXPECT_STREQ(wrong(make_frame(FrameType::packet)), "a malformed packet");
-	EXPECT_STREQ(wrong(make_frame(FrameType::hello, HelloBody{})),
-		     "a frame that has no place here");
-	EXPECT_STREQ(wrong(make_frame(FrameType::alive, ByeBody{})), "a malformed sign of life");
+	EXPECT_STREQ(wrong(make_frame(FrameType::hello, HelloBody{})), "an unexpected frame");
+	EXPECT_STREQ(wrong(make_frame(FrameType::alive, ByeBody{})), "a malformed keepalive");
 	EXPECT_EQ(wrong(make_frame(FrameType::alive)), nullptr);
 }
 

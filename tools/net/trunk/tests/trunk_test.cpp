@@ -33,7 +33,7 @@ Key key_of(std::uint8_t fill = 1)
 	return Key(std::vector<std::byte>(Key::kLeastBytes, std::byte{fill}));
 }
 
-// Other threads do the work, so the state is asked for.
+// Other threads do the work, so the state is polled.
 bool becomes_true(const std::function<bool()> &condition)
 {
 	using namespace std::chrono_literals;
@@ -82,13 +82,11 @@ protected:
 	Side a{0x100}, b{0x200};
 };
 
-// A client that is no weftd.
-class Stranger
+// A client without the key.
+class Client
 {
 public:
-	explicit Stranger(const std::string &address) : socket_(Address::parse(address).connect())
-	{
-	}
+	explicit Client(const std::string &address) : socket_(Address::parse(address).connect()) {}
 	void say(std::span<const std::byte> bytes) const
 	{
 		becomes_true([&] {
@@ -129,7 +127,7 @@ TEST_F(TrunkTest, ManagementReachesTheOtherFabric)
 	EXPECT_EQ(info.node_guid, 0x210u);
 }
 
-TEST_F(TrunkTest, LostEndIsAPulledCableAndComesBack)
+TEST_F(TrunkTest, LinkGoesDownWithTheDaemonAndComesBack)
 {
 	listen();
 	const std::string place = address();
@@ -145,7 +143,7 @@ TEST_F(TrunkTest, LostEndIsAPulledCableAndComesBack)
 	}
 	b.trunk.reset();
 	EXPECT_TRUE(becomes_true([&] { return !a.trunk_link.up(); }));
-	EXPECT_THAT(a.trunk->state().last_reason, ::testing::HasSubstr("daemon ended"));
+	EXPECT_THAT(a.trunk->state().last_reason, ::testing::HasSubstr("daemon exited"));
 }
 
 TEST_F(TrunkTest, OtherKeyOrNameIsRefused)
@@ -169,24 +167,42 @@ TEST_F(TrunkTest, OtherKeyOrNameIsRefused)
 	EXPECT_TRUE(comes_up());
 }
 
-TEST_F(TrunkTest, StrangersDoNotDisturbAConnection)
+TEST_F(TrunkTest, UnauthenticatedClientsDoNotDisturbAConnection)
 {
 	listen();
 	b.start(Role::connects, address());
 	ASSERT_TRUE(comes_up());
 	const std::vector<std::byte> noise(1000, std::byte{0x5a});
-	const Stranger loud(address());
+	const Client loud(address());
 	loud.say(noise);
 	EXPECT_TRUE(becomes_true([&] { return loud.was_closed(); }));
 	EXPECT_EQ(a.trunk->state().violations, 1u);
-	// More than may be in the handshake: the oldest goes.
-	std::vector<std::unique_ptr<Stranger>> silent;
+	// One more than may be in the handshake closes the oldest.
+	std::vector<std::unique_ptr<Client>> silent;
 	for (std::size_t i = 0; i <= kMostHandshakes; i++)
-		silent.push_back(std::make_unique<Stranger>(address()));
+		silent.push_back(std::make_unique<Client>(address()));
 	EXPECT_TRUE(becomes_true([&] { return silent.front()->was_closed(); }));
 	EXPECT_TRUE(a.trunk_link.up());
 	EXPECT_TRUE(a.node.ask({1, 2}, ib::MadMethod::get, ib::attr_node_info));
 	EXPECT_EQ(a.sw.port(2).counters().link_downed, 0u);
+}
+
+// As when a lab file was copied. The two must not displace each other again and again.
+TEST_F(TrunkTest, SecondDaemonIsRefusedUntilTheFirstIsDisconnected)
+{
+	listen();
+	b.start(Role::connects, address());
+	ASSERT_TRUE(comes_up());
+	Side c{0x300};
+	c.start(Role::connects, address());
+	EXPECT_TRUE(becomes_true([&] { return c.trunk->state().refused >= 2; }));
+	EXPECT_THAT(c.trunk->state().last_reason, ::testing::HasSubstr("another daemon"));
+	EXPECT_FALSE(c.trunk_link.up());
+	EXPECT_EQ(a.trunk->state().connections, 1u);
+	EXPECT_EQ(b.sw.port(2).counters().link_downed, 0u);
+	EXPECT_EQ(a.sw.port(2).counters().link_downed, 0u);
+	b.trunk.reset();
+	EXPECT_TRUE(becomes_true([&] { return a.trunk_link.up() && c.trunk_link.up(); }));
 }
 
 TEST_F(TrunkTest, AddressInUseIsAnError)
@@ -195,7 +211,84 @@ TEST_F(TrunkTest, AddressInUseIsAnError)
 	EXPECT_THROW(b.start(Role::listens, address()), std::system_error);
 }
 
+// A peer that has the key, and sends only keepalives. It reads no more than the handshake.
+class LazyPeer
+{
+public:
+	LazyPeer(Loop &loop, FileDescriptor socket, const Key &key)
+	    : socket_(std::move(socket)),
+	      handshake_(Role::connects, "west", key, Nonce{std::byte{1}}),
+	      timer_(loop, [this] { work(); })
+	{
+		send(handshake_.hello());
+		timer_.arm(std::chrono::milliseconds(1));
+	}
+
+private:
+	void send(const Buffer &frame) const
+	{
+		ASSERT_EQ(::send(socket_.get(), frame.data(), frame.size(), MSG_NOSIGNAL),
+			  static_cast<ssize_t>(frame.size()));
+	}
+	void work()
+	{
+		if (!proved_) {
+			Buffer hello(sizeof(FrameHeader) + sizeof(HelloBody));
+			ASSERT_EQ(::recv(socket_.get(), hello.data(), hello.size(), MSG_DONTWAIT),
+				  static_cast<ssize_t>(hello.size()));
+			std::vector<Buffer> answers;
+			handshake_.take(
+				{FrameType::hello, std::span(hello).subspan(sizeof(FrameHeader))},
+				answers);
+			ASSERT_EQ(answers.size(), 1u);
+			send(answers[0]);
+			proved_ = true;
+		} else {
+			send(make_frame(FrameType::alive));
+		}
+		timer_.arm(kAlivePeriod);
+	}
+
+	const FileDescriptor socket_;
+	Handshake handshake_;
+	bool proved_ = false;
+	Timer timer_;
+};
+
 // In virtual time, which passes while nothing happens.
+TEST(TrunkConnection, PeerThatReadsNothingIsDisconnected)
+{
+	VirtualEnvironment environment;
+	Reactor reactor("test", Reactor::Drive::manual, environment);
+	Loop loop("test", reactor);
+	std::array<int, 2> pair{};
+	ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()), 0);
+	const Key key = key_of();
+	std::string why;
+	std::optional<Connection> connection;
+	connection.emplace(loop, FileDescriptor(pair[1]), "peer", Role::listens, "west", key,
+			   Connection::Handlers{
+				   .authenticated = [] { return Reason::none; },
+				   .frame = [](const Frame &) -> const char * { return nullptr; },
+				   .fill =
+					   [&](std::deque<Buffer> &out, std::size_t room) {
+						   out.emplace_back(room);
+						   return room;
+					   },
+				   .closed = [&](const std::string &reason, bool) { why = reason; },
+			   });
+	std::optional<LazyPeer> peer(std::in_place, loop, FileDescriptor(pair[0]), key);
+	const auto begin = loop.now();
+	while (why.empty() && loop.now() - begin <= 2 * kSilenceTime)
+		reactor.turn(begin + 3 * kSilenceTime);
+	EXPECT_EQ(why, "the peer reads nothing");
+	EXPECT_GE(loop.now() - begin, kSilenceTime);
+	EXPECT_LE(loop.now() - begin, kSilenceTime + 2 * kAlivePeriod);
+	peer.reset();
+	connection.reset();
+}
+
+// In virtual time, too.
 TEST(TrunkConnection, SilentPeerIsDisconnected)
 {
 	VirtualEnvironment environment;
@@ -210,10 +303,10 @@ TEST(TrunkConnection, SilentPeerIsDisconnected)
 	const auto begin = loop.now();
 	connection.emplace(loop, FileDescriptor(pair[1]), "peer", Role::listens, "west", key,
 			   Connection::Handlers{
-				   .authenticated = [] {},
+				   .authenticated = [] { return Reason::none; },
 				   .frame = [](const Frame &) -> const char * { return nullptr; },
 				   .fill = [](auto &, std::size_t) { return std::size_t{0}; },
-				   .ended = [&](const std::string &reason, bool) { why = reason; },
+				   .closed = [&](const std::string &reason, bool) { why = reason; },
 			   });
 	while (why.empty() && loop.now() - begin <= kHandshakeTime)
 		reactor.turn(begin + 2 * kHandshakeTime);
@@ -239,11 +332,15 @@ TEST(TrunkConnection, AuthenticatedPeersKeepEachOtherAliveUntilOneIsSilent)
 			loop, FileDescriptor(pair[side]), "peer",
 			side ? Role::listens : Role::connects, "west", key,
 			Connection::Handlers{
-				.authenticated = [&] { authenticated++; },
+				.authenticated =
+					[&] {
+						authenticated++;
+						return Reason::none;
+					},
 				.frame = [](const Frame &) -> const char * { return nullptr; },
 				.fill = [](auto &, std::size_t) { return std::size_t{0}; },
-				.ended = [&, side](const std::string &reason,
-						   bool) { why[side] = reason; },
+				.closed = [&, side](const std::string &reason,
+						    bool) { why[side] = reason; },
 			});
 	const auto begin = loop.now();
 	while (loop.now() - begin < 2 * kSilenceTime)
@@ -251,7 +348,7 @@ TEST(TrunkConnection, AuthenticatedPeersKeepEachOtherAliveUntilOneIsSilent)
 	EXPECT_EQ(authenticated, 2u);
 	EXPECT_EQ(why[0], "");
 	EXPECT_EQ(why[1], "");
-	// A host that is lost does not even close the connection.
+	// A lost host does not close the connection.
 	const FileDescriptor open(::dup(pair[0]));
 	ends[0].reset();
 	const auto lost = loop.now();
