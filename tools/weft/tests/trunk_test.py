@@ -65,7 +65,7 @@ class Daemon:
     @contextlib.contextmanager
     def start(self):
         self.directory.mkdir(exist_ok=True)
-        (self.directory / "control.sock").unlink(missing_ok=True)       # of one that was killed
+        (self.directory / "control.sock").unlink(missing_ok=True)       # left by a killed daemon
         with daemon.weftd(WEFTD, self.lab, self.directory) as (self.process, _):
             yield self
 
@@ -92,7 +92,7 @@ class Daemon:
         return json.loads(self.weft("--json", "counters", port))[port][name]
 
     def lids(self):
-        """{node: LID} of all that ibnetdiscover finds from here."""
+        """{node: LID} of all nodes that ibnetdiscover finds from here."""
         text = self.attached("ibnetdiscover")
         found = {name: int(lid) for name, lid in re.findall(r'^Switch\s.*# "([^"]*)".* lid (\d+)', text, re.MULTILINE)}
         return found | {name: int(lid) for name, lid in re.findall(r'^Ca\s.*# "([^"]*)"\n\[1\].*?# lid (\d+)', text, re.MULTILINE)}
@@ -191,18 +191,18 @@ class Trunk(unittest.TestCase):
         with self.second(first).start() as second:
             lids = self.await_subnet(first, second)
             self.assertEqual(first.lids(), second.lids())
-            # The manager of the first half has numbered the second.
+            # The manager of the first half has assigned the LIDs of the second.
             self.assertEqual([node["lid"] for node in second.fabric()["switches"]], [lids["leaf-second"]])
             self.assertIn(f"connected to {first.trunk()['address']}", second.weft("fabric", "show"))
             route = first.attached("ibtracert", str(lids["node-first"]), str(lids["node-second"]))
             self.assertEqual(re.findall(r'"(.*)"', route), ["node-first", "leaf-first", "leaf-second", "node-second", "node-second"])
             if shutil.which("ibping", path=SYSTEM):
                 with daemon.process(WEFT, "--socket-dir", str(second.directory), "attach", second.node, "--", "ibping", "-S", env={**os.environ, "PATH": SYSTEM}):
-                    # The first ones may find no server yet.
+                    # The server may not have started yet.
                     daemon.await_that("ibping across the trunk",
                                       lambda: "3 received, 0% packet loss" in first.attached("ibping", "-c", "3", str(lids["node-second"])))
 
-    def test_killed_daemon_is_a_pulled_cable_and_comes_back(self):
+    def test_link_goes_down_with_a_killed_daemon_and_comes_back(self):
         first = self.first()
         with self.second(first).start() as second:
             self.await_subnet(first, second)
@@ -290,7 +290,7 @@ class Trunk(unittest.TestCase):
         with self.second(first).start() as second:
             self.await_subnet(first, second)
 
-    def test_settings_of_one_half_hold_for_the_link(self):
+    def test_settings_of_one_half_limit_both(self):
         first = self.first()
         with self.second(first, settings='width = "1x"\nmtu = 2048').start() as second:
             lids = self.await_subnet(first, second)

@@ -275,8 +275,6 @@ TEST_F(Apply, LinkSettingsAreApplied)
 	EXPECT_EQ(shown()["links"][1]["settings"]["state"], "up");
 }
 
-// A card that is to be another is replaced, and so it is said; a switch with other ports is, with
-// its links.
 TEST_F(Apply, TrunksAreAddedChangedAndRemoved)
 {
 	const auto key = directory_ / "key";
@@ -308,6 +306,8 @@ TEST_F(Apply, TrunksAreAddedChangedAndRemoved)
 	EXPECT_EQ(shown_without_states().dump(), before);
 }
 
+// A host with another card is replaced, and a switch with other ports with its links. The result
+// lists both.
 TEST_F(Apply, ChangedNodesAreReplaced)
 {
 	const std::string text = kPair;
