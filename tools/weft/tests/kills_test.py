@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Kills weftd ten times at random moments while clients use its cards, in place of QEMU, as the session starts it again (without guests).
+
+    kills_test.py WEFTD
+"""
+import array
+import contextlib
+import json
+import os
+import pathlib
+import queue
+import random
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
+
+import keeping  # noqa: E402
+from daemon import PATIENCE, await_that  # noqa: E402
+from keeping import HEADER  # noqa: E402
+from weftd_process import Daemon  # noqa: E402
+
+KILLS = 10
+HOSTS = ("a", "b")
+LAB = """
+[[switch]]
+name = "s1"
+ports = 8
+[[host]]
+name = "a"
+[[host]]
+name = "b"
+[[host]]
+name = "spare"
+model = "endpoint"
+[[link]]
+ends = ["a", "s1"]
+[[link]]
+ends = ["b", "s1"]
+[[link]]
+ends = ["spare", "s1"]
+"""
+PAGE = 4096
+BAR0, CONFIG = 0, 7
+MELLANOX = 0x15b3
+# The command register (include/hw/mellanox_icm/commands.hpp).
+COMMAND, GO, STATUS, NOP = 0x80680, 1 << 23, 24, 0x31
+ABANDONED = 0.5     # seconds after which a client takes a request for lost; QEMU waits for five
+
+
+class Client(threading.Thread):
+    """A vfio-user client that reads its card's vendor ID again and again, and from time to time runs a command on the card."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(str(path))
+        self._socket.settimeout(ABANDONED)
+        self._number = 0
+        self._pending = b""
+        self._work = queue.SimpleQueue()
+        self._ended = False
+        self.vendors = 0        # replies with the vendor ID
+        self.ones = 0           # replies of a failed card
+        self.error = None
+        memory = os.memfd_create("guest")
+        os.ftruncate(memory, PAGE)
+        assert self.ask(keeping.VERSION, b"\0\0\1\0{}\0") is not None
+        assert self.ask(keeping.DMA_MAP, keeping.MAP.pack(keeping.MAP.size, 3, 0, 0, PAGE), [memory]) is not None
+        os.close(memory)
+
+    def run(self):
+        try:
+            while not self._ended:
+                with contextlib.suppress(queue.Empty):
+                    self._work.get_nowait()()
+                answer = self.read(CONFIG, 0, "<H")
+                self.vendors += answer == MELLANOX
+                self.ones += answer == 0xffff
+                if answer not in (None, MELLANOX, 0xffff):
+                    raise AssertionError(f"vendor {answer:#x}")
+        except Exception as error:
+            self.error = error
+
+    def do(self, work):
+        """Calls work(self) on this thread, between two reads; returns what it returned."""
+        done = queue.SimpleQueue()
+        self._work.put(lambda: done.put(work(self)))
+        return done.get(timeout=PATIENCE)
+
+    def end(self):
+        self._ended = True
+        self.join(PATIENCE)
+        self._socket.close()
+        if self.error:
+            raise self.error
+
+    def ask(self, command, body, descriptors=()):
+        """Returns the body of the reply; None if there is none in time, as when weftd was killed after it had read the request."""
+        self._number = self._number % 0xffff + 1
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
+        self._socket.sendmsg([HEADER.pack(self._number, command, HEADER.size + len(body), 0, 0) + body], rights)
+        while True:
+            try:
+                number, _, size, flags, _ = HEADER.unpack(self._receive(HEADER.size))
+                answer = self._receive(size)
+            except TimeoutError:
+                return None
+            self._pending = self._pending[size:]
+            if number == self._number:      # else it is late
+                assert not flags & keeping.ERROR
+                return answer[HEADER.size:]
+
+    def _receive(self, size):
+        while len(self._pending) < size:
+            piece = self._socket.recv(65536)
+            if not piece:
+                raise ConnectionError("the connection was closed")
+            self._pending += piece
+        return self._pending[:size]
+
+    def read(self, region, offset, form):
+        answer = self.ask(keeping.REGION_READ, keeping.ACCESS.pack(offset, region, struct.calcsize(form)))
+        return answer and struct.unpack(form, answer[keeping.ACCESS.size:])[0]
+
+    def run_command(self):
+        """Runs a command without parameters; returns its status."""
+        for offset, value in ((0x10, 0), (0x14, 0), (0x18, GO | NOP)):
+            assert self.ask(keeping.REGION_WRITE, keeping.ACCESS.pack(COMMAND + offset, BAR0, 4) + struct.pack(">I", value)) is not None
+        return await_that("the command's end", lambda: not (control := self.read(BAR0, COMMAND + 0x18, ">I")) & GO and (control,))[0] >> STATUS
+
+
+class Kills(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-kills-")))
+        self.folder.chmod(0o700)
+        lab = self.folder / "lab.toml"
+        lab.write_text(LAB)
+        self.weftd = Daemon(WEFTD, self.folder, self.folder, True)
+        self.addCleanup(self.weftd.keeper.close)
+        self.addCleanup(self.weftd.end)
+        self.weftd.start(lab)
+
+    def ask(self, command, **arguments):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(self.weftd.control))
+            client.sendall(json.dumps({"command": command, **arguments}).encode() + b"\n")
+            answer = json.loads(client.makefile("rb").readline())
+        self.assertTrue(answer["ok"], answer)
+        return answer["result"]
+
+    def test_clients_and_links_survive_ten_kills(self):
+        """Each client gets an answer to nearly all requests, from its card or as of a failed one, and its card works after each kill. A link that was down
+        is down."""
+        seed = int.from_bytes(os.urandom(4), "little")
+        moments = random.Random(seed)
+        clients = {host: Client(self.folder / f"{host}.sock") for host in HOSTS}
+        for client in clients.values():
+            client.start()
+        self.ask("link.down", link="spare")
+        with self.subTest(seed=seed):
+            for _ in range(KILLS):
+                before = {host: (client.vendors, client.ones) for host, client in clients.items()}
+                await_that("reads of all cards", lambda: all(client.vendors > before[host][0] or client.error for host, client in clients.items()))
+                for client in clients.values():
+                    client.do(Client.run_command)
+                time.sleep(moments.uniform(0, 0.1))     # the moment is what is random
+                os.kill(self.weftd._process.pid, signal.SIGKILL)
+                self.assertTrue(self.weftd.ends_soon())
+                await_that("answers as of failed cards", lambda: all(client.ones > before[host][1] or client.error for host, client in clients.items()))
+                self.assertIn("was killed by SIGKILL and was started again", self.weftd.start_again())
+                for host in HOSTS:
+                    self.weftd.keeper.pass_on(host)
+                self.assertEqual([link["name"] for link in self.ask("fabric.show")["links"] if link["settings"]["state"] == "down"], ["spare/1-s1/3"])
+        for client in clients.values():
+            client.end()
+
+
+if __name__ == "__main__":
+    WEFTD = pathlib.Path(sys.argv[1]).resolve()
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:])
