@@ -71,9 +71,10 @@ public:
 		try {
 			if (begin(std::move(socket)))
 				repeat(setup);
-			else if (keeper_ && !connection_)
-				keeper_->gone(name_);
+			else
+				refuse_adopted();
 		} catch (const std::exception &error) {
+			refuse_adopted();
 			failed(error.what());
 		}
 	}
@@ -120,6 +121,14 @@ private:
 		connection_->start();
 		watch_memory();
 		return true;
+	}
+
+	// Notifies the keeper, which would keep the connection open, and the client would wait for
+	// answers. If there is a connection, it is the one that the keeper knows.
+	void refuse_adopted()
+	{
+		if (keeper_ && !connection_)
+			keeper_->gone(name_);
 	}
 
 	// Handles what the client has sent to another process, which has answered it.

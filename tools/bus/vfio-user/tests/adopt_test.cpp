@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Clients that another process hands over, and what a keeper is told of clients.
 #include <array>
+#include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bus/pci/keeper.hpp"
+#include "bus/vfio-user/interrupts.hpp"
+#include "bus/vfio-user/session.hpp"
 #include "bus/vfio-user/tests/fixture.hpp"
 
 namespace weft::vfio_user
@@ -244,6 +248,39 @@ TEST_F(Adopting, CardThatCannotBeHadRefusesTheClient)
 	device_.failing_resets = 0;
 	ASSERT_TRUE(loop_.run_until([&] { return device_.attached(); }));
 	expect_serving();
+}
+
+// So it does if the client's session cannot be made, and there is no connection yet.
+TEST_F(Adopting, ClientWithoutSessionIsRefused)
+{
+	class NoMemory final : public pci::Protocol
+	{
+	public:
+		explicit NoMemory(Loop &loop) : interrupts_(loop, 1, true) {}
+		const pci::Framing &framing() const override { return kFraming; }
+		pci::Interrupts &interrupts() override { return interrupts_; }
+		std::unique_ptr<pci::Session> begin(pci::Endpoint &,
+						    std::shared_ptr<spdlog::logger>) override
+		{
+			throw std::bad_alloc();
+		}
+
+	private:
+		Interrupts interrupts_;
+	};
+	FakeDevice device;
+	pci::Server server(
+		loop_, device, "other",
+		[](Loop &loop, const PciDescription &) { return std::make_unique<NoMemory>(loop); },
+		kFewMappings);
+	server.keep(keeper_);
+	auto [ours, theirs] = FakeClient::make_sockets();
+	FakeClient client(loop_, std::move(ours));
+	server.adopt(std::move(theirs), {});
+	EXPECT_TRUE(client.wait_closed());
+	EXPECT_FALSE(server.connected());
+	EXPECT_TRUE(device.attached());
+	EXPECT_THAT(keeper_.told, ElementsAre("-other"));
 }
 
 // A client that came meanwhile keeps the card. The keeper knows of it alone.
