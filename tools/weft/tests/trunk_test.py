@@ -264,6 +264,7 @@ class Trunk(unittest.TestCase):
         first = self.first()
         address, key = first.trunk()["address"], self.key.read_bytes()
         descriptors = pathlib.Path(f"/proc/{first.process.pid}/fd")
+        # May include the control connection of the command before; a leak would be one for each of the peers.
         before = len(list(descriptors.iterdir()))
         wrong = {
             "unknown type": frame(42),
@@ -286,7 +287,7 @@ class Trunk(unittest.TestCase):
         cut.socket.close()
         daemon.await_that("the cut connection to be noticed", lambda: not first.trunk()["connected"])
         self.assertEqual(first.trunk()["violations"], len(wrong))
-        daemon.await_that("the descriptors to be closed", lambda: len(list(descriptors.iterdir())) == before)
+        daemon.await_that("the descriptors to be closed", lambda: len(list(descriptors.iterdir())) <= before)
         with self.second(first).start() as second:
             self.await_subnet(first, second)
 
