@@ -141,6 +141,17 @@ Lab LabRuntime::lab() const
 	return lab;
 }
 
+// Loads the key of a trunk. Throws LabError.
+static trunk::Key key_of(const LabTrunk &config)
+{
+	try {
+		return trunk::Key::load(config.key_file);
+	} catch (const std::exception &reason) {
+		throw LabError(fmt::format("{}: trunk '{}': {}", config.where, config.name,
+					   reason.what()));
+	}
+}
+
 LabDifference LabRuntime::compare(const Lab &wanted) const
 {
 	check_trust(wanted);
@@ -149,6 +160,10 @@ LabDifference LabRuntime::compare(const Lab &wanted) const
 					   wanted.trunks.front().where));
 	LabDifference changes = difference(lab(), wanted);
 	share_of_mappings(changes, wanted);
+	// Before anything is changed.
+	for (const LabTrunk &config : wanted.trunks)
+		if (changes.trunks_in.contains(config.name))
+			key_of(config);
 	return changes;
 }
 
@@ -223,7 +238,6 @@ void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
 	for (const LabLink &link : changes.links_set)
 		change_link(*port_of(link.ends[0], link.where).link(), link.config);
 	add_hosts(changes, wanted);
-	add_trunks(changes, wanted);
 	add_ethernets(changes);
 	std::map<std::string_view, const LabHost *> places;
 	for (const LabHost &config : wanted.hosts)
@@ -236,6 +250,8 @@ void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
 		start_manager();
 	else if (subnet_manager_ && !changes.lines.empty())
 		subnet_manager_->request_sweep();
+	// Last, because it fails if an address is in use.
+	add_trunks(changes, wanted);
 }
 
 void LabRuntime::remove_ethernets(const LabDifference &changes)
@@ -323,7 +339,8 @@ void LabRuntime::remove_trunks(const std::set<std::string> &names)
 		      [&](const LabTrunk &config) { return names.contains(config.name); });
 }
 
-// The trunks' links are there already.
+// The trunks' links are there already. A trunk that cannot be started is removed with its link, so
+// that applying the file again starts it.
 void LabRuntime::add_trunks(const LabDifference &changes, const Lab &wanted)
 {
 	for (const LabTrunk &config : wanted.trunks) {
@@ -331,9 +348,15 @@ void LabRuntime::add_trunks(const LabDifference &changes, const Lab &wanted)
 			continue;
 		fabric::Port &port = port_of({config.name, 1}, config.where);
 		try {
-			trunks_.push_back(std::make_unique<RunningTrunk>(
-				config, port, trunk::Key::load(config.key_file)));
+			trunks_.push_back(
+				std::make_unique<RunningTrunk>(config, port, key_of(config)));
 		} catch (const std::exception &reason) {
+			const std::vector<LabLink> links = lab_.links;
+			for (const LabLink &link : links)
+				if (link.ends[0].node == config.name ||
+				    link.ends[1].node == config.name)
+					remove_link(link);
+			remove_trunks({config.name});
 			throw LabError(fmt::format("{}: trunk '{}': {}", config.where, config.name,
 						   reason.what()));
 		}

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <list>
+#include <map>
 #include <optional>
+#include <string_view>
 #include <system_error>
 
 #include <sys/socket.h>
@@ -41,6 +43,7 @@ private:
 	Reason authenticated(Connections::iterator connection);
 	void closed(Connections::iterator connection, const std::string &why, bool violation);
 	void retry_later();
+	Connections::iterator most_crowded();
 	void log_failure(const std::string &peer, const std::string &why);
 	template<class Change>
 	void change(Change &&change_of)
@@ -63,6 +66,7 @@ private:
 	// At the end that listens: a second has passed. At the other end: time to connect again.
 	Timer timer_;
 	std::chrono::milliseconds retry_ = kFirstRetry;
+	Clock::time_point connected_at_{};
 	LineBudget log_budget_;
 
 	mutable Mutex mutex_;
@@ -112,8 +116,14 @@ void Trunk::Impl::accept()
 	FileDescriptor socket(
 		::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
 	if (socket) {
-		std::string peer = Address::peer(socket.get()).text();
-		return start(std::move(socket), std::move(peer));
+		try {
+			std::string peer = Address::peer(socket.get()).text();
+			start(std::move(socket), std::move(peer));
+		} catch (const std::exception &reason) {
+			// For instance, there is no memory for it.
+			log_failure("a client", reason.what());
+		}
+		return;
 	}
 	// Without a descriptor or memory for it the connection stays in the queue.
 	if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
@@ -136,14 +146,30 @@ void Trunk::Impl::retry_later()
 	retry_ = std::min(2 * retry_, kLastRetry);
 }
 
+// The oldest connection in the handshake from the address that has most of them, so that a client
+// does not displace those of others.
+Trunk::Impl::Connections::iterator Trunk::Impl::most_crowded()
+{
+	const auto host_of = [](const Connection &connection) {
+		const std::string &peer = connection.peer();
+		return std::string_view(peer).substr(0, peer.rfind(':'));
+	};
+	std::map<std::string_view, unsigned> counts;
+	for (const Connection &each : connections_)
+		if (&each != current_)
+			counts[host_of(each)]++;
+	const auto most = std::ranges::max_element(counts, {},
+						   [](const auto &count) { return count.second; });
+	return std::ranges::find_if(connections_, [&](const Connection &each) {
+		return &each != current_ && host_of(each) == most->first;
+	});
+}
+
 void Trunk::Impl::start(FileDescriptor socket, std::string peer)
 {
 	const auto in_handshake = [this] { return connections_.size() - (current_ ? 1 : 0); };
-	if (in_handshake() >= kMostHandshakes) {
-		const auto oldest = std::ranges::find_if(
-			connections_, [this](const auto &each) { return &each != current_; });
-		closed(oldest, "too many connections are in the handshake", false);
-	}
+	if (in_handshake() >= kMostHandshakes)
+		closed(most_crowded(), "too many connections are in the handshake", false);
 	const auto place = connections_.end();
 	// The handlers need the iterator, which exists once the connection does.
 	const auto self = std::make_shared<Connections::iterator>();
@@ -173,7 +199,7 @@ Reason Trunk::Impl::authenticated(Connections::iterator connection)
 		closed(old, std::string(text_of(Reason::replaced)), false);
 	}
 	current_ = &*connection;
-	retry_ = kFirstRetry;
+	connected_at_ = loop_.now();
 	const std::string peer = connection->peer();
 	change([&](State &state) {
 		state.connected = true;
@@ -181,7 +207,9 @@ Reason Trunk::Impl::authenticated(Connections::iterator connection)
 		state.last_reason.clear();
 		state.connections++;
 	});
-	spdlog::info("trunk {}: connected to {}", config_.name, peer);
+	if (const auto taken = log_budget_.take(loop_.now()); taken.allowed)
+		spdlog::info("trunk {}: connected to {}{}", config_.name, peer,
+			     withheld_text(taken.withheld));
 	port_.connected();
 	return Reason::none;
 }
@@ -190,8 +218,12 @@ void Trunk::Impl::closed(Connections::iterator connection, const std::string &wh
 {
 	const std::string peer = connection->peer();
 	const bool was_current = &*connection == current_;
-	if (was_current)
+	if (was_current) {
 		current_ = nullptr;
+		// A peer that closes each connection is not tried four times a second.
+		if (loop_.now() - connected_at_ > kLastRetry)
+			retry_ = kFirstRetry;
+	}
 	change([&](State &state) {
 		if (!current_)
 			state.last_reason = why;

@@ -20,11 +20,11 @@
 namespace weft::trunk
 {
 
-// Connections in the handshake; one more closes the oldest.
-constexpr std::size_t kMostHandshakes = 4;
+// Connections in the handshake; one more closes the oldest of the address that has most of them.
+constexpr std::size_t kMostHandshakes = 16;
 // Connections that are accepted in a second; kBacklog more wait in the kernel.
-constexpr unsigned kHandshakesPerSecond = 10;
-constexpr int kBacklog = 16;
+constexpr unsigned kHandshakesPerSecond = 200;
+constexpr int kBacklog = 64;
 // Delay before another attempt to connect: doubles from the first to the last.
 constexpr std::chrono::milliseconds kFirstRetry{250};
 constexpr std::chrono::milliseconds kLastRetry{4000};

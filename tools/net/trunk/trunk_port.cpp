@@ -29,6 +29,12 @@ bool same(const LinkBody &a, const LinkBody &b)
 	return std::memcmp(&a, &b, sizeof(a)) == 0;
 }
 
+bool same_capabilities(const LinkBody &a, const LinkBody &b)
+{
+	return a.widths == b.widths && a.speeds == b.speeds && a.speeds_ext == b.speeds_ext &&
+	       a.mtu == b.mtu;
+}
+
 } // namespace
 
 TrunkPort::TrunkPort(fabric::Port &port, std::function<void()> wake)
@@ -123,11 +129,11 @@ void TrunkPort::disconnected()
 	port_.withhold(true);
 	port_.settle();
 	drop_queued();
+	drop_waiting();
 	for (unsigned vl = 0; vl < kVls; vl++) {
-		outstanding_packets_[vl] = waiting_packets_[vl] = owed_[vl] = 0;
+		outstanding_packets_[vl] = owed_[vl] = 0;
 		// Emptied before the packets are destroyed, because their credits let others enter.
 		auto sent = std::exchange(outstanding_[vl], {});
-		auto arrived = std::exchange(waiting_[vl], {});
 	}
 	sent_.reset();
 	received_.reset();
@@ -138,6 +144,15 @@ void TrunkPort::drop_queued()
 	Queues lost;
 	const MutexLock lock(mutex_);
 	lost.swap(queues_);
+}
+
+void TrunkPort::drop_waiting()
+{
+	for (unsigned vl = 0; vl < kVls; vl++) {
+		owed_[vl] += std::exchange(waiting_packets_[vl], 0);
+		// Emptied before the packets are destroyed, as above.
+		auto arrived = std::exchange(waiting_[vl], {});
+	}
 }
 
 const char *TrunkPort::take(const Frame &frame)
@@ -163,7 +178,8 @@ const char *TrunkPort::take_packet(const Frame &frame)
 		return "a malformed packet";
 	const std::uint8_t vl = packet->lrh().vl();
 	const unsigned packets = packet->packets();
-	if (packets > kWindow - waiting_packets_[vl])
+	// The peer has not got the credits of these back.
+	if (waiting_packets_[vl] + owed_[vl] + packets > kWindow)
 		return "a packet without credit";
 	waiting_packets_[vl] += packets;
 	if (!waiting_[vl].empty() || !enter(vl, *packet))
@@ -218,6 +234,8 @@ const char *TrunkPort::take_link(const Frame &frame)
 	const auto link = read_link(frame.body);
 	if (!link)
 		return "a malformed state of the link";
+	if (agreed_ && !same_capabilities(*received_, *link))
+		go_down();
 	received_ = link;
 	port_.limit_mtu(static_cast<ib::Mtu>(link->mtu));
 	const fabric::EnabledRates rates{link->widths, link->speeds, link->speeds_ext};
@@ -236,7 +254,10 @@ TrunkPort::Half TrunkPort::own_half()
 		half = {attempt_, ready_};
 	}
 	if (half.attempt != dropped_to_) {
+		// Those from the peer too: the port that they waited for may not be there any more,
+		// and after the next training they may not arrive.
 		drop_queued();
+		drop_waiting();
 		dropped_to_ = half.attempt;
 	}
 	return half;
@@ -260,18 +281,24 @@ LinkBody TrunkPort::offer(const Half &half) const
 	return body;
 }
 
+void TrunkPort::go_down()
+{
+	agreed_.reset();
+	port_.withhold(true);
+	port_.settle();
+}
+
 void TrunkPort::agree(const Half &half)
 {
 	const bool may =
 		half.ready && received_ && received_->ready && received_->seen == half.attempt;
-	if (agreed_ && (!may || received_->attempt != *agreed_)) {
-		agreed_.reset();
-		port_.withhold(true);
-		port_.settle();
-		return;
-	}
+	if (agreed_ && (!may || received_->attempt != *agreed_))
+		return go_down();
 	if (agreed_ || !may)
 		return;
+	// The peer would train to what the capabilities of this half were.
+	if (!sent_ || !same(*sent_, offer(half)))
+		return wake_();
 	{
 		const MutexLock lock(mutex_);
 		// It went down meanwhile, and serve() will be called again.

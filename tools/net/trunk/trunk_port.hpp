@@ -93,9 +93,12 @@ private:
 	// Returns the state of this half, after dropping what it has lost by going down.
 	Half own_half();
 	void drop_queued();
+	// Drops what has arrived and not found a credit; the peer gets its credits back.
+	void drop_waiting();
 	LinkBody offer(const Half &half) const;
 	// Brings the link up or down according to both halves.
 	void agree(const Half &half);
+	void go_down();
 
 	fabric::Port &port_;
 	const std::function<void()> wake_;

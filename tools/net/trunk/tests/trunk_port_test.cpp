@@ -265,6 +265,46 @@ TEST_F(TrunkPortTest, PacketsSentBeforeRetrainingAreDropped)
 	EXPECT_EQ(sent, 2 * kCredits);
 }
 
+// Packets that have crossed, and wait for a credit, belong to the link before its training as well.
+TEST_F(TrunkPortTest, PacketsWaitingAtTheFarEndBeforeRetrainingAreDropped)
+{
+	build();
+	connect();
+	int sent = 0;
+	for (int more = 1; more != 0; sent += more) {
+		more = fill(a->port);
+		pump();
+	}
+	b->port.retrain();
+	pump();
+	ASSERT_TRUE(both_up());
+	std::size_t arrived = 0;
+	for (; b->node.packets.next(); pump())
+		arrived++;
+	EXPECT_EQ(arrived, static_cast<std::size_t>(kCredits))
+		<< "those that had entered its buffer";
+	EXPECT_GT(fill(a->port), 0);
+	pump();
+	EXPECT_TRUE(b->node.packets.next());
+}
+
+TEST_F(TrunkPortTest, RateChangedWhileTheOtherEndIsDownAppliesToBothEnds)
+{
+	build();
+	connect();
+	b->link.set_plugged(false);
+	pump();
+	ASSERT_TRUE(both_down());
+	a->link.set_rate({ib::width_1x, ib::speed_sdr}, ib::Mtu::mtu_2048);
+	b->link.set_plugged(true);
+	pump();
+	ASSERT_TRUE(both_up());
+	for (const Side *side : {a.get(), b.get()}) {
+		EXPECT_EQ(side->port.rate(), (LinkRate{ib::width_1x, ib::speed_sdr}));
+		EXPECT_EQ(side->port.mtu_cap(), ib::Mtu::mtu_2048);
+	}
+}
+
 TEST_F(TrunkPortTest, EndsTrainToTheBestCommonRateAndMtu)
 {
 	LinkConfig slow;
@@ -297,7 +337,13 @@ TEST_F(TrunkPortTest, MoreThanTheWindowIsAViolation)
 	build();
 	connect();
 	const auto frame = make_packet_frame(ud_packet(1, 2, 64));
-	for (int i = 0; i < 2 * kCredits; i++)
+	// Those that have entered count until the peer has got their credits back.
+	for (int i = 0; i < kCredits; i++)
+		ASSERT_EQ(b->trunk.take(frame_of(*frame)), nullptr) << i;
+	EXPECT_STREQ(b->trunk.take(frame_of(*frame)), "a packet without credit");
+	std::deque<Buffer> credits;
+	b->trunk.serve(credits, kRoom);
+	for (int i = 0; i < kCredits; i++)
 		ASSERT_EQ(b->trunk.take(frame_of(*frame)), nullptr) << i;
 	EXPECT_STREQ(b->trunk.take(frame_of(*frame)), "a packet without credit");
 }
