@@ -24,6 +24,8 @@ namespace
 // A record is a line with a verb and the card's name, and the message if it is about one. The
 // largest message is that with the client's version.
 constexpr std::size_t kLongestRecord = 16 << 10;
+// Characters of an invalid record that are logged.
+constexpr std::size_t kMostLogged = 64;
 constexpr std::string_view kConnected = "connected", kReceived = "received", kGone = "gone",
 			   kRestore = "restore", kAdopt = "adopt";
 
@@ -134,16 +136,14 @@ void KeeperSocket::receive(LabRuntime &runtime)
 			fds.emplace_back(fd);
 		}
 	}
-	if (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
-		spdlog::warn("keeper: it sent a record that is too long");
-		return;
-	}
 	take(runtime, std::string_view(record.data(), static_cast<std::size_t>(size)),
-	     std::move(fds));
+	     std::move(fds), header.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
 }
 
+// A client is adopted with all that was sent for it or not at all: without some of its memory, the
+// guest would see errors that nothing explains.
 void KeeperSocket::take(LabRuntime &runtime, std::string_view record,
-			std::vector<FileDescriptor> fds)
+			std::vector<FileDescriptor> fds, bool cut)
 {
 	const auto line = record.substr(0, record.find('\n'));
 	const auto verb = line.substr(0, line.find(' '));
@@ -151,19 +151,51 @@ void KeeperSocket::take(LabRuntime &runtime, std::string_view record,
 	const auto host = std::ranges::find(runtime.hosts(), name,
 					    [](const auto &each) { return each->name; });
 	const bool served = host != runtime.hosts().end() && (*host)->server;
-	if (served && verb == kRestore) {
-		const auto body = record.substr(std::min(line.size() + 1, record.size()));
-		const auto bytes = std::as_bytes(std::span(body));
-		setup_[name].push_back({{bytes.begin(), bytes.end()}, std::move(fds)});
-		return;
+	if (verb == kAdopt) {
+		auto kept = setup_.extract(name);
+		if (!served)
+			spdlog::warn("keeper: '{}' is the name of no card",
+				     std::string_view(name).substr(0, kMostLogged));
+		else if (cut || fds.size() != 1)
+			spdlog::warn("keeper: {} was not passed on with one descriptor", name);
+		else if (kept.empty())
+			return (*host)->server->adopt(std::move(fds.front()), {});
+		else if (!kept.mapped().refused)
+			return (*host)->server->adopt(std::move(fds.front()),
+						      std::move(kept.mapped().messages));
+		// The program would keep the connection open, and the client would wait for
+		// answers.
+		gone(name);
+	} else if (!served) {
+		spdlog::warn("keeper: it sent an invalid record, '{}'",
+			     line.substr(0, kMostLogged));
+	} else if (cut) {
+		refuse(name, "a record is too long");
+	} else if (verb != kRestore) {
+		refuse(name, "a record is invalid");
+	} else {
+		keep(name, record.substr(std::min(line.size() + 1, record.size())), std::move(fds));
 	}
-	if (!served || verb != kAdopt || fds.size() != 1) {
-		spdlog::warn("keeper: it sent an invalid record, '{}'", line);
-		setup_.erase(name);
+}
+
+void KeeperSocket::keep(const std::string &name, std::string_view message,
+			std::vector<FileDescriptor> fds)
+{
+	Setup &setup = setup_[name];
+	if (setup.refused)
 		return;
-	}
-	(*host)->server->adopt(std::move(fds.front()), std::move(setup_[name]));
-	setup_.erase(name);
+	if (setup.messages.size() == kMostRestored)
+		return refuse(name, fmt::format("there are more than {} messages", kMostRestored));
+	const auto bytes = std::as_bytes(std::span(message));
+	setup.messages.push_back({{bytes.begin(), bytes.end()}, std::move(fds)});
+}
+
+void KeeperSocket::refuse(const std::string &name, std::string_view reason)
+{
+	spdlog::warn("keeper: the connection of {} will be refused: {}", name, reason);
+	Setup &setup = setup_[name];
+	setup.messages.clear();
+	setup.refused = true;
 }
 
 } // namespace weft::weftd

@@ -3,6 +3,7 @@
 // replaced, as weftd(1) documents it under "RESTART".
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,6 +21,9 @@ class LabRuntime;
 class KeeperSocket final : public pci::Keeper
 {
 public:
+	// Messages that the program may send for one card before it passes the connection on.
+	static constexpr std::size_t kMostRestored = 512;
+
 	// @fd is a connected socket of the type SOCK_SEQPACKET, which this owns. Throws
 	// std::system_error if it is none.
 	explicit KeeperSocket(int fd);
@@ -39,13 +43,23 @@ private:
 		  const std::vector<std::span<const std::byte>> &parts,
 		  const std::vector<int> &fds);
 	void receive(LabRuntime &runtime);
-	void take(LabRuntime &runtime, std::string_view record, std::vector<FileDescriptor> fds);
+	// @cut: the record or its descriptors were longer than any valid one's.
+	void take(LabRuntime &runtime, std::string_view record, std::vector<FileDescriptor> fds,
+		  bool cut);
+	void keep(const std::string &name, std::string_view message,
+		  std::vector<FileDescriptor> fds);
+	void refuse(const std::string &name, std::string_view reason);
+
+	// What the program has sent for a client that is about to be adopted.
+	struct Setup {
+		std::vector<pci::KeptMessage> messages;
+		bool refused = false; // something of it was invalid
+	};
 
 	const FileDescriptor socket_;
 	Loop *loop_ = nullptr;
 	std::unique_ptr<Watch> watch_;
-	// Of clients that are about to be adopted, by card.
-	std::map<std::string, std::vector<pci::KeptMessage>, std::less<>> setup_;
+	std::map<std::string, Setup, std::less<>> setup_; // by card
 };
 
 } // namespace weft::weftd

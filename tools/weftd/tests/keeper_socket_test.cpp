@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The socket to the program that keeps the cards' clients while weftd is replaced (--keeper): the
+// test is that program, and the clients.
+#include "weftd/keeper_socket.hpp"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/unix_listener.hpp"
+#include "bus/vfio-user/testing/fake_client.hpp"
+#include "weftd/lab_runtime.hpp"
+
+namespace weft::weftd
+{
+namespace
+{
+
+using namespace vfio_user;
+using ::testing::ElementsAre;
+using ::testing::StartsWith;
+using testing::Bytes;
+using testing::bytes_of;
+using testing::FakeClient;
+
+// Of a card's thread on a loaded host.
+constexpr auto kPatience = std::chrono::seconds(60);
+constexpr std::uint64_t kPage = 4096;
+constexpr std::size_t kLongest = 16 << 10; // of a record
+
+struct Record {
+	std::string text;
+	std::vector<FileDescriptor> fds;
+};
+
+std::string text_of(const Bytes &bytes)
+{
+	return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
+}
+
+std::string message(Command command, const Bytes &payload)
+{
+	const auto size = static_cast<std::uint32_t>(sizeof(Header) + payload.size());
+	return text_of(
+		bytes_of(Header{7, static_cast<std::uint16_t>(command), size, 0, 0}, payload));
+}
+
+const std::string kVersion =
+	message(Command::version, bytes_of(VersionHeader{kVersionMajor, kVersionMinor}));
+
+DmaMap section(std::uint64_t address)
+{
+	return {sizeof(DmaMap), kDmaReadable | kDmaWritable, 0, address, kPage};
+}
+
+FileDescriptor make_memory()
+{
+	FileDescriptor fd(::memfd_create("guest", MFD_CLOEXEC));
+	if (::ftruncate(fd.get(), kPage))
+		throw std::system_error(errno, std::generic_category(), "ftruncate");
+	return fd;
+}
+
+ino_t file_of(const FileDescriptor &fd)
+{
+	struct stat status;
+	if (::fstat(fd.get(), &status))
+		throw std::system_error(errno, std::generic_category(), "fstat");
+	return status.st_ino;
+}
+
+class Keeping : public ::testing::Test
+{
+protected:
+	Keeping()
+	    : directory_(std::filesystem::temp_directory_path() /
+			 ("weft-keeper-" + std::to_string(::getpid())))
+	{
+		std::filesystem::remove_all(directory_);
+		std::filesystem::create_directory(directory_);
+		int ends[2];
+		if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+			throw std::system_error(errno, std::generic_category(), "socketpair");
+		ours_ = FileDescriptor(ends[0]);
+		const timeval patience{kPatience.count(), 0};
+		::setsockopt(ours_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+		keeper_.emplace(ends[1]);
+		runtime_ =
+			std::make_unique<LabRuntime>(default_lab(), directory_, nullptr, &*keeper_);
+		keeper_->begin(loop_, *runtime_);
+	}
+	~Keeping() override
+	{
+		keeper_->end();
+		runtime_.reset();
+		std::filesystem::remove_all(directory_);
+	}
+
+	// Sends a record, which weftd then handles. Descriptors are lent for the call.
+	void tell(std::string record, const std::vector<int> &fds = {})
+	{
+		iovec data{record.data(), record.size()};
+		Bytes control(CMSG_SPACE(fds.size() * sizeof(int)));
+		msghdr header{};
+		header.msg_iov = &data;
+		header.msg_iovlen = 1;
+		if (!fds.empty()) {
+			header.msg_control = control.data();
+			header.msg_controllen = control.size();
+			auto *part = CMSG_FIRSTHDR(&header);
+			part->cmsg_level = SOL_SOCKET;
+			part->cmsg_type = SCM_RIGHTS;
+			part->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+			std::memcpy(CMSG_DATA(part), fds.data(), fds.size() * sizeof(int));
+		}
+		ASSERT_EQ(::sendmsg(ours_.get(), &header, MSG_NOSIGNAL),
+			  static_cast<ssize_t>(record.size()))
+			<< std::strerror(errno);
+		EXPECT_EQ(loop_.poll(), 1u);
+	}
+	// The next record of weftd; without text if there is none in time.
+	Record told()
+	{
+		std::array<char, kLongest> bytes;
+		iovec data{bytes.data(), bytes.size()};
+		alignas(cmsghdr) char control[CMSG_SPACE(kMaxMessageFds * sizeof(int))];
+		msghdr header{};
+		header.msg_iov = &data;
+		header.msg_iovlen = 1;
+		header.msg_control = control;
+		header.msg_controllen = sizeof(control);
+		const auto size = ::recvmsg(ours_.get(), &header, MSG_CMSG_CLOEXEC);
+		if (size < 0)
+			return {};
+		Record record{{bytes.data(), static_cast<std::size_t>(size)}, {}};
+		for (auto *part = CMSG_FIRSTHDR(&header); part; part = CMSG_NXTHDR(&header, part))
+			for (std::size_t i = 0; i < (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+			     ++i) {
+				int fd;
+				std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd), sizeof(fd));
+				record.fds.emplace_back(fd);
+			}
+		return record;
+	}
+	// Returns true if weftd has sent nothing more.
+	bool quiet()
+	{
+		char byte;
+		return ::recv(ours_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+		       errno == EAGAIN;
+	}
+
+	FakeClient connect(const std::string &host)
+	{
+		return {connect_unix(directory_ / (host + ".sock")), kPatience};
+	}
+	// Passes a connection on, and returns the client's end of it.
+	FakeClient adopt(const std::string &host)
+	{
+		auto [client, server] = FakeClient::make_sockets();
+		tell("adopt " + host + "\n", {server.get()});
+		return {std::move(client), kPatience};
+	}
+	void expect_refused(const std::string &host)
+	{
+		auto client = adopt(host);
+		EXPECT_TRUE(client.wait_closed());
+		EXPECT_EQ(told().text, "gone " + host + "\n");
+	}
+	// Checks that a client can be handed over.
+	void expect_adopting(const std::string &host)
+	{
+		tell("restore " + host + "\n" + kVersion);
+		auto client = adopt(host);
+		EXPECT_EQ(client.call(Command::reset).error(), 0u);
+		EXPECT_TRUE(quiet());
+		client.close();
+		EXPECT_EQ(told().text, "gone " + host + "\n");
+		synchronise();
+	}
+	// Waits until the cards have done what they are about to do.
+	void synchronise()
+	{
+		for (const auto &host : runtime_->hosts())
+			host->loop->run([] {});
+	}
+
+	const std::filesystem::path directory_;
+	FileDescriptor ours_;
+	Loop loop_{"test", Loop::Mode::manual};
+	std::optional<KeeperSocket> keeper_;
+	std::unique_ptr<LabRuntime> runtime_;
+};
+
+// The program gets the connection itself, and each message that sets the session up as it was sent,
+// with its descriptor, but no other message.
+TEST_F(Keeping, ClientIsReportedWithConnectionAndDescriptors)
+{
+	auto client = connect("node2");
+	const auto greeting = bytes_of(VersionHeader{kVersionMajor, kVersionMinor});
+	ASSERT_EQ(client.call(Command::version, greeting).error(), 0u);
+	client.read(kRegionConfig, 0, 4);
+	const auto memory = make_memory();
+	client.map(0, kPage, memory.get());
+
+	const auto connected = told();
+	EXPECT_EQ(connected.text, "connected node2\n");
+	ASSERT_EQ(connected.fds.size(), 1u);
+	ASSERT_EQ(::send(connected.fds[0].get(), "here", 4, 0), 4);
+	EXPECT_THAT((client.receive_as<std::array<char, 4>>()), ElementsAre('h', 'e', 'r', 'e'));
+
+	const auto version = told(), map = told();
+	EXPECT_THAT(version.text, StartsWith("received node2\n"));
+	EXPECT_EQ(version.text.substr(version.text.find('\n') + 1 + sizeof(Header)),
+		  text_of(greeting));
+	EXPECT_TRUE(version.fds.empty());
+	EXPECT_EQ(map.text.substr(map.text.find('\n') + 1 + sizeof(Header)),
+		  text_of(bytes_of(section(0))));
+	ASSERT_EQ(map.fds.size(), 1u);
+	EXPECT_EQ(file_of(map.fds[0]), file_of(memory));
+
+	EXPECT_TRUE(quiet());
+	client.close();
+	EXPECT_EQ(told().text, "gone node2\n");
+}
+
+// The client gets no reply to what another process has answered, and its memory is there.
+TEST_F(Keeping, ClientThatWasPassedOnContinues)
+{
+	const auto memory = make_memory();
+	tell("restore node1\n" + kVersion);
+	tell("restore node1\n" + message(Command::dma_map, bytes_of(section(kPage))),
+	     {memory.get()});
+	auto client = adopt("node1");
+	EXPECT_TRUE(client.quiet());
+	EXPECT_EQ(client.call(Command::dma_map, bytes_of(section(kPage)), {memory.get()}).error(),
+		  static_cast<std::uint32_t>(EEXIST));
+	EXPECT_THAT(told().text, StartsWith("received node1\n"));
+	EXPECT_TRUE(quiet());
+}
+
+TEST_F(Keeping, UnknownHostIsRefused)
+{
+	tell("restore nobody\n" + kVersion);
+	expect_refused("nobody");
+	expect_refused("sm");
+	expect_refused("");
+	expect_adopting("node1");
+}
+
+// A record that is too long or has too many descriptors is not used in part, and the client is not
+// adopted without it. The next one is.
+TEST_F(Keeping, CutRecordRefusesTheClient)
+{
+	tell("restore node1\n" + std::string(kLongest, 'x'));
+	expect_refused("node1");
+	expect_adopting("node1");
+
+	const auto memory = make_memory();
+	tell("restore node1\n" + kVersion);
+	tell("restore node1\n" + message(Command::dma_map, bytes_of(section(0))),
+	     std::vector<int>(kMaxMessageFds + 1, memory.get()));
+	expect_refused("node1");
+	expect_adopting("node1");
+
+	tell("restore node1\n" + kVersion);
+	tell("adopt node1\n" + std::string(kLongest, 'x'), {memory.get()});
+	EXPECT_EQ(told().text, "gone node1\n");
+	expect_adopting("node1");
+}
+
+TEST_F(Keeping, InvalidRecordRefusesTheClient)
+{
+	for (const char *record : {"\n", "hello\n", " node1\n", "RESTORE node2\n"}) {
+		tell(record);
+		EXPECT_TRUE(quiet()) << record;
+	}
+	expect_refused("node1");
+	expect_refused("node2");
+	const auto memory = make_memory();
+	tell("restore node1\n" + kVersion);
+	tell("adopt node1\n");
+	EXPECT_EQ(told().text, "gone node1\n");
+	tell("adopt node1\n", {memory.get()});
+	EXPECT_EQ(told().text, "gone node1\n") << "it is no socket";
+	expect_adopting("node1");
+	expect_adopting("node2");
+}
+
+// Each card has its own limit. What was kept is released.
+TEST_F(Keeping, NumberOfRestoredMessagesIsLimited)
+{
+	const auto memory = make_memory();
+	const auto descriptors = [this] {
+		synchronise();
+		const std::filesystem::directory_iterator open("/proc/self/fd");
+		return std::distance(begin(open), end(open));
+	};
+	const auto before = descriptors();
+	const auto map = message(Command::dma_map, bytes_of(section(0)));
+	for (const char *host : {"node1", "node2"}) {
+		tell(std::string("restore ") + host + "\n" + kVersion);
+		for (std::size_t i = 1; i < KeeperSocket::kMostRestored; ++i)
+			tell(std::string("restore ") + host + "\n" + map, {memory.get()});
+	}
+	tell("restore node1\n" + map, {memory.get()});
+	tell("restore node1\n" + map, {memory.get()});
+	expect_refused("node1");
+	auto client = adopt("node2");
+	EXPECT_EQ(client.call(Command::reset).error(), 0u);
+	client.close();
+	EXPECT_EQ(told().text, "gone node2\n");
+	expect_adopting("node1");
+	EXPECT_EQ(descriptors(), before);
+}
+
+// weftd continues without the program, and does not spin on the closed socket.
+TEST_F(Keeping, EndOfTheProgramIsNoticedOnce)
+{
+	auto client = connect("node1");
+	client.greet();
+	ours_.reset();
+	EXPECT_EQ(loop_.poll(), 1u);
+	EXPECT_EQ(loop_.poll(), 0u);
+	const auto memory = make_memory();
+	client.map(0, kPage, memory.get());
+	client.close();
+	auto next = connect("node1");
+	EXPECT_EQ(next.greet().error(), 0u);
+}
+
+TEST(KeeperOption, OtherDescriptorsAreRefused)
+{
+	auto [stream, other] = FakeClient::make_sockets();
+	EXPECT_THROW(KeeperSocket{::dup(stream.get())}, std::system_error);
+	EXPECT_THROW(KeeperSocket{::dup(make_memory().get())}, std::system_error);
+}
+
+} // namespace
+} // namespace weft::weftd
