@@ -434,20 +434,27 @@ void add_hunt(CLI::App &app, const std::filesystem::path &socket_directory)
 		return passed;
 	};
 
+	const auto scenario = [&](const std::string &name, const std::string &description) {
+		auto passed = add(name, description, "run", false);
+		passed->number("--seeds", "number of seeds (default: 100)")
+			->check(CLI::Range(1, 1000000));
+		passed->number("--seed", "the first seed (default: 0)")
+			->check(CLI::Range(0u, 0xffffffffu));
+		passed->number("--jobs", "labs that run at a time (default: one for each CPU)")
+			->check(CLI::Range(1, 256));
+		passed->text("--out", "the directory of the results (default: hunt-" + name +
+					      "); a hunt that was interrupted continues there")
+			->type_name("DIR");
+		return passed;
+	};
 	const auto ipoib =
-		add("ipoib", "administration of IPoIB, with failing allocations and links", "run",
-		    false);
-	ipoib->number("--seeds", "number of seeds (default: 100)")->check(CLI::Range(1, 1000000));
-	ipoib->number("--seed", "the first seed (default: 0)")->check(CLI::Range(0u, 0xffffffffu));
-	ipoib->number("--jobs", "labs that run at a time (default: one for each CPU)")
-		->check(CLI::Range(1, 256));
-	ipoib->text("--out", "the directory of the results (default: hunt-ipoib); a hunt that was "
-			     "interrupted continues there")
-		->type_name("DIR");
+		scenario("ipoib", "administration of IPoIB, with failing allocations and links");
 	ipoib->text("--stack", "the RDMA stack: linux (the default) or weft")
 		->check(CLI::IsMember({"linux", "weft"}));
 	ipoib->text("--card", "the model of the cards, mlx4 (the default) or mthca")
 		->check(CLI::IsMember({"mlx4", "mthca"}));
+	scenario("verbs", "programs that use verbs and MADs, killed, with failing allocations, "
+			  "while cards and modules are removed");
 	add("replay", "run one schedule, and compare its report with the expected one", "replay",
 	    true)
 		->text("--logs", "the directory for the guests' consoles and weftd's log");

@@ -49,8 +49,55 @@ class Schedules(unittest.TestCase):
         self.assertEqual(scenarios.generate("ipoib", 3), scenarios.generate("ipoib", 3))
         self.assertEqual(len({str(scenarios.generate("ipoib", seed).steps) for seed in SEEDS}), len(SEEDS))
 
+    def test_same_seed_generates_the_same_schedule_of_verbs(self):
+        self.assertEqual(scenarios.generate("verbs", 3), scenarios.generate("verbs", 3))
+        self.assertEqual(len({str(scenarios.generate("verbs", seed).steps) for seed in SEEDS}), len(SEEDS))
+        for seed in SEEDS:
+            generated = scenarios.generate("verbs", seed)
+            self.assertEqual(schedule.read(file_of(str(generated), self)), generated)
+
+    def test_all_actions_of_verbs_are_generated_and_have_a_function(self):
+        script = scenarios.script("verbs")
+        steps = [step for seed in SEEDS for step in scenarios.generate("verbs", seed).steps if step.host != schedule.FABRIC]
+        names = {step.words[0] for step in steps}
+        self.assertEqual(len(names), len(scenarios.VERBS), names)
+        for name in names:
+            self.assertIn(f"\n{name}() {{", script)
+        self.assertEqual({step.words[1] for step in steps if step.words[0] == "unload"}, set(scenarios.MODULES))
+
+    def test_random_order_of_verbs_satisfies_the_preconditions_of_each_step(self):
+        """A program is started only if its kind does not run and its device is there; only a running one is killed."""
+        kinds = {"verbs", "objects", "discover", "query"}
+        for seed in SEEDS:
+            for host in scenarios.HOSTS:
+                bound, driver, running = True, True, set()
+                for step in scenarios.generate("verbs", seed).steps:
+                    if step.host != host:
+                        continue
+                    name, *arguments = step.words
+                    if name in kinds:
+                        self.assertTrue(bound and driver and name not in running, step)
+                        running.add(name)
+                    elif name in ("terminate", "starve"):
+                        self.assertIn(arguments[0], running)
+                        running -= set(arguments) if name == "terminate" else set()
+                    elif name in ("connect", "disconnect"):
+                        self.assertEqual(bound, name == "disconnect")
+                        bound = not bound
+                    elif arguments == ["mlx4_ib"]:
+                        self.assertEqual(driver, name == "unload")
+                        driver = not driver
+                    elif arguments == ["ib_uverbs"]:
+                        self.assertFalse(driver, step)
+
+    def test_verbs_without_its_program_is_refused(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-hunt-")))
+        for settings, said in (({}, "there is no .*/weft-uverbs-probe"), ({"stack": "weft"}, "Linux's stack"), ({"card": "mthca"}, "mlx4 cards")):
+            with self.subTest(settings), self.assertRaisesRegex(LabError, said):
+                trial.run(schedule.Schedule("verbs", 1, (), **settings), folder / "weftd")
+
     def test_all_actions_are_generated_and_have_a_function(self):
-        script = scenarios.script("ipoib")
+        script = trial.GUEST.read_text() + scenarios.script("ipoib")
         steps = [step for seed in SEEDS for step in scenarios.generate("ipoib", seed).steps]
         names = {step.words[0] for step in steps if step.host != schedule.FABRIC}
         self.assertEqual(len(names), len(scenarios.IPOIB) + 1, names)
@@ -148,6 +195,16 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.judge(status=None, reason="a scheduled event requests it")[0], "stuck")
         self.assertEqual(self.judge(status=None, reason="node1 has left the time server at 61.5 s")[0:2],
                          ("no end", "not finished: node1 has left the time server at N s"))
+
+    def test_fault_takes_precedence_over_the_lockdep_report_that_it_causes(self):
+        lockdep = "WARNING: possible irq lock inversion dependency detected\nCall Trace:\n [<60182bf0>] _raw_spin_lock+0x1/0x2"
+        fault = "Kernel panic - not syncing: Kernel mode fault at addr 0x10, ip 0x78d4af23\nCall Trace:\n [<78d5cf62>] mlx4_ib_post_send+0x12/0x20"
+        self.assertEqual(self.judge([lockdep, fault], f"{lockdep}\n{fault}")[1], "Kernel mode fault: mlx4_ib_post_send")
+
+    def test_page_that_a_program_registers_often_is_no_report(self):
+        often = "WARNING: CPU: 0 PID: 94 at kernel/dma/debug.c:499 add_dma_entry+0x54b/0x680\nDMA-API: exceeded 7 overlapping mappings of cacheline 0x12b"
+        self.assertEqual(self.judge([often], often)[0], "passed")
+        self.assertEqual(self.judge([often, OOPS], f"{often}\n{OOPS}")[0], "report")
 
     def test_lab_without_a_report_passes(self):
         self.assertEqual(self.judge(), ("passed", "", "", None))

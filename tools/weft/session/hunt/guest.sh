@@ -45,6 +45,24 @@ by_ip() {
 	done
 }
 
+for device in /sys/class/infiniband/*/device; do
+	slot=$(basename "$(readlink -f "$device")")
+	driver=$(readlink -f "$device/driver")
+done
+peer=10.1.0.$((3 - ${HOSTNAME#node}))
+bind() { put "$slot" "$driver/bind"; }
+unbind() { put "$slot" "$driver/unbind"; }
+# Binds the card again without failures. Then the interface must get a carrier, and the peer must answer.
+recover() {
+	[ ! -e "$driver/$slot" ] || unbind
+	bind || complain "the card cannot be bound"
+	await "the interface ib0 did not appear" test -e /sys/class/net/ib0
+	ip address replace "10.1.0.${HOSTNAME#node}/24" dev ib0
+	ip link set ib0 up
+	await "ib0 did not get a carrier" grep -q 1 /sys/class/net/ib0/carrier
+	[ "$hosts" = 1 ] || await "the peer did not answer" ping -q -c 1 -W 1 "$peer"
+}
+
 # at SECONDS FAIL STEP…: performs a step at a time since the start of the lab, when the guest's clock was 1700000000.
 at() {
 	local seconds=$1 now=${EPOCHREALTIME/./}

@@ -93,7 +93,86 @@ IPOIB = (
     Action(4, _on_interface("up")), Action(2, _on_interface("down")), Action(1, _on_interface("mtu", "2044", "1500", "600")),
     Action(1, _on_interface("address")), Action(1, _on_interface("flush")),
 )
-TABLES = {"ipoib": IPOIB}
+CALLS = 400     # random calls in a round of the program that makes them
+
+
+class VerbsState:
+    """The same for the scenario verbs. running: the kinds of programs that have been started and not killed."""
+
+    def __init__(self):
+        self.bound = True
+        self.loaded = {"mlx4_ib", "ib_umad", "ib_uverbs"}
+        self.running = set()
+
+    def has(self, module):
+        return self.bound and {"mlx4_ib", module} <= self.loaded
+
+
+def _program(kind, module):
+    """Starts a program that uses a module's node."""
+    def generate(rng, state):
+        if not state.has(module) or kind in state.running:
+            return None
+        state.running.add(kind)
+        return (kind, *((str(rng.randrange(1 << 32)), str(CALLS * rng.randint(1, 3))) if kind == "verbs" else ()))
+    return generate
+
+
+def _terminate(rng, state):
+    if not state.running:
+        return None
+    kind = rng.choice(sorted(state.running))
+    state.running.remove(kind)
+    return ("terminate", kind)
+
+
+def _starve(rng, state):
+    return ("starve", rng.choice(sorted(state.running))) if state.running else None
+
+
+def _disconnect(_, state):
+    if not state.bound:
+        return None
+    state.bound = False
+    return ("disconnect",)
+
+
+def _connect(_, state):
+    if state.bound:
+        return None
+    state.bound = True
+    return ("connect",)
+
+
+def _unload(rng, state):
+    """mlx4_ib needs ib_uverbs, which therefore cannot be unloaded before it, nor while a program has its node open."""
+    module = rng.choice(sorted(MODULES))
+    if module not in state.loaded or (module == "ib_uverbs" and "mlx4_ib" in state.loaded):
+        return None
+    if module == "mlx4_ib" or not state.running & MODULES[module]:
+        state.loaded.remove(module)
+    return ("unload", module)
+
+
+def _load(rng, state):
+    module = rng.choice(sorted(MODULES))
+    if module in state.loaded:
+        return None
+    state.loaded |= {module, "ib_uverbs"} if module == "mlx4_ib" else {module}
+    return ("load", module)
+
+
+# The modules that are unloaded, and the kinds of programs that have their nodes open.
+MODULES = {"mlx4_ib": set(), "ib_umad": {"discover", "query"}, "ib_uverbs": {"verbs", "objects"}}
+# Random MADs (the step mads) are left to schedules written by hand: on mlx4_ib they end almost any run with the same fault.
+VERBS = (
+    Action(6, _program("verbs", "ib_uverbs")), Action(4, _program("objects", "ib_uverbs")), Action(2, _program("discover", "ib_umad")),
+    Action(2, _program("query", "ib_umad")), Action(8, _terminate), Action(4, _starve),
+    Action(2, _disconnect), Action(8, _connect), Action(2, _unload), Action(8, _load),
+)
+TABLES = {"ipoib": IPOIB, "verbs": VERBS}
+STATES = {"ipoib": State, "verbs": VerbsState}
+FIRST = {"ipoib": ("traffic",)}     # the step with which each host begins
 
 
 def version(name):
@@ -122,9 +201,9 @@ def generate(name, seed, **settings):
     """Returns the schedule of a seed."""
     table = TABLES[name]
     rng = random.Random(f"{name} {seed}")
-    states = {host: State() for host in HOSTS}
+    states = {host: STATES[name]() for host in HOSTS}
     at = BEGIN
-    steps = [Step(BEGIN, host, ("traffic",)) for host in HOSTS]
+    steps = [Step(BEGIN, host, FIRST[name]) for host in HOSTS if name in FIRST]
     while len(steps) < STEPS:
         at = round(at + rng.uniform(0.01, LONGEST_PAUSE), 3)
         if rng.random() < 0.1:

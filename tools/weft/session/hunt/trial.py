@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import time
@@ -20,6 +21,9 @@ MOST_SECONDS = 600      # of this machine's time
 STAMP = re.compile(r"^\[ *(\d+\.\d+)\]")
 COMPLAINT = re.compile(r"weft-hunt: complaint: (.*)")
 DONE = re.compile(r"weft-hunt: (\d+\.\d+) ")
+# dma-debug counts the mappings of a page no further than this. A program may register its memory as often as it likes.
+OFTEN_MAPPED = "DMA-API: exceeded 7 overlapping mappings"
+PROBE = "weft-uverbs-probe"     # a program of the source tree, which scenario verbs runs
 PASSED, REPORT, STUCK, NO_END = "passed", "report", "stuck", "no end"
 
 LAB = """
@@ -80,9 +84,11 @@ def _seconds(console):
 
 def _judge(done, consoles, table):
     """Returns (verdict, signature, report, time of the step). A new report takes precedence over a known one, and a report over a complaint."""
-    every = [(signature.with_mapping(report.partition("\nkeeper: ")[0], consoles[host]), host) for host, reports in done.reports.items() for report in reports]
+    every = [(signature.with_mapping(report.partition("\nkeeper: ")[0], consoles[host]), host) for host, reports in done.reports.items() for report in reports
+             if OFTEN_MAPPED not in report]
     found = [(signature.of(report), report, host) for report, host in every]
-    found.sort(key=lambda each: signature.page_of(each[0], table) is not None)
+    # A fault in the kernel enables interrupts before it panics, so lockdep may report the locks that are held: an effect of the fault.
+    found.sort(key=lambda each: (signature.page_of(each[0], table) is not None, not each[0].startswith("Kernel mode fault")))
     if found:
         name, report, host = found[0]
         before = consoles[host].partition(report.splitlines()[0])[0]
@@ -95,21 +101,38 @@ def _judge(done, consoles, table):
     return PASSED, "", "", None
 
 
+def _probe(schedule, weftd):
+    """Returns the program that the guests of scenario verbs run, or None for another scenario."""
+    if schedule.scenario != "verbs":
+        return None
+    if (schedule.stack, schedule.card) != ("linux", "mlx4"):
+        raise LabError("the scenario verbs is for Linux's stack and mlx4 cards")
+    probe = pathlib.Path(weftd).parent / PROBE
+    if not probe.is_file():
+        raise LabError(f"there is no {probe}, which the scenario verbs runs", "build it in a source tree with `make tools`")
+    return probe
+
+
 def run(schedule, weftd, logs=None, stopped=lambda: False, table=(), keep_passed=False):
     """Runs a schedule in its own lab and returns its Outcome. logs: a directory for the consoles, if the run does not pass or keep_passed is set."""
     scenarios.script(schedule.scenario)
+    probe = _probe(schedule, weftd)
     began = time.monotonic()
     directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-hunt-"))
     try:
         file = directory / "lab.toml"
         file.write_text(lab_file(schedule))
         kernel = kernels.find(KERNEL)
+        if probe:
+            (directory / "share").mkdir()
+            shutil.copy2(probe, directory / "share")
         setup = Setup(schedule.stack, kernel, directory / "modules")
 
         def scripts(fabric):
             return {host: before + script(schedule, host) for host, before in setup.scripts(fabric).items()}
 
-        lab = shared_time.Lab(directory / "lab", weftd, kernel, scripts, schedule.seed, lab_file=file, modules=setup.modules, events=_events(schedule))
+        lab = shared_time.Lab(directory / "lab", weftd, kernel, scripts, schedule.seed, lab_file=file, share=directory / "share" if probe else None,
+                              modules=setup.modules, events=_events(schedule))
         try:
             done = shared_time.run(lab, MOST_SECONDS, stopped)
             consoles = {host: (lab.directory / f"console-{host}.log").read_text(errors="replace") for host in schedule.hosts}

@@ -35,6 +35,28 @@ def known_leak_is_replayed(lab):
     assert "pending DMA allocations" in done.stdout and "ipoib_alloc_rx_skb" in done.stdout, done.stdout
 
 
+PROGRAMS = """scenario verbs
+4.1 node1 verbs 5 400
+4.2 node1 objects
+4.3 node1 discover
+4.4 node1 unload ib_uverbs
+4.5 node1 unload mlx4_ib
+4.6 node1 load mlx4_ib
+4.7 node1 terminate objects
+"""
+
+
+@test(kernels=(), also=("um-debug",), timeout=300)
+def programs_outlive_their_device_and_leave_nothing_behind(lab):
+    """A program keeps its objects while ib_uverbs, which is in use, cannot be unloaded, and mlx4_ib can. After it is killed all modules can be unloaded, and a
+    new program works. Without that, the run would not pass."""
+    schedule, logs = lab.directory / "programs", lab.directory / "logs"
+    schedule.write_text(PROGRAMS)
+    _hunt(lab, "replay", schedule, "--logs", logs, status=0)
+    said = (logs / "console-node1.log").read_text()
+    assert said.count("ib_uverbs stays loaded") == 1 and "mlx4_ib stays loaded" not in said and "weft-hunt: checked" in said, said
+
+
 @test(kernels=(), also=("um-debug",), timeout=300)
 def schedule_is_reduced_to_the_step_that_causes_the_report(lab):
     """A schedule is reduced to the only step that its report needs, with one host. A schedule without that step passes."""

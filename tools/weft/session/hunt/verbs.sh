@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+# Defines the steps of the scenario verbs, for bash in a guest. Each step runs in its own process.
+probe=/share/weft-uverbs-probe
+dma=/sys/kernel/debug/dma-api/num_errors
+# Programs may register a page several times, which dma-debug reports. It reports one error and no more, so it is silent until a device is removed.
+echo 0 >$dma
+
+# run KIND WORD…: starts a program. Its Nth allocation fails, counted from its exec.
+run() {
+	local kind=$1
+	shift
+	(
+		arm $BASHPID
+		exec "$@" <&$never
+	) &
+	echo $! >"/run/hunt-$kind"
+}
+verbs() { run verbs $probe random "$1" "$2"; }
+# The same: random MADs.
+mads() { run mads $probe random-mads "$1" "$2"; }
+objects() { run objects $probe stay-in-group; }
+# Left to schedules written by hand, as the random table has no such step: a QP that joins a group with two LIDs, which mlx4_ib cannot leave twice.
+objects_twice() { run objects $probe stay; }
+discover() { run discover ibnetdiscover; }
+query() { run query saquery; }
+# starve KIND: the Nth allocation of a running program fails, also one of its exit.
+starve() { arm "$(<"/run/hunt-$1")"; }
+terminate() { kill -KILL "$(<"/run/hunt-$1")"; }
+disconnect() {
+	echo 1 >$dma
+	unbind
+	echo 0 >$dma
+}
+connect() {
+	bind
+	ip address replace "10.1.0.${HOSTNAME#node}/24" dev ib0
+	ip link set ib0 up
+}
+unload() {
+	echo 1 >$dma
+	(
+		arm $BASHPID
+		exec rmmod "$1"
+	) || log "$1 stays loaded"
+	echo 0 >$dma
+}
+load() { modprobe "$1"; }
+
+# After the last step no program may stay, and modules must have no users. Then the card must work, for IPoIB and for a new program.
+check() {
+	local file module
+	echo 1 >$dma
+	for file in /run/hunt-*; do
+		kill -KILL "$(<"$file")"
+		await "a killed program did not exit" eval "! kill -0 $(<"$file")"
+	done
+	for module in mlx4_ib ib_umad ib_uverbs; do
+		[ ! -e "/sys/module/$module" ] || await "$module could not be unloaded" rmmod "$module"
+	done
+	modprobe -a mlx4_ib ib_umad || complain "the modules cannot be loaded"
+	recover
+	echo 0 >$dma
+	[ -c /dev/infiniband/uverbs0 ] || complain "there is no uverbs0"
+	timeout 60 $probe random 1 400 || complain "a new program failed"
+	timeout 60 saquery || complain "the subnet manager did not answer a program"
+	log "checked"
+}
