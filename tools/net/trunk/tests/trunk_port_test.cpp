@@ -297,6 +297,8 @@ TEST_F(TrunkPortTest, RateChangedWhileTheOtherEndIsDownAppliesToBothEnds)
 	ASSERT_TRUE(both_down());
 	a->link.set_rate({ib::width_1x, ib::speed_sdr}, ib::Mtu::mtu_2048);
 	b->link.set_plugged(true);
+	// It comes up with the former rate, of which a has told it.
+	carry(*b, *a);
 	pump();
 	ASSERT_TRUE(both_up());
 	for (const Side *side : {a.get(), b.get()}) {
