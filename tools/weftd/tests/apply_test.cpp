@@ -6,8 +6,10 @@
 #include <fstream>
 #include <thread>
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <nlohmann/json.hpp>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -302,6 +304,27 @@ TEST_F(Apply, TrunksAreAddedChangedAndRemoved)
 
 	EXPECT_THAT(refusal(lab(listen, open_key)), HasSubstr("chmod 600"));
 	EXPECT_EQ(shown()["trunks"].at(0)["role"], "connects");
+	// Nothing is changed if the key can no longer be read.
+	std::filesystem::rename(key, key.string() + ".moved");
+	EXPECT_FALSE(ask(request(lab(listen, key)))["ok"]);
+	EXPECT_EQ(shown()["trunks"].at(0)["role"], "connects");
+	std::filesystem::rename(key.string() + ".moved", key);
+	EXPECT_THAT(apply(kPair), ElementsAre("- trunk west", "- link s1/8-west/1"));
+	// A trunk that cannot listen is not kept, and is started when the file is applied again.
+	const FileDescriptor other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	sockaddr_in address{};
+	address.sin_family = AF_INET;
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	socklen_t size = sizeof(address);
+	auto *const bytes = reinterpret_cast<sockaddr *>(&address);
+	ASSERT_EQ(::bind(other.get(), bytes, size), 0);
+	ASSERT_EQ(::listen(other.get(), 1), 0);
+	ASSERT_EQ(::getsockname(other.get(), bytes, &size), 0);
+	const std::string taken =
+		"listen = \"127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "\"\n";
+	EXPECT_FALSE(ask(request(lab(taken, key)))["ok"]);
+	EXPECT_THAT(shown()["trunks"], IsEmpty());
+	EXPECT_THAT(apply(lab(listen, key)), ElementsAre("+ trunk west", "+ link s1/8-west/1"));
 	EXPECT_THAT(apply(kPair), ElementsAre("- trunk west", "- link s1/8-west/1"));
 	EXPECT_EQ(shown_without_states().dump(), before);
 }
