@@ -35,6 +35,13 @@ def known_leak_is_replayed(lab):
     assert "pending DMA allocations" in done.stdout and "ipoib_alloc_rx_skb" in done.stdout, done.stdout
 
 
+@test(kernels=(), also=("um-debug",), timeout=60)
+def known_fault_of_umad_is_replayed(lab):
+    """Random MADs reproduce the fault at a MAD whose path bits do not fit."""
+    done = _hunt(lab, "replay", REPORTS / "umad-path-bits.hunt", status=0)
+    assert "Kernel mode fault" in done.stdout and "ib_umad_write" in done.stdout, done.stdout
+
+
 PROGRAMS = """scenario verbs
 4.1 node1 verbs 5 400
 4.2 node1 objects
