@@ -141,17 +141,6 @@ Lab LabRuntime::lab() const
 	return lab;
 }
 
-// Loads the key of a trunk. Throws LabError.
-static trunk::Key key_of(const LabTrunk &config)
-{
-	try {
-		return trunk::Key::load(config.key_file);
-	} catch (const std::exception &reason) {
-		throw LabError(fmt::format("{}: trunk '{}': {}", config.where, config.name,
-					   reason.what()));
-	}
-}
-
 LabDifference LabRuntime::compare(const Lab &wanted) const
 {
 	check_trust(wanted);
@@ -162,8 +151,13 @@ LabDifference LabRuntime::compare(const Lab &wanted) const
 	share_of_mappings(changes, wanted);
 	// Before anything is changed.
 	for (const LabTrunk &config : wanted.trunks)
-		if (changes.trunks_in.contains(config.name))
-			key_of(config);
+		try {
+			if (changes.trunks_in.contains(config.name))
+				trunk::Key::load(config.key_file);
+		} catch (const std::exception &reason) {
+			throw LabError(fmt::format("{}: trunk '{}': {}", config.where, config.name,
+						   reason.what()));
+		}
 	return changes;
 }
 
@@ -340,16 +334,17 @@ void LabRuntime::remove_trunks(const std::set<std::string> &names)
 }
 
 // The trunks' links are there already. A trunk that cannot be started is removed with its link, so
-// that applying the file again starts it.
+// that applying the file again starts it; the others are started nevertheless.
 void LabRuntime::add_trunks(const LabDifference &changes, const Lab &wanted)
 {
+	std::string failure;
 	for (const LabTrunk &config : wanted.trunks) {
 		if (!changes.trunks_in.contains(config.name))
 			continue;
 		fabric::Port &port = port_of({config.name, 1}, config.where);
 		try {
-			trunks_.push_back(
-				std::make_unique<RunningTrunk>(config, port, key_of(config)));
+			trunks_.push_back(std::make_unique<RunningTrunk>(
+				config, port, trunk::Key::load(config.key_file)));
 		} catch (const std::exception &reason) {
 			const std::vector<LabLink> links = lab_.links;
 			for (const LabLink &link : links)
@@ -357,10 +352,13 @@ void LabRuntime::add_trunks(const LabDifference &changes, const Lab &wanted)
 				    link.ends[1].node == config.name)
 					remove_link(link);
 			remove_trunks({config.name});
-			throw LabError(fmt::format("{}: trunk '{}': {}", config.where, config.name,
-						   reason.what()));
+			if (failure.empty())
+				failure = fmt::format("{}: trunk '{}': {}", config.where,
+						      config.name, reason.what());
 		}
 	}
+	if (!failure.empty())
+		throw LabError(failure);
 }
 
 void LabRuntime::allow_attaching(const std::string &node, std::vector<fabric::LocalAccess *> ports,

@@ -243,10 +243,11 @@ Status Commands::query_vport_counter(Command &command)
 	// The port has one counter of octets; it is reported for unicast.
 	const std::uint64_t multicast_in = counters.multicast_rcv_packets;
 	const std::uint64_t multicast_out = counters.multicast_xmit_packets;
-	put(VportCounter::unicast_received, counters.rcv_packets - multicast_in,
-	    4 * counters.rcv_data);
-	put(VportCounter::unicast_sent, counters.xmit_packets - multicast_out,
-	    4 * counters.xmit_data);
+	// A Set(PortCounters) may leave the total below its part.
+	const std::uint64_t in = std::max<std::uint64_t>(counters.rcv_packets, multicast_in);
+	const std::uint64_t sent = std::max<std::uint64_t>(counters.xmit_packets, multicast_out);
+	put(VportCounter::unicast_received, in - multicast_in, 4 * counters.rcv_data);
+	put(VportCounter::unicast_sent, sent - multicast_out, 4 * counters.xmit_data);
 	put(VportCounter::multicast_received, multicast_in, 0);
 	put(VportCounter::multicast_sent, multicast_out, 0);
 	return Status::ok;

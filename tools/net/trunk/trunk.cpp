@@ -134,8 +134,8 @@ void Trunk::Impl::connect()
 {
 	try {
 		start(config_.address.connect(), config_.address.text());
-	} catch (const std::system_error &reason) {
-		log_failure(config_.address.text(), reason.code().message());
+	} catch (const std::exception &reason) {
+		log_failure(config_.address.text(), reason.what());
 		retry_later();
 	}
 }
@@ -158,10 +158,11 @@ Trunk::Impl::Connections::iterator Trunk::Impl::most_crowded()
 	for (const Connection &each : connections_)
 		if (&each != current_)
 			counts[host_of(each)]++;
-	const auto most = std::ranges::max_element(counts, {},
-						   [](const auto &count) { return count.second; });
+	unsigned most = 0;
+	for (const auto &[host, count] : counts)
+		most = std::max(most, count);
 	return std::ranges::find_if(connections_, [&](const Connection &each) {
-		return &each != current_ && host_of(each) == most->first;
+		return &each != current_ && counts.at(host_of(each)) == most;
 	});
 }
 

@@ -178,7 +178,7 @@ class Signatures(unittest.TestCase):
 class Verdicts(unittest.TestCase):
     def judge(self, reports=(), console="", status=0, reason="", table=()):
         done = types.SimpleNamespace(reports={"node1": list(reports)}, status={"node1": status}, reason=reason)
-        return trial._judge(done, {"node1": console}, table)
+        return trial._judge(done, {"node1": console}, table, "verbs")
 
     def test_report_includes_the_time_of_its_step(self):
         console = f"[    9.1] weft-hunt: 9.100000 up ib0 fail=0\n[    9.5] weft-hunt: 9.500000 bind fail=2\n{OOPS}\n[   11.0] weft-hunt: 11.000000 unbind fail=0\n"

@@ -5,6 +5,7 @@
     kills_test.py WEFTD
 """
 import array
+from concurrent import futures
 import contextlib
 import json
 import os
@@ -54,7 +55,7 @@ BAR0, CONFIG = 0, 7
 MELLANOX = 0x15b3
 # The command register (include/hw/mellanox_icm/commands.hpp).
 COMMAND, GO, STATUS, NOP = 0x80680, 1 << 23, 24, 0x31
-ABANDONED = 0.5     # seconds after which a client takes a request for lost; QEMU waits for five
+ABANDONED = 0.5     # seconds after which a client takes a read for lost; QEMU waits for five
 
 
 class Client(threading.Thread):
@@ -64,7 +65,6 @@ class Client(threading.Thread):
         super().__init__(daemon=True)
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.connect(str(path))
-        self._socket.settimeout(ABANDONED)
         self._number = 0
         self._pending = b""
         self._work = queue.SimpleQueue()
@@ -83,7 +83,7 @@ class Client(threading.Thread):
             while not self._ended:
                 with contextlib.suppress(queue.Empty):
                     self._work.get_nowait()()
-                answer = self.read(CONFIG, 0, "<H")
+                answer = self.read(CONFIG, 0, "<H", ABANDONED)
                 self.vendors += answer == MELLANOX
                 self.ones += answer == 0xffff
                 if answer not in (None, MELLANOX, 0xffff):
@@ -93,9 +93,16 @@ class Client(threading.Thread):
 
     def do(self, work):
         """Calls work(self) on this thread, between two reads; returns what it returned."""
-        done = queue.SimpleQueue()
-        self._work.put(lambda: done.put(work(self)))
-        return done.get(timeout=PATIENCE)
+        done = futures.Future()
+
+        def run():
+            try:
+                done.set_result(work(self))
+            except Exception as error:
+                done.set_exception(error)
+
+        self._work.put(run)
+        return done.result(PATIENCE)
 
     def end(self):
         self._ended = True
@@ -104,8 +111,9 @@ class Client(threading.Thread):
         if self.error:
             raise self.error
 
-    def ask(self, command, body, descriptors=()):
+    def ask(self, command, body, descriptors=(), patience=PATIENCE):
         """Returns the body of the reply; None if there is none in time, as when weftd was killed after it had read the request."""
+        self._socket.settimeout(patience)
         self._number = self._number % 0xffff + 1
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
         self._socket.sendmsg([HEADER.pack(self._number, command, HEADER.size + len(body), 0, 0) + body], rights)
@@ -128,8 +136,8 @@ class Client(threading.Thread):
             self._pending += piece
         return self._pending[:size]
 
-    def read(self, region, offset, form):
-        answer = self.ask(keeping.REGION_READ, keeping.ACCESS.pack(offset, region, struct.calcsize(form)))
+    def read(self, region, offset, form, patience=PATIENCE):
+        answer = self.ask(keeping.REGION_READ, keeping.ACCESS.pack(offset, region, struct.calcsize(form)), patience=patience)
         return answer and struct.unpack(form, answer[keeping.ACCESS.size:])[0]
 
     def run_command(self):

@@ -135,7 +135,7 @@ class Replug(unittest.TestCase):
     def test_card_is_not_added_before_the_former_one_is_deleted(self):
         """The guest may not release it."""
         self.answers = {"device_del": [[OK, deleted("b")]]}
-        status, _, err = self.run_once("--device-del", "--timeout", "0.5", "a@root0=/run/a.sock")
+        status, _, err = self.run_once("--device-del", "--timeout", str(PATIENCE / 20), "a@root0=/run/a.sock")
         self.assertEqual((status, err), (1, "replug-cards: QEMU has not completed device_del of a in time\n"))
         self.assertEqual([name for name, _ in self.commands], ["device_del"])
 

@@ -82,10 +82,10 @@ def _seconds(console):
     return max((float(match[1]) for match in map(STAMP.match, console.splitlines()) if match), default=0.0)
 
 
-def _judge(done, consoles, table):
+def _judge(done, consoles, table, scenario):
     """Returns (verdict, signature, report, time of the step). A new report takes precedence over a known one, and a report over a complaint."""
     every = [(signature.with_mapping(report.partition("\nkeeper: ")[0], consoles[host]), host) for host, reports in done.reports.items() for report in reports
-             if OFTEN_MAPPED not in report]
+             if scenario != "verbs" or OFTEN_MAPPED not in report]
     found = [(signature.of(report), report, host) for report, host in every]
     # A fault in the kernel enables interrupts before it panics, so lockdep may report the locks that are held: an effect of the fault.
     found.sort(key=lambda each: (signature.page_of(each[0], table) is not None, not each[0].startswith("Kernel mode fault")))
@@ -136,7 +136,7 @@ def run(schedule, weftd, logs=None, stopped=lambda: False, table=(), keep_passed
         try:
             done = shared_time.run(lab, MOST_SECONDS, stopped)
             consoles = {host: (lab.directory / f"console-{host}.log").read_text(errors="replace") for host in schedule.hosts}
-            verdict, name, report, until = _judge(done, consoles, table)
+            verdict, name, report, until = _judge(done, consoles, table, schedule.scenario)
         except LabError as error:
             consoles = {path.stem: path.read_text(errors="replace") for path in lab.directory.glob("console-*.log")}
             if not consoles:
