@@ -104,8 +104,12 @@ void bring_up(TrunkPort &trunk, const Buffer &frame)
 	state->seen = state->attempt;
 	state->ready = 1;
 	const Buffer answer = make_frame(FrameType::link, *state);
-	if (trunk.take({FrameType::link, std::span(answer).subspan(sizeof(FrameHeader))}) ||
-	    !trunk.link_up())
+	if (trunk.take({FrameType::link, std::span(answer).subspan(sizeof(FrameHeader))}))
+		std::abort();
+	// It comes up after it has told the peer that it has seen the answer.
+	std::deque<Buffer> out;
+	trunk.serve(out, kMostBody);
+	if (!trunk.link_up())
 		std::abort();
 }
 
