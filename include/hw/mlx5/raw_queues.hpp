@@ -18,7 +18,7 @@ constexpr std::size_t context = 0x20;
 constexpr std::size_t pages = 0x110; /* the page list of a queue; the entries of an RQT */
 constexpr std::size_t size = 0x110;
 constexpr std::size_t tis_size = 0xc0;
-constexpr Field current_state{0x08, 31, 28}; /* of MODIFY_SQ and MODIFY_RQ: the expected state */
+constexpr Field current_state{0x08, 31, 28}; /* the state that MODIFY_SQ and MODIFY_RQ expect */
 constexpr Field bitmask_low{0x14, 31, 0};    /* MODIFY_TIR and MODIFY_RQT */
 constexpr std::uint32_t rqt_set_list = 1u << 0;
 constexpr std::uint32_t tir_set_merge = 1u << 0;
@@ -26,7 +26,7 @@ constexpr std::uint32_t tir_set_hash = 1u << 2;
 constexpr std::uint32_t tir_set_loopback = 1u << 4;
 } // namespace raw_command
 
-/* Of an SQ or RQ. */
+/* The states of an SQ or RQ. */
 enum class RawState : std::uint8_t { reset = 0, ready = 1, error = 3 };
 
 struct RqContext : Storage<0xf0> {

@@ -72,7 +72,7 @@ struct FlowEntry {
 	static constexpr Field destinations{0x50, 23, 0};
 	static constexpr Field counters{0x54, 23, 0};
 	static constexpr std::size_t value = 0x80;
-	static constexpr std::size_t list = 0x340; /* of the destinations: 8 bytes each */
+	static constexpr std::size_t list = 0x340; /* the destinations, 8 bytes each */
 	/* Values of action. */
 	static constexpr std::uint32_t allow = 1;
 	static constexpr std::uint32_t drop = 2;

@@ -60,7 +60,7 @@ struct ReceiveDone {
 	bool grh = false;
 	bool solicited = false;
 	ChecksumStatus checksums;
-	Steering steering; // of a steered queue pair only
+	Steering steering; // set only for a steered queue pair
 	// The message if it is not in memory; good during the call.
 	std::span<const std::byte> data{};
 };

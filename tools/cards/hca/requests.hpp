@@ -153,7 +153,7 @@ struct ReceiveWork {
 	std::vector<Piece> pieces;
 	std::uint64_t room = 0;
 	std::uint64_t used = 0;
-	Steering steering; // of a steered queue pair only
+	Steering steering; // set only for a steered queue pair
 };
 
 // Returns true if queue pairs of this service have the operation.

@@ -119,7 +119,7 @@ Status Commands::create_rq(Command &command)
 		return Status::bad_parameter;
 	if (!core_.context.completion_queue(settings.cqn))
 		return Status::bad_resource;
-	if (core_.raw.receive_queues.full())
+	if (core_.raw.receive_queues.size() >= std::size_t{1} << limits::kLogRawQueues)
 		return Status::exceeds_limit;
 	PageList pages;
 	if (const Status status =

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -17,42 +16,13 @@
 #include "cards/mlx5/limits.hpp"
 #include "cards/mlx5/names.hpp"
 #include "cards/mlx5/number_pool.hpp"
+#include "cards/mlx5/numbered.hpp"
 #include "cards/mlx5/page_list.hpp"
 
 namespace weft::mlx5
 {
 
 using hw::mlx5::RawState;
-
-// Numbered - a limited number of objects of one type, by number.
-template<typename T>
-class Numbered
-{
-public:
-	explicit Numbered(std::size_t most) : most_(most) {}
-
-	bool full() const { return objects_.size() >= most_; }
-	void insert(std::uint32_t number, T object)
-	{
-		objects_.insert_or_assign(number, std::move(object));
-	}
-	T *find(std::uint32_t number)
-	{
-		const auto found = objects_.find(number);
-		return found == objects_.end() ? nullptr : &found->second;
-	}
-	const T *find(std::uint32_t number) const
-	{
-		const auto found = objects_.find(number);
-		return found == objects_.end() ? nullptr : &found->second;
-	}
-	bool remove(std::uint32_t number) { return objects_.erase(number) != 0; }
-	void clear() { objects_.clear(); }
-
-private:
-	const std::size_t most_;
-	std::map<std::uint32_t, T> objects_;
-};
 
 // An RQ: a cyclic queue. The driver posts entries by a counter in guest memory.
 class ReceiveQueue
@@ -107,7 +77,7 @@ struct ReceiveInterface {
 	HashRule rule;
 };
 
-// An RQT.
+// An RQT: a table of receive queues.
 struct QueueTable {
 	std::size_t most = 0;
 	std::vector<std::uint32_t> queues; // not empty
@@ -129,14 +99,13 @@ public:
 
 	// RQs, and send queues, which the transport sees as queue pairs, have numbers from the pool
 	// of queue pairs.
-	Numbered<ReceiveQueue> receive_queues{std::size_t{1} << limits::kLogRawQueues};
+	Numbered<ReceiveQueue> receive_queues;
 	std::size_t send_queues = 0;
-	Numbered<SendInterface> send_interfaces{std::size_t{1} << limits::kLogSendInterfaces};
-	Numbered<ReceiveInterface> receive_interfaces{std::size_t{1}
-						      << limits::kLogReceiveInterfaces};
-	Numbered<QueueTable> tables{std::size_t{1} << limits::kLogQueueTables};
+	Numbered<SendInterface> send_interfaces;
+	Numbered<ReceiveInterface> receive_interfaces;
+	Numbered<QueueTable> tables;
 	// Datagrams without a receive request, for each set of counters.
-	Numbered<std::uint32_t> counter_sets{limits::kCounterSets};
+	Numbered<std::uint32_t> counter_sets;
 
 	NumberPool tis_numbers{limits::kFirstNumber,
 			       limits::kFirstNumber + (1u << limits::kLogSendInterfaces)};

@@ -31,21 +31,9 @@ bool is_action(std::uint32_t action)
 
 } // namespace
 
-const FlowTables::Table *FlowTables::find(std::uint32_t number) const
-{
-	const auto found = tables_.find(number);
-	return found == tables_.end() ? nullptr : &found->second;
-}
-
-FlowTables::Table *FlowTables::find(std::uint32_t number)
-{
-	const auto found = tables_.find(number);
-	return found == tables_.end() ? nullptr : &found->second;
-}
-
 bool FlowTables::may_lead_to(const Table &table, std::uint32_t other) const
 {
-	const Table *const next = find(other);
+	const Table *const next = tables_.find(other);
 	return next && next->level > table.level;
 }
 
@@ -59,27 +47,27 @@ Status FlowTables::create(const Table &table, std::uint32_t &number)
 	if (!taken)
 		return Status::no_resources;
 	number = *taken;
-	tables_.insert_or_assign(number, table);
+	tables_.insert(number, table);
 	return Status::ok;
 }
 
 // Destroys the groups and entries of the table, too.
 Status FlowTables::destroy(std::uint32_t number)
 {
-	const Table *const table = find(number);
+	const Table *const table = tables_.find(number);
 	if (!table)
 		return Status::bad_resource;
 	entries_ -= table->entries.size();
 	for (const std::uint32_t group : table->groups | std::views::keys)
 		group_numbers_.give(group);
-	tables_.erase(number);
+	tables_.remove(number);
 	table_numbers_.give(number);
 	return Status::ok;
 }
 
 Status FlowTables::set_miss(std::uint32_t number, std::uint32_t miss_table)
 {
-	Table *const table = find(number);
+	Table *const table = tables_.find(number);
 	if (!table || (miss_table && !may_lead_to(*table, miss_table)))
 		return Status::bad_resource;
 	table->miss_table = miss_table;
@@ -88,7 +76,7 @@ Status FlowTables::set_miss(std::uint32_t number, std::uint32_t miss_table)
 
 Status FlowTables::create_group(std::uint32_t number, const Group &group, std::uint32_t &out)
 {
-	Table *const table = find(number);
+	Table *const table = tables_.find(number);
 	if (!table)
 		return Status::bad_resource;
 	if (group.first > group.last || group.last >= std::uint32_t{1} << table->log_size)
@@ -110,7 +98,7 @@ Status FlowTables::create_group(std::uint32_t number, const Group &group, std::u
 // Fails as long as the group has entries.
 Status FlowTables::destroy_group(std::uint32_t number, std::uint32_t group)
 {
-	Table *const table = find(number);
+	Table *const table = tables_.find(number);
 	if (!table || !table->groups.contains(group))
 		return Status::bad_resource;
 	const Group &found = table->groups.at(group);
@@ -136,7 +124,7 @@ Status FlowTables::check_action(const Table &table, const Entry &entry) const
 
 Status FlowTables::set_entry(std::uint32_t number, std::uint32_t index, const Entry &entry)
 {
-	Table *const table = find(number);
+	Table *const table = tables_.find(number);
 	if (!table || !table->groups.contains(entry.group))
 		return Status::bad_resource;
 	const Group &group = table->groups.at(entry.group);
@@ -156,7 +144,7 @@ Status FlowTables::set_entry(std::uint32_t number, std::uint32_t index, const En
 Status FlowTables::modify_entry(std::uint32_t number, std::uint32_t index, std::uint32_t selected,
 				const Entry &entry)
 {
-	Table *const table = find(number);
+	Table *const table = tables_.find(number);
 	if (!table || !table->entries.contains(index))
 		return Status::bad_resource;
 	Entry changed = table->entries.at(index);
@@ -175,7 +163,7 @@ Status FlowTables::modify_entry(std::uint32_t number, std::uint32_t index, std::
 
 Status FlowTables::delete_entry(std::uint32_t number, std::uint32_t index)
 {
-	Table *const table = find(number);
+	Table *const table = tables_.find(number);
 	if (!table || table->entries.erase(index) == 0)
 		return Status::bad_resource;
 	--entries_;
@@ -186,7 +174,7 @@ Status FlowTables::delete_entry(std::uint32_t number, std::uint32_t index)
 // table. So a packet is compared with each entry of the card at most once.
 std::optional<std::uint32_t> FlowTables::steer(std::uint32_t root, const Headers &headers) const
 {
-	for (const Table *table = find(root); table;) {
+	for (const Table *table = tables_.find(root); table;) {
 		std::uint32_t next = table->miss_table;
 		for (const Entry &entry : table->entries | std::views::values) {
 			const auto group = table->groups.find(entry.group);
@@ -202,7 +190,7 @@ std::optional<std::uint32_t> FlowTables::steer(std::uint32_t root, const Headers
 		}
 		if (!may_lead_to(*table, next))
 			return std::nullopt;
-		table = find(next);
+		table = tables_.find(next);
 	}
 	return std::nullopt;
 }

@@ -12,6 +12,7 @@
 
 #include "cards/mlx5/limits.hpp"
 #include "cards/mlx5/number_pool.hpp"
+#include "cards/mlx5/numbered.hpp"
 
 namespace weft::mlx5
 {
@@ -57,19 +58,17 @@ public:
 			    const Entry &entry);
 	Status delete_entry(std::uint32_t table, std::uint32_t index);
 
-	bool contains(std::uint32_t number) const { return find(number) != nullptr; }
+	bool contains(std::uint32_t number) const { return tables_.find(number) != nullptr; }
 	// The TIR for a packet that enters at table @root. Nothing: it is dropped.
 	std::optional<std::uint32_t> steer(std::uint32_t root, const Headers &headers) const;
 	void reset();
 
 private:
-	Table *find(std::uint32_t number);
-	const Table *find(std::uint32_t number) const;
 	// A table may forward only to tables of higher levels, so that there is no loop.
 	bool may_lead_to(const Table &table, std::uint32_t other) const;
 	Status check_action(const Table &table, const Entry &entry) const;
 
-	std::map<std::uint32_t, Table> tables_;
+	Numbered<Table> tables_;
 	std::size_t entries_ = 0; // of all tables
 	NumberPool table_numbers_{1, 1 + (1u << limits::kLogFlowTables)};
 	NumberPool group_numbers_{1, 1 + (1u << limits::kLogFlowGroups)};
