@@ -56,22 +56,29 @@ Address Address::parse(const std::string &text)
 	return address;
 }
 
-Address Address::local(int socket)
+Address Address::of(int socket, int (*name_of)(int, sockaddr *, socklen_t *))
 {
 	Address address;
 	address.size_ = sizeof(address.storage_);
-	if (::getsockname(socket, reinterpret_cast<sockaddr *>(&address.storage_), &address.size_))
+	if (name_of(socket, reinterpret_cast<sockaddr *>(&address.storage_), &address.size_))
 		address.size_ = 0;
 	return address;
 }
 
+Address Address::local(int socket)
+{
+	return of(socket, ::getsockname);
+}
+
 Address Address::peer(int socket)
 {
-	Address address;
-	address.size_ = sizeof(address.storage_);
-	if (::getpeername(socket, reinterpret_cast<sockaddr *>(&address.storage_), &address.size_))
-		address.size_ = 0;
-	return address;
+	return of(socket, ::getpeername);
+}
+
+bool Address::has_port() const
+{
+	// The port is in the same place for both families.
+	return reinterpret_cast<const sockaddr_in *>(&storage_)->sin_port != 0;
 }
 
 std::string Address::text() const

@@ -24,6 +24,8 @@ public:
 	static Address peer(int socket);
 
 	std::string text() const;
+	// False for port 0, which stands for any port where one listens.
+	bool has_port() const;
 
 	// Both return non-blocking sockets and throw std::system_error. connect() does not wait for
 	// the connection.
@@ -31,6 +33,8 @@ public:
 	FileDescriptor connect() const;
 
 private:
+	// @name_of: getsockname() or getpeername().
+	static Address of(int socket, int (*name_of)(int, sockaddr *, socklen_t *));
 	FileDescriptor make_socket() const;
 
 	sockaddr_storage storage_{};

@@ -24,7 +24,7 @@ namespace
 constexpr unsigned kSlice = 8;
 constexpr std::size_t kMostPieces = 64;
 
-Nonce draw_nonce(const Loop &loop)
+Nonce make_nonce(const Loop &loop)
 {
 	Nonce nonce;
 	for (std::size_t at = 0; at < nonce.size(); at += sizeof(std::uint64_t)) {
@@ -44,7 +44,7 @@ std::string text_of_error(int error)
 Connection::Connection(Loop &loop, FileDescriptor socket, std::string peer, Role role,
 		       const std::string &name, const Key &key, Handlers handlers)
     : loop_(loop), socket_(std::move(socket)), peer_(std::move(peer)), key_(key),
-      handlers_(std::move(handlers)), handshake_(role, name, key_, draw_nonce(loop)),
+      handlers_(std::move(handlers)), handshake_(role, name, key_, make_nonce(loop)),
       last_received_(loop.now()), last_sent_(loop.now()), timer_(loop, [this] { tick(); }),
       watch_(loop, socket_.get(), static_cast<Watch::Ready>(Watch::kReadable | Watch::kWritable),
 	     [this](unsigned what) { ready(what); })

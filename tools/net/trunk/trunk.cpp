@@ -28,7 +28,6 @@ public:
 	Impl(Loop &loop, fabric::Port &port, Config config, Key key);
 	~Impl();
 
-	void start(FileDescriptor socket, std::string peer);
 	State state() const
 	{
 		const MutexLock lock(mutex_);
@@ -40,6 +39,7 @@ private:
 
 	void accept();
 	void connect();
+	void start(FileDescriptor socket, std::string peer);
 	Reason authenticated(Connections::iterator connection);
 	void closed(Connections::iterator connection, const std::string &why, bool violation);
 	void retry_later();
@@ -168,14 +168,12 @@ Trunk::Impl::Connections::iterator Trunk::Impl::most_crowded()
 
 void Trunk::Impl::start(FileDescriptor socket, std::string peer)
 {
-	const auto in_handshake = [this] { return connections_.size() - (current_ ? 1 : 0); };
-	if (in_handshake() >= kMostHandshakes)
+	if (connections_.size() - (current_ ? 1 : 0) >= kMostHandshakes)
 		closed(most_crowded(), "too many connections are in the handshake", false);
-	const auto place = connections_.end();
 	// The handlers need the iterator, which exists once the connection does.
 	const auto self = std::make_shared<Connections::iterator>();
-	connections_.emplace(
-		place, loop_, std::move(socket), std::move(peer), config_.role, config_.name, key_,
+	connections_.emplace_back(
+		loop_, std::move(socket), std::move(peer), config_.role, config_.name, key_,
 		Connection::Handlers{
 			.authenticated = [this, self] { return authenticated(*self); },
 			.frame = [this](const Frame &frame) { return port_.take(frame); },

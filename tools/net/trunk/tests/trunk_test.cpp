@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -86,7 +88,27 @@ protected:
 class Client
 {
 public:
-	explicit Client(const std::string &address) : socket_(Address::parse(address).connect()) {}
+	// @from: one of the host's own addresses.
+	explicit Client(const std::string &address, const char *from = "127.0.0.1")
+	    : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0))
+	{
+		const auto colon = address.rfind(':');
+		const auto at = [](const char *host, unsigned long port) {
+			sockaddr_in place{};
+			place.sin_family = AF_INET;
+			place.sin_port = htons(static_cast<std::uint16_t>(port));
+			::inet_pton(AF_INET, host, &place.sin_addr);
+			return place;
+		};
+		const sockaddr_in own = at(from, 0);
+		const sockaddr_in server =
+			at(address.substr(0, colon).c_str(), std::stoul(address.substr(colon + 1)));
+		EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr *>(&own),
+				 sizeof(own)),
+			  0);
+		::connect(socket_.get(), reinterpret_cast<const sockaddr *>(&server),
+			  sizeof(server));
+	}
 	void say(std::span<const std::byte> bytes) const
 	{
 		becomes_true([&] {
@@ -185,6 +207,19 @@ TEST_F(TrunkTest, UnauthenticatedClientsDoNotDisturbAConnection)
 	EXPECT_TRUE(a.trunk_link.up());
 	EXPECT_TRUE(a.node.ask({1, 2}, ib::MadMethod::get, ib::attr_node_info));
 	EXPECT_EQ(a.sw.port(2).counters().link_downed, 0u);
+}
+
+// A client that opens many connections displaces its own, not an older one of another client. The
+// handshake's time is the same for all, so without that the other one would be closed first.
+TEST_F(TrunkTest, ClientDoesNotDisplaceConnectionsFromOtherAddresses)
+{
+	listen();
+	const Client other(address(), "127.0.0.2");
+	std::vector<std::unique_ptr<Client>> many;
+	for (std::size_t i = 0; i < kMostHandshakes; i++)
+		many.push_back(std::make_unique<Client>(address()));
+	EXPECT_TRUE(becomes_true([&] { return many.front()->was_closed(); }));
+	EXPECT_FALSE(other.was_closed());
 }
 
 // As when a lab file was copied. The two must not displace each other again and again.
