@@ -122,6 +122,8 @@ void parse_trunk(LabSection &section, Lab &lab)
 	} catch (const std::invalid_argument &reason) {
 		section.fail(*section.find(key), fmt::format("{}: {}", key, reason.what()));
 	}
+	if (connect && !trunk.address.has_port())
+		section.fail(*section.find(key), "connect: port 0 is only for listen");
 	const auto file = section.text("key-file");
 	if (!file || file->empty())
 		section.fail("a trunk needs a key-file, which both ends share");

@@ -141,6 +141,11 @@ Lab LabRuntime::lab() const
 	return lab;
 }
 
+static std::string error_of(const LabTrunk &config, const std::exception &reason)
+{
+	return fmt::format("{}: trunk '{}': {}", config.where, config.name, reason.what());
+}
+
 LabDifference LabRuntime::compare(const Lab &wanted) const
 {
 	check_trust(wanted);
@@ -155,8 +160,7 @@ LabDifference LabRuntime::compare(const Lab &wanted) const
 			if (changes.trunks_in.contains(config.name))
 				trunk::Key::load(config.key_file);
 		} catch (const std::exception &reason) {
-			throw LabError(fmt::format("{}: trunk '{}': {}", config.where, config.name,
-						   reason.what()));
+			throw LabError(error_of(config, reason));
 		}
 	return changes;
 }
@@ -353,8 +357,7 @@ void LabRuntime::add_trunks(const LabDifference &changes, const Lab &wanted)
 					remove_link(link);
 			remove_trunks({config.name});
 			if (failure.empty())
-				failure = fmt::format("{}: trunk '{}': {}", config.where,
-						      config.name, reason.what());
+				failure = error_of(config, reason);
 		}
 	}
 	if (!failure.empty())

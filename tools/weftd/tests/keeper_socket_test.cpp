@@ -98,9 +98,9 @@ protected:
 		int ends[2];
 		if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 			throw std::system_error(errno, std::generic_category(), "socketpair");
-		ours_ = FileDescriptor(ends[0]);
+		ours_.emplace(loop_, FileDescriptor(ends[0]));
 		const timeval patience{kPatience.count(), 0};
-		::setsockopt(ours_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+		::setsockopt(ours_->fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 		keeper_.emplace(ends[1]);
 		runtime_ =
 			std::make_unique<LabRuntime>(default_lab(), directory_, nullptr, &*keeper_);
@@ -114,25 +114,9 @@ protected:
 	}
 
 	// Sends a record, which weftd then handles. Descriptors are lent for the call.
-	void tell(std::string record, const std::vector<int> &fds = {})
+	void tell(const std::string &record, const std::vector<int> &fds = {})
 	{
-		iovec data{record.data(), record.size()};
-		Bytes control(CMSG_SPACE(fds.size() * sizeof(int)));
-		msghdr header{};
-		header.msg_iov = &data;
-		header.msg_iovlen = 1;
-		if (!fds.empty()) {
-			header.msg_control = control.data();
-			header.msg_controllen = control.size();
-			auto *part = CMSG_FIRSTHDR(&header);
-			part->cmsg_level = SOL_SOCKET;
-			part->cmsg_type = SCM_RIGHTS;
-			part->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
-			std::memcpy(CMSG_DATA(part), fds.data(), fds.size() * sizeof(int));
-		}
-		ASSERT_EQ(::sendmsg(ours_.get(), &header, MSG_NOSIGNAL),
-			  static_cast<ssize_t>(record.size()))
-			<< std::strerror(errno);
+		ours_->send_raw(std::as_bytes(std::span(record)), fds);
 		EXPECT_EQ(loop_.poll(), 1u);
 	}
 	// The next record of weftd; without text if there is none in time.
@@ -146,7 +130,7 @@ protected:
 		header.msg_iovlen = 1;
 		header.msg_control = control;
 		header.msg_controllen = sizeof(control);
-		const auto size = ::recvmsg(ours_.get(), &header, MSG_CMSG_CLOEXEC);
+		const auto size = ::recvmsg(ours_->fd(), &header, MSG_CMSG_CLOEXEC);
 		if (size < 0)
 			return {};
 		Record record{{bytes.data(), static_cast<std::size_t>(size)}, {}};
@@ -163,7 +147,7 @@ protected:
 	bool quiet()
 	{
 		char byte;
-		return ::recv(ours_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+		return ::recv(ours_->fd(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
 		       errno == EAGAIN;
 	}
 
@@ -203,7 +187,7 @@ protected:
 	}
 
 	const std::filesystem::path directory_;
-	FileDescriptor ours_;
+	std::optional<weft::testing::ClientSocket> ours_;
 	Loop loop_{"test", Loop::Mode::manual};
 	std::optional<KeeperSocket> keeper_;
 	std::unique_ptr<LabRuntime> runtime_;
@@ -336,7 +320,7 @@ TEST_F(Keeping, EndOfTheProgramIsNoticedOnce)
 {
 	auto client = connect("node1");
 	client.greet();
-	ours_.reset();
+	ours_->close();
 	EXPECT_EQ(loop_.poll(), 1u);
 	EXPECT_EQ(loop_.poll(), 0u);
 	const auto memory = make_memory();

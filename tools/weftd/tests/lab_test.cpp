@@ -542,6 +542,9 @@ TEST(Lab, TrunkErrorsNameTheirLine)
 		EXPECT_THAT(with("127.0.0.1:7470", wrong),
 			    AllOf(StartsWith("lab.toml:12: "), HasSubstr("is not an IP address")))
 			<< wrong;
+	EXPECT_EQ(with("127.0.0.1:7470", "127.0.0.1:0"), "") << "any port";
+	EXPECT_THAT(with(listen, "connect = \"127.0.0.1:0\"\n"),
+		    AllOf(StartsWith("lab.toml:12: "), HasSubstr("port 0 is only for listen")));
 	EXPECT_THAT(with("key-file = \"key\"\n", ""), HasSubstr("needs a key-file"));
 	EXPECT_THAT(with("end = \"s/4\"\n", ""), HasSubstr("needs end"));
 	EXPECT_THAT(with("s/4", "s/5"), HasSubstr("'s' has 4 ports"));
