@@ -123,8 +123,9 @@ private:
 		return true;
 	}
 
-	// Notifies the keeper, which would keep the connection open, and the client would wait for
-	// answers. If there is a connection, it is the one that the keeper knows.
+	// Without a connection, notifies the keeper, which would otherwise keep the client's
+	// connection open, and the client would wait for answers. If another client is connected,
+	// the keeper holds that client's connection, and is not notified.
 	void refuse_adopted()
 	{
 		if (keeper_ && !connection_)
