@@ -179,8 +179,8 @@ def check_start(lab, node1, fabric):
         if fabric.struck("node1")["command-nth"] == before:
             break
         nth += stride
-    # The start itself has this many commands; later ones do not count.
-    assert nth > 60, nth
+    # The start has 58 commands on one CPU, and more on several. The loop ends after the last of them, whatever the seed.
+    assert nth > 58, nth
     fabric.fault("node1", "command-nth", count=0)
     heal(node1, fabric)
 
