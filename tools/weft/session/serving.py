@@ -9,6 +9,7 @@ with the number 0: input, resize and kill from the client; out, err and consumed
 client disconnects, its command gets a hang-up.
 """
 import contextlib
+import errno
 import json
 import os
 import queue
@@ -32,6 +33,7 @@ from streams import Terminal
 from weftd_process import is_served
 
 FOLLOW_INTERVAL = 0.5   # seconds between two looks at a console's file
+RETRY_SECONDS = 0.1     # until a client is accepted again after a failure
 OUTPUT_PIECE = 64 << 10     # bytes of output in one frame
 FAILED = 32     # a frame with the reason why there is no status
 IS_UP = "up"
@@ -124,9 +126,20 @@ class Server:
             log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {printable(text)}\n")
 
     def accept(self):
-        while True:
-            client, _ = self.listener.accept()
-            threading.Thread(target=self.answer, args=(client,), daemon=True).start()
+        """Accepts clients until the listener is shut down. A client that gets no descriptor or thread does not end the lab's service."""
+        while not self.done.is_set():
+            try:
+                client, _ = self.listener.accept()
+            except OSError as error:
+                if error.errno in (errno.EBADF, errno.EINVAL):
+                    return
+                # EMFILE, for example: the client waits in the socket's queue until another one has left.
+                self.done.wait(RETRY_SECONDS)
+                continue
+            try:
+                threading.Thread(target=self.answer, args=(client,), daemon=True).start()
+            except RuntimeError:
+                client.close()
 
     def answer(self, client):
         with client:

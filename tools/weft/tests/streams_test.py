@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Standard input, terminals and signals reach a command in a guest, as with `ssh`. The guest's agent runs as a process of this host."""
 import contextlib
+import errno
 import fcntl
 import os
 import pathlib
@@ -286,6 +287,21 @@ class Shell(AgentCase):
         following = self.follow()
         self.server.listener.shutdown(socket.SHUT_RDWR)
         self.assertEqual((following.communicate(timeout=PATIENCE), following.returncode), ((b"", b""), 0))
+
+    def test_lab_accepts_clients_again_after_a_shortage_of_descriptors(self):
+        """accept() fails with EMFILE twice; the shell waits and then runs its command."""
+        listener, failures = self.server.listener, [OSError(errno.EMFILE, "Too many open files")] * 2
+        self.server.listener = types.SimpleNamespace(accept=lambda: self.fail_or_accept(failures, listener), close=listener.close)
+        # The thread that accepts is still in the real listener's accept(), which this client ends.
+        self.assertEqual(self.shell("node1", "true").returncode, 0)
+        self.assertEqual(self.shell("node1", "echo", "hello").stdout, b"hello\n")
+        self.assertEqual(failures, [])
+
+    @staticmethod
+    def fail_or_accept(failures, listener):
+        if failures:
+            raise failures.pop()
+        return listener.accept()
 
     def test_guest_that_has_died_is_reported(self):
         self.agent.kill()
