@@ -41,7 +41,7 @@ def every_perftest_operation_completes(lab):
             result(served(node1, node2, "ib_atomic_bw -F -A CMP_AND_SWAP -n 300")[1], 8)
 
 
-@test(kernels=("stock",), timeout=120)
+@test(kernels=(), also=("stock",), timeout=120)
 def perftest_transfers_data_intact(lab):
     """Data that ib_{send,write,read}_bw transferred is equal at its destination; the buffers are files that the test compares."""
     with pair(lab) as (_, (node1, node2)):

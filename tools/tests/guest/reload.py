@@ -10,7 +10,7 @@ from stock import active, check, complaints, guests, interfaces_up, lid, load, p
 CARD = "/sys/bus/pci/devices/0000:01:00.0"
 
 
-@test(kernels=("stock",), timeout=400)
+@test(kernels=(), also=("stock",), timeout=400)
 def modules_can_be_reloaded_repeatedly(lab):
     """The modules of both guests are removed and inserted three times (a hundred with --full), and ib0 carries packets each time."""
     with guests(lab) as (_, (node1, node2)):

@@ -122,7 +122,7 @@ def card_failure_resets_the_card(lab):
         check_breakdown(*nodes)
 
 
-@test(kernels=("stock",), also=("plain", "debug"), timeout=900)
+@test(kernels=(), also=("stock", "plain", "debug"), timeout=900)
 def faults_are_survived_with_a_stock_peer(lab):
     """The driver survives all of these faults if the peer is on Debian's stack."""
     with pair(lab, stock_peer=True) as nodes:
