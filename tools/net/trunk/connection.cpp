@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "net/trunk/connection.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <fmt/format.h>
 
@@ -22,17 +18,8 @@ namespace
 
 // Reads and writes before the loop does something else.
 constexpr unsigned kSlice = 8;
-constexpr std::size_t kMostPieces = 64;
-
-Nonce make_nonce(const Loop &loop)
-{
-	Nonce nonce;
-	for (std::size_t at = 0; at < nonce.size(); at += sizeof(std::uint64_t)) {
-		const std::uint64_t word = loop.random();
-		std::memcpy(nonce.data() + at, &word, sizeof(word));
-	}
-	return nonce;
-}
+// Records are made until so many bytes wait for the socket.
+constexpr std::size_t kEnoughToSend = 64 << 10;
 
 std::string text_of_error(int error)
 {
@@ -44,7 +31,7 @@ std::string text_of_error(int error)
 Connection::Connection(Loop &loop, FileDescriptor socket, std::string peer, Role role,
 		       const std::string &name, const Key &key, Handlers handlers)
     : loop_(loop), socket_(std::move(socket)), peer_(std::move(peer)), key_(key),
-      handlers_(std::move(handlers)), handshake_(role, name, key_, make_nonce(loop)),
+      handlers_(std::move(handlers)), handshake_(role, name, key_),
       last_received_(loop.now()), last_sent_(loop.now()), timer_(loop, [this] { tick(); }),
       watch_(loop, socket_.get(), static_cast<Watch::Ready>(Watch::kReadable | Watch::kWritable),
 	     [this](unsigned what) { ready(what); })
@@ -52,8 +39,7 @@ Connection::Connection(Loop &loop, FileDescriptor socket, std::string peer, Role
 	// Packets must not wait for more data. This fails for Unix sockets, which tests use.
 	const int on = 1;
 	::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	out_.push_back(handshake_.hello());
-	unsent_ = out_.back().size();
+	append(handshake_.hello());
 	timer_.arm(kHandshakeTime);
 }
 
@@ -77,9 +63,11 @@ bool Connection::read()
 		if (got < 0)
 			return close(text_of_error(errno), Reason::none);
 		if (got == 0)
-			return close(authenticated_ ? "the peer closed the connection"
-						    : "the peer closed the connection in the "
-						      "handshake",
+			return close(!authenticated_      ? "the peer closed the connection in the "
+							    "handshake"
+				     : reader_.partial() ? "the peer closed the connection within a "
+							   "record"
+							 : "the peer closed the connection",
 				     Reason::none);
 		last_received_ = loop_.now();
 		const bool partial = static_cast<std::size_t>(got) < room.size();
@@ -87,8 +75,10 @@ bool Connection::read()
 		while (const auto frame = reader_.next())
 			if (!take(*frame))
 				return false;
-		if (reader_.malformed())
+		if (reader_.wrong() == Reason::protocol)
 			return close("a malformed frame", Reason::protocol);
+		if (reader_.wrong() != Reason::none)
+			return close(std::string(text_of(reader_.wrong())), reader_.wrong());
 		if (partial)
 			return true;
 	}
@@ -114,36 +104,44 @@ bool Connection::greet(const Frame &frame)
 {
 	std::vector<Buffer> answers;
 	const auto progress = handshake_.take(frame, answers);
-	for (Buffer &answer : answers) {
-		unsent_ += answer.size();
-		out_.push_back(std::move(answer));
-	}
-	switch (progress) {
-	case Handshake::Progress::goes_on:
-		break;
-	case Handshake::Progress::refused:
-		return close(std::string(text_of(handshake_.reason())), handshake_.reason());
-	case Handshake::Progress::done:
+	if (progress == Handshake::Progress::refused)
+		return close(handshake_.why(), handshake_.reason());
+	// Before the answer: a listener that refuses a client proves nothing to it.
+	const bool done = progress == Handshake::Progress::done;
+	if (done)
 		if (const Reason refusal = handlers_.authenticated(); refusal != Reason::none)
 			return close(std::string(text_of(refusal)), refusal);
+	for (const Buffer &answer : answers)
+		append(answer);
+	if (done) {
 		authenticated_ = true;
-		reader_.admit(kMostBody);
+		sealer_.emplace(handshake_.session_keys().sending);
+		reader_.decrypt(handshake_.session_keys().receiving);
 		timer_.arm(kAlivePeriod);
-		break;
 	}
 	return true;
+}
+
+void Connection::append(const Buffer &frame)
+{
+	if (sealer_) {
+		std::deque<Buffer> one{frame};
+		sealer_->seal(one, wire_);
+	} else {
+		wire_.insert(wire_.end(), frame.begin(), frame.end());
+	}
 }
 
 void Connection::send()
 {
 	for (unsigned i = 0; i < kSlice; i++) {
-		if (authenticated_ && unsent_ < kMostUnsent)
-			unsent_ += handlers_.fill(out_, kMostUnsent - unsent_);
-		if (unsent_ == 0)
+		if (authenticated_ && unsent() < kMostUnsent)
+			out_bytes_ += handlers_.fill(out_, kMostUnsent - unsent());
+		if (unsent() == 0)
 			return watch_.want(Watch::kReadable);
 		if (!flush())
 			return;
-		if (unsent_ != 0)
+		if (unsent() != 0)
 			break;
 	}
 	watch_.want(Watch::kReadable | Watch::kWritable);
@@ -151,31 +149,21 @@ void Connection::send()
 
 bool Connection::flush()
 {
-	std::array<iovec, kMostPieces> pieces{};
-	std::size_t count = 0;
-	for (Buffer &frame : out_) {
-		const std::size_t skipped = count == 0 ? first_sent_ : 0;
-		pieces[count++] = {frame.data() + skipped, frame.size() - skipped};
-		if (count == pieces.size())
-			break;
+	if (wire_sent_ == wire_.size()) {
+		wire_.clear();
+		wire_sent_ = 0;
 	}
-	msghdr message{};
-	message.msg_iov = pieces.data();
-	message.msg_iovlen = count;
-	const auto sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (!out_.empty() && wire_.size() < kEnoughToSend)
+		out_bytes_ -= sealer_->seal(out_, wire_);
+	const auto sent = ::send(socket_.get(), wire_.data() + wire_sent_,
+				 wire_.size() - wire_sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (sent < 0) {
 		if (errno == EAGAIN || errno == EINTR || errno == ENOTCONN)
 			return true;
 		return close(text_of_error(errno), Reason::none);
 	}
 	sent_lately_ = true;
-	unsent_ -= static_cast<std::size_t>(sent);
-	std::size_t left = static_cast<std::size_t>(sent) + first_sent_;
-	while (!out_.empty() && left >= out_.front().size()) {
-		left -= out_.front().size();
-		out_.pop_front();
-	}
-	first_sent_ = left;
+	wire_sent_ += static_cast<std::size_t>(sent);
 	return true;
 }
 
@@ -190,29 +178,25 @@ void Connection::tick()
 		return;
 	}
 	const bool sent = std::exchange(sent_lately_, false);
-	if (sent || unsent_ == 0)
+	if (sent || unsent() == 0)
 		last_sent_ = loop_.now();
 	if (loop_.now() - last_sent_ >= kSilenceTime) {
 		close("the peer reads nothing", Reason::stalled);
 		return;
 	}
 	timer_.arm(kAlivePeriod);
-	if (!sent && unsent_ == 0) {
-		out_.push_back(make_frame(FrameType::alive));
-		unsent_ += out_.back().size();
-	}
+	if (!sent && unsent() == 0)
+		append(make_frame(FrameType::alive));
 	send();
 }
 
 void Connection::say_goodbye(Reason reason) noexcept
 {
-	// In the middle of a frame the peer would take it for a part of that.
-	if (first_sent_ != 0)
-		return;
 	try {
-		const Buffer frame = make_frame(FrameType::bye, ByeBody{reason, {}});
-		static_cast<void>(::send(socket_.get(), frame.data(), frame.size(),
-					 MSG_NOSIGNAL | MSG_DONTWAIT));
+		append(make_frame(FrameType::bye, ByeBody{reason, {}}));
+		// Behind what has been sent in part.
+		static_cast<void>(::send(socket_.get(), wire_.data() + wire_sent_,
+					 wire_.size() - wire_sent_, MSG_NOSIGNAL | MSG_DONTWAIT));
 	} catch (const std::bad_alloc &) {
 		// The peer only sees that the connection is closed.
 	}
@@ -225,7 +209,7 @@ bool Connection::close(const std::string &why, Reason reason)
 	timer_.cancel();
 	watch_.want(Watch::kNothing);
 	// This comes last, because it destroys the connection.
-	handlers_.closed(why, reason == Reason::protocol);
+	handlers_.closed(why, reason == Reason::protocol || reason == Reason::record);
 	return false;
 }
 

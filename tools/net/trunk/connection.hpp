@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One connection of a trunk: a stream socket, the handshake on it, then frames in both directions.
+// One connection of a trunk: a stream socket, the handshake on it, then frames in records in both
+// directions.
 #pragma once
 
 #include <chrono>
@@ -7,12 +8,15 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/file_descriptor.hpp"
 #include "base/loop.hpp"
 #include "net/trunk/frame.hpp"
+#include "net/trunk/frame_reader.hpp"
 #include "net/trunk/handshake.hpp"
+#include "net/trunk/record.hpp"
 
 namespace weft::trunk
 {
@@ -67,6 +71,9 @@ private:
 	bool read();
 	bool take(const Frame &frame);
 	bool greet(const Frame &frame);
+	std::size_t unsent() const { return out_bytes_ + wire_.size() - wire_sent_; }
+	// Appends to wire_: directly in the handshake, then in a record of its own.
+	void append(const Buffer &frame);
 	bool flush();
 	bool close(const std::string &why, Reason reason);
 	void tick();
@@ -78,9 +85,13 @@ private:
 	const Handlers handlers_;
 	Handshake handshake_;
 	FrameReader reader_;
+	// After the handshake: frames that wait for a record.
 	std::deque<Buffer> out_;
-	std::size_t unsent_ = 0;     // bytes in out_
-	std::size_t first_sent_ = 0; // bytes of out_'s first frame that have been sent
+	std::size_t out_bytes_ = 0;
+	std::optional<RecordSealer> sealer_;
+	// What goes to the socket next, and how much of it has been sent.
+	Buffer wire_;
+	std::size_t wire_sent_ = 0;
 	bool authenticated_ = false;
 	bool sent_lately_ = false; // since the last tick
 	Clock::time_point last_received_;

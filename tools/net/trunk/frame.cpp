@@ -65,6 +65,8 @@ std::string_view text_of(Reason reason)
 		return "another daemon is connected";
 	case Reason::stalled:
 		return "nothing was read for too long";
+	case Reason::record:
+		return "a record was forged, altered, repeated, left out or out of order";
 	}
 	return "unknown reason";
 }
@@ -136,42 +138,6 @@ std::optional<Reason> read_bye(std::span<const std::byte> bytes)
 	if (!body || body->reason > kLastReason || !all_zero(body->zero))
 		return std::nullopt;
 	return body->reason;
-}
-
-void FrameReader::admit(std::size_t most_body)
-{
-	most_body_ = most_body;
-	// Room for a second frame, so that a large one costs few reads.
-	buffer_.resize(2 * (sizeof(FrameHeader) + most_body));
-}
-
-std::span<std::byte> FrameReader::room()
-{
-	if (begin_ != 0) {
-		std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
-		end_ -= begin_;
-		begin_ = 0;
-	}
-	return std::span(buffer_).subspan(end_);
-}
-
-std::optional<Frame> FrameReader::next()
-{
-	FrameHeader header;
-	if (malformed_ || end_ - begin_ < sizeof(header))
-		return std::nullopt;
-	std::memcpy(&header, buffer_.data() + begin_, sizeof(header));
-	if (header.type < FrameType::hello || header.type > FrameType::bye ||
-	    !all_zero(header.zero) || header.body_bytes > most_body_) {
-		malformed_ = true;
-		return std::nullopt;
-	}
-	if (end_ - begin_ - sizeof(header) < header.body_bytes)
-		return std::nullopt;
-	const Frame frame{header.type,
-			  std::span(buffer_).subspan(begin_ + sizeof(header), header.body_bytes)};
-	begin_ += sizeof(header) + header.body_bytes;
-	return frame;
 }
 
 } // namespace weft::trunk

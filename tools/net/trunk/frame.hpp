@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The wire protocol between the two ends of a trunk (Documentation/trunks.rst). A connection
-// carries frames: a header of eight bytes and a body. Integers are big-endian. All of this is
-// independent of sockets.
+// carries frames: a header of eight bytes and a body. After the handshake, they are in records
+// (record.hpp). Integers are big-endian. All of this is independent of sockets.
 #pragma once
 
 #include <array>
@@ -20,12 +20,13 @@
 namespace weft::trunk
 {
 
-// Version of everything in this header. Daemons of different versions refuse each other.
-constexpr std::uint16_t kVersion = 1;
+// Version of everything in this header and in record.hpp. Daemons of different versions refuse each other.
+constexpr std::uint16_t kVersion = 2;
 constexpr std::string_view kMagic = "weft-trk";
 
 constexpr std::size_t kMostName = 32;
 constexpr std::size_t kNonceBytes = 32;
+constexpr std::size_t kPublicKeyBytes = 32;
 constexpr std::size_t kMacBytes = 32;
 
 // Packets of one virtual lane that a sender may have outstanding. A run counts as many packets as
@@ -56,8 +57,9 @@ enum class Reason : std::uint8_t {
 	removed = 8,  // the trunk was removed or its daemon exits
 	in_use = 9,   // another daemon is connected
 	stalled = 10, // it did not read what was sent to it
+	record = 11,  // a record from it is not authentic, or not the next one
 };
-constexpr Reason kLastReason = Reason::stalled;
+constexpr Reason kLastReason = Reason::record;
 std::string_view text_of(Reason reason);
 
 struct FrameHeader {
@@ -76,8 +78,9 @@ struct HelloBody {
 	std::uint8_t name_bytes;
 	char name[kMostName]; // the rest is zero
 	std::uint8_t nonce[kNonceBytes];
+	std::uint8_t public_key[kPublicKeyBytes]; // X25519, new for each connection
 };
-static_assert(sizeof(HelloBody) == 76);
+static_assert(sizeof(HelloBody) == 108);
 
 struct ProofBody {
 	std::uint8_t mac[kMacBytes];
@@ -127,7 +130,7 @@ constexpr std::size_t kMostBody = sizeof(PacketBody) + ib::headers_max + kMostRu
 
 using Buffer = std::vector<std::byte>;
 
-// A received frame; its body is valid until the reader is given more bytes.
+// A received frame; its body is valid until its FrameReader is given more bytes.
 struct Frame {
 	FrameType type;
 	std::span<const std::byte> body;
@@ -149,30 +152,5 @@ std::optional<fabric::Packet> read_packet(std::span<const std::byte> body);
 std::optional<CreditsBody> read_credits(std::span<const std::byte> body);
 std::optional<LinkBody> read_link(std::span<const std::byte> body);
 std::optional<Reason> read_bye(std::span<const std::byte> body);
-
-// Splits a stream of bytes into frames. Its memory is bounded by the largest frame that it admits.
-class FrameReader
-{
-public:
-	// Admits only frames of the handshake at first.
-	FrameReader() { admit(kMostHandshakeBody); }
-	// Admits bodies of this size from now on; no less than before.
-	void admit(std::size_t most_body);
-
-	// Where the next bytes of the stream go; never empty while next() has no frame.
-	std::span<std::byte> room();
-	void added(std::size_t bytes) { end_ += bytes; }
-
-	// The next whole frame. Nothing if more bytes are needed, or if the stream is malformed:
-	// then malformed() holds, and nothing more can be read.
-	std::optional<Frame> next();
-	bool malformed() const { return malformed_; }
-
-private:
-	std::size_t most_body_ = 0;
-	Buffer buffer_;
-	std::size_t begin_ = 0, end_ = 0;
-	bool malformed_ = false;
-};
 
 } // namespace weft::trunk

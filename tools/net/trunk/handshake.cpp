@@ -4,14 +4,21 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/format.h>
+#include <sodium.h>
+
 namespace weft::trunk
 {
 
 namespace
 {
 
-// Keeps these proofs apart from any other use of the key.
-constexpr std::string_view kPurpose = "weft trunk proof 1";
+// These keep the uses of the shared key apart.
+constexpr std::string_view kProofPurpose = "weft trunk proof 2";
+constexpr std::string_view kSessionPurpose = "weft trunk session 2";
+
+static_assert(kPublicKeyBytes == crypto_scalarmult_BYTES &&
+	      kPublicKeyBytes == crypto_scalarmult_SCALARBYTES);
 
 template<class T>
 std::span<const std::byte> bytes_of(const T &object)
@@ -21,15 +28,30 @@ std::span<const std::byte> bytes_of(const T &object)
 
 } // namespace
 
-Handshake::Handshake(Role role, const std::string &name, const Key &key, const Nonce &nonce)
-    : key_(key)
+Handshake::Handshake(Role role, const std::string &name, const Key &key) : key_(key)
 {
 	std::ranges::copy(kMagic, own_.magic);
 	own_.version = kVersion;
 	own_.role = role;
 	own_.name_bytes = static_cast<std::uint8_t>(std::min(name.size(), kMostName));
 	std::copy_n(name.begin(), own_.name_bytes, own_.name);
-	std::memcpy(own_.nonce, nonce.data(), nonce.size());
+	randombytes_buf(own_.nonce, sizeof(own_.nonce));
+	randombytes_buf(private_key_.data(), private_key_.size());
+	crypto_scalarmult_base(own_.public_key, private_key_.data());
+}
+
+Handshake::~Handshake()
+{
+	sodium_memzero(private_key_.data(), private_key_.size());
+}
+
+std::string Handshake::why() const
+{
+	std::string text(text_of(reason_));
+	if (reason_ == Reason::version)
+		text += fmt::format(" (this one version {}, the peer version {})", kVersion,
+				    std::uint16_t{peer_.version});
+	return text;
 }
 
 Handshake::Progress Handshake::refuse(Reason reason)
@@ -84,17 +106,43 @@ Handshake::Progress Handshake::take_proof(std::span<const std::byte> body,
 	std::ranges::copy(body, given.begin());
 	if (!equal(given, proof_of(peer_.role)))
 		return refuse(Reason::key);
+	if (!agree_on_keys())
+		return refuse(Reason::protocol);
 	if (own_.role == Role::listens)
 		answers.push_back(own_proof());
 	return Progress::done;
 }
 
-Mac Handshake::proof_of(Role role) const
+Mac Handshake::authenticate(std::string_view purpose, Role role,
+			    std::span<const std::byte> secret) const
 {
 	const bool connects = own_.role == Role::connects;
-	return key_.authenticate({std::as_bytes(std::span(kPurpose)), bytes_of(role),
+	return key_.authenticate({std::as_bytes(std::span(purpose)), bytes_of(role), secret,
 				  bytes_of(connects ? own_ : peer_),
 				  bytes_of(connects ? peer_ : own_)});
+}
+
+Mac Handshake::proof_of(Role role) const
+{
+	return authenticate(kProofPurpose, role);
+}
+
+bool Handshake::agree_on_keys()
+{
+	std::array<std::byte, crypto_scalarmult_BYTES> secret{};
+	const bool valid =
+		crypto_scalarmult(reinterpret_cast<unsigned char *>(secret.data()),
+				  private_key_.data(), peer_.public_key) == 0;
+	const auto key_of = [&](Role sender) {
+		SessionKey key;
+		key.bytes = authenticate(kSessionPurpose, sender, secret);
+		return key;
+	};
+	if (valid)
+		session_keys_ = SessionKeys{key_of(own_.role), key_of(peer_.role)};
+	sodium_memzero(secret.data(), secret.size());
+	sodium_memzero(private_key_.data(), private_key_.size());
+	return valid;
 }
 
 Buffer Handshake::own_proof() const

@@ -1,29 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// How the two ends of a trunk prove to each other that they have the same key, without sending it.
+// How the two ends of a trunk prove to each other that they have the same key, without sending it,
+// and agree on the keys of this connection.
 //
-// Each end sends a hello with a random number, its role and the trunk's name. Each then proves that
-// it has the key with an HMAC of its role and both hellos. The end that connected goes first, so
-// the end that listens proves nothing to a client without the key. The random numbers make each
-// proof valid for this connection only, and the role makes an end's proof useless to its
-// counterpart.
+// Each end sends a hello with a random number, an X25519 public key made for this connection, its
+// role and the trunk's name. Each then proves that it has the shared key with an HMAC of its role
+// and both hellos. The end that connected goes first, so the end that listens proves nothing to a
+// client without the key. The random numbers make each proof valid for this connection only, and
+// the role makes an end's proof useless to its counterpart.
+//
+// The session keys are derived from the shared key, both hellos and the X25519 secret of the two
+// public keys. An observer who learns the shared key later cannot decrypt what was recorded: the
+// private keys no longer exist.
 #pragma once
 
+#include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "net/trunk/frame.hpp"
 #include "net/trunk/key.hpp"
+#include "net/trunk/record.hpp"
 
 namespace weft::trunk
 {
 
-using Nonce = std::array<std::byte, kNonceBytes>;
+// Of one connection, for one end.
+struct SessionKeys {
+	SessionKey sending, receiving;
+};
 
 class Handshake
 {
 public:
-	// @key outlives it. @nonce: random, new for each connection.
-	Handshake(Role role, const std::string &name, const Key &key, const Nonce &nonce);
+	// @key outlives it.
+	Handshake(Role role, const std::string &name, const Key &key);
+	~Handshake();
+	Handshake(const Handshake &) = delete;
+	Handshake &operator=(const Handshake &) = delete;
 
 	// The first frame to send.
 	Buffer hello() const { return make_frame(FrameType::hello, own_); }
@@ -34,16 +48,27 @@ public:
 	Progress take(const Frame &frame, std::vector<Buffer> &answers);
 	// Why it is refused.
 	Reason reason() const { return reason_; }
+	// The same as text for this end's log.
+	std::string why() const;
+	// After `done`.
+	const SessionKeys &session_keys() const { return *session_keys_; }
 
 private:
 	Progress take_hello(std::span<const std::byte> body, std::vector<Buffer> &answers);
 	Progress take_proof(std::span<const std::byte> body, std::vector<Buffer> &answers);
 	Progress refuse(Reason reason);
+	// Returns the HMAC of a purpose, the role of an end, @secret and both hellos.
+	Mac authenticate(std::string_view purpose, Role role,
+			 std::span<const std::byte> secret = {}) const;
 	Mac proof_of(Role role) const;
 	Buffer own_proof() const;
+	// Returns false if the peer's public key is not one.
+	bool agree_on_keys();
 
 	const Key &key_;
 	HelloBody own_{}, peer_{};
+	std::array<unsigned char, kPublicKeyBytes> private_key_{};
+	std::optional<SessionKeys> session_keys_;
 	bool greeted_ = false; // peer_ was received
 	Reason reason_ = Reason::none;
 };

@@ -41,6 +41,9 @@ static_assert(kMacBytes == crypto_auth_hmacsha256_BYTES);
 
 Key::Key(std::vector<std::byte> bytes) : bytes_(std::move(bytes))
 {
+	// libsodium chooses the fastest code for this processor.
+	if (sodium_init() < 0)
+		throw std::runtime_error("libsodium cannot be used");
 	if (bytes_.size() < kLeastBytes || bytes_.size() > kMostBytes) {
 		sodium_memzero(bytes_.data(), bytes_.size());
 		throw std::invalid_argument(

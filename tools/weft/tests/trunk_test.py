@@ -7,6 +7,8 @@
 LIBRARY is the library that replaces libibumad in these programs. weft finds it without this argument.
 """
 import contextlib
+import ctypes
+import ctypes.util
 import hmac
 import json
 import os
@@ -99,12 +101,48 @@ class Daemon:
 
 
 HELLO, PROOF, PACKET, CREDITS, LINK, ALIVE, BYE = range(1, 8)
-BYE_KEY, BYE_PROTOCOL, BYE_IN_USE = 4, 5, 9
+BYE_VERSION, BYE_KEY, BYE_PROTOCOL, BYE_IN_USE, BYE_RECORD = 1, 4, 5, 9, 11
 CONNECTS, LISTENS = 1, 2
+SODIUM = ctypes.CDLL(ctypes.util.find_library("sodium"))
 
 
 def frame(kind, body=b""):
     return struct.pack(">IB3x", len(body), kind) + body
+
+
+def x25519(private, public=None):
+    """The shared secret with another's public key, or the own public key."""
+    result = ctypes.create_string_buffer(32)
+    failed = SODIUM.crypto_scalarmult(result, private, public) if public else SODIUM.crypto_scalarmult_base(result, private)
+    assert not failed
+    return result.raw
+
+
+class Records:
+    """One direction of an encrypted connection: RFC 8439 with the number of the record as nonce and its length as additional data."""
+
+    def __init__(self, key):
+        self.key = key
+        self.number = 0
+
+    def apply(self, operation, data, header, room):
+        nonce = struct.pack(">4xQ", self.number)
+        self.number += 1
+        result = ctypes.create_string_buffer(len(data) + room)
+        long = ctypes.c_ulonglong
+        if operation is SODIUM.crypto_aead_chacha20poly1305_ietf_encrypt:
+            failed = operation(result, None, data, long(len(data)), header, long(len(header)), None, nonce, self.key)
+        else:
+            failed = operation(result, None, None, data, long(len(data)), header, long(len(header)), nonce, self.key)
+        assert not failed
+        return result.raw[:len(data) + room]
+
+    def seal(self, frames):
+        header = struct.pack(">I", len(frames) + 16)
+        return header + self.apply(SODIUM.crypto_aead_chacha20poly1305_ietf_encrypt, frames, header, 16)
+
+    def open(self, header, data):
+        return self.apply(SODIUM.crypto_aead_chacha20poly1305_ietf_decrypt, data, header, -16)
 
 
 class Peer:
@@ -112,19 +150,34 @@ class Peer:
 
     def __init__(self, test, address, key, hello=None):
         self.key = key
+        self.sending = self.receiving = None
+        self.frames = b""       # of the last record, not received yet
         host, port = address.rsplit(":", 1)
         self.socket = test.enterContext(socket.create_connection((host, int(port)), timeout=daemon.PATIENCE))
-        self.hello = hello or struct.pack(">8sHBB32s32s", b"weft-trk", 1, CONNECTS, 4, b"west", secrets.token_bytes(32))
+        self.private = secrets.token_bytes(32)
+        self.hello = hello or struct.pack(">8sHBB32s32s32s", b"weft-trk", 2, CONNECTS, 4, b"west", secrets.token_bytes(32), x25519(self.private))
         self.socket.sendall(frame(HELLO, self.hello))
         kind, self.their_hello = self.receive()
         test.assertEqual(kind, HELLO)
 
     def receive(self):
         """(type, body) of the next frame; None at the end of the stream."""
-        if (header := self.read(8)) is None:
+        if (header := self.take(8)) is None:
             return None
         size, kind = struct.unpack(">IB3x", header)
-        return kind, self.read(size)
+        return kind, self.take(size)
+
+    def take(self, size):
+        """The next bytes of frames."""
+        if not self.receiving:
+            return self.read(size)
+        if not self.frames and size:
+            if (header := self.read(4)) is None:
+                return None
+            self.frames = self.receiving.open(header, self.read(*struct.unpack(">I", header)))
+        data, self.frames = self.frames[:size], self.frames[size:]
+        assert len(data) == size, "a record contains whole frames"
+        return data
 
     def read(self, size):
         data = b""
@@ -138,6 +191,10 @@ class Peer:
             data += more
         return data
 
+    def send(self, *frames):
+        """Sends one record."""
+        self.socket.sendall(self.sending.seal(b"".join(frames)))
+
     def goodbye(self):
         """The reason with which weftd closes the connection; frames before it are ignored."""
         reason = None
@@ -146,13 +203,20 @@ class Peer:
                 reason = received[1][0]
         return reason
 
+    def authenticator(self, purpose, role, secret=b""):
+        return hmac.digest(self.key, purpose + bytes([role]) + secret + self.hello + self.their_hello, "sha256")
+
     def proof(self, role):
-        return hmac.digest(self.key, b"weft trunk proof 1" + bytes([role]) + self.hello + self.their_hello, "sha256")
+        return self.authenticator(b"weft trunk proof 2", role)
 
     def authenticate(self):
         """Returns True if weftd has proved that it has the key, too."""
         self.socket.sendall(frame(PROOF, self.proof(CONNECTS)))
-        return self.receive() == (PROOF, self.proof(LISTENS))
+        if self.receive() != (PROOF, self.proof(LISTENS)):
+            return False
+        secret = x25519(self.private, self.their_hello[-32:])
+        self.sending, self.receiving = (Records(self.authenticator(b"weft trunk session 2", role, secret)) for role in (CONNECTS, LISTENS))
+        return True
 
 
 class Trunk(unittest.TestCase):
@@ -269,7 +333,8 @@ class Trunk(unittest.TestCase):
         wrong = {
             "unknown type": frame(42),
             "body beyond the largest": struct.pack(">IB3x", 1 << 30, PACKET),
-            "second hello": frame(HELLO, bytes(76)),
+            "second hello": frame(HELLO, bytes(108)),
+            "half a frame": frame(ALIVE) + frame(ALIVE)[:4],
             "packet without headers": frame(PACKET, struct.pack(">HBBB3x", 1, 0, 0, 0)),
             "credits for nothing": frame(CREDITS, struct.pack(">BxH", 0, 1)),
             "link without an MTU": frame(LINK, struct.pack(">IIBBBBB3x", 1, 1, 1, 3, 7, 0, 0)),
@@ -278,18 +343,53 @@ class Trunk(unittest.TestCase):
             with self.subTest(name):
                 peer = Peer(self, address, key)
                 self.assertTrue(peer.authenticate())
-                peer.socket.sendall(sent)
+                peer.send(sent)
                 self.assertEqual(peer.goodbye(), BYE_PROTOCOL)
                 self.assertEqual((first.trunk()["connections"], first.trunk()["violations"]), (count, count))
         cut = Peer(self, address, key)
         self.assertTrue(cut.authenticate())
-        cut.socket.sendall(frame(PACKET, bytes(100))[:50])
+        cut.socket.sendall(cut.sending.seal(frame(ALIVE))[:20])
         cut.socket.close()
         daemon.await_that("the cut connection to be noticed", lambda: not first.trunk()["connected"])
+        self.assertEqual(first.trunk()["reason"], "the peer closed the connection within a record")
         self.assertEqual(first.trunk()["violations"], len(wrong))
         daemon.await_that("the descriptors to be closed", lambda: len(list(descriptors.iterdir())) <= before)
         with self.second(first).start() as second:
             self.await_subnet(first, second)
+
+    def test_records_that_an_attacker_changes_end_the_connection(self):
+        first = self.first()
+        address, key = first.trunk()["address"], self.key.read_bytes()
+
+        def altered(record):
+            return record[:-1] + bytes([record[-1] ^ 1])
+
+        wrong = {
+            "plain text": lambda seal: [frame(ALIVE)],
+            "forged": lambda seal: [struct.pack(">I", 24) + secrets.token_bytes(24)],
+            "altered": lambda seal: [altered(seal())],
+            "repeated": lambda seal: [seal()] * 2,
+            "reordered": lambda seal: [seal(), seal()][::-1],
+            "left out": lambda seal: [seal(), seal(), seal()][::2],
+            "too long": lambda seal: [struct.pack(">I", 1 << 17)],
+        }
+        for count, (name, records) in enumerate(wrong.items(), start=1):
+            with self.subTest(name):
+                peer = Peer(self, address, key)
+                self.assertTrue(peer.authenticate())
+                peer.send(frame(ALIVE), frame(ALIVE))
+                peer.socket.sendall(b"".join(records(lambda peer=peer: peer.sending.seal(frame(ALIVE)))))
+                self.assertEqual(peer.goodbye(), BYE_RECORD)
+                trunk = first.trunk()
+                self.assertEqual((trunk["connections"], trunk["violations"]), (count, count))
+                self.assertEqual(trunk["reason"], "a record was forged, altered, repeated, left out or out of order")
+
+    def test_peer_of_version_1_gets_a_message(self):
+        first = self.first()
+        hello = struct.pack(">8sHBB32s32s", b"weft-trk", 1, CONNECTS, 4, b"west", secrets.token_bytes(32))
+        old = Peer(self, first.trunk()["address"], self.key.read_bytes(), hello)
+        self.assertEqual(old.goodbye(), BYE_VERSION)
+        self.assertIn("different versions of the trunk protocol (this one version 2, the peer version 1)", first.weft("log", "trunk"))
 
     def test_settings_of_one_half_limit_both(self):
         first = self.first()

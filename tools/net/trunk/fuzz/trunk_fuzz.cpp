@@ -14,6 +14,7 @@
 
 #include "net/fabric/fabric.hpp"
 #include "net/fabric/switch.hpp"
+#include "net/trunk/frame_reader.hpp"
 #include "net/trunk/handshake.hpp"
 #include "net/trunk/trunk_port.hpp"
 
@@ -61,7 +62,7 @@ struct Fixture {
 template<class Take>
 void feed(FrameReader &reader, std::span<const std::byte> input, Take &&take)
 {
-	while (!input.empty() && !reader.malformed()) {
+	while (!input.empty() && reader.wrong() == Reason::none) {
 		const auto room = reader.room();
 		if (room.empty())
 			std::abort();
@@ -80,7 +81,7 @@ void greet(std::span<const std::byte> input)
 	static const Key key(std::vector<std::byte>(Key::kLeastBytes, std::byte{1}));
 	const Role role =
 		input.empty() || input[0] < std::byte{0x80} ? Role::connects : Role::listens;
-	Handshake handshake(role, "west", key, Nonce{});
+	Handshake handshake(role, "west", key);
 	FrameReader reader;
 	std::vector<Buffer> answers;
 	feed(reader, input.subspan(std::min<std::size_t>(1, input.size())),
@@ -146,34 +147,56 @@ bool exchange_packets(TrunkPort &trunk, std::span<const std::byte> input)
 	return unchanged;
 }
 
+// Gives the trunk the frames of one record. Returns true if the fixture is unchanged.
+bool exchange_frames(TrunkPort &trunk, std::span<const std::byte> input)
+{
+	static const SessionKey key;
+	if (input.empty() || input.size() > kMostRecord)
+		return true;
+	std::deque<Buffer> plain{Buffer(input.begin(), input.end())}, out;
+	Buffer record;
+	RecordSealer(key).seal(plain, record);
+	FrameReader reader;
+	reader.decrypt(key);
+	bool unchanged = true;
+	feed(reader, record, [&](const Frame &frame) {
+		const auto packet =
+			frame.type == FrameType::packet ? read_packet(frame.body) : std::nullopt;
+		unchanged = unchanged && (!packet || packet->lrh().vl() != ib::vl_management);
+		if (trunk.take(frame))
+			return false;
+		trunk.serve(out, kMostBody);
+		out.clear();
+		return true;
+	});
+	return unchanged;
+}
+
+// The input cannot contain an authentic record.
+void forge(std::span<const std::byte> input)
+{
+	FrameReader reader;
+	reader.decrypt(SessionKey());
+	feed(reader, input, [](const Frame &) -> bool { std::abort(); });
+}
+
 // Returns true if the fixture is unchanged: only management packets change it.
 bool exchange(TrunkPort &trunk, std::span<const std::byte> input)
 {
-	FrameReader reader;
-	reader.admit(kMostBody);
 	std::deque<Buffer> out;
 	bool unchanged = true;
 	trunk.connected();
 	trunk.serve(out, kMostBody);
 	const std::byte choice = input.empty() ? std::byte{} : input[0];
+	const auto rest = input.subspan(std::min<std::size_t>(1, input.size()));
 	if ((choice & std::byte{1}) != std::byte{})
 		bring_up(trunk, out.front());
 	if ((choice & std::byte{2}) != std::byte{})
-		unchanged = exchange_packets(trunk, input.subspan(1));
+		unchanged = exchange_packets(trunk, rest);
+	else if ((choice & std::byte{4}) != std::byte{})
+		forge(rest);
 	else
-		feed(reader, input.subspan(std::min<std::size_t>(1, input.size())),
-		     [&](const Frame &frame) {
-			     const auto packet = frame.type == FrameType::packet
-							 ? read_packet(frame.body)
-							 : std::nullopt;
-			     unchanged = unchanged &&
-					 (!packet || packet->lrh().vl() != ib::vl_management);
-			     if (trunk.take(frame))
-				     return false;
-			     trunk.serve(out, kMostBody);
-			     out.clear();
-			     return true;
-		     });
+		unchanged = exchange_frames(trunk, rest);
 	trunk.disconnected();
 	if (trunk.link_up())
 		std::abort();

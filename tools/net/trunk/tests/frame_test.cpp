@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "net/fabric/tests/test_node.hpp"
+#include "net/trunk/frame_reader.hpp"
 
 namespace weft::trunk
 {
@@ -143,7 +144,7 @@ TEST(TrunkFrame, OtherMalformedBodiesAreRefused)
 	EXPECT_FALSE(read_link(bytes(LinkBody{1, 0, 1, 3, 7, 0, 5, {1, 0, 0}})));
 	EXPECT_FALSE(read_link(bytes(link).first(15)));
 	EXPECT_EQ(read_bye(bytes(ByeBody{Reason::key, {}})), Reason::key);
-	EXPECT_FALSE(read_bye(bytes(ByeBody{static_cast<Reason>(11), {}})));
+	EXPECT_FALSE(read_bye(bytes(ByeBody{static_cast<Reason>(12), {}})));
 	EXPECT_FALSE(read_bye(bytes(ByeBody{Reason::key, {0, 0, 1}})));
 }
 
@@ -173,7 +174,7 @@ TEST(TrunkFrameReader, TooLargeUnknownOrReservedIsMalformed)
 		FrameReader reader;
 		put(reader, std::as_bytes(std::span(&header, 1)));
 		EXPECT_FALSE(reader.next());
-		return reader.malformed();
+		return reader.wrong() == Reason::protocol;
 	};
 	EXPECT_FALSE(malformed(kMostHandshakeBody, 3));
 	EXPECT_TRUE(malformed(kMostHandshakeBody + 1, 3));

@@ -24,13 +24,6 @@ Key key_of(std::uint8_t fill)
 	return Key(std::vector<std::byte>(Key::kLeastBytes, std::byte{fill}));
 }
 
-Nonce nonce_of(std::uint8_t fill)
-{
-	Nonce nonce;
-	nonce.fill(std::byte{fill});
-	return nonce;
-}
-
 Frame frame_of(const Buffer &bytes)
 {
 	FrameHeader header;
@@ -41,8 +34,8 @@ Frame frame_of(const Buffer &bytes)
 // Two ends, and what the second one makes of the other's hello after @change.
 struct Pair {
 	Key key = key_of(1), other_key = key_of(1);
-	Handshake connects{Role::connects, "west", key, nonce_of(1)};
-	Handshake listens{Role::listens, "west", other_key, nonce_of(2)};
+	Handshake connects{Role::connects, "west", key};
+	Handshake listens{Role::listens, "west", other_key};
 	std::vector<Buffer> from_connects, from_listens;
 };
 
@@ -63,13 +56,44 @@ TEST(TrunkHandshake, EndsWithTheSameKeyAcceptEachOther)
 	ASSERT_EQ(pair.from_listens.size(), 1u);
 	EXPECT_EQ(pair.connects.take(frame_of(pair.from_listens[0]), pair.from_connects),
 		  Progress::done);
+	const SessionKeys &a = pair.connects.session_keys(), &b = pair.listens.session_keys();
+	EXPECT_EQ(a.sending.bytes, b.receiving.bytes);
+	EXPECT_EQ(b.sending.bytes, a.receiving.bytes);
+	EXPECT_NE(a.sending.bytes, a.receiving.bytes);
+}
+
+// The same shared key does not lead to the same session keys, because of the random numbers and
+// public keys in the hellos. The proofs authenticate these.
+TEST(TrunkHandshake, SessionKeysAreNewForEachConnection)
+{
+	const auto key_of_connection = [] {
+		Pair pair;
+		pair.listens.take(frame_of(pair.connects.hello()), pair.from_listens);
+		pair.connects.take(frame_of(pair.listens.hello()), pair.from_connects);
+		pair.listens.take(frame_of(pair.from_connects.at(0)), pair.from_listens);
+		return pair.listens.session_keys().sending.bytes;
+	};
+	EXPECT_NE(key_of_connection(), key_of_connection());
+}
+
+TEST(TrunkHandshake, ReplacedPublicKeyIsRefused)
+{
+	Pair pair;
+	Buffer replaced = pair.connects.hello();
+	replaced.back() ^= std::byte{1};
+	pair.listens.take(frame_of(replaced), pair.from_listens);
+	pair.connects.take(frame_of(pair.listens.hello()), pair.from_connects);
+	EXPECT_EQ(pair.listens.take(frame_of(pair.from_connects.at(0)), pair.from_listens),
+		  Progress::refused);
+	EXPECT_EQ(pair.listens.reason(), Reason::key);
+	EXPECT_TRUE(pair.from_listens.empty());
 }
 
 TEST(TrunkHandshake, OtherKeyIsRefused)
 {
 	const Key key = key_of(1), other = key_of(2);
-	Handshake connects(Role::connects, "west", other, nonce_of(1));
-	Handshake listens(Role::listens, "west", key, nonce_of(2));
+	Handshake connects(Role::connects, "west", other);
+	Handshake listens(Role::listens, "west", key);
 	std::vector<Buffer> proof, none;
 	listens.take(frame_of(connects.hello()), none);
 	connects.take(frame_of(listens.hello()), proof);
@@ -82,15 +106,15 @@ TEST(TrunkHandshake, OtherKeyIsRefused)
 TEST(TrunkHandshake, ReflectedOrRepeatedProofIsRefused)
 {
 	const Key key = key_of(1);
-	Handshake connects(Role::connects, "west", key, nonce_of(1));
-	Handshake listens(Role::listens, "west", key, nonce_of(2));
+	Handshake connects(Role::connects, "west", key);
+	Handshake listens(Role::listens, "west", key);
 	std::vector<Buffer> proof, none;
 	listens.take(frame_of(connects.hello()), none);
 	connects.take(frame_of(listens.hello()), proof);
 	EXPECT_EQ(connects.take(frame_of(proof.at(0)), none), Progress::refused);
 	EXPECT_EQ(connects.reason(), Reason::key);
 
-	Handshake again(Role::listens, "west", key, nonce_of(3));
+	Handshake again(Role::listens, "west", key);
 	again.take(frame_of(connects.hello()), none);
 	EXPECT_EQ(again.take(frame_of(proof.at(0)), none), Progress::refused);
 	EXPECT_EQ(again.reason(), Reason::key);
@@ -99,11 +123,11 @@ TEST(TrunkHandshake, ReflectedOrRepeatedProofIsRefused)
 TEST(TrunkHandshake, MismatchedHelloIsRefusedWithItsReason)
 {
 	const Key key = key_of(1);
-	const Buffer good = Handshake(Role::connects, "west", key, nonce_of(1)).hello();
+	const Buffer good = Handshake(Role::connects, "west", key).hello();
 	const auto reason_for = [&](auto &&change) {
 		Buffer hello = good;
 		change(hello);
-		Handshake listens(Role::listens, "west", key, nonce_of(2));
+		Handshake listens(Role::listens, "west", key);
 		std::vector<Buffer> answers;
 		const auto progress = listens.take(frame_of(hello), answers);
 		EXPECT_TRUE(answers.empty());
@@ -117,6 +141,12 @@ TEST(TrunkHandshake, MismatchedHelloIsRefusedWithItsReason)
 	EXPECT_EQ(reason_for(set(0, 'w')), Reason::none) << "the hello is good as it is";
 	EXPECT_EQ(reason_for(set(0, 'x')), Reason::protocol);
 	EXPECT_EQ(reason_for(set(9, kVersion + 1)), Reason::version);
+	EXPECT_EQ(reason_for([&](Buffer &hello) {
+			  set(9, 1)(hello);
+			  hello.resize(sizeof(FrameHeader) + 76);
+		  }),
+		  Reason::version)
+		<< "version 1 has no public key";
 	EXPECT_EQ(reason_for([&](Buffer &hello) {
 			  set(9, kVersion + 1)(hello);
 			  hello.resize(sizeof(FrameHeader) + 10);
@@ -137,16 +167,27 @@ TEST(TrunkHandshake, FramesOutOfOrderAreRefused)
 {
 	const Key key = key_of(1);
 	std::vector<Buffer> none;
-	Handshake early(Role::listens, "west", key, nonce_of(2));
+	Handshake early(Role::listens, "west", key);
 	EXPECT_EQ(early.take(frame_of(make_frame(FrameType::proof, ProofBody{})), none),
 		  Progress::refused);
-	Handshake twice(Role::listens, "west", key, nonce_of(2));
-	const Buffer hello = Handshake(Role::connects, "west", key, nonce_of(1)).hello();
+	Handshake twice(Role::listens, "west", key);
+	const Buffer hello = Handshake(Role::connects, "west", key).hello();
 	EXPECT_EQ(twice.take(frame_of(hello), none), Progress::goes_on);
 	EXPECT_EQ(twice.take(frame_of(hello), none), Progress::refused);
-	Handshake other(Role::listens, "west", key, nonce_of(2));
+	Handshake other(Role::listens, "west", key);
 	EXPECT_EQ(other.take(frame_of(make_frame(FrameType::alive)), none), Progress::refused);
 	EXPECT_EQ(other.reason(), Reason::protocol);
+}
+
+TEST(TrunkHandshake, RefusalGivesBothVersions)
+{
+	const Key key = key_of(1);
+	Buffer hello = Handshake(Role::connects, "west", key).hello();
+	hello[sizeof(FrameHeader) + 9] = std::byte{1};
+	Handshake listens(Role::listens, "west", key);
+	std::vector<Buffer> none;
+	EXPECT_EQ(listens.take(frame_of(hello), none), Progress::refused);
+	EXPECT_THAT(listens.why(), ::testing::HasSubstr("(this one version 2, the peer version 1)"));
 }
 
 // RFC 4231, test case 3. Its key of 20 bytes is padded with zeroes, as in HMAC.

@@ -251,8 +251,7 @@ class LazyPeer
 {
 public:
 	LazyPeer(Loop &loop, FileDescriptor socket, const Key &key)
-	    : socket_(std::move(socket)),
-	      handshake_(Role::connects, "west", key, Nonce{std::byte{1}}),
+	    : socket_(std::move(socket)), handshake_(Role::connects, "west", key),
 	      timer_(loop, [this] { work(); })
 	{
 		send(handshake_.hello());
@@ -260,33 +259,46 @@ public:
 	}
 
 private:
-	void send(const Buffer &frame) const
+	void send(const Buffer &bytes) const
 	{
-		ASSERT_EQ(::send(socket_.get(), frame.data(), frame.size(), MSG_NOSIGNAL),
+		ASSERT_EQ(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+			  static_cast<ssize_t>(bytes.size()));
+	}
+	void take(FrameType type, std::size_t body_bytes, std::vector<Buffer> &answers)
+	{
+		Buffer frame(sizeof(FrameHeader) + body_bytes);
+		ASSERT_EQ(::recv(socket_.get(), frame.data(), frame.size(), MSG_DONTWAIT),
 			  static_cast<ssize_t>(frame.size()));
+		ASSERT_NE(handshake_.take({type, std::span(frame).subspan(sizeof(FrameHeader))},
+					  answers),
+			  Handshake::Progress::refused);
 	}
 	void work()
 	{
-		if (!proved_) {
-			Buffer hello(sizeof(FrameHeader) + sizeof(HelloBody));
-			ASSERT_EQ(::recv(socket_.get(), hello.data(), hello.size(), MSG_DONTWAIT),
-				  static_cast<ssize_t>(hello.size()));
-			std::vector<Buffer> answers;
-			handshake_.take(
-				{FrameType::hello, std::span(hello).subspan(sizeof(FrameHeader))},
-				answers);
+		std::vector<Buffer> answers;
+		timer_.arm(kAlivePeriod);
+		if (std::exchange(greeted_, true) == false) {
+			take(FrameType::hello, sizeof(HelloBody), answers);
 			ASSERT_EQ(answers.size(), 1u);
 			send(answers[0]);
-			proved_ = true;
-		} else {
-			send(make_frame(FrameType::alive));
+			// For the proof of the other end.
+			timer_.arm(std::chrono::milliseconds(1));
+			return;
 		}
-		timer_.arm(kAlivePeriod);
+		if (!sealer_) {
+			take(FrameType::proof, sizeof(ProofBody), answers);
+			sealer_.emplace(handshake_.session_keys().sending);
+		}
+		std::deque<Buffer> frames{make_frame(FrameType::alive)};
+		Buffer record;
+		sealer_->seal(frames, record);
+		send(record);
 	}
 
 	const FileDescriptor socket_;
 	Handshake handshake_;
-	bool proved_ = false;
+	bool greeted_ = false;
+	std::optional<RecordSealer> sealer_;
 	Timer timer_;
 };
 
@@ -307,8 +319,14 @@ TEST(TrunkConnection, PeerThatReadsNothingIsDisconnected)
 				   .frame = [](const Frame &) -> const char * { return nullptr; },
 				   .fill =
 					   [&](std::deque<Buffer> &out, std::size_t room) {
-						   out.emplace_back(room);
-						   return room;
+						   std::size_t bytes = 0;
+						   while (bytes < room) {
+							   out.push_back(make_frame(
+								   FrameType::packet,
+								   Buffer(kMostBody)));
+							   bytes += out.back().size();
+						   }
+						   return bytes;
 					   },
 				   .closed = [&](const std::string &reason, bool) { why = reason; },
 			   });

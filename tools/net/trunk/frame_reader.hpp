@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Splits the stream of bytes from the peer into frames: first those of the handshake, then those in
+// records.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "net/trunk/frame.hpp"
+#include "net/trunk/record.hpp"
+
+namespace weft::trunk
+{
+
+// Its memory is bounded by the largest frame that the peer may send.
+class FrameReader
+{
+public:
+	FrameReader();
+	// All that follows the last frame that next() has returned is in records.
+	void decrypt(const SessionKey &key);
+
+	// Where the next bytes of the stream go; never empty while next() has no frame.
+	std::span<std::byte> room();
+	void added(std::size_t bytes) { end_ += bytes; }
+
+	// The next whole frame. Nothing if more bytes are needed, or if the stream is wrong: then
+	// wrong() gives the reason, and nothing more can be read.
+	std::optional<Frame> next();
+	Reason wrong() const { return wrong_; }
+	// The stream would end in the middle of a frame or record here.
+	bool partial() const { return begin_ != end_; }
+
+private:
+	// Opens the next record; false if more bytes are needed, or if the stream is wrong.
+	bool open();
+	bool fail(Reason reason);
+
+	std::optional<RecordOpener> opener_;
+	Buffer buffer_;
+	std::size_t begin_ = 0, end_ = 0;
+	// What next() has not returned of the open record.
+	std::span<const std::byte> frames_;
+	Reason wrong_ = Reason::none;
+};
+
+} // namespace weft::trunk

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// What the two ends of a trunk send after the handshake: records, each of one or more whole frames,
+// encrypted and authenticated with ChaCha20-Poly1305 (RFC 8439). Each direction has a key of its
+// own, new for each connection. The nonce is the number of the record, which is not sent. A record
+// that is forged, altered, repeated, left out or out of order therefore fails to authenticate.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+
+#include <ib/endian.hpp>
+
+#include "net/trunk/frame.hpp"
+
+namespace weft::trunk
+{
+
+// In front of each record, and authenticated with it.
+struct RecordHeader {
+	ib::be32 bytes; // of the encrypted frames and the tag
+};
+static_assert(sizeof(RecordHeader) == 4);
+
+constexpr std::size_t kTagBytes = 16;
+// Frames of a record: the largest frame fits.
+constexpr std::size_t kMostRecord = sizeof(FrameHeader) + kMostBody;
+constexpr std::size_t kMostRecordOnWire = sizeof(RecordHeader) + kMostRecord + kTagBytes;
+
+// Encrypts one direction of one connection. It is overwritten when destroyed.
+struct SessionKey {
+	std::array<std::byte, 32> bytes{};
+
+	SessionKey() = default;
+	SessionKey(const SessionKey &) = default;
+	SessionKey &operator=(const SessionKey &) = default;
+	~SessionKey();
+};
+
+class RecordSealer
+{
+public:
+	explicit RecordSealer(const SessionKey &key) : key_(key) {}
+
+	// Appends to @wire one record of frames from the front of @frames, as many as fit; returns
+	// the bytes of these frames. There is a frame, and none is larger than kMostRecord.
+	std::size_t seal(std::deque<Buffer> &frames, Buffer &wire);
+
+private:
+	SessionKey key_;
+	std::uint64_t number_ = 0;
+};
+
+class RecordOpener
+{
+public:
+	explicit RecordOpener(const SessionKey &key) : key_(key) {}
+
+	// Decrypts the body of a record in place. Returns the frames; nothing if it is not the
+	// peer's next record.
+	std::optional<std::span<std::byte>> open(const RecordHeader &header,
+						 std::span<std::byte> body);
+
+private:
+	SessionKey key_;
+	std::uint64_t number_ = 0;
+};
+
+} // namespace weft::trunk
