@@ -11,6 +11,7 @@
 
 #include <sys/socket.h>
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "base/line_budget.hpp"
@@ -42,6 +43,7 @@ private:
 	void start(FileDescriptor socket, std::string peer);
 	Reason authenticated(Connections::iterator connection);
 	void closed(Connections::iterator connection, const std::string &why, bool violation);
+	void failed(const std::string &what);
 	void retry_later();
 	Connections::iterator most_crowded();
 	void log_failure(const std::string &peer, const std::string &why);
@@ -93,16 +95,20 @@ Trunk::Impl::Impl(Loop &loop, fabric::Port &port, Config config, Key key)
 	});
 	if (config_.role == Role::connects) {
 		connect();
-		return;
+	} else {
+		listener_ = config_.address.listen(kBacklog);
+		change([&](State &state) { state.address = Address::local(listener_.get()).text(); });
+		spdlog::info("trunk {}: listens at {}", config_.name, state().address);
+		listening_.emplace(loop, listener_.get(), Watch::kReadable,
+				   [this](unsigned) { accept(); });
 	}
-	listener_ = config_.address.listen(kBacklog);
-	change([&](State &state) { state.address = Address::local(listener_.get()).text(); });
-	spdlog::info("trunk {}: listens at {}", config_.name, state().address);
-	listening_.emplace(loop, listener_.get(), Watch::kReadable, [this](unsigned) { accept(); });
+	// Last, because the constructor may throw until here.
+	loop_.contain([this](const std::string &what) { failed(what); });
 }
 
 Trunk::Impl::~Impl()
 {
+	loop_.contain({});
 	for (Connection &connection : connections_)
 		connection.say_goodbye(Reason::removed);
 }
@@ -240,6 +246,30 @@ void Trunk::Impl::closed(Connections::iterator connection, const std::string &wh
 	log_failure(peer, why);
 	if (config_.role == Role::connects && connections_.empty())
 		retry_later();
+}
+
+// A handler of the loop has let an exception escape: there was no memory, or there is a defect here
+// or in the fabric behind the port. All that it may have left half done belongs to connections, so
+// the trunk begins again without any.
+void Trunk::Impl::failed(const std::string &what)
+{
+	const std::string why = fmt::format("internal error: {}", what);
+	current_ = nullptr;
+	change([&](State &state) {
+		state.last_reason = why;
+		state.connected = false;
+		state.peer.clear();
+	});
+	port_.disconnected();
+	connections_.clear();
+	if (const auto taken = log_budget_.take(loop_.now()); taken.allowed)
+		spdlog::error("trunk {}: {}; the connection is closed{}", config_.name, why,
+			      withheld_text(taken.withheld));
+	if (config_.role == Role::connects)
+		return retry_later();
+	// The handler may have been the one that accepts connections again.
+	accepted_ = 0;
+	listening_->want(Watch::kReadable);
 }
 
 // Clients that have not been authenticated can cause these lines.

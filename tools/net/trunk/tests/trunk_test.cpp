@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -166,6 +167,30 @@ TEST_F(TrunkTest, LinkGoesDownWithTheDaemonAndComesBack)
 	b.trunk.reset();
 	EXPECT_TRUE(becomes_true([&] { return !a.trunk_link.up(); }));
 	EXPECT_THAT(a.trunk->state().last_reason, ::testing::HasSubstr("daemon exited"));
+}
+
+// As if there were no memory. The process goes on, and so does the trunk.
+TEST_F(TrunkTest, ExceptionOnTheLoopOnlyClosesTheConnection)
+{
+	listen();
+	b.start(Role::connects, address());
+	unsigned downs = 0;
+	for (Side *const side : {&a, &b}) {
+		ASSERT_TRUE(comes_up());
+		side->loop.post([] { throw std::runtime_error("injected"); });
+		downs++;
+		EXPECT_TRUE(
+			becomes_true([&] { return a.trunk->state().connections == 1 + downs; }));
+	}
+	ASSERT_TRUE(comes_up());
+	EXPECT_EQ(a.sw.port(2).counters().link_downed, downs);
+	EXPECT_TRUE(a.node.ask({1, 2}, ib::MadMethod::get, ib::attr_node_info));
+	// It is shown while there is no connection.
+	b.trunk.reset();
+	EXPECT_TRUE(becomes_true([&] { return !a.trunk->state().connected; }));
+	a.loop.post([] { throw std::runtime_error("injected"); });
+	EXPECT_TRUE(becomes_true(
+		[&] { return a.trunk->state().last_reason == "internal error: injected"; }));
 }
 
 TEST_F(TrunkTest, OtherKeyOrNameIsRefused)
