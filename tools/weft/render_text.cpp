@@ -67,7 +67,11 @@ string trunk_text(const json &trunk)
 	for (const char *const count : {"refused", "violations"})
 		if (const auto number = trunk.at(count).get<std::uint64_t>(); number != 0)
 			out += fmt::format(" {}={}", count, number);
-	return out + '\n';
+	out += '\n';
+	// This may be any client, so it does not appear as the reason why there is no connection.
+	if (!trunk.at("refusal").is_null())
+		out += fmt::format("    last refused {}\n", text(trunk, "refusal"));
+	return out;
 }
 
 string ethernet_text(const json &ethernet)

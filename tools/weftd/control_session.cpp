@@ -126,6 +126,7 @@ json describe(const RunningTrunk &running)
 		{"connected", state.connected},
 		{"peer", state.connected ? json(state.peer) : json()},
 		{"reason", state.connected ? json() : json(state.last_reason)},
+		{"refusal", state.last_refusal.empty() ? json() : json(state.last_refusal)},
 		{"connections", state.connections},
 		{"refused", state.refused},
 		{"violations", state.violations}};

@@ -81,6 +81,19 @@ bool Address::has_port() const
 	return reinterpret_cast<const sockaddr_in *>(&storage_)->sin_port != 0;
 }
 
+std::string Address::network() const
+{
+	if (storage_.ss_family != AF_INET6) {
+		const std::string all = text();
+		return all.substr(0, all.rfind(':'));
+	}
+	Address prefix = *this;
+	auto &place = reinterpret_cast<sockaddr_in6 &>(prefix.storage_);
+	std::memset(place.sin6_addr.s6_addr + 8, 0, 8);
+	const std::string all = prefix.text();
+	return all.substr(1, all.rfind(']') - 1) + "/64";
+}
+
 std::string Address::text() const
 {
 	std::array<char, NI_MAXHOST> host{};

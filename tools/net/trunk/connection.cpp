@@ -28,9 +28,9 @@ std::string text_of_error(int error)
 
 } // namespace
 
-Connection::Connection(Loop &loop, FileDescriptor socket, std::string peer, Role role,
+Connection::Connection(Loop &loop, FileDescriptor socket, const Address &peer, Role role,
 		       const std::string &name, const Key &key, Handlers handlers)
-    : loop_(loop), socket_(std::move(socket)), peer_(std::move(peer)), key_(key),
+    : loop_(loop), socket_(std::move(socket)), peer_(peer.text()), network_(peer.network()), key_(key),
       handlers_(std::move(handlers)), handshake_(role, name, key_),
       last_received_(loop.now()), last_sent_(loop.now()), timer_(loop, [this] { tick(); }),
       watch_(loop, socket_.get(), static_cast<Watch::Ready>(Watch::kReadable | Watch::kWritable),

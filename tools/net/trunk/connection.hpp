@@ -13,6 +13,7 @@
 
 #include "base/file_descriptor.hpp"
 #include "base/loop.hpp"
+#include "net/trunk/address.hpp"
 #include "net/trunk/frame.hpp"
 #include "net/trunk/frame_reader.hpp"
 #include "net/trunk/handshake.hpp"
@@ -49,15 +50,16 @@ public:
 		std::function<void(const std::string &why, bool violation)> closed;
 	};
 
-	// @socket: connected or connecting to @peer, an address for messages. @name: the trunk's;
-	// @key outlives it.
-	Connection(Loop &loop, FileDescriptor socket, std::string peer, Role role,
+	// @socket: connected or connecting to @peer. @name: the trunk's; @key outlives it.
+	Connection(Loop &loop, FileDescriptor socket, const Address &peer, Role role,
 		   const std::string &name, const Key &key, Handlers handlers);
 	Connection(const Connection &) = delete;
 	Connection &operator=(const Connection &) = delete;
 
 	bool authenticated() const { return authenticated_; }
+	// The peer's address, and its network.
 	const std::string &peer() const { return peer_; }
+	const std::string &network() const { return network_; }
 	Clock::time_point last_received() const { return last_received_; }
 	// There is something to send: calls fill() until it has no more, or the socket is full.
 	void send();
@@ -80,7 +82,7 @@ private:
 
 	Loop &loop_;
 	const FileDescriptor socket_;
-	const std::string peer_;
+	const std::string peer_, network_;
 	const Key &key_;
 	const Handlers handlers_;
 	Handshake handshake_;

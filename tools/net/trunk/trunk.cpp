@@ -16,6 +16,7 @@
 
 #include "base/line_budget.hpp"
 #include "base/mutex.hpp"
+#include "net/trunk/admission.hpp"
 #include "net/trunk/connection.hpp"
 #include "net/trunk/trunk_port.hpp"
 
@@ -40,13 +41,14 @@ private:
 
 	void accept();
 	void connect();
-	void start(FileDescriptor socket, std::string peer);
+	void start(FileDescriptor socket, const Address &peer);
 	Reason authenticated(Connections::iterator connection);
 	void closed(Connections::iterator connection, const std::string &why, bool violation);
 	void failed(const std::string &what);
 	void retry_later();
 	Connections::iterator most_crowded();
-	void log_failure(const std::string &peer, const std::string &why);
+	void refused(const std::string &peer, const std::string &why, bool violation);
+	void log_failure(LineBudget &budget, const std::string &peer, const std::string &why);
 	template<class Change>
 	void change(Change &&change_of)
 	{
@@ -64,12 +66,14 @@ private:
 	Connection *current_ = nullptr;
 	FileDescriptor listener_;
 	std::optional<Watch> listening_;
-	unsigned accepted_ = 0; // in this second
-	// At the end that listens: a second has passed. At the other end: time to connect again.
+	Admission admission_;
+	// At the end that listens: a window of admission_ has passed. At the other end: time to
+	// connect again.
 	Timer timer_;
 	std::chrono::milliseconds retry_ = kFirstRetry;
 	Clock::time_point connected_at_{};
-	LineBudget log_budget_;
+	// Clients without the key use up only their own.
+	LineBudget log_budget_, refusals_log_budget_;
 
 	mutable Mutex mutex_;
 	State state_ WEFT_GUARDED_BY(mutex_);
@@ -85,7 +89,7 @@ Trunk::Impl::Impl(Loop &loop, fabric::Port &port, Config config, Key key)
       port_(port, [this] { wakeup_.signal(); }), timer_(loop, [this] {
 	      if (config_.role == Role::connects)
 		      return connect();
-	      accepted_ = 0;
+	      admission_.begin_window();
 	      listening_->want(Watch::kReadable);
       })
 {
@@ -115,33 +119,37 @@ Trunk::Impl::~Impl()
 
 void Trunk::Impl::accept()
 {
-	if (accepted_++ == 0)
-		timer_.arm(std::chrono::seconds(1));
-	if (accepted_ > kHandshakesPerSecond)
-		return listening_->want(Watch::kNothing);
 	FileDescriptor socket(
 		::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-	if (socket) {
-		try {
-			std::string peer = Address::peer(socket.get()).text();
-			start(std::move(socket), std::move(peer));
-		} catch (const std::exception &reason) {
-			// For instance, there is no memory for it.
-			log_failure("a client", reason.what());
-		}
+	const int error = errno;
+	if (!timer_.armed())
+		timer_.arm(kAdmissionWindow);
+	if (!socket) {
+		// Without a descriptor or memory for it the connection stays in the queue.
+		if (error != EAGAIN && error != EINTR && error != ECONNABORTED)
+			listening_->want(Watch::kNothing);
 		return;
 	}
-	// Without a descriptor or memory for it the connection stays in the queue.
-	if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+	try {
+		const Address peer = Address::peer(socket.get());
+		if (admission_.admit(peer.network()))
+			start(std::move(socket), peer);
+		else
+			refused(peer.text(), "it opens too many connections", false);
+	} catch (const std::exception &reason) {
+		// For instance, there is no memory for it.
+		refused("a client", reason.what(), false);
+	}
+	if (admission_.full())
 		listening_->want(Watch::kNothing);
 }
 
 void Trunk::Impl::connect()
 {
 	try {
-		start(config_.address.connect(), config_.address.text());
+		start(config_.address.connect(), config_.address);
 	} catch (const std::exception &reason) {
-		log_failure(config_.address.text(), reason.what());
+		log_failure(log_budget_, config_.address.text(), reason.what());
 		retry_later();
 	}
 }
@@ -152,34 +160,30 @@ void Trunk::Impl::retry_later()
 	retry_ = std::min(2 * retry_, kLastRetry);
 }
 
-// The oldest connection in the handshake from the address that has most of them, so that a client
+// The oldest connection in the handshake from the network that has most of them, so that a client
 // does not displace those of others.
 Trunk::Impl::Connections::iterator Trunk::Impl::most_crowded()
 {
-	const auto host_of = [](const Connection &connection) {
-		const std::string &peer = connection.peer();
-		return std::string_view(peer).substr(0, peer.rfind(':'));
-	};
 	std::map<std::string_view, unsigned> counts;
 	for (const Connection &each : connections_)
 		if (&each != current_)
-			counts[host_of(each)]++;
+			counts[each.network()]++;
 	unsigned most = 0;
-	for (const auto &[host, count] : counts)
+	for (const auto &[network, count] : counts)
 		most = std::max(most, count);
 	return std::ranges::find_if(connections_, [&](const Connection &each) {
-		return &each != current_ && counts.at(host_of(each)) == most;
+		return &each != current_ && counts.at(each.network()) == most;
 	});
 }
 
-void Trunk::Impl::start(FileDescriptor socket, std::string peer)
+void Trunk::Impl::start(FileDescriptor socket, const Address &peer)
 {
 	if (connections_.size() - (current_ ? 1 : 0) >= kMostHandshakes)
 		closed(most_crowded(), "too many connections are in the handshake", false);
 	// The handlers need the iterator, which exists once the connection does.
 	const auto self = std::make_shared<Connections::iterator>();
 	connections_.emplace_back(
-		loop_, std::move(socket), std::move(peer), config_.role, config_.name, key_,
+		loop_, std::move(socket), peer, config_.role, config_.name, key_,
 		Connection::Handlers{
 			.authenticated = [this, self] { return authenticated(*self); },
 			.frame = [this](const Frame &frame) { return port_.take(frame); },
@@ -229,9 +233,14 @@ void Trunk::Impl::closed(Connections::iterator connection, const std::string &wh
 		if (loop_.now() - connected_at_ > kLastRetry)
 			retry_ = kFirstRetry;
 	}
+	// Anyone can connect to the end that listens; only the configured address is connected to.
+	const bool from_client = !was_current && config_.role == Role::listens;
+	if (from_client) {
+		connections_.erase(connection);
+		return refused(peer, why, violation);
+	}
 	change([&](State &state) {
-		if (!current_)
-			state.last_reason = why;
+		state.last_reason = why;
 		state.violations += violation;
 		state.refused += !was_current;
 		if (was_current) {
@@ -243,9 +252,21 @@ void Trunk::Impl::closed(Connections::iterator connection, const std::string &wh
 	if (was_current)
 		port_.disconnected();
 	connections_.erase(connection);
-	log_failure(peer, why);
+	log_failure(log_budget_, peer, why);
 	if (config_.role == Role::connects && connections_.empty())
 		retry_later();
+}
+
+// A client that is not, or not yet, known to have the key. What is shown about the trunk itself
+// does not change.
+void Trunk::Impl::refused(const std::string &peer, const std::string &why, bool violation)
+{
+	change([&](State &state) {
+		state.last_refusal = fmt::format("{}: {}", peer, why);
+		state.violations += violation;
+		state.refused++;
+	});
+	log_failure(refusals_log_budget_, peer, why);
 }
 
 // A handler of the loop has let an exception escape: there was no memory, or there is a defect here
@@ -268,14 +289,13 @@ void Trunk::Impl::failed(const std::string &what)
 	if (config_.role == Role::connects)
 		return retry_later();
 	// The handler may have been the one that accepts connections again.
-	accepted_ = 0;
+	admission_.begin_window();
 	listening_->want(Watch::kReadable);
 }
 
-// Clients that have not been authenticated can cause these lines.
-void Trunk::Impl::log_failure(const std::string &peer, const std::string &why)
+void Trunk::Impl::log_failure(LineBudget &budget, const std::string &peer, const std::string &why)
 {
-	if (const auto taken = log_budget_.take(loop_.now()); taken.allowed)
+	if (const auto taken = budget.take(loop_.now()); taken.allowed)
 		spdlog::warn("trunk {}: {}: {}{}", config_.name, peer, why,
 			     withheld_text(taken.withheld));
 }

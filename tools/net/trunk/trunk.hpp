@@ -20,11 +20,10 @@
 namespace weft::trunk
 {
 
-// Connections in the handshake; one more closes the oldest of the address that has most of them.
-constexpr std::size_t kMostHandshakes = 16;
-// Connections that are accepted in a second; kBacklog more wait in the kernel.
-constexpr unsigned kHandshakesPerSecond = 200;
-constexpr int kBacklog = 64;
+// Connections in the handshake; one more closes the oldest of the network that has most of them.
+constexpr std::size_t kMostHandshakes = 32;
+// Connections that wait in the kernel to be accepted.
+constexpr int kBacklog = 256;
 // Delay before another attempt to connect: doubles from the first to the last.
 constexpr std::chrono::milliseconds kFirstRetry{250};
 constexpr std::chrono::milliseconds kLastRetry{4000};
@@ -43,6 +42,7 @@ struct State {
 	std::string address;           // that it listens at or connects to
 	std::string peer;              // of the connection
 	std::string last_reason;       // why there is no connection, or why the last was closed
+	std::string last_refusal;      // of the last client that was refused: its address and why
 	std::uint64_t connections = 0; // accepted after authentication
 	std::uint64_t refused = 0;     // not accepted
 	std::uint64_t violations = 0;  // closed because the peer broke the protocol

@@ -147,6 +147,7 @@ TEST(FabricText, ShowsTrunksAndWhyTheyAreNotConnected)
 		   {"connected", true},
 		   {"peer", "127.0.0.1:5000"},
 		   {"reason", nullptr},
+		   {"refusal", nullptr},
 		   {"connections", 1},
 		   {"refused", 0},
 		   {"violations", 0}};
@@ -159,9 +160,11 @@ TEST(FabricText, ShowsTrunksAndWhyTheyAreNotConnected)
 	trunk["peer"] = nullptr;
 	trunk["reason"] = "Connection refused";
 	trunk["refused"] = 2;
+	trunk["refusal"] = "192.0.2.7:5001: the two ends have different keys";
 	fabric["trunks"] = json::array({trunk});
 	EXPECT_THAT(fabric_text(fabric),
-		    HasSubstr("not connected: Connection refused refused=2\n"));
+		    HasSubstr("not connected: Connection refused refused=2\n"
+			      "    last refused 192.0.2.7:5001: the two ends have different keys\n"));
 }
 
 TEST(FabricText, ShowsAMissingManagerAndAFailedSweep)

@@ -318,6 +318,12 @@ class Trunk(unittest.TestCase):
             self.assertTrue(first.link_is_up())
             self.assertEqual(first.counter("link_downed"), 0)
             self.assertEqual((first.trunk()["connections"], first.trunk()["violations"]), (1, 1))
+            self.assertIn("last refused 127.0.0.1:", first.weft("fabric", "show"))
+        # What they did is not the reason why the trunk is not connected.
+        daemon.await_that("the end of the connection", lambda: not first.trunk()["connected"])
+        self.assertEqual(self.refusal_of_proof(address, secrets.token_bytes(32)), BYE_KEY)
+        daemon.await_that("the refusal to be counted", lambda: first.trunk()["refused"] == 6)
+        self.assertEqual(first.trunk()["reason"], "the peer says: the trunk was removed or its daemon exited")
 
     def refusal_of_proof(self, address, key):
         peer = Peer(self, address, key)

@@ -3,6 +3,7 @@
 #include "net/trunk/trunk.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -20,6 +21,7 @@
 #include <gtest/gtest.h>
 
 #include "net/fabric/tests/test_node.hpp"
+#include "net/trunk/admission.hpp"
 #include "net/trunk/connection.hpp"
 
 namespace weft::trunk
@@ -198,13 +200,14 @@ TEST_F(TrunkTest, OtherKeyOrNameIsRefused)
 	listen();
 	b.start(Role::connects, address(), key_of(2));
 	EXPECT_TRUE(becomes_true([&] { return a.trunk->state().refused != 0; }));
-	EXPECT_THAT(a.trunk->state().last_reason, ::testing::HasSubstr("different keys"));
+	EXPECT_THAT(a.trunk->state().last_refusal,
+		    ::testing::MatchesRegex("127\\.0\\.0\\.1:[0-9]+: .*different keys"));
 	EXPECT_TRUE(becomes_true([&] { return b.trunk->state().refused != 0; }));
 	EXPECT_THAT(b.trunk->state().last_reason, ::testing::HasSubstr("different keys"));
 	b.trunk.reset();
 	b.start(Role::connects, address(), key_of(), "east");
 	EXPECT_TRUE(becomes_true([&] {
-		return a.trunk->state().last_reason.find("different trunk names") !=
+		return a.trunk->state().last_refusal.find("different trunk names") !=
 		       std::string::npos;
 	}));
 	EXPECT_FALSE(a.trunk_link.up());
@@ -232,6 +235,74 @@ TEST_F(TrunkTest, UnauthenticatedClientsDoNotDisturbAConnection)
 	EXPECT_TRUE(a.trunk_link.up());
 	EXPECT_TRUE(a.node.ask({1, 2}, ib::MadMethod::get, ib::attr_node_info));
 	EXPECT_EQ(a.sw.port(2).counters().link_downed, 0u);
+}
+
+TEST_F(TrunkTest, UnauthenticatedClientsDoNotChangeTheReasonThatIsShown)
+{
+	listen();
+	EXPECT_EQ(a.trunk->state().last_reason, "it has not been connected yet");
+	const std::vector<std::byte> noise(1000, std::byte{0x5a});
+	const auto refuse_one = [&] {
+		const auto before = a.trunk->state().refused;
+		const Client loud(address());
+		loud.say(noise);
+		EXPECT_TRUE(becomes_true([&] { return a.trunk->state().refused > before; }));
+		EXPECT_THAT(a.trunk->state().last_refusal, ::testing::HasSubstr("malformed frame"));
+	};
+	refuse_one();
+	EXPECT_EQ(a.trunk->state().last_reason, "it has not been connected yet");
+	b.start(Role::connects, address());
+	ASSERT_TRUE(comes_up());
+	b.trunk.reset();
+	EXPECT_TRUE(becomes_true([&] { return !a.trunk->state().connected; }));
+	refuse_one();
+	EXPECT_THAT(a.trunk->state().last_reason, ::testing::HasSubstr("daemon exited"));
+}
+
+// Keeps many connections open, and replaces each that is closed at once.
+class Flood
+{
+public:
+	Flood(const std::string &address, const char *from)
+	    : thread_([this, address, from] {
+		      std::vector<std::unique_ptr<Client>> clients(100);
+		      while (!stop_)
+			      for (auto &client : clients)
+				      if (!client || client->was_closed()) {
+					      client = std::make_unique<Client>(address, from);
+					      opened_++;
+				      }
+	      })
+	{
+	}
+	~Flood()
+	{
+		stop_ = true;
+		thread_.join();
+	}
+	unsigned opened() const { return opened_; }
+
+private:
+	std::atomic<bool> stop_ = false;
+	std::atomic<unsigned> opened_ = 0;
+	std::thread thread_;
+};
+
+// The first attempt of the other daemon succeeds.
+TEST_F(TrunkTest, FloodFromAnotherAddressDoesNotDelayTheOtherDaemon)
+{
+	listen();
+	const Flood flood(address(), "127.0.0.2");
+	ASSERT_TRUE(becomes_true([&] { return a.trunk->state().refused >= 500; }));
+	for (unsigned round = 1; round <= 3; round++) {
+		b.start(Role::connects, address());
+		EXPECT_TRUE(becomes_true([&] { return b.trunk->state().connected; }));
+		EXPECT_EQ(b.trunk->state().refused, 0u) << round;
+		EXPECT_EQ(a.trunk->state().connections, round);
+		EXPECT_TRUE(comes_up());
+		b.trunk.reset();
+		EXPECT_TRUE(becomes_true([&] { return !a.trunk->state().connected; }));
+	}
 }
 
 // A client that opens many connections displaces its own, not an older one of another client. The
@@ -263,6 +334,38 @@ TEST_F(TrunkTest, SecondDaemonIsRefusedUntilTheFirstIsDisconnected)
 	EXPECT_EQ(a.sw.port(2).counters().link_downed, 0u);
 	b.trunk.reset();
 	EXPECT_TRUE(becomes_true([&] { return a.trunk_link.up() && c.trunk_link.up(); }));
+}
+
+TEST(TrunkAdmission, NetworksShareAWindowAndEachMayBeginAFew)
+{
+	Admission admission;
+	unsigned first = 0, second = 0;
+	for (unsigned i = 0; i < kMostOfNetwork + 1; i++)
+		first += admission.admit("192.0.2.1");
+	for (unsigned i = 0; i < kMostOfNetwork + 1; i++)
+		second += admission.admit("192.0.2.2");
+	EXPECT_EQ(first, kMostOfNetwork);
+	EXPECT_EQ(second, kMostAdmitted - kMostOfNetwork);
+	for (const char *const network : {"192.0.2.3", "192.0.2.4"}) {
+		unsigned admitted = 0;
+		for (unsigned i = 0; i < kMostOfNetwork; i++)
+			admitted += admission.admit(network);
+		EXPECT_EQ(admitted, kAlwaysOfNetwork);
+	}
+	for (unsigned i = 0; !admission.full(); i++) {
+		ASSERT_LT(i, kMostAccepted);
+		admission.admit("192.0.2.1");
+	}
+	admission.begin_window();
+	EXPECT_FALSE(admission.full());
+	EXPECT_TRUE(admission.admit("192.0.2.1"));
+}
+
+TEST(TrunkAddress, NetworkIsWhatOneClientCanHave)
+{
+	EXPECT_EQ(Address::parse("192.0.2.1:7470").network(), "192.0.2.1");
+	EXPECT_EQ(Address::parse("[2001:db8:1:2:3:4:5:6]:7470").network(), "2001:db8:1:2::/64");
+	EXPECT_EQ(Address().network(), "unknown");
 }
 
 TEST_F(TrunkTest, AddressInUseIsAnError)
@@ -338,7 +441,7 @@ TEST(TrunkConnection, PeerThatReadsNothingIsDisconnected)
 	const Key key = key_of();
 	std::string why;
 	std::optional<Connection> connection;
-	connection.emplace(loop, FileDescriptor(pair[1]), "peer", Role::listens, "west", key,
+	connection.emplace(loop, FileDescriptor(pair[1]), Address(), Role::listens, "west", key,
 			   Connection::Handlers{
 				   .authenticated = [] { return Reason::none; },
 				   .frame = [](const Frame &) -> const char * { return nullptr; },
@@ -379,7 +482,7 @@ TEST(TrunkConnection, SilentPeerIsDisconnected)
 	std::string why;
 	std::optional<Connection> connection;
 	const auto begin = loop.now();
-	connection.emplace(loop, FileDescriptor(pair[1]), "peer", Role::listens, "west", key,
+	connection.emplace(loop, FileDescriptor(pair[1]), Address(), Role::listens, "west", key,
 			   Connection::Handlers{
 				   .authenticated = [] { return Reason::none; },
 				   .frame = [](const Frame &) -> const char * { return nullptr; },
@@ -407,7 +510,7 @@ TEST(TrunkConnection, AuthenticatedPeersKeepEachOtherAliveUntilOneIsSilent)
 	std::array<std::optional<Connection>, 2> ends;
 	for (const unsigned side : {0u, 1u})
 		ends[side].emplace(
-			loop, FileDescriptor(pair[side]), "peer",
+			loop, FileDescriptor(pair[side]), Address(),
 			side ? Role::listens : Role::connects, "west", key,
 			Connection::Handlers{
 				.authenticated =

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Decides which of the connections that a trunk accepts may begin a handshake, so that clients
+// without the key neither occupy the trunk's thread nor keep the other daemon from connecting.
+//
+// Counts in windows of kAdmissionWindow. A network (Address::network()) that has begun few
+// handshakes in the window may always begin one more; the others share the rest of the window.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+
+namespace weft::trunk
+{
+
+constexpr std::chrono::milliseconds kAdmissionWindow{100};
+// Connections accepted in a window. More wait in the kernel, which holds kBacklog of them.
+constexpr unsigned kMostAccepted = 500;
+// Handshakes in a window: of all networks, of each network, and those that a network may begin
+// whatever others do.
+constexpr unsigned kMostAdmitted = 50;
+constexpr unsigned kMostOfNetwork = 25;
+constexpr unsigned kAlwaysOfNetwork = 2;
+
+class Admission
+{
+public:
+	// Counts one more connection. Returns false if it is to be closed at once.
+	bool admit(const std::string &network)
+	{
+		accepted_++;
+		unsigned &own = of_network_[network];
+		if (own >= kAlwaysOfNetwork && (own >= kMostOfNetwork || admitted_ >= kMostAdmitted))
+			return false;
+		own++;
+		admitted_++;
+		return true;
+	}
+	// No more connections are to be accepted in this window.
+	bool full() const { return accepted_ >= kMostAccepted; }
+	void begin_window()
+	{
+		accepted_ = admitted_ = 0;
+		of_network_.clear();
+	}
+
+private:
+	unsigned accepted_ = 0, admitted_ = 0;
+	std::map<std::string, unsigned> of_network_;
+};
+
+} // namespace weft::trunk
