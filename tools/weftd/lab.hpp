@@ -85,6 +85,8 @@ struct LabTrunk {
 	trunk::Role role = trunk::Role::connects;
 	trunk::Address address;
 	std::string key_file;
+	// Of the key in the file. The runtime sets it when it reads the file.
+	std::optional<trunk::Mac> key_fingerprint;
 	std::string where; // FILE:LINE, for errors that show later
 };
 

@@ -66,6 +66,8 @@ Changes changes_of(const LabTrunk &now, const LabTrunk &wanted)
 	Changes changes;
 	compare(changes, "address", place(now), place(wanted));
 	compare(changes, "key-file", now.key_file, wanted.key_file);
+	if (now.key_file == wanted.key_file && now.key_fingerprint != wanted.key_fingerprint)
+		changes.push_back("another key in its key-file");
 	return changes;
 }
 

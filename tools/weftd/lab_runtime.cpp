@@ -152,17 +152,21 @@ LabDifference LabRuntime::compare(const Lab &wanted) const
 	if (reactor_ && !wanted.trunks.empty())
 		throw LabError(fmt::format("{}: a lab in virtual time cannot have trunks",
 					   wanted.trunks.front().where));
-	LabDifference changes = difference(lab(), wanted);
+	// Before anything is changed, so that an unsuitable key file changes nothing.
+	LabDifference changes = difference(lab(), with_fingerprints(wanted));
 	share_of_mappings(changes, wanted);
-	// Before anything is changed.
-	for (const LabTrunk &config : wanted.trunks)
+	return changes;
+}
+
+Lab LabRuntime::with_fingerprints(Lab wanted)
+{
+	for (LabTrunk &config : wanted.trunks)
 		try {
-			if (changes.trunks_in.contains(config.name))
-				trunk::Key::load(config.key_file);
+			config.key_fingerprint = trunk::Key::load(config.key_file).fingerprint();
 		} catch (const std::exception &reason) {
 			throw LabError(error_of(config, reason));
 		}
-	return changes;
+	return wanted;
 }
 
 LabDifference LabRuntime::apply(const Lab &wanted)
@@ -170,7 +174,7 @@ LabDifference LabRuntime::apply(const Lab &wanted)
 	const LabDifference changes = compare(wanted);
 	const Lab before = lab();
 	try {
-		change(changes, wanted);
+		change(changes, with_fingerprints(wanted));
 	} catch (const std::exception &reason) {
 		spdlog::error("lab: {}; undoing all changes", reason.what());
 		try {
@@ -347,8 +351,12 @@ void LabRuntime::add_trunks(const LabDifference &changes, const Lab &wanted)
 			continue;
 		fabric::Port &port = port_of({config.name, 1}, config.where);
 		try {
-			trunks_.push_back(std::make_unique<RunningTrunk>(
-				config, port, trunk::Key::load(config.key_file)));
+			trunk::Key key = trunk::Key::load(config.key_file);
+			// The file may have changed since it was compared.
+			std::ranges::find(lab_.trunks, config.name, &LabTrunk::name)
+				->key_fingerprint = key.fingerprint();
+			trunks_.push_back(
+				std::make_unique<RunningTrunk>(config, port, std::move(key)));
 		} catch (const std::exception &reason) {
 			const std::vector<LabLink> links = lab_.links;
 			for (const LabLink &link : links)

@@ -107,6 +107,9 @@ public:
 	std::optional<ethernet::AttachmentState> find_attachment(std::string_view name) const;
 
 private:
+	// Returns @wanted with the fingerprints of its trunks' keys. Throws LabError if a key file
+	// is unsuitable.
+	static Lab with_fingerprints(Lab wanted);
 	void change(const LabDifference &changes, const Lab &wanted);
 	void remove_hosts(const std::set<std::string> &names);
 	void add_hosts(const LabDifference &changes, const Lab &wanted);

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
 
 #include <fcntl.h>
@@ -67,6 +68,11 @@ Key Key::load(const std::filesystem::path &file)
 		fail_with_errno(file);
 	if (!S_ISREG(status.st_mode))
 		fail(file, "it is no regular file");
+	// Its owner can give others access at any time.
+	if (status.st_uid != 0 && status.st_uid != ::geteuid())
+		fail(file, fmt::format("it belongs to user {}; it must belong to the user who runs "
+				       "weftd, who is {}, or to root",
+				       status.st_uid, ::geteuid()));
 	if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
 		fail(file, "others than its owner have access to it; use chmod 600");
 	std::vector<std::byte> bytes(kMostBytes + 1);
@@ -97,6 +103,12 @@ Mac Key::authenticate(std::initializer_list<std::span<const std::byte>> parts) c
 	crypto_auth_hmacsha256_final(&state, reinterpret_cast<unsigned char *>(mac.data()));
 	sodium_memzero(&state, sizeof(state));
 	return mac;
+}
+
+Mac Key::fingerprint() const
+{
+	constexpr std::string_view purpose = "weft trunk fingerprint 1";
+	return authenticate({std::as_bytes(std::span(purpose))});
 }
 
 bool equal(const Mac &a, const Mac &b)

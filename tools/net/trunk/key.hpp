@@ -25,8 +25,8 @@ public:
 
 	// Throws std::invalid_argument if there are too few or too many bytes.
 	explicit Key(std::vector<std::byte> bytes);
-	// Returns all bytes of @file, which must be accessible only to its owner. Throws
-	// std::invalid_argument with the reason.
+	// Returns all bytes of @file, which must belong to the user of this process or to root, and
+	// be accessible only to its owner. Throws std::invalid_argument with the reason.
 	static Key load(const std::filesystem::path &file);
 	Key(Key &&) noexcept = default;
 	Key &operator=(Key &&) = delete;
@@ -36,6 +36,9 @@ public:
 
 	// Returns the HMAC-SHA-256 of the concatenated parts.
 	Mac authenticate(std::initializer_list<std::span<const std::byte>> parts) const;
+
+	// Returns what differs for different keys and reveals nothing about them.
+	Mac fingerprint() const;
 
 private:
 	std::vector<std::byte> bytes_;

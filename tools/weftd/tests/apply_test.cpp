@@ -27,6 +27,7 @@ namespace
 
 using namespace std::chrono_literals;
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -309,6 +310,19 @@ TEST_F(Apply, TrunksAreAddedChangedAndRemoved)
 	EXPECT_FALSE(ask(request(lab(listen, key)))["ok"]);
 	EXPECT_EQ(shown()["trunks"].at(0)["role"], "connects");
 	std::filesystem::rename(key.string() + ".moved", key);
+	// A key that was replaced is noticed, by a dry run too, and used from then on.
+	const std::string connect = lab("connect = \"127.0.0.1:1\"", key);
+	EXPECT_THAT(apply(connect), IsEmpty());
+	std::filesystem::permissions(key, std::filesystem::perms::owner_all);
+	std::ofstream(key, std::ios::trunc) << std::string(32, 'j');
+	const auto replaced = ElementsAre(AllOf(HasSubstr("~ trunk west"),
+						HasSubstr("another key in its key-file")));
+	json dry_run = request(connect);
+	dry_run["dry_run"] = true;
+	EXPECT_THAT(ask(dry_run)["result"]["changes"].get<std::vector<std::string>>(), replaced);
+	EXPECT_THAT(apply(connect), replaced);
+	EXPECT_THAT(apply(connect), IsEmpty());
+	EXPECT_EQ(shown()["links"].size(), 4u);
 	EXPECT_THAT(apply(kPair), ElementsAre("- trunk west", "- link s1/8-west/1"));
 	// A trunk that cannot listen is not kept, and is started when the file is applied again.
 	const FileDescriptor other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -203,6 +203,12 @@ TEST(TrunkKey, AuthenticatesByHmacSha256)
 	EXPECT_EQ(mac[31], std::byte{0xfe});
 }
 
+TEST(TrunkKey, FingerprintTellsKeysApart)
+{
+	EXPECT_EQ(key_of(1).fingerprint(), key_of(1).fingerprint());
+	EXPECT_NE(key_of(1).fingerprint(), key_of(2).fingerprint());
+}
+
 TEST(TrunkKey, UnsuitableKeyFilesAreRefused)
 {
 	const auto directory = std::filesystem::path(::testing::TempDir()) /
@@ -226,6 +232,15 @@ TEST(TrunkKey, UnsuitableKeyFilesAreRefused)
 	EXPECT_EQ(error(), "");
 	write(32, 0640);
 	EXPECT_THAT(error(), ::testing::HasSubstr("chmod 600"));
+	// Only root can make such a file.
+	if (::geteuid() == 0) {
+		constexpr uid_t nobody = 65534;
+		write(32, 0600);
+		ASSERT_EQ(::chown(file.c_str(), nobody, nobody), 0);
+		EXPECT_THAT(error(), ::testing::HasSubstr("it belongs to user 65534; it must belong "
+							  "to the user who runs weftd"));
+		ASSERT_EQ(::chown(file.c_str(), 0, 0), 0);
+	}
 	write(31, 0600);
 	EXPECT_THAT(error(), ::testing::HasSubstr("32 to 1024 bytes"));
 	write(1025, 0600);
